@@ -1,0 +1,1 @@
+//! Boot code and Security Kernel: measure, load, quote

@@ -1,0 +1,1 @@
+//! hpke_suite

@@ -1,0 +1,20 @@
+//! Wire types and formats of shef: evidence, certificates, image container, key release, Load Key and register channel.
+//!
+//! Pure: no I/O, no clock, no randomness of its own. Bytes from outside are parsed strictly: bounded, canonical, no trailing bytes.
+#![no_std]
+#![forbid(unsafe_code)]
+extern crate alloc;
+
+pub mod cbor;
+pub mod cert;
+pub mod channel;
+pub mod close;
+pub mod code;
+pub mod config;
+pub mod entropy;
+pub mod evidence;
+pub mod hpke_suite;
+pub mod image;
+pub mod load;
+pub mod mailbox;
+pub mod release;

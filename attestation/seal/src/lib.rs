@@ -1,0 +1,1 @@
+//! The sealed-memory format: chunks, versions, tags

@@ -1,0 +1,1 @@
+//! Pure appraisal of evidence against endorsements, reference values and a policy

@@ -1,0 +1,2 @@
+//! The command `shef`.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Device trait, URIs and errors

@@ -1,0 +1,1 @@
+//! Host library for data owners and IP vendors of shielded FPGA accelerators

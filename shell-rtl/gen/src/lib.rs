@@ -1,0 +1,1 @@
+//! Generators: shield.toml, register map and microcode to SystemVerilog, Rust and documentation

@@ -1,0 +1,1 @@
+//! A simulated PCIe card around the model or the RTL

@@ -1,0 +1,1 @@
+//! Bit-exact functional model of the Shield

@@ -1,0 +1,1 @@
+//! Verilated designs: built by content, loaded and driven from Rust

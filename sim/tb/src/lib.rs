@@ -1,0 +1,1 @@
+//! Test bench: AXI agents, hostile memory, scoreboards, replay

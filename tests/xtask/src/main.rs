@@ -1,0 +1,2 @@
+//! The one door for everything that is more than cargo.
+fn main() {}
