@@ -1,1 +1,4 @@
 //! Bit-exact functional model of the Shield
+#![forbid(unsafe_code)]
+
+pub mod memory;

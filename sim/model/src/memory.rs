@@ -1,0 +1,129 @@
+//! Sparse byte memory with 64-bit addresses: the untrusted card memory of every simulated card.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// Bytes that are allocated together.
+const PAGE: usize = 4096;
+
+/// Page numbers are spread already; a multiplication is enough and costs little on the path of every beat.
+#[derive(Default)]
+struct PageHasher(u64);
+
+impl Hasher for PageHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for &b in bytes {
+            self.write_u64(u64::from(b));
+        }
+    }
+    fn write_u64(&mut self, n: u64) {
+        let x = (self.0 ^ n).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = x ^ (x >> 29);
+    }
+}
+
+/// Memory of any size up to 2^64 bytes; bytes that were never written are zero. Accesses past the last address wrap to 0.
+#[derive(Default, Clone)]
+pub struct SparseMemory {
+    pages: HashMap<u64, Box<[u8; PAGE]>, BuildHasherDefault<PageHasher>>,
+}
+
+impl SparseMemory {
+    /// An empty (all zero) memory.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Copies `buf.len()` bytes from `addr` on into `buf`.
+    pub fn read(&self, addr: u64, buf: &mut [u8]) {
+        let mut at = addr;
+        let mut rest = buf;
+        while !rest.is_empty() {
+            let offset = (at % PAGE as u64) as usize;
+            let n = rest.len().min(PAGE - offset);
+            let (head, tail) = rest.split_at_mut(n);
+            match self.pages.get(&(at / PAGE as u64)) {
+                Some(page) => head.copy_from_slice(&page[offset..offset + n]),
+                None => head.fill(0),
+            }
+            rest = tail;
+            at = at.wrapping_add(n as u64);
+        }
+    }
+
+    /// Copies `data` to `addr` and the bytes after it.
+    pub fn write(&mut self, addr: u64, data: &[u8]) {
+        let mut at = addr;
+        let mut rest = data;
+        while !rest.is_empty() {
+            let offset = (at % PAGE as u64) as usize;
+            let n = rest.len().min(PAGE - offset);
+            let (head, tail) = rest.split_at(n);
+            self.page(at)[offset..offset + n].copy_from_slice(head);
+            rest = tail;
+            at = at.wrapping_add(n as u64);
+        }
+    }
+
+    /// Writes those bytes of `data` whose bit of `strobe` is set (bit i: byte i); at most 64 bytes, as one AXI beat.
+    pub fn write_strobed(&mut self, addr: u64, data: &[u8], strobe: u64) {
+        for (i, &byte) in data.iter().take(64).enumerate() {
+            if strobe >> i & 1 == 1 {
+                let at = addr.wrapping_add(i as u64);
+                self.page(at)[(at % PAGE as u64) as usize] = byte;
+            }
+        }
+    }
+
+    /// Number of 4 KiB pages that hold something.
+    pub fn pages(&self) -> usize {
+        self.pages.len()
+    }
+
+    /// Forgets everything: all bytes are zero again.
+    pub fn clear(&mut self) {
+        self.pages.clear();
+    }
+
+    fn page(&mut self, addr: u64) -> &mut [u8; PAGE] {
+        self.pages.entry(addr / PAGE as u64).or_insert_with(|| Box::new([0; PAGE]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unwritten_bytes_are_zero_and_writes_cross_pages() {
+        let mut m = SparseMemory::new();
+        let mut b = [1u8; 16];
+        m.read(0xffff_ffff_0000, &mut b);
+        assert_eq!(b, [0; 16]);
+        let data: Vec<u8> = (0..10_000u32).map(|i| i as u8 | 1).collect();
+        m.write(4090, &data);
+        let mut back = vec![0; 10_002];
+        m.read(4089, &mut back);
+        assert_eq!(back[0], 0);
+        assert_eq!(&back[1..10_001], &data[..]);
+        assert_eq!(back[10_001], 0);
+    }
+
+    #[test]
+    fn strobes_choose_bytes_and_addresses_wrap() {
+        let mut m = SparseMemory::new();
+        m.write_strobed(64, &[0xaa; 64], 0x8000_0000_0000_0005);
+        let mut b = [0; 64];
+        m.read(64, &mut b);
+        assert_eq!((b[0], b[1], b[2], b[62], b[63]), (0xaa, 0, 0xaa, 0, 0xaa));
+        m.write(u64::MAX, &[1, 2]);
+        let mut b = [0; 2];
+        m.read(u64::MAX, &mut b);
+        assert_eq!(b, [1, 2]);
+        m.read(0, &mut b);
+        assert_eq!(b, [2, 0]);
+    }
+}
