@@ -1,1 +1,208 @@
-//! Register map of the Shield's control window, generated from shell-rtl/regs
+//! Register maps of the Shield. Generated from shell-rtl/regs/ctl.toml by `cargo xtask generate`; do not edit.
+//!
+//! Offsets are in bytes, registers are 32 bits wide; byte strings lie in byte-lane order: byte i at offset + i.
+#![no_std]
+#![forbid(unsafe_code)]
+
+/// A field of a register.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Field {
+    /// Lowest bit.
+    pub lsb: u32,
+    /// Bits.
+    pub width: u32,
+}
+
+impl Field {
+    /// The field's value in a register's value.
+    pub const fn get(self, register: u32) -> u32 {
+        (register >> self.lsb) & (((1u64 << self.width) - 1) as u32)
+    }
+
+    /// A register's value with this field set and all others 0.
+    pub const fn put(self, value: u32) -> u32 {
+        (value & (((1u64 << self.width) - 1) as u32)) << self.lsb
+    }
+}
+
+/// Access by software.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Read only.
+    R,
+    /// Write only; reads are answered with an error.
+    W,
+    /// Both.
+    Rw,
+}
+
+/// A register or memory of a map.
+#[derive(Debug, Clone, Copy)]
+pub struct Item {
+    /// Name.
+    pub name: &'static str,
+    /// Byte offset.
+    pub offset: u32,
+    /// Bytes.
+    pub bytes: u32,
+    /// Access by software.
+    pub access: Access,
+    /// Value after reset, where it is fixed.
+    pub reset: Option<u32>,
+}
+
+/// Control window of the Shield (BAR0, AXI4-Lite, 64 KiB), reached by the untrusted host.
+pub mod ctl {
+    use super::{Access, Field, Item};
+
+    /// Bytes of the map.
+    pub const SIZE: u32 = 0x10000;
+    /// The bytes SHEF (r).
+    pub const MAGIC: u32 = 0x0;
+    /// Version of this map: major in the upper half, minor in the lower (r).
+    pub const VERSION: u32 = 0x4;
+    /// The shell around the core: 1 simulation, 2 AWS F2, 3 Vitis (parameter of the shell, so the reset value is the shell's) (r).
+    pub const SHELL: u32 = 0x8;
+    /// Clock the core is meant for, in kHz (r).
+    pub const CLOCK_KHZ: u32 = 0xc;
+    /// Shape of the configured Shield (from shield.toml) (r).
+    pub const SHAPE: u32 = 0x10;
+    /// SHA-256 of the resolved configuration's deterministic CBOR (r).
+    pub const CONFIG_DIGEST: u32 = 0x20;
+    /// Bytes of [`CONFIG_DIGEST`].
+    pub const CONFIG_DIGEST_BYTES: usize = 32;
+    /// Plain status: a hint, decisions rest on sealed answers (r).
+    pub const STATUS: u32 = 0x100;
+    /// Key confirmation, zero unless KEYED (r).
+    pub const CONFIRM: u32 = 0x120;
+    /// Bytes of [`CONFIRM`].
+    pub const CONFIRM_BYTES: usize = 32;
+    /// Writing n opens the n bytes in LOAD_MSG as a Load Key; ignored while LOAD_BUSY or CHAN_BUSY (w).
+    pub const LOAD_DOORBELL: u32 = 0x200;
+    /// Any write hands the 88 bytes in CHAN_REQ to the Shield; ignored while LOAD_BUSY or CHAN_BUSY (w).
+    pub const CHAN_DOORBELL: u32 = 0x204;
+    /// Load Key message (w).
+    pub const LOAD_MSG: u32 = 0x1000;
+    /// Bytes of [`LOAD_MSG`].
+    pub const LOAD_MSG_BYTES: usize = 1024;
+    /// Sealed request (w).
+    pub const CHAN_REQ: u32 = 0x2000;
+    /// Bytes of [`CHAN_REQ`].
+    pub const CHAN_REQ_BYTES: usize = 88;
+    /// Sealed answer (r).
+    pub const CHAN_RSP: u32 = 0x2100;
+    /// Bytes of [`CHAN_RSP`].
+    pub const CHAN_RSP_BYTES: usize = 88;
+    /// Memory ports.
+    pub const SHAPE_PORTS: Field = Field { lsb: 0, width: 4 };
+    /// Engine sets.
+    pub const SHAPE_SETS: Field = Field { lsb: 4, width: 4 };
+    /// Regions.
+    pub const SHAPE_REGIONS: Field = Field { lsb: 8, width: 5 };
+    /// Life of the session.
+    pub const STATUS_STATE: Field = Field { lsb: 0, width: 3 };
+    /// Value of [`STATUS_STATE`].
+    pub const STATUS_STATE_CLOSED: u32 = 5;
+    /// Value of [`STATUS_STATE`].
+    pub const STATUS_STATE_DERIVE: u32 = 2;
+    /// Value of [`STATUS_STATE`].
+    pub const STATUS_STATE_EMPTY: u32 = 1;
+    /// Value of [`STATUS_STATE`].
+    pub const STATUS_STATE_FRESH: u32 = 3;
+    /// Value of [`STATUS_STATE`].
+    pub const STATUS_STATE_KEYED: u32 = 4;
+    /// Value of [`STATUS_STATE`].
+    pub const STATUS_STATE_SCRUB: u32 = 0;
+    /// A fault stopped the Shield.
+    pub const STATUS_STOPPED: Field = Field { lsb: 3, width: 1 };
+    /// A Load Key is being opened.
+    pub const STATUS_LOAD_BUSY: Field = Field { lsb: 4, width: 1 };
+    /// The last Load Key was refused; cleared by the next doorbell.
+    pub const STATUS_LOAD_REFUSED: Field = Field { lsb: 5, width: 1 };
+    /// A request is being run.
+    pub const STATUS_CHAN_BUSY: Field = Field { lsb: 6, width: 1 };
+    /// The last request was refused; cleared by the next doorbell.
+    pub const STATUS_CHAN_REFUSED: Field = Field { lsb: 7, width: 1 };
+    /// CHAN_RSP holds an answer.
+    pub const STATUS_CHAN_ANSWER: Field = Field { lsb: 8, width: 1 };
+    /// Kind of the first fault.
+    pub const STATUS_FAULT_KIND: Field = Field { lsb: 12, width: 4 };
+    /// Value of [`STATUS_FAULT_KIND`].
+    pub const STATUS_FAULT_KIND_BUS: u32 = 2;
+    /// Value of [`STATUS_FAULT_KIND`].
+    pub const STATUS_FAULT_KIND_INTERNAL: u32 = 6;
+    /// Value of [`STATUS_FAULT_KIND`].
+    pub const STATUS_FAULT_KIND_NODE: u32 = 5;
+    /// Value of [`STATUS_FAULT_KIND`].
+    pub const STATUS_FAULT_KIND_NONE: u32 = 0;
+    /// Value of [`STATUS_FAULT_KIND`].
+    pub const STATUS_FAULT_KIND_PROTOCOL: u32 = 4;
+    /// Value of [`STATUS_FAULT_KIND`].
+    pub const STATUS_FAULT_KIND_TAG: u32 = 1;
+    /// Value of [`STATUS_FAULT_KIND`].
+    pub const STATUS_FAULT_KIND_TIMEOUT: u32 = 3;
+    /// Bytes in LOAD_MSG, at most 1024.
+    pub const LOAD_DOORBELL_LEN: Field = Field { lsb: 0, width: 11 };
+    /// All registers and memories, by address.
+    pub const ITEMS: &[Item] = &[
+        Item { name: "MAGIC", offset: 0x0, bytes: 4, access: Access::R, reset: Some(0x46454853) },
+        Item { name: "VERSION", offset: 0x4, bytes: 4, access: Access::R, reset: Some(0x10000) },
+        Item { name: "SHELL", offset: 0x8, bytes: 4, access: Access::R, reset: None },
+        Item { name: "CLOCK_KHZ", offset: 0xc, bytes: 4, access: Access::R, reset: Some(0x3d090) },
+        Item { name: "SHAPE", offset: 0x10, bytes: 4, access: Access::R, reset: None },
+        Item { name: "CONFIG_DIGEST", offset: 0x20, bytes: 32, access: Access::R, reset: None },
+        Item { name: "STATUS", offset: 0x100, bytes: 4, access: Access::R, reset: None },
+        Item { name: "CONFIRM", offset: 0x120, bytes: 32, access: Access::R, reset: None },
+        Item { name: "LOAD_DOORBELL", offset: 0x200, bytes: 4, access: Access::W, reset: None },
+        Item { name: "CHAN_DOORBELL", offset: 0x204, bytes: 4, access: Access::W, reset: None },
+        Item { name: "LOAD_MSG", offset: 0x1000, bytes: 1024, access: Access::W, reset: None },
+        Item { name: "CHAN_REQ", offset: 0x2000, bytes: 88, access: Access::W, reset: None },
+        Item { name: "CHAN_RSP", offset: 0x2100, bytes: 88, access: Access::R, reset: None },
+    ];
+}
+
+/// Kernel port (AXI4-Lite, 4 KiB), reached by the Security Kernel only.
+pub mod krn {
+    use super::{Access, Field, Item};
+
+    /// Bytes of the map.
+    pub const SIZE: u32 = 0x1000;
+    /// Commands of the kernel (w).
+    pub const CTRL: u32 = 0x0;
+    /// As STATUS of the control window (r).
+    pub const STATUS: u32 = 0x4;
+    /// Seed; erased when the key pair is derived (w).
+    pub const SEED: u32 = 0x20;
+    /// Bytes of [`SEED`].
+    pub const SEED_BYTES: usize = 32;
+    /// Public Shield key x | y, zero unless FRESH or KEYED (r).
+    pub const PUBKEY: u32 = 0x40;
+    /// Bytes of [`PUBKEY`].
+    pub const PUBKEY_BYTES: usize = 64;
+    /// Transcript hash T of the session, zero unless KEYED or CLOSED (r).
+    pub const T: u32 = 0x80;
+    /// Bytes of [`T`].
+    pub const T_BYTES: usize = 32;
+    /// Configuration digest (r).
+    pub const CONFIG_DIGEST: u32 = 0xa0;
+    /// Bytes of [`CONFIG_DIGEST`].
+    pub const CONFIG_DIGEST_BYTES: usize = 32;
+    /// Sealed last message of the session, zero unless CLOSED (r).
+    pub const LAST: u32 = 0x100;
+    /// Bytes of [`LAST`].
+    pub const LAST_BYTES: usize = 88;
+    /// Take KRN_SEED; accepted in EMPTY and CLOSED only.
+    pub const CTRL_SEED: Field = Field { lsb: 0, width: 1 };
+    /// Zeroise everything, as wipe_req does.
+    pub const CTRL_WIPE: Field = Field { lsb: 1, width: 1 };
+    /// All registers and memories, by address.
+    pub const ITEMS: &[Item] = &[
+        Item { name: "KRN_CTRL", offset: 0x0, bytes: 4, access: Access::W, reset: None },
+        Item { name: "KRN_STATUS", offset: 0x4, bytes: 4, access: Access::R, reset: None },
+        Item { name: "KRN_SEED", offset: 0x20, bytes: 32, access: Access::W, reset: None },
+        Item { name: "KRN_PUBKEY", offset: 0x40, bytes: 64, access: Access::R, reset: None },
+        Item { name: "KRN_T", offset: 0x80, bytes: 32, access: Access::R, reset: None },
+        Item { name: "KRN_CONFIG_DIGEST", offset: 0xa0, bytes: 32, access: Access::R, reset: None },
+        Item { name: "KRN_LAST", offset: 0x100, bytes: 88, access: Access::R, reset: None },
+    ];
+}

@@ -1,1 +1,5 @@
-//! Generators: shield.toml, register map and microcode to SystemVerilog, Rust and documentation
+//! Generators: `shield.toml`, register map and microcode to SystemVerilog, Rust and documentation.
+#![forbid(unsafe_code)]
+
+pub mod files;
+pub mod regs;

@@ -3,6 +3,8 @@
 // Byte order: AXI data carries the byte of the lowest address in bits [7:0]. Cryptographic blocks and keys are kept
 // as the standards print them: byte 0 in the most significant bits. beat_to_blocks/blocks_to_beat convert.
 `default_nettype none
+// A package offers more than one design uses.
+/* verilator lint_off UNUSEDPARAM */
 package shef_pkg;
 
   // ---- AXI4, 512 bit ----
@@ -119,4 +121,5 @@ package shef_pkg;
   endfunction
 
 endpackage
+/* verilator lint_on UNUSEDPARAM */
 `default_nettype wire

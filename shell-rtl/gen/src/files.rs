@@ -1,0 +1,63 @@
+//! The generated files of the repository: which there are, and whether they are as they should be.
+
+use crate::regs::RegisterMap;
+use std::path::{Path, PathBuf};
+
+/// A generated file: path below the repository's root, and content.
+#[derive(Debug)]
+pub struct Generated {
+    /// Path below the root.
+    pub path: PathBuf,
+    /// What it should hold.
+    pub content: String,
+}
+
+/// Every generated file of the repository at `root`. A message names the source at fault.
+pub fn all(root: &Path) -> Result<Vec<Generated>, String> {
+    let mut out = Vec::new();
+    registers(root, &mut out)?;
+    Ok(out)
+}
+
+fn read(root: &Path, path: &str) -> Result<String, String> {
+    std::fs::read_to_string(root.join(path)).map_err(|e| format!("{path}: {e}"))
+}
+
+fn registers(root: &Path, out: &mut Vec<Generated>) -> Result<(), String> {
+    const SOURCE: &str = "shell-rtl/regs/ctl.toml";
+    let map = RegisterMap::parse(&read(root, SOURCE)?).map_err(|e| format!("{SOURCE}: {e}"))?;
+    for (path, content) in [
+        ("shell-rtl/rtl/pkg/shef_regs_pkg.sv", map.to_systemverilog()),
+        ("host/regs/src/lib.rs", map.to_rust()),
+        ("docs/reference/registers.md", map.to_markdown()),
+    ] {
+        out.push(Generated { path: path.into(), content });
+    }
+    Ok(())
+}
+
+/// Writes what differs; returns the paths written.
+pub fn write(root: &Path) -> Result<Vec<PathBuf>, String> {
+    let stale = stale(root)?;
+    for f in &stale {
+        std::fs::write(root.join(&f.path), &f.content).map_err(|e| format!("{}: {e}", f.path.display()))?;
+    }
+    Ok(stale.into_iter().map(|f| f.path).collect())
+}
+
+/// The files that differ from what they should hold.
+pub fn stale(root: &Path) -> Result<Vec<Generated>, String> {
+    let all = all(root)?;
+    Ok(all.into_iter().filter(|f| std::fs::read_to_string(root.join(&f.path)).ok().as_deref() != Some(&f.content)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn generated_files_are_up_to_date() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let stale = super::stale(&root).unwrap();
+        let names: Vec<_> = stale.iter().map(|f| f.path.display().to_string()).collect();
+        assert!(names.is_empty(), "out of date: {}; run `cargo xtask generate`", names.join(", "));
+    }
+}

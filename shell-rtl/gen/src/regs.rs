@@ -1,0 +1,364 @@
+//! Register maps: one TOML file to a SystemVerilog package with decoder, Rust constants and a page of documentation.
+//!
+//! The vocabulary is SystemRDL's (`addrmap`, `reg`, `field`, `mem`, `sw`); the file is checked before anything is emitted.
+
+use core::fmt::Write as _;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// What is wrong with a register description.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RegsError {
+    /// Not TOML, or an unknown key; the message has line and column.
+    #[error("{0}")]
+    Parse(String),
+    /// Well-formed, but contradictory.
+    #[error("{map}.{item}: {problem}")]
+    Invalid {
+        /// Address map.
+        map: String,
+        /// Register or memory.
+        item: String,
+        /// What is wrong, with the values.
+        problem: String,
+    },
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    addrmap: Vec<AddrMap>,
+}
+
+/// One address map.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AddrMap {
+    name: String,
+    desc: String,
+    size: u32,
+    #[serde(default)]
+    reg: Vec<Reg>,
+    #[serde(default)]
+    mem: Vec<Mem>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Reg {
+    name: String,
+    offset: u32,
+    sw: Access,
+    reset: Option<u32>,
+    desc: String,
+    #[serde(default)]
+    field: Vec<Field>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Field {
+    name: String,
+    bits: [u8; 2],
+    desc: String,
+    #[serde(default, rename = "enum")]
+    values: BTreeMap<String, u32>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Mem {
+    name: String,
+    offset: u32,
+    bytes: u32,
+    sw: Access,
+    desc: String,
+}
+
+/// Access by software.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+enum Access {
+    #[serde(rename = "r")]
+    R,
+    #[serde(rename = "w")]
+    W,
+    #[serde(rename = "rw")]
+    Rw,
+}
+
+impl Access {
+    fn reads(self) -> bool {
+        self != Access::W
+    }
+    fn writes(self) -> bool {
+        self != Access::R
+    }
+    fn name(self) -> &'static str {
+        match self {
+            Access::R => "r",
+            Access::W => "w",
+            Access::Rw => "rw",
+        }
+    }
+}
+
+/// A checked register description.
+#[derive(Debug)]
+pub struct RegisterMap {
+    maps: Vec<AddrMap>,
+}
+
+/// Name, offset, bytes and access of a register or memory, in the order of addresses.
+struct Item<'a> {
+    name: &'a str,
+    offset: u32,
+    bytes: u32,
+    sw: Access,
+}
+
+impl AddrMap {
+    fn items(&self) -> Vec<Item<'_>> {
+        let regs = self.reg.iter().map(|r| Item { name: &r.name, offset: r.offset, bytes: 4, sw: r.sw });
+        let mems = self.mem.iter().map(|m| Item { name: &m.name, offset: m.offset, bytes: m.bytes, sw: m.sw });
+        let mut all: Vec<_> = regs.chain(mems).collect();
+        all.sort_by_key(|i| i.offset);
+        all
+    }
+
+    /// Full constant name: the map's name in front, once.
+    fn constant(&self, item: &str) -> String {
+        let prefix = self.name.to_uppercase();
+        if item.starts_with(&format!("{prefix}_")) { item.into() } else { format!("{prefix}_{item}") }
+    }
+
+    fn check(&self) -> Result<(), RegsError> {
+        let fail = |item: &str, problem: String| {
+            Err(RegsError::Invalid { map: self.name.clone(), item: item.into(), problem })
+        };
+        let mut end = 0;
+        for i in self.items() {
+            if i.offset % 4 != 0 || i.bytes % 4 != 0 || i.bytes == 0 {
+                return fail(i.name, format!("offset {:#x} and size {} must be multiples of 4", i.offset, i.bytes));
+            }
+            if i.offset < end {
+                return fail(i.name, format!("offset {:#x} overlaps the item before, which ends at {end:#x}", i.offset));
+            }
+            end = i.offset + i.bytes;
+            if end > self.size {
+                return fail(i.name, format!("ends at {end:#x}, behind the map's {:#x}", self.size));
+            }
+        }
+        for r in &self.reg {
+            let mut used = 0u32;
+            for f in &r.field {
+                let [lsb, msb] = f.bits;
+                if lsb > msb || msb > 31 {
+                    return fail(&r.name, format!("field {} has bits {lsb}..{msb}", f.name));
+                }
+                let mask = (((1u64 << (msb - lsb + 1)) - 1) << lsb) as u32;
+                if used & mask != 0 {
+                    return fail(&r.name, format!("field {} overlaps another", f.name));
+                }
+                used |= mask;
+                for (name, value) in &f.values {
+                    if u64::from(*value) >> (msb - lsb + 1) != 0 {
+                        return fail(&r.name, format!("value {name} = {value} does not fit field {}", f.name));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl RegisterMap {
+    /// Reads and checks a register description.
+    pub fn parse(text: &str) -> Result<Self, RegsError> {
+        let file: File = toml::from_str(text).map_err(|e| RegsError::Parse(e.to_string()))?;
+        for m in &file.addrmap {
+            m.check()?;
+        }
+        Ok(Self { maps: file.addrmap })
+    }
+
+    /// The package `shef_regs_pkg`: offsets, fields, reset values and one decoder function for each map.
+    pub fn to_systemverilog(&self) -> String {
+        let mut s = String::from(
+            "// Generated from shell-rtl/regs/ctl.toml by `cargo xtask generate`; do not edit.\n\
+             `default_nettype none\n// A package offers more than one design uses.\n/* verilator lint_off UNUSEDPARAM */\npackage shef_regs_pkg;\n",
+        );
+        for m in &self.maps {
+            let w = m.size.trailing_zeros();
+            let lower = &m.name;
+            let items = m.items();
+            writeln!(s, "\n  // {}", m.desc).unwrap();
+            for i in &items {
+                writeln!(s, "  localparam logic [{}:0] {}_OFFSET = {w}'h{:x};", w - 1, m.constant(i.name), i.offset).unwrap();
+            }
+            for r in &m.reg {
+                if let Some(v) = r.reset {
+                    writeln!(s, "  localparam logic [31:0] {}_RESET = 32'h{v:08x};", m.constant(&r.name)).unwrap();
+                }
+                for f in &r.field {
+                    let c = format!("{}_{}", m.constant(&r.name), f.name);
+                    writeln!(s, "  localparam int unsigned {c}_LSB = {};", f.bits[0]).unwrap();
+                    let width = u32::from(f.bits[1] - f.bits[0] + 1);
+                    for (name, value) in &f.values {
+                        writeln!(s, "  localparam logic [{}:0] {c}_{name} = {width}'d{value};", width - 1).unwrap();
+                    }
+                }
+            }
+            let sel_w = (u32::BITS - (items.len() as u32).leading_zeros()).max(1);
+            writeln!(s, "\n  typedef enum logic [{}:0] {{", sel_w - 1).unwrap();
+            writeln!(s, "    {}_SEL_NONE = {sel_w}'d0,", lower.to_uppercase()).unwrap();
+            for (n, i) in items.iter().enumerate() {
+                let comma = if n + 1 == items.len() { "" } else { "," };
+                writeln!(s, "    {} = {sel_w}'d{}{comma}", m.sel(i.name), n + 1).unwrap();
+            }
+            writeln!(s, "  }} {lower}_sel_e;").unwrap();
+            writeln!(s, "\n  // What a byte address selects; NONE is answered with an error.").unwrap();
+            writeln!(s, "  function automatic {lower}_sel_e {lower}_decode(input logic [{}:0] addr);", w - 1).unwrap();
+            writeln!(s, "    {lower}_decode = {}_SEL_NONE;", lower.to_uppercase()).unwrap();
+            for i in &items {
+                let (lo, hi) = (i.offset, i.offset + i.bytes - 1);
+                let low = if lo == 0 { String::new() } else { format!("addr >= {w}'h{lo:x} && ") };
+                writeln!(s, "    if ({low}addr <= {w}'h{hi:x}) {lower}_decode = {};", m.sel(i.name)).unwrap();
+            }
+            writeln!(s, "  endfunction").unwrap();
+            for (what, test) in [("readable", Access::reads as fn(Access) -> bool), ("writable", Access::writes)] {
+                writeln!(s, "\n  function automatic logic {lower}_{what}(input {lower}_sel_e sel);").unwrap();
+                writeln!(s, "    unique case (sel)").unwrap();
+                let names: Vec<_> = items.iter().filter(|i| test(i.sw)).map(|i| m.sel(i.name)).collect();
+                writeln!(s, "      {}: {lower}_{what} = 1'b1;", names.join(",\n      ")).unwrap();
+                writeln!(s, "      default: {lower}_{what} = 1'b0;\n    endcase\n  endfunction").unwrap();
+            }
+        }
+        s.push_str("\nendpackage\n/* verilator lint_on UNUSEDPARAM */\n`default_nettype wire\n");
+        s
+    }
+
+    /// The source of crate `shef-regs`.
+    pub fn to_rust(&self) -> String {
+        let mut s = String::from(
+            "//! Register maps of the Shield. Generated from shell-rtl/regs/ctl.toml by `cargo xtask generate`; do not edit.\n\
+             //!\n//! Offsets are in bytes, registers are 32 bits wide; byte strings lie in byte-lane order: byte i at offset + i.\n\
+             #![no_std]\n#![forbid(unsafe_code)]\n\n\
+             /// A field of a register.\n#[derive(Debug, Clone, Copy, PartialEq, Eq)]\npub struct Field {\n    /// Lowest bit.\n    pub lsb: u32,\n    /// Bits.\n    pub width: u32,\n}\n\n\
+             impl Field {\n    /// The field's value in a register's value.\n    pub const fn get(self, register: u32) -> u32 {\n        (register >> self.lsb) & (((1u64 << self.width) - 1) as u32)\n    }\n\n    \
+             /// A register's value with this field set and all others 0.\n    pub const fn put(self, value: u32) -> u32 {\n        (value & (((1u64 << self.width) - 1) as u32)) << self.lsb\n    }\n}\n\n\
+             /// Access by software.\n#[derive(Debug, Clone, Copy, PartialEq, Eq)]\npub enum Access {\n    /// Read only.\n    R,\n    /// Write only; reads are answered with an error.\n    W,\n    /// Both.\n    Rw,\n}\n\n\
+             /// A register or memory of a map.\n#[derive(Debug, Clone, Copy)]\npub struct Item {\n    /// Name.\n    pub name: &'static str,\n    /// Byte offset.\n    pub offset: u32,\n    /// Bytes.\n    pub bytes: u32,\n    /// Access by software.\n    pub access: Access,\n    /// Value after reset, where it is fixed.\n    pub reset: Option<u32>,\n}\n",
+        );
+        for m in &self.maps {
+            writeln!(s, "\n/// {}.\npub mod {} {{\n    use super::{{Access, Field, Item}};\n", m.desc, m.name).unwrap();
+            writeln!(s, "    /// Bytes of the map.\n    pub const SIZE: u32 = {:#x};", m.size).unwrap();
+            for i in m.items() {
+                let desc = m.reg.iter().map(|r| (&r.name, &r.desc)).chain(m.mem.iter().map(|x| (&x.name, &x.desc)));
+                let desc = desc.into_iter().find(|(n, _)| *n == i.name).map_or("", |(_, d)| d.as_str());
+                writeln!(s, "    /// {} ({}).\n    pub const {}: u32 = {:#x};", capital(desc), i.sw.name(), m.short(i.name), i.offset).unwrap();
+                if m.mem.iter().any(|x| x.name == i.name) {
+                    writeln!(s, "    /// Bytes of [`{0}`].\n    pub const {0}_BYTES: usize = {1};", m.short(i.name), i.bytes).unwrap();
+                }
+            }
+            for r in &m.reg {
+                for f in &r.field {
+                    let c = format!("{}_{}", m.short(&r.name), f.name);
+                    let w = f.bits[1] - f.bits[0] + 1;
+                    writeln!(s, "    /// {}.\n    pub const {c}: Field = Field {{ lsb: {}, width: {w} }};", capital(&f.desc), f.bits[0]).unwrap();
+                    for (n, v) in &f.values {
+                        writeln!(s, "    /// Value of [`{c}`].\n    pub const {c}_{n}: u32 = {v};").unwrap();
+                    }
+                }
+            }
+            writeln!(s, "    /// All registers and memories, by address.\n    pub const ITEMS: &[Item] = &[").unwrap();
+            for i in m.items() {
+                let reset = m.reg.iter().find(|r| r.name == i.name).and_then(|r| r.reset);
+                let reset = reset.map_or("None".into(), |v| format!("Some({v:#x})"));
+                let access = match i.sw { Access::R => "R", Access::W => "W", Access::Rw => "Rw" };
+                writeln!(s, "        Item {{ name: \"{}\", offset: {:#x}, bytes: {}, access: Access::{access}, reset: {reset} }},", i.name, i.offset, i.bytes).unwrap();
+            }
+            s.push_str("    ];\n}\n");
+        }
+        s
+    }
+
+    /// The page `docs/reference/registers.md`.
+    pub fn to_markdown(&self) -> String {
+        let mut s = String::from(
+            "# Registers\n\nGenerated from `shell-rtl/regs/ctl.toml` by `cargo xtask generate`; do not edit. Registers are 32 bits wide; byte strings lie in byte-lane order (byte i at offset + i). \
+             A read or write of anything that is not listed, or not allowed, is answered with SLVERR and changes nothing.\n",
+        );
+        for m in &self.maps {
+            writeln!(s, "\n## {}\n\n{}.\n\n| offset | name | bytes | access | reset | what |\n|---|---|---|---|---|---|", m.name, m.desc).unwrap();
+            for i in m.items() {
+                let reg = m.reg.iter().find(|r| r.name == i.name);
+                let desc = reg.map_or_else(|| m.mem.iter().find(|x| x.name == i.name).map_or("", |x| x.desc.as_str()), |r| r.desc.as_str());
+                let reset = reg.and_then(|r| r.reset).map_or("-".into(), |v| format!("`{v:#010x}`"));
+                writeln!(s, "| `{:#06x}` | `{}` | {} | {} | {reset} | {desc} |", i.offset, i.name, i.bytes, i.sw.name()).unwrap();
+            }
+            for r in m.reg.iter().filter(|r| !r.field.is_empty()) {
+                writeln!(s, "\n### {}\n\n| bits | field | what |\n|---|---|---|", r.name).unwrap();
+                for f in &r.field {
+                    let mut values: Vec<_> = f.values.iter().collect();
+                    values.sort_by_key(|(_, v)| **v);
+                    let values: Vec<_> = values.iter().map(|(n, v)| format!("{v} {n}")).collect();
+                    let values = if values.is_empty() { String::new() } else { format!(" ({})", values.join(", ")) };
+                    writeln!(s, "| {}:{} | `{}` | {}{values} |", f.bits[1], f.bits[0], f.name, f.desc).unwrap();
+                }
+            }
+        }
+        s
+    }
+}
+
+impl AddrMap {
+    fn sel(&self, item: &str) -> String {
+        format!("{}_SEL_{}", self.name.to_uppercase(), self.short(item))
+    }
+    fn short(&self, item: &str) -> String {
+        item.strip_prefix(&format!("{}_", self.name.to_uppercase())).unwrap_or(item).into()
+    }
+}
+
+fn capital(text: &str) -> String {
+    let mut c = text.chars();
+    c.next().map(|f| f.to_uppercase().chain(c).collect()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(items: &str) -> Result<RegisterMap, RegsError> {
+        RegisterMap::parse(&format!("[[addrmap]]\nname = \"ctl\"\ndesc = \"d\"\nsize = 0x100\n{items}"))
+    }
+
+    #[test]
+    fn overlapping_registers_are_refused() {
+        let one = "[[addrmap.reg]]\nname = \"A\"\noffset = 4\nsw = \"r\"\ndesc = \"a\"\n";
+        assert!(map(one).is_ok());
+        let err = map(&format!("{one}[[addrmap.mem]]\nname = \"B\"\noffset = 4\nbytes = 8\nsw = \"r\"\ndesc = \"b\"\n")).unwrap_err();
+        assert!(err.to_string().contains("overlaps"), "{err}");
+    }
+
+    #[test]
+    fn a_map_has_an_end() {
+        let err = map("[[addrmap.mem]]\nname = \"B\"\noffset = 0xfc\nbytes = 8\nsw = \"r\"\ndesc = \"b\"\n").unwrap_err();
+        assert!(err.to_string().contains("ends at 0x104"), "{err}");
+    }
+
+    #[test]
+    fn unknown_keys_name_their_line() {
+        let err = map("[[addrmap.reg]]\nname = \"A\"\noffset = 4\naccess = \"r\"\nsw = \"r\"\ndesc = \"a\"\n").unwrap_err();
+        assert!(err.to_string().contains("line 8"), "{err}");
+    }
+
+    #[test]
+    fn fields_may_not_overlap() {
+        let f = |n, a, b| format!("[[addrmap.reg.field]]\nname = \"{n}\"\nbits = [{a}, {b}]\ndesc = \"x\"\n");
+        let reg = "[[addrmap.reg]]\nname = \"A\"\noffset = 4\nsw = \"r\"\ndesc = \"a\"\n";
+        assert!(map(&format!("{reg}{}{}", f("X", 0, 3), f("Y", 4, 31))).is_ok());
+        assert!(map(&format!("{reg}{}{}", f("X", 0, 3), f("Y", 3, 4))).is_err());
+    }
+}
