@@ -1,1 +1,41 @@
-//! Verilated designs: built by content, loaded and driven from Rust
+//! Verilated designs: built by content, loaded and driven from Rust.
+//!
+//! A [`DesignSpec`] names a top module; [`build`] runs Verilator and g++ once per content (a cache, safe between
+//! processes) and loads the result; a [`Sim`] is one instance of the design with its ports by name.
+//!
+//! ```no_run
+//! use shef_rtl::{Sim, build, module_spec};
+//!
+//! let lib = build(&module_spec("shef_hmac")?)?;
+//! let mut sim = Sim::new(&lib)?;
+//! sim.reset("rst_ni", 2); // low for two cycles, every other input 0
+//! sim.poke("cmd_i", 0);
+//! sim.poke("cmd_valid_i", 1);
+//! sim.eval(); // settle the outputs that depend on inputs
+//! assert_eq!(sim.peek("cmd_ready_o"), 1);
+//! sim.tick(); // one clock cycle
+//! # Ok::<(), shef_rtl::Error>(())
+//! ```
+//!
+//! Wide ports: [`Sim::poke_be`] takes bytes as the standards print blocks and keys (byte 0 in the top bits),
+//! [`Sim::poke_le`] as AXI carries data (byte 0 in the low bits). In hot loops take a [`Port`] once and use
+//! [`Sim::get`] and [`Sim::set`]. A packed struct port is one wide vector, first member in the top bits.
+//!
+//! Verilator comes from `SHEF_VERILATOR` (a `verilator_bin` or `verilator`), else from the project's tools folder.
+//! Results are kept in `SHEF_CACHE`, else `target/verilated`.
+#![expect(unsafe_code, reason = "loads and calls the compiled model")]
+
+mod build;
+mod error;
+mod sim;
+mod sources;
+mod toolchain;
+
+pub use build::{DesignSpec, Lint, Profile, build, build_with};
+pub use error::Error;
+pub use sim::{Direction, Library, Port, Sim};
+pub use sources::{module_spec, repo_root, rtl_sources};
+pub use toolchain::{Toolchain, find_toolchain};
+
+/// Result with this crate's error.
+pub type Result<T> = std::result::Result<T, Error>;

@@ -1,0 +1,535 @@
+//! Verilator, shim, g++, link: once per content.
+
+use crate::sim::Library;
+use crate::sources::{closure, repo_root};
+use crate::toolchain::{Toolchain, find_toolchain, target_dir};
+use crate::{Error, Result};
+use sha2::{Digest, Sha256};
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// How much the C++ compiler optimises.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Profile {
+    /// `-O1`: short builds, for tests of small blocks.
+    #[default]
+    Quick,
+    /// `-O3 -march=native`: for long runs.
+    Fast,
+}
+
+/// What Verilator's warnings do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Lint {
+    /// Warnings go to the build log.
+    #[default]
+    Log,
+    /// `-Wall`, and a warning stops the build.
+    Deny,
+}
+
+/// A design to build.
+#[derive(Debug, Clone)]
+pub struct DesignSpec {
+    /// Top module.
+    pub top: String,
+    /// Files that belong to the design by name; more are found by `search`.
+    pub sources: Vec<PathBuf>,
+    /// Folders whose `*.sv` files (recursively) are taken when their name is used in the design; earlier folders win.
+    pub search: Vec<PathBuf>,
+    /// Parameters of the top module (`-G`).
+    pub params: Vec<(String, String)>,
+    /// Macros (`+define+`).
+    pub defines: Vec<(String, String)>,
+    /// Optimisation.
+    pub profile: Profile,
+    /// Whether waves (FST) can be written.
+    pub trace: bool,
+    /// Whether line coverage is counted.
+    pub coverage: bool,
+    /// Warnings.
+    pub lint: Lint,
+}
+
+impl DesignSpec {
+    /// A design with nothing but a top module.
+    #[must_use]
+    pub fn new(top: &str) -> Self {
+        Self {
+            top: top.to_owned(),
+            sources: Vec::new(),
+            search: Vec::new(),
+            params: Vec::new(),
+            defines: Vec::new(),
+            profile: Profile::Quick,
+            trace: false,
+            coverage: false,
+            lint: Lint::Log,
+        }
+    }
+
+    /// Adds a source file (relative paths: below the repository).
+    #[must_use]
+    pub fn source(mut self, p: impl AsRef<Path>) -> Self {
+        self.sources.push(repo_root().join(p));
+        self
+    }
+
+    /// Adds a folder to look modules and packages up in (relative paths: below the repository).
+    #[must_use]
+    pub fn search(mut self, p: impl AsRef<Path>) -> Self {
+        self.search.push(repo_root().join(p));
+        self
+    }
+
+    /// Sets a parameter of the top module.
+    #[must_use]
+    pub fn param(mut self, name: &str, value: impl ToString) -> Self {
+        self.params.push((name.to_owned(), value.to_string()));
+        self
+    }
+
+    /// Defines a macro.
+    #[must_use]
+    pub fn define(mut self, name: &str, value: &str) -> Self {
+        self.defines.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Optimises for long runs.
+    #[must_use]
+    pub fn fast(mut self) -> Self {
+        self.profile = Profile::Fast;
+        self
+    }
+
+    /// Makes waves possible.
+    #[must_use]
+    pub fn trace(mut self) -> Self {
+        self.trace = true;
+        self
+    }
+
+    /// Stops on warnings.
+    #[must_use]
+    pub fn deny_warnings(mut self) -> Self {
+        self.lint = Lint::Deny;
+        self
+    }
+
+    /// The files of the design in the order of compilation.
+    ///
+    /// # Errors
+    /// When the top module or a named file is missing.
+    pub fn resolve_sources(&self) -> Result<Vec<PathBuf>> {
+        closure(&self.top, &self.sources, &self.search)
+    }
+
+    /// SHA-256 over the top module's name, the parameters, and the sorted relative paths and digests of the sources.
+    ///
+    /// # Errors
+    /// As [`DesignSpec::resolve_sources`].
+    pub fn digest(&self) -> Result<[u8; 32]> {
+        Ok(self.digest_of(&self.resolve_sources()?)?.into())
+    }
+
+    fn digest_of(&self, sources: &[PathBuf]) -> Result<[u8; 32]> {
+        let root = repo_root();
+        let mut lines: Vec<String> = Vec::new();
+        for p in sources {
+            let text = fs::read(p).map_err(|e| Error::io("cannot read", p, &e))?;
+            let rel = p.strip_prefix(&root).unwrap_or(p.file_name().map_or(p, Path::new));
+            lines.push(format!("file {} {}\n", rel.display(), hex::encode(Sha256::digest(&text))));
+        }
+        let mut params: Vec<String> = self.params.iter().map(|(k, v)| format!("param {k}={v}\n")).collect();
+        params.extend(self.defines.iter().map(|(k, v)| format!("define {k}={v}\n")));
+        lines.sort();
+        params.sort();
+        let mut h = Sha256::new();
+        h.update(format!("shef-design-1\ntop {}\n", self.top));
+        for l in params.iter().chain(&lines) {
+            h.update(l);
+        }
+        Ok(h.finalize().into())
+    }
+}
+
+/// Builds (or takes from the cache) and loads a design.
+///
+/// # Errors
+/// Missing tools, refused RTL or C++, a full disk.
+pub fn build(spec: &DesignSpec) -> Result<Library> {
+    build_with(spec, &mut |_| {})
+}
+
+/// As [`build`]; `progress` is called with one line per step that takes time.
+///
+/// # Errors
+/// As [`build`].
+pub fn build_with(spec: &DesignSpec, progress: &mut dyn FnMut(&str)) -> Result<Library> {
+    let tc = find_toolchain()?;
+    let sources = spec.resolve_sources()?;
+    let digest = spec.digest_of(&sources)?;
+    let mut h = Sha256::new();
+    h.update(digest);
+    let verilator_flags = verilator_flags(spec);
+    let cxx_flags = cxx_flags(spec, &tc);
+    for s in [SHIM_VERSION, &tc.verilator_version, &tc.cxx, &tc.cxx_version] {
+        h.update(s);
+        h.update([0]);
+    }
+    for f in verilator_flags.iter().chain(&cxx_flags) {
+        h.update(f);
+        h.update([0]);
+    }
+    // Paths decide the text of messages and `include` of unlisted files: part of the name.
+    for s in &sources {
+        h.update(s.display().to_string());
+        h.update([0]);
+    }
+    let key = hex::encode(&h.finalize()[..16]);
+    let cache = match std::env::var_os("SHEF_CACHE") {
+        Some(c) if !c.is_empty() => PathBuf::from(c),
+        _ => target_dir().join("verilated"),
+    };
+    fs::create_dir_all(&cache).map_err(|e| Error::io("cannot create", &cache, &e))?;
+    let dir = cache.join(format!("{}-{key}", spec.top));
+    let so = dir.join("model.so");
+    if !so.is_file() {
+        let _lock = lock(&cache.join(format!("{}-{key}.lock", spec.top)))?;
+        if !so.is_file() {
+            let tmp = cache.join(format!("{}-{key}.part", spec.top));
+            fresh_dir(&tmp)?;
+            let job = Job { spec, tc: &tc, sources: &sources, dir: &tmp, cache: &cache, cxx_flags: &cxx_flags };
+            job.run(&verilator_flags, &hex::encode(digest), progress)?;
+            // What is left of an older attempt is in the way of the rename.
+            if dir.exists() {
+                fs::remove_dir_all(&dir).map_err(|e| Error::io("cannot remove", &dir, &e))?;
+            }
+            fs::rename(&tmp, &dir).map_err(|e| Error::io("cannot rename", &tmp, &e))?;
+        }
+    }
+    Library::load(&so, &spec.top)
+}
+
+/// Changes whenever the generated shim or the way of building does.
+const SHIM_VERSION: &str = "shim-1";
+
+fn lock(path: &Path) -> Result<File> {
+    let f = File::create(path).map_err(|e| Error::io("cannot create", path, &e))?;
+    f.lock().map_err(|e| Error::io("cannot lock", path, &e))?;
+    Ok(f)
+}
+
+fn fresh_dir(p: &Path) -> Result<()> {
+    if p.exists() {
+        fs::remove_dir_all(p).map_err(|e| Error::io("cannot remove", p, &e))?;
+    }
+    fs::create_dir_all(p).map_err(|e| Error::io("cannot create", p, &e))
+}
+
+fn verilator_flags(spec: &DesignSpec) -> Vec<String> {
+    let mut f: Vec<String> = [
+        "--cc", "--no-timing", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--assert", "--prefix", "Vtop",
+        "--output-split", "30000", "--output-split-cfuncs", "3000", "--threads", "1",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    match spec.lint {
+        Lint::Log => f.push("-Wno-fatal".into()),
+        Lint::Deny => f.push("-Wall".into()),
+    }
+    if spec.trace {
+        f.extend(["--trace-fst", "--trace-structs"].map(str::to_owned));
+    }
+    if spec.coverage {
+        f.push("--coverage-line".into());
+    }
+    f.push("--top-module".into());
+    f.push(spec.top.clone());
+    f.extend(spec.params.iter().map(|(k, v)| format!("-G{k}={v}")));
+    f.extend(spec.defines.iter().map(|(k, v)| format!("+define+{k}={v}")));
+    f
+}
+
+fn cxx_flags(spec: &DesignSpec, tc: &Toolchain) -> Vec<String> {
+    let mut f: Vec<String> = [
+        "-std=gnu++17", "-fPIC", "-fvisibility=hidden", "-w", "-DVM_COVERAGE=0", "-DVM_SC=0", "-DVERILATOR=1",
+        "-fno-strict-aliasing", "-fcf-protection=none", "-pthread",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    if spec.coverage {
+        f[4] = "-DVM_COVERAGE=1".into();
+    }
+    if tc.cxx_version.contains("clang") {
+        f.push("-fbracket-depth=4096".into());
+    } else {
+        f.push("-fno-gnu-unique".into());
+    }
+    f.extend(match spec.profile {
+        Profile::Quick => vec!["-O1".to_owned()],
+        Profile::Fast => vec!["-O3".to_owned(), "-march=native".to_owned()],
+    });
+    if spec.trace {
+        f.extend(["-DVM_TRACE=1", "-DVM_TRACE_FST=1"].map(str::to_owned));
+    } else {
+        f.push("-DVM_TRACE=0".into());
+    }
+    f.push("-I".into());
+    f.push(tc.root.join("include").display().to_string());
+    f.push("-I".into());
+    f.push(tc.root.join("include/vltstd").display().to_string());
+    f
+}
+
+struct Job<'a> {
+    spec: &'a DesignSpec,
+    tc: &'a Toolchain,
+    sources: &'a [PathBuf],
+    dir: &'a Path,
+    cache: &'a Path,
+    cxx_flags: &'a [String],
+}
+
+impl Job<'_> {
+    fn run(&self, verilator_flags: &[String], digest: &str, progress: &mut dyn FnMut(&str)) -> Result<()> {
+        let top = &self.spec.top;
+        progress(&format!("{top}: Verilator"));
+        let obj = self.dir.join("obj");
+        let log = self.dir.join("verilator.log");
+        let mut c = Command::new(&self.tc.verilator);
+        c.env("VERILATOR_ROOT", &self.tc.root)
+            .args(verilator_flags)
+            .arg("--Mdir")
+            .arg(&obj)
+            .args(self.sources);
+        self.logged(c, &log, "verilator").and_then(|ok| {
+            if ok { Ok(()) } else { Err(Error::Verilate { top: top.clone(), log: log.display().to_string(), tail: tail(&log) }) }
+        })?;
+        let header = obj.join("Vtop.h");
+        let text = fs::read_to_string(&header).map_err(|e| Error::io("cannot read", &header, &e))?;
+        let shim = obj.join("shim.cpp");
+        fs::write(&shim, shim_source(top, &text, digest, self.spec)?).map_err(|e| Error::io("cannot write", &shim, &e))?;
+
+        let runtime = self.runtime(progress)?;
+        let mut units: Vec<PathBuf> = fs::read_dir(&obj)
+            .map_err(|e| Error::io("cannot list", &obj, &e))?
+            .filter_map(|e| e.ok().map(|e| e.path()))
+            .filter(|p| p.extension().is_some_and(|x| x == "cpp"))
+            .collect();
+        units.sort();
+        progress(&format!("{top}: g++, {} files", units.len()));
+        let objects = self.compile(&units, &obj)?;
+        let so = self.dir.join("model.so");
+        let mut c = Command::new(&self.tc.cxx);
+        c.args(["-shared", "-pthread", "-Wl,-Bsymbolic", "-o"]).arg(&so).args(&objects).arg(&runtime);
+        if self.spec.trace {
+            c.args(["-llz4", "-lz"]);
+        }
+        let log = self.dir.join("link.log");
+        if !self.logged(c, &log, "g++")? {
+            return Err(Error::Compile { top: top.clone(), log: log.display().to_string(), tail: tail(&log) });
+        }
+        let _ = fs::remove_dir_all(&obj);
+        Ok(())
+    }
+
+    fn logged(&self, mut c: Command, log: &Path, what: &'static str) -> Result<bool> {
+        let f = File::create(log).map_err(|e| Error::io("cannot create", log, &e))?;
+        let g = f.try_clone().map_err(|e| Error::io("cannot create", log, &e))?;
+        let s = c
+            .stdin(Stdio::null())
+            .stdout(Stdio::from(f))
+            .stderr(Stdio::from(g))
+            .status()
+            .map_err(|e| Error::io("cannot start", Path::new(what), &e))?;
+        Ok(s.success())
+    }
+
+    /// Compiles `units` into `out`, two at a time.
+    fn compile(&self, units: &[PathBuf], out: &Path) -> Result<Vec<PathBuf>> {
+        let next = std::sync::atomic::AtomicUsize::new(0);
+        let failed: std::sync::Mutex<Option<Error>> = std::sync::Mutex::new(None);
+        let object = |u: &Path| out.join(format!("{}.o", crate::sources::stem(u)));
+        std::thread::scope(|s| {
+            for _ in 0..2 {
+                s.spawn(|| {
+                    loop {
+                        let i = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                        let Some(u) = units.get(i) else { break };
+                        if failed.lock().is_ok_and(|f| f.is_some()) {
+                            break;
+                        }
+                        let log = out.join(format!("{}.log", crate::sources::stem(u)));
+                        let mut c = Command::new(&self.tc.cxx);
+                        c.args(self.cxx_flags).arg("-I").arg(out).arg("-c").arg(u).arg("-o").arg(object(u));
+                        let r = match self.logged(c, &log, "g++") {
+                            Ok(true) => continue,
+                            Ok(false) => {
+                                let t = tail(&log);
+                                if t.contains("lz4.h") || t.contains("zlib.h") {
+                                    Error::TraceLibraries
+                                } else {
+                                    Error::Compile { top: self.spec.top.clone(), log: log.display().to_string(), tail: t }
+                                }
+                            }
+                            Err(e) => e,
+                        };
+                        if let Ok(mut f) = failed.lock() {
+                            f.get_or_insert(r);
+                        }
+                    }
+                });
+            }
+        });
+        if let Some(e) = failed.into_inner().unwrap_or(None) {
+            return Err(e);
+        }
+        Ok(units.iter().map(|u| object(u)).collect())
+    }
+
+    /// Verilator's own runtime as one archive, shared by all designs of the same flags.
+    fn runtime(&self, progress: &mut dyn FnMut(&str)) -> Result<PathBuf> {
+        let mut h = Sha256::new();
+        for s in [SHIM_VERSION, &self.tc.verilator_version, &self.tc.cxx, &self.tc.cxx_version] {
+            h.update(s);
+            h.update([0]);
+        }
+        for f in self.cxx_flags {
+            h.update(f);
+            h.update([0]);
+        }
+        let key = hex::encode(&h.finalize()[..8]);
+        let done = self.cache.join(format!("runtime-{key}"));
+        let lib = done.join("libverilated.a");
+        if lib.is_file() {
+            return Ok(lib);
+        }
+        let _lock = lock(&self.cache.join(format!("runtime-{key}.lock")))?;
+        if lib.is_file() {
+            return Ok(lib);
+        }
+        progress("Verilator's runtime: g++");
+        let tmp = self.cache.join(format!("runtime-{key}.part"));
+        fresh_dir(&tmp)?;
+        let mut names = vec!["verilated.cpp", "verilated_threads.cpp"];
+        if self.spec.trace {
+            names.push("verilated_fst_c.cpp");
+        }
+        if self.spec.coverage {
+            names.push("verilated_cov.cpp");
+        }
+        let units: Vec<PathBuf> = names.iter().map(|n| self.tc.root.join("include").join(n)).collect();
+        let objects = self.compile(&units, &tmp)?;
+        let mut c = Command::new("ar");
+        c.arg("crs").arg(tmp.join("libverilated.a")).args(&objects);
+        let log = tmp.join("ar.log");
+        if !self.logged(c, &log, "ar")? {
+            return Err(Error::Compile { top: "runtime".into(), log: log.display().to_string(), tail: tail(&log) });
+        }
+        if done.exists() {
+            fs::remove_dir_all(&done).map_err(|e| Error::io("cannot remove", &done, &e))?;
+        }
+        fs::rename(&tmp, &done).map_err(|e| Error::io("cannot rename", &tmp, &e))?;
+        Ok(lib)
+    }
+}
+
+/// First errors of a log: what a person needs to see.
+fn tail(log: &Path) -> String {
+    let text = fs::read(log).map(|b| String::from_utf8_lossy(&b).into_owned()).unwrap_or_default();
+    let errors: Vec<&str> = text.lines().filter(|l| l.contains("rror")).take(12).collect();
+    if errors.is_empty() {
+        let l: Vec<&str> = text.lines().collect();
+        l[l.len().saturating_sub(12)..].join("\n")
+    } else {
+        errors.join("\n")
+    }
+}
+
+/// The `extern "C"` side: create, evaluate, free, and where each port lies.
+fn shim_source(top: &str, header: &str, digest: &str, spec: &DesignSpec) -> Result<String> {
+    let mut ports = String::new();
+    let mut count = 0u32;
+    for line in header.lines().map(str::trim) {
+        let Some((mac, rest)) = line.split_once('(') else { continue };
+        let dir = if mac.starts_with("VL_INOUT") {
+            2
+        } else if mac.starts_with("VL_IN") {
+            0
+        } else if mac.starts_with("VL_OUT") {
+            1
+        } else {
+            continue;
+        };
+        let bad = || Error::PortForm { top: top.to_owned(), port: line.to_owned() };
+        let body = rest.split(')').next().ok_or_else(bad)?;
+        let mut f = body.split(',');
+        let name = f.next().and_then(|n| n.trim().strip_prefix('&')).ok_or_else(bad)?;
+        let mut num = || f.next().and_then(|n| n.trim().parse::<i64>().ok()).ok_or_else(bad);
+        let (hi, lo) = (num()?, num()?);
+        if !rest.trim_end().ends_with(");") || name.contains('[') {
+            return Err(bad());
+        }
+        let _ = writeln!(
+            ports,
+            "  if (i == {count}) return shef_port{{\"{name}\", {dir}, {}, (void*)&m->model.{name}}};",
+            (hi - lo).abs() + 1
+        );
+        count += 1;
+    }
+    let trace_inc = if spec.trace { "#include \"verilated_fst_c.h\"\n" } else { "" };
+    let trace = if spec.trace {
+        r#"
+API int32_t shef_trace_open(handle* m, const char* path) {
+  if (!m->fst) { m->fst = new VerilatedFstC; m->model.trace(m->fst, 99); }
+  m->fst->open(path);
+  return m->fst->isOpen() ? 1 : 0;
+}
+API void shef_trace_dump(handle* m, uint64_t t) { m->fst->dump(t); }
+API void shef_trace_close(handle* m) { if (m->fst) m->fst->close(); }
+"#
+    } else {
+        ""
+    };
+    let trace_on = if spec.trace { "ctx.traceEverOn(true);" } else { "" };
+    let trace_member = if spec.trace { "VerilatedFstC* fst = nullptr; ~handle() { model.final(); delete fst; }" } else { "~handle() { model.final(); }" };
+    let cov = if spec.coverage {
+        "#include \"verilated_cov.h\"\nAPI void shef_coverage(handle* m, const char* path) { m->ctx.coveragep()->write(path); }\n"
+    } else {
+        ""
+    };
+    Ok(format!(
+        r#"// Generated: C interface of {top}.
+#include <cstdint>
+#include "verilated.h"
+{trace_inc}#include "Vtop.h"
+#define API extern "C" __attribute__((visibility("default")))
+struct handle {{
+  VerilatedContext ctx;
+  struct on {{ on(VerilatedContext& ctx, uint32_t seed) {{ (void)ctx; ctx.randSeed((int)seed); {trace_on} }} }} on_;
+  Vtop model;
+  {trace_member}
+  handle(uint32_t seed) : ctx(), on_(ctx, seed), model(&ctx, "top") {{}}
+}};
+struct shef_port {{ const char* name; uint32_t dir; uint32_t bits; void* at; }};
+extern "C" {{
+__attribute__((visibility("default"))) extern const char shef_design_digest[65] = "{digest}";
+__attribute__((visibility("default"))) extern const uint32_t shef_port_count = {count};
+}}
+API handle* shef_new(uint32_t seed) {{ return new handle(seed); }}
+API void shef_free(handle* m) {{ delete m; }}
+API void shef_eval(handle* m) {{ m->model.eval(); }}
+API uint32_t shef_finished(handle* m) {{ return m->ctx.gotFinish(); }}
+API void shef_run(handle* m, uint8_t* clk, uint64_t n) {{
+  for (uint64_t i = 0; i < n; ++i) {{ *clk = 0; m->model.eval(); *clk = 1; m->model.eval(); }}
+}}
+API shef_port shef_port_at(handle* m, uint32_t i) {{
+{ports}  return shef_port{{nullptr, 0, 0, nullptr}};
+}}
+{trace}{cov}"#
+    ))
+}

@@ -1,0 +1,147 @@
+//! Which files make a design: packages first, then what the top module reaches.
+
+use crate::{DesignSpec, Error, Result};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// Root of the repository (`SHEF_ROOT`, else where this crate was compiled).
+#[must_use]
+pub fn repo_root() -> PathBuf {
+    match std::env::var_os("SHEF_ROOT") {
+        Some(r) if !r.is_empty() => PathBuf::from(r),
+        _ => {
+            let p = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+            std::fs::canonicalize(&p).unwrap_or(p)
+        }
+    }
+}
+
+fn walk(dir: &Path, out: &mut Vec<PathBuf>) {
+    let Ok(entries) = std::fs::read_dir(dir) else { return };
+    let mut paths: Vec<PathBuf> = entries.filter_map(|e| e.ok().map(|e| e.path())).collect();
+    paths.sort();
+    for p in paths {
+        if p.is_dir() {
+            walk(&p, out);
+        } else if p.extension().is_some_and(|x| x == "sv") {
+            out.push(p);
+        }
+    }
+}
+
+pub(crate) fn stem(p: &Path) -> String {
+    p.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+pub(crate) fn is_package(p: &Path) -> bool {
+    stem(p).ends_with("_pkg")
+}
+
+/// All RTL of the Shield: packages first, then `shell-rtl/rtl/**.sv`.
+#[must_use]
+pub fn rtl_sources() -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    walk(&repo_root().join("shell-rtl/rtl"), &mut all);
+    all.sort_by_key(|p| (!is_package(p), p.clone()));
+    all
+}
+
+/// A design with `top` from the Shield's RTL; modules are looked up by file name in `shell-rtl/rtl` and
+/// `shell-rtl/shell/sim`. Add an accelerator with [`DesignSpec::search`].
+///
+/// # Errors
+/// When no file is named after the top module.
+pub fn module_spec(top: &str) -> Result<DesignSpec> {
+    let spec = DesignSpec::new(top)
+        .search("shell-rtl/rtl")
+        .search("shell-rtl/shell/sim");
+    spec.resolve_sources()?;
+    Ok(spec)
+}
+
+/// Identifiers of a source text, comments and strings left out.
+fn identifiers(text: &str) -> BTreeSet<&str> {
+    let b = text.as_bytes();
+    let mut out = BTreeSet::new();
+    let mut i = 0;
+    while i < b.len() {
+        match b[i] {
+            b'/' if b.get(i + 1) == Some(&b'/') => {
+                while i < b.len() && b[i] != b'\n' {
+                    i += 1;
+                }
+            }
+            b'/' if b.get(i + 1) == Some(&b'*') => {
+                i += 2;
+                while i < b.len() && !(b[i] == b'*' && b.get(i + 1) == Some(&b'/')) {
+                    i += 1;
+                }
+                i += 2;
+            }
+            b'"' => {
+                i += 1;
+                while i < b.len() && b[i] != b'"' {
+                    i += if b[i] == b'\\' { 2 } else { 1 };
+                }
+                i += 1;
+            }
+            c if c.is_ascii_alphabetic() || c == b'_' => {
+                let s = i;
+                while i < b.len() && (b[i].is_ascii_alphanumeric() || b[i] == b'_' || b[i] == b'$') {
+                    i += 1;
+                }
+                out.insert(&text[s..i]);
+            }
+            _ => i += 1,
+        }
+    }
+    out
+}
+
+/// The files that `roots` and the module `top` reach, packages first, each after what it uses.
+pub(crate) fn closure(top: &str, roots: &[PathBuf], search: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let mut index: BTreeMap<String, PathBuf> = BTreeMap::new();
+    for r in roots {
+        index.entry(stem(r)).or_insert_with(|| r.clone());
+    }
+    for dir in search {
+        let mut files = Vec::new();
+        walk(dir, &mut files);
+        for f in files {
+            index.entry(stem(&f)).or_insert(f);
+        }
+    }
+    let mut start: Vec<PathBuf> = roots.to_vec();
+    match index.get(top) {
+        Some(p) => start.push(p.clone()),
+        None if roots.is_empty() => {
+            let searched: Vec<String> = search.iter().map(|p| p.display().to_string()).collect();
+            return Err(Error::SourceMissing { module: top.to_owned(), searched: searched.join(", ") });
+        }
+        None => {}
+    }
+    fn visit(
+        p: &Path,
+        index: &BTreeMap<String, PathBuf>,
+        seen: &mut BTreeSet<PathBuf>,
+        out: &mut Vec<PathBuf>,
+    ) -> Result<()> {
+        if !seen.insert(p.to_path_buf()) {
+            return Ok(());
+        }
+        let text = std::fs::read_to_string(p).map_err(|e| Error::io("cannot read", p, &e))?;
+        for id in identifiers(&text) {
+            if let Some(q) = index.get(id) {
+                visit(q, index, seen, out)?;
+            }
+        }
+        out.push(p.to_path_buf());
+        Ok(())
+    }
+    let (mut seen, mut out) = (BTreeSet::new(), Vec::new());
+    for p in &start {
+        visit(p, &index, &mut seen, &mut out)?;
+    }
+    out.sort_by_key(|p| !is_package(p)); // stable: keeps the order of use
+    Ok(out)
+}
