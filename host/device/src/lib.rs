@@ -1,1 +1,105 @@
-//! Device trait, URIs and errors
+//! What a host program sees of a card: the [`Device`] trait, device URIs, the kernel mailbox, errors.
+//!
+//! Nothing here is trusted: a device is reached through software and links that belong to somebody else. What it says is checked by
+//! the roles of crate `shef`, never here.
+//!
+//! Names of devices, the same in every program:
+//!
+//! | URI | device |
+//! |---|---|
+//! | `sim:model` | simulated card around the functional model |
+//! | `sim:rtl` | simulated card around the Verilated RTL |
+//! | `sim:rtl?project=DIR` | the same around a user's own design |
+//! | `vfio-user:/path/socket` | a card served by another process |
+//! | `pci:0000:65:00.0` | a card in this machine |
+//! | `tls://host:port/DEVICE` | a card behind an agent |
+
+mod error;
+pub mod mailbox;
+mod uri;
+
+pub use error::{CODES, DeviceError};
+pub use uri::{Bdf, Uri};
+
+/// Bytes of the control window (BAR0).
+pub const CTL_BYTES: u32 = 0x1_0000;
+
+/// What a device says about itself. A hint for people; decisions rest on evidence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DeviceInfo {
+    /// URI under which the device was opened.
+    pub uri: String,
+    /// One line for people: what stands behind the URI.
+    pub description: String,
+    /// Kind of root of trust as in evidence, e.g. `simulated`.
+    pub root_of_trust: String,
+    /// Bytes of card memory that can be addressed.
+    pub memory_bytes: u64,
+    /// Whether the device counts clock cycles.
+    pub counts_cycles: bool,
+}
+
+impl DeviceInfo {
+    /// Puts the parts together.
+    pub fn new(uri: impl Into<String>, description: impl Into<String>, root_of_trust: impl Into<String>, memory_bytes: u64, counts_cycles: bool) -> Self {
+        Self { uri: uri.into(), description: description.into(), root_of_trust: root_of_trust.into(), memory_bytes, counts_cycles }
+    }
+}
+
+/// A card, as its host reaches it.
+///
+/// Offsets of `ctl` are bytes into BAR0, multiples of four. Addresses of card memory are bytes as the accelerator sees them.
+pub trait Device {
+    /// What the device says about itself.
+    fn info(&self) -> DeviceInfo;
+
+    /// Reads a 32-bit register of the control window.
+    ///
+    /// # Errors
+    /// [`DeviceError::CtlRefused`] where the bus answers with an error, [`DeviceError::Gone`] where the device left the bus.
+    fn ctl_read32(&mut self, offset: u32) -> Result<u32, DeviceError>;
+
+    /// Writes a 32-bit register of the control window.
+    ///
+    /// # Errors
+    /// As [`Device::ctl_read32`].
+    fn ctl_write32(&mut self, offset: u32, value: u32) -> Result<(), DeviceError>;
+
+    /// Reads card memory.
+    ///
+    /// # Errors
+    /// [`DeviceError::MemoryRange`] where the range is not wholly inside card memory.
+    fn mem_read(&mut self, addr: u64, bytes: &mut [u8]) -> Result<(), DeviceError>;
+
+    /// Writes card memory.
+    ///
+    /// # Errors
+    /// [`DeviceError::MemoryRange`] where the range is not wholly inside card memory.
+    fn mem_write(&mut self, addr: u64, bytes: &[u8]) -> Result<(), DeviceError>;
+
+    /// Lets time pass while the host waits for the device: an interrupt, a short sleep, or some simulated cycles.
+    ///
+    /// # Errors
+    /// Those of the transport.
+    fn wait_hint(&mut self) -> Result<(), DeviceError>;
+
+    /// Resets the card. Keys in the Shield are gone afterwards, and with them every session.
+    ///
+    /// # Errors
+    /// Those of the transport.
+    fn reset(&mut self) -> Result<(), DeviceError>;
+
+    /// Hands one message to the Security Kernel and brings back its answer.
+    ///
+    /// # Errors
+    /// [`DeviceError::MailboxTooLong`], [`DeviceError::MailboxTimeout`] and those of the transport.
+    fn kernel_call(&mut self, request: &[u8]) -> Result<Vec<u8>, DeviceError> {
+        mailbox::call(self, request)
+    }
+
+    /// Clock cycles since the device was opened, where it counts them. For figures only.
+    fn cycles(&self) -> Option<u64> {
+        None
+    }
+}

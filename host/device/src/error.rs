@@ -1,0 +1,126 @@
+//! Errors of reaching a device, by who can act on them.
+
+use shef_proto::code::Code;
+
+/// Why a device could not be named, opened or reached.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DeviceError {
+    /// The URI names no kind of device that exists.
+    #[error("unknown device URI {uri:?}: expected sim:model, sim:rtl, sim:rtl?project=DIR, vfio-user:/SOCKET, pci:DOMAIN:BUS:DEVICE.FUNCTION or tls://HOST:PORT/DEVICE")]
+    UnknownUri {
+        /// The text as given.
+        uri: String,
+    },
+    /// The kind of device is known, the rest of the URI is malformed.
+    #[error("malformed device URI {uri:?}: {reason}")]
+    MalformedUri {
+        /// The text as given.
+        uri: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The URI is right, but this version cannot open such a device.
+    #[error("devices of the form {uri} cannot be opened by this version; it opens sim:model and sim:rtl")]
+    NotInThisVersion {
+        /// The URI.
+        uri: String,
+    },
+    /// This program was built without the simulated card.
+    #[error("{uri} needs the simulated card, and this program was built without it")]
+    NoSimulator {
+        /// The URI.
+        uri: String,
+    },
+    /// A register read returned all ones where that is no legal value.
+    #[error("device gone: register {offset:#06x} reads all ones")]
+    Gone {
+        /// Offset in the control window.
+        offset: u32,
+    },
+    /// The bus answered a register access with an error.
+    #[error("control window refused {access} at offset {offset:#06x}")]
+    CtlRefused {
+        /// `read` or `write`.
+        access: &'static str,
+        /// Offset in the control window.
+        offset: u32,
+    },
+    /// A range of card memory does not exist.
+    #[error("card memory has {memory_bytes:#x} bytes, access asked for {len:#x} bytes at {addr:#x}")]
+    MemoryRange {
+        /// First byte.
+        addr: u64,
+        /// Bytes.
+        len: u64,
+        /// Size of the memory.
+        memory_bytes: u64,
+    },
+    /// A message is longer than the mailbox.
+    #[error("message of {len} bytes for the Security Kernel, the mailbox holds {max}")]
+    MailboxTooLong {
+        /// Bytes of the message.
+        len: usize,
+        /// Bytes of the mailbox.
+        max: usize,
+    },
+    /// The Security Kernel did not answer.
+    #[error("the Security Kernel did not answer: mailbox status is {status:#x} after {polls} polls")]
+    MailboxTimeout {
+        /// Last status.
+        status: u32,
+        /// Polls made.
+        polls: u32,
+    },
+    /// The window is not that of a Shield.
+    #[error("no Shield behind {uri}: register MAGIC is {found:#010x}, expected {expected:#010x}")]
+    NotAShield {
+        /// The URI.
+        uri: String,
+        /// What was read.
+        found: u32,
+        /// What a Shield shows.
+        expected: u32,
+    },
+    /// The simulated card failed.
+    #[error("simulated card: {message}")]
+    Simulator {
+        /// Code of what failed.
+        code: &'static str,
+        /// What failed.
+        message: String,
+    },
+}
+
+impl DeviceError {
+    /// Stable code of the error.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::UnknownUri { .. } => "SHEF-DEV-001",
+            Self::MalformedUri { .. } => "SHEF-DEV-002",
+            Self::NotInThisVersion { .. } => "SHEF-DEV-003",
+            Self::NoSimulator { .. } => "SHEF-DEV-004",
+            Self::Gone { .. } => "SHEF-DEV-005",
+            Self::CtlRefused { .. } => "SHEF-DEV-006",
+            Self::MemoryRange { .. } => "SHEF-DEV-007",
+            Self::MailboxTooLong { .. } => "SHEF-DEV-008",
+            Self::MailboxTimeout { .. } => "SHEF-DEV-009",
+            Self::NotAShield { .. } => "SHEF-DEV-010",
+            Self::Simulator { code, .. } => code,
+        }
+    }
+}
+
+/// Codes of this crate.
+pub const CODES: &[Code] = &[
+    Code { id: "SHEF-DEV-001", summary: "the device URI names no kind of device", help: "use one of the forms that `shef device list` prints" },
+    Code { id: "SHEF-DEV-002", summary: "the device URI is malformed", help: "compare it with the forms that `shef device list` prints" },
+    Code { id: "SHEF-DEV-003", summary: "this version cannot open such a device", help: "use --device sim:model or --device sim:rtl" },
+    Code { id: "SHEF-DEV-004", summary: "the program was built without the simulated card", help: "build crate `shef` with feature `sim`" },
+    Code { id: "SHEF-DEV-005", summary: "the device left the bus", help: "reset or re-attach the device, then open a new session: keys do not survive" },
+    Code { id: "SHEF-DEV-006", summary: "a register access was answered with an error", help: "the offset is not a register of this card: check the version of the card with `shef device info`" },
+    Code { id: "SHEF-DEV-007", summary: "an access outside card memory", help: "check the region addresses of shield.toml against the card's memory (`shef device info`)" },
+    Code { id: "SHEF-DEV-008", summary: "a message is longer than the kernel's mailbox", help: "send less data in one message" },
+    Code { id: "SHEF-DEV-009", summary: "the Security Kernel did not answer", help: "reset the device; if it stays silent its boot failed" },
+    Code { id: "SHEF-DEV-010", summary: "there is no Shield behind this device", help: "load an image that contains a Shield, or name another device" },
+];

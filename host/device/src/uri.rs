@@ -1,0 +1,215 @@
+//! Device URIs.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use crate::DeviceError;
+
+/// Longest URI that is looked at.
+const MAX_LEN: usize = 4096;
+
+/// Address of a PCI function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Bdf {
+    /// Domain.
+    pub domain: u16,
+    /// Bus.
+    pub bus: u8,
+    /// Device, 0 to 31.
+    pub device: u8,
+    /// Function, 0 to 7.
+    pub function: u8,
+}
+
+impl fmt::Display for Bdf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:04x}:{:02x}:{:02x}.{:x}", self.domain, self.bus, self.device, self.function)
+    }
+}
+
+/// Name of a device.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Uri {
+    /// `sim:model`
+    SimModel,
+    /// `sim:rtl`, with `?project=DIR` a user's own design
+    SimRtl {
+        /// Folder of the design; the project's own one where it is absent.
+        project: Option<PathBuf>,
+    },
+    /// `vfio-user:/path/socket`
+    VfioUser {
+        /// Path of the socket.
+        socket: PathBuf,
+    },
+    /// `pci:0000:65:00.0`
+    Pci(Bdf),
+    /// `tls://host:port/DEVICE`
+    Tls {
+        /// Name or address of the agent's machine.
+        host: String,
+        /// TCP port.
+        port: u16,
+        /// Name of the device in the agent's configuration.
+        device: String,
+    },
+}
+
+impl Uri {
+    /// Whether the device is a simulated card in this process.
+    pub fn is_simulated(&self) -> bool {
+        matches!(self, Self::SimModel | Self::SimRtl { .. })
+    }
+}
+
+impl fmt::Display for Uri {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::SimModel => f.write_str("sim:model"),
+            Self::SimRtl { project: None } => f.write_str("sim:rtl"),
+            Self::SimRtl { project: Some(dir) } => write!(f, "sim:rtl?project={}", dir.display()),
+            Self::VfioUser { socket } => write!(f, "vfio-user:{}", socket.display()),
+            Self::Pci(bdf) => write!(f, "pci:{bdf}"),
+            Self::Tls { host, port, device } => write!(f, "tls://{host}:{port}/{device}"),
+        }
+    }
+}
+
+impl FromStr for Uri {
+    type Err = DeviceError;
+
+    fn from_str(text: &str) -> Result<Self, DeviceError> {
+        let shown = || text.chars().take(200).collect::<String>();
+        let malformed = |reason: &str| DeviceError::MalformedUri { uri: shown(), reason: reason.to_owned() };
+        if text.len() > MAX_LEN {
+            return Err(malformed("longer than 4096 bytes"));
+        }
+        if text.chars().any(char::is_control) {
+            return Err(malformed("it holds control characters"));
+        }
+        let unknown = || DeviceError::UnknownUri { uri: shown() };
+        let (scheme, rest) = text.split_once(':').ok_or_else(unknown)?;
+        match scheme {
+            "sim" => simulated(rest).map_err(|reason| malformed(&reason)),
+            "vfio-user" => {
+                let path = rest.strip_prefix("//").unwrap_or(rest);
+                if !path.starts_with('/') {
+                    return Err(malformed("expected the absolute path of a socket after vfio-user:"));
+                }
+                Ok(Self::VfioUser { socket: PathBuf::from(path) })
+            }
+            "pci" => bdf(rest).map(Self::Pci).ok_or_else(|| malformed("expected pci:DOMAIN:BUS:DEVICE.FUNCTION in hexadecimal, as pci:0000:65:00.0")),
+            "tls" => tls(rest).map_err(|reason| malformed(&reason)),
+            _ => Err(unknown()),
+        }
+    }
+}
+
+fn simulated(rest: &str) -> Result<Uri, String> {
+    let (kind, query) = match rest.split_once('?') {
+        Some((kind, query)) => (kind, Some(query)),
+        None => (rest, None),
+    };
+    match (kind, query) {
+        ("model", None) => Ok(Uri::SimModel),
+        ("model", Some(_)) => Err("sim:model takes no parameters".to_owned()),
+        ("rtl", None) => Ok(Uri::SimRtl { project: None }),
+        ("rtl", Some(query)) => match query.split_once('=') {
+            Some(("project", "")) => Err("project= needs a folder".to_owned()),
+            Some(("project", dir)) => Ok(Uri::SimRtl { project: Some(PathBuf::from(dir)) }),
+            _ => Err("the only parameter of sim:rtl is project=DIR".to_owned()),
+        },
+        _ => Err(format!("there is no simulated device {kind:?}, only sim:model and sim:rtl")),
+    }
+}
+
+fn bdf(rest: &str) -> Option<Bdf> {
+    let hex = |text: &str, digits: usize, max: u32| -> Option<u32> {
+        if text.len() != digits || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
+            return None;
+        }
+        u32::from_str_radix(text, 16).ok().filter(|v| *v <= max)
+    };
+    let mut parts = rest.split(':');
+    let (domain, bus, last) = (parts.next()?, parts.next()?, parts.next()?);
+    if parts.next().is_some() {
+        return None;
+    }
+    let (device, function) = last.split_once('.')?;
+    Some(Bdf {
+        domain: u16::try_from(hex(domain, 4, 0xffff)?).ok()?,
+        bus: u8::try_from(hex(bus, 2, 0xff)?).ok()?,
+        device: u8::try_from(hex(device, 2, 0x1f)?).ok()?,
+        function: u8::try_from(hex(function, 1, 7)?).ok()?,
+    })
+}
+
+fn tls(rest: &str) -> Result<Uri, String> {
+    let form = || "expected tls://HOST:PORT/DEVICE".to_owned();
+    let rest = rest.strip_prefix("//").ok_or_else(form)?;
+    let (authority, device) = rest.split_once('/').ok_or_else(form)?;
+    let (host, port) = authority.rsplit_once(':').ok_or_else(form)?;
+    if host.is_empty() || host.contains(['@', '/', '?', '#', ' ']) || (host.contains(':') && !(host.starts_with('[') && host.ends_with(']'))) {
+        return Err(format!("{host:?} is no name of a machine"));
+    }
+    let port = port.parse::<u16>().ok().filter(|p| *p != 0 && !port.starts_with('+')).ok_or_else(|| format!("{port:?} is no TCP port"))?;
+    if device.is_empty() || !device.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_' || b == b'.') {
+        return Err(format!("{device:?} is no name of a device in an agent's configuration (letters, digits, '-', '_', '.')"));
+    }
+    Ok(Uri::Tls { host: host.to_owned(), port, device: device.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn every_form_parses_and_prints_as_it_was_written() {
+        for text in ["sim:model", "sim:rtl", "sim:rtl?project=/tmp/my design", "vfio-user:/run/shef.sock", "pci:0000:65:00.0", "tls://card.example:7433/left", "tls://[::1]:7433/a-b_c.d"] {
+            assert_eq!(text.parse::<Uri>().unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn bad_uris_have_codes() {
+        for (text, code) in [
+            ("", "SHEF-DEV-001"),
+            ("rtl", "SHEF-DEV-001"),
+            ("usb:1", "SHEF-DEV-001"),
+            ("SIM:rtl", "SHEF-DEV-001"),
+            ("sim:", "SHEF-DEV-002"),
+            ("sim:fpga", "SHEF-DEV-002"),
+            ("sim:model?x=1", "SHEF-DEV-002"),
+            ("sim:rtl?project=", "SHEF-DEV-002"),
+            ("sim:rtl?dir=/x", "SHEF-DEV-002"),
+            ("sim:rtl\n", "SHEF-DEV-002"),
+            ("vfio-user:relative", "SHEF-DEV-002"),
+            ("pci:65:00.0", "SHEF-DEV-002"),
+            ("pci:0000:65:20.0", "SHEF-DEV-002"),
+            ("pci:0000:65:00.8", "SHEF-DEV-002"),
+            ("pci:0000:+5:00.0", "SHEF-DEV-002"),
+            ("pci:0000:65:00.0:1", "SHEF-DEV-002"),
+            ("tls://host/dev", "SHEF-DEV-002"),
+            ("tls://host:0/dev", "SHEF-DEV-002"),
+            ("tls://host:99999/dev", "SHEF-DEV-002"),
+            ("tls://host:1/", "SHEF-DEV-002"),
+            ("tls://host:1/sim:rtl", "SHEF-DEV-002"),
+            ("tls://user@host:1/dev", "SHEF-DEV-002"),
+            ("tls:host:1/dev", "SHEF-DEV-002"),
+        ] {
+            assert_eq!(text.parse::<Uri>().unwrap_err().code(), code, "{text:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_parses_prints_to_something_that_parses_to_the_same(text in "(sim:|vfio-user:|pci:|tls://)?[a-z0-9:/.?=\\[\\]-]{0,30}") {
+            if let Ok(uri) = text.parse::<Uri>() {
+                prop_assert_eq!(uri.to_string().parse::<Uri>().unwrap(), uri);
+            }
+        }
+    }
+}
