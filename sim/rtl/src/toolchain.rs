@@ -77,6 +77,9 @@ pub fn find_toolchain() -> Result<Toolchain> {
     if !verilator.is_file() {
         return Err(missing("no such file"));
     }
+    // `verilator` is a script around the program beside it, and minds where its root is: skip it.
+    let beside = verilator.with_file_name("verilator_bin");
+    let verilator = if beside.is_file() { beside } else { verilator.clone() };
     let root = root_of(&verilator).ok_or_else(|| missing("its include folder was not found"))?;
     let out = Command::new(&verilator)
         .arg("--version")
