@@ -1,0 +1,234 @@
+// GHASH of whole chunks without a feedback multiplication (NIST SP 800-38D, 6.4), 16*Lanes bytes a cycle.
+//
+//   S = sum over the beats of c0*H^(4p+5) + c1*H^(4p+4) + c2*H^(4p+3) + c3*H^(4p+2), plus len*H
+//
+// with p = beats after this one. The powers of a region lie in a memory, word p = {H^(4p+5), .., H^(4p+2)}; len*H is a
+// constant of the region. Two accumulators (slots) let two chunks interleave.
+//
+// gh port: valid/ready, a beat every 4/Lanes cycles; beats of one slot in the order first .. last. s port: one result per
+// gh_last, in order, no back-pressure, 6 cycles after the last beat's handshake (8 and 10 with two and one lane).
+// ld port (only while no beats are inside): product ld_a*ld_b, reduced, at ld_valid_o 6 cycles later, in order.
+// pw port writes a word of powers, lh port writes len*H. clear_i zeroes every register; the memories are cleared by writing.
+`default_nettype none
+module shef_ghash #(
+  parameter int unsigned NRegions = 16,
+  parameter int unsigned Lanes = 4,
+  parameter int unsigned UserW = 8,
+  parameter bit TableForm = shef_aes_pkg::TABLE_FORM,
+  localparam int unsigned Words = 64 * NRegions,
+  localparam int unsigned WordW = $clog2(Words)
+) (
+  input  wire              clk_i,
+  input  wire              clear_i,
+  input  wire              enable_i,
+  input  wire              pw_en_i,
+  input  wire  [WordW-1:0] pw_addr_i,
+  input  wire  [    511:0] pw_data_i,
+  input  wire              lh_en_i,
+  input  wire  [      3:0] lh_region_i,
+  input  wire  [    127:0] lh_data_i,
+  input  wire              ld_valid_i,
+  input  wire  [    127:0] ld_a_i,
+  input  wire  [    127:0] ld_b_i,
+  output wire              ld_valid_o,
+  output wire  [    127:0] ld_o,
+  input  wire              gh_valid_i,
+  output wire              gh_ready_o,
+  input  wire  [      3:0] gh_region_i,
+  input  wire              gh_slot_i,
+  input  wire              gh_first_i,
+  input  wire              gh_last_i,
+  input  wire  [      5:0] gh_pow_i,
+  input  wire  [    511:0] gh_data_i,
+  input  wire  [UserW-1:0] gh_user_i,
+  output wire              s_valid_o,
+  output wire              s_slot_o,
+  output wire  [    127:0] s_o,
+  output wire  [UserW-1:0] s_user_o,
+  output wire              idle_o
+);
+  localparam int unsigned Phases = 4 / Lanes;
+  localparam int unsigned W = 128 * Lanes;
+
+  typedef struct packed {
+    logic load;
+    logic slot;
+    logic first;
+    logic last;
+    logic [3:0] region;
+    logic [UserW-1:0] user;
+  } tag_t;
+
+  // ---- powers and len*H ----
+  logic [511:0] pow_mem[Words];
+  logic [511:0] pow_q;
+  logic [127:0] lh_mem[16];
+  wire accept = gh_valid_i && gh_ready_o;
+  wire [9:0] pow_addr = {gh_region_i, gh_pow_i};
+
+  always_ff @(posedge clk_i) begin
+    if (pw_en_i) pow_mem[pw_addr_i] <= pw_data_i;
+    if (clear_i) pow_q <= '0;
+    else if (accept) pow_q <= pow_mem[pow_addr[WordW-1:0]];
+  end
+  if (WordW < 10) begin : gen_unused
+    wire unused_addr = &{1'b0, pow_addr[9:WordW]};
+  end
+  always_ff @(posedge clk_i) begin
+    if (lh_en_i) lh_mem[lh_region_i] <= lh_data_i;
+  end
+
+  // ---- operand stage: holds a beat for all its phases ----
+  logic op_valid_q;
+  logic op_load_q;
+  logic [1:0] phase_q;
+  logic [511:0] data_q;
+  logic [127:0] ld_b_q;
+  tag_t op_tag_q;
+  wire op_end = phase_q == 2'(Phases - 1) || op_load_q;
+
+  assign gh_ready_o = enable_i && (!op_valid_q || op_end) && !ld_valid_i;
+
+  always_ff @(posedge clk_i) begin
+    if (clear_i) begin
+      op_valid_q <= 1'b0;
+      op_load_q <= 1'b0;
+      phase_q <= '0;
+      data_q <= '0;
+      ld_b_q <= '0;
+      op_tag_q <= '0;
+    end else if (ld_valid_i) begin
+      op_valid_q <= 1'b1;
+      op_load_q <= 1'b1;
+      phase_q <= '0;
+      data_q <= {ld_a_i, 384'd0};
+      ld_b_q <= ld_b_i;
+      op_tag_q <= '{load: 1'b1, slot: 1'b0, first: 1'b1, last: 1'b1, region: '0, user: '0};
+    end else if (accept) begin
+      op_valid_q <= 1'b1;
+      op_load_q <= 1'b0;
+      phase_q <= '0;
+      data_q <= gh_data_i;
+      op_tag_q <= '{load: 1'b0, slot: gh_slot_i, first: gh_first_i, last: gh_last_i, region: gh_region_i, user: gh_user_i};
+    end else if (op_valid_q) begin
+      if (op_end) begin
+        op_valid_q <= 1'b0;
+        if (op_load_q) begin
+          data_q <= '0;
+          ld_b_q <= '0;
+        end
+      end else phase_q <= phase_q + 2'd1;
+    end
+  end
+
+  logic [W-1:0] op_a;
+  logic [W-1:0] op_b;
+  tag_t op_tag;
+  if (Phases == 1) begin : gen_op1
+    assign op_a = data_q;
+    assign op_b = op_load_q ? {ld_b_q, 384'd0} : pow_q;
+    assign op_tag = op_tag_q;
+  end else begin : gen_op
+    // lane 0 is in the top bits: phase 0 takes the top part
+    wire [1:0] part = 2'(Phases - 1) - phase_q;
+    assign op_a = data_q[W*part+:W];
+    assign op_b = op_load_q ? W'({ld_b_q, 384'd0} >> (512 - W)) : pow_q[W*part+:W];
+    always_comb begin
+      op_tag = op_tag_q;
+      op_tag.first = op_tag_q.first && phase_q == 2'd0;
+      op_tag.last = op_tag_q.last && op_end;
+    end
+  end
+
+  // ---- multiply ----
+  logic mul_valid;
+  logic mul_idle;
+  logic [254:0] mul_product;
+  tag_t mul_tag;
+  shef_ghash_mul #(.Lanes(Lanes), .TagW($bits(tag_t)), .TableForm(TableForm)) i_mul (
+    .clk_i,
+    .clear_i,
+    .valid_i(op_valid_q),
+    .tag_i(op_tag),
+    .a_i(op_a),
+    .b_i(op_b),
+    .valid_o(mul_valid),
+    .tag_o(mul_tag),
+    .product_o(mul_product),
+    .idle_o(mul_idle)
+  );
+
+  // ---- accumulate: one unreduced sum per slot; a finished sum moves on to the reduction ----
+  logic [254:0] acc_q[2];
+  logic [254:0] sum_q;
+  logic sum_valid_q;
+  logic sum_load_q;
+  logic sum_slot_q;
+  logic [3:0] sum_region_q;
+  logic [UserW-1:0] sum_user_q;
+  logic [254:0] sum;
+  assign sum = mul_tag.first ? mul_product : (acc_q[mul_tag.slot] ^ mul_product);
+
+  always_ff @(posedge clk_i) begin
+    if (clear_i) begin
+      acc_q[0] <= '0;
+      acc_q[1] <= '0;
+      sum_q <= '0;
+      sum_valid_q <= 1'b0;
+      sum_load_q <= 1'b0;
+      sum_slot_q <= 1'b0;
+      sum_region_q <= '0;
+      sum_user_q <= '0;
+    end else begin
+      sum_valid_q <= mul_valid && mul_tag.last;
+      if (mul_valid) begin
+        if (mul_tag.last) begin
+          sum_q <= sum;
+          sum_load_q <= mul_tag.load;
+          sum_slot_q <= mul_tag.slot;
+          sum_region_q <= mul_tag.region;
+          sum_user_q <= mul_tag.user;
+        end else acc_q[mul_tag.slot] <= sum;
+      end
+    end
+  end
+
+  // ---- reduce modulo x^128 + x^7 + x^2 + x + 1; bit 254-k of the sum is the coefficient of x^k ----
+  function automatic logic [127:0] reduce(input logic [254:0] p);
+    logic [127:0] h, o;
+    h = {p[126:0], 1'b0};
+    o = {h[6:0], 121'd0} ^ {h[1:0], 126'd0};
+    return p[254:127] ^ h ^ (h >> 1) ^ (h >> 2) ^ (h >> 7) ^ o ^ (o >> 1) ^ (o >> 2) ^ (o >> 7);
+  endfunction
+
+  logic s_valid_q, ld_valid_q;
+  logic s_slot_q;
+  logic [127:0] s_q;
+  logic [UserW-1:0] s_user_q;
+  always_ff @(posedge clk_i) begin
+    if (clear_i) begin
+      s_valid_q <= 1'b0;
+      ld_valid_q <= 1'b0;
+      s_slot_q <= 1'b0;
+      s_q <= '0;
+      s_user_q <= '0;
+    end else begin
+      s_valid_q <= sum_valid_q && !sum_load_q;
+      ld_valid_q <= sum_valid_q && sum_load_q;
+      if (sum_valid_q) begin
+        s_q <= reduce(sum_q) ^ (sum_load_q ? 128'd0 : lh_mem[sum_region_q]);
+        s_slot_q <= sum_slot_q;
+        s_user_q <= sum_user_q;
+      end
+    end
+  end
+
+  assign s_valid_o = s_valid_q;
+  assign ld_valid_o = ld_valid_q;
+  assign ld_o = s_q;
+  assign s_o = s_q;
+  assign s_slot_o = s_slot_q;
+  assign s_user_o = s_user_q;
+  assign idle_o = !op_valid_q && mul_idle && !sum_valid_q && !s_valid_q && !ld_valid_q;
+endmodule
+`default_nettype wire

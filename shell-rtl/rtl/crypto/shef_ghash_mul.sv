@@ -1,0 +1,216 @@
+// Sum of Lanes carry-less 128 x 128 products, not reduced, in three register stages: leaf operands, leaf products
+// (summed over the lanes inside the leaves), recombination.
+//
+// No handshake, no back-pressure: product_o belongs to the operands of three cycles before; valid_o says that they came
+// with valid_i. first/last/slot/tag travel along. A stage without valid input does nothing. clear_i zeroes all registers.
+//
+// TableForm 1: Karatsuba down to 32 bits, leaves by integer multiplication with holes (fast in simulation).
+// TableForm 0: Karatsuba down to 16 bits, leaves by AND and XOR (synthesis). Both give the same bits.
+`default_nettype none
+module shef_ghash_mul #(
+  parameter int unsigned Lanes = 4,
+  parameter int unsigned TagW = 8,
+  parameter bit TableForm = shef_aes_pkg::TABLE_FORM
+) (
+  input  wire                  clk_i,
+  input  wire                  clear_i,
+  input  wire                  valid_i,
+  input  wire  [     TagW-1:0] tag_i,
+  input  wire  [128*Lanes-1:0] a_i,
+  input  wire  [128*Lanes-1:0] b_i,
+  output wire                  valid_o,
+  output wire  [     TagW-1:0] tag_o,
+  output wire  [        254:0] product_o,
+  output wire                  idle_o
+);
+  logic [2:0] valid_q;
+  logic [TagW-1:0] tag_q[3];
+
+  always_ff @(posedge clk_i) begin
+    if (clear_i) valid_q <= '0;
+    else valid_q <= {valid_q[1:0], valid_i};
+    if (valid_i) tag_q[0] <= tag_i;
+    if (valid_q[0]) tag_q[1] <= tag_q[0];
+    if (valid_q[1]) tag_q[2] <= tag_q[1];
+  end
+
+  logic [255:0] product_q;
+
+  if (TableForm) begin : gen_table
+    // A 32 x 32 carry-less product: operands with three holes between their bits, so that the sums of an integer
+    // product stay inside four bits, of which the lowest is the parity.
+    function automatic logic [63:0] clmul32(input logic [31:0] x, input logic [31:0] y);
+      logic [63:0] x0, x1, x2, x3, y0, y1, y2, y3, z0, z1, z2, z3;
+      x0 = {32'd0, x & 32'h1111_1111};
+      x1 = {32'd0, x & 32'h2222_2222};
+      x2 = {32'd0, x & 32'h4444_4444};
+      x3 = {32'd0, x & 32'h8888_8888};
+      y0 = {32'd0, y & 32'h1111_1111};
+      y1 = {32'd0, y & 32'h2222_2222};
+      y2 = {32'd0, y & 32'h4444_4444};
+      y3 = {32'd0, y & 32'h8888_8888};
+      z0 = (x0 * y0) ^ (x1 * y3) ^ (x2 * y2) ^ (x3 * y1);
+      z1 = (x0 * y1) ^ (x1 * y0) ^ (x2 * y3) ^ (x3 * y2);
+      z2 = (x0 * y2) ^ (x1 * y1) ^ (x2 * y0) ^ (x3 * y3);
+      z3 = (x0 * y3) ^ (x1 * y2) ^ (x2 * y1) ^ (x3 * y0);
+      return (z0 & 64'h1111_1111_1111_1111) | (z1 & 64'h2222_2222_2222_2222) | (z2 & 64'h4444_4444_4444_4444)
+          | (z3 & 64'h8888_8888_8888_8888);
+    endfunction
+
+    // Nine leaf operands of 32 bits: {low, high, low^high} of {low, high, low^high}
+    logic [31:0] al_q[9*Lanes];
+    logic [31:0] bl_q[9*Lanes];
+    logic [63:0] p_q[9];
+
+    always_ff @(posedge clk_i) begin
+      if (clear_i) begin
+        for (int k = 0; k < 9 * Lanes; k++) begin
+          al_q[k] <= '0;
+          bl_q[k] <= '0;
+        end
+      end else if (valid_i) begin
+        for (int l = 0; l < Lanes; l++) begin
+          al_q[9*l+0] <= a_i[128*l+:32];
+          al_q[9*l+1] <= a_i[128*l+32+:32];
+          al_q[9*l+2] <= a_i[128*l+:32] ^ a_i[128*l+32+:32];
+          al_q[9*l+3] <= a_i[128*l+64+:32];
+          al_q[9*l+4] <= a_i[128*l+96+:32];
+          al_q[9*l+5] <= a_i[128*l+64+:32] ^ a_i[128*l+96+:32];
+          al_q[9*l+6] <= a_i[128*l+:32] ^ a_i[128*l+64+:32];
+          al_q[9*l+7] <= a_i[128*l+32+:32] ^ a_i[128*l+96+:32];
+          al_q[9*l+8] <= a_i[128*l+:32] ^ a_i[128*l+32+:32] ^ a_i[128*l+64+:32] ^ a_i[128*l+96+:32];
+          bl_q[9*l+0] <= b_i[128*l+:32];
+          bl_q[9*l+1] <= b_i[128*l+32+:32];
+          bl_q[9*l+2] <= b_i[128*l+:32] ^ b_i[128*l+32+:32];
+          bl_q[9*l+3] <= b_i[128*l+64+:32];
+          bl_q[9*l+4] <= b_i[128*l+96+:32];
+          bl_q[9*l+5] <= b_i[128*l+64+:32] ^ b_i[128*l+96+:32];
+          bl_q[9*l+6] <= b_i[128*l+:32] ^ b_i[128*l+64+:32];
+          bl_q[9*l+7] <= b_i[128*l+32+:32] ^ b_i[128*l+96+:32];
+          bl_q[9*l+8] <= b_i[128*l+:32] ^ b_i[128*l+32+:32] ^ b_i[128*l+64+:32] ^ b_i[128*l+96+:32];
+        end
+      end
+    end
+
+    for (genvar k = 0; k < 9; k++) begin : gen_leaf
+      if (Lanes == 4) begin : gen_l4
+        always_ff @(posedge clk_i) begin
+          if (clear_i) p_q[k] <= '0;
+          else if (valid_q[0]) begin
+            p_q[k] <= clmul32(al_q[k], bl_q[k]) ^ clmul32(al_q[9+k], bl_q[9+k]) ^ clmul32(al_q[18+k], bl_q[18+k])
+                ^ clmul32(al_q[27+k], bl_q[27+k]);
+          end
+        end
+      end else if (Lanes == 2) begin : gen_l2
+        always_ff @(posedge clk_i) begin
+          if (clear_i) p_q[k] <= '0;
+          else if (valid_q[0]) p_q[k] <= clmul32(al_q[k], bl_q[k]) ^ clmul32(al_q[9+k], bl_q[9+k]);
+        end
+      end else begin : gen_l1
+        always_ff @(posedge clk_i) begin
+          if (clear_i) p_q[k] <= '0;
+          else if (valid_q[0]) p_q[k] <= clmul32(al_q[k], bl_q[k]);
+        end
+      end
+    end
+
+    function automatic logic [127:0] join64(input logic [63:0] lo, input logic [63:0] hi, input logic [63:0] mid);
+      logic [63:0] m;
+      m = lo ^ hi ^ mid;
+      return {hi ^ {32'd0, m[63:32]}, lo ^ {m[31:0], 32'd0}};
+    endfunction
+
+    always_ff @(posedge clk_i) begin
+      if (clear_i) product_q <= '0;
+      else if (valid_q[1]) begin
+        product_q <= {join64(p_q[3], p_q[4], p_q[5]), join64(p_q[0], p_q[1], p_q[2])}
+            ^ {64'd0,
+               join64(p_q[0] ^ p_q[3] ^ p_q[6], p_q[1] ^ p_q[4] ^ p_q[7], p_q[2] ^ p_q[5] ^ p_q[8]),
+               64'd0};
+      end
+    end
+  end else begin : gen_logic
+    function automatic logic [30:0] clmul16(input logic [15:0] x, input logic [15:0] y);
+      logic [30:0] z;
+      z = '0;
+      for (int i = 0; i < 16; i++) z = z ^ (y[i] ? 31'(x) << i : 31'd0);
+      return z;
+    endfunction
+
+    // 27 leaf operands of 16 bits; leaf 9*i + 3*j + k takes {low, high, low^high} by i at 64, by j at 32, by k at 16 bits
+    function automatic logic [26:0][15:0] leaves(input logic [127:0] x);
+      logic [2:0][63:0] x64;
+      logic [2:0][31:0] x32;
+      logic [26:0][15:0] y;
+      x64 = {x[127:64] ^ x[63:0], x[127:64], x[63:0]};
+      for (int i = 0; i < 3; i++) begin
+        x32 = {x64[i][63:32] ^ x64[i][31:0], x64[i][63:32], x64[i][31:0]};
+        for (int j = 0; j < 3; j++) begin
+          y[9*i+3*j] = x32[j][15:0];
+          y[9*i+3*j+1] = x32[j][31:16];
+          y[9*i+3*j+2] = x32[j][31:16] ^ x32[j][15:0];
+        end
+      end
+      return y;
+    endfunction
+
+    logic [26:0][15:0] al_q[Lanes];
+    logic [26:0][15:0] bl_q[Lanes];
+    logic [26:0][30:0] p_d;
+    logic [26:0][30:0] p_q;
+
+    always_comb begin
+      for (int k = 0; k < 27; k++) begin
+        p_d[k] = '0;
+        for (int l = 0; l < Lanes; l++) p_d[k] = p_d[k] ^ clmul16(al_q[l][k], bl_q[l][k]);
+      end
+    end
+
+    always_ff @(posedge clk_i) begin
+      if (clear_i) begin
+        for (int l = 0; l < Lanes; l++) begin
+          al_q[l] <= '0;
+          bl_q[l] <= '0;
+        end
+        p_q <= '0;
+      end else begin
+        if (valid_i) begin
+          for (int l = 0; l < Lanes; l++) begin
+            al_q[l] <= leaves(a_i[128*l+:128]);
+            bl_q[l] <= leaves(b_i[128*l+:128]);
+          end
+        end
+        if (valid_q[0]) p_q <= p_d;
+      end
+    end
+
+    function automatic logic [62:0] join16(input logic [30:0] lo, input logic [30:0] hi, input logic [30:0] mid);
+      return {hi, 1'b0, lo} ^ {16'd0, lo ^ hi ^ mid, 16'd0};
+    endfunction
+    function automatic logic [126:0] join32(input logic [62:0] lo, input logic [62:0] hi, input logic [62:0] mid);
+      return {hi, 1'b0, lo} ^ {32'd0, lo ^ hi ^ mid, 32'd0};
+    endfunction
+    function automatic logic [254:0] join64(input logic [126:0] lo, input logic [126:0] hi, input logic [126:0] mid);
+      return {hi, 1'b0, lo} ^ {64'd0, lo ^ hi ^ mid, 64'd0};
+    endfunction
+
+    logic [8:0][62:0] p32;
+    logic [2:0][126:0] p64;
+    always_comb begin
+      for (int k = 0; k < 9; k++) p32[k] = join16(p_q[3*k], p_q[3*k+1], p_q[3*k+2]);
+      for (int k = 0; k < 3; k++) p64[k] = join32(p32[3*k], p32[3*k+1], p32[3*k+2]);
+    end
+
+    always_ff @(posedge clk_i) begin
+      if (clear_i) product_q <= '0;
+      else if (valid_q[1]) product_q <= {1'b0, join64(p64[0], p64[1], p64[2])};
+    end
+  end
+
+  wire unused_top = product_q[255];
+  assign product_o = product_q[254:0];
+  assign valid_o = valid_q[2];
+  assign tag_o = tag_q[2];
+  assign idle_o = valid_q == '0;
+endmodule
+`default_nettype wire
