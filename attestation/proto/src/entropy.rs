@@ -1,1 +1,84 @@
-//! entropy
+//! Where randomness comes in: every function that needs some takes a `&mut dyn Entropy`, so that this crate has no source of its own.
+
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::{Digest, Sha256};
+use zeroize::{Zeroize, Zeroizing};
+
+/// A source of random bytes. The operating system's source lives in the programs; [`SeededEntropy`] is for repeatable simulation.
+pub trait Entropy {
+    /// Fills all of `out`.
+    fn fill(&mut self, out: &mut [u8]);
+}
+
+impl<E: Entropy + ?Sized> Entropy for &mut E {
+    fn fill(&mut self, out: &mut [u8]) {
+        (**self).fill(out);
+    }
+}
+
+/// Repeatable bytes from a seed, for simulated devices only: block `i` is `HMAC-SHA-256(key, i u64)` with
+/// `key = SHA-256("shef-seeded/1" | label_len u16 | label | seed u64)`.
+pub struct SeededEntropy {
+    key: Zeroizing<[u8; 32]>,
+    counter: u64,
+    block: Zeroizing<[u8; 32]>,
+    used: usize,
+}
+
+impl SeededEntropy {
+    /// The stream of `seed` for one party or purpose; streams of different labels are independent.
+    pub fn new(seed: u64, label: &str) -> Self {
+        let mut h = Sha256::new();
+        h.update(b"shef-seeded/1");
+        h.update(u16::try_from(label.len()).unwrap_or(u16::MAX).to_be_bytes());
+        h.update(label.as_bytes());
+        h.update(seed.to_be_bytes());
+        Self { key: Zeroizing::new(h.finalize().into()), counter: 0, block: Zeroizing::new([0; 32]), used: 32 }
+    }
+}
+
+impl Entropy for SeededEntropy {
+    fn fill(&mut self, out: &mut [u8]) {
+        for byte in out {
+            if self.used == 32 {
+                let mut mac = <Hmac<Sha256> as KeyInit>::new_from_slice(&self.key[..]).expect("HMAC takes a key of any length");
+                mac.update(&self.counter.to_be_bytes());
+                self.block.copy_from_slice(&mac.finalize().into_bytes());
+                self.counter += 1;
+                self.used = 0;
+            }
+            *byte = self.block[self.used];
+            self.used += 1;
+        }
+    }
+}
+
+/// Adapter to the trait that crate `hpke` wants.
+pub(crate) struct AsCryptoRng<'a>(pub &'a mut dyn Entropy);
+
+impl hpke::rand_core::TryRng for AsCryptoRng<'_> {
+    type Error = core::convert::Infallible;
+
+    fn try_next_u32(&mut self) -> Result<u32, Self::Error> {
+        let mut b = [0; 4];
+        self.0.fill(&mut b);
+        let n = u32::from_le_bytes(b);
+        b.zeroize();
+        Ok(n)
+    }
+
+    fn try_next_u64(&mut self) -> Result<u64, Self::Error> {
+        let mut b = [0; 8];
+        self.0.fill(&mut b);
+        let n = u64::from_le_bytes(b);
+        b.zeroize();
+        Ok(n)
+    }
+
+    fn try_fill_bytes(&mut self, dst: &mut [u8]) -> Result<(), Self::Error> {
+        self.0.fill(dst);
+        Ok(())
+    }
+}
+
+impl hpke::rand_core::TryCryptoRng for AsCryptoRng<'_> {}

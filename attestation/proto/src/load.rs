@@ -1,1 +1,448 @@
-//! load
+//! The Load Key: the message by which a session gets its keys, its transcript, and the keys of a session.
+//!
+//! The format is in `docs/reference/load-key.md`.
+
+use alloc::vec::Vec;
+
+use hkdf::Hkdf;
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
+
+use crate::code::Code;
+use crate::config::{Config, MAX_EPOCH};
+use crate::entropy::Entropy;
+use crate::hpke_suite::{ENC_LEN, PrivateKey, PublicKey, Receiver, SUITE, Sender, TAG_LEN};
+
+/// Most bytes of a message.
+pub const MAX_MESSAGE: usize = 1024;
+/// Most bytes of `info`.
+pub const MAX_INFO: usize = 256;
+/// Most bytes of the HPKE ciphertext, tag included.
+pub const MAX_CT: usize = 256;
+/// Most bytes of the tenant's name in `info`.
+pub const MAX_TENANT: usize = 64;
+/// Most bytes of the nonce in `info`.
+pub const MAX_NONCE: usize = 64;
+/// Bytes of the master key.
+pub const MASTER_LEN: usize = 32;
+
+const LABEL: &[u8] = b"shef-load/1";
+const KEY_LABEL: &[u8] = b"shef-key/1";
+const EXPORT_LABEL: &[u8] = b"shef-session";
+const CONFIRM_LABEL: &[u8] = b"shield";
+
+/// Codes of [`LoadError`].
+pub const CODES: &[Code] = &[
+    Code {
+        id: "SHEF-PRO-230",
+        summary: "a Load Key message is malformed",
+        help: "A length is wrong or bytes are missing or left over. docs/reference/load-key.md gives the layout.",
+    },
+    Code { id: "SHEF-PRO-231", summary: "a Load Key message is of another suite", help: "This program and the Shield know suite 1 only." },
+    Code {
+        id: "SHEF-PRO-232",
+        summary: "a Load Key message does not open",
+        help: "It was made for another Shield key or another configuration, or was changed on its way. Attest the Shield again and make a new one.",
+    },
+    Code {
+        id: "SHEF-PRO-233",
+        summary: "the epochs of a Load Key do not fit the configuration",
+        help: "Name every input and output region exactly once, in ascending order, with an epoch below 2^48.",
+    },
+    Code {
+        id: "SHEF-PRO-234",
+        summary: "the info of a Load Key is malformed",
+        help: "info is \"shef-load/1\", tenant, SHA-256 of the evidence and nonce; tenant and nonce are at most 64 bytes each.",
+    },
+    Code {
+        id: "SHEF-PRO-235",
+        summary: "the key confirmation is wrong",
+        help: "The Shield did not take this Load Key: it was lost or replaced on its way. Send no data; attest again.",
+    },
+];
+
+/// What can be wrong with a Load Key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// Lengths or trailing bytes.
+    #[error("malformed load key message: {0}")]
+    Malformed(&'static str),
+    /// Another suite.
+    #[error("load key message of suite {0}, expected 1")]
+    Suite(u16),
+    /// HPKE refuses it.
+    #[error("load key message does not open")]
+    Open,
+    /// The list of epochs is not the configuration's.
+    #[error("epochs of the load key do not fit the configuration: {0}")]
+    Epochs(&'static str),
+    /// The info field.
+    #[error("malformed info of a load key")]
+    Info,
+    /// The Shield's confirmation is not the one expected.
+    #[error("key confirmation of the shield is wrong")]
+    Confirmation,
+}
+
+impl LoadError {
+    /// The stable code.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Malformed(_) => "SHEF-PRO-230",
+            Self::Suite(_) => "SHEF-PRO-231",
+            Self::Open => "SHEF-PRO-232",
+            Self::Epochs(_) => "SHEF-PRO-233",
+            Self::Info => "SHEF-PRO-234",
+            Self::Confirmation => "SHEF-PRO-235",
+        }
+    }
+}
+
+/// The message as it travels.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    /// Encapsulated key, `04 | x | y`; not checked to be a point.
+    pub enc: [u8; ENC_LEN],
+    /// The owner's info, at most [`MAX_INFO`] bytes.
+    pub info: Vec<u8>,
+    /// HPKE ciphertext and tag.
+    pub ct: Vec<u8>,
+}
+
+impl Message {
+    /// The bytes of the message.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(8 + ENC_LEN + self.info.len() + self.ct.len());
+        out.extend_from_slice(&SUITE.to_be_bytes());
+        put(&mut out, &self.enc);
+        put(&mut out, &self.info);
+        put(&mut out, &self.ct);
+        out
+    }
+
+    /// Reads a message; checks suite and all lengths, and that nothing follows.
+    ///
+    /// # Errors
+    /// [`LoadError::Suite`] or [`LoadError::Malformed`].
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, LoadError> {
+        if bytes.len() > MAX_MESSAGE {
+            return Err(LoadError::Malformed("longer than 1024 bytes"));
+        }
+        let mut r = bytes;
+        let suite = take_u16(&mut r).ok_or(LoadError::Malformed("truncated"))?;
+        if suite != SUITE {
+            return Err(LoadError::Suite(suite));
+        }
+        let enc = take(&mut r, ENC_LEN, ENC_LEN)?.try_into().map_err(|_| LoadError::Malformed("enc_len is not 65"))?;
+        let info = take(&mut r, 0, MAX_INFO)?.to_vec();
+        let ct = take(&mut r, TAG_LEN, MAX_CT)?.to_vec();
+        if !r.is_empty() {
+            return Err(LoadError::Malformed("trailing bytes"));
+        }
+        Ok(Self { enc, info, ct })
+    }
+}
+
+fn put(out: &mut Vec<u8>, field: &[u8]) {
+    out.extend_from_slice(&(field.len() as u16).to_be_bytes());
+    out.extend_from_slice(field);
+}
+
+fn take_u16(r: &mut &[u8]) -> Option<u16> {
+    let (head, rest) = r.split_first_chunk::<2>()?;
+    *r = rest;
+    Some(u16::from_be_bytes(*head))
+}
+
+fn take<'a>(r: &mut &'a [u8], min: usize, max: usize) -> Result<&'a [u8], LoadError> {
+    let n = usize::from(take_u16(r).ok_or(LoadError::Malformed("truncated"))?);
+    if n < min || n > max {
+        return Err(LoadError::Malformed("a length is out of range"));
+    }
+    let (head, rest) = r.split_at_checked(n).ok_or(LoadError::Malformed("truncated"))?;
+    *r = rest;
+    Ok(head)
+}
+
+/// What the owner puts into `info`: who opens the session, on which evidence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Info {
+    /// Name of the tenant, at most [`MAX_TENANT`] bytes.
+    pub tenant: Vec<u8>,
+    /// SHA-256 of the appraised evidence.
+    pub evidence_digest: [u8; 32],
+    /// The nonce in that evidence, at most [`MAX_NONCE`] bytes.
+    pub nonce: Vec<u8>,
+}
+
+impl Info {
+    /// The bytes for [`seal_load_key`].
+    ///
+    /// # Errors
+    /// Tenant or nonce too long.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, LoadError> {
+        if self.tenant.len() > MAX_TENANT || self.nonce.len() > MAX_NONCE {
+            return Err(LoadError::Info);
+        }
+        let mut out = LABEL.to_vec();
+        put(&mut out, &self.tenant);
+        out.extend_from_slice(&self.evidence_digest);
+        put(&mut out, &self.nonce);
+        Ok(out)
+    }
+
+    /// Reads the bytes.
+    ///
+    /// # Errors
+    /// Anything but the one form.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, LoadError> {
+        let mut r = bytes.strip_prefix(LABEL).ok_or(LoadError::Info)?;
+        let tenant = take(&mut r, 0, MAX_TENANT).map_err(|_| LoadError::Info)?.to_vec();
+        let (digest, rest) = r.split_first_chunk::<32>().ok_or(LoadError::Info)?;
+        r = rest;
+        let nonce = take(&mut r, 0, MAX_NONCE).map_err(|_| LoadError::Info)?.to_vec();
+        if r.is_empty() { Ok(Self { tenant, evidence_digest: *digest, nonce }) } else { Err(LoadError::Info) }
+    }
+}
+
+/// First epoch of a region.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FirstEpoch {
+    /// Region number.
+    pub region: u8,
+    /// Epoch; 0: the region may not be used before the channel's EPOCH command.
+    pub epoch: u64,
+}
+
+/// The same epoch for every region that has one.
+pub fn first_epochs(config: &Config, epoch: u64) -> Vec<FirstEpoch> {
+    config.epoch_regions().map(|r| FirstEpoch { region: r.id, epoch }).collect()
+}
+
+fn check_epochs(config: &Config, epochs: &[FirstEpoch]) -> Result<(), LoadError> {
+    if !config.epoch_regions().map(|r| r.id).eq(epochs.iter().map(|e| e.region)) {
+        return Err(LoadError::Epochs("not every input and output region exactly once, ascending"));
+    }
+    if epochs.iter().any(|e| e.epoch > MAX_EPOCH) {
+        return Err(LoadError::Epochs("an epoch is above 48 bits"));
+    }
+    Ok(())
+}
+
+/// Transcript hash T of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Transcript(pub [u8; 32]);
+
+impl Transcript {
+    /// First 16 bytes of T.
+    pub fn session_id(&self) -> [u8; 16] {
+        let mut id = [0; 16];
+        id.copy_from_slice(&self.0[..16]);
+        id
+    }
+}
+
+/// T, from what both sides have seen.
+pub fn transcript(config_digest: &[u8; 32], enc: &[u8], pk: &PublicKey, info: &[u8], ct: &[u8]) -> Transcript {
+    let mut h = Sha256::new();
+    h.update(LABEL);
+    h.update(SUITE.to_be_bytes());
+    h.update(config_digest);
+    h.update((enc.len() as u16).to_be_bytes());
+    h.update(enc);
+    h.update((pk.as_bytes().len() as u16).to_be_bytes());
+    h.update(pk.as_bytes());
+    h.update(Sha256::digest(info));
+    h.update(Sha256::digest(ct));
+    Transcript(h.finalize().into())
+}
+
+/// A symmetric key of 16 or 32 bytes; erased when dropped, and nothing prints it.
+#[derive(Zeroize, ZeroizeOnDrop)]
+pub struct Key {
+    bytes: [u8; 32],
+    len: usize,
+}
+
+impl Key {
+    /// Takes 16 or 32 bytes.
+    pub fn new(bytes: &[u8]) -> Option<Self> {
+        if bytes.len() != 16 && bytes.len() != 32 {
+            return None;
+        }
+        let mut key = Self { bytes: [0; 32], len: bytes.len() };
+        key.bytes[..bytes.len()].copy_from_slice(bytes);
+        Some(key)
+    }
+
+    /// The bytes, for the cipher.
+    pub fn expose(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
+/// What a derived key is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Use {
+    /// Data of a region.
+    Data(u8),
+    /// Register channel, owner to Shield.
+    ToShield,
+    /// Register channel, Shield to owner.
+    ToOwner,
+    /// Key confirmation.
+    Confirm,
+}
+
+impl Use {
+    fn label(self) -> [u8; 3] {
+        match self {
+            Self::Data(region) => [1, 0, region],
+            Self::ToShield => [3, 1, 0xff],
+            Self::ToOwner => [3, 2, 0xff],
+            Self::Confirm => [4, 0, 0xff],
+        }
+    }
+}
+
+/// All keys of one session. The session master is gone once they are derived.
+pub struct SessionKeys {
+    transcript: Transcript,
+    config_digest: [u8; 32],
+    data: Vec<(u8, Key)>,
+    to_shield: Key,
+    to_owner: Key,
+    confirm: Key,
+}
+
+impl SessionKeys {
+    /// `export` is the HPKE export of [`EXPORT_LABEL`](self), `master` the plaintext's first 32 bytes.
+    pub fn derive(export: &[u8; 32], master: &[u8; MASTER_LEN], transcript: Transcript, config: &Config) -> Self {
+        let mut session = Zeroizing::new([0; 32]);
+        Hkdf::<Sha256>::new(Some(export), master).expand(&transcript.0, &mut session[..]).expect("32 bytes are within HKDF's limit");
+        let session = Hkdf::<Sha256>::from_prk(&session[..]).expect("a PRK of the hash's length");
+        let key = |usage: Use, len: usize| {
+            let mut k = Key { bytes: [0; 32], len };
+            session.expand_multi_info(&[KEY_LABEL, &usage.label()], &mut k.bytes[..len]).expect("at most 32 bytes");
+            k
+        };
+        Self {
+            transcript,
+            config_digest: config.digest(),
+            data: config.regions().iter().filter(|r| r.mode.has_tags()).map(|r| (r.id, key(Use::Data(r.id), r.key_len()))).collect(),
+            to_shield: key(Use::ToShield, 32),
+            to_owner: key(Use::ToOwner, 32),
+            confirm: key(Use::Confirm, 32),
+        }
+    }
+
+    /// T.
+    pub fn transcript(&self) -> Transcript {
+        self.transcript
+    }
+
+    /// Digest of the configuration that the keys belong to.
+    pub fn config_digest(&self) -> &[u8; 32] {
+        &self.config_digest
+    }
+
+    /// K_data of a region; `None` for a region without one.
+    pub fn data_key(&self, region: u8) -> Option<&Key> {
+        self.data.iter().find(|(id, _)| *id == region).map(|(_, k)| k)
+    }
+
+    /// Channel key, owner to Shield.
+    pub fn to_shield(&self) -> &Key {
+        &self.to_shield
+    }
+
+    /// Channel key, Shield to owner.
+    pub fn to_owner(&self) -> &Key {
+        &self.to_owner
+    }
+
+    /// `HMAC-SHA-256(confirmation key, "shield" | T)`.
+    pub fn confirmation(&self) -> [u8; 32] {
+        let mut mac = <Hmac<Sha256> as KeyInit>::new_from_slice(self.confirm.expose()).expect("HMAC takes a key of any length");
+        mac.update(CONFIRM_LABEL);
+        mac.update(&self.transcript.0);
+        mac.finalize().into_bytes().into()
+    }
+
+    /// Compares what the Shield shows, in constant time.
+    ///
+    /// # Errors
+    /// [`LoadError::Confirmation`].
+    pub fn check_confirmation(&self, shown: &[u8]) -> Result<(), LoadError> {
+        if shown.len() == 32 && bool::from(self.confirmation()[..].ct_eq(shown)) { Ok(()) } else { Err(LoadError::Confirmation) }
+    }
+}
+
+fn aad(config_digest: &[u8; 32]) -> [u8; 34] {
+    let mut aad = [0; 34];
+    aad[..2].copy_from_slice(&SUITE.to_be_bytes());
+    aad[2..].copy_from_slice(config_digest);
+    aad
+}
+
+/// Owner: makes a message for the Shield with public key `pk`, and the session's keys.
+///
+/// Draws 32 bytes for the master key, then 32 for the ephemeral key.
+///
+/// # Errors
+/// Epochs that do not fit the configuration, or an `info` that is too long.
+pub fn seal_load_key(
+    config: &Config,
+    pk: &PublicKey,
+    info: &[u8],
+    epochs: &[FirstEpoch],
+    entropy: &mut dyn Entropy,
+) -> Result<(Vec<u8>, SessionKeys), LoadError> {
+    if info.len() > MAX_INFO {
+        return Err(LoadError::Info);
+    }
+    check_epochs(config, epochs)?;
+    let mut master = Zeroizing::new([0; MASTER_LEN]);
+    entropy.fill(&mut master[..]);
+    let mut plaintext = Zeroizing::new(Vec::with_capacity(MASTER_LEN + 1 + 7 * epochs.len()));
+    plaintext.extend_from_slice(&master[..]);
+    plaintext.push(epochs.len() as u8);
+    for e in epochs {
+        plaintext.push(e.region);
+        plaintext.extend_from_slice(&e.epoch.to_be_bytes()[2..]);
+    }
+    let digest = config.digest();
+    let (enc, mut sender) = Sender::<hpke::aead::AesGcm256>::setup(pk, info, entropy).map_err(|_| LoadError::Open)?;
+    let ct = sender.seal(&aad(&digest), &plaintext).map_err(|_| LoadError::Open)?;
+    let t = transcript(&digest, &enc, pk, info, &ct);
+    let keys = SessionKeys::derive(&sender.export(EXPORT_LABEL), &master, t, config);
+    Ok((Message { enc, info: info.to_vec(), ct }.to_bytes(), keys))
+}
+
+/// Shield: opens a message.
+///
+/// # Errors
+/// Anything that the Shield refuses; nothing is learned beyond that.
+pub fn open_load_key(config: &Config, sk: &PrivateKey, bytes: &[u8]) -> Result<(SessionKeys, Vec<FirstEpoch>), LoadError> {
+    let m = Message::from_bytes(bytes)?;
+    let digest = config.digest();
+    let mut receiver = Receiver::<hpke::aead::AesGcm256>::setup(sk, &m.enc, &m.info).map_err(|_| LoadError::Open)?;
+    let plaintext = receiver.open(&aad(&digest), &m.ct).map_err(|_| LoadError::Open)?;
+    let (head, list) = plaintext.split_at_checked(MASTER_LEN + 1).ok_or(LoadError::Epochs("plaintext too short"))?;
+    let mut master = Zeroizing::new([0; MASTER_LEN]);
+    master.copy_from_slice(&head[..MASTER_LEN]);
+    if list.len() != 7 * usize::from(head[MASTER_LEN]) {
+        return Err(LoadError::Epochs("count does not match the length"));
+    }
+    let epochs: Vec<FirstEpoch> = list
+        .chunks_exact(7)
+        .map(|c| FirstEpoch { region: c[0], epoch: c[1..].iter().fold(0, |n, &b| n << 8 | u64::from(b)) })
+        .collect();
+    check_epochs(config, &epochs)?;
+    let t = transcript(&digest, &m.enc, &sk.public_key(), &m.info, &m.ct);
+    Ok((SessionKeys::derive(&receiver.export(EXPORT_LABEL), &master, t, config), epochs))
+}
