@@ -11,6 +11,8 @@ pub mod channel;
 pub mod close;
 pub mod code;
 pub mod config;
+pub mod cose;
+mod der;
 pub mod entropy;
 pub mod evidence;
 pub mod hpke_suite;

@@ -1,0 +1,332 @@
+//! ECDSA P-256 keys and COSE_Sign1 (RFC 9052), as evidence, image headers and close records use it.
+//!
+//! One narrow form: protected header `{1: alg, 3: content type}` and nothing else, unprotected header empty or `{33: x5chain}`,
+//! payload attached, signature `r | s`. The signed bytes are kept as they came and verified as they came.
+
+use alloc::{boxed::Box, vec, vec::Vec};
+
+use p256::ecdsa::signature::{Signer, Verifier};
+use p256::ecdsa::{Signature, VerifyingKey};
+
+use crate::cbor::{self, CborError, Fields, Limits, Value};
+use crate::code::Code;
+use crate::entropy::Entropy;
+use crate::hpke_suite::{PrivateKey, PublicKey, derive_key_pair, generate_key_pair};
+
+/// COSE algorithm ESP256 (RFC 9864): ECDSA on P-256 with SHA-256. What this code writes.
+pub const ESP256: i64 = -9;
+/// COSE algorithm ES256, the older name of the same; taken, not written.
+pub const ES256: i64 = -7;
+/// Bytes of a signature `r | s`.
+pub const SIGNATURE_LEN: usize = 64;
+/// Tag of a COSE_Sign1.
+pub const TAG_SIGN1: u64 = 18;
+/// Most certificates that an x5chain may carry.
+pub const MAX_X5CHAIN: usize = 4;
+
+/// What is wrong with a COSE_Sign1.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CoseError {
+    /// Not strict CBOR, or not of the shape.
+    #[error(transparent)]
+    Cbor(#[from] CborError),
+    /// Other tags than the format has.
+    #[error("the message does not carry the tags of its format")]
+    Tags,
+    /// The algorithm is missing from the protected header, or another one.
+    #[error("algorithm {found:?} is not ECDSA P-256 with SHA-256 (-9 or -7) in the protected header")]
+    Algorithm {
+        /// The algorithm of the protected header.
+        found: Option<i64>,
+    },
+    /// A header parameter that the format does not have (`crit`, `kid`, a label in both buckets, ...).
+    #[error("header parameter {label} is not allowed in the {bucket} header")]
+    Header {
+        /// Its label, 0 for a text.
+        label: i64,
+        /// In which header.
+        bucket: &'static str,
+    },
+    /// Another content type than expected.
+    #[error("wrong content type")]
+    ContentType,
+    /// The payload is detached.
+    #[error("the payload is not attached")]
+    Detached,
+    /// The signature does not fit bytes and key.
+    #[error("the signature does not verify")]
+    Signature,
+}
+
+/// Codes of this module.
+pub const CODES: &[Code] = &[
+    Code::new(
+        "SHEF-PRO-010",
+        "not a COSE_Sign1 of the expected form",
+        "The outer tags, the headers or the payload are not what the format says: tags 61 and 18 for evidence, 18 elsewhere; the protected \
+         header holds algorithm and content type only.",
+    ),
+    Code::new(
+        "SHEF-PRO-011",
+        "signature algorithm not allowed",
+        "Only ECDSA on P-256 with SHA-256 is allowed (-9, or its old name -7), named in the protected header.",
+    ),
+    Code::new(
+        "SHEF-PRO-012",
+        "signature does not verify",
+        "The message was changed after it was signed, or another key signed it.",
+    ),
+];
+
+impl CoseError {
+    /// Stable code.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Cbor(error) => error.code(),
+            Self::Tags | Self::Header { .. } | Self::ContentType | Self::Detached => "SHEF-PRO-010",
+            Self::Algorithm { .. } => "SHEF-PRO-011",
+            Self::Signature => "SHEF-PRO-012",
+        }
+    }
+}
+
+/// An ECDSA P-256 signing key; erased when dropped. Signatures are deterministic (RFC 6979).
+pub struct SigningKey {
+    key: p256::ecdsa::SigningKey,
+    public: PublicKey,
+}
+
+impl SigningKey {
+    /// The key with this private scalar.
+    ///
+    /// # Panics
+    /// Never: both types hold a scalar in `1..n`.
+    #[must_use]
+    pub fn new(private: &PrivateKey) -> Self {
+        let bytes = private.to_bytes();
+        let key = p256::ecdsa::SigningKey::from_slice(&bytes[..]).expect("a private key is a scalar in range");
+        Self { key, public: private.public_key() }
+    }
+
+    /// The key of `DeriveKeyPair(ikm)` (RFC 9180 7.1.3); the certified keys of the device come from it.
+    #[must_use]
+    pub fn derive(ikm: &[u8]) -> Self {
+        Self::new(&derive_key_pair(ikm).0)
+    }
+
+    /// A fresh key.
+    #[must_use]
+    pub fn generate(entropy: &mut dyn Entropy) -> Self {
+        Self::new(&generate_key_pair(entropy).0)
+    }
+
+    /// The public key.
+    #[must_use]
+    pub fn public_key(&self) -> PublicKey {
+        self.public
+    }
+
+    /// Signature `r | s` over `message`.
+    #[must_use]
+    pub fn sign(&self, message: &[u8]) -> [u8; SIGNATURE_LEN] {
+        let signature: Signature = self.key.sign(message);
+        signature.to_bytes().into()
+    }
+}
+
+/// True when `signature` (`r | s`) is one of `key` over `message`.
+#[must_use]
+pub fn verify(key: &PublicKey, message: &[u8], signature: &[u8; SIGNATURE_LEN]) -> bool {
+    let Ok(key) = VerifyingKey::from_sec1_bytes(key.as_bytes()) else { return false };
+    let Ok(signature) = Signature::from_slice(signature) else { return false };
+    key.verify(message, &signature).is_ok()
+}
+
+/// Content type of a protected header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ContentType {
+    /// A CoAP content format.
+    Format(u64),
+    /// A media type.
+    Media(&'static str),
+}
+
+impl ContentType {
+    fn value(self) -> Value {
+        match self {
+            Self::Format(n) => Value::Uint(n),
+            Self::Media(text) => text.into(),
+        }
+    }
+}
+
+/// What fixes a kind of signed message: its tags from the outside in, content type, domain string and limit.
+#[derive(Clone, Copy, Debug)]
+pub struct Form {
+    /// Tags, outermost first.
+    pub tags: &'static [u64],
+    /// Content type in the protected header.
+    pub content_type: ContentType,
+    /// `external_aad` of the signature: keeps messages of different kinds apart.
+    pub domain: &'static [u8],
+    /// Most bytes of the whole message.
+    pub max_len: usize,
+    /// Whether the unprotected header may carry an x5chain.
+    pub x5chain: bool,
+}
+
+/// A parsed COSE_Sign1. Its signature was not verified: only [`Sign1::verify`] says something about it.
+#[derive(Clone, Debug)]
+pub struct Sign1 {
+    form: Form,
+    algorithm: i64,
+    protected: Vec<u8>,
+    payload: Vec<u8>,
+    x5chain: Vec<Vec<u8>>,
+    signature: [u8; SIGNATURE_LEN],
+}
+
+fn to_sign(protected: &[u8], domain: &[u8], payload: &[u8]) -> Vec<u8> {
+    Value::Array(vec!["Signature1".into(), protected.into(), domain.into(), payload.into()]).encode()
+}
+
+/// Signs `payload` in the given form. `x5chain`, leaf first, is left out when empty.
+#[must_use]
+pub fn sign(form: &Form, key: &SigningKey, payload: &[u8], x5chain: &[&[u8]]) -> Vec<u8> {
+    let protected = Value::map(vec![(1, Value::int(ESP256)), (3, form.content_type.value())]).encode();
+    let signature = key.sign(&to_sign(&protected, form.domain, payload));
+    let unprotected = match x5chain {
+        [] => Vec::new(),
+        [one] => vec![(33, (*one).into())],
+        many => vec![(33, Value::Array(many.iter().map(|certificate| (*certificate).into()).collect()))],
+    };
+    let mut value = Value::Array(vec![protected.into(), Value::map(unprotected), payload.into(), (&signature).into()]);
+    for tag in form.tags.iter().rev() {
+        value = Value::Tag(*tag, Box::new(value));
+    }
+    value.encode()
+}
+
+impl Sign1 {
+    /// Parses a message of this form; checks everything but the signature.
+    ///
+    /// # Errors
+    /// The first rule that is broken.
+    pub fn parse(form: &Form, bytes: &[u8]) -> Result<Self, CoseError> {
+        const WHAT: &str = "COSE_Sign1";
+        let mut value = cbor::parse(bytes, &Limits::bytes(form.max_len))?;
+        for tag in form.tags {
+            value = match value {
+                Value::Tag(found, inner) if found == *tag => *inner,
+                _ => return Err(CoseError::Tags),
+            };
+        }
+        let shape = CborError::Shape { what: WHAT, expected: "an array of four" };
+        let Value::Array(items) = value else {
+            return Err(if matches!(value, Value::Tag(..)) { CoseError::Tags } else { shape.into() });
+        };
+        let Ok([protected, unprotected, payload, signature]) = <[Value; 4]>::try_from(items) else { return Err(shape.into()) };
+        let Value::Bytes(protected) = protected else { return Err(shape.into()) };
+        let payload = match payload {
+            Value::Bytes(payload) => payload,
+            Value::Null => return Err(CoseError::Detached),
+            _ => return Err(shape.into()),
+        };
+        let Value::Bytes(signature) = signature else { return Err(shape.into()) };
+        let signature = signature.as_slice().try_into().map_err(|_| CoseError::Signature)?;
+
+        let mut header = header_of(cbor::parse(&protected, &Limits::bytes(form.max_len))?, "protected", &[1, 3])?;
+        let algorithm = match header.optional(1).as_ref().and_then(Value::as_int) {
+            Some(algorithm @ (ESP256 | ES256)) => algorithm,
+            found => return Err(CoseError::Algorithm { found }),
+        };
+        if header.optional(3) != Some(form.content_type.value()) {
+            return Err(CoseError::ContentType);
+        }
+        let mut header = header_of(unprotected, "unprotected", if form.x5chain { &[33] } else { &[] })?;
+        let x5chain = match header.optional(33) {
+            None => Vec::new(),
+            Some(Value::Bytes(one)) => vec![one],
+            Some(Value::Array(many)) if (2..=MAX_X5CHAIN).contains(&many.len()) => {
+                let mut chain = Vec::with_capacity(many.len());
+                for certificate in many {
+                    let Value::Bytes(certificate) = certificate else {
+                        return Err(CoseError::Header { label: 33, bucket: "unprotected" });
+                    };
+                    chain.push(certificate);
+                }
+                chain
+            }
+            Some(_) => return Err(CoseError::Header { label: 33, bucket: "unprotected" }),
+        };
+        Ok(Self { form: *form, algorithm, protected, payload, x5chain, signature })
+    }
+
+    /// The payload, not verified.
+    #[must_use]
+    pub fn payload(&self) -> &[u8] {
+        &self.payload
+    }
+
+    /// Algorithm of the protected header.
+    #[must_use]
+    pub fn algorithm(&self) -> i64 {
+        self.algorithm
+    }
+
+    /// Certificates of the unprotected header, leaf first; not verified.
+    #[must_use]
+    pub fn x5chain(&self) -> &[Vec<u8>] {
+        &self.x5chain
+    }
+
+    /// Verifies the signature over the bytes as they came.
+    ///
+    /// # Errors
+    /// It is not one of `key`.
+    pub fn verify(&self, key: &PublicKey) -> Result<(), CoseError> {
+        let message = to_sign(&self.protected, self.form.domain, &self.payload);
+        if verify(key, &message, &self.signature) { Ok(()) } else { Err(CoseError::Signature) }
+    }
+}
+
+fn header_of(value: Value, bucket: &'static str, allowed: &[i64]) -> Result<Fields, CoseError> {
+    if let Value::Map(entries) = &value {
+        for (label, _) in entries {
+            let label = label.as_int().unwrap_or(0);
+            if !allowed.contains(&label) {
+                return Err(CoseError::Header { label, bucket });
+            }
+        }
+    }
+    Ok(Fields::new(value, "COSE header")?)
+}
+
+/// A public key as COSE_Key `{1: 2, -1: 1, -2: x, -3: y}`.
+#[must_use]
+pub fn key_to_cose(key: &PublicKey) -> Value {
+    let xy = key.xy();
+    Value::map(vec![(1, Value::Uint(2)), (-1, Value::Uint(1)), (-2, xy[..32].into()), (-3, xy[32..].into())])
+}
+
+/// The public key of a COSE_Key.
+///
+/// # Errors
+/// Another key type or curve, more parameters, or no point of the curve.
+pub fn key_from_cose(value: Value) -> Result<PublicKey, CborError> {
+    const WHAT: &str = "COSE_Key";
+    let mut fields = Fields::new(value, WHAT)?;
+    if fields.uint(1, 2)? != 2 {
+        return Err(fields.bad(1, "key type EC2 (2)"));
+    }
+    if fields.uint(-1, 1)? != 1 {
+        return Err(fields.bad(-1, "curve P-256 (1)"));
+    }
+    let mut xy = [0; 64];
+    xy[..32].copy_from_slice(&fields.array::<32>(-2)?);
+    xy[32..].copy_from_slice(&fields.array::<32>(-3)?);
+    fields.finish()?;
+    PublicKey::from_xy(&xy).map_err(|_| CborError::Field { what: WHAT, key: -3, expected: "a point of the curve" })
+}
