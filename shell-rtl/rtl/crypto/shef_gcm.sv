@@ -6,7 +6,7 @@
 // job port: valid/ready, four counter blocks a job, one job every 4/Lanes cycles; ks port: the four encrypted blocks, in
 // order, no back-pressure, 15 cycles later (17 with two lanes, 19 with one), job_user_i travels along.
 // gh port: valid/ready, 64 bytes of cipher text a beat, one beat every 4/Lanes cycles; gh_pow_i = beats of the chunk after
-// this one. s port: one result per gh_last_i, in order, no back-pressure, 6 cycles later (8, 10): GHASH including the
+// this one. s port: one result per gh_last_i, in order, no back-pressure, 6 cycles later (7, 9): GHASH including the
 // length block. Beats of the two slots may interleave.
 // wipe_i (level) zeroes every key, power and register; wipe_done_o is high, while wipe_i is, when all are zero
 // (64 * NRegions cycles). Reset does the same before the first key is taken.

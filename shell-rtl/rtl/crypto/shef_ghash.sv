@@ -6,7 +6,7 @@
 // constant of the region. Two accumulators (slots) let two chunks interleave.
 //
 // gh port: valid/ready, a beat every 4/Lanes cycles; beats of one slot in the order first .. last. s port: one result per
-// gh_last, in order, no back-pressure, 6 cycles after the last beat's handshake (8 and 10 with two and one lane).
+// gh_last, in order, no back-pressure, 6 cycles after the last beat's handshake (7 and 9 with two and one lane).
 // ld port (only while no beats are inside): product ld_a*ld_b, reduced, at ld_valid_o 6 cycles later, in order.
 // pw port writes a word of powers, lh port writes len*H. clear_i zeroes every register; the memories are cleared by writing.
 `default_nettype none
