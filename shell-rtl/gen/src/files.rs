@@ -16,6 +16,7 @@ pub struct Generated {
 pub fn all(root: &Path) -> Result<Vec<Generated>, String> {
     let mut out = Vec::new();
     registers(root, &mut out)?;
+    shields(root, &mut out)?;
     Ok(out)
 }
 
@@ -32,6 +33,26 @@ fn registers(root: &Path, out: &mut Vec<Generated>) -> Result<(), String> {
         ("docs/reference/registers.md", map.to_markdown()),
     ] {
         out.push(Generated { path: path.into(), content });
+    }
+    Ok(())
+}
+
+/// One `shield.toml` and one generated package for each accelerator.
+fn shields(root: &Path, out: &mut Vec<Generated>) -> Result<(), String> {
+    const ACCELERATORS: &str = "shell-rtl/accel";
+    let mut folders: Vec<_> = std::fs::read_dir(root.join(ACCELERATORS))
+        .map_err(|e| format!("{ACCELERATORS}: {e}"))?
+        .filter_map(|entry| entry.ok().map(|e| e.file_name()))
+        .collect();
+    folders.sort();
+    for folder in folders {
+        let folder = Path::new(ACCELERATORS).join(folder);
+        let source = folder.join("shield.toml");
+        if root.join(&source).is_file() {
+            let name = source.display().to_string();
+            let shield = crate::shield::parse(&read(root, &name)?).map_err(|e| format!("{name}:{e}"))?;
+            out.push(Generated { path: folder.join("shef_cfg_pkg.sv"), content: crate::shield::systemverilog(&shield.config) });
+        }
     }
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! `shef-gen`: regenerates the repository's generated files (`generate`), or says which are out of date (`check`).
+//! `shef-gen`: regenerates the repository's generated files (`generate`), or says which are out of date (`check`);
+//! `shef-gen shield check|generate|digest FILE` does one `shield.toml`.
 #![forbid(unsafe_code)]
 
 use std::path::Path;
@@ -6,6 +7,9 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(("shield", rest)) = args.split_first().map(|(first, rest)| (first.as_str(), rest)) {
+        return shield(rest);
+    }
     let (command, root) = match args.as_slice() {
         [command] => (command.as_str(), "."),
         [command, root] => (command.as_str(), root.as_str()),
@@ -22,7 +26,7 @@ fn main() -> ExitCode {
             stale.is_empty()
         }),
         _ => {
-            eprintln!("usage: shef-gen generate|check [ROOT]");
+            eprintln!("usage: shef-gen generate|check [ROOT]\n       shef-gen shield check|digest FILE\n       shef-gen shield generate FILE [PACKAGE.sv [CONSTANTS.rs]]");
             return ExitCode::from(2);
         }
     };
@@ -34,4 +38,50 @@ fn main() -> ExitCode {
             ExitCode::from(5)
         }
     }
+}
+
+/// One `shield.toml`: checks it, prints the digest, or writes the package beside it (or where it is asked for).
+fn shield(args: &[String]) -> ExitCode {
+    let (command, file, outputs) = match args {
+        [command, file] => (command.as_str(), file, &[][..]),
+        [command, file, outputs @ ..] if command == "generate" && outputs.len() <= 2 => (command.as_str(), file, outputs),
+        _ => ("", &String::new(), &[][..]),
+    };
+    if !matches!(command, "check" | "digest" | "generate") {
+        eprintln!("usage: shef-gen shield check|digest FILE\n       shef-gen shield generate FILE [PACKAGE.sv [CONSTANTS.rs]]");
+        return ExitCode::from(2);
+    }
+    let source = match std::fs::read_to_string(file) {
+        Ok(source) => source,
+        Err(e) => {
+            eprintln!("error: {file}: {e}");
+            return ExitCode::from(5);
+        }
+    };
+    let shield = match shef_gen::shield::parse(&source) {
+        Ok(shield) => shield,
+        Err(e) => {
+            eprintln!("error[{}]: {file}:{e}", e.code());
+            return ExitCode::from(5);
+        }
+    };
+    shield.warnings.iter().for_each(|w| eprintln!("warning: {file}:{w}"));
+    let digest: String = shield.config.digest().iter().map(|b| format!("{b:02x}")).collect();
+    if command != "generate" {
+        println!("{digest}");
+        return ExitCode::SUCCESS;
+    }
+    let package = outputs.first().map_or_else(|| Path::new(file).with_file_name("shef_cfg_pkg.sv"), |p| Path::new(p).to_path_buf());
+    let mut files = vec![(package, shef_gen::shield::systemverilog(&shield.config))];
+    if let Some(constants) = outputs.get(1) {
+        files.push((Path::new(constants).to_path_buf(), shef_gen::shield::rust(&shield.config)));
+    }
+    for (path, content) in files {
+        if let Err(e) = std::fs::write(&path, content) {
+            eprintln!("error: {}: {e}", path.display());
+            return ExitCode::from(5);
+        }
+        println!("wrote {}", path.display());
+    }
+    ExitCode::SUCCESS
 }

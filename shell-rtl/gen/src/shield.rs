@@ -1,0 +1,564 @@
+//! `shield.toml`: the description of a Shield, checked with messages that point at the line, to the resolved configuration, the SystemVerilog
+//! package `shef_cfg_pkg` and constants for host programs.
+//!
+//! The file's keys are in `docs/reference/shield-config.md`.
+
+use core::fmt::Write as _;
+use core::ops::Range;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, Error as _, Unexpected, Visitor};
+use shef_proto::code::Code;
+use shef_proto::config::{Config, ConfigError, Field, Mode, OnFault, PAGE, Region, Set, TAG_LEN};
+use toml::Spanned;
+
+/// Codes of [`ShieldError`].
+pub const CODES: &[Code] = &[
+    Code {
+        id: "SHEF-GEN-010",
+        summary: "shield.toml is not TOML, or has an unknown key or a value of the wrong type",
+        help: "The message points at line and column. docs/reference/shield-config.md lists all keys.",
+    },
+    Code {
+        id: "SHEF-GEN-011",
+        summary: "shield.toml describes an impossible Shield",
+        help: "The message points at line and column and names the rule. docs/reference/shield-config.md lists all rules.",
+    },
+    Code {
+        id: "SHEF-GEN-012",
+        summary: "shield.toml asks for something that is not supported yet",
+        help: "Use the modes input, output or bypass, one engine set, one memory port and on_fault = \"shield\".",
+    },
+];
+
+/// A place in a text file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// Line, from 1.
+    pub line: usize,
+    /// Column in characters, from 1.
+    pub column: usize,
+    /// The line itself.
+    pub text: String,
+    /// Characters that are meant, at least 1.
+    pub width: usize,
+}
+
+impl Place {
+    fn of(source: &str, span: Range<usize>) -> Self {
+        let start = span.start.min(source.len());
+        let line_start = source[..start].rfind('\n').map_or(0, |n| n + 1);
+        let text = source[line_start..].lines().next().unwrap_or("").to_string();
+        let column = source[line_start..start].chars().count() + 1;
+        let end = span.end.clamp(start, line_start + text.len().max(start - line_start));
+        Self { line: source[..start].matches('\n').count() + 1, column, width: source[start..end].chars().count().max(1), text }
+    }
+}
+
+/// What is wrong with a `shield.toml`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ShieldError {
+    /// Not TOML, unknown key, wrong type.
+    #[error("{}", render(place, message))]
+    Parse {
+        /// where
+        place: Place,
+        /// what
+        message: String,
+    },
+    /// A rule is broken.
+    #[error("{}", render(place, message))]
+    Rule {
+        /// where
+        place: Place,
+        /// what
+        message: String,
+    },
+    /// Not supported yet.
+    #[error("{}", render(place, message))]
+    Unsupported {
+        /// where
+        place: Place,
+        /// what
+        message: String,
+    },
+}
+
+impl ShieldError {
+    /// The stable code.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Parse { .. } => "SHEF-GEN-010",
+            Self::Rule { .. } => "SHEF-GEN-011",
+            Self::Unsupported { .. } => "SHEF-GEN-012",
+        }
+    }
+
+    /// Where in the file.
+    pub fn place(&self) -> &Place {
+        match self {
+            Self::Parse { place, .. } | Self::Rule { place, .. } | Self::Unsupported { place, .. } => place,
+        }
+    }
+
+    /// What is wrong, without the place.
+    pub fn message(&self) -> &str {
+        match self {
+            Self::Parse { message, .. } | Self::Rule { message, .. } | Self::Unsupported { message, .. } => message,
+        }
+    }
+}
+
+fn render(place: &Place, message: &str) -> String {
+    let number = place.line.to_string();
+    let margin = " ".repeat(number.len());
+    let indent: String = place.text.chars().take(place.column - 1).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+    format!("{}:{}: {message}\n{margin} |\n{number} | {}\n{margin} | {indent}{}", place.line, place.column, place.text, "^".repeat(place.width))
+}
+
+/// A number: an integer, or a string with a unit (`"4 KiB"`, `"1 MiB"`) or in hexadecimal beyond 2^63.
+#[derive(Clone, Copy)]
+struct Number(u64);
+
+impl<'de> Deserialize<'de> for Number {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        struct V;
+        impl Visitor<'_> for V {
+            type Value = Number;
+            fn expecting(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                f.write_str("a number, or a string such as \"4 KiB\"")
+            }
+            fn visit_u64<E: serde::de::Error>(self, v: u64) -> Result<Number, E> {
+                Ok(Number(v))
+            }
+            fn visit_i64<E: serde::de::Error>(self, v: i64) -> Result<Number, E> {
+                u64::try_from(v).map(Number).map_err(|_| E::invalid_value(Unexpected::Signed(v), &self))
+            }
+            fn visit_str<E: serde::de::Error>(self, v: &str) -> Result<Number, E> {
+                number(v).map(Number).ok_or_else(|| E::invalid_value(Unexpected::Str(v), &self))
+            }
+        }
+        d.deserialize_any(V)
+    }
+}
+
+fn number(text: &str) -> Option<u64> {
+    let text = text.trim();
+    if let Some(hex) = text.strip_prefix("0x") {
+        let digits: String = hex.chars().filter(|&c| c != '_').collect();
+        return if digits.starts_with('+') { None } else { u64::from_str_radix(&digits, 16).ok() };
+    }
+    let split = text.find(|c: char| !c.is_ascii_digit() && c != '_').unwrap_or(text.len());
+    let digits: String = text[..split].chars().filter(|&c| c != '_').collect();
+    let unit: u64 = match text[split..].trim() {
+        "" | "B" => 1,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        "TiB" => 1 << 40,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(unit)
+}
+
+fn mode<'de, D: Deserializer<'de>>(d: D) -> Result<Spanned<Mode>, D::Error> {
+    let name = Spanned::<String>::deserialize(d)?;
+    let span = name.span();
+    // An error made here has no span of its own; the caller's is that of the value.
+    let mode = Mode::from_name(name.get_ref())
+        .ok_or_else(|| D::Error::custom(format!("unknown mode \"{}\", expected input, output, counted, tree or bypass", name.get_ref())))?;
+    Ok(Spanned::new(span, mode))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    suite: Option<Spanned<Number>>,
+    on_fault: Option<Spanned<String>>,
+    #[serde(default)]
+    memory: Memory,
+    #[serde(default)]
+    set: Vec<Spanned<SetTable>>,
+    #[serde(default)]
+    region: Vec<Spanned<RegionTable>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+struct Memory {
+    ports: Option<Spanned<Number>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SetTable {
+    lanes: Option<Spanned<Number>>,
+    big_lines: Option<Spanned<Number>>,
+    small_lines: Option<Spanned<Number>>,
+    ring_beats: Option<Spanned<Number>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RegionTable {
+    name: Spanned<String>,
+    #[serde(deserialize_with = "mode")]
+    mode: Spanned<Mode>,
+    base: Spanned<Number>,
+    size: Spanned<Number>,
+    chunk: Option<Spanned<Number>>,
+    key: Option<Spanned<Number>>,
+    port: Option<Spanned<Number>>,
+    set: Option<Spanned<Number>>,
+    tag_base: Option<Spanned<Number>>,
+    node_base: Option<Spanned<Number>>,
+}
+
+/// A checked Shield.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shield {
+    /// The resolved configuration.
+    pub config: Config,
+    /// What the developer should know: regions without protection.
+    pub warnings: Vec<String>,
+}
+
+/// Reads and checks the text of a `shield.toml`.
+///
+/// # Errors
+/// The first thing that is wrong, with its place.
+pub fn parse(source: &str) -> Result<Shield, ShieldError> {
+    let place = |span: Range<usize>| Place::of(source, span);
+    let file: File = toml::from_str(source).map_err(|e| ShieldError::Parse {
+        place: place(e.span().unwrap_or(0..0)),
+        message: e.message().lines().collect::<Vec<_>>().join("; "),
+    })?;
+    let rule = |span: Range<usize>, message: String| Err(ShieldError::Rule { place: place(span), message });
+
+    if let Some(suite) = &file.suite
+        && suite.get_ref().0 != 1
+    {
+        return rule(suite.span(), format!("unknown suite {}, this generator knows suite 1", suite.get_ref().0));
+    }
+    let on_fault = match &file.on_fault {
+        None => OnFault::Shield,
+        Some(s) => match OnFault::from_name(s.get_ref()) {
+            Some(f) => f,
+            None => return rule(s.span(), format!("unknown fault policy \"{}\", expected shield, region or halt", s.get_ref())),
+        },
+    };
+    // Narrow integers: what does not fit breaks a rule in any case, so the largest value stands for it and the rule names the limit.
+    let small = |n: &Option<Spanned<Number>>, default: u64| n.as_ref().map_or(default, |n| n.get_ref().0);
+    let ports = u8::try_from(small(&file.memory.ports, 1)).unwrap_or(u8::MAX);
+    let default = Set::default();
+    let mut sets: Vec<Set> = file
+        .set
+        .iter()
+        .map(|s| {
+            let s = s.get_ref();
+            Set {
+                lanes: u8::try_from(small(&s.lanes, default.lanes.into())).unwrap_or(u8::MAX),
+                big_lines: u16::try_from(small(&s.big_lines, default.big_lines.into())).unwrap_or(u16::MAX),
+                small_lines: u16::try_from(small(&s.small_lines, default.small_lines.into())).unwrap_or(u16::MAX),
+                ring_beats: u16::try_from(small(&s.ring_beats, default.ring_beats.into())).unwrap_or(u16::MAX),
+            }
+        })
+        .collect();
+    if sets.is_empty() {
+        sets.push(default);
+    }
+    if file.region.is_empty() {
+        return rule(0..0, "no [[region]]: a Shield without a region lets nothing through".to_string());
+    }
+    let mut warnings = Vec::new();
+    let mut regions = Vec::new();
+    for (i, r) in file.region.iter().enumerate() {
+        let t = r.get_ref();
+        let mode = *t.mode.get_ref();
+        if mode == Mode::Bypass {
+            let p = place(t.mode.span());
+            warnings.push(format!("{}:{}: region \"{}\" is not protected: card memory sees and can change it", p.line, p.column, t.name.get_ref()));
+        }
+        regions.push(Region {
+            id: u8::try_from(i).unwrap_or(u8::MAX),
+            name: t.name.get_ref().clone(),
+            mode,
+            base: t.base.get_ref().0,
+            size: t.size.get_ref().0,
+            chunk: u32::try_from(small(&t.chunk, 4096)).unwrap_or(u32::MAX),
+            key_bits: u16::try_from(small(&t.key, 256)).unwrap_or(u16::MAX),
+            port: u8::try_from(small(&t.port, 0)).unwrap_or(u8::MAX),
+            set: u8::try_from(small(&t.set, 0)).unwrap_or(u8::MAX),
+            tag_base: small(&t.tag_base, 0),
+            node_base: t.node_base.as_ref().map(|n| n.get_ref().0),
+        });
+    }
+    place_tags(&file, &mut regions);
+    match Config::new(on_fault, ports, sets, regions) {
+        Ok(config) => Ok(Shield { config, warnings }),
+        Err(e) => {
+            let (span, message) = locate(&file, &e);
+            let place = place(span);
+            Err(if matches!(e, ConfigError::Unsupported { .. }) {
+                ShieldError::Unsupported { place, message }
+            } else {
+                ShieldError::Rule { place, message }
+            })
+        }
+    }
+}
+
+/// Tags of regions without `tag_base` follow the highest given range, in order of the regions.
+fn place_tags(file: &File, regions: &mut [Region]) {
+    let tags = |r: &Region| r.size.checked_div(u64::from(r.chunk)).unwrap_or(0).saturating_mul(TAG_LEN).checked_next_multiple_of(PAGE).unwrap_or(u64::MAX);
+    let mut end = 0u64;
+    for (r, t) in regions.iter().zip(&file.region) {
+        end = end.max(r.base.saturating_add(r.size));
+        if r.mode.has_tags() && t.get_ref().tag_base.is_some() {
+            end = end.max(r.tag_base.saturating_add(tags(r)));
+        }
+    }
+    for (r, t) in regions.iter_mut().zip(&file.region) {
+        if r.mode.has_tags() && t.get_ref().tag_base.is_none() {
+            r.tag_base = end.checked_next_multiple_of(PAGE).unwrap_or(u64::MAX - (PAGE - 1));
+            end = r.tag_base.saturating_add(tags(r));
+        }
+    }
+}
+
+/// Where in the file an error of the configuration is.
+fn locate(file: &File, e: &ConfigError) -> (Range<usize>, String) {
+    let of = |n: &Option<Spanned<Number>>| n.as_ref().map(Spanned::span);
+    let region = |i: usize, field: Field| -> Range<usize> {
+        let Some(r) = file.region.get(i) else { return 0..0 };
+        let t = r.get_ref();
+        let span = match field {
+            Field::Name => Some(t.name.span()),
+            Field::Mode => Some(t.mode.span()),
+            Field::Base => Some(t.base.span()),
+            Field::Size => Some(t.size.span()),
+            Field::Chunk => of(&t.chunk),
+            Field::Key => of(&t.key),
+            Field::Port => of(&t.port),
+            Field::Set => of(&t.set),
+            Field::TagBase => of(&t.tag_base),
+            Field::NodeBase => of(&t.node_base),
+            _ => None,
+        };
+        span.unwrap_or_else(|| r.span())
+    };
+    let message = e.to_string();
+    match e {
+        ConfigError::Region { region: i, field, .. } | ConfigError::Overlap { region: i, field, .. } => (region(*i, *field), message),
+        ConfigError::Unsupported { region: Some(i), field, .. } => (region(*i, *field), message),
+        ConfigError::Unsupported { field: Field::Set, .. } => (file.set.get(1).map_or(0..0, Spanned::span), message),
+        ConfigError::Unsupported { field: Field::Port, .. } => (of(&file.memory.ports).unwrap_or(0..0), message),
+        ConfigError::Unsupported { .. } => (file.on_fault.as_ref().map_or(0..0, Spanned::span), message),
+        ConfigError::Set { set, .. } => (file.set.get(*set).map_or(0..0, Spanned::span), message),
+        _ => {
+            // Rules about the whole: the count that is out of range, or the regions.
+            let span = if message.contains("ports") {
+                of(&file.memory.ports)
+            } else if message.contains("regions, found") {
+                file.region.get(shef_proto::config::MAX_REGIONS).map(Spanned::span)
+            } else if message.contains("sets") {
+                file.set.get(shef_proto::config::MAX_SETS).map(Spanned::span)
+            } else {
+                file.region.iter().find(|r| *r.get_ref().mode.get_ref() == Mode::Output).map(Spanned::span)
+            };
+            (span.unwrap_or(0..0), message)
+        }
+    }
+}
+
+/// The SystemVerilog package `shef_cfg_pkg`.
+pub fn systemverilog(config: &Config) -> String {
+    let mut s = String::new();
+    let set = &config.sets()[0];
+    let n = config.regions().len();
+    let digest: String = config.digest().iter().map(|b| format!("{b:02x}")).collect();
+    let _ = write!(
+        s,
+        "// Configuration of the Shield, generated from shield.toml by `shef-gen shield generate`; do not edit.\n\
+         `default_nettype none\n\
+         package shef_cfg_pkg;\n\n\
+         \x20 localparam int unsigned N_PORTS = {};\n\
+         \x20 localparam int unsigned N_SETS = {};\n\
+         \x20 localparam int unsigned LANES = {};\n\
+         \x20 localparam int unsigned BIG_LINES = {};\n\
+         \x20 localparam int unsigned SMALL_LINES = {};\n\
+         \x20 localparam int unsigned RING_BEATS = {};\n\n\
+         \x20 // SHA-256 of the configuration's deterministic CBOR; byte 0 in [255:248]\n\
+         \x20 localparam logic [255:0] CONFIG_DIGEST = 256'h{digest};\n\n\
+         \x20 localparam int unsigned N_REGIONS = {n};\n",
+        config.ports(),
+        config.sets().len(),
+        set.lanes,
+        set.big_lines,
+        set.small_lines,
+        set.ring_beats,
+    );
+    for r in config.regions() {
+        let _ = write!(
+            s,
+            "\n  // {}: {} KiB in chunks of {} B\n\
+             \x20 localparam shef_pkg::region_cfg_t REGION_{} = '{{\n\
+             \x20   id: 8'd{},\n\
+             \x20   mode: shef_pkg::MODE_{},\n\
+             \x20   base: 64'h{},\n\
+             \x20   size: 64'h{},\n\
+             \x20   tag_base: 64'h{},\n\
+             \x20   chunk_log2: 4'd{},\n\
+             \x20   key256: 1'b{}\n\
+             \x20 }};\n",
+            r.name,
+            r.size / 1024,
+            r.chunk,
+            r.id,
+            r.id,
+            r.mode.name().to_uppercase(),
+            hex64(r.base),
+            hex64(r.size),
+            hex64(r.tag_base),
+            r.chunk_log2(),
+            u8::from(r.key_bits == 256),
+        );
+    }
+    let list: Vec<String> = (0..n).rev().map(|i| format!("REGION_{i}")).collect();
+    let _ = write!(
+        s,
+        "\n  // REGIONS[i] is region i\n  localparam shef_pkg::region_cfg_t [N_REGIONS-1:0] REGIONS = {{{}}};\n\nendpackage\n`default_nettype wire\n",
+        list.join(", ")
+    );
+    s
+}
+
+fn hex64(n: u64) -> String {
+    let h = format!("{n:016x}");
+    format!("{}_{}_{}_{}", &h[..4], &h[4..8], &h[8..12], &h[12..])
+}
+
+/// Constants for host programs: region numbers, addresses and sizes, the configuration's CBOR and digest.
+pub fn rust(config: &Config) -> String {
+    let mut s = String::from("// Constants of the Shield, generated from shield.toml by `shef-gen shield generate`; do not edit.\n\n");
+    let bytes = |b: &[u8]| -> String {
+        b.chunks(16).map(|row| format!("    {},\n", row.iter().map(|x| format!("0x{x:02x}")).collect::<Vec<_>>().join(", "))).collect()
+    };
+    let _ = write!(s, "/// SHA-256 of the configuration.\npub const CONFIG_DIGEST: [u8; 32] = [\n{}];\n\n", bytes(&config.digest()));
+    let _ = write!(s, "/// The configuration as deterministic CBOR.\npub const CONFIG: &[u8] = &[\n{}];\n", bytes(&config.to_cbor()));
+    for r in config.regions() {
+        let name = r.name.to_uppercase().replace('-', "_");
+        let _ = write!(
+            s,
+            "\n/// Region `{0}` ({1}).\npub mod {2} {{\n\
+             \x20   /// Number.\n    pub const ID: u8 = {3};\n\
+             \x20   /// First byte.\n    pub const BASE: u64 = 0x{4:x};\n\
+             \x20   /// Bytes.\n    pub const SIZE: u64 = 0x{5:x};\n\
+             \x20   /// Bytes of a chunk.\n    pub const CHUNK: u32 = {6};\n\
+             }}\n",
+            r.name,
+            r.mode.name(),
+            format_args!("region_{}", name.to_lowercase()),
+            r.id,
+            r.base,
+            r.size,
+            r.chunk
+        );
+    }
+    s
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"
+[[region]]
+name = "a"
+mode = "input"
+base = 0x0
+size = "64 KiB"
+
+[[region]]
+name = "b"
+mode = "output"
+base = 0x10000
+size = "8 KiB"
+chunk = 512
+key = 128
+"#;
+
+    fn fails(text: &str) -> ShieldError {
+        parse(text).expect_err("should be refused")
+    }
+
+    #[test]
+    fn defaults_are_resolved_and_tags_are_placed_after_the_highest_range() {
+        let c = parse(GOOD).unwrap().config;
+        let r = c.regions();
+        assert_eq!((r[0].chunk, r[0].key_bits, r[0].tag_base), (4096, 256, 0x12000));
+        assert_eq!((r[1].chunk, r[1].key_bits, r[1].tag_base), (512, 128, 0x13000));
+        assert_eq!((c.ports(), c.sets()), (1, &[Set::default()][..]));
+        assert_eq!(Config::from_cbor(&c.to_cbor()).unwrap(), c);
+    }
+
+    #[test]
+    fn errors_point_at_line_and_column() {
+        let cases = [
+            (GOOD.replace("size = \"8 KiB\"", "size = \"8 KB\""), 12, 8, "SHEF-GEN-010"),
+            (GOOD.replace("chunk = 512", "chunks = 512"), 13, 1, "SHEF-GEN-010"),
+            (GOOD.replace("mode = \"output\"", "mode = \"out\""), 10, 8, "SHEF-GEN-010"),
+            (GOOD.replace("base = 0x10000", "base = 0xf000"), 11, 8, "SHEF-GEN-011"),
+            (GOOD.replace("base = 0x10000", "base = 0x10040"), 11, 8, "SHEF-GEN-011"),
+            (GOOD.replace("key = 128", "key = 192"), 14, 7, "SHEF-GEN-011"),
+            (GOOD.replace("key = 128", "key = 128\ntag_base = 0x1000"), 15, 12, "SHEF-GEN-011"),
+            (GOOD.replace("chunk = 512", "chunk = 500"), 13, 9, "SHEF-GEN-011"),
+            (GOOD.replace("name = \"b\"", "name = \"a\""), 9, 8, "SHEF-GEN-011"),
+            (GOOD.replace("mode = \"output\"", "mode = \"counted\""), 10, 8, "SHEF-GEN-012"),
+            (GOOD.replace("mode = \"output\"", "mode = \"tree\"\nnode_base = 0x80000"), 10, 8, "SHEF-GEN-012"),
+            (format!("[memory]\nports = 2\n{GOOD}"), 2, 9, "SHEF-GEN-012"),
+            (format!("{GOOD}\n[[set]]\n[[set]]\n"), 17, 1, "SHEF-GEN-012"),
+            (format!("on_fault = \"halt\"\n{GOOD}"), 1, 12, "SHEF-GEN-012"),
+            (format!("suite = 2\n{GOOD}"), 1, 9, "SHEF-GEN-011"),
+            (format!("{GOOD}\n[[set]]\nlanes = 3\n"), 16, 1, "SHEF-GEN-011"),
+            (String::new(), 1, 1, "SHEF-GEN-011"),
+        ];
+        for (text, line, column, code) in cases {
+            let e = fails(&text);
+            assert_eq!((e.place().line, e.place().column, e.code()), (line, column, code), "{e}\n{text}");
+        }
+    }
+
+    #[test]
+    fn messages_show_the_line() {
+        let e = fails(&GOOD.replace("base = 0x10000", "base = 0xf000"));
+        assert_eq!(
+            e.to_string(),
+            "11:8: data of region 1 (b) 0xf000..0x11000 overlaps data of region 0 (a) 0x0..0x10000\n   |\n11 | base = 0xf000\n   |        ^^^^^^"
+        );
+    }
+
+    #[test]
+    fn bypass_is_possible_but_said() {
+        let s = parse(&format!("{GOOD}\n[[region]]\nname = \"p\"\nmode = \"bypass\"\nbase = 0x80000\nsize = 4096\n")).unwrap();
+        assert_eq!(s.warnings, ["18:8: region \"p\" is not protected: card memory sees and can change it"]);
+        assert_eq!(s.config.regions()[2].tag_base, 0);
+    }
+
+    #[test]
+    fn numbers_with_units() {
+        assert_eq!(number("4 KiB"), Some(4096));
+        assert_eq!(number("0xffff_ffff_ffff_f000"), Some(0xffff_ffff_ffff_f000));
+        for bad in ["", "KiB", "4 kb", "-1", "0x", "0x+1", "99999999999999999999", "17179869184 TiB"] {
+            assert_eq!(number(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn every_code_is_listed_once() {
+        for (i, c) in CODES.iter().enumerate() {
+            assert!(CODES[..i].iter().all(|o| o.id != c.id));
+        }
+    }
+}
