@@ -25,12 +25,22 @@
 //! Results are kept in `SHEF_CACHE`, else `target/verilated`.
 #![expect(unsafe_code, reason = "loads and calls the compiled model")]
 
+pub mod agent;
+mod axi_lite;
+mod axi_master;
+mod axi_memory;
 mod build;
 mod error;
+#[path = "../../model/src/memory.rs"]
+pub mod memory;
 mod sim;
 mod sources;
 mod toolchain;
 
+pub use agent::{Agent, cycle, cycle_until};
+pub use axi_lite::AxiLite;
+pub use axi_master::{AxiDone, AxiMaster, AxiOp};
+pub use axi_memory::{AxiMemory, AxiMemoryConfig, BEAT, BusCounters, DECERR, Hostile, OKAY, ReadHook, SLVERR, WriteHook};
 pub use build::{DesignSpec, Lint, Profile, build, build_with};
 pub use error::Error;
 pub use sim::{Direction, Library, Port, Sim};

@@ -1,0 +1,170 @@
+//! AXI4-Lite master: 32-bit reads and writes on a register port.
+
+use crate::agent::Agent;
+use crate::{Error, Port, Result, Sim};
+
+/// Cycles after which an access that got no answer is given up.
+const PATIENCE: u64 = 200_000;
+
+/// AXI4-Lite master on the ports `<prefix>awaddr` and so on.
+pub struct AxiLite {
+    aw: [Port; 3],
+    w: [Port; 4],
+    b: [Port; 3],
+    ar: [Port; 3],
+    r: [Port; 4],
+    taken: [bool; 3],
+    answer: Option<(u64, u32)>,
+    waiting: Wait,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wait {
+    None,
+    Read,
+    Write,
+}
+
+impl AxiLite {
+    /// Binds to the ports with this prefix (for example `ctl_`).
+    ///
+    /// # Errors
+    /// When a port is missing or has another width.
+    pub fn new(sim: &Sim, prefix: &str) -> Result<Self> {
+        let one = |n: &str| sim.port_of(&format!("{prefix}{n}"), 1);
+        let any = |n: &str| sim.port(&format!("{prefix}{n}"));
+        Ok(Self {
+            aw: [one("awvalid")?, one("awready")?, any("awaddr")?],
+            w: [one("wvalid")?, one("wready")?, any("wdata")?, any("wstrb")?],
+            b: [one("bvalid")?, one("bready")?, any("bresp")?],
+            ar: [one("arvalid")?, one("arready")?, any("araddr")?],
+            r: [one("rvalid")?, one("rready")?, any("rdata")?, any("rresp")?],
+            taken: [false; 3],
+            answer: None,
+            waiting: Wait::None,
+        })
+    }
+
+    /// Starts a read; [`AxiLite::take`] gives the answer later.
+    pub fn start_read(&mut self, sim: &mut Sim, addr: u64) {
+        sim.set(self.ar[2], addr);
+        sim.set(self.ar[0], 1);
+        sim.set(self.r[1], 1);
+        self.begin(Wait::Read);
+    }
+
+    /// Starts a write of the bytes that `strobe` names.
+    pub fn start_write(&mut self, sim: &mut Sim, addr: u64, data: u32, strobe: u8) {
+        sim.set(self.aw[2], addr);
+        sim.set(self.aw[0], 1);
+        sim.set(self.w[2], u64::from(data));
+        sim.set(self.w[3], u64::from(strobe));
+        sim.set(self.w[0], 1);
+        sim.set(self.b[1], 1);
+        self.begin(Wait::Write);
+    }
+
+    fn begin(&mut self, w: Wait) {
+        self.waiting = w;
+        self.answer = None;
+        self.taken = [false; 3];
+    }
+
+    /// The answer (AXI response, data) of the access that was started, once.
+    pub fn take(&mut self) -> Option<(u64, u32)> {
+        self.answer.take()
+    }
+
+    /// Whether an access is under way.
+    #[must_use]
+    pub fn busy(&self) -> bool {
+        self.waiting != Wait::None
+    }
+
+    /// Gives up an access under way (when the design is reset).
+    pub fn abort(&mut self, sim: &mut Sim) {
+        for p in [self.aw[0], self.w[0], self.b[1], self.ar[0], self.r[1]] {
+            sim.set(p, 0);
+        }
+        self.begin(Wait::None);
+    }
+
+    /// Reads a register; `None` when the slave answers with an error.
+    ///
+    /// # Errors
+    /// When there is no answer.
+    pub fn read(&mut self, sim: &mut Sim, others: &mut [&mut dyn Agent], addr: u64) -> Result<Option<u32>> {
+        self.start_read(sim, addr);
+        let (resp, data) = self.wait(sim, others, "register read")?;
+        Ok((resp == 0).then_some(data))
+    }
+
+    /// Writes a register; whether the slave answered OKAY.
+    ///
+    /// # Errors
+    /// When there is no answer.
+    pub fn write(&mut self, sim: &mut Sim, others: &mut [&mut dyn Agent], addr: u64, data: u32) -> Result<bool> {
+        self.start_write(sim, addr, data, 0xf);
+        Ok(self.wait(sim, others, "register write")?.0 == 0)
+    }
+
+    fn wait(&mut self, sim: &mut Sim, others: &mut [&mut dyn Agent], what: &'static str) -> Result<(u64, u32)> {
+        for _ in 0..PATIENCE {
+            sim.settle();
+            self.sample(sim);
+            for a in others.iter_mut() {
+                a.sample(sim);
+            }
+            sim.edge();
+            self.drive(sim);
+            for a in others.iter_mut() {
+                a.drive(sim);
+            }
+            if let Some(a) = self.take() {
+                return Ok(a);
+            }
+        }
+        self.abort(sim);
+        Err(Error::Hang { what, cycles: PATIENCE })
+    }
+}
+
+impl Agent for AxiLite {
+    #[expect(clippy::cast_possible_truncation, reason = "32-bit port")]
+    fn sample(&mut self, sim: &Sim) {
+        let both = |p: &[Port]| sim.get(p[0]) != 0 && sim.get(p[1]) != 0;
+        match self.waiting {
+            Wait::None => {}
+            Wait::Read => {
+                self.taken[0] = both(&self.ar);
+                if both(&self.r) {
+                    self.answer = Some((sim.get(self.r[3]), sim.get(self.r[2]) as u32));
+                }
+            }
+            Wait::Write => {
+                self.taken[1] = both(&self.aw);
+                self.taken[2] = both(&self.w);
+                if both(&self.b) {
+                    self.answer = Some((sim.get(self.b[2]), 0));
+                }
+            }
+        }
+    }
+
+    fn drive(&mut self, sim: &mut Sim) {
+        if self.waiting == Wait::None {
+            return;
+        }
+        for (taken, p) in self.taken.iter_mut().zip([self.ar[0], self.aw[0], self.w[0]]) {
+            if std::mem::take(taken) {
+                sim.set(p, 0);
+            }
+        }
+        if self.answer.is_some() {
+            for p in [self.aw[0], self.w[0], self.b[1], self.ar[0], self.r[1]] {
+                sim.set(p, 0);
+            }
+            self.waiting = Wait::None;
+        }
+    }
+}

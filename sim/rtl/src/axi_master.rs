@@ -1,0 +1,379 @@
+//! An AXI4 master in place of the accelerator: bursts by list, several outstanding, random timing, and a check of
+//! every answer against what is owed.
+
+use crate::agent::{Agent, Stalls};
+use crate::axi_memory::BEAT;
+use crate::{Port, Result, Sim};
+use std::collections::VecDeque;
+
+/// A burst to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AxiOp {
+    /// Reads `beats` beats from `addr` on.
+    Read {
+        /// AXI id.
+        id: u8,
+        /// Byte address.
+        addr: u64,
+        /// 1 to 256.
+        beats: u32,
+    },
+    /// Writes `data` (a multiple of 64 bytes) to `addr`.
+    Write {
+        /// AXI id.
+        id: u8,
+        /// Byte address.
+        addr: u64,
+        /// Beats one after the other.
+        data: Vec<u8>,
+        /// Strobes per beat; empty: all bytes.
+        strobes: Vec<u64>,
+    },
+    /// A request with size and burst type as given, for refusals; the data of a write are zero bytes.
+    Odd {
+        /// Whether it writes.
+        write: bool,
+        /// AXI id.
+        id: u8,
+        /// Byte address.
+        addr: u64,
+        /// 1 to 256.
+        beats: u32,
+        /// AxSIZE.
+        size: u8,
+        /// AxBURST.
+        burst: u8,
+    },
+}
+
+impl AxiOp {
+    fn is_write(&self) -> bool {
+        matches!(self, Self::Write { .. } | Self::Odd { write: true, .. })
+    }
+
+    fn id(&self) -> u8 {
+        match self {
+            Self::Read { id, .. } | Self::Write { id, .. } | Self::Odd { id, .. } => *id,
+        }
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "at most 256 beats")]
+    fn beats(&self) -> u32 {
+        match self {
+            Self::Read { beats, .. } | Self::Odd { beats, .. } => *beats,
+            Self::Write { data, .. } => (data.len() / BEAT) as u32,
+        }
+    }
+}
+
+/// A burst that is done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AxiDone {
+    /// Number that [`AxiMaster::push`] gave.
+    pub tag: u64,
+    /// The burst.
+    pub op: AxiOp,
+    /// Answers: one per beat of a read, one of a write.
+    pub resp: Vec<u8>,
+    /// Data of a read.
+    pub data: Vec<u8>,
+    /// Cycle in which the request was accepted.
+    pub start: u64,
+    /// Cycle of the last answer.
+    pub end: u64,
+}
+
+impl AxiDone {
+    /// Whether every answer is OKAY.
+    #[must_use]
+    pub fn okay(&self) -> bool {
+        self.resp.iter().all(|r| *r == 0)
+    }
+}
+
+struct Flight {
+    tag: u64,
+    op: AxiOp,
+    resp: Vec<u8>,
+    data: Vec<u8>,
+    start: u64,
+}
+
+/// AXI4 master on the ports `<prefix>ar*` and so on of a design's slave port.
+pub struct AxiMaster {
+    ar: [Port; 7],
+    aw: [Port; 7],
+    w: [Port; 5],
+    r: [Port; 6],
+    b: [Port; 4],
+    /// Most bursts without a full answer, reads and writes counted apart.
+    pub outstanding: usize,
+    stalls: Stalls,
+    queue: VecDeque<(u64, AxiOp)>,
+    w_queue: VecDeque<([u8; BEAT], u64, bool)>,
+    reads: Vec<Flight>,
+    writes: Vec<Flight>,
+    offered: [Option<(u64, AxiOp)>; 2],
+    w_on: bool,
+    w_bursts: u64,
+    answers: u64,
+    taken: [bool; 3],
+    r_ready: bool,
+    b_ready: bool,
+    next_tag: u64,
+    now: u64,
+    done: VecDeque<AxiDone>,
+    violations: Vec<String>,
+}
+
+impl AxiMaster {
+    /// Binds to the ports with this prefix (for example `acc_`); a seed makes the timing random.
+    ///
+    /// # Errors
+    /// When a port is missing or has another width.
+    pub fn new(sim: &Sim, prefix: &str, stalls: Option<u64>) -> Result<Self> {
+        let port = |n: &str, bits: u32| sim.port_of(&format!("{prefix}{n}"), bits);
+        let ax = |c: &str| -> Result<[Port; 7]> {
+            Ok([
+                port(&format!("{c}valid"), 1)?,
+                port(&format!("{c}ready"), 1)?,
+                port(&format!("{c}id"), 8)?,
+                port(&format!("{c}addr"), 64)?,
+                port(&format!("{c}len"), 8)?,
+                port(&format!("{c}size"), 3)?,
+                port(&format!("{c}burst"), 2)?,
+            ])
+        };
+        Ok(Self {
+            ar: ax("ar")?,
+            aw: ax("aw")?,
+            w: [port("wvalid", 1)?, port("wready", 1)?, port("wdata", 512)?, port("wstrb", 64)?, port("wlast", 1)?],
+            r: [
+                port("rvalid", 1)?,
+                port("rready", 1)?,
+                port("rid", 8)?,
+                port("rdata", 512)?,
+                port("rresp", 2)?,
+                port("rlast", 1)?,
+            ],
+            b: [port("bvalid", 1)?, port("bready", 1)?, port("bid", 8)?, port("bresp", 2)?],
+            outstanding: 16,
+            stalls: stalls.map_or_else(Stalls::off, Stalls::seeded),
+            queue: VecDeque::new(),
+            w_queue: VecDeque::new(),
+            reads: Vec::new(),
+            writes: Vec::new(),
+            offered: [None, None],
+            w_on: false,
+            w_bursts: 0,
+            answers: 0,
+            taken: [false; 3],
+            r_ready: false,
+            b_ready: false,
+            next_tag: 0,
+            now: 0,
+            done: VecDeque::new(),
+            violations: Vec::new(),
+        })
+    }
+
+    /// Adds a burst to the list; its number comes back in [`AxiDone::tag`].
+    pub fn push(&mut self, op: AxiOp) -> u64 {
+        let tag = self.next_tag;
+        self.next_tag += 1;
+        self.queue.push_back((tag, op));
+        tag
+    }
+
+    /// Reads `beats` beats with id 0.
+    pub fn read(&mut self, addr: u64, beats: u32) -> u64 {
+        self.push(AxiOp::Read { id: 0, addr, beats })
+    }
+
+    /// Writes whole beats with id 0.
+    pub fn write(&mut self, addr: u64, data: &[u8]) -> u64 {
+        self.push(AxiOp::Write { id: 0, addr, data: data.to_vec(), strobes: Vec::new() })
+    }
+
+    /// Next finished burst.
+    pub fn pop(&mut self) -> Option<AxiDone> {
+        self.done.pop_front()
+    }
+
+    /// Whether everything pushed is answered.
+    #[must_use]
+    pub fn idle(&self) -> bool {
+        self.queue.is_empty()
+            && self.offered.iter().all(Option::is_none)
+            && self.reads.is_empty()
+            && self.writes.is_empty()
+            && self.w_queue.is_empty()
+            && !self.w_on
+    }
+
+    /// Bursts not yet requested.
+    #[must_use]
+    pub fn queued(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// What the slave did wrong (the first 16).
+    #[must_use]
+    pub fn violations(&self) -> &[String] {
+        &self.violations
+    }
+
+    /// Runs until everything pushed is answered; the finished bursts in the order of their answers.
+    ///
+    /// # Errors
+    /// When that takes more than `limit` cycles.
+    pub fn finish(&mut self, sim: &mut Sim, others: &mut [&mut dyn Agent], limit: u64) -> Result<Vec<AxiDone>> {
+        for _ in 0..limit {
+            if self.idle() {
+                return Ok(self.done.drain(..).collect());
+            }
+            sim.settle();
+            self.sample(sim);
+            for a in others.iter_mut() {
+                a.sample(sim);
+            }
+            sim.edge();
+            self.drive(sim);
+            for a in others.iter_mut() {
+                a.drive(sim);
+            }
+        }
+        Err(crate::Error::Hang { what: "bursts", cycles: limit })
+    }
+
+    fn violation(&mut self, what: String) {
+        if self.violations.len() < 16 {
+            self.violations.push(format!("cycle {}: {what}", self.now));
+        }
+    }
+
+    fn complete(&mut self, f: Flight) {
+        self.done.push_back(AxiDone { tag: f.tag, op: f.op, resp: f.resp, data: f.data, start: f.start, end: self.now });
+    }
+
+    fn offer(&mut self, sim: &mut Sim, write: bool) {
+        let i = usize::from(write);
+        let p = if write { self.aw } else { self.ar };
+        if self.offered[i].is_none() {
+            // The oldest of its direction; the list's order holds within a direction only.
+            let flights = if write { self.writes.len() } else { self.reads.len() };
+            let next = self.queue.iter().position(|(_, o)| o.is_write() == write);
+            let late = self.stalls.stalled(u32::from(write));
+            if let (Some(at), false, true) = (next, late, flights < self.outstanding)
+                && let Some((tag, op)) = self.queue.remove(at)
+            {
+                let (addr, size, burst) = match &op {
+                    AxiOp::Read { addr, .. } | AxiOp::Write { addr, .. } => (*addr, 6, 1),
+                    AxiOp::Odd { addr, size, burst, .. } => (*addr, *size, *burst),
+                };
+                sim.set(p[2], u64::from(op.id()));
+                sim.set(p[3], addr);
+                sim.set(p[4], u64::from(op.beats()) - 1);
+                sim.set(p[5], u64::from(size));
+                sim.set(p[6], u64::from(burst));
+                if write {
+                    self.queue_w(&op);
+                }
+                self.offered[i] = Some((tag, op));
+            }
+        }
+        sim.set(p[0], u64::from(self.offered[i].is_some()));
+    }
+
+    fn queue_w(&mut self, op: &AxiOp) {
+        let n = op.beats() as usize;
+        for k in 0..n {
+            let mut d = [0; BEAT];
+            let mut s = u64::MAX;
+            if let AxiOp::Write { data, strobes, .. } = op {
+                d.copy_from_slice(&data[k * BEAT..(k + 1) * BEAT]);
+                s = strobes.get(k).copied().unwrap_or(u64::MAX);
+            }
+            self.w_queue.push_back((d, s, k + 1 == n));
+        }
+    }
+}
+
+impl Agent for AxiMaster {
+    #[expect(clippy::cast_possible_truncation, reason = "ports of known width")]
+    fn sample(&mut self, sim: &Sim) {
+        self.now += 1;
+        for (i, p) in [self.ar, self.aw].into_iter().enumerate() {
+            if self.offered[i].is_some()
+                && sim.get(p[1]) != 0
+                && let Some((tag, op)) = self.offered[i].take()
+            {
+                let f = Flight { tag, op, resp: Vec::new(), data: Vec::new(), start: self.now };
+                if i == 0 { self.reads.push(f) } else { self.writes.push(f) }
+                self.taken[i] = true;
+            }
+        }
+        if self.w_on && sim.get(self.w[1]) != 0 {
+            self.taken[2] = true;
+            self.w_bursts += sim.get(self.w[4]);
+        }
+        if self.r_ready && sim.get(self.r[0]) != 0 {
+            let (id, resp, last) = (sim.get(self.r[2]) as u8, sim.get(self.r[4]) as u8, sim.get(self.r[5]) != 0);
+            match self.reads.iter().position(|f| f.op.id() == id) {
+                None => self.violation(format!("read beat of id {id} that is not owed")),
+                Some(i) => {
+                    let f = &mut self.reads[i];
+                    f.resp.push(resp);
+                    f.data.extend_from_slice(sim.raw(self.r[3]));
+                    let (got, want) = (f.resp.len(), f.op.beats() as usize);
+                    if last != (got == want) {
+                        self.violation(format!("RLAST {} at beat {got} of {want}, id {id}", u8::from(last)));
+                    }
+                    if got >= want {
+                        let f = self.reads.remove(i);
+                        self.complete(f);
+                    }
+                }
+            }
+        }
+        if self.b_ready && sim.get(self.b[0]) != 0 {
+            let (id, resp) = (sim.get(self.b[2]) as u8, sim.get(self.b[3]) as u8);
+            self.answers += 1;
+            if self.answers > self.w_bursts {
+                self.violation(format!("write answer of id {id} before the data were taken"));
+            }
+            match self.writes.iter().position(|f| f.op.id() == id) {
+                None => self.violation(format!("write answer of id {id} that is not owed")),
+                Some(i) => {
+                    let mut f = self.writes.remove(i);
+                    f.resp.push(resp);
+                    self.complete(f);
+                }
+            }
+        }
+    }
+
+    fn drive(&mut self, sim: &mut Sim) {
+        self.stalls.step();
+        self.taken[0] = false;
+        self.taken[1] = false;
+        self.offer(sim, false);
+        self.offer(sim, true);
+        if std::mem::take(&mut self.taken[2]) {
+            self.w_on = false;
+        }
+        if !self.w_on && !self.stalls.stalled(2) {
+            if let Some((d, s, last)) = self.w_queue.pop_front() {
+                sim.raw_mut(self.w[2]).copy_from_slice(&d);
+                sim.set(self.w[3], s);
+                sim.set(self.w[4], u64::from(last));
+                self.w_on = true;
+            }
+        }
+        sim.set(self.w[0], u64::from(self.w_on));
+        self.r_ready = !self.stalls.stalled(3);
+        self.b_ready = !self.stalls.stalled(4);
+        sim.set(self.r[1], u64::from(self.r_ready));
+        sim.set(self.b[1], u64::from(self.b_ready));
+    }
+}
