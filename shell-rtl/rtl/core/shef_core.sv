@@ -1,0 +1,226 @@
+// The core: Shield and accelerator, with the boundary that is the same for every shell.
+//
+// clk_i/rst_ni; wipe_req_i/wipe_ack_o; ctl and krn AXI4-Lite slaves; mem AXI4 512 master (one port); irq_req_o stays high from an
+// interrupt of the accelerator until irq_ack_i. Everything but ctl and krn carries ciphertext and tags.
+// The accelerator is the module `shef_accel`; it is held in reset unless a session is keyed. Its interrupt is a hint.
+`default_nettype none
+module shef_core
+  import shef_pkg::*;
+#(
+    parameter int unsigned ShellId = 1
+) (
+    input  wire logic clk_i,
+    input  wire logic rst_ni,
+    input  wire logic wipe_req_i,
+    output logic wipe_ack_o,
+    input  wire logic [15:0]  ctl_awaddr_i,
+    input  wire logic         ctl_awvalid_i,
+    output logic              ctl_awready_o,
+    input  wire logic [31:0]  ctl_wdata_i,
+    input  wire logic [3:0]   ctl_wstrb_i,
+    input  wire logic         ctl_wvalid_i,
+    output logic              ctl_wready_o,
+    output logic      [1:0]   ctl_bresp_o,
+    output logic              ctl_bvalid_o,
+    input  wire logic         ctl_bready_i,
+    input  wire logic [15:0]  ctl_araddr_i,
+    input  wire logic         ctl_arvalid_i,
+    output logic              ctl_arready_o,
+    output logic      [31:0]  ctl_rdata_o,
+    output logic      [1:0]   ctl_rresp_o,
+    output logic              ctl_rvalid_o,
+    input  wire logic         ctl_rready_i,
+    input  wire logic [11:0]  krn_awaddr_i,
+    input  wire logic         krn_awvalid_i,
+    output logic              krn_awready_o,
+    input  wire logic [31:0]  krn_wdata_i,
+    input  wire logic [3:0]   krn_wstrb_i,
+    input  wire logic         krn_wvalid_i,
+    output logic              krn_wready_o,
+    output logic      [1:0]   krn_bresp_o,
+    output logic              krn_bvalid_o,
+    input  wire logic         krn_bready_i,
+    input  wire logic [11:0]  krn_araddr_i,
+    input  wire logic         krn_arvalid_i,
+    output logic              krn_arready_o,
+    output logic      [31:0]  krn_rdata_o,
+    output logic      [1:0]   krn_rresp_o,
+    output logic              krn_rvalid_o,
+    input  wire logic         krn_rready_i,
+    output axi_ax_t mem_aw_o,
+    output logic mem_aw_valid_o,
+    input  wire logic mem_aw_ready_i,
+    output axi_w_t mem_w_o,
+    output logic mem_w_valid_o,
+    input  wire logic mem_w_ready_i,
+    input  wire axi_b_t mem_b_i,
+    input  wire logic mem_b_valid_i,
+    output logic mem_b_ready_o,
+    output axi_ax_t mem_ar_o,
+    output logic mem_ar_valid_o,
+    input  wire logic mem_ar_ready_i,
+    input  wire axi_r_t mem_r_i,
+    input  wire logic mem_r_valid_i,
+    output logic mem_r_ready_o,
+    output logic irq_req_o,
+    input  wire logic irq_ack_i
+);
+
+  logic acc_rst_n, acc_irq;
+  logic [15:0] reg_awaddr, reg_araddr;
+  logic [31:0] reg_wdata, reg_rdata;
+  logic [3:0] reg_wstrb;
+  logic [1:0] reg_bresp, reg_rresp;
+  logic reg_awvalid, reg_awready, reg_wvalid, reg_wready, reg_bvalid, reg_bready;
+  logic reg_arvalid, reg_arready, reg_rvalid, reg_rready;
+  axi_ax_t acc_aw, acc_ar;
+  axi_w_t acc_w;
+  axi_b_t acc_b;
+  axi_r_t acc_r;
+  logic acc_aw_valid, acc_aw_ready, acc_w_valid, acc_w_ready, acc_b_valid, acc_b_ready;
+  logic acc_ar_valid, acc_ar_ready, acc_r_valid, acc_r_ready;
+
+  shef_shield #(
+      .ShellId(ShellId)
+  ) u_shield (
+      .clk_i,
+      .rst_ni,
+      .wipe_req_i,
+      .wipe_ack_o,
+      .ctl_awaddr_i,
+      .ctl_awvalid_i,
+      .ctl_awready_o,
+      .ctl_wdata_i,
+      .ctl_wstrb_i,
+      .ctl_wvalid_i,
+      .ctl_wready_o,
+      .ctl_bresp_o,
+      .ctl_bvalid_o,
+      .ctl_bready_i,
+      .ctl_araddr_i,
+      .ctl_arvalid_i,
+      .ctl_arready_o,
+      .ctl_rdata_o,
+      .ctl_rresp_o,
+      .ctl_rvalid_o,
+      .ctl_rready_i,
+      .krn_awaddr_i,
+      .krn_awvalid_i,
+      .krn_awready_o,
+      .krn_wdata_i,
+      .krn_wstrb_i,
+      .krn_wvalid_i,
+      .krn_wready_o,
+      .krn_bresp_o,
+      .krn_bvalid_o,
+      .krn_bready_i,
+      .krn_araddr_i,
+      .krn_arvalid_i,
+      .krn_arready_o,
+      .krn_rdata_o,
+      .krn_rresp_o,
+      .krn_rvalid_o,
+      .krn_rready_i,
+      .acc_rst_no(acc_rst_n),
+      .reg_awaddr_o(reg_awaddr),
+      .reg_awvalid_o(reg_awvalid),
+      .reg_awready_i(reg_awready),
+      .reg_wdata_o(reg_wdata),
+      .reg_wstrb_o(reg_wstrb),
+      .reg_wvalid_o(reg_wvalid),
+      .reg_wready_i(reg_wready),
+      .reg_bresp_i(reg_bresp),
+      .reg_bvalid_i(reg_bvalid),
+      .reg_bready_o(reg_bready),
+      .reg_araddr_o(reg_araddr),
+      .reg_arvalid_o(reg_arvalid),
+      .reg_arready_i(reg_arready),
+      .reg_rdata_i(reg_rdata),
+      .reg_rresp_i(reg_rresp),
+      .reg_rvalid_i(reg_rvalid),
+      .reg_rready_o(reg_rready),
+      .acc_aw_i(acc_aw),
+      .acc_aw_valid_i(acc_aw_valid),
+      .acc_aw_ready_o(acc_aw_ready),
+      .acc_w_i(acc_w),
+      .acc_w_valid_i(acc_w_valid),
+      .acc_w_ready_o(acc_w_ready),
+      .acc_b_o(acc_b),
+      .acc_b_valid_o(acc_b_valid),
+      .acc_b_ready_i(acc_b_ready),
+      .acc_ar_i(acc_ar),
+      .acc_ar_valid_i(acc_ar_valid),
+      .acc_ar_ready_o(acc_ar_ready),
+      .acc_r_o(acc_r),
+      .acc_r_valid_o(acc_r_valid),
+      .acc_r_ready_i(acc_r_ready),
+      .mem_aw_o,
+      .mem_aw_valid_o,
+      .mem_aw_ready_i,
+      .mem_w_o,
+      .mem_w_valid_o,
+      .mem_w_ready_i,
+      .mem_b_i,
+      .mem_b_valid_i,
+      .mem_b_ready_o,
+      .mem_ar_o,
+      .mem_ar_valid_o,
+      .mem_ar_ready_i,
+      .mem_r_i,
+      .mem_r_valid_i,
+      .mem_r_ready_o
+  );
+
+  shef_accel u_accel (
+      .clk_i,
+      .rst_ni(acc_rst_n),
+      .reg_awaddr_i(reg_awaddr),
+      .reg_awvalid_i(reg_awvalid),
+      .reg_awready_o(reg_awready),
+      .reg_wdata_i(reg_wdata),
+      .reg_wstrb_i(reg_wstrb),
+      .reg_wvalid_i(reg_wvalid),
+      .reg_wready_o(reg_wready),
+      .reg_bresp_o(reg_bresp),
+      .reg_bvalid_o(reg_bvalid),
+      .reg_bready_i(reg_bready),
+      .reg_araddr_i(reg_araddr),
+      .reg_arvalid_i(reg_arvalid),
+      .reg_arready_o(reg_arready),
+      .reg_rdata_o(reg_rdata),
+      .reg_rresp_o(reg_rresp),
+      .reg_rvalid_o(reg_rvalid),
+      .reg_rready_i(reg_rready),
+      .acc_aw_o(acc_aw),
+      .acc_aw_valid_o(acc_aw_valid),
+      .acc_aw_ready_i(acc_aw_ready),
+      .acc_w_o(acc_w),
+      .acc_w_valid_o(acc_w_valid),
+      .acc_w_ready_i(acc_w_ready),
+      .acc_b_i(acc_b),
+      .acc_b_valid_i(acc_b_valid),
+      .acc_b_ready_o(acc_b_ready),
+      .acc_ar_o(acc_ar),
+      .acc_ar_valid_o(acc_ar_valid),
+      .acc_ar_ready_i(acc_ar_ready),
+      .acc_r_i(acc_r),
+      .acc_r_valid_i(acc_r_valid),
+      .acc_r_ready_o(acc_r_ready),
+      .irq_o(acc_irq)
+  );
+
+  logic irq_prev_q, irq_q;
+  assign irq_req_o = irq_q;
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni || !acc_rst_n) begin
+      irq_prev_q <= 1'b0;
+      irq_q <= 1'b0;
+    end else begin
+      irq_prev_q <= acc_irq;
+      if (acc_irq && !irq_prev_q) irq_q <= 1'b1;
+      else if (irq_ack_i) irq_q <= 1'b0;
+    end
+  end
+
+endmodule
+`default_nettype wire

@@ -1,0 +1,435 @@
+// The Shield: everything that stands between the accelerator and the rest, except the accelerator itself.
+//
+// Clock and reset: one clock, rst_ni low for at least one cycle. wipe_req_i (level) zeroises keys, memories, caches and
+// counters; wipe_ack_o rises when that is done and falls after wipe_req_i. Reset does the same before a seed is taken.
+// ctl (untrusted host) and krn (Security Kernel) are AXI4-Lite slaves, registers in docs/reference/registers.md; every access
+// is answered. reg is an AXI4-Lite master to the accelerator's registers, acc the AXI4 slave for its memory accesses and
+// acc_rst_no its reset: the accelerator runs only while a session is keyed. mem carries ciphertext and tags.
+// valid never waits for ready; payloads are stable while valid and not ready.
+// One engine set serves the one port; further sets attach to the same control plane.
+`default_nettype none
+module shef_shield
+  import shef_pkg::*;
+#(
+    parameter int unsigned ShellId = 1
+) (
+    input  wire logic        clk_i,
+    input  wire logic        rst_ni,
+    input  wire logic        wipe_req_i,
+    output logic             wipe_ack_o,
+    input  wire logic [15:0] ctl_awaddr_i,
+    input  wire logic        ctl_awvalid_i,
+    output logic             ctl_awready_o,
+    input  wire logic [31:0] ctl_wdata_i,
+    input  wire logic [3:0]  ctl_wstrb_i,
+    input  wire logic        ctl_wvalid_i,
+    output logic             ctl_wready_o,
+    output logic [1:0]       ctl_bresp_o,
+    output logic             ctl_bvalid_o,
+    input  wire logic        ctl_bready_i,
+    input  wire logic [15:0] ctl_araddr_i,
+    input  wire logic        ctl_arvalid_i,
+    output logic             ctl_arready_o,
+    output logic [31:0]      ctl_rdata_o,
+    output logic [1:0]       ctl_rresp_o,
+    output logic             ctl_rvalid_o,
+    input  wire logic        ctl_rready_i,
+    input  wire logic [11:0] krn_awaddr_i,
+    input  wire logic        krn_awvalid_i,
+    output logic             krn_awready_o,
+    input  wire logic [31:0] krn_wdata_i,
+    input  wire logic [3:0]  krn_wstrb_i,
+    input  wire logic        krn_wvalid_i,
+    output logic             krn_wready_o,
+    output logic [1:0]       krn_bresp_o,
+    output logic             krn_bvalid_o,
+    input  wire logic        krn_bready_i,
+    input  wire logic [11:0] krn_araddr_i,
+    input  wire logic        krn_arvalid_i,
+    output logic             krn_arready_o,
+    output logic [31:0]      krn_rdata_o,
+    output logic [1:0]       krn_rresp_o,
+    output logic             krn_rvalid_o,
+    input  wire logic        krn_rready_i,
+    output logic             acc_rst_no,
+    output logic [15:0]      reg_awaddr_o,
+    output logic             reg_awvalid_o,
+    input  wire logic        reg_awready_i,
+    output logic [31:0]      reg_wdata_o,
+    output logic [3:0]       reg_wstrb_o,
+    output logic             reg_wvalid_o,
+    input  wire logic        reg_wready_i,
+    input  wire logic [1:0]  reg_bresp_i,
+    input  wire logic        reg_bvalid_i,
+    output logic             reg_bready_o,
+    output logic [15:0]      reg_araddr_o,
+    output logic             reg_arvalid_o,
+    input  wire logic        reg_arready_i,
+    input  wire logic [31:0] reg_rdata_i,
+    input  wire logic [1:0]  reg_rresp_i,
+    input  wire logic        reg_rvalid_i,
+    output logic             reg_rready_o,
+    input  wire axi_ax_t     acc_aw_i,
+    input  wire logic        acc_aw_valid_i,
+    output logic             acc_aw_ready_o,
+    input  wire axi_w_t      acc_w_i,
+    input  wire logic        acc_w_valid_i,
+    output logic             acc_w_ready_o,
+    output axi_b_t           acc_b_o,
+    output logic             acc_b_valid_o,
+    input  wire logic        acc_b_ready_i,
+    input  wire axi_ax_t     acc_ar_i,
+    input  wire logic        acc_ar_valid_i,
+    output logic             acc_ar_ready_o,
+    output axi_r_t           acc_r_o,
+    output logic             acc_r_valid_o,
+    input  wire logic        acc_r_ready_i,
+    output axi_ax_t          mem_aw_o,
+    output logic             mem_aw_valid_o,
+    input  wire logic        mem_aw_ready_i,
+    output axi_w_t           mem_w_o,
+    output logic             mem_w_valid_o,
+    input  wire logic        mem_w_ready_i,
+    input  wire axi_b_t      mem_b_i,
+    input  wire logic        mem_b_valid_i,
+    output logic             mem_b_ready_o,
+    output axi_ax_t          mem_ar_o,
+    output logic             mem_ar_valid_o,
+    input  wire logic        mem_ar_ready_i,
+    input  wire axi_r_t      mem_r_i,
+    input  wire logic        mem_r_valid_i,
+    output logic             mem_r_ready_o
+);
+  import shef_regs_pkg::*;
+
+  localparam int unsigned NSets = 1;
+
+  // ---- wipe: after reset, on request of shell or kernel ----
+  typedef enum logic [1:0] {
+    W_WIPE,
+    W_HOLD,
+    W_RUN
+  } wipe_state_e;
+  wipe_state_e wipe_q;
+  logic wipe, krn_wipe, ctrl_wiped, regs_wiped, set_wiped;
+  assign wipe = wipe_q != W_RUN;
+  assign wipe_ack_o = wipe_req_i && wipe_q == W_HOLD;
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      wipe_q <= W_WIPE;
+    end else begin
+      unique case (wipe_q)
+        W_WIPE: if (ctrl_wiped && regs_wiped && set_wiped) wipe_q <= W_HOLD;
+        W_HOLD: if (!wipe_req_i) wipe_q <= W_RUN;
+        default: if (wipe_req_i || krn_wipe) wipe_q <= W_WIPE;
+      endcase
+    end
+  end
+
+  // ---- control processor ----
+  logic trap, event_any, unit_wipe;
+  logic ext_req, ext_we, ext_ack;
+  logic [11:0] ext_addr;
+  logic [7:0] ext_wdata, ext_rdata;
+
+  shef_ctrl u_ctrl (
+      .clk_i,
+      .rst_ni,
+      .wipe_i(wipe),
+      .wipe_done_o(ctrl_wiped),
+      .unit_wipe_i(unit_wipe),
+      .trap_o(trap),
+      .event_i(event_any),
+      .ext_req_o(ext_req),
+      .ext_we_o(ext_we),
+      .ext_addr_o(ext_addr),
+      .ext_wdata_o(ext_wdata),
+      .ext_ack_i(ext_ack),
+      .ext_rdata_i(ext_rdata)
+  );
+
+  // ---- registers and mailboxes ----
+  logic [31:0] status, load_len;
+  logic [2:0] state;
+  logic answer, seed_open, seed_erase, load_bell, chan_bell, seed_bell, box_we;
+  logic [7:0] box_rdata;
+  logic keyed;
+  assign keyed = state == CTL_STATUS_STATE_KEYED && !wipe;
+
+  shef_regs #(
+      .ShellId(ShellId),
+      .NPorts(shef_cfg_pkg::N_PORTS),
+      .NSets(NSets),
+      .NRegions(shef_cfg_pkg::N_REGIONS),
+      .ConfigDigest(shef_cfg_pkg::CONFIG_DIGEST)
+  ) u_regs (
+      .clk_i,
+      .rst_ni,
+      .scrub_i(wipe),
+      .scrub_done_o(regs_wiped),
+      .ctl_awaddr_i,
+      .ctl_awvalid_i,
+      .ctl_awready_o,
+      .ctl_wdata_i,
+      .ctl_wstrb_i,
+      .ctl_wvalid_i,
+      .ctl_wready_o,
+      .ctl_bresp_o,
+      .ctl_bvalid_o,
+      .ctl_bready_i,
+      .ctl_araddr_i,
+      .ctl_arvalid_i,
+      .ctl_arready_o,
+      .ctl_rdata_o,
+      .ctl_rresp_o,
+      .ctl_rvalid_o,
+      .ctl_rready_i,
+      .krn_awaddr_i,
+      .krn_awvalid_i,
+      .krn_awready_o,
+      .krn_wdata_i,
+      .krn_wstrb_i,
+      .krn_wvalid_i,
+      .krn_wready_o,
+      .krn_bresp_o,
+      .krn_bvalid_o,
+      .krn_bready_i,
+      .krn_araddr_i,
+      .krn_arvalid_i,
+      .krn_arready_o,
+      .krn_rdata_o,
+      .krn_rresp_o,
+      .krn_rvalid_o,
+      .krn_rready_i,
+      .status_i(status),
+      .show_confirm_i(keyed),
+      .show_answer_i(answer),
+      .show_pubkey_i(state == CTL_STATUS_STATE_FRESH || state == CTL_STATUS_STATE_KEYED),
+      .show_t_i(state == CTL_STATUS_STATE_KEYED || state == CTL_STATUS_STATE_CLOSED),
+      .show_last_i(state == CTL_STATUS_STATE_CLOSED),
+      .seed_open_i(seed_open),
+      .seed_erase_i(seed_erase),
+      .load_bell_o(load_bell),
+      .load_len_o(load_len),
+      .chan_bell_o(chan_bell),
+      .seed_bell_o(seed_bell),
+      .krn_wipe_o(krn_wipe),
+      .seq_addr_i(ext_addr[10:0]),
+      .seq_rdata_o(box_rdata),
+      .seq_we_i(box_we),
+      .seq_wdata_i(ext_wdata)
+  );
+
+  // ---- faults ----
+  logic stopped, fault_clear, fault_valid, refusal_valid;
+  fault_t set_fault, first_fault;
+  refusal_t set_refusal, first_refusal;
+  logic [31:0] fault_count, refusal_count;
+
+  shef_fault u_fault (
+      .clk_i,
+      .rst_ni,
+      .clear_i(fault_clear || wipe),
+      .fault_valid_i(fault_valid),
+      .fault_i(set_fault),
+      .refusal_valid_i(refusal_valid),
+      .refusal_i(set_refusal),
+      .internal_i(trap),
+      .stopped_o(stopped),
+      .fault_o(first_fault),
+      .fault_count_o(fault_count),
+      .refusal_o(first_refusal),
+      .refusal_count_o(refusal_count)
+  );
+
+  // ---- hardware under the sequencer ----
+  logic key_valid, key_ready, cmd_valid, cmd_ready, cmd_done, cmd_err, epoch_we, set_wipe;
+  logic [REGION_W-1:0] region;
+  logic [255:0] key;
+  set_cmd_e set_cmd;
+  logic [VERSION_W-1:0] epoch, stat_epoch;
+  logic [31:0] stat_written, map_bits;
+  logic [25:0] map_word;
+  logic reg_start, reg_write, reg_done, reg_err;
+  logic [15:0] reg_addr;
+  logic [31:0] reg_wdata, reg_rdata;
+
+  shef_io #(
+      .NRegions(shef_cfg_pkg::N_REGIONS),
+      .Regions(shef_cfg_pkg::REGIONS),
+      .AeadId(8'd2)
+  ) u_io (
+      .clk_i,
+      .rst_ni,
+      .wipe_i(wipe),
+      .ext_req_i(ext_req),
+      .ext_we_i(ext_we),
+      .ext_addr_i(ext_addr),
+      .ext_wdata_i(ext_wdata),
+      .ext_ack_o(ext_ack),
+      .ext_rdata_o(ext_rdata),
+      .event_o(event_any),
+      .unit_wipe_o(unit_wipe),
+      .box_we_o(box_we),
+      .box_rdata_i(box_rdata),
+      .load_bell_i(load_bell),
+      .load_len_i(load_len),
+      .chan_bell_i(chan_bell),
+      .seed_bell_i(seed_bell),
+      .seed_erase_o(seed_erase),
+      .seed_open_o(seed_open),
+      .status_o(status),
+      .state_o(state),
+      .answer_o(answer),
+      .stopped_i(stopped),
+      .fault_i(first_fault),
+      .fault_count_i(fault_count),
+      .refusal_i(first_refusal),
+      .refusal_count_i(refusal_count),
+      .fault_clear_o(fault_clear),
+      .key_valid_o(key_valid),
+      .key_ready_i(key_ready),
+      .region_o(region),
+      .key_o(key),
+      .cmd_valid_o(cmd_valid),
+      .cmd_ready_i(cmd_ready),
+      .cmd_o(set_cmd),
+      .cmd_done_i(cmd_done),
+      .cmd_err_i(cmd_err),
+      .epoch_we_o(epoch_we),
+      .epoch_o(epoch),
+      .stat_epoch_i(stat_epoch),
+      .stat_written_i(stat_written),
+      .map_word_o(map_word),
+      .map_i(map_bits),
+      .set_wipe_o(set_wipe),
+      .set_wiped_i(set_wiped),
+      .reg_start_o(reg_start),
+      .reg_write_o(reg_write),
+      .reg_addr_o(reg_addr),
+      .reg_wdata_o(reg_wdata),
+      .reg_done_i(reg_done),
+      .reg_err_i(reg_err),
+      .reg_rdata_i(reg_rdata)
+  );
+
+  // ---- accelerator ----
+  // It runs while a session is keyed and not a cycle longer: what it holds of one session is not seen by the next.
+  logic acc_rst_nq;
+  always_ff @(posedge clk_i) acc_rst_nq <= rst_ni && keyed && !set_wipe;
+  assign acc_rst_no = acc_rst_nq;
+
+  logic reg_busy;
+  shef_axil_master #(
+      .AddrW(16),
+      .TimeoutCycles(1024)
+  ) u_reg (
+      .clk_i,
+      .rst_ni,
+      .clear_i(!keyed),
+      .start_i(reg_start),
+      .write_i(reg_write),
+      .addr_i(reg_addr),
+      .wdata_i(reg_wdata),
+      .busy_o(reg_busy),
+      .done_o(reg_done),
+      .err_o(reg_err),
+      .rdata_o(reg_rdata),
+      .awaddr_o(reg_awaddr_o),
+      .awvalid_o(reg_awvalid_o),
+      .awready_i(reg_awready_i),
+      .wdata_o(reg_wdata_o),
+      .wstrb_o(reg_wstrb_o),
+      .wvalid_o(reg_wvalid_o),
+      .wready_i(reg_wready_i),
+      .bresp_i(reg_bresp_i),
+      .bvalid_i(reg_bvalid_i),
+      .bready_o(reg_bready_o),
+      .araddr_o(reg_araddr_o),
+      .arvalid_o(reg_arvalid_o),
+      .arready_i(reg_arready_i),
+      .rdata_i(reg_rdata_i),
+      .rresp_i(reg_rresp_i),
+      .rvalid_i(reg_rvalid_i),
+      .rready_o(reg_rready_o)
+  );
+
+  // ---- engine set ----
+  logic set_idle;
+  shef_set #(
+      .NRegions(shef_cfg_pkg::N_REGIONS),
+      .Regions(shef_cfg_pkg::REGIONS),
+      .Lanes(shef_cfg_pkg::LANES),
+      .BigLines(shef_cfg_pkg::BIG_LINES),
+      .SmallLines(shef_cfg_pkg::SMALL_LINES),
+      .RingBeats(shef_cfg_pkg::RING_BEATS)
+  ) u_set (
+      .clk_i,
+      .rst_ni,
+      .acc_aw_i,
+      .acc_aw_valid_i,
+      .acc_aw_ready_o,
+      .acc_w_i,
+      .acc_w_valid_i,
+      .acc_w_ready_o,
+      .acc_b_o,
+      .acc_b_valid_o,
+      .acc_b_ready_i,
+      .acc_ar_i,
+      .acc_ar_valid_i,
+      .acc_ar_ready_o,
+      .acc_r_o,
+      .acc_r_valid_o,
+      .acc_r_ready_i,
+      .mem_aw_o,
+      .mem_aw_valid_o,
+      .mem_aw_ready_i,
+      .mem_w_o,
+      .mem_w_valid_o,
+      .mem_w_ready_i,
+      .mem_b_i,
+      .mem_b_valid_i,
+      .mem_b_ready_o,
+      .mem_ar_o,
+      .mem_ar_valid_o,
+      .mem_ar_ready_i,
+      .mem_r_i,
+      .mem_r_valid_i,
+      .mem_r_ready_o,
+      .key_valid_i(key_valid),
+      .key_ready_o(key_ready),
+      .key_region_i(region),
+      .key_i(key),
+      .enable_i(keyed),
+      .stop_i(stopped),
+      .cmd_valid_i(cmd_valid),
+      .cmd_ready_o(cmd_ready),
+      .cmd_i(set_cmd),
+      .cmd_region_i(region),
+      .cmd_epoch_i(epoch),
+      .cmd_done_o(cmd_done),
+      .cmd_err_o(cmd_err),
+      .epoch_we_i(epoch_we),
+      .epoch_region_i(region),
+      .epoch_i(epoch),
+      .fault_valid_o(fault_valid),
+      .fault_o(set_fault),
+      .refusal_valid_o(refusal_valid),
+      .refusal_o(set_refusal),
+      .stat_region_i(region),
+      .epoch_o(stat_epoch),
+      .written_o(stat_written),
+      .map_region_i(region),
+      .map_word_i(map_word),
+      .map_o(map_bits),
+      .idle_o(set_idle),
+      .wipe_i(wipe || set_wipe),
+      .wipe_done_o(set_wiped)
+  );
+
+  logic unused;
+  assign unused = ^{set_idle, reg_busy};
+
+endmodule
+`default_nettype wire
