@@ -356,7 +356,14 @@ impl AxiMemory {
         if strb == u64::MAX {
             self.memory.write(addr, &data);
         } else {
-            self.memory.write_strobed(addr, &data, strb);
+            let mut old = [0; BEAT];
+            self.memory.read(addr, &mut old);
+            for (i, (o, d)) in old.iter_mut().zip(data).enumerate() {
+                if strb >> i & 1 == 1 {
+                    *o = d;
+                }
+            }
+            self.memory.write(addr, &old);
         }
     }
 

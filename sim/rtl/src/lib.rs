@@ -30,6 +30,7 @@ mod axi_lite;
 mod axi_master;
 mod axi_memory;
 mod build;
+mod core_sim;
 mod error;
 #[path = "../../model/src/memory.rs"]
 pub mod memory;
@@ -42,6 +43,7 @@ pub use axi_lite::AxiLite;
 pub use axi_master::{AxiDone, AxiMaster, AxiOp};
 pub use axi_memory::{AxiMemory, AxiMemoryConfig, BEAT, BusCounters, DECERR, Hostile, OKAY, ReadHook, SLVERR, WriteHook};
 pub use build::{DesignSpec, Lint, Profile, build, build_with};
+pub use core_sim::{CoreSim, Watch};
 pub use error::Error;
 pub use sim::{Direction, Library, Port, Sim};
 pub use sources::{module_spec, repo_root, rtl_sources};

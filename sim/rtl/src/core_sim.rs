@@ -1,0 +1,361 @@
+//! A whole design as the card sees it: registers, kernel port, one memory, clock.
+
+use crate::agent::Agent;
+use crate::memory::SparseMemory;
+use crate::{AxiLite, AxiMemory, AxiMemoryConfig, Error, Library, Port, Result, Sim};
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// Counts 64-bit words that the design under the simulation shell got out of watched addresses with OKAY.
+///
+/// It follows the accelerator's read requests (in order per id) from the shell's observation outputs; these are counts
+/// for the experiments, nothing of the data passes here.
+pub struct Watch {
+    ar: [Port; 4],
+    r: [Port; 4],
+    ranges: Vec<Range<u64>>,
+    pending: Vec<VecDeque<(u64, u64)>>,
+    words: u64,
+    beats: u64,
+    refused: u64,
+}
+
+impl Watch {
+    /// Binds to the observation outputs, if the top module has them.
+    fn new(sim: &Sim) -> Option<Self> {
+        let p = |n: &str| sim.find(&format!("obs_{n}"));
+        Some(Self {
+            ar: [p("arvalid")?, p("arid")?, p("araddr")?, p("arlen")?],
+            r: [p("rvalid")?, p("rid")?, p("rresp")?, p("rlast")?],
+            ranges: Vec::new(),
+            pending: (0..256).map(|_| VecDeque::new()).collect(),
+            words: 0,
+            beats: 0,
+            refused: 0,
+        })
+    }
+
+    fn clear(&mut self) {
+        self.pending.iter_mut().for_each(VecDeque::clear);
+    }
+}
+
+impl Agent for Watch {
+    fn sample(&mut self, sim: &Sim) {
+        if sim.get(self.ar[0]) != 0 {
+            let id = sim.get(self.ar[1]) as usize & 0xff;
+            self.pending[id].push_back((sim.get(self.ar[2]) & !63, sim.get(self.ar[3]) + 1));
+        }
+        if sim.get(self.r[0]) != 0 {
+            let id = sim.get(self.r[1]) as usize & 0xff;
+            let okay = sim.get(self.r[2]) == 0;
+            if okay {
+                self.beats += 1;
+            } else {
+                self.refused += 1;
+            }
+            // A beat that nobody asked for has no address; it counts as refused.
+            let Some((addr, left)) = self.pending[id].front_mut() else {
+                self.refused += u64::from(okay);
+                return;
+            };
+            let at = *addr;
+            *addr += 64;
+            *left -= 1;
+            if sim.get(self.r[3]) != 0 || *left == 0 {
+                self.pending[id].pop_front();
+            }
+            if okay {
+                for r in &self.ranges {
+                    let (lo, hi) = (r.start.max(at), r.end.min(at + 64));
+                    if lo < hi {
+                        self.words += hi.div_ceil(8) - lo / 8;
+                    }
+                }
+            }
+        }
+    }
+
+    fn drive(&mut self, _: &mut Sim) {}
+}
+
+/// `shef_sim_top`, `shef_bare_top` or `shef_tb_top` with a memory and register ports.
+///
+/// Every access and [`CoreSim::step`] moves the clock; nothing runs in between.
+pub struct CoreSim {
+    sim: Sim,
+    mem: AxiMemory,
+    ctl: AxiLite,
+    krn: Option<AxiLite>,
+    watch: Option<Watch>,
+    wipe: Option<(Port, Port)>,
+    irq: Option<(Port, Port)>,
+    rst: Port,
+    interrupts: u64,
+}
+
+impl CoreSim {
+    /// An instance with this memory timing, reset.
+    ///
+    /// # Errors
+    /// When the top module lacks a port.
+    pub fn new(lib: &Library, memory: AxiMemoryConfig) -> Result<Self> {
+        let sim = Sim::new(lib)?;
+        let pair = |a: &str, b: &str| Some((sim.find(a)?, sim.find(b)?));
+        let mut core = Self {
+            mem: AxiMemory::new(&sim, "mem0_", memory)?,
+            ctl: AxiLite::new(&sim, "ctl_")?,
+            krn: if sim.find("krn_araddr").is_some() { Some(AxiLite::new(&sim, "krn_")?) } else { None },
+            watch: Watch::new(&sim),
+            wipe: pair("wipe_req", "wipe_ack"),
+            irq: pair("irq_req", "irq_ack"),
+            rst: sim.port_of("rst_n", 1)?,
+            interrupts: 0,
+            sim,
+        };
+        core.reset();
+        Ok(core)
+    }
+
+    /// The instance itself: ports of a test top that are not covered here.
+    pub fn sim(&mut self) -> &mut Sim {
+        &mut self.sim
+    }
+
+    /// The memory as an AXI slave: faults, counters, timing.
+    pub fn axi_memory(&mut self) -> &mut AxiMemory {
+        &mut self.mem
+    }
+
+    /// The bytes of the memory.
+    #[must_use]
+    pub fn memory(&self) -> &SparseMemory {
+        &self.mem.memory
+    }
+
+    /// The bytes of the memory, to change.
+    pub fn memory_mut(&mut self) -> &mut SparseMemory {
+        &mut self.mem.memory
+    }
+
+    /// Digest of the design this runs, from the loaded object.
+    #[must_use]
+    pub fn design_digest(&self) -> [u8; 32] {
+        self.sim.library().design_digest()
+    }
+
+    /// Clock cycles since the instance was made.
+    #[must_use]
+    pub fn cycles(&self) -> u64 {
+        self.sim.cycles()
+    }
+
+    /// Reset for a few cycles; the memory keeps its bytes and forgets bursts in flight.
+    pub fn reset(&mut self) {
+        self.sim.set(self.rst, 0);
+        if let Some((req, _)) = self.wipe {
+            self.sim.set(req, 0);
+        }
+        self.ctl.abort(&mut self.sim);
+        if let Some(k) = &mut self.krn {
+            k.abort(&mut self.sim);
+        }
+        self.sim.run(4);
+        self.mem.reset(&mut self.sim);
+        if let Some(w) = &mut self.watch {
+            w.clear();
+        }
+        self.sim.set(self.rst, 1);
+        self.sim.eval();
+    }
+
+    #[inline]
+    fn cycle(&mut self) {
+        self.cycle_with(None);
+    }
+
+    fn lite(&mut self, kernel: bool) -> Option<&mut AxiLite> {
+        if kernel { self.krn.as_mut() } else { Some(&mut self.ctl) }
+    }
+
+    /// One cycle; `port`: a register access runs on the control (false) or kernel (true) port.
+    #[inline]
+    fn cycle_with(&mut self, port: Option<bool>) {
+        self.sim.settle();
+        self.mem.sample(&self.sim);
+        if let Some(w) = &mut self.watch {
+            w.sample(&self.sim);
+        }
+        match port {
+            None => {}
+            Some(false) => self.ctl.sample(&self.sim),
+            Some(true) => self.krn.iter_mut().for_each(|k| k.sample(&self.sim)),
+        }
+        let ack = self.irq.filter(|(req, _)| self.sim.get(*req) != 0);
+        self.sim.edge();
+        self.mem.drive(&mut self.sim);
+        match port {
+            None => {}
+            Some(false) => self.ctl.drive(&mut self.sim),
+            Some(true) => self.krn.iter_mut().for_each(|k| k.drive(&mut self.sim)),
+        }
+        if let Some((req, ack_port)) = self.irq {
+            let was = self.sim.get(ack_port) != 0;
+            let now = ack.is_some() && self.sim.get(req) != 0 && !was;
+            self.interrupts += u64::from(now);
+            if now != was {
+                self.sim.set(ack_port, u64::from(now));
+            }
+        }
+    }
+
+    /// `n` clock cycles.
+    pub fn step(&mut self, n: u64) {
+        for _ in 0..n {
+            self.cycle();
+        }
+    }
+
+    /// Cycles until `done` holds, looked at every `every` cycles; the number of cycles, or `None` after `limit`.
+    pub fn run_until(&mut self, limit: u64, every: u64, mut done: impl FnMut(&mut Self) -> bool) -> Option<u64> {
+        let start = self.cycles();
+        loop {
+            if done(self) {
+                return Some(self.cycles() - start);
+            }
+            if self.cycles() - start >= limit {
+                return None;
+            }
+            self.step(every.max(1).min(limit - (self.cycles() - start)));
+        }
+    }
+
+    /// Cycles until a register's masked value is the wanted one, read every `every` cycles.
+    ///
+    /// # Errors
+    /// When it is not so within `limit` cycles, or the register does not answer.
+    pub fn wait_ctl(&mut self, addr: u32, mask: u32, want: u32, every: u64, limit: u64) -> Result<u64> {
+        let start = self.cycles();
+        loop {
+            if self.ctl_read(addr)?.is_some_and(|v| v & mask == want) {
+                return Ok(self.cycles() - start);
+            }
+            if self.cycles() - start >= limit {
+                return Err(Error::Hang { what: "register value", cycles: limit });
+            }
+            self.step(every);
+        }
+    }
+
+    fn access(&mut self, kernel: bool, addr: u32, write: Option<u32>) -> Result<Option<u32>> {
+        const PATIENCE: u64 = 1_000_000;
+        let (ctl, krn) = (&mut self.ctl, &mut self.krn);
+        let lite = match kernel {
+            false => ctl,
+            true => krn
+                .as_mut()
+                .ok_or_else(|| Error::NoPort { top: self.sim.library().top().to_owned(), port: "krn_araddr".into() })?,
+        };
+        match write {
+            Some(v) => lite.start_write(&mut self.sim, u64::from(addr), v, 0xf),
+            None => lite.start_read(&mut self.sim, u64::from(addr)),
+        }
+        for _ in 0..PATIENCE {
+            self.cycle_with(Some(kernel));
+            if let Some((resp, data)) = self.lite(kernel).and_then(AxiLite::take) {
+                return Ok((resp == 0).then_some(data));
+            }
+        }
+        let lite = if kernel { self.krn.as_mut() } else { Some(&mut self.ctl) };
+        if let Some(l) = lite {
+            l.abort(&mut self.sim);
+        }
+        Err(Error::Hang { what: "register access", cycles: PATIENCE })
+    }
+
+    /// Reads a register of the control window; `None`: the design answered with an error.
+    ///
+    /// # Errors
+    /// When there is no answer.
+    pub fn ctl_read(&mut self, addr: u32) -> Result<Option<u32>> {
+        self.access(false, addr, None)
+    }
+
+    /// Writes a register of the control window; whether the answer was OKAY.
+    ///
+    /// # Errors
+    /// When there is no answer.
+    pub fn ctl_write(&mut self, addr: u32, value: u32) -> Result<bool> {
+        Ok(self.access(false, addr, Some(value))?.is_some())
+    }
+
+    /// Reads a word of the kernel port.
+    ///
+    /// # Errors
+    /// When there is no answer or no kernel port.
+    pub fn krn_read(&mut self, addr: u32) -> Result<Option<u32>> {
+        self.access(true, addr, None)
+    }
+
+    /// Writes a word of the kernel port.
+    ///
+    /// # Errors
+    /// As [`CoreSim::krn_read`].
+    pub fn krn_write(&mut self, addr: u32, value: u32) -> Result<bool> {
+        Ok(self.access(true, addr, Some(value))?.is_some())
+    }
+
+    /// Asks for a wipe and holds the request until it is acknowledged; the number of cycles it took.
+    ///
+    /// # Errors
+    /// When it is not acknowledged.
+    pub fn wipe(&mut self) -> Result<u64> {
+        const PATIENCE: u64 = 1_000_000;
+        let Some((req, ack)) = self.wipe else {
+            return Err(Error::NoPort { top: self.sim.library().top().to_owned(), port: "wipe_req".into() });
+        };
+        let start = self.cycles();
+        self.sim.set(req, 1);
+        for _ in 0..PATIENCE {
+            self.cycle();
+            if self.sim.get(ack) != 0 {
+                let took = self.cycles() - start;
+                self.sim.set(req, 0);
+                self.cycle();
+                return Ok(took);
+            }
+        }
+        Err(Error::Hang { what: "wipe", cycles: PATIENCE })
+    }
+
+    /// Watches addresses as the accelerator sees them; several ranges add up.
+    pub fn watch(&mut self, range: Range<u64>) {
+        if let Some(w) = &mut self.watch {
+            w.ranges.push(range);
+        }
+    }
+
+    /// 64-bit words that reached the accelerator with OKAY from watched addresses.
+    #[must_use]
+    pub fn words_delivered(&self) -> u64 {
+        self.watch.as_ref().map_or(0, |w| w.words)
+    }
+
+    /// Beats that reached the accelerator (with OKAY, with an error) from any address.
+    #[must_use]
+    pub fn beats_delivered(&self) -> (u64, u64) {
+        self.watch.as_ref().map_or((0, 0), |w| (w.beats, w.refused))
+    }
+
+    /// Whether the top module has the observation outputs.
+    #[must_use]
+    pub fn can_watch(&self) -> bool {
+        self.watch.is_some()
+    }
+
+    /// Interrupts that were acknowledged.
+    #[must_use]
+    pub fn interrupts(&self) -> u64 {
+        self.interrupts
+    }
+}
