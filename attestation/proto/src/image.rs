@@ -1,1 +1,535 @@
-//! image
+//! The image container: a signed header and numbered AES-256-GCM chunks with a last mark.
+//!
+//! The IP vendor signs the header, which lists the digest of every sealed chunk; the image key leaves only to an attested kernel.
+//! The kernel checks chunk by chunk in its own memory. Image digest = SHA-256(signed header | plaintext).
+
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use aes_gcm::aead::{Aead, KeyInit, Payload};
+use aes_gcm::{Aes256Gcm, Nonce};
+use sha2::{Digest, Sha256};
+use zeroize::Zeroizing;
+
+use crate::cbor::{self, CborError, Fields, Limits, Value};
+use crate::code::Code;
+use crate::config::{Config, ConfigError};
+use crate::cose::{self, ContentType, CoseError, Form, Sign1, SigningKey};
+use crate::entropy::Entropy;
+use crate::evidence::NAME_MAX;
+use crate::hpke_suite::{PublicKey, SUITE};
+
+/// First bytes of a container.
+pub const MAGIC: &[u8; 8] = b"SHEFIMG1";
+/// Most bytes of a signed header.
+pub const MAX_HEADER: usize = 64 * 1024;
+/// Most plaintext bytes of a chunk: a sealed chunk fits one mailbox message.
+pub const MAX_CHUNK: usize = 4096;
+/// Bytes that sealing adds to a chunk.
+pub const TAG_LEN: usize = 16;
+
+/// Form of the signed header.
+pub const FORM: Form = Form {
+    tags: &[cose::TAG_SIGN1],
+    content_type: ContentType::Media("application/shef-image+cbor"),
+    domain: b"shef-image/1",
+    max_len: MAX_HEADER,
+    x5chain: false,
+};
+
+/// What is wrong with an image.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ImageError {
+    /// The header is not a signed message of the form.
+    #[error("header: {0}")]
+    Header(#[from] CoseError),
+    /// The fields of the header are not those of the format.
+    #[error("header: {0}")]
+    Fields(#[from] CborError),
+    /// The configuration in the header is not valid.
+    #[error("configuration: {0}")]
+    Config(#[from] ConfigError),
+    /// A suite that this version does not know.
+    #[error("unknown suite {found}")]
+    Suite {
+        /// Its number.
+        found: u64,
+    },
+    /// Not a container, or cut, or followed by other bytes.
+    #[error("container has {found} bytes where its header says {expected}")]
+    Length {
+        /// Bytes there should be.
+        expected: usize,
+        /// Bytes there are.
+        found: usize,
+    },
+    /// The first bytes are not those of a container.
+    #[error("not an image container")]
+    Magic,
+    /// The digest of a chunk is not the one in the header.
+    #[error("chunk {index} is not the one that the header lists")]
+    ChunkDigest {
+        /// Which chunk.
+        index: usize,
+    },
+    /// A chunk does not open under the image key.
+    #[error("chunk {index} does not open under this image key")]
+    ChunkOpen {
+        /// Which chunk.
+        index: usize,
+    },
+    /// A chunk out of turn, or after the last.
+    #[error("chunk {found} where chunk {expected} is due")]
+    ChunkOrder {
+        /// Which is due.
+        expected: usize,
+        /// Which came.
+        found: usize,
+    },
+    /// Chunks are missing.
+    #[error("{missing} chunks are missing")]
+    Incomplete {
+        /// How many.
+        missing: usize,
+    },
+    /// An image that cannot be built.
+    #[error("{what} must be {expected}")]
+    Build {
+        /// Which part of it.
+        what: &'static str,
+        /// What it must be.
+        expected: &'static str,
+    },
+}
+
+/// Codes of this module.
+pub const CODES: &[Code] = &[
+    Code::new(
+        "SHEF-PRO-040",
+        "not an image container",
+        "The file does not begin with SHEFIMG1, was cut, or is followed by other bytes. Build or copy it again.",
+    ),
+    Code::new(
+        "SHEF-PRO-041",
+        "image chunk changed",
+        "A chunk's bytes are not the ones whose digest the vendor signed in the header. The container was changed on its way.",
+    ),
+    Code::new(
+        "SHEF-PRO-042",
+        "image chunk does not open",
+        "The chunk is as the vendor signed it, but the image key is another one.",
+    ),
+    Code::new(
+        "SHEF-PRO-043",
+        "image chunks missing or out of order",
+        "Chunks are numbered and come in order, each once, up to the one with the last mark.",
+    ),
+    Code::new(
+        "SHEF-PRO-044",
+        "image cannot be built",
+        "A value is out of the range of the container format; docs/reference/image-container.md lists the ranges.",
+    ),
+];
+
+impl ImageError {
+    /// Stable code.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Header(error) => error.code(),
+            Self::Fields(error) => error.code(),
+            Self::Config(error) => error.code(),
+            Self::Suite { .. } => "SHEF-PRO-031",
+            Self::Length { .. } | Self::Magic => "SHEF-PRO-040",
+            Self::ChunkDigest { .. } => "SHEF-PRO-041",
+            Self::ChunkOpen { .. } => "SHEF-PRO-042",
+            Self::ChunkOrder { .. } | Self::Incomplete { .. } => "SHEF-PRO-043",
+            Self::Build { .. } => "SHEF-PRO-044",
+        }
+    }
+}
+
+/// The AES-256 key of one container; erased when dropped. A key seals one container only.
+pub struct ImageKey(Zeroizing<[u8; 32]>);
+
+impl ImageKey {
+    /// A fresh key.
+    #[must_use]
+    pub fn generate(entropy: &mut dyn Entropy) -> Self {
+        let mut key = Zeroizing::new([0; 32]);
+        entropy.fill(&mut key[..]);
+        Self(key)
+    }
+
+    /// The key of these bytes.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8; 32]) -> Self {
+        Self(Zeroizing::new(*bytes))
+    }
+
+    /// The bytes, for whoever stores or seals the key.
+    #[must_use]
+    pub fn expose(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    fn cipher(&self) -> Aes256Gcm {
+        Aes256Gcm::new(&(*self.0).into())
+    }
+}
+
+/// IV of a chunk: seven zero bytes, its number (32 bits), and 1 for the last.
+fn iv(index: usize, last: bool) -> [u8; 12] {
+    let mut iv = [0; 12];
+    iv[7..11].copy_from_slice(&(index as u32).to_be_bytes());
+    iv[11] = u8::from(last);
+    iv
+}
+
+fn aad(container: &[u8; 16]) -> [u8; 28] {
+    let mut aad = [0; 28];
+    aad[..12].copy_from_slice(b"shef-image/1");
+    aad[12..].copy_from_slice(container);
+    aad
+}
+
+/// What the IP vendor says about an image.
+#[derive(Clone, Debug)]
+pub struct Description {
+    /// Device that it is for.
+    pub target: String,
+    /// Name of the accelerator.
+    pub accelerator: String,
+    /// Security version number.
+    pub svn: u64,
+    /// Least security version number of a kernel that may load it.
+    pub min_kernel_svn: u64,
+    /// The Shield's configuration.
+    pub config: Config,
+    /// Digest of the design that the plaintext describes.
+    pub design_digest: [u8; 32],
+    /// Plaintext bytes of a chunk, 1 to [`MAX_CHUNK`].
+    pub chunk_size: usize,
+}
+
+/// A parsed header. Its signature was not verified unless it came out of [`Header::verify`].
+#[derive(Clone, Debug)]
+pub struct Header {
+    bytes: Vec<u8>,
+    signed: Sign1,
+    description: Description,
+    container: [u8; 16],
+    total: usize,
+    digests: Vec<[u8; 32]>,
+}
+
+impl Header {
+    /// Parses a signed header; does not verify its signature.
+    ///
+    /// # Errors
+    /// The first rule that is broken.
+    pub fn parse(bytes: &[u8]) -> Result<Self, ImageError> {
+        let signed = Sign1::parse(&FORM, bytes)?;
+        let mut f = Fields::new(cbor::parse(signed.payload(), &Limits::bytes(MAX_HEADER))?, "image header")?;
+        match f.uint(1, u64::MAX)? {
+            found if found == u64::from(SUITE) => {}
+            found => return Err(ImageError::Suite { found }),
+        }
+        let description = Description {
+            target: f.text(2, 1..=NAME_MAX)?,
+            accelerator: f.text(3, 1..=NAME_MAX)?,
+            svn: f.uint(4, u64::MAX)?,
+            min_kernel_svn: f.uint(5, u64::MAX)?,
+            config: Config::from_cbor(&f.bytes(6, 1..=MAX_HEADER)?)?,
+            design_digest: f.array(7)?,
+            chunk_size: f.uint(9, MAX_CHUNK as u64)? as usize,
+        };
+        let container = f.array(8)?;
+        let total = usize::try_from(f.uint(10, u64::from(u32::MAX))?).map_err(|_| f.bad(10, "a length"))?;
+        if description.chunk_size == 0 || total == 0 {
+            return Err(f.bad(9, "a chunk size and a length of at least 1").into());
+        }
+        let Value::Array(list) = f.take(11)? else { return Err(f.bad(11, "a list of digests").into()) };
+        let mut digests = Vec::with_capacity(list.len());
+        for digest in list {
+            match digest {
+                Value::Bytes(digest) => digests.push(<[u8; 32]>::try_from(digest.as_slice()).map_err(|_| f.bad(11, "a list of digests"))?),
+                _ => return Err(f.bad(11, "a list of digests").into()),
+            }
+        }
+        if digests.len() != total.div_ceil(description.chunk_size) {
+            return Err(f.bad(11, "one digest for each chunk").into());
+        }
+        f.finish()?;
+        Ok(Self { bytes: bytes.to_vec(), signed, description, container, total, digests })
+    }
+
+    /// Verifies the vendor's signature.
+    ///
+    /// # Errors
+    /// It is not one of `vendor`.
+    pub fn verify(&self, vendor: &PublicKey) -> Result<(), ImageError> {
+        Ok(self.signed.verify(vendor)?)
+    }
+
+    /// What the vendor says about the image.
+    #[must_use]
+    pub fn description(&self) -> &Description {
+        &self.description
+    }
+
+    /// The signed bytes as they came.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// SHA-256 of the signed bytes.
+    #[must_use]
+    pub fn digest(&self) -> [u8; 32] {
+        Sha256::digest(&self.bytes).into()
+    }
+
+    /// Random id of this container.
+    #[must_use]
+    pub fn container_id(&self) -> &[u8; 16] {
+        &self.container
+    }
+
+    /// Plaintext bytes in all.
+    #[must_use]
+    pub fn plaintext_len(&self) -> usize {
+        self.total
+    }
+
+    /// Number of chunks.
+    #[must_use]
+    pub fn chunks(&self) -> usize {
+        self.digests.len()
+    }
+
+    /// Bytes of sealed chunk `index`.
+    #[must_use]
+    pub fn sealed_len(&self, index: usize) -> usize {
+        let size = self.description.chunk_size;
+        let plain = if index + 1 == self.chunks() { self.total - index * size } else { size };
+        plain + TAG_LEN
+    }
+
+    /// Checks the digest of a sealed chunk.
+    ///
+    /// # Errors
+    /// It is not the one of the header.
+    pub fn check_chunk(&self, index: usize, sealed: &[u8]) -> Result<(), ImageError> {
+        let digest: [u8; 32] = Sha256::digest(sealed).into();
+        match self.digests.get(index) {
+            Some(expected) if *expected == digest => Ok(()),
+            Some(_) => Err(ImageError::ChunkDigest { index }),
+            None => Err(ImageError::ChunkOrder { expected: self.chunks(), found: index }),
+        }
+    }
+}
+
+/// Opens the chunks of one container in order, and measures.
+pub struct Opener {
+    header: Header,
+    key: ImageKey,
+    next: usize,
+    plaintext: Zeroizing<Vec<u8>>,
+    hash: Sha256,
+}
+
+impl Opener {
+    /// An opener for the chunks under `header`, whose signature the caller has verified.
+    #[must_use]
+    pub fn new(header: Header, key: ImageKey) -> Self {
+        let mut hash = Sha256::new();
+        hash.update(&header.bytes);
+        let plaintext = Zeroizing::new(Vec::new());
+        Self { header, key, next: 0, plaintext, hash }
+    }
+
+    /// The header.
+    #[must_use]
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// Number of the chunk that is due.
+    #[must_use]
+    pub fn next(&self) -> usize {
+        self.next
+    }
+
+    /// Checks and opens the next chunk.
+    ///
+    /// # Errors
+    /// Out of turn, changed, or not under this key. The opener is as before.
+    pub fn push(&mut self, index: usize, sealed: &[u8]) -> Result<(), ImageError> {
+        if index != self.next || index >= self.header.chunks() {
+            return Err(ImageError::ChunkOrder { expected: self.next, found: index });
+        }
+        self.header.check_chunk(index, sealed)?;
+        let last = index + 1 == self.header.chunks();
+        let payload = Payload { msg: sealed, aad: &aad(&self.header.container) };
+        let nonce = Nonce::from(iv(index, last));
+        let plain = self.key.cipher().decrypt(&nonce, payload).map_err(|_| ImageError::ChunkOpen { index })?;
+        let plain = Zeroizing::new(plain);
+        if plain.len() + TAG_LEN != self.header.sealed_len(index) {
+            return Err(ImageError::ChunkOpen { index });
+        }
+        if self.plaintext.capacity() == 0 {
+            // Reserved once, so that no copy of the plaintext is left behind by growing.
+            self.plaintext.reserve_exact(self.header.total);
+        }
+        self.plaintext.extend_from_slice(&plain);
+        self.hash.update(&plain[..]);
+        self.next += 1;
+        Ok(())
+    }
+
+    /// Image digest and plaintext, when every chunk has come.
+    ///
+    /// # Errors
+    /// Chunks are missing.
+    pub fn finish(self) -> Result<([u8; 32], Zeroizing<Vec<u8>>), ImageError> {
+        match self.header.chunks() - self.next {
+            0 => Ok((self.hash.finalize().into(), self.plaintext)),
+            missing => Err(ImageError::Incomplete { missing }),
+        }
+    }
+}
+
+/// A container split into header and sealed chunks; the digests of the chunks were checked, the signature was not.
+#[derive(Clone, Debug)]
+pub struct Container {
+    header: Header,
+    chunks: Vec<Vec<u8>>,
+}
+
+impl Container {
+    /// Builds and signs a container. `key` must be fresh: it seals this one container.
+    ///
+    /// # Errors
+    /// A value is out of range.
+    pub fn build(
+        description: &Description,
+        plaintext: &[u8],
+        key: &ImageKey,
+        vendor: &SigningKey,
+        entropy: &mut dyn Entropy,
+    ) -> Result<Self, ImageError> {
+        let build = |what, expected| Err(ImageError::Build { what, expected });
+        if !(1..=MAX_CHUNK).contains(&description.chunk_size) {
+            return build("chunk size", "1 to 4096 bytes");
+        }
+        if plaintext.is_empty() || plaintext.len() > u32::MAX as usize {
+            return build("plaintext", "1 byte to 4 GiB");
+        }
+        for (what, name) in [("target", &description.target), ("accelerator", &description.accelerator)] {
+            if !(1..=NAME_MAX).contains(&name.len()) {
+                return build(what, "a name of 1 to 32 bytes");
+            }
+        }
+        let mut container = [0; 16];
+        entropy.fill(&mut container);
+        let cipher = key.cipher();
+        let count = plaintext.len().div_ceil(description.chunk_size);
+        let mut chunks = Vec::with_capacity(count);
+        for (index, chunk) in plaintext.chunks(description.chunk_size).enumerate() {
+            let payload = Payload { msg: chunk, aad: &aad(&container) };
+            let nonce = Nonce::from(iv(index, index + 1 == count));
+            match cipher.encrypt(&nonce, payload) {
+                Ok(sealed) => chunks.push(sealed),
+                Err(_) => return build("chunk", "sealable"),
+            }
+        }
+        let digests = chunks.iter().map(|chunk| Value::Bytes(Sha256::digest(chunk).to_vec())).collect();
+        let payload = Value::map(vec![
+            (1, u64::from(SUITE).into()),
+            (2, description.target.as_str().into()),
+            (3, description.accelerator.as_str().into()),
+            (4, description.svn.into()),
+            (5, description.min_kernel_svn.into()),
+            (6, description.config.to_cbor().into()),
+            (7, (&description.design_digest).into()),
+            (8, (&container).into()),
+            (9, (description.chunk_size as u64).into()),
+            (10, (plaintext.len() as u64).into()),
+            (11, Value::Array(digests)),
+        ]);
+        let bytes = cose::sign(&FORM, vendor, &payload.encode(), &[]);
+        if bytes.len() > MAX_HEADER {
+            return build("plaintext", "short enough for the header to list all chunks; take larger chunks");
+        }
+        Ok(Self { header: Header::parse(&bytes)?, chunks })
+    }
+
+    /// The bytes of the container.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = MAGIC.to_vec();
+        out.extend_from_slice(&(self.header.bytes.len() as u32).to_be_bytes());
+        out.extend_from_slice(&self.header.bytes);
+        for chunk in &self.chunks {
+            out.extend_from_slice(chunk);
+        }
+        out
+    }
+
+    /// Splits a container and checks the digest of every chunk.
+    ///
+    /// # Errors
+    /// The first rule that is broken.
+    pub fn parse(bytes: &[u8]) -> Result<Self, ImageError> {
+        let Some(rest) = bytes.strip_prefix(MAGIC) else { return Err(ImageError::Magic) };
+        let Some((len, rest)) = rest.split_first_chunk::<4>() else {
+            return Err(ImageError::Length { expected: MAGIC.len() + 4, found: bytes.len() });
+        };
+        let len = u32::from_be_bytes(*len) as usize;
+        if len > MAX_HEADER || len > rest.len() {
+            return Err(ImageError::Length { expected: MAGIC.len() + 4 + len, found: bytes.len() });
+        }
+        let (header, mut rest) = rest.split_at(len);
+        let header = Header::parse(header)?;
+        let expected = header.total + header.chunks() * TAG_LEN;
+        if rest.len() != expected {
+            return Err(ImageError::Length { expected: MAGIC.len() + 4 + len + expected, found: bytes.len() });
+        }
+        let mut chunks = Vec::with_capacity(header.chunks());
+        for index in 0..header.chunks() {
+            let (chunk, after) = rest.split_at(header.sealed_len(index));
+            header.check_chunk(index, chunk)?;
+            chunks.push(chunk.to_vec());
+            rest = after;
+        }
+        Ok(Self { header, chunks })
+    }
+
+    /// The header.
+    #[must_use]
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// The sealed chunks.
+    #[must_use]
+    pub fn chunks(&self) -> &[Vec<u8>] {
+        &self.chunks
+    }
+
+    /// Verifies the vendor's signature and opens everything: image digest and plaintext.
+    ///
+    /// # Errors
+    /// Not signed by `vendor`, or not under this key.
+    pub fn open(&self, vendor: &PublicKey, key: ImageKey) -> Result<([u8; 32], Zeroizing<Vec<u8>>), ImageError> {
+        self.header.verify(vendor)?;
+        let mut opener = Opener::new(self.header.clone(), key);
+        for (index, chunk) in self.chunks.iter().enumerate() {
+            opener.push(index, chunk)?;
+        }
+        opener.finish()
+    }
+}
