@@ -13,7 +13,7 @@ use zeroize::{Zeroize, Zeroizing};
 
 use crate::code::Code;
 use crate::config::{Config, Mode};
-use crate::load::{Key, SessionKeys};
+use crate::load::{Key, SessionKeys, Transcript};
 
 /// Bytes of a message.
 pub const MESSAGE_LEN: usize = 88;
@@ -325,6 +325,7 @@ impl Direction {
 pub struct OwnerChannel {
     tx: Direction,
     rx: Direction,
+    transcript: Transcript,
     seq: u64,
     pending: Option<(Request, Sealed)>,
     closed: bool,
@@ -333,7 +334,7 @@ pub struct OwnerChannel {
 impl OwnerChannel {
     /// The channel of a session.
     pub fn new(keys: &SessionKeys) -> Self {
-        Self { tx: Direction::new(keys.to_shield()), rx: Direction::new(keys.to_owner()), seq: 0, pending: None, closed: false }
+        Self { tx: Direction::new(keys.to_shield()), rx: Direction::new(keys.to_owner()), transcript: keys.transcript(), seq: 0, pending: None, closed: false }
     }
 
     /// Number of the last request that was made.
@@ -429,7 +430,7 @@ impl OwnerChannel {
         if shield.requests != self.seq {
             return Err(ChannelError::Impossible { seq: self.seq, what: "number of the request" }.into());
         }
-        Ok(Statement { config_digest: config.digest(), shield, regions })
+        Ok(Statement { transcript: self.transcript, config_digest: config.digest(), shield, regions })
     }
 }
 
@@ -790,12 +791,18 @@ impl WrittenMap {
 /// A whole statement, read over the sealed channel: only [`OwnerChannel::statement`] makes one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Statement {
+    transcript: Transcript,
     config_digest: [u8; 32],
     shield: ShieldStatement,
     regions: Vec<(RegionStatement, Option<WrittenMap>)>,
 }
 
 impl Statement {
+    /// T of the session that it belongs to.
+    pub fn transcript(&self) -> Transcript {
+        self.transcript
+    }
+
     /// Digest of the configuration that it was read for.
     pub fn config_digest(&self) -> &[u8; 32] {
         &self.config_digest

@@ -355,6 +355,12 @@ impl SessionKeys {
         self.data.iter().find(|(id, _)| *id == region).map(|(_, k)| k)
     }
 
+    /// Takes K_data of a region out: whoever seals with a key owns it, and nobody else can.
+    pub fn take_data_key(&mut self, region: u8) -> Option<Key> {
+        let at = self.data.iter().position(|(id, _)| *id == region)?;
+        Some(self.data.swap_remove(at).1)
+    }
+
     /// Channel key, owner to Shield.
     pub fn to_shield(&self) -> &Key {
         &self.to_shield

@@ -1,1 +1,513 @@
-//! The sealed-memory format: chunks, versions, tags
+//! The sealed-memory format: chunks, versions, tags.
+//!
+//! The format is in `docs/reference/sealed-memory.md`. A [`Sealer`] fills an `input` region and cannot seal a chunk twice in an epoch; an
+//! [`Opener`] opens an `output` region and wants a statement of the same session for it. [`ChunkCipher`] is the bare format, for a Shield.
+#![cfg_attr(not(feature = "parallel"), no_std)]
+#![forbid(unsafe_code)]
+extern crate alloc;
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use aes_gcm::aead::AeadInOut;
+use aes_gcm::{Aes128Gcm, Aes256Gcm, KeyInit, Nonce, Tag};
+use shef_proto::channel::{Statement, WrittenMap};
+use shef_proto::code::Code;
+use shef_proto::config::{Config, MAX_EPOCH, MAX_KEY_BLOCKS, Mode, Region, TAG_LEN};
+use shef_proto::load::{Key, SessionKeys, Transcript};
+use zeroize::Zeroizing;
+
+/// Codes of [`SealError`].
+pub const CODES: &[Code] = &[
+    Code { id: "SHEF-SEAL-001", summary: "no such region, or of another mode", help: "Only input regions are sealed by the owner and only output regions are opened." },
+    Code {
+        id: "SHEF-SEAL-002",
+        summary: "the key of a region was taken before",
+        help: "A region has one sealer or opener in a session. Keep it, or open a new session.",
+    },
+    Code { id: "SHEF-SEAL-003", summary: "an epoch that may not be used", help: "Epochs are 1 to 2^48 - 1 and only go up in a session." },
+    Code {
+        id: "SHEF-SEAL-004",
+        summary: "a length does not fit",
+        help: "The declared length is at most the region's size, all data but the last piece is whole chunks, and ciphertext and tags cover the same chunks.",
+    },
+    Code { id: "SHEF-SEAL-005", summary: "a region's key is used up", help: "A key seals at most 2^48 blocks. Open a new session." },
+    Code {
+        id: "SHEF-SEAL-006",
+        summary: "the statement belongs to another session",
+        help: "Results open only under a statement read over the sealed channel of the same session, for the same configuration.",
+    },
+    Code {
+        id: "SHEF-SEAL-007",
+        summary: "the Shield has stopped after a fault",
+        help: "Memory was tampered with or failed while the accelerator ran. No result opens. Reset the device, open a new session and run again.",
+    },
+    Code {
+        id: "SHEF-SEAL-008",
+        summary: "the accelerator did something that the Shield refused",
+        help: "The results may be incomplete. Look at the statement's first refusal; to open them all the same, ask for it.",
+    },
+    Code {
+        id: "SHEF-SEAL-009",
+        summary: "a chunk was not written in this epoch",
+        help: "The accelerator did not write all that was asked for. Open with holes, or ask for fewer bytes.",
+    },
+    Code {
+        id: "SHEF-SEAL-010",
+        summary: "a chunk does not open",
+        help: "The Shield sealed this chunk, and what came back is something else: memory or host changed, swapped, replayed or withheld it.",
+    },
+];
+
+/// Why something is not sealed or not opened.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SealError {
+    /// No such region, or of another mode.
+    #[error("region {region} is no {expected} region")]
+    Region {
+        /// number
+        region: u8,
+        /// mode that the operation needs
+        expected: &'static str,
+    },
+    /// Somebody has the key already.
+    #[error("the key of region {region} was taken before")]
+    KeyTaken {
+        /// number
+        region: u8,
+    },
+    /// Zero, too large, or not above the present one.
+    #[error("epoch {epoch} of region {region} may not be used; expected {least} to {MAX_EPOCH}")]
+    Epoch {
+        /// number
+        region: u8,
+        /// the epoch asked for
+        epoch: u64,
+        /// the least that is allowed
+        least: u64,
+    },
+    /// Something does not fit.
+    #[error("region {region} ({name}): {what}: {found}, expected {expected}")]
+    Length {
+        /// number
+        region: u8,
+        /// name
+        name: String,
+        /// what does not fit
+        what: &'static str,
+        /// bytes found
+        found: u64,
+        /// bytes expected, or the most
+        expected: u64,
+    },
+    /// 2^48 blocks are sealed.
+    #[error("the key of region {region} is used up")]
+    Exhausted {
+        /// number
+        region: u8,
+    },
+    /// Another session or configuration.
+    #[error("the statement belongs to another session")]
+    Session,
+    /// The Shield stopped.
+    #[error("the shield has stopped: {faults} fault(s)")]
+    Stopped {
+        /// number of faults
+        faults: u32,
+    },
+    /// Refusals, and the caller did not ask to open all the same.
+    #[error("the shield refused {refusals} access(es) of the accelerator")]
+    Refusals {
+        /// number of refusals
+        refusals: u32,
+    },
+    /// A hole.
+    #[error("chunk {chunk} of region {region} was not written in epoch {epoch}")]
+    NotWritten {
+        /// number of the region
+        region: u8,
+        /// chunk
+        chunk: u64,
+        /// epoch of the statement
+        epoch: u64,
+    },
+    /// Tag mismatch.
+    #[error("chunk {chunk} of region {region} does not open in epoch {epoch}")]
+    Tag {
+        /// number of the region
+        region: u8,
+        /// chunk
+        chunk: u64,
+        /// epoch
+        epoch: u64,
+    },
+}
+
+impl SealError {
+    /// The stable code.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Region { .. } => "SHEF-SEAL-001",
+            Self::KeyTaken { .. } => "SHEF-SEAL-002",
+            Self::Epoch { .. } => "SHEF-SEAL-003",
+            Self::Length { .. } => "SHEF-SEAL-004",
+            Self::Exhausted { .. } => "SHEF-SEAL-005",
+            Self::Session => "SHEF-SEAL-006",
+            Self::Stopped { .. } => "SHEF-SEAL-007",
+            Self::Refusals { .. } => "SHEF-SEAL-008",
+            Self::NotWritten { .. } => "SHEF-SEAL-009",
+            Self::Tag { .. } => "SHEF-SEAL-010",
+        }
+    }
+}
+
+/// A 16-byte tag.
+pub type ChunkTag = [u8; TAG_LEN as usize];
+
+/// The IV of a chunk: `region (8) | version (48) | index (40)`, big-endian.
+pub fn chunk_iv(region: u8, version: u64, index: u64) -> [u8; 12] {
+    let mut iv = [0; 12];
+    iv[0] = region;
+    iv[1..7].copy_from_slice(&version.to_be_bytes()[2..]);
+    iv[7..].copy_from_slice(&index.to_be_bytes()[3..]);
+    iv
+}
+
+enum Aes {
+    A128(Aes128Gcm),
+    A256(Aes256Gcm),
+}
+
+/// The bare format of one region: seals and opens single chunks under any version. It keeps nobody from using a version twice, so only a
+/// Shield uses it directly.
+pub struct ChunkCipher {
+    aes: Box<Aes>,
+    region: u8,
+}
+
+impl ChunkCipher {
+    /// The cipher of region `region` under `key`.
+    pub fn new(region: u8, key: &Key) -> Self {
+        let key = key.expose();
+        let aes = match Aes128Gcm::new_from_slice(key) {
+            Ok(aes) => Aes::A128(aes),
+            Err(_) => Aes::A256(Aes256Gcm::new_from_slice(key).expect("a key has 16 or 32 bytes")),
+        };
+        Self { aes: Box::new(aes), region }
+    }
+
+    /// Encrypts `chunk` in place and returns its tag.
+    pub fn seal(&self, version: u64, index: u64, chunk: &mut [u8]) -> ChunkTag {
+        let iv = Nonce::from(chunk_iv(self.region, version, index));
+        match &*self.aes {
+            Aes::A128(a) => a.encrypt_inout_detached(&iv, &[], chunk.into()),
+            Aes::A256(a) => a.encrypt_inout_detached(&iv, &[], chunk.into()),
+        }
+        .expect("a chunk is within GCM's limit")
+        .into()
+    }
+
+    /// Decrypts `chunk` in place if its tag matches; otherwise leaves it as it is and returns false.
+    #[must_use]
+    pub fn open(&self, version: u64, index: u64, chunk: &mut [u8], tag: &ChunkTag) -> bool {
+        let iv = Nonce::from(chunk_iv(self.region, version, index));
+        let tag = Tag::from(*tag);
+        match &*self.aes {
+            Aes::A128(a) => a.decrypt_inout_detached(&iv, &[], chunk.into(), &tag),
+            Aes::A256(a) => a.decrypt_inout_detached(&iv, &[], chunk.into(), &tag),
+        }
+        .is_ok()
+    }
+}
+
+/// Sealed chunks that lie one after the other, ready to be copied to card memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SealedRun {
+    /// Card address of the ciphertext.
+    pub addr: u64,
+    /// Ciphertext.
+    pub data: Vec<u8>,
+    /// Card address of the tags.
+    pub tag_addr: u64,
+    /// Tags, 16 bytes a chunk.
+    pub tags: Vec<u8>,
+}
+
+/// Seals an `input` region once, front to back: each chunk of an epoch is sealed by the one sealer that owns the region's key and the epoch.
+pub struct Sealer {
+    cipher: ChunkCipher,
+    region: Region,
+    epoch: u64,
+    next: u64,
+    end: u64,
+    blocks: u64,
+}
+
+/// A sealer whose epoch is over.
+pub struct Spent {
+    cipher: ChunkCipher,
+    region: Region,
+    epoch: u64,
+    blocks: u64,
+}
+
+impl Sealer {
+    /// A sealer for `length` bytes from the start of the region in epoch `epoch` of the Load Key. Takes the region's key out of `keys`.
+    ///
+    /// # Errors
+    /// No `input` region, key taken before, epoch 0 or above 48 bits, length 0 or above the region's size.
+    pub fn new(config: &Config, keys: &mut SessionKeys, region: u8, epoch: u64, length: u64) -> Result<Self, SealError> {
+        let r = config.region(region).filter(|r| r.mode == Mode::Input).ok_or(SealError::Region { region, expected: "input" })?;
+        check_session(config, keys)?;
+        check(r, epoch, 1, length)?;
+        let key = keys.take_data_key(region).ok_or(SealError::KeyTaken { region })?;
+        let spent = Spent { cipher: ChunkCipher::new(region, &key), region: r.clone(), epoch: 0, blocks: 0 };
+        spent.next_epoch(epoch, length).map_err(|(e, _)| e)
+    }
+
+    /// The region.
+    pub fn region(&self) -> &Region {
+        &self.region
+    }
+
+    /// The epoch.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Bytes until the declared end, which is rounded up to whole chunks.
+    pub fn remaining(&self) -> u64 {
+        (self.end - self.next) * u64::from(self.region.chunk)
+    }
+
+    /// Seals the next bytes. They must be whole chunks.
+    ///
+    /// # Errors
+    /// More bytes than declared, or not whole chunks; nothing is sealed then.
+    pub fn push(&mut self, data: &[u8]) -> Result<SealedRun, SealError> {
+        if data.len() as u64 % u64::from(self.region.chunk) != 0 {
+            return Err(self.length("data is not whole chunks", data.len() as u64, u64::from(self.region.chunk)));
+        }
+        if data.len() as u64 > self.remaining() {
+            return Err(self.length("more data than declared", data.len() as u64, self.remaining()));
+        }
+        Ok(self.run(data.to_vec()))
+    }
+
+    /// Seals the last bytes, then zeros up to the declared end.
+    ///
+    /// # Errors
+    /// More bytes than declared; the sealer comes back.
+    #[expect(clippy::result_large_err, reason = "the sealer owns the key and must not be lost")]
+    pub fn finish(mut self, data: &[u8]) -> Result<(SealedRun, Spent), (SealError, Self)> {
+        let remaining = self.remaining();
+        if data.len() as u64 > remaining {
+            let e = self.length("more data than declared", data.len() as u64, remaining);
+            return Err((e, self));
+        }
+        let mut padded = Vec::with_capacity(remaining as usize);
+        padded.extend_from_slice(data);
+        padded.resize(remaining as usize, 0);
+        let run = self.run(padded);
+        Ok((run, Spent { cipher: self.cipher, region: self.region, epoch: self.epoch, blocks: self.blocks }))
+    }
+
+    fn run(&mut self, mut data: Vec<u8>) -> SealedRun {
+        let chunk = self.region.chunk as usize;
+        let n = data.len() / chunk;
+        let mut tags = vec![0; n * TAG_LEN as usize];
+        let (cipher, epoch, first) = (&self.cipher, self.epoch, self.next);
+        for_each_chunk(chunk, &mut data, &mut tags, &|i, data, tag| {
+            tag.copy_from_slice(&cipher.seal(epoch, first + i, data));
+            true
+        });
+        let run = SealedRun { addr: self.region.chunk_addr(self.next), data, tag_addr: self.region.tag_addr(self.next), tags };
+        self.next += n as u64;
+        run
+    }
+
+    fn length(&self, what: &'static str, found: u64, expected: u64) -> SealError {
+        SealError::Length { region: self.region.id, name: self.region.name.clone(), what, found, expected }
+    }
+}
+
+impl Spent {
+    /// The epoch that is over.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// A sealer for a later epoch; the Shield's epoch is raised by the channel's EPOCH command.
+    ///
+    /// # Errors
+    /// An epoch that is not above the last one, a length that does not fit, or a key that is used up; this value comes back.
+    #[expect(clippy::result_large_err, reason = "the sealer owns the key and must not be lost")]
+    pub fn next_epoch(self, epoch: u64, length: u64) -> Result<Sealer, (SealError, Self)> {
+        if let Err(e) = check(&self.region, epoch, self.epoch + 1, length) {
+            return Err((e, self));
+        }
+        let end = length.div_ceil(u64::from(self.region.chunk));
+        // The tag mask and the hash key count as blocks too.
+        let blocks = self.blocks.saturating_add(end * (u64::from(self.region.chunk) / 16 + 1)).saturating_add(1);
+        if blocks > MAX_KEY_BLOCKS {
+            return Err((SealError::Exhausted { region: self.region.id }, self));
+        }
+        Ok(Sealer { cipher: self.cipher, region: self.region, epoch, next: 0, end, blocks })
+    }
+}
+
+fn check_session(config: &Config, keys: &SessionKeys) -> Result<(), SealError> {
+    if *keys.config_digest() == config.digest() { Ok(()) } else { Err(SealError::Session) }
+}
+
+fn check(r: &Region, epoch: u64, least: u64, length: u64) -> Result<(), SealError> {
+    if epoch < least || epoch > MAX_EPOCH {
+        return Err(SealError::Epoch { region: r.id, epoch, least });
+    }
+    if length == 0 || length > r.size {
+        return Err(SealError::Length { region: r.id, name: r.name.clone(), what: "declared length", found: length, expected: r.size });
+    }
+    Ok(())
+}
+
+/// What an [`Opener`] tolerates, beyond which it refuses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct OpenPolicy {
+    /// Open although the Shield refused accesses of the accelerator.
+    pub refusals: bool,
+    /// Open although chunks were not written; they read as zeros and [`Opened::written`] tells them apart.
+    pub holes: bool,
+}
+
+/// An opened part of a region.
+pub struct Opened {
+    /// Plaintext; erased when dropped.
+    pub data: Zeroizing<Vec<u8>>,
+    /// The region's written map.
+    pub written: WrittenMap,
+}
+
+/// Opens an `output` region under a statement of the same session.
+pub struct Opener {
+    cipher: ChunkCipher,
+    region: Region,
+    transcript: Transcript,
+    config_digest: [u8; 32],
+}
+
+impl Opener {
+    /// An opener; takes the region's key out of `keys`.
+    ///
+    /// # Errors
+    /// No `output` region, or key taken before.
+    pub fn new(config: &Config, keys: &mut SessionKeys, region: u8) -> Result<Self, SealError> {
+        let r = config.region(region).filter(|r| r.mode == Mode::Output).ok_or(SealError::Region { region, expected: "output" })?;
+        check_session(config, keys)?;
+        let key = keys.take_data_key(region).ok_or(SealError::KeyTaken { region })?;
+        Ok(Self { cipher: ChunkCipher::new(region, &key), region: r.clone(), transcript: keys.transcript(), config_digest: *keys.config_digest() })
+    }
+
+    /// The region.
+    pub fn region(&self) -> &Region {
+        &self.region
+    }
+
+    /// Whether results may be opened under this statement at all.
+    ///
+    /// # Errors
+    /// Another session, a stopped Shield or any fault, refusals that the policy does not tolerate.
+    pub fn check(&self, statement: &Statement, policy: OpenPolicy) -> Result<(), SealError> {
+        if statement.transcript() != self.transcript || *statement.config_digest() != self.config_digest {
+            return Err(SealError::Session);
+        }
+        let s = statement.shield();
+        if s.stopped || s.faults != 0 {
+            return Err(SealError::Stopped { faults: s.faults });
+        }
+        if s.refusals != 0 && !policy.refusals {
+            return Err(SealError::Refusals { refusals: s.refusals });
+        }
+        Ok(())
+    }
+
+    /// Opens whole chunks from chunk `first` on; `data` is what lies in card memory, `tags` their tags.
+    ///
+    /// # Errors
+    /// What [`Opener::check`] says; a chunk that was not written, unless the policy allows holes; a chunk that does not open.
+    pub fn open(&self, statement: &Statement, policy: OpenPolicy, first: u64, data: &[u8], tags: &[u8]) -> Result<Opened, SealError> {
+        self.check(statement, policy)?;
+        let r = &self.region;
+        let (Some(page), Some(map)) = (statement.region(r.id), statement.written(r.id)) else { return Err(SealError::Session) };
+        let epoch = page.epoch;
+        if epoch == 0 {
+            return Err(SealError::Epoch { region: r.id, epoch, least: 1 });
+        }
+        let length = |what, found, expected| SealError::Length { region: r.id, name: r.name.clone(), what, found, expected };
+        let chunk = r.chunk as usize;
+        if data.len() % chunk != 0 {
+            return Err(length("ciphertext is not whole chunks", data.len() as u64, u64::from(r.chunk)));
+        }
+        let n = (data.len() / chunk) as u64;
+        if tags.len() as u64 != n * TAG_LEN {
+            return Err(length("tags for the ciphertext", tags.len() as u64, n * TAG_LEN));
+        }
+        if first > r.chunks() || n > r.chunks() - first {
+            return Err(length("chunks past the region", first.saturating_add(n), r.chunks()));
+        }
+        if !policy.holes
+            && let Some(chunk) = (first..first + n).find(|&i| !map.is_written(i))
+        {
+            return Err(SealError::NotWritten { region: r.id, chunk, epoch });
+        }
+        let mut out = Zeroizing::new(data.to_vec());
+        let mut tags = tags.to_vec();
+        let cipher = &self.cipher;
+        let bad = for_each_chunk(chunk, &mut out, &mut tags, &|i, data, tag| {
+            if !map.is_written(first + i) {
+                data.fill(0);
+                return true;
+            }
+            let Ok(tag) = <&ChunkTag>::try_from(&*tag) else { return false };
+            cipher.open(epoch, first + i, data, tag)
+        });
+        match bad {
+            Some(i) => Err(SealError::Tag { region: r.id, chunk: first + i, epoch }),
+            None => Ok(Opened { data: out, written: map.clone() }),
+        }
+    }
+}
+
+type PerChunk<'a> = dyn Fn(u64, &mut [u8], &mut [u8]) -> bool + Sync + 'a;
+
+/// Runs `f` on every chunk and its tag; returns the first chunk for which it said false.
+fn for_each_chunk(chunk: usize, data: &mut [u8], tags: &mut [u8], f: &PerChunk<'_>) -> Option<u64> {
+    let serial = |from: u64, data: &mut [u8], tags: &mut [u8]| {
+        let mut bad = None;
+        for (i, (data, tag)) in (from..).zip(data.chunks_exact_mut(chunk).zip(tags.chunks_exact_mut(TAG_LEN as usize))) {
+            if !f(i, data, tag) && bad.is_none() {
+                bad = Some(i);
+            }
+        }
+        bad
+    };
+    #[cfg(feature = "parallel")]
+    {
+        let n = data.len() / chunk;
+        // Below this a thread costs more than it brings.
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(data.len() / (256 * 1024));
+        if threads > 1 {
+            let share = n.div_ceil(threads);
+            return std::thread::scope(|scope| {
+                let handles: Vec<_> = (0u64..)
+                    .zip(data.chunks_mut(share * chunk).zip(tags.chunks_mut(share * TAG_LEN as usize)))
+                    .map(|(k, (data, tags))| scope.spawn(move || serial(k * share as u64, data, tags)))
+                    .collect();
+                handles.into_iter().map(|h| h.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).fold(None, |a: Option<u64>, b| a.or(b))
+            });
+        }
+    }
+    serial(0, data, tags)
+}
