@@ -1,6 +1,6 @@
 // Simulation top of an accelerator without a Shield: control port to its registers, its memory port to the memory.
 //
-// Flat AXI ports as in shef_sim_top; irq_req follows irq_o. The obs_* outputs count what is delivered to the accelerator.
+// Flat AXI ports as in shef_sim_top; irq_req stays high from an interrupt of the accelerator until irq_ack. The obs_* outputs count what is delivered to the accelerator.
 `default_nettype none
 module shef_bare_top
   import shef_pkg::*;
@@ -68,6 +68,7 @@ module shef_bare_top
   output wire  [ 1:0] obs_rresp,
   output wire         obs_rlast
 );
+  logic irq, irq_prev_q, irq_q;
   axi_ax_t aw, ar;
   axi_w_t w;
   axi_b_t b;
@@ -124,7 +125,7 @@ module shef_bare_top
     .acc_r_i(r),
     .acc_r_valid_i(mem0_rvalid),
     .acc_r_ready_o(mem0_rready),
-    .irq_o(irq_req)
+    .irq_o(irq)
   );
 
   assign obs_arvalid = mem0_arvalid && mem0_arready;
@@ -136,6 +137,16 @@ module shef_bare_top
   assign obs_rresp = mem0_rresp;
   assign obs_rlast = mem0_rlast;
 
-  wire unused = irq_ack;
+  always_ff @(posedge clk) begin
+    if (!rst_n) begin
+      irq_prev_q <= 1'b0;
+      irq_q <= 1'b0;
+    end else begin
+      irq_prev_q <= irq;
+      if (irq && !irq_prev_q) irq_q <= 1'b1;
+      else if (irq_ack) irq_q <= 1'b0;
+    end
+  end
+  assign irq_req = irq_q;
 endmodule
 `default_nettype wire
