@@ -1,1 +1,17 @@
-//! Boot code and Security Kernel: measure, load, quote
+//! Boot code and Security Kernel: measure, load, quote.
+//!
+//! [`boot`] is the boot code: it takes the device secret once, derives the DeviceID key, measures the kernel image, certifies the attestation
+//! key and erases what the kernel must not have. [`Kernel::handle`] is the kernel behind its mailbox. Both see hardware through [`Platform`].
+#![no_std]
+#![forbid(unsafe_code)]
+extern crate alloc;
+
+mod boot;
+mod error;
+mod kernel;
+mod platform;
+
+pub use boot::{BootError, KernelImage, boot, device_id_key};
+pub use error::{CODES, KernelError};
+pub use kernel::{Kernel, WAITS};
+pub use platform::{EntropyQuality, Platform, PlatformError, Shell};

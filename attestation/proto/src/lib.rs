@@ -20,3 +20,21 @@ pub mod image;
 pub mod load;
 pub mod mailbox;
 pub mod release;
+
+const PARTS: &[&[code::Code]] = &[
+    cbor::CODES,
+    cose::CODES,
+    cert::CODES,
+    evidence::CODES,
+    image::CODES,
+    release::CODES,
+    mailbox::CODES,
+    close::CODES,
+    config::CODES,
+    load::CODES,
+    channel::CODES,
+    hpke_suite::CODES,
+];
+
+/// All codes of this crate.
+pub const CODES: &[code::Code] = &code::join::<{ code::count(PARTS) }>(PARTS);

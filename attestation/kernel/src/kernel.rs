@@ -1,0 +1,545 @@
+//! The Security Kernel behind its mailbox.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use hkdf::Hkdf;
+use sha2::{Digest, Sha256};
+use shef_proto::cert::UEID_LEN;
+use shef_proto::close::{CloseRecord, LAST_LEN};
+use shef_proto::config::OnFault;
+use shef_proto::cose::SigningKey;
+use shef_proto::evidence::{self, Claims, Common, DebugState, Layer, RootOfTrust, ShieldClaims, ShieldState};
+use shef_proto::hpke_suite::{PrivateKey, PublicKey, derive_key_pair};
+use shef_proto::image::{Header, Opener};
+use shef_proto::mailbox::{Answer, KernelState, MAX_MESSAGE, MAX_TEXT, MailboxError, Request, Status};
+use shef_proto::release::{Expected, ImageSecret, KeyBox};
+use subtle::ConstantTimeEq;
+use zeroize::{Zeroize, Zeroizing};
+
+use crate::error::KernelError;
+use crate::platform::{EntropyQuality, Platform, Shell};
+
+/// How often the kernel looks at the Shield's state before it gives up; between two looks it calls [`Platform::idle`].
+pub const WAITS: u32 = 10_000;
+
+/// Registers of the kernel port (`shell-rtl/regs/ctl.toml`, map `krn`).
+pub(crate) mod regs {
+    pub const CTRL: u32 = 0x000;
+    pub const CTRL_SEED: u32 = 1 << 0;
+    pub const CTRL_WIPE: u32 = 1 << 1;
+    pub const STATUS: u32 = 0x004;
+    pub const STATUS_STATE: u32 = 0x7;
+    pub const SEED: u32 = 0x020;
+    pub const PUBKEY: u32 = 0x040;
+    pub const TRANSCRIPT: u32 = 0x080;
+    pub const CONFIG_DIGEST: u32 = 0x0a0;
+    pub const LAST: u32 = 0x100;
+    pub const EMPTY: u32 = 1;
+    pub const FRESH: u32 = 3;
+    pub const KEYED: u32 = 4;
+    pub const CLOSED: u32 = 5;
+}
+
+/// What the boot code hands over.
+pub(crate) struct Identity {
+    pub cdi: Zeroizing<[u8; 32]>,
+    pub ak: SigningKey,
+    pub certificates: Vec<Vec<u8>>,
+    pub ueid: [u8; UEID_LEN],
+    pub kernel_digest: [u8; 32],
+    pub kernel_svn: u64,
+    pub kernel_version: String,
+    pub root_of_trust: RootOfTrust,
+    pub target: String,
+    pub debug_at_boot: DebugState,
+}
+
+/// The KEM key of the last kernel evidence, until an image was loaded with it.
+struct Pending {
+    key: PrivateKey,
+    evidence_digest: [u8; 32],
+    nonce: Vec<u8>,
+}
+
+/// An image on its way in.
+enum Load {
+    None,
+    Header { secret: ImageSecret, len: usize, bytes: Vec<u8> },
+    Chunks { opener: Opener, vendor: [u8; 32] },
+}
+
+/// The image in the fabric.
+struct Loaded {
+    image_digest: [u8; 32],
+    config_digest: [u8; 32],
+    design_digest: [u8; 32],
+    svn: u64,
+    accelerator: String,
+    vendor: [u8; 32],
+    on_fault: OnFault,
+    bypass: Vec<String>,
+    session: Option<Session>,
+}
+
+/// The session of the seed that was handed over last.
+struct Session {
+    public: PublicKey,
+    seeded: bool,
+}
+
+/// The Security Kernel.
+pub struct Kernel<P> {
+    platform: P,
+    identity: Identity,
+    pending: Option<Pending>,
+    load: Load,
+    loaded: Option<Loaded>,
+    halted: bool,
+}
+
+impl<P: Platform> Kernel<P> {
+    pub(crate) fn new(platform: P, identity: Identity) -> Self {
+        Self { platform, identity, pending: None, load: Load::None, loaded: None, halted: false }
+    }
+
+    /// The hardware, for the card around the kernel.
+    pub fn platform(&self) -> &P {
+        &self.platform
+    }
+
+    /// The hardware, for the card around the kernel.
+    pub fn platform_mut(&mut self) -> &mut P {
+        &mut self.platform
+    }
+
+    /// Power-off: gives the hardware back; all keys of the kernel are erased.
+    pub fn into_platform(self) -> P {
+        self.platform
+    }
+
+    /// Answers one mailbox message. Copies it before it looks at it.
+    pub fn handle(&mut self, message: &[u8]) -> Vec<u8> {
+        let answer = if message.len() > MAX_MESSAGE {
+            let limit = shef_proto::cbor::CborError::Limit { what: "length", limit: MAX_MESSAGE };
+            Err(KernelError::Request(MailboxError::Cbor(limit)))
+        } else {
+            let mut copy = message.to_vec();
+            let answer = Request::decode(&copy).map_err(KernelError::from).and_then(|request| self.run(request));
+            copy.zeroize();
+            answer
+        };
+        answer
+            .unwrap_or_else(|error| {
+                let mut text = error.to_string();
+                let end = (0..=MAX_TEXT.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+                text.truncate(end);
+                Answer::Error { code: error.code().into(), text }
+            })
+            .encode()
+    }
+
+    fn run(&mut self, request: Request) -> Result<Answer, KernelError> {
+        match request {
+            Request::Status => Ok(Answer::Status(self.status())),
+            Request::Certificates => Ok(Answer::Certificates(self.identity.certificates.clone())),
+            Request::Reset => {
+                self.reset();
+                Ok(Answer::Done)
+            }
+            _ => {
+                self.check_debug()?;
+                match request {
+                    Request::KernelEvidence { nonce, audience } => self.kernel_evidence(nonce, audience),
+                    Request::LoadBegin { key_box, header_len } => self.load_begin(&key_box, header_len),
+                    Request::LoadHeader { offset, bytes } => self.load_header(offset, &bytes),
+                    Request::LoadChunk { index, bytes } => self.load_chunk(index, &bytes),
+                    Request::LoadFinish => self.load_finish(),
+                    Request::NewSession => self.new_session().map(|()| Answer::Done),
+                    Request::ShieldEvidence { nonce, audience } => self.shield_evidence(nonce, audience),
+                    Request::CloseRecord => self.close_record(),
+                    Request::Status | Request::Certificates | Request::Reset => Ok(Answer::Done),
+                }
+            }
+        }
+    }
+
+    fn status(&self) -> Status {
+        let state = match (&self.load, &self.loaded) {
+            _ if self.halted => KernelState::Halted,
+            (Load::Header { .. } | Load::Chunks { .. }, _) => KernelState::Loading,
+            (Load::None, Some(_)) => KernelState::Loaded,
+            (Load::None, None) => KernelState::Idle,
+        };
+        Status {
+            state,
+            kernel_version: self.identity.kernel_version.clone(),
+            kernel_svn: self.identity.kernel_svn,
+            root_of_trust: self.identity.root_of_trust.name().into(),
+            target: self.identity.target.clone(),
+            accelerator: self.loaded.as_ref().map(|loaded| loaded.accelerator.clone()),
+        }
+    }
+
+    fn reset(&mut self) {
+        self.pending = None;
+        self.load = Load::None;
+        if self.loaded.take().is_some() {
+            self.platform.unload_image();
+        }
+    }
+
+    /// Turning debug on after boot ends everything.
+    fn check_debug(&mut self) -> Result<(), KernelError> {
+        if self.identity.debug_at_boot != DebugState::Enabled && self.platform.debug_state() == DebugState::Enabled {
+            self.halted = true;
+        }
+        if self.halted {
+            self.reset();
+            return Err(KernelError::Debug);
+        }
+        Ok(())
+    }
+
+    fn entropy(&mut self) -> Result<(Zeroizing<[u8; 32]>, bool), KernelError> {
+        let mut bytes = Zeroizing::new([0; 32]);
+        match self.platform.entropy(&mut bytes) {
+            EntropyQuality::Tested => Ok((bytes, false)),
+            EntropyQuality::Seeded if self.identity.root_of_trust == RootOfTrust::Simulated => Ok((bytes, true)),
+            EntropyQuality::Seeded => Err(KernelError::Seeded { kind: self.identity.root_of_trust.name() }),
+            EntropyQuality::Failed => Err(KernelError::Entropy),
+        }
+    }
+
+    fn shell(&mut self) -> Result<Shell, KernelError> {
+        let shell = self.platform.shell()?;
+        for (present, what) in [(shell.config_port, "configuration port"), (shell.readback, "readback path"), (shell.debug_bridge, "debug bridge")] {
+            if present {
+                return Err(KernelError::Shell { what });
+            }
+        }
+        Ok(shell)
+    }
+
+    fn common(&mut self, nonce: Vec<u8>, audience: String, key: PublicKey, seeded: bool) -> Result<Common, KernelError> {
+        let shell_digest = self.shell()?.digest;
+        let debug = self.platform.debug_state().min(self.identity.debug_at_boot);
+        let id = &self.identity;
+        Ok(Common {
+            audience,
+            nonce,
+            ueid: id.ueid,
+            target: id.target.clone(),
+            debug,
+            root_of_trust: id.root_of_trust,
+            kernel_digest: id.kernel_digest,
+            kernel_svn: id.kernel_svn,
+            shell_digest,
+            seeded,
+            key,
+        })
+    }
+
+    fn sign(&self, claims: &Claims) -> Vec<u8> {
+        let chain: Vec<&[u8]> = self.identity.certificates.iter().map(Vec::as_slice).collect();
+        evidence::sign(claims, &self.identity.ak, &chain)
+    }
+
+    fn kernel_evidence(&mut self, nonce: Vec<u8>, audience: String) -> Result<Answer, KernelError> {
+        self.pending = None;
+        let (ikm, seeded) = self.entropy()?;
+        let (key, public) = derive_key_pair(&ikm[..]);
+        drop(ikm);
+        let common = self.common(nonce.clone(), audience, public, seeded)?;
+        let bytes = self.sign(&Claims { common, shield: None });
+        self.pending = Some(Pending { key, evidence_digest: evidence::digest(&bytes), nonce });
+        Ok(Answer::Evidence(bytes))
+    }
+
+    // ---- loading ----
+
+    fn load_begin(&mut self, key_box: &[u8], header_len: usize) -> Result<Answer, KernelError> {
+        self.load = Load::None;
+        let Some(pending) = &self.pending else {
+            return Err(KernelError::State { what: "there is no kernel evidence that a key box could answer" });
+        };
+        let key_box = KeyBox::from_cbor(key_box)?;
+        let expected = Expected { layer: Layer::Kernel, evidence_digest: &pending.evidence_digest, nonce: &pending.nonce };
+        let secret = ImageSecret::from_bytes(&key_box.open(&pending.key, &expected)?)?;
+        self.load = Load::Header { secret, len: header_len, bytes: Vec::with_capacity(header_len) };
+        Ok(Answer::Done)
+    }
+
+    fn load_header(&mut self, offset: usize, part: &[u8]) -> Result<Answer, KernelError> {
+        let Load::Header { len, bytes, .. } = &mut self.load else {
+            return Err(KernelError::State { what: "no image header is due" });
+        };
+        if offset != bytes.len() || bytes.len() + part.len() > *len {
+            return Err(KernelError::State { what: "this part of the image header is not due" });
+        }
+        bytes.extend_from_slice(part);
+        if bytes.len() < *len {
+            return Ok(Answer::Done);
+        }
+        // From here on a refusal ends the load.
+        let Load::Header { secret, bytes, .. } = core::mem::replace(&mut self.load, Load::None) else { return Ok(Answer::Done) };
+        let header = Header::parse(&bytes)?;
+        header.verify(&secret.vendor)?;
+        let description = header.description();
+        if description.target != self.identity.target {
+            return Err(KernelError::Target { image: description.target.clone(), device: self.identity.target.clone() });
+        }
+        if description.svn < secret.min_svn {
+            return Err(KernelError::ImageSvn { svn: description.svn, least: secret.min_svn });
+        }
+        if self.identity.kernel_svn < description.min_kernel_svn {
+            return Err(KernelError::KernelSvn { svn: self.identity.kernel_svn, least: description.min_kernel_svn });
+        }
+        let vendor = Sha256::digest(secret.vendor.as_bytes()).into();
+        self.load = Load::Chunks { opener: Opener::new(header, secret.key), vendor };
+        Ok(Answer::Done)
+    }
+
+    fn load_chunk(&mut self, index: usize, sealed: &[u8]) -> Result<Answer, KernelError> {
+        let Load::Chunks { opener, .. } = &mut self.load else {
+            return Err(KernelError::State { what: "no image chunk is due" });
+        };
+        if let Err(error) = opener.push(index, sealed) {
+            self.load = Load::None;
+            return Err(error.into());
+        }
+        Ok(Answer::Done)
+    }
+
+    fn load_finish(&mut self) -> Result<Answer, KernelError> {
+        let Load::Chunks { opener, vendor } = core::mem::replace(&mut self.load, Load::None) else {
+            return Err(KernelError::State { what: "no image is being loaded" });
+        };
+        let description = opener.header().description().clone();
+        let (image_digest, plaintext) = opener.finish()?;
+        self.shell()?;
+        // What was there before is wiped, whatever comes next.
+        if self.loaded.take().is_some() {
+            self.platform.unload_image();
+        }
+        match self.program(&description.design_digest, &description.config.digest(), &plaintext) {
+            Ok(()) => {}
+            Err(error) => {
+                self.platform.unload_image();
+                return Err(error);
+            }
+        }
+        self.pending = None;
+        let config_digest = description.config.digest();
+        self.loaded = Some(Loaded {
+            image_digest,
+            config_digest,
+            design_digest: description.design_digest,
+            svn: description.svn,
+            accelerator: description.accelerator,
+            vendor,
+            on_fault: description.config.on_fault(),
+            bypass: description.config.bypass_regions().map(|region| region.name.clone()).collect(),
+            session: None,
+        });
+        Ok(Answer::Loaded { image_digest, config_digest })
+    }
+
+    fn program(&mut self, design: &[u8; 32], config: &[u8; 32], plaintext: &[u8]) -> Result<(), KernelError> {
+        self.platform.load_image(plaintext)?;
+        if self.platform.design_digest().as_ref() != Some(design) {
+            return Err(KernelError::Design);
+        }
+        self.wait_for(regs::EMPTY, "empty")?;
+        if self.read::<32>(regs::CONFIG_DIGEST)? != *config {
+            return Err(KernelError::Config);
+        }
+        Ok(())
+    }
+
+    // ---- the Shield's kernel port ----
+
+    fn state(&mut self) -> Result<u32, KernelError> {
+        Ok(self.platform.krn_read(regs::STATUS)? & regs::STATUS_STATE)
+    }
+
+    fn wait_for(&mut self, state: u32, name: &'static str) -> Result<(), KernelError> {
+        for _ in 0..WAITS {
+            if self.state()? == state {
+                return Ok(());
+            }
+            self.platform.idle();
+        }
+        Err(KernelError::Timeout { state: name })
+    }
+
+    /// Byte `i` lies at `offset + i`.
+    fn read<const N: usize>(&mut self, offset: u32) -> Result<[u8; N], KernelError> {
+        let mut out = [0; N];
+        for (word, bytes) in out.chunks_exact_mut(4).enumerate() {
+            let value = self.platform.krn_read(offset + 4 * word as u32)?;
+            bytes.copy_from_slice(&value.to_le_bytes());
+        }
+        Ok(out)
+    }
+
+    fn public_key(&mut self) -> Result<[u8; 64], KernelError> {
+        self.read::<64>(regs::PUBKEY)
+    }
+
+    /// Wipes the Shield and forgets its session; the image stays.
+    fn wipe(&mut self) {
+        if let Some(loaded) = &mut self.loaded {
+            loaded.session = None;
+        }
+        if self.platform.krn_write(regs::CTRL, regs::CTRL_WIPE).is_err() || self.wait_for(regs::EMPTY, "empty").is_err() {
+            self.reset();
+        }
+    }
+
+    /// Derives a seed, hands it over once, and compares public keys.
+    fn new_session(&mut self) -> Result<(), KernelError> {
+        let Some(loaded) = &self.loaded else {
+            return Err(KernelError::State { what: "no image is loaded" });
+        };
+        let image_digest = loaded.image_digest;
+        match self.state()? {
+            regs::CLOSED => {}
+            regs::EMPTY => {}
+            regs::FRESH => return Err(KernelError::State { what: "the Shield has a seed that no Load Key was made for yet" }),
+            regs::KEYED => return Err(KernelError::State { what: "the Shield's session is not over" }),
+            _ => self.wait_for(regs::EMPTY, "empty")?,
+        }
+        if let Some(loaded) = &mut self.loaded {
+            loaded.session = None;
+        }
+        let (fresh, seeded) = self.entropy()?;
+        let mut seed = Zeroizing::new([0; 32]);
+        let mut info = b"shef-seed/1".to_vec();
+        info.extend_from_slice(&image_digest);
+        // 32 bytes are within HKDF's limit.
+        let _ = Hkdf::<Sha256>::new(Some(&fresh[..]), &self.identity.cdi[..]).expand(&info, &mut seed[..]);
+        drop(fresh);
+        // The private key is gone before the seed leaves.
+        let public = {
+            let (_private, public) = derive_key_pair(&seed[..]);
+            public
+        };
+        let handed = self.hand_over(&seed);
+        drop(seed);
+        let shown = handed.and_then(|()| self.wait_for(regs::FRESH, "fresh")).and_then(|()| self.public_key());
+        match shown {
+            Ok(shown) if bool::from(shown[..].ct_eq(&public.xy()[..])) => {}
+            Ok(_) => {
+                self.wipe();
+                return Err(KernelError::ShieldKey);
+            }
+            Err(error) => {
+                self.wipe();
+                return Err(error);
+            }
+        }
+        if let Some(loaded) = &mut self.loaded {
+            loaded.session = Some(Session { public, seeded });
+        }
+        Ok(())
+    }
+
+    fn hand_over(&mut self, seed: &[u8; 32]) -> Result<(), KernelError> {
+        for (word, bytes) in seed.chunks_exact(4).enumerate() {
+            let value = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+            self.platform.krn_write(regs::SEED + 4 * word as u32, value)?;
+        }
+        Ok(self.platform.krn_write(regs::CTRL, regs::CTRL_SEED)?)
+    }
+
+    /// State and transcript of the Shield, read so that both belong together.
+    fn shield_state(&mut self) -> Result<Option<ShieldState>, KernelError> {
+        for _ in 0..WAITS {
+            let before = self.state()?;
+            let transcript = self.read::<32>(regs::TRANSCRIPT)?;
+            if self.state()? != before {
+                continue;
+            }
+            return Ok(match before {
+                regs::FRESH => Some(ShieldState::Fresh),
+                regs::KEYED => Some(ShieldState::Keyed(transcript)),
+                regs::CLOSED => Some(ShieldState::Closed(transcript)),
+                regs::EMPTY => None,
+                _ => {
+                    self.platform.idle();
+                    continue;
+                }
+            });
+        }
+        Err(KernelError::Timeout { state: "steady" })
+    }
+
+    fn shield_evidence(&mut self, nonce: Vec<u8>, audience: String) -> Result<Answer, KernelError> {
+        if self.loaded.is_none() {
+            return Err(KernelError::State { what: "no image is loaded" });
+        }
+        let state = match self.shield_state()? {
+            Some(state) => state,
+            None => {
+                self.new_session()?;
+                ShieldState::Fresh
+            }
+        };
+        // What stands in the fabric is looked at again for each piece of evidence.
+        let design_digest = self.platform.design_digest();
+        let config_digest = self.read::<32>(regs::CONFIG_DIGEST)?;
+        let shown = self.public_key()?;
+        let Some(loaded) = &self.loaded else {
+            return Err(KernelError::State { what: "no image is loaded" });
+        };
+        if design_digest != Some(loaded.design_digest) {
+            return Err(KernelError::Design);
+        }
+        if config_digest != loaded.config_digest {
+            return Err(KernelError::Config);
+        }
+        let Some(session) = &loaded.session else {
+            return Err(KernelError::State { what: "the Shield holds a session that this kernel did not begin" });
+        };
+        // A closed Shield shows no key any more.
+        if !matches!(state, ShieldState::Closed(_)) && shown != session.public.xy() {
+            return Err(KernelError::ShieldKey);
+        }
+        let (public, seeded) = (session.public, session.seeded);
+        let shield = ShieldClaims {
+            image_digest: loaded.image_digest,
+            config_digest: loaded.config_digest,
+            design_digest: loaded.design_digest,
+            image_svn: loaded.svn,
+            accelerator: loaded.accelerator.clone(),
+            vendor: loaded.vendor,
+            on_fault: loaded.on_fault,
+            bypass: loaded.bypass.clone(),
+            state,
+        };
+        let common = self.common(nonce, audience, public, seeded)?;
+        Ok(Answer::Evidence(self.sign(&Claims { common, shield: Some(shield) })))
+    }
+
+    fn close_record(&mut self) -> Result<Answer, KernelError> {
+        if self.loaded.as_ref().is_none_or(|loaded| loaded.session.is_none()) {
+            return Err(KernelError::State { what: "there was no session" });
+        }
+        let Some(ShieldState::Closed(transcript)) = self.shield_state()? else {
+            return Err(KernelError::State { what: "the session is not over" });
+        };
+        let last = self.read::<LAST_LEN>(regs::LAST)?;
+        let Some(loaded) = &self.loaded else {
+            return Err(KernelError::State { what: "no image is loaded" });
+        };
+        let record = CloseRecord {
+            transcript,
+            last,
+            image_digest: loaded.image_digest,
+            config_digest: loaded.config_digest,
+            ueid: self.identity.ueid,
+        };
+        Ok(Answer::CloseRecord(record.sign(&self.identity.ak)))
+    }
+}
