@@ -1,2 +1,122 @@
-//! The one door for everything that is more than cargo.
-fn main() {}
+//! `cargo xtask`: the one door for everything that is more than cargo.
+#![forbid(unsafe_code)]
+
+mod area;
+mod lint;
+mod mutants;
+mod process;
+mod test;
+mod tools;
+
+use clap::{Parser, Subcommand};
+use process::Failure;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Set-up, demo, tests, generated files, lint and area: everything that is more than cargo.
+#[derive(Parser)]
+#[command(name = "cargo xtask")]
+struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Install the tools that the project needs into target/tools (no root needed)
+    Setup {
+        /// Also the synthesis tools (yosys), which lint and area use
+        #[arg(long)]
+        all: bool,
+    },
+    /// The attested, shielded accelerator on real digits, and every attack refused
+    Demo {
+        /// Arguments of `shef demo` (see `cargo xtask demo -- --help`)
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
+    /// Everything the project tests
+    Test {
+        /// A missing optional tool is a failure, as in CI
+        #[arg(long)]
+        no_skip: bool,
+    },
+    /// Write the generated files anew
+    Generate {
+        /// Only say which are out of date
+        #[arg(long)]
+        check: bool,
+    },
+    /// Lint the RTL with Verilator -Wall and elaborate every module with yosys
+    Lint,
+    /// Break a copy of the RTL in one place at a time and see the named test fail
+    Mutants {
+        /// Only mutants whose name holds this
+        #[arg(default_value = "")]
+        filter: String,
+    },
+    /// Synthesise with yosys for UltraScale+ and print the size of each block
+    Area {
+        /// One JSON document on stdout
+        #[arg(long)]
+        json: bool,
+        /// Only these blocks
+        blocks: Vec<String>,
+    },
+}
+
+/// The repository's root: two levels above this package.
+pub fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().nth(2).map_or_else(|| here.to_path_buf(), Path::to_path_buf)
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let result = match args.command {
+        Command::Setup { all } => setup(all),
+        Command::Demo { args } => demo(&args),
+        Command::Test { no_skip } => test::run(no_skip || std::env::var_os("CI").is_some()),
+        Command::Generate { check } => generate(check),
+        Command::Lint => lint::run(),
+        Command::Mutants { filter } => {
+            tools::ensure_verilator(&root(), &process::say).map_err(Failure::from).and_then(|verilator| mutants::run(&verilator, &filter))
+        }
+        Command::Area { json, blocks } => area::run(json, &blocks),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Exit(code)) => ExitCode::from(code),
+        Err(Failure::Message { code, message }) => {
+            eprintln!("error: {message}");
+            ExitCode::from(code)
+        }
+    }
+}
+
+fn setup(all: bool) -> Result<(), Failure> {
+    let verilator = tools::ensure_verilator(&root(), &process::say)?;
+    println!("verilator {}", verilator.display());
+    if all {
+        let yosys = tools::ensure_yosys(&root(), &process::say)?;
+        println!("yosys {}", yosys.display());
+    }
+    Ok(())
+}
+
+fn demo(args: &[String]) -> Result<(), Failure> {
+    let verilator = tools::ensure_verilator(&root(), &process::say)?;
+    let mut build = process::cargo(&["build", "--quiet", "--package", "shef-cli"]);
+    process::run(&mut build, "building shef")?;
+    let shef = process::target_dir().join("debug").join("shef");
+    let mut command = std::process::Command::new(shef);
+    command.arg("demo").args(args).env("SHEF_VERILATOR", verilator);
+    process::hand_over(&mut command)
+}
+
+fn generate(check: bool) -> Result<(), Failure> {
+    let what = if check { "check" } else { "generate" };
+    let root = root();
+    let mut command = process::cargo(&["run", "--quiet", "--package", "shef-gen", "--", what]);
+    process::hand_over(command.arg(root))
+}

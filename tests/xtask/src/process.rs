@@ -1,0 +1,65 @@
+//! Running programs: what is started, what is said about it, how failure is told.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// Why a command of xtask ends with an error.
+#[derive(Debug)]
+pub enum Failure {
+    /// The program that was started has said everything; its exit code is passed on.
+    Exit(u8),
+    /// Exit code and message: what was expected, what was found, what to do.
+    Message {
+        /// Exit code, as in the table of the command `shef`.
+        code: u8,
+        /// One paragraph.
+        message: String,
+    },
+}
+
+impl Failure {
+    /// A failed step.
+    pub fn failed(message: impl Into<String>) -> Self {
+        Self::Message { code: 1, message: message.into() }
+    }
+}
+
+/// One line of progress, on stderr.
+pub fn say(line: &str) {
+    eprintln!("{line}");
+}
+
+/// cargo, in the repository's root.
+pub fn cargo(args: &[&str]) -> Command {
+    let mut c = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    c.args(args).current_dir(crate::root());
+    c
+}
+
+/// Cargo's target folder.
+pub fn target_dir() -> PathBuf {
+    let dir = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
+    crate::root().join(dir)
+}
+
+/// Runs a program whose stdout is not the answer; its output goes to stderr.
+pub fn run(command: &mut Command, what: &str) -> Result<(), Failure> {
+    use std::os::fd::AsFd;
+    let stderr = std::io::stderr().as_fd().try_clone_to_owned().map_err(|e| Failure::failed(format!("{what}: {e}")))?;
+    let status = command.stdin(Stdio::null()).stdout(Stdio::from(stderr)).status();
+    match status {
+        Ok(s) if s.success() => Ok(()),
+        Ok(s) => Err(Failure::failed(format!("{what} failed ({s}); its messages are above"))),
+        Err(e) => Err(Failure::failed(format!("{what}: cannot start {}: {e}", command.get_program().display()))),
+    }
+}
+
+/// Runs a program to whom the rest belongs: its output and exit code are ours.
+pub fn hand_over(command: &mut Command) -> Result<(), Failure> {
+    let status = command.status().map_err(|e| Failure::failed(format!("cannot start {}: {e}", command.get_program().display())))?;
+    match status.code() {
+        Some(0) => Ok(()),
+        Some(code) => Err(Failure::Exit(u8::try_from(code).unwrap_or(70))),
+        None => Err(Failure::Exit(130)),
+    }
+}

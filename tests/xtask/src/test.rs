@@ -1,0 +1,129 @@
+//! `cargo xtask test`: everything the project tests, in the order in which a failure is cheapest.
+
+use crate::process::{self, Failure, say};
+use crate::{lint, mutants, root, tools};
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+use std::time::Instant;
+
+#[derive(Default)]
+struct Totals {
+    passed: u32,
+    failed: u32,
+    skipped: Vec<String>,
+}
+
+/// Runs all; with `no_skip`, what cannot be run counts as a failure.
+pub fn run(no_skip: bool) -> Result<(), Failure> {
+    let start = Instant::now();
+    let mut t = Totals::default();
+    system_packages(&mut t);
+    let verilator = tools::ensure_verilator(&root(), &say)?;
+    step(&mut t, "generated files are up to date", || crate::generate(true));
+    step(&mut t, "formatting", || process::run(&mut process::cargo(&["fmt", "--all", "--check"]), "cargo fmt"));
+    step(&mut t, "RTL lint", || lint::verilator(&verilator));
+    match tools::ensure_yosys(&root(), &say) {
+        Ok(yosys) => step(&mut t, "RTL elaborates in a second front end", || lint::yosys(&yosys)),
+        Err(e) => skip(&mut t, "elaboration by yosys", &e),
+    }
+    step(&mut t, "clippy", || {
+        let args = ["clippy", "--quiet", "--workspace", "--all-targets", "--", "--deny", "warnings"];
+        process::run(&mut process::cargo(&args), "cargo clippy")
+    });
+    cargo_tests(&mut t, &verilator)?;
+    step(&mut t, "mutants of the RTL are caught", || mutants::run(&verilator, ""));
+
+    for s in &t.skipped {
+        println!("skipped: {s}");
+    }
+    if no_skip {
+        t.failed += u32::try_from(t.skipped.len()).unwrap_or(u32::MAX);
+    }
+    println!("time: {} s", start.elapsed().as_secs());
+    println!("{} passed, {} failed, {} skipped", t.passed, t.failed, t.skipped.len());
+    if t.failed == 0 && t.passed > 0 { Ok(()) } else { Err(Failure::Exit(1)) }
+}
+
+fn step(t: &mut Totals, name: &str, body: impl FnOnce() -> Result<(), Failure>) {
+    let start = Instant::now();
+    let result = body();
+    let seconds = start.elapsed().as_secs();
+    match result {
+        Ok(()) => {
+            t.passed += 1;
+            println!("ok      {name} ({seconds} s)");
+        }
+        Err(e) => {
+            t.failed += 1;
+            if let Failure::Message { message, .. } = e {
+                println!("{message}");
+            }
+            println!("FAILED  {name} ({seconds} s)");
+        }
+    }
+}
+
+fn skip(t: &mut Totals, what: &str, why: &tools::ToolError) {
+    t.skipped.push(format!("{what}: {why}"));
+}
+
+/// Debian packages for what is optional: traces (FST). Installed only where that needs no question.
+fn system_packages(t: &mut Totals) {
+    if tools::has_trace_libraries() {
+        return;
+    }
+    const COMMAND: &str = "apt-get install -y liblz4-dev zlib1g-dev";
+    if tools::is_root() {
+        say("installing liblz4-dev and zlib1g-dev (wave files)");
+        let mut apt = std::process::Command::new("sh");
+        apt.args(["-c", &format!("apt-get update -qq && DEBIAN_FRONTEND=noninteractive {COMMAND} -qq")]);
+        let _ = process::run(&mut apt, COMMAND);
+    }
+    if !tools::has_trace_libraries() {
+        t.skipped.push(format!("wave files: lz4.h or zlib.h is missing; run `{COMMAND}`"));
+    }
+}
+
+/// `cargo test`, its output passed through and its closing lines added up.
+fn cargo_tests(t: &mut Totals, verilator: &std::path::Path) -> Result<(), Failure> {
+    let mut command = process::cargo(&["test", "--workspace", "--no-fail-fast"]);
+    command.env("SHEF_VERILATOR", verilator).stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut child = command.spawn().map_err(|e| Failure::failed(format!("cargo test: {e}")))?;
+    let out = child.stdout.take().ok_or_else(|| Failure::failed("cargo test: no output"))?;
+    for line in BufReader::new(out).lines() {
+        let line = line.map_err(|e| Failure::failed(format!("cargo test: {e}")))?;
+        println!("{line}");
+        if let Some((passed, failed)) = closing_line(&line) {
+            t.passed += passed;
+            t.failed += failed;
+        }
+    }
+    let status = child.wait().map_err(|e| Failure::failed(format!("cargo test: {e}")))?;
+    if !status.success() && t.failed == 0 {
+        t.failed += 1;
+        println!("FAILED  cargo test ({status})");
+    }
+    Ok(())
+}
+
+fn closing_line(line: &str) -> Option<(u32, u32)> {
+    let rest = line.strip_prefix("test result: ")?;
+    let number = |word: &str| {
+        let words: Vec<_> = rest.split_whitespace().collect();
+        let at = words.iter().position(|w| w.trim_end_matches(';') == word)?;
+        words.get(at.checked_sub(1)?)?.parse().ok()
+    };
+    Some((number("passed")?, number("failed")?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::closing_line;
+
+    #[test]
+    fn closing_lines_are_added_up() {
+        assert_eq!(closing_line("test result: ok. 4 passed; 0 failed; 0 ignored; 0 measured; 1 filtered out"), Some((4, 0)));
+        assert_eq!(closing_line("test result: FAILED. 3 passed; 2 failed; 0 ignored"), Some((3, 2)));
+        assert_eq!(closing_line("test shield::reads ... ok"), None);
+    }
+}
