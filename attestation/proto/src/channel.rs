@@ -379,7 +379,7 @@ impl OwnerChannel {
         if (answer.op, answer.region, answer.addr) != (request.op, request.region, request.addr) {
             return Err(refused);
         }
-        self.closed |= answer.status == status::DONE && (request.op == Op::Close as u8 || request.op == Op::Abort as u8);
+        self.closed |= request.op == Op::Close as u8 || request.op == Op::Abort as u8;
         self.pending = None;
         Ok(answer)
     }

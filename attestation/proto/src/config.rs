@@ -56,7 +56,7 @@ pub const CODES: &[Code] = &[
     Code {
         id: "SHEF-PRO-204",
         summary: "the configuration asks for something that is not supported yet",
-        help: "Use the modes input, output or bypass, one engine set and one memory port.",
+        help: "Use the modes input and output, one engine set, one memory port and on_fault = \"shield\".",
     },
 ];
 
@@ -514,7 +514,7 @@ impl Config {
         // What the design names but nothing here does yet is refused, never silently weakened.
         let unsupported = |what: String, region, field| Err(ConfigError::Unsupported { what, region, field });
         for (i, r) in self.regions.iter().enumerate() {
-            if matches!(r.mode, Mode::Counted | Mode::Tree) {
+            if matches!(r.mode, Mode::Counted | Mode::Tree | Mode::Bypass) {
                 return unsupported(alloc::format!("mode \"{}\" of region {i} ({})", r.mode.name(), r.name), Some(i), Field::Mode);
             }
         }

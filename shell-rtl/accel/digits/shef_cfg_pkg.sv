@@ -1,5 +1,7 @@
 // Configuration of the Shield, generated from shield.toml by `shef-gen shield generate`; do not edit.
 `default_nettype none
+// A package offers more than one design uses.
+/* verilator lint_off UNUSEDPARAM */
 package shef_cfg_pkg;
 
   localparam int unsigned N_PORTS = 1;
@@ -51,4 +53,5 @@ package shef_cfg_pkg;
   localparam shef_pkg::region_cfg_t [N_REGIONS-1:0] REGIONS = {REGION_2, REGION_1, REGION_0};
 
 endpackage
+/* verilator lint_on UNUSEDPARAM */
 `default_nettype wire

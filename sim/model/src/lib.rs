@@ -1,4 +1,20 @@
-//! Bit-exact functional model of the Shield
+//! Bit-exact functional model of the Shield.
+//!
+//! [`Model`] has the Shield's registers, session, register channel and sealed memory, and runs an [`Accelerator`] between them. What it
+//! writes to card memory and answers over the channel is the same, bit for bit, as what the RTL writes and answers; it has no clock.
 #![forbid(unsafe_code)]
 
+pub mod bus;
+pub mod digits;
+mod engine;
 pub mod memory;
+mod model;
+
+pub use bus::{Accelerator, Beat, Burst, NoAccelerator, Resp, ShieldBus, WriteBeat};
+pub use digits::Digits;
+pub use engine::MemoryFault;
+pub use memory::SparseMemory;
+pub use model::{Bare, Model};
+
+/// The model has no errors of its own: it answers as the Shield does.
+pub const CODES: &[shef_proto::code::Code] = &[];
