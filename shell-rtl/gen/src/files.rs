@@ -17,6 +17,7 @@ pub fn all(root: &Path) -> Result<Vec<Generated>, String> {
     let mut out = Vec::new();
     registers(root, &mut out)?;
     shields(root, &mut out)?;
+    microprogram(root, &mut out)?;
     Ok(out)
 }
 
@@ -54,6 +55,15 @@ fn shields(root: &Path, out: &mut Vec<Generated>) -> Result<(), String> {
             out.push(Generated { path: folder.join("shef_cfg_pkg.sv"), content: crate::shield::systemverilog(&shield.config) });
         }
     }
+    Ok(())
+}
+
+/// The program of the Shield's sequencer.
+fn microprogram(root: &Path, out: &mut Vec<Generated>) -> Result<(), String> {
+    const FOLDER: &str = "shell-rtl/ucode";
+    let program = crate::ucode::assemble("shield.uasm", &|file| read(root, &format!("{FOLDER}/{file}"))).map_err(|e| format!("{FOLDER}/{e}"))?;
+    let content = program.to_systemverilog(&format!("{FOLDER}/shield.uasm"));
+    out.push(Generated { path: "shell-rtl/rtl/core/shef_ucode_pkg.sv".into(), content });
     Ok(())
 }
 

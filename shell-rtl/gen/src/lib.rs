@@ -4,3 +4,4 @@
 pub mod files;
 pub mod regs;
 pub mod shield;
+pub mod ucode;

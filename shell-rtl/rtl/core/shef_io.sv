@@ -95,6 +95,7 @@ module shef_io
   localparam logic [11:0] IO_REG_GO = 12'h814;  // w: 1 = write; acknowledged when done
   localparam logic [11:0] IO_REG_ERR = 12'h815;  // r
   localparam logic [11:0] IO_KEY256 = 12'h816;  // r: the region's key has 256 bits
+  localparam logic [11:0] IO_REG_BAD = 12'h817;  // r: the register address is not a multiple of 4 below 64 KiB
   localparam logic [6:0] IO_KEY = 7'h41;  // w: 0x820, 32 bytes
   localparam logic [8:0] IO_EPOCH = 9'h108;  // w: 0x840, 6 bytes
   localparam logic [9:0] IO_REG_ADDR = 10'h212;  // w: 0x848, 4 bytes, little-endian
@@ -212,6 +213,7 @@ module shef_io
     if (addr == IO_CMD_ERR) rdata = {7'd0, cmd_err_q};
     if (addr == IO_REG_ERR) rdata = {7'd0, reg_err_i};
     if (addr == IO_KEY256) rdata = {7'd0, cfg.key256};
+    if (addr == IO_REG_BAD) rdata = {7'd0, reg_addr_q[31:16] != 16'd0 || reg_addr_q[1:0] != 2'd0};
     if (addr[11:2] == IO_REG_RDATA) rdata = reg_rdata_i[{addr[1:0], 3'd0}+:8];
     if (addr[11:5] == IO_REGION_INFO && addr[4:0] < 5'd24) rdata = region_info[{addr[4:0], 3'd0}+:8];
     if (addr >= IO_STAT && stat_off < 12'd40) rdata = snap_q[{stat_off[5:0], 3'd0}+:8];
@@ -395,7 +397,7 @@ module shef_io
   end
 
   logic unused;
-  assign unused = ^{cfg.id, cfg.base, cfg.tag_base, reg_addr_q[31:16], map_word[35:26], map_off[11:6], stat_off[11:6]};
+  assign unused = ^{cfg.id, cfg.base, cfg.tag_base, map_word[35:26], map_off[11:6], stat_off[11:6]};
 
 endmodule
 `default_nettype wire

@@ -112,9 +112,9 @@ module shef_seq
   logic [15:0] rb_q;  // plain value of the index register of b
   logic [15:0] imm_n;
   logic [15:0] a_full, b_full;
-  assign imm_n = regs_q[ir_q[17:15]] + {1'b0, ir_q[14:0]};
-  assign a_full = regs_q[ir_q[51:49]] + {3'd0, ir_q[47:35]};
-  assign b_full = regs_q[ir_q[34:32]] + {3'd0, ir_q[30:18]};
+  assign imm_n = regs_q[ir_q[18:16]] + ir_q[15:0];
+  assign a_full = regs_q[ir_q[51:49]] + {3'd0, ir_q[48:36]};
+  assign b_full = regs_q[ir_q[34:32]] + {3'd0, ir_q[31:19]};
 
   logic eq_q, lt_q;
   logic decided_q;  // compare: an earlier byte differed
@@ -503,7 +503,7 @@ module shef_seq
   end
 
   logic unused;
-  assign unused = ^{a_full[15:13], b_full[15:13], ir_q[63], ir_q[48], ir_q[31]};
+  assign unused = ^{a_full[15:13], b_full[15:13], ir_q[63], ir_q[35]};
 
 endmodule
 `default_nettype wire
