@@ -42,10 +42,17 @@ pub enum CloseError {
         /// Its number.
         found: u64,
     },
+    /// The record is of another device, image or configuration.
+    #[error("the close record is of another device or image")]
+    Other,
 }
 
-/// Codes of this module: it has none of its own.
-pub const CODES: &[Code] = &[];
+/// Codes of this module.
+pub const CODES: &[Code] = &[Code::new(
+    "SHEF-PRO-070",
+    "close record of another device or image",
+    "The record is signed, but it is not of the device, image and configuration whose evidence was appraised.",
+)];
 
 impl CloseError {
     /// Stable code.
@@ -55,6 +62,7 @@ impl CloseError {
             Self::Cose(error) => error.code(),
             Self::Cbor(error) => error.code(),
             Self::Suite { .. } => "SHEF-PRO-031",
+            Self::Other => "SHEF-PRO-070",
         }
     }
 }
