@@ -181,6 +181,11 @@ impl CoreSim {
     /// One cycle; `port`: a register access runs on the control (false) or kernel (true) port.
     #[inline]
     fn cycle_with(&mut self, port: Option<bool>) {
+        self.cycle_all(port, &mut []);
+    }
+
+    #[inline]
+    fn cycle_all(&mut self, port: Option<bool>, agents: &mut [&mut dyn Agent]) {
         self.sim.settle();
         self.mem.sample(&self.sim);
         if let Some(w) = &mut self.watch {
@@ -191,6 +196,9 @@ impl CoreSim {
             Some(false) => self.ctl.sample(&self.sim),
             Some(true) => self.krn.iter_mut().for_each(|k| k.sample(&self.sim)),
         }
+        for a in agents.iter_mut() {
+            a.sample(&self.sim);
+        }
         let ack = self.irq.filter(|(req, _)| self.sim.get(*req) != 0);
         self.sim.edge();
         self.mem.drive(&mut self.sim);
@@ -198,6 +206,9 @@ impl CoreSim {
             None => {}
             Some(false) => self.ctl.drive(&mut self.sim),
             Some(true) => self.krn.iter_mut().for_each(|k| k.drive(&mut self.sim)),
+        }
+        for a in agents.iter_mut() {
+            a.drive(&mut self.sim);
         }
         if let Some((req, ack_port)) = self.irq {
             let was = self.sim.get(ack_port) != 0;
@@ -207,6 +218,12 @@ impl CoreSim {
                 self.sim.set(ack_port, u64::from(now));
             }
         }
+    }
+
+    /// One clock cycle with further agents, for the ports of a test top that are not covered here.
+    #[inline]
+    pub fn step_with(&mut self, agents: &mut [&mut dyn Agent]) {
+        self.cycle_all(None, agents);
     }
 
     /// `n` clock cycles.
@@ -332,6 +349,14 @@ impl CoreSim {
     pub fn watch(&mut self, range: Range<u64>) {
         if let Some(w) = &mut self.watch {
             w.ranges.push(range);
+        }
+    }
+
+    /// Forgets what is watched and counts from 0 again.
+    pub fn unwatch(&mut self) {
+        if let Some(w) = &mut self.watch {
+            w.ranges.clear();
+            w.words = 0;
         }
     }
 

@@ -23,7 +23,8 @@ fn library(first: Option<&Path>) -> Library {
         spec = spec.search(p);
     }
     let spec = spec.search("shell-rtl/shell/sim").search("shell-rtl/accel/digits").search("shell-rtl/rtl/pkg");
-    build(&spec).expect("build")
+    // without a warning, but for changed copies
+    build(&if first.is_none() { spec.deny_warnings() } else { spec }).expect("build")
 }
 
 fn core(memory: AxiMemoryConfig) -> CoreSim {
@@ -83,12 +84,9 @@ impl Job {
         m.write(self.label_at, &[7; 4096]);
         m.write(self.label_at, &self.labels);
         m.write(self.result_at - 64, &vec![0xa5; self.queries.len() * 16 + 256]);
-        for (reg, v) in [
-            (TRAIN_ADDR, self.train_at),
-            (QUERY_ADDR, self.query_at),
-            (RESULT_ADDR, self.result_at),
-            (LABEL_ADDR, self.label_at),
-        ] {
+        for (reg, v) in
+            [(TRAIN_ADDR, self.train_at), (QUERY_ADDR, self.query_at), (RESULT_ADDR, self.result_at), (LABEL_ADDR, self.label_at)]
+        {
             c.ctl_write(reg, v as u32)?;
             c.ctl_write(reg + 4, (v >> 32) as u32)?;
         }
@@ -146,11 +144,7 @@ impl Job {
             return Err("wrote beside the results".into());
         }
         if let Some(k) = want.chunks(16).zip(got[64..].chunks(16)).position(|(w, g)| w != g) {
-            return Err(format!(
-                "query {k}: {:02x?}, expected {:02x?}",
-                &got[64 + 16 * k..80 + 16 * k],
-                &want[16 * k..16 * k + 16]
-            ));
+            return Err(format!("query {k}: {:02x?}, expected {:02x?}", &got[64 + 16 * k..80 + 16 * k], &want[16 * k..16 * k + 16]));
         }
         Ok(u64::from(c.ctl_read(CYCLES).map_err(text)?.unwrap_or(0)))
     }
@@ -169,9 +163,7 @@ fn random_runs(lib: &Library, seeds: std::ops::Range<u64>) -> Result<(), String>
             let queries = 1 + rng.below(40);
             let levels = [2, 3, 16, 256, 300][rng.below(5) as usize];
             let job = Job::new(&mut rng, rows as usize, queries as usize, levels).place(&mut rng);
-            job.check(&mut c).map_err(|e| {
-                format!("seed {seed} run {n}: {rows} rows, {queries} queries, {levels} levels: {e}")
-            })?;
+            job.check(&mut c).map_err(|e| format!("seed {seed} run {n}: {rows} rows, {queries} queries, {levels} levels: {e}"))?;
         }
     }
     Ok(())
@@ -236,8 +228,7 @@ fn errors_end_the_run() {
         c.axi_memory().error_ranges.push(at..at + 1);
         job.prepare(&mut c).unwrap();
         c.ctl_write(CTRL, 1).unwrap();
-        c.wait_ctl(STATUS, BUSY | DONE | ERROR, DONE | ERROR, 20, 100_000)
-            .unwrap_or_else(|e| panic!("seed {seed} at {at:#x}: {e}"));
+        c.wait_ctl(STATUS, BUSY | DONE | ERROR, DONE | ERROR, 20, 100_000).unwrap_or_else(|e| panic!("seed {seed} at {at:#x}: {e}"));
         assert!(c.axi_memory().idle(), "seed {seed}: something is owed after the end");
         let reads = c.axi_memory().counters.reads;
         c.step(200);
@@ -301,16 +292,11 @@ fn changed_designs_are_noticed() {
         (accel, "if (e12 && !e01)", "if (!e12 && e01)"),
         (fetch, "58'd4", "58'd3"),
         (fetch, "7'd64 - {1'b0, line_q[5:0]}", "7'd64"),
-        (store, "4'd8 - {1'b0, line_q[2:0]}", "4'd7 - {1'b0, line_q[2:0]}"),
         (store, "line_q + 58'(burst)", "line_q + 58'd8"),
     ]
     .into_iter()
     .enumerate()
     {
-        if (k == 3) || (k == 7) {
-            // same results in another way: e12 without e01 differs only in who gives the label; shorter bursts
-            continue;
-        }
         let dir = mutant("digits", k, file, old, new);
         assert!(random_runs(&library(Some(&dir)), 0..4).is_err(), "{file}: {old} -> {new} goes unnoticed");
     }

@@ -1,1 +1,17 @@
-//! Test bench: AXI agents, hostile memory, scoreboards, replay
+//! Test bench of the Shield: one bench interface over the RTL and the functional model, the owner's side of a session,
+//! seeded traffic, and a reference that says what every answer and every sealed byte must be.
+//!
+//! The bench plays everybody around the Shield at once: host (registers), kernel (seed), owner (keys, sealing) and
+//! accelerator (bursts). Keys come from seeds, so that a run repeats.
+#![forbid(unsafe_code)]
+
+mod bench;
+mod owner;
+mod traffic;
+
+pub use bench::{Bench, BenchError, ModelBench, RtlBench, design};
+pub use owner::Owner;
+pub use traffic::{Op, Outcome, Phase, Reference, Traffic};
+
+/// Result with this crate's error.
+pub type Result<T> = std::result::Result<T, BenchError>;

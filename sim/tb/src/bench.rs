@@ -1,0 +1,294 @@
+//! One interface over the RTL (`shef_tb_top`) and the functional model.
+
+use crate::Result;
+use crate::traffic::{Op, Outcome};
+use shef_model::bus::{Burst, NoAccelerator, Resp, WriteBeat};
+use shef_model::Model;
+use shef_proto::config::Config;
+use shef_rtl::{AxiMaster, AxiMemoryConfig, AxiOp, CoreSim, DesignSpec, Library};
+use std::path::{Path, PathBuf};
+
+/// Why a bench cannot go on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BenchError {
+    /// The RTL simulation.
+    #[error("rtl: {0}")]
+    Rtl(#[from] shef_rtl::Error),
+    /// The register channel.
+    #[error("channel: {0}")]
+    Channel(#[from] shef_proto::channel::ChannelError),
+    /// The Load Key.
+    #[error("load key: {0}")]
+    Load(#[from] shef_proto::load::LoadError),
+    /// The Shield's public key.
+    #[error("public key: {0}")]
+    Hpke(#[from] shef_proto::hpke_suite::HpkeError),
+    /// A register answered with an error.
+    #[error("register {0:#x} answered with an error")]
+    Register(u32),
+    /// The Shield did not reach a state.
+    #[error("waited for {what}, status register is {status:#010x}")]
+    Wait {
+        /// What was waited for.
+        what: &'static str,
+        /// Last value.
+        status: u32,
+    },
+    /// The Shield refused a message.
+    #[error("{what} was refused, status register is {status:#010x}")]
+    Refused {
+        /// Which message.
+        what: &'static str,
+        /// Status register.
+        status: u32,
+    },
+    /// An AXI rule was broken.
+    #[error("bus rule broken: {0}")]
+    Bus(String),
+    /// A file of the bench.
+    #[error("{0}")]
+    File(String),
+}
+
+impl BenchError {
+    /// Stable code: that of the cause where it has one.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Rtl(e) => e.code(),
+            Self::Channel(e) => e.code(),
+            Self::Load(e) => e.code(),
+            Self::Hpke(e) => e.code(),
+            Self::Register(_) => "SHEF-RTL-040",
+            Self::Wait { .. } => "SHEF-RTL-041",
+            Self::Refused { .. } => "SHEF-RTL-042",
+            Self::Bus(_) => "SHEF-RTL-043",
+            Self::File(_) => "SHEF-RTL-044",
+        }
+    }
+}
+
+/// Everything around a Shield.
+pub trait Bench {
+    /// Reads a register of the control window.
+    ///
+    /// # Errors
+    /// An error answer, or none.
+    fn ctl_read(&mut self, addr: u32) -> Result<u32>;
+    /// Writes a register of the control window.
+    ///
+    /// # Errors
+    /// As [`Bench::ctl_read`].
+    fn ctl_write(&mut self, addr: u32, value: u32) -> Result<()>;
+    /// Reads a word of the kernel port.
+    ///
+    /// # Errors
+    /// As [`Bench::ctl_read`].
+    fn krn_read(&mut self, addr: u32) -> Result<u32>;
+    /// Writes a word of the kernel port.
+    ///
+    /// # Errors
+    /// As [`Bench::ctl_read`].
+    fn krn_write(&mut self, addr: u32, value: u32) -> Result<()>;
+    /// Lets some time pass.
+    fn wait(&mut self);
+    /// Reads card memory.
+    fn mem_read(&self, addr: u64, out: &mut [u8]);
+    /// Writes card memory.
+    fn mem_write(&mut self, addr: u64, data: &[u8]);
+    /// Does bursts as the accelerator, as many at a time as the bench can; the outcomes in the order of `ops`.
+    ///
+    /// # Errors
+    /// When an answer does not come or a bus rule is broken.
+    fn burst(&mut self, ops: &[Op]) -> Result<Vec<Outcome>>;
+}
+
+/// The RTL behind [`Bench`].
+pub struct RtlBench {
+    core: CoreSim,
+    acc: AxiMaster,
+}
+
+/// The design `shef_tb_top` for the configuration of a `shield.toml`'s text, and that configuration.
+///
+/// `dir` takes the generated package.
+///
+/// # Errors
+/// A configuration that does not hold, a file that cannot be written, missing RTL.
+pub fn design(shield_toml: &str, dir: &Path) -> Result<(DesignSpec, Config)> {
+    let shield = shef_gen::shield::parse(shield_toml).map_err(|e| BenchError::File(e.to_string()))?;
+    let file: PathBuf = dir.join("shef_cfg_pkg.sv");
+    let text = shef_gen::shield::systemverilog(&shield.config);
+    let write = || -> std::io::Result<()> {
+        std::fs::create_dir_all(dir)?;
+        if std::fs::read_to_string(&file).ok().as_ref() != Some(&text) {
+            std::fs::write(&file, &text)?;
+        }
+        Ok(())
+    };
+    write().map_err(|e| BenchError::File(format!("{}: {e}", file.display())))?;
+    let spec = DesignSpec::new("shef_tb_top").search(dir).search("shell-rtl/rtl").search("shell-rtl/shell/sim");
+    spec.resolve_sources()?;
+    Ok((spec, shield.config))
+}
+
+impl RtlBench {
+    /// An instance; a seed makes the timing of memory and accelerator random.
+    ///
+    /// # Errors
+    /// When the top module lacks a port.
+    pub fn new(lib: &Library, seed: Option<u64>) -> Result<Self> {
+        let memory = match seed {
+            Some(s) => AxiMemoryConfig { read_latency: 1 + s % 40, write_latency: 1 + s % 23, ..AxiMemoryConfig::seeded(s) },
+            None => AxiMemoryConfig::bench(20, 10),
+        };
+        let mut core = CoreSim::new(lib, memory)?;
+        let acc = AxiMaster::new(core.sim(), "acc_", seed.map(|s| s ^ 0xacce))?;
+        Ok(Self { core, acc })
+    }
+
+    /// The simulation: faults of the memory, cycles, wipe.
+    pub fn core(&mut self) -> &mut CoreSim {
+        &mut self.core
+    }
+
+    fn rules(&mut self) -> Result<()> {
+        let first = self.acc.violations().first().or(self.core.axi_memory().violations().first()).cloned();
+        first.map_or(Ok(()), |v| Err(BenchError::Bus(v)))
+    }
+}
+
+impl Bench for RtlBench {
+    fn ctl_read(&mut self, addr: u32) -> Result<u32> {
+        self.core.ctl_read(addr)?.ok_or(BenchError::Register(addr))
+    }
+
+    fn ctl_write(&mut self, addr: u32, value: u32) -> Result<()> {
+        if self.core.ctl_write(addr, value)? { Ok(()) } else { Err(BenchError::Register(addr)) }
+    }
+
+    fn krn_read(&mut self, addr: u32) -> Result<u32> {
+        self.core.krn_read(addr)?.ok_or(BenchError::Register(addr))
+    }
+
+    fn krn_write(&mut self, addr: u32, value: u32) -> Result<()> {
+        if self.core.krn_write(addr, value)? { Ok(()) } else { Err(BenchError::Register(addr)) }
+    }
+
+    fn wait(&mut self) {
+        self.core.step(200);
+    }
+
+    fn mem_read(&self, addr: u64, out: &mut [u8]) {
+        self.core.memory().read(addr, out);
+    }
+
+    fn mem_write(&mut self, addr: u64, data: &[u8]) {
+        self.core.memory_mut().write(addr, data);
+    }
+
+    fn burst(&mut self, ops: &[Op]) -> Result<Vec<Outcome>> {
+        const QUIET: u64 = 200_000;
+        let mut first = None;
+        for op in ops {
+            let tag = self.acc.push(match op {
+                Op::Read { id, addr, beats } => AxiOp::Read { id: *id, addr: *addr, beats: *beats },
+                Op::Write { id, addr, data, strobes } => {
+                    AxiOp::Write { id: *id, addr: *addr, data: data.clone(), strobes: strobes.clone() }
+                }
+                Op::Wrap { write, id, addr, beats } => {
+                    AxiOp::Odd { write: *write, id: *id, addr: *addr, beats: *beats, size: 6, burst: 2 }
+                }
+            });
+            first.get_or_insert(tag);
+        }
+        let mut out: Vec<Option<Outcome>> = vec![None; ops.len()];
+        let mut silent = 0;
+        while !self.acc.idle() {
+            self.core.step_with(&mut [&mut self.acc]);
+            silent += 1;
+            while let Some(d) = self.acc.pop() {
+                silent = 0;
+                let at = usize::try_from(d.tag - first.unwrap_or(0)).unwrap_or(usize::MAX);
+                let slot = out.get_mut(at).ok_or_else(|| BenchError::Bus(format!("burst {} came back", d.tag)))?;
+                *slot = Some(Outcome { okay: d.resp.iter().map(|r| *r == 0).collect(), data: d.data });
+            }
+            if silent > QUIET {
+                self.rules()?;
+                return Err(shef_rtl::Error::Hang { what: "bursts", cycles: QUIET }.into());
+            }
+        }
+        self.rules()?;
+        out.into_iter().map(|o| o.ok_or_else(|| BenchError::Bus("a burst has no outcome".into()))).collect()
+    }
+}
+
+/// The functional model behind [`Bench`].
+pub struct ModelBench(pub Model);
+
+impl ModelBench {
+    /// A model without an accelerator of its own.
+    #[must_use]
+    pub fn new(config: &Config) -> Self {
+        Self(Model::new(config.clone(), Box::new(NoAccelerator)))
+    }
+}
+
+impl Bench for ModelBench {
+    fn ctl_read(&mut self, addr: u32) -> Result<u32> {
+        self.0.ctl_read(addr).ok_or(BenchError::Register(addr))
+    }
+
+    fn ctl_write(&mut self, addr: u32, value: u32) -> Result<()> {
+        self.0.ctl_write(addr, value).ok_or(BenchError::Register(addr))
+    }
+
+    fn krn_read(&mut self, addr: u32) -> Result<u32> {
+        self.0.krn_read(addr).ok_or(BenchError::Register(addr))
+    }
+
+    fn krn_write(&mut self, addr: u32, value: u32) -> Result<()> {
+        self.0.krn_write(addr, value).ok_or(BenchError::Register(addr))
+    }
+
+    fn wait(&mut self) {}
+
+    fn mem_read(&self, addr: u64, out: &mut [u8]) {
+        self.0.memory().read(addr, out);
+    }
+
+    fn mem_write(&mut self, addr: u64, data: &[u8]) {
+        self.0.memory_mut().write(addr, data);
+    }
+
+    fn burst(&mut self, ops: &[Op]) -> Result<Vec<Outcome>> {
+        let outcome = |r: Resp| Outcome { okay: vec![r == Resp::Okay], data: Vec::new() };
+        Ok(ops
+            .iter()
+            .map(|op| match op {
+                Op::Read { addr, beats, .. } => Outcome::of(&self.0.axi_read(&Burst::whole(*addr, *beats as usize))),
+                Op::Write { addr, data, strobes, .. } => {
+                    let words: Vec<WriteBeat> = data
+                        .chunks_exact(64)
+                        .enumerate()
+                        .map(|(k, c)| WriteBeat {
+                            data: c.try_into().unwrap_or([0; 64]),
+                            strb: strobes.get(k).copied().unwrap_or(u64::MAX),
+                        })
+                        .collect();
+                    outcome(self.0.axi_write(&Burst::whole(*addr, words.len()), &words))
+                }
+                Op::Wrap { write, addr, beats, .. } => {
+                    let burst = Burst { incr: false, ..Burst::whole(*addr, *beats as usize) };
+                    if *write {
+                        let words = vec![WriteBeat { data: [0; 64], strb: u64::MAX }; *beats as usize];
+                        outcome(self.0.axi_write(&burst, &words))
+                    } else {
+                        Outcome::of(&self.0.axi_read(&burst))
+                    }
+                }
+            })
+            .collect())
+    }
+}
