@@ -1,0 +1,229 @@
+// Seals gathered lines: marks the chunk as written, asks for its keystream, encrypts its beats, and makes its tag.
+//
+// Order of a chunk: written bit set -> AES jobs -> line read, XOR -> memory write and GHASH -> tag. A chunk whose bit was set
+// already is not sealed but reported (twice_o, a countermeasure: the directory lets none through). Handshakes: chunks in (always
+// room: Depth is the number of lines), everything else valid/ready. One beat a cycle; three cycles of preparation a chunk,
+// in the shadow of the beats before. done_o: the chunk is in memory and its tag in the tag lines.
+`default_nettype none
+// verilator lint_off PINCONNECTEMPTY
+// (outputs that are not needed here are left open by name)
+module shef_seal
+  import shef_pkg::*;
+  import shef_set_pkg::*;
+#(
+    parameter int unsigned Depth = 64,
+    parameter log2_tab_t ChunkLog2 = '0,
+    parameter addr_tab_t Base = '0
+) (
+    input  wire              clk_i,
+    input  wire              rst_ni,
+    input  wire              clr_i,
+    input  wire              stop_i,
+    input  wire [ZERO_W-1:0] zero_addr_i,
+
+    input  wire              chunk_valid_i,
+    output logic             chunk_room_o,
+    input  wire  line_t      chunk_line_i,
+    input  wire  reg_idx_t   chunk_region_i,
+    input  wire  chunk_idx_t chunk_index_i,
+
+    // preparation of the chunk at the head
+    output reg_idx_t         head_region_o,
+    output chunk_idx_t       head_chunk_o,
+    output line_t            head_line_o,
+    output logic             set_valid_o,
+    input  wire              set_ready_i,
+    input  wire              set_done_i,
+    input  wire              set_twice_i,
+    output logic             tag_req_o,
+    input  wire              tag_gnt_i,
+    input  wire              mask_ready_i,
+    input  wire  tagref_t    tagref_i,
+    output logic             go_o,           // AES may start on the head
+    output logic             twice_o,
+
+    // beats
+    output logic             get_valid_o,
+    input  wire              get_ready_i,
+    output line_t            get_line_o,
+    output logic [5:0]       get_beat_o,
+    input  wire              get_all_i,      // one cycle after the request
+    input  wire              get_none_i,
+    input  wire [511:0]      get_data_i,
+    input  wire [63:0]       get_mark_i,
+    input  wire              ks_valid_i,
+    input  wire [511:0]      ks_i,           // in AXI byte order
+    output logic             beat_valid_o,   // a beat is ready for XOR, GHASH and the memory port
+    input  wire              beat_fire_i,
+    output logic [511:0]     beat_o,
+    output reg_idx_t         beat_region_o,
+    output logic             beat_first_o,
+    output logic             beat_last_o,
+    output logic [5:0]       beat_pow_o,
+    output logic             burst_end_o,
+    output logic [63:0]      burst_addr_o,
+    output logic [2:0]       burst_len_o,
+
+    // tag
+    input  wire              s_valid_i,
+    input  wire [127:0]      s_i,
+    output tagref_t          tag_get_o,
+    input  wire              mask_valid_i,
+    input  wire [127:0]      mask_i,
+    output logic             put_valid_o,
+    input  wire              put_ready_i,
+    output logic [127:0]     put_tag_o,
+
+    input  wire              acked_i,        // the data of the oldest chunk is in memory
+    output logic             done_o,
+    output line_t            done_line_o,
+    output logic             idle_o
+);
+  localparam int unsigned PW = $clog2(Depth);
+  typedef struct packed {
+    line_t line;
+    reg_idx_t region;
+    chunk_idx_t chunk;
+  } item_t;
+
+  // ---- preparation ----
+  typedef enum logic [1:0] {ST_MARK, ST_WAIT, ST_GO} state_e;
+  state_e state_q;
+  item_t head;
+  logic head_valid;
+  logic [PW-1:0] zero_addr;
+  assign zero_addr = zero_addr_i[PW-1:0];
+
+  shef_fifo #(.W($bits(item_t)), .Depth(Depth)) i_queue (
+      .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr),
+      .in_valid_i(chunk_valid_i), .in_ready_o(chunk_room_o),
+      .in_data_i({chunk_line_i, chunk_region_i, chunk_index_i}),
+      .out_valid_o(head_valid), .out_ready_i(go_o), .out_data_o(head), .count_o()
+  );
+  assign head_region_o = head.region;
+  assign head_chunk_o = head.chunk;
+  assign head_line_o = head.line;
+  assign set_valid_o = head_valid && state_q == ST_MARK && !stop_i;
+  assign tag_req_o = state_q == ST_GO && mask_ready_i && !stop_i;
+  assign go_o = tag_req_o && tag_gnt_i;
+  assign twice_o = state_q == ST_WAIT && set_done_i && set_twice_i;
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni || clr_i) state_q <= ST_MARK;
+    else begin
+      unique case (state_q)
+        ST_MARK: if (set_valid_o && set_ready_i) state_q <= ST_WAIT;
+        ST_WAIT: if (set_done_i && !set_twice_i) state_q <= ST_GO;
+        default: if (go_o) state_q <= ST_MARK;
+      endcase
+    end
+  end
+
+  // ---- line reads ----
+  item_t rd;
+  logic rd_valid, rd_fire, rd_last, stage_q;
+  logic [5:0] rd_beat_q;
+  logic [2:0] words;   // in the small FIFO
+  logic word_valid;
+  logic [511:0] word, gated;
+
+  function automatic logic [5:0] last_of(input reg_idx_t region);
+    return 6'((7'd1 << (ChunkLog2[region] - 4'd6)) - 7'd1);
+  endfunction
+
+  shef_fifo #(.W($bits(item_t)), .Depth(Depth)) i_reads (
+      .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr),
+      .in_valid_i(go_o), .in_ready_o(), .in_data_i(head),
+      .out_valid_o(rd_valid), .out_ready_i(rd_fire && rd_last), .out_data_o(rd), .count_o()
+  );
+  assign rd_last = rd_beat_q == last_of(rd.region);
+  assign get_valid_o = rd_valid && !stop_i && words + 3'(stage_q) < 3'd4;
+  assign get_line_o = rd.line;
+  assign get_beat_o = rd_beat_q;
+  assign rd_fire = get_valid_o && get_ready_i;
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni || clr_i) begin
+      rd_beat_q <= '0;
+      stage_q <= 1'b0;
+    end else begin
+      stage_q <= rd_fire;
+      if (rd_fire) rd_beat_q <= rd_last ? '0 : rd_beat_q + 1'b1;
+    end
+  end
+  always_comb begin
+    gated = '0;
+    if (stage_q && !get_none_i) begin
+      gated = get_data_i;
+      if (!get_all_i && !(&get_mark_i)) gated = keep_marked(get_data_i, get_mark_i);
+    end
+  end
+  shef_fifo #(.W(512), .Depth(4)) i_words (
+      .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr_i[1:0]),
+      .in_valid_i(stage_q), .in_ready_o(), .in_data_i(gated),
+      .out_valid_o(word_valid), .out_ready_i(beat_fire_i), .out_data_o(word), .count_o(words)
+  );
+
+  // ---- XOR ----
+  item_t x;
+  logic x_valid;
+  logic [5:0] beat_q, beat_last;
+  shef_fifo #(.W($bits(item_t)), .Depth(Depth)) i_xor (
+      .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr),
+      .in_valid_i(go_o), .in_ready_o(), .in_data_i(head),
+      .out_valid_o(x_valid), .out_ready_i(beat_fire_i && beat_last_o), .out_data_o(x), .count_o()
+  );
+  assign beat_last = last_of(x.region);
+  assign beat_valid_o = x_valid && word_valid && ks_valid_i && !stop_i;
+  assign beat_o = beat_fire_i ? (word ^ ks_i) : '0;
+  assign beat_region_o = x.region;
+  assign beat_first_o = beat_q == '0;
+  assign beat_last_o = beat_q == beat_last;
+  assign beat_pow_o = beat_last - beat_q;
+  assign burst_end_o = beat_q[2:0] == 3'd7 || beat_last_o;
+  assign burst_len_o = beat_q[2:0];
+  assign burst_addr_o = Base[x.region] + (64'(x.chunk) << ChunkLog2[x.region]) + {52'd0, beat_q[5:3], 9'd0};
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni || clr_i) beat_q <= '0;
+    else if (beat_fire_i) beat_q <= beat_last_o ? '0 : beat_q + 1'b1;
+  end
+
+  // ---- tag ----
+  logic tag_valid, s_valid;
+  logic [127:0] s;
+  shef_fifo #(.W($bits(tagref_t)), .Depth(Depth)) i_tags (
+      .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr),
+      .in_valid_i(go_o), .in_ready_o(), .in_data_i(tagref_i),
+      .out_valid_o(tag_valid), .out_ready_i(put_valid_o && put_ready_i), .out_data_o(tag_get_o), .count_o()
+  );
+  shef_fifo #(.W(128), .Depth(Depth)) i_s (
+      .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr),
+      .in_valid_i(s_valid_i), .in_ready_o(), .in_data_i(s_i),
+      .out_valid_o(s_valid), .out_ready_i(put_valid_o && put_ready_i), .out_data_o(s), .count_o()
+  );
+  assign put_valid_o = tag_valid && s_valid && mask_valid_i && !stop_i;
+  assign put_tag_o = s ^ mask_i;
+
+  // ---- the end of a chunk: data acknowledged and tag put, both in order ----
+  logic [PW:0] acked_q, tagged_q;
+  logic end_valid;
+  shef_fifo #(.W(LINE_W), .Depth(Depth)) i_ends (
+      .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr),
+      .in_valid_i(go_o), .in_ready_o(), .in_data_i(head.line),
+      .out_valid_o(end_valid), .out_ready_i(done_o), .out_data_o(done_line_o), .count_o()
+  );
+  assign done_o = end_valid && acked_q != '0 && tagged_q != '0 && !stop_i;
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni || clr_i) begin
+      acked_q <= '0;
+      tagged_q <= '0;
+    end else begin
+      acked_q <= acked_q + (PW + 1)'(acked_i) - (PW + 1)'(done_o);
+      tagged_q <= tagged_q + (PW + 1)'(put_valid_o && put_ready_i) - (PW + 1)'(done_o);
+    end
+  end
+  assign idle_o = !head_valid && !end_valid;
+  logic unused;
+  assign unused = ^{zero_addr_i, rd.chunk, x.line};
+endmodule
+// verilator lint_on PINCONNECTEMPTY
+`default_nettype wire

@@ -1,0 +1,702 @@
+// Engine set: everything between one accelerator port and one memory port for the regions that belong to it.
+//
+// Reads: split -> lookup -> fetch -> ring -> XOR and GHASH -> line -> tag check -> response. Writes: split -> lookup -> line ->
+// seal (XOR and GHASH) -> memory, tag. The accelerator sees AXI4 with bursts of any legal INCR shape, answers in the order of
+// the requests; the memory sees aligned INCR bursts of 64-byte beats, at most 512 bytes each, with read and write ids 0 for data
+// and 1 for tags. R and B of the memory are always taken.
+//
+// key_*: a region's key, before enable_i. epoch_*: a region's first epoch, before enable_i. cmd_*: flush, invalidate, epoch.
+// enable_i low: every request is refused. stop_i high: every request is answered with SLVERR and zeros and nothing is sealed.
+// On its own first fault the set stops by itself, and says so once on fault_*. wipe_i: everything is zeroed; wipe_done_o while
+// it is held. Throughput one beat a cycle in each direction alone, shared by both directions at once.
+`default_nettype none
+// verilator lint_off PINCONNECTEMPTY
+// (outputs that are not needed here are left open by name)
+module shef_set
+  import shef_pkg::*;
+  import shef_set_pkg::*;
+#(
+    parameter int unsigned NRegions = 1,
+    parameter region_cfg_t [NRegions-1:0] Regions = '0,
+    parameter int unsigned Lanes = 4,
+    parameter int unsigned BigLines = 8,        // lines of 4 KiB, for chunks above 512 B
+    parameter int unsigned SmallLines = 32,     // lines of 512 B
+    parameter int unsigned RingBeats = 512,
+    parameter int unsigned TimeoutCycles = 4096,
+    parameter int unsigned KeyLimitLog2 = 48    // blocks a region key may seal; may only be lowered
+) (
+    input  wire                  clk_i,
+    input  wire                  rst_ni,
+
+    // accelerator
+    input  wire  axi_ax_t        acc_aw_i,
+    input  wire                  acc_aw_valid_i,
+    output logic                 acc_aw_ready_o,
+    input  wire  axi_w_t         acc_w_i,
+    input  wire                  acc_w_valid_i,
+    output logic                 acc_w_ready_o,
+    output axi_b_t               acc_b_o,
+    output logic                 acc_b_valid_o,
+    input  wire                  acc_b_ready_i,
+    input  wire  axi_ax_t        acc_ar_i,
+    input  wire                  acc_ar_valid_i,
+    output logic                 acc_ar_ready_o,
+    output axi_r_t               acc_r_o,
+    output logic                 acc_r_valid_o,
+    input  wire                  acc_r_ready_i,
+
+    // memory
+    output axi_ax_t              mem_aw_o,
+    output logic                 mem_aw_valid_o,
+    input  wire                  mem_aw_ready_i,
+    output axi_w_t               mem_w_o,
+    output logic                 mem_w_valid_o,
+    input  wire                  mem_w_ready_i,
+    input  wire  axi_b_t         mem_b_i,
+    input  wire                  mem_b_valid_i,
+    output logic                 mem_b_ready_o,
+    output axi_ax_t              mem_ar_o,
+    output logic                 mem_ar_valid_o,
+    input  wire                  mem_ar_ready_i,
+    input  wire  axi_r_t         mem_r_i,
+    input  wire                  mem_r_valid_i,
+    output logic                 mem_r_ready_o,
+
+    // control
+    input  wire                  key_valid_i,
+    output logic                 key_ready_o,
+    input  wire [3:0]            key_region_i,
+    input  wire [255:0]          key_i,
+    input  wire                  enable_i,
+    input  wire                  stop_i,
+    input  wire                  cmd_valid_i,
+    output logic                 cmd_ready_o,
+    input  wire set_cmd_e        cmd_i,
+    input  wire [3:0]            cmd_region_i,
+    input  wire [VERSION_W-1:0]  cmd_epoch_i,
+    output logic                 cmd_done_o,
+    output logic                 cmd_err_o,
+    input  wire                  epoch_we_i,
+    input  wire [3:0]            epoch_region_i,
+    input  wire [VERSION_W-1:0]  epoch_i,
+    output logic                 fault_valid_o,
+    output fault_t               fault_o,
+    output logic                 refusal_valid_o,
+    output refusal_t             refusal_o,
+    input  wire [3:0]            stat_region_i,
+    output logic [VERSION_W-1:0] epoch_o,
+    output logic [31:0]          written_o,
+    input  wire [3:0]            map_region_i,
+    input  wire [25:0]           map_word_i,
+    output logic [31:0]          map_o,
+    output logic                 idle_o,
+    input  wire                  wipe_i,
+    output logic                 wipe_done_o
+);
+  localparam int unsigned NLines = BigLines + SmallLines;
+  localparam int unsigned Depth = 1 << LINE_W;   // of all queues of chunks
+  localparam int unsigned KsDepth = 32;
+  localparam int unsigned LineWords = BigLines * 64 + SmallLines * 8;
+  localparam int unsigned SweepWords = (LineWords > RingBeats) ? LineWords : RingBeats;
+
+  if (NRegions < 1 || NRegions > MAX_REGIONS) begin : gen_bad_regions
+    $error("shef_set: 1 to 16 regions");
+  end
+  if (NLines > (1 << LINE_W) || BigLines < 3 || SmallLines < 3) begin : gen_bad_lines
+    $error("shef_set: at least 3 lines of each kind, at most 64 in all");
+  end
+  if (RingBeats < 64 || (RingBeats & (RingBeats - 1)) != 0) begin : gen_bad_ring
+    $error("shef_set: RingBeats is a power of two, at least 64");
+  end
+
+  // ---- tables from the configuration, by a region's place in the set ----
+  typedef logic [MAX_REGIONS-1:0][31:0] words_t;
+
+  function automatic log2_tab_t tab_log2();
+    log2_tab_t t;
+    t = {MAX_REGIONS{4'd6}};
+    for (int unsigned r = 0; r < NRegions; r++) t[r] = Regions[r].chunk_log2;
+    return t;
+  endfunction
+  function automatic id_tab_t tab_id();
+    id_tab_t t;
+    t = '1;
+    for (int unsigned r = 0; r < NRegions; r++) t[r] = Regions[r].id;
+    return t;
+  endfunction
+  function automatic addr_tab_t tab_base(input bit tags);
+    addr_tab_t t;
+    t = '0;
+    for (int unsigned r = 0; r < NRegions; r++) t[r] = tags ? Regions[r].tag_base : Regions[r].base;
+    return t;
+  endfunction
+  function automatic logic [MAX_REGIONS-1:0] tab_mode(input region_mode_e mode);
+    logic [MAX_REGIONS-1:0] t;
+    t = '0;
+    for (int unsigned r = 0; r < NRegions; r++) t[r] = Regions[r].mode == mode;
+    return t;
+  endfunction
+  function automatic logic [MAX_REGIONS-1:0] tab_big();
+    logic [MAX_REGIONS-1:0] t;
+    t = '0;
+    for (int unsigned r = 0; r < NRegions; r++) t[r] = Regions[r].chunk_log2 > 4'd9;
+    return t;
+  endfunction
+  function automatic words_t tab_words();
+    words_t t;
+    t = '0;
+    for (int unsigned r = 0; r < NRegions; r++)
+      if (Regions[r].mode == MODE_OUTPUT) t[r] = 32'(((Regions[r].size >> Regions[r].chunk_log2) + 64'd31) >> 5);
+    return t;
+  endfunction
+  function automatic words_t tab_first_word();
+    words_t n, t;
+    logic [31:0] sum;
+    n = tab_words();
+    t = '0;
+    sum = '0;
+    for (int unsigned r = 0; r < NRegions; r++) begin
+      t[r] = sum;
+      sum = sum + n[r];
+    end
+    return t;
+  endfunction
+  function automatic int unsigned num_words();
+    words_t n;
+    int unsigned sum;
+    n = tab_words();
+    sum = 0;
+    for (int unsigned r = 0; r < NRegions; r++) sum = sum + n[r];
+    return (sum == 0) ? 1 : sum;
+  endfunction
+  function automatic int unsigned num_slots();
+    int unsigned n;
+    n = 1;
+    for (int unsigned r = 0; r < NRegions; r++) if (32'(Regions[r].id) + 1 > n) n = 32'(Regions[r].id) + 1;
+    return n;
+  endfunction
+
+  localparam log2_tab_t CHUNK_LOG2 = tab_log2();
+  localparam id_tab_t REGION_ID = tab_id();
+  localparam addr_tab_t BASE = tab_base(1'b0);
+  localparam addr_tab_t TAG_BASE = tab_base(1'b1);
+  localparam logic [MAX_REGIONS-1:0] IS_OUTPUT = tab_mode(MODE_OUTPUT);
+  localparam logic [MAX_REGIONS-1:0] IS_INPUT = tab_mode(MODE_INPUT);
+  localparam logic [MAX_REGIONS-1:0] IS_BIG = tab_big();
+  localparam words_t NUM_WORDS = tab_words();
+  localparam words_t FIRST_WORD = tab_first_word();
+
+  // beats are counted by AWLEN
+  logic unused;
+  assign unused = acc_w_i.last;
+
+  // ---- control ----
+  logic stop, clr, halt_lookup;
+  logic [ZERO_W-1:0] zero_addr;
+  version_t [NRegions-1:0] epochs;
+  logic [NRegions-1:0] epoch_zero, exhausted, clear_mask, drop_mask;
+  logic clear_map, map_busy, hold_rd, hold_wr, flush_lines, flush_tags, kill_writes, drop, drop_tags, cmd_idle;
+  logic write_held, lines_dirty, lines_fetching, tags_dirty, gcm_wiped, port_idle, late, twice;
+  logic rd_fault_valid, wr_fault_valid, verify_ok, verify_fail;
+  fault_t rd_fault, wr_fault;
+  chunk_t verify_chunk;
+  reg_idx_t seal_region;
+  chunk_idx_t seal_chunk;
+  line_t seal_line;
+  logic wr_busy, owed_data, owed_tag, owed_b_data, owed_b_tag;
+
+  shef_set_ctl #(
+      .NRegions(NRegions), .SweepWords(SweepWords), .RegionId(REGION_ID), .HasEpoch(IS_OUTPUT | IS_INPUT)
+  ) i_ctl (
+      .clk_i, .rst_ni, .enable_i, .stop_i, .stop_o(stop),
+      .epoch_we_i, .epoch_region_i, .epoch_i, .epoch_o(epochs), .epoch_zero_o(epoch_zero),
+      .clear_map_o(clear_map), .clear_mask_o(clear_mask), .map_busy_i(map_busy),
+      .cmd_valid_i, .cmd_ready_o, .cmd_i, .cmd_region_i, .cmd_epoch_i, .cmd_done_o, .cmd_err_o,
+      .hold_rd_o(hold_rd), .hold_wr_o(hold_wr), .flush_lines_o(flush_lines), .flush_tags_o(flush_tags),
+      .kill_writes_o(kill_writes), .drop_o(drop), .drop_mask_o(drop_mask), .drop_tags_o(drop_tags),
+      .write_held_i(write_held), .lines_dirty_i(lines_dirty), .lines_fetching_i(lines_fetching), .tags_dirty_i(tags_dirty),
+      .cmd_idle_o(cmd_idle),
+      .tag_fail_i(verify_fail), .tag_fail_chunk_i(verify_chunk),
+      .twice_i(twice), .twice_region_i(seal_region), .twice_chunk_i(seal_chunk),
+      .rd_fault_valid_i(rd_fault_valid), .rd_fault_i(rd_fault), .wr_fault_valid_i(wr_fault_valid), .wr_fault_i(wr_fault),
+      .late_i(late), .fault_valid_o, .fault_o,
+      .wipe_i, .wipe_done_o, .clr_o(clr), .zero_addr_o(zero_addr), .gcm_wiped_i(gcm_wiped), .port_idle_i(port_idle)
+  );
+  assign halt_lookup = stop;
+
+  // ---- front end ----
+  seg_t rd_seg, wr_seg;
+  logic rd_seg_valid, rd_seg_ready, wr_seg_valid, wr_seg_ready;
+
+  shef_split #(.NRegions(NRegions), .Regions(Regions), .IsWrite(1'b0)) i_split_rd (
+      .clk_i, .rst_ni, .enable_i, .epoch_zero_i(epoch_zero), .exhausted_i(exhausted),
+      .ax_i(acc_ar_i), .ax_valid_i(acc_ar_valid_i), .ax_ready_o(acc_ar_ready_o),
+      .seg_o(rd_seg), .seg_valid_o(rd_seg_valid), .seg_ready_i(rd_seg_ready)
+  );
+  shef_split #(.NRegions(NRegions), .Regions(Regions), .IsWrite(1'b1)) i_split_wr (
+      .clk_i, .rst_ni, .enable_i, .epoch_zero_i(epoch_zero), .exhausted_i(exhausted),
+      .ax_i(acc_aw_i), .ax_valid_i(acc_aw_valid_i), .ax_ready_o(acc_aw_ready_o),
+      .seg_o(wr_seg), .seg_valid_o(wr_seg_valid), .seg_ready_i(wr_seg_ready)
+  );
+
+  // ---- directory ----
+  lseg_t lseg;
+  logic rsp_valid, rsp_room, wsg_valid, wsg_room, fetch_valid, new_valid, ask_valid, ask_ready, ask_bit;
+  logic rsp_done, wsg_done, wsg_full, sealed, seal_valid, seal_ready;
+  line_t fetch_line, new_line, rsp_done_line, wsg_done_line, sealed_line, seal_in_line;
+  reg_idx_t fetch_region, ask_region, seal_in_region;
+  chunk_idx_t fetch_index, ask_chunk, seal_in_chunk;
+  logic [NLines-1:0] readable, fetched;
+
+  shef_lookup #(
+      .NRegions(NRegions), .BigLines(BigLines), .SmallLines(SmallLines), .IsOutput(IS_OUTPUT), .IsBig(IS_BIG),
+      .RegionId(REGION_ID)
+  ) i_lookup (
+      .clk_i, .rst_ni, .clr_i(clr), .stop_i(halt_lookup), .hold_rd_i(hold_rd), .hold_wr_i(hold_wr),
+      .rd_seg_i(rd_seg), .rd_valid_i(rd_seg_valid), .rd_ready_o(rd_seg_ready),
+      .wr_seg_i(wr_seg), .wr_valid_i(wr_seg_valid), .wr_ready_o(wr_seg_ready),
+      .rsp_valid_o(rsp_valid), .rsp_room_i(rsp_room), .lseg_o(lseg), .wsg_valid_o(wsg_valid), .wsg_room_i(wsg_room),
+      .fetch_valid_o(fetch_valid), .fetch_line_o(fetch_line), .fetch_region_o(fetch_region), .fetch_chunk_o(fetch_index),
+      .new_valid_o(new_valid), .new_line_o(new_line),
+      .ask_valid_o(ask_valid), .ask_ready_i(ask_ready), .ask_region_o(ask_region), .ask_chunk_o(ask_chunk), .ask_bit_i(ask_bit),
+      .rsp_done_i(rsp_done), .rsp_line_i(rsp_done_line),
+      .wsg_done_i(wsg_done), .wsg_line_i(wsg_done_line), .wsg_full_i(wsg_full),
+      .verified_i(verify_ok), .verified_line_i(verify_chunk.line), .sealed_i(sealed), .sealed_line_i(sealed_line),
+      .flush_i(flush_lines), .drop_i(drop), .drop_mask_i(drop_mask),
+      .seal_valid_o(seal_valid), .seal_ready_i(seal_ready), .seal_line_o(seal_in_line), .seal_region_o(seal_in_region),
+      .seal_chunk_o(seal_in_chunk),
+      .readable_o(readable), .fetched_o(fetched), .fetching_o(lines_fetching), .dirty_o(lines_dirty),
+      .write_held_o(write_held), .refusal_valid_o, .refusal_o
+  );
+
+  // ---- written map, key use, read-out ----
+  logic set_valid, set_ready, set_done, set_twice, seal_go;
+  reg_idx_t stat_idx, map_idx;
+  logic map_known;
+
+  function automatic reg_idx_t place_of(input logic [3:0] id);
+    reg_idx_t n;
+    n = '0;
+    for (int unsigned r = 0; r < NRegions; r++) if (REGION_ID[r] == {4'd0, id}) n = reg_idx_t'(r);
+    return n;
+  endfunction
+  function automatic logic has_id(input logic [3:0] id);
+    logic n;
+    n = 1'b0;
+    for (int unsigned r = 0; r < NRegions; r++) if (REGION_ID[r] == {4'd0, id}) n = 1'b1;
+    return n;
+  endfunction
+
+  assign stat_idx = place_of(stat_region_i);
+  assign map_idx = place_of(map_region_i);
+  assign map_known = has_id(map_region_i);
+  logic [31:0] written;
+  assign written_o = has_id(stat_region_i) ? written : '0;
+  assign epoch_o = has_id(stat_region_i) ? version_of(stat_idx) : '0;
+
+  function automatic version_t version_of(input reg_idx_t region);
+    version_t v;
+    v = '0;
+    for (int unsigned r = 0; r < NRegions; r++) if (region == reg_idx_t'(r)) v = epochs[r];
+    return v;
+  endfunction
+
+  shef_written #(
+      .NRegions(NRegions), .Words(num_words()), .FirstWord(FIRST_WORD), .NumWords(NUM_WORDS)
+  ) i_written (
+      .clk_i, .rst_ni, .clr_i(clr), .busy_o(map_busy), .clear_i(clear_map), .clear_mask_i(clear_mask),
+      .set_valid_i(set_valid), .set_ready_o(set_ready), .set_region_i(seal_region), .set_chunk_i(seal_chunk),
+      .set_done_o(set_done), .set_twice_o(set_twice),
+      .ask_valid_i(ask_valid), .ask_ready_o(ask_ready), .ask_region_i(ask_region), .ask_chunk_i(ask_chunk), .ask_bit_o(ask_bit),
+      .count_region_i(stat_idx), .count_o(written),
+      .map_region_i(map_idx), .map_valid_i(map_known), .map_word_i, .map_o
+  );
+
+  shef_key_use #(.NRegions(NRegions), .NLines(NLines), .LimitLog2(KeyLimitLog2), .ChunkLog2(CHUNK_LOG2)) i_key_use (
+      .clk_i, .rst_ni, .clr_i(clr), .use_i(seal_go), .use_region_i(seal_region), .exhausted_o(exhausted)
+  );
+
+  // ---- GCM ----
+  logic job_valid, job_ready, ks_valid, gh_valid, gh_ready, s_valid, s_slot, gh_slot, gh_first, gh_last;
+  logic [3:0] job_region, gh_region;
+  logic [511:0] job_block, ks, gh_data;
+  logic [MASK_SLOT_W+1:0] job_user, ks_user;
+  logic [5:0] gh_pow;
+  logic [127:0] s;
+  logic key_known, gcm_key_ready;
+  logic [3:0] key_log2;
+  logic key_256;
+
+  always_comb begin
+    key_log2 = 4'd6;
+    key_256 = 1'b0;
+    for (int unsigned r = 0; r < NRegions; r++) begin
+      if (REGION_ID[r] == {4'd0, key_region_i}) begin
+        key_log2 = Regions[r].chunk_log2;
+        key_256 = Regions[r].key256;
+      end
+    end
+  end
+  assign key_known = has_id(key_region_i);
+  assign key_ready_o = gcm_key_ready || !key_known;   // another set's region: nothing to do
+
+  shef_gcm #(.NRegions(num_slots()), .Lanes(Lanes), .UserW(MASK_SLOT_W + 2)) i_gcm (
+      .clk_i, .rst_ni, .wipe_i(clr), .wipe_done_o(gcm_wiped),
+      .key_valid_i(key_valid_i && key_known), .key_ready_o(gcm_key_ready), .key_region_i, .key256_i(key_256),
+      .chunk_log2_i(key_log2), .key_i,
+      .job_valid_i(job_valid), .job_ready_o(job_ready), .job_region_i(job_region), .job_block_i(job_block), .job_user_i(job_user),
+      .ks_valid_o(ks_valid), .ks_o(ks), .ks_user_o(ks_user),
+      .gh_valid_i(gh_valid), .gh_ready_o(gh_ready), .gh_region_i(gh_region), .gh_slot_i(gh_slot), .gh_first_i(gh_first),
+      .gh_last_i(gh_last), .gh_pow_i(gh_pow), .gh_data_i(gh_data), .gh_user_i('0),
+      .s_valid_o(s_valid), .s_slot_o(s_slot), .s_o(s), .s_user_o()
+  );
+
+  // ---- AES jobs, keystream, masks: [0] read, [1] seal ----
+  logic [1:0] ctr_valid, ctr_ready, mask_job_valid, mask_job_ready, mask_ready, mask_push, mask_rel, mask_get_valid;
+  ctr_job_t [1:0] ctr_job;
+  reg_idx_t [1:0] mask_region;
+  chunk_idx_t [1:0][3:0] mask_chunk;
+  version_t [1:0][3:0] mask_version;
+  logic [1:0][MASK_SLOT_W-1:0] mask_job_slot, mask_push_slot, mask_get_slot;
+  logic [1:0][1:0] mask_push_lane, mask_get_lane;
+  logic [1:0][127:0] mask_get;
+  chunk_t [1:0] go_chunk;
+  tagref_t [1:0] go_tagref, get_tagref;
+  logic [1:0] go, ks_head_valid;
+  logic dec_fire, seal_fire;
+  logic [1:0][511:0] ks_head;
+  logic [511:0] ks_beat;
+
+  shef_jobs #(.RegionId(REGION_ID)) i_jobs (
+      .clk_i, .rst_ni, .stop_i(stop),
+      .ctr_valid_i(ctr_valid), .ctr_ready_o(ctr_ready), .ctr_job_i(ctr_job),
+      .mask_valid_i(mask_job_valid), .mask_ready_o(mask_job_ready), .mask_region_i(mask_region), .mask_chunk_i(mask_chunk),
+      .mask_version_i(mask_version), .mask_slot_i(mask_job_slot),
+      .job_valid_o(job_valid), .job_ready_i(job_ready), .job_region_o(job_region), .job_block_o(job_block),
+      .job_user_o(job_user)
+  );
+  assign ks_beat = ks_valid ? byte_reverse512(ks) : '0;
+
+  for (genvar d = 0; d < 2; d++) begin : g_dir
+    localparam logic [1:0] KS = 2'(d);
+    localparam logic [1:0] KS_MASK = 2'(d) + KS_READ_MASK;
+    logic fire;
+    assign fire = (d == 0) ? dec_fire : seal_fire;
+
+    shef_ctr_jobs #(.Depth(Depth), .Credits(KsDepth), .ChunkLog2(CHUNK_LOG2)) i_ctr (
+        .clk_i, .rst_ni, .clr_i(clr), .zero_addr_i(zero_addr),
+        .chunk_valid_i(go[d]), .chunk_i(go_chunk[d]), .take_i(fire),
+        .job_valid_o(ctr_valid[d]), .job_ready_i(ctr_ready[d]), .job_o(ctr_job[d])
+    );
+    shef_fifo #(.W(512), .Depth(KsDepth)) i_ks (
+        .clk_i, .rst_ni, .clr_i(clr), .zero_addr_i(zero_addr[$clog2(KsDepth)-1:0]),
+        .in_valid_i(ks_valid && ks_user[MASK_SLOT_W+:2] == KS), .in_ready_o(), .in_data_i(ks_beat),
+        .out_valid_o(ks_head_valid[d]), .out_ready_i(fire), .out_data_o(ks_head[d]), .count_o()
+    );
+    shef_mask i_mask (
+        .clk_i, .rst_ni, .clr_i(clr), .zero_addr_i(zero_addr), .idle_i(ctr_valid == '0),
+        .push_valid_i(mask_push[d]), .push_ready_o(mask_ready[d]), .push_region_i(go_chunk[d].region),
+        .push_chunk_i(go_chunk[d].chunk), .push_version_i(go_chunk[d].version),
+        .push_slot_o(mask_push_slot[d]), .push_lane_o(mask_push_lane[d]),
+        .job_valid_o(mask_job_valid[d]), .job_ready_i(mask_job_ready[d]), .job_region_o(mask_region[d]),
+        .job_chunk_o(mask_chunk[d]), .job_version_o(mask_version[d]), .job_slot_o(mask_job_slot[d]),
+        .ks_valid_i(ks_valid && ks_user[MASK_SLOT_W+:2] == KS_MASK), .ks_slot_i(ks_user[MASK_SLOT_W-1:0]), .ks_i(ks),
+        .get_slot_i(mask_get_slot[d]), .get_lane_i(mask_get_lane[d]), .get_valid_o(mask_get_valid[d]), .get_mask_o(mask_get[d]),
+        .rel_valid_i(mask_rel[d]), .rel_slot_i(mask_get_slot[d])
+    );
+    assign mask_push[d] = go[d];
+    assign mask_get_slot[d] = get_tagref[d].slot;
+    assign mask_get_lane[d] = get_tagref[d].lane;
+    assign go_tagref[d] = '{entry: tag_entry, quarter: go_chunk[d].chunk[1:0], slot: mask_push_slot[d], lane: mask_push_lane[d]};
+  end
+
+  // ---- tag lines ----
+  logic [1:0] tag_req;
+  logic tag_side, tag_gnt, tag_fetch, fill_valid, tag_get_valid, verify_used, put_valid, put_ready;
+  logic wb_valid, wb_ready, tag_acked, tag_turn_q;
+  logic [TAG_ENTRY_W-1:0] tag_entry;
+  logic [63:0] tag_addr, wb_addr, wb_strb;
+  logic [511:0] wb_data, mem_beat;
+  logic [127:0] tag_get, put_tag;
+
+  assign tag_side = tag_req[1] && (!tag_req[0] || tag_turn_q);
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) tag_turn_q <= 1'b0;
+    else if (tag_req != '0) tag_turn_q <= !tag_side;
+  end
+
+  shef_tags #(.Entries(1 << TAG_ENTRY_W), .TagBase(TAG_BASE)) i_tags (
+      .clk_i, .rst_ni, .clr_i(clr), .zero_addr_i(zero_addr), .flush_i(flush_tags), .drop_i(drop_tags),
+      .req_valid_i(tag_req != '0), .req_read_i(!tag_side), .req_region_i(go_chunk[tag_side].region),
+      .req_chunk_i(go_chunk[tag_side].chunk), .req_gnt_o(tag_gnt), .req_entry_o(tag_entry), .req_fetch_o(tag_fetch),
+      .req_addr_o(tag_addr),
+      .fill_valid_i(fill_valid), .fill_data_i(mem_beat),
+      .get_entry_i(get_tagref[0].entry), .get_quarter_i(get_tagref[0].quarter), .get_valid_o(tag_get_valid),
+      .get_tag_o(tag_get), .rel_valid_i(verify_used), .rel_entry_i(get_tagref[0].entry),
+      .put_valid_i(put_valid), .put_ready_o(put_ready), .put_entry_i(get_tagref[1].entry),
+      .put_quarter_i(get_tagref[1].quarter), .put_tag_i(put_tag),
+      .wb_valid_o(wb_valid), .wb_ready_i(wb_ready), .wb_addr_o(wb_addr), .wb_data_o(wb_data), .wb_strb_o(wb_strb),
+      .ack_i(tag_acked), .dirty_o(tags_dirty)
+  );
+
+  // ---- fetch ----
+  logic fq_valid, fq_ready, ar_fire, ring_valid, data_valid;
+  line_t fq_line;
+  reg_idx_t fq_region;
+  chunk_idx_t fq_index;
+  logic [511:0] ring_beat;
+
+  shef_fifo #(.W(LINE_W + REGION_W + CHUNK_INDEX_W), .Depth(Depth)) i_fetch_queue (
+      .clk_i, .rst_ni, .clr_i(clr), .zero_addr_i(zero_addr[LINE_W-1:0]),
+      .in_valid_i(fetch_valid), .in_ready_o(), .in_data_i({fetch_line, fetch_region, fetch_index}),
+      .out_valid_o(fq_valid), .out_ready_i(fq_ready), .out_data_o({fq_line, fq_region, fq_index}), .count_o()
+  );
+  assign go_chunk[0] = '{line: fq_line, region: fq_region, chunk: fq_index, version: version_of(fq_region)};
+
+  shef_fetch #(.RingBeats(RingBeats), .ChunkLog2(CHUNK_LOG2), .Base(BASE)) i_fetch (
+      .clk_i, .rst_ni, .clr_i(clr), .stop_i(stop),
+      .chunk_valid_i(fq_valid), .chunk_ready_o(fq_ready), .chunk_region_i(fq_region), .chunk_index_i(fq_index),
+      .tag_req_o(tag_req[0]), .tag_gnt_i(tag_gnt && !tag_side), .tag_fetch_i(tag_fetch), .tag_addr_i(tag_addr),
+      .mask_ready_i(mask_ready[0]), .go_o(go[0]), .beat_done_i(dec_fire),
+      .ar_o(mem_ar_o), .ar_valid_o(mem_ar_valid_o), .ar_ready_i(mem_ar_ready_i)
+  );
+  assign ar_fire = mem_ar_valid_o && mem_ar_ready_i;
+  assign mem_r_ready_o = 1'b1;
+
+  shef_mem_rd #(.Depth(Depth), .ChunkLog2(CHUNK_LOG2)) i_mem_rd (
+      .clk_i, .rst_ni, .stop_i(stop), .clr_i(clr), .zero_addr_i(zero_addr),
+      .chunk_valid_i(go[0]), .chunk_i(go_chunk[0]),
+      .ar_fire_i(ar_fire), .ar_i(mem_ar_o), .r_i(mem_r_i), .r_valid_i(mem_r_valid_i),
+      .data_valid_o(data_valid), .tag_valid_o(fill_valid), .beat_o(mem_beat),
+      .owed_data_o(owed_data), .owed_tag_o(owed_tag), .fault_valid_o(rd_fault_valid), .fault_o(rd_fault)
+  );
+
+  shef_bram_fifo #(.W(512), .Depth(RingBeats)) i_ring (
+      .clk_i, .rst_ni, .clr_i(clr), .zero_addr_i(zero_addr[$clog2(RingBeats)-1:0]),
+      .in_valid_i(data_valid), .in_ready_o(), .in_data_i(mem_beat),
+      .out_valid_o(ring_valid), .out_ready_i(dec_fire), .out_data_o(ring_beat), .count_o()
+  );
+
+  // ---- decryption: one beat from the ring, its keystream, into its line and into GHASH ----
+  line_t dec_line;
+  reg_idx_t dec_region;
+  logic dec_valid, dec_last, dec_req;
+  logic [5:0] dec_beat_q, dec_last_beat;
+
+  shef_fifo #(.W(LINE_W + REGION_W), .Depth(Depth)) i_dec_order (
+      .clk_i, .rst_ni, .clr_i(clr), .zero_addr_i(zero_addr[LINE_W-1:0]),
+      .in_valid_i(go[0]), .in_ready_o(), .in_data_i({fq_line, fq_region}),
+      .out_valid_o(dec_valid), .out_ready_i(dec_fire && dec_last), .out_data_o({dec_line, dec_region}), .count_o()
+  );
+  assign dec_last_beat = 6'((7'd1 << (CHUNK_LOG2[dec_region] - 4'd6)) - 7'd1);
+  assign dec_last = dec_beat_q == dec_last_beat;
+  assign dec_req = dec_valid && ring_valid && ks_head_valid[0] && gh_ready && !stop;
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni || clr) dec_beat_q <= '0;
+    else if (dec_fire) dec_beat_q <= dec_last ? '0 : dec_beat_q + 1'b1;
+  end
+
+  // ---- write acceptor ----
+  logic put_line_valid, put_line_ready, put_full, wacc_idle, touched;
+  line_t put_line;
+  logic [5:0] put_beat, put_last;
+
+  shef_wacc #(.ChunkLog2(CHUNK_LOG2)) i_wacc (
+      .clk_i, .rst_ni, .stop_i(stop), .kill_i(kill_writes), .clr_i(clr),
+      .seg_valid_i(wsg_valid), .seg_room_o(wsg_room), .seg_i(lseg), .seg_region_i(wr_seg.region),
+      .w_valid_i(acc_w_valid_i), .w_ready_o(acc_w_ready_o),
+      .b_o(acc_b_o), .b_valid_o(acc_b_valid_o), .b_ready_i(acc_b_ready_i),
+      .put_valid_o(put_line_valid), .put_ready_i(put_line_ready), .put_line_o(put_line), .put_beat_o(put_beat),
+      .put_last_o(put_last), .put_full_i(put_full),
+      .done_o(wsg_done), .done_line_o(wsg_done_line), .done_full_o(wsg_full), .idle_o(wacc_idle)
+  );
+
+  // ---- seal ----
+  logic seal_beat_valid, seal_first, seal_last, burst_end, seal_room, burst_room, beat_room, seal_get_valid, seal_get_ready;
+  logic seal_get_all, seal_get_none, seal_idle, chunk_acked;
+  logic [511:0] seal_beat;
+  logic [63:0] burst_addr;
+  logic [2:0] burst_len;
+  logic [5:0] seal_pow, seal_get_beat;
+  reg_idx_t seal_beat_region;
+  line_t seal_get_line;
+
+  assign go[1] = seal_go;
+  assign go_chunk[1] = '{line: seal_line, region: seal_region, chunk: seal_chunk, version: version_of(seal_region)};
+  assign seal_ready = seal_room;
+
+  shef_seal #(.Depth(Depth), .ChunkLog2(CHUNK_LOG2), .Base(BASE)) i_seal (
+      .clk_i, .rst_ni, .clr_i(clr), .stop_i(stop), .zero_addr_i(zero_addr),
+      .chunk_valid_i(seal_valid), .chunk_room_o(seal_room), .chunk_line_i(seal_in_line), .chunk_region_i(seal_in_region),
+      .chunk_index_i(seal_in_chunk),
+      .head_region_o(seal_region), .head_chunk_o(seal_chunk), .head_line_o(seal_line),
+      .set_valid_o(set_valid), .set_ready_i(set_ready), .set_done_i(set_done), .set_twice_i(set_twice),
+      .tag_req_o(tag_req[1]), .tag_gnt_i(tag_gnt && tag_side), .mask_ready_i(mask_ready[1]), .tagref_i(go_tagref[1]),
+      .go_o(seal_go), .twice_o(twice),
+      .get_valid_o(seal_get_valid), .get_ready_i(seal_get_ready), .get_line_o(seal_get_line), .get_beat_o(seal_get_beat),
+      .get_all_i(seal_get_all), .get_none_i(seal_get_none), .get_data_i(line_data), .get_mark_i(line_mark),
+      .ks_valid_i(ks_head_valid[1]), .ks_i(ks_head[1]),
+      .beat_valid_o(seal_beat_valid), .beat_fire_i(seal_fire), .beat_o(seal_beat), .beat_region_o(seal_beat_region),
+      .beat_first_o(seal_first), .beat_last_o(seal_last), .beat_pow_o(seal_pow),
+      .burst_end_o(burst_end), .burst_addr_o(burst_addr), .burst_len_o(burst_len),
+      .s_valid_i(s_valid && s_slot), .s_i(s), .tag_get_o(get_tagref[1]), .mask_valid_i(mask_get_valid[1]), .mask_i(mask_get[1]),
+      .put_valid_o(put_valid), .put_ready_i(put_ready), .put_tag_o(put_tag),
+      .acked_i(chunk_acked), .done_o(sealed), .done_line_o(sealed_line), .idle_o(seal_idle)
+  );
+  assign mask_rel[1] = put_valid && put_ready;
+
+  // ---- who works in this cycle: decryption (line write, GHASH) or acceptor (line write) and seal (GHASH) ----
+  logic seal_req, dec_wins, crypt_turn_q;
+  assign seal_req = seal_beat_valid && gh_ready && beat_room && burst_room;
+  assign dec_wins = crypt_turn_q || !(put_line_valid || seal_req);
+  assign dec_fire = dec_req && dec_wins;
+  assign seal_fire = seal_req && !dec_fire;
+  assign put_line_ready = !dec_fire;
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) crypt_turn_q <= 1'b0;
+    else if (dec_fire) crypt_turn_q <= 1'b0;
+    else if (dec_req) crypt_turn_q <= 1'b1;
+  end
+
+  always_comb begin
+    gh_valid = dec_fire || seal_fire;
+    gh_slot = seal_fire;
+    gh_region = '0;
+    gh_first = 1'b0;
+    gh_last = 1'b0;
+    gh_pow = '0;
+    gh_data = '0;
+    if (dec_fire) begin
+      gh_region = REGION_ID[dec_region][3:0];
+      gh_first = dec_beat_q == '0;
+      gh_last = dec_last;
+      gh_pow = dec_last_beat - dec_beat_q;
+      gh_data = byte_reverse512(ring_beat);
+    end else if (seal_fire) begin
+      gh_region = REGION_ID[seal_beat_region][3:0];
+      gh_first = seal_first;
+      gh_last = seal_last;
+      gh_pow = seal_pow;
+      gh_data = byte_reverse512(seal_beat);
+    end
+  end
+
+  // ---- lines ----
+  logic line_we, line_rd, rsp_get_valid, rsp_get_ready, rd_seal, rd_turn_q, rd_all, rd_none_q, rd_all_q, put_touched;
+  line_t line_wr, line_rd_line, rsp_get_line;
+  logic [5:0] line_wr_beat, line_rd_beat, rsp_get_beat;
+  logic [63:0] line_be, line_wr_mark, line_mark, old_mark, new_mark;
+  logic [511:0] line_wr_data, line_data;
+
+  assign new_mark = acc_w_i.strb | (put_touched ? old_mark : 64'd0);
+  assign line_we = dec_fire || (put_line_valid && put_line_ready);
+  always_comb begin
+    line_wr = put_line;
+    line_wr_beat = put_beat;
+    line_be = acc_w_i.strb;
+    line_wr_data = '0;
+    line_wr_mark = new_mark;
+    if (dec_fire) begin
+      line_wr = dec_line;
+      line_wr_beat = dec_beat_q;
+      line_be = '1;
+      line_wr_data = ring_beat ^ ks_head[0];
+      line_wr_mark = '1;
+    end else if (put_line_valid) line_wr_data = acc_w_i.data;
+  end
+
+  shef_beats #(.NLines(NLines)) i_beats (
+      .clk_i, .rst_ni, .clr_i(clr),
+      .new_valid_i(new_valid), .new_line_i(new_line),
+      .put_valid_i(put_line_valid && put_line_ready), .put_line_i(put_line), .put_beat_i(put_beat), .put_whole_i(&new_mark),
+      .put_last_i(put_last), .put_touched_o(put_touched), .put_full_o(put_full),
+      .ask_line_i(line_rd_line), .ask_beat_i(line_rd_beat), .ask_touched_o(touched)
+  );
+
+  // the read port: responses and the seal reader take turns
+  assign rd_seal = seal_get_valid && (!rsp_get_valid || rd_turn_q);
+  assign seal_get_ready = rd_seal;
+  assign rsp_get_ready = !rd_seal;
+  assign line_rd = seal_get_valid || rsp_get_valid;
+  assign line_rd_line = rd_seal ? seal_get_line : rsp_get_line;
+  assign line_rd_beat = rd_seal ? seal_get_beat : rsp_get_beat;
+  assign rd_all = fetched[line_rd_line];
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      rd_turn_q <= 1'b0;
+      rd_all_q <= 1'b0;
+      rd_none_q <= 1'b0;
+    end else if (line_rd) begin
+      rd_turn_q <= !rd_seal;
+      rd_all_q <= rd_all;
+      rd_none_q <= !rd_all && !touched;
+    end
+  end
+  assign seal_get_all = rd_all_q;
+  assign seal_get_none = rd_none_q;
+
+  shef_line_ram #(.BigLines(BigLines), .SmallLines(SmallLines)) i_lines (
+      .clk_i, .clr_i(clr), .zero_addr_i(zero_addr),
+      .wr_en_i(line_we), .wr_line_i(line_wr), .wr_beat_i(line_wr_beat), .wr_be_i(line_be), .wr_data_i(line_wr_data),
+      .wr_mark_i(line_wr_mark), .mark_o(old_mark),
+      .rd_en_i(line_rd), .rd_line_i(line_rd_line), .rd_beat_i(line_rd_beat), .rd_data_o(line_data), .rd_mark_o(line_mark)
+  );
+
+  // ---- tag check and responses ----
+  logic rsp_idle;
+
+  shef_verify #(.Depth(Depth)) i_verify (
+      .clk_i, .rst_ni, .clr_i(clr), .stop_i(stop), .zero_addr_i(zero_addr),
+      .chunk_valid_i(go[0]), .chunk_i(go_chunk[0]), .tagref_i(go_tagref[0]), .s_valid_i(s_valid && !s_slot), .s_i(s),
+      .get_o(get_tagref[0]), .mask_valid_i(mask_get_valid[0]), .mask_i(mask_get[0]), .tag_valid_i(tag_get_valid),
+      .tag_i(tag_get), .used_o(verify_used), .ok_o(verify_ok), .fail_o(verify_fail), .chunk_o(verify_chunk)
+  );
+  assign mask_rel[0] = verify_used;
+
+  shef_resp #(.NLines(NLines), .Depth(64)) i_resp (
+      .clk_i, .rst_ni, .stop_i(stop), .clr_i(clr), .zero_addr_i(zero_addr),
+      .seg_valid_i(rsp_valid), .room_o(rsp_room), .seg_i(lseg), .readable_i(readable),
+      .get_valid_o(rsp_get_valid), .get_ready_i(rsp_get_ready), .get_line_o(rsp_get_line), .get_beat_o(rsp_get_beat),
+      .get_all_i(rd_all_q), .get_none_i(rd_none_q), .get_data_i(line_data), .get_mark_i(line_mark),
+      .done_o(rsp_done), .done_line_o(rsp_done_line), .idle_o(rsp_idle),
+      .r_o(acc_r_o), .r_valid_o(acc_r_valid_o), .r_ready_i(acc_r_ready_i)
+  );
+
+  // ---- memory writes ----
+  logic wr_wait, wr_empty;
+  shef_mem_wr #(.Depth(64)) i_mem_wr (
+      .clk_i, .rst_ni, .stop_i(stop), .clr_i(clr), .zero_addr_i(zero_addr),
+      .beat_valid_i(seal_fire), .beat_ready_o(beat_room), .beat_i(seal_beat),
+      .burst_valid_i(seal_fire && burst_end), .burst_ready_o(burst_room), .burst_addr_i(burst_addr), .burst_len_i(burst_len),
+      .burst_last_i(seal_last),
+      .tag_valid_i(wb_valid), .tag_ready_o(wb_ready), .tag_addr_i(wb_addr), .tag_data_i(wb_data), .tag_strb_i(wb_strb),
+      .aw_o(mem_aw_o), .aw_valid_o(mem_aw_valid_o), .aw_ready_i(mem_aw_ready_i),
+      .w_o(mem_w_o), .w_valid_o(mem_w_valid_o), .w_ready_i(mem_w_ready_i), .b_i(mem_b_i), .b_valid_i(mem_b_valid_i),
+      .chunk_acked_o(chunk_acked), .tag_acked_o(tag_acked), .owed_data_o(owed_b_data), .owed_tag_o(owed_b_tag),
+      .busy_o(wr_busy), .w_wait_o(wr_wait), .empty_o(wr_empty), .fault_valid_o(wr_fault_valid), .fault_o(wr_fault)
+  );
+  assign mem_b_ready_o = 1'b1;
+
+  // ---- time-outs ----
+  logic [5:0] late_each;
+  shef_watch #(.Cycles(TimeoutCycles)) i_watch_ar (
+      .clk_i, .rst_ni, .wait_i(mem_ar_valid_o), .progress_i(mem_ar_ready_i), .late_o(late_each[0]));
+  shef_watch #(.Cycles(TimeoutCycles)) i_watch_data (
+      .clk_i, .rst_ni, .wait_i(owed_data), .progress_i(mem_r_valid_i && mem_r_i.id == MEM_ID_DATA), .late_o(late_each[1]));
+  shef_watch #(.Cycles(TimeoutCycles)) i_watch_tag (
+      .clk_i, .rst_ni, .wait_i(owed_tag), .progress_i(mem_r_valid_i && mem_r_i.id == MEM_ID_TAG), .late_o(late_each[2]));
+  shef_watch #(.Cycles(TimeoutCycles)) i_watch_w (
+      .clk_i, .rst_ni, .wait_i(wr_wait),
+      .progress_i((mem_aw_valid_o && mem_aw_ready_i) || (mem_w_valid_o && mem_w_ready_i)), .late_o(late_each[3]));
+  shef_watch #(.Cycles(TimeoutCycles)) i_watch_b_data (
+      .clk_i, .rst_ni, .wait_i(owed_b_data), .progress_i(mem_b_valid_i && mem_b_i.id == MEM_ID_DATA), .late_o(late_each[4]));
+  shef_watch #(.Cycles(TimeoutCycles)) i_watch_b_tag (
+      .clk_i, .rst_ni, .wait_i(owed_b_tag), .progress_i(mem_b_valid_i && mem_b_i.id == MEM_ID_TAG), .late_o(late_each[5]));
+  assign late = late_each != '0;
+
+  assign port_idle = !wr_busy && !mem_ar_valid_o && !owed_data && !owed_tag && !owed_b_data && !owed_b_tag;
+  assign idle_o = cmd_idle && rsp_idle && wacc_idle && seal_idle && wr_empty && port_idle && !lines_dirty && !lines_fetching &&
+      !tags_dirty && !rd_seg_valid && !wr_seg_valid && !map_busy && !clr;
+endmodule
+// verilator lint_on PINCONNECTEMPTY
+`default_nettype wire

@@ -1,0 +1,97 @@
+// Types that the blocks of one engine set exchange.
+//
+// A region is named inside a set by its place in the parameter `Regions` (reg_idx_t); the id that stands in the IV, in
+// faults and in statements is looked up where it is needed. A line is a chunk-sized place in the line RAM.
+`default_nettype none
+package shef_set_pkg;
+  import shef_pkg::*;
+
+  localparam int unsigned LINE_W = 6;       // at most 64 lines
+  localparam int unsigned TAG_ENTRY_W = 5;  // at most 32 tag lines
+  localparam int unsigned MASK_SLOT_W = 5;  // mask quads in flight
+  localparam int unsigned ZERO_W = 16;      // address of the zeroising sweep
+
+  typedef logic [LINE_W-1:0] line_t;
+  typedef logic [REGION_W-1:0] reg_idx_t;
+  typedef logic [CHUNK_INDEX_W-1:0] chunk_idx_t;
+  typedef logic [VERSION_W-1:0] version_t;
+
+  // one value for each of the 16 possible regions of a set
+  typedef logic [MAX_REGIONS-1:0][3:0] log2_tab_t;
+  typedef logic [MAX_REGIONS-1:0][7:0] id_tab_t;
+  typedef logic [MAX_REGIONS-1:0][63:0] addr_tab_t;
+
+  // identifiers on the memory port, the same for reads and writes
+  localparam logic [AXI_ID_W-1:0] MEM_ID_DATA = 8'd0;
+  localparam logic [AXI_ID_W-1:0] MEM_ID_TAG = 8'd1;
+
+  // a part of a burst that lies in one chunk
+  typedef struct packed {
+    logic [AXI_ID_W-1:0] id;
+    refuse_kind_e refuse;  // not NONE: the whole burst is one refused segment
+    reg_idx_t region;
+    chunk_idx_t chunk;
+    logic [11:0] offset;  // of its first beat in the chunk, aligned to the beat size
+    logic [2:0] size;
+    logic [8:0] beats;
+    logic first;  // of the burst
+    logic last;   // of the burst
+    logic [63:0] addr;  // of the burst, for the record of a refusal
+  } seg_t;
+
+  // a segment after lookup: where its bytes are
+  typedef struct packed {
+    logic [AXI_ID_W-1:0] id;
+    logic err;  // answer with SLVERR and zeros, no line is held
+    line_t line;
+    logic [11:0] offset;
+    logic [2:0] size;
+    logic [8:0] beats;
+    logic last;
+  } lseg_t;
+
+  // a chunk on its way between memory and a line
+  typedef struct packed {
+    line_t line;
+    reg_idx_t region;
+    chunk_idx_t chunk;
+    version_t version;
+  } chunk_t;
+
+  // what the tag check or the tag write of that chunk needs
+  typedef struct packed {
+    logic [TAG_ENTRY_W-1:0] entry;
+    logic [1:0] quarter;
+    logic [MASK_SLOT_W-1:0] slot;
+    logic [1:0] lane;
+  } tagref_t;
+
+  // one AES job: four counter blocks
+  typedef struct packed {
+    reg_idx_t region;
+    chunk_idx_t chunk;
+    version_t version;
+    logic [31:0] ctr;  // of the first block
+  } ctr_job_t;
+
+  // destinations of a job's result, in the upper bits of the job's user field
+  localparam logic [1:0] KS_READ = 2'd0;
+  localparam logic [1:0] KS_SEAL = 2'd1;
+  localparam logic [1:0] KS_READ_MASK = 2'd2;
+  localparam logic [1:0] KS_SEAL_MASK = 2'd3;
+  // a tag as it lies in memory <-> as a block (byte 0 in the top bits)
+  function automatic logic [127:0] byte_reverse128(input logic [127:0] x);
+    logic [127:0] y;
+    for (int i = 0; i < 16; i++) y[8*(15-i)+:8] = x[8*i+:8];
+    return y;
+  endfunction
+
+  // zeros where a byte has no mark
+  function automatic logic [511:0] keep_marked(input logic [511:0] x, input logic [63:0] mark);
+    logic [511:0] y;
+    y = x;
+    for (int i = 0; i < 64; i++) if (!mark[i]) y[8*i+:8] = 8'h00;
+    return y;
+  endfunction
+endpackage
+`default_nettype wire

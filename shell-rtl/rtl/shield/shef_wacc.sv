@@ -1,0 +1,126 @@
+// Write acceptor: takes the accelerator's W beats into the lines of their segments and answers on B.
+//
+// Handshake: segments, W, line write requests (put_*), B: valid/ready. A W beat is taken in the cycle its line write is granted;
+// beats of refused segments are swallowed. The number of beats comes from AW; WLAST is not looked at. One beat a cycle.
+// kill_i refuses the rest of every segment that is here (pulse or level). done_o: the segment's last beat went in; for
+// killed segments too, so that their line is let go.
+`default_nettype none
+// verilator lint_off PINCONNECTEMPTY
+// (outputs that are not needed here are left open by name)
+module shef_wacc
+  import shef_pkg::*;
+  import shef_set_pkg::*;
+#(
+    parameter log2_tab_t ChunkLog2 = '0
+) (
+    input  wire           clk_i,
+    input  wire           rst_ni,
+    input  wire           stop_i,
+    input  wire           kill_i,
+    input  wire           clr_i,         // the lines are gone: kill, and tell nobody
+
+    input  wire           seg_valid_i,
+    output logic          seg_room_o,
+    input  wire  lseg_t   seg_i,
+    input  wire  reg_idx_t seg_region_i,
+
+    input  wire           w_valid_i,
+    output logic          w_ready_o,
+    output axi_b_t        b_o,
+    output logic          b_valid_o,
+    input  wire           b_ready_i,
+
+    output logic          put_valid_o,
+    input  wire           put_ready_i,
+    output line_t         put_line_o,
+    output logic [5:0]    put_beat_o,
+    output logic [5:0]    put_last_o,    // last beat of the chunk
+    input  wire           put_full_i,    // the line is whole with this beat
+
+    output logic          done_o,
+    output line_t         done_line_o,
+    output logic          done_full_o,
+    output logic          idle_o
+);
+  // two segments: the one in work and the next
+  lseg_t cur_q, next_q;
+  logic cur_valid_q, next_valid_q;
+  logic cur_kill_q, next_kill_q;
+  logic [5:0] cur_last_q, next_last_q, new_last;
+  logic full_q;   // the line was whole at some beat of this segment
+  logic err_q;    // an earlier segment of this burst was refused
+  logic dead;
+  logic take, seg_end, burst_end, b_room;
+  logic [11:0] step;
+
+  assign new_last = 6'((7'd1 << (ChunkLog2[seg_region_i] - 4'd6)) - 7'd1);
+  assign seg_room_o = !next_valid_q;
+  assign dead = cur_q.err || cur_kill_q || stop_i;
+  assign put_valid_o = cur_valid_q && w_valid_i && !dead && (cur_q.beats != 9'd1 || b_room);
+  assign put_line_o = cur_q.line;
+  assign put_beat_o = cur_q.offset[11:6];
+  assign put_last_o = cur_last_q;
+  assign w_ready_o = cur_valid_q && (cur_q.beats != 9'd1 || b_room) && (dead || put_ready_i);
+  assign take = w_valid_i && w_ready_o;
+  assign seg_end = take && cur_q.beats == 9'd1;
+  assign burst_end = seg_end && cur_q.last;
+  assign step = 12'd1 << cur_q.size;
+
+  assign done_o = seg_end && !cur_q.err && !clr_i;
+  assign done_line_o = cur_q.line;
+  assign done_full_o = full_q || (take && !dead && put_full_i);
+  assign idle_o = !cur_valid_q && !next_valid_q;
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      cur_valid_q <= 1'b0;
+      next_valid_q <= 1'b0;
+      cur_q <= '0;
+      next_q <= '0;
+      cur_last_q <= '0;
+      next_last_q <= '0;
+      cur_kill_q <= 1'b0;
+      next_kill_q <= 1'b0;
+      full_q <= 1'b0;
+      err_q <= 1'b0;
+    end else begin
+      if (!cur_valid_q || seg_end) begin
+        full_q <= 1'b0;
+        cur_valid_q <= next_valid_q || seg_valid_i;
+        cur_q <= next_valid_q ? next_q : seg_i;
+        cur_last_q <= next_valid_q ? next_last_q : new_last;
+        cur_kill_q <= next_valid_q ? (next_kill_q || kill_i) : kill_i;
+        if (clr_i) cur_q.err <= 1'b1;
+        next_valid_q <= 1'b0;
+      end else begin
+        if (take) begin
+          cur_q.beats <= cur_q.beats - 1'b1;
+          cur_q.offset <= cur_q.offset + step;
+          if (!dead && put_full_i) full_q <= 1'b1;
+        end
+        if (kill_i) cur_kill_q <= 1'b1;
+        if (clr_i) cur_q.err <= 1'b1;
+        if (seg_valid_i) begin
+          next_valid_q <= 1'b1;
+          next_q <= seg_i;
+          next_last_q <= new_last;
+          next_kill_q <= kill_i;
+        end
+        if (kill_i && next_valid_q) next_kill_q <= 1'b1;
+        if (clr_i) next_q.err <= 1'b1;
+      end
+      if (seg_end) err_q <= !cur_q.last && (err_q || dead);
+      else if (take && dead) err_q <= 1'b1;
+    end
+  end
+
+  shef_fifo #(.W($bits(axi_b_t)), .Depth(8)) i_b (
+      .clk_i, .rst_ni, .clr_i(1'b0), .zero_addr_i('0),
+      .in_valid_i(burst_end), .in_ready_o(b_room),
+      .in_data_i({cur_q.id, (err_q || dead) ? AXI_SLVERR : AXI_OKAY}),
+      .out_valid_o(b_valid_o), .out_ready_i(b_ready_i), .out_data_o(b_o),
+      .count_o()
+  );
+endmodule
+// verilator lint_on PINCONNECTEMPTY
+`default_nettype wire
