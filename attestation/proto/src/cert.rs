@@ -766,6 +766,7 @@ impl Certificate {
             None => return rule("has no key usage"),
             Some(ext) if !ext.critical => return rule("its key usage is not critical"),
             Some(ext) if is_ca && ext.value & usage == 0 => return rule("may not sign certificates"),
+            Some(ext) if is_ca && max_path == 0 && ext.value != usage => return rule("its key usage is not keyCertSign alone"),
             Some(ext) if !is_ca && ext.value != usage => return rule("its key usage is not digitalSignature alone"),
             Some(_) => {}
         }
