@@ -1,0 +1,413 @@
+//! Configuration, Load Key and register channel: round trips, strictness, and both ends against each other.
+
+use proptest::prelude::*;
+use shef_proto::channel::{
+    Answer, ChannelError, FaultKind, MESSAGE_LEN, Op, OwnerChannel, Received, RefusalKind, RegionStatement, Request, ShieldChannel, ShieldStatement, State,
+    WrittenMap, status,
+};
+use shef_proto::config::{Config, ConfigError, Field, Mode, OnFault, Region, Set};
+use shef_proto::entropy::{Entropy, SeededEntropy};
+use shef_proto::hpke_suite::derive_key_pair;
+use shef_proto::load::{FirstEpoch, Info, Key, LoadError, Message, SessionKeys, first_epochs, open_load_key, seal_load_key};
+
+fn region(id: u8, mode: Mode, base: u64, size: u64, chunk: u32, tag_base: u64) -> Region {
+    Region { id, name: format!("r{id}"), mode, base, size, chunk, key_bits: 256, port: 0, set: 0, tag_base, node_base: None }
+}
+
+fn regions() -> Vec<Region> {
+    vec![
+        region(0, Mode::Input, 0, 0x10000, 4096, 0x100000),
+        region(1, Mode::Output, 0x10000, 0x4000, 512, 0x101000),
+        region(2, Mode::Input, 0x20000, 0x1000, 64, 0x102000),
+    ]
+}
+
+fn config() -> Config {
+    Config::new(OnFault::Shield, 1, vec![Set::default()], regions()).unwrap()
+}
+
+fn refused(change: impl FnOnce(&mut Vec<Region>)) -> ConfigError {
+    let mut r = regions();
+    change(&mut r);
+    Config::new(OnFault::Shield, 1, vec![Set::default()], r).unwrap_err()
+}
+
+fn field(e: &ConfigError) -> Option<Field> {
+    match e {
+        ConfigError::Region { field, .. } | ConfigError::Overlap { field, .. } | ConfigError::Unsupported { field, .. } => Some(*field),
+        _ => None,
+    }
+}
+
+#[test]
+fn configurations_that_break_a_rule() {
+    let cases: Vec<(ConfigError, &str, Field)> = vec![
+        (refused(|r| r[1].base = 0x10040), "SHEF-PRO-202", Field::Base),
+        (refused(|r| r[1].size = 0), "SHEF-PRO-202", Field::Size),
+        (refused(|r| r[1].size = 0x4200), "SHEF-PRO-202", Field::Size),
+        (refused(|r| r[0].base = u64::MAX - 0xfff), "SHEF-PRO-202", Field::Size),
+        (refused(|r| r[0].tag_base = u64::MAX - 0xfff), "SHEF-PRO-202", Field::TagBase),
+        (refused(|r| r[0].tag_base = 0x100800), "SHEF-PRO-202", Field::TagBase),
+        (refused(|r| r[0].chunk = 32), "SHEF-PRO-202", Field::Chunk),
+        (refused(|r| r[0].chunk = 8192), "SHEF-PRO-202", Field::Chunk),
+        (refused(|r| r[0].chunk = 768), "SHEF-PRO-202", Field::Chunk),
+        (refused(|r| r[0].chunk = 0), "SHEF-PRO-202", Field::Chunk),
+        (refused(|r| r[0].key_bits = 192), "SHEF-PRO-202", Field::Key),
+        (refused(|r| r[2].name = "r0".into()), "SHEF-PRO-202", Field::Name),
+        (refused(|r| r[2].name = String::new()), "SHEF-PRO-202", Field::Name),
+        (refused(|r| r[2].name = "Großer".into()), "SHEF-PRO-202", Field::Name),
+        (refused(|r| r[2].id = 3), "SHEF-PRO-202", Field::Region),
+        (refused(|r| r[2].port = 1), "SHEF-PRO-202", Field::Port),
+        (refused(|r| r[2].set = 1), "SHEF-PRO-202", Field::Set),
+        (refused(|r| r[2].node_base = Some(0x200000)), "SHEF-PRO-202", Field::NodeBase),
+        (refused(|r| r[1].base = 0xf000), "SHEF-PRO-203", Field::Base),
+        (refused(|r| r[1].tag_base = 0x100000), "SHEF-PRO-203", Field::TagBase),
+        (refused(|r| r[1].tag_base = 0x13000), "SHEF-PRO-203", Field::TagBase),
+        (refused(|r| r[2].base = 0x102000), "SHEF-PRO-203", Field::TagBase),
+        (refused(|r| r[2].mode = Mode::Counted), "SHEF-PRO-204", Field::Mode),
+    ];
+    for (e, code, f) in cases {
+        assert_eq!((e.code(), field(&e)), (code, Some(f)), "{e}");
+    }
+    let new = |on_fault, ports, sets: Vec<Set>, r: Vec<Region>| Config::new(on_fault, ports, sets, r).unwrap_err().code();
+    assert_eq!(new(OnFault::Shield, 1, vec![Set::default()], vec![]), "SHEF-PRO-202");
+    assert_eq!(new(OnFault::Shield, 0, vec![Set::default()], regions()), "SHEF-PRO-202");
+    assert_eq!(new(OnFault::Shield, 1, vec![], regions()), "SHEF-PRO-202");
+    assert_eq!(new(OnFault::Shield, 1, vec![Set { lanes: 3, ..Set::default() }], regions()), "SHEF-PRO-202");
+    assert_eq!(new(OnFault::Shield, 2, vec![Set::default()], regions()), "SHEF-PRO-204");
+    assert_eq!(new(OnFault::Halt, 1, vec![Set::default()], regions()), "SHEF-PRO-204");
+    assert_eq!(new(OnFault::Shield, 1, vec![Set::default(); 2], regions()), "SHEF-PRO-204");
+    let many = (0..17).map(|i| region(i, Mode::Input, 0x1000 * u64::from(i), 0x1000, 4096, 0x100000 + 0x1000 * u64::from(i))).collect();
+    assert_eq!(new(OnFault::Shield, 1, vec![Set::default()], many), "SHEF-PRO-202");
+}
+
+#[test]
+fn configuration_bytes_are_the_documented_ones() {
+    let one = Config::new(OnFault::Shield, 1, vec![Set::default()], vec![region(0, Mode::Output, 0x1000, 0x2000, 512, 0x10000)]).unwrap();
+    assert_eq!(
+        hex::encode(one.to_cbor()),
+        "a60101020103000401\
+         0581a401040208031820041902000681aa0100026272300302\
+         04191000\
+         05192000\
+         06190200\
+         07190100\
+         0800\
+         0900\
+         0a1a00010000"
+            .replace([' ', '\n'], "")
+    );
+}
+
+#[test]
+fn configuration_decoder_takes_one_form_only() {
+    let good = config().to_cbor();
+    assert_eq!(Config::from_cbor(&good).unwrap(), config());
+    for n in 0..good.len() {
+        assert!(Config::from_cbor(&good[..n]).is_err(), "{n} bytes");
+    }
+    let mut long = good.clone();
+    long.push(0);
+    assert_eq!(Config::from_cbor(&long).unwrap_err().code(), "SHEF-PRO-200");
+    // A longer form of a number, an indefinite map, keys in another order.
+    let mut wide = good.clone();
+    wide.splice(2..3, [0x18, 0x01]);
+    assert_eq!(Config::from_cbor(&wide).unwrap_err().code(), "SHEF-PRO-200");
+    let mut indefinite = good.clone();
+    indefinite[0] = 0xbf;
+    indefinite.push(0xff);
+    assert_eq!(Config::from_cbor(&indefinite).unwrap_err().code(), "SHEF-PRO-200");
+    let mut order = good.clone();
+    order[1..5].rotate_left(2);
+    assert_eq!(Config::from_cbor(&order).unwrap_err().code(), "SHEF-PRO-200");
+    let mut version = good.clone();
+    version[2] = 2;
+    assert_eq!(Config::from_cbor(&version).unwrap_err().code(), "SHEF-PRO-201");
+    let mut suite = good.clone();
+    suite[4] = 2;
+    assert_eq!(Config::from_cbor(&suite).unwrap_err().code(), "SHEF-PRO-201");
+}
+
+fn session(seed: u64) -> (Config, SessionKeys, SessionKeys) {
+    let c = config();
+    let (sk, pk) = derive_key_pair(&seed.to_be_bytes().repeat(4));
+    let (m, owner) = seal_load_key(&c, &pk, b"info", &first_epochs(&c, 3), &mut SeededEntropy::new(seed, "owner")).unwrap();
+    let (shield, epochs) = open_load_key(&c, &sk, &m).unwrap();
+    assert_eq!(epochs, first_epochs(&c, 3));
+    (c, owner, shield)
+}
+
+#[test]
+fn both_sides_have_the_same_keys_and_all_keys_differ() {
+    let (_, mut owner, shield) = session(5);
+    assert_eq!(owner.transcript(), shield.transcript());
+    owner.check_confirmation(&shield.confirmation()).unwrap();
+    let mut wrong = shield.confirmation();
+    wrong[31] ^= 1;
+    assert_eq!(owner.check_confirmation(&wrong), Err(LoadError::Confirmation));
+    assert_eq!(owner.check_confirmation(&wrong[..31]), Err(LoadError::Confirmation));
+    let mut all: Vec<Vec<u8>> = (0..3).map(|r| owner.data_key(r).unwrap().expose().to_vec()).collect();
+    all.push(owner.to_shield().expose().to_vec());
+    all.push(owner.to_owner().expose().to_vec());
+    all.push(owner.confirmation().to_vec());
+    let (_, other, _) = session(6);
+    all.push(other.data_key(0).unwrap().expose().to_vec());
+    for i in 0..all.len() {
+        assert!(all[..i].iter().all(|k| *k != all[i]), "key {i}");
+    }
+    assert_eq!(shield.data_key(1).unwrap().expose(), owner.data_key(1).unwrap().expose());
+    assert!(owner.take_data_key(1).is_some());
+    assert!(owner.take_data_key(1).is_none() && owner.data_key(1).is_none());
+    assert!(owner.data_key(3).is_none());
+    assert!(Key::new(&[0; 24]).is_none());
+}
+
+#[test]
+fn epochs_must_name_every_region_once() {
+    let c = config();
+    let (_, pk) = derive_key_pair(&[1; 32]);
+    let e = |list: &[(u8, u64)]| list.iter().map(|&(region, epoch)| FirstEpoch { region, epoch }).collect::<Vec<_>>();
+    for bad in [&[(0, 1), (1, 1)][..], &[(0, 1), (1, 1), (2, 1), (2, 1)], &[(1, 1), (0, 1), (2, 1)], &[(0, 1), (1, 1), (2, 1 << 48)], &[], &[(0, 1), (1, 1), (3, 1)]] {
+        let err = seal_load_key(&c, &pk, b"", &e(bad), &mut SeededEntropy::new(1, "t")).map(drop).unwrap_err();
+        assert_eq!(err.code(), "SHEF-PRO-233");
+    }
+    assert_eq!(seal_load_key(&c, &pk, &[0; 257], &first_epochs(&c, 1), &mut SeededEntropy::new(1, "t")).map(drop), Err(LoadError::Info));
+    assert!(seal_load_key(&c, &pk, &[0; 256], &first_epochs(&c, 0), &mut SeededEntropy::new(1, "t")).is_ok());
+}
+
+#[test]
+fn load_key_decoder_is_strict() {
+    let c = config();
+    let (sk, pk) = derive_key_pair(&[1; 32]);
+    let (good, _) = seal_load_key(&c, &pk, b"info", &first_epochs(&c, 1), &mut SeededEntropy::new(1, "t")).unwrap();
+    let m = Message::from_bytes(&good).unwrap();
+    assert_eq!(m.to_bytes(), good);
+    for n in 0..good.len() {
+        assert!(Message::from_bytes(&good[..n]).is_err(), "{n} bytes");
+        let mut flipped = good.clone();
+        flipped[n] ^= 1;
+        assert!(open_load_key(&c, &sk, &flipped).is_err(), "byte {n}");
+    }
+    let mut long = good.clone();
+    long.push(0);
+    assert_eq!(Message::from_bytes(&long), Err(LoadError::Malformed("trailing bytes")));
+    assert_eq!(Message::from_bytes(&[0; 1025]).unwrap_err().code(), "SHEF-PRO-230");
+    let mut suite = good.clone();
+    suite[1] = 2;
+    assert_eq!(Message::from_bytes(&suite), Err(LoadError::Suite(2)));
+    let swap = |f: &dyn Fn(&mut Message)| {
+        let mut m = Message::from_bytes(&good).unwrap();
+        f(&mut m);
+        open_load_key(&c, &sk, &m.to_bytes()).map(drop)
+    };
+    assert_eq!(swap(&|m| m.info = b"other".to_vec()), Err(LoadError::Open));
+    assert!(swap(&|m| m.info = vec![0; 257]).is_err());
+    assert!(swap(&|m| m.ct = vec![0; 257]).is_err());
+    assert!(swap(&|m| m.ct = vec![0; 15]).is_err());
+    assert_eq!(swap(&|m| m.enc = *derive_key_pair(&[2; 32]).1.as_bytes()), Err(LoadError::Open));
+    let (other, _) = derive_key_pair(&[3; 32]);
+    assert_eq!(open_load_key(&c, &other, &good).map(drop), Err(LoadError::Open));
+}
+
+#[test]
+fn info_has_one_form() {
+    let info = Info { tenant: b"acme".to_vec(), evidence_digest: [7; 32], nonce: vec![9; 32] };
+    let bytes = info.to_bytes().unwrap();
+    assert_eq!(Info::from_bytes(&bytes).unwrap(), info);
+    for n in 0..bytes.len() {
+        assert_eq!(Info::from_bytes(&bytes[..n]), Err(LoadError::Info));
+    }
+    let mut long = bytes.clone();
+    long.push(0);
+    assert_eq!(Info::from_bytes(&long), Err(LoadError::Info));
+    assert_eq!(Info { tenant: vec![0; 65], ..info }.to_bytes(), Err(LoadError::Info));
+}
+
+#[test]
+fn channel_runs_each_request_once() {
+    let (_, owner, shield) = session(9);
+    let (mut o, mut s) = (OwnerChannel::new(&owner), ShieldChannel::new(&shield));
+    assert!(matches!(s.receive(&[0; MESSAGE_LEN]), Received::Refused));
+    assert_eq!(o.answer(&[0; MESSAGE_LEN]).unwrap_err(), ChannelError::Idle);
+    let r1 = o.request(&Request::write(0x10, 7)).unwrap();
+    assert_eq!(r1[..8], 1u64.to_be_bytes());
+    assert_eq!(o.request(&Request::ping()).unwrap_err(), ChannelError::Busy { seq: 1 });
+    assert_eq!(o.pending(), Some(&r1));
+    let Received::Run(q) = s.receive(&r1) else { panic!("not run") };
+    assert_eq!(q, Request::write(0x10, 7));
+    assert!(matches!(s.receive(&r1), Received::Refused), "while it runs");
+    let a1 = s.answer(&Answer::to(&q, status::DONE));
+    // Reflected, damaged, and right.
+    assert_eq!(o.answer(&r1).unwrap_err(), ChannelError::NotAuthentic { seq: 1 });
+    for at in 0..MESSAGE_LEN {
+        let mut bad = a1;
+        bad[at] ^= 0x80;
+        assert_eq!(o.answer(&bad).unwrap_err(), ChannelError::NotAuthentic { seq: 1 }, "byte {at}");
+    }
+    assert_eq!(o.answer(&a1).unwrap().status, 0);
+    let Received::Repeat(again) = s.receive(&r1) else { panic!("not repeated") };
+    assert_eq!(*again, a1);
+    // The next request; the old answer does not answer it, the old request is not run again.
+    let r2 = o.request(&Request::read(0x10)).unwrap();
+    assert_eq!(o.answer(&a1).unwrap_err(), ChannelError::NotAuthentic { seq: 2 });
+    let Received::Run(q2) = s.receive(&r2) else { panic!("not run") };
+    let a2 = s.answer(&Answer { value: 5, ..Answer::to(&q2, 0) });
+    assert!(matches!(s.receive(&r1), Received::Refused));
+    assert_eq!(o.answer(&a2).unwrap().value, 5);
+    // An answer to something else is not believed, even if it is sealed well.
+    let r3 = o.request(&Request::map(1, 0)).unwrap();
+    let Received::Run(q3) = s.receive(&r3) else { panic!("not run") };
+    let a3 = s.answer(&Answer { addr: 1, ..Answer::to(&q3, 0) });
+    assert_eq!(o.answer(&a3).unwrap_err(), ChannelError::NotAuthentic { seq: 3 });
+    // A skipped number is refused.
+    let (_, owner, shield) = session(9);
+    let (mut o, mut s) = (OwnerChannel::new(&owner), ShieldChannel::new(&shield));
+    let first = o.request(&Request::ping()).unwrap();
+    let Received::Run(q) = ShieldChannel::new(&shield).receive(&first) else { panic!("not run") };
+    let mut helper = ShieldChannel::new(&shield);
+    helper.receive(&first);
+    o.answer(&helper.answer(&Answer::to(&q, 0))).unwrap();
+    let second = o.request(&Request::ping()).unwrap();
+    assert!(matches!(s.receive(&second), Received::Refused), "number 2 before number 1");
+    assert!(matches!(s.receive(&first), Received::Run(_)));
+}
+
+#[test]
+fn a_closed_channel_takes_nothing() {
+    let (_, owner, shield) = session(9);
+    let (mut o, mut s) = (OwnerChannel::new(&owner), ShieldChannel::new(&shield));
+    let r = o.request(&Request::abort()).unwrap();
+    let Received::Run(q) = s.receive(&r) else { panic!("not run") };
+    o.answer(&s.answer(&Answer::to(&q, 0))).unwrap();
+    assert_eq!(o.request(&Request::ping()).unwrap_err(), ChannelError::Closed);
+}
+
+#[test]
+fn numbers_of_operations_and_kinds() {
+    for op in Op::ALL {
+        assert_eq!(Op::from_number(op as u8), Some(op));
+    }
+    assert_eq!(Op::from_number(0), None);
+    assert_eq!((0..=255).filter_map(FaultKind::from_number).count(), 7);
+    assert_eq!((0..=255).filter_map(RefusalKind::from_number).count(), 9);
+    assert_eq!((0..=255).filter_map(Mode::from_number).count(), 5);
+    for m in (0..=255).filter_map(Mode::from_number) {
+        assert_eq!(Mode::from_name(m.name()), Some(m));
+    }
+}
+
+#[test]
+fn statement_pages_with_impossible_values_are_refused() {
+    let page = ShieldStatement {
+        state: State::Keyed,
+        stopped: true,
+        fault_kind: FaultKind::Bus,
+        fault_region: 2,
+        faults: 1,
+        refusals: 3,
+        refusal_kind: RefusalKind::Range,
+        refusal_region: 0xff,
+        fault_chunk: 77,
+        fault_version: 5,
+        refusal_addr: 0x1234,
+        requests: 9,
+    };
+    let p = page.to_payload();
+    assert_eq!(ShieldStatement::from_payload(&p), Some(page));
+    for (at, v) in [(0, 3), (1, 2), (2, 7), (12, 9), (14, 1), (15, 1)] {
+        let mut bad = p;
+        bad[at] = v;
+        assert_eq!(ShieldStatement::from_payload(&bad), None, "byte {at}");
+    }
+    let r = RegionStatement { mode: Mode::Output, chunk_log2: 9, written: 4, epoch: 3, chunks: 8 };
+    let p = r.to_payload();
+    assert_eq!(RegionStatement::from_payload(&p), Some(r));
+    for (at, v) in [(0, 0), (0, 6), (2, 1), (24, 1), (47, 1)] {
+        let mut bad = p;
+        bad[at] = v;
+        assert_eq!(RegionStatement::from_payload(&bad), None, "byte {at}");
+    }
+}
+
+#[test]
+fn seeded_entropy_is_repeatable_and_separated_by_label() {
+    let take = |seed, label: &str, sizes: &[usize]| {
+        let mut e = SeededEntropy::new(seed, label);
+        sizes.iter().flat_map(|&n| { let mut b = vec![0; n]; e.fill(&mut b); b }).collect::<Vec<_>>()
+    };
+    assert_eq!(take(1, "a", &[100]), take(1, "a", &[1, 31, 3, 65]));
+    assert_ne!(take(1, "a", &[32]), take(2, "a", &[32]));
+    assert_ne!(take(1, "a", &[32]), take(1, "b", &[32]));
+}
+
+#[test]
+fn codes_are_unique_and_of_this_crate() {
+    let all: Vec<&str> = [shef_proto::config::CODES, shef_proto::load::CODES, shef_proto::channel::CODES, shef_proto::hpke_suite::CODES]
+        .iter()
+        .flat_map(|c| c.iter().map(|c| c.id))
+        .collect();
+    for (i, c) in all.iter().enumerate() {
+        assert!(c.starts_with("SHEF-PRO-2") && !all[..i].contains(c), "{c}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn requests_and_answers_round_trip(op: u8, region: u8, addr: u32, value: u64, st: u16, payload in prop::array::uniform32(any::<u8>())) {
+        let r = Request { op, region, addr, value };
+        prop_assert_eq!(Request::from_bytes(&r.to_bytes()), r);
+        let mut a = Answer { status: st, value, ..Answer::to(&r, 0) };
+        a.payload[..32].copy_from_slice(&payload);
+        prop_assert_eq!(Answer::from_bytes(&a.to_bytes()), a);
+    }
+
+    #[test]
+    fn random_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
+        let (sk, _) = derive_key_pair(&[1; 32]);
+        prop_assert!(Config::from_cbor(&bytes).is_err());
+        prop_assert!(open_load_key(&config(), &sk, &bytes).is_err());
+        let _ = Info::from_bytes(&bytes);
+    }
+
+    #[test]
+    fn damaged_configurations_do_not_pass_as_the_same(at: prop::sample::Index, bit in 0u8..8) {
+        let good = config().to_cbor();
+        let mut bad = good.clone();
+        bad[at.index(good.len())] ^= 1 << bit;
+        if let Ok(c) = Config::from_cbor(&bad) {
+            prop_assert_eq!(c.to_cbor(), bad);
+            prop_assert_ne!(c.digest(), config().digest());
+        }
+    }
+
+    #[test]
+    fn configurations_round_trip(sizes in prop::collection::vec((1u64..64, 6u32..13, any::<bool>(), any::<bool>()), 1..16)) {
+        let mut at = 0;
+        let mut list = Vec::new();
+        for (i, (pages, log2, output, wide)) in sizes.into_iter().enumerate() {
+            let mut r = region(i as u8, if output { Mode::Output } else { Mode::Input }, at, pages * 4096, 1 << log2, 0);
+            r.key_bits = if wide { 256 } else { 128 };
+            r.tag_base = at + r.size;
+            at = r.tag_base + r.tag_size();
+            list.push(r);
+        }
+        let c = Config::new(OnFault::Shield, 1, vec![Set::default()], list).unwrap();
+        prop_assert_eq!(Config::from_cbor(&c.to_cbor()).unwrap(), c);
+    }
+
+    #[test]
+    fn written_maps_keep_what_they_were_told(chunks in 1u64..1000, set in prop::collection::btree_set(0u64..1000, 0..100)) {
+        let mut m = WrittenMap::empty(chunks);
+        for &i in &set {
+            prop_assert_eq!(m.set(i), i < chunks);
+            prop_assert!(!m.set(i));
+        }
+        for i in 0..1100 {
+            prop_assert_eq!(m.is_written(i), i < chunks && set.contains(&i));
+        }
+        prop_assert_eq!(m.count(), set.range(..chunks).count() as u64);
+        prop_assert!(m.page(chunks.div_ceil(384)).is_none() && m.page(0).is_some());
+    }
+}
