@@ -12,7 +12,7 @@
 //
 // Every command takes the same number of cycles whatever k, x and y are, and touches the same addresses in the same order:
 // one fixed program (shef_p256_pkg), whose only decisions on data are operand selections.
-// Cycles: MUL 207,034, MUL_G 207,002, CHECK_POINT 172, CHECK_K 17, LOAD 161, READ 193 (with the other side always ready).
+// Cycles from acceptance: MUL 207,033, MUL_G 207,001, CHECK_POINT 171, CHECK_K 16, LOAD 160, READ 192 (no stalls).
 // Structure: 16 registers of 264 bits in a memory of 64 words of 66 bits with two read ports (distributed RAM), one
 // 66 x 66 multiplier, product-scanning Montgomery multiplication in 21 cycles, additions in 4.
 // wipe_i (level) clears every register at once and the memory in 64 cycles; cmd_ready_o while wipe_i is high says that
