@@ -59,7 +59,7 @@ pub fn verilator(binary: &Path) -> Result<(), Failure> {
         if let Some(lib) = tools::verilator_root(binary) {
             c.env("VERILATOR_ROOT", lib);
         }
-        let out = c.args(&sources).output().map_err(|e| Failure::failed(format!("verilator: {e}")))?;
+        let out = c.arg("shell-rtl/lint/packages.vlt").args(&sources).output().map_err(|e| Failure::failed(format!("verilator: {e}")))?;
         let text = String::from_utf8_lossy(&out.stderr);
         let findings: Vec<_> = text.lines().filter(|l| l.starts_with('%')).collect();
         if !out.status.success() || !findings.is_empty() {
