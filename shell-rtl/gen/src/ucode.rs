@@ -549,14 +549,21 @@ impl Program {
             self.constants.len(),
             1_usize << pc_w,
         );
-        for (i, (word, text)) in self.words.iter().enumerate() {
-            let _ = writeln!(s, "    {i}: 64'h{word:016x},  // {text}");
+        // Positional and padded: not every tool reads keyed patterns of unpacked arrays the same way.
+        let entry = |s: &mut String, i: usize, n: usize, value: &str, text: &str| {
+            let comma = if i + 1 < n { "," } else { "" };
+            let comment = if text.is_empty() { String::new() } else { format!("  // {i}: {text}") };
+            let _ = writeln!(s, "    {value}{comma}{comment}");
+        };
+        for i in 0..1 << pc_w {
+            let (word, text) = self.words.get(i).map_or((0, ""), |(w, t)| (*w, t.as_str()));
+            entry(&mut s, i, 1 << pc_w, &format!("64'h{word:016x}"), text);
         }
-        let _ = write!(s, "    default: 64'd0\n  }};\n\n  localparam logic [7:0] UCODE_CONST[{}] = '{{\n", 1_usize << const_w);
-        for (i, byte) in self.constants.iter().enumerate() {
-            let _ = writeln!(s, "    {i}: 8'h{byte:02x},");
+        let _ = write!(s, "  }};\n\n  localparam logic [7:0] UCODE_CONST[{}] = '{{\n", 1_usize << const_w);
+        for i in 0..1 << const_w {
+            entry(&mut s, i, 1 << const_w, &format!("8'h{:02x}", self.constants.get(i).copied().unwrap_or(0)), "");
         }
-        s.push_str("    default: 8'd0\n  };\n\nendpackage\n`default_nettype wire\n");
+        s.push_str("  };\n\nendpackage\n`default_nettype wire\n");
         s
     }
 }

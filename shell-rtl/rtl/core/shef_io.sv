@@ -96,6 +96,7 @@ module shef_io
   localparam logic [11:0] IO_REG_ERR = 12'h815;  // r
   localparam logic [11:0] IO_KEY256 = 12'h816;  // r: the region's key has 256 bits
   localparam logic [11:0] IO_REG_BAD = 12'h817;  // r: the register address is not a multiple of 4 below 64 KiB
+  localparam logic [11:0] IO_MAP_BAD = 12'h818;  // r: the page of the written map begins past the region
   localparam logic [6:0] IO_KEY = 7'h41;  // w: 0x820, 32 bytes
   localparam logic [8:0] IO_EPOCH = 9'h108;  // w: 0x840, 6 bytes
   localparam logic [9:0] IO_REG_ADDR = 10'h212;  // w: 0x848, 4 bytes, little-endian
@@ -194,6 +195,8 @@ module shef_io
   assign map_word = {4'd0, map_page_q} * 36'd12 + {32'd0, addr[5:2]};
   logic map_in_range;
   assign map_in_range = {23'd0, map_word, 5'd0} < chunks;
+  logic [41:0] map_first;
+  assign map_first = {10'd0, map_page_q} * 42'd384;
   assign map_word_o = map_word[25:0];
 
   logic [7:0] rdata;
@@ -214,6 +217,7 @@ module shef_io
     if (addr == IO_REG_ERR) rdata = {7'd0, reg_err_i};
     if (addr == IO_KEY256) rdata = {7'd0, cfg.key256};
     if (addr == IO_REG_BAD) rdata = {7'd0, reg_addr_q[31:16] != 16'd0 || reg_addr_q[1:0] != 2'd0};
+    if (addr == IO_MAP_BAD) rdata = {7'd0, {22'd0, map_first} >= chunks};
     if (addr[11:2] == IO_REG_RDATA) rdata = reg_rdata_i[{addr[1:0], 3'd0}+:8];
     if (addr[11:5] == IO_REGION_INFO && addr[4:0] < 5'd24) rdata = region_info[{addr[4:0], 3'd0}+:8];
     if (addr >= IO_STAT && stat_off < 12'd40) rdata = snap_q[{stat_off[5:0], 3'd0}+:8];

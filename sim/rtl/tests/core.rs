@@ -1,0 +1,583 @@
+//! The control plane in RTL against crate `hpke` and shef-proto: seed, Load Key, register channel, close, wipe.
+
+use shef_proto::channel::{Answer, Op, OwnerChannel, Request, Sealed, ShieldStatement, State, status};
+use shef_proto::config::Config;
+use shef_proto::entropy::{Entropy, SeededEntropy};
+use shef_proto::hpke_suite::{PublicKey, Sender, derive_key_pair};
+use shef_proto::load::{FirstEpoch, MASTER_LEN, Message, SessionKeys, first_epochs, open_load_key, seal_load_key};
+use shef_rtl::{AxiMemoryConfig, CoreSim, Library, build, module_spec};
+use std::sync::OnceLock;
+
+const STATUS: u32 = 0x100;
+const CONFIRM: u32 = 0x120;
+const LOAD_DOORBELL: u32 = 0x200;
+const CHAN_DOORBELL: u32 = 0x204;
+const LOAD_MSG: u32 = 0x1000;
+const CHAN_REQ: u32 = 0x2000;
+const CHAN_RSP: u32 = 0x2100;
+const KRN_CTRL: u32 = 0x000;
+const KRN_STATUS: u32 = 0x004;
+const KRN_SEED: u32 = 0x020;
+const KRN_PUBKEY: u32 = 0x040;
+const KRN_T: u32 = 0x080;
+const KRN_DIGEST: u32 = 0x0a0;
+const KRN_LAST: u32 = 0x100;
+
+const EMPTY: u32 = 1;
+const FRESH: u32 = 3;
+const KEYED: u32 = 4;
+const CLOSED: u32 = 5;
+const LOAD_BUSY: u32 = 1 << 4;
+const LOAD_REFUSED: u32 = 1 << 5;
+const CHAN_BUSY: u32 = 1 << 6;
+const CHAN_REFUSED: u32 = 1 << 7;
+const CHAN_ANSWER: u32 = 1 << 8;
+
+fn library() -> &'static Library {
+    static LIBRARY: OnceLock<Library> = OnceLock::new();
+    LIBRARY.get_or_init(|| build(&module_spec("shef_sim_top").expect("sources").search("sim/rtl/tests/core")).expect("build"))
+}
+
+fn config() -> Config {
+    shef_gen::shield::parse(include_str!("core/shield.toml")).expect("shield.toml").config
+}
+
+struct Shield {
+    core: CoreSim,
+    config: Config,
+}
+
+impl Shield {
+    fn new() -> Self {
+        let mut s = Self { core: CoreSim::new(library(), AxiMemoryConfig::default()).expect("instance"), config: config() };
+        s.wait(7, EMPTY);
+        s
+    }
+
+    fn wait(&mut self, mask: u32, want: u32) -> u64 {
+        self.core.wait_ctl(STATUS, mask, want, 16, 1_000_000).expect("state")
+    }
+
+    fn status(&mut self) -> u32 {
+        self.core.ctl_read(STATUS).unwrap().unwrap()
+    }
+
+    fn ctl_bytes(&mut self, at: u32, n: usize) -> Vec<u8> {
+        (0..n as u32 / 4).flat_map(|i| self.core.ctl_read(at + 4 * i).unwrap().expect("readable").to_le_bytes()).collect()
+    }
+
+    fn krn_bytes(&mut self, at: u32, n: usize) -> Vec<u8> {
+        (0..n as u32 / 4).flat_map(|i| self.core.krn_read(at + 4 * i).unwrap().expect("readable").to_le_bytes()).collect()
+    }
+
+    fn ctl_put(&mut self, at: u32, bytes: &[u8]) {
+        for (i, word) in bytes.chunks(4).enumerate() {
+            let mut w = [0; 4];
+            w[..word.len()].copy_from_slice(word);
+            assert!(self.core.ctl_write(at + 4 * i as u32, u32::from_le_bytes(w)).unwrap());
+        }
+    }
+
+    /// Gives a seed; the public key that the port shows.
+    fn seed(&mut self, seed: &[u8; 32]) -> PublicKey {
+        for (i, w) in seed.chunks(4).enumerate() {
+            assert!(self.core.krn_write(KRN_SEED + 4 * i as u32, u32::from_le_bytes(w.try_into().unwrap())).unwrap());
+        }
+        assert!(self.core.krn_write(KRN_CTRL, 1).unwrap());
+        let cycles = self.wait(7, FRESH);
+        println!("derive key pair: {cycles} cycles");
+        let xy: [u8; 64] = self.krn_bytes(KRN_PUBKEY, 64).try_into().unwrap();
+        PublicKey::from_xy(&xy).expect("a point of the curve")
+    }
+
+    /// Carries a Load Key; whether it was accepted.
+    fn load(&mut self, message: &[u8], len: u32) -> bool {
+        self.ctl_put(LOAD_MSG, message);
+        assert!(self.core.ctl_write(LOAD_DOORBELL, len).unwrap());
+        self.wait(LOAD_BUSY, 0);
+        self.status() & LOAD_REFUSED == 0
+    }
+
+    fn deliver(&mut self, sealed: &[u8]) -> Option<Sealed> {
+        self.ctl_put(CHAN_REQ, sealed);
+        assert!(self.core.ctl_write(CHAN_DOORBELL, 0).unwrap());
+        self.wait(CHAN_BUSY, 0);
+        let status = self.status();
+        (status & CHAN_REFUSED == 0).then(|| {
+            assert_ne!(status & CHAN_ANSWER, 0);
+            self.ctl_bytes(CHAN_RSP, 88).try_into().unwrap()
+        })
+    }
+
+    fn call(&mut self, owner: &mut OwnerChannel, request: &Request) -> Answer {
+        let sealed = owner.request(request).expect("request");
+        let answer = self.deliver(&sealed).expect("accepted");
+        owner.answer(&answer).expect("authentic answer")
+    }
+
+    /// Seed, Load Key, confirmation.
+    fn keyed(&mut self, n: u64, epoch: u64) -> (SessionKeys, OwnerChannel) {
+        let mut rng = SeededEntropy::new(n, "core");
+        let mut seed = [0; 32];
+        rng.fill(&mut seed);
+        let pk = self.seed(&seed);
+        let epochs = first_epochs(&self.config, epoch);
+        let (message, keys) = seal_load_key(&self.config, &pk, b"info", &epochs, &mut rng).unwrap();
+        let before = self.core.cycles();
+        assert!(self.load(&message, message.len() as u32));
+        println!("load key: {} cycles with its transfer", self.core.cycles() - before);
+        assert_eq!(self.status() & 7, KEYED);
+        keys.check_confirmation(&self.ctl_bytes(CONFIRM, 32)).expect("confirmation");
+        assert_eq!(self.krn_bytes(KRN_T, 32), keys.transcript().0);
+        let owner = OwnerChannel::new(&keys);
+        (keys, owner)
+    }
+
+    fn shield_page(&mut self, owner: &mut OwnerChannel) -> ShieldStatement {
+        let a = self.call(owner, &Request::statement(0));
+        assert_eq!(a.status, status::DONE);
+        ShieldStatement::from_payload(&a.payload).expect("page 0")
+    }
+}
+
+#[test]
+fn identity_registers() {
+    let mut s = Shield::new();
+    assert_eq!(s.ctl_bytes(0, 4), b"SHEF");
+    assert_eq!(s.core.ctl_read(4).unwrap(), Some(0x0001_0000));
+    assert_eq!(s.core.ctl_read(8).unwrap(), Some(1));
+    assert_eq!(s.core.ctl_read(0xc).unwrap(), Some(250_000));
+    assert_eq!(s.core.ctl_read(0x10).unwrap(), Some(1 | 1 << 4 | 3 << 8));
+    assert_eq!(s.ctl_bytes(0x20, 32), s.config.digest());
+    assert_eq!(s.krn_bytes(KRN_DIGEST, 32), s.config.digest());
+    assert_eq!(s.core.krn_read(KRN_STATUS).unwrap(), Some(EMPTY));
+}
+
+#[test]
+fn every_address_is_answered_and_only_registers_decode() {
+    let mut s = Shield::new();
+    let inside = |a: u32, from: u32, len: u32| a >= from && a < from + len;
+    let ctl_read = |a| inside(a, 0, 0x14) || inside(a, 0x20, 32) || inside(a, 0x100, 4) || inside(a, 0x120, 32) || inside(a, 0x2100, 88);
+    let ctl_write = |a| inside(a, 0x200, 8) || inside(a, 0x1000, 1024) || inside(a, 0x2000, 88);
+    for a in (0..0x1_0000).step_by(4) {
+        assert_eq!(s.core.ctl_read(a).unwrap().is_some(), ctl_read(a), "ctl read {a:#x}");
+        assert_eq!(s.core.ctl_write(a, 0).unwrap(), ctl_write(a), "ctl write {a:#x}");
+    }
+    let krn_read = |a| inside(a, 4, 4) || inside(a, 0x40, 0x80) || inside(a, 0x100, 88);
+    for a in (0..0x1000).step_by(4) {
+        assert_eq!(s.core.krn_read(a).unwrap().is_some(), krn_read(a), "krn read {a:#x}");
+        assert_eq!(s.core.krn_write(a, 0).unwrap(), a == 0 || inside(a, 0x20, 32), "krn write {a:#x}");
+    }
+    // Doorbells outside their state are refused at once.
+    assert_eq!(s.status(), EMPTY | LOAD_REFUSED | CHAN_REFUSED);
+}
+
+#[test]
+fn seed_gives_the_key_pair_of_rfc_9180() {
+    let mut s = Shield::new();
+    for n in 0..2 {
+        let mut seed = [0; 32];
+        SeededEntropy::new(n, "seed").fill(&mut seed);
+        let (_, pk) = derive_key_pair(&seed);
+        assert_eq!(s.seed(&seed), pk);
+        // one seed only: the port takes no second one
+        assert!(!s.core.krn_write(KRN_SEED, 1).unwrap());
+        s.core.krn_write(KRN_CTRL, 1).unwrap();
+        assert_eq!(s.status() & 7, FRESH);
+        // a wipe takes it away
+        s.core.krn_write(KRN_CTRL, 2).unwrap();
+        s.wait(7, EMPTY);
+        assert_eq!(s.krn_bytes(KRN_PUBKEY, 64), [0; 64]);
+    }
+}
+
+#[test]
+fn session_from_seed_to_close() {
+    let mut s = Shield::new();
+    assert_eq!(s.ctl_bytes(CONFIRM, 32), [0; 32]);
+    let (keys, mut owner) = s.keyed(1, 5);
+
+    let before = s.core.cycles();
+    let a = s.call(&mut owner, &Request::ping());
+    println!("ping: {} cycles with its transfer", s.core.cycles() - before);
+    assert_eq!((a.op, a.status, a.value, a.payload), (Op::Ping as u8, 0, 0, [0; 48]));
+
+    // registers
+    for i in 0..8 {
+        assert_eq!(s.call(&mut owner, &Request::write(4 * i, 0xa5a5_0000 + i)).status, 0);
+    }
+    for i in 0..8 {
+        let a = s.call(&mut owner, &Request::read(4 * i));
+        assert_eq!((a.status, a.value, a.addr), (0, u64::from(0xa5a5_0000 + i), 4 * i));
+    }
+    for (request, want) in [
+        (Request::read(0x40), status::REGISTER),
+        (Request::write(0x40, 1), status::REGISTER),
+        (Request::read(2), status::BAD),
+        (Request::write(0x1_0000, 1), status::BAD),
+        (Request { op: 0, ..Request::default() }, status::BAD),
+        (Request { op: 0xff, region: 7, addr: 9, value: 3 }, status::BAD),
+        (Request::statement(4), status::BAD),
+        (Request::statement(0x100), status::BAD),
+        (Request::statement(0x0100_0001), status::BAD),
+        (Request::map(0, 0), status::BAD),
+        (Request::map(3, 0), status::BAD),
+        (Request::map(1, 3), status::BAD),
+        (Request::epoch(3, 9), status::BAD),
+        (Request::epoch(1, 5), status::BAD),
+        (Request::epoch(1, 4), status::BAD),
+        (Request::epoch(1, 1 << 48), status::BAD),
+        (Request::epoch(1, u64::MAX), status::BAD),
+        (Request::map(1, 2), status::DONE),
+        (Request::epoch(1, 6), status::DONE),
+        (Request::flush(), status::DONE),
+        (Request::invalidate(), status::DONE),
+    ] {
+        let a = s.call(&mut owner, &request);
+        assert_eq!((a.status, a.op, a.region, a.addr), (want, request.op, request.region, request.addr), "{request:?}");
+        assert_eq!((a.value, a.payload), (0, [0; 48]), "{request:?}");
+    }
+
+    // statement
+    let page = s.shield_page(&mut owner);
+    assert_eq!((page.state, page.stopped, page.faults, page.refusals), (State::Keyed, false, 0, 0));
+    assert_eq!(page.requests, owner.seq());
+    for (i, r) in config().regions().iter().enumerate() {
+        let a = s.call(&mut owner, &Request::statement(1 + i as u32));
+        assert_eq!(a.payload[0], r.mode.number());
+        assert_eq!(a.payload[1], r.chunk_log2());
+        assert_eq!(a.payload[4..8], [0; 4]);
+        assert_eq!(a.payload[8..16], if i == 1 { 6_u64 } else { 5 }.to_le_bytes());
+        assert_eq!(a.payload[16..24], r.chunks().to_le_bytes());
+    }
+
+    // close
+    let last = s.call(&mut owner, &Request::close());
+    assert_eq!(last.status, 0);
+    let page = ShieldStatement::from_payload(&last.payload).unwrap();
+    assert_eq!((page.state, page.requests), (State::Closed, owner.seq()));
+    assert_eq!(s.status() & 7, CLOSED);
+    assert_eq!(s.krn_bytes(KRN_LAST, 88), s.ctl_bytes(CHAN_RSP, 88));
+    assert_eq!(s.krn_bytes(KRN_T, 32), keys.transcript().0);
+    assert_eq!(s.krn_bytes(KRN_PUBKEY, 64), [0; 64]);
+    assert_eq!(s.ctl_bytes(CONFIRM, 32), [0; 32]);
+
+    // the next session is another one
+    let (other, mut owner) = s.keyed(2, 1);
+    assert_ne!(other.transcript(), keys.transcript());
+    assert_eq!(s.call(&mut owner, &Request::ping()).status, 0);
+    assert_eq!(s.shield_page(&mut owner).requests, 2);
+}
+
+#[test]
+fn replays_and_forgeries_change_nothing() {
+    let mut s = Shield::new();
+    let (_, mut owner) = s.keyed(3, 1);
+    s.call(&mut owner, &Request::write(0, 1));
+    let first = owner.request(&Request::write(0, 7)).unwrap();
+    let answer = s.deliver(&first).unwrap();
+    owner.answer(&answer).unwrap();
+
+    // the same bytes: the stored answer, and nothing is run again
+    let write = owner.request(&Request::write(0, 9)).unwrap();
+    let stored = s.deliver(&write).unwrap();
+    for _ in 0..3 {
+        assert_eq!(s.deliver(&write).unwrap(), stored);
+    }
+    owner.answer(&stored).unwrap();
+
+    let next = owner.request(&Request::read(0)).unwrap();
+    let mut bad: Vec<Sealed> = vec![first, [0; 88], [0xff; 88], stored];
+    for bit in (0..88 * 8).step_by(7) {
+        let mut m = next;
+        m[bit / 8] ^= 1 << (bit % 8);
+        bad.push(m);
+        let mut m = write;
+        m[bit / 8] ^= 1 << (bit % 8);
+        bad.push(m);
+    }
+    for m in &bad {
+        assert!(s.deliver(m).is_none(), "{m:02x?}");
+        assert_eq!(s.ctl_bytes(CHAN_RSP, 88), stored, "the last answer stays readable");
+    }
+    // the last request is still the last one, and the next one runs
+    assert_eq!(s.deliver(&write).unwrap(), stored);
+    let a = s.deliver(&next).unwrap();
+    assert_eq!(owner.answer(&a).unwrap().value, 9);
+    let page = s.shield_page(&mut owner);
+    assert_eq!((page.requests, page.stopped), (5, false));
+}
+
+#[test]
+fn malformed_load_keys_are_refused_and_the_good_one_still_opens() {
+    let mut s = Shield::new();
+    let mut rng = SeededEntropy::new(4, "malformed");
+    let mut seed = [0; 32];
+    rng.fill(&mut seed);
+    let pk = s.seed(&seed);
+    let epochs = first_epochs(&s.config, 1);
+    let (good, keys) = seal_load_key(&s.config, &pk, b"who and why", &epochs, &mut rng).unwrap();
+    let fresh = s.krn_bytes(KRN_PUBKEY, 64);
+
+    // every length but the right one, from the same mailbox
+    s.ctl_put(LOAD_MSG, &[good.as_slice(), &[0; 64]].concat());
+    for len in (0..=1100).chain([2047, 2048, 1 << 16, u32::MAX]).filter(|&n| n != good.len() as u32) {
+        assert!(s.core.ctl_write(LOAD_DOORBELL, len).unwrap());
+        s.wait(LOAD_BUSY, 0);
+        assert_eq!(s.status(), FRESH | LOAD_REFUSED, "length {len}");
+    }
+    // wrong suite and length fields
+    for (at, value) in [(0, 1), (1, 2), (1, 0), (2, 1), (3, 64), (3, 66), (69, 1), (70, 10), (70, 12), (71 + 11, 1), (71 + 12, 0), (71 + 12, 15)] {
+        let mut m = good.clone();
+        assert_ne!(m[at], value);
+        m[at] = value;
+        assert!(!s.load(&m, m.len() as u32), "byte {at} = {value}");
+    }
+    assert_eq!(s.krn_bytes(KRN_PUBKEY, 64), fresh);
+    assert!(s.load(&good, good.len() as u32));
+    keys.check_confirmation(&s.ctl_bytes(CONFIRM, 32)).unwrap();
+    // one seed takes one Load Key
+    assert!(!s.load(&good, good.len() as u32));
+    assert_eq!(s.status() & 7, KEYED);
+    let mut owner = OwnerChannel::new(&keys);
+    assert_eq!(s.call(&mut owner, &Request::ping()).status, 0);
+}
+
+#[test]
+fn load_keys_that_do_not_open_change_nothing() {
+    let mut s = Shield::new();
+    let mut rng = SeededEntropy::new(5, "closed");
+    let mut seed = [0; 32];
+    rng.fill(&mut seed);
+    let pk = s.seed(&seed);
+    let (sk, _) = derive_key_pair(&seed);
+    let epochs = first_epochs(&s.config, 1);
+    let (good, keys) = seal_load_key(&s.config, &pk, b"info", &epochs, &mut rng).unwrap();
+    let (_, stranger) = derive_key_pair(&[7; 32]);
+
+    // plaintexts that are authentic and wrong
+    let plain = |list: &[(u8, u64)], count: u8, cut: usize, rng: &mut SeededEntropy| {
+        let mut p = vec![9; MASTER_LEN];
+        p.push(count);
+        for (region, epoch) in list {
+            p.push(*region);
+            p.extend_from_slice(&epoch.to_be_bytes()[2..]);
+        }
+        p.truncate(p.len() - cut);
+        let (enc, mut sender) = Sender::<hpke::aead::AesGcm256>::setup(&pk, b"", rng).unwrap();
+        let aad = [&[0, 1], &config().digest()[..]].concat();
+        let ct = sender.seal(&aad, &p).unwrap();
+        Message { enc, info: Vec::new(), ct }.to_bytes()
+    };
+    let mut bad: Vec<(&str, Vec<u8>)> = vec![
+        ("for another key", seal_load_key(&s.config, &stranger, b"info", &epochs, &mut rng).unwrap().0),
+        ("no region", plain(&[], 0, 0, &mut rng)),
+        ("a region missing", plain(&[(0, 1), (1, 1)], 2, 0, &mut rng)),
+        ("a region twice", plain(&[(0, 1), (1, 1), (1, 1)], 3, 0, &mut rng)),
+        ("not ascending", plain(&[(0, 1), (2, 1), (1, 1)], 3, 0, &mut rng)),
+        ("a region too many", plain(&[(0, 1), (1, 1), (2, 1), (3, 1)], 4, 0, &mut rng)),
+        ("count too small", plain(&[(0, 1), (1, 1), (2, 1)], 2, 0, &mut rng)),
+        ("count too large", plain(&[(0, 1), (1, 1), (2, 1)], 4, 0, &mut rng)),
+        ("cut inside an entry", plain(&[(0, 1), (1, 1), (2, 1)], 3, 1, &mut rng)),
+        ("cut inside the master key", plain(&[], 0, 2, &mut rng)),
+    ];
+    // (every byte of the message that HPKE binds)
+    for at in [4, 5, 40, 68, 71, 74, 77, 77 + 33, good.len() - 16, good.len() - 1] {
+        let mut m = good.clone();
+        m[at] ^= 0x20;
+        bad.push(("a changed byte", m));
+    }
+    let mut m = good.clone();
+    m[5..69].fill(0);
+    bad.push(("the point (0, 0)", m));
+    let mut m = good.clone();
+    m[5..69].fill(0xff);
+    bad.push(("coordinates above p", m));
+    for (what, m) in &bad {
+        assert!(open_load_key(&config(), &sk, m).is_err(), "{what}");
+        assert!(!s.load(m, m.len() as u32), "{what}");
+        assert_eq!(s.status(), FRESH | LOAD_REFUSED, "{what}");
+        assert_eq!((s.ctl_bytes(CONFIRM, 32), s.krn_bytes(KRN_T, 32)), (vec![0; 32], vec![0; 32]), "{what}");
+    }
+    assert!(s.load(&good, good.len() as u32));
+    keys.check_confirmation(&s.ctl_bytes(CONFIRM, 32)).unwrap();
+}
+
+#[test]
+fn random_load_keys_agree_with_crate_hpke() {
+    let mut s = Shield::new();
+    let mut rng = SeededEntropy::new(6, "random");
+    for (n, info_len) in [0, 1, 55, 255, 256].into_iter().enumerate() {
+        let mut seed = [0; 32];
+        rng.fill(&mut seed);
+        let pk = s.seed(&seed);
+        let mut info = vec![0; info_len];
+        rng.fill(&mut info);
+        let epochs: Vec<FirstEpoch> = [0, (1 << 48) - 1, 0x0102_0304_0506].iter().zip(0..).map(|(&epoch, region)| FirstEpoch { region, epoch }).collect();
+        let (message, keys) = seal_load_key(&s.config, &pk, &info, &epochs, &mut rng).unwrap();
+        assert!(s.load(&message, message.len() as u32), "message {n}");
+        keys.check_confirmation(&s.ctl_bytes(CONFIRM, 32)).unwrap();
+        assert_eq!(s.krn_bytes(KRN_T, 32), keys.transcript().0);
+        let mut owner = OwnerChannel::new(&keys);
+        for e in &epochs {
+            let a = s.call(&mut owner, &Request::statement(1 + u32::from(e.region)));
+            assert_eq!(a.payload[8..16], e.epoch.to_le_bytes());
+        }
+        assert_eq!(s.call(&mut owner, &Request::abort()).status, 0);
+        assert_eq!(s.status() & 7, CLOSED);
+    }
+}
+
+#[test]
+fn a_register_that_hangs_is_an_error() {
+    let mut s = Shield::new();
+    let (_, mut owner) = s.keyed(7, 1);
+    s.call(&mut owner, &Request::write(0, 3));
+    assert_eq!(s.call(&mut owner, &Request::read(0x100)).status, status::REGISTER);
+    // it is not asked again in this session
+    assert_eq!(s.call(&mut owner, &Request::read(0)).status, status::REGISTER);
+    assert_eq!(s.call(&mut owner, &Request::ping()).status, 0);
+    assert_eq!(s.call(&mut owner, &Request::close()).status, 0);
+    let (_, mut owner) = s.keyed(8, 1);
+    let a = s.call(&mut owner, &Request::read(0));
+    assert_eq!((a.status, a.value), (0, 0), "the accelerator was reset between the sessions");
+}
+
+#[test]
+fn wipe_ends_everything_at_any_moment() {
+    let mut s = Shield::new();
+    let (_, mut owner) = s.keyed(9, 1);
+    let request = owner.request(&Request::ping()).unwrap();
+    println!("wipe: {} cycles", s.core.wipe().unwrap());
+    s.wait(7, EMPTY);
+    assert_eq!(s.ctl_bytes(CONFIRM, 32), [0; 32]);
+    assert_eq!(s.krn_bytes(KRN_T, 32), [0; 32]);
+    assert_eq!(s.krn_bytes(KRN_PUBKEY, 64), [0; 64]);
+    assert_eq!(s.krn_bytes(KRN_LAST, 88), [0; 88]);
+    assert!(s.deliver(&request).is_none());
+
+    // in the middle of a derivation, of a Load Key, of a request
+    let mut rng = SeededEntropy::new(9, "wipe");
+    let mut seed = [0; 32];
+    for wait in [10, 3_000, 100_000] {
+        rng.fill(&mut seed);
+        for (i, w) in seed.chunks(4).enumerate() {
+            s.core.krn_write(KRN_SEED + 4 * i as u32, u32::from_le_bytes(w.try_into().unwrap())).unwrap();
+        }
+        s.core.krn_write(KRN_CTRL, 1).unwrap();
+        s.core.step(wait);
+        s.core.wipe().unwrap();
+        s.wait(7, EMPTY);
+        assert_eq!(s.krn_bytes(KRN_PUBKEY, 64), [0; 64]);
+    }
+    let pk = s.seed(&seed);
+    let (message, _) = seal_load_key(&s.config, &pk, b"", &first_epochs(&config(), 1), &mut rng).unwrap();
+    s.ctl_put(LOAD_MSG, &message);
+    s.core.ctl_write(LOAD_DOORBELL, message.len() as u32).unwrap();
+    s.core.step(50_000);
+    assert_eq!(s.status(), FRESH | LOAD_BUSY);
+    s.core.wipe().unwrap();
+    s.wait(7, EMPTY);
+    let (_, mut owner) = s.keyed(10, 1);
+    s.ctl_put(CHAN_REQ, &owner.request(&Request::ping()).unwrap());
+    s.core.ctl_write(CHAN_DOORBELL, 1).unwrap();
+    s.core.step(500);
+    s.core.wipe().unwrap();
+    s.wait(7, EMPTY);
+    assert_eq!(s.ctl_bytes(CHAN_RSP, 88), [0; 88]);
+}
+
+#[test]
+fn the_set_gets_the_keys_and_epochs_of_the_session() {
+    let mut s = Shield::new();
+    let (keys, mut owner) = s.keyed(11, 3);
+    for region in config().regions() {
+        let chunk = 1_usize << region.chunk_log2();
+        let key = keys.data_key(region.id).unwrap();
+        if region.id == 1 {
+            // the accelerator writes a chunk, and the owner's key opens it
+            s.call(&mut owner, &Request::write(0, 0x1234_5678));
+            s.call(&mut owner, &Request::write(0x20, region.base as u32));
+            s.call(&mut owner, &Request::write(0x24, 2));
+            s.core.step(2_000);
+            assert_eq!(s.call(&mut owner, &Request::read(0x28)).value, 1);
+            assert_eq!(s.call(&mut owner, &Request::flush()).status, 0);
+            let (mut data, mut tag) = (vec![0; chunk], [0; 16]);
+            s.core.memory().read(region.base, &mut data);
+            s.core.memory().read(region.tag_base, &mut tag);
+            let iv = iv(region.id, 3, 0);
+            open(key.expose(), &iv, &mut data, &tag).expect("sealed under the region's key");
+            assert!(data.chunks(4).all(|w| w == 0x1234_5678_u32.to_le_bytes()));
+            let a = s.call(&mut owner, &Request::map(1, 0));
+            assert_eq!((a.payload[0], &a.payload[1..]), (1, &[0; 47][..]));
+            assert_eq!(s.call(&mut owner, &Request::statement(2)).payload[4], 1);
+        } else {
+            // the owner seals a chunk, the accelerator reads it
+            let mut data: Vec<u8> = (0..chunk).map(|i| (i * 7 + i / 256) as u8).collect();
+            let fold = data[..512].chunks(4).fold(0, |x, w| x ^ u32::from_le_bytes(w.try_into().unwrap()));
+            let tag = seal(key.expose(), &iv(region.id, 3, 0), &mut data);
+            s.core.memory_mut().write(region.base, &data);
+            s.core.memory_mut().write(region.tag_base, &tag);
+            s.call(&mut owner, &Request::write(0x20, region.base as u32));
+            s.call(&mut owner, &Request::write(0x24, 1));
+            s.core.step(2_000);
+            assert_eq!(s.call(&mut owner, &Request::read(0x28)).value, 1, "region {}", region.id);
+            assert_eq!(s.call(&mut owner, &Request::read(0x2c)).value, u64::from(fold));
+        }
+    }
+    // a refusal is counted, the Shield goes on
+    s.call(&mut owner, &Request::write(0x20, 0));
+    s.call(&mut owner, &Request::write(0x24, 2));
+    s.core.step(1_000);
+    assert_eq!(s.call(&mut owner, &Request::read(0x28)).value, 5);
+    let page = s.shield_page(&mut owner);
+    assert_eq!((page.refusals, page.refusal_region, page.stopped), (1, 0, false));
+    assert_eq!(page.refusal_kind, shef_proto::channel::RefusalKind::ReadOnly);
+
+    // a tag that does not match stops the whole Shield
+    let at = 4096;
+    s.call(&mut owner, &Request::write(0x20, at));
+    s.call(&mut owner, &Request::write(0x24, 1));
+    s.core.step(2_000);
+    assert_eq!(s.call(&mut owner, &Request::read(0x28)).status, status::STOPPED);
+    let page = s.shield_page(&mut owner);
+    assert!(page.stopped);
+    assert_eq!((page.faults, page.fault_region, page.fault_chunk, page.fault_version), (1, 0, 8, 3));
+    assert_eq!(page.fault_kind, shef_proto::channel::FaultKind::Tag);
+    for request in [Request::flush(), Request::invalidate(), Request::epoch(1, 9), Request::write(0, 1)] {
+        assert_eq!(s.call(&mut owner, &request).status, status::STOPPED);
+    }
+    assert_eq!(s.call(&mut owner, &Request::map(1, 0)).status, 0);
+    let last = s.call(&mut owner, &Request::close());
+    assert!(last.status == 0 && ShieldStatement::from_payload(&last.payload).unwrap().stopped);
+    // and the next session starts clean
+    let (_, mut owner) = s.keyed(12, 1);
+    assert!(!s.shield_page(&mut owner).stopped);
+}
+
+fn iv(region: u8, version: u64, chunk: u64) -> [u8; 12] {
+    let mut iv = [0; 12];
+    iv[0] = region;
+    iv[1..7].copy_from_slice(&version.to_be_bytes()[2..]);
+    iv[7..].copy_from_slice(&chunk.to_be_bytes()[3..]);
+    iv
+}
+
+fn seal(key: &[u8], iv: &[u8; 12], data: &mut [u8]) -> [u8; 16] {
+    use aes_gcm::aead::{AeadInOut, KeyInit};
+    let nonce = aes_gcm::Nonce::from(*iv);
+    match key.len() {
+        16 => aes_gcm::Aes128Gcm::new_from_slice(key).unwrap().encrypt_inout_detached(&nonce, &[], data.into()).unwrap().into(),
+        _ => aes_gcm::Aes256Gcm::new_from_slice(key).unwrap().encrypt_inout_detached(&nonce, &[], data.into()).unwrap().into(),
+    }
+}
+
+fn open(key: &[u8], iv: &[u8; 12], data: &mut [u8], tag: &[u8; 16]) -> Option<()> {
+    use aes_gcm::aead::{AeadInOut, KeyInit};
+    let nonce = aes_gcm::Nonce::from(*iv);
+    let tag = aes_gcm::Tag::from(*tag);
+    match key.len() {
+        16 => aes_gcm::Aes128Gcm::new_from_slice(key).unwrap().decrypt_inout_detached(&nonce, &[], data.into(), &tag).ok(),
+        _ => aes_gcm::Aes256Gcm::new_from_slice(key).unwrap().decrypt_inout_detached(&nonce, &[], data.into(), &tag).ok(),
+    }
+}
