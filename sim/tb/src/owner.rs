@@ -10,7 +10,7 @@ use shef_proto::load::{FirstEpoch, SessionKeys, seal_load_key};
 use shef_regs::{ctl, krn};
 
 /// Polls of a status register; each lets some time pass.
-const PATIENCE: u32 = 40_000;
+const PATIENCE: u32 = 20_000;
 
 /// A session: keys and channel.
 pub struct Owner {
