@@ -5,7 +5,7 @@ use shef_proto::config::Config;
 use shef_proto::entropy::{Entropy, SeededEntropy};
 use shef_proto::hpke_suite::{PublicKey, Sender, derive_key_pair};
 use shef_proto::load::{FirstEpoch, MASTER_LEN, Message, SessionKeys, first_epochs, open_load_key, seal_load_key};
-use shef_rtl::{AxiMemoryConfig, CoreSim, Library, build, module_spec};
+use shef_rtl::{AxiMemoryConfig, CoreSim, Library, Sim, build, module_spec, repo_root};
 use std::sync::OnceLock;
 
 const STATUS: u32 = 0x100;
@@ -580,4 +580,143 @@ fn open(key: &[u8], iv: &[u8; 12], data: &mut [u8], tag: &[u8; 16]) -> Option<()
         16 => aes_gcm::Aes128Gcm::new_from_slice(key).unwrap().decrypt_inout_detached(&nonce, &[], data.into(), &tag).ok(),
         _ => aes_gcm::Aes256Gcm::new_from_slice(key).unwrap().decrypt_inout_detached(&nonce, &[], data.into(), &tag).ok(),
     }
+}
+
+/// `hpke.uasm` on `shef_ctrl`, with the bench as the memory on its ext bus.
+struct Hpke {
+    sim: Sim,
+    ext: Vec<u8>,
+    /// Candidates for the private key that are replaced by a number above the order.
+    spoil: u32,
+}
+
+const V_VERDICT: usize = 0x520;
+const IO_AEAD: usize = 0x809;
+const SK: usize = 0x900;
+
+impl Hpke {
+    fn new(aead: u8) -> Self {
+        static LIBRARY: OnceLock<Library> = OnceLock::new();
+        let library = LIBRARY.get_or_init(|| {
+            let read = |f: &str| std::fs::read_to_string(repo_root().join("shell-rtl/ucode").join(f)).map_err(|e| e.to_string());
+            let program = shef_gen::ucode::assemble("hpke_vector.uasm", &read).expect("assembles");
+            let folder = std::env::temp_dir().join(format!("shef-hpke-vector-{}", std::process::id()));
+            std::fs::create_dir_all(&folder).unwrap();
+            let package = folder.join("shef_ucode_pkg.sv");
+            std::fs::write(&package, program.to_systemverilog("hpke_vector.uasm")).unwrap();
+            let library = build(&module_spec("shef_ctrl").expect("sources").source(&package)).expect("build");
+            std::fs::remove_dir_all(&folder).unwrap();
+            library
+        });
+        let mut sim = Sim::new(library).expect("instance");
+        sim.reset("rst_ni", 2);
+        let mut ext = vec![0; 4096];
+        ext[IO_AEAD] = aead;
+        Self { sim, ext, spoil: 0 }
+    }
+
+    fn put(&mut self, at: usize, bytes: &[u8]) {
+        self.ext[at..at + bytes.len()].copy_from_slice(bytes);
+    }
+
+    /// Runs until there is a verdict; cycles.
+    fn run(&mut self) -> u64 {
+        self.ext[V_VERDICT] = 0;
+        let start = self.sim.cycles();
+        while self.ext[V_VERDICT] == 0 {
+            assert!(self.sim.cycles() - start < 5_000_000, "no verdict");
+            assert_eq!(self.sim.peek("trap_o"), 0);
+            let request = self.sim.peek("ext_req_o") == 1 && self.sim.peek("ext_ack_i") == 0;
+            let at = self.sim.peek("ext_addr_o") as usize;
+            let write = (self.sim.peek("ext_we_o") == 1).then(|| self.sim.peek("ext_wdata_o") as u8);
+            self.sim.tick();
+            self.sim.poke("ext_ack_i", u64::from(request));
+            self.sim.poke("event_i", 1);
+            if request {
+                if let Some(byte) = write {
+                    self.ext[at] = byte;
+                    if at == SK + 31 && self.spoil > 0 {
+                        self.spoil -= 1;
+                        self.ext[SK..SK + 32].fill(0xff);
+                    }
+                }
+                self.sim.poke("ext_rdata_i", u64::from(self.ext[at]));
+            }
+            self.sim.eval();
+        }
+        self.sim.poke("event_i", 0);
+        self.sim.cycles() - start
+    }
+}
+
+#[test]
+fn rfc_9180_a3_on_the_microprogram() {
+    let text = std::fs::read_to_string(repo_root().join("tests/vectors/hpke-rfc9180-a3.json")).unwrap();
+    let vector: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let field = |name: &str| hex::decode(vector[name].as_str().unwrap()).unwrap();
+    let mut h = Hpke::new(1);
+    let (info, aad, ct) = (field("info"), field("aad"), field("ct"));
+    h.put(0x000, &field("ikm_r"));
+    h.put(0x040, &field("enc"));
+    h.put(0x100, &info);
+    h.put(0x140, &aad);
+    h.put(0x180, &ct);
+    // RFC 9180 A.3.1.2, exported values
+    for (context, exported) in [
+        (&b""[..], "5e9bc3d236e1911d95e65b576a8a86d478fb827e8bdfe77b741b289890490d4d"),
+        (&[0][..], "6cff87658931bda83dc857e6353efe4987a201b849658d9b047aab4cf216e796"),
+        (b"TestContext", "d8f1ea7942adbba7412c6d431c62d01371ea476b823eb697e1f6e6cae1dab85a"),
+    ] {
+        h.put(0x1e0, context);
+        h.put(0x200, &[info.len() as u8, aad.len() as u8, ct.len() as u8 - 16, context.len() as u8]);
+        h.put(0x300, &[0; 0x220]);
+        println!("RFC 9180 A.3 from seed to export: {} cycles", h.run());
+        assert_eq!(h.ext[V_VERDICT], 1);
+        assert_eq!(h.ext[0x900..0x920], field("sk_r"));
+        assert_eq!(h.ext[0x300..0x341], field("pk_r"));
+        assert_eq!(h.ext[0x380..0x3a0], field("shared_secret"));
+        assert_eq!(h.ext[0x3a0..0x3e1], [&[0][..], &field("psk_id_hash"), &field("info_hash")].concat());
+        assert_eq!(h.ext[0x400..0x410], field("key"));
+        assert_eq!(h.ext[0x420..0x42c], field("base_nonce"));
+        assert_eq!(h.ext[0x440..0x460], field("exporter_secret"));
+        assert_eq!(h.ext[0x480..0x480 + ct.len() - 16], field("pt"));
+        assert_eq!(hex::encode(&h.ext[0x500..0x520]), exported);
+    }
+    // the same under another AEAD id, another aad, a changed tag, a point off the curve
+    for (at, value, verdict) in [(IO_AEAD, 2, 4), (0x140, 0x44, 4), (0x180 + ct.len() - 1, 0, 4), (0x040, 2, 3), (0x041, 0xa8, 3)] {
+        let was = std::mem::replace(&mut h.ext[at], value);
+        assert_ne!(was, value);
+        h.put(0x480, &[0; 0x60]);
+        h.run();
+        assert_eq!((h.ext[V_VERDICT], &h.ext[0x480..0x4e0]), (verdict, &[0; 0x60][..]), "{at:#x}");
+        h.ext[at] = was;
+    }
+    h.run();
+    assert_eq!(h.ext[V_VERDICT], 1);
+}
+
+/// HMAC-SHA-256 with a key of 32 bytes.
+fn hmac(key: &[u8], parts: &[&[u8]]) -> Vec<u8> {
+    use sha2::{Digest, Sha256};
+    let pad = |x: u8| -> Vec<u8> { (0..64).map(|i| key.get(i).unwrap_or(&0) ^ x).collect() };
+    let inner = Sha256::digest([pad(0x36), parts.concat()].concat());
+    Sha256::digest([pad(0x5c), inner.to_vec()].concat()).to_vec()
+}
+
+#[test]
+fn candidates_that_are_no_scalar_are_passed_over() {
+    let mut h = Hpke::new(2);
+    h.put(0x000, &[3; 32]);
+    let prk = hmac(&[0; 32], &[b"HPKE-v1KEM\x00\x10dkp_prk", &[3; 32]]);
+    for skip in [0, 1, 2, 255] {
+        h.spoil = skip;
+        h.run();
+        assert_eq!(h.ext[V_VERDICT], 3, "there is no message, only a key pair");
+        let sk = hmac(&prk, &[&[0, 32], b"HPKE-v1KEM\x00\x10candidate", &[skip as u8, 1]]);
+        assert_eq!(h.ext[SK..SK + 32], sk, "after {skip} candidates");
+        assert_eq!(h.spoil, 0);
+    }
+    h.spoil = 256;
+    h.run();
+    assert_eq!(h.ext[V_VERDICT], 2, "256 candidates are the end");
 }
