@@ -1,2 +1,5 @@
 //! The command `shef`.
-fn main() {}
+
+fn main() -> std::process::ExitCode {
+    std::process::ExitCode::from(shef_cli::main() as u8)
+}

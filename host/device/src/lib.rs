@@ -84,6 +84,14 @@ pub trait Device {
     /// Those of the transport.
     fn wait_hint(&mut self) -> Result<(), DeviceError>;
 
+    /// Waits for an interrupt of the device, for a bounded time. Whether one came is a hint.
+    ///
+    /// # Errors
+    /// Those of the transport.
+    fn wait_interrupt(&mut self) -> Result<bool, DeviceError> {
+        self.wait_hint().map(|()| false)
+    }
+
     /// Resets the card. Keys in the Shield are gone afterwards, and with them every session.
     ///
     /// # Errors

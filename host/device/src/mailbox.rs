@@ -8,8 +8,10 @@ use crate::{Device, DeviceError};
 pub const REQUEST: u32 = 0xC000;
 /// Offset of the answer buffer.
 pub const ANSWER: u32 = 0xE000;
-/// Bytes that a request or an answer may have.
-pub const MAX_BYTES: usize = 0x1E00;
+/// Bytes of the request buffer.
+pub const MAX_REQUEST: usize = 0x2000;
+/// Bytes of the answer buffer.
+pub const MAX_ANSWER: usize = 0x1E00;
 /// Register: length of the request; writing it hands the request over.
 pub const REQ_LEN: u32 = 0xFF00;
 /// Register: [`STATUS_IDLE`], [`STATUS_ANSWER`] or [`STATUS_BUSY`].
@@ -31,8 +33,8 @@ const MAX_POLLS: u32 = 1_000_000;
 /// # Errors
 /// [`DeviceError::MailboxTooLong`], [`DeviceError::MailboxTimeout`], and those of the device.
 pub fn call<D: Device + ?Sized>(device: &mut D, request: &[u8]) -> Result<Vec<u8>, DeviceError> {
-    if request.len() > MAX_BYTES {
-        return Err(DeviceError::MailboxTooLong { len: request.len(), max: MAX_BYTES });
+    if request.len() > MAX_REQUEST {
+        return Err(DeviceError::MailboxTooLong { len: request.len(), max: MAX_REQUEST });
     }
     write_bytes(device, REQUEST, request)?;
     device.ctl_write32(REQ_LEN, request.len() as u32)?;
@@ -44,8 +46,8 @@ pub fn call<D: Device + ?Sized>(device: &mut D, request: &[u8]) -> Result<Vec<u8
         }
     }
     let len = device.ctl_read32(RSP_LEN)? as usize;
-    if len > MAX_BYTES {
-        return Err(DeviceError::MailboxTooLong { len, max: MAX_BYTES });
+    if len > MAX_ANSWER {
+        return Err(DeviceError::MailboxTooLong { len, max: MAX_ANSWER });
     }
     read_bytes(device, ANSWER, len)
 }

@@ -1,1 +1,76 @@
-//! Host library for data owners and IP vendors of shielded FPGA accelerators
+//! Host library for data owners, IP vendors and manufacturers of shielded FPGA accelerators.
+//!
+//! Parties are types of their own ([`Manufacturer`], [`IpVendor`], and for the data owner [`Session`]); each has its own [`KeyFolder`], and they
+//! exchange messages only. Everything between them passes through a [`Host`], which is not trusted: an [`Adversary`] in it may see, change and
+//! drop every message, and do to the card whatever a host can do.
+//!
+//! ```text
+//! Manufacturer --certifies--> device <--evidence-- IpVendor --image key--> kernel
+//!                                    <--evidence-- Session<Connected> -> Session<Attested> --Load Key--> Session<Keyed>
+//! ```
+
+mod entropy;
+mod error;
+mod host;
+mod keys;
+mod manufacturer;
+mod session;
+mod vendor;
+mod verifier;
+
+pub use entropy::{Source, SystemEntropy};
+pub use error::{CODES, Fault, SdkError};
+pub use host::{Adversary, Honest, Host, Leg, LoadHint, Record};
+pub use keys::KeyFolder;
+pub use manufacturer::Manufacturer;
+pub use session::{Attested, Closed, Connected, InputBuffer, Keyed, LoadedImage, OutputBuffer, Session, SessionSecrets, judge};
+pub use shef_device::{Device, DeviceError, Uri};
+pub use shef_proto::code::Code;
+pub use vendor::{Image, IpVendor, Release};
+pub use verifier::{Challenge, Verifier};
+
+/// The simulated card.
+#[cfg(feature = "sim")]
+pub use shef_card as sim;
+
+/// All codes that this library and what it is made of can give, in groups.
+pub fn codes() -> Vec<(&'static str, Vec<&'static Code>)> {
+    let mut groups = vec![
+        ("wire formats", shef_proto::CODES.iter().collect()),
+        ("sealed memory", shef_seal::CODES.iter().collect()),
+        ("appraisal", shef_verify::CODES.iter().collect()),
+        ("device", shef_device::CODES.iter().collect()),
+        ("host library", CODES.iter().collect()),
+    ];
+    #[cfg(feature = "sim")]
+    groups.extend(shef_card::codes());
+    groups.retain(|(_, codes)| !codes.is_empty());
+    groups
+}
+
+/// Opens the device that `uri` names. A simulated device gets a manufacturer of its own, made for it and thrown away.
+///
+/// # Errors
+/// [`DeviceError::NotInThisVersion`], [`DeviceError::NoSimulator`], and those of the device.
+pub fn open(uri: &Uri) -> Result<Host, SdkError> {
+    match uri {
+        #[cfg(feature = "sim")]
+        Uri::SimModel | Uri::SimRtl { project: None } => {
+            use shef_proto::cert::{Certificate, NO_CLOCK, NO_END, issue_device_id, issue_root};
+            use shef_proto::cose::SigningKey;
+            let engine = if *uri == Uri::SimModel { sim::Engine::Model } else { sim::Engine::Rtl(sim::RtlOptions::default()) };
+            let mut entropy = SystemEntropy::new()?;
+            let ca = SigningKey::generate(&mut entropy);
+            let root = Certificate::parse(&issue_root(&ca, "throw-away simulated manufacturer", NO_CLOCK, NO_END))?;
+            let mut blank = sim::Blank::new(sim::CardOptions::new(engine), &mut |_| {}).map_err(DeviceError::from)?;
+            let mut uds = zeroize::Zeroizing::new([0; 32]);
+            shef_proto::entropy::Entropy::fill(&mut entropy, &mut uds[..]);
+            let key = blank.burn(uds);
+            let card = blank.finish(issue_device_id(&ca, &root, &key, NO_CLOCK)).map_err(DeviceError::from)?;
+            Ok(Host::new(Box::new(card)))
+        }
+        #[cfg(not(feature = "sim"))]
+        Uri::SimModel | Uri::SimRtl { project: None } => Err(DeviceError::NoSimulator { uri: uri.to_string() }.into()),
+        uri => Err(DeviceError::NotInThisVersion { uri: uri.to_string() }.into()),
+    }
+}

@@ -1,1 +1,39 @@
-//! A simulated PCIe card around the model or the RTL
+//! A simulated card: BAR0 with the Shield's control window and the kernel's mailbox, card memory, the Security Kernel, and behind them the
+//! functional model or the Verilated RTL.
+//!
+//! A card is made as a real one is: [`Blank`] takes a device secret from its manufacturer, shows the DeviceID key, takes the certificate and
+//! becomes a [`Card`]. Its root of trust is `simulated`, and evidence says so.
+
+mod backend;
+mod card;
+mod error;
+mod model;
+mod platform;
+mod rtl;
+
+pub use card::{Bench, Blank, Card, CardOptions, Engine};
+pub use error::{CODES, CardError};
+pub use platform::{ACCELERATOR, KERNEL_SVN, TARGET, kernel_digest, kernel_image, program, shell_digest};
+pub use rtl::{BareCard, RtlOptions, design_digest};
+
+use shef_proto::code::Code;
+use shef_proto::config::Config;
+
+/// The configuration of the Shield in the card: `shell-rtl/accel/digits/shield.toml`, resolved.
+///
+/// # Errors
+/// [`CardError::Config`].
+pub fn config() -> Result<Config, CardError> {
+    let shield = shef_gen::shield::parse(include_str!("../../../shell-rtl/accel/digits/shield.toml")).map_err(|e| CardError::Config { what: e.to_string() })?;
+    Ok(shield.config)
+}
+
+/// Codes of this crate and of what it is made of, in groups.
+pub fn codes() -> Vec<(&'static str, Vec<&'static Code>)> {
+    vec![
+        ("Security Kernel", shef_kernel::CODES.iter().collect()),
+        ("functional model", shef_model::CODES.iter().collect()),
+        ("Verilated RTL", error::RTL_CODES.iter().collect()),
+        ("simulated card", CODES.iter().collect()),
+    ]
+}

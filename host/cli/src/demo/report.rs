@@ -1,0 +1,93 @@
+//! What the demo found out, as it is printed in JSON.
+
+use serde::Serialize;
+
+/// The whole run.
+#[derive(Debug, Clone, Serialize)]
+pub struct Report {
+    /// URI of the device.
+    pub device: String,
+    /// Kind of root of trust, as the appraised evidence says.
+    pub root_of_trust: String,
+    /// Whether card and owner drew from a seed.
+    pub seeded: bool,
+    /// Every step, in order.
+    pub steps: Vec<Step>,
+    /// The results.
+    pub digits: Digits,
+    /// Every attack.
+    pub attacks: Vec<AttackResult>,
+    /// Cycles of the launch, with and without a Shield.
+    pub cycles: Cycles,
+    /// SHA-256 of the sealed inputs and their tags, of the sealed results and their tags, as they lay in card memory.
+    pub sealed: Sealed,
+    /// Wall clock of the whole run.
+    pub ms: u64,
+}
+
+/// A step.
+#[derive(Debug, Clone, Serialize)]
+pub struct Step {
+    /// Stable name.
+    pub name: &'static str,
+    /// Whether it did what it must.
+    pub ok: bool,
+    /// Wall clock.
+    pub ms: u64,
+    /// Clock cycles of the device, where it counts them.
+    pub cycles: Option<u64>,
+    /// What was seen, for people.
+    pub detail: String,
+}
+
+/// Results of the accelerator.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Digits {
+    /// Queries.
+    pub tested: usize,
+    /// Labels that are right.
+    pub correct: usize,
+    /// Whether every result equals that of the CPU reference, all fields.
+    pub equal_to_reference: bool,
+}
+
+/// An attack.
+#[derive(Debug, Clone, Serialize)]
+pub struct AttackResult {
+    /// Stable name.
+    pub name: &'static str,
+    /// What the dishonest host did, for people.
+    pub title: &'static str,
+    /// Whether it was refused as it must be.
+    pub detected: bool,
+    /// 64-bit words that the accelerator received from tampered memory.
+    pub words_delivered: u64,
+    /// Code of what refused.
+    pub code: String,
+    /// What was seen, for people.
+    pub detail: String,
+    /// Wall clock.
+    pub ms: u64,
+    /// Clock cycles of the device, where it counts them.
+    pub cycles: Option<u64>,
+}
+
+/// Cycles from the start command to the last result acknowledged in memory.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct Cycles {
+    /// Through the Shield, final flush included.
+    pub shielded: Option<u64>,
+    /// The same accelerator wired to the same memory.
+    pub bare: Option<u64>,
+}
+
+/// Digests of what lay in card memory, to compare runs.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Sealed {
+    /// Sealed inputs and tags.
+    pub inputs: String,
+    /// Sealed results and tags.
+    pub results: String,
+    /// Transcript hash of the session.
+    pub transcript: String,
+}

@@ -1,0 +1,260 @@
+//! The parties of the demo, each with its own key folder and its own source of randomness.
+
+use std::path::Path;
+
+use shef::sim::{self, Blank, CardOptions, Engine};
+use shef::{Challenge, Connected, Host, Image, IpVendor, KeyFolder, Keyed, Manufacturer, Release, SdkError, Session, Source, Verifier};
+use shef_proto::config::Config;
+use shef_proto::evidence::RootOfTrust;
+use shef_proto::image::Description;
+use shef_proto::load::first_epochs;
+use shef_verify::{KernelReference, Policy, ReferenceValues, ShellReference, TrustAnchor};
+
+use crate::error::CliError;
+
+pub use shef::sim::Bench;
+
+/// Name of the data owner as a tenant.
+pub const OWNER: &str = "data-owner";
+/// Name of the IP vendor as a tenant.
+pub const VENDOR: &str = "ip-vendor";
+/// Security version of the image that is released.
+const IMAGE_SVN: u64 = 2;
+/// The time of everything under a seed: 2026-01-01.
+const SEEDED_NOW: i64 = 1_767_225_600;
+
+/// How to make a world.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// What cards are built around.
+    pub engine: Engine,
+    /// Everybody draws from this seed.
+    pub seed: Option<u64>,
+    /// Keeps streams of different worlds apart.
+    pub name: String,
+}
+
+/// All parties, and what they know.
+pub struct World {
+    plan: Plan,
+    now: i64,
+    config: Config,
+    manufacturer: Manufacturer,
+    debug_manufacturer: Manufacturer,
+    vendor: IpVendor,
+    image: Image,
+    old_image: Image,
+    verifier: Verifier,
+    manufacturer_entropy: Source,
+    vendor_entropy: Source,
+    owner_entropy: Source,
+    adversary_entropy: Source,
+}
+
+impl World {
+    /// Makes the parties with key folders below `dir`.
+    ///
+    /// # Errors
+    /// Those of key folders and formats.
+    pub fn new(dir: &Path, plan: Plan) -> Result<Self, CliError> {
+        let source = |party: &str| Source::new(plan.seed, &format!("{}/{party}", plan.name));
+        let (mut manufacturer_entropy, mut vendor_entropy) = (source("manufacturer")?, source("vendor")?);
+        let now = match plan.seed {
+            Some(_) => SEEDED_NOW,
+            None => std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_secs() as i64),
+        };
+        let open = |name: &str| KeyFolder::open(dir.join(name));
+        let manufacturer = Manufacturer::open(open("manufacturer")?, "shef simulated devices", now, &mut manufacturer_entropy)?;
+        let debug_manufacturer = Manufacturer::open(open("manufacturer-debug")?, "shef simulated devices, debug", now, &mut manufacturer_entropy)?;
+        let vendor = IpVendor::open(open("vendor")?, VENDOR, &mut vendor_entropy)?;
+
+        let config = sim::config().map_err(card)?;
+        let design_digest = sim::design_digest().map_err(card)?;
+        let describe = |svn| Description {
+            target: sim::TARGET.to_owned(),
+            accelerator: sim::ACCELERATOR.to_owned(),
+            svn,
+            min_kernel_svn: 1,
+            config: config.clone(),
+            design_digest,
+            chunk_size: 32,
+        };
+        let program = sim::program(&design_digest, sim::ACCELERATOR);
+        let old_image = vendor.build(&describe(IMAGE_SVN - 1), &program, &mut vendor_entropy)?;
+        let image = vendor.build(&describe(IMAGE_SVN), &program, &mut vendor_entropy)?;
+
+        let anchors = vec![
+            anchor("simulated", RootOfTrust::Simulated, false, &manufacturer)?,
+            anchor("simulated-debug", RootOfTrust::Simulated, true, &debug_manufacturer)?,
+        ];
+        let kernel = sim::kernel_image();
+        let reference = ReferenceValues {
+            kernels: vec![KernelReference { name: "security-kernel".to_owned(), digest: sim::kernel_digest(&kernel), svn: sim::KERNEL_SVN }],
+            shells: vec![ShellReference { name: "simulation".to_owned(), digest: sim::shell_digest() }],
+            images: vec![vendor.reference(&image, "digits")],
+        };
+        // A simulated device is accepted because this policy names it; debug is not.
+        let mut policy = Policy::strict("demo", &[RootOfTrust::Simulated]);
+        policy.allow_seeded = plan.seed.is_some();
+        policy.min_image_svn = IMAGE_SVN;
+        let verifier = Verifier::new(OWNER, anchors, reference, policy);
+        Ok(Self {
+            now,
+            config,
+            manufacturer,
+            debug_manufacturer,
+            vendor,
+            image,
+            old_image,
+            verifier,
+            manufacturer_entropy,
+            vendor_entropy,
+            owner_entropy: source("owner")?,
+            adversary_entropy: source("adversary")?,
+            plan,
+        })
+    }
+
+    /// Makes a device: secret, DeviceID certificate, power-on.
+    ///
+    /// # Errors
+    /// Those of the card.
+    pub fn card(&mut self, progress: &mut dyn FnMut(&str)) -> Result<(Host, Bench), CliError> {
+        self.make(false, progress)
+    }
+
+    /// Makes a device in debug mode, certified by the CA for such devices.
+    ///
+    /// # Errors
+    /// Those of the card.
+    pub fn debug_card(&mut self) -> Result<(Host, Bench), CliError> {
+        self.make(true, &mut |_| {})
+    }
+
+    fn make(&mut self, debug: bool, progress: &mut dyn FnMut(&str)) -> Result<(Host, Bench), CliError> {
+        let mut options = CardOptions::new(self.plan.engine.clone());
+        options.seed = self.plan.seed;
+        options.debug = debug;
+        let manufacturer = if debug { &self.debug_manufacturer } else { &self.manufacturer };
+        let mut blank = Blank::new(options, progress).map_err(card)?;
+        let device_id = blank.burn(manufacturer.device_secret(&mut self.manufacturer_entropy));
+        let made = blank.finish(manufacturer.certify(&device_id, self.now)).map_err(card)?;
+        let bench = made.bench();
+        Ok((Host::new(Box::new(made)), bench))
+    }
+
+    /// The Shield's configuration.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Anchors, reference values and policy.
+    pub fn verifier(&self) -> &Verifier {
+        &self.verifier
+    }
+
+    /// The image that is released.
+    pub fn image(&self) -> &Image {
+        &self.image
+    }
+
+    /// The key that signs the vendor's images.
+    pub fn vendor_key(&self) -> shef_proto::hpke_suite::PublicKey {
+        self.vendor.public_key()
+    }
+
+    /// The manufacturer.
+    pub fn manufacturer(&self) -> &Manufacturer {
+        &self.manufacturer
+    }
+
+    /// The container of an older image of the same vendor.
+    pub fn old_image(&self) -> Vec<u8> {
+        self.old_image.container.clone()
+    }
+
+    /// Randomness of the dishonest host.
+    pub fn adversary_entropy(&mut self) -> &mut Source {
+        &mut self.adversary_entropy
+    }
+
+    /// The vendor's round with a kernel: challenge, appraisal, released key.
+    ///
+    /// # Errors
+    /// The appraisal, and those of the host.
+    pub fn release(&mut self, host: &mut Host) -> Result<Release, SdkError> {
+        self.vendor.release(host, &self.image, IMAGE_SVN, &self.verifier, self.now, &mut self.vendor_entropy)
+    }
+
+    /// The same with the manufacturer's root registered for another kind of root of trust.
+    ///
+    /// # Errors
+    /// The appraisal, and those of the host.
+    pub fn release_under(&mut self, host: &mut Host, kind: RootOfTrust) -> Result<Result<Release, SdkError>, CliError> {
+        let anchors = vec![anchor("hardware", kind, false, &self.manufacturer)?];
+        let mut policy = Policy::strict("production", &[kind, RootOfTrust::Simulated]);
+        policy.allow_seeded = self.plan.seed.is_some();
+        let verifier = Verifier::new(OWNER, anchors, self.verifier.reference().clone(), policy);
+        Ok(self.vendor.release(host, &self.image, IMAGE_SVN, &verifier, self.now, &mut self.vendor_entropy))
+    }
+
+    /// Kernel round and image.
+    ///
+    /// # Errors
+    /// The appraisal, the kernel's, and those of the host.
+    pub fn load(&mut self, host: &mut Host) -> Result<(), SdkError> {
+        let release = self.release(host)?;
+        host.load_image(self.image.container.clone(), release.key_box).map(|_| ())
+    }
+
+    /// The owner's round with the Shield: challenge and appraisal.
+    ///
+    /// # Errors
+    /// The appraisal, and those of the host.
+    pub fn attest<'h>(&mut self, host: &'h mut Host) -> Result<Session<'h, shef::Attested>, SdkError> {
+        Session::<Connected>::connect(host)?.attest(&self.verifier, &self.config, self.now, &mut self.owner_entropy)
+    }
+
+    /// The owner's Load Key.
+    ///
+    /// # Errors
+    /// The Shield's refusal, and those of the host.
+    pub fn key<'h>(&mut self, session: Session<'h, shef::Attested>) -> Result<Session<'h, Keyed>, SdkError> {
+        session.key(OWNER, &first_epochs(&self.config, 1), &mut self.owner_entropy)
+    }
+
+    /// Both.
+    ///
+    /// # Errors
+    /// As [`World::attest`] and [`World::key`].
+    pub fn keyed<'h>(&mut self, host: &'h mut Host) -> Result<Session<'h, Keyed>, SdkError> {
+        let session = self.attest(host)?;
+        self.key(session)
+    }
+
+    /// Everything up to a keyed session.
+    ///
+    /// # Errors
+    /// As [`World::load`] and [`World::keyed`].
+    pub fn session<'h>(&mut self, host: &'h mut Host) -> Result<Session<'h, Keyed>, SdkError> {
+        self.load(host)?;
+        self.keyed(host)
+    }
+
+    /// Evidence of the Shield to a challenge of the owner, not appraised.
+    ///
+    /// # Errors
+    /// Those of the kernel and of the host.
+    pub fn shield_evidence(&mut self, host: &mut Host) -> Result<Vec<u8>, SdkError> {
+        host.shield_evidence(&Challenge::draw(self.verifier.audience(), &mut self.owner_entropy))
+    }
+}
+
+fn anchor(name: &str, kind: RootOfTrust, debug: bool, manufacturer: &Manufacturer) -> Result<TrustAnchor, CliError> {
+    TrustAnchor::new(name, kind, debug, manufacturer.root().der()).map_err(|e| CliError::input(e.code(), e.to_string()))
+}
+
+/// An error of the card as one of the command.
+pub fn card(error: sim::CardError) -> CliError {
+    shef::DeviceError::from(error).into()
+}

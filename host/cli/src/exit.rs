@@ -1,0 +1,41 @@
+//! Exit statuses: public interface, in one table.
+
+/// How the process ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Exit {
+    /// Done, or checked and affirmed.
+    Done = 0,
+    /// Checked, and the answer is no.
+    No = 1,
+    /// Wrong use of the command line.
+    Usage = 2,
+    /// Could not be decided.
+    Undecided = 3,
+    /// Device or transport.
+    Device = 4,
+    /// Bad input or configuration.
+    Input = 5,
+    /// Internal error.
+    Internal = 70,
+}
+
+/// All statuses with their meaning, as `--help` prints them.
+pub const TABLE: &[(Exit, &str)] = &[
+    (Exit::Done, "done, or checked and affirmed"),
+    (Exit::No, "checked, and the answer is no"),
+    (Exit::Usage, "wrong use of the command line"),
+    (Exit::Undecided, "could not be decided"),
+    (Exit::Device, "device or transport"),
+    (Exit::Input, "bad input or configuration"),
+    (Exit::Internal, "internal error"),
+];
+
+/// The table as text for `--help`.
+pub fn help() -> String {
+    let mut text = String::from("Exit status:\n");
+    for (exit, meaning) in TABLE {
+        text.push_str(&format!("  {:>2}  {meaning}\n", *exit as u8));
+    }
+    text
+}

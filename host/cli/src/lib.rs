@@ -1,0 +1,88 @@
+//! The command `shef` as a library, so that tests run the same bodies.
+//!
+//! Every command computes a serialisable value; module [`output`] prints it as text or JSON.
+
+pub mod demo;
+mod device;
+pub mod error;
+pub mod exit;
+pub mod explain;
+mod hex;
+mod image;
+pub mod output;
+mod verify;
+
+use clap::{Parser, Subcommand};
+
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::output::{Color, Output};
+
+/// Attested, shielded FPGA accelerators.
+#[derive(Parser)]
+#[command(name = "shef", version, about, after_help = exit::help(), max_term_width = 100)]
+struct Args {
+    /// Print one JSON document on stdout
+    #[arg(long, global = true)]
+    json: bool,
+    /// No progress and no notes
+    #[arg(short, long, global = true)]
+    quiet: bool,
+    /// More detail on stderr
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    verbose: u8,
+    /// When to use colour
+    #[arg(long, global = true, value_enum, default_value_t = Color::Auto)]
+    color: Color,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run the whole line on real digits: attest, key, seal, compute, open, and every attack
+    Demo(demo::DemoArgs),
+    /// List devices, or ask one what it is
+    #[command(subcommand)]
+    Device(device::DeviceCommand),
+    /// Build, inspect or verify an image container
+    #[command(subcommand)]
+    Image(image::ImageCommand),
+    /// Appraise evidence from a file against anchors, reference values and a policy
+    Verify(verify::VerifyArgs),
+    /// Explain a code, as SHEF-ATT-012; without one, list them all
+    Explain {
+        /// The code
+        code: Option<String>,
+    },
+}
+
+/// Runs the command line and returns how the process ends.
+pub fn main() -> Exit {
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => {
+            let usage = error.use_stderr();
+            let _ = error.print();
+            return if usage { Exit::Usage } else { Exit::Done };
+        }
+    };
+    let output = Output::new(args.json, args.quiet, args.verbose, args.color);
+    match run(&output, args.command) {
+        Ok(exit) => exit,
+        Err(error) => {
+            output.error(&error);
+            error.exit
+        }
+    }
+}
+
+fn run(output: &Output, command: Command) -> Result<Exit, CliError> {
+    match command {
+        Command::Demo(args) => demo::run(output, &args),
+        Command::Device(command) => device::run(output, &command).map(|()| Exit::Done),
+        Command::Image(command) => image::run(output, &command),
+        Command::Verify(args) => verify::run(output, &args),
+        Command::Explain { code } => explain::run(output, code.as_deref()).map(|()| Exit::Done),
+    }
+}

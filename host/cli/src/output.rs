@@ -1,0 +1,160 @@
+//! The one place that prints. Documents go to stdout; progress and messages to stderr.
+
+use std::io::{IsTerminal, Write};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::error::CliError;
+use crate::exit::Exit;
+
+/// When to use colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum Color {
+    /// On a terminal.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// How to print.
+pub struct Output {
+    json: bool,
+    quiet: bool,
+    verbose: u8,
+    color: bool,
+    progress: bool,
+}
+
+impl Output {
+    /// From the flags of the command line.
+    pub fn new(json: bool, quiet: bool, verbose: u8, color: Color) -> Self {
+        let color = match color {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
+        };
+        Self { json, quiet, verbose, color, progress: !quiet && std::io::stderr().is_terminal() }
+    }
+
+    /// Whether the document is JSON.
+    pub fn json(&self) -> bool {
+        self.json
+    }
+
+    /// Prints a line of a text document; nothing where the document is JSON.
+    ///
+    /// # Errors
+    /// Where stdout cannot be written; a closed pipe counts as success.
+    pub fn line(&self, text: impl std::fmt::Display) -> Result<(), CliError> {
+        if self.json {
+            return Ok(());
+        }
+        self.raw(&format!("{text}\n"))
+    }
+
+    /// Prints the JSON document; nothing where the document is text.
+    ///
+    /// # Errors
+    /// As [`Output::line`].
+    pub fn document(&self, value: &impl serde::Serialize) -> Result<(), CliError> {
+        if !self.json {
+            return Ok(());
+        }
+        let mut text = serde_json::to_string_pretty(value).map_err(|e| CliError::internal(e.to_string()))?;
+        text.push('\n');
+        self.raw(&text)
+    }
+
+    fn raw(&self, text: &str) -> Result<(), CliError> {
+        let mut out = std::io::stdout().lock();
+        match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+            Ok(()) => Ok(()),
+            // Who reads no further has what he wanted.
+            Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(Exit::Done as i32),
+            Err(e) => Err(CliError::input("SHEF-CLI-015", format!("cannot write to standard output: {e}"))),
+        }
+    }
+
+    /// A message for people, on stderr.
+    pub fn note(&self, text: impl std::fmt::Display) {
+        if !self.quiet {
+            let _ = writeln!(std::io::stderr(), "{text}");
+        }
+    }
+
+    /// A message that only `-v` shows.
+    pub fn detail(&self, text: impl std::fmt::Display) {
+        if self.verbose > 0 {
+            let _ = writeln!(std::io::stderr(), "{text}");
+        }
+    }
+
+    /// A spinner that lives while something long runs; silent unless stderr is a terminal.
+    pub fn spinner(&self, text: impl Into<String>) -> Spinner {
+        if !self.progress {
+            return Spinner(None);
+        }
+        let bar = ProgressBar::new_spinner();
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} [{elapsed}]") {
+            bar.set_style(style);
+        }
+        bar.set_message(text.into());
+        bar.enable_steady_tick(Duration::from_millis(120));
+        Spinner(Some(bar))
+    }
+
+    /// `text` as good news.
+    pub fn good(&self, text: &str) -> String {
+        self.paint(text, "32")
+    }
+
+    /// `text` as bad news.
+    pub fn bad(&self, text: &str) -> String {
+        self.paint(text, "31;1")
+    }
+
+    /// `text` as a heading.
+    pub fn heading(&self, text: &str) -> String {
+        self.paint(text, "1")
+    }
+
+    fn paint(&self, text: &str, style: &str) -> String {
+        if self.color { format!("\x1b[{style}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+
+    /// Prints an error, once, with its code and what helps.
+    pub fn error(&self, error: &CliError) {
+        let mut err = std::io::stderr().lock();
+        let label = if std::io::stderr().is_terminal() && self.color { "\x1b[31;1merror\x1b[0m" } else { "error" };
+        let _ = writeln!(err, "{label} [{}]: {}", error.code, error.message);
+        let help = error.help();
+        if !help.is_empty() {
+            let _ = writeln!(err, "help: {help}");
+        }
+        let _ = writeln!(err, "help: `shef explain {}` says more", error.code);
+    }
+}
+
+/// See [`Output::spinner`].
+pub struct Spinner(Option<ProgressBar>);
+
+impl Spinner {
+    /// Changes the text.
+    pub fn message(&self, text: impl Into<String>) {
+        if let Some(bar) = &self.0 {
+            bar.set_message(text.into());
+        }
+    }
+}
+
+impl Drop for Spinner {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.0 {
+            bar.finish_and_clear();
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! Where a party's randomness comes from.
+
+use shef_proto::entropy::{Entropy, SeededEntropy};
+
+use crate::SdkError;
+
+/// The operating system's source.
+pub struct SystemEntropy(());
+
+impl SystemEntropy {
+    /// Tries the source once.
+    ///
+    /// # Errors
+    /// [`SdkError::Entropy`].
+    pub fn new() -> Result<Self, SdkError> {
+        getrandom::fill(&mut [0; 16]).map_err(|e| SdkError::Entropy { reason: e.to_string() })?;
+        Ok(Self(()))
+    }
+}
+
+impl Entropy for SystemEntropy {
+    fn fill(&mut self, out: &mut [u8]) {
+        // The source worked when this was made. Weaker bytes in its place would be worse than a stop.
+        if let Err(error) = getrandom::fill(out) {
+            panic!("the operating system gave no random bytes: {error}");
+        }
+    }
+}
+
+/// Either source.
+pub enum Source {
+    /// The operating system's.
+    System(SystemEntropy),
+    /// Repeatable bytes, for comparisons between simulated devices only.
+    Seeded(Box<SeededEntropy>),
+}
+
+impl Source {
+    /// The operating system's source, or with a seed the repeatable stream of `party`.
+    ///
+    /// # Errors
+    /// [`SdkError::Entropy`].
+    pub fn new(seed: Option<u64>, party: &str) -> Result<Self, SdkError> {
+        Ok(match seed {
+            Some(seed) => Self::Seeded(Box::new(SeededEntropy::new(seed, party))),
+            None => Self::System(SystemEntropy::new()?),
+        })
+    }
+}
+
+impl Entropy for Source {
+    fn fill(&mut self, out: &mut [u8]) {
+        match self {
+            Self::System(source) => source.fill(out),
+            Self::Seeded(source) => source.fill(out),
+        }
+    }
+}

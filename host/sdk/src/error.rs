@@ -1,0 +1,344 @@
+//! Errors of the host library, by who is at fault.
+
+use std::path::{Path, PathBuf};
+
+use shef_proto::channel::FaultKind;
+use shef_proto::code::Code;
+
+use crate::Leg;
+
+/// What kind of failure an error is: how a program reacts, and how a command exits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Fault {
+    /// Something was checked, and the answer is no.
+    Answer,
+    /// Something could not be decided, because a message or a value is missing.
+    Undecided,
+    /// The device or the way to it.
+    Device,
+    /// What the caller gave.
+    Input,
+    /// A defect of this library.
+    Internal,
+}
+
+/// Why something did not happen.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SdkError {
+    /// The host did not deliver a message.
+    #[error("the host did not deliver a message ({leg:?})")]
+    Dropped {
+        /// Which message.
+        leg: Leg,
+    },
+    /// The Shield works for longer than it can.
+    #[error("the Shield stays busy, plain status {status:#010x}")]
+    ShieldBusy {
+        /// Plain status.
+        status: u32,
+    },
+    /// A message is longer than its buffer.
+    #[error("{what} of {len} bytes, at most {max} are possible")]
+    MessageTooLong {
+        /// Which message.
+        what: &'static str,
+        /// Its bytes.
+        len: usize,
+        /// Bytes of the buffer.
+        max: usize,
+    },
+    /// Plain status says that the Shield refused a sealed request.
+    #[error("the Shield refused a sealed request: it is not the next one of this session, or not authentic")]
+    RequestRefused {
+        /// What the answer buffer showed: the answer of the last request that was run.
+        answer: Vec<u8>,
+    },
+    /// Plain status says that the Shield refused a Load Key, and it shows no confirmation.
+    #[error("the Shield refused the Load Key")]
+    LoadRefused,
+    /// The configuration has no such region.
+    #[error("the configuration has no region {name:?}")]
+    NoRegion {
+        /// Name asked for.
+        name: String,
+    },
+    /// The region is of another mode.
+    #[error("region {name:?} is of mode {found}, expected {expected}")]
+    WrongMode {
+        /// Name of the region.
+        name: String,
+        /// Its mode.
+        found: &'static str,
+        /// Mode needed.
+        expected: &'static str,
+    },
+    /// Data does not fit the region.
+    #[error("{len} bytes at offset {offset} do not fit region {name:?} of {size} bytes")]
+    TooLong {
+        /// Name of the region.
+        name: String,
+        /// Offset in the region.
+        offset: u64,
+        /// Bytes.
+        len: u64,
+        /// Bytes of the region.
+        size: u64,
+    },
+    /// The statement shows a fault: no result opens.
+    #[error("the Shield stopped: {count} fault(s), the first in region {region}, chunk {chunk}, version {version}: {}", kind_text(*kind))]
+    Faulted {
+        /// Kind of the first fault.
+        kind: FaultKind,
+        /// Its region.
+        region: u8,
+        /// Its chunk.
+        chunk: u64,
+        /// Version at which it was read.
+        version: u64,
+        /// Number of faults.
+        count: u32,
+    },
+    /// The statement shows refusals, and the caller did not ask to open results in spite of them.
+    #[error("the accelerator did {count} things that the Shield refused, the first {kind} at {addr:#x} (region {region:#04x})")]
+    Refusals {
+        /// Number of refusals.
+        count: u32,
+        /// Kind of the first.
+        kind: &'static str,
+        /// Its region, 0xff for none.
+        region: u8,
+        /// Its address.
+        addr: u64,
+    },
+    /// The accelerator did not come to what was waited for.
+    #[error("the accelerator did not finish: register {addr:#06x} is {last:#010x} after {polls} reads")]
+    NotFinished {
+        /// Register that was watched.
+        addr: u32,
+        /// Last value.
+        last: u32,
+        /// Reads made.
+        polls: u32,
+    },
+    /// A key file cannot be read or written.
+    #[error("key file {}: {reason}", path.display())]
+    KeyFile {
+        /// Path of the file.
+        path: PathBuf,
+        /// What the system says.
+        reason: String,
+    },
+    /// A key file is malformed.
+    #[error("key file {} is malformed: {reason}", path.display())]
+    KeyFormat {
+        /// Path of the file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The statement is of another session or older than the last launch.
+    #[error("the statement is stale: it was read before request {needed}, and {found} is its number")]
+    StaleStatement {
+        /// Number of the request that it must come after.
+        needed: u64,
+        /// Number of the statement.
+        found: u64,
+    },
+    /// A message has an impossible length.
+    #[error("{what} has {found} bytes, expected {expected}")]
+    Length {
+        /// Which message.
+        what: &'static str,
+        /// Bytes found.
+        found: usize,
+        /// Bytes expected.
+        expected: usize,
+    },
+    /// Results were promised by the statement and did not come.
+    #[error("results withheld: {source}")]
+    Withheld {
+        /// What the opener says.
+        source: shef_seal::SealError,
+    },
+    /// The device, or the way to it.
+    #[error(transparent)]
+    Device(#[from] shef_device::DeviceError),
+    /// The Load Key.
+    #[error(transparent)]
+    Load(#[from] shef_proto::load::LoadError),
+    /// The register channel.
+    #[error(transparent)]
+    Channel(#[from] shef_proto::channel::ChannelError),
+    /// The sealed memory.
+    #[error(transparent)]
+    Seal(#[from] shef_seal::SealError),
+    /// Evidence was rejected.
+    #[error("evidence rejected: {}", rejection(appraisal))]
+    Rejected {
+        /// Every check, with what was expected and found.
+        appraisal: Box<shef_verify::Appraisal>,
+    },
+    /// The appraised Shield runs another configuration than the owner's.
+    #[error("the Shield's configuration is known, but is not the one that this session is for")]
+    OtherConfig,
+    /// The Security Kernel refused.
+    #[error("the Security Kernel refused: {text}")]
+    Kernel {
+        /// Code of what refused.
+        code: String,
+        /// What it says.
+        text: String,
+    },
+    /// A message of the kernel's mailbox.
+    #[error("mailbox: {0}")]
+    Mailbox(shef_proto::mailbox::MailboxError),
+    /// A certificate.
+    #[error(transparent)]
+    Certificate(#[from] shef_proto::cert::CertError),
+    /// An image container.
+    #[error(transparent)]
+    Image(#[from] shef_proto::image::ImageError),
+    /// A released key.
+    #[error(transparent)]
+    Release(#[from] shef_proto::release::ReleaseError),
+    /// A close record.
+    #[error(transparent)]
+    Close(#[from] shef_proto::close::CloseError),
+    /// The Load Key cannot be made for this evidence.
+    #[error(transparent)]
+    LoadKey(#[from] shef_verify::LoadKeyError),
+    /// The close record is not of this session.
+    #[error("the close record is of another session: its {what} differs")]
+    OtherRecord {
+        /// What differs.
+        what: &'static str,
+    },
+    /// The operating system gave no random bytes.
+    #[error("the operating system gave no random bytes: {reason}")]
+    Entropy {
+        /// What it says.
+        reason: String,
+    },
+}
+
+impl From<shef_proto::mailbox::MailboxError> for SdkError {
+    fn from(error: shef_proto::mailbox::MailboxError) -> Self {
+        match error {
+            shef_proto::mailbox::MailboxError::Refused { code, text } => Self::Kernel { code, text },
+            error => Self::Mailbox(error),
+        }
+    }
+}
+
+fn rejection(appraisal: &shef_verify::Appraisal) -> String {
+    match appraisal.first_failure() {
+        Some(check) => format!("{} is {}, expected {}", check.id.name(), check.actual, check.expected),
+        None => "no check failed".to_owned(),
+    }
+}
+
+fn kind_text(kind: FaultKind) -> &'static str {
+    match kind {
+        FaultKind::None => "no fault",
+        FaultKind::Tag => "a tag did not match (tampering)",
+        FaultKind::Bus => "the memory answered with a bus error",
+        FaultKind::Timeout => "the memory did not answer",
+        FaultKind::Protocol => "the memory broke the bus protocol",
+        FaultKind::Node => "a tree node's tag did not match (tampering)",
+        _ => "a countermeasure fired",
+    }
+}
+
+impl SdkError {
+    pub(crate) fn key_file(path: &Path, error: &std::io::Error) -> Self {
+        Self::KeyFile { path: path.to_owned(), reason: error.to_string() }
+    }
+
+    /// Stable code.
+    pub fn code(&self) -> &str {
+        match self {
+            Self::Rejected { appraisal } => appraisal.first_failure().map_or("SHEF-SDK-018", |check| check.code),
+            Self::OtherConfig => "SHEF-SDK-019",
+            Self::OtherRecord { .. } => "SHEF-SDK-020",
+            Self::Kernel { code, .. } => code,
+            Self::Mailbox(e) => e.code(),
+            Self::Certificate(e) => e.code(),
+            Self::Image(e) => e.code(),
+            Self::Release(e) => e.code(),
+            Self::Close(e) => e.code(),
+            Self::LoadKey(e) => e.code(),
+            Self::Dropped { .. } => "SHEF-SDK-001",
+            Self::ShieldBusy { .. } => "SHEF-SDK-002",
+            Self::MessageTooLong { .. } => "SHEF-SDK-003",
+            Self::RequestRefused { .. } => "SHEF-SDK-004",
+            Self::LoadRefused => "SHEF-SDK-005",
+            Self::NoRegion { .. } => "SHEF-SDK-006",
+            Self::WrongMode { .. } => "SHEF-SDK-007",
+            Self::TooLong { .. } => "SHEF-SDK-008",
+            Self::Refusals { .. } => "SHEF-SDK-010",
+            Self::NotFinished { .. } => "SHEF-SDK-011",
+            Self::KeyFile { .. } => "SHEF-SDK-012",
+            Self::KeyFormat { .. } => "SHEF-SDK-013",
+            Self::StaleStatement { .. } => "SHEF-SDK-014",
+            Self::Length { .. } => "SHEF-SDK-015",
+            Self::Withheld { .. } => "SHEF-SDK-016",
+            Self::Entropy { .. } => "SHEF-SDK-017",
+            Self::Faulted { kind, .. } => match kind {
+                FaultKind::Tag => "SHEF-SDK-021",
+                FaultKind::Bus => "SHEF-SDK-022",
+                FaultKind::Timeout => "SHEF-SDK-023",
+                FaultKind::Protocol => "SHEF-SDK-024",
+                FaultKind::Node => "SHEF-SDK-025",
+                _ => "SHEF-SDK-026",
+            },
+            Self::Device(e) => e.code(),
+            Self::Load(e) => e.code(),
+            Self::Channel(e) => e.code(),
+            Self::Seal(e) => e.code(),
+        }
+    }
+
+    /// Who is at fault.
+    pub fn at_fault(&self) -> Fault {
+        use shef_device::DeviceError as D;
+        match self {
+            Self::Dropped { .. } => Fault::Undecided,
+            Self::ShieldBusy { .. } | Self::NotFinished { .. } | Self::Entropy { .. } => Fault::Device,
+            Self::MessageTooLong { .. } | Self::NoRegion { .. } | Self::WrongMode { .. } | Self::TooLong { .. } | Self::KeyFile { .. } | Self::KeyFormat { .. } => Fault::Input,
+            Self::Device(D::UnknownUri { .. } | D::MalformedUri { .. } | D::NotInThisVersion { .. } | D::NoSimulator { .. }) => Fault::Input,
+            Self::Device(_) => Fault::Device,
+            _ => Fault::Answer,
+        }
+    }
+}
+
+/// Codes of this crate.
+pub const CODES: &[Code] = &[
+    Code::new("SHEF-SDK-001", "the host did not deliver a message", "ask again; the host can deny service, and nothing else follows from it"),
+    Code::new("SHEF-SDK-002", "the Shield stays busy", "reset the device and open a new session"),
+    Code::new("SHEF-SDK-003", "a message is longer than its buffer", "give less; the message names the limit"),
+    Code::new("SHEF-SDK-004", "the Shield refused a sealed request", "the request was forged, replayed or damaged on its way; the session is unchanged, and the owner's next request still works"),
+    Code::new("SHEF-SDK-005", "the Shield refused the Load Key", "it was made for another Shield key or configuration, replayed, or damaged on its way; attest the Shield again and make a new one"),
+    Code::new("SHEF-SDK-006", "there is no such region", "the names of the regions are in shield.toml"),
+    Code::new("SHEF-SDK-007", "the region is of another mode", "data goes into `input` regions, results come from `output` regions"),
+    Code::new("SHEF-SDK-008", "the data does not fit the region", "make the region larger in shield.toml, or give less data"),
+    Code::new("SHEF-SDK-010", "the accelerator did things that the Shield refused", "the results may be incomplete: open them with `allow_refusals` only if the accelerator is known to do so"),
+    Code::new("SHEF-SDK-011", "the accelerator did not finish", "check its registers and its data; a stopped Shield shows in the statement"),
+    Code::new("SHEF-SDK-012", "a key file cannot be read or written", "check path and permissions; key files are never overwritten"),
+    Code::new("SHEF-SDK-013", "a key file is malformed", "a key file holds 64 hexadecimal digits and a line feed"),
+    Code::new("SHEF-SDK-014", "the statement is stale", "read the statement after the last launch and flush"),
+    Code::new("SHEF-SDK-015", "a message has an impossible length", "the message was damaged on its way, or the other side is of another version"),
+    Code::new("SHEF-SDK-016", "results withheld", "the Shield says that a chunk was sealed, and what the host delivered is not that chunk: read again from an honest host; do not use the results"),
+    Code::new("SHEF-SDK-017", "no random bytes", "check the operating system's random source"),
+    Code::new("SHEF-SDK-018", "evidence rejected", "the appraisal lists every check with what was expected and found"),
+    Code::new("SHEF-SDK-019", "the Shield runs another configuration", "the image is known, but the session was opened for another one: use the configuration of this image"),
+    Code::new("SHEF-SDK-020", "the close record is of another session", "the record was swapped on its way; it proves nothing about this session"),
+    Code::new("SHEF-SDK-021", "the Shield stopped: a tag did not match", "memory was tampered with: no result of this session opens; reset the device, open a new session, and look at who can write card memory"),
+    Code::new("SHEF-SDK-022", "the Shield stopped: the memory answered with a bus error", "a defect of memory or shell rather than tampering: reset the device and open a new session"),
+    Code::new("SHEF-SDK-023", "the Shield stopped: the memory did not answer", "a defect of memory or shell: reset the device and open a new session"),
+    Code::new("SHEF-SDK-024", "the Shield stopped: the memory broke the bus protocol", "a defect of the shell, or an attack on the bus: reset the device and open a new session"),
+    Code::new("SHEF-SDK-025", "the Shield stopped: a tree node did not match", "memory was tampered with: no result of this session opens; reset the device and open a new session"),
+    Code::new("SHEF-SDK-026", "the Shield stopped: a countermeasure fired", "reset the device and open a new session; if it happens again the device is damaged or attacked"),
+];

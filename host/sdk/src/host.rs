@@ -1,0 +1,288 @@
+//! The untrusted host: everything that a party sends to the card or to another party passes through here.
+//!
+//! [`Host`] owns the device. It sees every message, and an [`Adversary`] put into it can change, replace or drop every one of them and do to the
+//! device whatever a host can do. Nothing that a role concludes may rest on what this type says.
+
+use shef_device::{Device, DeviceInfo, mailbox};
+use shef_proto::channel::MESSAGE_LEN;
+use shef_regs::ctl;
+
+use crate::SdkError;
+
+/// Polls of the plain status until a Shield that stays busy is given up.
+const MAX_POLLS: u32 = 1_000_000;
+
+/// What a message is, and so where it goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Leg {
+    /// Request to the Security Kernel.
+    KernelRequest,
+    /// Answer of the Security Kernel.
+    KernelAnswer,
+    /// Nonce of a verifier on its way to the device.
+    Nonce,
+    /// Evidence of the kernel on its way to the IP vendor.
+    KernelEvidence,
+    /// Evidence of the Shield on its way to the data owner.
+    ShieldEvidence,
+    /// Certificates of the device.
+    Certificates,
+    /// Released image key on its way to the kernel.
+    Release,
+    /// Image container on its way to the kernel.
+    Image,
+    /// Load Key on its way to the Shield.
+    LoadKey,
+    /// Key confirmation of the Shield.
+    Confirmation,
+    /// Sealed request to the Shield.
+    Request,
+    /// Sealed answer of the Shield.
+    Answer,
+    /// Close record, countersigned by the kernel.
+    CloseRecord,
+    /// Bytes on their way into card memory.
+    MemoryWrite {
+        /// First address.
+        addr: u64,
+    },
+    /// Bytes out of card memory.
+    MemoryRead {
+        /// First address.
+        addr: u64,
+    },
+}
+
+impl Leg {
+    /// Stable name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::KernelRequest => "kernel-request",
+            Self::KernelAnswer => "kernel-answer",
+            Self::Nonce => "nonce",
+            Self::KernelEvidence => "kernel-evidence",
+            Self::ShieldEvidence => "shield-evidence",
+            Self::Certificates => "certificate",
+            Self::Release => "key-box",
+            Self::Image => "image",
+            Self::LoadKey => "load-key",
+            Self::Confirmation => "confirmation",
+            Self::Request => "request",
+            Self::Answer => "answer",
+            Self::CloseRecord => "close-record",
+            Self::MemoryWrite { .. } => "memory-write",
+            Self::MemoryRead { .. } => "memory-read",
+        }
+    }
+}
+
+/// What a dishonest host does. Every method does nothing as it is.
+pub trait Adversary {
+    /// Sees a message and says what is delivered in its place; `None` drops it. The device is in the host's hands meanwhile.
+    fn message(&mut self, leg: Leg, bytes: Vec<u8>, device: &mut dyn Device) -> Option<Vec<u8>> {
+        let _ = (leg, device);
+        Some(bytes)
+    }
+}
+
+/// The honest carrier.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Honest;
+
+impl Adversary for Honest {}
+
+/// One message that crossed a boundary, as it was delivered.
+#[derive(Debug, Clone)]
+pub struct Record {
+    /// What it was.
+    pub leg: Leg,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// What became of a Load Key, as far as plain status says. A hint: the owner believes the confirmation only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LoadHint {
+    /// The Shield shows a confirmation.
+    Keyed,
+    /// The Shield says that it refused.
+    Refused,
+}
+
+/// The untrusted machine that the card is in.
+pub struct Host {
+    device: Box<dyn Device>,
+    adversary: Box<dyn Adversary>,
+    records: Option<Vec<Record>>,
+}
+
+impl Host {
+    /// An honest host around a device.
+    pub fn new(device: Box<dyn Device>) -> Self {
+        Self { device, adversary: Box::new(Honest), records: None }
+    }
+
+    /// Looks at the device and says whether there is a Shield behind it.
+    ///
+    /// # Errors
+    /// [`shef_device::DeviceError::NotAShield`], [`shef_device::DeviceError::Gone`] and those of the transport.
+    pub fn probe(&mut self) -> Result<(), SdkError> {
+        let found = self.device.ctl_read32(ctl::MAGIC)?;
+        if found == u32::MAX {
+            return Err(shef_device::DeviceError::Gone { offset: ctl::MAGIC }.into());
+        }
+        let expected = u32::from_le_bytes(*b"SHEF");
+        if found != expected {
+            return Err(shef_device::DeviceError::NotAShield { uri: self.device.info().uri, found, expected }.into());
+        }
+        Ok(())
+    }
+
+    /// Puts an adversary in charge; the one before is handed back.
+    pub fn corrupt(&mut self, adversary: Box<dyn Adversary>) -> Box<dyn Adversary> {
+        core::mem::replace(&mut self.adversary, adversary)
+    }
+
+    /// Keeps a copy of everything that is delivered from now on.
+    pub fn record(&mut self) {
+        self.records.get_or_insert_default();
+    }
+
+    /// Takes what was recorded so far.
+    pub fn take_records(&mut self) -> Vec<Record> {
+        self.records.as_mut().map(core::mem::take).unwrap_or_default()
+    }
+
+    /// What the device says about itself.
+    pub fn info(&self) -> DeviceInfo {
+        self.device.info()
+    }
+
+    /// The device, which is the host's to do with as it likes.
+    pub fn device(&mut self) -> &mut dyn Device {
+        self.device.as_mut()
+    }
+
+    /// Cycles of the device, for figures.
+    pub fn cycles(&self) -> Option<u64> {
+        self.device.cycles()
+    }
+
+    /// Resets the card.
+    ///
+    /// # Errors
+    /// Those of the transport.
+    pub fn reset(&mut self) -> Result<(), SdkError> {
+        Ok(self.device.reset()?)
+    }
+
+    /// Carries a message between two parties.
+    ///
+    /// # Errors
+    /// [`SdkError::Dropped`] where it does not arrive.
+    pub fn carry(&mut self, leg: Leg, bytes: Vec<u8>) -> Result<Vec<u8>, SdkError> {
+        let delivered = self.adversary.message(leg, bytes, self.device.as_mut()).ok_or(SdkError::Dropped { leg })?;
+        if let Some(records) = &mut self.records {
+            records.push(Record { leg, bytes: delivered.clone() });
+        }
+        Ok(delivered)
+    }
+
+    /// Carries a message to the Security Kernel and its answer back.
+    ///
+    /// # Errors
+    /// [`SdkError::Dropped`] and those of the device.
+    pub fn kernel(&mut self, request: Vec<u8>) -> Result<Vec<u8>, SdkError> {
+        let request = self.carry(Leg::KernelRequest, request)?;
+        let answer = self.device.kernel_call(&request)?;
+        self.carry(Leg::KernelAnswer, answer)
+    }
+
+    /// Carries a Load Key to the Shield and brings back what it shows as confirmation.
+    ///
+    /// # Errors
+    /// [`SdkError::Dropped`], [`SdkError::ShieldBusy`], [`SdkError::MessageTooLong`] and those of the device.
+    pub fn load_key(&mut self, message: Vec<u8>) -> Result<(LoadHint, Vec<u8>), SdkError> {
+        let message = self.carry(Leg::LoadKey, message)?;
+        if message.len() > ctl::LOAD_MSG_BYTES {
+            return Err(SdkError::MessageTooLong { what: "Load Key", len: message.len(), max: ctl::LOAD_MSG_BYTES });
+        }
+        self.settle(ctl::STATUS_LOAD_BUSY.put(1) | ctl::STATUS_CHAN_BUSY.put(1))?;
+        let device = self.device.as_mut();
+        mailbox::write_bytes(device, ctl::LOAD_MSG, &message)?;
+        device.ctl_write32(ctl::LOAD_DOORBELL, message.len() as u32)?;
+        let status = self.settle(ctl::STATUS_LOAD_BUSY.put(1))?;
+        let confirmation = mailbox::read_bytes(self.device.as_mut(), ctl::CONFIRM, ctl::CONFIRM_BYTES)?;
+        let hint = if ctl::STATUS_LOAD_REFUSED.get(status) == 0 && ctl::STATUS_STATE.get(status) == ctl::STATUS_STATE_KEYED { LoadHint::Keyed } else { LoadHint::Refused };
+        Ok((hint, self.carry(Leg::Confirmation, confirmation)?))
+    }
+
+    /// Carries a sealed request to the Shield and brings back the sealed answer that it shows.
+    ///
+    /// # Errors
+    /// [`SdkError::Dropped`], [`SdkError::ShieldBusy`], [`SdkError::RequestRefused`] and those of the device.
+    pub fn exchange(&mut self, request: &[u8; MESSAGE_LEN]) -> Result<Vec<u8>, SdkError> {
+        let request = self.carry(Leg::Request, request.to_vec())?;
+        let (answer, refused) = self.ring(&request)?;
+        let answer = self.carry(Leg::Answer, answer)?;
+        if refused { Err(SdkError::RequestRefused { answer }) } else { Ok(answer) }
+    }
+
+    /// Hands bytes to the Shield as a sealed request, without anybody's leave: the answer buffer and whether plain status says `REFUSED`.
+    ///
+    /// # Errors
+    /// [`SdkError::ShieldBusy`] and those of the device.
+    pub fn ring(&mut self, request: &[u8]) -> Result<(Vec<u8>, bool), SdkError> {
+        self.settle(ctl::STATUS_LOAD_BUSY.put(1) | ctl::STATUS_CHAN_BUSY.put(1))?;
+        let device = self.device.as_mut();
+        mailbox::write_bytes(device, ctl::CHAN_REQ, &request[..request.len().min(MESSAGE_LEN)])?;
+        device.ctl_write32(ctl::CHAN_DOORBELL, 1)?;
+        let status = self.settle(ctl::STATUS_CHAN_BUSY.put(1))?;
+        let answer = mailbox::read_bytes(self.device.as_mut(), ctl::CHAN_RSP, MESSAGE_LEN)?;
+        Ok((answer, ctl::STATUS_CHAN_REFUSED.get(status) == 1))
+    }
+
+    /// Writes card memory.
+    ///
+    /// # Errors
+    /// [`SdkError::Dropped`] and those of the device.
+    pub fn write_memory(&mut self, addr: u64, bytes: Vec<u8>) -> Result<(), SdkError> {
+        let bytes = self.carry(Leg::MemoryWrite { addr }, bytes)?;
+        Ok(self.device.mem_write(addr, &bytes)?)
+    }
+
+    /// Reads card memory.
+    ///
+    /// # Errors
+    /// [`SdkError::Dropped`] and those of the device.
+    pub fn read_memory(&mut self, addr: u64, len: usize) -> Result<Vec<u8>, SdkError> {
+        let mut bytes = vec![0; len];
+        self.device.mem_read(addr, &mut bytes)?;
+        self.carry(Leg::MemoryRead { addr }, bytes)
+    }
+
+    /// Plain status of the Shield: a hint.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub fn status(&mut self) -> Result<u32, SdkError> {
+        Ok(self.device.ctl_read32(ctl::STATUS)?)
+    }
+
+    /// Waits until none of the bits of `busy` is set in the plain status.
+    fn settle(&mut self, busy: u32) -> Result<u32, SdkError> {
+        let mut status = 0;
+        for _ in 0..MAX_POLLS {
+            status = self.device.ctl_read32(ctl::STATUS)?;
+            if status == u32::MAX {
+                return Err(shef_device::DeviceError::Gone { offset: ctl::STATUS }.into());
+            }
+            if status & busy == 0 && ctl::STATUS_STATE.get(status) != ctl::STATUS_STATE_SCRUB {
+                return Ok(status);
+            }
+            self.device.wait_hint()?;
+        }
+        Err(SdkError::ShieldBusy { status })
+    }
+}

@@ -1,0 +1,132 @@
+//! The key folder of a party: secrets as files that only their owner can read.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use zeroize::Zeroizing;
+
+use crate::SdkError;
+
+/// A folder that belongs to one party and holds its keys. Parties exchange messages, never folders.
+pub struct KeyFolder {
+    path: PathBuf,
+}
+
+impl KeyFolder {
+    /// Opens a folder; makes it, readable by its owner only, where it does not exist.
+    ///
+    /// # Errors
+    /// [`SdkError::KeyFile`].
+    pub fn open(path: impl Into<PathBuf>) -> Result<Self, SdkError> {
+        let path = path.into();
+        let mut builder = fs::DirBuilder::new();
+        builder.recursive(true);
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.create(&path).map_err(|e| SdkError::key_file(&path, &e))?;
+        Ok(Self { path })
+    }
+
+    /// Where the folder is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether there is a file of that name.
+    pub fn has(&self, name: &str) -> bool {
+        self.path.join(name).exists()
+    }
+
+    /// Stores a secret as hexadecimal digits; an existing one is never overwritten.
+    ///
+    /// # Errors
+    /// [`SdkError::KeyFile`].
+    pub fn store_secret(&self, name: &str, secret: &[u8]) -> Result<(), SdkError> {
+        let path = self.path.join(name);
+        let mut options = fs::OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut text = Zeroizing::new(String::with_capacity(2 * secret.len() + 1));
+        for byte in secret {
+            for nibble in [byte >> 4, byte & 15] {
+                text.push(char::from(b"0123456789abcdef"[usize::from(nibble)]));
+            }
+        }
+        text.push('\n');
+        options.open(&path).and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all())).map_err(|e| SdkError::key_file(&path, &e))
+    }
+
+    /// Reads a secret of 32 bytes.
+    ///
+    /// # Errors
+    /// [`SdkError::KeyFile`], [`SdkError::KeyFormat`].
+    pub fn secret32(&self, name: &str) -> Result<Zeroizing<[u8; 32]>, SdkError> {
+        let path = self.path.join(name);
+        let text = Zeroizing::new(fs::read(&path).map_err(|e| SdkError::key_file(&path, &e))?);
+        let digits: &[u8] = text.strip_suffix(b"\n").unwrap_or(&text);
+        if digits.len() != 64 {
+            return Err(SdkError::KeyFormat { path, reason: format!("{} digits, expected 64", digits.len()) });
+        }
+        let nibble = |c: u8| char::from(c).to_digit(16).map(|d| d as u8);
+        let mut key = Zeroizing::new([0; 32]);
+        for (byte, pair) in key.iter_mut().zip(digits.chunks_exact(2)) {
+            match (nibble(pair[0]), nibble(pair[1])) {
+                (Some(high), Some(low)) => *byte = high << 4 | low,
+                _ => return Err(SdkError::KeyFormat { path, reason: "a character is no hexadecimal digit".to_owned() }),
+            }
+        }
+        Ok(key)
+    }
+
+    /// Stores bytes that are no secret.
+    ///
+    /// # Errors
+    /// [`SdkError::KeyFile`].
+    pub fn store_public(&self, name: &str, bytes: &[u8]) -> Result<(), SdkError> {
+        let path = self.path.join(name);
+        fs::write(&path, bytes).map_err(|e| SdkError::key_file(&path, &e))
+    }
+
+    /// Reads bytes that are no secret.
+    ///
+    /// # Errors
+    /// [`SdkError::KeyFile`].
+    pub fn public(&self, name: &str) -> Result<Vec<u8>, SdkError> {
+        let path = self.path.join(name);
+        fs::read(&path).map_err(|e| SdkError::key_file(&path, &e))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_come_back_and_are_private_and_never_overwritten() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = KeyFolder::open(dir.path().join("owner")).unwrap();
+        let secret: [u8; 32] = core::array::from_fn(|i| i as u8 * 7);
+        folder.store_secret("a.key", &secret).unwrap();
+        assert_eq!(*folder.secret32("a.key").unwrap(), secret);
+        assert_eq!(folder.store_secret("a.key", &secret).unwrap_err().code(), "SHEF-SDK-012");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            assert_eq!(fs::metadata(folder.path().join("a.key")).unwrap().permissions().mode() & 0o777, 0o600);
+            assert_eq!(fs::metadata(folder.path()).unwrap().permissions().mode() & 0o777, 0o700);
+        }
+    }
+
+    #[test]
+    fn damaged_key_files_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = KeyFolder::open(dir.path()).unwrap();
+        assert_eq!(folder.secret32("none").unwrap_err().code(), "SHEF-SDK-012");
+        for bad in [String::new(), "00".repeat(31), "00".repeat(33), "0g".repeat(32), format!("{}\n\n", "00".repeat(32))] {
+            folder.store_public("bad", bad.as_bytes()).unwrap();
+            assert_eq!(folder.secret32("bad").unwrap_err().code(), "SHEF-SDK-013", "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,657 @@
+//! Sessions with a Shield, as the data owner has them: [`Connected`] -> [`Attested`] -> [`Keyed`].
+//!
+//! The types follow the rule that no key goes to what was not appraised, no data to a Shield that has not confirmed its keys, and no result is
+//! opened but under a statement read after the last launch.
+
+use shef_proto::channel::{Answer, ChannelError, OwnerChannel, Request, Sealed, ShieldStatement, State, Statement, status};
+use shef_proto::config::{Config, Mode, Region};
+use shef_proto::entropy::Entropy;
+use shef_proto::load::{FirstEpoch, SessionKeys};
+use shef_seal::{OpenPolicy, Opened, Opener, SealError, Sealer, Spent};
+use shef_verify::{Appraisal, VerifiedShieldEvidence};
+use zeroize::Zeroizing;
+
+use crate::host::{Host, LoadHint};
+use crate::verifier::{Challenge, Verifier};
+use crate::{Leg, SdkError};
+
+/// Reads of a register until an accelerator is given up.
+const POLLS: u32 = 1_000_000;
+
+/// A session: the way to one Shield, over a host that is not trusted.
+pub struct Session<'h, S> {
+    host: &'h mut Host,
+    state: S,
+}
+
+/// There is a device, and nothing is known about it.
+pub struct Connected;
+
+/// The Shield was appraised: its key is fresh, and the verifier's policy is satisfied.
+pub struct Attested {
+    evidence: Vec<u8>,
+    challenge: Challenge,
+    verified: VerifiedShieldEvidence,
+    appraisal: Appraisal,
+    config: Config,
+}
+
+/// The Shield has confirmed the session's keys.
+pub struct Keyed {
+    config: Config,
+    keys: SessionKeys,
+    channel: OwnerChannel,
+    verified: VerifiedShieldEvidence,
+    /// Present epoch of each region, by its number.
+    epochs: Vec<u64>,
+    sealers: Vec<Option<Spent>>,
+    openers: Vec<Option<Opener>>,
+    /// Number of the request before which a statement says nothing any more.
+    stale_before: u64,
+    load_key: Vec<u8>,
+    secrets: Option<SessionSecrets>,
+}
+
+/// A buffer in an `input` region: data that the owner seals for the accelerator.
+#[derive(Debug, Clone)]
+pub struct InputBuffer(Region);
+
+/// A buffer in an `output` region: results that the Shield seals for the owner.
+#[derive(Debug, Clone)]
+pub struct OutputBuffer(Region);
+
+impl InputBuffer {
+    /// Address of the first byte, as the accelerator sees it.
+    pub fn addr(&self) -> u64 {
+        self.0.base
+    }
+
+    /// The region.
+    pub fn region(&self) -> &Region {
+        &self.0
+    }
+}
+
+impl OutputBuffer {
+    /// Address of the first byte, as the accelerator sees it.
+    pub fn addr(&self) -> u64 {
+        self.0.base
+    }
+
+    /// The region.
+    pub fn region(&self) -> &Region {
+        &self.0
+    }
+}
+
+/// The keys of a session, for checks by other tools in a simulated setting.
+pub struct SessionSecrets {
+    /// Data key of each region with one.
+    pub data: Vec<(u8, Zeroizing<Vec<u8>>)>,
+    /// Channel key, owner to Shield.
+    pub to_shield: Zeroizing<Vec<u8>>,
+    /// Channel key, Shield to owner.
+    pub to_owner: Zeroizing<Vec<u8>>,
+}
+
+/// What the Shield said when the session was closed.
+#[derive(Debug, Clone)]
+pub struct Closed {
+    /// Its last words, over the sealed channel.
+    pub last: ShieldStatement,
+    /// Transcript hash of the session.
+    pub transcript: [u8; 32],
+    /// The sealed bytes of the last message, to be found again in the close record.
+    pub sealed: Sealed,
+    verified: VerifiedShieldEvidence,
+}
+
+impl Closed {
+    /// Checks that a close record is of this session: countersigned by the device whose evidence was appraised, over this transcript and
+    /// these last words.
+    ///
+    /// # Errors
+    /// [`SdkError::Close`], [`SdkError::OtherRecord`].
+    pub fn verify_record(&self, record: &[u8]) -> Result<(), SdkError> {
+        let record = self.verified.verify_close(record)?;
+        if record.transcript != self.transcript {
+            return Err(SdkError::OtherRecord { what: "transcript" });
+        }
+        if record.last != self.sealed {
+            return Err(SdkError::OtherRecord { what: "last message" });
+        }
+        Ok(())
+    }
+}
+
+impl<'h> Session<'h, Connected> {
+    /// Opens the way to the Shield behind `host`.
+    ///
+    /// # Errors
+    /// Where there is no Shield.
+    pub fn connect(host: &'h mut Host) -> Result<Self, SdkError> {
+        host.probe()?;
+        Ok(Self { host, state: Connected })
+    }
+
+    /// Asks the Shield for evidence and has it appraised. `config` is the configuration that the owner expects; its digest must be in the
+    /// evidence.
+    ///
+    /// # Errors
+    /// [`SdkError::Rejected`] with every check, and everything that keeps evidence from arriving.
+    pub fn attest(self, verifier: &Verifier, config: &Config, now: i64, entropy: &mut dyn Entropy) -> Result<Session<'h, Attested>, SdkError> {
+        let challenge = Challenge::draw(verifier.audience(), entropy);
+        let evidence = self.host.shield_evidence(&challenge)?;
+        let (verified, appraisal) = verifier.appraise_shield(&evidence, &challenge, config, now)?;
+        Ok(Session { host: self.host, state: Attested { evidence, challenge, verified, appraisal, config: config.clone() } })
+    }
+}
+
+impl<'h> Session<'h, Attested> {
+    /// Every check of the appraisal.
+    pub fn appraisal(&self) -> &Appraisal {
+        &self.state.appraisal
+    }
+
+    /// The evidence as it came.
+    pub fn evidence(&self) -> &[u8] {
+        &self.state.evidence
+    }
+
+    /// The challenge that the evidence answers.
+    pub fn challenge(&self) -> &Challenge {
+        &self.state.challenge
+    }
+
+    /// What the evidence says, verified.
+    pub fn verified(&self) -> &VerifiedShieldEvidence {
+        &self.state.verified
+    }
+
+    /// Makes the Load Key for the appraised Shield and nothing else, sends it, and checks the Shield's confirmation.
+    ///
+    /// # Errors
+    /// [`SdkError::LoadRefused`], [`shef_proto::load::LoadError::Confirmation`], and everything that keeps the messages from arriving.
+    pub fn key(self, tenant: &str, epochs: &[FirstEpoch], entropy: &mut dyn Entropy) -> Result<Session<'h, Keyed>, SdkError> {
+        let Attested { verified, config, .. } = self.state;
+        let (message, keys) = verified.seal_load_key(&config, tenant, epochs, entropy)?;
+        let (hint, confirmation) = self.host.load_key(message.clone())?;
+        // The confirmation decides; plain status only says why there is none.
+        match (keys.check_confirmation(&confirmation), hint) {
+            (Ok(()), _) => {}
+            (Err(_), LoadHint::Refused) => return Err(SdkError::LoadRefused),
+            (Err(error), LoadHint::Keyed) => return Err(error.into()),
+        }
+        let count = config.regions().len();
+        let mut by_region = vec![0; count];
+        for first in epochs {
+            if let Some(slot) = by_region.get_mut(usize::from(first.region)) {
+                *slot = first.epoch;
+            }
+        }
+        let channel = OwnerChannel::new(&keys);
+        Ok(Session {
+            host: self.host,
+            state: Keyed {
+                config,
+                channel,
+                keys,
+                verified,
+                epochs: by_region,
+                sealers: core::iter::repeat_with(|| None).take(count).collect(),
+                openers: core::iter::repeat_with(|| None).take(count).collect(),
+                stale_before: 0,
+                load_key: message,
+                secrets: None,
+            },
+        })
+    }
+}
+
+impl<'h> Session<'h, Keyed> {
+    /// The host, which carries everything.
+    pub fn host(&mut self) -> &mut Host {
+        self.host
+    }
+
+    /// Transcript hash of the session.
+    pub fn transcript(&self) -> [u8; 32] {
+        self.state.keys.transcript().0
+    }
+
+    /// The Load Key as it was sent.
+    pub fn load_key(&self) -> &[u8] {
+        &self.state.load_key
+    }
+
+    /// The configuration of the Shield.
+    pub fn config(&self) -> &Config {
+        &self.state.config
+    }
+
+    /// Copies the session's keys out, before the first buffer is used; only for a simulated device.
+    pub fn expose_secrets(&mut self) {
+        let keys = &self.state.keys;
+        let copy = |bytes: &[u8]| Zeroizing::new(bytes.to_vec());
+        let data = self.state.config.regions().iter().filter_map(|r| keys.data_key(r.id).map(|k| (r.id, copy(k.expose())))).collect();
+        self.state.secrets = Some(SessionSecrets { data, to_shield: copy(keys.to_shield().expose()), to_owner: copy(keys.to_owner().expose()) });
+    }
+
+    /// What [`Session::expose_secrets`] copied.
+    pub fn secrets(&self) -> Option<&SessionSecrets> {
+        self.state.secrets.as_ref()
+    }
+
+    /// The buffer of an `input` region.
+    ///
+    /// # Errors
+    /// [`SdkError::NoRegion`], [`SdkError::WrongMode`].
+    pub fn input(&self, name: &str) -> Result<InputBuffer, SdkError> {
+        self.region(name, Mode::Input).map(InputBuffer)
+    }
+
+    /// The buffer of an `output` region.
+    ///
+    /// # Errors
+    /// [`SdkError::NoRegion`], [`SdkError::WrongMode`].
+    pub fn output(&self, name: &str) -> Result<OutputBuffer, SdkError> {
+        self.region(name, Mode::Output).map(OutputBuffer)
+    }
+
+    fn region(&self, name: &str, mode: Mode) -> Result<Region, SdkError> {
+        let region = self.state.config.region_by_name(name).ok_or_else(|| SdkError::NoRegion { name: name.to_owned() })?;
+        if region.mode != mode {
+            return Err(SdkError::WrongMode { name: name.to_owned(), found: region.mode.name(), expected: mode.name() });
+        }
+        Ok(region.clone())
+    }
+
+    /// Seals `data` into the buffer, from its start, and has ciphertext and tags carried into card memory. Once in an epoch.
+    ///
+    /// # Errors
+    /// [`SdkError::TooLong`], [`SdkError::Seal`] where the epoch's data was sealed already, and those of the host.
+    pub fn upload(&mut self, buffer: &InputBuffer, data: &[u8]) -> Result<(), SdkError> {
+        let region = &buffer.0;
+        let len = data.len() as u64;
+        if len > region.size {
+            return Err(SdkError::TooLong { name: region.name.clone(), offset: 0, len, size: region.size });
+        }
+        let state = &mut self.state;
+        let slot = usize::from(region.id);
+        let epoch = state.epochs[slot];
+        let sealer = match state.sealers[slot].take() {
+            None => Sealer::new(&state.config, &mut state.keys, region.id, epoch, len)?,
+            Some(spent) => match spent.next_epoch(epoch, len) {
+                Ok(sealer) => sealer,
+                Err((error, spent)) => {
+                    state.sealers[slot] = Some(spent);
+                    return Err(error.into());
+                }
+            },
+        };
+        // The sealer was made for this length, so there is room.
+        let (run, spent) = sealer.finish(data).map_err(|(error, _)| error)?;
+        state.sealers[slot] = Some(spent);
+        self.host.write_memory(run.addr, run.data)?;
+        self.host.write_memory(run.tag_addr, run.tags)
+    }
+
+    /// Raises the epoch of an `input` region: what was sealed before is worthless, and new data can be sealed.
+    ///
+    /// # Errors
+    /// Those of the channel.
+    pub fn next_input_epoch(&mut self, buffer: &InputBuffer) -> Result<u64, SdkError> {
+        self.next_epoch(buffer.0.id)
+    }
+
+    /// Raises the epoch of an `output` region: every chunk may be written again.
+    ///
+    /// # Errors
+    /// Those of the channel.
+    pub fn next_output_epoch(&mut self, buffer: &OutputBuffer) -> Result<u64, SdkError> {
+        self.next_epoch(buffer.0.id)
+    }
+
+    fn next_epoch(&mut self, region: u8) -> Result<u64, SdkError> {
+        let epoch = self.state.epochs[usize::from(region)] + 1;
+        self.call(&Request::epoch(region, epoch))?;
+        self.state.epochs[usize::from(region)] = epoch;
+        self.state.stale_before = self.state.channel.seq();
+        Ok(epoch)
+    }
+
+    fn call(&mut self, request: &Request) -> Result<Answer, SdkError> {
+        let host = &mut *self.host;
+        self.state.channel.call(request, &mut |sealed| carry(host, sealed))
+    }
+
+    /// Makes the next sealed request without sending it, for experiments with a dishonest host; the session waits for its answer.
+    ///
+    /// # Errors
+    /// Another request is under way.
+    pub fn seal_request(&mut self, request: &Request) -> Result<Sealed, SdkError> {
+        Ok(self.state.channel.request(request)?)
+    }
+
+    /// Takes the answer to [`Session::seal_request`].
+    ///
+    /// # Errors
+    /// It is not authentic.
+    pub fn take_answer(&mut self, answer: &[u8]) -> Result<Answer, SdkError> {
+        let sealed = answer.try_into().map_err(|_| SdkError::Length { what: "sealed answer", found: answer.len(), expected: shef_proto::channel::MESSAGE_LEN })?;
+        Ok(self.state.channel.answer(sealed)?)
+    }
+
+    /// Asks for a sign of life.
+    ///
+    /// # Errors
+    /// Those of the channel.
+    pub fn ping(&mut self) -> Result<(), SdkError> {
+        self.call(&Request::ping()).map(|_| ())
+    }
+
+    /// Reads a register of the accelerator over the sealed channel.
+    ///
+    /// # Errors
+    /// Those of the channel.
+    pub fn read_register(&mut self, addr: u32) -> Result<u32, SdkError> {
+        Ok(self.call(&Request::read(addr))?.value as u32)
+    }
+
+    /// Writes a register of the accelerator over the sealed channel.
+    ///
+    /// # Errors
+    /// Those of the channel.
+    pub fn write_register(&mut self, addr: u32, value: u32) -> Result<(), SdkError> {
+        self.call(&Request::write(addr, value))?;
+        self.state.stale_before = self.state.channel.seq();
+        Ok(())
+    }
+
+    /// Reads a register over the sealed channel until one of the bits of `mask` is set; returns its value. Between reads the host waits for
+    /// a hint of the device.
+    ///
+    /// # Errors
+    /// [`SdkError::NotFinished`] after `limit` reads, and those of the channel.
+    pub fn wait_register(&mut self, addr: u32, mask: u32, limit: u32) -> Result<u32, SdkError> {
+        let mut last = 0;
+        for _ in 0..limit {
+            self.host.device().wait_interrupt()?;
+            last = self.read_register(addr)?;
+            if last & mask != 0 {
+                return Ok(last);
+            }
+        }
+        Err(SdkError::NotFinished { addr, last, polls: limit })
+    }
+
+    /// Runs a job: writes the registers of `job`, then `start`, waits until one of the bits of `done` is set, flushes, and reads the statement.
+    /// A Shield that stopped on the way ends the wait; the statement then says why, and opens nothing.
+    ///
+    /// # Errors
+    /// [`SdkError::NotFinished`] where the accelerator does not come to an end although the Shield runs, and those of the channel.
+    pub fn run(&mut self, job: &[(u32, u32)], start: (u32, u32), done: (u32, u32)) -> Result<Statement, SdkError> {
+        let ran = self.launch(job, start).and_then(|()| self.finish(done));
+        match ran {
+            Ok(statement) => Ok(statement),
+            Err(SdkError::Channel(ChannelError::Status { status: status::STOPPED | status::FAULT, .. })) => self.statement(),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The first half of [`Session::run`]: registers and start.
+    ///
+    /// # Errors
+    /// Those of the channel.
+    pub fn launch(&mut self, job: &[(u32, u32)], start: (u32, u32)) -> Result<(), SdkError> {
+        for (addr, value) in job {
+            self.write_register(*addr, *value)?;
+        }
+        self.write_register(start.0, start.1)
+    }
+
+    /// The second half of [`Session::run`]: wait, flush, statement.
+    ///
+    /// # Errors
+    /// [`SdkError::NotFinished`], and those of the channel: after a fault, a status.
+    pub fn finish(&mut self, done: (u32, u32)) -> Result<Statement, SdkError> {
+        self.wait_register(done.0, done.1, POLLS)?;
+        self.flush()?;
+        self.statement()
+    }
+
+    /// Has every dirty line sealed and written back, and everything on chip forgotten.
+    ///
+    /// # Errors
+    /// Those of the channel.
+    pub fn invalidate(&mut self) -> Result<(), SdkError> {
+        self.call(&Request::invalidate())?;
+        Ok(())
+    }
+
+    /// Has every dirty line sealed and written back.
+    ///
+    /// # Errors
+    /// Those of the channel.
+    pub fn flush(&mut self) -> Result<(), SdkError> {
+        self.call(&Request::flush())?;
+        Ok(())
+    }
+
+    /// Reads the statement. Read it after the last flush.
+    ///
+    /// # Errors
+    /// Those of the channel.
+    pub fn statement(&mut self) -> Result<Statement, SdkError> {
+        let host = &mut *self.host;
+        self.state.channel.statement(&self.state.config, &mut |sealed| carry(host, sealed))
+    }
+
+    /// Reads `len` bytes of results from card memory and opens them under the statement.
+    ///
+    /// # Errors
+    /// [`SdkError::Faulted`] or [`SdkError::Refusals`] where the statement is not good, [`SdkError::StaleStatement`] where it is older than the
+    /// last launch, [`SdkError::Withheld`] where the host delivers something else than the Shield sealed, [`SdkError::Seal`] where a chunk was
+    /// never written.
+    pub fn open(&mut self, buffer: &OutputBuffer, statement: &Statement, len: usize, policy: OpenPolicy) -> Result<Opened, SdkError> {
+        judge(statement.shield(), policy.refusals)?;
+        let found = statement.shield().requests;
+        if found <= self.state.stale_before {
+            return Err(SdkError::StaleStatement { needed: self.state.stale_before, found });
+        }
+        let region = &buffer.0;
+        if len as u64 > region.size {
+            return Err(SdkError::TooLong { name: region.name.clone(), offset: 0, len: len as u64, size: region.size });
+        }
+        let state = &mut self.state;
+        let slot = usize::from(region.id);
+        // The statement is authentic; that it is of the epoch which the owner has in mind is the owner's to check.
+        if statement.region(region.id).map(|page| page.epoch) != Some(state.epochs[slot]) {
+            return Err(SdkError::StaleStatement { needed: state.stale_before, found });
+        }
+        let chunks = (len as u64).div_ceil(u64::from(region.chunk));
+        let bytes = (chunks * u64::from(region.chunk)) as usize;
+        let data = self.host.read_memory(region.base, bytes)?;
+        let tags = self.host.read_memory(region.tag_base, (chunks * shef_proto::config::TAG_LEN) as usize)?;
+        let opener = match &mut state.openers[slot] {
+            Some(opener) => opener,
+            empty => empty.insert(Opener::new(&state.config, &mut state.keys, region.id)?),
+        };
+        opener.open(statement, policy, 0, &data, &tags).map_err(|error| match error {
+            source @ (SealError::Tag { .. } | SealError::Length { .. }) => SdkError::Withheld { source },
+            error => error.into(),
+        })
+    }
+
+    /// Ends the session: the Shield flushes, says its last words and forgets all keys.
+    ///
+    /// # Errors
+    /// Those of the channel; the session is over in any case.
+    pub fn close(self) -> Result<Closed, SdkError> {
+        self.end(&Request::close())
+    }
+
+    /// Ends the session without a flush.
+    ///
+    /// # Errors
+    /// Those of the channel; the session is over in any case.
+    pub fn abort(self) -> Result<Closed, SdkError> {
+        self.end(&Request::abort())
+    }
+
+    fn end(mut self, request: &Request) -> Result<Closed, SdkError> {
+        let transcript = self.transcript();
+        let mut sealed = [0; shef_proto::channel::MESSAGE_LEN];
+        let host = &mut *self.host;
+        let answer = self.state.channel.call::<SdkError>(request, &mut |message| {
+            sealed = carry(host, message)?;
+            Ok(sealed)
+        })?;
+        let impossible = |what| SdkError::Channel(shef_proto::channel::ChannelError::Impossible { seq: self.state.channel.seq(), what });
+        let last = ShieldStatement::from_payload(&answer.payload).ok_or_else(|| impossible("last message"))?;
+        if last.state != State::Closed {
+            return Err(impossible("the session is not closed"));
+        }
+        Ok(Closed { last, transcript, sealed, verified: self.state.verified })
+    }
+}
+
+fn carry(host: &mut Host, sealed: &Sealed) -> Result<Sealed, SdkError> {
+    let answer = host.exchange(sealed)?;
+    let found = answer.len();
+    answer.try_into().map_err(|_| SdkError::Length { what: "sealed answer", found, expected: sealed.len() })
+}
+
+/// Says whether results may be opened under what the Shield says of itself.
+///
+/// # Errors
+/// [`SdkError::Faulted`], [`SdkError::Refusals`].
+pub fn judge(shield: &ShieldStatement, allow_refusals: bool) -> Result<(), SdkError> {
+    if shield.stopped || shield.faults != 0 {
+        return Err(SdkError::Faulted { kind: shield.fault_kind, region: shield.fault_region, chunk: shield.fault_chunk, version: shield.fault_version, count: shield.faults });
+    }
+    if shield.refusals != 0 && !allow_refusals {
+        return Err(SdkError::Refusals { count: shield.refusals, kind: refusal_text(shield.refusal_kind), region: shield.refusal_region, addr: shield.refusal_addr });
+    }
+    Ok(())
+}
+
+fn refusal_text(kind: shef_proto::channel::RefusalKind) -> &'static str {
+    use shef_proto::channel::RefusalKind as R;
+    match kind {
+        R::None => "none",
+        R::Range => "access outside or across regions",
+        R::Burst => "illegal burst",
+        R::ReadOnly => "write to an input region",
+        R::SecondWrite => "second write to a chunk of an output region",
+        R::EpochZero => "access at epoch 0",
+        R::Exhausted => "exhausted counter",
+        R::NotKeyed => "access without keys",
+        R::NotWritten => "read of a chunk that was not written",
+        _ => "refusal of a kind that this program does not know",
+    }
+}
+
+impl Host {
+    /// Brings evidence of the Shield that answers `challenge`.
+    ///
+    /// # Errors
+    /// Those of the kernel and of the host.
+    pub fn shield_evidence(&mut self, challenge: &Challenge) -> Result<Vec<u8>, SdkError> {
+        let nonce = self.carry(Leg::Nonce, challenge.nonce().to_vec())?;
+        let answer = self.kernel(shef_proto::mailbox::Request::ShieldEvidence { nonce, audience: challenge.audience().to_owned() }.encode())?;
+        let evidence = shef_proto::mailbox::evidence_answer(&answer)?;
+        self.carry(Leg::ShieldEvidence, evidence)
+    }
+
+    /// Brings evidence of the kernel that answers `challenge`.
+    ///
+    /// # Errors
+    /// Those of the kernel and of the host.
+    pub fn kernel_evidence(&mut self, challenge: &Challenge) -> Result<Vec<u8>, SdkError> {
+        let nonce = self.carry(Leg::Nonce, challenge.nonce().to_vec())?;
+        let answer = self.kernel(shef_proto::mailbox::Request::KernelEvidence { nonce, audience: challenge.audience().to_owned() }.encode())?;
+        let evidence = shef_proto::mailbox::evidence_answer(&answer)?;
+        self.carry(Leg::KernelEvidence, evidence)
+    }
+
+    /// Has the kernel load an image under a released key.
+    ///
+    /// # Errors
+    /// Those of the kernel and of the host, and a container that is none.
+    pub fn load_image(&mut self, container: Vec<u8>, key_box: Vec<u8>) -> Result<LoadedImage, SdkError> {
+        use shef_proto::mailbox::{Answer, MailboxError, load_requests};
+        let key_box = self.carry(Leg::Release, key_box)?;
+        let container = self.carry(Leg::Image, container)?;
+        let container = shef_proto::image::Container::parse(&container)?;
+        for request in load_requests(&container, &key_box) {
+            let answer = self.kernel(request.encode())?;
+            match Answer::decode(&answer)?.into_result()? {
+                Answer::Done => {}
+                Answer::Loaded { image_digest, config_digest } => return Ok(LoadedImage { image_digest, config_digest }),
+                _ => return Err(MailboxError::Answer.into()),
+            }
+        }
+        Err(MailboxError::Answer.into())
+    }
+
+    /// Asks the kernel for a new seed for the Shield, so that another session can begin.
+    ///
+    /// # Errors
+    /// Those of the kernel and of the host.
+    pub fn new_session(&mut self) -> Result<(), SdkError> {
+        self.done(shef_proto::mailbox::Request::NewSession)
+    }
+
+    /// Has the kernel wipe the Shield and forget image and session.
+    ///
+    /// # Errors
+    /// Those of the kernel and of the host.
+    pub fn reset_kernel(&mut self) -> Result<(), SdkError> {
+        self.done(shef_proto::mailbox::Request::Reset)
+    }
+
+    fn done(&mut self, request: shef_proto::mailbox::Request) -> Result<(), SdkError> {
+        use shef_proto::mailbox::{Answer, MailboxError};
+        let answer = self.kernel(request.encode())?;
+        match Answer::decode(&answer)?.into_result()? {
+            Answer::Done => Ok(()),
+            _ => Err(MailboxError::Answer.into()),
+        }
+    }
+
+    /// Brings the close record of the session that is over.
+    ///
+    /// # Errors
+    /// Those of the kernel and of the host.
+    pub fn close_record(&mut self) -> Result<Vec<u8>, SdkError> {
+        use shef_proto::mailbox::{Answer, MailboxError, Request};
+        let answer = self.kernel(Request::CloseRecord.encode())?;
+        match Answer::decode(&answer)?.into_result()? {
+            Answer::CloseRecord(record) => self.carry(Leg::CloseRecord, record),
+            _ => Err(MailboxError::Answer.into()),
+        }
+    }
+
+    /// Brings the device's certificates, leaf first.
+    ///
+    /// # Errors
+    /// Those of the kernel and of the host.
+    pub fn certificates(&mut self) -> Result<Vec<Vec<u8>>, SdkError> {
+        use shef_proto::mailbox::{Answer, MailboxError, Request};
+        let answer = self.kernel(Request::Certificates.encode())?;
+        match Answer::decode(&answer)?.into_result()? {
+            Answer::Certificates(list) => list.into_iter().map(|der| self.carry(Leg::Certificates, der)).collect(),
+            _ => Err(MailboxError::Answer.into()),
+        }
+    }
+}
+
+/// What the kernel says that it loaded. A hint for the host: the parties believe evidence.
+#[derive(Debug, Clone, Copy)]
+pub struct LoadedImage {
+    /// Image digest.
+    pub image_digest: [u8; 32],
+    /// Digest of the configuration that the Shield shows.
+    pub config_digest: [u8; 32],
+}

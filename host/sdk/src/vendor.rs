@@ -1,0 +1,121 @@
+//! The IP vendor: builds image containers and releases their keys to appraised kernels.
+
+use sha2::{Digest, Sha256};
+use shef_proto::cose::SigningKey;
+use shef_proto::entropy::Entropy;
+use shef_proto::hpke_suite::{PrivateKey, PublicKey};
+use shef_proto::image::{Container, Description, ImageKey};
+use shef_proto::release::ImageSecret;
+use shef_verify::{Appraisal, ImageReference, VerifiedKernelEvidence};
+
+use crate::manufacturer::scalar;
+use crate::{Challenge, Host, KeyFolder, SdkError, Verifier};
+
+const SIGNING_KEY: &str = "signing.key";
+const SIGNING_PUBLIC: &str = "signing.pub";
+
+/// An IP vendor with its signing key and the keys of its images.
+pub struct IpVendor {
+    folder: KeyFolder,
+    tenant: String,
+    signing: SigningKey,
+}
+
+/// An image as its vendor knows it.
+#[derive(Debug, Clone)]
+pub struct Image {
+    /// The container, for everybody to carry.
+    pub container: Vec<u8>,
+    /// Image digest: what evidence will say.
+    pub digest: [u8; 32],
+    /// What the header says.
+    pub description: Description,
+    /// Name of the key file in the vendor's folder.
+    key_name: String,
+}
+
+impl IpVendor {
+    /// Opens the vendor whose keys are in `folder`; makes a signing key where there is none.
+    ///
+    /// # Errors
+    /// [`SdkError::KeyFile`], [`SdkError::KeyFormat`].
+    pub fn open(folder: KeyFolder, tenant: &str, entropy: &mut dyn Entropy) -> Result<Self, SdkError> {
+        if !folder.has(SIGNING_KEY) {
+            let secret = scalar(entropy);
+            folder.store_secret(SIGNING_KEY, &secret.to_bytes()[..])?;
+            folder.store_public(SIGNING_PUBLIC, secret.public_key().as_bytes())?;
+        }
+        let secret = folder.secret32(SIGNING_KEY)?;
+        let secret = PrivateKey::from_bytes(&secret[..]).map_err(|e| SdkError::KeyFormat { path: folder.path().join(SIGNING_KEY), reason: e.to_string() })?;
+        Ok(Self { folder, tenant: tenant.to_owned(), signing: SigningKey::new(&secret) })
+    }
+
+    /// The key that signs image headers.
+    pub fn public_key(&self) -> PublicKey {
+        self.signing.public_key()
+    }
+
+    /// SHA-256 of [`IpVendor::public_key`]: what evidence says about the vendor.
+    pub fn id(&self) -> [u8; 32] {
+        Sha256::digest(self.public_key().as_bytes()).into()
+    }
+
+    /// Seals and signs an image under a fresh key, which stays in the vendor's folder.
+    ///
+    /// # Errors
+    /// [`SdkError::Image`], [`SdkError::KeyFile`].
+    pub fn build(&self, description: &Description, plaintext: &[u8], entropy: &mut dyn Entropy) -> Result<Image, SdkError> {
+        let key = ImageKey::generate(entropy);
+        let container = Container::build(description, plaintext, &key, &self.signing, entropy)?;
+        let id: String = container.header().container_id().iter().map(|byte| format!("{byte:02x}")).collect();
+        let key_name = format!("image-{id}.key");
+        self.folder.store_secret(&key_name, key.expose())?;
+        let (digest, _) = container.open(&self.public_key(), key)?;
+        Ok(Image { container: container.to_bytes(), digest, description: description.clone(), key_name })
+    }
+
+    /// What verifiers should know about an image.
+    pub fn reference(&self, image: &Image, name: &str) -> ImageReference {
+        ImageReference {
+            name: name.to_owned(),
+            accelerator: image.description.accelerator.clone(),
+            digest: image.digest,
+            config_digest: image.description.config.digest(),
+            design_digest: image.description.design_digest,
+            vendor: self.id(),
+            svn: image.description.svn,
+        }
+    }
+
+    /// Challenges the kernel behind `host`, appraises its evidence, and seals the image's key to it; nothing older than `min_svn` may be
+    /// loaded with it.
+    ///
+    /// # Errors
+    /// [`SdkError::Rejected`] with every check; no key leaves then.
+    pub fn release(&self, host: &mut Host, image: &Image, min_svn: u64, verifier: &Verifier, now: i64, entropy: &mut dyn Entropy) -> Result<Release, SdkError> {
+        let challenge = Challenge::draw(verifier.audience(), entropy);
+        let evidence = host.kernel_evidence(&challenge)?;
+        let (verified, appraisal) = verifier.appraise_kernel(&evidence, &challenge, now)?;
+        let key = self.folder.secret32(&image.key_name)?;
+        let secret = ImageSecret { key: ImageKey::from_bytes(&key), min_svn, vendor: self.public_key() };
+        let mut receipt = [0; 16];
+        entropy.fill(&mut receipt);
+        let key_box = verified.release_image_key(&self.tenant, &image.description.accelerator, image.description.svn, receipt, &secret, entropy)?;
+        Ok(Release { key_box: key_box.to_cbor(), evidence, challenge, verified, appraisal })
+    }
+}
+
+/// A released image key, and what it was released to.
+#[derive(Debug, Clone)]
+pub struct Release {
+    /// The key, sealed to the kernel.
+    pub key_box: Vec<u8>,
+    /// The evidence.
+    pub evidence: Vec<u8>,
+    /// The challenge that it answers.
+    pub challenge: Challenge,
+    /// The evidence, verified.
+    pub verified: VerifiedKernelEvidence,
+    /// Every check.
+    pub appraisal: Appraisal,
+}

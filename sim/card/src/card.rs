@@ -1,0 +1,294 @@
+//! The card: BAR0, memory, kernel.
+
+use std::cell::RefCell;
+use std::ops::Range;
+use std::rc::Rc;
+
+use shef_device::{CTL_BYTES, Device, DeviceError, DeviceInfo, Uri, mailbox};
+use shef_kernel::{Kernel, boot, device_id_key};
+use shef_proto::entropy::SeededEntropy;
+use shef_proto::evidence::RootOfTrust;
+use shef_proto::hpke_suite::PublicKey;
+use zeroize::Zeroizing;
+
+use crate::backend::Backend;
+use crate::model::ModelBackend;
+use crate::platform::{CardPlatform, Fabric, Fuses, SharedBackend, Source, kernel_image};
+use crate::rtl::RtlBackend;
+use crate::{CardError, RtlOptions};
+
+/// Bytes of card memory.
+const MEMORY_BYTES: u64 = 1 << 34;
+
+/// Steps of the clock until a wait for an interrupt gives up.
+const INTERRUPT_STEPS: u32 = 256;
+
+/// What the card is built around.
+#[derive(Debug, Clone)]
+pub enum Engine {
+    /// The functional model.
+    Model,
+    /// The Verilated RTL.
+    Rtl(RtlOptions),
+}
+
+/// What kind of card to make.
+#[derive(Debug, Clone)]
+pub struct CardOptions {
+    /// What the card is built around.
+    pub engine: Engine,
+    /// The card draws from this seed in place of a tested source. Shows in evidence.
+    pub seed: Option<u64>,
+    /// Debug is on: another device secret, another CA, and it shows in evidence.
+    pub debug: bool,
+}
+
+impl CardOptions {
+    /// A card around `engine` with a tested source and debug off.
+    pub fn new(engine: Engine) -> Self {
+        Self { engine, seed: None, debug: false }
+    }
+
+    fn uri(&self) -> Uri {
+        match self.engine {
+            Engine::Model => Uri::SimModel,
+            Engine::Rtl(_) => Uri::SimRtl { project: None },
+        }
+    }
+}
+
+/// A card that has no identity yet.
+pub struct Blank {
+    options: CardOptions,
+    backend: SharedBackend,
+    uds: Option<Zeroizing<[u8; 32]>>,
+}
+
+impl Blank {
+    /// Builds (or takes from the cache) and starts what the card is built around; `progress` is told what takes long.
+    ///
+    /// # Errors
+    /// Those of the build.
+    pub fn new(options: CardOptions, progress: &mut dyn FnMut(&str)) -> Result<Self, CardError> {
+        let backend: Box<dyn Backend> = match &options.engine {
+            Engine::Model => Box::new(ModelBackend::new()?),
+            Engine::Rtl(rtl) => Box::new(RtlBackend::new(rtl, progress)?),
+        };
+        Ok(Self { options, backend: Rc::new(RefCell::new(backend)), uds: None })
+    }
+
+    /// Burns the device secret and shows the DeviceID key, to be certified.
+    pub fn burn(&mut self, uds: Zeroizing<[u8; 32]>) -> PublicKey {
+        let key = device_id_key(&uds, RootOfTrust::Simulated, self.options.debug).public_key();
+        self.uds = Some(uds);
+        key
+    }
+
+    /// Takes the DeviceID certificate and powers the card on.
+    ///
+    /// # Errors
+    /// The boot code refuses: no secret was burnt, or the certificate is of another device.
+    pub fn finish(self, certificate: Vec<u8>) -> Result<Card, CardError> {
+        let uds = self.uds.ok_or_else(|| CardError::Design { what: "no device secret was burnt".to_owned() })?;
+        let source = match self.options.seed {
+            Some(seed) => Source::Seeded(Box::new(SeededEntropy::new(seed, "card"))),
+            None => Source::System,
+        };
+        let mut card = Card {
+            uri: self.options.uri(),
+            fuses: Rc::new(Fuses { uds, certificate, debug: self.options.debug }),
+            source: Rc::new(RefCell::new(source)),
+            fabric: Rc::new(RefCell::new(Fabric { programmed: false })),
+            backend: self.backend,
+            kernel: None,
+            request: vec![0; mailbox::MAX_REQUEST],
+            answer: Vec::new(),
+            status: mailbox::STATUS_IDLE,
+        };
+        card.power_on()?;
+        Ok(card)
+    }
+}
+
+/// A simulated card.
+pub struct Card {
+    uri: Uri,
+    fuses: Rc<Fuses>,
+    source: Rc<RefCell<Source>>,
+    fabric: Rc<RefCell<Fabric>>,
+    backend: SharedBackend,
+    kernel: Option<Kernel<CardPlatform>>,
+    request: Vec<u8>,
+    answer: Vec<u8>,
+    status: u32,
+}
+
+/// What only a simulated card has: observation and faults on demand.
+#[derive(Clone)]
+pub struct Bench {
+    backend: SharedBackend,
+}
+
+impl Bench {
+    /// Counts 64-bit words that the accelerator receives from these addresses too, from now on.
+    pub fn watch(&self, range: Range<u64>) {
+        self.backend.borrow_mut().watch(range);
+    }
+
+    /// Forgets what was watched and starts counting at 0.
+    pub fn unwatch(&self) {
+        self.backend.borrow_mut().unwatch();
+    }
+
+    /// Words received with an OKAY answer from the watched addresses.
+    pub fn words_delivered(&self) -> u64 {
+        self.backend.borrow().words_delivered()
+    }
+
+    /// The memory answers reads of these addresses with a bus error, until the card is reset.
+    pub fn fail_reads(&self, range: Range<u64>) {
+        self.backend.borrow_mut().fail_reads(range);
+    }
+
+    /// Clock cycles so far, where there is a clock.
+    pub fn cycles(&self) -> Option<u64> {
+        self.backend.borrow().cycles()
+    }
+
+    /// Cycle at which the memory acknowledged the last write.
+    pub fn last_write_cycle(&self) -> Option<u64> {
+        self.backend.borrow().last_write_cycle()
+    }
+}
+
+impl Card {
+    /// Observation and faults on demand.
+    pub fn bench(&self) -> Bench {
+        Bench { backend: Rc::clone(&self.backend) }
+    }
+
+    fn power_on(&mut self) -> Result<(), CardError> {
+        // The old kernel is gone before the new one reads the fuses.
+        self.kernel = None;
+        self.fabric.borrow_mut().programmed = false;
+        self.request.fill(0);
+        self.answer.clear();
+        self.status = mailbox::STATUS_IDLE;
+        let platform = CardPlatform {
+            backend: Rc::clone(&self.backend),
+            fabric: Rc::clone(&self.fabric),
+            fuses: Rc::clone(&self.fuses),
+            source: Rc::clone(&self.source),
+            uds_taken: false,
+        };
+        self.kernel = Some(boot(platform, &kernel_image())?);
+        Ok(())
+    }
+
+    fn doorbell(&mut self, len: u32) {
+        let Some(kernel) = &mut self.kernel else { return };
+        let len = (len as usize).min(self.request.len());
+        self.answer = kernel.handle(&self.request[..len]);
+        self.answer.truncate(mailbox::MAX_ANSWER);
+        self.status = mailbox::STATUS_ANSWER;
+    }
+
+    fn word(bytes: &[u8], at: u32) -> u32 {
+        let at = at as usize;
+        let mut word = [0; 4];
+        for (i, byte) in word.iter_mut().enumerate() {
+            *byte = bytes.get(at + i).copied().unwrap_or(0);
+        }
+        u32::from_le_bytes(word)
+    }
+}
+
+const REQUEST_END: u32 = mailbox::REQUEST + mailbox::MAX_REQUEST as u32;
+const ANSWER_END: u32 = mailbox::ANSWER + mailbox::MAX_ANSWER as u32;
+
+impl Device for Card {
+    fn info(&self) -> DeviceInfo {
+        let description = match self.uri {
+            Uri::SimModel => "simulated card around the functional model: protects nothing",
+            _ => "simulated card around the Verilated RTL: protects nothing",
+        };
+        DeviceInfo::new(self.uri.to_string(), description, RootOfTrust::Simulated.name(), MEMORY_BYTES, self.cycles().is_some())
+    }
+
+    fn ctl_read32(&mut self, offset: u32) -> Result<u32, DeviceError> {
+        let refused = DeviceError::CtlRefused { access: "read", offset };
+        if offset % 4 != 0 || offset >= CTL_BYTES {
+            return Err(refused);
+        }
+        match offset {
+            mailbox::STATUS => Ok(self.status),
+            mailbox::RSP_LEN => Ok(self.answer.len() as u32),
+            mailbox::ANSWER..ANSWER_END => Ok(Self::word(&self.answer, offset - mailbox::ANSWER)),
+            mailbox::REQUEST.. => Err(refused),
+            _ if !self.fabric.borrow().programmed => Err(refused),
+            _ => self.backend.borrow_mut().ctl_read(offset)?.ok_or(refused),
+        }
+    }
+
+    fn ctl_write32(&mut self, offset: u32, value: u32) -> Result<(), DeviceError> {
+        let refused = DeviceError::CtlRefused { access: "write", offset };
+        if offset % 4 != 0 || offset >= CTL_BYTES {
+            return Err(refused);
+        }
+        match offset {
+            mailbox::REQ_LEN => {
+                self.doorbell(value);
+                Ok(())
+            }
+            mailbox::REQUEST..REQUEST_END => {
+                let at = (offset - mailbox::REQUEST) as usize;
+                self.request[at..at + 4].copy_from_slice(&value.to_le_bytes());
+                Ok(())
+            }
+            mailbox::REQUEST.. => Err(refused),
+            _ if !self.fabric.borrow().programmed => Err(refused),
+            _ if self.backend.borrow_mut().ctl_write(offset, value)? => Ok(()),
+            _ => Err(refused),
+        }
+    }
+
+    fn mem_read(&mut self, addr: u64, bytes: &mut [u8]) -> Result<(), DeviceError> {
+        check(addr, bytes.len() as u64)?;
+        self.backend.borrow_mut().mem_read(addr, bytes);
+        Ok(())
+    }
+
+    fn mem_write(&mut self, addr: u64, bytes: &[u8]) -> Result<(), DeviceError> {
+        check(addr, bytes.len() as u64)?;
+        self.backend.borrow_mut().mem_write(addr, bytes);
+        Ok(())
+    }
+
+    fn wait_hint(&mut self) -> Result<(), DeviceError> {
+        Ok(self.backend.borrow_mut().advance()?)
+    }
+
+    fn wait_interrupt(&mut self) -> Result<bool, DeviceError> {
+        let mut backend = self.backend.borrow_mut();
+        for _ in 0..INTERRUPT_STEPS {
+            if backend.interrupted() {
+                return Ok(true);
+            }
+            backend.advance()?;
+        }
+        Ok(false)
+    }
+
+    fn reset(&mut self) -> Result<(), DeviceError> {
+        self.backend.borrow_mut().reset()?;
+        Ok(self.power_on()?)
+    }
+
+    fn cycles(&self) -> Option<u64> {
+        self.backend.borrow().cycles()
+    }
+}
+
+fn check(addr: u64, len: u64) -> Result<(), DeviceError> {
+    if addr.checked_add(len).is_some_and(|end| end <= MEMORY_BYTES) { Ok(()) } else { Err(DeviceError::MemoryRange { addr, len, memory_bytes: MEMORY_BYTES }) }
+}

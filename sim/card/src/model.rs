@@ -1,0 +1,90 @@
+//! The functional model as a back end.
+
+use std::ops::Range;
+
+use shef_model::{Digits, MemoryFault, Model};
+
+use crate::CardError;
+use crate::backend::Backend;
+
+/// A card around the functional model.
+pub(crate) struct ModelBackend {
+    model: Model,
+    design: [u8; 32],
+}
+
+impl ModelBackend {
+    pub(crate) fn new() -> Result<Self, CardError> {
+        let config = crate::config()?;
+        Ok(Self { model: Model::new(config, Box::new(Digits::default())), design: crate::design_digest()? })
+    }
+}
+
+impl Backend for ModelBackend {
+    fn ctl_read(&mut self, offset: u32) -> Result<Option<u32>, CardError> {
+        Ok(self.model.ctl_read(offset))
+    }
+
+    fn ctl_write(&mut self, offset: u32, value: u32) -> Result<bool, CardError> {
+        Ok(self.model.ctl_write(offset, value).is_some())
+    }
+
+    fn krn_read(&mut self, offset: u32) -> Result<Option<u32>, CardError> {
+        Ok(self.model.krn_read(offset))
+    }
+
+    fn krn_write(&mut self, offset: u32, value: u32) -> Result<bool, CardError> {
+        Ok(self.model.krn_write(offset, value).is_some())
+    }
+
+    fn mem_read(&mut self, addr: u64, bytes: &mut [u8]) {
+        self.model.memory().read(addr, bytes);
+    }
+
+    fn mem_write(&mut self, addr: u64, bytes: &[u8]) {
+        self.model.memory_mut().write(addr, bytes);
+    }
+
+    fn advance(&mut self) -> Result<(), CardError> {
+        Ok(())
+    }
+
+    fn interrupted(&mut self) -> bool {
+        true
+    }
+
+    fn cycles(&self) -> Option<u64> {
+        None
+    }
+
+    fn last_write_cycle(&self) -> Option<u64> {
+        None
+    }
+
+    fn reset(&mut self) -> Result<(), CardError> {
+        self.model.clear_faults();
+        self.model.reset();
+        Ok(())
+    }
+
+    /// The design that the model stands for: it is bit-exact with it, so that the same image and the same evidence go with both.
+    fn design_digest(&self) -> [u8; 32] {
+        self.design
+    }
+
+    fn watch(&mut self, range: Range<u64>) {
+        self.model.watch(range);
+    }
+
+    fn unwatch(&mut self) {
+        self.model.clear_watch();
+    }
+
+    fn words_delivered(&self) -> u64 {
+        self.model.words_delivered()
+    }
+
+    fn fail_reads(&mut self, range: Range<u64>) {
+        self.model.add_fault(range, MemoryFault::Error);
+    }
+}

@@ -1,0 +1,166 @@
+//! The hardware under boot code and kernel, simulated.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use sha2::{Digest, Sha256};
+use shef_kernel::{EntropyQuality, KernelImage, Platform, PlatformError, Shell};
+use shef_proto::entropy::{Entropy, SeededEntropy};
+use shef_proto::evidence::{DebugState, RootOfTrust};
+use zeroize::Zeroizing;
+
+use crate::backend::Backend;
+
+/// Name of this type of device; images name it as their target.
+pub const TARGET: &str = "shef-sim";
+/// Name of the accelerator that is part of the design.
+pub const ACCELERATOR: &str = "digits-knn";
+
+const PROGRAM_LABEL: &[u8] = b"shef-sim-design/1";
+/// Security version of the kernel.
+pub const KERNEL_SVN: u64 = 1;
+
+/// The Security Kernel's image, as the boot code measures it. The simulated kernel runs natively; its code is represented by its sources.
+pub fn kernel_image() -> Vec<u8> {
+    const CODE: &[&[u8]] = &[
+        include_bytes!("../../../attestation/kernel/src/boot.rs"),
+        include_bytes!("../../../attestation/kernel/src/kernel.rs"),
+        include_bytes!("../../../attestation/kernel/src/platform.rs"),
+    ];
+    KernelImage { svn: KERNEL_SVN, version: env!("CARGO_PKG_VERSION"), code: &CODE.concat() }.to_bytes()
+}
+
+/// Measurement of a kernel image, as the boot code makes it.
+pub fn kernel_digest(image: &[u8]) -> [u8; 32] {
+    KernelImage::digest(image)
+}
+
+/// Measurement of the simulation shell.
+pub fn shell_digest() -> [u8; 32] {
+    Sha256::digest(b"shef-shell/1 simulation").into()
+}
+
+/// Plaintext of an image for a simulated card: `"shef-sim-design/1" | design digest (32) | name_len u8 | name of the accelerator`.
+pub fn program(design: &[u8; 32], accelerator: &str) -> Vec<u8> {
+    let mut out = PROGRAM_LABEL.to_vec();
+    out.extend_from_slice(design);
+    out.push(accelerator.len() as u8);
+    out.extend_from_slice(accelerator.as_bytes());
+    out
+}
+
+/// What the manufacturer burnt in.
+pub(crate) struct Fuses {
+    pub(crate) uds: Zeroizing<[u8; 32]>,
+    pub(crate) certificate: Vec<u8>,
+    pub(crate) debug: bool,
+}
+
+/// Where the card's randomness comes from. It goes on over a reset, so that no two sessions draw the same bytes.
+pub(crate) enum Source {
+    System,
+    Seeded(Box<SeededEntropy>),
+}
+
+pub(crate) type SharedBackend = Rc<RefCell<Box<dyn Backend>>>;
+
+/// State of the fabric that kernel and host see differently.
+pub(crate) struct Fabric {
+    pub(crate) programmed: bool,
+}
+
+pub(crate) struct CardPlatform {
+    pub(crate) backend: SharedBackend,
+    pub(crate) fabric: Rc<RefCell<Fabric>>,
+    pub(crate) fuses: Rc<Fuses>,
+    pub(crate) source: Rc<RefCell<Source>>,
+    pub(crate) uds_taken: bool,
+}
+
+fn failed(error: impl std::fmt::Display) -> PlatformError {
+    PlatformError::new(&error.to_string())
+}
+
+impl CardPlatform {
+    fn programmed(&self) -> Result<(), PlatformError> {
+        if self.fabric.borrow().programmed { Ok(()) } else { Err(PlatformError::new("no design is loaded")) }
+    }
+}
+
+impl Platform for CardPlatform {
+    fn take_uds(&mut self) -> Option<Zeroizing<[u8; 32]>> {
+        if std::mem::replace(&mut self.uds_taken, true) { None } else { Some(self.fuses.uds.clone()) }
+    }
+
+    fn device_id_certificate(&self) -> Vec<u8> {
+        self.fuses.certificate.clone()
+    }
+
+    fn root_of_trust(&self) -> RootOfTrust {
+        RootOfTrust::Simulated
+    }
+
+    fn target(&self) -> String {
+        TARGET.to_owned()
+    }
+
+    fn debug_state(&mut self) -> DebugState {
+        if self.fuses.debug { DebugState::Enabled } else { DebugState::DisabledSinceBoot }
+    }
+
+    fn entropy(&mut self, out: &mut [u8; 32]) -> EntropyQuality {
+        match &mut *self.source.borrow_mut() {
+            Source::Seeded(source) => {
+                source.fill(out);
+                EntropyQuality::Seeded
+            }
+            Source::System => match getrandom::fill(out) {
+                Ok(()) => EntropyQuality::Tested,
+                Err(_) => EntropyQuality::Failed,
+            },
+        }
+    }
+
+    fn shell(&mut self) -> Result<Shell, PlatformError> {
+        Ok(Shell { digest: shell_digest(), config_port: false, readback: false, debug_bridge: false })
+    }
+
+    fn load_image(&mut self, image: &[u8]) -> Result<(), PlatformError> {
+        let rest = image.strip_prefix(PROGRAM_LABEL).and_then(|rest| rest.get(32..)).ok_or_else(|| PlatformError::new("the image is no design for a simulated card"))?;
+        let name = rest.split_first().filter(|(len, name)| usize::from(**len) == name.len()).map(|(_, name)| name);
+        if name != Some(ACCELERATOR.as_bytes()) {
+            return Err(PlatformError::new("the image is for another accelerator than the one in this design"));
+        }
+        self.backend.borrow_mut().reset().map_err(failed)?;
+        self.fabric.borrow_mut().programmed = true;
+        Ok(())
+    }
+
+    fn unload_image(&mut self) {
+        self.fabric.borrow_mut().programmed = false;
+        // A Shield that cannot be reset stays unreachable: nothing is programmed any more.
+        let _ = self.backend.borrow_mut().reset();
+    }
+
+    fn design_digest(&mut self) -> Option<[u8; 32]> {
+        self.fabric.borrow().programmed.then(|| self.backend.borrow().design_digest())
+    }
+
+    fn krn_read(&mut self, offset: u32) -> Result<u32, PlatformError> {
+        self.programmed()?;
+        self.backend.borrow_mut().krn_read(offset).map_err(failed)?.ok_or_else(|| PlatformError::new("the kernel port refused a read"))
+    }
+
+    fn krn_write(&mut self, offset: u32, value: u32) -> Result<(), PlatformError> {
+        self.programmed()?;
+        if self.backend.borrow_mut().krn_write(offset, value).map_err(failed)? { Ok(()) } else { Err(PlatformError::new("the kernel port refused a write")) }
+    }
+
+    fn idle(&mut self) {
+        for _ in 0..16 {
+            if self.backend.borrow_mut().advance().is_err() {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! The Verilated RTL as a back end.
+
+use std::ops::Range;
+use std::path::PathBuf;
+
+use shef_rtl::{AxiMemoryConfig, CoreSim, DesignSpec, Library, build_with, module_spec};
+
+use crate::CardError;
+use crate::backend::Backend;
+
+/// Cycles that pass while a host waits.
+const WAIT_CYCLES: u64 = 64;
+
+/// How the RTL is run.
+#[derive(Debug, Clone, Default)]
+pub struct RtlOptions {
+    /// Cycles from a read request to the first beat; the default of the memory model where it is absent.
+    pub memory_latency: Option<u64>,
+    /// Seed of random stalls on the memory's channels; without one there are none.
+    pub stalls: Option<u64>,
+    /// Waves go to this file (FST).
+    pub wave: Option<PathBuf>,
+}
+
+impl RtlOptions {
+    fn memory(&self) -> AxiMemoryConfig {
+        let base = AxiMemoryConfig::default();
+        AxiMemoryConfig { read_latency: self.memory_latency.unwrap_or(base.read_latency).max(1), stalls: self.stalls, reorder: self.stalls.is_some(), ..base }
+    }
+}
+
+/// Builds a top module of the simulation shell with the digits accelerator, or takes it from the cache.
+fn library(top: &str, trace: bool, progress: &mut dyn FnMut(&str)) -> Result<Library, CardError> {
+    let mut spec = spec(top)?;
+    spec.trace = trace;
+    Ok(build_with(&spec, progress)?)
+}
+
+/// Digest of the design with the Shield, from its sources: the same that a library built from them reports.
+///
+/// # Errors
+/// Where sources are missing.
+pub fn design_digest() -> Result<[u8; 32], CardError> {
+    Ok(spec("shef_sim_top")?.digest()?)
+}
+
+fn spec(top: &str) -> Result<DesignSpec, CardError> {
+    Ok(module_spec(top)?.search("shell-rtl/accel/digits").fast())
+}
+
+fn start(top: &str, options: &RtlOptions, progress: &mut dyn FnMut(&str)) -> Result<CoreSim, CardError> {
+    let library = library(top, options.wave.is_some(), progress)?;
+    let mut core = CoreSim::new(&library, options.memory())?;
+    if let Some(wave) = &options.wave {
+        core.sim().trace_start(wave)?;
+    }
+    Ok(core)
+}
+
+/// `shef_sim_top` as a back end.
+pub(crate) struct RtlBackend {
+    core: CoreSim,
+    interrupts: u64,
+    answers: u64,
+    last_write: Option<u64>,
+}
+
+impl RtlBackend {
+    pub(crate) fn new(options: &RtlOptions, progress: &mut dyn FnMut(&str)) -> Result<Self, CardError> {
+        let core = start("shef_sim_top", options, progress)?;
+        if !core.can_watch() {
+            return Err(CardError::Design { what: "the simulation shell has no observation outputs".to_owned() });
+        }
+        Ok(Self { core, interrupts: 0, answers: 0, last_write: None })
+    }
+
+    fn note(&mut self) {
+        let answers = self.core.axi_memory().counters.answers;
+        if answers != self.answers {
+            self.answers = answers;
+            self.last_write = Some(self.core.cycles());
+        }
+    }
+}
+
+impl Backend for RtlBackend {
+    fn ctl_read(&mut self, offset: u32) -> Result<Option<u32>, CardError> {
+        let value = self.core.ctl_read(offset)?;
+        self.note();
+        Ok(value)
+    }
+
+    fn ctl_write(&mut self, offset: u32, value: u32) -> Result<bool, CardError> {
+        let done = self.core.ctl_write(offset, value)?;
+        self.note();
+        Ok(done)
+    }
+
+    fn krn_read(&mut self, offset: u32) -> Result<Option<u32>, CardError> {
+        Ok(self.core.krn_read(offset)?)
+    }
+
+    fn krn_write(&mut self, offset: u32, value: u32) -> Result<bool, CardError> {
+        Ok(self.core.krn_write(offset, value)?)
+    }
+
+    fn mem_read(&mut self, addr: u64, bytes: &mut [u8]) {
+        self.core.memory().read(addr, bytes);
+    }
+
+    fn mem_write(&mut self, addr: u64, bytes: &[u8]) {
+        self.core.memory_mut().write(addr, bytes);
+    }
+
+    fn advance(&mut self) -> Result<(), CardError> {
+        self.core.step(WAIT_CYCLES);
+        self.note();
+        Ok(())
+    }
+
+    fn interrupted(&mut self) -> bool {
+        let now = self.core.interrupts();
+        let was = core::mem::replace(&mut self.interrupts, now);
+        now != was
+    }
+
+    fn cycles(&self) -> Option<u64> {
+        Some(self.core.cycles())
+    }
+
+    fn last_write_cycle(&self) -> Option<u64> {
+        self.last_write
+    }
+
+    fn reset(&mut self) -> Result<(), CardError> {
+        self.core.wipe()?;
+        self.core.reset();
+        let memory = self.core.axi_memory();
+        memory.error_ranges.clear();
+        memory.silent_ranges.clear();
+        Ok(())
+    }
+
+    fn design_digest(&self) -> [u8; 32] {
+        self.core.design_digest()
+    }
+
+    fn watch(&mut self, range: Range<u64>) {
+        self.core.watch(range);
+    }
+
+    fn unwatch(&mut self) {
+        self.core.unwatch();
+    }
+
+    fn words_delivered(&self) -> u64 {
+        self.core.words_delivered()
+    }
+
+    fn fail_reads(&mut self, range: Range<u64>) {
+        self.core.axi_memory().error_ranges.push(range);
+    }
+}
+
+/// The accelerator wired to the memory without a Shield, for cycles to compare with.
+pub struct BareCard {
+    core: CoreSim,
+}
+
+impl BareCard {
+    /// Builds and starts it, with the same memory as `options` says.
+    ///
+    /// # Errors
+    /// Those of the build.
+    pub fn new(options: &RtlOptions, progress: &mut dyn FnMut(&str)) -> Result<Self, CardError> {
+        Ok(Self { core: start("shef_bare_top", &RtlOptions { wave: None, ..options.clone() }, progress)? })
+    }
+
+    /// Writes memory, without time passing.
+    pub fn mem_write(&mut self, addr: u64, bytes: &[u8]) {
+        self.core.memory_mut().write(addr, bytes);
+    }
+
+    /// Reads memory, without time passing.
+    pub fn mem_read(&mut self, addr: u64, bytes: &mut [u8]) {
+        self.core.memory().read(addr, bytes);
+    }
+
+    /// Writes a register of the accelerator.
+    ///
+    /// # Errors
+    /// Where the register refuses or nothing answers.
+    pub fn reg_write(&mut self, offset: u32, value: u32) -> Result<(), CardError> {
+        if self.core.ctl_write(offset, value)? { Ok(()) } else { Err(CardError::Design { what: format!("accelerator register {offset:#x} refused a write") }) }
+    }
+
+    /// Reads a register of the accelerator.
+    ///
+    /// # Errors
+    /// As [`BareCard::reg_write`].
+    pub fn reg_read(&mut self, offset: u32) -> Result<u32, CardError> {
+        self.core.ctl_read(offset)?.ok_or_else(|| CardError::Design { what: format!("accelerator register {offset:#x} refused a read") })
+    }
+
+    /// Writes `start` to register `ctrl` and runs until the `done` bits of register `status` are set and every write is acknowledged:
+    /// the cycles from the start to the last acknowledgement.
+    ///
+    /// # Errors
+    /// Where it takes more than `limit` cycles.
+    pub fn run(&mut self, ctrl: u32, start: u32, status: u32, done: u32, limit: u64) -> Result<u64, CardError> {
+        let begin = self.core.cycles();
+        let mut answers = self.core.axi_memory().counters.answers;
+        let mut last = begin;
+        self.reg_write(ctrl, start)?;
+        loop {
+            let now = self.core.axi_memory().counters.answers;
+            if now != answers {
+                answers = now;
+                last = self.core.cycles();
+            }
+            if self.reg_read(status)? & done != 0 {
+                let now = self.core.axi_memory().counters.answers;
+                return Ok(if now == answers { last } else { self.core.cycles() } - begin);
+            }
+            if self.core.cycles() - begin > limit {
+                return Err(CardError::Design { what: format!("the bare accelerator did not finish in {limit} cycles") });
+            }
+            self.core.step(WAIT_CYCLES);
+        }
+    }
+}
