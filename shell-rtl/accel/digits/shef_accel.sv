@@ -169,7 +169,7 @@ module shef_accel
     .start_i(run),
     .stop_i(error_q),
     .line_i(result_addr[63:6]),
-    .beats_i(rows_up[15:2]),
+    .beats_i(rows_up[16:2]),
     .idle_o(store_idle),
     .all_o(store_all),
     .reserve_valid_i(reserve_valid),
@@ -274,7 +274,7 @@ module shef_accel
     if (row_q[2]) queries_q[3] <= queries_q[2];
   end
 
-  wire unused = &{1'b0, row_q[2], rows_up[16], rows_up[1:0], train_addr[5:0], query_addr[5:0], result_addr[5:0],
+  wire unused = &{1'b0, row_q[2], rows_up[1:0], train_addr[5:0], query_addr[5:0], result_addr[5:0],
                   label_addr[5:0]};
 endmodule
 `default_nettype wire

@@ -21,10 +21,6 @@ module shef_digits_near (
   // above every distance: 64 * 255^2 = 4,161,600
   localparam logic [21:0] FAR = 22'h3fffff;
 
-  logic [7:0] query_q[64];
-  logic [15:0] square_q[64];
-  logic [18:0] part_q[8];
-  logic [21:0] total_q;
   logic [2:0] valid_q;
   logic [2:0] first_q;
   logic [11:0] index_q[3];
@@ -42,43 +38,49 @@ module shef_digits_near (
     if (valid_q[1]) index_q[2] <= index_q[1];
   end
 
-  always_ff @(posedge clk_i) begin
-    if (query_we_i) begin
-      for (int i = 0; i < 64; i++) query_q[i] <= data_i[8*i+:8];
-    end
-  end
-
   function automatic logic [15:0] square(input logic [7:0] a, input logic [7:0] b);
     int d;
     d = int'({24'd0, a}) - int'({24'd0, b});
     return 16'(d * d);
   endfunction
 
-  for (genvar i = 0; i < 64; i++) begin : gen_square
+  // registers one by one, not as arrays: much faster in simulation
+  for (genvar i = 0; i < 64; i++) begin : gen_pixel
+    logic [7:0] query_q;
+    logic [15:0] square_q;
     always_ff @(posedge clk_i) begin
-      if (row_valid_i) square_q[i] <= square(data_i[8*i+:8], query_q[i]);
+      if (query_we_i) query_q <= data_i[8*i+:8];
+    end
+    always_ff @(posedge clk_i) begin
+      if (row_valid_i) square_q <= square(data_i[8*i+:8], query_q);
     end
   end
+
   for (genvar i = 0; i < 8; i++) begin : gen_part
+    logic [18:0] sum_q;
     always_ff @(posedge clk_i) begin
       if (valid_q[0]) begin
-        part_q[i] <= {3'd0, square_q[8*i]} + {3'd0, square_q[8*i+1]} + {3'd0, square_q[8*i+2]}
-            + {3'd0, square_q[8*i+3]} + {3'd0, square_q[8*i+4]} + {3'd0, square_q[8*i+5]}
-            + {3'd0, square_q[8*i+6]} + {3'd0, square_q[8*i+7]};
+        sum_q <= {3'd0, gen_pixel[8*i].square_q} + {3'd0, gen_pixel[8*i+1].square_q}
+            + {3'd0, gen_pixel[8*i+2].square_q} + {3'd0, gen_pixel[8*i+3].square_q}
+            + {3'd0, gen_pixel[8*i+4].square_q} + {3'd0, gen_pixel[8*i+5].square_q}
+            + {3'd0, gen_pixel[8*i+6].square_q} + {3'd0, gen_pixel[8*i+7].square_q};
       end
     end
   end
+
+  logic [21:0] total_q;
   always_ff @(posedge clk_i) begin
     if (valid_q[1]) begin
-      total_q <= {3'd0, part_q[0]} + {3'd0, part_q[1]} + {3'd0, part_q[2]} + {3'd0, part_q[3]}
-          + {3'd0, part_q[4]} + {3'd0, part_q[5]} + {3'd0, part_q[6]} + {3'd0, part_q[7]};
+      total_q <= {3'd0, gen_part[0].sum_q} + {3'd0, gen_part[1].sum_q} + {3'd0, gen_part[2].sum_q}
+          + {3'd0, gen_part[3].sum_q} + {3'd0, gen_part[4].sum_q} + {3'd0, gen_part[5].sum_q}
+          + {3'd0, gen_part[6].sum_q} + {3'd0, gen_part[7].sum_q};
     end
   end
 
   // ---- the three nearest, 0 is the nearest ----
-  logic [21:0] dist_q[3];
-  logic [15:0] near_q[3];
-  logic [3:0] label_q[3];
+  logic [2:0][21:0] dist_q;
+  logic [2:0][15:0] near_q;
+  logic [2:0][3:0] label_q;
   wire [15:0] index = {4'd0, index_q[2]};
   wire under0 = total_q < dist_q[0];
   wire under1 = total_q < dist_q[1];

@@ -16,7 +16,7 @@ module shef_digits_store
   input  wire          start_i,
   input  wire          stop_i,
   input  wire   [57:0] line_i,
-  input  wire   [13:0] beats_i,
+  input  wire   [14:0] beats_i,
   output wire          idle_o,
   output wire          all_o,
   input  wire          reserve_valid_i,
@@ -42,7 +42,7 @@ module shef_digits_store
   logic [PtrW:0] reserved_q;  // places given away
   logic [PtrW:0] count_q;     // beats here
   logic [57:0] line_q;
-  logic [13:0] left_q;        // beats not yet in a burst
+  logic [14:0] left_q;        // beats not yet in a burst
   logic aw_valid_q;
   logic [57:0] aw_line_q;
   logic [2:0] aw_len_q;
@@ -57,7 +57,7 @@ module shef_digits_store
   wire w_take = w_left_q != '0 && (!w_valid_q || acc_w_ready_i);
 
   wire [3:0] to_line = 4'd8 - {1'b0, line_q[2:0]};
-  wire [3:0] burst = (left_q < {10'd0, to_line}) ? left_q[3:0] : to_line;
+  wire [3:0] burst = (left_q < {11'd0, to_line}) ? left_q[3:0] : to_line;
   wire begin_burst = left_q != '0 && w_left_q == '0 && !aw_valid_q && owed_q != '1 && !stop_i
       && count_q >= (PtrW + 1)'(burst);
   wire b_fire = acc_b_valid_i && acc_b_ready_o;
@@ -89,7 +89,7 @@ module shef_digits_store
         aw_len_q <= 3'(burst - 4'd1);
         w_left_q <= burst;
         line_q <= line_q + 58'(burst);
-        left_q <= left_q - 14'(burst);
+        left_q <= left_q - 15'(burst);
       end else begin
         if (acc_aw_ready_i) aw_valid_q <= 1'b0;
         if (w_take) w_left_q <= w_left_q - 4'd1;

@@ -180,6 +180,7 @@ fn largest_training_set_and_many_batches() {
     let mut c = core(AxiMemoryConfig::seeded(77));
     Job::new(&mut rng, 4096, 5, 256).check(&mut c).unwrap();
     Job::new(&mut rng, 2, 1000, 256).check(&mut c).unwrap();
+    Job::new(&mut rng, 1, 65535, 256).check(&mut c).unwrap();
 }
 
 #[test]
