@@ -5,3 +5,10 @@ pub mod files;
 pub mod regs;
 pub mod shield;
 pub mod ucode;
+
+use shef_proto::code::{Code, count, join};
+
+const PARTS: &[&[Code]] = &[shield::CODES, ucode::CODES];
+
+/// All codes of this crate.
+pub const CODES: &[Code] = &join::<{ count(PARTS) }>(PARTS);
