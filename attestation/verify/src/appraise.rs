@@ -254,10 +254,11 @@ impl Appraisal {
         self.verdict == Verdict::Accepted
     }
 
-    /// The first check that did not pass.
+    /// The first check that was made and did not pass; of a denial, the reason to show first.
     #[must_use]
     pub fn first_failure(&self) -> Option<&Check> {
-        self.checks.iter().find(|check| !check.passed)
+        let made = self.checks.iter().find(|check| check.reached && !check.passed);
+        made.or_else(|| self.checks.iter().find(|check| !check.passed))
     }
 
     /// The result of one check.

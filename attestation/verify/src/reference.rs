@@ -98,7 +98,10 @@ impl ReferenceValues {
     /// # Errors
     /// Not JSON, an unknown key, a missing one, or a digest that is none.
     pub fn from_json(text: &str) -> Result<Self, PolicyError> {
-        serde_json::from_str(text).map_err(|error| PolicyError::Reference { text: error.to_string() })
+        let bad = |error: serde_json::Error| PolicyError::Reference { text: error.to_string() };
+        // As a typed value first: the text must be an object, and errors then name line and column.
+        serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(text).map_err(bad)?;
+        serde_json::from_str(text).map_err(bad)
     }
 
     /// The values as TOML.
