@@ -65,8 +65,8 @@ fn nearest(query: &[u8], train: &[u8], labels: &[u8]) -> [Option<Near>; K] {
         let distance = row.iter().zip(query).map(|(&a, &b)| u32::from(a.abs_diff(b)).pow(2)).sum::<u32>();
         let mut new = Some((distance, i, label & 15));
         for slot in &mut best {
-            if let Some((d, ..)) = new
-                && slot.is_none_or(|(old, ..)| d < old)
+            if let Some((d, row, _)) = new
+                && slot.is_none_or(|(old, other, _)| (d, row) < (old, other))
             {
                 core::mem::swap(slot, &mut new);
             }
