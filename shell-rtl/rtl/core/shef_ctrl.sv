@@ -1,7 +1,7 @@
 // Control processor: the byte sequencer with its three crypto units (HMAC-SHA-256, AES-GCM, P-256).
 //
-// ext bus, event_i and trap_o as in shef_seq. unit_wipe_i clears the units alone (level). wipe_i clears everything;
-// wipe_done_o is a level while wipe_i is held.
+// ext bus, event_i and trap_o as in shef_seq. unit_wipe_i (level) clears the units alone, unit_wiped_o is a level while it is held.
+// wipe_i clears everything; wipe_done_o is a level while wipe_i is held.
 `default_nettype none
 module shef_ctrl (
     input  wire logic        clk_i,
@@ -9,6 +9,7 @@ module shef_ctrl (
     input  wire logic        wipe_i,
     output logic             wipe_done_o,
     input  wire logic        unit_wipe_i,
+    output logic             unit_wiped_o,
     output logic             trap_o,
     input  wire logic        event_i,
     output logic             ext_req_o,
@@ -24,14 +25,18 @@ module shef_ctrl (
   logic [15:0] len;
   logic [7:0] in_data;
   logic [2:0][7:0] out_data;
-  logic unit_wipe;
+  // A unit that is wiped says with cmd_ready_o that it is clear, from the second cycle on.
+  logic unit_wipe, unit_wipe_q, seq_wiped;
   assign unit_wipe = wipe_i || unit_wipe_i;
+  always_ff @(posedge clk_i) unit_wipe_q <= rst_ni && unit_wipe;
+  assign unit_wiped_o = unit_wipe && unit_wipe_q && (&cmd_ready);
+  assign wipe_done_o = seq_wiped && unit_wiped_o;
 
   shef_seq u_seq (
       .clk_i,
       .rst_ni,
       .wipe_i,
-      .wipe_done_o,
+      .wipe_done_o(seq_wiped),
       .trap_o,
       .event_i,
       .ext_req_o,

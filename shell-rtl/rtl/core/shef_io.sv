@@ -26,6 +26,7 @@ module shef_io
     output logic [7:0]            ext_rdata_o,
     output logic                  event_o,
     output logic                  unit_wipe_o,
+    input  wire logic             unit_wiped_i,
     // mailboxes
     output logic                  box_we_o,
     input  wire logic [7:0]       box_rdata_i,
@@ -82,7 +83,7 @@ module shef_io
   localparam logic [11:0] IO_SEED_DONE = 12'h805;  // w: erase the seed, take the event away
   localparam logic [11:0] IO_SNAP = 12'h806;  // w: latch the statement values
   localparam logic [11:0] IO_SET_WIPE = 12'h807;  // w: wipe the set, acknowledged when clear
-  localparam logic [11:0] IO_UNIT_WIPE = 12'h808;  // w: wipe the crypto units, acknowledged after 64 cycles
+  localparam logic [11:0] IO_UNIT_WIPE = 12'h808;  // w: wipe the crypto units, acknowledged when clear
   localparam logic [11:0] IO_AEAD = 12'h809;  // r: HPKE AEAD id
   localparam logic [11:0] IO_LOAD_LEN = 12'h80a;  // r: two bytes
   localparam logic [11:0] IO_N_REGIONS = 12'h80c;  // r
@@ -144,7 +145,7 @@ module shef_io
   } io_state_e;
 
   io_state_e io_q;
-  logic [5:0] wait_q;
+  logic [1:0] wait_q;
   logic wipe_units_q, wipe_set_q;
   logic wr, io_start;
   logic [11:0] addr;
@@ -299,7 +300,7 @@ module shef_io
           end
           if (ext_req_i && !ext_we_i && addr >= IO_MAP && map_off < 12'd48) begin
             io_q <= IO_MAP_WAIT;
-            wait_q <= 6'd3;
+            wait_q <= 2'd3;
           end
           if (wr) begin
             if (addr == IO_STATE) state_q <= ext_wdata_i[2:0];
@@ -329,12 +330,10 @@ module shef_io
             if (addr == IO_SET_WIPE) begin
               wipe_set_q <= 1'b1;
               io_q <= IO_WIPE_WAIT;
-              wait_q <= '0;
             end
             if (addr == IO_UNIT_WIPE) begin
               wipe_units_q <= 1'b1;
               io_q <= IO_WIPE_WAIT;
-              wait_q <= '1;
             end
             if (addr == IO_REGION) region_q <= ext_wdata_i[REGION_W-1:0];
             if (addr == IO_KEY_GO) begin
@@ -387,13 +386,11 @@ module shef_io
           io_q <= IO_ACK;
         end
         IO_REG_RUN: if (reg_done_i) io_q <= IO_ACK;
-        IO_WIPE_WAIT: begin
-          if (wait_q != '0) wait_q <= wait_q - 1'b1;
-          if (wait_q == '0 && (!wipe_set_q || set_wiped_i)) begin
-            wipe_set_q <= 1'b0;
-            wipe_units_q <= 1'b0;
-            io_q <= IO_ACK;
-          end
+        IO_WIPE_WAIT:
+        if (wipe_set_q ? set_wiped_i : unit_wiped_i) begin
+          wipe_set_q <= 1'b0;
+          wipe_units_q <= 1'b0;
+          io_q <= IO_ACK;
         end
         default: io_q <= IO_IDLE;  // IO_ACK
       endcase

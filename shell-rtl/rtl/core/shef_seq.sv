@@ -9,7 +9,8 @@
 // wipe_i: level; the sequencer stops, clears registers and scrubs the scratch RAM; wipe_done_o is a level while wipe_i is held.
 // When wipe_i falls the program starts at address 0. trap_o (level until wipe): an instruction that must not occur was met.
 //
-// Time: 3 cycles an instruction and 2 a byte copied or sent, 3 a byte compared or xored; comparisons take the same time
+// Time: 3 cycles an instruction and 2 a byte copied or sent, 3 a byte compared, 4 a byte xored, 1 or 2 more where the ext bus
+// takes part; comparisons take the same time
 // wherever the bytes differ.
 `default_nettype none
 module shef_seq
@@ -200,6 +201,9 @@ module shef_seq
   logic [7:0] wr_byte_q;
   logic [ScratchW-1:0] wipe_cnt_q;
   logic wiped_q;
+  logic last_byte, move;
+  assign last_byte = n_q == 16'd1;
+  assign move = op == OP_COPY || op == OP_REV;
   logic tx_read;  // the stream reads its next byte
   assign tx_read = state_q == S_STREAM && tx_left_q != 16'd0 && (!tx_have_q || tx_fire);
 
@@ -213,6 +217,9 @@ module shef_seq
       ram_wdata = 8'd0;
     end else if (state_q == S_WRITE) begin
       ram_we = !a_ext;
+    end else if (state_q == S_HAVE_B && move) begin
+      ram_we = !a_ext;
+      ram_wdata = rd_data;
     end else if (rx_fire) begin
       ram_we = !a_ext;
       ram_wdata = stream_out_data;
@@ -274,8 +281,6 @@ module shef_seq
   assign trap_o = state_q == S_TRAP;
   assign wipe_done_o = state_q == S_WIPE && wiped_q;
 
-  logic last_byte;
-  assign last_byte = n_q == 16'd1;
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
@@ -448,9 +453,16 @@ module shef_seq
               eq_q <= inc_sum[8];  // after the first byte: the counter ran over
               state_q <= S_WRITE;
             end
-            default: begin  // copy, rev
+            default: begin  // copy, rev: written at once to the scratch RAM, with a handshake to the ext bus
               wr_byte_q <= rd_data;
-              state_q <= S_WRITE;
+              if (a_ext) begin
+                state_q <= S_WRITE;
+              end else begin
+                n_q <= n_q - 16'd1;
+                a_q <= a_q + 1'b1;
+                b_q <= op == OP_REV ? b_q - 1'b1 : b_q + 1'b1;
+                state_q <= last_byte ? S_FETCH : S_READ_B;
+              end
             end
           endcase
         end

@@ -128,7 +128,7 @@ module shef_shield
   end
 
   // ---- control processor ----
-  logic trap, event_any, unit_wipe;
+  logic trap, event_any, unit_wipe, unit_wiped;
   logic ext_req, ext_we, ext_ack;
   logic [11:0] ext_addr;
   logic [7:0] ext_wdata, ext_rdata;
@@ -139,6 +139,7 @@ module shef_shield
       .wipe_i(wipe),
       .wipe_done_o(ctrl_wiped),
       .unit_wipe_i(unit_wipe),
+      .unit_wiped_o(unit_wiped),
       .trap_o(trap),
       .event_i(event_any),
       .ext_req_o(ext_req),
@@ -271,6 +272,7 @@ module shef_shield
       .ext_rdata_o(ext_rdata),
       .event_o(event_any),
       .unit_wipe_o(unit_wipe),
+      .unit_wiped_i(unit_wiped),
       .box_we_o(box_we),
       .box_rdata_i(box_rdata),
       .load_bell_i(load_bell),

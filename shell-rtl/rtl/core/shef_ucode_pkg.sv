@@ -3,7 +3,7 @@
 package shef_ucode_pkg;
 
   localparam int unsigned UCODE_PC_W = 9;
-  localparam int unsigned UCODE_LEN = 501;
+  localparam int unsigned UCODE_LEN = 499;
   localparam int unsigned UCODE_CONST_W = 8;
   localparam int unsigned UCODE_CONST_LEN = 226;
 
@@ -324,191 +324,191 @@ package shef_ucode_pkg;
     64'h5420000040000001,  // 313: put hmac.absorb, ONE
     64'h1400000000000000,  // 314: ret
     64'h2c005e90a0000058,  // 315: copy REQ, IO_CHAN_REQ
-    64'h400000003b880008,  // 316: isz SEQ
-    64'h0c00000000000140,  // 317: jeq chan_next
-    64'h3c005e9032080058,  // 318: cmp REQ, LAST
-    64'h0c00000000000174,  // 319: jeq chan_done
-    64'h2c0077903b880008,  // 320: copy NEXT, SEQ
-    64'h4400779000000008,  // 321: inc NEXT
+    64'h2c0077903b880008,  // 316: copy NEXT, SEQ
+    64'h4400779000000008,  // 317: inc NEXT
+    64'h0c00000000000141,  // 318: jeq chan_again
+    64'h3c005e903bc80008,  // 319: cmp REQ, NEXT, 8
+    64'h0c00000000000146,  // 320: jeq chan_open
+    64'h400000003b880008,  // 321: isz SEQ
     64'h0c00000000000177,  // 322: jeq chan_refuse
-    64'h3c005e903bc80008,  // 323: cmp REQ, NEXT, 8
-    64'h0c10000000000177,  // 324: jne chan_refuse
-    64'h380078100000000c,  // 325: zero IV
-    64'h2c0078503bc80008,  // 326: copy IV + 4, NEXT, 8
-    64'h4900000000000003,  // 327: cmd gcm.init, GCM_DECRYPT + GCM_KEY256
-    64'h4d000000c9000020,  // 328: send gcm, K_RX
-    64'h4d0000003c08000c,  // 329: send gcm, IV
-    64'h5d206f102f880040,  // 330: xfer gcm.data, PLAIN, REQ + 8, 64
-    64'h59301a5000000010,  // 331: get gcm.final, TAG
-    64'h3c001a5031880010,  // 332: cmp TAG, REQ + 72, 16
-    64'h0c10000000000177,  // 333: jne chan_refuse
-    64'h2c0077103bc80008,  // 334: copy SEQ, NEXT
-    64'h2c0064102f480058,  // 335: copy LAST, REQ
-    64'h3800731000000040,  // 336: zero ANS
-    64'h2c00731037880002,  // 337: copy ANS, PLAIN, 2
-    64'h2c00735037a80004,  // 338: copy ANS + 4, PLAIN + 4, 4
-    64'h1c10000037880000,  // 339: ld8 r1, PLAIN
-    64'h1c20000037900000,  // 340: ld8 r2, PLAIN + 1
-    64'h1c300000c0680000,  // 341: ld8 r3, IO_STOPPED
-    64'h2800000100000001,  // 342: cmpr r1, 0x01
-    64'h0c00000000000171,  // 343: jeq chan_answer
-    64'h2800000100000002,  // 344: cmpr r1, 0x02
-    64'h0c00000000000188,  // 345: jeq op_read
-    64'h2800000100000003,  // 346: cmpr r1, 0x03
-    64'h0c00000000000194,  // 347: jeq op_write
-    64'h2800000100000010,  // 348: cmpr r1, 0x10
-    64'h0c000000000001a0,  // 349: jeq op_flush
-    64'h2800000100000011,  // 350: cmpr r1, 0x11
-    64'h0c000000000001a4,  // 351: jeq op_invalidate
-    64'h2800000100000012,  // 352: cmpr r1, 0x12
-    64'h0c000000000001b0,  // 353: jeq op_epoch
-    64'h2800000100000020,  // 354: cmpr r1, 0x20
-    64'h0c000000000001c1,  // 355: jeq op_statement
-    64'h2800000100000021,  // 356: cmpr r1, 0x21
-    64'h0c000000000001d3,  // 357: jeq op_map
-    64'h2800000100000030,  // 358: cmpr r1, 0x30
-    64'h0c000000000001e0,  // 359: jeq op_close
-    64'h2800000100000031,  // 360: cmpr r1, 0x31
-    64'h0c000000000001e6,  // 361: jeq op_abort
-    64'h2400733000000001,  // 362: st8 ANS_STATUS, 1
-    64'h0800000000000171,  // 363: jmp chan_answer
-    64'h2400733000000002,  // 364: st8 ANS_STATUS, 2
-    64'h0800000000000171,  // 365: jmp chan_answer
-    64'h2400733000000003,  // 366: st8 ANS_STATUS, 3
-    64'h0800000000000171,  // 367: jmp chan_answer
-    64'h2400733000000004,  // 368: st8 ANS_STATUS, 4
-    64'h100000000000017f,  // 369: call seal_answer
-    64'h2c01600034c80058,  // 370: copy OUT_RSP, RSP
-    64'h2401804000000001,  // 371: st8 IO_ANSWER, 1
-    64'h100000000000017a,  // 372: call chan_clean
+    64'h3c005e9032080058,  // 323: cmp REQ, LAST
+    64'h0c00000000000175,  // 324: jeq chan_done
+    64'h0800000000000177,  // 325: jmp chan_refuse
+    64'h380078100000000c,  // 326: zero IV
+    64'h2c0078503bc80008,  // 327: copy IV + 4, NEXT, 8
+    64'h4900000000000003,  // 328: cmd gcm.init, GCM_DECRYPT + GCM_KEY256
+    64'h4d000000c9000020,  // 329: send gcm, K_RX
+    64'h4d0000003c08000c,  // 330: send gcm, IV
+    64'h5d206f102f880040,  // 331: xfer gcm.data, PLAIN, REQ + 8, 64
+    64'h59301a5000000010,  // 332: get gcm.final, TAG
+    64'h3c001a5031880010,  // 333: cmp TAG, REQ + 72, 16
+    64'h0c10000000000177,  // 334: jne chan_refuse
+    64'h2c0077103bc80008,  // 335: copy SEQ, NEXT
+    64'h2c0064102f480058,  // 336: copy LAST, REQ
+    64'h3800731000000040,  // 337: zero ANS
+    64'h2c00731037880002,  // 338: copy ANS, PLAIN, 2
+    64'h2c00735037a80004,  // 339: copy ANS + 4, PLAIN + 4, 4
+    64'h1c10000037880000,  // 340: ld8 r1, PLAIN
+    64'h1c20000037900000,  // 341: ld8 r2, PLAIN + 1
+    64'h1c300000c0680000,  // 342: ld8 r3, IO_STOPPED
+    64'h2800000100000001,  // 343: cmpr r1, 0x01
+    64'h0c00000000000172,  // 344: jeq chan_answer
+    64'h2800000100000002,  // 345: cmpr r1, 0x02
+    64'h0c00000000000186,  // 346: jeq op_read
+    64'h2800000100000003,  // 347: cmpr r1, 0x03
+    64'h0c00000000000192,  // 348: jeq op_write
+    64'h2800000100000010,  // 349: cmpr r1, 0x10
+    64'h0c0000000000019e,  // 350: jeq op_flush
+    64'h2800000100000011,  // 351: cmpr r1, 0x11
+    64'h0c000000000001a2,  // 352: jeq op_invalidate
+    64'h2800000100000012,  // 353: cmpr r1, 0x12
+    64'h0c000000000001ae,  // 354: jeq op_epoch
+    64'h2800000100000020,  // 355: cmpr r1, 0x20
+    64'h0c000000000001bf,  // 356: jeq op_statement
+    64'h2800000100000021,  // 357: cmpr r1, 0x21
+    64'h0c000000000001d1,  // 358: jeq op_map
+    64'h2800000100000030,  // 359: cmpr r1, 0x30
+    64'h0c000000000001de,  // 360: jeq op_close
+    64'h2800000100000031,  // 361: cmpr r1, 0x31
+    64'h0c000000000001e4,  // 362: jeq op_abort
+    64'h2400733000000001,  // 363: st8 ANS_STATUS, 1
+    64'h0800000000000172,  // 364: jmp chan_answer
+    64'h2400733000000002,  // 365: st8 ANS_STATUS, 2
+    64'h0800000000000172,  // 366: jmp chan_answer
+    64'h2400733000000003,  // 367: st8 ANS_STATUS, 3
+    64'h0800000000000172,  // 368: jmp chan_answer
+    64'h2400733000000004,  // 369: st8 ANS_STATUS, 4
+    64'h100000000000017d,  // 370: call seal_answer
+    64'h2c01600034c80058,  // 371: copy OUT_RSP, RSP
+    64'h2401804000000001,  // 372: st8 IO_ANSWER, 1
     64'h2401803000000000,  // 373: st8 IO_CHAN_DONE, ACCEPTED
-    64'h0800000000000087,  // 374: jmp idle
-    64'h100000000000017a,  // 375: call chan_clean
-    64'h2401803000000001,  // 376: st8 IO_CHAN_DONE, REFUSED
-    64'h0800000000000087,  // 377: jmp idle
-    64'h38006f1000000040,  // 378: zero PLAIN
-    64'h3800731000000040,  // 379: zero ANS
-    64'h38001a5000000010,  // 380: zero TAG
-    64'h2401808000000001,  // 381: st8 IO_UNIT_WIPE, 1
-    64'h1400000000000000,  // 382: ret
-    64'h380078100000000c,  // 383: zero IV
-    64'h2c0078503b880008,  // 384: copy IV + 4, SEQ, 8
-    64'h2c0069903b880008,  // 385: copy RSP, SEQ, 8
-    64'h4900000000000001,  // 386: cmd gcm.init, GCM_KEY256
-    64'h4d000000ca000020,  // 387: send gcm, K_TX
-    64'h4d0000003c08000c,  // 388: send gcm, IV
-    64'h5d206a1039880040,  // 389: xfer gcm.data, RSP + 8, ANS, 64
-    64'h59306e1000000010,  // 390: get gcm.final, RSP + 72, 16
-    64'h1400000000000000,  // 391: ret
-    64'h2800000300000001,  // 392: cmpr r3, 1
-    64'h0c0000000000016e,  // 393: jeq shield_stopped
-    64'h2c01848037a80004,  // 394: copy IO_REG_ADDR, PLAIN + 4, 4
-    64'h1c300000c0b80000,  // 395: ld8 r3, IO_REG_BAD
-    64'h2800000300000001,  // 396: cmpr r3, 1
-    64'h0c0000000000016a,  // 397: jeq bad_argument
-    64'h2401814000000000,  // 398: st8 IO_REG_GO, 0
-    64'h1c300000c0a80000,  // 399: ld8 r3, IO_REG_ERR
-    64'h2800000300000001,  // 400: cmpr r3, 1
-    64'h0c0000000000016c,  // 401: jeq register_error
-    64'h2c007390c2800004,  // 402: copy ANS_VALUE, IO_REG_RDATA, 4
-    64'h0800000000000171,  // 403: jmp chan_answer
-    64'h2800000300000001,  // 404: cmpr r3, 1
-    64'h0c0000000000016e,  // 405: jeq shield_stopped
-    64'h2c01848037a80004,  // 406: copy IO_REG_ADDR, PLAIN + 4, 4
-    64'h2c0184c037c80004,  // 407: copy IO_REG_WDATA, PLAIN + 8, 4
-    64'h1c300000c0b80000,  // 408: ld8 r3, IO_REG_BAD
-    64'h2800000300000001,  // 409: cmpr r3, 1
-    64'h0c0000000000016a,  // 410: jeq bad_argument
-    64'h2401814000000001,  // 411: st8 IO_REG_GO, 1
-    64'h1c300000c0a80000,  // 412: ld8 r3, IO_REG_ERR
-    64'h2800000300000001,  // 413: cmpr r3, 1
-    64'h0c0000000000016c,  // 414: jeq register_error
-    64'h0800000000000171,  // 415: jmp chan_answer
-    64'h2800000300000001,  // 416: cmpr r3, 1
-    64'h0c0000000000016e,  // 417: jeq shield_stopped
-    64'h2401812000000000,  // 418: st8 IO_CMD_GO, SET_FLUSH
-    64'h08000000000001a7,  // 419: jmp command_done
-    64'h2800000300000001,  // 420: cmpr r3, 1
-    64'h0c0000000000016e,  // 421: jeq shield_stopped
-    64'h2401812000000001,  // 422: st8 IO_CMD_GO, SET_INVALIDATE
-    64'h10000000000001aa,  // 423: call command_failed
-    64'h0c00000000000170,  // 424: jeq fault_met
-    64'h0800000000000171,  // 425: jmp chan_answer
-    64'h1c300000c0980000,  // 426: ld8 r3, IO_CMD_ERR
-    64'h2800000300000001,  // 427: cmpr r3, 1
-    64'h0c000000000001af,  // 428: jeq command_failed_end
-    64'h1c300000c0680000,  // 429: ld8 r3, IO_STOPPED
+    64'h0800000000000178,  // 374: jmp chan_clean
+    64'h2401803000000001,  // 375: st8 IO_CHAN_DONE, REFUSED
+    64'h38006f1000000040,  // 376: zero PLAIN
+    64'h3800731000000040,  // 377: zero ANS
+    64'h38001a5000000010,  // 378: zero TAG
+    64'h2401808000000001,  // 379: st8 IO_UNIT_WIPE, 1
+    64'h0800000000000087,  // 380: jmp idle
+    64'h380078100000000c,  // 381: zero IV
+    64'h2c0078503b880008,  // 382: copy IV + 4, SEQ, 8
+    64'h2c0069903b880008,  // 383: copy RSP, SEQ, 8
+    64'h4900000000000001,  // 384: cmd gcm.init, GCM_KEY256
+    64'h4d000000ca000020,  // 385: send gcm, K_TX
+    64'h4d0000003c08000c,  // 386: send gcm, IV
+    64'h5d206a1039880040,  // 387: xfer gcm.data, RSP + 8, ANS, 64
+    64'h59306e1000000010,  // 388: get gcm.final, RSP + 72, 16
+    64'h1400000000000000,  // 389: ret
+    64'h2800000300000001,  // 390: cmpr r3, 1
+    64'h0c0000000000016f,  // 391: jeq shield_stopped
+    64'h2c01848037a80004,  // 392: copy IO_REG_ADDR, PLAIN + 4, 4
+    64'h1c300000c0b80000,  // 393: ld8 r3, IO_REG_BAD
+    64'h2800000300000001,  // 394: cmpr r3, 1
+    64'h0c0000000000016b,  // 395: jeq bad_argument
+    64'h2401814000000000,  // 396: st8 IO_REG_GO, 0
+    64'h1c300000c0a80000,  // 397: ld8 r3, IO_REG_ERR
+    64'h2800000300000001,  // 398: cmpr r3, 1
+    64'h0c0000000000016d,  // 399: jeq register_error
+    64'h2c007390c2800004,  // 400: copy ANS_VALUE, IO_REG_RDATA, 4
+    64'h0800000000000172,  // 401: jmp chan_answer
+    64'h2800000300000001,  // 402: cmpr r3, 1
+    64'h0c0000000000016f,  // 403: jeq shield_stopped
+    64'h2c01848037a80004,  // 404: copy IO_REG_ADDR, PLAIN + 4, 4
+    64'h2c0184c037c80004,  // 405: copy IO_REG_WDATA, PLAIN + 8, 4
+    64'h1c300000c0b80000,  // 406: ld8 r3, IO_REG_BAD
+    64'h2800000300000001,  // 407: cmpr r3, 1
+    64'h0c0000000000016b,  // 408: jeq bad_argument
+    64'h2401814000000001,  // 409: st8 IO_REG_GO, 1
+    64'h1c300000c0a80000,  // 410: ld8 r3, IO_REG_ERR
+    64'h2800000300000001,  // 411: cmpr r3, 1
+    64'h0c0000000000016d,  // 412: jeq register_error
+    64'h0800000000000172,  // 413: jmp chan_answer
+    64'h2800000300000001,  // 414: cmpr r3, 1
+    64'h0c0000000000016f,  // 415: jeq shield_stopped
+    64'h2401812000000000,  // 416: st8 IO_CMD_GO, SET_FLUSH
+    64'h08000000000001a5,  // 417: jmp command_done
+    64'h2800000300000001,  // 418: cmpr r3, 1
+    64'h0c0000000000016f,  // 419: jeq shield_stopped
+    64'h2401812000000001,  // 420: st8 IO_CMD_GO, SET_INVALIDATE
+    64'h10000000000001a8,  // 421: call command_failed
+    64'h0c00000000000171,  // 422: jeq fault_met
+    64'h0800000000000172,  // 423: jmp chan_answer
+    64'h1c300000c0980000,  // 424: ld8 r3, IO_CMD_ERR
+    64'h2800000300000001,  // 425: cmpr r3, 1
+    64'h0c000000000001ad,  // 426: jeq command_failed_end
+    64'h1c300000c0680000,  // 427: ld8 r3, IO_STOPPED
+    64'h2800000300000001,  // 428: cmpr r3, 1
+    64'h1400000000000000,  // 429: ret
     64'h2800000300000001,  // 430: cmpr r3, 1
-    64'h1400000000000000,  // 431: ret
-    64'h2800000300000001,  // 432: cmpr r3, 1
-    64'h0c0000000000016e,  // 433: jeq shield_stopped
-    64'h1c300000c0600000,  // 434: ld8 r3, IO_N_REGIONS
-    64'h2800000200030000,  // 435: cmpr r2, r3
-    64'h0c3000000000016a,  // 436: jge bad_argument
-    64'h240180e000020000,  // 437: st8 IO_REGION, r2
-    64'h1000000000000131,  // 438: call has_epoch
-    64'h0c1000000000016a,  // 439: jne bad_argument
-    64'h4000000037f80002,  // 440: isz PLAIN + 14, 2
-    64'h0c1000000000016a,  // 441: jne bad_argument
-    64'h300078d037c80006,  // 442: rev EPOCH_NEW, PLAIN + 8, 6
-    64'h30007930c3400006,  // 443: rev EPOCH_NOW, IO_REGION_INFO + 8, 6
-    64'h3c0079303c680006,  // 444: cmp EPOCH_NOW, EPOCH_NEW
-    64'h0c3000000000016a,  // 445: jge bad_argument
-    64'h2c0184003c680006,  // 446: copy IO_EPOCH, EPOCH_NEW
-    64'h2401812000000002,  // 447: st8 IO_CMD_GO, SET_EPOCH
-    64'h08000000000001a7,  // 448: jmp command_done
-    64'h4000000037b00003,  // 449: isz PLAIN + 5, 3
-    64'h0c1000000000016a,  // 450: jne bad_argument
-    64'h1c30000037a80000,  // 451: ld8 r3, PLAIN + 4
-    64'h2800000300000000,  // 452: cmpr r3, 0
-    64'h0c000000000001cd,  // 453: jeq statement_shield
-    64'h183000000003ffff,  // 454: set r3, r3 - 1
-    64'h1c400000c0600000,  // 455: ld8 r4, IO_N_REGIONS
-    64'h2800000300040000,  // 456: cmpr r3, r4
-    64'h0c3000000000016a,  // 457: jge bad_argument
-    64'h240180e000030000,  // 458: st8 IO_REGION, r3
-    64'h2c007410c3000018,  // 459: copy ANS_PAYLOAD, IO_REGION_INFO, 24
-    64'h0800000000000171,  // 460: jmp chan_answer
-    64'h10000000000001cf,  // 461: call shield_page
-    64'h0800000000000171,  // 462: jmp chan_answer
-    64'h2401806000000001,  // 463: st8 IO_SNAP, 1
-    64'h2c007410c4000028,  // 464: copy ANS_PAYLOAD, IO_STAT, 40
-    64'h300076903b880008,  // 465: rev ANS_PAYLOAD + 40, SEQ, 8
-    64'h1400000000000000,  // 466: ret
-    64'h1c300000c0600000,  // 467: ld8 r3, IO_N_REGIONS
-    64'h2800000200030000,  // 468: cmpr r2, r3
-    64'h0c3000000000016a,  // 469: jge bad_argument
-    64'h240180e000020000,  // 470: st8 IO_REGION, r2
-    64'h1c300000c3000000,  // 471: ld8 r3, IO_REGION_INFO
-    64'h2800000300000002,  // 472: cmpr r3, MODE_OUTPUT
-    64'h0c1000000000016a,  // 473: jne bad_argument
-    64'h2c018b0037a80004,  // 474: copy IO_MAP_PAGE, PLAIN + 4, 4
-    64'h1c300000c0c00000,  // 475: ld8 r3, IO_MAP_BAD
-    64'h2800000300000001,  // 476: cmpr r3, 1
-    64'h0c0000000000016a,  // 477: jeq bad_argument
-    64'h2c007410c6000030,  // 478: copy ANS_PAYLOAD, IO_MAP, 48
-    64'h0800000000000171,  // 479: jmp chan_answer
-    64'h2800000300000001,  // 480: cmpr r3, 1
-    64'h0c000000000001e6,  // 481: jeq op_abort
-    64'h2401812000000000,  // 482: st8 IO_CMD_GO, SET_FLUSH
-    64'h10000000000001aa,  // 483: call command_failed
-    64'h0c100000000001e6,  // 484: jne op_abort
-    64'h2400733000000004,  // 485: st8 ANS_STATUS, 4
-    64'h10000000000001cf,  // 486: call shield_page
-    64'h2400741000000005,  // 487: st8 ANS_PAYLOAD, STATE_CLOSED
-    64'h100000000000017f,  // 488: call seal_answer
-    64'h2c01600034c80058,  // 489: copy OUT_RSP, RSP
-    64'h2c01780034c80058,  // 490: copy OUT_LAST, RSP
-    64'h2401801000000005,  // 491: st8 IO_STATE, STATE_CLOSED
-    64'h2401807000000001,  // 492: st8 IO_SET_WIPE, 1
-    64'h3801920000000020,  // 493: zero K_RX
-    64'h3801940000000020,  // 494: zero K_TX
-    64'h3800000000000041,  // 495: zero PK
-    64'h38000410000007bf,  // 496: zero PK + 65, WORK_LEN
-    64'h2401808000000001,  // 497: st8 IO_UNIT_WIPE, 1
-    64'h2401804000000001,  // 498: st8 IO_ANSWER, 1
-    64'h2401803000000000,  // 499: st8 IO_CHAN_DONE, ACCEPTED
-    64'h0800000000000087,  // 500: jmp idle
+    64'h0c0000000000016f,  // 431: jeq shield_stopped
+    64'h1c300000c0600000,  // 432: ld8 r3, IO_N_REGIONS
+    64'h2800000200030000,  // 433: cmpr r2, r3
+    64'h0c3000000000016b,  // 434: jge bad_argument
+    64'h240180e000020000,  // 435: st8 IO_REGION, r2
+    64'h1000000000000131,  // 436: call has_epoch
+    64'h0c1000000000016b,  // 437: jne bad_argument
+    64'h4000000037f80002,  // 438: isz PLAIN + 14, 2
+    64'h0c1000000000016b,  // 439: jne bad_argument
+    64'h300078d037c80006,  // 440: rev EPOCH_NEW, PLAIN + 8, 6
+    64'h30007930c3400006,  // 441: rev EPOCH_NOW, IO_REGION_INFO + 8, 6
+    64'h3c0079303c680006,  // 442: cmp EPOCH_NOW, EPOCH_NEW
+    64'h0c3000000000016b,  // 443: jge bad_argument
+    64'h2c0184003c680006,  // 444: copy IO_EPOCH, EPOCH_NEW
+    64'h2401812000000002,  // 445: st8 IO_CMD_GO, SET_EPOCH
+    64'h08000000000001a5,  // 446: jmp command_done
+    64'h4000000037b00003,  // 447: isz PLAIN + 5, 3
+    64'h0c1000000000016b,  // 448: jne bad_argument
+    64'h1c30000037a80000,  // 449: ld8 r3, PLAIN + 4
+    64'h2800000300000000,  // 450: cmpr r3, 0
+    64'h0c000000000001cb,  // 451: jeq statement_shield
+    64'h183000000003ffff,  // 452: set r3, r3 - 1
+    64'h1c400000c0600000,  // 453: ld8 r4, IO_N_REGIONS
+    64'h2800000300040000,  // 454: cmpr r3, r4
+    64'h0c3000000000016b,  // 455: jge bad_argument
+    64'h240180e000030000,  // 456: st8 IO_REGION, r3
+    64'h2c007410c3000018,  // 457: copy ANS_PAYLOAD, IO_REGION_INFO, 24
+    64'h0800000000000172,  // 458: jmp chan_answer
+    64'h10000000000001cd,  // 459: call shield_page
+    64'h0800000000000172,  // 460: jmp chan_answer
+    64'h2401806000000001,  // 461: st8 IO_SNAP, 1
+    64'h2c007410c4000028,  // 462: copy ANS_PAYLOAD, IO_STAT, 40
+    64'h300076903b880008,  // 463: rev ANS_PAYLOAD + 40, SEQ, 8
+    64'h1400000000000000,  // 464: ret
+    64'h1c300000c0600000,  // 465: ld8 r3, IO_N_REGIONS
+    64'h2800000200030000,  // 466: cmpr r2, r3
+    64'h0c3000000000016b,  // 467: jge bad_argument
+    64'h240180e000020000,  // 468: st8 IO_REGION, r2
+    64'h1c300000c3000000,  // 469: ld8 r3, IO_REGION_INFO
+    64'h2800000300000002,  // 470: cmpr r3, MODE_OUTPUT
+    64'h0c1000000000016b,  // 471: jne bad_argument
+    64'h2c018b0037a80004,  // 472: copy IO_MAP_PAGE, PLAIN + 4, 4
+    64'h1c300000c0c00000,  // 473: ld8 r3, IO_MAP_BAD
+    64'h2800000300000001,  // 474: cmpr r3, 1
+    64'h0c0000000000016b,  // 475: jeq bad_argument
+    64'h2c007410c6000030,  // 476: copy ANS_PAYLOAD, IO_MAP, 48
+    64'h0800000000000172,  // 477: jmp chan_answer
+    64'h2800000300000001,  // 478: cmpr r3, 1
+    64'h0c000000000001e4,  // 479: jeq op_abort
+    64'h2401812000000000,  // 480: st8 IO_CMD_GO, SET_FLUSH
+    64'h10000000000001a8,  // 481: call command_failed
+    64'h0c100000000001e4,  // 482: jne op_abort
+    64'h2400733000000004,  // 483: st8 ANS_STATUS, 4
+    64'h10000000000001cd,  // 484: call shield_page
+    64'h2400741000000005,  // 485: st8 ANS_PAYLOAD, STATE_CLOSED
+    64'h100000000000017d,  // 486: call seal_answer
+    64'h2c01600034c80058,  // 487: copy OUT_RSP, RSP
+    64'h2c01780034c80058,  // 488: copy OUT_LAST, RSP
+    64'h2401801000000005,  // 489: st8 IO_STATE, STATE_CLOSED
+    64'h2401807000000001,  // 490: st8 IO_SET_WIPE, 1
+    64'h3801920000000020,  // 491: zero K_RX
+    64'h3801940000000020,  // 492: zero K_TX
+    64'h3800000000000041,  // 493: zero PK
+    64'h38000410000007bf,  // 494: zero PK + 65, WORK_LEN
+    64'h2401808000000001,  // 495: st8 IO_UNIT_WIPE, 1
+    64'h2401804000000001,  // 496: st8 IO_ANSWER, 1
+    64'h2401803000000000,  // 497: st8 IO_CHAN_DONE, ACCEPTED
+    64'h0800000000000087,  // 498: jmp idle
+    64'h0000000000000000,
+    64'h0000000000000000,
     64'h0000000000000000,
     64'h0000000000000000,
     64'h0000000000000000,
