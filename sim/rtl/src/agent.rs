@@ -23,12 +23,7 @@ pub fn cycle(sim: &mut Sim, agents: &mut [&mut dyn Agent]) {
 }
 
 /// Cycles with agents until `done` holds (looked at after each cycle); the number of cycles, or `None` after `limit`.
-pub fn cycle_until(
-    sim: &mut Sim,
-    agents: &mut [&mut dyn Agent],
-    limit: u64,
-    mut done: impl FnMut(&mut Sim) -> bool,
-) -> Option<u64> {
+pub fn cycle_until(sim: &mut Sim, agents: &mut [&mut dyn Agent], limit: u64, mut done: impl FnMut(&mut Sim) -> bool) -> Option<u64> {
     for n in 1..=limit {
         cycle(sim, agents);
         if done(sim) {
@@ -62,7 +57,6 @@ impl Rng {
 
     /// A number below `n` (0 when `n` is 0).
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "the product's upper half is below n")]
     pub fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.next_u64()) * u128::from(n)) >> 64) as u64
     }

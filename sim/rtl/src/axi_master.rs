@@ -148,14 +148,7 @@ impl AxiMaster {
             ar: ax("ar")?,
             aw: ax("aw")?,
             w: [port("wvalid", 1)?, port("wready", 1)?, port("wdata", 512)?, port("wstrb", 64)?, port("wlast", 1)?],
-            r: [
-                port("rvalid", 1)?,
-                port("rready", 1)?,
-                port("rid", 8)?,
-                port("rdata", 512)?,
-                port("rresp", 2)?,
-                port("rlast", 1)?,
-            ],
+            r: [port("rvalid", 1)?, port("rready", 1)?, port("rid", 8)?, port("rdata", 512)?, port("rresp", 2)?, port("rlast", 1)?],
             b: [port("bvalid", 1)?, port("bready", 1)?, port("bid", 8)?, port("bresp", 2)?],
             outstanding: 16,
             stalls: stalls.map_or_else(Stalls::off, Stalls::seeded),
@@ -309,7 +302,11 @@ impl Agent for AxiMaster {
                 && let Some((tag, op)) = self.offered[i].take()
             {
                 let f = Flight { tag, op, resp: Vec::new(), data: Vec::new(), start: self.now };
-                if i == 0 { self.reads.push(f) } else { self.writes.push(f) }
+                if i == 0 {
+                    self.reads.push(f)
+                } else {
+                    self.writes.push(f)
+                }
                 self.taken[i] = true;
             }
         }
@@ -362,13 +359,14 @@ impl Agent for AxiMaster {
         if std::mem::take(&mut self.taken[2]) {
             self.w_on = false;
         }
-        if !self.w_on && !self.stalls.stalled(2) {
-            if let Some((d, s, last)) = self.w_queue.pop_front() {
-                sim.raw_mut(self.w[2]).copy_from_slice(&d);
-                sim.set(self.w[3], s);
-                sim.set(self.w[4], u64::from(last));
-                self.w_on = true;
-            }
+        if !self.w_on
+            && !self.stalls.stalled(2)
+            && let Some((d, s, last)) = self.w_queue.pop_front()
+        {
+            sim.raw_mut(self.w[2]).copy_from_slice(&d);
+            sim.set(self.w[3], s);
+            sim.set(self.w[4], u64::from(last));
+            self.w_on = true;
         }
         sim.set(self.w[0], u64::from(self.w_on));
         self.r_ready = !self.stalls.stalled(3);

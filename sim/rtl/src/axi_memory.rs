@@ -186,14 +186,7 @@ impl AxiMemory {
         let p = Ports {
             ar: ax("ar")?,
             aw: ax("aw")?,
-            r: [
-                port("rvalid", 1)?,
-                port("rready", 1)?,
-                port("rid", 8)?,
-                port("rdata", 512)?,
-                port("rresp", 2)?,
-                port("rlast", 1)?,
-            ],
+            r: [port("rvalid", 1)?, port("rready", 1)?, port("rid", 8)?, port("rdata", 512)?, port("rresp", 2)?, port("rlast", 1)?],
             w: [port("wvalid", 1)?, port("wready", 1)?, port("wdata", 512)?, port("wstrb", 64)?, port("wlast", 1)?],
             b: [port("bvalid", 1)?, port("bready", 1)?, port("bid", 8)?, port("bresp", 2)?],
         };
@@ -309,15 +302,7 @@ impl AxiMemory {
         if addr % 64 != 0 || (addr % 4096) + (len + 1) * 64 > 4096 {
             self.violation(format!("{name} of {} beats at {addr:#x} is not aligned or crosses a page", len + 1));
         }
-        Burst {
-            id: id as u8,
-            addr: addr & !63,
-            beats: len as u32 + 1,
-            done: 0,
-            at: 0,
-            resp: OKAY,
-            hostile: None,
-        }
+        Burst { id: id as u8, addr: addr & !63, beats: len as u32 + 1, done: 0, at: 0, resp: OKAY, hostile: None }
     }
 
     /// A valid request must not change or go away before it is accepted.

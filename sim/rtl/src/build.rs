@@ -132,7 +132,7 @@ impl DesignSpec {
     /// # Errors
     /// As [`DesignSpec::resolve_sources`].
     pub fn digest(&self) -> Result<[u8; 32]> {
-        Ok(self.digest_of(&self.resolve_sources()?)?.into())
+        self.digest_of(&self.resolve_sources()?)
     }
 
     fn digest_of(&self, sources: &[PathBuf]) -> Result<[u8; 32]> {
@@ -232,8 +232,22 @@ fn fresh_dir(p: &Path) -> Result<()> {
 
 fn verilator_flags(spec: &DesignSpec) -> Vec<String> {
     let mut f: Vec<String> = [
-        "--cc", "--no-timing", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--assert", "--prefix", "Vtop",
-        "--output-split", "30000", "--output-split-cfuncs", "3000", "--threads", "1",
+        "--cc",
+        "--no-timing",
+        "-O3",
+        "--x-assign",
+        "fast",
+        "--x-initial",
+        "fast",
+        "--assert",
+        "--prefix",
+        "Vtop",
+        "--output-split",
+        "30000",
+        "--output-split-cfuncs",
+        "3000",
+        "--threads",
+        "1",
     ]
     .map(str::to_owned)
     .to_vec();
@@ -256,8 +270,16 @@ fn verilator_flags(spec: &DesignSpec) -> Vec<String> {
 
 fn cxx_flags(spec: &DesignSpec, tc: &Toolchain) -> Vec<String> {
     let mut f: Vec<String> = [
-        "-std=gnu++17", "-fPIC", "-fvisibility=hidden", "-w", "-DVM_COVERAGE=0", "-DVM_SC=0", "-DVERILATOR=1",
-        "-fno-strict-aliasing", "-fcf-protection=none", "-pthread",
+        "-std=gnu++17",
+        "-fPIC",
+        "-fvisibility=hidden",
+        "-w",
+        "-DVM_COVERAGE=0",
+        "-DVM_SC=0",
+        "-DVERILATOR=1",
+        "-fno-strict-aliasing",
+        "-fcf-protection=none",
+        "-pthread",
     ]
     .map(str::to_owned)
     .to_vec();
@@ -301,11 +323,7 @@ impl Job<'_> {
         let obj = self.dir.join("obj");
         let log = self.dir.join("verilator.log");
         let mut c = Command::new(&self.tc.verilator);
-        c.env("VERILATOR_ROOT", &self.tc.root)
-            .args(verilator_flags)
-            .arg("--Mdir")
-            .arg(&obj)
-            .args(self.sources);
+        c.env("VERILATOR_ROOT", &self.tc.root).args(verilator_flags).arg("--Mdir").arg(&obj).args(self.sources);
         self.logged(c, &log, "verilator").and_then(|ok| {
             if ok { Ok(()) } else { Err(Error::Verilate { top: top.clone(), log: log.display().to_string(), tail: tail(&log) }) }
         })?;
@@ -474,11 +492,8 @@ fn shim_source(top: &str, header: &str, digest: &str, spec: &DesignSpec) -> Resu
         if !rest.trim_end().ends_with(");") || name.contains('[') {
             return Err(bad());
         }
-        let _ = writeln!(
-            ports,
-            "  if (i == {count}) return shef_port{{\"{name}\", {dir}, {}, (void*)&m->model.{name}}};",
-            (hi - lo).abs() + 1
-        );
+        let _ =
+            writeln!(ports, "  if (i == {count}) return shef_port{{\"{name}\", {dir}, {}, (void*)&m->model.{name}}};", (hi - lo).abs() + 1);
         count += 1;
     }
     let trace_inc = if spec.trace { "#include \"verilated_fst_c.h\"\n" } else { "" };
@@ -496,7 +511,8 @@ API void shef_trace_close(handle* m) { if (m->fst) m->fst->close(); }
         ""
     };
     let trace_on = if spec.trace { "ctx.traceEverOn(true);" } else { "" };
-    let trace_member = if spec.trace { "VerilatedFstC* fst = nullptr; ~handle() { model.final(); delete fst; }" } else { "~handle() { model.final(); }" };
+    let trace_member =
+        if spec.trace { "VerilatedFstC* fst = nullptr; ~handle() { model.final(); delete fst; }" } else { "~handle() { model.final(); }" };
     let cov = if spec.coverage {
         "#include \"verilated_cov.h\"\nAPI void shef_coverage(handle* m, const char* path) { m->ctx.coveragep()->write(path); }\n"
     } else {

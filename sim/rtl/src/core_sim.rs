@@ -269,9 +269,7 @@ impl CoreSim {
         let (ctl, krn) = (&mut self.ctl, &mut self.krn);
         let lite = match kernel {
             false => ctl,
-            true => krn
-                .as_mut()
-                .ok_or_else(|| Error::NoPort { top: self.sim.library().top().to_owned(), port: "krn_araddr".into() })?,
+            true => krn.as_mut().ok_or_else(|| Error::NoPort { top: self.sim.library().top().to_owned(), port: "krn_araddr".into() })?,
         };
         match write {
             Some(v) => lite.start_write(&mut self.sim, u64::from(addr), v, 0xf),

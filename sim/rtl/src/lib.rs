@@ -32,8 +32,6 @@ mod axi_memory;
 mod build;
 mod core_sim;
 mod error;
-#[path = "../../model/src/memory.rs"]
-pub mod memory;
 mod sim;
 mod sources;
 mod toolchain;
@@ -44,7 +42,8 @@ pub use axi_master::{AxiDone, AxiMaster, AxiOp};
 pub use axi_memory::{AxiMemory, AxiMemoryConfig, BEAT, BusCounters, DECERR, Hostile, OKAY, ReadHook, SLVERR, WriteHook};
 pub use build::{DesignSpec, Lint, Profile, build, build_with};
 pub use core_sim::{CoreSim, Watch};
-pub use error::Error;
+pub use error::{CODES, Error};
+pub use shef_model::memory;
 pub use sim::{Direction, Library, Port, Sim};
 pub use sources::{module_spec, repo_root, rtl_sources};
 pub use toolchain::{Toolchain, find_toolchain};

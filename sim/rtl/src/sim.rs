@@ -64,11 +64,7 @@ impl Library {
         let count = sym!(b"shef_port_count", *const u32).map_err(|e| fail(&e))?;
         // SAFETY: the symbol is an aligned u32 constant.
         let ports = unsafe { *count.into_raw().cast::<u32>() };
-        let trace = match (
-            sym!(b"shef_trace_open", PathFn),
-            sym!(b"shef_trace_dump", DumpFn),
-            sym!(b"shef_trace_close", HandleFn),
-        ) {
+        let trace = match (sym!(b"shef_trace_open", PathFn), sym!(b"shef_trace_dump", DumpFn), sym!(b"shef_trace_close", HandleFn)) {
             (Ok(a), Ok(b), Ok(c)) => Some((a, b, c)),
             _ => None,
         };
@@ -222,8 +218,7 @@ impl Sim {
     /// # Errors
     /// When there is none of that name.
     pub fn port(&self, name: &str) -> Result<Port> {
-        self.find(name)
-            .ok_or_else(|| Error::NoPort { top: self.lib.0.top.clone(), port: name.to_owned() })
+        self.find(name).ok_or_else(|| Error::NoPort { top: self.lib.0.top.clone(), port: name.to_owned() })
     }
 
     /// Handle of a port of exactly `bits` bits.

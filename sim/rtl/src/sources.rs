@@ -52,9 +52,7 @@ pub fn rtl_sources() -> Vec<PathBuf> {
 /// # Errors
 /// When no file is named after the top module.
 pub fn module_spec(top: &str) -> Result<DesignSpec> {
-    let spec = DesignSpec::new(top)
-        .search("shell-rtl/rtl")
-        .search("shell-rtl/shell/sim");
+    let spec = DesignSpec::new(top).search("shell-rtl/rtl").search("shell-rtl/shell/sim");
     spec.resolve_sources()?;
     Ok(spec)
 }
@@ -120,12 +118,7 @@ pub(crate) fn closure(top: &str, roots: &[PathBuf], search: &[PathBuf]) -> Resul
         }
         None => {}
     }
-    fn visit(
-        p: &Path,
-        index: &BTreeMap<String, PathBuf>,
-        seen: &mut BTreeSet<PathBuf>,
-        out: &mut Vec<PathBuf>,
-    ) -> Result<()> {
+    fn visit(p: &Path, index: &BTreeMap<String, PathBuf>, seen: &mut BTreeSet<PathBuf>, out: &mut Vec<PathBuf>) -> Result<()> {
         if !seen.insert(p.to_path_buf()) {
             return Ok(());
         }

@@ -2,11 +2,37 @@
 
 use crate::Result;
 use crate::traffic::{Op, Outcome};
-use shef_model::bus::{Burst, NoAccelerator, Resp, WriteBeat};
 use shef_model::Model;
+use shef_model::bus::{Burst, NoAccelerator, Resp, WriteBeat};
+use shef_proto::code::Code;
 use shef_proto::config::Config;
 use shef_rtl::{AxiMaster, AxiMemoryConfig, AxiOp, CoreSim, DesignSpec, Library};
 use std::path::{Path, PathBuf};
+
+/// Codes of this crate.
+pub const CODES: &[Code] = &[
+    Code::new(
+        "SHEF-RTL-040",
+        "a register of the bench answered with an error",
+        "The address is not in the register map, or the core is not the one expected.",
+    ),
+    Code::new(
+        "SHEF-RTL-041",
+        "the Shield did not reach a state",
+        "The message has the status register; docs/reference/registers.md has its fields.",
+    ),
+    Code::new(
+        "SHEF-RTL-042",
+        "the Shield refused a message of the bench",
+        "Keys, configuration digest or sequence differ between the bench and the design.",
+    ),
+    Code::new(
+        "SHEF-RTL-043",
+        "an AXI rule was broken",
+        "The message has the cycle, the channel and the rule; run again with the same seed.",
+    ),
+    Code::new("SHEF-RTL-044", "a file of the bench cannot be used", "The message has the path and the reason."),
+];
 
 /// Why a bench cannot go on.
 #[derive(Debug, thiserror::Error)]
@@ -197,9 +223,7 @@ impl Bench for RtlBench {
                 Op::Write { id, addr, data, strobes } => {
                     AxiOp::Write { id: *id, addr: *addr, data: data.clone(), strobes: strobes.clone() }
                 }
-                Op::Wrap { write, id, addr, beats } => {
-                    AxiOp::Odd { write: *write, id: *id, addr: *addr, beats: *beats, size: 6, burst: 2 }
-                }
+                Op::Wrap { write, id, addr, beats } => AxiOp::Odd { write: *write, id: *id, addr: *addr, beats: *beats, size: 6, burst: 2 },
             });
             first.get_or_insert(tag);
         }

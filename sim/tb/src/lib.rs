@@ -9,9 +9,9 @@ mod bench;
 mod owner;
 mod traffic;
 
-pub use bench::{Bench, BenchError, ModelBench, RtlBench, design};
+pub use bench::{Bench, BenchError, CODES, ModelBench, RtlBench, design};
 pub use owner::Owner;
-pub use traffic::{Op, Outcome, Phase, Reference, Traffic};
+pub use traffic::{Op, Outcome, Phase, Reference, SealedChunk, Traffic};
 
 /// Result with this crate's error.
 pub type Result<T> = std::result::Result<T, BenchError>;

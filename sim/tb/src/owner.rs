@@ -1,7 +1,7 @@
 //! The owner's and the kernel's side of a session, over any [`Bench`].
 
-use crate::bench::{Bench, BenchError};
 use crate::Result;
+use crate::bench::{Bench, BenchError};
 use shef_proto::channel::{Answer, MESSAGE_LEN, OwnerChannel, Request, Sealed, Statement};
 use shef_proto::config::Config;
 use shef_proto::entropy::{Entropy, SeededEntropy};
@@ -60,9 +60,7 @@ impl Owner {
     pub fn open(bench: &mut dyn Bench, config: &Config, epochs: &[FirstEpoch], seed: u64) -> Result<Self> {
         let mut kernel_seed = [0; krn::SEED_BYTES];
         SeededEntropy::new(seed, "kernel").fill(&mut kernel_seed);
-        wait_for(bench, "EMPTY or CLOSED", |s| {
-            state(s) == ctl::STATUS_STATE_EMPTY || state(s) == ctl::STATUS_STATE_CLOSED
-        })?;
+        wait_for(bench, "EMPTY or CLOSED", |s| state(s) == ctl::STATUS_STATE_EMPTY || state(s) == ctl::STATUS_STATE_CLOSED)?;
         bytes_in(&mut |a, v| bench.krn_write(a, v), krn::SEED, &kernel_seed)?;
         bench.krn_write(krn::CTRL, 1)?;
         wait_for(bench, "FRESH", |s| state(s) == ctl::STATUS_STATE_FRESH)?;

@@ -54,10 +54,7 @@ pub struct Outcome {
 
 impl Outcome {
     pub(crate) fn of(beats: &[Beat]) -> Self {
-        Self {
-            okay: beats.iter().map(|b| b.resp == Resp::Okay).collect(),
-            data: beats.iter().flat_map(|b| b.data).collect(),
-        }
+        Self { okay: beats.iter().map(|b| b.resp == Resp::Okay).collect(), data: beats.iter().flat_map(|b| b.data).collect() }
     }
 }
 
@@ -68,6 +65,23 @@ pub struct Phase {
     pub ops: Vec<Op>,
     /// Their outcomes.
     pub expected: Vec<Outcome>,
+}
+
+/// A chunk as it must lie in memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SealedChunk {
+    /// Region.
+    pub region: u8,
+    /// Index.
+    pub chunk: u64,
+    /// Where its bytes lie.
+    pub addr: u64,
+    /// Ciphertext.
+    pub data: Vec<u8>,
+    /// Where its tag lies.
+    pub tag_addr: u64,
+    /// Tag.
+    pub tag: [u8; 16],
 }
 
 /// What the regions hold, in plain.
@@ -146,13 +160,14 @@ impl Reference {
         self.written[usize::from(region)].contains(&chunk)
     }
 
-    /// All that the Shield must have written to memory: (region, chunk, data address, bytes, tag address, tag).
-    pub fn outputs(&self, keys: &SessionKeys) -> Vec<(u8, u64, u64, Vec<u8>, u64, [u8; 16])> {
+    /// All that the Shield must have written to memory.
+    #[must_use]
+    pub fn outputs(&self, keys: &SessionKeys) -> Vec<SealedChunk> {
         let mut out = Vec::new();
         for r in self.config.regions() {
             for c in &self.written[usize::from(r.id)] {
                 let (d, t) = self.sealed(r, keys, *c);
-                out.push((r.id, *c, r.chunk_addr(*c), d, r.tag_addr(*c), t));
+                out.push(SealedChunk { region: r.id, chunk: *c, addr: r.chunk_addr(*c), data: d, tag_addr: r.tag_addr(*c), tag: t });
             }
         }
         out
@@ -338,11 +353,7 @@ impl Traffic {
                     id,
                     addr: r.base + at as u64 + 64 * k as u64,
                     data: data[64 * k..64 * (k + n)].to_vec(),
-                    strobes: if strobes[k..k + n].iter().all(|s| *s == u64::MAX) {
-                        Vec::new()
-                    } else {
-                        strobes[k..k + n].to_vec()
-                    },
+                    strobes: if strobes[k..k + n].iter().all(|s| *s == u64::MAX) { Vec::new() } else { strobes[k..k + n].to_vec() },
                 },
                 okay.clone(),
             ));

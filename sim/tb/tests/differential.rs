@@ -1,8 +1,8 @@
 //! The functional model and the RTL see the same seeded traffic; every answer, every sealed byte, every tag and every
 //! statement must be the same, and what the reference says. After tampering or a failing memory both stop alike.
 
-use shef_proto::channel::{FaultKind, Request, ShieldStatement};
 use shef_model::MemoryFault;
+use shef_proto::channel::{FaultKind, Request, ShieldStatement};
 use shef_proto::config::{Config, Mode};
 use shef_proto::load::first_epochs;
 use shef_rtl::agent::Rng;
@@ -46,11 +46,11 @@ fn run(bench: &mut dyn Bench, name: &str, seed: u64, rounds: u32) -> (Vec<u8>, u
             call(&mut owner, bench, flush);
         }
         // What lies in memory, byte for byte.
-        for (region, chunk, addr, data, tag_addr, tag) in reference.outputs(owner.keys()) {
-            let (mut d, mut t) = (vec![0; data.len()], [0; 16]);
-            bench.mem_read(addr, &mut d);
-            bench.mem_read(tag_addr, &mut t);
-            assert!(d == data && t == tag, "{again}: round {round}: region {region} chunk {chunk} at {addr:#x} is not as sealed");
+        for c in reference.outputs(owner.keys()) {
+            let (mut d, mut t) = (vec![0; c.data.len()], [0; 16]);
+            bench.mem_read(c.addr, &mut d);
+            bench.mem_read(c.tag_addr, &mut t);
+            assert!(d == c.data && t == c.tag, "{again}: round {round}: region {} chunk {} is not as sealed", c.region, c.chunk);
             trace.extend_from_slice(&t);
         }
         let statement = owner.statement(bench).unwrap_or_else(|e| panic!("{again}: {e}"));
@@ -204,8 +204,5 @@ fn model_and_rtl_agree_bit_for_bit() {
     assert!(model == hardware && chunks == same, "SHEF_SEED={seed}: tags differ");
     assert!(chunks >= 10_000, "only {chunks} chunks");
     let cycles = rtl.core().cycles();
-    println!(
-        "seed {seed}: {chunks} chunks, {cycles} cycles, {:.0} cycles/s",
-        cycles as f64 / start.elapsed().as_secs_f64()
-    );
+    println!("seed {seed}: {chunks} chunks, {cycles} cycles, {:.0} cycles/s", cycles as f64 / start.elapsed().as_secs_f64());
 }
