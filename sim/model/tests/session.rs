@@ -129,7 +129,7 @@ fn a_bare_accelerator_gives_the_same_results() {
 #[test]
 fn tampering_stops_the_shield_and_nothing_tampered_is_delivered() {
     type Attack = fn(&mut Demo);
-    let attacks: [(&str, Attack, FaultKind); 8] = [
+    let attacks: [(&str, Attack, FaultKind); 9] = [
         ("data bit", |d| flip(d, 0x5000), FaultKind::Tag),
         ("tag bit", |d| flip(d, 0x30_0005), FaultKind::Tag),
         ("zero tag", |d| d.owner.model.memory_mut().write(0x30_0010, &[0; 16]), FaultKind::Tag),
@@ -148,6 +148,7 @@ fn tampering_stops_the_shield_and_nothing_tampered_is_delivered() {
             swap(d, 0x30_1000, 0x30_1010, 16);
         }, FaultKind::Tag),
         ("bus error", |d| d.owner.model.add_fault(0x3000..0x3040, MemoryFault::Error), FaultKind::Bus),
+        ("bus error at the tag", |d| d.owner.model.add_fault(0x30_0030..0x30_0031, MemoryFault::Error), FaultKind::Bus),
         ("hang", |d| d.owner.model.add_fault(0x3000..0x3040, MemoryFault::Hang), FaultKind::Timeout),
     ];
     for (name, attack, kind) in attacks {
@@ -160,6 +161,7 @@ fn tampering_stops_the_shield_and_nothing_tampered_is_delivered() {
             "swap with tags" => 0x1000..0x3000,
             "other region" => 0x10_0000..0x10_0200,
             "query moved" => 0x10_0000..0x10_0400,
+            "bus error at the tag" => 0..0x4000,
             _ => 0x3000..0x4000,
         };
         d.owner.model.watch(range);
@@ -419,6 +421,10 @@ fn wipe_and_a_second_session() {
     let mut o = Owner::start(small_config(), Box::new(NoAccelerator), 1);
     o.model.axi_write(&Burst::whole(0x1_0000, 8), &[beat(1); 8]);
     assert_eq!(o.ask(Request::abort()).status, 0);
+    // The seed is erased once it was taken: a second command without a new one finds zeros.
+    o.model.krn_write(krn::CTRL, krn::CTRL_SEED.put(1)).unwrap();
+    assert_eq!(public_key(&o.model), shef_proto::hpke_suite::derive_key_pair(&[0; 32]).1);
+    o.model.krn_write(krn::CTRL, krn::CTRL_WIPE.put(1)).unwrap();
     let pk = seed(&mut o.model, &[1; 32]);
     let config = small_config();
     let (m, keys) = seal_load_key(&config, &pk, b"", &shef_proto::load::first_epochs(&config, 1), &mut SeededEntropy::new(9, "owner")).unwrap();

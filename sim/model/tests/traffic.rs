@@ -192,6 +192,12 @@ fn nothing_is_sealed_after_a_fault() {
     assert_eq!(o.model.axi_read(&Burst::whole(0, 1))[0].resp, Resp::SlvErr, "memory holds no sealed chunk");
     assert_eq!(o.model.axi_write(&Burst::whole(0x1_0100, 4), &[beat; 4]), Resp::SlvErr);
     assert_eq!(o.ask(Request::flush()).status, 3);
+    // What comes later is answered with errors, and is neither a fault nor a refusal.
+    assert_eq!(o.model.axi_read(&Burst::whole(0x9000, 1))[0].resp, Resp::SlvErr);
+    assert_eq!(o.model.axi_read(&Burst::whole(0x40, 1))[0].resp, Resp::SlvErr);
+    assert_eq!(o.model.axi_write(&Burst::whole(0x9000, 1), &[beat]), Resp::SlvErr);
+    let s = o.statement();
+    assert_eq!((s.shield().faults, s.shield().refusals), (1, 0));
     assert_eq!(o.ask(Request::close()).status, 0);
     let (data, tags) = o.copy_out(1, 0, 32);
     assert!(data.iter().chain(&tags).all(|&b| b == 0));
