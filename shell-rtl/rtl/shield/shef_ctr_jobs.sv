@@ -22,7 +22,8 @@ module shef_ctr_jobs
     input  wire             take_i,
     output logic            job_valid_o,
     input  wire             job_ready_i,
-    output ctr_job_t        job_o
+    output ctr_job_t        job_o,
+    output logic            busy_o       // chunks wait here
 );
   localparam int unsigned CW = $clog2(Credits) + 1;
   chunk_t head;
@@ -39,6 +40,7 @@ module shef_ctr_jobs
   assign last_beat = 6'((7'd1 << (ChunkLog2[head.region] - 4'd6)) - 7'd1);
   assign last = beat_q == last_beat;
   assign job_valid_o = head_valid && used_q != CW'(Credits);
+  assign busy_o = head_valid;
   assign step = job_valid_o && job_ready_i;
   assign job_o = '{region: head.region, chunk: head.chunk, version: head.version, ctr: {24'd0, beat_q, 2'd2}};
 

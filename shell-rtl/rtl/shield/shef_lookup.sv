@@ -81,8 +81,10 @@ module shef_lookup
     output logic              dirty_o,       // some line is gathered or being sealed
     output logic              write_held_o,  // a write segment holds a line
 
-    output logic              refusal_valid_o,
-    output refusal_t          refusal_o
+    output logic              rd_refusal_valid_o,   // record a refused read; held back by rd_refusal_room_i
+    input  wire               rd_refusal_room_i,
+    output refusal_t          refusal_o,     // also with wsg_valid_o; kind NONE: nothing to record
+    output logic [NLines-1:0] full_o         // gathered to the last byte
 );
   typedef logic [NLines-1:0] lines_t;
   localparam lines_t BIG_MASK = lines_t'((64'd1 << BigLines) - 64'd1);
@@ -103,6 +105,7 @@ module shef_lookup
 
   assign readable_o = gather_q | seal_q | clean_q;
   assign fetched_o = fetched_q;
+  assign full_o = full_q;
   assign fetching_o = fetch_q != '0;
   assign dirty_o = (gather_q | seal_q) != '0;
   assign write_held_o = wheld_q != '0;
@@ -120,7 +123,7 @@ module shef_lookup
   logic rd_want, wr_want;
   seg_t seg;
 
-  assign rd_want = rd_valid_i && rsp_room_i && (!hold_rd_i || stop_i);
+  assign rd_want = rd_valid_i && rsp_room_i && rd_refusal_room_i && (!hold_rd_i || stop_i);
   assign wr_want = wr_valid_i && wsg_room_i && (!hold_wr_i || stop_i);
   assign side_wr = wr_want && (!rd_want || turn_q);
   assign side_valid = rd_want || wr_want;
@@ -239,26 +242,17 @@ module shef_lookup
     end
   end
 
-  // ---- refusals: one record for a burst and kind of side ----
-  logic told_rd_q, told_wr_q;
-  logic tell;
-  assign tell = fire && refused && turned_away && (seg.first || !(side_wr ? told_wr_q : told_rd_q));
+  // ---- refusals: one record for a burst; those of writes are made where their data are swallowed ----
+  logic told_q;
+  assign rd_refusal_valid_o = fire && !side_wr && refused && turned_away && (seg.first || !told_q);
+  always_comb begin
+    refusal_o.kind = (refused && turned_away) ? kind : REFUSE_NONE;
+    refusal_o.region = (kind == REFUSE_RANGE || kind == REFUSE_BURST || kind == REFUSE_NOT_KEYED) ? 8'hff : RegionId[seg.region];
+    refusal_o.addr = seg.addr;
+  end
   always_ff @(posedge clk_i) begin
-    if (!rst_ni) begin
-      told_rd_q <= 1'b0;
-      told_wr_q <= 1'b0;
-      refusal_valid_o <= 1'b0;
-      refusal_o <= '0;
-    end else begin
-      if (fire && !side_wr) told_rd_q <= tell || (told_rd_q && !seg.first);
-      if (fire && side_wr) told_wr_q <= tell || (told_wr_q && !seg.first);
-      refusal_valid_o <= tell;
-      if (tell) begin
-        refusal_o.kind <= kind;
-        refusal_o.region <= (kind == REFUSE_RANGE || kind == REFUSE_BURST || kind == REFUSE_NOT_KEYED) ? 8'hff : RegionId[seg.region];
-        refusal_o.addr <= seg.addr;
-      end
-    end
+    if (!rst_ni) told_q <= 1'b0;
+    else if (fire && !side_wr) told_q <= rd_refusal_valid_o || (told_q && !seg.first);
   end
 
   // ---- lines to seal ----

@@ -2,7 +2,7 @@
 // of a beat's keystream time and not a whole one.
 //
 // push_*: valid/ready, one chunk; its place (slot, lane) is given in the same cycle. The job leaves when four chunks wait, when
-// the oldest waited eight cycles, or when idle_i says that AES has nothing else to do. ks_*: the result. get_*:
+// the oldest waited 24 cycles, or when idle_i says that AES has nothing else to do. ks_*: the result. get_*:
 // combinational read of a mask. rel_*: a chunk's mask was used; masks are used in the order of the pushes.
 `default_nettype none
 module shef_mask
@@ -51,12 +51,12 @@ module shef_mask
   chunk_idx_t [3:0] chunk_q;
   version_t [3:0] version_q;
   logic [2:0] lanes_q;                // chunks in the quad
-  logic [3:0] age_q;
+  logic [4:0] age_q;
   logic room, push, issue;
 
   // the slot after the one in work must not be one that is still in use
   assign room = (slot_q + 1'b1) != oldest_q;
-  assign job_valid_o = lanes_q != '0 && (lanes_q == 3'd4 || age_q == 4'd8 || idle_i);
+  assign job_valid_o = lanes_q != '0 && (lanes_q == 3'd4 || age_q == 5'd24 || idle_i);
   assign issue = job_valid_o && job_ready_i;
   assign push_ready_o = (lanes_q == '0) ? room : (lanes_q != 3'd4 && region_q == push_region_i && !issue);
   assign push = push_valid_i && push_ready_o;
@@ -101,7 +101,7 @@ module shef_mask
         age_q <= '0;
       end else begin
         if (push) lanes_q <= lanes_q + 1'b1;
-        if (lanes_q != '0 && age_q != 4'd8) age_q <= age_q + 1'b1;
+        if (lanes_q != '0 && age_q != 5'd24) age_q <= age_q + 1'b1;
       end
       if (ks_valid_i) valid_q[ks_slot_i] <= 1'b1;
       if (rel_valid_i) oldest_q <= rel_slot_i;

@@ -155,8 +155,12 @@ module shef_resp
   always_comb begin
     r.id = out_id;
     r.last = out_last;
-    r.resp = (out_err || wiped_count_q != '0) ? AXI_SLVERR : AXI_OKAY;
-    r.data = out_data;
+    r.resp = AXI_SLVERR;
+    r.data = '0;
+    if (!out_err && wiped_count_q == '0) begin
+      r.resp = AXI_OKAY;
+      r.data = out_data;
+    end
   end
   assign r_o = r;
   logic unused;

@@ -246,7 +246,9 @@ module shef_set
   line_t fetch_line, new_line, rsp_done_line, wsg_done_line, sealed_line, seal_in_line;
   reg_idx_t fetch_region, ask_region, seal_in_region;
   chunk_idx_t fetch_index, ask_chunk, seal_in_chunk;
-  logic [NLines-1:0] readable, fetched;
+  logic [NLines-1:0] readable, fetched, lines_full;
+  logic [1:0] refuse_valid, refuse_ready;
+  refusal_t lookup_refusal, write_refusal;
 
   shef_lookup #(
       .NRegions(NRegions), .BigLines(BigLines), .SmallLines(SmallLines), .IsOutput(IS_OUTPUT), .IsBig(IS_BIG),
@@ -266,7 +268,13 @@ module shef_set
       .seal_valid_o(seal_valid), .seal_ready_i(seal_ready), .seal_line_o(seal_in_line), .seal_region_o(seal_in_region),
       .seal_chunk_o(seal_in_chunk),
       .readable_o(readable), .fetched_o(fetched), .fetching_o(lines_fetching), .dirty_o(lines_dirty),
-      .write_held_o(write_held), .refusal_valid_o, .refusal_o
+      .write_held_o(write_held), .rd_refusal_valid_o(refuse_valid[0]), .rd_refusal_room_i(refuse_ready[0]),
+      .refusal_o(lookup_refusal), .full_o(lines_full)
+  );
+
+  shef_refusals i_refusals (
+      .clk_i, .rst_ni, .valid_i(refuse_valid), .ready_o(refuse_ready), .refusal_i({write_refusal, lookup_refusal}),
+      .valid_o(refusal_valid_o), .refusal_o
   );
 
   // ---- written map, key use, read-out ----
@@ -352,7 +360,7 @@ module shef_set
   );
 
   // ---- AES jobs, keystream, masks: [0] read, [1] seal ----
-  logic [1:0] ctr_valid, ctr_ready, mask_job_valid, mask_job_ready, mask_ready, mask_push, mask_rel, mask_get_valid;
+  logic [1:0] ctr_busy, ctr_valid, ctr_ready, mask_job_valid, mask_job_ready, mask_ready, mask_push, mask_rel, mask_get_valid;
   ctr_job_t [1:0] ctr_job;
   reg_idx_t [1:0] mask_region;
   chunk_idx_t [1:0][3:0] mask_chunk;
@@ -386,7 +394,7 @@ module shef_set
     shef_ctr_jobs #(.Depth(Depth), .Credits(KsDepth), .ChunkLog2(CHUNK_LOG2)) i_ctr (
         .clk_i, .rst_ni, .clr_i(clr), .zero_addr_i(zero_addr),
         .chunk_valid_i(go[d]), .chunk_i(go_chunk[d]), .take_i(fire),
-        .job_valid_o(ctr_valid[d]), .job_ready_i(ctr_ready[d]), .job_o(ctr_job[d])
+        .job_valid_o(ctr_valid[d]), .job_ready_i(ctr_ready[d]), .job_o(ctr_job[d]), .busy_o(ctr_busy[d])
     );
     shef_fifo #(.W(512), .Depth(KsDepth)) i_ks (
         .clk_i, .rst_ni, .clr_i(clr), .zero_addr_i(zero_addr[$clog2(KsDepth)-1:0]),
@@ -394,7 +402,7 @@ module shef_set
         .out_valid_o(ks_head_valid[d]), .out_ready_i(fire), .out_data_o(ks_head[d]), .count_o()
     );
     shef_mask i_mask (
-        .clk_i, .rst_ni, .clr_i(clr), .zero_addr_i(zero_addr), .idle_i(ctr_valid == '0),
+        .clk_i, .rst_ni, .clr_i(clr), .zero_addr_i(zero_addr), .idle_i(ctr_busy == '0),
         .push_valid_i(mask_push[d]), .push_ready_o(mask_ready[d]), .push_region_i(go_chunk[d].region),
         .push_chunk_i(go_chunk[d].chunk), .push_version_i(go_chunk[d].version),
         .push_slot_o(mask_push_slot[d]), .push_lane_o(mask_push_lane[d]),
@@ -501,14 +509,16 @@ module shef_set
   line_t put_line;
   logic [5:0] put_beat, put_last;
 
-  shef_wacc #(.ChunkLog2(CHUNK_LOG2)) i_wacc (
+  shef_wacc #(.NLines(NLines), .ChunkLog2(CHUNK_LOG2)) i_wacc (
       .clk_i, .rst_ni, .stop_i(stop), .kill_i(kill_writes), .clr_i(clr),
       .seg_valid_i(wsg_valid), .seg_room_o(wsg_room), .seg_i(lseg), .seg_region_i(wr_seg.region),
+      .seg_refusal_i(lookup_refusal), .seg_region_id_i(REGION_ID[wr_seg.region]), .seg_addr_i(wr_seg.addr), .full_i(lines_full),
       .w_valid_i(acc_w_valid_i), .w_ready_o(acc_w_ready_o),
       .b_o(acc_b_o), .b_valid_o(acc_b_valid_o), .b_ready_i(acc_b_ready_i),
       .put_valid_o(put_line_valid), .put_ready_i(put_line_ready), .put_line_o(put_line), .put_beat_o(put_beat),
       .put_last_o(put_last), .put_full_i(put_full),
-      .done_o(wsg_done), .done_line_o(wsg_done_line), .done_full_o(wsg_full), .idle_o(wacc_idle)
+      .done_o(wsg_done), .done_line_o(wsg_done_line), .done_full_o(wsg_full), .refusal_valid_o(refuse_valid[1]), .refusal_ready_i(refuse_ready[1]), .refusal_o(write_refusal),
+      .idle_o(wacc_idle)
   );
 
   // ---- seal ----
@@ -695,7 +705,7 @@ module shef_set
   assign late = late_each != '0;
 
   assign port_idle = !wr_busy && !mem_ar_valid_o && !owed_data && !owed_tag && !owed_b_data && !owed_b_tag;
-  assign idle_o = cmd_idle && rsp_idle && wacc_idle && seal_idle && wr_empty && port_idle && !lines_dirty && !lines_fetching &&
+  assign idle_o = cmd_idle && rsp_idle && wacc_idle && seal_idle && ((wr_empty && port_idle) || late) && !lines_dirty && !lines_fetching &&
       !tags_dirty && !rd_seg_valid && !wr_seg_valid && !map_busy && !clr;
 endmodule
 // verilator lint_on PINCONNECTEMPTY

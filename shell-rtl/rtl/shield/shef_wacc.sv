@@ -2,8 +2,8 @@
 //
 // Handshake: segments, W, line write requests (put_*), B: valid/ready. A W beat is taken in the cycle its line write is granted;
 // beats of refused segments are swallowed. The number of beats comes from AW; WLAST is not looked at. One beat a cycle.
-// kill_i refuses the rest of every segment that is here (pulse or level). done_o: the segment's last beat went in; for
-// killed segments too, so that their line is let go.
+// A refused burst is recorded once (refusal_*, valid/ready), with its first beat. kill_i (level) refuses the rest of every segment that is here. done_o: the segment's last beat went in, or it was killed: its
+// line is let go.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY
 // (outputs that are not needed here are left open by name)
@@ -11,6 +11,7 @@ module shef_wacc
   import shef_pkg::*;
   import shef_set_pkg::*;
 #(
+    parameter int unsigned NLines = 40,
     parameter log2_tab_t ChunkLog2 = '0
 ) (
     input  wire           clk_i,
@@ -23,6 +24,10 @@ module shef_wacc
     output logic          seg_room_o,
     input  wire  lseg_t   seg_i,
     input  wire  reg_idx_t seg_region_i,
+    input  wire refusal_t seg_refusal_i,   // why it was refused, if a record is due
+    input  wire [7:0]     seg_region_id_i,
+    input  wire [63:0]    seg_addr_i,
+    input  wire [NLines-1:0] full_i,       // lines that are whole: closed
 
     input  wire           w_valid_i,
     output logic          w_ready_o,
@@ -40,35 +45,52 @@ module shef_wacc
     output logic          done_o,
     output line_t         done_line_o,
     output logic          done_full_o,
+    output logic          refusal_valid_o,
+    input  wire           refusal_ready_i,
+    output refusal_t      refusal_o,
     output logic          idle_o
 );
   // two segments: the one in work and the next
   lseg_t cur_q, next_q;
   logic cur_valid_q, next_valid_q;
-  logic cur_kill_q, next_kill_q;
   logic [5:0] cur_last_q, next_last_q, new_last;
   logic full_q;   // the line was whole at some beat of this segment
   logic err_q;    // an earlier segment of this burst was refused
-  logic dead;
+  refusal_t cur_refusal_q, next_refusal_q, new_refusal;
+  logic dead, closed, tell, ready, drop_cur, drop_next;
   logic take, seg_end, burst_end, b_room;
   logic [11:0] step;
 
   assign new_last = 6'((7'd1 << (ChunkLog2[seg_region_i] - 4'd6)) - 7'd1);
   assign seg_room_o = !next_valid_q;
-  assign dead = cur_q.err || cur_kill_q || stop_i;
-  assign put_valid_o = cur_valid_q && w_valid_i && !dead && (cur_q.beats != 9'd1 || b_room);
+  // a chunk is closed by the segment that makes it whole: what comes later is a second write
+  assign closed = full_i[cur_q.line] && !cur_q.err;
+  assign dead = cur_q.err || closed || stop_i;
+  always_comb begin
+    new_refusal = seg_refusal_i;
+    // kept in case that the line closes before its turn
+    if (!seg_i.err) new_refusal = '{kind: REFUSE_SECOND_WRITE, region: seg_region_id_i, addr: seg_addr_i};
+  end
+  assign tell = (cur_q.err || closed) && !stop_i && cur_refusal_q.kind != REFUSE_NONE && !err_q;
+  assign refusal_o = cur_refusal_q;
+  assign refusal_valid_o = take && tell;
+  assign ready = (cur_q.beats != 9'd1 || b_room) && (!tell || refusal_ready_i);
+  assign put_valid_o = cur_valid_q && w_valid_i && !dead && ready;
   assign put_line_o = cur_q.line;
   assign put_beat_o = cur_q.offset[11:6];
   assign put_last_o = cur_last_q;
-  assign w_ready_o = cur_valid_q && (cur_q.beats != 9'd1 || b_room) && (dead || put_ready_i);
+  assign w_ready_o = cur_valid_q && ready && (dead || put_ready_i);
   assign take = w_valid_i && w_ready_o;
   assign seg_end = take && cur_q.beats == 9'd1;
   assign burst_end = seg_end && cur_q.last;
   assign step = 12'd1 << cur_q.size;
 
-  assign done_o = seg_end && !cur_q.err && !clr_i;
-  assign done_line_o = cur_q.line;
-  assign done_full_o = full_q || (take && !dead && put_full_i);
+  // a killed segment lets its line go at once; what is left of it is swallowed as refused
+  assign drop_cur = kill_i && cur_valid_q && !cur_q.err && !seg_end;
+  assign drop_next = kill_i && next_valid_q && !next_q.err && cur_q.err && !seg_end;
+  assign done_o = ((seg_end && !cur_q.err) || drop_cur || drop_next) && !clr_i;
+  assign done_line_o = drop_next ? next_q.line : cur_q.line;
+  assign done_full_o = !drop_next && (full_q || (take && !dead && put_full_i));
   assign idle_o = !cur_valid_q && !next_valid_q;
 
   always_ff @(posedge clk_i) begin
@@ -77,10 +99,10 @@ module shef_wacc
       next_valid_q <= 1'b0;
       cur_q <= '0;
       next_q <= '0;
+      cur_refusal_q <= '0;
+      next_refusal_q <= '0;
       cur_last_q <= '0;
       next_last_q <= '0;
-      cur_kill_q <= 1'b0;
-      next_kill_q <= 1'b0;
       full_q <= 1'b0;
       err_q <= 1'b0;
     end else begin
@@ -88,8 +110,8 @@ module shef_wacc
         full_q <= 1'b0;
         cur_valid_q <= next_valid_q || seg_valid_i;
         cur_q <= next_valid_q ? next_q : seg_i;
+        cur_refusal_q <= next_valid_q ? next_refusal_q : new_refusal;
         cur_last_q <= next_valid_q ? next_last_q : new_last;
-        cur_kill_q <= next_valid_q ? (next_kill_q || kill_i) : kill_i;
         if (clr_i) cur_q.err <= 1'b1;
         next_valid_q <= 1'b0;
       end else begin
@@ -98,16 +120,14 @@ module shef_wacc
           cur_q.offset <= cur_q.offset + step;
           if (!dead && put_full_i) full_q <= 1'b1;
         end
-        if (kill_i) cur_kill_q <= 1'b1;
-        if (clr_i) cur_q.err <= 1'b1;
+        if (clr_i || drop_cur) cur_q.err <= 1'b1;
         if (seg_valid_i) begin
           next_valid_q <= 1'b1;
           next_q <= seg_i;
+          next_refusal_q <= new_refusal;
           next_last_q <= new_last;
-          next_kill_q <= kill_i;
         end
-        if (kill_i && next_valid_q) next_kill_q <= 1'b1;
-        if (clr_i) next_q.err <= 1'b1;
+        if (clr_i || drop_next) next_q.err <= 1'b1;
       end
       if (seg_end) err_q <= !cur_q.last && (err_q || dead);
       else if (take && dead) err_q <= 1'b1;

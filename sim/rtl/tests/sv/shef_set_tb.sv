@@ -1,7 +1,11 @@
+// shef_set with flat ports, for tests: six regions of both modes and three chunk sizes.
 `default_nettype none
 module shef_set_tb
   import shef_pkg::*; #(
-  parameter int unsigned Lanes=4) (
+  parameter int unsigned Lanes = 4,
+  parameter int unsigned TimeoutCycles = 600,
+  parameter int unsigned KeyLimitLog2 = 48
+) (
  input wire clk, input wire rst_n,
  input wire [7:0] acc_awid, input wire [63:0] acc_awaddr, input wire [7:0] acc_awlen, input wire [2:0] acc_awsize, input wire [1:0] acc_awburst, input wire acc_awvalid, output wire acc_awready,
  input wire [511:0] acc_wdata, input wire [63:0] acc_wstrb, input wire acc_wlast, input wire acc_wvalid, output wire acc_wready,
@@ -39,7 +43,7 @@ module shef_set_tb
   assign {acc_rid, acc_rdata, acc_rresp, acc_rlast} = acc_r;
   assign {fault_kind, fault_region, fault_chunk, fault_version} = fault;
   assign {refusal_kind, refusal_region, refusal_addr} = refusal;
-  shef_set #(.NRegions(6), .Regions(REGIONS), .Lanes(Lanes)) i_set (
+  shef_set #(.NRegions(6), .Regions(REGIONS), .Lanes(Lanes), .TimeoutCycles(TimeoutCycles), .KeyLimitLog2(KeyLimitLog2)) i_set (
     .clk_i(clk), .rst_ni(rst_n),
     .acc_aw_i({acc_awid, acc_awaddr, acc_awlen, acc_awsize, acc_awburst}), .acc_aw_valid_i(acc_awvalid), .acc_aw_ready_o(acc_awready),
     .acc_w_i({acc_wdata, acc_wstrb, acc_wlast}), .acc_w_valid_i(acc_wvalid), .acc_w_ready_o(acc_wready),
