@@ -184,6 +184,9 @@ pub fn build_with(spec: &DesignSpec, progress: &mut dyn FnMut(&str)) -> Result<L
         h.update(f);
         h.update([0]);
     }
+    if spec.profile == Profile::Fast {
+        h.update(processor());
+    }
     // Paths decide the text of messages and `include` of unlisted files: part of the name.
     for s in &sources {
         h.update(s.display().to_string());
@@ -216,6 +219,13 @@ pub fn build_with(spec: &DesignSpec, progress: &mut dyn FnMut(&str)) -> Result<L
 
 /// Changes whenever the generated shim or the way of building does.
 const SHIM_VERSION: &str = "shim-1";
+
+/// What `-march=native` means here: results do not travel between processors of different instruction sets.
+fn processor() -> String {
+    let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let line = |name: &str| text.lines().find(|l| l.starts_with(name)).unwrap_or_default().to_owned();
+    line("model name") + &line("flags") + &line("Features")
+}
 
 fn lock(path: &Path) -> Result<File> {
     let f = File::create(path).map_err(|e| Error::io("cannot create", path, &e))?;
@@ -419,6 +429,9 @@ impl Job<'_> {
         for f in self.cxx_flags {
             h.update(f);
             h.update([0]);
+        }
+        if self.spec.profile == Profile::Fast {
+            h.update(processor());
         }
         let key = hex::encode(&h.finalize()[..8]);
         let done = self.cache.join(format!("runtime-{key}"));

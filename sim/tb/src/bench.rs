@@ -156,7 +156,13 @@ pub fn design(shield_toml: &str, dir: &Path) -> Result<(DesignSpec, Config)> {
     write().map_err(|e| BenchError::File(format!("{}: {e}", file.display())))?;
     let spec = DesignSpec::new("shef_tb_top").search(dir).search("shell-rtl/rtl").search("shell-rtl/shell/sim");
     spec.resolve_sources()?;
+    let spec = if waves().is_some() { spec.trace() } else { spec };
     Ok((spec, shield.config))
+}
+
+/// Folder for waves, from `SHEF_WAVES`: slow, for looking at one failure.
+fn waves() -> Option<PathBuf> {
+    std::env::var_os("SHEF_WAVES").filter(|v| !v.is_empty()).map(PathBuf::from)
 }
 
 impl RtlBench {
@@ -170,6 +176,10 @@ impl RtlBench {
             None => AxiMemoryConfig::bench(20, 10),
         };
         let mut core = CoreSim::new(lib, memory)?;
+        if let Some(dir) = waves() {
+            std::fs::create_dir_all(&dir).map_err(|e| BenchError::File(format!("{}: {e}", dir.display())))?;
+            core.sim().trace_start(&dir.join(format!("rtl-{}.fst", seed.unwrap_or(0))))?;
+        }
         let acc = AxiMaster::new(core.sim(), "acc_", seed.map(|s| s ^ 0xacce))?;
         Ok(Self { core, acc })
     }

@@ -22,7 +22,7 @@ fn seed() -> u64 {
 
 /// Runs `rounds` epochs of traffic on a bench; returns every answer's digest-like trace and the chunks touched.
 fn run(bench: &mut dyn Bench, name: &str, seed: u64, rounds: u32) -> (Vec<u8>, u64) {
-    let again = format!("{name}: SHEF_SEED={seed} cargo test -p shef-tb --test differential");
+    let again = format!("{name}: SHEF_SEED={seed} SHEF_WAVES=target/waves cargo test -p shef-tb --test differential");
     let config = shef_gen::shield::parse(SHIELD).expect("shield.toml").config;
     let mut owner = Owner::open(bench, &config, &first_epochs(&config, 1), seed).unwrap_or_else(|e| panic!("{again}: {e}"));
     let mut reference = Reference::new(&config, 1);
