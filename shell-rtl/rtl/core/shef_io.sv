@@ -226,9 +226,9 @@ module shef_io
     if (addr[11:7] == IO_KEYS) rdata = keys_q[addr[6:0]];
   end
 
-  assign ext_rdata_o = rdata_q_sel ? box_rdata_i : rdata_q;
-  logic rdata_q_sel;
+  logic box_q;  // the byte comes from a mailbox
   logic [7:0] rdata_q;
+  assign ext_rdata_o = box_q ? box_rdata_i : rdata_q;
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni || wipe_i) begin
@@ -262,7 +262,7 @@ module shef_io
       fault_clear_q <= 1'b0;
       seed_erase_q <= 1'b0;
       rdata_q <= '0;
-      rdata_q_sel <= 1'b0;
+      box_q <= 1'b0;
     end else begin
       epoch_we_q <= 1'b0;
       reg_start_q <= 1'b0;
@@ -296,7 +296,7 @@ module shef_io
           if (ext_req_i) begin
             io_q <= IO_ACK;
             rdata_q <= ext_we_i ? 8'd0 : rdata;
-            rdata_q_sel <= !addr[11] && !ext_we_i;
+            box_q <= !addr[11] && !ext_we_i;
           end
           if (ext_req_i && !ext_we_i && addr >= IO_MAP && map_off < 12'd48) begin
             io_q <= IO_MAP_WAIT;

@@ -5,6 +5,8 @@ use shef_proto::config::Config;
 use shef_proto::entropy::{Entropy, SeededEntropy};
 use shef_proto::hpke_suite::{PublicKey, Sender, derive_key_pair};
 use shef_proto::load::{FirstEpoch, MASTER_LEN, Message, SessionKeys, first_epochs, open_load_key, seal_load_key};
+use shef_model::{Accelerator, Burst, Model, Resp, ShieldBus, WriteBeat};
+use shef_rtl::agent::Rng;
 use shef_rtl::{AxiMemoryConfig, CoreSim, Library, Sim, build, module_spec, repo_root};
 use std::sync::OnceLock;
 
@@ -719,4 +721,254 @@ fn candidates_that_are_no_scalar_are_passed_over() {
     h.spoil = 256;
     h.run();
     assert_eq!(h.ext[V_VERDICT], 2, "256 candidates are the end");
+}
+
+/// `core/shef_accel.sv` as a functional model.
+#[derive(Default)]
+struct Mover {
+    regs: [u32; 9],
+    fold: u32,
+    resp: u32,
+    done: bool,
+    dead: bool,
+    command: u32,
+}
+
+impl Accelerator for Mover {
+    fn name(&self) -> &'static str {
+        "mover"
+    }
+
+    fn reset(&mut self) {
+        *self = Self::default();
+    }
+
+    fn reg_read(&mut self, addr: u16) -> Option<u32> {
+        self.dead |= addr == 0x100;
+        match addr {
+            _ if self.dead => None,
+            0x00..0x24 => Some(self.regs[usize::from(addr) / 4]),
+            0x28 => Some(self.resp << 1 | u32::from(self.done)),
+            0x2c => Some(self.fold),
+            0x24..0x40 => Some(0),
+            _ => None,
+        }
+    }
+
+    fn reg_write(&mut self, addr: u16, value: u32) -> bool {
+        self.dead |= addr == 0x100;
+        match addr {
+            _ if self.dead => return false,
+            0x00..0x24 => self.regs[usize::from(addr) / 4] = value,
+            0x24 => {
+                (self.command, self.fold, self.resp, self.done) = (value, 0, 0, false);
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn run(&mut self, bus: &mut dyn ShieldBus) {
+        let burst = Burst::whole(self.regs[8].into(), 8);
+        let mut worst = Resp::Okay;
+        match std::mem::take(&mut self.command) {
+            1 => {
+                for beat in bus.read(&burst) {
+                    self.fold = beat.data.chunks(4).fold(self.fold, |x, w| x ^ u32::from_le_bytes(w.try_into().unwrap()));
+                    if beat.resp != Resp::Okay {
+                        worst = beat.resp;
+                    }
+                }
+            }
+            2 => {
+                let data: [u8; 64] = std::array::from_fn(|i| self.regs[0].to_le_bytes()[i % 4]);
+                worst = bus.write(&burst, &[WriteBeat { data, strb: u64::MAX }; 8]);
+            }
+            _ => return,
+        }
+        self.done = true;
+        self.resp = if worst == Resp::Okay { 0 } else { 2 };
+    }
+}
+
+/// The RTL and the functional model side by side.
+struct Pair {
+    rtl: Shield,
+    model: Model,
+    trail: Vec<String>,
+}
+
+impl Pair {
+    fn compare(&mut self) {
+        let at = self.trail.last().cloned().unwrap_or_default();
+        assert_eq!(Some(self.rtl.status()), self.model.ctl_read(STATUS), "status after {at}: {:?}", self.trail);
+        for (base, n) in [(CONFIRM, 32), (CHAN_RSP, 88)] {
+            for a in (base..base + n).step_by(4) {
+                assert_eq!(self.rtl.core.ctl_read(a).unwrap(), self.model.ctl_read(a), "ctl {a:#x} after {at}: {:?}", self.trail);
+            }
+        }
+        for (base, n) in [(KRN_STATUS, 4), (KRN_PUBKEY, 64), (KRN_T, 32), (KRN_LAST, 88)] {
+            for a in (base..base + n).step_by(4) {
+                assert_eq!(self.rtl.core.krn_read(a).unwrap(), self.model.krn_read(a), "krn {a:#x} after {at}: {:?}", self.trail);
+            }
+        }
+    }
+
+    fn ctl(&mut self, addr: u32, value: u32) {
+        assert_eq!(self.rtl.core.ctl_write(addr, value).unwrap(), self.model.ctl_write(addr, value).is_some(), "ctl write {addr:#x}");
+    }
+
+    fn krn(&mut self, addr: u32, value: u32) {
+        assert_eq!(self.rtl.core.krn_write(addr, value).unwrap(), self.model.krn_write(addr, value).is_some(), "krn write {addr:#x}");
+    }
+
+    fn words(bytes: &[u8]) -> impl Iterator<Item = (u32, u32)> {
+        bytes.chunks(4).zip(0..).map(|(c, i)| {
+            let mut w = [0; 4];
+            w[..c.len()].copy_from_slice(c);
+            (4 * i, u32::from_le_bytes(w))
+        })
+    }
+
+    fn seed(&mut self, seed: &[u8; 32]) {
+        for (at, w) in Self::words(seed) {
+            self.krn(KRN_SEED + at, w);
+        }
+        self.krn(KRN_CTRL, 1);
+        self.rtl.core.wait_ctl(STATUS, 6, 2, 16, 1_000_000).ok();
+        while self.rtl.status() & 7 == 2 {
+            self.rtl.core.step(64);
+        }
+    }
+
+    fn load(&mut self, message: &[u8], len: u32) {
+        for (at, w) in Self::words(message) {
+            self.ctl(LOAD_MSG + at, w);
+        }
+        self.ctl(LOAD_DOORBELL, len);
+        self.rtl.wait(LOAD_BUSY, 0);
+    }
+
+    fn channel(&mut self, message: &[u8]) {
+        for (at, w) in Self::words(message) {
+            self.ctl(CHAN_REQ + at, w);
+        }
+        self.ctl(CHAN_DOORBELL, 0);
+        self.rtl.wait(CHAN_BUSY, 0);
+        self.rtl.core.step(3_000); // what the accelerator does goes on behind it
+    }
+}
+
+#[test]
+fn model_and_rtl_answer_the_same_messages() {
+    // what the traffic must have met: every status, and in statements refusals, faults, written chunks
+    let (mut statuses, mut refusals, mut faults, mut written) = ([0; 5], 0, 0, 0);
+    for seed in 0..3 {
+        let mut rng = Rng::new(seed);
+        let mut entropy = SeededEntropy::new(seed, "pair");
+        let mut p = Pair { rtl: Shield::new(), model: Model::new(config(), Box::new(Mover::default())), trail: Vec::new() };
+        p.compare();
+        for session in 0..3_u64 {
+            p.trail.clear();
+            let mut ikm = [0; 32];
+            entropy.fill(&mut ikm);
+            p.trail.push("seed".into());
+            p.seed(&ikm);
+            p.compare();
+            let (_, pk) = derive_key_pair(&ikm);
+            let epoch = rng.below(3);
+            let (message, keys) = seal_load_key(&config(), &pk, b"pair", &first_epochs(&config(), epoch), &mut entropy).unwrap();
+            let mut bad = message.clone();
+            bad[rng.below(message.len() as u64) as usize] ^= 1 << rng.below(8);
+            p.trail.push("bad load key".into());
+            p.load(&bad, bad.len() as u32);
+            p.compare();
+            p.trail.push("load key".into());
+            p.load(&message, message.len() as u32);
+            p.compare();
+            for r in config().regions().iter().filter(|r| r.id != 1) {
+                let size = 1_usize << r.chunk_log2();
+                for chunk in 0..4_u64 {
+                    let mut data = vec![0; size];
+                    rng.fill(&mut data);
+                    let tag = seal(keys.data_key(r.id).unwrap().expose(), &iv(r.id, epoch, chunk), &mut data);
+                    for (at, bytes) in [(r.base + chunk * size as u64, &data[..]), (r.tag_base + 16 * chunk, &tag[..])] {
+                        p.rtl.core.memory_mut().write(at, bytes);
+                        p.model.memory_mut().write(at, bytes);
+                    }
+                }
+            }
+            let mut owner = OwnerChannel::new(&keys);
+            let (mut last, mut open) = ([0; 88], true);
+            for _ in 0..60 {
+                let request = match rng.below(16) {
+                    0 => Request::ping(),
+                    1 => Request::read(4 * rng.below(20) as u32),
+                    2 => Request::write(4 * rng.below(12) as u32, rng.next_u64() as u32 & !3),
+                    3..6 => {
+                        let base = [0, 0x10_0000, 0x20_0000, 0x30_0000][rng.below(4) as usize];
+                        Request::write(0x20, base + 512 * rng.below(if base == 0x10_0000 { 1024 } else { 5 }) as u32)
+                    }
+                    6..9 => Request::write(0x24, 1 + rng.below(2) as u32),
+                    9 => Request::statement(rng.below(5) as u32),
+                    10 => Request::map(rng.below(4) as u8, rng.below(4) as u32),
+                    11 => Request::flush(),
+                    12 => Request::invalidate(),
+                    13 => Request::epoch(rng.below(4) as u8, epoch + rng.below(4)),
+                    14 => Request { op: rng.below(256) as u8, region: rng.below(256) as u8, addr: rng.next_u64() as u32, value: rng.next_u64() },
+                    _ => Request::read(if rng.one_in(8) { 0x100 } else { 0x28 }),
+                };
+                p.trail.push(format!("{request:x?}"));
+                let sealed = owner.request(&request).unwrap();
+                match rng.below(6) {
+                    0 => {
+                        let mut forged = sealed;
+                        forged[rng.below(88) as usize] ^= 1 << rng.below(8);
+                        p.channel(&forged);
+                        p.compare();
+                    }
+                    1 => {
+                        p.channel(&last);
+                        p.compare();
+                    }
+                    _ => {}
+                }
+                p.channel(&sealed);
+                p.compare();
+                let answer: Sealed = p.rtl.ctl_bytes(CHAN_RSP, 88).try_into().unwrap();
+                let answer = owner.answer(&answer).unwrap();
+                statuses[usize::from(answer.status)] += 1;
+                match ShieldStatement::from_payload(&answer.payload) {
+                    Some(page) if request == Request::statement(0) => (refusals, faults) = (refusals + page.refusals, faults + page.faults),
+                    _ if request == Request::statement(2) => written += u32::from(answer.payload[4]),
+                    _ => {}
+                }
+                last = sealed;
+                if request.op == Op::Close as u8 || request.op == Op::Abort as u8 {
+                    open = false;
+                    break;
+                }
+            }
+            match (session, open) {
+                (_, false) => {}
+                (0, _) => {
+                    p.trail.push("close".into());
+                    p.channel(&owner.request(&Request::close()).unwrap());
+                }
+                (1, _) => {
+                    p.trail.push("abort".into());
+                    p.channel(&owner.request(&Request::abort()).unwrap());
+                }
+                _ => {
+                    p.trail.push("wipe".into());
+                    p.rtl.core.wipe().unwrap();
+                    p.rtl.wait(7, EMPTY);
+                    p.model.wipe();
+                }
+            }
+            p.compare();
+        }
+    }
+    println!("answers by status {statuses:?}, in statements {refusals} refusals, {faults} faults, {written} chunks written");
+    assert!(statuses[..4].iter().all(|&n| n > 0) && refusals > 0 && faults > 0 && written > 0);
 }
