@@ -57,59 +57,46 @@ module shef_ghash_mul #(
           | (z3 & 64'h8888_8888_8888_8888);
     endfunction
 
-    // Nine leaf operands of 32 bits: {low, high, low^high} of {low, high, low^high}
-    logic [31:0] al_q[9*Lanes];
-    logic [31:0] bl_q[9*Lanes];
-    logic [63:0] p_q[9];
-
-    always_ff @(posedge clk_i) begin
-      if (clear_i) begin
-        for (int k = 0; k < 9 * Lanes; k++) begin
-          al_q[k] <= '0;
-          bl_q[k] <= '0;
-        end
-      end else if (valid_i) begin
-        for (int l = 0; l < Lanes; l++) begin
-          al_q[9*l+0] <= a_i[128*l+:32];
-          al_q[9*l+1] <= a_i[128*l+32+:32];
-          al_q[9*l+2] <= a_i[128*l+:32] ^ a_i[128*l+32+:32];
-          al_q[9*l+3] <= a_i[128*l+64+:32];
-          al_q[9*l+4] <= a_i[128*l+96+:32];
-          al_q[9*l+5] <= a_i[128*l+64+:32] ^ a_i[128*l+96+:32];
-          al_q[9*l+6] <= a_i[128*l+:32] ^ a_i[128*l+64+:32];
-          al_q[9*l+7] <= a_i[128*l+32+:32] ^ a_i[128*l+96+:32];
-          al_q[9*l+8] <= a_i[128*l+:32] ^ a_i[128*l+32+:32] ^ a_i[128*l+64+:32] ^ a_i[128*l+96+:32];
-          bl_q[9*l+0] <= b_i[128*l+:32];
-          bl_q[9*l+1] <= b_i[128*l+32+:32];
-          bl_q[9*l+2] <= b_i[128*l+:32] ^ b_i[128*l+32+:32];
-          bl_q[9*l+3] <= b_i[128*l+64+:32];
-          bl_q[9*l+4] <= b_i[128*l+96+:32];
-          bl_q[9*l+5] <= b_i[128*l+64+:32] ^ b_i[128*l+96+:32];
-          bl_q[9*l+6] <= b_i[128*l+:32] ^ b_i[128*l+64+:32];
-          bl_q[9*l+7] <= b_i[128*l+32+:32] ^ b_i[128*l+96+:32];
-          bl_q[9*l+8] <= b_i[128*l+:32] ^ b_i[128*l+32+:32] ^ b_i[128*l+64+:32] ^ b_i[128*l+96+:32];
-        end
-      end
-    end
+    // Nine leaf operands of 32 bits: {low, high, low^high} of {low, high, low^high}; which words of the operand go in.
+    // Registers one by one, not as arrays: faster in simulation.
+    localparam logic [8:0][3:0] WORDS = {4'hf, 4'ha, 4'h5, 4'hc, 4'h8, 4'h4, 4'h3, 4'h2, 4'h1};
 
     for (genvar k = 0; k < 9; k++) begin : gen_leaf
+      for (genvar l = 0; l < Lanes; l++) begin : gen_lane
+        logic [31:0] a_q;
+        logic [31:0] b_q;
+        always_ff @(posedge clk_i) begin
+          if (clear_i) begin
+            a_q <= '0;
+            b_q <= '0;
+          end else if (valid_i) begin
+            a_q <= (WORDS[k][0] ? a_i[128*l+:32] : 32'd0) ^ (WORDS[k][1] ? a_i[128*l+32+:32] : 32'd0)
+                ^ (WORDS[k][2] ? a_i[128*l+64+:32] : 32'd0) ^ (WORDS[k][3] ? a_i[128*l+96+:32] : 32'd0);
+            b_q <= (WORDS[k][0] ? b_i[128*l+:32] : 32'd0) ^ (WORDS[k][1] ? b_i[128*l+32+:32] : 32'd0)
+                ^ (WORDS[k][2] ? b_i[128*l+64+:32] : 32'd0) ^ (WORDS[k][3] ? b_i[128*l+96+:32] : 32'd0);
+          end
+        end
+      end
+      logic [63:0] p_q;
       if (Lanes == 4) begin : gen_l4
         always_ff @(posedge clk_i) begin
-          if (clear_i) p_q[k] <= '0;
+          if (clear_i) p_q <= '0;
           else if (valid_q[0]) begin
-            p_q[k] <= clmul32(al_q[k], bl_q[k]) ^ clmul32(al_q[9+k], bl_q[9+k]) ^ clmul32(al_q[18+k], bl_q[18+k])
-                ^ clmul32(al_q[27+k], bl_q[27+k]);
+            p_q <= clmul32(gen_lane[0].a_q, gen_lane[0].b_q) ^ clmul32(gen_lane[1].a_q, gen_lane[1].b_q)
+                ^ clmul32(gen_lane[2].a_q, gen_lane[2].b_q) ^ clmul32(gen_lane[3].a_q, gen_lane[3].b_q);
           end
         end
       end else if (Lanes == 2) begin : gen_l2
         always_ff @(posedge clk_i) begin
-          if (clear_i) p_q[k] <= '0;
-          else if (valid_q[0]) p_q[k] <= clmul32(al_q[k], bl_q[k]) ^ clmul32(al_q[9+k], bl_q[9+k]);
+          if (clear_i) p_q <= '0;
+          else if (valid_q[0]) begin
+            p_q <= clmul32(gen_lane[0].a_q, gen_lane[0].b_q) ^ clmul32(gen_lane[1].a_q, gen_lane[1].b_q);
+          end
         end
       end else begin : gen_l1
         always_ff @(posedge clk_i) begin
-          if (clear_i) p_q[k] <= '0;
-          else if (valid_q[0]) p_q[k] <= clmul32(al_q[k], bl_q[k]);
+          if (clear_i) p_q <= '0;
+          else if (valid_q[0]) p_q <= clmul32(gen_lane[0].a_q, gen_lane[0].b_q);
         end
       end
     end
@@ -123,10 +110,18 @@ module shef_ghash_mul #(
     always_ff @(posedge clk_i) begin
       if (clear_i) product_q <= '0;
       else if (valid_q[1]) begin
-        product_q <= {join64(p_q[3], p_q[4], p_q[5]), join64(p_q[0], p_q[1], p_q[2])}
-            ^ {64'd0,
-               join64(p_q[0] ^ p_q[3] ^ p_q[6], p_q[1] ^ p_q[4] ^ p_q[7], p_q[2] ^ p_q[5] ^ p_q[8]),
-               64'd0};
+        product_q <= {
+          join64(gen_leaf[3].p_q, gen_leaf[4].p_q, gen_leaf[5].p_q),
+          join64(gen_leaf[0].p_q, gen_leaf[1].p_q, gen_leaf[2].p_q)
+        } ^ {
+          64'd0,
+          join64(
+            gen_leaf[0].p_q ^ gen_leaf[3].p_q ^ gen_leaf[6].p_q,
+            gen_leaf[1].p_q ^ gen_leaf[4].p_q ^ gen_leaf[7].p_q,
+            gen_leaf[2].p_q ^ gen_leaf[5].p_q ^ gen_leaf[8].p_q
+          ),
+          64'd0
+        };
       end
     end
   end else begin : gen_logic

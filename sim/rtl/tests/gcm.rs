@@ -488,7 +488,8 @@ fn rate_and_time_to_load() {
         let mut rng = Rng::new(1);
         let load = (g.load(0, &[5; 32], 12), g.load(1, &[6; 16], 6));
         assert!(load.0 <= 800 && load.1 <= 80, "{load:?}");
-        let beat = |i: u64| Beat { region: 0, slot: 0, first: i % 64 == 0, last: i % 64 == 63, pow: 63 - i % 64, data: [3; 64], user: 0 };
+        let beat =
+            |i: u64| Beat { region: 0, slot: 0, first: i.is_multiple_of(64), last: i % 64 == 63, pow: 63 - i % 64, data: [3; 64], user: 0 };
         for i in 0..1024 {
             g.jobs.push_back(Job { region: 0, blocks: [i as u8; 64], user: 0 });
             g.beats[0].push_back(beat(i));
