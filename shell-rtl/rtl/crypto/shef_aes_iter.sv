@@ -87,8 +87,12 @@ module shef_aes_iter (
   assign first_expanded = key256_q ? 6'd8 : 6'd4;
   assign last_word = key256_q ? 6'd59 : 6'd43;
 
+  logic first_round, final_round;
+  assign first_round = word_q[5:2] == 4'd0;
+  assign final_round = word_q[5:2] == last_word[5:2];
+
   // one S-box row for both uses
-  logic [31:0] sbox_in, sbox_out, round_word, old_word, expanded, column;
+  logic [31:0] sbox_in, sbox_out, old_word, expanded, column;
   logic expand_sub, expand_rot;
   assign expand_rot = phase_q == 3'd0;
   assign expand_sub = expand_rot || (key256_q && phase_q == 3'd4);
@@ -100,20 +104,36 @@ module shef_aes_iter (
       sbox_in = {state_in_q[127:120], state_in_q[87:80], state_in_q[47:40], state_in_q[7:0]};
     end
   end
-  assign sbox_out = sub_word(sbox_in);
 
   logic [5:0] read_address;
   assign read_address = (state_q == S_EXPAND) ? word_q - first_expanded : word_q;
-  assign old_word = schedule_q[read_address];
-  assign round_word = old_word;
-  assign expanded = old_word ^ (expand_sub ? sbox_out : last_q) ^ (expand_rot ? {rcon_q, 24'd0} : 32'd0);
-
-  logic first_round, final_round;
-  assign first_round = word_q[5:2] == 4'd0;
-  assign final_round = word_q[5:2] == last_word[5:2];
   always_comb begin
-    if (first_round) column = state_in_q[127:96] ^ round_word;
-    else column = (final_round ? sbox_out : mix_column(sbox_out)) ^ round_word;
+    sbox_out = '0;
+    old_word = '0;
+    expanded = '0;
+    column = '0;
+    if (state_q == S_EXPAND || state_q == S_ROUND) begin
+      sbox_out = sub_word(sbox_in);
+      old_word = schedule_q[read_address];
+      expanded = old_word ^ (expand_sub ? sbox_out : last_q) ^ (expand_rot ? {rcon_q, 24'd0} : 32'd0);
+      column = state_in_q[127:96] ^ old_word;
+      if (!first_round) column = (final_round ? sbox_out : mix_column(sbox_out)) ^ old_word;
+    end
+  end
+
+  logic clear;
+  assign clear = !rst_ni || (wipe_i && !scrubbed_q && state_q != S_SCRUB);
+
+  // Rotation brings the next column to the top, so ShiftRows is a fixed diagonal; the fourth column ends a round.
+  always_ff @(posedge clk_i) begin
+    if (clear) state_in_q <= '0;
+    else if (state_q == S_IDLE && !wipe_i && !start_key_i && start_block_i) state_in_q <= block_i;
+    else if (state_q == S_ROUND)
+      state_in_q <= (word_q[1:0] == 2'd3) ? {state_out_q, column} : {state_in_q[95:0], state_in_q[127:96]};
+  end
+  always_ff @(posedge clk_i) begin
+    if (clear) state_out_q <= '0;
+    else if (state_q == S_ROUND) state_out_q <= (word_q == last_word) ? '0 : {state_out_q[63:0], column};
   end
 
   logic write_enable;
@@ -127,7 +147,7 @@ module shef_aes_iter (
   always_ff @(posedge clk_i) if (write_enable) schedule_q[word_q] <= write_data;
 
   always_ff @(posedge clk_i) begin
-    if (!rst_ni || (wipe_i && !scrubbed_q && state_q != S_SCRUB)) begin
+    if (clear) begin
       state_q <= S_SCRUB;
       scrubbed_q <= 1'b0;
       key256_q <= 1'b0;
@@ -136,8 +156,6 @@ module shef_aes_iter (
       byte_q <= '0;
       phase_q <= '0;
       rcon_q <= '0;
-      state_in_q <= '0;
-      state_out_q <= '0;
     end else begin
       if (!wipe_i) scrubbed_q <= 1'b0;
       unique case (state_q)
@@ -157,7 +175,6 @@ module shef_aes_iter (
             key256_q <= key256_i;
           end else if (start_block_i) begin
             state_q <= S_ROUND;
-            state_in_q <= block_i;
           end
         end
         S_KEY_IN:
@@ -183,20 +200,24 @@ module shef_aes_iter (
             last_q  <= '0;
           end
         end
-        // Rotation brings the next column to the top, so ShiftRows is a fixed diagonal; the fourth column ends a round.
         S_ROUND: begin
           word_q <= word_q + 6'd1;
-          state_out_q <= {state_out_q[63:0], column};
-          state_in_q <= (word_q[1:0] == 2'd3) ? {state_out_q, column} : {state_in_q[95:0], state_in_q[127:96]};
-          if (word_q == last_word) begin
-            state_q <= S_IDLE;
-            state_out_q <= '0;
-          end
+          if (word_q == last_word) state_q <= S_IDLE;
         end
         default: state_q <= S_IDLE;
       endcase
     end
   end
+
+`ifndef SYNTHESIS
+  logic was_scrub_q;
+  always_ff @(posedge clk_i) begin
+    was_scrub_q <= rst_ni && state_q == S_SCRUB;
+    if (rst_ni && was_scrub_q && state_q != S_SCRUB) begin
+      for (int i = 0; i < 64; i++) assert (schedule_q[i] == '0) else $error("word %0d survives a wipe", i);
+    end
+  end
+`endif
 
 endmodule
 `default_nettype wire

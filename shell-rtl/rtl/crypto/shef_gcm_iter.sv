@@ -176,8 +176,37 @@ module shef_gcm_iter (
     if (state_q == S_TAG) out_data_o = hash_q[127:120] ^ stream_byte;
   end
 
+  // ---- GHASH registers ----
+  logic clear, hash_start, hash_key_known, tag_taken, block_end;
+  logic [7:0] hash_in;
+  assign clear = !rst_ni || wipe_i;
+  assign hash_start = cmd_go && cmd_i == CMD_INIT;
+  assign hash_key_known = state_q == S_HASH_WAIT && aes_ready;
+  assign tag_taken = state_q == S_TAG && out_ready_i;
+  assign block_end = index_q == 4'd15;
+  assign hash_in = hash_q[127:120] ^ hash_byte;
+
   always_ff @(posedge clk_i) begin
-    if (!rst_ni || wipe_i) begin
+    if (clear || (tag_taken && block_end)) hash_key_q <= '0;
+    else if (hash_key_known) hash_key_q <= aes_out;
+  end
+  always_ff @(posedge clk_i) begin
+    if (clear || hash_start) hash_q <= '0;
+    else if (hash_valid && block_end) hash_q <= product_q ^ times_byte(hash_in, hash_power_q);
+    else if (hash_valid || tag_taken) hash_q <= {hash_q[119:0], 8'd0};
+  end
+  always_ff @(posedge clk_i) begin
+    if (clear || hash_start || (hash_valid && block_end)) product_q <= '0;
+    else if (hash_valid) product_q <= product_q ^ times_byte(hash_in, hash_power_q);
+  end
+  always_ff @(posedge clk_i) begin
+    if (clear || (tag_taken && block_end)) hash_power_q <= '0;
+    else if (hash_key_known) hash_power_q <= aes_out;
+    else if (hash_valid) hash_power_q <= block_end ? hash_key_q : times_x8(hash_power_q);
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (clear) begin
       state_q <= S_IDLE;
       decrypt_q <= 1'b0;
       left_q <= '0;
@@ -189,28 +218,13 @@ module shef_gcm_iter (
       data_bytes_q <= '0;
       out_valid_q <= 1'b0;
       out_data_q <= '0;
-      hash_key_q <= '0;
-      hash_power_q <= '0;
-      hash_q <= '0;
-      product_q <= '0;
     end else begin
       if (out_valid_q && out_ready_i) begin
         out_valid_q <= 1'b0;
         out_data_q  <= '0;
       end
 
-      if (hash_valid) begin
-        index_q <= index_q + 4'd1;
-        if (index_q == 4'd15) begin
-          hash_q <= product_q ^ times_byte(hash_q[127:120] ^ hash_byte, hash_power_q);
-          product_q <= '0;
-          hash_power_q <= hash_key_q;
-        end else begin
-          hash_q <= {hash_q[119:0], 8'd0};
-          product_q <= product_q ^ times_byte(hash_q[127:120] ^ hash_byte, hash_power_q);
-          hash_power_q <= times_x8(hash_power_q);
-        end
-      end
+      if (hash_valid) index_q <= index_q + 4'd1;
 
       unique case (state_q)
         S_IDLE:
@@ -225,8 +239,6 @@ module shef_gcm_iter (
               stream_q <= 1'b0;
               aad_bytes_q <= '0;
               data_bytes_q <= '0;
-              hash_q <= '0;
-              product_q <= '0;
             end
             CMD_AAD: if (len_i != 16'd0) state_q <= S_AAD;
             CMD_DATA:
@@ -248,8 +260,6 @@ module shef_gcm_iter (
         S_HASH_KEY: state_q <= S_HASH_WAIT;
         S_HASH_WAIT:
         if (aes_ready) begin
-          hash_key_q <= aes_out;
-          hash_power_q <= aes_out;
           state_q <= S_IDLE;
         end
         S_AAD:
@@ -281,13 +291,10 @@ module shef_gcm_iter (
         S_TAG_WAIT: if (aes_ready) state_q <= S_TAG;
         S_TAG:
         if (out_ready_i) begin
-          hash_q  <= {hash_q[119:0], 8'd0};
           index_q <= index_q + 4'd1;
           if (index_q == 4'd15) begin
             state_q <= S_IDLE;
             iv_q <= '0;
-            hash_key_q <= '0;
-            hash_power_q <= '0;
           end
         end
         default: state_q <= S_IDLE;

@@ -80,7 +80,10 @@ module shef_hmac (
 
   assign ok_o = 1'b1;
   assign cmd_ready_o = (state_q == S_IDLE) && sha_ready && (!wipe_i || wiped_q);
-  assign digest_byte = digest[{~index_q, 3'b000}+:8];
+  always_comb begin
+    digest_byte = 8'd0;
+    if (state_q == S_OUTER_KEY || state_q == S_OUT) digest_byte = digest[{~index_q, 3'b000}+:8];
+  end
   assign out_valid_o = (state_q == S_OUT) && sha_ready && !wipe_i;
   assign out_data_o = out_valid_o ? digest_byte : 8'd0;
   assign in_ready_o = ((state_q == S_KEY) || (state_q == S_ABSORB)) && sha_ready && !wipe_i;
@@ -140,6 +143,14 @@ module shef_hmac (
 
   assign feed = sha_valid && sha_ready;
 
+  // The hash state is the finished inner digest until the outer hash is started in the middle of its key block.
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni || wipe_i || state_q == S_CLEAR) key_q <= '0;
+    else if (feed && state_q == S_KEY) key_q <= {key_q[247:0], in_data_i};
+    else if (feed && state_q == S_OUTER_KEY) key_q <= {key_q[247:0], digest_byte};
+    else if (feed && state_q == S_OUTER_DIGEST) key_q <= {key_q[247:0], 8'd0};
+  end
+
   always_ff @(posedge clk_i) begin
     if (!rst_ni || wipe_i) begin
       state_q <= S_IDLE;
@@ -147,7 +158,6 @@ module shef_hmac (
       left_q  <= '0;
       index_q <= '0;
       total_q <= '0;
-      key_q   <= '0;
       wiped_q <= wipe_i;
     end else begin
       wiped_q <= 1'b0;
@@ -176,7 +186,6 @@ module shef_hmac (
         end
         S_KEY:
         if (feed) begin
-          key_q   <= {key_q[247:0], in_data_i};
           total_q <= total_q + 32'd1;
           index_q <= index_q + 5'd1;
           if (index_q == 5'd31) state_q <= S_KEY_FILL;
@@ -213,10 +222,8 @@ module shef_hmac (
             state_q <= hmac_q ? S_OUTER_KEY : S_OUT;
           end
         end
-        // The hash state is the finished inner digest until the outer one is started in the middle of the key block.
         S_OUTER_KEY:
         if (feed) begin
-          key_q   <= {key_q[247:0], digest_byte};
           index_q <= index_q + 5'd1;
           if (index_q == 5'd31) state_q <= S_OUTER_INIT;
         end
@@ -228,7 +235,6 @@ module shef_hmac (
         end
         S_OUTER_DIGEST:
         if (feed) begin
-          key_q   <= {key_q[247:0], 8'd0};
           total_q <= 32'd96;
           index_q <= index_q + 5'd1;
           if (index_q == 5'd31) state_q <= S_PAD_ONE;
@@ -239,7 +245,6 @@ module shef_hmac (
           if (index_q == 5'd31) state_q <= S_CLEAR;
         end
         S_CLEAR: begin
-          key_q   <= '0;
           total_q <= '0;
           state_q <= S_IDLE;
         end

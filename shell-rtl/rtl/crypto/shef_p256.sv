@@ -352,6 +352,16 @@ module shef_p256
     end
   end
 
+`ifndef SYNTHESIS
+  logic was_scrub_q;
+  always_ff @(posedge clk_i) begin
+    was_scrub_q <= rst_ni && state_q == S_SCRUB;
+    if (rst_ni && was_scrub_q && state_q != S_SCRUB) begin
+      for (int i = 0; i < 64; i++) assert (file_q[i] == '0) else $error("word %0d survives a wipe", i);
+    end
+  end
+`endif
+
   logic unused_len;
   assign unused_len = ^len_i;
 

@@ -69,36 +69,50 @@ module shef_sha256 (
     return z;
   endfunction
 
+  logic clear, start, take, round, last;
+  assign clear = !rst_ni || wipe_i;
+  assign start = !busy_q && init_i;
+  assign take = !busy_q && !init_i && valid_i;
+  assign round = busy_q && !round_q[6];
+  assign last = busy_q && round_q[6];
+
   always_ff @(posedge clk_i) begin
-    if (!rst_ni || wipe_i) begin
-      hash_q <= '0;
-      work_q <= '0;
-      sched_q <= '0;
+    if (clear) begin
       partial_q <= '0;
-      count_q <= '0;
-      round_q <= '0;
-      busy_q <= 1'b0;
+      count_q   <= '0;
+      round_q   <= '0;
+      busy_q    <= 1'b0;
     end else if (busy_q) begin
-      round_q <= round_q + 7'd1;
-      if (round_q[6]) begin
-        hash_q  <= add_words(hash_q, work_q);
-        work_q  <= add_words(hash_q, work_q);
-        round_q <= '0;
-        busy_q  <= 1'b0;
-      end else begin
-        work_q  <= next_work(work_q, sched_q[511:480], K[round_q[5:0]]);
-        sched_q <= {sched_q[479:0], next_word(sched_q[511:480], sched_q[479:448], sched_q[223:192], sched_q[63:32])};
-      end
-    end else if (init_i) begin
-      hash_q  <= INITIAL;
-      work_q  <= INITIAL;
+      round_q <= last ? 7'd0 : round_q + 7'd1;
+      busy_q  <= !last;
+    end else if (start) begin
       if (drop_i) count_q <= '0;
-    end else if (valid_i) begin
+    end else if (take) begin
       count_q   <= count_q + 6'd1;
       partial_q <= {partial_q[15:0], data_i};
-      if (count_q[1:0] == 2'd3) sched_q <= {sched_q[479:0], partial_q, data_i};
-      busy_q <= count_q == 6'd63;
+      busy_q    <= count_q == 6'd63;
     end
+  end
+
+  // One block for each wide register: simulators then need no copies of them.
+  always_ff @(posedge clk_i) begin
+    if (clear) work_q <= '0;
+    else if (start) work_q <= INITIAL;
+    else if (round) work_q <= next_work(work_q, sched_q[511:480], K[round_q[5:0]]);
+    else if (last) work_q <= add_words(hash_q, work_q);
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (clear) hash_q <= '0;
+    else if (start) hash_q <= INITIAL;
+    else if (last) hash_q <= add_words(hash_q, work_q);
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (clear) sched_q <= '0;
+    else if (round)
+      sched_q <= {sched_q[479:0], next_word(sched_q[511:480], sched_q[479:448], sched_q[223:192], sched_q[63:32])};
+    else if (take && count_q[1:0] == 2'd3) sched_q <= {sched_q[479:0], partial_q, data_i};
   end
 
 endmodule

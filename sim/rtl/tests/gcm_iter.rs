@@ -126,6 +126,23 @@ fn every_length_and_cut() {
     }
 }
 
+/// Lengths that do not fit 16 bits, in many commands.
+#[test]
+fn long_messages() {
+    let (mut u, mut r) = (unit(), Rng::new(2));
+    let (key, iv, aad, plain) = (r.bytes(32), r.array::<12>(), r.bytes(70_001), r.bytes(66_003));
+    init(&mut u, false, &key, &iv);
+    for part in aad.chunks(0xffff) {
+        u.command(AAD, part.len(), part, 0);
+    }
+    let mut out = Vec::new();
+    for part in plain.chunks(30_000) {
+        out.extend(u.command(DATA, part.len(), part, part.len()).out);
+    }
+    let tag = u.command(FINAL, 0, &[], 16).out;
+    assert!((out, tag) == oracle(&key, &iv, &aad, &plain));
+}
+
 /// Time depends on lengths only.
 #[test]
 fn cycles_do_not_depend_on_data() {

@@ -274,6 +274,14 @@ fn points_off_the_curve_are_refused() {
         }
     }
     assert!(aliases > 50);
+    // The same for y: x of points with y = 5 and y = 6.
+    for (y, x) in [
+        (5, "d7325d7646cd60d80a92738ceb345f844cffaf35841022cab176f692de8de1d7"),
+        (6, "9b21c2de1da31d68731dbdaf97d7ab3f979131e28e3dc5b2077d5a7187914a78"),
+    ] {
+        assert!(check(&mut u, &number(x), &plus([0; 32], y)));
+        assert!(!check(&mut u, &number(x), &plus(p, y)));
+    }
 }
 
 #[test]
