@@ -44,6 +44,22 @@ struct Info {
     root_of_trust: String,
     memory_bytes: u64,
     counts_cycles: bool,
+    kernel: Kernel,
+    /// Absent while no image is loaded.
+    shield: Option<Shield>,
+}
+
+#[derive(Serialize)]
+struct Kernel {
+    state: &'static str,
+    version: String,
+    svn: u64,
+    target: String,
+    accelerator: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Shield {
     map_version: String,
     shell: u32,
     clock_khz: u32,
@@ -52,6 +68,30 @@ struct Info {
     memory_ports: u32,
     config_digest: String,
     state: u32,
+}
+
+fn shield(host: &mut shef::Host) -> Result<Option<Shield>, CliError> {
+    use shef_regs::ctl;
+    match host.probe() {
+        Ok(()) => {}
+        // Nothing answers there before an image is loaded.
+        Err(shef::SdkError::Device(shef_device::DeviceError::CtlRefused { .. })) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    }
+    let device = host.device();
+    let shape = device.ctl_read32(ctl::SHAPE)?;
+    let version = device.ctl_read32(ctl::VERSION)?;
+    let digest = shef_device::mailbox::read_bytes(device, ctl::CONFIG_DIGEST, ctl::CONFIG_DIGEST_BYTES)?;
+    Ok(Some(Shield {
+        map_version: format!("{}.{}", version >> 16, version & 0xffff),
+        shell: device.ctl_read32(ctl::SHELL)?,
+        clock_khz: device.ctl_read32(ctl::CLOCK_KHZ)?,
+        regions: ctl::SHAPE_REGIONS.get(shape),
+        engine_sets: ctl::SHAPE_SETS.get(shape),
+        memory_ports: ctl::SHAPE_PORTS.get(shape),
+        config_digest: hex::encode(&digest),
+        state: ctl::STATUS_STATE.get(device.ctl_read32(ctl::STATUS)?),
+    }))
 }
 
 pub fn run(output: &Output, command: &DeviceCommand) -> Result<(), CliError> {
@@ -66,38 +106,39 @@ pub fn run(output: &Output, command: &DeviceCommand) -> Result<(), CliError> {
             let uri: Uri = device.parse()?;
             let spinner = output.spinner(format!("opening {uri}"));
             let mut host = shef::open(&uri)?;
-            host.probe()?;
-            let info = host.info();
-            let device = host.device();
-            use shef_regs::ctl;
-            let shape = device.ctl_read32(ctl::SHAPE)?;
-            let version = device.ctl_read32(ctl::VERSION)?;
-            let digest = shef_device::mailbox::read_bytes(device, ctl::CONFIG_DIGEST, ctl::CONFIG_DIGEST_BYTES)?;
+            let hint = host.info();
+            let status = host.kernel_status()?;
             let info = Info {
-                device: info.uri,
-                description: info.description,
-                root_of_trust: info.root_of_trust,
-                memory_bytes: info.memory_bytes,
-                counts_cycles: info.counts_cycles,
-                map_version: format!("{}.{}", version >> 16, version & 0xffff),
-                shell: device.ctl_read32(ctl::SHELL)?,
-                clock_khz: device.ctl_read32(ctl::CLOCK_KHZ)?,
-                regions: ctl::SHAPE_REGIONS.get(shape),
-                engine_sets: ctl::SHAPE_SETS.get(shape),
-                memory_ports: ctl::SHAPE_PORTS.get(shape),
-                config_digest: hex::encode(&digest),
-                state: ctl::STATUS_STATE.get(device.ctl_read32(ctl::STATUS)?),
+                device: hint.uri,
+                description: hint.description,
+                root_of_trust: hint.root_of_trust,
+                memory_bytes: hint.memory_bytes,
+                counts_cycles: hint.counts_cycles,
+                kernel: Kernel {
+                    state: status.state.name(),
+                    version: status.kernel_version,
+                    svn: status.kernel_svn,
+                    target: status.target,
+                    accelerator: status.accelerator,
+                },
+                shield: shield(&mut host)?,
             };
             drop(spinner);
             output.line(format_args!("device          {}", info.device))?;
             output.line(format_args!("what            {}", info.description))?;
-            output.line(format_args!("root of trust   {}", info.root_of_trust))?;
+            output.line(format_args!("root of trust   {} (says the device; only evidence shows it)", info.root_of_trust))?;
             output.line(format_args!("card memory     {} MiB", info.memory_bytes >> 20))?;
-            output.line(format_args!("register map    {}", info.map_version))?;
-            output.line(format_args!("shape           {} regions, {} engine sets, {} memory ports", info.regions, info.engine_sets, info.memory_ports))?;
-            output.line(format_args!("clock           {} kHz", info.clock_khz))?;
-            output.line(format_args!("config digest   {}", info.config_digest))?;
-            output.line(format_args!("state           {}", info.state))?;
+            output.line(format_args!("kernel          {}, version {}, SVN {}, target {}", info.kernel.state, info.kernel.version, info.kernel.svn, info.kernel.target))?;
+            match &info.shield {
+                None => output.line("Shield          none: no image is loaded")?,
+                Some(s) => {
+                    output.line(format_args!("register map    {}", s.map_version))?;
+                    output.line(format_args!("shape           {} regions, {} engine sets, {} memory ports", s.regions, s.engine_sets, s.memory_ports))?;
+                    output.line(format_args!("clock           {} kHz", s.clock_khz))?;
+                    output.line(format_args!("config digest   {}", s.config_digest))?;
+                    output.line(format_args!("state           {}", s.state))?;
+                }
+            }
             output.document(&info)
         }
     }

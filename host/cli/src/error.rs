@@ -90,7 +90,9 @@ pub const CODES: &[Code] = &[
     Code::new("SHEF-CLI-016", "a configuration file is wrong", "the message names line and column; unknown keys are errors"),
     Code::new("SHEF-CLI-017", "a key file is wrong", "the key files of a party are 32 bytes in hexadecimal, readable by their owner only"),
     Code::new("SHEF-CLI-018", "a hexadecimal argument is wrong", "give an even number of the digits 0-9 and a-f, of the length that the message names"),
+    Code::new("SHEF-CLI-019", "a file is too large", "the message names the limit; is it the right file?"),
     Code::new("SHEF-CLI-020", "the results are not those of the reference", "the accelerator or the Shield computed wrongly: this is a defect, please report it with the output of --json"),
     Code::new("SHEF-CLI-021", "an attack was not refused", "this is a defect of the highest order, please report it with the output of --json"),
+    Code::new("SHEF-CLI-022", "it could not be decided", "give evidence, trust anchors, and reference values for every part of the layer"),
     Code::new("SHEF-CLI-070", "internal error", "please report it together with the command"),
 ];

@@ -1,17 +1,226 @@
 //! `shef image build|inspect|verify`.
 
+use std::path::PathBuf;
+
 use clap::Subcommand;
+use serde::Serialize;
+use shef::{IpVendor, KeyFolder, SdkError, SystemEntropy};
+use shef_proto::config::Config;
+use shef_proto::hpke_suite::PublicKey;
+use shef_proto::image::{Container, Description, Header, ImageKey};
 
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::hex;
 use crate::output::Output;
+use crate::verify::{read, text};
+
+/// Most bytes of a container.
+const MAX_CONTAINER: u64 = 1 << 30;
+
+/// Flags of `shef image build`.
+#[derive(clap::Args)]
+pub struct BuildArgs {
+    /// The Shield's configuration (shield.toml); the simulated card's own where it is absent
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// What the kernel programs; what the simulated card takes where it is absent
+    #[arg(long, value_name = "FILE")]
+    payload: Option<PathBuf>,
+    /// Digest of the design in hexadecimal; that of the RTL sources where it is absent
+    #[arg(long, value_name = "HEX")]
+    design: Option<String>,
+    /// Name of the accelerator
+    #[arg(long, default_value = shef::sim::ACCELERATOR)]
+    accelerator: String,
+    /// Type of device
+    #[arg(long, default_value = shef::sim::TARGET)]
+    target: String,
+    /// Security version of the image
+    #[arg(long, value_name = "N")]
+    svn: u64,
+    /// Least security version of the kernel that may load it
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    min_kernel_svn: u64,
+    /// Plaintext bytes of a chunk
+    #[arg(long, value_name = "N", default_value_t = 4096)]
+    chunk_size: usize,
+    /// The vendor's key folder; a signing key is made where there is none
+    #[arg(long, value_name = "DIR")]
+    vendor: PathBuf,
+    /// The container
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+}
 
 #[derive(Subcommand)]
 pub enum ImageCommand {
-    /// todo
-    Inspect,
+    /// Seal and sign an image; its key stays in the vendor's folder
+    Build(BuildArgs),
+    /// Print what the header of a container says, without verifying it
+    Inspect {
+        /// The container
+        file: PathBuf,
+    },
+    /// Verify the vendor's signature, and with the image key every chunk
+    Verify {
+        /// The container
+        file: PathBuf,
+        /// The vendor's public key: 65 bytes in hexadecimal, or @FILE
+        #[arg(long, value_name = "HEX")]
+        vendor_key: String,
+        /// File with the image key, to open the chunks and compute the image digest
+        #[arg(long, value_name = "FILE")]
+        image_key: Option<PathBuf>,
+    },
 }
 
-pub fn run(_output: &Output, _command: &ImageCommand) -> Result<Exit, CliError> {
+#[derive(Serialize)]
+struct Region {
+    name: String,
+    mode: &'static str,
+    base: u64,
+    size: u64,
+    chunk: u32,
+    key_bits: u16,
+}
+
+#[derive(Serialize)]
+struct Document {
+    signature: &'static str,
+    image_digest: Option<String>,
+    target: String,
+    accelerator: String,
+    svn: u64,
+    min_kernel_svn: u64,
+    container_id: String,
+    header_digest: String,
+    config_digest: String,
+    design_digest: String,
+    chunks: usize,
+    plaintext_bytes: usize,
+    on_fault: &'static str,
+    regions: Vec<Region>,
+}
+
+impl Document {
+    fn new(header: &Header, signature: &'static str, image_digest: Option<[u8; 32]>) -> Self {
+        let d = header.description();
+        Self {
+            signature,
+            image_digest: image_digest.map(|digest| hex::encode(&digest)),
+            target: d.target.clone(),
+            accelerator: d.accelerator.clone(),
+            svn: d.svn,
+            min_kernel_svn: d.min_kernel_svn,
+            container_id: hex::encode(header.container_id()),
+            header_digest: hex::encode(&header.digest()),
+            config_digest: hex::encode(&d.config.digest()),
+            design_digest: hex::encode(&d.design_digest),
+            chunks: header.chunks(),
+            plaintext_bytes: header.plaintext_len(),
+            on_fault: d.config.on_fault().name(),
+            regions: d
+                .config
+                .regions()
+                .iter()
+                .map(|r| Region { name: r.name.clone(), mode: r.mode.name(), base: r.base, size: r.size, chunk: r.chunk, key_bits: r.key_bits })
+                .collect(),
+        }
+    }
+
+    fn print(&self, output: &Output) -> Result<(), CliError> {
+        output.line(format_args!("signature       {}", self.signature))?;
+        if let Some(digest) = &self.image_digest {
+            output.line(format_args!("image digest    {digest}"))?;
+        }
+        output.line(format_args!("target          {}", self.target))?;
+        output.line(format_args!("accelerator     {}", self.accelerator))?;
+        output.line(format_args!("SVN             {} (kernel at least {})", self.svn, self.min_kernel_svn))?;
+        output.line(format_args!("container       {}", self.container_id))?;
+        output.line(format_args!("config digest   {}", self.config_digest))?;
+        output.line(format_args!("design digest   {}", self.design_digest))?;
+        output.line(format_args!("plaintext       {} bytes in {} chunks", self.plaintext_bytes, self.chunks))?;
+        output.line(format_args!("on fault        {}", self.on_fault))?;
+        for r in &self.regions {
+            output.line(format_args!("region          {:<10} {:<7} {:#012x} {:#x} bytes, chunks of {}, AES-{}", r.name, r.mode, r.base, r.size, r.chunk, r.key_bits))?;
+        }
+        output.document(self)
+    }
+}
+
+pub fn run(output: &Output, command: &ImageCommand) -> Result<Exit, CliError> {
+    match command {
+        ImageCommand::Build(args) => build(output, args),
+        ImageCommand::Inspect { file } => {
+            let container = container(file)?;
+            Document::new(container.header(), "not verified", None).print(output)?;
+            Ok(Exit::Done)
+        }
+        ImageCommand::Verify { file, vendor_key, image_key } => {
+            let key = match vendor_key.strip_prefix('@') {
+                Some(path) => text(path.as_ref())?,
+                None => vendor_key.clone(),
+            };
+            let key = PublicKey::from_bytes(&hex::decode(&key, "the vendor's key")?).map_err(|e| CliError::input(e.code(), format!("the vendor's key: {e}")))?;
+            let container = container(file)?;
+            let checked = match image_key {
+                None => container.header().verify(&key).map(|()| None),
+                Some(path) => {
+                    let folder = KeyFolder::open(path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(std::path::Path::new(".")))?;
+                    let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+                    let secret = folder.secret32(&name)?;
+                    container.open(&key, ImageKey::from_bytes(&secret)).map(|(digest, _)| Some(digest))
+                }
+            };
+            match checked {
+                Ok(digest) => {
+                    Document::new(container.header(), "verified", digest).print(output)?;
+                    Ok(Exit::Done)
+                }
+                Err(error) => Err(CliError { code: error.code().into(), message: format!("{}: {error}", file.display()), exit: Exit::No }),
+            }
+        }
+    }
+}
+
+fn container(file: &std::path::Path) -> Result<Container, CliError> {
+    Container::parse(&read(file, MAX_CONTAINER)?).map_err(|e| CliError::input(e.code(), format!("{}: {e}", file.display())))
+}
+
+fn build(output: &Output, args: &BuildArgs) -> Result<Exit, CliError> {
+    let config: Config = match &args.config {
+        Some(path) => {
+            let shield = shef_gen::shield::parse(&text(path)?).map_err(|e| CliError::input(e.code(), format!("{}:{e}", path.display())))?;
+            for warning in &shield.warnings {
+                output.note(format_args!("warning: {}: {warning}", path.display()));
+            }
+            shield.config
+        }
+        None => shef::sim::config().map_err(crate::demo::card_error)?,
+    };
+    let design_digest = match &args.design {
+        Some(text) => hex::decode_array::<32>(text, "the design digest")?,
+        None => shef::sim::design_digest().map_err(crate::demo::card_error)?,
+    };
+    let payload = match &args.payload {
+        Some(path) => read(path, MAX_CONTAINER)?,
+        None => shef::sim::program(&design_digest, &args.accelerator),
+    };
+    let mut entropy = SystemEntropy::new()?;
+    let vendor = IpVendor::open(KeyFolder::open(&args.vendor)?, "vendor", &mut entropy)?;
+    let description = Description {
+        target: args.target.clone(),
+        accelerator: args.accelerator.clone(),
+        svn: args.svn,
+        min_kernel_svn: args.min_kernel_svn,
+        config,
+        design_digest,
+        chunk_size: args.chunk_size,
+    };
+    let image = vendor.build(&description, &payload, &mut entropy)?;
+    std::fs::write(&args.out, &image.container).map_err(|e| CliError::write_file(&args.out, &e))?;
+    let container = Container::parse(&image.container).map_err(SdkError::from)?;
+    Document::new(container.header(), "verified", Some(image.digest)).print(output)?;
     Ok(Exit::Done)
 }

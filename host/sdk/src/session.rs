@@ -633,6 +633,19 @@ impl Host {
         }
     }
 
+    /// What the kernel says about itself. A hint.
+    ///
+    /// # Errors
+    /// Those of the kernel and of the host.
+    pub fn kernel_status(&mut self) -> Result<shef_proto::mailbox::Status, SdkError> {
+        use shef_proto::mailbox::{Answer, MailboxError, Request};
+        let answer = self.kernel(Request::Status.encode())?;
+        match Answer::decode(&answer)?.into_result()? {
+            Answer::Status(status) => Ok(status),
+            _ => Err(MailboxError::Answer.into()),
+        }
+    }
+
     /// Brings the device's certificates, leaf first.
     ///
     /// # Errors

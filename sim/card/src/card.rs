@@ -21,7 +21,7 @@ use crate::{CardError, RtlOptions};
 const MEMORY_BYTES: u64 = 1 << 34;
 
 /// Steps of the clock until a wait for an interrupt gives up.
-const INTERRUPT_STEPS: u32 = 256;
+const INTERRUPT_STEPS: u32 = 1 << 14;
 
 /// What the card is built around.
 #[derive(Debug, Clone)]

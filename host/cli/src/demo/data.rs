@@ -165,17 +165,17 @@ mod tests {
     }
 
     #[test]
-    fn every_cut_and_every_flipped_byte_region_of_the_gzip_is_refused_or_the_same() {
+    fn cuts_and_flipped_bytes_of_the_gzip_are_refused() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/digits.csv.gz");
         let raw = std::fs::read(path).unwrap();
         for cut in [3, 10, 100, raw.len() / 2, raw.len() - 8, raw.len() - 1] {
             assert_eq!(Dataset::parse(&raw[..cut], "x").unwrap_err().code, "SHEF-CLI-011", "cut at {cut}");
         }
-        for at in [12, 1000, raw.len() / 2, raw.len() - 6] {
+        for at in [100, 1000, raw.len() / 2, raw.len() - 6, raw.len() - 1] {
             let mut bad = raw.clone();
             bad[at] ^= 0x10;
             let error = Dataset::parse(&bad, "x").unwrap_err();
-            assert!(matches!(error.code, "SHEF-CLI-011" | "SHEF-CLI-012" | "SHEF-CLI-013"), "{}", error.code);
+            assert!(matches!(&*error.code, "SHEF-CLI-011" | "SHEF-CLI-012" | "SHEF-CLI-013"), "{}", error.code);
         }
         let mut trailing = raw.clone();
         trailing.extend_from_slice(b"more");

@@ -33,8 +33,6 @@ pub const ID: u32 = 0x4449_4731;
 pub const DONE: u32 = 2;
 /// STATUS: an access was not answered with OKAY.
 pub const ERROR: u32 = 4;
-/// Name of the accelerator in image and evidence.
-pub const NAME: &str = "digits-knn";
 /// Queries that share a beat of results.
 pub const BATCH: usize = 4;
 

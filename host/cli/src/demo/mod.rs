@@ -27,6 +27,8 @@ use keep::Keep;
 use report::{AttackResult, Cycles, Digits, Report, Sealed, Step};
 use world::{Bench, Plan, World};
 
+pub(crate) use world::card as card_error;
+
 /// The digits that come with the program.
 const DIGITS: &[u8] = include_bytes!("../../../../tests/data/digits.csv.gz");
 /// Labels of them that a 3-nearest-neighbour classifier gets right.
@@ -326,6 +328,9 @@ fn honest(output: &Output, args: &DemoArgs, settings: &Settings, dir: &std::path
     let digits = Digits { tested: query.rows.len(), correct, equal_to_reference: answers == expected };
     let outputs = [(b.result.region().clone(), len)];
     sealed.results = memory_digest(session.host(), &outputs)?;
+    if let Some(at) = (0..expected.len()).find(|i| answers.get(*i) != expected.get(*i)) {
+        output.note(format_args!("query {at}: accelerator says {:?}, reference {:?}", answers.get(at), expected.get(at)));
+    }
     if let Some(keep) = keep.as_deref_mut() {
         keep.session(&session)?;
         keep.memory(session.host(), &inputs)?;

@@ -1,0 +1,302 @@
+//! The command from outside: exit statuses, streams, codes, bad input.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+fn shef(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_shef"));
+    command.args(args).stdin(Stdio::null());
+    command
+}
+
+fn run(args: &[&str]) -> Output {
+    shef(args).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Runs, and expects this exit status and this code, told once on stderr and nothing on stdout.
+fn fails(args: &[&str], exit: i32, code: &str) {
+    let output = run(args);
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(exit), "{args:?}: {stderr}");
+    assert_eq!(stderr.matches(&format!("error [{code}]")).count(), 1, "{args:?}: {stderr}");
+    assert!(stderr.contains(&format!("shef explain {code}")), "{args:?}: {stderr}");
+    assert!(!stderr.contains("panicked"), "{args:?}: {stderr}");
+    if args.contains(&"--json") {
+        assert!(output.stdout.is_empty(), "{args:?}: {}", text(&output.stdout));
+    }
+}
+
+const MODEL: &[&str] = &["demo", "--device", "sim:model", "--attack", "none", "--json"];
+
+fn model(more: &[&str]) -> Vec<String> {
+    MODEL.iter().chain(more).map(|s| (*s).to_owned()).collect()
+}
+
+fn model_fails(more: &[&str], exit: i32, code: &str) {
+    let args = model(more);
+    fails(&args.iter().map(String::as_str).collect::<Vec<_>>(), exit, code);
+}
+
+const DIGITS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/digits.csv.gz");
+
+#[test]
+fn json_is_one_document_of_the_shape_that_others_read() {
+    let output = run(&["demo", "--device", "sim:model", "--json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(output.stderr.is_empty(), "quiet in a pipe: {}", text(&output.stderr));
+    let d: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(d["device"], "sim:model");
+    assert_eq!(d["root_of_trust"], "simulated");
+    assert_eq!((&d["digits"]["tested"], &d["digits"]["correct"], &d["digits"]["equal_to_reference"]), (&797.into(), &766.into(), &true.into()));
+    assert!(d["cycles"]["shielded"].is_null() && d["cycles"]["bare"].is_null());
+    for step in d["steps"].as_array().unwrap() {
+        assert!(step["name"].is_string() && step["ok"] == true && step["ms"].is_u64() && step["cycles"].is_null(), "{step}");
+    }
+    let attacks = d["attacks"].as_array().unwrap();
+    let names: std::collections::HashSet<&str> = attacks.iter().map(|a| a["name"].as_str().unwrap()).collect();
+    assert_eq!(names.len(), 19);
+    for a in attacks {
+        assert!(a["detected"] == true && a["words_delivered"] == 0 && a["code"].as_str().unwrap().starts_with("SHEF-"), "{a}");
+    }
+}
+
+#[test]
+fn devices_that_do_not_exist_or_cannot_be_opened() {
+    for (uri, code) in [
+        ("usb:1", "SHEF-DEV-001"),
+        ("sim:fpga", "SHEF-DEV-002"),
+        ("sim:model?x=1", "SHEF-DEV-002"),
+        ("sim:rtl?project=/tmp/x", "SHEF-DEV-003"),
+        ("vfio-user:/tmp/s", "SHEF-DEV-003"),
+        ("pci:0000:65:00.0", "SHEF-DEV-003"),
+        ("tls://host:1/left", "SHEF-DEV-003"),
+    ] {
+        fails(&["demo", "--json", "--device", uri], 5, code);
+        fails(&["device", "info", "--json", uri], 5, code);
+    }
+    fails(&["demo", "--json", "--device", "pci:0000:65:00.0", "--seed", "1"], 2, "SHEF-CLI-001");
+}
+
+#[test]
+fn flags_that_do_not_go_together() {
+    model_fails(&["--wave", "x.fst"], 2, "SHEF-CLI-001");
+    model_fails(&["--stalls", "1"], 2, "SHEF-CLI-001");
+    model_fails(&["--memory-latency", "9"], 2, "SHEF-CLI-001");
+    fails(&["demo", "--device", "sim:model", "--json", "--attack", "kindness"], 2, "SHEF-CLI-001");
+    for args in [&["demo", "--keep-secrets"][..], &["demo", "--train", "x"], &["nothing"], &[]] {
+        assert_eq!(run(args).status.code(), Some(2), "{args:?}");
+    }
+    for args in [&["--help"][..], &["--version"], &["demo", "--help"]] {
+        assert_eq!(run(args).status.code(), Some(0), "{args:?}");
+    }
+    assert!(text(&run(&["--help"]).stdout).contains("70  internal error"));
+}
+
+#[test]
+fn damaged_data_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    let raw = fs::read(DIGITS).unwrap();
+    fs::write(path("cut.csv.gz"), &raw[..raw.len() / 2]).unwrap();
+    let mut more = raw.clone();
+    more.extend_from_slice(b"and more");
+    fs::write(path("more.csv.gz"), &more).unwrap();
+    fs::write(path("line.csv"), "1,2,3\n").unwrap();
+    fs::write(path("empty.csv"), "").unwrap();
+    let row = format!("{}3\n", "1,".repeat(64));
+    fs::write(path("two.csv"), row.repeat(2)).unwrap();
+    model_fails(&["--data", &path("none.csv")], 5, "SHEF-CLI-010");
+    model_fails(&["--data", &path("cut.csv.gz")], 5, "SHEF-CLI-011");
+    model_fails(&["--data", &path("more.csv.gz")], 5, "SHEF-CLI-011");
+    model_fails(&["--data", &path("line.csv")], 5, "SHEF-CLI-012");
+    model_fails(&["--data", &path("empty.csv")], 5, "SHEF-CLI-013");
+    model_fails(&["--data", &path("two.csv")], 5, "SHEF-CLI-014");
+    model_fails(&["--data", dir.path().to_str().unwrap()], 5, "SHEF-CLI-010");
+    model_fails(&["--train", "0"], 5, "SHEF-CLI-014");
+    model_fails(&["--train", "1797"], 5, "SHEF-CLI-014");
+    // The smallest that works, with fewer rows than neighbours.
+    let args = model(&["--data", &path("two.csv"), "--train", "1"]);
+    let output = run(&args.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+}
+
+#[test]
+fn places_that_cannot_be_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("file");
+    fs::write(&file, "x").unwrap();
+    model_fails(&["--keep", file.join("below").to_str().unwrap()], 5, "SHEF-CLI-015");
+    model_fails(&["--keep", file.to_str().unwrap()], 5, "SHEF-CLI-015");
+    if Path::new("/dev/full").exists() {
+        let args = model(&[]);
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output = shef(&args.iter().map(String::as_str).collect::<Vec<_>>()).stdout(full).output().unwrap();
+        assert_eq!(output.status.code(), Some(5));
+        assert!(text(&output.stderr).contains("SHEF-CLI-015"), "{}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn a_closed_pipe_is_no_error() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let output = shef(&["explain"]).stdout(writer).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(output.stderr.is_empty(), "{}", text(&output.stderr));
+}
+
+#[test]
+fn explanations() {
+    let output = run(&["explain", "shef-att-013", "--json"]);
+    assert_eq!(output.status.code(), Some(0));
+    let e: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(e["code"], "SHEF-ATT-013");
+    assert!(e["help"].as_str().unwrap().len() > 20);
+    fails(&["explain", "SHEF-XXX-999", "--json"], 2, "SHEF-CLI-002");
+    let all = text(&run(&["explain"]).stdout);
+    for part in ["PRO", "SEAL", "ATT", "KRN", "DEV", "SDK", "CARD", "RTL", "CLI"] {
+        assert!(all.contains(&format!("SHEF-{part}-")), "{part}");
+    }
+}
+
+#[test]
+fn devices_are_listed_and_described() {
+    let list: serde_json::Value = serde_json::from_slice(&run(&["device", "list", "--json"]).stdout).unwrap();
+    assert!(list.as_array().unwrap().iter().any(|d| d["uri"] == "sim:rtl" && d["status"] == "available"));
+    let output = run(&["device", "info", "sim:model", "--json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let info: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&info["device"], &info["root_of_trust"], &info["kernel"]["state"]), (&"sim:model".into(), &"simulated".into(), &"idle".into()));
+    assert!(info["shield"].is_null());
+}
+
+#[test]
+fn images_are_built_inspected_and_verified() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    let vendor = path("vendor");
+    let image = path("image.shef");
+    let built = run(&["image", "build", "--svn", "3", "--vendor", &vendor, "--out", &image, "--json"]);
+    assert_eq!(built.status.code(), Some(0), "{}", text(&built.stderr));
+    let built: serde_json::Value = serde_json::from_slice(&built.stdout).unwrap();
+    let key: String = fs::read(dir.path().join("vendor/signing.pub")).unwrap().iter().map(|b| format!("{b:02x}")).collect();
+    let image_key = fs::read_dir(&vendor).unwrap().map(|e| e.unwrap().path()).find(|p| p.file_name().unwrap().to_string_lossy().starts_with("image-")).unwrap();
+
+    let inspected: serde_json::Value = serde_json::from_slice(&run(&["image", "inspect", &image, "--json"]).stdout).unwrap();
+    assert_eq!((&inspected["svn"], &inspected["signature"]), (&3.into(), &"not verified".into()));
+    let verified = run(&["image", "verify", &image, "--vendor-key", &key, "--image-key", image_key.to_str().unwrap(), "--json"]);
+    assert_eq!(verified.status.code(), Some(0), "{}", text(&verified.stderr));
+    let verified: serde_json::Value = serde_json::from_slice(&verified.stdout).unwrap();
+    assert_eq!((&verified["signature"], &verified["image_digest"]), (&"verified".into(), &built["image_digest"]));
+
+    // Somebody else's key, and everything that can be wrong with the file.
+    let other = path("other");
+    assert_eq!(run(&["image", "build", "--svn", "3", "--vendor", &other, "--out", &path("other.shef")]).status.code(), Some(0));
+    let other_key: String = fs::read(dir.path().join("other/signing.pub")).unwrap().iter().map(|b| format!("{b:02x}")).collect();
+    fails(&["image", "verify", &image, "--vendor-key", &other_key, "--json"], 1, "SHEF-PRO-012");
+    let good = fs::read(&image).unwrap();
+    let bad = path("bad.shef");
+    for (bytes, code) in [
+        (Vec::new(), "SHEF-PRO-040"),
+        (good[..good.len() - 1].to_vec(), "SHEF-PRO-040"),
+        ([&good[..], &[0]].concat(), "SHEF-PRO-040"),
+        ([&b"XHEFIMG1"[..], &good[8..]].concat(), "SHEF-PRO-040"),
+        (flip(&good, good.len() - 1), "SHEF-PRO-041"),
+    ] {
+        fs::write(&bad, bytes).unwrap();
+        fails(&["image", "inspect", &bad, "--json"], 5, code);
+        fails(&["image", "verify", &bad, "--vendor-key", &key, "--json"], 5, code);
+    }
+    fails(&["image", "verify", &image, "--vendor-key", "04zz", "--json"], 5, "SHEF-CLI-018");
+    fails(&["image", "inspect", &path("none"), "--json"], 5, "SHEF-CLI-010");
+    fs::write(path("shield.toml"), "suite = 1\nunknown = 2\n").unwrap();
+    let output = run(&["image", "build", "--svn", "1", "--config", &path("shield.toml"), "--vendor", &vendor, "--out", &path("x")]);
+    assert_eq!(output.status.code(), Some(5));
+    assert!(text(&output.stderr).contains("shield.toml:2:"), "points at the line: {}", text(&output.stderr));
+}
+
+fn flip(bytes: &[u8], at: usize) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    bytes[at] ^= 1;
+    bytes
+}
+
+#[test]
+fn evidence_is_verified_from_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let keep = dir.path().join("keep");
+    let path = |name: &str| keep.join(name).display().to_string();
+    let args = model(&["--keep", keep.to_str().unwrap()]);
+    let output = run(&args.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(!keep.join("secrets.json").exists());
+
+    let (policy, reference, anchors) = (path("policy.toml"), path("reference.toml"), path("anchors.toml"));
+    let verify = |layer: &str, evidence: &str, nonce: &str, policy: &str, reference: &str, anchors: &str| {
+        run(&["verify", "--json", "--layer", layer, "--evidence", evidence, "--nonce", nonce, "--audience", "data-owner", "--policy", policy, "--reference", reference, "--anchors", anchors])
+    };
+    for layer in ["kernel", "shield"] {
+        let (evidence, nonce) = (path(&format!("evidence/{layer}.cbor")), format!("@{}", path(&format!("evidence/{layer}.nonce"))));
+        let good = verify(layer, &evidence, &nonce, &policy, &reference, &anchors);
+        assert_eq!(good.status.code(), Some(0), "{}", text(&good.stderr));
+        let d: serde_json::Value = serde_json::from_slice(&good.stdout).unwrap();
+        assert_eq!(d["verdict"], "accepted");
+        assert!(d["checks"].as_array().unwrap().iter().all(|c| c["passed"] == true));
+        assert!(d["warnings"][0].as_str().unwrap().contains("simulated"));
+
+        // Old nonce, other layer, changed, cut, followed by a byte: rejected, with the check that refused.
+        let other = if layer == "kernel" { "shield" } else { "kernel" };
+        let bytes = fs::read(&evidence).unwrap();
+        let bad = dir.path().join("bad.cbor").display().to_string();
+        let first = |output: &Output| {
+            assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+            let d: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+            assert_eq!(d["verdict"], "denied");
+            d["checks"].as_array().unwrap().iter().find(|c| c["passed"] == false).unwrap()["code"].as_str().unwrap().to_owned()
+        };
+        assert_eq!(first(&verify(layer, &evidence, &"00".repeat(32), &policy, &reference, &anchors)), "SHEF-ATT-004");
+        assert_eq!(first(&verify(other, &evidence, &nonce, &policy, &reference, &anchors)), "SHEF-ATT-002");
+        for (bytes, code) in [
+            (flip(&bytes, bytes.len() - 1), "SHEF-ATT-014"),
+            (bytes[..bytes.len() - 1].to_vec(), "SHEF-ATT-001"),
+            ([&bytes[..], &[0]].concat(), "SHEF-ATT-001"),
+        ] {
+            fs::write(&bad, bytes).unwrap();
+            assert_eq!(first(&verify(layer, &bad, &nonce, &policy, &reference, &anchors)), code);
+        }
+        // A policy for production does not name simulated devices.
+        let text_policy = fs::read_to_string(&policy).unwrap();
+        fs::write(dir.path().join("production.toml"), text_policy.replace("simulated", "shef-boot")).unwrap();
+        assert_eq!(first(&verify(layer, &evidence, &nonce, dir.path().join("production.toml").to_str().unwrap(), &reference, &anchors)), "SHEF-ATT-020");
+
+        // What cannot be decided is neither yes nor no.
+        fs::write(dir.path().join("empty"), "").unwrap();
+        let empty = dir.path().join("empty").display().to_string();
+        for output in [
+            verify(layer, &empty, &nonce, &policy, &reference, &anchors),
+            verify(layer, &evidence, &nonce, &policy, &empty, &anchors),
+            verify(layer, &evidence, &nonce, &policy, &reference, &empty),
+        ] {
+            assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
+            assert!(text(&output.stderr).contains("SHEF-CLI-022"));
+        }
+        // Files that are wrong.
+        fs::write(dir.path().join("wrong.toml"), format!("{text_policy}\nsurprise = 1\n")).unwrap();
+        let wrong = dir.path().join("wrong.toml").display().to_string();
+        for (output, code) in [
+            (verify(layer, &evidence, &nonce, &wrong, &reference, &anchors), "SHEF-ATT-050"),
+            (verify(layer, &evidence, &nonce, &policy, &wrong, &anchors), "SHEF-ATT-051"),
+            (verify(layer, &evidence, &nonce, &policy, &reference, &wrong), "SHEF-ATT-052"),
+            (verify(layer, &evidence, "xyz", &policy, &reference, &anchors), "SHEF-CLI-018"),
+            (verify(layer, &path("none"), &nonce, &policy, &reference, &anchors), "SHEF-CLI-010"),
+        ] {
+            assert_eq!(output.status.code(), Some(5), "{}", text(&output.stderr));
+            assert!(text(&output.stderr).contains(code), "{code}: {}", text(&output.stderr));
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! The whole line on the functional model, and what one run leaves behind.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use aes_gcm::aead::{Aead, KeyInit};
+use aes_gcm::{Aes256Gcm, Nonce};
+use shef_proto::entropy::{Entropy, SeededEntropy};
+
+fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut out = BTreeMap::new();
+    let mut todo = vec![dir.to_owned()];
+    while let Some(at) = todo.pop() {
+        for entry in fs::read_dir(at).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                todo.push(path);
+            } else {
+                out.insert(path.strip_prefix(dir).unwrap().to_owned(), fs::read(&path).unwrap());
+            }
+        }
+    }
+    out
+}
+
+#[test]
+fn the_whole_line() {
+    let report = shef_e2e::whole_line("sim:model");
+    assert_eq!((report.cycles.shielded, report.cycles.bare), (None, None));
+}
+
+#[test]
+fn a_seed_gives_the_same_bytes_again_and_another_seed_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let a = shef_e2e::seeded("sim:model", 7, &dir.path().join("a"));
+    let b = shef_e2e::seeded("sim:model", 7, &dir.path().join("b"));
+    let c = shef_e2e::seeded("sim:model", 8, &dir.path().join("c"));
+    assert!(a.seeded);
+    let (mut fa, mut fb, fc) = (files(&dir.path().join("a")), files(&dir.path().join("b")), files(&dir.path().join("c")));
+    for f in [&mut fa, &mut fb] {
+        assert!(f.remove(Path::new("report.json")).is_some(), "it holds times");
+    }
+    assert_eq!(fa, fb);
+    assert_eq!(a.sealed.inputs, b.sealed.inputs);
+    assert_ne!(a.sealed.inputs, c.sealed.inputs);
+    assert_ne!(fa[Path::new("memory/train.data")], fc[Path::new("memory/train.data")]);
+}
+
+#[test]
+fn unseeded_runs_share_no_key() {
+    let dir = tempfile::tempdir().unwrap();
+    let runs: Vec<_> = ["a", "b"]
+        .map(|name| {
+            let keep = dir.path().join(name);
+            shef_e2e::demo(&shef_cli::demo::DemoArgs { device: "sim:model".into(), keep: Some(keep.clone()), keep_secrets: true, attack: vec!["none".into()], ..Default::default() });
+            files(&keep)
+        })
+        .into();
+    for name in ["memory/train.data", "memory/train.tags", "load-key.bin", "secrets.json", "certificates/device-id.der"] {
+        assert_ne!(runs[0][Path::new(name)], runs[1][Path::new(name)], "{name}");
+    }
+}
+
+/// The format of sealed memory as the documentation says it, written down once more without the product's code.
+#[test]
+fn kept_memory_opens_with_the_kept_keys_as_the_documentation_says() {
+    let dir = tempfile::tempdir().unwrap();
+    shef_e2e::seeded("sim:model", 1, dir.path());
+    let secrets: serde_json::Value = serde_json::from_slice(&fs::read(dir.path().join("secrets.json")).unwrap()).unwrap();
+    let mut csv = String::new();
+    let raw = fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../data/digits.csv.gz")).unwrap();
+    std::io::Read::read_to_string(&mut flate2::bufread::GzDecoder::new(&raw[..]), &mut csv).unwrap();
+    let rows: Vec<Vec<u8>> = csv.lines().map(|l| l.split(',').map(|x| x.parse().unwrap()).collect()).collect();
+    let mut train: Vec<u8> = rows[..1000].iter().flat_map(|r| r[..64].to_vec()).collect();
+    train.resize(train.len().next_multiple_of(4096), 0);
+    train.extend(rows[..1000].iter().map(|r| r[64]));
+    let query: Vec<u8> = rows[1000..].iter().flat_map(|r| r[..64].to_vec()).collect();
+    for (name, region, chunk, expected) in [("train", 0u8, 4096, Some(train)), ("query", 1, 512, Some(query)), ("result", 2, 512, None)] {
+        let key = hex::decode(secrets["data"][name]["key"].as_str().unwrap()).unwrap();
+        let cipher = Aes256Gcm::new_from_slice(&key).unwrap();
+        let data = fs::read(dir.path().join(format!("memory/{name}.data"))).unwrap();
+        let tags = fs::read(dir.path().join(format!("memory/{name}.tags"))).unwrap();
+        let mut plain = Vec::new();
+        for (index, (ct, tag)) in data.chunks(chunk).zip(tags.chunks(16)).enumerate() {
+            let mut iv = [0; 12];
+            iv[0] = region;
+            iv[6] = 1;
+            iv[7..].copy_from_slice(&(index as u64).to_be_bytes()[3..]);
+            plain.extend(cipher.decrypt(&Nonce::from(iv), [ct, tag].concat().as_slice()).unwrap_or_else(|_| panic!("{name}, chunk {index}")));
+        }
+        match expected {
+            Some(expected) => {
+                assert_eq!(plain[..expected.len()], expected, "{name}");
+                assert!(plain[expected.len()..].iter().all(|b| *b == 0), "{name} ends in zeros");
+            }
+            None => {
+                let right = (0..797).filter(|q| plain[16 * q] == rows[1000 + q][64]).count();
+                assert_eq!(right, 766);
+            }
+        }
+    }
+}
+
+/// Looks for a secret in all the forms in which it could leak.
+fn leaks(haystack: &[u8], secret: &[u8]) -> bool {
+    let hex = hex::encode(secret);
+    let decimal = secret.iter().map(u8::to_string).collect::<Vec<_>>();
+    let base64 = base64(secret);
+    let forms = [secret.to_vec(), hex.clone().into_bytes(), hex.to_uppercase().into_bytes(), decimal.join(", ").into_bytes(), decimal.join(",").into_bytes(), base64.into_bytes()];
+    forms.iter().any(|form| haystack.windows(form.len()).any(|w| w == &form[..]))
+}
+
+/// Without padding and without the last, partial group, so that it is found in the middle of something longer too.
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = String::new();
+    for group in bytes.chunks_exact(3) {
+        let n = u32::from(group[0]) << 16 | u32::from(group[1]) << 8 | u32::from(group[2]);
+        out.extend([18, 12, 6, 0].map(|shift| char::from(DIGITS[(n >> shift & 63) as usize])));
+    }
+    out
+}
+
+/// The canary: everything that the seed determines is known here, so every output can be searched for it.
+#[test]
+fn no_secret_is_in_any_output() {
+    const SEED: u64 = 4711;
+    let dir = tempfile::tempdir().unwrap();
+    let report = shef_e2e::seeded("sim:model", SEED, dir.path());
+    let mut outputs = files(dir.path());
+    let secrets: serde_json::Value = serde_json::from_slice(&outputs.remove(Path::new("secrets.json")).unwrap()).unwrap();
+    outputs.insert("debug form of the report".into(), format!("{report:?}").into_bytes());
+
+    let mut canaries: Vec<(String, Vec<u8>)> = Vec::new();
+    for (name, value) in secrets["data"].as_object().unwrap() {
+        canaries.push((format!("data key {name}"), hex::decode(value["key"].as_str().unwrap()).unwrap()));
+    }
+    for name in ["channel_owner_to_shield", "channel_shield_to_owner"] {
+        canaries.push((name.to_owned(), hex::decode(secrets[name].as_str().unwrap()).unwrap()));
+    }
+    // Whatever a party drew was secret, but for what it sends: nonces, receipts, container ids.
+    let mut public = Vec::new();
+    for party in ["demo/manufacturer", "demo/vendor", "demo/owner", "card"] {
+        let mut source = SeededEntropy::new(SEED, party);
+        for n in 0..8 {
+            let mut block = [0; 32];
+            source.fill(&mut block);
+            canaries.push((format!("{party}, draw {n}"), block.to_vec()));
+            public.push(block);
+        }
+    }
+    let row = fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../data/digits.csv.gz")).unwrap();
+    let mut csv = String::new();
+    std::io::Read::read_to_string(&mut flate2::bufread::GzDecoder::new(&row[..]), &mut csv).unwrap();
+    let first: Vec<u8> = csv.lines().next().unwrap().split(',').take(64).map(|x| x.parse().unwrap()).collect();
+    canaries.push(("a row of the data".to_owned(), first));
+
+    let mut found = Vec::new();
+    for (what, secret) in &canaries {
+        for (file, bytes) in &outputs {
+            if leaks(bytes, secret) {
+                found.push(format!("{what} in {}", file.display()));
+            }
+        }
+    }
+    // Nonces leave on purpose; they are the only draws that may be found.
+    found.retain(|f| !(f.starts_with("demo/owner, draw 0") || f.starts_with("demo/vendor, draw")));
+    assert!(found.is_empty(), "{found:#?}");
+    // The search itself works: it finds what is there.
+    let nonce = hex::decode(String::from_utf8(outputs[Path::new("evidence/shield.nonce")].clone()).unwrap().trim()).unwrap();
+    assert!(leaks(&outputs[Path::new("evidence/shield.cbor")], &nonce));
+    assert!(leaks(&outputs[Path::new("messages.jsonl")], &nonce));
+}
