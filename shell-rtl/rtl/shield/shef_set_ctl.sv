@@ -167,7 +167,8 @@ module shef_set_ctl
     not_up = 1'b0;
     for (int unsigned r = 0; r < NRegions; r++) begin
       if (RegionId[r] == {4'd0, cmd_region_i}) cmd_mask[r] = HasEpoch[r];
-      if (cmd_mask_q[r] && new_epoch_q <= epoch_o[r]) not_up = 1'b1;
+      // the epoch means nothing to the other commands
+      if (what_q == SET_EPOCH && cmd_mask_q[r] && new_epoch_q <= epoch_o[r]) not_up = 1'b1;
     end
   end
 
