@@ -29,6 +29,7 @@ module shef_mem_rd
     output logic             data_valid_o,
     output logic             tag_valid_o,
     output logic [511:0]     beat_o,
+    output logic             took_o,          // an owed beat came
     output logic             owed_data_o,     // levels
     output logic             owed_tag_o,
     output logic             fault_valid_o,
@@ -70,6 +71,7 @@ module shef_mem_rd
   assign tag_valid_o = take_tag && good && !stop_i;
   assign head_pop = data_valid_o && beat_q == last_beat;
   assign beat_o = r_q.data;
+  assign took_o = take_data || take_tag;
   assign owed_data_o = owed_data_q != '0;
   assign owed_tag_o = owed_tag_q != '0;
 

@@ -45,6 +45,7 @@ module shef_mem_wr
 
     output logic             chunk_acked_o,
     output logic             tag_acked_o,
+    output logic             took_o,           // an owed B came
     output logic             owed_data_o,      // levels
     output logic             owed_tag_o,
     output logic             busy_o,           // AW or W still has something to send
@@ -150,6 +151,7 @@ module shef_mem_wr
   assign b_tag = b_valid_q && b_q.id == MEM_ID_TAG && owed_tag_q != '0;
   assign chunk_acked_o = b_data && order_valid && order_last && b_q.resp == AXI_OKAY && !stop_i;
   assign tag_acked_o = b_tag && b_q.resp == AXI_OKAY && !stop_i;
+  assign took_o = b_data || b_tag;
   assign owed_data_o = owed_data_q != '0;
   assign owed_tag_o = owed_tag_q != '0;
   assign fault_valid_o = b_valid_q && !stop_i && (!(b_data || b_tag) || b_q.resp != AXI_OKAY);

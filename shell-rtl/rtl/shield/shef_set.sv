@@ -203,7 +203,7 @@ module shef_set
   reg_idx_t seal_region;
   chunk_idx_t seal_chunk;
   line_t seal_line;
-  logic wr_busy, owed_data, owed_tag, owed_b_data, owed_b_tag;
+  logic wr_busy, took_r, took_b, owed_data, owed_tag, owed_b_data, owed_b_tag;
 
   shef_set_ctl #(
       .NRegions(NRegions), .SweepWords(SweepWords), .RegionId(REGION_ID), .HasEpoch(IS_OUTPUT | IS_INPUT)
@@ -476,7 +476,7 @@ module shef_set
       .chunk_valid_i(go[0]), .chunk_i(go_chunk[0]),
       .ar_fire_i(ar_fire), .ar_i(mem_ar_o), .r_i(mem_r_i), .r_valid_i(mem_r_valid_i),
       .data_valid_o(data_valid), .tag_valid_o(fill_valid), .beat_o(mem_beat),
-      .owed_data_o(owed_data), .owed_tag_o(owed_tag), .fault_valid_o(rd_fault_valid), .fault_o(rd_fault)
+      .took_o(took_r), .owed_data_o(owed_data), .owed_tag_o(owed_tag), .fault_valid_o(rd_fault_valid), .fault_o(rd_fault)
   );
 
   shef_bram_fifo #(.W(512), .Depth(RingBeats)) i_ring (
@@ -682,26 +682,22 @@ module shef_set
       .tag_valid_i(wb_valid), .tag_ready_o(wb_ready), .tag_addr_i(wb_addr), .tag_data_i(wb_data), .tag_strb_i(wb_strb),
       .aw_o(mem_aw_o), .aw_valid_o(mem_aw_valid_o), .aw_ready_i(mem_aw_ready_i),
       .w_o(mem_w_o), .w_valid_o(mem_w_valid_o), .w_ready_i(mem_w_ready_i), .b_i(mem_b_i), .b_valid_i(mem_b_valid_i),
-      .chunk_acked_o(chunk_acked), .tag_acked_o(tag_acked), .owed_data_o(owed_b_data), .owed_tag_o(owed_b_tag),
+      .chunk_acked_o(chunk_acked), .tag_acked_o(tag_acked), .took_o(took_b), .owed_data_o(owed_b_data), .owed_tag_o(owed_b_tag),
       .busy_o(wr_busy), .w_wait_o(wr_wait), .empty_o(wr_empty), .fault_valid_o(wr_fault_valid), .fault_o(wr_fault)
   );
   assign mem_b_ready_o = 1'b1;
 
-  // ---- time-outs ----
-  logic [5:0] late_each;
+  // ---- time-outs: any owed answer counts as progress, since what may be owed is bounded by the lines ----
+  logic [3:0] late_each;
   shef_watch #(.Cycles(TimeoutCycles)) i_watch_ar (
       .clk_i, .rst_ni, .wait_i(mem_ar_valid_o), .progress_i(mem_ar_ready_i), .late_o(late_each[0]));
-  shef_watch #(.Cycles(TimeoutCycles)) i_watch_data (
-      .clk_i, .rst_ni, .wait_i(owed_data), .progress_i(mem_r_valid_i && mem_r_i.id == MEM_ID_DATA), .late_o(late_each[1]));
-  shef_watch #(.Cycles(TimeoutCycles)) i_watch_tag (
-      .clk_i, .rst_ni, .wait_i(owed_tag), .progress_i(mem_r_valid_i && mem_r_i.id == MEM_ID_TAG), .late_o(late_each[2]));
+  shef_watch #(.Cycles(TimeoutCycles)) i_watch_r (
+      .clk_i, .rst_ni, .wait_i(owed_data || owed_tag), .progress_i(took_r), .late_o(late_each[1]));
   shef_watch #(.Cycles(TimeoutCycles)) i_watch_w (
       .clk_i, .rst_ni, .wait_i(wr_wait),
-      .progress_i((mem_aw_valid_o && mem_aw_ready_i) || (mem_w_valid_o && mem_w_ready_i)), .late_o(late_each[3]));
-  shef_watch #(.Cycles(TimeoutCycles)) i_watch_b_data (
-      .clk_i, .rst_ni, .wait_i(owed_b_data), .progress_i(mem_b_valid_i && mem_b_i.id == MEM_ID_DATA), .late_o(late_each[4]));
-  shef_watch #(.Cycles(TimeoutCycles)) i_watch_b_tag (
-      .clk_i, .rst_ni, .wait_i(owed_b_tag), .progress_i(mem_b_valid_i && mem_b_i.id == MEM_ID_TAG), .late_o(late_each[5]));
+      .progress_i((mem_aw_valid_o && mem_aw_ready_i) || (mem_w_valid_o && mem_w_ready_i)), .late_o(late_each[2]));
+  shef_watch #(.Cycles(TimeoutCycles)) i_watch_b (
+      .clk_i, .rst_ni, .wait_i(owed_b_data || owed_b_tag), .progress_i(took_b), .late_o(late_each[3]));
   assign late = late_each != '0;
 
   assign port_idle = !wr_busy && !mem_ar_valid_o && !owed_data && !owed_tag && !owed_b_data && !owed_b_tag;

@@ -47,6 +47,7 @@ const REFUSE_BURST: u64 = 2;
 const REFUSE_READ_ONLY: u64 = 3;
 const REFUSE_SECOND_WRITE: u64 = 4;
 const REFUSE_EPOCH_ZERO: u64 = 5;
+const REFUSE_EXHAUSTED: u64 = 6;
 const REFUSE_NOT_KEYED: u64 = 7;
 const REFUSE_NOT_WRITTEN: u64 = 8;
 const FLUSH: u64 = 0;
@@ -136,7 +137,8 @@ fn library(lanes: u32) -> Library {
             let spec = DesignSpec::new("shef_set_tb")
                 .source("sim/rtl/tests/sv/shef_set_tb.sv")
                 .search("shell-rtl/rtl")
-                .param("Lanes", lanes);
+                .param("Lanes", lanes)
+                .param("KeyLimitLog2", if lanes == 1 { 15 } else { 48 });
             build(&spec.fast()).expect("shef_set builds")
         })
         .clone()
@@ -189,7 +191,7 @@ impl Bench {
         self.s.poke("wipe", 1);
         self.until("no wipe_done", 40_000, |b| b.s.peek("wipe_done") == 1);
         self.s.poke("wipe", 0);
-        self.until("no idle", 10, |b| b.s.peek("idle") == 1);
+        self.until("no idle", 20_000, |b| b.s.peek("idle") == 1);
     }
 
     /// Keys, epochs, enable.
@@ -308,6 +310,665 @@ fn a_chunk_is_read_and_a_chunk_is_written() {
     b.clean();
 }
 
+/// What a burst must give.
+enum Want {
+    /// Bytes per beat and the lanes that count.
+    Read(Vec<(Option<[u8; 64]>, u64)>),
+    Write(bool),
+}
+
+/// Reference of the output regions: bytes by (place, chunk), with marks; `closed` chunks take no more writes.
+#[derive(Default)]
+struct Reference {
+    bytes: BTreeMap<(usize, u64), (Vec<u8>, Vec<bool>)>,
+    closed: BTreeSet<(usize, u64)>,
+}
+
+impl Reference {
+    /// A write in program order: whether it is answered OKAY.
+    fn write(&mut self, place: usize, addr: u64, data: &[u8], strobes: &[u64]) -> bool {
+        let r = REGIONS[place];
+        let mut okay = true;
+        let mut here = BTreeSet::new();
+        for (k, beat) in data.chunks(64).enumerate() {
+            let at = (addr & !63) - r.base + 64 * k as u64;
+            let key = (place, at / r.chunk);
+            here.insert(key);
+            if self.closed.contains(&key) {
+                okay = false;
+                continue;
+            }
+            let (bytes, marks) =
+                self.bytes.entry(key).or_insert_with(|| (vec![0; r.chunk as usize], vec![false; r.chunk as usize]));
+            for i in (0..64).filter(|i| strobes[k] >> i & 1 == 1) {
+                bytes[(at % r.chunk) as usize + i] = beat[i];
+                marks[(at % r.chunk) as usize + i] = true;
+            }
+        }
+        for key in here {
+            if self.bytes.get(&key).is_some_and(|(_, m)| m.iter().all(|m| *m)) {
+                self.closed.insert(key);
+            }
+        }
+        okay
+    }
+
+    fn flush(&mut self) {
+        self.closed.extend(self.bytes.keys().copied());
+    }
+}
+
+/// Lanes of beat `k` of a burst.
+fn lanes(addr: u64, size: u32, k: u64) -> (u64, u64) {
+    let bytes = 1u64 << size;
+    let start = (addr & !(bytes - 1)) + k * bytes;
+    let from = if k == 0 { addr } else { start };
+    let mask = (from..start + bytes).fold(0, |m, a| m | 1 << (a & 63));
+    (start & !63, mask)
+}
+
+fn random_read(rng: &mut Rng, r: &Region, limit: u64) -> AxiOp {
+    let size = if rng.one_in(4) { rng.below(7) as u32 } else { 6 };
+    let page = r.base + rng.below(limit / 4096) * 4096;
+    let mut addr = page + rng.below(4096);
+    if size == 6 && !rng.one_in(4) {
+        addr &= !63;
+    }
+    let room = (page + 4096 - (addr & !((1 << size) - 1))) >> size;
+    let beats = 1 + rng.below(room.min(256)) as u32;
+    let beats = if rng.one_in(3) { beats } else { beats.min(1 + rng.below(9) as u32) };
+    let id = rng.below(4) as u8;
+    if size == 6 { AxiOp::Read { id, addr, beats } } else { AxiOp::Odd { write: false, id, addr, beats, size: size as u8, burst: 1 } }
+}
+
+fn shape(op: &AxiOp) -> (u64, u32, u64) {
+    match op {
+        AxiOp::Read { addr, beats, .. } => (*addr, 6, u64::from(*beats)),
+        AxiOp::Odd { addr, beats, size, .. } => (*addr, u32::from(*size), u64::from(*beats)),
+        AxiOp::Write { .. } => unreachable!(),
+    }
+}
+
+fn check(done: Vec<AxiDone>, wants: &BTreeMap<u64, Want>, seed: u64) {
+    assert_eq!(done.len(), wants.len());
+    for d in done {
+        match &wants[&d.tag] {
+            Want::Write(okay) => assert_eq!(d.okay(), *okay, "seed {seed}: {:x?}", (d.start, d.end, d.resp)),
+            Want::Read(beats) => {
+                for (k, (want, lanes)) in beats.iter().enumerate() {
+                    let got = &d.data[64 * k..64 * k + 64];
+                    match want {
+                        None => assert!(d.resp[k] == 2 && got.iter().all(|b| *b == 0), "seed {seed}: {:?} beat {k} not refused", d.op),
+                        Some(w) => {
+                            assert_eq!(d.resp[k], 0, "seed {seed}: {:?} beat {k}", d.op);
+                            for i in (0..64).filter(|i| lanes >> i & 1 == 1) {
+                                assert_eq!(got[i], w[i], "seed {seed}: {:?} beat {k} byte {i}", d.op);
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn random_traffic(seed: u64, engine_lanes: u32) {
+    let mut rng = Rng::new(seed);
+    let mut b = Bench::new(engine_lanes, AxiMemoryConfig::seeded(seed), Some(seed + 1000));
+    let limit = 0x4000;
+    for place in [0, 1, 4] {
+        b.fill(place, 0, limit / REGIONS[place].chunk, &mut rng);
+    }
+    let mut reference = Reference::default();
+    for round in 0..4 {
+        let mut wants = BTreeMap::new();
+        // chunks that stay as they are in this round may be read along
+        let still = reference.closed.clone();
+        let mut refusals = 0;
+        for _ in 0..150 {
+            let place = rng.below(6) as usize;
+            let r = REGIONS[place];
+            if r.mode == Mode::Input || (round > 0 && rng.one_in(4)) {
+                let op = random_read(&mut rng, &r, limit);
+                let (addr, size, n) = shape(&op);
+                let mut beats = Vec::new();
+                let mut skip = false;
+                for k in 0..n {
+                    let (at, mask) = lanes(addr, size, k);
+                    let (chunk, off) = ((at - r.base) / r.chunk, ((at - r.base) % r.chunk) as usize);
+                    let from = if r.mode == Mode::Input {
+                        b.plain.get(&(place, chunk))
+                    } else if still.contains(&(place, chunk)) {
+                        reference.bytes.get(&(place, chunk)).map(|x| &x.0)
+                    } else {
+                        skip = true;
+                        None
+                    };
+                    beats.push((from.map(|f| f[off..off + 64].try_into().unwrap()), mask));
+                }
+                if !skip {
+                    wants.insert(b.acc.push(op), Want::Read(beats));
+                }
+            } else {
+                // one chunk is open at a time in each region, so that none is closed for want of room
+                let open = (0..limit / r.chunk).find(|c| reference.bytes.contains_key(&(place, *c)) && !reference.closed.contains(&(place, *c)));
+                let chunk = open.unwrap_or_else(|| rng.below(limit / r.chunk));
+                let at = r.base + chunk * r.chunk;
+                let per = r.chunk / 64;
+                let (first, n) = match rng.below(3) {
+                    0 => (0, per),
+                    _ => {
+                        let f = rng.below(per);
+                        (f, 1 + rng.below(per - f))
+                    }
+                };
+                let mut data = vec![0; 64 * n as usize];
+                rng.fill(&mut data);
+                let strobes: Vec<u64> = (0..n).map(|_| if rng.one_in(3) { rng.next_u64() & rng.next_u64() } else { u64::MAX }).collect();
+                let addr = at + 64 * first;
+                let okay = reference.write(place, addr, &data, &strobes);
+                refusals += usize::from(!okay);
+                let op = AxiOp::Write { id: rng.below(4) as u8, addr, data, strobes };
+                wants.insert(b.acc.push(op), Want::Write(okay));
+            }
+        }
+        let before = b.mon.refusals.len();
+        let done = b.finish(200_000);
+        for _ in 0..16 {
+            b.cycle();
+        }
+        check(done, &wants, seed);
+        let told = &b.mon.refusals[before..];
+        assert!(told.len() == refusals && told.iter().all(|r| r.0 == REFUSE_SECOND_WRITE), "seed {seed}: {told:?} {refusals}");
+        // what was written can be read back, on chip or not
+        for pass in 0..2 {
+            let mut wants = BTreeMap::new();
+            for ((place, chunk), (bytes, _)) in &reference.bytes {
+                let r = REGIONS[*place];
+                let n = r.chunk / 64;
+                let beats = (0..n as usize).map(|k| (Some(bytes[64 * k..64 * k + 64].try_into().unwrap()), u64::MAX)).collect();
+                let op = AxiOp::Read { id: rng.below(3) as u8, addr: r.base + chunk * r.chunk, beats: n as u32 };
+                wants.insert(b.acc.push(op), Want::Read(beats));
+            }
+            let done = b.finish(400_000);
+            check(done, &wants, seed);
+            if pass == 0 {
+                assert!(b.command(if rng.one_in(2) { FLUSH } else { INVALIDATE }, 0, 0));
+                reference.flush();
+            }
+        }
+        for place in [2, 3, 5] {
+            let have: BTreeSet<u64> = reference.closed.iter().filter(|c| c.0 == place).map(|c| c.1).collect();
+            assert_eq!(b.written(place), have, "seed {seed}");
+            for c in have {
+                assert_eq!(b.chunk(place, c).as_ref(), Some(&reference.bytes[&(place, c)].0), "seed {seed} region {place} chunk {c}");
+            }
+        }
+    }
+    b.clean();
+}
+
+#[test]
+fn random_traffic_four_lanes() {
+    for seed in 0..12 {
+        random_traffic(seed, 4);
+    }
+}
+
+#[test]
+fn random_traffic_fewer_lanes() {
+    for seed in 20..22 {
+        random_traffic(seed, 2);
+        random_traffic(seed + 10, 1);
+    }
+}
+
+#[test]
+fn refusals() {
+    let mut b = Bench::with(4, AxiMemoryConfig::seeded(3), Some(4));
+    b.acc.read(0, 2);
+    b.acc.write(0x20_0000, &[1; 64]);
+    let d = b.finish(1000);
+    assert!(d.iter().all(|d| d.resp.iter().all(|r| *r == 2) && d.data.iter().all(|x| *x == 0)));
+    assert_eq!(b.mon.refusals.len(), 2);
+    assert!(b.mon.refusals.iter().all(|r| r.0 == REFUSE_NOT_KEYED && r.1 == 0xff));
+    b.load(5);
+    let odd = |write, addr, beats, size, burst| AxiOp::Odd { write, id: 2, addr, beats, size, burst };
+    let cases = [
+        (odd(false, 0x0, 1, 6, 0), REFUSE_BURST, 0xff),
+        (odd(false, 0x0, 4, 6, 2), REFUSE_BURST, 0xff),
+        (odd(true, 0x20_0000, 4, 6, 2), REFUSE_BURST, 0xff),
+        (odd(false, 0xfc0, 2, 6, 1), REFUSE_BURST, 0xff),
+        (odd(false, 0xfff, 2, 0, 1), REFUSE_BURST, 0xff),
+        (odd(true, 0x20_0fc1, 2, 6, 1), REFUSE_BURST, 0xff),
+        (odd(false, 0x0, 1, 7, 1), REFUSE_BURST, 0xff),
+        (odd(false, 0x60_0000, 64, 6, 1), REFUSE_RANGE, 0xff),
+        (odd(true, 0x60_0000, 64, 6, 1), REFUSE_RANGE, 0xff),
+        (odd(false, 0x41_0000, 1, 6, 1), REFUSE_RANGE, 0xff),
+        (odd(false, 1 << 40, 1, 6, 1), REFUSE_RANGE, 0xff),
+        (odd(true, 0x10_0200, 8, 6, 1), REFUSE_READ_ONLY, 1),
+        (odd(false, 0x50_0000, 3, 6, 1), REFUSE_NOT_WRITTEN, 7),
+        (odd(false, 0x2f_f000, 64, 6, 1), REFUSE_NOT_WRITTEN, 2),
+    ];
+    for (op, kind, region) in cases {
+        let before = b.mon.refusals.len();
+        let addr = match &op {
+            AxiOp::Odd { addr, .. } => *addr,
+            _ => 0,
+        };
+        b.acc.push(op.clone());
+        let d = b.finish(2000).remove(0);
+        assert!(d.resp.iter().all(|r| *r == 2) && d.data.iter().all(|x| *x == 0), "{op:?}");
+        for _ in 0..8 {
+            b.cycle();
+        }
+        assert_eq!(b.mon.refusals[before..], [(kind, region, addr)], "{op:?}");
+    }
+    // epoch 0 is never valid
+    b.wipe();
+    b.load(0);
+    b.s.poke("stat_region", 0);
+    b.acc.read(0, 1);
+    assert!(!b.finish(1000)[0].okay());
+    for _ in 0..8 {
+        b.cycle();
+    }
+    assert_eq!(b.mon.refusals.last(), Some(&(REFUSE_EPOCH_ZERO, 0, 0)));
+    b.clean();
+}
+
+#[test]
+fn narrow_writes_fill_a_chunk() {
+    let mut b = Bench::new(4, AxiMemoryConfig::seeded(8), Some(9));
+    let mut want = vec![0; 64];
+    let port = |b: &Bench, n: &str| b.s.port(n).unwrap();
+    for size in 0..6u32 {
+        // one 64-byte chunk for each size, from an address that is not aligned
+        let base = 0x50_0000 + 64 * u64::from(size);
+        let addr = base + 1 + u64::from(size);
+        let bytes = 1u64 << size;
+        let beats = (64 - (addr - base) / bytes * bytes) / bytes;
+        let mut mem = vec![0u8; 64];
+        for (n, v) in [("acc_awid", 1), ("acc_awaddr", addr), ("acc_awlen", beats - 1), ("acc_awsize", size.into()), ("acc_awburst", 1), ("acc_awvalid", 1)] {
+            b.s.poke(n, v);
+        }
+        let mut asked = false;
+        for k in 0..beats {
+            let (_, mask) = lanes(addr, size, k);
+            let data: [u8; 64] = std::array::from_fn(|i| (i as u8) ^ (k as u8) << 2 ^ 0xc3);
+            for i in (0..64).filter(|i| mask >> i & 1 == 1) {
+                mem[i] = data[i];
+            }
+            let p = port(&b, "acc_wdata");
+            b.s.raw_mut(p).copy_from_slice(&data);
+            b.s.poke("acc_wstrb", mask);
+            b.s.poke("acc_wvalid", 1);
+            loop {
+                b.s.eval();
+                let (aw, w) = (b.s.peek("acc_awready") == 1, b.s.peek("acc_wready") == 1);
+                cycle(&mut b.s, &mut [&mut b.mem, &mut b.mon]);
+                if aw && !asked {
+                    asked = true;
+                    b.s.poke("acc_awvalid", 0);
+                }
+                if w {
+                    break;
+                }
+            }
+        }
+        b.s.poke("acc_wvalid", 0);
+        b.s.poke("acc_bready", 1);
+        b.s.eval();
+        while b.s.peek("acc_bvalid") == 0 {
+            cycle(&mut b.s, &mut [&mut b.mem, &mut b.mon]);
+        }
+        assert_eq!(b.s.peek("acc_bresp"), 0);
+        cycle(&mut b.s, &mut [&mut b.mem, &mut b.mon]);
+        want.splice(.., mem);
+        assert!(b.command(FLUSH, 0, 0));
+        assert_eq!(b.chunk(5, u64::from(size)).as_ref(), Some(&want), "size {size}");
+    }
+}
+
+/// Everything after a fault is SLVERR with zeros, nothing more is sealed, and commands fail.
+fn stopped(b: &mut Bench) {
+    let writes = b.mem.counters.writes;
+    for r in REGIONS {
+        b.acc.read(r.base, 4);
+        b.acc.write(r.base + 0x3000, &[9; 256]);
+    }
+    for d in b.finish(40_000) {
+        assert!(d.resp.iter().all(|r| *r == 2) && d.data.iter().all(|x| *x == 0), "{:?}", d.op);
+    }
+    assert!(!b.command(FLUSH, 0, 0));
+    assert_eq!(b.mem.counters.writes, writes, "sealed after the fault");
+    assert_eq!(b.mon.faults.len(), 1, "{:?}", b.mon.faults);
+}
+
+#[test]
+fn tampering_is_never_delivered() {
+    let mut rng = Rng::new(77);
+    for case in 0..40u64 {
+        let mut b = Bench::new(4, AxiMemoryConfig::seeded(case), Some(case));
+        let place = [0, 1, 4][rng.below(3) as usize];
+        let r = REGIONS[place];
+        let n = 0x2000 / r.chunk;
+        b.fill(place, 0, n, &mut rng);
+        let bad = rng.below(n);
+        let (at, tag_at) = (r.base + bad * r.chunk, r.tags + 16 * bad);
+        let flip = |b: &mut Bench, addr: u64, bit: u64| {
+            let mut x = [0; 1];
+            b.mem.memory.read(addr + bit / 8, &mut x);
+            b.mem.memory.write(addr + bit / 8, &[x[0] ^ 1 << (bit % 8)]);
+        };
+        match case % 6 {
+            0 => flip(&mut b, at, rng.below(8 * r.chunk)),
+            1 => flip(&mut b, tag_at, rng.below(128)),
+            2 => {
+                // another chunk with its tag
+                let other = (bad + 1 + rng.below(n - 1)) % n;
+                let (mut d, mut t) = (vec![0; r.chunk as usize], [0; 16]);
+                b.mem.memory.read(r.base + other * r.chunk, &mut d);
+                b.mem.memory.read(r.tags + 16 * other, &mut t);
+                b.mem.memory.write(at, &d);
+                b.mem.memory.write(tag_at, &t);
+            }
+            3 => {
+                // the same place in another epoch
+                let mut d = b.plain[&(place, bad)].clone();
+                let t = seal(&r, b.epochs[place] - 1, bad, &mut d);
+                b.mem.memory.write(at, &d);
+                b.mem.memory.write(tag_at, &t);
+            }
+            4 => {
+                b.mem.memory.write(at, &vec![0; r.chunk as usize]);
+                b.mem.memory.write(tag_at, &[0; 16]);
+            }
+            _ => b.mem.memory.write(tag_at, &[0; 16]),
+        }
+        // something gathered that must not be sealed any more
+        b.acc.write(0x20_0000, &[7; 64]);
+        assert!(b.finish(2000)[0].okay());
+        for i in 0..n {
+            b.acc.push(AxiOp::Read { id: (i % 3) as u8, addr: r.base + i * r.chunk, beats: (r.chunk / 64) as u32 });
+        }
+        for d in b.finish(100_000) {
+            let (addr, _, _) = shape(&d.op);
+            let index = (addr - r.base) / r.chunk;
+            for (k, resp) in d.resp.iter().enumerate() {
+                let got = &d.data[64 * k..64 * k + 64];
+                if *resp == 0 {
+                    assert_ne!(index, bad, "case {case}: delivered");
+                    assert_eq!(got, &b.plain[&(place, index)][64 * k..64 * k + 64]);
+                } else {
+                    assert!(got.iter().all(|x| *x == 0), "case {case}");
+                }
+            }
+        }
+        assert_eq!(b.mon.faults, [(FAULT_TAG, r.id.into(), bad, b.epochs[place])], "case {case}");
+        stopped(&mut b);
+        // a wipe ends it
+        b.mon.faults.clear();
+        b.wipe();
+        b.load(9);
+        b.fill(place, 0, 2, &mut rng);
+        b.acc.read(r.base, 1);
+        assert!(b.finish(3000)[0].okay());
+        b.clean();
+    }
+}
+
+#[test]
+fn a_hostile_memory_stops_the_set_and_never_hangs_it() {
+    let protocol: &[u64] = &[FAULT_PROTOCOL];
+    // an answer that passes for another one of the same id is found out by its tag
+    let shifted: &[u64] = &[FAULT_PROTOCOL, FAULT_TAG];
+    let lost: &[u64] = &[FAULT_TIMEOUT, FAULT_TAG];
+    let cases = [
+        (Hostile::UnownedR { id: 0 }, shifted),
+        (Hostile::UnownedR { id: 1 }, shifted),
+        (Hostile::UnownedR { id: 0x55 }, protocol),
+        (Hostile::UnownedB { id: 0 }, protocol),
+        (Hostile::UnownedB { id: 1 }, protocol),
+        (Hostile::UnownedB { id: 9 }, protocol),
+        (Hostile::WrongRid(0x40), protocol),
+        (Hostile::WrongRid(1), protocol),
+        (Hostile::WrongBid(0x40), protocol),
+        (Hostile::WrongBid(1), protocol),
+        (Hostile::EarlyLast, protocol),
+        (Hostile::LateLast, protocol),
+        (Hostile::MissingLast, protocol),
+        (Hostile::DoubleB, protocol),
+        (Hostile::LoseRead, lost),
+        (Hostile::LoseWrite, &[FAULT_TIMEOUT]),
+    ];
+    let mut rng = Rng::new(5);
+    for (n, (h, kinds)) in cases.into_iter().enumerate() {
+        for timing in 0..3 {
+            let config = if timing == 0 { no_wait(20) } else { AxiMemoryConfig::seeded(n as u64 + 50 * timing) };
+            let mut b = Bench::new(4, config, (timing == 2).then_some(7));
+            b.fill(1, 0, 64, &mut rng);
+            b.acc.read(0x10_0000, 8);
+            assert!(b.finish(3000)[0].okay());
+            b.mem.inject(h);
+            for i in 0..40 {
+                b.acc.read(0x10_0000 + 512 * (i + 4), 8);
+                b.acc.write(0x20_0000 + 512 * i, &[i as u8; 512]);
+            }
+            for d in b.finish(60_000) {
+                if let AxiOp::Read { addr, .. } = d.op {
+                    let index = (addr - 0x10_0000) / 512;
+                    for (k, resp) in d.resp.iter().enumerate() {
+                        let want = if *resp == 0 { b.plain[&(1, index)][64 * k..64 * k + 64].to_vec() } else { vec![0; 64] };
+                        assert_eq!(&d.data[64 * k..64 * k + 64], want, "{h:?}");
+                    }
+                }
+            }
+            for _ in 0..1500 {
+                b.cycle();
+            }
+            assert!(b.mem.injected_all(), "{h:?} did not happen");
+            assert!(b.mon.faults.len() == 1 && kinds.contains(&b.mon.faults[0].0), "{h:?} timing {timing}: {:?}", b.mon.faults);
+            let timed_out = b.mon.faults[0].0 == FAULT_TIMEOUT;
+            stopped(&mut b);
+            assert_eq!(b.mem.violations(), &[] as &[String], "{h:?}");
+            b.wipe();
+            b.mon.faults.clear();
+            b.load(6);
+            b.fill(1, 0, 1, &mut rng);
+            b.acc.read(0x10_0000, 8);
+            let okay = b.finish(3000)[0].okay();
+            if timed_out {
+                // the port stays out of use until reset
+                assert!(!okay && b.mon.faults[0].0 == FAULT_TIMEOUT, "{h:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn bus_errors_and_silence() {
+    let ranges = [0x10_0000..0x10_0001u64, 0x801_0000..0x801_0001, 0x20_0000..0x20_0001, 0x802_0000..0x802_0001];
+    for (n, range) in ranges.into_iter().enumerate() {
+        for silent in [false, true] {
+            let mut b = Bench::new(4, AxiMemoryConfig::seeded(n as u64), Some(2));
+            let mut rng = Rng::new(6);
+            b.fill(1, 0, 8, &mut rng);
+            if silent { b.mem.silent_ranges.push(range.clone()) } else { b.mem.error_ranges.push(range.clone()) }
+            // one chunk only: a later answer on the same id would pass for the missing one until its tag is checked
+            b.acc.read(0x10_0000, 8);
+            b.acc.write(0x20_0000, &[3; 4096]);
+            b.finish(10_000);
+            b.command(FLUSH, 0, 0);
+            for _ in 0..1000 {
+                b.cycle();
+            }
+            let kind = if silent { FAULT_TIMEOUT } else { FAULT_BUS };
+            assert_eq!(b.mon.faults.iter().map(|f| f.0).collect::<Vec<_>>(), [kind], "{range:x?}");
+            stopped(&mut b);
+        }
+    }
+    // a memory that takes nothing
+    let mut b = Bench::new(4, no_wait(5), None);
+    b.mem.frozen = true;
+    b.acc.read(0x10_0000, 8);
+    b.acc.write(0x20_0000, &[3; 512]);
+    b.finish(3000);
+    assert_eq!(b.mon.faults[0].0, FAULT_TIMEOUT);
+    b.s.poke("enable", 0);
+    b.s.poke("wipe", 1);
+    b.until("wipe does not wait for a dead port", 4000, |b| b.s.peek("wipe_done") == 1);
+}
+
+#[test]
+fn stop_from_outside() {
+    let mut b = Bench::new(4, AxiMemoryConfig::seeded(4), Some(5));
+    b.acc.write(0x20_0000, &[1; 64]);
+    assert!(b.finish(1000)[0].okay());
+    b.s.poke("stop", 1);
+    b.cycle();
+    let writes = b.mem.counters.writes;
+    b.acc.read(0x20_0000, 1);
+    b.acc.write(0x20_0040, &[1; 64]);
+    for d in b.finish(1000) {
+        assert!(!d.okay() && d.data.iter().all(|x| *x == 0));
+    }
+    assert!(!b.command(FLUSH, 0, 0));
+    assert_eq!((b.mem.counters.writes, b.mon.refusals.len()), (writes, 0));
+    b.clean();
+}
+
+#[test]
+fn epochs_go_up_and_forget() {
+    let mut b = Bench::new(4, AxiMemoryConfig::seeded(11), Some(12));
+    let mut rng = Rng::new(13);
+    b.fill(1, 0, 4, &mut rng);
+    b.acc.read(0x10_0000, 32);
+    b.acc.write(0x20_0000, &[1; 512]);
+    b.acc.write(0x20_0200, &[2; 64]);
+    assert!(b.finish(5000).iter().all(AxiDone::okay));
+    let old = b.epochs;
+    assert!(b.command(EPOCH, 2, old[2] + 3));
+    // the flush before it sealed what was gathered, under the old epoch
+    let mut part = vec![0; 512];
+    part[..64].fill(2);
+    assert_eq!((b.chunk(2, 0), b.chunk(2, 1)), (Some(vec![1; 512]), Some(part)));
+    b.epochs[2] += 3;
+    assert_eq!(b.written(2), BTreeSet::new());
+    b.acc.read(0x20_0000, 1);
+    assert!(!b.finish(1000)[0].okay());
+    b.acc.write(0x20_0000, &[5; 512]);
+    b.acc.read(0x10_0000, 32);
+    assert!(b.finish(5000).iter().all(AxiDone::okay));
+    assert!(b.command(FLUSH, 0, 0));
+    assert_eq!(b.chunk(2, 0), Some(vec![5; 512]));
+    // not upwards, unknown region
+    assert!(!b.command(EPOCH, 2, b.epochs[2]));
+    assert!(!b.command(EPOCH, 2, 1));
+    assert!(!b.command(EPOCH, 9, 100));
+    assert_eq!(b.written(2), BTreeSet::from([0]));
+    // an input region: lines of the old epoch are gone, and the old chunks are refused
+    assert!(b.command(EPOCH, 1, old[1] + 1));
+    b.acc.read(0x10_0000, 8);
+    assert!(!b.finish(3000)[0].okay());
+    assert_eq!(b.mon.faults, [(FAULT_TAG, 1, 0, old[1] + 1)]);
+}
+
+#[test]
+fn a_write_without_data_does_not_hold_up_a_flush() {
+    let mut b = Bench::new(4, no_wait(10), None);
+    for (n, v) in [("acc_awid", 1), ("acc_awaddr", 0x20_0000), ("acc_awlen", 7), ("acc_awsize", 6), ("acc_awburst", 1), ("acc_awvalid", 1)] {
+        b.s.poke(n, v);
+    }
+    cycle(&mut b.s, &mut [&mut b.mem, &mut b.mon]);
+    b.s.poke("acc_awvalid", 0);
+    for _ in 0..10 {
+        cycle(&mut b.s, &mut [&mut b.mem, &mut b.mon]);
+    }
+    b.s.poke("cmd", FLUSH);
+    b.s.poke("cmd_valid", 1);
+    cycle(&mut b.s, &mut [&mut b.mem, &mut b.mon]);
+    b.s.poke("cmd_valid", 0);
+    for k in 0..4000 {
+        // the data come too late
+        b.s.poke("acc_wvalid", u64::from(k > 2000));
+        b.s.poke("acc_bready", 1);
+        b.s.eval();
+        if b.s.peek("acc_bvalid") == 1 {
+            assert_eq!(b.s.peek("acc_bresp"), 2);
+            b.s.poke("acc_wvalid", 0);
+            assert_eq!(b.mon.commands, [0]);
+            assert_eq!(b.mon.refusals.len(), 1);
+            return;
+        }
+        cycle(&mut b.s, &mut [&mut b.mem, &mut b.mon]);
+    }
+    panic!("no answer");
+}
+
+#[test]
+fn a_key_wears_out() {
+    let mut b = Bench::new(1, no_wait(10), None);
+    let r = REGIONS[3];
+    let mut good = 0;
+    for i in 0..40 {
+        b.acc.write(r.base + i * r.chunk, &[1; 4096]);
+        if b.finish(10_000)[0].okay() {
+            assert_eq!(good, i, "refused, then accepted");
+            good += 1;
+        }
+    }
+    assert!(b.command(FLUSH, 0, 0));
+    assert!(good > 15 && good * 257 < 1 << 15, "{good} chunks");
+    assert_eq!(b.written(3).len() as u64, good);
+    assert_eq!(b.mon.refusals.last().map(|r| (r.0, r.1)), Some((REFUSE_EXHAUSTED, 3)));
+    // a wipe and a new key
+    b.wipe();
+    b.load(8);
+    b.acc.write(r.base, &[1; 4096]);
+    assert!(b.finish(10_000)[0].okay());
+    b.clean();
+}
+
+#[test]
+fn a_wipe_in_full_flight() {
+    for seed in 0..12 {
+        let mut b = Bench::new(4, AxiMemoryConfig::seeded(seed), Some(seed));
+        let mut rng = Rng::new(seed);
+        b.fill(0, 0, 16, &mut rng);
+        for i in 0..16 {
+            b.acc.read(i * 4096, 64);
+            b.acc.write(0x30_0000 + i * 4096, &[0x5a; 4096]);
+        }
+        for _ in 0..50 + 40 * seed {
+            b.cycle();
+        }
+        b.wipe();
+        // all that waited was answered, with zeros or with what it asked for
+        for d in b.finish(20_000) {
+            if let AxiOp::Read { addr, .. } = d.op {
+                for (k, resp) in d.resp.iter().enumerate() {
+                    let got = &d.data[64 * k..64 * k + 64];
+                    let want = &b.plain[&(0, addr / 4096)][64 * k..64 * k + 64];
+                    assert!(got.iter().all(|x| *x == 0) || (*resp == 0 && got == want), "seed {seed}");
+                }
+            }
+        }
+        b.mon.refusals.clear();
+        b.load(3);
+        assert_eq!(b.written(3), BTreeSet::new());
+        b.fill(0, 0, 2, &mut rng);
+        b.acc.read(0, 64);
+        b.acc.write(0x30_0000, &[0x66; 4096]);
+        let done = b.finish(20_000);
+        let seen = (&b.mon.faults, &b.mon.refusals);
+        assert!(done.iter().all(AxiDone::okay), "seed {seed}: {seen:x?}, {:x?}", done.iter().map(|d| &d.resp).collect::<Vec<_>>());
+        assert!(b.command(FLUSH, 0, 0));
+        assert_eq!(b.chunk(3, 0), Some(vec![0x66; 4096]));
+        b.clean();
+    }
+}
+
 #[test]
 fn speed() {
     for lanes in [4, 2, 1] {
@@ -317,9 +978,13 @@ fn speed() {
                 b.acc.outstanding = 40;
                 let mut rng = Rng::new(2);
                 let (ri, ro) = (REGIONS[rd], REGIONS[wr]);
-                let total = 0x1_0000 * if ri.chunk == 64 { 1 } else { 4 };
+                let total = if ri.chunk == 64 { 0x8000 } else if lanes == 1 { 0x1_0000 } else { 0x4_0000 };
                 let burst = ri.chunk.max(512);
                 b.fill(rd, 0, total / ri.chunk, &mut rng);
+                b.fill(rd, total / ri.chunk, total / ri.chunk + 1, &mut rng);
+                b.acc.read(ri.base + total, 1);
+                let d = b.finish(2000).remove(0);
+                let one = d.end - d.start;
                 let first = b.s.cycles();
                 for a in (0..total).step_by(burst as usize) {
                     b.acc.read(ri.base + a, (burst / 64) as u32);
@@ -327,7 +992,6 @@ fn speed() {
                 let done = b.finish(200_000);
                 let took = b.s.cycles() - first;
                 assert!(done.iter().all(AxiDone::okay));
-                let one = done[0].end - done[0].start;
                 // steady state: from the first burst's last beat to the last one's
                 let steady = (total - burst) as f64 / (done[done.len() - 1].end - done[0].end) as f64;
                 let data = vec![0x33; burst as usize];
@@ -341,7 +1005,7 @@ fn speed() {
                 assert!(b.command(FLUSH, 0, 0));
                 let flushed = b.s.cycles() - first;
                 println!(
-                    "lanes {lanes} latency {latency:3} chunk {:4}: read {:.1} B/cycle (steady {steady:.1}), first burst {one}; write {:.1} B/cycle, with flush {:.1}",
+                    "lanes {lanes} latency {latency:3} chunk {:4}: read {:.1} B/cycle (steady {steady:.1}), first word {one}; write {:.1} B/cycle, with flush {:.1}",
                     ri.chunk,
                     total as f64 / took as f64,
                     total as f64 / wtook as f64,
