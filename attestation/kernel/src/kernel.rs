@@ -1,5 +1,6 @@
 //! The Security Kernel behind its mailbox.
 
+use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
@@ -66,7 +67,7 @@ struct Pending {
 enum Load {
     None,
     Header { secret: ImageSecret, len: usize, bytes: Vec<u8> },
-    Chunks { opener: Opener, vendor: [u8; 32] },
+    Chunks { opener: Box<Opener>, vendor: [u8; 32] },
 }
 
 /// The image in the fabric.
@@ -296,7 +297,7 @@ impl<P: Platform> Kernel<P> {
             return Err(KernelError::KernelSvn { svn: self.identity.kernel_svn, least: description.min_kernel_svn });
         }
         let vendor = Sha256::digest(secret.vendor.as_bytes()).into();
-        self.load = Load::Chunks { opener: Opener::new(header, secret.key), vendor };
+        self.load = Load::Chunks { opener: Box::new(Opener::new(header, secret.key)), vendor };
         Ok(Answer::Done)
     }
 

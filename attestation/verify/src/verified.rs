@@ -41,6 +41,7 @@ impl LoadKeyError {
 
 /// Evidence of either layer that passed every check.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "made once for an appraisal, and unwrapped at once")]
 pub enum Verified {
     /// Of a Security Kernel.
     Kernel(VerifiedKernelEvidence),
