@@ -24,7 +24,7 @@ module shef_key_use
   end
 
   for (genvar r = 0; r < int'(NRegions); r++) begin : g_region
-    localparam longint unsigned COST = 64'((1 << (ChunkLog2[r] - 4)) + 1);   // blocks of a chunk and its mask
+    localparam longint unsigned COST = (64'd1 << ((ChunkLog2[r] < 4'd6 ? 4'd6 : ChunkLog2[r]) - 4'd4)) + 64'd1;   // blocks of a chunk and its mask
     localparam longint unsigned MARGIN = COST * (64'(NLines) + 64'd68);  // every line, and a burst of 64 chunks that was let in
     logic [48:0] used_q;
     logic exhausted_q;

@@ -71,6 +71,10 @@ module shef_mem_wr
       .out_valid_o(burst_valid), .out_ready_i(burst_pop), .out_data_o({burst_addr, burst_len, burst_last}), .count_o()
   );
   // bursts that wait for B: is it the last of its chunk
+  // what answers, and what is still owed
+  logic b_data, b_tag, w_data_end, w_tag_end;
+  logic [7:0] owed_data_q, owed_tag_q;
+
   shef_fifo #(.W(1), .Depth(64)) i_order (
       .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr_i[5:0]),
       .in_valid_i(burst_pop), .in_ready_o(order_room), .in_data_i(burst_last),
@@ -144,8 +148,7 @@ module shef_mem_wr
 
   // ---- B ----
   axi_b_t b_q;
-  logic b_valid_q, b_data, b_tag;
-  logic [7:0] owed_data_q, owed_tag_q;
+  logic b_valid_q;
 
   assign b_data = b_valid_q && b_q.id == MEM_ID_DATA && owed_data_q != '0;
   assign b_tag = b_valid_q && b_q.id == MEM_ID_TAG && owed_tag_q != '0;
@@ -172,7 +175,7 @@ module shef_mem_wr
     end
   end
   // which kind of burst the W register is in
-  logic w_tag_q, w_data_end, w_tag_end;
+  logic w_tag_q;
   assign w_data_end = w_valid_q && w_ready_i && w_q.last && !w_tag_q;
   assign w_tag_end = w_valid_q && w_ready_i && w_q.last && w_tag_q;
   always_ff @(posedge clk_i) begin

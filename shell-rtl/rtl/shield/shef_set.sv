@@ -360,6 +360,7 @@ module shef_set
   );
 
   // ---- AES jobs, keystream, masks: [0] read, [1] seal ----
+  logic [TAG_ENTRY_W-1:0] tag_entry;
   logic [1:0] ctr_busy, ctr_valid, ctr_ready, mask_job_valid, mask_job_ready, mask_ready, mask_push, mask_rel, mask_get_valid;
   ctr_job_t [1:0] ctr_job;
   reg_idx_t [1:0] mask_region;
@@ -422,7 +423,6 @@ module shef_set
   logic [1:0] tag_req;
   logic tag_side, tag_gnt, tag_fetch, fill_valid, tag_get_valid, verify_used, put_valid, put_ready;
   logic wb_valid, wb_ready, tag_acked, tag_turn_q;
-  logic [TAG_ENTRY_W-1:0] tag_entry;
   logic [63:0] tag_addr, wb_addr, wb_strb;
   logic [511:0] wb_data, mem_beat;
   logic [127:0] tag_get, put_tag;
@@ -522,6 +522,8 @@ module shef_set
   );
 
   // ---- seal ----
+  logic [511:0] line_data;  // read from a line, one cycle after the request
+  logic [63:0] line_mark;
   logic seal_beat_valid, seal_first, seal_last, burst_end, seal_room, burst_room, beat_room, seal_get_valid, seal_get_ready;
   logic seal_get_all, seal_get_none, seal_idle, chunk_acked;
   logic [511:0] seal_beat;
@@ -595,8 +597,8 @@ module shef_set
   logic line_we, line_rd, rsp_get_valid, rsp_get_ready, rd_seal, rd_turn_q, rd_all, rd_none_q, rd_all_q, put_touched;
   line_t line_wr, line_rd_line, rsp_get_line;
   logic [5:0] line_wr_beat, line_rd_beat, rsp_get_beat;
-  logic [63:0] line_be, line_wr_mark, line_mark, old_mark, new_mark;
-  logic [511:0] line_wr_data, line_data;
+  logic [63:0] line_be, line_wr_mark, old_mark, new_mark;
+  logic [511:0] line_wr_data;
 
   assign new_mark = acc_w_i.strb | (put_touched ? old_mark : 64'd0);
   assign line_we = dec_fire || (put_line_valid && put_line_ready);
