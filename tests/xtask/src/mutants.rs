@@ -1,6 +1,7 @@
 //! `cargo xtask mutants`: breaks a copy of the RTL in one place at a time and sees the named test fail.
 //!
-//! A mutant is an entry of `tests/mutants/*.toml`: a file, a text that stands in it exactly once, what replaces it, and the test that must notice.
+//! A mutant is an entry of `tests/mutants/*.toml`: edits, each a file, a text that stands in it exactly once and what replaces it, and the test that
+//! must notice. Microcode is assembled anew after an edit.
 //! The test runs on the copy through `SHEF_ROOT`. A mutant that does not build counts as a failure of this command, not as caught.
 
 use crate::process::{self, Failure, say};
@@ -24,14 +25,22 @@ pub struct Mutant {
     name: String,
     /// The claim that no longer holds.
     breaks: String,
-    /// Source file below the root.
+    /// `package/test-target/test-name` of the test that must fail.
+    test: String,
+    /// What is changed.
+    edit: Vec<Edit>,
+}
+
+/// One change of one file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Edit {
+    /// Source file below `shell-rtl`.
     file: String,
     /// Stands in the file exactly once.
     find: String,
     /// Stands there instead.
     replace: String,
-    /// `package/test-target/test-name` of the test that must fail.
-    test: String,
 }
 
 /// Code that every failed build of a design carries (crate shef-rtl).
@@ -89,13 +98,21 @@ fn weaken(m: &Mutant, copy: &Path) -> Result<(), Failure> {
     }
     copy_tree(&root().join("shell-rtl"), &copy.join("shell-rtl")).map_err(fail)?;
     copy_tree(&root().join("sim/rtl/tests"), &copy.join("sim/rtl/tests")).map_err(fail)?;
-    let path = copy.join(&m.file);
-    let text = std::fs::read_to_string(&path).map_err(|e| Failure::failed(format!("{}: {}: {e}", m.name, m.file)))?;
-    let found = text.matches(&m.find).count();
-    if found != 1 {
-        return Err(Failure::failed(format!("{}: its text stands {found} times in {}, expected once; mend tests/mutants", m.name, m.file)));
+    for e in &m.edit {
+        let path = copy.join("shell-rtl").join(&e.file);
+        let text = std::fs::read_to_string(&path).map_err(|err| Failure::failed(format!("{}: {}: {err}", m.name, e.file)))?;
+        let found = text.matches(&e.find).count();
+        if found != 1 {
+            return Err(Failure::failed(format!("{}: its text stands {found} times in {}, expected once; mend tests/mutants", m.name, e.file)));
+        }
+        std::fs::write(&path, text.replacen(&e.find, &e.replace, 1)).map_err(fail)?;
     }
-    std::fs::write(&path, text.replacen(&m.find, &m.replace, 1)).map_err(fail)
+    if m.edit.iter().any(|e| e.file.ends_with(".uasm")) {
+        let mut assemble = process::cargo(&["run", "--quiet", "--package", "shef-gen", "--", "ucode"]);
+        assemble.arg(copy.join("shell-rtl/ucode/shield.uasm")).arg(copy.join("shell-rtl/rtl/core/shef_ucode_pkg.sv"));
+        process::run(&mut assemble, "assembling the microprogram")?;
+    }
+    Ok(())
 }
 
 fn copy_tree(from: &Path, to: &Path) -> std::io::Result<()> {
@@ -105,7 +122,7 @@ fn copy_tree(from: &Path, to: &Path) -> std::io::Result<()> {
         let Some(name) = path.file_name() else { continue };
         if path.is_dir() {
             copy_tree(&path, &to.join(name))?;
-        } else if path.extension().is_some_and(|e| e == "sv" || e == "toml") {
+        } else if path.extension().is_some_and(|e| e == "sv" || e == "toml" || e == "uasm") {
             std::fs::copy(&path, to.join(name))?;
         }
     }
