@@ -876,7 +876,7 @@ fn model_and_rtl_answer_the_same_messages() {
             p.seed(&ikm);
             p.compare();
             let (_, pk) = derive_key_pair(&ikm);
-            let epoch = rng.below(3);
+            let epoch = if session == 1 { 0 } else { 1 + rng.below(2) };
             let (message, keys) = seal_load_key(&config(), &pk, b"pair", &first_epochs(&config(), epoch), &mut entropy).unwrap();
             let mut bad = message.clone();
             bad[rng.below(message.len() as u64) as usize] ^= 1 << rng.below(8);
@@ -900,24 +900,30 @@ fn model_and_rtl_answer_the_same_messages() {
             }
             let mut owner = OwnerChannel::new(&keys);
             let (mut last, mut open) = ([0; 88], true);
-            for _ in 0..60 {
-                let request = match rng.below(16) {
-                    0 => Request::ping(),
-                    1 => Request::read(4 * rng.below(20) as u32),
-                    2 => Request::write(4 * rng.below(12) as u32, rng.next_u64() as u32 & !3),
-                    3..6 => {
-                        let base = [0, 0x10_0000, 0x20_0000, 0x30_0000][rng.below(4) as usize];
-                        Request::write(0x20, base + 512 * rng.below(if base == 0x10_0000 { 1024 } else { 5 }) as u32)
+            let mut plan = Vec::new();
+            for _ in 0..40 {
+                match rng.below(13) {
+                    0 => plan.push(Request::ping()),
+                    1 => plan.push(Request::read(4 * rng.below(20) as u32)),
+                    2 => plan.push(Request::write(4 * rng.below(12) as u32, rng.next_u64() as u32 & !3)),
+                    3..7 => {
+                        // reads and writes where the owner has sealed something, seldom elsewhere
+                        let (base, chunks) = [(0, 4), (0x10_0000, 1024), (0x10_0000, 4), (0x20_0000, 32)][rng.below(4) as usize];
+                        let at = if rng.one_in(24) { 0x30_0000 } else { base + 512 * rng.below(chunks) as u32 };
+                        let at = if rng.one_in(48) { base + 512 * 5 * 8 } else { at };
+                        plan.extend([Request::write(0x20, at), Request::write(0x24, 1 + rng.below(2) as u32), Request::read(0x28), Request::read(0x2c)]);
                     }
-                    6..9 => Request::write(0x24, 1 + rng.below(2) as u32),
-                    9 => Request::statement(rng.below(5) as u32),
-                    10 => Request::map(rng.below(4) as u8, rng.below(4) as u32),
-                    11 => Request::flush(),
-                    12 => Request::invalidate(),
-                    13 => Request::epoch(rng.below(4) as u8, epoch + rng.below(4)),
-                    14 => Request { op: rng.below(256) as u8, region: rng.below(256) as u8, addr: rng.next_u64() as u32, value: rng.next_u64() },
-                    _ => Request::read(if rng.one_in(8) { 0x100 } else { 0x28 }),
-                };
+                    7 => plan.push(Request::statement(rng.below(5) as u32)),
+                    8 => plan.push(Request::map(rng.below(4) as u8, rng.below(4) as u32)),
+                    9 => plan.push(Request::flush()),
+                    10 => plan.push(Request::invalidate()),
+                    11 => plan.push(Request::epoch(rng.below(4) as u8, epoch + rng.below(3))),
+                    _ if rng.one_in(12) => plan.push(Request::read(0x100)),
+                    _ => plan.push(Request { op: rng.below(256) as u8, region: rng.below(256) as u8, addr: rng.next_u64() as u32, value: rng.next_u64() }),
+                }
+            }
+            plan.extend([Request::statement(2), Request::map(1, 0), Request::statement(0)]);
+            for request in plan {
                 p.trail.push(format!("{request:x?}"));
                 let sealed = owner.request(&request).unwrap();
                 match rng.below(6) {
