@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
 use shef_rtl::{AxiMemoryConfig, CoreSim, DesignSpec, Library, build_with, module_spec};
 
@@ -29,11 +30,22 @@ impl RtlOptions {
     }
 }
 
+/// Libraries that this process has loaded, by top module and whether waves can be written: one run stays with one design, whatever becomes of
+/// the sources meanwhile.
+static LOADED: Mutex<Vec<(&'static str, bool, Library)>> = Mutex::new(Vec::new());
+
 /// Builds a top module of the simulation shell with the digits accelerator, or takes it from the cache.
-fn library(top: &str, trace: bool, progress: &mut dyn FnMut(&str)) -> Result<Library, CardError> {
+fn library(top: &'static str, trace: bool, progress: &mut dyn FnMut(&str)) -> Result<Library, CardError> {
+    // Held while building, so that two cards do not wait for two builds of the same.
+    let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, _, library)) = loaded.iter().find(|(name, waves, _)| *name == top && *waves == trace) {
+        return Ok(library.clone());
+    }
     let mut spec = spec(top)?;
     spec.trace = trace;
-    Ok(build_with(&spec, progress)?)
+    let library = build_with(&spec, progress)?;
+    loaded.push((top, trace, library.clone()));
+    Ok(library)
 }
 
 /// Digest of the design with the Shield, from its sources: the same that a library built from them reports.
@@ -41,14 +53,19 @@ fn library(top: &str, trace: bool, progress: &mut dyn FnMut(&str)) -> Result<Lib
 /// # Errors
 /// Where sources are missing.
 pub fn design_digest() -> Result<[u8; 32], CardError> {
-    Ok(spec("shef_sim_top")?.digest()?)
+    static DIGEST: Mutex<Option<[u8; 32]>> = Mutex::new(None);
+    let mut digest = DIGEST.lock().unwrap_or_else(PoisonError::into_inner);
+    match *digest {
+        Some(digest) => Ok(digest),
+        None => Ok(*digest.insert(spec("shef_sim_top")?.digest()?)),
+    }
 }
 
 fn spec(top: &str) -> Result<DesignSpec, CardError> {
     Ok(module_spec(top)?.search("shell-rtl/accel/digits").fast())
 }
 
-fn start(top: &str, options: &RtlOptions, progress: &mut dyn FnMut(&str)) -> Result<CoreSim, CardError> {
+fn start(top: &'static str, options: &RtlOptions, progress: &mut dyn FnMut(&str)) -> Result<CoreSim, CardError> {
     let library = library(top, options.wave.is_some(), progress)?;
     let mut core = CoreSim::new(&library, options.memory())?;
     if let Some(wave) = &options.wave {

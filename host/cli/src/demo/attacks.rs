@@ -138,10 +138,18 @@ fn listen() -> (Box<dyn Adversary>, Rc<RefCell<Vec<(Leg, Vec<u8>)>>>) {
 
 // ---- a small job ----
 
+/// The buffers of a job in the Shield's regions.
+///
+/// # Errors
+/// Where the configuration has other regions.
 pub fn buffers(session: &Session<'_, Keyed>) -> Result<Buffers, SdkError> {
     Ok(Buffers { train: session.input("train")?, query: session.input("query")?, result: session.output("result")? })
 }
 
+/// Seals and uploads both inputs.
+///
+/// # Errors
+/// Those of the session.
 pub fn upload(session: &mut Session<'_, Keyed>, b: &Buffers, train: &Dataset, query: &Dataset) -> Result<(), SdkError> {
     session.upload(&b.train, &knn::train_image(train))?;
     session.upload(&b.query, &query.pixels())
@@ -158,6 +166,20 @@ fn launch(session: &mut Session<'_, Keyed>, b: &Buffers, train: &Dataset, query:
 /// Whether an honest run works: what must still hold after a refused message.
 fn honest_run(session: &mut Session<'_, Keyed>, b: &Buffers, train: &Dataset, query: &Dataset) -> Result<bool, SdkError> {
     Ok(launch(session, b, train, query)? == reference::classify_all(train, query))
+}
+
+/// A whole small run, from the kernel's evidence to the verified close record: what an honest host lets happen.
+///
+/// # Errors
+/// Whatever refuses first where the host is not honest.
+pub fn small_run(world: &mut World, host: &mut Host, train: &Dataset, query: &Dataset) -> Result<Vec<reference::Answer>, SdkError> {
+    let mut session = world.session(host)?;
+    let b = buffers(&session)?;
+    upload(&mut session, &b, train, query)?;
+    let answers = launch(&mut session, &b, train, query)?;
+    let closed = session.close()?;
+    closed.verify_record(&host.close_record()?)?;
+    Ok(answers)
 }
 
 // ---- memory ----

@@ -1,12 +1,12 @@
 //! `shef demo`: the whole line on real digits, then every attack.
 
-mod attacks;
+pub mod attacks;
 pub mod data;
 mod keep;
-mod knn;
+pub mod knn;
 pub mod reference;
 pub mod report;
-mod world;
+pub mod world;
 
 use std::path::PathBuf;
 use std::time::Instant;

@@ -1,0 +1,158 @@
+//! The host is not trusted: whatever it does to any one message of a run, nobody is fooled and nothing hangs.
+
+use std::cell::RefCell;
+use std::path::Path;
+use std::rc::Rc;
+
+use shef::sim::Engine;
+use shef::{Adversary, Device, Host, Leg, SdkError};
+use shef_cli::demo::attacks::small_run;
+use shef_cli::demo::data::Dataset;
+use shef_cli::demo::reference::{self, Answer};
+use shef_cli::demo::world::{Plan, World};
+
+/// What is done to the one message.
+#[derive(Clone, Copy, Debug)]
+enum Deed {
+    Nothing,
+    /// Bit `seed mod bits` is flipped.
+    Flip,
+    Drop,
+    /// All bytes are zero.
+    Zero,
+    Cut,
+    Extend,
+    /// The message of the same kind before it comes again.
+    Replay,
+}
+
+struct Hand {
+    deed: Deed,
+    at: usize,
+    seed: usize,
+    seen: Rc<RefCell<Vec<(Leg, Vec<u8>)>>>,
+}
+
+impl Adversary for Hand {
+    fn message(&mut self, leg: Leg, mut bytes: Vec<u8>, _: &mut dyn Device) -> Option<Vec<u8>> {
+        let mut seen = self.seen.borrow_mut();
+        let now = seen.len();
+        let earlier = seen.iter().rev().find(|(l, _)| *l == leg).map(|(_, b)| b.clone());
+        seen.push((leg, bytes.clone()));
+        if now != self.at {
+            return Some(bytes);
+        }
+        match self.deed {
+            Deed::Nothing => {}
+            Deed::Drop => return None,
+            Deed::Flip => {
+                let bit = self.seed.wrapping_mul(0x9e37_79b9) % (8 * bytes.len().max(1));
+                if let Some(byte) = bytes.get_mut(bit / 8) {
+                    *byte ^= 1 << (bit % 8);
+                }
+            }
+            Deed::Zero => bytes.fill(0),
+            Deed::Cut => {
+                bytes.pop();
+            }
+            Deed::Extend => bytes.push(0),
+            Deed::Replay => return earlier.or(Some(bytes)),
+        }
+        Some(bytes)
+    }
+}
+
+fn data() -> (Dataset, Dataset) {
+    let all = Dataset::load(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../data/digits.csv.gz"))).unwrap();
+    let (train, query) = all.split(1000).unwrap();
+    (train.head(64), query.head(8))
+}
+
+type Seen = Vec<(Leg, Vec<u8>)>;
+
+fn attempt(world: &mut World, host: &mut Host, data: &(Dataset, Dataset), deed: Deed, at: usize, seed: usize) -> (Result<Vec<Answer>, SdkError>, Seen) {
+    host.corrupt(Box::new(shef::Honest));
+    host.reset().unwrap();
+    let seen = Rc::new(RefCell::new(Vec::new()));
+    host.corrupt(Box::new(Hand { deed, at, seed, seen: Rc::clone(&seen) }));
+    let result = small_run(world, host, &data.0, &data.1);
+    host.corrupt(Box::new(shef::Honest));
+    (result, seen.take())
+}
+
+#[test]
+fn one_changed_message_never_gives_a_wrong_answer() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut world = World::new(dir.path(), Plan { engine: Engine::Model, seed: None, name: "hostile".into() }).unwrap();
+    let (mut host, _) = world.card(&mut |_| {}).unwrap();
+    let data = data();
+    let right = reference::classify_all(&data.0, &data.1);
+    let (honest, messages) = attempt(&mut world, &mut host, &data, Deed::Nothing, 0, 0);
+    assert_eq!(honest.unwrap(), right);
+    assert!(messages.len() > 60, "{} messages", messages.len());
+    let mut refused = 0;
+    let mut without_effect = Vec::new();
+    for at in 0..messages.len() {
+        let leg = messages[at].0;
+        for (seed, deed) in [Deed::Flip, Deed::Flip, Deed::Flip, Deed::Drop, Deed::Zero, Deed::Cut, Deed::Extend, Deed::Replay].into_iter().enumerate() {
+            let (result, seen) = attempt(&mut world, &mut host, &data, deed, at, at * 8 + seed + 1);
+            match result {
+                Err(error) => {
+                    refused += 1;
+                    assert!(error.code().starts_with("SHEF-"), "{error}");
+                }
+                // Some messages are hints, or were replaced by themselves; then the run is as if nothing had been.
+                Ok(answers) => {
+                    assert_eq!(answers, right, "{deed:?} of message {at} ({leg:?}) gave wrong answers, and nobody noticed");
+                    assert_eq!(seen.len(), messages.len());
+                    without_effect.push((leg.name(), format!("{deed:?}")));
+                }
+            }
+        }
+    }
+    // What may pass: the kernel's plain answers are hints; a byte too many behind what the card copies or behind an upload is not looked at;
+    // the first message of its kind has none before it to be replaced by.
+    for (leg, deed) in &without_effect {
+        let allowed = match (*leg, deed.as_str()) {
+            ("kernel-answer", "Flip" | "Replay") => true,
+            ("request" | "memory-write", "Extend") => true,
+            (_, "Replay") => true,
+            _ => false,
+        };
+        assert!(allowed, "{deed} of {leg} passed");
+    }
+    assert!(refused > messages.len() * 6, "only {refused} of {} were refused", messages.len() * 8);
+}
+
+/// Two of anything: a host that plays an old run's messages into a new one gets nowhere.
+#[test]
+fn a_whole_recorded_run_cannot_be_played_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut world = World::new(dir.path(), Plan { engine: Engine::Model, seed: None, name: "hostile".into() }).unwrap();
+    let (mut host, _) = world.card(&mut |_| {}).unwrap();
+    let data = data();
+    let (honest, recorded) = attempt(&mut world, &mut host, &data, Deed::Nothing, usize::MAX, 0);
+    honest.unwrap();
+    for leg in [Leg::KernelEvidence, Leg::ShieldEvidence, Leg::Release, Leg::LoadKey, Leg::Confirmation, Leg::Request, Leg::Answer, Leg::CloseRecord] {
+        struct Old {
+            leg: Leg,
+            old: Vec<Vec<u8>>,
+            next: usize,
+        }
+        impl Adversary for Old {
+            fn message(&mut self, leg: Leg, bytes: Vec<u8>, _: &mut dyn Device) -> Option<Vec<u8>> {
+                if leg != self.leg {
+                    return Some(bytes);
+                }
+                self.next += 1;
+                Some(self.old.get(self.next - 1).cloned().unwrap_or(bytes))
+            }
+        }
+        let old = recorded.iter().filter(|(l, _)| *l == leg).map(|(_, b)| b.clone()).collect();
+        host.reset().unwrap();
+        host.corrupt(Box::new(Old { leg, old, next: 0 }));
+        let error = small_run(&mut world, &mut host, &data.0, &data.1).expect_err(leg.name());
+        host.corrupt(Box::new(shef::Honest));
+        assert!(error.code().starts_with("SHEF-"), "{}: {error}", leg.name());
+    }
+}
