@@ -548,10 +548,10 @@ impl Config {
         if !matches!(r.key_bits, 128 | 256) {
             return bad(Field::Key, alloc::format!("key must be 128 or 256 bits, found {}", r.key_bits));
         }
-        if r.base % PAGE != 0 {
+        if !r.base.is_multiple_of(PAGE) {
             return bad(Field::Base, alloc::format!("base 0x{:x} is not a multiple of 4 KiB", r.base));
         }
-        if r.size == 0 || r.size % PAGE != 0 {
+        if r.size == 0 || !r.size.is_multiple_of(PAGE) {
             return bad(Field::Size, alloc::format!("size 0x{:x} is not a positive multiple of 4 KiB", r.size));
         }
         if r.base.checked_add(r.size).is_none() {
@@ -561,7 +561,7 @@ impl Config {
             return bad(Field::Size, alloc::format!("{} chunks, at most 2^31", r.chunks()));
         }
         if r.mode.has_tags() {
-            if r.tag_base % PAGE != 0 {
+            if !r.tag_base.is_multiple_of(PAGE) {
                 return bad(Field::TagBase, alloc::format!("tag_base 0x{:x} is not a multiple of 4 KiB", r.tag_base));
             }
             if r.tag_base.checked_add(r.tag_size()).is_none() {
@@ -572,7 +572,7 @@ impl Config {
         }
         match (r.mode, r.node_base) {
             (Mode::Tree, None) => return bad(Field::NodeBase, "a tree region needs node_base".to_string()),
-            (Mode::Tree, Some(n)) if n % PAGE != 0 => return bad(Field::NodeBase, alloc::format!("node_base 0x{n:x} is not a multiple of 4 KiB")),
+            (Mode::Tree, Some(n)) if !n.is_multiple_of(PAGE) => return bad(Field::NodeBase, alloc::format!("node_base 0x{n:x} is not a multiple of 4 KiB")),
             (Mode::Tree, Some(_)) | (_, None) => {}
             (_, Some(_)) => return bad(Field::NodeBase, "only a tree region has node_base".to_string()),
         }

@@ -288,7 +288,7 @@ impl Sealer {
     /// # Errors
     /// More bytes than declared, or not whole chunks; nothing is sealed then.
     pub fn push(&mut self, data: &[u8]) -> Result<SealedRun, SealError> {
-        if data.len() as u64 % u64::from(self.region.chunk) != 0 {
+        if !(data.len() as u64).is_multiple_of(u64::from(self.region.chunk)) {
             return Err(self.length("data is not whole chunks", data.len() as u64, u64::from(self.region.chunk)));
         }
         if data.len() as u64 > self.remaining() {
@@ -447,7 +447,7 @@ impl Opener {
         }
         let length = |what, found, expected| SealError::Length { region: r.id, name: r.name.clone(), what, found, expected };
         let chunk = r.chunk as usize;
-        if data.len() % chunk != 0 {
+        if !data.len().is_multiple_of(chunk) {
             return Err(length("ciphertext is not whole chunks", data.len() as u64, u64::from(r.chunk)));
         }
         let n = (data.len() / chunk) as u64;

@@ -120,7 +120,7 @@ impl Digits {
             left -= n;
             query_at = query_at.wrapping_add((n * ROW) as u64);
             // Bursts of eight beats that end on a 512-byte boundary; the first and the last may be shorter.
-            if left == 0 || (at + pending.len() as u64) % 512 == 0 {
+            if left == 0 || (at + pending.len() as u64).is_multiple_of(512) {
                 if bus.write_bytes(at, &pending, 8) != Resp::Okay {
                     return Err(());
                 }

@@ -295,10 +295,11 @@ impl Engine {
         let class = class(&self.regions[region].region);
         let gather = line.gather.is_some();
         let gathering = |s: &Self, (r, c): &(usize, u64)| s.regions[*r].lines.get(c).is_some_and(|l| l.gather.is_some());
-        if gather && self.order[class].iter().filter(|l| gathering(self, l)).count() + 2 >= self.room[class] {
-            if let Some((r, c)) = self.order[class].iter().find(|l| gathering(self, l)).copied() {
-                self.seal(card, r, c);
-            }
+        if gather
+            && self.order[class].iter().filter(|l| gathering(self, l)).count() + 2 >= self.room[class]
+            && let Some((r, c)) = self.order[class].iter().find(|l| gathering(self, l)).copied()
+        {
+            self.seal(card, r, c);
         }
         if self.order[class].len() >= self.room[class]
             && let Some(at) = self.order[class].iter().position(|l| !gathering(self, l))
