@@ -259,6 +259,19 @@ fn channel_runs_each_request_once() {
     let Received::Run(q3) = s.receive(&r3) else { panic!("not run") };
     let a3 = s.answer(&Answer { addr: 1, ..Answer::to(&q3, 0) });
     assert_eq!(o.answer(&a3).unwrap_err(), ChannelError::NotAuthentic { seq: 3 });
+    // The answer to an equal request before is not the answer to this one.
+    let (_, owner, shield) = session(9);
+    let (mut o, mut s) = (OwnerChannel::new(&owner), ShieldChannel::new(&shield));
+    let mut old = [0; MESSAGE_LEN];
+    for seq in 1..3 {
+        let r = o.request(&Request::ping()).unwrap();
+        if seq == 2 {
+            assert_eq!(o.answer(&old).unwrap_err(), ChannelError::NotAuthentic { seq: 2 });
+        }
+        let Received::Run(q) = s.receive(&r) else { panic!("not run") };
+        old = s.answer(&Answer::to(&q, 0));
+        o.answer(&old).unwrap();
+    }
     // A skipped number is refused.
     let (_, owner, shield) = session(9);
     let (mut o, mut s) = (OwnerChannel::new(&owner), ShieldChannel::new(&shield));
