@@ -47,17 +47,19 @@ fn config() -> Config {
 struct Shield {
     core: CoreSim,
     config: Config,
+    /// Cycles from the last doorbell until it was served.
+    busy: u64,
 }
 
 impl Shield {
     fn new() -> Self {
-        let mut s = Self { core: CoreSim::new(library(), AxiMemoryConfig::default()).expect("instance"), config: config() };
+        let mut s = Self { core: CoreSim::new(library(), AxiMemoryConfig::default()).expect("instance"), config: config(), busy: 0 };
         s.wait(7, EMPTY);
         s
     }
 
     fn wait(&mut self, mask: u32, want: u32) -> u64 {
-        self.core.wait_ctl(STATUS, mask, want, 16, 1_000_000).expect("state")
+        self.core.wait_ctl(STATUS, mask, want, 4, 1_000_000).expect("state")
     }
 
     fn status(&mut self) -> u32 {
@@ -96,14 +98,14 @@ impl Shield {
     fn load(&mut self, message: &[u8], len: u32) -> bool {
         self.ctl_put(LOAD_MSG, message);
         assert!(self.core.ctl_write(LOAD_DOORBELL, len).unwrap());
-        self.wait(LOAD_BUSY, 0);
+        self.busy = self.wait(LOAD_BUSY, 0);
         self.status() & LOAD_REFUSED == 0
     }
 
     fn deliver(&mut self, sealed: &[u8]) -> Option<Sealed> {
         self.ctl_put(CHAN_REQ, sealed);
         assert!(self.core.ctl_write(CHAN_DOORBELL, 0).unwrap());
-        self.wait(CHAN_BUSY, 0);
+        self.busy = self.wait(CHAN_BUSY, 0);
         let status = self.status();
         (status & CHAN_REFUSED == 0).then(|| {
             assert_ne!(status & CHAN_ANSWER, 0);
@@ -125,9 +127,8 @@ impl Shield {
         let pk = self.seed(&seed);
         let epochs = first_epochs(&self.config, epoch);
         let (message, keys) = seal_load_key(&self.config, &pk, b"info", &epochs, &mut rng).unwrap();
-        let before = self.core.cycles();
         assert!(self.load(&message, message.len() as u32));
-        println!("load key: {} cycles with its transfer", self.core.cycles() - before);
+        println!("load key of {} bytes: {} cycles", message.len(), self.busy);
         assert_eq!(self.status() & 7, KEYED);
         keys.check_confirmation(&self.ctl_bytes(CONFIRM, 32)).expect("confirmation");
         assert_eq!(self.krn_bytes(KRN_T, 32), keys.transcript().0);
@@ -201,7 +202,7 @@ fn session_from_seed_to_close() {
 
     let before = s.core.cycles();
     let a = s.call(&mut owner, &Request::ping());
-    println!("ping: {} cycles with its transfer", s.core.cycles() - before);
+    println!("ping: {} cycles, {} with its transfer", s.busy, s.core.cycles() - before);
     assert_eq!((a.op, a.status, a.value, a.payload), (Op::Ping as u8, 0, 0, [0; 48]));
 
     // registers
