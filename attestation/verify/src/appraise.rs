@@ -555,3 +555,32 @@ fn image(request: &Request<'_>, _claims: &Claims, shield: &shef_proto::evidence:
     let state = shield.state.name();
     checks.add(CheckId::State, policy.states.iter().any(|name| name == state), names(&policy.states), state);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_checked_denies() {
+        for layer in [Layer::Kernel, Layer::Shield] {
+            for missing in CheckId::all(layer) {
+                let mut checks = Checks { list: Vec::new() };
+                for id in CheckId::all(layer).iter().filter(|id| *id != missing) {
+                    checks.add(*id, true, "", "");
+                }
+                assert_eq!(checks.finish(layer).0, Verdict::Denied, "{}", missing.name());
+            }
+            let mut all = Checks { list: Vec::new() };
+            for id in CheckId::all(layer) {
+                all.add(*id, true, "", "");
+            }
+            assert_eq!(all.finish(layer).0, Verdict::Accepted);
+        }
+        // Checks of another layer do not count.
+        let mut checks = Checks { list: Vec::new() };
+        for id in CheckId::all(Layer::Shield) {
+            checks.add(*id, true, "", "");
+        }
+        assert_eq!(checks.finish(Layer::Kernel).0, Verdict::Denied);
+    }
+}
