@@ -1,7 +1,7 @@
 // Written map: one bit for each chunk of the `output` regions, set before the chunk's AES jobs start and never cleared but
 // by a new epoch or a wipe. It is what makes a second seal under one version impossible.
 //
-// set_*: one chunk to mark. set_done_o comes two cycles after the handshake, with set_twice_o when the bit was set
+// set_*: one chunk to mark. set_done_o comes one cycle after the handshake, with set_twice_o when the bit was set
 // already (the caller must not seal then). ask_*: ask_bit_o holds the answer one cycle after ask_ready_o was high with
 // ask_valid_i. map_*: the word of 32 chunks at map_word_i, two cycles later. clear_i: one pulse starts zeroing the regions of
 // clear_mask_i; busy_o until done. count_o: chunks marked in that region.
@@ -72,7 +72,7 @@ module shef_written
   assign busy_o = sweep_q || next_valid;
 
   // ---- one chunk marked: read, then write ----
-  logic set_read_q, set_write_q;
+  logic set_read_q;
   logic [AW-1:0] set_addr_q;
   logic [4:0] set_bit_q;
   reg_idx_t set_region_q;
@@ -82,8 +82,8 @@ module shef_written
   logic [AW-1:0] rd_addr;
   logic rd_en;
 
-  assign set_ready_o = !set_read_q && !set_write_q && !busy_o;
-  assign ask_ready_o = !(set_valid_i && set_ready_o) && !busy_o && !set_write_q;
+  assign set_ready_o = !set_read_q && !busy_o;
+  assign ask_ready_o = !(set_valid_i && set_ready_o) && !busy_o && !set_read_q;
   assign rd_en = (set_valid_i && set_ready_o) || (ask_valid_i && ask_ready_o);
 
   function automatic logic [AW-1:0] word_addr(input reg_idx_t region, input logic [34:0] word);
@@ -106,7 +106,6 @@ module shef_written
   always_ff @(posedge clk_i) begin
     if (!rst_ni || clr_i) begin
       set_read_q <= 1'b0;
-      set_write_q <= 1'b0;
       set_addr_q <= '0;
       set_bit_q <= '0;
       set_region_q <= '0;
@@ -114,7 +113,6 @@ module shef_written
       ask_bit_q <= '0;
     end else begin
       set_read_q <= set_valid_i && set_ready_o;
-      set_write_q <= set_read_q;
       if (set_valid_i && set_ready_o) begin
         set_addr_q <= rd_addr;
         set_bit_q <= set_chunk_i[4:0];
