@@ -585,6 +585,18 @@ fn open(key: &[u8], iv: &[u8; 12], data: &mut [u8], tag: &[u8; 16]) -> Option<()
     }
 }
 
+/// A module with another program in the sequencer.
+fn with_program(top: &str, file: &str, read: &dyn Fn(&str) -> Result<String, String>) -> Library {
+    let program = shef_gen::ucode::assemble(file, read).expect("assembles");
+    let folder = std::env::temp_dir().join(format!("shef-{file}-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let package = folder.join("shef_ucode_pkg.sv");
+    std::fs::write(&package, program.to_systemverilog(file)).unwrap();
+    let library = build(&module_spec(top).expect("sources").source(&package)).expect("build");
+    std::fs::remove_dir_all(&folder).unwrap();
+    library
+}
+
 /// `hpke.uasm` on `shef_ctrl`, with the bench as the memory on its ext bus.
 struct Hpke {
     sim: Sim,
@@ -602,14 +614,7 @@ impl Hpke {
         static LIBRARY: OnceLock<Library> = OnceLock::new();
         let library = LIBRARY.get_or_init(|| {
             let read = |f: &str| std::fs::read_to_string(repo_root().join("shell-rtl/ucode").join(f)).map_err(|e| e.to_string());
-            let program = shef_gen::ucode::assemble("hpke_vector.uasm", &read).expect("assembles");
-            let folder = std::env::temp_dir().join(format!("shef-hpke-vector-{}", std::process::id()));
-            std::fs::create_dir_all(&folder).unwrap();
-            let package = folder.join("shef_ucode_pkg.sv");
-            std::fs::write(&package, program.to_systemverilog("hpke_vector.uasm")).unwrap();
-            let library = build(&module_spec("shef_ctrl").expect("sources").source(&package)).expect("build");
-            std::fs::remove_dir_all(&folder).unwrap();
-            library
+            with_program("shef_ctrl", "hpke_vector.uasm", &read)
         });
         let mut sim = Sim::new(library).expect("instance");
         sim.reset("rst_ni", 2);
@@ -978,4 +983,55 @@ fn model_and_rtl_answer_the_same_messages() {
     }
     println!("answers by status {statuses:?}, in statements {refusals} refusals, {faults} faults, {written} chunks written");
     assert!(statuses[..4].iter().all(|&n| n > 0) && refusals > 0 && faults > 0 && written > 0);
+}
+
+#[test]
+fn a_wipe_scrubs_the_scratch_ram_and_a_wrong_instruction_stops() {
+    // shows all of the scratch RAM, fills it, then writes to the constant ROM
+    const PROGRAM: &str = ".bytes K 1 2 3 4\n set r1, 0\nshow:\n copy 0x1000[r1], 0[r1], 1\n set r1, r1 + 1\n cmpr r1, 2048\n jne show\n st8 0x1800, 1\n set r1, 0\n\
+                           fill:\n st8 0[r1], 0xa5\n set r1, r1 + 1\n cmpr r1, 2048\n jne fill\n st8 0x1801, 1\n wait_event\n set r1, K\n zero 0[r1], 1\n st8 0x1802, 1\n";
+    let library = with_program("shef_seq", "scrub.uasm", &|_| Ok(PROGRAM.into()));
+    let mut sim = Sim::new(&library).expect("instance");
+    sim.reset("rst_ni", 2);
+    let mut ext = vec![0xff_u8; 4096];
+    let step = |sim: &mut Sim, ext: &mut Vec<u8>| {
+        let request = sim.peek("ext_req_o") == 1 && sim.peek("ext_ack_i") == 0;
+        let (at, byte) = (sim.peek("ext_addr_o") as usize, sim.peek("ext_wdata_o") as u8);
+        assert!(!request || sim.peek("ext_we_o") == 1);
+        sim.tick();
+        if request {
+            ext[at] = byte;
+        }
+        sim.poke("ext_ack_i", u64::from(request));
+        sim.eval();
+    };
+    for fill in [50_000, 100, 7_000, 20_000] {
+        ext.fill(0xff);
+        while ext[0x800] != 1 {
+            step(&mut sim, &mut ext);
+        }
+        assert!(ext[..2048].iter().all(|&b| b == 0), "before {fill}");
+        for _ in 0..fill {
+            step(&mut sim, &mut ext);
+        }
+        assert_eq!(ext[0x801] == 1, fill == 50_000);
+        sim.poke("wipe_i", 1);
+        let start = sim.cycles();
+        while sim.peek("wipe_done_o") == 0 {
+            step(&mut sim, &mut ext);
+            assert!(sim.cycles() - start < 3_000);
+        }
+        sim.poke("wipe_i", 0);
+        sim.eval();
+    }
+    ext.fill(0xff);
+    while ext[0x801] != 1 {
+        step(&mut sim, &mut ext);
+    }
+    assert_eq!(sim.peek("trap_o"), 0);
+    sim.poke("event_i", 1);
+    for _ in 0..100 {
+        step(&mut sim, &mut ext);
+    }
+    assert_eq!((sim.peek("trap_o"), ext[0x802]), (1, 0xff));
 }
