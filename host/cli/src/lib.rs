@@ -12,7 +12,7 @@ mod image;
 pub mod output;
 mod verify;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -55,6 +55,16 @@ enum Command {
         /// The code
         code: Option<String>,
     },
+    /// Print completions for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Print a manual page (roff): of the program, or of one of its commands
+    Man {
+        /// The command
+        command: Option<String>,
+    },
 }
 
 /// Runs the command line and returns how the process ends.
@@ -84,5 +94,21 @@ fn run(output: &Output, command: Command) -> Result<Exit, CliError> {
         Command::Image(command) => image::run(output, &command),
         Command::Verify(args) => verify::run(output, &args),
         Command::Explain { code } => explain::run(output, code.as_deref()).map(|()| Exit::Done),
+        Command::Completions { shell } => {
+            let mut text = Vec::new();
+            clap_complete::generate(shell, &mut Args::command(), "shef", &mut text);
+            output.text(&text).map(|()| Exit::Done)
+        }
+        Command::Man { command } => {
+            let mut page = Args::command();
+            page.build();
+            if let Some(name) = command {
+                let found = page.find_subcommand(&name).cloned();
+                page = found.ok_or_else(|| CliError::usage("SHEF-CLI-001", format!("there is no command {name:?}")))?;
+            }
+            let mut text = Vec::new();
+            clap_mangen::Man::new(page).render(&mut text).map_err(|e| CliError::internal(e.to_string()))?;
+            output.text(&text).map(|()| Exit::Done)
+        }
     }
 }

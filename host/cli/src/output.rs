@@ -53,7 +53,15 @@ impl Output {
         if self.json {
             return Ok(());
         }
-        self.raw(&format!("{text}\n"))
+        self.raw(format!("{text}\n").as_bytes())
+    }
+
+    /// Prints generated text as it is.
+    ///
+    /// # Errors
+    /// As [`Output::line`].
+    pub fn text(&self, text: &[u8]) -> Result<(), CliError> {
+        self.raw(text)
     }
 
     /// Prints the JSON document; nothing where the document is text.
@@ -66,12 +74,12 @@ impl Output {
         }
         let mut text = serde_json::to_string_pretty(value).map_err(|e| CliError::internal(e.to_string()))?;
         text.push('\n');
-        self.raw(&text)
+        self.raw(text.as_bytes())
     }
 
-    fn raw(&self, text: &str) -> Result<(), CliError> {
+    fn raw(&self, text: &[u8]) -> Result<(), CliError> {
         let mut out = std::io::stdout().lock();
-        match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        match out.write_all(text).and_then(|()| out.flush()) {
             Ok(()) => Ok(()),
             // Who reads no further has what he wanted.
             Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(Exit::Done as i32),

@@ -300,3 +300,46 @@ fn evidence_is_verified_from_files() {
         }
     }
 }
+
+#[test]
+fn completions_and_manual_pages_are_generated() {
+    for shell in ["bash", "zsh", "fish"] {
+        let output = run(&["completions", shell]);
+        assert_eq!(output.status.code(), Some(0));
+        assert!(text(&output.stdout).contains("memory-latency"), "{shell}");
+    }
+    assert!(text(&run(&["man"]).stdout).contains(".TH"));
+    assert!(text(&run(&["man", "demo"]).stdout).contains("keep"));
+    fails(&["man", "nothing"], 2, "SHEF-CLI-001");
+}
+
+/// What the program itself prints holds no key of the session either.
+#[test]
+fn no_key_is_printed() {
+    let dir = tempfile::tempdir().unwrap();
+    let keep = dir.path().join("keep");
+    let mut printed = String::new();
+    let mut keys = Vec::new();
+    for form in [&["-v"][..], &["-v", "--json"]] {
+        let mut args = vec!["demo", "--device", "sim:model", "--keep", keep.to_str().unwrap(), "--keep-secrets"];
+        args.extend(form);
+        let output = run(&args);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        printed.push_str(&text(&output.stdout));
+        printed.push_str(&text(&output.stderr));
+        let secrets: serde_json::Value = serde_json::from_slice(&fs::read(keep.join("secrets.json")).unwrap()).unwrap();
+        keys.extend(secrets["data"].as_object().unwrap().values().map(|v| v["key"].as_str().unwrap().to_owned()));
+        keys.extend(["channel_owner_to_shield", "channel_shield_to_owner"].map(|k| secrets[k].as_str().unwrap().to_owned()));
+    }
+    assert_eq!(keys.len(), 10);
+    let printed = printed.to_lowercase();
+    for key in keys {
+        assert!(!printed.contains(&key[..16]), "the beginning of a key was printed");
+    }
+    // The file with the keys is for its owner only.
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        assert_eq!(fs::metadata(keep.join("secrets.json")).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+}

@@ -203,7 +203,6 @@ impl Card {
     }
 }
 
-const REQUEST_END: u32 = mailbox::REQUEST + mailbox::MAX_REQUEST as u32;
 const ANSWER_END: u32 = mailbox::ANSWER + mailbox::MAX_ANSWER as u32;
 
 impl Device for Card {
@@ -217,7 +216,7 @@ impl Device for Card {
 
     fn ctl_read32(&mut self, offset: u32) -> Result<u32, DeviceError> {
         let refused = DeviceError::CtlRefused { access: "read", offset };
-        if offset % 4 != 0 || offset >= CTL_BYTES {
+        if !offset.is_multiple_of(4) || offset >= CTL_BYTES {
             return Err(refused);
         }
         match offset {
@@ -232,7 +231,7 @@ impl Device for Card {
 
     fn ctl_write32(&mut self, offset: u32, value: u32) -> Result<(), DeviceError> {
         let refused = DeviceError::CtlRefused { access: "write", offset };
-        if offset % 4 != 0 || offset >= CTL_BYTES {
+        if !offset.is_multiple_of(4) || offset >= CTL_BYTES {
             return Err(refused);
         }
         match offset {
@@ -240,12 +239,13 @@ impl Device for Card {
                 self.doorbell(value);
                 Ok(())
             }
-            mailbox::REQUEST..REQUEST_END => {
-                let at = (offset - mailbox::REQUEST) as usize;
-                self.request[at..at + 4].copy_from_slice(&value.to_le_bytes());
-                Ok(())
-            }
-            mailbox::REQUEST.. => Err(refused),
+            mailbox::REQUEST.. => match self.request.get_mut((offset - mailbox::REQUEST) as usize..).and_then(|rest| rest.first_chunk_mut::<4>()) {
+                Some(word) => {
+                    *word = value.to_le_bytes();
+                    Ok(())
+                }
+                None => Err(refused),
+            },
             _ if !self.fabric.borrow().programmed => Err(refused),
             _ if self.backend.borrow_mut().ctl_write(offset, value)? => Ok(()),
             _ => Err(refused),

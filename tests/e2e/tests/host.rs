@@ -30,7 +30,7 @@ struct Hand {
     deed: Deed,
     at: usize,
     seed: usize,
-    seen: Rc<RefCell<Vec<(Leg, Vec<u8>)>>>,
+    seen: Rc<RefCell<Seen>>,
 }
 
 impl Adversary for Hand {
@@ -113,12 +113,7 @@ fn one_changed_message_never_gives_a_wrong_answer() {
     // What may pass: the kernel's plain answers are hints; a byte too many behind what the card copies or behind an upload is not looked at;
     // the first message of its kind has none before it to be replaced by.
     for (leg, deed) in &without_effect {
-        let allowed = match (*leg, deed.as_str()) {
-            ("kernel-answer", "Flip" | "Replay") => true,
-            ("request" | "memory-write", "Extend") => true,
-            (_, "Replay") => true,
-            _ => false,
-        };
+        let allowed = matches!((*leg, deed.as_str()), ("kernel-answer", "Flip") | ("request" | "memory-write", "Extend") | (_, "Replay"));
         assert!(allowed, "{deed} of {leg} passed");
     }
     assert!(refused > messages.len() * 6, "only {refused} of {} were refused", messages.len() * 8);

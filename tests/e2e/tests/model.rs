@@ -122,8 +122,10 @@ fn base64(bytes: &[u8]) -> String {
     out
 }
 
+type Draw = (&'static str, usize, bool);
+
 /// What each party draws from its stream, in order: what it is, bytes, and whether it is sent on purpose.
-const DRAWS: &[(&str, &[(&str, usize, bool)])] = &[
+const DRAWS: &[(&str, &[Draw])] = &[
     ("demo/manufacturer", &[("CA key", 32, false), ("debug CA key", 32, false), ("device secret", 32, false)]),
     (
         "demo/vendor",

@@ -125,9 +125,12 @@ fn change(leg: fn(Leg) -> bool, mut how: impl FnMut(&mut Vec<u8>) + 'static) -> 
     })
 }
 
+/// What was heard.
+type Heard = Rc<RefCell<Vec<(Leg, Vec<u8>)>>>;
+
 /// A host that only listens.
-fn listen() -> (Box<dyn Adversary>, Rc<RefCell<Vec<(Leg, Vec<u8>)>>>) {
-    let heard = Rc::new(RefCell::new(Vec::new()));
+fn listen() -> (Box<dyn Adversary>, Heard) {
+    let heard = Heard::default();
     let ears = Rc::clone(&heard);
     let adversary = evil(move |leg, bytes, _| {
         ears.borrow_mut().push((leg, bytes.clone()));
