@@ -8,6 +8,30 @@
 //! Manufacturer --certifies--> device <--evidence-- IpVendor --image key--> kernel
 //!                                    <--evidence-- Session<Connected> -> Session<Attested> --Load Key--> Session<Keyed>
 //! ```
+//!
+//! What a data owner's program looks like:
+//!
+//! ```
+//! use shef::{Connected, Host, SdkError, Session, SystemEntropy, Verifier};
+//! use shef_proto::{config::Config, load::first_epochs};
+//! use shef_seal::OpenPolicy;
+//!
+//! fn compute(host: &mut Host, verifier: &Verifier, config: &Config, now: i64, data: &[u8]) -> Result<Vec<u8>, SdkError> {
+//!     let mut entropy = SystemEntropy::new()?;
+//!     // Evidence of the Shield, held against anchors, reference values and policy.
+//!     let session = Session::<Connected>::connect(host)?.attest(verifier, config, now, &mut entropy)?;
+//!     // The Load Key goes to the appraised Shield and to nothing else; the Shield confirms it.
+//!     let mut session = session.key("tenant", &first_epochs(config, 1), &mut entropy)?;
+//!     let (input, output) = (session.input("query")?, session.output("result")?);
+//!     session.upload(&input, data)?;
+//!     // Registers of the accelerator, over the sealed channel; then flush and statement.
+//!     let statement = session.run(&[(0x14, input.addr() as u32), (0x20, output.addr() as u32)], (0x00, 1), (0x04, 6))?;
+//!     let results = session.open(&output, &statement, 512, OpenPolicy::default())?;
+//!     let bytes = results.data.to_vec();
+//!     session.close()?;
+//!     Ok(bytes)
+//! }
+//! ```
 
 mod entropy;
 mod error;
@@ -35,7 +59,7 @@ pub use shef_card as sim;
 
 /// All codes that this library and what it is made of can give, in groups.
 pub fn codes() -> Vec<(&'static str, Vec<&'static Code>)> {
-    let mut groups = vec![
+    let mut groups: Vec<(&'static str, Vec<&'static Code>)> = vec![
         ("wire formats", shef_proto::CODES.iter().collect()),
         ("sealed memory", shef_seal::CODES.iter().collect()),
         ("appraisal", shef_verify::CODES.iter().collect()),

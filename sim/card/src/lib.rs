@@ -33,7 +33,7 @@ pub fn codes() -> Vec<(&'static str, Vec<&'static Code>)> {
     vec![
         ("Security Kernel", shef_kernel::CODES.iter().collect()),
         ("functional model", shef_model::CODES.iter().collect()),
-        ("Verilated RTL", error::RTL_CODES.iter().collect()),
+        ("Verilated RTL", shef_rtl::CODES.iter().collect()),
         ("simulated card", CODES.iter().collect()),
     ]
 }
