@@ -165,9 +165,20 @@ impl Engine {
 
     fn fault(&mut self, kind: FaultKind, region: usize, chunk: u64) {
         let r = &self.regions[region];
+        let fault = Fault { kind, region: r.region.id, chunk, version: r.epoch };
+        self.stop(fault);
+    }
+
+    /// A fault of the memory that belongs to no single chunk: a time-out, an error answer to a tag line or to a write.
+    fn memory_fault(&mut self, card: &mut Card, kind: FaultKind) {
+        card.dead |= kind == FaultKind::Timeout;
+        self.stop(Fault { kind, region: 0xff, chunk: 0, version: 0 });
+    }
+
+    fn stop(&mut self, fault: Fault) {
         self.records.stopped = true;
         self.records.faults = self.records.faults.saturating_add(1);
-        self.records.fault.get_or_insert(Fault { kind, region: r.region.id, chunk, version: r.epoch });
+        self.records.fault.get_or_insert(fault);
     }
 
     fn refuse(&mut self, kind: RefusalKind, region: u8, addr: u64) {
@@ -273,9 +284,19 @@ impl Engine {
         let r = &self.regions[region];
         let len = u64::from(r.region.chunk);
         let (addr, tag_addr) = (r.region.chunk_addr(chunk), r.region.tag_addr(chunk));
-        if let Some(kind) = card.fault(addr, len).or_else(|| card.fault(tag_addr, TAG_LEN)) {
-            card.dead |= kind == FaultKind::Timeout;
-            self.fault(kind, region, chunk);
+        match card.fault(addr, len) {
+            Some(FaultKind::Bus) => {
+                self.fault(FaultKind::Bus, region, chunk);
+                return None;
+            }
+            Some(kind) => {
+                self.memory_fault(card, kind);
+                return None;
+            }
+            None => {}
+        }
+        if let Some(kind) = card.fault(tag_addr, TAG_LEN) {
+            self.memory_fault(card, kind);
             return None;
         }
         let mut data = Zeroizing::new(vec![0; len as usize]);
@@ -382,8 +403,7 @@ impl Engine {
         let tag = cipher.seal(r.epoch, chunk, &mut data);
         let (addr, tag_addr) = (r.region.chunk_addr(chunk), r.region.tag_addr(chunk));
         if let Some(kind) = card.fault(addr, data.len() as u64).or_else(|| card.fault(tag_addr, TAG_LEN)) {
-            card.dead |= kind == FaultKind::Timeout;
-            self.fault(kind, region, chunk);
+            self.memory_fault(card, kind);
             return;
         }
         card.memory.write(addr, &data);

@@ -1,4 +1,4 @@
-//! RTL lint: Verilator -Wall on every top, and elaboration of every module by yosys' slang front end.
+//! RTL lint: the module table, Verilator -Wall on every top, and elaboration of every module by yosys' slang front end.
 
 use crate::process::{self, Failure, say};
 use crate::{root, tools};
@@ -8,6 +8,8 @@ use std::process::Command;
 /// Both.
 pub fn run() -> Result<(), Failure> {
     let verilator_bin = tools::ensure_verilator(&root(), &say)?;
+    table()?;
+    nothing_faked()?;
     verilator(&verilator_bin)?;
     let yosys_bin = tools::ensure_yosys(&root(), &say)?;
     yosys(&yosys_bin)
@@ -48,6 +50,32 @@ pub fn design() -> Result<Vec<PathBuf>, Failure> {
         (!name.ends_with("_pkg.sv"), name != "shef_pkg.sv")
     });
     Ok(all)
+}
+
+/// Every module stands in the table of `shell-rtl/README.md`.
+pub fn table() -> Result<(), Failure> {
+    const TABLE: &str = "shell-rtl/README.md";
+    let text = std::fs::read_to_string(root().join(TABLE)).map_err(|e| Failure::failed(format!("{TABLE}: {e}")))?;
+    let missing: Vec<String> = design()?
+        .iter()
+        .filter_map(|p| p.file_stem().map(|n| n.to_string_lossy().into_owned()))
+        .filter(|n| !text.contains(&format!("| `{n}` |")))
+        .collect();
+    if missing.is_empty() { Ok(()) } else { Err(Failure::failed(format!("{TABLE} has no line for {}", missing.join(", ")))) }
+}
+
+/// The RTL computes everything itself: no call out of the simulation, no files, no switch that takes a check away.
+pub fn nothing_faked() -> Result<(), Failure> {
+    const FORBIDDEN: &[&str] = &["$c(", "$c1(", "import \"DPI", "export \"DPI", "$readmem", "$fopen", "$system", "$value$plusargs", "$test$plusargs", "force "];
+    let mut found = Vec::new();
+    for path in design()? {
+        let text = std::fs::read_to_string(root().join(&path)).map_err(|e| Failure::failed(format!("{}: {e}", path.display())))?;
+        for (n, line) in text.lines().enumerate() {
+            let code = line.split("//").next().unwrap_or_default();
+            found.extend(FORBIDDEN.iter().filter(|f| code.contains(*f)).map(|f| format!("{}:{}: {f}", path.display(), n + 1)));
+        }
+    }
+    if found.is_empty() { Ok(()) } else { Err(Failure::failed(found.join("\n"))) }
 }
 
 /// `verilator --lint-only -Wall` on each top of the simulation shell.

@@ -21,6 +21,8 @@ pub fn run(no_skip: bool) -> Result<(), Failure> {
     let verilator = tools::ensure_verilator(&root(), &say)?;
     step(&mut t, "generated files are up to date", || crate::generate(true));
     step(&mut t, "formatting", || process::run(&mut process::cargo(&["fmt", "--all", "--check"]), "cargo fmt"));
+    step(&mut t, "module table", lint::table);
+    step(&mut t, "the RTL reads no files and calls nothing outside", lint::nothing_faked);
     step(&mut t, "RTL lint", || lint::verilator(&verilator));
     match tools::ensure_yosys(&root(), &say) {
         Ok(yosys) => step(&mut t, "RTL elaborates in a second front end", || lint::yosys(&yosys)),
