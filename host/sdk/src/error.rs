@@ -215,6 +215,12 @@ pub enum SdkError {
         /// What differs.
         what: &'static str,
     },
+    /// Something that is for simulated devices only.
+    #[error("keys are shown for simulated devices only, and the root of trust of this one is {kind}")]
+    NotSimulated {
+        /// Kind of root of trust in the appraised evidence.
+        kind: &'static str,
+    },
     /// The operating system gave no random bytes.
     #[error("the operating system gave no random bytes: {reason}")]
     Entropy {
@@ -277,6 +283,7 @@ impl SdkError {
             Self::NoRegion { .. } => "SHEF-SDK-006",
             Self::WrongMode { .. } => "SHEF-SDK-007",
             Self::TooLong { .. } => "SHEF-SDK-008",
+            Self::NotSimulated { .. } => "SHEF-SDK-009",
             Self::Refusals { .. } => "SHEF-SDK-010",
             Self::NotFinished { .. } => "SHEF-SDK-011",
             Self::KeyFile { .. } => "SHEF-SDK-012",
@@ -306,7 +313,7 @@ impl SdkError {
         match self {
             Self::Dropped { .. } => Fault::Undecided,
             Self::ShieldBusy { .. } | Self::NotFinished { .. } | Self::Entropy { .. } => Fault::Device,
-            Self::MessageTooLong { .. } | Self::NoRegion { .. } | Self::WrongMode { .. } | Self::TooLong { .. } | Self::KeyFile { .. } | Self::KeyFormat { .. } => Fault::Input,
+            Self::MessageTooLong { .. } | Self::NoRegion { .. } | Self::WrongMode { .. } | Self::TooLong { .. } | Self::KeyFile { .. } | Self::KeyFormat { .. } | Self::NotSimulated { .. } => Fault::Input,
             Self::Device(D::UnknownUri { .. } | D::MalformedUri { .. } | D::NotInThisVersion { .. } | D::NoSimulator { .. }) => Fault::Input,
             Self::Device(_) => Fault::Device,
             _ => Fault::Answer,
@@ -324,6 +331,7 @@ pub const CODES: &[Code] = &[
     Code::new("SHEF-SDK-006", "there is no such region", "the names of the regions are in shield.toml"),
     Code::new("SHEF-SDK-007", "the region is of another mode", "data goes into `input` regions, results come from `output` regions"),
     Code::new("SHEF-SDK-008", "the data does not fit the region", "make the region larger in shield.toml, or give less data"),
+    Code::new("SHEF-SDK-009", "only for simulated devices", "the keys of a session with a real device never leave the owner's process"),
     Code::new("SHEF-SDK-010", "the accelerator did things that the Shield refused", "the results may be incomplete: open them with `allow_refusals` only if the accelerator is known to do so"),
     Code::new("SHEF-SDK-011", "the accelerator did not finish", "check its registers and its data; a stopped Shield shows in the statement"),
     Code::new("SHEF-SDK-012", "a key file cannot be read or written", "check path and permissions; key files are never overwritten"),

@@ -6,6 +6,7 @@
 use shef_proto::channel::{Answer, ChannelError, OwnerChannel, Request, Sealed, ShieldStatement, State, Statement, status};
 use shef_proto::config::{Config, Mode, Region};
 use shef_proto::entropy::Entropy;
+use shef_proto::evidence::RootOfTrust;
 use shef_proto::load::{FirstEpoch, SessionKeys};
 use shef_seal::{OpenPolicy, Opened, Opener, SealError, Sealer, Spent};
 use shef_verify::{Appraisal, VerifiedShieldEvidence};
@@ -229,12 +230,20 @@ impl<'h> Session<'h, Keyed> {
         &self.state.config
     }
 
-    /// Copies the session's keys out, before the first buffer is used; only for a simulated device.
-    pub fn expose_secrets(&mut self) {
+    /// Copies the session's keys out, before the first buffer is used, so that other tools can check what was sealed.
+    ///
+    /// # Errors
+    /// [`SdkError::NotSimulated`] for every device whose evidence does not say that it is simulated.
+    pub fn expose_secrets(&mut self) -> Result<(), SdkError> {
+        let kind = self.state.verified.claims().root_of_trust;
+        if kind != RootOfTrust::Simulated {
+            return Err(SdkError::NotSimulated { kind: kind.name() });
+        }
         let keys = &self.state.keys;
         let copy = |bytes: &[u8]| Zeroizing::new(bytes.to_vec());
         let data = self.state.config.regions().iter().filter_map(|r| keys.data_key(r.id).map(|k| (r.id, copy(k.expose())))).collect();
         self.state.secrets = Some(SessionSecrets { data, to_shield: copy(keys.to_shield().expose()), to_owner: copy(keys.to_owner().expose()) });
+        Ok(())
     }
 
     /// What [`Session::expose_secrets`] copied.

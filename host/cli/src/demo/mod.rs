@@ -286,7 +286,7 @@ fn honest(output: &Output, args: &DemoArgs, settings: &Settings, dir: &std::path
     let mut session = world.key(session)?;
     drop(spinner);
     if args.keep_secrets {
-        session.expose_secrets();
+        session.expose_secrets()?;
     }
     let transcript = session.transcript();
     steps.end("load-key", true, bench.cycles(), format!("confirmed by the Shield, session {}", short(&transcript[..16])))?;
