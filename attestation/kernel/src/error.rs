@@ -90,7 +90,11 @@ pub enum KernelError {
 
 /// All codes of this crate.
 pub const CODES: &[Code] = &[
-    Code::new("SHEF-KRN-001", "device secret already taken", "The boot code reads the device secret once per power-on, then it is locked. Power-cycle the card."),
+    Code::new(
+        "SHEF-KRN-001",
+        "device secret already taken",
+        "The boot code reads the device secret once per power-on, then it is locked. Power-cycle the card.",
+    ),
     Code::new("SHEF-KRN-002", "not a kernel image", "The bytes given to the boot code are not a Security Kernel image."),
     Code::new(
         "SHEF-KRN-003",
@@ -104,17 +108,17 @@ pub const CODES: &[Code] = &[
         "no tested entropy source",
         "The health test of the random source fails, so the kernel makes no key and no seed. This is not retried with weaker bytes.",
     ),
-    Code::new(
-        "SHEF-KRN-012",
-        "seeded randomness outside simulation",
-        "A test's seed is allowed for simulated devices only.",
-    ),
+    Code::new("SHEF-KRN-012", "seeded randomness outside simulation", "A test's seed is allowed for simulated devices only."),
     Code::new(
         "SHEF-KRN-013",
         "shell refused",
         "A shell with a configuration port, readback or a debug bridge could read or change the Shield. Load another shell.",
     ),
-    Code::new("SHEF-KRN-014", "request in the wrong state", "The request needs a step that was not done, or undoes one; the text says which."),
+    Code::new(
+        "SHEF-KRN-014",
+        "request in the wrong state",
+        "The request needs a step that was not done, or undoes one; the text says which.",
+    ),
     Code::new("SHEF-KRN-020", "image for another device", "The header names another target. Build the image for this type of device."),
     Code::new(
         "SHEF-KRN-021",
@@ -137,8 +141,16 @@ pub const CODES: &[Code] = &[
         "Shield key differs",
         "The Shield shows another public key than its seed gives. The kernel signs nothing; the Shield was wiped. If it happens again, the design is broken.",
     ),
-    Code::new("SHEF-KRN-031", "Shield did not answer in time", "The Shield did not reach the state within the bounded wait. Reset the card."),
-    Code::new("SHEF-KRN-032", "debug turned on", "Debug was turned on after boot. The kernel wiped the Shield and stopped until the next power-on."),
+    Code::new(
+        "SHEF-KRN-031",
+        "Shield did not answer in time",
+        "The Shield did not reach the state within the bounded wait. Reset the card.",
+    ),
+    Code::new(
+        "SHEF-KRN-032",
+        "debug turned on",
+        "Debug was turned on after boot. The kernel wiped the Shield and stopped until the next power-on.",
+    ),
 ];
 
 impl KernelError {

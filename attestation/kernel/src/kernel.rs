@@ -214,7 +214,9 @@ impl<P: Platform> Kernel<P> {
 
     fn shell(&mut self) -> Result<Shell, KernelError> {
         let shell = self.platform.shell()?;
-        for (present, what) in [(shell.config_port, "configuration port"), (shell.readback, "readback path"), (shell.debug_bridge, "debug bridge")] {
+        for (present, what) in
+            [(shell.config_port, "configuration port"), (shell.readback, "readback path"), (shell.debug_bridge, "debug bridge")]
+        {
             if present {
                 return Err(KernelError::Shell { what });
             }

@@ -336,7 +336,13 @@ fn changed_or_shuffled_chunks_are_refused_and_the_honest_load_follows() {
     let key_box = world.key_box(3);
     let requests = shef_proto::mailbox::load_requests(&world.vendor.container, &key_box);
     let first_chunk = requests.iter().position(|r| matches!(r, Request::LoadChunk { .. })).unwrap();
-    for (change, code) in [("byte", "SHEF-PRO-041"), ("order", "SHEF-PRO-043"), ("twice", "SHEF-PRO-043"), ("missing", "SHEF-PRO-043"), ("swapped bytes", "SHEF-PRO-041")] {
+    for (change, code) in [
+        ("byte", "SHEF-PRO-041"),
+        ("order", "SHEF-PRO-043"),
+        ("twice", "SHEF-PRO-043"),
+        ("missing", "SHEF-PRO-043"),
+        ("swapped bytes", "SHEF-PRO-041"),
+    ] {
         let mut tampered = requests.clone();
         match change {
             "byte" => {

@@ -36,7 +36,9 @@ fn make() -> Value {
 
     let nonce = world.nonce();
     let kernel_evidence = world.evidence(Layer::Kernel, &nonce).unwrap();
-    let Outcome { verified: Some(Verified::Kernel(kernel)), .. } = world.appraise(Layer::Kernel, &kernel_evidence, &nonce) else { panic!() };
+    let Outcome { verified: Some(Verified::Kernel(kernel)), .. } = world.appraise(Layer::Kernel, &kernel_evidence, &nonce) else {
+        panic!()
+    };
     let secret = world.vendor.secret(3);
     let key_box = kernel.release_image_key("vendor", "image", 1, [9; 16], &secret, &mut entropy(3)).unwrap().to_cbor();
     let mut kernel_json = evidence_json(&kernel_evidence, &nonce);
@@ -45,7 +47,9 @@ fn make() -> Value {
     world.load(&key_box).unwrap();
     let nonce = world.nonce();
     let shield_evidence = world.evidence(Layer::Shield, &nonce).unwrap();
-    let Outcome { verified: Some(Verified::Shield(shield)), .. } = world.appraise(Layer::Shield, &shield_evidence, &nonce) else { panic!() };
+    let Outcome { verified: Some(Verified::Shield(shield)), .. } = world.appraise(Layer::Shield, &shield_evidence, &nonce) else {
+        panic!()
+    };
     let mut shield_json = evidence_json(&shield_evidence, &nonce);
     shield_json["seed_salt"] = hex::encode(seed_salt).into();
     shield_json["seed"] = hex::encode(world.shield().seeds_taken[0]).into();
@@ -61,7 +65,9 @@ fn make() -> Value {
     let mut refuse = |why: &str, layer: Layer, bytes: Vec<u8>, nonce: &[u8]| {
         let appraisal = world.appraise(layer, &bytes, nonce).appraisal;
         let failure = appraisal.first_failure().unwrap();
-        refused.push(json!({ "why": why, "layer": layer.name(), "nonce": hex::encode(nonce), "evidence": hex::encode(bytes), "code": failure.code }));
+        refused.push(
+            json!({ "why": why, "layer": layer.name(), "nonce": hex::encode(nonce), "evidence": hex::encode(bytes), "code": failure.code }),
+        );
     };
     refuse("kernel evidence where Shield evidence is due", Layer::Shield, kernel_evidence.clone(), &[1; 48]);
     refuse("evidence of another challenge", Layer::Shield, shield_evidence.clone(), &[9; 48]);

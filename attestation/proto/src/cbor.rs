@@ -89,11 +89,7 @@ pub const CODES: &[Code] = &[
         "The message is well-formed but not in the one deterministic encoding (RFC 8949 section 4.2.1): definite lengths, shortest \
          integers, sorted keys without repeats, no floats. The sender does not follow the format.",
     ),
-    Code::new(
-        "SHEF-PRO-003",
-        "CBOR exceeds a limit",
-        "The message is longer, deeper or holds more items than its format allows.",
-    ),
+    Code::new("SHEF-PRO-003", "CBOR exceeds a limit", "The message is longer, deeper or holds more items than its format allows."),
     Code::new(
         "SHEF-PRO-004",
         "bytes after the end of a message",

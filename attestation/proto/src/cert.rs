@@ -242,9 +242,8 @@ fn hex(bytes: &[u8]) -> String {
 
 /// Name of a common name and, for devices, the hexadecimal id of their key.
 fn name(common: &str, id: Option<&[u8]>) -> Vec<u8> {
-    let attribute = |oid: &[u8], tag: u8, text: &str| {
-        tlv(der::SET, &[&tlv(der::SEQUENCE, &[&tlv(der::OID, &[oid]), &tlv(tag, &[text.as_bytes()])])])
-    };
+    let attribute =
+        |oid: &[u8], tag: u8, text: &str| tlv(der::SET, &[&tlv(der::SEQUENCE, &[&tlv(der::OID, &[oid]), &tlv(tag, &[text.as_bytes()])])]);
     let common = attribute(OID_COMMON_NAME, der::UTF8_STRING, common);
     match id {
         None => tlv(der::SEQUENCE, &[&common]),
@@ -380,10 +379,7 @@ fn issue(issuer_key: &SigningKey, template: &Template<'_>) -> Vec<u8> {
         ],
     );
     let rs = issuer_key.sign(&tbs);
-    let signature = tlv(
-        der::SEQUENCE,
-        &[&der::unsigned(der::INTEGER, &rs[..32]), &der::unsigned(der::INTEGER, &rs[32..])],
-    );
+    let signature = tlv(der::SEQUENCE, &[&der::unsigned(der::INTEGER, &rs[..32]), &der::unsigned(der::INTEGER, &rs[32..])]);
     tlv(der::SEQUENCE, &[&tbs, &algorithm(), &tlv(der::BIT_STRING, &[&[0], &signature])])
 }
 
@@ -400,11 +396,7 @@ pub fn issue_root(key: &SigningKey, common_name: &str, not_before: i64, not_afte
             subject: &subject,
             not_before,
             not_after,
-            extensions: &[
-                &basic_constraints(true, Some(1)),
-                &key_usage(KEY_USAGE_CERT_SIGN),
-                &key_identifiers(&public, &public),
-            ],
+            extensions: &[&basic_constraints(true, Some(1)), &key_usage(KEY_USAGE_CERT_SIGN), &key_identifiers(&public, &public)],
         },
     )
 }

@@ -136,8 +136,18 @@ pub enum Op {
 
 impl Op {
     /// All operations.
-    pub const ALL: [Self; 10] =
-        [Self::Ping, Self::Read, Self::Write, Self::Flush, Self::Invalidate, Self::Epoch, Self::Statement, Self::Map, Self::Close, Self::Abort];
+    pub const ALL: [Self; 10] = [
+        Self::Ping,
+        Self::Read,
+        Self::Write,
+        Self::Flush,
+        Self::Invalidate,
+        Self::Epoch,
+        Self::Statement,
+        Self::Map,
+        Self::Close,
+        Self::Abort,
+    ];
 
     /// The operation with this number.
     pub fn from_number(n: u8) -> Option<Self> {
@@ -303,7 +313,10 @@ impl Direction {
         let mut m = [0; MESSAGE_LEN];
         m[..8].copy_from_slice(&seq.to_be_bytes());
         m[8..72].copy_from_slice(plaintext);
-        let tag = self.0.encrypt_inout_detached(&Nonce::from(Self::iv(seq)), &[], (&mut m[8..72]).into()).expect("64 bytes are within GCM's limit");
+        let tag = self
+            .0
+            .encrypt_inout_detached(&Nonce::from(Self::iv(seq)), &[], (&mut m[8..72]).into())
+            .expect("64 bytes are within GCM's limit");
         m[72..].copy_from_slice(&tag);
         m
     }
@@ -334,7 +347,14 @@ pub struct OwnerChannel {
 impl OwnerChannel {
     /// The channel of a session.
     pub fn new(keys: &SessionKeys) -> Self {
-        Self { tx: Direction::new(keys.to_shield()), rx: Direction::new(keys.to_owner()), transcript: keys.transcript(), seq: 0, pending: None, closed: false }
+        Self {
+            tx: Direction::new(keys.to_shield()),
+            rx: Direction::new(keys.to_owner()),
+            transcript: keys.transcript(),
+            seq: 0,
+            pending: None,
+            closed: false,
+        }
     }
 
     /// Number of the last request that was made.
@@ -388,7 +408,11 @@ impl OwnerChannel {
     ///
     /// # Errors
     /// What `carry` says, or an answer that is not authentic, or (with `E: From<ChannelError>`) a status other than done.
-    pub fn call<E: From<ChannelError>>(&mut self, request: &Request, carry: &mut dyn FnMut(&Sealed) -> Result<Sealed, E>) -> Result<Answer, E> {
+    pub fn call<E: From<ChannelError>>(
+        &mut self,
+        request: &Request,
+        carry: &mut dyn FnMut(&Sealed) -> Result<Sealed, E>,
+    ) -> Result<Answer, E> {
         let sealed = self.request(request)?;
         let answer = carry(&sealed)?;
         let answer = self.answer(&answer)?;
@@ -400,12 +424,20 @@ impl OwnerChannel {
     ///
     /// # Errors
     /// As [`OwnerChannel::call`], or content that does not fit the configuration.
-    pub fn statement<E: From<ChannelError>>(&mut self, config: &Config, carry: &mut dyn FnMut(&Sealed) -> Result<Sealed, E>) -> Result<Statement, E> {
+    pub fn statement<E: From<ChannelError>>(
+        &mut self,
+        config: &Config,
+        carry: &mut dyn FnMut(&Sealed) -> Result<Sealed, E>,
+    ) -> Result<Statement, E> {
         let mut regions = Vec::new();
         for r in config.regions() {
             let page = self.call(&Request::statement(1 + u32::from(r.id)), carry)?;
-            let page = RegionStatement::from_payload(&page.payload).ok_or(ChannelError::Impossible { seq: self.seq, what: "region page" })?;
-            let shape = page.mode == r.mode && page.chunk_log2 == r.chunk_log2() && page.chunks == r.chunks() && u64::from(page.written) <= page.chunks;
+            let page =
+                RegionStatement::from_payload(&page.payload).ok_or(ChannelError::Impossible { seq: self.seq, what: "region page" })?;
+            let shape = page.mode == r.mode
+                && page.chunk_log2 == r.chunk_log2()
+                && page.chunks == r.chunks()
+                && u64::from(page.written) <= page.chunks;
             if !shape {
                 return Err(ChannelError::Impossible { seq: self.seq, what: "region differs from the configuration" }.into());
             }

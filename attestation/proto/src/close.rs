@@ -109,7 +109,8 @@ impl CloseRecord {
             found if found == u64::from(SUITE) => {}
             found => return Err(CloseError::Suite { found }),
         }
-        let record = Self { transcript: f.array(2)?, last: f.array(3)?, image_digest: f.array(4)?, config_digest: f.array(5)?, ueid: f.array(6)? };
+        let record =
+            Self { transcript: f.array(2)?, last: f.array(3)?, image_digest: f.array(4)?, config_digest: f.array(5)?, ueid: f.array(6)? };
         f.finish()?;
         Ok(record)
     }

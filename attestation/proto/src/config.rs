@@ -509,7 +509,9 @@ impl Config {
         self.check_overlaps()?;
         let bits: u64 = self.regions.iter().filter(|r| r.mode == Mode::Output).map(Region::chunks).fold(0, u64::saturating_add);
         if bits > MAX_MAP_BITS {
-            return rule(alloc::format!("output regions have {bits} chunks together, on-chip memory holds a bit for {MAX_MAP_BITS}; use larger chunks"));
+            return rule(alloc::format!(
+                "output regions have {bits} chunks together, on-chip memory holds a bit for {MAX_MAP_BITS}; use larger chunks"
+            ));
         }
         // What the design names but nothing here does yet is refused, never silently weakened.
         let unsupported = |what: String, region, field| Err(ConfigError::Unsupported { what, region, field });
@@ -535,7 +537,8 @@ impl Config {
         if usize::from(r.id) != i {
             return bad(Field::Region, alloc::format!("number {} at place {i} of the list", r.id));
         }
-        let name_ok = (1..=32).contains(&r.name.len()) && r.name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'-');
+        let name_ok = (1..=32).contains(&r.name.len())
+            && r.name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'-');
         if !name_ok {
             return bad(Field::Name, "a name is 1 to 32 of a-z 0-9 _ -".to_string());
         }
@@ -572,7 +575,9 @@ impl Config {
         }
         match (r.mode, r.node_base) {
             (Mode::Tree, None) => return bad(Field::NodeBase, "a tree region needs node_base".to_string()),
-            (Mode::Tree, Some(n)) if !n.is_multiple_of(PAGE) => return bad(Field::NodeBase, alloc::format!("node_base 0x{n:x} is not a multiple of 4 KiB")),
+            (Mode::Tree, Some(n)) if !n.is_multiple_of(PAGE) => {
+                return bad(Field::NodeBase, alloc::format!("node_base 0x{n:x} is not a multiple of 4 KiB"));
+            }
             (Mode::Tree, Some(_)) | (_, None) => {}
             (_, Some(_)) => return bad(Field::NodeBase, "only a tree region has node_base".to_string()),
         }
@@ -593,7 +598,9 @@ impl Config {
                 ranges.push((r.tag_base, r.tag_base + r.tag_size(), i, Field::TagBase));
             }
         }
-        let what = |i: usize, f: Field| alloc::format!("{} of region {i} ({})", if f == Field::TagBase { "tags" } else { "data" }, self.regions[i].name);
+        let what = |i: usize, f: Field| {
+            alloc::format!("{} of region {i} ({})", if f == Field::TagBase { "tags" } else { "data" }, self.regions[i].name)
+        };
         for (n, b) in ranges.iter().enumerate() {
             for a in &ranges[..n] {
                 if a.0 < b.1 && b.0 < a.1 {

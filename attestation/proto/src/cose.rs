@@ -72,11 +72,7 @@ pub const CODES: &[Code] = &[
         "signature algorithm not allowed",
         "Only ECDSA on P-256 with SHA-256 is allowed (-9, or its old name -7), named in the protected header.",
     ),
-    Code::new(
-        "SHEF-PRO-012",
-        "signature does not verify",
-        "The message was changed after it was signed, or another key signed it.",
-    ),
+    Code::new("SHEF-PRO-012", "signature does not verify", "The message was changed after it was signed, or another key signed it."),
 ];
 
 impl CoseError {

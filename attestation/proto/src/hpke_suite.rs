@@ -156,8 +156,9 @@ impl<A: Aead> Sender<A> {
             return Err(HpkeError::Open);
         }
         let pk = <DhP256HkdfSha256 as Kem>::PublicKey::from_bytes(&pk.0).map_err(|_| HpkeError::PublicKey)?;
-        let (enc, ctx) = hpke::setup_sender_with_rng::<A, HkdfSha256, DhP256HkdfSha256>(&OpModeS::Base, &pk, info, &mut AsCryptoRng(entropy))
-            .map_err(|_| HpkeError::PublicKey)?;
+        let (enc, ctx) =
+            hpke::setup_sender_with_rng::<A, HkdfSha256, DhP256HkdfSha256>(&OpModeS::Base, &pk, info, &mut AsCryptoRng(entropy))
+                .map_err(|_| HpkeError::PublicKey)?;
         Ok((enc.to_bytes().into(), Self(ctx, PhantomData)))
     }
 
@@ -200,7 +201,13 @@ impl<A: Aead> Receiver<A> {
 }
 
 /// One message in suite 1: `(enc, ct)`.
-pub fn seal(pk: &PublicKey, info: &[u8], aad: &[u8], plaintext: &[u8], entropy: &mut dyn Entropy) -> Result<([u8; ENC_LEN], Vec<u8>), HpkeError> {
+pub fn seal(
+    pk: &PublicKey,
+    info: &[u8],
+    aad: &[u8],
+    plaintext: &[u8],
+    entropy: &mut dyn Entropy,
+) -> Result<([u8; ENC_LEN], Vec<u8>), HpkeError> {
     let (enc, mut ctx) = Sender::<AesGcm256>::setup(pk, info, entropy)?;
     Ok((enc, ctx.seal(aad, plaintext)?))
 }

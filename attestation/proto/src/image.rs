@@ -116,11 +116,7 @@ pub const CODES: &[Code] = &[
         "image chunk changed",
         "A chunk's bytes are not the ones whose digest the vendor signed in the header. The container was changed on its way.",
     ),
-    Code::new(
-        "SHEF-PRO-042",
-        "image chunk does not open",
-        "The chunk is as the vendor signed it, but the image key is another one.",
-    ),
+    Code::new("SHEF-PRO-042", "image chunk does not open", "The chunk is as the vendor signed it, but the image key is another one."),
     Code::new(
         "SHEF-PRO-043",
         "image chunks missing or out of order",

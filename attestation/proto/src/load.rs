@@ -444,10 +444,8 @@ pub fn open_load_key(config: &Config, sk: &PrivateKey, bytes: &[u8]) -> Result<(
     if list.len() != 7 * usize::from(head[MASTER_LEN]) {
         return Err(LoadError::Epochs("count does not match the length"));
     }
-    let epochs: Vec<FirstEpoch> = list
-        .chunks_exact(7)
-        .map(|c| FirstEpoch { region: c[0], epoch: c[1..].iter().fold(0, |n, &b| n << 8 | u64::from(b)) })
-        .collect();
+    let epochs: Vec<FirstEpoch> =
+        list.chunks_exact(7).map(|c| FirstEpoch { region: c[0], epoch: c[1..].iter().fold(0, |n, &b| n << 8 | u64::from(b)) }).collect();
     check_epochs(config, &epochs)?;
     let t = transcript(&digest, &m.enc, &sk.public_key(), &m.info, &m.ct);
     Ok((SessionKeys::derive(&receiver.export(EXPORT_LABEL), &master, t, config), epochs))

@@ -47,9 +47,21 @@ pub enum MailboxError {
 
 /// Codes of this module.
 pub const CODES: &[Code] = &[
-    Code::new("SHEF-PRO-060", "unknown kernel operation", "The request names an operation that this kernel does not have; host and kernel differ in version."),
-    Code::new("SHEF-PRO-061", "answer to another request", "The mailbox gave an answer of another kind than the request asks for. Something between host and kernel mixes up messages."),
-    Code::new("SHEF-PRO-062", "the kernel refused a request", "The Security Kernel answered with an error; its own code stands beside this one."),
+    Code::new(
+        "SHEF-PRO-060",
+        "unknown kernel operation",
+        "The request names an operation that this kernel does not have; host and kernel differ in version.",
+    ),
+    Code::new(
+        "SHEF-PRO-061",
+        "answer to another request",
+        "The mailbox gave an answer of another kind than the request asks for. Something between host and kernel mixes up messages.",
+    ),
+    Code::new(
+        "SHEF-PRO-062",
+        "the kernel refused a request",
+        "The Security Kernel answered with an error; its own code stands beside this one.",
+    ),
 ];
 
 impl MailboxError {
@@ -195,13 +207,19 @@ impl Request {
         let request = match number {
             op::STATUS => Self::Status,
             op::CERTIFICATES => Self::Certificates,
-            op::KERNEL_EVIDENCE => Self::KernelEvidence { nonce: f.bytes(1, NONCE_MIN..=NONCE_MAX)?, audience: f.text(2, 1..=AUDIENCE_MAX)? },
+            op::KERNEL_EVIDENCE => {
+                Self::KernelEvidence { nonce: f.bytes(1, NONCE_MIN..=NONCE_MAX)?, audience: f.text(2, 1..=AUDIENCE_MAX)? }
+            }
             op::LOAD_BEGIN => Self::LoadBegin { key_box: f.bytes(1, 1..=MAX_BOX)?, header_len: f.uint(2, MAX_HEADER as u64)? as usize },
             op::LOAD_HEADER => Self::LoadHeader { offset: f.uint(1, MAX_HEADER as u64)? as usize, bytes: f.bytes(2, 1..=MAX_PART)? },
-            op::LOAD_CHUNK => Self::LoadChunk { index: f.uint(1, u64::from(u32::MAX))? as usize, bytes: f.bytes(2, 1..=MAX_CHUNK + TAG_LEN)? },
+            op::LOAD_CHUNK => {
+                Self::LoadChunk { index: f.uint(1, u64::from(u32::MAX))? as usize, bytes: f.bytes(2, 1..=MAX_CHUNK + TAG_LEN)? }
+            }
             op::LOAD_FINISH => Self::LoadFinish,
             op::NEW_SESSION => Self::NewSession,
-            op::SHIELD_EVIDENCE => Self::ShieldEvidence { nonce: f.bytes(1, NONCE_MIN..=NONCE_MAX)?, audience: f.text(2, 1..=AUDIENCE_MAX)? },
+            op::SHIELD_EVIDENCE => {
+                Self::ShieldEvidence { nonce: f.bytes(1, NONCE_MIN..=NONCE_MAX)?, audience: f.text(2, 1..=AUDIENCE_MAX)? }
+            }
             op::CLOSE_RECORD => Self::CloseRecord,
             op::RESET => Self::Reset,
             op => return Err(MailboxError::Operation { op }),
@@ -318,7 +336,9 @@ impl Answer {
                 message(kind::CERTIFICATES, vec![(1, Value::Array(list.iter().map(|der| der.as_slice().into()).collect()))])
             }
             Self::Evidence(bytes) => message(kind::EVIDENCE, vec![(1, bytes.as_slice().into())]),
-            Self::Loaded { image_digest, config_digest } => message(kind::LOADED, vec![(1, image_digest.into()), (2, config_digest.into())]),
+            Self::Loaded { image_digest, config_digest } => {
+                message(kind::LOADED, vec![(1, image_digest.into()), (2, config_digest.into())])
+            }
             Self::CloseRecord(bytes) => message(kind::CLOSE_RECORD, vec![(1, bytes.as_slice().into())]),
             Self::Error { code, text } => message(kind::ERROR, vec![(1, code.as_str().into()), (2, text.as_str().into())]),
         }

@@ -102,7 +102,11 @@ fn shape_of_the_chain() {
     for (what, chain) in cases {
         assert_eq!(validate_chain(&chain, &pki.root, NOW).unwrap_err().code(), "SHEF-PRO-025", "{what}");
     }
-    for (what, chain) in [("shuffled", [device.clone(), ak.clone()]), ("leaf twice", [ak.clone(), ak.clone()]), ("device twice", [device.clone(), device.clone()])] {
+    for (what, chain) in [
+        ("shuffled", [device.clone(), ak.clone()]),
+        ("leaf twice", [ak.clone(), ak.clone()]),
+        ("device twice", [device.clone(), device.clone()]),
+    ] {
         assert_eq!(validate_chain(&chain, &pki.root, NOW).unwrap_err().code(), "SHEF-PRO-022", "{what}");
     }
     assert_eq!(validate_chain(&[ak.clone(), pki.root.clone()], &pki.root, NOW).unwrap_err().code(), "SHEF-PRO-022");
@@ -346,16 +350,31 @@ fn rules_of_the_leaf() {
             parts.extensions.push(ext(TCB, true, &good_tcb));
             parts
         }),
-        ("FWIDs wrapped twice", good.with(TCB, &[ext(TCB, true, &tcb_hex(&format!("{head}8205302e312e30830107840101a631302f{fwid}870100")))])),
+        (
+            "FWIDs wrapped twice",
+            good.with(TCB, &[ext(TCB, true, &tcb_hex(&format!("{head}8205302e312e30830107840101a631302f{fwid}870100")))]),
+        ),
         ("no FWID", good.with(TCB, &[ext(TCB, true, &tcb_hex(&format!("{head}8205302e312e30830107840101a600870100")))])),
         ("two FWIDs", good.with(TCB, &[ext(TCB, true, &tcb_hex(&format!("{head}8205302e312e30830107840101a65e{fwid}{fwid}870100")))])),
-        ("SHA-384 FWID", good.with(TCB, &[ext(TCB, true, &tcb_hex(&format!("{head}8205302e312e30830107840101a62f{}870100", fwid.replace("040201", "040202"))))])),
+        (
+            "SHA-384 FWID",
+            good.with(
+                TCB,
+                &[ext(TCB, true, &tcb_hex(&format!("{head}8205302e312e30830107840101a62f{}870100", fwid.replace("040201", "040202"))))],
+            ),
+        ),
         ("negative svn", good.with(TCB, &[ext(TCB, true, &tcb_hex(&format!("{head}8205302e312e308301ff840101a62f{fwid}870100")))])),
-        ("huge svn", good.with(TCB, &[ext(TCB, true, &tcb_hex(&format!("{head}8205302e312e308309010000000000000000840101a62f{fwid}870100")))])),
+        (
+            "huge svn",
+            good.with(TCB, &[ext(TCB, true, &tcb_hex(&format!("{head}8205302e312e308309010000000000000000840101a62f{fwid}870100")))]),
+        ),
         ("svn not shortest", good.with(TCB, &[ext(TCB, true, &tcb_hex(&format!("{head}8205302e312e3083020007840101a62f{fwid}870100")))])),
         ("no svn", good.with(TCB, &[ext(TCB, true, &tcb_hex(&format!("{head}8205302e312e30840101a62f{fwid}870100")))])),
         ("no flags", good.with(TCB, &[ext(TCB, true, &tcb_hex(&format!("{head}8205302e312e30830107840101a62f{fwid}")))])),
-        ("flags with trailing zeros", good.with(TCB, &[ext(TCB, true, &tcb_hex(&format!("{head}8205302e312e30830107840101a62f{fwid}87020000")))])),
+        (
+            "flags with trailing zeros",
+            good.with(TCB, &[ext(TCB, true, &tcb_hex(&format!("{head}8205302e312e30830107840101a62f{fwid}87020000")))]),
+        ),
         ("another layer", good.with(TCB, &[ext(TCB, true, &tcb_hex(&format!("{head}8205302e312e30830107840102a62f{fwid}870100")))])),
         ("trailing bytes in TcbInfo", good.with(TCB, &[ext(TCB, true, &format!("{good_tcb}00"))])),
         ("critical spelled FALSE", {
@@ -367,10 +386,22 @@ fn rules_of_the_leaf() {
         ("negative serial", Parts { serial: vec![2, 1, 0x80], ..good.clone() }),
         ("zero serial", Parts { serial: vec![2, 1, 0], ..good.clone() }),
         ("long serial", Parts { serial: tlv(2, &[&[0x11; 21]]), ..good.clone() }),
-        ("13th month", Parts { validity: tlv(0x30, &[&tlv(0x17, &[b"261301000000Z"]), &tlv(0x18, &[b"99991231235959Z"])]), ..good.clone() }),
-        ("30 February", Parts { validity: tlv(0x30, &[&tlv(0x17, &[b"260230000000Z"]), &tlv(0x18, &[b"99991231235959Z"])]), ..good.clone() }),
-        ("time with fraction", Parts { validity: tlv(0x30, &[&tlv(0x17, &[b"260101000000Z"]), &tlv(0x18, &[b"99991231235959.5Z"])]), ..good.clone() }),
-        ("GeneralizedTime before 2050", Parts { validity: tlv(0x30, &[&tlv(0x18, &[b"20260101000000Z"]), &tlv(0x18, &[b"99991231235959Z"])]), ..good.clone() }),
+        (
+            "13th month",
+            Parts { validity: tlv(0x30, &[&tlv(0x17, &[b"261301000000Z"]), &tlv(0x18, &[b"99991231235959Z"])]), ..good.clone() },
+        ),
+        (
+            "30 February",
+            Parts { validity: tlv(0x30, &[&tlv(0x17, &[b"260230000000Z"]), &tlv(0x18, &[b"99991231235959Z"])]), ..good.clone() },
+        ),
+        (
+            "time with fraction",
+            Parts { validity: tlv(0x30, &[&tlv(0x17, &[b"260101000000Z"]), &tlv(0x18, &[b"99991231235959.5Z"])]), ..good.clone() },
+        ),
+        (
+            "GeneralizedTime before 2050",
+            Parts { validity: tlv(0x30, &[&tlv(0x18, &[b"20260101000000Z"]), &tlv(0x18, &[b"99991231235959Z"])]), ..good.clone() },
+        ),
     ];
     for (what, parts) in malformed {
         assert_eq!(leaf(&parts), "SHEF-PRO-020", "{what}");
@@ -452,7 +483,8 @@ fn rules_of_the_device_certificate() {
 fn rules_of_the_root() {
     let pki = pki();
     let good = Parts::of(&pki.root);
-    let check = |parts: &Parts, key: &SigningKey| Certificate::parse(&parts.sign(key)).unwrap().check_root().err().map(|error| error.code());
+    let check =
+        |parts: &Parts, key: &SigningKey| Certificate::parse(&parts.sign(key)).unwrap().check_root().err().map(|error| error.code());
     assert_eq!(check(&good, &pki.ca), None);
     assert_eq!(check(&good.with(BASIC, &[ext(BASIC, true, "30030101ff")]), &pki.ca), None);
     assert_eq!(check(&good.with(USAGE, &[ext(USAGE, true, "03020106")]), &pki.ca), None);

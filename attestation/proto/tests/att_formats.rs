@@ -254,7 +254,9 @@ fn image_headers_are_strict() {
 #[test]
 fn images_that_cannot_be_built() {
     let build = |description: &Description, plaintext: &[u8]| {
-        Container::build(description, plaintext, &ImageKey::from_bytes(&KEY), &vendor(), &mut entropy()).map(drop).map_err(|error| error.code())
+        Container::build(description, plaintext, &ImageKey::from_bytes(&KEY), &vendor(), &mut entropy())
+            .map(drop)
+            .map_err(|error| error.code())
     };
     assert_eq!(build(&description(0), b"x"), Err("SHEF-PRO-044"));
     assert_eq!(build(&description(4097), b"x"), Err("SHEF-PRO-044"));

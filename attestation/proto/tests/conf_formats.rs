@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use shef_proto::channel::{
-    Answer, ChannelError, FaultKind, MESSAGE_LEN, Op, OwnerChannel, Received, RefusalKind, RegionStatement, Request, ShieldChannel, ShieldStatement, State,
-    WrittenMap, status,
+    Answer, ChannelError, FaultKind, MESSAGE_LEN, Op, OwnerChannel, Received, RefusalKind, RegionStatement, Request, ShieldChannel,
+    ShieldStatement, State, WrittenMap, status,
 };
 use shef_proto::config::{Config, ConfigError, Field, Mode, OnFault, Region, Set};
 use shef_proto::entropy::{Entropy, SeededEntropy};
@@ -167,7 +167,14 @@ fn epochs_must_name_every_region_once() {
     let c = config();
     let (_, pk) = derive_key_pair(&[1; 32]);
     let e = |list: &[(u8, u64)]| list.iter().map(|&(region, epoch)| FirstEpoch { region, epoch }).collect::<Vec<_>>();
-    for bad in [&[(0, 1), (1, 1)][..], &[(0, 1), (1, 1), (2, 1), (2, 1)], &[(1, 1), (0, 1), (2, 1)], &[(0, 1), (1, 1), (2, 1 << 48)], &[], &[(0, 1), (1, 1), (3, 1)]] {
+    for bad in [
+        &[(0, 1), (1, 1)][..],
+        &[(0, 1), (1, 1), (2, 1), (2, 1)],
+        &[(1, 1), (0, 1), (2, 1)],
+        &[(0, 1), (1, 1), (2, 1 << 48)],
+        &[],
+        &[(0, 1), (1, 1), (3, 1)],
+    ] {
         let err = seal_load_key(&c, &pk, b"", &e(bad), &mut SeededEntropy::new(1, "t")).map(drop).unwrap_err();
         assert_eq!(err.code(), "SHEF-PRO-233");
     }
@@ -346,7 +353,14 @@ fn statement_pages_with_impossible_values_are_refused() {
 fn seeded_entropy_is_repeatable_and_separated_by_label() {
     let take = |seed, label: &str, sizes: &[usize]| {
         let mut e = SeededEntropy::new(seed, label);
-        sizes.iter().flat_map(|&n| { let mut b = vec![0; n]; e.fill(&mut b); b }).collect::<Vec<_>>()
+        sizes
+            .iter()
+            .flat_map(|&n| {
+                let mut b = vec![0; n];
+                e.fill(&mut b);
+                b
+            })
+            .collect::<Vec<_>>()
     };
     assert_eq!(take(1, "a", &[100]), take(1, "a", &[1, 31, 3, 65]));
     assert_ne!(take(1, "a", &[32]), take(2, "a", &[32]));

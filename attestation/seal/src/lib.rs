@@ -21,7 +21,11 @@ use zeroize::Zeroizing;
 
 /// Codes of [`SealError`].
 pub const CODES: &[Code] = &[
-    Code { id: "SHEF-SEAL-001", summary: "no such region, or of another mode", help: "Only input regions are sealed by the owner and only output regions are opened." },
+    Code {
+        id: "SHEF-SEAL-001",
+        summary: "no such region, or of another mode",
+        help: "Only input regions are sealed by the owner and only output regions are opened.",
+    },
     Code {
         id: "SHEF-SEAL-002",
         summary: "the key of a region was taken before",
@@ -407,7 +411,12 @@ impl Opener {
         let r = config.region(region).filter(|r| r.mode == Mode::Output).ok_or(SealError::Region { region, expected: "output" })?;
         check_session(config, keys)?;
         let key = keys.take_data_key(region).ok_or(SealError::KeyTaken { region })?;
-        Ok(Self { cipher: ChunkCipher::new(region, &key), region: r.clone(), transcript: keys.transcript(), config_digest: *keys.config_digest() })
+        Ok(Self {
+            cipher: ChunkCipher::new(region, &key),
+            region: r.clone(),
+            transcript: keys.transcript(),
+            config_digest: *keys.config_digest(),
+        })
     }
 
     /// The region.
@@ -505,7 +514,10 @@ fn for_each_chunk(chunk: usize, data: &mut [u8], tags: &mut [u8], f: &PerChunk<'
                     .zip(data.chunks_mut(share * chunk).zip(tags.chunks_mut(share * TAG_LEN as usize)))
                     .map(|(k, (data, tags))| scope.spawn(move || serial(k * share as u64, data, tags)))
                     .collect();
-                handles.into_iter().map(|h| h.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).fold(None, |a: Option<u64>, b| a.or(b))
+                handles
+                    .into_iter()
+                    .map(|h| h.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                    .fold(None, |a: Option<u64>, b| a.or(b))
             });
         }
     }

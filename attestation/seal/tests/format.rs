@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 use shef_proto::channel::{
-    Answer, ChannelError, FaultKind, Op, OwnerChannel, Received, RefusalKind, RegionStatement, ShieldChannel, ShieldStatement, State, Statement, WrittenMap,
+    Answer, ChannelError, FaultKind, Op, OwnerChannel, Received, RefusalKind, RegionStatement, ShieldChannel, ShieldStatement, State,
+    Statement, WrittenMap,
 };
 use shef_proto::config::{Config, Mode, OnFault, Region, Set};
 use shef_proto::entropy::SeededEntropy;

@@ -13,7 +13,8 @@ use hpke::{Deserializable, Kem, OpModeR};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use shef_proto::channel::{
-    Answer, FaultKind, OwnerChannel, Received, RefusalKind, RegionStatement, Request, ShieldChannel, ShieldStatement, State, WrittenMap, status,
+    Answer, FaultKind, OwnerChannel, Received, RefusalKind, RegionStatement, Request, ShieldChannel, ShieldStatement, State, WrittenMap,
+    status,
 };
 use shef_proto::config::{Config, Mode, OnFault, Region, Set};
 use shef_proto::entropy::{Entropy, SeededEntropy};
@@ -65,7 +66,9 @@ fn session() -> Session {
     let config = config();
     let seed: [u8; 32] = drawn("kernel", 32).try_into().unwrap();
     let (sk, pk) = derive_key_pair(&seed);
-    let info = Info { tenant: b"acme".to_vec(), evidence_digest: Sha256::digest(b"evidence").into(), nonce: drawn("nonce", 32) }.to_bytes().unwrap();
+    let info = Info { tenant: b"acme".to_vec(), evidence_digest: Sha256::digest(b"evidence").into(), nonce: drawn("nonce", 32) }
+        .to_bytes()
+        .unwrap();
     let epochs: Vec<_> = [(0, 1), (1, 0x1234_5678_9abc), (2, 7)].into_iter().map(|(region, epoch)| FirstEpoch { region, epoch }).collect();
     let (message, owner) = seal_load_key(&config, &pk, &info, &epochs, &mut SeededEntropy::new(SEED, "owner")).unwrap();
     let (shield, _) = open_load_key(&config, &sk, &message).unwrap();
@@ -119,7 +122,8 @@ fn load_key() {
     }
     assert_eq!(plaintext, expected);
     let t = Sha256::digest(
-        [&b"shef-load/1\x00\x01"[..], &digest, &[0, 65], &m.enc, &[0, 65], pk.as_bytes(), &Sha256::digest(&m.info), &Sha256::digest(&m.ct)].concat(),
+        [&b"shef-load/1\x00\x01"[..], &digest, &[0, 65], &m.enc, &[0, 65], pk.as_bytes(), &Sha256::digest(&m.info), &Sha256::digest(&m.ct)]
+            .concat(),
     );
     let mut export = [0; 32];
     ctx.export(b"shef-session", &mut export).unwrap();
@@ -159,8 +163,20 @@ fn load_key() {
     refuse("enc is zero", changed(&|b| b[5..69].fill(0)));
     refuse("enc with x not below p", changed(&|b| b[5..37].fill(0xff)));
     refuse("info changed", changed(&|b| b[71] ^= 1));
-    refuse("ciphertext changed", changed(&|b| { let n = b.len(); b[n - 17] ^= 1; }));
-    refuse("tag changed", changed(&|b| { let n = b.len(); b[n - 1] ^= 1; }));
+    refuse(
+        "ciphertext changed",
+        changed(&|b| {
+            let n = b.len();
+            b[n - 17] ^= 1;
+        }),
+    );
+    refuse(
+        "tag changed",
+        changed(&|b| {
+            let n = b.len();
+            b[n - 1] ^= 1;
+        }),
+    );
     let remade = |plaintext: &[u8], aad: &[u8]| {
         let mut e = SeededEntropy::new(SEED, "remade");
         let (enc, mut sender) = shef_proto::hpke_suite::Sender::<AesGcm256>::setup(&pk, &m.info, &mut e).unwrap();
@@ -170,7 +186,10 @@ fn load_key() {
     refuse("another configuration digest in the aad", remade(&plaintext, &[&[0, 1][..], &[0; 32]].concat()));
     refuse("count too large", remade(&[&plaintext[..32], &[4], &plaintext[33..]].concat(), &aad));
     refuse("count too small", remade(&[&plaintext[..32], &[2], &plaintext[33..47]].concat(), &aad));
-    refuse("regions in another order", remade(&[&plaintext[..33], &plaintext[40..47], &plaintext[33..40], &plaintext[47..]].concat(), &aad));
+    refuse(
+        "regions in another order",
+        remade(&[&plaintext[..33], &plaintext[40..47], &plaintext[33..40], &plaintext[47..]].concat(), &aad),
+    );
     refuse("a region twice", remade(&[&plaintext[..33], &plaintext[33..40], &plaintext[33..40], &plaintext[47..]].concat(), &aad));
     refuse("a byte after the list", remade(&[&plaintext[..], &[0]].concat(), &aad));
     refuse("plaintext of 32 bytes", remade(&plaintext[..32], &aad));
@@ -226,7 +245,8 @@ fn register_channel() {
     };
     let mut map = WrittenMap::empty(512);
     [0, 9, 383, 384, 511].into_iter().for_each(|i| assert!(map.set(i)));
-    let region = |r: &Region, written, epoch| RegionStatement { mode: r.mode, chunk_log2: r.chunk_log2(), written, epoch, chunks: r.chunks() };
+    let region =
+        |r: &Region, written, epoch| RegionStatement { mode: r.mode, chunk_log2: r.chunk_log2(), written, epoch, chunks: r.chunks() };
     let r = s.config.regions();
     let done = |payload: [u8; 48]| (status::DONE, 0, payload);
     let none = [0; 48];
@@ -259,7 +279,8 @@ fn register_channel() {
         // From the page alone.
         let n = owner.seq();
         let iv = [&[0; 4][..], &n.to_be_bytes()].concat();
-        for (key, plaintext, message) in [(s.owner.to_shield(), request.to_bytes(), sealed), (s.owner.to_owner(), answer.to_bytes(), back)] {
+        for (key, plaintext, message) in [(s.owner.to_shield(), request.to_bytes(), sealed), (s.owner.to_owner(), answer.to_bytes(), back)]
+        {
             let (ct, tag) = gcm(key.expose(), &iv, &plaintext);
             assert_eq!([&n.to_be_bytes()[..], &ct, &tag].concat(), message, "{what}");
         }

@@ -500,20 +500,36 @@ fn policy(request: &Request<'_>, claims: &Claims, checks: &mut Checks) {
     let expected = if policy.allow_seeded { "any, a seed is accepted" } else { "false" };
     checks.add(CheckId::Seeded, policy.allow_seeded || !c.seeded, expected, c.seeded.to_string());
     let any = policy.targets.is_empty();
-    checks.add(CheckId::Target, any || policy.targets.contains(&c.target), if any { "any".into() } else { names(&policy.targets) }, &*c.target);
+    checks.add(
+        CheckId::Target,
+        any || policy.targets.contains(&c.target),
+        if any { "any".into() } else { names(&policy.targets) },
+        &*c.target,
+    );
     let ueid = hex::encode(c.ueid);
     let revoked = policy.revoked.contains(&ueid);
     let listed = policy.devices.is_empty() || policy.devices.contains(&ueid);
     checks.add(
         CheckId::Device,
         listed && !revoked,
-        if policy.devices.is_empty() { "any that is not revoked".into() } else { format!("not revoked, one of: {}", names(&policy.devices)) },
+        if policy.devices.is_empty() {
+            "any that is not revoked".into()
+        } else {
+            format!("not revoked, one of: {}", names(&policy.devices))
+        },
         if revoked { format!("{ueid}, revoked") } else { ueid },
     );
     let known = request.reference.kernels.iter().find(|known| known.digest == c.kernel_digest && known.svn == c.kernel_svn);
-    let expected = names(&request.reference.kernels.iter().map(|k| format!("{} ({} svn {})", k.name, hex::encode(k.digest), k.svn)).collect::<Vec<_>>());
+    let expected = names(
+        &request.reference.kernels.iter().map(|k| format!("{} ({} svn {})", k.name, hex::encode(k.digest), k.svn)).collect::<Vec<_>>(),
+    );
     checks.add(CheckId::Kernel, known.is_some(), expected, format!("{} svn {}", hex::encode(c.kernel_digest), c.kernel_svn));
-    checks.add(CheckId::KernelSvn, c.kernel_svn >= policy.min_kernel_svn, format!("at least {}", policy.min_kernel_svn), c.kernel_svn.to_string());
+    checks.add(
+        CheckId::KernelSvn,
+        c.kernel_svn >= policy.min_kernel_svn,
+        format!("at least {}", policy.min_kernel_svn),
+        c.kernel_svn.to_string(),
+    );
     let known = request.reference.shells.iter().any(|known| known.digest == c.shell_digest);
     let expected = names(&request.reference.shells.iter().map(|s| format!("{} ({})", s.name, hex::encode(s.digest))).collect::<Vec<_>>());
     checks.add(CheckId::Shell, known, expected, hex::encode(c.shell_digest));
@@ -522,10 +538,11 @@ fn policy(request: &Request<'_>, claims: &Claims, checks: &mut Checks) {
 fn image(request: &Request<'_>, _claims: &Claims, shield: &shef_proto::evidence::ShieldClaims, checks: &mut Checks) {
     let policy = request.policy;
     let images = &request.reference.images;
-    let known = images.iter().find(|known| {
-        known.digest == shield.image_digest && known.accelerator == shield.accelerator && known.vendor == shield.vendor
-    });
-    let expected = names(&images.iter().map(|i| format!("{} ({} of {})", i.name, hex::encode(i.digest), i.accelerator)).collect::<Vec<_>>());
+    let known = images
+        .iter()
+        .find(|known| known.digest == shield.image_digest && known.accelerator == shield.accelerator && known.vendor == shield.vendor);
+    let expected =
+        names(&images.iter().map(|i| format!("{} ({} of {})", i.name, hex::encode(i.digest), i.accelerator)).collect::<Vec<_>>());
     checks.add(CheckId::Image, known.is_some(), expected, format!("{} of {}", hex::encode(shield.image_digest), shield.accelerator));
     // Without a known image there is nothing to hold the rest against: those checks stay unreached.
     if let Some(known) = known {

@@ -17,7 +17,11 @@ pub use verified::{LoadKeyError, Verified, VerifiedKernelEvidence, VerifiedShiel
 use shef_proto::code::{self, Code};
 
 const FILE_CODES: &[Code] = &[
-    Code::new("SHEF-ATT-050", "policy file is not valid", "The policy is not TOML of this form; the text names the line. docs/reference/evidence.md lists the keys."),
+    Code::new(
+        "SHEF-ATT-050",
+        "policy file is not valid",
+        "The policy is not TOML of this form; the text names the line. docs/reference/evidence.md lists the keys.",
+    ),
     Code::new(
         "SHEF-ATT-051",
         "reference values are not valid",

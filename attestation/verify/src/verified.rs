@@ -2,10 +2,10 @@
 
 use shef_proto::cert::{Chain, UEID_LEN};
 use shef_proto::close::{CloseError, CloseRecord};
+use shef_proto::config::Config;
 use shef_proto::entropy::Entropy;
 use shef_proto::evidence::{Claims, Common, Layer, ShieldClaims, ShieldState};
 use shef_proto::hpke_suite::PublicKey;
-use shef_proto::config::Config;
 use shef_proto::load::{self, FirstEpoch, LoadError, SessionKeys};
 use shef_proto::release::{ImageSecret, KeyBox, ReleaseError, ReleaseInfo};
 

@@ -10,8 +10,8 @@ use shef_proto::config::OnFault;
 use shef_proto::cose::{self, SigningKey};
 use shef_proto::evidence::{self, Claims, Common, DebugState, Evidence, Layer, RootOfTrust, ShieldClaims, ShieldState};
 use shef_verify::{
-    Appraisal, CODES, CheckId, ImageReference, KernelReference, Policy, ReferenceValues, Request, ShellReference, TrustAnchor, Verified, appraise,
-    appraise_kernel, appraise_shield,
+    Appraisal, CODES, CheckId, ImageReference, KernelReference, Policy, ReferenceValues, Request, ShellReference, TrustAnchor, Verified,
+    appraise, appraise_kernel, appraise_shield,
 };
 
 const NOW: i64 = 1_795_000_000;
@@ -306,7 +306,8 @@ fn layers_do_not_stand_in_for_each_other() {
         assert_eq!(outcome.appraisal.checks.len(), CheckId::all(case.layer).len());
     }
     let kernel = Case::new(Layer::Kernel);
-    let (anchors, evidence) = ([TrustAnchor::new("maker", RootOfTrust::ShefBoot, false, Case::root("maker").der()).unwrap()], kernel.evidence());
+    let (anchors, evidence) =
+        ([TrustAnchor::new("maker", RootOfTrust::ShefBoot, false, Case::root("maker").der()).unwrap()], kernel.evidence());
     let request = Request {
         evidence: &evidence,
         certificates: &[],
@@ -471,16 +472,20 @@ fn claims_of_the_wrong_form_deny() {
     assert_eq!(denied(256, Value::Bytes(vec![1; 32])), CheckId::Claims);
     // The key in cnf.
     let xy = key("shield").public_key().xy();
-    let cose_key = |x: &[u8], y: &[u8]| Value::map(vec![(1, Value::map(vec![(1, Value::Uint(2)), (-1, Value::Uint(1)), (-2, x.into()), (-3, y.into())]))]);
+    let cose_key = |x: &[u8], y: &[u8]| {
+        Value::map(vec![(1, Value::map(vec![(1, Value::Uint(2)), (-1, Value::Uint(1)), (-2, x.into()), (-3, y.into())]))])
+    };
     let mut off = xy;
     off[63] ^= 1;
     assert_eq!(denied(8, cose_key(&off[..32], &off[32..])), CheckId::Claims, "not on the curve");
     assert_eq!(denied(8, cose_key(&[0; 32], &[0; 32])), CheckId::Claims, "zero");
     assert_eq!(denied(8, cose_key(&[0xff; 32], &xy[32..])), CheckId::Claims, "not reduced");
     assert_eq!(denied(8, cose_key(&xy[..31], &xy[32..])), CheckId::Claims, "short");
-    let p384 = Value::map(vec![(1, Value::map(vec![(1, Value::Uint(2)), (-1, Value::Uint(2)), (-2, xy[..32].into()), (-3, xy[32..].into())]))]);
+    let p384 =
+        Value::map(vec![(1, Value::map(vec![(1, Value::Uint(2)), (-1, Value::Uint(2)), (-2, xy[..32].into()), (-3, xy[32..].into())]))]);
     assert_eq!(denied(8, p384), CheckId::Claims, "another curve");
-    let compressed = Value::map(vec![(1, Value::map(vec![(1, Value::Uint(2)), (-1, Value::Uint(1)), (-2, xy[..32].into()), (-3, Value::Bool(true))]))]);
+    let compressed =
+        Value::map(vec![(1, Value::map(vec![(1, Value::Uint(2)), (-1, Value::Uint(1)), (-2, xy[..32].into()), (-3, Value::Bool(true))]))]);
     assert_eq!(denied(8, compressed), CheckId::Claims, "compressed");
     let private = Value::map(vec![(
         1,
@@ -533,36 +538,52 @@ fn framing_is_exact() {
         ("algorithm in both", token(&[61, 18], &good_header, &Value::map(vec![(1, Value::int(-9)), (33, chain.clone())]))),
         (
             "crit",
-            token(&[61, 18], &header(vec![alg.clone(), (Value::int(2), Value::Array(vec![Value::int(99)])), typ.clone()]), &good_unprotected),
+            token(
+                &[61, 18],
+                &header(vec![alg.clone(), (Value::int(2), Value::Array(vec![Value::int(99)])), typ.clone()]),
+                &good_unprotected,
+            ),
         ),
         ("kid", token(&[61, 18], &good_header, &Value::map(vec![(4, Value::Bytes(vec![1])), (33, chain.clone())]))),
         ("x5u", token(&[61, 18], &good_header, &Value::map(vec![(33, chain.clone()), (35, "http://x".into())]))),
         ("x5bag", token(&[61, 18], &good_header, &Value::map(vec![(32, chain.clone())]))),
         ("text label", token(&[61, 18], &good_header, &Value::Map(vec![("x".into(), Value::Null)]))),
-        ("x5chain of one in a list", token(&[61, 18], &good_header, &Value::map(vec![(33, Value::Array(vec![(&certificates[0][..]).into()]))]))),
+        (
+            "x5chain of one in a list",
+            token(&[61, 18], &good_header, &Value::map(vec![(33, Value::Array(vec![(&certificates[0][..]).into()]))])),
+        ),
         ("x5chain of numbers", token(&[61, 18], &good_header, &Value::map(vec![(33, Value::Array(vec![Value::Uint(1), Value::Uint(2)]))]))),
-        ("five certificates", token(&[61, 18], &good_header, &Value::map(vec![(33, Value::Array(vec![(&certificates[0][..]).into(); 5]))]))),
+        (
+            "five certificates",
+            token(&[61, 18], &good_header, &Value::map(vec![(33, Value::Array(vec![(&certificates[0][..]).into(); 5]))])),
+        ),
         ("header is a list", token(&[61, 18], &Value::Array(vec![]).encode(), &good_unprotected)),
         ("header not deterministic", token(&[61, 18], &[0xa2, 0x03, 0x19, 0x01, 0x07, 0x01, 0x28], &good_unprotected)),
         ("header with a float", token(&[61, 18], &[0xa2, 0x01, 0xf9, 0xc8, 0x80, 0x03, 0x19, 0x01, 0x07], &good_unprotected)),
         (
             "detached payload",
-            tagged(&[61, 18], Value::Array(vec![(&good_header[..]).into(), good_unprotected.clone(), Value::Null, sign(&good_header, &payload)])),
+            tagged(
+                &[61, 18],
+                Value::Array(vec![(&good_header[..]).into(), good_unprotected.clone(), Value::Null, sign(&good_header, &payload)]),
+            ),
         ),
-        (
-            "three parts",
-            tagged(&[61, 18], Value::Array(vec![(&good_header[..]).into(), good_unprotected.clone(), (&payload[..]).into()])),
-        ),
+        ("three parts", tagged(&[61, 18], Value::Array(vec![(&good_header[..]).into(), good_unprotected.clone(), (&payload[..]).into()]))),
         (
             "signature as DER",
             tagged(
                 &[61, 18],
-                Value::Array(vec![(&good_header[..]).into(), good_unprotected.clone(), (&payload[..]).into(), Value::Bytes(vec![0x30; 70])]),
+                Value::Array(vec![
+                    (&good_header[..]).into(),
+                    good_unprotected.clone(),
+                    (&payload[..]).into(),
+                    Value::Bytes(vec![0x30; 70]),
+                ]),
             ),
         ),
     ];
     for algorithm in [-35, -51, -8, -36, -257, 5, -16, -47, -48, 0] {
-        refused.push(("algorithm", token(&[61, 18], &header(vec![(Value::int(1), Value::int(algorithm)), typ.clone()]), &good_unprotected)));
+        refused
+            .push(("algorithm", token(&[61, 18], &header(vec![(Value::int(1), Value::int(algorithm)), typ.clone()]), &good_unprotected)));
     }
     refused.push(("algorithm as text", token(&[61, 18], &header(vec![(Value::int(1), "ES256".into()), typ]), &good_unprotected)));
     for (what, bytes) in refused {
@@ -584,7 +605,8 @@ fn framing_is_exact() {
         }
     }
     // External data that is not empty: a signature for something else.
-    let message = Value::Array(vec!["Signature1".into(), (&good_header[..]).into(), b"shef-close/1"[..].into(), (&payload[..]).into()]).encode();
+    let message =
+        Value::Array(vec!["Signature1".into(), (&good_header[..]).into(), b"shef-close/1"[..].into(), (&payload[..]).into()]).encode();
     let bytes = tagged(
         &[61, 18],
         Value::Array(vec![(&good_header[..]).into(), good_unprotected, (&payload[..]).into(), (&key("ak").sign(&message)).into()]),
@@ -667,7 +689,11 @@ fn files_are_read_strictly() {
     let list = TrustAnchor::list_from_toml(&anchor.to_toml()).unwrap();
     assert_eq!((list[0].name(), list[0].kind(), list[0].debug()), ("maker", RootOfTrust::Board, true));
     assert_eq!(list[0].certificate().der(), anchor.certificate().der());
-    for bad in [anchor.to_toml().replace("board", "boards"), anchor.to_toml().replacen("3082", "3083", 1), anchor.to_toml().replace("debug", "bug")] {
+    for bad in [
+        anchor.to_toml().replace("board", "boards"),
+        anchor.to_toml().replacen("3082", "3083", 1),
+        anchor.to_toml().replace("debug", "bug"),
+    ] {
         assert_eq!(TrustAnchor::list_from_toml(&bad).unwrap_err().code(), "SHEF-ATT-052");
     }
     // A device's certificate is no root.

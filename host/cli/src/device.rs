@@ -128,12 +128,18 @@ pub fn run(output: &Output, command: &DeviceCommand) -> Result<(), CliError> {
             output.line(format_args!("what            {}", info.description))?;
             output.line(format_args!("root of trust   {} (says the device; only evidence shows it)", info.root_of_trust))?;
             output.line(format_args!("card memory     {} MiB", info.memory_bytes >> 20))?;
-            output.line(format_args!("kernel          {}, version {}, SVN {}, target {}", info.kernel.state, info.kernel.version, info.kernel.svn, info.kernel.target))?;
+            output.line(format_args!(
+                "kernel          {}, version {}, SVN {}, target {}",
+                info.kernel.state, info.kernel.version, info.kernel.svn, info.kernel.target
+            ))?;
             match &info.shield {
                 None => output.line("Shield          none: no image is loaded")?,
                 Some(s) => {
                     output.line(format_args!("register map    {}", s.map_version))?;
-                    output.line(format_args!("shape           {} regions, {} engine sets, {} memory ports", s.regions, s.engine_sets, s.memory_ports))?;
+                    output.line(format_args!(
+                        "shape           {} regions, {} engine sets, {} memory ports",
+                        s.regions, s.engine_sets, s.memory_ports
+                    ))?;
                     output.line(format_args!("clock           {} kHz", s.clock_khz))?;
                     output.line(format_args!("config digest   {}", s.config_digest))?;
                     output.line(format_args!("state           {}", s.state))?;

@@ -31,7 +31,10 @@ struct Explained {
 /// # Errors
 /// SHEF-CLI-002 where there is no such code.
 pub fn run(output: &Output, id: Option<&str>) -> Result<(), CliError> {
-    let all: Vec<Explained> = groups().into_iter().flat_map(|(part, codes)| codes.into_iter().map(move |c| Explained { code: c.id, part, summary: c.summary, help: c.help })).collect();
+    let all: Vec<Explained> = groups()
+        .into_iter()
+        .flat_map(|(part, codes)| codes.into_iter().map(move |c| Explained { code: c.id, part, summary: c.summary, help: c.help }))
+        .collect();
     match id {
         None => {
             for e in &all {

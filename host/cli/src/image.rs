@@ -124,7 +124,14 @@ impl Document {
                 .config
                 .regions()
                 .iter()
-                .map(|r| Region { name: r.name.clone(), mode: r.mode.name(), base: r.base, size: r.size, chunk: r.chunk, key_bits: r.key_bits })
+                .map(|r| Region {
+                    name: r.name.clone(),
+                    mode: r.mode.name(),
+                    base: r.base,
+                    size: r.size,
+                    chunk: r.chunk,
+                    key_bits: r.key_bits,
+                })
                 .collect(),
         }
     }
@@ -143,7 +150,10 @@ impl Document {
         output.line(format_args!("plaintext       {} bytes in {} chunks", self.plaintext_bytes, self.chunks))?;
         output.line(format_args!("on fault        {}", self.on_fault))?;
         for r in &self.regions {
-            output.line(format_args!("region          {:<10} {:<7} {:#012x} {:#x} bytes, chunks of {}, AES-{}", r.name, r.mode, r.base, r.size, r.chunk, r.key_bits))?;
+            output.line(format_args!(
+                "region          {:<10} {:<7} {:#012x} {:#x} bytes, chunks of {}, AES-{}",
+                r.name, r.mode, r.base, r.size, r.chunk, r.key_bits
+            ))?;
         }
         output.document(self)
     }
@@ -162,7 +172,8 @@ pub fn run(output: &Output, command: &ImageCommand) -> Result<Exit, CliError> {
                 Some(path) => text(path.as_ref())?,
                 None => vendor_key.clone(),
             };
-            let key = PublicKey::from_bytes(&hex::decode(&key, "the vendor's key")?).map_err(|e| CliError::input(e.code(), format!("the vendor's key: {e}")))?;
+            let key = PublicKey::from_bytes(&hex::decode(&key, "the vendor's key")?)
+                .map_err(|e| CliError::input(e.code(), format!("the vendor's key: {e}")))?;
             let container = container(file)?;
             let checked = match image_key {
                 None => container.header().verify(&key).map(|()| None),

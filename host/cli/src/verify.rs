@@ -65,7 +65,8 @@ pub fn read(path: &Path, max: u64) -> Result<Vec<u8>, CliError> {
 
 /// Reads a text file.
 pub fn text(path: &Path) -> Result<String, CliError> {
-    String::from_utf8(read(path, MAX_TEXT)?).map_err(|_| CliError::input("SHEF-CLI-016", format!("{} is not text in UTF-8", path.display())))
+    String::from_utf8(read(path, MAX_TEXT)?)
+        .map_err(|_| CliError::input("SHEF-CLI-016", format!("{} is not text in UTF-8", path.display())))
 }
 
 fn value(given: &str) -> Result<String, CliError> {
@@ -76,12 +77,14 @@ fn value(given: &str) -> Result<String, CliError> {
 }
 
 pub fn run(output: &Output, args: &VerifyArgs) -> Result<Exit, CliError> {
-    let layer = Layer::from_name(&args.layer).ok_or_else(|| CliError::usage("SHEF-CLI-001", format!("there is no layer {:?}, only kernel and shield", args.layer)))?;
+    let layer = Layer::from_name(&args.layer)
+        .ok_or_else(|| CliError::usage("SHEF-CLI-001", format!("there is no layer {:?}, only kernel and shield", args.layer)))?;
     let named = |path: &Path, e: shef_verify::PolicyError| CliError::input(e.code(), format!("{}: {e}", path.display()));
     let policy = Policy::from_toml(&text(&args.policy)?).map_err(|e| named(&args.policy, e))?;
     let reference = text(&args.reference)?;
     let json = args.reference.extension().is_some_and(|x| x.eq_ignore_ascii_case("json"));
-    let reference = if json { ReferenceValues::from_json(&reference) } else { ReferenceValues::from_toml(&reference) }.map_err(|e| named(&args.reference, e))?;
+    let reference = if json { ReferenceValues::from_json(&reference) } else { ReferenceValues::from_toml(&reference) }
+        .map_err(|e| named(&args.reference, e))?;
     let anchors = TrustAnchor::list_from_toml(&text(&args.anchors)?).map_err(|e| named(&args.anchors, e))?;
     let nonce = hex::decode(&value(&args.nonce)?, "the nonce")?;
     let audience = value(&args.audience)?;
@@ -102,7 +105,17 @@ pub fn run(output: &Output, args: &VerifyArgs) -> Result<Exit, CliError> {
         return undecided(format!("{} holds no reference value for every part of the {} layer", args.reference.display(), layer.name()));
     }
 
-    let request = Request { evidence: &evidence, certificates: &[], anchors: &anchors, reference: &reference, policy: &policy, layer, nonce: &nonce, audience: &audience, now };
+    let request = Request {
+        evidence: &evidence,
+        certificates: &[],
+        anchors: &anchors,
+        reference: &reference,
+        policy: &policy,
+        layer,
+        nonce: &nonce,
+        audience: &audience,
+        now,
+    };
     let outcome = appraise(&request);
     let appraisal = &outcome.appraisal;
     let parsed = Evidence::parse(&evidence).ok();

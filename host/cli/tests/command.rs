@@ -52,7 +52,10 @@ fn json_is_one_document_of_the_shape_that_others_read() {
     let d: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(d["device"], "sim:model");
     assert_eq!(d["root_of_trust"], "simulated");
-    assert_eq!((&d["digits"]["tested"], &d["digits"]["correct"], &d["digits"]["equal_to_reference"]), (&797.into(), &766.into(), &true.into()));
+    assert_eq!(
+        (&d["digits"]["tested"], &d["digits"]["correct"], &d["digits"]["equal_to_reference"]),
+        (&797.into(), &766.into(), &true.into())
+    );
     assert!(d["cycles"]["shielded"].is_null() && d["cycles"]["bare"].is_null());
     for step in d["steps"].as_array().unwrap() {
         assert!(step["name"].is_string() && step["ok"] == true && step["ms"].is_u64() && step["cycles"].is_null(), "{step}");
@@ -171,7 +174,10 @@ fn devices_are_listed_and_described() {
     let output = run(&["device", "info", "sim:model", "--json"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let info: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!((&info["device"], &info["root_of_trust"], &info["kernel"]["state"]), (&"sim:model".into(), &"simulated".into(), &"idle".into()));
+    assert_eq!(
+        (&info["device"], &info["root_of_trust"], &info["kernel"]["state"]),
+        (&"sim:model".into(), &"simulated".into(), &"idle".into())
+    );
     assert!(info["shield"].is_null());
 }
 
@@ -185,7 +191,11 @@ fn images_are_built_inspected_and_verified() {
     assert_eq!(built.status.code(), Some(0), "{}", text(&built.stderr));
     let built: serde_json::Value = serde_json::from_slice(&built.stdout).unwrap();
     let key: String = fs::read(dir.path().join("vendor/signing.pub")).unwrap().iter().map(|b| format!("{b:02x}")).collect();
-    let image_key = fs::read_dir(&vendor).unwrap().map(|e| e.unwrap().path()).find(|p| p.file_name().unwrap().to_string_lossy().starts_with("image-")).unwrap();
+    let image_key = fs::read_dir(&vendor)
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .find(|p| p.file_name().unwrap().to_string_lossy().starts_with("image-"))
+        .unwrap();
 
     let inspected: serde_json::Value = serde_json::from_slice(&run(&["image", "inspect", &image, "--json"]).stdout).unwrap();
     assert_eq!((&inspected["svn"], &inspected["signature"]), (&3.into(), &"not verified".into()));
@@ -238,7 +248,24 @@ fn evidence_is_verified_from_files() {
 
     let (policy, reference, anchors) = (path("policy.toml"), path("reference.toml"), path("anchors.toml"));
     let verify = |layer: &str, evidence: &str, nonce: &str, policy: &str, reference: &str, anchors: &str| {
-        run(&["verify", "--json", "--layer", layer, "--evidence", evidence, "--nonce", nonce, "--audience", "data-owner", "--policy", policy, "--reference", reference, "--anchors", anchors])
+        run(&[
+            "verify",
+            "--json",
+            "--layer",
+            layer,
+            "--evidence",
+            evidence,
+            "--nonce",
+            nonce,
+            "--audience",
+            "data-owner",
+            "--policy",
+            policy,
+            "--reference",
+            reference,
+            "--anchors",
+            anchors,
+        ])
     };
     for layer in ["kernel", "shield"] {
         let (evidence, nonce) = (path(&format!("evidence/{layer}.cbor")), format!("@{}", path(&format!("evidence/{layer}.nonce"))));
@@ -272,7 +299,10 @@ fn evidence_is_verified_from_files() {
         // A policy for production does not name simulated devices.
         let text_policy = fs::read_to_string(&policy).unwrap();
         fs::write(dir.path().join("production.toml"), text_policy.replace("simulated", "shef-boot")).unwrap();
-        assert_eq!(first(&verify(layer, &evidence, &nonce, dir.path().join("production.toml").to_str().unwrap(), &reference, &anchors)), "SHEF-ATT-020");
+        assert_eq!(
+            first(&verify(layer, &evidence, &nonce, dir.path().join("production.toml").to_str().unwrap(), &reference, &anchors)),
+            "SHEF-ATT-020"
+        );
 
         // What cannot be decided is neither yes nor no.
         fs::write(dir.path().join("empty"), "").unwrap();

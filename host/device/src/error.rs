@@ -7,7 +7,9 @@ use shef_proto::code::Code;
 #[non_exhaustive]
 pub enum DeviceError {
     /// The URI names no kind of device that exists.
-    #[error("unknown device URI {uri:?}: expected sim:model, sim:rtl, sim:rtl?project=DIR, vfio-user:/SOCKET, pci:DOMAIN:BUS:DEVICE.FUNCTION or tls://HOST:PORT/DEVICE")]
+    #[error(
+        "unknown device URI {uri:?}: expected sim:model, sim:rtl, sim:rtl?project=DIR, vfio-user:/SOCKET, pci:DOMAIN:BUS:DEVICE.FUNCTION or tls://HOST:PORT/DEVICE"
+    )]
     UnknownUri {
         /// The text as given.
         uri: String,
@@ -113,14 +115,38 @@ impl DeviceError {
 
 /// Codes of this crate.
 pub const CODES: &[Code] = &[
-    Code { id: "SHEF-DEV-001", summary: "the device URI names no kind of device", help: "use one of the forms that `shef device list` prints" },
+    Code {
+        id: "SHEF-DEV-001",
+        summary: "the device URI names no kind of device",
+        help: "use one of the forms that `shef device list` prints",
+    },
     Code { id: "SHEF-DEV-002", summary: "the device URI is malformed", help: "compare it with the forms that `shef device list` prints" },
     Code { id: "SHEF-DEV-003", summary: "this version cannot open such a device", help: "use --device sim:model or --device sim:rtl" },
     Code { id: "SHEF-DEV-004", summary: "the program was built without the simulated card", help: "build crate `shef` with feature `sim`" },
-    Code { id: "SHEF-DEV-005", summary: "the device left the bus", help: "reset or re-attach the device, then open a new session: keys do not survive" },
-    Code { id: "SHEF-DEV-006", summary: "a register access was answered with an error", help: "the offset is not a register of this card: check the version of the card with `shef device info`" },
-    Code { id: "SHEF-DEV-007", summary: "an access outside card memory", help: "check the region addresses of shield.toml against the card's memory (`shef device info`)" },
+    Code {
+        id: "SHEF-DEV-005",
+        summary: "the device left the bus",
+        help: "reset or re-attach the device, then open a new session: keys do not survive",
+    },
+    Code {
+        id: "SHEF-DEV-006",
+        summary: "a register access was answered with an error",
+        help: "the offset is not a register of this card: check the version of the card with `shef device info`",
+    },
+    Code {
+        id: "SHEF-DEV-007",
+        summary: "an access outside card memory",
+        help: "check the region addresses of shield.toml against the card's memory (`shef device info`)",
+    },
     Code { id: "SHEF-DEV-008", summary: "a message is longer than the kernel's mailbox", help: "send less data in one message" },
-    Code { id: "SHEF-DEV-009", summary: "the Security Kernel did not answer", help: "reset the device; if it stays silent its boot failed" },
-    Code { id: "SHEF-DEV-010", summary: "there is no Shield behind this device", help: "load an image that contains a Shield, or name another device" },
+    Code {
+        id: "SHEF-DEV-009",
+        summary: "the Security Kernel did not answer",
+        help: "reset the device; if it stays silent its boot failed",
+    },
+    Code {
+        id: "SHEF-DEV-010",
+        summary: "there is no Shield behind this device",
+        help: "load an image that contains a Shield, or name another device",
+    },
 ];

@@ -42,7 +42,13 @@ pub struct DeviceInfo {
 
 impl DeviceInfo {
     /// Puts the parts together.
-    pub fn new(uri: impl Into<String>, description: impl Into<String>, root_of_trust: impl Into<String>, memory_bytes: u64, counts_cycles: bool) -> Self {
+    pub fn new(
+        uri: impl Into<String>,
+        description: impl Into<String>,
+        root_of_trust: impl Into<String>,
+        memory_bytes: u64,
+        counts_cycles: bool,
+    ) -> Self {
         Self { uri: uri.into(), description: description.into(), root_of_trust: root_of_trust.into(), memory_bytes, counts_cycles }
     }
 }

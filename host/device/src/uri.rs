@@ -100,7 +100,9 @@ impl FromStr for Uri {
                 }
                 Ok(Self::VfioUser { socket: PathBuf::from(path) })
             }
-            "pci" => bdf(rest).map(Self::Pci).ok_or_else(|| malformed("expected pci:DOMAIN:BUS:DEVICE.FUNCTION in hexadecimal, as pci:0000:65:00.0")),
+            "pci" => bdf(rest)
+                .map(Self::Pci)
+                .ok_or_else(|| malformed("expected pci:DOMAIN:BUS:DEVICE.FUNCTION in hexadecimal, as pci:0000:65:00.0")),
             "tls" => tls(rest).map_err(|reason| malformed(&reason)),
             _ => Err(unknown()),
         }
@@ -151,7 +153,10 @@ fn tls(rest: &str) -> Result<Uri, String> {
     let rest = rest.strip_prefix("//").ok_or_else(form)?;
     let (authority, device) = rest.split_once('/').ok_or_else(form)?;
     let (host, port) = authority.rsplit_once(':').ok_or_else(form)?;
-    if host.is_empty() || host.contains(['@', '/', '?', '#', ' ']) || (host.contains(':') && !(host.starts_with('[') && host.ends_with(']'))) {
+    if host.is_empty()
+        || host.contains(['@', '/', '?', '#', ' '])
+        || (host.contains(':') && !(host.starts_with('[') && host.ends_with(']')))
+    {
         return Err(format!("{host:?} is no name of a machine"));
     }
     let port = port.parse::<u16>().ok().filter(|p| *p != 0 && !port.starts_with('+')).ok_or_else(|| format!("{port:?} is no TCP port"))?;
@@ -168,7 +173,15 @@ mod tests {
 
     #[test]
     fn every_form_parses_and_prints_as_it_was_written() {
-        for text in ["sim:model", "sim:rtl", "sim:rtl?project=/tmp/my design", "vfio-user:/run/shef.sock", "pci:0000:65:00.0", "tls://card.example:7433/left", "tls://[::1]:7433/a-b_c.d"] {
+        for text in [
+            "sim:model",
+            "sim:rtl",
+            "sim:rtl?project=/tmp/my design",
+            "vfio-user:/run/shef.sock",
+            "pci:0000:65:00.0",
+            "tls://card.example:7433/left",
+            "tls://[::1]:7433/a-b_c.d",
+        ] {
             assert_eq!(text.parse::<Uri>().unwrap().to_string(), text);
         }
     }

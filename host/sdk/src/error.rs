@@ -313,8 +313,16 @@ impl SdkError {
         match self {
             Self::Dropped { .. } => Fault::Undecided,
             Self::ShieldBusy { .. } | Self::NotFinished { .. } | Self::Entropy { .. } => Fault::Device,
-            Self::MessageTooLong { .. } | Self::NoRegion { .. } | Self::WrongMode { .. } | Self::TooLong { .. } | Self::KeyFile { .. } | Self::KeyFormat { .. } | Self::NotSimulated { .. } => Fault::Input,
-            Self::Device(D::UnknownUri { .. } | D::MalformedUri { .. } | D::NotInThisVersion { .. } | D::NoSimulator { .. }) => Fault::Input,
+            Self::MessageTooLong { .. }
+            | Self::NoRegion { .. }
+            | Self::WrongMode { .. }
+            | Self::TooLong { .. }
+            | Self::KeyFile { .. }
+            | Self::KeyFormat { .. }
+            | Self::NotSimulated { .. } => Fault::Input,
+            Self::Device(D::UnknownUri { .. } | D::MalformedUri { .. } | D::NotInThisVersion { .. } | D::NoSimulator { .. }) => {
+                Fault::Input
+            }
             Self::Device(_) => Fault::Device,
             _ => Fault::Answer,
         }
@@ -323,30 +331,90 @@ impl SdkError {
 
 /// Codes of this crate.
 pub const CODES: &[Code] = &[
-    Code::new("SHEF-SDK-001", "the host did not deliver a message", "ask again; the host can deny service, and nothing else follows from it"),
+    Code::new(
+        "SHEF-SDK-001",
+        "the host did not deliver a message",
+        "ask again; the host can deny service, and nothing else follows from it",
+    ),
     Code::new("SHEF-SDK-002", "the Shield stays busy", "reset the device and open a new session"),
     Code::new("SHEF-SDK-003", "a message is longer than its buffer", "give less; the message names the limit"),
-    Code::new("SHEF-SDK-004", "the Shield refused a sealed request", "the request was forged, replayed or damaged on its way; the session is unchanged, and the owner's next request still works"),
-    Code::new("SHEF-SDK-005", "the Shield refused the Load Key", "it was made for another Shield key or configuration, replayed, or damaged on its way; attest the Shield again and make a new one"),
+    Code::new(
+        "SHEF-SDK-004",
+        "the Shield refused a sealed request",
+        "the request was forged, replayed or damaged on its way; the session is unchanged, and the owner's next request still works",
+    ),
+    Code::new(
+        "SHEF-SDK-005",
+        "the Shield refused the Load Key",
+        "it was made for another Shield key or configuration, replayed, or damaged on its way; attest the Shield again and make a new one",
+    ),
     Code::new("SHEF-SDK-006", "there is no such region", "the names of the regions are in shield.toml"),
     Code::new("SHEF-SDK-007", "the region is of another mode", "data goes into `input` regions, results come from `output` regions"),
     Code::new("SHEF-SDK-008", "the data does not fit the region", "make the region larger in shield.toml, or give less data"),
     Code::new("SHEF-SDK-009", "only for simulated devices", "the keys of a session with a real device never leave the owner's process"),
-    Code::new("SHEF-SDK-010", "the accelerator did things that the Shield refused", "the results may be incomplete: open them with `allow_refusals` only if the accelerator is known to do so"),
-    Code::new("SHEF-SDK-011", "the accelerator did not finish", "check its registers and its data; a stopped Shield shows in the statement"),
+    Code::new(
+        "SHEF-SDK-010",
+        "the accelerator did things that the Shield refused",
+        "the results may be incomplete: open them with `allow_refusals` only if the accelerator is known to do so",
+    ),
+    Code::new(
+        "SHEF-SDK-011",
+        "the accelerator did not finish",
+        "check its registers and its data; a stopped Shield shows in the statement",
+    ),
     Code::new("SHEF-SDK-012", "a key file cannot be read or written", "check path and permissions; key files are never overwritten"),
     Code::new("SHEF-SDK-013", "a key file is malformed", "a key file holds 64 hexadecimal digits and a line feed"),
     Code::new("SHEF-SDK-014", "the statement is stale", "read the statement after the last launch and flush"),
-    Code::new("SHEF-SDK-015", "a message has an impossible length", "the message was damaged on its way, or the other side is of another version"),
-    Code::new("SHEF-SDK-016", "results withheld", "the Shield says that a chunk was sealed, and what the host delivered is not that chunk: read again from an honest host; do not use the results"),
+    Code::new(
+        "SHEF-SDK-015",
+        "a message has an impossible length",
+        "the message was damaged on its way, or the other side is of another version",
+    ),
+    Code::new(
+        "SHEF-SDK-016",
+        "results withheld",
+        "the Shield says that a chunk was sealed, and what the host delivered is not that chunk: read again from an honest host; do not use the results",
+    ),
     Code::new("SHEF-SDK-017", "no random bytes", "check the operating system's random source"),
     Code::new("SHEF-SDK-018", "evidence rejected", "the appraisal lists every check with what was expected and found"),
-    Code::new("SHEF-SDK-019", "the Shield runs another configuration", "the image is known, but the session was opened for another one: use the configuration of this image"),
-    Code::new("SHEF-SDK-020", "the close record is of another session", "the record was swapped on its way; it proves nothing about this session"),
-    Code::new("SHEF-SDK-021", "the Shield stopped: a tag did not match", "memory was tampered with: no result of this session opens; reset the device, open a new session, and look at who can write card memory"),
-    Code::new("SHEF-SDK-022", "the Shield stopped: the memory answered with a bus error", "a defect of memory or shell rather than tampering: reset the device and open a new session"),
-    Code::new("SHEF-SDK-023", "the Shield stopped: the memory did not answer", "a defect of memory or shell: reset the device and open a new session"),
-    Code::new("SHEF-SDK-024", "the Shield stopped: the memory broke the bus protocol", "a defect of the shell, or an attack on the bus: reset the device and open a new session"),
-    Code::new("SHEF-SDK-025", "the Shield stopped: a tree node did not match", "memory was tampered with: no result of this session opens; reset the device and open a new session"),
-    Code::new("SHEF-SDK-026", "the Shield stopped: a countermeasure fired", "reset the device and open a new session; if it happens again the device is damaged or attacked"),
+    Code::new(
+        "SHEF-SDK-019",
+        "the Shield runs another configuration",
+        "the image is known, but the session was opened for another one: use the configuration of this image",
+    ),
+    Code::new(
+        "SHEF-SDK-020",
+        "the close record is of another session",
+        "the record was swapped on its way; it proves nothing about this session",
+    ),
+    Code::new(
+        "SHEF-SDK-021",
+        "the Shield stopped: a tag did not match",
+        "memory was tampered with: no result of this session opens; reset the device, open a new session, and look at who can write card memory",
+    ),
+    Code::new(
+        "SHEF-SDK-022",
+        "the Shield stopped: the memory answered with a bus error",
+        "a defect of memory or shell rather than tampering: reset the device and open a new session",
+    ),
+    Code::new(
+        "SHEF-SDK-023",
+        "the Shield stopped: the memory did not answer",
+        "a defect of memory or shell: reset the device and open a new session",
+    ),
+    Code::new(
+        "SHEF-SDK-024",
+        "the Shield stopped: the memory broke the bus protocol",
+        "a defect of the shell, or an attack on the bus: reset the device and open a new session",
+    ),
+    Code::new(
+        "SHEF-SDK-025",
+        "the Shield stopped: a tree node did not match",
+        "memory was tampered with: no result of this session opens; reset the device and open a new session",
+    ),
+    Code::new(
+        "SHEF-SDK-026",
+        "the Shield stopped: a countermeasure fired",
+        "reset the device and open a new session; if it happens again the device is damaged or attacked",
+    ),
 ];

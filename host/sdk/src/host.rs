@@ -214,7 +214,11 @@ impl Host {
         device.ctl_write32(ctl::LOAD_DOORBELL, message.len() as u32)?;
         let status = self.settle(ctl::STATUS_LOAD_BUSY.put(1))?;
         let confirmation = mailbox::read_bytes(self.device.as_mut(), ctl::CONFIRM, ctl::CONFIRM_BYTES)?;
-        let hint = if ctl::STATUS_LOAD_REFUSED.get(status) == 0 && ctl::STATUS_STATE.get(status) == ctl::STATUS_STATE_KEYED { LoadHint::Keyed } else { LoadHint::Refused };
+        let hint = if ctl::STATUS_LOAD_REFUSED.get(status) == 0 && ctl::STATUS_STATE.get(status) == ctl::STATUS_STATE_KEYED {
+            LoadHint::Keyed
+        } else {
+            LoadHint::Refused
+        };
         Ok((hint, self.carry(Leg::Confirmation, confirmation)?))
     }
 

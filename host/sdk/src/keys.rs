@@ -55,7 +55,10 @@ impl KeyFolder {
             }
         }
         text.push('\n');
-        options.open(&path).and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all())).map_err(|e| SdkError::key_file(&path, &e))
+        options
+            .open(&path)
+            .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()))
+            .map_err(|e| SdkError::key_file(&path, &e))
     }
 
     /// Reads a secret of 32 bytes.

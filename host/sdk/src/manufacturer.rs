@@ -31,7 +31,8 @@ impl Manufacturer {
             folder.store_public(CA_CERTIFICATE, &issue_root(&ca, name, now, NO_END))?;
         }
         let secret = folder.secret32(CA_KEY)?;
-        let secret = PrivateKey::from_bytes(&secret[..]).map_err(|e| SdkError::KeyFormat { path: folder.path().join(CA_KEY), reason: e.to_string() })?;
+        let secret = PrivateKey::from_bytes(&secret[..])
+            .map_err(|e| SdkError::KeyFormat { path: folder.path().join(CA_KEY), reason: e.to_string() })?;
         let root = Certificate::parse(&folder.public(CA_CERTIFICATE)?)?;
         root.check_root()?;
         Ok(Self { folder, ca: SigningKey::new(&secret), root })

@@ -140,7 +140,13 @@ impl<'h> Session<'h, Connected> {
     ///
     /// # Errors
     /// [`SdkError::Rejected`] with every check, and everything that keeps evidence from arriving.
-    pub fn attest(self, verifier: &Verifier, config: &Config, now: i64, entropy: &mut dyn Entropy) -> Result<Session<'h, Attested>, SdkError> {
+    pub fn attest(
+        self,
+        verifier: &Verifier,
+        config: &Config,
+        now: i64,
+        entropy: &mut dyn Entropy,
+    ) -> Result<Session<'h, Attested>, SdkError> {
         let challenge = Challenge::draw(verifier.audience(), entropy);
         let evidence = self.host.shield_evidence(&challenge)?;
         let (verified, appraisal) = verifier.appraise_shield(&evidence, &challenge, config, now)?;
@@ -242,7 +248,8 @@ impl<'h> Session<'h, Keyed> {
         let keys = &self.state.keys;
         let copy = |bytes: &[u8]| Zeroizing::new(bytes.to_vec());
         let data = self.state.config.regions().iter().filter_map(|r| keys.data_key(r.id).map(|k| (r.id, copy(k.expose())))).collect();
-        self.state.secrets = Some(SessionSecrets { data, to_shield: copy(keys.to_shield().expose()), to_owner: copy(keys.to_owner().expose()) });
+        self.state.secrets =
+            Some(SessionSecrets { data, to_shield: copy(keys.to_shield().expose()), to_owner: copy(keys.to_owner().expose()) });
         Ok(())
     }
 
@@ -347,7 +354,11 @@ impl<'h> Session<'h, Keyed> {
     /// # Errors
     /// It is not authentic.
     pub fn take_answer(&mut self, answer: &[u8]) -> Result<Answer, SdkError> {
-        let sealed = answer.try_into().map_err(|_| SdkError::Length { what: "sealed answer", found: answer.len(), expected: shef_proto::channel::MESSAGE_LEN })?;
+        let sealed = answer.try_into().map_err(|_| SdkError::Length {
+            what: "sealed answer",
+            found: answer.len(),
+            expected: shef_proto::channel::MESSAGE_LEN,
+        })?;
         Ok(self.state.channel.answer(sealed)?)
     }
 
@@ -537,10 +548,21 @@ fn carry(host: &mut Host, sealed: &Sealed) -> Result<Sealed, SdkError> {
 /// [`SdkError::Faulted`], [`SdkError::Refusals`].
 pub fn judge(shield: &ShieldStatement, allow_refusals: bool) -> Result<(), SdkError> {
     if shield.stopped || shield.faults != 0 {
-        return Err(SdkError::Faulted { kind: shield.fault_kind, region: shield.fault_region, chunk: shield.fault_chunk, version: shield.fault_version, count: shield.faults });
+        return Err(SdkError::Faulted {
+            kind: shield.fault_kind,
+            region: shield.fault_region,
+            chunk: shield.fault_chunk,
+            version: shield.fault_version,
+            count: shield.faults,
+        });
     }
     if shield.refusals != 0 && !allow_refusals {
-        return Err(SdkError::Refusals { count: shield.refusals, kind: refusal_text(shield.refusal_kind), region: shield.refusal_region, addr: shield.refusal_addr });
+        return Err(SdkError::Refusals {
+            count: shield.refusals,
+            kind: refusal_text(shield.refusal_kind),
+            region: shield.refusal_region,
+            addr: shield.refusal_addr,
+        });
     }
     Ok(())
 }
@@ -568,7 +590,8 @@ impl Host {
     /// Those of the kernel and of the host.
     pub fn shield_evidence(&mut self, challenge: &Challenge) -> Result<Vec<u8>, SdkError> {
         let nonce = self.carry(Leg::Nonce, challenge.nonce().to_vec())?;
-        let answer = self.kernel(shef_proto::mailbox::Request::ShieldEvidence { nonce, audience: challenge.audience().to_owned() }.encode())?;
+        let answer =
+            self.kernel(shef_proto::mailbox::Request::ShieldEvidence { nonce, audience: challenge.audience().to_owned() }.encode())?;
         let evidence = shef_proto::mailbox::evidence_answer(&answer)?;
         self.carry(Leg::ShieldEvidence, evidence)
     }
@@ -579,7 +602,8 @@ impl Host {
     /// Those of the kernel and of the host.
     pub fn kernel_evidence(&mut self, challenge: &Challenge) -> Result<Vec<u8>, SdkError> {
         let nonce = self.carry(Leg::Nonce, challenge.nonce().to_vec())?;
-        let answer = self.kernel(shef_proto::mailbox::Request::KernelEvidence { nonce, audience: challenge.audience().to_owned() }.encode())?;
+        let answer =
+            self.kernel(shef_proto::mailbox::Request::KernelEvidence { nonce, audience: challenge.audience().to_owned() }.encode())?;
         let evidence = shef_proto::mailbox::evidence_answer(&answer)?;
         self.carry(Leg::KernelEvidence, evidence)
     }

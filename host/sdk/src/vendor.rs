@@ -46,7 +46,8 @@ impl IpVendor {
             folder.store_public(SIGNING_PUBLIC, secret.public_key().as_bytes())?;
         }
         let secret = folder.secret32(SIGNING_KEY)?;
-        let secret = PrivateKey::from_bytes(&secret[..]).map_err(|e| SdkError::KeyFormat { path: folder.path().join(SIGNING_KEY), reason: e.to_string() })?;
+        let secret = PrivateKey::from_bytes(&secret[..])
+            .map_err(|e| SdkError::KeyFormat { path: folder.path().join(SIGNING_KEY), reason: e.to_string() })?;
         Ok(Self { folder, tenant: tenant.to_owned(), signing: SigningKey::new(&secret) })
     }
 
@@ -92,7 +93,15 @@ impl IpVendor {
     ///
     /// # Errors
     /// [`SdkError::Rejected`] with every check; no key leaves then.
-    pub fn release(&self, host: &mut Host, image: &Image, min_svn: u64, verifier: &Verifier, now: i64, entropy: &mut dyn Entropy) -> Result<Release, SdkError> {
+    pub fn release(
+        &self,
+        host: &mut Host,
+        image: &Image,
+        min_svn: u64,
+        verifier: &Verifier,
+        now: i64,
+        entropy: &mut dyn Entropy,
+    ) -> Result<Release, SdkError> {
         let challenge = Challenge::draw(verifier.audience(), entropy);
         let evidence = host.kernel_evidence(&challenge)?;
         let (verified, appraisal) = verifier.appraise_kernel(&evidence, &challenge, now)?;
@@ -100,7 +109,8 @@ impl IpVendor {
         let secret = ImageSecret { key: ImageKey::from_bytes(&key), min_svn, vendor: self.public_key() };
         let mut receipt = [0; 16];
         entropy.fill(&mut receipt);
-        let key_box = verified.release_image_key(&self.tenant, &image.description.accelerator, image.description.svn, receipt, &secret, entropy)?;
+        let key_box =
+            verified.release_image_key(&self.tenant, &image.description.accelerator, image.description.svn, receipt, &secret, entropy)?;
         Ok(Release { key_box: key_box.to_cbor(), evidence, challenge, verified, appraisal })
     }
 }

@@ -3,7 +3,10 @@
 use shef_proto::config::Config;
 use shef_proto::entropy::Entropy;
 use shef_proto::evidence::Layer;
-use shef_verify::{Appraisal, Policy, ReferenceValues, Request, TrustAnchor, VerifiedKernelEvidence, VerifiedShieldEvidence, appraise_kernel, appraise_shield};
+use shef_verify::{
+    Appraisal, Policy, ReferenceValues, Request, TrustAnchor, VerifiedKernelEvidence, VerifiedShieldEvidence, appraise_kernel,
+    appraise_shield,
+};
 
 use crate::SdkError;
 
@@ -89,7 +92,12 @@ impl Verifier {
     ///
     /// # Errors
     /// [`SdkError::Rejected`] with every check.
-    pub fn appraise_kernel(&self, evidence: &[u8], challenge: &Challenge, now: i64) -> Result<(VerifiedKernelEvidence, Appraisal), SdkError> {
+    pub fn appraise_kernel(
+        &self,
+        evidence: &[u8],
+        challenge: &Challenge,
+        now: i64,
+    ) -> Result<(VerifiedKernelEvidence, Appraisal), SdkError> {
         appraise_kernel(&self.request(evidence, challenge, Layer::Kernel, now)).map_err(|appraisal| SdkError::Rejected { appraisal })
     }
 
@@ -97,8 +105,15 @@ impl Verifier {
     ///
     /// # Errors
     /// [`SdkError::Rejected`] with every check, [`SdkError::OtherConfig`].
-    pub fn appraise_shield(&self, evidence: &[u8], challenge: &Challenge, config: &Config, now: i64) -> Result<(VerifiedShieldEvidence, Appraisal), SdkError> {
-        let (verified, appraisal) = appraise_shield(&self.request(evidence, challenge, Layer::Shield, now)).map_err(|appraisal| SdkError::Rejected { appraisal })?;
+    pub fn appraise_shield(
+        &self,
+        evidence: &[u8],
+        challenge: &Challenge,
+        config: &Config,
+        now: i64,
+    ) -> Result<(VerifiedShieldEvidence, Appraisal), SdkError> {
+        let (verified, appraisal) = appraise_shield(&self.request(evidence, challenge, Layer::Shield, now))
+            .map_err(|appraisal| SdkError::Rejected { appraisal })?;
         if *verified.config_digest() != config.digest() {
             return Err(SdkError::OtherConfig);
         }

@@ -61,7 +61,8 @@ fn shields(root: &Path, out: &mut Vec<Generated>) -> Result<(), String> {
 /// The program of the Shield's sequencer.
 fn microprogram(root: &Path, out: &mut Vec<Generated>) -> Result<(), String> {
     const FOLDER: &str = "shell-rtl/ucode";
-    let program = crate::ucode::assemble("shield.uasm", &|file| read(root, &format!("{FOLDER}/{file}"))).map_err(|e| format!("{FOLDER}/{e}"))?;
+    let program =
+        crate::ucode::assemble("shield.uasm", &|file| read(root, &format!("{FOLDER}/{file}"))).map_err(|e| format!("{FOLDER}/{e}"))?;
     let content = program.to_systemverilog(&format!("{FOLDER}/shield.uasm"));
     out.push(Generated { path: "shell-rtl/rtl/core/shef_ucode_pkg.sv".into(), content });
     Ok(())

@@ -29,7 +29,9 @@ fn main() -> ExitCode {
             stale.is_empty()
         }),
         _ => {
-            eprintln!("usage: shef-gen generate|check [ROOT]\n       shef-gen shield check|digest FILE\n       shef-gen shield generate FILE [PACKAGE.sv [CONSTANTS.rs]]\n       shef-gen ucode FILE.uasm PACKAGE.sv");
+            eprintln!(
+                "usage: shef-gen generate|check [ROOT]\n       shef-gen shield check|digest FILE\n       shef-gen shield generate FILE [PACKAGE.sv [CONSTANTS.rs]]\n       shef-gen ucode FILE.uasm PACKAGE.sv"
+            );
             return ExitCode::from(2);
         }
     };

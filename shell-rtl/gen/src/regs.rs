@@ -133,9 +133,7 @@ impl AddrMap {
     }
 
     fn check(&self) -> Result<(), RegsError> {
-        let fail = |item: &str, problem: String| {
-            Err(RegsError::Invalid { map: self.name.clone(), item: item.into(), problem })
-        };
+        let fail = |item: &str, problem: String| Err(RegsError::Invalid { map: self.name.clone(), item: item.into(), problem });
         let mut end = 0;
         for i in self.items() {
             if i.offset % 4 != 0 || i.bytes % 4 != 0 || i.bytes == 0 {
@@ -256,7 +254,8 @@ impl RegisterMap {
             for i in m.items() {
                 let desc = m.reg.iter().map(|r| (&r.name, &r.desc)).chain(m.mem.iter().map(|x| (&x.name, &x.desc)));
                 let desc = desc.into_iter().find(|(n, _)| *n == i.name).map_or("", |(_, d)| d.as_str());
-                writeln!(s, "    /// {} ({}).\n    pub const {}: u32 = {:#x};", capital(desc), i.sw.name(), m.short(i.name), i.offset).unwrap();
+                writeln!(s, "    /// {} ({}).\n    pub const {}: u32 = {:#x};", capital(desc), i.sw.name(), m.short(i.name), i.offset)
+                    .unwrap();
                 if m.mem.iter().any(|x| x.name == i.name) {
                     writeln!(s, "    /// Bytes of [`{0}`].\n    pub const {0}_BYTES: usize = {1};", m.short(i.name), i.bytes).unwrap();
                 }
@@ -265,7 +264,8 @@ impl RegisterMap {
                 for f in &r.field {
                     let c = format!("{}_{}", m.short(&r.name), f.name);
                     let w = f.bits[1] - f.bits[0] + 1;
-                    writeln!(s, "    /// {}.\n    pub const {c}: Field = Field {{ lsb: {}, width: {w} }};", capital(&f.desc), f.bits[0]).unwrap();
+                    writeln!(s, "    /// {}.\n    pub const {c}: Field = Field {{ lsb: {}, width: {w} }};", capital(&f.desc), f.bits[0])
+                        .unwrap();
                     for (n, v) in &f.values {
                         writeln!(s, "    /// Value of [`{c}`].\n    pub const {c}_{n}: u32 = {v};").unwrap();
                     }
@@ -275,8 +275,17 @@ impl RegisterMap {
             for i in m.items() {
                 let reset = m.reg.iter().find(|r| r.name == i.name).and_then(|r| r.reset);
                 let reset = reset.map_or("None".into(), |v| format!("Some({v:#x})"));
-                let access = match i.sw { Access::R => "R", Access::W => "W", Access::Rw => "Rw" };
-                writeln!(s, "        Item {{ name: \"{}\", offset: {:#x}, bytes: {}, access: Access::{access}, reset: {reset} }},", i.name, i.offset, i.bytes).unwrap();
+                let access = match i.sw {
+                    Access::R => "R",
+                    Access::W => "W",
+                    Access::Rw => "Rw",
+                };
+                writeln!(
+                    s,
+                    "        Item {{ name: \"{}\", offset: {:#x}, bytes: {}, access: Access::{access}, reset: {reset} }},",
+                    i.name, i.offset, i.bytes
+                )
+                .unwrap();
             }
             s.push_str("    ];\n}\n");
         }
@@ -290,7 +299,8 @@ impl RegisterMap {
              A read or write of anything that is not listed, or not allowed, is answered with SLVERR and changes nothing.\n",
         );
         for m in &self.maps {
-            writeln!(s, "\n## {}\n\n{}.\n\n| offset | name | bytes | access | reset | what |\n|---|---|---|---|---|---|", m.name, m.desc).unwrap();
+            writeln!(s, "\n## {}\n\n{}.\n\n| offset | name | bytes | access | reset | what |\n|---|---|---|---|---|---|", m.name, m.desc)
+                .unwrap();
             for i in m.items() {
                 let reg = m.reg.iter().find(|r| r.name == i.name);
                 let desc = reg.map_or_else(|| m.mem.iter().find(|x| x.name == i.name).map_or("", |x| x.desc.as_str()), |r| r.desc.as_str());

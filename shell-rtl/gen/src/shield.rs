@@ -114,7 +114,13 @@ fn render(place: &Place, message: &str) -> String {
     let number = place.line.to_string();
     let margin = " ".repeat(number.len());
     let indent: String = place.text.chars().take(place.column - 1).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
-    format!("{}:{}: {message}\n{margin} |\n{number} | {}\n{margin} | {indent}{}", place.line, place.column, place.text, "^".repeat(place.width))
+    format!(
+        "{}:{}: {message}\n{margin} |\n{number} | {}\n{margin} | {indent}{}",
+        place.line,
+        place.column,
+        place.text,
+        "^".repeat(place.width)
+    )
 }
 
 /// A number: an integer, or a string with a unit (`"4 KiB"`, `"1 MiB"`) or in hexadecimal beyond 2^63.
@@ -278,7 +284,12 @@ pub fn parse(source: &str) -> Result<Shield, ShieldError> {
         let mode = *t.mode.get_ref();
         if mode == Mode::Bypass {
             let p = place(t.mode.span());
-            warnings.push(format!("{}:{}: region \"{}\" is not protected: card memory sees and can change it", p.line, p.column, t.name.get_ref()));
+            warnings.push(format!(
+                "{}:{}: region \"{}\" is not protected: card memory sees and can change it",
+                p.line,
+                p.column,
+                t.name.get_ref()
+            ));
         }
         regions.push(Region {
             id: u8::try_from(i).unwrap_or(u8::MAX),
@@ -311,7 +322,9 @@ pub fn parse(source: &str) -> Result<Shield, ShieldError> {
 
 /// Tags of regions without `tag_base` follow the highest given range, in order of the regions.
 fn place_tags(file: &File, regions: &mut [Region]) {
-    let tags = |r: &Region| r.size.checked_div(u64::from(r.chunk)).unwrap_or(0).saturating_mul(TAG_LEN).checked_next_multiple_of(PAGE).unwrap_or(u64::MAX);
+    let tags = |r: &Region| {
+        r.size.checked_div(u64::from(r.chunk)).unwrap_or(0).saturating_mul(TAG_LEN).checked_next_multiple_of(PAGE).unwrap_or(u64::MAX)
+    };
     let mut end = 0u64;
     for (r, t) in regions.iter().zip(&file.region) {
         end = end.max(r.base.saturating_add(r.size));

@@ -248,7 +248,8 @@ impl Assembler {
             let at = |message: String| UcodeError::Line { file: file.into(), line: i + 1, message };
             let line = code_part(raw).trim();
             if let Some(name) = line.strip_prefix(".include") {
-                let name = name.trim().strip_prefix('"').and_then(|n| n.strip_suffix('"')).ok_or_else(|| at(".include wants \"FILE\"".into()))?;
+                let name =
+                    name.trim().strip_prefix('"').and_then(|n| n.strip_suffix('"')).ok_or_else(|| at(".include wants \"FILE\"".into()))?;
                 if depth >= 4 {
                     return Err(at(format!("{name} is included too deeply")));
                 }
@@ -577,7 +578,8 @@ mod tests {
         assemble("t.uasm", &move |f| if f == "t.uasm" { Ok(text.clone()) } else { Err("no such file".into()) })
     }
 
-    const HEAD: &str = ".unit gcm 1 init=0 data=2\n.scratch A 16\n.scratch B 16\n.scratch C 4\n.bytes K \"a;b\" 0x0a 7\n.field X 0x1820 32\n.equ N 5\n";
+    const HEAD: &str =
+        ".unit gcm 1 init=0 data=2\n.scratch A 16\n.scratch B 16\n.scratch C 4\n.bytes K \"a;b\" 0x0a 7\n.field X 0x1820 32\n.equ N 5\n";
 
     fn word(line: &str) -> u64 {
         asm(&format!("{HEAD}start:\n{line}\n")).unwrap().words[0].0

@@ -239,13 +239,15 @@ impl Device for Card {
                 self.doorbell(value);
                 Ok(())
             }
-            mailbox::REQUEST.. => match self.request.get_mut((offset - mailbox::REQUEST) as usize..).and_then(|rest| rest.first_chunk_mut::<4>()) {
-                Some(word) => {
-                    *word = value.to_le_bytes();
-                    Ok(())
+            mailbox::REQUEST.. => {
+                match self.request.get_mut((offset - mailbox::REQUEST) as usize..).and_then(|rest| rest.first_chunk_mut::<4>()) {
+                    Some(word) => {
+                        *word = value.to_le_bytes();
+                        Ok(())
+                    }
+                    None => Err(refused),
                 }
-                None => Err(refused),
-            },
+            }
             _ if !self.fabric.borrow().programmed => Err(refused),
             _ if self.backend.borrow_mut().ctl_write(offset, value)? => Ok(()),
             _ => Err(refused),
@@ -290,5 +292,9 @@ impl Device for Card {
 }
 
 fn check(addr: u64, len: u64) -> Result<(), DeviceError> {
-    if addr.checked_add(len).is_some_and(|end| end <= MEMORY_BYTES) { Ok(()) } else { Err(DeviceError::MemoryRange { addr, len, memory_bytes: MEMORY_BYTES }) }
+    if addr.checked_add(len).is_some_and(|end| end <= MEMORY_BYTES) {
+        Ok(())
+    } else {
+        Err(DeviceError::MemoryRange { addr, len, memory_bytes: MEMORY_BYTES })
+    }
 }

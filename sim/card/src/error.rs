@@ -46,6 +46,14 @@ impl From<CardError> for shef_device::DeviceError {
 
 /// Codes of this crate.
 pub const CODES: &[Code] = &[
-    Code::new("SHEF-CARD-001", "the simulated design does not do what the card needs", "it was changed or built from other sources: rebuild it, and compare with shell-rtl/shell/sim"),
-    Code::new("SHEF-CARD-002", "the simulated card has no valid configuration", "check shell-rtl/accel/digits/shield.toml with `cargo xtask generate`"),
+    Code::new(
+        "SHEF-CARD-001",
+        "the simulated design does not do what the card needs",
+        "it was changed or built from other sources: rebuild it, and compare with shell-rtl/shell/sim",
+    ),
+    Code::new(
+        "SHEF-CARD-002",
+        "the simulated card has no valid configuration",
+        "check shell-rtl/accel/digits/shield.toml with `cargo xtask generate`",
+    ),
 ];

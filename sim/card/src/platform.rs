@@ -126,7 +126,10 @@ impl Platform for CardPlatform {
     }
 
     fn load_image(&mut self, image: &[u8]) -> Result<(), PlatformError> {
-        let rest = image.strip_prefix(PROGRAM_LABEL).and_then(|rest| rest.get(32..)).ok_or_else(|| PlatformError::new("the image is no design for a simulated card"))?;
+        let rest = image
+            .strip_prefix(PROGRAM_LABEL)
+            .and_then(|rest| rest.get(32..))
+            .ok_or_else(|| PlatformError::new("the image is no design for a simulated card"))?;
         let name = rest.split_first().filter(|(len, name)| usize::from(**len) == name.len()).map(|(_, name)| name);
         if name != Some(ACCELERATOR.as_bytes()) {
             return Err(PlatformError::new("the image is for another accelerator than the one in this design"));
@@ -153,7 +156,11 @@ impl Platform for CardPlatform {
 
     fn krn_write(&mut self, offset: u32, value: u32) -> Result<(), PlatformError> {
         self.programmed()?;
-        if self.backend.borrow_mut().krn_write(offset, value).map_err(failed)? { Ok(()) } else { Err(PlatformError::new("the kernel port refused a write")) }
+        if self.backend.borrow_mut().krn_write(offset, value).map_err(failed)? {
+            Ok(())
+        } else {
+            Err(PlatformError::new("the kernel port refused a write"))
+        }
     }
 
     fn idle(&mut self) {

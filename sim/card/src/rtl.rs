@@ -26,7 +26,12 @@ pub struct RtlOptions {
 impl RtlOptions {
     fn memory(&self) -> AxiMemoryConfig {
         let base = AxiMemoryConfig::default();
-        AxiMemoryConfig { read_latency: self.memory_latency.unwrap_or(base.read_latency).max(1), stalls: self.stalls, reorder: self.stalls.is_some(), ..base }
+        AxiMemoryConfig {
+            read_latency: self.memory_latency.unwrap_or(base.read_latency).max(1),
+            stalls: self.stalls,
+            reorder: self.stalls.is_some(),
+            ..base
+        }
     }
 }
 
@@ -208,7 +213,11 @@ impl BareCard {
     /// # Errors
     /// Where the register refuses or nothing answers.
     pub fn reg_write(&mut self, offset: u32, value: u32) -> Result<(), CardError> {
-        if self.core.ctl_write(offset, value)? { Ok(()) } else { Err(CardError::Design { what: format!("accelerator register {offset:#x} refused a write") }) }
+        if self.core.ctl_write(offset, value)? {
+            Ok(())
+        } else {
+            Err(CardError::Design { what: format!("accelerator register {offset:#x} refused a write") })
+        }
     }
 
     /// Reads a register of the accelerator.

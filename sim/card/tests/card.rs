@@ -42,7 +42,8 @@ fn a_card_boots_only_with_a_secret_and_its_own_certificate() {
 fn the_control_window_answers_every_access_and_is_closed_before_an_image_is_loaded() {
     let mut card = card();
     for offset in (0..CTL_BYTES + 64).step_by(4).chain([1, 2, 3, 0xff05]) {
-        let readable = matches!(offset, mailbox::STATUS | mailbox::RSP_LEN) || (mailbox::ANSWER..mailbox::ANSWER + mailbox::MAX_ANSWER as u32).contains(&offset);
+        let readable = matches!(offset, mailbox::STATUS | mailbox::RSP_LEN)
+            || (mailbox::ANSWER..mailbox::ANSWER + mailbox::MAX_ANSWER as u32).contains(&offset);
         assert_eq!(card.ctl_read32(offset).is_ok(), readable && offset % 4 == 0, "read {offset:#x}");
     }
     for offset in [0, 0x204, 0x1000, mailbox::ANSWER, mailbox::STATUS, mailbox::RSP_LEN, 0xfff8, CTL_BYTES, 2] {
@@ -87,7 +88,10 @@ fn the_identity_survives_a_reset_and_the_random_source_goes_on() {
         let answer = card.kernel_call(&Request::KernelEvidence { nonce: vec![5; 32], audience: "test".into() }.encode()).unwrap();
         shef_proto::evidence::Evidence::parse(&shef_proto::mailbox::evidence_answer(&answer).unwrap()).unwrap()
     };
-    let (before, after) = (ask(&mut card), { card.reset().unwrap(); ask(&mut card) });
+    let (before, after) = (ask(&mut card), {
+        card.reset().unwrap();
+        ask(&mut card)
+    });
     let (b, a) = (&before.unverified_claims().common, &after.unverified_claims().common);
     assert_eq!(b.ueid, a.ueid);
     assert_eq!(before.x5chain(), after.x5chain());

@@ -102,7 +102,9 @@ impl Digits {
         if !(1..=4096).contains(&self.train_rows) || !(1..=65_535).contains(&self.query_rows) {
             return Err(());
         }
-        let read = |bus: &mut dyn ShieldBus, addr: u64, out: &mut [u8]| if bus.read_bytes(addr & !63, out) == Resp::Okay { Ok(()) } else { Err(()) };
+        let read = |bus: &mut dyn ShieldBus, addr: u64, out: &mut [u8]| {
+            if bus.read_bytes(addr & !63, out) == Resp::Okay { Ok(()) } else { Err(()) }
+        };
         let rows = self.train_rows as usize;
         let mut labels = vec![0; rows.next_multiple_of(BEAT)];
         read(bus, self.label, &mut labels)?;

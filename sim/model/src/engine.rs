@@ -435,7 +435,9 @@ impl Engine {
 
     /// Whether the region has an epoch and `epoch` is above it.
     pub fn may_raise(&self, id: u8, epoch: u64) -> bool {
-        self.regions.get(usize::from(id)).is_some_and(|r| r.region.mode.has_epoch() && epoch > r.epoch && epoch <= shef_proto::config::MAX_EPOCH)
+        self.regions
+            .get(usize::from(id))
+            .is_some_and(|r| r.region.mode.has_epoch() && epoch > r.epoch && epoch <= shef_proto::config::MAX_EPOCH)
     }
 
     /// Flush, then a new epoch for one region: its map is cleared and its lines are dropped.

@@ -3,7 +3,9 @@
 use std::ops::Range;
 
 use sha2::{Digest, Sha256};
-use shef_proto::channel::{Answer, FaultKind, MESSAGE_LEN, Op, Received, RefusalKind, Request, Sealed, ShieldChannel, ShieldStatement, State, status};
+use shef_proto::channel::{
+    Answer, FaultKind, MESSAGE_LEN, Op, Received, RefusalKind, Request, Sealed, ShieldChannel, ShieldStatement, State, status,
+};
 use shef_proto::config::Config;
 use shef_proto::hpke_suite::{PrivateKey, PublicKey, derive_key_pair};
 use shef_proto::load::{MAX_MESSAGE, Transcript, open_load_key};
@@ -338,7 +340,8 @@ impl Model {
         let Ok((keys, epochs)) = open_load_key(&self.config, sk, message) else { return };
         self.load_refused = false;
         self.engine.enable(&keys, &epochs);
-        self.life = Life::Keyed { pk: *pk, t: keys.transcript(), confirm: keys.confirmation(), channel: Box::new(ShieldChannel::new(&keys)) };
+        self.life =
+            Life::Keyed { pk: *pk, t: keys.transcript(), confirm: keys.confirmation(), channel: Box::new(ShieldChannel::new(&keys)) };
         self.accelerator.reset();
     }
 

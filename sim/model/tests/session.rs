@@ -133,20 +133,32 @@ fn tampering_stops_the_shield_and_nothing_tampered_is_delivered() {
         ("data bit", |d| flip(d, 0x5000), FaultKind::Tag),
         ("tag bit", |d| flip(d, 0x30_0005), FaultKind::Tag),
         ("zero tag", |d| d.owner.model.memory_mut().write(0x30_0010, &[0; 16]), FaultKind::Tag),
-        ("swap with tags", |d| {
-            swap(d, 0x1000, 0x2000, 4096);
-            swap(d, 0x30_0010, 0x30_0020, 16);
-        }, FaultKind::Tag),
-        ("other region", |d| {
-            let m = d.owner.model.memory_mut();
-            let mut b = [0; 512];
-            m.read(0x0, &mut b);
-            m.write(0x10_0000, &b);
-        }, FaultKind::Tag),
-        ("query moved", |d| {
-            swap(d, 0x10_0000, 0x10_0200, 512);
-            swap(d, 0x30_1000, 0x30_1010, 16);
-        }, FaultKind::Tag),
+        (
+            "swap with tags",
+            |d| {
+                swap(d, 0x1000, 0x2000, 4096);
+                swap(d, 0x30_0010, 0x30_0020, 16);
+            },
+            FaultKind::Tag,
+        ),
+        (
+            "other region",
+            |d| {
+                let m = d.owner.model.memory_mut();
+                let mut b = [0; 512];
+                m.read(0x0, &mut b);
+                m.write(0x10_0000, &b);
+            },
+            FaultKind::Tag,
+        ),
+        (
+            "query moved",
+            |d| {
+                swap(d, 0x10_0000, 0x10_0200, 512);
+                swap(d, 0x30_1000, 0x30_1010, 16);
+            },
+            FaultKind::Tag,
+        ),
         ("bus error", |d| d.owner.model.add_fault(0x3000..0x3040, MemoryFault::Error), FaultKind::Bus),
         ("bus error at the tag", |d| d.owner.model.add_fault(0x30_0030..0x30_0031, MemoryFault::Error), FaultKind::Bus),
         ("hang", |d| d.owner.model.add_fault(0x3000..0x3040, MemoryFault::Hang), FaultKind::Timeout),
@@ -278,7 +290,9 @@ fn load_keys_that_do_not_fit_change_nothing() {
     let other = shef_proto::hpke_suite::derive_key_pair(&[9; 32]).1;
     let (wrong, _) = seal_load_key(&config, &other, b"", &epochs, &mut SeededEntropy::new(1, "owner")).unwrap();
     assert!(!load(&mut model, &wrong), "made for another key");
-    let (wrong, _) = seal_load_key(&small_config(), &pk, b"", &shef_proto::load::first_epochs(&small_config(), 1), &mut SeededEntropy::new(1, "o")).unwrap();
+    let (wrong, _) =
+        seal_load_key(&small_config(), &pk, b"", &shef_proto::load::first_epochs(&small_config(), 1), &mut SeededEntropy::new(1, "o"))
+            .unwrap();
     assert!(!load(&mut model, &wrong), "made for another configuration");
     assert_eq!(model.ctl_read(ctl::CONFIRM), Some(0));
     assert!(load(&mut model, &good));
@@ -342,7 +356,10 @@ fn output_chunks_are_written_once_an_epoch() {
     assert_eq!(o.ask(Request::flush()).status, 0);
     assert_eq!(o.model.axi_write(&Burst::whole(at + 512 + 64, 1), &[beat(3)]), Resp::SlvErr);
     let s = o.statement();
-    assert_eq!((s.shield().refusals, s.shield().refusal_kind, s.shield().refusal_region, s.shield().refusal_addr), (3, RefusalKind::NotWritten, 1, at));
+    assert_eq!(
+        (s.shield().refusals, s.shield().refusal_kind, s.shield().refusal_region, s.shield().refusal_addr),
+        (3, RefusalKind::NotWritten, 1, at)
+    );
     let config = small_config();
     let opener = Opener::new(&config, &mut o.keys, 1).unwrap();
     let (data, tags) = o.copy_out(1, 0, 2);
@@ -356,7 +373,10 @@ fn output_chunks_are_written_once_an_epoch() {
     assert_eq!(o.model.axi_write(&Burst::whole(at, 8), &[beat(4); 8]), Resp::Okay);
     o.ask(Request::flush());
     let s5 = o.statement();
-    assert_eq!(opener.open(&s5, policy, 0, &data[..512], &tags[..16]).map(drop).unwrap_err(), SealError::Tag { region: 1, chunk: 0, epoch: 5 });
+    assert_eq!(
+        opener.open(&s5, policy, 0, &data[..512], &tags[..16]).map(drop).unwrap_err(),
+        SealError::Tag { region: 1, chunk: 0, epoch: 5 }
+    );
     let (data5, tags5) = o.copy_out(1, 0, 1);
     assert_eq!(opener.open(&s5, policy, 0, &data5, &tags5).unwrap().data[..], [4; 512]);
     // Replayed into memory, the old chunk stops the Shield.
@@ -364,7 +384,10 @@ fn output_chunks_are_written_once_an_epoch() {
     o.model.memory_mut().write(0x10_1000, &tags[..16]);
     assert_eq!(o.model.axi_read(&Burst::whole(at, 1))[0].resp, Resp::SlvErr);
     let s = o.statement();
-    assert_eq!((s.shield().fault_kind, s.shield().fault_region, s.shield().fault_chunk, s.shield().fault_version), (FaultKind::Tag, 1, 0, 5));
+    assert_eq!(
+        (s.shield().fault_kind, s.shield().fault_region, s.shield().fault_chunk, s.shield().fault_version),
+        (FaultKind::Tag, 1, 0, 5)
+    );
 }
 
 #[test]
@@ -427,7 +450,8 @@ fn wipe_and_a_second_session() {
     o.model.krn_write(krn::CTRL, krn::CTRL_WIPE.put(1)).unwrap();
     let pk = seed(&mut o.model, &[1; 32]);
     let config = small_config();
-    let (m, keys) = seal_load_key(&config, &pk, b"", &shef_proto::load::first_epochs(&config, 1), &mut SeededEntropy::new(9, "owner")).unwrap();
+    let (m, keys) =
+        seal_load_key(&config, &pk, b"", &shef_proto::load::first_epochs(&config, 1), &mut SeededEntropy::new(9, "owner")).unwrap();
     assert!(!load(&mut o.model, &o.load_key.clone()), "the Load Key of the old session");
     assert!(load(&mut o.model, &m));
     o.channel = shef_proto::channel::OwnerChannel::new(&keys);

@@ -49,6 +49,8 @@ pub struct DesignSpec {
     pub trace: bool,
     /// Whether line coverage is counted.
     pub coverage: bool,
+    /// Whether the state can be kept and taken back ([`crate::Snapshot`]).
+    pub savable: bool,
     /// Warnings.
     pub lint: Lint,
 }
@@ -66,6 +68,7 @@ impl DesignSpec {
             profile: Profile::Quick,
             trace: false,
             coverage: false,
+            savable: false,
             lint: Lint::Log,
         }
     }
@@ -109,6 +112,13 @@ impl DesignSpec {
     #[must_use]
     pub fn trace(mut self) -> Self {
         self.trace = true;
+        self
+    }
+
+    /// Makes snapshots possible.
+    #[must_use]
+    pub fn savable(mut self) -> Self {
+        self.savable = true;
         self
     }
 
@@ -176,7 +186,7 @@ pub fn build_with(spec: &DesignSpec, progress: &mut dyn FnMut(&str)) -> Result<L
     h.update(digest);
     let verilator_flags = verilator_flags(spec);
     let cxx_flags = cxx_flags(spec, &tc);
-    for s in [SHIM_VERSION, &tc.verilator_version, &tc.cxx, &tc.cxx_version] {
+    for s in [RECIPE, &tc.verilator_version, &tc.cxx, &tc.cxx_version] {
         h.update(s);
         h.update([0]);
     }
@@ -217,8 +227,8 @@ pub fn build_with(spec: &DesignSpec, progress: &mut dyn FnMut(&str)) -> Result<L
     Library::load(&so, &spec.top)
 }
 
-/// Changes whenever the generated shim or the way of building does.
-const SHIM_VERSION: &str = "shim-1";
+/// How objects are made: this file. A change of it makes them anew.
+const RECIPE: &str = include_str!("build.rs");
 
 /// What `-march=native` means here: results do not travel between processors of different instruction sets.
 fn processor() -> String {
@@ -271,6 +281,9 @@ fn verilator_flags(spec: &DesignSpec) -> Vec<String> {
     if spec.coverage {
         f.push("--coverage-line".into());
     }
+    if spec.savable {
+        f.push("--savable".into());
+    }
     f.push("--top-module".into());
     f.push(spec.top.clone());
     f.extend(spec.params.iter().map(|(k, v)| format!("-G{k}={v}")));
@@ -309,6 +322,9 @@ fn cxx_flags(spec: &DesignSpec, tc: &Toolchain) -> Vec<String> {
         f.extend(["-DVM_TRACE=1", "-DVM_TRACE_FST=1"].map(str::to_owned));
     } else {
         f.push("-DVM_TRACE=0".into());
+    }
+    if spec.savable {
+        f.push("-DVM_SAVABLE=1".into());
     }
     f.push("-I".into());
     f.push(tc.root.join("include").display().to_string());
@@ -422,7 +438,7 @@ impl Job<'_> {
     /// Verilator's own runtime as one archive, shared by all designs of the same flags.
     fn runtime(&self, progress: &mut dyn FnMut(&str)) -> Result<PathBuf> {
         let mut h = Sha256::new();
-        for s in [SHIM_VERSION, &self.tc.verilator_version, &self.tc.cxx, &self.tc.cxx_version] {
+        for s in [RECIPE, &self.tc.verilator_version, &self.tc.cxx, &self.tc.cxx_version] {
             h.update(s);
             h.update([0]);
         }
@@ -453,6 +469,9 @@ impl Job<'_> {
         if self.spec.coverage {
             names.push("verilated_cov.cpp");
         }
+        if self.spec.savable {
+            names.push("verilated_save.cpp");
+        }
         let units: Vec<PathBuf> = names.iter().map(|n| self.tc.root.join("include").join(n)).collect();
         let objects = self.compile(&units, &tmp)?;
         let mut c = Command::new("ar");
@@ -480,6 +499,42 @@ fn tail(log: &Path) -> String {
         errors.join("\n")
     }
 }
+
+/// Serialisation of a model (Verilator's `--savable`) to and from memory. The reader's end lies as far behind the data as
+/// Verilator's look-ahead, so that it never asks for more.
+const SAVE: &str = r#"
+#include <cstring>
+#include <vector>
+#include "verilated_save.h"
+struct mem_save final : public VerilatedSerialize {
+  std::vector<uint8_t> out;
+  mem_save() { m_isOpen = true; }
+  void flush() override { out.insert(out.end(), m_bufp, m_cp); m_cp = m_bufp; }
+};
+struct mem_restore final : public VerilatedDeserialize {
+  std::vector<uint8_t> in;
+  mem_restore(const uint8_t* p, uint64_t n) : in(n + bufferInsertSize(), 0) {
+    std::memcpy(in.data(), p, n);
+    m_isOpen = true;
+    m_cp = in.data();
+    m_endp = in.data() + in.size();
+  }
+  bool whole(uint64_t n) const { return m_cp == in.data() + n; }
+  void fill() override {}
+};
+API uint64_t shef_save(handle* m, uint8_t* to, uint64_t room) {
+  mem_save s;
+  s << m->model;
+  s.flush();
+  if (s.out.size() <= room) std::memcpy(to, s.out.data(), s.out.size());
+  return s.out.size();
+}
+API uint32_t shef_restore(handle* m, const uint8_t* from, uint64_t n) {
+  mem_restore r(from, n);
+  r >> m->model;
+  return r.whole(n) ? 1 : 0;
+}
+"#;
 
 /// The `extern "C"` side: create, evaluate, free, and where each port lies.
 fn shim_source(top: &str, header: &str, digest: &str, spec: &DesignSpec) -> Result<String> {
@@ -531,6 +586,7 @@ API void shef_trace_close(handle* m) { if (m->fst) m->fst->close(); }
     } else {
         ""
     };
+    let save = if spec.savable { SAVE } else { "" };
     Ok(format!(
         r#"// Generated: C interface of {top}.
 #include <cstdint>
@@ -550,7 +606,8 @@ __attribute__((visibility("default"))) extern const char shef_design_digest[65] 
 __attribute__((visibility("default"))) extern const uint32_t shef_port_count = {count};
 }}
 API handle* shef_new(uint32_t seed) {{ return new handle(seed); }}
-API void shef_free(handle* m) {{ delete m; }}
+// Older runtimes look up the context of the thread while they take a model down: it must be this one's.
+API void shef_free(handle* m) {{ Verilated::threadContextp(&m->ctx); delete m; }}
 API void shef_eval(handle* m) {{ m->model.eval(); }}
 API uint32_t shef_finished(handle* m) {{ return m->ctx.gotFinish(); }}
 API void shef_run(handle* m, uint8_t* clk, uint64_t n) {{
@@ -559,6 +616,6 @@ API void shef_run(handle* m, uint8_t* clk, uint64_t n) {{
 API shef_port shef_port_at(handle* m, uint32_t i) {{
 {ports}  return shef_port{{nullptr, 0, 0, nullptr}};
 }}
-{trace}{cov}"#
+{trace}{cov}{save}"#
     ))
 }

@@ -2,7 +2,7 @@
 
 use crate::agent::Agent;
 use crate::memory::SparseMemory;
-use crate::{AxiLite, AxiMemory, AxiMemoryConfig, Error, Library, Port, Result, Sim};
+use crate::{AxiLite, AxiMemory, AxiMemoryConfig, Error, Library, Port, Result, Sim, Snapshot};
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -77,6 +77,21 @@ impl Agent for Watch {
     }
 
     fn drive(&mut self, _: &mut Sim) {}
+}
+
+/// State of a design and of its memory at a quiet moment.
+#[derive(Clone)]
+pub struct CoreSnapshot {
+    sim: Snapshot,
+    memory: SparseMemory,
+}
+
+impl CoreSnapshot {
+    /// Bytes of the design's state.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.sim.size()
+    }
 }
 
 /// `shef_sim_top`, `shef_bare_top` or `shef_tb_top` with a memory and register ports.
@@ -167,6 +182,42 @@ impl CoreSim {
         }
         self.sim.set(self.rst, 1);
         self.sim.eval();
+    }
+
+    /// State of design and memory; only while no access and no burst is under way.
+    ///
+    /// # Errors
+    /// When the design was built without snapshots, or the bus is not quiet.
+    pub fn save(&self) -> Result<CoreSnapshot> {
+        if !self.mem.idle() || self.ctl.busy() || self.krn.as_ref().is_some_and(AxiLite::busy) {
+            return Err(Error::Hang { what: "quiet bus before a snapshot", cycles: 0 });
+        }
+        Ok(CoreSnapshot { sim: self.sim.save()?, memory: self.mem.memory.clone() })
+    }
+
+    /// Puts a snapshot back, with a memory of this timing and without any fault, hook or violation that was set or seen.
+    ///
+    /// # Errors
+    /// When it is of another design.
+    pub fn restore(&mut self, snapshot: &CoreSnapshot, memory: AxiMemoryConfig) -> Result<()> {
+        self.sim.restore(&snapshot.sim)?;
+        self.mem = AxiMemory::new(&self.sim, "mem0_", memory)?;
+        self.mem.memory = snapshot.memory.clone();
+        for p in ["mem0_arready", "mem0_awready", "mem0_wready", "mem0_rvalid", "mem0_bvalid", "wipe_req"] {
+            if let Some(p) = self.sim.find(p) {
+                self.sim.set(p, 0);
+            }
+        }
+        self.sim.set(self.rst, 1);
+        self.ctl.abort(&mut self.sim);
+        if let Some(k) = &mut self.krn {
+            k.abort(&mut self.sim);
+        }
+        if let Some(w) = &mut self.watch {
+            w.clear();
+        }
+        self.sim.eval();
+        Ok(())
     }
 
     #[inline]

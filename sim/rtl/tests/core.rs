@@ -1,11 +1,11 @@
 //! The control plane in RTL against crate `hpke` and shef-proto: seed, Load Key, register channel, close, wipe.
 
+use shef_model::{Accelerator, Burst, Model, Resp, ShieldBus, WriteBeat};
 use shef_proto::channel::{Answer, Op, OwnerChannel, Request, Sealed, ShieldStatement, State, status};
 use shef_proto::config::Config;
 use shef_proto::entropy::{Entropy, SeededEntropy};
 use shef_proto::hpke_suite::{PublicKey, Sender, derive_key_pair};
 use shef_proto::load::{FirstEpoch, MASTER_LEN, Message, SessionKeys, first_epochs, open_load_key, seal_load_key};
-use shef_model::{Accelerator, Burst, Model, Resp, ShieldBus, WriteBeat};
 use shef_rtl::agent::Rng;
 use shef_rtl::{AxiMemoryConfig, CoreSim, Library, Sim, build, module_spec, repo_root};
 use std::sync::OnceLock;
@@ -330,7 +330,9 @@ fn malformed_load_keys_are_refused_and_the_good_one_still_opens() {
         assert_eq!(s.status(), FRESH | LOAD_REFUSED, "length {len}");
     }
     // wrong suite and length fields
-    for (at, value) in [(0, 1), (1, 2), (1, 0), (2, 1), (3, 64), (3, 66), (69, 1), (70, 10), (70, 12), (71 + 11, 1), (71 + 12, 0), (71 + 12, 15)] {
+    for (at, value) in
+        [(0, 1), (1, 2), (1, 0), (2, 1), (3, 64), (3, 66), (69, 1), (70, 10), (70, 12), (71 + 11, 1), (71 + 12, 0), (71 + 12, 15)]
+    {
         let mut m = good.clone();
         assert_ne!(m[at], value);
         m[at] = value;
@@ -406,6 +408,28 @@ fn load_keys_that_do_not_open_change_nothing() {
     keys.check_confirmation(&s.ctl_bytes(CONFIRM, 32)).unwrap();
 }
 
+/// A point that is not on the curve must not meet the private key: it is refused long before a multiplication could be done.
+#[test]
+fn a_point_off_the_curve_is_never_multiplied() {
+    const MULTIPLICATION: u64 = 200_000;
+    let mut s = Shield::new();
+    let mut rng = SeededEntropy::new(6, "off the curve");
+    let mut seed = [0; 32];
+    rng.fill(&mut seed);
+    let pk = s.seed(&seed);
+    let (good, _) = seal_load_key(&s.config, &pk, b"info", &first_epochs(&s.config, 1), &mut rng).unwrap();
+    for (what, at, change) in
+        [("x", 5..37, 1), ("y", 37..69, 1), ("last bit of y", 68..69, 1), ("(0, 0)", 5..69, 0), ("above p", 5..69, 0xff)]
+    {
+        let mut m = good.clone();
+        m[at].iter_mut().for_each(|b| *b = if change == 1 { *b ^ 1 } else { change });
+        assert!(!s.load(&m, m.len() as u32), "{what}");
+        assert!(s.busy < MULTIPLICATION / 4, "{what}: refused after {} cycles", s.busy);
+    }
+    assert!(s.load(&good, good.len() as u32));
+    assert!(s.busy > MULTIPLICATION, "{} cycles", s.busy);
+}
+
 #[test]
 fn random_load_keys_agree_with_crate_hpke() {
     let mut s = Shield::new();
@@ -416,7 +440,8 @@ fn random_load_keys_agree_with_crate_hpke() {
         let pk = s.seed(&seed);
         let mut info = vec![0; info_len];
         rng.fill(&mut info);
-        let epochs: Vec<FirstEpoch> = [0, (1 << 48) - 1, 0x0102_0304_0506].iter().zip(0..).map(|(&epoch, region)| FirstEpoch { region, epoch }).collect();
+        let epochs: Vec<FirstEpoch> =
+            [0, (1 << 48) - 1, 0x0102_0304_0506].iter().zip(0..).map(|(&epoch, region)| FirstEpoch { region, epoch }).collect();
         let (message, keys) = seal_load_key(&s.config, &pk, &info, &epochs, &mut rng).unwrap();
         assert!(s.load(&message, message.len() as u32), "message {n}");
         keys.check_confirmation(&s.ctl_bytes(CONFIRM, 32)).unwrap();
@@ -917,7 +942,12 @@ fn model_and_rtl_answer_the_same_messages() {
                         let (base, chunks) = [(0, 4), (0x10_0000, 1024), (0x10_0000, 4), (0x20_0000, 32)][rng.below(4) as usize];
                         let at = if rng.one_in(24) { 0x30_0000 } else { base + 512 * rng.below(chunks) as u32 };
                         let at = if rng.one_in(48) { base + 512 * 5 * 8 } else { at };
-                        plan.extend([Request::write(0x20, at), Request::write(0x24, 1 + rng.below(2) as u32), Request::read(0x28), Request::read(0x2c)]);
+                        plan.extend([
+                            Request::write(0x20, at),
+                            Request::write(0x24, 1 + rng.below(2) as u32),
+                            Request::read(0x28),
+                            Request::read(0x2c),
+                        ]);
                     }
                     7 => plan.push(Request::statement(rng.below(5) as u32)),
                     8 => plan.push(Request::map(rng.below(4) as u8, rng.below(4) as u32)),
@@ -925,7 +955,12 @@ fn model_and_rtl_answer_the_same_messages() {
                     10 => plan.push(Request::invalidate()),
                     11 => plan.push(Request::epoch(rng.below(4) as u8, epoch + rng.below(3))),
                     _ if rng.one_in(12) => plan.push(Request::read(0x100)),
-                    _ => plan.push(Request { op: rng.below(256) as u8, region: rng.below(256) as u8, addr: rng.next_u64() as u32, value: rng.next_u64() }),
+                    _ => plan.push(Request {
+                        op: rng.below(256) as u8,
+                        region: rng.below(256) as u8,
+                        addr: rng.next_u64() as u32,
+                        value: rng.next_u64(),
+                    }),
                 }
             }
             plan.extend([Request::statement(2), Request::map(1, 0), Request::statement(0)]);

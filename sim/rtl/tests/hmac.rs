@@ -104,9 +104,7 @@ fn hpke_key_schedule_of_rfc9180_a3() {
     let b = |n: &str| bytes(&v, n);
     let kem: &[u8] = b"KEM\x00\x10";
     let suite: &[u8] = b"HPKE\x00\x10\x00\x01\x00\x01";
-    let extract = |u: &mut Unit, s: &[u8], salt: &[u8], label: &[u8], ikm: &[u8]| {
-        hmac(u, salt, &[b"HPKE-v1", s, label, ikm].concat())
-    };
+    let extract = |u: &mut Unit, s: &[u8], salt: &[u8], label: &[u8], ikm: &[u8]| hmac(u, salt, &[b"HPKE-v1", s, label, ikm].concat());
     let derive = |u: &mut Unit, s: &[u8], prk: &[u8], label: &[u8], info: &[u8], len: usize| {
         let info = [&(len as u16).to_be_bytes()[..], b"HPKE-v1", s, label, info].concat();
         expand(u, prk, &info, len)

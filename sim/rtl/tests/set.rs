@@ -338,8 +338,7 @@ impl Reference {
                 okay = false;
                 continue;
             }
-            let (bytes, marks) =
-                self.bytes.entry(key).or_insert_with(|| (vec![0; r.chunk as usize], vec![false; r.chunk as usize]));
+            let (bytes, marks) = self.bytes.entry(key).or_insert_with(|| (vec![0; r.chunk as usize], vec![false; r.chunk as usize]));
             for i in (0..64).filter(|i| strobes[k] >> i & 1 == 1) {
                 bytes[(at % r.chunk) as usize + i] = beat[i];
                 marks[(at % r.chunk) as usize + i] = true;
@@ -451,7 +450,8 @@ fn random_traffic(seed: u64, engine_lanes: u32) {
                 }
             } else {
                 // one chunk is open at a time in each region, so that none is closed for want of room
-                let open = (0..limit / r.chunk).find(|c| reference.bytes.contains_key(&(place, *c)) && !reference.closed.contains(&(place, *c)));
+                let open =
+                    (0..limit / r.chunk).find(|c| reference.bytes.contains_key(&(place, *c)) && !reference.closed.contains(&(place, *c)));
                 let chunk = open.unwrap_or_else(|| rng.below(limit / r.chunk));
                 let at = r.base + chunk * r.chunk;
                 let per = r.chunk / 64;
@@ -589,7 +589,14 @@ fn narrow_writes_fill_a_chunk() {
         let bytes = 1u64 << size;
         let beats = (64 - (addr - base) / bytes * bytes) / bytes;
         let mut mem = vec![0u8; 64];
-        for (n, v) in [("acc_awid", 1), ("acc_awaddr", addr), ("acc_awlen", beats - 1), ("acc_awsize", size.into()), ("acc_awburst", 1), ("acc_awvalid", 1)] {
+        for (n, v) in [
+            ("acc_awid", 1),
+            ("acc_awaddr", addr),
+            ("acc_awlen", beats - 1),
+            ("acc_awsize", size.into()),
+            ("acc_awburst", 1),
+            ("acc_awvalid", 1),
+        ] {
             b.s.poke(n, v);
         }
         let mut asked = false;
@@ -794,7 +801,11 @@ fn bus_errors_and_silence() {
             let mut b = Bench::new(4, AxiMemoryConfig::seeded(n as u64), Some(2));
             let mut rng = Rng::new(6);
             b.fill(1, 0, 8, &mut rng);
-            if silent { b.mem.silent_ranges.push(range.clone()) } else { b.mem.error_ranges.push(range.clone()) }
+            if silent {
+                b.mem.silent_ranges.push(range.clone())
+            } else {
+                b.mem.error_ranges.push(range.clone())
+            }
             // one chunk only: a later answer on the same id would pass for the missing one until its tag is checked
             b.acc.read(0x10_0000, 8);
             b.acc.write(0x20_0000, &[3; 4096]);
@@ -877,7 +888,8 @@ fn epochs_go_up_and_forget() {
 #[test]
 fn a_write_without_data_does_not_hold_up_a_flush() {
     let mut b = Bench::new(4, no_wait(10), None);
-    for (n, v) in [("acc_awid", 1), ("acc_awaddr", 0x20_0000), ("acc_awlen", 7), ("acc_awsize", 6), ("acc_awburst", 1), ("acc_awvalid", 1)] {
+    for (n, v) in [("acc_awid", 1), ("acc_awaddr", 0x20_0000), ("acc_awlen", 7), ("acc_awsize", 6), ("acc_awburst", 1), ("acc_awvalid", 1)]
+    {
         b.s.poke(n, v);
     }
     cycle(&mut b.s, &mut [&mut b.mem, &mut b.mon]);
@@ -978,7 +990,13 @@ fn speed() {
                 b.acc.outstanding = 40;
                 let mut rng = Rng::new(2);
                 let (ri, ro) = (REGIONS[rd], REGIONS[wr]);
-                let total = if ri.chunk == 64 { 0x8000 } else if lanes == 1 { 0x1_0000 } else { 0x4_0000 };
+                let total = if ri.chunk == 64 {
+                    0x8000
+                } else if lanes == 1 {
+                    0x1_0000
+                } else {
+                    0x4_0000
+                };
                 let burst = ri.chunk.max(512);
                 b.fill(rd, 0, total / ri.chunk, &mut rng);
                 b.fill(rd, total / ri.chunk, total / ri.chunk + 1, &mut rng);

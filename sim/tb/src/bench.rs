@@ -32,6 +32,11 @@ pub const CODES: &[Code] = &[
         "The message has the cycle, the channel and the rule; run again with the same seed.",
     ),
     Code::new("SHEF-RTL-044", "a file of the bench cannot be used", "The message has the path and the reason."),
+    Code::new(
+        "SHEF-RTL-045",
+        "a measured transfer is not what it ought to be",
+        "The message has the transfer; figures of a run that moves wrong bytes are worth nothing.",
+    ),
 ];
 
 /// Why a bench cannot go on.
@@ -75,6 +80,9 @@ pub enum BenchError {
     /// A file of the bench.
     #[error("{0}")]
     File(String),
+    /// A measured transfer moved wrong bytes.
+    #[error("wrong transfer: {0}")]
+    Unequal(String),
 }
 
 impl BenchError {
@@ -91,6 +99,7 @@ impl BenchError {
             Self::Refused { .. } => "SHEF-RTL-042",
             Self::Bus(_) => "SHEF-RTL-043",
             Self::File(_) => "SHEF-RTL-044",
+            Self::Unequal(_) => "SHEF-RTL-045",
         }
     }
 }
@@ -187,6 +196,11 @@ impl RtlBench {
     /// The simulation: faults of the memory, cycles, wipe.
     pub fn core(&mut self) -> &mut CoreSim {
         &mut self.core
+    }
+
+    /// The requester in the accelerator's place.
+    pub fn master(&mut self) -> &mut AxiMaster {
+        &mut self.acc
     }
 
     fn rules(&mut self) -> Result<()> {

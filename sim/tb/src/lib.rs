@@ -7,6 +7,7 @@
 
 mod bench;
 mod owner;
+pub mod throughput;
 mod traffic;
 
 pub use bench::{Bench, BenchError, CODES, ModelBench, RtlBench, design};

@@ -30,7 +30,8 @@ pub const ATTACKS: &[(&str, &str)] = &[
 ];
 
 /// Names of the steps, in order.
-pub const STEPS: &[&str] = &["device", "image", "kernel-attestation", "shield-attestation", "load-key", "seal", "compute", "results", "close", "bare"];
+pub const STEPS: &[&str] =
+    &["device", "image", "kernel-attestation", "shield-attestation", "load-key", "seal", "compute", "results", "close", "bare"];
 
 /// Runs the demo quietly.
 ///

@@ -70,7 +70,14 @@ fn data() -> (Dataset, Dataset) {
 
 type Seen = Vec<(Leg, Vec<u8>)>;
 
-fn attempt(world: &mut World, host: &mut Host, data: &(Dataset, Dataset), deed: Deed, at: usize, seed: usize) -> (Result<Vec<Answer>, SdkError>, Seen) {
+fn attempt(
+    world: &mut World,
+    host: &mut Host,
+    data: &(Dataset, Dataset),
+    deed: Deed,
+    at: usize,
+    seed: usize,
+) -> (Result<Vec<Answer>, SdkError>, Seen) {
     host.corrupt(Box::new(shef::Honest));
     host.reset().unwrap();
     let seen = Rc::new(RefCell::new(Vec::new()));
@@ -94,7 +101,9 @@ fn one_changed_message_never_gives_a_wrong_answer() {
     let mut without_effect = Vec::new();
     for at in 0..messages.len() {
         let leg = messages[at].0;
-        for (seed, deed) in [Deed::Flip, Deed::Flip, Deed::Flip, Deed::Drop, Deed::Zero, Deed::Cut, Deed::Extend, Deed::Replay].into_iter().enumerate() {
+        for (seed, deed) in
+            [Deed::Flip, Deed::Flip, Deed::Flip, Deed::Drop, Deed::Zero, Deed::Cut, Deed::Extend, Deed::Replay].into_iter().enumerate()
+        {
             let (result, seen) = attempt(&mut world, &mut host, &data, deed, at, at * 8 + seed + 1);
             match result {
                 Err(error) => {
@@ -113,7 +122,8 @@ fn one_changed_message_never_gives_a_wrong_answer() {
     // What may pass: the kernel's plain answers are hints; a byte too many behind what the card copies or behind an upload is not looked at,
     // and a missing last byte is no change where the card holds that byte already (a zero, or the same by chance); the first message of its kind has none before it to be replaced by.
     for (leg, deed) in &without_effect {
-        let allowed = matches!((*leg, deed.as_str()), ("kernel-answer", "Flip") | ("request" | "memory-write", "Extend" | "Cut") | (_, "Replay"));
+        let allowed =
+            matches!((*leg, deed.as_str()), ("kernel-answer", "Flip") | ("request" | "memory-write", "Extend" | "Cut") | (_, "Replay"));
         assert!(allowed, "{deed} of {leg} passed");
     }
     assert!(refused > messages.len() * 6, "only {refused} of {} were refused", messages.len() * 8);
@@ -128,7 +138,16 @@ fn a_whole_recorded_run_cannot_be_played_again() {
     let data = data();
     let (honest, recorded) = attempt(&mut world, &mut host, &data, Deed::Nothing, usize::MAX, 0);
     honest.unwrap();
-    for leg in [Leg::KernelEvidence, Leg::ShieldEvidence, Leg::Release, Leg::LoadKey, Leg::Confirmation, Leg::Request, Leg::Answer, Leg::CloseRecord] {
+    for leg in [
+        Leg::KernelEvidence,
+        Leg::ShieldEvidence,
+        Leg::Release,
+        Leg::LoadKey,
+        Leg::Confirmation,
+        Leg::Request,
+        Leg::Answer,
+        Leg::CloseRecord,
+    ] {
         struct Old {
             leg: Leg,
             old: Vec<Vec<u8>>,

@@ -53,7 +53,13 @@ fn unseeded_runs_share_no_key() {
     let runs: Vec<_> = ["a", "b"]
         .map(|name| {
             let keep = dir.path().join(name);
-            shef_e2e::demo(&shef_cli::demo::DemoArgs { device: "sim:model".into(), keep: Some(keep.clone()), keep_secrets: true, attack: vec!["none".into()], ..Default::default() });
+            shef_e2e::demo(&shef_cli::demo::DemoArgs {
+                device: "sim:model".into(),
+                keep: Some(keep.clone()),
+                keep_secrets: true,
+                attack: vec!["none".into()],
+                ..Default::default()
+            });
             files(&keep)
         })
         .into();
@@ -87,7 +93,9 @@ fn kept_memory_opens_with_the_kept_keys_as_the_documentation_says() {
             iv[0] = region;
             iv[6] = 1;
             iv[7..].copy_from_slice(&(index as u64).to_be_bytes()[3..]);
-            plain.extend(cipher.decrypt(&Nonce::from(iv), [ct, tag].concat().as_slice()).unwrap_or_else(|_| panic!("{name}, chunk {index}")));
+            plain.extend(
+                cipher.decrypt(&Nonce::from(iv), [ct, tag].concat().as_slice()).unwrap_or_else(|_| panic!("{name}, chunk {index}")),
+            );
         }
         match expected {
             Some(expected) => {
@@ -107,7 +115,14 @@ fn leaks(haystack: &[u8], secret: &[u8]) -> bool {
     let hex = hex::encode(secret);
     let decimal = secret.iter().map(u8::to_string).collect::<Vec<_>>();
     let base64 = base64(secret);
-    let forms = [secret.to_vec(), hex.clone().into_bytes(), hex.to_uppercase().into_bytes(), decimal.join(", ").into_bytes(), decimal.join(",").into_bytes(), base64.into_bytes()];
+    let forms = [
+        secret.to_vec(),
+        hex.clone().into_bytes(),
+        hex.to_uppercase().into_bytes(),
+        decimal.join(", ").into_bytes(),
+        decimal.join(",").into_bytes(),
+        base64.into_bytes(),
+    ];
     forms.iter().any(|form| haystack.windows(form.len()).any(|w| w == &form[..]))
 }
 
@@ -153,7 +168,9 @@ fn no_secret_is_in_any_output() {
     let mut outputs = files(dir.path());
     let secrets: serde_json::Value = serde_json::from_slice(&outputs.remove(Path::new("secrets.json")).unwrap()).unwrap();
     outputs.insert("debug form of the report".into(), format!("{report:?}").into_bytes());
-    let found = |secret: &[u8]| -> Vec<String> { outputs.iter().filter(|(_, bytes)| leaks(bytes, secret)).map(|(file, _)| file.display().to_string()).collect() };
+    let found = |secret: &[u8]| -> Vec<String> {
+        outputs.iter().filter(|(_, bytes)| leaks(bytes, secret)).map(|(file, _)| file.display().to_string()).collect()
+    };
 
     let mut canaries: Vec<(String, Vec<u8>)> = Vec::new();
     for (name, value) in secrets["data"].as_object().unwrap() {

@@ -66,7 +66,8 @@ pub fn table() -> Result<(), Failure> {
 
 /// The RTL computes everything itself: no call out of the simulation, no files, no switch that takes a check away.
 pub fn nothing_faked() -> Result<(), Failure> {
-    const FORBIDDEN: &[&str] = &["$c(", "$c1(", "import \"DPI", "export \"DPI", "$readmem", "$fopen", "$system", "$value$plusargs", "$test$plusargs", "force "];
+    const FORBIDDEN: &[&str] =
+        &["$c(", "$c1(", "import \"DPI", "export \"DPI", "$readmem", "$fopen", "$system", "$value$plusargs", "$test$plusargs", "force "];
     let mut found = Vec::new();
     for path in design()? {
         let text = std::fs::read_to_string(root().join(&path)).map_err(|e| Failure::failed(format!("{}: {e}", path.display())))?;

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod area;
+mod bench;
 mod lint;
 mod mutants;
 mod process;
@@ -55,6 +56,11 @@ enum Command {
         #[arg(default_value = "")]
         filter: String,
     },
+    /// Figures, each with its baseline from the same run
+    Bench {
+        #[command(subcommand)]
+        what: bench::What,
+    },
     /// Synthesise with yosys for UltraScale+ and print the size of each block
     Area {
         /// One JSON document on stdout
@@ -82,6 +88,7 @@ fn main() -> ExitCode {
         Command::Mutants { filter } => {
             tools::ensure_verilator(&root(), &process::say).map_err(Failure::from).and_then(|verilator| mutants::run(&verilator, &filter))
         }
+        Command::Bench { what } => bench::run(&what),
         Command::Area { json, blocks } => area::run(json, &blocks),
     };
     match result {

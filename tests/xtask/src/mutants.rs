@@ -103,7 +103,10 @@ fn weaken(m: &Mutant, copy: &Path) -> Result<(), Failure> {
         let text = std::fs::read_to_string(&path).map_err(|err| Failure::failed(format!("{}: {}: {err}", m.name, e.file)))?;
         let found = text.matches(&e.find).count();
         if found != 1 {
-            return Err(Failure::failed(format!("{}: its text stands {found} times in {}, expected once; mend tests/mutants", m.name, e.file)));
+            return Err(Failure::failed(format!(
+                "{}: its text stands {found} times in {}, expected once; mend tests/mutants",
+                m.name, e.file
+            )));
         }
         std::fs::write(&path, text.replacen(&e.find, &e.replace, 1)).map_err(fail)?;
     }

@@ -60,6 +60,6 @@ pub fn hand_over(command: &mut Command) -> Result<(), Failure> {
     match status.code() {
         Some(0) => Ok(()),
         Some(code) => Err(Failure::Exit(u8::try_from(code).unwrap_or(70))),
-        None => Err(Failure::Exit(130)),
+        None => Err(Failure::Message { code: 70, message: format!("{} ended by itself: {status}", command.get_program().display()) }),
     }
 }

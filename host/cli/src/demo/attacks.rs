@@ -55,16 +55,32 @@ pub struct Lab<'a> {
 
 /// All of them, in the order in which they are printed.
 pub const ATTACKS: &[Attack] = &[
-    Attack { name: "ciphertext-bit-flip", title: "one bit of a sealed chunk flipped in card memory", run: |lab| memory(lab, Tamper::FlipData, FaultKind::Tag) },
-    Attack { name: "tag-bit-flip", title: "one bit of a tag flipped in card memory", run: |lab| memory(lab, Tamper::FlipTag, FaultKind::Tag) },
+    Attack {
+        name: "ciphertext-bit-flip",
+        title: "one bit of a sealed chunk flipped in card memory",
+        run: |lab| memory(lab, Tamper::FlipData, FaultKind::Tag),
+    },
+    Attack {
+        name: "tag-bit-flip",
+        title: "one bit of a tag flipped in card memory",
+        run: |lab| memory(lab, Tamper::FlipTag, FaultKind::Tag),
+    },
     Attack { name: "zero-tag", title: "a tag replaced by zeros", run: |lab| memory(lab, Tamper::ZeroTag, FaultKind::Tag) },
-    Attack { name: "chunks-swapped", title: "two chunks swapped together with their tags", run: |lab| memory(lab, Tamper::Swap, FaultKind::Tag) },
+    Attack {
+        name: "chunks-swapped",
+        title: "two chunks swapped together with their tags",
+        run: |lab| memory(lab, Tamper::Swap, FaultKind::Tag),
+    },
     Attack { name: "chunk-moved-to-other-region", title: "a sealed result moved with its tag to where a query lies", run: moved_region },
     Attack { name: "old-session-replayed", title: "chunk and tag of an earlier session put back", run: old_session },
     Attack { name: "old-epoch-replayed", title: "chunk and tag of an earlier epoch put back", run: old_epoch },
     Attack { name: "register-forged", title: "a sealed register command changed on its way", run: register_forged },
     Attack { name: "register-replayed", title: "an earlier start command sent again", run: register_replayed },
-    Attack { name: "load-key-replayed", title: "an earlier Load Key sent again, into the session and into a new one", run: load_key_replayed },
+    Attack {
+        name: "load-key-replayed",
+        title: "an earlier Load Key sent again, into the session and into a new one",
+        run: load_key_replayed,
+    },
     Attack { name: "load-key-for-other-shield", title: "a Load Key made for another Shield's key", run: load_key_other },
     Attack { name: "shield-key-swapped", title: "the host's own key put into the Shield's evidence", run: key_swapped },
     Attack { name: "evidence-old-nonce", title: "evidence of an earlier challenge sent again", run: old_nonce },
@@ -220,7 +236,15 @@ fn memory(lab: &mut Lab, tamper: Tamper, kind: FaultKind) -> Result<Outcome, Cli
 }
 
 /// Launches, and expects exactly this fault, a stopped Shield and closed results.
-fn faulted(session: &mut Session<'_, Keyed>, b: &Buffers, train: &Dataset, query: &Dataset, kind: FaultKind, region: u8, chunks: Range<u64>) -> Result<Outcome, CliError> {
+fn faulted(
+    session: &mut Session<'_, Keyed>,
+    b: &Buffers,
+    train: &Dataset,
+    query: &Dataset,
+    kind: FaultKind,
+    region: u8,
+    chunks: Range<u64>,
+) -> Result<Outcome, CliError> {
     let error = match launch(session, b, train, query) {
         Ok(_) => return Ok(outcome(false, "", "the results opened")),
         Err(error) => error,
@@ -268,7 +292,10 @@ fn moved_region(lab: &mut Lab) -> Result<Outcome, CliError> {
 /// Replaces chunk 0 of a region and its tag by what was uploaded there before.
 fn put_back(host: &mut Host, region: &shef_proto::config::Region, heard: &[(Leg, Vec<u8>)]) -> Result<(), CliError> {
     for (addr, len) in [(region.base, region.chunk as usize), (region.tag_base, 16)] {
-        let old = heard.iter().find(|(leg, _)| *leg == Leg::MemoryWrite { addr }).ok_or_else(|| CliError::internal("nothing was uploaded there"))?;
+        let old = heard
+            .iter()
+            .find(|(leg, _)| *leg == Leg::MemoryWrite { addr })
+            .ok_or_else(|| CliError::internal("nothing was uploaded there"))?;
         host.device().mem_write(addr, &old.1[..len])?;
     }
     Ok(())
@@ -342,7 +369,8 @@ fn withheld(lab: &mut Lab) -> Result<Outcome, CliError> {
     session.host().corrupt(honest());
     let statement = session.statement()?;
     let opened = session.open(&b.result, &statement, knn::result_len(query.rows.len()), OpenPolicy::default())?;
-    let same = knn::answers(&opened.data[..knn::result_len(query.rows.len())], query.rows.len()) == Some(reference::classify_all(train, query));
+    let same =
+        knn::answers(&opened.data[..knn::result_len(query.rows.len())], query.rows.len()) == Some(reference::classify_all(train, query));
     Ok(Outcome { detected: result.detected && same, ..result })
 }
 
@@ -379,13 +407,21 @@ fn register_forged(lab: &mut Lab) -> Result<Outcome, CliError> {
     Ok(outcome(
         refusals == attempts && unchanged && taken && counted && fine,
         "SHEF-SDK-004",
-        format!("{refusals} of {attempts} forgeries refused, answer and count of requests unchanged, the honest command and run {}", if taken && fine { "worked" } else { "failed" }),
+        format!(
+            "{refusals} of {attempts} forgeries refused, answer and count of requests unchanged, the honest command and run {}",
+            if taken && fine { "worked" } else { "failed" }
+        ),
     ))
 }
 
 /// MAP requests of a whole statement.
 fn map_pages(config: &shef_proto::config::Config) -> u64 {
-    config.regions().iter().filter(|r| r.mode == shef_proto::config::Mode::Output).map(|r| r.chunks().div_ceil(shef_proto::channel::MAP_BITS)).sum()
+    config
+        .regions()
+        .iter()
+        .filter(|r| r.mode == shef_proto::config::Mode::Output)
+        .map(|r| r.chunks().div_ceil(shef_proto::channel::MAP_BITS))
+        .sum()
 }
 
 fn register_replayed(lab: &mut Lab) -> Result<Outcome, CliError> {
@@ -432,13 +468,16 @@ fn load_key_replayed(lab: &mut Lab) -> Result<Outcome, CliError> {
     let fine = honest_run(&mut session, &b, train, query)?;
     session.close()?;
     lab.host.new_session()?;
-    let into_fresh = lab.host.load_key(old)?.0 == shef::LoadHint::Refused && ctl::STATUS_STATE.get(lab.host.status()?) == ctl::STATUS_STATE_FRESH;
+    let into_fresh =
+        lab.host.load_key(old)?.0 == shef::LoadHint::Refused && ctl::STATUS_STATE.get(lab.host.status()?) == ctl::STATUS_STATE_FRESH;
     let mut session = lab.world.keyed(lab.host)?;
     let next = session.ping().is_ok();
     Ok(outcome(
         into_session && fine && into_fresh && next,
         "SHEF-SDK-005",
-        format!("refused in the session: {into_session}, in the next one: {into_fresh}; honest run: {fine}, honest Load Key after it: {next}"),
+        format!(
+            "refused in the session: {into_session}, in the next one: {into_fresh}; honest run: {fine}, honest Load Key after it: {next}"
+        ),
     ))
 }
 

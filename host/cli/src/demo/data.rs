@@ -52,14 +52,24 @@ impl Dataset {
         if text.len() as u64 > MAX_TEXT {
             return Err(CliError::input("SHEF-CLI-013", format!("{name} holds more than {MAX_TEXT} bytes of text")));
         }
-        let text = String::from_utf8(text).map_err(|e| CliError::input("SHEF-CLI-012", format!("{name} is not text: byte {:#04x} at offset {}", e.as_bytes()[e.utf8_error().valid_up_to()], e.utf8_error().valid_up_to())))?;
+        let text = String::from_utf8(text).map_err(|e| {
+            CliError::input(
+                "SHEF-CLI-012",
+                format!(
+                    "{name} is not text: byte {:#04x} at offset {}",
+                    e.as_bytes()[e.utf8_error().valid_up_to()],
+                    e.utf8_error().valid_up_to()
+                ),
+            )
+        })?;
         let mut data = Self { rows: Vec::new(), labels: Vec::new() };
         for (index, line) in text.lines().enumerate() {
             let line = line.trim();
             if line.is_empty() || (index == 0 && line.starts_with(|c: char| c.is_ascii_alphabetic() || c == '"')) {
                 continue;
             }
-            let (row, label) = parse_line(line).map_err(|what| CliError::input("SHEF-CLI-012", format!("{name}, line {}: {what}", index + 1)))?;
+            let (row, label) =
+                parse_line(line).map_err(|what| CliError::input("SHEF-CLI-012", format!("{name}, line {}: {what}", index + 1)))?;
             if data.rows.len() == MAX_ROWS {
                 return Err(CliError::input("SHEF-CLI-013", format!("{name} has more than {MAX_ROWS} rows")));
             }

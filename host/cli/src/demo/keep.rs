@@ -109,7 +109,9 @@ impl Keep {
         let regions: serde_json::Map<String, serde_json::Value> = secrets
             .data
             .iter()
-            .filter_map(|(id, key)| session.config().region(*id).map(|r| (r.name.clone(), json!({ "region": id, "key": hex::encode(key) }))))
+            .filter_map(|(id, key)| {
+                session.config().region(*id).map(|r| (r.name.clone(), json!({ "region": id, "key": hex::encode(key) })))
+            })
             .collect();
         let text = json!({
             "warning": "keys of a simulated session; a real one never shows them",
@@ -124,7 +126,8 @@ impl Keep {
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let file = options.open(&path).map_err(|e| CliError::write_file(&path, &e))?;
-        serde_json::to_writer_pretty(file, &text).map_err(|e| CliError::input("SHEF-CLI-015", format!("cannot write {}: {e}", path.display())))
+        serde_json::to_writer_pretty(file, &text)
+            .map_err(|e| CliError::input("SHEF-CLI-015", format!("cannot write {}: {e}", path.display())))
     }
 
     /// Card memory of these regions.

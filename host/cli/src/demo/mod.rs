@@ -129,14 +129,18 @@ fn settings(args: &DemoArgs) -> Result<Settings, CliError> {
     let usage = |text: String| Err(CliError::usage("SHEF-CLI-001", text));
     let engine = match &uri {
         Uri::SimModel => {
-            for (flag, given) in [("--memory-latency", args.memory_latency.is_some()), ("--stalls", args.stalls.is_some()), ("--wave", args.wave.is_some())] {
+            for (flag, given) in
+                [("--memory-latency", args.memory_latency.is_some()), ("--stalls", args.stalls.is_some()), ("--wave", args.wave.is_some())]
+            {
                 if given {
                     return usage(format!("{flag} needs a device with a clock, and sim:model has none: use --device sim:rtl"));
                 }
             }
             Engine::Model
         }
-        Uri::SimRtl { project: None } => Engine::Rtl(RtlOptions { memory_latency: args.memory_latency, stalls: args.stalls, wave: args.wave.clone() }),
+        Uri::SimRtl { project: None } => {
+            Engine::Rtl(RtlOptions { memory_latency: args.memory_latency, stalls: args.stalls, wave: args.wave.clone() })
+        }
         other if args.seed.is_some() && !other.is_simulated() => {
             return usage(format!("--seed is for devices whose root of trust is `simulated`, and {other} is none"));
         }
@@ -188,7 +192,8 @@ pub fn demo(output: &Output, args: &DemoArgs) -> Result<Report, CliError> {
         if d.equal_to_reference { "all equal to" } else { "NOT equal to" },
         flow.attacks.len(),
         match (flow.cycles.shielded, flow.cycles.bare) {
-            (Some(shielded), Some(bare)) if bare > 0 => format!("; {shielded} cycles shielded, {bare} bare, ratio {:.3}", shielded as f64 / bare as f64),
+            (Some(shielded), Some(bare)) if bare > 0 =>
+                format!("; {shielded} cycles shielded, {bare} bare, ratio {:.3}", shielded as f64 / bare as f64),
             _ => String::new(),
         },
         begin.elapsed().as_secs_f64(),
@@ -234,7 +239,13 @@ impl<'a> Steps<'a> {
     }
 }
 
-fn honest(output: &Output, args: &DemoArgs, settings: &Settings, dir: &std::path::Path, mut keep: Option<&mut Keep>) -> Result<Report, CliError> {
+fn honest(
+    output: &Output,
+    args: &DemoArgs,
+    settings: &Settings,
+    dir: &std::path::Path,
+    mut keep: Option<&mut Keep>,
+) -> Result<Report, CliError> {
     let (train, query) = (&settings.train, &settings.query);
     let mut steps = Steps::new(output);
     let plan = Plan { engine: settings.engine.clone(), seed: args.seed, name: "demo".to_owned() };
@@ -259,7 +270,13 @@ fn honest(output: &Output, args: &DemoArgs, settings: &Settings, dir: &std::path
         "image",
         true,
         now(&bench),
-        format!("{} bytes in {} chunks, SVN {}, design {}", image.container.len(), parsed.chunks().len(), image.description.svn, short(&image.description.design_digest)),
+        format!(
+            "{} bytes in {} chunks, SVN {}, design {}",
+            image.container.len(),
+            parsed.chunks().len(),
+            image.description.svn,
+            short(&image.description.design_digest)
+        ),
     )?;
 
     // 3: kernel round.
@@ -268,7 +285,16 @@ fn honest(output: &Output, args: &DemoArgs, settings: &Settings, dir: &std::path
     let root_of_trust = release.verified.claims().root_of_trust.name().to_owned();
     let loaded = host.load_image(image.container.clone(), release.key_box.clone())?;
     let ok = loaded.image_digest == image.digest;
-    steps.end("kernel-attestation", ok, now(&bench), format!("{} checks passed, root of trust {root_of_trust}, image {} loaded", release.appraisal.checks.len(), short(&loaded.image_digest)))?;
+    steps.end(
+        "kernel-attestation",
+        ok,
+        now(&bench),
+        format!(
+            "{} checks passed, root of trust {root_of_trust}, image {} loaded",
+            release.appraisal.checks.len(),
+            short(&loaded.image_digest)
+        ),
+    )?;
 
     // 4: Shield round.
     steps.begin(now(&bench));
@@ -278,7 +304,12 @@ fn honest(output: &Output, args: &DemoArgs, settings: &Settings, dir: &std::path
     let evidence = session.evidence().to_vec();
     let challenge = session.challenge().clone();
     let shield_key = session.verified().shield_key().xy();
-    steps.end("shield-attestation", true, bench.cycles(), format!("{} checks passed, Shield key {}", session.appraisal().checks.len(), short(&shield_key)))?;
+    steps.end(
+        "shield-attestation",
+        true,
+        bench.cycles(),
+        format!("{} checks passed, Shield key {}", session.appraisal().checks.len(), short(&shield_key)),
+    )?;
 
     // 5: Load Key.
     steps.begin(bench.cycles());
@@ -298,13 +329,22 @@ fn honest(output: &Output, args: &DemoArgs, settings: &Settings, dir: &std::path
     let mut sealed = Sealed { transcript: hex::encode(&transcript), ..Sealed::default() };
     let inputs = [(b.train.region().clone(), knn::train_image(train).len()), (b.query.region().clone(), query.rows.len() * data::PIXELS)];
     sealed.inputs = memory_digest(session.host(), &inputs)?;
-    steps.end("seal", true, bench.cycles(), format!("{} training rows, {} queries, ciphertext and tags in card memory", train.rows.len(), query.rows.len()))?;
+    steps.end(
+        "seal",
+        true,
+        bench.cycles(),
+        format!("{} training rows, {} queries, ciphertext and tags in card memory", train.rows.len(), query.rows.len()),
+    )?;
 
     // 7: compute.
     steps.begin(bench.cycles());
     let spinner = output.spinner("the accelerator computes");
     session.read_register(knn::reg::ID).map_err(CliError::from).and_then(|id| {
-        if id == knn::ID { Ok(()) } else { Err(CliError::internal(format!("the accelerator's identification is {id:#x}, expected {:#x}", knn::ID))) }
+        if id == knn::ID {
+            Ok(())
+        } else {
+            Err(CliError::internal(format!("the accelerator's identification is {id:#x}, expected {:#x}", knn::ID)))
+        }
     })?;
     for (addr, value) in knn::job(b.train.addr(), b.query.addr(), b.result.addr(), train.rows.len(), query.rows.len()) {
         session.write_register(addr, value)?;
@@ -315,7 +355,12 @@ fn honest(output: &Output, args: &DemoArgs, settings: &Settings, dir: &std::path
     session.flush()?;
     let shielded = start.zip(bench.last_write_cycle()).map(|(from, to)| to.saturating_sub(from));
     drop(spinner);
-    steps.end("compute", status & knn::ERROR == 0, bench.cycles(), format!("k-nearest-neighbour, k = 3, over {} x {} rows", train.rows.len(), query.rows.len()))?;
+    steps.end(
+        "compute",
+        status & knn::ERROR == 0,
+        bench.cycles(),
+        format!("k-nearest-neighbour, k = 3, over {} x {} rows", train.rows.len(), query.rows.len()),
+    )?;
 
     // 8: statement, then results.
     steps.begin(bench.cycles());
@@ -438,7 +483,13 @@ fn memory_digest(host: &mut Host, parts: &[(shef_proto::config::Region, usize)])
 }
 
 /// Runs the accelerator without a Shield: cycles, and whether its results are the reference's.
-fn bare(options: &RtlOptions, train: &Dataset, query: &Dataset, expected: &[reference::Answer], spinner: &Spinner) -> Result<(u64, bool), CliError> {
+fn bare(
+    options: &RtlOptions,
+    train: &Dataset,
+    query: &Dataset,
+    expected: &[reference::Answer],
+    spinner: &Spinner,
+) -> Result<(u64, bool), CliError> {
     const QUERY: u64 = 0x10_0000;
     const RESULT: u64 = 0x20_0000;
     let mut card = BareCard::new(options, &mut |text| spinner.message(text)).map_err(world::card)?;
@@ -501,10 +552,14 @@ fn all_attacks(output: &Output, args: &DemoArgs, settings: &Settings, dir: &std:
     if let Some(error) = failures.into_iter().next() {
         return Err(error);
     }
-    let results: Vec<AttackResult> = results.into_inner().map_err(|_| CliError::internal("a worker stopped"))?.into_iter().flatten().collect();
+    let results: Vec<AttackResult> =
+        results.into_inner().map_err(|_| CliError::internal("a worker stopped"))?.into_iter().flatten().collect();
     for result in &results {
         let mark = if result.detected && result.words_delivered == 0 { output.good("refused") } else { output.bad("FAILED ") };
-        output.line(format_args!("{mark} {:<27} {:<13} {} words  {:>5} ms  {}", result.name, result.code, result.words_delivered, result.ms, result.title))?;
+        output.line(format_args!(
+            "{mark} {:<27} {:<13} {} words  {:>5} ms  {}",
+            result.name, result.code, result.words_delivered, result.ms, result.title
+        ))?;
         output.detail(format_args!("        {}", result.detail));
     }
     output.line("")?;

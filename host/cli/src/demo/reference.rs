@@ -29,7 +29,12 @@ impl Answer {
         if record[12..] != [0; 4] {
             return None;
         }
-        Some(Self { label: record[0], votes: record[1], nearest: [half(2), half(4), half(6)], distance: u32::from_le_bytes([record[8], record[9], record[10], record[11]]) })
+        Some(Self {
+            label: record[0],
+            votes: record[1],
+            nearest: [half(2), half(4), half(6)],
+            distance: u32::from_le_bytes([record[8], record[9], record[10], record[11]]),
+        })
     }
 }
 
@@ -72,7 +77,17 @@ mod tests {
     }
 
     fn set(rows: &[(u8, u8)]) -> Dataset {
-        Dataset { rows: rows.iter().map(|(p, _)| { let mut r = [0; PIXELS]; r[0] = *p; r }).collect(), labels: rows.iter().map(|(_, l)| *l).collect() }
+        Dataset {
+            rows: rows
+                .iter()
+                .map(|(p, _)| {
+                    let mut r = [0; PIXELS];
+                    r[0] = *p;
+                    r
+                })
+                .collect(),
+            labels: rows.iter().map(|(_, l)| *l).collect(),
+        }
     }
 
     #[test]

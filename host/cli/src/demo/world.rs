@@ -65,7 +65,8 @@ impl World {
         };
         let open = |name: &str| KeyFolder::open(dir.join(name));
         let manufacturer = Manufacturer::open(open("manufacturer")?, "shef simulated devices", now, &mut manufacturer_entropy)?;
-        let debug_manufacturer = Manufacturer::open(open("manufacturer-debug")?, "shef simulated devices, debug", now, &mut manufacturer_entropy)?;
+        let debug_manufacturer =
+            Manufacturer::open(open("manufacturer-debug")?, "shef simulated devices, debug", now, &mut manufacturer_entropy)?;
         let vendor = IpVendor::open(open("vendor")?, VENDOR, &mut vendor_entropy)?;
 
         let config = sim::config().map_err(card)?;
@@ -89,7 +90,11 @@ impl World {
         ];
         let kernel = sim::kernel_image();
         let reference = ReferenceValues {
-            kernels: vec![KernelReference { name: "security-kernel".to_owned(), digest: sim::kernel_digest(&kernel), svn: sim::KERNEL_SVN }],
+            kernels: vec![KernelReference {
+                name: "security-kernel".to_owned(),
+                digest: sim::kernel_digest(&kernel),
+                svn: sim::KERNEL_SVN,
+            }],
             shells: vec![ShellReference { name: "simulation".to_owned(), digest: sim::shell_digest() }],
             images: vec![vendor.reference(&image, "digits")],
         };
