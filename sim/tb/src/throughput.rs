@@ -405,3 +405,49 @@ fn without(wires: &mut RtlBench, plan: &Plan, r: &Region, list: &[Op], plain: &[
     }
     Ok(cycles)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_plan_has_its_region_and_stays_in_it() {
+        for lanes in [4, 2, 1] {
+            let config = shef_gen::shield::parse(&shield_toml(lanes)).expect("shield.toml").config;
+            for p in plans(lanes) {
+                let name = region_name(p.mode, p.chunk, p.key_bits);
+                let r = config.regions().iter().find(|r| r.name == name).unwrap_or_else(|| panic!("{name}"));
+                assert_eq!((r.mode, r.chunk, r.size), (p.mode, p.chunk, SIZE), "{name}");
+                assert!(p.bytes >= 1 << 16 && p.bytes <= SIZE && p.bytes % BURST == 0, "{p:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn lists_move_what_they_say() {
+        let mut plain = vec![0; usize::try_from(SIZE).unwrap()];
+        Rng::new(1).fill(&mut plain);
+        for access in [Access::SeqRead, Access::SeqWrite, Access::RandomRead, Access::RandomWrite] {
+            let list = ops(access, SIZE, 1 << 16, &plain, &mut Rng::new(2));
+            let mut places = BTreeSet::new();
+            let mut bytes = 0;
+            for op in &list {
+                let (addr, n) = match op {
+                    Op::Read { addr, beats, .. } => (*addr, u64::from(*beats) * 64),
+                    Op::Write { addr, data, .. } => {
+                        assert_eq!(data, slice(&plain, addr - SIZE, data.len() as u64));
+                        (*addr, data.len() as u64)
+                    }
+                    Op::Wrap { .. } => panic!("{access:?}"),
+                };
+                assert!(addr >= SIZE && addr + n <= 2 * SIZE && addr / 4096 == (addr + n - 1) / 4096, "{access:?} {addr:#x}");
+                bytes += n;
+                places.insert(addr);
+            }
+            assert_eq!(bytes, 1 << 16, "{access:?}");
+            // Writes and streams: every place once.
+            assert!(access == Access::RandomRead || places.len() == list.len(), "{access:?}");
+        }
+    }
+}
