@@ -725,6 +725,32 @@ fn tampering_is_never_delivered() {
     }
 }
 
+/// Whole chunks are on their way to memory when a read meets a flipped bit: bursts that were begun end, no other leaves.
+#[test]
+fn nothing_is_sealed_after_a_fault() {
+    const BEGUN: u64 = 2; // one of data and one of tags
+    let mut b = Bench::new(4, no_wait(40), None);
+    let mut rng = Rng::new(88);
+    b.fill(1, 0, 1, &mut rng);
+    let mut byte = [0; 1];
+    b.mem.memory.read(REGIONS[1].base + 100, &mut byte);
+    b.mem.memory.write(REGIONS[1].base + 100, &[byte[0] ^ 4]);
+    for i in 0..40 {
+        b.acc.write(REGIONS[2].base + 512 * i, &[9; 512]);
+    }
+    b.acc.read(REGIONS[1].base, 8);
+    b.until("no fault", 20_000, |b| !b.mon.faults.is_empty());
+    let then = b.mem.counters.writes;
+    let done = b.finish(20_000);
+    let refused = done.iter().filter(|d| !d.okay()).count();
+    assert!(refused > 1, "all writes were over when the fault came: the test shows nothing");
+    for _ in 0..3000 {
+        b.cycle();
+    }
+    assert!(b.mem.counters.writes <= then + BEGUN, "{} bursts written after the fault", b.mem.counters.writes - then);
+    stopped(&mut b);
+}
+
 #[test]
 fn a_hostile_memory_stops_the_set_and_never_hangs_it() {
     let protocol: &[u64] = &[FAULT_PROTOCOL];
