@@ -5,6 +5,7 @@
 //! accelerator (bursts). Keys come from seeds, so that a run repeats.
 #![forbid(unsafe_code)]
 
+pub mod attack;
 mod bench;
 mod owner;
 pub mod throughput;

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod area;
+mod attack;
 mod bench;
 mod lint;
 mod mutants;
@@ -36,6 +37,8 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
+    /// A hostile bus and host against the Shield's RTL, one act at a time
+    Attack(attack::Args),
     /// Everything the project tests
     Test {
         /// A missing optional tool is a failure, as in CI
@@ -82,6 +85,7 @@ fn main() -> ExitCode {
     let result = match args.command {
         Command::Setup { all } => setup(all),
         Command::Demo { args } => demo(&args),
+        Command::Attack(args) => attack::run(&args),
         Command::Test { no_skip } => test::run(no_skip || std::env::var_os("CI").is_some()),
         Command::Generate { check } => generate(check),
         Command::Lint => lint::run(),
