@@ -31,6 +31,10 @@ const SIZE: u64 = 1 << 20;
 const BURST: u64 = 4096;
 /// Bursts of [`BURST`] outstanding: 32 KiB.
 const STREAM: usize = 8;
+/// Bytes of a short sequential burst.
+const SHORT_BURST: u64 = 512;
+/// Bursts of [`SHORT_BURST`] outstanding: 32 KiB too.
+const SHORT_STREAM: usize = 64;
 /// Bytes of a measurement with one beat outstanding.
 const FEW: u64 = 1 << 16;
 
@@ -38,7 +42,7 @@ const FEW: u64 = 1 << 16;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Access {
-    /// Bursts of 4 KiB, address after address, 32 KiB outstanding.
+    /// Bursts of 4 KiB or 512 B, address after address, 32 KiB outstanding.
     SeqRead,
     /// The same, writing.
     SeqWrite,
@@ -111,6 +115,7 @@ struct Plan {
     chunk: u32,
     key_bits: u16,
     latency: u64,
+    burst: u64,
     outstanding: usize,
     bytes: u64,
 }
@@ -143,13 +148,23 @@ fn plans(lanes: u8) -> Vec<Plan> {
     let latencies = if whole { LATENCIES.to_vec() } else { vec![USUAL] };
     let mut out = Vec::new();
     for latency in latencies {
-        let plan = |access, mode, chunk, key_bits, outstanding, bytes| Plan { access, mode, chunk, key_bits, latency, outstanding, bytes };
+        let plan = |access: Access, mode, chunk, key_bits, outstanding, bytes| {
+            let burst = if access.random() { 64 } else { BURST };
+            Plan { access, mode, chunk, key_bits, latency, burst, outstanding, bytes }
+        };
         for chunk in CHUNKS {
             let bytes = if chunk == 64 { SIZE / 4 } else { sequential };
             out.push(plan(Access::SeqRead, Mode::Input, chunk, 256, STREAM, bytes));
             out.push(plan(Access::SeqWrite, Mode::Output, chunk, 256, STREAM, bytes));
             if whole && latency == USUAL {
                 out.push(plan(Access::SeqRead, Mode::Output, chunk, 256, STREAM, bytes));
+            }
+        }
+        if whole {
+            for chunk in [512, 4096] {
+                for (access, mode) in [(Access::SeqRead, Mode::Input), (Access::SeqWrite, Mode::Output)] {
+                    out.push(Plan { burst: SHORT_BURST, ..plan(access, mode, chunk, 256, SHORT_STREAM, sequential) });
+                }
             }
         }
         for outstanding in [1, 16, 32] {
@@ -174,8 +189,7 @@ fn plans(lanes: u8) -> Vec<Plan> {
 }
 
 /// The requester's list on `base`; `plain` is the content of the region.
-fn ops(access: Access, base: u64, bytes: u64, plain: &[u8], rng: &mut Rng) -> Vec<Op> {
-    let burst = if access.random() { 64 } else { BURST };
+fn ops(access: Access, base: u64, (bytes, burst): (u64, u64), plain: &[u8], rng: &mut Rng) -> Vec<Op> {
     let places: Vec<u64> = match access {
         Access::SeqRead | Access::SeqWrite => (0..bytes / burst).collect(),
         Access::RandomRead => (0..bytes / burst).map(|_| rng.below(SIZE / burst)).collect(),
@@ -278,7 +292,7 @@ impl Shielded {
             }
             // What is read was written through the Shield before.
             (false, _) => {
-                let writes = ops(Access::SeqWrite, r.base, SIZE, plain, &mut Rng::new(0));
+                let writes = ops(Access::SeqWrite, r.base, (SIZE, BURST), plain, &mut Rng::new(0));
                 timed(&mut self.bench, &Plan { access: Access::SeqWrite, outstanding: STREAM, ..*plan }, r.base, &writes, plain)?;
                 self.owner.call(&mut self.bench, &Request::invalidate())?;
             }
@@ -313,7 +327,7 @@ impl Shielded {
     }
 }
 
-/// Measures everything whose description (`x4 seq_read input 4096 AES-256 latency 40 outstanding 8`) holds every one of
+/// Measures everything whose description (`x4 seq_read input 4096 AES-256 latency 40 outstanding 8 x 4096`) holds every one of
 /// `words`; `progress` gets one line per step.
 ///
 /// # Errors
@@ -325,13 +339,14 @@ pub fn measure(dir: &Path, words: &[String], progress: &mut dyn FnMut(&str)) -> 
     for lanes in [4, 2, 1] {
         let say = |p: &Plan| {
             format!(
-                "x{lanes} {} {} {} AES-{} latency {} outstanding {}",
+                "x{lanes} {} {} {} AES-{} latency {} outstanding {} x {}",
                 p.access.name(),
                 mode_name(p.mode),
                 p.chunk,
                 p.key_bits,
                 p.latency,
-                p.outstanding
+                p.outstanding,
+                p.burst
             )
         };
         // The seed is a row's place among all rows: it does not depend on `words`.
@@ -353,7 +368,7 @@ pub fn measure(dir: &Path, words: &[String], progress: &mut dyn FnMut(&str)) -> 
             let mut rng = Rng::new(*seed);
             let mut plain = vec![0; usize::try_from(SIZE).unwrap_or_default()];
             rng.fill(&mut plain);
-            let list = ops(plan.access, r.base, plan.bytes, &plain, &mut rng);
+            let list = ops(plan.access, r.base, (plan.bytes, plan.burst), &plain, &mut rng);
             let (cycles, verified_bytes) = shielded.run(plan, &list, &r, &plain)?;
             let bare_cycles = without(&mut wires, plan, &r, &list, &plain)?;
             let row = Row {
@@ -363,7 +378,7 @@ pub fn measure(dir: &Path, words: &[String], progress: &mut dyn FnMut(&str)) -> 
                 key_bits: plan.key_bits,
                 engines: lanes,
                 memory_latency: plan.latency,
-                burst: if plan.access.random() { 64 } else { BURST },
+                burst: plan.burst,
                 outstanding: plan.outstanding,
                 ports: 1,
                 bytes: plan.bytes,
@@ -428,8 +443,9 @@ mod tests {
     fn lists_move_what_they_say() {
         let mut plain = vec![0; usize::try_from(SIZE).unwrap()];
         Rng::new(1).fill(&mut plain);
-        for access in [Access::SeqRead, Access::SeqWrite, Access::RandomRead, Access::RandomWrite] {
-            let list = ops(access, SIZE, 1 << 16, &plain, &mut Rng::new(2));
+        use Access::{RandomRead, RandomWrite, SeqRead, SeqWrite};
+        for (access, burst) in [(SeqRead, 4096), (SeqRead, 512), (SeqWrite, 512), (RandomRead, 64), (RandomWrite, 64)] {
+            let list = ops(access, SIZE, (1 << 16, burst), &plain, &mut Rng::new(2));
             let mut places = BTreeSet::new();
             let mut bytes = 0;
             for op in &list {

@@ -12,7 +12,7 @@ pub enum What {
         /// One JSON document on stdout
         #[arg(long)]
         json: bool,
-        /// Only rows whose description holds all of these words (`x4 seq_read input 4096 AES-256 latency 40 outstanding 8`)
+        /// Only rows whose description holds all of these words (`x4 seq_read input 4096 AES-256 latency 40 outstanding 8 x 4096`)
         words: Vec<String>,
     },
 }
