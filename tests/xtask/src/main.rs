@@ -44,6 +44,9 @@ enum Command {
         /// A missing optional tool is a failure, as in CI
         #[arg(long)]
         no_skip: bool,
+        /// One JSON document on stdout; everything else on stderr
+        #[arg(long)]
+        json: bool,
     },
     /// Write the generated files anew
     Generate {
@@ -86,12 +89,12 @@ fn main() -> ExitCode {
         Command::Setup { all } => setup(all),
         Command::Demo { args } => demo(&args),
         Command::Attack(args) => attack::run(&args),
-        Command::Test { no_skip } => test::run(no_skip || std::env::var_os("CI").is_some()),
+        Command::Test { no_skip, json } => test::run(no_skip || std::env::var_os("CI").is_some(), json),
         Command::Generate { check } => generate(check),
         Command::Lint => lint::run(),
-        Command::Mutants { filter } => {
-            tools::ensure_verilator(&root(), &process::say).map_err(Failure::from).and_then(|verilator| mutants::run(&verilator, &filter))
-        }
+        Command::Mutants { filter } => tools::ensure_verilator(&root(), &process::say)
+            .map_err(Failure::from)
+            .and_then(|verilator| mutants::run(&verilator, &filter, &|line| println!("{line}"))),
         Command::Bench { what } => bench::run(&what),
         Command::Area { json, blocks } => area::run(json, &blocks),
     };
@@ -126,8 +129,12 @@ fn demo(args: &[String]) -> Result<(), Failure> {
 }
 
 fn generate(check: bool) -> Result<(), Failure> {
-    let what = if check { "check" } else { "generate" };
-    let root = root();
-    let mut command = process::cargo(&["run", "--quiet", "--package", "shef-gen", "--", what]);
-    process::hand_over(command.arg(root))
+    process::hand_over(&mut generator(if check { "check" } else { "generate" }))
+}
+
+/// The generator of the repository's generated files.
+pub fn generator(command: &str) -> std::process::Command {
+    let mut c = process::cargo(&["run", "--quiet", "--package", "shef-gen", "--", command]);
+    c.arg(root());
+    c
 }

@@ -46,13 +46,13 @@ struct Edit {
 /// Code that every failed build of a design carries (crate shef-rtl).
 const BUILD_FAILED: &str = "SHEF-RTL-0";
 
-/// Runs all mutants, or those whose name holds `filter`.
-pub fn run(verilator: &Path, filter: &str) -> Result<(), Failure> {
+/// Runs all mutants, or those whose name holds `filter`; `line` prints the table.
+pub fn run(verilator: &Path, filter: &str, line: &dyn Fn(&str)) -> Result<(), Failure> {
     let all = load()?;
     let folder = process::target_dir().join("mutants");
     let mut survivors = Vec::new();
     let mut ran = 0;
-    println!("{:<34} {:<9} {:>6}  caught by", "mutant", "", "s");
+    line(&format!("{:<34} {:<9} {:>6}  caught by", "mutant", "", "s"));
     for m in all.iter().filter(|m| m.name.contains(filter)) {
         ran += 1;
         say(&format!("mutant {} ({})", m.name, m.breaks));
@@ -60,7 +60,7 @@ pub fn run(verilator: &Path, filter: &str) -> Result<(), Failure> {
         weaken(m, &copy)?;
         let start = Instant::now();
         let outcome = try_mutant(m, &copy, verilator)?;
-        println!("{:<34} {:<9} {:>6}  {}", m.name, outcome, start.elapsed().as_secs(), m.test);
+        line(&format!("{:<34} {:<9} {:>6}  {}", m.name, outcome, start.elapsed().as_secs(), m.test));
         if outcome != "caught" {
             survivors.push(format!("{}: {outcome}", m.name));
         }

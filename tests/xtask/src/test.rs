@@ -2,24 +2,46 @@
 
 use crate::process::{self, Failure, say};
 use crate::{lint, mutants, root, tools};
+use serde::Serialize;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use std::time::Instant;
 
-#[derive(Default)]
+/// One step and how it went.
+#[derive(Serialize)]
+struct Step {
+    name: String,
+    ok: bool,
+    seconds: u64,
+}
+
+#[derive(Serialize)]
 struct Totals {
     passed: u32,
     failed: u32,
     skipped: Vec<String>,
+    steps: Vec<Step>,
+    seconds: u64,
+    #[serde(skip)]
+    json: bool,
+}
+
+impl Totals {
+    /// A line for people: stdout, or stderr where stdout is for one JSON document.
+    fn line(&self, text: &str) {
+        if self.json { eprintln!("{text}") } else { println!("{text}") }
+    }
 }
 
 /// Runs all; with `no_skip`, what cannot be run counts as a failure.
-pub fn run(no_skip: bool) -> Result<(), Failure> {
+pub fn run(no_skip: bool, json: bool) -> Result<(), Failure> {
     let start = Instant::now();
-    let mut t = Totals::default();
+    let mut t = Totals { passed: 0, failed: 0, skipped: Vec::new(), steps: Vec::new(), seconds: 0, json };
     system_packages(&mut t);
     let verilator = tools::ensure_verilator(&root(), &say)?;
-    step(&mut t, "generated files are up to date", || crate::generate(true));
+    step(&mut t, "generated files are up to date", || {
+        process::run(&mut crate::generator("check"), "shef-gen check; `cargo xtask generate` mends it")
+    });
     step(&mut t, "formatting", || process::run(&mut process::cargo(&["fmt", "--all", "--check"]), "cargo fmt"));
     step(&mut t, "module table", lint::table);
     step(&mut t, "the RTL reads no files and calls nothing outside", lint::nothing_faked);
@@ -33,16 +55,22 @@ pub fn run(no_skip: bool) -> Result<(), Failure> {
         process::run(&mut process::cargo(&args), "cargo clippy")
     });
     cargo_tests(&mut t, &verilator)?;
-    step(&mut t, "mutants of the RTL are caught", || mutants::run(&verilator, ""));
+    step(&mut t, "mutants of the RTL are caught", || {
+        mutants::run(&verilator, "", &|line| if json { eprintln!("{line}") } else { println!("{line}") })
+    });
 
     for s in &t.skipped {
-        println!("skipped: {s}");
+        t.line(&format!("skipped: {s}"));
     }
     if no_skip {
         t.failed += u32::try_from(t.skipped.len()).unwrap_or(u32::MAX);
     }
-    println!("time: {} s", start.elapsed().as_secs());
-    println!("{} passed, {} failed, {} skipped", t.passed, t.failed, t.skipped.len());
+    t.seconds = start.elapsed().as_secs();
+    t.line(&format!("time: {} s", t.seconds));
+    t.line(&format!("{} passed, {} failed, {} skipped", t.passed, t.failed, t.skipped.len()));
+    if json {
+        println!("{}", serde_json::json!(t));
+    }
     if t.failed == 0 && t.passed > 0 { Ok(()) } else { Err(Failure::Exit(1)) }
 }
 
@@ -50,17 +78,18 @@ fn step(t: &mut Totals, name: &str, body: impl FnOnce() -> Result<(), Failure>) 
     let start = Instant::now();
     let result = body();
     let seconds = start.elapsed().as_secs();
+    t.steps.push(Step { name: name.into(), ok: result.is_ok(), seconds });
     match result {
         Ok(()) => {
             t.passed += 1;
-            println!("ok      {name} ({seconds} s)");
+            t.line(&format!("ok      {name} ({seconds} s)"));
         }
         Err(e) => {
             t.failed += 1;
             if let Failure::Message { message, .. } = e {
-                println!("{message}");
+                t.line(&message);
             }
-            println!("FAILED  {name} ({seconds} s)");
+            t.line(&format!("FAILED  {name} ({seconds} s)"));
         }
     }
 }
@@ -94,7 +123,7 @@ fn cargo_tests(t: &mut Totals, verilator: &std::path::Path) -> Result<(), Failur
     let out = child.stdout.take().ok_or_else(|| Failure::failed("cargo test: no output"))?;
     for line in BufReader::new(out).lines() {
         let line = line.map_err(|e| Failure::failed(format!("cargo test: {e}")))?;
-        println!("{line}");
+        t.line(&line);
         if let Some((passed, failed)) = closing_line(&line) {
             t.passed += passed;
             t.failed += failed;
@@ -103,7 +132,7 @@ fn cargo_tests(t: &mut Totals, verilator: &std::path::Path) -> Result<(), Failur
     let status = child.wait().map_err(|e| Failure::failed(format!("cargo test: {e}")))?;
     if !status.success() && t.failed == 0 {
         t.failed += 1;
-        println!("FAILED  cargo test ({status})");
+        t.line(&format!("FAILED  cargo test ({status})"));
     }
     Ok(())
 }
