@@ -52,16 +52,19 @@ module shef_mask
   version_t [3:0] version_q;
   logic [2:0] lanes_q;                // chunks in the quad
   logic [4:0] age_q;
-  logic room, push, issue;
+  logic room, push, issue, begins;
+  logic [MASK_SLOT_W-1:0] next_slot;
 
   // the slot after the one in work must not be one that is still in use
-  assign room = (slot_q + 1'b1) != oldest_q;
   assign job_valid_o = lanes_q != '0 && (lanes_q == 3'd4 || age_q == 5'd24 || idle_i);
   assign issue = job_valid_o && job_ready_i;
-  assign push_ready_o = (lanes_q == '0) ? room : (lanes_q != 3'd4 && region_q == push_region_i && !issue);
+  assign begins = lanes_q == '0 || issue;
+  assign next_slot = slot_q + MASK_SLOT_W'(issue);
+  assign room = (next_slot + 1'b1) != oldest_q;
+  assign push_ready_o = begins ? room : (lanes_q != 3'd4 && region_q == push_region_i);
   assign push = push_valid_i && push_ready_o;
-  assign push_slot_o = slot_q;
-  assign push_lane_o = lanes_q[1:0];
+  assign push_slot_o = next_slot;
+  assign push_lane_o = begins ? 2'd0 : lanes_q[1:0];
   assign job_region_o = region_q;
   assign job_chunk_o = chunk_q;
   assign job_version_o = version_q;
@@ -85,18 +88,18 @@ module shef_mask
       lanes_q <= '0;
       age_q <= '0;
     end else begin
-      if (push && lanes_q == '0) begin
+      if (push && begins) begin
         // unused lanes repeat the first chunk: every block that AES sees is a J0 of the format
         region_q <= push_region_i;
         chunk_q <= {4{push_chunk_i}};
         version_q <= {4{push_version_i}};
-        valid_q[slot_q] <= 1'b0;
+        valid_q[next_slot] <= 1'b0;
       end else if (push) begin
         chunk_q[lanes_q[1:0]] <= push_chunk_i;
         version_q[lanes_q[1:0]] <= push_version_i;
       end
       if (issue) begin
-        lanes_q <= '0;
+        lanes_q <= 3'(push);
         slot_q <= slot_q + 1'b1;
         age_q <= '0;
       end else begin

@@ -273,7 +273,8 @@ fn verilator_flags(spec: &DesignSpec) -> Vec<String> {
     .to_vec();
     match spec.lint {
         Lint::Log => f.push("-Wno-fatal".into()),
-        Lint::Deny => f.push("-Wall".into()),
+        // A package offers more than one design uses.
+        Lint::Deny => f.extend(["-Wall", "-Wno-UNUSEDPARAM"].map(str::to_owned)),
     }
     if spec.trace {
         f.extend(["--trace-fst", "--trace-structs"].map(str::to_owned));
