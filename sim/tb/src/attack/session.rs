@@ -24,6 +24,8 @@ pub struct Card {
     /// The accelerator's place.
     pub acc: AxiMaster,
     tag: u64,
+    /// How the buses stood when bursts hung.
+    pub stuck: String,
 }
 
 /// What a host does to registers while bursts run.
@@ -80,7 +82,7 @@ impl Card {
     fn new(lib: &Library) -> Result<Self> {
         let mut core = CoreSim::new(lib, AxiMemoryConfig::bench(20, 10))?;
         let acc = AxiMaster::new(core.sim(), "acc_", None)?;
-        Ok(Self { core, acc, tag: 0 })
+        Ok(Self { core, acc, tag: 0, stuck: String::new() })
     }
 
     /// Takes a snapshot back, with this timing.
@@ -118,19 +120,25 @@ impl Card {
     pub fn finish(&mut self, n: usize, mut flood: Option<&mut Flood>) -> Result<Vec<Outcome>> {
         let mut out: Vec<Option<Outcome>> = vec![None; n];
         let mut silent = 0;
-        while !self.acc.idle() {
-            match &mut flood {
-                Some(f) => self.core.step_with(&mut [&mut self.acc, *f]),
-                None => self.core.step_with(&mut [&mut self.acc]),
-            }
-            silent += 1;
+        loop {
             while let Some(d) = self.acc.pop() {
                 silent = 0;
                 let at = usize::try_from(d.tag - self.tag).unwrap_or(usize::MAX);
                 let slot = out.get_mut(at).ok_or_else(|| BenchError::Bus(format!("burst {} came back", d.tag)))?;
                 *slot = Some(Outcome { okay: d.resp.iter().map(|r| *r == 0).collect(), data: d.data });
             }
+            if self.acc.idle() {
+                break;
+            }
+            match &mut flood {
+                Some(f) => self.core.step_with(&mut [&mut self.acc, *f]),
+                None => self.core.step_with(&mut [&mut self.acc]),
+            }
+            silent += 1;
             if silent > QUIET {
+                let done = out.iter().flatten().count();
+                let open: Vec<usize> = (0..n).filter(|i| out[*i].is_none()).take(20).collect();
+                self.stuck = format!("{done} of {n} bursts done, without answer: {open:?}...; {}", self.channels());
                 self.rules()?;
                 return Err(shef_rtl::Error::Hang { what: "bursts", cycles: QUIET }.into());
             }
@@ -146,6 +154,19 @@ impl Card {
         }
         self.rules()?;
         out.into_iter().map(|o| o.ok_or_else(|| BenchError::Bus("a burst has no outcome".into()))).collect()
+    }
+
+    /// Valid and ready of every channel.
+    fn channels(&mut self) -> String {
+        let sim = self.core.sim();
+        let mut text = String::new();
+        for p in ["acc_", "mem0_"] {
+            for c in ["ar", "r", "aw", "w", "b"] {
+                let bit = |x: &str| sim.peek(&format!("{p}{c}{x}"));
+                text.push_str(&format!("{p}{c} {}{} ", bit("valid"), bit("ready")));
+            }
+        }
+        text
     }
 
     /// Whether a bus rule was broken by the Shield.
@@ -390,7 +411,10 @@ impl Session {
                     }
                 }
             }
-            let out = s.card.burst(&ops).map_err(|e| BenchError::File(format!("{name}: honest writes of epoch {epoch}: {e}")))?;
+            let out = match s.card.burst(&ops) {
+                Ok(out) => out,
+                Err(e) => return Err(BenchError::File(format!("{name}: honest writes of epoch {epoch}: {e}; {}", s.card.stuck))),
+            };
             if out.iter().any(|o| o.okay != [true]) {
                 return Err(BenchError::Refused { what: "an honest write", status: s.card.status()? });
             }

@@ -105,7 +105,9 @@ impl<'a> Trial<'a> {
         };
         match outcome {
             Ok(()) => {}
-            Err(BenchError::Rtl(e)) if matches!(e, shef_rtl::Error::Hang { .. }) => self.v.hangs.push(e.to_string()),
+            Err(BenchError::Rtl(e)) if matches!(e, shef_rtl::Error::Hang { .. }) => {
+                self.v.hangs.push(format!("{e}: {}", self.s.card.stuck))
+            }
             Err(BenchError::Wait { what, status }) => self.v.hangs.push(format!("{what}, status {status:#x}")),
             Err(BenchError::Bus(e)) => self.v.delivered_wrong.push(e),
             Err(e) => self.v.refused_wrong.push(e.to_string()),
