@@ -6,8 +6,8 @@ use crate::{root, tools};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Blocks that are synthesised, each as a top of its own.
-const BLOCKS: &[&str] = &["shef_p256", "shef_hmac", "shef_gcm_iter", "shef_seq", "shef_gcm", "shef_set", "shef_shield"];
+/// Blocks that are synthesised where none is named, each as a top of its own; `shef_set` and `shef_shield` take more than half an hour and are done by name.
+const BLOCKS: &[&str] = &["shef_p256", "shef_hmac", "shef_gcm_iter", "shef_seq", "shef_aes_stage", "shef_ghash"];
 
 #[derive(Serialize)]
 struct Row {
