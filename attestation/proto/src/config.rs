@@ -493,11 +493,13 @@ impl Config {
             if !matches!(s.lanes, 1 | 2 | 4) {
                 return bad(alloc::format!("lanes must be 1, 2 or 4, found {}", s.lanes));
             }
-            if !(2..=64).contains(&s.big_lines) {
-                return bad(alloc::format!("big_lines must be 2 to 64, found {}", s.big_lines));
-            }
-            if !(2..=256).contains(&s.small_lines) {
-                return bad(alloc::format!("small_lines must be 2 to 256, found {}", s.small_lines));
+            // Reads leave two lines of each kind to writes, and writes two to reads; the directory names at most 64.
+            if s.big_lines < 3 || s.small_lines < 3 || u32::from(s.big_lines) + u32::from(s.small_lines) > 64 {
+                return bad(alloc::format!(
+                    "big_lines and small_lines must be 3 or more each and 64 or less together, found {} and {}",
+                    s.big_lines,
+                    s.small_lines
+                ));
             }
             if !(128..=4096).contains(&s.ring_beats) || !s.ring_beats.is_power_of_two() {
                 return bad(alloc::format!("ring_beats must be a power of two from 128 to 4096, found {}", s.ring_beats));

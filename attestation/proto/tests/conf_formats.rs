@@ -74,6 +74,10 @@ fn configurations_that_break_a_rule() {
     assert_eq!(new(OnFault::Shield, 0, vec![Set::default()], regions()), "SHEF-PRO-202");
     assert_eq!(new(OnFault::Shield, 1, vec![], regions()), "SHEF-PRO-202");
     assert_eq!(new(OnFault::Shield, 1, vec![Set { lanes: 3, ..Set::default() }], regions()), "SHEF-PRO-202");
+    for (big_lines, small_lines) in [(2, 32), (8, 2), (33, 32), (0, 0), (u16::MAX, u16::MAX)] {
+        let set = Set { big_lines, small_lines, ..Set::default() };
+        assert_eq!(new(OnFault::Shield, 1, vec![set], regions()), "SHEF-PRO-202", "{big_lines} {small_lines}");
+    }
     assert_eq!(new(OnFault::Shield, 2, vec![Set::default()], regions()), "SHEF-PRO-204");
     assert_eq!(new(OnFault::Halt, 1, vec![Set::default()], regions()), "SHEF-PRO-204");
     assert_eq!(new(OnFault::Shield, 1, vec![Set::default(); 2], regions()), "SHEF-PRO-204");

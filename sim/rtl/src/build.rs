@@ -272,7 +272,8 @@ fn verilator_flags(spec: &DesignSpec) -> Vec<String> {
     .map(str::to_owned)
     .to_vec();
     match spec.lint {
-        Lint::Log => f.push("-Wno-fatal".into()),
+        // Warnings are logged; what a design itself calls an error ends the build.
+        Lint::Log => f.extend(["-Wno-fatal", "-Werror-USERERROR"].map(str::to_owned)),
         // A package offers more than one design uses.
         Lint::Deny => f.extend(["-Wall", "-Wno-UNUSEDPARAM"].map(str::to_owned)),
     }

@@ -75,3 +75,13 @@ fn refused_rtl_names_the_log() {
     assert!(std::path::Path::new(&log).is_file() && tail.contains("broken.sv"), "{log} {tail}");
     assert!(matches!(build(&DesignSpec::new("absent").search(&d)), Err(Error::SourceMissing { .. })));
 }
+
+#[test]
+fn what_the_design_calls_an_error_ends_the_build() {
+    let d = scratch("own_error");
+    let text = "module own #(parameter int unsigned N = 3) (input logic clk_i, output logic q_o);\n  if (N < 3) begin : g_bad\n    $error(\"own: at least 3\");\n  end\n  always_ff @(posedge clk_i) q_o <= !q_o;\nendmodule\n";
+    std::fs::write(d.join("own.sv"), text).unwrap();
+    let spec = DesignSpec::new("own").search(&d);
+    build(&spec).expect("3 is enough");
+    assert!(matches!(build(&spec.param("N", 2)), Err(Error::Verilate { .. })));
+}
