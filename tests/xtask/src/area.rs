@@ -24,12 +24,7 @@ struct Row {
 /// Synthesises `blocks` (all where empty) and prints a table or JSON.
 pub fn run(json: bool, blocks: &[String]) -> Result<(), Failure> {
     let yosys = tools::ensure_yosys(&root(), &say)?;
-    let mut sources = lint::sources("shell-rtl/rtl")?;
-    sources.extend(lint::sources("shell-rtl/accel/digits")?);
-    sources.sort_by_key(|p| {
-        let name = p.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-        (!name.ends_with("_pkg.sv"), name != "shef_pkg.sv")
-    });
+    let sources = lint::shipped()?;
     let files: Vec<String> = sources.iter().map(|p| p.display().to_string()).collect();
     let wanted: Vec<&str> = if blocks.is_empty() { BLOCKS.to_vec() } else { blocks.iter().map(String::as_str).collect() };
     let folder = "target/area";

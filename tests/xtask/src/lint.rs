@@ -15,8 +15,11 @@ pub fn run() -> Result<(), Failure> {
     yosys(&yosys_bin)
 }
 
-/// All SystemVerilog sources below `dir`, packages first, paths relative to the root, sorted.
-pub fn sources(dir: &str) -> Result<Vec<PathBuf>, Failure> {
+/// Folders of one design as it ships: shared RTL and the digits accelerator.
+const SHIPPED: &[&str] = &["shell-rtl/rtl", "shell-rtl/accel/digits"];
+
+/// All SystemVerilog sources below `dirs`, paths relative to the root: packages first, the shared types before all others, then by path.
+fn sources(dirs: &[&str]) -> Result<Vec<PathBuf>, Failure> {
     fn walk(dir: &Path, out: &mut Vec<PathBuf>) -> std::io::Result<()> {
         for entry in std::fs::read_dir(dir)? {
             let path = entry?.path();
@@ -30,9 +33,10 @@ pub fn sources(dir: &str) -> Result<Vec<PathBuf>, Failure> {
     }
     let root = root();
     let mut found = Vec::new();
-    walk(&root.join(dir), &mut found).map_err(|e| Failure::failed(format!("{dir}: {e}")))?;
+    for dir in dirs {
+        walk(&root.join(dir), &mut found).map_err(|e| Failure::failed(format!("{dir}: {e}")))?;
+    }
     let mut found: Vec<PathBuf> = found.iter().map(|p| p.strip_prefix(&root).unwrap_or(p).to_path_buf()).collect();
-    // Packages by dependency: the shared types first, then generated ones.
     found.sort_by_key(|p| {
         let name = p.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
         (!name.ends_with("_pkg.sv"), name != "shef_pkg.sv", p.clone())
@@ -40,16 +44,14 @@ pub fn sources(dir: &str) -> Result<Vec<PathBuf>, Failure> {
     Ok(found)
 }
 
-/// Everything that one design is made of: shared RTL, the digits accelerator, the simulation shell.
-pub fn design() -> Result<Vec<PathBuf>, Failure> {
-    let mut all = sources("shell-rtl/rtl")?;
-    all.extend(sources("shell-rtl/accel/digits")?);
-    all.extend(sources("shell-rtl/shell/sim")?);
-    all.sort_by_key(|p| {
-        let name = p.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-        (!name.ends_with("_pkg.sv"), name != "shef_pkg.sv")
-    });
-    Ok(all)
+/// What ships: the Shield and an accelerator.
+pub fn shipped() -> Result<Vec<PathBuf>, Failure> {
+    sources(SHIPPED)
+}
+
+/// What ships, and the simulation shell around it.
+fn design() -> Result<Vec<PathBuf>, Failure> {
+    sources(&[SHIPPED, &["shell-rtl/shell/sim"]].concat())
 }
 
 /// Every module stands in the table of `shell-rtl/README.md`.
@@ -88,7 +90,7 @@ pub fn verilator(binary: &Path) -> Result<(), Failure> {
         if let Some(lib) = tools::verilator_root(binary) {
             c.env("VERILATOR_ROOT", lib);
         }
-        let out = c.arg("shell-rtl/lint/packages.vlt").args(&sources).output().map_err(|e| Failure::failed(format!("verilator: {e}")))?;
+        let out = c.args(&sources).output().map_err(|e| Failure::failed(format!("verilator: {e}")))?;
         let text = String::from_utf8_lossy(&out.stderr);
         let findings: Vec<_> = text.lines().filter(|l| l.starts_with('%')).collect();
         if !out.status.success() || !findings.is_empty() {
@@ -106,12 +108,7 @@ fn module_name(path: &Path) -> Option<String> {
 
 /// Elaborates every module of the shipped RTL with its default parameters (the simulation shell looks inside and is left out).
 pub fn yosys(binary: &Path) -> Result<(), Failure> {
-    let mut all = sources("shell-rtl/rtl")?;
-    all.extend(sources("shell-rtl/accel/digits")?);
-    all.sort_by_key(|p| {
-        let name = p.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-        (!name.ends_with("_pkg.sv"), name != "shef_pkg.sv")
-    });
+    let all = shipped()?;
     let files: Vec<String> = all.iter().map(|p| p.display().to_string()).collect();
     let tops: String = all.iter().filter_map(|p| module_name(p)).map(|m| format!(" --top {m}")).collect();
     let script = format!("read_slang -j 1 {}{tops}", files.join(" "));
