@@ -543,7 +543,8 @@ impl Program {
         let mut s = String::new();
         let _ = write!(
             s,
-            "// Generated from {source} by `cargo xtask generate`; do not edit.\n`default_nettype none\npackage shef_ucode_pkg;\n\n  \
+            "// Generated from {source} by `cargo xtask generate`; do not edit.\n`default_nettype none\n\
+             // A package offers more than one design uses.\n/* verilator lint_off UNUSEDPARAM */\npackage shef_ucode_pkg;\n\n  \
              localparam int unsigned UCODE_PC_W = {pc_w};\n  localparam int unsigned UCODE_LEN = {};\n  localparam int unsigned UCODE_CONST_W = {const_w};\n  \
              localparam int unsigned UCODE_CONST_LEN = {};\n\n  localparam logic [63:0] UCODE_ROM[{}] = '{{\n",
             self.words.len(),
@@ -564,7 +565,7 @@ impl Program {
         for i in 0..1 << const_w {
             entry(&mut s, i, 1 << const_w, &format!("8'h{:02x}", self.constants.get(i).copied().unwrap_or(0)), "");
         }
-        s.push_str("  };\n\nendpackage\n`default_nettype wire\n");
+        s.push_str("  };\n\nendpackage\n/* verilator lint_on UNUSEDPARAM */\n`default_nettype wire\n");
         s
     }
 }

@@ -1,5 +1,7 @@
 // Generated from shell-rtl/ucode/shield.uasm by `cargo xtask generate`; do not edit.
 `default_nettype none
+// A package offers more than one design uses.
+/* verilator lint_off UNUSEDPARAM */
 package shef_ucode_pkg;
 
   localparam int unsigned UCODE_PC_W = 9;
@@ -782,4 +784,5 @@ package shef_ucode_pkg;
   };
 
 endpackage
+/* verilator lint_on UNUSEDPARAM */
 `default_nettype wire

@@ -4,6 +4,8 @@
 // Two forms of the round give the same result and are compared by test: TABLE (S-box and MixColumns in one 32-bit table,
 // the fastest in simulation) and LOGIC (an 8-bit S-box and MixColumns by shifts, the smallest on an FPGA).
 `default_nettype none
+// A package offers more than one design uses.
+/* verilator lint_off UNUSEDPARAM */
 package shef_aes_pkg;
 
 `ifdef SYNTHESIS
@@ -128,4 +130,5 @@ package shef_aes_pkg;
   endfunction
 
 endpackage
+/* verilator lint_on UNUSEDPARAM */
 `default_nettype wire

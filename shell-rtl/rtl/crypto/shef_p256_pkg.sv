@@ -6,6 +6,8 @@
 // the 256 p that fit. Between iterations X < 3.5 p, Y < 5.5 p, Z < 4.1 p.
 // Point formulas: Renes, Costello, Batina 2015 (eprint 2015/1060), algorithms 4 and 6, complete for a = -3 and odd order.
 `default_nettype none
+// A package offers more than one design uses.
+/* verilator lint_off UNUSEDPARAM */
 package shef_p256_pkg;
 
   typedef enum logic [3:0] {
@@ -276,4 +278,5 @@ package shef_p256_pkg;
   };
 
 endpackage
+/* verilator lint_on UNUSEDPARAM */
 `default_nettype wire

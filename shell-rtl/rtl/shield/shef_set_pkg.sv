@@ -3,6 +3,8 @@
 // A region is named inside a set by its place in the parameter `Regions` (reg_idx_t); the id that stands in the IV, in
 // faults and in statements is looked up where it is needed. A line is a chunk-sized place in the line RAM.
 `default_nettype none
+// A package offers more than one design uses.
+/* verilator lint_off UNUSEDPARAM */
 package shef_set_pkg;
   import shef_pkg::*;
 
@@ -94,4 +96,5 @@ package shef_set_pkg;
     return y;
   endfunction
 endpackage
+/* verilator lint_on UNUSEDPARAM */
 `default_nettype wire

@@ -274,8 +274,7 @@ fn verilator_flags(spec: &DesignSpec) -> Vec<String> {
     match spec.lint {
         // Warnings are logged; what a design itself calls an error ends the build.
         Lint::Log => f.extend(["-Wno-fatal", "-Werror-USERERROR"].map(str::to_owned)),
-        // A package offers more than one design uses.
-        Lint::Deny => f.extend(["-Wall", "-Wno-UNUSEDPARAM"].map(str::to_owned)),
+        Lint::Deny => f.push("-Wall".into()),
     }
     if spec.trace {
         f.extend(["--trace-fst", "--trace-structs"].map(str::to_owned));
