@@ -402,6 +402,7 @@ module shef_shield
       .key_valid_i(key_valid),
       .key_ready_o(key_ready),
       .key_region_i(region),
+      .key_node_i(1'b0),
       .key_i(key),
       .enable_i(keyed),
       .stop_i(stopped),
@@ -425,6 +426,9 @@ module shef_shield
       .map_region_i(region),
       .map_word_i(map_word),
       .map_o(map_bits),
+      .region_fault_o(),
+      .cnt_sel_i('0),
+      .cnt_o(),
       .idle_o(set_idle),
       .wipe_i(wipe || set_wipe),
       .wipe_done_o(set_wiped)

@@ -23,6 +23,7 @@ module shef_set
     parameter int unsigned SmallLines = 32,     // lines of 512 B
     parameter int unsigned RingBeats = 512,
     parameter int unsigned TimeoutCycles = 4096,
+    parameter logic [1:0]  OnFault = 2'd0,      // 1: a fault of a region freezes that region only; else it stops the set
     parameter int unsigned KeyLimitLog2 = 48    // blocks a region key may seal; may only be lowered
 ) (
     input  wire                  clk_i,
@@ -66,6 +67,7 @@ module shef_set
     input  wire                  key_valid_i,
     output logic                 key_ready_o,
     input  wire [3:0]            key_region_i,
+    input  wire                  key_node_i,       // the key is for the region's tree nodes
     input  wire [255:0]          key_i,
     input  wire                  enable_i,
     input  wire                  stop_i,
@@ -89,6 +91,9 @@ module shef_set
     input  wire [3:0]            map_region_i,
     input  wire [25:0]           map_word_i,
     output logic [31:0]          map_o,
+    output logic [15:0]          region_fault_o,   // by region number: frozen after a fault of its own
+    input  wire [3:0]            cnt_sel_i,
+    output logic [47:0]          cnt_o,            // that statistic, one cycle later
     output logic                 idle_o,
     input  wire                  wipe_i,
     output logic                 wipe_done_o
@@ -188,7 +193,9 @@ module shef_set
 
   // beats are counted by AWLEN
   logic unused;
-  assign unused = acc_w_i.last;
+  assign unused = ^{acc_w_i.last, key_node_i, cnt_sel_i, OnFault};
+  assign region_fault_o = '0;
+  assign cnt_o = '0;
 
   // ---- control ----
   logic stop, clr, halt_lookup;

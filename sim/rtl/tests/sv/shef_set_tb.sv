@@ -17,7 +17,7 @@ module shef_set_tb
  input wire [7:0] mem0_bid, input wire [1:0] mem0_bresp, input wire mem0_bvalid, output wire mem0_bready,
  output wire [7:0] mem0_arid, output wire [63:0] mem0_araddr, output wire [7:0] mem0_arlen, output wire [2:0] mem0_arsize, output wire [1:0] mem0_arburst, output wire mem0_arvalid, input wire mem0_arready,
  input wire [7:0] mem0_rid, input wire [511:0] mem0_rdata, input wire [1:0] mem0_rresp, input wire mem0_rlast, input wire mem0_rvalid, output wire mem0_rready,
- input wire key_valid, output wire key_ready, input wire [3:0] key_region, input wire [255:0] key,
+ input wire key_valid, output wire key_ready, input wire [3:0] key_region, input wire key_node, input wire [255:0] key,
  input wire enable, input wire stop,
  input wire cmd_valid, output wire cmd_ready, input wire [1:0] cmd, input wire [3:0] cmd_region, input wire [47:0] cmd_epoch, output wire cmd_done, output wire cmd_err,
  input wire epoch_we, input wire [3:0] epoch_region, input wire [47:0] epoch,
@@ -25,6 +25,7 @@ module shef_set_tb
  output wire refusal_valid, output wire [3:0] refusal_kind, output wire [7:0] refusal_region, output wire [63:0] refusal_addr,
  input wire [3:0] stat_region, output wire [47:0] stat_epoch, output wire [31:0] stat_written,
  input wire [3:0] map_region, input wire [25:0] map_word, output wire [31:0] map_bits,
+ output wire [15:0] region_fault, input wire [3:0] cnt_sel, output wire [47:0] cnt,
  output wire idle, input wire wipe, output wire wipe_done
 );
   // 0: input 4 KiB AES-256, 1: input 512 B AES-128, 2: output 512 B AES-256, 3: output 4 KiB AES-256, 4: input 64 B, 5: output 64 B AES-128
@@ -55,11 +56,11 @@ module shef_set_tb
     .mem_b_i({mem0_bid, mem0_bresp}), .mem_b_valid_i(mem0_bvalid), .mem_b_ready_o(mem0_bready),
     .mem_ar_o(mem_ar), .mem_ar_valid_o(mem0_arvalid), .mem_ar_ready_i(mem0_arready),
     .mem_r_i({mem0_rid, mem0_rdata, mem0_rresp, mem0_rlast}), .mem_r_valid_i(mem0_rvalid), .mem_r_ready_o(mem0_rready),
-    .key_valid_i(key_valid), .key_ready_o(key_ready), .key_region_i(key_region), .key_i(key), .enable_i(enable), .stop_i(stop),
+    .key_valid_i(key_valid), .key_ready_o(key_ready), .key_region_i(key_region), .key_node_i(key_node), .key_i(key), .enable_i(enable), .stop_i(stop),
     .cmd_valid_i(cmd_valid), .cmd_ready_o(cmd_ready), .cmd_i(set_cmd_e'(cmd)), .cmd_region_i(cmd_region), .cmd_epoch_i(cmd_epoch), .cmd_done_o(cmd_done), .cmd_err_o(cmd_err),
     .epoch_we_i(epoch_we), .epoch_region_i(epoch_region), .epoch_i(epoch),
     .fault_valid_o(fault_valid), .fault_o(fault), .refusal_valid_o(refusal_valid), .refusal_o(refusal),
     .stat_region_i(stat_region), .epoch_o(stat_epoch), .written_o(stat_written),
-    .map_region_i(map_region), .map_word_i(map_word), .map_o(map_bits), .idle_o(idle), .wipe_i(wipe), .wipe_done_o(wipe_done));
+    .map_region_i(map_region), .map_word_i(map_word), .map_o(map_bits), .region_fault_o(region_fault), .cnt_sel_i(cnt_sel), .cnt_o(cnt), .idle_o(idle), .wipe_i(wipe), .wipe_done_o(wipe_done));
 endmodule
 `default_nettype wire
