@@ -1,26 +1,28 @@
-// AES encryption pipeline, Lanes blocks a cycle in lockstep, all of one region.
+// AES encryption pipeline, Lanes blocks a cycle in lockstep, all under one key.
 //
 // Job port: valid/ready, four blocks a job (block 0 in [511:384]); a job every 4/Lanes cycles. Output: in order, no
-// back-pressure, 15 cycles after the handshake with four lanes (17 with two, 19 with one). The round keys of 16 regions are
-// written through wr_* (slot 0..14; AES-128 uses 0 and 5..14). key128_i bit r: region r has an AES-128 key. It must not
-// change for a region that has jobs in the pipeline. clear_i zeroes all state registers; idle_o: no job inside.
+// back-pressure, 15 cycles after the handshake with four lanes (17 with two, 19 with one). The round keys of NKeys keys are
+// written through wr_* (round 0..14; AES-128 uses 0 and 5..14). key128_i bit k: key slot k holds an AES-128 key. It must not
+// change for a slot that has jobs in the pipeline. clear_i zeroes all state registers; idle_o: no job inside.
 `default_nettype none
 module shef_aes_lanes #(
   parameter int unsigned Lanes = 4,
+  parameter int unsigned NKeys = 16,
   parameter int unsigned UserW = 8,
-  parameter bit TableForm = shef_aes_pkg::TABLE_FORM
+  parameter bit TableForm = shef_aes_pkg::TABLE_FORM,
+  localparam int unsigned KeyW = $clog2(NKeys)
 ) (
   input  wire              clk_i,
   input  wire              clear_i,
-  input  wire  [     15:0] key128_i,
+  input  wire  [NKeys-1:0] key128_i,
   input  wire              wr_en_i,
   input  wire              wr_all_i,
-  input  wire  [      3:0] wr_slot_i,
-  input  wire  [      3:0] wr_region_i,
+  input  wire  [      3:0] wr_round_i,
+  input  wire  [ KeyW-1:0] wr_key_slot_i,
   input  wire  [    127:0] wr_key_i,
   input  wire              job_valid_i,
   output wire              job_ready_o,
-  input  wire  [      3:0] job_region_i,
+  input  wire  [ KeyW-1:0] job_key_i,
   input  wire  [    511:0] job_block_i,
   input  wire  [UserW-1:0] job_user_i,
   output wire              ks_valid_o,
@@ -35,7 +37,7 @@ module shef_aes_lanes #(
 
   // ---- input of the pipeline: Lanes blocks, and whether they are the last of their job ----
   logic in_valid, in_last;
-  logic [3:0] in_region;
+  logic [KeyW-1:0] in_key;
   logic [W-1:0] in_block;
   logic [UserW-1:0] in_user;
   logic in_busy;
@@ -44,14 +46,14 @@ module shef_aes_lanes #(
     assign job_ready_o = 1'b1;
     assign in_valid = job_valid_i;
     assign in_last = 1'b1;
-    assign in_region = job_region_i;
+    assign in_key = job_key_i;
     assign in_block = job_block_i;
     assign in_user = job_user_i;
     assign in_busy = 1'b0;
   end else begin : gen_in
     logic valid_q;
     logic [1:0] phase_q;
-    logic [3:0] region_q;
+    logic [KeyW-1:0] key_q;
     logic [511:0] block_q;
     logic [UserW-1:0] user_q;
     wire last = phase_q == 2'(Phases - 1);
@@ -60,14 +62,14 @@ module shef_aes_lanes #(
       if (clear_i) begin
         valid_q <= 1'b0;
         phase_q <= '0;
-        region_q <= '0;
+        key_q <= '0;
         block_q <= '0;
         user_q <= '0;
       end else if (job_ready_o) begin
         valid_q <= job_valid_i;
         phase_q <= '0;
         if (job_valid_i) begin
-          region_q <= job_region_i;
+          key_q <= job_key_i;
           block_q <= job_block_i;
           user_q <= job_user_i;
         end
@@ -78,7 +80,7 @@ module shef_aes_lanes #(
     end
     assign in_valid = valid_q;
     assign in_last = last;
-    assign in_region = region_q;
+    assign in_key = key_q;
     assign in_block = block_q[511-:W];
     assign in_user = user_q;
     assign in_busy = valid_q;
@@ -87,7 +89,7 @@ module shef_aes_lanes #(
   // ---- the stages ----
   logic [AES_STAGES-1:0] valid_q;
   logic [AES_STAGES-1:0] last_q;
-  logic [3:0] region_q[AES_STAGES];
+  logic [KeyW-1:0] key_q[AES_STAGES];
   logic [UserW-1:0] user_q[AES_STAGES];
   logic [W-1:0] state[AES_STAGES];
 
@@ -100,42 +102,42 @@ module shef_aes_lanes #(
       last_q <= {last_q[AES_STAGES-2:0], in_last};
     end
     if (in_valid) begin
-      region_q[0] <= in_region;
+      key_q[0] <= in_key;
       user_q[0] <= in_user;
     end
     for (int i = 1; i < AES_STAGES; i++) begin
       if (valid_q[i-1]) begin
-        region_q[i] <= region_q[i-1];
+        key_q[i] <= key_q[i-1];
         user_q[i] <= user_q[i-1];
       end
     end
   end
 
   for (genvar i = 0; i < AES_STAGES; i++) begin : gen_stage
-    wire wr_here = wr_en_i && (wr_all_i || wr_slot_i == 4'(i));
+    wire wr_here = wr_en_i && (wr_all_i || wr_round_i == 4'(i));
     if (i == 0) begin : gen_first
-      shef_aes_stage #(.Lanes(Lanes), .Index(i), .TableForm(TableForm)) i_stage (
+      shef_aes_stage #(.Lanes(Lanes), .NKeys(NKeys), .Index(i), .TableForm(TableForm)) i_stage (
         .clk_i,
         .clear_i,
         .wr_en_i(wr_here),
-        .wr_region_i,
+        .wr_key_slot_i,
         .wr_key_i,
         .valid_i(in_valid),
         .pass_i(1'b0),
-        .region_i(in_region),
+        .key_slot_i(in_key),
         .state_i(in_block),
         .state_o(state[i])
       );
     end else begin : gen_next
-      shef_aes_stage #(.Lanes(Lanes), .Index(i), .TableForm(TableForm)) i_stage (
+      shef_aes_stage #(.Lanes(Lanes), .NKeys(NKeys), .Index(i), .TableForm(TableForm)) i_stage (
         .clk_i,
         .clear_i,
         .wr_en_i(wr_here),
-        .wr_region_i,
+        .wr_key_slot_i,
         .wr_key_i,
         .valid_i(valid_q[i-1]),
-        .pass_i(key128_i[region_q[i-1]]),
-        .region_i(region_q[i-1]),
+        .pass_i(key128_i[key_q[i-1]]),
+        .key_slot_i(key_q[i-1]),
         .state_i(state[i-1]),
         .state_o(state[i])
       );

@@ -1,20 +1,23 @@
-// AES-GCM engine of a set: keystream blocks and GHASH at up to 64 bytes a cycle, keys of up to 16 regions.
+// AES-GCM engine of a set: keystream blocks and GHASH at up to 64 bytes a cycle, keys of up to 16 regions and their tree nodes.
 //
-// key port: valid/ready. Takes the key of a region and expands it: round keys, powers of H, len*H for the region's chunk
-// size. key_ready_o is low until all is stored (about 50 cycles + 11 per 64 bytes of the chunk) and while anything is in
-// the pipelines; job_ready_o and gh_ready_o are low meanwhile. Never load the key of a region that has work waiting.
+// A key slot is {node, place}: 0..15 hold data keys (the first NRegions have powers), 16.. the node keys of the first NNodes.
+// key port: valid/ready. Takes a key and expands it: round keys, powers of H, len*H for the region's chunk size or, with
+// key_node_i, for a message of 48 bytes of additional data and no text. key_ready_o is low until all is stored (about 50 cycles + 11 per 64 bytes of the chunk) and while anything is in
+// the pipelines; job_ready_o and gh_ready_o are low meanwhile. Never load the key of a slot that has work waiting.
 // job port: valid/ready, four counter blocks a job, one job every 4/Lanes cycles; ks port: the four encrypted blocks, in
 // order, no back-pressure, 15 cycles later (17 with two lanes, 19 with one), job_user_i travels along.
 // gh port: valid/ready, 64 bytes of cipher text a beat, one beat every 4/Lanes cycles; gh_pow_i = beats of the chunk after
 // this one. s port: one result per gh_last_i, in order, no back-pressure, 6 cycles later (7, 9): GHASH including the
-// length block. Beats of the two slots may interleave.
+// length block. Beats of slot 0 and slot 1 may interleave; slot 2 takes
+// single beats (first and last at once): a node's are a zero block and its 48 bytes.
 // wipe_i (level) zeroes every key, power and register; wipe_done_o is high, while wipe_i is, when all are zero
-// (64 * NRegions cycles). Reset does the same before the first key is taken.
+// (64 * NRegions + NNodes cycles). Reset does the same before the first key is taken.
 //
 // Blocks have byte 0 in their top bits; of four blocks, block 0 is in [511:384].
 `default_nettype none
 module shef_gcm #(
   parameter int unsigned NRegions = 16,
+  parameter int unsigned NNodes = 0,
   parameter int unsigned Lanes = 4,
   parameter int unsigned UserW = 8,
   parameter bit TableForm = shef_aes_pkg::TABLE_FORM
@@ -27,13 +30,14 @@ module shef_gcm #(
   input  wire              key_valid_i,
   output wire              key_ready_o,
   input  wire  [      3:0] key_region_i,
+  input  wire              key_node_i,
   input  wire              key256_i,
   input  wire  [      3:0] chunk_log2_i,
   input  wire  [    255:0] key_i,
 
   input  wire              job_valid_i,
   output wire              job_ready_o,
-  input  wire  [      3:0] job_region_i,
+  input  wire  [      4:0] job_key_i,
   input  wire  [    511:0] job_block_i,
   input  wire  [UserW-1:0] job_user_i,
   output wire              ks_valid_o,
@@ -42,19 +46,21 @@ module shef_gcm #(
 
   input  wire              gh_valid_i,
   output wire              gh_ready_o,
-  input  wire  [      3:0] gh_region_i,
-  input  wire              gh_slot_i,
+  input  wire  [      4:0] gh_key_i,
+  input  wire  [      1:0] gh_slot_i,
   input  wire              gh_first_i,
   input  wire              gh_last_i,
   input  wire  [      5:0] gh_pow_i,
   input  wire  [    511:0] gh_data_i,
   input  wire  [UserW-1:0] gh_user_i,
   output wire              s_valid_o,
-  output wire              s_slot_o,
+  output wire  [      1:0] s_slot_o,
   output wire  [    127:0] s_o,
   output wire  [UserW-1:0] s_user_o
 );
-  localparam int unsigned Words = 64 * NRegions;
+  localparam int unsigned NKeys = 16 + NNodes;
+  localparam int unsigned KeyW = $clog2(NKeys);
+  localparam int unsigned Words = 64 * NRegions + NNodes;
   localparam int unsigned WordW = $clog2(Words);
 
   typedef enum logic [3:0] {
@@ -72,9 +78,10 @@ module shef_gcm #(
 
   state_e state_q;
   logic [WordW-1:0] sweep_q;
-  logic [3:0] region_q;
+  logic [KeyW-1:0] key_q;  // slot
+  logic node_q;
   logic [3:0] chunk_log2_q;
-  logic [15:0] key128_q;
+  logic [NKeys-1:0] key128_q;
   logic [127:0] h_q;
   logic [127:0] h4_q;
   logic [511:0] cur_q;  // {H^(4j+5), H^(4j+4), H^(4j+3), H^(4j+2)}
@@ -88,13 +95,15 @@ module shef_gcm #(
   // ---- AES ----
   logic aes_idle, gh_idle;
   logic exp_wr, exp_done;
-  logic [3:0] exp_slot;
+  logic [3:0] exp_round;
   logic [127:0] exp_key;
   logic aes_ready, aes_valid;
   logic [UserW:0] aes_user;
 
   assign key_ready_o = idle && aes_idle && gh_idle;
   wire key_accept = key_valid_i && key_ready_o;
+  wire key_node = NNodes != 0 && key_node_i;
+  wire [KeyW-1:0] key_slot = KeyW'({key_node, key_region_i});
 
   shef_aes_keyexp i_keyexp (
     .clk_i,
@@ -103,27 +112,27 @@ module shef_gcm #(
     .key256_i,
     .key_i,
     .wr_en_o(exp_wr),
-    .wr_slot_o(exp_slot),
+    .wr_slot_o(exp_round),
     .wr_key_o(exp_key),
     .done_o(exp_done)
   );
 
-  wire sweep_keys = state_q == ST_CLEAR && sweep_q < WordW'(16);
+  wire sweep_keys = state_q == ST_CLEAR && sweep_q < WordW'(NKeys);
   wire own_job = state_q == ST_H_REQ;
 
   assign job_ready_o = idle && aes_ready;
-  shef_aes_lanes #(.Lanes(Lanes), .UserW(UserW + 1), .TableForm(TableForm)) i_aes (
+  shef_aes_lanes #(.Lanes(Lanes), .NKeys(NKeys), .UserW(UserW + 1), .TableForm(TableForm)) i_aes (
     .clk_i,
     .clear_i(clear),
     .key128_i(key128_q),
     .wr_en_i(sweep_keys || exp_wr),
     .wr_all_i(sweep_keys),
-    .wr_slot_i(exp_slot),
-    .wr_region_i(sweep_keys ? sweep_q[3:0] : region_q),
+    .wr_round_i(exp_round),
+    .wr_key_slot_i(sweep_keys ? sweep_q[KeyW-1:0] : key_q),
     .wr_key_i(sweep_keys ? 128'd0 : exp_key),
     .job_valid_i(own_job || (job_valid_i && idle)),
     .job_ready_o(aes_ready),
-    .job_region_i(own_job ? region_q : job_region_i),
+    .job_key_i(own_job ? key_q : job_key_i[KeyW-1:0]),
     .job_block_i(own_job ? 512'd0 : job_block_i),
     .job_user_i({own_job, own_job ? UserW'(0) : job_user_i}),
     .ks_valid_o(aes_valid),
@@ -139,7 +148,7 @@ module shef_gcm #(
   logic [127:0] ld_product;
   logic ld_valid;
   logic [127:0] ld_a, ld_b;
-  wire [127:0] len_block = 128'd1 << ({1'b0, chunk_log2_q} + 5'd3);
+  wire [127:0] len_block = node_q ? {64'd384, 64'd0} : 128'd1 << ({1'b0, chunk_log2_q} + 5'd3);
   wire pre_len = step_q == 3'd4;
 
   always_comb begin
@@ -158,11 +167,14 @@ module shef_gcm #(
   end
 
   wire sweep = state_q == ST_CLEAR;
-  wire [9:0] load_addr = {region_q, word_q};
-  if (WordW < 10) begin : gen_unused
-    wire unused_addr = &{1'b0, load_addr[9:WordW]};
+  wire [10:0] load_addr = node_q ? 11'(64 * NRegions) + {7'd0, key_q[3:0]} : {1'b0, key_q[3:0], word_q};
+  if (WordW < 11) begin : gen_unused
+    wire unused_addr = &{1'b0, load_addr[10:WordW]};
   end
-  shef_ghash #(.NRegions(NRegions), .Lanes(Lanes), .UserW(UserW), .TableForm(TableForm)) i_ghash (
+  if (NNodes == 0) begin : gen_unused_node
+    wire unused_node = &{1'b0, key_node_i, job_key_i[4], gh_key_i[4]};
+  end
+  shef_ghash #(.NRegions(NRegions), .NNodes(NNodes), .Lanes(Lanes), .UserW(UserW), .TableForm(TableForm)) i_ghash (
     .clk_i,
     .clear_i(clear),
     .enable_i(idle),
@@ -170,7 +182,7 @@ module shef_gcm #(
     .pw_addr_i(sweep ? sweep_q : load_addr[WordW-1:0]),
     .pw_data_i(sweep ? 512'd0 : cur_q),
     .lh_en_i(sweep_keys || (state_q == ST_PRE_WAIT && ld_back && pre_len)),
-    .lh_region_i(sweep_keys ? sweep_q[3:0] : region_q),
+    .lh_key_i(sweep_keys ? sweep_q[KeyW-1:0] : key_q),
     .lh_data_i(sweep_keys ? 128'd0 : ld_product),
     .ld_valid_i(ld_valid),
     .ld_a_i(ld_a),
@@ -179,7 +191,7 @@ module shef_gcm #(
     .ld_o(ld_product),
     .gh_valid_i,
     .gh_ready_o,
-    .gh_region_i,
+    .gh_key_i(gh_key_i[KeyW-1:0]),
     .gh_slot_i,
     .gh_first_i,
     .gh_last_i,
@@ -201,7 +213,8 @@ module shef_gcm #(
     if (!rst_ni || (wipe_i && state_q != ST_CLEAR && state_q != ST_WIPED)) begin
       state_q <= ST_CLEAR;
       sweep_q <= '0;
-      region_q <= '0;
+      key_q <= '0;
+      node_q <= 1'b0;
       chunk_log2_q <= '0;
       key128_q <= '0;
       h_q <= '0;
@@ -220,9 +233,10 @@ module shef_gcm #(
         ST_IDLE: begin
           if (key_accept) begin
             state_q <= ST_EXPAND;
-            region_q <= key_region_i;
-            chunk_log2_q <= chunk_log2_i;
-            key128_q[key_region_i] <= !key256_i;
+            key_q <= key_slot;
+            node_q <= key_node;
+            chunk_log2_q <= key_node ? 4'd6 : chunk_log2_i;
+            key128_q[key_slot] <= !key256_i;
           end
         end
         ST_EXPAND: if (exp_done) state_q <= ST_H_REQ;

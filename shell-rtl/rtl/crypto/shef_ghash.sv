@@ -1,9 +1,11 @@
-// GHASH of whole chunks without a feedback multiplication (NIST SP 800-38D, 6.4), 16*Lanes bytes a cycle.
+// GHASH of whole chunks and of tree nodes without a feedback multiplication (NIST SP 800-38D, 6.4), 16*Lanes bytes a cycle.
 //
 //   S = sum over the beats of c0*H^(4p+5) + c1*H^(4p+4) + c2*H^(4p+3) + c3*H^(4p+2), plus len*H
 //
 // with p = beats after this one. The powers of a region lie in a memory, word p = {H^(4p+5), .., H^(4p+2)}; len*H is a
-// constant of the region. Two accumulators (slots) let two chunks interleave.
+// constant of the key. Two accumulators (slots 0 and 1) let two chunks interleave; slot 2 is for messages of one beat, first
+// and last at once. Keys 0..15 are those of regions, 64 words each (NRegions of them have words), 16.. those of nodes, one
+// word each.
 //
 // gh port: valid/ready, a beat every 4/Lanes cycles; beats of one slot in the order first .. last. s port: one result per
 // gh_last, in order, no back-pressure, 6 cycles after the last beat's handshake (7 and 9 with two and one lane).
@@ -12,10 +14,13 @@
 `default_nettype none
 module shef_ghash #(
   parameter int unsigned NRegions = 16,
+  parameter int unsigned NNodes = 0,
   parameter int unsigned Lanes = 4,
   parameter int unsigned UserW = 8,
   parameter bit TableForm = shef_aes_pkg::TABLE_FORM,
-  localparam int unsigned Words = 64 * NRegions,
+  localparam int unsigned NKeys = 16 + NNodes,
+  localparam int unsigned KeyW = $clog2(NKeys),
+  localparam int unsigned Words = 64 * NRegions + NNodes,
   localparam int unsigned WordW = $clog2(Words)
 ) (
   input  wire              clk_i,
@@ -25,7 +30,7 @@ module shef_ghash #(
   input  wire  [WordW-1:0] pw_addr_i,
   input  wire  [    511:0] pw_data_i,
   input  wire              lh_en_i,
-  input  wire  [      3:0] lh_region_i,
+  input  wire  [ KeyW-1:0] lh_key_i,
   input  wire  [    127:0] lh_data_i,
   input  wire              ld_valid_i,
   input  wire  [    127:0] ld_a_i,
@@ -34,15 +39,15 @@ module shef_ghash #(
   output wire  [    127:0] ld_o,
   input  wire              gh_valid_i,
   output wire              gh_ready_o,
-  input  wire  [      3:0] gh_region_i,
-  input  wire              gh_slot_i,
+  input  wire  [ KeyW-1:0] gh_key_i,
+  input  wire  [      1:0] gh_slot_i,
   input  wire              gh_first_i,
   input  wire              gh_last_i,
   input  wire  [      5:0] gh_pow_i,
   input  wire  [    511:0] gh_data_i,
   input  wire  [UserW-1:0] gh_user_i,
   output wire              s_valid_o,
-  output wire              s_slot_o,
+  output wire  [      1:0] s_slot_o,
   output wire  [    127:0] s_o,
   output wire  [UserW-1:0] s_user_o,
   output wire              idle_o
@@ -52,30 +57,35 @@ module shef_ghash #(
 
   typedef struct packed {
     logic load;
-    logic slot;
+    logic [1:0] slot;
     logic first;
     logic last;
-    logic [3:0] region;
+    logic [KeyW-1:0] key;
     logic [UserW-1:0] user;
   } tag_t;
 
   // ---- powers and len*H ----
   logic [511:0] pow_mem[Words];
   logic [511:0] pow_q;
-  logic [127:0] lh_mem[16];
+  logic [127:0] lh_mem[NKeys];
   wire accept = gh_valid_i && gh_ready_o;
-  wire [9:0] pow_addr = {gh_region_i, gh_pow_i};
+  logic [10:0] pow_addr;
+  if (NNodes == 0) begin : gen_no_node
+    assign pow_addr = {1'b0, gh_key_i, gh_pow_i};
+  end else begin : gen_node
+    assign pow_addr = gh_key_i[4] ? 11'(64 * NRegions) + {7'd0, gh_key_i[3:0]} : {1'b0, gh_key_i[3:0], gh_pow_i};
+  end
 
   always_ff @(posedge clk_i) begin
     if (pw_en_i) pow_mem[pw_addr_i] <= pw_data_i;
     if (clear_i) pow_q <= '0;
     else if (accept) pow_q <= pow_mem[pow_addr[WordW-1:0]];
   end
-  if (WordW < 10) begin : gen_unused
-    wire unused_addr = &{1'b0, pow_addr[9:WordW]};
+  if (WordW < 11) begin : gen_unused
+    wire unused_addr = &{1'b0, pow_addr[10:WordW]};
   end
   always_ff @(posedge clk_i) begin
-    if (lh_en_i) lh_mem[lh_region_i] <= lh_data_i;
+    if (lh_en_i) lh_mem[lh_key_i] <= lh_data_i;
   end
 
   // ---- operand stage: holds a beat for all its phases ----
@@ -103,13 +113,13 @@ module shef_ghash #(
       phase_q <= '0;
       data_q <= {ld_a_i, 384'd0};
       ld_b_q <= ld_b_i;
-      op_tag_q <= '{load: 1'b1, slot: 1'b0, first: 1'b1, last: 1'b1, region: '0, user: '0};
+      op_tag_q <= '{load: 1'b1, slot: 2'd0, first: 1'b1, last: 1'b1, key: '0, user: '0};
     end else if (accept) begin
       op_valid_q <= 1'b1;
       op_load_q <= 1'b0;
       phase_q <= '0;
       data_q <= gh_data_i;
-      op_tag_q <= '{load: 1'b0, slot: gh_slot_i, first: gh_first_i, last: gh_last_i, region: gh_region_i, user: gh_user_i};
+      op_tag_q <= '{load: 1'b0, slot: gh_slot_i, first: gh_first_i, last: gh_last_i, key: gh_key_i, user: gh_user_i};
     end else if (op_valid_q) begin
       if (op_end) begin
         op_valid_q <= 1'b0;
@@ -163,11 +173,11 @@ module shef_ghash #(
   logic [254:0] sum_q;
   logic sum_valid_q;
   logic sum_load_q;
-  logic sum_slot_q;
-  logic [3:0] sum_region_q;
+  logic [1:0] sum_slot_q;
+  logic [KeyW-1:0] sum_key_q;
   logic [UserW-1:0] sum_user_q;
   logic [254:0] sum;
-  assign sum = mul_tag.first ? mul_product : (acc_q[mul_tag.slot] ^ mul_product);
+  assign sum = mul_tag.first ? mul_product : (acc_q[mul_tag.slot[0]] ^ mul_product);
 
   always_ff @(posedge clk_i) begin
     if (clear_i) begin
@@ -176,8 +186,8 @@ module shef_ghash #(
       sum_q <= '0;
       sum_valid_q <= 1'b0;
       sum_load_q <= 1'b0;
-      sum_slot_q <= 1'b0;
-      sum_region_q <= '0;
+      sum_slot_q <= '0;
+      sum_key_q <= '0;
       sum_user_q <= '0;
     end else begin
       sum_valid_q <= mul_valid && mul_tag.last;
@@ -186,9 +196,9 @@ module shef_ghash #(
           sum_q <= sum;
           sum_load_q <= mul_tag.load;
           sum_slot_q <= mul_tag.slot;
-          sum_region_q <= mul_tag.region;
+          sum_key_q <= mul_tag.key;
           sum_user_q <= mul_tag.user;
-        end else acc_q[mul_tag.slot] <= sum;
+        end else acc_q[mul_tag.slot[0]] <= sum;
       end
     end
   end
@@ -202,21 +212,21 @@ module shef_ghash #(
   endfunction
 
   logic s_valid_q, ld_valid_q;
-  logic s_slot_q;
+  logic [1:0] s_slot_q;
   logic [127:0] s_q;
   logic [UserW-1:0] s_user_q;
   always_ff @(posedge clk_i) begin
     if (clear_i) begin
       s_valid_q <= 1'b0;
       ld_valid_q <= 1'b0;
-      s_slot_q <= 1'b0;
+      s_slot_q <= '0;
       s_q <= '0;
       s_user_q <= '0;
     end else begin
       s_valid_q <= sum_valid_q && !sum_load_q;
       ld_valid_q <= sum_valid_q && sum_load_q;
       if (sum_valid_q) begin
-        s_q <= reduce(sum_q) ^ (sum_load_q ? 128'd0 : lh_mem[sum_region_q]);
+        s_q <= reduce(sum_q) ^ (sum_load_q ? 128'd0 : lh_mem[sum_key_q]);
         s_slot_q <= sum_slot_q;
         s_user_q <= sum_user_q;
       end

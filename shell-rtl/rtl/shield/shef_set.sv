@@ -332,7 +332,8 @@ module shef_set
   );
 
   // ---- GCM ----
-  logic job_valid, job_ready, ks_valid, gh_valid, gh_ready, s_valid, s_slot, gh_slot, gh_first, gh_last;
+  logic job_valid, job_ready, ks_valid, gh_valid, gh_ready, s_valid, gh_first, gh_last;
+  logic [1:0] s_slot, gh_slot;
   logic [3:0] job_region, gh_region;
   logic [511:0] job_block, ks, gh_data;
   logic [MASK_SLOT_W+1:0] job_user, ks_user;
@@ -357,11 +358,12 @@ module shef_set
 
   shef_gcm #(.NRegions(num_slots()), .Lanes(Lanes), .UserW(MASK_SLOT_W + 2)) i_gcm (
       .clk_i, .rst_ni, .wipe_i(clr), .wipe_done_o(gcm_wiped),
-      .key_valid_i(key_valid_i && key_known), .key_ready_o(gcm_key_ready), .key_region_i, .key256_i(key_256),
+      .key_valid_i(key_valid_i && key_known), .key_ready_o(gcm_key_ready), .key_region_i, .key_node_i(1'b0),
+      .key256_i(key_256),
       .chunk_log2_i(key_log2), .key_i,
-      .job_valid_i(job_valid), .job_ready_o(job_ready), .job_region_i(job_region), .job_block_i(job_block), .job_user_i(job_user),
+      .job_valid_i(job_valid), .job_ready_o(job_ready), .job_key_i({1'b0, job_region}), .job_block_i(job_block), .job_user_i(job_user),
       .ks_valid_o(ks_valid), .ks_o(ks), .ks_user_o(ks_user),
-      .gh_valid_i(gh_valid), .gh_ready_o(gh_ready), .gh_region_i(gh_region), .gh_slot_i(gh_slot), .gh_first_i(gh_first),
+      .gh_valid_i(gh_valid), .gh_ready_o(gh_ready), .gh_key_i({1'b0, gh_region}), .gh_slot_i(gh_slot), .gh_first_i(gh_first),
       .gh_last_i(gh_last), .gh_pow_i(gh_pow), .gh_data_i(gh_data), .gh_user_i('0),
       .s_valid_o(s_valid), .s_slot_o(s_slot), .s_o(s), .s_user_o()
   );
@@ -558,7 +560,7 @@ module shef_set
       .beat_valid_o(seal_beat_valid), .beat_fire_i(seal_fire), .beat_o(seal_beat), .beat_region_o(seal_beat_region),
       .beat_first_o(seal_first), .beat_last_o(seal_last), .beat_pow_o(seal_pow),
       .burst_end_o(burst_end), .burst_addr_o(burst_addr), .burst_len_o(burst_len),
-      .s_valid_i(s_valid && s_slot), .s_i(s), .tag_get_o(get_tagref[1]), .mask_valid_i(mask_get_valid[1]), .mask_i(mask_get[1]),
+      .s_valid_i(s_valid && s_slot == 2'd1), .s_i(s), .tag_get_o(get_tagref[1]), .mask_valid_i(mask_get_valid[1]), .mask_i(mask_get[1]),
       .put_valid_o(put_valid), .put_ready_i(put_ready), .put_tag_o(put_tag),
       .acked_i(chunk_acked), .done_o(sealed), .done_line_o(sealed_line), .idle_o(seal_idle)
   );
@@ -579,7 +581,7 @@ module shef_set
 
   always_comb begin
     gh_valid = dec_fire || seal_fire;
-    gh_slot = seal_fire;
+    gh_slot = {1'b0, seal_fire};
     gh_region = '0;
     gh_first = 1'b0;
     gh_last = 1'b0;
@@ -666,7 +668,7 @@ module shef_set
 
   shef_verify #(.Depth(Depth)) i_verify (
       .clk_i, .rst_ni, .clr_i(clr), .stop_i(stop), .zero_addr_i(zero_addr),
-      .chunk_valid_i(go[0]), .chunk_i(go_chunk[0]), .tagref_i(go_tagref[0]), .s_valid_i(s_valid && !s_slot), .s_i(s),
+      .chunk_valid_i(go[0]), .chunk_i(go_chunk[0]), .tagref_i(go_tagref[0]), .s_valid_i(s_valid && s_slot == 2'd0), .s_i(s),
       .get_o(get_tagref[0]), .mask_valid_i(mask_get_valid[0]), .mask_i(mask_get[0]), .tag_valid_i(tag_get_valid),
       .tag_i(tag_get), .used_o(verify_used), .ok_o(verify_ok), .fail_o(verify_fail), .chunk_o(verify_chunk)
   );

@@ -9,6 +9,9 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
 const REGIONS: usize = 5;
+const NODES: usize = 3;
+/// Key slot of the first node key.
+const NODE: usize = 16;
 /// (lanes, table form)
 const ALL: [(usize, bool); 6] = [(4, true), (4, false), (2, true), (2, false), (1, true), (1, false)];
 
@@ -17,8 +20,12 @@ fn library(lanes: usize, table: bool, first: Option<&Path>) -> Library {
     if let Some(p) = first {
         spec = spec.search(p);
     }
-    let spec =
-        spec.search("shell-rtl/rtl").param("Lanes", lanes).param("NRegions", REGIONS).param("TableForm", format!("1'b{}", u8::from(table)));
+    let spec = spec
+        .search("shell-rtl/rtl")
+        .param("Lanes", lanes)
+        .param("NRegions", REGIONS)
+        .param("NNodes", NODES)
+        .param("TableForm", format!("1'b{}", u8::from(table)));
     // without a warning, but for changed copies
     build(&if first.is_none() { spec.deny_warnings() } else { spec }).expect("build")
 }
@@ -67,7 +74,7 @@ struct Gcm {
     p: Vec<Port>,
     keys: Vec<(Vec<u8>, u32)>,
     jobs: VecDeque<Job>,
-    beats: [VecDeque<Beat>; 2],
+    beats: [VecDeque<Beat>; 3],
     job_times: VecDeque<(u64, u64)>,
     last_times: VecDeque<(u64, usize, u64)>,
     ks: Vec<[u8; 64]>,
@@ -78,7 +85,7 @@ struct Gcm {
 const NAMES: [&str; 25] = [
     "job_valid_i",
     "job_ready_o",
-    "job_region_i",
+    "job_key_i",
     "job_block_i",
     "job_user_i",
     "ks_valid_o",
@@ -86,7 +93,7 @@ const NAMES: [&str; 25] = [
     "ks_user_o",
     "gh_valid_i",
     "gh_ready_o",
-    "gh_region_i",
+    "gh_key_i",
     "gh_slot_i",
     "gh_first_i",
     "gh_last_i",
@@ -116,9 +123,9 @@ impl Gcm {
             sim,
             lanes: lanes as u64,
             p,
-            keys: vec![(Vec::new(), 6); REGIONS],
+            keys: vec![(Vec::new(), 6); NODE + NODES],
             jobs: VecDeque::new(),
-            beats: [VecDeque::new(), VecDeque::new()],
+            beats: Default::default(),
             job_times: VecDeque::new(),
             last_times: VecDeque::new(),
             ks: Vec::new(),
@@ -149,12 +156,13 @@ impl Gcm {
         std::array::from_fn(|i| raw[N - 1 - i])
     }
 
-    /// Loads a key; the cycles it took.
+    /// Loads a key into slot `region`; the cycles it took.
     fn load(&mut self, region: usize, key: &[u8], chunk_log2: u32) -> u64 {
         let mut k = [0xeeu8; 32];
         k[..key.len()].copy_from_slice(key);
         self.sim.poke_be("key_i", &k);
-        self.sim.poke("key_region_i", region as u64);
+        self.sim.poke("key_region_i", region as u64 % 16);
+        self.sim.poke("key_node_i", u64::from(region >= NODE));
         self.sim.poke("key256_i", u64::from(key.len() == 32));
         self.sim.poke("chunk_log2_i", u64::from(chunk_log2));
         self.sim.poke("key_valid_i", 1);
@@ -176,16 +184,16 @@ impl Gcm {
         let job = (rng.below(8) < duty).then(|| self.jobs.front().cloned()).flatten();
         self.set("job_valid_i", u64::from(job.is_some()));
         if let Some(j) = &job {
-            self.set("job_region_i", j.region as u64);
+            self.set("job_key_i", j.region as u64);
             self.set("job_user_i", j.user);
             self.set_be("job_block_i", &j.blocks);
         }
-        let slot = rng.below(2) as usize;
-        let slot = if self.beats[slot].is_empty() { 1 - slot } else { slot };
+        let from = rng.below(3) as usize;
+        let slot = (0..3).map(|i| (from + i) % 3).find(|s| !self.beats[*s].is_empty()).unwrap_or(from);
         let beat = (rng.below(8) < duty).then(|| self.beats[slot].front().cloned()).flatten();
         self.set("gh_valid_i", u64::from(beat.is_some()));
         if let Some(b) = &beat {
-            self.set("gh_region_i", b.region as u64);
+            self.set("gh_key_i", b.region as u64);
             self.set("gh_slot_i", b.slot as u64);
             self.set("gh_first_i", u64::from(b.first));
             self.set("gh_last_i", u64::from(b.last));
@@ -234,12 +242,15 @@ impl Gcm {
         Ok(())
     }
 
+    fn waiting(&self) -> usize {
+        self.jobs.len() + self.beats.iter().map(VecDeque::len).sum::<usize>()
+    }
+
     fn drain(&mut self, rng: &mut Rng, duty: u64) -> Result<(), String> {
-        let work = self.jobs.len() + self.beats[0].len() + self.beats[1].len();
+        let work = self.waiting();
         for _ in 0..work * 40 + 200 {
             self.cycle(rng, duty)?;
-            let left = self.jobs.len() + self.beats[0].len() + self.beats[1].len();
-            if left + self.job_times.len() + self.last_times.len() == 0 {
+            if self.waiting() + self.job_times.len() + self.last_times.len() == 0 {
                 return Ok(());
             }
         }
@@ -480,6 +491,80 @@ fn products_of_all_unit_vectors() {
     }
 }
 
+/// Tags of 48 bytes without text under the node keys, among chunks of the regions.
+fn nodes(lib: &Library, lanes: usize) -> Result<(), String> {
+    let mut rng = Rng::new(5);
+    let mut g = Gcm::new(lib, lanes);
+    for slot in 0..NODE + NODES {
+        let mut key = vec![0; if rng.one_in(2) { 16 } else { 32 }];
+        rng.fill(&mut key);
+        if slot < REGIONS || slot >= NODE {
+            // the chunk size of the region says nothing about its nodes
+            g.load(slot, &key, 6 + slot as u32 % 7);
+        }
+    }
+    let mut chunk = [message(1, 0, &[1; 12], vec![5; 1 << g.keys[1].1])];
+    for round in 0..20 {
+        let mut want = Vec::new();
+        g.ks.clear();
+        for i in 0..8 {
+            let key = NODE + rng.below(NODES as u64) as usize;
+            let (mut iv, mut aad) = ([0; 12], [0; 48]);
+            rng.fill(&mut iv);
+            rng.fill(&mut aad);
+            let mut blocks = [0; 64];
+            blocks[..12].copy_from_slice(&iv);
+            blocks[15] = 1;
+            g.jobs.push_back(Job { region: key, blocks, user: i });
+            want.push((key, iv, aad));
+        }
+        g.drain(&mut rng, 8)?;
+        let masks = std::mem::take(&mut g.ks);
+        for (key, _, aad) in &want {
+            let mut data = [0; 64];
+            data[16..].copy_from_slice(aad);
+            g.beats[2].push_back(Beat { region: *key, slot: 2, first: true, last: true, pow: 0, data, user: 1 });
+        }
+        // their beats come between those of the chunk
+        let n = g.beats[2].len();
+        let mut late = g.beats[2].split_off(n / 2);
+        g.seal(&mut rng, &mut chunk, 6)?;
+        let early = std::mem::take(&mut g.s);
+        g.beats[2].append(&mut late);
+        g.drain(&mut rng, 6)?;
+        let hashes: Vec<[u8; 16]> = early.iter().chain(&g.s).filter(|(slot, _)| *slot == 2).map(|(_, s)| *s).collect();
+        if hashes.len() != want.len() {
+            return Err(format!("{} hashes of {} nodes", hashes.len(), want.len()));
+        }
+        for (i, (key, iv, aad)) in want.iter().enumerate() {
+            let tag: Vec<u8> = hashes[i].iter().zip(&masks[i]).map(|(s, m)| s ^ m).collect();
+            let k = &g.keys[*key].0;
+            let right = if k.len() == 16 {
+                let c = Aes128Gcm::new_from_slice(k).expect("key");
+                c.encrypt_inout_detached(&Nonce::<Aes128Gcm>::from(*iv), aad, (&mut [][..]).into()).expect("a tag").to_vec()
+            } else {
+                let c = Aes256Gcm::new_from_slice(k).expect("key");
+                c.encrypt_inout_detached(&Nonce::<Aes256Gcm>::from(*iv), aad, (&mut [][..]).into()).expect("a tag").to_vec()
+            };
+            if tag != right {
+                return Err(format!("round {round}, node {i} under key {key}"));
+            }
+        }
+        let (cipher, tag) = reference(&g.keys[1].0, &chunk[0]);
+        if chunk[0].cipher != cipher || chunk[0].tag[..] != tag {
+            return Err(format!("round {round}: the chunk among the nodes"));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn node_tags_match_aes_gcm() {
+    for (lanes, table) in ALL {
+        nodes(&library(lanes, table, None), lanes).unwrap_or_else(|e| panic!("lanes {lanes} table {table}: {e}"));
+    }
+}
+
 #[test]
 fn rate_and_time_to_load() {
     for lanes in [4usize, 2, 1] {
@@ -512,6 +597,9 @@ fn wipe_and_reset_leave_nothing() {
             for region in 0..REGIONS {
                 g.load(region, &[region as u8 + 1; 32], 9);
             }
+            for node in NODE..NODE + NODES {
+                g.load(node, &[node as u8; 32], 9);
+            }
             let before = [g.block(0, &[0; 16], 0).unwrap(), g.block(1, &[0; 16], 0).unwrap()];
             assert_ne!(before[0], before[1]);
             // in the middle of work
@@ -529,7 +617,7 @@ fn wipe_and_reset_leave_nothing() {
             } else {
                 g.set("wipe_i", 1);
                 let took = g.sim.run_until(5000, |s| s.peek("wipe_done_o") == 1).expect("wiped");
-                assert!(took <= 64 * REGIONS as u64 + 2);
+                assert!(took <= (64 * REGIONS + NODES) as u64 + 2);
                 assert_eq!((g.get("job_ready_o"), g.get("gh_ready_o"), g.get("key_ready_o")), (0, 0, 0));
             }
             assert_eq!((g.get("ks_valid_o"), g.get("s_valid_o")), (0, 0));
@@ -552,11 +640,15 @@ fn wipe_and_reset_leave_nothing() {
                     g.beats[0].push_back(Beat { region, slot: 0, first, last, pow, data: [0xff; 64], user: 0 });
                 }
             }
+            for node in NODE..NODE + NODES {
+                g.jobs.push_back(Job { region: node, blocks: [0; 64], user: 0 });
+                g.beats[2].push_back(Beat { region: node, slot: 2, first: true, last: true, pow: 0, data: [0xff; 64], user: 0 });
+            }
             g.drain(&mut rng, 8).unwrap();
             assert!(g.ks.iter().all(|k| *k == g.ks[0] && k[..16] != before[0] && k[..16] != before[1]));
             // fifteen zero round keys
-            assert_eq!(g.ks[0], g.ks[REGIONS - 1]);
-            assert!(g.s.len() == REGIONS && g.s.iter().all(|(_, s)| *s == [0; 16]));
+            assert_eq!(g.ks[0], g.ks[REGIONS + NODES - 1]);
+            assert!(g.s.len() == REGIONS + NODES && g.s.iter().all(|(_, s)| *s == [0; 16]));
             // and it works again
             let mut key = [0; 32];
             rng.fill(&mut key);
@@ -580,19 +672,22 @@ fn changed_designs_are_noticed() {
         (table, "s[87:80], s[47:40], s[7:0]", "s[47:40], s[87:80], s[7:0]", 4),
         (table, "32'hc66363a5", "32'hc66363a4", 4),
         (expand, "!key256_q || !slot_q[0]", "1'b1", 2),
-        (lanes, ".pass_i(key128_i[region_q[i-1]])", ".pass_i(key128_i[region_q[0]])", 4),
+        (lanes, ".pass_i(key128_i[key_q[i-1]])", ".pass_i(key128_i[key_q[0]])", 4),
         (ghash, "(h >> 7)", "(h >> 6)", 2),
         (ghash, "(o >> 7)", "(o >> 6)", 2),
-        (ghash, "acc_q[mul_tag.slot] ^ mul_product", "acc_q[0] ^ mul_product", 4),
+        (ghash, "acc_q[mul_tag.slot[0]] ^ mul_product", "acc_q[0] ^ mul_product", 4),
         (gcm, "step_q == 3'd2", "step_q == 3'd1", 4),
         (gcm, "+ 5'd3", "+ 5'd4", 1),
+        (gcm, "64'd384", "64'd385", 4),
+        (gcm, "node_q ? 11'(64 * NRegions)", "node_q ? 11'(64 * NRegions + 1)", 2),
+        (ghash, "11'(64 * NRegions) + {7'd0, gh_key_i[3:0]}", "11'(64 * NRegions)", 4),
     ]
     .into_iter()
     .enumerate()
     {
         let dir = mutant("gcm", k, file, old, new);
         let lib = library(count, true, Some(&dir));
-        let found = known_answers(&lib, count).is_err() || random_messages(&lib, count, 2).is_err();
+        let found = known_answers(&lib, count).is_err() || random_messages(&lib, count, 2).is_err() || nodes(&lib, count).is_err();
         assert!(found, "{file}: {old} -> {new} goes unnoticed");
     }
 }
