@@ -18,9 +18,9 @@ module split
     input wire       seg_ready_i
 );
   localparam region_cfg_t [2:0] REGIONS = {
-    region_cfg_t'{id: 8'd2, mode: MODE_OUTPUT, base: 64'h6000, size: 64'h2000, tag_base: 64'h1_0000, chunk_log2: 4'd12, key256: 1'b1},
-    region_cfg_t'{id: 8'd1, mode: MODE_INPUT, base: 64'h4000, size: 64'h2000, tag_base: 64'h2_0000, chunk_log2: 4'd9, key256: 1'b1},
-    region_cfg_t'{id: 8'd0, mode: MODE_OUTPUT, base: 64'h2000, size: 64'h2000, tag_base: 64'h3_0000, chunk_log2: 4'd6, key256: 1'b1}};
+    region_cfg_t'{id: 8'd2, mode: MODE_OUTPUT, base: 64'h6000, size: 64'h2000, tag_base: 64'h1_0000, chunk_log2: 4'd12, key256: 1'b1, set: 2'd0, node_base: 64'h0, prefetch: 4'd0, wide_counter: 1'b0},
+    region_cfg_t'{id: 8'd1, mode: MODE_INPUT, base: 64'h4000, size: 64'h2000, tag_base: 64'h2_0000, chunk_log2: 4'd9, key256: 1'b1, set: 2'd0, node_base: 64'h0, prefetch: 4'd0, wide_counter: 1'b0},
+    region_cfg_t'{id: 8'd0, mode: MODE_OUTPUT, base: 64'h2000, size: 64'h2000, tag_base: 64'h3_0000, chunk_log2: 4'd6, key256: 1'b1, set: 2'd0, node_base: 64'h0, prefetch: 4'd0, wide_counter: 1'b0}};
   axi_ax_t ax;
   seg_t seg;
   logic ax_ready, seg_valid;

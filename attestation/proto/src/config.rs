@@ -16,8 +16,10 @@ use crate::hpke_suite::SUITE;
 pub const VERSION: u8 = 1;
 /// Most regions that a Shield has.
 pub const MAX_REGIONS: usize = 16;
-/// Most engine sets and memory ports.
-pub const MAX_SETS: usize = 8;
+/// Most engine sets, memory ports and accelerator ports.
+pub const MAX_SETS: usize = 4;
+/// Most chunks that a region fetches ahead.
+pub const MAX_PREFETCH: u8 = 8;
 /// Alignment of bases, sizes and tag bases.
 pub const PAGE: u64 = 4096;
 /// Bytes of a tag.
@@ -173,11 +175,17 @@ pub struct Set {
     pub small_lines: u16,
     /// Beats of 64 bytes in the read ring.
     pub ring_beats: u16,
+    /// Accelerator port that the set serves.
+    pub acc: u8,
+    /// Bytes of the set's cache; 0 without one.
+    pub cache_bytes: u32,
+    /// Bytes of a cache line, which is the chunk of all regions of the set; 0 without a cache.
+    pub cache_line: u16,
 }
 
 impl Default for Set {
     fn default() -> Self {
-        Self { lanes: 4, big_lines: 8, small_lines: 32, ring_beats: 512 }
+        Self { lanes: 4, big_lines: 8, small_lines: 32, ring_beats: 512, acc: 0, cache_bytes: 0, cache_line: 0 }
     }
 }
 
@@ -206,6 +214,10 @@ pub struct Region {
     pub tag_base: u64,
     /// First byte of the tree's nodes; for `tree` only.
     pub node_base: Option<u64>,
+    /// Chunks that are fetched ahead of a sequential reader, 0 to 8.
+    pub prefetch: u8,
+    /// Bits of a chunk's version counter on chip, 36 or 48; for `counted` only.
+    pub counter_bits: Option<u8>,
 }
 
 impl Region {
@@ -271,6 +283,10 @@ pub enum Field {
     TagBase,
     /// `node_base`
     NodeBase,
+    /// `prefetch`
+    Prefetch,
+    /// `counter`
+    Counter,
 }
 
 /// Why a configuration is refused.
@@ -396,6 +412,16 @@ impl Config {
         &self.sets
     }
 
+    /// Accelerator ports: one more than the highest that a set names.
+    pub fn accelerator_ports(&self) -> u8 {
+        self.sets.iter().map(|s| s.acc + 1).max().unwrap_or(1)
+    }
+
+    /// Memory port of engine set `set`: the one of all its regions.
+    pub fn set_port(&self, set: usize) -> u8 {
+        self.regions.iter().find(|r| usize::from(r.set) == set).map_or(0, |r| r.port)
+    }
+
     /// Regions in order of their number.
     pub fn regions(&self) -> &[Region] {
         &self.regions
@@ -442,11 +468,12 @@ impl Config {
         e.map(6)?.u8(1)?.u8(VERSION)?.u8(2)?.u16(SUITE)?.u8(3)?.u8(self.on_fault.number())?.u8(4)?.u8(self.ports)?;
         e.u8(5)?.array(self.sets.len() as u64)?;
         for s in &self.sets {
-            e.map(4)?.u8(1)?.u8(s.lanes)?.u8(2)?.u16(s.big_lines)?.u8(3)?.u16(s.small_lines)?.u8(4)?.u16(s.ring_beats)?;
+            e.map(7)?.u8(1)?.u8(s.lanes)?.u8(2)?.u16(s.big_lines)?.u8(3)?.u16(s.small_lines)?.u8(4)?.u16(s.ring_beats)?;
+            e.u8(5)?.u8(s.acc)?.u8(6)?.u32(s.cache_bytes)?.u8(7)?.u16(s.cache_line)?;
         }
         e.u8(6)?.array(self.regions.len() as u64)?;
         for r in &self.regions {
-            e.map(9 + u64::from(r.mode.has_tags()) + u64::from(r.node_base.is_some()))?;
+            e.map(10 + u64::from(r.mode.has_tags()) + u64::from(r.node_base.is_some()) + u64::from(r.counter_bits.is_some()))?;
             e.u8(1)?.u8(r.id)?.u8(2)?.str(&r.name)?.u8(3)?.u8(r.mode.number())?;
             e.u8(4)?.u64(r.base)?.u8(5)?.u64(r.size)?.u8(6)?.u32(r.chunk)?;
             e.u8(7)?.u16(r.key_bits)?.u8(8)?.u8(r.port)?.u8(9)?.u8(r.set)?;
@@ -455,6 +482,10 @@ impl Config {
             }
             if let Some(n) = r.node_base {
                 e.u8(11)?.u64(n)?;
+            }
+            e.u8(12)?.u8(r.prefetch)?;
+            if let Some(bits) = r.counter_bits {
+                e.u8(13)?.u8(bits)?;
             }
         }
         Ok(())
@@ -504,6 +535,9 @@ impl Config {
             if !(128..=4096).contains(&s.ring_beats) || !s.ring_beats.is_power_of_two() {
                 return bad(alloc::format!("ring_beats must be a power of two from 128 to 4096, found {}", s.ring_beats));
             }
+            if usize::from(s.acc) >= MAX_SETS {
+                return bad(alloc::format!("acc names an accelerator port from 0 to {}, found {}", MAX_SETS - 1, s.acc));
+            }
         }
         for (i, r) in self.regions.iter().enumerate() {
             self.check_region(i, r)?;
@@ -522,7 +556,10 @@ impl Config {
                 return unsupported(alloc::format!("mode \"{}\" of region {i} ({})", r.mode.name(), r.name), Some(i), Field::Mode);
             }
         }
-        if self.sets.len() > 1 {
+        if let Some(i) = self.sets.iter().position(|s| s.cache_bytes != 0 || s.cache_line != 0) {
+            return unsupported(alloc::format!("a cache (engine set {i})"), None, Field::Set);
+        }
+        if self.sets.len() > 1 || self.sets[0].acc != 0 {
             return unsupported("more than one engine set".to_string(), None, Field::Set);
         }
         if self.ports > 1 {
@@ -582,6 +619,15 @@ impl Config {
             }
             (Mode::Tree, Some(_)) | (_, None) => {}
             (_, Some(_)) => return bad(Field::NodeBase, "only a tree region has node_base".to_string()),
+        }
+        if r.prefetch > MAX_PREFETCH {
+            return bad(Field::Prefetch, alloc::format!("prefetch must be 0 to {MAX_PREFETCH} chunks, found {}", r.prefetch));
+        }
+        match (r.mode, r.counter_bits) {
+            (Mode::Counted, Some(36 | 48)) => {}
+            (Mode::Counted, _) => return bad(Field::Counter, "counter must be 36 or 48 bits".to_string()),
+            (_, None) => {}
+            (_, Some(_)) => return bad(Field::Counter, "only a counted region has counter".to_string()),
         }
         if r.port >= self.ports {
             return bad(Field::Port, alloc::format!("port {} does not exist, there are {}", r.port, self.ports));
@@ -663,7 +709,7 @@ fn decode(bytes: &[u8]) -> Result<Config, ConfigError> {
     key(d, 5)?;
     let mut sets = Vec::new();
     for _ in 0..array(d, MAX_SETS)? {
-        if map(d)? != 4 {
+        if map(d)? != 7 {
             return Err(ConfigError::Malformed("wrong number of entries in a set"));
         }
         key(d, 1)?;
@@ -673,7 +719,13 @@ fn decode(bytes: &[u8]) -> Result<Config, ConfigError> {
         key(d, 3)?;
         let small_lines = d.u16()?;
         key(d, 4)?;
-        sets.push(Set { lanes, big_lines, small_lines, ring_beats: d.u16()? });
+        let ring_beats = d.u16()?;
+        key(d, 5)?;
+        let acc = d.u8()?;
+        key(d, 6)?;
+        let cache_bytes = d.u32()?;
+        key(d, 7)?;
+        sets.push(Set { lanes, big_lines, small_lines, ring_beats, acc, cache_bytes, cache_line: d.u16()? });
     }
     key(d, 6)?;
     let mut regions = Vec::new();
@@ -697,23 +749,29 @@ fn decode(bytes: &[u8]) -> Result<Config, ConfigError> {
         let port = d.u8()?;
         key(d, 9)?;
         let set = d.u8()?;
-        let mut left = entries.checked_sub(9).ok_or(ConfigError::Malformed("missing entries in a region"))?;
+        // Which of the optional entries are there follows from the mode.
+        let expected = 10 + u64::from(mode.has_tags()) + u64::from(mode == Mode::Tree) + u64::from(mode == Mode::Counted);
+        if entries != expected {
+            return Err(ConfigError::Malformed("missing or unknown entries in a region"));
+        }
         let mut tag_base = 0;
         if mode.has_tags() {
             key(d, 10)?;
             tag_base = d.u64()?;
-            left = left.checked_sub(1).ok_or(ConfigError::Malformed("missing entries in a region"))?;
         }
         let mut node_base = None;
-        if left > 0 {
+        if mode == Mode::Tree {
             key(d, 11)?;
             node_base = Some(d.u64()?);
-            left -= 1;
         }
-        if left != 0 {
-            return Err(ConfigError::Malformed("unknown entries in a region"));
+        key(d, 12)?;
+        let prefetch = d.u8()?;
+        let mut counter_bits = None;
+        if mode == Mode::Counted {
+            key(d, 13)?;
+            counter_bits = Some(d.u8()?);
         }
-        regions.push(Region { id, name, mode, base, size, chunk, key_bits, port, set, tag_base, node_base });
+        regions.push(Region { id, name, mode, base, size, chunk, key_bits, port, set, tag_base, node_base, prefetch, counter_bits });
     }
     if d.position() != bytes.len() {
         return Err(ConfigError::Malformed("trailing bytes"));

@@ -96,6 +96,8 @@ fn config() -> Config {
         set: 0,
         tag_base: 0x2000,
         node_base: None,
+        prefetch: 0,
+        counter_bits: None,
     };
     Config::new(OnFault::Shield, 1, vec![Set::default()], vec![region]).unwrap()
 }

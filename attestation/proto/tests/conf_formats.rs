@@ -11,7 +11,21 @@ use shef_proto::hpke_suite::derive_key_pair;
 use shef_proto::load::{FirstEpoch, Info, Key, LoadError, Message, SessionKeys, first_epochs, open_load_key, seal_load_key};
 
 fn region(id: u8, mode: Mode, base: u64, size: u64, chunk: u32, tag_base: u64) -> Region {
-    Region { id, name: format!("r{id}"), mode, base, size, chunk, key_bits: 256, port: 0, set: 0, tag_base, node_base: None }
+    Region {
+        id,
+        name: format!("r{id}"),
+        mode,
+        base,
+        size,
+        chunk,
+        key_bits: 256,
+        port: 0,
+        set: 0,
+        tag_base,
+        node_base: None,
+        prefetch: 0,
+        counter_bits: None,
+    }
 }
 
 fn regions() -> Vec<Region> {
@@ -64,7 +78,17 @@ fn configurations_that_break_a_rule() {
         (refused(|r| r[1].tag_base = 0x100000), "SHEF-PRO-203", Field::TagBase),
         (refused(|r| r[1].tag_base = 0x13000), "SHEF-PRO-203", Field::TagBase),
         (refused(|r| r[2].base = 0x102000), "SHEF-PRO-203", Field::TagBase),
-        (refused(|r| r[2].mode = Mode::Counted), "SHEF-PRO-204", Field::Mode),
+        (refused(|r| r[2].mode = Mode::Counted), "SHEF-PRO-202", Field::Counter),
+        (refused(|r| r[2].counter_bits = Some(36)), "SHEF-PRO-202", Field::Counter),
+        (refused(|r| r[2].prefetch = 9), "SHEF-PRO-202", Field::Prefetch),
+        (
+            refused(|r| {
+                r[2].mode = Mode::Counted;
+                r[2].counter_bits = Some(48);
+            }),
+            "SHEF-PRO-204",
+            Field::Mode,
+        ),
     ];
     for (e, code, f) in cases {
         assert_eq!((e.code(), field(&e)), (code, Some(f)), "{e}");
@@ -91,14 +115,15 @@ fn configuration_bytes_are_the_documented_ones() {
     assert_eq!(
         hex::encode(one.to_cbor()),
         "a60101020103000401\
-         0581a401040208031820041902000681aa0100026272300302\
+         0581a701040208031820041902000500060007000681ab0100026272300302\
          04191000\
          05192000\
          06190200\
          07190100\
          0800\
          0900\
-         0a1a00010000"
+         0a1a00010000\
+         0c00"
             .replace([' ', '\n'], "")
     );
 }

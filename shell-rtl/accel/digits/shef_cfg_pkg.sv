@@ -6,15 +6,33 @@ package shef_cfg_pkg;
 
   localparam int unsigned N_PORTS = 1;
   localparam int unsigned N_SETS = 1;
+  localparam int unsigned N_ACC = 1;
+  localparam shef_pkg::on_fault_e ON_FAULT = shef_pkg::ON_FAULT_SHIELD;
+
+  // Shape of set 0
   localparam int unsigned LANES = 4;
   localparam int unsigned BIG_LINES = 8;
   localparam int unsigned SMALL_LINES = 32;
   localparam int unsigned RING_BEATS = 512;
 
   // SHA-256 of the configuration's deterministic CBOR; byte 0 in [255:248]
-  localparam logic [255:0] CONFIG_DIGEST = 256'h332382f76137f4218ef72c4ebb080eda780ac230568e8c881730170efc1571d2;
+  localparam logic [255:0] CONFIG_DIGEST = 256'h318d33ca7ea329b7c95550a7d3b462fc9a5ccf21e42783972c0f091493043625;
 
   localparam int unsigned N_REGIONS = 3;
+
+  // SETS[i] is engine set i
+  localparam shef_pkg::set_cfg_t [N_SETS-1:0] SETS = {
+    shef_pkg::set_cfg_t'{
+      lanes: 8'd4,
+      big_lines: 16'd8,
+      small_lines: 16'd32,
+      ring_beats: 16'd512,
+      acc: 2'd0,
+      port: 2'd0,
+      cache_bytes: 32'd0,
+      cache_line: 13'd0
+    }
+  };
 
   // train: 1024 KiB in chunks of 4096 B
   localparam shef_pkg::region_cfg_t REGION_0 = '{
@@ -24,7 +42,11 @@ package shef_cfg_pkg;
     size: 64'h0000_0000_0010_0000,
     tag_base: 64'h0000_0000_0030_0000,
     chunk_log2: 4'd12,
-    key256: 1'b1
+    key256: 1'b1,
+    set: 2'd0,
+    node_base: 64'h0000_0000_0000_0000,
+    prefetch: 4'd0,
+    wide_counter: 1'b0
   };
 
   // query: 1024 KiB in chunks of 512 B
@@ -35,7 +57,11 @@ package shef_cfg_pkg;
     size: 64'h0000_0000_0010_0000,
     tag_base: 64'h0000_0000_0030_1000,
     chunk_log2: 4'd9,
-    key256: 1'b1
+    key256: 1'b1,
+    set: 2'd0,
+    node_base: 64'h0000_0000_0000_0000,
+    prefetch: 4'd0,
+    wide_counter: 1'b0
   };
 
   // result: 256 KiB in chunks of 512 B
@@ -46,7 +72,11 @@ package shef_cfg_pkg;
     size: 64'h0000_0000_0004_0000,
     tag_base: 64'h0000_0000_0030_9000,
     chunk_log2: 4'd9,
-    key256: 1'b1
+    key256: 1'b1,
+    set: 2'd0,
+    node_base: 64'h0000_0000_0000_0000,
+    prefetch: 4'd0,
+    wide_counter: 1'b0
   };
 
   // REGIONS[i] is region i

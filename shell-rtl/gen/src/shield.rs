@@ -203,6 +203,9 @@ struct SetTable {
     big_lines: Option<Spanned<Number>>,
     small_lines: Option<Spanned<Number>>,
     ring_beats: Option<Spanned<Number>>,
+    acc: Option<Spanned<Number>>,
+    cache: Option<Spanned<Number>>,
+    cache_line: Option<Spanned<Number>>,
 }
 
 #[derive(Deserialize)]
@@ -219,6 +222,8 @@ struct RegionTable {
     set: Option<Spanned<Number>>,
     tag_base: Option<Spanned<Number>>,
     node_base: Option<Spanned<Number>>,
+    prefetch: Option<Spanned<Number>>,
+    counter: Option<Spanned<Number>>,
 }
 
 /// A checked Shield.
@@ -268,6 +273,9 @@ pub fn parse(source: &str) -> Result<Shield, ShieldError> {
                 big_lines: u16::try_from(small(&s.big_lines, default.big_lines.into())).unwrap_or(u16::MAX),
                 small_lines: u16::try_from(small(&s.small_lines, default.small_lines.into())).unwrap_or(u16::MAX),
                 ring_beats: u16::try_from(small(&s.ring_beats, default.ring_beats.into())).unwrap_or(u16::MAX),
+                acc: u8::try_from(small(&s.acc, default.acc.into())).unwrap_or(u8::MAX),
+                cache_bytes: u32::try_from(small(&s.cache, default.cache_bytes.into())).unwrap_or(u32::MAX),
+                cache_line: u16::try_from(small(&s.cache_line, default.cache_line.into())).unwrap_or(u16::MAX),
             }
         })
         .collect();
@@ -303,6 +311,12 @@ pub fn parse(source: &str) -> Result<Shield, ShieldError> {
             set: u8::try_from(small(&t.set, 0)).unwrap_or(u8::MAX),
             tag_base: small(&t.tag_base, 0),
             node_base: t.node_base.as_ref().map(|n| n.get_ref().0),
+            prefetch: u8::try_from(small(&t.prefetch, 0)).unwrap_or(u8::MAX),
+            counter_bits: match (&t.counter, mode) {
+                (Some(n), _) => Some(u8::try_from(n.get_ref().0).unwrap_or(u8::MAX)),
+                (None, Mode::Counted) => Some(36),
+                (None, _) => None,
+            },
         });
     }
     place_tags(&file, &mut regions);
@@ -357,6 +371,8 @@ fn locate(file: &File, e: &ConfigError) -> (Range<usize>, String) {
             Field::Set => of(&t.set),
             Field::TagBase => of(&t.tag_base),
             Field::NodeBase => of(&t.node_base),
+            Field::Prefetch => of(&t.prefetch),
+            Field::Counter => of(&t.counter),
             _ => None,
         };
         span.unwrap_or_else(|| r.span())
@@ -391,6 +407,32 @@ pub fn systemverilog(config: &Config) -> String {
     let set = &config.sets()[0];
     let n = config.regions().len();
     let digest: String = config.digest().iter().map(|b| format!("{b:02x}")).collect();
+    let sets: Vec<String> = (0..config.sets().len())
+        .rev()
+        .map(|i| {
+            let c = &config.sets()[i];
+            format!(
+                "    shef_pkg::set_cfg_t'{{\n\
+                 \x20     lanes: 8'd{},\n\
+                 \x20     big_lines: 16'd{},\n\
+                 \x20     small_lines: 16'd{},\n\
+                 \x20     ring_beats: 16'd{},\n\
+                 \x20     acc: 2'd{},\n\
+                 \x20     port: 2'd{},\n\
+                 \x20     cache_bytes: 32'd{},\n\
+                 \x20     cache_line: 13'd{}\n\
+                 \x20   }}",
+                c.lanes,
+                c.big_lines,
+                c.small_lines,
+                c.ring_beats,
+                c.acc,
+                config.set_port(i),
+                c.cache_bytes,
+                c.cache_line
+            )
+        })
+        .collect();
     let _ = write!(
         s,
         "// Configuration of the Shield, generated from shield.toml by `shef-gen shield generate`; do not edit.\n\
@@ -400,19 +442,27 @@ pub fn systemverilog(config: &Config) -> String {
          package shef_cfg_pkg;\n\n\
          \x20 localparam int unsigned N_PORTS = {};\n\
          \x20 localparam int unsigned N_SETS = {};\n\
+         \x20 localparam int unsigned N_ACC = {};\n\
+         \x20 localparam shef_pkg::on_fault_e ON_FAULT = shef_pkg::ON_FAULT_{};\n\n\
+         \x20 // Shape of set 0\n\
          \x20 localparam int unsigned LANES = {};\n\
          \x20 localparam int unsigned BIG_LINES = {};\n\
          \x20 localparam int unsigned SMALL_LINES = {};\n\
          \x20 localparam int unsigned RING_BEATS = {};\n\n\
          \x20 // SHA-256 of the configuration's deterministic CBOR; byte 0 in [255:248]\n\
          \x20 localparam logic [255:0] CONFIG_DIGEST = 256'h{digest};\n\n\
-         \x20 localparam int unsigned N_REGIONS = {n};\n",
+         \x20 localparam int unsigned N_REGIONS = {n};\n\n\
+         \x20 // SETS[i] is engine set i\n\
+         \x20 localparam shef_pkg::set_cfg_t [N_SETS-1:0] SETS = {{\n{}\n\x20 }};\n",
         config.ports(),
         config.sets().len(),
+        config.accelerator_ports(),
+        config.on_fault().name().to_uppercase(),
         set.lanes,
         set.big_lines,
         set.small_lines,
         set.ring_beats,
+        sets.join(",\n"),
     );
     for r in config.regions() {
         let _ = write!(
@@ -425,7 +475,11 @@ pub fn systemverilog(config: &Config) -> String {
              \x20   size: 64'h{},\n\
              \x20   tag_base: 64'h{},\n\
              \x20   chunk_log2: 4'd{},\n\
-             \x20   key256: 1'b{}\n\
+             \x20   key256: 1'b{},\n\
+             \x20   set: 2'd{},\n\
+             \x20   node_base: 64'h{},\n\
+             \x20   prefetch: 4'd{},\n\
+             \x20   wide_counter: 1'b{}\n\
              \x20 }};\n",
             r.name,
             r.size / 1024,
@@ -438,6 +492,10 @@ pub fn systemverilog(config: &Config) -> String {
             hex64(r.tag_base),
             r.chunk_log2(),
             u8::from(r.key_bits == 256),
+            r.set,
+            hex64(r.node_base.unwrap_or(0)),
+            r.prefetch,
+            u8::from(r.counter_bits == Some(48)),
         );
     }
     let list: Vec<String> = (0..n).rev().map(|i| format!("REGION_{i}")).collect();

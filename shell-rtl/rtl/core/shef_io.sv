@@ -398,7 +398,7 @@ module shef_io
   end
 
   logic unused;
-  assign unused = ^{cfg.id, cfg.base, cfg.tag_base, map_word[35:26], map_off[11:6], stat_off[11:6]};
+  assign unused = ^{cfg.id, cfg.base, cfg.tag_base, cfg.set, cfg.node_base, cfg.prefetch, cfg.wide_counter, map_word[35:26], map_off[11:6], stat_off[11:6]};
 
 endmodule
 `default_nettype wire

@@ -68,7 +68,30 @@ package shef_pkg;
     logic [63:0] tag_base;   // byte address of the tag of chunk 0
     logic [3:0] chunk_log2;  // 6 (64 B) .. 12 (4 KiB)
     logic key256;            // 1: AES-256, 0: AES-128
+    logic [1:0] set;         // engine set
+    logic [63:0] node_base;  // tree: byte address of node 0 of level 0
+    logic [3:0] prefetch;    // chunks fetched ahead of a sequential reader, 0 .. 8
+    logic wide_counter;      // counted: 1: 48-bit counters, 0: 36-bit
   } region_cfg_t;
+
+  // Shape of one engine set.
+  typedef struct packed {
+    logic [7:0] lanes;         // AES lanes: 1, 2, 4
+    logic [15:0] big_lines;    // lines for chunks above 512 B
+    logic [15:0] small_lines;  // lines for chunks up to 512 B
+    logic [15:0] ring_beats;   // read ring, beats of 64 B
+    logic [1:0] acc;           // accelerator port
+    logic [1:0] port;          // memory port of all its regions
+    logic [31:0] cache_bytes;  // 0: no cache
+    logic [12:0] cache_line;   // bytes, the chunk of all its regions; 0: no cache
+  } set_cfg_t;
+
+  // What a fault stops.
+  typedef enum logic [1:0] {
+    ON_FAULT_SHIELD = 2'd0,  // everything
+    ON_FAULT_REGION = 2'd1,  // the region, if the fault belongs to one
+    ON_FAULT_HALT = 2'd2     // everything, and the session is closed and zeroised
+  } on_fault_e;
 
   // ---- faults and refusals ----
   typedef enum logic [3:0] {

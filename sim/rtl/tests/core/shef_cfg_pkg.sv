@@ -6,15 +6,33 @@ package shef_cfg_pkg;
 
   localparam int unsigned N_PORTS = 1;
   localparam int unsigned N_SETS = 1;
+  localparam int unsigned N_ACC = 1;
+  localparam shef_pkg::on_fault_e ON_FAULT = shef_pkg::ON_FAULT_SHIELD;
+
+  // Shape of set 0
   localparam int unsigned LANES = 1;
   localparam int unsigned BIG_LINES = 3;
   localparam int unsigned SMALL_LINES = 4;
   localparam int unsigned RING_BEATS = 128;
 
   // SHA-256 of the configuration's deterministic CBOR; byte 0 in [255:248]
-  localparam logic [255:0] CONFIG_DIGEST = 256'h9bdea40eb730eb18f1e6801660b7979831c9b20e2a449396c8be0c63653b8cac;
+  localparam logic [255:0] CONFIG_DIGEST = 256'hcfb2552b501af3e1fabdcd1a6be991c4acb9c68e6d72a52bc5af141443dbbdf4;
 
   localparam int unsigned N_REGIONS = 3;
+
+  // SETS[i] is engine set i
+  localparam shef_pkg::set_cfg_t [N_SETS-1:0] SETS = {
+    shef_pkg::set_cfg_t'{
+      lanes: 8'd1,
+      big_lines: 16'd3,
+      small_lines: 16'd4,
+      ring_beats: 16'd128,
+      acc: 2'd0,
+      port: 2'd0,
+      cache_bytes: 32'd0,
+      cache_line: 13'd0
+    }
+  };
 
   // in128: 64 KiB in chunks of 512 B
   localparam shef_pkg::region_cfg_t REGION_0 = '{
@@ -24,7 +42,11 @@ package shef_cfg_pkg;
     size: 64'h0000_0000_0001_0000,
     tag_base: 64'h0000_0000_0030_0000,
     chunk_log2: 4'd9,
-    key256: 1'b0
+    key256: 1'b0,
+    set: 2'd0,
+    node_base: 64'h0000_0000_0000_0000,
+    prefetch: 4'd0,
+    wide_counter: 1'b0
   };
 
   // out: 512 KiB in chunks of 512 B
@@ -35,7 +57,11 @@ package shef_cfg_pkg;
     size: 64'h0000_0000_0008_0000,
     tag_base: 64'h0000_0000_0031_0000,
     chunk_log2: 4'd9,
-    key256: 1'b1
+    key256: 1'b1,
+    set: 2'd0,
+    node_base: 64'h0000_0000_0000_0000,
+    prefetch: 4'd0,
+    wide_counter: 1'b0
   };
 
   // in256: 64 KiB in chunks of 4096 B
@@ -46,7 +72,11 @@ package shef_cfg_pkg;
     size: 64'h0000_0000_0001_0000,
     tag_base: 64'h0000_0000_0032_0000,
     chunk_log2: 4'd12,
-    key256: 1'b1
+    key256: 1'b1,
+    set: 2'd0,
+    node_base: 64'h0000_0000_0000_0000,
+    prefetch: 4'd0,
+    wide_counter: 1'b0
   };
 
   // REGIONS[i] is region i

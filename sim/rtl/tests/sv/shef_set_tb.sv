@@ -30,12 +30,12 @@ module shef_set_tb
 );
   // 0: input 4 KiB AES-256, 1: input 512 B AES-128, 2: output 512 B AES-256, 3: output 4 KiB AES-256, 4: input 64 B, 5: output 64 B AES-128
   localparam region_cfg_t [5:0] REGIONS = {
-    region_cfg_t'{id: 8'd7, mode: MODE_OUTPUT, base: 64'h50_0000, size: 64'h1_0000, tag_base: 64'h80_5000_0, chunk_log2: 4'd6,  key256: 1'b0},
-    region_cfg_t'{id: 8'd4, mode: MODE_INPUT,  base: 64'h40_0000, size: 64'h1_0000, tag_base: 64'h80_4000_0, chunk_log2: 4'd6,  key256: 1'b1},
-    region_cfg_t'{id: 8'd3, mode: MODE_OUTPUT, base: 64'h30_0000, size: 64'h10_0000, tag_base: 64'h80_3000_0, chunk_log2: 4'd12, key256: 1'b1},
-    region_cfg_t'{id: 8'd2, mode: MODE_OUTPUT, base: 64'h20_0000, size: 64'h10_0000, tag_base: 64'h80_2000_0, chunk_log2: 4'd9,  key256: 1'b1},
-    region_cfg_t'{id: 8'd1, mode: MODE_INPUT,  base: 64'h10_0000, size: 64'h10_0000, tag_base: 64'h80_1000_0, chunk_log2: 4'd9,  key256: 1'b0},
-    region_cfg_t'{id: 8'd0, mode: MODE_INPUT,  base: 64'h00_0000, size: 64'h10_0000, tag_base: 64'h80_0000_0, chunk_log2: 4'd12, key256: 1'b1}};
+    region_cfg_t'{id: 8'd7, mode: MODE_OUTPUT, base: 64'h50_0000, size: 64'h1_0000, tag_base: 64'h80_5000_0, chunk_log2: 4'd6,  key256: 1'b0, set: 2'd0, node_base: 64'h0, prefetch: 4'd0, wide_counter: 1'b0},
+    region_cfg_t'{id: 8'd4, mode: MODE_INPUT,  base: 64'h40_0000, size: 64'h1_0000, tag_base: 64'h80_4000_0, chunk_log2: 4'd6,  key256: 1'b1, set: 2'd0, node_base: 64'h0, prefetch: 4'd0, wide_counter: 1'b0},
+    region_cfg_t'{id: 8'd3, mode: MODE_OUTPUT, base: 64'h30_0000, size: 64'h10_0000, tag_base: 64'h80_3000_0, chunk_log2: 4'd12, key256: 1'b1, set: 2'd0, node_base: 64'h0, prefetch: 4'd0, wide_counter: 1'b0},
+    region_cfg_t'{id: 8'd2, mode: MODE_OUTPUT, base: 64'h20_0000, size: 64'h10_0000, tag_base: 64'h80_2000_0, chunk_log2: 4'd9,  key256: 1'b1, set: 2'd0, node_base: 64'h0, prefetch: 4'd0, wide_counter: 1'b0},
+    region_cfg_t'{id: 8'd1, mode: MODE_INPUT,  base: 64'h10_0000, size: 64'h10_0000, tag_base: 64'h80_1000_0, chunk_log2: 4'd9,  key256: 1'b0, set: 2'd0, node_base: 64'h0, prefetch: 4'd0, wide_counter: 1'b0},
+    region_cfg_t'{id: 8'd0, mode: MODE_INPUT,  base: 64'h00_0000, size: 64'h10_0000, tag_base: 64'h80_0000_0, chunk_log2: 4'd12, key256: 1'b1, set: 2'd0, node_base: 64'h0, prefetch: 4'd0, wide_counter: 1'b0}};
   axi_ax_t mem_aw, mem_ar; axi_w_t mem_w; axi_b_t acc_b; axi_r_t acc_r; fault_t fault; refusal_t refusal;
   assign {mem0_awid, mem0_awaddr, mem0_awlen, mem0_awsize, mem0_awburst} = mem_aw;
   assign {mem0_arid, mem0_araddr, mem0_arlen, mem0_arsize, mem0_arburst} = mem_ar;
