@@ -11,7 +11,7 @@ use subtle::ConstantTimeEq;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use crate::code::Code;
-use crate::config::{Config, MAX_EPOCH};
+use crate::config::{Config, MAX_EPOCH, Mode};
 use crate::entropy::Entropy;
 use crate::hpke_suite::{ENC_LEN, PrivateKey, PublicKey, Receiver, SUITE, Sender, TAG_LEN};
 
@@ -290,6 +290,8 @@ impl Key {
 pub enum Use {
     /// Data of a region.
     Data(u8),
+    /// Tree nodes of a region.
+    Node(u8),
     /// Register channel, owner to Shield.
     ToShield,
     /// Register channel, Shield to owner.
@@ -302,6 +304,7 @@ impl Use {
     fn label(self) -> [u8; 3] {
         match self {
             Self::Data(region) => [1, 0, region],
+            Self::Node(region) => [2, 0, region],
             Self::ToShield => [3, 1, 0xff],
             Self::ToOwner => [3, 2, 0xff],
             Self::Confirm => [4, 0, 0xff],
@@ -314,6 +317,7 @@ pub struct SessionKeys {
     transcript: Transcript,
     config_digest: [u8; 32],
     data: Vec<(u8, Key)>,
+    nodes: Vec<(u8, Key)>,
     to_shield: Key,
     to_owner: Key,
     confirm: Key,
@@ -334,6 +338,7 @@ impl SessionKeys {
             transcript,
             config_digest: config.digest(),
             data: config.regions().iter().filter(|r| r.mode.has_tags()).map(|r| (r.id, key(Use::Data(r.id), r.key_len()))).collect(),
+            nodes: config.regions().iter().filter(|r| r.mode == Mode::Tree).map(|r| (r.id, key(Use::Node(r.id), r.key_len()))).collect(),
             to_shield: key(Use::ToShield, 32),
             to_owner: key(Use::ToOwner, 32),
             confirm: key(Use::Confirm, 32),
@@ -353,6 +358,11 @@ impl SessionKeys {
     /// K_data of a region; `None` for a region without one.
     pub fn data_key(&self, region: u8) -> Option<&Key> {
         self.data.iter().find(|(id, _)| *id == region).map(|(_, k)| k)
+    }
+
+    /// K_node of a region; `None` for a region that is no `tree`.
+    pub fn node_key(&self, region: u8) -> Option<&Key> {
+        self.nodes.iter().find(|(id, _)| *id == region).map(|(_, k)| k)
     }
 
     /// Takes K_data of a region out: whoever seals with a key owns it, and nobody else can.

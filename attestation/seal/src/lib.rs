@@ -1,23 +1,25 @@
 //! The sealed-memory format: chunks, versions, tags.
 //!
 //! The format is in `docs/reference/sealed-memory.md`. A [`Sealer`] fills an `input` region and cannot seal a chunk twice in an epoch; an
-//! [`Opener`] opens an `output` region and wants a statement of the same session for it. [`ChunkCipher`] is the bare format, for a Shield.
+//! [`Opener`] opens an `output` region and wants a statement of the same session for it. [`ChunkCipher`] and [`NodeCipher`] are the bare
+//! format, for a Shield.
 #![cfg_attr(not(feature = "parallel"), no_std)]
 #![forbid(unsafe_code)]
 extern crate alloc;
 
-use alloc::boxed::Box;
+mod cipher;
+
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use aes_gcm::aead::AeadInOut;
-use aes_gcm::{Aes128Gcm, Aes256Gcm, KeyInit, Nonce, Tag};
 use shef_proto::channel::{Statement, WrittenMap};
 use shef_proto::code::Code;
 use shef_proto::config::{Config, MAX_EPOCH, MAX_KEY_BLOCKS, Mode, Region, TAG_LEN};
-use shef_proto::load::{Key, SessionKeys, Transcript};
+use shef_proto::load::{SessionKeys, Transcript};
 use zeroize::Zeroizing;
+
+pub use cipher::{ChunkCipher, ChunkTag, NODE_LEN, NodeCipher, chunk_iv, node_iv};
 
 /// Codes of [`SealError`].
 pub const CODES: &[Code] = &[
@@ -165,65 +167,6 @@ impl SealError {
             Self::NotWritten { .. } => "SHEF-SEAL-009",
             Self::Tag { .. } => "SHEF-SEAL-010",
         }
-    }
-}
-
-/// A 16-byte tag.
-pub type ChunkTag = [u8; TAG_LEN as usize];
-
-/// The IV of a chunk: `region (8) | version (48) | index (40)`, big-endian.
-pub fn chunk_iv(region: u8, version: u64, index: u64) -> [u8; 12] {
-    let mut iv = [0; 12];
-    iv[0] = region;
-    iv[1..7].copy_from_slice(&version.to_be_bytes()[2..]);
-    iv[7..].copy_from_slice(&index.to_be_bytes()[3..]);
-    iv
-}
-
-enum Aes {
-    A128(Aes128Gcm),
-    A256(Aes256Gcm),
-}
-
-/// The bare format of one region: seals and opens single chunks under any version. It keeps nobody from using a version twice, so only a
-/// Shield uses it directly.
-pub struct ChunkCipher {
-    aes: Box<Aes>,
-    region: u8,
-}
-
-impl ChunkCipher {
-    /// The cipher of region `region` under `key`.
-    pub fn new(region: u8, key: &Key) -> Self {
-        let key = key.expose();
-        let aes = match Aes128Gcm::new_from_slice(key) {
-            Ok(aes) => Aes::A128(aes),
-            Err(_) => Aes::A256(Aes256Gcm::new_from_slice(key).expect("a key has 16 or 32 bytes")),
-        };
-        Self { aes: Box::new(aes), region }
-    }
-
-    /// Encrypts `chunk` in place and returns its tag.
-    pub fn seal(&self, version: u64, index: u64, chunk: &mut [u8]) -> ChunkTag {
-        let iv = Nonce::from(chunk_iv(self.region, version, index));
-        match &*self.aes {
-            Aes::A128(a) => a.encrypt_inout_detached(&iv, &[], chunk.into()),
-            Aes::A256(a) => a.encrypt_inout_detached(&iv, &[], chunk.into()),
-        }
-        .expect("a chunk is within GCM's limit")
-        .into()
-    }
-
-    /// Decrypts `chunk` in place if its tag matches; otherwise leaves it as it is and returns false.
-    #[must_use]
-    pub fn open(&self, version: u64, index: u64, chunk: &mut [u8], tag: &ChunkTag) -> bool {
-        let iv = Nonce::from(chunk_iv(self.region, version, index));
-        let tag = Tag::from(*tag);
-        match &*self.aes {
-            Aes::A128(a) => a.decrypt_inout_detached(&iv, &[], chunk.into(), &tag),
-            Aes::A256(a) => a.decrypt_inout_detached(&iv, &[], chunk.into(), &tag),
-        }
-        .is_ok()
     }
 }
 

@@ -1,4 +1,4 @@
-//! The project's own vectors: `tests/vectors/{load-key,register-channel,sealed-memory}.json` are what this code makes, and every
+//! The project's own vectors: `tests/vectors/{load-key,register-channel,sealed-memory,tree-node}.json` are what this code makes, and every
 //! value is computed a second time from the page alone, with HKDF, HPKE and AES-GCM called directly.
 //!
 //! `SHEF_WRITE_VECTORS=1 cargo test -p shef-seal --test vectors` writes the files.
@@ -19,8 +19,9 @@ use shef_proto::channel::{
 use shef_proto::config::{Config, Mode, OnFault, Region, Set};
 use shef_proto::entropy::{Entropy, SeededEntropy};
 use shef_proto::hpke_suite::derive_key_pair;
-use shef_proto::load::{FirstEpoch, Info, Message, SessionKeys, open_load_key, seal_load_key};
-use shef_seal::{ChunkCipher, Sealer, chunk_iv};
+use shef_proto::load::{FirstEpoch, Info, Key, Message, SessionKeys, open_load_key, seal_load_key};
+use shef_proto::tree::Tree;
+use shef_seal::{ChunkCipher, NodeCipher, Sealer, chunk_iv, node_iv};
 
 const SEED: u64 = 1;
 
@@ -329,6 +330,86 @@ fn register_channel() {
             "channel_to_owner": hex::encode(s.owner.to_owner().expose()),
             "steps": steps,
             "refused": refused,
+        }),
+    );
+}
+
+/// Tree nodes under fixed keys; the tag is computed a second time as GMAC, from the page alone.
+#[test]
+fn tree_nodes() {
+    const REGION: u8 = 9;
+    let max = (1u64 << 48) - 1;
+    let rising = [1, 2, 3, 4, 5, 6, 7, 8];
+    let cases = [
+        ("a first version", 16, 1, 0, 0, [1, 0, 0, 0, 0, 0, 0, 0]),
+        ("all counters", 32, 7, 0, 3, rising),
+        ("an inner level", 32, 0x1234_5678_9abc, 3, 0x1234, [max, max - 1, 1 << 47, 1 << 24, 0, 0, 0, 0x0102_0304_0506]),
+        ("the last version and node", 16, max, 15, (1 << 36) - 1, [max; 8]),
+    ];
+    let key = |len: usize| drawn(&format!("node key {len}"), len);
+    let cipher = |len: usize| NodeCipher::new(REGION, &Key::new(&key(len)).unwrap());
+    let mut nodes = Vec::new();
+    for (what, len, version, level, node, counters) in cases {
+        let sealed = cipher(len).seal(version, level, node, &counters);
+        assert_eq!(cipher(len).open(version, level, node, &sealed), Some(counters));
+        let plain: Vec<u8> = counters.iter().flat_map(|c| c.to_be_bytes()[2..].to_vec()).collect();
+        let iv = [&[REGION][..], &version.to_be_bytes()[2..], &(u64::from(level) << 36 | node).to_be_bytes()[3..]].concat();
+        let nonce = Nonce::try_from(&iv[..]).unwrap();
+        let tag = match len {
+            16 => Aes128Gcm::new_from_slice(&key(len)).unwrap().encrypt_inout_detached(&nonce, &plain, (&mut [][..]).into()),
+            _ => Aes256Gcm::new_from_slice(&key(len)).unwrap().encrypt_inout_detached(&nonce, &plain, (&mut [][..]).into()),
+        };
+        assert_eq!(sealed[..], [&plain[..], &tag.unwrap()].concat(), "{what}");
+        assert_eq!(iv, node_iv(REGION, version, level, node), "{what}");
+        nodes.push(json!({
+            "what": what,
+            "key": hex::encode(key(len)),
+            "region": REGION,
+            "version": version,
+            "level": level,
+            "node": node,
+            "iv": hex::encode(iv),
+            "counters": counters,
+            "bytes": hex::encode(sealed),
+        }));
+    }
+    let good = cipher(32).seal(7, 0, 3, &rising);
+    let mut refused = Vec::new();
+    let mut refuse = |why: &str, version: u64, level: u8, node: u64, bytes: [u8; 64]| {
+        assert_eq!(cipher(32).open(version, level, node, &bytes), None, "{why}");
+        refused.push(json!({ "why": why, "key": hex::encode(key(32)), "region": REGION, "version": version, "level": level, "node": node, "bytes": hex::encode(bytes) }));
+    };
+    let changed = |at: usize, with: u8| {
+        let mut b = good;
+        b[at] ^= with;
+        b
+    };
+    refuse("first bit of a counter", 7, 0, 3, changed(0, 0x80));
+    refuse("last bit of the last counter", 7, 0, 3, changed(47, 1));
+    refuse("first bit of the tag", 7, 0, 3, changed(48, 0x80));
+    refuse("last bit of the tag", 7, 0, 3, changed(63, 1));
+    refuse("an older version", 6, 0, 3, good);
+    refuse("a later version", 8, 0, 3, good);
+    refuse("another node's place", 7, 0, 2, good);
+    refuse("another level's place", 7, 1, 3, good);
+    refuse("all zero", 7, 0, 3, [0; 64]);
+    refuse("another region's node", 7, 0, 3, NodeCipher::new(8, &Key::new(&key(32)).unwrap()).seal(7, 0, 3, &rising));
+    refuse("the data key's node", 7, 0, 3, NodeCipher::new(REGION, &Key::new(&[0x5a; 32]).unwrap()).seal(7, 0, 3, &rising));
+    let shapes: Vec<Value> = [1, 8, 9, 512, 8 * 65536, 8 * 65536 + 1, 1 << 25, 1 << 31]
+        .into_iter()
+        .map(|chunks| {
+            let t = Tree::over(chunks);
+            let levels: Vec<Value> = (0..t.levels()).map(|l| json!({ "nodes": t.nodes(l), "offset": t.offset(l, 0) })).collect();
+            json!({ "chunks": chunks, "levels": levels, "root": t.root(), "size": t.size() })
+        })
+        .collect();
+    check(
+        "tree-node.json",
+        json!({
+            "about": "Nodes of the counter tree, nodes that must not verify, and the layout of trees; byte strings hexadecimal. docs/reference/sealed-memory.md",
+            "nodes": nodes,
+            "refused": refused,
+            "trees": shapes,
         }),
     );
 }
