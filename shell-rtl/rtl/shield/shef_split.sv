@@ -67,8 +67,8 @@ module shef_split
         region = reg_idx_t'(r);
         rel = start - Regions[r].base;
         clog2 = Regions[r].chunk_log2;
-        if (IsWrite && Regions[r].mode != MODE_OUTPUT) refuse = REFUSE_READ_ONLY;
-        else if (Regions[r].mode != MODE_OUTPUT && Regions[r].mode != MODE_INPUT) refuse = REFUSE_RANGE;
+        if (IsWrite && Regions[r].mode == MODE_INPUT) refuse = REFUSE_READ_ONLY;
+        else if (Regions[r].mode == MODE_NONE) refuse = REFUSE_RANGE;
         else if (epoch_zero_i[r]) refuse = REFUSE_EPOCH_ZERO;
         else if (IsWrite && exhausted_i[r]) refuse = REFUSE_EXHAUSTED;
         else refuse = REFUSE_NONE;

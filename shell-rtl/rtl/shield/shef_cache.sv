@@ -1,0 +1,601 @@
+// Chunk cache: a 4-way set-associative write-back cache of plain chunks between an accelerator port and its engine set, for
+// random access to more than the set's own lines hold. A line is a chunk of the set's regions (all of one size).
+//
+// Both sides are AXI4; the accelerator's side takes what shef_set takes. Segments are served in their order: a read 6 cycles after its
+// request if its line is here, one beat a cycle; up to 16 lines are on their way at a time. A write is looked up when its
+// data are here, so that a read never waits for W. A line that is written whole is not fetched. A burst that must be refused is
+// answered here and shown to the set, which records it; so is a read that the set answers with an error.
+// cmd_*: flush, invalidate, epoch: the cache writes back what is dirty (and forgets all lines but for a flush), then passes the
+// command on (set_cmd_*) and its end back. stop_i, region_fault_i: answers with SLVERR and zeros. wipe_i (level): zeroes
+// everything; wipe_done_o while it is held. A segment accepted before a wipe is answered with an error after it.
+`default_nettype none
+// verilator lint_off PINCONNECTEMPTY
+// (outputs that are not needed here are left open by name)
+module shef_cache
+  import shef_pkg::*;
+  import shef_set_pkg::*;
+#(
+    parameter int unsigned NRegions = 1,
+    parameter region_cfg_t [NRegions-1:0] Regions = '0,
+    parameter int unsigned Bytes = 262144,
+    parameter int unsigned LineBytes = 64
+) (
+    input  wire                  clk_i,
+    input  wire                  rst_ni,
+
+    // accelerator
+    input  wire  axi_ax_t        acc_aw_i,
+    input  wire                  acc_aw_valid_i,
+    output logic                 acc_aw_ready_o,
+    input  wire  axi_w_t         acc_w_i,
+    input  wire                  acc_w_valid_i,
+    output logic                 acc_w_ready_o,
+    output axi_b_t               acc_b_o,
+    output logic                 acc_b_valid_o,
+    input  wire                  acc_b_ready_i,
+    input  wire  axi_ax_t        acc_ar_i,
+    input  wire                  acc_ar_valid_i,
+    output logic                 acc_ar_ready_o,
+    output axi_r_t               acc_r_o,
+    output logic                 acc_r_valid_o,
+    input  wire                  acc_r_ready_i,
+
+    // engine set
+    output axi_ax_t              set_aw_o,
+    output logic                 set_aw_valid_o,
+    input  wire                  set_aw_ready_i,
+    output axi_w_t               set_w_o,
+    output logic                 set_w_valid_o,
+    input  wire                  set_w_ready_i,
+    input  wire  axi_b_t         set_b_i,
+    input  wire                  set_b_valid_i,
+    output logic                 set_b_ready_o,
+    output axi_ax_t              set_ar_o,
+    output logic                 set_ar_valid_o,
+    input  wire                  set_ar_ready_i,
+    input  wire  axi_r_t         set_r_i,
+    input  wire                  set_r_valid_i,
+    output logic                 set_r_ready_o,
+
+    // control
+    input  wire                  enable_i,
+    input  wire                  stop_i,
+    input  wire  [MAX_REGIONS-1:0] region_fault_i,
+    input  wire                  cmd_valid_i,
+    output logic                 cmd_ready_o,
+    input  wire set_cmd_e        cmd_i,          // stable until cmd_done_o
+    output logic                 cmd_done_o,
+    output logic                 cmd_err_o,
+    output logic                 set_cmd_valid_o,
+    input  wire                  set_cmd_ready_i,
+    input  wire                  set_cmd_done_i,
+    input  wire                  set_cmd_err_i,
+    output logic                 hit_o,          // pulses, for statistics
+    output logic                 miss_o,
+    output logic                 idle_o,
+    input  wire                  wipe_i,
+    output logic                 wipe_done_o
+);
+  localparam int unsigned LineLog2 = $clog2(LineBytes);
+  localparam int unsigned Beats = LineBytes / 64;
+  localparam int unsigned Lines = Bytes / LineBytes;
+  localparam int unsigned Sets = Lines / 4;
+  localparam int unsigned LW = $clog2(Lines);
+  localparam int unsigned Words = Bytes / 64;
+  localparam int unsigned AW = $clog2(Words);
+  localparam int unsigned Depth = 16;       // segments between lookup and answer
+  localparam int unsigned WDepth = 64;      // W beats
+  localparam logic [AXI_ID_W-1:0] ID_LINE = 8'd0;
+  localparam logic [AXI_ID_W-1:0] ID_TELL = 8'd1;
+
+  if (LineBytes < 64 || LineBytes > 4096 || (LineBytes & (LineBytes - 1)) != 0 || (Bytes & (Bytes - 1)) != 0 || Sets < 8) begin : gen_bad
+    $error("shef_cache: powers of two, lines of 64 to 4096 bytes, at least 32 of them");
+  end
+  for (genvar r = 0; r < int'(NRegions); r++) begin : g_check
+    if (Regions[r].mode == MODE_OUTPUT || 32'(Regions[r].chunk_log2) != LineLog2) begin : gen_bad_region
+      $error("shef_cache: no output regions, and chunks of the line's size");
+    end
+  end
+
+  function automatic addr_tab_t tab_base();
+    addr_tab_t t;
+    t = '0;
+    for (int unsigned r = 0; r < NRegions; r++) t[r] = Regions[r].base;
+    return t;
+  endfunction
+
+  // ---- wipe: what is under way ends with errors, then every memory is zeroed ----
+  typedef enum logic [1:0] {W_RUN, W_DRAIN, W_SWEEP, W_DONE} wipe_e;
+  wipe_e wipe_q;
+  logic [AW-1:0] sweep_q;
+  logic swept_q, clr, poison, dir_clear, jobs_idle, tell_idle, walk;
+  assign poison = wipe_q != W_RUN;
+  assign clr = wipe_q == W_SWEEP;
+  assign wipe_done_o = wipe_q == W_DONE && wipe_i;
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      wipe_q <= W_RUN;
+      sweep_q <= '0;
+      swept_q <= 1'b0;
+    end else begin
+      unique case (wipe_q)
+        W_RUN: begin
+          sweep_q <= '0;
+          swept_q <= 1'b0;
+          if (wipe_i) wipe_q <= W_DRAIN;
+        end
+        W_DRAIN: if (jobs_idle && tell_idle && !walk) wipe_q <= W_SWEEP;
+        W_SWEEP: begin
+          sweep_q <= sweep_q + 1'b1;
+          if (sweep_q == AW'(Words - 1)) swept_q <= 1'b1;
+          if (swept_q && dir_clear && sweep_q[5:0] == '1) wipe_q <= W_DONE;
+        end
+        default: if (!wipe_i) wipe_q <= W_RUN;
+      endcase
+    end
+  end
+
+  // ---- W beats that wait ----
+  logic [511:0] wdata_mem_q[WDepth];
+  logic [63:0] wstrb_mem_q[WDepth];
+  logic [5:0] ww_q, wr_q;
+  logic [6:0] wcount_q, wfree_q;   // beats here; of them not yet promised to a segment
+  logic [6:0] wpart_q;             // beats here with a strobe low
+  logic w_push, w_pop, w_part;
+  logic [511:0] w_data;
+  logic [63:0] w_strb;
+  assign w_data = wdata_mem_q[wr_q];
+  assign w_strb = wstrb_mem_q[wr_q];
+  assign acc_w_ready_o = wcount_q != 7'(WDepth) && !poison;
+  assign w_push = acc_w_valid_i && acc_w_ready_o;
+  assign w_part = w_push && acc_w_i.strb != '1;
+  always_ff @(posedge clk_i) begin
+    if (clr) begin
+      wdata_mem_q[sweep_q[5:0]] <= '0;
+      wstrb_mem_q[sweep_q[5:0]] <= '0;
+    end else if (w_push) begin
+      wdata_mem_q[ww_q] <= acc_w_i.data;
+      wstrb_mem_q[ww_q] <= acc_w_i.strb;
+    end
+  end
+
+  // ---- segments, in pieces that fit the W beats ----
+  seg_t [1:0] seg;       // 0 read, 1 write
+  logic [1:0] seg_valid, seg_ready;
+  shef_split #(.NRegions(NRegions), .Regions(Regions), .IsWrite(1'b0)) i_split_rd (
+      .clk_i, .rst_ni, .enable_i, .epoch_zero_i('0), .exhausted_i('0),
+      .ax_i(acc_ar_i), .ax_valid_i(acc_ar_valid_i), .ax_ready_o(acc_ar_ready_o),
+      .seg_o(seg[0]), .seg_valid_o(seg_valid[0]), .seg_ready_i(seg_ready[0])
+  );
+  shef_split #(.NRegions(NRegions), .Regions(Regions), .IsWrite(1'b1)) i_split_wr (
+      .clk_i, .rst_ni, .enable_i, .epoch_zero_i('0), .exhausted_i('0),
+      .ax_i(acc_aw_i), .ax_valid_i(acc_aw_valid_i), .ax_ready_o(acc_aw_ready_o),
+      .seg_o(seg[1]), .seg_valid_o(seg_valid[1]), .seg_ready_i(seg_ready[1])
+  );
+
+  typedef struct packed {
+    logic write;
+    logic err;
+    logic [LW-1:0] line;
+    logic [3:0] slot;
+    logic wait_job;
+    logic [AXI_ID_W-1:0] id;
+    logic [11:0] offset;
+    logic [2:0] size;
+    logic [6:0] beats;
+    logic last;
+  } item_t;
+
+  logic [8:0] cut_q[2];   // beats of the segment that are in pieces before
+  logic turn_q, side, ask_valid, ask_ready, ask_fire, held, hold;
+  logic [1:0] want, stale_q;  // stale: a burst from before a wipe
+  logic [8:0] rest;
+  item_t piece, look_q;   // asked, and looked up
+  logic look_tell_q, look_whole_q, tell;
+  seg_t look_seg_q, cur;
+
+  always_comb begin
+    for (int d = 0; d < 2; d++) begin
+      logic [8:0] left;
+      left = seg[d].beats - cut_q[d];
+      want[d] = seg_valid[d] && !hold && !poison && (d == 0 || {2'd0, wfree_q} >= ((left > 9'd64) ? 9'd64 : left));
+    end
+    side = want[1] && (!want[0] || turn_q);
+    cur = seg[side];
+    rest = cur.beats - cut_q[side];
+    piece = '0;
+    piece.write = side;
+    piece.err = cur.refuse != REFUSE_NONE || region_fault_i[cur.region] || stale_q[side];
+    piece.id = cur.id;
+    piece.offset = cur.offset + 12'(cut_q[side] << cur.size);
+    piece.size = cur.size;
+    piece.beats = (rest > 9'd64) ? 7'd64 : rest[6:0];
+    piece.last = cur.last && rest <= 9'd64;
+    tell = cur.refuse != REFUSE_NONE && !stale_q[side] && cur.first && cut_q[side] == '0;
+  end
+  assign ask_valid = want != '0;
+  assign ask_fire = ask_valid && ask_ready;
+  for (genvar d = 0; d < 2; d++) begin : g_ready
+    assign seg_ready[d] = ask_fire && side == (d == 1) && rest <= 9'd64;
+  end
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      turn_q <= 1'b0;
+      stale_q <= '0;
+      cut_q[0] <= '0;
+      cut_q[1] <= '0;
+      look_q <= '0;
+      look_seg_q <= '0;
+      look_tell_q <= 1'b0;
+      look_whole_q <= 1'b0;
+      ww_q <= '0;
+      wr_q <= '0;
+      wcount_q <= '0;
+      wfree_q <= '0;
+      wpart_q <= '0;
+    end else begin
+      if (ask_valid) turn_q <= !side;
+      for (int d = 0; d < 2; d++) stale_q[d] <= poison ? seg_valid[d] : (stale_q[d] && !(seg_ready[d] && seg[d].last));
+      if (ask_fire) begin
+        cut_q[side] <= (rest <= 9'd64) ? '0 : cut_q[side] + 9'd64;
+        look_q <= piece;
+        look_seg_q <= cur;
+        look_tell_q <= tell && !stop_i;
+        look_whole_q <= side && piece.beats == 7'(Beats) && cur.size == AXI_SIZE_64 && wpart_q == '0;
+      end
+      if (poison) begin
+        look_q.err <= 1'b1;
+        look_tell_q <= 1'b0;
+      end
+      if (w_push) ww_q <= ww_q + 1'b1;
+      if (w_pop) wr_q <= wr_q + 1'b1;
+      wcount_q <= wcount_q + 7'(w_push) - 7'(w_pop);
+      wfree_q <= wfree_q + 7'(w_push) - ((ask_fire && side) ? piece.beats : 7'd0);
+      wpart_q <= wpart_q + 7'(w_part) - 7'(w_pop && w_strb != '1);
+    end
+  end
+
+  // ---- directory ----
+  logic look_valid, look_ready, look_hit, look_can, look_evict, walk_drop, walk_done, walk_valid, walk_ready;
+  logic [LW-1:0] look_line, walk_line;
+  logic [LW-3:0] look_set;
+  reg_idx_t look_old_region, walk_region;
+  chunk_idx_t look_old_chunk, walk_chunk;
+  logic [3:0] busy_ways;
+
+  shef_cache_dir #(.Sets(Sets)) i_dir (
+      .clk_i, .rst_ni, .clr_i(clr), .clr_done_o(dir_clear),
+      .ask_valid_i(ask_valid), .ask_ready_o(ask_ready), .ask_region_i(cur.region), .ask_chunk_i(cur.chunk), .ask_skip_i(piece.err),
+      .ask_write_i(side),
+      .out_valid_o(look_valid), .out_ready_i(look_ready), .out_hit_o(look_hit), .out_can_o(look_can), .out_line_o(look_line),
+      .out_evict_o(look_evict), .out_region_o(look_old_region), .out_chunk_o(look_old_chunk), .out_set_o(look_set), .busy_i(busy_ways),
+      .walk_i(walk), .walk_drop_i(walk_drop), .walk_done_o(walk_done), .walk_valid_o(walk_valid), .walk_ready_i(walk_ready),
+      .walk_line_o(walk_line), .walk_region_o(walk_region), .walk_chunk_o(walk_chunk)
+  );
+
+  // ---- segments that wait for their turn: reads and writes each in their order. One that meets its line in the other queue waits. ----
+  item_t q_mem_q[2][Depth];
+  logic [Depth-1:0] q_valid_q[2];
+  logic [3:0] q_wp_q[2], q_rp_q[2];
+  logic [1:0] q_pop, head_valid;
+  logic q_room, q_push, job_valid, job_ready, need_job, tell_ready, conflict;
+  logic [3:0] ways_used[2];
+  logic [3:0] job_slot;
+  logic [15:0] job_busy;
+  item_t rd_head, wr_head;
+
+  always_comb begin
+    for (int d = 0; d < 2; d++) begin
+      ways_used[d] = '0;
+      for (int i = 0; i < int'(Depth); i++) begin
+        if (q_valid_q[d][i] && !q_mem_q[d][i].err && q_mem_q[d][i].line[LW-1:2] == look_set) ways_used[d][q_mem_q[d][i].line[1:0]] = 1'b1;
+      end
+    end
+  end
+  assign busy_ways = ways_used[0] | ways_used[1];
+  assign conflict = look_hit && ways_used[!look_q.write][look_line[1:0]];
+  assign q_room = !q_valid_q[look_q.write][q_wp_q[look_q.write]];
+  assign need_job = !look_q.err && !look_hit;
+  always_comb begin
+    look_ready = q_room && !poison;
+    if (look_q.err) look_ready = look_ready && (!look_tell_q || tell_ready);
+    else if (look_hit) look_ready = look_ready && !conflict;
+    else look_ready = look_ready && look_can && job_ready;
+  end
+  assign q_push = look_valid && look_ready;
+  assign job_valid = (look_valid && need_job && look_can && q_room && !poison) || walk_valid;
+  assign walk_ready = job_ready;
+  assign hit_o = q_push && !look_q.err && look_hit;
+  assign miss_o = q_push && need_job;
+  assign rd_head = q_mem_q[0][q_rp_q[0]];
+  assign wr_head = q_mem_q[1][q_rp_q[1]];
+
+  for (genvar d = 0; d < 2; d++) begin : g_queue
+    logic push;
+    assign push = q_push && look_q.write == (d == 1);
+    assign head_valid[d] = q_valid_q[d][q_rp_q[d]];
+    always_ff @(posedge clk_i) begin
+      if (push) begin
+        q_mem_q[d][q_wp_q[d]] <= look_q;
+        q_mem_q[d][q_wp_q[d]].line <= look_line;
+        q_mem_q[d][q_wp_q[d]].slot <= job_slot;
+        q_mem_q[d][q_wp_q[d]].wait_job <= need_job;
+      end
+      if (poison) for (int i = 0; i < int'(Depth); i++) q_mem_q[d][i].err <= 1'b1;
+    end
+    always_ff @(posedge clk_i) begin
+      if (!rst_ni) begin
+        q_valid_q[d] <= '0;
+        q_wp_q[d] <= '0;
+        q_rp_q[d] <= '0;
+      end else begin
+        if (push) begin
+          q_valid_q[d][q_wp_q[d]] <= 1'b1;
+          q_wp_q[d] <= q_wp_q[d] + 1'b1;
+        end
+        if (q_pop[d]) begin
+          q_valid_q[d][q_rp_q[d]] <= 1'b0;
+          q_rp_q[d] <= q_rp_q[d] + 1'b1;
+        end
+      end
+    end
+  end
+
+  // ---- the line memory ----
+  logic [511:0] mem_q[Words];
+  logic [511:0] rd_data_q;
+  logic [Lines-1:0] bad_q;
+  logic rd_en, wr_en, evict_rd, evict_rd_go, fill_wr, fill_wr_go, bad_we, bad_new, take_rd, take_wr, rd_turn_q, wr_turn_q;
+  logic [5:0] evict_beat, fill_beat;
+  logic [LW-1:0] job_line;
+  logic [AW-1:0] rd_addr, wr_addr;
+  logic [511:0] fill_data, wr_data;
+  logic [63:0] wr_be;
+  logic [11:0] rd_offset, wr_offset;
+
+  function automatic logic [AW-1:0] word_of(input logic [LW-1:0] line, input logic [5:0] beat);
+    return AW'(32'(line) * Beats) + AW'(beat & 6'(Beats - 1));
+  endfunction
+  // answers and the write-back take turns at the read port, W beats and fills at the write port
+  assign evict_rd_go = evict_rd && (!take_rd || rd_turn_q);
+  assign fill_wr_go = fill_wr && (!take_wr || wr_turn_q);
+  assign rd_en = evict_rd || take_rd;
+  assign rd_addr = evict_rd_go ? word_of(job_line, evict_beat) : word_of(rd_head.line, rd_offset[11:6]);
+  always_comb begin
+    wr_en = fill_wr || take_wr;
+    wr_addr = word_of(wr_head.line, wr_offset[11:6]);
+    wr_be = w_strb;
+    wr_data = w_data;
+    if (clr) begin
+      wr_en = 1'b1;
+      wr_addr = sweep_q;
+      wr_be = '1;
+      wr_data = '0;
+    end else if (fill_wr_go) begin
+      wr_addr = word_of(job_line, fill_beat);
+      wr_be = '1;
+      wr_data = fill_data;
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    if (wr_en) for (int i = 0; i < 64; i++) if (wr_be[i]) mem_q[wr_addr][8*i+:8] <= wr_data[8*i+:8];
+    if (clr) rd_data_q <= '0;
+    else if (rd_en) rd_data_q <= mem_q[rd_addr];
+  end
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      rd_turn_q <= 1'b0;
+      wr_turn_q <= 1'b0;
+      bad_q <= '0;
+    end else begin
+      if (rd_en) rd_turn_q <= !evict_rd_go;
+      if (wr_en) wr_turn_q <= !fill_wr_go;
+      if (clr) bad_q <= '0;
+      else if (bad_we) bad_q[job_line] <= bad_new;
+    end
+  end
+
+  // ---- answers ----
+  logic [6:0] rd_beat_q, wr_beat_q;
+  logic [11:0] rd_offset_q, wr_offset_q;
+  logic rd_go, wr_go, rd_fail, wr_fail, rd_step, rd_done, wr_done, out_room, b_room, stage_q, stage_err_q, stage_last_q, b_err_q;
+  logic [AXI_ID_W-1:0] stage_id_q;
+  logic [2:0] out_count;
+
+  assign rd_offset = (rd_beat_q == '0) ? rd_head.offset : rd_offset_q;
+  assign wr_offset = (wr_beat_q == '0) ? wr_head.offset : wr_offset_q;
+  assign rd_fail = rd_head.err || stop_i || bad_q[rd_head.line];
+  assign wr_fail = wr_head.err || stop_i || bad_q[wr_head.line];
+  assign out_room = out_count + 3'(stage_q) < 3'd4;
+  assign rd_go = head_valid[0] && out_room && !poison && (rd_head.err || !rd_head.wait_job || !job_busy[rd_head.slot]);
+  assign wr_go = head_valid[1] && b_room && !poison && wcount_q != '0 && (wr_head.err || !wr_head.wait_job || !job_busy[wr_head.slot]);
+  assign take_rd = rd_go && !rd_fail;
+  assign take_wr = wr_go && !wr_fail;
+  assign rd_step = rd_go && (rd_fail || !evict_rd_go);
+  assign w_pop = wr_go && (wr_fail || !fill_wr_go);
+  assign rd_done = rd_beat_q + 7'd1 == rd_head.beats;
+  assign wr_done = wr_beat_q + 7'd1 == wr_head.beats;
+  assign q_pop = {w_pop && wr_done, rd_step && rd_done};
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      rd_beat_q <= '0;
+      rd_offset_q <= '0;
+      wr_beat_q <= '0;
+      wr_offset_q <= '0;
+      stage_q <= 1'b0;
+      stage_err_q <= 1'b0;
+      stage_last_q <= 1'b0;
+      stage_id_q <= '0;
+      b_err_q <= 1'b0;
+    end else begin
+      if (rd_step) begin
+        rd_beat_q <= rd_done ? '0 : rd_beat_q + 1'b1;
+        rd_offset_q <= rd_offset + (12'd1 << rd_head.size);
+        stage_err_q <= rd_fail;
+        stage_last_q <= rd_head.last && rd_done;
+        stage_id_q <= rd_head.id;
+      end
+      stage_q <= rd_step;
+      if (w_pop) begin
+        wr_beat_q <= wr_done ? '0 : wr_beat_q + 1'b1;
+        wr_offset_q <= wr_offset + (12'd1 << wr_head.size);
+        b_err_q <= !(wr_done && wr_head.last) && (b_err_q || wr_fail);
+      end
+    end
+  end
+
+  // R: data apart from the rest, so that a wipe can take them away
+  logic [511:0] out_mem_q[4];
+  logic [1:0] out_wp_q, out_rp_q;
+  logic [3:0] out_err_q;
+  logic out_err;
+  shef_fifo #(.W(AXI_ID_W + 1), .Depth(4)) i_out (
+      .clk_i, .rst_ni, .clr_i(1'b0), .zero_addr_i('0),
+      .in_valid_i(stage_q), .in_ready_o(), .in_data_i({stage_id_q, stage_last_q}),
+      .out_valid_o(acc_r_valid_o), .out_ready_i(acc_r_ready_i), .out_data_o({acc_r_o.id, acc_r_o.last}), .count_o(out_count)
+  );
+  assign out_err = out_err_q[out_rp_q] || poison;
+  assign acc_r_o.resp = out_err ? AXI_SLVERR : AXI_OKAY;
+  assign acc_r_o.data = out_err ? '0 : out_mem_q[out_rp_q];
+  always_ff @(posedge clk_i) begin
+    if (clr) out_mem_q[sweep_q[1:0]] <= '0;
+    else if (stage_q) out_mem_q[out_wp_q] <= stage_err_q ? '0 : rd_data_q;
+  end
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      out_wp_q <= '0;
+      out_rp_q <= '0;
+      out_err_q <= '0;
+    end else begin
+      if (stage_q) begin
+        out_wp_q <= out_wp_q + 1'b1;
+        out_err_q[out_wp_q] <= stage_err_q;
+      end
+      if (acc_r_valid_o && acc_r_ready_i) out_rp_q <= out_rp_q + 1'b1;
+      if (poison) out_err_q <= '1;
+    end
+  end
+
+  shef_fifo #(.W($bits(axi_b_t)), .Depth(4)) i_b (
+      .clk_i, .rst_ni, .clr_i(1'b0), .zero_addr_i('0),
+      .in_valid_i(w_pop && wr_done && wr_head.last), .in_ready_o(b_room),
+      .in_data_i({wr_head.id, (b_err_q || wr_fail) ? AXI_SLVERR : AXI_OKAY}),
+      .out_valid_o(acc_b_valid_o), .out_ready_i(acc_b_ready_i), .out_data_o(acc_b_o), .count_o()
+  );
+
+  // ---- fills and write-backs ----
+  logic line_ar_valid, line_ar_ready, line_aw_valid, line_w_valid, line_w_last, line_writing, tell_writing, line_r_ready;
+  logic [63:0] line_ar_addr, line_aw_addr;
+  logic [511:0] line_w_data;
+  shef_cache_jobs #(.LW(LW), .Beats(Beats), .LineLog2(LineLog2), .Base(tab_base())) i_jobs (
+      .clk_i, .rst_ni, .clr_i(clr), .idle_o(jobs_idle),
+      .new_valid_i(job_valid), .new_ready_o(job_ready), .new_slot_o(job_slot), .new_line_i(walk ? walk_line : look_line),
+      .new_fill_i(!walk && !look_whole_q), .new_region_i(look_seg_q.region), .new_chunk_i(look_seg_q.chunk),
+      .new_evict_i(walk || look_evict), .old_region_i(walk ? walk_region : look_old_region),
+      .old_chunk_i(walk ? walk_chunk : look_old_chunk), .busy_o(job_busy),
+      .rd_valid_o(evict_rd), .rd_ready_i(evict_rd_go), .rd_beat_o(evict_beat), .rd_data_i(rd_data_q),
+      .wr_valid_o(fill_wr), .wr_ready_i(fill_wr_go), .wr_beat_o(fill_beat), .wr_data_o(fill_data),
+      .line_o(job_line), .bad_i(bad_q[job_line]), .bad_we_o(bad_we), .bad_o(bad_new),
+      .ar_valid_o(line_ar_valid), .ar_ready_i(line_ar_ready), .ar_addr_o(line_ar_addr),
+      .r_valid_i(set_r_valid_i && set_r_i.id == ID_LINE), .r_ready_o(line_r_ready), .r_data_i(set_r_i.data),
+      .r_error_i(set_r_i.resp != AXI_OKAY),
+      .aw_valid_o(line_aw_valid), .aw_ready_i(set_aw_ready_i), .aw_addr_o(line_aw_addr),
+      .w_valid_o(line_w_valid), .w_ready_i(set_w_ready_i), .w_data_o(line_w_data), .w_last_o(line_w_last),
+      .writing_o(line_writing), .write_go_i(!tell_writing && !(q_push && look_tell_q)),
+      .b_valid_i(set_b_valid_i && set_b_i.id == ID_LINE)
+  );
+
+  // ---- refused bursts are shown to the set, with zeros; its answers are dropped ----
+  typedef enum logic [1:0] {T_IDLE, T_ASK, T_DATA, T_END} tell_e;
+  tell_e tell_q;
+  axi_ax_t tell_ax_q;
+  logic tell_wr_q, tell_beat, tell_end;
+  logic [8:0] tell_left_q;
+  assign tell_idle = tell_q == T_IDLE;
+  assign tell_ready = tell_idle && !line_writing;
+  assign tell_writing = !tell_idle && tell_wr_q;
+  assign tell_beat = tell_q == T_DATA && set_w_ready_i;
+  assign tell_end = tell_wr_q ? (set_b_valid_i && set_b_i.id == ID_TELL) : (set_r_valid_i && set_r_i.id == ID_TELL && set_r_i.last);
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      tell_q <= T_IDLE;
+      tell_ax_q <= '0;
+      tell_wr_q <= 1'b0;
+      tell_left_q <= '0;
+    end else begin
+      unique case (tell_q)
+        T_IDLE:
+        if (q_push && look_tell_q) begin
+          tell_q <= T_ASK;
+          tell_wr_q <= look_q.write;
+          tell_ax_q <= '{id: ID_TELL, addr: look_seg_q.addr, len: 8'(look_seg_q.beats - 9'd1), size: look_seg_q.size,
+              burst: (look_seg_q.refuse == REFUSE_BURST) ? 2'b00 : AXI_BURST_INCR};
+          tell_left_q <= look_seg_q.beats;
+        end
+        T_ASK:
+        if (tell_wr_q ? set_aw_ready_i : (set_ar_ready_i && tell_ar)) tell_q <= tell_wr_q ? T_DATA : T_END;
+        T_DATA:
+        if (tell_beat) begin
+          tell_left_q <= tell_left_q - 1'b1;
+          if (tell_left_q == 9'd1) tell_q <= T_END;
+        end
+        default: if (tell_end) tell_q <= T_IDLE;
+      endcase
+    end
+  end
+
+  // ---- towards the set ----
+  logic tell_ar, tell_ar_q;  // a request that is up stays up
+  assign tell_ar = tell_q == T_ASK && !tell_wr_q && (tell_ar_q || !line_ar_valid);
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) tell_ar_q <= 1'b0;
+    else tell_ar_q <= tell_ar && !set_ar_ready_i;
+  end
+  assign line_ar_ready = set_ar_ready_i && !tell_ar;
+  assign set_ar_valid_o = line_ar_valid || tell_ar;
+  assign set_aw_valid_o = line_aw_valid || (tell_q == T_ASK && tell_wr_q);
+  assign set_w_valid_o = line_w_valid || tell_q == T_DATA;
+  always_comb begin
+    set_ar_o = '{id: ID_LINE, addr: line_ar_addr, len: 8'(Beats - 1), size: AXI_SIZE_64, burst: AXI_BURST_INCR};
+    if (tell_ar) set_ar_o = tell_ax_q;
+    set_aw_o = tell_ax_q;
+    set_w_o = '{data: '0, strb: '0, last: tell_left_q == 9'd1};
+    if (line_aw_valid) set_aw_o = '{id: ID_LINE, addr: line_aw_addr, len: 8'(Beats - 1), size: AXI_SIZE_64, burst: AXI_BURST_INCR};
+    if (line_w_valid) set_w_o = '{data: line_w_data, strb: '1, last: line_w_last};
+  end
+  assign set_r_ready_o = (set_r_i.id == ID_LINE) ? line_r_ready : 1'b1;
+  assign set_b_ready_o = 1'b1;
+
+  // ---- commands ----
+  typedef enum logic [2:0] {C_IDLE, C_DRAIN, C_WALK, C_WAIT, C_SET, C_RUN} cmd_state_e;
+  cmd_state_e cmd_q;
+  assign hold = cmd_q != C_IDLE;
+  assign held = q_valid_q[0] == '0 && q_valid_q[1] == '0 && !look_valid;
+  assign walk = cmd_q == C_WALK;
+  assign walk_drop = cmd_i != SET_FLUSH;
+  assign cmd_ready_o = cmd_q == C_IDLE && !poison;
+  assign set_cmd_valid_o = cmd_q == C_SET;
+  assign cmd_done_o = (cmd_q == C_RUN || (cmd_q == C_SET && set_cmd_ready_i)) && set_cmd_done_i;
+  assign cmd_err_o = set_cmd_err_i;
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni || poison) cmd_q <= C_IDLE;
+    else begin
+      unique case (cmd_q)
+        C_IDLE: if (cmd_valid_i && cmd_ready_o) cmd_q <= C_DRAIN;
+        C_DRAIN: if (held && jobs_idle) cmd_q <= C_WALK;
+        C_WALK: if (walk_done) cmd_q <= C_WAIT;
+        C_WAIT: if (jobs_idle) cmd_q <= C_SET;
+        C_SET: if (set_cmd_ready_i) cmd_q <= set_cmd_done_i ? C_IDLE : C_RUN;
+        default: if (set_cmd_done_i) cmd_q <= C_IDLE;
+      endcase
+    end
+  end
+
+  assign idle_o = held && jobs_idle && tell_idle && cmd_q == C_IDLE && wipe_q == W_RUN && !acc_r_valid_o && !stage_q && seg_valid == '0;
+
+  logic unused;
+  assign unused = ^{acc_w_i.last, set_b_i.resp, look_seg_q, rd_head.write, wr_head.write};
+endmodule
+// verilator lint_on PINCONNECTEMPTY
+`default_nettype wire

@@ -1,0 +1,353 @@
+//! The chunk cache against a plain reference: random traffic with random timing, refusals, errors, commands, a wipe, and its speed.
+
+use shef_rtl::agent::Rng;
+use shef_rtl::{Agent, AxiDone, AxiMaster, AxiMemory, AxiMemoryConfig, AxiOp, DesignSpec, Library, Port, Sim, build, cycle};
+use std::collections::BTreeSet;
+use std::sync::OnceLock;
+
+/// As in tests/sv/shef_cache_tb.sv: two regions that are written, one that is only read.
+const BASES: [u64; 3] = [0x10_0000, 0x20_0000, 0x30_0000];
+const SIZE: u64 = 0x1_0000;
+const LINES: u64 = 128;
+const FLUSH: u64 = 0;
+const INVALIDATE: u64 = 1;
+
+fn library(line: u64) -> Library {
+    static BUILT: [OnceLock<Library>; 3] = [const { OnceLock::new() }; 3];
+    BUILT[(line.trailing_zeros() as usize - 6) / 3]
+        .get_or_init(|| {
+            let spec = DesignSpec::new("shef_cache_tb")
+                .source("sim/rtl/tests/sv/shef_cache_tb.sv")
+                .search("shell-rtl/rtl")
+                .param("LineBytes", line)
+                .param("Bytes", line * LINES);
+            build(&spec).expect("shef_cache builds")
+        })
+        .clone()
+}
+
+struct Counts {
+    ports: [Port; 3],
+    hits: u64,
+    misses: u64,
+    done: u64,
+}
+
+impl Agent for Counts {
+    fn sample(&mut self, s: &Sim) {
+        self.hits += s.get(self.ports[0]);
+        self.misses += s.get(self.ports[1]);
+        self.done += s.get(self.ports[2]);
+    }
+    fn drive(&mut self, _: &mut Sim) {}
+}
+
+struct Bench {
+    s: Sim,
+    mem: AxiMemory,
+    acc: AxiMaster,
+    counts: Counts,
+    line: u64,
+    /// What the accelerator must see, from 0x10_0000 on.
+    want: Vec<u8>,
+}
+
+impl Bench {
+    fn new(line: u64, config: AxiMemoryConfig, stalls: Option<u64>) -> Self {
+        let mut s = Sim::new(&library(line)).unwrap();
+        s.reset("rst_n", 4);
+        let mut mem = AxiMemory::new(&s, "mem0_", config).unwrap();
+        let acc = AxiMaster::new(&s, "acc_", stalls).unwrap();
+        let counts = Counts { ports: ["hit", "miss", "cmd_done"].map(|n| s.port(n).unwrap()), hits: 0, misses: 0, done: 0 };
+        let mut want = vec![0; 0x21_0000];
+        Rng::new(line).fill(&mut want);
+        for base in BASES {
+            mem.memory.write(base, &want[(base - BASES[0]) as usize..][..SIZE as usize]);
+        }
+        let mut b = Self { s, mem, acc, counts, line, want };
+        b.wipe();
+        b.s.poke("enable", 1);
+        b
+    }
+
+    fn cycle(&mut self) {
+        cycle(&mut self.s, &mut [&mut self.acc, &mut self.mem, &mut self.counts]);
+    }
+
+    fn until(&mut self, what: &str, limit: u64, done: impl Fn(&mut Self) -> bool) -> u64 {
+        for n in 0..limit {
+            if done(self) {
+                return n;
+            }
+            self.cycle();
+        }
+        panic!("{what} after {limit} cycles");
+    }
+
+    fn wipe(&mut self) {
+        self.s.poke("wipe", 1);
+        self.until("no wipe_done", 40_000, |b| b.s.peek("wipe_done") == 1);
+        self.s.poke("wipe", 0);
+    }
+
+    fn command(&mut self, cmd: u64) {
+        let before = self.counts.done;
+        self.s.poke("cmd", cmd);
+        self.s.poke("cmd_valid", 1);
+        self.s.eval();
+        self.until("no cmd_ready", 20_000, |b| b.s.peek("cmd_ready") == 1);
+        self.cycle();
+        self.s.poke("cmd_valid", 0);
+        self.until("command not done", 100_000, |b| b.counts.done > before);
+    }
+
+    fn finish(&mut self) -> Vec<AxiDone> {
+        self.until("bursts not answered", 200_000, |b| b.acc.idle());
+        let mut done: Vec<AxiDone> = std::iter::from_fn(|| self.acc.pop()).collect();
+        done.sort_by_key(|d| d.tag);
+        done
+    }
+
+    fn bytes(&self, addr: u64, len: u64) -> &[u8] {
+        &self.want[(addr - BASES[0]) as usize..][..len as usize]
+    }
+
+    fn in_memory(&self, addr: u64, len: u64) -> Vec<u8> {
+        let mut d = vec![0; len as usize];
+        self.mem.memory.read(addr, &mut d);
+        d
+    }
+
+    /// Every region as it lies in memory is what the accelerator wrote.
+    fn same_in_memory(&self) {
+        for base in BASES {
+            assert!(self.in_memory(base, SIZE) == self.bytes(base, SIZE), "region at {base:#x} differs");
+        }
+    }
+
+    fn clean(&self) {
+        assert_eq!((self.mem.violations(), self.acc.violations()), (&[][..], &[][..]));
+    }
+}
+
+/// A burst inside one page: of whole beats, unaligned now and then, or narrow.
+fn shape(rng: &mut Rng, narrow: bool) -> (u64, u32, u8) {
+    let page = BASES[rng.below(3) as usize] + rng.below(SIZE / 4096) * 4096;
+    let size = if narrow && rng.one_in(4) { rng.below(6) as u8 } else { 6 };
+    let addr = page + (rng.below(4096) & !((1 << size) - 1));
+    let room = (page + 4096 - addr) >> size;
+    let beats = 1 + rng.below(room.min(256)) as u32;
+    (addr, if rng.one_in(3) { beats } else { beats.min(1 + rng.below(9) as u32) }, size)
+}
+
+/// Batches of bursts that do not touch the same lines within a batch, so that every answer is known.
+fn random_traffic(line: u64, seed: u64) {
+    let mut rng = Rng::new(seed);
+    let mut b = Bench::new(line, AxiMemoryConfig::seeded(seed), Some(seed + 1000));
+    for batch in 0..40 {
+        let mut written: BTreeSet<u64> = BTreeSet::new();
+        let mut touched: BTreeSet<u64> = BTreeSet::new();
+        let mut expect = Vec::new();
+        for _ in 0..24 {
+            let write = rng.one_in(2);
+            let (addr, beats, size) = shape(&mut rng, !write);
+            let lines: Vec<u64> = (addr / line..=(addr + (u64::from(beats) << size) - 1) / line).collect();
+            if lines.iter().any(|l| written.contains(l) || (write && touched.contains(l))) {
+                continue;
+            }
+            touched.extend(&lines);
+            let id = rng.below(4) as u8;
+            if write {
+                written.extend(&lines);
+                let mut data = vec![0; beats as usize * 64];
+                rng.fill(&mut data);
+                let strobes: Vec<u64> = if rng.one_in(2) { vec![] } else { (0..beats).map(|_| rng.next_u64() | rng.next_u64()).collect() };
+                let okay = addr < BASES[2];
+                if okay {
+                    for (i, byte) in data.iter().enumerate() {
+                        if strobes.get(i / 64).is_none_or(|s| s >> (i % 64) & 1 == 1) {
+                            b.want[(addr - BASES[0]) as usize + i] = *byte;
+                        }
+                    }
+                }
+                expect.push((okay, None));
+                b.acc.push(AxiOp::Write { id, addr, data, strobes });
+            } else {
+                let beat = |k: u64| {
+                    let at = addr + (k << size);
+                    let lane = (at & 63) as usize;
+                    (lane, b.bytes(at, 1 << size).to_vec())
+                };
+                expect.push((true, Some((0..u64::from(beats)).map(beat).collect::<Vec<_>>())));
+                b.acc.push(if size == 6 {
+                    AxiOp::Read { id, addr, beats }
+                } else {
+                    AxiOp::Odd { write: false, id, addr, beats, size, burst: 1 }
+                });
+            }
+        }
+        for (d, (okay, data)) in b.finish().into_iter().zip(expect) {
+            assert_eq!(d.okay(), okay, "seed {seed} batch {batch}: {:x?}", d.op);
+            for (k, (lane, want)) in data.into_iter().flatten().enumerate() {
+                assert_eq!(&d.data[64 * k + lane..][..want.len()], want, "seed {seed} batch {batch}: {:x?} beat {k}", d.op);
+            }
+        }
+        if rng.one_in(8) {
+            b.command(if rng.one_in(2) { FLUSH } else { INVALIDATE });
+            b.same_in_memory();
+        }
+    }
+    b.command(FLUSH);
+    b.same_in_memory();
+    b.clean();
+    assert!(b.counts.misses > 50 && b.counts.hits > 50, "{} misses, {} hits", b.counts.misses, b.counts.hits);
+}
+
+#[test]
+fn random_traffic_with_lines_of_a_beat() {
+    (1..5).for_each(|seed| random_traffic(64, seed));
+}
+
+#[test]
+fn random_traffic_with_lines_of_eight_beats() {
+    (11..15).for_each(|seed| random_traffic(512, seed));
+}
+
+#[test]
+fn random_traffic_with_lines_of_a_page() {
+    (21..24).for_each(|seed| random_traffic(4096, seed));
+}
+
+#[test]
+fn what_is_held_is_not_asked_for_again_and_an_invalidate_forgets_it() {
+    let mut b = Bench::new(64, AxiMemoryConfig::bench(40, 40), None);
+    b.acc.read(BASES[0], 8);
+    assert_eq!(b.finish()[0].data, b.bytes(BASES[0], 512));
+    b.mem.memory.write(BASES[0], &[0xee; 512]);
+    b.acc.read(BASES[0], 8);
+    assert_eq!(b.finish()[0].data, b.bytes(BASES[0], 512));
+    assert_eq!((b.counts.misses, b.counts.hits), (8, 8));
+    b.command(FLUSH);
+    assert_eq!(b.in_memory(BASES[0], 512), [0xee; 512], "a clean line was written back");
+    b.command(INVALIDATE);
+    b.acc.read(BASES[0], 8);
+    assert_eq!(b.finish()[0].data, [0xee; 512]);
+    b.clean();
+}
+
+#[test]
+fn refused_bursts_are_shown_to_the_set_and_change_nothing() {
+    let mut b = Bench::new(512, AxiMemoryConfig::seeded(3), Some(4));
+    // (write, addr, beats, size, burst)
+    let odd = [
+        (false, 0x50_0000, 4, 6, 1),
+        (true, 0x50_0000, 4, 6, 1),
+        (true, BASES[2], 8, 6, 1),
+        (false, BASES[0], 4, 6, 2),
+        (true, BASES[0], 4, 6, 0),
+        (false, BASES[0] + 4096 - 64, 2, 6, 1),
+        (true, BASES[0], 256, 0, 0),
+    ];
+    for (k, (write, addr, beats, size, burst)) in odd.into_iter().enumerate() {
+        let before = (b.mem.counters.reads, b.mem.counters.writes);
+        b.acc.push(AxiOp::Odd { write, id: 7, addr, beats, size, burst });
+        let d = b.finish().remove(0);
+        assert!(d.resp.iter().all(|r| *r == 2) && d.data.iter().all(|x| *x == 0), "{k}: {d:?}");
+        b.until("not shown", 2000, |b| b.s.peek("idle") == 1 && b.mem.idle());
+        let after = (b.mem.counters.reads, b.mem.counters.writes);
+        assert_eq!((after.0 - before.0, after.1 - before.1), (u64::from(!write), u64::from(write)), "{k}");
+    }
+    b.command(FLUSH);
+    b.same_in_memory();
+}
+
+#[test]
+fn a_line_that_came_with_an_error_is_answered_with_errors_and_never_written_back() {
+    let mut b = Bench::new(512, AxiMemoryConfig::bench(20, 20), None);
+    b.mem.error_ranges.push(BASES[0] + 1024..BASES[0] + 1536);
+    b.acc.read(BASES[0] + 512, 24);
+    let d = b.finish().remove(0);
+    assert_eq!(d.resp.iter().map(|r| *r != 0).collect::<Vec<_>>(), (0..24).map(|k| (8..16).contains(&k)).collect::<Vec<_>>());
+    assert!(d.data[512..1024].iter().all(|x| *x == 0));
+    b.acc.write(BASES[0] + 1024, &[7; 64]);
+    assert!(!b.finish()[0].okay());
+    b.mem.error_ranges.clear();
+    b.command(FLUSH);
+    b.same_in_memory();
+}
+
+#[test]
+fn a_stopped_shield_and_a_frozen_region_get_nothing_from_the_cache() {
+    let mut b = Bench::new(64, AxiMemoryConfig::bench(20, 20), None);
+    for base in &BASES[..2] {
+        b.acc.read(*base, 1);
+        assert!(b.finish()[0].okay());
+    }
+    b.s.poke("region_fault", 2);
+    b.acc.read(BASES[0], 1);
+    b.acc.read(BASES[1], 1);
+    let d = b.finish();
+    assert!(d[0].okay() && d[1].resp == [2] && d[1].data == [0; 64]);
+    b.s.poke("region_fault", 0);
+    b.s.poke("stop", 1);
+    b.acc.read(BASES[0], 1);
+    b.acc.write(BASES[0], &[1; 64]);
+    let d = b.finish();
+    assert!(d[0].resp == [2] && d[0].data == [0; 64] && !d[1].okay());
+}
+
+#[test]
+fn a_wipe_in_the_middle_of_traffic_ends_everything_with_an_answer() {
+    for seed in 0..12 {
+        let mut rng = Rng::new(seed);
+        let mut b = Bench::new(64, AxiMemoryConfig::seeded(seed), Some(seed));
+        for _ in 0..40 {
+            let (addr, beats, _) = shape(&mut rng, false);
+            if rng.one_in(2) {
+                b.acc.read(addr, beats)
+            } else {
+                b.acc.write(addr, &vec![3; beats as usize * 64])
+            };
+        }
+        for _ in 0..200 + rng.below(400) {
+            b.cycle();
+        }
+        b.s.poke("enable", 0);
+        b.wipe();
+        b.finish();
+        // a new session: what was held is gone
+        b.s.poke("enable", 1);
+        for base in BASES {
+            b.mem.memory.write(base, &vec![0x55; SIZE as usize]);
+        }
+        for page in 0..8 {
+            b.acc.read(BASES[0] + page * 4096, 64);
+        }
+        assert!(b.finish().iter().all(|d| d.okay() && d.data.iter().all(|x| *x == 0x55)), "seed {seed}");
+    }
+}
+
+#[test]
+fn hits_take_six_cycles_and_run_at_one_beat_a_cycle() {
+    let mut b = Bench::new(64, AxiMemoryConfig::bench(40, 40), None);
+    for line in 0..64 {
+        b.acc.read(BASES[0] + line * 64, 1);
+    }
+    let cold = b.s.cycles();
+    b.finish();
+    let cold = b.s.cycles() - cold;
+    let start = b.s.cycles();
+    for k in 0..512u64 {
+        b.acc.push(AxiOp::Read { id: 0, addr: BASES[0] + (k * 37 % 64) * 64, beats: 1 });
+    }
+    let done = b.finish();
+    let warm = b.s.cycles() - start;
+    b.acc.read(BASES[0], 1);
+    let alone = b.finish()[0].clone();
+    println!("64 misses {cold} cycles, 512 hits {warm} cycles, one hit {} cycles", alone.end - alone.start);
+    assert!(done.iter().all(AxiDone::okay));
+    assert!(warm <= 512 + 24, "{warm} cycles for 512 hits");
+    assert!(alone.end - alone.start <= 7, "{} cycles for one hit", alone.end - alone.start);
+    assert_eq!(b.line, 64);
+    b.clean();
+}
