@@ -28,6 +28,22 @@ pub const TAG_LEN: u64 = 16;
 pub const MAX_CBOR: usize = 4096;
 /// Most chunks of all `output` regions together: each takes a bit of on-chip memory.
 pub const MAX_MAP_BITS: u64 = 1 << 26;
+/// Most chunks of all `counted` regions together: each takes a counter of on-chip memory.
+pub const MAX_COUNTERS: u64 = 1 << 22;
+/// Children of a tree node.
+pub const NODE_ARITY: u64 = 8;
+/// Bytes of a tree node.
+pub const NODE_LEN: u64 = 64;
+/// Most entries of one region's root table on chip.
+pub const MAX_REGION_ROOT: u64 = 1 << 16;
+/// Most root table entries of all `tree` regions together.
+pub const MAX_ROOT: u64 = 1 << 17;
+/// Chunks above this size take a big line.
+pub const SMALL_CHUNK: u32 = 512;
+/// Fewest lines of each kind, and most of both together.
+pub const LINES: (u16, u16) = (3, 64);
+/// Fewest lines of a cache, and most bytes.
+pub const CACHE: (u32, u32) = (32, 8 << 20);
 /// The largest version and epoch: 48 bits.
 pub const MAX_EPOCH: u64 = (1 << 48) - 1;
 /// Blocks of 16 bytes that a region's key may seal.
@@ -53,12 +69,7 @@ pub const CODES: &[Code] = &[
     Code {
         id: "SHEF-PRO-203",
         summary: "two ranges of memory overlap",
-        help: "Data and tags of all regions must not share a byte. Move one of the two ranges that the message names.",
-    },
-    Code {
-        id: "SHEF-PRO-204",
-        summary: "the configuration asks for something that is not supported yet",
-        help: "Use the modes input and output, one engine set, one memory port and on_fault = \"shield\".",
+        help: "Data, tags and nodes of all regions must not share a byte. Move one of the two ranges that the message names.",
     },
 ];
 
@@ -241,6 +252,41 @@ impl Region {
         if self.mode.has_tags() { (self.chunks() * TAG_LEN).next_multiple_of(PAGE) } else { 0 }
     }
 
+    /// Levels of the tree in memory: the fewest, and at least one, above which the root table holds a counter for each node of the highest.
+    /// 0 for regions of other modes.
+    pub fn tree_levels(&self) -> u32 {
+        if self.mode != Mode::Tree {
+            return 0;
+        }
+        (1..).find(|&levels| self.level_nodes(levels - 1) <= MAX_REGION_ROOT).unwrap_or(1)
+    }
+
+    /// Nodes of a level of the tree; level 0 holds the versions of chunks.
+    pub fn level_nodes(&self, level: u32) -> u64 {
+        (0..=level).fold(self.chunks(), |n, _| n.div_ceil(NODE_ARITY))
+    }
+
+    /// Address of a node: level after level from `node_base`, level 0 first.
+    pub fn node_addr(&self, level: u32, node: u64) -> u64 {
+        let before: u64 = (0..level).map(|l| self.level_nodes(l)).sum();
+        self.node_base.unwrap_or(0) + (before + node) * NODE_LEN
+    }
+
+    /// Bytes that the tree's nodes take, rounded up to whole pages.
+    pub fn node_size(&self) -> u64 {
+        (0..self.tree_levels()).map(|l| self.level_nodes(l) * NODE_LEN).sum::<u64>().next_multiple_of(PAGE)
+    }
+
+    /// Entries of the root table on chip.
+    pub fn root_entries(&self) -> u64 {
+        self.tree_levels().checked_sub(1).map_or(0, |top| self.level_nodes(top))
+    }
+
+    /// Whether the chunks take big lines.
+    pub fn is_big(&self) -> bool {
+        self.chunk > SMALL_CHUNK
+    }
+
     /// First byte of chunk `index`.
     pub fn chunk_addr(&self, index: u64) -> u64 {
         self.base + index * u64::from(self.chunk)
@@ -287,6 +333,26 @@ pub enum Field {
     Prefetch,
     /// `counter`
     Counter,
+    /// `lanes` of a set
+    Lanes,
+    /// `big_lines` of a set
+    BigLines,
+    /// `small_lines` of a set
+    SmallLines,
+    /// `ring_beats` of a set
+    RingBeats,
+    /// `acc` of a set
+    Acc,
+    /// `cache` of a set
+    Cache,
+    /// `cache_line` of a set
+    CacheLine,
+    /// `ports`
+    Ports,
+    /// The list of sets
+    Sets,
+    /// The list of regions
+    Regions,
 }
 
 /// Why a configuration is refused.
@@ -305,8 +371,13 @@ pub enum ConfigError {
         suite: u64,
     },
     /// A rule about the whole configuration.
-    #[error("{0}")]
-    Rule(String),
+    #[error("{rule}")]
+    Rule {
+        /// what the rule is about
+        field: Field,
+        /// the rule, with values
+        rule: String,
+    },
     /// A rule about a region.
     #[error("region {region} ({name}): {rule}")]
     Region {
@@ -344,18 +415,10 @@ pub enum ConfigError {
     Set {
         /// number of the set
         set: usize,
+        /// the part of it that is wrong
+        field: Field,
         /// the rule, with values
         rule: String,
-    },
-    /// Something that the design knows but the code does not do yet.
-    #[error("not supported yet: {what}")]
-    Unsupported {
-        /// what is asked for
-        what: String,
-        /// region that asks for it
-        region: Option<usize>,
-        /// part of it
-        field: Field,
     },
 }
 
@@ -365,9 +428,8 @@ impl ConfigError {
         match self {
             Self::Malformed(_) => "SHEF-PRO-200",
             Self::Version { .. } => "SHEF-PRO-201",
-            Self::Rule(_) | Self::Region { .. } | Self::Set { .. } => "SHEF-PRO-202",
+            Self::Rule { .. } | Self::Region { .. } | Self::Set { .. } => "SHEF-PRO-202",
             Self::Overlap { .. } => "SHEF-PRO-203",
-            Self::Unsupported { .. } => "SHEF-PRO-204",
         }
     }
 }
@@ -509,64 +571,148 @@ impl Config {
     }
 
     fn check(&self) -> Result<(), ConfigError> {
-        let rule = |what: String| Err(ConfigError::Rule(what));
-        if self.ports == 0 || usize::from(self.ports) > MAX_SETS {
-            return rule(alloc::format!("1 to {MAX_SETS} memory ports, found {}", self.ports));
-        }
-        if self.sets.is_empty() || self.sets.len() > MAX_SETS {
-            return rule(alloc::format!("1 to {MAX_SETS} engine sets, found {}", self.sets.len()));
-        }
-        if self.regions.is_empty() || self.regions.len() > MAX_REGIONS {
-            return rule(alloc::format!("1 to {MAX_REGIONS} regions, found {}", self.regions.len()));
-        }
+        let count = |field, what: &str, max: usize, found: usize| {
+            if (1..=max).contains(&found) {
+                return Ok(());
+            }
+            Err(ConfigError::Rule { field, rule: alloc::format!("1 to {max} {what}, found {found}") })
+        };
+        count(Field::Ports, "memory ports", MAX_SETS, usize::from(self.ports))?;
+        count(Field::Sets, "engine sets", MAX_SETS, self.sets.len())?;
+        count(Field::Regions, "regions", MAX_REGIONS, self.regions.len())?;
         for (i, s) in self.sets.iter().enumerate() {
-            let bad = |rule: String| Err(ConfigError::Set { set: i, rule });
-            if !matches!(s.lanes, 1 | 2 | 4) {
-                return bad(alloc::format!("lanes must be 1, 2 or 4, found {}", s.lanes));
-            }
-            // Reads leave two lines of each kind to writes, and writes two to reads; the directory names at most 64.
-            if s.big_lines < 3 || s.small_lines < 3 || u32::from(s.big_lines) + u32::from(s.small_lines) > 64 {
-                return bad(alloc::format!(
-                    "big_lines and small_lines must be 3 or more each and 64 or less together, found {} and {}",
-                    s.big_lines,
-                    s.small_lines
-                ));
-            }
-            if !(128..=4096).contains(&s.ring_beats) || !s.ring_beats.is_power_of_two() {
-                return bad(alloc::format!("ring_beats must be a power of two from 128 to 4096, found {}", s.ring_beats));
-            }
-            if usize::from(s.acc) >= MAX_SETS {
-                return bad(alloc::format!("acc names an accelerator port from 0 to {}, found {}", MAX_SETS - 1, s.acc));
-            }
+            self.check_set(i, s)?;
         }
         for (i, r) in self.regions.iter().enumerate() {
             self.check_region(i, r)?;
+            self.check_place(i, r)?;
         }
-        self.check_overlaps()?;
-        let bits: u64 = self.regions.iter().filter(|r| r.mode == Mode::Output).map(Region::chunks).fold(0, u64::saturating_add);
-        if bits > MAX_MAP_BITS {
-            return rule(alloc::format!(
-                "output regions have {bits} chunks together, on-chip memory holds a bit for {MAX_MAP_BITS}; use larger chunks"
-            ));
-        }
-        // What the design names but nothing here does yet is refused, never silently weakened.
-        let unsupported = |what: String, region, field| Err(ConfigError::Unsupported { what, region, field });
-        for (i, r) in self.regions.iter().enumerate() {
-            if matches!(r.mode, Mode::Counted | Mode::Tree | Mode::Bypass) {
-                return unsupported(alloc::format!("mode \"{}\" of region {i} ({})", r.mode.name(), r.name), Some(i), Field::Mode);
+        for i in 0..self.sets.len() {
+            if !self.regions.iter().any(|r| usize::from(r.set) == i) {
+                return Err(ConfigError::Set { set: i, field: Field::Set, rule: "no region belongs to it".to_string() });
             }
         }
-        if let Some(i) = self.sets.iter().position(|s| s.cache_bytes != 0 || s.cache_line != 0) {
-            return unsupported(alloc::format!("a cache (engine set {i})"), None, Field::Set);
+        self.check_overlaps()?;
+        self.check_on_chip(Mode::Output, Region::chunks, MAX_MAP_BITS, "chunks", "a bit for each of")?;
+        self.check_on_chip(Mode::Counted, Region::chunks, MAX_COUNTERS, "chunks", "a counter for each of")?;
+        self.check_on_chip(Mode::Tree, Region::root_entries, MAX_ROOT, "root table entries", "")
+    }
+
+    fn check_set(&self, i: usize, s: &Set) -> Result<(), ConfigError> {
+        let bad = |field: Field, rule: String| Err(ConfigError::Set { set: i, field, rule });
+        if !matches!(s.lanes, 1 | 2 | 4) {
+            return bad(Field::Lanes, alloc::format!("lanes must be 1, 2 or 4, found {}", s.lanes));
         }
-        if self.sets.len() > 1 || self.sets[0].acc != 0 {
-            return unsupported("more than one engine set".to_string(), None, Field::Set);
+        // Reads leave two lines of each kind to writes, and writes two to reads; the directory names at most 64.
+        let (least, most) = LINES;
+        for (field, name, lines) in [(Field::BigLines, "big_lines", s.big_lines), (Field::SmallLines, "small_lines", s.small_lines)] {
+            if lines < least {
+                return bad(field, alloc::format!("{name} must be {least} or more, found {lines}"));
+            }
+            if u32::from(s.big_lines) + u32::from(s.small_lines) > u32::from(most) && lines >= most / 2 {
+                return bad(
+                    field,
+                    alloc::format!(
+                        "big_lines and small_lines must be {most} or less together, found {} and {}",
+                        s.big_lines,
+                        s.small_lines
+                    ),
+                );
+            }
         }
-        if self.ports > 1 {
-            return unsupported("more than one memory port".to_string(), None, Field::Port);
+        if !(128..=4096).contains(&s.ring_beats) || !s.ring_beats.is_power_of_two() {
+            return bad(Field::RingBeats, alloc::format!("ring_beats must be a power of two from 128 to 4096, found {}", s.ring_beats));
         }
-        if self.on_fault != OnFault::Shield {
-            return unsupported(alloc::format!("on_fault = \"{}\"", self.on_fault.name()), None, Field::Region);
+        if usize::from(s.acc) >= MAX_SETS {
+            return bad(Field::Acc, alloc::format!("acc names an accelerator port from 0 to {}, found {}", MAX_SETS - 1, s.acc));
+        }
+        if let Some(missing) = (0..s.acc).find(|&a| self.sets.iter().all(|o| o.acc != a)) {
+            return bad(Field::Acc, alloc::format!("accelerator port {} needs a set on port {missing} too", s.acc));
+        }
+        match (s.cache_bytes, s.cache_line) {
+            (0, 0) => {}
+            (0, _) => return bad(Field::CacheLine, "cache_line without cache".to_string()),
+            (bytes, line) => {
+                if !line.is_power_of_two() || !(64..=4096).contains(&line) {
+                    return bad(Field::CacheLine, alloc::format!("cache_line must be a power of two from 64 to 4096, found {line}"));
+                }
+                let (lines, most) = CACHE;
+                if !bytes.is_power_of_two() || bytes > most || bytes / u32::from(line) < lines {
+                    return bad(
+                        Field::Cache,
+                        alloc::format!(
+                            "cache must be a power of two from {lines} lines ({} B) to {most} B, found {bytes}",
+                            lines * u32::from(line)
+                        ),
+                    );
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The rules of a region in its engine set.
+    fn check_place(&self, i: usize, r: &Region) -> Result<(), ConfigError> {
+        let bad = |field: Field, rule: String| Err(ConfigError::Region { region: i, name: r.name.clone(), field, rule });
+        let set = &self.sets[usize::from(r.set)];
+        if let Some(first) = self.regions[..i].iter().find(|o| o.set == r.set && o.port != r.port) {
+            return bad(
+                Field::Port,
+                alloc::format!(
+                    "port {}, but region {} ({}) of the same engine set uses port {}: all regions of a set use one memory port",
+                    r.port,
+                    first.id,
+                    first.name,
+                    first.port
+                ),
+            );
+        }
+        if set.cache_bytes != 0 {
+            if r.mode == Mode::Output {
+                return bad(Field::Mode, alloc::format!("engine set {} has a cache, which cannot hold output regions", r.set));
+            }
+            if r.chunk != u32::from(set.cache_line) {
+                return bad(
+                    Field::Chunk,
+                    alloc::format!(
+                        "chunk {} in engine set {}, whose cache has lines of {} B: they must be equal",
+                        r.chunk,
+                        r.set,
+                        set.cache_line
+                    ),
+                );
+            }
+        }
+        let lines = if r.is_big() { set.big_lines } else { set.small_lines };
+        if u16::from(r.prefetch) + LINES.0 > lines && r.prefetch != 0 {
+            return bad(
+                Field::Prefetch,
+                alloc::format!(
+                    "prefetch {} needs {} {}, engine set {} has {lines}",
+                    r.prefetch,
+                    u16::from(r.prefetch) + LINES.0,
+                    if r.is_big() { "big_lines" } else { "small_lines" },
+                    r.set
+                ),
+            );
+        }
+        Ok(())
+    }
+
+    /// What all regions of a mode take of on-chip memory; the region that takes too much is named.
+    fn check_on_chip(&self, mode: Mode, of: impl Fn(&Region) -> u64, most: u64, what: &str, each: &str) -> Result<(), ConfigError> {
+        let mut sum = 0u64;
+        for (i, r) in self.regions.iter().enumerate().filter(|(_, r)| r.mode == mode) {
+            sum = sum.saturating_add(of(r));
+            if sum > most {
+                let name = mode.name();
+                let fits = alloc::format!("{each} {most}");
+                let rule = alloc::format!(
+                    "the {name} regions up to this one have {sum} {what}, on-chip memory holds {}; use larger chunks or a smaller region",
+                    fits.trim()
+                );
+                return Err(ConfigError::Region { region: i, name: r.name.clone(), field: Field::Size, rule });
+            }
         }
         Ok(())
     }
@@ -617,6 +763,9 @@ impl Config {
             (Mode::Tree, Some(n)) if !n.is_multiple_of(PAGE) => {
                 return bad(Field::NodeBase, alloc::format!("node_base 0x{n:x} is not a multiple of 4 KiB"));
             }
+            (Mode::Tree, Some(n)) if n.checked_add(r.node_size()).is_none() => {
+                return bad(Field::NodeBase, "the nodes run past the last address".to_string());
+            }
             (Mode::Tree, Some(_)) | (_, None) => {}
             (_, Some(_)) => return bad(Field::NodeBase, "only a tree region has node_base".to_string()),
         }
@@ -645,9 +794,17 @@ impl Config {
             if r.mode.has_tags() {
                 ranges.push((r.tag_base, r.tag_base + r.tag_size(), i, Field::TagBase));
             }
+            if let Some(n) = r.node_base {
+                ranges.push((n, n + r.node_size(), i, Field::NodeBase));
+            }
         }
         let what = |i: usize, f: Field| {
-            alloc::format!("{} of region {i} ({})", if f == Field::TagBase { "tags" } else { "data" }, self.regions[i].name)
+            let part = match f {
+                Field::TagBase => "tags",
+                Field::NodeBase => "nodes",
+                _ => "data",
+            };
+            alloc::format!("{part} of region {i} ({})", self.regions[i].name)
         };
         for (n, b) in ranges.iter().enumerate() {
             for a in &ranges[..n] {

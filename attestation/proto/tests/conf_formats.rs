@@ -46,9 +46,31 @@ fn refused(change: impl FnOnce(&mut Vec<Region>)) -> ConfigError {
     Config::new(OnFault::Shield, 1, vec![Set::default()], r).unwrap_err()
 }
 
+fn counted(r: &mut Region, bits: u8) {
+    r.mode = Mode::Counted;
+    r.counter_bits = Some(bits);
+}
+
+fn tree(r: &mut Region, node_base: u64) {
+    r.mode = Mode::Tree;
+    r.node_base = Some(node_base);
+}
+
+/// Moves a region with its tags to where there is room.
+fn big(r: &mut Region, mode: Mode, size: u64) {
+    r.mode = mode;
+    r.chunk = 64;
+    r.size = size;
+    r.base = u64::from(r.id) << 56;
+    r.tag_base = r.base + (1 << 55);
+}
+
 fn field(e: &ConfigError) -> Option<Field> {
     match e {
-        ConfigError::Region { field, .. } | ConfigError::Overlap { field, .. } | ConfigError::Unsupported { field, .. } => Some(*field),
+        ConfigError::Region { field, .. }
+        | ConfigError::Overlap { field, .. }
+        | ConfigError::Set { field, .. }
+        | ConfigError::Rule { field, .. } => Some(*field),
         _ => None,
     }
 }
@@ -81,13 +103,33 @@ fn configurations_that_break_a_rule() {
         (refused(|r| r[2].mode = Mode::Counted), "SHEF-PRO-202", Field::Counter),
         (refused(|r| r[2].counter_bits = Some(36)), "SHEF-PRO-202", Field::Counter),
         (refused(|r| r[2].prefetch = 9), "SHEF-PRO-202", Field::Prefetch),
+        (refused(|r| r[0].mode = Mode::Tree), "SHEF-PRO-202", Field::NodeBase),
+        (refused(|r| tree(&mut r[0], 0x200800)), "SHEF-PRO-202", Field::NodeBase),
+        (refused(|r| tree(&mut r[0], u64::MAX - 0xfff)), "SHEF-PRO-202", Field::NodeBase),
+        (refused(|r| tree(&mut r[0], 0x101000)), "SHEF-PRO-203", Field::TagBase),
+        (refused(|r| tree(&mut r[2], 0x10000)), "SHEF-PRO-203", Field::NodeBase),
+        (refused(|r| counted(&mut r[2], 40)), "SHEF-PRO-202", Field::Counter),
+        (refused(|r| r[0].prefetch = 6), "SHEF-PRO-202", Field::Prefetch),
+        (refused(|r| big(&mut r[1], Mode::Output, (1 << 32) + 0x1000)), "SHEF-PRO-202", Field::Size),
         (
             refused(|r| {
-                r[2].mode = Mode::Counted;
-                r[2].counter_bits = Some(48);
+                counted(&mut r[1], 36);
+                big(&mut r[1], Mode::Counted, 1 << 28);
+                r[1].tag_base = 1 << 60;
+                counted(&mut r[2], 48);
             }),
-            "SHEF-PRO-204",
-            Field::Mode,
+            "SHEF-PRO-202",
+            Field::Size,
+        ),
+        (
+            refused(|r| {
+                for (i, r) in r.iter_mut().enumerate() {
+                    big(r, Mode::Tree, 1 << 31);
+                    tree(r, (i as u64 + 1) << 50);
+                }
+            }),
+            "SHEF-PRO-202",
+            Field::Size,
         ),
     ];
     for (e, code, f) in cases {
@@ -102,11 +144,77 @@ fn configurations_that_break_a_rule() {
         let set = Set { big_lines, small_lines, ..Set::default() };
         assert_eq!(new(OnFault::Shield, 1, vec![set], regions()), "SHEF-PRO-202", "{big_lines} {small_lines}");
     }
-    assert_eq!(new(OnFault::Shield, 2, vec![Set::default()], regions()), "SHEF-PRO-204");
-    assert_eq!(new(OnFault::Halt, 1, vec![Set::default()], regions()), "SHEF-PRO-204");
-    assert_eq!(new(OnFault::Shield, 1, vec![Set::default(); 2], regions()), "SHEF-PRO-204");
     let many = (0..17).map(|i| region(i, Mode::Input, 0x1000 * u64::from(i), 0x1000, 4096, 0x100000 + 0x1000 * u64::from(i))).collect();
     assert_eq!(new(OnFault::Shield, 1, vec![Set::default()], many), "SHEF-PRO-202");
+}
+
+#[test]
+fn shapes_that_break_a_rule() {
+    let refused = |ports, sets: Vec<Set>, change: fn(&mut Vec<Region>)| {
+        let mut r = regions();
+        change(&mut r);
+        let e = Config::new(OnFault::Shield, ports, sets, r).unwrap_err();
+        (e.code(), field(&e).unwrap())
+    };
+    let set = |acc| Set { acc, ..Set::default() };
+    let cached = |cache_bytes, cache_line| Set { cache_bytes, cache_line, ..Set::default() };
+    let one = |s: Set| vec![s];
+    let all_4k: fn(&mut Vec<Region>) = |r| {
+        r[1].chunk = 4096;
+        r[2].chunk = 4096;
+    };
+    for (found, at) in [
+        (refused(5, one(set(0)), |_| {}), Field::Ports),
+        (refused(1, vec![set(0); 5], |_| {}), Field::Sets),
+        (refused(1, one(set(4)), |_| {}), Field::Acc),
+        (refused(1, vec![set(0), set(2)], |r| r[1].set = 1), Field::Acc),
+        (refused(1, vec![set(0), set(1)], |_| {}), Field::Set),
+        (refused(2, one(set(0)), |r| r[2].port = 1), Field::Port),
+        (refused(1, one(cached(0, 64)), |_| {}), Field::CacheLine),
+        (refused(1, one(cached(1 << 18, 0)), |_| {}), Field::CacheLine),
+        (refused(1, one(cached(1 << 18, 96)), |_| {}), Field::CacheLine),
+        (refused(1, one(cached(3 << 17, 64)), |_| {}), Field::Cache),
+        (refused(1, one(cached(1024, 64)), |_| {}), Field::Cache),
+        (refused(1, one(cached(1 << 24, 64)), |_| {}), Field::Cache),
+        (refused(1, one(cached(1 << 18, 4096)), all_4k), Field::Mode),
+        (refused(1, one(cached(1 << 18, 64)), |r| r[1].mode = Mode::Input), Field::Chunk),
+    ] {
+        assert_eq!(found, ("SHEF-PRO-202", at));
+    }
+}
+
+#[test]
+fn every_mode_policy_and_shape_survives_the_bytes() {
+    let mut r = regions();
+    counted(&mut r[0], 48);
+    tree(&mut r[1], 0x200000);
+    r.push(Region { mode: Mode::Bypass, tag_base: 0, port: 1, set: 1, ..region(3, Mode::Input, 0x400000, 0x10000, 512, 0) });
+    r[2].prefetch = 8;
+    (r[2].set, r[2].port) = (2, 1);
+    let sets = vec![Set::default(), Set { cache_bytes: 1 << 16, cache_line: 512, acc: 1, ..Set::default() }, Set::default()];
+    for on_fault in [OnFault::Shield, OnFault::Region, OnFault::Halt] {
+        let config = Config::new(on_fault, 2, sets.clone(), r.clone()).unwrap();
+        assert_eq!(Config::from_cbor(&config.to_cbor()).unwrap(), config);
+        assert_eq!((config.accelerator_ports(), config.set_port(0), config.set_port(1)), (2, 0, 1));
+    }
+}
+
+#[test]
+fn trees_have_the_fewest_levels() {
+    let shape = |size: u64, chunk| {
+        let mut r = region(0, Mode::Tree, 0, size, chunk, 0);
+        r.node_base = Some(0x1000);
+        (r.tree_levels(), r.root_entries(), r.node_size())
+    };
+    // chunks: 1, 8 * 65536, one more page of them, 2^28
+    assert_eq!(shape(4096, 4096), (1, 1, 4096));
+    assert_eq!(shape(1 << 31, 4096), (1, 1 << 16, 1 << 22));
+    assert_eq!(shape((1 << 31) + 4096, 4096), (2, 8193, ((1 << 16) + 1 + 8193) * 64 / 4096 * 4096 + 4096));
+    assert_eq!(shape(1 << 34, 64), (4, 1 << 16, ((1 << 25) + (1 << 22) + (1 << 19) + (1 << 16)) * 64));
+    let mut r = region(0, Mode::Tree, 0, 1 << 34, 64, 0);
+    r.node_base = Some(0x1000);
+    assert_eq!(r.node_addr(2, 3), 0x1000 + ((1 << 25) + (1 << 22) + 3) * 64);
+    assert_eq!(region(0, Mode::Input, 0, 1 << 34, 64, 0).node_size(), 0);
 }
 
 #[test]

@@ -204,7 +204,7 @@ fn build(output: &Output, args: &BuildArgs) -> Result<Exit, CliError> {
         Some(path) => {
             let shield = shef_gen::shield::parse(&text(path)?).map_err(|e| CliError::input(e.code(), format!("{}:{e}", path.display())))?;
             for warning in &shield.warnings {
-                output.note(format_args!("warning: {}: {warning}", path.display()));
+                output.note(format_args!("warning: {}:{warning}", path.display()));
             }
             shield.config
         }

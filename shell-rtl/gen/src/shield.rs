@@ -9,7 +9,7 @@ use core::ops::Range;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, Unexpected, Visitor};
 use shef_proto::code::Code;
-use shef_proto::config::{Config, ConfigError, Field, Mode, OnFault, PAGE, Region, Set, TAG_LEN};
+use shef_proto::config::{Config, ConfigError, Field, MAX_REGIONS, MAX_SETS, Mode, OnFault, PAGE, Region, Set};
 use toml::Spanned;
 
 /// Codes of [`ShieldError`].
@@ -23,11 +23,6 @@ pub const CODES: &[Code] = &[
         id: "SHEF-GEN-011",
         summary: "shield.toml describes an impossible Shield",
         help: "The message points at line and column and names the rule. docs/reference/shield-config.md lists all rules.",
-    },
-    Code {
-        id: "SHEF-GEN-012",
-        summary: "shield.toml asks for something that is not supported yet",
-        help: "Use the modes input and output, one engine set, one memory port and on_fault = \"shield\".",
     },
 ];
 
@@ -75,14 +70,6 @@ pub enum ShieldError {
         /// what
         message: String,
     },
-    /// Not supported yet.
-    #[error("{}", render(place, message))]
-    Unsupported {
-        /// where
-        place: Place,
-        /// what
-        message: String,
-    },
 }
 
 impl ShieldError {
@@ -91,22 +78,36 @@ impl ShieldError {
         match self {
             Self::Parse { .. } => "SHEF-GEN-010",
             Self::Rule { .. } => "SHEF-GEN-011",
-            Self::Unsupported { .. } => "SHEF-GEN-012",
         }
     }
 
     /// Where in the file.
     pub fn place(&self) -> &Place {
         match self {
-            Self::Parse { place, .. } | Self::Rule { place, .. } | Self::Unsupported { place, .. } => place,
+            Self::Parse { place, .. } | Self::Rule { place, .. } => place,
         }
     }
 
     /// What is wrong, without the place.
     pub fn message(&self) -> &str {
         match self {
-            Self::Parse { message, .. } | Self::Rule { message, .. } | Self::Unsupported { message, .. } => message,
+            Self::Parse { message, .. } | Self::Rule { message, .. } => message,
         }
+    }
+}
+
+/// What the developer should know about a `shield.toml` that is in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Warning {
+    /// Where in the file.
+    pub place: Place,
+    /// What.
+    pub message: String,
+}
+
+impl core::fmt::Display for Warning {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(&render(&self.place, &self.message))
     }
 }
 
@@ -231,8 +232,8 @@ struct RegionTable {
 pub struct Shield {
     /// The resolved configuration.
     pub config: Config,
-    /// What the developer should know: regions without protection.
-    pub warnings: Vec<String>,
+    /// What the developer should know: regions without protection, lines that are too few for the speed of the bus, ports without use.
+    pub warnings: Vec<Warning>,
 }
 
 /// Reads and checks the text of a `shield.toml`.
@@ -285,19 +286,12 @@ pub fn parse(source: &str) -> Result<Shield, ShieldError> {
     if file.region.is_empty() {
         return rule(0..0, "no [[region]]: a Shield without a region lets nothing through".to_string());
     }
-    let mut warnings = Vec::new();
     let mut regions = Vec::new();
     for (i, r) in file.region.iter().enumerate() {
         let t = r.get_ref();
         let mode = *t.mode.get_ref();
-        if mode == Mode::Bypass {
-            let p = place(t.mode.span());
-            warnings.push(format!(
-                "{}:{}: region \"{}\" is not protected: card memory sees and can change it",
-                p.line,
-                p.column,
-                t.name.get_ref()
-            ));
+        if let (false, Some(tags)) = (mode.has_tags(), &t.tag_base) {
+            return rule(tags.span(), "a bypass region has no tags".to_string());
         }
         regions.push(Region {
             id: u8::try_from(i).unwrap_or(u8::MAX),
@@ -319,38 +313,93 @@ pub fn parse(source: &str) -> Result<Shield, ShieldError> {
             },
         });
     }
-    place_tags(&file, &mut regions);
+    place_areas(&file, &mut regions);
     match Config::new(on_fault, ports, sets, regions) {
-        Ok(config) => Ok(Shield { config, warnings }),
+        Ok(config) => {
+            let warnings = warnings(&file, &config).into_iter().map(|(span, message)| Warning { place: place(span), message }).collect();
+            Ok(Shield { config, warnings })
+        }
         Err(e) => {
             let (span, message) = locate(&file, &e);
-            let place = place(span);
-            Err(if matches!(e, ConfigError::Unsupported { .. }) {
-                ShieldError::Unsupported { place, message }
-            } else {
-                ShieldError::Rule { place, message }
-            })
+            rule(span, message)
         }
     }
 }
 
-/// Tags of regions without `tag_base` follow the highest given range, in order of the regions.
-fn place_tags(file: &File, regions: &mut [Region]) {
-    let tags = |r: &Region| {
-        r.size.checked_div(u64::from(r.chunk)).unwrap_or(0).saturating_mul(TAG_LEN).checked_next_multiple_of(PAGE).unwrap_or(u64::MAX)
-    };
+/// Memory latency in cycles for which the buffers of a set are judged.
+pub const LATENCY: u64 = 40;
+
+/// Lines that a stream of chunks of `chunk` bytes needs at a memory latency of `latency` cycles.
+pub fn lines_needed(chunk: u32, latency: u64) -> u64 {
+    2 + (latency + 13).div_ceil(u64::from(chunk) / 64)
+}
+
+fn warnings(file: &File, config: &Config) -> Vec<(Range<usize>, String)> {
+    let mut out = Vec::new();
+    for (r, t) in config.regions().iter().zip(&file.region) {
+        let t = t.get_ref();
+        if r.mode == Mode::Bypass {
+            out.push((t.mode.span(), format!("region \"{}\" is not protected: card memory sees and can change it", r.name)));
+            continue;
+        }
+        let set = &config.sets()[usize::from(r.set)];
+        let span = t.chunk.as_ref().map_or_else(|| t.name.span(), Spanned::span);
+        let (name, lines) = if r.is_big() { ("big_lines", set.big_lines) } else { ("small_lines", set.small_lines) };
+        let needed = lines_needed(r.chunk, LATENCY);
+        if set.cache_bytes == 0 && u64::from(lines) < needed {
+            let message = format!(
+                "region \"{}\" will not stream at the speed of the bus: {} B chunks need {needed} {name} at a memory latency of {LATENCY} cycles, engine set {} has {lines}",
+                r.name, r.chunk, r.set
+            );
+            out.push((span.clone(), message));
+        }
+        let beats = (LATENCY + 2 * u64::from(r.chunk) / 64).next_power_of_two();
+        if u64::from(set.ring_beats) < beats {
+            let message = format!(
+                "region \"{}\" will not stream at the speed of the bus: {} B chunks need ring_beats of {beats} at a memory latency of {LATENCY} cycles, engine set {} has {}",
+                r.name, r.chunk, r.set, set.ring_beats
+            );
+            out.push((span, message));
+        }
+    }
+    for port in 0..config.ports() {
+        if config.regions().iter().all(|r| r.port != port) {
+            let span = file.memory.ports.as_ref().map_or(0..0, Spanned::span);
+            out.push((span, format!("memory port {port} is used by no region")));
+        }
+    }
+    out
+}
+
+/// Tags of regions without `tag_base`, in order of the regions, and after them nodes of `tree` regions without `node_base`, follow the highest
+/// range of the file.
+fn place_areas(file: &File, regions: &mut [Region]) {
+    // A region that breaks a rule is refused later; here it only must not overflow.
+    let sound = |r: &Region| r.chunk.is_power_of_two() && (64..=4096).contains(&r.chunk) && r.size.checked_mul(2).is_some();
+    let tags = |r: &Region| if sound(r) { r.tag_size() } else { 0 };
+    let nodes = |r: &Region| if sound(r) { r.node_size() } else { 0 };
     let mut end = 0u64;
     for (r, t) in regions.iter().zip(&file.region) {
         end = end.max(r.base.saturating_add(r.size));
-        if r.mode.has_tags() && t.get_ref().tag_base.is_some() {
+        if t.get_ref().tag_base.is_some() {
             end = end.max(r.tag_base.saturating_add(tags(r)));
         }
+        if let Some(n) = r.node_base {
+            end = end.max(n.saturating_add(nodes(r)));
+        }
     }
+    let mut next = |len: u64| {
+        let base = end.checked_next_multiple_of(PAGE).unwrap_or(u64::MAX - (PAGE - 1));
+        end = base.saturating_add(len);
+        base
+    };
     for (r, t) in regions.iter_mut().zip(&file.region) {
         if r.mode.has_tags() && t.get_ref().tag_base.is_none() {
-            r.tag_base = end.checked_next_multiple_of(PAGE).unwrap_or(u64::MAX - (PAGE - 1));
-            end = r.tag_base.saturating_add(tags(r));
+            r.tag_base = next(tags(r));
         }
+    }
+    for r in regions.iter_mut().filter(|r| r.mode == Mode::Tree && r.node_base.is_none()) {
+        r.node_base = Some(next(nodes(r)));
     }
 }
 
@@ -377,28 +426,30 @@ fn locate(file: &File, e: &ConfigError) -> (Range<usize>, String) {
         };
         span.unwrap_or_else(|| r.span())
     };
-    let message = e.to_string();
-    match e {
-        ConfigError::Region { region: i, field, .. } | ConfigError::Overlap { region: i, field, .. } => (region(*i, *field), message),
-        ConfigError::Unsupported { region: Some(i), field, .. } => (region(*i, *field), message),
-        ConfigError::Unsupported { field: Field::Set, .. } => (file.set.get(1).map_or(0..0, Spanned::span), message),
-        ConfigError::Unsupported { field: Field::Port, .. } => (of(&file.memory.ports).unwrap_or(0..0), message),
-        ConfigError::Unsupported { .. } => (file.on_fault.as_ref().map_or(0..0, Spanned::span), message),
-        ConfigError::Set { set, .. } => (file.set.get(*set).map_or(0..0, Spanned::span), message),
-        _ => {
-            // Rules about the whole: the count that is out of range, or the regions.
-            let span = if message.contains("ports") {
-                of(&file.memory.ports)
-            } else if message.contains("regions, found") {
-                file.region.get(shef_proto::config::MAX_REGIONS).map(Spanned::span)
-            } else if message.contains("sets") {
-                file.set.get(shef_proto::config::MAX_SETS).map(Spanned::span)
-            } else {
-                file.region.iter().find(|r| *r.get_ref().mode.get_ref() == Mode::Output).map(Spanned::span)
-            };
-            (span.unwrap_or(0..0), message)
-        }
-    }
+    let set = |i: usize, field: Field| -> Range<usize> {
+        let Some(s) = file.set.get(i) else { return 0..0 };
+        let t = s.get_ref();
+        let span = match field {
+            Field::Lanes => of(&t.lanes),
+            Field::BigLines => of(&t.big_lines),
+            Field::SmallLines => of(&t.small_lines),
+            Field::RingBeats => of(&t.ring_beats),
+            Field::Acc => of(&t.acc),
+            Field::Cache => of(&t.cache),
+            Field::CacheLine => of(&t.cache_line).or_else(|| of(&t.cache)),
+            _ => None,
+        };
+        span.unwrap_or_else(|| s.span())
+    };
+    let span = match e {
+        ConfigError::Region { region: i, field, .. } | ConfigError::Overlap { region: i, field, .. } => region(*i, *field),
+        ConfigError::Set { set: i, field, .. } => set(*i, *field),
+        ConfigError::Rule { field: Field::Ports, .. } => of(&file.memory.ports).unwrap_or(0..0),
+        ConfigError::Rule { field: Field::Sets, .. } => file.set.get(MAX_SETS).map_or(0..0, Spanned::span),
+        ConfigError::Rule { field: Field::Regions, .. } => file.region.get(MAX_REGIONS).map_or(0..0, Spanned::span),
+        _ => 0..0,
+    };
+    (span, e.to_string())
 }
 
 /// The SystemVerilog package `shef_cfg_pkg`.
@@ -577,6 +628,40 @@ key = 128
     }
 
     #[test]
+    fn nodes_are_placed_after_all_tags() {
+        let text = GOOD.replace("mode = \"input\"", "mode = \"tree\"").replace("mode = \"output\"", "mode = \"counted\"");
+        let c = parse(&text).unwrap().config;
+        let r = c.regions();
+        assert_eq!((r[0].tag_base, r[1].tag_base, r[0].node_base, r[1].node_base), (0x12000, 0x13000, Some(0x14000), None));
+        assert_eq!((r[0].counter_bits, r[1].counter_bits), (None, Some(36)));
+        let given = parse(&text.replace("size = \"64 KiB\"", "size = \"64 KiB\"\nnode_base = 0x40000")).unwrap().config;
+        assert_eq!((given.regions()[0].node_base, given.regions()[0].tag_base), (Some(0x40000), 0x41000));
+    }
+
+    #[test]
+    fn warnings_point_at_what_is_meant() {
+        let of = |text: &str| -> Vec<(usize, usize, String)> {
+            parse(text).unwrap().warnings.into_iter().map(|w| (w.place.line, w.place.column, w.message)).collect()
+        };
+        assert_eq!(of(GOOD), []);
+        let found = of(&format!(
+            "[memory]\nports = 2\n{}\n[[set]]\nbig_lines = 3\nsmall_lines = 8\nring_beats = 128\n",
+            GOOD.replace("chunk = 512\nkey = 128", "chunk = 512")
+        ));
+        let starts: Vec<(usize, usize, &str)> = found.iter().map(|(l, c, m)| (*l, *c, m.split(':').next_back().unwrap())).collect();
+        assert_eq!(
+            starts,
+            [
+                (5, 8, " 4096 B chunks need ring_beats of 256 at a memory latency of 40 cycles, engine set 0 has 128"),
+                (15, 9, " 512 B chunks need 9 small_lines at a memory latency of 40 cycles, engine set 0 has 8"),
+                (2, 9, "memory port 1 is used by no region"),
+            ]
+        );
+        let found = of(&GOOD.replace("mode = \"output\"", "mode = \"bypass\""));
+        assert_eq!(found, [(10, 8, "region \"b\" is not protected: card memory sees and can change it".to_string())]);
+    }
+
+    #[test]
     fn errors_point_at_line_and_column() {
         let cases = [
             (GOOD.replace("size = \"8 KiB\"", "size = \"8 KB\""), 12, 8, "SHEF-GEN-010"),
@@ -588,14 +673,9 @@ key = 128
             (GOOD.replace("key = 128", "key = 128\ntag_base = 0x1000"), 15, 12, "SHEF-GEN-011"),
             (GOOD.replace("chunk = 512", "chunk = 500"), 13, 9, "SHEF-GEN-011"),
             (GOOD.replace("name = \"b\"", "name = \"a\""), 9, 8, "SHEF-GEN-011"),
-            (GOOD.replace("mode = \"output\"", "mode = \"counted\""), 10, 8, "SHEF-GEN-012"),
-            (GOOD.replace("mode = \"output\"", "mode = \"tree\"\nnode_base = 0x80000"), 10, 8, "SHEF-GEN-012"),
-            (GOOD.replace("mode = \"output\"", "mode = \"bypass\""), 10, 8, "SHEF-GEN-012"),
-            (format!("[memory]\nports = 2\n{GOOD}"), 2, 9, "SHEF-GEN-012"),
-            (format!("{GOOD}\n[[set]]\n[[set]]\n"), 17, 1, "SHEF-GEN-012"),
-            (format!("on_fault = \"halt\"\n{GOOD}"), 1, 12, "SHEF-GEN-012"),
+            (format!("on_fault = \"stop\"\n{GOOD}"), 1, 12, "SHEF-GEN-011"),
             (format!("suite = 2\n{GOOD}"), 1, 9, "SHEF-GEN-011"),
-            (format!("{GOOD}\n[[set]]\nlanes = 3\n"), 16, 1, "SHEF-GEN-011"),
+            (format!("{GOOD}\n[[set]]\nlanes = 3\n"), 17, 9, "SHEF-GEN-011"),
             (String::new(), 1, 1, "SHEF-GEN-011"),
         ];
         for (text, line, column, code) in cases {
