@@ -20,7 +20,6 @@ pub mod image;
 pub mod load;
 pub mod mailbox;
 pub mod release;
-pub mod tree;
 
 const PARTS: &[&[code::Code]] = &[
     cbor::CODES,

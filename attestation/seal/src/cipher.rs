@@ -4,9 +4,8 @@ use alloc::boxed::Box;
 
 use aes_gcm::aead::AeadInOut;
 use aes_gcm::{Aes128Gcm, Aes256Gcm, KeyInit, Nonce, Tag};
-use shef_proto::config::TAG_LEN;
+use shef_proto::config::{NODE_ARITY, TAG_LEN};
 use shef_proto::load::Key;
-use shef_proto::tree::ARITY;
 
 /// A 16-byte tag.
 pub type ChunkTag = [u8; TAG_LEN as usize];
@@ -80,10 +79,12 @@ impl ChunkCipher {
 }
 
 /// Bytes of a tree node: eight counters and a tag.
-pub const NODE_LEN: usize = 64;
+pub const NODE_LEN: usize = shef_proto::config::NODE_LEN as usize;
+/// Counters of a node.
+const ARITY: usize = NODE_ARITY as usize;
 
 const COUNTERS_LEN: usize = NODE_LEN - TAG_LEN as usize;
-const COUNTER_LEN: usize = COUNTERS_LEN / ARITY as usize;
+const COUNTER_LEN: usize = COUNTERS_LEN / ARITY;
 
 /// The IV of a tree node: `region (8) | version (48) | level (4) | node (36)`, big-endian.
 pub fn node_iv(region: u8, version: u64, level: u8, node: u64) -> [u8; 12] {
@@ -105,7 +106,7 @@ impl NodeCipher {
     }
 
     /// The 64 bytes of a node with these counters, of which the low 48 bits count.
-    pub fn seal(&self, version: u64, level: u8, node: u64, counters: &[u64; ARITY as usize]) -> [u8; NODE_LEN] {
+    pub fn seal(&self, version: u64, level: u8, node: u64, counters: &[u64; ARITY]) -> [u8; NODE_LEN] {
         let mut out = [0; NODE_LEN];
         for (bytes, counter) in out.chunks_exact_mut(COUNTER_LEN).zip(counters) {
             bytes.copy_from_slice(&counter.to_be_bytes()[8 - COUNTER_LEN..]);
@@ -117,12 +118,12 @@ impl NodeCipher {
 
     /// The counters of a node, if its tag matches.
     #[must_use]
-    pub fn open(&self, version: u64, level: u8, node: u64, bytes: &[u8; NODE_LEN]) -> Option<[u64; ARITY as usize]> {
+    pub fn open(&self, version: u64, level: u8, node: u64, bytes: &[u8; NODE_LEN]) -> Option<[u64; ARITY]> {
         let (plain, tag) = bytes.split_last_chunk::<{ TAG_LEN as usize }>()?;
         if !self.aes.open(node_iv(self.region, version, level, node), plain, &mut [], tag) {
             return None;
         }
-        let mut counters = [0; ARITY as usize];
+        let mut counters = [0; ARITY];
         for (counter, bytes) in counters.iter_mut().zip(plain.chunks_exact(COUNTER_LEN)) {
             *counter = bytes.iter().fold(0, |n, &b| n << 8 | u64::from(b));
         }

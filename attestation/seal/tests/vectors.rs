@@ -20,7 +20,6 @@ use shef_proto::config::{Config, Mode, OnFault, Region, Set};
 use shef_proto::entropy::{Entropy, SeededEntropy};
 use shef_proto::hpke_suite::derive_key_pair;
 use shef_proto::load::{FirstEpoch, Info, Key, Message, SessionKeys, open_load_key, seal_load_key};
-use shef_proto::tree::Tree;
 use shef_seal::{ChunkCipher, NodeCipher, Sealer, chunk_iv, node_iv};
 
 const SEED: u64 = 1;
@@ -398,9 +397,10 @@ fn tree_nodes() {
     let shapes: Vec<Value> = [1, 8, 9, 512, 8 * 65536, 8 * 65536 + 1, 1 << 25, 1 << 31]
         .into_iter()
         .map(|chunks| {
-            let t = Tree::over(chunks);
-            let levels: Vec<Value> = (0..t.levels()).map(|l| json!({ "nodes": t.nodes(l), "offset": t.offset(l, 0) })).collect();
-            json!({ "chunks": chunks, "levels": levels, "root": t.root(), "size": t.size() })
+            let r = Region { mode: Mode::Tree, size: 64 * chunks, chunk: 64, node_base: Some(0), ..config().region(0).unwrap().clone() };
+            let levels: Vec<Value> =
+                (0..r.tree_levels()).map(|l| json!({ "nodes": r.level_nodes(l), "offset": r.node_addr(l, 0) })).collect();
+            json!({ "chunks": chunks, "levels": levels, "root": r.root_entries(), "size": r.node_size() })
         })
         .collect();
     check(

@@ -12,7 +12,7 @@ mod model;
 
 pub use bus::{Accelerator, Beat, Burst, NoAccelerator, Resp, ShieldBus, WriteBeat};
 pub use digits::Digits;
-pub use engine::MemoryFault;
+pub use engine::{Counters, MemoryFault, WriteTap};
 pub use memory::SparseMemory;
 pub use model::{Bare, Model};
 

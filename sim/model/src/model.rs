@@ -13,7 +13,7 @@ use shef_regs::{ctl, krn};
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::bus::{Accelerator, BEAT, Beat, Burst, Resp, ShieldBus, WriteBeat};
-use crate::engine::{Card, Engine, MemoryFault, Records};
+use crate::engine::{Card, Counters, Engine, MemoryFault, Records, WriteTap};
 use crate::memory::SparseMemory;
 
 /// Counts 64-bit words that the accelerator received from watched addresses, with OKAY.
@@ -69,9 +69,13 @@ enum Life {
 /// A Shield with its accelerator and card memory.
 ///
 /// Everything happens inside the call that causes it: a doorbell has been served when [`Model::ctl_write`] returns, and the accelerator has
-/// finished when the register write that started it has been answered. Where the RTL's timing decides (which of several incomplete
-/// chunks is sealed first when lines run out, or whether the second of two writes that follow each other still finds its line open),
-/// the model takes one of the allowed ways.
+/// finished when the register write that started it has been answered.
+///
+/// What the RTL's timing decides, the model decides in one of the allowed ways: which dirty chunk is sealed first when lines run out, how
+/// often a chunk that is written again and again is sealed in between (and so what its version is), which tree nodes are on chip, and
+/// whether the second of two writes to an `output` chunk still finds its line open. So answers, statements, written maps and what a
+/// flush leaves of `input` and `output` regions are the same bit for bit; the ciphertext of scratch regions is another one of
+/// the same plaintext, and every single write of either can be held against the format by `shef-tb`'s oracle.
 pub struct Model {
     config: Config,
     digest: [u8; 32],
@@ -151,6 +155,21 @@ impl Model {
     /// Mends all faulty ranges. A port that timed out stays dead until [`Model::reset`].
     pub fn clear_faults(&mut self) {
         self.card.faults.clear();
+    }
+
+    /// Shows every beat that the Shield writes to card memory from now on to `tap`.
+    pub fn on_write(&mut self, tap: WriteTap) {
+        self.card.on_write = Some(tap);
+    }
+
+    /// Statistics of an engine set; `None`: there is no such set. What needs a clock reads 0, and so does prefetch, which the model has no use for.
+    pub fn counters(&self, set: usize) -> Option<&Counters> {
+        self.engine.counters(set)
+    }
+
+    /// Bit i: region i is frozen after a fault, under `on_fault = "region"`.
+    pub fn region_faults(&self) -> u16 {
+        self.engine.region_faults()
     }
 
     /// Counts from now on what the accelerator receives from this range too.
