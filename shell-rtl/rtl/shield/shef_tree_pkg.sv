@@ -95,6 +95,12 @@ package shef_tree_pkg;
     t = tree_levels(cfg, root_log2);
     return (t == 0) ? 0 : 32'(tree_nodes(cfg, t - 1));
   endfunction
+  // addresses of the zeroising sweep, for `roots` entries in the root table of all regions
+  function automatic int unsigned tree_sweep_words(input int unsigned sets, input int unsigned roots);
+    int unsigned bank;
+    bank = (roots < ROOT_BANK_WORDS) ? roots : ROOT_BANK_WORDS;
+    return (bank > 4 * sets) ? bank : 4 * sets;
+  endfunction
 endpackage
 /* verilator lint_on UNUSEDSIGNAL */
 /* verilator lint_on UNUSEDPARAM */

@@ -489,9 +489,9 @@ fn time_of_a_request() {
     // every level misses
     let mut all = Vec::new();
     for _ in 0..400 {
-        let (chunk, before) = (b.rng.below(REGIONS[DEEP].chunks), b.asked.len());
+        let (chunk, before, written) = (b.rng.below(REGIONS[DEEP].chunks), b.asked.len(), b.written.len());
         let t = b.alone(ASK, DEEP, chunk).unwrap();
-        if b.asked.len() - before == 4 {
+        if b.asked.len() - before == 4 && b.written.len() == written {
             all.push(t);
         }
         b.drain(1000).unwrap();
@@ -501,7 +501,7 @@ fn time_of_a_request() {
     assert!(hit <= 3 && most <= 100);
 
     // a stream of random chunks: the lowest two levels miss, each request is announced four requests ahead
-    for (kind, name, most) in [(ASK, "reads", 64), (BUMP, "writes", 90)] {
+    for (kind, name, most) in [(ASK, "reads", 64), (BUMP, "writes", 64)] {
         let mut b = settled(&library(32), world);
         let chunks: Vec<u64> = (0..1204).map(|_| b.rng.below(REGIONS[DEEP].chunks)).collect();
         let (asked, written) = (b.asked.len(), b.written.len());
@@ -530,4 +530,127 @@ fn time_of_a_request() {
         println!("random {name}: {each:.1} cycles each, {a:.2} nodes read, {w:.2} nodes written each");
         assert!(each <= f64::from(most), "{each}");
     }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Attack {
+    /// The node as it was before its last write.
+    Replay,
+    FlipCounter,
+    FlipTag,
+    Zeros,
+    /// Another node of the same level.
+    Swap,
+    /// The node of the level above or below.
+    OtherLevel,
+    OtherRegion,
+}
+
+const ATTACKS: [Attack; 7] =
+    [Attack::Replay, Attack::FlipCounter, Attack::FlipTag, Attack::Zeros, Attack::Swap, Attack::OtherLevel, Attack::OtherRegion];
+
+/// Traffic, then a false node at `level` of region `r` as soon as one can be: the fault names it, no answer is wrong.
+fn attack(lib: &Library, seed: u64, attack: Attack, r: usize, level: usize) -> Result<(), String> {
+    let what = |e: String| format!("{attack:?}, region {r}, level {level}, seed {seed}: {e}");
+    let mut b = Bench::new(lib, seed, World { latency: [3, 40][seed as usize % 2], stalls: seed % 3 });
+    let mut old: HashMap<u64, [u8; 64]> = HashMap::new();
+    b.random(1200, 6);
+    while b.requests.len() > 20 {
+        for (addr, data) in b.writes.front().map(|w| (w.1, w.2)).iter() {
+            if let Some(before) = b.memory.get(addr)
+                && before != data
+            {
+                old.insert(*addr, *before);
+            }
+        }
+        b.cycle().map_err(what)?;
+    }
+    b.drain(100_000).map_err(what)?;
+    // a node of that level which was written, and twice for a replay
+    let region = &REGIONS[r];
+    let first = b.rng.below(region.nodes(level));
+    let can = |b: &Bench, a: &u64| b.memory.contains_key(a) && (attack != Attack::Replay || old.contains_key(a));
+    let node = (0..region.nodes(level)).map(|i| (first + i) % region.nodes(level)).find(|n| can(&b, &region.addr(level, *n)));
+    let Some(node) = node else { return Err(what("no node to attack".into())) };
+    let addr = region.addr(level, node);
+    let good = b.memory[&addr];
+    let any = |b: &Bench, pick: &dyn Fn(usize, usize, u64) -> bool| {
+        let mut all: Vec<u64> = b.memory.keys().copied().filter(|a| *a != addr && pick(find(*a).0, find(*a).1, *a)).collect();
+        all.sort_unstable();
+        all.first().map(|a| b.memory[a])
+    };
+    let mut bad = good;
+    let bit = b.rng.below(384) as usize;
+    match attack {
+        Attack::Replay => bad = old[&addr],
+        Attack::FlipCounter => bad[bit / 8] ^= 1 << (bit % 8),
+        Attack::FlipTag => bad[48 + bit / 24] ^= 1 << (bit % 8),
+        Attack::Zeros => bad = [0; 64],
+        Attack::Swap => bad = any(&b, &|q, l, _| q == r && l == level).ok_or("no other node")?,
+        Attack::OtherLevel => bad = any(&b, &|q, l, _| q == r && l != level).ok_or("no other level")?,
+        Attack::OtherRegion => bad = any(&b, &|q, _, _| q != r).ok_or("no other region")?,
+    }
+    b.memory.insert(addr, bad);
+    // other requests until the node is not on chip any more (if it is written once more, the false one comes back), then its own
+    let span = 8u64.pow(level as u32 + 1);
+    for _ in 0..200 {
+        b.random(40, 4);
+        b.requests.retain(|(_, q, c)| *q != r || c / span != node);
+        for _ in 0..20 {
+            let chunk = b.rng.below(region.chunks);
+            if chunk / span != node {
+                b.requests.push_back((ASK, r, chunk));
+            }
+        }
+        b.drain(100_000).map_err(what)?;
+        b.memory.insert(addr, bad);
+        let chunk = (node * span + b.rng.below(span)).min(region.chunks - 1);
+        b.requests.push_back((1 + seed % 2, r, chunk));
+        b.drain(100_000).map_err(what)?;
+        if !b.faults.is_empty() {
+            break;
+        }
+    }
+    let Some(&(q, index, _, internal)) = b.faults.first() else { return Err(what("goes unnoticed".into())) };
+    if (q, index, internal) != (r, (level as u64) << 36 | node, false) {
+        return Err(what(format!("region {q}, index {index:#x}, internal {internal} instead of node {node}")));
+    }
+    // the other regions go on, this one refuses
+    let refused = b.refused;
+    b.requests.clear();
+    b.random(300, 4);
+    b.requests.extend([(ASK, r, 0), (BUMP, r, 1)]);
+    b.drain(400_000).map_err(what)?;
+    if b.faults.len() != 1 || b.refused < refused + 2 {
+        return Err(what(format!("faults {:x?}, {} refusals", b.faults, b.refused - refused)));
+    }
+    // nothing of the region was sealed after its fault but what had been raised before
+    let seals = b.written.len();
+    b.random(300, 4);
+    b.drain(400_000).map_err(what)?;
+    if b.written[seals..].iter().any(|a| find(*a).0 == r) {
+        return Err(what("a node is sealed after the fault".into()));
+    }
+    Ok(())
+}
+
+fn attacks(lib: &Library, seeds: std::ops::Range<u64>) -> Result<(), String> {
+    for seed in seeds {
+        for a in ATTACKS {
+            for (r, levels) in LEVELS.iter().enumerate() {
+                for level in 0..*levels {
+                    if a == Attack::OtherLevel && *levels == 1 {
+                        continue;
+                    }
+                    attack(lib, seed, a, r, level)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn false_nodes_are_refused() {
+    attacks(&library(2), 0..3).unwrap();
 }
