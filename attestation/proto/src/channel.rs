@@ -24,6 +24,11 @@ pub const PAYLOAD_LEN: usize = 48;
 /// Chunks that one MAP answer covers.
 pub const MAP_BITS: u64 = 384;
 
+/// Statistics that an engine set counts.
+pub const COUNTERS: usize = 16;
+/// Operation in the message with which a Shield ends a session by itself. Nobody can ask for it.
+pub const HALT: u8 = 0x32;
+
 /// A sealed message.
 pub type Sealed = [u8; MESSAGE_LEN];
 
@@ -50,6 +55,11 @@ pub const CODES: &[Code] = &[
         id: "SHEF-PRO-255",
         summary: "an authentic answer has impossible content",
         help: "The Shield does not run this configuration, or is of another version.",
+    },
+    Code {
+        id: "SHEF-PRO-256",
+        summary: "a fault made the Shield end the session by itself",
+        help: "on_fault is \"halt\": the Shield told of the fault in its last message and erased all keys. No result opens. Begin a new session.",
     },
 ];
 
@@ -91,6 +101,15 @@ pub enum ChannelError {
         /// what is wrong
         what: &'static str,
     },
+    /// The Shield has ended the session by itself after a fault.
+    #[error(
+        "the shield ended the session after a fault: {} in region {}, chunk {:#x}, version {}",
+        .last.fault_kind.name(), .last.fault_region, .last.fault_chunk, .last.fault_version
+    )]
+    Halted {
+        /// its last words
+        last: ShieldStatement,
+    },
 }
 
 impl ChannelError {
@@ -103,6 +122,7 @@ impl ChannelError {
             Self::Closed => "SHEF-PRO-253",
             Self::Status { .. } => "SHEF-PRO-254",
             Self::Impossible { .. } => "SHEF-PRO-255",
+            Self::Halted { .. } => "SHEF-PRO-256",
         }
     }
 }
@@ -128,6 +148,8 @@ pub enum Op {
     Statement = 0x20,
     /// 384 bits of a written map.
     Map = 0x21,
+    /// Half of an engine set's statistics.
+    Stats = 0x22,
     /// Flushes and ends the session.
     Close = 0x30,
     /// Ends the session without a flush.
@@ -136,7 +158,7 @@ pub enum Op {
 
 impl Op {
     /// All operations.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Ping,
         Self::Read,
         Self::Write,
@@ -145,6 +167,7 @@ impl Op {
         Self::Epoch,
         Self::Statement,
         Self::Map,
+        Self::Stats,
         Self::Close,
         Self::Abort,
     ];
@@ -174,7 +197,7 @@ pub mod status {
 pub struct Request {
     /// Operation; a number, so that a Shield can answer unknown ones.
     pub op: u8,
-    /// Region, or 0.
+    /// Region, or engine set, or 0.
     pub region: u8,
     /// Register address, page or word offset.
     pub addr: u32,
@@ -214,6 +237,10 @@ impl Request {
     /// MAP of an `output` region, from chunk `word * 384` on.
     pub fn map(region: u8, word: u32) -> Self {
         Self { region, addr: word, ..Self::of(Op::Map) }
+    }
+    /// STATS: counters `8 * page` to `8 * page + 7` of an engine set.
+    pub fn stats(set: u8, page: u32) -> Self {
+        Self { region: set, addr: page, ..Self::of(Op::Stats) }
     }
     /// CLOSE.
     pub fn close() -> Self {
@@ -342,6 +369,7 @@ pub struct OwnerChannel {
     seq: u64,
     pending: Option<(Request, Sealed)>,
     closed: bool,
+    last: Option<(ShieldStatement, Sealed)>,
 }
 
 impl OwnerChannel {
@@ -354,6 +382,7 @@ impl OwnerChannel {
             seq: 0,
             pending: None,
             closed: false,
+            last: None,
         }
     }
 
@@ -369,6 +398,9 @@ impl OwnerChannel {
     pub fn request(&mut self, request: &Request) -> Result<Sealed, ChannelError> {
         if self.pending.is_some() {
             return Err(ChannelError::Busy { seq: self.seq });
+        }
+        if let Some((last, _)) = self.last {
+            return Err(ChannelError::Halted { last });
         }
         if self.closed || self.seq == u64::MAX {
             return Err(ChannelError::Closed);
@@ -387,8 +419,12 @@ impl OwnerChannel {
     /// Opens the answer to the request under way. Whatever its status is, it is authentic.
     ///
     /// # Errors
-    /// The answer is not authentic; the request stays under way.
+    /// The answer is not authentic, and the request stays under way; or it is the last message of a Shield that has ended the session.
     pub fn answer(&mut self, sealed: &Sealed) -> Result<Answer, ChannelError> {
+        if self.pending.is_none() {
+            return Err(ChannelError::Idle);
+        }
+        self.halted(sealed)?;
         let Some((request, _)) = &self.pending else { return Err(ChannelError::Idle) };
         let refused = ChannelError::NotAuthentic { seq: self.seq };
         let (seq, plaintext) = self.rx.open(sealed).ok_or(refused)?;
@@ -402,6 +438,46 @@ impl OwnerChannel {
         self.closed |= request.op == Op::Close as u8 || request.op == Op::Abort as u8;
         self.pending = None;
         Ok(answer)
+    }
+
+    /// Looks whether a message is the one by which the Shield has ended the session. It bears the number after the last request that the
+    /// Shield ran, which is that of the request under way or the next one. Everything else is left alone.
+    ///
+    /// # Errors
+    /// [`ChannelError::Halted`] with its last words, [`ChannelError::Impossible`] where they are none.
+    pub fn halted(&mut self, sealed: &Sealed) -> Result<(), ChannelError> {
+        let Some((seq, plaintext)) = self.rx.open(sealed) else { return Ok(()) };
+        let answer = Answer::from_bytes(&plaintext);
+        let due = seq.checked_sub(1) == Some(self.seq) || (seq == self.seq && self.pending.is_some());
+        if answer.op != HALT || !due {
+            return Ok(());
+        }
+        let last = ShieldStatement::from_payload(&answer.payload)
+            .filter(|last| last.state == State::Closed && last.stopped && last.requests == seq)
+            .ok_or(ChannelError::Impossible { seq, what: "last message" })?;
+        self.closed = true;
+        self.pending = None;
+        self.last = Some((last, *sealed));
+        Err(ChannelError::Halted { last })
+    }
+
+    /// The message by which the Shield has ended the session by itself, if it came.
+    pub fn last(&self) -> Option<(&ShieldStatement, &Sealed)> {
+        self.last.as_ref().map(|(last, sealed)| (last, sealed))
+    }
+
+    /// Reads the statistics of an engine set.
+    ///
+    /// # Errors
+    /// As [`OwnerChannel::call`].
+    pub fn statistics<E: From<ChannelError>>(
+        &mut self,
+        set: u8,
+        carry: &mut dyn FnMut(&Sealed) -> Result<Sealed, E>,
+    ) -> Result<Statistics, E> {
+        let first = self.call(&Request::stats(set, 0), carry)?;
+        let second = self.call(&Request::stats(set, 1), carry)?;
+        Ok(Statistics::from_payloads([&first.payload, &second.payload]))
     }
 
     /// Request and answer in one step over `carry`, which takes the request to the Shield and brings the answer back.
@@ -528,6 +604,13 @@ impl ShieldChannel {
         }
     }
 
+    /// Seals the message by which a Shield ends the session by itself; it has the number after that of the last request.
+    pub fn halt(&mut self, payload: impl FnOnce(u64) -> [u8; PAYLOAD_LEN]) -> Sealed {
+        let number = self.seq.wrapping_add(1);
+        let answer = Answer { op: HALT, region: 0, status: status::DONE, addr: 0, value: 0, payload: payload(number) };
+        self.tx.seal(number, &answer.to_bytes())
+    }
+
     /// Seals and stores the answer to the request that runs.
     pub fn answer(&mut self, answer: &Answer) -> Sealed {
         let mut plaintext = answer.to_bytes();
@@ -580,6 +663,19 @@ impl FaultKind {
             Self::Protocol => 4,
             Self::Node => 5,
             Self::Internal => 6,
+        }
+    }
+
+    /// What it is, in words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "no fault",
+            Self::Tag => "a tag that does not match",
+            Self::Bus => "an error of the memory",
+            Self::Timeout => "a memory that does not answer",
+            Self::Protocol => "an answer of the memory that is not owed",
+            Self::Node => "a tree node that does not match",
+            Self::Internal => "a countermeasure inside the Shield",
         }
     }
 
@@ -733,6 +829,8 @@ pub struct RegionStatement {
     pub mode: Mode,
     /// Base-2 logarithm of the chunk size.
     pub chunk_log2: u8,
+    /// A fault froze the region (only under `on_fault = "region"`).
+    pub frozen: bool,
     /// Chunks sealed in the present epoch.
     pub written: u32,
     /// Present epoch.
@@ -747,6 +845,7 @@ impl RegionStatement {
         let mut p = [0; PAYLOAD_LEN];
         p[0] = self.mode.number();
         p[1] = self.chunk_log2;
+        p[2] = u8::from(self.frozen);
         p[4..8].copy_from_slice(&self.written.to_le_bytes());
         p[8..16].copy_from_slice(&self.epoch.to_le_bytes());
         p[16..24].copy_from_slice(&self.chunks.to_le_bytes());
@@ -755,8 +854,133 @@ impl RegionStatement {
 
     /// Reads a payload; `None` if it holds values that no Shield sends.
     pub fn from_payload(p: &[u8; PAYLOAD_LEN]) -> Option<Self> {
-        let s = Self { mode: Mode::from_number(p[0])?, chunk_log2: p[1], written: le32(p, 4), epoch: le64(p, 8), chunks: le64(p, 16) };
+        let s = Self {
+            mode: Mode::from_number(p[0])?,
+            chunk_log2: p[1],
+            frozen: p[2] == 1,
+            written: le32(p, 4),
+            epoch: le64(p, 8),
+            chunks: le64(p, 16),
+        };
         (s.to_payload() == *p).then_some(s)
+    }
+}
+
+/// What an engine set counts, by number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+#[repr(u8)]
+pub enum Counter {
+    /// Read segments (the part of a burst in one chunk) that were on chip.
+    ReadHits,
+    /// Read segments that were not.
+    ReadMisses,
+    /// Write segments that found their chunk on chip.
+    WriteHits,
+    /// Write segments that did not.
+    WriteMisses,
+    /// Beats that the accelerator read.
+    BeatsRead,
+    /// Beats that the accelerator wrote.
+    BeatsWritten,
+    /// Chunks fetched from memory.
+    ChunksFetched,
+    /// Chunks sealed.
+    ChunksSealed,
+    /// Cycles in which an answer waited for a chunk.
+    AnswerWaits,
+    /// Cycles in which a segment waited for a line.
+    LineWaits,
+    /// Cycles in which data waited for key stream or GHASH.
+    CryptoWaits,
+    /// Cycles in which a read address waited for the memory.
+    MemoryReadWaits,
+    /// Cycles in which a write address or data waited for the memory.
+    MemoryWriteWaits,
+    /// Chunks fetched ahead.
+    Prefetches,
+    /// Of these, the ones that were asked for later.
+    PrefetchesUsed,
+    /// Of these, the ones that failed and were dropped.
+    PrefetchesFailed,
+}
+
+impl Counter {
+    /// All, in order of their number.
+    pub const ALL: [Self; COUNTERS] = [
+        Self::ReadHits,
+        Self::ReadMisses,
+        Self::WriteHits,
+        Self::WriteMisses,
+        Self::BeatsRead,
+        Self::BeatsWritten,
+        Self::ChunksFetched,
+        Self::ChunksSealed,
+        Self::AnswerWaits,
+        Self::LineWaits,
+        Self::CryptoWaits,
+        Self::MemoryReadWaits,
+        Self::MemoryWriteWaits,
+        Self::Prefetches,
+        Self::PrefetchesUsed,
+        Self::PrefetchesFailed,
+    ];
+
+    /// Its name in machine-readable output.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ReadHits => "read_hits",
+            Self::ReadMisses => "read_misses",
+            Self::WriteHits => "write_hits",
+            Self::WriteMisses => "write_misses",
+            Self::BeatsRead => "beats_read",
+            Self::BeatsWritten => "beats_written",
+            Self::ChunksFetched => "chunks_fetched",
+            Self::ChunksSealed => "chunks_sealed",
+            Self::AnswerWaits => "answer_waits",
+            Self::LineWaits => "line_waits",
+            Self::CryptoWaits => "crypto_waits",
+            Self::MemoryReadWaits => "memory_read_waits",
+            Self::MemoryWriteWaits => "memory_write_waits",
+            Self::Prefetches => "prefetches",
+            Self::PrefetchesUsed => "prefetches_used",
+            Self::PrefetchesFailed => "prefetches_failed",
+        }
+    }
+}
+
+/// Statistics of one engine set: counters of 48 bits that stop at their largest value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Statistics([u64; COUNTERS]);
+
+impl Statistics {
+    /// These counters; what does not fit 48 bits is the largest value.
+    pub fn new(counters: [u64; COUNTERS]) -> Self {
+        Self(counters.map(|c| c.min((1 << 48) - 1)))
+    }
+
+    /// One counter.
+    pub fn get(&self, counter: Counter) -> u64 {
+        self.0[counter as usize]
+    }
+
+    /// Payload of the STATS answer for page `page`; `None` for a page that does not exist.
+    pub fn page(&self, page: u32) -> Option<[u8; PAYLOAD_LEN]> {
+        let half = self.0.chunks(COUNTERS / 2).nth(page as usize)?;
+        let mut p = [0; PAYLOAD_LEN];
+        for (bytes, counter) in p.chunks_mut(6).zip(half) {
+            bytes.copy_from_slice(&counter.to_le_bytes()[..6]);
+        }
+        Some(p)
+    }
+
+    /// Reads both payloads.
+    pub fn from_payloads(pages: [&[u8; PAYLOAD_LEN]; 2]) -> Self {
+        let mut counters = [0; COUNTERS];
+        for (counter, bytes) in counters.iter_mut().zip(pages.iter().flat_map(|p| p.chunks(6))) {
+            *counter = bytes.iter().rev().fold(0, |n, &x| n << 8 | u64::from(x));
+        }
+        Self(counters)
     }
 }
 

@@ -5,6 +5,9 @@
 // a register access, a wipe of the sets) is acknowledged when it is done.
 // Key store: 128 bytes in flip-flops, cleared by reset and wipe_i. wipe_i (level) also drops every state but the events
 // that wait outside. load_bell_i, chan_bell_i, seed_bell_i are pulses; each bell that cannot be served is refused at once.
+// Halt (on_fault = "halt"): a Shield that has stopped in a session rings by itself, before every other bell, and is busy on the
+// channel until the session is closed.
+// Statistics: cnt_i is the counter cnt_sel_o of set cnt_set_o up to three cycles later; map_i follows map_word_o in the same way.
 `default_nettype none
 module shef_io
   import shef_pkg::*;
@@ -12,6 +15,8 @@ module shef_io
 #(
     parameter int unsigned NRegions = 1,
     parameter region_cfg_t [NRegions-1:0] Regions = '0,
+    parameter int unsigned NSets = 1,
+    parameter bit Halt = 1'b0,
     parameter logic [7:0] AeadId = 8'd2
 ) (
     input  wire logic             clk_i,
@@ -46,9 +51,11 @@ module shef_io
     input  wire refusal_t         refusal_i,
     input  wire logic [31:0]      refusal_count_i,
     output logic                  fault_clear_o,
-    // engine set
+    input  wire logic [MAX_REGIONS-1:0] region_fault_i,
+    // engine sets
     output logic                  key_valid_o,
     input  wire logic             key_ready_i,
+    output logic                  key_node_o,
     output logic [REGION_W-1:0]   region_o,
     output logic [255:0]          key_o,
     output logic                  cmd_valid_o,
@@ -62,6 +69,9 @@ module shef_io
     input  wire logic [31:0]      stat_written_i,
     output logic [25:0]           map_word_o,
     input  wire logic [31:0]      map_i,
+    output logic [1:0]            cnt_set_o,
+    output logic [3:0]            cnt_sel_o,
+    input  wire logic [47:0]      cnt_i,
     output logic                  set_wipe_o,
     input  wire logic             set_wiped_i,
     // accelerator registers
@@ -75,7 +85,7 @@ module shef_io
 );
 
   // ---- address map (the same names in shell-rtl/ucode/io.uasm) ----
-  localparam logic [11:0] IO_EVENT = 12'h800;  // r: bit 0 seed, 1 load, 2 channel
+  localparam logic [11:0] IO_EVENT = 12'h800;  // r: bit 0 seed, 1 load, 2 channel, 3 halt (alone)
   localparam logic [11:0] IO_STATE = 12'h801;  // rw
   localparam logic [11:0] IO_LOAD_DONE = 12'h802;  // w: 1 = refused
   localparam logic [11:0] IO_CHAN_DONE = 12'h803;  // w: 1 = refused
@@ -89,7 +99,7 @@ module shef_io
   localparam logic [11:0] IO_N_REGIONS = 12'h80c;  // r
   localparam logic [11:0] IO_STOPPED = 12'h80d;  // r
   localparam logic [11:0] IO_REGION = 12'h80e;  // rw: region that all below mean
-  localparam logic [11:0] IO_KEY_GO = 12'h810;  // w: give KEY to the set
+  localparam logic [11:0] IO_KEY_GO = 12'h810;  // w: give KEY to the set; 1 = for the tree's nodes
   localparam logic [11:0] IO_EPOCH_GO = 12'h811;  // w: first epoch
   localparam logic [11:0] IO_CMD_GO = 12'h812;  // w: set_cmd_e; acknowledged when done
   localparam logic [11:0] IO_CMD_ERR = 12'h813;  // r
@@ -98,11 +108,15 @@ module shef_io
   localparam logic [11:0] IO_KEY256 = 12'h816;  // r: the region's key has 256 bits
   localparam logic [11:0] IO_REG_BAD = 12'h817;  // r: the register address is not a multiple of 4 below 64 KiB
   localparam logic [11:0] IO_MAP_BAD = 12'h818;  // r: the page of the written map begins past the region
+  localparam logic [11:0] IO_N_SETS = 12'h819;  // r
+  localparam logic [11:0] IO_CNT_SET = 12'h81a;  // w: engine set whose statistics are meant
+  localparam logic [11:0] IO_CNT_SEL = 12'h81b;  // w: latch this counter; acknowledged when done
   localparam logic [6:0] IO_KEY = 7'h41;  // w: 0x820, 32 bytes
   localparam logic [8:0] IO_EPOCH = 9'h108;  // w: 0x840, 6 bytes
   localparam logic [9:0] IO_REG_ADDR = 10'h212;  // w: 0x848, 4 bytes, little-endian
   localparam logic [9:0] IO_REG_WDATA = 10'h213;  // w: 0x84c
   localparam logic [9:0] IO_REG_RDATA = 10'h214;  // r: 0x850
+  localparam logic [8:0] IO_CNT = 9'h10b;  // r: 0x858, 6 bytes, little-endian
   localparam logic [6:0] IO_REGION_INFO = 7'h43;  // r: 0x860, 24 bytes
   localparam logic [11:0] IO_STAT = 12'h880;  // r: 40 bytes
   localparam logic [9:0] IO_MAP_PAGE = 10'h22c;  // w: 0x8b0, 4 bytes, little-endian
@@ -111,10 +125,11 @@ module shef_io
 
   // ---- flags ----
   logic [2:0] state_q;
-  logic seed_event_q, load_busy_q, load_refused_q, chan_busy_q, chan_refused_q, answer_q;
+  logic seed_event_q, load_busy_q, load_refused_q, chan_busy_q, chan_refused_q, answer_q, halt_q;
   logic [15:0] load_len_q;
-  logic idle;
+  logic idle, halt;
   assign idle = !load_busy_q && !chan_busy_q;
+  assign halt = Halt && stopped_i && idle && state_q == CTL_STATUS_STATE_KEYED;
   assign seed_open_o = !wipe_i && idle && (state_q == CTL_STATUS_STATE_EMPTY || state_q == CTL_STATUS_STATE_CLOSED);
   assign event_o = seed_event_q || load_busy_q || chan_busy_q;
   assign state_o = state_q;
@@ -133,10 +148,11 @@ module shef_io
   end
 
   // ---- access ----
-  typedef enum logic [2:0] {
+  typedef enum logic [3:0] {
     IO_IDLE,
     IO_ACK,
-    IO_MAP_WAIT,
+    IO_READ_WAIT,
+    IO_CNT_WAIT,
     IO_KEY_WAIT,
     IO_CMD_WAIT,
     IO_CMD_RUN,
@@ -158,15 +174,21 @@ module shef_io
   logic [REGION_W-1:0] region_q;
   logic [255:0] key_q;
   logic [VERSION_W-1:0] epoch_q;
-  logic epoch_we_q, key_valid_q, cmd_valid_q, cmd_err_q, reg_start_q, reg_write_q, fault_clear_q, seed_erase_q;
+  logic epoch_we_q, key_valid_q, key_node_q, cmd_valid_q, cmd_err_q, reg_start_q, reg_write_q, fault_clear_q, seed_erase_q;
   set_cmd_e cmd_q;
   logic [31:0] reg_addr_q, reg_wdata_q, map_page_q;
   logic [319:0] snap_q;
+  logic [1:0] cnt_set_q;
+  logic [3:0] cnt_sel_q;
+  logic [47:0] cnt_q;
   logic [127:0][7:0] keys_q;
 
   assign region_o = region_q;
   assign key_o = key_q;
   assign key_valid_o = key_valid_q;
+  assign key_node_o = key_node_q;
+  assign cnt_set_o = cnt_set_q;
+  assign cnt_sel_o = cnt_sel_q;
   assign epoch_o = epoch_q;
   assign epoch_we_o = epoch_we_q;
   assign cmd_valid_o = cmd_valid_q;
@@ -188,7 +210,7 @@ module shef_io
     cfg = '0;
     for (int i = 0; i < NRegions; i++) if (region_q == REGION_W'(i)) cfg = Regions[i];
     chunks = cfg.size >> cfg.chunk_log2;
-    region_info = {64'(chunks), 16'd0, stat_epoch_i, stat_written_i, 16'd0, 4'd0, cfg.chunk_log2, 5'd0, cfg.mode};
+    region_info = {64'(chunks), 16'd0, stat_epoch_i, stat_written_i, 8'd0, 7'd0, region_fault_i[region_q], 4'd0, cfg.chunk_log2, 5'd0, cfg.mode};
   end
 
   // Written map: byte j of a page is byte j mod 4 of word 12 * page + j / 4.
@@ -206,7 +228,7 @@ module shef_io
   assign map_off = addr - IO_MAP;
   always_comb begin
     rdata = 8'd0;
-    if (addr == IO_EVENT) rdata = {5'd0, chan_busy_q, load_busy_q, seed_event_q};
+    if (addr == IO_EVENT) rdata = halt_q ? 8'd8 : {5'd0, chan_busy_q, load_busy_q, seed_event_q};
     if (addr == IO_STATE) rdata = {5'd0, state_q};
     if (addr == IO_AEAD) rdata = AeadId;
     if (addr == IO_LOAD_LEN) rdata = load_len_q[15:8];
@@ -219,6 +241,8 @@ module shef_io
     if (addr == IO_KEY256) rdata = {7'd0, cfg.key256};
     if (addr == IO_REG_BAD) rdata = {7'd0, reg_addr_q[31:16] != 16'd0 || reg_addr_q[1:0] != 2'd0};
     if (addr == IO_MAP_BAD) rdata = {7'd0, {22'd0, map_first} >= chunks};
+    if (addr == IO_N_SETS) rdata = 8'(NSets);
+    if (addr[11:3] == IO_CNT && addr[2:0] < 3'd6) rdata = cnt_q[{addr[2:0], 3'd0}+:8];
     if (addr[11:2] == IO_REG_RDATA) rdata = reg_rdata_i[{addr[1:0], 3'd0}+:8];
     if (addr[11:5] == IO_REGION_INFO && addr[4:0] < 5'd24) rdata = region_info[{addr[4:0], 3'd0}+:8];
     if (addr >= IO_STAT && stat_off < 12'd40) rdata = snap_q[{stat_off[5:0], 3'd0}+:8];
@@ -239,6 +263,7 @@ module shef_io
       chan_busy_q <= 1'b0;
       chan_refused_q <= 1'b0;
       answer_q <= 1'b0;
+      halt_q <= 1'b0;
       load_len_q <= '0;
       io_q <= IO_IDLE;
       wait_q <= '0;
@@ -249,6 +274,7 @@ module shef_io
       epoch_q <= '0;
       epoch_we_q <= 1'b0;
       key_valid_q <= 1'b0;
+      key_node_q <= 1'b0;
       cmd_valid_q <= 1'b0;
       cmd_err_q <= 1'b0;
       cmd_q <= SET_FLUSH;
@@ -258,6 +284,9 @@ module shef_io
       reg_wdata_q <= '0;
       map_page_q <= '0;
       snap_q <= '0;
+      cnt_set_q <= '0;
+      cnt_sel_q <= '0;
+      cnt_q <= '0;
       keys_q <= '0;
       fault_clear_q <= 1'b0;
       seed_erase_q <= 1'b0;
@@ -277,7 +306,11 @@ module shef_io
           load_len_q <= load_len_i[15:0];
         end else load_refused_q <= 1'b1;
       end
-      if (chan_bell_i && idle) begin
+      if (halt) begin
+        chan_refused_q <= 1'b0;
+        chan_busy_q <= 1'b1;
+        halt_q <= 1'b1;
+      end else if (chan_bell_i && idle) begin
         chan_refused_q <= 1'b0;
         if (state_q == CTL_STATUS_STATE_KEYED) chan_busy_q <= 1'b1;
         else chan_refused_q <= 1'b1;
@@ -299,7 +332,7 @@ module shef_io
             box_q <= !addr[11] && !ext_we_i;
           end
           if (ext_req_i && !ext_we_i && addr >= IO_MAP && map_off < 12'd48) begin
-            io_q <= IO_MAP_WAIT;
+            io_q <= IO_READ_WAIT;
             wait_q <= 2'd3;
           end
           if (wr) begin
@@ -310,6 +343,7 @@ module shef_io
             end
             if (addr == IO_CHAN_DONE) begin
               chan_busy_q <= 1'b0;
+              halt_q <= 1'b0;
               chan_refused_q <= ext_wdata_i[0];
             end
             if (addr == IO_ANSWER) answer_q <= ext_wdata_i[0];
@@ -338,6 +372,7 @@ module shef_io
             if (addr == IO_REGION) region_q <= ext_wdata_i[REGION_W-1:0];
             if (addr == IO_KEY_GO) begin
               key_valid_q <= 1'b1;
+              key_node_q <= ext_wdata_i[0];
               io_q <= IO_KEY_WAIT;
             end
             if (addr == IO_EPOCH_GO) epoch_we_q <= 1'b1;
@@ -345,6 +380,12 @@ module shef_io
               cmd_valid_q <= 1'b1;
               cmd_q <= set_cmd_e'(ext_wdata_i[1:0]);
               io_q <= IO_CMD_WAIT;
+            end
+            if (addr == IO_CNT_SET) cnt_set_q <= ext_wdata_i[1:0];
+            if (addr == IO_CNT_SEL) begin
+              cnt_sel_q <= ext_wdata_i[3:0];
+              io_q <= IO_CNT_WAIT;
+              wait_q <= 2'd3;
             end
             if (addr == IO_REG_GO) begin
               reg_start_q <= 1'b1;
@@ -359,10 +400,17 @@ module shef_io
             if (addr[11:7] == IO_KEYS) keys_q[addr[6:0]] <= ext_wdata_i;
           end
         end
-        IO_MAP_WAIT: begin
+        IO_READ_WAIT: begin
           wait_q <= wait_q - 1'b1;
           if (wait_q == '0) begin
             rdata_q <= rdata;
+            io_q <= IO_ACK;
+          end
+        end
+        IO_CNT_WAIT: begin
+          wait_q <= wait_q - 1'b1;
+          if (wait_q == '0) begin
+            cnt_q <= cnt_i;
             io_q <= IO_ACK;
           end
         end
@@ -398,7 +446,7 @@ module shef_io
   end
 
   logic unused;
-  assign unused = ^{cfg.id, cfg.base, cfg.tag_base, cfg.set, cfg.node_base, cfg.prefetch, cfg.wide_counter, map_word[35:26], map_off[11:6], stat_off[11:6]};
+  assign unused = ^{cfg, map_word[35:26], map_off[11:6], stat_off[11:6]};
 
 endmodule
 `default_nettype wire
