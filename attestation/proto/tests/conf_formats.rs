@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use shef_proto::channel::{
-    Answer, ChannelError, FaultKind, MESSAGE_LEN, Op, OwnerChannel, Received, RefusalKind, RegionStatement, Request, ShieldChannel,
-    ShieldStatement, State, WrittenMap, status,
+    Answer, ChannelError, Counter, FaultKind, MESSAGE_LEN, Op, OwnerChannel, Received, RefusalKind, RegionStatement, Request,
+    ShieldChannel, ShieldStatement, State, Statistics, WrittenMap, status,
 };
 use shef_proto::config::{Config, ConfigError, Field, Mode, OnFault, Region, Set};
 use shef_proto::entropy::{Entropy, SeededEntropy};
@@ -439,6 +439,91 @@ fn a_closed_channel_takes_nothing() {
     assert_eq!(o.request(&Request::ping()).unwrap_err(), ChannelError::Closed);
 }
 
+/// The last words of a Shield that stopped, as request `requests`.
+fn last_words(requests: u64) -> ShieldStatement {
+    ShieldStatement {
+        state: State::Closed,
+        stopped: true,
+        fault_kind: FaultKind::Tag,
+        fault_region: 1,
+        faults: 1,
+        refusals: 0,
+        refusal_kind: RefusalKind::None,
+        refusal_region: 0,
+        fault_chunk: 7,
+        fault_version: 3,
+        refusal_addr: 0,
+        requests,
+    }
+}
+
+#[test]
+fn a_halt_ends_the_channel_whatever_the_owner_waits_for() {
+    let (_, owner, shield) = session(10);
+    for lost in [0, 1, 2] {
+        let (mut o, mut s) = (OwnerChannel::new(&owner), ShieldChannel::new(&shield));
+        let ran = o.request(&Request::ping()).unwrap();
+        let Received::Run(q) = s.receive(&ran) else { panic!("not run") };
+        let answer = s.answer(&Answer::to(&q, 0));
+        let last = last_words(2);
+        let halt = s.halt(last.to_payload());
+        match lost {
+            // the answer arrived, and nothing else was asked
+            0 => drop(o.answer(&answer).unwrap()),
+            // the answer was lost
+            1 => {}
+            // the next request came too late
+            _ => {
+                o.answer(&answer).unwrap();
+                o.request(&Request::flush()).unwrap();
+            }
+        }
+        for at in 0..88 {
+            let mut bad = halt;
+            bad[at] ^= 1;
+            assert_eq!(o.halted(&bad), Ok(()), "byte {at}");
+        }
+        assert_eq!(o.halted(&answer), Ok(()), "an old answer is no halt");
+        assert_eq!(o.halted(&halt), Err(ChannelError::Halted { last }));
+        assert_eq!(o.last(), Some((&last, &halt)));
+        assert_eq!(o.request(&Request::ping()).unwrap_err(), ChannelError::Halted { last });
+        assert_eq!(o.pending(), None);
+    }
+    // what says of itself that it is no last message, or another number, is none; nor is one that comes too early
+    for (last, error) in [(ShieldStatement { state: State::Keyed, ..last_words(1) }, true), (last_words(2), true), (last_words(1), false)] {
+        let (mut o, s) = (OwnerChannel::new(&owner), ShieldChannel::new(&shield));
+        let found = o.halted(&s.halt(last.to_payload()));
+        assert_eq!(
+            found,
+            Err(if error { ChannelError::Impossible { seq: 1, what: "last message" } } else { ChannelError::Halted { last } })
+        );
+    }
+    let (mut o, mut s) = (OwnerChannel::new(&owner), ShieldChannel::new(&shield));
+    let mut ahead = OwnerChannel::new(&owner);
+    let Received::Run(q) = s.receive(&ahead.request(&Request::ping()).unwrap()) else { panic!("not run") };
+    s.answer(&Answer::to(&q, 0));
+    assert_eq!(o.halted(&s.halt(last_words(2).to_payload())), Ok(()), "two ahead of this owner");
+    assert_eq!(Op::from_number(shef_proto::channel::HALT), None, "nobody can ask for it");
+}
+
+#[test]
+fn statistics_are_two_pages_of_48_bit_counters() {
+    let mut counters = [0; 16];
+    for (n, c) in (0..).zip(&mut counters) {
+        *c = 0x0102_0304_0500 + n;
+    }
+    counters[15] = u64::MAX;
+    let s = Statistics::new(counters);
+    let (a, b) = (s.page(0).unwrap(), s.page(1).unwrap());
+    assert_eq!(a[..12], [0, 5, 4, 3, 2, 1, 1, 5, 4, 3, 2, 1]);
+    assert_eq!(b[42..], [0xff; 6], "a counter stops at its largest value");
+    assert_eq!(Statistics::from_payloads([&a, &b]), s);
+    assert_eq!(s.page(2), None);
+    for (n, c) in Counter::ALL.into_iter().enumerate().take(15) {
+        assert_eq!(s.get(c), 0x0102_0304_0500 + n as u64, "{}", c.name());
+    }
+}
+
 #[test]
 fn numbers_of_operations_and_kinds() {
     for op in Op::ALL {
@@ -476,10 +561,12 @@ fn statement_pages_with_impossible_values_are_refused() {
         bad[at] = v;
         assert_eq!(ShieldStatement::from_payload(&bad), None, "byte {at}");
     }
-    let r = RegionStatement { mode: Mode::Output, chunk_log2: 9, written: 4, epoch: 3, chunks: 8 };
+    let r = RegionStatement { mode: Mode::Output, chunk_log2: 9, frozen: false, written: 4, epoch: 3, chunks: 8 };
     let p = r.to_payload();
     assert_eq!(RegionStatement::from_payload(&p), Some(r));
-    for (at, v) in [(0, 0), (0, 6), (2, 1), (24, 1), (47, 1)] {
+    let frozen = RegionStatement { frozen: true, ..r };
+    assert_eq!(RegionStatement::from_payload(&frozen.to_payload()), Some(frozen));
+    for (at, v) in [(0, 0), (0, 6), (2, 2), (3, 1), (24, 1), (47, 1)] {
         let mut bad = p;
         bad[at] = v;
         assert_eq!(RegionStatement::from_payload(&bad), None, "byte {at}");

@@ -78,7 +78,8 @@ fn statement(owner: &SessionKeys, shield: &SessionKeys, epoch: u64, written: &[u
         } else {
             let r = &c.regions()[q.addr as usize - 1];
             let written = if r.mode == Mode::Output { map.count() as u32 } else { 0 };
-            a.payload = RegionStatement { mode: r.mode, chunk_log2: r.chunk_log2(), written, epoch, chunks: r.chunks() }.to_payload();
+            a.payload = RegionStatement { mode: r.mode, chunk_log2: r.chunk_log2(), frozen: false, written, epoch, chunks: r.chunks() }
+                .to_payload();
         }
         Ok(end.answer(&a))
     };

@@ -247,8 +247,14 @@ fn register_channel() {
     };
     let mut map = WrittenMap::empty(512);
     [0, 9, 383, 384, 511].into_iter().for_each(|i| assert!(map.set(i)));
-    let region =
-        |r: &Region, written, epoch| RegionStatement { mode: r.mode, chunk_log2: r.chunk_log2(), written, epoch, chunks: r.chunks() };
+    let region = |r: &Region, written, epoch| RegionStatement {
+        mode: r.mode,
+        chunk_log2: r.chunk_log2(),
+        frozen: false,
+        written,
+        epoch,
+        chunks: r.chunks(),
+    };
     let r = s.config.regions();
     let done = |payload: [u8; 48]| (status::DONE, 0, payload);
     let none = [0; 48];

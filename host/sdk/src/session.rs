@@ -3,7 +3,7 @@
 //! The types follow the rule that no key goes to what was not appraised, no data to a Shield that has not confirmed its keys, and no result is
 //! opened but under a statement read after the last launch.
 
-use shef_proto::channel::{Answer, ChannelError, OwnerChannel, Request, Sealed, ShieldStatement, State, Statement, status};
+use shef_proto::channel::{Answer, ChannelError, OwnerChannel, Request, Sealed, ShieldStatement, State, Statement, Statistics, status};
 use shef_proto::config::{Config, Mode, Region};
 use shef_proto::entropy::Entropy;
 use shef_proto::evidence::RootOfTrust;
@@ -104,6 +104,8 @@ pub struct Closed {
     pub transcript: [u8; 32],
     /// The sealed bytes of the last message, to be found again in the close record.
     pub sealed: Sealed,
+    /// The Shield ended the session by itself, after a fault (`on_fault = "halt"`); nobody asked for it.
+    pub by_itself: bool,
     verified: VerifiedShieldEvidence,
 }
 
@@ -337,8 +339,23 @@ impl<'h> Session<'h, Keyed> {
     }
 
     fn call(&mut self, request: &Request) -> Result<Answer, SdkError> {
+        self.ask(|channel, _, carry| channel.call(request, carry))
+    }
+
+    /// Does something over the channel. Where the Shield refuses a request, what it shows instead may be its last message.
+    fn ask<T>(
+        &mut self,
+        what: impl FnOnce(&mut OwnerChannel, &Config, &mut dyn FnMut(&Sealed) -> Result<Sealed, SdkError>) -> Result<T, SdkError>,
+    ) -> Result<T, SdkError> {
         let host = &mut *self.host;
-        self.state.channel.call(request, &mut |sealed| carry(host, sealed))
+        let Keyed { channel, config, .. } = &mut self.state;
+        let done = what(channel, config, &mut |sealed| carry(host, sealed));
+        if let Err(SdkError::RequestRefused { answer }) = &done
+            && let Ok(sealed) = answer.as_slice().try_into()
+        {
+            channel.halted(sealed)?;
+        }
+        done
     }
 
     /// Makes the next sealed request without sending it, for experiments with a dishonest host; the session waits for its answer.
@@ -463,8 +480,15 @@ impl<'h> Session<'h, Keyed> {
     /// # Errors
     /// Those of the channel.
     pub fn statement(&mut self) -> Result<Statement, SdkError> {
-        let host = &mut *self.host;
-        self.state.channel.statement(&self.state.config, &mut |sealed| carry(host, sealed))
+        self.ask(|channel, config, carry| channel.statement(config, carry))
+    }
+
+    /// Reads what engine set `set` has counted since the session began.
+    ///
+    /// # Errors
+    /// Those of the channel: status 1 where there is no such set.
+    pub fn statistics(&mut self, set: u8) -> Result<Statistics, SdkError> {
+        self.ask(|channel, _, carry| channel.statistics(set, carry))
     }
 
     /// Reads `len` bytes of results from card memory and opens them under the statement.
@@ -503,7 +527,8 @@ impl<'h> Session<'h, Keyed> {
         })
     }
 
-    /// Ends the session: the Shield flushes, says its last words and forgets all keys.
+    /// Ends the session: the Shield flushes, says its last words and forgets all keys. Where the Shield has ended the session by itself,
+    /// these are its last words.
     ///
     /// # Errors
     /// Those of the channel; the session is over in any case.
@@ -522,17 +547,22 @@ impl<'h> Session<'h, Keyed> {
     fn end(mut self, request: &Request) -> Result<Closed, SdkError> {
         let transcript = self.transcript();
         let mut sealed = [0; shef_proto::channel::MESSAGE_LEN];
-        let host = &mut *self.host;
-        let answer = self.state.channel.call::<SdkError>(request, &mut |message| {
-            sealed = carry(host, message)?;
-            Ok(sealed)
-        })?;
-        let impossible = |what| SdkError::Channel(shef_proto::channel::ChannelError::Impossible { seq: self.state.channel.seq(), what });
-        let last = ShieldStatement::from_payload(&answer.payload).ok_or_else(|| impossible("last message"))?;
+        let answer = self.ask(|channel, _, carry| {
+            channel.call(request, &mut |message| {
+                sealed = carry(message)?;
+                Ok(sealed)
+            })
+        });
+        let channel = &self.state.channel;
+        if let Some((last, sealed)) = channel.last() {
+            return Ok(Closed { last: *last, transcript, sealed: *sealed, by_itself: true, verified: self.state.verified });
+        }
+        let impossible = |what| SdkError::Channel(ChannelError::Impossible { seq: channel.seq(), what });
+        let last = ShieldStatement::from_payload(&answer?.payload).ok_or_else(|| impossible("last message"))?;
         if last.state != State::Closed {
             return Err(impossible("the session is not closed"));
         }
-        Ok(Closed { last, transcript, sealed, verified: self.state.verified })
+        Ok(Closed { last, transcript, sealed, by_itself: false, verified: self.state.verified })
     }
 }
 

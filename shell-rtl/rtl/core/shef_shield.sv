@@ -245,13 +245,17 @@ module shef_shield
   );
 
   // ---- hardware under the sequencer ----
-  logic key_valid, key_ready, cmd_valid, cmd_ready, cmd_done, cmd_err, epoch_we, set_wipe;
+  logic key_valid, key_ready, key_node, cmd_valid, cmd_ready, cmd_done, cmd_err, epoch_we, set_wipe;
   logic [REGION_W-1:0] region;
   logic [255:0] key;
   set_cmd_e set_cmd;
   logic [VERSION_W-1:0] epoch, stat_epoch;
   logic [31:0] stat_written, map_bits;
   logic [25:0] map_word;
+  logic [MAX_REGIONS-1:0] region_fault;
+  logic [1:0] cnt_set;
+  logic [3:0] cnt_sel;
+  logic [47:0] cnt;
   logic reg_start, reg_write, reg_done, reg_err;
   logic [15:0] reg_addr;
   logic [31:0] reg_wdata, reg_rdata;
@@ -259,6 +263,7 @@ module shef_shield
   shef_io #(
       .NRegions(shef_cfg_pkg::N_REGIONS),
       .Regions(shef_cfg_pkg::REGIONS),
+      .NSets(NSets),
       .AeadId(8'd2)
   ) u_io (
       .clk_i,
@@ -290,8 +295,10 @@ module shef_shield
       .refusal_i(first_refusal),
       .refusal_count_i(refusal_count),
       .fault_clear_o(fault_clear),
+      .region_fault_i(region_fault),
       .key_valid_o(key_valid),
       .key_ready_i(key_ready),
+      .key_node_o(key_node),
       .region_o(region),
       .key_o(key),
       .cmd_valid_o(cmd_valid),
@@ -305,6 +312,9 @@ module shef_shield
       .stat_written_i(stat_written),
       .map_word_o(map_word),
       .map_i(map_bits),
+      .cnt_set_o(cnt_set),
+      .cnt_sel_o(cnt_sel),
+      .cnt_i(cnt),
       .set_wipe_o(set_wipe),
       .set_wiped_i(set_wiped),
       .reg_start_o(reg_start),
@@ -402,7 +412,7 @@ module shef_shield
       .key_valid_i(key_valid),
       .key_ready_o(key_ready),
       .key_region_i(region),
-      .key_node_i(1'b0),
+      .key_node_i(key_node),
       .key_i(key),
       .enable_i(keyed),
       .stop_i(stopped),
@@ -426,16 +436,16 @@ module shef_shield
       .map_region_i(region),
       .map_word_i(map_word),
       .map_o(map_bits),
-      .region_fault_o(),
-      .cnt_sel_i('0),
-      .cnt_o(),
+      .region_fault_o(region_fault),
+      .cnt_sel_i(cnt_sel),
+      .cnt_o(cnt),
       .idle_o(set_idle),
       .wipe_i(wipe || set_wipe),
       .wipe_done_o(set_wiped)
   );
 
   logic unused;
-  assign unused = ^{set_idle, reg_busy};
+  assign unused = ^{set_idle, reg_busy, cnt_set};
 
 endmodule
 `default_nettype wire

@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 use shef_proto::channel::{
     Answer, FaultKind, MESSAGE_LEN, Op, Received, RefusalKind, Request, Sealed, ShieldChannel, ShieldStatement, State, status,
 };
-use shef_proto::config::Config;
+use shef_proto::config::{Config, OnFault};
 use shef_proto::hpke_suite::{PrivateKey, PublicKey, derive_key_pair};
 use shef_proto::load::{MAX_MESSAGE, Transcript, open_load_key};
 use shef_regs::{ctl, krn};
@@ -314,22 +314,30 @@ impl Model {
 
     /// A read burst as the accelerator would make it.
     pub fn axi_read(&mut self, burst: &Burst) -> Vec<Beat> {
-        self.bus().0.read(burst)
+        let done = self.bus().0.read(burst);
+        self.halt();
+        done
     }
 
     /// A write burst as the accelerator would make it.
     pub fn axi_write(&mut self, burst: &Burst, data: &[WriteBeat]) -> Resp {
-        self.bus().0.write(burst, data)
+        let done = self.bus().0.write(burst, data);
+        self.halt();
+        done
     }
 
     /// Reads bytes from a multiple of 64 on, as [`ShieldBus::read_bytes`].
     pub fn axi_read_bytes(&mut self, addr: u64, out: &mut [u8]) -> Resp {
-        self.bus().0.read_bytes(addr, out)
+        let done = self.bus().0.read_bytes(addr, out);
+        self.halt();
+        done
     }
 
     /// Writes bytes from a multiple of 64 on in bursts of up to 8 beats, as [`ShieldBus::write_bytes`].
     pub fn axi_write_bytes(&mut self, addr: u64, data: &[u8]) -> Resp {
-        self.bus().0.write_bytes(addr, data, 8)
+        let done = self.bus().0.write_bytes(addr, data, 8);
+        self.halt();
+        done
     }
 
     fn bus(&mut self) -> (Bus<'_>, &mut dyn Accelerator) {
@@ -362,6 +370,7 @@ impl Model {
         self.life =
             Life::Keyed { pk: *pk, t: keys.transcript(), confirm: keys.confirmation(), channel: Box::new(ShieldChannel::new(&keys)) };
         self.accelerator.reset();
+        self.halt();
     }
 
     fn channel(&mut self) {
@@ -393,6 +402,21 @@ impl Model {
             self.engine.wipe();
             self.accelerator.reset();
         }
+        self.halt();
+    }
+
+    /// `on_fault = "halt"`: a Shield that has stopped ends the session by itself.
+    fn halt(&mut self) {
+        if self.config.on_fault() != OnFault::Halt || !self.engine.records.stopped {
+            return;
+        }
+        let Life::Keyed { channel, t, .. } = &self.life else { return };
+        self.chan_rsp = channel.halt(self.statement(State::Closed, channel.seq() + 1));
+        self.life = Life::Closed { t: *t, last: Box::new(self.chan_rsp) };
+        self.chan_refused = false;
+        self.answer = true;
+        self.engine.wipe();
+        self.accelerator.reset();
     }
 
     fn run(&mut self, request: &Request, number: u64) -> Answer {
@@ -437,6 +461,10 @@ impl Model {
                 None => answer.status = status::BAD,
             },
             Op::Map => match self.engine.map_page(request.region, request.addr) {
+                Some(page) => answer.payload = page,
+                None => answer.status = status::BAD,
+            },
+            Op::Stats => match self.engine.counters(request.region.into()).and_then(|c| c.page(request.addr)) {
                 Some(page) => answer.payload = page,
                 None => answer.status = status::BAD,
             },

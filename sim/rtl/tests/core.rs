@@ -1,7 +1,7 @@
 //! The control plane in RTL against crate `hpke` and shef-proto: seed, Load Key, register channel, close, wipe.
 
 use shef_model::{Accelerator, Burst, Model, Resp, ShieldBus, WriteBeat};
-use shef_proto::channel::{Answer, Op, OwnerChannel, Request, Sealed, ShieldStatement, State, status};
+use shef_proto::channel::{Answer, HALT, Op, OwnerChannel, Request, Sealed, ShieldStatement, State, status};
 use shef_proto::config::Config;
 use shef_proto::entropy::{Entropy, SeededEntropy};
 use shef_proto::hpke_suite::{PublicKey, Sender, derive_key_pair};
@@ -231,6 +231,10 @@ fn session_from_seed_to_close() {
         (Request::epoch(1, 4), status::BAD),
         (Request::epoch(1, 1 << 48), status::BAD),
         (Request::epoch(1, u64::MAX), status::BAD),
+        (Request::stats(1, 0), status::BAD),
+        (Request::stats(0, 2), status::BAD),
+        (Request::stats(0, 0x0100_0000), status::BAD),
+        (Request { op: HALT, ..Request::default() }, status::BAD),
         (Request::map(1, 2), status::DONE),
         (Request::epoch(1, 6), status::DONE),
         (Request::flush(), status::DONE),
@@ -933,7 +937,7 @@ fn model_and_rtl_answer_the_same_messages() {
             let (mut last, mut open) = ([0; 88], true);
             let mut plan = Vec::new();
             for _ in 0..40 {
-                match rng.below(13) {
+                match rng.below(14) {
                     0 => plan.push(Request::ping()),
                     1 => plan.push(Request::read(4 * rng.below(20) as u32)),
                     2 => plan.push(Request::write(4 * rng.below(12) as u32, rng.next_u64() as u32 & !3)),
@@ -954,6 +958,7 @@ fn model_and_rtl_answer_the_same_messages() {
                     9 => plan.push(Request::flush()),
                     10 => plan.push(Request::invalidate()),
                     11 => plan.push(Request::epoch(rng.below(4) as u8, epoch + rng.below(3))),
+                    12 => plan.push(Request::stats(rng.below(3) as u8, 2 + rng.below(3) as u32)),
                     _ if rng.one_in(12) => plan.push(Request::read(0x100)),
                     _ => plan.push(Request {
                         op: rng.below(256) as u8,
