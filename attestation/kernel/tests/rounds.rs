@@ -115,6 +115,19 @@ fn a_wrong_shield_key_is_not_signed() {
 }
 
 #[test]
+fn a_seed_that_does_not_arrive_whole_is_no_seed() {
+    let mut world = World::loaded();
+    let request = Request::ShieldEvidence { nonce: vec![1; 48], audience: AUDIENCE.into() };
+    for word in [0, 7] {
+        world.shield().lost_word = Some(word);
+        assert_eq!(world.code(&request), "SHEF-KRN-010", "word {word}");
+        assert_eq!((world.shield().state, world.shield().seeds_taken.len()), (1, 0), "word {word}");
+    }
+    world.shield().lost_word = None;
+    world.verified_shield();
+}
+
+#[test]
 fn a_shield_that_hangs_is_reported() {
     let mut world = World::loaded();
     world.shield().stuck = true;

@@ -449,7 +449,7 @@ impl OwnerChannel {
         let Some((seq, plaintext)) = self.rx.open(sealed) else { return Ok(()) };
         let answer = Answer::from_bytes(&plaintext);
         let due = seq.checked_sub(1) == Some(self.seq) || (seq == self.seq && self.pending.is_some());
-        if answer.op != HALT || !due {
+        if answer.op != HALT || answer.status != status::DONE || !due {
             return Ok(());
         }
         let last = ShieldStatement::from_payload(&answer.payload)
@@ -1072,6 +1072,11 @@ impl Statement {
     /// Page of a region.
     pub fn region(&self, id: u8) -> Option<&RegionStatement> {
         self.regions.get(usize::from(id)).map(|(r, _)| r)
+    }
+
+    /// Regions that a fault froze.
+    pub fn frozen(&self) -> impl Iterator<Item = u8> {
+        (0..).zip(&self.regions).filter(|(_, (page, _))| page.frozen).map(|(id, _)| id)
     }
 
     /// Written map of an `output` region.

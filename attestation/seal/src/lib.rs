@@ -65,6 +65,11 @@ pub const CODES: &[Code] = &[
         summary: "a chunk does not open",
         help: "The Shield sealed this chunk, and what came back is something else: memory or host changed, swapped, replayed or withheld it.",
     },
+    Code {
+        id: "SHEF-SEAL-011",
+        summary: "a fault froze a region",
+        help: "Under on_fault = \"region\" a result opens in spite of it only where the launch could not have reached any frozen region, and the caller names them all.",
+    },
 ];
 
 /// Why something is not sealed or not opened.
@@ -124,6 +129,12 @@ pub enum SealError {
         /// number of faults
         faults: u32,
     },
+    /// A fault froze this region, and the caller did not say that the launch could not have reached it, or it is the region to be opened.
+    #[error("a fault froze region {region}, and what was sealed may depend on it")]
+    Frozen {
+        /// number
+        region: u8,
+    },
     /// Refusals, and the caller did not ask to open all the same.
     #[error("the shield refused {refusals} access(es) of the accelerator")]
     Refusals {
@@ -164,6 +175,7 @@ impl SealError {
             Self::Session => "SHEF-SEAL-006",
             Self::Stopped { .. } => "SHEF-SEAL-007",
             Self::Refusals { .. } => "SHEF-SEAL-008",
+            Self::Frozen { .. } => "SHEF-SEAL-011",
             Self::NotWritten { .. } => "SHEF-SEAL-009",
             Self::Tag { .. } => "SHEF-SEAL-010",
         }
@@ -372,12 +384,28 @@ impl Opener {
     /// # Errors
     /// Another session, a stopped Shield or any fault, refusals that the policy does not tolerate.
     pub fn check(&self, statement: &Statement, policy: OpenPolicy) -> Result<(), SealError> {
+        match statement.shield().faults {
+            0 => self.check_despite_fault(statement, &[], policy),
+            faults => Err(SealError::Stopped { faults }),
+        }
+    }
+
+    /// As [`Opener::check`] where a fault froze regions and did not stop the Shield (`on_fault = "region"`), and the launch could have
+    /// reached none of them: the caller names them in `unreached`.
+    ///
+    /// # Errors
+    /// Another session, a stopped Shield, a frozen region that is not named or is this one, refusals that the policy does not tolerate.
+    pub fn check_despite_fault(&self, statement: &Statement, unreached: &[u8], policy: OpenPolicy) -> Result<(), SealError> {
         if statement.transcript() != self.transcript || *statement.config_digest() != self.config_digest {
             return Err(SealError::Session);
         }
         let s = statement.shield();
-        if s.stopped || s.faults != 0 {
+        let mut frozen = statement.frozen().peekable();
+        if s.stopped || (s.faults != 0) != frozen.peek().is_some() {
             return Err(SealError::Stopped { faults: s.faults });
+        }
+        if let Some(region) = frozen.find(|id| *id == self.region.id || !unreached.contains(id)) {
+            return Err(SealError::Frozen { region });
         }
         if s.refusals != 0 && !policy.refusals {
             return Err(SealError::Refusals { refusals: s.refusals });
@@ -391,6 +419,27 @@ impl Opener {
     /// What [`Opener::check`] says; a chunk that was not written, unless the policy allows holes; a chunk that does not open.
     pub fn open(&self, statement: &Statement, policy: OpenPolicy, first: u64, data: &[u8], tags: &[u8]) -> Result<Opened, SealError> {
         self.check(statement, policy)?;
+        self.open_checked(statement, policy, first, data, tags)
+    }
+
+    /// As [`Opener::open`], under [`Opener::check_despite_fault`].
+    ///
+    /// # Errors
+    /// What [`Opener::check_despite_fault`] says; else as [`Opener::open`].
+    pub fn open_despite_fault(
+        &self,
+        statement: &Statement,
+        unreached: &[u8],
+        policy: OpenPolicy,
+        first: u64,
+        data: &[u8],
+        tags: &[u8],
+    ) -> Result<Opened, SealError> {
+        self.check_despite_fault(statement, unreached, policy)?;
+        self.open_checked(statement, policy, first, data, tags)
+    }
+
+    fn open_checked(&self, statement: &Statement, policy: OpenPolicy, first: u64, data: &[u8], tags: &[u8]) -> Result<Opened, SealError> {
         let r = &self.region;
         let (Some(page), Some(map)) = (statement.region(r.id), statement.written(r.id)) else { return Err(SealError::Session) };
         let epoch = page.epoch;

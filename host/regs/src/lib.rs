@@ -171,7 +171,7 @@ pub mod krn {
     pub const CTRL: u32 = 0x0;
     /// As STATUS of the control window (r).
     pub const STATUS: u32 = 0x4;
-    /// Seed; erased when the key pair is derived (w).
+    /// Seed, in whole words; refused outside EMPTY and CLOSED; erased when the key pair is derived (w).
     pub const SEED: u32 = 0x20;
     /// Bytes of [`SEED`].
     pub const SEED_BYTES: usize = 32;
@@ -191,7 +191,7 @@ pub mod krn {
     pub const LAST: u32 = 0x100;
     /// Bytes of [`LAST`].
     pub const LAST_BYTES: usize = 88;
-    /// Take KRN_SEED; accepted in EMPTY and CLOSED only.
+    /// Take KRN_SEED; refused with SLVERR outside EMPTY and CLOSED, and unless all eight words of KRN_SEED were written since the last seed was taken.
     pub const CTRL_SEED: Field = Field { lsb: 0, width: 1 };
     /// Zeroise everything, as wipe_req does.
     pub const CTRL_WIPE: Field = Field { lsb: 1, width: 1 };

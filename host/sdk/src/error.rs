@@ -100,6 +100,14 @@ pub enum SdkError {
         /// Number of faults.
         count: u32,
     },
+    /// A fault froze a region, and nobody says that the launch could not have reached it.
+    #[error(
+        "a fault froze region {name:?}, and the result may depend on it: it opens only where the launch could not have reached that region, and you say so"
+    )]
+    Reached {
+        /// Name of the region.
+        name: String,
+    },
     /// The statement shows refusals, and the caller did not ask to open results in spite of them.
     #[error("the accelerator did {count} things that the Shield refused, the first {kind} at {addr:#x} (region {region:#04x})")]
     Refusals {
@@ -285,6 +293,7 @@ impl SdkError {
             Self::TooLong { .. } => "SHEF-SDK-008",
             Self::NotSimulated { .. } => "SHEF-SDK-009",
             Self::Refusals { .. } => "SHEF-SDK-010",
+            Self::Reached { .. } => "SHEF-SDK-027",
             Self::NotFinished { .. } => "SHEF-SDK-011",
             Self::KeyFile { .. } => "SHEF-SDK-012",
             Self::KeyFormat { .. } => "SHEF-SDK-013",
@@ -416,5 +425,10 @@ pub const CODES: &[Code] = &[
         "SHEF-SDK-026",
         "the Shield stopped: a countermeasure fired",
         "reset the device and open a new session; if it happens again the device is damaged or attacked",
+    ),
+    Code::new(
+        "SHEF-SDK-027",
+        "a fault froze a region that the result may depend on",
+        "memory of that region was tampered with or failed: repeat the work in a new session; only where the launch could not have reached the region may you name it and open the result all the same",
     ),
 ];

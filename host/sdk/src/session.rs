@@ -499,6 +499,42 @@ impl<'h> Session<'h, Keyed> {
     /// never written.
     pub fn open(&mut self, buffer: &OutputBuffer, statement: &Statement, len: usize, policy: OpenPolicy) -> Result<Opened, SdkError> {
         judge(statement.shield(), policy.refusals)?;
+        self.open_judged(buffer, statement, len, policy, &[])
+    }
+
+    /// Opens results of a launch during which a fault froze regions (`on_fault = "region"`), although what
+    /// the accelerator got from them are zeros and errors. That is right only where the launch could have reached none of the frozen regions: the caller says so
+    /// by naming them in `unreached`, and nothing in the statement can show that it is true. A frozen region that is not named, or that is
+    /// the buffer's own, opens nothing; nor does a Shield that has stopped.
+    ///
+    /// # Errors
+    /// [`SdkError::Reached`] for a frozen region that is not named, [`SdkError::NoRegion`] for a name that is none; else those of
+    /// [`Session::open`].
+    pub fn open_despite_fault(
+        &mut self,
+        buffer: &OutputBuffer,
+        statement: &Statement,
+        len: usize,
+        policy: OpenPolicy,
+        unreached: &[&str],
+    ) -> Result<Opened, SdkError> {
+        let config = &self.state.config;
+        let mut ids = Vec::with_capacity(unreached.len());
+        for name in unreached {
+            ids.push(config.region_by_name(name).ok_or_else(|| SdkError::NoRegion { name: (*name).to_owned() })?.id);
+        }
+        judge_despite_fault(config, statement, &ids, buffer.0.id, policy.refusals)?;
+        self.open_judged(buffer, statement, len, policy, &ids)
+    }
+
+    fn open_judged(
+        &mut self,
+        buffer: &OutputBuffer,
+        statement: &Statement,
+        len: usize,
+        policy: OpenPolicy,
+        unreached: &[u8],
+    ) -> Result<Opened, SdkError> {
         let found = statement.shield().requests;
         if found <= self.state.stale_before {
             return Err(SdkError::StaleStatement { needed: self.state.stale_before, found });
@@ -521,7 +557,7 @@ impl<'h> Session<'h, Keyed> {
             Some(opener) => opener,
             empty => empty.insert(Opener::new(&state.config, &mut state.keys, region.id)?),
         };
-        opener.open(statement, policy, 0, &data, &tags).map_err(|error| match error {
+        opener.open_despite_fault(statement, unreached, policy, 0, &data, &tags).map_err(|error| match error {
             source @ (SealError::Tag { .. } | SealError::Length { .. }) => SdkError::Withheld { source },
             error => error.into(),
         })
@@ -578,14 +614,36 @@ fn carry(host: &mut Host, sealed: &Sealed) -> Result<Sealed, SdkError> {
 /// [`SdkError::Faulted`], [`SdkError::Refusals`].
 pub fn judge(shield: &ShieldStatement, allow_refusals: bool) -> Result<(), SdkError> {
     if shield.stopped || shield.faults != 0 {
-        return Err(SdkError::Faulted {
-            kind: shield.fault_kind,
-            region: shield.fault_region,
-            chunk: shield.fault_chunk,
-            version: shield.fault_version,
-            count: shield.faults,
-        });
+        return Err(faulted(shield));
     }
+    refused(shield, allow_refusals)
+}
+
+/// As [`judge`], where regions that a fault froze do not count if they are `unreached`. The statement's Shield must run all the same, and
+/// the result's own region must not be frozen.
+fn judge_despite_fault(config: &Config, statement: &Statement, unreached: &[u8], result: u8, refusals: bool) -> Result<(), SdkError> {
+    let shield = statement.shield();
+    let mut frozen = statement.frozen().peekable();
+    if shield.stopped || (shield.faults != 0 && frozen.peek().is_none()) {
+        return Err(faulted(shield));
+    }
+    if let Some(id) = frozen.find(|id| *id == result || !unreached.contains(id)) {
+        return Err(SdkError::Reached { name: config.region(id).map_or_else(String::new, |r| r.name.clone()) });
+    }
+    refused(shield, refusals)
+}
+
+fn faulted(shield: &ShieldStatement) -> SdkError {
+    SdkError::Faulted {
+        kind: shield.fault_kind,
+        region: shield.fault_region,
+        chunk: shield.fault_chunk,
+        version: shield.fault_version,
+        count: shield.faults,
+    }
+}
+
+fn refused(shield: &ShieldStatement, allow_refusals: bool) -> Result<(), SdkError> {
     if shield.refusals != 0 && !allow_refusals {
         return Err(SdkError::Refusals {
             count: shield.refusals,

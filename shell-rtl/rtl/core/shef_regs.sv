@@ -178,9 +178,13 @@ module shef_regs
   assign krn_wr_sel = krn_decode({krn_wr_addr[11:2], 2'b00});
   assign ctl_wr_mem = ctl_wr_sel == CTL_SEL_LOAD_MSG || ctl_wr_sel == CTL_SEL_CHAN_REQ;
   assign krn_wr_seed = krn_wr_sel == KRN_SEL_SEED;
-  // Registers take whole words only; memories take bytes, but nothing while they are scrubbed.
+  // Registers and the seed take whole words only; mailboxes take bytes, but nothing while they are scrubbed. A seed is taken only
+  // when all its words were written since the last one was erased.
+  logic [7:0] seed_fresh_q;
+  logic krn_seed_refused;
+  assign krn_seed_refused = krn_wr_sel == KRN_SEL_CTRL && krn_wr_data[KRN_CTRL_SEED_LSB] && !(seed_open_i && (&seed_fresh_q));
   assign ctl_wr_err = !ctl_writable(ctl_wr_sel) || (ctl_wr_mem ? scrub_i : ctl_wr_strb != 4'hf);
-  assign krn_wr_err = !krn_writable(krn_wr_sel) || (krn_wr_seed ? !seed_open_i : krn_wr_strb != 4'hf);
+  assign krn_wr_err = !krn_writable(krn_wr_sel) || krn_wr_strb != 4'hf || (krn_wr_seed && !seed_open_i) || krn_seed_refused;
 
   assign load_bell_o = ctl_wr && !ctl_wr_err && ctl_wr_sel == CTL_SEL_LOAD_DOORBELL;
   assign load_len_o = ctl_wr_data;
@@ -214,9 +218,10 @@ module shef_regs
   always_ff @(posedge clk_i) begin
     if (!rst_ni || scrub_i || seed_erase_i) begin
       seed_q <= '0;
+      seed_fresh_q <= '0;
     end else if (krn_wr && krn_wr_seed && !krn_wr_err) begin
-      for (int i = 0; i < 4; i++)
-        if (krn_wr_strb[i]) seed_q[{krn_wr_addr[4:2], 2'(i), 3'd0}+:8] <= krn_wr_data[8*i+:8];
+      seed_q[{krn_wr_addr[4:2], 5'd0}+:32] <= krn_wr_data;
+      seed_fresh_q[krn_wr_addr[4:2]] <= 1'b1;
     end
   end
 

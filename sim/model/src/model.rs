@@ -88,6 +88,8 @@ pub struct Model {
     chan_req: Sealed,
     chan_rsp: Sealed,
     seed: Zeroizing<[u8; 32]>,
+    /// Words of the seed that were written since the last one was taken.
+    seed_fresh: u8,
     load_refused: bool,
     chan_refused: bool,
     answer: bool,
@@ -108,6 +110,7 @@ impl Model {
             chan_req: [0; MESSAGE_LEN],
             chan_rsp: [0; MESSAGE_LEN],
             seed: Zeroizing::new([0; 32]),
+            seed_fresh: 0,
             load_refused: false,
             chan_refused: false,
             answer: false,
@@ -202,6 +205,7 @@ impl Model {
         self.chan_req.zeroize();
         self.chan_rsp.zeroize();
         self.seed.zeroize();
+        self.seed_fresh = 0;
         self.load_refused = false;
         self.chan_refused = false;
         self.answer = false;
@@ -289,14 +293,19 @@ impl Model {
         let addr = addr & !3;
         let open = matches!(self.life, Life::Empty | Life::Closed { .. });
         if open && set_bytes(addr, krn::SEED, &mut self.seed[..], value) {
+            self.seed_fresh |= 1 << ((addr - krn::SEED) / 4);
             return Some(());
         }
         if addr != krn::CTRL {
             return None;
         }
-        if krn::CTRL_SEED.get(value) == 1 && open {
+        if krn::CTRL_SEED.get(value) == 1 {
+            if !open || self.seed_fresh != 0xff {
+                return None;
+            }
             let (sk, pk) = derive_key_pair(&self.seed[..]);
             self.seed.zeroize();
+            self.seed_fresh = 0;
             self.life = Life::Fresh { sk: Box::new(sk), pk };
             self.answer = false;
             self.chan_rsp.zeroize();

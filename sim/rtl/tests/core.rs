@@ -185,13 +185,44 @@ fn seed_gives_the_key_pair_of_rfc_9180() {
         assert_eq!(s.seed(&seed), pk);
         // one seed only: the port takes no second one
         assert!(!s.core.krn_write(KRN_SEED, 1).unwrap());
-        s.core.krn_write(KRN_CTRL, 1).unwrap();
+        assert!(!s.core.krn_write(KRN_CTRL, 1).unwrap());
         assert_eq!(s.status() & 7, FRESH);
         // a wipe takes it away
         s.core.krn_write(KRN_CTRL, 2).unwrap();
         s.wait(7, EMPTY);
         assert_eq!(s.krn_bytes(KRN_PUBKEY, 64), [0; 64]);
     }
+}
+
+/// Key pairs come from seeds that the kernel gave in full, since the last one was taken.
+#[test]
+fn a_seed_that_is_not_whole_is_refused() {
+    let mut p = Pair { rtl: Shield::new(), model: Model::new(config(), Box::new(Mover::default())), trail: Vec::new() };
+    assert!(!p.krn(KRN_CTRL, 1));
+    for missing in 0..8_u32 {
+        for word in (0..8).filter(|&w| w != missing) {
+            assert!(p.krn(KRN_SEED + 4 * word, 0x1111_1111 * word));
+        }
+        assert!(!p.krn(KRN_CTRL, 1));
+        assert_eq!(p.rtl.status(), EMPTY, "word {missing} is missing");
+        // what is refused is refused whole: no wipe either
+        assert!(!p.krn(KRN_CTRL, 3));
+        assert!(p.krn(KRN_CTRL, 2));
+        p.rtl.wait(7, EMPTY);
+    }
+    // the words of a seed that a wipe took away do not count, nor do those of the seed before
+    for word in 0..7 {
+        assert!(p.krn(KRN_SEED + 4 * word, 5));
+    }
+    assert!(p.krn(KRN_CTRL, 2));
+    p.rtl.wait(7, EMPTY);
+    assert!(p.krn(KRN_SEED + 28, 5));
+    assert!(!p.krn(KRN_CTRL, 1));
+    p.seed(&[7; 32]);
+    p.compare();
+    assert!(!p.krn(KRN_CTRL, 1));
+    assert!(!p.krn(KRN_SEED, 1));
+    assert_eq!(p.rtl.status() & 7, FRESH);
 }
 
 #[test]
@@ -853,8 +884,11 @@ impl Pair {
         assert_eq!(self.rtl.core.ctl_write(addr, value).unwrap(), self.model.ctl_write(addr, value).is_some(), "ctl write {addr:#x}");
     }
 
-    fn krn(&mut self, addr: u32, value: u32) {
-        assert_eq!(self.rtl.core.krn_write(addr, value).unwrap(), self.model.krn_write(addr, value).is_some(), "krn write {addr:#x}");
+    /// Whether the kernel port took it.
+    fn krn(&mut self, addr: u32, value: u32) -> bool {
+        let taken = self.rtl.core.krn_write(addr, value).unwrap();
+        assert_eq!(taken, self.model.krn_write(addr, value).is_some(), "krn write {addr:#x}");
+        taken
     }
 
     fn words(bytes: &[u8]) -> impl Iterator<Item = (u32, u32)> {
@@ -867,9 +901,9 @@ impl Pair {
 
     fn seed(&mut self, seed: &[u8; 32]) {
         for (at, w) in Self::words(seed) {
-            self.krn(KRN_SEED + at, w);
+            assert!(self.krn(KRN_SEED + at, w));
         }
-        self.krn(KRN_CTRL, 1);
+        assert!(self.krn(KRN_CTRL, 1));
         self.rtl.core.wait_ctl(STATUS, 6, 2, 16, 1_000_000).ok();
         while self.rtl.status() & 7 == 2 {
             self.rtl.core.step(64);

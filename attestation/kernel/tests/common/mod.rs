@@ -75,6 +75,10 @@ impl Manufacturer {
 pub struct FakeShield {
     pub state: u32,
     pub seed: [u8; 32],
+    /// Words of the seed that were written since the last one was taken.
+    pub seed_fresh: u8,
+    /// A word of the seed that gets lost on its way.
+    pub lost_word: Option<u32>,
     pub key: Option<PrivateKey>,
     pub public: Option<[u8; 64]>,
     pub transcript: [u8; 32],
@@ -96,7 +100,7 @@ impl FakeShield {
     }
 
     fn wipe(&mut self) {
-        (self.state, self.key, self.public) = (1, None, None);
+        (self.state, self.key, self.public, self.seed_fresh) = (1, None, None, 0);
         (self.seed, self.transcript, self.last) = ([0; 32], [0; 32], vec![0; 88]);
     }
 
@@ -132,23 +136,30 @@ impl FakeShield {
         }
     }
 
-    fn write(&mut self, offset: u32, value: u32) {
+    /// Whether the port takes it.
+    fn write(&mut self, offset: u32, value: u32) -> bool {
         match offset {
             0x000 if value == 2 => self.wipe(),
             0x000 => {
                 assert_eq!(value, 1);
                 if self.state == 1 || self.state == 5 {
+                    if std::mem::take(&mut self.seed_fresh) != 0xff {
+                        return false;
+                    }
                     self.seeds_taken.push(self.seed);
                     self.transcript = [0; 32];
                     (self.state, self.derive_waits) = (2, 0);
                 }
             }
+            0x020..0x040 if self.lost_word == Some((offset - 0x20) / 4) => {}
             0x020..0x040 => {
                 let at = (offset - 0x20) as usize;
                 self.seed[at..at + 4].copy_from_slice(&value.to_le_bytes());
+                self.seed_fresh |= 1 << (at / 4);
             }
             _ => panic!("write of {offset:#x}"),
         }
+        true
     }
 
     /// What the host's doorbell does.
@@ -251,8 +262,7 @@ impl Platform for FakePlatform {
     }
 
     fn krn_write(&mut self, offset: u32, value: u32) -> Result<(), PlatformError> {
-        self.shield.write(offset, value);
-        Ok(())
+        if self.shield.write(offset, value) { Ok(()) } else { Err(PlatformError::new("the kernel port refused a write")) }
     }
 
     fn idle(&mut self) {}
