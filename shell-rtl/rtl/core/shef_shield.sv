@@ -264,6 +264,7 @@ module shef_shield
       .NRegions(shef_cfg_pkg::N_REGIONS),
       .Regions(shef_cfg_pkg::REGIONS),
       .NSets(NSets),
+      .Halt(shef_cfg_pkg::ON_FAULT == ON_FAULT_HALT),
       .AeadId(8'd2)
   ) u_io (
       .clk_i,

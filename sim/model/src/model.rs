@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use sha2::{Digest, Sha256};
 use shef_proto::channel::{
-    Answer, FaultKind, MESSAGE_LEN, Op, Received, RefusalKind, Request, Sealed, ShieldChannel, ShieldStatement, State, status,
+    Answer, FaultKind, MESSAGE_LEN, Op, Received, RefusalKind, Request, Sealed, ShieldChannel, ShieldStatement, State, Statistics, status,
 };
 use shef_proto::config::{Config, OnFault};
 use shef_proto::hpke_suite::{PrivateKey, PublicKey, derive_key_pair};
@@ -473,7 +473,7 @@ impl Model {
                 Some(page) => answer.payload = page,
                 None => answer.status = status::BAD,
             },
-            Op::Stats => match self.engine.counters(request.region.into()).and_then(|c| c.page(request.addr)) {
+            Op::Stats => match self.engine.counters(request.region.into()).and_then(|c| Statistics::new(*c).page(request.addr)) {
                 Some(page) => answer.payload = page,
                 None => answer.status = status::BAD,
             },

@@ -129,6 +129,7 @@ impl Engine {
         Some(RegionStatement {
             mode: r.region.mode,
             chunk_log2: r.region.chunk_log2(),
+            frozen: r.frozen,
             written: r.versions.written().map_or(0, |map| map.count() as u32),
             epoch: r.versions.epoch(),
             chunks: r.region.chunks(),
