@@ -1,9 +1,7 @@
 // shef_fifo: no word is lost, doubled or reordered; the count is right; a wiped FIFO is empty.
 // A symbolic place in the stream is followed: the word written as number `at` is the word read as number `at`.
 `default_nettype none
-module fifo #(
-    parameter bit Bug = 1'b0
-) (
+module fifo (
     input wire       clk_i,
     input wire       rst_ni,
     input wire       clr_i,
@@ -59,8 +57,13 @@ module fifo #(
       assert (dut.wp_q == pushed[1:0] && dut.rp_q == popped[1:0]);
       assert (seen == (ahead < held));
       if (seen) assert (dut.mem_q[at[1:0]] == word);
-      if (seen && ahead == 4'd0) assert (out_data == (Bug ? ~word : word));
+      if (seen && ahead == 4'd0) assert (out_data == word);
     end
+  end
+
+  always_comb begin
+    cover (init && rst_ni && held == 4'd4 && popped != '0 && push == 1'b0);
+    cover (init && rst_ni && seen && ahead == 4'd0 && pop && at == 4'd5);
   end
 endmodule
 `default_nettype wire

@@ -1,8 +1,6 @@
 // shef_skid: words leave in their order, none is lost or doubled, and the output is stable while it waits.
 `default_nettype none
-module skid #(
-    parameter bit Bug = 1'b0
-) (
+module skid (
     input wire       clk_i,
     input wire       rst_ni,
     input wire       in_valid_i,
@@ -54,8 +52,13 @@ module skid #(
       assert (seen == (ahead < held));
       if (seen && ahead == 3'd0) assert (dut.out_q == word);
       if (seen && ahead == 3'd1) assert (dut.skid_q == word);
-      if (waited) assert (out_valid && out_data == (Bug ? ~last : last));
+      if (waited) assert (out_valid && out_data == last);
     end
+  end
+
+  always_comb begin
+    cover (init && rst_ni && held == 3'd2 && seen && ahead == 3'd1);
+    cover (init && rst_ni && waited && pop && popped == 3'd3);
   end
 endmodule
 `default_nettype wire

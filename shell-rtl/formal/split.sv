@@ -4,9 +4,7 @@
 module split
   import shef_pkg::*;
   import shef_set_pkg::*;
-#(
-    parameter bit Bug = 1'b0
-) (
+(
     input wire       clk_i,
     input wire       rst_ni,
     input wire       enable_i,
@@ -80,7 +78,7 @@ module split
       else begin
         assert (size <= 3'd6 && seg.region <= 4'd2);
         assert (at == next);
-        assert ({4'b0, seg.offset} + bytes <= (Bug ? chunk_bytes - 16'd64 : chunk_bytes));
+        assert ({4'b0, seg.offset} + bytes <= chunk_bytes);
         // a segment that is not the last one ends with its chunk
         if (!seg.last) assert ({4'b0, seg.offset} + bytes == chunk_bytes);
         // the burst stays in its page
@@ -90,6 +88,12 @@ module split
       end
     end
     if (init && rst_ni && waited) assert (seg_valid && seg == last);
+  end
+
+  always_comb begin
+    cover (init && rst_ni && seg_valid && seg.refuse == REFUSE_NONE && seg.last && !seg.first && seg.region == 4'd0 && seg.size == 3'd3);
+    cover (init && rst_ni && seg_valid && seg.refuse == REFUSE_BURST);
+    cover (init && rst_ni && seg_valid && seg.refuse == REFUSE_RANGE && waited);
   end
 endmodule
 `default_nettype wire

@@ -3,9 +3,7 @@
 `default_nettype none
 module written
   import shef_set_pkg::*;
-#(
-    parameter bit Bug = 1'b0    // the seal ignores the answer `twice`
-) (
+(
     input wire       clk_i,
     input wire       rst_ni,
     input wire       clear_i,
@@ -54,7 +52,7 @@ module written
     ask_mine_q <= rst_ni && ask_valid_i && ask_ready && ask_region_i == r && ask_chunk_i == c;
     if (!rst_ni) sealed <= 1'b0;
     else if (clearing) sealed <= 1'b0;
-    else if (mine_q && set_done && (!set_twice || Bug)) sealed <= 1'b1;
+    else if (mine_q && set_done && !set_twice) sealed <= 1'b1;
   end
 
   logic [1:0] w;
@@ -65,7 +63,7 @@ module written
     if (init && rst_ni) begin
       assert (set_done == dut.set_read_q);
       // at most once
-      if (mine_q && set_done && (!set_twice || Bug)) assert (!sealed);
+      if (mine_q && set_done && !set_twice) assert (!sealed);
       if (ask_mine_q) assert (ask_bit == sealed);
       // what the proof rests on
       assert (mine_q == (dut.set_read_q && dut.set_addr_q == w && dut.set_bit_q == c[4:0]));
@@ -82,6 +80,12 @@ module written
         if (dut.sweep_region_q == {3'd0, r} && !dut.todo_q[r] && left == 2'd1 && c[5] == 1'b0) assert (dut.mem_q[w] == '0);
       end
     end
+  end
+
+  always_comb begin
+    cover (init && rst_ni && mine_q && set_done && set_twice);
+    cover (init && rst_ni && ask_mine_q && ask_bit);
+    cover (init && rst_ni && sealed && clearing);
   end
 endmodule
 `default_nettype wire

@@ -4,6 +4,7 @@
 mod area;
 mod attack;
 mod bench;
+mod formal;
 mod lint;
 mod mutants;
 mod process;
@@ -27,7 +28,7 @@ struct Args {
 enum Command {
     /// Install the tools that the project needs into target/tools (no root needed)
     Setup {
-        /// Also the synthesis tools (yosys), which lint and area use
+        /// Also the tools for synthesis and proofs (yosys, nextpnr, z3), which lint, area and formal use
         #[arg(long)]
         all: bool,
     },
@@ -56,6 +57,8 @@ enum Command {
     },
     /// Lint the RTL with Verilator -Wall and elaborate every module with yosys
     Lint,
+    /// Prove the properties of shell-rtl/formal with yosys, sby and z3, and find the mutants of each proof
+    Formal(formal::Args),
     /// Break a copy of the RTL in one place at a time and see the named test fail
     Mutants {
         /// Only mutants whose name holds this
@@ -92,6 +95,7 @@ fn main() -> ExitCode {
         Command::Test { no_skip, json } => test::run(no_skip || std::env::var_os("CI").is_some(), json),
         Command::Generate { check } => generate(check),
         Command::Lint => lint::run(),
+        Command::Formal(args) => formal::run(&args),
         Command::Mutants { filter } => tools::ensure_verilator(&root(), &process::say)
             .map_err(Failure::from)
             .and_then(|verilator| mutants::run(&verilator, &filter, &|line| println!("{line}"))),
@@ -114,6 +118,8 @@ fn setup(all: bool) -> Result<(), Failure> {
     if all {
         let yosys = tools::ensure_yosys(&root(), &process::say)?;
         println!("yosys {}", yosys.display());
+        println!("nextpnr {}", tools::ensure_nextpnr(&root(), &yosys, &process::say)?.display());
+        println!("{}", tools::ensure_prover(&root(), &process::say)?.version);
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! `cargo xtask test`: everything the project tests, in the order in which a failure is cheapest.
 
 use crate::process::{self, Failure, say};
-use crate::{lint, mutants, root, tools};
+use crate::{formal, lint, mutants, root, tools};
 use serde::Serialize;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
@@ -49,6 +49,10 @@ pub fn run(no_skip: bool, json: bool) -> Result<(), Failure> {
     match tools::ensure_yosys(&root(), &say) {
         Ok(yosys) => step(&mut t, "RTL elaborates in a second front end", || lint::yosys(&yosys)),
         Err(e) => skip(&mut t, "elaboration by yosys", &e),
+    }
+    match tools::ensure_prover(&root(), &say) {
+        Ok(prover) => step(&mut t, "quick proofs", || formal::quick(&prover, &|line| say(line))),
+        Err(e) => skip(&mut t, "proofs", &e),
     }
     step(&mut t, "clippy", || {
         let args = ["clippy", "--quiet", "--workspace", "--all-targets", "--", "--deny", "warnings"];

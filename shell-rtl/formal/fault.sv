@@ -1,0 +1,67 @@
+// shef_fault: the first fault is the one that is kept; a fault stops in the next cycle and for good, until it is cleared; nothing but reset
+// clears a time-out; the same for the first refusal; counts never fall but by clearing.
+`default_nettype none
+module fault
+  import shef_pkg::*;
+(
+    input wire           clk_i,
+    input wire           rst_ni,
+    input wire           clear_i,
+    input wire           fault_valid_i,
+    input wire fault_t   fault_i,
+    input wire           refusal_valid_i,
+    input wire refusal_t refusal_i,
+    input wire           internal_i
+);
+  logic stopped;
+  fault_t kept;
+  refusal_t refusal;
+  logic [31:0] faults, refusals;
+  shef_fault dut (
+      .clk_i, .rst_ni, .clear_i, .fault_valid_i, .fault_i, .refusal_valid_i, .refusal_i, .internal_i,
+      .stopped_o(stopped), .fault_o(kept), .fault_count_o(faults), .refusal_o(refusal), .refusal_count_o(refusals)
+  );
+
+  logic init = 1'b0;
+  logic stopped_q, timeout_q, clear_q, event_q, internal_q, refused_q;
+  fault_t kept_q, first_q;
+  refusal_t refusal_q;
+  logic [31:0] faults_q, refusals_q;
+  logic hit;
+  assign hit = fault_valid_i || (internal_i && !internal_q);
+  always_ff @(posedge clk_i) begin
+    init <= 1'b1;
+    if (!init) assume (!rst_ni);
+    internal_q <= rst_ni && internal_i;
+    stopped_q <= rst_ni && stopped;
+    kept_q <= kept;
+    refusal_q <= refusal;
+    faults_q <= faults;
+    refusals_q <= refusals;
+    clear_q <= clear_i;
+    event_q <= rst_ni && hit;
+    refused_q <= rst_ni && refusals != '0;
+    first_q <= fault_i;
+    if (!fault_valid_i) first_q <= '{kind: FAULT_INTERNAL, region: 8'hff, chunk: '0, version: '0};
+    if (!rst_ni) timeout_q <= 1'b0;
+    else if (fault_valid_i && fault_i.kind == FAULT_TIMEOUT) timeout_q <= 1'b1;
+  end
+  always_comb begin
+    if (init && rst_ni) begin
+      assert (dut.timeout_q == timeout_q && dut.internal_q == internal_q);
+      if (faults != '0) assert (dut.stopped_q);   // not the other way round: a count at its end may be cleared and hit at once
+      assert (dut.refused_q == (refusals != '0));
+      if (timeout_q) assert (stopped);
+      if (event_q) assert (stopped);
+      if (stopped_q && !clear_q) assert (stopped && kept == kept_q && faults >= faults_q);
+      if (timeout_q && stopped_q && !event_q) assert (stopped && kept == kept_q);
+      if (event_q && !stopped_q) assert (kept == first_q);
+      if (refused_q && !clear_q) assert (refusal == refusal_q && refusals >= refusals_q);
+    end
+    cover (init && rst_ni && stopped && faults == 32'd2 && kept.kind == FAULT_TAG);
+    cover (init && rst_ni && stopped_q && !stopped);
+    cover (init && rst_ni && timeout_q && clear_q && stopped);
+    cover (init && rst_ni && refusals == 32'd2);
+  end
+endmodule
+`default_nettype wire

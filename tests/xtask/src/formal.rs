@@ -1,0 +1,310 @@
+//! `cargo xtask formal`: the proofs of `shell-rtl/formal`, by yosys, sby and z3.
+//!
+//! `proofs.toml` says what is proven, of which sources, how deep. Each proof is three kinds of task: `prove` (k-induction, or a bound), `cover`
+//! (every cover point of the bench is reached, so that its assumptions leave something over), and one task for each mutant: a copy of the RTL
+//! with one edit, in which the property must fail, so that no proof is empty. A task that went well is not run again until one of its sources changes.
+
+use crate::process::{self, Failure, say};
+use crate::{root, tools};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Instant;
+
+const FOLDER: &str = "shell-rtl/formal";
+const RTL: &str = "shell-rtl/rtl";
+/// Read before the RTL of every proof.
+const PACKAGES: &[&str] = &["pkg/shef_pkg.sv", "shield/shef_set_pkg.sv"];
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Manifest {
+    proof: Vec<Proof>,
+}
+
+#[derive(Clone, Copy, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+enum Method {
+    /// k-induction: holds for ever.
+    Induction,
+    /// No counterexample within `depth` cycles of reset.
+    Bound,
+}
+
+/// One bench.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Proof {
+    /// Name of the bench: `NAME.sv` with the top module `NAME`.
+    name: String,
+    /// What is proven, in one line.
+    claim: String,
+    /// Sources below `shell-rtl/rtl`, in reading order; the packages come by themselves.
+    rtl: Vec<String>,
+    /// More benches of this folder that are read before `NAME.sv`.
+    #[serde(default)]
+    with: Vec<String>,
+    method: Method,
+    depth: u32,
+    /// Cycles within which every cover point is reached.
+    cover: u32,
+    /// Part of the normal test.
+    #[serde(default)]
+    quick: bool,
+    mutant: Vec<Mutant>,
+}
+
+/// A copy of the RTL with one edit, in which the proof must fail.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Mutant {
+    name: String,
+    /// Below `shell-rtl/rtl`.
+    file: String,
+    /// Stands in the file exactly once.
+    find: String,
+    replace: String,
+    /// Cycles within which it must be found.
+    depth: u32,
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    proof: &'a str,
+    task: String,
+    method: &'static str,
+    depth: u32,
+    outcome: String,
+    ok: bool,
+    seconds: f64,
+    cached: bool,
+}
+
+/// What is left of a task that went well.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    outcome: String,
+    seconds: f64,
+}
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// Only proofs whose name holds this
+    #[arg(default_value = "")]
+    filter: String,
+    /// Only the quick ones, as in the normal test
+    #[arg(long)]
+    quick: bool,
+    /// Run also what went well before
+    #[arg(long)]
+    again: bool,
+    /// One JSON document on stdout
+    #[arg(long)]
+    json: bool,
+}
+
+/// The command.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let prover = tools::ensure_prover(&root(), &say)?;
+    check(&prover, args, &|line| if args.json { eprintln!("{line}") } else { println!("{line}") })
+}
+
+/// The quick proofs, for the normal test.
+pub fn quick(prover: &tools::Prover, line: &dyn Fn(&str)) -> Result<(), Failure> {
+    check(prover, &Args { filter: String::new(), quick: true, again: false, json: false }, line)
+}
+
+fn check(prover: &tools::Prover, args: &Args, line: &dyn Fn(&str)) -> Result<(), Failure> {
+    let path = root().join(FOLDER).join("proofs.toml");
+    let manifest: Manifest = toml::from_str(&read(&path)?).map_err(|e| Failure::failed(format!("{}: {e}", path.display())))?;
+    let chosen: Vec<&Proof> = manifest.proof.iter().filter(|p| p.name.contains(&args.filter) && (p.quick || !args.quick)).collect();
+    if chosen.is_empty() {
+        return Err(Failure::failed(format!("no proof's name holds '{}'; they stand in {FOLDER}/proofs.toml", args.filter)));
+    }
+    let start = Instant::now();
+    let mut rows = Vec::new();
+    line(&format!("{:<14} {:<34} {:<10} {:>5} {:<8} {:>7}", "proof", "task", "method", "depth", "result", "s"));
+    for p in chosen {
+        for task in tasks(p)? {
+            let row = one(prover, p, &task, args.again)?;
+            let seconds = if row.cached { "kept".into() } else { format!("{:.1}", row.seconds) };
+            line(&format!("{:<14} {:<34} {:<10} {:>5} {:<8} {seconds:>7}", row.proof, row.task, row.method, row.depth, row.outcome));
+            rows.push(row);
+        }
+    }
+    let bad: Vec<String> = rows
+        .iter()
+        .filter(|r| !r.ok)
+        .map(|r| format!("{} {}: {}; see {}", r.proof, r.task, r.outcome, folder(r.proof, &r.task).join("logfile.txt").display()))
+        .collect();
+    line(&format!("{} tasks, {} failed, {} s", rows.len(), bad.len(), start.elapsed().as_secs()));
+    if args.json {
+        println!("{}", serde_json::json!({ "rows": rows, "seconds": start.elapsed().as_secs() }));
+    }
+    if bad.is_empty() { Ok(()) } else { Err(Failure::failed(bad.join("\n"))) }
+}
+
+/// One run of sby.
+struct Task {
+    name: String,
+    mode: &'static str,
+    method: &'static str,
+    depth: u32,
+    /// What sby must say.
+    want: &'static str,
+    /// Name and text of each source, in reading order.
+    sources: Vec<(String, String)>,
+}
+
+fn tasks(p: &Proof) -> Result<Vec<Task>, Failure> {
+    let rtl = PACKAGES.iter().map(|s| (*s).to_owned()).chain(p.rtl.iter().cloned());
+    let benches = p.with.iter().cloned().chain([format!("{}.sv", p.name)]);
+    let paths: Vec<PathBuf> = rtl.map(|f| root().join(RTL).join(f)).chain(benches.map(|f| root().join(FOLDER).join(f))).collect();
+    let mut sources = Vec::new();
+    for path in &paths {
+        let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+        sources.push((name, read(path)?));
+    }
+    let bench = sources.last().map(|(_, text)| text.as_str()).unwrap_or_default();
+    if !bench.contains("cover (") || p.mutant.is_empty() || p.claim.is_empty() {
+        return Err(Failure::failed(format!("{}: a proof has a claim, a cover point and a mutant", p.name)));
+    }
+    let (mode, method) = match p.method {
+        Method::Induction => ("prove", "induction"),
+        Method::Bound => ("bmc", "bound"),
+    };
+    let mut all = vec![
+        Task { name: "prove".into(), mode, method, depth: p.depth, want: "PASS", sources: sources.clone() },
+        Task { name: "cover".into(), mode: "cover", method: "cover", depth: p.cover, want: "PASS", sources: sources.clone() },
+    ];
+    for m in &p.mutant {
+        let mut sources = sources.clone();
+        let file = Path::new(&m.file).file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+        let Some((_, text)) = sources.iter_mut().find(|(n, _)| *n == file) else {
+            return Err(Failure::failed(format!("{}: mutant {} changes {}, which the proof does not read", p.name, m.name, m.file)));
+        };
+        let found = text.matches(&m.find).count();
+        if found != 1 {
+            let why = format!("{}: the text of mutant {} stands {found} times in {}, expected once", p.name, m.name, m.file);
+            return Err(Failure::failed(format!("{why}; mend {FOLDER}/proofs.toml")));
+        }
+        *text = text.replacen(&m.find, &m.replace, 1);
+        all.push(Task { name: m.name.clone(), mode: "bmc", method: "mutant", depth: m.depth, want: "FAIL", sources });
+    }
+    Ok(all)
+}
+
+fn folder(proof: &str, task: &str) -> PathBuf {
+    process::target_dir().join("formal").join(proof).join(task)
+}
+
+fn one<'a>(prover: &tools::Prover, p: &'a Proof, task: &Task, again: bool) -> Result<Row<'a>, Failure> {
+    let mut config = format!(
+        "[options]\nmode {}\ndepth {}\n[engines]\nsmtbmc --nomem z3\n[script]\nread_slang -j 1 --no-synthesis-define --top {}",
+        task.mode, task.depth, p.name
+    );
+    for (name, _) in &task.sources {
+        let _ = write!(config, " {name}");
+    }
+    let _ = write!(config, "\nprep -top {}\n[files]\n", p.name);
+    for (name, _) in &task.sources {
+        let _ = writeln!(config, "in/{name}");
+    }
+
+    let mut hash = Sha256::new();
+    for part in [&config, &prover.version].into_iter().chain(task.sources.iter().map(|(_, text)| text)) {
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part);
+    }
+    let kept = process::target_dir().join("formal/kept").join(hex::encode(hash.finalize()));
+    let row = |outcome: String, seconds, cached| Row {
+        proof: &p.name,
+        task: task.name.clone(),
+        method: task.method,
+        depth: task.depth,
+        ok: outcome == "ok" || outcome == "caught",
+        outcome,
+        seconds,
+        cached,
+    };
+    if !again
+        && let Ok(text) = std::fs::read_to_string(&kept)
+        && let Ok(k) = serde_json::from_str::<Kept>(&text)
+    {
+        return Ok(row(k.outcome, k.seconds, true));
+    }
+
+    let work = folder(&p.name, &task.name);
+    let fail = |e: std::io::Error| Failure::failed(format!("{}: {e}", work.display()));
+    if work.exists() {
+        std::fs::remove_dir_all(&work).map_err(fail)?;
+    }
+    std::fs::create_dir_all(work.join("in")).map_err(fail)?;
+    for (name, text) in &task.sources {
+        std::fs::write(work.join("in").join(name), text).map_err(fail)?;
+    }
+    std::fs::write(work.join("task.sby"), config).map_err(fail)?;
+    let start = Instant::now();
+    // One process at a time: the base case and the induction step one after the other.
+    let out = prover
+        .sby()
+        .current_dir(&work)
+        .args(["-j", "1", "-f", "-d", "run", "task.sby"])
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|e| Failure::failed(format!("sby: {e}")))?;
+    let seconds = start.elapsed().as_secs_f64();
+    let mut log = out.stdout;
+    log.extend(out.stderr);
+    std::fs::write(work.join("logfile.txt"), &log).map_err(fail)?;
+    let status = std::fs::read_to_string(work.join("run/status")).unwrap_or_default();
+    let status = status.split_whitespace().next().unwrap_or("ERROR");
+    let outcome = match (status == task.want, task.method, status) {
+        (true, "mutant", _) => "caught".into(),
+        (true, ..) => "ok".into(),
+        (false, "mutant", "PASS") => "SURVIVED".into(),
+        (false, _, "ERROR") => {
+            let text = String::from_utf8_lossy(&log);
+            for l in text.lines().filter(|l| l.contains("error") || l.contains("ERROR")).take(5) {
+                say(l);
+            }
+            "ERROR".into()
+        }
+        (false, _, other) => other.to_owned(),
+    };
+    if status == task.want {
+        let text = serde_json::json!(Kept { outcome: outcome.clone(), seconds }).to_string();
+        std::fs::create_dir_all(kept.with_file_name("")).map_err(fail)?;
+        std::fs::write(&kept, text).map_err(fail)?;
+    }
+    Ok(row(outcome, seconds, false))
+}
+
+fn read(path: &Path) -> Result<String, Failure> {
+    std::fs::read_to_string(path).map_err(|e| Failure::failed(format!("{}: {e}", path.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_mutant_still_finds_its_text() {
+        let manifest: Manifest = toml::from_str(&read(&root().join(FOLDER).join("proofs.toml")).expect("file")).expect("manifest");
+        for p in &manifest.proof {
+            let all = tasks(p).expect("tasks");
+            assert!(all.len() == p.mutant.len() + 2, "{}", p.name);
+        }
+    }
+
+    #[test]
+    fn the_readme_tells_of_every_proof() {
+        let manifest: Manifest = toml::from_str(&read(&root().join(FOLDER).join("proofs.toml")).expect("file")).expect("manifest");
+        let text = read(&root().join(FOLDER).join("README.md")).expect("README");
+        for p in &manifest.proof {
+            assert!(text.contains(&format!("| `{}` |", p.name)), "{} is not in {FOLDER}/README.md", p.name);
+        }
+    }
+}
