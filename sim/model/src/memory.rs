@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
 
 /// Bytes that are allocated together.
 const PAGE: usize = 4096;
@@ -26,9 +27,10 @@ impl Hasher for PageHasher {
 }
 
 /// Memory of any size up to 2^64 bytes; bytes that were never written are zero. Accesses past the last address wrap to 0.
+/// A clone shares pages until one of the two writes to them.
 #[derive(Default, Clone)]
 pub struct SparseMemory {
-    pages: HashMap<u64, Box<[u8; PAGE]>, BuildHasherDefault<PageHasher>>,
+    pages: HashMap<u64, Arc<[u8; PAGE]>, BuildHasherDefault<PageHasher>>,
 }
 
 impl SparseMemory {
@@ -89,7 +91,7 @@ impl SparseMemory {
     }
 
     fn page(&mut self, addr: u64) -> &mut [u8; PAGE] {
-        self.pages.entry(addr / PAGE as u64).or_insert_with(|| Box::new([0; PAGE]))
+        Arc::make_mut(self.pages.entry(addr / PAGE as u64).or_insert_with(|| Arc::new([0; PAGE])))
     }
 }
 

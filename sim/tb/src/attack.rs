@@ -1,17 +1,24 @@
 //! A hostile bus and host against the Shield: one hostile act on one legitimate transaction at a time, followed to its
 //! outcome.
 //!
-//! Every configuration is keyed once by a real Load Key and brought through two epochs of honest traffic; that state is
+//! Every configuration is keyed once by a real Load Key and brought through two rounds of honest traffic; that state is
 //! kept ([`shef_rtl::Sim::save`]) and put back before each attempt, so that attempts do not depend on one another and any
 //! of them can be run again alone.
 
+mod flood;
+mod ground;
+mod report;
 mod session;
+mod talk;
 mod trial;
 
-use crate::Result;
-use session::Session;
-use std::fmt::Write as _;
-use std::path::Path;
+pub use report::{Count, Failure, Report, Slice, Target};
+
+use crate::{BenchError, Result};
+use session::{Make, Session};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use trial::{Trial, Verdict};
 
@@ -32,7 +39,7 @@ pub enum Kind {
     Truncate,
     /// Slow answers, within the Shield's patience.
     Delay,
-    /// Answers overtake one another, are under another id, come twice or unasked.
+    /// Answers overtake one another, are under another id, come twice or unasked; messages in the wrong order.
     Reorder,
     /// Memory answers with errors.
     Error,
@@ -67,10 +74,10 @@ impl Kind {
         ["flip", "swap", "replay", "splice", "zero", "truncate", "delay", "reorder", "error", "silence", "reset", "flood"][self as usize]
     }
 
-    /// Whether each of them must be noticed.
+    /// Whether somebody must notice each of them.
     #[must_use]
-    pub fn forgery(self) -> bool {
-        (self as usize) < 5
+    pub fn must_be_noticed(self) -> bool {
+        !matches!(self, Self::Delay | Self::Reorder | Self::Flood)
     }
 }
 
@@ -90,128 +97,26 @@ pub struct Plan {
     /// Seed of everything.
     pub seed: u64,
     /// First attempt: slices of one seed add up.
-    pub first: u64,
-    /// Only this attempt.
+    pub from: u64,
+    /// Only this attempt, with waves.
     pub only: Option<u64>,
-    /// At most this many configurations; 0: all.
-    pub configurations: usize,
+    /// Names of configurations, all if empty; what attempt `i` is depends on it.
+    pub configurations: Vec<String>,
+    /// Threads; each has its own instances.
+    pub jobs: usize,
+    /// End with the first failure.
+    pub stop: bool,
+    /// No waves of failures: for runs that are meant to fail.
+    pub no_waves: bool,
+    /// Compile designs for a short run.
+    pub quick: bool,
 }
 
-/// Attempts of a kind.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Count {
-    /// Attempts.
-    pub n: u64,
-    /// Noticed by Shield, owner or channel.
-    pub detected: u64,
-}
-
-/// What came of a run.
-#[derive(Debug, Clone, Default)]
-pub struct Report {
-    /// Attempts.
-    pub n: u64,
-    /// Seed.
-    pub seed: u64,
-    /// Attempts in which a word was delivered that is not what was written.
-    pub delivered_wrong: u64,
-    /// Attempts in which a forged message ran or a wrong result opened.
-    pub accepted_wrong: u64,
-    /// Attempts in which an honest transaction did not succeed.
-    pub refused_wrong: u64,
-    /// Attempts in which an answer never came.
-    pub hangs: u64,
-    /// By kind, in the order of [`Kind::ALL`].
-    pub kinds: [Count; 12],
-    /// Transactions.
-    pub transactions: u64,
-    /// Honest ones among them that had to succeed.
-    pub honest: u64,
-    /// Simulated cycles of the attempts.
-    pub cycles: u64,
-    /// Configurations.
-    pub configurations: Vec<&'static str>,
-    /// What went wrong (the first 20), with the command that repeats it.
-    pub failures: Vec<String>,
-    /// Time of the attempts, without building and keying.
-    pub time: Duration,
-}
-
-impl Report {
-    /// Whether all is as it must be.
-    #[must_use]
-    pub fn passed(&self) -> bool {
-        let zero = self.delivered_wrong + self.accepted_wrong + self.refused_wrong + self.hangs == 0;
-        zero && self.failures.is_empty() && self.honest * 3 >= self.transactions
-    }
-
-    /// One JSON document.
-    #[must_use]
-    #[expect(clippy::cast_precision_loss, reason = "a rate")]
-    pub fn json(&self) -> String {
-        let kinds: Vec<String> = Kind::ALL
-            .iter()
-            .zip(&self.kinds)
-            .map(|(k, c)| format!("{{\"kind\":\"{}\",\"n\":{},\"detected\":{}}}", k.name(), c.n, c.detected))
-            .collect();
-        let mut s = String::new();
-        let _ = write!(
-            s,
-            "{{\"n\":{},\"seed\":{},\"delivered_wrong\":{},\"accepted_wrong\":{},\"refused_wrong\":{},\"hangs\":{},\"by_kind\":[{}],",
-            self.n,
-            self.seed,
-            self.delivered_wrong,
-            self.accepted_wrong,
-            self.refused_wrong,
-            self.hangs,
-            kinds.join(",")
-        );
-        let names: Vec<String> = self.configurations.iter().map(|n| format!("\"{n}\"")).collect();
-        let _ = write!(
-            s,
-            "\"transactions\":{},\"honest\":{},\"cycles\":{},\"configurations\":[{}],\"seconds\":{:.1},\"attempts_per_second\":{:.1}}}",
-            self.transactions,
-            self.honest,
-            self.cycles,
-            names.join(","),
-            self.time.as_secs_f64(),
-            self.n as f64 / self.time.as_secs_f64().max(1e-9)
-        );
-        s
-    }
-
-    fn add(&mut self, kind: Kind, v: &Verdict, name: &str, index: u64, again: &str) {
-        self.n += 1;
-        let c = &mut self.kinds[kind as usize];
-        c.n += 1;
-        c.detected += u64::from(v.detected);
-        self.transactions += v.transactions;
-        self.honest += v.honest;
-        self.delivered_wrong += u64::from(!v.delivered_wrong.is_empty());
-        self.accepted_wrong += u64::from(!v.accepted_wrong.is_empty());
-        self.refused_wrong += u64::from(!v.refused_wrong.is_empty());
-        self.hangs += u64::from(!v.hangs.is_empty());
-        if v.clean() && (v.detected || !kind.forgery()) {
-            return;
-        }
-        let mut text = format!("attempt {index}, {}, configuration {name}: {}", kind.name(), v.act);
-        for (what, list) in [
-            ("delivered wrong", &v.delivered_wrong),
-            ("accepted wrong", &v.accepted_wrong),
-            ("refused wrong", &v.refused_wrong),
-            ("hang", &v.hangs),
-        ] {
-            for l in list {
-                let _ = write!(text, "\n  {what}: {l}");
-            }
-        }
-        if v.clean() {
-            text.push_str("\n  not detected");
-        }
-        let _ = write!(text, "\n  again, with waves: {again}");
-        if self.failures.len() < 20 {
-            self.failures.push(text);
-        }
+impl Plan {
+    /// The command that runs an attempt again.
+    fn again(&self, index: u64) -> String {
+        let names: String = self.configurations.iter().map(|c| format!(" --configuration {c}")).collect();
+        format!("cargo xtask attack --seed {} --only {index}{names}", self.seed)
     }
 }
 
@@ -220,49 +125,153 @@ fn seed_of(seed: u64, index: u64) -> u64 {
     (seed ^ index.wrapping_mul(0x9e37_79b9_7f4a_7c15)).rotate_left(23).wrapping_mul(0xbf58_476d_1ce4_e5b9) ^ index
 }
 
-/// Runs a plan; `dir` takes generated packages, `progress` gets lines for a person.
+/// A configuration in a run.
+struct Field<'a> {
+    name: &'static str,
+    toml: &'static str,
+    /// Its place among those of the run, and their number.
+    at: (u64, u64),
+    plan: &'a Plan,
+    dir: &'a Path,
+    progress: &'a (dyn Fn(&str) + Sync),
+    /// Set when the run is to end.
+    over: &'a AtomicBool,
+}
+
+impl Field<'_> {
+    fn open(&self, waves: bool) -> Result<Session> {
+        let seed = self.name.bytes().fold(self.plan.seed, |n, b| n.rotate_left(9) ^ u64::from(b));
+        let make = Make { waves, quick: self.plan.quick };
+        Session::open(self.name, self.toml, self.dir, seed, make, self.progress)
+    }
+
+    fn attempt(&self, s: &mut Session, index: u64) -> Result<(Kind, Verdict)> {
+        let kind = Kind::ALL[(index % Kind::ALL.len() as u64) as usize];
+        Ok((kind, Trial::new(s, kind, seed_of(self.plan.seed, index))?.run()))
+    }
+
+    /// The run's attempts on this configuration.
+    fn run(&self) -> Result<Report> {
+        let mut report = Report::new(self.plan.seed);
+        let (from, end) = self.plan.only.map_or((self.plan.from, self.plan.from + self.plan.n), |i| (i, i + 1));
+        let mut mine = (from..end).filter(|i| i / Kind::ALL.len() as u64 % self.at.1 == self.at.0).peekable();
+        if mine.peek().is_none() || self.over.load(Ordering::Relaxed) {
+            return Ok(report);
+        }
+        let mut s = self.open(false)?;
+        let mut first_failure = None;
+        let (start, mut told) = (processor_time(), Instant::now());
+        for index in mine {
+            if self.over.load(Ordering::Relaxed) {
+                break;
+            }
+            let before = s.bench.core().cycles();
+            let (kind, v) = self.attempt(&mut s, index)?;
+            if let Some(text) = report.count(kind, &v, s.bench.core().cycles() - before) {
+                (self.progress)(&format!("attempt {index}, {}, configuration {}: {text}", kind.name(), self.name));
+                first_failure.get_or_insert(index);
+                self.over.fetch_or(self.plan.stop, Ordering::Relaxed);
+                report.fail(Failure {
+                    attempt: index,
+                    kind: kind.name().into(),
+                    configuration: self.name.into(),
+                    text,
+                    again: self.plan.again(index),
+                    waves: None,
+                });
+            } else if self.plan.only.is_some() {
+                (self.progress)(&format!("attempt {index}, {} on {}: {}; noticed {}", kind.name(), self.name, v.act, v.detected));
+            }
+            if told.elapsed() > Duration::from_secs(60) {
+                told = Instant::now();
+                (self.progress)(&format!("{}: {} attempts in {} s", self.name, report.n, (processor_time() - start).as_secs()));
+            }
+        }
+        report.seconds = (processor_time() - start).as_secs_f64();
+        let design = hex(&s.bench.core().design_digest());
+        report.configurations.insert(self.name.into(), Target { n: report.n, design });
+        drop(s);
+        if let Some(index) = first_failure.or(self.plan.only)
+            && !self.plan.no_waves
+        {
+            let waves = self.waves(index);
+            (self.progress)(&match &waves {
+                Ok(file) => format!("waves of attempt {index}: {}", file.display()),
+                Err(e) => format!("no waves of attempt {index}: {e}"),
+            });
+            if let (Ok(file), Some(f)) = (waves, report.failures.first_mut()) {
+                f.waves = Some(file.display().to_string());
+            }
+        }
+        Ok(report)
+    }
+
+    /// Runs an attempt again in a design that can write waves, from the same snapshot.
+    fn waves(&self, index: u64) -> Result<PathBuf> {
+        let mut s = self.open(true)?;
+        let folder = self.dir.join("waves");
+        std::fs::create_dir_all(&folder).map_err(|e| BenchError::File(format!("{}: {e}", folder.display())))?;
+        let file = folder.join(format!("{}-{}-{index}.fst", self.name, self.plan.seed));
+        s.bench.core().sim().trace_start(&file)?;
+        let (_, v) = self.attempt(&mut s, index)?;
+        s.bench.core().sim().trace_stop();
+        if v.wrong().next().is_none() {
+            (self.progress)(&format!("attempt {index} goes well when it is run again: {}; noticed {}", v.act, v.detected));
+        }
+        Ok(file)
+    }
+}
+
+/// Time that this thread has had a processor; without Linux's account of it, the time of day.
+fn processor_time() -> Duration {
+    static FIRST: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
+    let ran = text.and_then(|t| t.split_whitespace().next()?.parse().ok()).map(Duration::from_nanos);
+    ran.unwrap_or_else(|| FIRST.get_or_init(Instant::now).elapsed())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+/// Runs a plan; `dir` takes generated packages and waves, `progress` gets lines for a person.
 ///
 /// # Errors
-/// When a Shield cannot be built or keyed at all.
-pub fn run(plan: &Plan, dir: &Path, progress: &mut dyn FnMut(&str)) -> Result<Report> {
-    let count = if plan.configurations == 0 { CONFIGURATIONS.len() } else { plan.configurations.min(CONFIGURATIONS.len()) };
-    let of = |index: u64| (index / Kind::ALL.len() as u64 % count as u64) as usize;
-    let (first, end) = plan.only.map_or((plan.first, plan.first + plan.n), |i| (i, i + 1));
-    let mut report = Report { seed: plan.seed, ..Report::default() };
-    let mut sessions: Vec<Option<Session>> = (0..count).map(|_| None).collect();
-    let mut told = Instant::now();
-    for index in first..end {
-        let at = of(index);
-        let (name, toml) = CONFIGURATIONS[at];
-        if sessions[at].is_none() {
-            sessions[at] = Some(Session::open(name, toml, dir, plan.seed ^ at as u64, progress)?);
-            report.configurations.push(name);
-        }
-        let Some(s) = &mut sessions[at] else { continue };
-        let kind = Kind::ALL[(index % Kind::ALL.len() as u64) as usize];
-        let again = format!("SHEF_WAVES=target/waves cargo xtask attack --n {} --seed {} --only {index}", plan.n, plan.seed);
-        if plan.only.is_some()
-            && let Some(file) = s.waves(index)?
-        {
-            progress(&format!("waves: {}", file.display()));
-        }
-        let start = Instant::now();
-        let cycles = trial::cycles(&s.card);
-        let v = Trial::new(s, kind, seed_of(plan.seed, index))?.run(index);
-        report.cycles += trial::cycles(&s.card) - cycles;
-        report.time += start.elapsed();
-        if plan.only.is_some() {
-            progress(&format!("{index}: {} on {name}: {}; detected {}", kind.name(), v.act, v.detected));
-        }
-        let before = report.failures.len();
-        report.add(kind, &v, name, index, &again);
-        if let Some(f) = report.failures.get(before) {
-            progress(f);
-        }
-        if told.elapsed() > Duration::from_secs(30) {
-            told = Instant::now();
-            progress(&format!("{} attempts in {:.0} s", report.n, report.time.as_secs_f64()));
-        }
+/// When a Shield cannot be built or keyed at all, or a configuration is not known.
+pub fn run(plan: &Plan, dir: &Path, progress: &(dyn Fn(&str) + Sync)) -> Result<Report> {
+    let mut chosen = Vec::new();
+    for name in &plan.configurations {
+        let one = CONFIGURATIONS.iter().find(|(n, _)| n == name);
+        chosen.push(*one.ok_or_else(|| BenchError::File(format!("no configuration {name}; there are {}", names())))?);
     }
-    Ok(report)
+    if chosen.is_empty() {
+        chosen = CONFIGURATIONS.to_vec();
+    }
+    let count = chosen.len() as u64;
+    let over = AtomicBool::new(false);
+    let fields: Vec<Field<'_>> =
+        (0..count).zip(chosen).map(|(at, (name, toml))| Field { name, toml, at: (at, count), plan, dir, progress, over: &over }).collect();
+    let next = AtomicUsize::new(0);
+    let results: Mutex<Vec<Result<Report>>> = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..plan.jobs.clamp(1, fields.len()) {
+            scope.spawn(|| {
+                while let Some(f) = fields.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let r = f.run();
+                    results.lock().unwrap_or_else(PoisonError::into_inner).push(r);
+                }
+            });
+        }
+    });
+    let mut sum = Report::new(plan.seed);
+    for r in results.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        sum.add(&r?).map_err(BenchError::File)?;
+    }
+    sum.failures.sort_by_key(|f| f.attempt);
+    sum.slices = vec![Slice { seed: plan.seed, from: plan.only.unwrap_or(plan.from), n: sum.n }];
+    Ok(sum)
+}
+
+fn names() -> String {
+    CONFIGURATIONS.map(|(n, _)| n).join(", ")
 }

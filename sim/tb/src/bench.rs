@@ -6,7 +6,8 @@ use shef_model::Model;
 use shef_model::bus::{Burst, NoAccelerator, Resp, WriteBeat};
 use shef_proto::code::Code;
 use shef_proto::config::Config;
-use shef_rtl::{AxiMaster, AxiMemoryConfig, AxiOp, CoreSim, DesignSpec, Library};
+use shef_rtl::agent::Agent;
+use shef_rtl::{AxiMaster, AxiMemoryConfig, AxiOp, CoreSim, CoreSnapshot, DesignSpec, Library};
 use std::path::{Path, PathBuf};
 
 /// Codes of this crate.
@@ -143,7 +144,12 @@ pub trait Bench {
 pub struct RtlBench {
     core: CoreSim,
     acc: AxiMaster,
+    /// Number of the first burst that was pushed since the last [`RtlBench::finish`], and how many were.
+    pushed: (u64, usize),
 }
+
+/// Cycles without any answer after which bursts count as hung; the Shield's own time-out is 4,096.
+const QUIET: u64 = 40_000;
 
 /// The design `shef_tb_top` for the configuration of a `shield.toml`'s text, and that configuration.
 ///
@@ -190,7 +196,7 @@ impl RtlBench {
             core.sim().trace_start(&dir.join(format!("rtl-{}.fst", seed.unwrap_or(0))))?;
         }
         let acc = AxiMaster::new(core.sim(), "acc_", seed.map(|s| s ^ 0xacce))?;
-        Ok(Self { core, acc })
+        Ok(Self { core, acc, pushed: (0, 0) })
     }
 
     /// The simulation: faults of the memory, cycles, wipe.
@@ -203,7 +209,121 @@ impl RtlBench {
         &mut self.acc
     }
 
-    fn rules(&mut self) -> Result<()> {
+    /// Puts a snapshot back: the memory with this timing, a new requester with these stalls.
+    ///
+    /// # Errors
+    /// When the snapshot is of another design.
+    pub fn restore(&mut self, to: &CoreSnapshot, memory: AxiMemoryConfig, stalls: Option<u64>) -> Result<()> {
+        self.core.restore(to, memory)?;
+        self.new_requester(stalls)
+    }
+
+    /// A new requester that waits for nothing.
+    ///
+    /// # Errors
+    /// When the top module lacks a port.
+    pub fn new_requester(&mut self, stalls: Option<u64>) -> Result<()> {
+        let sim = self.core.sim();
+        for p in ["awvalid", "wvalid", "bready", "arvalid", "rready"] {
+            sim.poke(&format!("acc_{p}"), 0);
+        }
+        sim.eval();
+        self.acc = AxiMaster::new(sim, "acc_", stalls)?;
+        self.pushed = (0, 0);
+        Ok(())
+    }
+
+    /// Hands bursts to the requester; [`RtlBench::finish`] runs them.
+    pub fn push(&mut self, ops: &[Op]) {
+        for op in ops {
+            let tag = self.acc.push(match op {
+                Op::Read { id, addr, beats } => AxiOp::Read { id: *id, addr: *addr, beats: *beats },
+                Op::Write { id, addr, data, strobes } => {
+                    AxiOp::Write { id: *id, addr: *addr, data: data.clone(), strobes: strobes.clone() }
+                }
+                Op::Wrap { write, id, addr, beats } => AxiOp::Odd { write: *write, id: *id, addr: *addr, beats: *beats, size: 6, burst: 2 },
+            });
+            if self.pushed.1 == 0 {
+                self.pushed.0 = tag;
+            }
+            self.pushed.1 += 1;
+        }
+    }
+
+    /// One clock cycle of everything.
+    pub fn step(&mut self) {
+        self.core.step_with(&mut [&mut self.acc]);
+    }
+
+    /// Runs what was pushed to its end, something else beside it; the outcomes in the order of the pushes.
+    ///
+    /// # Errors
+    /// When no answer comes for long or a bus rule is broken.
+    pub fn finish(&mut self, beside: Option<&mut dyn Agent>) -> Result<Vec<Outcome>> {
+        let n = self.pushed.1;
+        let mut silent = 0;
+        let mut out = vec![None; n];
+        let mut beside = beside;
+        loop {
+            silent = if self.collect(&mut out)? { 0 } else { silent + 1 };
+            if self.acc.idle() {
+                break;
+            }
+            if silent > QUIET {
+                self.rules()?;
+                return Err(shef_rtl::Error::Hang { what: "bursts", cycles: QUIET }.into());
+            }
+            match &mut beside {
+                Some(other) => self.core.step_with(&mut [&mut self.acc, &mut **other]),
+                None => self.core.step_with(&mut [&mut self.acc]),
+            }
+        }
+        self.pushed = (0, 0);
+        self.rules()?;
+        out.into_iter().map(|o| o.ok_or_else(|| BenchError::Bus("a burst has no outcome".into()))).collect()
+    }
+
+    /// Outcomes of what was pushed so far; bursts under way have none.
+    ///
+    /// # Errors
+    /// An answer that nobody is owed.
+    pub fn so_far(&mut self) -> Result<Vec<Option<Outcome>>> {
+        let mut out = vec![None; self.pushed.1];
+        self.collect(&mut out)?;
+        Ok(out)
+    }
+
+    /// Whether anything came.
+    fn collect(&mut self, out: &mut [Option<Outcome>]) -> Result<bool> {
+        let mut any = false;
+        while let Some(d) = self.acc.pop() {
+            any = true;
+            let at = usize::try_from(d.tag - self.pushed.0).unwrap_or(usize::MAX);
+            let slot = out.get_mut(at).ok_or_else(|| BenchError::Bus(format!("burst {} came back", d.tag)))?;
+            *slot = Some(Outcome { okay: d.resp.iter().map(|r| *r == 0).collect(), data: d.data });
+        }
+        Ok(any)
+    }
+
+    /// Valid and ready of every channel, for what is said about a hang.
+    #[must_use]
+    pub fn channels(&mut self) -> String {
+        let sim = self.core.sim();
+        let mut text = String::new();
+        for p in ["acc_", "mem0_"] {
+            for c in ["ar", "r", "aw", "w", "b"] {
+                let bit = |x: &str| sim.peek(&format!("{p}{c}{x}"));
+                text.push_str(&format!("{p}{c} {}{} ", bit("valid"), bit("ready")));
+            }
+        }
+        text
+    }
+
+    /// Whether a bus rule was broken.
+    ///
+    /// # Errors
+    /// The first breach.
+    pub fn rules(&mut self) -> Result<()> {
         let first = self.acc.violations().first().or(self.core.axi_memory().violations().first()).cloned();
         first.map_or(Ok(()), |v| Err(BenchError::Bus(v)))
     }
@@ -227,7 +347,7 @@ impl Bench for RtlBench {
     }
 
     fn wait(&mut self) {
-        self.core.step(200);
+        self.core.step(50);
     }
 
     fn mem_read(&self, addr: u64, out: &mut [u8]) {
@@ -239,36 +359,8 @@ impl Bench for RtlBench {
     }
 
     fn burst(&mut self, ops: &[Op]) -> Result<Vec<Outcome>> {
-        const QUIET: u64 = 200_000;
-        let mut first = None;
-        for op in ops {
-            let tag = self.acc.push(match op {
-                Op::Read { id, addr, beats } => AxiOp::Read { id: *id, addr: *addr, beats: *beats },
-                Op::Write { id, addr, data, strobes } => {
-                    AxiOp::Write { id: *id, addr: *addr, data: data.clone(), strobes: strobes.clone() }
-                }
-                Op::Wrap { write, id, addr, beats } => AxiOp::Odd { write: *write, id: *id, addr: *addr, beats: *beats, size: 6, burst: 2 },
-            });
-            first.get_or_insert(tag);
-        }
-        let mut out: Vec<Option<Outcome>> = vec![None; ops.len()];
-        let mut silent = 0;
-        while !self.acc.idle() {
-            self.core.step_with(&mut [&mut self.acc]);
-            silent += 1;
-            while let Some(d) = self.acc.pop() {
-                silent = 0;
-                let at = usize::try_from(d.tag - first.unwrap_or(0)).unwrap_or(usize::MAX);
-                let slot = out.get_mut(at).ok_or_else(|| BenchError::Bus(format!("burst {} came back", d.tag)))?;
-                *slot = Some(Outcome { okay: d.resp.iter().map(|r| *r == 0).collect(), data: d.data });
-            }
-            if silent > QUIET {
-                self.rules()?;
-                return Err(shef_rtl::Error::Hang { what: "bursts", cycles: QUIET }.into());
-            }
-        }
-        self.rules()?;
-        out.into_iter().map(|o| o.ok_or_else(|| BenchError::Bus("a burst has no outcome".into()))).collect()
+        self.push(ops);
+        self.finish(None)
     }
 }
 

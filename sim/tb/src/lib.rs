@@ -7,6 +7,7 @@
 
 pub mod attack;
 mod bench;
+mod host;
 mod owner;
 pub mod throughput;
 mod traffic;

@@ -2,6 +2,7 @@
 
 use crate::process::{self, Failure};
 use crate::tools;
+use std::process::Command;
 
 /// Arguments of the command.
 #[derive(clap::Args)]
@@ -14,28 +15,57 @@ pub struct Args {
     seed: u64,
     /// First attempt: slices of one seed add up
     #[arg(long, default_value_t = 0)]
-    first: u64,
-    /// Only this attempt, as a failure names it; with SHEF_WAVES=folder its waves are written
+    from: u64,
+    /// Only this attempt, as a failure names it, with waves
     #[arg(long)]
     only: Option<u64>,
+    /// Threads, each with its own instances
+    #[arg(long, default_value_t = 1)]
+    jobs: u64,
+    /// Only this configuration; may be given several times. What attempt i is depends on it
+    #[arg(long, value_name = "NAME")]
+    configuration: Vec<String>,
+    /// End with the first failure
+    #[arg(long)]
+    stop: bool,
+    /// Add up the reports (JSON) of slices instead
+    #[arg(long, num_args = 1.., value_name = "REPORT")]
+    sum: Vec<std::path::PathBuf>,
     /// One JSON document on stdout
     #[arg(long)]
     json: bool,
 }
 
-/// Runs the attempts.
-pub fn run(args: &Args) -> Result<(), Failure> {
-    let verilator = tools::ensure_verilator(&crate::root(), &process::say)?;
+/// The bench as a program, built; it runs in the repository's root.
+pub fn program() -> Result<Command, Failure> {
     let mut build = process::cargo(&["build", "--quiet", "--package", "shef-tb", "--bin", "shef-attack"]);
     process::run(&mut build, "building shef-attack")?;
-    let target = process::target_dir();
-    let mut command = std::process::Command::new(target.join("debug").join("shef-attack"));
-    command.current_dir(crate::root()).env("SHEF_VERILATOR", verilator).arg("--dir").arg(target.join("attack"));
-    for (name, value) in [("--n", args.n), ("--seed", args.seed), ("--first", args.first)] {
-        command.arg(name).arg(value.to_string());
-    }
-    if let Some(only) = args.only {
-        command.arg("--only").arg(only.to_string());
+    let mut command = Command::new(process::target_dir().join("debug").join("shef-attack"));
+    command.current_dir(crate::root());
+    Ok(command)
+}
+
+/// Runs the attempts, or adds up reports.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let mut command = program()?;
+    if args.sum.is_empty() {
+        let verilator = tools::ensure_verilator(&crate::root(), &process::say)?;
+        command.env("SHEF_VERILATOR", verilator).arg("--dir").arg(process::target_dir().join("attack"));
+        for (name, value) in [("--n", args.n), ("--seed", args.seed), ("--from", args.from), ("--jobs", args.jobs)] {
+            command.arg(name).arg(value.to_string());
+        }
+        for only in args.only {
+            command.arg("--only").arg(only.to_string());
+        }
+        for name in &args.configuration {
+            command.arg("--configuration").arg(name);
+        }
+        if args.stop {
+            command.arg("--stop");
+        }
+    } else {
+        let here = std::env::current_dir().unwrap_or_default();
+        command.arg("--sum").args(args.sum.iter().map(|f| here.join(f)));
     }
     if args.json {
         command.arg("--json");

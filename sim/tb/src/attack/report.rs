@@ -1,0 +1,221 @@
+//! What came of a run, and of several slices of one.
+
+use super::Kind;
+use super::trial::Verdict;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Failures that are told in full.
+const TOLD: usize = 20;
+
+/// Attempts of a kind.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Count {
+    /// Name of the kind.
+    pub kind: String,
+    /// Attempts.
+    pub n: u64,
+    /// Noticed by Shield, owner or channel.
+    pub detected: u64,
+    /// Simulated cycles.
+    pub cycles: u64,
+}
+
+/// Attempts of one seed that were run.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Slice {
+    /// Seed.
+    pub seed: u64,
+    /// Number of the first attempt.
+    pub from: u64,
+    /// Attempts.
+    pub n: u64,
+}
+
+/// An attempt with a wrong outcome.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Failure {
+    /// Number of the attempt.
+    pub attempt: u64,
+    /// Kind of act.
+    pub kind: String,
+    /// Configuration.
+    pub configuration: String,
+    /// What was done, and what went wrong.
+    pub text: String,
+    /// Command that runs it again with waves.
+    pub again: String,
+    /// Waves of the attempt, run again from its snapshot.
+    pub waves: Option<String>,
+}
+
+/// A configuration that was attacked.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Target {
+    /// Attempts on it.
+    pub n: u64,
+    /// Digest of the design's sources.
+    pub design: String,
+}
+
+/// What came of a run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Report {
+    /// Attempts.
+    pub n: u64,
+    /// Seed (of the first slice).
+    pub seed: u64,
+    /// Attempts in which a word was delivered that is not what was written.
+    pub delivered_wrong: u64,
+    /// Attempts in which a forged message ran or a wrong result opened.
+    pub accepted_wrong: u64,
+    /// Attempts in which an honest transaction did not succeed.
+    pub refused_wrong: u64,
+    /// Attempts in which an answer never came.
+    pub hangs: u64,
+    /// By kind, in the order of [`Kind::ALL`].
+    pub by_kind: Vec<Count>,
+    /// Transactions.
+    pub transactions: u64,
+    /// Honest ones among them that had to succeed.
+    pub honest: u64,
+    /// Configurations by name.
+    pub configurations: BTreeMap<String, Target>,
+    /// What was run.
+    pub slices: Vec<Slice>,
+    /// What went wrong (the first 20).
+    pub failures: Vec<Failure>,
+    /// Processor seconds of the attempts, without building and keying.
+    pub seconds: f64,
+    /// Attempts in a second of one core.
+    pub attempts_per_second: f64,
+}
+
+impl Report {
+    /// Nothing done yet.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        let by_kind = Kind::ALL.iter().map(|k| Count { kind: k.name().into(), ..Count::default() }).collect();
+        Self { seed, by_kind, ..Self::default() }
+    }
+
+    /// Whether all is as it must be.
+    #[must_use]
+    pub fn passed(&self) -> bool {
+        let zero = self.delivered_wrong + self.accepted_wrong + self.refused_wrong + self.hangs == 0;
+        zero && self.failures.is_empty() && self.honest * 3 >= self.transactions
+    }
+
+    /// Adds an attempt; what is wrong with it.
+    pub(super) fn count(&mut self, kind: Kind, v: &Verdict, cycles: u64) -> Option<String> {
+        self.n += 1;
+        let c = &mut self.by_kind[kind as usize];
+        c.n += 1;
+        c.detected += u64::from(v.detected);
+        c.cycles += cycles;
+        self.transactions += v.transactions;
+        self.honest += v.honest;
+        self.delivered_wrong += u64::from(!v.delivered_wrong.is_empty());
+        self.accepted_wrong += u64::from(!v.accepted_wrong.is_empty());
+        self.refused_wrong += u64::from(!v.refused_wrong.is_empty());
+        self.hangs += u64::from(!v.hangs.is_empty());
+        let mut wrong: Vec<String> = v.wrong().map(|(name, what)| format!("{name}: {what}")).collect();
+        if wrong.is_empty() && kind.must_be_noticed() && !v.detected {
+            wrong.push("not noticed".into());
+        }
+        (!wrong.is_empty()).then(|| format!("{}\n  {}", v.act, wrong.join("\n  ")))
+    }
+
+    /// Adds a failure to those that are told.
+    pub(super) fn fail(&mut self, f: Failure) {
+        if self.failures.len() < TOLD {
+            self.failures.push(f);
+        }
+    }
+
+    /// Adds what another run came to.
+    ///
+    /// # Errors
+    /// Attempts that are in both, or other designs.
+    pub fn add(&mut self, other: &Self) -> Result<(), String> {
+        for s in &other.slices {
+            let both = |t: &&Slice| t.seed == s.seed && t.from < s.from + s.n && s.from < t.from + t.n;
+            if let Some(t) = self.slices.iter().find(both) {
+                return Err(format!("attempts {}..{} and {}..{} of seed {} overlap", t.from, t.from + t.n, s.from, s.from + s.n, s.seed));
+            }
+        }
+        for (name, t) in &other.configurations {
+            let mine = self.configurations.entry(name.clone()).or_insert_with(|| Target { n: 0, design: t.design.clone() });
+            if mine.design != t.design {
+                return Err(format!("configuration {name} is of another design: {} and {}", mine.design, t.design));
+            }
+            mine.n += t.n;
+        }
+        for c in &other.by_kind {
+            match self.by_kind.iter_mut().find(|m| m.kind == c.kind) {
+                Some(m) => (m.n, m.detected, m.cycles) = (m.n + c.n, m.detected + c.detected, m.cycles + c.cycles),
+                None => self.by_kind.push(c.clone()),
+            }
+        }
+        self.merge(other);
+        self.slices.extend(other.slices.iter().cloned());
+        self.slices.sort();
+        Ok(())
+    }
+
+    /// Adds the sums of a part of the same run.
+    #[expect(clippy::cast_precision_loss, reason = "a rate")]
+    fn merge(&mut self, other: &Self) {
+        for (mine, theirs) in [
+            (&mut self.n, other.n),
+            (&mut self.delivered_wrong, other.delivered_wrong),
+            (&mut self.accepted_wrong, other.accepted_wrong),
+            (&mut self.refused_wrong, other.refused_wrong),
+            (&mut self.hangs, other.hangs),
+            (&mut self.transactions, other.transactions),
+            (&mut self.honest, other.honest),
+        ] {
+            *mine += theirs;
+        }
+        self.seconds += other.seconds;
+        self.attempts_per_second = self.n as f64 / self.seconds.max(1e-9);
+        other.failures.iter().for_each(|f| self.fail(f.clone()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slice(seed: u64, from: u64, n: u64) -> Report {
+        let mut r = Report { n, honest: n, transactions: n, slices: vec![Slice { seed, from, n }], ..Report::new(seed) };
+        r.by_kind[0].n = n;
+        r.by_kind[0].detected = n;
+        r.configurations.insert("one".into(), Target { n, design: "d".into() });
+        r
+    }
+
+    #[test]
+    fn slices_add_up() {
+        let mut sum = slice(1, 0, 100);
+        sum.add(&slice(1, 100, 50)).unwrap_or_else(|e| panic!("{e}"));
+        sum.add(&slice(2, 0, 7)).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!((sum.n, sum.by_kind[0].n, sum.by_kind[0].detected, sum.configurations["one"].n), (157, 157, 157, 157));
+        assert_eq!(sum.slices.len(), 3);
+        assert!(sum.passed());
+    }
+
+    #[test]
+    fn attempts_count_once_and_for_one_design() {
+        let mut sum = slice(1, 0, 100);
+        assert!(sum.add(&slice(1, 99, 50)).is_err_and(|e| e.contains("overlap")));
+        let mut other = slice(1, 100, 50);
+        other.configurations.insert("one".into(), Target { n: 50, design: "another".into() });
+        assert!(sum.add(&other).is_err_and(|e| e.contains("another design")));
+    }
+}

@@ -1,0 +1,210 @@
+//! Acts of the memory and of the shell: breaches of the protocol, slowness, errors, silence, reset.
+
+use super::channel::chan_refused;
+use super::deals::{Deal, maybe};
+use super::{Trial, pick, timing};
+use crate::Result;
+use crate::attack::Kind;
+use crate::attack::session::Session;
+use crate::bench::Bench;
+use crate::host;
+use crate::traffic::{Op, Outcome};
+use shef_proto::channel::{FaultKind, Request};
+use shef_proto::config::OnFault;
+use shef_regs::ctl;
+use shef_rtl::Hostile;
+
+impl Trial<'_> {
+    /// A breach of the protocol by the memory: bursts that end early, late or never; answers that nobody is owed, under
+    /// another id, twice or not at all.
+    pub(super) fn broken_burst(&mut self, which: &[u64]) -> Result<()> {
+        self.warm_up()?;
+        let id = self.below(256) as u8;
+        let wrong = 1 << self.below(8);
+        let h = match pick(&mut self.rng, which).unwrap_or(0) {
+            0 => Hostile::EarlyLast,
+            1 => Hostile::LateLast,
+            2 => Hostile::MissingLast,
+            3 => Hostile::UnownedR { id },
+            4 => Hostile::UnownedB { id },
+            5 => Hostile::WrongRid(wrong),
+            6 => Hostile::WrongBid(wrong),
+            7 => Hostile::DoubleB,
+            8 => Hostile::LoseRead,
+            _ => Hostile::LoseWrite,
+        };
+        self.v.act = format!("{h:?}");
+        self.s.bench.core().axi_memory().inject(h);
+        let deals = maybe(self.honest(6));
+        self.go(&deals)?;
+        // What was written reaches memory by a flush; the Shield may stop in it, or have closed itself before.
+        self.v.transactions += 1;
+        let flush = self.talk.seal(&Request::flush())?;
+        let status = host::ring(&mut self.s.bench, &flush, 0..host::WORDS)?;
+        if !chan_refused(status) {
+            let answer = host::shown(&mut self.s.bench)?;
+            if self.talk.hear(&Request::flush(), &flush, &answer).is_none() {
+                self.v.refused_wrong.push("the answer to a flush".into());
+            }
+        }
+        // A lost answer is missed after the time-out.
+        for _ in 0..100 {
+            let status = self.s.bench.ctl_read(ctl::STATUS)?;
+            if ctl::STATUS_FAULT_KIND.get(status) != 0 || ctl::STATUS_STATE.get(status) != ctl::STATUS_STATE_KEYED {
+                break;
+            }
+            self.s.bench.wait();
+        }
+        if !self.s.bench.core().axi_memory().injected_all() {
+            // There was no burst that it fits: an honest run.
+            self.v.act.push_str(" had no occasion");
+            self.v.detected = true;
+            return Ok(());
+        }
+        self.v.detected = self.told(&[], None)?;
+        Ok(())
+    }
+
+    pub(super) fn delay(&mut self) -> Result<()> {
+        let memory = self.s.bench.core().axi_memory();
+        memory.config.read_latency = 60 + self.rng.below(1000);
+        memory.config.write_latency = 60 + self.rng.below(1000);
+        memory.config.outstanding = memory.config.outstanding.max(16);
+        self.v.act = format!("latency {} and {}", memory.config.read_latency, memory.config.write_latency);
+        let n = 3 + self.below(5);
+        let deals = self.honest(n);
+        self.go(&deals)?;
+        self.unharmed()
+    }
+
+    pub(super) fn reorder(&mut self) -> Result<()> {
+        match self.below(8) {
+            0..3 => {
+                // Answers of different ids overtake one another: allowed by AXI.
+                self.v.act = "overtaking between ids".into();
+                self.s.bench.core().axi_memory().config.reorder = true;
+                let deals = self.honest(10);
+                self.go(&deals)?;
+                self.unharmed()
+            }
+            3..5 => self.broken_burst(&[3, 4, 5, 6, 7]),
+            5 => self.messages_exchanged(),
+            _ => self.two_exchanged(),
+        }
+    }
+
+    /// The memory fails at a place, with an error or by silence, when it is read or when it is written.
+    pub(super) fn failing(&mut self) -> Result<()> {
+        let silent = self.kind == Kind::Silence;
+        if silent && self.rng.one_in(4) {
+            return self.broken_burst(&[8, 9]);
+        }
+        let kind = if silent { FaultKind::Timeout } else { FaultKind::Bus };
+        let fail = |s: &mut Session, at: u64| {
+            let m = s.bench.core().axi_memory();
+            // Bursts to the page are not answered; errors come word by word.
+            if silent { m.silent_ranges.push(at & !4095..(at | 4095) + 1) } else { m.error_ranges.push(at & !63..(at | 63) + 1) }
+        };
+        if self.rng.one_in(3) {
+            // A write that fails when it is sealed.
+            let Some((mut deal, r, c)) = self.one_write() else { return Ok(()) };
+            self.spare(&r, c..c + 1);
+            self.warm_up()?;
+            let at = if r.mode.has_tags() && self.rng.one_in(2) { r.tag_addr(c) } else { r.chunk_addr(c) };
+            self.v.act = format!("write of region {} chunk {c} at {at:#x}", r.name);
+            fail(self.s, at);
+            deal.due = false;
+            self.go(&[deal])?;
+            self.v.transactions += 1;
+            let flush = self.talk.seal(&Request::flush())?;
+            let status = host::ring(&mut self.s.bench, &flush, 0..host::WORDS)?;
+            let mut noticed = true;
+            if !chan_refused(status) {
+                let answer = host::shown(&mut self.s.bench)?;
+                noticed = self.talk.hear(&Request::flush(), &flush, &answer).is_some_and(|a| a.status != 0);
+            } else if self.s.config.on_fault() != OnFault::Halt {
+                self.v.refused_wrong.push(format!("a flush was refused, status {status:#x}"));
+            }
+            if !noticed {
+                self.v.accepted_wrong.push("a flush succeeded whose writes failed".into());
+            }
+            let there = [(r, c)];
+            self.v.detected = noticed && self.told(&[kind, FaultKind::Timeout], if silent { None } else { Some(&there) })?;
+            return Ok(());
+        }
+        let (r, c) = self.victim();
+        if r.prefetch == 0 {
+            self.warm_up()?;
+        }
+        let parts = Session::parts(&r, c);
+        let Some((part, at)) = pick(&mut self.rng, &parts) else { return Ok(()) };
+        self.v.act = format!("read of region {} chunk {c}, {part:?} at {:#x}", r.name, at.start);
+        fail(self.s, at.start);
+        // The whole chunk, and nothing beside it: a later answer of the same id would pass for the missing one.
+        let per = r.chunk / 64;
+        let data = self.plain(&r, c).unwrap_or_default();
+        let op = Op::Read { id: 1, addr: r.chunk_addr(c), beats: per };
+        let got = self.go(&[Deal { op, want: Outcome { okay: vec![true; per as usize], data }, due: false }])?;
+        let there = [(r, c)];
+        let told = self.told(&[kind], if silent { None } else { Some(&there) })?;
+        self.v.detected = told && got[0].okay.iter().all(|o| !o);
+        Ok(())
+    }
+
+    pub(super) fn reset(&mut self) -> Result<()> {
+        let deals = maybe(self.honest(6));
+        let ops: Vec<Op> = deals.iter().map(|d| d.op.clone()).collect();
+        self.s.bench.push(&ops);
+        let wait = self.below(120);
+        for _ in 0..wait {
+            self.s.bench.step();
+        }
+        let wipe = self.rng.one_in(2);
+        self.v.act = format!("{} {wait} cycles after six bursts", if wipe { "wipe" } else { "reset" });
+        if wipe {
+            self.s.bench.core().sim().poke("wipe_req", 1);
+            let got = self.s.bench.finish(None)?;
+            self.judge(&deals, &got);
+            let mut cycles = 0;
+            while self.s.bench.core().sim().peek("wipe_ack") == 0 {
+                self.s.bench.core().step(1);
+                cycles += 1;
+                if cycles > 100_000 {
+                    self.v.hangs.push("wipe is not acknowledged".into());
+                    return Ok(());
+                }
+            }
+            self.s.bench.core().sim().poke("wipe_req", 0);
+            self.s.bench.core().step(1);
+        } else {
+            // What came before the reset counts; the rest is lost with it.
+            for (deal, got) in deals.iter().zip(self.s.bench.so_far()?) {
+                if let Some(got) = got {
+                    self.judge(std::slice::from_ref(deal), &[got]);
+                }
+            }
+            self.s.bench.core().reset();
+            let memory = timing(&mut self.rng);
+            self.s.bench.core().axi_memory().config = memory;
+            self.s.bench.new_requester(self.stalls)?;
+        }
+        host::wait_for(&mut self.s.bench, "EMPTY after a reset", |s| ctl::STATUS_STATE.get(s) == ctl::STATUS_STATE_EMPTY)?;
+        // Nothing is left of the session: no burst, no message.
+        let deals = maybe(self.honest(3));
+        let got = self.go(&deals)?;
+        if got.iter().any(|o| o.okay.contains(&true)) {
+            self.v.delivered_wrong.push("a burst succeeded without keys".into());
+        }
+        let sealed = self.talk.seal(&Request::ping())?;
+        self.v.transactions += 1;
+        let status = host::ring(&mut self.s.bench, &sealed, 0..host::WORDS)?;
+        self.v.detected = chan_refused(status);
+        if !self.v.detected {
+            self.v.accepted_wrong.push(format!("a message of a lost session was taken, status {status:#x}"));
+        }
+        if self.rng.one_in(512) {
+            self.new_session()?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,259 @@
+//! Acts on messages: the owner's requests, the Shield's answers, Load Keys, and registers at random.
+
+use super::deals::Deal;
+use super::{Trial, pick, timing};
+use crate::Result;
+use crate::attack::Kind;
+use crate::attack::flood::Flood;
+use crate::attack::session::{piece, place};
+use crate::attack::talk::Talk;
+use crate::bench::BenchError;
+use crate::host;
+use crate::owner::Owner;
+use crate::traffic::{Op, Outcome};
+use shef_proto::channel::{MESSAGE_LEN, Request, Sealed};
+use shef_proto::config::Mode;
+use shef_proto::entropy::SeededEntropy;
+use shef_proto::hpke_suite::generate_key_pair;
+use shef_proto::load::{first_epochs, seal_load_key};
+use shef_regs::ctl;
+
+/// Where the fields of a Load Key begin: suite, length and bytes of the encapsulated key, of the info, of the ciphertext.
+const ENC: usize = 4;
+const AFTER_ENC: usize = ENC + 65;
+
+/// Whether the Shield refused the last message.
+pub fn chan_refused(status: u32) -> bool {
+    ctl::STATUS_CHAN_REFUSED.get(status) != 0
+}
+
+impl Trial<'_> {
+    fn some_request(&mut self) -> Request {
+        let with_epoch = self.regions(Mode::has_epoch);
+        match (self.below(8), pick(&mut self.rng, &with_epoch)) {
+            (0, Some(r)) => Request::epoch(r.id, self.s.epoch + 1 + self.rng.below(9)),
+            (1, _) => Request::invalidate(),
+            (2, Some(r)) => Request::statement(1 + u32::from(r.id)),
+            (3, _) => Request::flush(),
+            _ => Request::ping(),
+        }
+    }
+
+    pub(super) fn forged_request(&mut self) -> Result<()> {
+        if self.rng.one_in(2) {
+            self.warm_up()?;
+        }
+        let request = self.some_request();
+        // Every older message but the last, whose repetition is answered by the stored answer and runs nothing.
+        let before: Vec<Sealed> = self.talk.wire.iter().rev().skip(1).map(|(_, m, _)| *m).collect();
+        let sealed = self.talk.seal(&request)?;
+        let (bad, words) = self.forged_message(&sealed, &before);
+        self.v.act = format!("request {request:?}");
+        self.v.transactions += 2;
+        self.v.honest += 1;
+        if self.kind == Kind::Truncate
+            && let Some((_, message, answer)) = self.talk.wire.last().cloned()
+        {
+            // What lies in the window is the last message, as the host left it.
+            let status = host::ring(&mut self.s.bench, &message, 0..host::WORDS)?;
+            if chan_refused(status) || host::shown(&mut self.s.bench)? != answer {
+                self.v.refused_wrong.push("the last message again did not get its stored answer".into());
+            }
+        }
+        let status = host::ring(&mut self.s.bench, &bad, words)?;
+        if !chan_refused(status) {
+            self.v.accepted_wrong.push(format!("a forged message was not refused, status {status:#x}"));
+        }
+        let answer = host::carry(&mut self.s.bench, &sealed)?;
+        match self.talk.hear(&request, &sealed, &answer) {
+            Some(a) if a.status == 0 => {}
+            a => self.v.refused_wrong.push(format!("the true message after it: {:?}", a.map(|a| a.status))),
+        }
+        if self.rng.one_in(4) {
+            let page = self.talk.page0(&mut self.s.bench)?;
+            if page.requests != self.talk.wire.len() as u64 || page.stopped {
+                self.v.accepted_wrong.push(format!("{} requests were sent, page {page:?}", self.talk.wire.len()));
+            }
+        }
+        self.v.detected = chan_refused(status);
+        Ok(())
+    }
+
+    pub(super) fn forged_answer(&mut self) -> Result<()> {
+        let request = self.some_request();
+        let before: Vec<Sealed> = self.talk.wire.iter().map(|(_, _, a)| *a).collect();
+        let sealed = self.talk.seal(&request)?;
+        let answer = host::carry(&mut self.s.bench, &sealed)?;
+        let (mut bad, words) = self.forged_message(&answer, &before);
+        for (i, b) in bad.iter_mut().enumerate() {
+            if !words.contains(&(i / 4)) {
+                *b = 0;
+            }
+        }
+        if bad == answer {
+            bad[MESSAGE_LEN - 1] ^= 1;
+        }
+        self.v.act = format!("answer to {request:?}");
+        self.v.transactions += 2;
+        self.v.honest += 1;
+        if self.talk.hear(&request, &sealed, &bad).is_some() {
+            self.v.accepted_wrong.push("a forged answer was taken".into());
+            return Ok(());
+        }
+        self.v.detected = true;
+        if self.talk.hear(&request, &sealed, &answer).is_none_or(|a| a.status != 0) {
+            self.v.refused_wrong.push("the true answer after it".into());
+        }
+        Ok(())
+    }
+
+    /// Two messages in the wrong order: the second is refused until the first has been run.
+    pub(super) fn messages_exchanged(&mut self) -> Result<()> {
+        self.owner_says(&Request::ping())?;
+        self.owner_says(&Request::ping())?;
+        let [.., (_, first, answer), (_, second, _)] = self.talk.wire[..] else { return Ok(()) };
+        let memory = timing(&mut self.rng);
+        self.s.bench.restore(&self.s.snapshot, memory, self.stalls)?;
+        self.watch.bind(&mut self.s.bench);
+        self.v.act = "request n + 2 before n + 1".into();
+        self.v.transactions += 3;
+        self.v.honest += 2;
+        let status = host::ring(&mut self.s.bench, &second, 0..host::WORDS)?;
+        self.v.detected = chan_refused(status);
+        if !self.v.detected {
+            self.v.accepted_wrong.push(format!("a message was run before its turn, status {status:#x}"));
+        }
+        if host::carry(&mut self.s.bench, &first)? != answer {
+            self.v.refused_wrong.push("the first message has another answer".into());
+        }
+        host::carry(&mut self.s.bench, &second)?;
+        Ok(())
+    }
+
+    /// A Load Key that is not the owner's: changed, cut, of another session, of another suite. The Shield goes on waiting, and
+    /// takes the true one.
+    pub(super) fn forged_load_key(&mut self) -> Result<()> {
+        let memory = timing(&mut self.rng);
+        let (config, key) = (self.s.config.clone(), self.s.fresh.key.clone());
+        let again = self.kind == Kind::Replay && self.rng.one_in(2);
+        if !again {
+            self.s.bench.restore(&self.s.fresh.snapshot, memory, self.stalls)?;
+            self.watch.bind(&mut self.s.bench);
+        }
+        let epochs = first_epochs(&config, 1);
+        let (message, keys) = seal_load_key(&config, &key, b"bench", &epochs, &mut SeededEntropy::new(self.s.seed, "owner"))?;
+        let mut entropy = SeededEntropy::new(self.rng.next_u64(), "another owner");
+        // For the same Shield; for another Shield.
+        let (same, _) = seal_load_key(&config, &key, b"bench", &epochs, &mut entropy)?;
+        let (_, stranger) = generate_key_pair(&mut entropy);
+        let (foreign, _) = seal_load_key(&config, &stranger, b"bench", &epochs, &mut entropy)?;
+        let mut bad = message.clone();
+        let mut n = message.len();
+        match self.kind {
+            Kind::Flip => {
+                let bit = self.below(8 * n as u64) as usize;
+                bad[bit / 8] ^= 1 << (bit % 8);
+            }
+            Kind::Swap => {
+                let (a, b) = (ENC + 1, ENC + 33);
+                let (x, y) = (bad[a..b].to_vec(), bad[b..AFTER_ENC].to_vec());
+                bad[a..b].copy_from_slice(&y);
+                bad[b..AFTER_ENC].copy_from_slice(&x);
+            }
+            Kind::Replay => bad = if again { message.clone() } else { foreign },
+            Kind::Splice => bad[AFTER_ENC..].copy_from_slice(&same[AFTER_ENC..]),
+            Kind::Zero => {
+                let from = pick(&mut self.rng, &[0, ENC, AFTER_ENC, n - 16]).unwrap_or(0);
+                let to = if from == 0 { 2 } else { n };
+                bad[from..to].fill(0);
+            }
+            _ => n = self.below(n as u64) as usize,
+        }
+        self.v.act = format!("Load Key, {n} of {} bytes{}", message.len(), if again { ", while a session is open" } else { "" });
+        self.v.transactions += 1;
+        let status = host::load(&mut self.s.bench, &bad[..n])?;
+        let state = ctl::STATUS_STATE.get(status);
+        if again {
+            // The session that it opened goes on.
+            self.owner_says(&Request::ping())?;
+            self.v.detected = state == ctl::STATUS_STATE_KEYED;
+            return self.unharmed();
+        }
+        self.v.detected = ctl::STATUS_LOAD_REFUSED.get(status) != 0 && state == ctl::STATUS_STATE_FRESH;
+        if !self.v.detected {
+            self.v.accepted_wrong.push(format!("a forged Load Key, status {status:#x}"));
+            return Ok(());
+        }
+        if self.rng.one_in(4) {
+            self.v.transactions += 1;
+            self.v.honest += 1;
+            Owner::load(&mut self.s.bench, &config, &message, keys)?;
+        }
+        Ok(())
+    }
+
+    /// Random accesses of the registers while bursts run.
+    pub(super) fn flood(&mut self) -> Result<()> {
+        let old = self.talk.wire.iter().map(|(_, m, _)| *m).collect::<Vec<_>>();
+        let old = pick(&mut self.rng, &old).unwrap_or([0; MESSAGE_LEN]);
+        let seed = self.rng.next_u64();
+        let mut flood = Flood::new(&mut self.s.bench, seed, old)?;
+        let deals = self.honest(8);
+        let ops: Vec<Op> = deals.iter().map(|d| d.op.clone()).collect();
+        self.s.bench.push(&ops);
+        let got = self.s.bench.finish(Some(&mut flood))?;
+        flood.end(&mut self.s.bench);
+        self.judge(&deals, &got);
+        self.v.act = format!("{} register accesses while bursts run", flood.answered);
+        host::ready(&mut self.s.bench)?;
+        self.unharmed()
+    }
+
+    /// A new Load Key after a reset, and honest traffic under it.
+    pub(super) fn new_session(&mut self) -> Result<()> {
+        self.v.act.push_str(", then a new session");
+        let config = self.s.config.clone();
+        let seed = self.s.seed ^ self.rng.next_u64();
+        let owner = Owner::open(&mut self.s.bench, &config, &first_epochs(&config, 7), seed)?;
+        let mut talk = Talk::again(owner.keys(), &[])?;
+        let (mut deals, mut sealed) = (Vec::new(), Vec::new());
+        for r in config.regions() {
+            let mut data = vec![0; r.chunk as usize];
+            self.rng.fill(&mut data);
+            let c = self.some_chunk(r);
+            let read = Op::Read { id: 3, addr: r.chunk_addr(c), beats: r.chunk / 64 };
+            let write = Op::Write { id: 3, addr: r.chunk_addr(c), data: data.clone(), strobes: Vec::new() };
+            let cipher = owner.keys().data_key(r.id).map(|k| shef_seal::ChunkCipher::new(r.id, k));
+            let okay = vec![true; data.len() / 64];
+            match (r.mode, cipher) {
+                (Mode::Input, Some(cipher)) => {
+                    let mut ct = data.clone();
+                    let tag = cipher.seal(7, c, &mut ct);
+                    place(&mut self.s.bench, r, c, &(ct, tag));
+                    deals.push(Deal { op: read, want: Outcome { okay, data }, due: true });
+                }
+                (Mode::Counted | Mode::Tree, _) => {
+                    // Nothing of the session before is left.
+                    let data = vec![0; data.len()];
+                    deals.push(Deal { op: read, want: Outcome { okay, data }, due: true });
+                }
+                (mode, cipher) => {
+                    deals.push(Deal { op: write, want: Outcome { okay: vec![true], data: Vec::new() }, due: true });
+                    if let (Mode::Output, Some(cipher)) = (mode, cipher) {
+                        let mut ct = data;
+                        let tag = cipher.seal(7, c, &mut ct);
+                        sealed.push((r.clone(), c, (ct, tag)));
+                    }
+                }
+            }
+        }
+        self.go(&deals)?;
+        talk.must(&mut self.s.bench, &Request::flush())?;
+        for (r, c, want) in sealed {
+            if piece(&self.s.bench, &r, c) != want {
+                return Err(BenchError::Unequal(format!("region {} chunk {c} of the new session is not as sealed", r.name)));
+            }
+        }
+        Ok(())
+    }
+}

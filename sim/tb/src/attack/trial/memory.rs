@@ -1,0 +1,210 @@
+//! Acts on what lies in memory: chunks that the accelerator reads, results that the owner opens.
+
+use super::deals::{Deal, maybe};
+use super::forge::Patch;
+use super::{Trial, pick};
+use crate::Result;
+use crate::attack::Kind;
+use crate::attack::session::{Piece, piece};
+use crate::bench::Bench;
+use crate::traffic::Op;
+use shef_proto::channel::{FaultKind, Request};
+use shef_proto::config::{Mode, Region};
+use std::ops::Range;
+
+impl Trial<'_> {
+    /// A sealed chunk to attack, as it lay at the snapshot; traffic before the act leaves it alone.
+    pub(super) fn victim(&mut self) -> (Region, u64) {
+        let regions = self.regions(|m| m != Mode::Bypass);
+        loop {
+            let Some(r) = pick(&mut self.rng, &regions) else { unreachable!("a configuration has a sealed region") };
+            let c = self.some_chunk(&r);
+            if self.lies(&r, c) {
+                self.spare(&r, c..c + 1);
+                return (r, c);
+            }
+        }
+    }
+
+    /// Keeps honest traffic away from chunks, and from those that share a beat of tags with them.
+    pub(super) fn spare(&mut self, r: &Region, chunks: Range<u64>) {
+        self.avoid.push((r.id, chunks.start / 4 * 4..chunks.end.next_multiple_of(4)));
+    }
+
+    /// Other bytes in memory, or on the way from there.
+    fn plant(&mut self, patches: Vec<Patch>, wire: bool) {
+        if !wire {
+            for (at, bytes) in &patches {
+                self.s.bench.mem_write(*at, bytes);
+            }
+            return;
+        }
+        self.s.bench.core().axi_memory().on_read(move |addr, beat| {
+            for (at, bytes) in &patches {
+                for (i, b) in beat.iter_mut().enumerate() {
+                    if let Some(new) = (addr + i as u64).checked_sub(*at).and_then(|k| bytes.get(k as usize)) {
+                        *b = *new;
+                    }
+                }
+            }
+        });
+    }
+
+    pub(super) fn forged_chunk(&mut self) -> Result<()> {
+        let (r, c) = self.victim();
+        let f = self.forged(&r, c);
+        self.spare(&r, f.shared);
+        // A chunk may be fetched ahead of its reader: then the act comes before all traffic.
+        let early = r.prefetch > 0 || self.rng.one_in(4);
+        let wire = self.rng.one_in(2);
+        let what: Vec<String> = f.patches.iter().map(|(at, b)| format!("{} B at {at:#x}", b.len())).collect();
+        self.v.act = format!("region {} chunk {c}: {} {}", r.name, what.join(", "), if wire { "on the wire" } else { "in memory" });
+        if early {
+            self.plant(f.patches, wire);
+            self.warm_up()?;
+        } else {
+            self.warm_up()?;
+            self.plant(f.patches, wire);
+        }
+        let kind = if f.node { FaultKind::Node } else { FaultKind::Tag };
+        if matches!(r.mode, Mode::Counted | Mode::Tree) && self.rng.one_in(4) {
+            // Bytes that are written over the forged chunk do not make the rest of it right.
+            let deal = self.write_of(&r, c);
+            if deal_covers(&deal, &r) {
+                self.fresh.remove(&(r.id, c));
+            } else {
+                self.v.act.push_str(", written in part before it is read");
+                self.go(&maybe(vec![deal]))?;
+            }
+        }
+        self.read_victims(&[(r, c)], kind)
+    }
+
+    /// Reads attacked chunks among honest bursts, and demands that nothing of them comes and that the Shield tells.
+    pub(super) fn read_victims(&mut self, victims: &[(Region, u64)], kind: FaultKind) -> Result<()> {
+        let n = self.below(3);
+        let mut deals = self.honest(n);
+        let spared = self.by_region();
+        for d in &mut deals {
+            d.due = spared && !victims.iter().any(|(r, _)| r.contains(address(d), 1));
+        }
+        let mut asked = Vec::new();
+        for (r, c) in victims {
+            let mut deal = self.read_of(r, *c, true);
+            deal.due = false;
+            asked.push(deal.op.clone());
+            let at = self.below(deals.len() as u64 + 1) as usize;
+            deals.insert(at, deal);
+        }
+        let got = self.go(&deals)?;
+        let through = victims.len() == 1 && deals.iter().zip(&got).any(|(d, o)| d.op == asked[0] && o.okay.contains(&true));
+        if through {
+            self.v.act.push_str(": words of the chunk were delivered");
+        }
+        self.v.detected = self.told(&[kind], Some(victims))? && !through;
+        Ok(())
+    }
+
+    /// Two chunks of a region in each other's place, both read at once.
+    pub(super) fn two_exchanged(&mut self) -> Result<()> {
+        let (r, a) = self.victim();
+        let b = loop {
+            let b = self.some_chunk(&r);
+            if b != a && self.lies(&r, b) {
+                break b;
+            }
+        };
+        self.spare(&r, b..b + 1);
+        let early = r.prefetch > 0;
+        if !early {
+            self.warm_up()?;
+        }
+        let (pa, pb) = (piece(&self.s.bench, &r, a), piece(&self.s.bench, &r, b));
+        self.v.act = format!("region {} chunks {a} and {b} change places", r.name);
+        let at = |c: u64, p: Piece| [(r.chunk_addr(c), p.0), (r.tag_addr(c), p.1.to_vec())];
+        self.plant([at(a, pb), at(b, pa)].concat(), false);
+        if early {
+            self.warm_up()?;
+        }
+        self.read_victims(&[(r.clone(), a), (r, b)], FaultKind::Tag)
+    }
+
+    /// A result, written in this attempt or before, that is changed before the owner opens it.
+    pub(super) fn forged_result(&mut self) -> Result<()> {
+        let outputs = self.regions(|m| m == Mode::Output);
+        let Some(r) = pick(&mut self.rng, &outputs) else { return self.stale_scratch() };
+        self.warm_up()?;
+        self.owner_says(&Request::flush())?;
+        self.fresh_lies();
+        let c = loop {
+            let c = self.some_chunk(&r);
+            // A chunk of the epoch before in the place of one that was not written is a replay, too.
+            if self.plain(&r, c).is_some() || self.kind == Kind::Replay {
+                break c;
+            }
+        };
+        let now = piece(&self.s.bench, &r, c);
+        self.v.act = format!("result {} chunk {c}", r.name);
+        self.v.transactions += 1;
+        // The owner opens what the written map says was sealed in this epoch.
+        let answer = self.owner_says(&Request::map(r.id, (c / 384) as u32))?;
+        let bit = c % 384;
+        let says = answer.payload[bit as usize / 8] >> (bit % 8) & 1 == 1;
+        if says != self.plain(&r, c).is_some() {
+            let list = if says { &mut self.v.accepted_wrong } else { &mut self.v.refused_wrong };
+            list.push(format!("written map of region {} chunk {c} says {says}", r.name));
+        }
+        let bad = if says { self.forged_piece(&r, c, &now) } else { self.old_piece(&r, c) };
+        let opened = self.s.open_chunk(&r, c, &bad);
+        if opened.is_some() {
+            self.v.accepted_wrong.push(format!("forged result {} chunk {c} opened", r.name));
+        }
+        self.v.detected = opened.is_none();
+        Ok(())
+    }
+
+    fn old_piece(&self, r: &Region, chunk: u64) -> Piece {
+        let (mut d, mut t) = (vec![0; r.chunk as usize], [0; 16]);
+        self.old.read(r.chunk_addr(chunk), &mut d);
+        self.old.read(r.tag_addr(chunk), &mut t);
+        (d, t)
+    }
+
+    /// Scratch that was rewritten and sealed in this attempt, and then forged: among others by what lay there a moment ago.
+    fn stale_scratch(&mut self) -> Result<()> {
+        let scratch = self.regions(|m| matches!(m, Mode::Counted | Mode::Tree));
+        let Some(r) = pick(&mut self.rng, &scratch) else { return self.forged_chunk() };
+        self.warm_up()?;
+        let c = self.some_chunk(&r);
+        let now = self.s.bench.core().memory().clone();
+        let deal = self.write_of(&r, c);
+        self.go(&[deal])?;
+        self.owner_says(&Request::invalidate())?;
+        self.fresh_lies();
+        self.old = now;
+        self.spare(&r, c / 4 * 4..c / 4 * 4 + 4);
+        let mut f = self.forged(&r, c);
+        // The nodes above it are still held by the Shield.
+        let (data, tag) = (r.chunk_addr(c), r.tag_addr(c));
+        f.patches.retain(|(at, _)| *at == data || *at == tag);
+        if f.patches.is_empty() {
+            let mut p = piece(&self.s.bench, &r, c);
+            p.1[0] ^= 1;
+            f.patches.push((tag, p.1.to_vec()));
+        }
+        self.v.act = format!("region {} chunk {c}, rewritten just now", r.name);
+        self.plant(f.patches, false);
+        self.read_victims(&[(r, c)], FaultKind::Tag)
+    }
+}
+
+/// Whether a write leaves nothing of a chunk as it was.
+fn deal_covers(deal: &Deal, r: &Region) -> bool {
+    matches!(&deal.op, Op::Write { data, strobes, .. } if strobes.is_empty() && data.len() == r.chunk as usize)
+}
+
+fn address(deal: &Deal) -> u64 {
+    match &deal.op {
+        Op::Read { addr, .. } | Op::Write { addr, .. } | Op::Wrap { addr, .. } => *addr,
+    }
+}

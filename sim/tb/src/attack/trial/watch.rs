@@ -1,0 +1,74 @@
+//! What must never be seen on the memory bus: plaintext of a sealed region, and writes where the accelerator may not write.
+
+use super::super::session::Session;
+use crate::attack::ground;
+use crate::bench::RtlBench;
+use shef_proto::config::{Mode, Region};
+use std::collections::HashSet;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+#[derive(Default)]
+struct State {
+    /// First 8 bytes of every 64 bytes of plaintext. They are random, so that none turns up by chance.
+    plain: HashSet<u64>,
+    seen: Vec<String>,
+}
+
+/// A look at every write on the memory bus.
+pub struct Watch {
+    state: Arc<Mutex<State>>,
+    /// Places that may be written, and whether what lies there is sealed.
+    places: Arc<Vec<(Range<u64>, bool)>>,
+}
+
+fn head(word: &[u8]) -> u64 {
+    word.first_chunk::<8>().map_or(0, |c| u64::from_le_bytes(*c))
+}
+
+/// Everything of a region that the Shield may write.
+fn places(r: &Region) -> Vec<(Range<u64>, bool)> {
+    let mut list = vec![(r.base..r.base + r.size, r.mode != Mode::Bypass)];
+    if r.mode.has_tags() {
+        list.push((r.tag_base..r.tag_base + r.tag_size(), true));
+    }
+    if let Some(nodes) = r.node_base {
+        list.push((nodes..nodes + 64 * ground::levels(r).iter().sum::<u64>(), true));
+    }
+    list
+}
+
+impl Watch {
+    /// For a session's regions and what they hold.
+    pub fn new(s: &Session) -> Self {
+        let regions = s.config.regions();
+        let places = regions.iter().filter(|r| r.mode != Mode::Input).flat_map(places).collect();
+        Self { state: Arc::default(), places: Arc::new(places) }
+    }
+
+    /// Looks at what the Shield writes from now on.
+    pub fn bind(&self, bench: &mut RtlBench) {
+        let (state, places) = (Arc::clone(&self.state), Arc::clone(&self.places));
+        bench.core().axi_memory().on_write(move |addr, data, strobes| {
+            let mut s = state.lock().unwrap_or_else(PoisonError::into_inner);
+            match places.iter().find(|(p, _)| p.contains(&addr)) {
+                None => s.seen.push(format!("the Shield wrote to {addr:#x}, which is no place for it")),
+                Some((_, true)) if *strobes & 0xff == 0xff && s.plain.contains(&head(data)) => {
+                    s.seen.push(format!("plaintext on the memory bus at {addr:#x}"));
+                }
+                Some(_) => {}
+            }
+        });
+    }
+
+    /// Remembers plaintext that the accelerator writes.
+    pub fn secret(&self, plain: &[u8]) {
+        let mut s = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        s.plain.extend(plain.chunks_exact(64).map(head).filter(|h| *h != 0));
+    }
+
+    /// What should not have been seen (the first of it).
+    pub fn seen(&self) -> Vec<String> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).seen.iter().take(4).cloned().collect()
+    }
+}
