@@ -88,15 +88,16 @@ fn find(addr: u64) -> (usize, usize, u64) {
 }
 
 fn library(sets: u32) -> Library {
-    spec(sets, None, 0)
+    variant(sets, None, 4)
 }
 
-fn spec(sets: u32, first: Option<&Path>, lanes: u32) -> Library {
+/// With the files of `first` instead of those of the repository.
+fn variant(sets: u32, first: Option<&Path>, lanes: u32) -> Library {
     let mut s = DesignSpec::new("shef_tree_tb").source("sim/rtl/tests/sv/shef_tree_tb.sv");
     if let Some(p) = first {
         s = s.search(p);
     }
-    s = s.search("shell-rtl/rtl").param("Sets", sets).param("Lanes", if lanes == 0 { 4 } else { lanes });
+    s = s.search("shell-rtl/rtl").param("Sets", sets).param("Lanes", lanes);
     build(&if first.is_none() { s.deny_warnings() } else { s }).expect("build")
 }
 
@@ -653,4 +654,144 @@ fn attacks(lib: &Library, seeds: std::ops::Range<u64>) -> Result<(), String> {
 #[test]
 fn false_nodes_are_refused() {
     attacks(&library(2), 0..3).unwrap();
+}
+
+/// Touches other parts of the deep tree until the nodes of chunk 0 are in memory only.
+fn away(b: &mut Bench) {
+    for _ in 0..400 {
+        let chunk = REGIONS[DEEP].chunks / 2 + b.rng.below(REGIONS[DEEP].chunks / 2);
+        b.requests.push_back((ASK, DEEP, chunk));
+    }
+    b.drain(200_000).unwrap();
+}
+
+#[test]
+fn counters_end_without_a_repeat() {
+    let region = &REGIONS[DEEP];
+    for inner in [false, true] {
+        let mut b = Bench::new(&library(2), 9, World { latency: 20, stalls: 1 });
+        b.alone(BUMP, DEEP, 0).unwrap();
+        for chunk in 0..region.chunks / 8 {
+            b.requests.push_back((BUMP, DEEP, chunk * 8));
+        }
+        b.drain(1_000_000).unwrap();
+        away(&mut b);
+        if !inner {
+            // two raises before its end
+            let addr = region.addr(0, 0);
+            let mut c: [u64; 8] = std::array::from_fn(|i| counter(&b.memory[&addr], i));
+            c[3] = LAST - 2;
+            b.memory.insert(addr, region.seal(0, 0, b.sealed[&addr], c));
+            b.table.insert((DEEP, 3), LAST - 2);
+            for _ in 0..5 {
+                b.requests.push_back((BUMP, DEEP, 3));
+            }
+            b.requests.extend([(ASK, DEEP, 3), (BUMP, DEEP, 2)]);
+            b.drain(10_000).unwrap();
+            assert_eq!((b.version(DEEP, 3), b.refused, b.faults.len()), (LAST, 3, 0));
+            away(&mut b);
+            b.alone(ASK, DEEP, 3).unwrap();
+        } else {
+            // the node of chunk 0 was sealed under the last but one version
+            let (leaf, parent) = (region.addr(0, 0), region.addr(1, 0));
+            let mut c: [u64; 8] = std::array::from_fn(|i| counter(&b.memory[&parent], i));
+            c[0] = LAST - 1;
+            b.memory.insert(parent, region.seal(1, 0, b.sealed[&parent], c));
+            let low = std::array::from_fn(|i| counter(&b.memory[&leaf], i));
+            b.memory.insert(leaf, region.seal(0, 0, LAST - 1, low));
+            b.sealed.insert(leaf, LAST - 1);
+            b.alone(BUMP, DEEP, 1).unwrap();
+            away(&mut b);
+            assert_eq!((b.sealed[&leaf], b.faults.len()), (LAST, 0));
+            b.alone(BUMP, DEEP, 1).unwrap();
+            // it would need one more
+            let writes = b.written.len();
+            away(&mut b);
+            assert_eq!(b.faults, [(DEEP, 0, LAST, true)]);
+            assert!(!b.written[writes..].contains(&leaf));
+            b.requests.push_back((BUMP, 0, 5));
+            b.drain(10_000).unwrap();
+        }
+    }
+}
+
+#[test]
+fn stop_and_wipe_leave_nothing() {
+    for seed in 0..6 {
+        let mut b = Bench::new(&library(2), seed, World { latency: 30, stalls: seed % 3 });
+        b.random(3000, 5);
+        for _ in 0..4000 + 77 * seed {
+            b.cycle().unwrap();
+        }
+        // what was up may leave, nothing new comes
+        b.s.poke("stop", 1);
+        let (answers, asked, written) = (b.answers, b.asked.len(), b.written.len());
+        for _ in 0..300 {
+            b.cycle().unwrap();
+        }
+        assert!(b.answers - answers <= 1 && b.asked.len() - asked <= 1 && b.written.len() - written <= 1);
+        assert_eq!((b.get("idle"), b.get("ar_valid"), b.get("wb_valid"), b.get("req_ready")), (1, 0, 0, 0));
+        // after a wipe every version is 0, and known to be
+        b.wipe();
+        let asked = b.asked.len();
+        for (r, region) in REGIONS.iter().enumerate() {
+            for node in 0..region.nodes(0).min(600) {
+                b.requests.push_back((ASK, r, 8 * node + seed));
+            }
+        }
+        b.drain(200_000).unwrap();
+        assert_eq!(b.asked.len(), asked);
+        // and it works again
+        b.random(300, 4);
+        b.drain(200_000).unwrap();
+        assert_eq!(b.faults, []);
+    }
+}
+
+/// The comparisons notice what they are for.
+#[test]
+fn changed_designs_are_noticed() {
+    let walk = "shell-rtl/rtl/shield/shef_tree_walk.sv";
+    let exec = "shell-rtl/rtl/shield/shef_tree_exec.sv";
+    let top = "shell-rtl/rtl/shield/shef_tree.sv";
+    let mac = "shell-rtl/rtl/shield/shef_tree_mac.sv";
+    for (k, (file, old, new)) in [
+        // a node is read while its write is on its way
+        (walk, "written_now = 1'b1", "written_now = 1'b0"),
+        // what is used is not awaited
+        (exec, "!op.check_first || checks_q == '0", "1'b1"),
+        // the parent's counter stays as it was
+        (exec, "wr_data_o = {8{par_version_i + 48'd1}}", "wr_data_o = {8{par_version_i}}"),
+        // a failed check is forgotten
+        (top, "if (done_valid && done_bad) begin", "if (done_valid && done_bad && done.level == '0) begin"),
+        // a part of the tag is not compared
+        (mac, "done_bad_o = diff_q != '0", "done_bad_o = diff_q[127:1] != '0 && diff_q[0]"),
+        // an eviction in the cycle after a raise
+        (exec, "op.kind == OP_EVICT && ready && !busy_q;", "op.kind == OP_EVICT && ready;"),
+        // a changed node is dropped
+        (
+            walk,
+            "touch_mark_o = level_q == '0 && kind_q == TREE_BUMP;",
+            "touch_mark_o = level_q == '0 && kind_q == TREE_BUMP && !lane_q[2];",
+        ),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let path = shef_rtl::repo_root().join(file);
+        let text = std::fs::read_to_string(&path).expect("source");
+        assert!(text.contains(old), "{file} has no `{old}`");
+        let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("tree-{k}"));
+        std::fs::create_dir_all(&dir).expect("folder");
+        std::fs::write(dir.join(path.file_name().expect("name")), text.replacen(old, new, 1)).expect("copy");
+        let lib = variant(2, Some(&dir), 4);
+        let found = traffic(&lib, 0..6, 1500).is_err() || attacks(&lib, 0..2).is_err();
+        assert!(found, "{file}: {old} -> {new} goes unnoticed");
+    }
+}
+
+/// With fewer lanes keystream and hash come later, nothing else changes.
+#[test]
+fn fewer_lanes() {
+    traffic(&variant(2, None, 1), 0..2, 800).unwrap();
 }
