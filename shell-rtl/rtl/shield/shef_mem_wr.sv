@@ -22,6 +22,7 @@ module shef_mem_wr
     input  wire              beat_valid_i,
     output logic             beat_ready_o,
     input  wire [511:0]      beat_i,
+    input  wire [63:0]       beat_strb_i,
     input  wire              burst_valid_i,
     output logic             burst_ready_o,
     input  wire [63:0]       burst_addr_i,
@@ -57,13 +58,14 @@ module shef_mem_wr
   // ---- beats and bursts that wait ----
   logic fifo_valid, fifo_pop, burst_valid, burst_pop, burst_last, order_room, order_last, order_valid;
   logic [511:0] fifo_data;
+  logic [63:0] fifo_strb;
   logic [63:0] burst_addr;
   logic [2:0] burst_len;
 
-  shef_bram_fifo #(.W(512), .Depth(Depth)) i_beats (
+  shef_bram_fifo #(.W(576), .Depth(Depth)) i_beats (
       .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr_i[$clog2(Depth)-1:0]),
-      .in_valid_i(beat_valid_i), .in_ready_o(beat_ready_o), .in_data_i(beat_i),
-      .out_valid_o(fifo_valid), .out_ready_i(fifo_pop), .out_data_o(fifo_data), .count_o()
+      .in_valid_i(beat_valid_i), .in_ready_o(beat_ready_o), .in_data_i({beat_strb_i, beat_i}),
+      .out_valid_o(fifo_valid), .out_ready_i(fifo_pop), .out_data_o({fifo_strb, fifo_data}), .count_o()
   );
   shef_fifo #(.W(68), .Depth(Depth)) i_bursts (
       .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr_i[$clog2(Depth)-1:0]),
@@ -136,7 +138,7 @@ module shef_mem_wr
       if (w_free) w_valid_q <= load_beat || start_tag;
       if (load_beat) begin
         w_q.data <= clr_i ? '0 : fifo_data;
-        w_q.strb <= clr_i ? '0 : '1;
+        w_q.strb <= clr_i ? '0 : fifo_strb;
         w_q.last <= left_q == '0;
       end else if (start_tag) begin
         w_q.data <= tag_data_i;

@@ -1,9 +1,11 @@
-// Seals gathered lines: marks the chunk as written, asks for its keystream, encrypts its beats, and makes its tag.
+// Seals lines: gets the chunk's version, asks for its keystream, encrypts its beats, and makes its tag.
 //
-// Order of a chunk: written bit set -> AES jobs -> line read, XOR -> memory write and GHASH -> tag. A chunk whose bit was set
-// already is not sealed but reported (twice_o, a countermeasure: the directory lets none through). Handshakes: chunks in (always
-// room: Depth is the number of lines), everything else valid/ready. One beat a cycle; three cycles of preparation a chunk,
-// in the shadow of the beats before. done_o: the chunk is in memory and its tag in the tag lines.
+// Order of a chunk: version raised or written bit set -> AES jobs -> line read, XOR -> memory write and GHASH -> tag. A chunk that
+// gets no version is not sealed but reported (twice_o, a countermeasure: the directory lets none through). A version that was
+// given is used for one seal or none. `bypass`: the line's bytes go to memory as they are, those that have marks.
+// Handshakes: chunks in (always room: Depth is the number of lines), everything else valid/ready. One beat a cycle; three
+// cycles of preparation a chunk (`bypass`: one), in the shadow of the beats before. done_o: the chunk is in memory and its tag
+// in the tag lines.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY
 // (outputs that are not needed here are left open by name)
@@ -13,7 +15,8 @@ module shef_seal
 #(
     parameter int unsigned Depth = 64,
     parameter log2_tab_t ChunkLog2 = '0,
-    parameter addr_tab_t Base = '0
+    parameter addr_tab_t Base = '0,
+    parameter logic [MAX_REGIONS-1:0] IsPlain = '0   // bypass
 ) (
     input  wire              clk_i,
     input  wire              rst_ni,
@@ -22,7 +25,6 @@ module shef_seal
     input  wire [ZERO_W-1:0] zero_addr_i,
 
     input  wire              chunk_valid_i,
-    output logic             chunk_room_o,
     input  wire  line_t      chunk_line_i,
     input  wire  reg_idx_t   chunk_region_i,
     input  wire  chunk_idx_t chunk_index_i,
@@ -34,7 +36,10 @@ module shef_seal
     output logic             set_valid_o,
     input  wire              set_ready_i,
     input  wire              set_done_i,
-    input  wire              set_twice_i,
+    input  wire  version_t   set_version_i,
+    input  wire              set_refused_i,
+    input  wire              set_last_i,
+    output version_t         head_version_o,
     output logic             tag_req_o,
     input  wire              tag_gnt_i,
     input  wire              mask_ready_i,
@@ -48,7 +53,7 @@ module shef_seal
     output line_t            get_line_o,
     output logic [5:0]       get_beat_o,
     input  wire              get_all_i,      // one cycle after the request
-    input  wire              get_none_i,
+    input  wire              get_touched_i,  // the marks of the word count
     input  wire [511:0]      get_data_i,
     input  wire [63:0]       get_mark_i,
     input  wire              ks_valid_i,
@@ -56,6 +61,8 @@ module shef_seal
     output logic             beat_valid_o,   // a beat is ready for XOR, GHASH and the memory port
     input  wire              beat_fire_i,
     output logic [511:0]     beat_o,
+    output logic [63:0]      beat_strb_o,
+    output logic             beat_plain_o,   // no XOR, no GHASH
     output reg_idx_t         beat_region_o,
     output logic             beat_first_o,
     output logic             beat_last_o,
@@ -77,6 +84,7 @@ module shef_seal
     input  wire              acked_i,        // the data of the oldest chunk is in memory
     output logic             done_o,
     output line_t            done_line_o,
+    output logic             done_last_o,    // under the last version
     output logic             idle_o
 );
   localparam int unsigned PW = $clog2(Depth);
@@ -90,30 +98,41 @@ module shef_seal
   typedef enum logic [1:0] {ST_MARK, ST_WAIT, ST_GO} state_e;
   state_e state_q;
   item_t head;
-  logic head_valid;
+  logic head_valid, head_plain, start, last_q;
+  version_t version_q;
   logic [PW-1:0] zero_addr;
   assign zero_addr = zero_addr_i[PW-1:0];
 
   shef_fifo #(.W($bits(item_t)), .Depth(Depth)) i_queue (
       .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr),
-      .in_valid_i(chunk_valid_i), .in_ready_o(chunk_room_o),
+      .in_valid_i(chunk_valid_i), .in_ready_o(),
       .in_data_i({chunk_line_i, chunk_region_i, chunk_index_i}),
-      .out_valid_o(head_valid), .out_ready_i(go_o), .out_data_o(head), .count_o()
+      .out_valid_o(head_valid), .out_ready_i(start), .out_data_o(head), .count_o()
   );
   assign head_region_o = head.region;
   assign head_chunk_o = head.chunk;
   assign head_line_o = head.line;
-  assign set_valid_o = head_valid && state_q == ST_MARK && !stop_i;
+  assign head_version_o = version_q;
+  assign head_plain = IsPlain[head.region];
+  assign start = go_o || (head_valid && head_plain && !stop_i);
+  assign set_valid_o = head_valid && !head_plain && state_q == ST_MARK && !stop_i;
   assign tag_req_o = state_q == ST_GO && mask_ready_i && !stop_i;
   assign go_o = tag_req_o && tag_gnt_i;
-  assign twice_o = state_q == ST_WAIT && set_done_i && set_twice_i;
+  assign twice_o = state_q == ST_WAIT && set_done_i && set_refused_i;
 
   always_ff @(posedge clk_i) begin
-    if (!rst_ni || clr_i) state_q <= ST_MARK;
-    else begin
+    if (!rst_ni || clr_i) begin
+      state_q <= ST_MARK;
+      version_q <= '0;
+      last_q <= 1'b0;
+    end else begin
+      if (set_done_i) begin
+        version_q <= set_version_i;
+        last_q <= set_last_i;
+      end
       unique case (state_q)
         ST_MARK: if (set_valid_o && set_ready_i) state_q <= ST_WAIT;
-        ST_WAIT: if (set_done_i && !set_twice_i) state_q <= ST_GO;
+        ST_WAIT: if (set_done_i && !set_refused_i) state_q <= ST_GO;
         default: if (go_o) state_q <= ST_MARK;
       endcase
     end
@@ -126,6 +145,7 @@ module shef_seal
   logic [2:0] words;   // in the small FIFO
   logic word_valid;
   logic [511:0] word, gated;
+  logic [63:0] mark, word_mark;
 
   function automatic logic [5:0] last_of(input reg_idx_t region);
     return 6'((7'd1 << (ChunkLog2[region] - 4'd6)) - 7'd1);
@@ -133,7 +153,7 @@ module shef_seal
 
   shef_fifo #(.W($bits(item_t)), .Depth(Depth)) i_reads (
       .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr),
-      .in_valid_i(go_o), .in_ready_o(), .in_data_i(head),
+      .in_valid_i(start), .in_ready_o(), .in_data_i(head),
       .out_valid_o(rd_valid), .out_ready_i(rd_fire && rd_last), .out_data_o(rd), .count_o()
   );
   assign rd_last = rd_beat_q == last_of(rd.region);
@@ -152,15 +172,16 @@ module shef_seal
   end
   always_comb begin
     gated = '0;
-    if (stage_q && !get_none_i) begin
+    mark = get_touched_i ? get_mark_i : '0;
+    if (stage_q && (get_all_i || get_touched_i)) begin
       gated = get_data_i;
       if (!get_all_i && !(&get_mark_i)) gated = keep_marked(get_data_i, get_mark_i);
     end
   end
-  shef_fifo #(.W(512), .Depth(4)) i_words (
+  shef_fifo #(.W(576), .Depth(4)) i_words (
       .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr_i[1:0]),
-      .in_valid_i(stage_q), .in_ready_o(), .in_data_i(gated),
-      .out_valid_o(word_valid), .out_ready_i(beat_fire_i), .out_data_o(word), .count_o(words)
+      .in_valid_i(stage_q), .in_ready_o(), .in_data_i({mark, gated}),
+      .out_valid_o(word_valid), .out_ready_i(beat_fire_i), .out_data_o({word_mark, word}), .count_o(words)
   );
 
   // ---- XOR ----
@@ -169,12 +190,14 @@ module shef_seal
   logic [5:0] beat_q, beat_last;
   shef_fifo #(.W($bits(item_t)), .Depth(Depth)) i_xor (
       .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr),
-      .in_valid_i(go_o), .in_ready_o(), .in_data_i(head),
+      .in_valid_i(start), .in_ready_o(), .in_data_i(head),
       .out_valid_o(x_valid), .out_ready_i(beat_fire_i && beat_last_o), .out_data_o(x), .count_o()
   );
   assign beat_last = last_of(x.region);
-  assign beat_valid_o = x_valid && word_valid && ks_valid_i && !stop_i;
-  assign beat_o = beat_fire_i ? (word ^ ks_i) : '0;
+  assign beat_plain_o = IsPlain[x.region];
+  assign beat_valid_o = x_valid && word_valid && (ks_valid_i || beat_plain_o) && !stop_i;
+  assign beat_o = !beat_fire_i ? '0 : beat_plain_o ? word : word ^ ks_i;
+  assign beat_strb_o = beat_plain_o ? word_mark : '1;
   assign beat_region_o = x.region;
   assign beat_first_o = beat_q == '0;
   assign beat_last_o = beat_q == beat_last;
@@ -205,20 +228,20 @@ module shef_seal
 
   // ---- the end of a chunk: data acknowledged and tag put, both in order ----
   logic [PW:0] acked_q, tagged_q;
-  logic end_valid;
-  shef_fifo #(.W(LINE_W), .Depth(Depth)) i_ends (
+  logic end_valid, end_plain;
+  shef_fifo #(.W(LINE_W + 2), .Depth(Depth)) i_ends (
       .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr),
-      .in_valid_i(go_o), .in_ready_o(), .in_data_i(head.line),
-      .out_valid_o(end_valid), .out_ready_i(done_o), .out_data_o(done_line_o), .count_o()
+      .in_valid_i(start), .in_ready_o(), .in_data_i({head_plain, last_q && !head_plain, head.line}),
+      .out_valid_o(end_valid), .out_ready_i(done_o), .out_data_o({end_plain, done_last_o, done_line_o}), .count_o()
   );
-  assign done_o = end_valid && acked_q != '0 && tagged_q != '0 && !stop_i;
+  assign done_o = end_valid && acked_q != '0 && (tagged_q != '0 || end_plain) && !stop_i;
   always_ff @(posedge clk_i) begin
     if (!rst_ni || clr_i) begin
       acked_q <= '0;
       tagged_q <= '0;
     end else begin
       acked_q <= acked_q + (PW + 1)'(acked_i) - (PW + 1)'(done_o);
-      tagged_q <= tagged_q + (PW + 1)'(put_valid_o && put_ready_i) - (PW + 1)'(done_o);
+      tagged_q <= tagged_q + (PW + 1)'(put_valid_o && put_ready_i) - (PW + 1)'(done_o && !end_plain);
     end
   end
   assign idle_o = !head_valid && !end_valid;

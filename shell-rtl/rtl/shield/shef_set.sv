@@ -24,7 +24,8 @@ module shef_set
     parameter int unsigned RingBeats = 512,
     parameter int unsigned TimeoutCycles = 4096,
     parameter logic [1:0]  OnFault = 2'd0,      // 1: a fault of a region freezes that region only; else it stops the set
-    parameter int unsigned KeyLimitLog2 = 48    // blocks a region key may seal; may only be lowered
+    parameter int unsigned KeyLimitLog2 = 48,   // blocks a region key may seal; may only be lowered
+    parameter int unsigned CountW = 36          // bits of a counter that is not wide; may only be lowered
 ) (
     input  wire                  clk_i,
     input  wire                  rst_ni,
@@ -147,17 +148,21 @@ module shef_set
     for (int unsigned r = 0; r < NRegions; r++) t[r] = Regions[r].chunk_log2 > 4'd9;
     return t;
   endfunction
-  function automatic words_t tab_words();
+  function automatic words_t tab_words(input region_mode_e mode);
     words_t t;
+    logic [63:0] chunks;
     t = '0;
-    for (int unsigned r = 0; r < NRegions; r++)
-      if (Regions[r].mode == MODE_OUTPUT) t[r] = 32'(((Regions[r].size >> Regions[r].chunk_log2) + 64'd31) >> 5);
+    for (int unsigned r = 0; r < NRegions; r++) begin
+      chunks = Regions[r].size >> Regions[r].chunk_log2;
+      // 32 bits of the written map, one or two counters
+      if (Regions[r].mode == mode)
+        t[r] = (mode == MODE_OUTPUT) ? 32'((chunks + 64'd31) >> 5) : Regions[r].wide_counter ? 32'(chunks) : 32'((chunks + 64'd1) >> 1);
+    end
     return t;
   endfunction
-  function automatic words_t tab_first_word();
-    words_t n, t;
+  function automatic words_t tab_first(input words_t n);
+    words_t t;
     logic [31:0] sum;
-    n = tab_words();
     t = '0;
     sum = '0;
     for (int unsigned r = 0; r < NRegions; r++) begin
@@ -166,13 +171,24 @@ module shef_set
     end
     return t;
   endfunction
-  function automatic int unsigned num_words();
-    words_t n;
+  function automatic int unsigned total(input words_t n);
     int unsigned sum;
-    n = tab_words();
     sum = 0;
     for (int unsigned r = 0; r < NRegions; r++) sum = sum + n[r];
-    return (sum == 0) ? 1 : sum;
+    return sum;
+  endfunction
+  function automatic logic [MAX_REGIONS-1:0] tab_wide();
+    logic [MAX_REGIONS-1:0] t;
+    t = '0;
+    for (int unsigned r = 0; r < NRegions; r++) t[r] = Regions[r].wide_counter;
+    return t;
+  endfunction
+  function automatic int unsigned chunk_bits();
+    int unsigned n;
+    n = 1;
+    for (int unsigned r = 0; r < NRegions; r++)
+      while (n < CHUNK_INDEX_W && ((Regions[r].size - 64'd1) >> Regions[r].chunk_log2) >> n != 64'd0) n++;
+    return n;
   endfunction
   function automatic int unsigned num_slots();
     int unsigned n;
@@ -188,8 +204,10 @@ module shef_set
   localparam logic [MAX_REGIONS-1:0] IS_OUTPUT = tab_mode(MODE_OUTPUT);
   localparam logic [MAX_REGIONS-1:0] IS_INPUT = tab_mode(MODE_INPUT);
   localparam logic [MAX_REGIONS-1:0] IS_BIG = tab_big();
-  localparam words_t NUM_WORDS = tab_words();
-  localparam words_t FIRST_WORD = tab_first_word();
+  localparam logic [MAX_REGIONS-1:0] HAS_VERSIONS = tab_mode(MODE_COUNTED);
+  localparam logic [MAX_REGIONS-1:0] IS_PLAIN = tab_mode(MODE_BYPASS);
+  localparam words_t MAP_WORDS = tab_words(MODE_OUTPUT);
+  localparam words_t COUNT_WORDS = tab_words(MODE_COUNTED);
 
   // beats are counted by AWLEN
   logic unused;
@@ -248,35 +266,43 @@ module shef_set
 
   // ---- directory ----
   lseg_t lseg;
-  logic rsp_valid, rsp_room, wsg_valid, wsg_room, fetch_valid, new_valid, ask_valid, ask_ready, ask_bit;
-  logic rsp_done, wsg_done, wsg_full, sealed, seal_valid, seal_ready;
-  line_t fetch_line, new_line, rsp_done_line, wsg_done_line, sealed_line, seal_in_line;
-  reg_idx_t fetch_region, ask_region, seal_in_region;
-  chunk_idx_t fetch_index, ask_chunk, seal_in_chunk;
-  logic [NLines-1:0] readable, fetched, lines_full;
+  seg_t looked;   // the segment that is decided
+  logic rsp_valid, rsp_room, wsg_valid, wsg_room, fetch_valid, fetch_write, new_valid, ask_valid, ask_ready, ask_bit, looking;
+  logic ver_valid, ver_ready, merge_valid, merge_ready, known, known_zero, known_last, filled;
+  logic rsp_done, wsg_done, wsg_full, sealed, sealed_last, seal_valid;
+  line_t fetch_line, new_line, rsp_done_line, wsg_done_line, sealed_line, seal_in_line, merge_line;
+  reg_idx_t seal_in_region, merge_region;
+  chunk_idx_t seal_in_chunk, merge_index;
+  logic [NLines-1:0] readable, fetched, lines_closed, lines_asked, lines_last;
   logic [1:0] refuse_valid, refuse_ready;
   refusal_t lookup_refusal, write_refusal;
 
+  // the head of the fetch queue, and the line that is decrypted
+  line_t fq_line, dec_line;
+
   shef_lookup #(
-      .NRegions(NRegions), .BigLines(BigLines), .SmallLines(SmallLines), .IsOutput(IS_OUTPUT), .IsBig(IS_BIG),
-      .RegionId(REGION_ID)
+      .NRegions(NRegions), .BigLines(BigLines), .SmallLines(SmallLines), .ChunkW(chunk_bits()), .IsOutput(IS_OUTPUT),
+      .HasVersions(HAS_VERSIONS), .IsPlain(IS_PLAIN), .IsBig(IS_BIG), .RegionId(REGION_ID)
   ) i_lookup (
       .clk_i, .rst_ni, .clr_i(clr), .stop_i(halt_lookup), .hold_rd_i(hold_rd), .hold_wr_i(hold_wr),
       .rd_seg_i(rd_seg), .rd_valid_i(rd_seg_valid), .rd_ready_o(rd_seg_ready),
-      .wr_seg_i(wr_seg), .wr_valid_i(wr_seg_valid), .wr_ready_o(wr_seg_ready),
-      .rsp_valid_o(rsp_valid), .rsp_room_i(rsp_room), .lseg_o(lseg), .wsg_valid_o(wsg_valid), .wsg_room_i(wsg_room),
-      .fetch_valid_o(fetch_valid), .fetch_line_o(fetch_line), .fetch_region_o(fetch_region), .fetch_chunk_o(fetch_index),
-      .new_valid_o(new_valid), .new_line_o(new_line),
-      .ask_valid_o(ask_valid), .ask_ready_i(ask_ready), .ask_region_o(ask_region), .ask_chunk_o(ask_chunk), .ask_bit_i(ask_bit),
+      .wr_seg_i(wr_seg), .wr_valid_i(wr_seg_valid), .wr_ready_o(wr_seg_ready), .held_o(looking),
+      .rsp_valid_o(rsp_valid), .rsp_room_i(rsp_room), .lseg_o(lseg), .seg_o(looked), .wsg_valid_o(wsg_valid), .wsg_room_i(wsg_room),
+      .fetch_valid_o(fetch_valid), .fetch_line_o(fetch_line), .fetch_write_o(fetch_write), .ver_valid_o(ver_valid),
+      .ver_ready_i(ver_ready), .new_valid_o(new_valid), .new_line_o(new_line),
+      .merge_valid_o(merge_valid), .merge_ready_i(merge_ready), .merge_line_o(merge_line), .merge_region_o(merge_region),
+      .merge_chunk_o(merge_index),
+      .ask_valid_o(ask_valid), .ask_ready_i(ask_ready), .ask_bit_i(ask_bit),
       .rsp_done_i(rsp_done), .rsp_line_i(rsp_done_line),
       .wsg_done_i(wsg_done), .wsg_line_i(wsg_done_line), .wsg_full_i(wsg_full),
-      .verified_i(verify_ok), .verified_line_i(verify_chunk.line), .sealed_i(sealed), .sealed_line_i(sealed_line),
+      .known_i(known), .known_line_i(fq_line), .known_zero_i(known_zero), .known_last_i(known_last),
+      .verified_i(verify_ok), .verified_line_i(verify_chunk.line), .filled_i(filled), .filled_line_i(dec_line),
+      .sealed_i(sealed), .sealed_line_i(sealed_line), .sealed_last_i(sealed_last),
       .flush_i(flush_lines), .drop_i(drop), .drop_mask_i(drop_mask),
-      .seal_valid_o(seal_valid), .seal_ready_i(seal_ready), .seal_line_o(seal_in_line), .seal_region_o(seal_in_region),
-      .seal_chunk_o(seal_in_chunk),
-      .readable_o(readable), .fetched_o(fetched), .fetching_o(lines_fetching), .dirty_o(lines_dirty),
-      .write_held_o(write_held), .rd_refusal_valid_o(refuse_valid[0]), .rd_refusal_room_i(refuse_ready[0]),
-      .refusal_o(lookup_refusal), .full_o(lines_full)
+      .seal_valid_o(seal_valid), .seal_line_o(seal_in_line), .seal_region_o(seal_in_region), .seal_chunk_o(seal_in_chunk),
+      .readable_o(readable), .fetched_o(fetched), .closed_o(lines_closed), .asked_o(lines_asked), .last_o(lines_last),
+      .fetching_o(lines_fetching), .dirty_o(lines_dirty), .write_held_o(write_held),
+      .rd_refusal_valid_o(refuse_valid[0]), .rd_refusal_room_i(refuse_ready[0]), .refusal_o(lookup_refusal)
   );
 
   shef_refusals i_refusals (
@@ -284,8 +310,10 @@ module shef_set
       .valid_o(refusal_valid_o), .refusal_o
   );
 
-  // ---- written map, key use, read-out ----
-  logic set_valid, set_ready, set_done, set_twice, seal_go;
+  // ---- versions, key use, read-out ----
+  logic set_valid, set_ready, set_done, set_refused, set_last, seal_go, ans_valid, ans_ready, ans_last, ans_zero;
+  version_t set_version, ans_version;
+  reg_idx_t fq_region;
   reg_idx_t stat_idx, map_idx;
   logic map_known;
 
@@ -316,13 +344,18 @@ module shef_set
     return v;
   endfunction
 
-  shef_written #(
-      .NRegions(NRegions), .Words(num_words()), .FirstWord(FIRST_WORD), .NumWords(NUM_WORDS)
-  ) i_written (
-      .clk_i, .rst_ni, .clr_i(clr), .busy_o(map_busy), .clear_i(clear_map), .clear_mask_i(clear_mask),
+  shef_versions #(
+      .NRegions(NRegions), .Depth(Depth), .MapWords((total(MAP_WORDS) == 0) ? 1 : total(MAP_WORDS)), .MapFirst(tab_first(MAP_WORDS)),
+      .MapNum(MAP_WORDS), .CountWords(total(COUNT_WORDS)), .CountFirst(tab_first(COUNT_WORDS)), .CountWide(tab_wide()),
+      .CountW(CountW), .IsOutput(IS_OUTPUT)
+  ) i_versions (
+      .clk_i, .rst_ni, .clr_i(clr), .zero_addr_i(zero_addr), .busy_o(map_busy), .epoch_i(epochs), .clear_i(clear_map), .clear_mask_i(clear_mask),
+      .ask_valid_i(ask_valid), .ask_ready_o(ask_ready), .ver_valid_i(ver_valid), .ver_ready_o(ver_ready),
+      .ask_region_i(looked.region), .ask_chunk_i(looked.chunk), .ask_bit_o(ask_bit),
+      .ans_region_i(fq_region), .ans_valid_o(ans_valid), .ans_ready_i(ans_ready), .ans_version_o(ans_version),
+      .ans_zero_o(ans_zero), .ans_last_o(ans_last),
       .set_valid_i(set_valid), .set_ready_o(set_ready), .set_region_i(seal_region), .set_chunk_i(seal_chunk),
-      .set_done_o(set_done), .set_twice_o(set_twice),
-      .ask_valid_i(ask_valid), .ask_ready_o(ask_ready), .ask_region_i(ask_region), .ask_chunk_i(ask_chunk), .ask_bit_o(ask_bit),
+      .set_done_o(set_done), .set_version_o(set_version), .set_refused_o(set_refused), .set_last_o(set_last),
       .count_region_i(stat_idx), .count_o(written),
       .map_region_i(map_idx), .map_valid_i(map_known), .map_word_i, .map_o
   );
@@ -381,7 +414,7 @@ module shef_set
   chunk_t [1:0] go_chunk;
   tagref_t [1:0] go_tagref, get_tagref;
   logic [1:0] go, ks_head_valid;
-  logic dec_fire, seal_fire;
+  logic dec_fire, dec_plain, seal_fire, seal_plain;
   logic [1:0][511:0] ks_head;
   logic [511:0] ks_beat;
 
@@ -399,7 +432,7 @@ module shef_set
     localparam logic [1:0] KS = 2'(d);
     localparam logic [1:0] KS_MASK = 2'(d) + KS_READ_MASK;
     logic fire;
-    assign fire = (d == 0) ? dec_fire : seal_fire;
+    assign fire = (d == 0) ? (dec_fire && !dec_plain) : (seal_fire && !seal_plain);
 
     shef_ctr_jobs #(.Depth(Depth), .Credits(KsDepth), .ChunkLog2(CHUNK_LOG2)) i_ctr (
         .clk_i, .rst_ni, .clr_i(clr), .zero_addr_i(zero_addr),
@@ -457,24 +490,50 @@ module shef_set
   );
 
   // ---- fetch ----
-  logic fq_valid, fq_ready, ar_fire, ring_valid, data_valid;
-  line_t fq_line;
-  reg_idx_t fq_region;
+  // Lines come in the order of their taking, with the answer to their version where there is one, and lines to be filled up
+  // in between. A chunk that was never written needs no memory.
+  logic fq_valid, fq_write, fq_asks, fq_ready, fq_fetches, fetch_merge, fetch_turn_q, chunk_go, chunk_valid, chunk_plain;
+  logic ar_fire, ring_valid, data_valid;
   chunk_idx_t fq_index;
   logic [511:0] ring_beat;
+  version_t line_version_q[NLines];   // of the chunk in the line, as it lies in memory
 
-  shef_fifo #(.W(LINE_W + REGION_W + CHUNK_INDEX_W), .Depth(Depth)) i_fetch_queue (
+  shef_fifo #(.W(LINE_W + REGION_W + CHUNK_INDEX_W + 1), .Depth(Depth)) i_fetch_queue (
       .clk_i, .rst_ni, .clr_i(clr), .zero_addr_i(zero_addr[LINE_W-1:0]),
-      .in_valid_i(fetch_valid), .in_ready_o(), .in_data_i({fetch_line, fetch_region, fetch_index}),
-      .out_valid_o(fq_valid), .out_ready_i(fq_ready), .out_data_o({fq_line, fq_region, fq_index}), .count_o()
+      .in_valid_i(fetch_valid), .in_ready_o(), .in_data_i({fetch_line, looked.region, looked.chunk, fetch_write}),
+      .out_valid_o(fq_valid), .out_ready_i(fq_ready), .out_data_o({fq_line, fq_region, fq_index, fq_write}), .count_o()
   );
-  assign go_chunk[0] = '{line: fq_line, region: fq_region, chunk: fq_index, version: version_of(fq_region)};
+  assign fq_asks = HAS_VERSIONS[fq_region];
+  // the table of versions takes one value a cycle, and seals come first
+  assign fq_fetches = fq_valid && !fq_write && (!fq_asks || (ans_valid && !ans_zero && !set_done));
+  assign fetch_merge = merge_valid && (!fq_fetches || fetch_turn_q);
+  assign chunk_valid = fetch_merge || fq_fetches;
+  assign merge_ready = chunk_go && fetch_merge;
+  assign known = fq_valid && fq_asks && ans_valid && !set_done && !stop && ((chunk_go && !fetch_merge) || fq_write || ans_zero);
+  assign known_zero = ans_zero;
+  assign known_last = ans_last;
+  assign ans_ready = known;
+  assign fq_ready = fq_asks ? known : (chunk_go && !fetch_merge);
+  always_comb begin
+    go_chunk[0] = '{line: fq_line, region: fq_region, chunk: fq_index, version: fq_asks ? ans_version : version_of(fq_region)};
+    if (fetch_merge) go_chunk[0] = '{line: merge_line, region: merge_region, chunk: merge_index, version: line_version_q[merge_line]};
+  end
+  assign chunk_plain = IS_PLAIN[go_chunk[0].region];
+  assign go[0] = chunk_go && !chunk_plain;
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) fetch_turn_q <= 1'b0;
+    else if (chunk_go) fetch_turn_q <= !fetch_merge;
+    if (clr) line_version_q[(32'(zero_addr) < NLines) ? line_t'(zero_addr) : line_t'(NLines - 1)] <= '0;
+    else if (set_done) line_version_q[seal_line] <= set_version;
+    else if (known) line_version_q[fq_line] <= ans_version;
+  end
 
   shef_fetch #(.RingBeats(RingBeats), .ChunkLog2(CHUNK_LOG2), .Base(BASE)) i_fetch (
       .clk_i, .rst_ni, .clr_i(clr), .stop_i(stop),
-      .chunk_valid_i(fq_valid), .chunk_ready_o(fq_ready), .chunk_region_i(fq_region), .chunk_index_i(fq_index),
+      .chunk_valid_i(chunk_valid), .chunk_ready_o(), .chunk_region_i(go_chunk[0].region), .chunk_index_i(go_chunk[0].chunk),
+      .chunk_plain_i(chunk_plain),
       .tag_req_o(tag_req[0]), .tag_gnt_i(tag_gnt && !tag_side), .tag_fetch_i(tag_fetch), .tag_addr_i(tag_addr),
-      .mask_ready_i(mask_ready[0]), .go_o(go[0]), .beat_done_i(dec_fire),
+      .mask_ready_i(mask_ready[0]), .go_o(chunk_go), .beat_done_i(dec_fire),
       .ar_o(mem_ar_o), .ar_valid_o(mem_ar_valid_o), .ar_ready_i(mem_ar_ready_i)
   );
   assign ar_fire = mem_ar_valid_o && mem_ar_ready_i;
@@ -482,7 +541,7 @@ module shef_set
 
   shef_mem_rd #(.Depth(Depth), .ChunkLog2(CHUNK_LOG2)) i_mem_rd (
       .clk_i, .rst_ni, .stop_i(stop), .clr_i(clr), .zero_addr_i(zero_addr),
-      .chunk_valid_i(go[0]), .chunk_i(go_chunk[0]),
+      .chunk_valid_i(chunk_go), .chunk_i(go_chunk[0]),
       .ar_fire_i(ar_fire), .ar_i(mem_ar_o), .r_i(mem_r_i), .r_valid_i(mem_r_valid_i),
       .data_valid_o(data_valid), .tag_valid_o(fill_valid), .beat_o(mem_beat),
       .took_o(took_r), .owed_data_o(owed_data), .owed_tag_o(owed_tag), .fault_valid_o(rd_fault_valid), .fault_o(rd_fault)
@@ -495,19 +554,20 @@ module shef_set
   );
 
   // ---- decryption: one beat from the ring, its keystream, into its line and into GHASH ----
-  line_t dec_line;
   reg_idx_t dec_region;
   logic dec_valid, dec_last, dec_req;
   logic [5:0] dec_beat_q, dec_last_beat;
 
   shef_fifo #(.W(LINE_W + REGION_W), .Depth(Depth)) i_dec_order (
       .clk_i, .rst_ni, .clr_i(clr), .zero_addr_i(zero_addr[LINE_W-1:0]),
-      .in_valid_i(go[0]), .in_ready_o(), .in_data_i({fq_line, fq_region}),
+      .in_valid_i(chunk_go), .in_ready_o(), .in_data_i({go_chunk[0].line, go_chunk[0].region}),
       .out_valid_o(dec_valid), .out_ready_i(dec_fire && dec_last), .out_data_o({dec_line, dec_region}), .count_o()
   );
   assign dec_last_beat = 6'((7'd1 << (CHUNK_LOG2[dec_region] - 4'd6)) - 7'd1);
   assign dec_last = dec_beat_q == dec_last_beat;
-  assign dec_req = dec_valid && ring_valid && ks_head_valid[0] && gh_ready && !stop;
+  assign dec_plain = IS_PLAIN[dec_region];
+  assign dec_req = dec_valid && ring_valid && (dec_plain || (ks_head_valid[0] && gh_ready)) && !stop;
+  assign filled = dec_fire && dec_last && dec_plain;
   always_ff @(posedge clk_i) begin
     if (!rst_ni || clr) dec_beat_q <= '0;
     else if (dec_fire) dec_beat_q <= dec_last ? '0 : dec_beat_q + 1'b1;
@@ -520,22 +580,26 @@ module shef_set
 
   shef_wacc #(.NLines(NLines), .ChunkLog2(CHUNK_LOG2)) i_wacc (
       .clk_i, .rst_ni, .stop_i(stop), .kill_i(kill_writes), .clr_i(clr),
-      .seg_valid_i(wsg_valid), .seg_room_o(wsg_room), .seg_i(lseg), .seg_region_i(wr_seg.region),
-      .seg_refusal_i(lookup_refusal), .seg_region_id_i(REGION_ID[wr_seg.region]), .seg_addr_i(wr_seg.addr), .full_i(lines_full),
+      .seg_valid_i(wsg_valid), .seg_room_o(wsg_room), .seg_i(lseg), .seg_region_i(looked.region),
+      .seg_refusal_i(lookup_refusal), .seg_region_id_i(REGION_ID[looked.region]), .seg_addr_i(looked.addr),
+      .closed_i(lines_closed), .asked_i(lines_asked), .last_i(lines_last),
       .w_valid_i(acc_w_valid_i), .w_ready_o(acc_w_ready_o),
       .b_o(acc_b_o), .b_valid_o(acc_b_valid_o), .b_ready_i(acc_b_ready_i),
       .put_valid_o(put_line_valid), .put_ready_i(put_line_ready), .put_line_o(put_line), .put_beat_o(put_beat),
       .put_last_o(put_last), .put_full_i(put_full),
-      .done_o(wsg_done), .done_line_o(wsg_done_line), .done_full_o(wsg_full), .refusal_valid_o(refuse_valid[1]), .refusal_ready_i(refuse_ready[1]), .refusal_o(write_refusal),
+      .done_o(wsg_done), .done_line_o(wsg_done_line), .done_full_o(wsg_full),
+      .refusal_valid_o(refuse_valid[1]), .refusal_ready_i(refuse_ready[1]), .refusal_o(write_refusal),
       .idle_o(wacc_idle)
   );
 
   // ---- seal ----
   logic [511:0] line_data;  // read from a line, one cycle after the request
   logic [63:0] line_mark;
-  logic seal_beat_valid, seal_first, seal_last, burst_end, seal_room, burst_room, beat_room, seal_get_valid, seal_get_ready;
-  logic seal_get_all, seal_get_none, seal_idle, chunk_acked;
+  logic seal_beat_valid, seal_first, seal_last, burst_end, burst_room, beat_room, seal_get_valid, seal_get_ready;
+  logic seal_idle, chunk_acked;
   logic [511:0] seal_beat;
+  logic [63:0] seal_strb;
+  version_t seal_version;
   logic [63:0] burst_addr;
   logic [2:0] burst_len;
   logic [5:0] seal_pow, seal_get_beat;
@@ -543,32 +607,33 @@ module shef_set
   line_t seal_get_line;
 
   assign go[1] = seal_go;
-  assign go_chunk[1] = '{line: seal_line, region: seal_region, chunk: seal_chunk, version: version_of(seal_region)};
-  assign seal_ready = seal_room;
+  assign go_chunk[1] = '{line: seal_line, region: seal_region, chunk: seal_chunk, version: seal_version};
 
-  shef_seal #(.Depth(Depth), .ChunkLog2(CHUNK_LOG2), .Base(BASE)) i_seal (
+  shef_seal #(.Depth(Depth), .ChunkLog2(CHUNK_LOG2), .Base(BASE), .IsPlain(IS_PLAIN)) i_seal (
       .clk_i, .rst_ni, .clr_i(clr), .stop_i(stop), .zero_addr_i(zero_addr),
-      .chunk_valid_i(seal_valid), .chunk_room_o(seal_room), .chunk_line_i(seal_in_line), .chunk_region_i(seal_in_region),
+      .chunk_valid_i(seal_valid), .chunk_line_i(seal_in_line), .chunk_region_i(seal_in_region),
       .chunk_index_i(seal_in_chunk),
       .head_region_o(seal_region), .head_chunk_o(seal_chunk), .head_line_o(seal_line),
-      .set_valid_o(set_valid), .set_ready_i(set_ready), .set_done_i(set_done), .set_twice_i(set_twice),
+      .set_valid_o(set_valid), .set_ready_i(set_ready), .set_done_i(set_done), .set_version_i(set_version),
+      .set_refused_i(set_refused), .set_last_i(set_last), .head_version_o(seal_version),
       .tag_req_o(tag_req[1]), .tag_gnt_i(tag_gnt && tag_side), .mask_ready_i(mask_ready[1]), .tagref_i(go_tagref[1]),
       .go_o(seal_go), .twice_o(twice),
       .get_valid_o(seal_get_valid), .get_ready_i(seal_get_ready), .get_line_o(seal_get_line), .get_beat_o(seal_get_beat),
-      .get_all_i(seal_get_all), .get_none_i(seal_get_none), .get_data_i(line_data), .get_mark_i(line_mark),
+      .get_all_i(rd_all_q), .get_touched_i(rd_touched_q), .get_data_i(line_data), .get_mark_i(line_mark),
       .ks_valid_i(ks_head_valid[1]), .ks_i(ks_head[1]),
-      .beat_valid_o(seal_beat_valid), .beat_fire_i(seal_fire), .beat_o(seal_beat), .beat_region_o(seal_beat_region),
+      .beat_valid_o(seal_beat_valid), .beat_fire_i(seal_fire), .beat_o(seal_beat), .beat_strb_o(seal_strb),
+      .beat_plain_o(seal_plain), .beat_region_o(seal_beat_region),
       .beat_first_o(seal_first), .beat_last_o(seal_last), .beat_pow_o(seal_pow),
       .burst_end_o(burst_end), .burst_addr_o(burst_addr), .burst_len_o(burst_len),
       .s_valid_i(s_valid && s_slot == 2'd1), .s_i(s), .tag_get_o(get_tagref[1]), .mask_valid_i(mask_get_valid[1]), .mask_i(mask_get[1]),
       .put_valid_o(put_valid), .put_ready_i(put_ready), .put_tag_o(put_tag),
-      .acked_i(chunk_acked), .done_o(sealed), .done_line_o(sealed_line), .idle_o(seal_idle)
+      .acked_i(chunk_acked), .done_o(sealed), .done_line_o(sealed_line), .done_last_o(sealed_last), .idle_o(seal_idle)
   );
   assign mask_rel[1] = put_valid && put_ready;
 
   // ---- who works in this cycle: decryption (line write, GHASH) or acceptor (line write) and seal (GHASH) ----
   logic seal_req, dec_wins, crypt_turn_q;
-  assign seal_req = seal_beat_valid && gh_ready && beat_room && burst_room;
+  assign seal_req = seal_beat_valid && (gh_ready || seal_plain) && beat_room && burst_room;
   assign dec_wins = crypt_turn_q || !(put_line_valid || seal_req);
   assign dec_fire = dec_req && dec_wins;
   assign seal_fire = seal_req && !dec_fire;
@@ -580,7 +645,7 @@ module shef_set
   end
 
   always_comb begin
-    gh_valid = dec_fire || seal_fire;
+    gh_valid = (dec_fire && !dec_plain) || (seal_fire && !seal_plain);
     gh_slot = {1'b0, seal_fire};
     gh_region = '0;
     gh_first = 1'b0;
@@ -603,13 +668,13 @@ module shef_set
   end
 
   // ---- lines ----
-  logic line_we, line_rd, rsp_get_valid, rsp_get_ready, rd_seal, rd_turn_q, rd_all, rd_none_q, rd_all_q, put_touched;
+  logic line_we, line_rd, rsp_get_valid, rsp_get_ready, rd_seal, rd_turn_q, rd_touched_q, rd_all_q, wr_touched;
   line_t line_wr, line_rd_line, rsp_get_line;
   logic [5:0] line_wr_beat, line_rd_beat, rsp_get_beat;
   logic [63:0] line_be, line_wr_mark, old_mark, new_mark;
   logic [511:0] line_wr_data;
 
-  assign new_mark = acc_w_i.strb | (put_touched ? old_mark : 64'd0);
+  assign new_mark = acc_w_i.strb | (wr_touched ? old_mark : 64'd0);
   assign line_we = dec_fire || (put_line_valid && put_line_ready);
   always_comb begin
     line_wr = put_line;
@@ -620,17 +685,18 @@ module shef_set
     if (dec_fire) begin
       line_wr = dec_line;
       line_wr_beat = dec_beat_q;
-      line_be = '1;
-      line_wr_data = ring_beat ^ ks_head[0];
-      line_wr_mark = '1;
+      // what the accelerator wrote meanwhile is newer
+      line_be = wr_touched ? ~old_mark : '1;
+      line_wr_data = dec_plain ? ring_beat : ring_beat ^ ks_head[0];
+      line_wr_mark = old_mark;
     end else if (put_line_valid) line_wr_data = acc_w_i.data;
   end
 
   shef_beats #(.NLines(NLines)) i_beats (
       .clk_i, .rst_ni, .clr_i(clr),
       .new_valid_i(new_valid), .new_line_i(new_line),
-      .put_valid_i(put_line_valid && put_line_ready), .put_line_i(put_line), .put_beat_i(put_beat), .put_whole_i(&new_mark),
-      .put_last_i(put_last), .put_touched_o(put_touched), .put_full_o(put_full),
+      .put_valid_i(put_line_valid && put_line_ready), .put_line_i(line_wr), .put_beat_i(line_wr_beat), .put_whole_i(&new_mark),
+      .put_last_i(put_last), .put_touched_o(wr_touched), .put_full_o(put_full),
       .ask_line_i(line_rd_line), .ask_beat_i(line_rd_beat), .ask_touched_o(touched)
   );
 
@@ -641,20 +707,17 @@ module shef_set
   assign line_rd = seal_get_valid || rsp_get_valid;
   assign line_rd_line = rd_seal ? seal_get_line : rsp_get_line;
   assign line_rd_beat = rd_seal ? seal_get_beat : rsp_get_beat;
-  assign rd_all = fetched[line_rd_line];
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       rd_turn_q <= 1'b0;
       rd_all_q <= 1'b0;
-      rd_none_q <= 1'b0;
+      rd_touched_q <= 1'b0;
     end else if (line_rd) begin
       rd_turn_q <= !rd_seal;
-      rd_all_q <= rd_all;
-      rd_none_q <= !rd_all && !touched;
+      rd_all_q <= fetched[line_rd_line];
+      rd_touched_q <= touched;
     end
   end
-  assign seal_get_all = rd_all_q;
-  assign seal_get_none = rd_none_q;
 
   shef_line_ram #(.BigLines(BigLines), .SmallLines(SmallLines)) i_lines (
       .clk_i, .clr_i(clr), .zero_addr_i(zero_addr),
@@ -678,7 +741,7 @@ module shef_set
       .clk_i, .rst_ni, .stop_i(stop), .clr_i(clr), .zero_addr_i(zero_addr),
       .seg_valid_i(rsp_valid), .room_o(rsp_room), .seg_i(lseg), .readable_i(readable),
       .get_valid_o(rsp_get_valid), .get_ready_i(rsp_get_ready), .get_line_o(rsp_get_line), .get_beat_o(rsp_get_beat),
-      .get_all_i(rd_all_q), .get_none_i(rd_none_q), .get_data_i(line_data), .get_mark_i(line_mark),
+      .get_all_i(rd_all_q), .get_none_i(!rd_all_q && !rd_touched_q), .get_data_i(line_data), .get_mark_i(line_mark),
       .done_o(rsp_done), .done_line_o(rsp_done_line), .idle_o(rsp_idle),
       .r_o(acc_r_o), .r_valid_o(acc_r_valid_o), .r_ready_i(acc_r_ready_i)
   );
@@ -687,7 +750,7 @@ module shef_set
   logic wr_wait, wr_empty;
   shef_mem_wr #(.Depth(64)) i_mem_wr (
       .clk_i, .rst_ni, .stop_i(stop), .clr_i(clr), .zero_addr_i(zero_addr),
-      .beat_valid_i(seal_fire), .beat_ready_o(beat_room), .beat_i(seal_beat),
+      .beat_valid_i(seal_fire), .beat_ready_o(beat_room), .beat_i(seal_beat), .beat_strb_i(seal_strb),
       .burst_valid_i(seal_fire && burst_end), .burst_ready_o(burst_room), .burst_addr_i(burst_addr), .burst_len_i(burst_len),
       .burst_last_i(seal_last),
       .tag_valid_i(wb_valid), .tag_ready_o(wb_ready), .tag_addr_i(wb_addr), .tag_data_i(wb_data), .tag_strb_i(wb_strb),
@@ -713,7 +776,7 @@ module shef_set
 
   assign port_idle = !wr_busy && !mem_ar_valid_o && !owed_data && !owed_tag && !owed_b_data && !owed_b_tag;
   assign idle_o = cmd_idle && rsp_idle && wacc_idle && seal_idle && ((wr_empty && port_idle) || late) && !lines_dirty && !lines_fetching &&
-      !tags_dirty && !rd_seg_valid && !wr_seg_valid && !map_busy && !clr;
+      !tags_dirty && !rd_seg_valid && !wr_seg_valid && !looking && !map_busy && !clr;
 endmodule
 // verilator lint_on PINCONNECTEMPTY
 `default_nettype wire

@@ -69,7 +69,7 @@ module shef_split
         clog2 = Regions[r].chunk_log2;
         if (IsWrite && Regions[r].mode == MODE_INPUT) refuse = REFUSE_READ_ONLY;
         else if (Regions[r].mode == MODE_NONE) refuse = REFUSE_RANGE;
-        else if (epoch_zero_i[r]) refuse = REFUSE_EPOCH_ZERO;
+        else if (epoch_zero_i[r] && (Regions[r].mode == MODE_INPUT || Regions[r].mode == MODE_OUTPUT)) refuse = REFUSE_EPOCH_ZERO;
         else if (IsWrite && exhausted_i[r]) refuse = REFUSE_EXHAUSTED;
         else refuse = REFUSE_NONE;
       end

@@ -2,8 +2,8 @@
 //
 // Handshake: segments, W, line write requests (put_*), B: valid/ready. A W beat is taken in the cycle its line write is granted;
 // beats of refused segments are swallowed. The number of beats comes from AW; WLAST is not looked at. One beat a cycle.
-// A refused burst is recorded once (refusal_*, valid/ready), with its first beat. kill_i (level) refuses the rest of every segment that is here. done_o: the segment's last beat went in, or it was killed: its
-// line is let go.
+// A refused burst is recorded once (refusal_*, valid/ready), with its first beat. kill_i (level) refuses the rest of every segment
+// that is here. done_o: the segment's last beat went in, or it was killed: its line is let go.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY
 // (outputs that are not needed here are left open by name)
@@ -27,7 +27,9 @@ module shef_wacc
     input  wire refusal_t seg_refusal_i,   // why it was refused, if a record is due
     input  wire [7:0]     seg_region_id_i,
     input  wire [63:0]    seg_addr_i,
-    input  wire [NLines-1:0] full_i,       // lines that are whole: closed
+    input  wire [NLines-1:0] closed_i,     // lines that take no more
+    input  wire [NLines-1:0] asked_i,      // lines whose version is not yet known: their data wait
+    input  wire [NLines-1:0] last_i,       // lines whose version cannot be raised: they take nothing
 
     input  wire           w_valid_i,
     output logic          w_ready_o,
@@ -57,24 +59,29 @@ module shef_wacc
   logic full_q;   // the line was whole at some beat of this segment
   logic err_q;    // an earlier segment of this burst was refused
   refusal_t cur_refusal_q, next_refusal_q, new_refusal;
-  logic dead, closed, tell, ready, drop_cur, drop_next;
+  logic dead, closed, worn, waits, tell, ready, drop_cur, drop_next;
   logic take, seg_end, burst_end, b_room;
   logic [11:0] step;
 
   assign new_last = 6'((7'd1 << (ChunkLog2[seg_region_i] - 4'd6)) - 7'd1);
   assign seg_room_o = !next_valid_q;
   // a chunk is closed by the segment that makes it whole: what comes later is a second write
-  assign closed = full_i[cur_q.line] && !cur_q.err;
-  assign dead = cur_q.err || closed || stop_i;
+  assign closed = closed_i[cur_q.line] && !cur_q.err;
+  assign worn = last_i[cur_q.line] && !cur_q.err;
+  assign waits = asked_i[cur_q.line] && !cur_q.err && !stop_i;
+  assign dead = cur_q.err || closed || worn || stop_i;
   always_comb begin
     new_refusal = seg_refusal_i;
-    // kept in case that the line closes before its turn
+    // kept in case that the line takes nothing more when its turn comes
     if (!seg_i.err) new_refusal = '{kind: REFUSE_SECOND_WRITE, region: seg_region_id_i, addr: seg_addr_i};
   end
-  assign tell = (cur_q.err || closed) && !stop_i && cur_refusal_q.kind != REFUSE_NONE && !err_q;
-  assign refusal_o = cur_refusal_q;
+  assign tell = (cur_q.err || closed || worn) && !stop_i && cur_refusal_q.kind != REFUSE_NONE && !err_q;
+  always_comb begin
+    refusal_o = cur_refusal_q;
+    if (worn) refusal_o.kind = REFUSE_EXHAUSTED;
+  end
   assign refusal_valid_o = take && tell;
-  assign ready = (cur_q.beats != 9'd1 || b_room) && (!tell || refusal_ready_i);
+  assign ready = (cur_q.beats != 9'd1 || b_room) && (!tell || refusal_ready_i) && !waits;
   assign put_valid_o = cur_valid_q && w_valid_i && !dead && ready;
   assign put_line_o = cur_q.line;
   assign put_beat_o = cur_q.offset[11:6];
