@@ -83,7 +83,7 @@ module shef_counters
   logic ends, next_ends, done_q, refused_q, last_q;
   logic [AW-1:0] raise_addr_q;
 
-  assign value = wide_q ? word[47:0] : version_t'(high_q ? word[71:36] : word[35:0]);
+  assign value = wide_q ? word[47:0] : {12'd0, high_q ? word[71:36] : word[35:0]};
   assign ends = value == (wide_q ? '1 : NARROW_END);
   assign next = value + 1'b1;
   assign next_ends = next == (wide_q ? '1 : NARROW_END);

@@ -61,6 +61,8 @@ module shef_lookup
     input  wire               ver_ready_i,
     output logic              new_valid_o,   // forget the line's byte marks
     output line_t             new_line_o,
+    output logic              taken_o,       // a line was taken
+    output logic              short_o,       // a segment waits for a line
 
     output logic              merge_valid_o, // a line to be filled from memory
     input  wire               merge_ready_i,
@@ -114,6 +116,10 @@ module shef_lookup
 );
   typedef logic [NLines-1:0] lines_t;
   typedef logic [ChunkW-1:0] key_t;
+  typedef struct packed {
+    reg_idx_t region;
+    key_t chunk;
+  } name_t;
   localparam lines_t BIG_MASK = lines_t'((64'd1 << BigLines) - 64'd1);
   localparam int unsigned RESERVE = 2;
   localparam int unsigned EVICT_WAIT = 256;  // cycles a write waits for a read to let go of a line before an `output` line is closed
@@ -197,20 +203,20 @@ module shef_lookup
   assign wr_ready_o = in_ready[1];
   assign held_o = slot_valid_q != '0;
   assign take_one = take_line ? cand_sel : '0;
-  assign same_slots = slot_q[0].chunk[ChunkW-1:0] == slot_q[1].chunk[ChunkW-1:0] && slot_q[0].region == slot_q[1].region;
-
-  function automatic logic same(input seg_t a, input seg_t b);
-    return a.chunk[ChunkW-1:0] == b.chunk[ChunkW-1:0] && a.region == b.region;
-  endfunction
+  name_t in_name[2];
+  name_t slot_name[2];
+  assign same_slots = slot_name[0] == slot_name[1];
 
   for (genvar d = 0; d < 2; d++) begin : g_slot
     logic load;
     assign load = in_valid[d] && in_ready[d];
+    assign in_name[d] = '{region: in_seg[d].region, chunk: in_seg[d].chunk[ChunkW-1:0]};
+    assign slot_name[d] = '{region: slot_q[d].region, chunk: slot_q[d].chunk[ChunkW-1:0]};
     always_comb begin
       match[d] = '0;
       if (in_valid[d]) begin
         for (int i = 0; i < int'(NLines); i++)
-          match[d][i] = chunk_q[i] == in_seg[d].chunk[ChunkW-1:0] && region_q[i] == in_seg[d].region;
+          match[d][i] = {region_q[i], chunk_q[i]} == in_name[d];
       end
     end
     always_ff @(posedge clk_i) begin
@@ -223,7 +229,7 @@ module shef_lookup
         if (load) begin
           slot_q[d] <= in_seg[d];
           // the line that is being taken changes its chunk in this cycle
-          match_q[d] <= (match[d] & ~take_one) | (same(in_seg[d], slot_q[side_wr]) ? take_one : '0);
+          match_q[d] <= (match[d] & ~take_one) | (in_name[d] == slot_name[side_wr] ? take_one : '0);
         end else if (take_line) match_q[d] <= (match_q[d] & ~take_one) | (same_slots ? take_one : '0);
       end
     end
@@ -377,6 +383,8 @@ module shef_lookup
   // a line that is whole through a fetch starts its marks anew when it becomes dirty
   assign new_valid_o = take_line || (wref_up && !hit_dirty && (hit & all_q) != '0);
   assign new_line_o = line;
+  assign taken_o = take_line;
+  assign short_o = short_of_lines;
   assign ask_valid_o = need_ask;
   assign lseg_o = '{id: seg.id, err: refused, line: line, offset: seg.offset, size: seg.size, beats: seg.beats, last: seg.last};
 

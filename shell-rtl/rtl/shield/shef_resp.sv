@@ -37,6 +37,7 @@ module shef_resp
 
     output logic              done_o,         // the head segment read its last beat: its line is let go
     output line_t             done_line_o,
+    output logic              waits_o,        // the head segment waits for its chunk
     output logic              idle_o,
 
     output axi_r_t            r_o,
@@ -78,6 +79,7 @@ module shef_resp
   assign head_pop = issue && (beat_q + 9'd1 == head.beats);
   assign done_o = head_pop && !head.err && poison_q == '0 && !clr_i;
   assign done_line_o = head.line;
+  assign waits_o = head_valid && !bad && !readable_i[head.line];
   assign idle_o = !head_valid && !stage_q && out_count == '0;
 
   always_ff @(posedge clk_i) begin

@@ -85,6 +85,7 @@ module shef_seal
     output logic             done_o,
     output line_t            done_line_o,
     output logic             done_last_o,    // under the last version
+    output logic             waits_o,        // bytes wait for keystream
     output logic             idle_o
 );
   localparam int unsigned PW = $clog2(Depth);
@@ -244,6 +245,7 @@ module shef_seal
       tagged_q <= tagged_q + (PW + 1)'(put_valid_o && put_ready_i) - (PW + 1)'(done_o && !end_plain);
     end
   end
+  assign waits_o = x_valid && word_valid && !ks_valid_i && !beat_plain_o && !stop_i;
   assign idle_o = !head_valid && !end_valid;
   logic unused;
   assign unused = ^{zero_addr_i, rd.chunk, x.line};

@@ -211,9 +211,8 @@ module shef_set
 
   // beats are counted by AWLEN
   logic unused;
-  assign unused = ^{acc_w_i.last, key_node_i, cnt_sel_i, OnFault};
+  assign unused = ^{acc_w_i.last, key_node_i, OnFault, looked};
   assign region_fault_o = '0;
-  assign cnt_o = '0;
 
   // ---- control ----
   logic stop, clr, halt_lookup;
@@ -269,6 +268,7 @@ module shef_set
   seg_t looked;   // the segment that is decided
   logic rsp_valid, rsp_room, wsg_valid, wsg_room, fetch_valid, fetch_write, new_valid, ask_valid, ask_ready, ask_bit, looking;
   logic ver_valid, ver_ready, merge_valid, merge_ready, known, known_zero, known_last, filled;
+  logic taken, short_of_lines, rsp_waits, seal_waits;
   logic rsp_done, wsg_done, wsg_full, sealed, sealed_last, seal_valid;
   line_t fetch_line, new_line, rsp_done_line, wsg_done_line, sealed_line, seal_in_line, merge_line;
   reg_idx_t seal_in_region, merge_region;
@@ -289,7 +289,7 @@ module shef_set
       .wr_seg_i(wr_seg), .wr_valid_i(wr_seg_valid), .wr_ready_o(wr_seg_ready), .held_o(looking),
       .rsp_valid_o(rsp_valid), .rsp_room_i(rsp_room), .lseg_o(lseg), .seg_o(looked), .wsg_valid_o(wsg_valid), .wsg_room_i(wsg_room),
       .fetch_valid_o(fetch_valid), .fetch_line_o(fetch_line), .fetch_write_o(fetch_write), .ver_valid_o(ver_valid),
-      .ver_ready_i(ver_ready), .new_valid_o(new_valid), .new_line_o(new_line),
+      .ver_ready_i(ver_ready), .new_valid_o(new_valid), .new_line_o(new_line), .taken_o(taken), .short_o(short_of_lines),
       .merge_valid_o(merge_valid), .merge_ready_i(merge_ready), .merge_line_o(merge_line), .merge_region_o(merge_region),
       .merge_chunk_o(merge_index),
       .ask_valid_o(ask_valid), .ask_ready_i(ask_ready), .ask_bit_i(ask_bit),
@@ -627,7 +627,7 @@ module shef_set
       .burst_end_o(burst_end), .burst_addr_o(burst_addr), .burst_len_o(burst_len),
       .s_valid_i(s_valid && s_slot == 2'd1), .s_i(s), .tag_get_o(get_tagref[1]), .mask_valid_i(mask_get_valid[1]), .mask_i(mask_get[1]),
       .put_valid_o(put_valid), .put_ready_i(put_ready), .put_tag_o(put_tag),
-      .acked_i(chunk_acked), .done_o(sealed), .done_line_o(sealed_line), .done_last_o(sealed_last), .idle_o(seal_idle)
+      .acked_i(chunk_acked), .done_o(sealed), .done_line_o(sealed_line), .done_last_o(sealed_last), .waits_o(seal_waits), .idle_o(seal_idle)
   );
   assign mask_rel[1] = put_valid && put_ready;
 
@@ -742,7 +742,7 @@ module shef_set
       .seg_valid_i(rsp_valid), .room_o(rsp_room), .seg_i(lseg), .readable_i(readable),
       .get_valid_o(rsp_get_valid), .get_ready_i(rsp_get_ready), .get_line_o(rsp_get_line), .get_beat_o(rsp_get_beat),
       .get_all_i(rd_all_q), .get_none_i(!rd_all_q && !rd_touched_q), .get_data_i(line_data), .get_mark_i(line_mark),
-      .done_o(rsp_done), .done_line_o(rsp_done_line), .idle_o(rsp_idle),
+      .done_o(rsp_done), .done_line_o(rsp_done_line), .waits_o(rsp_waits), .idle_o(rsp_idle),
       .r_o(acc_r_o), .r_valid_o(acc_r_valid_o), .r_ready_i(acc_r_ready_i)
   );
 
@@ -773,6 +773,29 @@ module shef_set
   shef_watch #(.Cycles(TimeoutCycles)) i_watch_b (
       .clk_i, .rst_ni, .wait_i(owed_b_data || owed_b_tag), .progress_i(took_b), .late_o(late_each[3]));
   assign late = late_each != '0;
+
+  // ---- statistics ----
+  logic [15:0] event_q;
+  always_ff @(posedge clk_i) begin
+    event_q <= '0;
+    if (rst_ni && !clr) begin
+      event_q[0] <= rsp_valid && !lseg.err && !fetch_valid;
+      event_q[1] <= rsp_valid && !lseg.err && fetch_valid;
+      event_q[2] <= wsg_valid && !lseg.err && !taken;
+      event_q[3] <= wsg_valid && !lseg.err && taken;
+      event_q[4] <= acc_r_valid_o && acc_r_ready_i;
+      event_q[5] <= put_line_valid && put_line_ready;
+      event_q[6] <= chunk_go;
+      event_q[7] <= sealed;
+      event_q[8] <= rsp_waits;
+      event_q[9] <= short_of_lines;
+      event_q[10] <= (dec_valid && ring_valid && !stop && !dec_plain && !(ks_head_valid[0] && gh_ready)) || seal_waits ||
+          (seal_beat_valid && !seal_plain && !gh_ready);
+      event_q[11] <= mem_ar_valid_o && !mem_ar_ready_i;
+      event_q[12] <= wr_wait;
+    end
+  end
+  shef_stats i_stats (.clk_i, .rst_ni, .clr_i(clr), .event_i(event_q), .sel_i(cnt_sel_i), .cnt_o);
 
   assign port_idle = !wr_busy && !mem_ar_valid_o && !owed_data && !owed_tag && !owed_b_data && !owed_b_tag;
   assign idle_o = cmd_idle && rsp_idle && wacc_idle && seal_idle && ((wr_empty && port_idle) || late) && !lines_dirty && !lines_fetching &&

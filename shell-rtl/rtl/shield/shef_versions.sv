@@ -117,6 +117,8 @@ module shef_versions
     assign count_version = '0;
     assign count_answered = 1'b0;
     assign count_answer = '0;
+    logic unused;
+    assign unused = ^{ver_valid_i, ans_ready_i};
   end
 
   // ---- all ----

@@ -11,6 +11,8 @@ use std::sync::OnceLock;
 enum Mode {
     Input,
     Output,
+    Counted,
+    Bypass,
 }
 
 /// As in tests/sv/shef_set_tb.sv.
@@ -29,13 +31,19 @@ const fn region(id: u8, mode: Mode, base: u64, size: u64, tags: u64, chunk: u64,
     Region { id, mode, base, size, tags, chunk, bits }
 }
 
-const REGIONS: [Region; 6] = [
+const PLACES: usize = 11;
+const REGIONS: [Region; PLACES] = [
     region(0, Mode::Input, 0x00_0000, 0x10_0000, 0x800_0000, 4096, 256),
     region(1, Mode::Input, 0x10_0000, 0x10_0000, 0x801_0000, 512, 128),
     region(2, Mode::Output, 0x20_0000, 0x10_0000, 0x802_0000, 512, 256),
     region(3, Mode::Output, 0x30_0000, 0x10_0000, 0x803_0000, 4096, 256),
     region(4, Mode::Input, 0x40_0000, 0x1_0000, 0x804_0000, 64, 256),
     region(7, Mode::Output, 0x50_0000, 0x1_0000, 0x805_0000, 64, 128),
+    region(5, Mode::Counted, 0x110_0000, 0x10_0000, 0x806_0000, 512, 256),
+    region(6, Mode::Counted, 0x120_0000, 0x1_0000, 0x807_0000, 64, 128),
+    region(8, Mode::Counted, 0x130_0000, 0x10_0000, 0x808_0000, 4096, 256),
+    region(10, Mode::Bypass, 0x140_0000, 0x10_0000, 0, 512, 256),
+    region(11, Mode::Bypass, 0x150_0000, 0x10_0000, 0, 4096, 256),
 ];
 
 const FAULT_TAG: u64 = 1;
@@ -138,7 +146,8 @@ fn library(lanes: u32) -> Library {
                 .source("sim/rtl/tests/sv/shef_set_tb.sv")
                 .search("shell-rtl/rtl")
                 .param("Lanes", lanes)
-                .param("KeyLimitLog2", if lanes == 1 { 15 } else { 48 });
+                .param("KeyLimitLog2", if lanes == 1 { 15 } else { 48 })
+                .param("CountW", if lanes == 1 { 4 } else { 36 });
             build(&spec.fast()).expect("shef_set builds")
         })
         .clone()
@@ -151,7 +160,7 @@ struct Bench {
     mon: Monitor,
     /// Plain contents of every chunk of an input region, by (place, index).
     plain: BTreeMap<(usize, u64), Vec<u8>>,
-    epochs: [u64; 6],
+    epochs: [u64; PLACES],
 }
 
 impl Bench {
@@ -161,7 +170,7 @@ impl Bench {
         let mem = AxiMemory::new(&s, "mem0_", config).unwrap();
         let acc = AxiMaster::new(&s, "acc_", stalls).unwrap();
         let mon = Monitor::new(&s);
-        let mut b = Self { s, mem, acc, mon, plain: BTreeMap::new(), epochs: [0; 6] };
+        let mut b = Self { s, mem, acc, mon, plain: BTreeMap::new(), epochs: [0; PLACES] };
         b.wipe();
         b
     }
@@ -231,11 +240,26 @@ impl Bench {
     /// A sealed chunk as it lies in memory, opened.
     fn chunk(&self, place: usize, index: u64) -> Option<Vec<u8>> {
         let r = REGIONS[place];
+        let (mut d, tag) = self.stored(place, index);
+        open(&r, self.epochs[place], index, &mut d, tag).then_some(d)
+    }
+
+    /// A chunk and its tag as they lie in memory.
+    fn stored(&self, place: usize, index: u64) -> (Vec<u8>, [u8; 16]) {
+        let r = REGIONS[place];
         let mut d = vec![0; r.chunk as usize];
         let mut tag = [0; 16];
         self.mem.memory.read(r.base + index * r.chunk, &mut d);
         self.mem.memory.read(r.tags + 16 * index, &mut tag);
-        open(&r, self.epochs[place], index, &mut d, tag).then_some(d)
+        (d, tag)
+    }
+
+    /// The version under which a chunk lies in memory, and its plain text.
+    fn versioned(&self, place: usize, index: u64) -> Option<(u64, Vec<u8>)> {
+        (1..100).find_map(|v| {
+            let (mut d, tag) = self.stored(place, index);
+            open(&REGIONS[place], v, index, &mut d, tag).then_some((v, d))
+        })
     }
 
     fn finish(&mut self, limit: u64) -> Vec<AxiDone> {
@@ -1058,5 +1082,307 @@ fn speed() {
                 b.clean();
             }
         }
+    }
+}
+
+/// What a scratch region must read as, by place; a byte is what the accelerator wrote last, or what it was at first.
+struct Plain(BTreeMap<usize, Vec<u8>>);
+
+impl Plain {
+    fn beat(&self, place: usize, at: u64) -> [u8; 64] {
+        let at = (at - REGIONS[place].base) as usize;
+        self.0[&place][at..at + 64].try_into().unwrap()
+    }
+}
+
+/// Random reads and writes of every shape, with commands in between, over more chunks than there are lines.
+fn random_scratch(seed: u64, engine_lanes: u32, places: &[usize]) {
+    let mut rng = Rng::new(seed);
+    let mut b = Bench::new(engine_lanes, AxiMemoryConfig::seeded(seed), Some(seed + 2000));
+    let span = |r: &Region| 0x1_0000.min(r.chunk * 100).next_multiple_of(4096).min(r.size);
+    let mut plain = Plain(BTreeMap::new());
+    for &place in places {
+        let r = REGIONS[place];
+        let mut first = vec![0; span(&r) as usize];
+        if r.mode == Mode::Bypass {
+            rng.fill(&mut first);
+            b.mem.memory.write(r.base, &first);
+        }
+        plain.0.insert(place, first);
+    }
+    let mut written = BTreeSet::new();
+    for _ in 0..6 {
+        // beats that are written in this round are not read in it: the order of the two would be open
+        let mut wants = BTreeMap::new();
+        let (mut busy, mut shown) = (BTreeSet::new(), BTreeSet::new());
+        for _ in 0..150 {
+            let place = places[rng.below(places.len() as u64) as usize];
+            let r = REGIONS[place];
+            // most of it close together, so that chunks meet on chip
+            let limit = if rng.one_in(3) { span(&r) } else { 4096 };
+            let op = random_read(&mut rng, &r, limit);
+            let (addr, size, n) = shape(&op);
+            let mut beats: Vec<_> = (0..n).map(|k| lanes(addr, size, k)).collect();
+            if rng.one_in(2) {
+                if beats.iter().any(|(at, _)| busy.contains(at)) {
+                    continue;
+                }
+                shown.extend(beats.iter().map(|b| b.0));
+                let want = beats.iter().map(|(at, mask)| (Some(plain.beat(place, *at)), *mask)).collect();
+                wants.insert(b.acc.push(op), Want::Read(want));
+            } else {
+                beats.dedup_by_key(|b| b.0);
+                beats.truncate(1 + rng.below(16) as usize);
+                if beats.iter().any(|(at, _)| shown.contains(at)) {
+                    continue;
+                }
+                busy.extend(beats.iter().map(|b| b.0));
+                let mut data = vec![0; 64 * beats.len()];
+                rng.fill(&mut data);
+                let whole = rng.one_in(2);
+                let strobes: Vec<u64> = beats.iter().map(|_| if whole { u64::MAX } else { rng.next_u64() & rng.next_u64() }).collect();
+                let to = plain.0.get_mut(&place).unwrap();
+                for (k, (at, _)) in beats.iter().enumerate() {
+                    let off = (at - r.base) as usize;
+                    written.insert((place, off as u64 / r.chunk));
+                    for i in (0..64).filter(|i| strobes[k] >> i & 1 == 1) {
+                        to[off + i] = data[64 * k + i];
+                    }
+                }
+                wants.insert(b.acc.push(AxiOp::Write { id: rng.below(4) as u8, addr: beats[0].0, data, strobes }), Want::Write(true));
+            }
+        }
+        let done = b.finish(200_000);
+        check(done, &wants, seed);
+        match rng.below(3) {
+            0 => continue,
+            1 => assert!(b.command(FLUSH, 0, 0)),
+            _ => assert!(b.command(INVALIDATE, 0, 0)),
+        }
+        for (place, index) in &written {
+            let r = REGIONS[*place];
+            let at = (index * r.chunk) as usize..((index + 1) * r.chunk) as usize;
+            let got = if r.mode == Mode::Bypass { Some((0, b.stored(*place, *index).0)) } else { b.versioned(*place, *index) };
+            let (_, got) = got.unwrap_or_else(|| panic!("seed {seed} region {place} chunk {index} does not open"));
+            assert!(got == plain.0[place][at], "seed {seed} region {place} chunk {index}");
+        }
+    }
+    assert_eq!(b.mon.refusals, []);
+    b.clean();
+}
+
+const SCRATCH: [usize; 5] = [6, 7, 8, 9, 10];
+
+#[test]
+fn random_scratch_four_lanes() {
+    for seed in 0..12 {
+        random_scratch(seed, 4, &SCRATCH);
+    }
+    for place in SCRATCH {
+        random_scratch(place as u64 + 100, 4, &[place]);
+    }
+}
+
+#[test]
+fn random_scratch_two_lanes() {
+    random_scratch(200, 2, &SCRATCH);
+}
+
+#[test]
+fn never_written_reads_as_zeros_without_memory() {
+    let mut b = Bench::new(4, AxiMemoryConfig::seeded(1), Some(2));
+    for place in [6, 7, 8] {
+        let r = REGIONS[place];
+        // what lies there is not looked at
+        b.mem.memory.write(r.base, &[0xee; 4096]);
+        b.mem.memory.write(r.tags, &[0xee; 4096]);
+        for i in 0..32 {
+            b.acc.read(r.base + 4096 * (i % 16), 64);
+        }
+        assert!(b.finish(20_000).iter().all(|d| d.okay() && d.data.iter().all(|x| *x == 0)));
+        // a part of a chunk: the rest is zeros
+        let at = r.base + r.size - r.chunk;
+        b.acc.push(AxiOp::Write { id: 0, addr: at, data: vec![7; 64], strobes: vec![0xff0] });
+        assert!(b.finish(20_000)[0].okay());
+        b.acc.read(at, (r.chunk / 64) as u32);
+        let d = b.finish(20_000).remove(0);
+        assert!(d.okay() && d.data.iter().enumerate().all(|(i, x)| *x == if (4..12).contains(&i) { 7 } else { 0 }));
+        assert_eq!(b.mem.counters.reads, 0, "region {place}");
+    }
+    b.clean();
+}
+
+#[test]
+fn an_old_chunk_does_not_come_back() {
+    for place in [6, 7, 8] {
+        for timing in 0..3 {
+            let mut b = Bench::new(4, AxiMemoryConfig::seeded(timing), (timing > 0).then_some(timing));
+            let r = REGIONS[place];
+            let at = r.base + 5 * r.chunk;
+            let write = |b: &mut Bench, x: u8| {
+                b.acc.write(at, &vec![x; r.chunk as usize]);
+                assert!(b.finish(5000)[0].okay());
+                assert!(b.command(INVALIDATE, 0, 0));
+            };
+            write(&mut b, 1);
+            let (old, old_tag) = b.stored(place, 5);
+            assert_eq!(b.versioned(place, 5), Some((1, vec![1; r.chunk as usize])));
+            write(&mut b, 2);
+            assert_eq!(b.versioned(place, 5), Some((2, vec![2; r.chunk as usize])));
+            b.acc.read(at, (r.chunk / 64) as u32);
+            let d = b.finish(5000).remove(0);
+            assert!(d.okay() && d.data.iter().all(|x| *x == 2));
+            assert!(b.command(INVALIDATE, 0, 0));
+            b.mem.memory.write(at, &old);
+            b.mem.memory.write(r.tags + 5 * 16, &old_tag);
+            if timing == 1 {
+                // found out by the fetch that fills up a partly written line
+                b.acc.push(AxiOp::Write { id: 0, addr: at, data: vec![3; 64], strobes: vec![7] });
+                b.finish(5000);
+                assert!(!b.command(FLUSH, 0, 0));
+            } else {
+                b.acc.read(at, (r.chunk / 64) as u32);
+                let d = b.finish(5000).remove(0);
+                assert!(d.resp.iter().all(|x| *x == 2) && d.data.iter().all(|x| *x == 0));
+            }
+            assert_eq!(b.mon.faults, [(FAULT_TAG, r.id.into(), 5, 2)]);
+            stopped(&mut b);
+            // after a wipe nothing was ever written
+            b.mon.faults.clear();
+            b.wipe();
+            b.load(9);
+            b.acc.read(at, 1);
+            let d = b.finish(5000).remove(0);
+            assert!(d.okay() && d.data.iter().all(|x| *x == 0));
+            b.clean();
+        }
+    }
+}
+
+#[test]
+fn a_counter_at_its_end_takes_no_more_writes() {
+    let mut b = Bench::new(1, AxiMemoryConfig::seeded(2), Some(3));
+    let r = REGIONS[7];
+    let refused = |b: &mut Bench, data: u8| {
+        let before = b.mon.refusals.len();
+        b.acc.write(r.base + 64, &[data; 64]);
+        assert!(!b.finish(2000)[0].okay());
+        for _ in 0..8 {
+            b.cycle();
+        }
+        assert_eq!(b.mon.refusals[before..], [(REFUSE_EXHAUSTED, r.id.into(), r.base + 64)]);
+    };
+    for x in 1..16 {
+        b.acc.write(r.base + 64, &[x; 64]);
+        assert!(b.finish(2000)[0].okay(), "write {x}");
+        assert!(b.command(if x % 2 == 0 { FLUSH } else { INVALIDATE }, 0, 0));
+        assert_eq!(b.versioned(7, 1), Some((u64::from(x), vec![x; 64])));
+    }
+    let stored = b.stored(7, 1);
+    // not on chip, then on chip; the neighbour in the same word of counters goes on
+    refused(&mut b, 0x77);
+    b.acc.read(r.base + 64, 1);
+    let d = b.finish(2000).remove(0);
+    assert!(d.okay() && d.data == [15; 64]);
+    refused(&mut b, 0x78);
+    b.acc.write(r.base, &[1; 64]);
+    assert!(b.finish(2000)[0].okay());
+    assert!(b.command(INVALIDATE, 0, 0));
+    assert_eq!((b.stored(7, 1), b.versioned(7, 0)), (stored, Some((1, vec![1; 64]))));
+    // a read first, and the write while it is under way
+    b.acc.read(r.base + 64, 1);
+    b.acc.write(r.base + 64, &[0x79; 64]);
+    let d = b.finish(2000);
+    assert_eq!(d.iter().filter(|d| d.okay()).count(), 1);
+    assert!(d.iter().all(|d| d.data.is_empty() || d.data == [15; 64]));
+    b.clean();
+}
+
+/// Writes go on while the accelerator takes no answer to its reads, and reads while it sends no data of its writes.
+#[test]
+fn reads_and_writes_do_not_starve_each_other() {
+    for place in SCRATCH {
+        let r = REGIONS[place];
+        let mut b = Bench::new(4, no_wait(20), None);
+        let lines = if r.chunk > 512 { 8 } else { 32 };
+        // many dirty lines, then reads of others
+        for i in 0..2 * lines {
+            b.acc.write(r.base + i * r.chunk, &[i as u8 + 1; 64]);
+        }
+        assert!(b.finish(50_000).iter().all(AxiDone::okay));
+        for i in 0..2 * lines {
+            b.acc.read(r.base + i * r.chunk, 1);
+            b.acc.write(r.base + (i + 2 * lines) * r.chunk, &[5; 64]);
+        }
+        for d in b.finish(50_000) {
+            assert!(d.okay());
+            if let AxiOp::Read { addr, .. } = d.op {
+                assert!(d.data.iter().all(|x| *x == ((addr - r.base) / r.chunk) as u8 + 1));
+            }
+        }
+        // no R is taken: as many reads as the set takes, then writes
+        let (id, addr, ready) = ("acc_arid", "acc_araddr", "acc_rready");
+        b.s.poke(ready, 0);
+        for (n, v) in [(id, 0), ("acc_arlen", 0), ("acc_arsize", 6), ("acc_arburst", 1), ("acc_arvalid", 1)] {
+            b.s.poke(n, v);
+        }
+        for i in 0..2000u64 {
+            b.s.poke(addr, r.base + (i % (3 * lines)) * r.chunk);
+            cycle(&mut b.s, &mut [&mut b.mem, &mut b.mon]);
+        }
+        let mut answered = 0;
+        b.s.poke("acc_bready", 1);
+        for (n, v) in [("acc_awlen", 0), ("acc_awsize", 6), ("acc_awburst", 1), ("acc_awvalid", 1), ("acc_wvalid", 1)] {
+            b.s.poke(n, v);
+        }
+        b.s.poke("acc_wstrb", 0xff);
+        let mut asked = 0;
+        for _ in 0..20_000u64 {
+            b.s.poke("acc_awaddr", r.base + (asked % (3 * lines)) * r.chunk);
+            b.s.eval();
+            asked += b.s.peek("acc_awready");
+            answered += b.s.peek("acc_bvalid");
+            cycle(&mut b.s, &mut [&mut b.mem, &mut b.mon]);
+        }
+        assert!(answered > 4 * lines, "region {place}: {answered} writes");
+        assert_eq!(b.mon.faults, []);
+    }
+}
+
+#[test]
+fn scratch_speed() {
+    for place in SCRATCH {
+        let r = REGIONS[place];
+        let mut b = Bench::new(4, no_wait(40), None);
+        b.acc.outstanding = 40;
+        let total = if r.chunk == 64 { 0x8000 } else { 0x4_0000 };
+        let burst = r.chunk.max(512);
+        let mut rate = [0.0; 2];
+        for (n, rate) in rate.iter_mut().enumerate() {
+            let first = b.s.cycles();
+            for a in (0..total).step_by(burst as usize) {
+                if n == 0 {
+                    b.acc.write(r.base + a, &vec![0x33; burst as usize]);
+                } else {
+                    b.acc.read(r.base + a, (burst / 64) as u32);
+                }
+            }
+            assert!(b.finish(200_000).iter().all(AxiDone::okay));
+            *rate = total as f64 / (b.s.cycles() - first) as f64;
+            assert!(b.command(INVALIDATE, 0, 0));
+        }
+        b.acc.read(r.base + total / 2, 1);
+        let d = b.finish(2000).remove(0);
+        println!(
+            "{:?} chunk {:4}: write {:.1} B/cycle, read {:.1} B/cycle, first word {}",
+            r.mode,
+            r.chunk,
+            rate[0],
+            rate[1],
+            d.end - d.start
+        );
+        let floor = if r.chunk == 64 { 15.0 } else { 54.0 };
+        assert!(rate.iter().all(|x| *x >= floor), "{rate:?}");
+        b.clean();
     }
 }

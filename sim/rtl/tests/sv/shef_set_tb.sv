@@ -1,10 +1,11 @@
-// shef_set with flat ports, for tests: six regions of both modes and three chunk sizes.
+// shef_set with flat ports, for tests: regions of all modes and three chunk sizes.
 `default_nettype none
 module shef_set_tb
   import shef_pkg::*; #(
   parameter int unsigned Lanes = 4,
   parameter int unsigned TimeoutCycles = 600,
-  parameter int unsigned KeyLimitLog2 = 48
+  parameter int unsigned KeyLimitLog2 = 48,
+  parameter int unsigned CountW = 36
 ) (
  input wire clk, input wire rst_n,
  input wire [7:0] acc_awid, input wire [63:0] acc_awaddr, input wire [7:0] acc_awlen, input wire [2:0] acc_awsize, input wire [1:0] acc_awburst, input wire acc_awvalid, output wire acc_awready,
@@ -28,8 +29,14 @@ module shef_set_tb
  output wire [15:0] region_fault, input wire [3:0] cnt_sel, output wire [47:0] cnt,
  output wire idle, input wire wipe, output wire wipe_done
 );
-  // 0: input 4 KiB AES-256, 1: input 512 B AES-128, 2: output 512 B AES-256, 3: output 4 KiB AES-256, 4: input 64 B, 5: output 64 B AES-128
-  localparam region_cfg_t [5:0] REGIONS = {
+  // by place: 0: input 4 KiB AES-256, 1: input 512 B AES-128, 2: output 512 B AES-256, 3: output 4 KiB AES-256, 4: input 64 B, 5: output 64 B AES-128,
+  // 6: counted 512 B, 7: counted 64 B AES-128, 8: counted 4 KiB with 48-bit counters, 9: bypass 512 B, 10: bypass 4 KiB
+  localparam region_cfg_t [10:0] REGIONS = {
+    region_cfg_t'{id: 8'd11, mode: MODE_BYPASS, base: 64'h150_0000, size: 64'h10_0000, tag_base: 64'h0, chunk_log2: 4'd12, key256: 1'b1, set: 2'd0, node_base: 64'h0, prefetch: 4'd0, wide_counter: 1'b0},
+    region_cfg_t'{id: 8'd10, mode: MODE_BYPASS, base: 64'h140_0000, size: 64'h10_0000, tag_base: 64'h0, chunk_log2: 4'd9, key256: 1'b1, set: 2'd0, node_base: 64'h0, prefetch: 4'd0, wide_counter: 1'b0},
+    region_cfg_t'{id: 8'd8, mode: MODE_COUNTED, base: 64'h130_0000, size: 64'h10_0000, tag_base: 64'h808_0000, chunk_log2: 4'd12, key256: 1'b1, set: 2'd0, node_base: 64'h0, prefetch: 4'd0, wide_counter: 1'b1},
+    region_cfg_t'{id: 8'd6, mode: MODE_COUNTED, base: 64'h120_0000, size: 64'h1_0000, tag_base: 64'h807_0000, chunk_log2: 4'd6, key256: 1'b0, set: 2'd0, node_base: 64'h0, prefetch: 4'd0, wide_counter: 1'b0},
+    region_cfg_t'{id: 8'd5, mode: MODE_COUNTED, base: 64'h110_0000, size: 64'h10_0000, tag_base: 64'h806_0000, chunk_log2: 4'd9, key256: 1'b1, set: 2'd0, node_base: 64'h0, prefetch: 4'd0, wide_counter: 1'b0},
     region_cfg_t'{id: 8'd7, mode: MODE_OUTPUT, base: 64'h50_0000, size: 64'h1_0000, tag_base: 64'h80_5000_0, chunk_log2: 4'd6,  key256: 1'b0, set: 2'd0, node_base: 64'h0, prefetch: 4'd0, wide_counter: 1'b0},
     region_cfg_t'{id: 8'd4, mode: MODE_INPUT,  base: 64'h40_0000, size: 64'h1_0000, tag_base: 64'h80_4000_0, chunk_log2: 4'd6,  key256: 1'b1, set: 2'd0, node_base: 64'h0, prefetch: 4'd0, wide_counter: 1'b0},
     region_cfg_t'{id: 8'd3, mode: MODE_OUTPUT, base: 64'h30_0000, size: 64'h10_0000, tag_base: 64'h80_3000_0, chunk_log2: 4'd12, key256: 1'b1, set: 2'd0, node_base: 64'h0, prefetch: 4'd0, wide_counter: 1'b0},
@@ -44,7 +51,7 @@ module shef_set_tb
   assign {acc_rid, acc_rdata, acc_rresp, acc_rlast} = acc_r;
   assign {fault_kind, fault_region, fault_chunk, fault_version} = fault;
   assign {refusal_kind, refusal_region, refusal_addr} = refusal;
-  shef_set #(.NRegions(6), .Regions(REGIONS), .Lanes(Lanes), .TimeoutCycles(TimeoutCycles), .KeyLimitLog2(KeyLimitLog2)) i_set (
+  shef_set #(.NRegions(11), .Regions(REGIONS), .Lanes(Lanes), .TimeoutCycles(TimeoutCycles), .KeyLimitLog2(KeyLimitLog2), .CountW(CountW)) i_set (
     .clk_i(clk), .rst_ni(rst_n),
     .acc_aw_i({acc_awid, acc_awaddr, acc_awlen, acc_awsize, acc_awburst}), .acc_aw_valid_i(acc_awvalid), .acc_aw_ready_o(acc_awready),
     .acc_w_i({acc_wdata, acc_wstrb, acc_wlast}), .acc_w_valid_i(acc_wvalid), .acc_w_ready_o(acc_wready),
