@@ -1,8 +1,10 @@
 // The core: Shield and accelerator, with the boundary that is the same for every shell.
 //
-// clk_i/rst_ni; wipe_req_i/wipe_ack_o; ctl and krn AXI4-Lite slaves; mem AXI4 512 master (one port); irq_req_o stays high from an
+// clk_i/rst_ni; wipe_req_i/wipe_ack_o; ctl and krn AXI4-Lite slaves; mem AXI4 512 masters, one per memory port; irq_req_o stays high from an
 // interrupt of the accelerator until irq_ack_i. Everything but ctl and krn carries ciphertext and tags.
-// The accelerator is the module `shef_accel`; it is held in reset unless a session is keyed. Its interrupt is a hint.
+// The accelerator is the module `shef_accel`, its memory ports arrays [N_ACC-1:0]; it is held in reset unless a session is keyed.
+// While it is in reset its memory ports ask for nothing, take every answer and send the W beats that are still owed, so that no
+// burst of one session reaches into the next. Its interrupt is a hint.
 `default_nettype none
 module shef_core
   import shef_pkg::*;
@@ -47,21 +49,21 @@ module shef_core
     output logic      [1:0]   krn_rresp_o,
     output logic              krn_rvalid_o,
     input  wire logic         krn_rready_i,
-    output axi_ax_t mem_aw_o,
-    output logic mem_aw_valid_o,
-    input  wire logic mem_aw_ready_i,
-    output axi_w_t mem_w_o,
-    output logic mem_w_valid_o,
-    input  wire logic mem_w_ready_i,
-    input  wire axi_b_t mem_b_i,
-    input  wire logic mem_b_valid_i,
-    output logic mem_b_ready_o,
-    output axi_ax_t mem_ar_o,
-    output logic mem_ar_valid_o,
-    input  wire logic mem_ar_ready_i,
-    input  wire axi_r_t mem_r_i,
-    input  wire logic mem_r_valid_i,
-    output logic mem_r_ready_o,
+    output axi_ax_t [shef_cfg_pkg::N_PORTS-1:0] mem_aw_o,
+    output logic [shef_cfg_pkg::N_PORTS-1:0] mem_aw_valid_o,
+    input  wire logic [shef_cfg_pkg::N_PORTS-1:0] mem_aw_ready_i,
+    output axi_w_t [shef_cfg_pkg::N_PORTS-1:0] mem_w_o,
+    output logic [shef_cfg_pkg::N_PORTS-1:0] mem_w_valid_o,
+    input  wire logic [shef_cfg_pkg::N_PORTS-1:0] mem_w_ready_i,
+    input  wire axi_b_t [shef_cfg_pkg::N_PORTS-1:0] mem_b_i,
+    input  wire logic [shef_cfg_pkg::N_PORTS-1:0] mem_b_valid_i,
+    output logic [shef_cfg_pkg::N_PORTS-1:0] mem_b_ready_o,
+    output axi_ax_t [shef_cfg_pkg::N_PORTS-1:0] mem_ar_o,
+    output logic [shef_cfg_pkg::N_PORTS-1:0] mem_ar_valid_o,
+    input  wire logic [shef_cfg_pkg::N_PORTS-1:0] mem_ar_ready_i,
+    input  wire axi_r_t [shef_cfg_pkg::N_PORTS-1:0] mem_r_i,
+    input  wire logic [shef_cfg_pkg::N_PORTS-1:0] mem_r_valid_i,
+    output logic [shef_cfg_pkg::N_PORTS-1:0] mem_r_ready_o,
     output logic irq_req_o,
     input  wire logic irq_ack_i
 );
@@ -73,12 +75,14 @@ module shef_core
   logic [1:0] reg_bresp, reg_rresp;
   logic reg_awvalid, reg_awready, reg_wvalid, reg_wready, reg_bvalid, reg_bready;
   logic reg_arvalid, reg_arready, reg_rvalid, reg_rready;
-  axi_ax_t acc_aw, acc_ar;
-  axi_w_t acc_w;
-  axi_b_t acc_b;
-  axi_r_t acc_r;
-  logic acc_aw_valid, acc_aw_ready, acc_w_valid, acc_w_ready, acc_b_valid, acc_b_ready;
-  logic acc_ar_valid, acc_ar_ready, acc_r_valid, acc_r_ready;
+  typedef logic [shef_cfg_pkg::N_ACC-1:0] acc_t;
+  axi_ax_t [shef_cfg_pkg::N_ACC-1:0] acc_aw, acc_ar;
+  axi_w_t [shef_cfg_pkg::N_ACC-1:0] acc_w;
+  axi_b_t [shef_cfg_pkg::N_ACC-1:0] acc_b;
+  axi_r_t [shef_cfg_pkg::N_ACC-1:0] acc_r;
+  acc_t acc_aw_valid, acc_aw_ready, acc_w_valid, acc_w_ready, acc_b_valid, acc_b_ready;
+  acc_t acc_ar_valid, acc_ar_ready, acc_r_valid, acc_r_ready, in_reset;
+  assign in_reset = {shef_cfg_pkg::N_ACC{!acc_rst_n}};
 
   shef_shield #(
       .ShellId(ShellId)
@@ -140,20 +144,20 @@ module shef_core
       .reg_rvalid_i(reg_rvalid),
       .reg_rready_o(reg_rready),
       .acc_aw_i(acc_aw),
-      .acc_aw_valid_i(acc_aw_valid),
+      .acc_aw_valid_i(acc_aw_valid & ~in_reset),
       .acc_aw_ready_o(acc_aw_ready),
       .acc_w_i(acc_w),
-      .acc_w_valid_i(acc_w_valid),
+      .acc_w_valid_i(acc_w_valid | in_reset),
       .acc_w_ready_o(acc_w_ready),
       .acc_b_o(acc_b),
       .acc_b_valid_o(acc_b_valid),
-      .acc_b_ready_i(acc_b_ready),
+      .acc_b_ready_i(acc_b_ready | in_reset),
       .acc_ar_i(acc_ar),
-      .acc_ar_valid_i(acc_ar_valid),
+      .acc_ar_valid_i(acc_ar_valid & ~in_reset),
       .acc_ar_ready_o(acc_ar_ready),
       .acc_r_o(acc_r),
       .acc_r_valid_o(acc_r_valid),
-      .acc_r_ready_i(acc_r_ready),
+      .acc_r_ready_i(acc_r_ready | in_reset),
       .mem_aw_o,
       .mem_aw_valid_o,
       .mem_aw_ready_i,

@@ -1,31 +1,37 @@
-// Fault unit: keeps the first fault and the first refusal, counts both, and stops the whole Shield.
+// Fault unit: keeps the first fault and the first refusal, counts all, and stops the whole Shield.
 //
-// fault_valid_i and refusal_valid_i are pulses. stopped_o rises one cycle after the first fault and stays.
+// fault_valid_i and refusal_valid_i are pulses, one per engine set; of several in one cycle the lowest set's is kept, and all
+// are counted. stopped_o rises one cycle after the first fault that stops and stays. With OnFault = ON_FAULT_REGION a tag, node
+// or bus fault that belongs to a region does not stop: its set freezes that region.
 // internal_i is a level from a countermeasure inside the Shield (FAULT_INTERNAL, counted once).
 // clear_i (a wipe or a new session) forgets everything, except after a time-out: a port that timed out is not used again
 // before reset, so that record stays until rst_ni. Counters stop at their largest value.
 `default_nettype none
-module shef_fault (
+module shef_fault
+  import shef_pkg::*;
+#(
+    parameter int unsigned NSets = 1,
+    parameter on_fault_e OnFault = ON_FAULT_SHIELD
+) (
     input  wire logic               clk_i,
     input  wire logic               rst_ni,
     input  wire logic               clear_i,
-    input  wire logic               fault_valid_i,
-    input  wire shef_pkg::fault_t   fault_i,
-    input  wire logic               refusal_valid_i,
-    input  wire shef_pkg::refusal_t refusal_i,
+    input  wire logic [NSets-1:0]   fault_valid_i,
+    input  wire fault_t [NSets-1:0] fault_i,
+    input  wire logic [NSets-1:0]   refusal_valid_i,
+    input  wire refusal_t [NSets-1:0] refusal_i,
     input  wire logic               internal_i,
     output logic                    stopped_o,
-    output shef_pkg::fault_t        fault_o,
+    output fault_t                  fault_o,
     output logic [31:0]             fault_count_o,
-    output shef_pkg::refusal_t      refusal_o,
+    output refusal_t                refusal_o,
     output logic [31:0]             refusal_count_o
 );
-  import shef_pkg::*;
-
-  logic stopped_q, internal_q, timeout_q, internal_rise, refused_q;
+  logic faulted_q, stopped_q, internal_q, timeout_q, internal_rise, refused_q, stops, timeout;
   fault_t fault_q, fault_new;
-  refusal_t refusal_q;
+  refusal_t refusal_q, refusal_new;
   logic [31:0] fault_count_q, refusal_count_q;
+  logic [2:0] faults, refusals;
 
   assign stopped_o = stopped_q;
   assign fault_o = fault_q;
@@ -35,17 +41,42 @@ module shef_fault (
 
   assign internal_rise = internal_i && !internal_q;
 
+  function automatic logic of_region(input fault_kind_e kind, input logic [7:0] region);
+    return region != 8'hff && (kind == FAULT_TAG || kind == FAULT_NODE || kind == FAULT_BUS);
+  endfunction
+
   always_comb begin
-    fault_new = fault_i;
-    if (!fault_valid_i) begin
-      fault_new = '0;
-      fault_new.kind = FAULT_INTERNAL;
-      fault_new.region = 8'hff;
+    faults = 3'(internal_rise);
+    refusals = '0;
+    stops = internal_rise;
+    timeout = 1'b0;
+    fault_new = '0;
+    fault_new.kind = FAULT_INTERNAL;
+    fault_new.region = 8'hff;
+    refusal_new = '0;
+    for (int s = int'(NSets) - 1; s >= 0; s--) begin
+      if (fault_valid_i[s]) begin
+        faults = faults + 1'b1;
+        fault_new = fault_i[s];
+        if (fault_i[s].kind == FAULT_TIMEOUT) timeout = 1'b1;
+        if (OnFault != ON_FAULT_REGION || !of_region(fault_i[s].kind, fault_i[s].region)) stops = 1'b1;
+      end
+      if (refusal_valid_i[s]) begin
+        refusals = refusals + 1'b1;
+        refusal_new = refusal_i[s];
+      end
     end
   end
 
+  function automatic logic [31:0] add(input logic [31:0] a, input logic [2:0] n);
+    logic [32:0] sum;
+    sum = {1'b0, a} + 33'(n);
+    return sum[32] ? '1 : sum[31:0];
+  endfunction
+
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
+      faulted_q <= 1'b0;
       stopped_q <= 1'b0;
       internal_q <= 1'b0;
       timeout_q <= 1'b0;
@@ -56,9 +87,10 @@ module shef_fault (
       refusal_count_q <= '0;
     end else begin
       internal_q <= internal_i;
-      if (fault_valid_i && fault_i.kind == FAULT_TIMEOUT) timeout_q <= 1'b1;
+      if (timeout) timeout_q <= 1'b1;
       if (clear_i) begin
         if (!timeout_q) begin
+          faulted_q <= 1'b0;
           stopped_q <= 1'b0;
           fault_q <= '0;
           fault_count_q <= '0;
@@ -67,15 +99,16 @@ module shef_fault (
         refusal_q <= '0;
         refusal_count_q <= '0;
       end
-      if (fault_valid_i || internal_rise) begin
-        stopped_q <= 1'b1;
-        if (!stopped_q) fault_q <= fault_new;
-        if (fault_count_q != 32'hffff_ffff) fault_count_q <= fault_count_q + 32'd1;
+      if (faults != '0) begin
+        faulted_q <= 1'b1;
+        if (stops) stopped_q <= 1'b1;
+        if (!faulted_q || (clear_i && !timeout_q)) fault_q <= fault_new;
+        fault_count_q <= add(fault_count_q, faults);
       end
-      if (refusal_valid_i && !clear_i) begin
+      if (refusals != '0 && !clear_i) begin
         refused_q <= 1'b1;
-        if (!refused_q) refusal_q <= refusal_i;
-        if (refusal_count_q != 32'hffff_ffff) refusal_count_q <= refusal_count_q + 32'd1;
+        if (!refused_q) refusal_q <= refusal_new;
+        refusal_count_q <= add(refusal_count_q, refusals);
       end
     end
   end

@@ -3,10 +3,9 @@
 // Clock and reset: one clock, rst_ni low for at least one cycle. wipe_req_i (level) zeroises keys, memories, caches and
 // counters; wipe_ack_o rises when that is done and falls after wipe_req_i. Reset does the same before a seed is taken.
 // ctl (untrusted host) and krn (Security Kernel) are AXI4-Lite slaves, registers in docs/reference/registers.md; every access
-// is answered. reg is an AXI4-Lite master to the accelerator's registers, acc the AXI4 slave for its memory accesses and
-// acc_rst_no its reset: the accelerator runs only while a session is keyed. mem carries ciphertext and tags.
+// is answered. reg is an AXI4-Lite master to the accelerator's registers, acc the AXI4 slaves for its memory accesses and
+// acc_rst_no its reset: the accelerator runs only while a session is keyed. mem are AXI4 masters and carry ciphertext and tags.
 // valid never waits for ready; payloads are stable while valid and not ready.
-// One engine set serves the one port; further sets attach to the same control plane.
 `default_nettype none
 module shef_shield
   import shef_pkg::*;
@@ -69,40 +68,39 @@ module shef_shield
     input  wire logic [1:0]  reg_rresp_i,
     input  wire logic        reg_rvalid_i,
     output logic             reg_rready_o,
-    input  wire axi_ax_t     acc_aw_i,
-    input  wire logic        acc_aw_valid_i,
-    output logic             acc_aw_ready_o,
-    input  wire axi_w_t      acc_w_i,
-    input  wire logic        acc_w_valid_i,
-    output logic             acc_w_ready_o,
-    output axi_b_t           acc_b_o,
-    output logic             acc_b_valid_o,
-    input  wire logic        acc_b_ready_i,
-    input  wire axi_ax_t     acc_ar_i,
-    input  wire logic        acc_ar_valid_i,
-    output logic             acc_ar_ready_o,
-    output axi_r_t           acc_r_o,
-    output logic             acc_r_valid_o,
-    input  wire logic        acc_r_ready_i,
-    output axi_ax_t          mem_aw_o,
-    output logic             mem_aw_valid_o,
-    input  wire logic        mem_aw_ready_i,
-    output axi_w_t           mem_w_o,
-    output logic             mem_w_valid_o,
-    input  wire logic        mem_w_ready_i,
-    input  wire axi_b_t      mem_b_i,
-    input  wire logic        mem_b_valid_i,
-    output logic             mem_b_ready_o,
-    output axi_ax_t          mem_ar_o,
-    output logic             mem_ar_valid_o,
-    input  wire logic        mem_ar_ready_i,
-    input  wire axi_r_t      mem_r_i,
-    input  wire logic        mem_r_valid_i,
-    output logic             mem_r_ready_o
+    input  wire axi_ax_t [shef_cfg_pkg::N_ACC-1:0] acc_aw_i,
+    input  wire logic [shef_cfg_pkg::N_ACC-1:0] acc_aw_valid_i,
+    output logic [shef_cfg_pkg::N_ACC-1:0] acc_aw_ready_o,
+    input  wire axi_w_t [shef_cfg_pkg::N_ACC-1:0] acc_w_i,
+    input  wire logic [shef_cfg_pkg::N_ACC-1:0] acc_w_valid_i,
+    output logic [shef_cfg_pkg::N_ACC-1:0] acc_w_ready_o,
+    output axi_b_t [shef_cfg_pkg::N_ACC-1:0] acc_b_o,
+    output logic [shef_cfg_pkg::N_ACC-1:0] acc_b_valid_o,
+    input  wire logic [shef_cfg_pkg::N_ACC-1:0] acc_b_ready_i,
+    input  wire axi_ax_t [shef_cfg_pkg::N_ACC-1:0] acc_ar_i,
+    input  wire logic [shef_cfg_pkg::N_ACC-1:0] acc_ar_valid_i,
+    output logic [shef_cfg_pkg::N_ACC-1:0] acc_ar_ready_o,
+    output axi_r_t [shef_cfg_pkg::N_ACC-1:0] acc_r_o,
+    output logic [shef_cfg_pkg::N_ACC-1:0] acc_r_valid_o,
+    input  wire logic [shef_cfg_pkg::N_ACC-1:0] acc_r_ready_i,
+    output axi_ax_t [shef_cfg_pkg::N_PORTS-1:0] mem_aw_o,
+    output logic [shef_cfg_pkg::N_PORTS-1:0] mem_aw_valid_o,
+    input  wire logic [shef_cfg_pkg::N_PORTS-1:0] mem_aw_ready_i,
+    output axi_w_t [shef_cfg_pkg::N_PORTS-1:0] mem_w_o,
+    output logic [shef_cfg_pkg::N_PORTS-1:0] mem_w_valid_o,
+    input  wire logic [shef_cfg_pkg::N_PORTS-1:0] mem_w_ready_i,
+    input  wire axi_b_t [shef_cfg_pkg::N_PORTS-1:0] mem_b_i,
+    input  wire logic [shef_cfg_pkg::N_PORTS-1:0] mem_b_valid_i,
+    output logic [shef_cfg_pkg::N_PORTS-1:0] mem_b_ready_o,
+    output axi_ax_t [shef_cfg_pkg::N_PORTS-1:0] mem_ar_o,
+    output logic [shef_cfg_pkg::N_PORTS-1:0] mem_ar_valid_o,
+    input  wire logic [shef_cfg_pkg::N_PORTS-1:0] mem_ar_ready_i,
+    input  wire axi_r_t [shef_cfg_pkg::N_PORTS-1:0] mem_r_i,
+    input  wire logic [shef_cfg_pkg::N_PORTS-1:0] mem_r_valid_i,
+    output logic [shef_cfg_pkg::N_PORTS-1:0] mem_r_ready_o
 );
+  import shef_cfg_pkg::*;
   import shef_regs_pkg::*;
-
-  localparam int unsigned NSets = 1;
 
   // ---- wipe: after reset, on request of shell or kernel ----
   typedef enum logic [1:0] {
@@ -160,10 +158,10 @@ module shef_shield
 
   shef_regs #(
       .ShellId(ShellId),
-      .NPorts(shef_cfg_pkg::N_PORTS),
-      .NSets(NSets),
-      .NRegions(shef_cfg_pkg::N_REGIONS),
-      .ConfigDigest(shef_cfg_pkg::CONFIG_DIGEST)
+      .NPorts(N_PORTS),
+      .NSets(N_SETS),
+      .NRegions(N_REGIONS),
+      .ConfigDigest(CONFIG_DIGEST)
   ) u_regs (
       .clk_i,
       .rst_ni,
@@ -223,12 +221,18 @@ module shef_shield
   );
 
   // ---- faults ----
-  logic stopped, fault_clear, fault_valid, refusal_valid;
-  fault_t set_fault, first_fault;
-  refusal_t set_refusal, first_refusal;
+  logic stopped, fault_clear;
+  logic [N_SETS-1:0] fault_valid, refusal_valid;
+  fault_t [N_SETS-1:0] set_fault;
+  refusal_t [N_SETS-1:0] set_refusal;
+  fault_t first_fault;
+  refusal_t first_refusal;
   logic [31:0] fault_count, refusal_count;
 
-  shef_fault u_fault (
+  shef_fault #(
+      .NSets(N_SETS),
+      .OnFault(ON_FAULT)
+  ) u_fault (
       .clk_i,
       .rst_ni,
       .clear_i(fault_clear || wipe),
@@ -261,10 +265,10 @@ module shef_shield
   logic [31:0] reg_wdata, reg_rdata;
 
   shef_io #(
-      .NRegions(shef_cfg_pkg::N_REGIONS),
-      .Regions(shef_cfg_pkg::REGIONS),
-      .NSets(NSets),
-      .Halt(shef_cfg_pkg::ON_FAULT == ON_FAULT_HALT),
+      .NRegions(N_REGIONS),
+      .Regions(REGIONS),
+      .NSets(N_SETS),
+      .Halt(ON_FAULT == ON_FAULT_HALT),
       .AeadId(8'd2)
   ) u_io (
       .clk_i,
@@ -368,16 +372,16 @@ module shef_shield
       .rready_o(reg_rready_o)
   );
 
-  // ---- engine set ----
-  logic set_idle;
-  shef_set #(
-      .NRegions(shef_cfg_pkg::N_REGIONS),
-      .Regions(shef_cfg_pkg::REGIONS),
-      .Lanes(shef_cfg_pkg::LANES),
-      .BigLines(shef_cfg_pkg::BIG_LINES),
-      .SmallLines(shef_cfg_pkg::SMALL_LINES),
-      .RingBeats(shef_cfg_pkg::RING_BEATS)
-  ) u_set (
+  // ---- engine sets ----
+  logic sets_idle;
+  shef_sets #(
+      .NSets(N_SETS),
+      .NPorts(N_PORTS),
+      .NAcc(N_ACC),
+      .Sets(SETS),
+      .NRegions(N_REGIONS),
+      .Regions(REGIONS)
+  ) u_sets (
       .clk_i,
       .rst_ni,
       .acc_aw_i,
@@ -438,15 +442,16 @@ module shef_shield
       .map_word_i(map_word),
       .map_o(map_bits),
       .region_fault_o(region_fault),
+      .cnt_set_i(cnt_set),
       .cnt_sel_i(cnt_sel),
       .cnt_o(cnt),
-      .idle_o(set_idle),
+      .idle_o(sets_idle),
       .wipe_i(wipe || set_wipe),
       .wipe_done_o(set_wiped)
   );
 
   logic unused;
-  assign unused = ^{set_idle, reg_busy, cnt_set};
+  assign unused = ^{sets_idle, reg_busy};
 
 endmodule
 `default_nettype wire

@@ -1,9 +1,10 @@
-// Simulation top of an accelerator without a Shield: control port to its registers, its memory port to the memory.
+// Simulation top of an accelerator without a Shield: control port to its registers, each of its memory ports to one of the memory.
 //
 // Flat AXI ports as in shef_sim_top; irq_req stays high from an interrupt of the accelerator until irq_ack. The obs_* outputs count what is delivered to the accelerator.
 `default_nettype none
 module shef_bare_top
   import shef_pkg::*;
+  import shef_cfg_pkg::*;
 (
   input  wire         clk,
   input  wire         rst_n,
@@ -26,69 +27,82 @@ module shef_bare_top
   output wire         ctl_rvalid,
   input  wire         ctl_rready,
 
-  output wire  [ 7:0] mem0_awid,
-  output wire  [63:0] mem0_awaddr,
-  output wire  [ 7:0] mem0_awlen,
-  output wire  [ 2:0] mem0_awsize,
-  output wire  [ 1:0] mem0_awburst,
-  output wire         mem0_awvalid,
-  input  wire         mem0_awready,
-  output wire [511:0] mem0_wdata,
-  output wire  [63:0] mem0_wstrb,
-  output wire         mem0_wlast,
-  output wire         mem0_wvalid,
-  input  wire         mem0_wready,
-  input  wire  [ 7:0] mem0_bid,
-  input  wire  [ 1:0] mem0_bresp,
-  input  wire         mem0_bvalid,
-  output wire         mem0_bready,
-  output wire  [ 7:0] mem0_arid,
-  output wire  [63:0] mem0_araddr,
-  output wire  [ 7:0] mem0_arlen,
-  output wire  [ 2:0] mem0_arsize,
-  output wire  [ 1:0] mem0_arburst,
-  output wire         mem0_arvalid,
-  input  wire         mem0_arready,
-  input  wire  [ 7:0] mem0_rid,
-  input  wire [511:0] mem0_rdata,
-  input  wire  [ 1:0] mem0_rresp,
-  input  wire         mem0_rlast,
-  input  wire         mem0_rvalid,
-  output wire         mem0_rready,
+  output logic [7:0]        mem_awid [N_ACC],
+  output logic [63:0]       mem_awaddr [N_ACC],
+  output logic [7:0]        mem_awlen [N_ACC],
+  output logic [2:0]        mem_awsize [N_ACC],
+  output logic [1:0]        mem_awburst [N_ACC],
+  output logic              mem_awvalid [N_ACC],
+  input  wire logic         mem_awready [N_ACC],
+  output logic [511:0]      mem_wdata [N_ACC],
+  output logic [63:0]       mem_wstrb [N_ACC],
+  output logic              mem_wlast [N_ACC],
+  output logic              mem_wvalid [N_ACC],
+  input  wire logic         mem_wready [N_ACC],
+  input  wire logic [7:0]   mem_bid [N_ACC],
+  input  wire logic [1:0]   mem_bresp [N_ACC],
+  input  wire logic         mem_bvalid [N_ACC],
+  output logic              mem_bready [N_ACC],
+  output logic [7:0]        mem_arid [N_ACC],
+  output logic [63:0]       mem_araddr [N_ACC],
+  output logic [7:0]        mem_arlen [N_ACC],
+  output logic [2:0]        mem_arsize [N_ACC],
+  output logic [1:0]        mem_arburst [N_ACC],
+  output logic              mem_arvalid [N_ACC],
+  input  wire logic         mem_arready [N_ACC],
+  input  wire logic [7:0]   mem_rid [N_ACC],
+  input  wire logic [511:0] mem_rdata [N_ACC],
+  input  wire logic [1:0]   mem_rresp [N_ACC],
+  input  wire logic         mem_rlast [N_ACC],
+  input  wire logic         mem_rvalid [N_ACC],
+  output logic              mem_rready [N_ACC],
 
   output wire         irq_req,
   input  wire         irq_ack,
 
-  output wire         obs_arvalid,
-  output wire  [ 7:0] obs_arid,
-  output wire  [63:0] obs_araddr,
-  output wire  [ 7:0] obs_arlen,
-  output wire         obs_rvalid,
-  output wire  [ 7:0] obs_rid,
-  output wire  [ 1:0] obs_rresp,
-  output wire         obs_rlast
+  output logic              obs_arvalid [N_ACC],
+  output logic [7:0]        obs_arid [N_ACC],
+  output logic [63:0]       obs_araddr [N_ACC],
+  output logic [7:0]        obs_arlen [N_ACC],
+  output logic              obs_rvalid [N_ACC],
+  output logic [7:0]        obs_rid [N_ACC],
+  output logic [1:0]        obs_rresp [N_ACC],
+  output logic              obs_rlast [N_ACC]
 );
   logic irq, irq_prev_q, irq_q;
-  axi_ax_t aw, ar;
-  axi_w_t w;
-  axi_b_t b;
-  axi_r_t r;
-
-  assign mem0_awid = aw.id;
-  assign mem0_awaddr = aw.addr;
-  assign mem0_awlen = aw.len;
-  assign mem0_awsize = aw.size;
-  assign mem0_awburst = aw.burst;
-  assign mem0_wdata = w.data;
-  assign mem0_wstrb = w.strb;
-  assign mem0_wlast = w.last;
-  assign b = '{id: mem0_bid, resp: mem0_bresp};
-  assign mem0_arid = ar.id;
-  assign mem0_araddr = ar.addr;
-  assign mem0_arlen = ar.len;
-  assign mem0_arsize = ar.size;
-  assign mem0_arburst = ar.burst;
-  assign r = '{id: mem0_rid, data: mem0_rdata, resp: mem0_rresp, last: mem0_rlast};
+  axi_ax_t [N_ACC-1:0] m_aw, m_ar;
+  axi_w_t [N_ACC-1:0] m_w;
+  axi_b_t [N_ACC-1:0] m_b;
+  axi_r_t [N_ACC-1:0] m_r;
+  logic [N_ACC-1:0] m_aw_valid, m_aw_ready, m_w_valid, m_w_ready, m_b_valid, m_b_ready;
+  logic [N_ACC-1:0] m_ar_valid, m_ar_ready, m_r_valid, m_r_ready;
+  for (genvar p = 0; p < int'(N_ACC); p++) begin : g_mem
+    assign mem_awid[p] = m_aw[p].id;
+    assign mem_awaddr[p] = m_aw[p].addr;
+    assign mem_awlen[p] = m_aw[p].len;
+    assign mem_awsize[p] = m_aw[p].size;
+    assign mem_awburst[p] = m_aw[p].burst;
+    assign mem_awvalid[p] = m_aw_valid[p];
+    assign m_aw_ready[p] = mem_awready[p];
+    assign mem_arid[p] = m_ar[p].id;
+    assign mem_araddr[p] = m_ar[p].addr;
+    assign mem_arlen[p] = m_ar[p].len;
+    assign mem_arsize[p] = m_ar[p].size;
+    assign mem_arburst[p] = m_ar[p].burst;
+    assign mem_arvalid[p] = m_ar_valid[p];
+    assign m_ar_ready[p] = mem_arready[p];
+    assign mem_wdata[p] = m_w[p].data;
+    assign mem_wstrb[p] = m_w[p].strb;
+    assign mem_wlast[p] = m_w[p].last;
+    assign mem_wvalid[p] = m_w_valid[p];
+    assign m_w_ready[p] = mem_wready[p];
+    assign m_b[p] = '{id: mem_bid[p], resp: mem_bresp[p]};
+    assign m_b_valid[p] = mem_bvalid[p];
+    assign mem_bready[p] = m_b_ready[p];
+    assign m_r[p] = '{id: mem_rid[p], data: mem_rdata[p], resp: mem_rresp[p], last: mem_rlast[p]};
+    assign m_r_valid[p] = mem_rvalid[p];
+    assign mem_rready[p] = m_r_ready[p];
+  end
 
   shef_accel i_accel (
     .clk_i(clk),
@@ -110,32 +124,34 @@ module shef_bare_top
     .reg_rresp_o(ctl_rresp),
     .reg_rvalid_o(ctl_rvalid),
     .reg_rready_i(ctl_rready),
-    .acc_aw_o(aw),
-    .acc_aw_valid_o(mem0_awvalid),
-    .acc_aw_ready_i(mem0_awready),
-    .acc_w_o(w),
-    .acc_w_valid_o(mem0_wvalid),
-    .acc_w_ready_i(mem0_wready),
-    .acc_b_i(b),
-    .acc_b_valid_i(mem0_bvalid),
-    .acc_b_ready_o(mem0_bready),
-    .acc_ar_o(ar),
-    .acc_ar_valid_o(mem0_arvalid),
-    .acc_ar_ready_i(mem0_arready),
-    .acc_r_i(r),
-    .acc_r_valid_i(mem0_rvalid),
-    .acc_r_ready_o(mem0_rready),
+    .acc_aw_o(m_aw),
+    .acc_aw_valid_o(m_aw_valid),
+    .acc_aw_ready_i(m_aw_ready),
+    .acc_w_o(m_w),
+    .acc_w_valid_o(m_w_valid),
+    .acc_w_ready_i(m_w_ready),
+    .acc_b_i(m_b),
+    .acc_b_valid_i(m_b_valid),
+    .acc_b_ready_o(m_b_ready),
+    .acc_ar_o(m_ar),
+    .acc_ar_valid_o(m_ar_valid),
+    .acc_ar_ready_i(m_ar_ready),
+    .acc_r_i(m_r),
+    .acc_r_valid_i(m_r_valid),
+    .acc_r_ready_o(m_r_ready),
     .irq_o(irq)
   );
 
-  assign obs_arvalid = mem0_arvalid && mem0_arready;
-  assign obs_arid = ar.id;
-  assign obs_araddr = ar.addr;
-  assign obs_arlen = ar.len;
-  assign obs_rvalid = mem0_rvalid && mem0_rready;
-  assign obs_rid = mem0_rid;
-  assign obs_rresp = mem0_rresp;
-  assign obs_rlast = mem0_rlast;
+  for (genvar p = 0; p < int'(N_ACC); p++) begin : g_obs
+    assign obs_arvalid[p] = m_ar_valid[p] && m_ar_ready[p];
+    assign obs_arid[p] = m_ar[p].id;
+    assign obs_araddr[p] = m_ar[p].addr;
+    assign obs_arlen[p] = m_ar[p].len;
+    assign obs_rvalid[p] = m_r_valid[p] && m_r_ready[p];
+    assign obs_rid[p] = m_r[p].id;
+    assign obs_rresp[p] = m_r[p].resp;
+    assign obs_rlast[p] = m_r[p].last;
+  end
 
   always_ff @(posedge clk) begin
     if (!rst_n) begin

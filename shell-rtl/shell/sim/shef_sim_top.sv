@@ -1,9 +1,12 @@
 // Simulation shell: the core with flat ports for a test bench.
 //
-// ctl, krn, mem0 and irq as in shef_core. obs_* watch the accelerator's side of the Shield (one pulse for each accepted read
-// request and each delivered beat); they are outputs only and there is no way in.
+// ctl, krn, mem and irq as in shef_core; mem_*[p] is memory port p. obs_*[p] watch accelerator port p of the Shield (one pulse for each
+// accepted read request and each delivered beat); they are outputs only and there is no way in.
 `default_nettype none
-module shef_sim_top (
+module shef_sim_top
+  import shef_pkg::*;
+  import shef_cfg_pkg::*;
+(
     input  wire logic         clk,
     input  wire logic         rst_n,
     input  wire logic         wipe_req,
@@ -42,84 +45,79 @@ module shef_sim_top (
     output logic      [1:0]   krn_rresp,
     output logic              krn_rvalid,
     input  wire logic         krn_rready,
-    output logic      [7:0]   mem0_awid,
-    output logic      [63:0]  mem0_awaddr,
-    output logic      [7:0]   mem0_awlen,
-    output logic      [2:0]   mem0_awsize,
-    output logic      [1:0]   mem0_awburst,
-    output logic              mem0_awvalid,
-    input  wire logic         mem0_awready,
-    output logic      [511:0] mem0_wdata,
-    output logic      [63:0]  mem0_wstrb,
-    output logic              mem0_wlast,
-    output logic              mem0_wvalid,
-    input  wire logic         mem0_wready,
-    input  wire logic [7:0]   mem0_bid,
-    input  wire logic [1:0]   mem0_bresp,
-    input  wire logic         mem0_bvalid,
-    output logic              mem0_bready,
-    output logic      [7:0]   mem0_arid,
-    output logic      [63:0]  mem0_araddr,
-    output logic      [7:0]   mem0_arlen,
-    output logic      [2:0]   mem0_arsize,
-    output logic      [1:0]   mem0_arburst,
-    output logic              mem0_arvalid,
-    input  wire logic         mem0_arready,
-    input  wire logic [7:0]   mem0_rid,
-    input  wire logic [511:0] mem0_rdata,
-    input  wire logic [1:0]   mem0_rresp,
-    input  wire logic         mem0_rlast,
-    input  wire logic         mem0_rvalid,
-    output logic              mem0_rready,
+    output logic [7:0]        mem_awid [N_PORTS],
+    output logic [63:0]       mem_awaddr [N_PORTS],
+    output logic [7:0]        mem_awlen [N_PORTS],
+    output logic [2:0]        mem_awsize [N_PORTS],
+    output logic [1:0]        mem_awburst [N_PORTS],
+    output logic              mem_awvalid [N_PORTS],
+    input  wire logic         mem_awready [N_PORTS],
+    output logic [511:0]      mem_wdata [N_PORTS],
+    output logic [63:0]       mem_wstrb [N_PORTS],
+    output logic              mem_wlast [N_PORTS],
+    output logic              mem_wvalid [N_PORTS],
+    input  wire logic         mem_wready [N_PORTS],
+    input  wire logic [7:0]   mem_bid [N_PORTS],
+    input  wire logic [1:0]   mem_bresp [N_PORTS],
+    input  wire logic         mem_bvalid [N_PORTS],
+    output logic              mem_bready [N_PORTS],
+    output logic [7:0]        mem_arid [N_PORTS],
+    output logic [63:0]       mem_araddr [N_PORTS],
+    output logic [7:0]        mem_arlen [N_PORTS],
+    output logic [2:0]        mem_arsize [N_PORTS],
+    output logic [1:0]        mem_arburst [N_PORTS],
+    output logic              mem_arvalid [N_PORTS],
+    input  wire logic         mem_arready [N_PORTS],
+    input  wire logic [7:0]   mem_rid [N_PORTS],
+    input  wire logic [511:0] mem_rdata [N_PORTS],
+    input  wire logic [1:0]   mem_rresp [N_PORTS],
+    input  wire logic         mem_rlast [N_PORTS],
+    input  wire logic         mem_rvalid [N_PORTS],
+    output logic              mem_rready [N_PORTS],
     output logic              irq_req,
     input  wire logic         irq_ack,
-    output logic              obs_arvalid,
-    output logic      [7:0]   obs_arid,
-    output logic      [63:0]  obs_araddr,
-    output logic      [7:0]   obs_arlen,
-    output logic              obs_rvalid,
-    output logic      [7:0]   obs_rid,
-    output logic      [1:0]   obs_rresp,
-    output logic              obs_rlast
+    output logic              obs_arvalid [N_ACC],
+    output logic [7:0]        obs_arid [N_ACC],
+    output logic [63:0]       obs_araddr [N_ACC],
+    output logic [7:0]        obs_arlen [N_ACC],
+    output logic              obs_rvalid [N_ACC],
+    output logic [7:0]        obs_rid [N_ACC],
+    output logic [1:0]        obs_rresp [N_ACC],
+    output logic              obs_rlast [N_ACC]
 );
-  import shef_pkg::*;
-
-  axi_ax_t mem_aw, mem_ar;
-  axi_w_t mem_w;
-  axi_b_t mem_b;
-  axi_r_t mem_r;
-  logic mem_aw_valid, mem_aw_ready, mem_w_valid, mem_w_ready, mem_b_valid, mem_b_ready;
-  logic mem_ar_valid, mem_ar_ready, mem_r_valid, mem_r_ready;
-
-  assign mem0_awid = mem_aw.id;
-  assign mem0_awaddr = mem_aw.addr;
-  assign mem0_awlen = mem_aw.len;
-  assign mem0_awsize = mem_aw.size;
-  assign mem0_awburst = mem_aw.burst;
-  assign mem0_awvalid = mem_aw_valid;
-  assign mem_aw_ready = mem0_awready;
-  assign mem0_wdata = mem_w.data;
-  assign mem0_wstrb = mem_w.strb;
-  assign mem0_wlast = mem_w.last;
-  assign mem0_wvalid = mem_w_valid;
-  assign mem_w_ready = mem0_wready;
-  assign mem_b.id = mem0_bid;
-  assign mem_b.resp = mem0_bresp;
-  assign mem_b_valid = mem0_bvalid;
-  assign mem0_bready = mem_b_ready;
-  assign mem0_arid = mem_ar.id;
-  assign mem0_araddr = mem_ar.addr;
-  assign mem0_arlen = mem_ar.len;
-  assign mem0_arsize = mem_ar.size;
-  assign mem0_arburst = mem_ar.burst;
-  assign mem0_arvalid = mem_ar_valid;
-  assign mem_ar_ready = mem0_arready;
-  assign mem_r.id = mem0_rid;
-  assign mem_r.data = mem0_rdata;
-  assign mem_r.resp = mem0_rresp;
-  assign mem_r.last = mem0_rlast;
-  assign mem_r_valid = mem0_rvalid;
-  assign mem0_rready = mem_r_ready;
+  axi_ax_t [N_PORTS-1:0] m_aw, m_ar;
+  axi_w_t [N_PORTS-1:0] m_w;
+  axi_b_t [N_PORTS-1:0] m_b;
+  axi_r_t [N_PORTS-1:0] m_r;
+  logic [N_PORTS-1:0] m_aw_valid, m_aw_ready, m_w_valid, m_w_ready, m_b_valid, m_b_ready;
+  logic [N_PORTS-1:0] m_ar_valid, m_ar_ready, m_r_valid, m_r_ready;
+  for (genvar p = 0; p < int'(N_PORTS); p++) begin : g_mem
+    assign mem_awid[p] = m_aw[p].id;
+    assign mem_awaddr[p] = m_aw[p].addr;
+    assign mem_awlen[p] = m_aw[p].len;
+    assign mem_awsize[p] = m_aw[p].size;
+    assign mem_awburst[p] = m_aw[p].burst;
+    assign mem_awvalid[p] = m_aw_valid[p];
+    assign m_aw_ready[p] = mem_awready[p];
+    assign mem_arid[p] = m_ar[p].id;
+    assign mem_araddr[p] = m_ar[p].addr;
+    assign mem_arlen[p] = m_ar[p].len;
+    assign mem_arsize[p] = m_ar[p].size;
+    assign mem_arburst[p] = m_ar[p].burst;
+    assign mem_arvalid[p] = m_ar_valid[p];
+    assign m_ar_ready[p] = mem_arready[p];
+    assign mem_wdata[p] = m_w[p].data;
+    assign mem_wstrb[p] = m_w[p].strb;
+    assign mem_wlast[p] = m_w[p].last;
+    assign mem_wvalid[p] = m_w_valid[p];
+    assign m_w_ready[p] = mem_wready[p];
+    assign m_b[p] = '{id: mem_bid[p], resp: mem_bresp[p]};
+    assign m_b_valid[p] = mem_bvalid[p];
+    assign mem_bready[p] = m_b_ready[p];
+    assign m_r[p] = '{id: mem_rid[p], data: mem_rdata[p], resp: mem_rresp[p], last: mem_rlast[p]};
+    assign m_r_valid[p] = mem_rvalid[p];
+    assign mem_rready[p] = m_r_ready[p];
+  end
 
   shef_core #(
       .ShellId(1)
@@ -162,33 +160,34 @@ module shef_sim_top (
       .krn_rresp_o(krn_rresp),
       .krn_rvalid_o(krn_rvalid),
       .krn_rready_i(krn_rready),
-      .mem_aw_o(mem_aw),
-      .mem_aw_valid_o(mem_aw_valid),
-      .mem_aw_ready_i(mem_aw_ready),
-      .mem_w_o(mem_w),
-      .mem_w_valid_o(mem_w_valid),
-      .mem_w_ready_i(mem_w_ready),
-      .mem_b_i(mem_b),
-      .mem_b_valid_i(mem_b_valid),
-      .mem_b_ready_o(mem_b_ready),
-      .mem_ar_o(mem_ar),
-      .mem_ar_valid_o(mem_ar_valid),
-      .mem_ar_ready_i(mem_ar_ready),
-      .mem_r_i(mem_r),
-      .mem_r_valid_i(mem_r_valid),
-      .mem_r_ready_o(mem_r_ready),
+      .mem_aw_o(m_aw),
+      .mem_aw_valid_o(m_aw_valid),
+      .mem_aw_ready_i(m_aw_ready),
+      .mem_w_o(m_w),
+      .mem_w_valid_o(m_w_valid),
+      .mem_w_ready_i(m_w_ready),
+      .mem_b_i(m_b),
+      .mem_b_valid_i(m_b_valid),
+      .mem_b_ready_o(m_b_ready),
+      .mem_ar_o(m_ar),
+      .mem_ar_valid_o(m_ar_valid),
+      .mem_ar_ready_i(m_ar_ready),
+      .mem_r_i(m_r),
+      .mem_r_valid_i(m_r_valid),
+      .mem_r_ready_o(m_r_ready),
       .irq_req_o(irq_req),
       .irq_ack_i(irq_ack)
   );
 
-  assign obs_arvalid = u_core.acc_ar_valid && u_core.acc_ar_ready;
-  assign obs_arid = u_core.acc_ar.id;
-  assign obs_araddr = u_core.acc_ar.addr;
-  assign obs_arlen = u_core.acc_ar.len;
-  assign obs_rvalid = u_core.acc_r_valid && u_core.acc_r_ready;
-  assign obs_rid = u_core.acc_r.id;
-  assign obs_rresp = u_core.acc_r.resp;
-  assign obs_rlast = u_core.acc_r.last;
-
+  for (genvar p = 0; p < int'(N_ACC); p++) begin : g_obs
+    assign obs_arvalid[p] = u_core.acc_ar_valid[p] && u_core.acc_ar_ready[p];
+    assign obs_arid[p] = u_core.acc_ar[p].id;
+    assign obs_araddr[p] = u_core.acc_ar[p].addr;
+    assign obs_arlen[p] = u_core.acc_ar[p].len;
+    assign obs_rvalid[p] = u_core.acc_r_valid[p] && u_core.acc_r_ready[p];
+    assign obs_rid[p] = u_core.acc_r[p].id;
+    assign obs_rresp[p] = u_core.acc_r[p].resp;
+    assign obs_rlast[p] = u_core.acc_r[p].last;
+  end
 endmodule
 `default_nettype wire

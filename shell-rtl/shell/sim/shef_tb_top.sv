@@ -1,9 +1,12 @@
 // Test bench shell: the Shield alone with flat ports; the bench plays the accelerator.
 //
-// ctl, krn and mem0 as in shef_sim_top; acc is the accelerator's AXI4 side (slave), reg its AXI4-Lite registers (master), acc_rst_n its
+// ctl, krn and mem as in shef_sim_top; acc_*[p] is accelerator port p (AXI4 slave), reg its AXI4-Lite registers (master), acc_rst_n its
 // reset.
 `default_nettype none
-module shef_tb_top (
+module shef_tb_top
+  import shef_pkg::*;
+  import shef_cfg_pkg::*;
+(
     input  wire logic         clk,
     input  wire logic         rst_n,
     input  wire logic         wipe_req,
@@ -42,64 +45,64 @@ module shef_tb_top (
     output logic      [1:0]   krn_rresp,
     output logic              krn_rvalid,
     input  wire logic         krn_rready,
-    output logic      [7:0]   mem0_awid,
-    output logic      [63:0]  mem0_awaddr,
-    output logic      [7:0]   mem0_awlen,
-    output logic      [2:0]   mem0_awsize,
-    output logic      [1:0]   mem0_awburst,
-    output logic              mem0_awvalid,
-    input  wire logic         mem0_awready,
-    output logic      [511:0] mem0_wdata,
-    output logic      [63:0]  mem0_wstrb,
-    output logic              mem0_wlast,
-    output logic              mem0_wvalid,
-    input  wire logic         mem0_wready,
-    input  wire logic [7:0]   mem0_bid,
-    input  wire logic [1:0]   mem0_bresp,
-    input  wire logic         mem0_bvalid,
-    output logic              mem0_bready,
-    output logic      [7:0]   mem0_arid,
-    output logic      [63:0]  mem0_araddr,
-    output logic      [7:0]   mem0_arlen,
-    output logic      [2:0]   mem0_arsize,
-    output logic      [1:0]   mem0_arburst,
-    output logic              mem0_arvalid,
-    input  wire logic         mem0_arready,
-    input  wire logic [7:0]   mem0_rid,
-    input  wire logic [511:0] mem0_rdata,
-    input  wire logic [1:0]   mem0_rresp,
-    input  wire logic         mem0_rlast,
-    input  wire logic         mem0_rvalid,
-    output logic              mem0_rready,
-    input  wire logic [7:0]   acc_awid,
-    input  wire logic [63:0]  acc_awaddr,
-    input  wire logic [7:0]   acc_awlen,
-    input  wire logic [2:0]   acc_awsize,
-    input  wire logic [1:0]   acc_awburst,
-    input  wire logic         acc_awvalid,
-    output logic              acc_awready,
-    input  wire logic [511:0] acc_wdata,
-    input  wire logic [63:0]  acc_wstrb,
-    input  wire logic         acc_wlast,
-    input  wire logic         acc_wvalid,
-    output logic              acc_wready,
-    output logic      [7:0]   acc_bid,
-    output logic      [1:0]   acc_bresp,
-    output logic              acc_bvalid,
-    input  wire logic         acc_bready,
-    input  wire logic [7:0]   acc_arid,
-    input  wire logic [63:0]  acc_araddr,
-    input  wire logic [7:0]   acc_arlen,
-    input  wire logic [2:0]   acc_arsize,
-    input  wire logic [1:0]   acc_arburst,
-    input  wire logic         acc_arvalid,
-    output logic              acc_arready,
-    output logic      [7:0]   acc_rid,
-    output logic      [511:0] acc_rdata,
-    output logic      [1:0]   acc_rresp,
-    output logic              acc_rlast,
-    output logic              acc_rvalid,
-    input  wire logic         acc_rready,
+    output logic [7:0]        mem_awid [N_PORTS],
+    output logic [63:0]       mem_awaddr [N_PORTS],
+    output logic [7:0]        mem_awlen [N_PORTS],
+    output logic [2:0]        mem_awsize [N_PORTS],
+    output logic [1:0]        mem_awburst [N_PORTS],
+    output logic              mem_awvalid [N_PORTS],
+    input  wire logic         mem_awready [N_PORTS],
+    output logic [511:0]      mem_wdata [N_PORTS],
+    output logic [63:0]       mem_wstrb [N_PORTS],
+    output logic              mem_wlast [N_PORTS],
+    output logic              mem_wvalid [N_PORTS],
+    input  wire logic         mem_wready [N_PORTS],
+    input  wire logic [7:0]   mem_bid [N_PORTS],
+    input  wire logic [1:0]   mem_bresp [N_PORTS],
+    input  wire logic         mem_bvalid [N_PORTS],
+    output logic              mem_bready [N_PORTS],
+    output logic [7:0]        mem_arid [N_PORTS],
+    output logic [63:0]       mem_araddr [N_PORTS],
+    output logic [7:0]        mem_arlen [N_PORTS],
+    output logic [2:0]        mem_arsize [N_PORTS],
+    output logic [1:0]        mem_arburst [N_PORTS],
+    output logic              mem_arvalid [N_PORTS],
+    input  wire logic         mem_arready [N_PORTS],
+    input  wire logic [7:0]   mem_rid [N_PORTS],
+    input  wire logic [511:0] mem_rdata [N_PORTS],
+    input  wire logic [1:0]   mem_rresp [N_PORTS],
+    input  wire logic         mem_rlast [N_PORTS],
+    input  wire logic         mem_rvalid [N_PORTS],
+    output logic              mem_rready [N_PORTS],
+    input  wire logic [7:0]   acc_awid [N_ACC],
+    input  wire logic [63:0]  acc_awaddr [N_ACC],
+    input  wire logic [7:0]   acc_awlen [N_ACC],
+    input  wire logic [2:0]   acc_awsize [N_ACC],
+    input  wire logic [1:0]   acc_awburst [N_ACC],
+    input  wire logic         acc_awvalid [N_ACC],
+    output logic              acc_awready [N_ACC],
+    input  wire logic [511:0] acc_wdata [N_ACC],
+    input  wire logic [63:0]  acc_wstrb [N_ACC],
+    input  wire logic         acc_wlast [N_ACC],
+    input  wire logic         acc_wvalid [N_ACC],
+    output logic              acc_wready [N_ACC],
+    output logic [7:0]        acc_bid [N_ACC],
+    output logic [1:0]        acc_bresp [N_ACC],
+    output logic              acc_bvalid [N_ACC],
+    input  wire logic         acc_bready [N_ACC],
+    input  wire logic [7:0]   acc_arid [N_ACC],
+    input  wire logic [63:0]  acc_araddr [N_ACC],
+    input  wire logic [7:0]   acc_arlen [N_ACC],
+    input  wire logic [2:0]   acc_arsize [N_ACC],
+    input  wire logic [1:0]   acc_arburst [N_ACC],
+    input  wire logic         acc_arvalid [N_ACC],
+    output logic              acc_arready [N_ACC],
+    output logic [7:0]        acc_rid [N_ACC],
+    output logic [511:0]      acc_rdata [N_ACC],
+    output logic [1:0]        acc_rresp [N_ACC],
+    output logic              acc_rlast [N_ACC],
+    output logic              acc_rvalid [N_ACC],
+    input  wire logic         acc_rready [N_ACC],
     output logic              acc_rst_n,
     output logic      [15:0]  reg_awaddr,
     output logic              reg_awvalid,
@@ -119,80 +122,66 @@ module shef_tb_top (
     input  wire logic         reg_rvalid,
     output logic              reg_rready
 );
-  import shef_pkg::*;
-
-  axi_ax_t mem_aw, mem_ar;
-  axi_w_t mem_w;
-  axi_b_t mem_b;
-  axi_r_t mem_r;
-  logic mem_aw_valid, mem_aw_ready, mem_w_valid, mem_w_ready, mem_b_valid, mem_b_ready;
-  logic mem_ar_valid, mem_ar_ready, mem_r_valid, mem_r_ready;
-  axi_ax_t acc_aw, acc_ar;
-  axi_w_t acc_w;
-  axi_b_t acc_b;
-  axi_r_t acc_r;
-  logic acc_aw_valid, acc_aw_ready, acc_w_valid, acc_w_ready, acc_b_valid, acc_b_ready;
-  logic acc_ar_valid, acc_ar_ready, acc_r_valid, acc_r_ready;
-
-  assign mem0_awid = mem_aw.id;
-  assign mem0_awaddr = mem_aw.addr;
-  assign mem0_awlen = mem_aw.len;
-  assign mem0_awsize = mem_aw.size;
-  assign mem0_awburst = mem_aw.burst;
-  assign mem0_awvalid = mem_aw_valid;
-  assign mem_aw_ready = mem0_awready;
-  assign mem0_wdata = mem_w.data;
-  assign mem0_wstrb = mem_w.strb;
-  assign mem0_wlast = mem_w.last;
-  assign mem0_wvalid = mem_w_valid;
-  assign mem_w_ready = mem0_wready;
-  assign mem_b.id = mem0_bid;
-  assign mem_b.resp = mem0_bresp;
-  assign mem_b_valid = mem0_bvalid;
-  assign mem0_bready = mem_b_ready;
-  assign mem0_arid = mem_ar.id;
-  assign mem0_araddr = mem_ar.addr;
-  assign mem0_arlen = mem_ar.len;
-  assign mem0_arsize = mem_ar.size;
-  assign mem0_arburst = mem_ar.burst;
-  assign mem0_arvalid = mem_ar_valid;
-  assign mem_ar_ready = mem0_arready;
-  assign mem_r.id = mem0_rid;
-  assign mem_r.data = mem0_rdata;
-  assign mem_r.resp = mem0_rresp;
-  assign mem_r.last = mem0_rlast;
-  assign mem_r_valid = mem0_rvalid;
-  assign mem0_rready = mem_r_ready;
-
-  assign acc_aw.id = acc_awid;
-  assign acc_aw.addr = acc_awaddr;
-  assign acc_aw.len = acc_awlen;
-  assign acc_aw.size = acc_awsize;
-  assign acc_aw.burst = acc_awburst;
-  assign acc_aw_valid = acc_awvalid;
-  assign acc_awready = acc_aw_ready;
-  assign acc_w.data = acc_wdata;
-  assign acc_w.strb = acc_wstrb;
-  assign acc_w.last = acc_wlast;
-  assign acc_w_valid = acc_wvalid;
-  assign acc_wready = acc_w_ready;
-  assign acc_bid = acc_b.id;
-  assign acc_bresp = acc_b.resp;
-  assign acc_bvalid = acc_b_valid;
-  assign acc_b_ready = acc_bready;
-  assign acc_ar.id = acc_arid;
-  assign acc_ar.addr = acc_araddr;
-  assign acc_ar.len = acc_arlen;
-  assign acc_ar.size = acc_arsize;
-  assign acc_ar.burst = acc_arburst;
-  assign acc_ar_valid = acc_arvalid;
-  assign acc_arready = acc_ar_ready;
-  assign acc_rid = acc_r.id;
-  assign acc_rdata = acc_r.data;
-  assign acc_rresp = acc_r.resp;
-  assign acc_rlast = acc_r.last;
-  assign acc_rvalid = acc_r_valid;
-  assign acc_r_ready = acc_rready;
+  axi_ax_t [N_PORTS-1:0] m_aw, m_ar;
+  axi_w_t [N_PORTS-1:0] m_w;
+  axi_b_t [N_PORTS-1:0] m_b;
+  axi_r_t [N_PORTS-1:0] m_r;
+  logic [N_PORTS-1:0] m_aw_valid, m_aw_ready, m_w_valid, m_w_ready, m_b_valid, m_b_ready;
+  logic [N_PORTS-1:0] m_ar_valid, m_ar_ready, m_r_valid, m_r_ready;
+  axi_ax_t [N_ACC-1:0] a_aw, a_ar;
+  axi_w_t [N_ACC-1:0] a_w;
+  axi_b_t [N_ACC-1:0] a_b;
+  axi_r_t [N_ACC-1:0] a_r;
+  logic [N_ACC-1:0] a_aw_valid, a_aw_ready, a_w_valid, a_w_ready, a_b_valid, a_b_ready;
+  logic [N_ACC-1:0] a_ar_valid, a_ar_ready, a_r_valid, a_r_ready;
+  for (genvar p = 0; p < int'(N_PORTS); p++) begin : g_mem
+    assign mem_awid[p] = m_aw[p].id;
+    assign mem_awaddr[p] = m_aw[p].addr;
+    assign mem_awlen[p] = m_aw[p].len;
+    assign mem_awsize[p] = m_aw[p].size;
+    assign mem_awburst[p] = m_aw[p].burst;
+    assign mem_awvalid[p] = m_aw_valid[p];
+    assign m_aw_ready[p] = mem_awready[p];
+    assign mem_arid[p] = m_ar[p].id;
+    assign mem_araddr[p] = m_ar[p].addr;
+    assign mem_arlen[p] = m_ar[p].len;
+    assign mem_arsize[p] = m_ar[p].size;
+    assign mem_arburst[p] = m_ar[p].burst;
+    assign mem_arvalid[p] = m_ar_valid[p];
+    assign m_ar_ready[p] = mem_arready[p];
+    assign mem_wdata[p] = m_w[p].data;
+    assign mem_wstrb[p] = m_w[p].strb;
+    assign mem_wlast[p] = m_w[p].last;
+    assign mem_wvalid[p] = m_w_valid[p];
+    assign m_w_ready[p] = mem_wready[p];
+    assign m_b[p] = '{id: mem_bid[p], resp: mem_bresp[p]};
+    assign m_b_valid[p] = mem_bvalid[p];
+    assign mem_bready[p] = m_b_ready[p];
+    assign m_r[p] = '{id: mem_rid[p], data: mem_rdata[p], resp: mem_rresp[p], last: mem_rlast[p]};
+    assign m_r_valid[p] = mem_rvalid[p];
+    assign mem_rready[p] = m_r_ready[p];
+  end
+  for (genvar p = 0; p < int'(N_ACC); p++) begin : g_acc
+    assign a_aw[p] = '{id: acc_awid[p], addr: acc_awaddr[p], len: acc_awlen[p], size: acc_awsize[p], burst: acc_awburst[p]};
+    assign a_aw_valid[p] = acc_awvalid[p];
+    assign acc_awready[p] = a_aw_ready[p];
+    assign a_ar[p] = '{id: acc_arid[p], addr: acc_araddr[p], len: acc_arlen[p], size: acc_arsize[p], burst: acc_arburst[p]};
+    assign a_ar_valid[p] = acc_arvalid[p];
+    assign acc_arready[p] = a_ar_ready[p];
+    assign a_w[p] = '{data: acc_wdata[p], strb: acc_wstrb[p], last: acc_wlast[p]};
+    assign a_w_valid[p] = acc_wvalid[p];
+    assign acc_wready[p] = a_w_ready[p];
+    assign acc_bid[p] = a_b[p].id;
+    assign acc_bresp[p] = a_b[p].resp;
+    assign acc_bvalid[p] = a_b_valid[p];
+    assign a_b_ready[p] = acc_bready[p];
+    assign acc_rid[p] = a_r[p].id;
+    assign acc_rdata[p] = a_r[p].data;
+    assign acc_rresp[p] = a_r[p].resp;
+    assign acc_rlast[p] = a_r[p].last;
+    assign acc_rvalid[p] = a_r_valid[p];
+    assign a_r_ready[p] = acc_rready[p];
+  end
 
   shef_shield #(
       .ShellId(1)
@@ -253,36 +242,36 @@ module shef_tb_top (
       .reg_rresp_i(reg_rresp),
       .reg_rvalid_i(reg_rvalid),
       .reg_rready_o(reg_rready),
-      .acc_aw_i(acc_aw),
-      .acc_aw_valid_i(acc_aw_valid),
-      .acc_aw_ready_o(acc_aw_ready),
-      .acc_w_i(acc_w),
-      .acc_w_valid_i(acc_w_valid),
-      .acc_w_ready_o(acc_w_ready),
-      .acc_b_o(acc_b),
-      .acc_b_valid_o(acc_b_valid),
-      .acc_b_ready_i(acc_b_ready),
-      .acc_ar_i(acc_ar),
-      .acc_ar_valid_i(acc_ar_valid),
-      .acc_ar_ready_o(acc_ar_ready),
-      .acc_r_o(acc_r),
-      .acc_r_valid_o(acc_r_valid),
-      .acc_r_ready_i(acc_r_ready),
-      .mem_aw_o(mem_aw),
-      .mem_aw_valid_o(mem_aw_valid),
-      .mem_aw_ready_i(mem_aw_ready),
-      .mem_w_o(mem_w),
-      .mem_w_valid_o(mem_w_valid),
-      .mem_w_ready_i(mem_w_ready),
-      .mem_b_i(mem_b),
-      .mem_b_valid_i(mem_b_valid),
-      .mem_b_ready_o(mem_b_ready),
-      .mem_ar_o(mem_ar),
-      .mem_ar_valid_o(mem_ar_valid),
-      .mem_ar_ready_i(mem_ar_ready),
-      .mem_r_i(mem_r),
-      .mem_r_valid_i(mem_r_valid),
-      .mem_r_ready_o(mem_r_ready)
+      .acc_aw_i(a_aw),
+      .acc_aw_valid_i(a_aw_valid),
+      .acc_aw_ready_o(a_aw_ready),
+      .acc_w_i(a_w),
+      .acc_w_valid_i(a_w_valid),
+      .acc_w_ready_o(a_w_ready),
+      .acc_b_o(a_b),
+      .acc_b_valid_o(a_b_valid),
+      .acc_b_ready_i(a_b_ready),
+      .acc_ar_i(a_ar),
+      .acc_ar_valid_i(a_ar_valid),
+      .acc_ar_ready_o(a_ar_ready),
+      .acc_r_o(a_r),
+      .acc_r_valid_o(a_r_valid),
+      .acc_r_ready_i(a_r_ready),
+      .mem_aw_o(m_aw),
+      .mem_aw_valid_o(m_aw_valid),
+      .mem_aw_ready_i(m_aw_ready),
+      .mem_w_o(m_w),
+      .mem_w_valid_o(m_w_valid),
+      .mem_w_ready_i(m_w_ready),
+      .mem_b_i(m_b),
+      .mem_b_valid_i(m_b_valid),
+      .mem_b_ready_o(m_b_ready),
+      .mem_ar_o(m_ar),
+      .mem_ar_valid_o(m_ar_valid),
+      .mem_ar_ready_i(m_ar_ready),
+      .mem_r_i(m_r),
+      .mem_r_valid_i(m_r_valid),
+      .mem_r_ready_o(m_r_ready)
   );
 
 endmodule

@@ -97,7 +97,7 @@ impl RtlBackend {
     }
 
     fn note(&mut self) {
-        let answers = self.core.axi_memory().counters.answers;
+        let answers = self.core.counters().answers;
         if answers != self.answers {
             self.answers = answers;
             self.last_write = Some(self.core.cycles());
@@ -157,9 +157,10 @@ impl Backend for RtlBackend {
     fn reset(&mut self) -> Result<(), CardError> {
         self.core.wipe()?;
         self.core.reset();
-        let memory = self.core.axi_memory();
-        memory.error_ranges.clear();
-        memory.silent_ranges.clear();
+        for memory in self.core.axi_memories() {
+            memory.error_ranges.clear();
+            memory.silent_ranges.clear();
+        }
         Ok(())
     }
 
@@ -180,7 +181,9 @@ impl Backend for RtlBackend {
     }
 
     fn fail_reads(&mut self, range: Range<u64>) {
-        self.core.axi_memory().error_ranges.push(range);
+        for memory in self.core.axi_memories() {
+            memory.error_ranges.push(range.clone());
+        }
     }
 }
 
@@ -235,17 +238,17 @@ impl BareCard {
     /// Where it takes more than `limit` cycles.
     pub fn run(&mut self, ctrl: u32, start: u32, status: u32, done: u32, limit: u64) -> Result<u64, CardError> {
         let begin = self.core.cycles();
-        let mut answers = self.core.axi_memory().counters.answers;
+        let mut answers = self.core.counters().answers;
         let mut last = begin;
         self.reg_write(ctrl, start)?;
         loop {
-            let now = self.core.axi_memory().counters.answers;
+            let now = self.core.counters().answers;
             if now != answers {
                 answers = now;
                 last = self.core.cycles();
             }
             if self.reg_read(status)? & done != 0 {
-                let now = self.core.axi_memory().counters.answers;
+                let now = self.core.counters().answers;
                 return Ok(if now == answers { last } else { self.core.cycles() } - begin);
             }
             if self.core.cycles() - begin > limit {

@@ -5,6 +5,7 @@ use crate::agent::{Agent, Stalls};
 use crate::axi_memory::BEAT;
 use crate::{Port, Result, Sim};
 use std::collections::VecDeque;
+use std::ops::Range;
 
 /// A burst to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,6 +48,12 @@ pub enum AxiOp {
 }
 
 impl AxiOp {
+    fn addr(&self) -> u64 {
+        match self {
+            Self::Read { addr, .. } | Self::Write { addr, .. } | Self::Odd { addr, .. } => *addr,
+        }
+    }
+
     fn is_write(&self) -> bool {
         matches!(self, Self::Write { .. } | Self::Odd { write: true, .. })
     }
@@ -373,5 +380,88 @@ impl Agent for AxiMaster {
         self.b_ready = !self.stalls.stalled(4);
         sim.set(self.r[1], u64::from(self.r_ready));
         sim.set(self.b[1], u64::from(self.b_ready));
+    }
+}
+
+/// The accelerator's place with all its ports `acc0_`, `acc1_`, ...: each burst goes out at the port of its address.
+pub struct AxiMasters {
+    masters: Vec<AxiMaster>,
+    routes: Vec<(Range<u64>, usize)>,
+    next_tag: u64,
+}
+
+impl AxiMasters {
+    /// Binds to every accelerator port. `routes`: which port the bursts of an address range take; all others take the first.
+    ///
+    /// # Errors
+    /// When a port is missing or has another width.
+    pub fn new(sim: &Sim, routes: &[(Range<u64>, usize)], stalls: Option<u64>) -> Result<Self> {
+        let ports = (0..4).take_while(|p| *p == 0 || sim.find(&format!("acc{p}_arvalid")).is_some());
+        let master = |p: u64| AxiMaster::new(sim, &format!("acc{p}_"), stalls.map(|s| s.wrapping_add(p.wrapping_mul(0x51_7cc1))));
+        Ok(Self { masters: ports.map(master).collect::<Result<_>>()?, routes: routes.to_vec(), next_tag: 0 })
+    }
+
+    /// New masters on the same ports, which ask for nothing and wait for nothing: the ports fall silent.
+    ///
+    /// # Errors
+    /// As [`AxiMasters::new`].
+    pub fn restart(&mut self, sim: &mut Sim, stalls: Option<u64>) -> Result<()> {
+        for p in 0..self.masters.len() {
+            for s in ["awvalid", "wvalid", "bready", "arvalid", "rready"] {
+                sim.poke(&format!("acc{p}_{s}"), 0);
+            }
+        }
+        sim.eval();
+        *self = Self::new(sim, &self.routes, stalls)?;
+        Ok(())
+    }
+
+    /// Most bursts without a full answer on each port, reads and writes counted apart.
+    pub fn set_outstanding(&mut self, n: usize) {
+        self.masters.iter_mut().for_each(|m| m.outstanding = n);
+    }
+
+    /// Adds a burst to the list of its port; its number comes back in [`AxiDone::tag`].
+    pub fn push(&mut self, op: AxiOp) -> u64 {
+        let addr = op.addr();
+        let port = self.routes.iter().find(|(r, _)| r.contains(&addr)).map_or(0, |(_, p)| *p);
+        let tag = self.next_tag;
+        self.next_tag += 1;
+        let at = port.min(self.masters.len() - 1);
+        self.masters[at].queue.push_back((tag, op));
+        tag
+    }
+
+    /// Next finished burst.
+    pub fn pop(&mut self) -> Option<AxiDone> {
+        self.masters.iter_mut().find_map(AxiMaster::pop)
+    }
+
+    /// Whether everything pushed is answered.
+    #[must_use]
+    pub fn idle(&self) -> bool {
+        self.masters.iter().all(AxiMaster::idle)
+    }
+
+    /// Bursts not yet requested.
+    #[must_use]
+    pub fn queued(&self) -> usize {
+        self.masters.iter().map(AxiMaster::queued).sum()
+    }
+
+    /// The first thing that the slave did wrong.
+    #[must_use]
+    pub fn violation(&self) -> Option<String> {
+        self.masters.iter().find_map(|m| m.violations().first().cloned())
+    }
+}
+
+impl Agent for AxiMasters {
+    fn sample(&mut self, sim: &Sim) {
+        self.masters.iter_mut().for_each(|m| m.sample(sim));
+    }
+
+    fn drive(&mut self, sim: &mut Sim) {
+        self.masters.iter_mut().for_each(|m| m.drive(sim));
     }
 }

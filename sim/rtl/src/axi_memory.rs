@@ -97,6 +97,20 @@ pub struct BusCounters {
     pub answers: u64,
 }
 
+impl std::ops::Add for BusCounters {
+    type Output = Self;
+
+    fn add(self, o: Self) -> Self {
+        Self {
+            reads: self.reads + o.reads,
+            read_beats: self.read_beats + o.read_beats,
+            writes: self.writes + o.writes,
+            write_beats: self.write_beats + o.write_beats,
+            answers: self.answers + o.answers,
+        }
+    }
+}
+
 /// Changes a beat on its way; the first argument is the beat's address.
 pub type ReadHook = Box<dyn FnMut(u64, &mut [u8; BEAT]) + Send>;
 /// Changes a beat and its strobes before it is stored.

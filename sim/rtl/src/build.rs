@@ -541,7 +541,25 @@ API uint32_t shef_restore(handle* m, const uint8_t* from, uint64_t n) {
 fn shim_source(top: &str, header: &str, digest: &str, spec: &DesignSpec) -> Result<String> {
     let mut ports = String::new();
     let mut count = 0u32;
+    let mut add = |name: &str, dir: u32, (hi, lo): (i64, i64), at: &str| {
+        let bits = (hi - lo).abs() + 1;
+        let _ = writeln!(ports, "  if (i == {count}) return shef_port{{\"{name}\", {dir}, {bits}, (void*)&m->model.{at}}};");
+        count += 1;
+    };
     for line in header.lines().map(str::trim) {
+        let bad = || Error::PortForm { top: top.to_owned(), port: line.to_owned() };
+        // `VlUnpacked<type/*hi:lo*/, n> &bus_signal;`: element k is the port `busk_signal`; the header does not tell its direction
+        if let Some((array, name)) = line.strip_prefix("VlUnpacked<").and_then(|l| l.strip_suffix(';')?.split_once("> &")) {
+            let (_, range) = array.split_once("/*").ok_or_else(bad)?;
+            let (range, n) = range.split_once("*/, ").ok_or_else(bad)?;
+            let (hi, lo) = range.split_once(':').ok_or_else(bad)?;
+            let number = |s: &str| s.parse::<i64>().map_err(|_| bad());
+            let (bus, signal) = name.split_once('_').ok_or_else(bad)?;
+            for k in 0..number(n)? {
+                add(&format!("{bus}{k}_{signal}"), 2, (number(hi)?, number(lo)?), &format!("{name}[{k}]"));
+            }
+            continue;
+        }
         let Some((mac, rest)) = line.split_once('(') else { continue };
         let dir = if mac.starts_with("VL_INOUT") {
             2
@@ -552,7 +570,6 @@ fn shim_source(top: &str, header: &str, digest: &str, spec: &DesignSpec) -> Resu
         } else {
             continue;
         };
-        let bad = || Error::PortForm { top: top.to_owned(), port: line.to_owned() };
         let body = rest.split(')').next().ok_or_else(bad)?;
         let mut f = body.split(',');
         let name = f.next().and_then(|n| n.trim().strip_prefix('&')).ok_or_else(bad)?;
@@ -561,9 +578,7 @@ fn shim_source(top: &str, header: &str, digest: &str, spec: &DesignSpec) -> Resu
         if !rest.trim_end().ends_with(");") || name.contains('[') {
             return Err(bad());
         }
-        let _ =
-            writeln!(ports, "  if (i == {count}) return shef_port{{\"{name}\", {dir}, {}, (void*)&m->model.{name}}};", (hi - lo).abs() + 1);
-        count += 1;
+        add(name, dir, (hi, lo), name);
     }
     let trace_inc = if spec.trace { "#include \"verilated_fst_c.h\"\n" } else { "" };
     let trace = if spec.trace {

@@ -1,8 +1,8 @@
-//! A whole design as the card sees it: registers, kernel port, one memory, clock.
+//! A whole design as the card sees it: registers, kernel port, one memory behind all memory ports, clock.
 
 use crate::agent::Agent;
 use crate::memory::SparseMemory;
-use crate::{AxiLite, AxiMemory, AxiMemoryConfig, Error, Library, Port, Result, Sim, Snapshot};
+use crate::{AxiLite, AxiMemory, AxiMemoryConfig, BusCounters, Error, Library, Port, Result, Sim, Snapshot};
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -21,9 +21,9 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Binds to the observation outputs, if the top module has them.
-    fn new(sim: &Sim) -> Option<Self> {
-        let p = |n: &str| sim.find(&format!("obs_{n}"));
+    /// Binds to the observation outputs of an accelerator port, if the top module has them.
+    fn new(sim: &Sim, port: usize) -> Option<Self> {
+        let p = |n: &str| sim.find(&format!("obs{port}_{n}"));
         Some(Self {
             ar: [p("arvalid")?, p("arid")?, p("araddr")?, p("arlen")?],
             r: [p("rvalid")?, p("rid")?, p("rresp")?, p("rlast")?],
@@ -94,19 +94,36 @@ impl CoreSnapshot {
     }
 }
 
-/// `shef_sim_top`, `shef_bare_top` or `shef_tb_top` with a memory and register ports.
+/// `shef_sim_top`, `shef_bare_top` or `shef_tb_top` with one memory behind its memory ports, and register ports.
 ///
-/// Every access and [`CoreSim::step`] moves the clock; nothing runs in between.
+/// Every memory port has its own timing, faults and counters. Every access and [`CoreSim::step`] moves the clock; nothing runs in between.
 pub struct CoreSim {
     sim: Sim,
-    mem: AxiMemory,
+    /// One per port; the first holds the bytes.
+    mems: Vec<AxiMemory>,
     ctl: AxiLite,
     krn: Option<AxiLite>,
-    watch: Option<Watch>,
+    /// One per accelerator port.
+    watches: Vec<Watch>,
     wipe: Option<(Port, Port)>,
     irq: Option<(Port, Port)>,
     rst: Port,
     interrupts: u64,
+}
+
+/// The memories on the ports `mem0_`, `mem1_`, ...; seeds of random timing differ from port to port.
+fn memories(sim: &Sim, config: &AxiMemoryConfig) -> Result<Vec<AxiMemory>> {
+    let one = |k: u64| {
+        let stalls = config.stalls.map(|s| s.wrapping_add(k.wrapping_mul(0x9e37_79b9)));
+        AxiMemory::new(sim, &format!("mem{k}_"), AxiMemoryConfig { stalls, ..config.clone() })
+    };
+    let mut all = vec![one(0)?];
+    for k in 1..4 {
+        if sim.find(&format!("mem{k}_arvalid")).is_some() {
+            all.push(one(k)?);
+        }
+    }
+    Ok(all)
 }
 
 impl CoreSim {
@@ -118,10 +135,10 @@ impl CoreSim {
         let sim = Sim::new(lib)?;
         let pair = |a: &str, b: &str| Some((sim.find(a)?, sim.find(b)?));
         let mut core = Self {
-            mem: AxiMemory::new(&sim, "mem0_", memory)?,
+            mems: memories(&sim, &memory)?,
             ctl: AxiLite::new(&sim, "ctl_")?,
             krn: if sim.find("krn_araddr").is_some() { Some(AxiLite::new(&sim, "krn_")?) } else { None },
-            watch: Watch::new(&sim),
+            watches: (0..4).map_while(|p| Watch::new(&sim, p)).collect(),
             wipe: pair("wipe_req", "wipe_ack"),
             irq: pair("irq_req", "irq_ack"),
             rst: sim.port_of("rst_n", 1)?,
@@ -137,20 +154,38 @@ impl CoreSim {
         &mut self.sim
     }
 
-    /// The memory as an AXI slave: faults, counters, timing.
+    /// The memory as the AXI slave of the first port: faults, counters, timing.
     pub fn axi_memory(&mut self) -> &mut AxiMemory {
-        &mut self.mem
+        &mut self.mems[0]
+    }
+
+    /// The slaves of all memory ports.
+    pub fn axi_memories(&mut self) -> &mut [AxiMemory] {
+        &mut self.mems
+    }
+
+    /// What went over all memory ports.
+    #[must_use]
+    pub fn counters(&self) -> BusCounters {
+        self.mems.iter().fold(BusCounters::default(), |a, m| a + m.counters)
+    }
+
+    /// The first thing that the design did wrong on a memory port.
+    #[must_use]
+    pub fn violation(&self) -> Option<String> {
+        let mut all = self.mems.iter().enumerate();
+        all.find_map(|(k, m)| m.violations().first().map(|v| if self.mems.len() == 1 { v.clone() } else { format!("port {k}: {v}") }))
     }
 
     /// The bytes of the memory.
     #[must_use]
     pub fn memory(&self) -> &SparseMemory {
-        &self.mem.memory
+        &self.mems[0].memory
     }
 
     /// The bytes of the memory, to change.
     pub fn memory_mut(&mut self) -> &mut SparseMemory {
-        &mut self.mem.memory
+        &mut self.mems[0].memory
     }
 
     /// Digest of the design this runs, from the loaded object.
@@ -176,10 +211,8 @@ impl CoreSim {
             k.abort(&mut self.sim);
         }
         self.sim.run(4);
-        self.mem.reset(&mut self.sim);
-        if let Some(w) = &mut self.watch {
-            w.clear();
-        }
+        self.mems.iter_mut().for_each(|m| m.reset(&mut self.sim));
+        self.watches.iter_mut().for_each(Watch::clear);
         self.sim.set(self.rst, 1);
         self.sim.eval();
     }
@@ -189,10 +222,10 @@ impl CoreSim {
     /// # Errors
     /// When the design was built without snapshots, or the bus is not quiet.
     pub fn save(&self) -> Result<CoreSnapshot> {
-        if !self.mem.idle() || self.ctl.busy() || self.krn.as_ref().is_some_and(AxiLite::busy) {
+        if !self.mems.iter().all(AxiMemory::idle) || self.ctl.busy() || self.krn.as_ref().is_some_and(AxiLite::busy) {
             return Err(Error::Hang { what: "quiet bus before a snapshot", cycles: 0 });
         }
-        Ok(CoreSnapshot { sim: self.sim.save()?, memory: self.mem.memory.clone() })
+        Ok(CoreSnapshot { sim: self.sim.save()?, memory: self.mems[0].memory.clone() })
     }
 
     /// Puts a snapshot back, with a memory of this timing and without any fault, hook or violation that was set or seen.
@@ -201,21 +234,22 @@ impl CoreSim {
     /// When it is of another design.
     pub fn restore(&mut self, snapshot: &CoreSnapshot, memory: AxiMemoryConfig) -> Result<()> {
         self.sim.restore(&snapshot.sim)?;
-        self.mem = AxiMemory::new(&self.sim, "mem0_", memory)?;
-        self.mem.memory = snapshot.memory.clone();
-        for p in ["mem0_arready", "mem0_awready", "mem0_wready", "mem0_rvalid", "mem0_bvalid", "wipe_req"] {
-            if let Some(p) = self.sim.find(p) {
-                self.sim.set(p, 0);
+        self.mems = memories(&self.sim, &memory)?;
+        self.mems[0].memory = snapshot.memory.clone();
+        for k in 0..self.mems.len() {
+            for p in ["arready", "awready", "wready", "rvalid", "bvalid"] {
+                self.sim.poke(&format!("mem{k}_{p}"), 0);
             }
+        }
+        if let Some((req, _)) = self.wipe {
+            self.sim.set(req, 0);
         }
         self.sim.set(self.rst, 1);
         self.ctl.abort(&mut self.sim);
         if let Some(k) = &mut self.krn {
             k.abort(&mut self.sim);
         }
-        if let Some(w) = &mut self.watch {
-            w.clear();
-        }
+        self.watches.iter_mut().for_each(Watch::clear);
         self.sim.eval();
         Ok(())
     }
@@ -223,6 +257,18 @@ impl CoreSim {
     #[inline]
     fn cycle(&mut self) {
         self.cycle_with(None);
+    }
+
+    /// Runs a further port on the bytes of the first.
+    #[inline]
+    fn at_port(&mut self, k: usize, f: impl FnOnce(&mut AxiMemory, &mut Sim)) {
+        if let [first, rest @ ..] = self.mems.as_mut_slice()
+            && let Some(m) = rest.get_mut(k - 1)
+        {
+            std::mem::swap(&mut first.memory, &mut m.memory);
+            f(m, &mut self.sim);
+            std::mem::swap(&mut first.memory, &mut m.memory);
+        }
     }
 
     fn lite(&mut self, kernel: bool) -> Option<&mut AxiLite> {
@@ -238,8 +284,11 @@ impl CoreSim {
     #[inline]
     fn cycle_all(&mut self, port: Option<bool>, agents: &mut [&mut dyn Agent]) {
         self.sim.settle();
-        self.mem.sample(&self.sim);
-        if let Some(w) = &mut self.watch {
+        self.mems[0].sample(&self.sim);
+        for k in 1..self.mems.len() {
+            self.at_port(k, |m, sim| m.sample(sim));
+        }
+        for w in &mut self.watches {
             w.sample(&self.sim);
         }
         match port {
@@ -252,7 +301,10 @@ impl CoreSim {
         }
         let ack = self.irq.filter(|(req, _)| self.sim.get(*req) != 0);
         self.sim.edge();
-        self.mem.drive(&mut self.sim);
+        self.mems[0].drive(&mut self.sim);
+        for k in 1..self.mems.len() {
+            self.at_port(k, |m, sim| m.drive(sim));
+        }
         match port {
             None => {}
             Some(false) => self.ctl.drive(&mut self.sim),
@@ -396,14 +448,12 @@ impl CoreSim {
 
     /// Watches addresses as the accelerator sees them; several ranges add up.
     pub fn watch(&mut self, range: Range<u64>) {
-        if let Some(w) = &mut self.watch {
-            w.ranges.push(range);
-        }
+        self.watches.iter_mut().for_each(|w| w.ranges.push(range.clone()));
     }
 
     /// Forgets what is watched and counts from 0 again.
     pub fn unwatch(&mut self) {
-        if let Some(w) = &mut self.watch {
+        for w in &mut self.watches {
             w.ranges.clear();
             w.words = 0;
         }
@@ -412,19 +462,19 @@ impl CoreSim {
     /// 64-bit words that reached the accelerator with OKAY from watched addresses.
     #[must_use]
     pub fn words_delivered(&self) -> u64 {
-        self.watch.as_ref().map_or(0, |w| w.words)
+        self.watches.iter().map(|w| w.words).sum()
     }
 
     /// Beats that reached the accelerator (with OKAY, with an error) from any address.
     #[must_use]
     pub fn beats_delivered(&self) -> (u64, u64) {
-        self.watch.as_ref().map_or((0, 0), |w| (w.beats, w.refused))
+        self.watches.iter().fold((0, 0), |(okay, refused), w| (okay + w.beats, refused + w.refused))
     }
 
     /// Whether the top module has the observation outputs.
     #[must_use]
     pub fn can_watch(&self) -> bool {
-        self.watch.is_some()
+        !self.watches.is_empty()
     }
 
     /// Interrupts that were acknowledged.

@@ -32,7 +32,11 @@ pub const CODES: &[Code] = &[
     ),
     Code::new("SHEF-RTL-007", "waves need libraries that are missing", "apt-get install liblz4-dev zlib1g-dev, or build without waves."),
     Code::new("SHEF-RTL-008", "this build has no waves", "Ask for them when the design is built (DesignSpec::trace)."),
-    Code::new("SHEF-RTL-009", "a port has a form that is not supported", "Ports of a top module are packed vectors; wrap unpacked arrays."),
+    Code::new(
+        "SHEF-RTL-009",
+        "a port has a form that is not supported",
+        "Ports of a top module are packed vectors or one-dimensional arrays `bus_signal [N]` of them.",
+    ),
     Code::new("SHEF-RTL-010", "the design has no such port", "The name in the test or bench and the one in the top module differ."),
     Code::new("SHEF-RTL-011", "a port has another width", "The top module and the agent bound to it do not fit; look at the prefix."),
     Code::new("SHEF-RTL-012", "the compiled design cannot be loaded", "Remove the folder that is named; the next run builds it anew."),

@@ -38,7 +38,7 @@ mod toolchain;
 
 pub use agent::{Agent, cycle, cycle_until};
 pub use axi_lite::AxiLite;
-pub use axi_master::{AxiDone, AxiMaster, AxiOp};
+pub use axi_master::{AxiDone, AxiMaster, AxiMasters, AxiOp};
 pub use axi_memory::{AxiMemory, AxiMemoryConfig, BEAT, BusCounters, DECERR, Hostile, OKAY, ReadHook, SLVERR, WriteHook};
 pub use build::{DesignSpec, Lint, Profile, build, build_with};
 pub use core_sim::{CoreSim, CoreSnapshot, Watch};

@@ -118,6 +118,8 @@ pub enum Direction {
     Input,
     /// Driven by the design.
     Output,
+    /// Element of an array: one of the two.
+    Element,
 }
 
 /// Handle of one port of one [`Sim`]; using it with another one panics.
@@ -217,12 +219,16 @@ impl Sim {
             }
             // SAFETY: a string literal of the shim.
             let name = unsafe { CStr::from_ptr(p.name) }.to_string_lossy().into_owned();
-            let dir = if p.dir == 1 { Direction::Output } else { Direction::Input };
+            let dir = match p.dir {
+                0 => Direction::Input,
+                1 => Direction::Output,
+                _ => Direction::Element,
+            };
             ports.insert(name, Port { at: p.at.cast(), sim: id, bits: p.bits, dir });
         }
         let clk = ["clk_i", "clk"].iter().find_map(|n| ports.get(*n).copied());
         let mut sim = Self { lib: lib.clone(), model, id, ports, clk, cycles: 0, tracing: false };
-        let inputs: Vec<Port> = sim.ports.values().copied().filter(|p| p.dir == Direction::Input).collect();
+        let inputs: Vec<Port> = sim.ports.values().copied().filter(|p| p.dir != Direction::Output).collect();
         for p in inputs {
             sim.fill(p, 0);
         }

@@ -16,7 +16,7 @@ fn random_traffic_keeps_every_byte() {
     for seed in 0..6u64 {
         let mut s = sim();
         let mut mem = AxiMemory::new(&s, "mem0_", AxiMemoryConfig::seeded(seed)).expect("memory");
-        let mut acc = AxiMaster::new(&s, "acc_", Some(seed + 100)).expect("master");
+        let mut acc = AxiMaster::new(&s, "acc0_", Some(seed + 100)).expect("master");
         let mut rng = Rng::new(seed);
         let mut want: HashMap<u64, [u8; 64]> = HashMap::new();
         for _ in 0..300 {
@@ -53,7 +53,7 @@ fn random_traffic_keeps_every_byte() {
 fn full_speed_without_stalls() {
     let mut s = sim();
     let mut mem = AxiMemory::new(&s, "mem0_", AxiMemoryConfig::bench(10, 5)).expect("memory");
-    let mut acc = AxiMaster::new(&s, "acc_", None).expect("master");
+    let mut acc = AxiMaster::new(&s, "acc0_", None).expect("master");
     acc.read(0, 1);
     let d = acc.finish(&mut s, &mut [&mut mem], 100).unwrap().remove(0);
     assert_eq!(d.end - d.start, 10);
@@ -85,7 +85,7 @@ fn every_breach_is_seen() {
     for h in cases {
         let mut s = sim();
         let mut mem = AxiMemory::new(&s, "mem0_", AxiMemoryConfig::bench(3, 3)).expect("memory");
-        let mut acc = AxiMaster::new(&s, "acc_", None).expect("master");
+        let mut acc = AxiMaster::new(&s, "acc0_", None).expect("master");
         mem.inject(h);
         acc.read(0, 4);
         acc.write(0, &[1; 256]);
@@ -100,7 +100,7 @@ fn every_breach_is_seen() {
     // The memory sees what a master does wrong.
     let mut s = sim();
     let mut mem = AxiMemory::new(&s, "mem0_", AxiMemoryConfig::bench(3, 3)).expect("memory");
-    let mut acc = AxiMaster::new(&s, "acc_", None).expect("master");
+    let mut acc = AxiMaster::new(&s, "acc0_", None).expect("master");
     acc.read(4096 - 64, 2);
     acc.finish(&mut s, &mut [&mut mem], 200).unwrap();
     acc.push(AxiOp::Odd { write: true, id: 0, addr: 0, beats: 2, size: 6, burst: 2 });
@@ -112,7 +112,7 @@ fn every_breach_is_seen() {
 fn errors_silence_and_tampering() {
     let mut s = sim();
     let mut mem = AxiMemory::new(&s, "mem0_", AxiMemoryConfig::seeded(4)).expect("memory");
-    let mut acc = AxiMaster::new(&s, "acc_", Some(5)).expect("master");
+    let mut acc = AxiMaster::new(&s, "acc0_", Some(5)).expect("master");
     mem.error_ranges.push(0x1040..0x1041);
     mem.silent_ranges.push(0x9000..0xa000);
     acc.read(0x1000, 3);

@@ -1,34 +1,36 @@
-// Wires an AXI4 master port of the test to a slave port of the test, with one register per channel and a small
-// register file on AXI4-Lite: what the agents are tried on.
+// Wires the AXI4 master ports of the test to its slave ports, one to one, with a small register file on AXI4-Lite: what the agents are
+// tried on.
 `default_nettype none
-module loop (
+module loop #(
+    parameter int unsigned N = 1
+) (
     input wire logic clk,
     input wire logic rst_n,
     // from the test's master
-    input wire logic [7:0] acc_arid, input wire logic [63:0] acc_araddr, input wire logic [7:0] acc_arlen,
-    input wire logic [2:0] acc_arsize, input wire logic [1:0] acc_arburst, input wire logic acc_arvalid,
-    output logic acc_arready,
-    output logic [7:0] acc_rid, output logic [511:0] acc_rdata, output logic [1:0] acc_rresp, output logic acc_rlast,
-    output logic acc_rvalid, input wire logic acc_rready,
-    input wire logic [7:0] acc_awid, input wire logic [63:0] acc_awaddr, input wire logic [7:0] acc_awlen,
-    input wire logic [2:0] acc_awsize, input wire logic [1:0] acc_awburst, input wire logic acc_awvalid,
-    output logic acc_awready,
-    input wire logic [511:0] acc_wdata, input wire logic [63:0] acc_wstrb, input wire logic acc_wlast,
-    input wire logic acc_wvalid, output logic acc_wready,
-    output logic [7:0] acc_bid, output logic [1:0] acc_bresp, output logic acc_bvalid, input wire logic acc_bready,
+    input wire logic [7:0] acc_arid [N], input wire logic [63:0] acc_araddr [N], input wire logic [7:0] acc_arlen [N],
+    input wire logic [2:0] acc_arsize [N], input wire logic [1:0] acc_arburst [N], input wire logic acc_arvalid [N],
+    output logic acc_arready [N],
+    output logic [7:0] acc_rid [N], output logic [511:0] acc_rdata [N], output logic [1:0] acc_rresp [N], output logic acc_rlast [N],
+    output logic acc_rvalid [N], input wire logic acc_rready [N],
+    input wire logic [7:0] acc_awid [N], input wire logic [63:0] acc_awaddr [N], input wire logic [7:0] acc_awlen [N],
+    input wire logic [2:0] acc_awsize [N], input wire logic [1:0] acc_awburst [N], input wire logic acc_awvalid [N],
+    output logic acc_awready [N],
+    input wire logic [511:0] acc_wdata [N], input wire logic [63:0] acc_wstrb [N], input wire logic acc_wlast [N],
+    input wire logic acc_wvalid [N], output logic acc_wready [N],
+    output logic [7:0] acc_bid [N], output logic [1:0] acc_bresp [N], output logic acc_bvalid [N], input wire logic acc_bready [N],
     // to the test's memory
-    output logic [7:0] mem0_arid, output logic [63:0] mem0_araddr, output logic [7:0] mem0_arlen,
-    output logic [2:0] mem0_arsize, output logic [1:0] mem0_arburst, output logic mem0_arvalid,
-    input wire logic mem0_arready,
-    input wire logic [7:0] mem0_rid, input wire logic [511:0] mem0_rdata, input wire logic [1:0] mem0_rresp,
-    input wire logic mem0_rlast, input wire logic mem0_rvalid, output logic mem0_rready,
-    output logic [7:0] mem0_awid, output logic [63:0] mem0_awaddr, output logic [7:0] mem0_awlen,
-    output logic [2:0] mem0_awsize, output logic [1:0] mem0_awburst, output logic mem0_awvalid,
-    input wire logic mem0_awready,
-    output logic [511:0] mem0_wdata, output logic [63:0] mem0_wstrb, output logic mem0_wlast, output logic mem0_wvalid,
-    input wire logic mem0_wready,
-    input wire logic [7:0] mem0_bid, input wire logic [1:0] mem0_bresp, input wire logic mem0_bvalid,
-    output logic mem0_bready,
+    output logic [7:0] mem_arid [N], output logic [63:0] mem_araddr [N], output logic [7:0] mem_arlen [N],
+    output logic [2:0] mem_arsize [N], output logic [1:0] mem_arburst [N], output logic mem_arvalid [N],
+    input wire logic mem_arready [N],
+    input wire logic [7:0] mem_rid [N], input wire logic [511:0] mem_rdata [N], input wire logic [1:0] mem_rresp [N],
+    input wire logic mem_rlast [N], input wire logic mem_rvalid [N], output logic mem_rready [N],
+    output logic [7:0] mem_awid [N], output logic [63:0] mem_awaddr [N], output logic [7:0] mem_awlen [N],
+    output logic [2:0] mem_awsize [N], output logic [1:0] mem_awburst [N], output logic mem_awvalid [N],
+    input wire logic mem_awready [N],
+    output logic [511:0] mem_wdata [N], output logic [63:0] mem_wstrb [N], output logic mem_wlast [N], output logic mem_wvalid [N],
+    input wire logic mem_wready [N],
+    input wire logic [7:0] mem_bid [N], input wire logic [1:0] mem_bresp [N], input wire logic mem_bvalid [N],
+    output logic mem_bready [N],
     // registers: 4 words, further addresses answer SLVERR
     input wire logic [15:0] ctl_awaddr, input wire logic ctl_awvalid, output logic ctl_awready,
     input wire logic [31:0] ctl_wdata, input wire logic [3:0] ctl_wstrb, input wire logic ctl_wvalid,
@@ -36,19 +38,21 @@ module loop (
     input wire logic [15:0] ctl_araddr, input wire logic ctl_arvalid, output logic ctl_arready,
     output logic [31:0] ctl_rdata, output logic [1:0] ctl_rresp, output logic ctl_rvalid, input wire logic ctl_rready
 );
-  assign {mem0_arid, mem0_araddr, mem0_arlen, mem0_arsize, mem0_arburst, mem0_arvalid} =
-      {acc_arid, acc_araddr, acc_arlen, acc_arsize, acc_arburst, acc_arvalid};
-  assign acc_arready = mem0_arready;
-  assign {mem0_awid, mem0_awaddr, mem0_awlen, mem0_awsize, mem0_awburst, mem0_awvalid} =
-      {acc_awid, acc_awaddr, acc_awlen, acc_awsize, acc_awburst, acc_awvalid};
-  assign acc_awready = mem0_awready;
-  assign {mem0_wdata, mem0_wstrb, mem0_wlast, mem0_wvalid} = {acc_wdata, acc_wstrb, acc_wlast, acc_wvalid};
-  assign acc_wready = mem0_wready;
-  assign {acc_rid, acc_rdata, acc_rresp, acc_rlast, acc_rvalid} =
-      {mem0_rid, mem0_rdata, mem0_rresp, mem0_rlast, mem0_rvalid};
-  assign mem0_rready = acc_rready;
-  assign {acc_bid, acc_bresp, acc_bvalid} = {mem0_bid, mem0_bresp, mem0_bvalid};
-  assign mem0_bready = acc_bready;
+  for (genvar p = 0; p < int'(N); p++) begin : g_port
+    assign {mem_arid[p], mem_araddr[p], mem_arlen[p], mem_arsize[p], mem_arburst[p], mem_arvalid[p]} =
+        {acc_arid[p], acc_araddr[p], acc_arlen[p], acc_arsize[p], acc_arburst[p], acc_arvalid[p]};
+    assign acc_arready[p] = mem_arready[p];
+    assign {mem_awid[p], mem_awaddr[p], mem_awlen[p], mem_awsize[p], mem_awburst[p], mem_awvalid[p]} =
+        {acc_awid[p], acc_awaddr[p], acc_awlen[p], acc_awsize[p], acc_awburst[p], acc_awvalid[p]};
+    assign acc_awready[p] = mem_awready[p];
+    assign {mem_wdata[p], mem_wstrb[p], mem_wlast[p], mem_wvalid[p]} = {acc_wdata[p], acc_wstrb[p], acc_wlast[p], acc_wvalid[p]};
+    assign acc_wready[p] = mem_wready[p];
+    assign {acc_rid[p], acc_rdata[p], acc_rresp[p], acc_rlast[p], acc_rvalid[p]} =
+        {mem_rid[p], mem_rdata[p], mem_rresp[p], mem_rlast[p], mem_rvalid[p]};
+    assign mem_rready[p] = acc_rready[p];
+    assign {acc_bid[p], acc_bresp[p], acc_bvalid[p]} = {mem_bid[p], mem_bresp[p], mem_bvalid[p]};
+    assign mem_bready[p] = acc_bready[p];
+  end
 
   logic [31:0] file_q[4];
   assign ctl_awready = ctl_awvalid && ctl_wvalid && !ctl_bvalid;

@@ -26,7 +26,7 @@ fn cost_of_a_cycle() {
     }
     println!("idle memory: {} ns", per(t));
 
-    let mut acc = AxiMaster::new(&s, "acc_", None).expect("master");
+    let mut acc = AxiMaster::new(&s, "acc0_", None).expect("master");
     for i in 0..u64::from(n) / 64 {
         acc.read(i * 4096, 64);
         acc.write((i + 64) * 4096, &[7; 4096]);

@@ -33,17 +33,18 @@ fn main() -> ExitCode {
 
 fn table(rows: &[Row]) {
     println!(
-        "{:<12} {:<7} {:>5} {:>4} {:>7} {:>7} {:>11} {:>8} {:>8} {:>7} {:>7} {:>6}",
-        "access", "mode", "chunk", "key", "engines", "latency", "outstanding", "bytes", "cycles", "B/cycle", "bare", "ratio"
+        "{:<12} {:<12} {:>5} {:>4} {:>7} {:>5} {:>7} {:>11} {:>8} {:>8} {:>7} {:>7} {:>6}",
+        "access", "mode", "chunk", "key", "engines", "ports", "latency", "outstanding", "bytes", "cycles", "B/cycle", "bare", "ratio"
     );
     for r in rows {
         println!(
-            "{:<12} {:<7} {:>5} {:>4} {:>7} {:>7} {:>11} {:>8} {:>8} {:>7.2} {:>7.2} {:>6.3}",
+            "{:<12} {:<12} {:>5} {:>4} {:>7} {:>5} {:>7} {:>11} {:>8} {:>8} {:>7.2} {:>7.2} {:>6.3}",
             r.name.name(),
             r.region_mode,
             r.chunk,
             r.key_bits,
-            format!("x{}", r.engines),
+            format!("{} x{}", r.sets, r.engines),
+            r.ports,
             r.memory_latency,
             format!("{} x {}", r.outstanding, r.burst),
             r.bytes,

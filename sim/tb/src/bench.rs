@@ -5,9 +5,10 @@ use crate::traffic::{Op, Outcome};
 use shef_model::Model;
 use shef_model::bus::{Burst, NoAccelerator, Resp, WriteBeat};
 use shef_proto::code::Code;
-use shef_proto::config::Config;
+use shef_proto::config::{Config, Region};
 use shef_rtl::agent::Agent;
-use shef_rtl::{AxiMaster, AxiMemoryConfig, AxiOp, CoreSim, CoreSnapshot, DesignSpec, Library};
+use shef_rtl::{AxiMasters, AxiMemoryConfig, AxiOp, CoreSim, CoreSnapshot, DesignSpec, Library};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// Codes of this crate.
@@ -133,7 +134,8 @@ pub trait Bench {
     fn mem_read(&self, addr: u64, out: &mut [u8]);
     /// Writes card memory.
     fn mem_write(&mut self, addr: u64, data: &[u8]);
-    /// Does bursts as the accelerator, as many at a time as the bench can; the outcomes in the order of `ops`.
+    /// Does bursts as the accelerator, each at the port of its address, as many at a time as the bench can; the outcomes in the
+    /// order of `ops`.
     ///
     /// # Errors
     /// When an answer does not come or a bus rule is broken.
@@ -143,9 +145,16 @@ pub trait Bench {
 /// The RTL behind [`Bench`].
 pub struct RtlBench {
     core: CoreSim,
-    acc: AxiMaster,
+    acc: AxiMasters,
     /// Number of the first burst that was pushed since the last [`RtlBench::finish`], and how many were.
     pushed: (u64, usize),
+}
+
+/// Which accelerator port the bursts of each region take: that of the region's engine set.
+#[must_use]
+pub fn routes(config: &Config) -> Vec<(Range<u64>, usize)> {
+    let port = |r: &Region| config.sets().get(usize::from(r.set)).map_or(0, |s| usize::from(s.acc));
+    config.regions().iter().map(|r| (r.base..r.base + r.size, port(r))).collect()
 }
 
 /// Cycles without any answer after which bursts count as hung; the Shield's own time-out is 4,096.
@@ -181,11 +190,11 @@ fn waves() -> Option<PathBuf> {
 }
 
 impl RtlBench {
-    /// An instance; a seed makes the timing of memory and accelerator random.
+    /// An instance of a design with this configuration; a seed makes the timing of memory and accelerator random.
     ///
     /// # Errors
     /// When the top module lacks a port.
-    pub fn new(lib: &Library, seed: Option<u64>) -> Result<Self> {
+    pub fn new(lib: &Library, config: &Config, seed: Option<u64>) -> Result<Self> {
         let memory = match seed {
             Some(s) => AxiMemoryConfig { read_latency: 1 + s % 40, write_latency: 1 + s % 23, ..AxiMemoryConfig::seeded(s) },
             None => AxiMemoryConfig::bench(20, 10),
@@ -195,7 +204,7 @@ impl RtlBench {
             std::fs::create_dir_all(&dir).map_err(|e| BenchError::File(format!("{}: {e}", dir.display())))?;
             core.sim().trace_start(&dir.join(format!("rtl-{}.fst", seed.unwrap_or(0))))?;
         }
-        let acc = AxiMaster::new(core.sim(), "acc_", seed.map(|s| s ^ 0xacce))?;
+        let acc = AxiMasters::new(core.sim(), &routes(config), seed.map(|s| s ^ 0xacce))?;
         Ok(Self { core, acc, pushed: (0, 0) })
     }
 
@@ -204,8 +213,8 @@ impl RtlBench {
         &mut self.core
     }
 
-    /// The requester in the accelerator's place.
-    pub fn master(&mut self) -> &mut AxiMaster {
+    /// The requesters in the accelerator's place.
+    pub fn master(&mut self) -> &mut AxiMasters {
         &mut self.acc
     }
 
@@ -223,12 +232,7 @@ impl RtlBench {
     /// # Errors
     /// When the top module lacks a port.
     pub fn new_requester(&mut self, stalls: Option<u64>) -> Result<()> {
-        let sim = self.core.sim();
-        for p in ["awvalid", "wvalid", "bready", "arvalid", "rready"] {
-            sim.poke(&format!("acc_{p}"), 0);
-        }
-        sim.eval();
-        self.acc = AxiMaster::new(sim, "acc_", stalls)?;
+        self.acc.restart(self.core.sim(), stalls)?;
         self.pushed = (0, 0);
         Ok(())
     }
@@ -253,6 +257,24 @@ impl RtlBench {
     /// One clock cycle of everything.
     pub fn step(&mut self) {
         self.core.step_with(&mut [&mut self.acc]);
+    }
+
+    /// A wipe while the accelerator's ports go on; the number of cycles until it is acknowledged.
+    ///
+    /// # Errors
+    /// When it is not.
+    pub fn wipe(&mut self) -> Result<u64> {
+        const PATIENCE: u64 = 1_000_000;
+        self.core.sim().poke("wipe_req", 1);
+        for n in 1..PATIENCE {
+            self.step();
+            if self.core.sim().peek("wipe_ack") != 0 {
+                self.core.sim().poke("wipe_req", 0);
+                self.step();
+                return Ok(n);
+            }
+        }
+        Err(shef_rtl::Error::Hang { what: "wipe", cycles: PATIENCE }.into())
     }
 
     /// Runs what was pushed to its end, something else beside it; the outcomes in the order of the pushes.
@@ -310,10 +332,12 @@ impl RtlBench {
     pub fn channels(&mut self) -> String {
         let sim = self.core.sim();
         let mut text = String::new();
-        for p in ["acc_", "mem0_"] {
+        for bus in (0..4).flat_map(|p| [format!("acc{p}_"), format!("mem{p}_")]) {
             for c in ["ar", "r", "aw", "w", "b"] {
-                let bit = |x: &str| sim.peek(&format!("{p}{c}{x}"));
-                text.push_str(&format!("{p}{c} {}{} ", bit("valid"), bit("ready")));
+                let (valid, ready) = (sim.find(&format!("{bus}{c}valid")), sim.find(&format!("{bus}{c}ready")));
+                if let (Some(valid), Some(ready)) = (valid, ready) {
+                    text.push_str(&format!("{bus}{c} {}{} ", sim.get(valid), sim.get(ready)));
+                }
             }
         }
         text
@@ -324,7 +348,7 @@ impl RtlBench {
     /// # Errors
     /// The first breach.
     pub fn rules(&mut self) -> Result<()> {
-        let first = self.acc.violations().first().or(self.core.axi_memory().violations().first()).cloned();
+        let first = self.acc.violation().or_else(|| self.core.violation());
         first.map_or(Ok(()), |v| Err(BenchError::Bus(v)))
     }
 }

@@ -4,7 +4,7 @@
 //! by a Load Key. A read ends with its last beat; a write ends when the memory has answered for the last beat that the
 //! Shield writes without being told to (what a buffer holds back counts). Commands (epoch, flush) are outside the figure.
 
-use crate::bench::{Bench, BenchError, RtlBench, design};
+use crate::bench::{self, Bench, BenchError, RtlBench};
 use crate::traffic::Op;
 use crate::{Owner, Result};
 use serde::Serialize;
@@ -14,6 +14,7 @@ use shef_proto::load::first_epochs;
 use shef_rtl::agent::Rng;
 use shef_rtl::{DesignSpec, build_with};
 use shef_seal::ChunkCipher;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -50,13 +51,13 @@ pub enum Access {
     RandomRead,
     /// The same, writing, every place once.
     RandomWrite,
+    /// `SeqRead` in one engine set and `SeqWrite` in another at once.
+    Copy,
+    /// Reads and writes as in `Copy`, at once in every engine set that is there.
+    Mixed,
 }
 
 impl Access {
-    fn writes(self) -> bool {
-        matches!(self, Self::SeqWrite | Self::RandomWrite)
-    }
-
     fn random(self) -> bool {
         matches!(self, Self::RandomRead | Self::RandomWrite)
     }
@@ -69,6 +70,8 @@ impl Access {
             Self::SeqWrite => "seq_write",
             Self::RandomRead => "random_read",
             Self::RandomWrite => "random_write",
+            Self::Copy => "copy",
+            Self::Mixed => "mixed",
         }
     }
 }
@@ -84,13 +87,15 @@ pub struct Row {
     pub chunk: u32,
     /// AES key bits.
     pub key_bits: u16,
-    /// AES lanes of the engine set.
+    /// AES lanes of an engine set.
     pub engines: u8,
+    /// Engine sets.
+    pub sets: u8,
     /// Cycles of the memory from a request to its first beat, and from the last beat of a write to its answer.
     pub memory_latency: u64,
     /// Bytes of a burst of the requester.
     pub burst: u64,
-    /// Bursts that the requester keeps outstanding.
+    /// Bursts that the requester keeps outstanding, reads and writes apart.
     pub outstanding: usize,
     /// Memory ports.
     pub ports: u8,
@@ -108,40 +113,102 @@ pub struct Row {
     pub ratio: f64,
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Plan {
-    access: Access,
+/// A region that takes part in a measurement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Part {
+    writes: bool,
     mode: Mode,
     chunk: u32,
     key_bits: u16,
+    set: u8,
+}
+
+impl Part {
+    fn region(self) -> String {
+        format!("{}{}_{}_{}", self.mode.name(), self.chunk, self.key_bits, self.set)
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Plan {
+    access: Access,
+    parts: Vec<Part>,
     latency: u64,
     burst: u64,
     outstanding: usize,
+    /// Of each part.
     bytes: u64,
 }
 
-fn region_name(mode: Mode, chunk: u32, key_bits: u16) -> String {
-    format!("{}{chunk}_{key_bits}", if mode == Mode::Input { "in" } else { "out" })
-}
-
-/// `shield.toml` of the measured design with this many AES lanes.
-fn shield_toml(lanes: u8) -> String {
-    let mut out = format!("suite = 1\n[[set]]\nlanes = {lanes}\nbig_lines = 8\nsmall_lines = 32\nring_beats = 512\n");
-    let mut base = 0;
-    let outputs = CHUNKS.map(|c| (Mode::Output, c, 256));
-    let inputs = CHUNKS.map(|c| (Mode::Input, c, 256)).into_iter();
-    let short = CHUNKS_128.map(|c| (Mode::Input, c, 128)).into_iter().chain([(Mode::Output, 512, 128), (Mode::Output, 4096, 128)]);
-    for (mode, chunk, key) in inputs.chain(outputs).chain(short) {
-        let name = region_name(mode, chunk, key);
-        let word = if mode == Mode::Input { "input" } else { "output" };
-        let _ =
-            write!(out, "[[region]]\nname = \"{name}\"\nmode = \"{word}\"\nbase = {base}\nsize = {SIZE}\nchunk = {chunk}\nkey = {key}\n");
-        base += SIZE;
+impl Plan {
+    fn modes(&self) -> &'static str {
+        let modes: BTreeSet<&str> = self.parts.iter().map(|p| p.mode.name()).collect();
+        if modes.len() == 1 { self.parts[0].mode.name() } else { "input+output" }
     }
-    out
 }
 
-/// What is measured on the design with this many lanes.
+/// A Shield that is measured.
+struct Design {
+    name: &'static str,
+    lanes: u8,
+    sets: u8,
+    /// Accelerator port of each set; its memory port is its number.
+    acc: &'static [u8],
+    plans: Vec<Plan>,
+}
+
+impl Design {
+    /// Every region that a plan names, once, one after the other.
+    fn regions(&self) -> Vec<Part> {
+        let mut all: Vec<Part> = Vec::new();
+        for p in self.plans.iter().flat_map(|p| &p.parts) {
+            if !all.iter().any(|q| q.region() == p.region()) {
+                all.push(*p);
+            }
+        }
+        all
+    }
+
+    fn shield_toml(&self) -> String {
+        let mut out = format!("suite = 1\n[memory]\nports = {}\n", self.sets);
+        for acc in self.acc {
+            let _ = write!(out, "[[set]]\nlanes = {}\nbig_lines = 8\nsmall_lines = 32\nring_beats = 512\nacc = {acc}\n", self.lanes);
+        }
+        for (i, r) in (0u64..).zip(self.regions()) {
+            let (name, mode, base) = (r.region(), r.mode.name(), i * SIZE);
+            let Part { chunk, key_bits, set, .. } = r;
+            let _ = write!(out, "[[region]]\nname = \"{name}\"\nmode = \"{mode}\"\nbase = {base}\nsize = {SIZE}\nchunk = {chunk}\n");
+            let _ = write!(out, "key = {key_bits}\nset = {set}\nport = {set}\n");
+        }
+        out
+    }
+}
+
+/// What is measured.
+fn designs() -> Vec<Design> {
+    let one = |name, lanes| Design { name, lanes, sets: 1, acc: &[0], plans: plans(lanes) };
+    let copy = |read: u8, write: u8, chunk| {
+        let part = |writes, mode, set| Part { writes, mode, chunk, key_bits: 256, set };
+        [part(false, Mode::Input, read), part(true, Mode::Output, write)]
+    };
+    let stream = |access, parts: Vec<Part>, latency| Plan { access, parts, latency, burst: BURST, outstanding: STREAM, bytes: SIZE };
+    let mut two = Vec::new();
+    for latency in LATENCIES {
+        for chunk in CHUNKS {
+            two.push(stream(Access::Copy, copy(0, 1, chunk).to_vec(), latency));
+        }
+    }
+    let four = LATENCIES.map(|l| stream(Access::Mixed, [copy(0, 1, 4096), copy(2, 3, 4096)].concat(), l)).to_vec();
+    vec![
+        one("x4", 4),
+        one("x2", 2),
+        one("x1", 1),
+        Design { name: "two sets", lanes: 4, sets: 2, acc: &[0, 0], plans: two },
+        Design { name: "four sets", lanes: 4, sets: 4, acc: &[0, 1, 2, 3], plans: four },
+    ]
+}
+
+/// What is measured with one set of this many lanes.
 fn plans(lanes: u8) -> Vec<Plan> {
     let whole = lanes == 4;
     let sequential = if whole { SIZE } else { SIZE / 4 };
@@ -150,7 +217,8 @@ fn plans(lanes: u8) -> Vec<Plan> {
     for latency in latencies {
         let plan = |access: Access, mode, chunk, key_bits, outstanding, bytes| {
             let burst = if access.random() { 64 } else { BURST };
-            Plan { access, mode, chunk, key_bits, latency, burst, outstanding, bytes }
+            let writes = matches!(access, Access::SeqWrite | Access::RandomWrite);
+            Plan { access, parts: vec![Part { writes, mode, chunk, key_bits, set: 0 }], latency, burst, outstanding, bytes }
         };
         for chunk in CHUNKS {
             let bytes = if chunk == 64 { SIZE / 4 } else { sequential };
@@ -159,6 +227,9 @@ fn plans(lanes: u8) -> Vec<Plan> {
             if whole && latency == USUAL {
                 out.push(plan(Access::SeqRead, Mode::Output, chunk, 256, STREAM, bytes));
             }
+            let part = |writes, mode| Part { writes, mode, chunk, key_bits: 256, set: 0 };
+            let parts = vec![part(false, Mode::Input), part(true, Mode::Output)];
+            out.push(Plan { access: Access::Mixed, parts, latency, burst: BURST, outstanding: STREAM, bytes: SIZE / 4 });
         }
         if whole {
             for chunk in [512, 4096] {
@@ -189,11 +260,11 @@ fn plans(lanes: u8) -> Vec<Plan> {
 }
 
 /// The requester's list on `base`; `plain` is the content of the region.
-fn ops(access: Access, base: u64, (bytes, burst): (u64, u64), plain: &[u8], rng: &mut Rng) -> Vec<Op> {
-    let places: Vec<u64> = match access {
-        Access::SeqRead | Access::SeqWrite => (0..bytes / burst).collect(),
-        Access::RandomRead => (0..bytes / burst).map(|_| rng.below(SIZE / burst)).collect(),
-        Access::RandomWrite => {
+fn ops(random: bool, writes: bool, base: u64, (bytes, burst): (u64, u64), plain: &[u8], rng: &mut Rng) -> Vec<Op> {
+    let places: Vec<u64> = match (random, writes) {
+        (false, _) => (0..bytes / burst).collect(),
+        (true, false) => (0..bytes / burst).map(|_| rng.below(SIZE / burst)).collect(),
+        (true, true) => {
             let mut all: Vec<u64> = (0..SIZE / burst).collect();
             for i in (1..all.len()).rev() {
                 let other = usize::try_from(rng.below(i as u64 + 1)).unwrap_or(i);
@@ -207,8 +278,8 @@ fn ops(access: Access, base: u64, (bytes, burst): (u64, u64), plain: &[u8], rng:
         .cycle()
         .zip(places)
         .map(|(i, place)| {
-            let (id, addr) = (if access.random() { i % 64 } else { 0 }, base + place * burst);
-            if access.writes() {
+            let (id, addr) = (if random { i % 64 } else { 0 }, base + place * burst);
+            if writes {
                 Op::Write { id, addr, data: slice(plain, place * burst, burst).to_vec(), strobes: Vec::new() }
             } else {
                 Op::Read { id, addr, beats: u32::try_from(burst / 64).unwrap_or(u32::MAX) }
@@ -222,20 +293,22 @@ fn slice(plain: &[u8], at: u64, n: u64) -> &[u8] {
     &plain[at as usize..(at + n) as usize]
 }
 
-/// Cycles that a list takes; reads are compared on the way, and their bytes counted.
-fn timed(bench: &mut RtlBench, plan: &Plan, base: u64, list: &[Op], plain: &[u8]) -> Result<(u64, u64)> {
-    let memory = bench.core().axi_memory();
-    memory.config.read_latency = plan.latency;
-    memory.config.write_latency = plan.latency;
-    bench.master().outstanding = plan.outstanding;
+/// Cycles that a list takes; reads are compared on the way, and their bytes counted. Every region is a multiple of [`SIZE`] away
+/// from the first and holds `plain`.
+fn timed(bench: &mut RtlBench, plan: &Plan, list: &[Op], plain: &[u8]) -> Result<(u64, u64)> {
+    for memory in bench.core().axi_memories() {
+        memory.config.read_latency = plan.latency;
+        memory.config.write_latency = plan.latency;
+    }
+    bench.master().set_outstanding(plan.outstanding);
     let start = bench.core().cycles();
     let got = bench.burst(list)?;
     let mut end = bench.core().cycles();
-    if plan.access.writes() {
-        let mut seen = bench.core().axi_memory().counters;
+    if list.iter().any(|o| matches!(o, Op::Write { .. })) {
+        let mut seen = bench.core().counters();
         for _ in 0..4 * plan.latency + 1000 {
             bench.core().step(1);
-            let now = bench.core().axi_memory().counters;
+            let now = bench.core().counters();
             if now != seen {
                 (seen, end) = (now, bench.core().cycles());
             }
@@ -247,7 +320,7 @@ fn timed(bench: &mut RtlBench, plan: &Plan, base: u64, list: &[Op], plain: &[u8]
         let same = match op {
             Op::Read { addr, beats, .. } => {
                 right += u64::from(*beats) * 64;
-                got.data == slice(plain, addr - base, u64::from(*beats) * 64)
+                got.data == slice(plain, addr % SIZE, u64::from(*beats) * 64)
             }
             _ => true,
         };
@@ -256,6 +329,28 @@ fn timed(bench: &mut RtlBench, plan: &Plan, base: u64, list: &[Op], plain: &[u8]
         }
     }
     Ok((end - start, right))
+}
+
+/// The lists of all parts, one burst of each in turn.
+fn all_ops(plan: &Plan, config: &Config, plain: &[u8], rng: &mut Rng) -> Result<Vec<Op>> {
+    let mut lists = Vec::new();
+    for part in &plan.parts {
+        let r = region(config, *part)?;
+        lists.push(ops(plan.access.random(), part.writes, r.base, (plan.bytes, plan.burst), plain, rng).into_iter());
+    }
+    let mut out = Vec::new();
+    loop {
+        let before = out.len();
+        out.extend(lists.iter_mut().filter_map(Iterator::next));
+        if out.len() == before {
+            return Ok(out);
+        }
+    }
+}
+
+fn region(config: &Config, part: Part) -> Result<Region> {
+    let name = part.region();
+    config.regions().iter().find(|r| r.name == name).cloned().ok_or_else(|| BenchError::File(format!("no region {name}")))
 }
 
 struct Shielded {
@@ -278,40 +373,44 @@ impl Shielded {
     }
 
     /// One measurement: cycles and compared bytes.
-    fn run(&mut self, plan: &Plan, list: &[Op], r: &Region, plain: &[u8]) -> Result<(u64, u64)> {
-        let epoch = &mut self.epochs[usize::from(r.id)];
-        *epoch += 1;
-        self.owner.call(&mut self.bench, &Request::epoch(r.id, *epoch))?;
-        match (plan.access.writes(), plan.mode) {
-            (false, Mode::Input) => {
-                for chunk in 0..r.chunks() {
-                    let (data, tag) = self.sealed(r, chunk, plain);
-                    self.bench.mem_write(r.chunk_addr(chunk), &data);
-                    self.bench.mem_write(r.tag_addr(chunk), &tag);
+    fn run(&mut self, plan: &Plan, list: &[Op], plain: &[u8]) -> Result<(u64, u64)> {
+        for part in &plan.parts {
+            let r = region(&self.config, *part)?;
+            let epoch = &mut self.epochs[usize::from(r.id)];
+            *epoch += 1;
+            self.owner.call(&mut self.bench, &Request::epoch(r.id, *epoch))?;
+            match (part.writes, part.mode) {
+                (false, Mode::Input) => {
+                    for chunk in 0..r.chunks() {
+                        let (data, tag) = self.sealed(&r, chunk, plain);
+                        self.bench.mem_write(r.chunk_addr(chunk), &data);
+                        self.bench.mem_write(r.tag_addr(chunk), &tag);
+                    }
                 }
+                // What is read was written through the Shield before.
+                (false, _) => {
+                    let writes = ops(false, true, r.base, (SIZE, BURST), plain, &mut Rng::new(0));
+                    timed(&mut self.bench, &Plan { outstanding: STREAM, ..plan.clone() }, &writes, plain)?;
+                    self.owner.call(&mut self.bench, &Request::invalidate())?;
+                }
+                (true, _) => {}
             }
-            // What is read was written through the Shield before.
-            (false, _) => {
-                let writes = ops(Access::SeqWrite, r.base, (SIZE, BURST), plain, &mut Rng::new(0));
-                timed(&mut self.bench, &Plan { access: Access::SeqWrite, outstanding: STREAM, ..*plan }, r.base, &writes, plain)?;
-                self.owner.call(&mut self.bench, &Request::invalidate())?;
-            }
-            (true, _) => {}
         }
-        let (cycles, mut right) = timed(&mut self.bench, plan, r.base, list, plain)?;
-        if plan.access.writes() {
+        let (cycles, mut right) = timed(&mut self.bench, plan, list, plain)?;
+        if plan.parts.iter().any(|p| p.writes) {
             self.owner.call(&mut self.bench, &Request::flush())?;
-            right += self.compare(r, list, plain)?;
+            right += self.compare(list, plain)?;
         }
         Ok((cycles, right))
     }
 
     /// Ciphertext and tag of every chunk that a list wrote.
-    fn compare(&self, r: &Region, list: &[Op], plain: &[u8]) -> Result<u64> {
-        let size = u64::from(r.chunk);
+    fn compare(&self, list: &[Op], plain: &[u8]) -> Result<u64> {
         let mut right = 0;
         for op in list {
             let Op::Write { addr, data, .. } = op else { continue };
+            let Some(r) = self.config.regions().iter().find(|r| (r.base..r.base + r.size).contains(addr)) else { continue };
+            let size = u64::from(r.chunk);
             for chunk in (addr - r.base) / size..(addr - r.base + data.len() as u64) / size {
                 let want = self.sealed(r, chunk, plain);
                 let mut got = (vec![0; r.chunk as usize], [0; 16]);
@@ -333,62 +432,54 @@ impl Shielded {
 /// # Errors
 /// A build that fails, a refusal, a byte that is not what it ought to be.
 pub fn measure(dir: &Path, words: &[String], progress: &mut dyn FnMut(&str)) -> Result<Vec<Row>> {
-    let bare = DesignSpec::new("loop").source("sim/rtl/tests/loop.sv").fast();
-    let bare = build_with(&bare, progress)?;
     let mut rows = Vec::new();
-    for lanes in [4, 2, 1] {
+    for design in designs() {
         let say = |p: &Plan| {
-            format!(
-                "x{lanes} {} {} {} AES-{} latency {} outstanding {} x {}",
-                p.access.name(),
-                mode_name(p.mode),
-                p.chunk,
-                p.key_bits,
-                p.latency,
-                p.outstanding,
-                p.burst
-            )
+            let Part { chunk, key_bits, .. } = p.parts[0];
+            let (name, access, modes) = (design.name, p.access.name(), p.modes());
+            format!("{name} {access} {modes} {chunk} AES-{key_bits} latency {} outstanding {} x {}", p.latency, p.outstanding, p.burst)
         };
-        // The seed is a row's place among all rows: it does not depend on `words`.
-        let plans: Vec<(u64, Plan)> = (1..).zip(plans(lanes)).filter(|(_, p)| words.iter().all(|w| say(p).contains(w.as_str()))).collect();
+        // The seed is a row's place among all rows of the design: it does not depend on `words`.
+        let plans: Vec<(u64, &Plan)> =
+            (1..).zip(&design.plans).filter(|(_, p)| words.iter().all(|w| say(p).contains(w.as_str()))).collect();
         if plans.is_empty() {
             continue;
         }
-        let (spec, config) = design(&shield_toml(lanes), &dir.join(format!("x{lanes}")))?;
-        progress(&format!("engine set with {lanes} lanes"));
-        let mut bench = RtlBench::new(&build_with(&spec.fast(), progress)?, None)?;
-        let owner = Owner::open(&mut bench, &config, &first_epochs(&config, 1), u64::from(lanes))?;
+        let (spec, config) = bench::design(&design.shield_toml(), &dir.join(design.name.replace(' ', "-")))?;
+        progress(&format!("{}: {} engine set(s) with {} lanes", design.name, design.sets, design.lanes));
+        let mut bench = RtlBench::new(&build_with(&spec.fast(), progress)?, &config, None)?;
+        let owner = Owner::open(&mut bench, &config, &first_epochs(&config, 1), u64::from(design.lanes))?;
         let epochs = vec![1; config.regions().len()];
+        let bare = DesignSpec::new("loop").source("sim/rtl/tests/loop.sv").param("N", config.accelerator_ports()).fast();
+        let mut wires = RtlBench::new(&build_with(&bare, progress)?, &config, None)?;
         let mut shielded = Shielded { bench, owner, config, epochs };
-        let mut wires = RtlBench::new(&bare, None)?;
-        for (seed, plan) in &plans {
-            let name = region_name(plan.mode, plan.chunk, plan.key_bits);
-            let r = shielded.config.regions().iter().find(|r| r.name == name).cloned();
-            let r = r.ok_or_else(|| BenchError::File(format!("no region {name}")))?;
-            let mut rng = Rng::new(*seed);
+        for (seed, plan) in plans {
+            let mut rng = Rng::new(seed);
             let mut plain = vec![0; usize::try_from(SIZE).unwrap_or_default()];
             rng.fill(&mut plain);
-            let list = ops(plan.access, r.base, (plan.bytes, plan.burst), &plain, &mut rng);
-            let (cycles, verified_bytes) = shielded.run(plan, &list, &r, &plain)?;
-            let bare_cycles = without(&mut wires, plan, &r, &list, &plain)?;
+            let list = all_ops(plan, &shielded.config, &plain, &mut rng)?;
+            let (cycles, verified_bytes) = shielded.run(plan, &list, &plain)?;
+            let bare_cycles = without(&mut wires, plan, &shielded.config, &list, &plain)?;
+            let bytes = plan.bytes * plan.parts.len() as u64;
             let row = Row {
                 name: plan.access,
-                region_mode: mode_name(plan.mode),
-                chunk: plan.chunk,
-                key_bits: plan.key_bits,
-                engines: lanes,
+                region_mode: plan.modes(),
+                chunk: plan.parts[0].chunk,
+                key_bits: plan.parts[0].key_bits,
+                engines: design.lanes,
+                sets: design.sets,
                 memory_latency: plan.latency,
                 burst: plan.burst,
                 outstanding: plan.outstanding,
-                ports: 1,
-                bytes: plan.bytes,
+                ports: design.sets,
+                bytes,
                 verified_bytes,
                 cycles,
-                bytes_per_cycle: plan.bytes as f64 / cycles as f64,
+                bytes_per_cycle: bytes as f64 / cycles as f64,
                 bare_cycles,
                 ratio: bare_cycles as f64 / cycles as f64,
             };
-            progress(&format!("{}: {:.2} B/cycle, bare {:.2}", say(plan), row.bytes_per_cycle, plan.bytes as f64 / bare_cycles as f64));
+            progress(&format!("{}: {:.2} B/cycle, bare {:.2}", say(plan), row.bytes_per_cycle, bytes as f64 / bare_cycles as f64));
             rows.push(row);
         }
         let statement = shielded.owner.statement(&mut shielded.bench)?;
@@ -400,15 +491,13 @@ pub fn measure(dir: &Path, words: &[String], progress: &mut dyn FnMut(&str)) -> 
     Ok(rows)
 }
 
-fn mode_name(mode: Mode) -> &'static str {
-    if mode == Mode::Input { "input" } else { "output" }
-}
-
 /// The same list without a Shield.
-fn without(wires: &mut RtlBench, plan: &Plan, r: &Region, list: &[Op], plain: &[u8]) -> Result<u64> {
+fn without(wires: &mut RtlBench, plan: &Plan, config: &Config, list: &[Op], plain: &[u8]) -> Result<u64> {
     let blank = vec![0; plain.len()];
-    wires.mem_write(r.base, if plan.access.writes() { &blank } else { plain });
-    let (cycles, _) = timed(wires, plan, r.base, list, plain)?;
+    for part in &plan.parts {
+        wires.mem_write(region(config, *part)?.base, if part.writes { &blank } else { plain });
+    }
+    let (cycles, _) = timed(wires, plan, list, plain)?;
     for op in list {
         if let Op::Write { addr, data, .. } = op {
             let mut got = vec![0; data.len()];
@@ -424,16 +513,17 @@ fn without(wires: &mut RtlBench, plan: &Plan, r: &Region, list: &[Op], plain: &[
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeSet;
 
     #[test]
-    fn every_plan_has_its_region_and_stays_in_it() {
-        for lanes in [4, 2, 1] {
-            let config = shef_gen::shield::parse(&shield_toml(lanes)).expect("shield.toml").config;
-            for p in plans(lanes) {
-                let name = region_name(p.mode, p.chunk, p.key_bits);
-                let r = config.regions().iter().find(|r| r.name == name).unwrap_or_else(|| panic!("{name}"));
-                assert_eq!((r.mode, r.chunk, r.size), (p.mode, p.chunk, SIZE), "{name}");
+    fn every_plan_has_its_regions_and_stays_in_them() {
+        for design in designs() {
+            let config = shef_gen::shield::parse(&design.shield_toml()).expect("shield.toml").config;
+            assert_eq!((config.sets().len(), design.acc.len()), (usize::from(design.sets), usize::from(design.sets)), "{}", design.name);
+            for p in &design.plans {
+                for part in &p.parts {
+                    let r = region(&config, *part).unwrap_or_else(|e| panic!("{}: {e}", design.name));
+                    assert_eq!((r.mode, r.chunk, r.size, r.set, r.base % SIZE), (part.mode, part.chunk, SIZE, part.set, 0), "{}", r.name);
+                }
                 assert!(p.bytes >= 1 << 16 && p.bytes <= SIZE && p.bytes % BURST == 0, "{p:?}");
             }
         }
@@ -443,9 +533,9 @@ mod tests {
     fn lists_move_what_they_say() {
         let mut plain = vec![0; usize::try_from(SIZE).unwrap()];
         Rng::new(1).fill(&mut plain);
-        use Access::{RandomRead, RandomWrite, SeqRead, SeqWrite};
-        for (access, burst) in [(SeqRead, 4096), (SeqRead, 512), (SeqWrite, 512), (RandomRead, 64), (RandomWrite, 64)] {
-            let list = ops(access, SIZE, (1 << 16, burst), &plain, &mut Rng::new(2));
+        for (random, writes, burst) in [(false, false, 4096), (false, false, 512), (false, true, 512), (true, false, 64), (true, true, 64)]
+        {
+            let list = ops(random, writes, SIZE, (1 << 16, burst), &plain, &mut Rng::new(2));
             let mut places = BTreeSet::new();
             let mut bytes = 0;
             for op in &list {
@@ -455,15 +545,16 @@ mod tests {
                         assert_eq!(data, slice(&plain, addr - SIZE, data.len() as u64));
                         (*addr, data.len() as u64)
                     }
-                    Op::Wrap { .. } => panic!("{access:?}"),
+                    Op::Wrap { .. } => panic!("{op:?}"),
                 };
-                assert!(addr >= SIZE && addr + n <= 2 * SIZE && addr / 4096 == (addr + n - 1) / 4096, "{access:?} {addr:#x}");
+                assert!(addr >= SIZE && addr + n <= 2 * SIZE && addr / 4096 == (addr + n - 1) / 4096, "{addr:#x}");
+                assert_eq!(matches!(op, Op::Write { .. }), writes);
                 bytes += n;
                 places.insert(addr);
             }
-            assert_eq!(bytes, 1 << 16, "{access:?}");
+            assert_eq!(bytes, 1 << 16);
             // Writes and streams: every place once.
-            assert!(access == Access::RandomRead || places.len() == list.len(), "{access:?}");
+            assert!((random && !writes) || places.len() == list.len(), "{random} {writes}");
         }
     }
 }

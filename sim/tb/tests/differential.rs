@@ -1,13 +1,16 @@
 //! The functional model and the RTL see the same seeded traffic; every answer, every sealed byte, every tag and every
 //! statement must be the same, and what the reference says. After tampering or a failing memory both stop alike.
 
+mod rounds;
+
+use rounds::run;
 use shef_model::MemoryFault;
 use shef_proto::channel::{FaultKind, Request, ShieldStatement};
-use shef_proto::config::{Config, Mode};
+use shef_proto::config::Config;
 use shef_proto::load::first_epochs;
 use shef_rtl::agent::Rng;
 use shef_rtl::{Library, build};
-use shef_tb::{Bench, ModelBench, Op, Owner, Reference, RtlBench, Traffic, design};
+use shef_tb::{Bench, ModelBench, Op, Owner, Reference, RtlBench, design};
 use std::path::PathBuf;
 
 const SHIELD: &str = include_str!("shield.toml");
@@ -20,68 +23,11 @@ fn seed() -> u64 {
     std::env::var("SHEF_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(20_261_121)
 }
 
-/// Runs `rounds` epochs of traffic on a bench; returns every answer's digest-like trace and the chunks touched.
-fn run(bench: &mut dyn Bench, name: &str, seed: u64, rounds: u32) -> (Vec<u8>, u64) {
-    let again = format!("{name}: SHEF_SEED={seed} SHEF_WAVES=target/waves cargo test -p shef-tb --test differential");
-    let config = shef_gen::shield::parse(SHIELD).expect("shield.toml").config;
-    let mut owner = Owner::open(bench, &config, &first_epochs(&config, 1), seed).unwrap_or_else(|e| panic!("{again}: {e}"));
-    let mut reference = Reference::new(&config, 1);
-    let mut traffic = Traffic::new(seed);
-    let mut content = Rng::new(seed ^ 0xc0_17e7);
-    let mut trace = Vec::new();
-    let call = |owner: &mut Owner, bench: &mut dyn Bench, request: Request| {
-        owner.call(bench, &request).unwrap_or_else(|e| panic!("{again}: {e}"));
-    };
-    for round in 0..rounds {
-        for (addr, data) in reference.fill_inputs(&mut content, owner.keys()) {
-            bench.mem_write(addr, &data);
-        }
-        for (part, share) in [(0, 4), (1, 8)] {
-            let phase = traffic.phase(&mut reference, 300, share);
-            let got = bench.burst(&phase.ops).unwrap_or_else(|e| panic!("{again}: round {round}: {e}"));
-            for ((op, want), got) in phase.ops.iter().zip(&phase.expected).zip(&got) {
-                assert!(got == want, "{again}: round {round}, phase {part}: {op:?}\n got {:?}\nwant {:?}", got.okay, want.okay);
-            }
-            let flush = if traffic.rng().one_in(2) { Request::flush() } else { Request::invalidate() };
-            call(&mut owner, bench, flush);
-        }
-        // What lies in memory, byte for byte.
-        for c in reference.outputs(owner.keys()) {
-            let (mut d, mut t) = (vec![0; c.data.len()], [0; 16]);
-            bench.mem_read(c.addr, &mut d);
-            bench.mem_read(c.tag_addr, &mut t);
-            assert!(d == c.data && t == c.tag, "{again}: round {round}: region {} chunk {} is not as sealed", c.region, c.chunk);
-            trace.extend_from_slice(&t);
-        }
-        let statement = owner.statement(bench).unwrap_or_else(|e| panic!("{again}: {e}"));
-        let s = statement.shield();
-        assert!(!s.stopped && s.faults == 0, "{again}: round {round}: {s:?}");
-        assert_eq!(s.refusals, reference.refusals, "{again}: refusals in round {round}: {s:?}");
-        for r in config.regions() {
-            let page = statement.region(r.id).expect("page");
-            assert_eq!(page.epoch, reference.epochs[usize::from(r.id)], "{again}");
-            if let Some(map) = statement.written(r.id) {
-                for c in 0..r.chunks() {
-                    assert_eq!(map.is_written(c), reference.is_written(r.id, c), "{again}: region {} chunk {c}", r.id);
-                }
-            }
-        }
-        if round + 1 < rounds {
-            reference.next_epoch();
-            for r in config.regions().iter().filter(|r| matches!(r.mode, Mode::Input | Mode::Output)) {
-                let epoch = reference.epochs[usize::from(r.id)];
-                call(&mut owner, bench, Request::epoch(r.id, epoch));
-            }
-        }
-    }
-    (trace, reference.chunks)
-}
-
 #[test]
 fn the_model_alone_is_as_the_reference_says() {
     let config = shef_gen::shield::parse(SHIELD).expect("shield.toml").config;
     for k in 0..4 {
-        run(&mut ModelBench::new(&config), "model", seed() + k, 2);
+        run(&mut ModelBench::new(&config), &config, "model", seed() + k, 2);
     }
 }
 
@@ -167,7 +113,7 @@ fn both_stop_alike() {
     for (i, attack) in Attack::ALL.into_iter().enumerate() {
         let seed = seed() + i as u64;
         let mut model = ModelBench::new(config);
-        let mut rtl = RtlBench::new(lib, Some(seed)).expect("bench");
+        let mut rtl = RtlBench::new(lib, config, Some(seed)).expect("bench");
         let at = config.regions()[1].chunk_addr(3);
         match attack {
             Attack::BusError => {
@@ -197,10 +143,10 @@ fn both_stop_alike() {
 fn model_and_rtl_agree_bit_for_bit() {
     let (lib, config) = library();
     let (seed, rounds) = (seed(), 6);
-    let (model, chunks) = run(&mut ModelBench::new(config), "model", seed, rounds);
-    let mut rtl = RtlBench::new(lib, Some(seed)).expect("bench");
+    let (model, chunks) = run(&mut ModelBench::new(config), config, "model", seed, rounds);
+    let mut rtl = RtlBench::new(lib, config, Some(seed)).expect("bench");
     let start = std::time::Instant::now();
-    let (hardware, same) = run(&mut rtl, "rtl", seed, rounds);
+    let (hardware, same) = run(&mut rtl, config, "rtl", seed, rounds);
     assert!(model == hardware && chunks == same, "SHEF_SEED={seed}: tags differ");
     assert!(chunks >= 10_000, "only {chunks} chunks");
     let cycles = rtl.core().cycles();

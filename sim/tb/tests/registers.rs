@@ -56,7 +56,7 @@ fn rtl() {
     let dir = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("registers");
     let (spec, config) = design(SHIELD, &dir).unwrap();
     let lib = shef_rtl::build(&spec).unwrap();
-    both_maps(&mut RtlBench::new(&lib, None).unwrap(), config.digest());
+    both_maps(&mut RtlBench::new(&lib, &config, None).unwrap(), config.digest());
 }
 
 #[test]

@@ -18,7 +18,7 @@ fn cycles_per_second() {
     let dir = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("differential");
     let (spec, config) = design(include_str!("shield.toml"), &dir).expect("design");
     let lib = build(&spec.fast()).unwrap_or_else(|e| panic!("{e}"));
-    let mut bench = RtlBench::new(&lib, None).expect("bench");
+    let mut bench = RtlBench::new(&lib, &config, None).expect("bench");
     let show = |what: &str, cycles: u64, ns: u64, bytes: u64| {
         println!(
             "{what}: {} ns a cycle, {} k cycles/s, {:.2} B/cycle, {:.1} MB/s simulated",

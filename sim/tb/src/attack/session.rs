@@ -112,7 +112,7 @@ impl Session {
         progress(&format!("{name}: building"));
         let lib = build(&spec.savable())?;
         progress(&format!("{name}: keying"));
-        let mut bench = RtlBench::new(&lib, None)?;
+        let mut bench = RtlBench::new(&lib, &config, None)?;
         let key = Owner::fresh(&mut bench, seed)?;
         let snapshot = bench.core().save()?;
         let (message, keys) = seal_load_key(&config, &key, b"bench", &first_epochs(&config, 1), &mut SeededEntropy::new(seed, "owner"))?;

@@ -99,13 +99,13 @@ impl Trial<'_> {
     fn nothing_goes_on(&mut self) -> Result<()> {
         // What had been asked for before the stop may still be accepted.
         self.s.bench.core().step(64);
-        let writes = self.s.bench.core().axi_memory().counters.writes;
+        let writes = self.s.bench.core().counters().writes;
         let deals = maybe(self.honest(2));
         let got = self.go(&deals)?;
         if got.iter().any(|o| o.okay.contains(&true)) {
             self.v.delivered_wrong.push("a burst succeeded after the Shield stopped".into());
         }
-        if self.s.bench.core().axi_memory().counters.writes != writes {
+        if self.s.bench.core().counters().writes != writes {
             self.v.delivered_wrong.push("the Shield wrote after it stopped".into());
         }
         Ok(())

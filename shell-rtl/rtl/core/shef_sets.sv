@@ -1,0 +1,353 @@
+// All engine sets: to the control plane they look like one; towards accelerator and memory every set has its port.
+//
+// acc: AXI4 slaves, one per accelerator port; mem: AXI4 masters, one per memory port; rules in shef_demux, shef_port_mux, shef_set.
+// A region's key, epoch, statement values and written map are those of the set it belongs to: key_region_i, epoch_region_i,
+// stat_region_i, map_region_i choose. Commands: cmd_valid_i/cmd_ready_o, operands stay until cmd_done_o; SET_EPOCH goes to the
+// region's set, the others to one set after the other, so that a write on its way to one set never waits for a command of
+// another (two cycles more a set). cmd_err_o with cmd_done_o: some set said so.
+// cnt_o: statistic cnt_sel_i of set cnt_set_i, one cycle later; 0 of a set that is not there. region_fault_o: by region number.
+// fault_*, refusal_*: one pulse per set. wipe_i: all sets at once; wipe_done_o: all are done.
+`default_nettype none
+module shef_sets
+  import shef_pkg::*;
+#(
+    parameter int unsigned NSets = 1,
+    parameter int unsigned NPorts = 1,
+    parameter int unsigned NAcc = 1,
+    parameter set_cfg_t [NSets-1:0] Sets = {NSets{set_cfg_t'{
+        lanes: 8'd4, big_lines: 16'd8, small_lines: 16'd32, ring_beats: 16'd512, acc: '0, port: '0, cache_bytes: '0, cache_line: '0
+    }}},
+    parameter int unsigned NRegions = 1,
+    parameter region_cfg_t [NRegions-1:0] Regions = '0,
+    parameter int unsigned TimeoutCycles = 4096
+) (
+    input  wire                    clk_i,
+    input  wire                    rst_ni,
+
+    input  wire  axi_ax_t [NAcc-1:0] acc_aw_i,
+    input  wire  [NAcc-1:0]        acc_aw_valid_i,
+    output logic [NAcc-1:0]        acc_aw_ready_o,
+    input  wire  axi_w_t [NAcc-1:0] acc_w_i,
+    input  wire  [NAcc-1:0]        acc_w_valid_i,
+    output logic [NAcc-1:0]        acc_w_ready_o,
+    output axi_b_t [NAcc-1:0]      acc_b_o,
+    output logic [NAcc-1:0]        acc_b_valid_o,
+    input  wire  [NAcc-1:0]        acc_b_ready_i,
+    input  wire  axi_ax_t [NAcc-1:0] acc_ar_i,
+    input  wire  [NAcc-1:0]        acc_ar_valid_i,
+    output logic [NAcc-1:0]        acc_ar_ready_o,
+    output axi_r_t [NAcc-1:0]      acc_r_o,
+    output logic [NAcc-1:0]        acc_r_valid_o,
+    input  wire  [NAcc-1:0]        acc_r_ready_i,
+
+    output axi_ax_t [NPorts-1:0]   mem_aw_o,
+    output logic [NPorts-1:0]      mem_aw_valid_o,
+    input  wire  [NPorts-1:0]      mem_aw_ready_i,
+    output axi_w_t [NPorts-1:0]    mem_w_o,
+    output logic [NPorts-1:0]      mem_w_valid_o,
+    input  wire  [NPorts-1:0]      mem_w_ready_i,
+    input  wire  axi_b_t [NPorts-1:0] mem_b_i,
+    input  wire  [NPorts-1:0]      mem_b_valid_i,
+    output logic [NPorts-1:0]      mem_b_ready_o,
+    output axi_ax_t [NPorts-1:0]   mem_ar_o,
+    output logic [NPorts-1:0]      mem_ar_valid_o,
+    input  wire  [NPorts-1:0]      mem_ar_ready_i,
+    input  wire  axi_r_t [NPorts-1:0] mem_r_i,
+    input  wire  [NPorts-1:0]      mem_r_valid_i,
+    output logic [NPorts-1:0]      mem_r_ready_o,
+
+    input  wire                    key_valid_i,
+    output logic                   key_ready_o,
+    input  wire  [REGION_W-1:0]    key_region_i,
+    input  wire                    key_node_i,
+    input  wire  [255:0]           key_i,
+    input  wire                    enable_i,
+    input  wire                    stop_i,
+    input  wire                    cmd_valid_i,
+    output logic                   cmd_ready_o,
+    input  wire  set_cmd_e         cmd_i,
+    input  wire  [REGION_W-1:0]    cmd_region_i,
+    input  wire  [VERSION_W-1:0]   cmd_epoch_i,
+    output logic                   cmd_done_o,
+    output logic                   cmd_err_o,
+    input  wire                    epoch_we_i,
+    input  wire  [REGION_W-1:0]    epoch_region_i,
+    input  wire  [VERSION_W-1:0]   epoch_i,
+    output logic [NSets-1:0]       fault_valid_o,
+    output fault_t [NSets-1:0]     fault_o,
+    output logic [NSets-1:0]       refusal_valid_o,
+    output refusal_t [NSets-1:0]   refusal_o,
+    input  wire  [REGION_W-1:0]    stat_region_i,
+    output logic [VERSION_W-1:0]   epoch_o,
+    output logic [31:0]            written_o,
+    input  wire  [REGION_W-1:0]    map_region_i,
+    input  wire  [25:0]            map_word_i,
+    output logic [31:0]            map_o,
+    output logic [MAX_REGIONS-1:0] region_fault_o,
+    input  wire  [1:0]             cnt_set_i,
+    input  wire  [3:0]             cnt_sel_i,
+    output logic [47:0]            cnt_o,
+    output logic                   idle_o,
+    input  wire                    wipe_i,
+    output logic                   wipe_done_o
+);
+  localparam int unsigned SW = (NSets > 1) ? $clog2(NSets) : 1;
+  typedef logic [SW-1:0] set_no_t;
+  typedef region_cfg_t [NRegions-1:0] regions_t;
+
+  if (NSets < 1 || NSets > 4 || NPorts < 1 || NPorts > 4 || NAcc < 1 || NAcc > 4) begin : g_bad_numbers
+    $error("shef_sets: 1 to 4 engine sets, memory ports and accelerator ports");
+  end
+
+  // ---- who has what ----
+  // regions of a set, from place 0 on
+  function automatic int unsigned count_of(input int unsigned s);
+    int unsigned n;
+    n = 0;
+    for (int unsigned r = 0; r < NRegions; r++) if (32'(Regions[r].set) == s) n++;
+    return n;
+  endfunction
+  function automatic regions_t regions_of(input int unsigned s);
+    regions_t t;
+    int unsigned n;
+    t = '0;
+    n = 0;
+    for (int unsigned r = 0; r < NRegions; r++)
+      if (32'(Regions[r].set) == s) begin
+        t[n] = Regions[r];
+        n++;
+      end
+    return t;
+  endfunction
+  // sets of an accelerator port (acc) or a memory port: how many, and the number of the n-th
+  function automatic int unsigned sets_at(input bit acc, input int unsigned p);
+    int unsigned n;
+    n = 0;
+    for (int unsigned s = 0; s < NSets; s++) if (32'(acc ? Sets[s].acc : Sets[s].port) == p) n++;
+    return n;
+  endfunction
+  function automatic logic [3:0][1:0] numbers_at(input bit acc, input int unsigned p);
+    logic [3:0][1:0] t;
+    int unsigned n;
+    t = '0;
+    n = 0;
+    for (int unsigned s = 0; s < NSets; s++)
+      if (32'(acc ? Sets[s].acc : Sets[s].port) == p) begin
+        t[n[1:0]] = 2'(s);
+        n++;
+      end
+    return t;
+  endfunction
+  // place of each region's set among those of its accelerator port
+  function automatic logic [NRegions-1:0][1:0] places(input int unsigned p);
+    logic [NRegions-1:0][1:0] t;
+    logic [3:0][1:0] of;
+    of = numbers_at(1'b1, p);
+    t = '0;
+    for (int unsigned r = 0; r < NRegions; r++)
+      for (int unsigned n = 0; n < sets_at(1'b1, p); n++) if (of[n[1:0]] == Regions[r].set) t[r] = 2'(n);
+    return t;
+  endfunction
+  function automatic set_no_t set_of(input logic [REGION_W-1:0] region);
+    set_no_t s;
+    s = '0;
+    for (int unsigned r = 0; r < NRegions; r++) if (Regions[r].id == {4'd0, region}) s = Regions[r].set[SW-1:0];
+    return s;
+  endfunction
+
+  // ---- buses of each set ----
+  axi_ax_t [NSets-1:0] s_aw, s_ar, m_aw, m_ar;
+  axi_w_t [NSets-1:0] s_w, m_w;
+  axi_b_t [NSets-1:0] s_b, m_b;
+  axi_r_t [NSets-1:0] s_r, m_r;
+  logic [NSets-1:0] s_aw_valid, s_aw_ready, s_w_valid, s_w_ready, s_b_valid, s_b_ready, s_ar_valid, s_ar_ready, s_r_valid, s_r_ready;
+  logic [NSets-1:0] m_aw_valid, m_aw_ready, m_w_valid, m_w_ready, m_b_valid, m_b_ready, m_ar_valid, m_ar_ready, m_r_valid, m_r_ready;
+
+  for (genvar p = 0; p < int'(NAcc); p++) begin : g_acc
+    localparam int unsigned N = sets_at(1'b1, p);
+    localparam logic [3:0][1:0] NO = numbers_at(1'b1, p);
+    if (N == 0) begin : g_none
+      $error("shef_sets: an accelerator port without a set");
+    end
+    axi_ax_t [N-1:0] aw, ar;
+    axi_w_t [N-1:0] w;
+    axi_b_t [N-1:0] b;
+    axi_r_t [N-1:0] r;
+    logic [N-1:0] aw_valid, aw_ready, w_valid, w_ready, b_valid, b_ready, ar_valid, ar_ready, r_valid, r_ready;
+    shef_demux #(.NSets(N), .NRegions(NRegions), .Regions(Regions), .RegionSet(places(p))) i_demux (
+        .clk_i, .rst_ni,
+        .acc_aw_i(acc_aw_i[p]), .acc_aw_valid_i(acc_aw_valid_i[p]), .acc_aw_ready_o(acc_aw_ready_o[p]),
+        .acc_w_i(acc_w_i[p]), .acc_w_valid_i(acc_w_valid_i[p]), .acc_w_ready_o(acc_w_ready_o[p]),
+        .acc_b_o(acc_b_o[p]), .acc_b_valid_o(acc_b_valid_o[p]), .acc_b_ready_i(acc_b_ready_i[p]),
+        .acc_ar_i(acc_ar_i[p]), .acc_ar_valid_i(acc_ar_valid_i[p]), .acc_ar_ready_o(acc_ar_ready_o[p]),
+        .acc_r_o(acc_r_o[p]), .acc_r_valid_o(acc_r_valid_o[p]), .acc_r_ready_i(acc_r_ready_i[p]),
+        .set_aw_o(aw), .set_aw_valid_o(aw_valid), .set_aw_ready_i(aw_ready),
+        .set_w_o(w), .set_w_valid_o(w_valid), .set_w_ready_i(w_ready),
+        .set_b_i(b), .set_b_valid_i(b_valid), .set_b_ready_o(b_ready),
+        .set_ar_o(ar), .set_ar_valid_o(ar_valid), .set_ar_ready_i(ar_ready),
+        .set_r_i(r), .set_r_valid_i(r_valid), .set_r_ready_o(r_ready)
+    );
+    for (genvar n = 0; n < int'(N); n++) begin : g_set
+      localparam int unsigned S = 32'(NO[n]);
+      assign s_aw[S] = aw[n];
+      assign s_aw_valid[S] = aw_valid[n];
+      assign aw_ready[n] = s_aw_ready[S];
+      assign s_w[S] = w[n];
+      assign s_w_valid[S] = w_valid[n];
+      assign w_ready[n] = s_w_ready[S];
+      assign b[n] = s_b[S];
+      assign b_valid[n] = s_b_valid[S];
+      assign s_b_ready[S] = b_ready[n];
+      assign s_ar[S] = ar[n];
+      assign s_ar_valid[S] = ar_valid[n];
+      assign ar_ready[n] = s_ar_ready[S];
+      assign r[n] = s_r[S];
+      assign r_valid[n] = s_r_valid[S];
+      assign s_r_ready[S] = r_ready[n];
+    end
+  end
+
+  for (genvar p = 0; p < int'(NPorts); p++) begin : g_mem
+    localparam int unsigned N = sets_at(1'b0, p);
+    localparam logic [3:0][1:0] NO = numbers_at(1'b0, p);
+    if (N == 0) begin : g_none
+      $error("shef_sets: a memory port without a set");
+    end
+    axi_ax_t [N-1:0] aw, ar;
+    axi_w_t [N-1:0] w;
+    axi_b_t [N-1:0] b;
+    axi_r_t [N-1:0] r;
+    logic [N-1:0] aw_valid, aw_ready, w_valid, w_ready, b_valid, b_ready, ar_valid, ar_ready, r_valid, r_ready;
+    shef_port_mux #(.NSets(N), .SetNo(NO[N-1:0])) i_mux (
+        .clk_i, .rst_ni,
+        .set_aw_i(aw), .set_aw_valid_i(aw_valid), .set_aw_ready_o(aw_ready),
+        .set_w_i(w), .set_w_valid_i(w_valid), .set_w_ready_o(w_ready),
+        .set_b_o(b), .set_b_valid_o(b_valid), .set_b_ready_i(b_ready),
+        .set_ar_i(ar), .set_ar_valid_i(ar_valid), .set_ar_ready_o(ar_ready),
+        .set_r_o(r), .set_r_valid_o(r_valid), .set_r_ready_i(r_ready),
+        .mem_aw_o(mem_aw_o[p]), .mem_aw_valid_o(mem_aw_valid_o[p]), .mem_aw_ready_i(mem_aw_ready_i[p]),
+        .mem_w_o(mem_w_o[p]), .mem_w_valid_o(mem_w_valid_o[p]), .mem_w_ready_i(mem_w_ready_i[p]),
+        .mem_b_i(mem_b_i[p]), .mem_b_valid_i(mem_b_valid_i[p]), .mem_b_ready_o(mem_b_ready_o[p]),
+        .mem_ar_o(mem_ar_o[p]), .mem_ar_valid_o(mem_ar_valid_o[p]), .mem_ar_ready_i(mem_ar_ready_i[p]),
+        .mem_r_i(mem_r_i[p]), .mem_r_valid_i(mem_r_valid_i[p]), .mem_r_ready_o(mem_r_ready_o[p])
+    );
+    for (genvar n = 0; n < int'(N); n++) begin : g_set
+      localparam int unsigned S = 32'(NO[n]);
+      assign aw[n] = m_aw[S];
+      assign aw_valid[n] = m_aw_valid[S];
+      assign m_aw_ready[S] = aw_ready[n];
+      assign w[n] = m_w[S];
+      assign w_valid[n] = m_w_valid[S];
+      assign m_w_ready[S] = w_ready[n];
+      assign m_b[S] = b[n];
+      assign m_b_valid[S] = b_valid[n];
+      assign b_ready[n] = m_b_ready[S];
+      assign ar[n] = m_ar[S];
+      assign ar_valid[n] = m_ar_valid[S];
+      assign m_ar_ready[S] = ar_ready[n];
+      assign m_r[S] = r[n];
+      assign m_r_valid[S] = r_valid[n];
+      assign r_ready[n] = m_r_ready[S];
+    end
+  end
+
+  // ---- commands: one set after the other ----
+  typedef enum logic [1:0] {C_IDLE, C_OFFER, C_WAIT, C_DONE} cmd_state_e;
+  cmd_state_e cmd_q;
+  set_no_t at_q;
+  logic err_q, one;
+  logic [NSets-1:0] cmd_valid, cmd_ready, cmd_done, cmd_err;
+
+  assign one = cmd_i == SET_EPOCH;
+  assign cmd_ready_o = cmd_q == C_IDLE && !wipe_i;
+  assign cmd_valid = NSets'(cmd_q == C_OFFER) << at_q;
+  assign cmd_done_o = cmd_q == C_DONE;
+  assign cmd_err_o = cmd_done_o && err_q;
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni || wipe_i) begin
+      cmd_q <= C_IDLE;
+      at_q <= '0;
+      err_q <= 1'b0;
+    end else begin
+      unique case (cmd_q)
+        C_IDLE: begin
+          err_q <= 1'b0;
+          at_q <= one ? set_of(cmd_region_i) : '0;
+          if (cmd_valid_i) cmd_q <= C_OFFER;
+        end
+        C_OFFER: if (cmd_ready[at_q]) cmd_q <= C_WAIT;
+        C_WAIT:
+        if (cmd_done[at_q]) begin
+          if (cmd_err[at_q]) err_q <= 1'b1;
+          cmd_q <= (one || at_q == set_no_t'(NSets - 1)) ? C_DONE : C_OFFER;
+          at_q <= at_q + 1'b1;
+        end
+        default: cmd_q <= C_IDLE;
+      endcase
+    end
+  end
+
+  // ---- the sets ----
+  set_no_t key_set, epoch_set, stat_set, map_set;
+  logic [NSets-1:0] key_ready, idle, wiped;
+  logic [NSets-1:0][VERSION_W-1:0] epoch;
+  logic [NSets-1:0][31:0] written, map;
+  logic [NSets-1:0][MAX_REGIONS-1:0] region_fault;
+  logic [NSets-1:0][47:0] cnt;
+
+  assign key_set = set_of(key_region_i);
+  assign epoch_set = set_of(epoch_region_i);
+  assign stat_set = set_of(stat_region_i);
+  assign map_set = set_of(map_region_i);
+  assign key_ready_o = key_ready[key_set];
+  assign epoch_o = epoch[stat_set];
+  assign written_o = written[stat_set];
+  assign map_o = map[map_set];
+  assign idle_o = &idle && cmd_q == C_IDLE;
+  assign wipe_done_o = &wiped;
+  always_comb begin
+    region_fault_o = '0;
+    cnt_o = '0;
+    for (int unsigned s = 0; s < NSets; s++) begin
+      region_fault_o |= region_fault[s];
+      if (cnt_set_i == 2'(s)) cnt_o = cnt[s];
+    end
+  end
+
+  for (genvar s = 0; s < int'(NSets); s++) begin : g_set
+    localparam int unsigned N = count_of(s);
+    localparam regions_t MINE = regions_of(s);
+    if (N == 0) begin : g_none
+      $error("shef_sets: a set without a region");
+    end
+    shef_set #(
+        .NRegions(N), .Regions(MINE[N-1:0]), .Lanes(32'(Sets[s].lanes)), .BigLines(32'(Sets[s].big_lines)),
+        .SmallLines(32'(Sets[s].small_lines)), .RingBeats(32'(Sets[s].ring_beats)), .TimeoutCycles(TimeoutCycles)
+    ) i_set (
+        .clk_i, .rst_ni,
+        .acc_aw_i(s_aw[s]), .acc_aw_valid_i(s_aw_valid[s]), .acc_aw_ready_o(s_aw_ready[s]),
+        .acc_w_i(s_w[s]), .acc_w_valid_i(s_w_valid[s]), .acc_w_ready_o(s_w_ready[s]),
+        .acc_b_o(s_b[s]), .acc_b_valid_o(s_b_valid[s]), .acc_b_ready_i(s_b_ready[s]),
+        .acc_ar_i(s_ar[s]), .acc_ar_valid_i(s_ar_valid[s]), .acc_ar_ready_o(s_ar_ready[s]),
+        .acc_r_o(s_r[s]), .acc_r_valid_o(s_r_valid[s]), .acc_r_ready_i(s_r_ready[s]),
+        .mem_aw_o(m_aw[s]), .mem_aw_valid_o(m_aw_valid[s]), .mem_aw_ready_i(m_aw_ready[s]),
+        .mem_w_o(m_w[s]), .mem_w_valid_o(m_w_valid[s]), .mem_w_ready_i(m_w_ready[s]),
+        .mem_b_i(m_b[s]), .mem_b_valid_i(m_b_valid[s]), .mem_b_ready_o(m_b_ready[s]),
+        .mem_ar_o(m_ar[s]), .mem_ar_valid_o(m_ar_valid[s]), .mem_ar_ready_i(m_ar_ready[s]),
+        .mem_r_i(m_r[s]), .mem_r_valid_i(m_r_valid[s]), .mem_r_ready_o(m_r_ready[s]),
+        .key_valid_i(key_valid_i && key_set == set_no_t'(s)), .key_ready_o(key_ready[s]), .key_region_i, .key_node_i, .key_i,
+        .enable_i, .stop_i,
+        .cmd_valid_i(cmd_valid[s]), .cmd_ready_o(cmd_ready[s]), .cmd_i, .cmd_region_i, .cmd_epoch_i,
+        .cmd_done_o(cmd_done[s]), .cmd_err_o(cmd_err[s]),
+        .epoch_we_i(epoch_we_i && epoch_set == set_no_t'(s)), .epoch_region_i, .epoch_i,
+        .fault_valid_o(fault_valid_o[s]), .fault_o(fault_o[s]),
+        .refusal_valid_o(refusal_valid_o[s]), .refusal_o(refusal_o[s]),
+        .stat_region_i, .epoch_o(epoch[s]), .written_o(written[s]),
+        .map_region_i, .map_word_i, .map_o(map[s]),
+        .region_fault_o(region_fault[s]), .cnt_sel_i, .cnt_o(cnt[s]),
+        .idle_o(idle[s]), .wipe_i, .wipe_done_o(wiped[s])
+    );
+  end
+endmodule
+`default_nettype wire

@@ -1,0 +1,176 @@
+// Accelerator port of several engine sets: sends every burst to the set that its address belongs to, and brings the answers
+// back with the order of each id kept.
+//
+// Handshake: AXI4 on both sides; acc_* belong to the accelerator, set_* to the sets. RegionSet is the place of each region's set
+// in set_*; a burst that begins in no region goes to the first set, which refuses it. While an id has a burst in one set,
+// a burst of the same id for another set waits, and so do those behind it; ids that agree in their low LockLog2 bits
+// count as the same. W beats go to the sets in the order of AW, counted by AWLEN. Read bursts come back whole.
+// Latency: one cycle for AR and AW, none for W, R, B (combinational); one beat a cycle each way. With one set: wires.
+// Every burst ends because every set answers every burst; reset forgets what is under way. No data are kept here.
+`default_nettype none
+// verilator lint_off PINCONNECTEMPTY
+// (outputs that are not needed here are left open by name)
+module shef_demux
+  import shef_pkg::*;
+#(
+    parameter int unsigned NSets = 2,
+    parameter int unsigned NRegions = 1,
+    parameter region_cfg_t [NRegions-1:0] Regions = '0,
+    parameter logic [NRegions-1:0][1:0] RegionSet = '0,
+    parameter int unsigned LockLog2 = 5
+) (
+    input  wire                    clk_i,
+    input  wire                    rst_ni,
+
+    input  wire  axi_ax_t          acc_aw_i,
+    input  wire                    acc_aw_valid_i,
+    output logic                   acc_aw_ready_o,
+    input  wire  axi_w_t           acc_w_i,
+    input  wire                    acc_w_valid_i,
+    output logic                   acc_w_ready_o,
+    output axi_b_t                 acc_b_o,
+    output logic                   acc_b_valid_o,
+    input  wire                    acc_b_ready_i,
+    input  wire  axi_ax_t          acc_ar_i,
+    input  wire                    acc_ar_valid_i,
+    output logic                   acc_ar_ready_o,
+    output axi_r_t                 acc_r_o,
+    output logic                   acc_r_valid_o,
+    input  wire                    acc_r_ready_i,
+
+    output axi_ax_t [NSets-1:0]    set_aw_o,
+    output logic [NSets-1:0]       set_aw_valid_o,
+    input  wire  [NSets-1:0]       set_aw_ready_i,
+    output axi_w_t [NSets-1:0]     set_w_o,
+    output logic [NSets-1:0]       set_w_valid_o,
+    input  wire  [NSets-1:0]       set_w_ready_i,
+    input  wire  axi_b_t [NSets-1:0] set_b_i,
+    input  wire  [NSets-1:0]       set_b_valid_i,
+    output logic [NSets-1:0]       set_b_ready_o,
+    output axi_ax_t [NSets-1:0]    set_ar_o,
+    output logic [NSets-1:0]       set_ar_valid_o,
+    input  wire  [NSets-1:0]       set_ar_ready_i,
+    input  wire  axi_r_t [NSets-1:0] set_r_i,
+    input  wire  [NSets-1:0]       set_r_valid_i,
+    output logic [NSets-1:0]       set_r_ready_o
+);
+  if (NSets == 1) begin : g_wires
+    assign set_aw_o = acc_aw_i;
+    assign set_aw_valid_o = acc_aw_valid_i;
+    assign acc_aw_ready_o = set_aw_ready_i;
+    assign set_w_o = acc_w_i;
+    assign set_w_valid_o = acc_w_valid_i;
+    assign acc_w_ready_o = set_w_ready_i;
+    assign acc_b_o = set_b_i;
+    assign acc_b_valid_o = set_b_valid_i;
+    assign set_b_ready_o = acc_b_ready_i;
+    assign set_ar_o = acc_ar_i;
+    assign set_ar_valid_o = acc_ar_valid_i;
+    assign acc_ar_ready_o = set_ar_ready_i;
+    assign acc_r_o = set_r_i;
+    assign acc_r_valid_o = set_r_valid_i;
+    assign set_r_ready_o = acc_r_ready_i;
+    logic unused;
+    assign unused = ^{clk_i, rst_ni};
+  end else begin : g_demux
+    localparam int unsigned SW = $clog2(NSets);
+    typedef logic [SW-1:0] place_t;
+    typedef logic [LockLog2-1:0] lock_t;
+
+    function automatic place_t set_of(input logic [63:0] addr);
+      place_t s;
+      s = '0;
+      for (int unsigned r = 0; r < NRegions; r++)
+        if (addr >= Regions[r].base && addr - Regions[r].base < Regions[r].size) s = RegionSet[r][SW-1:0];
+      return s;
+    endfunction
+
+    // ---- requests: [0] reads, [1] writes ----
+    axi_ax_t [1:0] ax_in, ax;
+    logic [1:0] in_valid, in_ready, ax_valid, go, to_ready, room, ended;
+    place_t [1:0] to;
+    logic [1:0][AXI_ID_W-1:0] ended_id;
+    logic [1:0][NSets-1:0] set_ready;
+
+    assign ax_in = {acc_aw_i, acc_ar_i};
+    assign in_valid = {acc_aw_valid_i, acc_ar_valid_i};
+    assign {acc_aw_ready_o, acc_ar_ready_o} = in_ready;
+    assign set_ready = {set_aw_ready_i, set_ar_ready_i};
+
+    for (genvar d = 0; d < 2; d++) begin : g_way
+      shef_skid #(.W($bits(axi_ax_t))) i_skid (
+          .clk_i, .rst_ni, .clr_i(1'b0), .in_valid_i(in_valid[d]), .in_ready_o(in_ready[d]), .in_data_i(ax_in[d]),
+          .out_valid_o(ax_valid[d]), .out_ready_i(go[d] && to_ready[d]), .out_data_o(ax[d])
+      );
+      // where the bursts of an id are, and how many
+      place_t where_q[1 << LockLog2];
+      logic [6:0] many_q[1 << LockLog2];
+      lock_t mine, theirs;
+      logic up, down;
+
+      assign to[d] = set_of(ax[d].addr);
+      assign mine = ax[d].id[LockLog2-1:0];
+      assign theirs = ended_id[d][LockLog2-1:0];
+      assign go[d] = ax_valid[d] && room[d] && (many_q[mine] == '0 || (where_q[mine] == to[d] && many_q[mine] != '1));
+      assign to_ready[d] = set_ready[d][to[d]];
+      assign up = go[d] && to_ready[d];
+      assign down = ended[d];
+
+      always_ff @(posedge clk_i) begin
+        if (!rst_ni) begin
+          for (int i = 0; i < (1 << LockLog2); i++) begin
+            where_q[i] <= '0;
+            many_q[i] <= '0;
+          end
+        end else begin
+          if (up) where_q[mine] <= to[d];
+          if (!(up && down && mine == theirs)) begin
+            if (up) many_q[mine] <= many_q[mine] + 1'b1;
+            if (down) many_q[theirs] <= many_q[theirs] - 1'b1;
+          end
+        end
+      end
+    end
+    assign set_ar_valid_o = NSets'(go[0]) << to[0];
+    assign set_aw_valid_o = NSets'(go[1]) << to[1];
+    assign set_ar_o = {NSets{ax[0]}};
+    assign set_aw_o = {NSets{ax[1]}};
+    assign room[0] = 1'b1;
+
+    // ---- W: the order of AW ----
+    place_t w_to;
+    logic [7:0] w_len, w_beat_q;
+    logic w_known, w_fire, w_end;
+    shef_fifo #(.W(SW + 8), .Depth(32)) i_order (
+        .clk_i, .rst_ni, .clr_i(1'b0), .zero_addr_i('0),
+        .in_valid_i(go[1] && to_ready[1]), .in_ready_o(room[1]), .in_data_i({to[1], ax[1].len}),
+        .out_valid_o(w_known), .out_ready_i(w_end), .out_data_o({w_to, w_len}), .count_o()
+    );
+    assign set_w_o = {NSets{acc_w_i}};
+    assign set_w_valid_o = NSets'(w_known && acc_w_valid_i) << w_to;
+    assign acc_w_ready_o = w_known && set_w_ready_i[w_to];
+    assign w_fire = acc_w_valid_i && acc_w_ready_o;
+    assign w_end = w_fire && w_beat_q == w_len;
+    always_ff @(posedge clk_i) begin
+      if (!rst_ni) w_beat_q <= '0;
+      else if (w_fire) w_beat_q <= w_end ? '0 : w_beat_q + 1'b1;
+    end
+
+    // ---- R: whole bursts take turns; B: answers do ----
+    place_t r_from, b_from;
+    shef_turn #(.N(NSets)) i_r (
+        .clk_i, .rst_ni, .req_i(set_r_valid_i), .done_i(ended[0]), .valid_o(acc_r_valid_o), .sel_o(r_from)
+    );
+    shef_turn #(.N(NSets)) i_b (
+        .clk_i, .rst_ni, .req_i(set_b_valid_i), .done_i(acc_b_ready_i), .valid_o(acc_b_valid_o), .sel_o(b_from)
+    );
+    assign acc_r_o = set_r_i[r_from];
+    assign acc_b_o = set_b_i[b_from];
+    assign set_r_ready_o = NSets'(acc_r_ready_i && acc_r_valid_o) << r_from;
+    assign set_b_ready_o = NSets'(acc_b_ready_i && acc_b_valid_o) << b_from;
+    assign ended = {acc_b_valid_o && acc_b_ready_i, acc_r_valid_o && acc_r_ready_i && acc_r_o.last};
+    assign ended_id = {acc_b_o.id, acc_r_o.id};
+  end
+endmodule
+// verilator lint_on PINCONNECTEMPTY
+`default_nettype wire

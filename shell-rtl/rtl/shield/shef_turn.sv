@@ -1,0 +1,41 @@
+// Fair choice among N requests: says whose turn it is, stays with it until done_i, then goes to the next one that asks.
+//
+// req_i are levels. valid_o: the chosen one asks; sel_o is its number, and stays while valid_o is high and in the gaps of what it
+// has begun. done_i: what is chosen is finished with this cycle. Combinational from req_i to sel_o and valid_o.
+// Whoever asks waits for at most one turn of each of the others.
+`default_nettype none
+module shef_turn #(
+    parameter int unsigned N = 2,
+    localparam int unsigned NW = (N > 1) ? $clog2(N) : 1
+) (
+    input  wire           clk_i,
+    input  wire           rst_ni,
+    input  wire  [N-1:0]  req_i,
+    input  wire           done_i,
+    output logic          valid_o,
+    output logic [NW-1:0] sel_o
+);
+  logic held_q;
+  logic [NW-1:0] sel_q, pick;
+
+  // the nearest one after the last, cyclically; the last one itself comes last
+  always_comb begin
+    pick = sel_q;
+    for (int unsigned k = N - 1; k > 0; k--) begin
+      for (int unsigned i = 0; i < N; i++) if (sel_q == NW'((i + N - k) % N) && req_i[i]) pick = NW'(i);
+    end
+  end
+  assign sel_o = held_q ? sel_q : pick;
+  assign valid_o = req_i[sel_o];
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      held_q <= 1'b0;
+      sel_q <= '0;
+    end else begin
+      held_q <= (held_q || valid_o) && !(valid_o && done_i);
+      if (valid_o) sel_q <= sel_o;
+    end
+  end
+endmodule
+`default_nettype wire
