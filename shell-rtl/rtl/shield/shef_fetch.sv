@@ -1,9 +1,10 @@
-// Fetch: turns a taken line into the memory reads of its chunk and, if its tag line is not on chip, of that tag line.
+// Fetch: turns a taken line into the memory reads of its chunk and, if its tag line is not on chip, of that tag line; and sends the
+// reads of tree nodes.
 //
 // Handshake: chunks in (valid/ready), memory AR valid/ready (registered). A chunk starts (go_o, one pulse) only when the ring
 // has room for all its beats, its tag has a place and its mask a slot (`bypass`: room only); everything after that can no
 // longer stall the memory. Data is asked for in bursts of at most 512 bytes, then at once the tag line. One AR a cycle, the first in
-// the cycle after the start.
+// the cycle after the start. Node reads (valid/ready) go first, but not twice in a row while another waits.
 `default_nettype none
 module shef_fetch
   import shef_pkg::*;
@@ -32,6 +33,10 @@ module shef_fetch
     output logic             go_o,
     input  wire              beat_done_i,   // one ring place became free
 
+    input  wire              node_valid_i,
+    output logic             node_ready_o,
+    input  wire [63:0]       node_addr_i,
+
     output axi_ax_t          ar_o,
     output logic             ar_valid_o,
     input  wire              ar_ready_i
@@ -48,13 +53,14 @@ module shef_fetch
 
   logic [CW-1:0] free_q;
   logic [6:0] beats;
-  logic room, can_load, busy_q, ends, ready;
+  logic room, can_load, busy_q, ends, ready, node_last_q;
   work_t work_q, work, fresh;
   axi_ax_t ar_q;
   logic ar_valid_q;
 
   assign beats = 7'd1 << (ChunkLog2[chunk_region_i] - 4'd6);
-  assign can_load = !ar_valid_q || ar_ready_i;
+  assign node_ready_o = (!ar_valid_q || ar_ready_i) && !stop_i && !clr_i && !(node_last_q && busy_q);
+  assign can_load = (!ar_valid_q || ar_ready_i) && !(node_valid_i && node_ready_o);
   assign ends = (work_q.bursts == 4'd1 && !work_q.tag) || work_q.bursts == 4'd0;
   assign ready = !busy_q || (can_load && ends);
   assign room = chunk_valid_i && ready && !stop_i && free_q >= CW'(beats);
@@ -103,7 +109,13 @@ module shef_fetch
     if (!rst_ni) begin
       ar_valid_q <= 1'b0;
       ar_q <= '0;
+      node_last_q <= 1'b0;
+    end else if (node_valid_i && node_ready_o) begin
+      ar_valid_q <= 1'b1;
+      ar_q <= '{id: MEM_ID_NODE, addr: node_addr_i, len: '0, size: AXI_SIZE_64, burst: AXI_BURST_INCR};
+      node_last_q <= 1'b1;
     end else if (can_load) begin
+      node_last_q <= 1'b0;
       ar_valid_q <= (busy_q || go_o) && !stop_i && !clr_i;
       if (busy_q || go_o) begin
         ar_q.burst <= AXI_BURST_INCR;

@@ -1,5 +1,5 @@
 // Memory read answers: registers the R channel (always ready), checks every beat against what is owed, and hands data
-// beats to the ring and tag beats to the tag lines.
+// beats to the ring, tag beats to the tag lines and node beats to the tree.
 //
 // A beat that was not owed, has an unknown id or a wrong RLAST is a protocol fault; an error response is a bus fault. Latency
 // one cycle. chunk_*: the chunks in the order of their data reads. While stop_i is high beats are counted and dropped.
@@ -28,10 +28,12 @@ module shef_mem_rd
 
     output logic             data_valid_o,
     output logic             tag_valid_o,
+    output logic             node_valid_o,
     output logic [511:0]     beat_o,
     output logic             took_o,          // an owed beat came
     output logic             owed_data_o,     // levels
     output logic             owed_tag_o,
+    output logic             owed_node_o,
     output logic             fault_valid_o,
     output fault_t           fault_o
 );
@@ -40,9 +42,9 @@ module shef_mem_rd
   chunk_t head;
   logic head_valid, head_pop;
   logic [15:0] owed_data_q;  // beats
-  logic [7:0] owed_tag_q;
+  logic [7:0] owed_tag_q, owed_node_q;
   logic [5:0] beat_q, last_beat;
-  logic is_data, is_tag, take_data, take_tag, want_last, good;
+  logic is_data, is_tag, is_node, take_data, take_tag, take_node, want_last, good;
 
   shef_fifo #(.W($bits(chunk_t)), .Depth(Depth)) i_order (
       .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr_i[$clog2(Depth)-1:0]),
@@ -64,21 +66,25 @@ module shef_mem_rd
   assign is_data = r_valid_q && r_q.id == MEM_ID_DATA;
   assign is_tag = r_valid_q && r_q.id == MEM_ID_TAG;
   assign take_data = is_data && owed_data_q != '0;
+  assign is_node = r_valid_q && r_q.id == MEM_ID_NODE;
   assign take_tag = is_tag && owed_tag_q != '0;
-  assign want_last = is_tag || beat_q[2:0] == 3'd7 || beat_q == last_beat;
+  assign take_node = is_node && owed_node_q != '0;
+  assign want_last = is_tag || is_node || beat_q[2:0] == 3'd7 || beat_q == last_beat;
   assign good = r_q.resp == AXI_OKAY && r_q.last == want_last;
   assign data_valid_o = take_data && good && head_valid && !stop_i;
   assign tag_valid_o = take_tag && good && !stop_i;
+  assign node_valid_o = take_node && good && !stop_i;
   assign head_pop = data_valid_o && beat_q == last_beat;
   assign beat_o = r_q.data;
-  assign took_o = take_data || take_tag;
+  assign took_o = take_data || take_tag || take_node;
   assign owed_data_o = owed_data_q != '0;
   assign owed_tag_o = owed_tag_q != '0;
+  assign owed_node_o = owed_node_q != '0;
 
-  assign fault_valid_o = r_valid_q && !stop_i && !data_valid_o && !tag_valid_o;
+  assign fault_valid_o = r_valid_q && !stop_i && !data_valid_o && !tag_valid_o && !node_valid_o;
   always_comb begin
     fault_o = '{kind: FAULT_PROTOCOL, region: 8'hff, chunk: '0, version: '0};
-    if ((take_data || take_tag) && r_q.resp != AXI_OKAY) fault_o.kind = FAULT_BUS;
+    if (took_o && r_q.resp != AXI_OKAY) fault_o.kind = FAULT_BUS;
     if (take_data && head_valid) begin
       fault_o.region = {4'd0, head.region};  // place in the set; the id is filled in where faults meet
       fault_o.chunk = head.chunk;
@@ -90,10 +96,12 @@ module shef_mem_rd
     if (!rst_ni) begin
       owed_data_q <= '0;
       owed_tag_q <= '0;
+      owed_node_q <= '0;
     end else begin
       owed_data_q <= owed_data_q - 16'(take_data) +
           ((ar_fire_i && ar_i.id == MEM_ID_DATA) ? {8'd0, ar_i.len} + 16'd1 : '0);
       owed_tag_q <= owed_tag_q - 8'(take_tag) + 8'(ar_fire_i && ar_i.id == MEM_ID_TAG);
+      owed_node_q <= owed_node_q - 8'(take_node) + 8'(ar_fire_i && ar_i.id == MEM_ID_NODE);
     end
   end
   always_ff @(posedge clk_i) begin

@@ -1,8 +1,8 @@
-// Memory writes: holds sealed beats until a whole burst is here, then sends it; sends tag lines between data bursts.
+// Memory writes: holds sealed beats until a whole burst is here, then sends it; sends tag lines and tree nodes between data bursts.
 //
-// Handshake: beats in (valid/ready), burst descriptions in (valid/ready) after the burst's last beat was pushed, tag lines in
-// (valid/ready), memory AW/W/B. AW and W are offered independently of each other; W never stalls inside a burst for want of
-// data. One beat a cycle. chunk_acked_o: the last burst of a chunk was acknowledged; tag_acked_o: a tag line was.
+// Handshake: beats in (valid/ready), burst descriptions in (valid/ready) after the burst's last beat was pushed, tag lines and
+// nodes in (valid/ready), memory AW/W/B. AW and W are offered independently of each other; W never stalls inside a burst for want of
+// data. One beat a cycle. chunk_acked_o: the last burst of a chunk was acknowledged; tag_acked_o: a tag line was, node_acked_o: a node was.
 // stop_i: no new burst; one that was begun is finished. clr_i (wipe): beats are zero and all strobes are low from then on.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY
@@ -34,6 +34,10 @@ module shef_mem_wr
     input  wire [63:0]       tag_addr_i,
     input  wire [511:0]      tag_data_i,
     input  wire [63:0]       tag_strb_i,
+    input  wire              node_valid_i,
+    output logic             node_ready_o,
+    input  wire [63:0]       node_addr_i,
+    input  wire [511:0]      node_data_i,
 
     output axi_ax_t          aw_o,
     output logic             aw_valid_o,
@@ -46,9 +50,11 @@ module shef_mem_wr
 
     output logic             chunk_acked_o,
     output logic             tag_acked_o,
+    output logic             node_acked_o,
     output logic             took_o,           // an owed B came
     output logic             owed_data_o,      // levels
     output logic             owed_tag_o,
+    output logic             owed_node_o,
     output logic             busy_o,           // AW or W still has something to send
     output logic             w_wait_o,         // an AW or W waits for the memory
     output logic             empty_o,
@@ -74,8 +80,8 @@ module shef_mem_wr
   );
   // bursts that wait for B: is it the last of its chunk
   // what answers, and what is still owed
-  logic b_data, b_tag, w_data_end, w_tag_end;
-  logic [7:0] owed_data_q, owed_tag_q;
+  logic b_data, b_tag, b_node, w_data_end, w_tag_end, w_node_end;
+  logic [7:0] owed_data_q, owed_tag_q, owed_node_q;
 
   shef_fifo #(.W(1), .Depth(64)) i_order (
       .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr_i[5:0]),
@@ -88,17 +94,20 @@ module shef_mem_wr
   axi_w_t w_q;
   logic aw_valid_q, w_valid_q, active_q;
   logic [2:0] left_q;
-  logic aw_free, w_free, load_beat, load_last, start_data, start_tag, tag_turn_q;
+  logic aw_free, w_free, load_beat, load_last, start_data, start_one, tag_turn_q, one_valid, one_node;
 
   assign aw_free = !aw_valid_q || aw_ready_i;
   assign w_free = !w_valid_q || w_ready_i;
   assign load_beat = active_q && w_free && (fifo_valid || clr_i);
   assign load_last = load_beat && left_q == '0;
-  assign start_tag = tag_valid_i && aw_free && w_free && !active_q && !stop_i && owed_tag_q != 8'hff &&
-      (tag_turn_q || !burst_valid);
+  // a tag line or a node: one beat
+  assign one_node = node_valid_i && owed_node_q != 8'hff;
+  assign one_valid = one_node || (tag_valid_i && owed_tag_q != 8'hff);
+  assign start_one = one_valid && aw_free && w_free && !active_q && !stop_i && (tag_turn_q || !burst_valid);
   assign start_data = burst_valid && order_room && aw_free && (!active_q || load_last) && !stop_i &&
-      !(tag_valid_i && tag_turn_q);
-  assign tag_ready_o = start_tag;
+      !(one_valid && tag_turn_q);
+  assign tag_ready_o = start_one && !one_node;
+  assign node_ready_o = start_one && one_node;
   assign burst_pop = start_data;
   assign fifo_pop = load_beat;
   assign aw_o = aw_q;
@@ -119,14 +128,14 @@ module shef_mem_wr
       w_q <= '0;
       tag_turn_q <= 1'b0;
     end else begin
-      // a tag line waits for one data burst at most
-      if (start_tag) tag_turn_q <= 1'b0;
-      else if (start_data && tag_valid_i) tag_turn_q <= 1'b1;
-      if (aw_free) aw_valid_q <= start_data || start_tag;
-      if (start_data || start_tag) begin
-        aw_q.id <= start_tag ? MEM_ID_TAG : MEM_ID_DATA;
-        aw_q.addr <= start_tag ? tag_addr_i : burst_addr;
-        aw_q.len <= start_tag ? '0 : {5'd0, burst_len};
+      // a tag line or a node waits for one data burst at most
+      if (start_one) tag_turn_q <= 1'b0;
+      else if (start_data && one_valid) tag_turn_q <= 1'b1;
+      if (aw_free) aw_valid_q <= start_data || start_one;
+      if (start_data || start_one) begin
+        aw_q.id <= !start_one ? MEM_ID_DATA : one_node ? MEM_ID_NODE : MEM_ID_TAG;
+        aw_q.addr <= !start_one ? burst_addr : one_node ? node_addr_i : tag_addr_i;
+        aw_q.len <= start_one ? '0 : {5'd0, burst_len};
         aw_q.size <= AXI_SIZE_64;
         aw_q.burst <= AXI_BURST_INCR;
       end
@@ -135,14 +144,14 @@ module shef_mem_wr
         left_q <= burst_len;
       end else if (load_last) active_q <= 1'b0;
       else if (load_beat) left_q <= left_q - 1'b1;
-      if (w_free) w_valid_q <= load_beat || start_tag;
+      if (w_free) w_valid_q <= load_beat || start_one;
       if (load_beat) begin
         w_q.data <= clr_i ? '0 : fifo_data;
         w_q.strb <= clr_i ? '0 : fifo_strb;
         w_q.last <= left_q == '0;
-      end else if (start_tag) begin
-        w_q.data <= tag_data_i;
-        w_q.strb <= tag_strb_i;
+      end else if (start_one) begin
+        w_q.data <= one_node ? node_data_i : tag_data_i;
+        w_q.strb <= one_node ? '1 : tag_strb_i;
         w_q.last <= 1'b1;
       end
     end
@@ -154,13 +163,16 @@ module shef_mem_wr
 
   assign b_data = b_valid_q && b_q.id == MEM_ID_DATA && owed_data_q != '0;
   assign b_tag = b_valid_q && b_q.id == MEM_ID_TAG && owed_tag_q != '0;
+  assign b_node = b_valid_q && b_q.id == MEM_ID_NODE && owed_node_q != '0;
   assign chunk_acked_o = b_data && order_valid && order_last && b_q.resp == AXI_OKAY && !stop_i;
   assign tag_acked_o = b_tag && b_q.resp == AXI_OKAY && !stop_i;
-  assign took_o = b_data || b_tag;
+  assign node_acked_o = b_node && b_q.resp == AXI_OKAY && !stop_i;
+  assign took_o = b_data || b_tag || b_node;
   assign owed_data_o = owed_data_q != '0;
   assign owed_tag_o = owed_tag_q != '0;
-  assign fault_valid_o = b_valid_q && !stop_i && (!(b_data || b_tag) || b_q.resp != AXI_OKAY);
-  assign fault_o = '{kind: (b_data || b_tag) ? FAULT_BUS : FAULT_PROTOCOL, region: 8'hff, chunk: '0, version: '0};
+  assign owed_node_o = owed_node_q != '0;
+  assign fault_valid_o = b_valid_q && !stop_i && (!took_o || b_q.resp != AXI_OKAY);
+  assign fault_o = '{kind: took_o ? FAULT_BUS : FAULT_PROTOCOL, region: 8'hff, chunk: '0, version: '0};
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
@@ -168,22 +180,30 @@ module shef_mem_wr
       b_q <= '0;
       owed_data_q <= '0;
       owed_tag_q <= '0;
+      owed_node_q <= '0;
     end else begin
       b_valid_q <= b_valid_i;
       if (b_valid_i) b_q <= b_i;
       // a B can be owed from the last W beat on; who answers earlier breaks the protocol
       owed_data_q <= owed_data_q - 8'(b_data) + 8'(w_data_end);
       owed_tag_q <= owed_tag_q - 8'(b_tag) + 8'(w_tag_end);
+      owed_node_q <= owed_node_q - 8'(b_node) + 8'(w_node_end);
     end
   end
   // which kind of burst the W register is in
-  logic w_tag_q;
-  assign w_data_end = w_valid_q && w_ready_i && w_q.last && !w_tag_q;
-  assign w_tag_end = w_valid_q && w_ready_i && w_q.last && w_tag_q;
+  logic w_one_q, w_node_q;
+  assign w_data_end = w_valid_q && w_ready_i && w_q.last && !w_one_q;
+  assign w_tag_end = w_valid_q && w_ready_i && w_q.last && w_one_q && !w_node_q;
+  assign w_node_end = w_valid_q && w_ready_i && w_q.last && w_one_q && w_node_q;
   always_ff @(posedge clk_i) begin
-    if (!rst_ni) w_tag_q <= 1'b0;
-    else if (load_beat) w_tag_q <= 1'b0;
-    else if (start_tag) w_tag_q <= 1'b1;
+    if (!rst_ni) begin
+      w_one_q <= 1'b0;
+      w_node_q <= 1'b0;
+    end else if (load_beat) w_one_q <= 1'b0;
+    else if (start_one) begin
+      w_one_q <= 1'b1;
+      w_node_q <= one_node;
+    end
   end
   logic unused;
   assign unused = ^zero_addr_i;

@@ -2,8 +2,8 @@
 //
 // Reads: split -> lookup -> fetch -> ring -> XOR and GHASH -> line -> tag check -> response. Writes: split -> lookup -> line ->
 // seal (XOR and GHASH) -> memory, tag. The accelerator sees AXI4 with bursts of any legal INCR shape, answers in the order of
-// the requests; the memory sees aligned INCR bursts of 64-byte beats, at most 512 bytes each, with read and write ids 0 for data
-// and 1 for tags. R and B of the memory are always taken.
+// the requests; the memory sees aligned INCR bursts of 64-byte beats, at most 512 bytes each, with read and write ids 0 for data,
+// 1 for tags and 2 for tree nodes. R and B of the memory are always taken.
 //
 // key_*: a region's key, before enable_i. epoch_*: a region's first epoch, before enable_i. cmd_*: flush, invalidate, epoch.
 // enable_i low: every request is refused. stop_i high: every request is answered with SLVERR and zeros and nothing is sealed.
@@ -15,6 +15,7 @@
 module shef_set
   import shef_pkg::*;
   import shef_set_pkg::*;
+  import shef_tree_pkg::*;
 #(
     parameter int unsigned NRegions = 1,
     parameter region_cfg_t [NRegions-1:0] Regions = '0,
@@ -25,7 +26,8 @@ module shef_set
     parameter int unsigned TimeoutCycles = 4096,
     parameter logic [1:0]  OnFault = 2'd0,      // 1: a fault of a region freezes that region only; else it stops the set
     parameter int unsigned KeyLimitLog2 = 48,   // blocks a region key may seal; may only be lowered
-    parameter int unsigned CountW = 36          // bits of a counter that is not wide; may only be lowered
+    parameter int unsigned CountW = 36,         // bits of a counter that is not wide; may only be lowered
+    parameter int unsigned NodeSets = 128       // sets of each node cache of the tree, four nodes each
 ) (
     input  wire                  clk_i,
     input  wire                  rst_ni,
@@ -103,7 +105,9 @@ module shef_set
   localparam int unsigned Depth = 1 << LINE_W;   // of all queues of chunks
   localparam int unsigned KsDepth = 32;
   localparam int unsigned LineWords = BigLines * 64 + SmallLines * 8;
-  localparam int unsigned SweepWords = (LineWords > RingBeats) ? LineWords : RingBeats;
+  localparam int unsigned LineSweep = (LineWords > RingBeats) ? LineWords : RingBeats;
+  localparam int unsigned TreeSweep = (num_roots() == 0) ? 0 : tree_sweep_words(NodeSets, num_roots());
+  localparam int unsigned SweepWords = (LineSweep > TreeSweep) ? LineSweep : TreeSweep;
 
   if (NRegions < 1 || NRegions > MAX_REGIONS) begin : gen_bad_regions
     $error("shef_set: 1 to 16 regions");
@@ -197,6 +201,28 @@ module shef_set
     return n;
   endfunction
 
+  function automatic int unsigned num_roots();
+    int unsigned n;
+    n = 0;
+    for (int unsigned r = 0; r < NRegions; r++) n = n + tree_roots(Regions[r], 16);
+    return n;
+  endfunction
+  // node keys: by the region's number, as data keys
+  function automatic int unsigned num_nodes();
+    int unsigned n;
+    n = 0;
+    for (int unsigned r = 0; r < NRegions; r++) if (Regions[r].mode == MODE_TREE && 32'(Regions[r].id) + 1 > n) n = 32'(Regions[r].id) + 1;
+    return n;
+  endfunction
+
+  function automatic logic in_region(input reg_idx_t region, input chunk_idx_t chunk);
+    logic n;
+    n = 1'b0;
+    for (int unsigned r = 0; r < NRegions; r++)
+      if (region == reg_idx_t'(r)) n = chunk < CHUNK_INDEX_W'(Regions[r].size >> Regions[r].chunk_log2);
+    return n;
+  endfunction
+
   localparam log2_tab_t CHUNK_LOG2 = tab_log2();
   localparam id_tab_t REGION_ID = tab_id();
   localparam addr_tab_t BASE = tab_base(1'b0);
@@ -204,14 +230,15 @@ module shef_set
   localparam logic [MAX_REGIONS-1:0] IS_OUTPUT = tab_mode(MODE_OUTPUT);
   localparam logic [MAX_REGIONS-1:0] IS_INPUT = tab_mode(MODE_INPUT);
   localparam logic [MAX_REGIONS-1:0] IS_BIG = tab_big();
-  localparam logic [MAX_REGIONS-1:0] HAS_VERSIONS = tab_mode(MODE_COUNTED);
+  localparam logic [MAX_REGIONS-1:0] HAS_VERSIONS = tab_mode(MODE_COUNTED) | tab_mode(MODE_TREE);
+  localparam logic [MAX_REGIONS-1:0] IS_TREE = tab_mode(MODE_TREE);
   localparam logic [MAX_REGIONS-1:0] IS_PLAIN = tab_mode(MODE_BYPASS);
   localparam words_t MAP_WORDS = tab_words(MODE_OUTPUT);
   localparam words_t COUNT_WORDS = tab_words(MODE_COUNTED);
 
   // beats are counted by AWLEN
   logic unused;
-  assign unused = ^{acc_w_i.last, key_node_i, OnFault, looked};
+  assign unused = ^{acc_w_i.last, OnFault, looked};
   assign region_fault_o = '0;
 
   // ---- control ----
@@ -227,7 +254,11 @@ module shef_set
   reg_idx_t seal_region;
   chunk_idx_t seal_chunk;
   line_t seal_line;
-  logic wr_busy, took_r, took_b, owed_data, owed_tag, owed_b_data, owed_b_tag;
+  logic node_fail, node_internal;
+  reg_idx_t node_fail_region;
+  chunk_idx_t node_fail_index;
+  version_t node_fail_version;
+  logic wr_busy, took_r, took_b, owed_data, owed_tag, owed_node, owed_b_data, owed_b_tag, owed_b_node;
 
   shef_set_ctl #(
       .NRegions(NRegions), .SweepWords(SweepWords), .RegionId(REGION_ID), .HasEpoch(IS_OUTPUT | IS_INPUT)
@@ -242,6 +273,8 @@ module shef_set
       .cmd_idle_o(cmd_idle),
       .tag_fail_i(verify_fail), .tag_fail_chunk_i(verify_chunk),
       .twice_i(twice), .twice_region_i(seal_region), .twice_chunk_i(seal_chunk),
+      .node_fail_i(node_fail), .node_internal_i(node_internal), .node_region_i(node_fail_region), .node_index_i(node_fail_index),
+      .node_version_i(node_fail_version),
       .rd_fault_valid_i(rd_fault_valid), .rd_fault_i(rd_fault), .wr_fault_valid_i(wr_fault_valid), .wr_fault_i(wr_fault),
       .late_i(late), .fault_valid_o, .fault_o,
       .wipe_i, .wipe_done_o, .clr_o(clr), .zero_addr_o(zero_addr), .gcm_wiped_i(gcm_wiped), .port_idle_i(port_idle)
@@ -344,10 +377,16 @@ module shef_set
     return v;
   endfunction
 
+  logic tree_valid, tree_ready, tree_rsp, tree_rsp_bump, tree_rsp_last, tree_idle, touch_valid;
+  tree_req_e tree_kind;
+  reg_idx_t tree_region, touch_region;
+  chunk_idx_t tree_chunk, touch_chunk;
+  version_t tree_rsp_version;
+
   shef_versions #(
       .NRegions(NRegions), .Depth(Depth), .MapWords((total(MAP_WORDS) == 0) ? 1 : total(MAP_WORDS)), .MapFirst(tab_first(MAP_WORDS)),
       .MapNum(MAP_WORDS), .CountWords(total(COUNT_WORDS)), .CountFirst(tab_first(COUNT_WORDS)), .CountWide(tab_wide()),
-      .CountW(CountW), .IsOutput(IS_OUTPUT)
+      .CountW(CountW), .IsOutput(IS_OUTPUT), .IsTree(IS_TREE)
   ) i_versions (
       .clk_i, .rst_ni, .clr_i(clr), .zero_addr_i(zero_addr), .busy_o(map_busy), .epoch_i(epochs), .clear_i(clear_map), .clear_mask_i(clear_mask),
       .ask_valid_i(ask_valid), .ask_ready_o(ask_ready), .ver_valid_i(ver_valid), .ver_ready_o(ver_ready),
@@ -356,6 +395,10 @@ module shef_set
       .ans_zero_o(ans_zero), .ans_last_o(ans_last),
       .set_valid_i(set_valid), .set_ready_o(set_ready), .set_region_i(seal_region), .set_chunk_i(seal_chunk),
       .set_done_o(set_done), .set_version_o(set_version), .set_refused_o(set_refused), .set_last_o(set_last),
+      .touch_valid_i(touch_valid), .touch_region_i(touch_region), .touch_chunk_i(touch_chunk),
+      .tree_valid_o(tree_valid), .tree_ready_i(tree_ready), .tree_kind_o(tree_kind), .tree_region_o(tree_region),
+      .tree_chunk_o(tree_chunk), .tree_rsp_i(tree_rsp), .tree_rsp_bump_i(tree_rsp_bump), .tree_rsp_version_i(tree_rsp_version),
+      .tree_rsp_last_i(tree_rsp_last),
       .count_region_i(stat_idx), .count_o(written),
       .map_region_i(map_idx), .map_valid_i(map_known), .map_word_i, .map_o
   );
@@ -367,9 +410,9 @@ module shef_set
   // ---- GCM ----
   logic job_valid, job_ready, ks_valid, gh_valid, gh_ready, s_valid, gh_first, gh_last;
   logic [1:0] s_slot, gh_slot;
-  logic [3:0] job_region, gh_region;
+  logic [4:0] job_key, gh_key;
   logic [511:0] job_block, ks, gh_data;
-  logic [MASK_SLOT_W+1:0] job_user, ks_user;
+  logic [MASK_SLOT_W+2:0] job_user, ks_user;
   logic [5:0] gh_pow;
   logic [127:0] s;
   logic key_known, gcm_key_ready;
@@ -389,14 +432,14 @@ module shef_set
   assign key_known = has_id(key_region_i);
   assign key_ready_o = gcm_key_ready || !key_known;   // another set's region: nothing to do
 
-  shef_gcm #(.NRegions(num_slots()), .Lanes(Lanes), .UserW(MASK_SLOT_W + 2)) i_gcm (
+  shef_gcm #(.NRegions(num_slots()), .NNodes(num_nodes()), .Lanes(Lanes), .UserW(MASK_SLOT_W + 3)) i_gcm (
       .clk_i, .rst_ni, .wipe_i(clr), .wipe_done_o(gcm_wiped),
-      .key_valid_i(key_valid_i && key_known), .key_ready_o(gcm_key_ready), .key_region_i, .key_node_i(1'b0),
+      .key_valid_i(key_valid_i && key_known), .key_ready_o(gcm_key_ready), .key_region_i, .key_node_i(key_node_i),
       .key256_i(key_256),
       .chunk_log2_i(key_log2), .key_i,
-      .job_valid_i(job_valid), .job_ready_o(job_ready), .job_key_i({1'b0, job_region}), .job_block_i(job_block), .job_user_i(job_user),
+      .job_valid_i(job_valid), .job_ready_o(job_ready), .job_key_i(job_key), .job_block_i(job_block), .job_user_i(job_user),
       .ks_valid_o(ks_valid), .ks_o(ks), .ks_user_o(ks_user),
-      .gh_valid_i(gh_valid), .gh_ready_o(gh_ready), .gh_key_i({1'b0, gh_region}), .gh_slot_i(gh_slot), .gh_first_i(gh_first),
+      .gh_valid_i(gh_valid), .gh_ready_o(gh_ready), .gh_key_i(gh_key), .gh_slot_i(gh_slot), .gh_first_i(gh_first),
       .gh_last_i(gh_last), .gh_pow_i(gh_pow), .gh_data_i(gh_data), .gh_user_i('0),
       .s_valid_o(s_valid), .s_slot_o(s_slot), .s_o(s), .s_user_o()
   );
@@ -418,19 +461,29 @@ module shef_set
   logic [1:0][511:0] ks_head;
   logic [511:0] ks_beat;
 
+  logic node_job_valid, node_job_ready, node_ks_valid, node_gh_valid, node_gh_ready, node_s_valid;
+  reg_idx_t node_job_region, node_gh_region;
+  chunk_idx_t node_job_index;
+  version_t node_job_version;
+  logic [511:0] node_gh_data;
+  assign node_ks_valid = ks_valid && ks_user[MASK_SLOT_W+:3] == KS_NODE;
+  assign node_s_valid = s_valid && s_slot == GH_NODE;
+
   shef_jobs #(.RegionId(REGION_ID)) i_jobs (
       .clk_i, .rst_ni, .stop_i(stop),
       .ctr_valid_i(ctr_valid), .ctr_ready_o(ctr_ready), .ctr_job_i(ctr_job),
       .mask_valid_i(mask_job_valid), .mask_ready_o(mask_job_ready), .mask_region_i(mask_region), .mask_chunk_i(mask_chunk),
       .mask_version_i(mask_version), .mask_slot_i(mask_job_slot),
-      .job_valid_o(job_valid), .job_ready_i(job_ready), .job_region_o(job_region), .job_block_o(job_block),
+      .node_valid_i(node_job_valid), .node_ready_o(node_job_ready), .node_region_i(node_job_region), .node_index_i(node_job_index),
+      .node_version_i(node_job_version),
+      .job_valid_o(job_valid), .job_ready_i(job_ready), .job_key_o(job_key), .job_block_o(job_block),
       .job_user_o(job_user)
   );
   assign ks_beat = ks_valid ? byte_reverse512(ks) : '0;
 
   for (genvar d = 0; d < 2; d++) begin : g_dir
-    localparam logic [1:0] KS = 2'(d);
-    localparam logic [1:0] KS_MASK = 2'(d) + KS_READ_MASK;
+    localparam logic [2:0] KS = 3'(d);
+    localparam logic [2:0] KS_MASK = 3'(d) + KS_READ_MASK;
     logic fire;
     assign fire = (d == 0) ? (dec_fire && !dec_plain) : (seal_fire && !seal_plain);
 
@@ -441,7 +494,7 @@ module shef_set
     );
     shef_fifo #(.W(512), .Depth(KsDepth)) i_ks (
         .clk_i, .rst_ni, .clr_i(clr), .zero_addr_i(zero_addr[$clog2(KsDepth)-1:0]),
-        .in_valid_i(ks_valid && ks_user[MASK_SLOT_W+:2] == KS), .in_ready_o(), .in_data_i(ks_beat),
+        .in_valid_i(ks_valid && ks_user[MASK_SLOT_W+:3] == KS), .in_ready_o(), .in_data_i(ks_beat),
         .out_valid_o(ks_head_valid[d]), .out_ready_i(fire), .out_data_o(ks_head[d]), .count_o()
     );
     shef_mask i_mask (
@@ -451,7 +504,7 @@ module shef_set
         .push_slot_o(mask_push_slot[d]), .push_lane_o(mask_push_lane[d]),
         .job_valid_o(mask_job_valid[d]), .job_ready_i(mask_job_ready[d]), .job_region_o(mask_region[d]),
         .job_chunk_o(mask_chunk[d]), .job_version_o(mask_version[d]), .job_slot_o(mask_job_slot[d]),
-        .ks_valid_i(ks_valid && ks_user[MASK_SLOT_W+:2] == KS_MASK), .ks_slot_i(ks_user[MASK_SLOT_W-1:0]), .ks_i(ks),
+        .ks_valid_i(ks_valid && ks_user[MASK_SLOT_W+:3] == KS_MASK), .ks_slot_i(ks_user[MASK_SLOT_W-1:0]), .ks_i(ks),
         .get_slot_i(mask_get_slot[d]), .get_lane_i(mask_get_lane[d]), .get_valid_o(mask_get_valid[d]), .get_mask_o(mask_get[d]),
         .rel_valid_i(mask_rel[d]), .rel_slot_i(mask_get_slot[d])
     );
@@ -534,6 +587,7 @@ module shef_set
       .chunk_plain_i(chunk_plain),
       .tag_req_o(tag_req[0]), .tag_gnt_i(tag_gnt && !tag_side), .tag_fetch_i(tag_fetch), .tag_addr_i(tag_addr),
       .mask_ready_i(mask_ready[0]), .go_o(chunk_go), .beat_done_i(dec_fire),
+      .node_valid_i(node_ar_valid), .node_ready_o(node_ar_ready), .node_addr_i(node_ar_addr),
       .ar_o(mem_ar_o), .ar_valid_o(mem_ar_valid_o), .ar_ready_i(mem_ar_ready_i)
   );
   assign ar_fire = mem_ar_valid_o && mem_ar_ready_i;
@@ -543,8 +597,9 @@ module shef_set
       .clk_i, .rst_ni, .stop_i(stop), .clr_i(clr), .zero_addr_i(zero_addr),
       .chunk_valid_i(chunk_go), .chunk_i(go_chunk[0]),
       .ar_fire_i(ar_fire), .ar_i(mem_ar_o), .r_i(mem_r_i), .r_valid_i(mem_r_valid_i),
-      .data_valid_o(data_valid), .tag_valid_o(fill_valid), .beat_o(mem_beat),
-      .took_o(took_r), .owed_data_o(owed_data), .owed_tag_o(owed_tag), .fault_valid_o(rd_fault_valid), .fault_o(rd_fault)
+      .data_valid_o(data_valid), .tag_valid_o(fill_valid), .node_valid_o(node_r_valid), .beat_o(mem_beat),
+      .took_o(took_r), .owed_data_o(owed_data), .owed_tag_o(owed_tag),
+      .owed_node_o(owed_node), .fault_valid_o(rd_fault_valid), .fault_o(rd_fault)
   );
 
   shef_bram_fifo #(.W(512), .Depth(RingBeats)) i_ring (
@@ -555,7 +610,7 @@ module shef_set
 
   // ---- decryption: one beat from the ring, its keystream, into its line and into GHASH ----
   reg_idx_t dec_region;
-  logic dec_valid, dec_last, dec_req;
+  logic dec_valid, dec_last, dec_req, gh_free;
   logic [5:0] dec_beat_q, dec_last_beat;
 
   shef_fifo #(.W(LINE_W + REGION_W), .Depth(Depth)) i_dec_order (
@@ -566,7 +621,7 @@ module shef_set
   assign dec_last_beat = 6'((7'd1 << (CHUNK_LOG2[dec_region] - 4'd6)) - 7'd1);
   assign dec_last = dec_beat_q == dec_last_beat;
   assign dec_plain = IS_PLAIN[dec_region];
-  assign dec_req = dec_valid && ring_valid && (dec_plain || (ks_head_valid[0] && gh_ready)) && !stop;
+  assign dec_req = dec_valid && ring_valid && (dec_plain || (ks_head_valid[0] && gh_free)) && !stop;
   assign filled = dec_fire && dec_last && dec_plain;
   always_ff @(posedge clk_i) begin
     if (!rst_ni || clr) dec_beat_q <= '0;
@@ -625,15 +680,19 @@ module shef_set
       .beat_plain_o(seal_plain), .beat_region_o(seal_beat_region),
       .beat_first_o(seal_first), .beat_last_o(seal_last), .beat_pow_o(seal_pow),
       .burst_end_o(burst_end), .burst_addr_o(burst_addr), .burst_len_o(burst_len),
-      .s_valid_i(s_valid && s_slot == 2'd1), .s_i(s), .tag_get_o(get_tagref[1]), .mask_valid_i(mask_get_valid[1]), .mask_i(mask_get[1]),
+      .s_valid_i(s_valid && s_slot == GH_SEAL), .s_i(s), .tag_get_o(get_tagref[1]), .mask_valid_i(mask_get_valid[1]), .mask_i(mask_get[1]),
       .put_valid_o(put_valid), .put_ready_i(put_ready), .put_tag_o(put_tag),
       .acked_i(chunk_acked), .done_o(sealed), .done_line_o(sealed_line), .done_last_o(sealed_last), .waits_o(seal_waits), .idle_o(seal_idle)
   );
   assign mask_rel[1] = put_valid && put_ready;
 
+  // ---- tree nodes go first into GHASH: one beat now and then ----
+  assign node_gh_ready = gh_ready && !stop;
+  assign gh_free = gh_ready && !node_gh_valid;
+
   // ---- who works in this cycle: decryption (line write, GHASH) or acceptor (line write) and seal (GHASH) ----
   logic seal_req, dec_wins, crypt_turn_q;
-  assign seal_req = seal_beat_valid && (gh_ready || seal_plain) && beat_room && burst_room;
+  assign seal_req = seal_beat_valid && (gh_free || seal_plain) && beat_room && burst_room;
   assign dec_wins = crypt_turn_q || !(put_line_valid || seal_req);
   assign dec_fire = dec_req && dec_wins;
   assign seal_fire = seal_req && !dec_fire;
@@ -646,20 +705,27 @@ module shef_set
 
   always_comb begin
     gh_valid = (dec_fire && !dec_plain) || (seal_fire && !seal_plain);
-    gh_slot = {1'b0, seal_fire};
-    gh_region = '0;
+    gh_slot = seal_fire ? GH_SEAL : GH_READ;
+    gh_key = '0;
     gh_first = 1'b0;
     gh_last = 1'b0;
     gh_pow = '0;
     gh_data = '0;
-    if (dec_fire) begin
-      gh_region = REGION_ID[dec_region][3:0];
+    if (node_gh_valid) begin
+      gh_valid = !stop;
+      gh_slot = GH_NODE;
+      gh_key = {1'b1, REGION_ID[node_gh_region][3:0]};
+      gh_first = 1'b1;
+      gh_last = 1'b1;
+      gh_data = node_gh_data;
+    end else if (dec_fire) begin
+      gh_key = {1'b0, REGION_ID[dec_region][3:0]};
       gh_first = dec_beat_q == '0;
       gh_last = dec_last;
       gh_pow = dec_last_beat - dec_beat_q;
       gh_data = byte_reverse512(ring_beat);
     end else if (seal_fire) begin
-      gh_region = REGION_ID[seal_beat_region][3:0];
+      gh_key = {1'b0, REGION_ID[seal_beat_region][3:0]};
       gh_first = seal_first;
       gh_last = seal_last;
       gh_pow = seal_pow;
@@ -731,7 +797,7 @@ module shef_set
 
   shef_verify #(.Depth(Depth)) i_verify (
       .clk_i, .rst_ni, .clr_i(clr), .stop_i(stop), .zero_addr_i(zero_addr),
-      .chunk_valid_i(go[0]), .chunk_i(go_chunk[0]), .tagref_i(go_tagref[0]), .s_valid_i(s_valid && s_slot == 2'd0), .s_i(s),
+      .chunk_valid_i(go[0]), .chunk_i(go_chunk[0]), .tagref_i(go_tagref[0]), .s_valid_i(s_valid && s_slot == GH_READ), .s_i(s),
       .get_o(get_tagref[0]), .mask_valid_i(mask_get_valid[0]), .mask_i(mask_get[0]), .tag_valid_i(tag_get_valid),
       .tag_i(tag_get), .used_o(verify_used), .ok_o(verify_ok), .fail_o(verify_fail), .chunk_o(verify_chunk)
   );
@@ -746,6 +812,74 @@ module shef_set
       .r_o(acc_r_o), .r_valid_o(acc_r_valid_o), .r_ready_i(acc_r_ready_i)
   );
 
+  // ---- tree ----
+  logic node_ar_valid, node_ar_ready, node_r_valid, node_wb_valid, node_wb_ready, node_acked;
+  logic [63:0] node_ar_addr, node_wb_addr;
+  logic [511:0] node_wb_data;
+
+  if (IS_TREE != '0) begin : g_tree
+    shef_tree #(.NRegions(NRegions), .Regions(Regions), .Sets(NodeSets)) i_tree (
+        .clk_i, .rst_ni, .clr_i(clr), .zero_addr_i(zero_addr), .stop_i(stop),
+        .req_valid_i(tree_valid), .req_ready_o(tree_ready), .req_kind_i(tree_kind), .req_region_i(tree_region), .req_chunk_i(tree_chunk),
+        .rsp_valid_o(tree_rsp), .rsp_bump_o(tree_rsp_bump), .rsp_version_o(tree_rsp_version), .rsp_exhausted_o(tree_rsp_last),
+        .ar_valid_o(node_ar_valid), .ar_ready_i(node_ar_ready), .ar_addr_o(node_ar_addr), .r_valid_i(node_r_valid), .r_data_i(mem_beat),
+        .wb_valid_o(node_wb_valid), .wb_ready_i(node_wb_ready), .wb_addr_o(node_wb_addr), .wb_data_o(node_wb_data), .ack_i(node_acked),
+        .job_valid_o(node_job_valid), .job_ready_i(node_job_ready), .job_region_o(node_job_region), .job_index_o(node_job_index),
+        .job_version_o(node_job_version), .ks_valid_i(node_ks_valid), .ks_i(ks[511:384]),
+        .gh_valid_o(node_gh_valid), .gh_ready_i(node_gh_ready), .gh_region_o(node_gh_region), .gh_data_o(node_gh_data),
+        .s_valid_i(node_s_valid), .s_i(s),
+        .fault_valid_o(node_fail), .fault_region_o(node_fail_region), .fault_index_o(node_fail_index),
+        .fault_version_o(node_fail_version), .fault_internal_o(node_internal), .idle_o(tree_idle)
+    );
+    // In a stream of chunks the nodes that come next are asked for: two nodes ahead, when a chunk follows the one before.
+    chunk_idx_t next_q;
+    reg_idx_t next_region_q;
+    logic ahead;
+    assign ahead = ver_valid && ver_ready && IS_TREE[looked.region] && looked.region == next_region_q && looked.chunk == next_q;
+    assign touch_valid = ahead && looked.chunk[1:0] == 2'd0 && in_region(looked.region, looked.chunk + 40'd16);
+    assign touch_region = looked.region;
+    assign touch_chunk = looked.chunk + 40'd16;
+    always_ff @(posedge clk_i) begin
+      if (!rst_ni || clr) begin
+        next_q <= '0;
+        next_region_q <= '0;
+      end else if (ver_valid && ver_ready && IS_TREE[looked.region]) begin
+        next_q <= looked.chunk + 1'b1;
+        next_region_q <= looked.region;
+      end
+    end
+  end else begin : g_no_tree
+    assign tree_ready = 1'b0;
+    assign tree_rsp = 1'b0;
+    assign tree_rsp_bump = 1'b0;
+    assign tree_rsp_version = '0;
+    assign tree_rsp_last = 1'b0;
+    assign node_ar_valid = 1'b0;
+    assign node_ar_addr = '0;
+    assign node_wb_valid = 1'b0;
+    assign node_wb_addr = '0;
+    assign node_wb_data = '0;
+    assign node_job_valid = 1'b0;
+    assign node_job_region = '0;
+    assign node_job_index = '0;
+    assign node_job_version = '0;
+    assign node_gh_valid = 1'b0;
+    assign node_gh_region = '0;
+    assign node_gh_data = '0;
+    assign node_fail = 1'b0;
+    assign node_internal = 1'b0;
+    assign node_fail_region = '0;
+    assign node_fail_index = '0;
+    assign node_fail_version = '0;
+    assign tree_idle = 1'b1;
+    assign touch_valid = 1'b0;
+    assign touch_region = '0;
+    assign touch_chunk = '0;
+    logic unused_tree;
+    assign unused_tree = ^{tree_valid, tree_kind, tree_region, tree_chunk, node_ar_ready, node_r_valid, node_wb_ready, node_acked,
+                           node_job_ready, node_ks_valid, node_gh_ready, node_s_valid};
+  end
+
   // ---- memory writes ----
   logic wr_wait, wr_empty;
   shef_mem_wr #(.Depth(64)) i_mem_wr (
@@ -754,9 +888,10 @@ module shef_set
       .burst_valid_i(seal_fire && burst_end), .burst_ready_o(burst_room), .burst_addr_i(burst_addr), .burst_len_i(burst_len),
       .burst_last_i(seal_last),
       .tag_valid_i(wb_valid), .tag_ready_o(wb_ready), .tag_addr_i(wb_addr), .tag_data_i(wb_data), .tag_strb_i(wb_strb),
+      .node_valid_i(node_wb_valid), .node_ready_o(node_wb_ready), .node_addr_i(node_wb_addr), .node_data_i(node_wb_data),
       .aw_o(mem_aw_o), .aw_valid_o(mem_aw_valid_o), .aw_ready_i(mem_aw_ready_i),
       .w_o(mem_w_o), .w_valid_o(mem_w_valid_o), .w_ready_i(mem_w_ready_i), .b_i(mem_b_i), .b_valid_i(mem_b_valid_i),
-      .chunk_acked_o(chunk_acked), .tag_acked_o(tag_acked), .took_o(took_b), .owed_data_o(owed_b_data), .owed_tag_o(owed_b_tag),
+      .chunk_acked_o(chunk_acked), .tag_acked_o(tag_acked), .node_acked_o(node_acked), .took_o(took_b), .owed_data_o(owed_b_data), .owed_tag_o(owed_b_tag), .owed_node_o(owed_b_node),
       .busy_o(wr_busy), .w_wait_o(wr_wait), .empty_o(wr_empty), .fault_valid_o(wr_fault_valid), .fault_o(wr_fault)
   );
   assign mem_b_ready_o = 1'b1;
@@ -766,12 +901,12 @@ module shef_set
   shef_watch #(.Cycles(TimeoutCycles)) i_watch_ar (
       .clk_i, .rst_ni, .wait_i(mem_ar_valid_o), .progress_i(mem_ar_ready_i), .late_o(late_each[0]));
   shef_watch #(.Cycles(TimeoutCycles)) i_watch_r (
-      .clk_i, .rst_ni, .wait_i(owed_data || owed_tag), .progress_i(took_r), .late_o(late_each[1]));
+      .clk_i, .rst_ni, .wait_i(owed_data || owed_tag || owed_node), .progress_i(took_r), .late_o(late_each[1]));
   shef_watch #(.Cycles(TimeoutCycles)) i_watch_w (
       .clk_i, .rst_ni, .wait_i(wr_wait),
       .progress_i((mem_aw_valid_o && mem_aw_ready_i) || (mem_w_valid_o && mem_w_ready_i)), .late_o(late_each[2]));
   shef_watch #(.Cycles(TimeoutCycles)) i_watch_b (
-      .clk_i, .rst_ni, .wait_i(owed_b_data || owed_b_tag), .progress_i(took_b), .late_o(late_each[3]));
+      .clk_i, .rst_ni, .wait_i(owed_b_data || owed_b_tag || owed_b_node), .progress_i(took_b), .late_o(late_each[3]));
   assign late = late_each != '0;
 
   // ---- statistics ----
@@ -789,17 +924,17 @@ module shef_set
       event_q[7] <= sealed;
       event_q[8] <= rsp_waits;
       event_q[9] <= short_of_lines;
-      event_q[10] <= (dec_valid && ring_valid && !stop && !dec_plain && !(ks_head_valid[0] && gh_ready)) || seal_waits ||
-          (seal_beat_valid && !seal_plain && !gh_ready);
+      event_q[10] <= (dec_valid && ring_valid && !stop && !dec_plain && !(ks_head_valid[0] && gh_free)) || seal_waits ||
+          (seal_beat_valid && !seal_plain && !gh_free);
       event_q[11] <= mem_ar_valid_o && !mem_ar_ready_i;
       event_q[12] <= wr_wait;
     end
   end
   shef_stats i_stats (.clk_i, .rst_ni, .clr_i(clr), .event_i(event_q), .sel_i(cnt_sel_i), .cnt_o);
 
-  assign port_idle = !wr_busy && !mem_ar_valid_o && !owed_data && !owed_tag && !owed_b_data && !owed_b_tag;
+  assign port_idle = !wr_busy && !mem_ar_valid_o && !owed_data && !owed_tag && !owed_node && !owed_b_data && !owed_b_tag && !owed_b_node;
   assign idle_o = cmd_idle && rsp_idle && wacc_idle && seal_idle && ((wr_empty && port_idle) || late) && !lines_dirty && !lines_fetching &&
-      !tags_dirty && !rd_seg_valid && !wr_seg_valid && !looking && !map_busy && !clr;
+      !tags_dirty && tree_idle && !rd_seg_valid && !wr_seg_valid && !looking && !map_busy && !clr;
 endmodule
 // verilator lint_on PINCONNECTEMPTY
 `default_nettype wire

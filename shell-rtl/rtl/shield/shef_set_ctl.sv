@@ -58,6 +58,11 @@ module shef_set_ctl
     input  wire                     twice_i,
     input  wire reg_idx_t           twice_region_i,
     input  wire chunk_idx_t         twice_chunk_i,
+    input  wire                     node_fail_i,
+    input  wire                     node_internal_i,
+    input  wire reg_idx_t           node_region_i,
+    input  wire chunk_idx_t         node_index_i,
+    input  wire version_t           node_version_i,
     input  wire                     rd_fault_valid_i,
     input  wire fault_t             rd_fault_i,
     input  wire                     wr_fault_valid_i,
@@ -126,6 +131,9 @@ module shef_set_ctl
       end else if (twice_i) begin
         fault = 1'b1;
         what = '{kind: FAULT_INTERNAL, region: RegionId[twice_region_i], chunk: twice_chunk_i, version: '0};
+      end else if (node_fail_i) begin
+        fault = 1'b1;
+        what = '{kind: node_internal_i ? FAULT_INTERNAL : FAULT_NODE, region: RegionId[node_region_i], chunk: node_index_i, version: node_version_i};
       end else if (rd_fault_valid_i) begin
         fault = 1'b1;
         what = rd_fault_i;

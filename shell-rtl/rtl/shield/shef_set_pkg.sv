@@ -26,6 +26,7 @@ package shef_set_pkg;
   // identifiers on the memory port, the same for reads and writes
   localparam logic [AXI_ID_W-1:0] MEM_ID_DATA = 8'd0;
   localparam logic [AXI_ID_W-1:0] MEM_ID_TAG = 8'd1;
+  localparam logic [AXI_ID_W-1:0] MEM_ID_NODE = 8'd2;
 
   // a part of a burst that lies in one chunk
   typedef struct packed {
@@ -77,10 +78,17 @@ package shef_set_pkg;
   } ctr_job_t;
 
   // destinations of a job's result, in the upper bits of the job's user field
-  localparam logic [1:0] KS_READ = 2'd0;
-  localparam logic [1:0] KS_SEAL = 2'd1;
-  localparam logic [1:0] KS_READ_MASK = 2'd2;
-  localparam logic [1:0] KS_SEAL_MASK = 2'd3;
+  localparam logic [2:0] KS_READ = 3'd0;
+  localparam logic [2:0] KS_SEAL = 3'd1;
+  localparam logic [2:0] KS_READ_MASK = 3'd2;
+  localparam logic [2:0] KS_SEAL_MASK = 3'd3;
+  localparam logic [2:0] KS_NODE = 3'd4;
+
+  // destinations of a GHASH result
+  localparam logic [1:0] GH_READ = 2'd0;
+  localparam logic [1:0] GH_SEAL = 2'd1;
+  localparam logic [1:0] GH_NODE = 2'd2;
+
   // a tag as it lies in memory <-> as a block (byte 0 in the top bits)
   function automatic logic [127:0] byte_reverse128(input logic [127:0] x);
     logic [127:0] y;

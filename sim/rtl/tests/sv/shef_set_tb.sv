@@ -5,7 +5,8 @@ module shef_set_tb
   parameter int unsigned Lanes = 4,
   parameter int unsigned TimeoutCycles = 600,
   parameter int unsigned KeyLimitLog2 = 48,
-  parameter int unsigned CountW = 36
+  parameter int unsigned CountW = 36,
+  parameter int unsigned NodeSets = 128
 ) (
  input wire clk, input wire rst_n,
  input wire [7:0] acc_awid, input wire [63:0] acc_awaddr, input wire [7:0] acc_awlen, input wire [2:0] acc_awsize, input wire [1:0] acc_awburst, input wire acc_awvalid, output wire acc_awready,
@@ -30,8 +31,12 @@ module shef_set_tb
  output wire idle, input wire wipe, output wire wipe_done
 );
   // by place: 0: input 4 KiB AES-256, 1: input 512 B AES-128, 2: output 512 B AES-256, 3: output 4 KiB AES-256, 4: input 64 B, 5: output 64 B AES-128,
-  // 6: counted 512 B, 7: counted 64 B AES-128, 8: counted 4 KiB with 48-bit counters, 9: bypass 512 B, 10: bypass 4 KiB
-  localparam region_cfg_t [10:0] REGIONS = {
+  // 6: counted 512 B, 7: counted 64 B AES-128, 8: counted 4 KiB with 48-bit counters, 9: bypass 512 B, 10: bypass 4 KiB,
+  // 11: tree 512 B, 12: tree 4 KiB AES-128, 13: tree 64 B with two levels in memory
+  localparam region_cfg_t [13:0] REGIONS = {
+    region_cfg_t'{id: 8'd13, mode: MODE_TREE, base: 64'h1000_0000, size: 64'h800_0000, tag_base: 64'h2000_0000, chunk_log2: 4'd6, key256: 1'b1, set: 2'd0, node_base: 64'h3000_0000, prefetch: 4'd0, wide_counter: 1'b0},
+    region_cfg_t'{id: 8'd12, mode: MODE_TREE, base: 64'h170_0000, size: 64'h10_0000, tag_base: 64'h80b_0000, chunk_log2: 4'd12, key256: 1'b0, set: 2'd0, node_base: 64'h80c_0000, prefetch: 4'd0, wide_counter: 1'b0},
+    region_cfg_t'{id: 8'd9, mode: MODE_TREE, base: 64'h160_0000, size: 64'h10_0000, tag_base: 64'h809_0000, chunk_log2: 4'd9, key256: 1'b1, set: 2'd0, node_base: 64'h80a_0000, prefetch: 4'd0, wide_counter: 1'b0},
     region_cfg_t'{id: 8'd11, mode: MODE_BYPASS, base: 64'h150_0000, size: 64'h10_0000, tag_base: 64'h0, chunk_log2: 4'd12, key256: 1'b1, set: 2'd0, node_base: 64'h0, prefetch: 4'd0, wide_counter: 1'b0},
     region_cfg_t'{id: 8'd10, mode: MODE_BYPASS, base: 64'h140_0000, size: 64'h10_0000, tag_base: 64'h0, chunk_log2: 4'd9, key256: 1'b1, set: 2'd0, node_base: 64'h0, prefetch: 4'd0, wide_counter: 1'b0},
     region_cfg_t'{id: 8'd8, mode: MODE_COUNTED, base: 64'h130_0000, size: 64'h10_0000, tag_base: 64'h808_0000, chunk_log2: 4'd12, key256: 1'b1, set: 2'd0, node_base: 64'h0, prefetch: 4'd0, wide_counter: 1'b1},
@@ -51,7 +56,7 @@ module shef_set_tb
   assign {acc_rid, acc_rdata, acc_rresp, acc_rlast} = acc_r;
   assign {fault_kind, fault_region, fault_chunk, fault_version} = fault;
   assign {refusal_kind, refusal_region, refusal_addr} = refusal;
-  shef_set #(.NRegions(11), .Regions(REGIONS), .Lanes(Lanes), .TimeoutCycles(TimeoutCycles), .KeyLimitLog2(KeyLimitLog2), .CountW(CountW)) i_set (
+  shef_set #(.NRegions(14), .Regions(REGIONS), .Lanes(Lanes), .TimeoutCycles(TimeoutCycles), .KeyLimitLog2(KeyLimitLog2), .CountW(CountW), .NodeSets(NodeSets)) i_set (
     .clk_i(clk), .rst_ni(rst_n),
     .acc_aw_i({acc_awid, acc_awaddr, acc_awlen, acc_awsize, acc_awburst}), .acc_aw_valid_i(acc_awvalid), .acc_aw_ready_o(acc_awready),
     .acc_w_i({acc_wdata, acc_wstrb, acc_wlast}), .acc_w_valid_i(acc_wvalid), .acc_w_ready_o(acc_wready),
