@@ -31,7 +31,7 @@ struct Listed {
 const FORMS: &[Listed] = &[
     Listed { uri: "sim:model", status: "available", description: "simulated card around the functional model" },
     Listed { uri: "sim:rtl", status: "available", description: "simulated card around the Verilated RTL" },
-    Listed { uri: "sim:rtl?project=DIR", status: "not in this version", description: "the same around a design of your own" },
+    Listed { uri: "sim:rtl?project=DIR", status: "available", description: "the same around a design of your own" },
     Listed { uri: "vfio-user:/SOCKET", status: "not in this version", description: "a card served by another process" },
     Listed { uri: "pci:DOMAIN:BUS:DEVICE.FUNCTION", status: "not in this version", description: "a card in this machine" },
     Listed { uri: "tls://HOST:PORT/DEVICE", status: "not in this version", description: "a card behind an agent" },

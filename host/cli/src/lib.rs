@@ -10,6 +10,7 @@ pub mod explain;
 mod hex;
 mod image;
 pub mod output;
+mod shield;
 mod verify;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -48,6 +49,9 @@ enum Command {
     /// Build, inspect or verify an image container
     #[command(subcommand)]
     Image(image::ImageCommand),
+    /// Check, generate, estimate or show a Shield from its shield.toml
+    #[command(subcommand)]
+    Shield(shield::ShieldCommand),
     /// Appraise evidence from a file against anchors, reference values and a policy
     Verify(verify::VerifyArgs),
     /// Explain a code, as SHEF-ATT-012; without one, list them all
@@ -92,6 +96,7 @@ fn run(output: &Output, command: Command) -> Result<Exit, CliError> {
         Command::Demo(args) => demo::run(output, &args),
         Command::Device(command) => device::run(output, &command).map(|()| Exit::Done),
         Command::Image(command) => image::run(output, &command),
+        Command::Shield(command) => shield::run(output, &command).map(|()| Exit::Done),
         Command::Verify(args) => verify::run(output, &args),
         Command::Explain { code } => explain::run(output, code.as_deref()).map(|()| Exit::Done),
         Command::Completions { shell } => {

@@ -74,7 +74,7 @@ fn devices_that_do_not_exist_or_cannot_be_opened() {
         ("usb:1", "SHEF-DEV-001"),
         ("sim:fpga", "SHEF-DEV-002"),
         ("sim:model?x=1", "SHEF-DEV-002"),
-        ("sim:rtl?project=/tmp/x", "SHEF-DEV-003"),
+        ("sim:model?project=/x", "SHEF-DEV-002"),
         ("vfio-user:/tmp/s", "SHEF-DEV-003"),
         ("pci:0000:65:00.0", "SHEF-DEV-003"),
         ("tls://host:1/left", "SHEF-DEV-003"),
@@ -83,6 +83,8 @@ fn devices_that_do_not_exist_or_cannot_be_opened() {
         fails(&["device", "info", "--json", uri], 5, code);
     }
     fails(&["demo", "--json", "--device", "pci:0000:65:00.0", "--seed", "1"], 2, "SHEF-CLI-001");
+    fails(&["demo", "--json", "--device", "sim:rtl?project=/no/such/folder"], 2, "SHEF-CLI-001");
+    fails(&["device", "info", "--json", "sim:rtl?project=/no/such/folder"], 5, "SHEF-CARD-003");
 }
 
 #[test]
@@ -372,4 +374,224 @@ fn no_key_is_printed() {
         use std::os::unix::fs::PermissionsExt;
         assert_eq!(fs::metadata(keep.join("secrets.json")).unwrap().permissions().mode() & 0o777, 0o600);
     }
+}
+
+/// A `shield.toml` that is in order: two regions behind one set.
+const SHIELD: &str = r#"[[region]]
+name = "in"
+mode = "input"
+base = 0x0
+size = "64 KiB"
+
+[[region]]
+name = "out"
+mode = "output"
+base = 0x10000
+size = "8 KiB"
+chunk = 512
+"#;
+
+/// Every rule of docs/reference/shield-config.md once: what is appended to or replaced in [`SHIELD`], and the error's first line and code.
+#[test]
+fn bad_shields_are_told_with_line_and_column() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("shield.toml");
+    let shield = |from: &str, to: &str| {
+        assert!(SHIELD.contains(from), "{from}");
+        SHIELD.replacen(from, to, 1)
+    };
+    let set = |keys: &str| format!("{SHIELD}[[set]]\n{keys}\n");
+    let more = |keys: &str| format!("{SHIELD}{keys}\n");
+    let region = |n: usize, keys: &str| format!("[[region]]\nname = \"r{n}\"\n{keys}\n");
+    let cases: Vec<(String, &str, &str)> = vec![
+        // not TOML, keys, types
+        ("region = [".into(), "1:", "SHEF-GEN-010"),
+        (more("chunks = 4"), "13:1: unknown field `chunks`", "SHEF-GEN-010"),
+        (shield("name = \"in\"\n", ""), "1:1: missing field `name`", "SHEF-GEN-010"),
+        (shield("\"8 KiB\"", "\"8 kb\""), "11:8: ", "SHEF-GEN-010"),
+        (shield("\"input\"", "\"inputs\""), "3:8: unknown mode \"inputs\"", "SHEF-GEN-010"),
+        // the whole
+        (String::new(), "1:1: no [[region]]", "SHEF-GEN-011"),
+        (format!("suite = 2\n{SHIELD}"), "1:9: unknown suite 2", "SHEF-GEN-011"),
+        (format!("on_fault = \"stop\"\n{SHIELD}"), "1:12: unknown fault policy \"stop\"", "SHEF-GEN-011"),
+        (format!("[memory]\nports = 5\n{SHIELD}"), "2:9: 1 to 4 memory ports, found 5", "SHEF-GEN-011"),
+        (format!("{SHIELD}{}", "[[set]]\n".repeat(5)), "17:1: 1 to 4 engine sets, found 5", "SHEF-GEN-011"),
+        (
+            (0..17).map(|n| region(n, &format!("mode = \"input\"\nbase = {}\nsize = 4096", n * 4096))).collect(),
+            "81:1: 1 to 16 regions, found 17",
+            "SHEF-GEN-011",
+        ),
+        // sets
+        (set("lanes = 3"), "14:9: engine set 0: lanes must be 1, 2 or 4, found 3", "SHEF-GEN-011"),
+        (set("big_lines = 2"), "14:13: engine set 0: big_lines must be 3 or more, found 2", "SHEF-GEN-011"),
+        (set("small_lines = 60"), "14:15: engine set 0: big_lines and small_lines must be 64 or less together", "SHEF-GEN-011"),
+        (set("ring_beats = 500"), "14:14: engine set 0: ring_beats must be a power of two from 128 to 4096, found 500", "SHEF-GEN-011"),
+        (set("acc = 4"), "14:7: engine set 0: acc names an accelerator port from 0 to 3, found 4", "SHEF-GEN-011"),
+        (set("acc = 1"), "14:7: engine set 0: accelerator port 1 needs a set on port 0 too", "SHEF-GEN-011"),
+        (
+            set("cache = 100\ncache_line = 64"),
+            "14:9: engine set 0: cache must be a power of two from 32 lines (2048 B) to 8388608 B, found 100",
+            "SHEF-GEN-011",
+        ),
+        (set("cache = \"64 KiB\""), "14:9: engine set 0: cache_line must be a power of two", "SHEF-GEN-011"),
+        (set("cache_line = 64"), "14:14: engine set 0: cache_line without cache", "SHEF-GEN-011"),
+        (format!("{SHIELD}[[set]]\n[[set]]\n"), "14:1: engine set 1: no region belongs to it", "SHEF-GEN-011"),
+        // regions
+        (shield("\"in\"", "\"In\""), "2:8: region 0 (In): a name is 1 to 32 of a-z 0-9 _ -", "SHEF-GEN-011"),
+        (shield("\"out\"", "\"in\""), "8:8: region 1 (in): another region has this name", "SHEF-GEN-011"),
+        (shield("chunk = 512", "chunk = 500"), "12:9: region 1 (out): chunk must be a power of two", "SHEF-GEN-011"),
+        (more("key = 192"), "13:7: region 1 (out): key must be 128 or 256 bits, found 192", "SHEF-GEN-011"),
+        (shield("0x10000", "0x10040"), "10:8: region 1 (out): base 0x10040 is not a multiple of 4 KiB", "SHEF-GEN-011"),
+        (shield("\"8 KiB\"", "0"), "11:8: region 1 (out): size 0x0 is not a positive multiple of 4 KiB", "SHEF-GEN-011"),
+        (shield("0x10000", "\"0xffff_ffff_ffff_f000\""), "11:8: region 1 (out): the region runs past the last address", "SHEF-GEN-011"),
+        (shield("\"8 KiB\"", "\"2 TiB\""), "11:8: region 1 (out): 4294967296 chunks, at most 2^31", "SHEF-GEN-011"),
+        (more("tag_base = 0x20100"), "13:12: region 1 (out): tag_base 0x20100 is not a multiple of 4 KiB", "SHEF-GEN-011"),
+        (more("node_base = 0x20000"), "13:13: region 1 (out): only a tree region has node_base", "SHEF-GEN-011"),
+        (more("counter = 36"), "13:11: region 1 (out): only a counted region has counter", "SHEF-GEN-011"),
+        (shield("\"output\"", "\"counted\"\ncounter = 40"), "10:11: region 1 (out): counter must be 36 or 48 bits", "SHEF-GEN-011"),
+        (shield("\"output\"", "\"bypass\"\ntag_base = 0x20000"), "10:12: a bypass region has no tags", "SHEF-GEN-011"),
+        (more("prefetch = 9"), "13:12: region 1 (out): prefetch must be 0 to 8 chunks, found 9", "SHEF-GEN-011"),
+        (more("port = 1"), "13:8: region 1 (out): port 1 does not exist, there are 1", "SHEF-GEN-011"),
+        (more("set = 1"), "13:7: region 1 (out): engine set 1 does not exist, there are 1", "SHEF-GEN-011"),
+        // regions in their set
+        (
+            format!("[memory]\nports = 2\n{}", more("port = 1")),
+            "15:8: region 1 (out): port 1, but region 0 (in) of the same engine set uses port 0",
+            "SHEF-GEN-011",
+        ),
+        (
+            set("cache = \"256 KiB\"\ncache_line = 4096"),
+            "9:8: region 1 (out): engine set 0 has a cache, which cannot hold output regions",
+            "SHEF-GEN-011",
+        ),
+        (
+            set("cache = \"64 KiB\"\ncache_line = 512"),
+            "1:1: region 0 (in): chunk 4096 in engine set 0, whose cache has lines of 512 B",
+            "SHEF-GEN-011",
+        ),
+        (
+            set("small_lines = 4").replace("chunk = 512", "chunk = 512\nprefetch = 2"),
+            "13:12: region 1 (out): prefetch 2 needs 5 small_lines, engine set 0 has 4",
+            "SHEF-GEN-011",
+        ),
+        // overlaps
+        (
+            shield("0x10000", "0xf000"),
+            "10:8: data of region 1 (out) 0xf000..0x11000 overlaps data of region 0 (in) 0x0..0x10000",
+            "SHEF-GEN-011",
+        ),
+        (more("tag_base = 0x1000"), "13:12: tags of region 1 (out) 0x1000..0x2000 overlaps data of region 0 (in)", "SHEF-GEN-011"),
+        (
+            shield("\"output\"", "\"tree\"\nnode_base = 0x1000"),
+            "10:13: nodes of region 1 (out) 0x1000..0x2000 overlaps data of region 0 (in)",
+            "SHEF-GEN-011",
+        ),
+        // on-chip memory
+        (
+            shield("\"8 KiB\"", "\"64 GiB\""),
+            "11:8: region 1 (out): the output regions up to this one have 134217728 chunks, on-chip memory holds a bit",
+            "SHEF-GEN-011",
+        ),
+        (
+            shield("\"output\"", "\"counted\"").replace("\"8 KiB\"", "\"4 GiB\""),
+            "11:8: region 1 (out): the counted regions up to this one have 8388608 chunks, on-chip memory holds a counter",
+            "SHEF-GEN-011",
+        ),
+        (
+            (0..3).map(|n| region(n, &format!("mode = \"tree\"\nbase = {}\nsize = \"2 GiB\"", n << 40))).collect(),
+            "15:8: region 2 (r2): the tree regions up to this one have 196608 root table entries, on-chip memory holds 131072",
+            "SHEF-GEN-011",
+        ),
+    ];
+    for (text_of_file, start, code) in cases {
+        fs::write(&file, &text_of_file).unwrap();
+        let path = file.display().to_string();
+        for command in ["check", "digest"] {
+            fails(&["shield", command, &path], 5, code);
+        }
+        let stderr = text(&run(&["shield", "check", &path]).stderr);
+        let first = stderr.lines().next().unwrap();
+        assert!(first.starts_with(&format!("error [{code}]: {path}:{start}")), "{first}\nexpected {start}\n{text_of_file}");
+        // The line itself, and a caret under the column.
+        let (line, column) =
+            first.rsplit_once(".toml:").unwrap().1.split_once(' ').unwrap().0.trim_end_matches(':').split_once(':').unwrap();
+        let line: usize = line.parse().unwrap();
+        let caret = stderr.lines().find(|l| l.trim_start_matches([' ', '|']).starts_with('^')).unwrap();
+        assert!(stderr.contains(&format!("\n{line} | {}\n", text_of_file.lines().nth(line - 1).unwrap_or(""))), "{stderr}");
+        assert_eq!(caret.find('^').unwrap(), line.to_string().len() + 3 + column.parse::<usize>().unwrap() - 1, "{stderr}");
+    }
+    fails(&["shield", "check", "/no/such/shield.toml"], 5, "SHEF-CLI-010");
+    fs::write(&file, [0xff, 0xfe]).unwrap();
+    fails(&["shield", "check", &file.display().to_string()], 5, "SHEF-CLI-016");
+}
+
+fn document(args: &[&str]) -> serde_json::Value {
+    let output = run(args);
+    assert_eq!(output.status.code(), Some(0), "{args:?}: {}", text(&output.stderr));
+    assert!(output.stderr.is_empty(), "{args:?}: {}", text(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn shields_are_checked_generated_shown_and_estimated() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("shield.toml");
+    let all = format!(
+        "on_fault = \"region\"\n{SHIELD}\n[[region]]\nname = \"tree\"\nmode = \"tree\"\nbase = 0x100000\nsize = \"1 MiB\"\n\
+         [[region]]\nname = \"counted\"\nmode = \"counted\"\nbase = 0x200000\nsize = \"1 MiB\"\ncounter = 48\n\
+         [[region]]\nname = \"open\"\nmode = \"bypass\"\nbase = 0x300000\nsize = \"4 KiB\"\n"
+    );
+    fs::write(&file, &all).unwrap();
+    // The folder stands for the file in it.
+    let path = dir.path().display().to_string();
+
+    let checked = document(&["shield", "check", &path, "--json"]);
+    let digest = checked["config_digest"].as_str().unwrap();
+    assert_eq!((digest.len(), &checked["regions"]), (64, &5.into()));
+    assert_eq!(checked["warnings"].as_array().unwrap().len(), 1);
+    let shown = run(&["shield", "check", &path]);
+    assert!(text(&shown.stdout).contains("in order, 5 regions, 1 engine set, 1 warning"), "{}", text(&shown.stdout));
+    let stderr = text(&shown.stderr);
+    assert!(stderr.contains("shield.toml:28:8: region \"open\" is not protected") && stderr.contains("|        ^^^^^^^^"), "{stderr}");
+
+    assert_eq!(text(&run(&["shield", "digest", &path, "-q"]).stdout), format!("{digest}\n"));
+    assert_eq!(document(&["shield", "digest", &path, "--json"])["config_digest"], digest);
+
+    let out = dir.path().join("generated");
+    let written = document(&["shield", "generate", &path, "--out", &out.display().to_string(), "--json"]);
+    assert_eq!(written["files"].as_array().unwrap().len(), 3);
+    let package = fs::read_to_string(out.join("shef_cfg_pkg.sv")).unwrap();
+    assert!(package.contains(&format!("CONFIG_DIGEST = 256'h{digest};")) && package.contains("ON_FAULT = shef_pkg::ON_FAULT_REGION"));
+    assert!(fs::read_to_string(out.join("shef_config.rs")).unwrap().contains("pub mod region_counted"));
+    let header = fs::read_to_string(out.join("shef_config.h")).unwrap();
+    assert!(header.contains("#define SHEF_REGION_OPEN_BASE UINT64_C(0x300000)"), "{header}");
+    fails(&["shield", "generate", &path, "--out", &file.display().to_string()], 5, "SHEF-CLI-015");
+
+    let shown = document(&["shield", "show", &path, "--json"]);
+    assert_eq!((&shown["on_fault"], &shown["regions"][3]["counter_bits"]), (&"region".into(), &48.into()));
+    let memory = shown["memory"].as_array().unwrap();
+    for pair in memory.windows(2) {
+        assert_eq!(pair[0]["end"], pair[1]["start"]);
+    }
+    for what in ["data", "tags", "nodes", "free"] {
+        assert!(memory.iter().any(|r| r["what"] == what), "{what}");
+    }
+    let shown = text(&run(&["shield", "show", &path, "-q"]).stdout);
+    assert!(shown.contains("0x0000000000100000 .. 0x00000000001fffff      1 MiB  data  tree"), "{shown}");
+
+    let at = |mhz: &str| document(&["shield", "estimate", &path, "--json", "--clock-mhz", mhz]);
+    let (slow, fast) = (at("125"), at("250"));
+    assert_eq!(slow["total"], fast["total"]);
+    assert!(fast["blocks"].as_array().unwrap().iter().all(|b| b["basis"] == "measured" || b["basis"] == "estimate"));
+    let sum: u64 = fast["blocks"].as_array().unwrap().iter().map(|b| b["lut"].as_u64().unwrap()).sum();
+    assert_eq!(fast["total"]["lut"], sum);
+    let life = |d: &serde_json::Value| d["regions"][3]["counter_seconds"].as_f64().unwrap();
+    assert!((life(&slow) / life(&fast) - 2.0).abs() < 1e-9);
+    assert!(fast["regions"][0]["key_seconds"].is_null() && fast["regions"][1]["key_seconds"].is_f64());
+    let table = text(&run(&["shield", "estimate", &path, "-q"]).stdout);
+    for word in ["LUT", "RAMB36", "sum", "measured", "random read", "open", "bypass"] {
+        assert!(table.contains(word), "{word}: {table}");
+    }
+    fails(&["shield", "estimate", &path, "--clock-mhz", "0"], 2, "SHEF-CLI-001");
+    fails(&["shield", "estimate", &path, "--latency", "0"], 2, "SHEF-CLI-001");
 }

@@ -116,6 +116,9 @@ fn simulated(rest: &str) -> Result<Uri, String> {
     };
     match (kind, query) {
         ("model", None) => Ok(Uri::SimModel),
+        ("model", Some(query)) if query.starts_with("project") => {
+            Err("the model needs the accelerator in Rust, so it has no projects: use sim:rtl?project=DIR".to_owned())
+        }
         ("model", Some(_)) => Err("sim:model takes no parameters".to_owned()),
         ("rtl", None) => Ok(Uri::SimRtl { project: None }),
         ("rtl", Some(query)) => match query.split_once('=') {
@@ -196,6 +199,7 @@ mod tests {
             ("sim:", "SHEF-DEV-002"),
             ("sim:fpga", "SHEF-DEV-002"),
             ("sim:model?x=1", "SHEF-DEV-002"),
+            ("sim:model?project=/x", "SHEF-DEV-002"),
             ("sim:rtl?project=", "SHEF-DEV-002"),
             ("sim:rtl?dir=/x", "SHEF-DEV-002"),
             ("sim:rtl\n", "SHEF-DEV-002"),

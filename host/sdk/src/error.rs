@@ -332,6 +332,8 @@ impl SdkError {
             Self::Device(D::UnknownUri { .. } | D::MalformedUri { .. } | D::NotInThisVersion { .. } | D::NoSimulator { .. }) => {
                 Fault::Input
             }
+            // A project's folder is the user's own.
+            Self::Device(D::Simulator { code, .. }) if *code == "SHEF-CARD-003" || code.starts_with("SHEF-GEN-") => Fault::Input,
             Self::Device(_) => Fault::Device,
             _ => Fault::Answer,
         }

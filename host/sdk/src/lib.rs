@@ -47,7 +47,9 @@ pub use error::{CODES, Fault, SdkError};
 pub use host::{Adversary, Honest, Host, Leg, LoadHint, Record};
 pub use keys::KeyFolder;
 pub use manufacturer::Manufacturer;
-pub use session::{Attested, Closed, Connected, InputBuffer, Keyed, LoadedImage, OutputBuffer, Session, SessionSecrets, judge};
+pub use session::{
+    Attested, Closed, Connected, InputBuffer, Keyed, LoadedImage, OutputBuffer, Session, SessionSecrets, UnprotectedBuffer, judge,
+};
 pub use shef_device::{Device, DeviceError, Uri};
 pub use shef_proto::code::Code;
 pub use vendor::{Image, IpVendor, Release};
@@ -79,10 +81,13 @@ pub fn codes() -> Vec<(&'static str, Vec<&'static Code>)> {
 pub fn open(uri: &Uri) -> Result<Host, SdkError> {
     match uri {
         #[cfg(feature = "sim")]
-        Uri::SimModel | Uri::SimRtl { project: None } => {
+        Uri::SimModel | Uri::SimRtl { .. } => {
             use shef_proto::cert::{Certificate, NO_CLOCK, NO_END, issue_device_id, issue_root};
             use shef_proto::cose::SigningKey;
-            let engine = if *uri == Uri::SimModel { sim::Engine::Model } else { sim::Engine::Rtl(sim::RtlOptions::default()) };
+            let engine = match uri {
+                Uri::SimRtl { project } => sim::Engine::Rtl(sim::RtlOptions { project: project.clone(), ..sim::RtlOptions::default() }),
+                _ => sim::Engine::Model,
+            };
             let mut entropy = SystemEntropy::new()?;
             let ca = SigningKey::generate(&mut entropy);
             let root = Certificate::parse(&issue_root(&ca, "throw-away simulated manufacturer", NO_CLOCK, NO_END))?;
@@ -94,7 +99,7 @@ pub fn open(uri: &Uri) -> Result<Host, SdkError> {
             Ok(Host::new(Box::new(card)))
         }
         #[cfg(not(feature = "sim"))]
-        Uri::SimModel | Uri::SimRtl { project: None } => Err(DeviceError::NoSimulator { uri: uri.to_string() }.into()),
+        Uri::SimModel | Uri::SimRtl { .. } => Err(DeviceError::NoSimulator { uri: uri.to_string() }.into()),
         uri => Err(DeviceError::NotInThisVersion { uri: uri.to_string() }.into()),
     }
 }

@@ -57,6 +57,30 @@ pub struct Keyed {
 #[derive(Debug, Clone)]
 pub struct InputBuffer(Region);
 
+/// A buffer in a `bypass` region: bytes that nothing protects. The host and everybody else at the card's memory sees and changes them.
+#[derive(Debug, Clone)]
+pub struct UnprotectedBuffer(Region);
+
+impl UnprotectedBuffer {
+    /// Address of the first byte, as the accelerator sees it.
+    pub fn addr(&self) -> u64 {
+        self.0.base
+    }
+
+    /// The region.
+    pub fn region(&self) -> &Region {
+        &self.0
+    }
+
+    fn check(&self, offset: u64, len: u64) -> Result<u64, SdkError> {
+        let region = &self.0;
+        if offset.checked_add(len).is_none_or(|end| end > region.size) {
+            return Err(SdkError::TooLong { name: region.name.clone(), offset, len, size: region.size });
+        }
+        Ok(region.base + offset)
+    }
+}
+
 /// A buffer in an `output` region: results that the Shield seals for the owner.
 #[derive(Debug, Clone)]
 pub struct OutputBuffer(Region);
@@ -276,6 +300,26 @@ impl<'h> Session<'h, Keyed> {
         self.region(name, Mode::Output).map(OutputBuffer)
     }
 
+    /// The buffer of a `bypass` region.
+    ///
+    /// # Errors
+    /// [`SdkError::NoRegion`], [`SdkError::WrongMode`].
+    pub fn unprotected(&self, name: &str) -> Result<UnprotectedBuffer, SdkError> {
+        self.region(name, Mode::Bypass).map(UnprotectedBuffer)
+    }
+
+    /// First byte of a scratch region (`counted`, `tree`), as the accelerator sees it: no host can read or fill one.
+    ///
+    /// # Errors
+    /// [`SdkError::NoRegion`], [`SdkError::WrongMode`].
+    pub fn scratch(&self, name: &str) -> Result<u64, SdkError> {
+        let region = self.state.config.region_by_name(name).ok_or_else(|| SdkError::NoRegion { name: name.to_owned() })?;
+        if !matches!(region.mode, Mode::Counted | Mode::Tree) {
+            return Err(SdkError::WrongMode { name: name.to_owned(), found: region.mode.name(), expected: "counted or tree" });
+        }
+        Ok(region.base)
+    }
+
     fn region(&self, name: &str, mode: Mode) -> Result<Region, SdkError> {
         let region = self.state.config.region_by_name(name).ok_or_else(|| SdkError::NoRegion { name: name.to_owned() })?;
         if region.mode != mode {
@@ -312,6 +356,24 @@ impl<'h> Session<'h, Keyed> {
         state.sealers[slot] = Some(spent);
         self.host.write_memory(run.addr, run.data)?;
         self.host.write_memory(run.tag_addr, run.tags)
+    }
+
+    /// Writes plain bytes that nothing protects.
+    ///
+    /// # Errors
+    /// [`SdkError::TooLong`] and those of the host.
+    pub fn write_unprotected(&mut self, buffer: &UnprotectedBuffer, offset: u64, data: &[u8]) -> Result<(), SdkError> {
+        let addr = buffer.check(offset, data.len() as u64)?;
+        self.host.write_memory(addr, data.to_vec())
+    }
+
+    /// Reads plain bytes that nothing protects: a hint, never a result. What the accelerator wrote is there after a flush.
+    ///
+    /// # Errors
+    /// [`SdkError::TooLong`] and those of the host.
+    pub fn read_unprotected(&mut self, buffer: &UnprotectedBuffer, offset: u64, len: usize) -> Result<Vec<u8>, SdkError> {
+        let addr = buffer.check(offset, len as u64)?;
+        self.host.read_memory(addr, len)
     }
 
     /// Raises the epoch of an `input` region: what was sealed before is worthless, and new data can be sealed.

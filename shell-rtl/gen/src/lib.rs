@@ -1,6 +1,7 @@
 //! Generators: `shield.toml`, register map and microcode to SystemVerilog, Rust and documentation.
 #![forbid(unsafe_code)]
 
+pub mod estimate;
 pub mod files;
 pub mod regs;
 pub mod shield;

@@ -380,13 +380,13 @@ fn place_areas(file: &File, regions: &mut [Region]) {
     let nodes = |r: &Region| if sound(r) { r.node_size() } else { 0 };
     let mut end = 0u64;
     for (r, t) in regions.iter().zip(&file.region) {
-        end = end.max(r.base.saturating_add(r.size));
-        if t.get_ref().tag_base.is_some() {
-            end = end.max(r.tag_base.saturating_add(tags(r)));
-        }
-        if let Some(n) = r.node_base {
-            end = end.max(n.saturating_add(nodes(r)));
-        }
+        let given = [
+            Some((r.base, r.size)),
+            t.get_ref().tag_base.as_ref().map(|_| (r.tag_base, tags(r))),
+            r.node_base.map(|base| (base, nodes(r))),
+        ];
+        // What runs past the last address is refused by its own rule.
+        end = given.into_iter().flatten().filter_map(|(base, len)| base.checked_add(len)).fold(end, u64::max);
     }
     let mut next = |len: u64| {
         let base = end.checked_next_multiple_of(PAGE).unwrap_or(u64::MAX - (PAGE - 1));
@@ -590,6 +590,38 @@ pub fn rust(config: &Config) -> String {
             r.chunk
         );
     }
+    s
+}
+
+/// The same for programs in C.
+pub fn c_header(config: &Config) -> String {
+    let bytes = |b: &[u8]| -> String {
+        b.chunks(16).map(|row| format!("    {},\n", row.iter().map(|x| format!("0x{x:02x}")).collect::<Vec<_>>().join(", "))).collect()
+    };
+    let mut s = String::from(
+        "/* Constants of the Shield, generated from shield.toml by `shef shield generate`; do not edit. */\n\
+         #ifndef SHEF_CONFIG_H\n#define SHEF_CONFIG_H\n\n#include <stdint.h>\n\n",
+    );
+    let _ =
+        write!(s, "/* SHA-256 of the configuration */\nstatic const uint8_t shef_config_digest[32] = {{\n{}}};\n", bytes(&config.digest()));
+    for r in config.regions() {
+        let name = r.name.to_uppercase().replace('-', "_");
+        let _ = write!(
+            s,
+            "\n/* region {} ({}) */\n\
+             #define SHEF_REGION_{name}_ID {}\n\
+             #define SHEF_REGION_{name}_BASE UINT64_C(0x{:x})\n\
+             #define SHEF_REGION_{name}_SIZE UINT64_C(0x{:x})\n\
+             #define SHEF_REGION_{name}_CHUNK {}\n",
+            r.name,
+            r.mode.name(),
+            r.id,
+            r.base,
+            r.size,
+            r.chunk
+        );
+    }
+    s.push_str("\n#endif\n");
     s
 }
 

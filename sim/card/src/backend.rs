@@ -28,6 +28,8 @@ pub(crate) trait Backend {
     fn last_write_cycle(&self) -> Option<u64>;
     /// Zeroises and resets the Shield; memory keeps its contents.
     fn reset(&mut self) -> Result<(), CardError>;
+    /// Name of the accelerator in the design; an image names it.
+    fn accelerator(&self) -> &str;
     /// Digest of the design that is loaded.
     fn design_digest(&self) -> [u8; 32];
     /// Whether the accelerator raised an interrupt since this was last asked. A hint.

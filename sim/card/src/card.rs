@@ -50,9 +50,9 @@ impl CardOptions {
     }
 
     fn uri(&self) -> Uri {
-        match self.engine {
+        match &self.engine {
             Engine::Model => Uri::SimModel,
-            Engine::Rtl(_) => Uri::SimRtl { project: None },
+            Engine::Rtl(options) => Uri::SimRtl { project: options.project.clone() },
         }
     }
 }

@@ -18,6 +18,22 @@ pub enum CardError {
         /// What is wrong.
         what: String,
     },
+    /// The folder of a design of one's own lacks something.
+    #[error("project {}: {what}", dir.display())]
+    Project {
+        /// The folder.
+        dir: std::path::PathBuf,
+        /// What is wrong.
+        what: String,
+    },
+    /// The `shield.toml` of a design of one's own is wrong.
+    #[error("{}:{error}", file.display())]
+    Shield {
+        /// The file.
+        file: std::path::PathBuf,
+        /// What is wrong, with its place.
+        error: shef_gen::shield::ShieldError,
+    },
     /// The configuration of the model cannot be read.
     #[error("configuration: {what}")]
     Config {
@@ -34,6 +50,8 @@ impl CardError {
             Self::Boot(error) => error.code(),
             Self::Design { .. } => "SHEF-CARD-001",
             Self::Config { .. } => "SHEF-CARD-002",
+            Self::Project { .. } => "SHEF-CARD-003",
+            Self::Shield { error, .. } => error.code(),
         }
     }
 }
@@ -55,5 +73,10 @@ pub const CODES: &[Code] = &[
         "SHEF-CARD-002",
         "the simulated card has no valid configuration",
         "check shell-rtl/accel/digits/shield.toml with `cargo xtask generate`",
+    ),
+    Code::new(
+        "SHEF-CARD-003",
+        "the folder of a design of your own lacks something",
+        "sim:rtl?project=DIR needs DIR/shield.toml and a module shef_accel in DIR/shef_accel.sv; docs/how-to/your-accelerator.md shows how",
     ),
 ];

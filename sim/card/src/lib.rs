@@ -9,11 +9,13 @@ mod card;
 mod error;
 mod model;
 mod platform;
+mod project;
 mod rtl;
 
 pub use card::{Bench, Blank, Card, CardOptions, Engine};
 pub use error::{CODES, CardError};
 pub use platform::{ACCELERATOR, KERNEL_SVN, TARGET, kernel_digest, kernel_image, program, shell_digest};
+pub use project::Project;
 pub use rtl::{BareCard, RtlOptions, design_digest};
 
 use shef_proto::code::Code;
@@ -35,6 +37,7 @@ pub fn codes() -> Vec<(&'static str, Vec<&'static Code>)> {
         ("Security Kernel", shef_kernel::CODES.iter().collect()),
         ("functional model", shef_model::CODES.iter().collect()),
         ("Verilated RTL", shef_rtl::CODES.iter().collect()),
+        ("generators", shef_gen::CODES.iter().collect()),
         ("simulated card", CODES.iter().collect()),
     ]
 }

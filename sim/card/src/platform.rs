@@ -131,7 +131,7 @@ impl Platform for CardPlatform {
             .and_then(|rest| rest.get(32..))
             .ok_or_else(|| PlatformError::new("the image is no design for a simulated card"))?;
         let name = rest.split_first().filter(|(len, name)| usize::from(**len) == name.len()).map(|(_, name)| name);
-        if name != Some(ACCELERATOR.as_bytes()) {
+        if name != Some(self.backend.borrow().accelerator().as_bytes()) {
             return Err(PlatformError::new("the image is for another accelerator than the one in this design"));
         }
         self.backend.borrow_mut().reset().map_err(failed)?;

@@ -6,8 +6,8 @@ use std::sync::{Mutex, PoisonError};
 
 use shef_rtl::{AxiMemoryConfig, CoreSim, DesignSpec, Library, build_with, module_spec};
 
-use crate::CardError;
 use crate::backend::Backend;
+use crate::{CardError, Project};
 
 /// Cycles that pass while a host waits.
 const WAIT_CYCLES: u64 = 64;
@@ -21,6 +21,8 @@ pub struct RtlOptions {
     pub stalls: Option<u64>,
     /// Waves go to this file (FST).
     pub wave: Option<PathBuf>,
+    /// Folder of a design of one's own; the digits accelerator where it is absent.
+    pub project: Option<PathBuf>,
 }
 
 impl RtlOptions {
@@ -35,21 +37,30 @@ impl RtlOptions {
     }
 }
 
-/// Libraries that this process has loaded, by top module and whether waves can be written: one run stays with one design, whatever becomes of
-/// the sources meanwhile.
-static LOADED: Mutex<Vec<(&'static str, bool, Library)>> = Mutex::new(Vec::new());
+/// A library with what it was built as.
+struct Loaded {
+    top: &'static str,
+    trace: bool,
+    project: Option<PathBuf>,
+    library: Library,
+}
 
-/// Builds a top module of the simulation shell with the digits accelerator, or takes it from the cache.
-fn library(top: &'static str, trace: bool, progress: &mut dyn FnMut(&str)) -> Result<Library, CardError> {
+/// Libraries that this process has loaded, by top module, whether waves can be written, and project: one run stays with one design, whatever becomes of
+/// the sources meanwhile.
+static LOADED: Mutex<Vec<Loaded>> = Mutex::new(Vec::new());
+
+/// Builds a top module of the simulation shell with the accelerator, or takes it from the cache.
+fn library(top: &'static str, trace: bool, project: Option<&Project>, progress: &mut dyn FnMut(&str)) -> Result<Library, CardError> {
     // Held while building, so that two cards do not wait for two builds of the same.
     let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((_, _, library)) = loaded.iter().find(|(name, waves, _)| *name == top && *waves == trace) {
-        return Ok(library.clone());
+    let dir = project.map(|p| p.dir().to_owned());
+    if let Some(found) = loaded.iter().find(|l| l.top == top && l.trace == trace && l.project == dir) {
+        return Ok(found.library.clone());
     }
-    let mut spec = spec(top)?;
+    let mut spec = spec(top, project)?;
     spec.trace = trace;
     let library = build_with(&spec, progress)?;
-    loaded.push((top, trace, library.clone()));
+    loaded.push(Loaded { top, trace, project: dir, library: library.clone() });
     Ok(library)
 }
 
@@ -62,16 +73,20 @@ pub fn design_digest() -> Result<[u8; 32], CardError> {
     let mut digest = DIGEST.lock().unwrap_or_else(PoisonError::into_inner);
     match *digest {
         Some(digest) => Ok(digest),
-        None => Ok(*digest.insert(spec("shef_sim_top")?.digest()?)),
+        None => Ok(*digest.insert(spec("shef_sim_top", None)?.digest()?)),
     }
 }
 
-fn spec(top: &str) -> Result<DesignSpec, CardError> {
-    Ok(module_spec(top)?.search("shell-rtl/accel/digits").fast())
+fn spec(top: &str, project: Option<&Project>) -> Result<DesignSpec, CardError> {
+    let spec = match project {
+        Some(project) => project.spec(top)?,
+        None => module_spec(top)?.search("shell-rtl/accel/digits"),
+    };
+    Ok(spec.fast())
 }
 
-fn start(top: &'static str, options: &RtlOptions, progress: &mut dyn FnMut(&str)) -> Result<CoreSim, CardError> {
-    let library = library(top, options.wave.is_some(), progress)?;
+fn start(top: &'static str, options: &RtlOptions, project: Option<&Project>, progress: &mut dyn FnMut(&str)) -> Result<CoreSim, CardError> {
+    let library = library(top, options.wave.is_some(), project, progress)?;
     let mut core = CoreSim::new(&library, options.memory())?;
     if let Some(wave) = &options.wave {
         core.sim().trace_start(wave)?;
@@ -82,6 +97,7 @@ fn start(top: &'static str, options: &RtlOptions, progress: &mut dyn FnMut(&str)
 /// `shef_sim_top` as a back end.
 pub(crate) struct RtlBackend {
     core: CoreSim,
+    accelerator: String,
     interrupts: u64,
     answers: u64,
     last_write: Option<u64>,
@@ -89,11 +105,13 @@ pub(crate) struct RtlBackend {
 
 impl RtlBackend {
     pub(crate) fn new(options: &RtlOptions, progress: &mut dyn FnMut(&str)) -> Result<Self, CardError> {
-        let core = start("shef_sim_top", options, progress)?;
+        let project = options.project.as_deref().map(Project::open).transpose()?;
+        let core = start("shef_sim_top", options, project.as_ref(), progress)?;
         if !core.can_watch() {
             return Err(CardError::Design { what: "the simulation shell has no observation outputs".to_owned() });
         }
-        Ok(Self { core, interrupts: 0, answers: 0, last_write: None })
+        let accelerator = project.as_ref().map_or(crate::ACCELERATOR, Project::accelerator).to_owned();
+        Ok(Self { core, accelerator, interrupts: 0, answers: 0, last_write: None })
     }
 
     fn note(&mut self) {
@@ -164,6 +182,10 @@ impl Backend for RtlBackend {
         Ok(())
     }
 
+    fn accelerator(&self) -> &str {
+        &self.accelerator
+    }
+
     fn design_digest(&self) -> [u8; 32] {
         self.core.design_digest()
     }
@@ -198,7 +220,8 @@ impl BareCard {
     /// # Errors
     /// Those of the build.
     pub fn new(options: &RtlOptions, progress: &mut dyn FnMut(&str)) -> Result<Self, CardError> {
-        Ok(Self { core: start("shef_bare_top", &RtlOptions { wave: None, ..options.clone() }, progress)? })
+        let project = options.project.as_deref().map(Project::open).transpose()?;
+        Ok(Self { core: start("shef_bare_top", &RtlOptions { wave: None, ..options.clone() }, project.as_ref(), progress)? })
     }
 
     /// Writes memory, without time passing.

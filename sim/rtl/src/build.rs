@@ -150,7 +150,9 @@ impl DesignSpec {
         let mut lines: Vec<String> = Vec::new();
         for p in sources {
             let text = fs::read(p).map_err(|e| Error::io("cannot read", p, &e))?;
-            let rel = p.strip_prefix(&root).unwrap_or(p.file_name().map_or(p, Path::new));
+            // Shipped files by their path, others by name: the same design has the same digest wherever it lies.
+            let rel = p.strip_prefix(&root).ok().filter(|r| r.starts_with("shell-rtl"));
+            let rel = rel.unwrap_or(p.file_name().map_or(p, Path::new));
             lines.push(format!("file {} {}\n", rel.display(), hex::encode(Sha256::digest(&text))));
         }
         let mut params: Vec<String> = self.params.iter().map(|(k, v)| format!("param {k}={v}\n")).collect();
@@ -203,10 +205,7 @@ pub fn build_with(spec: &DesignSpec, progress: &mut dyn FnMut(&str)) -> Result<L
         h.update([0]);
     }
     let key = hex::encode(&h.finalize()[..16]);
-    let cache = match std::env::var_os("SHEF_CACHE") {
-        Some(c) if !c.is_empty() => PathBuf::from(c),
-        _ => target_dir().join("verilated"),
-    };
+    let cache = cache_dir();
     fs::create_dir_all(&cache).map_err(|e| Error::io("cannot create", &cache, &e))?;
     let dir = cache.join(format!("{}-{key}", spec.top));
     let so = dir.join("model.so");
@@ -225,6 +224,15 @@ pub fn build_with(spec: &DesignSpec, progress: &mut dyn FnMut(&str)) -> Result<L
         }
     }
     Library::load(&so, &spec.top)
+}
+
+/// Where results of builds are kept (`SHEF_CACHE`, else below `target`).
+#[must_use]
+pub fn cache_dir() -> PathBuf {
+    match std::env::var_os("SHEF_CACHE") {
+        Some(c) if !c.is_empty() => PathBuf::from(c),
+        _ => target_dir().join("verilated"),
+    }
 }
 
 /// How objects are made: this file. A change of it makes them anew.

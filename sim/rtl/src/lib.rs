@@ -40,12 +40,12 @@ pub use agent::{Agent, cycle, cycle_until};
 pub use axi_lite::AxiLite;
 pub use axi_master::{AxiDone, AxiMaster, AxiMasters, AxiOp};
 pub use axi_memory::{AxiMemory, AxiMemoryConfig, BEAT, BusCounters, DECERR, Hostile, OKAY, ReadHook, SLVERR, WriteHook};
-pub use build::{DesignSpec, Lint, Profile, build, build_with};
+pub use build::{DesignSpec, Lint, Profile, build, build_with, cache_dir};
 pub use core_sim::{CoreSim, CoreSnapshot, Watch};
 pub use error::{CODES, Error};
 pub use shef_model::memory;
 pub use sim::{Direction, Library, Port, Sim, Snapshot};
-pub use sources::{module_spec, repo_root, rtl_sources};
+pub use sources::{module_spec, repo_root, rtl_sources, sv_files};
 pub use toolchain::{Toolchain, find_toolchain};
 
 /// Result with this crate's error.

@@ -139,8 +139,9 @@ fn settings(args: &DemoArgs) -> Result<Settings, CliError> {
             Engine::Model
         }
         Uri::SimRtl { project: None } => {
-            Engine::Rtl(RtlOptions { memory_latency: args.memory_latency, stalls: args.stalls, wave: args.wave.clone() })
+            Engine::Rtl(RtlOptions { memory_latency: args.memory_latency, stalls: args.stalls, wave: args.wave.clone(), project: None })
         }
+        Uri::SimRtl { project: Some(_) } => return usage("the demo is of the digits accelerator: use --device sim:rtl".to_owned()),
         other if args.seed.is_some() && !other.is_simulated() => {
             return usage(format!("--seed is for devices whose root of trust is `simulated`, and {other} is none"));
         }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use shef::sim::{self, Blank, CardOptions, Engine};
+use shef::sim::{self, Blank, CardOptions, Engine, Project, RtlOptions};
 use shef::{Challenge, Connected, Host, Image, IpVendor, KeyFolder, Keyed, Manufacturer, Release, SdkError, Session, Source, Verifier};
 use shef_proto::config::Config;
 use shef_proto::evidence::RootOfTrust;
@@ -69,18 +69,23 @@ impl World {
             Manufacturer::open(open("manufacturer-debug")?, "shef simulated devices, debug", now, &mut manufacturer_entropy)?;
         let vendor = IpVendor::open(open("vendor")?, VENDOR, &mut vendor_entropy)?;
 
-        let config = sim::config().map_err(card)?;
-        let design_digest = sim::design_digest().map_err(card)?;
+        let (config, design_digest, accelerator) = match &plan.engine {
+            Engine::Rtl(RtlOptions { project: Some(dir), .. }) => {
+                let project = Project::open(dir).map_err(card)?;
+                (project.config().clone(), project.design_digest().map_err(card)?, project.accelerator().to_owned())
+            }
+            _ => (sim::config().map_err(card)?, sim::design_digest().map_err(card)?, sim::ACCELERATOR.to_owned()),
+        };
         let describe = |svn| Description {
             target: sim::TARGET.to_owned(),
-            accelerator: sim::ACCELERATOR.to_owned(),
+            accelerator: accelerator.clone(),
             svn,
             min_kernel_svn: 1,
             config: config.clone(),
             design_digest,
             chunk_size: 32,
         };
-        let program = sim::program(&design_digest, sim::ACCELERATOR);
+        let program = sim::program(&design_digest, &accelerator);
         let old_image = vendor.build(&describe(IMAGE_SVN - 1), &program, &mut vendor_entropy)?;
         let image = vendor.build(&describe(IMAGE_SVN), &program, &mut vendor_entropy)?;
 
@@ -96,12 +101,13 @@ impl World {
                 svn: sim::KERNEL_SVN,
             }],
             shells: vec![ShellReference { name: "simulation".to_owned(), digest: sim::shell_digest() }],
-            images: vec![vendor.reference(&image, "digits")],
+            images: vec![vendor.reference(&image, &accelerator)],
         };
-        // A simulated device is accepted because this policy names it; debug is not.
+        // A simulated device is accepted because this policy names it, and so are regions without protection; debug is not.
         let mut policy = Policy::strict("demo", &[RootOfTrust::Simulated]);
         policy.allow_seeded = plan.seed.is_some();
         policy.min_image_svn = IMAGE_SVN;
+        policy.bypass = config.bypass_regions().map(|region| region.name.clone()).collect();
         let verifier = Verifier::new(OWNER, anchors, reference, policy);
         Ok(Self {
             now,

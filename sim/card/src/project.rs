@@ -1,0 +1,109 @@
+//! A design from outside the repository: a folder with `shield.toml` and the accelerator's SystemVerilog.
+
+use std::path::{Path, PathBuf};
+
+use shef_proto::config::Config;
+use shef_rtl::{DesignSpec, module_spec};
+
+use crate::CardError;
+
+/// Top module of every accelerator.
+const ACCEL: &str = "shef_accel";
+/// The generated package.
+const PACKAGE: &str = "shef_cfg_pkg";
+/// Most bytes of a `shield.toml`.
+const MAX_TOML: u64 = 1 << 20;
+
+/// A user's design: the Shield as its `shield.toml` says, around its accelerator.
+#[derive(Debug, Clone)]
+pub struct Project {
+    dir: PathBuf,
+    name: String,
+    config: Config,
+    package: PathBuf,
+}
+
+impl Project {
+    /// Reads and checks the folder. The accelerator is named as the folder is.
+    ///
+    /// # Errors
+    /// [`CardError::Project`] where something is missing, [`CardError::Shield`] where `shield.toml` is wrong.
+    pub fn open(dir: &Path) -> Result<Self, CardError> {
+        let bad = |what: String| CardError::Project { dir: dir.to_owned(), what };
+        let full = dir.canonicalize().map_err(|e| bad(format!("the folder cannot be opened: {e}")))?;
+        if !full.is_dir() {
+            return Err(bad("it is not a folder".to_owned()));
+        }
+        let name = full.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+        let fits = (1..=64).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.".contains(&b));
+        if !fits {
+            return Err(bad(format!("the folder's name {name:?} names the accelerator: 1 to 64 letters, digits, '_', '-', '.'")));
+        }
+
+        let toml = dir.join("shield.toml");
+        let len = std::fs::metadata(&toml).map_err(|e| bad(format!("no shield.toml in it: {e}")))?.len();
+        if len > MAX_TOML {
+            return Err(bad(format!("shield.toml has {len} bytes, at most {MAX_TOML}")));
+        }
+        let source = std::fs::read_to_string(&toml).map_err(|e| bad(format!("shield.toml cannot be read: {e}")))?;
+        let shield = shef_gen::shield::parse(&source).map_err(|error| CardError::Shield { file: toml, error })?;
+
+        let stem = |p: &Path| p.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
+        let own = shef_rtl::sv_files(&full);
+        if !own.iter().any(|p| stem(p) == ACCEL) {
+            return Err(bad(format!("no {ACCEL}.sv in it: the accelerator is a module {ACCEL} in a file of this name")));
+        }
+        let root = shef_rtl::repo_root();
+        let shipped: Vec<String> =
+            ["shell-rtl/rtl", "shell-rtl/shell/sim"].iter().flat_map(|d| shef_rtl::sv_files(&root.join(d))).map(|p| stem(&p)).collect();
+        if let Some(taken) = own.iter().find(|p| shipped.contains(&stem(p))) {
+            return Err(bad(format!("{} has the name of a module of the Shield: give it another", taken.display())));
+        }
+        let package = write_package(&shield.config)?;
+        Ok(Self { dir: full, name, config: shield.config, package })
+    }
+
+    /// The Shield's configuration.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Name of the accelerator: that of the folder.
+    pub fn accelerator(&self) -> &str {
+        &self.name
+    }
+
+    /// Digest of the design with the Shield, from its sources: the same that a library built from them reports.
+    ///
+    /// # Errors
+    /// Where sources cannot be read.
+    pub fn design_digest(&self) -> Result<[u8; 32], CardError> {
+        Ok(self.spec("shef_sim_top")?.digest()?)
+    }
+
+    /// The design under a top module of the simulation shell. Modules of the Shield win over files of the project.
+    pub(crate) fn spec(&self, top: &str) -> Result<DesignSpec, CardError> {
+        Ok(module_spec(top)?.source(&self.package).search(&self.dir))
+    }
+}
+
+/// Writes `shef_cfg_pkg.sv` where builds are kept, in a folder of its own for each configuration.
+fn write_package(config: &Config) -> Result<PathBuf, CardError> {
+    let text = shef_gen::shield::systemverilog(config);
+    let id: String = config.digest().iter().take(16).map(|b| format!("{b:02x}")).collect();
+    let dir = shef_rtl::cache_dir().join("projects").join(id);
+    let file = dir.join(format!("{PACKAGE}.sv"));
+    if std::fs::read_to_string(&file).is_ok_and(|old| old == text) {
+        return Ok(file);
+    }
+    let failed = |e: std::io::Error| CardError::Project { dir: dir.clone(), what: format!("the package cannot be written: {e}") };
+    std::fs::create_dir_all(&dir).map_err(failed)?;
+    // Another process may be writing the same.
+    let part = dir.join(format!("{PACKAGE}.{}.part", std::process::id()));
+    std::fs::write(&part, text).and_then(|()| std::fs::rename(&part, &file)).map_err(failed)?;
+    Ok(file)
+}

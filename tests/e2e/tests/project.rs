@@ -1,0 +1,152 @@
+//! A design from outside the repository's accelerators, from its folder to opened results. Needs Verilator: `cargo xtask setup`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use shef::sim::{CardError, Engine, Project, RtlOptions};
+use shef::{SdkError, Uri};
+use shef_cli::demo::world::{Plan, World};
+use shef_seal::OpenPolicy;
+
+fn example() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../projects/vecadd")
+}
+
+/// Registers of the example.
+const CTRL: u32 = 0x00;
+const STATUS: u32 = 0x04;
+const DONE: u32 = 2;
+const ERROR: u32 = 4;
+const BLOCK: usize = 512;
+
+fn words(seed: u32, count: usize) -> Vec<u32> {
+    (0..count as u32).map(|i| (i ^ seed).wrapping_mul(0x9e37_79b1).rotate_left(seed % 31)).collect()
+}
+
+fn bytes(words: &[u32]) -> Vec<u8> {
+    words.iter().flat_map(|w| w.to_le_bytes()).collect()
+}
+
+#[test]
+fn vectors_are_added_behind_the_shield() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = Engine::Rtl(RtlOptions { project: Some(example()), ..RtlOptions::default() });
+    let mut world = World::new(dir.path(), Plan { engine, seed: None, name: "vecadd".into() }).unwrap();
+    let (mut host, _) = world.card(&mut |_| {}).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(host.info().uri, format!("sim:rtl?project={}", example().display()));
+    let mut session = world.session(&mut host).unwrap();
+
+    const BLOCKS: usize = 24;
+    let (a, b) = (words(1, BLOCKS * BLOCK / 4), words(2, BLOCKS * BLOCK / 4));
+    let sums: Vec<u32> = a.iter().zip(&b).map(|(x, y)| x.wrapping_add(*y)).collect();
+    let (in_a, in_b, out) = (session.input("a").unwrap(), session.input("b").unwrap(), session.output("result").unwrap());
+    let (scratch, progress) = (session.scratch("sums").unwrap(), session.unprotected("progress").unwrap());
+    assert!(matches!(session.scratch("a"), Err(SdkError::WrongMode { .. })));
+    assert!(matches!(session.unprotected("result"), Err(SdkError::WrongMode { .. })));
+    session.upload(&in_a, &bytes(&a)).unwrap();
+    session.upload(&in_b, &bytes(&b)).unwrap();
+    session.write_unprotected(&progress, 0, &[0xaa; 64]).unwrap();
+    assert!(matches!(session.write_unprotected(&progress, 4090, &[0; 7]), Err(SdkError::TooLong { .. })));
+
+    let job = [
+        (0x08, BLOCKS as u32),
+        (0x10, in_a.addr() as u32),
+        (0x14, in_b.addr() as u32),
+        (0x18, scratch as u32),
+        (0x1c, out.addr() as u32),
+        (0x20, progress.addr() as u32),
+    ];
+    let statement = session.run(&job, (CTRL, 1), (STATUS, DONE)).unwrap();
+    assert_eq!(session.read_register(STATUS).unwrap() & ERROR, 0);
+    let opened = session.open(&out, &statement, BLOCKS * BLOCK, OpenPolicy::default()).unwrap();
+    assert_eq!(opened.data.to_vec(), bytes(&sums));
+    let mut last = [0; 64];
+    last[0] = BLOCKS as u8;
+    assert_eq!(session.read_unprotected(&progress, 0, 64).unwrap(), last);
+    // The sums went through card memory too, and not in plain.
+    let plain = bytes(&sums);
+    let mut seen = vec![0; BLOCKS * BLOCK];
+    session.host().device().mem_read(scratch, &mut seen).unwrap();
+    assert!(seen.iter().any(|&x| x != 0), "the scratch region was never written back");
+    assert!(seen.chunks(BLOCK).zip(plain.chunks(BLOCK)).all(|(x, y)| x != y));
+    session.close().unwrap();
+}
+
+fn copy(to: &Path) -> PathBuf {
+    let dir = to.join("copy");
+    fs::create_dir(&dir).unwrap();
+    for file in ["shield.toml", "shef_accel.sv"] {
+        fs::copy(example().join(file), dir.join(file)).unwrap();
+    }
+    dir
+}
+
+/// The error of opening the folder through its URI, as any program would.
+fn opened(dir: &Path) -> SdkError {
+    let uri: Uri = format!("sim:rtl?project={}", dir.display()).parse().unwrap();
+    shef::open(&uri).err().expect("it cannot be opened")
+}
+
+#[test]
+fn what_is_missing_or_wrong_is_named() {
+    let temp = tempfile::tempdir().unwrap();
+    let case = |name: &str, change: &dyn Fn(&Path), code: &str, says: &[&str]| {
+        let dir = temp.path().join(name);
+        fs::create_dir(&dir).unwrap();
+        let dir = copy(&dir);
+        change(&dir);
+        let error = opened(&dir);
+        assert_eq!(error.code(), code, "{name}: {error}");
+        for text in says {
+            assert!(error.to_string().contains(text), "{name}: {error}");
+        }
+    };
+    let edit = |dir: &Path, file: &str, from: &str, to: &str| {
+        let text = fs::read_to_string(dir.join(file)).unwrap();
+        assert!(text.contains(from));
+        fs::write(dir.join(file), text.replacen(from, to, 1)).unwrap();
+    };
+    case("folder", &|d| fs::remove_dir_all(d).unwrap(), "SHEF-CARD-003", &["the folder cannot be opened", "folder/copy"]);
+    case("toml", &|d| fs::remove_file(d.join("shield.toml")).unwrap(), "SHEF-CARD-003", &["no shield.toml"]);
+    case(
+        "rule",
+        &|d| edit(d, "shield.toml", "lanes = 1", "lanes = 3"),
+        "SHEF-GEN-011",
+        &["copy/shield.toml:5:9: engine set 0: lanes must be", "^"],
+    );
+    case("key", &|d| edit(d, "shield.toml", "lanes", "lines"), "SHEF-GEN-010", &["copy/shield.toml:5:1:"]);
+    case("accel", &|d| fs::remove_file(d.join("shef_accel.sv")).unwrap(), "SHEF-CARD-003", &["no shef_accel.sv"]);
+    case(
+        "taken",
+        &|d| fs::write(d.join("shef_shield.sv"), "module shef_shield; endmodule\n").unwrap(),
+        "SHEF-CARD-003",
+        &["shef_shield.sv has the name of a module of the Shield"],
+    );
+    case(
+        "syntax",
+        &|d| edit(d, "shef_accel.sv", "assign irq_o = done_q;", "assign irq_o = ;"),
+        "SHEF-RTL-005",
+        &["copy/shef_accel.sv:", "%Error"],
+    );
+    case(
+        "port",
+        &|d| edit(d, "shef_accel.sv", "output wire          irq_o", "output wire          interrupt_o"),
+        "SHEF-RTL-005",
+        &["irq_o"],
+    );
+    let odd = temp.path().join("with space");
+    fs::create_dir(&odd).unwrap();
+    assert_eq!(opened(&odd).code(), "SHEF-CARD-003");
+}
+
+#[test]
+fn the_same_design_has_the_same_digest_wherever_it_lies() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = copy(temp.path());
+    let digest = |d: &Path| -> Result<[u8; 32], CardError> { Project::open(d)?.design_digest() };
+    let first = digest(&example()).unwrap();
+    assert_eq!(digest(&dir).unwrap(), first);
+    let file = dir.join("shef_accel.sv");
+    fs::write(&file, format!("{} ", fs::read_to_string(&file).unwrap())).unwrap();
+    assert_ne!(digest(&dir).unwrap(), first);
+}
