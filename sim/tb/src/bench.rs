@@ -1,6 +1,7 @@
 //! One interface over the RTL (`shef_tb_top`) and the functional model.
 
 use crate::Result;
+use crate::oracle::Oracle;
 use crate::traffic::{Op, Outcome};
 use shef_model::Model;
 use shef_model::bus::{Burst, NoAccelerator, Resp, WriteBeat};
@@ -38,6 +39,11 @@ pub const CODES: &[Code] = &[
         "SHEF-RTL-045",
         "a measured transfer is not what it ought to be",
         "The message has the transfer; figures of a run that moves wrong bytes are worth nothing.",
+    ),
+    Code::new(
+        "SHEF-RTL-046",
+        "what the Shield wrote to memory is not sealed memory",
+        "The message has the place; docs/reference/sealed-memory.md has the format. Run again with the same seed.",
     ),
 ];
 
@@ -85,6 +91,9 @@ pub enum BenchError {
     /// A measured transfer moved wrong bytes.
     #[error("wrong transfer: {0}")]
     Unequal(String),
+    /// A write that breaks the format.
+    #[error("not sealed memory: {0}")]
+    Format(String),
 }
 
 impl BenchError {
@@ -102,6 +111,7 @@ impl BenchError {
             Self::Bus(_) => "SHEF-RTL-043",
             Self::File(_) => "SHEF-RTL-044",
             Self::Unequal(_) => "SHEF-RTL-045",
+            Self::Format(_) => "SHEF-RTL-046",
         }
     }
 }
@@ -140,6 +150,12 @@ pub trait Bench {
     /// # Errors
     /// When an answer does not come or a bus rule is broken.
     fn burst(&mut self, ops: &[Op]) -> Result<Vec<Outcome>>;
+}
+
+/// A bench whose memory ports can be watched.
+pub trait Watched: Bench {
+    /// Shows all that the Shield writes to card memory from now on to an oracle.
+    fn watch(&mut self, oracle: &Oracle);
 }
 
 /// The RTL behind [`Bench`].
@@ -388,6 +404,12 @@ impl Bench for RtlBench {
     }
 }
 
+impl Watched for RtlBench {
+    fn watch(&mut self, oracle: &Oracle) {
+        self.core.axi_memory().on_write(oracle.tap());
+    }
+}
+
 /// The functional model behind [`Bench`].
 pub struct ModelBench(pub Model);
 
@@ -454,5 +476,11 @@ impl Bench for ModelBench {
                 }
             })
             .collect())
+    }
+}
+
+impl Watched for ModelBench {
+    fn watch(&mut self, oracle: &Oracle) {
+        self.0.on_write(oracle.model_tap());
     }
 }

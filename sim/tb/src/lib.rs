@@ -7,12 +7,16 @@
 
 pub mod attack;
 mod bench;
+mod campaign;
 mod host;
+mod oracle;
 mod owner;
 pub mod throughput;
 mod traffic;
 
-pub use bench::{Bench, BenchError, CODES, ModelBench, RtlBench, design};
+pub use bench::{Bench, BenchError, CODES, ModelBench, RtlBench, Watched, design};
+pub use campaign::{Report, campaign, random_config};
+pub use oracle::Oracle;
 pub use owner::Owner;
 pub use traffic::{Op, Outcome, Phase, Reference, SealedChunk, Traffic};
 

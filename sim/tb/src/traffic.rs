@@ -1,11 +1,12 @@
 //! Seeded bursts, and what they must lead to.
 
 use shef_model::bus::{Beat, Resp};
-use shef_proto::config::{Config, Mode, Region};
+use shef_proto::config::{Config, Mode, PAGE, Region};
 use shef_proto::load::SessionKeys;
 use shef_rtl::agent::Rng;
 use shef_seal::ChunkCipher;
 use std::collections::BTreeSet;
+use std::fmt;
 
 /// A burst of the accelerator.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,6 +42,17 @@ pub enum Op {
         /// Beats.
         beats: u32,
     },
+}
+
+/// Its shape, without its bytes.
+impl fmt::Display for Op {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Read { id, addr, beats } => write!(f, "read of {beats} beats at {addr:#x}, id {id}"),
+            Self::Write { id, addr, data, .. } => write!(f, "write of {} beats at {addr:#x}, id {id}", data.len() / 64),
+            Self::Wrap { id, addr, beats, .. } => write!(f, "wrapping burst of {beats} beats at {addr:#x}, id {id}"),
+        }
+    }
 }
 
 /// Answers to a burst.
@@ -90,7 +102,7 @@ pub struct Reference {
     plain: Vec<Vec<u8>>,
     /// Output chunks that were sealed (or will be by the next flush) in this epoch.
     written: Vec<BTreeSet<u64>>,
-    /// Output chunks that the phase being drawn writes: not to be read in it.
+    /// Chunks that the phase being drawn writes: not to be read in it.
     pending: BTreeSet<(u8, u64)>,
     /// Epoch of each region.
     pub epochs: Vec<u64>,
@@ -154,6 +166,19 @@ impl Reference {
         }
     }
 
+    /// The bytes of a chunk.
+    #[must_use]
+    #[expect(clippy::cast_possible_truncation, reason = "bench regions are small")]
+    pub fn plain(&self, region: u8, chunk: u64) -> &[u8] {
+        let len = self.config.regions()[usize::from(region)].chunk as usize;
+        &self.plain[usize::from(region)][chunk as usize * len..][..len]
+    }
+
+    /// Regions that lie in memory as they are, with their address.
+    pub fn public(&self) -> impl Iterator<Item = (u64, &[u8])> {
+        self.config.bypass_regions().map(|r| (r.base, &self.plain[usize::from(r.id)][..]))
+    }
+
     /// Whether a chunk of an output region is sealed in this epoch.
     #[must_use]
     pub fn is_written(&self, region: u8, chunk: u64) -> bool {
@@ -172,6 +197,13 @@ impl Reference {
         }
         out
     }
+}
+
+/// Whether the lines hold all chunks that a phase leaves incomplete in the regions that share them with this one.
+fn roomy(config: &Config, region: &Region) -> bool {
+    let mut sharing = config.regions().iter().filter(|r| r.set == region.set && r.is_big() == region.is_big() && r.mode != Mode::Input);
+    let lines = config.sets().get(usize::from(region.set)).map_or(0, |s| if region.is_big() { s.big_lines } else { s.small_lines });
+    sharing.clone().count() * 2 + 4 <= usize::from(lines) && sharing.all(|r| r.mode == Mode::Output)
 }
 
 /// Draws phases of bursts.
@@ -200,8 +232,8 @@ impl Traffic {
     }
 
     /// A phase with about `reads` read bursts, and every output chunk written with chance `share` out of 8 that has not
-    /// been written in this epoch, whole or in part, in one burst or several. Reads of output chunks go to those that an
-    /// earlier phase wrote; some bursts are to be refused.
+    /// been written in this epoch, whole or in part, in one burst or several. Of the pages of other regions that can be written
+    /// some get a few bursts of any shape. Reads go to what an earlier phase wrote; some bursts are to be refused.
     ///
     /// Nothing in a phase depends on the order in which its reads run against its writes.
     #[expect(clippy::cast_possible_truncation, reason = "bench regions are small")]
@@ -215,20 +247,37 @@ impl Traffic {
                 }
             }
         }
+        let mut pages = Vec::new();
+        for r in config.regions().iter().filter(|r| !r.mode.has_epoch()) {
+            pages.extend((0..r.size / PAGE).filter(|_| self.rng.below(16) < share).map(|p| (r.id, p)));
+        }
         reference.pending = pending.iter().copied().collect();
+        for (id, page) in &pages {
+            let per_page = PAGE / u64::from(config.regions()[usize::from(*id)].chunk);
+            reference.pending.extend((page * per_page..(page + 1) * per_page).map(|c| (*id, c)));
+        }
         let mut all: Vec<(Op, Outcome)> = Vec::new();
         for _ in 0..reads {
             let r = &config.regions()[self.rng.below(config.regions().len() as u64) as usize];
             self.read(reference, r, &mut all);
         }
-        for r in config.regions().iter().filter(|r| r.mode == Mode::Output) {
-            // Few chunks stay incomplete until the flush: there are only so many lines that gather.
+        for r in config.regions().iter().filter(|r| r.mode != Mode::Input) {
+            // Few chunks stay incomplete until the flush: there are only so many lines that gather. Where others may push a chunk out, it is
+            // written by one burst: a second one could find it closed.
+            let apart = roomy(&config, r);
             let mut holes = 0;
             let mut writes = Vec::new();
             for (_, c) in pending.iter().filter(|(id, _)| *id == r.id) {
                 let part = holes < 2 && self.rng.one_in(8);
                 holes += u32::from(part);
-                self.write(reference, r, *c, part, &mut writes);
+                self.write(reference, r, *c, part, apart, &mut writes);
+            }
+            let mut rewritten: Vec<u64> = pages.iter().filter(|(id, _)| *id == r.id).flat_map(|(_, p)| [*p; 3]).collect();
+            for i in (1..rewritten.len()).rev() {
+                rewritten.swap(i, self.rng.below(i as u64 + 1) as usize);
+            }
+            for page in rewritten {
+                self.rewrite(reference, r, page, &mut writes);
             }
             // Between the reads, in order.
             let step = all.len() / writes.len().max(1);
@@ -298,7 +347,7 @@ impl Traffic {
         for b in 0..u64::from(beats) {
             let at = (addr - r.base + 64 * b) as usize;
             let chunk = at as u64 / u64::from(r.chunk);
-            let okay = r.mode == Mode::Input || reference.is_written(r.id, chunk);
+            let okay = r.mode != Mode::Output || reference.is_written(r.id, chunk);
             if last != Some(chunk) {
                 last = Some(chunk);
                 reference.chunks += u64::from(okay);
@@ -317,8 +366,40 @@ impl Traffic {
         out.push((Op::Read { id, addr, beats }, o));
     }
 
+    /// A burst of any shape into a page of a region that may be written again and again.
     #[expect(clippy::cast_possible_truncation, reason = "bench regions are small")]
-    fn write(&mut self, reference: &mut Reference, r: &Region, chunk: u64, part: bool, out: &mut Vec<(Op, Outcome)>) {
+    fn rewrite(&mut self, reference: &mut Reference, r: &Region, page: u64, out: &mut Vec<(Op, Outcome)>) {
+        const BEATS: u64 = PAGE / 64;
+        let (first, beats) = match self.rng.below(4) {
+            0 => (0, BEATS),
+            1 => {
+                let n = (u64::from(r.chunk) / 64).max(1);
+                (self.rng.below(BEATS / n) * n, n)
+            }
+            _ => {
+                let first = self.rng.below(BEATS);
+                (first, 1 + self.rng.below((BEATS - first).min(12)))
+            }
+        };
+        let at = (page * PAGE + first * 64) as usize;
+        let mut data = vec![0; beats as usize * 64];
+        self.rng.fill(&mut data);
+        let strobes: Vec<u64> = match self.rng.below(3) {
+            0 => (0..beats).map(|_| if self.rng.one_in(4) { 0 } else { self.rng.next_u64() }).collect(),
+            _ => Vec::new(),
+        };
+        let plain = &mut reference.plain[usize::from(r.id)][at..at + data.len()];
+        for (i, (to, from)) in plain.iter_mut().zip(&data).enumerate() {
+            if strobes.get(i / 64).is_none_or(|s| s >> (i % 64) & 1 == 1) {
+                *to = *from;
+            }
+        }
+        reference.chunks += (first * 64 + beats * 64).div_ceil(u64::from(r.chunk)) - first * 64 / u64::from(r.chunk);
+        out.push((Op::Write { id: self.id(), addr: r.base + at as u64, data, strobes }, Outcome { okay: vec![true], data: Vec::new() }));
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "bench regions are small")]
+    fn write(&mut self, reference: &mut Reference, r: &Region, chunk: u64, part: bool, apart: bool, out: &mut Vec<(Op, Outcome)>) {
         let beats = r.chunk as usize / 64;
         let at = (chunk * u64::from(r.chunk)) as usize;
         let mut data = vec![0; r.chunk as usize];
@@ -347,7 +428,7 @@ impl Traffic {
         let okay = Outcome { okay: vec![true], data: Vec::new() };
         let mut k = 0;
         while k < used {
-            let n = if self.rng.one_in(2) { used - k } else { 1 + self.rng.below((used - k) as u64) as usize };
+            let n = if !apart || self.rng.one_in(2) { used - k } else { 1 + self.rng.below((used - k) as u64) as usize };
             out.push((
                 Op::Write {
                     id,
