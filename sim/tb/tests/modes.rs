@@ -1,6 +1,6 @@
 //! Random operations in all modes: the model against reference and oracle in any configuration, then the RTL against the same.
 //!
-//! `cargo run --release -p shef-tb --example differential` does as many as one wants.
+//! `cargo run -p shef-tb --example differential` does as many as one wants.
 
 use shef_proto::config::{Config, Mode, OnFault, Region, Set};
 use shef_proto::load::first_epochs;
