@@ -64,7 +64,7 @@ fn run(args: &Args) -> Result<(u64, u64), BenchError> {
         let told = |what: &str, e: BenchError| BenchError::Unequal(format!("{what}, --seed {seed} --operations {most}: {e}"));
         let model = campaign(&mut ModelBench::new(&config), &config, seed, most).map_err(|e| told("model", e))?;
         if let Some(library) = &library {
-            let rtl = campaign(&mut RtlBench::new(library, Some(seed))?, &config, seed, most).map_err(|e| told("rtl", e))?;
+            let rtl = campaign(&mut RtlBench::new(library, &config, Some(seed))?, &config, seed, most).map_err(|e| told("rtl", e))?;
             if rtl != model {
                 return Err(told("model and rtl", BenchError::Unequal(format!("{model:?} and {rtl:?}"))));
             }

@@ -406,7 +406,7 @@ impl Bench for RtlBench {
 
 impl Watched for RtlBench {
     fn watch(&mut self, oracle: &Oracle) {
-        self.core.axi_memory().on_write(oracle.tap());
+        self.core.axi_memories().iter_mut().for_each(|m| m.on_write(oracle.tap()));
     }
 }
 

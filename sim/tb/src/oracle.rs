@@ -6,9 +6,10 @@
 //! sealed must be the plaintext that the bench knows, every tag must have reached memory, and no counter may run ahead of what it counts.
 //!
 //! ```no_run
+//! # use shef_tb::Watched;
 //! # fn f(rtl: &mut shef_tb::RtlBench, owner: &shef_tb::Owner, config: &shef_proto::config::Config, reference: &shef_tb::Reference) -> shef_tb::Result<()> {
 //! let oracle = shef_tb::Oracle::new(config, owner.keys(), &shef_proto::load::first_epochs(config, 1));
-//! rtl.core().axi_memory().on_write(oracle.tap());
+//! rtl.watch(&oracle);
 //! // ... traffic, then a flush
 //! oracle.at_rest(|region, chunk| reference.plain(region, chunk))?;
 //! # Ok(()) }

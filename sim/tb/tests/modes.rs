@@ -4,8 +4,9 @@
 
 use shef_proto::config::{Config, Mode, OnFault, Region, Set};
 use shef_proto::load::first_epochs;
+use shef_rtl::build;
 use shef_seal::{ChunkCipher, NodeCipher};
-use shef_tb::{ModelBench, Oracle, Owner, campaign, random_config};
+use shef_tb::{ModelBench, Oracle, Owner, RtlBench, campaign, design, random_config};
 
 fn seed() -> u64 {
     std::env::var("SHEF_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(20_261_121)
@@ -150,4 +151,21 @@ fn the_oracle_sees_what_is_wrong() {
         case(&f);
         assert_eq!(f.good(5), good, "{what}");
     }
+}
+
+/// The RTL answers, seals and states the same as the model, with random timing of memory and accelerator.
+#[test]
+fn the_rtl_as_the_model() {
+    let scratch = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("modes");
+    let (spec, config) = design(include_str!("modes.toml"), &scratch).expect("design");
+    let library = build(&spec.fast()).unwrap_or_else(|e| panic!("{e}"));
+    let mut operations = 0;
+    for seed in seed()..seed() + 4 {
+        let again = |e| panic!("SHEF_SEED={seed} SHEF_WAVES=target/waves cargo test -p shef-tb --test modes: {e}");
+        let model = campaign(&mut ModelBench::new(&config), &config, seed, 2500).unwrap_or_else(again);
+        let mut rtl = RtlBench::new(&library, &config, Some(seed)).expect("bench");
+        assert_eq!(campaign(&mut rtl, &config, seed, 2500).unwrap_or_else(again), model, "SHEF_SEED={seed}");
+        operations += model.operations;
+    }
+    assert!(operations >= 10_000, "only {operations} operations");
 }
