@@ -168,6 +168,12 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    /// The state itself, in the order of Verilator's serialisation.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     /// Size in bytes.
     #[must_use]
     pub fn size(&self) -> usize {

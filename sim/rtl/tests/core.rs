@@ -1,13 +1,14 @@
 //! The control plane in RTL against crate `hpke` and shef-proto: seed, Load Key, register channel, close, wipe.
 
 use shef_model::{Accelerator, Burst, Model, Resp, ShieldBus, WriteBeat};
-use shef_proto::channel::{Answer, HALT, Op, OwnerChannel, Request, Sealed, ShieldStatement, State, status};
-use shef_proto::config::Config;
+use shef_proto::channel::{Answer, ChannelError, FaultKind, HALT, Op, OwnerChannel, Request, Sealed, ShieldStatement, State, status};
+use shef_proto::config::{Config, Mode};
 use shef_proto::entropy::{Entropy, SeededEntropy};
 use shef_proto::hpke_suite::{PublicKey, Sender, derive_key_pair};
 use shef_proto::load::{FirstEpoch, MASTER_LEN, Message, SessionKeys, first_epochs, open_load_key, seal_load_key};
 use shef_rtl::agent::Rng;
-use shef_rtl::{AxiMemoryConfig, CoreSim, Library, Sim, build, module_spec, repo_root};
+use shef_rtl::{AxiMemoryConfig, CoreSim, DesignSpec, Library, Sim, build, find_toolchain, module_spec, repo_root};
+use std::process::Command;
 use std::sync::OnceLock;
 
 const STATUS: u32 = 0x100;
@@ -40,6 +41,27 @@ fn library() -> &'static Library {
     LIBRARY.get_or_init(|| build(&module_spec("shef_sim_top").expect("sources").search("sim/rtl/tests/core")).expect("build"))
 }
 
+/// The same Shield with `on_fault = "halt"`, its state open to comparison. Its package lies in `folder`.
+fn halting_spec(folder: &std::path::Path) -> DesignSpec {
+    std::fs::create_dir_all(folder).unwrap();
+    let package = folder.join("shef_cfg_pkg.sv");
+    std::fs::write(&package, shef_gen::shield::systemverilog(&halting_config())).unwrap();
+    module_spec("shef_sim_top").expect("sources").source(&package).search("sim/rtl/tests/core").savable()
+}
+
+fn halting() -> &'static Library {
+    static LIBRARY: OnceLock<Library> = OnceLock::new();
+    LIBRARY.get_or_init(|| {
+        let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("core-halt");
+        build(&halting_spec(&folder)).expect("build")
+    })
+}
+
+fn halting_config() -> Config {
+    let source = include_str!("core/shield.toml").replace("on_fault = \"shield\"", "on_fault = \"halt\"");
+    shef_gen::shield::parse(&source).expect("shield.toml").config
+}
+
 fn config() -> Config {
     shef_gen::shield::parse(include_str!("core/shield.toml")).expect("shield.toml").config
 }
@@ -53,7 +75,11 @@ struct Shield {
 
 impl Shield {
     fn new() -> Self {
-        let mut s = Self { core: CoreSim::new(library(), AxiMemoryConfig::default()).expect("instance"), config: config(), busy: 0 };
+        Self::of(library(), config())
+    }
+
+    fn of(library: &Library, config: Config) -> Self {
+        let mut s = Self { core: CoreSim::new(library, AxiMemoryConfig::default()).expect("instance"), config, busy: 0 };
         s.wait(7, EMPTY);
         s
     }
@@ -197,7 +223,7 @@ fn seed_gives_the_key_pair_of_rfc_9180() {
 /// Key pairs come from seeds that the kernel gave in full, since the last one was taken.
 #[test]
 fn a_seed_that_is_not_whole_is_refused() {
-    let mut p = Pair { rtl: Shield::new(), model: Model::new(config(), Box::new(Mover::default())), trail: Vec::new() };
+    let mut p = Pair::new();
     assert!(!p.krn(KRN_CTRL, 1));
     for missing in 0..8_u32 {
         for word in (0..8).filter(|&w| w != missing) {
@@ -865,6 +891,36 @@ struct Pair {
 }
 
 impl Pair {
+    fn new() -> Self {
+        Self { rtl: Shield::new(), model: Model::new(config(), Box::new(Mover::default())), trail: Vec::new() }
+    }
+
+    /// What host and kernel can read, but for the status.
+    fn visible(&mut self) -> Vec<u8> {
+        let ctl = [(CONFIRM, 32), (CHAN_RSP, 88)].map(|(at, n)| self.rtl.ctl_bytes(at, n)).concat();
+        ctl.into_iter().chain([(KRN_PUBKEY, 64), (KRN_T, 32), (KRN_LAST, 88)].map(|(at, n)| self.rtl.krn_bytes(at, n)).concat()).collect()
+    }
+
+    /// Seed and Load Key; the owner's channel.
+    fn keyed(&mut self, n: u64) -> OwnerChannel {
+        let mut entropy = SeededEntropy::new(n, "pair");
+        let mut ikm = [0; 32];
+        entropy.fill(&mut ikm);
+        self.seed(&ikm);
+        let config = self.rtl.config.clone();
+        let (message, keys) = seal_load_key(&config, &derive_key_pair(&ikm).1, b"pair", &first_epochs(&config, 1), &mut entropy).unwrap();
+        self.load(&message, message.len() as u32);
+        assert_eq!(self.rtl.status() & 7, KEYED);
+        OwnerChannel::new(&keys)
+    }
+
+    /// One request to both, whose answers are the same.
+    fn call(&mut self, owner: &mut OwnerChannel, request: &Request) -> Answer {
+        self.channel(&owner.request(request).unwrap());
+        self.compare();
+        owner.answer(&self.rtl.ctl_bytes(CHAN_RSP, 88).try_into().unwrap()).unwrap()
+    }
+
     fn compare(&mut self) {
         let at = self.trail.last().cloned().unwrap_or_default();
         assert_eq!(Some(self.rtl.status()), self.model.ctl_read(STATUS), "status after {at}: {:?}", self.trail);
@@ -935,7 +991,7 @@ fn model_and_rtl_answer_the_same_messages() {
     for seed in 0..3 {
         let mut rng = Rng::new(seed);
         let mut entropy = SeededEntropy::new(seed, "pair");
-        let mut p = Pair { rtl: Shield::new(), model: Model::new(config(), Box::new(Mover::default())), trail: Vec::new() };
+        let mut p = Pair::new();
         p.compare();
         for session in 0..3_u64 {
             p.trail.clear();
@@ -1057,6 +1113,351 @@ fn model_and_rtl_answer_the_same_messages() {
     }
     println!("answers by status {statuses:?}, in statements {refusals} refusals, {faults} faults, {written} chunks written");
     assert!(statuses[..4].iter().all(|&n| n > 0) && refusals > 0 && faults > 0 && written > 0);
+}
+
+/// Every doorbell and command in every state: it gets its answer, changes nothing that it should not, and what is due next still works.
+#[test]
+fn every_event_in_every_state() {
+    let mut load_key = Vec::new();
+    for state in [EMPTY, FRESH, KEYED, CLOSED] {
+        let mut p = Pair::new();
+        let mut owner = None;
+        let ikm = [state as u8; 32];
+        match state {
+            EMPTY => {}
+            FRESH => p.seed(&ikm),
+            _ => owner = Some(p.keyed(u64::from(state))),
+        }
+        if let (CLOSED, Some(owner)) = (state, &mut owner) {
+            p.call(owner, &Request::abort());
+        }
+        assert_eq!(p.rtl.status() & 7, state);
+        let before = p.visible();
+        let unchanged = |p: &mut Pair, what: &str, flags: u32| {
+            p.trail.push(format!("{what} in state {state}"));
+            p.compare();
+            assert_eq!(p.visible(), before, "{what} in state {state}");
+            let status = p.rtl.status();
+            assert_eq!(status & 7, state, "{what}");
+            assert_eq!(status & flags, flags, "{what} in state {state}");
+        };
+        // Load Keys: no message, garbage, one of another Shield, lengths beyond the box
+        for (message, len) in
+            [(&[][..], 0), (&[0x55; 147], 147), (&load_key[..], load_key.len() as u32), (&[], 1024), (&[], 1025), (&[], u32::MAX)]
+        {
+            p.load(message, len);
+            unchanged(&mut p, &format!("load key of {len} bytes"), LOAD_REFUSED);
+        }
+        // requests: garbage, zeros
+        for byte in [0, 0xa5] {
+            p.channel(&[byte; 88]);
+            unchanged(&mut p, "a request that is none", CHAN_REFUSED);
+        }
+        // the kernel's port: commands without effect, a seed where none is due, half of one where it is
+        assert!(p.krn(KRN_CTRL, 0));
+        assert!(!p.krn(KRN_CTRL, 1));
+        let open = state == EMPTY || state == CLOSED;
+        for word in 0..4 {
+            assert_eq!(p.krn(KRN_SEED + 4 * word, 0x0101_0101), open);
+        }
+        assert!(!p.krn(KRN_CTRL, 1));
+        unchanged(&mut p, "a seed that is not due", 0);
+        // what is due next
+        match state {
+            EMPTY | CLOSED => {
+                p.seed(&ikm);
+                assert_eq!(p.rtl.status() & 7, FRESH);
+            }
+            FRESH => {
+                let mut entropy = SeededEntropy::new(1, "state");
+                let epochs = first_epochs(&config(), 1);
+                let (message, _) = seal_load_key(&config(), &derive_key_pair(&ikm).1, b"", &epochs, &mut entropy).unwrap();
+                p.load(&message, message.len() as u32);
+                assert_eq!(p.rtl.status() & 7, KEYED);
+                load_key = message;
+            }
+            _ => assert_eq!(p.call(owner.as_mut().unwrap(), &Request::ping()).status, status::DONE),
+        }
+        p.compare();
+        // and a wipe ends it
+        assert!(p.krn(KRN_CTRL, 2));
+        p.rtl.wait(7, EMPTY);
+        p.compare();
+        assert!(p.visible().iter().all(|&b| b == 0), "after a wipe in state {state}");
+    }
+}
+
+/// A reset in the middle of a derivation, a Load Key and a request; what follows is a session like any other.
+#[test]
+fn a_reset_in_the_middle_of_everything() {
+    let mut p = Pair::new();
+    for (n, after) in [10, 60_000, 150_000].into_iter().enumerate() {
+        for (at, w) in Pair::words(&[n as u8 + 1; 32]) {
+            p.rtl.core.krn_write(KRN_SEED + at, w).unwrap();
+        }
+        p.rtl.core.krn_write(KRN_CTRL, 1).unwrap();
+        p.rtl.core.step(after);
+        assert_eq!(p.rtl.status() & 7, 2);
+        p.rtl.core.reset();
+        p.rtl.wait(7, EMPTY);
+        p.model.reset();
+        p.compare();
+    }
+    for after in [100, 100_000] {
+        p.seed(&[9; 32]);
+        let epochs = first_epochs(&config(), 1);
+        let (message, _) =
+            seal_load_key(&config(), &derive_key_pair(&[9; 32]).1, b"", &epochs, &mut SeededEntropy::new(after, "reset")).unwrap();
+        p.rtl.ctl_put(LOAD_MSG, &message);
+        p.rtl.core.ctl_write(LOAD_DOORBELL, message.len() as u32).unwrap();
+        p.rtl.core.step(after);
+        assert_eq!(p.rtl.status() & LOAD_BUSY, LOAD_BUSY);
+        p.rtl.core.reset();
+        p.rtl.wait(7, EMPTY);
+        p.model.reset();
+        p.compare();
+    }
+    for after in [20, 1_200] {
+        let mut owner = p.keyed(after);
+        let sealed = owner.request(&Request::flush()).unwrap();
+        p.rtl.ctl_put(CHAN_REQ, &sealed);
+        p.rtl.core.ctl_write(CHAN_DOORBELL, 1).unwrap();
+        p.rtl.core.step(after);
+        assert_eq!(p.rtl.status() & CHAN_BUSY, CHAN_BUSY);
+        p.rtl.core.reset();
+        p.rtl.wait(7, EMPTY);
+        p.model.reset();
+        p.channel(&sealed);
+        p.compare();
+    }
+    let mut owner = p.keyed(5);
+    assert_eq!(p.call(&mut owner, &Request::ping()).status, status::DONE);
+}
+
+/// `on_fault = "halt"`: model and RTL end the session with the same last message, whatever the host rings.
+#[test]
+fn a_fault_ends_the_session_by_itself() {
+    let config = halting_config();
+    let mut p =
+        Pair { rtl: Shield::of(halting(), config.clone()), model: Model::new(config, Box::new(Mover::default())), trail: Vec::new() };
+    for session in 0..2 {
+        let mut owner = p.keyed(40 + session);
+        assert_eq!(p.call(&mut owner, &Request::write(0x20, 0)).status, status::DONE);
+        // nothing was sealed there: the first tag does not match
+        p.channel(&owner.request(&Request::write(0x24, 1)).unwrap());
+        // a host that rings all the time does not keep the Shield from it
+        for _ in 0..400 {
+            p.rtl.core.ctl_write(CHAN_DOORBELL, 1).unwrap();
+            p.rtl.core.step(7);
+        }
+        p.rtl.wait(7, CLOSED);
+        p.rtl.wait(CHAN_BUSY, 0);
+        p.rtl.core.ctl_write(CHAN_DOORBELL, 1).unwrap();
+        p.model.ctl_write(CHAN_DOORBELL, 1).unwrap();
+        p.compare();
+        assert_ne!(p.rtl.status() & CHAN_REFUSED, 0);
+        let shown: Sealed = p.rtl.ctl_bytes(CHAN_RSP, 88).try_into().unwrap();
+        assert_eq!(shown[..], p.rtl.krn_bytes(KRN_LAST, 88), "the kernel has it too");
+        let Err(ChannelError::Halted { last }) = owner.answer(&shown) else { panic!("no halt") };
+        assert_eq!((last.state, last.stopped, last.faults), (State::Closed, true, 1));
+        assert_eq!((last.fault_kind, last.fault_region, last.fault_chunk, last.fault_version), (FaultKind::Tag, 0, 0, 1));
+        assert_eq!(last.requests, 3);
+        assert_eq!(p.rtl.ctl_bytes(CONFIRM, 32), [0; 32]);
+        assert!(p.model.axi_read(&Burst::whole(0, 1)).iter().all(|b| b.resp == Resp::SlvErr));
+    }
+    // a session without a fault goes on to its end
+    let mut owner = p.keyed(50);
+    assert_eq!(p.call(&mut owner, &Request::ping()).status, status::DONE);
+    assert_eq!(p.call(&mut owner, &Request::close()).status, status::DONE);
+}
+
+/// Variables of the halting design in the order of a snapshot, with their bytes, and the number that begins one of this design.
+/// Verilator says them in the code that it generates.
+fn variables() -> (u64, Vec<(String, usize)>) {
+    let dir = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("core-variables");
+    std::fs::create_dir_all(&dir).unwrap();
+    let spec = halting_spec(&dir);
+    let tc = find_toolchain().unwrap();
+    let run = Command::new(&tc.verilator)
+        .env("VERILATOR_ROOT", &tc.root)
+        .args("--cc --no-timing -O3 --x-assign fast --x-initial fast --assert --prefix Vtop --threads 1 --savable -Wno-fatal".split(' '))
+        .args(["--top-module", "shef_sim_top", "--Mdir"])
+        .arg(&dir)
+        .args(spec.resolve_sources().unwrap())
+        .output()
+        .unwrap();
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    let read = |name: &str| std::fs::read_to_string(dir.join(name)).unwrap();
+    let mut sizes = std::collections::HashMap::new();
+    for line in read("Vtop___024root.h").lines().map(str::trim).filter(|l| l.ends_with(';')) {
+        let word = |t: &str| t.rsplit(|c: char| !c.is_alphanumeric() && c != '_').find(|w| !w.is_empty()).unwrap_or_default().to_owned();
+        if let Some((kind, rest)) = line.strip_prefix("VL_IN").or(line.strip_prefix("VL_OUT")).and_then(|l| l.split_once('(')) {
+            let bytes = match kind {
+                "8" => 1,
+                "16" => 2,
+                "64" => 8,
+                _ => 4,
+            };
+            sizes.insert(word(rest.split(',').next().unwrap()), bytes);
+        } else {
+            let known = [("VlWide", 4), ("CData", 1), ("SData", 2), ("IData", 4), ("QData", 8), ("bool", 1)];
+            if let Some((_, bytes)) = known.into_iter().find(|(t, _)| line.contains(t)) {
+                sizes.insert(word(line), bytes);
+            }
+        }
+    }
+    let code = std::fs::read_dir(&dir)
+        .unwrap()
+        .filter_map(|e| e.ok()?.file_name().into_string().ok())
+        .filter(|n| n.ends_with(".cpp"))
+        .map(|n| read(&n))
+        .find(|t| t.contains("void Vtop___024root::__Vserialize("))
+        .expect("the code that writes snapshots");
+    let body = code.split("void Vtop___024root::__Vserialize(").nth(1).unwrap().split("::__Vdeserialize(").next().unwrap();
+    let (mut check, mut out, mut loops) = (0, Vec::new(), Vec::new());
+    for line in body.lines().map(str::trim) {
+        if let Some(number) = line.strip_prefix("uint64_t __Vcheckval = 0x") {
+            check = u64::from_str_radix(number.trim_end_matches("ULL;"), 16).unwrap();
+        } else if line.starts_with("for (") {
+            loops.push(line.split("< ").nth(1).unwrap().split(';').next().unwrap().parse::<usize>().unwrap());
+        } else if line == "}" && !loops.is_empty() {
+            loops.pop();
+        } else if let Some(name) = line.strip_prefix("os<<") {
+            let name = name.trim_end_matches(';').split('[').next().unwrap();
+            out.push((name.to_owned(), sizes[name] * loops.iter().product::<usize>()));
+        }
+    }
+    (check, out)
+}
+
+/// What a session leaves behind: the state of every register and memory after a wipe, and the cycles of seed, Load Keys and flush.
+struct Remains {
+    state: Vec<u8>,
+    cycles: Vec<u64>,
+}
+
+/// A session whose every secret comes from `secret`, and which is wiped at `moment`. What is public, the number and the length of messages,
+/// is the same for all.
+fn wiped(secret: u64, moment: usize) -> Remains {
+    let mut s = Shield::of(halting(), halting_config());
+    let mut rng = SeededEntropy::new(secret, "wiped");
+    let mut seed = [0; 32];
+    rng.fill(&mut seed);
+    let mut cycles = Vec::new();
+    'session: {
+        for (at, w) in Pair::words(&seed) {
+            s.core.krn_write(KRN_SEED + at, w).unwrap();
+        }
+        s.core.krn_write(KRN_CTRL, 1).unwrap();
+        if moment == 1 {
+            s.core.step(70_000);
+            break 'session;
+        }
+        cycles.push(s.wait(7, FRESH));
+        let epochs = first_epochs(&s.config, 1);
+        let (message, keys) = seal_load_key(&s.config, &derive_key_pair(&seed).1, b"info", &epochs, &mut rng).unwrap();
+        // messages that do not open, wherever they are wrong
+        if moment == 0 {
+            for at in [message.len() - 1, message.len() - 17, 80] {
+                let mut bad = message.clone();
+                bad[at] ^= 1 + (secret as u8 & 0x7f);
+                assert!(!s.load(&bad, bad.len() as u32), "byte {at}");
+                cycles.push(s.busy);
+            }
+        }
+        if moment == 2 || moment == 3 {
+            s.ctl_put(LOAD_MSG, &message);
+            s.core.ctl_write(LOAD_DOORBELL, message.len() as u32).unwrap();
+            // in the multiplication, and where keys are handed out
+            s.core.step(if moment == 2 { 90_000 } else { 214_000 });
+            assert_eq!(s.status() & LOAD_BUSY, LOAD_BUSY);
+            break 'session;
+        }
+        assert!(s.load(&message, message.len() as u32));
+        cycles.push(s.busy);
+        for r in s.config.clone().regions().iter().filter(|r| r.mode == Mode::Input) {
+            for chunk in 0..8 {
+                let mut data = vec![0; r.chunk as usize];
+                rng.fill(&mut data);
+                let tag = seal(keys.data_key(r.id).unwrap().expose(), &iv(r.id, 1, chunk), &mut data);
+                s.core.memory_mut().write(r.chunk_addr(chunk), &data);
+                s.core.memory_mut().write(r.tag_addr(chunk), &tag);
+            }
+        }
+        let mut owner = OwnerChannel::new(&keys);
+        let mut word = [0; 4];
+        rng.fill(&mut word);
+        for (at, value) in [(0, u32::from_le_bytes(word)), (0x20, 0x20_0000), (0x24, 1)] {
+            assert_eq!(s.call(&mut owner, &Request::write(at, value)).status, status::DONE);
+        }
+        s.core.step(if moment == 4 { 60 } else { 2_000 });
+        if moment == 4 {
+            break 'session;
+        }
+        assert_eq!(s.call(&mut owner, &Request::read(0x28)).value, 1);
+        for (at, value) in [(0x20, 0), (0x24, 1), (0x20, 0x10_0000), (0x24, 2)] {
+            assert_eq!(s.call(&mut owner, &Request::write(at, value)).status, status::DONE);
+            s.core.step(if moment == 5 && value == 2 { 0 } else { 1_000 });
+        }
+        if moment == 5 {
+            break 'session;
+        }
+        assert_eq!(s.call(&mut owner, &Request::flush()).status, status::DONE);
+        cycles.push(s.busy);
+        s.ctl_put(CHAN_REQ, &owner.request(&Request::read(0x2c)).unwrap());
+        s.core.ctl_write(CHAN_DOORBELL, 1).unwrap();
+        s.core.step(if moment == 6 { 1_100 } else { 5_000 });
+    }
+    s.core.wipe().unwrap();
+    s.wait(7, EMPTY);
+    // the last words on the buses, which are the same for everybody
+    for a in [LOAD_MSG, CHAN_REQ] {
+        assert!(s.core.ctl_write(a, 0).unwrap());
+    }
+    s.core.ctl_read(STATUS).unwrap();
+    assert!(s.core.krn_write(KRN_CTRL, 0).unwrap());
+    s.core.krn_read(KRN_STATUS).unwrap();
+    s.core.step(5_000);
+    // what the memory shows to the Shield is not the Shield's
+    for port in s.core.sim().port_names().into_iter().filter(|n| n.starts_with("mem0_r") || n.starts_with("mem0_b")) {
+        if let Some(p) = s.core.sim().find(&port).filter(|p| p.direction() == shef_rtl::Direction::Input) {
+            s.core.sim().fill(p, 0);
+        }
+    }
+    s.core.sim().eval();
+    Remains { state: s.core.sim().save().unwrap().bytes().to_vec(), cycles }
+}
+
+/// Two sessions that differ in every secret leave the same state behind, wherever the wipe met them: nothing of any secret is left in any
+/// register or memory of the whole design. They take the same cycles, too, and so do Load Keys that do not open, wherever they are wrong.
+#[test]
+fn a_wipe_leaves_nothing_of_any_secret() {
+    // Ciphertext that the bus to memory has shown: the last beat that came and the last one that went.
+    const PUBLIC: [&str; 3] = ["i_mem_rd__DOT__r_q", "i_mem_wr__DOT__w_q", "mem0_wdata"];
+    // didInit, the number of the design, Verilator's own context
+    const HEAD: usize = 1 + 8 + 56;
+    let (check, variables) = variables();
+    // What a register or memory is called; Verilator's own variables (of functions, of assignments under way) are in no hardware.
+    let hardware = |name: &str| !name.split("__DOT__").any(|part| part.starts_with("__V")) && !PUBLIC.iter().any(|p| name.ends_with(p));
+    assert!(variables.iter().filter(|(n, _)| hardware(n)).map(|(_, bytes)| bytes).sum::<usize>() > 30_000);
+    for moment in 0..7 {
+        let (a, b) = (wiped(1, moment), wiped(2, moment));
+        println!("moment {moment}: {} bytes of state, cycles {:?}", a.state.len(), a.cycles);
+        assert_eq!(a.cycles, b.cycles, "moment {moment}");
+        assert!(moment != 0 || a.cycles[1..4].iter().all(|c| *c == a.cycles[1]), "where a Load Key is wrong shows in time: {:?}", a.cycles);
+        assert_eq!(a.state[1..9], check.to_le_bytes(), "the variables are those of this design");
+        assert_eq!(a.state.len(), b.state.len());
+        let mut at = HEAD;
+        let mut left = Vec::new();
+        for (name, bytes) in &variables {
+            if a.state[at..at + bytes] != b.state[at..at + bytes] && hardware(name) {
+                left.push(name);
+            }
+            at += bytes;
+        }
+        assert!(at <= a.state.len() && a.state.len() - at < 1024, "{at} of {}", a.state.len());
+        assert!(left.is_empty(), "moment {moment}: these depend on secrets: {left:?}");
+    }
 }
 
 #[test]

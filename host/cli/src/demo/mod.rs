@@ -14,6 +14,7 @@ use std::time::Instant;
 use sha2::{Digest, Sha256};
 use shef::sim::{BareCard, Engine, RtlOptions};
 use shef::{Host, Uri};
+use shef_proto::channel::Counter;
 use shef_regs::ctl;
 use shef_seal::OpenPolicy;
 
@@ -368,6 +369,18 @@ fn honest(
     let statement = session.statement()?;
     let len = knn::result_len(query.rows.len());
     let opened = session.open(&b.result, &statement, len, OpenPolicy::default())?;
+    let mut statistics = Vec::new();
+    for set in 0..session.config().sets().len() {
+        let counted = session.statistics(set as u8)?;
+        output.note(format_args!(
+            "engine set {set}: {} chunks fetched, {} sealed; {} beats read, {} written",
+            counted.get(Counter::ChunksFetched),
+            counted.get(Counter::ChunksSealed),
+            counted.get(Counter::BeatsRead),
+            counted.get(Counter::BeatsWritten)
+        ));
+        statistics.push(Counter::ALL.into_iter().map(|c| (c.name(), counted.get(c))).collect());
+    }
     let answers = knn::answers(&opened.data[..len], query.rows.len()).unwrap_or_default();
     let expected = reference::classify_all(train, query);
     let correct = answers.iter().zip(&query.labels).filter(|(a, l)| a.label == **l).count();
@@ -449,6 +462,7 @@ fn honest(
         digits,
         attacks: Vec::new(),
         cycles: Cycles { shielded, bare },
+        statistics,
         sealed,
         ms: 0,
     })

@@ -1,5 +1,7 @@
 //! What the demo found out, as it is printed in JSON.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 /// The whole run.
@@ -19,6 +21,8 @@ pub struct Report {
     pub attacks: Vec<AttackResult>,
     /// Cycles of the launch, with and without a Shield.
     pub cycles: Cycles,
+    /// What each engine set of the Shield counted, by the counter's name.
+    pub statistics: Vec<BTreeMap<&'static str, u64>>,
     /// SHA-256 of the sealed inputs and their tags, of the sealed results and their tags, as they lay in card memory.
     pub sealed: Sealed,
     /// Wall clock of the whole run.
