@@ -538,6 +538,15 @@ impl OwnerChannel {
         if shield.requests != self.seq {
             return Err(ChannelError::Impossible { seq: self.seq, what: "number of the request" }.into());
         }
+        if shield.faults != 0 && !shield.stopped {
+            // A region may have been frozen after its page was read, and before the map of another: what was sealed in between shows there.
+            for (r, (page, _)) in config.regions().iter().zip(&mut regions) {
+                let again = self.call(&Request::statement(1 + u32::from(r.id)), carry)?;
+                let again =
+                    RegionStatement::from_payload(&again.payload).ok_or(ChannelError::Impossible { seq: self.seq, what: "region page" })?;
+                page.frozen |= again.frozen;
+            }
+        }
         Ok(Statement { transcript: self.transcript, config_digest: config.digest(), shield, regions })
     }
 }

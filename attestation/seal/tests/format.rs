@@ -49,6 +49,18 @@ fn session(seed: u64) -> (SessionKeys, SessionKeys) {
 
 /// What a Shield would say, over a real channel.
 fn statement(owner: &SessionKeys, shield: &SessionKeys, epoch: u64, written: &[u64], change: impl Fn(&mut ShieldStatement)) -> Statement {
+    statement_with(owner, shield, epoch, written, &mut |_, _| false, change)
+}
+
+/// The same, where `frozen` says whether a region is frozen when request n asks.
+fn statement_with(
+    owner: &SessionKeys,
+    shield: &SessionKeys,
+    epoch: u64,
+    written: &[u64],
+    frozen: &mut dyn FnMut(u8, u64) -> bool,
+    change: impl Fn(&mut ShieldStatement),
+) -> Statement {
     let c = config();
     let mut end = ShieldChannel::new(shield);
     let mut map = WrittenMap::empty(32);
@@ -78,8 +90,15 @@ fn statement(owner: &SessionKeys, shield: &SessionKeys, epoch: u64, written: &[u
         } else {
             let r = &c.regions()[q.addr as usize - 1];
             let written = if r.mode == Mode::Output { map.count() as u32 } else { 0 };
-            a.payload = RegionStatement { mode: r.mode, chunk_log2: r.chunk_log2(), frozen: false, written, epoch, chunks: r.chunks() }
-                .to_payload();
+            a.payload = RegionStatement {
+                mode: r.mode,
+                chunk_log2: r.chunk_log2(),
+                frozen: frozen(r.id, end.seq()),
+                written,
+                epoch,
+                chunks: r.chunks(),
+            }
+            .to_payload();
         }
         Ok(end.answer(&a))
     };
@@ -187,6 +206,38 @@ fn a_sealer_wants_an_input_region_a_valid_epoch_and_length() {
     let other = Config::new(OnFault::Shield, 1, vec![Set::default()], vec![region(0, Mode::Input, 0, 0x1000, 64, 128, 0x1_0000)]).unwrap();
     assert_eq!(Sealer::new(&other, &mut owner, 0, 1, 64).map(drop).unwrap_err(), SealError::Session);
     assert!(Sealer::new(&c, &mut owner, 0, 1, 64).is_ok(), "a refused sealer leaves the key");
+}
+
+#[test]
+fn beside_a_frozen_region_results_open_by_name_only() {
+    let c = config();
+    let (mut owner, shield) = session(1);
+    let (data, tags) = output(&shield, 3, &[(4, 1)]);
+    let make = |frozen: &'static [u8], stopped: bool, faults: u32| {
+        let (owner, shield) = session(1);
+        statement_with(&owner, &shield, 3, &[4], &mut |id, _| frozen.contains(&id), |s| (s.faults, s.stopped) = (faults, stopped))
+    };
+    let (input, result, both, whole) = (make(&[0], false, 1), make(&[1], false, 1), make(&[0, 1], false, 2), make(&[], false, 0));
+    let (stopped, nothing) = (make(&[0], true, 1), make(&[], false, 1));
+    // region 0 freezes after its page was read, and before the map
+    let (o, s) = session(1);
+    let late = statement_with(&o, &s, 3, &[4], &mut |id, n| id == 0 && n > 1, |s| s.faults = 1);
+    let opener = Opener::new(&c, &mut owner, 1).unwrap();
+    let open = |s, unreached: &[u8]| opener.open_despite_fault(s, unreached, OpenPolicy::default(), 4, &data, &tags).map(|o| o.data[0]);
+    assert_eq!(open(&whole, &[]), Ok(1));
+    for s in [&input, &late] {
+        assert_eq!(s.frozen().collect::<Vec<_>>(), [0]);
+        assert_eq!(open(s, &[0]), Ok(1));
+        assert_eq!(open(s, &[]), Err(SealError::Frozen { region: 0 }));
+        assert_eq!(open(s, &[1]), Err(SealError::Frozen { region: 0 }));
+        assert_eq!(opener.open(s, OpenPolicy::default(), 4, &data, &tags).map(drop), Err(SealError::Stopped { faults: 1 }), "by default");
+    }
+    assert_eq!(open(&result, &[0, 1]), Err(SealError::Frozen { region: 1 }), "its own region");
+    assert_eq!(open(&both, &[0, 1]), Err(SealError::Frozen { region: 1 }));
+    assert_eq!(open(&stopped, &[0]), Err(SealError::Stopped { faults: 1 }));
+    assert_eq!(open(&nothing, &[0]), Err(SealError::Stopped { faults: 1 }), "a fault that froze nothing");
+    let refused = statement_with(&o, &s, 3, &[4], &mut |id, _| id == 0, |s| (s.faults, s.refusals) = (1, 1));
+    assert_eq!(open(&refused, &[0]), Err(SealError::Refusals { refusals: 1 }));
 }
 
 #[test]
