@@ -19,6 +19,7 @@ module shef_sets
     }}},
     parameter int unsigned NRegions = 1,
     parameter region_cfg_t [NRegions-1:0] Regions = '0,
+    parameter on_fault_e OnFault = ON_FAULT_SHIELD,
     parameter int unsigned TimeoutCycles = 4096
 ) (
     input  wire                    clk_i,
@@ -323,7 +324,8 @@ module shef_sets
     end
     shef_set #(
         .NRegions(N), .Regions(MINE[N-1:0]), .Lanes(32'(Sets[s].lanes)), .BigLines(32'(Sets[s].big_lines)),
-        .SmallLines(32'(Sets[s].small_lines)), .RingBeats(32'(Sets[s].ring_beats)), .TimeoutCycles(TimeoutCycles)
+        .SmallLines(32'(Sets[s].small_lines)), .RingBeats(32'(Sets[s].ring_beats)), .OnFault(OnFault),
+        .TimeoutCycles(TimeoutCycles)
     ) i_set (
         .clk_i, .rst_ni,
         .acc_aw_i(s_aw[s]), .acc_aw_valid_i(s_aw_valid[s]), .acc_aw_ready_o(s_aw_ready[s]),

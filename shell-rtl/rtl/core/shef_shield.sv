@@ -380,7 +380,8 @@ module shef_shield
       .NAcc(N_ACC),
       .Sets(SETS),
       .NRegions(N_REGIONS),
-      .Regions(REGIONS)
+      .Regions(REGIONS),
+      .OnFault(ON_FAULT)
   ) u_sets (
       .clk_i,
       .rst_ni,

@@ -203,9 +203,40 @@ fn designs() -> Vec<Design> {
         one("x4", 4),
         one("x2", 2),
         one("x1", 1),
+        Design {
+            name: "x4 kept",
+            lanes: 4,
+            sets: 1,
+            acc: &[0],
+            plans: [kept(Mode::Counted, &CHUNKS), kept(Mode::Bypass, &[512, 4096])].concat(),
+        },
         Design { name: "two sets", lanes: 4, sets: 2, acc: &[0, 0], plans: two },
         Design { name: "four sets", lanes: 4, sets: 4, acc: &[0, 1, 2, 3], plans: four },
     ]
+}
+
+/// Streams, and single chunks at random places, in regions of a mode that keeps versions on the card.
+fn kept(mode: Mode, chunks: &[u32]) -> Vec<Plan> {
+    let mut out = Vec::new();
+    for latency in LATENCIES {
+        let plan = |access: Access, chunk, burst, outstanding, bytes| {
+            let writes = matches!(access, Access::SeqWrite | Access::RandomWrite);
+            Plan { access, parts: vec![Part { writes, mode, chunk, key_bits: 256, set: 0 }], latency, burst, outstanding, bytes }
+        };
+        for &chunk in chunks {
+            let bytes = if chunk == 64 { SIZE / 4 } else { SIZE };
+            out.push(plan(Access::SeqRead, chunk, BURST, STREAM, bytes));
+            out.push(plan(Access::SeqWrite, chunk, BURST, STREAM, bytes));
+        }
+        for &chunk in chunks.iter().filter(|c| [64, 4096].contains(*c)) {
+            for outstanding in if chunk == 64 { [1, 16, 32] } else { [1, 4, 8] } {
+                let bytes = if outstanding == 1 { FEW } else { SIZE / 4 };
+                out.push(plan(Access::RandomRead, chunk, u64::from(chunk), outstanding, bytes));
+                out.push(plan(Access::RandomWrite, chunk, u64::from(chunk), outstanding, bytes));
+            }
+        }
+    }
+    out
 }
 
 /// What is measured with one set of this many lanes.
@@ -376,10 +407,13 @@ impl Shielded {
     fn run(&mut self, plan: &Plan, list: &[Op], plain: &[u8]) -> Result<(u64, u64)> {
         for part in &plan.parts {
             let r = region(&self.config, *part)?;
-            let epoch = &mut self.epochs[usize::from(r.id)];
-            *epoch += 1;
-            self.owner.call(&mut self.bench, &Request::epoch(r.id, *epoch))?;
+            if matches!(part.mode, Mode::Input | Mode::Output) {
+                let epoch = &mut self.epochs[usize::from(r.id)];
+                *epoch += 1;
+                self.owner.call(&mut self.bench, &Request::epoch(r.id, *epoch))?;
+            }
             match (part.writes, part.mode) {
+                (false, Mode::Bypass) => self.bench.mem_write(r.base, plain),
                 (false, Mode::Input) => {
                     for chunk in 0..r.chunks() {
                         let (data, tag) = self.sealed(&r, chunk, plain);
@@ -398,29 +432,44 @@ impl Shielded {
         }
         let (cycles, mut right) = timed(&mut self.bench, plan, list, plain)?;
         if plan.parts.iter().any(|p| p.writes) {
-            self.owner.call(&mut self.bench, &Request::flush())?;
+            self.owner.call(&mut self.bench, &Request::invalidate())?;
             right += self.compare(list, plain)?;
         }
         Ok((cycles, right))
     }
 
-    /// Ciphertext and tag of every chunk that a list wrote.
-    fn compare(&self, list: &[Op], plain: &[u8]) -> Result<u64> {
+    /// What a list wrote, all of it: ciphertext and tag where the owner can tell them; else what the Shield reads back, or memory
+    /// itself where nothing is sealed.
+    fn compare(&mut self, list: &[Op], plain: &[u8]) -> Result<u64> {
         let mut right = 0;
         for op in list {
             let Op::Write { addr, data, .. } = op else { continue };
             let Some(r) = self.config.regions().iter().find(|r| (r.base..r.base + r.size).contains(addr)) else { continue };
-            let size = u64::from(r.chunk);
-            for chunk in (addr - r.base) / size..(addr - r.base + data.len() as u64) / size {
-                let want = self.sealed(r, chunk, plain);
-                let mut got = (vec![0; r.chunk as usize], [0; 16]);
-                self.bench.mem_read(r.chunk_addr(chunk), &mut got.0);
-                self.bench.mem_read(r.tag_addr(chunk), &mut got.1);
-                if got != want {
-                    return Err(BenchError::Unequal(format!("region {}, chunk {chunk} is not as sealed", r.name)));
+            let same = match r.mode {
+                Mode::Counted | Mode::Tree => {
+                    let beats = u32::try_from(data.len() / 64).unwrap_or(u32::MAX);
+                    let got = self.bench.burst(&[Op::Read { id: 0, addr: *addr, beats }])?;
+                    got[0].data == *data && got[0].okay.iter().all(|o| *o)
                 }
-                right += size;
+                Mode::Bypass => {
+                    let mut got = vec![0; data.len()];
+                    self.bench.mem_read(*addr, &mut got);
+                    got == *data
+                }
+                _ => {
+                    let size = u64::from(r.chunk);
+                    ((addr - r.base) / size..(addr - r.base + data.len() as u64) / size).all(|chunk| {
+                        let mut got = (vec![0; r.chunk as usize], [0; 16]);
+                        self.bench.mem_read(r.chunk_addr(chunk), &mut got.0);
+                        self.bench.mem_read(r.tag_addr(chunk), &mut got.1);
+                        got == self.sealed(r, chunk, plain)
+                    })
+                }
+            };
+            if !same {
+                return Err(BenchError::Unequal(format!("region {}: what was written to {addr:#x} is not there", r.name)));
             }
+            right += data.len() as u64;
         }
         Ok(right)
     }
