@@ -2,11 +2,14 @@
 //!
 //! `cargo run -p shef-tb --example differential` does as many as one wants.
 
+use shef_model::MemoryFault;
+use shef_proto::channel::{FaultKind, Request, ShieldStatement};
 use shef_proto::config::{Config, Mode, OnFault, Region, Set};
 use shef_proto::load::first_epochs;
-use shef_rtl::build;
+use shef_rtl::{Library, build};
 use shef_seal::{ChunkCipher, NodeCipher};
-use shef_tb::{ModelBench, Oracle, Owner, RtlBench, campaign, design, random_config};
+use shef_tb::{Bench, ModelBench, Op, Oracle, Owner, RtlBench, campaign, design, random_config};
+use std::sync::OnceLock;
 
 fn seed() -> u64 {
     std::env::var("SHEF_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(20_261_121)
@@ -153,19 +156,101 @@ fn the_oracle_sees_what_is_wrong() {
     }
 }
 
+fn library() -> &'static (Library, Config) {
+    static BUILT: OnceLock<(Library, Config)> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let scratch = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("modes");
+        let (spec, config) = design(include_str!("modes.toml"), &scratch).expect("design");
+        (build(&spec.fast()).unwrap_or_else(|e| panic!("{e}")), config)
+    })
+}
+
 /// The RTL answers, seals and states the same as the model, with random timing of memory and accelerator.
 #[test]
 fn the_rtl_as_the_model() {
-    let scratch = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("modes");
-    let (spec, config) = design(include_str!("modes.toml"), &scratch).expect("design");
-    let library = build(&spec.fast()).unwrap_or_else(|e| panic!("{e}"));
+    let (library, config) = library();
     let mut operations = 0;
     for seed in seed()..seed() + 4 {
         let again = |e| panic!("SHEF_SEED={seed} SHEF_WAVES=target/waves cargo test -p shef-tb --test modes: {e}");
-        let model = campaign(&mut ModelBench::new(&config), &config, seed, 2500).unwrap_or_else(again);
-        let mut rtl = RtlBench::new(&library, &config, Some(seed)).expect("bench");
-        assert_eq!(campaign(&mut rtl, &config, seed, 2500).unwrap_or_else(again), model, "SHEF_SEED={seed}");
+        let model = campaign(&mut ModelBench::new(config), config, seed, 2500).unwrap_or_else(again);
+        let mut rtl = RtlBench::new(library, config, Some(seed)).expect("bench");
+        assert_eq!(campaign(&mut rtl, config, seed, 2500).unwrap_or_else(again), model, "SHEF_SEED={seed}");
         operations += model.operations;
     }
     assert!(operations >= 10_000, "only {operations} operations");
+}
+
+/// What is done to chunk 5 of a scratch region, whose second version is in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Attack {
+    Data,
+    Tag,
+    OldVersion,
+    OtherPlace,
+    BusError,
+}
+
+/// The statement after a chunk was attacked, then read; before that, both of its versions read back.
+fn attacked<B: Bench>(bench: &mut B, config: &Config, r: &Region, attack: Attack, break_bus: impl Fn(&mut B)) -> ShieldStatement {
+    let mut owner = Owner::open(bench, config, &first_epochs(config, 1), 3).expect("session");
+    let n = r.chunk / 64;
+    let image = |bench: &B, chunk| {
+        let (mut data, mut tag) = (vec![0; r.chunk as usize], [0; 16]);
+        bench.mem_read(r.chunk_addr(chunk), &mut data);
+        bench.mem_read(r.tag_addr(chunk), &mut tag);
+        (data, tag)
+    };
+    let read = Op::Read { id: 1, addr: r.chunk_addr(5), beats: n };
+    let mut old = None;
+    for version in 1..3 {
+        old = old.or((version == 2).then(|| image(bench, 5)));
+        for chunk in [5, 6] {
+            let data = vec![version + chunk as u8; r.chunk as usize];
+            let got = bench.burst(&[Op::Write { id: 0, addr: r.chunk_addr(chunk), data, strobes: Vec::new() }]).expect("answer");
+            assert_eq!(got[0].okay, [true]);
+        }
+        owner.call(bench, &Request::invalidate()).expect("invalidate");
+        let got = bench.burst(std::slice::from_ref(&read)).expect("answer");
+        assert!(got[0].okay.iter().all(|o| *o) && got[0].data.iter().all(|b| *b == version + 5), "{attack:?}: version {version}");
+        owner.call(bench, &Request::invalidate()).expect("invalidate");
+    }
+    let (mut data, mut tag) = match attack {
+        Attack::OldVersion => old.expect("version 1"),
+        Attack::OtherPlace => image(bench, 6),
+        _ => image(bench, 5),
+    };
+    match attack {
+        Attack::Data => data[63] ^= 0x80,
+        Attack::Tag => tag[15] ^= 1,
+        Attack::BusError => break_bus(bench),
+        _ => {}
+    }
+    bench.mem_write(r.chunk_addr(5), &data);
+    if r.mode.has_tags() {
+        bench.mem_write(r.tag_addr(5), &tag);
+    }
+    let got = bench.burst(&[read]).expect("answer");
+    assert!(got[0].okay.iter().all(|o| !o) && got[0].data.iter().all(|b| *b == 0), "{attack:?}: words got through");
+    *owner.statement(bench).expect("statement").shield()
+}
+
+#[test]
+fn both_tell_the_same_of_an_attack_on_scratch() {
+    let (library, config) = library();
+    for r in config.regions().iter().filter(|r| !r.mode.has_epoch()) {
+        for attack in [Attack::Data, Attack::Tag, Attack::OldVersion, Attack::OtherPlace, Attack::BusError] {
+            if r.mode == Mode::Bypass && attack != Attack::BusError {
+                continue;
+            }
+            let what = format!("{attack:?} on {}", r.name);
+            let range = r.chunk_addr(5)..r.chunk_addr(5) + 64;
+            let m = attacked(&mut ModelBench::new(config), config, r, attack, |b| b.0.add_fault(range.clone(), MemoryFault::Error));
+            let mut rtl = RtlBench::new(library, config, Some(7)).expect("bench");
+            let h = attacked(&mut rtl, config, r, attack, |b| b.core().axi_memory().error_ranges.push(range.clone()));
+            assert_eq!(m, h, "{what}");
+            let kind = if attack == Attack::BusError { FaultKind::Bus } else { FaultKind::Tag };
+            let version = if r.mode == Mode::Bypass { 0 } else { 2 };
+            assert_eq!((h.stopped, h.fault_kind, h.fault_region, h.fault_chunk, h.fault_version), (true, kind, r.id, 5, version), "{what}");
+        }
+    }
 }

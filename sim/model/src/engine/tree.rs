@@ -92,9 +92,10 @@ impl Trees {
     }
 
     fn bump(&mut self, card: &mut Card, region: usize, level: u32, child: u64) -> Result<u64, Fault> {
+        let id = self.tree(region)?.region.id;
         let counter = self.counter(card, region, level, child)?;
         if *counter >= MAX_EPOCH {
-            return Err(INTERNAL);
+            return Err(Fault { region: id, chunk: (u64::from(level) << 36) | (child / NODE_ARITY), version: *counter, ..INTERNAL });
         }
         *counter += 1;
         let version = *counter;
@@ -155,5 +156,5 @@ impl Trees {
     }
 }
 
-/// An inner counter at its end, or a tree that does not exist.
+/// A counter at its end, or a tree that does not exist.
 const INTERNAL: Fault = Fault { kind: FaultKind::Internal, region: 0xff, chunk: 0, version: 0 };
