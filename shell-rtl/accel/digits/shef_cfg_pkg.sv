@@ -9,12 +9,6 @@ package shef_cfg_pkg;
   localparam int unsigned N_ACC = 1;
   localparam shef_pkg::on_fault_e ON_FAULT = shef_pkg::ON_FAULT_SHIELD;
 
-  // Shape of set 0
-  localparam int unsigned LANES = 4;
-  localparam int unsigned BIG_LINES = 8;
-  localparam int unsigned SMALL_LINES = 32;
-  localparam int unsigned RING_BEATS = 512;
-
   // SHA-256 of the configuration's deterministic CBOR; byte 0 in [255:248]
   localparam logic [255:0] CONFIG_DIGEST = 256'h318d33ca7ea329b7c95550a7d3b462fc9a5ccf21e42783972c0f091493043625;
 

@@ -455,7 +455,6 @@ fn locate(file: &File, e: &ConfigError) -> (Range<usize>, String) {
 /// The SystemVerilog package `shef_cfg_pkg`.
 pub fn systemverilog(config: &Config) -> String {
     let mut s = String::new();
-    let set = &config.sets()[0];
     let n = config.regions().len();
     let digest: String = config.digest().iter().map(|b| format!("{b:02x}")).collect();
     let sets: Vec<String> = (0..config.sets().len())
@@ -495,11 +494,6 @@ pub fn systemverilog(config: &Config) -> String {
          \x20 localparam int unsigned N_SETS = {};\n\
          \x20 localparam int unsigned N_ACC = {};\n\
          \x20 localparam shef_pkg::on_fault_e ON_FAULT = shef_pkg::ON_FAULT_{};\n\n\
-         \x20 // Shape of set 0\n\
-         \x20 localparam int unsigned LANES = {};\n\
-         \x20 localparam int unsigned BIG_LINES = {};\n\
-         \x20 localparam int unsigned SMALL_LINES = {};\n\
-         \x20 localparam int unsigned RING_BEATS = {};\n\n\
          \x20 // SHA-256 of the configuration's deterministic CBOR; byte 0 in [255:248]\n\
          \x20 localparam logic [255:0] CONFIG_DIGEST = 256'h{digest};\n\n\
          \x20 localparam int unsigned N_REGIONS = {n};\n\n\
@@ -509,10 +503,6 @@ pub fn systemverilog(config: &Config) -> String {
         config.sets().len(),
         config.accelerator_ports(),
         config.on_fault().name().to_uppercase(),
-        set.lanes,
-        set.big_lines,
-        set.small_lines,
-        set.ring_beats,
         sets.join(",\n"),
     );
     for r in config.regions() {

@@ -9,12 +9,6 @@ package shef_cfg_pkg;
   localparam int unsigned N_ACC = 1;
   localparam shef_pkg::on_fault_e ON_FAULT = shef_pkg::ON_FAULT_SHIELD;
 
-  // Shape of set 0
-  localparam int unsigned LANES = 1;
-  localparam int unsigned BIG_LINES = 3;
-  localparam int unsigned SMALL_LINES = 4;
-  localparam int unsigned RING_BEATS = 128;
-
   // SHA-256 of the configuration's deterministic CBOR; byte 0 in [255:248]
   localparam logic [255:0] CONFIG_DIGEST = 256'hcfb2552b501af3e1fabdcd1a6be991c4acb9c68e6d72a52bc5af141443dbbdf4;
 
