@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
-use shef_gen::estimate::{Basis, Estimate};
+use shef_gen::estimate::{Basis, Estimate, Figures};
 use shef_gen::shield::{LATENCY, Shield, Warning, c_header, parse, rust, systemverilog};
 use shef_proto::config::{Config, MAX_REGIONS, Region};
 
@@ -151,7 +151,8 @@ fn estimate(output: &Output, source: &Source, clock_mhz: f64, latency: u64) -> R
     if !(1..=100_000).contains(&latency) {
         return Err(CliError::usage("SHEF-CLI-001", format!("--latency is from 1 to 100000, found {latency}")));
     }
-    let e = Estimate::new(&source.shield(output)?.config, clock_mhz, latency);
+    let config = source.shield(output)?.config;
+    let e = Estimate::new(&config, &figures()?, clock_mhz, latency);
     output.line(output.heading("area (UltraScale+)"))?;
     output.line(format_args!("{:<5} {:<34} {:>8} {:>8} {:>8} {:>6} {:>5}  basis", "set", "block", "LUT", "FF", "RAMB36", "URAM", "DSP"))?;
     for b in &e.blocks {
@@ -188,6 +189,16 @@ fn estimate(output: &Output, source: &Source, clock_mhz: f64, latency: u64) -> R
     output.line("random read: 64 bytes, 32 outstanding, not on chip. tags, nodes: bytes of card memory. bus: beats for tags and nodes beside 100 of data.")?;
     output.line("counter: until one chunk that is rewritten without pause is refused. key: until the region's key has sealed 2^48 blocks at full load.")?;
     output.document(&e)
+}
+
+/// The repository's own table of measured blocks where there is one, else the figures that this program was built with.
+fn figures() -> Result<Figures, CliError> {
+    let path = shef::sim::repository().join("shell-rtl/area.toml");
+    if !path.is_file() {
+        return Ok(Figures::default());
+    }
+    let text = std::fs::read_to_string(&path).map_err(|e| CliError::read_file(&path, &e))?;
+    Figures::default().with_table(&text).map_err(|e| CliError::input("SHEF-CLI-016", format!("{}: {e}", path.display())))
 }
 
 /// A number of bytes for people.

@@ -1,9 +1,9 @@
 //! What a Shield takes and gives: area, bytes per cycle, memory beside the data, and how long counters and keys last.
 //!
-//! Area starts from the blocks that were synthesised ([`Basis::Measured`], the table in `docs/evaluation.md`); everything else is
-//! [`Basis::Estimate`]. Bytes per cycle are a model that agrees with the measured tables of that page to about a fifth.
+//! Area starts from the blocks that were synthesised ([`Basis::Measured`], the table in `docs/evaluation.md` or that of `cargo xtask area`);
+//! everything else is [`Basis::Estimate`]. Bytes per cycle are a model that agrees with the measured tables of that page to about a fifth.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use shef_proto::config::{Config, MAX_KEY_BLOCKS, Mode, Region, Set, TAG_LEN};
 
 /// Where a figure is from.
@@ -17,7 +17,7 @@ pub enum Basis {
 }
 
 /// Resources of an UltraScale+ device.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Area {
     /// LUTs, without those that are memory.
     pub lut: u64,
@@ -97,27 +97,92 @@ pub struct Estimate {
     pub regions: Vec<RegionEstimate>,
 }
 
-/// Blocks of the control plane, in every Shield once.
-const CONTROL: &[(&str, Area, Basis)] = &[
-    ("P-256", Area::new(2640, 863, 0.0, 0, 16), Basis::Measured),
-    ("SHA-256, HMAC", Area::new(1657, 1386, 0.0, 0, 0), Basis::Measured),
-    ("AES-GCM of the control plane", Area::new(1973, 1028, 0.0, 0, 0), Basis::Measured),
-    ("sequencer and microprogram", Area::new(1862, 422, 0.5, 0, 0), Basis::Measured),
-    ("registers, key ports, boundary", Area::new(5000, 4000, 2.0, 0, 0), Basis::Estimate),
-];
+/// Area of the blocks that a Shield is made of.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Figures {
+    /// Blocks of the control plane, in every Shield once: module, name, area.
+    control: Vec<(&'static str, &'static str, Area, Basis)>,
+    /// One AES round of four lanes.
+    aes_round_x4: Area,
+    /// GHASH of four lanes.
+    ghash_x4: Area,
+    /// Directory, split, queues, tag lines, write path, memory port of a set.
+    set_rest: (Area, Basis),
+    /// Tree walker, without root table and node caches.
+    tree: (Area, Basis),
+    /// Chunk cache, without its data.
+    cache: (Area, Basis),
+}
 
-/// One AES round of four lanes, as synthesised, and the rounds of AES-256.
-const AES_ROUND_X4: Area = Area::new(3278, 512, 0.0, 0, 0);
+impl Default for Figures {
+    /// The table of `docs/evaluation.md`, and estimates for what is not in it.
+    fn default() -> Self {
+        use Basis::{Estimate, Measured};
+        Self {
+            control: vec![
+                ("shef_p256", "P-256", Area::new(2640, 863, 0.0, 0, 16), Measured),
+                ("shef_hmac", "SHA-256, HMAC", Area::new(1657, 1386, 0.0, 0, 0), Measured),
+                ("shef_gcm_iter", "AES-GCM of the control plane", Area::new(1973, 1028, 0.0, 0, 0), Measured),
+                ("shef_seq", "sequencer and microprogram", Area::new(1862, 422, 0.5, 0, 0), Measured),
+                ("", "registers, key ports, boundary", Area::new(5000, 4000, 2.0, 0, 0), Estimate),
+            ],
+            aes_round_x4: Area::new(3278, 512, 0.0, 0, 0),
+            ghash_x4: Area::new(20823, 6182, 14.5, 0, 0),
+            set_rest: (Area::new(13_000, 12_000, 0.0, 0, 0), Estimate),
+            tree: (Area::new(3500, 4000, 0.0, 0, 0), Estimate),
+            cache: (Area::new(3000, 3000, 2.0, 0, 0), Estimate),
+        }
+    }
+}
+
+/// What is read of `shell-rtl/area.toml`.
+#[derive(Deserialize)]
+struct Table {
+    #[serde(default)]
+    block: Vec<TableBlock>,
+}
+
+#[derive(Deserialize)]
+struct TableBlock {
+    name: String,
+    whole: Area,
+}
+
+impl Figures {
+    /// Takes what the table of `cargo xtask area` (`shell-rtl/area.toml`, of a Shield with four lanes) has in place of the figures here.
+    ///
+    /// # Errors
+    /// The text is no such table.
+    pub fn with_table(mut self, text: &str) -> Result<Self, String> {
+        let table: Table = toml::from_str(text).map_err(|e| e.to_string())?;
+        let whole = |name: &str| table.block.iter().find(|b| b.name == name).map(|b| b.whole);
+        for (module, _, area, basis) in &mut self.control {
+            if let Some(found) = whole(module) {
+                (*area, *basis) = (found, Basis::Measured);
+            }
+        }
+        self.aes_round_x4 = whole("shef_aes_stage").unwrap_or(self.aes_round_x4);
+        self.ghash_x4 = whole("shef_ghash").unwrap_or(self.ghash_x4);
+        // Their memories depend on the configuration and are counted by themselves.
+        let logic = |a: Area| Area { ramb36: 0.0, uram: 0, ..a };
+        if let (Some(set), Some(crypto)) = (whole("shef_set"), whole("shef_gcm")) {
+            let rest = Area { lut: set.lut.saturating_sub(crypto.lut), ff: set.ff.saturating_sub(crypto.ff), ..Area::default() };
+            self.set_rest = (rest, Basis::Measured);
+        }
+        if let Some(tree) = whole("shef_tree") {
+            self.tree = (logic(tree), Basis::Measured);
+        }
+        if let Some(cache) = whole("shef_cache") {
+            self.cache = (logic(cache), Basis::Measured);
+        }
+        Ok(self)
+    }
+}
+
+/// Rounds of AES-256.
 const AES_ROUNDS: u64 = 14;
-/// GHASH of four lanes, as synthesised.
-const GHASH_X4: Area = Area::new(20823, 6182, 14.5, 0, 0);
-/// Directory, split, queues, tag lines, write path, memory port of a set.
-const SET_REST: Area = Area::new(13_000, 12_000, 0.0, 0, 0);
-/// Tree walker, and the block RAM of each level's node cache.
-const TREE: Area = Area::new(3500, 4000, 0.0, 0, 0);
+/// Block RAM of the node cache of each level of a tree.
 const TREE_LEVEL_RAMB36: f64 = 8.0;
-/// Chunk cache without its data.
-const CACHE: Area = Area::new(3000, 3000, 2.0, 0, 0);
 /// A memory 64 bytes wide and 512 deep takes eight RAMB36 of 512 x 72; an URAM is 4096 x 72.
 const WIDE_RAMB36: u64 = 8;
 const RAMB36_DEPTH: u64 = 512;
@@ -133,11 +198,11 @@ const BUS: f64 = 64.0;
 
 impl Estimate {
     /// Estimates `config` for a clock and a memory latency in cycles.
-    pub fn new(config: &Config, clock_mhz: f64, latency: u64) -> Self {
-        let mut blocks: Vec<Block> = CONTROL.iter().map(|(name, area, basis)| block(name, None, *area, *basis)).collect();
+    pub fn new(config: &Config, figures: &Figures, clock_mhz: f64, latency: u64) -> Self {
+        let mut blocks: Vec<Block> = figures.control.iter().map(|(_, name, area, basis)| block(name, None, *area, *basis)).collect();
         for (i, set) in config.sets().iter().enumerate() {
             let regions: Vec<&Region> = config.regions().iter().filter(|r| usize::from(r.set) == i).collect();
-            blocks.extend(set_blocks(i, set, &regions));
+            blocks.extend(set_blocks(figures, i, set, &regions));
         }
         let total = blocks.iter().fold(Area::default(), |sum, b| sum.plus(b.area));
         let regions = config.regions().iter().map(|r| region(r, &config.sets()[usize::from(r.set)], clock_mhz, latency)).collect();
@@ -149,18 +214,18 @@ fn block(name: &str, set: Option<usize>, area: Area, basis: Basis) -> Block {
     Block { name: name.to_owned(), set, area, basis }
 }
 
-fn set_blocks(i: usize, set: &Set, regions: &[&Region]) -> Vec<Block> {
+fn set_blocks(figures: &Figures, i: usize, set: &Set, regions: &[&Region]) -> Vec<Block> {
     let lanes = u64::from(set.lanes);
     let quarter = |a: Area| Area { lut: a.lut * lanes / 4, ff: a.ff * lanes / 4, ramb36: a.ramb36 * lanes as f64 / 4.0, ..a };
     let measured = if lanes == 4 { Basis::Measured } else { Basis::Estimate };
     let sum = |mode: Mode, of: &dyn Fn(&Region) -> u64| regions.iter().filter(|r| r.mode == mode).map(|r| of(r)).sum::<u64>();
     let wide = |beats: u64| (beats.div_ceil(RAMB36_DEPTH) * WIDE_RAMB36) as f64;
     let beats = u64::from(set.big_lines) * 64 + u64::from(set.small_lines) * 8;
-    let aes = Area { lut: AES_ROUND_X4.lut * AES_ROUNDS, ff: AES_ROUND_X4.ff * AES_ROUNDS, ..AES_ROUND_X4 };
+    let aes = Area { lut: figures.aes_round_x4.lut * AES_ROUNDS, ff: figures.aes_round_x4.ff * AES_ROUNDS, ..figures.aes_round_x4 };
     let mut out = vec![
         block(&format!("AES, {lanes} lanes"), Some(i), quarter(aes), measured),
-        block(&format!("GHASH, {lanes} lanes"), Some(i), quarter(GHASH_X4), measured),
-        block("rest of the engine set", Some(i), SET_REST, Basis::Estimate),
+        block(&format!("GHASH, {lanes} lanes"), Some(i), quarter(figures.ghash_x4), measured),
+        block("rest of the engine set", Some(i), figures.set_rest.0, figures.set_rest.1),
         block(&format!("lines, {beats} beats"), Some(i), Area { ramb36: wide(beats), ..Area::default() }, Basis::Estimate),
         block(
             &format!("read ring, {} beats", set.ring_beats),
@@ -183,12 +248,12 @@ fn set_blocks(i: usize, set: &Set, regions: &[&Region]) -> Vec<Block> {
     let roots = sum(Mode::Tree, &Region::root_entries);
     if roots > 0 {
         let levels = regions.iter().map(|r| r.tree_levels()).max().unwrap_or(0);
-        let area = Area { ramb36: f64::from(levels) * TREE_LEVEL_RAMB36, uram: roots.div_ceil(URAM_WORDS), ..TREE };
+        let area = Area { ramb36: f64::from(levels) * TREE_LEVEL_RAMB36, uram: roots.div_ceil(URAM_WORDS), ..figures.tree.0 };
         out.push(block(&format!("tree, {levels} levels, {roots} roots"), Some(i), area, Basis::Estimate));
     }
     if set.cache_bytes > 0 {
         let uram = (u64::from(set.cache_bytes) / 8).div_ceil(URAM_WORDS).next_multiple_of(WIDE_RAMB36);
-        out.push(block(&format!("cache, {} KiB", set.cache_bytes / 1024), Some(i), Area { uram, ..CACHE }, Basis::Estimate));
+        out.push(block(&format!("cache, {} KiB", set.cache_bytes / 1024), Some(i), Area { uram, ..figures.cache.0 }, Basis::Estimate));
     }
     out
 }
@@ -240,7 +305,7 @@ mod tests {
 
     fn estimate(set: &str, region: &str, latency: u64) -> Estimate {
         let text = format!("[[set]]\n{set}\n[[region]]\nname = \"r\"\nbase = 0\nsize = \"1 MiB\"\n{region}\n");
-        Estimate::new(&crate::shield::parse(&text).unwrap_or_else(|e| panic!("{e}")).config, 250.0, latency)
+        Estimate::new(&crate::shield::parse(&text).unwrap_or_else(|e| panic!("{e}")).config, &Figures::default(), 250.0, latency)
     }
 
     /// The tables of docs/evaluation.md: lanes, mode, chunk, latency, read, write, random read with 32 outstanding.
@@ -278,6 +343,25 @@ mod tests {
                 near(r.random_read, random, &format!("{what}, random"));
             }
         }
+    }
+
+    #[test]
+    fn figures_of_the_table_replace_those_here() {
+        let row = |name: &str, lut: u64| {
+            format!(
+                "[[block]]\nname = \"{name}\"\nsources = \"00\"\ninstances = 1\nwhole = {{ lut = {lut}, ff = 7, lutram = 3, ramb36 = 1.5, uram = 0, dsp = 0 }}\n"
+            )
+        };
+        let text = row("shef_p256", 3000) + &row("shef_set", 80_000) + &row("shef_gcm", 60_000) + &row("shef_tree", 5000);
+        let figures = Figures::default().with_table(&text).unwrap();
+        let config = crate::shield::parse("[[region]]\nname = \"r\"\nbase = 0\nsize = 4096\nmode = \"tree\"\n").unwrap().config;
+        let e = Estimate::new(&config, &figures, 250.0, 40);
+        let of = |name: &str| e.blocks.iter().find(|b| b.name.starts_with(name)).map(|b| (b.area.lut, b.basis)).unwrap();
+        assert_eq!(of("P-256"), (3000, Basis::Measured));
+        assert_eq!(of("SHA-256"), (1657, Basis::Measured));
+        assert_eq!(of("rest of the engine set"), (20_000, Basis::Measured));
+        assert_eq!(of("tree").0, 5000);
+        assert!(Figures::default().with_table("[[block]]\nname = 1\n").is_err());
     }
 
     #[test]

@@ -17,6 +17,7 @@ pub use error::{CODES, CardError};
 pub use platform::{ACCELERATOR, KERNEL_SVN, TARGET, kernel_digest, kernel_image, program, shell_digest};
 pub use project::Project;
 pub use rtl::{BareCard, RtlOptions, design_digest};
+pub use shef_rtl::repo_root as repository;
 
 use shef_proto::code::Code;
 use shef_proto::config::Config;
