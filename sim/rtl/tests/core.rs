@@ -1278,9 +1278,12 @@ fn variables() -> (u64, Vec<(String, usize)>) {
     std::fs::create_dir_all(&dir).unwrap();
     let spec = halting_spec(&dir);
     let tc = find_toolchain().unwrap();
+    // as the build of the design
+    let flags = "--cc --no-timing -O3 --x-assign fast --x-initial fast --assert --prefix Vtop --output-split 30000 \
+                 --output-split-cfuncs 3000 --threads 1 -Wno-fatal -Werror-USERERROR --savable";
     let run = Command::new(&tc.verilator)
         .env("VERILATOR_ROOT", &tc.root)
-        .args("--cc --no-timing -O3 --x-assign fast --x-initial fast --assert --prefix Vtop --threads 1 --savable -Wno-fatal".split(' '))
+        .args(flags.split(' '))
         .args(["--top-module", "shef_sim_top", "--Mdir"])
         .arg(&dir)
         .args(spec.resolve_sources().unwrap())
