@@ -109,7 +109,7 @@ module shef_tree_exec
   assign fill_zero = !op.fetched || fill_version == '0;
   assign fill = op_valid && !stop_i && op.kind == OP_FILL && (!op.fetched || beat_valid) && write_free && mac_ready_i &&
       ((state_q == B_IDLE && (op.known || !op.fetched)) || state_q == B_GO);
-  assign raise = op_valid && !stop_i && op.kind == OP_EVICT && state_q == B_GO && write_free && par_version_i != '1;
+  assign raise = op_valid && !stop_i && op.kind == OP_EVICT && state_q == B_GO && par_version_i != '1;
   assign overflow_o = op_valid && !stop_i && op.kind == OP_EVICT && state_q == B_GO && par_version_i == '1;
   assign overflow_index_o = {1'b0, op.level, op.node};
   assign overflow_region_o = op.region;
