@@ -1435,8 +1435,8 @@ fn wiped(secret: u64, moment: usize) -> Remains {
 /// register or memory of the whole design. They take the same cycles, too, and so do Load Keys that do not open, wherever they are wrong.
 #[test]
 fn a_wipe_leaves_nothing_of_any_secret() {
-    // Ciphertext that the bus to memory has shown: the last beat that came and the last one that went.
-    const PUBLIC: [&str; 3] = ["i_mem_rd__DOT__r_q", "i_mem_wr__DOT__w_q", "mem0_wdata"];
+    // Ciphertext that the bus to memory has shown: the last beat that came and the last one that went, in registers and on the wires.
+    const PUBLIC: [&str; 5] = ["i_mem_rd__DOT__r_q", "i_mem_wr__DOT__w_q", "mem0_wdata", "mem_wdata", "mem_rdata"];
     // didInit, the number of the design, Verilator's own context
     const HEAD: usize = 1 + 8 + 56;
     let (check, variables) = variables();
