@@ -3,8 +3,8 @@
 //   S = sum over the beats of c0*H^(4p+5) + c1*H^(4p+4) + c2*H^(4p+3) + c3*H^(4p+2), plus len*H
 //
 // with p = beats after this one. The powers of a region lie in a memory, word p = {H^(4p+5), .., H^(4p+2)}; len*H is a
-// constant of the key. Two accumulators (slots 0 and 1) let two chunks interleave; slot 2 is for messages of one beat, first
-// and last at once. Keys 0..15 are those of regions, 64 words each (NRegions of them have words), 16.. those of nodes, one
+// constant of the key. Slots 0 and 1 let two chunks interleave; slot 2 is for messages of one beat, first and last at once. Each
+// has its accumulator. Keys 0..15 are those of regions, 64 words each (NRegions of them have words), 16.. those of nodes, one
 // word each.
 //
 // gh port: valid/ready, a beat every 4/Lanes cycles; beats of one slot in the order first .. last. s port: one result per
@@ -169,7 +169,7 @@ module shef_ghash #(
   );
 
   // ---- accumulate: one unreduced sum per slot; a finished sum moves on to the reduction ----
-  logic [254:0] acc_q[2];
+  logic [254:0] acc_q[3];
   logic [254:0] sum_q;
   logic sum_valid_q;
   logic sum_load_q;
@@ -177,12 +177,13 @@ module shef_ghash #(
   logic [KeyW-1:0] sum_key_q;
   logic [UserW-1:0] sum_user_q;
   logic [254:0] sum;
-  assign sum = mul_tag.first ? mul_product : (acc_q[mul_tag.slot[0]] ^ mul_product);
+  assign sum = mul_tag.first ? mul_product : (acc_q[mul_tag.slot] ^ mul_product);
 
   always_ff @(posedge clk_i) begin
     if (clear_i) begin
       acc_q[0] <= '0;
       acc_q[1] <= '0;
+      acc_q[2] <= '0;
       sum_q <= '0;
       sum_valid_q <= 1'b0;
       sum_load_q <= 1'b0;
@@ -198,7 +199,7 @@ module shef_ghash #(
           sum_slot_q <= mul_tag.slot;
           sum_key_q <= mul_tag.key;
           sum_user_q <= mul_tag.user;
-        end else acc_q[mul_tag.slot[0]] <= sum;
+        end else acc_q[mul_tag.slot] <= sum;
       end
     end
   end

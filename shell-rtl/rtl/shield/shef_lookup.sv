@@ -39,6 +39,7 @@ module shef_lookup
     input  wire               stop_i,      // answer everything with an error, take no line
     input  wire               hold_rd_i,   // a command runs: no reads
     input  wire               hold_wr_i,   // no writes
+    input  wire  [MAX_REGIONS-1:0] frozen_i,  // regions that take no part: answered with an error, their lines are lost
 
     input  wire  seg_t        rd_seg_i,
     input  wire               rd_valid_i,
@@ -84,13 +85,17 @@ module shef_lookup
     input  wire  line_t       known_line_i,
     input  wire               known_zero_i,  // it was never written
     input  wire               known_last_i,  // it cannot be raised
+    input  wire               known_dead_i,  // its region is frozen: nothing comes
     input  wire               verified_i,
     input  wire  line_t       verified_line_i,
+    input  wire               failed_i,      // it was not what it should be: its region is frozen or all stops
     input  wire               filled_i,      // as verified, bypass
     input  wire  line_t       filled_line_i,
     input  wire               sealed_i,      // sealed and acknowledged
     input  wire  line_t       sealed_line_i,
     input  wire               sealed_last_i, // under the last version
+    input  wire               unsealed_i,    // it will not be: its region is frozen
+    input  wire  line_t       unsealed_line_i,
     input  wire               flush_i,       // seal incomplete lines too
     input  wire               drop_i,        // forget the lines of these regions (pulse; nothing is in flight)
     input  wire  [NRegions-1:0] drop_mask_i,
@@ -106,6 +111,7 @@ module shef_lookup
     output logic [NLines-1:0] closed_o,      // output: gathered to the last byte
     output logic [NLines-1:0] asked_o,       // its version is not yet known
     output logic [NLines-1:0] last_o,        // its version is the last one
+    output logic [NLines-1:0] dead_o,        // its region is frozen: nothing goes in or out
     output logic              fetching_o,    // some line waits for its chunk
     output logic              dirty_o,       // some line is dirty or being sealed
     output logic              write_held_o,  // a write segment holds a line
@@ -138,6 +144,7 @@ module shef_lookup
   lines_t want_q;           // a read waits for it to be whole
   lines_t evict_q;          // it shall be sealed
   lines_t last_q;           // its version cannot be raised
+  lines_t dead_q;           // its region is frozen
   lines_t rheld_q, wheld_q;
   logic [6:0] rrefs_q[NLines];
   logic [1:0] wrefs_q[NLines];
@@ -149,6 +156,7 @@ module shef_lookup
   assign closed_o = full_q & out_q;
   assign asked_o = ask_q;
   assign last_o = last_q;
+  assign dead_o = dead_q;
   assign fetching_o = (fetch_q | ask_q) != '0;
   assign dirty_o = (dirty_q | seal_q) != '0;
   assign write_held_o = wheld_q != '0;
@@ -325,10 +333,10 @@ module shef_lookup
     need_ask = 1'b0;
     short_of_lines = 1'b0;
     if (side_valid) begin
-      if (stop_i || seg.refuse != REFUSE_NONE) begin
+      if (stop_i || seg.refuse != REFUSE_NONE || frozen_i[seg.region]) begin
         fire = 1'b1;
         refused = 1'b1;
-        turned_away = !stop_i;
+        turned_away = !stop_i && seg.refuse != REFUSE_NONE;
       end else if (is_hit) begin
         if (!side_wr) begin
           fire = hit_held || room_rd[class_big];
@@ -536,6 +544,7 @@ module shef_lookup
       want_q <= '0;
       evict_q <= '0;
       last_q <= '0;
+      dead_q <= '0;
       rheld_q <= '0;
       wheld_q <= '0;
       for (int i = 0; i < int'(NLines); i++) begin
@@ -552,12 +561,15 @@ module shef_lookup
       evict_q <= evict_q | evict_one[0] | evict_one[1];
       seal_q <= seal_q | seal_start;
       dirty_q <= dirty_q & ~seal_start;
+      for (int i = 0; i < int'(NLines); i++) dead_q[i] <= frozen_i[region_q[i]] && !free_q[i];
       if (rref_up && is_hit && (hit & (whole_q | come)) == '0) want_q[line] <= 1'b1;
       if (wref_up && is_hit) begin
         dirty_q[line] <= 1'b1;
         evict_q[line] <= 1'b0;
       end
+      if (failed_i) fetch_q[verified_line_i] <= 1'b0;
       if (take_line) begin
+        dead_q[line] <= 1'b0;
         free_q[line] <= 1'b0;
         orphan_q[line] <= 1'b0;
         out_q[line] <= is_out;
@@ -582,8 +594,8 @@ module shef_lookup
           dirty_q[known_line_i] <= 1'b0;
           evict_q[known_line_i] <= 1'b0;
         end
+        if (known_zero_i || known_dead_i) fetch_q[known_line_i] <= 1'b0;
         if (known_zero_i) begin
-          fetch_q[known_line_i] <= 1'b0;
           whole_q[known_line_i] <= 1'b1;
           want_q[known_line_i] <= 1'b0;
         end
@@ -598,6 +610,19 @@ module shef_lookup
         last_q[sealed_line_i] <= sealed_last_i;
         if (full_q[sealed_line_i]) all_q[sealed_line_i] <= 1'b1;
         full_q[sealed_line_i] <= 1'b0;
+      end
+      if (unsealed_i) seal_q[unsealed_line_i] <= 1'b0;
+      // what a frozen region leaves behind
+      if (dead_q != '0) begin
+        for (int i = 0; i < int'(NLines); i++) begin
+          if (dead_q[i] && !take_one[i]) begin
+            orphan_q[i] <= 1'b1;
+            dirty_q[i] <= 1'b0;
+            whole_q[i] <= 1'b0;
+            want_q[i] <= 1'b0;
+            evict_q[i] <= 1'b0;
+          end
+        end
       end
       // reference counts
       if (!(rref_up && rsp_done_i && line == rsp_line_i)) begin

@@ -1,7 +1,8 @@
 // Memory read answers: registers the R channel (always ready), checks every beat against what is owed, and hands data
 // beats to the ring, tag beats to the tag lines and node beats to the tree.
 //
-// A beat that was not owed, has an unknown id or a wrong RLAST is a protocol fault; an error response is a bus fault. Latency
+// A beat that was not owed, has an unknown id or a wrong RLAST is a protocol fault; an error response is a bus fault. With KeepBad a
+// beat of data that came with an error is handed on beside its fault, so that the chunks behind it stay in step. Latency
 // one cycle. chunk_*: the chunks in the order of their data reads. While stop_i is high beats are counted and dropped.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY
@@ -11,7 +12,8 @@ module shef_mem_rd
   import shef_set_pkg::*;
 #(
     parameter int unsigned Depth = 64,
-    parameter log2_tab_t ChunkLog2 = '0
+    parameter log2_tab_t ChunkLog2 = '0,
+    parameter bit KeepBad = 1'b0
 ) (
     input  wire              clk_i,
     input  wire              rst_ni,
@@ -44,7 +46,7 @@ module shef_mem_rd
   logic [15:0] owed_data_q;  // beats
   logic [7:0] owed_tag_q, owed_node_q;
   logic [5:0] beat_q, last_beat;
-  logic is_data, is_tag, is_node, take_data, take_tag, take_node, want_last, good;
+  logic is_data, is_tag, is_node, take_data, take_tag, take_node, want_last, good, kept;
 
   shef_fifo #(.W($bits(chunk_t)), .Depth(Depth)) i_order (
       .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr_i[$clog2(Depth)-1:0]),
@@ -71,7 +73,8 @@ module shef_mem_rd
   assign take_node = is_node && owed_node_q != '0;
   assign want_last = is_tag || is_node || beat_q[2:0] == 3'd7 || beat_q == last_beat;
   assign good = r_q.resp == AXI_OKAY && r_q.last == want_last;
-  assign data_valid_o = take_data && good && head_valid && !stop_i;
+  assign kept = KeepBad && r_q.last == want_last;   // beside its fault
+  assign data_valid_o = take_data && (good || kept) && head_valid && !stop_i;
   assign tag_valid_o = take_tag && good && !stop_i;
   assign node_valid_o = take_node && good && !stop_i;
   assign head_pop = data_valid_o && beat_q == last_beat;
@@ -81,7 +84,7 @@ module shef_mem_rd
   assign owed_tag_o = owed_tag_q != '0;
   assign owed_node_o = owed_node_q != '0;
 
-  assign fault_valid_o = r_valid_q && !stop_i && !data_valid_o && !tag_valid_o && !node_valid_o;
+  assign fault_valid_o = r_valid_q && !stop_i && !(data_valid_o && good) && !tag_valid_o && !node_valid_o;
   always_comb begin
     fault_o = '{kind: FAULT_PROTOCOL, region: 8'hff, chunk: '0, version: '0};
     if (took_o && r_q.resp != AXI_OKAY) fault_o.kind = FAULT_BUS;

@@ -25,6 +25,7 @@ module shef_resp
     output logic              room_o,
     input  wire  lseg_t       seg_i,
     input  wire [NLines-1:0]  readable_i,
+    input  wire [NLines-1:0]  dead_i,         // lines of frozen regions: answered with errors
 
     output logic              get_valid_o,
     input  wire               get_ready_i,
@@ -68,7 +69,7 @@ module shef_resp
   logic stage_q, stage_err_q, stage_last_q;
   logic [AXI_ID_W-1:0] stage_id_q;
 
-  assign bad = head.err || stop_i || poison_q != '0;
+  assign bad = head.err || stop_i || poison_q != '0 || dead_i[head.line];
   assign offset = (beat_q == '0) ? head.offset : offset_q;
   assign out_room = out_count + 3'(stage_q) < 3'(OutDepth);
   assign get_valid_o = head_valid && out_room && !bad && readable_i[head.line];

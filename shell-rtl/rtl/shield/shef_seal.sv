@@ -1,7 +1,8 @@
 // Seals lines: gets the chunk's version, asks for its keystream, encrypts its beats, and makes its tag.
 //
 // Order of a chunk: version raised or written bit set -> AES jobs -> line read, XOR -> memory write and GHASH -> tag. A chunk that
-// gets no version is not sealed but reported (twice_o, a countermeasure: the directory lets none through). A version that was
+// gets no version is not sealed but reported (twice_o, a countermeasure: the directory lets none through). Chunks of frozen regions
+// are let go unsealed (dropped_o), but one whose seal has begun is finished. A version that was
 // given is used for one seal or none. `bypass`: the line's bytes go to memory as they are, those that have marks.
 // Handshakes: chunks in (always room: Depth is the number of lines), everything else valid/ready. One beat a cycle; three
 // cycles of preparation a chunk (`bypass`: one), in the shadow of the beats before. done_o: the chunk is in memory and its tag
@@ -22,6 +23,7 @@ module shef_seal
     input  wire              rst_ni,
     input  wire              clr_i,
     input  wire              stop_i,
+    input  wire [MAX_REGIONS-1:0] frozen_i,
     input  wire [ZERO_W-1:0] zero_addr_i,
 
     input  wire              chunk_valid_i,
@@ -46,6 +48,7 @@ module shef_seal
     input  wire  tagref_t    tagref_i,
     output logic             go_o,           // AES may start on the head
     output logic             twice_o,
+    output logic             dropped_o,      // head_line_o
 
     // beats
     output logic             get_valid_o,
@@ -96,10 +99,11 @@ module shef_seal
   } item_t;
 
   // ---- preparation ----
-  typedef enum logic [1:0] {ST_MARK, ST_WAIT, ST_GO} state_e;
+  typedef enum logic [1:0] {ST_MARK, ST_WAIT, ST_GO, ST_NONE} state_e;
   state_e state_q;
   item_t head;
-  logic head_valid, head_plain, start, last_q;
+  logic head_valid, head_plain, start, last_q, frozen;
+  logic [1:0] none_q;
   version_t version_q;
   logic [PW-1:0] zero_addr;
   assign zero_addr = zero_addr_i[PW-1:0];
@@ -108,33 +112,39 @@ module shef_seal
       .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr),
       .in_valid_i(chunk_valid_i), .in_ready_o(),
       .in_data_i({chunk_line_i, chunk_region_i, chunk_index_i}),
-      .out_valid_o(head_valid), .out_ready_i(start), .out_data_o(head), .count_o()
+      .out_valid_o(head_valid), .out_ready_i(start || dropped_o), .out_data_o(head), .count_o()
   );
   assign head_region_o = head.region;
   assign head_chunk_o = head.chunk;
   assign head_line_o = head.line;
   assign head_version_o = version_q;
   assign head_plain = IsPlain[head.region];
-  assign start = go_o || (head_valid && head_plain && !stop_i);
-  assign set_valid_o = head_valid && !head_plain && state_q == ST_MARK && !stop_i;
-  assign tag_req_o = state_q == ST_GO && mask_ready_i && !stop_i;
+  assign start = go_o || (head_valid && head_plain && !frozen && !stop_i);
+  assign frozen = frozen_i[head.region];
+  assign dropped_o = head_valid && frozen && state_q != ST_WAIT && !stop_i;
+  assign set_valid_o = head_valid && !head_plain && state_q == ST_MARK && !frozen && !stop_i;
+  assign tag_req_o = state_q == ST_GO && mask_ready_i && !frozen && !stop_i;
   assign go_o = tag_req_o && tag_gnt_i;
-  assign twice_o = state_q == ST_WAIT && set_done_i && set_refused_i;
+  // a node that fails makes its region refuse a little before the region is frozen
+  assign twice_o = state_q == ST_NONE && none_q == '1 && !frozen;
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni || clr_i) begin
       state_q <= ST_MARK;
+      none_q <= '0;
       version_q <= '0;
       last_q <= 1'b0;
     end else begin
+      none_q <= (state_q != ST_NONE) ? '0 : (none_q == '1) ? none_q : none_q + 1'b1;
       if (set_done_i) begin
         version_q <= set_version_i;
         last_q <= set_last_i;
       end
       unique case (state_q)
         ST_MARK: if (set_valid_o && set_ready_i) state_q <= ST_WAIT;
-        ST_WAIT: if (set_done_i && !set_refused_i) state_q <= ST_GO;
-        default: if (go_o) state_q <= ST_MARK;
+        ST_WAIT: if (set_done_i) state_q <= set_refused_i ? ST_NONE : ST_GO;
+        ST_GO: if (go_o || dropped_o) state_q <= ST_MARK;
+        default: if (dropped_o) state_q <= ST_MARK;
       endcase
     end
   end

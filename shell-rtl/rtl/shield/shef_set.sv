@@ -24,7 +24,7 @@ module shef_set
     parameter int unsigned SmallLines = 32,     // lines of 512 B
     parameter int unsigned RingBeats = 512,
     parameter int unsigned TimeoutCycles = 4096,
-    parameter logic [1:0]  OnFault = 2'd0,      // 1: a fault of a region freezes that region only; else it stops the set
+    parameter on_fault_e   OnFault = ON_FAULT_SHIELD,  // REGION: a fault of a region freezes that region only; else it stops the set
     parameter int unsigned KeyLimitLog2 = 48,   // blocks a region key may seal; may only be lowered
     parameter int unsigned CountW = 36,         // bits of a counter that is not wide; may only be lowered
     parameter int unsigned NodeSets = 128       // sets of each node cache of the tree, four nodes each
@@ -238,11 +238,15 @@ module shef_set
 
   // beats are counted by AWLEN
   logic unused;
-  assign unused = ^{acc_w_i.last, OnFault, looked};
-  assign region_fault_o = '0;
+  assign unused = ^{acc_w_i.last, looked};
+  always_comb begin
+    region_fault_o = '0;
+    for (int unsigned r = 0; r < NRegions; r++) region_fault_o[REGION_ID[r][3:0]] = frozen[r];
+  end
 
   // ---- control ----
   logic stop, clr, halt_lookup;
+  logic [MAX_REGIONS-1:0] frozen;   // by place
   logic [ZERO_W-1:0] zero_addr;
   version_t [NRegions-1:0] epochs;
   logic [NRegions-1:0] epoch_zero, exhausted, clear_mask, drop_mask;
@@ -261,9 +265,9 @@ module shef_set
   logic wr_busy, took_r, took_b, owed_data, owed_tag, owed_node, owed_b_data, owed_b_tag, owed_b_node;
 
   shef_set_ctl #(
-      .NRegions(NRegions), .SweepWords(SweepWords), .RegionId(REGION_ID), .HasEpoch(IS_OUTPUT | IS_INPUT)
+      .NRegions(NRegions), .SweepWords(SweepWords), .FreezeRegion(OnFault == ON_FAULT_REGION), .RegionId(REGION_ID), .HasEpoch(IS_OUTPUT | IS_INPUT)
   ) i_ctl (
-      .clk_i, .rst_ni, .enable_i, .stop_i, .stop_o(stop),
+      .clk_i, .rst_ni, .enable_i, .stop_i, .stop_o(stop), .frozen_o(frozen),
       .epoch_we_i, .epoch_region_i, .epoch_i, .epoch_o(epochs), .epoch_zero_o(epoch_zero),
       .clear_map_o(clear_map), .clear_mask_o(clear_mask), .map_busy_i(map_busy),
       .cmd_valid_i, .cmd_ready_o, .cmd_i, .cmd_region_i, .cmd_epoch_i, .cmd_done_o, .cmd_err_o,
@@ -306,7 +310,8 @@ module shef_set
   line_t fetch_line, new_line, rsp_done_line, wsg_done_line, sealed_line, seal_in_line, merge_line;
   reg_idx_t seal_in_region, merge_region;
   chunk_idx_t seal_in_chunk, merge_index;
-  logic [NLines-1:0] readable, fetched, lines_closed, lines_asked, lines_last;
+  logic [NLines-1:0] readable, fetched, lines_closed, lines_asked, lines_last, lines_dead;
+  logic fq_dead, unsealed;
   logic [1:0] refuse_valid, refuse_ready;
   refusal_t lookup_refusal, write_refusal;
 
@@ -317,7 +322,7 @@ module shef_set
       .NRegions(NRegions), .BigLines(BigLines), .SmallLines(SmallLines), .ChunkW(chunk_bits()), .IsOutput(IS_OUTPUT),
       .HasVersions(HAS_VERSIONS), .IsPlain(IS_PLAIN), .IsBig(IS_BIG), .RegionId(REGION_ID)
   ) i_lookup (
-      .clk_i, .rst_ni, .clr_i(clr), .stop_i(halt_lookup), .hold_rd_i(hold_rd), .hold_wr_i(hold_wr),
+      .clk_i, .rst_ni, .clr_i(clr), .stop_i(halt_lookup), .hold_rd_i(hold_rd), .hold_wr_i(hold_wr), .frozen_i(frozen),
       .rd_seg_i(rd_seg), .rd_valid_i(rd_seg_valid), .rd_ready_o(rd_seg_ready),
       .wr_seg_i(wr_seg), .wr_valid_i(wr_seg_valid), .wr_ready_o(wr_seg_ready), .held_o(looking),
       .rsp_valid_o(rsp_valid), .rsp_room_i(rsp_room), .lseg_o(lseg), .seg_o(looked), .wsg_valid_o(wsg_valid), .wsg_room_i(wsg_room),
@@ -328,12 +333,13 @@ module shef_set
       .ask_valid_o(ask_valid), .ask_ready_i(ask_ready), .ask_bit_i(ask_bit),
       .rsp_done_i(rsp_done), .rsp_line_i(rsp_done_line),
       .wsg_done_i(wsg_done), .wsg_line_i(wsg_done_line), .wsg_full_i(wsg_full),
-      .known_i(known), .known_line_i(fq_line), .known_zero_i(known_zero), .known_last_i(known_last),
-      .verified_i(verify_ok), .verified_line_i(verify_chunk.line), .filled_i(filled), .filled_line_i(dec_line),
-      .sealed_i(sealed), .sealed_line_i(sealed_line), .sealed_last_i(sealed_last),
+      .known_i(known), .known_line_i(fq_line), .known_zero_i(known_zero), .known_last_i(known_last), .known_dead_i(fq_dead),
+      .verified_i(verify_ok), .verified_line_i(verify_chunk.line), .failed_i(verify_fail), .filled_i(filled), .filled_line_i(dec_line),
+      .sealed_i(sealed), .sealed_line_i(sealed_line), .sealed_last_i(sealed_last), .unsealed_i(unsealed),
+      .unsealed_line_i(seal_line),
       .flush_i(flush_lines), .drop_i(drop), .drop_mask_i(drop_mask),
       .seal_valid_o(seal_valid), .seal_line_o(seal_in_line), .seal_region_o(seal_in_region), .seal_chunk_o(seal_in_chunk),
-      .readable_o(readable), .fetched_o(fetched), .closed_o(lines_closed), .asked_o(lines_asked), .last_o(lines_last),
+      .readable_o(readable), .fetched_o(fetched), .closed_o(lines_closed), .asked_o(lines_asked), .last_o(lines_last), .dead_o(lines_dead),
       .fetching_o(lines_fetching), .dirty_o(lines_dirty), .write_held_o(write_held),
       .rd_refusal_valid_o(refuse_valid[0]), .rd_refusal_room_i(refuse_ready[0]), .refusal_o(lookup_refusal)
   );
@@ -344,7 +350,7 @@ module shef_set
   );
 
   // ---- versions, key use, read-out ----
-  logic set_valid, set_ready, set_done, set_refused, set_last, seal_go, ans_valid, ans_ready, ans_last, ans_zero;
+  logic set_valid, set_ready, set_done, set_refused, set_last, seal_go, ans_valid, ans_ready, ans_last, ans_zero, ans_none;
   version_t set_version, ans_version;
   reg_idx_t fq_region;
   reg_idx_t stat_idx, map_idx;
@@ -392,7 +398,7 @@ module shef_set
       .ask_valid_i(ask_valid), .ask_ready_o(ask_ready), .ver_valid_i(ver_valid), .ver_ready_o(ver_ready),
       .ask_region_i(looked.region), .ask_chunk_i(looked.chunk), .ask_bit_o(ask_bit),
       .ans_region_i(fq_region), .ans_valid_o(ans_valid), .ans_ready_i(ans_ready), .ans_version_o(ans_version),
-      .ans_zero_o(ans_zero), .ans_last_o(ans_last),
+      .ans_zero_o(ans_zero), .ans_last_o(ans_last), .ans_none_o(ans_none),
       .set_valid_i(set_valid), .set_ready_o(set_ready), .set_region_i(seal_region), .set_chunk_i(seal_chunk),
       .set_done_o(set_done), .set_version_o(set_version), .set_refused_o(set_refused), .set_last_o(set_last),
       .touch_valid_i(touch_valid), .touch_region_i(touch_region), .touch_chunk_i(touch_chunk),
@@ -557,16 +563,20 @@ module shef_set
       .out_valid_o(fq_valid), .out_ready_i(fq_ready), .out_data_o({fq_line, fq_region, fq_index, fq_write}), .count_o()
   );
   assign fq_asks = HAS_VERSIONS[fq_region];
+  assign fq_dead = frozen[fq_region];
   // the table of versions takes one value a cycle, and seals come first
-  assign fq_fetches = fq_valid && !fq_write && (!fq_asks || (ans_valid && !ans_zero && !set_done));
+  assign fq_fetches = fq_valid && !fq_write && !fq_dead && (!fq_asks || (ans_valid && !ans_zero && !ans_none && !set_done));
   assign fetch_merge = merge_valid && (!fq_fetches || fetch_turn_q);
   assign chunk_valid = fetch_merge || fq_fetches;
   assign merge_ready = chunk_go && fetch_merge;
-  assign known = fq_valid && fq_asks && ans_valid && !set_done && !stop && ((chunk_go && !fetch_merge) || fq_write || ans_zero);
-  assign known_zero = ans_zero;
+  // a region without versions is about to be frozen
+  assign known = fq_valid && !stop &&
+      (fq_dead ? (!fq_asks || ans_valid)
+               : (fq_asks && ans_valid && !ans_none && !set_done && ((chunk_go && !fetch_merge) || fq_write || ans_zero)));
+  assign known_zero = ans_zero && !fq_dead;
   assign known_last = ans_last;
-  assign ans_ready = known;
-  assign fq_ready = fq_asks ? known : (chunk_go && !fetch_merge);
+  assign ans_ready = known && fq_asks;
+  assign fq_ready = (fq_asks || fq_dead) ? known : (chunk_go && !fetch_merge);
   always_comb begin
     go_chunk[0] = '{line: fq_line, region: fq_region, chunk: fq_index, version: fq_asks ? ans_version : version_of(fq_region)};
     if (fetch_merge) go_chunk[0] = '{line: merge_line, region: merge_region, chunk: merge_index, version: line_version_q[merge_line]};
@@ -578,7 +588,7 @@ module shef_set
     else if (chunk_go) fetch_turn_q <= !fetch_merge;
     if (clr) line_version_q[(32'(zero_addr) < NLines) ? line_t'(zero_addr) : line_t'(NLines - 1)] <= '0;
     else if (set_done) line_version_q[seal_line] <= set_version;
-    else if (known) line_version_q[fq_line] <= ans_version;
+    else if (known && fq_asks) line_version_q[fq_line] <= ans_version;
   end
 
   shef_fetch #(.RingBeats(RingBeats), .ChunkLog2(CHUNK_LOG2), .Base(BASE)) i_fetch (
@@ -593,7 +603,7 @@ module shef_set
   assign ar_fire = mem_ar_valid_o && mem_ar_ready_i;
   assign mem_r_ready_o = 1'b1;
 
-  shef_mem_rd #(.Depth(Depth), .ChunkLog2(CHUNK_LOG2)) i_mem_rd (
+  shef_mem_rd #(.Depth(Depth), .ChunkLog2(CHUNK_LOG2), .KeepBad(OnFault == ON_FAULT_REGION)) i_mem_rd (
       .clk_i, .rst_ni, .stop_i(stop), .clr_i(clr), .zero_addr_i(zero_addr),
       .chunk_valid_i(chunk_go), .chunk_i(go_chunk[0]),
       .ar_fire_i(ar_fire), .ar_i(mem_ar_o), .r_i(mem_r_i), .r_valid_i(mem_r_valid_i),
@@ -637,7 +647,7 @@ module shef_set
       .clk_i, .rst_ni, .stop_i(stop), .kill_i(kill_writes), .clr_i(clr),
       .seg_valid_i(wsg_valid), .seg_room_o(wsg_room), .seg_i(lseg), .seg_region_i(looked.region),
       .seg_refusal_i(lookup_refusal), .seg_region_id_i(REGION_ID[looked.region]), .seg_addr_i(looked.addr),
-      .closed_i(lines_closed), .asked_i(lines_asked), .last_i(lines_last),
+      .closed_i(lines_closed), .asked_i(lines_asked), .dead_i(lines_dead), .last_i(lines_last),
       .w_valid_i(acc_w_valid_i), .w_ready_o(acc_w_ready_o),
       .b_o(acc_b_o), .b_valid_o(acc_b_valid_o), .b_ready_i(acc_b_ready_i),
       .put_valid_o(put_line_valid), .put_ready_i(put_line_ready), .put_line_o(put_line), .put_beat_o(put_beat),
@@ -665,14 +675,14 @@ module shef_set
   assign go_chunk[1] = '{line: seal_line, region: seal_region, chunk: seal_chunk, version: seal_version};
 
   shef_seal #(.Depth(Depth), .ChunkLog2(CHUNK_LOG2), .Base(BASE), .IsPlain(IS_PLAIN)) i_seal (
-      .clk_i, .rst_ni, .clr_i(clr), .stop_i(stop), .zero_addr_i(zero_addr),
+      .clk_i, .rst_ni, .clr_i(clr), .stop_i(stop), .zero_addr_i(zero_addr), .frozen_i(frozen),
       .chunk_valid_i(seal_valid), .chunk_line_i(seal_in_line), .chunk_region_i(seal_in_region),
       .chunk_index_i(seal_in_chunk),
       .head_region_o(seal_region), .head_chunk_o(seal_chunk), .head_line_o(seal_line),
       .set_valid_o(set_valid), .set_ready_i(set_ready), .set_done_i(set_done), .set_version_i(set_version),
       .set_refused_i(set_refused), .set_last_i(set_last), .head_version_o(seal_version),
       .tag_req_o(tag_req[1]), .tag_gnt_i(tag_gnt && tag_side), .mask_ready_i(mask_ready[1]), .tagref_i(go_tagref[1]),
-      .go_o(seal_go), .twice_o(twice),
+      .go_o(seal_go), .twice_o(twice), .dropped_o(unsealed),
       .get_valid_o(seal_get_valid), .get_ready_i(seal_get_ready), .get_line_o(seal_get_line), .get_beat_o(seal_get_beat),
       .get_all_i(rd_all_q), .get_touched_i(rd_touched_q), .get_data_i(line_data), .get_mark_i(line_mark),
       .ks_valid_i(ks_head_valid[1]), .ks_i(ks_head[1]),
@@ -805,7 +815,7 @@ module shef_set
 
   shef_resp #(.NLines(NLines), .Depth(64)) i_resp (
       .clk_i, .rst_ni, .stop_i(stop), .clr_i(clr), .zero_addr_i(zero_addr),
-      .seg_valid_i(rsp_valid), .room_o(rsp_room), .seg_i(lseg), .readable_i(readable),
+      .seg_valid_i(rsp_valid), .room_o(rsp_room), .seg_i(lseg), .readable_i(readable), .dead_i(lines_dead),
       .get_valid_o(rsp_get_valid), .get_ready_i(rsp_get_ready), .get_line_o(rsp_get_line), .get_beat_o(rsp_get_beat),
       .get_all_i(rd_all_q), .get_none_i(!rd_all_q && !rd_touched_q), .get_data_i(line_data), .get_mark_i(line_mark),
       .done_o(rsp_done), .done_line_o(rsp_done_line), .waits_o(rsp_waits), .idle_o(rsp_idle),

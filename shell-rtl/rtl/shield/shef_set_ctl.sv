@@ -1,7 +1,8 @@
 // Control of an engine set: epochs, commands, the first fault, and the wipe.
 //
 // Commands: cmd_valid_i/cmd_ready_o, then one cmd_done_o with cmd_err_o. Faults come as pulses; the first one stops the set in the
-// next cycle and is told outside once (fault_valid_o). Wipe: while wipe_i is high everything is cleared, a sweep of SweepWords
+// next cycle and is told outside once (fault_valid_o). With FreezeRegion a fault of a region's data or tree (its tag, a node, a bus
+// error of its data) freezes that region until the wipe (frozen_o) and is told once for the region; the rest stops the set. Wipe: while wipe_i is high everything is cleared, a sweep of SweepWords
 // addresses zeroes the memories, and wipe_done_o rises when that is done and the memory port has given and taken all it owes (or
 // is dead). A port that timed out stays dead until reset: the set stops again as soon as it is enabled.
 `default_nettype none
@@ -11,6 +12,7 @@ module shef_set_ctl
 #(
     parameter int unsigned NRegions = 1,
     parameter int unsigned SweepWords = 1024,
+    parameter bit FreezeRegion = 1'b0,
     parameter id_tab_t RegionId = '0,
     parameter logic [MAX_REGIONS-1:0] HasEpoch = '0
 ) (
@@ -19,6 +21,7 @@ module shef_set_ctl
     input  wire                     enable_i,
     input  wire                     stop_i,
     output logic                    stop_o,        // the set must not go on
+    output logic [MAX_REGIONS-1:0]  frozen_o,      // these regions must not, by place
 
     // epochs
     input  wire                     epoch_we_i,
@@ -115,27 +118,41 @@ module shef_set_ctl
   end
 
   // ---- first fault ----
-  logic halt_q, fault;
+  logic halt_q, fault, stops;
   fault_t what;
   logic [7:0] rd_region;
+  logic [MAX_REGIONS-1:0] frozen_q, freeze;
+  logic tag_new, node_new, rd_own, rd_new;   // not of a region that is frozen already
+  logic hard;                                // something else that stops the set goes before
 
   assign stop_o = halt_q || stop_i || clr_o;
+  assign frozen_o = frozen_q;
   assign rd_region = (rd_fault_i.region == 8'hff) ? 8'hff : RegionId[rd_fault_i.region[3:0]];
+  assign rd_own = rd_fault_i.kind == FAULT_BUS && rd_fault_i.region != 8'hff;
+  assign hard = FreezeRegion && ((rd_fault_valid_i && !rd_own) || wr_fault_valid_i || (node_fail_i && node_internal_i));
+  assign tag_new = tag_fail_i && !hard && !frozen_q[tag_fail_chunk_i.region];
+  assign node_new = node_fail_i && (node_internal_i || (!hard && !frozen_q[node_region_i]));
+  assign rd_new = rd_fault_valid_i && !(rd_own && frozen_q[rd_fault_i.region[3:0]]);
   always_comb begin
     fault = 1'b0;
+    stops = 1'b1;
     what = '{kind: FAULT_NONE, region: 8'hff, chunk: '0, version: '0};
+    freeze = '0;
     if (!halt_q && !clr_o) begin
-      if (tag_fail_i) begin
-        fault = 1'b1;
-        what = '{kind: FAULT_TAG, region: RegionId[tag_fail_chunk_i.region], chunk: tag_fail_chunk_i.chunk, version: tag_fail_chunk_i.version};
-      end else if (twice_i) begin
+      if (twice_i) begin
         fault = 1'b1;
         what = '{kind: FAULT_INTERNAL, region: RegionId[twice_region_i], chunk: twice_chunk_i, version: '0};
-      end else if (node_fail_i) begin
+      end else if (tag_new) begin
         fault = 1'b1;
+        stops = !FreezeRegion;
+        what = '{kind: FAULT_TAG, region: RegionId[tag_fail_chunk_i.region], chunk: tag_fail_chunk_i.chunk, version: tag_fail_chunk_i.version};
+      end else if (node_new) begin
+        fault = 1'b1;
+        stops = !FreezeRegion || node_internal_i;
         what = '{kind: node_internal_i ? FAULT_INTERNAL : FAULT_NODE, region: RegionId[node_region_i], chunk: node_index_i, version: node_version_i};
-      end else if (rd_fault_valid_i) begin
+      end else if (rd_new) begin
         fault = 1'b1;
+        stops = !(FreezeRegion && rd_own);
         what = rd_fault_i;
         what.region = rd_region;
       end else if (wr_fault_valid_i) begin
@@ -145,19 +162,31 @@ module shef_set_ctl
         fault = 1'b1;
         what.kind = FAULT_TIMEOUT;
       end
+      // what cannot wait for its turn, because it is not said again
+      if (FreezeRegion) begin
+        if (tag_fail_i) freeze[tag_fail_chunk_i.region] = 1'b1;
+        if (node_fail_i) freeze[node_region_i] = 1'b1;
+        if (rd_fault_valid_i && rd_own) freeze[rd_fault_i.region[3:0]] = 1'b1;
+      end
     end
   end
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       halt_q <= 1'b0;
+      frozen_q <= '0;
       fault_valid_o <= 1'b0;
       fault_o <= '0;
     end else begin
       fault_valid_o <= fault;
       if (fault) fault_o <= what;
-      if (clr_o) halt_q <= 1'b0;
-      else if (fault) halt_q <= 1'b1;
+      if (clr_o) begin
+        halt_q <= 1'b0;
+        frozen_q <= '0;
+      end else begin
+        if (fault && stops) halt_q <= 1'b1;
+        frozen_q <= frozen_q | freeze;
+      end
     end
   end
 

@@ -51,6 +51,7 @@ module shef_versions
     output version_t             ans_version_o,
     output logic                 ans_zero_o,
     output logic                 ans_last_o,
+    output logic                 ans_none_o,      // no version: a node of the region failed
 
     input  wire                  set_valid_i,
     output logic                 set_ready_o,
@@ -86,6 +87,7 @@ module shef_versions
     version_t version;
     logic zero;
     logic last;
+    logic none;
   } answer_t;
 
   // ---- output ----
@@ -123,7 +125,7 @@ module shef_versions
     );
     shef_fifo #(.W($bits(answer_t)), .Depth(Depth)) i_answers (
         .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr_i[$clog2(Depth)-1:0]),
-        .in_valid_i(in_valid), .in_ready_o(), .in_data_i({in_version, in_version == '0, in_last}),
+        .in_valid_i(in_valid), .in_ready_o(), .in_data_i({in_version, in_version == '0, in_last, 1'b0}),
         .out_valid_o(count_answered), .out_ready_i(ans_ready_i && !IsTree[ans_region_i]), .out_data_o(count_answer), .count_o()
     );
   end else begin : g_no_counted
@@ -167,7 +169,8 @@ module shef_versions
         .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr_i[$clog2(Depth)-1:0]),
         .in_valid_i(tree_rsp_i && !tree_rsp_bump_i), .in_ready_o(),
         // a region whose node failed has no versions: neither zeros nor anything to fetch
-        .in_data_i({tree_rsp_version_i, tree_rsp_version_i == '0 && !tree_rsp_last_i, tree_rsp_last_i}),
+        .in_data_i({tree_rsp_version_i, tree_rsp_version_i == '0 && !tree_rsp_last_i, tree_rsp_last_i,
+                     tree_rsp_version_i == '0 && tree_rsp_last_i}),
         .out_valid_o(tree_answered), .out_ready_i(ans_ready_i && IsTree[ans_region_i]), .out_data_o(tree_answer), .count_o()
     );
     assign tree_set = set_valid_i && IsTree[set_region_i];
@@ -214,7 +217,7 @@ module shef_versions
   assign busy_o = map_busy || count_busy;
   assign ver_ready_o = IsTree[ask_region_i] || count_ask_ready;
   assign ans_valid_o = ans_tree ? tree_answered : count_answered;
-  assign {ans_version_o, ans_zero_o, ans_last_o} = ans_tree ? tree_answer : count_answer;
+  assign {ans_version_o, ans_zero_o, ans_last_o, ans_none_o} = ans_tree ? tree_answer : count_answer;
   assign set_ready_o = IsOutput[set_region_i] ? map_set_ready : IsTree[set_region_i] ? tree_set_ready : count_set_ready;
   assign set_done_o = map_done || count_done || tree_done;
   assign set_version_o = tree_done ? tree_rsp_version_i : count_done ? count_version : epoch;

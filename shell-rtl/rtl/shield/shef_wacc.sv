@@ -29,6 +29,7 @@ module shef_wacc
     input  wire [63:0]    seg_addr_i,
     input  wire [NLines-1:0] closed_i,     // lines that take no more
     input  wire [NLines-1:0] asked_i,      // lines whose version is not yet known: their data wait
+    input  wire [NLines-1:0] dead_i,       // lines of frozen regions: they take nothing, and that is no refusal
     input  wire [NLines-1:0] last_i,       // lines whose version cannot be raised: they take nothing
 
     input  wire           w_valid_i,
@@ -59,17 +60,18 @@ module shef_wacc
   logic full_q;   // the line was whole at some beat of this segment
   logic err_q;    // an earlier segment of this burst was refused
   refusal_t cur_refusal_q, next_refusal_q, new_refusal;
-  logic dead, closed, worn, waits, tell, ready, drop_cur, drop_next;
+  logic dead, closed, worn, lost, waits, tell, ready, drop_cur, drop_next;
   logic take, seg_end, burst_end, b_room;
   logic [11:0] step;
 
   assign new_last = 6'((7'd1 << (ChunkLog2[seg_region_i] - 4'd6)) - 7'd1);
   assign seg_room_o = !next_valid_q;
   // a chunk is closed by the segment that makes it whole: what comes later is a second write
-  assign closed = closed_i[cur_q.line] && !cur_q.err;
-  assign worn = last_i[cur_q.line] && !cur_q.err;
-  assign waits = asked_i[cur_q.line] && !cur_q.err && !stop_i;
-  assign dead = cur_q.err || closed || worn || stop_i;
+  assign lost = dead_i[cur_q.line] && !cur_q.err;
+  assign closed = closed_i[cur_q.line] && !cur_q.err && !lost;
+  assign worn = last_i[cur_q.line] && !cur_q.err && !lost;
+  assign waits = asked_i[cur_q.line] && !cur_q.err && !stop_i && !lost;
+  assign dead = cur_q.err || closed || worn || lost || stop_i;
   always_comb begin
     new_refusal = seg_refusal_i;
     // kept in case that the line takes nothing more when its turn comes

@@ -153,7 +153,8 @@ fn library(lanes: u32) -> Library {
                 .param("Lanes", lanes)
                 .param("KeyLimitLog2", if lanes == 1 { 15 } else { 48 })
                 .param("CountW", if lanes == 1 { 4 } else { 36 })
-                .param("NodeSets", 8);
+                .param("NodeSets", 8)
+                .param("FreezeRegion", u32::from(lanes == 2));
             build(&spec.fast()).expect("shef_set builds")
         })
         .clone()
@@ -1165,6 +1166,7 @@ fn random_scratch(seed: u64, engine_lanes: u32, places: &[usize]) {
             }
         }
         let done = b.finish(200_000);
+        assert_eq!(b.mon.faults, [], "seed {seed}");
         check(done, &wants, seed);
         match rng.below(3) {
             0 => continue,
@@ -1306,6 +1308,145 @@ fn an_old_node_does_not_come_back() {
             assert_eq!(b.mon.faults.len(), 1);
             assert_eq!((b.mon.faults[0].0, b.mon.faults[0].1, b.mon.faults[0].2), (FAULT_NODE, r.id.into(), 0));
             stopped(&mut b);
+        }
+    }
+}
+
+/// With `on_fault = "region"` (the set with two lanes here) only what belongs to the region stops.
+#[test]
+fn a_fault_of_a_region_freezes_it_alone() {
+    #[derive(Clone, Copy, PartialEq)]
+    enum Harm {
+        Data,
+        Bus,
+        Node,
+    }
+    let mut rng = Rng::new(50);
+    let cases = [
+        (Harm::Data, 1),
+        (Harm::Bus, 1),
+        (Harm::Data, 6),
+        (Harm::Data, 7),
+        (Harm::Bus, 8),
+        (Harm::Bus, 9),
+        (Harm::Data, 11),
+        (Harm::Node, 11),
+        (Harm::Node, 13),
+    ];
+    for (n, (harm, place)) in cases.into_iter().enumerate() {
+        for timing in 0..3 {
+            let seed = n as u64 + 100 * timing;
+            let config = if timing == 0 { no_wait(30) } else { AxiMemoryConfig::seeded(seed) };
+            let mut b = Bench::new(2, config, (timing > 0).then_some(seed));
+            let r = REGIONS[place];
+            let count = 24;
+            let words = (r.chunk / 64) as u32;
+            b.fill(0, 0, 8, &mut rng);
+            if r.mode == Mode::Input {
+                b.fill(place, 0, count, &mut rng);
+            } else {
+                for i in 0..count {
+                    b.acc.write(r.base + i * r.chunk, &vec![i as u8 + 1; r.chunk as usize]);
+                }
+                if harm == Harm::Node {
+                    // the nodes of the first chunks leave the chip
+                    for k in 3..200 {
+                        b.acc.write(r.base + 8 * k * r.chunk, &[1; 64]);
+                    }
+                }
+                assert!(b.finish(200_000).iter().all(AxiDone::okay));
+                assert!(b.command(INVALIDATE, 0, 0));
+                // dirty lines that must not be sealed any more
+                for i in 15..20 {
+                    b.acc.push(AxiOp::Write { id: 0, addr: r.base + i * r.chunk, data: vec![0xdd; 64], strobes: vec![0xf0] });
+                }
+                assert!(b.finish(20_000).iter().all(AxiDone::okay));
+            }
+            let bad = 9;
+            let at = r.base + bad * r.chunk;
+            let flip = |b: &mut Bench, addr: u64| {
+                let mut x = [0; 1];
+                b.mem.memory.read(addr, &mut x);
+                b.mem.memory.write(addr, &[x[0] ^ 0x10]);
+            };
+            let (kind, chunk) = match harm {
+                Harm::Data => {
+                    flip(&mut b, at + 33);
+                    (FAULT_TAG, bad)
+                }
+                Harm::Bus => {
+                    b.mem.error_ranges.push(at..at + 1);
+                    (FAULT_BUS, bad)
+                }
+                Harm::Node => {
+                    flip(&mut b, 64 + if place == 11 { 0x80a_0000 } else { 0x3000_0000 });
+                    (FAULT_NODE, 1)
+                }
+            };
+            let plain = |b: &Bench, i: u64| b.plain.get(&(place, i)).cloned().unwrap_or_else(|| vec![i as u8 + 1; r.chunk as usize]);
+            for i in 0..15 {
+                b.acc.push(AxiOp::Read { id: 1, addr: r.base + i * r.chunk, beats: words });
+                b.acc.push(AxiOp::Read { id: 2, addr: 4096 * (i % 8), beats: 64 });
+            }
+            for d in b.finish(100_000) {
+                let (addr, _, _) = shape(&d.op);
+                let (want, index) = if addr < 0x1_0000 {
+                    assert!(d.okay(), "case {n} timing {timing}: another region is hit");
+                    (b.plain[&(0, addr / 4096)].clone(), 0)
+                } else {
+                    let i = (addr - r.base) / r.chunk;
+                    (plain(&b, i), i)
+                };
+                for (k, resp) in d.resp.iter().enumerate() {
+                    let got = &d.data[64 * k..64 * k + 64];
+                    if *resp == 0 {
+                        assert!(got == &want[64 * k..64 * k + 64] && index != bad, "case {n} timing {timing}: chunk {index}");
+                    } else {
+                        assert!(got.iter().all(|x| *x == 0));
+                    }
+                }
+            }
+            assert_eq!(b.mon.faults.iter().map(|f| (f.0, f.1)).collect::<Vec<_>>(), [(kind, r.id.into())], "case {n} timing {timing}");
+            assert_eq!(b.mon.faults[0].2 & 0xffff, chunk, "case {n} timing {timing}");
+            assert_eq!(b.s.peek("region_fault"), 1 << r.id);
+            // nothing of it is sealed or answered any more, but a seal that had begun ends; everything else goes on
+            for _ in 0..1000 {
+                b.cycle();
+            }
+            let all = |b: &Bench| (0..count).map(|i| b.stored(place, i)).collect::<Vec<_>>();
+            let before = all(&b);
+            let place_2 = if place == 6 { 11 } else { 6 };
+            let other = REGIONS[place_2];
+            for i in 0..20 {
+                b.acc.push(AxiOp::Read { id: 3, addr: r.base + i * r.chunk, beats: words });
+                if r.mode != Mode::Input {
+                    b.acc.write(r.base + i * r.chunk, &[0xcc; 64]);
+                }
+            }
+            for d in b.finish(100_000) {
+                assert!(d.resp.iter().all(|x| *x == 2) && d.data.iter().all(|x| *x == 0), "case {n}: {:?}", d.op);
+            }
+            for i in 0..80 {
+                b.acc.push(AxiOp::Write { id: 3, addr: other.base + i * 512, data: vec![i as u8; 64], strobes: vec![u64::MAX] });
+            }
+            assert!(b.finish(100_000).iter().all(AxiDone::okay), "case {n}");
+            assert!(b.command(INVALIDATE, 0, 0), "case {n}");
+            for i in 0..80 {
+                b.acc.read(other.base + i * 512, 1);
+            }
+            for (i, d) in b.finish(100_000).into_iter().enumerate() {
+                assert!(d.okay() && d.data == [i as u8; 64], "case {n}");
+            }
+            assert!(all(&b) == before, "case {n} timing {timing}: sealed after the fault");
+            assert_eq!((b.mon.faults.len(), b.mon.refusals.len()), (1, 0));
+            b.mem.error_ranges.clear();
+            b.mon.faults.clear();
+            b.wipe();
+            assert_eq!(b.s.peek("region_fault"), 0);
+            b.load(9);
+            b.acc.write(other.base, &[1; 64]);
+            assert!(b.finish(20_000)[0].okay());
+            b.clean();
         }
     }
 }

@@ -6,7 +6,8 @@ module shef_set_tb
   parameter int unsigned TimeoutCycles = 600,
   parameter int unsigned KeyLimitLog2 = 48,
   parameter int unsigned CountW = 36,
-  parameter int unsigned NodeSets = 128
+  parameter int unsigned NodeSets = 128,
+  parameter bit FreezeRegion = 1'b0
 ) (
  input wire clk, input wire rst_n,
  input wire [7:0] acc_awid, input wire [63:0] acc_awaddr, input wire [7:0] acc_awlen, input wire [2:0] acc_awsize, input wire [1:0] acc_awburst, input wire acc_awvalid, output wire acc_awready,
@@ -56,7 +57,7 @@ module shef_set_tb
   assign {acc_rid, acc_rdata, acc_rresp, acc_rlast} = acc_r;
   assign {fault_kind, fault_region, fault_chunk, fault_version} = fault;
   assign {refusal_kind, refusal_region, refusal_addr} = refusal;
-  shef_set #(.NRegions(14), .Regions(REGIONS), .Lanes(Lanes), .TimeoutCycles(TimeoutCycles), .KeyLimitLog2(KeyLimitLog2), .CountW(CountW), .NodeSets(NodeSets)) i_set (
+  shef_set #(.NRegions(14), .Regions(REGIONS), .Lanes(Lanes), .TimeoutCycles(TimeoutCycles), .KeyLimitLog2(KeyLimitLog2), .CountW(CountW), .NodeSets(NodeSets), .OnFault(FreezeRegion ? ON_FAULT_REGION : ON_FAULT_SHIELD)) i_set (
     .clk_i(clk), .rst_ni(rst_n),
     .acc_aw_i({acc_awid, acc_awaddr, acc_awlen, acc_awsize, acc_awburst}), .acc_aw_valid_i(acc_awvalid), .acc_aw_ready_o(acc_awready),
     .acc_w_i({acc_wdata, acc_wstrb, acc_wlast}), .acc_w_valid_i(acc_wvalid), .acc_w_ready_o(acc_wready),
