@@ -16,6 +16,7 @@ pub use report::{Count, Failure, Report, Slice, Target};
 
 use crate::{BenchError, Result};
 use session::{Make, Session};
+use shef_rtl::agent::Rng;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -49,11 +50,13 @@ pub enum Kind {
     Reset,
     /// Registers are written and read at random while bursts run.
     Flood,
+    /// Bytes of an unprotected region are changed, which nobody notices: nothing else may change.
+    Public,
 }
 
 impl Kind {
-    /// All of them, in the order of reports; attempt `i` is of kind `i` modulo 12.
-    pub const ALL: [Self; 12] = [
+    /// All of them, in the order of reports.
+    pub const ALL: [Self; 13] = [
         Self::Flip,
         Self::Swap,
         Self::Replay,
@@ -66,27 +69,36 @@ impl Kind {
         Self::Silence,
         Self::Reset,
         Self::Flood,
+        Self::Public,
     ];
+    /// Kinds that there are in every configuration; attempt `i` is of kind `i` modulo this, or [`Kind::Public`] now and then.
+    const EVERYWHERE: u64 = 12;
 
     /// Name in reports.
     #[must_use]
     pub fn name(self) -> &'static str {
-        ["flip", "swap", "replay", "splice", "zero", "truncate", "delay", "reorder", "error", "silence", "reset", "flood"][self as usize]
+        const NAMES: [&str; 13] =
+            ["flip", "swap", "replay", "splice", "zero", "truncate", "delay", "reorder", "error", "silence", "reset", "flood", "public"];
+        NAMES[self as usize]
     }
 
     /// Whether somebody must notice each of them.
     #[must_use]
     pub fn must_be_noticed(self) -> bool {
-        !matches!(self, Self::Delay | Self::Reorder | Self::Flood)
+        !matches!(self, Self::Delay | Self::Reorder | Self::Flood | Self::Public)
     }
 }
 
 /// The configurations, by name.
-pub const CONFIGURATIONS: [(&str, &str); 4] = [
+pub const CONFIGURATIONS: &[(&str, &str)] = &[
     ("lanes4", include_str!("../configs/lanes4.toml")),
     ("lanes2", include_str!("../configs/lanes2.toml")),
     ("lanes1", include_str!("../configs/lanes1.toml")),
     ("narrow", include_str!("../configs/narrow.toml")),
+    ("halt1", include_str!("../configs/halt1.toml")),
+    ("counted4", include_str!("../configs/counted4.toml")),
+    ("bypass2", include_str!("../configs/bypass2.toml")),
+    ("sets2", include_str!("../configs/sets2.toml")),
 ];
 
 /// What is to be run.
@@ -146,15 +158,17 @@ impl Field<'_> {
     }
 
     fn attempt(&self, s: &mut Session, index: u64) -> Result<(Kind, Verdict)> {
-        let kind = Kind::ALL[(index % Kind::ALL.len() as u64) as usize];
-        Ok((kind, Trial::new(s, kind, seed_of(self.plan.seed, index))?.run()))
+        let mut rng = Rng::new(seed_of(self.plan.seed, index));
+        let public = rng.one_in(Kind::EVERYWHERE) && s.config.bypass_regions().next().is_some();
+        let kind = if public { Kind::Public } else { Kind::ALL[(index % Kind::EVERYWHERE) as usize] };
+        Ok((kind, Trial::new(s, kind, rng)?.run()))
     }
 
     /// The run's attempts on this configuration.
     fn run(&self) -> Result<Report> {
         let mut report = Report::new(self.plan.seed);
         let (from, end) = self.plan.only.map_or((self.plan.from, self.plan.from + self.plan.n), |i| (i, i + 1));
-        let mut mine = (from..end).filter(|i| i / Kind::ALL.len() as u64 % self.at.1 == self.at.0).peekable();
+        let mut mine = (from..end).filter(|i| i / Kind::EVERYWHERE % self.at.1 == self.at.0).peekable();
         if mine.peek().is_none() || self.over.load(Ordering::Relaxed) {
             return Ok(report);
         }
@@ -273,5 +287,5 @@ pub fn run(plan: &Plan, dir: &Path, progress: &(dyn Fn(&str) + Sync)) -> Result<
 }
 
 fn names() -> String {
-    CONFIGURATIONS.map(|(n, _)| n).join(", ")
+    CONFIGURATIONS.iter().map(|(n, _)| *n).collect::<Vec<_>>().join(", ")
 }

@@ -16,7 +16,7 @@ fn twenty_thousand_attempts() {
     assert_eq!((report.n, report.by_kind.iter().map(|k| k.n).sum::<u64>()), (20_000, 20_000));
     assert_eq!(report.configurations.len(), CONFIGURATIONS.len());
     for (kind, count) in Kind::ALL.iter().zip(&report.by_kind) {
-        assert!(count.n >= 1_666, "{count:?}");
+        assert!(count.n >= if *kind == Kind::Public { 100 } else { 1_500 }, "{count:?}");
         assert!(!kind.must_be_noticed() || count.detected == count.n, "{count:?}");
     }
     assert!(report.honest * 3 >= report.transactions, "{} of {} are honest", report.honest, report.transactions);

@@ -59,8 +59,11 @@ enum Command {
     Lint,
     /// Prove the properties of shell-rtl/formal with yosys, sby and z3, and find the mutants of each proof
     Formal(formal::Args),
-    /// Break a copy of the RTL in one place at a time and see the named test fail
+    /// Break a copy of the RTL in one place at a time and see it noticed by the test that the mutant names
     Mutants {
+        /// By the hostile bench instead, as a table: what it saw, after how many attempts
+        #[arg(long)]
+        attack: bool,
         /// Only mutants whose name holds this
         #[arg(default_value = "")]
         filter: String,
@@ -96,9 +99,11 @@ fn main() -> ExitCode {
         Command::Generate { check } => generate(check),
         Command::Lint => lint::run(),
         Command::Formal(args) => formal::run(&args),
-        Command::Mutants { filter } => tools::ensure_verilator(&root(), &process::say)
-            .map_err(Failure::from)
-            .and_then(|verilator| mutants::run(&verilator, &filter, &|line| println!("{line}"))),
+        Command::Mutants { attack, filter } => {
+            tools::ensure_verilator(&root(), &process::say).map_err(Failure::from).and_then(|verilator| {
+                mutants::run(&verilator, &filter, if attack { mutants::By::Attack } else { mutants::By::Test }, &|line| println!("{line}"))
+            })
+        }
         Command::Bench { what } => bench::run(&what),
         Command::Area { json, blocks } => area::run(json, &blocks),
     };

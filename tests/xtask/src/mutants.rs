@@ -1,8 +1,9 @@
-//! `cargo xtask mutants`: breaks a copy of the RTL in one place at a time and sees the named test fail.
+//! `cargo xtask mutants`: breaks a copy of the RTL in one place at a time and sees it noticed: by the test that the mutant names, or, with
+//! `--attack`, by the hostile bench.
 //!
-//! A mutant is an entry of `tests/mutants/*.toml`: edits, each a file, a text that stands in it exactly once and what replaces it, and the test that
-//! must notice. Microcode is assembled anew after an edit.
-//! The test runs on the copy through `SHEF_ROOT`. A mutant that does not build counts as a failure of this command, not as caught.
+//! A mutant is an entry of `tests/mutants/*.toml`: edits, each a file, a text that stands in it exactly once and what replaces it, and who must notice: a
+//! test, a configuration of the hostile bench, or both. Microcode is assembled anew after an edit.
+//! Tests and bench run on the copy through `SHEF_ROOT`. A mutant that does not build counts as a failure of this command, not as caught.
 
 use crate::process::{self, Failure, say};
 use crate::root;
@@ -25,8 +26,10 @@ pub struct Mutant {
     name: String,
     /// The claim that no longer holds.
     breaks: String,
-    /// `package/test-target/test-name` of the test that must fail.
-    test: String,
+    /// `package/test-target/test-name` of the test that must fail; none: the hostile bench is the test.
+    test: Option<String>,
+    /// Configuration of the hostile bench to attack it in; none: no configuration has what is weakened, or no act of the bench can show it.
+    attack: Option<String>,
     /// What is changed.
     edit: Vec<Edit>,
 }
@@ -43,24 +46,59 @@ struct Edit {
     replace: String,
 }
 
+impl Edit {
+    /// The file's text with the edit, or how often the text to be replaced stands in it.
+    fn apply(&self, text: &str) -> Result<String, usize> {
+        match text.matches(&self.find).count() {
+            1 => Ok(text.replacen(&self.find, &self.replace, 1)),
+            found => Err(found),
+        }
+    }
+}
+
 /// Code that every failed build of a design carries (crate shef-rtl).
 const BUILD_FAILED: &str = "SHEF-RTL-0";
 
+/// Attempts of the hostile bench on a mutant.
+const ATTEMPTS: u64 = 4000;
+
+/// Who is to notice.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// The test that the mutant names.
+    Test,
+    /// The hostile bench; the test where the bench notices nothing.
+    Attack,
+}
+
 /// Runs all mutants, or those whose name holds `filter`; `line` prints the table.
-pub fn run(verilator: &Path, filter: &str, line: &dyn Fn(&str)) -> Result<(), Failure> {
+pub fn run(verilator: &Path, filter: &str, by: By, line: &dyn Fn(&str)) -> Result<(), Failure> {
     let all = load()?;
     let folder = process::target_dir().join("mutants");
     let mut survivors = Vec::new();
     let mut ran = 0;
-    line(&format!("{:<34} {:<9} {:>6}  caught by", "mutant", "", "s"));
-    for m in all.iter().filter(|m| m.name.contains(filter)) {
+    match by {
+        By::Test => line(&format!("{:<34} {:<9} {:>6}  caught by", "mutant", "", "s")),
+        By::Attack => line("| mutant | what no longer holds | caught by | after attempts |\n|---|---|---|---:|"),
+    }
+    for m in all.iter().filter(|m| m.name.contains(filter) && (by == By::Attack || m.test.is_some())) {
         ran += 1;
         say(&format!("mutant {} ({})", m.name, m.breaks));
         let copy = folder.join(&m.name);
         weaken(m, &copy)?;
         let start = Instant::now();
-        let outcome = try_mutant(m, &copy, verilator)?;
-        line(&format!("{:<34} {:<9} {:>6}  {}", m.name, outcome, start.elapsed().as_secs(), m.test));
+        let caught = if by == By::Attack { attack_mutant(m, &copy, verilator)? } else { None };
+        let test = m.test.as_deref().unwrap_or_default();
+        let outcome = match &m.test {
+            _ if caught.is_some() => "caught",
+            Some(test) => try_mutant(m, test, &copy, verilator)?,
+            None => "SURVIVED",
+        };
+        match (by, caught) {
+            (By::Test, _) => line(&format!("{:<34} {:<9} {:>6}  {}", m.name, outcome, start.elapsed().as_secs(), test)),
+            (By::Attack, Some((what, after))) => line(&format!("| {} | {} | {what} | {after} |", m.name, m.breaks)),
+            (By::Attack, None) => line(&format!("| {} | {} | {outcome}: test `{test}` | - |", m.name, m.breaks)),
+        }
         if outcome != "caught" {
             survivors.push(format!("{}: {outcome}", m.name));
         }
@@ -70,6 +108,47 @@ pub fn run(verilator: &Path, filter: &str, line: &dyn Fn(&str)) -> Result<(), Fa
         return Err(Failure::failed(format!("no mutant's name holds '{filter}'")));
     }
     if survivors.is_empty() { Ok(()) } else { Err(Failure::failed(survivors.join("\n"))) }
+}
+
+/// The part of the bench's report that the table shows.
+#[derive(Deserialize)]
+struct Report {
+    n: u64,
+    failures: Vec<Seen>,
+}
+
+#[derive(Deserialize)]
+struct Seen {
+    kind: String,
+    text: String,
+}
+
+/// Attacks a mutant until something is wrong: what it was, and after how many attempts.
+fn attack_mutant(m: &Mutant, copy: &Path, verilator: &Path) -> Result<Option<(String, u64)>, Failure> {
+    let Some(configuration) = &m.attack else { return Ok(None) };
+    let mut c = crate::attack::program()?;
+    c.env("SHEF_ROOT", copy).env("SHEF_CACHE", copy.with_file_name("cache")).env("SHEF_VERILATOR", verilator).stdin(Stdio::null());
+    c.args(["--stop", "--no-waves", "--quick", "--json", "--configuration", configuration, "--n"]).arg(ATTEMPTS.to_string());
+    c.arg("--dir").arg(copy.join("attack"));
+    let out = c.output().map_err(|e| Failure::failed(format!("shef-attack: {e}")))?;
+    let told = String::from_utf8_lossy(&out.stderr);
+    let log = copy.with_extension("attack.log");
+    std::fs::write(&log, told.as_bytes()).map_err(|e| Failure::failed(format!("{}: {e}", log.display())))?;
+    if out.stdout.is_empty() {
+        // It does not even get through the honest traffic before the first attempt.
+        let last = told.lines().last().unwrap_or_default();
+        return if last.contains(BUILD_FAILED) {
+            Err(Failure::failed(format!("{}: {last}", m.name)))
+        } else {
+            Ok(Some(("honest traffic".into(), 0)))
+        };
+    }
+    let report: Report =
+        serde_json::from_slice(&out.stdout).map_err(|e| Failure::failed(format!("{}: the bench's report: {e}", m.name)))?;
+    Ok(report.failures.first().map(|f| {
+        let seen = f.text.lines().nth(1).unwrap_or_default().trim();
+        (format!("{}, {seen}", f.kind), report.n)
+    }))
 }
 
 fn load() -> Result<Vec<Mutant>, Failure> {
@@ -101,14 +180,10 @@ fn weaken(m: &Mutant, copy: &Path) -> Result<(), Failure> {
     for e in &m.edit {
         let path = copy.join("shell-rtl").join(&e.file);
         let text = std::fs::read_to_string(&path).map_err(|err| Failure::failed(format!("{}: {}: {err}", m.name, e.file)))?;
-        let found = text.matches(&e.find).count();
-        if found != 1 {
-            return Err(Failure::failed(format!(
-                "{}: its text stands {found} times in {}, expected once; mend tests/mutants",
-                m.name, e.file
-            )));
-        }
-        std::fs::write(&path, text.replacen(&e.find, &e.replace, 1)).map_err(fail)?;
+        let text = e.apply(&text).map_err(|found| {
+            Failure::failed(format!("{}: its text stands {found} times in {}, expected once; mend tests/mutants", m.name, e.file))
+        })?;
+        std::fs::write(&path, text).map_err(fail)?;
     }
     if m.edit.iter().any(|e| e.file.ends_with(".uasm")) {
         let mut assemble = process::cargo(&["run", "--quiet", "--package", "shef-gen", "--", "ucode"]);
@@ -132,10 +207,10 @@ fn copy_tree(from: &Path, to: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-fn try_mutant(m: &Mutant, copy: &Path, verilator: &Path) -> Result<&'static str, Failure> {
-    let parts: Vec<&str> = m.test.split('/').collect();
+fn try_mutant(m: &Mutant, test: &str, copy: &Path, verilator: &Path) -> Result<&'static str, Failure> {
+    let parts: Vec<&str> = test.split('/').collect();
     let [package, target, name] = parts[..] else {
-        return Err(Failure::failed(format!("{}: test '{}' is not package/target/name", m.name, m.test)));
+        return Err(Failure::failed(format!("{}: test '{test}' is not package/target/name", m.name)));
     };
     let mut c = process::cargo(&["test", "--quiet", "--package", package, "--test", target, "--", "--exact", name]);
     c.env("SHEF_ROOT", copy).env("SHEF_CACHE", copy.with_file_name("cache")).env("SHEF_VERILATOR", verilator).stdin(Stdio::null());
@@ -152,4 +227,32 @@ fn try_mutant(m: &Mutant, copy: &Path, verilator: &Path) -> Result<&'static str,
     } else {
         "caught"
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{load, root};
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn every_mutant_still_applies() {
+        let mutants = load().unwrap_or_else(|e| panic!("{e:?}"));
+        let mut wrong = Vec::new();
+        for m in &mutants {
+            assert!(m.test.is_some() || m.attack.is_some(), "{}: nobody is to notice it", m.name);
+            // Edits of one file follow one another.
+            let mut files: BTreeMap<&str, String> = BTreeMap::new();
+            for e in &m.edit {
+                let text = files
+                    .entry(&e.file)
+                    .or_insert_with(|| std::fs::read_to_string(root().join("shell-rtl").join(&e.file)).unwrap_or_default());
+                match e.apply(text) {
+                    Ok(new) => *text = new,
+                    Err(found) => wrong.push(format!("{}: {} times in {}: {}", m.name, found, e.file, e.find)),
+                }
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+        assert!(mutants.len() >= 24, "{} mutants", mutants.len());
+    }
 }

@@ -60,7 +60,7 @@ pub fn run(no_skip: bool, json: bool) -> Result<(), Failure> {
     });
     cargo_tests(&mut t, &verilator)?;
     step(&mut t, "mutants of the RTL are caught", || {
-        mutants::run(&verilator, "", &|line| if json { eprintln!("{line}") } else { println!("{line}") })
+        mutants::run(&verilator, "", mutants::By::Test, &|line| if json { eprintln!("{line}") } else { println!("{line}") })
     });
 
     for s in &t.skipped {

@@ -1,10 +1,8 @@
 //! Where a chunk's bytes lie in memory: data, tag, and in a `tree` region the nodes above it.
 
-use shef_proto::config::{Mode, Region};
+use shef_proto::config::Region;
 use std::ops::Range;
 
-/// Most entries of the root table: levels are added until it is this small.
-const ROOTS: u64 = 65_536;
 /// Children of a node.
 const FAN: u64 = 8;
 /// Bytes of a node.
@@ -18,21 +16,7 @@ pub enum Part {
     /// Tag.
     Tag,
     /// The node above it at this level; level 0 holds chunk versions.
-    Node(u8),
-}
-
-/// Nodes of each level that lies in memory, level 0 first; empty for other modes than `tree`.
-pub fn levels(r: &Region) -> Vec<u64> {
-    if r.mode != Mode::Tree {
-        return Vec::new();
-    }
-    let mut list = vec![r.chunks().div_ceil(FAN)];
-    while let Some(last) = list.last()
-        && *last > ROOTS
-    {
-        list.push(last.div_ceil(FAN));
-    }
-    list
+    Node(u32),
 }
 
 /// All parts that lie in memory for a chunk of this region.
@@ -41,7 +25,7 @@ pub fn parts(r: &Region) -> Vec<Part> {
     if r.mode.has_tags() {
         list.push(Part::Tag);
     }
-    list.extend((0u8..).zip(levels(r)).map(|(l, _)| Part::Node(l)));
+    list.extend((0..r.tree_levels()).map(Part::Node));
     list
 }
 
@@ -51,8 +35,7 @@ pub fn place(r: &Region, chunk: u64, part: Part) -> Range<u64> {
         Part::Data => r.chunk_addr(chunk)..r.chunk_addr(chunk + 1),
         Part::Tag => r.tag_addr(chunk)..r.tag_addr(chunk + 1),
         Part::Node(level) => {
-            let before: u64 = levels(r).iter().take(usize::from(level)).sum();
-            let at = r.node_base.unwrap_or(0) + NODE * (before + chunk / below(level));
+            let at = r.node_addr(level, chunk / below(level));
             at..at + NODE
         }
     }
@@ -69,13 +52,14 @@ pub fn shared(chunk: u64, part: Part) -> Range<u64> {
 }
 
 /// Chunks below a node of a level.
-fn below(level: u8) -> u64 {
-    FAN.pow(u32::from(level) + 1)
+fn below(level: u32) -> u64 {
+    FAN.pow(level + 1)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use shef_proto::config::Mode;
 
     fn region(chunks: u64) -> Region {
         Region {
@@ -96,17 +80,11 @@ mod tests {
     }
 
     #[test]
-    fn levels_end_where_the_root_table_fits() {
-        assert_eq!(levels(&region(8 * ROOTS)), [ROOTS]);
-        assert_eq!(levels(&region(8 * ROOTS + 64)), [ROOTS + 8, ROOTS / 8 + 1]);
-        assert_eq!(parts(&region(64)), [Part::Data, Part::Tag, Part::Node(0)]);
-    }
-
-    #[test]
     fn nodes_lie_level_by_level() {
-        let r = region(16 * ROOTS);
+        let r = region(1 << 20);
+        assert_eq!(parts(&r), [Part::Data, Part::Tag, Part::Node(0), Part::Node(1)]);
         assert_eq!(place(&r, 17, Part::Node(0)).start, (1 << 41) + 64 * 2);
-        assert_eq!(place(&r, 130, Part::Node(1)).start, (1 << 41) + 64 * (2 * ROOTS + 2));
+        assert_eq!(place(&r, 130, Part::Node(1)).start, (1 << 41) + 64 * ((1 << 17) + 2));
         assert_eq!(shared(130, Part::Node(1)), 128..192);
         assert_eq!(shared(6, Part::Tag), 4..8);
     }

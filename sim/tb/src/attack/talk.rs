@@ -39,11 +39,31 @@ impl Talk {
         Some(a)
     }
 
+    /// The last words of a Shield that has ended the session after a fault, if this message is them.
+    pub fn last_words(&mut self, shown: &Sealed) -> Option<ShieldStatement> {
+        let _ = self.channel.halted(shown);
+        self.channel.last().map(|(words, _)| *words)
+    }
+
     /// A request and its answer, whatever its status.
     pub fn ask(&mut self, bench: &mut RtlBench, request: &Request) -> Result<Answer> {
         let sealed = self.seal(request)?;
         let answer = host::carry(bench, &sealed)?;
         self.hear(request, &sealed, &answer).ok_or(BenchError::Refused { what: "an answer of the Shield", status: 0 })
+    }
+
+    /// Asks for a flush: the answer's status, or nothing where the Shield has ended the session instead.
+    pub fn try_flush(&mut self, bench: &mut RtlBench) -> Result<Option<u16>> {
+        let request = Request::flush();
+        let sealed = self.seal(&request)?;
+        let status = host::ring(bench, &sealed, 0..host::WORDS)?;
+        let answer = host::shown(bench)?;
+        let heard = self.hear(&request, &sealed, &answer);
+        match heard {
+            Some(a) => Ok(Some(a.status)),
+            None if self.channel.last().is_some() => Ok(None),
+            None => Err(BenchError::Refused { what: "a flush", status }),
+        }
     }
 
     /// As [`Talk::ask`]; every status but done is an error.

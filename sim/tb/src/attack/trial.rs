@@ -69,8 +69,12 @@ pub struct Trial<'a> {
     fresh: BTreeMap<(u8, u64), Vec<u8>>,
     /// Chunks that honest traffic leaves alone.
     avoid: Vec<(u8, Range<u64>)>,
+    /// Epochs that this attempt advanced.
+    epochs: BTreeMap<u8, u64>,
     /// Regions that a fault froze.
     frozen: BTreeSet<u8>,
+    /// The memory mixes its answers up: what comes of an unprotected region is not compared.
+    mixed_up: bool,
     /// Memory at an earlier time.
     old: SparseMemory,
     /// What the memory bus must not see.
@@ -84,8 +88,7 @@ fn pick<T: Clone>(rng: &mut Rng, from: &[T]) -> Option<T> {
 
 impl<'a> Trial<'a> {
     /// An attempt on a session, from its snapshot.
-    pub fn new(s: &'a mut Session, kind: Kind, seed: u64) -> Result<Self> {
-        let mut rng = Rng::new(seed);
+    pub fn new(s: &'a mut Session, kind: Kind, mut rng: Rng) -> Result<Self> {
         let memory = timing(&mut rng);
         let stalls = (!rng.one_in(3)).then(|| rng.next_u64());
         s.bench.restore(&s.snapshot, memory, stalls)?;
@@ -100,7 +103,9 @@ impl<'a> Trial<'a> {
             talk,
             fresh: BTreeMap::new(),
             avoid: Vec::new(),
+            epochs: BTreeMap::new(),
             frozen: BTreeSet::new(),
+            mixed_up: false,
             old,
             watch,
             stalls,
@@ -118,6 +123,7 @@ impl<'a> Trial<'a> {
             Kind::Error | Kind::Silence => self.failing(),
             Kind::Reset => self.reset(),
             Kind::Flood => self.flood(),
+            Kind::Public => self.public(),
         };
         match outcome {
             Ok(()) => {}
@@ -138,6 +144,7 @@ impl<'a> Trial<'a> {
             // Opening a Load Key takes the hardware a hundred times as long as anything else here.
             0 => self.forged_load_key(),
             1..700 if self.kind == Kind::Truncate && self.rng.one_in(2) => self.broken_burst(&[0, 1, 2]),
+            1..50 if self.kind == Kind::Replay => self.stale_epoch(),
             1..700 => self.forged_chunk(),
             700..840 => self.forged_result(),
             840..960 => self.forged_request(),

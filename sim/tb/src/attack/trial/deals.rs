@@ -205,6 +205,13 @@ impl Trial<'_> {
     }
 }
 
+/// Where a burst begins.
+pub fn address(op: &Op) -> u64 {
+    match op {
+        Op::Read { addr, .. } | Op::Write { addr, .. } | Op::Wrap { addr, .. } => *addr,
+    }
+}
+
 /// The same, but each may be refused: the Shield may have stopped.
 pub fn maybe(mut deals: Vec<Deal>) -> Vec<Deal> {
     deals.iter_mut().for_each(|d| d.due = false);

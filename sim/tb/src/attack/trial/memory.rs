@@ -1,6 +1,6 @@
 //! Acts on what lies in memory: chunks that the accelerator reads, results that the owner opens.
 
-use super::deals::{Deal, maybe};
+use super::deals::{Deal, address, maybe};
 use super::forge::Patch;
 use super::{Trial, pick};
 use crate::Result;
@@ -11,6 +11,7 @@ use crate::traffic::Op;
 use shef_proto::channel::{FaultKind, Request};
 use shef_proto::config::{Mode, Region};
 use std::ops::Range;
+use std::sync::Arc;
 
 impl Trial<'_> {
     /// A sealed chunk to attack, as it lay at the snapshot; traffic before the act leaves it alone.
@@ -39,15 +40,19 @@ impl Trial<'_> {
             }
             return;
         }
-        self.s.bench.core().axi_memory().on_read(move |addr, beat| {
-            for (at, bytes) in &patches {
-                for (i, b) in beat.iter_mut().enumerate() {
-                    if let Some(new) = (addr + i as u64).checked_sub(*at).and_then(|k| bytes.get(k as usize)) {
-                        *b = *new;
+        let patches = Arc::new(patches);
+        for memory in self.s.bench.core().axi_memories() {
+            let patches = Arc::clone(&patches);
+            memory.on_read(move |addr, beat| {
+                for (at, bytes) in patches.iter().filter(|(at, b)| *at < addr + 64 && addr < *at + b.len() as u64) {
+                    for (i, b) in beat.iter_mut().enumerate() {
+                        if let Some(new) = (addr + i as u64).checked_sub(*at).and_then(|k| bytes.get(k as usize)) {
+                            *b = *new;
+                        }
                     }
                 }
-            }
-        });
+            });
+        }
     }
 
     pub(super) fn forged_chunk(&mut self) -> Result<()> {
@@ -86,7 +91,7 @@ impl Trial<'_> {
         let mut deals = self.honest(n);
         let spared = self.by_region();
         for d in &mut deals {
-            d.due = spared && !victims.iter().any(|(r, _)| r.contains(address(d), 1));
+            d.due = spared && !victims.iter().any(|(r, _)| r.contains(address(&d.op), 1));
         }
         let mut asked = Vec::new();
         for (r, c) in victims {
@@ -127,6 +132,52 @@ impl Trial<'_> {
             self.warm_up()?;
         }
         self.read_victims(&[(r.clone(), a), (r, b)], FaultKind::Tag)
+    }
+
+    /// The epoch goes on, and what lies in memory is still of the old one, as the Shield may be, too.
+    fn stale_epoch_of(&mut self, r: &Region) -> Result<()> {
+        let c = self.some_chunk(r);
+        self.spare(r, 0..r.chunks());
+        self.warm_up()?;
+        let before = self.read_of(r, c, true);
+        let after = self.read_of(r, c, true);
+        self.go(&[before])?;
+        let next = self.s.epoch + 1 + self.below(3);
+        self.v.act = format!("region {} chunk {c} of epoch {} in epoch {next}", r.name, self.s.epoch);
+        self.owner_says(&Request::epoch(r.id, next))?;
+        self.epochs.insert(r.id, next);
+        let got = self.go(&maybe(vec![after]))?;
+        let through = got[0].okay.contains(&true);
+        self.v.detected = self.told(&[FaultKind::Tag], Some(&[(r.clone(), c)]))? && !through;
+        Ok(())
+    }
+
+    pub(super) fn stale_epoch(&mut self) -> Result<()> {
+        let inputs = self.regions(|m| m == Mode::Input);
+        match pick(&mut self.rng, &inputs) {
+            Some(r) => self.stale_epoch_of(&r),
+            None => self.forged_chunk(),
+        }
+    }
+
+    /// Bytes of an unprotected region are changed: they are delivered as they are, and everything else is as it was.
+    pub(super) fn public(&mut self) -> Result<()> {
+        let open = self.regions(|m| m == Mode::Bypass);
+        let Some(r) = pick(&mut self.rng, &open) else { unreachable!("the configuration has an unprotected region") };
+        let c = self.some_chunk(&r);
+        let mut bytes = self.plain(&r, c).unwrap_or_default();
+        for _ in 0..1 + self.below(8) {
+            let bit = self.below(8 * u64::from(r.chunk)) as usize;
+            bytes[bit / 8] ^= 1 << (bit % 8);
+        }
+        self.v.act = format!("region {} chunk {c}", r.name);
+        self.plant(vec![(r.chunk_addr(c), bytes.clone())], false);
+        self.fresh.insert((r.id, c), bytes);
+        let deal = self.read_of(&r, c, true);
+        self.go(&[deal])?;
+        let deals = self.honest(6);
+        self.go(&deals)?;
+        self.unharmed()
     }
 
     /// A result, written in this attempt or before, that is changed before the owner opens it.
@@ -201,10 +252,4 @@ impl Trial<'_> {
 /// Whether a write leaves nothing of a chunk as it was.
 fn deal_covers(deal: &Deal, r: &Region) -> bool {
     matches!(&deal.op, Op::Write { data, strobes, .. } if strobes.is_empty() && data.len() == r.chunk as usize)
-}
-
-fn address(deal: &Deal) -> u64 {
-    match &deal.op {
-        Op::Read { addr, .. } | Op::Write { addr, .. } | Op::Wrap { addr, .. } => *addr,
-    }
 }

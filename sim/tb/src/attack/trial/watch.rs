@@ -1,7 +1,6 @@
 //! What must never be seen on the memory bus: plaintext of a sealed region, and writes where the accelerator may not write.
 
 use super::super::session::Session;
-use crate::attack::ground;
 use crate::bench::RtlBench;
 use shef_proto::config::{Mode, Region};
 use std::collections::HashSet;
@@ -33,7 +32,7 @@ fn places(r: &Region) -> Vec<(Range<u64>, bool)> {
         list.push((r.tag_base..r.tag_base + r.tag_size(), true));
     }
     if let Some(nodes) = r.node_base {
-        list.push((nodes..nodes + 64 * ground::levels(r).iter().sum::<u64>(), true));
+        list.push((nodes..nodes + r.node_size(), true));
     }
     list
 }
@@ -48,17 +47,19 @@ impl Watch {
 
     /// Looks at what the Shield writes from now on.
     pub fn bind(&self, bench: &mut RtlBench) {
-        let (state, places) = (Arc::clone(&self.state), Arc::clone(&self.places));
-        bench.core().axi_memory().on_write(move |addr, data, strobes| {
-            let mut s = state.lock().unwrap_or_else(PoisonError::into_inner);
-            match places.iter().find(|(p, _)| p.contains(&addr)) {
-                None => s.seen.push(format!("the Shield wrote to {addr:#x}, which is no place for it")),
-                Some((_, true)) if *strobes & 0xff == 0xff && s.plain.contains(&head(data)) => {
-                    s.seen.push(format!("plaintext on the memory bus at {addr:#x}"));
+        for memory in bench.core().axi_memories() {
+            let (state, places) = (Arc::clone(&self.state), Arc::clone(&self.places));
+            memory.on_write(move |addr, data, strobes| {
+                let mut s = state.lock().unwrap_or_else(PoisonError::into_inner);
+                match places.iter().find(|(p, _)| p.contains(&addr)) {
+                    None => s.seen.push(format!("the Shield wrote to {addr:#x}, which is no place for it")),
+                    Some((_, true)) if *strobes & 0xff == 0xff && s.plain.contains(&head(data)) => {
+                        s.seen.push(format!("plaintext on the memory bus at {addr:#x}"));
+                    }
+                    Some(_) => {}
                 }
-                Some(_) => {}
-            }
-        });
+            });
+        }
     }
 
     /// Remembers plaintext that the accelerator writes.
