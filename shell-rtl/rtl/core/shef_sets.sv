@@ -8,6 +8,8 @@
 // cnt_o: statistic cnt_sel_i of set cnt_set_i, one cycle later; 0 of a set that is not there. region_fault_o: by region number.
 // fault_*, refusal_*: one pulse per set. wipe_i: all sets at once; wipe_done_o: all are done.
 `default_nettype none
+// verilator lint_off PINCONNECTEMPTY
+// (outputs that are not needed here are left open by name)
 module shef_sets
   import shef_pkg::*;
 #(
@@ -322,17 +324,77 @@ module shef_sets
     if (N == 0) begin : g_none
       $error("shef_sets: a set without a region");
     end
+    // the set's own bus: behind its cache, if it has one
+    axi_ax_t aw, ar;
+    axi_w_t w;
+    axi_b_t b;
+    axi_r_t r;
+    logic aw_valid, aw_ready, w_valid, w_ready, b_valid, b_ready, ar_valid, ar_ready, r_valid, r_ready;
+    logic set_cmd_valid, set_cmd_ready, set_cmd_done, set_cmd_err, set_idle, set_wiped;
+
+    if (Sets[s].cache_bytes != '0) begin : g_cache
+      logic [MAX_REGIONS-1:0] frozen;  // by place
+      logic cache_idle, cache_wiped;
+      always_comb begin
+        frozen = '0;
+        for (int unsigned n = 0; n < N; n++) frozen[n] = region_fault[s][MINE[n].id[REGION_W-1:0]];
+      end
+      shef_cache #(
+          .NRegions(N), .Regions(MINE[N-1:0]), .Bytes(32'(Sets[s].cache_bytes)), .LineBytes(32'(Sets[s].cache_line))
+      ) i_cache (
+          .clk_i, .rst_ni,
+          .acc_aw_i(s_aw[s]), .acc_aw_valid_i(s_aw_valid[s]), .acc_aw_ready_o(s_aw_ready[s]),
+          .acc_w_i(s_w[s]), .acc_w_valid_i(s_w_valid[s]), .acc_w_ready_o(s_w_ready[s]),
+          .acc_b_o(s_b[s]), .acc_b_valid_o(s_b_valid[s]), .acc_b_ready_i(s_b_ready[s]),
+          .acc_ar_i(s_ar[s]), .acc_ar_valid_i(s_ar_valid[s]), .acc_ar_ready_o(s_ar_ready[s]),
+          .acc_r_o(s_r[s]), .acc_r_valid_o(s_r_valid[s]), .acc_r_ready_i(s_r_ready[s]),
+          .set_aw_o(aw), .set_aw_valid_o(aw_valid), .set_aw_ready_i(aw_ready),
+          .set_w_o(w), .set_w_valid_o(w_valid), .set_w_ready_i(w_ready),
+          .set_b_i(b), .set_b_valid_i(b_valid), .set_b_ready_o(b_ready),
+          .set_ar_o(ar), .set_ar_valid_o(ar_valid), .set_ar_ready_i(ar_ready),
+          .set_r_i(r), .set_r_valid_i(r_valid), .set_r_ready_o(r_ready),
+          .enable_i, .stop_i, .region_fault_i(frozen),
+          .cmd_valid_i(cmd_valid[s]), .cmd_ready_o(cmd_ready[s]), .cmd_i, .cmd_done_o(cmd_done[s]), .cmd_err_o(cmd_err[s]),
+          .set_cmd_valid_o(set_cmd_valid), .set_cmd_ready_i(set_cmd_ready), .set_cmd_done_i(set_cmd_done), .set_cmd_err_i(set_cmd_err),
+          .hit_o(), .miss_o(), .idle_o(cache_idle), .wipe_i, .wipe_done_o(cache_wiped)
+      );
+      assign idle[s] = cache_idle && set_idle;
+      assign wiped[s] = cache_wiped && set_wiped;
+    end else begin : g_direct
+      assign aw = s_aw[s];
+      assign aw_valid = s_aw_valid[s];
+      assign s_aw_ready[s] = aw_ready;
+      assign w = s_w[s];
+      assign w_valid = s_w_valid[s];
+      assign s_w_ready[s] = w_ready;
+      assign s_b[s] = b;
+      assign s_b_valid[s] = b_valid;
+      assign b_ready = s_b_ready[s];
+      assign ar = s_ar[s];
+      assign ar_valid = s_ar_valid[s];
+      assign s_ar_ready[s] = ar_ready;
+      assign s_r[s] = r;
+      assign s_r_valid[s] = r_valid;
+      assign r_ready = s_r_ready[s];
+      assign set_cmd_valid = cmd_valid[s];
+      assign cmd_ready[s] = set_cmd_ready;
+      assign cmd_done[s] = set_cmd_done;
+      assign cmd_err[s] = set_cmd_err;
+      assign idle[s] = set_idle;
+      assign wiped[s] = set_wiped;
+    end
+
     shef_set #(
         .NRegions(N), .Regions(MINE[N-1:0]), .Lanes(32'(Sets[s].lanes)), .BigLines(32'(Sets[s].big_lines)),
         .SmallLines(32'(Sets[s].small_lines)), .RingBeats(32'(Sets[s].ring_beats)), .OnFault(OnFault),
         .TimeoutCycles(TimeoutCycles)
     ) i_set (
         .clk_i, .rst_ni,
-        .acc_aw_i(s_aw[s]), .acc_aw_valid_i(s_aw_valid[s]), .acc_aw_ready_o(s_aw_ready[s]),
-        .acc_w_i(s_w[s]), .acc_w_valid_i(s_w_valid[s]), .acc_w_ready_o(s_w_ready[s]),
-        .acc_b_o(s_b[s]), .acc_b_valid_o(s_b_valid[s]), .acc_b_ready_i(s_b_ready[s]),
-        .acc_ar_i(s_ar[s]), .acc_ar_valid_i(s_ar_valid[s]), .acc_ar_ready_o(s_ar_ready[s]),
-        .acc_r_o(s_r[s]), .acc_r_valid_o(s_r_valid[s]), .acc_r_ready_i(s_r_ready[s]),
+        .acc_aw_i(aw), .acc_aw_valid_i(aw_valid), .acc_aw_ready_o(aw_ready),
+        .acc_w_i(w), .acc_w_valid_i(w_valid), .acc_w_ready_o(w_ready),
+        .acc_b_o(b), .acc_b_valid_o(b_valid), .acc_b_ready_i(b_ready),
+        .acc_ar_i(ar), .acc_ar_valid_i(ar_valid), .acc_ar_ready_o(ar_ready),
+        .acc_r_o(r), .acc_r_valid_o(r_valid), .acc_r_ready_i(r_ready),
         .mem_aw_o(m_aw[s]), .mem_aw_valid_o(m_aw_valid[s]), .mem_aw_ready_i(m_aw_ready[s]),
         .mem_w_o(m_w[s]), .mem_w_valid_o(m_w_valid[s]), .mem_w_ready_i(m_w_ready[s]),
         .mem_b_i(m_b[s]), .mem_b_valid_i(m_b_valid[s]), .mem_b_ready_o(m_b_ready[s]),
@@ -340,16 +402,17 @@ module shef_sets
         .mem_r_i(m_r[s]), .mem_r_valid_i(m_r_valid[s]), .mem_r_ready_o(m_r_ready[s]),
         .key_valid_i(key_valid_i && key_set == set_no_t'(s)), .key_ready_o(key_ready[s]), .key_region_i, .key_node_i, .key_i,
         .enable_i, .stop_i,
-        .cmd_valid_i(cmd_valid[s]), .cmd_ready_o(cmd_ready[s]), .cmd_i, .cmd_region_i, .cmd_epoch_i,
-        .cmd_done_o(cmd_done[s]), .cmd_err_o(cmd_err[s]),
+        .cmd_valid_i(set_cmd_valid), .cmd_ready_o(set_cmd_ready), .cmd_i, .cmd_region_i, .cmd_epoch_i,
+        .cmd_done_o(set_cmd_done), .cmd_err_o(set_cmd_err),
         .epoch_we_i(epoch_we_i && epoch_set == set_no_t'(s)), .epoch_region_i, .epoch_i,
         .fault_valid_o(fault_valid_o[s]), .fault_o(fault_o[s]),
         .refusal_valid_o(refusal_valid_o[s]), .refusal_o(refusal_o[s]),
         .stat_region_i, .epoch_o(epoch[s]), .written_o(written[s]),
         .map_region_i, .map_word_i, .map_o(map[s]),
         .region_fault_o(region_fault[s]), .cnt_sel_i, .cnt_o(cnt[s]),
-        .idle_o(idle[s]), .wipe_i, .wipe_done_o(wiped[s])
+        .idle_o(set_idle), .wipe_i, .wipe_done_o(set_wiped)
     );
   end
 endmodule
+// verilator lint_on PINCONNECTEMPTY
 `default_nettype wire
