@@ -510,7 +510,7 @@ module shef_cache
   typedef enum logic [1:0] {T_IDLE, T_ASK, T_DATA, T_END} tell_e;
   tell_e tell_q;
   axi_ax_t tell_ax_q;
-  logic tell_wr_q, tell_beat, tell_end;
+  logic tell_wr_q, tell_beat, tell_end, tell_ar, tell_ar_q;
   logic [8:0] tell_left_q;
   assign tell_idle = tell_q == T_IDLE;
   assign tell_ready = tell_idle && !line_writing;
@@ -546,7 +546,7 @@ module shef_cache
   end
 
   // ---- towards the set ----
-  logic tell_ar, tell_ar_q;  // a request that is up stays up
+  // a request that is up stays up
   assign tell_ar = tell_q == T_ASK && !tell_wr_q && (tell_ar_q || !line_ar_valid);
   always_ff @(posedge clk_i) begin
     if (!rst_ni) tell_ar_q <= 1'b0;
