@@ -92,7 +92,7 @@ module shef_cache
     $error("shef_cache: powers of two, lines of 64 to 4096 bytes, at least 32 of them");
   end
   for (genvar r = 0; r < int'(NRegions); r++) begin : g_check
-    if (Regions[r].mode == MODE_OUTPUT || 32'(Regions[r].chunk_log2) != LineLog2) begin : gen_bad_region
+    if (Regions[r].mode != MODE_NONE && (Regions[r].mode == MODE_OUTPUT || 32'(Regions[r].chunk_log2) != LineLog2)) begin : gen_bad_region
       $error("shef_cache: no output regions, and chunks of the line's size");
     end
   end
