@@ -1357,7 +1357,7 @@ fn a_fault_of_a_region_freezes_it_alone() {
                 assert!(b.finish(200_000).iter().all(AxiDone::okay));
                 assert!(b.command(INVALIDATE, 0, 0));
                 // dirty lines that must not be sealed any more
-                for i in 15..20 {
+                for i in 16..20 {
                     b.acc.push(AxiOp::Write { id: 0, addr: r.base + i * r.chunk, data: vec![0xdd; 64], strobes: vec![0xf0] });
                 }
                 assert!(b.finish(20_000).iter().all(AxiDone::okay));
