@@ -17,6 +17,11 @@
 //
 // Reads hold all lines of a class but two at most, and so do dirty lines. Writes never wait for responses: two lines are not
 // held by reads, and they are free, or become so through sealing, which needs nothing from here.
+//
+// Prefetch: when reads of a region (not `output`) go from chunk to chunk, the next chunks are taken and fetched in cycles that
+// nothing else needs, up to Prefetch[region] ahead and all lines of the class but three. A line fetched ahead is no victim
+// until it was read, or the stream ended: at a read elsewhere, a write to the region, a write that finds no line, or a flush.
+// What fails before it is asked for is let go (spec_failed_o) and fetched again when it is asked for.
 `default_nettype none
 module shef_lookup
   import shef_pkg::*;
@@ -31,6 +36,8 @@ module shef_lookup
     parameter logic [MAX_REGIONS-1:0] IsPlain = '0,     // bypass
     parameter logic [MAX_REGIONS-1:0] IsBig = '0,       // its chunks go to the 4 KiB lines
     parameter id_tab_t RegionId = '0,
+    parameter logic [MAX_REGIONS-1:0][3:0] Prefetch = '0,                   // chunks ahead
+    parameter logic [MAX_REGIONS-1:0][CHUNK_INDEX_W-1:0] NumChunks = '0,
     localparam int unsigned NLines = BigLines + SmallLines
 ) (
     input  wire               clk_i,
@@ -64,6 +71,9 @@ module shef_lookup
     output line_t             new_line_o,
     output logic              taken_o,       // a line was taken
     output logic              short_o,       // a segment waits for a line
+    output logic              spec_taken_o,  // a chunk is fetched ahead
+    output logic              spec_used_o,   // and asked for
+    output logic              spec_failed_o, // with failed_i: nobody asked for it
 
     output logic              merge_valid_o, // a line to be filled from memory
     input  wire               merge_ready_i,
@@ -145,6 +155,8 @@ module shef_lookup
   lines_t evict_q;          // it shall be sealed
   lines_t last_q;           // its version cannot be raised
   lines_t dead_q;           // its region is frozen
+  lines_t spec_q;           // fetched ahead, and nobody asked for it yet
+  lines_t ahead_q;          // and its stream goes on
   lines_t rheld_q, wheld_q;
   logic [6:0] rrefs_q[NLines];
   logic [1:0] wrefs_q[NLines];
@@ -199,7 +211,7 @@ module shef_lookup
   lines_t match_q[2];
   lines_t match[2];
   lines_t cand_sel, take_one;
-  logic fire, take_line, side_wr;
+  logic fire, take_line, take_seg, take_spec, spec_turn, side_wr, take_big;
   logic [1:0] fires;
   logic same_slots;
 
@@ -213,16 +225,19 @@ module shef_lookup
   assign take_one = take_line ? cand_sel : '0;
   name_t in_name[2];
   name_t slot_name[2];
+  name_t spec_name_q, take_name;
   assign same_slots = slot_name[0] == slot_name[1];
+  assign take_name = spec_turn ? spec_name_q : slot_name[side_wr];
 
   for (genvar d = 0; d < 2; d++) begin : g_slot
     logic load;
     assign load = in_valid[d] && in_ready[d];
-    assign in_name[d] = '{region: in_seg[d].region, chunk: in_seg[d].chunk[ChunkW-1:0]};
+    // chunks to be fetched ahead are compared where no read comes in
+    assign in_name[d] = (d == 0 && !in_valid[d]) ? spec_next : '{region: in_seg[d].region, chunk: in_seg[d].chunk[ChunkW-1:0]};
     assign slot_name[d] = '{region: slot_q[d].region, chunk: slot_q[d].chunk[ChunkW-1:0]};
     always_comb begin
       match[d] = '0;
-      if (in_valid[d]) begin
+      if (in_valid[d] || (d == 0 && spec_load)) begin
         for (int i = 0; i < int'(NLines); i++)
           match[d][i] = {region_q[i], chunk_q[i]} == in_name[d];
       end
@@ -237,8 +252,67 @@ module shef_lookup
         if (load) begin
           slot_q[d] <= in_seg[d];
           // the line that is being taken changes its chunk in this cycle
-          match_q[d] <= (match[d] & ~take_one) | (in_name[d] == slot_name[side_wr] ? take_one : '0);
-        end else if (take_line) match_q[d] <= (match_q[d] & ~take_one) | (same_slots ? take_one : '0);
+          match_q[d] <= (match[d] & ~take_one) | (in_name[d] == take_name ? take_one : '0);
+        end else if (take_line) match_q[d] <= (match_q[d] & ~take_one) | ((take_spec ? slot_name[d] == spec_name_q : same_slots) ? take_one : '0);
+      end
+    end
+  end
+
+  // ---- the stream, and the chunk that is to be fetched ahead next ----
+  logic stream_q, spec_valid_q, spec_load, spec_end, follows, spec_hit, spec_room;
+  reg_idx_t stream_region_q;
+  chunk_idx_t stream_chunk_q, spec_chunk_q, stream_end;   // newest that was read; next to be fetched ahead
+  name_t spec_next;
+  lines_t spec_match_q;
+  logic [6:0] ahead_count_q[2];
+  logic [1:0] ahead_up_q;
+
+  assign stream_end = stream_chunk_q + chunk_idx_t'(Prefetch[stream_region_q]);
+  assign spec_next = '{region: stream_region_q, chunk: spec_chunk_q[ChunkW-1:0]};
+  assign spec_load = stream_q && !spec_valid_q && !in_valid[0] && spec_chunk_q <= stream_end && spec_chunk_q < NumChunks[stream_region_q];
+  assign follows = seg.region == stream_region_q && seg.chunk == stream_chunk_q + 1'b1;
+  // another chunk is read, its region is written, or room is short for a write
+  assign spec_end = (rref_up && Prefetch[seg.region] != '0 && !follows && !(seg.region == stream_region_q && seg.chunk == stream_chunk_q)) ||
+      (wref_up && seg.region == stream_region_q) || short_q[1] || flush_i || stop_i || hold_rd_i;
+  assign spec_hit = (spec_match_q & ~free_q & ~orphan_q) != '0;
+  assign spec_room = ahead_count_q[IsBig[spec_name_q.region]] + 7'(ahead_up_q != '0) + 7'd3 < 7'(LINES[IsBig[spec_name_q.region]]);
+  assign spec_turn = spec_valid_q && !side_valid;
+  assign take_spec = spec_turn && stream_q && !short_q[1] && !flush_i && !stop_i && !hold_rd_i && !spec_hit && spec_room && !frozen_i[spec_name_q.region] &&
+      cand_ok[IsBig[spec_name_q.region]] && (!HasVersions[spec_name_q.region] || ver_ready_i);
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni || clr_i) begin
+      stream_q <= 1'b0;
+      stream_region_q <= '0;
+      stream_chunk_q <= '0;
+      spec_chunk_q <= '0;
+      spec_valid_q <= 1'b0;
+      spec_name_q <= '0;
+      spec_match_q <= '0;
+      ahead_up_q <= '0;
+      for (int c = 0; c < 2; c++) ahead_count_q[c] <= '0;
+    end else begin
+      ahead_up_q <= {ahead_up_q[0], take_spec};
+      ahead_count_q[0] <= 7'($countones(ahead_q & ~BIG_MASK));
+      ahead_count_q[1] <= 7'($countones(ahead_q & BIG_MASK));
+      if (spec_load) begin
+        spec_valid_q <= 1'b1;
+        spec_name_q <= spec_next;
+        spec_match_q <= (match[0] & ~take_one) | (spec_next == take_name ? take_one : '0);
+        spec_chunk_q <= spec_chunk_q + 1'b1;
+      end else begin
+        if (take_line) spec_match_q <= (spec_match_q & ~take_one) | (spec_name_q == take_name ? take_one : '0);
+        if (take_spec || (spec_turn && spec_hit)) spec_valid_q <= 1'b0;
+      end
+      if (rref_up && Prefetch[seg.region] != '0 && !IsOutput[seg.region]) begin
+        stream_region_q <= seg.region;
+        stream_chunk_q <= seg.chunk;
+        stream_q <= follows || (stream_q && seg.region == stream_region_q && seg.chunk == stream_chunk_q);
+        if (follows && (!stream_q || spec_chunk_q <= seg.chunk)) spec_chunk_q <= seg.chunk + 1'b1;
+      end
+      if (spec_end) begin
+        stream_q <= 1'b0;
+        spec_valid_q <= 1'b0;
       end
     end
   end
@@ -253,8 +327,16 @@ module shef_lookup
   assign side_wr = wr_want && (!rd_want || turn_q);
   assign side_valid = rd_want || wr_want;
   assign seg = slot_q[side_wr];
-  assign seg_o = seg;
+  always_comb begin
+    seg_o = seg;
+    if (spec_turn) begin
+      seg_o.region = spec_name_q.region;
+      seg_o.chunk = chunk_idx_t'(spec_name_q.chunk);
+    end
+  end
   assign class_big = IsBig[seg.region];
+  assign take_big = spec_turn ? IsBig[spec_name_q.region] : class_big;
+  assign take_line = take_seg || take_spec;
 
   // ---- lines that can be taken: one candidate of each class, chosen in advance ----
   lines_t avail;
@@ -267,8 +349,8 @@ module shef_lookup
   logic [1:0] room_rd, room_wr;
   logic rheld_up, dirty_up, up_big_q, rheld_up_q, dirty_up_q;
 
-  assign avail = free_q | ~(ask_q | fetch_q | dirty_q | seal_q | rheld_q | wheld_q | (want_q & ~whole_q));
-  assign cand_sel = cand_q[class_big];
+  assign avail = free_q | ~(ask_q | fetch_q | dirty_q | seal_q | rheld_q | wheld_q | ahead_q | (want_q & ~whole_q));
+  assign cand_sel = cand_q[take_big];
 
   for (genvar c = 0; c < 2; c++) begin : g_class
     localparam lines_t MASK = (c == 1) ? BIG_MASK : ~BIG_MASK;
@@ -284,7 +366,7 @@ module shef_lookup
         rheld_count_q[c] <= '0;
         dirty_count_q[c] <= '0;
       end else begin
-        if (!cand_ok[c] || (take_line && class_big == (c == 1))) begin
+        if (!cand_ok[c] || (take_line && take_big == (c == 1))) begin
           cand_q[c] <= cand_next[c];
           if (cand_next[c] != '0) cand_above_q[c] <= beyond(cand_next[c]);
         end
@@ -329,7 +411,7 @@ module shef_lookup
     fire = 1'b0;
     refused = 1'b0;
     turned_away = 1'b0;
-    take_line = 1'b0;
+    take_seg = 1'b0;
     need_ask = 1'b0;
     short_of_lines = 1'b0;
     if (side_valid) begin
@@ -366,8 +448,8 @@ module shef_lookup
         refused = 1'b1;
         turned_away = 1'b1;
       end else begin
-        take_line = cand_ok[class_big] && (side_wr ? room_wr[class_big] : room_rd[class_big]) && (!has_version || ver_ready_i);
-        fire = take_line;
+        take_seg = cand_ok[class_big] && (side_wr ? room_wr[class_big] : room_rd[class_big]) && (!has_version || ver_ready_i);
+        fire = take_seg;
         short_of_lines = !cand_ok[class_big] || (side_wr && !room_wr[class_big]);
       end
     end
@@ -375,7 +457,7 @@ module shef_lookup
 
   lines_t sel;
   logic rref_up, wref_up;
-  assign sel = is_hit ? hit : cand_sel;
+  assign sel = (is_hit && !spec_turn) ? hit : cand_sel;
   assign line = index_of(sel);
   assign rref_up = fire && !side_wr && !refused;
   assign wref_up = fire && side_wr && !refused;
@@ -384,14 +466,17 @@ module shef_lookup
   assign fires = fire ? (side_wr ? 2'b10 : 2'b01) : 2'b00;
   assign rsp_valid_o = fires[0];
   assign wsg_valid_o = fires[1];
-  assign fetch_valid_o = take_line && (!side_wr || has_version);
+  assign fetch_valid_o = take_spec || (take_seg && (!side_wr || has_version));
   assign fetch_line_o = line;
-  assign fetch_write_o = side_wr;
-  assign ver_valid_o = take_line && has_version;
+  assign fetch_write_o = side_wr && !take_spec;
+  assign ver_valid_o = take_line && HasVersions[take_name.region];
   // a line that is whole through a fetch starts its marks anew when it becomes dirty
   assign new_valid_o = take_line || (wref_up && !hit_dirty && (hit & all_q) != '0);
   assign new_line_o = line;
-  assign taken_o = take_line;
+  assign taken_o = take_seg;
+  assign spec_taken_o = take_spec;
+  assign spec_used_o = rref_up && is_hit && (hit & spec_q) != '0;
+  assign spec_failed_o = failed_i && spec_q[verified_line_i] && !((rref_up || wref_up) && is_hit && hit[verified_line_i]);
   assign short_o = short_of_lines;
   assign ask_valid_o = need_ask;
   assign lseg_o = '{id: seg.id, err: refused, line: line, offset: seg.offset, size: seg.size, beats: seg.beats, last: seg.last};
@@ -545,6 +630,8 @@ module shef_lookup
       evict_q <= '0;
       last_q <= '0;
       dead_q <= '0;
+      spec_q <= '0;
+      ahead_q <= '0;
       rheld_q <= '0;
       wheld_q <= '0;
       for (int i = 0; i < int'(NLines); i++) begin
@@ -568,23 +655,32 @@ module shef_lookup
         evict_q[line] <= 1'b0;
       end
       if (failed_i) fetch_q[verified_line_i] <= 1'b0;
+      if (spec_failed_o) free_q[verified_line_i] <= 1'b1;
+      if (spec_failed_o) ahead_q[verified_line_i] <= 1'b0;
+      if ((rref_up || wref_up) && is_hit) begin
+        spec_q <= spec_q & ~hit;
+        ahead_q <= ahead_q & ~hit;
+      end
+      if (spec_end) ahead_q <= '0;
       if (take_line) begin
         dead_q[line] <= 1'b0;
         free_q[line] <= 1'b0;
         orphan_q[line] <= 1'b0;
-        out_q[line] <= is_out;
-        plain_q[line] <= IsPlain[seg.region];
-        ask_q[line] <= has_version;
-        fetch_q[line] <= !side_wr;
-        dirty_q[line] <= side_wr;
-        whole_q[line] <= side_wr && is_out;
+        out_q[line] <= IsOutput[take_name.region];
+        plain_q[line] <= IsPlain[take_name.region];
+        ask_q[line] <= HasVersions[take_name.region];
+        fetch_q[line] <= take_spec || !side_wr;
+        dirty_q[line] <= side_wr && !take_spec;
+        whole_q[line] <= side_wr && is_out && !take_spec;
+        spec_q[line] <= take_spec;
+        ahead_q[line] <= take_spec;
         all_q[line] <= 1'b0;
         full_q[line] <= 1'b0;
         want_q[line] <= 1'b0;
         evict_q[line] <= 1'b0;
         last_q[line] <= 1'b0;
-        chunk_q[line] <= seg.chunk[ChunkW-1:0];
-        region_q[line] <= seg.region;
+        chunk_q[line] <= take_name.chunk;
+        region_q[line] <= take_name.region;
       end
       if (known_i) begin
         ask_q[known_line_i] <= 1'b0;
@@ -621,6 +717,7 @@ module shef_lookup
             whole_q[i] <= 1'b0;
             want_q[i] <= 1'b0;
             evict_q[i] <= 1'b0;
+            ahead_q[i] <= 1'b0;
           end
         end
       end

@@ -223,6 +223,19 @@ module shef_set
     return n;
   endfunction
 
+  function automatic logic [MAX_REGIONS-1:0][3:0] tab_prefetch();
+    logic [MAX_REGIONS-1:0][3:0] t;
+    t = '0;
+    for (int unsigned r = 0; r < NRegions; r++) t[r] = (Regions[r].mode == MODE_OUTPUT) ? '0 : Regions[r].prefetch;
+    return t;
+  endfunction
+  function automatic logic [MAX_REGIONS-1:0][CHUNK_INDEX_W-1:0] tab_chunks();
+    logic [MAX_REGIONS-1:0][CHUNK_INDEX_W-1:0] t;
+    t = '0;
+    for (int unsigned r = 0; r < NRegions; r++) t[r] = CHUNK_INDEX_W'(Regions[r].size >> Regions[r].chunk_log2);
+    return t;
+  endfunction
+
   localparam log2_tab_t CHUNK_LOG2 = tab_log2();
   localparam id_tab_t REGION_ID = tab_id();
   localparam addr_tab_t BASE = tab_base(1'b0);
@@ -275,7 +288,7 @@ module shef_set
       .kill_writes_o(kill_writes), .drop_o(drop), .drop_mask_o(drop_mask), .drop_tags_o(drop_tags),
       .write_held_i(write_held), .lines_dirty_i(lines_dirty), .lines_fetching_i(lines_fetching), .tags_dirty_i(tags_dirty),
       .cmd_idle_o(cmd_idle),
-      .tag_fail_i(verify_fail), .tag_fail_chunk_i(verify_chunk),
+      .tag_fail_i(verify_fail && !spec_failed), .tag_fail_chunk_i(verify_chunk),
       .twice_i(twice), .twice_region_i(seal_region), .twice_chunk_i(seal_chunk),
       .node_fail_i(node_fail), .node_internal_i(node_internal), .node_region_i(node_fail_region), .node_index_i(node_fail_index),
       .node_version_i(node_fail_version),
@@ -305,6 +318,7 @@ module shef_set
   seg_t looked;   // the segment that is decided
   logic rsp_valid, rsp_room, wsg_valid, wsg_room, fetch_valid, fetch_write, new_valid, ask_valid, ask_ready, ask_bit, looking;
   logic ver_valid, ver_ready, merge_valid, merge_ready, known, known_zero, known_last, filled;
+  logic spec_taken, spec_used, spec_failed;
   logic taken, short_of_lines, rsp_waits, seal_waits;
   logic rsp_done, wsg_done, wsg_full, sealed, sealed_last, seal_valid;
   line_t fetch_line, new_line, rsp_done_line, wsg_done_line, sealed_line, seal_in_line, merge_line;
@@ -320,7 +334,8 @@ module shef_set
 
   shef_lookup #(
       .NRegions(NRegions), .BigLines(BigLines), .SmallLines(SmallLines), .ChunkW(chunk_bits()), .IsOutput(IS_OUTPUT),
-      .HasVersions(HAS_VERSIONS), .IsPlain(IS_PLAIN), .IsBig(IS_BIG), .RegionId(REGION_ID)
+      .HasVersions(HAS_VERSIONS), .IsPlain(IS_PLAIN), .IsBig(IS_BIG), .RegionId(REGION_ID),
+      .Prefetch(tab_prefetch()), .NumChunks(tab_chunks())
   ) i_lookup (
       .clk_i, .rst_ni, .clr_i(clr), .stop_i(halt_lookup), .hold_rd_i(hold_rd), .hold_wr_i(hold_wr), .frozen_i(frozen),
       .rd_seg_i(rd_seg), .rd_valid_i(rd_seg_valid), .rd_ready_o(rd_seg_ready),
@@ -328,6 +343,7 @@ module shef_set
       .rsp_valid_o(rsp_valid), .rsp_room_i(rsp_room), .lseg_o(lseg), .seg_o(looked), .wsg_valid_o(wsg_valid), .wsg_room_i(wsg_room),
       .fetch_valid_o(fetch_valid), .fetch_line_o(fetch_line), .fetch_write_o(fetch_write), .ver_valid_o(ver_valid),
       .ver_ready_i(ver_ready), .new_valid_o(new_valid), .new_line_o(new_line), .taken_o(taken), .short_o(short_of_lines),
+      .spec_taken_o(spec_taken), .spec_used_o(spec_used), .spec_failed_o(spec_failed),
       .merge_valid_o(merge_valid), .merge_ready_i(merge_ready), .merge_line_o(merge_line), .merge_region_o(merge_region),
       .merge_chunk_o(merge_index),
       .ask_valid_o(ask_valid), .ask_ready_i(ask_ready), .ask_bit_i(ask_bit),
@@ -924,8 +940,8 @@ module shef_set
   always_ff @(posedge clk_i) begin
     event_q <= '0;
     if (rst_ni && !clr) begin
-      event_q[0] <= rsp_valid && !lseg.err && !fetch_valid;
-      event_q[1] <= rsp_valid && !lseg.err && fetch_valid;
+      event_q[0] <= rsp_valid && !lseg.err && !taken;
+      event_q[1] <= rsp_valid && !lseg.err && taken;
       event_q[2] <= wsg_valid && !lseg.err && !taken;
       event_q[3] <= wsg_valid && !lseg.err && taken;
       event_q[4] <= acc_r_valid_o && acc_r_ready_i;
@@ -938,6 +954,9 @@ module shef_set
           (seal_beat_valid && !seal_plain && !gh_free);
       event_q[11] <= mem_ar_valid_o && !mem_ar_ready_i;
       event_q[12] <= wr_wait;
+      event_q[13] <= spec_taken;
+      event_q[14] <= spec_used;
+      event_q[15] <= spec_failed;
     end
   end
   shef_stats i_stats (.clk_i, .rst_ni, .clr_i(clr), .event_i(event_q), .sel_i(cnt_sel_i), .cnt_o);

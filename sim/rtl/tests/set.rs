@@ -1450,6 +1450,59 @@ fn a_fault_of_a_region_freezes_it_alone() {
 }
 
 #[test]
+fn a_stream_is_fetched_ahead() {
+    const STARTED: u64 = 13;
+    const USED: u64 = 14;
+    const FAILED: u64 = 15;
+    let statistic = |b: &mut Bench, n: u64| {
+        for _ in 0..20 {
+            b.cycle();
+        }
+        b.s.poke("cnt_sel", n);
+        b.cycle();
+        b.s.eval();
+        b.s.peek("cnt")
+    };
+    let mut b = Bench::new(4, no_wait(40), None);
+    let mut rng = Rng::new(3);
+    let r = REGIONS[0];
+    b.fill(0, 0, 100, &mut rng);
+    b.acc.outstanding = 1;
+    let first = b.s.cycles();
+    for i in 0..64 {
+        b.acc.read(r.base + i * r.chunk, 64);
+    }
+    for (i, d) in b.finish(50_000).into_iter().enumerate() {
+        assert!(d.okay() && d.data == b.plain[&(0, i as u64)]);
+    }
+    let rate = 64.0 * 4096.0 / (b.s.cycles() - first) as f64;
+    println!("one burst of 4 KiB at a time: {rate:.1} B/cycle");
+    assert!(rate > 50.0, "{rate}");
+    let (started, used) = (statistic(&mut b, STARTED), statistic(&mut b, USED));
+    assert!(used >= 60 && started >= used && started <= used + 5, "{started} {used}");
+    // what fails ahead is no fault before it is asked for
+    let mut x = [0; 1];
+    b.mem.memory.read(r.base + 70 * r.chunk + 9, &mut x);
+    b.mem.memory.write(r.base + 70 * r.chunk + 9, &[x[0] ^ 1]);
+    for i in 64..68 {
+        b.acc.read(r.base + i * r.chunk, 64);
+    }
+    assert!(b.finish(5000).iter().all(AxiDone::okay));
+    for _ in 0..1000 {
+        b.cycle();
+    }
+    assert_eq!((b.mon.faults.len(), statistic(&mut b, FAILED)), (0, 1));
+    // a write elsewhere and an end of the stream leave nothing behind that blocks
+    b.acc.write(REGIONS[3].base, &[1; 4096]);
+    b.acc.read(r.base + 20 * r.chunk, 64);
+    assert!(b.finish(5000).iter().all(AxiDone::okay));
+    assert!(b.command(INVALIDATE, 0, 0));
+    b.acc.read(r.base + 70 * r.chunk, 64);
+    assert!(!b.finish(5000)[0].okay());
+    assert_eq!(b.mon.faults, [(FAULT_TAG, 0, 70, b.epochs[0])]);
+}
+
+#[test]
 fn a_counter_at_its_end_takes_no_more_writes() {
     let mut b = Bench::new(1, AxiMemoryConfig::seeded(2), Some(3));
     let r = REGIONS[7];

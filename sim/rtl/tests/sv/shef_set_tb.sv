@@ -33,22 +33,23 @@ module shef_set_tb
 );
   // by place: 0: input 4 KiB AES-256, 1: input 512 B AES-128, 2: output 512 B AES-256, 3: output 4 KiB AES-256, 4: input 64 B, 5: output 64 B AES-128,
   // 6: counted 512 B, 7: counted 64 B AES-128, 8: counted 4 KiB with 48-bit counters, 9: bypass 512 B, 10: bypass 4 KiB,
-  // 11: tree 512 B, 12: tree 4 KiB AES-128, 13: tree 64 B with two levels in memory
+  // 11: tree 512 B, 12: tree 4 KiB AES-128, 13: tree 64 B with two levels in memory;
+  // streams are fetched ahead in 0, 7 and 11
   localparam region_cfg_t [13:0] REGIONS = {
     region_cfg_t'{id: 8'd13, mode: MODE_TREE, base: 64'h1000_0000, size: 64'h800_0000, tag_base: 64'h2000_0000, chunk_log2: 4'd6, key256: 1'b1, set: 2'd0, node_base: 64'h3000_0000, prefetch: 4'd0, wide_counter: 1'b0},
     region_cfg_t'{id: 8'd12, mode: MODE_TREE, base: 64'h170_0000, size: 64'h10_0000, tag_base: 64'h80b_0000, chunk_log2: 4'd12, key256: 1'b0, set: 2'd0, node_base: 64'h80c_0000, prefetch: 4'd0, wide_counter: 1'b0},
-    region_cfg_t'{id: 8'd9, mode: MODE_TREE, base: 64'h160_0000, size: 64'h10_0000, tag_base: 64'h809_0000, chunk_log2: 4'd9, key256: 1'b1, set: 2'd0, node_base: 64'h80a_0000, prefetch: 4'd0, wide_counter: 1'b0},
+    region_cfg_t'{id: 8'd9, mode: MODE_TREE, base: 64'h160_0000, size: 64'h10_0000, tag_base: 64'h809_0000, chunk_log2: 4'd9, key256: 1'b1, set: 2'd0, node_base: 64'h80a_0000, prefetch: 4'd3, wide_counter: 1'b0},
     region_cfg_t'{id: 8'd11, mode: MODE_BYPASS, base: 64'h150_0000, size: 64'h10_0000, tag_base: 64'h0, chunk_log2: 4'd12, key256: 1'b1, set: 2'd0, node_base: 64'h0, prefetch: 4'd0, wide_counter: 1'b0},
     region_cfg_t'{id: 8'd10, mode: MODE_BYPASS, base: 64'h140_0000, size: 64'h10_0000, tag_base: 64'h0, chunk_log2: 4'd9, key256: 1'b1, set: 2'd0, node_base: 64'h0, prefetch: 4'd0, wide_counter: 1'b0},
     region_cfg_t'{id: 8'd8, mode: MODE_COUNTED, base: 64'h130_0000, size: 64'h10_0000, tag_base: 64'h808_0000, chunk_log2: 4'd12, key256: 1'b1, set: 2'd0, node_base: 64'h0, prefetch: 4'd0, wide_counter: 1'b1},
-    region_cfg_t'{id: 8'd6, mode: MODE_COUNTED, base: 64'h120_0000, size: 64'h1_0000, tag_base: 64'h807_0000, chunk_log2: 4'd6, key256: 1'b0, set: 2'd0, node_base: 64'h0, prefetch: 4'd0, wide_counter: 1'b0},
+    region_cfg_t'{id: 8'd6, mode: MODE_COUNTED, base: 64'h120_0000, size: 64'h1_0000, tag_base: 64'h807_0000, chunk_log2: 4'd6, key256: 1'b0, set: 2'd0, node_base: 64'h0, prefetch: 4'd4, wide_counter: 1'b0},
     region_cfg_t'{id: 8'd5, mode: MODE_COUNTED, base: 64'h110_0000, size: 64'h10_0000, tag_base: 64'h806_0000, chunk_log2: 4'd9, key256: 1'b1, set: 2'd0, node_base: 64'h0, prefetch: 4'd0, wide_counter: 1'b0},
     region_cfg_t'{id: 8'd7, mode: MODE_OUTPUT, base: 64'h50_0000, size: 64'h1_0000, tag_base: 64'h80_5000_0, chunk_log2: 4'd6,  key256: 1'b0, set: 2'd0, node_base: 64'h0, prefetch: 4'd0, wide_counter: 1'b0},
     region_cfg_t'{id: 8'd4, mode: MODE_INPUT,  base: 64'h40_0000, size: 64'h1_0000, tag_base: 64'h80_4000_0, chunk_log2: 4'd6,  key256: 1'b1, set: 2'd0, node_base: 64'h0, prefetch: 4'd0, wide_counter: 1'b0},
     region_cfg_t'{id: 8'd3, mode: MODE_OUTPUT, base: 64'h30_0000, size: 64'h10_0000, tag_base: 64'h80_3000_0, chunk_log2: 4'd12, key256: 1'b1, set: 2'd0, node_base: 64'h0, prefetch: 4'd0, wide_counter: 1'b0},
     region_cfg_t'{id: 8'd2, mode: MODE_OUTPUT, base: 64'h20_0000, size: 64'h10_0000, tag_base: 64'h80_2000_0, chunk_log2: 4'd9,  key256: 1'b1, set: 2'd0, node_base: 64'h0, prefetch: 4'd0, wide_counter: 1'b0},
     region_cfg_t'{id: 8'd1, mode: MODE_INPUT,  base: 64'h10_0000, size: 64'h10_0000, tag_base: 64'h80_1000_0, chunk_log2: 4'd9,  key256: 1'b0, set: 2'd0, node_base: 64'h0, prefetch: 4'd0, wide_counter: 1'b0},
-    region_cfg_t'{id: 8'd0, mode: MODE_INPUT,  base: 64'h00_0000, size: 64'h10_0000, tag_base: 64'h80_0000_0, chunk_log2: 4'd12, key256: 1'b1, set: 2'd0, node_base: 64'h0, prefetch: 4'd0, wide_counter: 1'b0}};
+    region_cfg_t'{id: 8'd0, mode: MODE_INPUT,  base: 64'h00_0000, size: 64'h10_0000, tag_base: 64'h80_0000_0, chunk_log2: 4'd12, key256: 1'b1, set: 2'd0, node_base: 64'h0, prefetch: 4'd5, wide_counter: 1'b0}};
   axi_ax_t mem_aw, mem_ar; axi_w_t mem_w; axi_b_t acc_b; axi_r_t acc_r; fault_t fault; refusal_t refusal;
   assign {mem0_awid, mem0_awaddr, mem0_awlen, mem0_awsize, mem0_awburst} = mem_aw;
   assign {mem0_arid, mem0_araddr, mem0_arlen, mem0_arsize, mem0_arburst} = mem_ar;
