@@ -890,7 +890,7 @@ fn bus_errors_and_silence() {
     assert_eq!(b.mon.faults[0].0, FAULT_TIMEOUT);
     b.s.poke("enable", 0);
     b.s.poke("wipe", 1);
-    b.until("wipe does not wait for a dead port", 4000, |b| b.s.peek("wipe_done") == 1);
+    b.until("wipe does not wait for a dead port", 10_000, |b| b.s.peek("wipe_done") == 1);
 }
 
 #[test]
