@@ -99,6 +99,10 @@ pub const CONFIGURATIONS: &[(&str, &str)] = &[
     ("counted4", include_str!("../configs/counted4.toml")),
     ("bypass2", include_str!("../configs/bypass2.toml")),
     ("sets2", include_str!("../configs/sets2.toml")),
+    ("sets4", include_str!("../configs/sets4.toml")),
+    ("tree4", include_str!("../configs/tree4.toml")),
+    ("tree1", include_str!("../configs/tree1.toml")),
+    ("cache4", include_str!("../configs/cache4.toml")),
 ];
 
 /// What is to be run.

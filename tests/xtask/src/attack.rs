@@ -54,7 +54,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         for (name, value) in [("--n", args.n), ("--seed", args.seed), ("--from", args.from), ("--jobs", args.jobs)] {
             command.arg(name).arg(value.to_string());
         }
-        for only in args.only {
+        if let Some(only) = args.only {
             command.arg("--only").arg(only.to_string());
         }
         for name in &args.configuration {

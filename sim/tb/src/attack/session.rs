@@ -136,11 +136,11 @@ impl Session {
         for round in [1, 2] {
             s.epoch = round;
             s.round(&mut talk, &mut rng).map_err(|e| failed("honest traffic", e))?;
+            s.look_away(&mut talk, &mut rng).map_err(|e| failed("traffic elsewhere", e))?;
             if round == 1 {
                 s.old = s.bench.core().memory().clone();
             }
         }
-        s.look_away(&mut talk, &mut rng).map_err(|e| failed("traffic elsewhere", e))?;
         let page = talk.page0(&mut s.bench)?;
         if page.stopped || page.faults != 0 || page.refusals != 0 {
             return Err(BenchError::Refused { what: "honest traffic", status: host::ready(&mut s.bench)? });
@@ -222,7 +222,9 @@ impl Session {
                     left -= 1;
                     let mut data = vec![0; 64];
                     rng.fill(&mut data);
-                    ops.push(Op::Write { id: 0, addr: r.chunk_addr(c), data, strobes: Vec::new() });
+                    ops.push(Op::Write { id: 0, addr: r.chunk_addr(c), data: data.clone(), strobes: Vec::new() });
+                    let plain = self.books[usize::from(r.id)].plain.entry(c).or_insert_with(|| vec![0; r.chunk as usize]);
+                    plain[..64].copy_from_slice(&data);
                 }
             }
         }

@@ -5,6 +5,7 @@ use super::deals::{Deal, maybe};
 use super::{Trial, pick, timing};
 use crate::Result;
 use crate::attack::Kind;
+use crate::attack::ground::{Part, shared};
 use crate::attack::session::Session;
 use crate::bench::Bench;
 use crate::host;
@@ -126,11 +127,12 @@ impl Trial<'_> {
             return Ok(());
         }
         let (r, c) = self.victim();
+        let parts = Session::parts(&r, c);
+        let Some((part, at)) = pick(&mut self.rng, &parts) else { return Ok(()) };
+        self.spare(&r, shared(c, part));
         if r.prefetch == 0 {
             self.warm_up()?;
         }
-        let parts = Session::parts(&r, c);
-        let Some((part, at)) = pick(&mut self.rng, &parts) else { return Ok(()) };
         self.v.act = format!("read of region {} chunk {c}, {part:?} at {:#x}", r.name, at.start);
         fail(self.s, at.start);
         // The whole chunk, and nothing beside it: a later answer of the same id would pass for the missing one.
@@ -139,7 +141,9 @@ impl Trial<'_> {
         let op = Op::Read { id: 1, addr: r.chunk_addr(c), beats: per };
         let got = self.go(&[Deal { op, want: Outcome { okay: vec![true; per as usize], data }, due: false }])?;
         let there = [(r, c)];
-        let told = self.told(&[kind], if silent { None } else { Some(&there) })?;
+        // In a tree the answer to the next node passes for the missing one.
+        let kinds: &[FaultKind] = if silent && matches!(part, Part::Node(_)) { &[kind, FaultKind::Node] } else { &[kind] };
+        let told = self.told(kinds, if silent { None } else { Some(&there) })?;
         self.v.detected = told && got[0].okay.iter().all(|o| !o);
         Ok(())
     }

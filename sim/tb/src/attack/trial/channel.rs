@@ -134,7 +134,7 @@ impl Trial<'_> {
     /// takes the true one.
     pub(super) fn forged_load_key(&mut self) -> Result<()> {
         let memory = timing(&mut self.rng);
-        let (config, key) = (self.s.config.clone(), self.s.fresh.key.clone());
+        let (config, key) = (self.s.config.clone(), self.s.fresh.key);
         let again = self.kind == Kind::Replay && self.rng.one_in(2);
         if !again {
             self.s.bench.restore(&self.s.fresh.snapshot, memory, self.stalls)?;
