@@ -210,6 +210,7 @@ fn designs() -> Vec<Design> {
             acc: &[0],
             plans: [kept(Mode::Counted, &CHUNKS), kept(Mode::Bypass, &[512, 4096])].concat(),
         },
+        Design { name: "x4 tree", lanes: 4, sets: 1, acc: &[0], plans: kept(Mode::Tree, &CHUNKS) },
         Design { name: "two sets", lanes: 4, sets: 2, acc: &[0, 0], plans: two },
         Design { name: "four sets", lanes: 4, sets: 4, acc: &[0, 1, 2, 3], plans: four },
     ]
