@@ -204,6 +204,15 @@ module shef_lookup
     return from_first(one) & ~one;
   endfunction
 
+  // ---- the decision, as the blocks before it see it ----
+  seg_t seg;
+  logic side_valid, rd_want, wr_want, class_big;
+  logic [1:0] cand_ok;
+  logic rref_up, wref_up;
+  logic [1:0] short_q;       // a segment of that side found no line
+  logic stream_q, spec_valid_q, spec_load, spec_end, follows, spec_hit, spec_room;
+  name_t spec_next;
+
   // ---- stage 1: compare with all lines; [0] reads, [1] writes ----
   logic [1:0] in_valid, in_ready, slot_valid_q;
   seg_t in_seg[2];
@@ -259,10 +268,8 @@ module shef_lookup
   end
 
   // ---- the stream, and the chunk that is to be fetched ahead next ----
-  logic stream_q, spec_valid_q, spec_load, spec_end, follows, spec_hit, spec_room;
   reg_idx_t stream_region_q;
   chunk_idx_t stream_chunk_q, spec_chunk_q, stream_end;   // newest that was read; next to be fetched ahead
-  name_t spec_next;
   lines_t spec_match_q;
   logic [6:0] ahead_count_q[2];
   logic [1:0] ahead_up_q;
@@ -319,8 +326,6 @@ module shef_lookup
 
   // ---- which side is decided ----
   logic turn_q;  // 1: writes first
-  logic side_valid, rd_want, wr_want, class_big;
-  seg_t seg;
 
   assign rd_want = slot_valid_q[0] && rsp_room_i && rd_refusal_room_i && (!hold_rd_i || stop_i);
   assign wr_want = slot_valid_q[1] && wsg_room_i && (!hold_wr_i || stop_i);
@@ -343,7 +348,6 @@ module shef_lookup
   lines_t cand_q[2];
   lines_t cand_next[2];
   lines_t cand_above_q[2];
-  logic [1:0] cand_ok;
   logic [6:0] rheld_count_q[2];
   logic [6:0] dirty_count_q[2];
   logic [1:0] room_rd, room_wr;
@@ -456,7 +460,6 @@ module shef_lookup
   end
 
   lines_t sel;
-  logic rref_up, wref_up;
   assign sel = (is_hit && !spec_turn) ? hit : cand_sel;
   assign line = index_of(sel);
   assign rref_up = fire && !side_wr && !refused;
@@ -519,7 +522,6 @@ module shef_lookup
   // Each class on its own. Lines other than `output` go one by one as long as more than half of the class is dirty, or one
   // at a time when a segment finds no line. An `output` line is closed early only for a write, when no other kind of line is
   // left to go, and either dirty lines have all they may have or no line came back from the reads for a while.
-  logic [1:0] short_q;       // a segment of that side found no line
   logic [1:0] short_big_q;
   logic [8:0] evict_age_q;
   lines_t evict_one[2];

@@ -249,6 +249,14 @@ module shef_set
   localparam words_t MAP_WORDS = tab_words(MODE_OUTPUT);
   localparam words_t COUNT_WORDS = tab_words(MODE_COUNTED);
 
+  // ---- what is used before the block that drives it ----
+  logic [MAX_REGIONS-1:0] frozen;   // by place
+  seg_t looked;   // the segment that is decided
+  logic spec_taken, spec_used, spec_failed;
+  logic node_ar_valid, node_ar_ready, node_r_valid, node_wb_valid, node_wb_ready, node_acked;
+  logic [63:0] node_ar_addr, node_wb_addr;
+  logic line_we, line_rd, rsp_get_valid, rsp_get_ready, rd_seal, rd_turn_q, rd_touched_q, rd_all_q, wr_touched;
+
   // beats are counted by AWLEN
   logic unused;
   assign unused = ^{acc_w_i.last, looked};
@@ -259,7 +267,6 @@ module shef_set
 
   // ---- control ----
   logic stop, clr, halt_lookup;
-  logic [MAX_REGIONS-1:0] frozen;   // by place
   logic [ZERO_W-1:0] zero_addr;
   version_t [NRegions-1:0] epochs;
   logic [NRegions-1:0] epoch_zero, exhausted, clear_mask, drop_mask;
@@ -315,10 +322,8 @@ module shef_set
 
   // ---- directory ----
   lseg_t lseg;
-  seg_t looked;   // the segment that is decided
   logic rsp_valid, rsp_room, wsg_valid, wsg_room, fetch_valid, fetch_write, new_valid, ask_valid, ask_ready, ask_bit, looking;
   logic ver_valid, ver_ready, merge_valid, merge_ready, known, known_zero, known_last, filled;
-  logic spec_taken, spec_used, spec_failed;
   logic taken, short_of_lines, rsp_waits, seal_waits;
   logic rsp_done, wsg_done, wsg_full, sealed, sealed_last, seal_valid;
   line_t fetch_line, new_line, rsp_done_line, wsg_done_line, sealed_line, seal_in_line, merge_line;
@@ -760,7 +765,6 @@ module shef_set
   end
 
   // ---- lines ----
-  logic line_we, line_rd, rsp_get_valid, rsp_get_ready, rd_seal, rd_turn_q, rd_touched_q, rd_all_q, wr_touched;
   line_t line_wr, line_rd_line, rsp_get_line;
   logic [5:0] line_wr_beat, line_rd_beat, rsp_get_beat;
   logic [63:0] line_be, line_wr_mark, old_mark, new_mark;
@@ -839,8 +843,6 @@ module shef_set
   );
 
   // ---- tree ----
-  logic node_ar_valid, node_ar_ready, node_r_valid, node_wb_valid, node_wb_ready, node_acked;
-  logic [63:0] node_ar_addr, node_wb_addr;
   logic [511:0] node_wb_data;
 
   if (IS_TREE != '0) begin : g_tree
