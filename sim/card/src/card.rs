@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use shef_device::{CTL_BYTES, Device, DeviceError, DeviceInfo, Uri, mailbox};
 use shef_kernel::{Kernel, boot, device_id_key};
+use shef_proto::config::Config;
 use shef_proto::entropy::SeededEntropy;
 use shef_proto::evidence::RootOfTrust;
 use shef_proto::hpke_suite::PublicKey;
@@ -28,6 +29,8 @@ const INTERRUPT_STEPS: u32 = 1 << 14;
 pub enum Engine {
     /// The functional model.
     Model,
+    /// The functional model with another configuration of its Shield, whose regions the demo's accelerator can use.
+    ModelOf(Config),
     /// The Verilated RTL.
     Rtl(RtlOptions),
 }
@@ -51,7 +54,7 @@ impl CardOptions {
 
     fn uri(&self) -> Uri {
         match &self.engine {
-            Engine::Model => Uri::SimModel,
+            Engine::Model | Engine::ModelOf(_) => Uri::SimModel,
             Engine::Rtl(options) => Uri::SimRtl { project: options.project.clone() },
         }
     }
@@ -71,7 +74,8 @@ impl Blank {
     /// Those of the build.
     pub fn new(options: CardOptions, progress: &mut dyn FnMut(&str)) -> Result<Self, CardError> {
         let backend: Box<dyn Backend> = match &options.engine {
-            Engine::Model => Box::new(ModelBackend::new()?),
+            Engine::Model => Box::new(ModelBackend::new(crate::config()?, crate::design_digest()?)),
+            Engine::ModelOf(config) => Box::new(ModelBackend::new(config.clone(), crate::design_digest_of(config)?)),
             Engine::Rtl(rtl) => Box::new(RtlBackend::new(rtl, progress)?),
         };
         Ok(Self { options, backend: Rc::new(RefCell::new(backend)), uds: None })

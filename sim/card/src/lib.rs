@@ -16,7 +16,7 @@ pub use card::{Bench, Blank, Card, CardOptions, Engine};
 pub use error::{CODES, CardError};
 pub use platform::{ACCELERATOR, KERNEL_SVN, TARGET, kernel_digest, kernel_image, program, shell_digest};
 pub use project::Project;
-pub use rtl::{BareCard, RtlOptions, design_digest};
+pub use rtl::{BareCard, RtlOptions, design_digest, design_digest_of};
 pub use shef_rtl::repo_root as repository;
 
 use shef_proto::code::Code;

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use shef_model::{Digits, MemoryFault, Model};
+use shef_proto::config::Config;
 
 use crate::CardError;
 use crate::backend::Backend;
@@ -14,9 +15,8 @@ pub(crate) struct ModelBackend {
 }
 
 impl ModelBackend {
-    pub(crate) fn new() -> Result<Self, CardError> {
-        let config = crate::config()?;
-        Ok(Self { model: Model::new(config, Box::new(Digits::default())), design: crate::design_digest()? })
+    pub(crate) fn new(config: Config, design: [u8; 32]) -> Self {
+        Self { model: Model::new(config, Box::new(Digits::default())), design }
     }
 }
 

@@ -92,7 +92,7 @@ impl Project {
 }
 
 /// Writes `shef_cfg_pkg.sv` where builds are kept, in a folder of its own for each configuration.
-fn write_package(config: &Config) -> Result<PathBuf, CardError> {
+pub(crate) fn write_package(config: &Config) -> Result<PathBuf, CardError> {
     let text = shef_gen::shield::systemverilog(config);
     let id: String = config.digest().iter().take(16).map(|b| format!("{b:02x}")).collect();
     let dir = shef_rtl::cache_dir().join("projects").join(id);

@@ -4,9 +4,11 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
+use shef_proto::config::Config;
 use shef_rtl::{AxiMemoryConfig, CoreSim, DesignSpec, Library, build_with, module_spec};
 
 use crate::backend::Backend;
+use crate::project::write_package;
 use crate::{CardError, Project};
 
 /// Cycles that pass while a host waits.
@@ -75,6 +77,15 @@ pub fn design_digest() -> Result<[u8; 32], CardError> {
         Some(digest) => Ok(digest),
         None => Ok(*digest.insert(spec("shef_sim_top", None)?.digest()?)),
     }
+}
+
+/// Digest of the same design with another configuration of its Shield.
+///
+/// # Errors
+/// Where sources are missing.
+pub fn design_digest_of(config: &Config) -> Result<[u8; 32], CardError> {
+    let package = write_package(config)?;
+    Ok(module_spec("shef_sim_top")?.source(&package).search("shell-rtl/accel/digits").fast().digest()?)
 }
 
 fn spec(top: &str, project: Option<&Project>) -> Result<DesignSpec, CardError> {

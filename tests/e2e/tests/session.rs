@@ -9,6 +9,8 @@ use shef_cli::demo::data::Dataset;
 use shef_cli::demo::knn::{self, Buffers};
 use shef_cli::demo::reference;
 use shef_cli::demo::world::{Plan, World};
+use shef_proto::channel::{ChannelError, FaultKind, State};
+use shef_proto::config::{Config, OnFault};
 use shef_seal::OpenPolicy;
 
 struct Setup {
@@ -21,8 +23,19 @@ struct Setup {
 }
 
 fn setup() -> Setup {
+    setup_of(Engine::Model)
+}
+
+/// The same with another answer to faults.
+fn setup_with(on_fault: OnFault) -> Setup {
+    let demo = shef::sim::config().unwrap();
+    let config = Config::new(on_fault, demo.ports(), demo.sets().to_vec(), demo.regions().to_vec()).unwrap();
+    setup_of(Engine::ModelOf(config))
+}
+
+fn setup_of(engine: Engine) -> Setup {
     let dir = tempfile::tempdir().unwrap();
-    let mut world = World::new(dir.path(), Plan { engine: Engine::Model, seed: None, name: "session".into() }).unwrap();
+    let mut world = World::new(dir.path(), Plan { engine, seed: None, name: "session".into() }).unwrap();
     let (host, bench) = world.card(&mut |_| {}).unwrap();
     let all = Dataset::load(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../data/digits.csv.gz"))).unwrap();
     Setup { _dir: dir, world, host, bench, train: all.head(64), query: all.head(32) }
@@ -108,6 +121,91 @@ fn what_the_accelerator_does_wrong_is_told_apart_from_faults() {
     assert_eq!(code(session.open(&b.result, &statement, 512, OpenPolicy::default())), "SHEF-SDK-010");
     let opened = session.open(&b.result, &statement, 512, OpenPolicy { refusals: true, ..OpenPolicy::default() }).unwrap();
     assert_eq!(knn::answers(&opened.data[..knn::result_len(32)], 32), Some(reference::classify_all(train, query)));
+}
+
+/// What a host does that changes a bit in card memory.
+fn flip(session: &mut Session<'_, Keyed>, addr: u64) {
+    let mut byte = session.host().read_memory(addr, 1).unwrap();
+    byte[0] ^= 0x10;
+    session.host().write_memory(addr, byte).unwrap();
+}
+
+#[test]
+fn a_fault_ends_the_session_where_the_configuration_says_so() {
+    let mut s = setup_with(OnFault::Halt);
+    let (mut session, b, (train, query)) = keyed(&mut s);
+    upload(&mut session, &b, train, query).unwrap();
+    let first = session.run(&job(&b, (train, query)), START, DONE).unwrap();
+    session.open(&b.result, &first, 512, OpenPolicy::default()).unwrap();
+    session.next_output_epoch(&b.result).unwrap();
+    assert_eq!(session.next_input_epoch(&b.query).unwrap(), 2);
+    session.upload(&b.query, &query.pixels()).unwrap();
+    flip(&mut session, b.query.addr() + 700);
+
+    let error = session.run(&job(&b, (train, query)), START, DONE).err().expect("the session goes on");
+    assert_eq!(error.code(), "SHEF-PRO-256");
+    assert!(error.to_string().contains("in region 1, chunk 0x1, version 2"), "{error}");
+    let SdkError::Channel(ChannelError::Halted { last }) = error else { panic!("{error}") };
+    let found = |last: &shef_proto::channel::ShieldStatement| {
+        (last.state, last.stopped, last.faults, last.fault_kind, last.fault_region, last.fault_chunk, last.fault_version)
+    };
+    assert_eq!(found(&last), (State::Closed, true, 1, FaultKind::Tag, 1, 1, 2));
+    // No answer and no result comes after that.
+    assert_eq!(code(session.ping()), "SHEF-PRO-256");
+    assert_eq!(code(session.statement()), "SHEF-PRO-256");
+    assert_eq!(code(session.open(&b.result, &first, 512, OpenPolicy::default())), "SHEF-SDK-014");
+    assert_eq!(code(session.open_despite_fault(&b.result, &first, 512, OpenPolicy::default(), &["query"])), "SHEF-SDK-014");
+
+    // The owner has the last words, and the kernel countersigns them as those of any session.
+    let closed = session.close().unwrap();
+    assert!(closed.by_itself);
+    assert_eq!(found(&closed.last), found(&last));
+    closed.verify_record(&s.host.close_record().unwrap()).unwrap();
+    s.host.new_session().unwrap();
+    let closed = s.world.keyed(&mut s.host).unwrap().close().unwrap();
+    assert!(!closed.by_itself && closed.last.faults == 0);
+}
+
+#[test]
+fn beside_a_frozen_region_results_open_only_by_name() {
+    let mut s = setup_with(OnFault::Region);
+    let (mut session, b, (train, query)) = keyed(&mut s);
+    let open = |session: &mut Session<'_, Keyed>, statement: &_, unreached: &[&str]| {
+        session.open_despite_fault(&b.result, statement, knn::result_len(32), OpenPolicy::default(), unreached)
+    };
+    upload(&mut session, &b, train, query).unwrap();
+    flip(&mut session, b.query.addr());
+    let reached = session.run(&job(&b, (train, query)), START, DONE).unwrap();
+    assert_eq!((reached.shield().stopped, reached.shield().faults), (false, 1));
+    assert_eq!(reached.frozen().collect::<Vec<_>>(), [1]);
+    assert_eq!(session.read_register(knn::reg::STATUS).unwrap() & knn::ERROR, knn::ERROR);
+    assert_eq!(code(open(&mut session, &reached, &["query"])), "SHEF-SEAL-009", "that launch wrote nothing");
+
+    // A launch that leaves the frozen region alone: training rows are classified.
+    let other = knn::job(b.train.addr(), b.train.addr(), b.result.addr(), 64, 32);
+    let beside = session.run(&other, START, DONE).unwrap();
+    assert_eq!(session.read_register(knn::reg::STATUS).unwrap(), knn::DONE);
+    let beside_code = |session: &mut Session<'_, Keyed>, names: &[&str]| code(open(session, &beside, names));
+    assert_eq!(code(session.open(&b.result, &beside, knn::result_len(32), OpenPolicy::default())), "SHEF-SDK-021");
+    assert_eq!(beside_code(&mut session, &[]), "SHEF-SDK-027");
+    assert_eq!(beside_code(&mut session, &["train", "result"]), "SHEF-SDK-027");
+    assert_eq!(beside_code(&mut session, &["query", "nothing"]), "SHEF-SDK-006");
+    let opened = open(&mut session, &beside, &["query"]).unwrap();
+    assert_eq!(knn::answers(&opened.data[..knn::result_len(32)], 32), Some(reference::classify_all(train, &train.head(32))));
+
+    // The results' own region is frozen: no name opens it. The statement from before is stale by then.
+    session.invalidate().unwrap();
+    flip(&mut session, b.result.addr());
+    let own = session.run(&knn::job(b.train.addr(), b.result.addr(), b.result.addr() + 4096, 64, 32), START, DONE).unwrap();
+    assert_eq!(own.frozen().collect::<Vec<_>>(), [1, 2]);
+    for names in [&["query"][..], &["query", "result"], &["train", "query", "result"]] {
+        assert_eq!(code(open(&mut session, &own, names)), "SHEF-SDK-027");
+        assert_eq!(beside_code(&mut session, names), "SHEF-SDK-014");
+    }
+    // The session is closed as any other.
+    let closed = session.close().unwrap();
+    assert_eq!((closed.by_itself, closed.last.stopped, closed.last.faults), (false, false, 2));
+    closed.verify_record(&s.host.close_record().unwrap()).unwrap();
 }
 
 #[test]

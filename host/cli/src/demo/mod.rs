@@ -372,7 +372,7 @@ fn honest(
     let mut statistics = Vec::new();
     for set in 0..session.config().sets().len() {
         let counted = session.statistics(set as u8)?;
-        output.note(format_args!(
+        output.detail(format_args!(
             "engine set {set}: {} chunks fetched, {} sealed; {} beats read, {} written",
             counted.get(Counter::ChunksFetched),
             counted.get(Counter::ChunksSealed),
@@ -442,7 +442,7 @@ fn honest(
             steps.end("bare", same, Some(cycles), format!("the same results; reads its training set at {per_cycle:.1} B/cycle"))?;
             Some(cycles)
         }
-        Engine::Model => {
+        Engine::Model | Engine::ModelOf(_) => {
             steps.end("bare", true, None, "the model has no clock: nothing to compare")?;
             None
         }
@@ -528,14 +528,14 @@ fn all_attacks(output: &Output, args: &DemoArgs, settings: &Settings, dir: &std:
     output.line("")?;
     output.line(output.heading("attacks"))?;
     let engine = match &settings.engine {
-        Engine::Model => Engine::Model,
+        Engine::Model | Engine::ModelOf(_) => settings.engine.clone(),
         // Attacks run with random stalls of the memory, each on the card that the one before left behind, after a reset.
         Engine::Rtl(rtl) => Engine::Rtl(RtlOptions { stalls: Some(rtl.stalls.unwrap_or(ATTACK_STALLS)), wave: None, ..rtl.clone() }),
     };
     let train = settings.train.head(SMALL.0);
     let query = settings.query.head(SMALL.1);
     let workers = match engine {
-        Engine::Model => 1,
+        Engine::Model | Engine::ModelOf(_) => 1,
         Engine::Rtl(_) => std::thread::available_parallelism().map_or(1, usize::from).min(2),
     };
     let spinner = output.spinner(format!("{} attacks", settings.attacks.len()));

@@ -74,6 +74,7 @@ impl World {
                 let project = Project::open(dir).map_err(card)?;
                 (project.config().clone(), project.design_digest().map_err(card)?, project.accelerator().to_owned())
             }
+            Engine::ModelOf(config) => (config.clone(), sim::design_digest_of(config).map_err(card)?, sim::ACCELERATOR.to_owned()),
             _ => (sim::config().map_err(card)?, sim::design_digest().map_err(card)?, sim::ACCELERATOR.to_owned()),
         };
         let describe = |svn| Description {
@@ -103,10 +104,12 @@ impl World {
             shells: vec![ShellReference { name: "simulation".to_owned(), digest: sim::shell_digest() }],
             images: vec![vendor.reference(&image, &accelerator)],
         };
-        // A simulated device is accepted because this policy names it, and so are regions without protection; debug is not.
+        // A simulated device is accepted because this policy names it, and so are regions without protection and what a fault stops;
+        // debug is not.
         let mut policy = Policy::strict("demo", &[RootOfTrust::Simulated]);
         policy.allow_seeded = plan.seed.is_some();
         policy.min_image_svn = IMAGE_SVN;
+        policy.on_fault = vec![config.on_fault().name().to_owned()];
         policy.bypass = config.bypass_regions().map(|region| region.name.clone()).collect();
         let verifier = Verifier::new(OWNER, anchors, reference, policy);
         Ok(Self {
