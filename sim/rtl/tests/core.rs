@@ -41,7 +41,7 @@ fn library() -> &'static Library {
     LIBRARY.get_or_init(|| build(&module_spec("shef_sim_top").expect("sources").search("sim/rtl/tests/core")).expect("build"))
 }
 
-/// The same Shield with `on_fault = "halt"`, its state open to comparison. Its package lies in `folder`.
+/// The same Shield with `on_fault = "halt"` and scratch regions, its state open to comparison. Its package lies in `folder`.
 fn halting_spec(folder: &std::path::Path) -> DesignSpec {
     std::fs::create_dir_all(folder).unwrap();
     let package = folder.join("shef_cfg_pkg.sv");
@@ -58,9 +58,18 @@ fn halting() -> &'static Library {
 }
 
 fn halting_config() -> Config {
-    let source = include_str!("core/shield.toml").replace("on_fault = \"shield\"", "on_fault = \"halt\"");
+    // two levels of the tree lie in memory
+    const SCRATCH: &str = "\n[[region]]\nname = \"counted\"\nmode = \"counted\"\nbase = 0x40_0000\nsize = \"64 KiB\"\nchunk = 512\n\
+                           [[region]]\nname = \"tree\"\nmode = \"tree\"\nbase = 0x1000_0000\nsize = \"128 MiB\"\nchunk = 64\n";
+    let source = include_str!("core/shield.toml").replace("on_fault = \"shield\"", "on_fault = \"halt\"") + SCRATCH;
     shef_gen::shield::parse(&source).expect("shield.toml").config
 }
+
+/// First bytes of the scratch regions.
+const COUNTED: u32 = 0x40_0000;
+const TREE: u32 = 0x1000_0000;
+/// Bytes between chunks whose nodes want the same place in the node cache; it has four ways.
+const SAME_NODE_SET: u32 = 128 * 8 * 64;
 
 fn config() -> Config {
     shef_gen::shield::parse(include_str!("core/shield.toml")).expect("shield.toml").config
@@ -1405,11 +1414,28 @@ fn wiped(secret: u64, moment: usize) -> Remains {
         if moment == 5 {
             break 'session;
         }
+        // counters, lines and nodes: more writes than there are lines, more nodes than the node cache has ways, and back to the first
+        let nodes = (0..6).map(|i| TREE + i * SAME_NODE_SET);
+        for addr in [COUNTED, COUNTED + 512].into_iter().chain(nodes) {
+            for (at, value) in [(0x20, addr), (0x24, 2)] {
+                assert_eq!(s.call(&mut owner, &Request::write(at, value)).status, status::DONE);
+            }
+        }
+        for addr in [COUNTED, TREE + SAME_NODE_SET, TREE] {
+            assert_eq!(s.call(&mut owner, &Request::read(0x28)).value, 1);
+            for (at, value) in [(0x20, addr), (0x24, 1)] {
+                assert_eq!(s.call(&mut owner, &Request::write(at, value)).status, status::DONE);
+            }
+        }
+        if moment == 6 {
+            break 'session;
+        }
+        assert_eq!(s.call(&mut owner, &Request::read(0x28)).value, 1);
         assert_eq!(s.call(&mut owner, &Request::flush()).status, status::DONE);
         cycles.push(s.busy);
         s.ctl_put(CHAN_REQ, &owner.request(&Request::read(0x2c)).unwrap());
         s.core.ctl_write(CHAN_DOORBELL, 1).unwrap();
-        s.core.step(if moment == 6 { 1_100 } else { 5_000 });
+        s.core.step(if moment == 7 { 1_100 } else { 5_000 });
     }
     s.core.wipe().unwrap();
     s.wait(7, EMPTY);
@@ -1443,7 +1469,7 @@ fn a_wipe_leaves_nothing_of_any_secret() {
     // What a register or memory is called; Verilator's own variables (of functions, of assignments under way) are in no hardware.
     let hardware = |name: &str| !name.split("__DOT__").any(|part| part.starts_with("__V")) && !PUBLIC.iter().any(|p| name.ends_with(p));
     assert!(variables.iter().filter(|(n, _)| hardware(n)).map(|(_, bytes)| bytes).sum::<usize>() > 30_000);
-    for moment in 0..7 {
+    for moment in 0..8 {
         let (a, b) = (wiped(1, moment), wiped(2, moment));
         println!("moment {moment}: {} bytes of state, cycles {:?}", a.state.len(), a.cycles);
         assert_eq!(a.cycles, b.cycles, "moment {moment}");
