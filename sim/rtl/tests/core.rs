@@ -1414,9 +1414,11 @@ fn wiped(secret: u64, moment: usize) -> Remains {
         if moment == 5 {
             break 'session;
         }
-        // counters, lines and nodes: more writes than there are lines, more nodes than the node cache has ways, and back to the first
+        // Counters, lines and nodes: places that others do not use, more writes than there are lines, more nodes than the node cache has
+        // ways, and back to the first.
+        let own = [COUNTED + 2048 * secret as u32, TREE + 0x1_0000 * 64 + 512 * secret as u32];
         let nodes = (0..6).map(|i| TREE + i * SAME_NODE_SET);
-        for addr in [COUNTED, COUNTED + 512].into_iter().chain(nodes) {
+        for addr in own.into_iter().chain([COUNTED, COUNTED + 512]).chain(nodes) {
             for (at, value) in [(0x20, addr), (0x24, 2)] {
                 assert_eq!(s.call(&mut owner, &Request::write(at, value)).status, status::DONE);
             }

@@ -498,7 +498,7 @@ fn nodes(lib: &Library, lanes: usize) -> Result<(), String> {
     for slot in 0..NODE + NODES {
         let mut key = vec![0; if rng.one_in(2) { 16 } else { 32 }];
         rng.fill(&mut key);
-        if slot < REGIONS || slot >= NODE {
+        if !(REGIONS..NODE).contains(&slot) {
             // the chunk size of the region says nothing about its nodes
             g.load(slot, &key, 6 + slot as u32 % 7);
         }

@@ -142,7 +142,7 @@ fn a_fault_ends_the_session_where_the_configuration_says_so() {
     session.upload(&b.query, &query.pixels()).unwrap();
     flip(&mut session, b.query.addr() + 700);
 
-    let error = session.run(&job(&b, (train, query)), START, DONE).err().expect("the session goes on");
+    let error = session.run(&job(&b, (train, query)), START, DONE).expect_err("the session goes on");
     assert_eq!(error.code(), "SHEF-PRO-256");
     assert!(error.to_string().contains("in region 1, chunk 0x1, version 2"), "{error}");
     let SdkError::Channel(ChannelError::Halted { last }) = error else { panic!("{error}") };
