@@ -103,6 +103,8 @@ pub const CONFIGURATIONS: &[(&str, &str)] = &[
     ("tree4", include_str!("../configs/tree4.toml")),
     ("tree1", include_str!("../configs/tree1.toml")),
     ("cache4", include_str!("../configs/cache4.toml")),
+    ("prefetch4", include_str!("../configs/prefetch4.toml")),
+    ("counted1", include_str!("../configs/counted1.toml")),
 ];
 
 /// What is to be run.
