@@ -206,6 +206,13 @@ fn roomy(config: &Config, region: &Region) -> bool {
     sharing.clone().count() * 2 + 4 <= usize::from(lines) && sharing.all(|r| r.mode == Mode::Output)
 }
 
+/// Of so many pages of a region some are written: in a larger one they lie apart, so that those near each other in a counter tree are few.
+const PLACES: u64 = 128;
+
+fn stride(region: &Region) -> u64 {
+    (region.size / PAGE / PLACES).max(1)
+}
+
 /// Draws phases of bursts.
 pub struct Traffic {
     rng: Rng,
@@ -249,7 +256,8 @@ impl Traffic {
         }
         let mut pages = Vec::new();
         for r in config.regions().iter().filter(|r| !r.mode.has_epoch()) {
-            pages.extend((0..r.size / PAGE).filter(|_| self.rng.below(16) < share).map(|p| (r.id, p)));
+            let pages_of = (0..r.size / PAGE).step_by(usize::try_from(stride(r)).unwrap_or(usize::MAX));
+            pages.extend(pages_of.filter(|_| self.rng.below(16) < share).map(|p| (r.id, p)));
         }
         reference.pending = pending.iter().copied().collect();
         for (id, page) in &pages {
@@ -312,6 +320,10 @@ impl Traffic {
         let mut start = self.rng.below(beats_in - beats + 1);
         if self.rng.one_in(2) {
             start -= start % beats.next_power_of_two().min(64);
+        }
+        let step = stride(r) * (PAGE / 64);
+        if stride(r) > 1 && !self.rng.one_in(8) {
+            start -= start % step - start % (PAGE / 64);
         }
         let addr = r.base + start * 64;
         let beats = beats.min(64 - addr / 64 % 64) as u32;

@@ -4,11 +4,12 @@
 
 use shef_model::MemoryFault;
 use shef_proto::channel::{FaultKind, Request, ShieldStatement};
-use shef_proto::config::{Config, Mode, OnFault, Region, Set};
+use shef_proto::config::{Config, Mode, NODE_LEN, OnFault, Region, Set};
 use shef_proto::load::first_epochs;
+use shef_rtl::agent::Rng;
 use shef_rtl::{Library, build};
 use shef_seal::{ChunkCipher, NodeCipher};
-use shef_tb::{Bench, ModelBench, Op, Oracle, Owner, RtlBench, campaign, design, random_config};
+use shef_tb::{Bench, ModelBench, Op, Oracle, Owner, Reference, RtlBench, campaign, design, random_config};
 use std::sync::OnceLock;
 
 fn seed() -> u64 {
@@ -180,6 +181,92 @@ fn the_rtl_as_the_model() {
     assert!(operations >= 10_000, "only {operations} operations");
 }
 
+/// A session on a bench, one burst at a time.
+struct Session<'a, B> {
+    bench: &'a mut B,
+    owner: Owner,
+    config: &'a Config,
+}
+
+impl<'a, B: Bench> Session<'a, B> {
+    /// With the inputs in memory.
+    fn new(bench: &'a mut B, config: &'a Config) -> Self {
+        let owner = Owner::open(bench, config, &first_epochs(config, 1), 3).expect("session");
+        for (addr, data) in Reference::new(config, 1).fill_inputs(&mut Rng::new(3), owner.keys()) {
+            bench.mem_write(addr, &data);
+        }
+        Self { bench, owner, config }
+    }
+
+    /// Whether a chunk can be written.
+    fn write(&mut self, r: &Region, chunk: u64, byte: u8) -> bool {
+        let data = vec![byte; r.chunk as usize];
+        let got = self.bench.burst(&[Op::Write { id: 0, addr: r.chunk_addr(chunk), data, strobes: Vec::new() }]).expect("answer");
+        got[0].okay[0]
+    }
+
+    /// Writes a part of a chunk, which stays on chip.
+    fn begin(&mut self, r: &Region, chunk: u64) {
+        let op = Op::Write { id: 0, addr: r.chunk_addr(chunk), data: vec![0x77; 64], strobes: vec![0xff00] };
+        assert!(self.bench.burst(&[op]).expect("answer")[0].okay[0], "{} is refused before the attack was met", r.name);
+    }
+
+    /// The bytes of a chunk; `None` if it is refused, which must be all of it.
+    fn read(&mut self, r: &Region, chunk: u64) -> Option<Vec<u8>> {
+        let got = self.bench.burst(&[Op::Read { id: 1, addr: r.chunk_addr(chunk), beats: r.chunk / 64 }]).expect("answer").remove(0);
+        if got.okay.iter().all(|o| *o) {
+            return Some(got.data);
+        }
+        assert!(got.okay.iter().all(|o| !o) && got.data.iter().all(|b| *b == 0), "{} chunk {chunk}: words got through", r.name);
+        None
+    }
+
+    fn holds(&mut self, r: &Region, chunk: u64, byte: u8) -> bool {
+        self.read(r, chunk).is_some_and(|data| data.iter().all(|b| *b == byte))
+    }
+
+    fn call(&mut self, request: &Request) {
+        self.owner.call(self.bench, request).expect("the command is done");
+    }
+
+    /// The sealed chunk and its tag, as they lie in memory.
+    fn image(&self, r: &Region, chunk: u64) -> (Vec<u8>, [u8; 16]) {
+        let (mut data, mut tag) = (vec![0; r.chunk as usize], [0; 16]);
+        self.bench.mem_read(r.chunk_addr(chunk), &mut data);
+        if r.mode.has_tags() {
+            self.bench.mem_read(r.tag_addr(chunk), &mut tag);
+        }
+        (data, tag)
+    }
+
+    /// Pushes the nodes above a chunk out to memory: reads others that share their places in the node caches.
+    fn push_nodes_out(&mut self, r: &Region, chunk: u64) {
+        const APART: u64 = 8 * 8 * 128;
+        for k in 1..=16 {
+            assert!(self.holds(r, chunk + k * APART, 0));
+        }
+    }
+
+    /// After a fault of the region: it is frozen, alone, and the chunk that was begun is not sealed; all others go on. The statement after that.
+    fn frozen(&mut self, r: &Region, begun: u64, what: &str) -> ShieldStatement {
+        let before = self.image(r, begun);
+        assert!(self.read(r, 5).is_none() && self.read(r, begun).is_none() && !self.write(r, begun, 1), "{what}: the region goes on");
+        for other in self.config.regions().iter().filter(|o| o.id != r.id) {
+            if other.mode == Mode::Input {
+                assert!(self.read(other, 7).is_some(), "{what}: {} is refused", other.name);
+                continue;
+            }
+            assert!(self.write(other, 1, 0x33), "{what}: {} is refused", other.name);
+            self.call(&Request::invalidate());
+            assert!(self.holds(other, 1, 0x33), "{what}: {} does not hold what was written", other.name);
+        }
+        assert_eq!(self.image(r, begun), before, "{what}: sealed after the fault");
+        let statement = self.owner.statement(self.bench).expect("statement");
+        assert_eq!(statement.frozen().collect::<Vec<_>>(), [r.id], "{what}");
+        *statement.shield()
+    }
+}
+
 /// What is done to chunk 5 of a scratch region, whose second version is in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Attack {
@@ -192,46 +279,35 @@ enum Attack {
 
 /// The statement after a chunk was attacked, then read; before that, both of its versions read back.
 fn attacked<B: Bench>(bench: &mut B, config: &Config, r: &Region, attack: Attack, break_bus: impl Fn(&mut B)) -> ShieldStatement {
-    let mut owner = Owner::open(bench, config, &first_epochs(config, 1), 3).expect("session");
-    let n = r.chunk / 64;
-    let image = |bench: &B, chunk| {
-        let (mut data, mut tag) = (vec![0; r.chunk as usize], [0; 16]);
-        bench.mem_read(r.chunk_addr(chunk), &mut data);
-        bench.mem_read(r.tag_addr(chunk), &mut tag);
-        (data, tag)
-    };
-    let read = Op::Read { id: 1, addr: r.chunk_addr(5), beats: n };
+    let mut s = Session::new(bench, config);
     let mut old = None;
     for version in 1..3 {
-        old = old.or((version == 2).then(|| image(bench, 5)));
+        old = old.or((version == 2).then(|| s.image(r, 5)));
         for chunk in [5, 6] {
-            let data = vec![version + chunk as u8; r.chunk as usize];
-            let got = bench.burst(&[Op::Write { id: 0, addr: r.chunk_addr(chunk), data, strobes: Vec::new() }]).expect("answer");
-            assert_eq!(got[0].okay, [true]);
+            assert!(s.write(r, chunk, version + chunk as u8));
         }
-        owner.call(bench, &Request::invalidate()).expect("invalidate");
-        let got = bench.burst(std::slice::from_ref(&read)).expect("answer");
-        assert!(got[0].okay.iter().all(|o| *o) && got[0].data.iter().all(|b| *b == version + 5), "{attack:?}: version {version}");
-        owner.call(bench, &Request::invalidate()).expect("invalidate");
+        s.call(&Request::invalidate());
+        assert!(s.holds(r, 5, version + 5), "{attack:?}: version {version}");
+        s.call(&Request::invalidate());
     }
     let (mut data, mut tag) = match attack {
         Attack::OldVersion => old.expect("version 1"),
-        Attack::OtherPlace => image(bench, 6),
-        _ => image(bench, 5),
+        Attack::OtherPlace => s.image(r, 6),
+        _ => s.image(r, 5),
     };
     match attack {
         Attack::Data => data[63] ^= 0x80,
         Attack::Tag => tag[15] ^= 1,
-        Attack::BusError => break_bus(bench),
+        Attack::BusError => break_bus(s.bench),
         _ => {}
     }
-    bench.mem_write(r.chunk_addr(5), &data);
+    s.bench.mem_write(r.chunk_addr(5), &data);
     if r.mode.has_tags() {
-        bench.mem_write(r.tag_addr(5), &tag);
+        s.bench.mem_write(r.tag_addr(5), &tag);
     }
-    let got = bench.burst(&[read]).expect("answer");
-    assert!(got[0].okay.iter().all(|o| !o) && got[0].data.iter().all(|b| *b == 0), "{attack:?}: words got through");
-    *owner.statement(bench).expect("statement").shield()
+    s.begin(r, 9);
+    assert!(s.read(r, 5).is_none(), "{attack:?}: words got through");
+    s.frozen(r, 9, &format!("{attack:?} on {}", r.name))
 }
 
 #[test]
@@ -250,7 +326,82 @@ fn both_tell_the_same_of_an_attack_on_scratch() {
             assert_eq!(m, h, "{what}");
             let kind = if attack == Attack::BusError { FaultKind::Bus } else { FaultKind::Tag };
             let version = if r.mode == Mode::Bypass { 0 } else { 2 };
-            assert_eq!((h.stopped, h.fault_kind, h.fault_region, h.fault_chunk, h.fault_version), (true, kind, r.id, 5, version), "{what}");
+            assert_eq!(
+                (h.stopped, h.fault_kind, h.fault_region, h.fault_chunk, h.fault_version),
+                (false, kind, r.id, 5, version),
+                "{what}"
+            );
+        }
+    }
+}
+
+/// What is done to a node above chunk 5, which was pushed out to memory twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum OnNode {
+    Counter,
+    Tag,
+    OldVersion,
+    OtherPlace,
+    Zeros,
+}
+
+/// The statement after a node was attacked and chunk 5 read; before that, the chunk read back through each of the node's versions.
+fn node_attacked<B: Bench>(bench: &mut B, config: &Config, r: &Region, level: u32, attack: OnNode) -> ShieldStatement {
+    /// A chunk whose nodes have nothing to do with those of chunk 5.
+    const ELSEWHERE: u64 = 3200;
+    let what = format!("{attack:?} on {} level {level}", r.name);
+    let mut s = Session::new(bench, config);
+    // A chunk under the node next to it.
+    let beside = 5 + 8_u64.pow(level + 1);
+    let node = |s: &Session<B>, number| {
+        let mut bytes = [0; NODE_LEN as usize];
+        s.bench.mem_read(r.node_addr(level, number), &mut bytes);
+        bytes
+    };
+    let mut old = None;
+    for version in 1..3 {
+        old = old.or((version == 2).then(|| node(&s, 0)));
+        for chunk in [5, beside] {
+            assert!(s.write(r, chunk, version), "{what}");
+        }
+        s.call(&Request::invalidate());
+        for chunk in [5, beside] {
+            s.push_nodes_out(r, chunk);
+        }
+        assert!(s.holds(r, 5, version) && s.holds(r, beside, version), "{what}: version {version}");
+        s.call(&Request::invalidate());
+        s.push_nodes_out(r, 5);
+    }
+    let (now, old) = (node(&s, 0), old.expect("version 1"));
+    assert!(now != old && old != [0; NODE_LEN as usize], "{what}: the node did not reach memory");
+    let mut bytes = now;
+    match attack {
+        OnNode::Counter => bytes[5] ^= 1,
+        OnNode::Tag => bytes[63] ^= 0x80,
+        OnNode::OldVersion => bytes = old,
+        OnNode::OtherPlace => bytes = node(&s, 1),
+        OnNode::Zeros => bytes = [0; NODE_LEN as usize],
+    }
+    assert_ne!(bytes, now, "{what}");
+    s.bench.mem_write(r.node_addr(level, 0), &bytes);
+    s.begin(r, ELSEWHERE);
+    assert!(s.read(r, 5).is_none(), "{what}: words got through");
+    s.frozen(r, ELSEWHERE, &what)
+}
+
+#[test]
+fn both_tell_the_same_of_an_attack_on_a_node() {
+    let (library, config) = library();
+    let r = config.regions().iter().find(|r| r.tree_levels() == 2).expect("a region with two levels");
+    for level in 0..2 {
+        for attack in [OnNode::Counter, OnNode::Tag, OnNode::OldVersion, OnNode::OtherPlace, OnNode::Zeros] {
+            let what = format!("{attack:?} on level {level}");
+            let m = node_attacked(&mut ModelBench::new(config), config, r, level, attack);
+            let h = node_attacked(&mut RtlBench::new(library, config, Some(11)).expect("bench"), config, r, level, attack);
+            assert_eq!(m, h, "{what}");
+            let place = (h.stopped, h.fault_kind, h.fault_region, h.fault_chunk);
+            assert_eq!(place, (false, FaultKind::Node, r.id, u64::from(level) << 36), "{what}");
+            assert!(h.fault_version >= 2, "{what}: {h:?}");
         }
     }
 }
