@@ -49,7 +49,8 @@ module fault
   always_comb begin
     if (init && rst_ni) begin
       assert (dut.timeout_q == timeout_q && dut.internal_q == internal_q);
-      if (faults != '0) assert (dut.stopped_q);   // not the other way round: a count at its end may be cleared and hit at once
+      assert (dut.faulted_q == stopped);
+      if (faults != '0) assert (stopped);   // not the other way round: a count at its end may be cleared and hit at once
       assert (dut.refused_q == (refusals != '0));
       if (timeout_q) assert (stopped);
       if (event_q) assert (stopped);

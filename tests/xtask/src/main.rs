@@ -73,14 +73,8 @@ enum Command {
         #[command(subcommand)]
         what: bench::What,
     },
-    /// Synthesise with yosys for UltraScale+ and print the size of each block
-    Area {
-        /// One JSON document on stdout
-        #[arg(long)]
-        json: bool,
-        /// Only these blocks
-        blocks: Vec<String>,
-    },
+    /// Size of each block by yosys for UltraScale+, relative Fmax of the critical ones; recomputes what is stale
+    Area(area::Args),
 }
 
 /// The repository's root: two levels above this package.
@@ -105,7 +99,7 @@ fn main() -> ExitCode {
             })
         }
         Command::Bench { what } => bench::run(&what),
-        Command::Area { json, blocks } => area::run(json, &blocks),
+        Command::Area(args) => area::run(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,7 +1,7 @@
 //! `cargo xtask test`: everything the project tests, in the order in which a failure is cheapest.
 
 use crate::process::{self, Failure, say};
-use crate::{formal, lint, mutants, root, tools};
+use crate::{area, formal, lint, mutants, root, tools};
 use serde::Serialize;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
@@ -44,6 +44,7 @@ pub fn run(no_skip: bool, json: bool) -> Result<(), Failure> {
     });
     step(&mut t, "formatting", || process::run(&mut process::cargo(&["fmt", "--all", "--check"]), "cargo fmt"));
     step(&mut t, "module table", lint::table);
+    step(&mut t, "area table", area::fresh);
     step(&mut t, "the RTL reads no files and calls nothing outside", lint::nothing_faked);
     step(&mut t, "RTL lint", || lint::verilator(&verilator));
     match tools::ensure_yosys(&root(), &say) {

@@ -1,0 +1,45 @@
+// shef_turn, three requesters: the choice is one that asks, stays until it is done, and nobody who asks waits for more than one turn of each of
+// the others.
+`default_nettype none
+module turn (
+    input wire       clk_i,
+    input wire       rst_ni,
+    input wire [2:0] req_i,
+    input wire       done_i
+);
+  logic valid;
+  logic [1:0] sel;
+  shef_turn #(.N(3)) dut (.clk_i, .rst_ni, .req_i, .done_i, .valid_o(valid), .sel_o(sel));
+
+  logic init = 1'b0;
+  logic [1:0] me;              // symbolic requester
+  logic [2:0] passed;          // turns of others that ended while it asked
+  logic held;
+  logic [1:0] last;
+  always_ff @(posedge clk_i) me <= me;
+  always_ff @(posedge clk_i) begin
+    init <= 1'b1;
+    if (!init) assume (!rst_ni);
+    assume (me < 2'd3);
+    held <= rst_ni && valid && !done_i;
+    last <= sel;
+    if (!rst_ni || !req_i[me] || (valid && sel == me)) passed <= '0;
+    else if (valid && done_i) passed <= passed + 1'b1;
+  end
+  logic [1:0] after;           // the requester one behind the last turn
+  assign after = (dut.sel_q == 2'd2) ? 2'd0 : dut.sel_q + 1'b1;
+  always_comb begin
+    if (init && rst_ni) begin
+      assert (dut.sel_q < 2'd3 && sel < 2'd3);
+      if (valid) assert (req_i[sel]);
+      if (held) assert (sel == last && dut.held_q && dut.sel_q == sel);
+      if (!dut.held_q) assert (valid == (req_i != '0));
+      assert (passed <= 3'd2);
+      if (req_i[me] && passed == 3'd1) assert (!(dut.held_q && dut.sel_q == me) && (dut.sel_q != me));
+      if (req_i[me] && passed == 3'd2) assert (!dut.held_q && after == me);
+      if (req_i[me] && passed == 3'd1 && dut.held_q) assert (after == me);
+    end
+    cover (init && rst_ni && req_i[me] && passed == 3'd2 && sel == me);
+  end
+endmodule
+`default_nettype wire
