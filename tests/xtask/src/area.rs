@@ -327,7 +327,7 @@ impl Design {
         let more: String = MORE.iter().filter(|m| sources.files.contains_key(**m)).map(|m| format!(" --top {m}")).collect();
         let files: Vec<String> = sources.order.iter().map(|p| p.display().to_string()).collect();
         let script = format!(
-            "read_slang -j 1 --best-effort-hierarchy {} --top {TOP}{more}; opt_clean; write_rtlil target/area/design.il",
+            "read_slang -j 1 --allow-use-before-declare --best-effort-hierarchy {} --top {TOP}{more}; opt_clean; write_rtlil target/area/design.il",
             files.join(" ")
         );
         process::run(tools::yosys_command(yosys).current_dir(root()).args(["-q", "-p", &script]), "yosys (read_slang)")?;
