@@ -675,7 +675,7 @@ fn changed_designs_are_noticed() {
         (lanes, ".pass_i(key128_i[key_q[i-1]])", ".pass_i(key128_i[key_q[0]])", 4),
         (ghash, "(h >> 7)", "(h >> 6)", 2),
         (ghash, "(o >> 7)", "(o >> 6)", 2),
-        (ghash, "acc_q[mul_tag.slot[0]] ^ mul_product", "acc_q[0] ^ mul_product", 4),
+        (ghash, "acc_q[mul_tag.slot] ^ mul_product", "acc_q[0] ^ mul_product", 4),
         (gcm, "step_q == 3'd2", "step_q == 3'd1", 4),
         (gcm, "+ 5'd3", "+ 5'd4", 1),
         (gcm, "64'd384", "64'd385", 4),
