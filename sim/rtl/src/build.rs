@@ -418,7 +418,12 @@ impl Job<'_> {
                         }
                         let log = out.join(format!("{}.log", crate::sources::stem(u)));
                         let mut c = Command::new(&self.tc.cxx);
-                        c.args(self.cxx_flags).arg("-I").arg(out).arg("-c").arg(u).arg("-o").arg(object(u));
+                        c.args(self.cxx_flags);
+                        // what Verilator calls slow runs once: its megabytes of start values are not worth minutes of optimising
+                        if crate::sources::stem(u).contains("__Slow") {
+                            c.arg("-O0");
+                        }
+                        c.arg("-I").arg(out).arg("-c").arg(u).arg("-o").arg(object(u));
                         let r = match self.logged(c, &log, "g++") {
                             Ok(true) => continue,
                             Ok(false) => {
