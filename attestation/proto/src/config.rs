@@ -231,6 +231,28 @@ pub struct Region {
     pub counter_bits: Option<u8>,
 }
 
+/// What a `shield.toml` need not say: chunks of 4 KiB, AES-256, the first port and set, nothing ahead. Mode, name, place and size are
+/// for the caller; without them no configuration takes the region.
+impl Default for Region {
+    fn default() -> Self {
+        Self {
+            id: 0,
+            name: String::new(),
+            mode: Mode::Input,
+            base: 0,
+            size: 0,
+            chunk: 4096,
+            key_bits: 256,
+            port: 0,
+            set: 0,
+            tag_base: 0,
+            node_base: None,
+            prefetch: 0,
+            counter_bits: None,
+        }
+    }
+}
+
 impl Region {
     /// Number of chunks.
     pub fn chunks(&self) -> u64 {

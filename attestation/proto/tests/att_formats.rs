@@ -92,12 +92,8 @@ fn config() -> Config {
         size: 0x1000,
         chunk: 512,
         key_bits: 256,
-        port: 0,
-        set: 0,
         tag_base: 0x2000,
-        node_base: None,
-        prefetch: 0,
-        counter_bits: None,
+        ..Region::default()
     };
     Config::new(OnFault::Shield, 1, vec![Set::default()], vec![region]).unwrap()
 }

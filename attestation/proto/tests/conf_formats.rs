@@ -11,21 +11,7 @@ use shef_proto::hpke_suite::derive_key_pair;
 use shef_proto::load::{FirstEpoch, Info, Key, LoadError, Message, SessionKeys, first_epochs, open_load_key, seal_load_key};
 
 fn region(id: u8, mode: Mode, base: u64, size: u64, chunk: u32, tag_base: u64) -> Region {
-    Region {
-        id,
-        name: format!("r{id}"),
-        mode,
-        base,
-        size,
-        chunk,
-        key_bits: 256,
-        port: 0,
-        set: 0,
-        tag_base,
-        node_base: None,
-        prefetch: 0,
-        counter_bits: None,
-    }
+    Region { id, name: format!("r{id}"), mode, base, size, chunk, key_bits: 256, tag_base, ..Region::default() }
 }
 
 fn regions() -> Vec<Region> {

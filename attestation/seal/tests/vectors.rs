@@ -33,12 +33,8 @@ fn config() -> Config {
         size,
         chunk,
         key_bits,
-        port: 0,
-        set: 0,
         tag_base,
-        node_base: None,
-        prefetch: 0,
-        counter_bits: None,
+        ..Region::default()
     };
     let regions = vec![
         region(0, "weights", Mode::Input, 0x0, 0x10000, 4096, 256, 0x100000),

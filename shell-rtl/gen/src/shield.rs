@@ -263,7 +263,7 @@ pub fn parse(source: &str) -> Result<Shield, ShieldError> {
     // Narrow integers: what does not fit breaks a rule in any case, so the largest value stands for it and the rule names the limit.
     let small = |n: &Option<Spanned<Number>>, default: u64| n.as_ref().map_or(default, |n| n.get_ref().0);
     let ports = u8::try_from(small(&file.memory.ports, 1)).unwrap_or(u8::MAX);
-    let default = Set::default();
+    let (default, plain) = (Set::default(), Region::default());
     let mut sets: Vec<Set> = file
         .set
         .iter()
@@ -299,8 +299,8 @@ pub fn parse(source: &str) -> Result<Shield, ShieldError> {
             mode,
             base: t.base.get_ref().0,
             size: t.size.get_ref().0,
-            chunk: u32::try_from(small(&t.chunk, 4096)).unwrap_or(u32::MAX),
-            key_bits: u16::try_from(small(&t.key, 256)).unwrap_or(u16::MAX),
+            chunk: u32::try_from(small(&t.chunk, plain.chunk.into())).unwrap_or(u32::MAX),
+            key_bits: u16::try_from(small(&t.key, plain.key_bits.into())).unwrap_or(u16::MAX),
             port: u8::try_from(small(&t.port, 0)).unwrap_or(u8::MAX),
             set: u8::try_from(small(&t.set, 0)).unwrap_or(u8::MAX),
             tag_base: small(&t.tag_base, 0),

@@ -36,12 +36,8 @@ pub fn config() -> Config {
         size: 0x10000,
         chunk: 4096,
         key_bits: 256,
-        port: 0,
-        set: 0,
         tag_base,
-        node_base: None,
-        prefetch: 0,
-        counter_bits: None,
+        ..Region::default()
     };
     let regions = vec![region(0, "in", Mode::Input, 0, 0x30_0000), region(1, "out", Mode::Output, 0x10_0000, 0x31_0000)];
     Config::new(OnFault::Shield, 1, vec![Set::default()], regions).unwrap()

@@ -11,21 +11,7 @@ use shef_regs::{ctl, krn};
 
 #[expect(clippy::too_many_arguments, reason = "a row of a table")]
 pub fn region(id: u8, name: &str, mode: Mode, base: u64, size: u64, chunk: u32, key_bits: u16, tag_base: u64) -> Region {
-    Region {
-        id,
-        name: name.into(),
-        mode,
-        base,
-        size,
-        chunk,
-        key_bits,
-        port: 0,
-        set: 0,
-        tag_base,
-        node_base: None,
-        prefetch: 0,
-        counter_bits: None,
-    }
+    Region { id, name: name.into(), mode, base, size, chunk, key_bits, tag_base, ..Region::default() }
 }
 
 /// The demo's Shield: as in `shell-rtl/accel/digits/shield.toml`.
