@@ -84,6 +84,14 @@ pub enum DeviceError {
         /// What a Shield shows.
         expected: u32,
     },
+    /// The way to the device failed: VFIO, a socket, an agent.
+    #[error("{message}")]
+    Transport {
+        /// Code of what failed.
+        code: &'static str,
+        /// What failed, what was expected, what to do.
+        message: String,
+    },
     /// The simulated card failed.
     #[error("simulated card: {message}")]
     Simulator {
@@ -108,7 +116,7 @@ impl DeviceError {
             Self::MailboxTooLong { .. } => "SHEF-DEV-008",
             Self::MailboxTimeout { .. } => "SHEF-DEV-009",
             Self::NotAShield { .. } => "SHEF-DEV-010",
-            Self::Simulator { code, .. } => code,
+            Self::Transport { code, .. } | Self::Simulator { code, .. } => code,
         }
     }
 }

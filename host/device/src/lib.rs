@@ -11,15 +11,16 @@
 //! | `sim:rtl` | simulated card around the Verilated RTL |
 //! | `sim:rtl?project=DIR` | the same around a user's own design |
 //! | `vfio-user:/path/socket` | a card served by another process |
-//! | `pci:0000:65:00.0` | a card in this machine |
+//! | `pci:0000:65:00.0` | a card in this machine, through VFIO; `?iommu=type1`, `iommufd` or `none` says how |
 //! | `tls://host:port/DEVICE` | a card behind an agent |
 
 mod error;
 pub mod mailbox;
+pub mod pci;
 mod uri;
 
 pub use error::{CODES, DeviceError};
-pub use uri::{Bdf, Uri};
+pub use uri::{Bdf, Iommu, Uri};
 
 /// Bytes of the control window (BAR0).
 pub const CTL_BYTES: u32 = 0x1_0000;

@@ -28,6 +28,26 @@ impl fmt::Display for Bdf {
     }
 }
 
+/// How DMA of a PCI function is confined.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Iommu {
+    /// By the IOMMU, through whichever interface the kernel offers.
+    #[default]
+    Any,
+    /// By the IOMMU, through a VFIO container of type 1.
+    Type1,
+    /// By the IOMMU, through iommufd and the device's own node.
+    Iommufd,
+    /// Not at all: the device reads and writes all of the machine's memory. Never chosen unless it is asked for by name.
+    None,
+}
+
+impl Iommu {
+    /// All that can be asked for, by name.
+    const NAMED: [(Self, &str); 3] = [(Self::Type1, "type1"), (Self::Iommufd, "iommufd"), (Self::None, "none")];
+}
+
 /// Name of a device.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -44,8 +64,13 @@ pub enum Uri {
         /// Path of the socket.
         socket: PathBuf,
     },
-    /// `pci:0000:65:00.0`
-    Pci(Bdf),
+    /// `pci:0000:65:00.0`, with `?iommu=` a way of confining its DMA
+    Pci {
+        /// Address of the function.
+        function: Bdf,
+        /// How its DMA is confined.
+        iommu: Iommu,
+    },
     /// `tls://host:port/DEVICE`
     Tls {
         /// Name or address of the agent's machine.
@@ -71,7 +96,13 @@ impl fmt::Display for Uri {
             Self::SimRtl { project: None } => f.write_str("sim:rtl"),
             Self::SimRtl { project: Some(dir) } => write!(f, "sim:rtl?project={}", dir.display()),
             Self::VfioUser { socket } => write!(f, "vfio-user:{}", socket.display()),
-            Self::Pci(bdf) => write!(f, "pci:{bdf}"),
+            Self::Pci { function, iommu } => {
+                write!(f, "pci:{function}")?;
+                match Iommu::NAMED.iter().find(|(named, _)| named == iommu) {
+                    Some((_, name)) => write!(f, "?iommu={name}"),
+                    None => Ok(()),
+                }
+            }
             Self::Tls { host, port, device } => write!(f, "tls://{host}:{port}/{device}"),
         }
     }
@@ -100,9 +131,7 @@ impl FromStr for Uri {
                 }
                 Ok(Self::VfioUser { socket: PathBuf::from(path) })
             }
-            "pci" => bdf(rest)
-                .map(Self::Pci)
-                .ok_or_else(|| malformed("expected pci:DOMAIN:BUS:DEVICE.FUNCTION in hexadecimal, as pci:0000:65:00.0")),
+            "pci" => pci(rest).map_err(|reason| malformed(&reason)),
             "tls" => tls(rest).map_err(|reason| malformed(&reason)),
             _ => Err(unknown()),
         }
@@ -128,6 +157,23 @@ fn simulated(rest: &str) -> Result<Uri, String> {
         },
         _ => Err(format!("there is no simulated device {kind:?}, only sim:model and sim:rtl")),
     }
+}
+
+fn pci(rest: &str) -> Result<Uri, String> {
+    let (address, query) = match rest.split_once('?') {
+        Some((address, query)) => (address, Some(query)),
+        None => (rest, None),
+    };
+    let function = bdf(address).ok_or("expected pci:DOMAIN:BUS:DEVICE.FUNCTION in hexadecimal, as pci:0000:65:00.0")?;
+    let iommu = match query {
+        None => Iommu::Any,
+        Some(query) => Iommu::NAMED
+            .iter()
+            .find(|(_, name)| query.strip_prefix("iommu=") == Some(name))
+            .map(|(iommu, _)| *iommu)
+            .ok_or("the only parameter of pci: is iommu=type1, iommu=iommufd or iommu=none")?,
+    };
+    Ok(Uri::Pci { function, iommu })
 }
 
 fn bdf(rest: &str) -> Option<Bdf> {
@@ -182,6 +228,9 @@ mod tests {
             "sim:rtl?project=/tmp/my design",
             "vfio-user:/run/shef.sock",
             "pci:0000:65:00.0",
+            "pci:0000:65:00.0?iommu=type1",
+            "pci:0000:65:00.0?iommu=iommufd",
+            "pci:0000:65:00.0?iommu=none",
             "tls://card.example:7433/left",
             "tls://[::1]:7433/a-b_c.d",
         ] {
@@ -209,6 +258,9 @@ mod tests {
             ("pci:0000:65:00.8", "SHEF-DEV-002"),
             ("pci:0000:+5:00.0", "SHEF-DEV-002"),
             ("pci:0000:65:00.0:1", "SHEF-DEV-002"),
+            ("pci:0000:65:00.0?iommu=", "SHEF-DEV-002"),
+            ("pci:0000:65:00.0?iommu=any", "SHEF-DEV-002"),
+            ("pci:0000:65:00.0?unsafe", "SHEF-DEV-002"),
             ("tls://host/dev", "SHEF-DEV-002"),
             ("tls://host:0/dev", "SHEF-DEV-002"),
             ("tls://host:99999/dev", "SHEF-DEV-002"),
