@@ -1,5 +1,8 @@
 //! The certificate chain: what is issued is read by others, and every rule of the validator refuses.
 
+mod parts;
+
+use parts::{AKI, BASIC, EKU, Parts, SKI, TCB, UEID, USAGE, ext, tlv};
 use shef_proto::cert::{self, CertError, Certificate, NO_CLOCK, NO_END, TcbInfo, validate_chain};
 use shef_proto::cose::SigningKey;
 use x509_cert::der::{Decode, Encode};
@@ -155,121 +158,7 @@ fn every_changed_byte_is_refused() {
     }
 }
 
-// ---- certificates that nobody should make: built here from the ground up ----
-
-fn tlv(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
-    let body = parts.concat();
-    let mut out = vec![tag];
-    match body.len() {
-        n if n < 128 => out.push(n as u8),
-        n if n < 256 => out.extend([0x81, n as u8]),
-        n => out.extend([0x82, (n >> 8) as u8, n as u8]),
-    }
-    out.extend(body);
-    out
-}
-
-fn ext(oid: &str, critical: bool, value: &str) -> Vec<u8> {
-    let flag = if critical { vec![1, 1, 0xff] } else { vec![] };
-    tlv(0x30, &[&tlv(6, &[&hex::decode(oid).unwrap()]), &flag, &tlv(4, &[&hex::decode(value).unwrap()])])
-}
-
-/// The parts of a certificate as DER, taken from a good one and changed.
-#[derive(Clone)]
-struct Parts {
-    version: Vec<u8>,
-    serial: Vec<u8>,
-    inner_algorithm: Vec<u8>,
-    outer_algorithm: Vec<u8>,
-    issuer: Vec<u8>,
-    validity: Vec<u8>,
-    subject: Vec<u8>,
-    spki: Vec<u8>,
-    extensions: Vec<Vec<u8>>,
-}
-
-fn elements(mut bytes: &[u8]) -> Vec<Vec<u8>> {
-    let mut out = Vec::new();
-    while !bytes.is_empty() {
-        let (len, head) = match bytes[1] {
-            n if n < 128 => (usize::from(n), 2),
-            0x81 => (usize::from(bytes[2]), 3),
-            _ => (usize::from(bytes[2]) << 8 | usize::from(bytes[3]), 4),
-        };
-        out.push(bytes[..head + len].to_vec());
-        bytes = &bytes[head + len..];
-    }
-    out
-}
-
-fn inside(element: &[u8]) -> &[u8] {
-    let head = match element[1] {
-        n if n < 128 => 2,
-        0x81 => 3,
-        _ => 4,
-    };
-    &element[head..]
-}
-
-impl Parts {
-    fn of(certificate: &Certificate) -> Self {
-        let outer = elements(inside(certificate.der()));
-        let tbs = elements(inside(&outer[0]));
-        let list = elements(inside(&tbs[7]));
-        Self {
-            version: tbs[0].clone(),
-            serial: tbs[1].clone(),
-            inner_algorithm: tbs[2].clone(),
-            outer_algorithm: outer[1].clone(),
-            issuer: tbs[3].clone(),
-            validity: tbs[4].clone(),
-            subject: tbs[5].clone(),
-            spki: tbs[6].clone(),
-            extensions: elements(inside(&list[0])),
-        }
-    }
-
-    fn sign(&self, key: &SigningKey) -> Vec<u8> {
-        let list: Vec<&[u8]> = self.extensions.iter().map(Vec::as_slice).collect();
-        let tbs = tlv(
-            0x30,
-            &[
-                &self.version,
-                &self.serial,
-                &self.inner_algorithm,
-                &self.issuer,
-                &self.validity,
-                &self.subject,
-                &self.spki,
-                &tlv(0xa3, &[&tlv(0x30, &list)]),
-            ],
-        );
-        let rs = key.sign(&tbs);
-        let integer = |half: &[u8]| {
-            let digits: Vec<u8> = half.iter().copied().skip_while(|byte| *byte == 0).collect();
-            if digits[0] & 0x80 != 0 { tlv(2, &[&[0], &digits]) } else { tlv(2, &[&digits]) }
-        };
-        let signature = tlv(0x30, &[&integer(&rs[..32]), &integer(&rs[32..])]);
-        tlv(0x30, &[&tbs, &self.outer_algorithm, &tlv(3, &[&[0], &signature])])
-    }
-
-    /// Replaces the extension of this OID; nothing removes it.
-    fn with(&self, oid: &str, replacement: &[Vec<u8>]) -> Self {
-        let mut parts = self.clone();
-        let raw = tlv(6, &[&hex::decode(oid).unwrap()]);
-        parts.extensions.retain(|extension| !inside(extension).starts_with(&raw));
-        parts.extensions.extend(replacement.iter().cloned());
-        parts
-    }
-}
-
-const BASIC: &str = "551d13";
-const USAGE: &str = "551d0f";
-const EKU: &str = "551d25";
-const SKI: &str = "551d0e";
-const AKI: &str = "551d23";
-const TCB: &str = "678105050401";
-const UEID: &str = "678105050404";
+// ---- certificates that nobody should make ----
 
 #[test]
 fn the_builder_of_this_test_makes_good_certificates() {
