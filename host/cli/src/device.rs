@@ -1,41 +1,173 @@
-//! `shef device list|info`.
+//! `shef device list|info|doctor|reset|watch`.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use clap::Subcommand;
 use serde::Serialize;
 use shef_device::Uri;
+use shef_vfio::System;
 
+use crate::doctor;
 use crate::error::CliError;
+use crate::exit::Exit;
 use crate::hex;
 use crate::output::Output;
 
 #[derive(Subcommand)]
 pub enum DeviceCommand {
-    /// List the devices that this program can open, and the forms that it knows
-    List,
+    /// List the cards of this machine and the devices that this program can open
+    List {
+        /// Where the kernel's folders are
+        #[arg(long, hide = true, default_value = "/")]
+        root: PathBuf,
+    },
     /// Open a device and print what it says about itself
     Info {
         /// Device URI, as sim:rtl
         #[arg(default_value = "sim:model")]
         device: String,
     },
+    /// Check what keeps a card from being opened: IOMMU, driver, group, permissions, hugepages, BARs; and name the command that mends it
+    Doctor {
+        /// Card, as pci:0000:65:00.0; all that this machine has where it is absent
+        device: Option<String>,
+        /// Where the kernel's folders are
+        #[arg(long, hide = true, default_value = "/")]
+        root: PathBuf,
+    },
+    /// Reset a device: keys in its Shield are wiped, sessions end
+    Reset {
+        /// Device URI
+        device: String,
+    },
+    /// Print the state of a device whenever it changes, until it leaves
+    Watch {
+        /// Device URI
+        device: String,
+        /// Seconds between two looks
+        #[arg(long, value_name = "S", default_value_t = 1.0)]
+        interval: f64,
+        /// Looks; without it, until the program is interrupted
+        #[arg(long, value_name = "N")]
+        count: Option<u64>,
+    },
 }
 
 #[derive(Serialize)]
 struct Listed {
-    uri: &'static str,
-    status: &'static str,
-    description: &'static str,
+    uri: String,
+    status: String,
+    description: String,
+}
+
+/// The cards of this machine, then the forms of URIs.
+fn list(system: &System) -> Vec<Listed> {
+    let mut all: Vec<Listed> = system
+        .cards()
+        .iter()
+        .map(|card| Listed {
+            uri: format!("pci:{}", card.bdf),
+            status: match shef_vfio::check::ready(system, card.bdf, shef_device::Iommu::Any, shef_device::pci::IDS) {
+                Ok((_, interface)) => match system.holders(interface.node()).first() {
+                    Some(holder) => format!("in use by {holder}"),
+                    None => "available".to_owned(),
+                },
+                Err(error) => format!("fault {}", error.code()),
+            },
+            description: format!("card {} in this machine, driver {}", card.id(), card.driver.as_deref().unwrap_or("none")),
+        })
+        .collect();
+    all.extend(FORMS.iter().map(|(uri, status, description)| Listed {
+        uri: (*uri).to_owned(),
+        status: (*status).to_owned(),
+        description: (*description).to_owned(),
+    }));
+    all
 }
 
 /// Forms of URIs, and whether this version opens them.
-const FORMS: &[Listed] = &[
-    Listed { uri: "sim:model", status: "available", description: "simulated card around the functional model" },
-    Listed { uri: "sim:rtl", status: "available", description: "simulated card around the Verilated RTL" },
-    Listed { uri: "sim:rtl?project=DIR", status: "available", description: "the same around a design of your own" },
-    Listed { uri: "vfio-user:/SOCKET", status: "not in this version", description: "a card served by another process" },
-    Listed { uri: "pci:DOMAIN:BUS:DEVICE.FUNCTION", status: "not in this version", description: "a card in this machine" },
-    Listed { uri: "tls://HOST:PORT/DEVICE", status: "not in this version", description: "a card behind an agent" },
+const FORMS: &[(&str, &str, &str)] = &[
+    ("sim:model", "available", "simulated card around the functional model"),
+    ("sim:rtl", "available", "simulated card around the Verilated RTL"),
+    ("sim:rtl?project=DIR", "available", "the same around a design of your own"),
+    ("vfio-user:/SOCKET", "not in this version", "a card served by another process"),
+    ("pci:DOMAIN:BUS:DEVICE.FUNCTION", "form", "a card in this machine; ?iommu=type1, iommufd or none"),
+    ("tls://HOST:PORT/DEVICE", "not in this version", "a card behind an agent"),
 ];
+
+/// What one look at a device shows.
+#[derive(Serialize, PartialEq, Clone)]
+struct State {
+    kernel: &'static str,
+    image: Option<String>,
+    /// Absent while no image is loaded.
+    shield: Option<u32>,
+    stopped: bool,
+    fault: u32,
+}
+
+impl State {
+    fn of(host: &mut shef::Host) -> Result<Self, CliError> {
+        use shef_regs::ctl;
+        let status = host.kernel_status()?;
+        let plain = match host.status() {
+            Ok(plain) => Some(plain),
+            Err(shef::SdkError::Device(shef_device::DeviceError::CtlRefused { .. })) => None,
+            Err(error) => return Err(error.into()),
+        };
+        Ok(Self {
+            kernel: status.state.name(),
+            image: status.accelerator,
+            shield: plain.map(|p| ctl::STATUS_STATE.get(p)),
+            stopped: plain.is_some_and(|p| ctl::STATUS_STOPPED.get(p) == 1),
+            fault: plain.map_or(0, |p| ctl::STATUS_FAULT_KIND.get(p)),
+        })
+    }
+}
+
+fn watch(output: &Output, uri: &Uri, interval: f64, count: Option<u64>) -> Result<(), CliError> {
+    if !(interval.is_finite() && (0.0..=86_400.0).contains(&interval)) {
+        return Err(CliError::usage("SHEF-CLI-001", "--interval is a number of seconds from 0 to 86400"));
+    }
+    if output.json() && count.is_none() {
+        return Err(CliError::usage("SHEF-CLI-001", "--json prints one document at the end: give --count"));
+    }
+    #[derive(Serialize)]
+    struct Change {
+        seconds: f64,
+        #[serde(flatten)]
+        state: State,
+    }
+    let mut host = shef::open(uri)?;
+    let begin = Instant::now();
+    let mut changes: Vec<Change> = Vec::new();
+    let mut look = 0;
+    while count.is_none_or(|n| look < n) {
+        if look > 0 {
+            std::thread::sleep(Duration::from_secs_f64(interval));
+        }
+        look += 1;
+        let state = State::of(&mut host)?;
+        if changes.last().is_some_and(|last| last.state == state) {
+            continue;
+        }
+        let seconds = begin.elapsed().as_secs_f64();
+        output.line(format_args!(
+            "{seconds:8.1} s  kernel {}, image {}, Shield {}{}",
+            state.kernel,
+            state.image.as_deref().unwrap_or("none"),
+            state.shield.map_or_else(|| "none".to_owned(), |s| format!("state {s}")),
+            if state.stopped { format!(", STOPPED by fault kind {}", state.fault) } else { String::new() }
+        ))?;
+        // Only the last one is needed to see the next change; the document wants all.
+        if !output.json() {
+            changes.clear();
+        }
+        changes.push(Change { seconds, state });
+    }
+    output.document(&changes)
+}
 
 #[derive(Serialize)]
 struct Info {
@@ -94,14 +226,25 @@ fn shield(host: &mut shef::Host) -> Result<Option<Shield>, CliError> {
     }))
 }
 
-pub fn run(output: &Output, command: &DeviceCommand) -> Result<(), CliError> {
+pub fn run(output: &Output, command: &DeviceCommand) -> Result<Exit, CliError> {
     match command {
-        DeviceCommand::List => {
-            for form in FORMS {
+        DeviceCommand::List { root } => {
+            let all = list(&System::at(root));
+            for form in &all {
                 output.line(format_args!("{:<32} {:<20} {}", form.uri, form.status, form.description))?;
             }
-            output.document(&FORMS)
+            output.document(&all)?;
         }
+        DeviceCommand::Doctor { device, root } => return doctor::run(output, device.as_deref(), &System::at(root)),
+        DeviceCommand::Reset { device } => {
+            let uri: Uri = device.parse()?;
+            let mut host = shef::open(&uri)?;
+            host.reset()?;
+            let state = State::of(&mut host)?;
+            output.line(format_args!("{uri} was reset: kernel {}, no image, keys wiped", state.kernel))?;
+            output.document(&state)?;
+        }
+        DeviceCommand::Watch { device, interval, count } => watch(output, &device.parse()?, *interval, *count)?,
         DeviceCommand::Info { device } => {
             let uri: Uri = device.parse()?;
             let spinner = output.spinner(format!("opening {uri}"));
@@ -145,7 +288,8 @@ pub fn run(output: &Output, command: &DeviceCommand) -> Result<(), CliError> {
                     output.line(format_args!("state           {}", s.state))?;
                 }
             }
-            output.document(&info)
+            output.document(&info)?;
         }
     }
+    Ok(Exit::Done)
 }

@@ -4,6 +4,7 @@
 
 pub mod demo;
 mod device;
+mod doctor;
 pub mod error;
 pub mod exit;
 pub mod explain;
@@ -43,7 +44,7 @@ struct Args {
 enum Command {
     /// Run the whole line on real digits: attest, key, seal, compute, open, and every attack
     Demo(demo::DemoArgs),
-    /// List devices, or ask one what it is
+    /// List, ask, examine, reset or watch devices
     #[command(subcommand)]
     Device(device::DeviceCommand),
     /// Build, inspect or verify an image container
@@ -94,7 +95,7 @@ pub fn main() -> Exit {
 fn run(output: &Output, command: Command) -> Result<Exit, CliError> {
     match command {
         Command::Demo(args) => demo::run(output, &args),
-        Command::Device(command) => device::run(output, &command).map(|()| Exit::Done),
+        Command::Device(command) => device::run(output, &command),
         Command::Image(command) => image::run(output, &command),
         Command::Shield(command) => shield::run(output, &command).map(|()| Exit::Done),
         Command::Verify(args) => verify::run(output, &args),

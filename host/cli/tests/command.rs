@@ -76,13 +76,13 @@ fn devices_that_do_not_exist_or_cannot_be_opened() {
         ("sim:model?x=1", "SHEF-DEV-002"),
         ("sim:model?project=/x", "SHEF-DEV-002"),
         ("vfio-user:/tmp/s", "SHEF-DEV-003"),
-        ("pci:0000:65:00.0", "SHEF-DEV-003"),
         ("tls://host:1/left", "SHEF-DEV-003"),
     ] {
         fails(&["demo", "--json", "--device", uri], 5, code);
         fails(&["device", "info", "--json", uri], 5, code);
     }
     fails(&["demo", "--json", "--device", "pci:0000:65:00.0", "--seed", "1"], 2, "SHEF-CLI-001");
+    fails(&["device", "info", "--json", "pci:ffff:ff:1f.7"], 4, "SHEF-PCI-001");
     fails(&["demo", "--json", "--device", "sim:rtl?project=/no/such/folder"], 2, "SHEF-CLI-001");
     fails(&["device", "info", "--json", "sim:rtl?project=/no/such/folder"], 5, "SHEF-CARD-003");
 }
@@ -594,4 +594,48 @@ fn shields_are_checked_generated_shown_and_estimated() {
     }
     fails(&["shield", "estimate", &path, "--clock-mhz", "0"], 2, "SHEF-CLI-001");
     fails(&["shield", "estimate", &path, "--latency", "0"], 2, "SHEF-CLI-001");
+}
+
+#[test]
+fn the_doctor_names_each_fault_and_its_command() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().to_str().unwrap();
+    // A machine without cards decides nothing.
+    let output = run(&["device", "doctor", "--json", "--root", root]);
+    assert_eq!((output.status.code(), text(&output.stdout).trim()), (Some(3), "[]"));
+    let card = dir.path().join("sys/bus/pci/devices/0000:65:00.0");
+    std::fs::create_dir_all(&card).unwrap();
+    std::fs::write(card.join("vendor"), "0x1d0f\n").unwrap();
+    std::fs::write(card.join("device"), "0xf010\n").unwrap();
+    let output = run(&["device", "doctor", "--json", "--root", root]);
+    assert_eq!(output.status.code(), Some(1));
+    let d: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&d[0]["device"], &d[0]["ready"]), (&"pci:0000:65:00.0".into(), &false.into()));
+    let checks = d[0]["checks"].as_array().unwrap();
+    let of = |code: &str| checks.iter().find(|c| c["code"] == code).unwrap_or_else(|| panic!("no {code} in {checks:?}"));
+    assert!(of("SHEF-PCI-004")["command"].as_str().unwrap().contains("driver_override"));
+    assert_eq!(of("SHEF-PCI-003")["verdict"], "fault");
+    assert_eq!(of("SHEF-PCI-009")["verdict"], "fault");
+    assert_eq!(of("SHEF-PCI-018")["verdict"], "warning");
+    assert!(checks.iter().any(|c| c["verdict"] == "untested"));
+    // The same for people, and in the list.
+    let output = run(&["device", "doctor", "pci:0000:65:00.0", "--root", root]);
+    assert!(text(&output.stdout).contains("run: modprobe vfio-pci; echo vfio-pci > "));
+    let output = run(&["device", "list", "--root", root]);
+    let listed = text(&output.stdout);
+    assert!(listed.contains("pci:0000:65:00.0") && listed.contains("fault SHEF-PCI-004"), "{listed}");
+    fails(&["device", "doctor", "sim:model", "--root", root], 2, "SHEF-CLI-001");
+}
+
+#[test]
+fn a_device_is_reset_and_watched() {
+    let output = run(&["device", "reset", "sim:model", "--json"]);
+    let d: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(output.status.success() && d["image"].is_null() && d["shield"].is_null(), "{d}");
+    let output = run(&["device", "watch", "sim:model", "--count", "3", "--interval", "0", "--json"]);
+    let d: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(d.as_array().unwrap().len(), 1, "nothing changed: {d}");
+    fails(&["device", "watch", "sim:model", "--json"], 2, "SHEF-CLI-001");
+    fails(&["device", "watch", "sim:model", "--interval=-1"], 2, "SHEF-CLI-001");
+    fails(&["device", "reset", "pci:ffff:ff:1f.7"], 4, "SHEF-PCI-001");
 }

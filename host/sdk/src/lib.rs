@@ -66,6 +66,7 @@ pub fn codes() -> Vec<(&'static str, Vec<&'static Code>)> {
         ("sealed memory", shef_seal::CODES.iter().collect()),
         ("appraisal", shef_verify::CODES.iter().collect()),
         ("device", shef_device::CODES.iter().collect()),
+        ("PCI cards", shef_vfio::CODES.iter().collect()),
         ("host library", CODES.iter().collect()),
     ];
     #[cfg(feature = "sim")]
@@ -100,6 +101,7 @@ pub fn open(uri: &Uri) -> Result<Host, SdkError> {
         }
         #[cfg(not(feature = "sim"))]
         Uri::SimModel | Uri::SimRtl { .. } => Err(DeviceError::NoSimulator { uri: uri.to_string() }.into()),
+        Uri::Pci { function, iommu } => Ok(Host::new(Box::new(shef_vfio::Card::open(*function, *iommu).map_err(DeviceError::from)?))),
         uri => Err(DeviceError::NotInThisVersion { uri: uri.to_string() }.into()),
     }
 }

@@ -1,0 +1,87 @@
+//! `shef device doctor`: what keeps a card of this machine from being opened, and the command that mends it.
+
+use serde::Serialize;
+use shef_device::{Iommu, Uri};
+use shef_vfio::System;
+use shef_vfio::check::{Finding, Verdict, examine};
+
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::output::Output;
+
+#[derive(Serialize)]
+struct Report {
+    device: String,
+    ready: bool,
+    checks: Vec<Check>,
+}
+
+#[derive(Serialize)]
+struct Check {
+    check: &'static str,
+    verdict: &'static str,
+    found: String,
+    code: Option<&'static str>,
+    command: Option<String>,
+}
+
+impl From<Finding> for Check {
+    fn from(finding: Finding) -> Self {
+        let verdict = match finding.verdict {
+            Verdict::Pass => "ok",
+            Verdict::Warn => "warning",
+            Verdict::Fail => "fault",
+            Verdict::Untested => "untested",
+        };
+        Self { check: finding.check, verdict, found: finding.found, code: finding.code, command: finding.command }
+    }
+}
+
+/// Examines one card, or all that the machine has.
+///
+/// # Errors
+/// A URI that names no card of this machine.
+pub fn run(output: &Output, device: Option<&str>, system: &System) -> Result<Exit, CliError> {
+    let cards = match device {
+        None => system.cards().into_iter().map(|card| (card.bdf, Iommu::Any)).collect(),
+        Some(text) => match text.parse::<Uri>()? {
+            Uri::Pci { function, iommu } => vec![(function, iommu)],
+            other => {
+                return Err(CliError::usage(
+                    "SHEF-CLI-001",
+                    format!(
+                        "doctor examines cards of this machine, as pci:0000:65:00.0; {other} is opened with `shef device info {other}`"
+                    ),
+                ));
+            }
+        },
+    };
+    let reports: Vec<Report> = cards
+        .into_iter()
+        .map(|(function, iommu)| {
+            let checks: Vec<Check> = examine(system, function, iommu).into_iter().map(Check::from).collect();
+            let ready = checks.iter().all(|c| c.verdict != "fault");
+            Report { device: Uri::Pci { function, iommu }.to_string(), ready, checks }
+        })
+        .collect();
+    for report in &reports {
+        output.line(output.heading(&format!("{}: {}", report.device, if report.ready { "can be opened" } else { "cannot be opened" })))?;
+        for c in &report.checks {
+            let verdict = match c.verdict {
+                "fault" => output.bad("fault   "),
+                "ok" => output.good("ok      "),
+                other => format!("{other:<8}"),
+            };
+            output.line(format_args!("{verdict} {:<16} {}{}", c.check, c.found, c.code.map(|c| format!(" [{c}]")).unwrap_or_default()))?;
+            if let Some(command) = c.command.as_deref().filter(|_| c.verdict != "ok") {
+                output.line(format_args!("{:<25} run: {command}", ""))?;
+            }
+        }
+    }
+    output.document(&reports)?;
+    if reports.is_empty() {
+        output.note("this machine has no card: look for its numbers in `lspci -nn`, and load an image of ours into it first");
+        return Ok(Exit::Undecided);
+    }
+    Ok(if reports.iter().all(|r| r.ready) { Exit::Done } else { Exit::No })
+}

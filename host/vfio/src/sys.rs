@@ -1,0 +1,256 @@
+//! System calls: each function is one operation and gives the kernel's error back.
+#![expect(unsafe_code, reason = "system calls, with arguments that the kernel reads or writes")]
+
+use std::ffi::CString;
+use std::io;
+use std::marker::PhantomData;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::ptr::{NonNull, null_mut};
+
+/// An ioctl whose argument is a `T` that the kernel reads and may write.
+pub(crate) struct Ioctl<T>(libc::c_ulong, PhantomData<T>);
+
+impl<T> Ioctl<T> {
+    /// `_IO(';', number)`, as all of VFIO and iommufd.
+    pub(crate) const fn new(number: u32) -> Self {
+        Self(((b';' as libc::c_ulong) << 8) | number as libc::c_ulong, PhantomData)
+    }
+}
+
+fn checked(result: libc::c_int) -> io::Result<i32> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// Calls an ioctl with a structure.
+///
+/// # Safety
+/// `T` must be the structure that the kernel expects for this ioctl, with its size field set, and addresses in it must stay valid for as long as the kernel
+/// or the device uses them.
+pub(crate) unsafe fn ioctl<T>(fd: BorrowedFd, request: &Ioctl<T>, argument: &mut T) -> io::Result<i32> {
+    // SAFETY: `argument` is a live `T`; the caller vouches that the kernel takes it for that.
+    checked(unsafe { libc::ioctl(fd.as_raw_fd(), request.0, std::ptr::from_mut(argument)) })
+}
+
+/// Calls an ioctl whose argument is a number.
+pub(crate) fn ioctl_value(fd: BorrowedFd, request: &Ioctl<libc::c_ulong>, value: libc::c_ulong) -> io::Result<i32> {
+    // SAFETY: the argument is no address.
+    checked(unsafe { libc::ioctl(fd.as_raw_fd(), request.0, value) })
+}
+
+/// Calls an ioctl that gives back a new file descriptor, for a name or a pointer to a number.
+///
+/// # Safety
+/// As [`ioctl`]; the request must be one that returns a descriptor.
+pub(crate) unsafe fn ioctl_fd(fd: BorrowedFd, request: &Ioctl<*const libc::c_char>, name: &CString) -> io::Result<OwnedFd> {
+    // SAFETY: `name` lives over the call and ends with a zero.
+    let fd = checked(unsafe { libc::ioctl(fd.as_raw_fd(), request.0, name.as_ptr()) })?;
+    // SAFETY: the kernel has just made this descriptor for us.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Opens a node of the kernel's for reading and writing.
+pub(crate) fn open(path: &Path) -> io::Result<OwnedFd> {
+    Ok(std::fs::OpenOptions::new().read(true).write(true).open(path)?.into())
+}
+
+/// Whether this user may read and write a file.
+pub(crate) fn may_open(path: &Path) -> io::Result<()> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    // SAFETY: `path` lives over the call and ends with a zero.
+    checked(unsafe { libc::access(path.as_ptr(), libc::R_OK | libc::W_OK) }).map(|_| ())
+}
+
+/// Whether this process has the rights of root.
+pub(crate) fn is_root() -> bool {
+    // SAFETY: takes no argument.
+    unsafe { libc::geteuid() == 0 }
+}
+
+/// Limit of locked memory in bytes; `None` where there is none.
+pub(crate) fn locked_limit() -> Option<u64> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is a live structure of the right type.
+    let result = unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &mut limit) };
+    (result == 0 && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
+}
+
+/// Takes an exclusive lock on a file, which ends with the descriptor; false where somebody else has it.
+pub(crate) fn try_lock(fd: BorrowedFd) -> io::Result<bool> {
+    // SAFETY: the arguments are numbers.
+    match checked(unsafe { libc::flock(fd.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) }) {
+        Ok(_) => Ok(true),
+        Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(false),
+        Err(e) => Err(e),
+    }
+}
+
+/// Reads at an offset, all of it.
+pub(crate) fn pread(fd: BorrowedFd, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+    // SAFETY: the kernel writes at most the buffer's length.
+    let read = unsafe { libc::pread(fd.as_raw_fd(), bytes.as_mut_ptr().cast(), bytes.len(), offset as libc::off_t) };
+    whole(read, bytes.len())
+}
+
+/// Writes at an offset, all of it.
+pub(crate) fn pwrite(fd: BorrowedFd, bytes: &[u8], offset: u64) -> io::Result<()> {
+    // SAFETY: the kernel reads at most the buffer's length.
+    let written = unsafe { libc::pwrite(fd.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), offset as libc::off_t) };
+    whole(written, bytes.len())
+}
+
+fn whole(done: libc::ssize_t, wanted: usize) -> io::Result<()> {
+    match usize::try_from(done) {
+        Err(_) => Err(io::Error::last_os_error()),
+        Ok(done) if done == wanted => Ok(()),
+        Ok(done) => Err(io::Error::new(io::ErrorKind::UnexpectedEof, format!("{done} of {wanted} bytes"))),
+    }
+}
+
+/// A new event descriptor that does not block.
+pub(crate) fn eventfd() -> io::Result<OwnedFd> {
+    // SAFETY: the arguments are numbers.
+    let fd = checked(unsafe { libc::eventfd(0, libc::EFD_NONBLOCK | libc::EFD_CLOEXEC) })?;
+    // SAFETY: the kernel has just made this descriptor for us.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Takes what was signalled; false where nothing was.
+pub(crate) fn take_event(fd: BorrowedFd) -> bool {
+    let mut count = [0u8; 8];
+    // SAFETY: the kernel writes eight bytes.
+    unsafe { libc::read(fd.as_raw_fd(), count.as_mut_ptr().cast(), count.len()) == 8 }
+}
+
+/// Waits until one of the descriptors can be read; says which can.
+pub(crate) fn poll(fds: &[BorrowedFd], timeout: std::time::Duration) -> io::Result<Vec<bool>> {
+    let mut polled: Vec<libc::pollfd> =
+        fds.iter().map(|fd| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 }).collect();
+    let time = libc::timespec { tv_sec: timeout.as_secs() as libc::time_t, tv_nsec: libc::c_long::from(timeout.subsec_nanos()) };
+    // SAFETY: array and length belong together; `time` lives over the call; no signal mask is given.
+    let result = unsafe { libc::ppoll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, &time, std::ptr::null()) };
+    match checked(result) {
+        Ok(_) => Ok(polled.iter().map(|p| p.revents & libc::POLLIN != 0).collect()),
+        Err(e) if e.kind() == io::ErrorKind::Interrupted => Ok(vec![false; fds.len()]),
+        Err(e) => Err(e),
+    }
+}
+
+/// Pages that this process has mapped; unmapped with the value.
+pub(crate) struct Pages {
+    start: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: the pages belong to this value alone; whoever shares them does so through volatile or atomic accesses.
+unsafe impl Send for Pages {}
+// SAFETY: as above.
+unsafe impl Sync for Pages {}
+
+impl Pages {
+    fn map(len: usize, flags: libc::c_int, fd: libc::c_int, offset: u64) -> io::Result<Self> {
+        // SAFETY: a new mapping at an address that the kernel chooses touches nothing that is there.
+        let start = unsafe { libc::mmap(null_mut(), len, libc::PROT_READ | libc::PROT_WRITE, flags, fd, offset as libc::off_t) };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        NonNull::new(start.cast()).map(|start| Self { start, len }).ok_or_else(|| io::Error::other("mapped at address 0"))
+    }
+
+    /// Memory of a device.
+    pub(crate) fn of_device(fd: BorrowedFd, len: usize, offset: u64) -> io::Result<Self> {
+        Self::map(len, libc::MAP_SHARED, fd.as_raw_fd(), offset)
+    }
+
+    /// Zeroed memory that a device may be given; it stays with this process, not with its children.
+    pub(crate) fn anonymous(len: usize, huge: bool) -> io::Result<Self> {
+        let huge = if huge { libc::MAP_HUGETLB | libc::MAP_HUGE_2MB } else { 0 };
+        let pages = Self::map(len, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | huge, -1, 0)?;
+        // SAFETY: start and length are those of the mapping. A fork would otherwise leave parent and device with different pages.
+        checked(unsafe { libc::madvise(pages.start.as_ptr().cast(), len, libc::MADV_DONTFORK) })?;
+        Ok(pages)
+    }
+
+    /// Asks for pages of one NUMA node; a hint.
+    pub(crate) fn prefer_node(&self, node: u32) {
+        let Some(mask) = 1u64.checked_shl(node) else { return };
+        const MPOL_PREFERRED: libc::c_long = 1;
+        // SAFETY: start and length are those of the mapping; the mask is 64 bits, and the kernel reads as many. What it answers does not matter.
+        unsafe { libc::syscall(libc::SYS_mbind, self.start.as_ptr(), self.len, MPOL_PREFERRED, &raw const mask, 65 as libc::c_ulong, 0) };
+    }
+
+    /// Makes the pages present and keeps them where they are.
+    pub(crate) fn lock(&self) -> io::Result<()> {
+        // SAFETY: start and length are those of the mapping.
+        checked(unsafe { libc::mlock(self.start.as_ptr().cast(), self.len) }).map(|_| ())
+    }
+
+    pub(crate) fn start(&self) -> NonNull<u8> {
+        self.start
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Reads a 32-bit word. The offset is checked by the caller and here again.
+    pub(crate) fn read32(&self, offset: usize) -> u32 {
+        assert!(offset.is_multiple_of(4) && offset + 4 <= self.len);
+        // SAFETY: inside the mapping, aligned; a mapping is page-aligned.
+        unsafe { self.start.add(offset).cast::<u32>().read_volatile() }
+    }
+
+    /// Writes a 32-bit word.
+    pub(crate) fn write32(&self, offset: usize, value: u32) {
+        assert!(offset.is_multiple_of(4) && offset + 4 <= self.len);
+        // SAFETY: inside the mapping, aligned; the other side is a device or a program that expects a store at any time.
+        unsafe { self.start.add(offset).cast::<u32>().write_volatile(value) }
+    }
+
+    /// Copies out, in words of 64 bits where alignment allows, else in bytes.
+    pub(crate) fn copy_out(&self, offset: usize, bytes: &mut [u8]) {
+        assert!(offset.checked_add(bytes.len()).is_some_and(|end| end <= self.len));
+        let mut done = 0;
+        while done < bytes.len() {
+            let at = offset + done;
+            if at.is_multiple_of(8) && bytes.len() - done >= 8 {
+                // SAFETY: inside the mapping by the assertion above, aligned.
+                let word = unsafe { self.start.add(at).cast::<u64>().read_volatile() };
+                bytes[done..done + 8].copy_from_slice(&word.to_ne_bytes());
+                done += 8;
+            } else {
+                // SAFETY: inside the mapping by the assertion above.
+                bytes[done] = unsafe { self.start.add(at).read_volatile() };
+                done += 1;
+            }
+        }
+    }
+
+    /// Copies in, in words of 64 bits where alignment allows, else in bytes.
+    pub(crate) fn copy_in(&self, offset: usize, bytes: &[u8]) {
+        assert!(offset.checked_add(bytes.len()).is_some_and(|end| end <= self.len));
+        let mut at = offset;
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            if at.is_multiple_of(8)
+                && let Some((word, tail)) = rest.split_first_chunk::<8>()
+            {
+                // SAFETY: inside the mapping by the assertion above, aligned.
+                unsafe { self.start.add(at).cast::<u64>().write_volatile(u64::from_ne_bytes(*word)) };
+                (at, rest) = (at + 8, tail);
+            } else if let Some((byte, tail)) = rest.split_first() {
+                // SAFETY: inside the mapping by the assertion above.
+                unsafe { self.start.add(at).write_volatile(*byte) };
+                (at, rest) = (at + 1, tail);
+            }
+        }
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        // SAFETY: start and length are those of the mapping, which nobody else has.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
+    }
+}
