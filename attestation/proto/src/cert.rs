@@ -9,7 +9,7 @@ use p256::ecdsa::Signature;
 use sha2::{Digest, Sha256};
 
 use crate::code::Code;
-use crate::cose::{self, SigningKey};
+use crate::cose::{self, SigningKey, VerifyFn};
 use crate::der::{self, DerError, Reader, tlv};
 use crate::hpke_suite::PublicKey;
 
@@ -41,6 +41,8 @@ const OID_UEID: &[u8] = &[0x67, 0x81, 0x05, 0x05, 0x04, 0x04];
 const OID_KP_ATTEST_LOC: &[u8] = &[0x67, 0x81, 0x05, 0x05, 0x04, 0x64, 0x09];
 /// tcg-dice-kp-eca: may issue certificates of the next layer.
 const OID_KP_ECA: &[u8] = &[0x67, 0x81, 0x05, 0x05, 0x04, 0x64, 0x0c];
+/// id-kp-codeSigning: signs reference values.
+const OID_KP_CODE_SIGNING: &[u8] = &[0x2b, 0x06, 0x01, 0x05, 0x05, 0x07, 0x03, 0x03];
 
 const KEY_USAGE_SIGN: u16 = 1 << 0;
 const KEY_USAGE_CERT_SIGN: u16 = 1 << 5;
@@ -70,7 +72,7 @@ pub enum CertError {
     /// A rule of the chain is broken.
     #[error("{which} certificate: {rule}")]
     Rule {
-        /// `root`, `DeviceID` or `AK`.
+        /// `root`, `DeviceID`, `AK` or `signer`.
         which: &'static str,
         /// What does not hold.
         rule: &'static str,
@@ -78,13 +80,13 @@ pub enum CertError {
     /// The issuer named did not sign it.
     #[error("{which} certificate was not signed by its issuer")]
     Signature {
-        /// `root`, `DeviceID` or `AK`.
+        /// `root`, `DeviceID`, `AK` or `signer`.
         which: &'static str,
     },
     /// Outside its validity.
     #[error("{which} certificate is valid from {not_before} to {not_after}, not at {now}")]
     Validity {
-        /// `root`, `DeviceID` or `AK`.
+        /// `root`, `DeviceID`, `AK`, `signer`, or `one` of them.
         which: &'static str,
         /// Seconds since 1970.
         not_before: i64,
@@ -216,6 +218,10 @@ pub struct Chain {
     pub ueid: [u8; UEID_LEN],
     /// The measured kernel, certified by the boot code.
     pub tcb_info: TcbInfo,
+    /// From when on all certificates including the root are valid, seconds since 1970.
+    pub not_before: i64,
+    /// Until when all certificates including the root are valid, seconds since 1970.
+    pub not_after: i64,
 }
 
 /// The ueid of a device: type 0x01 and SHA-256 of its DeviceID public key.
@@ -441,6 +447,27 @@ pub fn issue_ak(device: &SigningKey, device_certificate: &Certificate, ak: &Publ
                 &purpose(OID_KP_ATTEST_LOC),
                 &key_identifiers(ak, &device.public_key()),
                 &extension(OID_TCB_INFO, true, &tcb_info(info)),
+            ],
+        },
+    )
+}
+
+/// A certificate of a signer of reference values, directly under a CA.
+#[must_use]
+pub fn issue_signer(ca: &SigningKey, root: &Certificate, key: &PublicKey, common_name: &str, not_before: i64, not_after: i64) -> Vec<u8> {
+    issue(
+        ca,
+        &Template {
+            subject_key: key,
+            issuer: &root.subject,
+            subject: &name(common_name, Some(&key_id(key))),
+            not_before,
+            not_after,
+            extensions: &[
+                &basic_constraints(false, None),
+                &key_usage(KEY_USAGE_SIGN),
+                &purpose(OID_KP_CODE_SIGNING),
+                &key_identifiers(key, &ca.public_key()),
             ],
         },
     )
@@ -772,14 +799,14 @@ impl Certificate {
         }
     }
 
-    fn check_signed_by(&self, which: &'static str, issuer: &Certificate) -> Result<(), CertError> {
+    fn check_signed_by(&self, which: &'static str, issuer: &Certificate, verify: VerifyFn) -> Result<(), CertError> {
         if self.issuer != issuer.subject {
             return Err(CertError::Rule { which, rule: "names another issuer" });
         }
         if self.extensions.aki.is_none() || self.extensions.aki != issuer.extensions.ski {
             return Err(CertError::Rule { which, rule: "its authority key identifier is not the issuer's" });
         }
-        if cose::verify(&issuer.key, &self.tbs, &self.signature) { Ok(()) } else { Err(CertError::Signature { which }) }
+        if verify(&issuer.key, &self.tbs, &self.signature) { Ok(()) } else { Err(CertError::Signature { which }) }
     }
 
     fn check_time(&self, which: &'static str, now: i64) -> Result<(), CertError> {
@@ -794,7 +821,7 @@ impl Certificate {
     pub fn check_root(&self) -> Result<(), CertError> {
         const WHICH: &str = "root";
         self.check_issuer(WHICH, true, 1)?;
-        self.check_signed_by(WHICH, self)
+        self.check_signed_by(WHICH, self, cose::verify)
     }
 
     /// True when `other` names this certificate as its issuer.
@@ -809,15 +836,24 @@ impl Certificate {
 /// # Errors
 /// The first rule that does not hold.
 pub fn validate_chain(chain: &[Certificate], root: &Certificate, now: i64) -> Result<Chain, CertError> {
+    root.check_root()?;
+    validate_under_anchor(chain, root, now, cose::verify)
+}
+
+/// As [`validate_chain`], for a root that went through [`Certificate::check_root`] when it was made a trust anchor.
+///
+/// # Errors
+/// The first rule that does not hold.
+pub fn validate_under_anchor(chain: &[Certificate], root: &Certificate, now: i64, verify: VerifyFn) -> Result<Chain, CertError> {
     let [ak, device] = chain else { return Err(CertError::Length { found: chain.len() }) };
     const AK: &str = "AK";
     const DEVICE: &str = "DeviceID";
-    root.check_root()?;
+    root.check_issuer("root", true, 1)?;
     root.check_time("root", now)?;
 
     device.check_issuer(DEVICE, true, 0)?;
     device.check_purpose(DEVICE, OID_KP_ECA)?;
-    device.check_signed_by(DEVICE, root)?;
+    device.check_signed_by(DEVICE, root, verify)?;
     device.check_time(DEVICE, now)?;
     if device.extensions.tcb_info.is_some() {
         return Err(CertError::Rule { which: DEVICE, rule: "carries a TcbInfo" });
@@ -829,7 +865,7 @@ pub fn validate_chain(chain: &[Certificate], root: &Certificate, now: i64) -> Re
 
     ak.check_issuer(AK, false, 0)?;
     ak.check_purpose(AK, OID_KP_ATTEST_LOC)?;
-    ak.check_signed_by(AK, device)?;
+    ak.check_signed_by(AK, device, verify)?;
     ak.check_time(AK, now)?;
     if ak.extensions.ueid.is_some() {
         return Err(CertError::Rule { which: AK, rule: "carries a ueid" });
@@ -840,8 +876,43 @@ pub fn validate_chain(chain: &[Certificate], root: &Certificate, now: i64) -> Re
     if !tcb.critical {
         return Err(CertError::Rule { which: AK, rule: "its TcbInfo is not critical" });
     }
-    if ak.key == device.key || device.key == root.key {
+    if ak.key == device.key || ak.key == root.key || device.key == root.key {
         return Err(CertError::Rule { which: AK, rule: "two certificates of the chain hold the same key" });
     }
-    Ok(Chain { ak: ak.key, device_id: device.key, ueid, tcb_info: tcb.value.clone() })
+    let all = [root, device, ak];
+    let mut window = (i64::MIN, i64::MAX);
+    for certificate in all {
+        window = (window.0.max(certificate.not_before), window.1.min(certificate.not_after));
+    }
+    Ok(Chain { ak: ak.key, device_id: device.key, ueid, tcb_info: tcb.value.clone(), not_before: window.0, not_after: window.1 })
+}
+
+/// Validates the certificate of a signer of reference values, directly under `root`, at time `now`: no CA, digitalSignature and
+/// codeSigning alone, nothing of DICE. A key that signs evidence can thus not sign reference values, nor the other way round.
+///
+/// # Errors
+/// The first rule that does not hold.
+pub fn validate_signer(leaf: &Certificate, root: &Certificate, now: i64, verify: VerifyFn) -> Result<PublicKey, CertError> {
+    const WHICH: &str = "signer";
+    root.check_issuer("root", true, 0)?;
+    root.check_time("root", now)?;
+    leaf.check_issuer(WHICH, false, 0)?;
+    leaf.check_purpose(WHICH, OID_KP_CODE_SIGNING)?;
+    if leaf.extensions.tcb_info.is_some() || leaf.extensions.ueid.is_some() {
+        return Err(CertError::Rule { which: WHICH, rule: "carries an extension of DICE" });
+    }
+    leaf.check_signed_by(WHICH, root, verify)?;
+    leaf.check_time(WHICH, now)?;
+    Ok(leaf.key)
+}
+
+impl Chain {
+    /// Checks the time of a chain that was validated before.
+    ///
+    /// # Errors
+    /// Now is outside the validity of one of its certificates.
+    pub fn check_time(&self, now: i64) -> Result<(), CertError> {
+        let (not_before, not_after) = (self.not_before, self.not_after);
+        if (not_before..=not_after).contains(&now) { Ok(()) } else { Err(CertError::Validity { which: "one", not_before, not_after, now }) }
+    }
 }

@@ -132,6 +132,11 @@ impl SigningKey {
     }
 }
 
+/// How a signature is verified: `(key, message, r | s)`; true when it is one of `key` over `message`.
+///
+/// [`verify`] is the one of this crate. A service that must be fast gives another implementation of the same algorithm.
+pub type VerifyFn = fn(&PublicKey, &[u8], &[u8; SIGNATURE_LEN]) -> bool;
+
 /// True when `signature` (`r | s`) is one of `key` over `message`.
 #[must_use]
 pub fn verify(key: &PublicKey, message: &[u8], signature: &[u8; SIGNATURE_LEN]) -> bool {
@@ -283,6 +288,14 @@ impl Sign1 {
     /// # Errors
     /// It is not one of `key`.
     pub fn verify(&self, key: &PublicKey) -> Result<(), CoseError> {
+        self.verify_with(verify, key)
+    }
+
+    /// Verifies the signature over the bytes as they came, with this implementation of ECDSA.
+    ///
+    /// # Errors
+    /// It is not one of `key`.
+    pub fn verify_with(&self, verify: VerifyFn, key: &PublicKey) -> Result<(), CoseError> {
         let message = to_sign(&self.protected, self.form.domain, &self.payload);
         if verify(key, &message, &self.signature) { Ok(()) } else { Err(CoseError::Signature) }
     }

@@ -501,6 +501,12 @@ impl Evidence {
         &self.claims
     }
 
+    /// Takes the claims; nobody has vouched for them yet.
+    #[must_use]
+    pub fn into_unverified_claims(self) -> Claims {
+        self.claims
+    }
+
     /// Certificates that came along, leaf first.
     #[must_use]
     pub fn x5chain(&self) -> &[Vec<u8>] {
@@ -513,6 +519,14 @@ impl Evidence {
     /// It is not one of `ak`.
     pub fn verify(&self, ak: &PublicKey) -> Result<(), CoseError> {
         self.signed.verify(ak)
+    }
+
+    /// Verifies the signature with the attestation key, with this implementation of ECDSA.
+    ///
+    /// # Errors
+    /// It is not one of `ak`.
+    pub fn verify_with(&self, verify: cose::VerifyFn, ak: &PublicKey) -> Result<(), CoseError> {
+        self.signed.verify_with(verify, ak)
     }
 
     /// The claims as text for people, one line each.

@@ -1,223 +1,84 @@
 //! The appraisal itself: one list of checks, every one of which must pass.
 
-use serde::{Serialize, Serializer};
+use std::sync::Arc;
+
+use serde::Serialize;
+use sha2::{Digest, Sha256};
 use shef_proto::cert::{self, CertError, Certificate, Chain};
-use shef_proto::code::Code;
-use shef_proto::evidence::{Claims, DebugState, Evidence, EvidenceError, Layer, RootOfTrust};
+use shef_proto::cose::VerifyFn;
+use shef_proto::evidence::{Claims, DebugState, Evidence, EvidenceError, Layer, RootOfTrust, ShieldClaims};
 use subtle::ConstantTimeEq;
 
-use crate::policy::Policy;
+use crate::ar4si::{self, Status, TrustVector};
+use crate::chain::{ChainCache, ChainKey, TrustAnchors, VerifiedChain};
+use crate::checks::{Check, CheckId, Checks, Text};
+use crate::policy::AppraisalPolicy;
 use crate::reference::{ReferenceValues, TrustAnchor};
+use crate::rego::RegoAnswer;
+use crate::revocation::{Revocations, Subject};
 use crate::verified::{Verified, VerifiedKernelEvidence, VerifiedShieldEvidence, verified};
 
-/// What is to be appraised, and against what.
-#[derive(Clone, Copy, Debug)]
+/// What is to be appraised, and against what. The appraisal is a function of this and of nothing else.
+#[derive(Clone, Copy)]
 pub struct Request<'a> {
     /// The evidence as it came.
     pub evidence: &'a [u8],
     /// Certificates that came beside it, leaf first; empty when they are inside the evidence. When both are there they must be equal.
     pub certificates: &'a [Vec<u8>],
     /// Roots, each registered for one kind of root of trust.
-    pub anchors: &'a [TrustAnchor],
+    pub anchors: &'a TrustAnchors,
     /// Known measurements.
     pub reference: &'a ReferenceValues,
     /// What is demanded.
-    pub policy: &'a Policy,
+    pub policy: &'a AppraisalPolicy,
+    /// What is no longer trusted, when there is a list.
+    pub revocations: Option<&'a Revocations>,
     /// The layer whose evidence is expected: image keys go to the kernel's, data keys to the Shield's.
     pub layer: Layer,
     /// The nonce of this challenge.
     pub nonce: &'a [u8],
     /// The audience of this challenge.
     pub audience: &'a str,
+    /// When the challenge was made, seconds since 1970; a policy with `max_age` demands it.
+    pub challenged: Option<i64>,
     /// Seconds since 1970.
     pub now: i64,
+    /// Verified chains of before, when there is a cache. It changes how long an appraisal takes, never its result.
+    pub chains: Option<&'a dyn ChainCache>,
+    /// Implementation of ECDSA verification.
+    pub verify: VerifyFn,
 }
 
-macro_rules! checks {
-    ($($(#[$doc:meta])* $variant:ident = ($code:literal, $name:literal, $summary:literal, $help:literal),)*) => {
-        /// One rule of the appraisal.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        #[non_exhaustive]
-        pub enum CheckId {
-            $($(#[$doc])* $variant,)*
-        }
-
-        impl CheckId {
-            /// Stable code.
-            #[must_use]
-            pub fn code(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $code,)*
-                }
-            }
-
-            /// Name in reports.
-            #[must_use]
-            pub fn name(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $name,)*
-                }
-            }
-        }
-
-        /// Codes of the checks.
-        pub(crate) const CODES: &[Code] = &[$(Code::new($code, $summary, $help),)*];
-    };
-}
-
-checks! {
-    /// Strict CBOR, COSE_Sign1 with the right tags, headers and algorithm.
-    Framing = ("SHEF-ATT-001", "framing", "evidence is not a signed token of the form",
-        "The bytes are not a deterministic COSE_Sign1 under tags 61 and 18, signed by ECDSA P-256 with SHA-256. They were cut or changed, or are no evidence."),
-    /// The profile of the expected layer.
-    Profile = ("SHEF-ATT-002", "profile", "evidence of another layer",
-        "The profile is not the one expected. An image key is released to evidence of the kernel only, a data key to evidence of the Shield only."),
-    /// Every claim of the profile, and no other.
-    Claims = ("SHEF-ATT-003", "claims", "claims missing or malformed",
-        "A claim that the profile demands is missing, of the wrong form, or unknown. A missing claim denies."),
-    /// The nonce of this challenge.
-    Nonce = ("SHEF-ATT-004", "nonce", "evidence is not an answer to this challenge",
-        "The nonce is not the one of this challenge: the evidence is old or was made for somebody else. Ask for new evidence."),
-    /// The audience of this challenge.
-    Audience = ("SHEF-ATT-005", "audience", "evidence was made for another audience",
-        "The evidence names another audience than this verifier's."),
-    /// AK and DeviceID certificate, well-formed.
-    Certificates = ("SHEF-ATT-010", "certificates", "certificates missing or malformed",
-        "Exactly two certificates are expected, attestation key first, then DeviceID, in strict DER."),
-    /// A trust anchor that issued the DeviceID certificate.
-    Anchor = ("SHEF-ATT-011", "trust-anchor", "no trust anchor for this device",
-        "None of the trust anchors issued the DeviceID certificate: the device was made by somebody who is not trusted here."),
-    /// The rules of the chain.
-    Chain = ("SHEF-ATT-012", "chain", "certificate chain is not valid",
-        "A certificate breaks a rule of the chain manufacturer -> DeviceID -> attestation key, is not signed by its issuer, or is not valid now."),
-    /// The anchor is registered for the kind of root of trust that the evidence claims.
-    AnchorKind = ("SHEF-ATT-013", "anchor-kind", "root of trust is not the one of the trust anchor",
-        "The trust anchor is registered for another kind of root of trust than the evidence claims. A simulator cannot call itself hardware."),
-    /// The signature of the attestation key.
-    Signature = ("SHEF-ATT-014", "signature", "evidence is not signed by the attestation key",
-        "The evidence was changed after it was signed, or another key signed it."),
-    /// The identity in the evidence is the certified one.
-    Ueid = ("SHEF-ATT-015", "ueid", "device identity is not the certified one",
-        "The ueid in the evidence is not the one that the manufacturer certified."),
-    /// The kernel in the evidence is the certified one.
-    Measured = ("SHEF-ATT-016", "measured-kernel", "kernel is not the measured one",
-        "Digest or security version in the evidence differ from what the boot code certified."),
-    /// Debug state in evidence, TcbInfo and anchor agree.
-    DebugConsistent = ("SHEF-ATT-017", "debug-consistent", "debug state contradicts the certificates",
-        "Evidence, TcbInfo flags and trust anchor must all say debug, or none of them."),
-    /// The key vouched for is a key of its own.
-    Key = ("SHEF-ATT-018", "key", "the attested key is one of the certificates' keys",
-        "The key in cnf must be a key of its own, not the attestation or DeviceID key."),
-    /// The kind of root of trust is accepted.
-    RootOfTrust = ("SHEF-ATT-020", "root-of-trust", "kind of root of trust is not accepted",
-        "The policy does not name this kind of root of trust. A simulated device protects nothing; a policy must name it to accept it."),
-    /// Debug is off, or accepted.
-    Debug = ("SHEF-ATT-021", "debug", "debug is not off",
-        "Debug is on, or was not shown to be off since boot, and the policy does not accept that. A device in debug mode protects nothing."),
-    /// Randomness is real, or a seed is accepted.
-    Seeded = ("SHEF-ATT-022", "seeded", "device draws from a test's seed",
-        "Its keys can be computed by anybody who knows the seed. Only a test's policy may accept that (allow_seeded)."),
-    /// The type of device is accepted.
-    Target = ("SHEF-ATT-023", "target", "type of device is not accepted",
-        "The policy lists the types of device it accepts, and this is none of them."),
-    /// The device is in the fleet and not revoked.
-    Device = ("SHEF-ATT-024", "device", "device is not accepted",
-        "The policy lists the devices it accepts and this is none of them, or it lists this one as revoked."),
-    /// A known kernel.
-    Kernel = ("SHEF-ATT-030", "kernel", "unknown kernel",
-        "No reference value has this kernel digest and security version. Reference values come from whoever built the kernel."),
-    /// A kernel that is new enough.
-    KernelSvn = ("SHEF-ATT-031", "kernel-svn", "kernel is too old",
-        "The security version of the kernel is below the policy's least. Update the kernel of the card."),
-    /// A known shell.
-    Shell = ("SHEF-ATT-032", "shell", "unknown shell",
-        "No reference value has this measurement of the shell."),
-    /// A known image.
-    Image = ("SHEF-ATT-040", "image", "unknown image",
-        "No reference value has this image digest for this accelerator and vendor."),
-    /// The configuration of that image.
-    Config = ("SHEF-ATT-041", "configuration", "Shield configuration is not the image's",
-        "The configuration digest is not the one of the reference value: regions or their protection are others."),
-    /// The design of that image.
-    Design = ("SHEF-ATT-042", "design", "loaded design is not the image's",
-        "The digest of the loaded design is not the one of the reference value."),
-    /// An image that is new enough.
-    ImageSvn = ("SHEF-ATT-043", "image-svn", "image is too old",
-        "The security version of the image is below the policy's least, or not the one of its reference value."),
-    /// An accepted fault policy.
-    OnFault = ("SHEF-ATT-044", "fault-policy", "fault policy is not accepted",
-        "The policy does not name what this Shield does on a fault."),
-    /// No region without protection, or named ones only.
-    Bypass = ("SHEF-ATT-045", "bypass", "region without protection",
-        "The Shield has a region in mode bypass that the policy does not name: what lies there is open to the host."),
-    /// An accepted state.
-    State = ("SHEF-ATT-046", "state", "state of the Shield is not accepted",
-        "The policy does not accept this state of the session. A Load Key goes to a fresh Shield only; ask the kernel for a new session."),
-}
-
-impl Serialize for CheckId {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.name())
-    }
-}
-
-impl CheckId {
-    /// Checks of evidence of this layer, in order.
+impl<'a> Request<'a> {
+    /// A request with the portable crypto, without certificates beside the evidence, revocation list, challenge time or cache.
     #[must_use]
-    pub fn all(layer: Layer) -> &'static [Self] {
-        const SHIELD: &[CheckId] = &[
-            CheckId::Framing,
-            CheckId::Profile,
-            CheckId::Claims,
-            CheckId::Nonce,
-            CheckId::Audience,
-            CheckId::Certificates,
-            CheckId::Anchor,
-            CheckId::Chain,
-            CheckId::AnchorKind,
-            CheckId::Signature,
-            CheckId::Ueid,
-            CheckId::Measured,
-            CheckId::DebugConsistent,
-            CheckId::Key,
-            CheckId::RootOfTrust,
-            CheckId::Debug,
-            CheckId::Seeded,
-            CheckId::Target,
-            CheckId::Device,
-            CheckId::Kernel,
-            CheckId::KernelSvn,
-            CheckId::Shell,
-            CheckId::Image,
-            CheckId::Config,
-            CheckId::Design,
-            CheckId::ImageSvn,
-            CheckId::OnFault,
-            CheckId::Bypass,
-            CheckId::State,
-        ];
-        match layer {
-            Layer::Kernel => &SHIELD[..22],
-            Layer::Shield => SHIELD,
+    #[expect(clippy::too_many_arguments, reason = "each is needed, and all are of different types or meaning")]
+    pub fn new(
+        evidence: &'a [u8],
+        anchors: &'a TrustAnchors,
+        reference: &'a ReferenceValues,
+        policy: &'a AppraisalPolicy,
+        layer: Layer,
+        nonce: &'a [u8],
+        audience: &'a str,
+        now: i64,
+    ) -> Self {
+        Self {
+            evidence,
+            certificates: &[],
+            anchors,
+            reference,
+            policy,
+            revocations: None,
+            layer,
+            nonce,
+            audience,
+            challenged: None,
+            now,
+            chains: None,
+            verify: crate::crypto::portable,
         }
     }
-}
-
-/// Result of one check.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Check {
-    /// Which check.
-    pub id: CheckId,
-    /// Its code.
-    pub code: &'static str,
-    /// True when it was made and holds.
-    pub passed: bool,
-    /// False when an earlier failure left nothing to look at.
-    pub reached: bool,
-    /// What must be.
-    pub expected: String,
-    /// What is.
-    pub actual: String,
 }
 
 /// The answer.
@@ -237,8 +98,14 @@ pub struct Appraisal {
     pub verdict: Verdict,
     /// The layer that was expected.
     pub layer: &'static str,
-    /// Id of the policy.
+    /// Name of the policy.
     pub policy: String,
+    /// Ids of the policy's texts: SHA-256 of the typed part, and of the Rego part where there is one.
+    pub policy_ids: Vec<String>,
+    /// Overall result.
+    pub status: Status,
+    /// AR4SI trustworthiness vector, derived from the checks.
+    pub vector: TrustVector,
     /// The trust anchor under which the chain stands.
     pub anchor: Option<String>,
     /// What an accepted appraisal should still be read with: exceptions that the policy made.
@@ -283,53 +150,45 @@ pub struct Outcome {
     pub verified: Option<Verified>,
 }
 
-struct Checks {
-    list: Vec<Check>,
-}
-
-impl Checks {
-    fn add(&mut self, id: CheckId, passed: bool, expected: impl Into<String>, actual: impl Into<String>) -> bool {
-        self.list.push(Check { id, code: id.code(), passed, reached: true, expected: expected.into(), actual: actual.into() });
-        passed
-    }
-
-    /// Closes the list: what was not reached counts as failed.
-    fn finish(mut self, layer: Layer) -> (Verdict, Vec<Check>) {
-        let mut out = Vec::new();
-        for id in CheckId::all(layer) {
-            match self.list.iter().position(|check| check.id == *id) {
-                Some(at) => out.push(self.list.swap_remove(at)),
-                None => out.push(Check {
-                    id: *id,
-                    code: id.code(),
-                    passed: false,
-                    reached: false,
-                    expected: String::new(),
-                    actual: "not reached".into(),
-                }),
-            }
+fn names<'a>(list: impl IntoIterator<Item = &'a String>) -> Text {
+    const MOST: usize = 8;
+    let mut text = String::new();
+    for (at, name) in list.into_iter().enumerate() {
+        if at == MOST {
+            text.push_str(", ...");
+            break;
         }
-        let accepted = self.list.is_empty() && out.iter().all(|check| check.passed);
-        (if accepted { Verdict::Accepted } else { Verdict::Denied }, out)
+        if at > 0 {
+            text.push_str(", ");
+        }
+        text.push_str(name);
     }
+    if text.is_empty() { Text::Static("none") } else { text.into() }
 }
 
-fn names(list: &[String]) -> String {
-    if list.is_empty() { "none".into() } else { list.join(", ") }
+/// A list of accepted names in a report of a check: all of them when it failed, few words when it passed.
+fn one_of<'a>(passed: bool, list: impl IntoIterator<Item = &'a String>) -> Text {
+    if passed { Text::Static("one that the policy names") } else { names(list) }
 }
 
 /// Appraises evidence. Deny by default: only when every check of the layer passed is there verified evidence.
 #[must_use]
 pub fn appraise(request: &Request<'_>) -> Outcome {
-    let mut checks = Checks { list: Vec::new() };
-    let mut anchor = None;
-    let result = run(request, &mut checks, &mut anchor);
-    let (verdict, list) = checks.finish(request.layer);
-    let verified = match (verdict, result) {
-        (Verdict::Accepted, Some((claims, chain, digest))) => Some(verified(claims, chain, digest)),
+    let mut run = Run { request, checks: Checks::new(), anchor: None, malfunction: false };
+    let evidence = run.framing();
+    let chain = evidence.as_ref().and_then(|evidence| run.appraise(evidence));
+    let Run { checks, anchor, malfunction, .. } = run;
+    let (accepted, list) = checks.finish(request.layer);
+    let claims = evidence.as_ref().map(Evidence::unverified_claims);
+    let accepted = accepted && chain.is_some() && !malfunction;
+    let (vector, status) = ar4si::derive(request.layer, claims, &list, accepted, malfunction);
+    let verified = match (evidence, chain) {
+        (Some(evidence), Some(chain)) if accepted => {
+            let digest = evidence.digest();
+            Some(verified(evidence.into_unverified_claims(), chain.chain.clone(), digest))
+        }
         _ => None,
     };
-    let verdict = if verified.is_some() { Verdict::Accepted } else { Verdict::Denied };
     let mut warnings = Vec::new();
     if let Some(verified) = &verified {
         let c = verified.claims();
@@ -343,7 +202,17 @@ pub fn appraise(request: &Request<'_>) -> Outcome {
             }
         }
     }
-    let appraisal = Appraisal { verdict, layer: request.layer.name(), policy: request.policy.id.clone(), anchor, warnings, checks: list };
+    let appraisal = Appraisal {
+        verdict: if verified.is_some() { Verdict::Accepted } else { Verdict::Denied },
+        layer: request.layer.name(),
+        policy: request.policy.typed().id.clone(),
+        policy_ids: request.policy.ids().to_vec(),
+        status,
+        vector,
+        anchor: anchor.map(|anchor| anchor.name().into()),
+        warnings,
+        checks: list,
+    };
     Outcome { appraisal, verified }
 }
 
@@ -369,235 +238,351 @@ pub fn appraise_shield(request: &Request<'_>) -> Result<(VerifiedShieldEvidence,
     }
 }
 
-fn run(request: &Request<'_>, checks: &mut Checks, anchor_name: &mut Option<String>) -> Option<(Claims, Chain, [u8; 32])> {
-    let evidence = framing(request, checks)?;
-    let claims = evidence.unverified_claims();
-    let c = &claims.common;
+/// One appraisal under way.
+struct Run<'a> {
+    request: &'a Request<'a>,
+    checks: Checks,
+    anchor: Option<&'a TrustAnchor>,
+    malfunction: bool,
+}
 
-    let same = bool::from(c.nonce.as_slice().ct_eq(request.nonce));
-    checks.add(CheckId::Nonce, same, hex::encode(request.nonce), hex::encode(&c.nonce));
-    checks.add(CheckId::Audience, c.audience == request.audience, request.audience, &*c.audience);
+impl<'a> Run<'a> {
+    fn check(&mut self, id: CheckId, passed: bool, expected: impl Into<Text>, actual: impl Into<Text>) -> bool {
+        self.checks.add(id, passed, expected, actual)
+    }
 
-    let chain = chain(request, &evidence, checks, anchor_name);
-    if let Some((chain, anchor)) = &chain {
-        let signed = evidence.verify(&chain.ak).is_ok();
-        checks.add(CheckId::Signature, signed, "a signature of the attestation key", if signed { "verifies" } else { "does not verify" });
-        checks.add(CheckId::Ueid, c.ueid == chain.ueid, hex::encode(chain.ueid), hex::encode(c.ueid));
+    fn framing(&mut self) -> Option<Evidence> {
+        const FORM: &str = "a COSE_Sign1 under tags 61 and 18";
+        const CLAIMS: &str = "all claims of the profile";
+        let layer = self.request.layer;
+        match Evidence::parse(self.request.evidence) {
+            Ok(evidence) => {
+                self.check(CheckId::Framing, true, FORM, FORM);
+                let found = evidence.layer();
+                let passed = self.check(CheckId::Profile, found == layer, layer.profile(), found.profile());
+                self.check(CheckId::Claims, true, CLAIMS, CLAIMS);
+                // Claims of another profile say nothing about what is asked.
+                passed.then_some(evidence)
+            }
+            Err(EvidenceError::Cose(error)) => {
+                self.check(CheckId::Framing, false, FORM, format!("{error} ({})", error.code()));
+                None
+            }
+            Err(EvidenceError::Profile { found }) => {
+                self.check(CheckId::Framing, true, FORM, FORM);
+                self.check(CheckId::Profile, false, layer.profile(), found);
+                None
+            }
+            Err(error) => {
+                self.check(CheckId::Framing, true, FORM, FORM);
+                self.check(CheckId::Claims, false, CLAIMS, format!("{error} ({})", error.code()));
+                None
+            }
+        }
+    }
+
+    /// Every check behind the framing; the chain when it is valid.
+    fn appraise(&mut self, evidence: &Evidence) -> Option<Arc<VerifiedChain>> {
+        let request = self.request;
+        let claims = evidence.unverified_claims();
+        let c = &claims.common;
+
+        let same = bool::from(c.nonce.as_slice().ct_eq(request.nonce));
+        self.check(CheckId::Nonce, same, Text::prefix(request.nonce), Text::prefix(&c.nonce));
+        if c.audience == request.audience {
+            self.check(CheckId::Audience, true, "this verifier", "this verifier");
+        } else {
+            self.check(CheckId::Audience, false, request.audience.to_owned(), c.audience.clone());
+        }
+        self.age();
+
+        let chain = self.chain(evidence);
+        if let (Some(verified), Some(anchor)) = (&chain, self.anchor) {
+            self.binding(evidence, &verified.chain, anchor);
+        }
+        self.policy(claims, chain.as_deref());
+        if let Some(shield) = &claims.shield {
+            self.image(shield);
+        }
+        self.rego(claims);
+        chain
+    }
+
+    fn age(&mut self) {
+        let request = self.request;
+        let Some(max) = request.policy.typed().max_age else {
+            self.check(CheckId::Age, true, "any", "any");
+            return;
+        };
+        let age = request.challenged.map(|at| request.now.saturating_sub(at));
+        let passed = age.is_some_and(|age| (0..=i64::from(max)).contains(&age));
+        let actual = match age {
+            Some(age) => format!("{age} s").into(),
+            None => Text::Static("nobody knows when the challenge was made"),
+        };
+        self.check(CheckId::Age, passed, format!("at most {max} s"), actual);
+    }
+
+    fn chain(&mut self, evidence: &Evidence) -> Option<Arc<VerifiedChain>> {
+        const EXPECTED: &str = "the certificates of attestation key and DeviceID";
+        let request = self.request;
+        let (inside, beside) = (evidence.x5chain(), request.certificates);
+        if !inside.is_empty() && !beside.is_empty() && inside != beside {
+            self.check(CheckId::Certificates, false, EXPECTED, "certificates in the evidence and beside it differ");
+            return None;
+        }
+        let bytes = if inside.is_empty() { beside } else { inside };
+        if bytes.len() != 2 {
+            let error = CertError::Length { found: bytes.len() };
+            self.check(CheckId::Certificates, false, EXPECTED, format!("{error} ({})", error.code()));
+            return None;
+        }
+        let key = request.chains.map(|_| ChainKey::new(bytes, request.anchors));
+        let cached = request.chains.zip(key.as_ref()).and_then(|(cache, key)| cache.get(key));
+        // A cache that gives a chain of another set of anchors has none.
+        let cached = cached.and_then(|chain| request.anchors.list().get(chain.anchor).map(|anchor| (chain, anchor)));
+        let kind = evidence.unverified_claims().common.root_of_trust;
+        if let Some((chain, anchor)) = cached {
+            self.check(CheckId::Certificates, true, EXPECTED, EXPECTED);
+            self.anchor_found(anchor, kind);
+            return match chain.chain.check_time(request.now) {
+                Ok(()) => {
+                    self.check(CheckId::Chain, true, "valid", "valid");
+                    Some(chain)
+                }
+                Err(error) => {
+                    self.check(CheckId::Chain, false, "valid", format!("{error} ({})", error.code()));
+                    None
+                }
+            };
+        }
+
+        let mut certificates = Vec::with_capacity(2);
+        for der in bytes {
+            match Certificate::parse(der) {
+                Ok(certificate) => certificates.push(certificate),
+                Err(error) => {
+                    self.check(CheckId::Certificates, false, EXPECTED, format!("{error} ({})", error.code()));
+                    return None;
+                }
+            }
+        }
+        self.check(CheckId::Certificates, true, EXPECTED, EXPECTED);
+
+        let anchors = request.anchors.list();
+        let Some(at) = anchors.iter().position(|anchor| anchor.certificate().is_issuer_of(&certificates[1])) else {
+            let known: Vec<String> = anchors.iter().map(|anchor| anchor.name().to_owned()).collect();
+            self.check(CheckId::Anchor, false, format!("issued by one of: {}", names(&known)), "issued by somebody else");
+            return None;
+        };
+        let anchor = &anchors[at];
+        self.anchor_found(anchor, kind);
+        match cert::validate_under_anchor(&certificates, anchor.certificate(), request.now, request.verify) {
+            Ok(chain) => {
+                self.check(CheckId::Chain, true, "valid", "valid");
+                let all = [&certificates[0], &certificates[1], anchor.certificate()];
+                let chain = Arc::new(VerifiedChain {
+                    chain,
+                    anchor: at,
+                    serials: all.map(|certificate| certificate.serial().to_vec()),
+                    digests: all.map(|certificate| Sha256::digest(certificate.der()).into()),
+                    authority: Sha256::digest(anchor.certificate().key().as_bytes()).into(),
+                });
+                if let Some((cache, key)) = request.chains.zip(key) {
+                    cache.put(key, Arc::clone(&chain));
+                }
+                Some(chain)
+            }
+            Err(error) => {
+                self.check(CheckId::Chain, false, "valid", format!("{error} ({})", error.code()));
+                None
+            }
+        }
+    }
+
+    fn anchor_found(&mut self, anchor: &'a TrustAnchor, kind: RootOfTrust) {
+        self.anchor = Some(anchor);
+        self.check(CheckId::Anchor, true, "issued by a trust anchor", "issued by a trust anchor");
+        self.check(CheckId::AnchorKind, anchor.kind() == kind, anchor.kind().name(), kind.name());
+    }
+
+    /// The evidence is signed by the chain's key, and says what the chain says.
+    fn binding(&mut self, evidence: &Evidence, chain: &Chain, anchor: &TrustAnchor) {
+        let c = &evidence.unverified_claims().common;
+        let signed = evidence.verify_with(self.request.verify, &chain.ak).is_ok();
+        self.check(CheckId::Signature, signed, "a signature of the attestation key", if signed { "verifies" } else { "does not verify" });
+        self.check(CheckId::Ueid, c.ueid == chain.ueid, Text::prefix(&chain.ueid), Text::prefix(&c.ueid));
         let tcb = &chain.tcb_info;
-        checks.add(
+        self.check(
             CheckId::Measured,
             c.kernel_digest == tcb.digest && c.kernel_svn == tcb.svn,
-            format!("{} svn {}", hex::encode(tcb.digest), tcb.svn),
-            format!("{} svn {}", hex::encode(c.kernel_digest), c.kernel_svn),
+            Text::measured(&tcb.digest, tcb.svn),
+            Text::measured(&c.kernel_digest, c.kernel_svn),
         );
         let debug = c.debug == DebugState::Enabled;
         let flags_fit = tcb.flags == if debug { cert::FLAG_DEBUG } else { 0 };
-        checks.add(
-            CheckId::DebugConsistent,
-            flags_fit && anchor.debug() == debug,
-            format!("TcbInfo flags and anchor as the evidence: debug {debug}"),
-            format!("TcbInfo flags {:#x}, anchor for debug: {}", tcb.flags, anchor.debug()),
-        );
-        let own = c.key != chain.ak && c.key != chain.device_id && c.key != *anchor.certificate().key();
-        checks.add(CheckId::Key, own, "a key of its own", if own { "a key of its own" } else { "a key of the certificates" });
-    }
-
-    policy(request, claims, checks);
-    if let Some(shield) = &claims.shield {
-        image(request, claims, shield, checks);
-    }
-    chain.map(|(chain, _)| (claims.clone(), chain, evidence.digest()))
-}
-
-fn framing(request: &Request<'_>, checks: &mut Checks) -> Option<Evidence> {
-    let form = "a COSE_Sign1 under tags 61 and 18";
-    match Evidence::parse(request.evidence) {
-        Ok(evidence) => {
-            checks.add(CheckId::Framing, true, form, form);
-            let found = evidence.layer();
-            let passed = checks.add(CheckId::Profile, found == request.layer, request.layer.profile(), found.profile());
-            checks.add(CheckId::Claims, true, "all claims of the profile", "all claims of the profile");
-            // Claims of another profile say nothing about what is asked.
-            passed.then_some(evidence)
-        }
-        Err(EvidenceError::Cose(error)) => {
-            checks.add(CheckId::Framing, false, form, format!("{error} ({})", error.code()));
-            None
-        }
-        Err(EvidenceError::Profile { found }) => {
-            checks.add(CheckId::Framing, true, form, form);
-            checks.add(CheckId::Profile, false, request.layer.profile(), found);
-            None
-        }
-        Err(error) => {
-            checks.add(CheckId::Framing, true, form, form);
-            checks.add(CheckId::Claims, false, "all claims of the profile", format!("{error} ({})", error.code()));
-            None
-        }
-    }
-}
-
-fn chain<'a>(
-    request: &Request<'a>,
-    evidence: &Evidence,
-    checks: &mut Checks,
-    anchor_name: &mut Option<String>,
-) -> Option<(Chain, &'a TrustAnchor)> {
-    let expected = "the certificates of attestation key and DeviceID";
-    let (inside, beside) = (evidence.x5chain(), request.certificates);
-    if !inside.is_empty() && !beside.is_empty() && inside != beside {
-        checks.add(CheckId::Certificates, false, expected, "certificates in the evidence and beside it differ");
-        return None;
-    }
-    let bytes = if inside.is_empty() { beside } else { inside };
-    if bytes.len() != 2 {
-        let error = CertError::Length { found: bytes.len() };
-        checks.add(CheckId::Certificates, false, expected, format!("{error} ({})", error.code()));
-        return None;
-    }
-    let mut certificates = Vec::with_capacity(2);
-    for der in bytes {
-        match Certificate::parse(der) {
-            Ok(certificate) => certificates.push(certificate),
-            Err(error) => {
-                checks.add(CheckId::Certificates, false, expected, format!("{error} ({})", error.code()));
-                return None;
-            }
-        }
-    }
-    checks.add(CheckId::Certificates, true, expected, expected);
-
-    let known = names(&request.anchors.iter().map(|anchor| anchor.name().to_string()).collect::<Vec<_>>());
-    let Some(anchor) = request.anchors.iter().find(|anchor| anchor.certificate().is_issuer_of(&certificates[1])) else {
-        checks.add(CheckId::Anchor, false, format!("issued by one of: {known}"), "issued by somebody else");
-        return None;
-    };
-    *anchor_name = Some(anchor.name().into());
-    checks.add(CheckId::Anchor, true, format!("issued by one of: {known}"), anchor.name());
-
-    let kind = evidence.unverified_claims().common.root_of_trust;
-    checks.add(CheckId::AnchorKind, anchor.kind() == kind, anchor.kind().name(), kind.name());
-
-    match cert::validate_chain(&certificates, anchor.certificate(), request.now) {
-        Ok(chain) => {
-            checks.add(CheckId::Chain, true, "valid", "valid");
-            Some((chain, anchor))
-        }
-        Err(error) => {
-            checks.add(CheckId::Chain, false, "valid", format!("{error} ({})", error.code()));
-            None
-        }
-    }
-}
-
-fn policy(request: &Request<'_>, claims: &Claims, checks: &mut Checks) {
-    let policy = request.policy;
-    let c = &claims.common;
-    let kind = c.root_of_trust.name();
-    checks.add(CheckId::RootOfTrust, policy.root_of_trust.iter().any(|name| name == kind), names(&policy.root_of_trust), kind);
-    let expected = if policy.allow_debug { "any, debug is accepted" } else { "disabled since boot or for good" };
-    checks.add(CheckId::Debug, policy.allow_debug || c.debug.is_safe(), expected, c.debug.name());
-    let expected = if policy.allow_seeded { "any, a seed is accepted" } else { "false" };
-    checks.add(CheckId::Seeded, policy.allow_seeded || !c.seeded, expected, c.seeded.to_string());
-    let any = policy.targets.is_empty();
-    checks.add(
-        CheckId::Target,
-        any || policy.targets.contains(&c.target),
-        if any { "any".into() } else { names(&policy.targets) },
-        &*c.target,
-    );
-    let ueid = hex::encode(c.ueid);
-    let revoked = policy.revoked.contains(&ueid);
-    let listed = policy.devices.is_empty() || policy.devices.contains(&ueid);
-    checks.add(
-        CheckId::Device,
-        listed && !revoked,
-        if policy.devices.is_empty() {
-            "any that is not revoked".into()
+        let expected = if debug { "TcbInfo and anchor for debug" } else { "TcbInfo and anchor without debug" };
+        if flags_fit && anchor.debug() == debug {
+            self.check(CheckId::DebugConsistent, true, expected, expected);
         } else {
-            format!("not revoked, one of: {}", names(&policy.devices))
-        },
-        if revoked { format!("{ueid}, revoked") } else { ueid },
-    );
-    let known = request.reference.kernels.iter().find(|known| known.digest == c.kernel_digest && known.svn == c.kernel_svn);
-    let expected = names(
-        &request.reference.kernels.iter().map(|k| format!("{} ({} svn {})", k.name, hex::encode(k.digest), k.svn)).collect::<Vec<_>>(),
-    );
-    checks.add(CheckId::Kernel, known.is_some(), expected, format!("{} svn {}", hex::encode(c.kernel_digest), c.kernel_svn));
-    checks.add(
-        CheckId::KernelSvn,
-        c.kernel_svn >= policy.min_kernel_svn,
-        format!("at least {}", policy.min_kernel_svn),
-        c.kernel_svn.to_string(),
-    );
-    let known = request.reference.shells.iter().any(|known| known.digest == c.shell_digest);
-    let expected = names(&request.reference.shells.iter().map(|s| format!("{} ({})", s.name, hex::encode(s.digest))).collect::<Vec<_>>());
-    checks.add(CheckId::Shell, known, expected, hex::encode(c.shell_digest));
-}
-
-fn image(request: &Request<'_>, _claims: &Claims, shield: &shef_proto::evidence::ShieldClaims, checks: &mut Checks) {
-    let policy = request.policy;
-    let images = &request.reference.images;
-    let known = images
-        .iter()
-        .find(|known| known.digest == shield.image_digest && known.accelerator == shield.accelerator && known.vendor == shield.vendor);
-    let expected =
-        names(&images.iter().map(|i| format!("{} ({} of {})", i.name, hex::encode(i.digest), i.accelerator)).collect::<Vec<_>>());
-    checks.add(CheckId::Image, known.is_some(), expected, format!("{} of {}", hex::encode(shield.image_digest), shield.accelerator));
-    // Without a known image there is nothing to hold the rest against: those checks stay unreached.
-    if let Some(known) = known {
-        checks.add(
-            CheckId::Config,
-            known.config_digest == shield.config_digest,
-            hex::encode(known.config_digest),
-            hex::encode(shield.config_digest),
-        );
-        checks.add(
-            CheckId::Design,
-            known.design_digest == shield.design_digest,
-            hex::encode(known.design_digest),
-            hex::encode(shield.design_digest),
-        );
-        checks.add(
-            CheckId::ImageSvn,
-            shield.image_svn == known.svn && shield.image_svn >= policy.min_image_svn,
-            format!("{}, and at least {}", known.svn, policy.min_image_svn),
-            shield.image_svn.to_string(),
-        );
+            let actual = format!("TcbInfo flags {:#x}, anchor for debug: {}", tcb.flags, anchor.debug());
+            self.check(CheckId::DebugConsistent, false, expected, actual);
+        }
+        let own = c.key != chain.ak && c.key != chain.device_id && c.key != *anchor.certificate().key();
+        self.check(CheckId::Key, own, "a key of its own", if own { "a key of its own" } else { "a key of the certificates" });
     }
-    let on_fault = shield.on_fault.name();
-    checks.add(CheckId::OnFault, policy.on_fault.iter().any(|name| name == on_fault), names(&policy.on_fault), on_fault);
-    let fits = shield.bypass.iter().all(|name| policy.bypass.contains(name));
-    checks.add(CheckId::Bypass, fits, format!("none but: {}", names(&policy.bypass)), names(&shield.bypass));
-    let state = shield.state.name();
-    checks.add(CheckId::State, policy.states.iter().any(|name| name == state), names(&policy.states), state);
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+    fn policy(&mut self, claims: &Claims, chain: Option<&VerifiedChain>) {
+        let request = self.request;
+        let policy = request.policy.typed();
+        let c = &claims.common;
+        let kind = c.root_of_trust.name();
+        let named = policy.root_of_trust.iter().any(|name| name == kind);
+        self.check(CheckId::RootOfTrust, named, one_of(named, &policy.root_of_trust), kind);
+        let expected = if policy.allow_debug { "any, debug is accepted" } else { "disabled since boot or for good" };
+        self.check(CheckId::Debug, policy.allow_debug || c.debug.is_safe(), expected, c.debug.name());
+        let expected = if policy.allow_seeded { "any, a seed is accepted" } else { "false" };
+        self.check(CheckId::Seeded, policy.allow_seeded || !c.seeded, expected, if c.seeded { "true" } else { "false" });
+        if policy.targets.is_empty() {
+            self.check(CheckId::Target, true, "any", c.target.clone());
+        } else {
+            let named = policy.targets.contains(&c.target);
+            self.check(CheckId::Target, named, one_of(named, &policy.targets), c.target.clone());
+        }
+        self.device(claims);
+        self.revocation(claims, chain);
 
-    #[test]
-    fn what_was_not_checked_denies() {
-        for layer in [Layer::Kernel, Layer::Shield] {
-            for missing in CheckId::all(layer) {
-                let mut checks = Checks { list: Vec::new() };
-                for id in CheckId::all(layer).iter().filter(|id| *id != missing) {
-                    checks.add(*id, true, "", "");
-                }
-                assert_eq!(checks.finish(layer).0, Verdict::Denied, "{}", missing.name());
-            }
-            let mut all = Checks { list: Vec::new() };
-            for id in CheckId::all(layer) {
-                all.add(*id, true, "", "");
-            }
-            assert_eq!(all.finish(layer).0, Verdict::Accepted);
+        let kernels = &request.reference.kernels;
+        let known = kernels.iter().any(|known| known.digest == c.kernel_digest && known.svn == c.kernel_svn);
+        let expected = if known {
+            Text::measured(&c.kernel_digest, c.kernel_svn)
+        } else {
+            let list: Vec<String> = kernels.iter().map(|k| format!("{} ({})", k.name, Text::measured(&k.digest, k.svn))).collect();
+            names(&list)
+        };
+        self.check(CheckId::Kernel, known, expected, Text::measured(&c.kernel_digest, c.kernel_svn));
+        let enough = c.kernel_svn >= policy.min_kernel_svn;
+        self.check(CheckId::KernelSvn, enough, Text::AtLeast(policy.min_kernel_svn), c.kernel_svn);
+
+        let shells = &request.reference.shells;
+        let known = shells.iter().any(|known| known.digest == c.shell_digest);
+        let named = policy.shells.is_empty() || policy.shells.contains(hex::encode(c.shell_digest).as_str());
+        let expected = if known && named {
+            Text::prefix(&c.shell_digest)
+        } else if known {
+            format!("one that the policy names: {}", names(&policy.shells)).into()
+        } else {
+            let list: Vec<String> = shells.iter().map(|s| format!("{} ({})", s.name, Text::prefix(&s.digest))).collect();
+            names(&list)
+        };
+        self.check(CheckId::Shell, known && named, expected, Text::prefix(&c.shell_digest));
+    }
+
+    fn device(&mut self, claims: &Claims) {
+        let policy = self.request.policy.typed();
+        let ueid = &claims.common.ueid;
+        if policy.devices.is_empty() && policy.revoked.is_empty() {
+            self.check(CheckId::Device, true, "any", Text::prefix(ueid));
+            return;
         }
-        // Checks of another layer do not count.
-        let mut checks = Checks { list: Vec::new() };
-        for id in CheckId::all(Layer::Shield) {
-            checks.add(*id, true, "", "");
+        let name = hex::encode(ueid);
+        let revoked = policy.revoked.contains(&name);
+        let listed = policy.devices.is_empty() || policy.devices.contains(&name);
+        let expected =
+            if policy.devices.is_empty() { "any that the policy does not refuse" } else { "one of the policy's fleet, not refused" };
+        self.check(CheckId::Device, listed && !revoked, expected, if revoked { format!("{name}, refused by name") } else { name });
+    }
+
+    fn revocation(&mut self, claims: &Claims, chain: Option<&VerifiedChain>) {
+        let required = self.request.policy.typed().require_revocation;
+        let Some(list) = self.request.revocations else {
+            let expected = if required { "a current revocation list" } else { "not revoked, where there is a list" };
+            self.check(CheckId::Revocation, !required, expected, "no list");
+            return;
+        };
+        if required && !list.is_current(self.request.now) {
+            let actual = format!("a list for {} to {}, now is {}", list.issued, list.next_update, self.request.now);
+            self.check(CheckId::Revocation, false, "a current revocation list", actual);
+            return;
         }
-        assert_eq!(checks.finish(Layer::Kernel).0, Verdict::Denied);
+        let c = &claims.common;
+        let shield = claims.shield.as_ref();
+        const NONE: &[u8] = &[];
+        let subject = Subject {
+            ueid: &c.ueid,
+            serials: chain.map_or([NONE; 3], |chain| chain.serials.each_ref().map(Vec::as_slice)),
+            certificates: chain.map_or([NONE; 3], |chain| chain.digests.each_ref().map(<[u8; 32]>::as_slice)),
+            authority: chain.map(|chain| &chain.authority[..]),
+            kernel: &c.kernel_digest,
+            shell: &c.shell_digest,
+            image: shield.map(|shield| &shield.image_digest[..]),
+            vendor: shield.map(|shield| &shield.vendor[..]),
+        };
+        let found = list.find(&subject);
+        self.check(CheckId::Revocation, found.is_none(), "not revoked", found.unwrap_or("not revoked"));
+    }
+
+    fn image(&mut self, shield: &ShieldClaims) {
+        let policy = self.request.policy.typed();
+        let images = &self.request.reference.images;
+        let known = images
+            .iter()
+            .find(|known| known.digest == shield.image_digest && known.accelerator == shield.accelerator && known.vendor == shield.vendor);
+        let expected = if known.is_some() {
+            Text::prefix(&shield.image_digest)
+        } else {
+            let list: Vec<String> =
+                images.iter().map(|i| format!("{} ({} of {})", i.name, Text::prefix(&i.digest), i.accelerator)).collect();
+            names(&list)
+        };
+        self.check(CheckId::Image, known.is_some(), expected, Text::prefix(&shield.image_digest));
+        // Without a known image there is nothing to hold the rest against: those checks stay unreached.
+        if let Some(known) = known {
+            let same = known.config_digest == shield.config_digest;
+            let named = policy.configs.is_empty() || policy.configs.contains(hex::encode(shield.config_digest).as_str());
+            let expected = if same && !named {
+                format!("one that the policy names: {}", names(&policy.configs)).into()
+            } else {
+                Text::prefix(&known.config_digest)
+            };
+            self.check(CheckId::Config, same && named, expected, Text::prefix(&shield.config_digest));
+            let same = known.design_digest == shield.design_digest;
+            self.check(CheckId::Design, same, Text::prefix(&known.design_digest), Text::prefix(&shield.design_digest));
+            let passed = shield.image_svn == known.svn && shield.image_svn >= policy.min_image_svn;
+            let expected =
+                if passed { Text::Number(known.svn) } else { format!("{}, and at least {}", known.svn, policy.min_image_svn).into() };
+            self.check(CheckId::ImageSvn, passed, expected, shield.image_svn);
+        }
+        let named = policy.image_signers.is_empty() || policy.image_signers.contains(hex::encode(shield.vendor).as_str());
+        let expected = if policy.image_signers.is_empty() { Text::Static("any known") } else { one_of(named, &policy.image_signers) };
+        self.check(CheckId::ImageSigner, named, expected, Text::prefix(&shield.vendor));
+        let on_fault = shield.on_fault.name();
+        let named = policy.on_fault.iter().any(|name| name == on_fault);
+        self.check(CheckId::OnFault, named, one_of(named, &policy.on_fault), on_fault);
+        let fits = shield.bypass.iter().all(|name| policy.bypass.contains(name));
+        let expected = if policy.bypass.is_empty() { Text::Static("none") } else { format!("none but: {}", names(&policy.bypass)).into() };
+        self.check(CheckId::Bypass, fits, expected, names(&shield.bypass));
+        let state = shield.state.name();
+        let named = policy.states.iter().any(|name| name == state);
+        self.check(CheckId::State, named, one_of(named, &policy.states), state);
+    }
+
+    /// The Rego policy is asked last, and only about evidence that holds otherwise: it can deny, and never allow what a check denied.
+    fn rego(&mut self, claims: &Claims) {
+        let Some(rego) = self.request.policy.rego() else {
+            self.check(CheckId::Rego, true, "no policy in Rego", "no policy in Rego");
+            return;
+        };
+        if !self.checks.all_passed(self.request.layer, Some(CheckId::Rego)) {
+            return;
+        }
+        let answer = rego.evaluate(crate::rego::input(claims, self.request.now));
+        let actual = match &answer {
+            RegoAnswer::Allow => Text::Static("true"),
+            RegoAnswer::Deny => Text::Static("false or undefined"),
+            RegoAnswer::Malfunction(why) => why.clone().into(),
+        };
+        self.malfunction = matches!(answer, RegoAnswer::Malfunction(_));
+        self.check(CheckId::Rego, answer == RegoAnswer::Allow, "data.shef.allow = true", actual);
     }
 }

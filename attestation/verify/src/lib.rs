@@ -5,13 +5,28 @@
 #![forbid(unsafe_code)]
 
 mod appraise;
+pub mod ar4si;
+mod chain;
+mod checks;
+pub mod cmw;
+pub mod corim;
+pub mod crypto;
+pub mod ear;
+pub mod jwt;
 mod policy;
 mod reference;
+mod rego;
+mod revocation;
 mod verified;
 
-pub use appraise::{Appraisal, Check, CheckId, Outcome, Request, Verdict, appraise, appraise_kernel, appraise_shield};
-pub use policy::{Policy, PolicyError};
+pub use appraise::{Appraisal, Outcome, Request, Verdict, appraise, appraise_kernel, appraise_shield};
+pub use ar4si::{Status, TrustVector};
+pub use chain::{ChainCache, ChainKey, MemoryChainCache, TrustAnchors, VerifiedChain};
+pub use checks::{Check, CheckId, Text};
+pub use policy::{AppraisalPolicy, Policy, PolicyError, policy_id};
 pub use reference::{ImageReference, KernelReference, ReferenceValues, ShellReference, TrustAnchor};
+pub use rego::{Rego, RegoAnswer, RegoLimits};
+pub use revocation::Revocations;
 pub use verified::{LoadKeyError, Verified, VerifiedKernelEvidence, VerifiedShieldEvidence};
 
 use shef_proto::code::{self, Code};
@@ -33,6 +48,69 @@ const FILE_CODES: &[Code] = &[
         "The certificate is not a self-signed P-256 root that may issue DeviceID certificates.",
     ),
     Code::new(
+        "SHEF-ATT-053",
+        "Rego policy is not valid",
+        "The text is not Rego of package shef with a rule allow, or it is too long; the text names line and column.",
+    ),
+    Code::new(
+        "SHEF-ATT-054",
+        "revocation list is not valid",
+        "The list is not TOML of this form; the text names line and column. docs/reference/evidence.md lists the keys.",
+    ),
+    Code::new(
+        "SHEF-ATT-070",
+        "not a token of the expected form",
+        "A result is a compact JWS whose header names algorithm, type and key, and nothing else: keys inside or behind the header are refused.",
+    ),
+    Code::new(
+        "SHEF-ATT-080",
+        "not a conceptual message wrapper",
+        "The bytes are not a CMW (RFC 9999): a record of type, message and optional indicator, or a collection of records by name.",
+    ),
+    Code::new(
+        "SHEF-ATT-081",
+        "wrapper exceeds a limit",
+        "A wrapper holds at most 64 KiB, 64 items, and two collections inside each other.",
+    ),
+    Code::new(
+        "SHEF-ATT-082",
+        "wrapper holds something else",
+        "The wrapper must hold exactly one record of application/eat+cwt whose indicator, if there is one, says evidence.",
+    ),
+    Code::new(
+        "SHEF-ATT-090",
+        "not a signed CoRIM of the form",
+        "Reference values come as deterministic CBOR: a CoRIM (tag 501) in a COSE_Sign1 (tag 18) with SHA-256 digests and exact SVNs.",
+    ),
+    Code::new(
+        "SHEF-ATT-091",
+        "CoRIM is not signed by a known signer",
+        "Register the signer's key or its CA as [[signer]] and say what it may vouch for; or the CoRIM was changed.",
+    ),
+    Code::new("SHEF-ATT-092", "CoRIM is not valid now", "It has expired, or its time has not come. Ask the signer for a new one."),
+    Code::new(
+        "SHEF-ATT-093",
+        "signer may not vouch for this",
+        "The signer is known, but not registered for this class: kernels, shells, or images of this vendor.",
+    ),
+    Code::new(
+        "SHEF-ATT-094",
+        "CoRIM or its signer is no longer in force",
+        "The CoRIM was deactivated, or the key or authority of its signer is on the revocation list.",
+    ),
+    Code::new("SHEF-ATT-071", "token of another algorithm", "Results are signed with ES256. `none`, HMAC and RSA are refused."),
+    Code::new(
+        "SHEF-ATT-072",
+        "token is not signed by a known key",
+        "The token was changed, or signed by a key that is not, or no longer, one of the verifier's.",
+    ),
+    Code::new(
+        "SHEF-ATT-073",
+        "a claim of the result is not what is expected",
+        "Audience, time, nonce, layer or form of the result are not those expected. The text names the claim.",
+    ),
+    Code::new("SHEF-ATT-074", "the signing key cannot be used", "The key that signs results gave no signature. Look at where it is kept."),
+    Code::new(
         "SHEF-ATT-060",
         "owner and Shield have different configurations",
         "The digest of the owner's configuration is not the one in the evidence: seal nothing. Take the shield.toml that the image was built from.",
@@ -44,7 +122,7 @@ const FILE_CODES: &[Code] = &[
     ),
 ];
 
-const PARTS: &[&[Code]] = &[appraise::CODES, FILE_CODES];
+const PARTS: &[&[Code]] = &[checks::CODES, FILE_CODES];
 
 /// All codes of this crate.
 pub const CODES: &[Code] = &code::join::<{ code::count(PARTS) }>(PARTS);

@@ -1,8 +1,15 @@
-//! What an appraisal demands, as typed TOML.
+//! What an appraisal demands: typed TOML for the usual, Rego for the rest.
 
+use std::collections::BTreeSet;
+use std::marker::PhantomData;
+
+use serde::de::{Deserializer, Error as _};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use shef_proto::config::OnFault;
 use shef_proto::evidence::RootOfTrust;
+
+use crate::rego::Rego;
 
 /// Policy, reference values or anchors that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -17,6 +24,18 @@ pub enum PolicyError {
     /// The reference values.
     #[error("reference values: {text}")]
     Reference {
+        /// What and where.
+        text: String,
+    },
+    /// A policy in Rego.
+    #[error("Rego policy: {text}")]
+    Rego {
+        /// What and where.
+        text: String,
+    },
+    /// A revocation list.
+    #[error("revocation list: {text}")]
+    Revocation {
         /// What and where.
         text: String,
     },
@@ -38,8 +57,92 @@ impl PolicyError {
             Self::Policy { .. } => "SHEF-ATT-050",
             Self::Reference { .. } => "SHEF-ATT-051",
             Self::Anchor { .. } => "SHEF-ATT-052",
+            Self::Rego { .. } => "SHEF-ATT-053",
+            Self::Revocation { .. } => "SHEF-ATT-054",
         }
     }
+}
+
+/// A kind of name that a policy may hold.
+pub(crate) trait Name {
+    const WHAT: &'static str;
+    fn exists(name: &str) -> bool;
+}
+
+struct Kind;
+impl Name for Kind {
+    const WHAT: &'static str = "a kind of root of trust: shef-boot, board, provider or simulated";
+    fn exists(name: &str) -> bool {
+        RootOfTrust::from_name(name).is_some()
+    }
+}
+
+struct FaultPolicy;
+impl Name for FaultPolicy {
+    const WHAT: &'static str = "a fault policy: shield, halt or region";
+    fn exists(name: &str) -> bool {
+        OnFault::from_name(name).is_some()
+    }
+}
+
+struct State;
+impl Name for State {
+    const WHAT: &'static str = "a state: fresh, keyed or closed";
+    fn exists(name: &str) -> bool {
+        ["fresh", "keyed", "closed"].contains(&name)
+    }
+}
+
+fn lower_hex(name: &str, digits: usize) -> bool {
+    name.len() == digits && name.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+pub(crate) struct Ueid;
+impl Name for Ueid {
+    const WHAT: &'static str = "a ueid: 66 hexadecimal digits, lower case";
+    fn exists(name: &str) -> bool {
+        lower_hex(name, 66)
+    }
+}
+
+pub(crate) struct DigestName;
+impl Name for DigestName {
+    const WHAT: &'static str = "a digest: 64 hexadecimal digits, lower case";
+    fn exists(name: &str) -> bool {
+        lower_hex(name, 64)
+    }
+}
+
+pub(crate) struct Serial;
+impl Name for Serial {
+    const WHAT: &'static str = "a serial number: 2 to 40 hexadecimal digits, lower case";
+    fn exists(name: &str) -> bool {
+        name.len() >= 2 && name.len() <= 40 && name.len() % 2 == 0 && lower_hex(name, name.len())
+    }
+}
+
+/// A name that was checked where it stands, so that the error has its line and column.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Checked<N>(String, PhantomData<N>);
+
+impl<'de, N: Name> Deserialize<'de> for Checked<N> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        if N::exists(&name) { Ok(Self(name, PhantomData)) } else { Err(D::Error::custom(format!("{name:?} is not {}", N::WHAT))) }
+    }
+}
+
+fn list<'de, N: Name, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    Ok(Vec::<Checked<N>>::deserialize(deserializer)?.into_iter().map(|name| name.0).collect())
+}
+
+fn at_least_one<'de, N: Name, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    let names = list::<N, D>(deserializer)?;
+    if names.is_empty() { Err(D::Error::custom("the list is empty: such a policy accepts nothing")) } else { Ok(names) }
+}
+
+pub(crate) fn set<'de, N: Name, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeSet<String>, D::Error> {
+    list::<N, D>(deserializer).map(BTreeSet::from_iter)
 }
 
 /// Demands of one relying party. What a policy does not allow by name is refused.
@@ -49,6 +152,7 @@ pub struct Policy {
     /// Name of the policy; shows in every appraisal.
     pub id: String,
     /// Kinds of root of trust that are accepted: `shef-boot`, `board`, `provider`, `simulated`.
+    #[serde(deserialize_with = "at_least_one::<Kind, _>")]
     pub root_of_trust: Vec<String>,
     /// Accept devices in debug mode. They protect nothing.
     #[serde(default)]
@@ -61,24 +165,39 @@ pub struct Policy {
     /// Least security version of the image.
     #[serde(default)]
     pub min_image_svn: u64,
+    /// Most seconds between challenge and appraisal; none: any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_age: Option<u32>,
+    /// Refuse where there is no revocation list that is valid now.
+    #[serde(default)]
+    pub require_revocation: bool,
     /// Fault policies that are accepted: `shield`, `halt`, `region`.
-    #[serde(default = "default_on_fault")]
+    #[serde(default = "default_on_fault", deserialize_with = "list::<FaultPolicy, _>")]
     pub on_fault: Vec<String>,
     /// Names of regions that may be without protection.
     #[serde(default)]
     pub bypass: Vec<String>,
     /// States of the Shield that are accepted: `fresh`, `keyed`, `closed`.
-    #[serde(default = "default_states")]
+    #[serde(default = "default_states", deserialize_with = "list::<State, _>")]
     pub states: Vec<String>,
     /// Types of device that are accepted; none named: any.
     #[serde(default)]
     pub targets: Vec<String>,
+    /// Shells that are accepted among the known ones, by measurement; none named: any known one.
+    #[serde(default, deserialize_with = "set::<DigestName, _>")]
+    pub shells: BTreeSet<String>,
+    /// Shield configurations that are accepted, by digest; none named: that of any known image.
+    #[serde(default, deserialize_with = "set::<DigestName, _>")]
+    pub configs: BTreeSet<String>,
+    /// IP vendors whose images are accepted, by SHA-256 of their public key; none named: that of any known image.
+    #[serde(default, deserialize_with = "set::<DigestName, _>")]
+    pub image_signers: BTreeSet<String>,
     /// Devices that are accepted, by ueid in hexadecimal; none named: any.
-    #[serde(default)]
-    pub devices: Vec<String>,
+    #[serde(default, deserialize_with = "set::<Ueid, _>")]
+    pub devices: BTreeSet<String>,
     /// Devices that are refused, by ueid in hexadecimal.
-    #[serde(default)]
-    pub revoked: Vec<String>,
+    #[serde(default, deserialize_with = "set::<Ueid, _>")]
+    pub revoked: BTreeSet<String>,
 }
 
 fn default_on_fault() -> Vec<String> {
@@ -100,58 +219,91 @@ impl Policy {
             allow_seeded: false,
             min_kernel_svn: 1,
             min_image_svn: 1,
+            max_age: None,
+            require_revocation: false,
             on_fault: default_on_fault(),
             bypass: Vec::new(),
             states: default_states(),
             targets: Vec::new(),
-            devices: Vec::new(),
-            revoked: Vec::new(),
+            shells: BTreeSet::new(),
+            configs: BTreeSet::new(),
+            image_signers: BTreeSet::new(),
+            devices: BTreeSet::new(),
+            revoked: BTreeSet::new(),
         }
     }
 
     /// Reads a policy.
     ///
     /// # Errors
-    /// Not TOML, an unknown key, a missing one, or a name that does not exist.
+    /// Not TOML, an unknown key, a missing one, or a name that does not exist; with line and column.
     pub fn from_toml(text: &str) -> Result<Self, PolicyError> {
-        let policy: Self = toml::from_str(text).map_err(|error| PolicyError::Policy { text: error.to_string() })?;
-        policy.check()?;
-        Ok(policy)
+        toml::from_str(text).map_err(|error| PolicyError::Policy { text: error.to_string() })
     }
 
     /// The policy as TOML.
     ///
     /// # Errors
-    /// Never for a policy that was read; a policy with impossible values cannot be written.
+    /// Never for a policy that was read; a number that TOML cannot hold.
     pub fn to_toml(&self) -> Result<String, PolicyError> {
         toml::to_string(self).map_err(|error| PolicyError::Policy { text: error.to_string() })
     }
+}
 
-    fn check(&self) -> Result<(), PolicyError> {
-        let bad = |what: &str, name: &str| Err(PolicyError::Policy { text: format!("{what} {name:?} does not exist") });
-        if self.root_of_trust.is_empty() {
-            return Err(PolicyError::Policy { text: "root_of_trust is empty: such a policy accepts nothing".into() });
-        }
-        for name in &self.root_of_trust {
-            if RootOfTrust::from_name(name).is_none() {
-                return bad("root_of_trust", name);
-            }
-        }
-        for name in &self.on_fault {
-            if OnFault::from_name(name).is_none() {
-                return bad("on_fault", name);
-            }
-        }
-        for name in &self.states {
-            if !["fresh", "keyed", "closed"].contains(&name.as_str()) {
-                return bad("state", name);
-            }
-        }
-        for name in self.devices.iter().chain(&self.revoked) {
-            if name.len() != 66 || hex::decode(name).is_err() || name.bytes().any(|byte| byte.is_ascii_uppercase()) {
-                return Err(PolicyError::Policy { text: format!("{name:?} is not a ueid: 66 hexadecimal digits, lower case") });
-            }
-        }
-        Ok(())
+/// An appraisal policy as a verifier runs it: the typed part, and Rego where there is some. Immutable; its ids name its texts.
+#[derive(Clone, Debug)]
+pub struct AppraisalPolicy {
+    typed: Policy,
+    rego: Option<Rego>,
+    ids: Vec<String>,
+}
+
+/// Id of a policy: `sha256:` and the SHA-256 of its text in hexadecimal.
+#[must_use]
+pub fn policy_id(text: &str) -> String {
+    format!("sha256:{}", hex::encode(Sha256::digest(text)))
+}
+
+impl AppraisalPolicy {
+    /// Reads the typed part.
+    ///
+    /// # Errors
+    /// As [`Policy::from_toml`].
+    pub fn from_toml(text: &str) -> Result<Self, PolicyError> {
+        Ok(Self { typed: Policy::from_toml(text)?, rego: None, ids: vec![policy_id(text)] })
+    }
+
+    /// A policy made in code. Its text is that of [`Policy::to_toml`], or JSON where it holds a number that TOML cannot.
+    #[must_use]
+    pub fn new(policy: Policy) -> Self {
+        let text = policy.to_toml().ok().or_else(|| serde_json::to_string(&policy).ok()).unwrap_or_default();
+        Self { typed: policy, rego: None, ids: vec![policy_id(&text)] }
+    }
+
+    /// With a policy in Rego, which must allow as well.
+    #[must_use]
+    pub fn with_rego(mut self, rego: Rego) -> Self {
+        self.ids.truncate(1);
+        self.ids.push(rego.id().to_owned());
+        self.rego = Some(rego);
+        self
+    }
+
+    /// The typed part.
+    #[must_use]
+    pub fn typed(&self) -> &Policy {
+        &self.typed
+    }
+
+    /// The Rego part.
+    #[must_use]
+    pub fn rego(&self) -> Option<&Rego> {
+        self.rego.as_ref()
+    }
+
+    /// Ids of its texts, typed part first.
+    #[must_use]
+    pub fn ids(&self) -> &[String] {
+        &self.ids
     }
 }

@@ -104,6 +104,20 @@ impl ReferenceValues {
         serde_json::from_str(text).map_err(bad)
     }
 
+    /// Adds the values of another set; what is known already is not added again.
+    pub fn extend(&mut self, other: &Self) {
+        fn add<T: Clone + PartialEq>(list: &mut Vec<T>, more: &[T]) {
+            for value in more {
+                if !list.contains(value) {
+                    list.push(value.clone());
+                }
+            }
+        }
+        add(&mut self.kernels, &other.kernels);
+        add(&mut self.shells, &other.shells);
+        add(&mut self.images, &other.images);
+    }
+
     /// The values as TOML.
     ///
     /// # Errors

@@ -58,6 +58,24 @@ impl Verified {
             Self::Shield(evidence) => &evidence.common,
         }
     }
+
+    /// SHA-256 of the evidence.
+    #[must_use]
+    pub fn digest(&self) -> &[u8; 32] {
+        match self {
+            Self::Kernel(evidence) => &evidence.digest,
+            Self::Shield(evidence) => &evidence.digest,
+        }
+    }
+
+    /// Which layer was appraised.
+    #[must_use]
+    pub fn layer(&self) -> Layer {
+        match self {
+            Self::Kernel(_) => Layer::Kernel,
+            Self::Shield(_) => Layer::Shield,
+        }
+    }
 }
 
 /// Evidence of a Security Kernel that passed every check: image keys go to it.

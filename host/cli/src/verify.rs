@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use shef_proto::evidence::{Evidence, Layer};
-use shef_verify::{Appraisal, Policy, ReferenceValues, Request, TrustAnchor, appraise};
+use shef_verify::{Appraisal, AppraisalPolicy, ReferenceValues, Request, TrustAnchor, TrustAnchors, appraise};
 
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -80,12 +80,12 @@ pub fn run(output: &Output, args: &VerifyArgs) -> Result<Exit, CliError> {
     let layer = Layer::from_name(&args.layer)
         .ok_or_else(|| CliError::usage("SHEF-CLI-001", format!("there is no layer {:?}, only kernel and shield", args.layer)))?;
     let named = |path: &Path, e: shef_verify::PolicyError| CliError::input(e.code(), format!("{}: {e}", path.display()));
-    let policy = Policy::from_toml(&text(&args.policy)?).map_err(|e| named(&args.policy, e))?;
+    let policy = AppraisalPolicy::from_toml(&text(&args.policy)?).map_err(|e| named(&args.policy, e))?;
     let reference = text(&args.reference)?;
     let json = args.reference.extension().is_some_and(|x| x.eq_ignore_ascii_case("json"));
     let reference = if json { ReferenceValues::from_json(&reference) } else { ReferenceValues::from_toml(&reference) }
         .map_err(|e| named(&args.reference, e))?;
-    let anchors = TrustAnchor::list_from_toml(&text(&args.anchors)?).map_err(|e| named(&args.anchors, e))?;
+    let anchors = TrustAnchors::new(TrustAnchor::list_from_toml(&text(&args.anchors)?).map_err(|e| named(&args.anchors, e))?);
     let nonce = hex::decode(&value(&args.nonce)?, "the nonce")?;
     let audience = value(&args.audience)?;
     let evidence = read(&args.evidence, 1 << 20)?;
@@ -98,24 +98,14 @@ pub fn run(output: &Output, args: &VerifyArgs) -> Result<Exit, CliError> {
     if evidence.is_empty() {
         return undecided(format!("{} is empty: there is nothing to verify", args.evidence.display()));
     }
-    if anchors.is_empty() {
+    if anchors.list().is_empty() {
         return undecided(format!("{} holds no trust anchor", args.anchors.display()));
     }
     if reference.kernels.is_empty() || reference.shells.is_empty() || (layer == Layer::Shield && reference.images.is_empty()) {
         return undecided(format!("{} holds no reference value for every part of the {} layer", args.reference.display(), layer.name()));
     }
 
-    let request = Request {
-        evidence: &evidence,
-        certificates: &[],
-        anchors: &anchors,
-        reference: &reference,
-        policy: &policy,
-        layer,
-        nonce: &nonce,
-        audience: &audience,
-        now,
-    };
+    let request = Request::new(&evidence, &anchors, &reference, &policy, layer, &nonce, &audience, now);
     let outcome = appraise(&request);
     let appraisal = &outcome.appraisal;
     let parsed = Evidence::parse(&evidence).ok();

@@ -4,8 +4,8 @@ use shef_proto::config::Config;
 use shef_proto::entropy::Entropy;
 use shef_proto::evidence::Layer;
 use shef_verify::{
-    Appraisal, Policy, ReferenceValues, Request, TrustAnchor, VerifiedKernelEvidence, VerifiedShieldEvidence, appraise_kernel,
-    appraise_shield,
+    Appraisal, AppraisalPolicy, Policy, ReferenceValues, Request, TrustAnchor, TrustAnchors, VerifiedKernelEvidence,
+    VerifiedShieldEvidence, appraise_kernel, appraise_shield,
 };
 
 use crate::SdkError;
@@ -43,15 +43,15 @@ impl Challenge {
 #[derive(Debug, Clone)]
 pub struct Verifier {
     audience: String,
-    anchors: Vec<TrustAnchor>,
+    anchors: TrustAnchors,
     reference: ReferenceValues,
-    policy: Policy,
+    policy: AppraisalPolicy,
 }
 
 impl Verifier {
     /// Puts the parts together.
     pub fn new(audience: &str, anchors: Vec<TrustAnchor>, reference: ReferenceValues, policy: Policy) -> Self {
-        Self { audience: audience.to_owned(), anchors, reference, policy }
+        Self { audience: audience.to_owned(), anchors: anchors.into(), reference, policy: AppraisalPolicy::new(policy) }
     }
 
     /// Name under which evidence is asked for.
@@ -61,7 +61,7 @@ impl Verifier {
 
     /// The trust anchors.
     pub fn anchors(&self) -> &[TrustAnchor] {
-        &self.anchors
+        self.anchors.list()
     }
 
     /// The reference values.
@@ -71,21 +71,11 @@ impl Verifier {
 
     /// The policy.
     pub fn policy(&self) -> &Policy {
-        &self.policy
+        self.policy.typed()
     }
 
     fn request<'a>(&'a self, evidence: &'a [u8], challenge: &'a Challenge, layer: Layer, now: i64) -> Request<'a> {
-        Request {
-            evidence,
-            certificates: &[],
-            anchors: &self.anchors,
-            reference: &self.reference,
-            policy: &self.policy,
-            layer,
-            nonce: &challenge.nonce,
-            audience: &challenge.audience,
-            now,
-        }
+        Request::new(evidence, &self.anchors, &self.reference, &self.policy, layer, &challenge.nonce, &challenge.audience, now)
     }
 
     /// Appraises evidence of the kernel.

@@ -372,17 +372,9 @@ impl World {
     }
 
     pub fn appraise(&self, layer: Layer, evidence: &[u8], nonce: &[u8]) -> verify::Outcome {
-        verify::appraise(&verify::Request {
-            evidence,
-            certificates: &[],
-            anchors: &self.anchors,
-            reference: &self.reference,
-            policy: &self.policy,
-            layer,
-            nonce,
-            audience: AUDIENCE,
-            now: NOW,
-        })
+        let anchors = verify::TrustAnchors::new(self.anchors.clone());
+        let policy = verify::AppraisalPolicy::new(self.policy.clone());
+        verify::appraise(&verify::Request::new(evidence, &anchors, &self.reference, &policy, layer, nonce, AUDIENCE, NOW))
     }
 
     pub fn verified_kernel(&mut self) -> verify::VerifiedKernelEvidence {

@@ -1,0 +1,172 @@
+//! Trustworthiness claims of AR4SI (draft-ietf-rats-ar4si), as attestation results carry them.
+
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use shef_proto::evidence::{Claims, Layer, RootOfTrust};
+
+use crate::checks::{Check, CheckId};
+
+/// The verifier itself failed.
+pub const MALFUNCTION: i8 = -1;
+/// Evidence of another kind than was asked for.
+pub const UNEXPECTED_EVIDENCE: i8 = 1;
+/// Evidence that is not authentic, or no answer to the challenge.
+pub const CRYPTO_FAILED: i8 = 99;
+
+/// Overall result: the tier of the worst claim, and never better than contraindicated for what was denied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Status {
+    /// Nothing can be said: other evidence than asked for, or the verifier failed. Not a yes.
+    None = 0,
+    /// Every check passed.
+    Affirming = 2,
+    /// Every check passed, by an exception that the policy makes: simulated, debug, seeded, a region without protection.
+    Warning = 32,
+    /// At least one check failed.
+    Contraindicated = 96,
+}
+
+impl Status {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::None, Self::Affirming, Self::Warning, Self::Contraindicated];
+
+    /// Name in results.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Affirming => "affirming",
+            Self::Warning => "warning",
+            Self::Contraindicated => "contraindicated",
+        }
+    }
+
+    /// The status of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.name() == name)
+    }
+}
+
+impl Serialize for Status {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+/// Names of the claims, in the order of their numbers.
+pub const CLAIM_NAMES: [&str; 8] =
+    ["instance-identity", "configuration", "executables", "file-system", "hardware", "runtime-opaque", "storage-opaque", "sourced-data"];
+
+const INSTANCE: usize = 0;
+const CONFIGURATION: usize = 1;
+const EXECUTABLES: usize = 2;
+const HARDWARE: usize = 4;
+const RUNTIME: usize = 5;
+const STORAGE: usize = 6;
+
+/// The trustworthiness vector: one claim per entry of [`CLAIM_NAMES`], 0 where nothing is claimed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TrustVector(pub [i8; 8]);
+
+impl TrustVector {
+    /// The claim of this name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<i8> {
+        CLAIM_NAMES.iter().position(|known| *known == name).map(|at| self.0[at])
+    }
+
+    /// The claims that say something, by name.
+    pub fn claims(&self) -> impl Iterator<Item = (&'static str, i8)> + '_ {
+        CLAIM_NAMES.iter().copied().zip(self.0).filter(|(_, value)| *value != 0)
+    }
+
+    fn worse(&mut self, at: usize, value: i8) {
+        self.0[at] = self.0[at].max(value);
+    }
+}
+
+impl Serialize for TrustVector {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for (name, value) in self.claims() {
+            map.serialize_entry(name, &value)?;
+        }
+        map.end()
+    }
+}
+
+/// What a check says about the attester when it fails: the claim, and its value. `None`: the whole vector.
+fn meaning(id: CheckId) -> (Option<usize>, i8) {
+    use CheckId as C;
+    match id {
+        C::Framing | C::Claims | C::Nonce | C::Audience | C::Age | C::Certificates | C::Chain | C::Signature => (None, CRYPTO_FAILED),
+        C::Profile => (None, UNEXPECTED_EVIDENCE),
+        C::Anchor => (Some(HARDWARE), 97),
+        C::AnchorKind | C::RootOfTrust => (Some(HARDWARE), 96),
+        C::Target => (Some(HARDWARE), 97),
+        C::KernelSvn => (Some(HARDWARE), 32),
+        C::Ueid | C::Key | C::Revocation => (Some(INSTANCE), 96),
+        C::Device => (Some(INSTANCE), 97),
+        C::Measured => (Some(EXECUTABLES), 96),
+        C::Kernel | C::Shell | C::Image | C::Design => (Some(EXECUTABLES), 33),
+        C::ImageSvn => (Some(EXECUTABLES), 32),
+        C::ImageSigner => (Some(EXECUTABLES), 96),
+        C::DebugConsistent | C::Debug | C::Seeded | C::Config | C::Rego => (Some(CONFIGURATION), 96),
+        C::OnFault | C::State => (Some(CONFIGURATION), 32),
+        C::Bypass => (Some(RUNTIME), 96),
+    }
+}
+
+/// The vector and status that follow from the checks; `malfunction` when the verifier itself failed.
+pub(crate) fn derive(layer: Layer, claims: Option<&Claims>, checks: &[Check], accepted: bool, malfunction: bool) -> (TrustVector, Status) {
+    let shield = layer == Layer::Shield;
+    let opaque = if shield { 2 } else { 0 };
+    let mut vector = TrustVector([2, 2, if shield { 2 } else { 3 }, 0, 2, opaque, opaque, 0]);
+    if let Some(claims) = claims {
+        let c = &claims.common;
+        if c.root_of_trust == RootOfTrust::Simulated {
+            vector.worse(HARDWARE, 32);
+        }
+        if c.seeded || !c.debug.is_safe() {
+            vector.worse(CONFIGURATION, 32);
+        }
+        if claims.shield.as_ref().is_some_and(|shield| !shield.bypass.is_empty()) {
+            vector.worse(RUNTIME, 32);
+        }
+    }
+    let all = |vector: &mut TrustVector, value: i8| {
+        for at in [INSTANCE, CONFIGURATION, EXECUTABLES, HARDWARE, RUNTIME, STORAGE] {
+            vector.0[at] = value;
+        }
+    };
+    let failed = |id: CheckId| checks.iter().any(|check| check.id == id && check.reached && !check.passed);
+    if malfunction {
+        all(&mut vector, MALFUNCTION);
+    } else if failed(CheckId::Profile) {
+        all(&mut vector, UNEXPECTED_EVIDENCE);
+    } else {
+        for check in checks.iter().filter(|check| check.reached && !check.passed) {
+            match meaning(check.id) {
+                (Some(at), value) => vector.worse(at, value),
+                (None, value) => all(&mut vector, value),
+            }
+        }
+        if failed(CheckId::Anchor) {
+            // Nobody who is known vouches for any of it.
+            all(&mut vector, CRYPTO_FAILED);
+            vector.0[INSTANCE] = 97;
+            vector.0[HARDWARE] = 97;
+        } else if !accepted && !checks.iter().any(|check| check.id == CheckId::Signature && check.passed) {
+            all(&mut vector, CRYPTO_FAILED);
+        }
+    }
+    let status = if accepted {
+        if vector.0.iter().any(|value| *value >= 32) { Status::Warning } else { Status::Affirming }
+    } else if malfunction || failed(CheckId::Profile) {
+        Status::None
+    } else {
+        Status::Contraindicated
+    };
+    (vector, status)
+}

@@ -1,0 +1,122 @@
+//! Verified certificate chains, and a cache of them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use sha2::{Digest, Sha256};
+use shef_proto::cert::Chain;
+
+use crate::reference::TrustAnchor;
+
+/// The trust anchors of a verifier, with a generation that names exactly this set.
+#[derive(Clone, Debug)]
+pub struct TrustAnchors {
+    list: Vec<TrustAnchor>,
+    generation: [u8; 32],
+}
+
+impl TrustAnchors {
+    /// A set of anchors.
+    #[must_use]
+    pub fn new(list: Vec<TrustAnchor>) -> Self {
+        let mut hash = Sha256::new();
+        for anchor in &list {
+            for part in [anchor.name().as_bytes(), anchor.kind().name().as_bytes(), &[u8::from(anchor.debug())], anchor.certificate().der()]
+            {
+                hash.update((part.len() as u64).to_be_bytes());
+                hash.update(part);
+            }
+        }
+        Self { list, generation: hash.finalize().into() }
+    }
+
+    /// The anchors.
+    #[must_use]
+    pub fn list(&self) -> &[TrustAnchor] {
+        &self.list
+    }
+
+    /// Digest of names, kinds and certificates: it changes whenever one of them does.
+    #[must_use]
+    pub fn generation(&self) -> &[u8; 32] {
+        &self.generation
+    }
+}
+
+impl From<Vec<TrustAnchor>> for TrustAnchors {
+    fn from(list: Vec<TrustAnchor>) -> Self {
+        Self::new(list)
+    }
+}
+
+/// A chain whose rules and signatures were checked under one of the anchors. Time and revocation are looked at again at each use.
+#[derive(Clone, Debug)]
+pub struct VerifiedChain {
+    pub(crate) chain: Chain,
+    /// Place of the anchor in the list of the generation under which the chain was verified.
+    pub(crate) anchor: usize,
+    /// Serial numbers of AK, DeviceID and anchor.
+    pub(crate) serials: [Vec<u8>; 3],
+    /// SHA-256 of the certificates of AK, DeviceID and anchor.
+    pub(crate) digests: [[u8; 32]; 3],
+    /// SHA-256 of the anchor's public key.
+    pub(crate) authority: [u8; 32],
+}
+
+/// Names a chain under a set of anchors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ChainKey([u8; 32]);
+
+impl ChainKey {
+    /// Key of these certificates (DER, leaf first) under these anchors.
+    #[must_use]
+    pub fn new(certificates: &[Vec<u8>], anchors: &TrustAnchors) -> Self {
+        let mut hash = Sha256::new();
+        hash.update(anchors.generation);
+        for der in certificates {
+            hash.update((der.len() as u64).to_be_bytes());
+            hash.update(der);
+        }
+        Self(hash.finalize().into())
+    }
+}
+
+/// Keeps verified chains, so that a device that comes again costs one signature and not three. Only valid chains are kept.
+pub trait ChainCache: Send + Sync {
+    /// The chain of this key.
+    fn get(&self, key: &ChainKey) -> Option<Arc<VerifiedChain>>;
+    /// Keeps a chain.
+    fn put(&self, key: ChainKey, chain: Arc<VerifiedChain>);
+}
+
+/// A cache in memory of bounded size; when it is full, the older half goes.
+#[derive(Debug)]
+pub struct MemoryChainCache {
+    max: usize,
+    /// Chains of the current and of the previous age.
+    ages: Mutex<[HashMap<ChainKey, Arc<VerifiedChain>>; 2]>,
+}
+
+impl MemoryChainCache {
+    /// A cache of at most `max` chains (about 1 KiB each).
+    #[must_use]
+    pub fn new(max: usize) -> Self {
+        Self { max, ages: Mutex::default() }
+    }
+}
+
+impl ChainCache for MemoryChainCache {
+    fn get(&self, key: &ChainKey) -> Option<Arc<VerifiedChain>> {
+        let ages = self.ages.lock().unwrap_or_else(PoisonError::into_inner);
+        ages.iter().find_map(|age| age.get(key)).cloned()
+    }
+
+    fn put(&self, key: ChainKey, chain: Arc<VerifiedChain>) {
+        let mut ages = self.ages.lock().unwrap_or_else(PoisonError::into_inner);
+        if ages[0].len() >= self.max / 2 {
+            let full = std::mem::take(&mut ages[0]);
+            ages[1] = full;
+        }
+        ages[0].insert(key, chain);
+    }
+}

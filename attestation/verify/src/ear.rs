@@ -1,0 +1,459 @@
+//! Attestation results: EAR (draft-ietf-rats-ear-04) and its older dialect of 2023, as JWT.
+//!
+//! One serializer and one reader with a table of names for each dialect. Times, ids and nonces are inputs: nothing here knows a clock.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD as B64;
+use serde::Serialize;
+use serde::ser::{SerializeMap, SerializeSeq, Serializer};
+use serde_json::{Map, Value};
+use shef_proto::cose::VerifyFn;
+use shef_proto::evidence::Layer;
+use shef_proto::hpke_suite::PublicKey;
+
+use crate::appraise::{Appraisal, Outcome};
+use crate::ar4si::{CLAIM_NAMES, Status, TrustVector};
+use crate::checks::Check;
+use crate::jwt::{self, JwtError, JwtKey, Signer};
+use crate::verified::Verified;
+
+/// Which names a result uses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Dialect {
+    /// draft-ietf-rats-ear-04.
+    #[default]
+    Draft04,
+    /// The profile of Veraison of 2023, which its deployed clients and Trustee read.
+    Veraison2023,
+}
+
+struct Names {
+    verifier_id: &'static str,
+    /// Name of the overall status; the older dialect has none.
+    overall: Option<&'static str>,
+    status: &'static str,
+    vector: &'static str,
+    policy_ids: &'static str,
+    attester: &'static str,
+    verifier: &'static str,
+    key: &'static str,
+}
+
+impl Dialect {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Draft04, Self::Veraison2023];
+
+    /// `eat_profile`.
+    #[must_use]
+    pub fn profile(self) -> &'static str {
+        match self {
+            Self::Draft04 => "tag:ietf.org,2026:rats/ear#04",
+            Self::Veraison2023 => "tag:github.com,2023:veraison/ear",
+        }
+    }
+
+    /// Media type.
+    #[must_use]
+    pub fn media_type(self) -> String {
+        format!("application/eat+jwt; eat_profile=\"{}\"", self.profile())
+    }
+
+    /// The dialect of this profile.
+    #[must_use]
+    pub fn from_profile(profile: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|dialect| dialect.profile() == profile)
+    }
+
+    fn names(self) -> &'static Names {
+        match self {
+            Self::Draft04 => &Names {
+                verifier_id: "ear_verifier_id",
+                overall: Some("ear_status"),
+                status: "ear_status",
+                vector: "ear_trustworthiness_vector",
+                policy_ids: "ear_appraisal_policy_ids",
+                attester: "ear_attester_claims",
+                verifier: "ear_verifier_claims",
+                key: "ear_veraison_key_attestation",
+            },
+            Self::Veraison2023 => &Names {
+                verifier_id: "ear.verifier-id",
+                overall: None,
+                status: "ear.status",
+                vector: "ear.trustworthiness-vector",
+                policy_ids: "ear.appraisal-policy-id",
+                attester: "ear.veraison.annotated-evidence",
+                verifier: "ear.veraison.policy-claims",
+                key: "ear.veraison.key-attestation",
+            },
+        }
+    }
+}
+
+/// Name of the layer in `submods`.
+#[must_use]
+pub fn submod(layer: Layer) -> &'static str {
+    match layer {
+        Layer::Kernel => "fpga-kernel",
+        Layer::Shield => "fpga-shield",
+    }
+}
+
+/// What the issuer adds to an appraisal.
+#[derive(Clone, Copy, Debug)]
+pub struct Issue<'a> {
+    /// Names of claims.
+    pub dialect: Dialect,
+    /// `iss`: the verifier.
+    pub issuer: &'a str,
+    /// `aud`: for whom the result is.
+    pub audience: &'a str,
+    /// `iat`, seconds since 1970.
+    pub issued: i64,
+    /// `exp`, seconds since 1970.
+    pub expires: i64,
+    /// `jti`: unique id of this result.
+    pub id: &'a str,
+    /// `eat_nonce`: the relying party's nonce, or that of the challenge.
+    pub nonce: &'a [u8],
+    /// `developer` of the verifier id.
+    pub developer: &'a str,
+    /// `build` of the verifier id.
+    pub build: &'a str,
+    /// Whether the result names the device.
+    pub with_ueid: bool,
+}
+
+struct Body<'a> {
+    outcome: &'a Outcome,
+    layer: Layer,
+    issue: &'a Issue<'a>,
+}
+
+impl Serialize for Body<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (issue, names) = (self.issue, self.issue.dialect.names());
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("eat_profile", issue.dialect.profile())?;
+        map.serialize_entry("iss", issue.issuer)?;
+        map.serialize_entry("aud", issue.audience)?;
+        map.serialize_entry("iat", &issue.issued)?;
+        map.serialize_entry("exp", &issue.expires)?;
+        map.serialize_entry("jti", issue.id)?;
+        map.serialize_entry("eat_nonce", &B64.encode(issue.nonce))?;
+        map.serialize_entry(names.verifier_id, &VerifierId { developer: issue.developer, build: issue.build })?;
+        if let Some(overall) = names.overall {
+            map.serialize_entry(overall, &self.outcome.appraisal.status)?;
+        }
+        map.serialize_entry("submods", &Submods(self))?;
+        map.end()
+    }
+}
+
+#[derive(Serialize)]
+struct VerifierId<'a> {
+    developer: &'a str,
+    build: &'a str,
+}
+
+struct Submods<'a>(&'a Body<'a>);
+
+impl Serialize for Submods<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(1))?;
+        map.serialize_entry(submod(self.0.layer), &Submod(self.0))?;
+        map.end()
+    }
+}
+
+struct Submod<'a>(&'a Body<'a>);
+
+impl Serialize for Submod<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (issue, names) = (self.0.issue, self.0.issue.dialect.names());
+        let Outcome { appraisal, verified } = self.0.outcome;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry(names.status, &appraisal.status)?;
+        map.serialize_entry(names.vector, &appraisal.vector)?;
+        match issue.dialect {
+            Dialect::Draft04 => map.serialize_entry(names.policy_ids, &appraisal.policy_ids)?,
+            Dialect::Veraison2023 => map.serialize_entry(names.policy_ids, &appraisal.policy_ids.join(" "))?,
+        }
+        if let Some(verified) = verified {
+            map.serialize_entry(names.attester, &Attester { verified, with_ueid: issue.with_ueid })?;
+            map.serialize_entry(names.key, &KeyAttestation { akpub: B64.encode(spki(&verified.claims().key)) })?;
+        }
+        map.serialize_entry(names.verifier, &VerifierClaims(appraisal))?;
+        map.end()
+    }
+}
+
+#[derive(Serialize)]
+struct KeyAttestation {
+    akpub: String,
+}
+
+/// DER SubjectPublicKeyInfo of a P-256 key.
+fn spki(key: &PublicKey) -> [u8; 91] {
+    let mut out = [0; 91];
+    out[..26].copy_from_slice(&SPKI_HEAD);
+    out[26..].copy_from_slice(key.as_bytes());
+    out
+}
+
+/// SEQUENCE { SEQUENCE { ecPublicKey, prime256v1 }, BIT STRING (66 bytes, no unused bits) ...
+const SPKI_HEAD: [u8; 26] = [
+    0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01,
+    0x07, 0x03, 0x42, 0x00,
+];
+
+struct Attester<'a> {
+    verified: &'a Verified,
+    with_ueid: bool,
+}
+
+impl Serialize for Attester<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let hex = |bytes: &[u8]| hex::encode(bytes);
+        let c = self.verified.claims();
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("evidence_digest", &hex(self.verified.digest()))?;
+        if self.with_ueid {
+            map.serialize_entry("ueid", &hex(&c.ueid))?;
+        }
+        map.serialize_entry("root_of_trust", c.root_of_trust.name())?;
+        map.serialize_entry("target", &c.target)?;
+        map.serialize_entry("debug", c.debug.name())?;
+        map.serialize_entry("kernel_digest", &hex(&c.kernel_digest))?;
+        map.serialize_entry("kernel_svn", &c.kernel_svn)?;
+        map.serialize_entry("shell_digest", &hex(&c.shell_digest))?;
+        if let Verified::Shield(evidence) = self.verified {
+            let s = evidence.shield();
+            map.serialize_entry("image_digest", &hex(&s.image_digest))?;
+            map.serialize_entry("image_svn", &s.image_svn)?;
+            map.serialize_entry("accelerator", &s.accelerator)?;
+            map.serialize_entry("config_digest", &hex(&s.config_digest))?;
+            map.serialize_entry("design_digest", &hex(&s.design_digest))?;
+            map.serialize_entry("vendor", &hex(&s.vendor))?;
+            map.serialize_entry("on_fault", s.on_fault.name())?;
+            map.serialize_entry("bypass", &s.bypass)?;
+            map.serialize_entry("state", s.state.name())?;
+        }
+        map.end()
+    }
+}
+
+struct VerifierClaims<'a>(&'a Appraisal);
+
+impl Serialize for VerifierClaims<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("policy", &self.0.policy)?;
+        map.serialize_entry("warnings", &self.0.warnings)?;
+        map.serialize_entry("reasons", &Reasons(&self.0.checks))?;
+        map.end()
+    }
+}
+
+/// The checks that failed.
+struct Reasons<'a>(&'a [Check]);
+
+#[derive(Serialize)]
+struct Reason<'a> {
+    code: &'a str,
+    check: &'a str,
+    expected: &'a crate::checks::Text,
+    actual: &'a crate::checks::Text,
+}
+
+impl Serialize for Reasons<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut list = serializer.serialize_seq(None)?;
+        for check in self.0.iter().filter(|check| check.reached && !check.passed) {
+            let (expected, actual) = (&check.expected, &check.actual);
+            list.serialize_element(&Reason { code: check.code, check: check.id.name(), expected, actual })?;
+        }
+        list.end()
+    }
+}
+
+/// The claims-set of a result, in JSON.
+#[must_use]
+pub fn claims(outcome: &Outcome, layer: Layer, issue: &Issue<'_>) -> Vec<u8> {
+    let mut out = Vec::with_capacity(2048);
+    // Writing strings and numbers to a Vec has no error.
+    let _ = serde_json::to_writer(&mut out, &Body { outcome, layer, issue });
+    out
+}
+
+/// A signed result.
+///
+/// # Errors
+/// The key cannot be used.
+pub fn sign(outcome: &Outcome, layer: Layer, issue: &Issue<'_>, signer: &dyn Signer) -> Result<String, JwtError> {
+    jwt::sign(&claims(outcome, layer, issue), signer)
+}
+
+/// What a relying party expects of a result.
+#[derive(Clone, Copy, Debug)]
+pub struct Expect<'a> {
+    /// `iss`, when only one verifier will do.
+    pub issuer: Option<&'a str>,
+    /// `aud`.
+    pub audience: &'a str,
+    /// `eat_nonce`, when the relying party gave one.
+    pub nonce: Option<&'a [u8]>,
+    /// The layer that must have been appraised.
+    pub layer: Layer,
+    /// Seconds since 1970.
+    pub now: i64,
+    /// By how much clocks may differ, seconds.
+    pub leeway: i64,
+}
+
+/// A result whose signature, audience, time and form were checked. It may still say no: see [`Ear::status`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ear {
+    /// Names it used.
+    pub dialect: Dialect,
+    /// `iss`.
+    pub issuer: String,
+    /// `jti`; a relying party that acts once per result remembers it until `expires`.
+    pub id: String,
+    /// `iat`.
+    pub issued: i64,
+    /// `exp`.
+    pub expires: i64,
+    /// `eat_nonce`.
+    pub nonce: Vec<u8>,
+    /// Status of the layer. Only affirming is a yes.
+    pub status: Status,
+    /// Trustworthiness vector of the layer.
+    pub vector: TrustVector,
+    /// Ids of the policies.
+    pub policy_ids: Vec<String>,
+    /// The key that the evidence vouches for, where it was accepted.
+    pub key: Option<PublicKey>,
+    /// SHA-256 of the evidence, where it was accepted.
+    pub evidence_digest: Option<[u8; 32]>,
+    /// What else the evidence said, where it was accepted.
+    pub attester: Map<String, Value>,
+}
+
+/// Verifies a result.
+///
+/// # Errors
+/// The first rule that is broken.
+pub fn verify(token: &str, keys: &[JwtKey], expect: &Expect<'_>, verify: VerifyFn) -> Result<Ear, JwtError> {
+    let claims = jwt::verify(token, keys, verify)?;
+    let claims = Claims(&claims);
+    let profile = claims.text("eat_profile")?;
+    let dialect = Dialect::from_profile(profile).ok_or_else(|| wrong("eat_profile", "a profile of EAR", profile))?;
+    let names = dialect.names();
+    let issuer = claims.text("iss")?;
+    if let Some(expected) = expect.issuer.filter(|expected| *expected != issuer) {
+        return Err(wrong("iss", expected, issuer));
+    }
+    let audience = claims.text("aud")?;
+    if audience != expect.audience {
+        return Err(wrong("aud", expect.audience, audience));
+    }
+    let (issued, expires) = (claims.number("iat")?, claims.number("exp")?);
+    if issued > expect.now.saturating_add(expect.leeway) {
+        return Err(wrong("iat", &format!("at most {}", expect.now), &issued.to_string()));
+    }
+    if expires <= expect.now.saturating_sub(expect.leeway) || expires <= issued {
+        return Err(wrong("exp", &format!("after {}", expect.now), &expires.to_string()));
+    }
+    let id = claims.text("jti")?;
+    let nonce = B64.decode(claims.text("eat_nonce")?).map_err(|_| wrong("eat_nonce", "base64url without padding", "another text"))?;
+    if expect.nonce.is_some_and(|expected| expected != nonce) {
+        return Err(wrong("eat_nonce", "the nonce given", "another nonce"));
+    }
+    let submods = claims.object("submods")?;
+    let only = submods.0.len() == 1;
+    let layer = submods.0.get(submod(expect.layer)).and_then(Value::as_object).filter(|_| only);
+    let Some(layer) = layer.map(Claims) else {
+        let found: Vec<&str> = submods.0.keys().map(String::as_str).collect();
+        return Err(wrong("submods", submod(expect.layer), &found.join(", ")));
+    };
+    let status = layer.status(names.status)?;
+    if let Some(name) = names.overall
+        && claims.status(name)? != status
+    {
+        return Err(wrong(name, "the status of its one layer", "another status"));
+    }
+    let vector = layer.vector(names.vector)?;
+    let worst = vector.0.iter().copied().max().unwrap_or(0);
+    if status == Status::Affirming && (worst >= 32 || vector.0.contains(&-1) || vector.0.contains(&1)) {
+        return Err(wrong(names.status, "no better than the worst claim", "affirming"));
+    }
+    let policy_ids = match layer.0.get(names.policy_ids) {
+        Some(Value::String(text)) => text.split(' ').map(str::to_owned).collect(),
+        Some(Value::Array(list)) => list.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        _ => Vec::new(),
+    };
+    let key = match layer.0.get(names.key).and_then(|key| key.get("akpub")).and_then(Value::as_str) {
+        None => None,
+        Some(text) => Some(key_of(text).ok_or_else(|| wrong(names.key, "a P-256 key as base64url of its DER", "something else"))?),
+    };
+    let attester = layer.0.get(names.attester).and_then(Value::as_object).cloned().unwrap_or_default();
+    let digest = attester.get("evidence_digest").and_then(Value::as_str).and_then(|text| hex::decode(text).ok());
+    Ok(Ear {
+        dialect,
+        issuer: issuer.into(),
+        id: id.into(),
+        issued,
+        expires,
+        nonce,
+        status,
+        vector,
+        policy_ids,
+        key,
+        evidence_digest: digest.and_then(|digest| digest.try_into().ok()),
+        attester,
+    })
+}
+
+fn key_of(text: &str) -> Option<PublicKey> {
+    let der = B64.decode(text).ok()?;
+    PublicKey::from_bytes(der.strip_prefix(&SPKI_HEAD)?).ok()
+}
+
+fn wrong(claim: &'static str, expected: &str, found: &str) -> JwtError {
+    JwtError::Claim { claim, expected: expected.into(), found: found.chars().take(128).collect() }
+}
+
+struct Claims<'a>(&'a Map<String, Value>);
+
+impl<'a> Claims<'a> {
+    fn text(&self, name: &'static str) -> Result<&'a str, JwtError> {
+        self.0.get(name).and_then(Value::as_str).ok_or_else(|| wrong(name, "a text", "none"))
+    }
+
+    fn number(&self, name: &'static str) -> Result<i64, JwtError> {
+        self.0.get(name).and_then(Value::as_i64).ok_or_else(|| wrong(name, "a whole number", "none"))
+    }
+
+    fn object(&self, name: &'static str) -> Result<Claims<'a>, JwtError> {
+        self.0.get(name).and_then(Value::as_object).map(Claims).ok_or_else(|| wrong(name, "an object", "none"))
+    }
+
+    fn status(&self, name: &'static str) -> Result<Status, JwtError> {
+        let text = self.text(name)?;
+        Status::from_name(text).ok_or_else(|| wrong(name, "a status", text))
+    }
+
+    fn vector(&self, name: &'static str) -> Result<TrustVector, JwtError> {
+        let mut vector = TrustVector::default();
+        for (claim, value) in self.object(name)?.0 {
+            let at = CLAIM_NAMES.iter().position(|known| known == claim);
+            let value = value.as_i64().and_then(|value| i8::try_from(value).ok());
+            match at.zip(value) {
+                Some((at, value)) => vector.0[at] = value,
+                None => return Err(wrong(name, "claims of AR4SI", claim)),
+            }
+        }
+        Ok(vector)
+    }
+}

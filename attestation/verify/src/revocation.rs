@@ -1,0 +1,96 @@
+//! What is no longer trusted.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::policy::{DigestName, PolicyError, Serial, Ueid, set};
+
+/// A revocation list. It is data: whoever gives it vouches for it (a service from its store, a bundle by its signature).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Revocations {
+    /// When it was made, seconds since 1970.
+    pub issued: i64,
+    /// Until when it counts as current, seconds since 1970.
+    pub next_update: i64,
+    /// Devices, by ueid.
+    #[serde(default, deserialize_with = "set::<Ueid, _>")]
+    pub devices: BTreeSet<String>,
+    /// Serial numbers of certificates.
+    #[serde(default, deserialize_with = "set::<Serial, _>")]
+    pub serials: BTreeSet<String>,
+    /// Certificates, by SHA-256 of their DER.
+    #[serde(default, deserialize_with = "set::<DigestName, _>")]
+    pub certificates: BTreeSet<String>,
+    /// Authorities (trust anchors, signers of reference values), by SHA-256 of their public key.
+    #[serde(default, deserialize_with = "set::<DigestName, _>")]
+    pub authorities: BTreeSet<String>,
+    /// Kernel images, by digest.
+    #[serde(default, deserialize_with = "set::<DigestName, _>")]
+    pub kernels: BTreeSet<String>,
+    /// Shells, by measurement.
+    #[serde(default, deserialize_with = "set::<DigestName, _>")]
+    pub shells: BTreeSet<String>,
+    /// Images, by digest.
+    #[serde(default, deserialize_with = "set::<DigestName, _>")]
+    pub images: BTreeSet<String>,
+    /// IP vendors, by SHA-256 of their public key.
+    #[serde(default, deserialize_with = "set::<DigestName, _>")]
+    pub vendors: BTreeSet<String>,
+}
+
+impl Revocations {
+    /// Reads a list.
+    ///
+    /// # Errors
+    /// Not TOML of this form; with line and column.
+    pub fn from_toml(text: &str) -> Result<Self, PolicyError> {
+        toml::from_str(text).map_err(|error| PolicyError::Revocation { text: error.to_string() })
+    }
+
+    /// The list as TOML.
+    ///
+    /// # Errors
+    /// Never for a list that was read.
+    pub fn to_toml(&self) -> Result<String, PolicyError> {
+        toml::to_string(self).map_err(|error| PolicyError::Revocation { text: error.to_string() })
+    }
+
+    /// True when the list is the current one at `now`.
+    #[must_use]
+    pub fn is_current(&self, now: i64) -> bool {
+        (self.issued..=self.next_update).contains(&now)
+    }
+
+    /// What of this is on the list: the kind of the first entry found, or `None`.
+    #[must_use]
+    pub(crate) fn find(&self, subject: &Subject<'_>) -> Option<&'static str> {
+        let hit = |set: &BTreeSet<String>, bytes: &[u8]| !set.is_empty() && set.contains(hex::encode(bytes).as_str());
+        let any = |set: &BTreeSet<String>, list: &[&[u8]]| list.iter().any(|bytes| hit(set, bytes));
+        [
+            (hit(&self.devices, subject.ueid), "the device is revoked"),
+            (any(&self.serials, &subject.serials), "a certificate is revoked by its serial number"),
+            (any(&self.certificates, &subject.certificates), "a certificate is revoked by its digest"),
+            (subject.authority.is_some_and(|key| hit(&self.authorities, key)), "the authority that made the device is revoked"),
+            (hit(&self.kernels, subject.kernel), "the kernel is revoked"),
+            (hit(&self.shells, subject.shell), "the shell is revoked"),
+            (subject.image.is_some_and(|image| hit(&self.images, image)), "the image is revoked"),
+            (subject.vendor.is_some_and(|vendor| hit(&self.vendors, vendor)), "the signer of the image is revoked"),
+        ]
+        .into_iter()
+        .find_map(|(found, what)| found.then_some(what))
+    }
+}
+
+/// What one piece of evidence rests on.
+pub(crate) struct Subject<'a> {
+    pub ueid: &'a [u8],
+    pub serials: [&'a [u8]; 3],
+    pub certificates: [&'a [u8]; 3],
+    pub authority: Option<&'a [u8]>,
+    pub kernel: &'a [u8],
+    pub shell: &'a [u8],
+    pub image: Option<&'a [u8]>,
+    pub vendor: Option<&'a [u8]>,
+}
