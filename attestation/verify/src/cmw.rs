@@ -68,9 +68,9 @@ impl CmwError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Cbor(error) => error.code(),
-            Self::Json { .. } | Self::Form { .. } => "SHEF-ATT-080",
-            Self::Limit { .. } => "SHEF-ATT-081",
-            Self::Content { .. } => "SHEF-ATT-082",
+            Self::Json { .. } | Self::Form { .. } => "SHEF-PRO-080",
+            Self::Limit { .. } => "SHEF-PRO-081",
+            Self::Content { .. } => "SHEF-PRO-082",
         }
     }
 }
@@ -197,7 +197,7 @@ pub enum Cmw {
 
 fn indicator_of(bits: u64) -> Result<u8, CmwError> {
     let bits = u8::try_from(bits).ok().filter(|bits| *bits != 0 && bits & !indicator::ALL == 0);
-    bits.ok_or(CmwError::Form { what: "the indicator is 0 or has unknown bits" })
+    bits.ok_or_else(|| CmwError::Content { expected: "an indicator of known bits, not 0", found: "another number".into() })
 }
 
 fn media(text: String) -> Result<Type, CmwError> {

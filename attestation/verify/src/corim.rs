@@ -49,10 +49,28 @@ pub enum CorimError {
     #[error(transparent)]
     Cbor(#[from] CborError),
     /// Not a signed CoRIM of the form.
-    #[error("not a signed CoRIM: {text}")]
+    #[error("not a CoRIM of the form: {text}")]
     Form {
         /// What is wrong.
         text: String,
+    },
+    /// Not a COSE_Sign1 whose header says that it signs a CoRIM.
+    #[error("not a signed CoRIM: {text}")]
+    Unsigned {
+        /// What is wrong.
+        text: String,
+    },
+    /// One of the same id and signer with a higher version, or the same version and other bytes, is known.
+    #[error("{id:?} version {version} of {signer} is not newer than version {known}")]
+    Older {
+        /// Id of the CoRIM.
+        id: String,
+        /// Its signer.
+        signer: String,
+        /// Its version.
+        version: u64,
+        /// The version known.
+        known: u64,
     },
     /// Nobody who may vouch for reference values signed it.
     #[error("no known signer: {text}")]
@@ -95,17 +113,24 @@ impl CorimError {
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
-            Self::Cbor(_) | Self::Form { .. } => "SHEF-ATT-090",
-            Self::Signer { .. } | Self::Signature { .. } => "SHEF-ATT-091",
-            Self::Validity { .. } => "SHEF-ATT-092",
-            Self::Authority { .. } => "SHEF-ATT-093",
-            Self::Deactivated { .. } => "SHEF-ATT-094",
+            Self::Cbor(_) | Self::Form { .. } => "SHEF-ATT-080",
+            Self::Unsigned { .. }
+            | Self::Signer { .. }
+            | Self::Signature { .. }
+            | Self::Validity { .. }
+            | Self::Authority { .. }
+            | Self::Deactivated { .. }
+            | Self::Older { .. } => "SHEF-ATT-081",
         }
     }
 }
 
 fn form(text: impl ToString) -> CorimError {
     CorimError::Form { text: text.to_string() }
+}
+
+fn unsigned(text: impl ToString) -> CorimError {
+    CorimError::Unsigned { text: text.to_string() }
 }
 
 /// How a signer is known.
@@ -342,21 +367,31 @@ pub fn read(bytes: &[u8], trust: &Trust<'_>) -> Result<Corim, CorimError> {
     Ok(out)
 }
 
-/// Merges CoRIMs: of several with the same id and signer only the highest version counts; of two with the same version and other bytes
-/// neither does, because nobody can say which is meant.
+/// Checks that a CoRIM may join those known: none of the same id and signer has a higher version, or the same version and other bytes.
 ///
 /// # Errors
-/// Two of the same id, signer and version that differ.
+/// One has.
+pub fn admit(corim: &Corim, known: &[Corim]) -> Result<(), CorimError> {
+    let same = |other: &&Corim| other.id == corim.id && other.signer == corim.signer && other.digest != corim.digest;
+    match known.iter().filter(same).map(|other| other.version).max() {
+        Some(known) if known >= corim.version => {
+            Err(CorimError::Older { id: corim.id.clone(), signer: corim.signer.clone(), version: corim.version, known })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Merges CoRIMs: of several with the same id and signer only the one of the highest version counts.
+///
+/// # Errors
+/// Two of the same id, signer and version that differ: nobody can say which is meant.
 pub fn merge(corims: &[Corim]) -> Result<ReferenceValues, CorimError> {
     let mut out = ReferenceValues::default();
     for corim in corims {
-        let same = |other: &&Corim| other.id == corim.id && other.signer == corim.signer && other.digest != corim.digest;
-        let mut others = corims.iter().filter(same).peekable();
-        if others.clone().any(|other| other.version == corim.version) {
-            return Err(form(format!("two CoRIMs {:?} of {} with version {} differ", corim.id, corim.signer, corim.version)));
-        }
-        if others.all(|other| other.version < corim.version) {
-            out.extend(&corim.reference);
+        match admit(corim, corims) {
+            Ok(()) => out.extend(&corim.reference),
+            Err(CorimError::Older { version, known, .. }) if version < known => {}
+            Err(error) => return Err(error),
         }
     }
     Ok(out)
@@ -369,21 +404,23 @@ struct Header {
 
 /// The parts of the COSE_Sign1 that are ours to check: protected bytes and certificates.
 fn shape(envelope: &Value) -> Result<(&[u8], Vec<Vec<u8>>), CorimError> {
-    let Value::Tag(18, inner) = envelope else { return Err(form("not a COSE_Sign1 under tag 18; unsigned CoRIMs are not taken")) };
-    let Value::Array(parts) = &**inner else { return Err(form("the COSE_Sign1 is not an array")) };
+    let Value::Tag(18, inner) = envelope else { return Err(unsigned("not a COSE_Sign1 under tag 18; unsigned CoRIMs are not taken")) };
+    let Value::Array(parts) = &**inner else { return Err(unsigned("the COSE_Sign1 is not an array")) };
     let [Value::Bytes(protected), Value::Map(unprotected), Value::Bytes(_), Value::Bytes(_)] = &parts[..] else {
-        return Err(form("the COSE_Sign1 is not header, header, attached payload, signature"));
+        return Err(unsigned("the COSE_Sign1 is not header, header, attached payload, signature"));
     };
     let chain = match &unprotected[..] {
         [] => Vec::new(),
         [(label, Value::Bytes(one))] if label.as_int() == Some(33) => vec![one.clone()],
-        _ => return Err(form("the unprotected header may hold one certificate (33) only")),
+        _ => return Err(unsigned("the unprotected header may hold one certificate (33) only")),
     };
     Ok((protected, chain))
 }
 
 fn header(protected: &[u8]) -> Result<Header, CorimError> {
-    let Value::Map(entries) = cbor::parse(protected, &Limits::bytes(4096))? else { return Err(form("the protected header is not a map")) };
+    let Value::Map(entries) = cbor::parse(protected, &Limits::bytes(4096))? else {
+        return Err(unsigned("the protected header is not a map"));
+    };
     let (mut algorithm, mut content, mut meta) = (None, None, false);
     let mut out = Header { not_before: None, not_after: None };
     for (label, value) in entries {
@@ -392,27 +429,27 @@ fn header(protected: &[u8]) -> Result<Header, CorimError> {
             Some(3) => content = Some(value),
             Some(8) => meta = true,
             Some(15) => {
-                let Value::Map(claims) = value else { return Err(form("the CWT claims are not a map")) };
+                let Value::Map(claims) = value else { return Err(unsigned("the CWT claims are not a map")) };
                 meta = true;
                 for (claim, value) in claims {
                     match claim.as_int() {
-                        Some(4) => out.not_after = Some(value.as_int().ok_or_else(|| form("exp is not a whole number"))?),
-                        Some(5) => out.not_before = Some(value.as_int().ok_or_else(|| form("nbf is not a whole number"))?),
+                        Some(4) => out.not_after = Some(value.as_int().ok_or_else(|| unsigned("exp is not a whole number"))?),
+                        Some(5) => out.not_before = Some(value.as_int().ok_or_else(|| unsigned("nbf is not a whole number"))?),
                         _ => {}
                     }
                 }
             }
-            _ => return Err(form("the protected header may hold alg (1), content type (3), corim-meta (8) and CWT claims (15) only")),
+            _ => return Err(unsigned("the protected header may hold alg (1), content type (3), corim-meta (8) and CWT claims (15) only")),
         }
     }
     if !matches!(algorithm, Some(ESP256 | ES256)) {
-        return Err(form(format!("algorithm {algorithm:?}, expected ECDSA P-256 with SHA-256 (-9 or -7)")));
+        return Err(unsigned(format!("algorithm {algorithm:?}, expected ECDSA P-256 with SHA-256 (-9 or -7)")));
     }
     if content != Some(CONTENT_TYPE.into()) {
-        return Err(form(format!("the content type is not {CONTENT_TYPE}")));
+        return Err(unsigned(format!("the content type is not {CONTENT_TYPE}")));
     }
     if !meta {
-        return Err(form("neither corim-meta nor CWT claims say who signed"));
+        return Err(unsigned("neither corim-meta nor CWT claims say who signed"));
     }
     Ok(out)
 }

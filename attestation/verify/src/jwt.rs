@@ -108,11 +108,12 @@ impl JwtError {
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
-            Self::Form { .. } | Self::Header { .. } => "SHEF-ATT-070",
-            Self::Algorithm { .. } => "SHEF-ATT-071",
-            Self::Key { .. } | Self::Signature => "SHEF-ATT-072",
+            Self::Form { .. } => "SHEF-ATT-070",
+            Self::Key { .. } | Self::Signature => "SHEF-ATT-071",
+            Self::Algorithm { .. } | Self::Header { .. } => "SHEF-ATT-072",
+            Self::Claim { claim: "iat" | "exp", .. } => "SHEF-ATT-074",
             Self::Claim { .. } => "SHEF-ATT-073",
-            Self::Signer { .. } => "SHEF-ATT-074",
+            Self::Signer { .. } => "SHEF-ATT-075",
         }
     }
 }

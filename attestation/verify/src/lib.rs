@@ -6,6 +6,7 @@
 
 mod appraise;
 pub mod ar4si;
+pub mod bundle;
 mod chain;
 mod checks;
 pub mod cmw;
@@ -57,59 +58,63 @@ const FILE_CODES: &[Code] = &[
         "revocation list is not valid",
         "The list is not TOML of this form; the text names line and column. docs/reference/evidence.md lists the keys.",
     ),
+    Code::new("SHEF-ATT-070", "not a token of the expected form", "A result is a compact JWS: three parts in base64url without padding."),
     Code::new(
-        "SHEF-ATT-070",
-        "not a token of the expected form",
-        "A result is a compact JWS whose header names algorithm, type and key, and nothing else: keys inside or behind the header are refused.",
-    ),
-    Code::new(
-        "SHEF-ATT-080",
-        "not a conceptual message wrapper",
-        "The bytes are not a CMW (RFC 9999): a record of type, message and optional indicator, or a collection of records by name.",
-    ),
-    Code::new(
-        "SHEF-ATT-081",
-        "wrapper exceeds a limit",
-        "A wrapper holds at most 64 KiB, 64 items, and two collections inside each other.",
-    ),
-    Code::new(
-        "SHEF-ATT-082",
-        "wrapper holds something else",
-        "The wrapper must hold exactly one record of application/eat+cwt whose indicator, if there is one, says evidence.",
-    ),
-    Code::new(
-        "SHEF-ATT-090",
-        "not a signed CoRIM of the form",
-        "Reference values come as deterministic CBOR: a CoRIM (tag 501) in a COSE_Sign1 (tag 18) with SHA-256 digests and exact SVNs.",
-    ),
-    Code::new(
-        "SHEF-ATT-091",
-        "CoRIM is not signed by a known signer",
-        "Register the signer's key or its CA as [[signer]] and say what it may vouch for; or the CoRIM was changed.",
-    ),
-    Code::new("SHEF-ATT-092", "CoRIM is not valid now", "It has expired, or its time has not come. Ask the signer for a new one."),
-    Code::new(
-        "SHEF-ATT-093",
-        "signer may not vouch for this",
-        "The signer is known, but not registered for this class: kernels, shells, or images of this vendor.",
-    ),
-    Code::new(
-        "SHEF-ATT-094",
-        "CoRIM or its signer is no longer in force",
-        "The CoRIM was deactivated, or the key or authority of its signer is on the revocation list.",
-    ),
-    Code::new("SHEF-ATT-071", "token of another algorithm", "Results are signed with ES256. `none`, HMAC and RSA are refused."),
-    Code::new(
-        "SHEF-ATT-072",
+        "SHEF-ATT-071",
         "token is not signed by a known key",
         "The token was changed, or signed by a key that is not, or no longer, one of the verifier's.",
     ),
     Code::new(
+        "SHEF-ATT-072",
+        "algorithm or header of the token is not allowed",
+        "Results are signed with ES256. The header names algorithm, type and key, and nothing else: `none`, HMAC, RSA, and keys inside or \
+         behind the header are refused.",
+    ),
+    Code::new(
         "SHEF-ATT-073",
         "a claim of the result is not what is expected",
-        "Audience, time, nonce, layer or form of the result are not those expected. The text names the claim.",
+        "Audience, nonce, layer or form of the result are not those expected. The text names the claim.",
     ),
-    Code::new("SHEF-ATT-074", "the signing key cannot be used", "The key that signs results gave no signature. Look at where it is kept."),
+    Code::new("SHEF-ATT-074", "the result is not valid now", "It has expired, or was issued in the future: look at both clocks."),
+    Code::new("SHEF-ATT-075", "the signing key cannot be used", "The key that signs results gave no signature. Look at where it is kept."),
+    Code::new(
+        "SHEF-ATT-080",
+        "not a CoRIM of the form",
+        "Reference values come as deterministic CBOR: a CoRIM (tag 501) with one SHA-256 digest and an exact SVN for each measurement, none \
+         of them twice.",
+    ),
+    Code::new(
+        "SHEF-ATT-081",
+        "CoRIM is not in force",
+        "It is not signed, not by a signer registered for what it vouches for, not valid now, deactivated, or older than one that is known. \
+         The text says which. Signers are registered as [[signer]] with their key or CA.",
+    ),
+    Code::new(
+        "SHEF-PRO-080",
+        "not a conceptual message wrapper",
+        "The bytes are not a CMW (RFC 9999): a record of type, message and optional indicator, or a collection of records by name.",
+    ),
+    Code::new(
+        "SHEF-PRO-081",
+        "wrapper exceeds a limit",
+        "A wrapper holds at most 64 KiB, 64 items, and two collections inside each other.",
+    ),
+    Code::new(
+        "SHEF-PRO-082",
+        "wrapper holds something else",
+        "The wrapper must hold exactly one record of application/eat+cwt whose indicator, if there is one, says evidence.",
+    ),
+    Code::new(
+        "SHEF-ATT-100",
+        "not a bundle of the form",
+        "The file is not a signed bundle of this version: it was cut or changed, or is something else.",
+    ),
+    Code::new(
+        "SHEF-ATT-101",
+        "bundle is not signed by the expected key",
+        "Give the key of whoever made the bundle; or the file was changed.",
+    ),
+    Code::new("SHEF-ATT-102", "bundle holds no evidence", "It carries trust data only: `shef bundle import` installs them."),
     Code::new(
         "SHEF-ATT-060",
         "owner and Shield have different configurations",

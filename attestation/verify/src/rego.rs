@@ -14,6 +14,9 @@ use crate::policy::{PolicyError, policy_id};
 /// The rule that must come to `true`.
 pub const ALLOW: &str = "data.shef.allow";
 
+/// Functions whose value is not a function of the input. Those that the engine was built without are named for a clear error.
+const IMPURE: [&str; 6] = ["time.now_ns", "rand.intn", "uuid.rfc4122", "http.send", "opa.runtime", "net.lookup_ip_addr"];
+
 /// Bounds of a policy in Rego.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegoLimits {
@@ -33,6 +36,7 @@ impl Default for RegoLimits {
 #[derive(Clone)]
 pub struct Rego {
     engine: Engine,
+    limits: RegoLimits,
     id: String,
 }
 
@@ -71,6 +75,9 @@ impl Rego {
         if text.len() > limits.bytes {
             return Err(bad(format!("{} bytes, the limit is {}", text.len(), limits.bytes)));
         }
+        if let Some(name) = IMPURE.iter().find(|name| text.contains(**name)) {
+            return Err(bad(format!("{name}: a policy knows no clock, chance or network; the time is input.now")));
+        }
         let mut engine = Engine::new();
         if let Some(max_file_bytes) = NonZeroUsize::new(limits.bytes) {
             engine.set_policy_length_config(PolicyLengthConfig { max_file_bytes, ..PolicyLengthConfig::default() });
@@ -91,7 +98,7 @@ impl Rego {
                 return Err(bad("there is no rule `allow`".into()));
             }
         }
-        Ok(Self { engine, id: policy_id(text) })
+        Ok(Self { engine, limits, id: policy_id(text) })
     }
 
     /// Id: SHA-256 of the text.
@@ -109,6 +116,10 @@ impl Rego {
             Ok(Value::Bool(true)) => RegoAnswer::Allow,
             Ok(Value::Bool(false) | Value::Undefined) => RegoAnswer::Deny,
             Ok(other) => RegoAnswer::Malfunction(format!("allow is not true or false but {}", kind(&other))),
+            // The engine says how long it took: that is no function of the input.
+            Err(error) if error.to_string().contains("exceeded time limit") => {
+                RegoAnswer::Malfunction(format!("it took longer than {} ms", self.limits.time.as_millis()))
+            }
             Err(error) => RegoAnswer::Malfunction(error.to_string().lines().last().unwrap_or_default().to_owned()),
         }
     }

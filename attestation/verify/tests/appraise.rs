@@ -1,154 +1,18 @@
 //! Appraisal: what is accepted, and one refusal for each check.
 
-use std::collections::BTreeMap;
-use std::sync::Mutex;
+mod common;
 
+use common::{AUDIENCE, Case, NONCE, NOW, key};
 use proptest::prelude::*;
 use shef_proto::cbor::{self, Limits, Value};
-use shef_proto::cert::{self, Certificate, TcbInfo};
+use shef_proto::cert;
 use shef_proto::config::OnFault;
-use shef_proto::cose::{self, SigningKey};
-use shef_proto::evidence::{self, Claims, Common, DebugState, Evidence, Layer, RootOfTrust, ShieldClaims, ShieldState};
+use shef_proto::cose;
+use shef_proto::evidence::{self, DebugState, Evidence, Layer, RootOfTrust, ShieldState};
 use shef_verify::{
-    Appraisal, AppraisalPolicy, CODES, CheckId, ImageReference, KernelReference, MemoryChainCache, Policy, ReferenceValues, Request,
-    ShellReference, TrustAnchor, TrustAnchors, Verified, appraise, appraise_kernel, appraise_shield,
+    AppraisalPolicy, CODES, CheckId, Policy, ReferenceValues, Request, TrustAnchor, TrustAnchors, Verified, appraise, appraise_kernel,
+    appraise_shield,
 };
-
-const NOW: i64 = 1_795_000_000;
-const NONCE: [u8; 48] = [0x42; 48];
-const AUDIENCE: &str = "owner.example";
-
-fn key(label: &str) -> SigningKey {
-    SigningKey::derive(label.as_bytes())
-}
-
-/// A device with its certificates, claims that are all in order, and a verifier that accepts them.
-#[derive(Clone)]
-struct Case {
-    claims: Claims,
-    tcb: TcbInfo,
-    anchor: (RootOfTrust, bool),
-    reference: ReferenceValues,
-    policy: Policy,
-    nonce: Vec<u8>,
-    audience: String,
-    layer: Layer,
-    now: i64,
-    maker: &'static str,
-    known_maker: &'static str,
-    signer: &'static str,
-}
-
-impl Case {
-    fn new(layer: Layer) -> Self {
-        let device = key("device").public_key();
-        let common = Common {
-            audience: AUDIENCE.into(),
-            nonce: NONCE.to_vec(),
-            ueid: cert::ueid_of(&device),
-            target: "shef-sim".into(),
-            debug: DebugState::DisabledSinceBoot,
-            root_of_trust: RootOfTrust::ShefBoot,
-            kernel_digest: [1; 32],
-            kernel_svn: 5,
-            shell_digest: [2; 32],
-            seeded: false,
-            key: key("shield").public_key(),
-        };
-        let shield = ShieldClaims {
-            image_digest: [3; 32],
-            config_digest: [4; 32],
-            design_digest: [5; 32],
-            image_svn: 6,
-            accelerator: "digits".into(),
-            vendor: [6; 32],
-            on_fault: OnFault::Shield,
-            bypass: vec![],
-            state: ShieldState::Fresh,
-        };
-        let reference = ReferenceValues {
-            kernels: vec![KernelReference { name: "kernel".into(), digest: [1; 32], svn: 5 }],
-            shells: vec![ShellReference { name: "shell".into(), digest: [2; 32] }],
-            images: vec![ImageReference {
-                name: "digits".into(),
-                accelerator: "digits".into(),
-                digest: [3; 32],
-                config_digest: [4; 32],
-                design_digest: [5; 32],
-                vendor: [6; 32],
-                svn: 6,
-            }],
-        };
-        Self {
-            claims: Claims { common, shield: (layer == Layer::Shield).then_some(shield) },
-            tcb: TcbInfo { version: "1".into(), svn: 5, digest: [1; 32], flags: 0 },
-            anchor: (RootOfTrust::ShefBoot, false),
-            reference,
-            policy: Policy::strict("production", &[RootOfTrust::ShefBoot]),
-            nonce: NONCE.to_vec(),
-            audience: AUDIENCE.into(),
-            layer,
-            now: NOW,
-            maker: "maker",
-            known_maker: "maker",
-            signer: "ak",
-        }
-    }
-
-    fn shield(&mut self) -> &mut ShieldClaims {
-        self.claims.shield.as_mut().unwrap()
-    }
-
-    fn root(maker: &str) -> Certificate {
-        Certificate::parse(&cert::issue_root(&key(maker), maker, NOW - 100, NOW + 100)).unwrap()
-    }
-
-    fn certificates(&self) -> Vec<Vec<u8>> {
-        let root = Self::root(self.maker);
-        let device = cert::issue_device_id(&key(self.maker), &root, &key("device").public_key(), NOW - 50);
-        let ak = cert::issue_ak(&key("device"), &Certificate::parse(&device).unwrap(), &key("ak").public_key(), &self.tcb);
-        vec![ak, device]
-    }
-
-    fn evidence(&self) -> Vec<u8> {
-        let certificates = self.certificates();
-        let chain: Vec<&[u8]> = certificates.iter().map(Vec::as_slice).collect();
-        evidence::sign(&self.claims, &key(self.signer), &chain)
-    }
-
-    fn appraise_bytes(&self, evidence: &[u8], certificates: &[Vec<u8>]) -> shef_verify::Outcome {
-        type Known = (&'static str, RootOfTrust, bool);
-        static ANCHORS: Mutex<BTreeMap<Known, TrustAnchor>> = Mutex::new(BTreeMap::new());
-        let known = (self.known_maker, self.anchor.0, self.anchor.1);
-        let anchor = ANCHORS
-            .lock()
-            .unwrap()
-            .entry(known)
-            .or_insert_with(|| TrustAnchor::new(known.0, known.1, known.2, Self::root(known.0).der()).unwrap())
-            .clone();
-        let anchors = TrustAnchors::new(vec![anchor]);
-        let policy = AppraisalPolicy::new(self.policy.clone());
-        let request = Request::new(evidence, &anchors, &self.reference, &policy, self.layer, &self.nonce, &self.audience, self.now);
-        let outcome = appraise(&Request { certificates, ..request });
-        // A cache of chains never changes a result.
-        let cache = MemoryChainCache::new(4);
-        for _ in 0..2 {
-            assert_eq!(appraise(&Request { certificates, chains: Some(&cache), ..request }).appraisal, outcome.appraisal);
-        }
-        outcome
-    }
-
-    fn appraise(&self) -> Appraisal {
-        let outcome = self.appraise_bytes(&self.evidence(), &[]);
-        assert_eq!(outcome.verified.is_some(), outcome.appraisal.accepted());
-        outcome.appraisal
-    }
-
-    /// The checks that were made and failed.
-    fn failed(&self) -> Vec<CheckId> {
-        self.appraise().checks.iter().filter(|check| check.reached && !check.passed).map(|check| check.id).collect()
-    }
-}
 
 #[test]
 fn good_evidence_is_accepted() {

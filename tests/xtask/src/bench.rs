@@ -15,12 +15,19 @@ pub enum What {
         /// Only rows whose description holds all of these words (`x4 seq_read input 4096 AES-256 latency 40 outstanding 8 x 4096`)
         words: Vec<String>,
     },
+    /// Appraisals per second of one core, from evidence to signed result, and of their bare signature operations
+    Verifier {
+        /// One JSON document on stdout
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 /// Measures and prints.
 pub fn run(what: &What) -> Result<(), Failure> {
     match what {
         What::Shield { json, words } => shield(*json, words),
+        What::Verifier { json } => verifier(*json),
     }
 }
 
@@ -32,4 +39,12 @@ fn shield(json: bool, words: &[String]) -> Result<(), Failure> {
     let mut command = std::process::Command::new(program);
     command.args(json.then_some("--json")).args(words).env("SHEF_VERILATOR", verilator);
     process::hand_over(&mut command)
+}
+
+fn verifier(json: bool) -> Result<(), Failure> {
+    let example = ["--package", "shef-verify", "--features", "aws-lc", "--example", "verifier_throughput"];
+    let mut build = process::cargo(&["build", "--quiet"]);
+    process::run(build.args(example), "building the bench")?;
+    let program = process::target_dir().join("debug/examples/verifier_throughput");
+    process::hand_over(std::process::Command::new(program).args(json.then_some("--json")))
 }

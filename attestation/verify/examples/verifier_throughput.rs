@@ -1,0 +1,146 @@
+//! Appraisals per second of one core, each with the bare signature operations of that appraisal as baseline, in the same run.
+//!
+//! `cargo xtask bench verifier [--json]`. An appraisal here is the whole of a verifier's work on one piece of evidence: from the bytes as they
+//! came to the signed result. Times are CPU times of this thread, so that other work on the machine does not count; the two are measured in
+//! turns, and the median of the turns is given.
+
+#[path = "../tests/common/mod.rs"]
+mod common;
+
+use std::hint::black_box;
+
+use common::{AUDIENCE, Case, NONCE, NOW, key};
+use shef_proto::evidence::Layer;
+use shef_verify::crypto::{AwsLcKey, aws_lc};
+use shef_verify::ear::{self, Dialect, Issue};
+use shef_verify::jwt::Signer;
+use shef_verify::{MemoryChainCache, Rego, Request, TrustAnchor, TrustAnchors, appraise};
+
+/// A policy as operators write them: a dozen rules over the claims.
+const REGO: &str = r#"package shef
+
+default allow := false
+
+allow if {
+    input.layer == "shield"
+    input.root_of_trust in {"shef-boot", "board"}
+    input.debug in {"disabled-since-boot", "disabled-permanently"}
+    not input.seeded
+    input.kernel_svn >= 5
+    input.image_svn >= 6
+    input.accelerator in accelerators
+    input.state == "fresh"
+    count(input.bypass) == 0
+}
+
+accelerators := {"digits", "lenet"}
+"#;
+
+/// Turns, and least CPU time of each half of a turn in nanoseconds.
+const TURNS: usize = 15;
+const HALF: u64 = 40_000_000;
+
+/// CPU time of this thread in nanoseconds.
+fn cpu() -> u64 {
+    // The scheduler brings the count up to date when the thread gives way.
+    std::thread::yield_now();
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux with CONFIG_SCHED_INFO");
+    text.split(' ').next().and_then(|ns| ns.parse().ok()).expect("a number")
+}
+
+/// Runs per second of CPU time.
+fn rate(work: &mut dyn FnMut()) -> f64 {
+    let (start, mut runs) = (cpu(), 0u32);
+    loop {
+        for _ in 0..64 {
+            work();
+        }
+        runs += 64;
+        let spent = cpu() - start;
+        if spent >= HALF {
+            return f64::from(runs) * 1e9 / spent as f64;
+        }
+    }
+}
+
+fn median(mut list: Vec<f64>) -> f64 {
+    list.sort_by(f64::total_cmp);
+    list[list.len() / 2]
+}
+
+fn main() {
+    let json = std::env::args().any(|argument| argument == "--json");
+    let case = Case::new(Layer::Shield);
+    let evidence = case.evidence();
+    let anchor = TrustAnchor::new("maker", case.anchor.0, case.anchor.1, Case::root("maker").der()).expect("a root");
+    let anchors = TrustAnchors::new(vec![anchor]);
+    let typed = case.appraisal_policy();
+    let with_rego = typed.clone().with_rego(Rego::new(REGO).expect("a policy"));
+    let cache = MemoryChainCache::new(1024);
+    let secret = shef_proto::hpke_suite::derive_key_pair(b"verifier").0;
+    let signer = AwsLcKey::new("2026-11", &secret).expect("a key");
+    let issue = Issue {
+        dialect: Dialect::Draft04,
+        issuer: "https://verifier.example",
+        audience: AUDIENCE,
+        issued: NOW,
+        expires: NOW + 300,
+        id: "0123456789abcdef0123456789abcdef",
+        nonce: &NONCE,
+        developer: "https://shef.dev",
+        build: "bench",
+        with_ueid: false,
+    };
+    let request = |policy, cached: bool| {
+        let request = Request::new(&evidence, &anchors, &case.reference, policy, Layer::Shield, &NONCE, AUDIENCE, NOW);
+        Request { verify: aws_lc, chains: cached.then_some(&cache as _), ..request }
+    };
+    let run = |request: &Request<'_>| {
+        let outcome = appraise(request);
+        assert!(outcome.appraisal.accepted(), "{}", outcome.appraisal.to_json());
+        black_box(ear::sign(&outcome, Layer::Shield, &issue, &signer).expect("a signature"));
+    };
+    // The bare operations, over messages of the same sizes: the evidence's Sig_structure, a certificate's body, the token.
+    let (payload, body, token) = (vec![7; 700], vec![7; 500], vec![7; 2000]);
+    let sign = |message: &[u8]| key("bare").sign(message);
+    let (payload_rs, body_rs, public) = (sign(&payload), sign(&body), key("bare").public_key());
+    let bare = |certificates: usize| {
+        for _ in 0..certificates {
+            assert!(aws_lc(&public, black_box(&body), &body_rs));
+        }
+        assert!(aws_lc(&public, black_box(&payload), &payload_rs));
+        black_box(signer.sign(black_box(&token)).expect("a signature"));
+    };
+
+    let mut rows = Vec::new();
+    for (name, policy, cached) in
+        [("appraise_full", &typed, false), ("appraise_cached_rego", &with_rego, true), ("appraise_cached_typed", &typed, true)]
+    {
+        let request = request(policy, cached);
+        let mut turns = Vec::new();
+        for _ in 0..TURNS {
+            let ours = rate(&mut || run(&request));
+            let baseline = rate(&mut || bare(if cached { 0 } else { 2 }));
+            turns.push((ours, baseline));
+        }
+        let per_second = median(turns.iter().map(|(ours, _)| *ours).collect());
+        let baseline = median(turns.iter().map(|(_, baseline)| *baseline).collect());
+        let ratio = median(turns.iter().map(|(ours, baseline)| baseline / ours).collect());
+        rows.push(serde_json::json!({
+            "name": name,
+            "per_second": per_second.round(),
+            "baseline_per_second": baseline.round(),
+            "ratio": (ratio * 1000.0).round() / 1000.0,
+        }));
+    }
+    if json {
+        println!("{}", serde_json::json!({ "rows": rows }));
+        return;
+    }
+    println!("{:<24} {:>12} {:>14} {:>8}", "one core", "per second", "bare signatures", "ratio");
+    for row in rows {
+        let number = |name: &str| row[name].as_f64().unwrap_or_default();
+        let name = row["name"].as_str().unwrap_or_default();
+        println!("{name:<24} {:>12.0} {:>14.0} {:>8.3}", number("per_second"), number("baseline_per_second"), number("ratio"));
+    }
+}

@@ -1,0 +1,245 @@
+//! Policy in Rego, revocation lists, age, and the lists of a typed policy.
+
+mod common;
+
+use std::time::Duration;
+
+use common::{Case, NOW, key};
+use sha2::{Digest, Sha256};
+use shef_proto::evidence::Layer;
+use shef_verify::{AppraisalPolicy, CheckId, Policy, Rego, RegoLimits, Revocations, Status};
+
+fn with_rego(text: &'static str) -> Case {
+    Case { rego: Some(text), ..Case::new(Layer::Shield) }
+}
+
+#[test]
+fn rego_must_allow() {
+    let case = with_rego(
+        r#"package shef
+default allow := false
+allow if {
+    input.layer == "shield"
+    input.kernel_svn >= 5
+    input.accelerator in {"digits", "other"}
+    input.image_digest == "0303030303030303030303030303030303030303030303030303030303030303"
+    input.now > 1700000000
+    count(input.bypass) == 0
+}"#,
+    );
+    let appraisal = case.appraise();
+    assert!(appraisal.accepted(), "{}", appraisal.to_json());
+    assert_eq!(appraisal.policy_ids.len(), 2);
+    for denying in ["package shef\ndefault allow := false", "package shef\nallow if input.layer == \"kernel\""] {
+        let appraisal = with_rego(denying).appraise();
+        assert_eq!(appraisal.first_failure().unwrap().id, CheckId::Rego, "{denying}");
+        assert_eq!((appraisal.status, appraisal.vector.get("configuration")), (Status::Contraindicated, Some(96)));
+    }
+}
+
+/// What cannot be decided denies, and says that the verifier failed.
+#[test]
+fn rego_that_fails_denies_with_malfunction() {
+    for text in [
+        "package shef\nallow := 1",
+        "package shef\nallow := \"true\"",
+        "package shef\nallow := {\"allow\": true}",
+        "package shef\nallow := [true]",
+        "package shef\nallow := null",
+        "package shef\nallow if to_number(\"x\") > 1",
+        "package shef\nallow := true\nallow := false if input.layer == \"shield\"",
+        // 10^9 steps.
+        "package shef\nn := numbers.range(1, 1000)\nallow if {\n  some a in n\n  some b in n\n  some c in n\n  a + b + c == -1\n}",
+    ] {
+        let appraisal = with_rego(text).appraise();
+        assert!(!appraisal.accepted());
+        assert_eq!(appraisal.first_failure().map(|check| check.id), Some(CheckId::Rego), "{text}");
+        assert_eq!((appraisal.status, appraisal.vector.get("hardware")), (Status::None, Some(-1)), "{text}\n{}", appraisal.to_json());
+    }
+}
+
+/// Rego can deny more, and allow nothing that a check denied.
+#[test]
+fn rego_does_not_overrule_checks() {
+    let mut case = with_rego("package shef\nallow := true");
+    assert!(case.appraise().accepted());
+    case.shield().image_digest[0] ^= 1;
+    let appraisal = case.appraise();
+    assert!(!appraisal.accepted() && !appraisal.check(CheckId::Rego).unwrap().reached);
+}
+
+#[test]
+fn rego_is_refused_when_it_is_read() {
+    let refused = |text: &str| Rego::new(text).unwrap_err();
+    for (text, what) in [
+        ("", "package"),
+        ("package other\nallow := true", "package shef"),
+        ("package shef\nallow := (", "policy.rego:2"),
+        ("package shef\ndeny := true", "allow"),
+        ("package shef\nallow if time.now_ns() > 0", "time.now_ns"),
+        ("package shef\nallow if rand.intn(\"x\", 2) == 1", "rand.intn"),
+        ("package shef\nallow if http.send({}).status == 200", "http.send"),
+    ] {
+        let error = refused(text);
+        assert_eq!(error.code(), "SHEF-ATT-053");
+        assert!(error.to_string().contains(what), "{text}: {error}");
+    }
+    let long = format!("package shef\nallow := true # {}", "x".repeat(70_000));
+    assert!(refused(&long).to_string().contains("65536"));
+    let limits = RegoLimits { bytes: 10, time: Duration::from_millis(1) };
+    assert!(Rego::with_limits("package shef\nallow := true", limits).is_err());
+    let (a, b) = (Rego::new("package shef\nallow := true").unwrap(), Rego::new("package shef\nallow := true\n").unwrap());
+    assert_ne!(a.id(), b.id(), "the id is of the text");
+}
+
+fn list<R>(change: impl FnOnce(&mut Revocations) -> R) -> Option<Revocations> {
+    let mut list = Revocations { issued: NOW - 10, next_update: NOW + 10, ..Revocations::default() };
+    change(&mut list);
+    Some(list)
+}
+
+#[test]
+fn revoked_things_deny() {
+    let sha = |bytes: &[u8]| hex::encode(Sha256::digest(bytes));
+    let certificates = Case::new(Layer::Shield).certificates();
+    let root = Case::root("maker");
+    let serial = |der: &[u8]| hex::encode(shef_proto::cert::Certificate::parse(der).unwrap().serial());
+    let mut case = Case::new(Layer::Shield);
+    case.revocations = list(|_| ());
+    assert!(case.appraise().accepted());
+    type Change = Box<dyn Fn(&mut Revocations) -> bool>;
+    let ueid = hex::encode(case.claims.common.ueid);
+    let rows: Vec<(&str, Change)> = vec![
+        ("device", Box::new(move |l| l.devices.insert(ueid.clone()))),
+        (
+            "serial of AK",
+            Box::new({
+                let s = serial(&certificates[0]);
+                move |l| l.serials.insert(s.clone())
+            }),
+        ),
+        (
+            "serial of DeviceID",
+            Box::new({
+                let s = serial(&certificates[1]);
+                move |l| l.serials.insert(s.clone())
+            }),
+        ),
+        (
+            "digest of AK",
+            Box::new({
+                let s = sha(&certificates[0]);
+                move |l| l.certificates.insert(s.clone())
+            }),
+        ),
+        (
+            "digest of the root",
+            Box::new({
+                let s = sha(root.der());
+                move |l| l.certificates.insert(s.clone())
+            }),
+        ),
+        (
+            "authority",
+            Box::new({
+                let s = sha(key("maker").public_key().as_bytes());
+                move |l| l.authorities.insert(s.clone())
+            }),
+        ),
+        ("kernel", Box::new(|l| l.kernels.insert("01".repeat(32)))),
+        ("shell", Box::new(|l| l.shells.insert("02".repeat(32)))),
+        ("image", Box::new(|l| l.images.insert("03".repeat(32)))),
+        ("vendor", Box::new(|l| l.vendors.insert("06".repeat(32)))),
+    ];
+    for (what, change) in rows {
+        case.revocations = list(&*change);
+        assert_eq!(case.failed(), [CheckId::Revocation], "{what}");
+        assert_eq!(case.appraise().vector.get("instance-identity"), Some(96), "{what}");
+    }
+}
+
+#[test]
+fn a_demanded_list_must_be_there_and_current() {
+    let mut case = Case::new(Layer::Kernel);
+    assert!(case.appraise().accepted());
+    case.policy.require_revocation = true;
+    assert_eq!(case.failed(), [CheckId::Revocation], "no list");
+    case.revocations = list(|_| ());
+    assert!(case.appraise().accepted());
+    case.revocations = list(|l| l.next_update = NOW - 1);
+    assert_eq!(case.failed(), [CheckId::Revocation], "out of date");
+    case.revocations = list(|l| l.issued = NOW + 1);
+    assert_eq!(case.failed(), [CheckId::Revocation], "of the future");
+    // What is on an old list is revoked all the same.
+    case.policy.require_revocation = false;
+    case.revocations = list(|l| {
+        l.next_update = NOW - 1;
+        l.kernels.insert("01".repeat(32));
+    });
+    assert_eq!(case.failed(), [CheckId::Revocation]);
+}
+
+#[test]
+fn age_counts_from_the_challenge() {
+    let mut case = Case::new(Layer::Kernel);
+    case.policy.max_age = Some(60);
+    assert_eq!(case.failed(), [CheckId::Age], "nobody knows");
+    for (challenged, accepted) in [(NOW, true), (NOW - 60, true), (NOW - 61, false), (NOW + 1, false), (i64::MIN, false)] {
+        case.challenged = Some(challenged);
+        assert_eq!(case.appraise().accepted(), accepted, "{challenged}");
+    }
+}
+
+#[test]
+fn lists_of_the_policy() {
+    type Change = fn(&mut Case);
+    let rows: [(CheckId, Change, Change); 3] = [
+        (CheckId::Shell, |c| c.policy.shells = ["02".repeat(32)].into(), |c| c.policy.shells = ["03".repeat(32)].into()),
+        (CheckId::Config, |c| c.policy.configs = ["04".repeat(32)].into(), |c| c.policy.configs = ["05".repeat(32)].into()),
+        (
+            CheckId::ImageSigner,
+            |c| c.policy.image_signers = ["06".repeat(32)].into(),
+            |c| c.policy.image_signers = ["07".repeat(32)].into(),
+        ),
+    ];
+    for (id, good, bad) in rows {
+        let mut case = Case::new(Layer::Shield);
+        good(&mut case);
+        assert!(case.appraise().accepted(), "{}", id.name());
+        bad(&mut case);
+        assert_eq!(case.failed(), [id]);
+    }
+}
+
+#[test]
+fn errors_have_line_and_column() {
+    let good = "id = \"p\"\nroot_of_trust = [\"board\"]\nmin_kernel_svn = 1\n";
+    assert!(Policy::from_toml(good).is_ok());
+    for (text, at) in [
+        (good.replace("board", "boards"), "line 2, column 17"),
+        (format!("{good}devices = [\n  \"{}\",\n  \"zz\",\n]\n", "01".repeat(33)), "line 4, column 11"),
+        (format!("{good}on_fault = [\"ignore\"]\n"), "line 4, column 12"),
+        (format!("{good}shells = [\"ABCD\"]\n"), "line 4, column 10"),
+        (format!("{good}max_age = -1\n"), "line 4, column 11"),
+        (format!("{good}max_ages = 1\n"), "line 4, column 1"),
+    ] {
+        let error = Policy::from_toml(&text).unwrap_err().to_string();
+        assert!(error.contains(at), "{error}");
+    }
+    let error = Revocations::from_toml("issued = 1\nnext_update = 2\nserials = [\"1\"]\n").unwrap_err();
+    assert_eq!(error.code(), "SHEF-ATT-054");
+    assert!(error.to_string().contains("line 3"), "{error}");
+    let list = list(|l| l.serials.insert("0102".into())).unwrap();
+    assert_eq!(Revocations::from_toml(&list.to_toml().unwrap()).unwrap(), list);
+}
+
+/// The id names the text, to the byte.
+#[test]
+fn policy_ids() {
+    let text = Policy::strict("p", &[shef_proto::evidence::RootOfTrust::Board]).to_toml().unwrap();
+    let id = |text: &str| AppraisalPolicy::from_toml(text).unwrap().ids()[0].clone();
+    assert_eq!(id(&text), format!("sha256:{}", hex::encode(Sha256::digest(&text))));
+    assert_ne!(id(&text), id(&format!("{text}\n")));
+    let policy = AppraisalPolicy::from_toml(&text).unwrap().with_rego(Rego::new("package shef\nallow := true").unwrap());
+    assert_eq!(policy.ids().len(), 2);
+}
