@@ -118,5 +118,10 @@ pub const CODES: &[Code] = &[
         "this is a defect of the highest order, please report it with the output of --json",
     ),
     Code::new("SHEF-CLI-022", "it could not be decided", "give evidence, trust anchors, and reference values for every part of the layer"),
+    Code::new(
+        "SHEF-CLI-023",
+        "the trust data installed are newer",
+        "an older bundle would bring back what was revoked since; if that is meant, remove the folder first",
+    ),
     Code::new("SHEF-CLI-070", "internal error", "please report it together with the command"),
 ];

@@ -8,6 +8,7 @@ use shef::{IpVendor, KeyFolder, SdkError, SystemEntropy};
 use shef_proto::config::Config;
 use shef_proto::hpke_suite::PublicKey;
 use shef_proto::image::{Container, Description, Header, ImageKey};
+use shef_verify::corim::CorimSigner;
 
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -48,7 +49,7 @@ pub struct BuildArgs {
     /// The vendor's key folder; a signing key is made where there is none
     #[arg(long, value_name = "DIR")]
     vendor: PathBuf,
-    /// The container
+    /// The container; its reference values go beside it, as signed NAME.corim with NAME.signers.toml for the verifier
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
 }
@@ -231,7 +232,14 @@ fn build(output: &Output, args: &BuildArgs) -> Result<Exit, CliError> {
     };
     let image = vendor.build(&description, &payload, &mut entropy)?;
     std::fs::write(&args.out, &image.container).map_err(|e| CliError::write_file(&args.out, &e))?;
+    let corim = args.out.with_extension("corim");
+    let name = format!("{} {}", args.accelerator, args.svn);
+    std::fs::write(&corim, vendor.corim(&image, &name)?).map_err(|e| CliError::write_file(&corim, &e))?;
+    let signers = args.out.with_extension("signers.toml");
+    let signer = CorimSigner::vendor("vendor", vendor.public_key());
+    std::fs::write(&signers, signer.to_toml()).map_err(|e| CliError::write_file(&signers, &e))?;
     let container = Container::parse(&image.container).map_err(SdkError::from)?;
+    output.line(format_args!("reference       {} (signed), {}", corim.display(), signers.display()))?;
     Document::new(container.header(), "verified", Some(image.digest)).print(output)?;
     Ok(Exit::Done)
 }

@@ -2,6 +2,7 @@
 //!
 //! Every command computes a serialisable value; module [`output`] prints it as text or JSON.
 
+mod bundle;
 pub mod demo;
 mod device;
 mod doctor;
@@ -55,6 +56,9 @@ enum Command {
     Shield(shield::ShieldCommand),
     /// Appraise evidence from a file against anchors, reference values and a policy
     Verify(verify::VerifyArgs),
+    /// Evidence and all it is appraised against, in one signed file
+    #[command(subcommand)]
+    Bundle(bundle::BundleCommand),
     /// Explain a code, as SHEF-ATT-012; without one, list them all
     Explain {
         /// The code
@@ -99,6 +103,7 @@ fn run(output: &Output, command: Command) -> Result<Exit, CliError> {
         Command::Image(command) => image::run(output, &command),
         Command::Shield(command) => shield::run(output, &command).map(|()| Exit::Done),
         Command::Verify(args) => verify::run(output, &args),
+        Command::Bundle(command) => bundle::run(output, &command),
         Command::Explain { code } => explain::run(output, code.as_deref()).map(|()| Exit::Done),
         Command::Completions { shell } => {
             let mut text = Vec::new();

@@ -1,10 +1,18 @@
 //! `shef verify`: appraises evidence from a file, without any device.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use shef::{KeyFolder, SystemEntropy};
 use shef_proto::evidence::{Evidence, Layer};
-use shef_verify::{Appraisal, AppraisalPolicy, ReferenceValues, Request, TrustAnchor, TrustAnchors, appraise};
+use shef_verify::bundle::{Bundle, BundledEvidence};
+use shef_verify::cmw::Cmw;
+use shef_verify::corim::{CorimSigner, MAX_CORIM};
+use shef_verify::crypto::portable;
+use shef_verify::ear::{self, Dialect, Issue};
+use shef_verify::jwt::NamedKey;
+use shef_verify::{Appraisal, AppraisalPolicy, Outcome, PolicyError, ReferenceValues, Rego, Revocations, TrustAnchor};
 
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -13,38 +21,96 @@ use crate::output::Output;
 
 /// Most bytes of a file of policy, reference values or anchors.
 const MAX_TEXT: u64 = 4 << 20;
+/// Seconds for which a result counts.
+const EAR_LIFE: i64 = 300;
+
+/// What evidence is held against.
+#[derive(clap::Args)]
+pub struct TrustArgs {
+    /// Policy (TOML)
+    #[arg(long, value_name = "FILE")]
+    policy: PathBuf,
+    /// Policy in Rego that must allow as well
+    #[arg(long, value_name = "FILE")]
+    rego: Option<PathBuf>,
+    /// Reference values (TOML, or JSON by its name)
+    #[arg(long, value_name = "FILE", required_unless_present = "corim")]
+    reference: Option<PathBuf>,
+    /// Reference values as signed CoRIM; may be given several times
+    #[arg(long, value_name = "FILE", requires = "signers")]
+    corim: Vec<PathBuf>,
+    /// Who may sign CoRIMs, and for what (TOML)
+    #[arg(long, value_name = "FILE")]
+    signers: Option<PathBuf>,
+    /// Digests of CoRIMs that are no longer in force, one a line
+    #[arg(long, value_name = "FILE")]
+    deactivated: Option<PathBuf>,
+    /// Revocation list (TOML)
+    #[arg(long, value_name = "FILE")]
+    revocations: Option<PathBuf>,
+    /// Trust anchors (TOML)
+    #[arg(long, value_name = "FILE")]
+    anchors: PathBuf,
+}
+
+/// Evidence and its challenge.
+#[derive(clap::Args)]
+pub struct EvidenceArgs {
+    /// Evidence: COSE_Sign1 as the device gave it, or a CMW (CBOR or JSON) around it
+    #[arg(long, value_name = "FILE", required = false)]
+    evidence: PathBuf,
+    /// Layer that is expected: kernel or shield
+    #[arg(long, value_name = "LAYER", required = false, requires = "evidence")]
+    layer: String,
+    /// Nonce of the challenge in hexadecimal, or @FILE
+    #[arg(long, value_name = "HEX", required = false, requires = "evidence")]
+    nonce: String,
+    /// Audience of the challenge, or @FILE
+    #[arg(long, value_name = "NAME", required = false, requires = "evidence")]
+    audience: String,
+    /// When the challenge was made, seconds since 1970; a policy with max_age needs it
+    #[arg(long, value_name = "SECONDS", requires = "evidence")]
+    challenged: Option<i64>,
+}
 
 /// Flags of `shef verify`.
 #[derive(clap::Args)]
 pub struct VerifyArgs {
-    /// Evidence: COSE_Sign1 as the device gave it
-    #[arg(long, value_name = "FILE")]
-    evidence: PathBuf,
-    /// Layer that is expected: kernel or shield
-    #[arg(long, value_name = "LAYER")]
-    layer: String,
-    /// Policy (TOML)
-    #[arg(long, value_name = "FILE")]
-    policy: PathBuf,
-    /// Reference values (TOML, or JSON by its name)
-    #[arg(long, value_name = "FILE")]
-    reference: PathBuf,
-    /// Trust anchors (TOML)
-    #[arg(long, value_name = "FILE")]
-    anchors: PathBuf,
-    /// Nonce of the challenge in hexadecimal, or @FILE
-    #[arg(long, value_name = "HEX")]
-    nonce: String,
-    /// Audience of the challenge, or @FILE
-    #[arg(long, value_name = "NAME")]
-    audience: String,
+    #[command(flatten)]
+    evidence: EvidenceArgs,
+    #[command(flatten)]
+    trust: TrustArgs,
     /// Time of the appraisal, seconds since 1970; now where it is absent
     #[arg(long, value_name = "SECONDS")]
     now: Option<i64>,
+    /// Write the result as a signed EAR (JWT) into this file
+    #[arg(long, value_name = "FILE", requires = "ear_keys")]
+    ear: Option<PathBuf>,
+    /// Key folder that signs the EAR; a signing key is made where there is none
+    #[arg(long, value_name = "DIR", requires = "ear")]
+    ear_keys: Option<PathBuf>,
+    /// Names in the EAR: of draft 04, or of the older profile of 2023
+    #[arg(long, value_enum, default_value_t = EarNames::Draft04)]
+    ear_dialect: EarNames,
+    /// For whom the EAR is
+    #[arg(long, value_name = "NAME", default_value = "relying-party")]
+    ear_audience: String,
 }
 
+/// See [`Dialect`].
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub enum EarNames {
+    /// draft-ietf-rats-ear-04
+    #[value(name = "04")]
+    Draft04,
+    /// tag:github.com,2023:veraison/ear
+    #[value(name = "2023")]
+    Veraison2023,
+}
+
+/// An appraisal as a JSON document.
 #[derive(Serialize)]
-struct Document<'a> {
+pub struct Document<'a> {
     evidence_digest: Option<String>,
     claims: Vec<(&'static str, String)>,
     #[serde(flatten)]
@@ -69,65 +135,171 @@ pub fn text(path: &Path) -> Result<String, CliError> {
         .map_err(|_| CliError::input("SHEF-CLI-016", format!("{} is not text in UTF-8", path.display())))
 }
 
-fn value(given: &str) -> Result<String, CliError> {
+/// An argument, or the content of the file that it names as `@FILE`.
+pub fn value(given: &str) -> Result<String, CliError> {
     match given.strip_prefix('@') {
         Some(path) => Ok(text(Path::new(path))?.trim().to_owned()),
         None => Ok(given.to_owned()),
     }
 }
 
-pub fn run(output: &Output, args: &VerifyArgs) -> Result<Exit, CliError> {
-    let layer = Layer::from_name(&args.layer)
-        .ok_or_else(|| CliError::usage("SHEF-CLI-001", format!("there is no layer {:?}, only kernel and shield", args.layer)))?;
-    let named = |path: &Path, e: shef_verify::PolicyError| CliError::input(e.code(), format!("{}: {e}", path.display()));
-    let policy = AppraisalPolicy::from_toml(&text(&args.policy)?).map_err(|e| named(&args.policy, e))?;
-    let reference = text(&args.reference)?;
-    let json = args.reference.extension().is_some_and(|x| x.eq_ignore_ascii_case("json"));
-    let reference = if json { ReferenceValues::from_json(&reference) } else { ReferenceValues::from_toml(&reference) }
-        .map_err(|e| named(&args.reference, e))?;
-    let anchors = TrustAnchors::new(TrustAnchor::list_from_toml(&text(&args.anchors)?).map_err(|e| named(&args.anchors, e))?);
-    let nonce = hex::decode(&value(&args.nonce)?, "the nonce")?;
-    let audience = value(&args.audience)?;
-    let evidence = read(&args.evidence, 1 << 20)?;
-    let now = match args.now {
-        Some(now) => now,
-        None => std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_secs() as i64),
-    };
+/// The time given, or the clock's, seconds since 1970.
+pub fn now(given: Option<i64>) -> i64 {
+    given.unwrap_or_else(|| std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_secs() as i64))
+}
 
-    let undecided = |what: String| Err(CliError { code: "SHEF-CLI-022".into(), message: what, exit: Exit::Undecided });
-    if evidence.is_empty() {
-        return undecided(format!("{} is empty: there is nothing to verify", args.evidence.display()));
+impl TrustArgs {
+    /// Reads and checks the files; the result holds everything but evidence and time.
+    ///
+    /// # Errors
+    /// A file cannot be read, or is not of its form; the message names it.
+    pub fn load(&self) -> Result<Bundle, CliError> {
+        let named = |path: &Path, e: PolicyError| CliError::input(e.code(), format!("{}: {e}", path.display()));
+        let optional = |path: &Option<PathBuf>| path.as_deref().map(text).transpose();
+        let mut bundle = Bundle { policy: text(&self.policy)?, anchors: text(&self.anchors)?, ..Bundle::default() };
+        AppraisalPolicy::from_toml(&bundle.policy).map_err(|e| named(&self.policy, e))?;
+        TrustAnchor::list_from_toml(&bundle.anchors).map_err(|e| named(&self.anchors, e))?;
+        if let Some(path) = &self.rego {
+            let rego = text(path)?;
+            Rego::new(&rego).map_err(|e| named(path, e))?;
+            bundle.rego = Some(rego);
+        }
+        if let Some(path) = &self.reference {
+            let given = text(path)?;
+            let json = path.extension().is_some_and(|x| x.eq_ignore_ascii_case("json"));
+            let values = if json { ReferenceValues::from_json(&given) } else { ReferenceValues::from_toml(&given) };
+            let values = values.map_err(|e| named(path, e))?;
+            bundle.reference = if json { values.to_toml().map_err(|e| named(path, e))? } else { given };
+        }
+        if let Some(path) = &self.signers {
+            bundle.signers = text(path)?;
+            CorimSigner::list_from_toml(&bundle.signers).map_err(|e| named(path, e))?;
+        }
+        bundle.corims = self.corim.iter().map(|path| read(path, MAX_CORIM as u64)).collect::<Result<_, _>>()?;
+        if let Some(list) = optional(&self.deactivated)? {
+            bundle.deactivated = list.split_whitespace().map(str::to_owned).collect::<BTreeSet<_>>();
+        }
+        if let Some(path) = &self.revocations {
+            let list = text(path)?;
+            Revocations::from_toml(&list).map_err(|e| named(path, e))?;
+            bundle.revocations = Some(list);
+        }
+        Ok(bundle)
     }
-    if anchors.list().is_empty() {
-        return undecided(format!("{} holds no trust anchor", args.anchors.display()));
-    }
-    if reference.kernels.is_empty() || reference.shells.is_empty() || (layer == Layer::Shield && reference.images.is_empty()) {
-        return undecided(format!("{} holds no reference value for every part of the {} layer", args.reference.display(), layer.name()));
-    }
+}
 
-    let request = Request::new(&evidence, &anchors, &reference, &policy, layer, &nonce, &audience, now);
-    let outcome = appraise(&request);
-    let appraisal = &outcome.appraisal;
-    let parsed = Evidence::parse(&evidence).ok();
-    let claims = parsed.as_ref().map(Evidence::describe).unwrap_or_default();
-    for (name, value) in &claims {
+impl EvidenceArgs {
+    /// Reads the evidence, out of its wrapper where it comes in one.
+    ///
+    /// # Errors
+    /// A file cannot be read, or an argument is not of its form.
+    pub fn load(&self) -> Result<BundledEvidence, CliError> {
+        let layer = Layer::from_name(&self.layer)
+            .ok_or_else(|| CliError::usage("SHEF-CLI-001", format!("there is no layer {:?}, only kernel and shield", self.layer)))?;
+        let mut evidence = read(&self.evidence, 1 << 20)?;
+        if evidence.is_empty() {
+            return undecided(format!("{} is empty: there is nothing to verify", self.evidence.display()));
+        }
+        if let Ok(wrapper) = Cmw::parse(&evidence) {
+            let inner = wrapper.evidence().map_err(|e| CliError::input(e.code(), format!("{}: {e}", self.evidence.display())))?;
+            evidence = inner.to_vec();
+        }
+        Ok(BundledEvidence {
+            layer,
+            evidence,
+            certificates: Vec::new(),
+            nonce: hex::decode(&value(&self.nonce)?, "the nonce")?,
+            audience: value(&self.audience)?,
+            challenged: self.challenged,
+        })
+    }
+}
+
+fn undecided<T>(message: String) -> Result<T, CliError> {
+    Err(CliError { code: "SHEF-CLI-022".into(), message, exit: Exit::Undecided })
+}
+
+/// An appraisal as a document.
+pub fn document<'a>(evidence: &[u8], outcome: &'a Outcome) -> Document<'a> {
+    let parsed = Evidence::parse(evidence).ok();
+    Document {
+        evidence_digest: parsed.as_ref().map(|e| hex::encode(&e.digest())),
+        claims: parsed.as_ref().map(Evidence::describe).unwrap_or_default(),
+        appraisal: &outcome.appraisal,
+    }
+}
+
+/// Prints claims and every check with what was expected and what was found.
+pub fn print(output: &Output, evidence: &[u8], outcome: &Outcome) -> Result<(), CliError> {
+    for (name, value) in &document(evidence, outcome).claims {
         output.line(format_args!("{name:<16} {value}"))?;
     }
     output.line("")?;
+    let appraisal = &outcome.appraisal;
     for check in &appraisal.checks {
         let mark = if check.passed { output.good("ok  ") } else { output.bad("FAIL") };
-        output.line(format_args!("{mark} {} {}", check.code, check.id.name()))?;
-        if !check.passed {
-            output.line(format_args!("       expected {}", check.expected))?;
-            output.line(format_args!("       actual   {}", check.actual))?;
+        output.line(format_args!("{mark} {} {:<16} {}", check.code, check.id.name(), check.actual))?;
+        if check.reached && !check.passed {
+            output.line(format_args!("                  expected         {}", check.expected))?;
         }
     }
     for warning in &appraisal.warnings {
         output.line(format_args!("warning: {warning}"))?;
     }
+    for (claim, value) in appraisal.vector.claims() {
+        output.line(format_args!("{claim:<17} {value}"))?;
+    }
     // Accepted is what the verifier vouches for, not what it failed to refuse.
     let accepted = appraisal.accepted() && outcome.verified.is_some();
-    output.line(if accepted { output.good("affirmed") } else { output.bad("rejected") })?;
-    output.document(&Document { evidence_digest: parsed.map(|e| hex::encode(&e.digest())), claims, appraisal })?;
-    Ok(if accepted { Exit::Done } else { Exit::No })
+    output.line(if accepted { output.good("affirmed") } else { output.bad("rejected") })
+}
+
+/// Runs `shef verify`.
+pub fn run(output: &Output, args: &VerifyArgs) -> Result<Exit, CliError> {
+    let evidence = args.evidence.load()?;
+    let (layer, now) = (evidence.layer, now(args.now));
+    let bundle = Bundle { created: now, evidence: Some(evidence.clone()), ..args.trust.load()? };
+
+    let bad = |e: shef_verify::bundle::BundleError| CliError::input(e.code(), e.to_string());
+    if bundle.trust_anchors().map_err(|e| bad(e.into()))?.list().is_empty() {
+        return undecided(format!("{} holds no trust anchor", args.trust.anchors.display()));
+    }
+    let revocations = bundle.revocation_list().map_err(|e| bad(e.into()))?;
+    let reference = bundle.reference_values(now, revocations.as_ref(), portable).map_err(bad)?;
+    if reference.kernels.is_empty() || reference.shells.is_empty() || (layer == Layer::Shield && reference.images.is_empty()) {
+        return undecided(format!("there is no reference value for every part of the {} layer", layer.name()));
+    }
+
+    let outcome = bundle.appraise(now, None, portable).map_err(bad)?;
+    if let (Some(path), Some(keys)) = (&args.ear, &args.ear_keys) {
+        write_ear(path, keys, args, &outcome, &evidence, now)?;
+    }
+    print(output, &evidence.evidence, &outcome)?;
+    output.document(&document(&evidence.evidence, &outcome))?;
+    Ok(if outcome.verified.is_some() { Exit::Done } else { Exit::No })
+}
+
+fn write_ear(path: &Path, keys: &Path, args: &VerifyArgs, outcome: &Outcome, evidence: &BundledEvidence, now: i64) -> Result<(), CliError> {
+    let mut entropy = SystemEntropy::new()?;
+    let key = KeyFolder::open(keys)?.signing_key(&mut entropy)?;
+    let mut id = [0; 16];
+    shef_proto::entropy::Entropy::fill(&mut entropy, &mut id);
+    let issue = Issue {
+        dialect: match args.ear_dialect {
+            EarNames::Draft04 => Dialect::Draft04,
+            EarNames::Veraison2023 => Dialect::Veraison2023,
+        },
+        issuer: "shef verify",
+        audience: &args.ear_audience,
+        issued: now,
+        expires: now.saturating_add(EAR_LIFE),
+        id: &hex::encode(&id),
+        nonce: &evidence.nonce,
+        developer: "https://shef.dev",
+        build: concat!("shef ", env!("CARGO_PKG_VERSION")),
+        with_ueid: true,
+    };
+    let kid = hex::encode(&shef_verify::corim::vendor_id(&key.public_key())[..8]);
+    let token = ear::sign(outcome, evidence.layer, &issue, &NamedKey { kid, key }).map_err(|e| CliError::input(e.code(), e.to_string()))?;
+    std::fs::write(path, token + "\n").map_err(|e| CliError::write_file(path, &e))
 }

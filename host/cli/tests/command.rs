@@ -206,6 +206,19 @@ fn images_are_built_inspected_and_verified() {
     let verified: serde_json::Value = serde_json::from_slice(&verified.stdout).unwrap();
     assert_eq!((&verified["signature"], &verified["image_digest"]), (&"verified".into(), &built["image_digest"]));
 
+    // The reference values beside it are signed by the vendor, and name this image.
+    let signers = shef_verify::corim::CorimSigner::list_from_toml(&fs::read_to_string(path("image.signers.toml")).unwrap()).unwrap();
+    let trust = shef_verify::corim::Trust {
+        signers: &signers,
+        deactivated: &Default::default(),
+        revocations: None,
+        now: 0,
+        verify: shef_verify::crypto::portable,
+    };
+    let corim = shef_verify::corim::read(&fs::read(path("image.corim")).unwrap(), &trust).unwrap();
+    assert_eq!(hex::encode(corim.reference.images[0].digest), built["image_digest"].as_str().unwrap());
+    assert_eq!((corim.version, corim.reference.images[0].svn), (3, 3));
+
     // Somebody else's key, and everything that can be wrong with the file.
     let other = path("other");
     assert_eq!(run(&["image", "build", "--svn", "3", "--vendor", &other, "--out", &path("other.shef")]).status.code(), Some(0));
@@ -638,4 +651,94 @@ fn a_device_is_reset_and_watched() {
     fails(&["device", "watch", "sim:model", "--json"], 2, "SHEF-CLI-001");
     fails(&["device", "watch", "sim:model", "--interval=-1"], 2, "SHEF-CLI-001");
     fails(&["device", "reset", "pci:ffff:ff:1f.7"], 4, "SHEF-PCI-001");
+}
+
+/// An auditor's bundle, a result as token, evidence in a wrapper: all from the files of one demonstration.
+#[test]
+fn evidence_goes_into_bundles_and_results() {
+    let dir = tempfile::tempdir().unwrap();
+    let keep = dir.path().join("keep");
+    let kept = |name: &str| keep.join(name).display().to_string();
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    let args = model(&["--keep", keep.to_str().unwrap()]);
+    let output = run(&args.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let (nonce, anchors, policy, reference) =
+        (format!("@{}", kept("evidence/shield.nonce")), kept("anchors.toml"), kept("policy.toml"), kept("reference.toml"));
+    let evidence = |file: &str| {
+        ["--layer", "shield", "--audience", "data-owner", "--evidence", file, "--nonce", &nonce].map(str::to_owned).to_vec()
+    };
+    let trust = ["--policy", &policy, "--reference", &reference, "--anchors", &anchors].map(str::to_owned).to_vec();
+    let shef = |command: &[&str], more: &[Vec<String>]| {
+        let more = more.concat();
+        run(&command.iter().copied().chain(more.iter().map(String::as_str)).collect::<Vec<_>>())
+    };
+    let shield = kept("evidence/shield.cbor");
+
+    // A token in each dialect.
+    for (dialect, profile) in [("04", "tag:ietf.org,2026:rats/ear#04"), ("2023", "tag:github.com,2023:veraison/ear")] {
+        let (ear, keys) = (path("result.jwt"), path("verifier"));
+        let command = ["verify", "--json", "--ear", &ear, "--ear-keys", &keys, "--ear-dialect", dialect];
+        let output = shef(&command, &[evidence(&shield), trust.clone()]);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        let key = fs::read(dir.path().join("verifier/signing.pub")).unwrap();
+        let key = shef_proto::hpke_suite::PublicKey::from_bytes(&key).unwrap();
+        let kid = hex::encode(&shef_verify::corim::vendor_id(&key)[..8]);
+        let token = fs::read_to_string(&ear).unwrap();
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs() as i64;
+        let expect = shef_verify::ear::Expect {
+            issuer: None,
+            audience: "relying-party",
+            nonce: None,
+            layer: shef_proto::evidence::Layer::Shield,
+            now,
+            leeway: 5,
+        };
+        let keys = [shef_verify::jwt::JwtKey { kid, key }];
+        let ear = shef_verify::ear::verify(token.trim(), &keys, &expect, shef_verify::crypto::portable).unwrap();
+        assert_eq!(ear.status, shef_verify::Status::Warning, "simulated, and a policy that names it");
+        assert_eq!(ear.dialect.profile(), profile);
+    }
+
+    // In a wrapper.
+    let bytes = fs::read(&shield).unwrap();
+    let wrapper = shef_verify::cmw::Cmw::Record(shef_verify::cmw::Record::evidence(&bytes));
+    fs::write(path("evidence.cmw"), wrapper.to_json()).unwrap();
+    assert_eq!(shef(&["verify", "--json"], &[evidence(&path("evidence.cmw")), trust.clone()]).status.code(), Some(0));
+
+    // A bundle: as of its date, as of today, changed, of somebody else, and with what was revoked since.
+    let bundle = path("session.bundle");
+    let create = ["bundle", "create", "--json", "--keys", &path("auditor"), "--out", &bundle];
+    let output = shef(&create, &[evidence(&shield), trust.clone()]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let created: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let maker = created["maker"].as_str().unwrap().to_owned();
+    let audit = run(&["bundle", "verify", "--json", &bundle, "--maker", &maker]);
+    assert_eq!(audit.status.code(), Some(0), "{}", text(&audit.stderr));
+    let audit: serde_json::Value = serde_json::from_slice(&audit.stdout).unwrap();
+    assert_eq!((&audit["as_of_date"]["verdict"], &audit["as_of_today"]["verdict"]), (&"accepted".into(), &"accepted".into()));
+    let image = audit["as_of_date"]["claims"].as_array().unwrap().iter().find(|c| c[0] == "image_digest").unwrap()[1].as_str().unwrap();
+    fs::write(path("revoked.toml"), format!("issued = 1\nnext_update = 2\nimages = [\"{image}\"]\n")).unwrap();
+    let audit = run(&["bundle", "verify", "--json", &bundle, "--maker", &maker, "--revocations", &path("revoked.toml")]);
+    assert_eq!(audit.status.code(), Some(1));
+    let audit: serde_json::Value = serde_json::from_slice(&audit.stdout).unwrap();
+    assert_eq!((&audit["as_of_date"]["verdict"], &audit["as_of_today"]["verdict"]), (&"accepted".into(), &"denied".into()));
+    let good = fs::read(&bundle).unwrap();
+    fs::write(path("bad.bundle"), flip(&good, good.len() / 2)).unwrap();
+    fails(&["bundle", "verify", "--json", &path("bad.bundle"), "--maker", &maker], 1, "SHEF-ATT-101");
+    let other = fs::read(dir.path().join("verifier/signing.pub")).unwrap();
+    fails(&["bundle", "verify", "--json", &bundle, "--maker", &hex::encode(other)], 1, "SHEF-ATT-101");
+    fails(&["bundle", "verify", "--json", &shield, "--maker", &maker], 5, "SHEF-ATT-100");
+
+    // Its parts, and its trust data into a folder that never goes back.
+    assert_eq!(run(&["bundle", "export", &bundle, "--maker", &maker, "--out", &path("parts")]).status.code(), Some(0));
+    assert_eq!(fs::read(dir.path().join("parts/shield.cbor")).unwrap(), bytes);
+    assert_eq!(fs::read(dir.path().join("parts/policy.toml")).unwrap(), fs::read(&policy).unwrap());
+    fails(&["bundle", "export", &bundle, "--maker", &maker, "--out", &path("parts")], 5, "SHEF-CLI-015");
+    assert_eq!(run(&["bundle", "import", &bundle, "--maker", &maker, "--into", &path("trust")]).status.code(), Some(0));
+    assert!(!dir.path().join("trust/shield.cbor").exists());
+    let old = ["bundle", "create", "--created", "5", "--keys", &path("auditor"), "--out", &path("old.bundle")];
+    assert_eq!(shef(&old, &[trust]).status.code(), Some(0));
+    fails(&["bundle", "import", &path("old.bundle"), "--maker", &maker, "--into", &path("trust")], 1, "SHEF-CLI-023");
+    fails(&["bundle", "verify", "--json", &path("old.bundle"), "--maker", &maker], 3, "SHEF-ATT-102");
 }

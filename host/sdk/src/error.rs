@@ -208,6 +208,9 @@ pub enum SdkError {
     /// An image container.
     #[error(transparent)]
     Image(#[from] shef_proto::image::ImageError),
+    /// Reference values cannot be written.
+    #[error(transparent)]
+    Corim(#[from] shef_verify::corim::CorimError),
     /// A released key.
     #[error(transparent)]
     Release(#[from] shef_proto::release::ReleaseError),
@@ -280,6 +283,7 @@ impl SdkError {
             Self::Mailbox(e) => e.code(),
             Self::Certificate(e) => e.code(),
             Self::Image(e) => e.code(),
+            Self::Corim(e) => e.code(),
             Self::Release(e) => e.code(),
             Self::Close(e) => e.code(),
             Self::LoadKey(e) => e.code(),
@@ -328,6 +332,7 @@ impl SdkError {
             | Self::TooLong { .. }
             | Self::KeyFile { .. }
             | Self::KeyFormat { .. }
+            | Self::Corim(_)
             | Self::NotSimulated { .. } => Fault::Input,
             Self::Device(D::UnknownUri { .. } | D::MalformedUri { .. } | D::NotInThisVersion { .. } | D::NoSimulator { .. }) => {
                 Fault::Input

@@ -4,6 +4,9 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use shef_proto::cose::SigningKey;
+use shef_proto::entropy::Entropy;
+use shef_proto::hpke_suite::{PrivateKey, generate_key_pair};
 use zeroize::Zeroizing;
 
 use crate::SdkError;
@@ -81,6 +84,23 @@ impl KeyFolder {
             }
         }
         Ok(key)
+    }
+
+    /// The party's signing key; made, with its public key beside it, where there is none.
+    ///
+    /// # Errors
+    /// [`SdkError::KeyFile`], [`SdkError::KeyFormat`].
+    pub fn signing_key(&self, entropy: &mut dyn Entropy) -> Result<SigningKey, SdkError> {
+        const SECRET: &str = "signing.key";
+        if !self.has(SECRET) {
+            let secret = generate_key_pair(entropy).0;
+            self.store_secret(SECRET, &secret.to_bytes()[..])?;
+            self.store_public("signing.pub", secret.public_key().as_bytes())?;
+        }
+        let secret = self.secret32(SECRET)?;
+        let secret =
+            PrivateKey::from_bytes(&secret[..]).map_err(|e| SdkError::KeyFormat { path: self.path.join(SECRET), reason: e.to_string() })?;
+        Ok(SigningKey::new(&secret))
     }
 
     /// Stores bytes that are no secret.

@@ -3,16 +3,13 @@
 use sha2::{Digest, Sha256};
 use shef_proto::cose::SigningKey;
 use shef_proto::entropy::Entropy;
-use shef_proto::hpke_suite::{PrivateKey, PublicKey};
+use shef_proto::hpke_suite::PublicKey;
 use shef_proto::image::{Container, Description, ImageKey};
 use shef_proto::release::ImageSecret;
-use shef_verify::{Appraisal, ImageReference, VerifiedKernelEvidence};
+use shef_verify::corim::{self, Describe};
+use shef_verify::{Appraisal, ImageReference, ReferenceValues, VerifiedKernelEvidence};
 
-use crate::manufacturer::scalar;
 use crate::{Challenge, Host, KeyFolder, SdkError, Verifier};
-
-const SIGNING_KEY: &str = "signing.key";
-const SIGNING_PUBLIC: &str = "signing.pub";
 
 /// An IP vendor with its signing key and the keys of its images.
 pub struct IpVendor {
@@ -40,15 +37,8 @@ impl IpVendor {
     /// # Errors
     /// [`SdkError::KeyFile`], [`SdkError::KeyFormat`].
     pub fn open(folder: KeyFolder, tenant: &str, entropy: &mut dyn Entropy) -> Result<Self, SdkError> {
-        if !folder.has(SIGNING_KEY) {
-            let secret = scalar(entropy);
-            folder.store_secret(SIGNING_KEY, &secret.to_bytes()[..])?;
-            folder.store_public(SIGNING_PUBLIC, secret.public_key().as_bytes())?;
-        }
-        let secret = folder.secret32(SIGNING_KEY)?;
-        let secret = PrivateKey::from_bytes(&secret[..])
-            .map_err(|e| SdkError::KeyFormat { path: folder.path().join(SIGNING_KEY), reason: e.to_string() })?;
-        Ok(Self { folder, tenant: tenant.to_owned(), signing: SigningKey::new(&secret) })
+        let signing = folder.signing_key(entropy)?;
+        Ok(Self { folder, tenant: tenant.to_owned(), signing })
     }
 
     /// The key that signs image headers.
@@ -86,6 +76,16 @@ impl IpVendor {
             vendor: self.id(),
             svn: image.description.svn,
         }
+    }
+
+    /// What verifiers should know about an image, as a CoRIM that the vendor signs with the key of its images. Its version is the SVN.
+    ///
+    /// # Errors
+    /// [`SdkError::Corim`].
+    pub fn corim(&self, image: &Image, name: &str) -> Result<Vec<u8>, SdkError> {
+        let reference = ReferenceValues { images: vec![self.reference(image, name)], ..ReferenceValues::default() };
+        let describe = Describe { id: name, version: image.description.svn, issuer: &self.tenant, not_after: None };
+        Ok(corim::write_signed(&reference, &describe, &self.signing, None)?)
     }
 
     /// Challenges the kernel behind `host`, appraises its evidence, and seals the image's key to it; nothing older than `min_svn` may be
