@@ -665,9 +665,8 @@ fn evidence_goes_into_bundles_and_results() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let (nonce, anchors, policy, reference) =
         (format!("@{}", kept("evidence/shield.nonce")), kept("anchors.toml"), kept("policy.toml"), kept("reference.toml"));
-    let evidence = |file: &str| {
-        ["--layer", "shield", "--audience", "data-owner", "--evidence", file, "--nonce", &nonce].map(str::to_owned).to_vec()
-    };
+    let evidence =
+        |file: &str| ["--layer", "shield", "--audience", "data-owner", "--evidence", file, "--nonce", &nonce].map(str::to_owned).to_vec();
     let trust = ["--policy", &policy, "--reference", &reference, "--anchors", &anchors].map(str::to_owned).to_vec();
     let shef = |command: &[&str], more: &[Vec<String>]| {
         let more = more.concat();
