@@ -91,7 +91,7 @@ const FORMS: &[(&str, &str, &str)] = &[
     ("sim:model", "available", "simulated card around the functional model"),
     ("sim:rtl", "available", "simulated card around the Verilated RTL"),
     ("sim:rtl?project=DIR", "available", "the same around a design of your own"),
-    ("vfio-user:/SOCKET", "not in this version", "a card served by another process"),
+    ("vfio-user:/SOCKET", "form", "a card served by another process"),
     ("pci:DOMAIN:BUS:DEVICE.FUNCTION", "form", "a card in this machine; ?iommu=type1, iommufd or none"),
     ("tls://HOST:PORT/DEVICE", "not in this version", "a card behind an agent"),
 ];

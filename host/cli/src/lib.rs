@@ -13,6 +13,7 @@ mod hex;
 mod image;
 pub mod output;
 mod shield;
+mod sim;
 mod verify;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -54,6 +55,9 @@ enum Command {
     /// Check, generate, estimate or show a Shield from its shield.toml
     #[command(subcommand)]
     Shield(shield::ShieldCommand),
+    /// Serve a simulated card to other processes
+    #[command(subcommand)]
+    Sim(sim::SimCommand),
     /// Appraise evidence from a file against anchors, reference values and a policy
     Verify(verify::VerifyArgs),
     /// Evidence and all it is appraised against, in one signed file
@@ -102,6 +106,7 @@ fn run(output: &Output, command: Command) -> Result<Exit, CliError> {
         Command::Device(command) => device::run(output, &command),
         Command::Image(command) => image::run(output, &command),
         Command::Shield(command) => shield::run(output, &command).map(|()| Exit::Done),
+        Command::Sim(command) => sim::run(output, &command).map(|()| Exit::Done),
         Command::Verify(args) => verify::run(output, &args),
         Command::Bundle(command) => bundle::run(output, &command),
         Command::Explain { code } => explain::run(output, code.as_deref()).map(|()| Exit::Done),

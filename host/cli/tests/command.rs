@@ -75,12 +75,19 @@ fn devices_that_do_not_exist_or_cannot_be_opened() {
         ("sim:fpga", "SHEF-DEV-002"),
         ("sim:model?x=1", "SHEF-DEV-002"),
         ("sim:model?project=/x", "SHEF-DEV-002"),
-        ("vfio-user:/tmp/s", "SHEF-DEV-003"),
         ("tls://host:1/left", "SHEF-DEV-003"),
     ] {
         fails(&["demo", "--json", "--device", uri], 5, code);
         fails(&["device", "info", "--json", uri], 5, code);
     }
+    fails(&["device", "info", "--json", "vfio-user:/no/such/socket"], 4, "SHEF-VFU-001");
+    fails(&["demo", "--json", "--device", "vfio-user:/no/such/socket"], 4, "SHEF-VFU-001");
+    fails(&["demo", "--json", "--device", "pci:0000:65:00.0"], 2, "SHEF-CLI-001");
+    fails(&["demo", "--json", "--device", "sim:model", "--control", "/x"], 2, "SHEF-CLI-001");
+    fails(&["demo", "--json", "--device", "vfio-user:/x", "--stalls", "1"], 2, "SHEF-CLI-001");
+    fails(&["sim", "serve", "--json", "--socket", "/no/such/folder/card", "--device", "model"], 4, "SHEF-VFU-007");
+    fails(&["sim", "serve", "--json", "--socket", "card", "--device", "model", "--memory", "3"], 5, "SHEF-CARD-004");
+    fails(&["sim", "serve", "--json", "--socket", "card", "--device", "model", "--stalls", "1"], 2, "SHEF-CLI-001");
     fails(&["demo", "--json", "--device", "pci:0000:65:00.0", "--seed", "1"], 2, "SHEF-CLI-001");
     fails(&["device", "info", "--json", "pci:ffff:ff:1f.7"], 4, "SHEF-PCI-001");
     fails(&["demo", "--json", "--device", "sim:rtl?project=/no/such/folder"], 2, "SHEF-CLI-001");

@@ -84,6 +84,21 @@ pub enum DeviceError {
         /// What a Shield shows.
         expected: u32,
     },
+    /// The function on the bus is not shaped as a card.
+    #[error("no card behind {uri}: BAR{bar} has {bytes:#x} bytes, expected at least {need:#x}")]
+    NotACard {
+        /// The URI.
+        uri: String,
+        /// The BAR.
+        bar: u8,
+        /// Its bytes.
+        bytes: u64,
+        /// Bytes that a card has there.
+        need: u64,
+    },
+    /// An access outside memory that is mapped into this program.
+    #[error(transparent)]
+    OutOfRange(#[from] crate::OutOfRange),
     /// The way to the device failed: VFIO, a socket, an agent.
     #[error("{message}")]
     Transport {
@@ -116,7 +131,9 @@ impl DeviceError {
             Self::MailboxTooLong { .. } => "SHEF-DEV-008",
             Self::MailboxTimeout { .. } => "SHEF-DEV-009",
             Self::NotAShield { .. } => "SHEF-DEV-010",
-            Self::Transport { code, .. } | Self::Simulator { code, .. } => code,
+            Self::NotACard { .. } => "SHEF-DEV-011",
+            Self::OutOfRange(_) => "SHEF-DEV-012",
+            Self::Simulator { code, .. } | Self::Transport { code, .. } => code,
         }
     }
 }
@@ -156,5 +173,15 @@ pub const CODES: &[Code] = &[
         id: "SHEF-DEV-010",
         summary: "there is no Shield behind this device",
         help: "load an image that contains a Shield, or name another device",
+    },
+    Code {
+        id: "SHEF-DEV-011",
+        summary: "the PCI function is no card of this kind",
+        help: "name another device; on AWS F2 load the image first, because an unloaded function has other BARs",
+    },
+    Code {
+        id: "SHEF-DEV-012",
+        summary: "an access outside memory that is shared with a device",
+        help: "this is a defect of the program that made the access: please report it with the command",
     },
 ];

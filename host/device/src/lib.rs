@@ -15,11 +15,15 @@
 //! | `tls://host:port/DEVICE` | a card behind an agent |
 
 mod error;
+mod event;
 pub mod mailbox;
+mod memory;
 pub mod pci;
 mod uri;
 
 pub use error::{CODES, DeviceError};
+pub use event::{Event, poll_readable};
+pub use memory::{OutOfRange, SharedMemory};
 pub use uri::{Bdf, Iommu, Uri};
 
 /// Bytes of the control window (BAR0).

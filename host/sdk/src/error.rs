@@ -338,7 +338,11 @@ impl SdkError {
                 Fault::Input
             }
             // A project's folder is the user's own.
-            Self::Device(D::Simulator { code, .. }) if *code == "SHEF-CARD-003" || code.starts_with("SHEF-GEN-") => Fault::Input,
+            Self::Device(D::Simulator { code, .. })
+                if ["SHEF-CARD-003", "SHEF-CARD-004"].contains(code) || code.starts_with("SHEF-GEN-") =>
+            {
+                Fault::Input
+            }
             Self::Device(_) => Fault::Device,
             _ => Fault::Answer,
         }

@@ -67,6 +67,7 @@ pub fn codes() -> Vec<(&'static str, Vec<&'static Code>)> {
         ("appraisal", shef_verify::CODES.iter().collect()),
         ("device", shef_device::CODES.iter().collect()),
         ("PCI cards", shef_vfio::CODES.iter().collect()),
+        ("vfio-user", shef_vfio_user::CODES.iter().collect()),
         ("host library", CODES.iter().collect()),
     ];
     #[cfg(feature = "sim")]
@@ -102,6 +103,10 @@ pub fn open(uri: &Uri) -> Result<Host, SdkError> {
         #[cfg(not(feature = "sim"))]
         Uri::SimModel | Uri::SimRtl { .. } => Err(DeviceError::NoSimulator { uri: uri.to_string() }.into()),
         Uri::Pci { function, iommu } => Ok(Host::new(Box::new(shef_vfio::Card::open(*function, *iommu).map_err(DeviceError::from)?))),
+        Uri::VfioUser { socket } => {
+            let card = shef_vfio_user::open(socket, shef_vfio_user::DEFAULT_TIMEOUT)?;
+            Ok(Host::new(Box::new(card)))
+        }
         uri => Err(DeviceError::NotInThisVersion { uri: uri.to_string() }.into()),
     }
 }

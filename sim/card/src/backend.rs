@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use shef_model::SparseMemory;
+
 use crate::CardError;
 
 /// A Shield with an accelerator and its memory.
@@ -20,6 +22,8 @@ pub(crate) trait Backend {
     fn mem_read(&mut self, addr: u64, bytes: &mut [u8]);
     /// Writes card memory.
     fn mem_write(&mut self, addr: u64, bytes: &[u8]);
+    /// Puts other memory in the place of the card's own.
+    fn put_memory(&mut self, memory: SparseMemory);
     /// Lets some time pass.
     fn advance(&mut self) -> Result<(), CardError>;
     /// Clock cycles so far, where there is a clock.

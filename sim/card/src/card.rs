@@ -4,8 +4,10 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::rc::Rc;
 
+use sha2::{Digest, Sha256};
 use shef_device::{CTL_BYTES, Device, DeviceError, DeviceInfo, Uri, mailbox};
 use shef_kernel::{Kernel, boot, device_id_key};
+use shef_model::SparseMemory;
 use shef_proto::config::Config;
 use shef_proto::entropy::SeededEntropy;
 use shef_proto::evidence::RootOfTrust;
@@ -18,8 +20,8 @@ use crate::platform::{CardPlatform, Fabric, Fuses, SharedBackend, Source, kernel
 use crate::rtl::RtlBackend;
 use crate::{CardError, RtlOptions};
 
-/// Bytes of card memory.
-const MEMORY_BYTES: u64 = 1 << 34;
+/// Bytes of card memory where nothing else is said.
+pub const MEMORY_BYTES: u64 = 1 << 34;
 
 /// Steps of the clock until a wait for an interrupt gives up.
 const INTERRUPT_STEPS: u32 = 1 << 14;
@@ -52,7 +54,7 @@ impl CardOptions {
         Self { engine, seed: None, debug: false }
     }
 
-    fn uri(&self) -> Uri {
+    pub(crate) fn uri(&self) -> Uri {
         match &self.engine {
             Engine::Model | Engine::ModelOf(_) => Uri::SimModel,
             Engine::Rtl(options) => Uri::SimRtl { project: options.project.clone() },
@@ -101,6 +103,8 @@ impl Blank {
         let mut card = Card {
             uri: self.options.uri(),
             fuses: Rc::new(Fuses { uds, certificate, debug: self.options.debug }),
+            other: None,
+            memory_bytes: MEMORY_BYTES,
             source: Rc::new(RefCell::new(source)),
             fabric: Rc::new(RefCell::new(Fabric { programmed: false })),
             backend: self.backend,
@@ -118,6 +122,9 @@ impl Blank {
 pub struct Card {
     uri: Uri,
     fuses: Rc<Fuses>,
+    /// The identity that the card has with debug the other way.
+    other: Option<Rc<Fuses>>,
+    memory_bytes: u64,
     source: Rc<RefCell<Source>>,
     fabric: Rc<RefCell<Fabric>>,
     backend: SharedBackend,
@@ -171,6 +178,44 @@ impl Card {
         Bench { backend: Rc::clone(&self.backend) }
     }
 
+    /// Gives the card the identity that it has with debug on: another device secret, certified by another CA.
+    /// `certify` is shown the DeviceID key and gives the certificate.
+    pub fn add_debug_identity(&mut self, uds: Zeroizing<[u8; 32]>, certify: impl FnOnce(&PublicKey) -> Vec<u8>) {
+        let key = device_id_key(&uds, RootOfTrust::Simulated, true).public_key();
+        self.other = Some(Rc::new(Fuses { certificate: certify(&key), uds, debug: true }));
+    }
+
+    /// Turns debug on or off: the Shield is wiped first, then the card powers on with its other identity.
+    ///
+    /// # Errors
+    /// [`CardError::Design`] where the card has no such identity, and those of the boot.
+    pub fn set_debug(&mut self, on: bool) -> Result<(), CardError> {
+        self.backend.borrow_mut().reset()?;
+        if self.fuses.debug != on {
+            let none = || CardError::Design { what: "the card has no identity for debug".to_owned() };
+            let other = self.other.replace(Rc::clone(&self.fuses)).ok_or_else(none)?;
+            self.fuses = other;
+        }
+        self.power_on()
+    }
+
+    /// Puts memory in the place of the card's own that other programs see too; what was in card memory is lost.
+    pub(crate) fn put_memory(&mut self, memory: SparseMemory, bytes: u64) {
+        self.backend.borrow_mut().put_memory(memory);
+        self.memory_bytes = bytes;
+    }
+
+    /// A number that stands for the card's identity on the bus: the start of its certificate's digest.
+    pub(crate) fn serial(&self) -> u64 {
+        let digest: [u8; 32] = Sha256::digest(&self.fuses.certificate).into();
+        u64::from_be_bytes(*digest.first_chunk().unwrap_or(&[0; 8]))
+    }
+
+    /// Whether the accelerator raised an interrupt since this was last asked.
+    pub(crate) fn interrupted(&mut self) -> bool {
+        self.backend.borrow_mut().interrupted()
+    }
+
     fn power_on(&mut self) -> Result<(), CardError> {
         // The old kernel is gone before the new one reads the fuses.
         self.kernel = None;
@@ -187,6 +232,14 @@ impl Card {
         };
         self.kernel = Some(boot(platform, &kernel_image())?);
         Ok(())
+    }
+
+    fn check(&self, addr: u64, len: u64) -> Result<(), DeviceError> {
+        if addr.checked_add(len).is_some_and(|end| end <= self.memory_bytes) {
+            Ok(())
+        } else {
+            Err(DeviceError::MemoryRange { addr, len, memory_bytes: self.memory_bytes })
+        }
     }
 
     fn doorbell(&mut self, len: u32) {
@@ -215,7 +268,7 @@ impl Device for Card {
             Uri::SimModel => "simulated card around the functional model: protects nothing",
             _ => "simulated card around the Verilated RTL: protects nothing",
         };
-        DeviceInfo::new(self.uri.to_string(), description, RootOfTrust::Simulated.name(), MEMORY_BYTES, self.cycles().is_some())
+        DeviceInfo::new(self.uri.to_string(), description, RootOfTrust::Simulated.name(), self.memory_bytes, self.cycles().is_some())
     }
 
     fn ctl_read32(&mut self, offset: u32) -> Result<u32, DeviceError> {
@@ -259,13 +312,13 @@ impl Device for Card {
     }
 
     fn mem_read(&mut self, addr: u64, bytes: &mut [u8]) -> Result<(), DeviceError> {
-        check(addr, bytes.len() as u64)?;
+        self.check(addr, bytes.len() as u64)?;
         self.backend.borrow_mut().mem_read(addr, bytes);
         Ok(())
     }
 
     fn mem_write(&mut self, addr: u64, bytes: &[u8]) -> Result<(), DeviceError> {
-        check(addr, bytes.len() as u64)?;
+        self.check(addr, bytes.len() as u64)?;
         self.backend.borrow_mut().mem_write(addr, bytes);
         Ok(())
     }
@@ -292,13 +345,5 @@ impl Device for Card {
 
     fn cycles(&self) -> Option<u64> {
         self.backend.borrow().cycles()
-    }
-}
-
-fn check(addr: u64, len: u64) -> Result<(), DeviceError> {
-    if addr.checked_add(len).is_some_and(|end| end <= MEMORY_BYTES) {
-        Ok(())
-    } else {
-        Err(DeviceError::MemoryRange { addr, len, memory_bytes: MEMORY_BYTES })
     }
 }

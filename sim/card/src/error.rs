@@ -34,6 +34,25 @@ pub enum CardError {
         /// What is wrong, with its place.
         error: shef_gen::shield::ShieldError,
     },
+    /// The card's socket cannot be served.
+    #[error(transparent)]
+    Serve(#[from] shef_vfio_user::VfioUserError),
+    /// Card memory cannot be made.
+    #[error("card memory of {bytes:#x} bytes: {what}")]
+    Memory {
+        /// Bytes asked for.
+        bytes: u64,
+        /// What is wrong.
+        what: String,
+    },
+    /// The control socket of a served card.
+    #[error("control socket {}: {what}", path.display())]
+    Control {
+        /// The socket.
+        path: std::path::PathBuf,
+        /// What is wrong.
+        what: String,
+    },
     /// The configuration of the model cannot be read.
     #[error("configuration: {what}")]
     Config {
@@ -52,6 +71,9 @@ impl CardError {
             Self::Config { .. } => "SHEF-CARD-002",
             Self::Project { .. } => "SHEF-CARD-003",
             Self::Shield { error, .. } => error.code(),
+            Self::Serve(error) => error.code(),
+            Self::Memory { .. } => "SHEF-CARD-004",
+            Self::Control { .. } => "SHEF-CARD-005",
         }
     }
 }
@@ -78,5 +100,15 @@ pub const CODES: &[Code] = &[
         "SHEF-CARD-003",
         "the folder of a design of your own lacks something",
         "sim:rtl?project=DIR needs DIR/shield.toml and a module shef_accel in DIR/shef_accel.sv; docs/how-to/your-accelerator.md shows how",
+    ),
+    Code::new(
+        "SHEF-CARD-004",
+        "the simulated card's memory cannot be made",
+        "its size is a power of two from 1 MiB to 64 GiB; only pages that are written cost memory, but the address space must not be limited (`ulimit -v`)",
+    ),
+    Code::new(
+        "SHEF-CARD-005",
+        "the control socket of a simulated card does not answer as it must",
+        "`shef sim serve` makes it beside the card's socket, as PATH.control; name another one with --control",
     ),
 ];

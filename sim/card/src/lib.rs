@@ -6,17 +6,24 @@
 
 mod backend;
 mod card;
+mod config_space;
+pub mod control;
 mod error;
+mod link;
 mod model;
 mod platform;
 mod project;
 mod rtl;
+mod serve;
 
-pub use card::{Bench, Blank, Card, CardOptions, Engine};
+pub use card::{Bench, Blank, Card, CardOptions, Engine, MEMORY_BYTES};
+pub use control::{Control, Identity};
 pub use error::{CODES, CardError};
+pub use link::LinkFault;
 pub use platform::{ACCELERATOR, KERNEL_SVN, TARGET, kernel_digest, kernel_image, program, shell_digest};
 pub use project::Project;
 pub use rtl::{BareCard, RtlOptions, design_digest, design_digest_of};
+pub use serve::{ServeOptions, serve};
 pub use shef_rtl::repo_root as repository;
 
 use shef_proto::code::Code;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use shef_model::{Digits, MemoryFault, Model};
+use shef_model::{Digits, MemoryFault, Model, SparseMemory};
 use shef_proto::config::Config;
 
 use crate::CardError;
@@ -12,11 +12,12 @@ use crate::backend::Backend;
 pub(crate) struct ModelBackend {
     model: Model,
     design: [u8; 32],
+    interrupted: bool,
 }
 
 impl ModelBackend {
     pub(crate) fn new(config: Config, design: [u8; 32]) -> Self {
-        Self { model: Model::new(config, Box::new(Digits::default())), design }
+        Self { model: Model::new(config, Box::new(Digits::default())), design, interrupted: false }
     }
 }
 
@@ -26,6 +27,8 @@ impl Backend for ModelBackend {
     }
 
     fn ctl_write(&mut self, offset: u32, value: u32) -> Result<bool, CardError> {
+        // What a request starts is over when the request is.
+        self.interrupted |= offset == shef_regs::ctl::CHAN_DOORBELL;
         Ok(self.model.ctl_write(offset, value).is_some())
     }
 
@@ -45,12 +48,16 @@ impl Backend for ModelBackend {
         self.model.memory_mut().write(addr, bytes);
     }
 
+    fn put_memory(&mut self, memory: SparseMemory) {
+        *self.model.memory_mut() = memory;
+    }
+
     fn advance(&mut self) -> Result<(), CardError> {
         Ok(())
     }
 
     fn interrupted(&mut self) -> bool {
-        true
+        std::mem::take(&mut self.interrupted)
     }
 
     fn cycles(&self) -> Option<u64> {

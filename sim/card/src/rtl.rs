@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
+use shef_model::SparseMemory;
 use shef_proto::config::Config;
 use shef_rtl::{AxiMemoryConfig, CoreSim, DesignSpec, Library, build_with, module_spec};
 
@@ -161,6 +162,10 @@ impl Backend for RtlBackend {
 
     fn mem_write(&mut self, addr: u64, bytes: &[u8]) {
         self.core.memory_mut().write(addr, bytes);
+    }
+
+    fn put_memory(&mut self, memory: SparseMemory) {
+        *self.core.memory_mut() = memory;
     }
 
     fn advance(&mut self) -> Result<(), CardError> {

@@ -13,7 +13,7 @@ mod model;
 pub use bus::{Accelerator, Beat, Burst, NoAccelerator, Resp, ShieldBus, WriteBeat};
 pub use digits::Digits;
 pub use engine::{Counters, MemoryFault, WriteTap};
-pub use memory::SparseMemory;
+pub use memory::{Bytes, SparseMemory};
 pub use model::{Bare, Model};
 
 /// The model has no errors of its own: it answers as the Shield does.

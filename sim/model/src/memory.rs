@@ -26,11 +26,20 @@ impl Hasher for PageHasher {
     }
 }
 
+/// Bytes that lie elsewhere, as in memory that another program sees too. Bytes outside it read as zeros and are not written.
+pub trait Bytes: Send + Sync {
+    /// Copies bytes out.
+    fn read(&self, addr: u64, buf: &mut [u8]);
+    /// Copies bytes in.
+    fn write(&self, addr: u64, data: &[u8]);
+}
+
 /// Memory of any size up to 2^64 bytes; bytes that were never written are zero. Accesses past the last address wrap to 0.
 /// A clone shares pages until one of the two writes to them.
 #[derive(Default, Clone)]
 pub struct SparseMemory {
     pages: HashMap<u64, Arc<[u8; PAGE]>, BuildHasherDefault<PageHasher>>,
+    elsewhere: Option<Arc<dyn Bytes>>,
 }
 
 impl SparseMemory {
@@ -39,8 +48,16 @@ impl SparseMemory {
         Self::default()
     }
 
+    /// A memory whose bytes lie elsewhere. Its clones are the same memory.
+    pub fn over(bytes: Arc<dyn Bytes>) -> Self {
+        Self { elsewhere: Some(bytes), ..Self::default() }
+    }
+
     /// Copies `buf.len()` bytes from `addr` on into `buf`.
     pub fn read(&self, addr: u64, buf: &mut [u8]) {
+        if let Some(bytes) = &self.elsewhere {
+            return bytes.read(addr, buf);
+        }
         let mut at = addr;
         let mut rest = buf;
         while !rest.is_empty() {
@@ -58,6 +75,9 @@ impl SparseMemory {
 
     /// Copies `data` to `addr` and the bytes after it.
     pub fn write(&mut self, addr: u64, data: &[u8]) {
+        if let Some(bytes) = &self.elsewhere {
+            return bytes.write(addr, data);
+        }
         let mut at = addr;
         let mut rest = data;
         while !rest.is_empty() {
@@ -72,20 +92,27 @@ impl SparseMemory {
 
     /// Writes those bytes of `data` whose bit of `strobe` is set (bit i: byte i); at most 64 bytes, as one AXI beat.
     pub fn write_strobed(&mut self, addr: u64, data: &[u8], strobe: u64) {
+        if self.elsewhere.is_some() && data.len() == 64 && strobe == u64::MAX {
+            return self.write(addr, data);
+        }
         for (i, &byte) in data.iter().take(64).enumerate() {
             if strobe >> i & 1 == 1 {
+                if let Some(bytes) = &self.elsewhere {
+                    bytes.write(addr.wrapping_add(i as u64), &[byte]);
+                    continue;
+                }
                 let at = addr.wrapping_add(i as u64);
                 self.page(at)[(at % PAGE as u64) as usize] = byte;
             }
         }
     }
 
-    /// Number of 4 KiB pages that hold something.
+    /// Number of 4 KiB pages that hold something here.
     pub fn pages(&self) -> usize {
         self.pages.len()
     }
 
-    /// Forgets everything: all bytes are zero again.
+    /// Forgets everything that is here: all bytes are zero again.
     pub fn clear(&mut self) {
         self.pages.clear();
     }
@@ -112,6 +139,29 @@ mod tests {
         assert_eq!(back[0], 0);
         assert_eq!(&back[1..10_001], &data[..]);
         assert_eq!(back[10_001], 0);
+    }
+
+    #[test]
+    fn bytes_may_lie_elsewhere() {
+        struct Few(std::sync::Mutex<[u8; 256]>);
+        impl Bytes for Few {
+            fn read(&self, addr: u64, buf: &mut [u8]) {
+                buf.copy_from_slice(&self.0.lock().unwrap()[addr as usize..][..buf.len()]);
+            }
+            fn write(&self, addr: u64, data: &[u8]) {
+                self.0.lock().unwrap()[addr as usize..][..data.len()].copy_from_slice(data);
+            }
+        }
+        let few = Arc::new(Few(std::sync::Mutex::new([0; 256])));
+        let mut m = SparseMemory::over(Arc::clone(&few) as Arc<dyn Bytes>);
+        m.write(3, &[1, 2]);
+        m.write_strobed(64, &[7; 64], 1 << 2);
+        m.write_strobed(128, &[9; 64], u64::MAX);
+        let here = *few.0.lock().unwrap();
+        assert_eq!((here[3], here[4], here[64], here[66], here[191]), (1, 2, 0, 7, 9));
+        let mut b = [0; 2];
+        m.clone().read(3, &mut b);
+        assert_eq!((b, m.pages()), ([1, 2], 0));
     }
 
     #[test]

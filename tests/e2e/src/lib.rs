@@ -93,3 +93,77 @@ pub fn seeded(device: &str, seed: u64, dir: &Path) -> Report {
         ..DemoArgs::default()
     })
 }
+
+/// A card in a process of its own, ended with this value.
+pub struct Served {
+    child: std::process::Child,
+    dir: tempfile::TempDir,
+}
+
+impl Served {
+    /// Serves a card around `device`, `model` or `rtl`, and waits until it can be reached.
+    ///
+    /// # Panics
+    /// Where it does not start.
+    pub fn start(device: &str) -> Self {
+        use std::io::BufRead;
+        let dir = tempfile::tempdir().expect("a folder for the socket");
+        let mut command = std::process::Command::new(shef_program());
+        command.args(["--json", "sim", "serve", "--device", device, "--socket"]).arg(dir.path().join("card"));
+        let mut child = command.stdout(std::process::Stdio::piped()).spawn().expect("shef starts");
+        let mut line = String::new();
+        let stdout = child.stdout.take().expect("its output");
+        std::io::BufReader::new(stdout).read_line(&mut line).expect("a line when it is ready");
+        assert!(line.starts_with('{'), "shef sim serve --device {device} said {line:?}");
+        Self { child, dir }
+    }
+
+    /// The device.
+    pub fn uri(&self) -> String {
+        format!("vfio-user:{}", self.socket().display())
+    }
+
+    /// Its socket.
+    pub fn socket(&self) -> std::path::PathBuf {
+        self.dir.path().join("card")
+    }
+
+    /// Ends the process at once, as a crash would.
+    pub fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// The process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// The program `shef` that belongs to these tests, built where it is missing or old.
+///
+/// # Panics
+/// Where it cannot be built.
+pub fn shef_program() -> std::path::PathBuf {
+    static PROGRAM: std::sync::OnceLock<std::path::PathBuf> = std::sync::OnceLock::new();
+    PROGRAM
+        .get_or_init(|| {
+            let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+            let args = ["build", "--quiet", "--package", "shef-cli", "--bin", "shef", "--message-format", "json"];
+            let built = std::process::Command::new(cargo).args(args).current_dir(env!("CARGO_MANIFEST_DIR")).output().expect("cargo runs");
+            let messages = String::from_utf8_lossy(&built.stdout).into_owned();
+            let program = messages
+                .lines()
+                .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+                .filter_map(|message| message["executable"].as_str().map(std::path::PathBuf::from))
+                .next_back();
+            program.unwrap_or_else(|| panic!("shef was not built: {}", String::from_utf8_lossy(&built.stderr)))
+        })
+        .clone()
+}

@@ -9,7 +9,7 @@ use shef::{Adversary, Device, Host, Leg, SdkError};
 use shef_cli::demo::attacks::small_run;
 use shef_cli::demo::data::Dataset;
 use shef_cli::demo::reference::{self, Answer};
-use shef_cli::demo::world::{Plan, World};
+use shef_cli::demo::world::{Cards, Plan, World};
 
 /// What is done to the one message.
 #[derive(Clone, Copy, Debug)]
@@ -90,7 +90,7 @@ fn attempt(
 #[test]
 fn one_changed_message_never_gives_a_wrong_answer() {
     let dir = tempfile::tempdir().unwrap();
-    let mut world = World::new(dir.path(), Plan { engine: Engine::Model, seed: None, name: "hostile".into() }).unwrap();
+    let mut world = World::new(dir.path(), Plan { cards: Cards::Made(Engine::Model), seed: None, name: "hostile".into() }).unwrap();
     let (mut host, _) = world.card(&mut |_| {}).unwrap();
     let data = data();
     let right = reference::classify_all(&data.0, &data.1);
@@ -133,7 +133,7 @@ fn one_changed_message_never_gives_a_wrong_answer() {
 #[test]
 fn a_whole_recorded_run_cannot_be_played_again() {
     let dir = tempfile::tempdir().unwrap();
-    let mut world = World::new(dir.path(), Plan { engine: Engine::Model, seed: None, name: "hostile".into() }).unwrap();
+    let mut world = World::new(dir.path(), Plan { cards: Cards::Made(Engine::Model), seed: None, name: "hostile".into() }).unwrap();
     let (mut host, _) = world.card(&mut |_| {}).unwrap();
     let data = data();
     let (honest, recorded) = attempt(&mut world, &mut host, &data, Deed::Nothing, usize::MAX, 0);

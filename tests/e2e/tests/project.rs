@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use shef::sim::{CardError, Engine, Project, RtlOptions};
 use shef::{SdkError, Uri};
-use shef_cli::demo::world::{Plan, World};
+use shef_cli::demo::world::{Cards, Plan, World};
 use shef_seal::OpenPolicy;
 
 fn example() -> PathBuf {
@@ -31,7 +31,7 @@ fn bytes(words: &[u32]) -> Vec<u8> {
 fn vectors_are_added_behind_the_shield() {
     let dir = tempfile::tempdir().unwrap();
     let engine = Engine::Rtl(RtlOptions { project: Some(example()), ..RtlOptions::default() });
-    let mut world = World::new(dir.path(), Plan { engine, seed: None, name: "vecadd".into() }).unwrap();
+    let mut world = World::new(dir.path(), Plan { cards: Cards::Made(engine), seed: None, name: "vecadd".into() }).unwrap();
     let (mut host, _) = world.card(&mut |_| {}).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(host.info().uri, format!("sim:rtl?project={}", example().display()));
     let mut session = world.session(&mut host).unwrap();

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use shef::sim::{Bench, Engine};
+use shef::sim::Engine;
 use shef::{Host, Keyed, SdkError, Session};
 use shef_cli::demo::attacks::{buffers, upload};
 use shef_cli::demo::data::Dataset;
 use shef_cli::demo::knn::{self, Buffers};
 use shef_cli::demo::reference;
-use shef_cli::demo::world::{Plan, World};
+use shef_cli::demo::world::{Bench, Cards, Plan, World};
 use shef_proto::channel::{ChannelError, FaultKind, State};
 use shef_proto::config::{Config, OnFault};
 use shef_seal::OpenPolicy;
@@ -35,7 +35,7 @@ fn setup_with(on_fault: OnFault) -> Setup {
 
 fn setup_of(engine: Engine) -> Setup {
     let dir = tempfile::tempdir().unwrap();
-    let mut world = World::new(dir.path(), Plan { engine, seed: None, name: "session".into() }).unwrap();
+    let mut world = World::new(dir.path(), Plan { cards: Cards::Made(engine), seed: None, name: "session".into() }).unwrap();
     let (host, bench) = world.card(&mut |_| {}).unwrap();
     let all = Dataset::load(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../data/digits.csv.gz"))).unwrap();
     Setup { _dir: dir, world, host, bench, train: all.head(64), query: all.head(32) }
@@ -247,13 +247,13 @@ fn the_kernel_answers_everything() {
     assert_eq!(code(s.host.close_record()), "SHEF-KRN-014");
     assert_eq!(code(s.host.load_image(b"no container".to_vec(), vec![])), "SHEF-PRO-040");
     assert_eq!(s.host.kernel_status().unwrap().root_of_trust, "simulated");
-    assert_eq!(s.bench.words_delivered(), 0);
+    assert_eq!(s.bench.words_delivered().unwrap(), 0);
 }
 
 #[test]
 fn a_seed_shows_in_evidence_and_a_policy_must_name_it() {
     let dir = tempfile::tempdir().unwrap();
-    let mut seeded = World::new(dir.path(), Plan { engine: Engine::Model, seed: Some(3), name: "seeded".into() }).unwrap();
+    let mut seeded = World::new(dir.path(), Plan { cards: Cards::Made(Engine::Model), seed: Some(3), name: "seeded".into() }).unwrap();
     let (mut host, _) = seeded.card(&mut |_| {}).unwrap();
     assert_eq!(code(seeded.release(&mut host).map(|r| assert!(r.verified.claims().seeded))), "accepted");
     let strict = shef_verify::Policy::strict("production", &[shef_proto::evidence::RootOfTrust::Simulated]);

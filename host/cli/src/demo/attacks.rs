@@ -216,7 +216,7 @@ fn memory(lab: &mut Lab, tamper: Tamper, kind: FaultKind) -> Result<Outcome, Cli
     let region = lab.world.config().region_by_name("query").cloned().ok_or_else(|| CliError::internal("no region query"))?;
     let (base, tags, chunk) = (region.base, region.tag_base, region.chunk as usize);
     let chunks = if tamper == Tamper::Swap { 2 } else { 1 };
-    lab.bench.watch(base..base + (chunks * chunk) as u64);
+    lab.bench.watch(base..base + (chunks * chunk) as u64)?;
     lab.host.corrupt(evil(move |leg, mut bytes, _| {
         match (leg, tamper) {
             (Leg::MemoryWrite { addr }, Tamper::FlipData) if addr == base => bytes[77] ^= 0x10,
@@ -285,7 +285,7 @@ fn moved_region(lab: &mut Lab) -> Result<Outcome, CliError> {
     device.mem_read(from.tag_base, &mut tag)?;
     device.mem_write(to.base, &chunk)?;
     device.mem_write(to.tag_base, &tag)?;
-    bench.watch(to.base..to.base + u64::from(to.chunk));
+    bench.watch(to.base..to.base + u64::from(to.chunk))?;
     faulted(&mut session, &b, train, query, FaultKind::Tag, to.id, 0..1)
 }
 
@@ -315,7 +315,7 @@ fn old_session(lab: &mut Lab) -> Result<Outcome, CliError> {
     upload(&mut session, &b, train, query)?;
     let region = b.query.region().clone();
     put_back(session.host(), &region, &heard.borrow())?;
-    lab.bench.watch(region.base..region.base + u64::from(region.chunk));
+    lab.bench.watch(region.base..region.base + u64::from(region.chunk))?;
     faulted(&mut session, &b, train, query, FaultKind::Tag, region.id, 0..1)
 }
 
@@ -333,7 +333,7 @@ fn old_epoch(lab: &mut Lab) -> Result<Outcome, CliError> {
     session.upload(&b.query, &query.pixels())?;
     let region = b.query.region().clone();
     put_back(session.host(), &region, &heard)?;
-    bench.watch(region.base..region.base + u64::from(region.chunk));
+    bench.watch(region.base..region.base + u64::from(region.chunk))?;
     faulted(&mut session, &b, train, query, FaultKind::Tag, region.id, 0..1)
 }
 
@@ -345,8 +345,8 @@ fn bus_error(lab: &mut Lab) -> Result<Outcome, CliError> {
     upload(&mut session, &b, train, query)?;
     let region = b.query.region().clone();
     let range = region.base..region.base + u64::from(region.chunk);
-    bench.watch(range.clone());
-    bench.fail_reads(range);
+    bench.watch(range.clone())?;
+    bench.fail_reads(range)?;
     faulted(&mut session, &b, train, query, FaultKind::Bus, region.id, 0..1)
 }
 
@@ -505,7 +505,7 @@ fn load_key_other(lab: &mut Lab) -> Result<Outcome, CliError> {
 
 fn key_swapped(lab: &mut Lab) -> Result<Outcome, CliError> {
     lab.world.load(lab.host)?;
-    lab.bench.watch(ALL);
+    lab.bench.watch(ALL)?;
     let (_, own) = shef_proto::hpke_suite::generate_key_pair(lab.world.adversary_entropy());
     let own = own.xy();
     let swapped = Rc::new(RefCell::new(false));
@@ -530,7 +530,7 @@ fn key_swapped(lab: &mut Lab) -> Result<Outcome, CliError> {
 
 fn old_nonce(lab: &mut Lab) -> Result<Outcome, CliError> {
     lab.world.load(lab.host)?;
-    lab.bench.watch(ALL);
+    lab.bench.watch(ALL)?;
     // The first challenge is answered honestly and kept; the second is answered with the first evidence.
     let first = lab.world.shield_evidence(lab.host)?;
     lab.host.corrupt(change(|leg| leg == Leg::ShieldEvidence, move |bytes| bytes.clone_from(&first)));
@@ -544,15 +544,16 @@ fn no_key(host: &mut Host) -> Result<bool, CliError> {
 }
 
 fn debug_device(lab: &mut Lab) -> Result<Outcome, CliError> {
-    let (mut host, bench) = lab.world.debug_card()?;
-    bench.watch(ALL);
-    let result = refused(lab.world.release(&mut host), &["SHEF-ATT-021"]);
-    // The attack is on a device of its own, so the words are counted there.
-    Ok(Outcome { detected: result.detected && bench.words_delivered() == 0, ..result })
+    lab.world.with_debug_card(lab.host, lab.bench, |world, host, bench| {
+        bench.watch(ALL)?;
+        let result = refused(world.release(host), &["SHEF-ATT-021"]);
+        // The attack may be on a device of its own, so the words are counted there.
+        Ok(Outcome { detected: result.detected && bench.words_delivered()? == 0, ..result })
+    })
 }
 
 fn simulator_as_hardware(lab: &mut Lab) -> Result<Outcome, CliError> {
-    lab.bench.watch(ALL);
+    lab.bench.watch(ALL)?;
     Ok(refused(lab.world.release_under(lab.host, RootOfTrust::ShefBoot)?, &["SHEF-ATT-013"]))
 }
 
@@ -560,7 +561,7 @@ fn simulator_as_hardware(lab: &mut Lab) -> Result<Outcome, CliError> {
 
 fn image_changed(lab: &mut Lab) -> Result<Outcome, CliError> {
     use shef_proto::mailbox::Request;
-    lab.bench.watch(ALL);
+    lab.bench.watch(ALL)?;
     lab.host.corrupt(change(
         |leg| leg == Leg::KernelRequest,
         |bytes| {
@@ -578,7 +579,7 @@ fn image_changed(lab: &mut Lab) -> Result<Outcome, CliError> {
 }
 
 fn image_old(lab: &mut Lab) -> Result<Outcome, CliError> {
-    lab.bench.watch(ALL);
+    lab.bench.watch(ALL)?;
     let old = lab.world.old_image();
     lab.host.corrupt(change(|leg| leg == Leg::Image, move |bytes| bytes.clone_from(&old)));
     let result = refused(lab.world.load(lab.host), &["SHEF-KRN-021"]);

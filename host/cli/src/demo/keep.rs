@@ -96,7 +96,7 @@ impl Keep {
         for (name, der) in ["ak", "device-id"].into_iter().zip(certificates) {
             self.write(&format!("certificates/{name}.der"), der)?;
         }
-        self.write("certificates/root.der", world.manufacturer().root().der())
+        self.write("certificates/root.der", world.root())
     }
 
     /// The session's Load Key, and its keys where they were exposed.

@@ -1,6 +1,7 @@
 //! `shef demo`: the whole line on real digits, then every attack.
 
 pub mod attacks;
+mod bench;
 pub mod data;
 mod keep;
 pub mod knn;
@@ -12,7 +13,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use sha2::{Digest, Sha256};
-use shef::sim::{BareCard, Engine, RtlOptions};
+use shef::sim::{BareCard, Control, Engine, RtlOptions};
 use shef::{Host, Uri};
 use shef_proto::channel::Counter;
 use shef_regs::ctl;
@@ -26,7 +27,7 @@ use attacks::{ATTACKS, Attack, Lab};
 use data::Dataset;
 use keep::Keep;
 use report::{AttackResult, Cycles, Digits, Report, Sealed, Step};
-use world::{Bench, Plan, World};
+use world::{Bench, Cards, Plan, World};
 
 pub(crate) use world::card as card_error;
 
@@ -46,9 +47,12 @@ const ATTACK_STALLS: u64 = 1;
 /// Flags of `shef demo`.
 #[derive(clap::Args, Debug, Clone)]
 pub struct DemoArgs {
-    /// Device URI: sim:rtl or sim:model
+    /// Device URI: sim:rtl, sim:model, or a simulated card that `shef sim serve` serves
     #[arg(long, default_value = "sim:rtl")]
     pub device: String,
+    /// Control socket of a served card, or a character device that leads there; beside the card's socket where it is absent
+    #[arg(long, value_name = "PATH")]
+    pub control: Option<PathBuf>,
     /// Your own data: 64 columns and a label, CSV or gzipped CSV
     #[arg(long, value_name = "FILE")]
     pub data: Option<PathBuf>,
@@ -82,6 +86,7 @@ impl Default for DemoArgs {
     fn default() -> Self {
         Self {
             device: "sim:rtl".to_owned(),
+            control: None,
             data: None,
             train: TRAIN,
             memory_latency: None,
@@ -118,7 +123,7 @@ pub fn run(output: &Output, args: &DemoArgs) -> Result<Exit, CliError> {
 /// What the flags ask for, checked.
 struct Settings {
     uri: Uri,
-    engine: Engine,
+    cards: Cards,
     train: Dataset,
     query: Dataset,
     expect: Option<usize>,
@@ -128,26 +133,38 @@ struct Settings {
 fn settings(args: &DemoArgs) -> Result<Settings, CliError> {
     let uri: Uri = args.device.parse()?;
     let usage = |text: String| Err(CliError::usage("SHEF-CLI-001", text));
-    let engine = match &uri {
-        Uri::SimModel => {
-            for (flag, given) in
-                [("--memory-latency", args.memory_latency.is_some()), ("--stalls", args.stalls.is_some()), ("--wave", args.wave.is_some())]
-            {
-                if given {
-                    return usage(format!("{flag} needs a device with a clock, and sim:model has none: use --device sim:rtl"));
-                }
-            }
-            Engine::Model
+    let timing =
+        [("--memory-latency", args.memory_latency.is_some()), ("--stalls", args.stalls.is_some()), ("--wave", args.wave.is_some())];
+    let timing = timing.into_iter().find_map(|(flag, given)| given.then_some(flag));
+    let cards = match (&uri, timing) {
+        (Uri::SimModel, Some(flag)) => {
+            return usage(format!("{flag} needs a device with a clock, and sim:model has none: use --device sim:rtl"));
         }
-        Uri::SimRtl { project: None } => {
-            Engine::Rtl(RtlOptions { memory_latency: args.memory_latency, stalls: args.stalls, wave: args.wave.clone(), project: None })
+        (Uri::SimModel, None) => Cards::Made(Engine::Model),
+        (Uri::SimRtl { project: None }, _) => Cards::Made(Engine::Rtl(RtlOptions {
+            memory_latency: args.memory_latency,
+            stalls: args.stalls,
+            wave: args.wave.clone(),
+            project: None,
+        })),
+        (Uri::SimRtl { project: Some(_) }, _) => return usage("the demo is of the digits accelerator: use --device sim:rtl".to_owned()),
+        (other, _) if args.seed.is_some() => {
+            return usage(format!("--seed is for simulated cards that this program makes, and {other} is none"));
         }
-        Uri::SimRtl { project: Some(_) } => return usage("the demo is of the digits accelerator: use --device sim:rtl".to_owned()),
-        other if args.seed.is_some() && !other.is_simulated() => {
-            return usage(format!("--seed is for devices whose root of trust is `simulated`, and {other} is none"));
+        (_, Some(flag)) => return usage(format!("{flag} is for simulated cards that this program makes: give it to `shef sim serve`")),
+        (Uri::VfioUser { socket }, None) => {
+            let control = args.control.clone().unwrap_or_else(|| Control::path_of(socket));
+            Cards::Served { uri: uri.clone(), control }
         }
-        other => return Err(shef::DeviceError::NotInThisVersion { uri: other.to_string() }.into()),
+        (Uri::Pci { .. }, None) => match &args.control {
+            Some(control) => Cards::Served { uri: uri.clone(), control: control.clone() },
+            None => return usage(format!("the demo needs the control socket of a simulated card behind {uri}: give it with --control")),
+        },
+        (other, None) => return Err(shef::DeviceError::NotInThisVersion { uri: other.to_string() }.into()),
     };
+    if args.control.is_some() && matches!(cards, Cards::Made(_)) {
+        return usage("--control goes with a card that another process serves".to_owned());
+    }
     if args.keep_secrets && args.keep.is_none() {
         return usage("--keep-secrets goes with --keep DIR".to_owned());
     }
@@ -165,7 +182,7 @@ fn settings(args: &DemoArgs) -> Result<Settings, CliError> {
         }
     }
     let attacks = ATTACKS.iter().filter(|a| !none && (args.attack.is_empty() || args.attack.iter().any(|name| name == a.name))).collect();
-    Ok(Settings { uri, engine, train, query, expect, attacks })
+    Ok(Settings { uri, cards, train, query, expect, attacks })
 }
 
 /// Runs everything and returns what was seen.
@@ -250,7 +267,7 @@ fn honest(
 ) -> Result<Report, CliError> {
     let (train, query) = (&settings.train, &settings.query);
     let mut steps = Steps::new(output);
-    let plan = Plan { engine: settings.engine.clone(), seed: args.seed, name: "demo".to_owned() };
+    let plan = Plan { cards: settings.cards.clone(), seed: args.seed, name: "demo".to_owned() };
 
     // 1: the manufacturer makes a device; its boot code measures the kernel.
     let spinner = output.spinner("making a device");
@@ -432,8 +449,8 @@ fn honest(
 
     // 10: the same without a Shield.
     steps.begin(None);
-    let bare = match &settings.engine {
-        Engine::Rtl(rtl) => {
+    let bare = match &settings.cards {
+        Cards::Made(Engine::Rtl(rtl)) => {
             let spinner = output.spinner("the same accelerator without a Shield");
             let (cycles, same) = bare(rtl, train, query, &expected, &spinner)?;
             drop(spinner);
@@ -442,8 +459,12 @@ fn honest(
             steps.end("bare", same, Some(cycles), format!("the same results; reads its training set at {per_cycle:.1} B/cycle"))?;
             Some(cycles)
         }
-        Engine::Model | Engine::ModelOf(_) => {
+        Cards::Made(_) => {
             steps.end("bare", true, None, "the model has no clock: nothing to compare")?;
+            None
+        }
+        Cards::Served { .. } => {
+            steps.end("bare", true, None, "the card is in another process: nothing to compare")?;
             None
         }
     };
@@ -527,16 +548,18 @@ fn all_attacks(output: &Output, args: &DemoArgs, settings: &Settings, dir: &std:
     }
     output.line("")?;
     output.line(output.heading("attacks"))?;
-    let engine = match &settings.engine {
-        Engine::Model | Engine::ModelOf(_) => settings.engine.clone(),
+    let cards = match &settings.cards {
         // Attacks run with random stalls of the memory, each on the card that the one before left behind, after a reset.
-        Engine::Rtl(rtl) => Engine::Rtl(RtlOptions { stalls: Some(rtl.stalls.unwrap_or(ATTACK_STALLS)), wave: None, ..rtl.clone() }),
+        Cards::Made(Engine::Rtl(rtl)) => {
+            Cards::Made(Engine::Rtl(RtlOptions { stalls: Some(rtl.stalls.unwrap_or(ATTACK_STALLS)), wave: None, ..rtl.clone() }))
+        }
+        other => other.clone(),
     };
     let train = settings.train.head(SMALL.0);
     let query = settings.query.head(SMALL.1);
-    let workers = match engine {
-        Engine::Model | Engine::ModelOf(_) => 1,
-        Engine::Rtl(_) => std::thread::available_parallelism().map_or(1, usize::from).min(2),
+    let workers = match cards {
+        Cards::Made(Engine::Model | Engine::ModelOf(_)) | Cards::Served { .. } => 1,
+        Cards::Made(Engine::Rtl(_)) => std::thread::available_parallelism().map_or(1, usize::from).min(2),
     };
     let spinner = output.spinner(format!("{} attacks", settings.attacks.len()));
     let list = &settings.attacks;
@@ -545,10 +568,10 @@ fn all_attacks(output: &Output, args: &DemoArgs, settings: &Settings, dir: &std:
     let failures: Vec<CliError> = std::thread::scope(|scope| {
         let handles: Vec<_> = (0..workers)
             .map(|worker| {
-                let (engine, train, query, next, results) = (engine.clone(), &train, &query, &next, &results);
+                let (cards, train, query, next, results) = (cards.clone(), &train, &query, &next, &results);
                 let dir = dir.join(format!("attacks-{worker}"));
                 scope.spawn(move || -> Result<(), CliError> {
-                    let mut world = World::new(&dir, Plan { engine, seed: args.seed, name: format!("attacks-{worker}") })?;
+                    let mut world = World::new(&dir, Plan { cards, seed: args.seed, name: format!("attacks-{worker}") })?;
                     let (mut host, bench) = world.card(&mut |_| {})?;
                     loop {
                         let at = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
@@ -586,14 +609,14 @@ fn one_attack(attack: &Attack, world: &mut World, host: &mut Host, bench: &Bench
     let from = bench.cycles();
     let outcome = host.reset().map_err(CliError::from).and_then(|()| {
         host.corrupt(Box::new(shef::Honest));
-        bench.unwatch();
-        (attack.run)(&mut Lab { world, host, bench, train, query })
+        bench.unwatch()?;
+        let outcome = (attack.run)(&mut Lab { world, host, bench, train, query })?;
+        Ok((outcome, bench.words_delivered()?))
     });
-    let words_delivered = bench.words_delivered();
-    let (detected, code, detail) = match outcome {
-        Ok(outcome) => (outcome.detected, outcome.code, outcome.detail),
+    let (detected, words_delivered, code, detail) = match outcome {
+        Ok((outcome, words)) => (outcome.detected, words, outcome.code, outcome.detail),
         // What an attack did not expect is no detection.
-        Err(error) => (false, error.code.to_string(), error.message),
+        Err(error) => (false, bench.words_delivered().unwrap_or(0), error.code.to_string(), error.message),
     };
     AttackResult {
         name: attack.name,

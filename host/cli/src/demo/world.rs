@@ -1,9 +1,12 @@
 //! The parties of the demo, each with its own key folder and its own source of randomness.
 
-use std::path::Path;
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
 
-use shef::sim::{self, Blank, CardOptions, Engine, Project, RtlOptions};
-use shef::{Challenge, Connected, Host, Image, IpVendor, KeyFolder, Keyed, Manufacturer, Release, SdkError, Session, Source, Verifier};
+use shef::sim::{self, Blank, CardOptions, Control, Engine, Project, RtlOptions};
+use shef::{
+    Challenge, Connected, Host, Image, IpVendor, KeyFolder, Keyed, Manufacturer, Release, SdkError, Session, Source, Uri, Verifier,
+};
 use shef_proto::config::Config;
 use shef_proto::evidence::RootOfTrust;
 use shef_proto::image::Description;
@@ -12,7 +15,7 @@ use shef_verify::{KernelReference, Policy, ReferenceValues, ShellReference, Trus
 
 use crate::error::CliError;
 
-pub use shef::sim::Bench;
+pub use super::bench::Bench;
 
 /// Name of the data owner as a tenant.
 pub const OWNER: &str = "data-owner";
@@ -23,11 +26,25 @@ const IMAGE_SVN: u64 = 2;
 /// The time of everything under a seed: 2026-01-01.
 const SEEDED_NOW: i64 = 1_767_225_600;
 
+/// Where cards come from.
+#[derive(Debug, Clone)]
+pub enum Cards {
+    /// They are made here, around this.
+    Made(Engine),
+    /// There is one already, behind this device; its maker, faults and observation are reached through the control socket.
+    Served {
+        /// The device.
+        uri: Uri,
+        /// The control socket, or a character device that leads there.
+        control: PathBuf,
+    },
+}
+
 /// How to make a world.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// What cards are built around.
-    pub engine: Engine,
+    /// Where cards come from.
+    pub cards: Cards,
     /// Everybody draws from this seed.
     pub seed: Option<u64>,
     /// Keeps streams of different worlds apart.
@@ -39,8 +56,9 @@ pub struct World {
     plan: Plan,
     now: i64,
     config: Config,
-    manufacturer: Manufacturer,
-    debug_manufacturer: Manufacturer,
+    /// Who makes devices, and who makes them with debug on; a card that is there already was made by somebody else.
+    makers: Option<(Manufacturer, Manufacturer)>,
+    root: Vec<u8>,
     vendor: IpVendor,
     image: Image,
     old_image: Image,
@@ -64,18 +82,40 @@ impl World {
             None => std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_secs() as i64),
         };
         let open = |name: &str| KeyFolder::open(dir.join(name));
-        let manufacturer = Manufacturer::open(open("manufacturer")?, "shef simulated devices", now, &mut manufacturer_entropy)?;
-        let debug_manufacturer =
-            Manufacturer::open(open("manufacturer-debug")?, "shef simulated devices, debug", now, &mut manufacturer_entropy)?;
+        let served = match &plan.cards {
+            Cards::Made(_) => None,
+            Cards::Served { uri, control } => {
+                let identity = Control::open(control).and_then(|mut c| c.identity());
+                // Where nobody serves the card at all, that is what there is to say.
+                Some(identity.map_err(|error| shef::open(uri).err().map_or_else(|| card(error), CliError::from))?)
+            }
+        };
+        let makers = match served {
+            Some(_) => None,
+            None => Some((
+                Manufacturer::open(open("manufacturer")?, "shef simulated devices", now, &mut manufacturer_entropy)?,
+                Manufacturer::open(open("manufacturer-debug")?, "shef simulated devices, debug", now, &mut manufacturer_entropy)?,
+            )),
+        };
+        let (root, debug_root) = match (&makers, &served) {
+            (Some((maker, debug)), _) => (maker.root().der().to_vec(), debug.root().der().to_vec()),
+            (None, Some(identity)) => (identity.root.clone(), identity.debug_root.clone()),
+            (None, None) => return Err(CliError::internal("a card without a maker")),
+        };
         let vendor = IpVendor::open(open("vendor")?, VENDOR, &mut vendor_entropy)?;
 
-        let (config, design_digest, accelerator) = match &plan.engine {
-            Engine::Rtl(RtlOptions { project: Some(dir), .. }) => {
+        let (config, design_digest, accelerator) = match &plan.cards {
+            Cards::Made(Engine::Rtl(RtlOptions { project: Some(dir), .. })) => {
                 let project = Project::open(dir).map_err(card)?;
                 (project.config().clone(), project.design_digest().map_err(card)?, project.accelerator().to_owned())
             }
-            Engine::ModelOf(config) => (config.clone(), sim::design_digest_of(config).map_err(card)?, sim::ACCELERATOR.to_owned()),
-            _ => (sim::config().map_err(card)?, sim::design_digest().map_err(card)?, sim::ACCELERATOR.to_owned()),
+            Cards::Made(Engine::ModelOf(config)) => {
+                (config.clone(), sim::design_digest_of(config).map_err(card)?, sim::ACCELERATOR.to_owned())
+            }
+            _ => {
+                let digest = served.as_ref().map_or_else(sim::design_digest, |identity| Ok(identity.design_digest));
+                (sim::config().map_err(card)?, digest.map_err(card)?, sim::ACCELERATOR.to_owned())
+            }
         };
         let describe = |svn| Description {
             target: sim::TARGET.to_owned(),
@@ -91,8 +131,8 @@ impl World {
         let image = vendor.build(&describe(IMAGE_SVN), &program, &mut vendor_entropy)?;
 
         let anchors = vec![
-            anchor("simulated", RootOfTrust::Simulated, false, &manufacturer)?,
-            anchor("simulated-debug", RootOfTrust::Simulated, true, &debug_manufacturer)?,
+            anchor("simulated", RootOfTrust::Simulated, false, &root)?,
+            anchor("simulated-debug", RootOfTrust::Simulated, true, &debug_root)?,
         ];
         let kernel = sim::kernel_image();
         let reference = ReferenceValues {
@@ -115,8 +155,8 @@ impl World {
         Ok(Self {
             now,
             config,
-            manufacturer,
-            debug_manufacturer,
+            makers,
+            root,
             vendor,
             image,
             old_image,
@@ -129,7 +169,7 @@ impl World {
         })
     }
 
-    /// Makes a device: secret, DeviceID certificate, power-on.
+    /// Makes a device (secret, DeviceID certificate, power-on), or opens the one that is there.
     ///
     /// # Errors
     /// Those of the card.
@@ -137,23 +177,48 @@ impl World {
         self.make(false, progress)
     }
 
-    /// Makes a device in debug mode, certified by the CA for such devices.
+    /// A device in debug mode, certified by the CA for such devices, and shown to `body`. A card that is there already is turned to debug meanwhile:
+    /// it is in the hands of whoever runs the host.
     ///
     /// # Errors
-    /// Those of the card.
-    pub fn debug_card(&mut self) -> Result<(Host, Bench), CliError> {
-        self.make(true, &mut |_| {})
+    /// Those of the card and of `body`.
+    pub fn with_debug_card<T>(
+        &mut self,
+        host: &mut Host,
+        bench: &Bench,
+        body: impl FnOnce(&mut Self, &mut Host, &Bench) -> Result<T, CliError>,
+    ) -> Result<T, CliError> {
+        match bench {
+            Bench::Here(_) => {
+                let (mut host, bench) = self.make(true, &mut |_| {})?;
+                body(self, &mut host, &bench)
+            }
+            Bench::There(control) => {
+                control.borrow_mut().set_debug(true).map_err(card)?;
+                let result = body(self, host, bench);
+                control.borrow_mut().set_debug(false).map_err(card)?;
+                result
+            }
+        }
     }
 
     fn make(&mut self, debug: bool, progress: &mut dyn FnMut(&str)) -> Result<(Host, Bench), CliError> {
-        let mut options = CardOptions::new(self.plan.engine.clone());
+        let engine = match &self.plan.cards {
+            Cards::Made(engine) => engine.clone(),
+            Cards::Served { uri, control } => {
+                let control = Control::open(control).map_err(card)?;
+                return Ok((shef::open(uri)?, Bench::There(RefCell::new(control))));
+            }
+        };
+        let mut options = CardOptions::new(engine);
         options.seed = self.plan.seed;
         options.debug = debug;
-        let manufacturer = if debug { &self.debug_manufacturer } else { &self.manufacturer };
+        let (maker, debug_maker) = self.makers.as_ref().ok_or_else(|| CliError::internal("nobody makes cards here"))?;
+        let manufacturer = if debug { debug_maker } else { maker };
         let mut blank = Blank::new(options, progress).map_err(card)?;
         let device_id = blank.burn(manufacturer.device_secret(&mut self.manufacturer_entropy));
         let made = blank.finish(manufacturer.certify(&device_id, self.now)).map_err(card)?;
-        let bench = made.bench();
+        let bench = Bench::Here(made.bench());
         Ok((Host::new(Box::new(made)), bench))
     }
 
@@ -177,9 +242,9 @@ impl World {
         self.vendor.public_key()
     }
 
-    /// The manufacturer.
-    pub fn manufacturer(&self) -> &Manufacturer {
-        &self.manufacturer
+    /// The manufacturer's root certificate (DER).
+    pub fn root(&self) -> &[u8] {
+        &self.root
     }
 
     /// The container of an older image of the same vendor.
@@ -205,7 +270,7 @@ impl World {
     /// # Errors
     /// The appraisal, and those of the host.
     pub fn release_under(&mut self, host: &mut Host, kind: RootOfTrust) -> Result<Result<Release, SdkError>, CliError> {
-        let anchors = vec![anchor("hardware", kind, false, &self.manufacturer)?];
+        let anchors = vec![anchor("hardware", kind, false, &self.root)?];
         let mut policy = Policy::strict("production", &[kind, RootOfTrust::Simulated]);
         policy.allow_seeded = self.plan.seed.is_some();
         let verifier = Verifier::new(OWNER, anchors, self.verifier.reference().clone(), policy);
@@ -264,8 +329,8 @@ impl World {
     }
 }
 
-fn anchor(name: &str, kind: RootOfTrust, debug: bool, manufacturer: &Manufacturer) -> Result<TrustAnchor, CliError> {
-    TrustAnchor::new(name, kind, debug, manufacturer.root().der()).map_err(|e| CliError::input(e.code(), e.to_string()))
+fn anchor(name: &str, kind: RootOfTrust, debug: bool, root: &[u8]) -> Result<TrustAnchor, CliError> {
+    TrustAnchor::new(name, kind, debug, root).map_err(|e| CliError::input(e.code(), e.to_string()))
 }
 
 /// An error of the card as one of the command.

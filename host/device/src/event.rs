@@ -1,0 +1,112 @@
+//! Event descriptors (eventfd): how an interrupt reaches a program.
+
+#![expect(unsafe_code, reason = "calls eventfd and poll")]
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+/// A counter in the kernel that one side raises and the other waits for.
+#[derive(Debug)]
+pub struct Event(File);
+
+impl Event {
+    /// A new one at zero.
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    pub fn new() -> io::Result<Self> {
+        // SAFETY: no pointers are passed; the result is checked.
+        let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the descriptor is new and nobody else owns it.
+        Ok(Self(unsafe { File::from_raw_fd(fd) }))
+    }
+
+    /// Raises it. A descriptor whose counter is full stays raised.
+    ///
+    /// # Errors
+    /// Where the descriptor is none of an event.
+    pub fn signal(&self) -> io::Result<()> {
+        match (&self.0).write(&1u64.to_ne_bytes()) {
+            Err(e) if e.kind() != io::ErrorKind::WouldBlock => Err(e),
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes what was raised since this was last asked: how often, 0 for not at all. Does not wait.
+    ///
+    /// # Errors
+    /// Where the descriptor is none of an event.
+    pub fn take(&self) -> io::Result<u64> {
+        let mut count = [0; 8];
+        match (&self.0).read(&mut count) {
+            Ok(_) => Ok(u64::from_ne_bytes(count)),
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(0),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Waits until it is raised, at most so long; takes it. Whether it was raised.
+    ///
+    /// # Errors
+    /// As [`Event::take`].
+    pub fn wait(&self, timeout: Duration) -> io::Result<bool> {
+        Ok(poll_readable(&[self.0.as_fd()], timeout)?[0] && self.take()? > 0)
+    }
+}
+
+impl AsFd for Event {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl From<OwnedFd> for Event {
+    fn from(fd: OwnedFd) -> Self {
+        Self(fd.into())
+    }
+}
+
+/// Waits until one of the descriptors can be read or its other end is gone, at most so long: which of them.
+///
+/// # Errors
+/// Those of the operating system.
+pub fn poll_readable<const N: usize>(fds: &[BorrowedFd<'_>; N], timeout: Duration) -> io::Result<[bool; N]> {
+    let end = Instant::now() + timeout;
+    let mut polled = fds.map(|fd| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 });
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        let left = libc::timespec { tv_sec: left.as_secs().min(1 << 30) as libc::time_t, tv_nsec: left.subsec_nanos().into() };
+        // SAFETY: the pointers are to N entries and to a time that live over the call, and no signal mask is passed.
+        let n = unsafe { libc::ppoll(polled.as_mut_ptr(), N as libc::nfds_t, &left, std::ptr::null()) };
+        if n >= 0 {
+            return Ok(polled.map(|p| p.revents != 0));
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_is_taken_once() {
+        let event = Event::new().unwrap();
+        assert!(!event.wait(Duration::ZERO).unwrap());
+        event.signal().unwrap();
+        event.signal().unwrap();
+        assert!(event.wait(Duration::from_secs(60)).unwrap());
+        assert_eq!(event.take().unwrap(), 0);
+        let other = Event::from(event.as_fd().try_clone_to_owned().unwrap());
+        other.signal().unwrap();
+        assert_eq!(event.take().unwrap(), 1);
+    }
+}

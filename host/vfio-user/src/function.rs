@@ -1,0 +1,87 @@
+//! A PCI function over vfio-user, as the card's driver wants it.
+
+use std::path::Path;
+use std::time::Duration;
+
+use shef_device::pci::{BAR_MEM, Function, PciCard};
+use shef_device::{DeviceError, Event, SharedMemory};
+
+use crate::{Client, VfioUserError, region};
+
+/// A function that another process serves, with its interrupts connected and card memory mapped where the server allows it.
+pub struct VfioUserFunction {
+    client: Client,
+    vectors: Vec<Event>,
+    memory: Option<SharedMemory>,
+}
+
+impl VfioUserFunction {
+    /// Connects to a server.
+    ///
+    /// # Errors
+    /// Those of [`Client::connect`].
+    pub fn open(path: &Path, timeout: Duration) -> Result<Self, VfioUserError> {
+        let mut client = Client::connect(path, timeout)?;
+        let count = client.vectors().min(shef_device::pci::VECTORS);
+        let vectors = (0..count)
+            .map(|_| Event::new())
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|error| VfioUserError::System { what: "making events for interrupts", error })?;
+        client.connect_interrupts(0, &vectors.iter().collect::<Vec<_>>())?;
+        let memory = client.map_region(region::BAR0 + u32::from(BAR_MEM))?;
+        Ok(Self { client, vectors, memory })
+    }
+
+    /// The connection.
+    pub fn client(&mut self) -> &mut Client {
+        &mut self.client
+    }
+}
+
+impl Function for VfioUserFunction {
+    fn config_read(&mut self, offset: u16, out: &mut [u8]) -> Result<(), DeviceError> {
+        Ok(self.client.read(region::CONFIG, offset.into(), out)?)
+    }
+
+    fn config_write(&mut self, offset: u16, data: &[u8]) -> Result<(), DeviceError> {
+        Ok(self.client.write(region::CONFIG, offset.into(), data)?)
+    }
+
+    fn bar_bytes(&self, bar: u8) -> u64 {
+        self.client.region(bar.into()).size
+    }
+
+    fn bar_read(&mut self, bar: u8, offset: u64, out: &mut [u8]) -> Result<(), DeviceError> {
+        match &self.memory {
+            Some(memory) if bar == BAR_MEM => Ok(memory.read(offset, out)?),
+            _ => Ok(self.client.read(bar.into(), offset, out)?),
+        }
+    }
+
+    fn bar_write(&mut self, bar: u8, offset: u64, data: &[u8]) -> Result<(), DeviceError> {
+        match &self.memory {
+            Some(memory) if bar == BAR_MEM => Ok(memory.write(offset, data)?),
+            _ => Ok(self.client.write(bar.into(), offset, data)?),
+        }
+    }
+
+    fn wait_vector(&mut self, vector: u32, timeout: Duration) -> Result<bool, DeviceError> {
+        match self.vectors.get(vector as usize) {
+            Some(event) => Ok(self.client.wait(event, timeout)?),
+            None => Ok(false),
+        }
+    }
+
+    fn reset(&mut self) -> Result<(), DeviceError> {
+        Ok(self.client.reset()?)
+    }
+}
+
+/// Opens the card behind a socket.
+///
+/// # Errors
+/// Those of [`Client::connect`], and [`DeviceError::NotACard`] where something else is served there.
+pub fn open(path: &Path, timeout: Duration) -> Result<PciCard<VfioUserFunction>, DeviceError> {
+    let function = VfioUserFunction::open(path, timeout)?;
+    PciCard::open(function, &format!("vfio-user:{}", path.display()), "card served by another process", "unknown")
+}

@@ -1,0 +1,60 @@
+//! vfio-user: a PCI device over a Unix socket, as QEMU and others speak it. A [`Client`] drives a device that another process serves; a
+//! [`Server`] serves one.
+//!
+//! Written for this project because the client has to notice refusals and time-outs, and the server has to answer every message, whatever
+//! is in it, and to reach memory that comes without a file descriptor.
+//!
+//! What is spoken: version negotiation with optional capabilities, device, region and interrupt information, mappable areas with their file
+//! descriptor, interrupts by event descriptors, region reads and writes, DMA maps with and without a file descriptor, DMA reads and writes
+//! by message for the latter, reset. Not spoken: migration, dirty pages, twin sockets, several writes in one message.
+
+mod client;
+mod dma;
+mod error;
+mod function;
+mod server;
+mod socket;
+pub mod wire;
+
+pub use client::{Client, DEFAULT_TIMEOUT};
+pub use dma::{DmaError, DmaErrorKind};
+pub use error::{CODES, VfioUserError};
+pub use function::{VfioUserFunction, open};
+pub use server::{Backend, Bus, NO_ANSWER, Region, Server, Shape};
+
+/// Error numbers of the system, as they stand in replies.
+pub mod errno {
+    #![expect(missing_docs, reason = "the system's own names")]
+    pub const EIO: u32 = libc::EIO as u32;
+    pub const EBUSY: u32 = libc::EBUSY as u32;
+    pub const EEXIST: u32 = libc::EEXIST as u32;
+    pub const EINVAL: u32 = libc::EINVAL as u32;
+    pub const EFAULT: u32 = libc::EFAULT as u32;
+    pub const EMSGSIZE: u32 = libc::EMSGSIZE as u32;
+    pub const ENOENT: u32 = libc::ENOENT as u32;
+    pub const ENOSPC: u32 = libc::ENOSPC as u32;
+    pub const ENXIO: u32 = libc::ENXIO as u32;
+    pub const EOPNOTSUPP: u32 = libc::EOPNOTSUPP as u32;
+    pub const EPROTO: u32 = libc::EPROTO as u32;
+    pub const ETIMEDOUT: u32 = libc::ETIMEDOUT as u32;
+}
+
+/// Indices of regions of a PCI function.
+pub mod region {
+    /// First of the six BARs.
+    pub const BAR0: u32 = 0;
+    /// Expansion ROM.
+    pub const ROM: u32 = 6;
+    /// Configuration space.
+    pub const CONFIG: u32 = 7;
+    /// Number of them, with that of VGA.
+    pub const COUNT: u32 = 9;
+}
+
+/// Indices of kinds of interrupt of a PCI function.
+pub mod irq {
+    /// MSI-X.
+    pub const MSIX: u32 = 2;
+    /// Number of them.
+    pub const COUNT: u32 = 5;
+}

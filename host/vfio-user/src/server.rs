@@ -1,0 +1,389 @@
+//! Serves a device to one client at a time.
+
+mod bus;
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use shef_device::{Event, poll_readable};
+
+use crate::socket::Socket;
+use crate::wire::{self, HEADER, Header, MAX_DATA, MAX_MESSAGE, RegionInfo, Request, irq_flag, region_flag};
+use crate::{VfioUserError, errno, irq, region};
+pub use bus::Bus;
+
+/// How long the rest of a message may take once it began, and the client to take an answer.
+const MESSAGE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How often the server looks whether it is to stop.
+const TICK: Duration = Duration::from_millis(100);
+
+/// What a [`Backend`] returns where the client is to get no answer at all, as from a device that hangs.
+pub const NO_ANSWER: u32 = u32::MAX;
+
+/// A region of a device.
+#[derive(Debug, Default)]
+pub struct Region {
+    /// Bytes; 0 for none.
+    pub size: u64,
+    /// It can be written.
+    pub writable: bool,
+    /// A file that clients may map, and which part of it the region is: all of the region from this offset on.
+    pub memory: Option<(OwnedFd, u64)>,
+}
+
+/// What a device is made of.
+#[derive(Debug)]
+pub struct Shape {
+    /// Regions by index; those of a PCI function have the indices of [`crate::region`].
+    pub regions: Vec<Region>,
+    /// Vectors of MSI-X.
+    pub vectors: u32,
+}
+
+/// The device behind a server. Error numbers go to the client as they are.
+pub trait Backend {
+    /// A client came. It reaches memory and interrupts by `bus` until it leaves.
+    fn attached(&mut self);
+
+    /// The client left; nothing that it mapped can be reached any more.
+    fn detached(&mut self);
+
+    /// Reads a region; the range is inside it.
+    ///
+    /// # Errors
+    /// The error number for the client.
+    fn read(&mut self, region: u32, offset: u64, out: &mut [u8]) -> Result<(), u32>;
+
+    /// Writes a region; the range is inside it.
+    ///
+    /// # Errors
+    /// The error number for the client.
+    fn write(&mut self, region: u32, offset: u64, data: &[u8]) -> Result<(), u32>;
+
+    /// Resets the device.
+    ///
+    /// # Errors
+    /// The error number for the client.
+    fn reset(&mut self) -> Result<(), u32>;
+}
+
+/// A listening socket with the shape of the device behind it.
+pub struct Server {
+    path: PathBuf,
+    listener: UnixListener,
+    shape: Shape,
+    bus: Bus,
+}
+
+/// An answer: body and a descriptor.
+type Answer<'a> = (Vec<u8>, Option<BorrowedFd<'a>>);
+
+impl Server {
+    /// Listens on a socket at `path`, which only the user may connect to. What a server that died left there is replaced.
+    ///
+    /// # Errors
+    /// [`VfioUserError::Serve`], also where another server listens there.
+    pub fn bind(path: &Path, shape: Shape) -> Result<Self, VfioUserError> {
+        let failed = |error| VfioUserError::Serve { path: path.to_owned(), error };
+        if UnixStream::connect(path).is_ok() {
+            return Err(failed(io::Error::new(io::ErrorKind::AddrInUse, "another server listens there")));
+        }
+        match std::fs::symlink_metadata(path) {
+            Ok(meta) if std::os::unix::fs::FileTypeExt::is_socket(&meta.file_type()) => std::fs::remove_file(path).map_err(failed)?,
+            Ok(_) => return Err(failed(io::Error::new(io::ErrorKind::AlreadyExists, "there is a file that is no socket"))),
+            Err(_) => {}
+        }
+        let listener = UnixListener::bind(path).map_err(failed)?;
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        let bus = Bus::new(shape.vectors);
+        Ok(Self { path: path.to_owned(), listener, shape, bus })
+    }
+
+    /// The client's memory and interrupts.
+    pub fn bus(&self) -> Bus {
+        self.bus.clone()
+    }
+
+    /// Serves one client after the other until `stop` is set.
+    ///
+    /// # Errors
+    /// [`VfioUserError::Serve`] where the socket fails.
+    pub fn run(&self, backend: &mut dyn Backend, stop: &AtomicBool) -> Result<(), VfioUserError> {
+        let busy = AtomicBool::new(false);
+        let (sender, clients) = mpsc::channel();
+        std::thread::scope(|scope| {
+            let door = scope.spawn(|| {
+                let result = self.door(&busy, sender, stop);
+                stop.store(true, Ordering::Relaxed);
+                result
+            });
+            while !stop.load(Ordering::Relaxed) {
+                let Ok(stream) = clients.recv_timeout(TICK) else { continue };
+                // A client whose connection cannot be used is gone already.
+                let _ = self.serve(stream, backend, stop);
+                busy.store(false, Ordering::Release);
+            }
+            let failed = |error| VfioUserError::Serve { path: self.path.clone(), error };
+            door.join().unwrap_or_else(|_| Err(io::Error::other("the accepting thread stopped"))).map_err(failed)
+        })
+    }
+
+    /// Lets one client in at a time and refuses the others.
+    fn door(&self, busy: &AtomicBool, clients: mpsc::Sender<UnixStream>, stop: &AtomicBool) -> io::Result<()> {
+        while !stop.load(Ordering::Relaxed) {
+            if !poll_readable(&[self.listener.as_fd()], TICK)?[0] {
+                continue;
+            }
+            let stream = match self.listener.accept() {
+                Ok((stream, _)) => stream,
+                // One that left again, or no descriptors at the moment.
+                Err(_) => {
+                    std::thread::sleep(Duration::from_millis(5));
+                    continue;
+                }
+            };
+            if busy.swap(true, Ordering::AcqRel) {
+                let _ = refuse(stream);
+            } else if clients.send(stream).is_err() {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Serves one client until it leaves.
+    fn serve(&self, stream: UnixStream, backend: &mut dyn Backend, stop: &AtomicBool) -> io::Result<()> {
+        let socket = Socket::new(stream, MESSAGE_TIMEOUT)?;
+        self.bus.attach(socket.try_clone()?);
+        backend.attached();
+        let result = self.messages(&socket, backend, stop);
+        self.bus.detach();
+        socket.shutdown();
+        backend.detached();
+        result
+    }
+
+    fn messages(&self, socket: &Socket, backend: &mut dyn Backend, stop: &AtomicBool) -> io::Result<()> {
+        let mut negotiated = false;
+        let mut body = Vec::new();
+        while !stop.load(Ordering::Relaxed) {
+            if !socket.wait(TICK)? {
+                continue;
+            }
+            let (mut head, mut fds) = ([0; HEADER], Vec::new());
+            if !socket.recv(&mut head, &mut fds)? {
+                return Ok(());
+            }
+            let header = Header::decode(&head);
+            let Some(len) = (header.size as usize).checked_sub(HEADER) else {
+                // Where the next message begins cannot be known.
+                return self.bus.send(&header.refusal(errno::EINVAL), &[], &[]);
+            };
+            if len > MAX_MESSAGE - HEADER {
+                skip(socket, len)?;
+                self.bus.send(&header.refusal(errno::EMSGSIZE), &[], &[])?;
+                continue;
+            }
+            body.resize(len, 0);
+            if len > 0 && !socket.recv(&mut body, &mut fds)? {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            if header.is_reply() {
+                self.bus.replied(&header, &body);
+                continue;
+            }
+            let answer = if header.is_command() { self.command(&header, &body, fds, &mut negotiated, backend) } else { Err(errno::EINVAL) };
+            if header.wants_reply() && !matches!(answer, Err(NO_ANSWER)) {
+                match &answer {
+                    Ok((body, fd)) => self.bus.send(&header.reply(body.len()), body, fd.as_slice())?,
+                    Err(errno) => self.bus.send(&header.refusal(*errno), &[], &[])?,
+                }
+            }
+            if !negotiated {
+                // A client of another version, or none at all.
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    fn command(
+        &self,
+        header: &Header,
+        body: &[u8],
+        mut fds: Vec<OwnedFd>,
+        negotiated: &mut bool,
+        backend: &mut dyn Backend,
+    ) -> Result<Answer<'_>, u32> {
+        let request = Request::decode(header.command, body)?;
+        if *negotiated == matches!(request, Request::Version { .. }) {
+            return Err(errno::EINVAL);
+        }
+        if !fds.is_empty() && !matches!(request, Request::DmaMap { .. } | Request::SetIrqs { .. }) {
+            return Err(errno::EINVAL);
+        }
+        let empty = || (Vec::new(), None);
+        match request {
+            Request::Version { major, capabilities } => {
+                if major != wire::VERSION.0 {
+                    return Err(errno::EPROTO);
+                }
+                *negotiated = true;
+                self.bus.limit(capabilities.max_data);
+                Ok((Request::Version { major, capabilities }.encode().1, None))
+            }
+            Request::DmaMap { flags, offset, address, size } => {
+                if fds.len() > 1 {
+                    return Err(errno::EINVAL);
+                }
+                self.bus.map(flags, offset, address, size, fds.pop()).map(|()| empty())
+            }
+            Request::DmaUnmap { flags, address, size } => {
+                let size = match flags {
+                    0 => self.bus.unmap(address, size)?,
+                    wire::UNMAP_ALL if (address, size) == (0, 0) => self.bus.unmap_all(),
+                    _ => return Err(errno::EINVAL),
+                };
+                Ok((Request::DmaUnmap { flags, address, size }.encode().1, None))
+            }
+            Request::GetInfo => {
+                let info = wire::Writer::default().u32(16).u32(wire::INFO_RESET | wire::INFO_PCI).u32(region::COUNT).u32(irq::COUNT);
+                Ok((info.0, None))
+            }
+            Request::GetRegionInfo { argsz, index } => self.region_info(argsz, index),
+            Request::GetIrqInfo { index } => {
+                if index >= irq::COUNT {
+                    return Err(errno::EINVAL);
+                }
+                let (flags, count) = if index == irq::MSIX {
+                    (wire::IRQ_EVENTFD | wire::IRQ_MASKABLE | wire::IRQ_NORESIZE, self.shape.vectors)
+                } else {
+                    (0, 0)
+                };
+                Ok((wire::Writer::default().u32(16).u32(flags).u32(index).u32(count).0, None))
+            }
+            Request::SetIrqs { flags, index, start, count, data } => self.set_irqs(flags, index, start, count, data, fds).map(|()| empty()),
+            Request::RegionRead { offset, region, count } => {
+                let len = self.check(region, offset, count as usize, false)?;
+                let mut out = wire::Writer::default().u64(offset).u32(region).u32(count).0;
+                out.resize(16 + len, 0);
+                backend.read(region, offset, &mut out[16..])?;
+                Ok((out, None))
+            }
+            Request::RegionWrite { offset, region, data } => {
+                self.check(region, offset, data.len(), true)?;
+                backend.write(region, offset, data)?;
+                Ok((wire::Writer::default().u64(offset).u32(region).u32(data.len() as u32).0, None))
+            }
+            // These go the other way.
+            Request::DmaRead { .. } | Request::DmaWrite { .. } => Err(errno::EOPNOTSUPP),
+            Request::Reset => {
+                self.bus.cancel();
+                backend.reset().map(|()| empty())
+            }
+        }
+    }
+
+    fn region_info(&self, argsz: u32, index: u32) -> Result<Answer<'_>, u32> {
+        if index >= region::COUNT || argsz < 32 {
+            return Err(errno::EINVAL);
+        }
+        let Some(r) = self.shape.regions.get(index as usize) else {
+            return Ok((RegionInfo::default().encode(index, argsz), None));
+        };
+        let mut info = RegionInfo { size: r.size, ..RegionInfo::default() };
+        if r.size > 0 {
+            info.flags = region_flag::READ | if r.writable { region_flag::WRITE } else { 0 };
+        }
+        let mut fd = None;
+        if let Some((file, offset)) = &r.memory {
+            info.offset = *offset;
+            info.areas = vec![(0, r.size)];
+            fd = Some(file.as_fd());
+        }
+        Ok((info.encode(index, argsz), fd))
+    }
+
+    /// Whether a range is wholly in a region.
+    fn check(&self, region: u32, offset: u64, len: usize, write: bool) -> Result<usize, u32> {
+        let r = self.shape.regions.get(region as usize).filter(|r| r.size > 0).ok_or(errno::EINVAL)?;
+        let fits = len <= MAX_DATA && offset.checked_add(len as u64).is_some_and(|end| end <= r.size);
+        if fits && (!write || r.writable) { Ok(len) } else { Err(errno::EINVAL) }
+    }
+
+    fn set_irqs(&self, flags: u32, index: u32, start: u32, count: u32, data: &[u8], fds: Vec<OwnedFd>) -> Result<(), u32> {
+        use irq_flag::{ACTION_MASK, ACTION_TRIGGER, ACTION_UNMASK, DATA_BOOL, DATA_EVENTFD, DATA_NONE};
+        let vectors = if index == irq::MSIX { self.shape.vectors } else { 0 };
+        let end = start.checked_add(count).filter(|end| *end <= vectors && index < irq::COUNT).ok_or(errno::EINVAL)?;
+        let (source, action) = (flags & (DATA_NONE | DATA_BOOL | DATA_EVENTFD), flags & (ACTION_MASK | ACTION_UNMASK | ACTION_TRIGGER));
+        if source | action != flags || (!fds.is_empty() && source != DATA_EVENTFD) {
+            return Err(errno::EINVAL);
+        }
+        let range = start..end;
+        match (source, action) {
+            (DATA_EVENTFD, ACTION_TRIGGER) => {
+                if fds.is_empty() {
+                    range.for_each(|v| self.bus.connect(v, None));
+                } else if fds.len() == range.len() {
+                    range.zip(fds).for_each(|(v, fd)| self.bus.connect(v, Some(Event::from(fd))));
+                } else {
+                    return Err(errno::EINVAL);
+                }
+            }
+            (DATA_NONE, ACTION_TRIGGER) if count == 0 => (0..vectors).for_each(|v| self.bus.connect(v, None)),
+            (DATA_NONE | DATA_BOOL, ACTION_MASK | ACTION_UNMASK | ACTION_TRIGGER) => {
+                for (i, vector) in range.enumerate() {
+                    if source == DATA_BOOL && data.get(i).is_none_or(|b| *b == 0) {
+                        continue;
+                    }
+                    match action {
+                        ACTION_TRIGGER => {
+                            self.bus.interrupt(vector);
+                        }
+                        action => self.bus.mask(vector, action == ACTION_MASK),
+                    }
+                }
+            }
+            _ => return Err(errno::EINVAL),
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// Answers the first message of a client that comes while another is served.
+fn refuse(stream: UnixStream) -> io::Result<()> {
+    let socket = Socket::new(stream, Duration::from_secs(1))?;
+    let (mut head, mut fds) = ([0; HEADER], Vec::new());
+    if socket.recv(&mut head, &mut fds)? {
+        let header = Header::decode(&head);
+        skip(&socket, (header.size as usize).saturating_sub(HEADER).min(MAX_MESSAGE))?;
+        socket.send(&header.refusal(errno::EBUSY).encode(), &[], &[])?;
+    }
+    Ok(())
+}
+
+/// Takes bytes off the stream and forgets them, so that the next message is read from its beginning.
+fn skip(socket: &Socket, mut len: usize) -> io::Result<()> {
+    let mut bin = vec![0; len.min(64 << 10)];
+    while len > 0 {
+        let n = len.min(bin.len());
+        if !socket.recv(&mut bin[..n], &mut Vec::new())? {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        len -= n;
+    }
+    Ok(())
+}

@@ -1,0 +1,253 @@
+//! The way from the device to the host: memory and interrupts of the client that is connected.
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
+
+use shef_device::Event;
+
+use crate::dma::{Backing, DmaError, DmaErrorKind, Maps};
+use crate::socket::Socket;
+use crate::wire::{HEADER, Header, MAX_DATA, Request};
+
+/// Bytes that are copied under one hold of the map, so that unmapping does not wait long.
+const STRIDE: usize = 1 << 20;
+/// How long the client may take to answer a DMA message.
+const ANSWER: Duration = Duration::from_secs(10);
+
+/// A handle on the client's memory and interrupts; all handles of a server are the same. Nothing is reached while no client is connected.
+#[derive(Clone)]
+pub struct Bus(Arc<Inner>);
+
+struct Inner {
+    maps: RwLock<Maps>,
+    vectors: Mutex<Vec<Vector>>,
+    /// Sending half of the connection, and most bytes of data that its client takes.
+    out: Mutex<Option<(Socket, usize)>>,
+    waiting: Mutex<Waiting>,
+}
+
+#[derive(Default)]
+struct Vector {
+    event: Option<Event>,
+    masked: bool,
+    pending: bool,
+}
+
+/// What comes of a DMA message: the reply's body, or the client's error.
+type Outcome = Result<Vec<u8>, DmaErrorKind>;
+
+#[derive(Default)]
+struct Waiting {
+    next: u16,
+    asked: HashMap<u16, SyncSender<Outcome>>,
+}
+
+/// A poisoned lock belongs to a thread that panicked between two whole changes: what it guards is in order.
+fn hold<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Bus {
+    pub(super) fn new(vectors: u32) -> Self {
+        Self(Arc::new(Inner {
+            maps: RwLock::default(),
+            vectors: Mutex::new((0..vectors).map(|_| Vector::default()).collect()),
+            out: Mutex::new(None),
+            waiting: Mutex::default(),
+        }))
+    }
+
+    pub(super) fn attach(&self, socket: Socket) {
+        *hold(&self.0.out) = Some((socket, MAX_DATA));
+    }
+
+    pub(super) fn limit(&self, max_data: usize) {
+        if let Some((_, limit)) = hold(&self.0.out).as_mut() {
+            *limit = max_data;
+        }
+    }
+
+    /// Forgets the client: what it mapped, its interrupts, and questions to it.
+    pub(super) fn detach(&self) {
+        *hold(&self.0.out) = None;
+        self.cancel();
+        self.0.maps.write().unwrap_or_else(PoisonError::into_inner).clear();
+        hold(&self.0.vectors).iter_mut().for_each(|v| *v = Vector::default());
+    }
+
+    /// Ends every DMA message that waits for an answer.
+    pub fn cancel(&self) {
+        for (_, asked) in hold(&self.0.waiting).asked.drain() {
+            let _ = asked.try_send(Err(DmaErrorKind::Cancelled));
+        }
+    }
+
+    pub(super) fn send(&self, header: &Header, body: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<()> {
+        match &*hold(&self.0.out) {
+            Some((socket, _)) => socket.send(&header.encode(), body, fds),
+            None => Err(io::ErrorKind::NotConnected.into()),
+        }
+    }
+
+    /// A reply of the client. One that nobody waits for any more is dropped.
+    pub(super) fn replied(&self, header: &Header, body: &[u8]) {
+        if let Some(asked) = hold(&self.0.waiting).asked.remove(&header.id) {
+            let _ = asked.try_send(match header.failed() {
+                Some(errno) => Err(DmaErrorKind::Refused(errno)),
+                None => Ok(body.to_vec()),
+            });
+        }
+    }
+
+    pub(super) fn map(&self, flags: u32, offset: u64, address: u64, size: u64, fd: Option<OwnedFd>) -> Result<(), u32> {
+        self.0.maps.write().unwrap_or_else(PoisonError::into_inner).map(flags, offset, address, size, fd)
+    }
+
+    /// Waits for copies that are under way: once this returns, the device does not touch the range.
+    pub(super) fn unmap(&self, address: u64, size: u64) -> Result<u64, u32> {
+        self.0.maps.write().unwrap_or_else(PoisonError::into_inner).unmap(address, size)
+    }
+
+    pub(super) fn unmap_all(&self) -> u64 {
+        self.0.maps.write().unwrap_or_else(PoisonError::into_inner).clear();
+        0
+    }
+
+    pub(super) fn connect(&self, vector: u32, event: Option<Event>) {
+        if let Some(v) = hold(&self.0.vectors).get_mut(vector as usize) {
+            *v = Vector { event, ..Vector::default() };
+        }
+    }
+
+    pub(super) fn mask(&self, vector: u32, masked: bool) {
+        let fire = match hold(&self.0.vectors).get_mut(vector as usize) {
+            Some(v) => {
+                v.masked = masked;
+                !masked && std::mem::take(&mut v.pending)
+            }
+            None => false,
+        };
+        if fire {
+            self.interrupt(vector);
+        }
+    }
+
+    /// Raises an interrupt. Whether somebody hears it; a masked one is kept until it is unmasked.
+    pub fn interrupt(&self, vector: u32) -> bool {
+        match hold(&self.0.vectors).get_mut(vector as usize) {
+            Some(Vector { masked: true, pending, .. }) => {
+                *pending = true;
+                false
+            }
+            Some(Vector { event: Some(event), .. }) => event.signal().is_ok(),
+            _ => false,
+        }
+    }
+
+    /// Ranges that the client has mapped.
+    pub fn maps(&self) -> usize {
+        self.0.maps.read().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// Reads host memory.
+    ///
+    /// # Errors
+    /// [`DmaError`] with the first address that cannot be reached; bytes before it were read.
+    pub fn read(&self, address: u64, out: &mut [u8]) -> Result<(), DmaError> {
+        let mut done = 0;
+        while done < out.len() {
+            let at = address.wrapping_add(done as u64);
+            let rest = &mut out[done..];
+            let len = rest.len();
+            done += self.access(at, len, false, |n, backing| match backing {
+                Backing::Memory(memory, offset) => memory.read(*offset, &mut rest[..n]).map_err(|_| DmaErrorKind::NotMapped),
+                Backing::Message => {
+                    let body = self.ask(&Request::DmaRead { address: at, count: n as u64 })?;
+                    let data = body.get(16..).filter(|d| d.len() == n).ok_or(DmaErrorKind::Refused(crate::errno::EPROTO))?;
+                    rest[..n].copy_from_slice(data);
+                    Ok(())
+                }
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Writes host memory.
+    ///
+    /// # Errors
+    /// [`DmaError`] with the first address that cannot be reached; bytes before it were written.
+    pub fn write(&self, address: u64, data: &[u8]) -> Result<(), DmaError> {
+        let mut done = 0;
+        while done < data.len() {
+            let at = address.wrapping_add(done as u64);
+            let rest = &data[done..];
+            done += self.access(at, rest.len(), true, |n, backing| match backing {
+                Backing::Memory(memory, offset) => memory.write(*offset, &rest[..n]).map_err(|_| DmaErrorKind::NotMapped),
+                Backing::Message => self.ask(&Request::DmaWrite { address: at, data: &rest[..n] }).map(|_| ()),
+            })?;
+        }
+        Ok(())
+    }
+
+    /// One piece of an access: how many bytes it was.
+    fn access(
+        &self,
+        address: u64,
+        len: usize,
+        write: bool,
+        mut copy: impl FnMut(usize, &Backing) -> Result<(), DmaErrorKind>,
+    ) -> Result<usize, DmaError> {
+        let failed = |kind| DmaError { address, write, kind };
+        let maps = self.0.maps.read().unwrap_or_else(PoisonError::into_inner);
+        let piece = maps.piece(address, len.min(STRIDE), write).map_err(failed)?;
+        match &piece.backing {
+            // Held over the copy: an unmap that was answered is over.
+            Backing::Memory(..) => {
+                copy(piece.len, &piece.backing).map_err(failed)?;
+                Ok(piece.len)
+            }
+            Backing::Message => {
+                drop(maps);
+                let limit = hold(&self.0.out).as_ref().map_or(0, |(_, limit)| *limit);
+                if limit == 0 {
+                    return Err(failed(DmaErrorKind::Cancelled));
+                }
+                let n = piece.len.min(limit);
+                copy(n, &piece.backing).map_err(failed)?;
+                Ok(n)
+            }
+        }
+    }
+
+    /// Asks the client by message and waits for its answer.
+    fn ask(&self, request: &Request<'_>) -> Outcome {
+        let (sender, answer) = mpsc::sync_channel(1);
+        let id = {
+            let mut waiting = hold(&self.0.waiting);
+            while waiting.asked.contains_key(&waiting.next) {
+                waiting.next = waiting.next.wrapping_add(1);
+            }
+            let id = waiting.next;
+            waiting.next = id.wrapping_add(1);
+            waiting.asked.insert(id, sender);
+            id
+        };
+        let (command, body) = request.encode();
+        let header = Header::command(id, command, body.len());
+        debug_assert!(header.size as usize >= HEADER);
+        let outcome = match self.send(&header, &body, &[]) {
+            Ok(()) => match answer.recv_timeout(ANSWER) {
+                Ok(outcome) => outcome,
+                Err(RecvTimeoutError::Timeout) => Err(DmaErrorKind::TimedOut),
+                Err(RecvTimeoutError::Disconnected) => Err(DmaErrorKind::Cancelled),
+            },
+            Err(_) => Err(DmaErrorKind::Cancelled),
+        };
+        hold(&self.0.waiting).asked.remove(&id);
+        outcome
+    }
+}

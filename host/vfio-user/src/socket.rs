@@ -1,0 +1,217 @@
+//! A stream socket that carries file descriptors beside bytes.
+
+#![expect(unsafe_code, reason = "calls sendmsg and recvmsg")]
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use shef_device::poll_readable;
+
+use crate::wire::MAX_FDS;
+
+/// Bytes of a control message with that many descriptors.
+const fn space(fds: usize) -> usize {
+    // SAFETY: a computation on a number.
+    unsafe { libc::CMSG_SPACE((fds * size_of::<RawFd>()) as u32) as usize }
+}
+
+/// Room for one control message, aligned as its header has to be.
+#[repr(C, align(8))]
+struct Control([u8; space(MAX_FDS)]);
+
+/// A connected socket. Reads and writes that make no progress end after the time that was set.
+#[derive(Debug)]
+pub(crate) struct Socket(UnixStream);
+
+impl Socket {
+    /// Takes a connection; each read and write has this long to make progress.
+    pub fn new(stream: UnixStream, timeout: Duration) -> io::Result<Self> {
+        stream.set_nonblocking(false)?;
+        stream.set_read_timeout(Some(timeout))?;
+        stream.set_write_timeout(Some(timeout))?;
+        Ok(Self(stream))
+    }
+
+    /// The same connection once more, for another thread.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        self.0.try_clone().map(Self)
+    }
+
+    /// Waits for bytes, or for the end of the connection.
+    pub fn wait(&self, timeout: Duration) -> io::Result<bool> {
+        Ok(poll_readable(&[self.0.as_fd()], timeout)?[0])
+    }
+
+    /// Ends the connection in both directions.
+    pub fn shutdown(&self) {
+        let _ = self.0.shutdown(std::net::Shutdown::Both);
+    }
+
+    /// Sends all bytes of both parts; the descriptors go with the first.
+    pub fn send(&self, head: &[u8], body: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<()> {
+        let total = head.len() + body.len();
+        let mut sent = 0;
+        while sent < total {
+            let (h, b) = if sent < head.len() { (&head[sent..], body) } else { (&head[..0], &body[sent - head.len()..]) };
+            sent += self.send_some(h, b, if sent == 0 { fds } else { &[] })?;
+        }
+        Ok(())
+    }
+
+    fn send_some(&self, head: &[u8], body: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<usize> {
+        if fds.len() > MAX_FDS {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "too many file descriptors for one message"));
+        }
+        let mut parts = [head, body].map(|p| libc::iovec { iov_base: p.as_ptr().cast_mut().cast(), iov_len: p.len() });
+        let mut control = Control([0; space(MAX_FDS)]);
+        // SAFETY: all zeros is a legal value of this structure of integers and pointers.
+        let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+        message.msg_iov = parts.as_mut_ptr();
+        message.msg_iovlen = parts.len() as _;
+        if !fds.is_empty() {
+            message.msg_control = control.0.as_mut_ptr().cast();
+            message.msg_controllen = space(fds.len()) as _;
+            // SAFETY: the control buffer is aligned and holds at least one header.
+            let header = unsafe { &mut *libc::CMSG_FIRSTHDR(&message) };
+            header.cmsg_level = libc::SOL_SOCKET;
+            header.cmsg_type = libc::SCM_RIGHTS;
+            // SAFETY: a computation on a number.
+            header.cmsg_len = unsafe { libc::CMSG_LEN(size_of_val(fds) as u32) } as _;
+            // SAFETY: the header is the one above.
+            let data: *mut RawFd = unsafe { libc::CMSG_DATA(header) }.cast();
+            for (i, fd) in fds.iter().enumerate() {
+                // SAFETY: there is room for MAX_FDS descriptors behind the header, and `i` is below that.
+                unsafe { data.add(i).write_unaligned(fd.as_raw_fd()) };
+            }
+        }
+        loop {
+            // SAFETY: every pointer in the message is to memory that lives over the call.
+            let n = unsafe { libc::sendmsg(self.0.as_raw_fd(), &message, libc::MSG_NOSIGNAL) };
+            match usize::try_from(n) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(n) => return Ok(n),
+                Err(_) => {
+                    let error = io::Error::last_os_error();
+                    if error.kind() != io::ErrorKind::Interrupted {
+                        return Err(error);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Fills `buf`; descriptors that come with it are appended to `fds`. `Ok(false)` where the connection ended before the first byte.
+    pub fn recv(&self, buf: &mut [u8], fds: &mut Vec<OwnedFd>) -> io::Result<bool> {
+        let mut got = 0;
+        while got < buf.len() {
+            match self.recv_some(&mut buf[got..], fds)? {
+                0 if got == 0 => return Ok(false),
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                n => got += n,
+            }
+        }
+        Ok(true)
+    }
+
+    fn recv_some(&self, buf: &mut [u8], fds: &mut Vec<OwnedFd>) -> io::Result<usize> {
+        let mut part = libc::iovec { iov_base: buf.as_mut_ptr().cast(), iov_len: buf.len() };
+        let mut control = Control([0; space(MAX_FDS)]);
+        // SAFETY: all zeros is a legal value of this structure of integers and pointers.
+        let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+        message.msg_iov = &mut part;
+        message.msg_iovlen = 1;
+        message.msg_control = control.0.as_mut_ptr().cast();
+        message.msg_controllen = control.0.len() as _;
+        let n = loop {
+            // SAFETY: every pointer in the message is to memory that lives over the call and is as long as said.
+            let n = unsafe { libc::recvmsg(self.0.as_raw_fd(), &mut message, libc::MSG_CMSG_CLOEXEC) };
+            match usize::try_from(n) {
+                Ok(n) => break n,
+                Err(_) => {
+                    let error = io::Error::last_os_error();
+                    if error.kind() != io::ErrorKind::Interrupted {
+                        return Err(error);
+                    }
+                }
+            }
+        };
+        // SAFETY: the kernel filled the control buffer and its length; the walk stays inside it.
+        let mut header = unsafe { libc::CMSG_FIRSTHDR(&message) };
+        while !header.is_null() {
+            // SAFETY: not null, so inside the control buffer.
+            let (level, kind, len) = unsafe { ((*header).cmsg_level, (*header).cmsg_type, (*header).cmsg_len as usize) };
+            if (level, kind) == (libc::SOL_SOCKET, libc::SCM_RIGHTS) {
+                // SAFETY: a computation on a number.
+                let count = len.saturating_sub(unsafe { libc::CMSG_LEN(0) } as usize) / size_of::<RawFd>();
+                // SAFETY: the header is inside the buffer.
+                let data: *const RawFd = unsafe { libc::CMSG_DATA(header) }.cast();
+                for i in 0..count {
+                    // SAFETY: the kernel wrote `count` descriptors there.
+                    let fd = unsafe { data.add(i).read_unaligned() };
+                    // SAFETY: the kernel made it for this process just now, so nobody else owns it.
+                    fds.push(unsafe { OwnedFd::from_raw_fd(fd) });
+                }
+            }
+            // SAFETY: as for the first header.
+            header = unsafe { libc::CMSG_NXTHDR(&message, header) };
+        }
+        if message.msg_flags & libc::MSG_CTRUNC != 0 {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "more file descriptors in one message than allowed"));
+        }
+        Ok(n)
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::io::{Read, Seek, SeekFrom, Write};
+
+    fn pair() -> (Socket, Socket) {
+        let (a, b) = UnixStream::pair().unwrap();
+        let limit = Duration::from_secs(20);
+        (Socket::new(a, limit).unwrap(), Socket::new(b, limit).unwrap())
+    }
+
+    #[test]
+    fn descriptors_travel_with_bytes() {
+        let (a, b) = pair();
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(b"here").unwrap();
+        file.seek(SeekFrom::Start(0)).unwrap();
+        a.send(b"0123456789abcdef", b"body", &[file.as_fd(), file.as_fd()]).unwrap();
+        let (mut head, mut body, mut fds) = ([0; 16], [0; 4], Vec::new());
+        assert!(b.recv(&mut head, &mut fds).unwrap() && b.recv(&mut body, &mut fds).unwrap());
+        assert_eq!((&head[..], &body[..], fds.len()), (&b"0123456789abcdef"[..], &b"body"[..], 2));
+        let mut text = String::new();
+        File::from(fds.pop().unwrap()).read_to_string(&mut text).unwrap();
+        assert_eq!(text, "here");
+        drop(a);
+        assert!(!b.recv(&mut head, &mut fds).unwrap(), "an end is told apart from an error");
+    }
+
+    #[test]
+    fn large_messages_go_through_and_too_many_descriptors_do_not() {
+        let (a, b) = pair();
+        let big: Vec<u8> = (0..3_000_000u32).map(|i| (i / 7) as u8).collect();
+        let thread = std::thread::spawn(move || {
+            let mut got = vec![0; 3_000_016];
+            b.recv(&mut got, &mut Vec::new()).unwrap();
+            got
+        });
+        a.send(&[9; 16], &big, &[]).unwrap();
+        assert_eq!(thread.join().unwrap()[16..], big[..]);
+        let (a, _b) = pair();
+        let fds = [a.as_fd(); MAX_FDS + 1];
+        assert!(a.send(b"x", b"", &fds).is_err());
+    }
+}

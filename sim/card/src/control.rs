@@ -1,0 +1,298 @@
+//! The bench's own way to a card that another process serves: observation and faults, one JSON document a line.
+//!
+//! It is no part of the card: a host that is attacked or attacks has only the PCI function. What it is asked with is [`Ask`], the answers are [`Told`].
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::ops::Range;
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::CardError;
+use crate::link::LinkFault;
+
+/// Most bytes of a line.
+const MAX_LINE: u64 = 64 << 10;
+/// How long an answer may take.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// What is asked.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Ask {
+    /// What the card's maker says of it.
+    Identity,
+    /// Counts 64-bit words that the accelerator receives from these addresses too, from now on.
+    Watch {
+        /// First address.
+        start: u64,
+        /// One past the last.
+        end: u64,
+    },
+    /// Forgets what was watched and starts counting at 0.
+    Unwatch,
+    /// Words received with an OKAY answer from the watched addresses.
+    Words,
+    /// The memory answers reads of these addresses with a bus error, until the card is reset.
+    FailReads {
+        /// First address.
+        start: u64,
+        /// One past the last.
+        end: u64,
+    },
+    /// The clock.
+    Cycles,
+    /// Turns debug on or off, which wipes the card and powers it on with another identity.
+    Debug {
+        /// On.
+        on: bool,
+    },
+    /// Makes a fault of the link.
+    Fault {
+        /// Which.
+        fault: LinkFault,
+    },
+    /// State of the function and of the link.
+    State,
+}
+
+/// What the maker of a simulated card says of it: what verifiers need.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    /// Root certificate of the manufacturer (DER).
+    pub root: Vec<u8>,
+    /// Root certificate of the manufacturer of devices with debug on (DER).
+    pub debug_root: Vec<u8>,
+    /// Digest of the design that the card is made for.
+    pub design_digest: [u8; 32],
+    /// What the card is built around, as a device URI.
+    pub engine: String,
+}
+
+/// State of the function and of the link.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct State {
+    /// The link is down.
+    pub link_down: bool,
+    /// Bus mastering is on and the function is awake.
+    pub bus_master: bool,
+    /// Resets so far, of every kind.
+    pub resets: u64,
+    /// Clients so far.
+    pub clients: u64,
+    /// Ranges of host memory that are mapped for the card.
+    pub maps: usize,
+    /// Accesses of the card to host memory that did not happen.
+    pub dma_faults: u64,
+    /// The first of them.
+    pub first_dma_faults: Vec<String>,
+}
+
+/// What is answered.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "kebab-case")]
+pub enum Told {
+    /// It was done.
+    Done,
+    /// To [`Ask::Identity`].
+    Identity(Identity),
+    /// To [`Ask::Words`].
+    Words {
+        /// Words.
+        words: u64,
+    },
+    /// To [`Ask::Cycles`].
+    Cycles {
+        /// Cycles so far, where there is a clock.
+        now: Option<u64>,
+        /// Cycle at which the memory acknowledged the last write.
+        last_write: Option<u64>,
+    },
+    /// To [`Ask::State`].
+    State(State),
+    /// It was not done.
+    Error {
+        /// Why.
+        message: String,
+    },
+}
+
+/// One line, without its end; `None` at the end of the stream.
+pub(crate) fn line(reader: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
+    let mut line = Vec::new();
+    let n = reader.take(MAX_LINE).read_until(b'\n', &mut line)?;
+    if n == 0 {
+        return Ok(None);
+    }
+    match line.pop() {
+        Some(b'\n') => Ok(Some(line)),
+        _ => Err(io::Error::new(io::ErrorKind::InvalidData, "a line without an end, or a longer one than is taken")),
+    }
+}
+
+enum Stream {
+    Socket(UnixStream),
+    /// A character device that leads there, as a serial line in a guest.
+    Device(File),
+}
+
+impl Read for Stream {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Socket(s) => s.read(buf),
+            Self::Device(f) => f.read(buf),
+        }
+    }
+}
+
+/// The bench's end of a control connection.
+pub struct Control {
+    path: PathBuf,
+    stream: BufReader<Stream>,
+}
+
+impl Control {
+    /// The control socket that belongs to a card's socket, where nothing else was said.
+    pub fn path_of(socket: &Path) -> PathBuf {
+        let mut path = socket.as_os_str().to_owned();
+        path.push(".control");
+        path.into()
+    }
+
+    /// Connects to a control socket, or opens a character device that leads to one.
+    ///
+    /// # Errors
+    /// [`CardError::Control`].
+    pub fn open(path: &Path) -> Result<Self, CardError> {
+        let connect = || -> io::Result<Stream> {
+            if std::fs::metadata(path)?.file_type().is_socket() {
+                let socket = UnixStream::connect(path)?;
+                socket.set_read_timeout(Some(TIMEOUT))?;
+                socket.set_write_timeout(Some(TIMEOUT))?;
+                Ok(Stream::Socket(socket))
+            } else {
+                Ok(Stream::Device(File::options().read(true).write(true).open(path)?))
+            }
+        };
+        let stream = connect().map_err(|e| CardError::Control { path: path.to_owned(), what: e.to_string() })?;
+        Ok(Self { path: path.to_owned(), stream: BufReader::new(stream) })
+    }
+
+    fn bad(&self, what: impl ToString) -> CardError {
+        CardError::Control { path: self.path.clone(), what: what.to_string() }
+    }
+
+    /// Asks, and waits for the answer.
+    ///
+    /// # Errors
+    /// [`CardError::Control`], also where the card says that it cannot.
+    pub fn ask(&mut self, ask: &Ask) -> Result<Told, CardError> {
+        let mut text = serde_json::to_vec(ask).map_err(|e| self.bad(e))?;
+        text.push(b'\n');
+        let sent = match self.stream.get_mut() {
+            Stream::Socket(s) => s.write_all(&text),
+            Stream::Device(f) => f.write_all(&text),
+        };
+        sent.map_err(|e| self.bad(e))?;
+        let answer = line(&mut self.stream).map_err(|e| self.bad(e))?.ok_or_else(|| self.bad("it closed the connection"))?;
+        match serde_json::from_slice(&answer).map_err(|e| self.bad(e))? {
+            Told::Error { message } => Err(self.bad(message)),
+            told => Ok(told),
+        }
+    }
+
+    fn done(&mut self, ask: &Ask) -> Result<(), CardError> {
+        match self.ask(ask)? {
+            Told::Done => Ok(()),
+            other => Err(self.bad(format!("unexpected answer {other:?}"))),
+        }
+    }
+
+    /// What the card's maker says of it.
+    ///
+    /// # Errors
+    /// [`CardError::Control`].
+    pub fn identity(&mut self) -> Result<Identity, CardError> {
+        match self.ask(&Ask::Identity)? {
+            Told::Identity(identity) => Ok(identity),
+            other => Err(self.bad(format!("unexpected answer {other:?}"))),
+        }
+    }
+
+    /// As [`crate::Bench::watch`].
+    ///
+    /// # Errors
+    /// [`CardError::Control`].
+    pub fn watch(&mut self, range: Range<u64>) -> Result<(), CardError> {
+        self.done(&Ask::Watch { start: range.start, end: range.end })
+    }
+
+    /// As [`crate::Bench::unwatch`].
+    ///
+    /// # Errors
+    /// [`CardError::Control`].
+    pub fn unwatch(&mut self) -> Result<(), CardError> {
+        self.done(&Ask::Unwatch)
+    }
+
+    /// As [`crate::Bench::words_delivered`].
+    ///
+    /// # Errors
+    /// [`CardError::Control`].
+    pub fn words_delivered(&mut self) -> Result<u64, CardError> {
+        match self.ask(&Ask::Words)? {
+            Told::Words { words } => Ok(words),
+            other => Err(self.bad(format!("unexpected answer {other:?}"))),
+        }
+    }
+
+    /// As [`crate::Bench::fail_reads`].
+    ///
+    /// # Errors
+    /// [`CardError::Control`].
+    pub fn fail_reads(&mut self, range: Range<u64>) -> Result<(), CardError> {
+        self.done(&Ask::FailReads { start: range.start, end: range.end })
+    }
+
+    /// Cycles so far and that of the last acknowledged write, where there is a clock.
+    ///
+    /// # Errors
+    /// [`CardError::Control`].
+    pub fn cycles(&mut self) -> Result<(Option<u64>, Option<u64>), CardError> {
+        match self.ask(&Ask::Cycles)? {
+            Told::Cycles { now, last_write } => Ok((now, last_write)),
+            other => Err(self.bad(format!("unexpected answer {other:?}"))),
+        }
+    }
+
+    /// As [`crate::Card::set_debug`].
+    ///
+    /// # Errors
+    /// [`CardError::Control`].
+    pub fn set_debug(&mut self, on: bool) -> Result<(), CardError> {
+        self.done(&Ask::Debug { on })
+    }
+
+    /// Makes a fault of the link.
+    ///
+    /// # Errors
+    /// [`CardError::Control`].
+    pub fn fault(&mut self, fault: LinkFault) -> Result<(), CardError> {
+        self.done(&Ask::Fault { fault })
+    }
+
+    /// State of the function and of the link.
+    ///
+    /// # Errors
+    /// [`CardError::Control`].
+    pub fn state(&mut self) -> Result<State, CardError> {
+        match self.ask(&Ask::State)? {
+            Told::State(state) => Ok(state),
+            other => Err(self.bad(format!("unexpected answer {other:?}"))),
+        }
+    }
+}

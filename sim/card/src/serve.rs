@@ -1,0 +1,469 @@
+//! A card as a PCI function that other processes drive over vfio-user.
+//!
+//! The card runs on a thread of its own, so that its clock runs while nobody asks it anything; the server hands it accesses in order. An idle
+//! clock stops after a while, and starts again with the next access.
+
+use std::io::{BufReader, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender, TryRecvError};
+use std::time::Duration;
+
+use shef_device::pci::{BAR_CTL, BAR_MEM, BAR_MSIX, MSIX_BYTES, VECTOR_ACCELERATOR, VECTORS};
+use shef_device::{CTL_BYTES, Device, SharedMemory, mailbox};
+use shef_model::{Bytes, SparseMemory};
+use shef_vfio_user::{Backend, Bus, NO_ANSWER, Region, Server, Shape, region};
+
+use crate::config_space::{self, ConfigSpace, Effect};
+use crate::control::{Ask, Control, Identity, State, Told, line};
+use crate::link::{Link, LinkFault};
+use crate::{Card, CardError};
+
+/// Accesses that wait for the card before the host has to.
+const QUEUE: usize = 1024;
+/// How long the card may take for a read; then the host reads all ones, as behind a shell that gives up.
+const READ_LIMIT: Duration = Duration::from_secs(15);
+/// Cycles without an access or an interrupt until the clock stops.
+const IDLE_CYCLES: u64 = 1 << 22;
+/// Control connections at one time.
+const MAX_CONTROLS: u32 = 8;
+
+/// How to serve a card.
+#[derive(Debug, Clone)]
+pub struct ServeOptions {
+    /// Socket of the card.
+    pub socket: PathBuf,
+    /// Socket of the bench; [`Control::path_of`] the card's where it is absent.
+    pub control: Option<PathBuf>,
+    /// Bytes of card memory: a power of two from 1 MiB to 64 GiB.
+    pub memory_bytes: u64,
+}
+
+impl ServeOptions {
+    /// A card with the usual memory on a socket.
+    pub fn new(socket: &Path) -> Self {
+        Self { socket: socket.to_owned(), control: None, memory_bytes: crate::MEMORY_BYTES }
+    }
+}
+
+/// Card memory in a file that host programs map too.
+struct Dram(Arc<SharedMemory>);
+
+impl Bytes for Dram {
+    fn read(&self, addr: u64, buf: &mut [u8]) {
+        if self.0.read(addr, buf).is_err() {
+            buf.fill(0);
+        }
+    }
+
+    fn write(&self, addr: u64, data: &[u8]) {
+        // Nothing is behind the end of memory.
+        let _ = self.0.write(addr, data);
+    }
+}
+
+/// What the card is asked to do.
+enum Job {
+    Read(u32, SyncSender<u32>),
+    Write(u32, u32),
+    Reset(SyncSender<bool>),
+    Bench(Ask, SyncSender<Told>),
+}
+
+/// What the card's thread is shared with.
+#[derive(Clone)]
+struct Shared {
+    link: Arc<Link>,
+    /// Requests that the kernel has not answered.
+    kernel_busy: Arc<AtomicU32>,
+    bus: Bus,
+}
+
+/// Makes a card with `make`, and serves it until `stop` is set. `ready` is told when clients may come.
+///
+/// # Errors
+/// [`CardError::Serve`], [`CardError::Memory`], and those of `make`.
+pub fn serve(
+    options: &ServeOptions,
+    make: impl FnOnce() -> Result<(Card, Identity), CardError> + Send,
+    stop: &AtomicBool,
+    ready: impl FnOnce(),
+) -> Result<(), CardError> {
+    let bytes = options.memory_bytes;
+    if !bytes.is_power_of_two() || !(1 << 20..=1 << 36).contains(&bytes) {
+        return Err(CardError::Memory { bytes, what: "expected a power of two from 1 MiB to 64 GiB".to_owned() });
+    }
+    let failed = |e: std::io::Error| CardError::Memory { bytes, what: e.to_string() };
+    let dram = Arc::new(SharedMemory::new(bytes).map_err(failed)?);
+    let window = dram.fd().try_clone_to_owned().map_err(failed)?;
+    let bar = |size: u64| Region { size, writable: true, memory: None };
+    let mut regions: Vec<Region> = (0..region::COUNT).map(|_| Region::default()).collect();
+    regions[usize::from(BAR_CTL)] = bar(CTL_BYTES.into());
+    regions[usize::from(BAR_MSIX)] = bar(MSIX_BYTES);
+    regions[usize::from(BAR_MEM)] = Region { memory: Some((window, 0)), ..bar(bytes) };
+    regions[region::CONFIG as usize] = bar(config_space::BYTES as u64);
+    let server = Server::bind(&options.socket, Shape { regions, vectors: VECTORS })?;
+    let control_path = options.control.clone().unwrap_or_else(|| Control::path_of(&options.socket));
+    let control = ControlSocket::bind(&control_path)?;
+
+    let link = Arc::new(Link::default());
+    let shared = Shared { link: Arc::clone(&link), kernel_busy: Arc::default(), bus: server.bus() };
+    let (jobs, queue) = mpsc::sync_channel(QUEUE);
+    let (made, born) = mpsc::sync_channel(1);
+    std::thread::scope(|scope| {
+        let memory = SparseMemory::over(Arc::new(Dram(Arc::clone(&dram))));
+        let thread = shared.clone();
+        scope.spawn(move || match make() {
+            Ok((mut card, identity)) => {
+                card.put_memory(memory, bytes);
+                let serial = card.serial();
+                let _ = made.send(Ok((identity, serial)));
+                run(card, &queue, &thread);
+            }
+            Err(error) => {
+                let _ = made.send(Err(error));
+            }
+        });
+        let stopped = || CardError::Design { what: "the card's thread stopped".to_owned() };
+        let (identity, serial) = born.recv().map_err(|_| stopped())??;
+        let desk = Desk { jobs: jobs.clone(), identity, shared: shared.clone() };
+        scope.spawn(move || control.run(&desk, stop));
+        let mut front = Front { config: ConfigSpace::new(bytes, serial), table: vec![0; MSIX_BYTES as usize], dram, jobs, shared };
+        ready();
+        let result = server.run(&mut front, stop);
+        stop.store(true, Ordering::Relaxed);
+        // The card's thread ends when nobody can ask it any more.
+        drop(front);
+        Ok(result?)
+    })
+}
+
+/// The card's thread.
+fn run(mut card: Card, queue: &Receiver<Job>, shared: &Shared) {
+    let clocked = card.cycles().is_some();
+    let mut active = card.cycles().unwrap_or(0);
+    loop {
+        let running = clocked && card.cycles().is_some_and(|now| now.wrapping_sub(active) < IDLE_CYCLES);
+        let job = if running {
+            match queue.try_recv() {
+                Ok(job) => Some(job),
+                Err(TryRecvError::Empty) => None,
+                Err(TryRecvError::Disconnected) => return,
+            }
+        } else {
+            match queue.recv_timeout(Duration::from_millis(200)) {
+                Ok(job) => Some(job),
+                Err(RecvTimeoutError::Timeout) => continue,
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        };
+        match job {
+            // A card that cannot go on answers no reads, and the host sees all ones.
+            None if card.wait_hint().is_err() => return,
+            None => {}
+            Some(job) => {
+                work(&mut card, job, shared);
+                active = card.cycles().unwrap_or(0);
+            }
+        }
+        if card.interrupted() {
+            active = card.cycles().unwrap_or(0);
+            if shared.link.carries_interrupt() {
+                shared.bus.interrupt(VECTOR_ACCELERATOR);
+            }
+        }
+    }
+}
+
+fn work(card: &mut Card, job: Job, shared: &Shared) {
+    match job {
+        Job::Read(offset, answer) => {
+            // A refused read is all ones to the host.
+            let _ = answer.try_send(card.ctl_read32(offset).unwrap_or(u32::MAX));
+        }
+        Job::Write(offset, value) => {
+            // A refused write is lost: writes are posted.
+            let _ = card.ctl_write32(offset, value);
+            if offset == mailbox::REQ_LEN {
+                shared.kernel_busy.fetch_sub(1, Ordering::AcqRel);
+            }
+        }
+        Job::Reset(answer) => {
+            let _ = answer.try_send(card.reset().is_ok());
+        }
+        Job::Bench(ask, answer) => {
+            let _ = answer.try_send(bench(card, ask));
+        }
+    }
+}
+
+fn bench(card: &mut Card, ask: Ask) -> Told {
+    let bench = card.bench();
+    match ask {
+        Ask::Watch { start, end } => bench.watch(start..end),
+        Ask::Unwatch => bench.unwatch(),
+        Ask::Words => return Told::Words { words: bench.words_delivered() },
+        Ask::FailReads { start, end } => bench.fail_reads(start..end),
+        Ask::Cycles => return Told::Cycles { now: bench.cycles(), last_write: bench.last_write_cycle() },
+        Ask::Debug { on } => {
+            if let Err(error) = card.set_debug(on) {
+                return Told::Error { message: error.to_string() };
+            }
+        }
+        Ask::Identity | Ask::Fault { .. } | Ask::State => return Told::Error { message: "that is not the card's to say".to_owned() },
+    }
+    Told::Done
+}
+
+/// The PCI function before the card.
+struct Front {
+    config: ConfigSpace,
+    table: Vec<u8>,
+    dram: Arc<SharedMemory>,
+    jobs: SyncSender<Job>,
+    shared: Shared,
+}
+
+impl Front {
+    fn note_master(&self) {
+        self.shared.link.master.store(self.config.bus_master(), Ordering::Release);
+    }
+
+    /// Wipes the Shield and powers the card on anew.
+    fn reset_card(&mut self) -> Result<(), u32> {
+        self.shared.link.resets.fetch_add(1, Ordering::AcqRel);
+        reset(&self.jobs).then_some(()).ok_or(shef_vfio_user::errno::EIO)
+    }
+
+    fn ctl_read(&mut self, offset: u32) -> u32 {
+        if offset == mailbox::STATUS && self.shared.kernel_busy.load(Ordering::Acquire) > 0 {
+            return mailbox::STATUS_BUSY;
+        }
+        let (answer, told) = mpsc::sync_channel(1);
+        if self.jobs.send(Job::Read(offset, answer)).is_err() {
+            return u32::MAX;
+        }
+        told.recv_timeout(READ_LIMIT).unwrap_or(u32::MAX)
+    }
+
+    fn ctl_write(&mut self, offset: u32, value: u32) {
+        if offset == mailbox::REQ_LEN {
+            self.shared.kernel_busy.fetch_add(1, Ordering::AcqRel);
+        }
+        // Without a card the write is lost.
+        let _ = self.jobs.send(Job::Write(offset, value));
+    }
+}
+
+/// Resets the card: whether it came back.
+fn reset(jobs: &SyncSender<Job>) -> bool {
+    let (answer, told) = mpsc::sync_channel(1);
+    jobs.send(Job::Reset(answer)).is_ok() && told.recv_timeout(READ_LIMIT).unwrap_or(false)
+}
+
+impl Backend for Front {
+    fn attached(&mut self) {
+        self.shared.link.clients.fetch_add(1, Ordering::AcqRel);
+    }
+
+    fn detached(&mut self) {
+        // Nobody drives the function any more: it stops mastering the bus, and what the last client left is wiped.
+        self.config.reset();
+        self.note_master();
+        let _ = self.reset_card();
+    }
+
+    fn read(&mut self, region: u32, offset: u64, out: &mut [u8]) -> Result<(), u32> {
+        let link = Arc::clone(&self.shared.link);
+        if link.is_down() {
+            out.fill(0xff);
+            return Ok(());
+        }
+        if region == region::CONFIG {
+            self.config.read(offset, out);
+            return Ok(());
+        }
+        link.delay();
+        if link.silent() {
+            return Err(NO_ANSWER);
+        }
+        if !self.config.memory_enabled() || link.poisoned() {
+            out.fill(0xff);
+            return Ok(());
+        }
+        match region as u8 {
+            BAR_CTL => {
+                // As on the bus: aligned words, and nothing else reaches a register.
+                for (i, part) in out.chunks_mut(4).enumerate() {
+                    let at = offset as u32 + 4 * i as u32;
+                    let value = if at.is_multiple_of(4) && part.len() == 4 { self.ctl_read(at) } else { u32::MAX };
+                    part.copy_from_slice(&value.to_le_bytes()[..part.len()]);
+                }
+            }
+            BAR_MSIX => out.copy_from_slice(&self.table[offset as usize..][..out.len()]),
+            _ => self.dram.read(offset, out).map_err(|_| shef_vfio_user::errno::EINVAL)?,
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, region: u32, offset: u64, data: &[u8]) -> Result<(), u32> {
+        let link = Arc::clone(&self.shared.link);
+        if link.is_down() {
+            return Ok(());
+        }
+        if region == region::CONFIG {
+            let effect = self.config.write(offset, data);
+            if effect == Effect::Reset || effect == Effect::Wake {
+                self.config.reset();
+            }
+            self.note_master();
+            return if effect == Effect::None { Ok(()) } else { self.reset_card() };
+        }
+        link.delay();
+        if link.silent() {
+            return Err(NO_ANSWER);
+        }
+        if !self.config.memory_enabled() {
+            return Ok(());
+        }
+        match region as u8 {
+            BAR_CTL => {
+                for (i, part) in data.chunks(4).enumerate() {
+                    let at = offset as u32 + 4 * i as u32;
+                    if let (Some(word), true) = (part.first_chunk(), at.is_multiple_of(4)) {
+                        self.ctl_write(at, u32::from_le_bytes(*word));
+                    }
+                }
+            }
+            BAR_MSIX => {
+                // The table can be written, the pending bits cannot.
+                let end = (config_space::PBA as usize).saturating_sub(offset as usize).min(data.len());
+                self.table[offset as usize..][..end].copy_from_slice(&data[..end]);
+            }
+            _ => self.dram.write(offset, data).map_err(|_| shef_vfio_user::errno::EINVAL)?,
+        }
+        Ok(())
+    }
+
+    /// What the operating system does for a driver that asks: a function-level reset with configuration space kept.
+    fn reset(&mut self) -> Result<(), u32> {
+        self.reset_card()
+    }
+}
+
+/// Answers the bench.
+struct Desk {
+    jobs: SyncSender<Job>,
+    identity: Identity,
+    shared: Shared,
+}
+
+impl Desk {
+    fn answer(&self, ask: Ask) -> Told {
+        let link = &self.shared.link;
+        match ask {
+            Ask::Identity => Told::Identity(self.identity.clone()),
+            Ask::State => {
+                let (dma_faults, first_dma_faults) = link.dma_faults();
+                Told::State(State {
+                    link_down: link.is_down(),
+                    bus_master: link.master.load(Ordering::Acquire),
+                    resets: link.resets.load(Ordering::Acquire),
+                    clients: link.clients.load(Ordering::Acquire),
+                    maps: self.shared.bus.maps(),
+                    dma_faults,
+                    first_dma_faults,
+                })
+            }
+            Ask::Fault { fault } => {
+                if link.set(fault) && !reset(&self.jobs) {
+                    return Told::Error { message: "the card did not come back".to_owned() };
+                }
+                if fault == LinkFault::LinkDrop {
+                    self.shared.bus.cancel();
+                }
+                Told::Done
+            }
+            ask => {
+                let (answer, told) = mpsc::sync_channel(1);
+                let gone = || Told::Error { message: "the card does not answer".to_owned() };
+                if self.jobs.send(Job::Bench(ask, answer)).is_err() {
+                    return gone();
+                }
+                told.recv_timeout(Duration::from_secs(60)).unwrap_or_else(|_| gone())
+            }
+        }
+    }
+}
+
+/// Where the bench connects.
+struct ControlSocket {
+    path: PathBuf,
+    listener: UnixListener,
+}
+
+impl ControlSocket {
+    fn bind(path: &Path) -> Result<Self, CardError> {
+        let failed = |e: std::io::Error| CardError::Control { path: path.to_owned(), what: e.to_string() };
+        let _ = std::fs::remove_file(path);
+        let listener = UnixListener::bind(path).map_err(failed)?;
+        std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        Ok(Self { path: path.to_owned(), listener })
+    }
+
+    fn run(self, desk: &Desk, stop: &AtomicBool) {
+        let tick = Duration::from_millis(100);
+        let open = AtomicU32::new(0);
+        std::thread::scope(|scope| {
+            while !stop.load(Ordering::Relaxed) {
+                let ready = shef_device::poll_readable(&[std::os::fd::AsFd::as_fd(&self.listener)], tick);
+                let Ok((stream, _)) = (if ready.is_ok_and(|[r]| r) { self.listener.accept() } else { continue }) else {
+                    std::thread::sleep(tick);
+                    continue;
+                };
+                if open.load(Ordering::Acquire) < MAX_CONTROLS {
+                    open.fetch_add(1, Ordering::AcqRel);
+                    let open = &open;
+                    scope.spawn(move || {
+                        let _ = talk(stream, desk, stop);
+                        open.fetch_sub(1, Ordering::AcqRel);
+                    });
+                }
+            }
+        });
+    }
+}
+
+impl Drop for ControlSocket {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// One connection of a bench.
+fn talk(stream: UnixStream, desk: &Desk, stop: &AtomicBool) -> std::io::Result<()> {
+    stream.set_nonblocking(false)?;
+    stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+    stream.set_write_timeout(Some(Duration::from_secs(5)))?;
+    let mut writer = stream.try_clone()?;
+    let mut reader = BufReader::new(stream);
+    while !stop.load(Ordering::Relaxed) {
+        if reader.buffer().is_empty()
+            && !shef_device::poll_readable(&[std::os::fd::AsFd::as_fd(reader.get_ref())], Duration::from_millis(100))?[0]
+        {
+            continue;
+        }
+        let Some(text) = line(&mut reader)? else { return Ok(()) };
+        let told = match serde_json::from_slice(&text) {
+            Ok(ask) => desk.answer(ask),
+            Err(e) => Told::Error { message: e.to_string() },
+        };
+        let mut text = serde_json::to_vec(&told)?;
+        text.push(b'\n');
+        writer.write_all(&text)?;
+    }
+    Ok(())
+}
