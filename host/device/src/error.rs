@@ -96,6 +96,14 @@ pub enum DeviceError {
         /// Bytes that a card has there.
         need: u64,
     },
+    /// A queue of the DMA engine.
+    #[error("queue {index}: {what}")]
+    Queue {
+        /// Number of the queue.
+        index: u32,
+        /// What is wrong with it.
+        what: String,
+    },
     /// An access outside memory that is mapped into this program.
     #[error(transparent)]
     OutOfRange(#[from] crate::OutOfRange),
@@ -133,6 +141,7 @@ impl DeviceError {
             Self::NotAShield { .. } => "SHEF-DEV-010",
             Self::NotACard { .. } => "SHEF-DEV-011",
             Self::OutOfRange(_) => "SHEF-DEV-012",
+            Self::Queue { .. } => "SHEF-DEV-013",
             Self::Simulator { code, .. } | Self::Transport { code, .. } => code,
         }
     }
@@ -183,5 +192,10 @@ pub const CODES: &[Code] = &[
         id: "SHEF-DEV-012",
         summary: "an access outside memory that is shared with a device",
         help: "this is a defect of the program that made the access: please report it with the command",
+    },
+    Code {
+        id: "SHEF-DEV-013",
+        summary: "a queue of the card's DMA engine does not work as it must",
+        help: "open the device anew, which resets the card; a queue that stops again and again means that the card cannot reach host memory: see `shef device doctor`",
     },
 ];

@@ -19,6 +19,7 @@ mod event;
 pub mod mailbox;
 mod memory;
 pub mod pci;
+pub mod ring;
 mod uri;
 
 pub use error::{CODES, DeviceError};

@@ -77,7 +77,7 @@ impl Client {
     }
 
     fn negotiate(&mut self) -> Result<()> {
-        let hello = Request::Version { major: VERSION.0, capabilities: Capabilities::default() };
+        let hello = Request::Version { major: VERSION.0, minor: VERSION.1, capabilities: Capabilities::default() };
         let (body, _) = match self.call(&hello, &[]) {
             Err(VfioUserError::Refused { errno: errno::EBUSY, .. }) => return Err(VfioUserError::InUse { path: self.path.clone() }),
             Err(VfioUserError::Refused { errno, .. }) => {
@@ -87,7 +87,7 @@ impl Client {
             other => other?,
         };
         match Request::decode(command::VERSION, &body) {
-            Ok(Request::Version { major, capabilities }) if major == VERSION.0 => {
+            Ok(Request::Version { major, capabilities, .. }) if major == VERSION.0 => {
                 self.max_data = capabilities.max_data;
                 self.max_fds = capabilities.max_fds.max(1);
                 Ok(())

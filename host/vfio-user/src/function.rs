@@ -1,10 +1,12 @@
 //! A PCI function over vfio-user, as the card's driver wants it.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use shef_device::pci::{BAR_MEM, Function, PciCard};
-use shef_device::{DeviceError, Event, SharedMemory};
+use shef_device::ring::DmaMemory;
+use shef_device::{DeviceError, Event, OutOfRange, SharedMemory};
 
 use crate::{Client, VfioUserError, region};
 
@@ -13,6 +15,42 @@ pub struct VfioUserFunction {
     client: Client,
     vectors: Vec<Event>,
     memory: Option<SharedMemory>,
+    /// Where the next buffer goes.
+    next: u64,
+}
+
+/// First address of host memory for the device, so that address 0 is never mapped.
+const FIRST: u64 = 1 << 32;
+/// Addresses of buffers are multiples of this.
+const ALIGN: u64 = 2 << 20;
+
+/// Host memory that the device reaches, until [`VfioUserFunction::free`] or the end of the connection.
+#[derive(Debug, Clone)]
+pub struct DmaBuffer {
+    memory: Arc<SharedMemory>,
+    address: u64,
+}
+
+impl DmaMemory for DmaBuffer {
+    fn device_address(&self) -> u64 {
+        self.address
+    }
+
+    fn bytes(&self) -> u64 {
+        self.memory.len()
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> Result<(), OutOfRange> {
+        self.memory.read(offset, out)
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), OutOfRange> {
+        self.memory.write(offset, bytes)
+    }
+
+    fn load(&self, offset: u64) -> Result<u32, OutOfRange> {
+        self.memory.load(offset)
+    }
 }
 
 impl VfioUserFunction {
@@ -29,7 +67,43 @@ impl VfioUserFunction {
             .map_err(|error| VfioUserError::System { what: "making events for interrupts", error })?;
         client.connect_interrupts(0, &vectors.iter().collect::<Vec<_>>())?;
         let memory = client.map_region(region::BAR0 + u32::from(BAR_MEM))?;
-        Ok(Self { client, vectors, memory })
+        Ok(Self { client, vectors, memory, next: FIRST })
+    }
+
+    /// Memory of at least `bytes` bytes that the device reaches too.
+    ///
+    /// # Errors
+    /// [`VfioUserError::System`] where there is none, and those of the connection.
+    pub fn dma(&mut self, bytes: u64) -> Result<DmaBuffer, VfioUserError> {
+        let buffer = self.place(bytes)?;
+        self.client.dma_map(buffer.address, &buffer.memory)?;
+        Ok(buffer)
+    }
+
+    /// The same, but the device has to ask this program for every access, as where memory cannot be shared.
+    ///
+    /// # Errors
+    /// As [`VfioUserFunction::dma`].
+    pub fn dma_by_message(&mut self, bytes: u64) -> Result<DmaBuffer, VfioUserError> {
+        let buffer = self.place(bytes)?;
+        self.client.dma_map_by_message(buffer.address, &buffer.memory)?;
+        Ok(buffer)
+    }
+
+    fn place(&mut self, bytes: u64) -> Result<DmaBuffer, VfioUserError> {
+        let memory = SharedMemory::new(bytes.max(1).next_multiple_of(4096));
+        let memory = memory.map_err(|error| VfioUserError::System { what: "making memory for DMA", error })?;
+        let address = self.next;
+        self.next += memory.len().next_multiple_of(ALIGN);
+        Ok(DmaBuffer { memory: Arc::new(memory), address })
+    }
+
+    /// The device does not reach the buffer any more once this returns.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    pub fn free(&mut self, buffer: &DmaBuffer) -> Result<(), VfioUserError> {
+        self.client.dma_unmap(buffer.address, buffer.memory.len())
     }
 
     /// The connection.

@@ -231,13 +231,13 @@ impl Server {
         }
         let empty = || (Vec::new(), None);
         match request {
-            Request::Version { major, capabilities } => {
+            Request::Version { major, minor, capabilities } => {
                 if major != wire::VERSION.0 {
                     return Err(errno::EPROTO);
                 }
                 *negotiated = true;
                 self.bus.limit(capabilities.max_data);
-                Ok((Request::Version { major, capabilities }.encode().1, None))
+                Ok((Request::Version { major, minor: minor.min(wire::VERSION.1), capabilities }.encode().1, None))
             }
             Request::DmaMap { flags, offset, address, size } => {
                 if fds.len() > 1 {
@@ -248,7 +248,7 @@ impl Server {
             Request::DmaUnmap { flags, address, size } => {
                 let size = match flags {
                     0 => self.bus.unmap(address, size)?,
-                    wire::UNMAP_ALL if (address, size) == (0, 0) => self.bus.unmap_all(),
+                    wire::UNMAP_ALL => self.bus.unmap_all(),
                     _ => return Err(errno::EINVAL),
                 };
                 Ok((Request::DmaUnmap { flags, address, size }.encode().1, None))

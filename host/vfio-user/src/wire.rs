@@ -12,8 +12,8 @@ pub const MAX_DATA: usize = 1 << 20;
 pub const MAX_MESSAGE: usize = HEADER + 64 + MAX_DATA;
 /// Most file descriptors in one message.
 pub const MAX_FDS: usize = 8;
-/// Most DMA maps of one client.
-pub const MAX_MAPS: usize = 1 << 18;
+/// Most DMA maps of one client; QEMU takes no server that allows more.
+pub const MAX_MAPS: usize = 0xffff;
 /// Version that is spoken.
 pub const VERSION: (u16, u16) = (0, 1);
 
@@ -284,6 +284,8 @@ pub enum Request<'a> {
     Version {
         /// Must be ours.
         major: u16,
+        /// The lower of both sides' is spoken.
+        minor: u16,
         /// What it can.
         capabilities: Capabilities,
     },
@@ -382,8 +384,8 @@ impl<'a> Request<'a> {
         Ok(match command {
             command::VERSION => {
                 at_least(4)?;
-                let (major, _minor) = (r.u16(), r.u16());
-                Self::Version { major, capabilities: Capabilities::decode(r.0)? }
+                let (major, minor) = (r.u16(), r.u16());
+                Self::Version { major, minor, capabilities: Capabilities::decode(r.0)? }
             }
             command::DMA_MAP => {
                 exact(32)?;
@@ -446,7 +448,7 @@ impl<'a> Request<'a> {
     pub fn encode(&self) -> (u16, Vec<u8>) {
         let w = Writer::default();
         let (command, w) = match *self {
-            Self::Version { major, .. } => (command::VERSION, w.u16(major).u16(VERSION.1).bytes(&Capabilities::ours())),
+            Self::Version { major, minor, .. } => (command::VERSION, w.u16(major).u16(minor).bytes(&Capabilities::ours())),
             Self::DmaMap { flags, offset, address, size } => (command::DMA_MAP, w.u32(32).u32(flags).u64(offset).u64(address).u64(size)),
             Self::DmaUnmap { flags, address, size } => (command::DMA_UNMAP, w.u32(24).u32(flags).u64(address).u64(size)),
             Self::GetInfo => (command::GET_INFO, w.u32(16).u32(0).u64(0)),
@@ -557,7 +559,7 @@ mod tests {
             let n = n % 40;
             let data = &data[..];
             let request = match kind {
-                1 => Request::Version { major: 0, capabilities: Capabilities::default() },
+                1 => Request::Version { major: 0, minor: x as u16, capabilities: Capabilities::default() },
                 2 => Request::DmaMap { flags: x, offset: a, address: b, size: c },
                 3 => Request::DmaUnmap { flags: x, address: a, size: b },
                 4 => Request::GetInfo,

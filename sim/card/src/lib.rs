@@ -8,6 +8,7 @@ mod backend;
 mod card;
 mod config_space;
 pub mod control;
+mod dma;
 mod error;
 mod link;
 mod model;

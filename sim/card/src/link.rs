@@ -36,6 +36,9 @@ pub enum LinkFault {
     },
 }
 
+/// Most DMA faults that are kept; all are counted.
+const KEPT: usize = 64;
+
 /// State of the link, seen by everything that uses it.
 #[derive(Debug, Default)]
 pub(crate) struct Link {
@@ -105,6 +108,15 @@ impl Link {
 
     fn kept(&self) -> MutexGuard<'_, Vec<String>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Records an access of the card to host memory that did not happen.
+    pub fn fault(&self, what: String) {
+        self.dma_faults.fetch_add(1, Ordering::AcqRel);
+        let mut kept = self.kept();
+        if kept.len() < KEPT {
+            kept.push(what);
+        }
     }
 
     /// How many there were, and the first of them.

@@ -12,12 +12,13 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender, TryRecvError
 use std::time::Duration;
 
 use shef_device::pci::{BAR_CTL, BAR_MEM, BAR_MSIX, MSIX_BYTES, VECTOR_ACCELERATOR, VECTORS};
-use shef_device::{CTL_BYTES, Device, SharedMemory, mailbox};
+use shef_device::{CTL_BYTES, Device, SharedMemory, mailbox, ring};
 use shef_model::{Bytes, SparseMemory};
 use shef_vfio_user::{Backend, Bus, NO_ANSWER, Region, Server, Shape, region};
 
 use crate::config_space::{self, ConfigSpace, Effect};
 use crate::control::{Ask, Control, Identity, State, Told, line};
+use crate::dma::Engine;
 use crate::link::{Link, LinkFault};
 use crate::{Card, CardError};
 
@@ -110,6 +111,7 @@ pub fn serve(
 
     let link = Arc::new(Link::default());
     let shared = Shared { link: Arc::clone(&link), kernel_busy: Arc::default(), bus: server.bus() };
+    let engine = Engine::new(server.bus(), Arc::clone(&link), Arc::clone(&dram));
     let (jobs, queue) = mpsc::sync_channel(QUEUE);
     let (made, born) = mpsc::sync_channel(1);
     std::thread::scope(|scope| {
@@ -128,9 +130,11 @@ pub fn serve(
         });
         let stopped = || CardError::Design { what: "the card's thread stopped".to_owned() };
         let (identity, serial) = born.recv().map_err(|_| stopped())??;
-        let desk = Desk { jobs: jobs.clone(), identity, shared: shared.clone() };
+        let engine = &engine;
+        let desk = Desk { engine, jobs: jobs.clone(), identity, shared: shared.clone() };
         scope.spawn(move || control.run(&desk, stop));
-        let mut front = Front { config: ConfigSpace::new(bytes, serial), table: vec![0; MSIX_BYTES as usize], dram, jobs, shared };
+        scope.spawn(move || engine.run(stop));
+        let mut front = Front { engine, config: ConfigSpace::new(bytes, serial), table: vec![0; MSIX_BYTES as usize], dram, jobs, shared };
         ready();
         let result = server.run(&mut front, stop);
         stop.store(true, Ordering::Relaxed);
@@ -218,7 +222,8 @@ fn bench(card: &mut Card, ask: Ask) -> Told {
 }
 
 /// The PCI function before the card.
-struct Front {
+struct Front<'a> {
+    engine: &'a Engine,
     config: ConfigSpace,
     table: Vec<u8>,
     dram: Arc<SharedMemory>,
@@ -226,7 +231,8 @@ struct Front {
     shared: Shared,
 }
 
-impl Front {
+impl Front<'_> {
+    /// Bus mastering as configuration space says, for everything that goes from the card to the host.
     fn note_master(&self) {
         self.shared.link.master.store(self.config.bus_master(), Ordering::Release);
     }
@@ -234,10 +240,15 @@ impl Front {
     /// Wipes the Shield and powers the card on anew.
     fn reset_card(&mut self) -> Result<(), u32> {
         self.shared.link.resets.fetch_add(1, Ordering::AcqRel);
-        reset(&self.jobs).then_some(()).ok_or(shef_vfio_user::errno::EIO)
+        let back = reset(&self.jobs);
+        self.engine.reset();
+        back.then_some(()).ok_or(shef_vfio_user::errno::EIO)
     }
 
     fn ctl_read(&mut self, offset: u32) -> u32 {
+        if (ring::reg::BASE..ring::reg::END).contains(&offset) {
+            return self.engine.read(offset).unwrap_or(u32::MAX);
+        }
         if offset == mailbox::STATUS && self.shared.kernel_busy.load(Ordering::Acquire) > 0 {
             return mailbox::STATUS_BUSY;
         }
@@ -249,6 +260,9 @@ impl Front {
     }
 
     fn ctl_write(&mut self, offset: u32, value: u32) {
+        if (ring::reg::BASE..ring::reg::END).contains(&offset) {
+            return self.engine.write(offset, value);
+        }
         if offset == mailbox::REQ_LEN {
             self.shared.kernel_busy.fetch_add(1, Ordering::AcqRel);
         }
@@ -263,7 +277,7 @@ fn reset(jobs: &SyncSender<Job>) -> bool {
     jobs.send(Job::Reset(answer)).is_ok() && told.recv_timeout(READ_LIMIT).unwrap_or(false)
 }
 
-impl Backend for Front {
+impl Backend for Front<'_> {
     fn attached(&mut self) {
         self.shared.link.clients.fetch_add(1, Ordering::AcqRel);
     }
@@ -354,13 +368,14 @@ impl Backend for Front {
 }
 
 /// Answers the bench.
-struct Desk {
+struct Desk<'a> {
+    engine: &'a Engine,
     jobs: SyncSender<Job>,
     identity: Identity,
     shared: Shared,
 }
 
-impl Desk {
+impl Desk<'_> {
     fn answer(&self, ask: Ask) -> Told {
         let link = &self.shared.link;
         match ask {
@@ -378,10 +393,15 @@ impl Desk {
                 })
             }
             Ask::Fault { fault } => {
-                if link.set(fault) && !reset(&self.jobs) {
+                let up = link.set(fault);
+                if up {
+                    self.engine.reset();
+                }
+                if up && !reset(&self.jobs) {
                     return Told::Error { message: "the card did not come back".to_owned() };
                 }
                 if fault == LinkFault::LinkDrop {
+                    // Questions of the card to the host are lost with it.
                     self.shared.bus.cancel();
                 }
                 Told::Done
@@ -414,7 +434,7 @@ impl ControlSocket {
         Ok(Self { path: path.to_owned(), listener })
     }
 
-    fn run(self, desk: &Desk, stop: &AtomicBool) {
+    fn run(self, desk: &Desk<'_>, stop: &AtomicBool) {
         let tick = Duration::from_millis(100);
         let open = AtomicU32::new(0);
         std::thread::scope(|scope| {
@@ -444,7 +464,7 @@ impl Drop for ControlSocket {
 }
 
 /// One connection of a bench.
-fn talk(stream: UnixStream, desk: &Desk, stop: &AtomicBool) -> std::io::Result<()> {
+fn talk(stream: UnixStream, desk: &Desk<'_>, stop: &AtomicBool) -> std::io::Result<()> {
     stream.set_nonblocking(false)?;
     stream.set_read_timeout(Some(Duration::from_secs(5)))?;
     stream.set_write_timeout(Some(Duration::from_secs(5)))?;

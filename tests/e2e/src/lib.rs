@@ -98,6 +98,7 @@ pub fn seeded(device: &str, seed: u64, dir: &Path) -> Report {
 pub struct Served {
     child: std::process::Child,
     dir: tempfile::TempDir,
+    device: String,
 }
 
 impl Served {
@@ -106,16 +107,30 @@ impl Served {
     /// # Panics
     /// Where it does not start.
     pub fn start(device: &str) -> Self {
-        use std::io::BufRead;
         let dir = tempfile::tempdir().expect("a folder for the socket");
+        let child = Self::spawn(device, &dir.path().join("card"));
+        Self { child, dir, device: device.to_owned() }
+    }
+
+    fn spawn(device: &str, socket: &Path) -> std::process::Child {
+        use std::io::BufRead;
         let mut command = std::process::Command::new(shef_program());
-        command.args(["--json", "sim", "serve", "--device", device, "--socket"]).arg(dir.path().join("card"));
+        command.args(["--json", "sim", "serve", "--device", device, "--socket"]).arg(socket);
         let mut child = command.stdout(std::process::Stdio::piped()).spawn().expect("shef starts");
         let mut line = String::new();
         let stdout = child.stdout.take().expect("its output");
         std::io::BufReader::new(stdout).read_line(&mut line).expect("a line when it is ready");
         assert!(line.starts_with('{'), "shef sim serve --device {device} said {line:?}");
-        Self { child, dir }
+        child
+    }
+
+    /// Serves another card on the same socket, after the last one ended.
+    ///
+    /// # Panics
+    /// Where it does not start.
+    pub fn restart(&mut self) {
+        self.kill();
+        self.child = Self::spawn(&self.device, &self.socket());
     }
 
     /// The device.

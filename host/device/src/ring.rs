@@ -1,0 +1,392 @@
+//! Descriptor rings: a program and the card's DMA engine hand each other work through host memory.
+//!
+//! A queue is one piece of host memory that the card reaches: `entries` descriptors of 64 bytes (submission), then as many completions of 16 bytes.
+//! The program writes descriptors and then tells the card its new tail, once for many; the card takes them in order and writes completions, and raises an
+//! interrupt once for many. Nothing else goes over registers, and no result is read by the host from the card.
+//!
+//! ```text
+//! descriptor   op u8 | flags u8 | 0 u16 | tag u32 | host address u64 | card address u64 | bytes u32 | 0 ...      little-endian
+//! completion   tag u32 | status u16 | retired u16 | bytes u32 | sequence u32
+//! ```
+//!
+//! A completion is valid when its sequence number is one more than that of the one before it. `retired` is how many descriptors it ends: more than
+//! one where [`CHAIN`] joined them. Queues with lower numbers are served first, a batch at a time.
+
+use std::time::{Duration, Instant};
+
+use crate::pci::{BAR_CTL, Function};
+use crate::{DeviceError, OutOfRange};
+
+/// Bytes of a descriptor.
+pub const DESCRIPTOR: u64 = 64;
+/// Bytes of a completion.
+pub const COMPLETION: u64 = 16;
+/// Queues of a card.
+pub const QUEUES: u32 = 4;
+/// Most descriptors of a queue.
+pub const MAX_ENTRIES: u32 = 4096;
+/// Most bytes that one descriptor moves.
+pub const MAX_BYTES: u32 = 1 << 30;
+/// Flag of a descriptor: the next one belongs to it, and both have one completion.
+pub const CHAIN: u8 = 1;
+/// Operation: host memory to card memory.
+pub const OP_TO_CARD: u8 = 1;
+/// Operation: card memory to host memory.
+pub const OP_TO_HOST: u8 = 2;
+/// Operation: nothing; ends when everything before it has.
+pub const OP_NOTHING: u8 = 3;
+
+/// Registers of the queues in the control window.
+pub mod reg {
+    /// First register of queue 0; those of queue n are [`STRIDE`] further.
+    pub const BASE: u32 = 0xB000;
+    /// Bytes of a queue's registers.
+    pub const STRIDE: u32 = 0x40;
+    /// One past the last.
+    pub const END: u32 = BASE + super::QUEUES * STRIDE;
+    /// Address of the descriptors for the card, low half.
+    pub const RING_LO: u32 = 0x00;
+    /// High half.
+    pub const RING_HI: u32 = 0x04;
+    /// Descriptors of the ring, a power of two.
+    pub const ENTRIES: u32 = 0x08;
+    /// What to do: [`ENABLE`], [`CANCEL`], or 0 to turn the queue off.
+    pub const CONTROL: u32 = 0x0c;
+    /// Doorbell: descriptors submitted since the queue was turned on.
+    pub const TAIL: u32 = 0x10;
+    /// Read only: [`OFF`], [`ON`] or [`FAILED`].
+    pub const STATUS: u32 = 0x14;
+    /// Vector in the low half; in the high half completions until an interrupt, which comes earlier where the queue is empty. 0 there: no interrupts.
+    pub const INTERRUPT: u32 = 0x18;
+    /// Turns the queue on, empty.
+    pub const ENABLE: u32 = 1;
+    /// Ends everything that was submitted with [`super::Status::Cancelled`].
+    pub const CANCEL: u32 = 2;
+    /// The queue is off.
+    pub const OFF: u32 = 0;
+    /// The queue is on.
+    pub const ON: u32 = 1;
+    /// The card could not reach the ring: the queue has stopped.
+    pub const FAILED: u32 = 2;
+}
+
+/// How a descriptor ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u16)]
+pub enum Status {
+    /// All bytes were moved.
+    Done = 0,
+    /// The descriptor is none.
+    Malformed = 1,
+    /// The card could not reach host memory.
+    Host = 2,
+    /// The range is not in card memory.
+    Card = 3,
+    /// Host memory answered with poisoned data.
+    Poisoned = 4,
+    /// It was cancelled.
+    Cancelled = 5,
+}
+
+impl Status {
+    /// All of them.
+    pub const ALL: [Self; 6] = [Self::Done, Self::Malformed, Self::Host, Self::Card, Self::Poisoned, Self::Cancelled];
+}
+
+/// Memory of this program that a device reaches too.
+pub trait DmaMemory {
+    /// Address of the first byte for the device.
+    fn device_address(&self) -> u64;
+    /// Bytes.
+    fn bytes(&self) -> u64;
+    /// Copies bytes out.
+    ///
+    /// # Errors
+    /// [`OutOfRange`].
+    fn read(&self, offset: u64, out: &mut [u8]) -> Result<(), OutOfRange>;
+    /// Copies bytes in.
+    ///
+    /// # Errors
+    /// [`OutOfRange`].
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), OutOfRange>;
+    /// Loads a word; accesses after it are not done before it.
+    ///
+    /// # Errors
+    /// [`OutOfRange`].
+    fn load(&self, offset: u64) -> Result<u32, OutOfRange>;
+}
+
+/// What the card is to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Descriptor {
+    /// [`OP_TO_CARD`], [`OP_TO_HOST`] or [`OP_NOTHING`].
+    pub op: u8,
+    /// [`CHAIN`] or 0.
+    pub flags: u8,
+    /// Chosen by the program, repeated in the completion.
+    pub tag: u32,
+    /// First address in host memory, as the card sees it.
+    pub host: u64,
+    /// First address in card memory.
+    pub card: u64,
+    /// Bytes, at most [`MAX_BYTES`].
+    pub bytes: u32,
+}
+
+impl Descriptor {
+    /// As it lies in the ring.
+    pub fn encode(&self) -> [u8; DESCRIPTOR as usize] {
+        let mut out = [0; DESCRIPTOR as usize];
+        out[0] = self.op;
+        out[1] = self.flags;
+        out[4..8].copy_from_slice(&self.tag.to_le_bytes());
+        out[8..16].copy_from_slice(&self.host.to_le_bytes());
+        out[16..24].copy_from_slice(&self.card.to_le_bytes());
+        out[24..28].copy_from_slice(&self.bytes.to_le_bytes());
+        out
+    }
+
+    /// Reads one; `Err` with the tag where it is none.
+    ///
+    /// # Errors
+    /// The tag, for the completion that says so.
+    pub fn decode(bytes: &[u8; DESCRIPTOR as usize]) -> Result<Self, u32> {
+        let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
+        let d = Self { op: bytes[0], flags: bytes[1], tag: word(4), host: long(8), card: long(16), bytes: word(24) };
+        let known = (OP_TO_CARD..=OP_NOTHING).contains(&d.op) && d.flags & !CHAIN == 0 && d.bytes <= MAX_BYTES;
+        if known && d.encode() == *bytes { Ok(d) } else { Err(word(4)) }
+    }
+}
+
+/// How one descriptor, or a chain of them, ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Completion {
+    /// Tag of the last descriptor, or of the one that failed.
+    pub tag: u32,
+    /// How it ended.
+    pub status: Status,
+    /// Descriptors that are over by it.
+    pub retired: u16,
+    /// Bytes that were moved.
+    pub bytes: u32,
+}
+
+impl Completion {
+    /// As it lies in the ring, without its sequence number.
+    pub fn encode(&self) -> [u8; 12] {
+        let mut out = [0; 12];
+        out[0..4].copy_from_slice(&self.tag.to_le_bytes());
+        out[4..6].copy_from_slice(&(self.status as u16).to_le_bytes());
+        out[6..8].copy_from_slice(&self.retired.to_le_bytes());
+        out[8..12].copy_from_slice(&self.bytes.to_le_bytes());
+        out
+    }
+}
+
+/// A queue in the program's hands.
+pub struct Queue<M> {
+    ring: M,
+    index: u32,
+    entries: u32,
+    vector: u32,
+    /// Descriptors written, told to the card, and over; they count on and wrap.
+    written: u32,
+    told: u32,
+    over: u32,
+    /// Completions taken.
+    taken: u32,
+}
+
+impl<M: DmaMemory> Queue<M> {
+    /// Bytes of host memory that a queue needs.
+    pub const fn bytes(entries: u32) -> u64 {
+        entries as u64 * (DESCRIPTOR + COMPLETION)
+    }
+
+    /// Turns queue `index` on, in `ring`. Interrupts come on `vector`, one for `batch` completions or when nothing is left to do; with a `batch` of 0 none come.
+    ///
+    /// # Errors
+    /// [`DeviceError::Queue`] where the numbers are none or the card refuses, and those of the transport.
+    pub fn open<F: Function>(function: &mut F, index: u32, entries: u32, ring: M, vector: u32, batch: u16) -> Result<Self, DeviceError> {
+        let bad = |what: &str| DeviceError::Queue { index, what: what.to_owned() };
+        if index >= QUEUES || !entries.is_power_of_two() || !(2..=MAX_ENTRIES).contains(&entries) {
+            return Err(bad("there are queues 0 to 3, of 2 to 4096 descriptors, a power of two"));
+        }
+        if ring.bytes() < Self::bytes(entries) || !ring.device_address().is_multiple_of(4096) || vector > 0xffff {
+            return Err(bad("its memory is too small or does not begin at a page"));
+        }
+        // What an earlier queue left there must not look like completions.
+        ring.write(u64::from(entries) * DESCRIPTOR, &vec![0; (u64::from(entries) * COMPLETION) as usize])?;
+        let queue = Self { ring, index, entries, vector, written: 0, told: 0, over: 0, taken: 0 };
+        let address = queue.ring.device_address();
+        queue.set(function, reg::CONTROL, 0)?;
+        queue.set(function, reg::RING_LO, address as u32)?;
+        queue.set(function, reg::RING_HI, (address >> 32) as u32)?;
+        queue.set(function, reg::ENTRIES, entries)?;
+        queue.set(function, reg::INTERRUPT, u32::from(batch) << 16 | vector)?;
+        queue.set(function, reg::CONTROL, reg::ENABLE)?;
+        if queue.status(function)? == reg::ON { Ok(queue) } else { Err(bad("the card did not turn it on")) }
+    }
+
+    fn set<F: Function>(&self, function: &mut F, register: u32, value: u32) -> Result<(), DeviceError> {
+        let at = reg::BASE + self.index * reg::STRIDE + register;
+        function.bar_write(BAR_CTL, at.into(), &value.to_le_bytes())
+    }
+
+    fn status<F: Function>(&self, function: &mut F) -> Result<u32, DeviceError> {
+        let at = reg::BASE + self.index * reg::STRIDE + reg::STATUS;
+        let mut word = [0; 4];
+        function.bar_read(BAR_CTL, at.into(), &mut word)?;
+        Ok(u32::from_le_bytes(word))
+    }
+
+    /// Descriptors that can be pushed now.
+    pub fn room(&self) -> u32 {
+        self.entries - self.written.wrapping_sub(self.over)
+    }
+
+    /// Descriptors that are not over.
+    pub fn pending(&self) -> u32 {
+        self.written.wrapping_sub(self.over)
+    }
+
+    /// Writes a descriptor into the ring; the card is told by [`Queue::submit`]. Whether there was room. No system call.
+    ///
+    /// # Errors
+    /// [`OutOfRange`] never, as long as the memory keeps its size.
+    pub fn push(&mut self, descriptor: &Descriptor) -> Result<bool, OutOfRange> {
+        if self.room() == 0 {
+            return Ok(false);
+        }
+        let slot = self.written & (self.entries - 1);
+        self.ring.write(u64::from(slot) * DESCRIPTOR, &descriptor.encode())?;
+        self.written = self.written.wrapping_add(1);
+        Ok(true)
+    }
+
+    /// Tells the card of everything that was pushed, by one write.
+    ///
+    /// # Errors
+    /// Those of the transport.
+    pub fn submit<F: Function>(&mut self, function: &mut F) -> Result<(), DeviceError> {
+        if self.told != self.written {
+            // Whoever sees the doorbell sees the descriptors.
+            std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+            self.set(function, reg::TAIL, self.written)?;
+            self.told = self.written;
+        }
+        Ok(())
+    }
+
+    /// Takes the next completion, where there is one. No system call.
+    ///
+    /// # Errors
+    /// [`DeviceError::Queue`] for a completion that cannot be: the card is not trusted to write sense.
+    pub fn poll(&mut self) -> Result<Option<Completion>, DeviceError> {
+        let slot = self.taken & (self.entries - 1);
+        let at = u64::from(self.entries) * DESCRIPTOR + u64::from(slot) * COMPLETION;
+        if self.ring.load(at + 12)? != self.taken.wrapping_add(1) {
+            return Ok(None);
+        }
+        let mut bytes = [0; 12];
+        self.ring.read(at, &mut bytes)?;
+        let half = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
+        let word = |at: usize| u32::from(half(at)) | u32::from(half(at + 2)) << 16;
+        let bad = |what: String| DeviceError::Queue { index: self.index, what };
+        let status = Status::ALL.get(usize::from(half(4))).ok_or_else(|| bad(format!("a completion has the status {}", half(4))))?;
+        let retired = half(6);
+        if retired == 0 || u32::from(retired) > self.told.wrapping_sub(self.over) {
+            return Err(bad(format!("a completion ends {retired} descriptors of {}", self.told.wrapping_sub(self.over))));
+        }
+        self.taken = self.taken.wrapping_add(1);
+        self.over = self.over.wrapping_add(retired.into());
+        Ok(Some(Completion { tag: word(0), status: *status, retired, bytes: word(8) }))
+    }
+
+    /// Waits for a completion, at most so long. An interrupt that is lost costs time, no completion.
+    ///
+    /// # Errors
+    /// [`DeviceError::Queue`] where the queue has failed, and those of the transport.
+    pub fn wait<F: Function>(&mut self, function: &mut F, timeout: Duration) -> Result<Option<Completion>, DeviceError> {
+        /// How long an interrupt is trusted to come.
+        const PATIENCE: Duration = Duration::from_millis(50);
+        let end = Instant::now() + timeout;
+        loop {
+            if let Some(completion) = self.poll()? {
+                return Ok(Some(completion));
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            if self.pending() == 0 || left.is_zero() {
+                return Ok(None);
+            }
+            if !function.wait_vector(self.vector, left.min(PATIENCE))? && self.status(function)? != reg::ON {
+                // It may have failed after a last completion.
+                return match self.poll()? {
+                    None => Err(DeviceError::Queue {
+                        index: self.index,
+                        what: "it has stopped: the card was reset or could not reach the ring".to_owned(),
+                    }),
+                    completion => Ok(completion),
+                };
+            }
+        }
+    }
+
+    /// Ends everything that was submitted; completions still come, most of them as [`Status::Cancelled`].
+    ///
+    /// # Errors
+    /// Those of the transport.
+    pub fn cancel<F: Function>(&mut self, function: &mut F) -> Result<(), DeviceError> {
+        self.submit(function)?;
+        self.set(function, reg::CONTROL, reg::CANCEL)
+    }
+
+    /// Waits until nothing is pending, turns the queue off and gives its memory back. The completions that still came are handed to `each`.
+    ///
+    /// # Errors
+    /// [`DeviceError::Queue`] where it takes longer than `timeout`, and those of the transport; the queue is off then too.
+    pub fn drain<F: Function>(mut self, function: &mut F, timeout: Duration, mut each: impl FnMut(Completion)) -> Result<M, DeviceError> {
+        let end = Instant::now() + timeout;
+        let result = loop {
+            if self.pending() == 0 {
+                break Ok(());
+            }
+            match self.wait(function, end.saturating_duration_since(Instant::now())) {
+                Ok(Some(completion)) => each(completion),
+                Ok(None) => {
+                    let what = format!("{} descriptors are not over after {} ms", self.pending(), timeout.as_millis());
+                    break Err(DeviceError::Queue { index: self.index, what });
+                }
+                Err(error) => break Err(error),
+            }
+        };
+        self.set(function, reg::CONTROL, 0)?;
+        // The card is out of the memory once it says so.
+        self.status(function)?;
+        result.map(|()| self.ring)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn descriptors_read_back(op in 1u8..4, flags in 0u8..2, tag: u32, host: u64, card: u64, bytes in 0u32..=MAX_BYTES) {
+            let d = Descriptor { op, flags, tag, host, card, bytes };
+            prop_assert_eq!(Descriptor::decode(&d.encode()), Ok(d));
+        }
+
+        #[test]
+        fn any_bytes_are_a_descriptor_or_none(bytes in proptest::collection::vec(any::<u8>(), 64)) {
+            let bytes: [u8; 64] = bytes.try_into().unwrap();
+            match Descriptor::decode(&bytes) {
+                Ok(d) => prop_assert_eq!(d.encode(), bytes),
+                Err(tag) => prop_assert_eq!(tag.to_le_bytes(), &bytes[4..8]),
+            }
+        }
+    }
+}
