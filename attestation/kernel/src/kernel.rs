@@ -267,7 +267,7 @@ impl<P: Platform> Kernel<P> {
             return Err(KernelError::State { what: "there is no kernel evidence that a key box could answer" });
         };
         let key_box = KeyBox::from_cbor(key_box)?;
-        let expected = Expected { layer: Layer::Kernel, evidence_digest: &pending.evidence_digest, nonce: &pending.nonce };
+        let expected = Expected { layer: Layer::Kernel, evidence_digest: &pending.evidence_digest, nonce: &pending.nonce, key: None };
         let secret = ImageSecret::from_bytes(&key_box.open(&pending.key, &expected)?)?;
         self.load = Load::Header { secret, len: header_len, bytes: Vec::with_capacity(header_len) };
         Ok(Answer::Done)

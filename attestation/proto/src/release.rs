@@ -41,7 +41,7 @@ pub enum ReleaseError {
     /// The box is for something else than is expected here.
     #[error("the box was made for another {what}")]
     Binding {
-        /// Layer, evidence, nonce or recipient key.
+        /// Layer, evidence, nonce, recipient key or key asked for.
         what: &'static str,
     },
     /// The message does not open.
@@ -60,7 +60,7 @@ pub const CODES: &[Code] = &[
     Code::new(
         "SHEF-PRO-050",
         "key box made for something else",
-        "The info of the box names another layer, evidence, nonce or recipient key than the one that is waiting. A box answers one piece of evidence.",
+        "The info of the box names another layer, evidence, nonce, recipient key or key id than the one that is waiting. A box answers one piece of evidence.",
     ),
     Code::new(
         "SHEF-PRO-051",
@@ -180,6 +180,8 @@ pub struct Expected<'a> {
     pub evidence_digest: &'a [u8; 32],
     /// Its nonce.
     pub nonce: &'a [u8],
+    /// Tenant and id of the key that was asked for, where the recipient asked by name.
+    pub key: Option<(&'a str, &'a str)>,
 }
 
 impl KeyBox {
@@ -250,6 +252,9 @@ impl KeyBox {
         }
         if self.info.recipient != key.public_key() {
             return binding("recipient key");
+        }
+        if expected.key.is_some_and(|(tenant, key_id)| self.info.tenant != tenant || self.info.key_id != key_id) {
+            return binding("key");
         }
         Ok(hpke_suite::open(key, &self.enc, &self.info_bytes, &SUITE.to_be_bytes(), &self.ct)?)
     }

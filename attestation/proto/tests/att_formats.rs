@@ -288,7 +288,7 @@ fn key_boxes() {
     let bytes = sealed.to_cbor();
     let parsed = KeyBox::from_cbor(&bytes).unwrap();
     assert_eq!(*parsed.info(), info(public));
-    let expected = Expected { layer: Layer::Kernel, evidence_digest: &[1; 32], nonce: &[2; 48] };
+    let expected = Expected { layer: Layer::Kernel, evidence_digest: &[1; 32], nonce: &[2; 48], key: None };
     let opened = ImageSecret::from_bytes(&parsed.open(&private, &expected).unwrap()).unwrap();
     assert_eq!((opened.key.expose(), opened.min_svn, opened.vendor), (&KEY, 9, vendor().public_key()));
     for at in 0..bytes.len() {
@@ -303,6 +303,8 @@ fn key_boxes() {
         ("layer", Expected { layer: Layer::Shield, ..expected }),
         ("evidence", Expected { evidence_digest: &[0; 32], ..expected }),
         ("nonce", Expected { nonce: &[2; 47], ..expected }),
+        ("tenant", Expected { key: Some(("another", "key")), ..expected }),
+        ("key", Expected { key: Some(("vendor", "another")), ..expected }),
     ] {
         assert_eq!(parsed.open(&private, &expected).unwrap_err().code(), "SHEF-PRO-050", "{what}");
     }
@@ -333,7 +335,7 @@ fn each_field_of_the_info_is_bound() {
         swapped[1].1 = Value::Bytes(other.to_cbor());
         let parsed = KeyBox::from_cbor(&Value::Map(swapped).encode()).unwrap();
         // Even a recipient that expects just this does not open it.
-        let expected = Expected { layer: other.layer, evidence_digest: &other.evidence_digest, nonce: &other.nonce };
+        let expected = Expected { layer: other.layer, evidence_digest: &other.evidence_digest, nonce: &other.nonce, key: None };
         assert_eq!(parsed.open(&private, &expected).unwrap_err().code(), "SHEF-PRO-271");
     }
 }
