@@ -7,6 +7,7 @@ use sha2::{Digest, Sha256};
 use shef_proto::cert::{self, CertError, Certificate, Chain};
 use shef_proto::cose::VerifyFn;
 use shef_proto::evidence::{Claims, DebugState, Evidence, EvidenceError, Layer, RootOfTrust, ShieldClaims};
+use shef_proto::hpke_suite::PublicKey;
 use subtle::ConstantTimeEq;
 
 use crate::ar4si::{self, Status, TrustVector};
@@ -43,6 +44,8 @@ pub struct Request<'a> {
     pub challenged: Option<i64>,
     /// Seconds since 1970.
     pub now: i64,
+    /// Keys of the verifier's own (of its results, of its TLS side): evidence that vouches for one of them is refused.
+    pub own_keys: &'a [PublicKey],
     /// Verified chains of before, when there is a cache. It changes how long an appraisal takes, never its result.
     pub chains: Option<&'a dyn ChainCache>,
     /// Implementation of ECDSA verification.
@@ -75,6 +78,7 @@ impl<'a> Request<'a> {
             audience,
             challenged: None,
             now,
+            own_keys: &[],
             chains: None,
             verify: crate::crypto::portable,
         }
@@ -421,8 +425,14 @@ impl<'a> Run<'a> {
             let actual = format!("TcbInfo flags {:#x}, anchor for debug: {}", tcb.flags, anchor.debug());
             self.check(CheckId::DebugConsistent, false, expected, actual);
         }
-        let own = c.key != chain.ak && c.key != chain.device_id && c.key != *anchor.certificate().key();
-        self.check(CheckId::Key, own, "a key of its own", if own { "a key of its own" } else { "a key of the certificates" });
+        const OWN: &str = "a key of its own";
+        if self.request.own_keys.contains(&c.key) {
+            self.check(CheckId::Key, false, OWN, "a key of this verifier");
+        } else if [&chain.ak, &chain.device_id, anchor.certificate().key()].contains(&&c.key) {
+            self.check(CheckId::Key, false, OWN, "a key of the certificates");
+        } else {
+            self.check(CheckId::Key, true, OWN, OWN);
+        }
     }
 
     fn policy(&mut self, claims: &Claims, chain: Option<&VerifiedChain>) {

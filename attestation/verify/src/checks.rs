@@ -87,8 +87,8 @@ checks! {
     DebugConsistent = ("SHEF-ATT-017", "debug-consistent", "debug state contradicts the certificates",
         "Evidence, TcbInfo flags and trust anchor must all say debug, or none of them."),
     /// The key vouched for is a key of its own.
-    Key = ("SHEF-ATT-018", "key", "the attested key is one of the certificates' keys",
-        "The key in cnf must be a key of its own, not the attestation or DeviceID key."),
+    Key = ("SHEF-ATT-018", "key", "the attested key is a key of the certificates or of the verifier",
+        "The key in cnf must be a key of its own, not that of a certificate, and not one of the verifier's."),
     /// The kind of root of trust is accepted.
     RootOfTrust = ("SHEF-ATT-020", "root-of-trust", "kind of root of trust is not accepted",
         "The policy does not name this kind of root of trust. A simulated device protects nothing; a policy must name it to accept it."),
