@@ -496,7 +496,8 @@ impl RegionInfo {
         let need = REGION_INFO + caps;
         let fits = argsz as usize >= need;
         let flags = if caps > 0 { self.flags | region_flag::MMAP | region_flag::CAPS } else { self.flags };
-        let cap_offset = if caps > 0 && fits { REGION_INFO as u32 } else { 0 };
+        // Said even where they do not fit: QEMU refuses a flag without an offset.
+        let cap_offset = if caps > 0 { REGION_INFO as u32 } else { 0 };
         let mut w = Writer::default().u32(need as u32).u32(flags).u32(index).u32(cap_offset).u64(self.size).u64(self.offset);
         if caps > 0 && fits {
             w = w.u16(CAP_SPARSE).u16(1).u32(0).u32(self.areas.len() as u32).u32(0);
