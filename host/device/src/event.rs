@@ -1,6 +1,6 @@
 //! Event descriptors (eventfd): how an interrupt reaches a program.
 
-#![expect(unsafe_code, reason = "calls eventfd and poll")]
+#![expect(unsafe_code, reason = "calls eventfd and ppoll")]
 
 use std::fs::File;
 use std::io::{self, Read, Write};

@@ -79,6 +79,8 @@ pub trait Function {
     fn reset(&mut self) -> Result<(), DeviceError>;
 }
 
+/// Offset of class and revision in configuration space.
+const CLASS_REVISION: u16 = 8;
 /// Offset of the command register in configuration space.
 const COMMAND: u16 = 4;
 /// Command: the function answers memory accesses.
@@ -123,11 +125,12 @@ impl<F: Function> PciCard<F> {
         &mut self.function
     }
 
-    /// Whether the function still answers on the bus.
+    /// Whether the function still answers on the bus. Class and revision always come from the hardware, and all ones is no class; the vendor number may be one
+    /// that the operating system remembers.
     fn present(&mut self, offset: u32) -> Result<(), DeviceError> {
-        let mut vendor = [0; 2];
-        self.function.config_read(0, &mut vendor)?;
-        if vendor == [0xff; 2] { Err(DeviceError::Gone { offset }) } else { Ok(()) }
+        let mut class = [0; 4];
+        self.function.config_read(CLASS_REVISION, &mut class)?;
+        if class == [0xff; 4] { Err(DeviceError::Gone { offset }) } else { Ok(()) }
     }
 
     fn word(&mut self, offset: u32) -> Result<u32, DeviceError> {

@@ -102,7 +102,7 @@ pub fn open(uri: &Uri) -> Result<Host, SdkError> {
         }
         #[cfg(not(feature = "sim"))]
         Uri::SimModel | Uri::SimRtl { .. } => Err(DeviceError::NoSimulator { uri: uri.to_string() }.into()),
-        Uri::Pci { function, iommu } => Ok(Host::new(Box::new(shef_vfio::Card::open(*function, *iommu).map_err(DeviceError::from)?))),
+        Uri::Pci { function, iommu } => Ok(Host::new(Box::new(shef_vfio::open(*function, *iommu)?))),
         Uri::VfioUser { socket } => {
             let card = shef_vfio_user::open(socket, shef_vfio_user::DEFAULT_TIMEOUT)?;
             Ok(Host::new(Box::new(card)))

@@ -60,14 +60,14 @@ impl Edu {
     }
 
     fn interrupted(&self) -> Claim {
-        match self.interrupts.wait(PATIENCE) {
-            Ok(vectors) if vectors == [0] => {
+        match self.interrupts.wait(0, PATIENCE) {
+            Ok(true) => {
                 let status = self.read(INTERRUPT)?;
                 self.write(ACKNOWLEDGE, status)?;
                 Ok(format!("vector 0, status {status:#x}"))
             }
-            Ok(_) => Err("no interrupt".to_owned()),
-            Err(error) => Err(error.to_string()),
+            Ok(false) => Err("no interrupt".to_owned()),
+            Err(error) => Err(said(error)),
         }
     }
 

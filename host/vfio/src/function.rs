@@ -4,12 +4,12 @@
 use std::ffi::CString;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use shef_device::{Bdf, Iommu};
+use shef_device::{Bdf, Event, Iommu, poll_readable};
 use vfio_bindings::bindings::vfio as abi;
 
 use crate::VfioError;
@@ -35,8 +35,8 @@ const MAX_VECTORS: usize = 64;
 const IRQ_WORDS: usize = 5 + MAX_VECTORS;
 
 /// Offsets and bits of configuration space (PCI Local Bus Specification 3.0, 6.1).
-const COMMAND: u64 = 0x04;
-const CLASS_REVISION: u64 = 0x08;
+const COMMAND: u16 = 0x04;
+const CLASS_REVISION: u16 = 0x08;
 const COMMAND_MEMORY: u16 = 1 << 1;
 const COMMAND_MASTER: u16 = 1 << 2;
 
@@ -57,7 +57,7 @@ pub struct OpenFunction {
     interface: Interface,
     config: u64,
     /// Signalled where the kernel wants the function back.
-    request: OwnedFd,
+    request: Event,
     /// Keeps the group as long as the function.
     _group: Option<OwnedFd>,
     /// Keeps other programs of ours out.
@@ -138,11 +138,11 @@ impl OpenFunction {
         };
         let device = Arc::new(device);
         let config = region(&device, bdf, abi::VFIO_PCI_CONFIG_REGION_INDEX)?.offset;
-        let request = sys::eventfd().map_err(refused("eventfd"))?;
+        let request = Event::new().map_err(refused("eventfd"))?;
         let opened = Self { device, space: Arc::new(space), function, interface, config, request, _group: group, _lock: lock };
         opened.alive()?;
         // Not every function tells us when it must go.
-        let _ = opened.set_vectors(abi::VFIO_PCI_REQ_IRQ_INDEX, &[opened.request.as_raw_fd()]);
+        let _ = opened.set_vectors(abi::VFIO_PCI_REQ_IRQ_INDEX, &[opened.request.as_fd().as_raw_fd()]);
         opened.command(COMMAND_MEMORY | COMMAND_MASTER, true)?;
         Ok(opened)
     }
@@ -165,8 +165,17 @@ impl OpenFunction {
     ///
     /// # Errors
     /// The kernel's.
-    pub fn config_read(&self, offset: u64, bytes: &mut [u8]) -> Result<(), VfioError> {
-        sys::pread(self.device.as_fd(), bytes, self.config + offset).map_err(|e| self.refused("reading configuration space", &e))
+    pub fn config_read(&self, offset: u16, bytes: &mut [u8]) -> Result<(), VfioError> {
+        sys::pread(self.device.as_fd(), bytes, self.config + u64::from(offset)).map_err(|e| self.refused("reading configuration space", &e))
+    }
+
+    /// Writes configuration space.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn config_write(&self, offset: u16, bytes: &[u8]) -> Result<(), VfioError> {
+        sys::pwrite(self.device.as_fd(), bytes, self.config + u64::from(offset))
+            .map_err(|e| self.refused("writing configuration space", &e))
     }
 
     /// Whether the function is still there. Class and revision are read from the hardware, and all ones is no class.
@@ -177,7 +186,7 @@ impl OpenFunction {
         let gone = || VfioError::Gone { function: self.function.bdf };
         let mut class = [0; 4];
         self.config_read(CLASS_REVISION, &mut class).map_err(|_| gone())?;
-        let wanted = sys::poll(&[self.request.as_fd()], Duration::ZERO).is_ok_and(|ready| ready[0]);
+        let wanted = poll_readable(&[self.request.as_fd()], Duration::ZERO).is_ok_and(|[ready]| ready);
         if class == [0xff; 4] || wanted { Err(gone()) } else { Ok(()) }
     }
 
@@ -187,8 +196,7 @@ impl OpenFunction {
         self.config_read(COMMAND, &mut word)?;
         let old = u16::from_le_bytes(word);
         let new = if on { old | bits } else { old & !bits };
-        sys::pwrite(self.device.as_fd(), &new.to_le_bytes(), self.config + COMMAND)
-            .map_err(|e| self.refused("writing configuration space", &e))
+        self.config_write(COMMAND, &new.to_le_bytes())
     }
 
     /// Lets the function do DMA, or keeps it from it.
@@ -258,11 +266,10 @@ impl OpenFunction {
             return Err(VfioError::Interrupts { function: self.function.bdf, found: info.count, wanted: least });
         }
         let count = info.count.min(most).min(MAX_VECTORS as u32);
-        let events: Vec<OwnedFd> =
-            (0..count).map(|_| sys::eventfd()).collect::<io::Result<_>>().map_err(|e| self.refused("eventfd", &e))?;
-        let numbers: Vec<i32> = events.iter().map(AsRawFd::as_raw_fd).collect();
+        let events: Vec<Event> = (0..count).map(|_| Event::new()).collect::<io::Result<_>>().map_err(|e| self.refused("eventfd", &e))?;
+        let numbers: Vec<i32> = events.iter().map(|e| e.as_fd().as_raw_fd()).collect();
         self.set_vectors(index, &numbers).map_err(|e| self.refused("VFIO_DEVICE_SET_IRQS", &e))?;
-        Ok(Interrupts { events })
+        Ok(Interrupts { function: self.function.bdf, events })
     }
 
     /// Ties the first vectors of a kind to event descriptors.
@@ -423,7 +430,8 @@ impl Drop for Bar {
 
 /// Interrupts as event descriptors.
 pub struct Interrupts {
-    events: Vec<OwnedFd>,
+    function: Bdf,
+    events: Vec<Event>,
 }
 
 impl Interrupts {
@@ -432,14 +440,13 @@ impl Interrupts {
         self.events.len()
     }
 
-    /// Waits until one of the vectors was signalled, and takes it: which ones were, in order.
+    /// Waits until a vector is signalled, at most so long, and takes it: whether it was. A vector that there is not is never signalled.
     ///
     /// # Errors
     /// The system's.
-    pub fn wait(&self, timeout: Duration) -> io::Result<Vec<usize>> {
-        let fds: Vec<BorrowedFd<'_>> = self.events.iter().map(AsFd::as_fd).collect();
-        let ready = sys::poll(&fds, timeout)?;
-        Ok((0..fds.len()).filter(|i| ready[*i] && sys::take_event(fds[*i])).collect())
+    pub fn wait(&self, vector: usize, timeout: Duration) -> Result<bool, VfioError> {
+        let failed = |e: io::Error| VfioError::Kernel { function: self.function, what: "waiting for an interrupt", reason: e.to_string() };
+        self.events.get(vector).map_or(Ok(false), |event| event.wait(timeout).map_err(failed))
     }
 }
 

@@ -7,7 +7,7 @@
 //! | no-IOMMU | nothing | only where the URI says `?iommu=none`; machines without an IOMMU, as most cloud instances |
 //!
 //! [`check`] says what must hold before a card can be opened and what to do where it does not; [`OpenFunction`] is the open function with BARs, interrupts, reset
-//! and [`DmaBuffer`]s; [`Card`] is that as a [`shef_device::Device`].
+//! and [`DmaBuffer`]s; [`open`] gives that as a [`shef_device::Device`].
 //!
 //! **Why not the crate vfio-ioctls.** Its `region_read`, `region_write` and `reset` give no errors back, so that a card that went away looks like one that
 //! reads zeros; it has no no-IOMMU mode and does not ask which addresses the IOMMU allows; its iommufd part panics where detaching fails. What is left of VFIO
@@ -24,7 +24,7 @@ mod space;
 mod sys;
 mod system;
 
-pub use card::Card;
+pub use card::{CardFunction, open};
 pub use error::{CODES, VfioError};
 pub use function::{Bar, Interrupts, OpenFunction, Vectors};
 pub use space::{DmaAddr, DmaBuffer, Segment};

@@ -108,35 +108,6 @@ fn whole(done: libc::ssize_t, wanted: usize) -> io::Result<()> {
     }
 }
 
-/// A new event descriptor that does not block.
-pub(crate) fn eventfd() -> io::Result<OwnedFd> {
-    // SAFETY: the arguments are numbers.
-    let fd = checked(unsafe { libc::eventfd(0, libc::EFD_NONBLOCK | libc::EFD_CLOEXEC) })?;
-    // SAFETY: the kernel has just made this descriptor for us.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
-/// Takes what was signalled; false where nothing was.
-pub(crate) fn take_event(fd: BorrowedFd) -> bool {
-    let mut count = [0u8; 8];
-    // SAFETY: the kernel writes eight bytes.
-    unsafe { libc::read(fd.as_raw_fd(), count.as_mut_ptr().cast(), count.len()) == 8 }
-}
-
-/// Waits until one of the descriptors can be read; says which can.
-pub(crate) fn poll(fds: &[BorrowedFd], timeout: std::time::Duration) -> io::Result<Vec<bool>> {
-    let mut polled: Vec<libc::pollfd> =
-        fds.iter().map(|fd| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 }).collect();
-    let time = libc::timespec { tv_sec: timeout.as_secs() as libc::time_t, tv_nsec: libc::c_long::from(timeout.subsec_nanos()) };
-    // SAFETY: array and length belong together; `time` lives over the call; no signal mask is given.
-    let result = unsafe { libc::ppoll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, &time, std::ptr::null()) };
-    match checked(result) {
-        Ok(_) => Ok(polled.iter().map(|p| p.revents & libc::POLLIN != 0).collect()),
-        Err(e) if e.kind() == io::ErrorKind::Interrupted => Ok(vec![false; fds.len()]),
-        Err(e) => Err(e),
-    }
-}
-
 /// Pages that this process has mapped; unmapped with the value.
 pub(crate) struct Pages {
     start: NonNull<u8>,
@@ -208,7 +179,7 @@ impl Pages {
         unsafe { self.start.add(offset).cast::<u32>().write_volatile(value) }
     }
 
-    /// Copies out, in words of 64 bits where alignment allows, else in bytes.
+    /// Copies out, in words of 64 or 32 bits where alignment and length allow, else in bytes.
     pub(crate) fn copy_out(&self, offset: usize, bytes: &mut [u8]) {
         assert!(offset.checked_add(bytes.len()).is_some_and(|end| end <= self.len));
         let mut done = 0;
@@ -219,6 +190,9 @@ impl Pages {
                 let word = unsafe { self.start.add(at).cast::<u64>().read_volatile() };
                 bytes[done..done + 8].copy_from_slice(&word.to_ne_bytes());
                 done += 8;
+            } else if at.is_multiple_of(4) && bytes.len() - done >= 4 {
+                bytes[done..done + 4].copy_from_slice(&self.read32(at).to_ne_bytes());
+                done += 4;
             } else {
                 // SAFETY: inside the mapping by the assertion above.
                 bytes[done] = unsafe { self.start.add(at).read_volatile() };
@@ -227,22 +201,23 @@ impl Pages {
         }
     }
 
-    /// Copies in, in words of 64 bits where alignment allows, else in bytes.
+    /// Copies in, in words of 64 or 32 bits where alignment and length allow, else in bytes.
     pub(crate) fn copy_in(&self, offset: usize, bytes: &[u8]) {
         assert!(offset.checked_add(bytes.len()).is_some_and(|end| end <= self.len));
-        let mut at = offset;
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            if at.is_multiple_of(8)
-                && let Some((word, tail)) = rest.split_first_chunk::<8>()
-            {
+        let mut done = 0;
+        while done < bytes.len() {
+            let (at, rest) = (offset + done, &bytes[done..]);
+            if let (true, Some(word)) = (at.is_multiple_of(8), rest.first_chunk::<8>()) {
                 // SAFETY: inside the mapping by the assertion above, aligned.
                 unsafe { self.start.add(at).cast::<u64>().write_volatile(u64::from_ne_bytes(*word)) };
-                (at, rest) = (at + 8, tail);
-            } else if let Some((byte, tail)) = rest.split_first() {
+                done += 8;
+            } else if let (true, Some(word)) = (at.is_multiple_of(4), rest.first_chunk::<4>()) {
+                self.write32(at, u32::from_ne_bytes(*word));
+                done += 4;
+            } else {
                 // SAFETY: inside the mapping by the assertion above.
-                unsafe { self.start.add(at).write_volatile(*byte) };
-                (at, rest) = (at + 1, tail);
+                unsafe { self.start.add(at).write_volatile(rest[0]) };
+                done += 1;
             }
         }
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use shef_device::{Bdf, Iommu, pci};
 use shef_vfio::check::{Finding, Verdict, examine, ready};
-use shef_vfio::{Card, System, VfioError};
+use shef_vfio::{CardFunction, System, VfioError};
 
 const CARD: Bdf = Bdf { domain: 0, bus: 0x65, device: 0, function: 0 };
 const BARS: &str = "\
@@ -218,11 +218,11 @@ fn a_second_opener_hears_who_has_the_card() {
     symlink("/proc", m.path("proc")).unwrap();
     let _held = std::fs::File::open(m.path("sys/bus/pci/devices/0000:65:00.0/config")).unwrap();
     _held.lock().unwrap();
-    let error = Card::open_in(&m.system(), CARD, Iommu::Any).err().unwrap();
+    let error = CardFunction::open(&m.system(), CARD, Iommu::Any).err().unwrap();
     is(&error, "SHEF-PCI-007", &[&format!("pid {} ", std::process::id())]);
     // The lock ends with its holder; then it is the node that is no VFIO.
     drop(_held);
-    is(&Card::open_in(&m.system(), CARD, Iommu::Any).err().unwrap(), "SHEF-PCI-021", &["VFIO_GET_API_VERSION"]);
+    is(&CardFunction::open(&m.system(), CARD, Iommu::Any).err().unwrap(), "SHEF-PCI-021", &["VFIO_GET_API_VERSION"]);
 }
 
 /// Runs itself as a user without rights where it was started by root.
