@@ -10,6 +10,7 @@ mod mutants;
 mod process;
 mod test;
 mod tools;
+mod vm;
 
 use clap::{Parser, Subcommand};
 use process::Failure;
@@ -49,6 +50,8 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// The card in a virtual machine: an unmodified Linux kernel, vfio-pci, and the whole demo through /dev/vfio
+    Vm(vm::Args),
     /// Write the generated files anew
     Generate {
         /// Only say which are out of date
@@ -90,6 +93,7 @@ fn main() -> ExitCode {
         Command::Demo { args } => demo(&args),
         Command::Attack(args) => attack::run(&args),
         Command::Test { no_skip, json } => test::run(no_skip || std::env::var_os("CI").is_some(), json),
+        Command::Vm(args) => vm::run(&args),
         Command::Generate { check } => generate(check),
         Command::Lint => lint::run(),
         Command::Formal(args) => formal::run(&args),

@@ -1,7 +1,7 @@
 //! `cargo xtask test`: everything the project tests, in the order in which a failure is cheapest.
 
 use crate::process::{self, Failure, say};
-use crate::{area, formal, lint, mutants, root, tools};
+use crate::{area, formal, lint, mutants, root, tools, vm};
 use serde::Serialize;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
@@ -60,6 +60,10 @@ pub fn run(no_skip: bool, json: bool) -> Result<(), Failure> {
         process::run(&mut process::cargo(&args), "cargo clippy")
     });
     cargo_tests(&mut t, &verilator)?;
+    match vm::ready() {
+        Ok(guest) => step(&mut t, "the card in a virtual machine, by /dev/vfio", || vm::test(&guest)),
+        Err(why) => t.skipped.push(format!("the card in a virtual machine: {why}")),
+    }
     step(&mut t, "mutants of the RTL are caught", || {
         mutants::run(&verilator, "", mutants::By::Test, &|line| if json { eprintln!("{line}") } else { println!("{line}") })
     });

@@ -1,0 +1,459 @@
+//! `cargo xtask vm`: the card in a virtual machine. QEMU shows it to an unmodified Linux kernel as a PCI function, `vfio-pci` takes it, and the same `shef`
+//! drives it through `/dev/vfio`. Processors are emulated (TCG): the machine needs no KVM.
+
+mod archive;
+mod packages;
+
+use crate::process::{self, Failure, say};
+use crate::{root, tools};
+use archive::Archive;
+use packages::{Guest, MODULES};
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Arguments of the command.
+#[derive(clap::Args)]
+pub struct Args {
+    /// One JSON document on stdout
+    #[arg(long)]
+    json: bool,
+    /// Show what the guest writes on its console
+    #[arg(long)]
+    console: bool,
+}
+
+/// How long a guest may run.
+const LIMIT: Duration = Duration::from_secs(900);
+/// Numbers of QEMU's device `edu`, of the card.
+const EDU: &str = "0x1234:0x11e8";
+const CARD: &str = "0x1d0f:0xf010";
+
+/// What was seen.
+#[derive(Serialize, Default)]
+pub struct Report {
+    driver: String,
+    iommu: String,
+    kernel: String,
+    qemu: String,
+    steps: Vec<Value>,
+    digits: Value,
+    attacks: Vec<Value>,
+    /// Why no guest was started.
+    skipped: Option<String>,
+    seconds: u64,
+}
+
+impl Report {
+    /// Whether everything that ran went as it must.
+    fn failed(&self) -> Vec<String> {
+        let name = |v: &Value| v["name"].as_str().unwrap_or("?").to_owned();
+        let steps = self.steps.iter().filter(|s| s["ok"] != true).map(name);
+        let attacks = self.attacks.iter().filter(|a| a["detected"] != true || a["words_delivered"] != 0).map(name);
+        let digits = (self.digits["equal_to_reference"] != true).then(|| "digits".to_owned());
+        steps.chain(attacks).chain(digits).collect()
+    }
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let report = match ready() {
+        Ok(guest) => boot(&guest, args.console)?,
+        Err(why) => Report { skipped: Some(why), ..Report::default() },
+    };
+    if args.json {
+        println!("{}", serde_json::json!(report));
+    } else {
+        for step in &report.steps {
+            let text = |key: &str| step[key].as_str().unwrap_or_default().to_owned();
+            println!("{} {:<22} {}", if step["ok"] == true { "ok     " } else { "FAILED " }, text("name"), text("detail"));
+        }
+        for attack in &report.attacks {
+            let refused = attack["detected"] == true && attack["words_delivered"] == 0;
+            println!(
+                "{} {:<28} {}",
+                if refused { "refused" } else { "FAILED " },
+                attack["name"].as_str().unwrap_or_default(),
+                attack["code"].as_str().unwrap_or_default()
+            );
+        }
+        match &report.skipped {
+            Some(why) => println!("skipped: {why}"),
+            None => println!("Linux {}, {}, {}, {} s", report.kernel, report.driver, report.iommu, report.seconds),
+        }
+    }
+    // What was not tried is not right.
+    if report.skipped.is_some() { Err(Failure::Exit(3)) } else { verdict(&report) }
+}
+
+/// What a guest is started with, or why there is none.
+pub fn ready() -> Result<Guest, String> {
+    packages::ensure(&root())
+}
+
+/// The same as part of `cargo xtask test`.
+pub fn test(guest: &Guest) -> Result<(), Failure> {
+    verdict(&boot(guest, false)?)
+}
+
+fn verdict(report: &Report) -> Result<(), Failure> {
+    match report.failed() {
+        failed if failed.is_empty() => Ok(()),
+        failed => Err(Failure::failed(format!("failed in the guest: {}; its console is in {}", failed.join(", "), console().display()))),
+    }
+}
+
+fn folder() -> PathBuf {
+    process::target_dir().join("vm")
+}
+
+fn console() -> PathBuf {
+    folder().join("console.log")
+}
+
+fn io(what: &str, path: &Path) -> impl FnOnce(std::io::Error) -> Failure {
+    let text = format!("{what} {}", path.display());
+    move |e| Failure::failed(format!("{text}: {e}"))
+}
+
+/// The guest's programs: the same `shef` that everybody uses, and `edu` of crate shef-vfio.
+struct Programs {
+    shef: PathBuf,
+    edu: PathBuf,
+}
+
+impl Programs {
+    fn build() -> Result<Self, Failure> {
+        for arguments in [&["--package", "shef-cli", "--bin", "shef"][..], &["--package", "shef-vfio", "--example", "edu"]] {
+            process::run(process::cargo(&["build", "--quiet"]).args(arguments), "building the guest's programs")?;
+        }
+        let dir = process::target_dir().join("debug");
+        Ok(Self { shef: dir.join("shef"), edu: dir.join("examples/edu") })
+    }
+
+    /// Shared libraries of both, the loader among them, as this machine has them.
+    fn libraries(&self) -> Result<std::collections::BTreeSet<PathBuf>, Failure> {
+        let o = Command::new("ldd").args([&self.shef, &self.edu]).output();
+        let o = o.map_err(|e| Failure::failed(format!("cannot start ldd: {e}")))?;
+        // `libc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x7f...)`, and the loader alone.
+        let text = String::from_utf8_lossy(&o.stdout).into_owned();
+        Ok(text.split_whitespace().filter(|word| word.starts_with('/') && !word.ends_with(':')).map(PathBuf::from).collect())
+    }
+}
+
+/// A program without its debug information, which a guest would have to hold in memory.
+fn stripped(program: &Path) -> Result<PathBuf, Failure> {
+    let to = folder().join(program.file_name().unwrap_or_default());
+    process::run(Command::new("strip").arg("-o").arg(&to).arg(program), "strip")?;
+    Ok(to)
+}
+
+/// What the guest does, after `tests/vm/init` has made it ready.
+fn job() -> String {
+    format!(
+        "edu=$(find_function {EDU})
+bind_function $edu
+document edu /bin/edu pci:$edu?iommu=type1
+group=$(basename $(readlink /sys/bus/pci/devices/$edu/iommu_group))
+mkdir /etc; echo user:x:1000:1000::/tmp:/bin/sh > /etc/passwd
+chown user /dev/vfio/$group
+document edu-locked-memory su user -c \"ulimit -l 64; /bin/edu pci:$edu?iommu=type1 locked-memory\"
+document edu-permission sh -c \"chown 0 /dev/vfio/$group; chmod 600 /dev/vfio/$group; su user -c '/bin/edu pci:$edu?iommu=type1'\"
+card=$(find_function {CARD})
+document doctor-before shef device doctor --json pci:$card
+bind_function $card
+say driver $(basename $(readlink /sys/bus/pci/devices/$card/driver))
+document doctor shef device doctor --json pci:$card
+document info shef device info --json pci:$card
+exec 9<>/dev/ttyS1; stty -F /dev/ttyS1 raw -echo
+document demo shef demo --json --device pci:$card --control /dev/ttyS1
+"
+    )
+}
+
+/// Packs the initramfs.
+fn initramfs(guest: &Guest, programs: &Programs, to: &Path) -> Result<(), Failure> {
+    let libraries = programs.libraries()?;
+    let (shef, edu) = (stripped(&programs.shef)?, stripped(&programs.edu)?);
+    let write = || -> std::io::Result<()> {
+        let mut a = Archive::new(std::io::BufWriter::new(fs::File::create(to)?));
+        for dir in ["bin", "proc", "sys", "dev", "tmp", "modules"] {
+            a.folder(dir)?;
+        }
+        a.copy("bin/busybox", true, &guest.busybox())?;
+        a.copy("bin/shef", true, &shef)?;
+        a.copy("bin/edu", true, &edu)?;
+        let mut folders = std::collections::BTreeSet::new();
+        for library in &libraries {
+            let name = library.strip_prefix("/").unwrap_or(library);
+            for folder in name.ancestors().skip(1).collect::<Vec<_>>().into_iter().rev().filter(|f| *f != Path::new("")) {
+                if folders.insert(folder.to_owned()) {
+                    a.folder(&folder.display().to_string())?;
+                }
+            }
+            a.copy(&name.display().to_string(), true, library)?;
+        }
+        let mut order = String::new();
+        for name in MODULES {
+            if let Some(module) = guest.module(name) {
+                a.copy(&format!("modules/{name}.ko"), false, &module)?;
+                order += &format!("{name}.ko\n");
+            }
+        }
+        a.file("modules/order", false, order.as_bytes())?;
+        a.file("init", true, include_bytes!("../../../vm/init"))?;
+        a.file("job", false, job().as_bytes())?;
+        a.finish()?.into_inner().map_err(|e| e.into_error())?.sync_data()
+    };
+    write().map_err(io("cannot write", to))
+}
+
+/// A process that ends with the value.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Starts the card's server; its socket is there when this returns.
+fn serve(shef: &Path, socket: &Path) -> Result<Running, Failure> {
+    let verilator = tools::ensure_verilator(&root(), &say)?;
+    let _ = fs::remove_file(socket);
+    let log = folder().join("card.log");
+    let out = fs::File::create(&log).map_err(io("cannot write", &log))?;
+    let child = Command::new(shef)
+        .args(["sim", "serve", "--device", "rtl", "--socket"])
+        .arg(socket)
+        .env("SHEF_VERILATOR", verilator)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(out)
+        .spawn()
+        .map_err(|e| Failure::failed(format!("cannot start shef sim serve: {e}")))?;
+    let mut running = Running(child);
+    let begin = Instant::now();
+    // A design that is not in the cache is compiled first.
+    while !socket.exists() {
+        if let Ok(Some(status)) = running.0.try_wait() {
+            return Err(Failure::failed(format!("shef sim serve ended ({status}); its messages are in {}", log.display())));
+        }
+        if begin.elapsed() > LIMIT {
+            return Err(Failure::failed(format!("shef sim serve made no socket; its messages are in {}", log.display())));
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Ok(running)
+}
+
+/// What the guest said.
+#[derive(Default)]
+struct Said {
+    words: BTreeMap<String, String>,
+    documents: BTreeMap<String, String>,
+    exits: BTreeMap<String, i32>,
+    failures: Vec<String>,
+}
+
+impl Said {
+    /// Takes a line of the console.
+    fn line(&mut self, line: &str, open: &mut Option<String>) {
+        let Some(said) = line.strip_prefix("@@ ") else {
+            if let Some(text) = open.as_ref().and_then(|name| self.documents.get_mut(name)) {
+                *text += line;
+                text.push('\n');
+            }
+            return;
+        };
+        match said.split_once(' ').unwrap_or((said, "")) {
+            ("begin", name) => {
+                self.documents.insert(name.to_owned(), String::new());
+                *open = Some(name.to_owned());
+            }
+            ("end", _) => *open = None,
+            ("exit", rest) => {
+                if let Some((name, code)) = rest.split_once(' ') {
+                    self.exits.insert(name.to_owned(), code.parse().unwrap_or(-1));
+                }
+            }
+            ("failed", what) => self.failures.push(what.to_owned()),
+            ("note", _) => {}
+            (key, value) => {
+                self.words.insert(key.to_owned(), value.to_owned());
+            }
+        }
+    }
+
+    fn json(&self, name: &str) -> Value {
+        self.documents.get(name).and_then(|text| serde_json::from_str(text).ok()).unwrap_or(Value::Null)
+    }
+}
+
+/// Builds, starts the card and the guest, waits for its end, and reads what it said.
+fn boot(guest: &Guest, show: bool) -> Result<Report, Failure> {
+    let dir = folder();
+    fs::create_dir_all(&dir).map_err(io("cannot create", &dir))?;
+    let programs = Programs::build()?;
+    let initrd = dir.join("initramfs");
+    initramfs(guest, &programs, &initrd)?;
+    // Paths of sockets are short.
+    let sockets = std::env::temp_dir().join(format!("shef-vm-{}", std::process::id()));
+    fs::create_dir_all(&sockets).map_err(io("cannot create", &sockets))?;
+    let socket = sockets.join("card");
+    let card = serve(&programs.shef, &socket)?;
+    let begin = Instant::now();
+    let result = qemu(guest, &initrd, &socket, show);
+    drop(card);
+    let _ = fs::remove_dir_all(&sockets);
+    let said = result?;
+    Ok(Report { seconds: begin.elapsed().as_secs(), ..report(&said) })
+}
+
+fn qemu(guest: &Guest, initrd: &Path, socket: &Path, show: bool) -> Result<Said, Failure> {
+    let card = serde_json::json!({
+        "driver": "vfio-user-pci",
+        "socket": { "type": "unix", "path": socket },
+        // A register of a simulated design can take long.
+        "x-msg-timeout": 60_000,
+    });
+    let mut command = guest.qemu();
+    command
+        .args(["-accel", "tcg", "-machine", "q35,memory-backend=mem", "-cpu", "max", "-m", "512"])
+        .args(["-object", "memory-backend-memfd,id=mem,size=512M,share=on"])
+        .args(["-nographic", "-no-reboot", "-nodefaults", "-serial", "stdio"])
+        .args(["-chardev", &format!("socket,id=control,path={}.control", socket.display()), "-serial", "chardev:control"])
+        .args(["-device", "intel-iommu,intremap=on,caching-mode=on", "-device", "edu,dma_mask=0xffffffffffff"])
+        .args(["-device", &card.to_string()])
+        .arg("-kernel")
+        .arg(guest.kernel())
+        .arg("-initrd")
+        .arg(initrd)
+        // Without no_timer_check a busy host makes the kernel give up on its timer.
+        .args(["-append", "console=ttyS0 quiet panic=-1 intel_iommu=on no_timer_check"]);
+    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn();
+    let mut running = Running(child.map_err(|e| Failure::failed(format!("cannot start QEMU: {e}")))?);
+    let out = running.0.stdout.take().ok_or_else(|| Failure::failed("QEMU: no output"))?;
+    let (lines, told) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(out).split(b'\n').map_while(Result::ok) {
+            if lines.send(String::from_utf8_lossy(&line).trim_end_matches('\r').to_owned()).is_err() {
+                return;
+            }
+        }
+    });
+    let path = console();
+    let mut log = fs::File::create(&path).map_err(io("cannot write", &path))?;
+    let (mut said, mut open) = (Said::default(), None);
+    let begin = Instant::now();
+    loop {
+        match told.recv_timeout(LIMIT.saturating_sub(begin.elapsed())) {
+            Ok(line) => {
+                let _ = std::io::Write::write_all(&mut log, format!("{line}\n").as_bytes());
+                if show {
+                    say(&line);
+                }
+                said.line(&line, &mut open);
+            }
+            Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => break,
+            Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {
+                said.failures.push(format!("the guest did not end within {} s", LIMIT.as_secs()));
+                break;
+            }
+        }
+    }
+    Ok(said)
+}
+
+/// What the guest said, as the document that the command prints.
+fn report(said: &Said) -> Report {
+    let word = |key: &str| said.words.get(key).cloned().unwrap_or_default();
+    let step = |name: &str, ok: bool, detail: String| serde_json::json!({ "name": name, "ok": ok, "detail": detail });
+    let mut steps = vec![step("boot", said.words.contains_key("ready") && said.failures.is_empty(), said.failures.join("; "))];
+    for line in said.documents.get("edu").iter().chain(&said.documents.get("edu-locked-memory")).flat_map(|text| text.lines()) {
+        if let Some((verdict, (name, detail))) =
+            line.strip_prefix("edu ").and_then(|l| l.split_once(' ')).and_then(|(v, l)| Some((v, l.split_once(": ")?)))
+        {
+            steps.push(step(&format!("vfio-{name}"), verdict == "ok", detail.to_owned()));
+        }
+    }
+    // The same function without the right to it.
+    let denied = said.documents.get("edu-permission").is_some_and(|text| text.contains("SHEF-PCI-006"));
+    steps.push(step("vfio-permission", denied, "another user's open is refused with SHEF-PCI-006".to_owned()));
+    let before = said.json("doctor-before").to_string();
+    steps.push(step("doctor-unbound", before.contains("SHEF-PCI-004"), "a card without driver is named with its command".to_owned()));
+    let doctor = said.json("doctor");
+    steps.push(step("doctor", doctor[0]["ready"] == true, "the bound card can be opened".to_owned()));
+    let interface = doctor[0]["checks"]
+        .as_array()
+        .and_then(|checks| checks.iter().find(|c| c["check"] == "IOMMU"))
+        .and_then(|c| c["found"].as_str())
+        .unwrap_or_default();
+    let info = said.json("info");
+    steps.push(step("info", info["kernel"]["state"].is_string(), info["description"].as_str().unwrap_or_default().to_owned()));
+    let demo = said.json("demo");
+    steps.extend(
+        demo["steps"].as_array().cloned().unwrap_or_else(|| vec![step("demo", false, format!("exit {:?}", said.exits.get("demo")))]),
+    );
+    Report {
+        driver: word("driver"),
+        iommu: interface.to_owned(),
+        kernel: word("kernel"),
+        qemu: "11.1 (vfio-user-pci), TCG".to_owned(),
+        steps,
+        digits: demo["digits"].clone(),
+        attacks: demo["attacks"].as_array().cloned().unwrap_or_default(),
+        ..Report::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Said, report};
+
+    fn said(lines: &[&str]) -> Said {
+        let (mut said, mut open) = (Said::default(), None);
+        for line in lines {
+            said.line(line, &mut open);
+        }
+        said
+    }
+
+    #[test]
+    fn lines_of_the_guest_become_a_report() {
+        let said = said(&[
+            "[    0.1] noise",
+            "@@ kernel 6.1",
+            "@@ ready 3.1",
+            "@@ exit edu 0",
+            "@@ begin edu",
+            "edu ok dma: there and back",
+            "edu FAILED reset: no",
+            "@@ end edu",
+            "noise between documents",
+            "@@ begin demo",
+            "{\"digits\":{\"tested\":1},",
+            " \"steps\":[{\"name\":\"seal\",\"ok\":true}],\"attacks\":[]}",
+            "@@ end demo",
+        ]);
+        let r = report(&said);
+        assert_eq!((r.kernel.as_str(), &r.digits["tested"]), ("6.1", &1.into()));
+        let step = |name: &str| r.steps.iter().find(|s| s["name"] == name).unwrap_or_else(|| panic!("{name}"))["ok"] == true;
+        assert!(step("boot") && step("vfio-dma") && !step("vfio-reset") && step("seal"));
+        // What the guest never said has failed.
+        assert!(!step("doctor") && !step("info") && !step("vfio-permission"));
+        assert!(r.failed().contains(&"digits".to_owned()));
+    }
+
+    #[test]
+    fn a_guest_that_says_nothing_has_failed() {
+        let r = report(&said(&["Kernel panic - not syncing"]));
+        assert!(r.failed().iter().any(|f| f == "boot") && r.failed().iter().any(|f| f == "demo"));
+    }
+}
