@@ -132,7 +132,7 @@ module shef_set_ctl
   assign hard = FreezeRegion && ((rd_fault_valid_i && !rd_own) || wr_fault_valid_i || (node_fail_i && node_internal_i));
   assign tag_new = tag_fail_i && !hard && !frozen_q[tag_fail_chunk_i.region];
   assign node_new = node_fail_i && (node_internal_i || (!hard && !frozen_q[node_region_i]));
-  assign rd_new = rd_fault_valid_i && !(rd_own && frozen_q[rd_fault_i.region[3:0]]);
+  assign rd_new = rd_fault_valid_i && !(rd_own && (hard || frozen_q[rd_fault_i.region[3:0]]));
   always_comb begin
     fault = 1'b0;
     stops = 1'b1;
