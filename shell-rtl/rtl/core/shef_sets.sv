@@ -331,6 +331,7 @@ module shef_sets
     axi_r_t r;
     logic aw_valid, aw_ready, w_valid, w_ready, b_valid, b_ready, ar_valid, ar_ready, r_valid, r_ready;
     logic set_cmd_valid, set_cmd_ready, set_cmd_done, set_cmd_err, set_idle, set_wiped;
+    logic [5:0] front;   // what the accelerator sees of the cache
 
     if (Sets[s].cache_bytes != '0) begin : g_cache
       logic [MAX_REGIONS-1:0] frozen;  // by place
@@ -356,7 +357,7 @@ module shef_sets
           .enable_i, .stop_i, .region_fault_i(frozen),
           .cmd_valid_i(cmd_valid[s]), .cmd_ready_o(cmd_ready[s]), .cmd_i, .cmd_done_o(cmd_done[s]), .cmd_err_o(cmd_err[s]),
           .set_cmd_valid_o(set_cmd_valid), .set_cmd_ready_i(set_cmd_ready), .set_cmd_done_i(set_cmd_done), .set_cmd_err_i(set_cmd_err),
-          .hit_o(), .miss_o(), .idle_o(cache_idle), .wipe_i, .wipe_done_o(cache_wiped)
+          .event_o(front), .idle_o(cache_idle), .wipe_i, .wipe_done_o(cache_wiped)
       );
       assign idle[s] = cache_idle && set_idle;
       assign wiped[s] = cache_wiped && set_wiped;
@@ -382,12 +383,13 @@ module shef_sets
       assign cmd_err[s] = set_cmd_err;
       assign idle[s] = set_idle;
       assign wiped[s] = set_wiped;
+      assign front = '0;
     end
 
     shef_set #(
         .NRegions(N), .Regions(MINE[N-1:0]), .Lanes(32'(Sets[s].lanes)), .BigLines(32'(Sets[s].big_lines)),
         .SmallLines(32'(Sets[s].small_lines)), .RingBeats(32'(Sets[s].ring_beats)), .OnFault(OnFault),
-        .TimeoutCycles(TimeoutCycles)
+        .TimeoutCycles(TimeoutCycles), .HasFront(Sets[s].cache_bytes != '0)
     ) i_set (
         .clk_i, .rst_ni,
         .acc_aw_i(aw), .acc_aw_valid_i(aw_valid), .acc_aw_ready_o(aw_ready),
@@ -409,7 +411,7 @@ module shef_sets
         .refusal_valid_o(refusal_valid_o[s]), .refusal_o(refusal_o[s]),
         .stat_region_i, .epoch_o(epoch[s]), .written_o(written[s]),
         .map_region_i, .map_word_i, .map_o(map[s]),
-        .region_fault_o(region_fault[s]), .cnt_sel_i, .cnt_o(cnt[s]),
+        .region_fault_o(region_fault[s]), .front_i(front), .cnt_sel_i, .cnt_o(cnt[s]),
         .idle_o(set_idle), .wipe_i, .wipe_done_o(set_wiped)
     );
   end

@@ -70,8 +70,7 @@ module shef_cache
     input  wire                  set_cmd_ready_i,
     input  wire                  set_cmd_done_i,
     input  wire                  set_cmd_err_i,
-    output logic                 hit_o,          // pulses, for statistics
-    output logic                 miss_o,
+    output logic [5:0]           event_o,        // for statistics: read segment here, not here, write segment here, not here, beat read, written
     output logic                 idle_o,
     input  wire                  wipe_i,
     output logic                 wipe_done_o
@@ -191,7 +190,7 @@ module shef_cache
   logic [1:0] want, stale_q;  // stale: a burst from before a wipe
   logic [8:0] rest;
   item_t piece, look_q;   // asked, and looked up
-  logic look_tell_q, look_whole_q, tell;
+  logic look_tell_q, look_whole_q, look_first_q, tell;   // first: piece of its segment
   seg_t look_seg_q, cur;
 
   always_comb begin
@@ -228,6 +227,7 @@ module shef_cache
       look_seg_q <= '0;
       look_tell_q <= 1'b0;
       look_whole_q <= 1'b0;
+      look_first_q <= 1'b0;
       ww_q <= '0;
       wr_q <= '0;
       wcount_q <= '0;
@@ -241,6 +241,7 @@ module shef_cache
         look_q <= piece;
         look_seg_q <= cur;
         look_tell_q <= tell && !stop_i;
+        look_first_q <= cut_q[side] == '0;
         look_whole_q <= side && piece.beats == 7'(Beats) && cur.size == AXI_SIZE_64 && wpart_q == '0;
       end
       if (poison) begin
@@ -305,8 +306,12 @@ module shef_cache
   assign q_push = look_valid && look_ready;
   assign job_valid = (look_valid && need_job && look_can && q_room && !poison) || walk_valid;
   assign walk_ready = job_ready;
-  assign hit_o = q_push && !look_q.err && look_hit;
-  assign miss_o = q_push && need_job;
+  always_comb begin
+    event_o = '0;
+    event_o[{1'b0, look_q.write, need_job}] = q_push && !look_q.err && look_first_q;
+    event_o[4] = acc_r_valid_o && acc_r_ready_i;
+    event_o[5] = w_pop && !wr_fail;
+  end
   assign rd_head = q_mem_q[0][q_rp_q[0]];
   assign wr_head = q_mem_q[1][q_rp_q[1]];
 

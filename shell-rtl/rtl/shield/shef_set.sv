@@ -27,7 +27,8 @@ module shef_set
     parameter on_fault_e   OnFault = ON_FAULT_SHIELD,  // REGION: a fault of a region freezes that region only; else it stops the set
     parameter int unsigned KeyLimitLog2 = 48,   // blocks a region key may seal; may only be lowered
     parameter int unsigned CountW = 36,         // bits of a counter that is not wide; may only be lowered
-    parameter int unsigned NodeSets = 128       // sets of each node cache of the tree, four nodes each
+    parameter int unsigned NodeSets = 128,      // sets of each node cache of the tree, four nodes each
+    parameter bit          HasFront = 1'b0      // a cache stands before the set: statistics 0 to 5 are counted there (front_i)
 ) (
     input  wire                  clk_i,
     input  wire                  rst_ni,
@@ -95,6 +96,7 @@ module shef_set
     input  wire [25:0]           map_word_i,
     output logic [31:0]          map_o,
     output logic [15:0]          region_fault_o,   // by region number: frozen after a fault of its own
+    input  wire [5:0]            front_i,
     input  wire [3:0]            cnt_sel_i,
     output logic [47:0]          cnt_o,            // that statistic, one cycle later
     output logic                 idle_o,
@@ -259,7 +261,7 @@ module shef_set
 
   // beats are counted by AWLEN
   logic unused;
-  assign unused = ^{acc_w_i.last, looked};
+  assign unused = ^{acc_w_i.last, looked, front_i};
   always_comb begin
     region_fault_o = '0;
     for (int unsigned r = 0; r < NRegions; r++) region_fault_o[REGION_ID[r][3:0]] = frozen[r];
@@ -948,6 +950,7 @@ module shef_set
       event_q[3] <= wsg_valid && !lseg.err && taken;
       event_q[4] <= acc_r_valid_o && acc_r_ready_i;
       event_q[5] <= put_line_valid && put_line_ready;
+      if (HasFront) event_q[5:0] <= front_i;
       event_q[6] <= chunk_go;
       event_q[7] <= sealed;
       event_q[8] <= rsp_waits;

@@ -1,5 +1,8 @@
 //! The chunk cache against a plain reference: random traffic with random timing, refusals, errors, commands, a wipe, and its speed.
 
+mod clocked;
+
+use clocked::Clocked;
 use shef_rtl::agent::Rng;
 use shef_rtl::{Agent, AxiDone, AxiMaster, AxiMemory, AxiMemoryConfig, AxiOp, DesignSpec, Library, Port, Sim, build, cycle};
 use std::collections::BTreeSet;
@@ -27,17 +30,26 @@ fn library(line: u64) -> Library {
 }
 
 struct Counts {
-    ports: [Port; 3],
-    hits: u64,
-    misses: u64,
-    done: u64,
+    ports: [Port; 2],
+    /// As the statistics of a set: read segments that were here, and were not, write segments, beats read, beats written.
+    seen: [u64; 6],
+    done: usize,
+}
+
+impl Counts {
+    fn hits(&self) -> u64 {
+        self.seen[0] + self.seen[2]
+    }
+    fn misses(&self) -> u64 {
+        self.seen[1] + self.seen[3]
+    }
 }
 
 impl Agent for Counts {
     fn sample(&mut self, s: &Sim) {
-        self.hits += s.get(self.ports[0]);
-        self.misses += s.get(self.ports[1]);
-        self.done += s.get(self.ports[2]);
+        let seen = s.get(self.ports[0]);
+        (0..).zip(&mut self.seen).for_each(|(bit, n)| *n += seen >> bit & 1);
+        self.done += s.get(self.ports[1]) as usize;
     }
     fn drive(&mut self, _: &mut Sim) {}
 }
@@ -52,13 +64,27 @@ struct Bench {
     want: Vec<u8>,
 }
 
+impl Clocked for Bench {
+    fn sim(&mut self) -> &mut Sim {
+        &mut self.s
+    }
+
+    fn cycle(&mut self) {
+        cycle(&mut self.s, &mut [&mut self.acc, &mut self.mem, &mut self.counts]);
+    }
+
+    fn ended(&self) -> usize {
+        self.counts.done
+    }
+}
+
 impl Bench {
     fn new(line: u64, config: AxiMemoryConfig, stalls: Option<u64>) -> Self {
         let mut s = Sim::new(&library(line)).unwrap();
         s.reset("rst_n", 4);
         let mut mem = AxiMemory::new(&s, "mem0_", config).unwrap();
         let acc = AxiMaster::new(&s, "acc_", stalls).unwrap();
-        let counts = Counts { ports: ["hit", "miss", "cmd_done"].map(|n| s.port(n).unwrap()), hits: 0, misses: 0, done: 0 };
+        let counts = Counts { ports: ["seen", "cmd_done"].map(|n| s.port(n).unwrap()), seen: [0; 6], done: 0 };
         let mut want = vec![0; 0x21_0000];
         Rng::new(line).fill(&mut want);
         for base in BASES {
@@ -70,20 +96,6 @@ impl Bench {
         b
     }
 
-    fn cycle(&mut self) {
-        cycle(&mut self.s, &mut [&mut self.acc, &mut self.mem, &mut self.counts]);
-    }
-
-    fn until(&mut self, what: &str, limit: u64, done: impl Fn(&mut Self) -> bool) -> u64 {
-        for n in 0..limit {
-            if done(self) {
-                return n;
-            }
-            self.cycle();
-        }
-        panic!("{what} after {limit} cycles");
-    }
-
     fn wipe(&mut self) {
         self.s.poke("wipe", 1);
         self.until("no wipe_done", 40_000, |b| b.s.peek("wipe_done") == 1);
@@ -91,14 +103,7 @@ impl Bench {
     }
 
     fn command(&mut self, cmd: u64) {
-        let before = self.counts.done;
-        self.s.poke("cmd", cmd);
-        self.s.poke("cmd_valid", 1);
-        self.s.eval();
-        self.until("no cmd_ready", 20_000, |b| b.s.peek("cmd_ready") == 1);
-        self.cycle();
-        self.s.poke("cmd_valid", 0);
-        self.until("command not done", 100_000, |b| b.counts.done > before);
+        self.give(&[("cmd", cmd)]);
     }
 
     fn finish(&mut self) -> Vec<AxiDone> {
@@ -200,7 +205,7 @@ fn random_traffic(line: u64, seed: u64) {
     b.command(FLUSH);
     b.same_in_memory();
     b.clean();
-    assert!(b.counts.misses > 50 && b.counts.hits > 50, "{} misses, {} hits", b.counts.misses, b.counts.hits);
+    assert!(b.counts.misses() > 50 && b.counts.hits() > 50, "{} misses, {} hits", b.counts.misses(), b.counts.hits());
 }
 
 #[test]
@@ -226,13 +231,29 @@ fn what_is_held_is_not_asked_for_again_and_an_invalidate_forgets_it() {
     b.mem.memory.write(BASES[0], &[0xee; 512]);
     b.acc.read(BASES[0], 8);
     assert_eq!(b.finish()[0].data, b.bytes(BASES[0], 512));
-    assert_eq!((b.counts.misses, b.counts.hits), (8, 8));
+    assert_eq!(b.counts.seen, [8, 8, 0, 0, 16, 0]);
     b.command(FLUSH);
     assert_eq!(b.in_memory(BASES[0], 512), [0xee; 512], "a clean line was written back");
     b.command(INVALIDATE);
     b.acc.read(BASES[0], 8);
     assert_eq!(b.finish()[0].data, [0xee; 512]);
     b.clean();
+}
+
+#[test]
+fn statistics_count_segments_and_beats_of_the_accelerator() {
+    let mut b = Bench::new(512, AxiMemoryConfig::bench(40, 40), None);
+    b.acc.write(BASES[0] + 448, &[1; 192]); // the end of one line and the beginning of the next
+    b.finish();
+    assert_eq!(b.counts.seen, [0, 0, 0, 2, 0, 3]);
+    // one segment, though it is worked off in pieces of 64 beats
+    b.acc.push(AxiOp::Odd { write: false, id: 1, addr: BASES[0], beats: 256, size: 1, burst: 1 });
+    b.finish();
+    assert_eq!(b.counts.seen, [1, 0, 0, 2, 256, 3]);
+    // refused: no segment
+    b.acc.push(AxiOp::Odd { write: true, id: 1, addr: BASES[2], beats: 2, size: 6, burst: 1 });
+    b.finish();
+    assert_eq!(b.counts.seen, [1, 0, 0, 2, 256, 3]);
 }
 
 #[test]

@@ -1,7 +1,10 @@
 //! The engine set against a plain reference: random traffic with random timing, a hostile memory, commands, and its speed.
 
+mod clocked;
+
 use aes_gcm::aead::AeadInOut;
 use aes_gcm::{Aes128Gcm, Aes256Gcm, KeyInit};
+use clocked::Clocked;
 use shef_rtl::agent::Rng;
 use shef_rtl::{Agent, AxiDone, AxiMaster, AxiMemory, AxiMemoryConfig, AxiOp, DesignSpec, Hostile, Library, Port, Sim, build, cycle};
 use std::collections::{BTreeMap, BTreeSet};
@@ -170,6 +173,20 @@ struct Bench {
     epochs: [u64; PLACES],
 }
 
+impl Clocked for Bench {
+    fn sim(&mut self) -> &mut Sim {
+        &mut self.s
+    }
+
+    fn cycle(&mut self) {
+        cycle(&mut self.s, &mut [&mut self.acc, &mut self.mem, &mut self.mon]);
+    }
+
+    fn ended(&self) -> usize {
+        self.mon.commands.len()
+    }
+}
+
 impl Bench {
     fn with(lanes: u32, config: AxiMemoryConfig, stalls: Option<u64>) -> Self {
         let mut s = Sim::new(&library(lanes)).unwrap();
@@ -186,20 +203,6 @@ impl Bench {
         let mut b = Self::with(lanes, config, stalls);
         b.load(5);
         b
-    }
-
-    fn cycle(&mut self) {
-        cycle(&mut self.s, &mut [&mut self.acc, &mut self.mem, &mut self.mon]);
-    }
-
-    fn until(&mut self, what: &str, limit: u64, done: impl Fn(&mut Self) -> bool) -> u64 {
-        for n in 0..limit {
-            if done(self) {
-                return n;
-            }
-            self.cycle();
-        }
-        panic!("{what} after {limit} cycles");
     }
 
     fn wipe(&mut self) {
@@ -280,17 +283,8 @@ impl Bench {
     }
 
     fn command(&mut self, cmd: u64, region: u8, epoch: u64) -> bool {
-        let before = self.mon.commands.len();
-        self.s.poke("cmd", cmd);
-        self.s.poke("cmd_region", region.into());
-        self.s.poke("cmd_epoch", epoch);
-        self.s.poke("cmd_valid", 1);
-        self.s.eval();
-        self.until("no cmd_ready", 20_000, |b| b.s.peek("cmd_ready") == 1);
-        self.cycle();
-        self.s.poke("cmd_valid", 0);
-        self.until("command not done", 40_000, |b| b.mon.commands.len() > before);
-        self.mon.commands[before] == 0
+        self.give(&[("cmd", cmd), ("cmd_region", region.into()), ("cmd_epoch", epoch)]);
+        self.mon.commands.last() == Some(&0)
     }
 
     fn written(&mut self, place: usize) -> BTreeSet<u64> {

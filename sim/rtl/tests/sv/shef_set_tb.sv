@@ -75,6 +75,6 @@ module shef_set_tb
     .epoch_we_i(epoch_we), .epoch_region_i(epoch_region), .epoch_i(epoch),
     .fault_valid_o(fault_valid), .fault_o(fault), .refusal_valid_o(refusal_valid), .refusal_o(refusal),
     .stat_region_i(stat_region), .epoch_o(stat_epoch), .written_o(stat_written),
-    .map_region_i(map_region), .map_word_i(map_word), .map_o(map_bits), .region_fault_o(region_fault), .cnt_sel_i(cnt_sel), .cnt_o(cnt), .idle_o(idle), .wipe_i(wipe), .wipe_done_o(wipe_done));
+    .map_region_i(map_region), .map_word_i(map_word), .map_o(map_bits), .region_fault_o(region_fault), .front_i('0), .cnt_sel_i(cnt_sel), .cnt_o(cnt), .idle_o(idle), .wipe_i(wipe), .wipe_done_o(wipe_done));
 endmodule
 `default_nettype wire
