@@ -179,30 +179,44 @@ module shef_gcm_iter (
   // ---- GHASH registers ----
   logic clear, hash_start, hash_key_known, tag_taken, block_end;
   logic [7:0] hash_in;
+  logic hash_valid_q, hash_end_q;
+  logic [7:0] hash_byte_q;
   assign clear = !rst_ni || wipe_i;
   assign hash_start = cmd_go && cmd_i == CMD_INIT;
   assign hash_key_known = state_q == S_HASH_WAIT && aes_ready;
   assign tag_taken = state_q == S_TAG && out_ready_i;
   assign block_end = index_q == 4'd15;
-  assign hash_in = hash_q[127:120] ^ hash_byte;
+  assign hash_in = hash_q[127:120] ^ hash_byte_q;
 
+  // bytes are multiplied one cycle after they came; the tag is asked for long after the last one
+  always_ff @(posedge clk_i) begin
+    if (clear) begin
+      hash_valid_q <= 1'b0;
+      hash_end_q <= 1'b0;
+      hash_byte_q <= '0;
+    end else begin
+      hash_valid_q <= hash_valid;
+      hash_end_q <= block_end;
+      hash_byte_q <= hash_byte;
+    end
+  end
   always_ff @(posedge clk_i) begin
     if (clear || (tag_taken && block_end)) hash_key_q <= '0;
     else if (hash_key_known) hash_key_q <= aes_out;
   end
   always_ff @(posedge clk_i) begin
     if (clear || hash_start) hash_q <= '0;
-    else if (hash_valid && block_end) hash_q <= product_q ^ times_byte(hash_in, hash_power_q);
-    else if (hash_valid || tag_taken) hash_q <= {hash_q[119:0], 8'd0};
+    else if (hash_valid_q && hash_end_q) hash_q <= product_q ^ times_byte(hash_in, hash_power_q);
+    else if (hash_valid_q || tag_taken) hash_q <= {hash_q[119:0], 8'd0};
   end
   always_ff @(posedge clk_i) begin
-    if (clear || hash_start || (hash_valid && block_end)) product_q <= '0;
-    else if (hash_valid) product_q <= product_q ^ times_byte(hash_in, hash_power_q);
+    if (clear || hash_start || (hash_valid_q && hash_end_q)) product_q <= '0;
+    else if (hash_valid_q) product_q <= product_q ^ times_byte(hash_in, hash_power_q);
   end
   always_ff @(posedge clk_i) begin
     if (clear || (tag_taken && block_end)) hash_power_q <= '0;
     else if (hash_key_known) hash_power_q <= aes_out;
-    else if (hash_valid) hash_power_q <= block_end ? hash_key_q : times_x8(hash_power_q);
+    else if (hash_valid_q) hash_power_q <= hash_end_q ? hash_key_q : times_x8(hash_power_q);
   end
 
   always_ff @(posedge clk_i) begin

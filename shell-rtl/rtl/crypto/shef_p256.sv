@@ -12,9 +12,9 @@
 //
 // Every command takes the same number of cycles whatever k, x and y are, and touches the same addresses in the same order:
 // one fixed program (shef_p256_pkg), whose only decisions on data are operand selections.
-// Cycles from acceptance: MUL 207,033, MUL_G 207,001, CHECK_POINT 171, CHECK_K 16, LOAD 160, READ 192 (no stalls).
+// Cycles from acceptance: MUL 219,839, MUL_G 219,807, CHECK_POINT 180, CHECK_K 19, LOAD 160, READ 192 (no stalls).
 // Structure: 16 registers of 264 bits in a memory of 64 words of 66 bits with two read ports (distributed RAM), one
-// 66 x 66 multiplier, product-scanning Montgomery multiplication in 21 cycles, additions in 4.
+// 66 x 66 multiplier, product-scanning Montgomery multiplication in 21 cycles, additions in 5.
 // wipe_i (level) clears every register at once and the memory in 64 cycles; cmd_ready_o while wipe_i is high says that
 // this has happened, and no command is taken. Reset does the same.
 `default_nettype none
@@ -68,8 +68,10 @@ module shef_p256
 
   logic [65:0] file_q[64];
 
-  logic [65:0] factor_a_q, factor_b_q;
-  logic [131:0] product1_q, product2_q;
+  logic [65:0] factor_a_q, factor_b_q;  // b negated for a subtraction
+  logic [65:0] multiple_q;         // of p, for ADD and SUB
+  logic [33:0] part_q[16];         // 4 i + j: 17 bits of factor a from 17 i on, times 17 bits of b from 17 j on
+  logic [131:0] product_q;
   logic [135:0] sum_q;
   logic [65:0] near_q, far_q;      // m of the last column but one and the one before
   logic [127:0] reduce_q;          // near_q 2^60 + far_q (2^58 - 2^26)
@@ -115,14 +117,13 @@ module shef_p256
   assign operand_a = file_q[{reg_a, limb_a}];
   assign operand_b = reg_b[4] ? CONSTANT[{reg_b[2:0], limb_b}] : file_q[{reg_b[3:0], limb_b}];
 
-  // ---- one limb of an addition or subtraction ----
+  // ---- one limb of an addition or subtraction, a step after its operands were read ----
   // A subtraction adds ~b and one more; carry_q holds the true carry (-1, 0, 1) plus one then.
   logic [67:0] add_result;
   logic [1:0] add_carry;
   always_comb begin
-    add_carry = (step_q[1:0] == 2'd0) ? {1'b0, subtract} : carry_q;
-    add_result = {2'b00, operand_a} + (subtract ? ~{2'b00, operand_b} : {2'b00, operand_b})
-                 + {2'b00, MULTIPLE[{instr_q.c, step_q[1:0]}]} + {66'd0, add_carry};
+    add_carry = (step_q == 5'd1) ? {1'b0, subtract} : carry_q;
+    add_result = {2'b00, factor_a_q} + {{2{subtract}}, factor_b_q} + {2'b00, multiple_q} + {66'd0, add_carry};
   end
 
   // ---- write port ----
@@ -149,8 +150,9 @@ module shef_p256
           endcase
         end
         OP_ADD, OP_SUB, OP_SUBR: begin
-          write_enable = 1'b1;
-          write_data   = add_result[65:0];
+          write_enable = step_q != 5'd0;
+          write_address[1:0] = 2'(step_q - 5'd1);
+          write_data = add_result[65:0];
         end
         OP_SELECT: begin
           write_enable = 1'b1;
@@ -172,13 +174,26 @@ module shef_p256
   end
   always_ff @(posedge clk_i) if (write_enable) file_q[write_address] <= write_data;
 
+  // ---- the multiplier: sixteen small products, then their sum ----
+  // Products two apart do not overlap: eight rows to add up.
+  logic [67:0] wide_a, wide_b;
+  logic [135:0] rows;
+  assign wide_a = {2'b00, factor_a_q};
+  assign wide_b = {2'b00, factor_b_q};
+  always_comb begin
+    rows = '0;
+    for (int i = 0; i < 4; i++) begin
+      rows = rows + (136'({part_q[4*i+2], part_q[4*i]}) << (17 * i)) + (136'({part_q[4*i+3], part_q[4*i+1]}) << (17 * i + 17));
+    end
+  end
+
   // ---- sequencer ----
   logic last_step;
   always_comb begin
     unique case (instr_q.op)
       OP_MUL: last_step = step_q == 5'd20;
       OP_SQUARE: last_step = step_q == 5'd20 && repeat_q == 7'({instr_q.b, instr_q.c} - 8'd1);
-      OP_ROTATE: last_step = step_q == 5'd4;
+      OP_ROTATE, OP_ADD, OP_SUB, OP_SUBR, OP_ZERO: last_step = step_q == 5'd4;
       OP_OK, OP_OK_NOT, OP_LOOP, OP_JUMP, OP_END: last_step = 1'b1;
       default: last_step = step_q == 5'd3;
     endcase
@@ -207,8 +222,9 @@ module shef_p256
       scrub_q <= '0;
       factor_a_q <= '0;
       factor_b_q <= '0;
-      product1_q <= '0;
-      product2_q <= '0;
+      multiple_q <= '0;
+      for (int i = 0; i < 16; i++) part_q[i] <= '0;
+      product_q <= '0;
       sum_q <= '0;
       near_q <= '0;
       far_q <= '0;
@@ -278,15 +294,17 @@ module shef_p256
                 factor_a_q <= operand_a;
                 factor_b_q <= operand_b;
               end
-              if (step_q <= 5'd16) product1_q <= {66'd0, factor_a_q} * {66'd0, factor_b_q};
-              product2_q <= product1_q;
+              if (step_q <= 5'd16) begin
+                for (int i = 0; i < 16; i++) part_q[i] <= {17'd0, wide_a[17*(i/4)+:17]} * {17'd0, wide_b[17*(i%4)+:17]};
+              end
+              product_q <= rows[131:0];
               if (step_q == 5'd2) begin
                 sum_q  <= '0;
                 near_q <= '0;
                 far_q  <= '0;
               end
               if (accumulate) begin
-                sum_q <= (COLUMN_FIRST[product] ? {66'd0, sum_q[135:66]} : sum_q) + {4'd0, product2_q}
+                sum_q <= (COLUMN_FIRST[product] ? {66'd0, sum_q[135:66]} : sum_q) + {4'd0, product_q}
                          + (ADD_NEAR[product] ? {40'd0, sum_q[65:0], 30'd0} : ADD_FAR[product] ? {8'd0, reduce_q} : '0);
                 reduce_q <= {2'd0, near_q, 60'd0} + {4'd0, far_q, 58'd0} - {36'd0, far_q, 26'd0};
                 if (COLUMN_FIRST[product]) begin
@@ -296,8 +314,11 @@ module shef_p256
               end
             end
             OP_ADD, OP_SUB, OP_SUBR: begin
+              factor_a_q <= operand_a;
+              factor_b_q <= operand_b ^ {66{subtract}};
+              multiple_q <= MULTIPLE[{instr_q.c, step_q[1:0]}];
               carry_q <= add_result[67:66] + {1'b0, subtract};
-              if (instr_q.op == OP_SUBR) flag_q <= add_result[67];
+              if (instr_q.op == OP_SUBR && step_q != 5'd0) flag_q <= add_result[67];
             end
             OP_ROTATE:
             if (step_q == 5'd0) begin
@@ -307,8 +328,9 @@ module shef_p256
               top_q <= {operand_a[65], 7'd0};
             end
             OP_ZERO: begin
-              zero_q <= (step_q == 5'd0 || zero_q) && operand_a == '0;
-              flag_q <= (step_q == 5'd0 || zero_q) && operand_a == '0;
+              factor_a_q <= operand_a;
+              zero_q <= step_q == 5'd0 || (zero_q && factor_a_q == '0);
+              if (step_q != 5'd0) flag_q <= zero_q && factor_a_q == '0;
             end
             OP_OK: ok_q <= ok_q && flag_q;
             OP_OK_NOT: ok_q <= ok_q && !flag_q;
@@ -362,8 +384,8 @@ module shef_p256
   end
 `endif
 
-  logic unused_len;
-  assign unused_len = ^len_i;
+  logic unused;
+  assign unused = ^{len_i, rows[135:132]};
 
 endmodule
 `default_nettype wire

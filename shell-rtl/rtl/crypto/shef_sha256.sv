@@ -41,6 +41,7 @@ module shef_sha256 (
   logic [255:0] hash_q;     // H0 in the top word
   logic [255:0] work_q;     // a in the top word; equal to hash_q between compressions
   logic [511:0] sched_q;    // W[t] in the top word
+  logic [31:0] hkw_q;       // h + K[t] + W[t] of the next round, added up in the cycle before it
   logic [23:0] partial_q;   // bytes of the word being assembled
   logic [5:0] count_q;      // bytes of the block taken
   logic [6:0] round_q;
@@ -55,10 +56,11 @@ module shef_sha256 (
     return (rotr(w14, 17) ^ rotr(w14, 19) ^ (w14 >> 10)) + w9 + (rotr(w1, 7) ^ rotr(w1, 18) ^ (w1 >> 3)) + w0;
   endfunction
 
-  function automatic logic [255:0] next_work(input logic [255:0] v, input logic [31:0] w, input logic [31:0] k);
-    logic [31:0] a, b, c, d, e, f, g, h, t1, t2;
-    {a, b, c, d, e, f, g, h} = v;
-    t1 = h + (rotr(e, 6) ^ rotr(e, 11) ^ rotr(e, 25)) + ((e & f) ^ (~e & g)) + k + w;
+  // v: a to g; hkw: h + K[t] + W[t]
+  function automatic logic [255:0] next_work(input logic [223:0] v, input logic [31:0] hkw);
+    logic [31:0] a, b, c, d, e, f, g, t1, t2;
+    {a, b, c, d, e, f, g} = v;
+    t1 = hkw + (rotr(e, 6) ^ rotr(e, 11) ^ rotr(e, 25)) + ((e & f) ^ (~e & g));
     t2 = (rotr(a, 2) ^ rotr(a, 13) ^ rotr(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
     return {t1 + t2, a, b, c, d + t1, e, f, g};
   endfunction
@@ -98,8 +100,17 @@ module shef_sha256 (
   always_ff @(posedge clk_i) begin
     if (clear) work_q <= '0;
     else if (start) work_q <= INITIAL;
-    else if (round) work_q <= next_work(work_q, sched_q[511:480], K[round_q[5:0]]);
+    else if (round) work_q <= next_work(work_q[255:32], hkw_q);
     else if (last) work_q <= add_words(hash_q, work_q);
+  end
+
+  // h is g of the round before; W[t] is at the top only in its own round
+  logic [31:0] next_h, next_k;
+  assign next_h = round ? work_q[63:32] : work_q[31:0];
+  assign next_k = round ? K[round_q[5:0]+6'd1] : K[0];
+  always_ff @(posedge clk_i) begin
+    if (clear) hkw_q <= '0;
+    else if (round || take) hkw_q <= next_h + next_k + sched_q[479:448];
   end
 
   always_ff @(posedge clk_i) begin
