@@ -20,7 +20,9 @@ use std::time::Instant;
 const TABLE: &str = "shell-rtl/area.toml";
 const TOP: &str = "shef_shield";
 /// Blocks that the default Shield has not, as they are with their default parameters.
-const MORE: &[&str] = &["shef_tree"];
+const MORE: &[&str] = &["shef_tree", "shef_cache", "shef_counters", "shef_turn", "shef_skid"];
+/// Holds the user's accelerator: no row of its own.
+const NO_ROW: &[&str] = &["shef_core"];
 /// Blocks whose Fmax is measured.
 const CRITICAL: &[&str] = &[
     "shef_aes_stage",
@@ -40,7 +42,21 @@ const TOLERANCE: f64 = 5.0;
 /// Differences of so few cells are noise of the mapper.
 const NOISE: f64 = 32.0;
 /// Folders whose rows the normal test holds against their sources.
-const WATCHED: &[&str] = &["shell-rtl/rtl/crypto"];
+const WATCHED: &[&str] = &["shell-rtl/rtl/crypto", "shell-rtl/rtl/shield", "shell-rtl/rtl/core"];
+/// What blocks add up to.
+struct Sum {
+    name: &'static str,
+    blocks: &'static [&'static str],
+    /// At most so many are wanted.
+    lut: u64,
+}
+
+/// A second engine set has a demultiplexer before it, too, which the Shield with one set has not: it is in none of the sums.
+const SUMS: &[Sum] = &[
+    Sum { name: "engine set, four lanes", blocks: &["shef_set"], lut: 85_000 },
+    Sum { name: "Shield, one engine set", blocks: &[TOP], lut: 140_000 },
+    Sum { name: "Shield, two engine sets", blocks: &[TOP, "shef_set"], lut: 190_000 },
+];
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -172,7 +188,11 @@ pub fn fresh() -> Result<(), Failure> {
     let complete = table.block.iter().any(|b| b.name == TOP);
     let mut stale = Vec::new();
     for (name, (path, _)) in &sources.files {
-        if name.ends_with("_pkg") || !WATCHED.iter().any(|w| path.starts_with(w)) || sources.leaves_watched(name) {
+        if name.ends_with("_pkg")
+            || NO_ROW.contains(&name.as_str())
+            || !WATCHED.iter().any(|w| path.starts_with(w))
+            || sources.leaves_watched(name)
+        {
             continue;
         }
         match table.block.iter().find(|b| b.name == *name) {
@@ -215,9 +235,26 @@ fn save(table: &Table) -> Result<(), Failure> {
     std::fs::write(root().join(TABLE), text).map_err(|e| Failure::failed(format!("{TABLE}: {e}")))
 }
 
+/// The sums whose blocks are all in the table.
+fn sums(table: &Table) -> Vec<(&'static Sum, Size)> {
+    let mut all = Vec::new();
+    for sum in SUMS {
+        let blocks: Vec<&Block> = sum.blocks.iter().filter_map(|n| table.block.iter().find(|b| b.name == *n)).collect();
+        if blocks.len() == sum.blocks.len() {
+            let mut size = Size::default();
+            blocks.iter().for_each(|b| size.add(&b.whole));
+            all.push((sum, size));
+        }
+    }
+    all
+}
+
 fn print(table: &Table, json: bool) {
+    let sums = sums(table);
     if json {
-        println!("{}", serde_json::json!({ "rows": table.block }));
+        let sums: Vec<_> =
+            sums.iter().map(|(sum, size)| serde_json::json!({ "name": sum.name, "size": size, "wanted_lut": sum.lut })).collect();
+        println!("{}", serde_json::json!({ "rows": table.block, "sums": sums }));
         return;
     }
     println!(
@@ -230,6 +267,12 @@ fn print(table: &Table, json: bool) {
         println!(
             "{:<18} {:>4} {:>8} {:>8} {:>7} {:>7.1} {:>5} {:>5} {:>9} {mhz:>8}",
             b.name, b.instances, w.lut, w.ff, w.lutram, w.ramb36, w.uram, w.dsp, b.own.lut
+        );
+    }
+    for (sum, w) in sums {
+        println!(
+            "{:<23} {:>8} {:>8} {:>7} {:>7.1} {:>5} {:>5}   LUT wanted: at most {}",
+            sum.name, w.lut, w.ff, w.lutram, w.ramb36, w.uram, w.dsp, sum.lut
         );
     }
 }
@@ -594,6 +637,16 @@ mod tests {
         assert_eq!(complaints(&block(1000, None), &block(1051, None)), ["b: LUT 1000 -> 1051"]);
         assert!(complaints(&block(100, None), &block(130, None)).is_empty());
         assert_eq!(complaints(&block(1, Some(100.0)), &block(1, Some(94.9))), ["b: 100.0 MHz -> 94.9 MHz"]);
+    }
+
+    #[test]
+    fn sums_are_made_of_whole_blocks_and_left_out_while_one_is_missing() {
+        let named = |name: &str, lut| Block { name: name.into(), ..block(lut, None) };
+        let mut table = Table { block: vec![named("shef_set", 70)] };
+        let luts = |t: &Table| sums(t).iter().map(|(_, size)| size.lut).collect::<Vec<_>>();
+        assert_eq!(luts(&table), [70]);
+        table.block.push(named(TOP, 100));
+        assert_eq!(luts(&table), [70, 100, 170]);
     }
 
     #[test]
