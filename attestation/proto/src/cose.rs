@@ -5,6 +5,7 @@
 
 use alloc::{boxed::Box, vec, vec::Vec};
 
+use minicbor::Encoder;
 use p256::ecdsa::signature::{Signer, Verifier};
 use p256::ecdsa::{Signature, VerifyingKey};
 
@@ -189,8 +190,16 @@ pub struct Sign1 {
     signature: [u8; SIGNATURE_LEN],
 }
 
+/// Sig_structure of RFC 9052 section 4.4.
 fn to_sign(protected: &[u8], domain: &[u8], payload: &[u8]) -> Vec<u8> {
-    Value::Array(vec!["Signature1".into(), protected.into(), domain.into(), payload.into()]).encode()
+    let mut e = Encoder::new(Vec::with_capacity(protected.len() + domain.len() + payload.len() + 32));
+    // Writing to a Vec has no error.
+    drop(e.array(4));
+    drop(e.str("Signature1"));
+    for part in [protected, domain, payload] {
+        drop(e.bytes(part));
+    }
+    e.into_writer()
 }
 
 /// Signs `payload` in the given form. `x5chain`, leaf first, is left out when empty.

@@ -7,6 +7,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD as B64;
 use serde::Serialize;
 use serde::ser::{SerializeMap, SerializeSeq, Serializer};
 use serde_json::{Map, Value};
+use shef_proto::cert::UEID_LEN;
 use shef_proto::cose::VerifyFn;
 use shef_proto::evidence::Layer;
 use shef_proto::hpke_suite::PublicKey;
@@ -214,32 +215,44 @@ struct Attester<'a> {
 
 impl Serialize for Attester<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let hex = |bytes: &[u8]| hex::encode(bytes);
         let c = self.verified.claims();
         let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("evidence_digest", &hex(self.verified.digest()))?;
+        map.serialize_entry("evidence_digest", &Hex(self.verified.digest()))?;
         if self.with_ueid {
-            map.serialize_entry("ueid", &hex(&c.ueid))?;
+            map.serialize_entry("ueid", &Hex(&c.ueid))?;
         }
         map.serialize_entry("root_of_trust", c.root_of_trust.name())?;
         map.serialize_entry("target", &c.target)?;
         map.serialize_entry("debug", c.debug.name())?;
-        map.serialize_entry("kernel_digest", &hex(&c.kernel_digest))?;
+        map.serialize_entry("kernel_digest", &Hex(&c.kernel_digest))?;
         map.serialize_entry("kernel_svn", &c.kernel_svn)?;
-        map.serialize_entry("shell_digest", &hex(&c.shell_digest))?;
+        map.serialize_entry("shell_digest", &Hex(&c.shell_digest))?;
         if let Verified::Shield(evidence) = self.verified {
             let s = evidence.shield();
-            map.serialize_entry("image_digest", &hex(&s.image_digest))?;
+            map.serialize_entry("image_digest", &Hex(&s.image_digest))?;
             map.serialize_entry("image_svn", &s.image_svn)?;
             map.serialize_entry("accelerator", &s.accelerator)?;
-            map.serialize_entry("config_digest", &hex(&s.config_digest))?;
-            map.serialize_entry("design_digest", &hex(&s.design_digest))?;
-            map.serialize_entry("vendor", &hex(&s.vendor))?;
+            map.serialize_entry("config_digest", &Hex(&s.config_digest))?;
+            map.serialize_entry("design_digest", &Hex(&s.design_digest))?;
+            map.serialize_entry("vendor", &Hex(&s.vendor))?;
             map.serialize_entry("on_fault", s.on_fault.name())?;
             map.serialize_entry("bypass", &s.bypass)?;
             map.serialize_entry("state", s.state.name())?;
         }
         map.end()
+    }
+}
+
+/// Bytes as hexadecimal digits.
+struct Hex<'a>(&'a [u8]);
+
+impl Serialize for Hex<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // The longest here is a ueid.
+        let mut digits = [0; 2 * UEID_LEN];
+        let digits = &mut digits[..2 * self.0.len()];
+        let text = hex::encode_to_slice(self.0, digits).ok().and_then(|()| std::str::from_utf8(digits).ok());
+        serializer.serialize_str(text.unwrap_or_default())
     }
 }
 
