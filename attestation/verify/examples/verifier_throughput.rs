@@ -100,8 +100,11 @@ fn main() {
         assert!(outcome.appraisal.accepted(), "{}", outcome.appraisal.to_json());
         black_box(ear::sign(&outcome, Layer::Shield, &issue, &signer).expect("a signature"));
     };
-    // The bare operations, over messages of the same sizes: the evidence's Sig_structure, a certificate's body, the token.
-    let (payload, body, token) = (vec![7; 700], vec![7; 500], vec![7; 2000]);
+    // The bare operations, over messages of the same sizes: the evidence's Sig_structure, the bodies of certificates, the token.
+    let certificates: usize = case.certificates().iter().map(Vec::len).sum();
+    let result = appraise(&request(&typed, false));
+    let token = ear::sign(&result, Layer::Shield, &issue, &signer).expect("a signature");
+    let (payload, body, token) = (vec![7; evidence.len() - certificates - 64], vec![7; certificates / 2 - 90], vec![7; token.len() - 87]);
     let sign = |message: &[u8]| key("bare").sign(message);
     let (payload_rs, body_rs, public) = (sign(&payload), sign(&body), key("bare").public_key());
     let bare = |certificates: usize| {
