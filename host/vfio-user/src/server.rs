@@ -127,8 +127,7 @@ impl Server {
             while !stop.load(Ordering::Relaxed) {
                 let Ok(stream) = clients.recv_timeout(TICK) else { continue };
                 // A client whose connection cannot be used is gone already.
-                let _ = self.serve(stream, backend, stop);
-                busy.store(false, Ordering::Release);
+                let _ = self.serve(stream, backend, &busy, stop);
             }
             let failed = |error| VfioUserError::Serve { path: self.path.clone(), error };
             door.join().unwrap_or_else(|_| Err(io::Error::other("the accepting thread stopped"))).map_err(failed)
@@ -159,13 +158,18 @@ impl Server {
     }
 
     /// Serves one client until it leaves.
-    fn serve(&self, stream: UnixStream, backend: &mut dyn Backend, stop: &AtomicBool) -> io::Result<()> {
-        let socket = Socket::new(stream, MESSAGE_TIMEOUT)?;
-        self.bus.attach(socket.try_clone()?);
-        backend.attached();
-        let result = self.messages(&socket, backend, stop);
-        self.bus.detach();
-        socket.shutdown();
+    fn serve(&self, stream: UnixStream, backend: &mut dyn Backend, busy: &AtomicBool, stop: &AtomicBool) -> io::Result<()> {
+        let connected = Socket::new(stream, MESSAGE_TIMEOUT).and_then(|socket| Ok((socket.try_clone()?, socket)));
+        let result = connected.and_then(|(out, socket)| {
+            self.bus.attach(out);
+            backend.attached();
+            let result = self.messages(&socket, backend, stop);
+            self.bus.detach();
+            socket.shutdown();
+            result
+        });
+        // The next one may knock; it is heard when the device has seen the last one leave.
+        busy.store(false, Ordering::Release);
         backend.detached();
         result
     }

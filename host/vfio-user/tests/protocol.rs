@@ -53,7 +53,7 @@ fn regions_are_read_written_and_mapped() {
 #[test]
 fn a_read_that_is_never_answered_ends_in_time_and_the_late_answer_harms_nobody() {
     let served = Served::new();
-    let mut client = Client::connect(&served.path(), Duration::from_millis(50)).unwrap();
+    let mut client = Client::connect(&served.path(), Duration::from_secs(3)).unwrap();
     assert_eq!(code(client.read(0, SILENT, &mut [0; 4])), "SHEF-VFU-005");
     let mut byte = [7];
     client.read(0, 0, &mut byte).unwrap();
@@ -70,16 +70,7 @@ fn a_second_client_is_told_that_the_device_is_in_use() {
     first.write(0, 0, &[1]).unwrap();
     drop(first);
     served.wait_left(1);
-    // The place is free as soon as the server has noticed.
-    let again = (0..1000).find_map(|_| match Client::connect(&served.path(), LIMIT) {
-        Ok(client) => Some(client),
-        Err(VfioUserError::InUse { .. }) => {
-            std::thread::sleep(Duration::from_millis(5));
-            None
-        }
-        Err(other) => panic!("{other}"),
-    });
-    assert!(again.is_some());
+    drop(Client::connect(&served.path(), LIMIT).unwrap());
 }
 
 #[test]
@@ -273,7 +264,6 @@ fn transcripts() {
         assert_eq!(raw.answer().map(|(h, _)| h.failed()), Some(Some(error)), "{what}");
         assert!(raw.answer().is_none(), "{what}");
         served.wait_left(left + 1);
-        std::thread::sleep(Duration::from_millis(5));
     }
 }
 
@@ -311,8 +301,7 @@ proptest! {
         let _ = raw.0.shutdown(std::net::Shutdown::Write);
         served.wait_left(1);
         drop(raw);
-        std::thread::sleep(Duration::from_millis(2));
-        let mut next = (0..1000).find_map(|_| Client::connect(&served.path(), LIMIT).ok()).expect("the next client is served");
+        let mut next = Client::connect(&served.path(), LIMIT).expect("the next client is served");
         next.read(0, 0, &mut [0; 4]).unwrap();
     }
 }
