@@ -19,6 +19,7 @@ pub mod hpke_suite;
 pub mod image;
 pub mod load;
 pub mod mailbox;
+pub mod receipt;
 pub mod release;
 
 const PARTS: &[&[code::Code]] = &[
@@ -28,6 +29,7 @@ const PARTS: &[&[code::Code]] = &[
     evidence::CODES,
     image::CODES,
     release::CODES,
+    receipt::CODES,
     mailbox::CODES,
     close::CODES,
     config::CODES,

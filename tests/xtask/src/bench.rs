@@ -15,7 +15,7 @@ pub enum What {
         /// Only rows whose description holds all of these words (`x4 seq_read input 4096 AES-256 latency 40 outstanding 8 x 4096`)
         words: Vec<String>,
     },
-    /// Appraisals per second of one core, from evidence to signed result, and of their bare signature operations
+    /// Appraisals per second of one core with their bare signature operations, and of the whole service over mutual TLS
     Verifier {
         /// One JSON document on stdout
         #[arg(long)]
@@ -41,11 +41,29 @@ fn shield(json: bool, words: &[String]) -> Result<(), Failure> {
     process::hand_over(&mut command)
 }
 
+/// Appraisal alone, then the whole service.
 fn verifier(json: bool) -> Result<(), Failure> {
-    let example = ["--package", "shef-verify", "--features", "aws-lc", "--example", "verifier_throughput"];
-    // As it is shipped: the baseline is C and does not care how Rust is compiled.
-    let mut build = process::cargo(&["build", "--quiet", "--release"]);
-    process::run(build.args(example), "building the bench")?;
-    let program = process::target_dir().join("release/examples/verifier_throughput");
-    process::hand_over(std::process::Command::new(program).args(json.then_some("--json")))
+    let pure = ["--package", "shef-verify", "--features", "aws-lc", "--example", "verifier_throughput"];
+    let service = ["--package", "shef-verifierd", "--example", "service_throughput"];
+    let mut rows = Vec::new();
+    for example in [&pure[..], &service[..]] {
+        // As it is shipped: the baseline is C and does not care how Rust is compiled.
+        let mut build = process::cargo(&["build", "--quiet", "--release"]);
+        process::run(build.args(example), "building the bench")?;
+        let program = process::target_dir().join("release/examples").join(example[example.len() - 1]);
+        let mut command = std::process::Command::new(program);
+        if !json {
+            process::hand_over(&mut command)?;
+            continue;
+        }
+        let output = command.arg("--json").stderr(std::process::Stdio::inherit()).output();
+        let output = output.map_err(|e| Failure::failed(format!("cannot start {}: {e}", command.get_program().display())))?;
+        let document: serde_json::Value = serde_json::from_slice(&output.stdout)
+            .map_err(|e| Failure::failed(format!("{} gave no JSON: {e}", command.get_program().display())))?;
+        rows.extend(document["rows"].as_array().cloned().unwrap_or_default());
+    }
+    if json {
+        println!("{}", serde_json::json!({ "rows": rows }));
+    }
+    Ok(())
 }

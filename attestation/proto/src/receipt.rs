@@ -1,0 +1,260 @@
+//! Receipts of key releases: signed, and each names the digest of the one before, so that an edit, a gap, a reorder and a truncation show.
+
+use alloc::string::{String, ToString};
+use alloc::vec;
+use alloc::vec::Vec;
+
+use sha2::{Digest, Sha256};
+
+use crate::cbor::{self, CborError, Fields, Limits, Value};
+use crate::cert::UEID_LEN;
+use crate::code::Code;
+use crate::cose::{self, ContentType, CoseError, Form, Sign1, SigningKey};
+use crate::evidence::Layer;
+use crate::hpke_suite::PublicKey;
+use crate::release::ID_MAX;
+
+/// Most bytes of a receipt.
+pub const MAX_RECEIPT: usize = 1024;
+const LABEL: &[u8] = b"shef-receipt/1";
+
+/// Form of the signed message.
+pub const FORM: Form = Form {
+    tags: &[cose::TAG_SIGN1],
+    content_type: ContentType::Media("application/shef-receipt+cbor"),
+    domain: LABEL,
+    max_len: MAX_RECEIPT,
+    x5chain: false,
+};
+
+/// What is wrong with a receipt or its place in the chain.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReceiptError {
+    /// Not a signed receipt of one of the keys.
+    #[error("receipt {seq}: {error}")]
+    Signed {
+        /// The number expected at this place.
+        seq: u64,
+        /// What is wrong.
+        error: CoseError,
+    },
+    /// Of another tenant.
+    #[error("receipt {seq}: expected tenant {expected:?}, found {found:?}")]
+    Tenant {
+        /// The number expected at this place.
+        seq: u64,
+        /// Whose chain this is.
+        expected: String,
+        /// Who is named.
+        found: String,
+    },
+    /// Another number than the next one: a gap, or another order.
+    #[error("expected receipt {expected}, found {found}")]
+    Sequence {
+        /// The next number.
+        expected: u64,
+        /// The number found.
+        found: u64,
+    },
+    /// Does not follow the receipt before it.
+    #[error("receipt {seq} does not name the digest of the receipt before it")]
+    Previous {
+        /// Its number.
+        seq: u64,
+    },
+    /// The chain ends elsewhere than is known.
+    #[error("the chain ends at receipt {found}, but receipt {expected} is known to exist, or has another digest")]
+    Head {
+        /// The known end.
+        expected: u64,
+        /// The end found.
+        found: u64,
+    },
+}
+
+/// Codes of this module.
+pub const CODES: &[Code] = &[
+    Code::new(
+        "SHEF-PRO-090",
+        "receipt is not genuine",
+        "The receipt was changed after it was signed, was signed by another key, or is of another tenant. Give all keys that signed, retired ones too.",
+    ),
+    Code::new(
+        "SHEF-PRO-091",
+        "receipts are not in one chain",
+        "A receipt is missing, stands elsewhere, or was exchanged: it does not follow the one before it. The text names the first that does not fit.",
+    ),
+    Code::new(
+        "SHEF-PRO-092",
+        "receipts end too early",
+        "The chain does not reach the head that a release gave out: receipts at the end were cut off, or exchanged.",
+    ),
+];
+
+impl ReceiptError {
+    /// Stable code.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Signed { .. } | Self::Tenant { .. } => "SHEF-PRO-090",
+            Self::Sequence { .. } | Self::Previous { .. } => "SHEF-PRO-091",
+            Self::Head { .. } => "SHEF-PRO-092",
+        }
+    }
+}
+
+/// Record of one release.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Receipt {
+    /// Whose key it was.
+    pub tenant: String,
+    /// Number in the tenant's chain, from 1.
+    pub seq: u64,
+    /// Digest of the receipt before it.
+    pub previous: [u8; 32],
+    /// Id; the box names it.
+    pub id: [u8; 16],
+    /// Seconds since 1970.
+    pub time: i64,
+    /// Name of the key.
+    pub key_id: String,
+    /// Version of the key.
+    pub key_version: u64,
+    /// Layer whose evidence was appraised.
+    pub layer: Layer,
+    /// Identity of the device.
+    pub ueid: [u8; UEID_LEN],
+    /// Digest of the evidence.
+    pub evidence_digest: [u8; 32],
+    /// SHA-256 of the policy that was in force.
+    pub policy_digest: [u8; 32],
+    /// SHA-256 of the recipient's key.
+    pub recipient_digest: [u8; 32],
+}
+
+/// Digest of a receipt: what the next one names, and the head of the chain.
+#[must_use]
+pub fn digest(receipt: &[u8]) -> [u8; 32] {
+    Sha256::digest(receipt).into()
+}
+
+/// What a tenant's first receipt names as the one before it.
+#[must_use]
+pub fn genesis(tenant: &str) -> [u8; 32] {
+    Sha256::new().chain_update(LABEL).chain_update(tenant.as_bytes()).finalize().into()
+}
+
+impl Receipt {
+    /// The signed receipt.
+    #[must_use]
+    pub fn sign(&self, key: &SigningKey) -> Vec<u8> {
+        let payload = Value::map(vec![
+            (1, self.tenant.as_str().into()),
+            (2, self.seq.into()),
+            (3, (&self.previous).into()),
+            (4, (&self.id).into()),
+            (5, Value::int(self.time)),
+            (6, self.key_id.as_str().into()),
+            (7, self.key_version.into()),
+            (8, self.layer.name().into()),
+            (9, (&self.ueid).into()),
+            (10, (&self.evidence_digest).into()),
+            (11, (&self.policy_digest).into()),
+            (12, (&self.recipient_digest).into()),
+        ]);
+        cose::sign(&FORM, key, &payload.encode(), &[])
+    }
+
+    fn from_cbor(bytes: &[u8]) -> Result<Self, CborError> {
+        let mut f = Fields::new(cbor::parse(bytes, &Limits::bytes(MAX_RECEIPT))?, "receipt")?;
+        let layer = f.text(8, 1..=16)?;
+        let receipt = Self {
+            tenant: f.text(1, 1..=ID_MAX)?,
+            seq: f.uint(2, u64::MAX)?,
+            previous: f.array(3)?,
+            id: f.array(4)?,
+            time: f.take(5)?.as_int().ok_or_else(|| f.bad(5, "an integer"))?,
+            key_id: f.text(6, 1..=ID_MAX)?,
+            key_version: f.uint(7, u64::MAX)?,
+            layer: Layer::from_name(&layer).ok_or_else(|| f.bad(8, "a layer"))?,
+            ueid: f.array(9)?,
+            evidence_digest: f.array(10)?,
+            policy_digest: f.array(11)?,
+            recipient_digest: f.array(12)?,
+        };
+        f.finish()?;
+        Ok(receipt)
+    }
+
+    /// Reads a receipt that one of `keys` signed.
+    ///
+    /// # Errors
+    /// The first rule that is broken.
+    pub fn verify(bytes: &[u8], keys: &[PublicKey]) -> Result<Self, CoseError> {
+        let message = Sign1::parse(&FORM, bytes)?;
+        if !keys.iter().any(|key| message.verify(key).is_ok()) {
+            return Err(CoseError::Signature);
+        }
+        Ok(Self::from_cbor(message.payload())?)
+    }
+}
+
+/// The end of a chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// Number of the last receipt; 0 before the first.
+    pub seq: u64,
+    /// Its digest.
+    pub digest: [u8; 32],
+}
+
+/// Verifies receipts one after another.
+#[derive(Clone, Debug)]
+pub struct Audit<'a> {
+    tenant: &'a str,
+    keys: &'a [PublicKey],
+    head: Head,
+}
+
+impl<'a> Audit<'a> {
+    /// Begins at the first receipt of a tenant, or behind `after` where older ones were cut off knowingly.
+    #[must_use]
+    pub fn new(tenant: &'a str, keys: &'a [PublicKey], after: Option<Head>) -> Self {
+        Self { tenant, keys, head: after.unwrap_or(Head { seq: 0, digest: genesis(tenant) }) }
+    }
+
+    /// Takes the next receipt.
+    ///
+    /// # Errors
+    /// It is not genuine, or not the next one.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<Receipt, ReceiptError> {
+        let seq = self.head.seq + 1;
+        let receipt = Receipt::verify(bytes, self.keys).map_err(|error| ReceiptError::Signed { seq, error })?;
+        if receipt.tenant != self.tenant {
+            return Err(ReceiptError::Tenant { seq, expected: self.tenant.to_string(), found: receipt.tenant });
+        }
+        if receipt.seq != seq {
+            return Err(ReceiptError::Sequence { expected: seq, found: receipt.seq });
+        }
+        if receipt.previous != self.head.digest {
+            return Err(ReceiptError::Previous { seq });
+        }
+        self.head = Head { seq, digest: digest(bytes) };
+        Ok(receipt)
+    }
+
+    /// The end so far.
+    #[must_use]
+    pub fn head(&self) -> Head {
+        self.head
+    }
+
+    /// Demands that the chain ends at a head that is known, as each release gives it out.
+    ///
+    /// # Errors
+    /// Cut off, or another chain.
+    pub fn finish(self, known: &Head) -> Result<(), ReceiptError> {
+        if self.head == *known { Ok(()) } else { Err(ReceiptError::Head { expected: known.seq, found: self.head.seq }) }
+    }
+}

@@ -1,0 +1,326 @@
+//! Trust anchors, reference values, policies, revocations.
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{delete, get, post, put};
+use axum::{Extension, Json, Router};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use shef_verify::ReferenceValues;
+
+use super::{Shared, bytes, demand_type, json as read_json, page};
+use crate::app::App;
+use crate::appraiser::{self, Collateral, Question, REFERENCE_TYPES, StoredPolicy};
+use crate::audit;
+use crate::auth::Identity;
+use crate::config::{is_name, name_rule};
+use crate::problem::{Kind, Result};
+use crate::secrets::sha256;
+use crate::store::{AnchorRow, CorimRow, PolicyRow, RevocationRow, SignerRow};
+
+pub fn router() -> Router<Arc<App>> {
+    Router::new()
+        .route("/v1/trust-anchors", get(anchors).post(add_anchor))
+        .route("/v1/trust-anchors/{name}", delete(remove_anchor))
+        .route("/v1/signers", get(signers))
+        .route("/v1/signers/{name}", put(put_signer).delete(remove_signer))
+        .route("/v1/corims", get(corims))
+        .route("/v1/corims/{id}", put(add_corim).get(corim).delete(remove_corim))
+        .route("/v1/corims/{id}/activate", post(activate))
+        .route("/v1/corims/{id}/deactivate", post(deactivate))
+        .route("/v1/policies", get(policies))
+        .route("/v1/policies/dry-run", post(dry_run))
+        .route("/v1/policies/{name}", put(add_policy).get(policy))
+        .route("/v1/revocations", get(revocations).post(revoke))
+        .route("/v1/revocations/{kind}/{value}", delete(unrevoke))
+}
+
+/// A name out of a path.
+pub fn name(what: &str, name: &str) -> Result<()> {
+    if is_name(name) { Ok(()) } else { Err(Kind::Name.because(format!("{what} {name:?}: {}", name_rule()))) }
+}
+
+fn gone(found: bool, what: &str) -> Result<StatusCode> {
+    if found { Ok(StatusCode::NO_CONTENT) } else { Err(Kind::NotFound.because(format!("there is no {what}"))) }
+}
+
+/// What names an anchor in revocations: SHA-256 of its public key.
+pub fn authority(row: &AnchorRow) -> String {
+    appraiser::anchor(row).map(|anchor| hex::encode(sha256(anchor.certificate().key().as_bytes()))).unwrap_or_default()
+}
+
+async fn anchors(State(app): Shared, Extension(identity): Extension<Identity>) -> Result<Json<Value>> {
+    let rows = app.store.collateral(&identity.tenant).await?;
+    let list: Vec<_> = rows
+        .anchors
+        .iter()
+        .map(|row| {
+            json!({"name": row.name, "kind": row.kind, "debug": row.debug != 0, "sha256": hex::encode(sha256(&row.certificate)),
+                   "authority": authority(row), "certificate": super::text(&row.certificate), "created": row.created})
+        })
+        .collect();
+    Ok(Json(json!({"generation": rows.generation, "trust_anchors": list})))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NewAnchor {
+    name: String,
+    kind: String,
+    #[serde(default)]
+    debug: bool,
+    certificate: String,
+}
+
+async fn add_anchor(
+    State(app): Shared,
+    Extension(identity): Extension<Identity>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<(StatusCode, Json<Value>)> {
+    let new: NewAnchor = read_json(&headers, &body)?;
+    name("trust anchor", &new.name)?;
+    let certificate = if new.certificate.contains("-----BEGIN") {
+        CertificateDer::from_pem_slice(new.certificate.as_bytes()).map_err(|error| Kind::Anchor.because(error.to_string()))?.to_vec()
+    } else {
+        bytes("certificate", &new.certificate)?
+    };
+    let row = AnchorRow { name: new.name, kind: new.kind, debug: i64::from(new.debug), certificate, created: app.now() };
+    appraiser::anchor(&row)?;
+    app.store.add_anchor(&identity.tenant, &row).await?;
+    app.read_collateral(&identity.tenant).await?;
+    audit::change(&identity, "trust-anchor-add", &row.name);
+    Ok((StatusCode::CREATED, Json(json!({"name": row.name, "sha256": hex::encode(sha256(&row.certificate))}))))
+}
+
+async fn remove_anchor(State(app): Shared, Extension(identity): Extension<Identity>, Path(id): Path<String>) -> Result<StatusCode> {
+    let found = app.store.remove_anchor(&identity.tenant, &id).await?;
+    app.read_collateral(&identity.tenant).await?;
+    audit::change(&identity, "trust-anchor-remove", &id);
+    gone(found, "trust anchor of this name")
+}
+
+async fn signers(State(app): Shared, Extension(identity): Extension<Identity>) -> Result<Json<Value>> {
+    let rows = app.store.collateral(&identity.tenant).await?;
+    let list: Vec<_> = rows.signers.iter().map(|row| json!({"name": row.name, "signer": row.content, "created": row.created})).collect();
+    Ok(Json(json!({"generation": rows.generation, "signers": list})))
+}
+
+async fn put_signer(
+    State(app): Shared,
+    Extension(identity): Extension<Identity>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<(StatusCode, Json<Value>)> {
+    name("signer", &id)?;
+    demand_type(&headers, &["application/toml"])?;
+    let content = String::from_utf8(body.to_vec()).map_err(|_| Kind::Corim.because("not UTF-8"))?;
+    appraiser::signer(&id, &content)?;
+    app.store.put_signer(&identity.tenant, &SignerRow { name: id.clone(), content, created: app.now() }).await?;
+    app.read_collateral(&identity.tenant).await?;
+    audit::change(&identity, "signer-put", &id);
+    Ok((StatusCode::CREATED, Json(json!({"name": id}))))
+}
+
+async fn remove_signer(State(app): Shared, Extension(identity): Extension<Identity>, Path(id): Path<String>) -> Result<StatusCode> {
+    let found = app.store.remove_signer(&identity.tenant, &id).await?;
+    app.read_collateral(&identity.tenant).await?;
+    audit::change(&identity, "signer-remove", &id);
+    gone(found, "signer of this name")
+}
+
+async fn corims(State(app): Shared, Extension(identity): Extension<Identity>) -> Result<Json<Value>> {
+    let rows = app.store.collateral(&identity.tenant).await?;
+    let list: Vec<_> = rows
+        .corims
+        .iter()
+        .map(|row| {
+            json!({"id": row.id, "media_type": row.media_type, "active": row.active != 0, "sha256": hex::encode(sha256(&row.content)),
+                   "bytes": row.content.len(), "created": row.created})
+        })
+        .collect();
+    Ok(Json(json!({"generation": rows.generation, "corims": list})))
+}
+
+async fn add_corim(
+    State(app): Shared,
+    Extension(identity): Extension<Identity>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<(StatusCode, Json<Value>)> {
+    name("reference values", &id)?;
+    let media_type = demand_type(&headers, REFERENCE_TYPES)?;
+    let row = CorimRow { id, media_type, content: body.to_vec(), active: 1, created: app.now() };
+    let found = store_corim(&app, &identity, &row).await?;
+    let counts = json!({"kernels": found.kernels.len(), "shells": found.shells.len(), "images": found.images.len()});
+    Ok((StatusCode::CREATED, Json(json!({"id": row.id, "sha256": hex::encode(sha256(&body)), "reference_values": counts}))))
+}
+
+/// Checks reference values and stores them.
+pub async fn store_corim(app: &App, identity: &Identity, row: &CorimRow) -> Result<ReferenceValues> {
+    let rows = app.store.collateral(&identity.tenant).await?;
+    let found = Collateral::check(&rows, row, app.now())?;
+    app.store.add_corim(&identity.tenant, row).await?;
+    app.read_collateral(&identity.tenant).await?;
+    audit::change(identity, "corim-add", &row.id);
+    Ok(found)
+}
+
+async fn corim(State(app): Shared, Extension(identity): Extension<Identity>, Path(id): Path<String>) -> Result<Response> {
+    let rows = app.store.collateral(&identity.tenant).await?;
+    let row =
+        rows.corims.into_iter().find(|row| row.id == id).ok_or_else(|| Kind::NotFound.because("there are no such reference values"))?;
+    Ok(([(header::CONTENT_TYPE, row.media_type)], row.content).into_response())
+}
+
+async fn remove_corim(State(app): Shared, Extension(identity): Extension<Identity>, Path(id): Path<String>) -> Result<StatusCode> {
+    let found = app.store.remove_corim(&identity.tenant, &id).await?;
+    app.read_collateral(&identity.tenant).await?;
+    audit::change(&identity, "corim-remove", &id);
+    gone(found, "reference values of this id")
+}
+
+async fn set_active(app: &App, identity: &Identity, id: &str, active: bool) -> Result<StatusCode> {
+    let found = app.store.activate_corim(&identity.tenant, id, active).await?;
+    app.read_collateral(&identity.tenant).await?;
+    audit::change(identity, if active { "corim-activate" } else { "corim-deactivate" }, id);
+    gone(found, "reference values of this id")
+}
+
+async fn activate(State(app): Shared, Extension(identity): Extension<Identity>, Path(id): Path<String>) -> Result<StatusCode> {
+    set_active(&app, &identity, &id, true).await
+}
+
+async fn deactivate(State(app): Shared, Extension(identity): Extension<Identity>, Path(id): Path<String>) -> Result<StatusCode> {
+    set_active(&app, &identity, &id, false).await
+}
+
+async fn policies(State(app): Shared, Extension(identity): Extension<Identity>) -> Result<Json<Value>> {
+    let rows = app.store.collateral(&identity.tenant).await?;
+    let list: Vec<_> = rows
+        .policies
+        .iter()
+        .map(|row| {
+            json!({"name": row.name, "version": row.version, "media_type": row.media_type, "sha256": hex::encode(&row.sha256), "created": row.created})
+        })
+        .collect();
+    Ok(Json(json!({"generation": rows.generation, "policies": list})))
+}
+
+async fn add_policy(
+    State(app): Shared,
+    Extension(identity): Extension<Identity>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<(StatusCode, Json<Value>)> {
+    name("policy", &id)?;
+    let media_type = demand_type(&headers, appraiser::POLICY_TYPES)?;
+    StoredPolicy::parse(&id, 0, &media_type, &body)?;
+    let digest = sha256(&body);
+    let row = PolicyRow { name: id, version: 0, media_type, content: body.to_vec(), sha256: digest.to_vec(), created: app.now() };
+    let version = app.store.add_policy(&identity.tenant, &row).await?;
+    app.read_collateral(&identity.tenant).await?;
+    audit::change(&identity, "policy-add", &format!("{}@{version}", row.name));
+    Ok((StatusCode::CREATED, Json(json!({"name": row.name, "version": version, "sha256": hex::encode(digest)}))))
+}
+
+async fn policy(State(app): Shared, Extension(identity): Extension<Identity>, Path(id): Path<String>) -> Result<Response> {
+    let found = app.read_collateral(&identity.tenant).await?.policy(&id)?;
+    let rows = app.store.collateral(&identity.tenant).await?;
+    let row = rows.policies.into_iter().find(|row| row.name == found.name && row.version == found.version);
+    let row = row.ok_or_else(|| Kind::NotFound.because("there is no such policy"))?;
+    Ok(([(header::CONTENT_TYPE, row.media_type)], row.content).into_response())
+}
+
+#[derive(Deserialize)]
+struct DryRun {
+    limit: Option<i64>,
+}
+
+/// Holds what was recorded against a policy as of its own time: which accepted evidence would it deny, and why?
+async fn dry_run(
+    State(app): Shared,
+    Extension(identity): Extension<Identity>,
+    Query(query): Query<DryRun>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Json<Value>> {
+    let media_type = demand_type(&headers, appraiser::POLICY_TYPES)?;
+    let collateral = app.read_collateral(&identity.tenant).await?;
+    let policy = StoredPolicy::parse("dry-run", 0, &media_type, &body)?;
+    let audience = app.config.load().audience.clone();
+    let rows = app.store.appraisals(&identity.tenant, i64::MAX, page(query.limit)).await?;
+    let signer = app.signer.load_full();
+    let (mut accepted, mut changes) = (0, Vec::new());
+    for row in &rows {
+        let layer = super::appraise::layer(&row.layer)?;
+        let question = Question {
+            evidence: &row.evidence,
+            layer,
+            nonce: &row.nonce,
+            audience: &audience,
+            challenged: Some(row.time),
+            own_keys: signer.public_keys(),
+            now: row.time,
+        };
+        let outcome = collateral.appraise(&policy, &question, &app.chains);
+        let verdict = if outcome.verified.is_some() { "accepted" } else { "denied" };
+        accepted += usize::from(outcome.verified.is_some());
+        if verdict != row.verdict {
+            changes.push(json!({
+                "appraisal_id": hex::encode(&row.id), "ueid": hex::encode(&row.ueid), "time": row.time, "was": row.verdict, "would_be": verdict,
+                "failed": outcome.appraisal.checks.iter().filter(|check| !check.passed).collect::<Vec<_>>(),
+            }));
+        }
+    }
+    Ok(Json(json!({"held": rows.len(), "accepted": accepted, "denied": rows.len() - accepted, "changes": changes})))
+}
+
+async fn revocations(State(app): Shared, Extension(identity): Extension<Identity>) -> Result<Json<Value>> {
+    let rows = app.store.collateral(&identity.tenant).await?;
+    Ok(Json(json!({"generation": rows.generation, "revocations": rows.revocations})))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NewRevocation {
+    kind: String,
+    value: String,
+    reason: String,
+}
+
+/// Revokes, for the API and for the operator's page.
+pub async fn add_revocation(app: &App, identity: &Identity, kind: String, value: String, reason: String) -> Result<()> {
+    let row = RevocationRow { kind, value, reason, created: app.now() };
+    appraiser::check_revocation(&row)?;
+    app.store.revoke(&identity.tenant, &row).await?;
+    app.read_collateral(&identity.tenant).await?;
+    audit::change(identity, "revoke", &format!("{} {}", row.kind, row.value));
+    Ok(())
+}
+
+async fn revoke(State(app): Shared, Extension(identity): Extension<Identity>, headers: HeaderMap, body: Bytes) -> Result<StatusCode> {
+    let new: NewRevocation = read_json(&headers, &body)?;
+    add_revocation(&app, &identity, new.kind, new.value, new.reason).await?;
+    Ok(StatusCode::CREATED)
+}
+
+async fn unrevoke(
+    State(app): Shared,
+    Extension(identity): Extension<Identity>,
+    Path((kind, value)): Path<(String, String)>,
+) -> Result<StatusCode> {
+    let found = app.store.unrevoke(&identity.tenant, &kind, &value).await?;
+    app.read_collateral(&identity.tenant).await?;
+    audit::change(&identity, "unrevoke", &format!("{kind} {value}"));
+    gone(found, "revocation of this kind and value")
+}

@@ -1,0 +1,84 @@
+//! Devices and appraisals, to be read.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, Query, State};
+use axum::routing::get;
+use axum::{Extension, Json, Router};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Shared, page};
+use crate::app::App;
+use crate::auth::Identity;
+use crate::problem::{Kind, Result};
+use crate::store::{AppraisalRow, DeviceRow};
+
+pub fn router() -> Router<Arc<App>> {
+    Router::new()
+        .route("/v1/devices", get(devices))
+        .route("/v1/devices/{ueid}", get(device))
+        .route("/v1/appraisals", get(appraisals))
+        .route("/v1/appraisals/{id}", get(appraisal))
+}
+
+/// A device as this API shows it.
+pub fn show(row: &DeviceRow, now: i64, stale_seconds: i64) -> Value {
+    json!({
+        "ueid": hex::encode(&row.ueid), "target": row.target, "kernel_svn": row.kernel_svn, "verdict": row.verdict,
+        "first_seen": row.first_seen, "last_seen": row.last_seen,
+        "last_appraised": (row.last_appraised > 0).then_some(row.last_appraised),
+        "stale": row.last_appraised < now - stale_seconds,
+    })
+}
+
+#[derive(Deserialize)]
+struct After {
+    after: Option<String>,
+    limit: Option<i64>,
+}
+
+fn unhex(what: &str, text: &str) -> Result<Vec<u8>> {
+    hex::decode(text).map_err(|_| Kind::Malformed.because(format!("{what} is not hexadecimal")))
+}
+
+async fn devices(State(app): Shared, Extension(identity): Extension<Identity>, Query(query): Query<After>) -> Result<Json<Value>> {
+    let after = unhex("after", query.after.as_deref().unwrap_or(""))?;
+    let rows = app.store.devices(&identity.tenant, &after, page(query.limit)).await?;
+    let (now, stale) = (app.now(), app.config.load().retention.stale_seconds);
+    let next = (rows.len() as i64 == page(query.limit)).then(|| rows.last().map(|row| hex::encode(&row.ueid))).flatten();
+    Ok(Json(json!({"devices": rows.iter().map(|row| show(row, now, stale)).collect::<Vec<_>>(), "next": next})))
+}
+
+async fn device(State(app): Shared, Extension(identity): Extension<Identity>, Path(ueid): Path<String>) -> Result<Json<Value>> {
+    let row = app.store.device(&identity.tenant, &unhex("ueid", &ueid)?).await?;
+    let row = row.ok_or_else(|| Kind::NotFound.because("there is no such device"))?;
+    Ok(Json(show(&row, app.now(), app.config.load().retention.stale_seconds)))
+}
+
+fn brief(row: &AppraisalRow) -> Value {
+    json!({
+        "id": hex::encode(&row.id), "time": row.time, "layer": row.layer, "verdict": row.verdict, "code": row.code,
+        "policy": row.policy, "ueid": hex::encode(&row.ueid),
+    })
+}
+
+#[derive(Deserialize)]
+struct Before {
+    before: Option<i64>,
+    limit: Option<i64>,
+}
+
+async fn appraisals(State(app): Shared, Extension(identity): Extension<Identity>, Query(query): Query<Before>) -> Result<Json<Value>> {
+    let rows = app.store.appraisals(&identity.tenant, query.before.unwrap_or(i64::MAX), page(query.limit)).await?;
+    Ok(Json(json!({"appraisals": rows.iter().map(brief).collect::<Vec<_>>()})))
+}
+
+async fn appraisal(State(app): Shared, Extension(identity): Extension<Identity>, Path(id): Path<String>) -> Result<Json<Value>> {
+    let row = app.store.appraisal(&identity.tenant, &unhex("id", &id)?).await?;
+    let row = row.ok_or_else(|| Kind::NotFound.because("there is no such appraisal"))?;
+    let mut shown = brief(&row);
+    shown["appraisal"] = serde_json::from_str(&row.report).unwrap_or(Value::Null);
+    shown["claims"] = crate::appraiser::claims(&row.evidence);
+    Ok(Json(shown))
+}

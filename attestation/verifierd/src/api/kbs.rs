@@ -1,0 +1,234 @@
+//! The KBS protocol of Confidential Containers (`/kbs/v0`, version 0.4.0): authenticate, attest, fetch resources.
+//!
+//! Resources are their own: a key that has a layer never leaves this way. A client attests again on 401 and gives up on 404.
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Extension, Json, Router};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use shef_proto::evidence::{Evidence, Layer};
+use shef_verify::ear::{self, Dialect, Expect};
+
+use super::appraise::{DEFAULT_POLICY, count, result};
+use super::{Shared, bytes, nonce_text};
+use crate::app::App;
+use crate::appraiser::{self, Question};
+use crate::audit;
+use crate::auth::{Identity, Need};
+use crate::config::is_name;
+use crate::jwe;
+use crate::problem::{Kind, Problem, Result};
+use crate::session::{NONCE_LEN, Session, draw_nonce};
+
+const VERSION: &str = "0.4.0";
+const COOKIE: &str = "kbs-session-id";
+/// Most bytes of a resource.
+const MAX_RESOURCE: usize = 16 * 1024;
+
+pub fn router() -> Router<Arc<App>> {
+    Router::new()
+        .route("/kbs/v0/auth", post(auth))
+        .route("/kbs/v0/attest", post(attest))
+        .route("/kbs/v0/resource/{repository}/{kind}/{tag}", get(resource).post(set_resource))
+}
+
+/// A problem as these clients read it: `type` and `detail` beside the rest; every refusal but "not found" is 401.
+struct Refusal(Problem);
+
+impl From<Problem> for Refusal {
+    fn from(problem: Problem) -> Self {
+        Self(problem)
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let keep = matches!(self.0.kind, Kind::NotFound) || self.0.kind.status() >= 500;
+        let mut response = self.0.into_response();
+        if !keep {
+            *response.status_mut() = StatusCode::UNAUTHORIZED;
+        }
+        response
+    }
+}
+
+#[derive(Deserialize)]
+struct Auth {
+    version: String,
+    tee: String,
+}
+
+async fn auth(State(app): Shared, Extension(identity): Extension<Identity>, headers: HeaderMap, body: Bytes) -> Result<Response, Refusal> {
+    let request: Auth = super::json(&headers, &body)?;
+    if request.version != VERSION {
+        return Err(Kind::Malformed.because(format!("protocol version {:?}, expected {VERSION}", request.version)).into());
+    }
+    if request.tee.is_empty() || request.tee.len() > 64 {
+        return Err(Kind::Malformed.because("tee is not a name").into());
+    }
+    let now = app.now();
+    let expires = now + app.config.load().limits.session_seconds;
+    let session = Session { tenant: identity.tenant, layer: None, nonce: draw_nonce(NONCE_LEN), issued: now, expires, recipient: None };
+    let cookie = format!("{COOKIE}={}; Path=/kbs; Max-Age={}; HttpOnly; Secure; SameSite=Strict", session.token(&app.kek), expires - now);
+    let body = json!({"nonce": nonce_text(&session.nonce), "extra-params": {"selected-hash-algorithm": "sha384"}});
+    Ok(([(header::SET_COOKIE, cookie)], Json(body)).into_response())
+}
+
+fn cookie(headers: &HeaderMap) -> Option<&str> {
+    let all = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(';'));
+    all.filter_map(|pair| pair.trim().split_once('=')).find_map(|(name, value)| (name == COOKIE).then_some(value))
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct Attest {
+    runtime_data: RuntimeData,
+    tee_evidence: TeeEvidence,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct RuntimeData {
+    nonce: String,
+    tee_pubkey: Value,
+}
+
+#[derive(Deserialize)]
+struct TeeEvidence {
+    primary_evidence: Primary,
+    #[serde(default)]
+    additional_evidence: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Primary {
+    evidence: String,
+}
+
+/// What the evidence's nonce must be: SHA-384 of the runtime data in canonical JSON (RFC 8785), which binds the challenge and the client's key.
+/// Members are ASCII strings or objects of such, whose canonical form is the compact one with sorted members.
+fn report_data(request: &Attest) -> Vec<u8> {
+    let runtime = json!({
+        "additional-evidence": request.tee_evidence.additional_evidence,
+        "nonce": request.runtime_data.nonce,
+        "tee-pubkey": request.runtime_data.tee_pubkey,
+    });
+    aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA384, runtime.to_string().as_bytes()).as_ref().to_vec()
+}
+
+async fn attest(
+    State(app): Shared,
+    Extension(identity): Extension<Identity>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, Refusal> {
+    let unauthorised = |text: &str| Kind::Unauthenticated.because(text);
+    let token = cookie(&headers).ok_or_else(|| unauthorised("there is no session cookie"))?;
+    let session = Session::open(&app.kek, &identity.tenant, token)?;
+    let now = app.now();
+    session.is_open(now)?;
+    let request: Attest = super::json(&headers, &body)?;
+    if session.layer.is_some() || bytes("nonce", &request.runtime_data.nonce)? != session.nonce {
+        return Err(unauthorised("the nonce is not the one of the session").into());
+    }
+    jwe::recipient(&request.runtime_data.tee_pubkey)?;
+    let evidence = bytes("evidence", &request.tee_evidence.primary_evidence.evidence)?;
+    let layer = Evidence::parse(&evidence).map_or(Layer::Kernel, |evidence| evidence.layer());
+    let collateral = app.collateral(&identity.tenant).await?;
+    let policy = collateral.policy(DEFAULT_POLICY)?;
+    let config = app.config.load_full();
+    let signer = app.signer.load_full();
+    let nonce = report_data(&request);
+    let question = Question {
+        evidence: &evidence,
+        layer,
+        nonce: &nonce,
+        audience: &config.audience,
+        challenged: Some(session.issued),
+        own_keys: signer.public_keys(),
+        now,
+    };
+    let outcome = collateral.appraise(&policy, &question, &app.chains);
+    // The nonce that is used up is the session's: a second attestation in one session is refused whatever key it brings.
+    let record = crate::store::AppraisalRecord { nonce: session.nonce.clone(), ..appraiser::record(&outcome, &policy, &question) };
+    let accepted = outcome.verified.is_some();
+    let token = result(&app, &identity, &outcome, layer, &nonce, Dialect::Veraison2023)?;
+    let kept = json!({"token": token, "tee-pubkey": request.runtime_data.tee_pubkey}).to_string();
+    if record.genuine {
+        if !app.store.use_nonce(&identity.tenant, session.expires + config.limits.result_seconds, Some(&kept), &record).await? {
+            return Err(Kind::NonceUsed.because("the session has attested before").into());
+        }
+    } else {
+        app.store.record(&identity.tenant, &record).await?;
+    }
+    count(&app, layer, &outcome);
+    audit::appraisal(&identity, "kbs", &record);
+    if !accepted {
+        return Err(super::appraise::denied(&outcome, &collateral, &evidence).into());
+    }
+    Ok(Json(json!({"token": token})).into_response())
+}
+
+/// The path of a resource, each part a name.
+fn path(parts: &(String, String, String)) -> Result<String> {
+    let (repository, kind, tag) = parts;
+    if [repository, kind, tag].into_iter().all(|part| is_name(part)) {
+        return Ok(format!("{repository}/{kind}/{tag}"));
+    }
+    Err(Kind::NotFound.because("there is no such resource"))
+}
+
+async fn resource(
+    State(app): Shared,
+    Extension(identity): Extension<Identity>,
+    Path(parts): Path<(String, String, String)>,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    let unauthorised = |text: &str| Kind::Unauthenticated.because(text);
+    let path = path(&parts)?;
+    let token = cookie(&headers).ok_or_else(|| unauthorised("there is no session cookie: attest first"))?;
+    let session = Session::open(&app.kek, &identity.tenant, token)?;
+    let kept = app.store.used_result(&identity.tenant, &session.nonce).await?.flatten();
+    let kept: Value = kept.and_then(|kept| serde_json::from_str(&kept).ok()).ok_or_else(|| unauthorised("the session has not attested"))?;
+    let config = app.config.load_full();
+    // The result is verified like anybody else's: affirming, of this service, and not past its time.
+    let affirmed = [Layer::Kernel, Layer::Shield].into_iter().any(|layer| {
+        let expect = Expect { issuer: Some(&config.audience), audience: &identity.tenant, nonce: None, layer, now: app.now(), leeway: 0 };
+        let token = kept["token"].as_str().unwrap_or("");
+        ear::verify(token, &app.signer.load().keys(), &expect, shef_verify::crypto::aws_lc)
+            .is_ok_and(|ear| ear.status == shef_verify::Status::Affirming)
+    });
+    if !affirmed {
+        return Err(unauthorised("the result of this session is not affirming, or has ended").into());
+    }
+    let recipient = jwe::recipient(&kept["tee-pubkey"])?;
+    let sealed = app.store.resource(&identity.tenant, &path).await?.ok_or_else(|| Kind::NotFound.because("there is no such resource"))?;
+    let parts: [&[u8]; 3] = [b"resource", identity.tenant.as_bytes(), path.as_bytes()];
+    let secret = app.kek.open(&parts, &sealed).ok_or_else(|| Kind::Internal.because("the stored resource does not open under its path"))?;
+    audit::change(&identity, "kbs-resource", &path);
+    Ok(Json(jwe::encrypt(&recipient, &secret)?).into_response())
+}
+
+async fn set_resource(
+    State(app): Shared,
+    Extension(identity): Extension<Identity>,
+    Path(parts): Path<(String, String, String)>,
+    body: Bytes,
+) -> Result<StatusCode> {
+    identity.demand(Need::Operate)?;
+    let path = path(&parts)?;
+    if body.len() > MAX_RESOURCE {
+        return Err(Kind::TooLarge.because(format!("a resource has at most {MAX_RESOURCE} bytes")));
+    }
+    let parts: [&[u8]; 3] = [b"resource", identity.tenant.as_bytes(), path.as_bytes()];
+    app.store.put_resource(&identity.tenant, &path, &app.kek.seal(&parts, &body), app.now()).await?;
+    audit::change(&identity, "kbs-resource-put", &path);
+    Ok(StatusCode::CREATED)
+}

@@ -1,0 +1,313 @@
+//! HTTP: which paths there are, who may use them, and what every request passes through.
+
+mod appraise;
+mod collateral;
+mod devices;
+mod kbs;
+mod keys;
+mod open;
+mod release;
+mod veraison;
+
+pub use collateral::{add_revocation, authority};
+pub use open::openapi;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse as _, Response};
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use serde::de::DeserializeOwned;
+
+use crate::app::App;
+use crate::auth::{Identity, Need, Role, identify};
+use crate::config::Config;
+use crate::metrics::Counter;
+use crate::problem::{Answered, Kind, Problem, Result};
+use crate::server::Peer;
+
+/// The shared state, as handlers get it.
+pub type Shared = State<Arc<App>>;
+
+/// One path and method.
+#[derive(Clone, Copy, Debug)]
+pub struct Route {
+    /// Method.
+    pub method: &'static str,
+    /// Path with parameters in braces.
+    pub path: &'static str,
+    /// What it needs.
+    pub need: Need,
+    /// One line for the API's description.
+    pub summary: &'static str,
+}
+
+const fn route(method: &'static str, path: &'static str, need: Need, summary: &'static str) -> Route {
+    Route { method, path, need, summary }
+}
+
+/// Every path of the service. What is not here is refused, even if a handler exists.
+pub const ROUTES: &[Route] = &[
+    route("GET", "/", Need::Read, "The operator's page."),
+    route("GET", "/style.css", Need::Open, "Its style."),
+    route("GET", "/appraisals/{id}", Need::Read, "One appraisal, to be read."),
+    route("GET", "/revoke", Need::Operate, "Asks before something is revoked."),
+    route("POST", "/revoke", Need::Operate, "Revokes, from the page's form."),
+    route("GET", "/healthz", Need::Open, "The process works."),
+    route("GET", "/readyz", Need::Open, "The service can answer: database, certificate, keys."),
+    route("GET", "/metrics", Need::Read, "Counters for Prometheus."),
+    route("GET", "/.well-known/jwks.json", Need::Open, "Keys that verify results and receipts."),
+    route("GET", "/v1/openapi.json", Need::Open, "This description."),
+    route("POST", "/v1/sessions", Need::Attest, "A challenge: nonce, audience and a signed session token. Nothing is stored."),
+    route(
+        "POST",
+        "/v1/appraise",
+        Need::Attest,
+        "Appraise evidence; the nonce is used up. Denied evidence is answered with 422 and every check.",
+    ),
+    route("POST", "/v1/explain", Need::Attest, "The same without using the nonce up and without a signed result."),
+    route("POST", "/v1/release", Need::Release, "Appraise under the key's own policy and release the key in an HPKE box with a receipt."),
+    route("GET", "/v1/trust-anchors", Need::Read, "Manufacturers' roots."),
+    route("POST", "/v1/trust-anchors", Need::Operate, "Register a root for one kind of root of trust."),
+    route("DELETE", "/v1/trust-anchors/{name}", Need::Operate, "Remove a root."),
+    route("GET", "/v1/signers", Need::Read, "Who may sign CoRIMs, and for what."),
+    route("PUT", "/v1/signers/{name}", Need::Operate, "Add or replace a signer of CoRIMs."),
+    route("DELETE", "/v1/signers/{name}", Need::Operate, "Remove a signer: its CoRIMs count no more."),
+    route("GET", "/v1/corims", Need::Read, "Reference values."),
+    route("PUT", "/v1/corims/{id}", Need::Operate, "Add reference values under an id."),
+    route("GET", "/v1/corims/{id}", Need::Read, "Reference values as they came."),
+    route("DELETE", "/v1/corims/{id}", Need::Operate, "Remove reference values."),
+    route("POST", "/v1/corims/{id}/activate", Need::Operate, "Count these reference values again."),
+    route("POST", "/v1/corims/{id}/deactivate", Need::Operate, "Count these reference values no more."),
+    route("GET", "/v1/policies", Need::Read, "Policies and their versions."),
+    route("PUT", "/v1/policies/{name}", Need::Operate, "Add the next version of a policy; versions never change."),
+    route("GET", "/v1/policies/{name}", Need::Read, "The text of a policy, `name` or `name@version`."),
+    route("POST", "/v1/policies/dry-run", Need::Operate, "Hold recorded evidence against a policy: what would it deny?"),
+    route("GET", "/v1/revocations", Need::Read, "Revocations."),
+    route("POST", "/v1/revocations", Need::Operate, "Revoke a device, kernel, shell, image, vendor, certificate or authority."),
+    route("DELETE", "/v1/revocations/{kind}/{value}", Need::Operate, "Take a revocation back."),
+    route("GET", "/v1/devices", Need::Read, "Devices with their last appraisal; `stale` when it is too long ago."),
+    route("GET", "/v1/devices/{ueid}", Need::Read, "One device."),
+    route("GET", "/v1/appraisals", Need::Read, "Recent appraisals."),
+    route("GET", "/v1/appraisals/{id}", Need::Read, "One appraisal with every check."),
+    route("GET", "/v1/keys", Need::Read, "Keys, never their secrets."),
+    route("PUT", "/v1/keys/{name}", Need::Operate, "Add a key: layer, policy, secret or length to generate, limits, window."),
+    route("GET", "/v1/keys/{name}", Need::Read, "One key with its versions."),
+    route("POST", "/v1/keys/{name}/rotate", Need::Operate, "Add the next version of a key."),
+    route("POST", "/v1/keys/{name}/disable", Need::Operate, "Release a key, or one version, no more."),
+    route("POST", "/v1/keys/{name}/enable", Need::Operate, "Release it again."),
+    route("GET", "/.well-known/veraison/verification", Need::Open, "Veraison: discovery."),
+    route("POST", "/challenge-response/v1/newSession", Need::Attest, "Veraison: a challenge."),
+    route("POST", "/challenge-response/v1/session/{id}", Need::Attest, "Veraison: submit evidence; the answer is complete."),
+    route("GET", "/challenge-response/v1/session/{id}", Need::Attest, "Veraison: the session."),
+    route("DELETE", "/challenge-response/v1/session/{id}", Need::Attest, "Veraison: end the session."),
+    route("POST", "/endorsement-provisioning/v1/submit", Need::Operate, "Veraison: add a signed CoRIM."),
+    route("POST", "/kbs/v0/auth", Need::Attest, "KBS: a challenge."),
+    route("POST", "/kbs/v0/attest", Need::Attest, "KBS: attest."),
+    route("GET", "/kbs/v0/resource/{repository}/{kind}/{tag}", Need::Attest, "KBS: fetch a resource as JWE."),
+    route("POST", "/kbs/v0/resource/{repository}/{kind}/{tag}", Need::Operate, "KBS: store a resource."),
+    route("GET", "/v1/receipts", Need::Read, "Receipts of releases, the head of their chain, and the head behind which they are kept."),
+];
+
+fn find(method: &Method, path: &str) -> Option<&'static Route> {
+    ROUTES.iter().find(|route| route.path == path && route.method == method.as_str())
+}
+
+/// The service's router.
+pub fn router(app: Arc<App>) -> Router {
+    Router::new()
+        .merge(open::router())
+        .merge(appraise::router())
+        .merge(release::router())
+        .merge(collateral::router())
+        .merge(devices::router())
+        .merge(kbs::router())
+        .merge(keys::router())
+        .merge(veraison::router())
+        .merge(crate::page::router())
+        .method_not_allowed_fallback(method_not_allowed)
+        .fallback(not_found)
+        .layer(middleware::from_fn_with_state(Arc::clone(&app), every_request))
+        .with_state(app)
+}
+
+async fn not_found() -> Problem {
+    Kind::NotFound.because("there is no such path")
+}
+
+async fn method_not_allowed() -> Problem {
+    Kind::Method.because("this path does not take the method")
+}
+
+/// What every request passes through: identity, rate, role, whole body in time and size, a place to work; then log and counters.
+async fn every_request(State(app): Shared, request: Request, next: Next) -> Response {
+    let start = Instant::now();
+    let route = request.extensions().get::<MatchedPath>().and_then(|path| find(request.method(), path.as_str()));
+    let method = request.method().clone();
+    let mut response = match admit(&app, route, request).await {
+        Ok((request, place)) => {
+            let response = next.run(request).await;
+            drop(place);
+            response
+        }
+        Err(problem) => problem.into_response(),
+    };
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(header::STRICT_TRANSPORT_SECURITY, HeaderValue::from_static("max-age=31536000"));
+    let path = route.map_or("other", |route| route.path);
+    let status = status_label(response.status().as_u16());
+    app.metrics.count(Counter::Requests, &[path, status]);
+    app.metrics.took(start.elapsed().as_secs_f64());
+    let code = response.extensions().get::<Answered>().map_or("", |code| code.0);
+    tracing::debug!(%method, path, status, code, "request");
+    response
+}
+
+/// Statuses that are counted by themselves.
+fn status_label(status: u16) -> &'static str {
+    const LABELS: [(u16, &str); 20] = [
+        (200, "200"),
+        (201, "201"),
+        (202, "202"),
+        (204, "204"),
+        (303, "303"),
+        (400, "400"),
+        (401, "401"),
+        (403, "403"),
+        (404, "404"),
+        (405, "405"),
+        (406, "406"),
+        (408, "408"),
+        (409, "409"),
+        (410, "410"),
+        (413, "413"),
+        (415, "415"),
+        (422, "422"),
+        (429, "429"),
+        (500, "500"),
+        (503, "503"),
+    ];
+    LABELS.iter().find(|(number, _)| *number == status).map_or("other", |(_, label)| label)
+}
+
+async fn admit(
+    app: &App,
+    route: Option<&'static Route>,
+    mut request: Request,
+) -> Result<(Request, Option<tokio::sync::OwnedSemaphorePermit>)> {
+    let Some(route) = route else {
+        // No such path or method: the fallbacks answer, and nothing is read.
+        return Ok((request, None));
+    };
+    let config = app.config.load_full();
+    if route.need != Need::Open {
+        let certificate = request.extensions().get::<Peer>().and_then(|peer| peer.identity.clone());
+        let identity = match identify(&config, certificate.as_ref(), request.headers()) {
+            Err(_) if is_compat(route.path) && !request.headers().contains_key(header::AUTHORIZATION) && certificate.is_none() => {
+                anonymous(&config)?
+            }
+            other => other?,
+        };
+        app.rates.take(&identity.tenant, config.limits.rate, config.limits.burst, Instant::now())?;
+        identity.demand(route.need)?;
+        request.extensions_mut().insert(identity);
+    }
+    let limit = if route.path.starts_with("/v1/corims") || route.path.starts_with("/endorsement-provisioning/") {
+        config.limits.corim_bytes
+    } else {
+        config.limits.body_bytes
+    };
+    let (parts, body) = request.into_parts();
+    let body = read(body, limit, Duration::from_secs(config.limits.body_seconds)).await?;
+    let place = Arc::clone(&app.places)
+        .try_acquire_owned()
+        .map_err(|_| Kind::Busy.because(format!("{} requests are being worked on", config.limits.requests)).retry_after(1))?;
+    Ok((Request::from_parts(parts, Body::from(body)), Some(place)))
+}
+
+/// Paths of other services' protocols, whose clients have no way to show who they are.
+fn is_compat(path: &str) -> bool {
+    path.starts_with("/challenge-response/") || path.starts_with("/kbs/")
+}
+
+/// Whoever shows nothing, where the configuration lets them in: they may submit evidence.
+fn anonymous(config: &Config) -> Result<Identity> {
+    let tenant = config.compat.anonymous_tenant.clone();
+    let tenant = tenant.ok_or_else(|| Kind::Unauthenticated.because("neither a client certificate nor a bearer token was shown"))?;
+    Ok(Identity { tenant, name: "anonymous".into(), role: Role::Attest })
+}
+
+async fn read(body: Body, limit: usize, time: Duration) -> Result<Bytes> {
+    match tokio::time::timeout(time, Limited::new(body, limit).collect()).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.downcast_ref::<LengthLimitError>().is_some() => {
+            Err(Kind::TooLarge.because(format!("more than {limit} bytes")).header(header::CONNECTION, "close"))
+        }
+        Ok(Err(_)) => Err(Kind::Malformed.because("the body broke off").header(header::CONNECTION, "close")),
+        Err(_) => Err(Kind::Slow.because(format!("the body was not there after {} s", time.as_secs())).header(header::CONNECTION, "close")),
+    }
+}
+
+/// The media type of a request, without parameters, in lower case.
+pub fn media_type(headers: &HeaderMap) -> String {
+    let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
+    value.split(';').next().unwrap_or("").trim().to_ascii_lowercase()
+}
+
+/// Demands one of these media types.
+///
+/// # Errors
+/// Another one; the answer lists them in `Accept`.
+pub fn demand_type(headers: &HeaderMap, accepted: &[&str]) -> Result<String> {
+    let found = media_type(headers);
+    if accepted.contains(&found.as_str()) {
+        return Ok(found);
+    }
+    let list = accepted.join(", ");
+    Err(Kind::MediaType.because(format!("content type {found:?}, expected {list}")).header(header::ACCEPT, &list))
+}
+
+/// Reads a JSON body.
+///
+/// # Errors
+/// Another content type, or not of the form.
+pub fn json<T: DeserializeOwned>(headers: &HeaderMap, body: &[u8]) -> Result<T> {
+    demand_type(headers, &["application/json"])?;
+    serde_json::from_slice(body).map_err(|error| Kind::Malformed.because(error.to_string()))
+}
+
+/// Bytes in base64, either alphabet, padded or not.
+///
+/// # Errors
+/// Not base64.
+pub fn bytes(name: &str, text: &str) -> Result<Vec<u8>> {
+    let plain = text.trim_end_matches('=').replace('+', "-").replace('/', "_");
+    URL_SAFE_NO_PAD.decode(plain).map_err(|_| Kind::Malformed.because(format!("{name} is not base64")))
+}
+
+/// Bytes as this API writes them: base64url without padding.
+#[must_use]
+pub fn text(bytes: &[u8]) -> String {
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
+/// A nonce as everybody reads it: it has no character that differs between the alphabets.
+#[must_use]
+pub fn nonce_text(nonce: &[u8]) -> String {
+    STANDARD.encode(nonce)
+}
+
+/// Page sizes: 1 to 1000, 100 when not said.
+#[must_use]
+pub fn page(limit: Option<i64>) -> i64 {
+    limit.unwrap_or(100).clamp(1, 1000)
+}

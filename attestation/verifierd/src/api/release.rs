@@ -1,0 +1,188 @@
+//! Key release: appraise under the policy that the key's version froze, seal to what the evidence vouches for, commit, answer.
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::routing::post;
+use axum::{Extension, Json, Router};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use shef_proto::evidence::Layer;
+use shef_proto::hpke_suite::PublicKey;
+use shef_proto::receipt::Receipt;
+use shef_proto::release::{KeyBox, ReleaseInfo};
+use shef_verify::Verified;
+
+use super::appraise::{count, denied};
+use super::{Shared, bytes, json as read_json, text};
+use crate::app::App;
+use crate::appraiser::{self, Question};
+use crate::audit;
+use crate::auth::Identity;
+use crate::metrics::Counter;
+use crate::problem::{Kind, Result};
+use crate::secrets::{SystemEntropy, random, sha256};
+use crate::session::Session;
+use crate::store::{NewRelease, Released};
+
+pub fn router() -> Router<Arc<App>> {
+    Router::new().route("/v1/release", post(release))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Request {
+    key: String,
+    version: Option<i64>,
+    session: String,
+    evidence: String,
+}
+
+/// Parts that a sealed secret is bound to.
+pub fn sealed_parts<'a>(tenant: &'a str, name: &'a str, version: &'a [u8; 8]) -> [&'a [u8]; 4] {
+    [b"key", tenant.as_bytes(), name.as_bytes(), version]
+}
+
+/// The key that a box goes to: the kernel's from its evidence; for the Shield the owner's one-time key, which the session bound to the nonce.
+fn recipient(verified: &Verified, session: &Session) -> Result<PublicKey> {
+    match verified {
+        Verified::Kernel(evidence) => Ok(evidence.claims().key),
+        Verified::Shield(_) => session.recipient.ok_or_else(|| Kind::Recipient.because("the session was made without `recipient`")),
+    }
+}
+
+async fn release(State(app): Shared, Extension(identity): Extension<Identity>, headers: HeaderMap, body: Bytes) -> Result<Json<Value>> {
+    let request: Request = read_json(&headers, &body)?;
+    let session = Session::open(&app.kek, &identity.tenant, &request.session)?;
+    let layer = session.layer()?;
+    let released = run(&app, &identity, &request, &session, layer).await;
+    let result = match &released {
+        Ok((_, released)) if released.fresh => "released",
+        Ok(_) => "repeated",
+        Err(problem) if problem.kind.status() >= 500 => "failed",
+        Err(_) => "refused",
+    };
+    app.metrics.count(Counter::Releases, &[layer.name(), result]);
+    let (version, released) = released?;
+    audit::release(&identity, &request.key, version, released.head.seq, released.fresh);
+    Ok(Json(json!({
+        "key": request.key,
+        "version": version,
+        "box": text(&released.bytes),
+        "receipt": text(&released.receipt),
+        "head": {"seq": released.head.seq, "digest": hex::encode(released.head.digest)},
+        "expires": released.expires,
+    })))
+}
+
+async fn run(app: &App, identity: &Identity, request: &Request, session: &Session, layer: Layer) -> Result<(i64, Released)> {
+    let tenant = identity.tenant.as_str();
+    let evidence = bytes("evidence", &request.evidence)?;
+    let config = app.config.load_full();
+    let (key, versions) = app.store.key(tenant, &request.key).await?;
+    let number = request.version.unwrap_or(key.version);
+    let Some(version) = versions.iter().find(|version| version.version == number) else {
+        return Err(Kind::NotFound.because(format!("key {} has no version {number}", request.key)));
+    };
+    if key.layer != layer.name() {
+        return Err(Kind::Layer.because(format!("the key is for the layer {}, the session for {}", key.layer, layer.name())));
+    }
+    if layer == Layer::Shield && session.recipient.is_none() {
+        return Err(Kind::Recipient.because("the session was made without `recipient`"));
+    }
+    let secret = app
+        .kek
+        .open(&sealed_parts(tenant, &key.name, &version.version.to_be_bytes()), &version.sealed)
+        .ok_or_else(|| Kind::Internal.because("the stored key does not open under its name and version"))?;
+    let signer = app.signer.load_full();
+    let policy_id = format!("{}@{}", version.policy, version.policy_version);
+    let mut collateral = app.collateral(tenant).await?;
+    // Twice at most: a change of the collateral between appraisal and commit is appraised again; a second one is the caller's to retry.
+    for _ in 0..2 {
+        let policy = collateral.policy(&policy_id)?;
+        let now = app.now();
+        let question = Question {
+            evidence: &evidence,
+            layer,
+            nonce: &session.nonce,
+            audience: &config.audience,
+            challenged: Some(session.issued),
+            own_keys: signer.public_keys(),
+            now,
+        };
+        let outcome = collateral.appraise(&policy, &question, &app.chains);
+        let record = appraiser::record(&outcome, &policy, &question);
+        let Some(verified) = &outcome.verified else {
+            // Denied evidence that is genuine uses the nonce up, as anywhere else; a box that was committed before stays committed.
+            session.is_open(now)?;
+            if record.genuine {
+                if !app.store.use_nonce(tenant, session.expires, None, &record).await? {
+                    return Err(denied(&outcome, &collateral, &evidence));
+                }
+            } else {
+                app.store.record(tenant, &record).await?;
+            }
+            count(app, layer, &outcome);
+            audit::appraisal(identity, "release", &record);
+            return Err(denied(&outcome, &collateral, &evidence).with("appraisal_id", json!(hex::encode(record.id))));
+        };
+        let recipient = recipient(verified, session)?;
+        let claims = verified.claims();
+        let receipt_id: [u8; 16] = random();
+        let digest = sha256(&evidence);
+        let info = ReleaseInfo {
+            tenant: tenant.to_owned(),
+            key_id: key.name.clone(),
+            key_version: number.unsigned_abs(),
+            layer,
+            evidence_digest: digest,
+            nonce: session.nonce.clone(),
+            recipient,
+            receipt_id,
+        };
+        let new = NewRelease {
+            tenant,
+            name: &key.name,
+            version: number,
+            evidence: digest,
+            recipient: recipient.as_bytes(),
+            session_expires: session.expires,
+            expires: now + config.limits.release_seconds,
+            now,
+            generation: collateral.generation,
+            record: &record,
+        };
+        let released = app
+            .store
+            .release(&new, |head| {
+                let sealed = KeyBox::seal(&info, &secret, &mut SystemEntropy).map_err(|error| Kind::Internal.because(error.to_string()))?;
+                let receipt = Receipt {
+                    tenant: tenant.to_owned(),
+                    seq: head.seq + 1,
+                    previous: head.digest,
+                    id: receipt_id,
+                    time: now,
+                    key_id: key.name.clone(),
+                    key_version: number.unsigned_abs(),
+                    layer,
+                    ueid: claims.ueid,
+                    evidence_digest: digest,
+                    policy_digest: policy.sha256,
+                    recipient_digest: sha256(recipient.as_bytes()),
+                };
+                Ok((sealed.to_cbor(), receipt.sign(signer.cose())))
+            })
+            .await?;
+        if let Some(released) = released {
+            if released.fresh {
+                count(app, layer, &outcome);
+                audit::appraisal(identity, "release", &record);
+            }
+            return Ok((number, released));
+        }
+        collateral = app.read_collateral(tenant).await?;
+    }
+    Err(Kind::Busy.because("the reference values or policies are being changed; send the request again").retry_after(1))
+}

@@ -1,0 +1,245 @@
+//! Veraison's challenge-response, discovery and provisioning, for clients written for that service.
+//!
+//! Traps that clients live with: the object says `status` (not `state`), `Location` is relative, the nonce reads the same in both base64
+//! alphabets, bad evidence is 200 with a result that says no, and the answer is complete at once (no 202).
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Extension, Json, Router};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use shef_proto::evidence::{Evidence, Layer, MEDIA_TYPE, NONCE_MAX, NONCE_MIN};
+use shef_verify::cmw::{Cmw, MediaType};
+use shef_verify::ear::Dialect;
+
+use super::appraise::{DEFAULT_POLICY, count, result};
+use super::{Shared, bytes, nonce_text};
+use crate::app::App;
+use crate::appraiser::{self, Question};
+use crate::audit;
+use crate::auth::Identity;
+use crate::problem::{Kind, Result};
+use crate::secrets::jwk;
+use crate::session::{NONCE_LEN, Session, draw_nonce};
+use crate::store::CorimRow;
+use crate::time::rfc3339;
+
+const SESSION: &str = "application/vnd.veraison.challenge-response-session+json";
+const DISCOVERY: &str = "application/vnd.veraison.discovery+json";
+const CMW: [&str; 4] =
+    ["application/cmw+cbor", "application/cmw+json", "application/vnd.veraison.cmw+cbor", "application/vnd.veraison.cmw+json"];
+
+pub fn router() -> Router<Arc<App>> {
+    Router::new()
+        .route("/.well-known/veraison/verification", get(discovery))
+        .route("/challenge-response/v1/newSession", post(new_session))
+        .route("/challenge-response/v1/session/{id}", post(submit).get(session).delete(delete))
+        .route("/endorsement-provisioning/v1/submit", post(provision))
+}
+
+/// Media types of evidence: one of each layer, and the wrappers.
+fn accepted() -> Vec<String> {
+    let own = [Layer::Kernel, Layer::Shield].map(|layer| format!("{MEDIA_TYPE}; eat_profile=\"{}\"", layer.profile()));
+    own.into_iter().chain(CMW.map(str::to_owned)).collect()
+}
+
+fn acceptable(headers: &HeaderMap, wanted: &str) -> Result<()> {
+    let mut said = false;
+    for value in headers.get_all(header::ACCEPT) {
+        for part in value.to_str().unwrap_or("").split(',') {
+            said = true;
+            let part = part.split(';').next().unwrap_or("").trim();
+            if part.eq_ignore_ascii_case(wanted) || part == "*/*" || part.eq_ignore_ascii_case("application/*") {
+                return Ok(());
+            }
+        }
+    }
+    if said { Err(Kind::NotAcceptable.because(format!("Accept must allow {wanted}"))) } else { Ok(()) }
+}
+
+async fn discovery(State(app): Shared, headers: HeaderMap) -> Result<Response> {
+    acceptable(&headers, DISCOVERY)?;
+    let body = json!({
+        "ear-verification-key": jwk(app.signer.load().public_key()),
+        "media-types": accepted(),
+        "version": env!("CARGO_PKG_VERSION"),
+        "service-state": "READY",
+        "api-endpoints": {"newChallengeResponseSession": "/challenge-response/v1/newSession"},
+    });
+    Ok(([(header::CONTENT_TYPE, DISCOVERY)], body.to_string()).into_response())
+}
+
+fn show(session: &Session, evidence: Option<(&str, &[u8])>, result: Option<&str>) -> Value {
+    let mut body = json!({
+        "nonce": nonce_text(&session.nonce),
+        "expiry": rfc3339(session.expires),
+        "accept": accepted(),
+        "status": if result.is_some() { "complete" } else { "waiting" },
+    });
+    if let Some((kind, value)) = evidence {
+        body["evidence"] = json!({"type": kind, "value": STANDARD.encode(value)});
+    }
+    if let Some(result) = result {
+        body["result"] = json!(result);
+    }
+    body
+}
+
+fn answer(status: StatusCode, body: &Value) -> Response {
+    (status, [(header::CONTENT_TYPE, SESSION)], body.to_string()).into_response()
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct NewSession {
+    nonce_size: Option<usize>,
+    nonce: Option<String>,
+}
+
+async fn new_session(
+    State(app): Shared,
+    Extension(identity): Extension<Identity>,
+    Query(query): Query<NewSession>,
+    headers: HeaderMap,
+) -> Result<Response> {
+    acceptable(&headers, SESSION)?;
+    let size = |len: usize| {
+        let fits = (NONCE_MIN..=NONCE_MAX).contains(&len);
+        fits.then_some(()).ok_or_else(|| Kind::Malformed.because(format!("a nonce of {len} bytes; devices take 32 to 64")))
+    };
+    let nonce = match (query.nonce_size, &query.nonce) {
+        (None, None) => draw_nonce(NONCE_LEN),
+        (Some(len), None) => {
+            size(len)?;
+            draw_nonce(len)
+        }
+        (None, Some(own)) => {
+            let nonce = bytes("nonce", own)?;
+            size(nonce.len())?;
+            nonce
+        }
+        (Some(_), Some(_)) => return Err(Kind::Malformed.because("nonce and nonceSize exclude each other")),
+    };
+    let now = app.now();
+    let expires = now + app.config.load().limits.session_seconds;
+    let session = Session { tenant: identity.tenant, layer: None, nonce, issued: now, expires, recipient: None };
+    let mut response = answer(StatusCode::CREATED, &show(&session, None, None));
+    let location = format!("session/{}", session.token(&app.kek));
+    let location = location.parse().map_err(|_| Kind::Internal.because("a session token is no header value"))?;
+    response.headers_mut().insert(header::LOCATION, location);
+    Ok(response)
+}
+
+fn open(app: &App, identity: &Identity, id: &str) -> Result<Session> {
+    let session = Session::open(&app.kek, &identity.tenant, id).map_err(|problem| Kind::NotFound.because(problem.detail))?;
+    if session.layer.is_some() {
+        return Err(Kind::NotFound.because("the session was made for another protocol"));
+    }
+    Ok(session)
+}
+
+/// The evidence in a body of one of the accepted types.
+fn evidence(headers: &HeaderMap, body: &[u8]) -> Result<Vec<u8>> {
+    let unknown = |found: &str| {
+        let list = accepted().join(", ");
+        Kind::MediaType.because(format!("content type {found:?}, expected one of {list}")).header(header::ACCEPT, &list)
+    };
+    let text = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
+    let media = MediaType::parse(text).ok_or_else(|| unknown(text))?;
+    if media.essence == MEDIA_TYPE {
+        let known = |profile: &String| [Layer::Kernel, Layer::Shield].iter().any(|layer| layer.profile() == profile);
+        return if media.eat_profile.as_ref().is_none_or(known) { Ok(body.to_vec()) } else { Err(unknown(text)) };
+    }
+    if !CMW.contains(&media.essence.as_str()) {
+        return Err(unknown(text));
+    }
+    let bad = |error: shef_verify::cmw::CmwError| Kind::Malformed.because(format!("{error} ({})", error.code()));
+    let wrapper = if media.essence.ends_with("json") { Cmw::from_json(body) } else { Cmw::from_cbor(body) }.map_err(bad)?;
+    Ok(wrapper.evidence().map_err(bad)?.to_vec())
+}
+
+async fn submit(
+    State(app): Shared,
+    Extension(identity): Extension<Identity>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response> {
+    acceptable(&headers, SESSION)?;
+    let session = open(&app, &identity, &id)?;
+    session.is_open(app.now()).map_err(|problem| Kind::NotFound.because(problem.detail))?;
+    let evidence = evidence(&headers, &body)?;
+    // The evidence says which layer it is of; what says nothing is appraised, and denied, as the kernel's.
+    let layer = Evidence::parse(&evidence).map_or(Layer::Kernel, |evidence| evidence.layer());
+    let collateral = app.collateral(&identity.tenant).await?;
+    let policy = collateral.policy(DEFAULT_POLICY)?;
+    let config = app.config.load_full();
+    let signer = app.signer.load_full();
+    let question = Question {
+        evidence: &evidence,
+        layer,
+        nonce: &session.nonce,
+        audience: &config.audience,
+        challenged: Some(session.issued),
+        own_keys: signer.public_keys(),
+        now: app.now(),
+    };
+    let outcome = collateral.appraise(&policy, &question, &app.chains);
+    let record = appraiser::record(&outcome, &policy, &question);
+    let token = result(&app, &identity, &outcome, layer, &session.nonce, Dialect::Veraison2023)?;
+    if record.genuine {
+        if !app.store.use_nonce(&identity.tenant, session.expires, Some(&token), &record).await? {
+            return Err(Kind::NonceUsed.because("the session is complete"));
+        }
+    } else {
+        app.store.record(&identity.tenant, &record).await?;
+    }
+    count(&app, layer, &outcome);
+    audit::appraisal(&identity, "veraison", &record);
+    Ok(answer(StatusCode::OK, &show(&session, Some((MEDIA_TYPE, &evidence)), Some(&token))))
+}
+
+async fn session(
+    State(app): Shared,
+    Extension(identity): Extension<Identity>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response> {
+    acceptable(&headers, SESSION)?;
+    let session = open(&app, &identity, &id)?;
+    session.is_open(app.now()).map_err(|problem| Kind::NotFound.because(problem.detail))?;
+    let used = app.store.used_result(&identity.tenant, &session.nonce).await?;
+    if used == Some(None) {
+        return Err(Kind::NotFound.because("the session was deleted"));
+    }
+    Ok(answer(StatusCode::OK, &show(&session, None, used.flatten().as_deref())))
+}
+
+async fn delete(State(app): Shared, Extension(identity): Extension<Identity>, Path(id): Path<String>) -> Result<StatusCode> {
+    let session = open(&app, &identity, &id)?;
+    app.store.end_session(&identity.tenant, &session.nonce, session.expires).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn provision(State(app): Shared, Extension(identity): Extension<Identity>, headers: HeaderMap, body: Bytes) -> Result<Json<Value>> {
+    const SIGNED: &str = shef_verify::corim::MEDIA_TYPE;
+    super::demand_type(&headers, &[SIGNED])?;
+    let expiry = rfc3339(app.now() + 60);
+    let stored = async {
+        let id = format!("rim-{}", &hex::encode(crate::secrets::sha256(&body))[..24]);
+        let row = CorimRow { id, media_type: SIGNED.into(), content: body.to_vec(), active: 1, created: app.now() };
+        super::collateral::store_corim(&app, &identity, &row).await
+    };
+    Ok(Json(match stored.await {
+        Ok(_) => json!({"status": "success", "expiry": expiry}),
+        Err(problem) if problem.kind == Kind::Corim => json!({"status": "failed", "failure-reason": problem.detail, "expiry": expiry}),
+        Err(problem) => return Err(problem),
+    }))
+}

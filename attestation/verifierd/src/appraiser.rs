@@ -1,0 +1,346 @@
+//! What appraisals of a tenant are held against, read once for each generation; and the appraisal with all of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use shef_proto::evidence::{Evidence, Layer, RootOfTrust};
+use shef_proto::hpke_suite::PublicKey;
+use shef_verify::corim::{self, CorimSigner, Trust};
+use shef_verify::crypto::aws_lc;
+use shef_verify::{AppraisalPolicy, ChainCache, CheckId, Outcome, ReferenceValues, Rego, Request, Revocations, TrustAnchor, TrustAnchors};
+
+use crate::problem::{Kind, Result};
+use crate::secrets::{random, sha256};
+use crate::store::{AnchorRow, AppraisalRecord, CollateralRows, CorimRow, PolicyRow, RevocationRow};
+
+/// Media type of a typed policy.
+pub const POLICY_TOML: &str = "application/toml";
+/// Media type of a policy with both parts: `{"typed": TOML, "rego": Rego}`.
+pub const POLICY_JSON: &str = "application/json";
+/// Media types of policies.
+pub const POLICY_TYPES: &[&str] = &[POLICY_TOML, POLICY_JSON];
+/// Media types of reference values: signed CoRIMs, and plain lists that the operator vouches for.
+pub const REFERENCE_TYPES: &[&str] = &[corim::MEDIA_TYPE, "application/toml", "application/json"];
+
+/// One version of a policy, parsed.
+#[derive(Clone, Debug)]
+pub struct StoredPolicy {
+    /// Name.
+    pub name: String,
+    /// Version.
+    pub version: i64,
+    /// SHA-256 of its text.
+    pub sha256: [u8; 32],
+    policy: AppraisalPolicy,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BothParts {
+    typed: String,
+    rego: String,
+}
+
+impl StoredPolicy {
+    /// Parses a text.
+    ///
+    /// # Errors
+    /// Not a policy.
+    pub fn parse(name: &str, version: i64, media_type: &str, content: &[u8]) -> Result<Self> {
+        let bad = |text: String| Kind::Policy.because(text);
+        let typed = |text: &str| AppraisalPolicy::from_toml(text).map_err(|error| bad(error.to_string()));
+        let text = std::str::from_utf8(content).map_err(|_| bad("not UTF-8".into()))?;
+        let policy = match media_type {
+            POLICY_TOML => typed(text)?,
+            POLICY_JSON => {
+                let both: BothParts = serde_json::from_str(text).map_err(|error| bad(error.to_string()))?;
+                typed(&both.typed)?.with_rego(Rego::new(&both.rego).map_err(|error| bad(error.to_string()))?)
+            }
+            other => return Err(bad(format!("content type {other}, expected one of {}", POLICY_TYPES.join(", ")))),
+        };
+        Ok(Self { name: name.into(), version, sha256: sha256(content), policy })
+    }
+
+    /// `name@version`.
+    #[must_use]
+    pub fn id(&self) -> String {
+        format!("{}@{}", self.name, self.version)
+    }
+}
+
+/// Everything that appraisals of one tenant are held against.
+#[derive(Debug)]
+pub struct Collateral {
+    /// Generation in the store.
+    pub generation: i64,
+    /// When the first of its CoRIMs ends, seconds since 1970: then it is read again.
+    pub ends: i64,
+    anchors: TrustAnchors,
+    reference: ReferenceValues,
+    policies: BTreeMap<(String, i64), Arc<StoredPolicy>>,
+    revocations: Revocations,
+    revocation_rows: Vec<RevocationRow>,
+}
+
+/// Parses a trust anchor.
+///
+/// # Errors
+/// Not a root, or a kind that does not exist.
+pub fn anchor(row: &AnchorRow) -> Result<TrustAnchor> {
+    let kind = RootOfTrust::from_name(&row.kind)
+        .ok_or_else(|| Kind::Anchor.because(format!("kind {:?} is none of shef-boot, board, provider, simulated", row.kind)))?;
+    TrustAnchor::new(&row.name, kind, row.debug != 0, &row.certificate).map_err(|error| Kind::Anchor.because(error.to_string()))
+}
+
+/// Reference values of one entry, and until when they count.
+pub struct Parsed {
+    /// The CoRIM, when it is one.
+    corim: Option<corim::Corim>,
+    /// The reference values.
+    pub reference: ReferenceValues,
+}
+
+/// Parses reference values; a CoRIM must be signed by one of the signers.
+///
+/// # Errors
+/// Not of the form, not signed by a known signer, or past its time.
+pub fn reference(media_type: &str, content: &[u8], signers: &[CorimSigner], revocations: &Revocations, now: i64) -> Result<Parsed> {
+    let bad = |text: String| Kind::Corim.because(text);
+    if media_type == corim::MEDIA_TYPE {
+        let trust = Trust { signers, deactivated: &BTreeSet::new(), revocations: Some(revocations), now, verify: aws_lc };
+        let corim = corim::read(content, &trust).map_err(|error| bad(format!("{error} ({})", error.code())))?;
+        return Ok(Parsed { reference: corim.reference.clone(), corim: Some(corim) });
+    }
+    let text = std::str::from_utf8(content).map_err(|_| bad("not UTF-8".into()))?;
+    let reference = match media_type {
+        "application/toml" => ReferenceValues::from_toml(text),
+        "application/json" => ReferenceValues::from_json(text),
+        other => return Err(bad(format!("content type {other}, expected one of {}", REFERENCE_TYPES.join(", ")))),
+    }
+    .map_err(|error| bad(error.to_string()))?;
+    Ok(Parsed { corim: None, reference })
+}
+
+/// Parses a signer of CoRIMs: one entry `[[signer]]`, whose name is the one it is stored under.
+///
+/// # Errors
+/// Not of the form.
+pub fn signer(name: &str, content: &str) -> Result<CorimSigner> {
+    let list = CorimSigner::list_from_toml(content).map_err(|error| Kind::Corim.because(error.to_string()))?;
+    match <[CorimSigner; 1]>::try_from(list) {
+        Ok([signer]) if signer.name() == name => Ok(signer),
+        Ok([signer]) => Err(Kind::Corim.because(format!("the signer is named {:?}, expected {name:?}", signer.name()))),
+        Err(list) => Err(Kind::Corim.because(format!("expected one [[signer]], found {}", list.len()))),
+    }
+}
+
+/// Kinds of revocations.
+pub const REVOCATION_KINDS: [&str; 8] = ["device", "serial", "certificate", "authority", "kernel", "shell", "image", "vendor"];
+
+/// Checks a revocation.
+///
+/// # Errors
+/// A kind that does not exist, or a value of another form.
+pub fn check_revocation(row: &RevocationRow) -> Result<()> {
+    revocations(std::slice::from_ref(row))?;
+    if row.reason.is_empty() || row.reason.len() > 256 {
+        return Err(Kind::Revocation.because("reason must have 1 to 256 characters"));
+    }
+    Ok(())
+}
+
+/// The revocation list of these rows. It comes from the live store and so is always current.
+fn revocations(rows: &[RevocationRow]) -> Result<Revocations> {
+    let mut list = Revocations { issued: i64::MIN, next_update: i64::MAX, ..Revocations::default() };
+    for row in rows {
+        let (set, lengths) = match row.kind.as_str() {
+            "device" => (&mut list.devices, 66..=66),
+            "serial" => (&mut list.serials, 2..=40),
+            "certificate" => (&mut list.certificates, 64..=64),
+            "authority" => (&mut list.authorities, 64..=64),
+            "kernel" => (&mut list.kernels, 64..=64),
+            "shell" => (&mut list.shells, 64..=64),
+            "image" => (&mut list.images, 64..=64),
+            "vendor" => (&mut list.vendors, 64..=64),
+            _ => return Err(Kind::Revocation.because(format!("kind {:?} is none of {}", row.kind, REVOCATION_KINDS.join(", ")))),
+        };
+        let hexadecimal = row.value.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
+        if !hexadecimal || !lengths.contains(&row.value.len()) || row.value.len() % 2 != 0 {
+            return Err(Kind::Revocation.because(format!("value {:?} is not a {} in lower-case hexadecimal", row.value, row.kind)));
+        }
+        set.insert(row.value.clone());
+    }
+    Ok(list)
+}
+
+impl Collateral {
+    /// Parses what the store holds, as of `now`. What was good when it came in and is past its time, or whose signer is gone, does not
+    /// count; what cannot be read at all is an error.
+    ///
+    /// # Errors
+    /// The store holds what this version cannot read.
+    pub fn new(rows: &CollateralRows, now: i64) -> Result<Self> {
+        let revoked = revocations(&rows.revocations)?;
+        let anchors = rows.anchors.iter().map(anchor).collect::<Result<Vec<_>>>()?;
+        let signers = rows.signers.iter().map(|row| signer(&row.name, &row.content)).collect::<Result<Vec<_>>>()?;
+        let mut values = ReferenceValues::default();
+        let (mut corims, mut ends) = (Vec::new(), i64::MAX);
+        for row in rows.corims.iter().filter(|row| row.active != 0) {
+            match reference(&row.media_type, &row.content, &signers, &revoked, now) {
+                Ok(Parsed { corim: Some(corim), .. }) => {
+                    ends = ends.min(corim.not_after.unwrap_or(i64::MAX));
+                    corims.push(corim);
+                }
+                Ok(Parsed { corim: None, reference }) => values.extend(&reference),
+                Err(problem) => tracing::warn!(id = %row.id, %problem, "reference values do not count"),
+            }
+        }
+        values.extend(&corim::merge(&corims).map_err(|error| Kind::Corim.because(error.to_string()))?);
+        let mut policies = BTreeMap::new();
+        for PolicyRow { name, version, media_type, content, .. } in &rows.policies {
+            let policy = StoredPolicy::parse(name, *version, media_type, content)?;
+            policies.insert((name.clone(), *version), Arc::new(policy));
+        }
+        Ok(Self {
+            generation: rows.generation,
+            ends,
+            anchors: TrustAnchors::new(anchors),
+            reference: values,
+            policies,
+            revocations: revoked,
+            revocation_rows: rows.revocations.clone(),
+        })
+    }
+
+    /// Checks reference values before they are stored beside what is there: they count, and contradict nothing.
+    ///
+    /// # Errors
+    /// Not of the form, not signed by a known signer, past their time, or another version of what is there.
+    pub fn check(rows: &CollateralRows, row: &CorimRow, now: i64) -> Result<ReferenceValues> {
+        let revoked = revocations(&rows.revocations)?;
+        let signers = rows.signers.iter().map(|row| signer(&row.name, &row.content)).collect::<Result<Vec<_>>>()?;
+        let parsed = reference(&row.media_type, &row.content, &signers, &revoked, now)?;
+        if let Some(new) = parsed.corim {
+            let known = rows.corims.iter().filter(|known| known.active != 0 && known.id != row.id);
+            let known = known.filter_map(|known| reference(&known.media_type, &known.content, &signers, &revoked, now).ok()?.corim);
+            let known: Vec<corim::Corim> = known.collect();
+            corim::admit(&new, &known).map_err(|error| Kind::Corim.because(format!("{error} ({})", error.code())))?;
+        }
+        Ok(parsed.reference)
+    }
+
+    /// A policy by `name` (its newest version) or `name@version`.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn policy(&self, id: &str) -> Result<Arc<StoredPolicy>> {
+        let none = || Kind::NotFound.because(format!("there is no policy {id}"));
+        let (name, version) = match id.split_once('@') {
+            Some((name, version)) => (name, Some(version.parse::<i64>().map_err(|_| none())?)),
+            None => (id, None),
+        };
+        let found = match version {
+            Some(version) => self.policies.get(&(name.to_owned(), version)),
+            None => self.policies.range((name.to_owned(), 0)..=(name.to_owned(), i64::MAX)).next_back().map(|(_, policy)| policy),
+        };
+        found.cloned().ok_or_else(none)
+    }
+
+    /// Appraises.
+    #[must_use]
+    pub fn appraise(&self, policy: &StoredPolicy, question: &Question<'_>, chains: &dyn ChainCache) -> Outcome {
+        shef_verify::appraise(&Request {
+            evidence: question.evidence,
+            certificates: &[],
+            anchors: &self.anchors,
+            reference: &self.reference,
+            policy: &policy.policy,
+            revocations: Some(&self.revocations),
+            layer: question.layer,
+            nonce: question.nonce,
+            audience: question.audience,
+            challenged: question.challenged,
+            now: question.now,
+            chains: Some(chains),
+            own_keys: question.own_keys,
+            verify: aws_lc,
+        })
+    }
+
+    /// Revocations that this evidence falls under, for people who read a denial.
+    #[must_use]
+    pub fn revocations_of(&self, evidence: &[u8]) -> Vec<&RevocationRow> {
+        let Ok(evidence) = Evidence::parse(evidence) else { return Vec::new() };
+        let claims = evidence.unverified_claims();
+        let mut names = vec![
+            ("device", hex::encode(claims.common.ueid)),
+            ("kernel", hex::encode(claims.common.kernel_digest)),
+            ("shell", hex::encode(claims.common.shell_digest)),
+        ];
+        if let Some(shield) = &claims.shield {
+            names.push(("image", hex::encode(shield.image_digest)));
+            names.push(("vendor", hex::encode(shield.vendor)));
+        }
+        self.revocation_rows.iter().filter(|row| names.iter().any(|(kind, value)| row.kind == *kind && row.value == *value)).collect()
+    }
+}
+
+/// What is asked of an appraisal.
+#[derive(Clone, Copy, Debug)]
+pub struct Question<'a> {
+    /// The evidence as it came.
+    pub evidence: &'a [u8],
+    /// Layer whose evidence is expected.
+    pub layer: Layer,
+    /// Nonce of the challenge.
+    pub nonce: &'a [u8],
+    /// Audience of the challenge.
+    pub audience: &'a str,
+    /// When the challenge was made, when this service made it.
+    pub challenged: Option<i64>,
+    /// Keys of this service: evidence that vouches for one of them is refused.
+    pub own_keys: &'a [PublicKey],
+    /// Seconds since 1970.
+    pub now: i64,
+}
+
+/// Whether a certified device has signed this evidence for this nonce: only then is the nonce used up, so that strangers cannot burn it.
+#[must_use]
+pub fn is_genuine(outcome: &Outcome) -> bool {
+    let passed = |id| outcome.appraisal.checks.iter().any(|check| check.id == id && check.passed);
+    [CheckId::Nonce, CheckId::Signature, CheckId::Ueid].into_iter().all(passed)
+}
+
+/// The record of an appraisal.
+#[must_use]
+pub fn record(outcome: &Outcome, policy: &StoredPolicy, question: &Question<'_>) -> AppraisalRecord {
+    let evidence = Evidence::parse(question.evidence).ok();
+    let common = evidence.as_ref().map(|evidence| &evidence.unverified_claims().common);
+    let accepted = outcome.verified.is_some();
+    AppraisalRecord {
+        id: random(),
+        time: question.now,
+        layer: question.layer.name(),
+        verdict: if accepted { "accepted" } else { "denied" },
+        code: outcome.appraisal.first_failure().map_or("", |check| check.code),
+        policy: policy.id(),
+        ueid: common.map(|common| common.ueid.to_vec()).unwrap_or_default(),
+        target: common.map(|common| common.target.clone()).unwrap_or_default(),
+        kernel_svn: common.map_or(0, |common| common.kernel_svn),
+        genuine: is_genuine(outcome),
+        nonce: question.nonce.to_vec(),
+        evidence: question.evidence.to_vec(),
+        report: outcome.appraisal.to_json(),
+    }
+}
+
+/// The claims of evidence in words; proven only where the appraisal says so.
+#[must_use]
+pub fn claims(evidence: &[u8]) -> Value {
+    match Evidence::parse(evidence) {
+        Ok(evidence) => Value::Object(evidence.describe().into_iter().map(|(name, value)| (name.to_owned(), json!(value))).collect()),
+        Err(_) => Value::Null,
+    }
+}

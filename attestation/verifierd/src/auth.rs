@@ -1,0 +1,238 @@
+//! Who is asking: a client certificate's SAN URI, or a bearer token. What they may do: roles. How often: a token bucket for each tenant.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::time::Instant;
+
+use axum::http::{HeaderMap, header};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use subtle::ConstantTimeEq as _;
+use x509_cert::Certificate;
+use x509_cert::der::Decode as _;
+use x509_cert::ext::pkix::SubjectAltName;
+use x509_cert::ext::pkix::name::GeneralName;
+
+use crate::config::{Config, is_name};
+use crate::problem::{Kind, Result};
+use crate::secrets::sha256;
+
+/// What an identity may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Sessions and appraisals.
+    Attest,
+    /// These, and key releases.
+    Release,
+    /// Reading everything but secrets.
+    Audit,
+    /// All of the tenant.
+    Operator,
+}
+
+/// What a request needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// Nothing: health, keys for verification.
+    Open,
+    /// To submit evidence.
+    Attest,
+    /// To have keys released.
+    Release,
+    /// To read.
+    Read,
+    /// To change.
+    Operate,
+}
+
+impl Role {
+    /// Name in configuration and certificates.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Attest => "attest",
+            Self::Release => "release",
+            Self::Audit => "audit",
+            Self::Operator => "operator",
+        }
+    }
+
+    /// The role of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Attest, Self::Release, Self::Audit, Self::Operator].into_iter().find(|role| role.name() == name)
+    }
+
+    /// Whether this role may do that.
+    #[must_use]
+    pub fn may(self, need: Need) -> bool {
+        match need {
+            Need::Open => true,
+            Need::Attest => self != Self::Audit,
+            Need::Release => matches!(self, Self::Release | Self::Operator),
+            Need::Read => matches!(self, Self::Audit | Self::Operator),
+            Need::Operate => self == Self::Operator,
+        }
+    }
+}
+
+/// Somebody known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// Tenant.
+    pub tenant: String,
+    /// Name in the audit log.
+    pub name: String,
+    /// What they may do.
+    pub role: Role,
+}
+
+impl Identity {
+    /// The URI of a client certificate: `urn:shef:TENANT:ROLE:NAME`.
+    #[must_use]
+    pub fn uri(&self) -> String {
+        format!("urn:shef:{}:{}:{}", self.tenant, self.role.name(), self.name)
+    }
+
+    fn from_uri(uri: &str) -> Option<Self> {
+        let mut parts = uri.strip_prefix("urn:shef:")?.split(':');
+        let (tenant, role, name) = (parts.next()?, Role::from_name(parts.next()?)?, parts.next()?);
+        (parts.next().is_none() && is_name(tenant) && is_name(name)).then(|| Self { tenant: tenant.into(), name: name.into(), role })
+    }
+
+    /// The identity in a client certificate that TLS has verified: its only URI of that form.
+    #[must_use]
+    pub fn from_certificate(der: &[u8]) -> Option<Self> {
+        let certificate = Certificate::from_der(der).ok()?;
+        let (_, names) = certificate.tbs_certificate().get_extension::<SubjectAltName>().ok()??;
+        let mut found = names.0.iter().filter_map(|name| match name {
+            GeneralName::UniformResourceIdentifier(uri) => Self::from_uri(uri.as_str()),
+            _ => None,
+        });
+        let identity = found.next()?;
+        found.next().is_none().then_some(identity)
+    }
+
+    /// Demands a right.
+    ///
+    /// # Errors
+    /// The role is too small.
+    pub fn demand(&self, need: Need) -> Result<()> {
+        if self.role.may(need) {
+            return Ok(());
+        }
+        Err(Kind::Forbidden.because(format!(
+            "role {} may not do this; it needs {}",
+            self.role.name(),
+            match need {
+                Need::Open | Need::Attest => "attest, release or operator",
+                Need::Release => "release or operator",
+                Need::Read => "audit or operator",
+                Need::Operate => "operator",
+            }
+        )))
+    }
+}
+
+fn bearer(headers: &HeaderMap) -> Option<Vec<u8>> {
+    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, rest) = value.split_once(' ')?;
+    if scheme.eq_ignore_ascii_case("bearer") {
+        return Some(rest.trim().as_bytes().to_vec());
+    }
+    // A browser's form of the same: the token is the password.
+    if scheme.eq_ignore_ascii_case("basic") {
+        let pair = STANDARD.decode(rest.trim()).ok()?;
+        let at = pair.iter().position(|byte| *byte == b':')?;
+        return Some(pair[at + 1..].to_vec());
+    }
+    None
+}
+
+/// Who sends this request. A certificate counts before a token.
+///
+/// # Errors
+/// Nobody known, or a tenant that the configuration does not have.
+pub fn identify(config: &Config, certificate: Option<&Identity>, headers: &HeaderMap) -> Result<Identity> {
+    if let Some(identity) = certificate {
+        if config.tenants.iter().any(|tenant| tenant.name == identity.tenant) {
+            return Ok(identity.clone());
+        }
+        return Err(Kind::Unauthenticated.because("the certificate names a tenant that is not configured"));
+    }
+    let token =
+        bearer(headers).ok_or_else(|| Kind::Unauthenticated.because("neither a client certificate nor a bearer token was shown"))?;
+    let digest = sha256(&token);
+    let mut found = None;
+    for tenant in &config.tenants {
+        for token in &tenant.tokens {
+            if bool::from(token.sha256.ct_eq(&digest)) {
+                found = Some(Identity { tenant: tenant.name.clone(), name: token.name.clone(), role: token.role });
+            }
+        }
+    }
+    found.ok_or_else(|| Kind::Unauthenticated.because("the bearer token is none of the configuration"))
+}
+
+/// Token buckets, one for each tenant.
+#[derive(Debug, Default)]
+pub struct Rates {
+    buckets: Mutex<HashMap<String, (f64, Instant)>>,
+}
+
+impl Rates {
+    /// Takes one request from the tenant's bucket.
+    ///
+    /// # Errors
+    /// The bucket is empty.
+    ///
+    /// # Panics
+    /// Never: nothing panics under the lock.
+    pub fn take(&self, tenant: &str, rate: u32, burst: u32, now: Instant) -> Result<()> {
+        let mut buckets = self.buckets.lock().expect("no panic under this lock");
+        let bucket = buckets.entry(tenant.into()).or_insert((f64::from(burst), now));
+        let passed = now.saturating_duration_since(bucket.1).as_secs_f64();
+        *bucket = ((bucket.0 + passed * f64::from(rate)).min(f64::from(burst)), now);
+        if bucket.0 < 1.0 {
+            let wait = ((1.0 - bucket.0) / f64::from(rate)).ceil().max(1.0);
+            return Err(Kind::RateLimited.because(format!("tenant {tenant}: more than {rate} requests a second")).retry_after(wait as u64));
+        }
+        bucket.0 -= 1.0;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uris() {
+        let identity = Identity { tenant: "a".into(), name: "b".into(), role: Role::Audit };
+        assert_eq!(Identity::from_uri(&identity.uri()), Some(identity));
+        for bad in ["urn:shef:a:audit", "urn:shef:a:audit:b:c", "urn:shef:A:audit:b", "urn:shef:a:root:b", "https://a"] {
+            assert_eq!(Identity::from_uri(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn roles_are_no_ladder() {
+        assert!(!Role::Audit.may(Need::Attest) && !Role::Audit.may(Need::Operate) && Role::Audit.may(Need::Read));
+        assert!(!Role::Attest.may(Need::Release) && !Role::Release.may(Need::Read));
+        assert!([Need::Open, Need::Attest, Need::Release, Need::Read, Need::Operate].into_iter().all(|need| Role::Operator.may(need)));
+    }
+
+    #[test]
+    fn buckets_empty_and_fill() {
+        let (rates, start) = (Rates::default(), Instant::now());
+        for _ in 0..3 {
+            rates.take("a", 1, 3, start).unwrap();
+        }
+        let refused = rates.take("a", 1, 3, start).unwrap_err();
+        assert_eq!(refused.kind, Kind::RateLimited);
+        assert_eq!(refused.headers[0].1, "1");
+        rates.take("b", 1, 3, start).unwrap();
+        rates.take("a", 1, 3, start + std::time::Duration::from_secs(1)).unwrap();
+        rates.take("a", 1, 3, start + std::time::Duration::from_secs(1)).unwrap_err();
+    }
+}

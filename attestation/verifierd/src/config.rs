@@ -1,0 +1,441 @@
+//! The configuration: one TOML file. Every mistake names line and column.
+
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use crate::auth::Role;
+use crate::problem::{Kind, Problem, Result};
+
+/// Name of a tenant, key, policy: `[a-z0-9][a-z0-9._-]{0,63}`.
+#[must_use]
+pub fn is_name(name: &str) -> bool {
+    let bytes = name.as_bytes();
+    let good = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-".contains(byte);
+    (1..=64).contains(&bytes.len()) && bytes.iter().all(good) && bytes[0].is_ascii_alphanumeric() && !name.contains("..")
+}
+
+/// Whether clients must show certificates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ClientAuth {
+    /// A certificate of the CA, or no connection.
+    Required,
+    /// A certificate of the CA, or a bearer token.
+    Optional,
+    /// Bearer tokens only.
+    Off,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    listen: Spanned<String>,
+    audience: Spanned<String>,
+    #[serde(default)]
+    tls: Tls,
+    #[serde(default)]
+    storage: StorageFile,
+    #[serde(default)]
+    signing: SigningFile,
+    #[serde(default)]
+    limits: Limits,
+    #[serde(default)]
+    retention: Retention,
+    #[serde(default)]
+    compat: Compat,
+    #[serde(default)]
+    tenant: Vec<Spanned<TenantFile>>,
+}
+
+/// Files of the TLS side. Relative paths start at the configuration's folder.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Tls {
+    /// Certificate chain, PEM, leaf first.
+    pub certificate: PathBuf,
+    /// Private key, PEM (PKCS #8).
+    pub key: PathBuf,
+    /// CA of client certificates, PEM.
+    pub client_ca: PathBuf,
+    /// Revocation lists of that CA, PEM.
+    pub crls: Vec<PathBuf>,
+    /// Whether clients must show certificates.
+    pub client_auth: ClientAuth,
+}
+
+impl Default for Tls {
+    fn default() -> Self {
+        Self {
+            certificate: "server.pem".into(),
+            key: "server.key".into(),
+            client_ca: "ca.pem".into(),
+            crls: Vec::new(),
+            client_auth: ClientAuth::Optional,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct StorageFile {
+    url: Spanned<String>,
+    kek: PathBuf,
+    connections: u32,
+}
+
+impl Default for StorageFile {
+    fn default() -> Self {
+        Self { url: Spanned::new(0..0, "sqlite:verifierd.db".into()), kek: "kek".into(), connections: 8 }
+    }
+}
+
+/// Where data is kept.
+#[derive(Clone, Debug)]
+pub enum Database {
+    /// A file.
+    Sqlite(PathBuf),
+    /// A `postgres://` URL.
+    Postgres(String),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct SigningFile {
+    key: PathBuf,
+    retired: Vec<PathBuf>,
+}
+
+impl Default for SigningFile {
+    fn default() -> Self {
+        Self { key: "signing.key".into(), retired: Vec::new() }
+    }
+}
+
+/// Limits; all have defaults.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    /// Most bytes of a body.
+    pub body_bytes: usize,
+    /// Most bytes of a CoRIM.
+    pub corim_bytes: usize,
+    /// Seconds in which TLS handshake and request header must arrive.
+    pub header_seconds: u64,
+    /// Seconds in which a body must arrive.
+    pub body_seconds: u64,
+    /// Seconds that open requests get when the service stops.
+    pub shutdown_seconds: u64,
+    /// Most connections.
+    pub connections: usize,
+    /// Most requests that are worked on at once.
+    pub requests: usize,
+    /// Seconds for which a session is good.
+    pub session_seconds: i64,
+    /// Seconds for which an attestation result is good.
+    pub result_seconds: i64,
+    /// Seconds for which a released box can be fetched again.
+    pub release_seconds: i64,
+    /// Requests a second and tenant.
+    pub rate: u32,
+    /// Requests that a tenant may send at once after a pause.
+    pub burst: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            body_bytes: 64 * 1024,
+            corim_bytes: 1024 * 1024,
+            header_seconds: 10,
+            body_seconds: 10,
+            shutdown_seconds: 10,
+            connections: 1024,
+            requests: 256,
+            session_seconds: 150,
+            result_seconds: 300,
+            release_seconds: 600,
+            rate: 5000,
+            burst: 10_000,
+        }
+    }
+}
+
+/// How long things are kept.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Retention {
+    /// Appraisals kept for each tenant.
+    pub appraisals: i64,
+    /// Days for which receipts are kept; 0: for ever. The chain stays verifiable from the oldest one kept.
+    pub receipt_days: u32,
+    /// A device that was not accepted for so many seconds is stale.
+    pub stale_seconds: i64,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self { appraisals: 10_000, receipt_days: 0, stale_seconds: 24 * 3600 }
+    }
+}
+
+/// Clients of other services.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Compat {
+    /// Tenant of clients that show nothing, on the Veraison and KBS paths only; none: they are refused.
+    pub anonymous_tenant: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TenantFile {
+    name: Spanned<String>,
+    #[serde(default)]
+    token: Vec<TokenFile>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TokenFile {
+    name: Spanned<String>,
+    role: Spanned<String>,
+    sha256: Spanned<String>,
+}
+
+/// A bearer token, by its digest.
+#[derive(Clone, Debug)]
+pub struct Token {
+    /// Name in the audit log.
+    pub name: String,
+    /// What it may do.
+    pub role: Role,
+    /// SHA-256 of the token.
+    pub sha256: [u8; 32],
+}
+
+/// One tenant.
+#[derive(Clone, Debug)]
+pub struct Tenant {
+    /// Its name.
+    pub name: String,
+    /// Its bearer tokens.
+    pub tokens: Vec<Token>,
+}
+
+/// A checked configuration.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Address to listen on.
+    pub listen: SocketAddr,
+    /// What evidence must name as its audience, and the issuer of results.
+    pub audience: String,
+    /// TLS files.
+    pub tls: Tls,
+    /// Where data is kept.
+    pub database: Database,
+    /// Most database connections.
+    pub connections: u32,
+    /// File of the key encryption key.
+    pub kek: PathBuf,
+    /// File of the signing key.
+    pub signing_key: PathBuf,
+    /// Public keys (hexadecimal points) that signed earlier and are still published.
+    pub retired: Vec<PathBuf>,
+    /// Limits.
+    pub limits: Limits,
+    /// How long things are kept.
+    pub retention: Retention,
+    /// Clients of other services.
+    pub compat: Compat,
+    /// Tenants.
+    pub tenants: Vec<Tenant>,
+}
+
+struct At<'a> {
+    name: &'a str,
+    text: &'a str,
+}
+
+impl At<'_> {
+    fn error(&self, span: &Range<usize>, what: impl std::fmt::Display) -> Problem {
+        let before = &self.text[..span.start.min(self.text.len())];
+        let line = before.matches('\n').count() + 1;
+        let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
+        Kind::Config.because(format!("{}:{line}:{column}: {what}", self.name))
+    }
+}
+
+impl Config {
+    /// Reads and checks a file.
+    ///
+    /// # Errors
+    /// It cannot be read, is not TOML, or a value cannot be used.
+    pub fn read(path: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(path).map_err(|error| Kind::Config.because(format!("{}: {error}", path.display())))?;
+        let folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
+        Self::parse(&text, &path.display().to_string(), &folder)
+    }
+
+    /// Checks a text; relative paths start at `folder`.
+    ///
+    /// # Errors
+    /// Not TOML, or a value cannot be used; the text says where.
+    pub fn parse(text: &str, name: &str, folder: &Path) -> Result<Self> {
+        let at = At { name, text };
+        let file: File = toml::from_str(text).map_err(|error| at.error(&error.span().unwrap_or(0..0), error.message()))?;
+        let listen = file.listen.get_ref().parse().map_err(|_| {
+            at.error(
+                &file.listen.span(),
+                format!("listen = {:?} is not an address with port, such as \"127.0.0.1:8443\"", file.listen.get_ref()),
+            )
+        })?;
+        let audience = file.audience.get_ref().clone();
+        if !(1..=shef_proto::evidence::AUDIENCE_MAX).contains(&audience.len()) {
+            return Err(at.error(
+                &file.audience.span(),
+                format!("audience has {} bytes, not 1 to {}", audience.len(), shef_proto::evidence::AUDIENCE_MAX),
+            ));
+        }
+        let url = file.storage.url.get_ref();
+        let database = if let Some(path) = url.strip_prefix("sqlite:") {
+            Database::Sqlite(folder.join(path))
+        } else if url.starts_with("postgres://") || url.starts_with("postgresql://") {
+            Database::Postgres(url.clone())
+        } else {
+            return Err(at.error(&file.storage.url.span(), "storage.url must begin with sqlite: or postgres://"));
+        };
+        let mut tenants: Vec<Tenant> = Vec::new();
+        for tenant in &file.tenant {
+            let tenant = tenant.get_ref();
+            let name = tenant.name.get_ref();
+            if !is_name(name) {
+                return Err(at.error(&tenant.name.span(), format!("tenant {name:?}: {}", name_rule())));
+            }
+            if tenants.iter().any(|other| other.name == *name) {
+                return Err(at.error(&tenant.name.span(), format!("tenant {name:?} is there twice")));
+            }
+            let mut tokens: Vec<Token> = Vec::new();
+            for token in &tenant.token {
+                let role = Role::from_name(token.role.get_ref()).ok_or_else(|| {
+                    at.error(&token.role.span(), format!("role {:?} is none of attest, release, audit, operator", token.role.get_ref()))
+                })?;
+                let sha256 = hex::decode(token.sha256.get_ref()).ok().and_then(|bytes| bytes.try_into().ok());
+                let Some(sha256) = sha256 else {
+                    return Err(
+                        at.error(&token.sha256.span(), "sha256 is not 64 hexadecimal digits; `shef-verifierd token` makes an entry")
+                    );
+                };
+                if !is_name(token.name.get_ref()) {
+                    return Err(at.error(&token.name.span(), format!("token {:?}: {}", token.name.get_ref(), name_rule())));
+                }
+                tokens.push(Token { name: token.name.get_ref().clone(), role, sha256 });
+            }
+            tenants.push(Tenant { name: name.clone(), tokens });
+        }
+        if tenants.is_empty() {
+            return Err(at.error(&(text.len()..text.len()), "there is no [[tenant]]"));
+        }
+        if let Some(anonymous) = &file.compat.anonymous_tenant
+            && !tenants.iter().any(|tenant| tenant.name == *anonymous)
+        {
+            let start = text.find("anonymous_tenant").unwrap_or(0);
+            return Err(at.error(&(start..start), format!("anonymous_tenant {anonymous:?} is none of the tenants")));
+        }
+        let l = &file.limits;
+        let bounds: [(&str, u64, u64, u64); 10] = [
+            ("body_bytes", l.body_bytes as u64, 8192, 16 << 20),
+            ("corim_bytes", l.corim_bytes as u64, 8192, 64 << 20),
+            ("header_seconds", l.header_seconds, 1, 600),
+            ("body_seconds", l.body_seconds, 1, 600),
+            ("connections", l.connections as u64, 1, 1 << 20),
+            ("requests", l.requests as u64, 1, 1 << 16),
+            ("session_seconds", l.session_seconds.max(0) as u64, 5, 86_400),
+            ("result_seconds", l.result_seconds.max(0) as u64, 5, 86_400),
+            ("release_seconds", l.release_seconds.max(0) as u64, 5, 86_400),
+            ("rate", u64::from(l.rate), 1, 1 << 24),
+        ];
+        for (name, value, least, most) in bounds {
+            if !(least..=most).contains(&value) {
+                let start = text.find(name).unwrap_or(0);
+                return Err(at.error(&(start..start), format!("limits.{name} = {value} is not within {least} to {most}")));
+            }
+        }
+        let mut tls = file.tls;
+        for path in [&mut tls.certificate, &mut tls.key, &mut tls.client_ca].into_iter().chain(&mut tls.crls) {
+            *path = folder.join(&*path);
+        }
+        Ok(Self {
+            listen,
+            audience,
+            tls,
+            database,
+            connections: file.storage.connections.clamp(1, 256),
+            kek: folder.join(file.storage.kek),
+            signing_key: folder.join(file.signing.key),
+            retired: file.signing.retired.into_iter().map(|path| folder.join(path)).collect(),
+            limits: file.limits,
+            retention: file.retention,
+            compat: file.compat,
+            tenants,
+        })
+    }
+}
+
+/// The rule of [`is_name`], for messages.
+#[must_use]
+pub fn name_rule() -> &'static str {
+    "names are 1 to 64 characters: lower-case letters, digits, '-', '_' and '.', beginning with a letter or digit"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = "listen = \"127.0.0.1:0\"\naudience = \"https://v.example\"\n[[tenant]]\nname = \"default\"\n";
+
+    fn bad(text: &str) -> String {
+        Config::parse(text, "v.toml", Path::new("/x")).unwrap_err().detail
+    }
+
+    #[test]
+    fn defaults_and_paths() {
+        let config = Config::parse(GOOD, "v.toml", Path::new("/x")).unwrap();
+        assert_eq!(config.tls.certificate, Path::new("/x/server.pem"));
+        assert!(matches!(config.database, Database::Sqlite(path) if path == Path::new("/x/verifierd.db")));
+        assert_eq!(config.limits.body_bytes, 65_536);
+    }
+
+    #[test]
+    fn mistakes_name_line_and_column() {
+        for (change, with, place) in [
+            ("127.0.0.1:0", "localhost", "v.toml:1:10: "),
+            ("audience", "audiense", "v.toml:2:1: unknown field"),
+            ("\"default\"", "\"../x\"", "v.toml:4:8: tenant"),
+            ("\"default\"", "7", "v.toml:4:8: invalid type"),
+            ("[[tenant]]", "[limits]\nrate = 0\n[[tenant]]", "v.toml:4:1: limits.rate"),
+            ("[[tenant]]", "[storage]\nurl = \"mysql:x\"\n[[tenant]]", "v.toml:4:7: storage.url"),
+            ("[[tenant]]\nname = \"default\"\n", "", "v.toml:3:1: there is no [[tenant]]"),
+        ] {
+            let text = GOOD.replacen(change, with, 1);
+            assert!(bad(&text).starts_with(place), "{}", bad(&text));
+        }
+        let token = |role: &str, sha: &str| format!("{GOOD}[[tenant.token]]\nname = \"t\"\nrole = {role:?}\nsha256 = {sha:?}\n");
+        assert!(bad(&token("root", &"0".repeat(64))).starts_with("v.toml:7:8: role"));
+        assert!(bad(&token("audit", "00")).starts_with("v.toml:8:10: sha256"));
+        assert!(Config::parse(&token("audit", &"0".repeat(64)), "v", Path::new("")).is_ok());
+    }
+
+    #[test]
+    fn names() {
+        for good in ["a", "0", "default", "a.b-c_d", &"x".repeat(64)] {
+            assert!(is_name(good), "{good}");
+        }
+        for bad in ["", "A", "../a", "a/b", "a..b", ".a", "-a", "é", "a b", "a%2f", "a\0", &"x".repeat(65)] {
+            assert!(!is_name(bad), "{bad}");
+        }
+    }
+}

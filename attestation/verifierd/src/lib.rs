@@ -1,0 +1,24 @@
+//! The verifier service: challenges, appraises evidence, releases keys to what was proven, keeps receipts.
+#![forbid(unsafe_code)]
+
+pub mod api;
+pub mod app;
+pub mod appraiser;
+mod audit;
+pub mod auth;
+pub mod backup;
+pub mod config;
+pub mod init;
+pub mod jwe;
+pub mod metrics;
+pub mod page;
+pub mod problem;
+pub mod run;
+pub mod secrets;
+pub mod server;
+pub mod session;
+pub mod store;
+pub mod time;
+pub mod tls;
+
+pub use problem::CODES;

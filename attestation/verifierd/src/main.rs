@@ -1,0 +1,216 @@
+//! The command `shef-verifierd`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use clap::{Parser, Subcommand};
+use shef_verifierd::app::{App, Clock};
+use shef_verifierd::auth::{Identity, Role};
+use shef_verifierd::config::{Config, is_name, name_rule};
+use shef_verifierd::problem::{CODES, Kind, Problem, Result};
+use shef_verifierd::{backup, init, run, secrets, tls};
+use tracing_subscriber::EnvFilter;
+
+#[derive(Parser)]
+#[command(name = "shef-verifierd", version, about = "Verifier service: appraises evidence, releases keys, keeps receipts")]
+struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Make a working set-up with a CA of its own in an empty folder.
+    Init {
+        /// The folder.
+        #[arg(long)]
+        dir: PathBuf,
+        /// Address to listen on.
+        #[arg(long, default_value = "127.0.0.1:8443")]
+        listen: String,
+        /// Host name or address of the server certificate; may be repeated.
+        #[arg(long, default_values_t = [String::from("localhost"), String::from("127.0.0.1")])]
+        host: Vec<String>,
+        /// What evidence must name; `https://HOST:PORT` of the first host when not given.
+        #[arg(long)]
+        audience: Option<String>,
+        /// First tenant.
+        #[arg(long, default_value = "default")]
+        tenant: String,
+    },
+    /// Serve.
+    Run {
+        /// The configuration.
+        #[arg(long)]
+        config: PathBuf,
+    },
+    /// Check a configuration and everything it names, without serving.
+    Check {
+        /// The configuration.
+        #[arg(long)]
+        config: PathBuf,
+    },
+    /// Issue a client certificate of the CA in a folder.
+    Client {
+        /// The folder that init made.
+        #[arg(long)]
+        dir: PathBuf,
+        /// Tenant.
+        #[arg(long, default_value = "default")]
+        tenant: String,
+        /// attest, release, audit or operator.
+        #[arg(long)]
+        role: String,
+        /// Name in the audit log, and of the files.
+        #[arg(long)]
+        name: String,
+    },
+    /// Make a bearer token and its entry for the configuration.
+    Token {
+        /// Name in the audit log.
+        #[arg(long)]
+        name: String,
+        /// attest, release, audit or operator.
+        #[arg(long)]
+        role: String,
+    },
+    /// Write a consistent copy of the database (SQLite) while the service runs.
+    Backup {
+        /// The configuration.
+        #[arg(long)]
+        config: PathBuf,
+        /// The copy; must not exist.
+        #[arg(long)]
+        out: PathBuf,
+    },
+    /// Put a backup where the database is missing.
+    Restore {
+        /// The configuration.
+        #[arg(long)]
+        config: PathBuf,
+        /// The copy.
+        #[arg(long)]
+        from: PathBuf,
+    },
+    /// Verify the chain of receipts of every tenant.
+    Audit {
+        /// The configuration.
+        #[arg(long)]
+        config: PathBuf,
+    },
+    /// What a code means.
+    Explain {
+        /// The code.
+        code: String,
+    },
+    /// The version.
+    Version,
+}
+
+fn role(name: &str) -> Result<Role> {
+    Role::from_name(name).ok_or_else(|| Kind::Config.because(format!("role {name:?} is none of attest, release, audit, operator")))
+}
+
+fn named(name: &str) -> Result<String> {
+    if is_name(name) { Ok(name.to_owned()) } else { Err(Kind::Name.because(format!("{name:?}: {}", name_rule()))) }
+}
+
+fn now() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |passed| passed.as_secs() as i64)
+}
+
+fn block<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    runtime.map_err(|error| Kind::Internal.because(error.to_string()))?.block_on(future)
+}
+
+fn command(command: Command) -> Result<()> {
+    match command {
+        Command::Init { dir, listen, host, audience, tenant } => {
+            let port = listen.rsplit(':').next().unwrap_or("8443");
+            let audience = audience.unwrap_or_else(|| format!("https://{}:{port}", host.first().map_or("localhost", String::as_str)));
+            init::init(&dir, &init::Setup { listen, hosts: host, audience, tenant: named(&tenant)? }, now())?;
+            println!("made {0}\nstart with: shef-verifierd run --config {0}/verifierd.toml", dir.display());
+            Ok(())
+        }
+        Command::Run { config } => block(run::run(config)),
+        Command::Check { config } => {
+            let config = Config::read(&config)?;
+            tls::server(&config.tls, now())?;
+            block(async {
+                let app = App::open(config, Clock::System).await?;
+                app.store.close().await;
+                Ok(())
+            })?;
+            println!("the configuration is good");
+            Ok(())
+        }
+        Command::Client { dir, tenant, role: role_name, name } => {
+            let identity = Identity { tenant: named(&tenant)?, name: named(&name)?, role: role(&role_name)? };
+            init::client(&dir, &name, &identity, now())?;
+            println!("made {0}/{name}.pem and {0}/{name}.key for {1}", dir.display(), identity.uri());
+            Ok(())
+        }
+        Command::Token { name, role: role_name } => {
+            let role = role(&role_name)?;
+            let token = format!("shef_{}", hex::encode(secrets::random::<32>()));
+            println!("token (shown once): {token}\n\nfor the configuration, below its [[tenant]]:\n");
+            println!("[[tenant.token]]\nname = {:?}\nrole = {:?}", named(&name)?, role.name());
+            println!("sha256 = \"{}\"", hex::encode(secrets::sha256(token.as_bytes())));
+            Ok(())
+        }
+        Command::Backup { config, out } => {
+            block(backup::backup(&Config::read(&config)?, &out))?;
+            println!("made {}", out.display());
+            Ok(())
+        }
+        Command::Restore { config, from } => {
+            block(backup::restore(&Config::read(&config)?, &from, now()))?;
+            println!("restored; sessions that were open must be asked for again");
+            Ok(())
+        }
+        Command::Audit { config } => {
+            for audited in block(backup::audit(&Config::read(&config)?))? {
+                let digest = hex::encode(audited.head.digest);
+                println!("{}: receipts {} to {} hold, head {digest}", audited.tenant, audited.from.seq + 1, audited.head.seq);
+            }
+            Ok(())
+        }
+        Command::Explain { code } => {
+            let wanted = code.trim().to_ascii_uppercase();
+            let all = CODES.iter().chain(shef_verify::CODES).chain(shef_proto::CODES);
+            let found = all.into_iter().find(|known| known.id == wanted);
+            let found = found.ok_or_else(|| Kind::NotFound.because(format!("there is no code {wanted}")))?;
+            println!("{}: {}\n\n{}", found.id, found.summary, found.help);
+            Ok(())
+        }
+        Command::Version => {
+            println!("shef-verifierd {}", env!("CARGO_PKG_VERSION"));
+            Ok(())
+        }
+    }
+}
+
+/// Statuses as everywhere in this project: 0 done, 1 checked and the answer is no, 4 transport, 5 bad input or configuration, 70 internal.
+fn status(problem: &Problem) -> u8 {
+    match problem.kind {
+        Kind::Audit => 1,
+        Kind::Store | Kind::Listen => 4,
+        Kind::Internal => 70,
+        _ => 5,
+    }
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let filter = EnvFilter::try_from_env("SHEF_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    tracing_subscriber::fmt().json().flatten_event(true).with_env_filter(filter).with_writer(std::io::stderr).init();
+    match command(args.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(problem) => {
+            eprintln!("error [{}]: {problem}\n  shef-verifierd explain {}", problem.kind.code(), problem.kind.code());
+            ExitCode::from(status(&problem))
+        }
+    }
+}

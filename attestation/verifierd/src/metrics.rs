@@ -1,0 +1,141 @@
+//! Prometheus text. Label values are `&'static str`, so they come from the program and never from a client.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Mutex;
+
+/// A family of counters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Counter {
+    /// Answers, by route and status.
+    Requests,
+    /// Appraisals, by layer, verdict and first failed check.
+    Appraisals,
+    /// Key releases, by layer and result.
+    Releases,
+    /// Connections that ended in the TLS handshake, by reason.
+    Handshakes,
+    /// Changes of the configuration on SIGHUP, by result.
+    Reloads,
+}
+
+impl Counter {
+    const ALL: [Self; 5] = [Self::Requests, Self::Appraisals, Self::Releases, Self::Handshakes, Self::Reloads];
+
+    fn name(self) -> (&'static str, &'static str, &'static [&'static str]) {
+        match self {
+            Self::Requests => ("shef_requests_total", "Answers by route and status.", &["route", "status"]),
+            Self::Appraisals => {
+                ("shef_appraisals_total", "Appraisals by layer, verdict and first failed check.", &["layer", "verdict", "code"])
+            }
+            Self::Releases => ("shef_releases_total", "Key releases by layer and result.", &["layer", "result"]),
+            Self::Handshakes => ("shef_tls_failures_total", "Connections that ended before the first request.", &["reason"]),
+            Self::Reloads => ("shef_reloads_total", "Configuration reloads by result.", &["result"]),
+        }
+    }
+}
+
+const BUCKETS: [(f64, &str); 9] = [
+    (0.0005, "0.0005"),
+    (0.001, "0.001"),
+    (0.0025, "0.0025"),
+    (0.005, "0.005"),
+    (0.01, "0.01"),
+    (0.025, "0.025"),
+    (0.1, "0.1"),
+    (0.5, "0.5"),
+    (2.5, "2.5"),
+];
+
+#[derive(Default)]
+struct Inner {
+    counters: BTreeMap<(Counter, Vec<&'static str>), u64>,
+    buckets: [u64; BUCKETS.len() + 1],
+    seconds: f64,
+}
+
+/// All counters of one service.
+#[derive(Default)]
+pub struct Metrics {
+    inner: Mutex<Inner>,
+}
+
+/// A value that is asked for when metrics are read.
+pub struct Gauge {
+    /// Name.
+    pub name: &'static str,
+    /// Help line.
+    pub help: &'static str,
+    /// Value.
+    pub value: f64,
+}
+
+impl Metrics {
+    /// Counts one.
+    ///
+    /// # Panics
+    /// Never: nothing panics under the lock.
+    pub fn count(&self, counter: Counter, labels: &[&'static str]) {
+        let mut inner = self.inner.lock().expect("no panic under this lock");
+        *inner.counters.entry((counter, labels.to_vec())).or_default() += 1;
+    }
+
+    /// Notes how long a request took.
+    ///
+    /// # Panics
+    /// Never: nothing panics under the lock.
+    pub fn took(&self, seconds: f64) {
+        let mut inner = self.inner.lock().expect("no panic under this lock");
+        let at = BUCKETS.iter().position(|(limit, _)| seconds <= *limit).unwrap_or(BUCKETS.len());
+        inner.buckets[at] += 1;
+        inner.seconds += seconds;
+    }
+
+    /// The text.
+    ///
+    /// # Panics
+    /// Never: nothing panics under the lock.
+    #[must_use]
+    pub fn render(&self, gauges: &[Gauge]) -> String {
+        let inner = self.inner.lock().expect("no panic under this lock");
+        let mut out = String::new();
+        for counter in Counter::ALL {
+            let (name, help, labels) = counter.name();
+            let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} counter");
+            for ((_, values), count) in inner.counters.iter().filter(|((c, _), _)| *c == counter) {
+                let pairs: Vec<String> = labels.iter().zip(values).map(|(label, value)| format!("{label}=\"{value}\"")).collect();
+                let _ = writeln!(out, "{name}{{{}}} {count}", pairs.join(","));
+            }
+        }
+        let name = "shef_request_seconds";
+        let _ = writeln!(out, "# HELP {name} Time from the whole request to its answer.\n# TYPE {name} histogram");
+        let mut sum = 0;
+        for ((_, limit), count) in BUCKETS.iter().zip(inner.buckets) {
+            sum += count;
+            let _ = writeln!(out, "{name}_bucket{{le=\"{limit}\"}} {sum}");
+        }
+        sum += inner.buckets[BUCKETS.len()];
+        let _ = writeln!(out, "{name}_bucket{{le=\"+Inf\"}} {sum}\n{name}_sum {}\n{name}_count {sum}", inner.seconds);
+        for gauge in gauges {
+            let _ = writeln!(out, "# HELP {0} {1}\n# TYPE {0} gauge\n{0} {2}", gauge.name, gauge.help, gauge.value);
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_form() {
+        let metrics = Metrics::default();
+        metrics.count(Counter::Releases, &["kernel", "released"]);
+        metrics.count(Counter::Releases, &["kernel", "released"]);
+        metrics.took(0.002);
+        metrics.took(9.0);
+        let text = metrics.render(&[Gauge { name: "shef_devices", help: "Devices.", value: 2.0 }]);
+        assert!(text.contains("shef_releases_total{layer=\"kernel\",result=\"released\"} 2\n"), "{text}");
+        assert!(text.contains("le=\"0.0025\"} 1\n") && text.contains("le=\"+Inf\"} 2\n") && text.contains("\nshef_devices 2\n"), "{text}");
+    }
+}

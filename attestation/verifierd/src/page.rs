@@ -1,0 +1,323 @@
+//! The operator's page: rendered here, readable without a script, nothing from elsewhere.
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
+use axum::response::{IntoResponse, Redirect, Response};
+use axum::routing::get;
+use axum::{Extension, Router};
+use maud::{DOCTYPE, Markup, html};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::api::{self, Shared};
+use crate::app::App;
+use crate::auth::{Identity, Need};
+use crate::problem::{Kind, Result};
+use crate::secrets::sha256;
+use crate::store::{AppraisalRow, DeviceRow};
+use crate::time;
+
+const STYLE: &str = include_str!("page.css");
+const POLICY: &str = "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+const ROWS: i64 = 50;
+
+/// The paths of the page.
+pub fn router() -> Router<Arc<App>> {
+    Router::new()
+        .route("/", get(overview))
+        .route("/style.css", get(async || ([(header::CONTENT_TYPE, "text/css; charset=utf-8")], STYLE)))
+        .route("/appraisals/{id}", get(appraisal))
+        .route("/revoke", get(ask).post(revoke))
+}
+
+fn page(title: &str, who: &Identity, body: &Markup) -> Response {
+    let markup = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (title) " · shef-verifierd" }
+                link rel="stylesheet" href="/style.css";
+            }
+            body {
+                header {
+                    a href="/" { strong { "shef-verifierd" } }
+                    span { "tenant " b { (who.tenant) } " · " (who.name) " (" (who.role.name()) ")" }
+                }
+                main { h1 { (title) } (body) }
+            }
+        }
+    };
+    let mut response = markup.into_string().into_response();
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (header::CONTENT_TYPE, "text/html; charset=utf-8"),
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+fn short(bytes: &[u8]) -> String {
+    let text = hex::encode(bytes);
+    if text.len() > 20 { format!("{}…", &text[..20]) } else { text }
+}
+
+fn badge(verdict: &str) -> Markup {
+    html! { span class=(format!("badge {verdict}")) { (verdict) } }
+}
+
+fn revoke_link(who: &Identity, kind: &str, value: &str) -> Markup {
+    html! {
+        @if who.role.may(Need::Operate) {
+            a class="danger" href=(format!("/revoke?kind={kind}&value={value}")) { "revoke…" }
+        }
+    }
+}
+
+fn empty(columns: u8, text: &str) -> Markup {
+    html! { tr { td class="empty" colspan=(columns) { (text) } } }
+}
+
+fn devices(who: &Identity, rows: &[DeviceRow], now: i64, stale: i64) -> Markup {
+    html! {
+        table {
+            thead { tr { th { "Device" } th { "Type" } th { "Kernel SVN" } th { "Last verdict" } th { "Last accepted" } th {} } }
+            tbody {
+                @if rows.is_empty() { (empty(6, "No device has shown genuine evidence yet.")) }
+                @for row in rows {
+                    tr {
+                        td { code title=(hex::encode(&row.ueid)) { (short(&row.ueid)) } }
+                        td { (row.target) }
+                        td { (row.kernel_svn) }
+                        td { (badge(&row.verdict)) }
+                        td {
+                            @if row.last_appraised == 0 { "never" } @else { (time::text(row.last_appraised)) }
+                            @if row.last_appraised < now - stale { " " (badge("stale")) }
+                        }
+                        td { (revoke_link(who, "device", &hex::encode(&row.ueid))) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn appraisals(rows: &[AppraisalRow]) -> Markup {
+    html! {
+        table {
+            thead { tr { th { "Time" } th { "Layer" } th { "Verdict" } th { "Why not" } th { "Policy" } th { "Device" } th {} } }
+            tbody {
+                @if rows.is_empty() { (empty(7, "Nothing was appraised yet.")) }
+                @for row in rows {
+                    tr {
+                        td { (time::text(row.time)) }
+                        td { (row.layer) }
+                        td { (badge(&row.verdict)) }
+                        td { (why(&row.code)) }
+                        td { (row.policy) }
+                        td { code title=(hex::encode(&row.ueid)) { (short(&row.ueid)) } }
+                        td { a href=(format!("/appraisals/{}", hex::encode(&row.id))) { "checks" } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A code in words.
+fn why(code: &str) -> Markup {
+    let known = shef_verify::CODES.iter().find(|known| known.id == code);
+    html! {
+        @if let Some(known) = known { span title=(known.help) { (known.summary) } " " code { (code) } }
+        @else { (code) }
+    }
+}
+
+async fn overview(State(app): Shared, Extension(who): Extension<Identity>) -> Result<Response> {
+    let tenant = who.tenant.as_str();
+    let rows = app.store.collateral(tenant).await?;
+    let seen = app.store.devices(tenant, &[], ROWS).await?;
+    let recent = app.store.appraisals(tenant, i64::MAX, ROWS).await?;
+    let keys = app.store.keys(tenant, "", ROWS).await?;
+    let (head, kept) = app.store.heads(tenant).await?;
+    let receipts = app.store.receipts(tenant, None, (head.seq as i64 - 20).max(0), 20).await?;
+    let (now, stale) = (app.now(), app.config.load().retention.stale_seconds);
+    let body = html! {
+        section { h2 { "Devices" } (devices(&who, &seen, now, stale)) }
+        section { h2 { "Recent appraisals" } (appraisals(&recent)) }
+        section {
+            h2 { "Keys" }
+            table {
+                thead { tr { th { "Key" } th { "Layer" } th { "Newest version" } th { "State" } } }
+                tbody {
+                    @if keys.is_empty() { (empty(4, "There is no key.")) }
+                    @for key in &keys {
+                        tr {
+                            td { (key.name) } td { (key.layer) } td { (key.version) }
+                            td { (badge(if key.disabled == 0 { "active" } else { "disabled" })) }
+                        }
+                    }
+                }
+            }
+        }
+        section {
+            h2 { "Receipts" }
+            p { "Head of the chain: receipt " b { (head.seq) } ", " code { (hex::encode(head.digest)) } ". Kept behind receipt " (kept.seq) "." }
+            table {
+                thead { tr { th { "Receipt" } th { "Time" } th { "Key" } } }
+                tbody {
+                    @if receipts.is_empty() { (empty(3, "No key was released.")) }
+                    @for row in receipts.iter().rev() { tr { td { (row.seq) } td { (time::text(row.time)) } td { (row.name) } } }
+                }
+            }
+        }
+        section {
+            h2 { "Reference values" }
+            table {
+                thead { tr { th { "Id" } th { "Form" } th { "SHA-256" } th { "Since" } th { "State" } } }
+                tbody {
+                    @if rows.corims.is_empty() { (empty(5, "There are none: every image and kernel is unknown, and everything is denied.")) }
+                    @for row in &rows.corims {
+                        tr {
+                            td { (row.id) } td { (row.media_type) } td { code { (short(&sha256(&row.content))) } } td { (time::text(row.created)) }
+                            td { (badge(if row.active == 0 { "inactive" } else { "active" })) }
+                        }
+                    }
+                }
+            }
+        }
+        section {
+            h2 { "Policies" }
+            table {
+                thead { tr { th { "Policy" } th { "Version" } th { "SHA-256" } th { "Since" } } }
+                tbody {
+                    @if rows.policies.is_empty() { (empty(4, "There is none: nothing can be appraised.")) }
+                    @for row in &rows.policies {
+                        tr { td { (row.name) } td { (row.version) } td { code { (short(&row.sha256)) } } td { (time::text(row.created)) } }
+                    }
+                }
+            }
+        }
+        section {
+            h2 { "Trust anchors" }
+            table {
+                thead { tr { th { "Name" } th { "Root of trust" } th { "Devices" } th { "SHA-256" } th {} } }
+                tbody {
+                    @if rows.anchors.is_empty() { (empty(5, "There is none: no device is trusted.")) }
+                    @for row in &rows.anchors {
+                        tr {
+                            td { (row.name) } td { (row.kind) } td { (if row.debug == 0 { "in normal mode" } else { "in debug mode" }) }
+                            td { code { (short(&sha256(&row.certificate))) } } td { (revoke_link(&who, "authority", &api::authority(row))) }
+                        }
+                    }
+                }
+            }
+        }
+        section {
+            h2 { "Revocations" }
+            table {
+                thead { tr { th { "Kind" } th { "Value" } th { "Reason" } th { "Since" } } }
+                tbody {
+                    @if rows.revocations.is_empty() { (empty(4, "Nothing is revoked.")) }
+                    @for row in &rows.revocations {
+                        tr { td { (row.kind) } td { code { (row.value) } } td { (row.reason) } td { (time::text(row.created)) } }
+                    }
+                }
+            }
+        }
+    };
+    Ok(page("Overview", &who, &body))
+}
+
+async fn appraisal(State(app): Shared, Extension(who): Extension<Identity>, Path(id): Path<String>) -> Result<Response> {
+    let bytes = hex::decode(&id).map_err(|_| Kind::Malformed.because("id is not hexadecimal"))?;
+    let row = app.store.appraisal(&who.tenant, &bytes).await?.ok_or_else(|| Kind::NotFound.because("there is no such appraisal"))?;
+    let report: Value = serde_json::from_str(&row.report).unwrap_or(Value::Null);
+    let claims = crate::appraiser::claims(&row.evidence);
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let body = html! {
+        p { (time::text(row.time)) " · layer " (row.layer) " · policy " (row.policy) " · " (badge(&row.verdict)) }
+        section {
+            h2 { "Checks" }
+            table {
+                thead { tr { th { "Check" } th { "Result" } th { "Expected" } th { "Found" } } }
+                tbody {
+                    @for check in report["checks"].as_array().into_iter().flatten() {
+                        @let passed = check["passed"] == true;
+                        @let state = if passed { "passed" } else if check["reached"] == false { "not reached" } else { "failed" };
+                        tr class=[(!passed).then_some("failed")] {
+                            td { (text(&check["id"])) @if !passed { br; small { (why(check["code"].as_str().unwrap_or(""))) } } }
+                            td { (state) }
+                            td class="long" { (text(&check["expected"])) }
+                            td class="long" { (text(&check["actual"])) }
+                        }
+                    }
+                }
+            }
+        }
+        section {
+            h2 { "Claims" }
+            p { "As the evidence has them; proven only where the checks passed." }
+            table { tbody {
+                @for (name, value) in claims.as_object().into_iter().flatten() { tr { th { (name) } td class="long" { (text(value)) } } }
+            } }
+        }
+    };
+    Ok(page("Appraisal", &who, &body))
+}
+
+#[derive(Deserialize)]
+struct Target {
+    kind: String,
+    value: String,
+}
+
+fn form_parts<'a>(who: &'a Identity, kind: &'a str, value: &'a str) -> [&'a [u8]; 6] {
+    [b"revoke", who.tenant.as_bytes(), who.name.as_bytes(), who.role.name().as_bytes(), kind.as_bytes(), value.as_bytes()]
+}
+
+async fn ask(State(app): Shared, Extension(who): Extension<Identity>, Query(target): Query<Target>) -> Response {
+    let Target { kind, value } = &target;
+    let body = html! {
+        form method="post" action="/revoke" {
+            p { "Revoke the " b { (kind) } " " code { (value) } "?" }
+            p { "Evidence that rests on it is denied from now on, and boxes that were given out are not given out again. Sessions that a Shield has already opened go on: close them at their owners." }
+            input type="hidden" name="kind" value=(kind);
+            input type="hidden" name="value" value=(value);
+            input type="hidden" name="token" value=(app.kek.form_token(&form_parts(&who, kind, value)));
+            label { "Reason " input type="text" name="reason" required maxlength="256"; }
+            p { button type="submit" class="danger" { "Revoke" } " " a href="/" { "Cancel" } }
+        }
+    };
+    page("Revoke", &who, &body)
+}
+
+#[derive(Deserialize)]
+struct Confirmed {
+    kind: String,
+    value: String,
+    reason: String,
+    token: String,
+}
+
+async fn revoke(State(app): Shared, Extension(who): Extension<Identity>, headers: HeaderMap, body: Bytes) -> Result<Redirect> {
+    api::demand_type(&headers, &["application/x-www-form-urlencoded"])?;
+    let bad = |_| Kind::Malformed.because("the form is not complete");
+    let uri: Uri = format!("/?{}", String::from_utf8_lossy(&body)).parse().map_err(|_| Kind::Malformed.because("not a form"))?;
+    let Query(form) = Query::<Confirmed>::try_from_uri(&uri).map_err(bad)?;
+    // The browser sends certificate or password by itself: only a form of ours, for this very target, counts.
+    if !app.kek.form_verify(&form_parts(&who, &form.kind, &form.value), &form.token) {
+        return Err(Kind::Forbidden.because("the form is not one that this service gave to this identity"));
+    }
+    api::add_revocation(&app, &who, form.kind, form.value, form.reason).await?;
+    Ok(Redirect::to("/"))
+}

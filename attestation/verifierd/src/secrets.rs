@@ -1,0 +1,268 @@
+//! The service's own secrets: the key encryption key, what is derived from it, and the signing key.
+
+use std::path::Path;
+
+use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use aws_lc_rs::hkdf;
+use aws_lc_rs::hmac;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD as B64;
+use shef_proto::cose::SigningKey;
+use shef_proto::entropy::Entropy;
+use shef_proto::hpke_suite::{PrivateKey, PublicKey};
+use shef_verify::crypto::{AwsLcKey, aws_lc};
+use shef_verify::jwt::{self, JwtKey};
+use zeroize::Zeroizing;
+
+use crate::problem::{Kind, Result};
+
+/// The operating system's randomness.
+pub struct SystemEntropy;
+
+impl Entropy for SystemEntropy {
+    fn fill(&mut self, out: &mut [u8]) {
+        aws_lc_rs::rand::fill(out).expect("the system's random source works");
+    }
+}
+
+/// Random bytes.
+#[must_use]
+pub fn random<const N: usize>() -> [u8; N] {
+    let mut out = [0; N];
+    SystemEntropy.fill(&mut out);
+    out
+}
+
+/// SHA-256.
+#[must_use]
+pub fn sha256(bytes: &[u8]) -> [u8; 32] {
+    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, bytes);
+    digest.as_ref().try_into().expect("SHA-256 has 32 bytes")
+}
+
+/// Reads 32 bytes in hexadecimal from a file that nobody else may read.
+///
+/// # Errors
+/// Missing, open to others, or not 64 hexadecimal digits.
+pub fn read_secret(path: &Path) -> Result<Zeroizing<[u8; 32]>> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let cannot = |error: std::io::Error| Kind::Material.because(format!("{}: {error}", path.display()));
+    let mode = std::fs::metadata(path).map_err(cannot)?.permissions().mode() & 0o777;
+    if mode & 0o077 != 0 {
+        return Err(Kind::Permissions.because(format!("{}: mode is {mode:03o}, expected 600", path.display())));
+    }
+    let text = Zeroizing::new(std::fs::read(path).map_err(cannot)?);
+    let mut key = Zeroizing::new([0; 32]);
+    hex::decode_to_slice(text.trim_ascii(), &mut key[..])
+        .map_err(|_| Kind::Material.because(format!("{}: expected 64 hexadecimal digits", path.display())))?;
+    Ok(key)
+}
+
+struct Derived;
+
+impl hkdf::KeyType for Derived {
+    fn len(&self) -> usize {
+        32
+    }
+}
+
+/// The key encryption key: seals keys at rest and signs session tokens. Replicas share it.
+pub struct Kek {
+    seal: LessSafeKey,
+    session: hmac::Key,
+    form: hmac::Key,
+}
+
+/// Length-prefixed parts, so that no two lists give the same bytes.
+fn join(parts: &[&[u8]]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for part in parts {
+        out.extend_from_slice(&(part.len() as u32).to_be_bytes());
+        out.extend_from_slice(part);
+    }
+    out
+}
+
+impl Kek {
+    /// From the bytes of the KEK file.
+    ///
+    /// # Panics
+    /// Never: lengths are fixed.
+    #[must_use]
+    pub fn new(kek: &[u8; 32]) -> Self {
+        let prk = hkdf::Salt::new(hkdf::HKDF_SHA256, b"shef-verifierd/1").extract(kek);
+        let derive = |label: &[u8]| {
+            let mut key = Zeroizing::new([0; 32]);
+            prk.expand(&[label], Derived).and_then(|okm| okm.fill(&mut key[..])).expect("32 bytes are within HKDF's limit");
+            key
+        };
+        let mac = |label| hmac::Key::new(hmac::HMAC_SHA256, &derive(label)[..]);
+        let seal = UnboundKey::new(&AES_256_GCM, &derive(b"keys at rest")[..]).expect("a key of AES-256 has 32 bytes");
+        Self { seal: LessSafeKey::new(seal), session: mac(b"session tokens"), form: mac(b"form tokens") }
+    }
+
+    /// Seals a secret under these parts (tenant, name, version): `nonce (12) | ciphertext | tag`.
+    ///
+    /// # Panics
+    /// Never: secrets are short.
+    #[must_use]
+    pub fn seal(&self, parts: &[&[u8]], secret: &[u8]) -> Vec<u8> {
+        let nonce: [u8; NONCE_LEN] = random();
+        let mut sealed = secret.to_vec();
+        self.seal
+            .seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::from(join(parts)), &mut sealed)
+            .expect("a short message can be sealed");
+        [&nonce[..], &sealed].concat()
+    }
+
+    /// Opens what [`Kek::seal`] made for the same parts; `None` for anything else.
+    #[must_use]
+    pub fn open(&self, parts: &[&[u8]], sealed: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
+        let (nonce, sealed) = sealed.split_first_chunk::<NONCE_LEN>()?;
+        let mut buffer = Zeroizing::new(sealed.to_vec());
+        let len = self.seal.open_in_place(Nonce::assume_unique_for_key(*nonce), Aad::from(join(parts)), &mut buffer).ok()?.len();
+        buffer.truncate(len);
+        Some(buffer)
+    }
+
+    /// Authenticates a session token.
+    #[must_use]
+    pub fn session_mac(&self, token: &[u8]) -> [u8; 32] {
+        hmac::sign(&self.session, token).as_ref().try_into().expect("HMAC-SHA-256 has 32 bytes")
+    }
+
+    /// Whether a session token is authentic; in constant time.
+    #[must_use]
+    pub fn session_verify(&self, token: &[u8], mac: &[u8]) -> bool {
+        hmac::verify(&self.session, token, mac).is_ok()
+    }
+
+    /// A token for forms of this identity.
+    #[must_use]
+    pub fn form_token(&self, parts: &[&[u8]]) -> String {
+        B64.encode(hmac::sign(&self.form, &join(parts)))
+    }
+
+    /// Whether a form's token is of this identity; in constant time.
+    #[must_use]
+    pub fn form_verify(&self, parts: &[&[u8]], token: &str) -> bool {
+        B64.decode(token).is_ok_and(|mac| hmac::verify(&self.form, &join(parts), &mac).is_ok())
+    }
+}
+
+/// Signs results and receipts.
+pub struct Signer {
+    jwt: AwsLcKey,
+    cose: SigningKey,
+    public: PublicKey,
+    /// The present key first.
+    all: Vec<PublicKey>,
+}
+
+impl Signer {
+    /// From a private scalar, and earlier public keys that are still published.
+    ///
+    /// # Errors
+    /// Not a scalar in range.
+    pub fn new(scalar: &[u8; 32], retired: Vec<PublicKey>) -> Result<Self> {
+        let bad = || Kind::Material.because("signing key: not a private key of P-256");
+        let private = PrivateKey::from_bytes(scalar).map_err(|_| bad())?;
+        let public = private.public_key();
+        let jwt = AwsLcKey::new(&thumbprint(&public), &private).map_err(|_| bad())?;
+        Ok(Self { jwt, cose: SigningKey::new(&private), public, all: std::iter::once(public).chain(retired).collect() })
+    }
+
+    /// The public key.
+    #[must_use]
+    pub fn public_key(&self) -> &PublicKey {
+        &self.public
+    }
+
+    /// The present key and the retired ones.
+    #[must_use]
+    pub fn public_keys(&self) -> &[PublicKey] {
+        &self.all
+    }
+
+    /// The key that signs results.
+    #[must_use]
+    pub fn jwt(&self) -> &AwsLcKey {
+        &self.jwt
+    }
+
+    /// The key that signs receipts.
+    #[must_use]
+    pub fn cose(&self) -> &SigningKey {
+        &self.cose
+    }
+
+    /// The keys that results of this service are verified with: the present one and the retired ones.
+    #[must_use]
+    pub fn keys(&self) -> Vec<JwtKey> {
+        self.all.iter().map(|key| JwtKey { kid: thumbprint(key), key: *key }).collect()
+    }
+
+    /// The claims of a JWT that this service signed.
+    #[must_use]
+    pub fn verify_jwt(&self, token: &str) -> Option<serde_json::Map<String, serde_json::Value>> {
+        jwt::verify(token, &self.keys(), aws_lc).ok()
+    }
+
+    /// The published keys, newest first.
+    #[must_use]
+    pub fn jwks(&self) -> serde_json::Value {
+        let keys: Vec<_> = self.all.iter().map(jwk).collect();
+        serde_json::json!({ "keys": keys })
+    }
+}
+
+/// RFC 7638 thumbprint of a P-256 key: the `kid`.
+#[must_use]
+pub fn thumbprint(key: &PublicKey) -> String {
+    let xy = key.xy();
+    let text = format!(r#"{{"crv":"P-256","kty":"EC","x":"{}","y":"{}"}}"#, B64.encode(&xy[..32]), B64.encode(&xy[32..]));
+    B64.encode(sha256(text.as_bytes()))
+}
+
+/// A P-256 key as JWK.
+#[must_use]
+pub fn jwk(key: &PublicKey) -> serde_json::Value {
+    let xy = key.xy();
+    serde_json::json!({
+        "kty": "EC", "crv": "P-256", "alg": "ES256", "use": "sig", "kid": thumbprint(key),
+        "x": B64.encode(&xy[..32]), "y": B64.encode(&xy[32..]),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sealed_keys_open_under_the_same_name_only() {
+        let kek = Kek::new(&[1; 32]);
+        let sealed = kek.seal(&[b"t", b"k", b"1"], b"secret");
+        assert_eq!(&kek.open(&[b"t", b"k", b"1"], &sealed).unwrap()[..], b"secret");
+        for parts in [[b"t" as &[u8], b"k", b"2"], [b"u", b"k", b"1"], [b"tk", b"", b"1"]] {
+            assert!(kek.open(&parts, &sealed).is_none());
+        }
+        assert!(Kek::new(&[2; 32]).open(&[b"t", b"k", b"1"], &sealed).is_none());
+        for at in 0..sealed.len() {
+            let mut changed = sealed.clone();
+            changed[at] ^= 1;
+            assert!(kek.open(&[b"t", b"k", b"1"], &changed).is_none());
+        }
+    }
+
+    #[test]
+    fn tokens_of_this_key_only() {
+        let signer = Signer::new(&[3; 32], Vec::new()).unwrap();
+        let token = jwt::sign(b"{\"a\":1}", signer.jwt()).unwrap();
+        assert_eq!(signer.verify_jwt(&token).unwrap()["a"], 1);
+        assert!(Signer::new(&[4; 32], Vec::new()).unwrap().verify_jwt(&token).is_none());
+        assert!(Signer::new(&[4; 32], vec![*signer.public_key()]).unwrap().verify_jwt(&token).is_some());
+        let mut parts: Vec<String> = token.split('.').map(Into::into).collect();
+        parts[0] = B64.encode(r#"{"alg":"none"}"#);
+        assert!(signer.verify_jwt(&parts.join(".")).is_none());
+    }
+}

@@ -1,0 +1,171 @@
+//! Challenges. A session is a signed token: making one writes nothing, so a flood of sessions costs nothing.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as B64};
+use shef_proto::cbor::{self, Fields, Limits, Value};
+use shef_proto::evidence::{Layer, NONCE_MAX, NONCE_MIN};
+use shef_proto::hpke_suite::PublicKey;
+
+use crate::problem::{Kind, Result};
+use crate::secrets::{Kek, random};
+
+/// Bytes of a nonce when nobody asks for another length: 64 characters of base64 without padding.
+pub const NONCE_LEN: usize = 48;
+const MAX_TOKEN: usize = 1024;
+const LABEL: &str = "shef-session/1";
+
+/// A nonce whose base64 text is the same in the standard and in the URL alphabet: no character 62 or 63.
+/// Each group of three bytes is drawn until it has none; 0.046 bit of each six are lost.
+#[must_use]
+pub fn draw_nonce(len: usize) -> Vec<u8> {
+    let mut nonce = Vec::with_capacity(len + 2);
+    while nonce.len() < len {
+        let group: [u8; 3] = random();
+        let take = (len - nonce.len()).min(3);
+        if !STANDARD.encode(&group[..take]).contains(['+', '/']) {
+            nonce.extend_from_slice(&group[..take]);
+        }
+    }
+    nonce
+}
+
+/// An open challenge.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Session {
+    /// Tenant.
+    pub tenant: String,
+    /// Layer whose evidence is expected; `None` where the evidence says it itself (other services' protocols), and then no key is released.
+    pub layer: Option<Layer>,
+    /// The nonce.
+    pub nonce: Vec<u8>,
+    /// Seconds since 1970 at which it was made.
+    pub issued: i64,
+    /// Seconds since 1970 at which it ends.
+    pub expires: i64,
+    /// One-time key of the owner's that data keys go to.
+    pub recipient: Option<PublicKey>,
+}
+
+impl Session {
+    /// The signed token: CBOR and its HMAC in base64url.
+    #[must_use]
+    pub fn token(&self, kek: &Kek) -> String {
+        let mut bytes = Value::Array(vec![
+            LABEL.into(),
+            self.tenant.as_str().into(),
+            self.layer.map_or(Value::Null, |layer| layer.name().into()),
+            self.nonce.as_slice().into(),
+            Value::int(self.issued),
+            Value::int(self.expires),
+            self.recipient.as_ref().map_or(Value::Null, |key| key.as_bytes().into()),
+        ])
+        .encode();
+        let mac = kek.session_mac(&bytes);
+        bytes.extend_from_slice(&mac);
+        B64.encode(bytes)
+    }
+
+    /// Opens a token of this tenant. Its end is not looked at: see [`Session::is_open`].
+    ///
+    /// # Errors
+    /// Changed, of another tenant, or of another KEK.
+    pub fn open(kek: &Kek, tenant: &str, token: &str) -> Result<Self> {
+        let session = (token.len() <= MAX_TOKEN).then(|| Self::read(kek, token)).flatten();
+        // The same words for both: a stranger learns nothing about other tenants.
+        session
+            .filter(|session| session.tenant == tenant)
+            .ok_or_else(|| Kind::Session.because("the token is not one that this service gave to this tenant"))
+    }
+
+    fn read(kek: &Kek, token: &str) -> Option<Self> {
+        let bytes = B64.decode(token).ok()?;
+        let (body, mac) = bytes.split_last_chunk::<32>()?;
+        if !kek.session_verify(body, mac) {
+            return None;
+        }
+        let Value::Array(items) = cbor::parse(body, &Limits::bytes(MAX_TOKEN)).ok()? else { return None };
+        let entries = items.into_iter().enumerate().map(|(at, value)| (at as i64, value)).collect();
+        let mut f = Fields::new(Value::map(entries), "session").ok()?;
+        if f.text(0, 0..=32).ok()? != LABEL {
+            return None;
+        }
+        let tenant = f.text(1, 1..=64).ok()?;
+        let layer = match f.take(2).ok()? {
+            Value::Null => None,
+            Value::Text(name) => Some(Layer::from_name(&name)?),
+            _ => return None,
+        };
+        let nonce = f.bytes(3, NONCE_MIN..=NONCE_MAX).ok()?;
+        let issued = f.take(4).ok()?.as_int()?;
+        let expires = f.take(5).ok()?.as_int()?;
+        let recipient = match f.take(6).ok()? {
+            Value::Null => None,
+            Value::Bytes(key) => Some(PublicKey::from_bytes(&key).ok()?),
+            _ => return None,
+        };
+        f.finish().ok()?;
+        Some(Self { tenant, layer, nonce, issued, expires, recipient })
+    }
+
+    /// The layer of a session of the native API.
+    ///
+    /// # Errors
+    /// The session was made for another service's protocol.
+    pub fn layer(&self) -> Result<Layer> {
+        self.layer.ok_or_else(|| Kind::Session.because("the session was made for another protocol"))
+    }
+
+    /// Demands that the session has not ended.
+    ///
+    /// # Errors
+    /// It has.
+    pub fn is_open(&self, now: i64) -> Result<()> {
+        if now < self.expires {
+            return Ok(());
+        }
+        Err(Kind::SessionExpired.because(format!("the session ended {} seconds ago", now - self.expires)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nonces_read_the_same_in_both_alphabets() {
+        for len in [32, 33, 34, 48, 64] {
+            for _ in 0..200 {
+                let nonce = draw_nonce(len);
+                assert_eq!(nonce.len(), len);
+                let text = STANDARD.encode(&nonce);
+                assert!(!text.contains(['+', '/']), "{text}");
+                assert_eq!(text.trim_end_matches('='), B64.encode(&nonce));
+            }
+        }
+        assert_eq!(STANDARD.encode(draw_nonce(NONCE_LEN)).len(), 64);
+        assert!(!STANDARD.encode(draw_nonce(NONCE_LEN)).contains('='));
+    }
+
+    #[test]
+    fn tokens_are_bound() {
+        let kek = Kek::new(&[1; 32]);
+        let key = *crate::secrets::Signer::new(&[9; 32], Vec::new()).unwrap().public_key();
+        for recipient in [None, Some(key)] {
+            let session =
+                Session { tenant: "a".into(), layer: Some(Layer::Shield), nonce: draw_nonce(48), issued: 1, expires: 100, recipient };
+            let token = session.token(&kek);
+            assert_eq!(Session::open(&kek, "a", &token).unwrap(), session);
+            assert_eq!(Session::open(&kek, "b", &token).unwrap_err().kind, Kind::Session);
+            assert_eq!(Session::open(&Kek::new(&[2; 32]), "a", &token).unwrap_err().kind, Kind::Session);
+            let bytes = B64.decode(&token).unwrap();
+            for at in 0..bytes.len() {
+                let mut changed = bytes.clone();
+                changed[at] ^= 1;
+                assert_eq!(Session::open(&kek, "a", &B64.encode(changed)).unwrap_err().kind, Kind::Session);
+            }
+            session.is_open(99).unwrap();
+            assert_eq!(session.is_open(100).unwrap_err().kind, Kind::SessionExpired);
+        }
+        assert!(Session::open(&kek, "a", "").is_err() && Session::open(&kek, "a", &"A".repeat(5000)).is_err());
+    }
+}

@@ -1,0 +1,438 @@
+//! Keys, their versions, releases and receipts.
+
+use shef_proto::receipt::{self, Head};
+
+use super::records::{AppraisalRecord, USE, record};
+use super::{Store, on};
+use crate::problem::{Kind, Problem, Result};
+
+/// A key.
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub struct KeyRow {
+    /// Name.
+    pub name: String,
+    /// Layer whose evidence it answers.
+    pub layer: String,
+    /// 1 when no version is released any more.
+    pub disabled: i64,
+    /// Newest version.
+    pub version: i64,
+}
+
+/// One version of a key.
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub struct KeyVersionRow {
+    /// Version, from 1.
+    pub version: i64,
+    /// The secret under the KEK.
+    pub sealed: Vec<u8>,
+    /// Its policy.
+    pub policy: String,
+    /// Version of the policy: frozen.
+    pub policy_version: i64,
+    /// Most releases; 0 for any number.
+    pub max_releases: i64,
+    /// Releases so far.
+    pub released: i64,
+    /// First second of its window.
+    pub not_before: i64,
+    /// End of its window; 0 for none.
+    pub not_after: i64,
+    /// 1 when this version is not released any more.
+    pub disabled: i64,
+    /// Seconds since 1970.
+    pub created: i64,
+}
+
+/// A version to be added.
+#[derive(Clone, Debug)]
+pub struct NewVersion {
+    /// The secret under the KEK.
+    pub sealed: Vec<u8>,
+    /// Its policy.
+    pub policy: String,
+    /// Version of the policy.
+    pub policy_version: i64,
+    /// Most releases; 0 for any number.
+    pub max_releases: i64,
+    /// First second of its window.
+    pub not_before: i64,
+    /// End of its window; 0 for none.
+    pub not_after: i64,
+    /// Seconds since 1970.
+    pub created: i64,
+}
+
+/// A release to be committed.
+pub struct NewRelease<'a> {
+    /// Tenant.
+    pub tenant: &'a str,
+    /// Key.
+    pub name: &'a str,
+    /// Its version.
+    pub version: i64,
+    /// Digest of the evidence.
+    pub evidence: [u8; 32],
+    /// Public key that the box goes to.
+    pub recipient: &'a [u8],
+    /// End of the session.
+    pub session_expires: i64,
+    /// End of the box.
+    pub expires: i64,
+    /// Now.
+    pub now: i64,
+    /// Generation of the collateral that the appraisal was held against.
+    pub generation: i64,
+    /// The appraisal.
+    pub record: &'a AppraisalRecord,
+}
+
+/// A committed release.
+#[derive(Clone, Debug)]
+pub struct Released {
+    /// The box.
+    pub bytes: Vec<u8>,
+    /// Its receipt.
+    pub receipt: Vec<u8>,
+    /// Head of the tenant's chain when it was given out: its own receipt.
+    pub head: Head,
+    /// End of the box.
+    pub expires: i64,
+    /// False when it was committed before and is given out again.
+    pub fresh: bool,
+}
+
+/// A receipt.
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub struct ReceiptRow {
+    /// Number in the tenant's chain.
+    pub seq: i64,
+    /// Seconds since 1970.
+    pub time: i64,
+    /// Key.
+    pub name: String,
+    /// The signed bytes.
+    pub content: Vec<u8>,
+}
+
+fn head_of(seq: i64, digest: &[u8]) -> Result<Head> {
+    let digest = digest.try_into().map_err(|_| Kind::Internal.because("the stored head of the receipts has a wrong length"))?;
+    Ok(Head { seq: seq.max(0) as u64, digest })
+}
+
+impl Store {
+    /// Adds a key with its first version (`layer` given), or a version to a key. Gives the version's number.
+    ///
+    /// `seal` gets that number: what is sealed is bound to it.
+    ///
+    /// # Errors
+    /// The key exists, or does not, or the database does not answer.
+    pub async fn add_version(
+        &self,
+        tenant: &str,
+        name: &str,
+        layer: Option<&str>,
+        new: &NewVersion,
+        seal: impl Fn(i64) -> Vec<u8>,
+    ) -> Result<i64> {
+        on!(self, |pools| {
+            let mut tx = pools.durable.begin_with(pools.begin).await?;
+            let version = match layer {
+                Some(layer) => {
+                    let added = sqlx::query(
+                        "INSERT INTO key_name (tenant, name, layer, disabled, version) VALUES ($1, $2, $3, 0, 1) \
+                         ON CONFLICT (tenant, name) DO NOTHING",
+                    )
+                    .bind(tenant)
+                    .bind(name)
+                    .bind(layer)
+                    .execute(&mut *tx)
+                    .await?
+                    .rows_affected();
+                    if added == 0 {
+                        return Err(Kind::Conflict.because(format!("key {name}")));
+                    }
+                    1
+                }
+                None => {
+                    let row: Option<(i64,)> =
+                        sqlx::query_as("UPDATE key_name SET version = version + 1 WHERE tenant = $1 AND name = $2 RETURNING version")
+                            .bind(tenant)
+                            .bind(name)
+                            .fetch_optional(&mut *tx)
+                            .await?;
+                    row.ok_or_else(|| Kind::NotFound.because(format!("there is no key {name}")))?.0
+                }
+            };
+            sqlx::query(
+                "INSERT INTO key_version (tenant, name, version, sealed, policy, policy_version, max_releases, released, not_before, \
+                 not_after, disabled, created) VALUES ($1, $2, $3, $4, $5, $6, $7, 0, $8, $9, 0, $10)",
+            )
+            .bind(tenant)
+            .bind(name)
+            .bind(version)
+            .bind(seal(version))
+            .bind(&new.policy)
+            .bind(new.policy_version)
+            .bind(new.max_releases)
+            .bind(new.not_before)
+            .bind(new.not_after)
+            .bind(new.created)
+            .execute(&mut *tx)
+            .await?;
+            tx.commit().await?;
+            Ok(version)
+        })
+    }
+
+    /// A key with its versions, newest first.
+    ///
+    /// # Errors
+    /// There is none, or the database does not answer.
+    pub async fn key(&self, tenant: &str, name: &str) -> Result<(KeyRow, Vec<KeyVersionRow>)> {
+        on!(self, |pools| {
+            let key: Option<KeyRow> = sqlx::query_as("SELECT name, layer, disabled, version FROM key_name WHERE tenant = $1 AND name = $2")
+                .bind(tenant)
+                .bind(name)
+                .fetch_optional(&pools.read)
+                .await?;
+            let key = key.ok_or_else(|| Kind::NotFound.because(format!("there is no key {name}")))?;
+            let versions = sqlx::query_as(
+                "SELECT version, sealed, policy, policy_version, max_releases, released, not_before, not_after, disabled, created \
+                 FROM key_version WHERE tenant = $1 AND name = $2 ORDER BY version DESC",
+            )
+            .bind(tenant)
+            .bind(name)
+            .fetch_all(&pools.read)
+            .await?;
+            Ok((key, versions))
+        })
+    }
+
+    /// Keys by name, behind this one.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn keys(&self, tenant: &str, after: &str, limit: i64) -> Result<Vec<KeyRow>> {
+        on!(self, |pools| {
+            Ok(sqlx::query_as("SELECT name, layer, disabled, version FROM key_name WHERE tenant = $1 AND name > $2 ORDER BY name LIMIT $3")
+                .bind(tenant)
+                .bind(after)
+                .bind(limit)
+                .fetch_all(&pools.read)
+                .await?)
+        })
+    }
+
+    /// Disables a key, or one version of it; or enables it again. False when there is none.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn disable_key(&self, tenant: &str, name: &str, version: Option<i64>, disabled: bool) -> Result<bool> {
+        on!(self, |pools| {
+            let query = match version {
+                None => sqlx::query("UPDATE key_name SET disabled = $3 WHERE tenant = $1 AND name = $2").bind(tenant).bind(name),
+                Some(_) => sqlx::query("UPDATE key_version SET disabled = $3 WHERE tenant = $1 AND name = $2 AND version = $4")
+                    .bind(tenant)
+                    .bind(name),
+            };
+            let query = query.bind(i64::from(disabled));
+            let query = if let Some(version) = version { query.bind(version) } else { query };
+            Ok(query.execute(&pools.durable).await?.rows_affected() > 0)
+        })
+    }
+
+    /// Commits a release: nonce, count, box, receipt and head in one transaction, on disk before it is given out.
+    /// The same evidence for the same key version gets the same bytes again until they end, and is not counted again.
+    ///
+    /// `make` gets the head of the chain and gives box and receipt. `Ok(None)`: the collateral has changed since the appraisal.
+    ///
+    /// # Errors
+    /// The nonce was used for something else, the session or the box has ended, the key's limits, or the database.
+    pub async fn release(&self, new: &NewRelease<'_>, make: impl FnOnce(Head) -> Result<(Vec<u8>, Vec<u8>)>) -> Result<Option<Released>> {
+        on!(self, |pools| {
+            let mut tx = pools.durable.begin_with(pools.begin).await?;
+            // The tenant's row is the lock under which its chain grows.
+            let (seq, head, generation): (i64, Vec<u8>, i64) =
+                sqlx::query_as("UPDATE tenant SET seq = seq + 1 WHERE name = $1 RETURNING seq, head, generation")
+                    .bind(new.tenant)
+                    .fetch_one(&mut *tx)
+                    .await?;
+            if generation != new.generation {
+                return Ok(None);
+            }
+            let row: Option<(i64, i64, i64, i64, i64, i64)> = sqlx::query_as(
+                "SELECT v.disabled, n.disabled, v.released, v.max_releases, v.not_before, v.not_after FROM key_version v \
+                 JOIN key_name n ON n.tenant = v.tenant AND n.name = v.name WHERE v.tenant = $1 AND v.name = $2 AND v.version = $3",
+            )
+            .bind(new.tenant)
+            .bind(new.name)
+            .bind(new.version)
+            .fetch_optional(&mut *tx)
+            .await?;
+            let Some((off, all_off, released, most, from, to)) = row else {
+                return Err(Kind::NotFound.because(format!("key {} has no version {}", new.name, new.version)));
+            };
+            if off != 0 || all_off != 0 {
+                return Err(Kind::KeyDisabled.because(format!("key {} version {}", new.name, new.version)));
+            }
+            let before: Option<(Vec<u8>, Vec<u8>, i64, i64)> = sqlx::query_as(
+                "SELECT recipient, box, seq, expires FROM released WHERE tenant = $1 AND name = $2 AND version = $3 AND evidence = $4",
+            )
+            .bind(new.tenant)
+            .bind(new.name)
+            .bind(new.version)
+            .bind(new.evidence.to_vec())
+            .fetch_optional(&mut *tx)
+            .await?;
+            if let Some((recipient, bytes, seq, expires)) = before {
+                if recipient != new.recipient {
+                    return Err(Kind::NonceUsed.because("this evidence had the key released to another recipient"));
+                }
+                if new.now >= expires {
+                    return Err(Kind::SessionExpired.because("the box has ended; attest again"));
+                }
+                let (receipt,): (Vec<u8>,) = sqlx::query_as("SELECT content FROM receipt WHERE tenant = $1 AND seq = $2")
+                    .bind(new.tenant)
+                    .bind(seq)
+                    .fetch_one(&mut *tx)
+                    .await?;
+                let head = head_of(seq, &receipt::digest(&receipt))?;
+                return Ok(Some(Released { bytes, receipt, head, expires, fresh: false }));
+            }
+            if new.now >= new.session_expires {
+                return Err(Kind::SessionExpired.because(format!("the session ended {} seconds ago", new.now - new.session_expires)));
+            }
+            if new.now < from || (to != 0 && new.now >= to) {
+                return Err(Kind::KeyWindow.because(format!("now is {}, the window is {from} to {to}", new.now)));
+            }
+            if most != 0 && released >= most {
+                return Err(Kind::KeyExhausted.because(format!("released {released} times of {most}")));
+            }
+            let new_nonce = sqlx::query(USE)
+                .bind(new.tenant)
+                .bind(&new.record.nonce)
+                .bind(new.session_expires.max(new.expires))
+                .bind(None::<String>)
+                .bind(new.session_expires)
+                .execute(&mut *tx)
+                .await?
+                .rows_affected();
+            if new_nonce == 0 {
+                return Err(Kind::NonceUsed.because("the nonce of this evidence was used before"));
+            }
+            let (bytes, receipt) = make(head_of(seq - 1, &head)?)?;
+            let digest = receipt::digest(&receipt);
+            sqlx::query("UPDATE key_version SET released = released + 1 WHERE tenant = $1 AND name = $2 AND version = $3")
+                .bind(new.tenant)
+                .bind(new.name)
+                .bind(new.version)
+                .execute(&mut *tx)
+                .await?;
+            sqlx::query(
+                "INSERT INTO released (tenant, name, version, evidence, recipient, box, seq, expires) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+            )
+            .bind(new.tenant)
+            .bind(new.name)
+            .bind(new.version)
+            .bind(new.evidence.to_vec())
+            .bind(new.recipient)
+            .bind(&bytes)
+            .bind(seq)
+            .bind(new.expires)
+            .execute(&mut *tx)
+            .await?;
+            sqlx::query("INSERT INTO receipt (tenant, seq, time, name, content) VALUES ($1, $2, $3, $4, $5)")
+                .bind(new.tenant)
+                .bind(seq)
+                .bind(new.now)
+                .bind(new.name)
+                .bind(&receipt)
+                .execute(&mut *tx)
+                .await?;
+            sqlx::query("UPDATE tenant SET head = $2 WHERE name = $1").bind(new.tenant).bind(digest.to_vec()).execute(&mut *tx).await?;
+            record!(tx, new.tenant, new.record);
+            tx.commit().await?;
+            Ok(Some(Released { bytes, receipt, head: head_of(seq, &digest)?, expires: new.expires, fresh: true }))
+        })
+    }
+
+    /// Receipts behind this number, of one key or of all.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn receipts(&self, tenant: &str, name: Option<&str>, after: i64, limit: i64) -> Result<Vec<ReceiptRow>> {
+        on!(self, |pools| {
+            let rows =
+                match name {
+                    None => {
+                        sqlx::query_as("SELECT seq, time, name, content FROM receipt WHERE tenant = $1 AND seq > $2 ORDER BY seq LIMIT $3")
+                            .bind(tenant)
+                            .bind(after)
+                            .bind(limit)
+                            .fetch_all(&pools.read)
+                            .await?
+                    }
+                    Some(name) => sqlx::query_as(
+                        "SELECT seq, time, name, content FROM receipt WHERE tenant = $1 AND name = $4 AND seq > $2 ORDER BY seq LIMIT $3",
+                    )
+                    .bind(tenant)
+                    .bind(after)
+                    .bind(limit)
+                    .bind(name)
+                    .fetch_all(&pools.read)
+                    .await?,
+                };
+            Ok(rows)
+        })
+    }
+
+    /// Head of a tenant's chain, and the head behind which receipts are kept.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn heads(&self, tenant: &str) -> Result<(Head, Head)> {
+        on!(self, |pools| {
+            let (seq, head, kept_seq, kept): (i64, Vec<u8>, i64, Vec<u8>) =
+                sqlx::query_as("SELECT seq, head, kept_seq, kept_head FROM tenant WHERE name = $1")
+                    .bind(tenant)
+                    .fetch_one(&pools.read)
+                    .await?;
+            Ok((head_of(seq, &head)?, head_of(kept_seq, &kept)?))
+        })
+    }
+
+    /// Forgets receipts older than `before`; the chain then begins behind the last one forgotten. Gives how many went.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn forget_receipts(&self, tenant: &str, before: i64) -> Result<u64> {
+        on!(self, |pools| {
+            let mut tx = pools.durable.begin_with(pools.begin).await?;
+            // The newest stays, so that a chain is never empty once it has begun.
+            let last: Option<(i64, Vec<u8>)> = sqlx::query_as(
+                "SELECT seq, content FROM receipt WHERE tenant = $1 AND time < $2 \
+                 AND seq < (SELECT MAX(seq) FROM receipt WHERE tenant = $1) ORDER BY seq DESC LIMIT 1",
+            )
+            .bind(tenant)
+            .bind(before)
+            .fetch_optional(&mut *tx)
+            .await?;
+            let Some((seq, content)) = last else { return Ok(0) };
+            sqlx::query("UPDATE tenant SET kept_seq = $2, kept_head = $3 WHERE name = $1")
+                .bind(tenant)
+                .bind(seq)
+                .bind(receipt::digest(&content).to_vec())
+                .execute(&mut *tx)
+                .await?;
+            let gone = sqlx::query("DELETE FROM receipt WHERE tenant = $1 AND seq <= $2")
+                .bind(tenant)
+                .bind(seq)
+                .execute(&mut *tx)
+                .await?
+                .rows_affected();
+            tx.commit().await?;
+            Ok::<u64, Problem>(gone)
+        })
+    }
+}

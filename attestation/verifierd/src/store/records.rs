@@ -1,0 +1,347 @@
+//! Used nonces, appraisals, devices.
+
+use super::{Store, on};
+use crate::problem::Result;
+
+/// What an appraisal leaves behind.
+#[derive(Clone, Debug)]
+pub struct AppraisalRecord {
+    /// Random id.
+    pub id: [u8; 16],
+    /// Seconds since 1970.
+    pub time: i64,
+    /// Layer that was expected.
+    pub layer: &'static str,
+    /// `accepted` or `denied`.
+    pub verdict: &'static str,
+    /// Code of the first failed check; empty when none.
+    pub code: &'static str,
+    /// Policy, `name@version`.
+    pub policy: String,
+    /// Identity in the evidence, proven or not; empty when there was none to read.
+    pub ueid: Vec<u8>,
+    /// Type of device in the evidence.
+    pub target: String,
+    /// Security version of the kernel in the evidence.
+    pub kernel_svn: u64,
+    /// Whether the evidence was signed by a certified device: only then does the record of the device change.
+    pub genuine: bool,
+    /// The nonce.
+    pub nonce: Vec<u8>,
+    /// The evidence.
+    pub evidence: Vec<u8>,
+    /// The appraisal as JSON.
+    pub report: String,
+}
+
+/// A recorded appraisal.
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub struct AppraisalRow {
+    /// Id.
+    pub id: Vec<u8>,
+    /// Seconds since 1970.
+    pub time: i64,
+    /// Layer.
+    pub layer: String,
+    /// `accepted` or `denied`.
+    pub verdict: String,
+    /// Code of the first failed check.
+    pub code: String,
+    /// Policy, `name@version`.
+    pub policy: String,
+    /// Identity in the evidence.
+    pub ueid: Vec<u8>,
+    /// The nonce.
+    pub nonce: Vec<u8>,
+    /// The evidence.
+    pub evidence: Vec<u8>,
+    /// The appraisal as JSON.
+    pub report: String,
+}
+
+/// A device that was seen.
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub struct DeviceRow {
+    /// Identity.
+    pub ueid: Vec<u8>,
+    /// Seconds since 1970 of its first genuine evidence.
+    pub first_seen: i64,
+    /// Of its newest genuine evidence.
+    pub last_seen: i64,
+    /// Of the newest that was accepted; 0 for never.
+    pub last_appraised: i64,
+    /// Newest verdict.
+    pub verdict: String,
+    /// Type of device.
+    pub target: String,
+    /// Security version of its kernel.
+    pub kernel_svn: i64,
+}
+
+/// How many devices there are.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DeviceCounts {
+    /// All.
+    pub all: i64,
+    /// Not accepted for longer than the configuration allows.
+    pub stale: i64,
+}
+
+/// Uses a nonce and records; statements of one transaction.
+macro_rules! record {
+    ($tx:expr, $tenant:expr, $record:expr) => {{
+        let (tenant, record): (&str, &AppraisalRecord) = ($tenant, $record);
+        sqlx::query(
+            "INSERT INTO appraisal (tenant, id, time, layer, verdict, code, policy, ueid, nonce, evidence, report) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+        )
+        .bind(tenant)
+        .bind(record.id.to_vec())
+        .bind(record.time)
+        .bind(record.layer)
+        .bind(record.verdict)
+        .bind(record.code)
+        .bind(&record.policy)
+        .bind(&record.ueid)
+        .bind(&record.nonce)
+        .bind(&record.evidence)
+        .bind(&record.report)
+        .execute(&mut *$tx)
+        .await?;
+        if record.genuine {
+            let appraised = if record.verdict == "accepted" { record.time } else { 0 };
+            sqlx::query(
+                "INSERT INTO device (tenant, ueid, first_seen, last_seen, last_appraised, verdict, target, kernel_svn) \
+                 VALUES ($1, $2, $3, $3, $4, $5, $6, $7) ON CONFLICT (tenant, ueid) DO UPDATE SET last_seen = excluded.last_seen, \
+                 last_appraised = CASE WHEN excluded.last_appraised > 0 THEN excluded.last_appraised ELSE device.last_appraised END, \
+                 verdict = excluded.verdict, target = excluded.target, kernel_svn = excluded.kernel_svn",
+            )
+            .bind(tenant)
+            .bind(&record.ueid)
+            .bind(record.time)
+            .bind(appraised)
+            .bind(record.verdict)
+            .bind(&record.target)
+            .bind(i64::try_from(record.kernel_svn).unwrap_or(i64::MAX))
+            .execute(&mut *$tx)
+            .await?;
+        }
+    }};
+}
+pub(crate) use record;
+
+/// `INSERT` of a used nonce; one row when it was new. What ended ($5) before the time up to which nonces were forgotten counts as used, so
+/// that a clock that steps back opens nothing again.
+pub(crate) const USE: &str = "INSERT INTO used (tenant, nonce, expires, result) \
+     SELECT $1, $2, $3, $4 WHERE $5 >= (SELECT swept FROM tenant WHERE name = $1) ON CONFLICT (tenant, nonce) DO NOTHING";
+
+impl Store {
+    /// Uses a nonce and records the appraisal, in one transaction. False, and nothing recorded, when the nonce was used before.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn use_nonce(&self, tenant: &str, expires: i64, result: Option<&str>, record: &AppraisalRecord) -> Result<bool> {
+        on!(self, |pools| {
+            let mut tx = pools.quick.begin_with(pools.begin_quick).await?;
+            let new = sqlx::query(USE)
+                .bind(tenant)
+                .bind(&record.nonce)
+                .bind(expires)
+                .bind(result)
+                .bind(expires)
+                .execute(&mut *tx)
+                .await?
+                .rows_affected();
+            if new == 0 {
+                return Ok(false);
+            }
+            record!(tx, tenant, record);
+            tx.commit().await?;
+            Ok(true)
+        })
+    }
+
+    /// Records an appraisal that uses no nonce: evidence that no certified device signed.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn record(&self, tenant: &str, record: &AppraisalRecord) -> Result<()> {
+        on!(self, |pools| {
+            let mut tx = pools.quick.begin_with(pools.begin_quick).await?;
+            record!(tx, tenant, record);
+            tx.commit().await?;
+            Ok(())
+        })
+    }
+
+    /// Ends a session that nobody has answered; nothing happens to one that was.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn end_session(&self, tenant: &str, nonce: &[u8], expires: i64) -> Result<()> {
+        on!(self, |pools| {
+            sqlx::query(USE).bind(tenant).bind(nonce).bind(expires).bind(None::<String>).bind(expires).execute(&pools.quick).await?;
+            Ok(())
+        })
+    }
+
+    /// A sealed resource.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn resource(&self, tenant: &str, path: &str) -> Result<Option<Vec<u8>>> {
+        on!(self, |pools| {
+            let row: Option<(Vec<u8>,)> = sqlx::query_as("SELECT sealed FROM resource WHERE tenant = $1 AND path = $2")
+                .bind(tenant)
+                .bind(path)
+                .fetch_optional(&pools.read)
+                .await?;
+            Ok(row.map(|row| row.0))
+        })
+    }
+
+    /// Stores a sealed resource, in place of the one at this path.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn put_resource(&self, tenant: &str, path: &str, sealed: &[u8], created: i64) -> Result<()> {
+        on!(self, |pools| {
+            sqlx::query(
+                "INSERT INTO resource (tenant, path, sealed, created) VALUES ($1, $2, $3, $4) \
+                 ON CONFLICT (tenant, path) DO UPDATE SET sealed = excluded.sealed, created = excluded.created",
+            )
+            .bind(tenant)
+            .bind(path)
+            .bind(sealed)
+            .bind(created)
+            .execute(&pools.durable)
+            .await?;
+            Ok(())
+        })
+    }
+
+    /// The result that was stored with a used nonce: `None` when the nonce is unused.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn used_result(&self, tenant: &str, nonce: &[u8]) -> Result<Option<Option<String>>> {
+        on!(self, |pools| {
+            let row: Option<(Option<String>,)> = sqlx::query_as("SELECT result FROM used WHERE tenant = $1 AND nonce = $2")
+                .bind(tenant)
+                .bind(nonce)
+                .fetch_optional(&pools.read)
+                .await?;
+            Ok(row.map(|row| row.0))
+        })
+    }
+
+    /// Newest appraisals first; before this time when given.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn appraisals(&self, tenant: &str, before: i64, limit: i64) -> Result<Vec<AppraisalRow>> {
+        on!(self, |pools| {
+            Ok(sqlx::query_as(
+                "SELECT id, time, layer, verdict, code, policy, ueid, nonce, evidence, report FROM appraisal \
+                 WHERE tenant = $1 AND time < $2 ORDER BY time DESC, id LIMIT $3",
+            )
+            .bind(tenant)
+            .bind(before)
+            .bind(limit)
+            .fetch_all(&pools.read)
+            .await?)
+        })
+    }
+
+    /// One appraisal.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn appraisal(&self, tenant: &str, id: &[u8]) -> Result<Option<AppraisalRow>> {
+        on!(self, |pools| {
+            Ok(sqlx::query_as(
+                "SELECT id, time, layer, verdict, code, policy, ueid, nonce, evidence, report FROM appraisal WHERE tenant = $1 AND id = $2",
+            )
+            .bind(tenant)
+            .bind(id)
+            .fetch_optional(&pools.read)
+            .await?)
+        })
+    }
+
+    /// Devices by identity, behind this one.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn devices(&self, tenant: &str, after: &[u8], limit: i64) -> Result<Vec<DeviceRow>> {
+        on!(self, |pools| {
+            Ok(sqlx::query_as(
+                "SELECT ueid, first_seen, last_seen, last_appraised, verdict, target, kernel_svn FROM device \
+                 WHERE tenant = $1 AND ueid > $2 ORDER BY ueid LIMIT $3",
+            )
+            .bind(tenant)
+            .bind(after)
+            .bind(limit)
+            .fetch_all(&pools.read)
+            .await?)
+        })
+    }
+
+    /// One device.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn device(&self, tenant: &str, ueid: &[u8]) -> Result<Option<DeviceRow>> {
+        on!(self, |pools| {
+            Ok(sqlx::query_as(
+                "SELECT ueid, first_seen, last_seen, last_appraised, verdict, target, kernel_svn FROM device WHERE tenant = $1 AND ueid = $2",
+            )
+            .bind(tenant)
+            .bind(ueid)
+            .fetch_optional(&pools.read)
+            .await?)
+        })
+    }
+
+    /// How many devices there are, in all tenants, and how many were not accepted since `since`.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn device_counts(&self, since: i64) -> Result<DeviceCounts> {
+        on!(self, |pools| {
+            let (all, stale): (i64, i64) = sqlx::query_as("SELECT COUNT(*), COUNT(CASE WHEN last_appraised < $1 THEN 1 END) FROM device")
+                .bind(since)
+                .fetch_one(&pools.read)
+                .await?;
+            Ok(DeviceCounts { all, stale })
+        })
+    }
+
+    /// Forgets what has ended: used nonces and boxes past their time, appraisals beyond the number kept.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn sweep(&self, tenant: &str, now: i64, appraisals: i64) -> Result<()> {
+        on!(self, |pools| {
+            let mut tx = pools.quick.begin_with(pools.begin_quick).await?;
+            // A minute more than needed: replicas' clocks differ a little.
+            sqlx::query("UPDATE tenant SET swept = $2 WHERE name = $1 AND swept < $2")
+                .bind(tenant)
+                .bind(now - 60)
+                .execute(&mut *tx)
+                .await?;
+            sqlx::query("DELETE FROM used WHERE tenant = $1 AND expires < $2").bind(tenant).bind(now - 60).execute(&mut *tx).await?;
+            sqlx::query("DELETE FROM released WHERE tenant = $1 AND expires < $2").bind(tenant).bind(now - 60).execute(&mut *tx).await?;
+            sqlx::query(
+                "DELETE FROM appraisal WHERE tenant = $1 AND time < (SELECT time FROM appraisal WHERE tenant = $1 \
+                 ORDER BY time DESC LIMIT 1 OFFSET $2)",
+            )
+            .bind(tenant)
+            .bind(appraisals)
+            .execute(&mut *tx)
+            .await?;
+            tx.commit().await?;
+            Ok(())
+        })
+    }
+}

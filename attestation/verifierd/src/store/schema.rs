@@ -1,0 +1,80 @@
+//! One schema for both databases, and how it grows. `{blob}` is the type of byte strings.
+
+/// Steps from an empty database to the newest version; only ever added to.
+pub const MIGRATIONS: &[&str] = &["
+CREATE TABLE tenant (
+    name TEXT PRIMARY KEY,
+    generation BIGINT NOT NULL,
+    seq BIGINT NOT NULL,
+    head {blob} NOT NULL,
+    kept_seq BIGINT NOT NULL,
+    kept_head {blob} NOT NULL,
+    swept BIGINT NOT NULL
+);
+CREATE TABLE anchor (
+    tenant TEXT NOT NULL, name TEXT NOT NULL, kind TEXT NOT NULL, debug BIGINT NOT NULL, certificate {blob} NOT NULL,
+    created BIGINT NOT NULL,
+    PRIMARY KEY (tenant, name)
+);
+CREATE TABLE signer (
+    tenant TEXT NOT NULL, name TEXT NOT NULL, content TEXT NOT NULL, created BIGINT NOT NULL,
+    PRIMARY KEY (tenant, name)
+);
+CREATE TABLE corim (
+    tenant TEXT NOT NULL, id TEXT NOT NULL, media_type TEXT NOT NULL, content {blob} NOT NULL, active BIGINT NOT NULL,
+    created BIGINT NOT NULL,
+    PRIMARY KEY (tenant, id)
+);
+CREATE TABLE policy (
+    tenant TEXT NOT NULL, name TEXT NOT NULL, version BIGINT NOT NULL, media_type TEXT NOT NULL, content {blob} NOT NULL,
+    sha256 {blob} NOT NULL, created BIGINT NOT NULL,
+    PRIMARY KEY (tenant, name, version)
+);
+CREATE TABLE revocation (
+    tenant TEXT NOT NULL, kind TEXT NOT NULL, value TEXT NOT NULL, reason TEXT NOT NULL, created BIGINT NOT NULL,
+    PRIMARY KEY (tenant, kind, value)
+);
+CREATE TABLE device (
+    tenant TEXT NOT NULL, ueid {blob} NOT NULL, first_seen BIGINT NOT NULL, last_seen BIGINT NOT NULL, last_appraised BIGINT NOT NULL,
+    verdict TEXT NOT NULL, target TEXT NOT NULL, kernel_svn BIGINT NOT NULL,
+    PRIMARY KEY (tenant, ueid)
+);
+CREATE INDEX device_age ON device (tenant, last_appraised);
+CREATE TABLE appraisal (
+    tenant TEXT NOT NULL, id {blob} NOT NULL, time BIGINT NOT NULL, layer TEXT NOT NULL, verdict TEXT NOT NULL, code TEXT NOT NULL,
+    policy TEXT NOT NULL, ueid {blob} NOT NULL, nonce {blob} NOT NULL, evidence {blob} NOT NULL, report TEXT NOT NULL,
+    PRIMARY KEY (tenant, id)
+);
+CREATE INDEX appraisal_time ON appraisal (tenant, time);
+CREATE TABLE used (
+    tenant TEXT NOT NULL, nonce {blob} NOT NULL, expires BIGINT NOT NULL, result TEXT,
+    PRIMARY KEY (tenant, nonce)
+);
+CREATE INDEX used_expires ON used (expires);
+CREATE TABLE key_name (
+    tenant TEXT NOT NULL, name TEXT NOT NULL, layer TEXT NOT NULL, disabled BIGINT NOT NULL, version BIGINT NOT NULL,
+    PRIMARY KEY (tenant, name)
+);
+CREATE TABLE key_version (
+    tenant TEXT NOT NULL, name TEXT NOT NULL, version BIGINT NOT NULL, sealed {blob} NOT NULL,
+    policy TEXT NOT NULL, policy_version BIGINT NOT NULL,
+    max_releases BIGINT NOT NULL, released BIGINT NOT NULL, not_before BIGINT NOT NULL, not_after BIGINT NOT NULL,
+    disabled BIGINT NOT NULL, created BIGINT NOT NULL,
+    PRIMARY KEY (tenant, name, version)
+);
+CREATE TABLE released (
+    tenant TEXT NOT NULL, name TEXT NOT NULL, version BIGINT NOT NULL, evidence {blob} NOT NULL,
+    recipient {blob} NOT NULL, box {blob} NOT NULL, seq BIGINT NOT NULL, expires BIGINT NOT NULL,
+    PRIMARY KEY (tenant, name, version, evidence)
+);
+CREATE INDEX released_expires ON released (expires);
+CREATE TABLE receipt (
+    tenant TEXT NOT NULL, seq BIGINT NOT NULL, time BIGINT NOT NULL, name TEXT NOT NULL, content {blob} NOT NULL,
+    PRIMARY KEY (tenant, seq)
+);
+CREATE INDEX receipt_name ON receipt (tenant, name, seq);
+CREATE TABLE resource (
+    tenant TEXT NOT NULL, path TEXT NOT NULL, sealed {blob} NOT NULL, created BIGINT NOT NULL,
+    PRIMARY KEY (tenant, path)
+);
+"];

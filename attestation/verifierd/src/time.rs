@@ -1,0 +1,49 @@
+//! Dates for people: UTC, proleptic Gregorian.
+
+/// Seconds of a day.
+pub const DAY: i64 = 24 * 3600;
+
+/// Year, month and day of a time.
+#[must_use]
+pub fn ymd(seconds: i64) -> (i32, u8, u8) {
+    // Days to civil date (proleptic Gregorian), by eras of 400 years.
+    let days = seconds.div_euclid(DAY) + 719_468;
+    let (era, doe) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let yoe = (doe - doe / 1460 + doe / 36_524 - doe / 146_096) / 365;
+    let doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
+    let mp = (5 * doy + 2) / 153;
+    let day = doy - (153 * mp + 2) / 5 + 1;
+    let month = if mp < 10 { mp + 3 } else { mp - 9 };
+    let year = yoe + era * 400 + i64::from(month <= 2);
+    (year as i32, month as u8, day as u8)
+}
+
+/// `2026-11-21 15:04:05 UTC`.
+#[must_use]
+pub fn text(seconds: i64) -> String {
+    let (year, month, day) = ymd(seconds);
+    let rest = seconds.rem_euclid(DAY);
+    format!("{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02} UTC", rest / 3600, rest / 60 % 60, rest % 60)
+}
+
+/// `2026-11-21T15:04:05Z` (RFC 3339).
+#[must_use]
+pub fn rfc3339(seconds: i64) -> String {
+    text(seconds).replacen(' ', "T", 1).replace(" UTC", "Z")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn civil_dates() {
+        for (seconds, date) in
+            [(0, (1970, 1, 1)), (951_782_400, (2000, 2, 29)), (1_795_219_200, (2026, 11, 21)), (4_102_444_799, (2099, 12, 31))]
+        {
+            assert_eq!(ymd(seconds), date);
+        }
+        assert_eq!(text(1_795_273_445), "2026-11-21 15:04:05 UTC");
+        assert_eq!(rfc3339(1_795_273_445), "2026-11-21T15:04:05Z");
+    }
+}

@@ -1,0 +1,84 @@
+//! The TLS side: TLS 1.3 only, client certificates of the configured CA, revocation lists.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig};
+use x509_cert::der::Decode as _;
+
+use crate::config::{ClientAuth, Tls};
+use crate::problem::{Kind, Problem, Result};
+
+fn cannot(path: &Path, error: impl std::fmt::Display) -> Problem {
+    Kind::Material.because(format!("{}: {error}", path.display()))
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
+    let list: Vec<_> = CertificateDer::pem_file_iter(path).and_then(Iterator::collect).map_err(|error| cannot(path, error))?;
+    if list.is_empty() { Err(cannot(path, "no certificate in PEM")) } else { Ok(list) }
+}
+
+/// Seconds since 1970 at which a certificate ends.
+///
+/// # Errors
+/// Not a certificate.
+pub fn not_after(path: &Path) -> Result<i64> {
+    let first = certificates(path)?.remove(0);
+    let certificate = x509_cert::Certificate::from_der(&first).map_err(|error| cannot(path, error))?;
+    Ok(certificate.tbs_certificate().validity().not_after.to_unix_duration().as_secs() as i64)
+}
+
+/// The server's side of TLS from the configured files.
+///
+/// # Errors
+/// A file is missing, not PEM, does not fit its key, is open to others, or its certificate has ended.
+pub fn server(tls: &Tls, now: i64) -> Result<Arc<ServerConfig>> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let mode = std::fs::metadata(&tls.key).map_err(|error| cannot(&tls.key, error))?.permissions().mode() & 0o777;
+    if mode & 0o077 != 0 {
+        return Err(Kind::Permissions.because(format!("{}: mode is {mode:03o}, expected 600", tls.key.display())));
+    }
+    let chain = certificates(&tls.certificate)?;
+    let end = not_after(&tls.certificate)?;
+    if end <= now {
+        return Err(cannot(&tls.certificate, format!("the certificate ended {} days ago; issue a new one", (now - end) / 86_400)));
+    }
+    let key = PrivateKeyDer::from_pem_file(&tls.key).map_err(|error| cannot(&tls.key, error))?;
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .map_err(|error| cannot(&tls.certificate, error))?;
+    let builder = if tls.client_auth == ClientAuth::Off {
+        builder.with_no_client_auth()
+    } else {
+        let mut roots = RootCertStore::empty();
+        for root in certificates(&tls.client_ca)? {
+            roots.add(root).map_err(|error| cannot(&tls.client_ca, error))?;
+        }
+        let mut crls = Vec::new();
+        for path in &tls.crls {
+            let list: Vec<_> =
+                CertificateRevocationListDer::pem_file_iter(path).and_then(Iterator::collect).map_err(|error| cannot(path, error))?;
+            if list.is_empty() {
+                return Err(cannot(path, "no revocation list in PEM"));
+            }
+            crls.extend(list);
+        }
+        // With lists, a client whose CA has none is refused, and so is every client once a list is past its end.
+        let mut verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).with_crls(crls);
+        if !tls.crls.is_empty() {
+            verifier = verifier.enforce_revocation_expiration();
+        }
+        if tls.client_auth == ClientAuth::Optional {
+            verifier = verifier.allow_unauthenticated();
+        }
+        builder.with_client_cert_verifier(verifier.build().map_err(|error| cannot(&tls.client_ca, error))?)
+    };
+    let mut config = builder.with_single_cert(chain, key).map_err(|error| cannot(&tls.certificate, error))?;
+    // HTTP/1.1 only: requests are small, and one protocol is less to get wrong.
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
+}

@@ -1,0 +1,284 @@
+//! The real binary: set-up, start-up errors, signals, kill -9, backup and restore.
+
+mod common;
+
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use common::*;
+use serde_json::json;
+use shef_proto::evidence::Layer;
+use shef_proto::hpke_suite::generate_key_pair;
+use shef_verifierd::secrets::SystemEntropy;
+
+fn command(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_shef-verifierd")).args(args).output().unwrap()
+}
+
+#[track_caller]
+fn fails(args: &[&str], status: i32, code: &str) -> String {
+    let output = command(args);
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(status), "{text}");
+    assert_eq!(text.matches(&format!("error [{code}]")).count(), 1, "{text}");
+    text
+}
+
+struct Dir {
+    _folder: tempfile::TempDir,
+    path: PathBuf,
+    config: String,
+}
+
+fn dir() -> Dir {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("v");
+    let text = path.to_str().unwrap();
+    let output = command(&["init", "--dir", text, "--listen", "127.0.0.1:0", "--audience", AUDIENCE, "--host", "127.0.0.1"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let config = path.join("verifierd.toml").to_str().unwrap().to_owned();
+    Dir { _folder: folder, path, config }
+}
+
+struct Process {
+    child: Child,
+    client: Client,
+}
+
+/// Starts the binary and waits until it says where it listens.
+fn run(dir: &Dir) -> Process {
+    let mut child =
+        Command::new(env!("CARGO_BIN_EXE_shef-verifierd")).args(["run", "--config", &dir.config]).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let address = loop {
+        let line: serde_json::Value = serde_json::from_str(&lines.next().expect("the service ended").unwrap()).unwrap();
+        if line["message"] == "listening" {
+            break line["address"].as_str().unwrap().to_owned();
+        }
+    };
+    // Whatever it logs later must not fill the pipe.
+    std::thread::spawn(move || lines.for_each(drop));
+    Process { child, client: Client::new(&dir.path, &format!("https://{address}"), Some("operator")) }
+}
+
+fn signal(child: &Child, name: &str) {
+    assert!(Command::new("kill").args([name, &child.id().to_string()]).status().unwrap().success());
+}
+
+#[test]
+fn init_makes_a_set_up_that_runs_and_never_overwrites() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let dir = dir();
+    for secret in ["ca.key", "server.key", "operator.key", "signing.key", "kek"] {
+        assert_eq!(std::fs::metadata(dir.path.join(secret)).unwrap().permissions().mode() & 0o777, 0o600, "{secret}");
+    }
+    fails(&["init", "--dir", dir.path.to_str().unwrap()], 5, "SHEF-SVC-008");
+    assert!(command(&["check", "--config", &dir.config]).status.success());
+    assert!(String::from_utf8(command(&["version"]).stdout).unwrap().starts_with("shef-verifierd "));
+    assert!(command(&["explain", "shef-svc-042"]).status.success());
+    let mut process = run(&dir);
+    assert_eq!(process.client.get("/healthz").ok()["status"], "ok");
+    // A mistake in the file: SIGHUP keeps the old configuration. Then an orderly end.
+    let text = std::fs::read_to_string(&dir.config).unwrap();
+    std::fs::write(&dir.config, text.replace("[storage]", "[storag]")).unwrap();
+    signal(&process.child, "-HUP");
+    process.client.get("/v1/devices").ok();
+    signal(&process.child, "-TERM");
+    assert_eq!(process.child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn start_up_errors_say_what_and_where() {
+    let dir = dir();
+    let text = std::fs::read_to_string(&dir.config).unwrap();
+    let with = |from: &str, to: &str| std::fs::write(&dir.config, text.replacen(from, to, 1)).unwrap();
+    with("audience", "audiense");
+    assert!(fails(&["run", "--config", &dir.config], 5, "SHEF-SVC-001").contains("verifierd.toml:4:1: unknown field"));
+    with("server.pem", "missing.pem");
+    fails(&["check", "--config", &dir.config], 5, "SHEF-SVC-002");
+    with("sqlite:verifierd.db", "postgres://127.0.0.1:1/none");
+    fails(&["check", "--config", &dir.config], 4, "SHEF-SVC-004");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    with("127.0.0.1:0", &taken.local_addr().unwrap().to_string());
+    fails(&["run", "--config", &dir.config], 4, "SHEF-SVC-007");
+    std::fs::write(&dir.config, &text).unwrap();
+    assert!(command(&["check", "--config", &dir.config]).status.success());
+    // Another KEK, a KEK that others may read, a database of a newer version.
+    let kek = dir.path.join("kek");
+    let right = std::fs::read(&kek).unwrap();
+    std::fs::write(&kek, "00".repeat(32)).unwrap();
+    fails(&["check", "--config", &dir.config], 5, "SHEF-SVC-006");
+    std::fs::write(&kek, &right).unwrap();
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::set_permissions(&kek, std::fs::Permissions::from_mode(0o640)).unwrap();
+    fails(&["check", "--config", &dir.config], 5, "SHEF-SVC-003");
+    std::fs::set_permissions(&kek, std::fs::Permissions::from_mode(0o600)).unwrap();
+    newer(&dir.path.join("verifierd.db"));
+    fails(&["check", "--config", &dir.config], 5, "SHEF-SVC-005");
+}
+
+fn newer(database: &Path) {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let pool = sqlx::SqlitePool::connect(database.to_str().unwrap()).await.unwrap();
+        sqlx::query("UPDATE meta SET number = 1000 WHERE name = 'version'").execute(&pool).await.unwrap();
+        pool.close().await;
+    });
+}
+
+struct Case {
+    session: String,
+    evidence: String,
+    /// Answer, where one came.
+    answer: Option<serde_json::Value>,
+}
+
+#[test]
+fn kill_nine_loses_no_receipt_and_releases_nothing_twice() {
+    let dir = dir();
+    let device = Device::new(1);
+    let process = run(&dir);
+    furnish(&process.client, &device);
+    process.client.call("PUT", "/v1/keys/data", &json!({"layer": "shield", "policy": "default", "generate": 32})).ok();
+    let (mut process, mut cases) = (Some(process), Vec::new());
+    for round in 0..6u64 {
+        let Process { mut child, client } = process.take().unwrap();
+        let (_, public) = generate_key_pair(&mut SystemEntropy);
+        let open: Vec<_> = (0..12).map(|_| client.session(Layer::Shield, Some(&public))).collect();
+        let done: Vec<Case> = std::thread::scope(|scope| {
+            let threads: Vec<_> = open
+                .chunks(3)
+                .map(|sessions| {
+                    let (client, device) = (client.clone(), &device);
+                    scope.spawn(move || {
+                        let mut done = Vec::new();
+                        for (session, nonce) in sessions {
+                            let evidence = b64(&device.evidence(Layer::Shield, nonce));
+                            let body = json!({"key": "data", "session": session, "evidence": evidence}).to_string();
+                            let answer = client.try_send("POST", "/v1/release", &[("content-type", "application/json")], body.as_bytes());
+                            let answer = answer.ok().filter(|answer| answer.status == 200).map(|answer| answer.json());
+                            done.push(Case { session: session.clone(), evidence, answer });
+                        }
+                        done
+                    })
+                })
+                .collect();
+            // At another moment each time: from before the first commit to after the last.
+            std::thread::sleep(std::time::Duration::from_millis(3 + round * 9));
+            signal(&child, "-KILL");
+            child.wait().unwrap();
+            threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+        });
+        cases.extend(done);
+        process = Some(run(&dir));
+    }
+    let Process { mut child, client } = process.unwrap();
+    let answered = cases.iter().filter(|case| case.answer.is_some()).count();
+    for case in &cases {
+        let again = client.post("/v1/release", &json!({"key": "data", "session": case.session, "evidence": case.evidence})).ok();
+        // What was answered is there, byte for byte; what was not is answered now, once.
+        if let Some(answer) = &case.answer {
+            assert_eq!(*answer, again);
+        }
+    }
+    let key = client.get("/v1/keys/data").ok();
+    let receipts = client.get("/v1/receipts?limit=1000").ok();
+    assert_eq!(key["versions"][0]["released"], cases.len());
+    assert_eq!(receipts["receipts"].as_array().unwrap().len(), cases.len());
+    assert!(answered < cases.len(), "no kill came before an answer: the test shows nothing");
+    signal(&child, "-TERM");
+    child.wait().unwrap();
+    assert!(
+        String::from_utf8(command(&["audit", "--config", &dir.config]).stdout)
+            .unwrap()
+            .contains(&format!("receipts 1 to {} hold", cases.len()))
+    );
+}
+
+#[test]
+fn backup_restore_and_audit() {
+    let dir = dir();
+    let device = Device::new(1);
+    let process = run(&dir);
+    furnish(&process.client, &device);
+    process.client.call("PUT", "/v1/keys/data", &json!({"layer": "shield", "policy": "default", "generate": 32})).ok();
+    let (_, public) = generate_key_pair(&mut SystemEntropy);
+    let release = |client: &Client| {
+        let (session, nonce) = client.session(Layer::Shield, Some(&public));
+        let body = json!({"key": "data", "session": session, "evidence": b64(&device.evidence(Layer::Shield, &nonce))});
+        client.post("/v1/release", &body).ok();
+        body
+    };
+    release(&process.client);
+    let copy = dir.path.join("copy.db");
+    let copy = copy.to_str().unwrap();
+    assert!(command(&["backup", "--config", &dir.config, "--out", copy]).status.success());
+    fails(&["backup", "--config", &dir.config, "--out", copy], 5, "SHEF-SVC-009");
+    // Released after the backup: the restored database must not release it again.
+    let late = release(&process.client);
+    let Process { mut child, .. } = process;
+    signal(&child, "-TERM");
+    child.wait().unwrap();
+    fails(&["restore", "--config", &dir.config, "--from", copy], 5, "SHEF-SVC-009");
+    for file in ["verifierd.db", "verifierd.db-wal", "verifierd.db-shm"] {
+        let _ = std::fs::remove_file(dir.path.join(file));
+    }
+    assert!(command(&["restore", "--config", &dir.config, "--from", copy]).status.success());
+    let Process { mut child, client } = run(&dir);
+    client.post("/v1/release", &late).problem(409, "SHEF-SVC-042");
+    assert_eq!(client.get("/v1/receipts").ok()["head"]["seq"], 1);
+    signal(&child, "-TERM");
+    child.wait().unwrap();
+    // A receipt that somebody took out of the database shows.
+    assert!(command(&["audit", "--config", &dir.config]).status.success());
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let pool = sqlx::SqlitePool::connect(dir.path.join("verifierd.db").to_str().unwrap()).await.unwrap();
+        sqlx::query("DELETE FROM receipt").execute(&pool).await.unwrap();
+        pool.close().await;
+    });
+    assert!(fails(&["audit", "--config", &dir.config], 1, "SHEF-SVC-010").contains("SHEF-PRO-092"));
+}
+
+#[test]
+fn nothing_secret_is_in_the_log_the_database_or_the_answers() {
+    let dir = dir();
+    let process = Command::new(env!("CARGO_BIN_EXE_shef-verifierd"))
+        .args(["run", "--config", &dir.config])
+        .env("SHEF_LOG", "trace")
+        .stderr(std::fs::File::create(dir.path.join("log")).unwrap())
+        .spawn()
+        .unwrap();
+    let log = || std::fs::read_to_string(dir.path.join("log")).unwrap();
+    let address = loop {
+        if let Some(line) = log().lines().find(|line| line.contains("\"listening\"")) {
+            break serde_json::from_str::<serde_json::Value>(line).unwrap()["address"].as_str().unwrap().to_owned();
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    };
+    let client = Client::new(&dir.path, &format!("https://{address}"), Some("operator"));
+    let device = Device::new(1);
+    furnish(&client, &device);
+    let canary = b"canary-canary-canary-canary-0042";
+    client.call("PUT", "/v1/keys/data", &json!({"layer": "shield", "policy": "default", "secret": b64(canary)})).ok();
+    let (_, public) = generate_key_pair(&mut SystemEntropy);
+    let (session, nonce) = client.session(Layer::Shield, Some(&public));
+    let released =
+        client.post("/v1/release", &json!({"key": "data", "session": session, "evidence": b64(&device.evidence(Layer::Shield, &nonce))}));
+    let mut process = process;
+    let mut seen = vec![released.bytes, client.get("/v1/keys/data").bytes, client.get("/").bytes, client.get("/metrics").bytes];
+    signal(&process, "-TERM");
+    process.wait().unwrap();
+    seen.push(log().into_bytes());
+    for file in ["verifierd.db", "verifierd.db-wal"] {
+        seen.push(std::fs::read(dir.path.join(file)).unwrap_or_default());
+    }
+    let kek = std::fs::read_to_string(dir.path.join("kek")).unwrap();
+    for form in [canary.to_vec(), b64(canary).into_bytes(), hex::encode(canary).into_bytes(), kek.trim().as_bytes().to_vec()] {
+        for (at, bytes) in seen.iter().enumerate() {
+            assert!(!bytes.windows(form.len()).any(|window| window == form), "secret found in place {at}");
+        }
+    }
+    assert!(log().contains("\"target\":\"audit\"") && log().contains("\"action\":\"release\""));
+}

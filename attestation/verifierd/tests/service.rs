@@ -1,0 +1,243 @@
+//! The running service from outside: set-up, health, limits, errors, time-outs.
+
+mod common;
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::sync::Arc;
+
+use common::*;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use serde_json::json;
+use shef_proto::evidence::Layer;
+use shef_verifierd::auth::Role;
+
+#[test]
+fn health_keys_and_description_are_open_and_the_rest_is_not() {
+    let service = Service::start();
+    let stranger = service.stranger();
+    assert_eq!(stranger.get("/healthz").ok()["status"], "ok");
+    let ready = stranger.get("/readyz").ok();
+    assert!(ready["certificate_ends"].as_i64().unwrap() > now());
+    let keys = stranger.get("/.well-known/jwks.json").ok();
+    assert_eq!(keys["keys"][0]["crv"], "P-256");
+    for route in shef_verifierd::api::ROUTES {
+        let path = route
+            .path
+            .replace("{name}", "x")
+            .replace("{id}", "x")
+            .replace("{kind}", "device")
+            .replace("{value}", "x")
+            .replace("{ueid}", "00");
+        let answer = stranger.send(route.method, &path, &[("content-type", "application/json")], b"");
+        if route.need == shef_verifierd::auth::Need::Open {
+            assert_eq!(answer.status, 200, "{path}");
+        } else {
+            answer.problem(401, "SHEF-SVC-027");
+        }
+    }
+}
+
+#[test]
+fn every_route_of_the_table_exists_and_is_described() {
+    let service = Service::start();
+    let description = service.operator.get("/v1/openapi.json").ok();
+    for route in shef_verifierd::api::ROUTES {
+        assert!(description["paths"][route.path][route.method.to_ascii_lowercase()]["summary"].is_string(), "{route:?}");
+        let path = route
+            .path
+            .replace("{name}", "x")
+            .replace("{id}", "00")
+            .replace("{kind}", "device")
+            .replace("{value}", "x")
+            .replace("{ueid}", "00");
+        let answer = service.operator.send(route.method, &path, &[("content-type", "text/plain")], b"x");
+        let text = String::from_utf8_lossy(&answer.bytes).into_owned();
+        assert!(!text.contains("there is no such path") && answer.status != 405 && answer.status != 403, "{route:?}: {text}");
+    }
+    service.operator.get("/v1/nothing").problem(404, "SHEF-SVC-020");
+    service.operator.call("DELETE", "/v1/sessions", &json!({})).problem(405, "SHEF-SVC-021");
+}
+
+#[test]
+fn bad_requests_get_their_codes() {
+    let service = Service::start();
+    let operator = &service.operator;
+    operator.send("POST", "/v1/sessions", &[("content-type", "text/plain")], b"{}").problem(415, "SHEF-SVC-024");
+    let answer = operator.send("POST", "/v1/sessions", &[("content-type", "text/plain")], b"{}");
+    assert_eq!(answer.headers["accept"], "application/json");
+    for body in [
+        "",
+        "{",
+        "[]",
+        "{\"layer\":7}",
+        "{\"layer\":\"kernel\",\"more\":1}",
+        "{\"layer\":\"boot\"}",
+        "{\"layer\":\"shield\",\"recipient\":\"AAAA\"}",
+    ] {
+        operator.send("POST", "/v1/sessions", &[("content-type", "application/json")], body.as_bytes()).problem(400, "SHEF-SVC-026");
+    }
+    let big = vec![b' '; 65_537];
+    operator.send("POST", "/v1/sessions", &[("content-type", "application/json")], &big).problem(413, "SHEF-SVC-022");
+    // The limit of reference values is their own.
+    let answer = operator.send("PUT", "/v1/corims/big", &[("content-type", "application/toml")], &vec![b'#'; 300_000]);
+    assert_eq!(answer.status, 201);
+    for name in ["..", "A", "a%2fb", "%C3%A9", "-a"] {
+        let answer = operator.send("PUT", &format!("/v1/policies/{name}"), &[("content-type", "application/toml")], POLICY.as_bytes());
+        assert!(answer.status == 422 || answer.status == 404 || answer.status == 405, "{name}: {}", answer.status);
+    }
+}
+
+#[test]
+fn roles_and_tenants() {
+    let tokens = |text: String| {
+        let entry = |name: &str, role: &str| {
+            format!(
+                "[[tenant.token]]\nname = \"{name}\"\nrole = \"{role}\"\nsha256 = \"{}\"\n",
+                hex::encode(shef_verifierd::secrets::sha256(name.as_bytes()))
+            )
+        };
+        format!(
+            "{text}{}{}\n[[tenant]]\nname = \"other\"\n{}",
+            entry("tok-attest", "attest"),
+            entry("tok-audit", "audit"),
+            entry("tok-other", "operator")
+        )
+    };
+    let service = Service::with(tokens, Default::default());
+    let device = Device::new(1);
+    service.furnish(&device);
+    let stranger = service.stranger();
+    stranger.with_token("nothing").get("/v1/devices").problem(401, "SHEF-SVC-027");
+    let attest = stranger.with_token("tok-attest");
+    attest.session(Layer::Kernel, None);
+    attest.get("/v1/devices").problem(403, "SHEF-SVC-028");
+    attest.post("/v1/release", &json!({})).problem(403, "SHEF-SVC-028");
+    let audit = stranger.with_token("tok-audit");
+    assert_eq!(audit.get("/v1/trust-anchors").ok()["trust_anchors"].as_array().unwrap().len(), 1);
+    audit.post("/v1/sessions", &json!({"layer": "kernel"})).problem(403, "SHEF-SVC-028");
+    audit.post("/v1/revocations", &json!({})).problem(403, "SHEF-SVC-028");
+    // Another tenant sees nothing of this one, and its sessions are not taken.
+    let other = stranger.with_token("tok-other");
+    assert!(other.get("/v1/trust-anchors").ok()["trust_anchors"].as_array().unwrap().is_empty());
+    let (session, nonce) = attest.session(Layer::Kernel, None);
+    let body = json!({"session": session, "evidence": b64(&device.evidence(Layer::Kernel, &nonce))});
+    other.post("/v1/appraise", &body).problem(400, "SHEF-SVC-040");
+    attest.post("/v1/appraise", &body).ok();
+    // A certificate of a tenant that is not configured.
+    let nobody = service.client("nobody", Role::Operator, "nobody");
+    nobody.get("/v1/devices").problem(401, "SHEF-SVC-027");
+}
+
+#[test]
+fn a_tenant_that_asks_too_often_waits() {
+    let service = Service::with(|text| format!("{}\n[limits]\nrate = 1\nburst = 3\n", text), Default::default());
+    let mut refused = 0;
+    for _ in 0..8 {
+        let answer = service.operator.post("/v1/sessions", &json!({"layer": "kernel"}));
+        if answer.status == 429 {
+            assert_eq!(answer.headers["retry-after"], "1");
+            answer.problem(429, "SHEF-SVC-029");
+            refused += 1;
+        }
+    }
+    assert!(refused >= 3, "{refused}");
+    assert_eq!(service.stranger().get("/healthz").status, 200);
+}
+
+fn raw(service: &Service) -> rustls::StreamOwned<rustls::ClientConnection, TcpStream> {
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(service.dir.join("ca.pem")).unwrap()).unwrap();
+    let config = rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let connection = rustls::ClientConnection::new(Arc::new(config), "localhost".try_into().unwrap()).unwrap();
+    rustls::StreamOwned::new(connection, TcpStream::connect(service.running().address).unwrap())
+}
+
+#[test]
+fn slow_clients_lose_their_connection_and_others_do_not_notice() {
+    let service = Service::with(|text| format!("{text}\n[limits]\nheader_seconds = 1\nbody_seconds = 1\n"), Default::default());
+    // Nothing at all: the handshake does not come.
+    let mut silent = TcpStream::connect(service.running().address).unwrap();
+    // A header that comes byte by byte.
+    let mut slow = raw(&service);
+    let drip = std::thread::spawn(move || {
+        let mut sent = 0;
+        for byte in b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-A: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa".iter().cycle() {
+            if slow.write_all(&[*byte]).is_err() || slow.flush().is_err() || sent > 600 {
+                break;
+            }
+            sent += 1;
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+        sent
+    });
+    // A body that never ends.
+    let mut half = raw(&service);
+    half.write_all(b"POST /v1/sessions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{").unwrap();
+    let mut answer = String::new();
+    let _ = half.read_to_string(&mut answer);
+    // Without an identity nothing of the body is waited for at all.
+    assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
+    assert_eq!(service.stranger().get("/healthz").status, 200);
+    assert!(drip.join().unwrap() < 600, "a header of one byte at a time was read for ever");
+    assert_eq!(silent.read(&mut [0]).unwrap_or(0), 0);
+}
+
+#[test]
+fn a_body_that_stops_half_way_is_answered_with_408() {
+    let token = "slow-token";
+    let entry = format!(
+        "[[tenant.token]]\nname = \"t\"\nrole = \"operator\"\nsha256 = \"{}\"\n",
+        hex::encode(shef_verifierd::secrets::sha256(token.as_bytes()))
+    );
+    let service = Service::with(move |text| format!("{text}{entry}\n[limits]\nheader_seconds = 5\nbody_seconds = 1\n"), Default::default());
+    let mut half = raw(&service);
+    write!(half, "POST /v1/sessions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nContent-Length: 1000\r\n\r\n{{")
+        .unwrap();
+    let mut answer = String::new();
+    let _ = half.read_to_string(&mut answer);
+    assert!(answer.starts_with("HTTP/1.1 408") && answer.contains("SHEF-SVC-023"), "{answer}");
+}
+
+#[test]
+fn metrics_have_labels_of_the_program_only() {
+    let service = Service::start();
+    let device = Device::new(1);
+    service.furnish(&device);
+    service.operator.get("/v1/keys/evil%22label").problem(404, "SHEF-SVC-020");
+    service.operator.get("/no/such/evil");
+    let text = String::from_utf8(service.operator.get("/metrics").bytes).unwrap();
+    assert!(text.contains("shef_requests_total{route=\"/v1/keys/{name}\",status=\"404\"} 1"), "{text}");
+    assert!(text.contains("shef_requests_total{route=\"other\",status=\"404\"} 1"), "{text}");
+    assert!(!text.contains("evil"), "{text}");
+}
+
+#[test]
+fn reload_takes_new_tokens_and_keeps_the_old_ones_of_a_bad_file() {
+    let service = Service::start();
+    let file = service.dir.join("verifierd.toml");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let token = "new-token";
+    let entry = format!(
+        "[[tenant.token]]\nname = \"t\"\nrole = \"audit\"\nsha256 = \"{}\"\n",
+        hex::encode(shef_verifierd::secrets::sha256(token.as_bytes()))
+    );
+    let client = service.stranger().with_token(token);
+    client.get("/v1/devices").problem(401, "SHEF-SVC-027");
+    let reload = |text: &str| {
+        std::fs::write(&file, text).unwrap();
+        let config = shef_verifierd::config::Config::read(&file)?;
+        service.runtime.block_on(service.running().reload(config))
+    };
+    reload(&format!("{text}{entry}")).unwrap();
+    client.get("/v1/devices").ok();
+    assert!(reload(&format!("{text}{entry}").replace("signing.key", "missing.key")).is_err());
+    client.get("/v1/devices").ok();
+    reload(&text).unwrap();
+    client.get("/v1/devices").problem(401, "SHEF-SVC-027");
+}
