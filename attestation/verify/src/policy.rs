@@ -117,7 +117,7 @@ pub(crate) struct Serial;
 impl Name for Serial {
     const WHAT: &'static str = "a serial number: 2 to 40 hexadecimal digits, lower case";
     fn exists(name: &str) -> bool {
-        name.len() >= 2 && name.len() <= 40 && name.len() % 2 == 0 && lower_hex(name, name.len())
+        name.len() >= 2 && name.len() <= 40 && name.len().is_multiple_of(2) && lower_hex(name, name.len())
     }
 }
 

@@ -176,8 +176,8 @@ fn corim_of_a_certified_signer() {
     let sign = |leaf: &[u8]| corim::write_signed(&reference, &describe(1), &key("corim"), Some(leaf)).unwrap();
     let ca = CorimSigner::with_authority("ca", root.der()).unwrap().for_kernels().for_shells().for_vendor(&[6; 32]);
     let good = sign(&leaf("corim ca", NOW + 10));
-    assert_eq!(corim::read(&good, &trust(&[ca.clone()])).unwrap().signer, "ca");
-    let refused = |bytes: &[u8]| corim::read(bytes, &trust(&[ca.clone()])).unwrap_err();
+    assert_eq!(corim::read(&good, &trust(std::slice::from_ref(&ca))).unwrap().signer, "ca");
+    let refused = |bytes: &[u8]| corim::read(bytes, &trust(std::slice::from_ref(&ca))).unwrap_err();
     assert!(matches!(refused(&sign(&leaf("somebody", NOW + 10))), CorimError::Signer { .. }));
     assert!(refused(&sign(&leaf("corim ca", NOW - 1))).to_string().contains("valid from"));
     // A device's certificates sign no reference values.
