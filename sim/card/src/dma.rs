@@ -33,6 +33,13 @@ struct Queue {
     chain: Chain,
 }
 
+impl Queue {
+    /// Whether its registers describe a ring.
+    fn makes_sense(&self) -> bool {
+        self.entries.is_power_of_two() && (2..=MAX_ENTRIES).contains(&self.entries) && self.ring.is_multiple_of(4096)
+    }
+}
+
 /// A chain of descriptors so far.
 #[derive(Default, Clone)]
 struct Chain {
@@ -103,11 +110,9 @@ impl Engine {
             reg::INTERRUPT if off => q.interrupt = value,
             // While a batch is served the host may know of a later head than is noted here.
             reg::TAIL if q.status == reg::ON && value.wrapping_sub(q.head) <= q.entries + BATCH => q.tail = value,
-            reg::CONTROL if value == reg::ENABLE && off => {
-                if q.entries.is_power_of_two() && (2..=MAX_ENTRIES).contains(&q.entries) && q.ring.is_multiple_of(4096) {
-                    let Queue { ring, entries, interrupt, .. } = *q;
-                    *q = Queue { ring, entries, interrupt, status: reg::ON, ..Queue::default() };
-                }
+            reg::CONTROL if value == reg::ENABLE && off && q.makes_sense() => {
+                let Queue { ring, entries, interrupt, .. } = *q;
+                *q = Queue { ring, entries, interrupt, status: reg::ON, ..Queue::default() };
             }
             reg::CONTROL if value == reg::CANCEL => q.cancelled = Some(q.tail),
             reg::CONTROL if value == 0 => {
