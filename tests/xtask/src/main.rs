@@ -7,6 +7,7 @@ mod bench;
 mod formal;
 mod lint;
 mod mutants;
+mod negatives;
 mod process;
 mod test;
 mod tools;
@@ -71,6 +72,8 @@ enum Command {
         #[arg(default_value = "")]
         filter: String,
     },
+    /// What must be refused, each case with its code
+    Negatives(negatives::Args),
     /// Figures, each with its baseline from the same run
     Bench {
         #[command(subcommand)]
@@ -102,6 +105,7 @@ fn main() -> ExitCode {
                 mutants::run(&verilator, &filter, if attack { mutants::By::Attack } else { mutants::By::Test }, &|line| println!("{line}"))
             })
         }
+        Command::Negatives(args) => negatives::run(&args),
         Command::Bench { what } => bench::run(&what),
         Command::Area(args) => area::run(&args),
     };

@@ -1,0 +1,37 @@
+//! The cases, by what they spoil.
+
+mod algorithms;
+mod appraisal;
+mod binding;
+mod boxes;
+mod chain;
+mod corims;
+mod freshness;
+mod results;
+mod token;
+mod wrappers;
+
+use crate::Seen;
+
+/// A case: makes the bad input, asks the code, says what came. One entry for each form.
+pub type Run = fn() -> Vec<Seen>;
+
+/// All cases there are, by number.
+#[must_use]
+pub fn all() -> Vec<(u32, Run)> {
+    let mut all = [
+        wrappers::CASES,
+        token::CASES,
+        algorithms::CASES,
+        freshness::CASES,
+        binding::CASES,
+        boxes::CASES,
+        chain::CASES,
+        appraisal::CASES,
+        corims::CASES,
+        results::CASES,
+    ]
+    .concat();
+    all.sort_unstable_by_key(|(id, _)| *id);
+    all
+}

@@ -1,0 +1,65 @@
+//! What must be refused: negative cases of evidence, chains, results, key releases and the service, each with the code and the
+//! trustworthiness claims that it must come to.
+//!
+//! `expected.toml` says what must come; [`cases`] make the bad input from evidence of the simulated device and ask the real code;
+//! [`run`] holds one against the other. `cargo xtask negatives` prints all and writes `docs/reference/negatives.md`.
+#![forbid(unsafe_code)]
+
+pub mod cases;
+mod device;
+mod report;
+mod table;
+
+pub use report::{Report, Row};
+pub use table::{Case, Expectation, table};
+
+#[path = "../../../attestation/proto/tests/parts/mod.rs"]
+mod parts;
+#[path = "../../../attestation/kernel/tests/common/mod.rs"]
+mod world;
+
+use std::collections::BTreeMap;
+
+/// Where acceptance is right.
+pub const ACCEPTED: &str = "accepted";
+
+/// What one form of a case came to.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// Which form.
+    pub variant: String,
+    /// Most exact stable code of the refusal, or [`ACCEPTED`].
+    pub code: String,
+    /// Code of the appraisal's first failed check, where there was an appraisal that denied.
+    pub check: Option<String>,
+    /// AR4SI claims of the appraisal, where there was one; only those that say something.
+    pub claims: Option<BTreeMap<String, i8>>,
+}
+
+impl Seen {
+    /// A refusal or acceptance outside an appraisal.
+    #[must_use]
+    pub fn new(variant: impl Into<String>, code: impl Into<String>) -> Self {
+        Self { variant: variant.into(), code: code.into(), check: None, claims: None }
+    }
+
+    /// What a function said: the code of its error, or accepted.
+    #[must_use]
+    pub fn of<T, E>(variant: impl Into<String>, result: &Result<T, E>, code: impl FnOnce(&E) -> &str) -> Self {
+        Self::new(variant, result.as_ref().err().map_or(ACCEPTED, code))
+    }
+}
+
+/// Runs the cases of these ids; no ids: all of the table.
+#[must_use]
+pub fn run(ids: &[u32]) -> Report {
+    let cases = cases::all();
+    let rows = table().iter().filter(|case| ids.is_empty() || ids.contains(&case.id)).map(|case| {
+        let seen = match cases.iter().find(|(id, _)| *id == case.id) {
+            Some((_, run)) if case.not_applicable.is_none() => std::panic::catch_unwind(run).unwrap_or_default(),
+            _ => Vec::new(),
+        };
+        Row::new(case, seen)
+    });
+    Report { cases: rows.collect() }
+}

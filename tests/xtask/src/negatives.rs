@@ -1,0 +1,32 @@
+//! `cargo xtask negatives`: builds the negative cases and hands over to them.
+
+use crate::process::{self, Failure};
+use std::process::Command;
+
+/// Arguments of the command.
+#[derive(clap::Args)]
+pub struct Args {
+    /// One JSON document on stdout
+    #[arg(long)]
+    json: bool,
+    /// Write docs/reference/negatives.md anew
+    #[arg(long)]
+    write: bool,
+    /// Only these cases
+    ids: Vec<u32>,
+}
+
+/// Runs the cases.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let mut build = process::cargo(&["build", "--quiet", "--package", "shef-negatives"]);
+    process::run(&mut build, "building shef-negatives")?;
+    let mut command = Command::new(process::target_dir().join("debug").join("shef-negatives"));
+    command.current_dir(crate::root()).args(args.ids.iter().map(u32::to_string));
+    if args.json {
+        command.arg("--json");
+    }
+    if args.write {
+        command.arg("--write");
+    }
+    process::hand_over(&mut command)
+}
