@@ -2,10 +2,10 @@
 
 use alloc::boxed::Box;
 
-use aes_gcm::aead::AeadInOut;
-use aes_gcm::{Aes128Gcm, Aes256Gcm, KeyInit, Nonce, Tag};
 use shef_proto::config::{NODE_ARITY, TAG_LEN};
 use shef_proto::load::Key;
+
+use crate::gcm::Aes;
 
 /// A 16-byte tag.
 pub type ChunkTag = [u8; TAG_LEN as usize];
@@ -17,40 +17,6 @@ pub fn chunk_iv(region: u8, version: u64, index: u64) -> [u8; 12] {
     iv[1..7].copy_from_slice(&version.to_be_bytes()[2..]);
     iv[7..].copy_from_slice(&index.to_be_bytes()[3..]);
     iv
-}
-
-enum Aes {
-    A128(Aes128Gcm),
-    A256(Aes256Gcm),
-}
-
-impl Aes {
-    fn new(key: &Key) -> Box<Self> {
-        let key = key.expose();
-        Box::new(match Aes128Gcm::new_from_slice(key) {
-            Ok(aes) => Self::A128(aes),
-            Err(_) => Self::A256(Aes256Gcm::new_from_slice(key).expect("a key has 16 or 32 bytes")),
-        })
-    }
-
-    fn seal(&self, iv: [u8; 12], aad: &[u8], data: &mut [u8]) -> ChunkTag {
-        let iv = Nonce::from(iv);
-        match self {
-            Self::A128(a) => a.encrypt_inout_detached(&iv, aad, data.into()),
-            Self::A256(a) => a.encrypt_inout_detached(&iv, aad, data.into()),
-        }
-        .expect("a chunk is within GCM's limit")
-        .into()
-    }
-
-    fn open(&self, iv: [u8; 12], aad: &[u8], data: &mut [u8], tag: &ChunkTag) -> bool {
-        let (iv, tag) = (Nonce::from(iv), Tag::from(*tag));
-        match self {
-            Self::A128(a) => a.decrypt_inout_detached(&iv, aad, data.into(), &tag),
-            Self::A256(a) => a.decrypt_inout_detached(&iv, aad, data.into(), &tag),
-        }
-        .is_ok()
-    }
 }
 
 /// The bare format of one region: seals and opens single chunks under any version. It keeps nobody from using a version twice, so only a
@@ -69,6 +35,21 @@ impl ChunkCipher {
     /// Encrypts `chunk` in place and returns its tag.
     pub fn seal(&self, version: u64, index: u64, chunk: &mut [u8]) -> ChunkTag {
         self.aes.seal(chunk_iv(self.region, version, index), &[], chunk)
+    }
+
+    /// Encrypts `plain` into `sealed`, of the same length, and returns the tag.
+    pub(crate) fn seal_into(&self, version: u64, index: u64, plain: &[u8], sealed: &mut [u8]) -> ChunkTag {
+        self.aes.seal_into(chunk_iv(self.region, version, index), plain, sealed)
+    }
+
+    /// Decrypts `sealed` into `plain`, of the same length, if its tag matches; otherwise `plain` is zeros.
+    #[must_use]
+    pub(crate) fn open_into(&self, version: u64, index: u64, sealed: &[u8], tag: &ChunkTag, plain: &mut [u8]) -> bool {
+        let fine = self.aes.open_into(chunk_iv(self.region, version, index), sealed, tag, plain);
+        if !fine {
+            plain.fill(0);
+        }
+        fine
     }
 
     /// Decrypts `chunk` in place if its tag matches; otherwise leaves it as it is and returns false.

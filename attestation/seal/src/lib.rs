@@ -8,6 +8,7 @@
 extern crate alloc;
 
 mod cipher;
+mod gcm;
 
 use alloc::string::String;
 use alloc::vec;
@@ -183,7 +184,7 @@ impl SealError {
 }
 
 /// Sealed chunks that lie one after the other, ready to be copied to card memory.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SealedRun {
     /// Card address of the ciphertext.
     pub addr: u64,
@@ -247,13 +248,24 @@ impl Sealer {
     /// # Errors
     /// More bytes than declared, or not whole chunks; nothing is sealed then.
     pub fn push(&mut self, data: &[u8]) -> Result<SealedRun, SealError> {
+        let mut run = SealedRun::default();
+        self.push_into(data, &mut run)?;
+        Ok(run)
+    }
+
+    /// As [`Sealer::push`], into the buffers of an earlier run.
+    ///
+    /// # Errors
+    /// As [`Sealer::push`]; `run` is as it was then.
+    pub fn push_into(&mut self, data: &[u8], run: &mut SealedRun) -> Result<(), SealError> {
         if !(data.len() as u64).is_multiple_of(u64::from(self.region.chunk)) {
             return Err(self.length("data is not whole chunks", data.len() as u64, u64::from(self.region.chunk)));
         }
         if data.len() as u64 > self.remaining() {
             return Err(self.length("more data than declared", data.len() as u64, self.remaining()));
         }
-        Ok(self.run(data.to_vec()))
+        self.run(data, run);
+        Ok(())
     }
 
     /// Seals the last bytes, then zeros up to the declared end.
@@ -267,25 +279,31 @@ impl Sealer {
             let e = self.length("more data than declared", data.len() as u64, remaining);
             return Err((e, self));
         }
-        let mut padded = Vec::with_capacity(remaining as usize);
+        let mut padded = Zeroizing::new(Vec::with_capacity(remaining as usize));
         padded.extend_from_slice(data);
         padded.resize(remaining as usize, 0);
-        let run = self.run(padded);
+        let mut run = SealedRun::default();
+        self.run(&padded, &mut run);
         Ok((run, Spent { cipher: self.cipher, region: self.region, epoch: self.epoch, blocks: self.blocks }))
     }
 
-    fn run(&mut self, mut data: Vec<u8>) -> SealedRun {
+    /// Ends the epoch before its data is complete.
+    pub fn give_up(self) -> Spent {
+        Spent { cipher: self.cipher, region: self.region, epoch: self.epoch, blocks: self.blocks }
+    }
+
+    fn run(&mut self, plain: &[u8], run: &mut SealedRun) {
         let chunk = self.region.chunk as usize;
-        let n = data.len() / chunk;
-        let mut tags = vec![0; n * TAG_LEN as usize];
+        let n = plain.len() / chunk;
+        run.data.resize(plain.len(), 0);
+        run.tags.resize(n * TAG_LEN as usize, 0);
         let (cipher, epoch, first) = (&self.cipher, self.epoch, self.next);
-        for_each_chunk(chunk, &mut data, &mut tags, &|i, data, tag| {
-            tag.copy_from_slice(&cipher.seal(epoch, first + i, data));
+        for_each_chunk(chunk, plain, &mut run.data, &mut run.tags, &|i, plain, sealed, tag| {
+            tag.copy_from_slice(&cipher.seal_into(epoch, first + i, plain, sealed));
             true
         });
-        let run = SealedRun { addr: self.region.chunk_addr(self.next), data, tag_addr: self.region.tag_addr(self.next), tags };
+        (run.addr, run.tag_addr) = (self.region.chunk_addr(self.next), self.region.tag_addr(self.next));
         self.next += n as u64;
-        run
     }
 
     fn length(&self, what: &'static str, found: u64, expected: u64) -> SealError {
@@ -440,6 +458,36 @@ impl Opener {
     }
 
     fn open_checked(&self, statement: &Statement, policy: OpenPolicy, first: u64, data: &[u8], tags: &[u8]) -> Result<Opened, SealError> {
+        let mut out = Zeroizing::new(vec![0; data.len()]);
+        let written = self.open_into(statement, policy, first, (data, tags), &mut out)?;
+        Ok(Opened { data: out, written })
+    }
+
+    /// As [`Opener::open_despite_fault`], into `out`, which is zeros and has the length of the ciphertext.
+    ///
+    /// # Errors
+    /// As [`Opener::open_despite_fault`].
+    pub fn open_piece(
+        &self,
+        statement: &Statement,
+        unreached: &[u8],
+        policy: OpenPolicy,
+        first: u64,
+        sealed: (&[u8], &[u8]),
+        out: &mut [u8],
+    ) -> Result<WrittenMap, SealError> {
+        self.check_despite_fault(statement, unreached, policy)?;
+        self.open_into(statement, policy, first, sealed, out)
+    }
+
+    fn open_into(
+        &self,
+        statement: &Statement,
+        policy: OpenPolicy,
+        first: u64,
+        (data, tags): (&[u8], &[u8]),
+        out: &mut [u8],
+    ) -> Result<WrittenMap, SealError> {
         let r = &self.region;
         let (Some(page), Some(map)) = (statement.region(r.id), statement.written(r.id)) else { return Err(SealError::Session) };
         let epoch = page.epoch;
@@ -463,32 +511,35 @@ impl Opener {
         {
             return Err(SealError::NotWritten { region: r.id, chunk, epoch });
         }
-        let mut out = Zeroizing::new(data.to_vec());
+        if out.len() != data.len() {
+            return Err(length("room for the plaintext", out.len() as u64, data.len() as u64));
+        }
         let mut tags = tags.to_vec();
         let cipher = &self.cipher;
-        let bad = for_each_chunk(chunk, &mut out, &mut tags, &|i, data, tag| {
+        let bad = for_each_chunk(chunk, data, out, &mut tags, &|i, sealed, plain, tag| {
+            // What was not written reads as zeros.
             if !map.is_written(first + i) {
-                data.fill(0);
                 return true;
             }
             let Ok(tag) = <&ChunkTag>::try_from(&*tag) else { return false };
-            cipher.open(epoch, first + i, data, tag)
+            cipher.open_into(epoch, first + i, sealed, tag, plain)
         });
         match bad {
             Some(i) => Err(SealError::Tag { region: r.id, chunk: first + i, epoch }),
-            None => Ok(Opened { data: out, written: map.clone() }),
+            None => Ok(map.clone()),
         }
     }
 }
 
-type PerChunk<'a> = dyn Fn(u64, &mut [u8], &mut [u8]) -> bool + Sync + 'a;
+type PerChunk<'a> = dyn Fn(u64, &[u8], &mut [u8], &mut [u8]) -> bool + Sync + 'a;
 
-/// Runs `f` on every chunk and its tag; returns the first chunk for which it said false.
-fn for_each_chunk(chunk: usize, data: &mut [u8], tags: &mut [u8], f: &PerChunk<'_>) -> Option<u64> {
-    let serial = |from: u64, data: &mut [u8], tags: &mut [u8]| {
+/// Runs `f` on every chunk, the chunk that is made of it, and its tag; returns the first chunk for which it said false.
+fn for_each_chunk(chunk: usize, from: &[u8], to: &mut [u8], tags: &mut [u8], f: &PerChunk<'_>) -> Option<u64> {
+    let serial = |first: u64, from: &[u8], to: &mut [u8], tags: &mut [u8]| {
         let mut bad = None;
-        for (i, (data, tag)) in (from..).zip(data.chunks_exact_mut(chunk).zip(tags.chunks_exact_mut(TAG_LEN as usize))) {
-            if !f(i, data, tag) && bad.is_none() {
+        let parts = from.chunks_exact(chunk).zip(to.chunks_exact_mut(chunk)).zip(tags.chunks_exact_mut(TAG_LEN as usize));
+        for (i, ((from, to), tag)) in (first..).zip(parts) {
+            if !f(i, from, to, tag) && bad.is_none() {
                 bad = Some(i);
             }
         }
@@ -496,22 +547,26 @@ fn for_each_chunk(chunk: usize, data: &mut [u8], tags: &mut [u8], f: &PerChunk<'
     };
     #[cfg(feature = "parallel")]
     {
-        let n = data.len() / chunk;
+        let n = from.len() / chunk;
         // Below this a thread costs more than it brings.
-        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(data.len() / (256 * 1024));
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(from.len() / (256 * 1024));
         if threads > 1 {
             let share = n.div_ceil(threads);
+            let bytes = share * chunk;
             return std::thread::scope(|scope| {
-                let handles: Vec<_> = (0u64..)
-                    .zip(data.chunks_mut(share * chunk).zip(tags.chunks_mut(share * TAG_LEN as usize)))
-                    .map(|(k, (data, tags))| scope.spawn(move || serial(k * share as u64, data, tags)))
-                    .collect();
+                let parts = from.chunks(bytes).zip(to.chunks_mut(bytes)).zip(tags.chunks_mut(share * TAG_LEN as usize));
+                let mut parts = (0u64..).zip(parts);
+                // The first share is this thread's own.
+                let own = parts.next();
+                let handles: Vec<_> =
+                    parts.map(|(k, ((from, to), tags))| scope.spawn(move || serial(k * share as u64, from, to, tags))).collect();
+                let bad = own.and_then(|(_, ((from, to), tags))| serial(0, from, to, tags));
                 handles
                     .into_iter()
                     .map(|h| h.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-                    .fold(None, |a: Option<u64>, b| a.or(b))
+                    .fold(bad, |a: Option<u64>, b| a.or(b))
             });
         }
     }
-    serial(0, data, tags)
+    serial(0, from, to, tags)
 }

@@ -27,6 +27,9 @@ pub enum DeviceCommand {
         /// Device URI, as sim:rtl
         #[arg(default_value = "sim:model")]
         device: String,
+        /// Certificates for an agent
+        #[command(flatten)]
+        tls: crate::tls::TlsArgs,
     },
     /// Check what keeps a card from being opened: IOMMU, driver, group, permissions, hugepages, BARs; and name the command that mends it
     Doctor {
@@ -93,7 +96,7 @@ const FORMS: &[(&str, &str, &str)] = &[
     ("sim:rtl?project=DIR", "available", "the same around a design of your own"),
     ("vfio-user:/SOCKET", "form", "a card served by another process"),
     ("pci:DOMAIN:BUS:DEVICE.FUNCTION", "form", "a card in this machine; ?iommu=type1, iommufd or none"),
-    ("tls://HOST:PORT/DEVICE", "not in this version", "a card behind an agent"),
+    ("tls://HOST:PORT/DEVICE", "available", "a card behind an agent"),
 ];
 
 /// What one look at a device shows.
@@ -245,10 +248,10 @@ pub fn run(output: &Output, command: &DeviceCommand) -> Result<Exit, CliError> {
             output.document(&state)?;
         }
         DeviceCommand::Watch { device, interval, count } => watch(output, &device.parse()?, *interval, *count)?,
-        DeviceCommand::Info { device } => {
+        DeviceCommand::Info { device, tls } => {
             let uri: Uri = device.parse()?;
             let spinner = output.spinner(format!("opening {uri}"));
-            let mut host = shef::open(&uri)?;
+            let mut host = shef::open_with(&uri, shef::OpenOptions { tls: tls.files()?, progress: None })?;
             let hint = host.info();
             let status = host.kernel_status()?;
             let info = Info {

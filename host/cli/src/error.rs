@@ -29,6 +29,11 @@ impl CliError {
         Self { code: code.into(), message: message.into(), exit: Exit::Usage }
     }
 
+    /// Device or transport.
+    pub fn device(code: &'static str, message: impl Into<String>) -> Self {
+        Self { code: code.into(), message: message.into(), exit: Exit::Device }
+    }
+
     /// Something that cannot happen.
     pub fn internal(message: impl Into<String>) -> Self {
         Self { code: "SHEF-CLI-070".into(), message: message.into(), exit: Exit::Internal }
@@ -122,6 +127,11 @@ pub const CODES: &[Code] = &[
         "SHEF-CLI-023",
         "the trust data installed are newer",
         "an older bundle would bring back what was revoked since; if that is meant, remove the folder first",
+    ),
+    Code::new(
+        "SHEF-CLI-024",
+        "a process of the demo does not start",
+        "the programs shef and shef-agent lie side by side: `cargo build -p shef-cli -p shef-agent`",
     ),
     Code::new("SHEF-CLI-070", "internal error", "please report it together with the command"),
 ];

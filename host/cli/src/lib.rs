@@ -14,6 +14,7 @@ mod image;
 pub mod output;
 mod shield;
 mod sim;
+mod tls;
 mod verify;
 
 use clap::{CommandFactory, Parser, Subcommand};

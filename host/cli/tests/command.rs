@@ -75,11 +75,17 @@ fn devices_that_do_not_exist_or_cannot_be_opened() {
         ("sim:fpga", "SHEF-DEV-002"),
         ("sim:model?x=1", "SHEF-DEV-002"),
         ("sim:model?project=/x", "SHEF-DEV-002"),
-        ("tls://host:1/left", "SHEF-DEV-003"),
     ] {
         fails(&["demo", "--json", "--device", uri], 5, code);
         fails(&["device", "info", "--json", uri], 5, code);
     }
+    fails(&["demo", "--json", "--device", "tls://localhost:1/card0"], 2, "SHEF-CLI-001");
+    fails(&["demo", "--json", "--remote", "--device", "pci:0000:65:00.0"], 2, "SHEF-CLI-001");
+    fails(
+        &["device", "info", "--json", "tls://localhost:1/card0", "--tls-ca", "/x", "--tls-cert", "/x", "--tls-key", "/x"],
+        5,
+        "SHEF-AGT-003",
+    );
     fails(&["device", "info", "--json", "vfio-user:/no/such/socket"], 4, "SHEF-VFU-001");
     fails(&["demo", "--json", "--device", "vfio-user:/no/such/socket"], 4, "SHEF-VFU-001");
     fails(&["demo", "--json", "--device", "pci:0000:65:00.0"], 2, "SHEF-CLI-001");

@@ -115,6 +115,14 @@ pub enum DeviceError {
         /// What failed, what was expected, what to do.
         message: String,
     },
+    /// A device behind an agent failed, in a way of which only code and message came over.
+    #[error("{message}")]
+    Remote {
+        /// Code of what failed.
+        code: String,
+        /// What failed.
+        message: String,
+    },
     /// The simulated card failed.
     #[error("simulated card: {message}")]
     Simulator {
@@ -127,7 +135,7 @@ pub enum DeviceError {
 
 impl DeviceError {
     /// Stable code of the error.
-    pub fn code(&self) -> &'static str {
+    pub fn code(&self) -> &str {
         match self {
             Self::UnknownUri { .. } => "SHEF-DEV-001",
             Self::MalformedUri { .. } => "SHEF-DEV-002",
@@ -143,6 +151,7 @@ impl DeviceError {
             Self::OutOfRange(_) => "SHEF-DEV-012",
             Self::Queue { .. } => "SHEF-DEV-013",
             Self::Simulator { code, .. } | Self::Transport { code, .. } => code,
+            Self::Remote { code, .. } => code,
         }
     }
 }

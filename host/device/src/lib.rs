@@ -14,14 +14,19 @@
 //! | `pci:0000:65:00.0` | a card in this machine, through VFIO; `?iommu=type1`, `iommufd` or `none` says how |
 //! | `tls://host:port/DEVICE` | a card behind an agent |
 
+pub mod batch;
 mod error;
 mod event;
 pub mod mailbox;
 mod memory;
 pub mod pci;
+#[cfg(feature = "tls")]
+pub mod remote;
 pub mod ring;
 mod uri;
+pub mod wire;
 
+pub use batch::CtlOp;
 pub use error::{CODES, DeviceError};
 pub use event::{Event, poll_readable};
 pub use memory::{OutOfRange, SharedMemory};
@@ -77,6 +82,15 @@ pub trait Device {
     /// # Errors
     /// As [`Device::ctl_read32`].
     fn ctl_write32(&mut self, offset: u32, value: u32) -> Result<(), DeviceError>;
+
+    /// Makes several accesses of the control window in order and brings the values of its reads and polls, as far as it came: see
+    /// [`CtlOp::Poll`].
+    ///
+    /// # Errors
+    /// As [`Device::ctl_read32`], of the first access that fails; the accesses after it are not made.
+    fn ctl_batch(&mut self, ops: &[CtlOp]) -> Result<Vec<u32>, DeviceError> {
+        batch::run(self, ops)
+    }
 
     /// Reads card memory.
     ///

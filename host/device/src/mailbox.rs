@@ -2,6 +2,7 @@
 //!
 //! The host writes a request, then its length (the doorbell); the kernel copies the request before it looks at it. One request at a time.
 
+use crate::batch::{CtlOp, bytes_of};
 use crate::{Device, DeviceError};
 
 /// Offset of the request buffer.
@@ -36,20 +37,16 @@ pub fn call<D: Device + ?Sized>(device: &mut D, request: &[u8]) -> Result<Vec<u8
     if request.len() > MAX_REQUEST {
         return Err(DeviceError::MailboxTooLong { len: request.len(), max: MAX_REQUEST });
     }
-    write_bytes(device, REQUEST, request)?;
-    device.ctl_write32(REQ_LEN, request.len() as u32)?;
-    for polls in 0..=MAX_POLLS {
-        match device.ctl_read32(STATUS)? {
-            STATUS_ANSWER => break,
-            status if polls == MAX_POLLS => return Err(DeviceError::MailboxTimeout { status, polls }),
-            _ => device.wait_hint()?,
-        }
+    let mut ops: Vec<CtlOp> = CtlOp::write_bytes(REQUEST, request).collect();
+    ops.push(CtlOp::Write { offset: REQ_LEN, value: request.len() as u32 });
+    ops.push(CtlOp::Poll { offset: STATUS, clear: !STATUS_ANSWER, some: STATUS_ANSWER, polls: MAX_POLLS });
+    ops.push(CtlOp::Read { offset: RSP_LEN });
+    match device.ctl_batch(&ops)?[..] {
+        [_, len] if len as usize <= MAX_ANSWER => read_bytes(device, ANSWER, len as usize),
+        [_, len] => Err(DeviceError::MailboxTooLong { len: len as usize, max: MAX_ANSWER }),
+        [u32::MAX] => Err(DeviceError::Gone { offset: STATUS }),
+        ref values => Err(DeviceError::MailboxTimeout { status: values.first().copied().unwrap_or(0), polls: MAX_POLLS }),
     }
-    let len = device.ctl_read32(RSP_LEN)? as usize;
-    if len > MAX_ANSWER {
-        return Err(DeviceError::MailboxTooLong { len, max: MAX_ANSWER });
-    }
-    read_bytes(device, ANSWER, len)
 }
 
 /// Writes bytes into a buffer of the control window, the last word filled with zeros.
@@ -57,12 +54,7 @@ pub fn call<D: Device + ?Sized>(device: &mut D, request: &[u8]) -> Result<Vec<u8
 /// # Errors
 /// Those of the device.
 pub fn write_bytes<D: Device + ?Sized>(device: &mut D, offset: u32, bytes: &[u8]) -> Result<(), DeviceError> {
-    for (i, chunk) in bytes.chunks(4).enumerate() {
-        let mut word = [0; 4];
-        word[..chunk.len()].copy_from_slice(chunk);
-        device.ctl_write32(offset + 4 * i as u32, u32::from_le_bytes(word))?;
-    }
-    Ok(())
+    device.ctl_batch(&CtlOp::write_bytes(offset, bytes).collect::<Vec<_>>()).map(|_| ())
 }
 
 /// Reads bytes from a buffer of the control window.
@@ -70,10 +62,8 @@ pub fn write_bytes<D: Device + ?Sized>(device: &mut D, offset: u32, bytes: &[u8]
 /// # Errors
 /// Those of the device.
 pub fn read_bytes<D: Device + ?Sized>(device: &mut D, offset: u32, len: usize) -> Result<Vec<u8>, DeviceError> {
-    let mut bytes = Vec::with_capacity(len + 3);
-    for i in 0..len.div_ceil(4) {
-        bytes.extend_from_slice(&device.ctl_read32(offset + 4 * i as u32)?.to_le_bytes());
-    }
+    let words = device.ctl_batch(&CtlOp::read_words(offset, len.div_ceil(4)).collect::<Vec<_>>())?;
+    let mut bytes = bytes_of(&words);
     bytes.truncate(len);
     Ok(bytes)
 }

@@ -323,6 +323,7 @@ impl SdkError {
     /// Who is at fault.
     pub fn at_fault(&self) -> Fault {
         use shef_device::DeviceError as D;
+        use shef_device::wire::codes;
         match self {
             Self::Dropped { .. } => Fault::Undecided,
             Self::ShieldBusy { .. } | Self::NotFinished { .. } | Self::Entropy { .. } => Fault::Device,
@@ -337,6 +338,9 @@ impl SdkError {
             Self::Device(D::UnknownUri { .. } | D::MalformedUri { .. } | D::NotInThisVersion { .. } | D::NoSimulator { .. }) => {
                 Fault::Input
             }
+            // Certificates are the user's own; so is the name of an agent's device.
+            Self::Device(D::Transport { code, .. }) if *code == codes::TLS_FILES => Fault::Input,
+            Self::Device(D::Remote { code, .. }) if code == codes::NO_DEVICE || code == codes::NOT_ALLOWED => Fault::Input,
             // A project's folder is the user's own.
             Self::Device(D::Simulator { code, .. })
                 if ["SHEF-CARD-003", "SHEF-CARD-004"].contains(code) || code.starts_with("SHEF-GEN-") =>

@@ -3,7 +3,8 @@
 //! [`Host`] owns the device. It sees every message, and an [`Adversary`] put into it can change, replace or drop every one of them and do to the
 //! device whatever a host can do. Nothing that a role concludes may rest on what this type says.
 
-use shef_device::{Device, DeviceInfo, mailbox};
+use shef_device::batch::bytes_of;
+use shef_device::{CtlOp, Device, DeviceInfo};
 use shef_proto::channel::MESSAGE_LEN;
 use shef_regs::ctl;
 
@@ -208,12 +209,12 @@ impl Host {
         if message.len() > ctl::LOAD_MSG_BYTES {
             return Err(SdkError::MessageTooLong { what: "Load Key", len: message.len(), max: ctl::LOAD_MSG_BYTES });
         }
-        self.settle(ctl::STATUS_LOAD_BUSY.put(1) | ctl::STATUS_CHAN_BUSY.put(1))?;
-        let device = self.device.as_mut();
-        mailbox::write_bytes(device, ctl::LOAD_MSG, &message)?;
-        device.ctl_write32(ctl::LOAD_DOORBELL, message.len() as u32)?;
-        let status = self.settle(ctl::STATUS_LOAD_BUSY.put(1))?;
-        let confirmation = mailbox::read_bytes(self.device.as_mut(), ctl::CONFIRM, ctl::CONFIRM_BYTES)?;
+        let (status, confirmation) = self.command(
+            (ctl::LOAD_MSG, &message),
+            (ctl::LOAD_DOORBELL, message.len() as u32),
+            ctl::STATUS_LOAD_BUSY.put(1),
+            (ctl::CONFIRM, ctl::CONFIRM_BYTES),
+        )?;
         let hint = if ctl::STATUS_LOAD_REFUSED.get(status) == 0 && ctl::STATUS_STATE.get(status) == ctl::STATUS_STATE_KEYED {
             LoadHint::Keyed
         } else {
@@ -238,12 +239,9 @@ impl Host {
     /// # Errors
     /// [`SdkError::ShieldBusy`] and those of the device.
     pub fn ring(&mut self, request: &[u8]) -> Result<(Vec<u8>, bool), SdkError> {
-        self.settle(ctl::STATUS_LOAD_BUSY.put(1) | ctl::STATUS_CHAN_BUSY.put(1))?;
-        let device = self.device.as_mut();
-        mailbox::write_bytes(device, ctl::CHAN_REQ, &request[..request.len().min(MESSAGE_LEN)])?;
-        device.ctl_write32(ctl::CHAN_DOORBELL, 1)?;
-        let status = self.settle(ctl::STATUS_CHAN_BUSY.put(1))?;
-        let answer = mailbox::read_bytes(self.device.as_mut(), ctl::CHAN_RSP, MESSAGE_LEN)?;
+        let request = &request[..request.len().min(MESSAGE_LEN)];
+        let (status, answer) =
+            self.command((ctl::CHAN_REQ, request), (ctl::CHAN_DOORBELL, 1), ctl::STATUS_CHAN_BUSY.put(1), (ctl::CHAN_RSP, MESSAGE_LEN))?;
         Ok((answer, ctl::STATUS_CHAN_REFUSED.get(status) == 1))
     }
 
@@ -252,8 +250,7 @@ impl Host {
     /// # Errors
     /// [`SdkError::Dropped`] and those of the device.
     pub fn write_memory(&mut self, addr: u64, bytes: Vec<u8>) -> Result<(), SdkError> {
-        let bytes = self.carry(Leg::MemoryWrite { addr }, bytes)?;
-        Ok(self.device.mem_write(addr, &bytes)?)
+        self.deliver(addr, bytes).map(|_| ())
     }
 
     /// Reads card memory.
@@ -261,9 +258,21 @@ impl Host {
     /// # Errors
     /// [`SdkError::Dropped`] and those of the device.
     pub fn read_memory(&mut self, addr: u64, len: usize) -> Result<Vec<u8>, SdkError> {
-        let mut bytes = vec![0; len];
-        self.device.mem_read(addr, &mut bytes)?;
-        self.carry(Leg::MemoryRead { addr }, bytes)
+        self.fetch(addr, Vec::new(), len)
+    }
+
+    /// Writes card memory and gives the buffer back.
+    pub(crate) fn deliver(&mut self, addr: u64, bytes: Vec<u8>) -> Result<Vec<u8>, SdkError> {
+        let bytes = self.carry(Leg::MemoryWrite { addr }, bytes)?;
+        self.device.mem_write(addr, &bytes)?;
+        Ok(bytes)
+    }
+
+    /// Reads `len` bytes of card memory into a buffer of before.
+    pub(crate) fn fetch(&mut self, addr: u64, mut buffer: Vec<u8>, len: usize) -> Result<Vec<u8>, SdkError> {
+        buffer.resize(len, 0);
+        self.device.mem_read(addr, &mut buffer)?;
+        self.carry(Leg::MemoryRead { addr }, buffer)
     }
 
     /// Plain status of the Shield: a hint.
@@ -274,19 +283,36 @@ impl Host {
         Ok(self.device.ctl_read32(ctl::STATUS)?)
     }
 
-    /// Waits until none of the bits of `busy` is set in the plain status.
-    fn settle(&mut self, busy: u32) -> Result<u32, SdkError> {
-        let mut status = 0;
-        for _ in 0..MAX_POLLS {
-            status = self.device.ctl_read32(ctl::STATUS)?;
-            if status == u32::MAX {
-                return Err(shef_device::DeviceError::Gone { offset: ctl::STATUS }.into());
+    /// Waits until the Shield is at rest, writes `message` into a buffer, rings the doorbell, waits until none of the bits of `busy` is set and
+    /// brings the plain status and the answer buffer: one batch.
+    fn command(
+        &mut self,
+        message: (u32, &[u8]),
+        doorbell: (u32, u32),
+        busy: u32,
+        answer: (u32, usize),
+    ) -> Result<(u32, Vec<u8>), SdkError> {
+        // While the Shield scrubs its memories the state is 0.
+        const { assert!(ctl::STATUS_STATE_SCRUB == 0) };
+        let poll = |clear| CtlOp::Poll { offset: ctl::STATUS, clear, some: ctl::STATUS_STATE.put(u32::MAX), polls: MAX_POLLS };
+        let mut ops = vec![poll(ctl::STATUS_LOAD_BUSY.put(1) | ctl::STATUS_CHAN_BUSY.put(1))];
+        ops.extend(CtlOp::write_bytes(message.0, message.1));
+        ops.push(CtlOp::Write { offset: doorbell.0, value: doorbell.1 });
+        ops.push(poll(busy));
+        let words = answer.1.div_ceil(4);
+        ops.extend(CtlOp::read_words(answer.0, words));
+        let values = self.device.ctl_batch(&ops)?;
+        match values.get(1..) {
+            Some([status, answer_words @ ..]) if answer_words.len() == words => {
+                let mut bytes = bytes_of(answer_words);
+                bytes.truncate(answer.1);
+                Ok((*status, bytes))
             }
-            if status & busy == 0 && ctl::STATUS_STATE.get(status) != ctl::STATUS_STATE_SCRUB {
-                return Ok(status);
-            }
-            self.device.wait_hint()?;
+            // The last value is of the poll that ended the batch.
+            _ => match values.last() {
+                None | Some(&u32::MAX) => Err(shef_device::DeviceError::Gone { offset: ctl::STATUS }.into()),
+                Some(&status) => Err(SdkError::ShieldBusy { status }),
+            },
         }
-        Err(SdkError::ShieldBusy { status })
     }
 }

@@ -39,6 +39,7 @@ mod host;
 mod keys;
 mod manufacturer;
 mod session;
+pub mod transfer;
 mod vendor;
 mod verifier;
 
@@ -50,6 +51,8 @@ pub use manufacturer::Manufacturer;
 pub use session::{
     Attested, Closed, Connected, InputBuffer, Keyed, LoadedImage, OutputBuffer, Session, SessionSecrets, UnprotectedBuffer, judge,
 };
+pub use shef_device::remote::TlsFiles;
+use shef_device::remote::{Limits, RemoteDevice};
 pub use shef_device::{Device, DeviceError, Uri};
 pub use shef_proto::code::Code;
 pub use vendor::{Image, IpVendor, Release};
@@ -68,6 +71,7 @@ pub fn codes() -> Vec<(&'static str, Vec<&'static Code>)> {
         ("device", shef_device::CODES.iter().collect()),
         ("PCI cards", shef_vfio::CODES.iter().collect()),
         ("vfio-user", shef_vfio_user::CODES.iter().collect()),
+        ("agent", shef_device::wire::codes::CODES.iter().collect()),
         ("host library", CODES.iter().collect()),
     ];
     #[cfg(feature = "sim")]
@@ -76,11 +80,28 @@ pub fn codes() -> Vec<(&'static str, Vec<&'static Code>)> {
     groups
 }
 
+/// How a device is opened, where its URI does not say all.
+#[derive(Default)]
+pub struct OpenOptions {
+    /// Certificates for `tls://`; without them those that [`TlsFiles::find`] finds.
+    pub tls: Option<TlsFiles>,
+    /// Told what takes long.
+    pub progress: Option<Box<dyn FnMut(&str) + Send>>,
+}
+
+/// Opens the device that `uri` names, with what the environment says: see [`open_with`].
+///
+/// # Errors
+/// As [`open_with`].
+pub fn open(uri: &Uri) -> Result<Host, SdkError> {
+    open_with(uri, OpenOptions::default())
+}
+
 /// Opens the device that `uri` names. A simulated device gets a manufacturer of its own, made for it and thrown away.
 ///
 /// # Errors
 /// [`DeviceError::NotInThisVersion`], [`DeviceError::NoSimulator`], and those of the device.
-pub fn open(uri: &Uri) -> Result<Host, SdkError> {
+pub fn open_with(uri: &Uri, options: OpenOptions) -> Result<Host, SdkError> {
     match uri {
         #[cfg(feature = "sim")]
         Uri::SimModel | Uri::SimRtl { .. } => {
@@ -106,6 +127,10 @@ pub fn open(uri: &Uri) -> Result<Host, SdkError> {
         Uri::VfioUser { socket } => {
             let card = shef_vfio_user::open(socket, shef_vfio_user::DEFAULT_TIMEOUT)?;
             Ok(Host::new(Box::new(card)))
+        }
+        Uri::Tls { .. } => {
+            let tls = options.tls.map_or_else(TlsFiles::find, Ok)?;
+            Ok(Host::new(Box::new(RemoteDevice::open(uri, &tls, Limits::default(), options.progress)?)))
         }
         uri => Err(DeviceError::NotInThisVersion { uri: uri.to_string() }.into()),
     }

@@ -14,7 +14,7 @@ use zeroize::Zeroizing;
 
 use crate::host::{Host, LoadHint};
 use crate::verifier::{Challenge, Verifier};
-use crate::{Leg, SdkError};
+use crate::{Leg, SdkError, transfer};
 
 /// Reads of a register until an accelerator is given up.
 const POLLS: u32 = 1_000_000;
@@ -328,7 +328,8 @@ impl<'h> Session<'h, Keyed> {
         Ok(region.clone())
     }
 
-    /// Seals `data` into the buffer, from its start, and has ciphertext and tags carried into card memory. Once in an epoch.
+    /// Seals `data` into the buffer, from its start, and has ciphertext and tags carried into card memory; sealing overlaps with the transfer. Once in
+    /// an epoch.
     ///
     /// # Errors
     /// [`SdkError::TooLong`], [`SdkError::Seal`] where the epoch's data was sealed already, and those of the host.
@@ -351,11 +352,9 @@ impl<'h> Session<'h, Keyed> {
                 }
             },
         };
-        // The sealer was made for this length, so there is room.
-        let (run, spent) = sealer.finish(data).map_err(|(error, _)| error)?;
+        let (spent, result) = transfer::upload(self.host, sealer, data);
         state.sealers[slot] = Some(spent);
-        self.host.write_memory(run.addr, run.data)?;
-        self.host.write_memory(run.tag_addr, run.tags)
+        result
     }
 
     /// Writes plain bytes that nothing protects.
@@ -612,16 +611,13 @@ impl<'h> Session<'h, Keyed> {
             return Err(SdkError::StaleStatement { needed: state.stale_before, found });
         }
         let chunks = (len as u64).div_ceil(u64::from(region.chunk));
-        let bytes = (chunks * u64::from(region.chunk)) as usize;
-        let data = self.host.read_memory(region.base, bytes)?;
-        let tags = self.host.read_memory(region.tag_base, (chunks * shef_proto::config::TAG_LEN) as usize)?;
         let opener = match &mut state.openers[slot] {
             Some(opener) => opener,
             empty => empty.insert(Opener::new(&state.config, &mut state.keys, region.id)?),
         };
-        opener.open_despite_fault(statement, unreached, policy, 0, &data, &tags).map_err(|error| match error {
-            source @ (SealError::Tag { .. } | SealError::Length { .. }) => SdkError::Withheld { source },
-            error => error.into(),
+        transfer::download(self.host, opener, statement, unreached, policy, chunks).map_err(|error| match error {
+            SdkError::Seal(source @ (SealError::Tag { .. } | SealError::Length { .. })) => SdkError::Withheld { source },
+            error => error,
         })
     }
 

@@ -161,7 +161,7 @@ impl Drop for Served {
     }
 }
 
-/// The program `shef` that belongs to these tests, built where it is missing or old.
+/// The program `shef` that belongs to these tests, and `shef-agent` beside it, built where they are missing or old.
 ///
 /// # Panics
 /// Where it cannot be built.
@@ -170,14 +170,14 @@ pub fn shef_program() -> std::path::PathBuf {
     PROGRAM
         .get_or_init(|| {
             let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-            let args = ["build", "--quiet", "--package", "shef-cli", "--bin", "shef", "--message-format", "json"];
+            let args = ["build", "--quiet", "--package", "shef-cli", "--package", "shef-agent", "--bins", "--message-format", "json"];
             let built = std::process::Command::new(cargo).args(args).current_dir(env!("CARGO_MANIFEST_DIR")).output().expect("cargo runs");
             let messages = String::from_utf8_lossy(&built.stdout).into_owned();
             let program = messages
                 .lines()
                 .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
                 .filter_map(|message| message["executable"].as_str().map(std::path::PathBuf::from))
-                .next_back();
+                .rfind(|path| path.ends_with("shef"));
             program.unwrap_or_else(|| panic!("shef was not built: {}", String::from_utf8_lossy(&built.stderr)))
         })
         .clone()

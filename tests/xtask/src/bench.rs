@@ -7,6 +7,12 @@ use clap::Subcommand;
 /// What is measured.
 #[derive(Subcommand)]
 pub enum What {
+    /// Sealing, opening and bulk transfers beside the bare cipher
+    Host {
+        /// One JSON document on stdout
+        #[arg(long)]
+        json: bool,
+    },
     /// Bytes per cycle through the Shield in simulation, and of the same requester without it
     Shield {
         /// One JSON document on stdout
@@ -26,9 +32,18 @@ pub enum What {
 /// Measures and prints.
 pub fn run(what: &What) -> Result<(), Failure> {
     match what {
+        What::Host { json } => host(*json),
         What::Shield { json, words } => shield(*json, words),
         What::Verifier { json } => verifier(*json),
     }
+}
+
+fn host(json: bool) -> Result<(), Failure> {
+    let mut build = process::cargo(&["build", "--quiet", "--package", "shef", "--features", "sim", "--example", "host_bench"]);
+    process::run(&mut build, "building the bench")?;
+    let mut command = std::process::Command::new(process::target_dir().join("debug/examples/host_bench"));
+    command.args(json.then_some("--json"));
+    process::hand_over(&mut command)
 }
 
 fn shield(json: bool, words: &[String]) -> Result<(), Failure> {

@@ -134,6 +134,9 @@ fn setup(all: bool) -> Result<(), Failure> {
 fn demo(args: &[String]) -> Result<(), Failure> {
     let verilator = tools::ensure_verilator(&root(), &process::say)?;
     let mut build = process::cargo(&["build", "--quiet", "--package", "shef-cli"]);
+    if args.iter().any(|arg| arg == "--remote") {
+        build.args(["--package", "shef-agent"]);
+    }
     process::run(&mut build, "building shef")?;
     let shef = process::target_dir().join("debug").join("shef");
     let mut command = std::process::Command::new(shef);

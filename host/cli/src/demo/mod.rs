@@ -6,6 +6,7 @@ pub mod data;
 mod keep;
 pub mod knn;
 pub mod reference;
+pub mod remote;
 pub mod report;
 pub mod world;
 
@@ -23,9 +24,11 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::hex;
 use crate::output::{Output, Spinner};
+use crate::tls::TlsArgs;
 use attacks::{ATTACKS, Attack, Lab};
 use data::Dataset;
 use keep::Keep;
+use remote::Remote;
 use report::{AttackResult, Cycles, Digits, Report, Sealed, Step};
 use world::{Bench, Cards, Plan, World};
 
@@ -47,12 +50,18 @@ const ATTACK_STALLS: u64 = 1;
 /// Flags of `shef demo`.
 #[derive(clap::Args, Debug, Clone)]
 pub struct DemoArgs {
-    /// Device URI: sim:rtl, sim:model, or a simulated card that `shef sim serve` serves
+    /// Device URI: sim:rtl, sim:model, or a simulated card that `shef sim serve` serves, an agent before it or not
     #[arg(long, default_value = "sim:rtl")]
     pub device: String,
     /// Control socket of a served card, or a character device that leads there; beside the card's socket where it is absent
     #[arg(long, value_name = "PATH")]
     pub control: Option<PathBuf>,
+    /// Run card and agent as processes of their own, this one as the owner's (sim:rtl or sim:model)
+    #[arg(long, conflicts_with_all = ["control", "seed", "wave"])]
+    pub remote: bool,
+    /// Certificates for an agent
+    #[command(flatten)]
+    pub tls: TlsArgs,
     /// Your own data: 64 columns and a label, CSV or gzipped CSV
     #[arg(long, value_name = "FILE")]
     pub data: Option<PathBuf>,
@@ -87,6 +96,8 @@ impl Default for DemoArgs {
         Self {
             device: "sim:rtl".to_owned(),
             control: None,
+            remote: false,
+            tls: TlsArgs::default(),
             data: None,
             train: TRAIN,
             memory_latency: None,
@@ -154,10 +165,10 @@ fn settings(args: &DemoArgs) -> Result<Settings, CliError> {
         (_, Some(flag)) => return usage(format!("{flag} is for simulated cards that this program makes: give it to `shef sim serve`")),
         (Uri::VfioUser { socket }, None) => {
             let control = args.control.clone().unwrap_or_else(|| Control::path_of(socket));
-            Cards::Served { uri: uri.clone(), control }
+            Cards::Served { uri: uri.clone(), control, tls: None }
         }
-        (Uri::Pci { .. }, None) => match &args.control {
-            Some(control) => Cards::Served { uri: uri.clone(), control: control.clone() },
+        (Uri::Pci { .. } | Uri::Tls { .. }, None) => match &args.control {
+            Some(control) => Cards::Served { uri: uri.clone(), control: control.clone(), tls: args.tls.files()? },
             None => return usage(format!("the demo needs the control socket of a simulated card behind {uri}: give it with --control")),
         },
         (other, None) => return Err(shef::DeviceError::NotInThisVersion { uri: other.to_string() }.into()),
@@ -185,15 +196,44 @@ fn settings(args: &DemoArgs) -> Result<Settings, CliError> {
     Ok(Settings { uri, cards, train, query, expect, attacks })
 }
 
+/// The flags of `shef sim serve` for a card of a process of its own.
+fn card_flags(args: &DemoArgs) -> Result<Vec<String>, CliError> {
+    let device = match args.device.parse()? {
+        Uri::SimModel => "model",
+        Uri::SimRtl { project: None } => "rtl",
+        other => {
+            return Err(CliError::usage(
+                "SHEF-CLI-001",
+                format!("--remote makes a card of its own: use it with sim:rtl or sim:model, not {other}"),
+            ));
+        }
+    };
+    let mut flags = vec!["--device".to_owned(), device.to_owned()];
+    for (flag, value) in [("--memory-latency", args.memory_latency), ("--stalls", args.stalls)] {
+        flags.extend(value.into_iter().flat_map(|value| [flag.to_owned(), value.to_string()]));
+    }
+    Ok(flags)
+}
+
 /// Runs everything and returns what was seen.
 ///
 /// # Errors
 /// As [`run`].
 pub fn demo(output: &Output, args: &DemoArgs) -> Result<Report, CliError> {
     let begin = Instant::now();
+    let dir = tempfile::tempdir().map_err(|e| CliError::write_file(&std::env::temp_dir(), &e))?;
+    if args.remote {
+        let remote = Remote::start(dir.path(), &card_flags(args)?)?;
+        let tls =
+            TlsArgs { tls_ca: Some(remote.tls.ca.clone()), tls_cert: Some(remote.tls.cert.clone()), tls_key: Some(remote.tls.key.clone()) };
+        let device = remote.uri.to_string();
+        output.note(format_args!("owner: process {}, agent: {}, card: {}", std::process::id(), remote.agent(), remote.card()));
+        let (memory_latency, stalls) = (None, None);
+        let args = DemoArgs { device, control: Some(remote.control.clone()), remote: false, tls, memory_latency, stalls, ..args.clone() };
+        return demo(output, &args);
+    }
     let settings = settings(args)?;
     let mut keep = args.keep.as_deref().map(Keep::new).transpose()?;
-    let dir = tempfile::tempdir().map_err(|e| CliError::write_file(&std::env::temp_dir(), &e))?;
     output.line(output.heading(&format!("device {}", settings.uri)))?;
     let mut flow = honest(output, args, &settings, dir.path(), keep.as_mut())?;
     let attacks = all_attacks(output, args, &settings, dir.path())?;

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use shef::sim::{self, Blank, CardOptions, Control, Engine, Project, RtlOptions};
 use shef::{
-    Challenge, Connected, Host, Image, IpVendor, KeyFolder, Keyed, Manufacturer, Release, SdkError, Session, Source, Uri, Verifier,
+    Challenge, Connected, Host, Image, IpVendor, KeyFolder, Keyed, Manufacturer, OpenOptions, Release, SdkError, Session, Source, TlsFiles,
+    Uri, Verifier,
 };
 use shef_proto::config::Config;
 use shef_proto::evidence::RootOfTrust;
@@ -37,6 +38,8 @@ pub enum Cards {
         uri: Uri,
         /// The control socket, or a character device that leads there.
         control: PathBuf,
+        /// Certificates, where the device is behind an agent.
+        tls: Option<TlsFiles>,
     },
 }
 
@@ -84,10 +87,11 @@ impl World {
         let open = |name: &str| KeyFolder::open(dir.join(name));
         let served = match &plan.cards {
             Cards::Made(_) => None,
-            Cards::Served { uri, control } => {
+            Cards::Served { uri, control, tls } => {
                 let identity = Control::open(control).and_then(|mut c| c.identity());
                 // Where nobody serves the card at all, that is what there is to say.
-                Some(identity.map_err(|error| shef::open(uri).err().map_or_else(|| card(error), CliError::from))?)
+                let device = || shef::open_with(uri, OpenOptions { tls: tls.clone(), progress: None });
+                Some(identity.map_err(|error| device().err().map_or_else(|| card(error), CliError::from))?)
             }
         };
         let makers = match served {
@@ -205,9 +209,10 @@ impl World {
     fn make(&mut self, debug: bool, progress: &mut dyn FnMut(&str)) -> Result<(Host, Bench), CliError> {
         let engine = match &self.plan.cards {
             Cards::Made(engine) => engine.clone(),
-            Cards::Served { uri, control } => {
+            Cards::Served { uri, control, tls } => {
                 let control = Control::open(control).map_err(card)?;
-                return Ok((shef::open(uri)?, Bench::There(RefCell::new(control))));
+                let host = shef::open_with(uri, OpenOptions { tls: tls.clone(), progress: None })?;
+                return Ok((host, Bench::There(RefCell::new(control))));
             }
         };
         let mut options = CardOptions::new(engine);

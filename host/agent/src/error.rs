@@ -1,0 +1,49 @@
+//! Errors of the agent's program.
+
+use std::path::Path;
+
+use shef_device::DeviceError;
+use shef_device::wire::codes;
+
+/// Why the agent does not start or stops.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AgentError {
+    /// The configuration is wrong.
+    #[error("{message}")]
+    Config {
+        /// What is wrong, where.
+        message: String,
+    },
+    /// A file cannot be read or written.
+    #[error("{message}")]
+    Files {
+        /// Which, and why.
+        message: String,
+    },
+    /// The address cannot be listened on, or TLS cannot be set up.
+    #[error("{message}")]
+    Listen {
+        /// Why.
+        message: String,
+    },
+    /// Certificates, keys, devices, other agents.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+}
+
+impl AgentError {
+    /// Stable code.
+    pub fn code(&self) -> &str {
+        match self {
+            Self::Config { .. } => codes::CONFIG,
+            Self::Files { .. } => codes::FILES,
+            Self::Listen { .. } => codes::UNREACHABLE,
+            Self::Device(error) => error.code(),
+        }
+    }
+
+    pub(crate) fn file(what: &str, path: &Path, error: &dyn std::fmt::Display) -> Self {
+        Self::Files { message: format!("cannot {what} {}: {error}", path.display()) }
+    }
+}

@@ -1,0 +1,18 @@
+//! The agent: beside the card, it carries sealed chunks between owners and cards.
+//!
+//! It sees ciphertext only and is not trusted with data; TLS with client certificates keeps strangers away from the cards. Each card is in one
+//! session of one owner at a time and is wiped between two sessions, and after the time of grace where an owner vanished. The protocol is
+//! [`shef_device::wire`].
+
+pub mod config;
+mod connection;
+mod error;
+pub mod init;
+mod open;
+mod server;
+mod slot;
+
+pub use config::Config;
+pub use error::AgentError;
+pub use open::{Opener, open};
+pub use server::{Agent, Running};

@@ -1,0 +1,209 @@
+//! The program `shef-agent`.
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::{Parser, Subcommand};
+use serde::Serialize;
+use shef_agent::init::{Plan, add_owner, init};
+use shef_agent::{Agent, AgentError, Config};
+use shef_device::Uri;
+use shef_device::remote::{Limits, TlsFiles, list};
+use shef_device::wire::codes;
+
+/// Beside the card: carries ciphertext between owners and cards.
+#[derive(Parser)]
+#[command(name = "shef-agent", version, about, max_term_width = 100)]
+struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Set an agent up: a CA of its own, certificates, configuration, systemd unit
+    Init {
+        /// Folder of everything
+        #[arg(long, value_name = "DIR")]
+        dir: PathBuf,
+        /// Where the agent listens
+        #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7433")]
+        listen: String,
+        /// Name or address under which owners reach it; may be given several times
+        #[arg(long = "name", value_name = "HOST", default_values = ["localhost", "127.0.0.1", "::1"])]
+        names: Vec<String>,
+        /// Owner that gets a certificate; may be given several times
+        #[arg(long = "owner", value_name = "NAME", default_values = ["owner"])]
+        owners: Vec<String>,
+        /// Device, as card0=pci:0000:65:00.0; may be given several times
+        #[arg(long = "device", value_name = "NAME=URI", required = true)]
+        devices: Vec<String>,
+    },
+    /// Issue a certificate for one more owner
+    AddOwner {
+        /// Folder of the agent
+        #[arg(long, value_name = "DIR")]
+        dir: PathBuf,
+        /// Name of the owner
+        name: String,
+    },
+    /// Serve until the program is ended; cards that somebody has are wiped then
+    Run {
+        /// Configuration file
+        #[arg(long, value_name = "FILE")]
+        config: PathBuf,
+        /// Log as JSON
+        #[arg(long)]
+        log_json: bool,
+    },
+    /// Ask an agent for its devices
+    Status {
+        /// Address of the agent, as localhost:7433
+        #[arg(long, value_name = "HOST:PORT")]
+        agent: String,
+        /// client.toml of an owner; without it what SHEF_TLS_CONFIG names
+        #[arg(long, value_name = "FILE")]
+        client: Option<PathBuf>,
+        /// Print one JSON document
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+fn main() -> ExitCode {
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => {
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+        }
+    };
+    match run(args.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let code = error.code().to_owned();
+            eprintln!("error[{code}]: {error}");
+            if let Some(known) = shef_proto::code::find(codes::CODES, &code) {
+                eprintln!("help: {}", known.help);
+            }
+            ExitCode::from(match error {
+                AgentError::Config { .. } | AgentError::Files { .. } => 5,
+                _ => 4,
+            })
+        }
+    }
+}
+
+fn run(command: Command) -> Result<(), AgentError> {
+    match command {
+        Command::Init { dir, listen, names, owners, devices } => {
+            let devices = devices.iter().map(|text| device(text)).collect::<Result<Vec<_>, _>>()?;
+            let plan = Plan { dir, listen, names, owners, devices };
+            init(&plan)?;
+            let shown = plan.dir.display();
+            say(&format!("CA, certificates and configuration are in {shown}"));
+            for owner in &plan.owners {
+                say(&format!(
+                    "owner {owner}: take {shown}/owners/{owner} to the owner's machine and set SHEF_TLS_CONFIG to its client.toml"
+                ));
+            }
+            say(&format!("next: shef-agent run --config {shown}/agent.toml"));
+            Ok(())
+        }
+        Command::AddOwner { dir, name } => {
+            add_owner(&dir, &name)?;
+            say(&format!("owner {name}: take {}/owners/{name} to the owner's machine", dir.display()));
+            Ok(())
+        }
+        Command::Run { config, log_json } => serve(&config, log_json),
+        Command::Status { agent, client, json } => status(&agent, client.as_deref(), json),
+    }
+}
+
+/// One line on stdout; nobody reading is no error.
+fn say(line: &str) {
+    let _ = writeln!(std::io::stdout(), "{line}");
+}
+
+fn config_error(message: String) -> AgentError {
+    AgentError::Config { message }
+}
+
+fn device(text: &str) -> Result<(String, Uri), AgentError> {
+    let (name, uri) = text.split_once('=').ok_or_else(|| config_error(format!("--device {text:?}: expected NAME=URI")))?;
+    Ok((name.to_owned(), uri.parse().map_err(|e| config_error(format!("--device {text:?}: {e}")))?))
+}
+
+#[derive(Serialize)]
+struct Ready {
+    listen: SocketAddr,
+}
+
+fn serve(path: &std::path::Path, log_json: bool) -> Result<(), AgentError> {
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "info".into());
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    if log_json {
+        log.json().init()
+    } else {
+        log.init()
+    }
+    let config = Config::load(path)?;
+    let listen = |e: &dyn std::fmt::Display| AgentError::Listen { message: e.to_string() };
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(|e| listen(&e))?;
+    runtime.block_on(async {
+        let agent = Agent::bind(&config, Arc::new(shef_agent::open)).await?;
+        let ready = Ready { listen: agent.address()? };
+        say(&serde_json::json!(ready).to_string());
+        tracing::info!(listen = %ready.listen, devices = config.devices.len(), "ready");
+        let handle = agent.handle();
+        let mut term = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()).map_err(|e| listen(&e))?;
+        tokio::spawn(async move {
+            tokio::select! {
+                _ = term.recv() => {}
+                _ = tokio::signal::ctrl_c() => {}
+            }
+            handle.stop();
+        });
+        agent.serve().await;
+        Ok(())
+    })
+}
+
+#[derive(Serialize)]
+struct Shown {
+    name: String,
+    state: &'static str,
+    owner: Option<String>,
+    moved_bytes: u64,
+    description: String,
+}
+
+fn status(agent: &str, client: Option<&std::path::Path>, json: bool) -> Result<(), AgentError> {
+    let (host, port) = agent
+        .rsplit_once(':')
+        .and_then(|(host, port)| Some((host, port.parse().ok()?)))
+        .ok_or_else(|| config_error(format!("--agent {agent:?}: expected HOST:PORT")))?;
+    let tls = client.map_or_else(TlsFiles::find, TlsFiles::from_config)?;
+    let devices: Vec<Shown> = list(host, port, &tls, &Limits::default())?
+        .into_iter()
+        .map(|d| Shown { name: d.name, state: d.state.name(), owner: d.owner, moved_bytes: d.moved, description: d.description })
+        .collect();
+    if json {
+        say(&serde_json::json!({ "devices": devices }).to_string());
+    } else {
+        for d in devices {
+            say(&format!(
+                "{:<16} {:<10} {:<16} {:>8} MiB  {}",
+                d.name,
+                d.state,
+                d.owner.as_deref().unwrap_or("-"),
+                d.moved_bytes >> 20,
+                d.description
+            ));
+        }
+    }
+    Ok(())
+}

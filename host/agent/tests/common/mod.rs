@@ -1,0 +1,368 @@
+//! An agent in this process with cards of memory and registers, and proxies before it that misbehave.
+#![allow(dead_code, reason = "each test uses a part")]
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use shef_agent::init::{Plan, add_owner, init};
+use shef_agent::{Agent, Config, Opener, Running};
+use shef_device::remote::{Limits, RemoteDevice, TlsFiles};
+use shef_device::{Device, DeviceError, DeviceInfo, Uri};
+
+/// Bytes of a card's memory.
+pub const MEMORY: u64 = 16 << 20;
+/// Writing adds the value to the sum.
+pub const SUM: u32 = 0x10;
+/// Reading takes longer than an owner's patience without a sign of life.
+pub const SLOW: u32 = 0x20;
+/// Never becomes 1.
+pub const NEVER: u32 = 0x24;
+/// Offset without a register.
+pub const NOTHING: u32 = 0x30;
+
+/// What a test sees of a card from outside.
+#[derive(Default)]
+pub struct Seen {
+    pub sum: AtomicU64,
+    pub resets: AtomicU64,
+    pub writes: AtomicU64,
+    pub polls: AtomicU64,
+    pub broken: AtomicBool,
+}
+
+/// A card with a sum, memory and nothing else.
+pub struct TestCard {
+    seen: Arc<Seen>,
+    memory: Vec<u8>,
+}
+
+impl Device for TestCard {
+    fn info(&self) -> DeviceInfo {
+        DeviceInfo::new("test", "a card of a test", "simulated", MEMORY, true)
+    }
+    fn ctl_read32(&mut self, offset: u32) -> Result<u32, DeviceError> {
+        match offset {
+            SUM => Ok(self.seen.sum.load(Ordering::SeqCst) as u32),
+            SLOW => {
+                std::thread::sleep(Duration::from_millis(4500));
+                Ok(7)
+            }
+            NEVER => {
+                self.seen.polls.fetch_add(1, Ordering::SeqCst);
+                Ok(0)
+            }
+            _ => Err(DeviceError::CtlRefused { access: "read", offset }),
+        }
+    }
+    fn ctl_write32(&mut self, offset: u32, value: u32) -> Result<(), DeviceError> {
+        if offset != SUM {
+            return Err(DeviceError::CtlRefused { access: "write", offset });
+        }
+        self.seen.sum.fetch_add(value.into(), Ordering::SeqCst);
+        Ok(())
+    }
+    fn mem_read(&mut self, addr: u64, bytes: &mut [u8]) -> Result<(), DeviceError> {
+        let range = range(addr, bytes.len())?;
+        bytes.copy_from_slice(&self.memory[range]);
+        Ok(())
+    }
+    fn mem_write(&mut self, addr: u64, bytes: &[u8]) -> Result<(), DeviceError> {
+        self.seen.writes.fetch_add(1, Ordering::SeqCst);
+        self.memory[range(addr, bytes.len())?].copy_from_slice(bytes);
+        Ok(())
+    }
+    fn wait_hint(&mut self) -> Result<(), DeviceError> {
+        std::thread::sleep(Duration::from_micros(10));
+        Ok(())
+    }
+    fn reset(&mut self) -> Result<(), DeviceError> {
+        if self.seen.broken.load(Ordering::SeqCst) {
+            return Err(DeviceError::Gone { offset: 0 });
+        }
+        self.memory.fill(0);
+        self.seen.sum.store(0, Ordering::SeqCst);
+        self.seen.resets.fetch_add(1, Ordering::SeqCst);
+        Ok(())
+    }
+    fn kernel_call(&mut self, request: &[u8]) -> Result<Vec<u8>, DeviceError> {
+        Ok(request.iter().rev().copied().collect())
+    }
+    fn cycles(&self) -> Option<u64> {
+        Some(self.seen.sum.load(Ordering::SeqCst))
+    }
+}
+
+fn range(addr: u64, len: usize) -> Result<std::ops::Range<usize>, DeviceError> {
+    match addr.checked_add(len as u64) {
+        Some(end) if end <= MEMORY => Ok(addr as usize..end as usize),
+        _ => Err(DeviceError::MemoryRange { addr, len: len as u64, memory_bytes: MEMORY }),
+    }
+}
+
+/// Impatient limits, so that tests end.
+pub fn limits() -> Limits {
+    Limits {
+        connect: Duration::from_secs(10),
+        answer: Duration::from_secs(3),
+        request: Duration::from_secs(60),
+        resume: Duration::from_secs(5),
+        attempts: 4,
+    }
+}
+
+/// A running agent with two cards, for alice and bob; card1 is alice's alone.
+pub struct Bed {
+    pub dir: tempfile::TempDir,
+    pub address: SocketAddr,
+    pub cards: BTreeMap<String, Arc<Seen>>,
+    running: Running,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Bed {
+    pub fn new(grace: Duration) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let uri = |n: u8| -> Uri { format!("pci:0000:00:0{n}.0").parse().unwrap() };
+        let plan = Plan {
+            dir: dir.path().join("agent"),
+            listen: "127.0.0.1:0".into(),
+            names: vec!["localhost".into()],
+            owners: vec!["alice".into()],
+            devices: vec![("card0".into(), uri(0)), ("card1".into(), uri(1))],
+        };
+        init(&plan).unwrap();
+        add_owner(&plan.dir, "bob").unwrap();
+        let mut config = Config::load(&plan.dir.join("agent.toml")).unwrap();
+        config.grace = grace;
+        config.devices.get_mut("card1").unwrap().owners = vec!["alice".into()];
+        let cards: BTreeMap<String, Arc<Seen>> = ["card0", "card1"].map(|name| (name.to_owned(), Arc::default())).into();
+        let shared: Vec<(Uri, Arc<Seen>)> = vec![(uri(0), Arc::clone(&cards["card0"])), (uri(1), Arc::clone(&cards["card1"]))];
+        let opener: Opener = Arc::new(move |uri| {
+            let (_, seen) = shared.iter().find(|(known, _)| known == uri).ok_or(DeviceError::NotInThisVersion { uri: uri.to_string() })?;
+            if seen.broken.load(Ordering::SeqCst) {
+                return Err(DeviceError::Gone { offset: 0 });
+            }
+            Ok(Box::new(TestCard { seen: Arc::clone(seen), memory: vec![0; MEMORY as usize] }))
+        });
+        let (tell, told) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+            runtime.block_on(async {
+                let agent = Agent::bind(&config, opener).await.unwrap();
+                tell.send((agent.address().unwrap(), agent.handle())).unwrap();
+                agent.serve().await;
+            });
+        });
+        let (address, running) = told.recv().unwrap();
+        Self { dir, address, cards, running, thread: Some(thread) }
+    }
+
+    pub fn files(&self, owner: &str) -> TlsFiles {
+        let dir = self.dir.path().join("agent/owners").join(owner);
+        TlsFiles { ca: dir.join("ca.pem"), cert: dir.join("cert.pem"), key: dir.join("key.pem") }
+    }
+
+    pub fn agent_dir(&self) -> PathBuf {
+        self.dir.path().join("agent")
+    }
+
+    pub fn open_at(&self, port: u16, owner: &str, device: &str) -> Result<RemoteDevice, DeviceError> {
+        RemoteDevice::open(&uri(port, device), &self.files(owner), limits(), None)
+    }
+
+    pub fn open(&self, owner: &str, device: &str) -> Result<RemoteDevice, DeviceError> {
+        self.open_at(self.address.port(), owner, device)
+    }
+
+    pub fn stop(&mut self) {
+        self.running.stop();
+        if let Some(thread) = self.thread.take() {
+            thread.join().unwrap();
+        }
+    }
+}
+
+impl Drop for Bed {
+    fn drop(&mut self) {
+        self.running.stop();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+pub fn uri(port: u16, device: &str) -> Uri {
+    format!("tls://localhost:{port}/{device}").parse().unwrap()
+}
+
+/// The code of a failure.
+pub fn code<T>(result: Result<T, DeviceError>) -> String {
+    match result {
+        Ok(_) => "accepted".to_owned(),
+        Err(error) => error.code().to_owned(),
+    }
+}
+
+/// Waits for something that other threads bring about.
+pub fn eventually(what: &str, mut check: impl FnMut() -> bool) {
+    for _ in 0..3000 {
+        if check() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("{what} did not come about in 30 s");
+}
+
+/// What a TCP proxy does to the bytes of each connection.
+pub trait Tamper: Send + Sync {
+    /// Sees bytes on connection number `connection`, changes them; false cuts the connection.
+    fn bytes(&self, connection: u64, to_agent: bool, bytes: &mut Vec<u8>) -> bool;
+}
+
+/// A TCP proxy that keeps all that it carries.
+pub struct Proxy {
+    pub port: u16,
+    pub captured: Arc<Mutex<Vec<u8>>>,
+    pub connections: Arc<AtomicU64>,
+    live: Arc<Mutex<Vec<TcpStream>>>,
+}
+
+impl Proxy {
+    pub fn new(target: SocketAddr, tamper: Arc<dyn Tamper>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let captured = Arc::new(Mutex::new(Vec::new()));
+        let connections = Arc::new(AtomicU64::new(0));
+        let live: Arc<Mutex<Vec<TcpStream>>> = Arc::default();
+        let (all, count, streams) = (Arc::clone(&captured), Arc::clone(&connections), Arc::clone(&live));
+        std::thread::spawn(move || {
+            for owner in listener.incoming() {
+                let (Ok(owner), Ok(agent)) = (owner, TcpStream::connect(target)) else { continue };
+                let number = count.fetch_add(1, Ordering::SeqCst);
+                streams.lock().unwrap().extend([owner.try_clone().unwrap(), agent.try_clone().unwrap()]);
+                for (mut from, mut to, to_agent) in [(owner.try_clone().unwrap(), agent.try_clone().unwrap(), true), (agent, owner, false)]
+                {
+                    let (all, tamper) = (Arc::clone(&all), Arc::clone(&tamper));
+                    std::thread::spawn(move || {
+                        let mut buffer = vec![0; 64 * 1024];
+                        while let Ok(n @ 1..) = from.read(&mut buffer) {
+                            let mut bytes = buffer[..n].to_vec();
+                            all.lock().unwrap().extend_from_slice(&bytes);
+                            let keep = tamper.bytes(number, to_agent, &mut bytes);
+                            if !keep || to.write_all(&bytes).is_err() {
+                                break;
+                            }
+                        }
+                        let _ = from.shutdown(Shutdown::Both);
+                        let _ = to.shutdown(Shutdown::Both);
+                    });
+                }
+            }
+        });
+        Self { port, captured, connections, live }
+    }
+
+    /// Cuts everything that is open.
+    pub fn cut(&self) {
+        for stream in self.live.lock().unwrap().drain(..) {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+/// Carries everything as it is.
+pub struct Faithful;
+
+impl Tamper for Faithful {
+    fn bytes(&self, _: u64, _: bool, _: &mut Vec<u8>) -> bool {
+        true
+    }
+}
+
+/// A dishonest agent: it has the agent's certificate and key, and an owner's to reach the honest agent, and does to the messages inside TLS whatever
+/// `deed` says. It keeps all that it sees.
+pub struct Mitm {
+    pub port: u16,
+    pub seen: Arc<Mutex<Vec<u8>>>,
+}
+
+/// Sees a frame (with its length) and says which frames go on in its place.
+pub type Deed = Arc<dyn Fn(bool, Vec<u8>) -> Vec<Vec<u8>> + Send + Sync>;
+
+impl Mitm {
+    pub fn new(agent: SocketAddr, dir: &Path, files: &TlsFiles, deed: Deed) -> Self {
+        use rustls::pki_types::ServerName;
+        use tokio::io::{AsyncWriteExt, split};
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let cert = shef_device::remote::certificates(&dir.join("agent.pem")).unwrap();
+        let key = shef_device::remote::private_key(&dir.join("agent.key")).unwrap();
+        let mut server = rustls::ServerConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(cert, key)
+            .unwrap();
+        server.alpn_protocols = vec![shef_device::wire::ALPN.to_vec()];
+        let client = files.load().unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        listener.set_nonblocking(true).unwrap();
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&seen);
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+            runtime.block_on(async move {
+                let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+                let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(server));
+                let connector = tokio_rustls::TlsConnector::from(client);
+                while let Ok((tcp, _)) = listener.accept().await {
+                    let (acceptor, connector, deed, kept) = (acceptor.clone(), connector.clone(), Arc::clone(&deed), Arc::clone(&kept));
+                    tokio::spawn(async move {
+                        let Ok(owner) = acceptor.accept(tcp).await else { return };
+                        let Ok(tcp) = tokio::net::TcpStream::connect(agent).await else { return };
+                        let Ok(agent) = connector.connect(ServerName::try_from("localhost").unwrap(), tcp).await else { return };
+                        let ((owner_in, mut owner_out), (agent_in, mut agent_out)) = (split(owner), split(agent));
+                        let up = carry(owner_in, &mut agent_out, true, &deed, &kept);
+                        let down = carry(agent_in, &mut owner_out, false, &deed, &kept);
+                        tokio::select! { () = up => {} () = down => {} }
+                        let _ = owner_out.shutdown().await;
+                        let _ = agent_out.shutdown().await;
+                    });
+                }
+            });
+        });
+        Self { port, seen }
+    }
+}
+
+async fn carry<R, W>(mut from: R, to: &mut W, to_agent: bool, deed: &Deed, seen: &Mutex<Vec<u8>>)
+where
+    R: tokio::io::AsyncRead + Unpin,
+    W: tokio::io::AsyncWrite + Unpin,
+{
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let mut frames = shef_device::wire::Frames::new();
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        let Ok(n @ 1..) = from.read(&mut buffer).await else { return };
+        frames.push(&buffer[..n]);
+        while let Ok(Some(frame)) = frames.take() {
+            seen.lock().unwrap().extend_from_slice(frame);
+            let whole = [&(frame.len() as u32).to_be_bytes()[..], frame].concat();
+            for frame in deed(to_agent, whole) {
+                if to.write_all(&frame).await.is_err() {
+                    return;
+                }
+            }
+            if to.flush().await.is_err() {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! Flags for the way to an agent.
+
+use std::path::PathBuf;
+
+use shef::TlsFiles;
+
+use crate::error::CliError;
+
+/// Certificates for an agent; without them what SHEF_TLS_CONFIG or ~/.config/shef/client.toml names.
+#[derive(clap::Args, Debug, Clone, Default)]
+pub struct TlsArgs {
+    /// Certificate of the agent's CA (PEM), for tls:// devices
+    #[arg(long, value_name = "FILE", requires_all = ["tls_cert", "tls_key"])]
+    pub tls_ca: Option<PathBuf>,
+    /// Your certificate (PEM), for tls:// devices
+    #[arg(long, value_name = "FILE", requires_all = ["tls_ca", "tls_key"])]
+    pub tls_cert: Option<PathBuf>,
+    /// Your private key (PEM), for tls:// devices
+    #[arg(long, value_name = "FILE", requires_all = ["tls_ca", "tls_cert"])]
+    pub tls_key: Option<PathBuf>,
+}
+
+impl TlsArgs {
+    /// The files, where they were given.
+    ///
+    /// # Errors
+    /// SHEF-CLI-001 where one is missing.
+    pub fn files(&self) -> Result<Option<TlsFiles>, CliError> {
+        match (&self.tls_ca, &self.tls_cert, &self.tls_key) {
+            (None, None, None) => Ok(None),
+            (Some(ca), Some(cert), Some(key)) => Ok(Some(TlsFiles { ca: ca.clone(), cert: cert.clone(), key: key.clone() })),
+            _ => Err(CliError::usage("SHEF-CLI-001", "--tls-ca, --tls-cert and --tls-key go together")),
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Certificates of the owner's side.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ClientConfig, RootCertStore};
+
+use crate::DeviceError;
+use crate::wire::{self, codes};
+
+/// Where certificates and key of the owner's side are, all PEM.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// Certificate of the agent's CA.
+    pub ca: PathBuf,
+    /// Certificate of the owner, issued by that CA.
+    pub cert: PathBuf,
+    /// Private key of that certificate.
+    pub key: PathBuf,
+}
+
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ClientFile {
+    ca: PathBuf,
+    cert: PathBuf,
+    key: PathBuf,
+}
+
+impl TlsFiles {
+    /// Reads a `client.toml` with `ca`, `cert` and `key`, relative to its folder.
+    ///
+    /// # Errors
+    /// SHEF-AGT-003.
+    pub fn from_config(path: &Path) -> Result<Self, DeviceError> {
+        let text = std::fs::read_to_string(path).map_err(|e| trouble(path, &e))?;
+        let file: ClientFile = toml::from_str(&text).map_err(|e| trouble(path, &e))?;
+        let dir = path.parent().unwrap_or(Path::new(""));
+        Ok(Self { ca: dir.join(file.ca), cert: dir.join(file.cert), key: dir.join(file.key) })
+    }
+
+    /// What the environment names: `SHEF_TLS_CA`, `SHEF_TLS_CERT` and `SHEF_TLS_KEY`, or the `client.toml` of `SHEF_TLS_CONFIG`, or
+    /// `shef/client.toml` in `XDG_CONFIG_HOME` or `~/.config`.
+    ///
+    /// # Errors
+    /// SHEF-AGT-003.
+    pub fn find() -> Result<Self, DeviceError> {
+        let path = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        match ["SHEF_TLS_CA", "SHEF_TLS_CERT", "SHEF_TLS_KEY"].map(path) {
+            [Some(ca), Some(cert), Some(key)] => return Ok(Self { ca, cert, key }),
+            [None, None, None] => {}
+            _ => {
+                let message = "SHEF_TLS_CA, SHEF_TLS_CERT and SHEF_TLS_KEY go together: one of them is missing".to_owned();
+                return Err(DeviceError::Transport { code: codes::TLS_FILES, message });
+            }
+        }
+        if let Some(config) = path("SHEF_TLS_CONFIG") {
+            return Self::from_config(&config);
+        }
+        let base = path("XDG_CONFIG_HOME").or_else(|| path("HOME").map(|home| home.join(".config")));
+        match base.map(|base| base.join("shef/client.toml")).filter(|file| file.exists()) {
+            Some(file) => Self::from_config(&file),
+            None => Err(DeviceError::Transport {
+                code: codes::TLS_FILES,
+                message: "an agent wants a certificate, and none is named: expected --tls-ca, --tls-cert and --tls-key, SHEF_TLS_CONFIG, or ~/.config/shef/client.toml"
+                    .to_owned(),
+            }),
+        }
+    }
+
+    /// TLS 1.3 with these files and nothing else: no other CA is trusted.
+    ///
+    /// # Errors
+    /// SHEF-AGT-003.
+    pub fn load(&self) -> Result<Arc<ClientConfig>, DeviceError> {
+        let mut roots = RootCertStore::empty();
+        for cert in certificates(&self.ca)? {
+            roots.add(cert).map_err(|e| trouble(&self.ca, &e))?;
+        }
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let key = private_key(&self.key)?;
+        let mut config = ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .map_err(|e| trouble(&self.ca, &e))?
+            .with_root_certificates(roots)
+            .with_client_auth_cert(certificates(&self.cert)?, key)
+            .map_err(|e| trouble(&self.cert, &e))?;
+        config.alpn_protocols = vec![wire::ALPN.to_vec()];
+        config.resumption = rustls::client::Resumption::disabled();
+        Ok(Arc::new(config))
+    }
+}
+
+/// The certificates of a PEM file, at least one.
+///
+/// # Errors
+/// SHEF-AGT-003.
+pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, DeviceError> {
+    let list = CertificateDer::pem_file_iter(path).and_then(|list| list.collect::<Result<Vec<_>, _>>()).map_err(|e| trouble(path, &e))?;
+    if list.is_empty() { Err(trouble(path, &"it holds no certificate")) } else { Ok(list) }
+}
+
+/// The private key of a PEM file.
+///
+/// # Errors
+/// SHEF-AGT-003.
+pub fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, DeviceError> {
+    PrivateKeyDer::from_pem_file(path).map_err(|e| trouble(path, &e))
+}
+
+fn trouble(path: &Path, error: &dyn std::fmt::Display) -> DeviceError {
+    DeviceError::Transport { code: codes::TLS_FILES, message: format!("TLS file {}: {error}", path.display()) }
+}
