@@ -86,7 +86,7 @@ pub struct OpenOptions {
     /// Certificates for `tls://`; without them those that [`TlsFiles::find`] finds.
     pub tls: Option<TlsFiles>,
     /// Told what takes long.
-    pub progress: Option<Box<dyn FnMut(&str) + Send>>,
+    pub progress: Option<shef_device::remote::Progress>,
 }
 
 /// Opens the device that `uri` names, with what the environment says: see [`open_with`].
