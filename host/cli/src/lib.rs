@@ -2,6 +2,7 @@
 //!
 //! Every command computes a serialisable value; module [`output`] prints it as text or JSON.
 
+mod audit;
 mod bundle;
 pub mod demo;
 mod device;
@@ -61,6 +62,9 @@ enum Command {
     Sim(sim::SimCommand),
     /// Appraise evidence from a file against anchors, reference values and a policy
     Verify(verify::VerifyArgs),
+    /// Receipts of key releases
+    #[command(subcommand)]
+    Audit(audit::AuditCommand),
     /// Evidence and all it is appraised against, in one signed file
     #[command(subcommand)]
     Bundle(bundle::BundleCommand),
@@ -109,6 +113,7 @@ fn run(output: &Output, command: Command) -> Result<Exit, CliError> {
         Command::Shield(command) => shield::run(output, &command).map(|()| Exit::Done),
         Command::Sim(command) => sim::run(output, &command).map(|()| Exit::Done),
         Command::Verify(args) => verify::run(output, &args),
+        Command::Audit(command) => audit::run(output, &command),
         Command::Bundle(command) => bundle::run(output, &command),
         Command::Explain { code } => explain::run(output, code.as_deref()).map(|()| Exit::Done),
         Command::Completions { shell } => {

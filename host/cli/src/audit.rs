@@ -1,0 +1,145 @@
+//! `shef audit`: verifies a chain of receipts, without the service that wrote it.
+
+use std::path::{Path, PathBuf};
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::{Deserialize, Serialize};
+use shef_proto::hpke_suite::PublicKey;
+use shef_proto::receipt::{Audit, Head, ReceiptError};
+
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::hex;
+use crate::output::Output;
+use crate::verify::text;
+
+/// Subcommands of `shef audit`.
+#[derive(clap::Subcommand)]
+pub enum AuditCommand {
+    /// Find an edit, a gap, another order and a truncation in the receipts of a verifier service
+    Verify(VerifyArgs),
+}
+
+/// Arguments of `shef audit verify`.
+#[derive(clap::Args)]
+pub struct VerifyArgs {
+    /// Answers of GET /v1/receipts (JSON), in the order of their receipts
+    #[arg(required = true, value_name = "FILE")]
+    receipts: Vec<PathBuf>,
+    /// The service's keys: its /.well-known/jwks.json, as it was fetched and is trusted
+    #[arg(long, value_name = "FILE")]
+    jwks: PathBuf,
+    /// Head that a release gave out: the chain must reach it, with this digest. Without one a truncation cannot show
+    #[arg(long, value_name = "SEQ:DIGEST")]
+    head: Option<String>,
+    /// Head behind which the receipts begin, where older ones were forgotten knowingly
+    #[arg(long, value_name = "SEQ:DIGEST")]
+    after: Option<String>,
+}
+
+/// An answer of `GET /v1/receipts`, as far as an audit asks for it.
+#[derive(Deserialize)]
+struct Page {
+    tenant: String,
+    receipts: Vec<Row>,
+}
+
+#[derive(Deserialize)]
+struct Row {
+    receipt: String,
+}
+
+#[derive(Deserialize)]
+struct Jwks {
+    keys: Vec<Jwk>,
+}
+
+#[derive(Deserialize)]
+struct Jwk {
+    kty: String,
+    crv: String,
+    x: String,
+    y: String,
+}
+
+#[derive(Serialize)]
+struct Document {
+    tenant: String,
+    receipts: u64,
+    head: String,
+    holds: bool,
+}
+
+/// Runs `shef audit`.
+///
+/// # Errors
+/// A file is not of its form, or the chain does not hold.
+pub fn run(output: &Output, command: &AuditCommand) -> Result<Exit, CliError> {
+    let AuditCommand::Verify(args) = command;
+    let keys = keys(&args.jwks)?;
+    let pages = args.receipts.iter().map(|path| json::<Page>(path)).collect::<Result<Vec<_>, _>>()?;
+    let tenant = &pages[0].tenant;
+    let after = args.after.as_deref().map(|given| head(given, "--after")).transpose()?;
+    let known = args.head.as_deref().map(|given| head(given, "--head")).transpose()?;
+
+    let mut audit = Audit::new(tenant, &keys, after);
+    let broken = |e: ReceiptError| CliError { code: e.code().into(), message: e.to_string(), exit: Exit::No };
+    let (mut count, mut reached) = (0, known.is_none() || known == after);
+    for (path, page) in args.receipts.iter().zip(&pages) {
+        if page.tenant != *tenant {
+            let message = format!("{} holds receipts of tenant {:?}, expected {tenant:?}", path.display(), page.tenant);
+            return Err(CliError::input("SHEF-CLI-016", message));
+        }
+        for row in &page.receipts {
+            let bytes = base64(&row.receipt, path, "a receipt")?;
+            let receipt = audit.push(&bytes).map_err(broken)?;
+            count += 1;
+            reached |= known == Some(audit.head());
+            output.detail(format_args!("{} {} version {}", receipt.seq, receipt.key_id, receipt.key_version));
+        }
+    }
+    let end = audit.head();
+    if let (Some(known), false) = (known, reached) {
+        return Err(broken(ReceiptError::Head { expected: known.seq, found: end.seq }));
+    }
+    let end = format!("{}:{}", end.seq, hex::encode(&end.digest));
+    output.line(format_args!("{} {count} receipts of tenant {tenant}, head {end}", output.good("holds")))?;
+    if known.is_none() {
+        output.note("without --head a truncation does not show: keep the head that each release gives out");
+    }
+    output.document(&Document { tenant: tenant.clone(), receipts: count, head: end, holds: true })?;
+    Ok(Exit::Done)
+}
+
+fn json<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<T, CliError> {
+    serde_json::from_str(&text(path)?).map_err(|e| CliError::input("SHEF-CLI-016", format!("{}: {e}", path.display())))
+}
+
+fn base64(given: &str, path: &Path, what: &str) -> Result<Vec<u8>, CliError> {
+    let bad = |e| CliError::input("SHEF-CLI-016", format!("{}: {what} is no base64url without padding: {e}", path.display()));
+    URL_SAFE_NO_PAD.decode(given).map_err(bad)
+}
+
+fn keys(path: &Path) -> Result<Vec<PublicKey>, CliError> {
+    let wrong = |what: String| CliError::input("SHEF-CLI-016", format!("{}: {what}", path.display()));
+    let set: Jwks = json(path)?;
+    if set.keys.is_empty() {
+        return Err(wrong("no key in the set".into()));
+    }
+    let point = |key: &Jwk| {
+        if (key.kty.as_str(), key.crv.as_str()) != ("EC", "P-256") {
+            return Err(wrong(format!("a key of type {} {}, expected EC P-256", key.kty, key.crv)));
+        }
+        let xy = [base64(&key.x, path, "x")?, base64(&key.y, path, "y")?].concat();
+        let xy: [u8; 64] = xy.try_into().map_err(|xy: Vec<u8>| wrong(format!("x and y have {} bytes, expected 64", xy.len())))?;
+        PublicKey::from_xy(&xy).map_err(|e| wrong(e.to_string()))
+    };
+    set.keys.iter().map(point).collect()
+}
+
+fn head(given: &str, flag: &str) -> Result<Head, CliError> {
+    let wrong = || CliError::usage("SHEF-CLI-001", format!("{flag} is {given:?}, expected SEQ:DIGEST, as 12:9f86..."));
+    let (seq, digest) = given.split_once(':').ok_or_else(wrong)?;
+    Ok(Head { seq: seq.parse().map_err(|_| wrong())?, digest: hex::decode_array(digest, flag)? })
+}

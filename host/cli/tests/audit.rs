@@ -1,0 +1,91 @@
+//! `shef audit verify` on chains that hold and on chains that do not.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD as B64;
+use shef_proto::cose::SigningKey;
+use shef_proto::evidence::Layer;
+use shef_proto::receipt::{Receipt, digest, genesis};
+
+/// Five receipts of one tenant.
+fn chain(key: &SigningKey) -> Vec<Vec<u8>> {
+    let mut previous = genesis("acme");
+    let receipt = |seq| {
+        let receipt = Receipt {
+            tenant: "acme".into(),
+            seq,
+            previous,
+            id: [seq as u8; 16],
+            time: 1_800_000_000,
+            key_id: "digits".into(),
+            key_version: 1,
+            layer: Layer::Shield,
+            ueid: [1; 33],
+            evidence_digest: [2; 32],
+            policy_digest: [3; 32],
+            recipient_digest: [4; 32],
+        };
+        let signed = receipt.sign(key);
+        previous = digest(&signed);
+        signed
+    };
+    (1..=5).map(receipt).collect()
+}
+
+fn audit(dir: &Path, key: &SigningKey, tenant: &str, receipts: &[Vec<u8>], more: &[&str]) -> Output {
+    let xy = key.public_key().xy();
+    let jwk = serde_json::json!({"kty": "EC", "crv": "P-256", "x": B64.encode(&xy[..32]), "y": B64.encode(&xy[32..])});
+    std::fs::write(dir.join("jwks.json"), serde_json::json!({ "keys": [jwk] }).to_string()).unwrap();
+    let rows: Vec<_> = receipts.iter().map(|r| serde_json::json!({ "receipt": B64.encode(r) })).collect();
+    // Two pages, as a service gives a long chain.
+    let (first, second) = rows.split_at(rows.len() / 2);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_shef"));
+    command.args(["audit", "verify", "--jwks"]).arg(dir.join("jwks.json")).args(more);
+    for (name, rows) in [("first.json", first), ("second.json", second)] {
+        std::fs::write(dir.join(name), serde_json::json!({ "tenant": tenant, "receipts": rows }).to_string()).unwrap();
+        command.arg(dir.join(name));
+    }
+    command.output().unwrap()
+}
+
+#[test]
+fn a_chain_holds_and_every_change_of_it_shows() {
+    let dir = tempfile::tempdir().unwrap();
+    let key = SigningKey::generate(&mut shef::SystemEntropy::new().unwrap());
+    let other = SigningKey::generate(&mut shef::SystemEntropy::new().unwrap());
+    let good = chain(&key);
+    let head = |i: usize| format!("{}:{}", i + 1, hex::encode(digest(&good[i])));
+
+    let holds = |receipts: &[Vec<u8>], more: &[&str]| {
+        let out = audit(dir.path(), &key, "acme", receipts, more);
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        assert!(String::from_utf8_lossy(&out.stdout).contains(&format!("{} receipts of tenant acme", receipts.len())));
+    };
+    holds(&good, &["--head", &head(4)]);
+    holds(&good, &["--head", &head(2)]);
+    holds(&good, &[]);
+    holds(&good[2..], &["--after", &head(1), "--head", &head(4)]);
+
+    let breaks = |key: &SigningKey, tenant: &str, receipts: &[Vec<u8>], more: &[&str], code: &str| {
+        let out = audit(dir.path(), key, tenant, receipts, more);
+        let text = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert_eq!(out.status.code(), Some(1), "{text}");
+        assert!(text.contains(code), "expected {code}: {text}");
+    };
+    let mut edited = good.clone();
+    edited[1][60] ^= 1;
+    breaks(&key, "acme", &edited, &[], "SHEF-PRO-090");
+    breaks(&other, "acme", &good, &[], "SHEF-PRO-090");
+    let mut gap = good.clone();
+    gap.remove(2);
+    breaks(&key, "acme", &gap, &[], "SHEF-PRO-091");
+    let mut reordered = good.clone();
+    reordered.swap(1, 2);
+    breaks(&key, "acme", &reordered, &[], "SHEF-PRO-091");
+    breaks(&key, "acme", &good[1..], &[], "SHEF-PRO-091");
+    breaks(&key, "acme", &good[..4], &["--head", &head(4)], "SHEF-PRO-092");
+    breaks(&key, "acme", &good, &["--head", &head(4).replace("5:", "4:")], "SHEF-PRO-092");
+    breaks(&key, "else", &good, &[], "SHEF-PRO-09");
+}
