@@ -442,13 +442,17 @@ fn every_malformed_message_is_answered_with_a_refusal() {
             "SHEF-AGT-004",
         ),
     ];
-    for (what, frames, expected) in cases {
-        // The card is free again by then: the connection before left it to be wiped at once.
+    // The connection before left the card to be wiped at once.
+    let free = || {
         eventually("a free card", || {
             list("localhost", bed.address.port(), &bed.files("bob"), &limits()).unwrap()[0].state == DeviceState::Free
         });
+    };
+    for (what, frames, expected) in cases {
+        free();
         assert_eq!(raw(&bed, &frames.concat()), expected, "{what}");
     }
+    free();
     bed.open("bob", "card0").unwrap();
 }
 
