@@ -227,7 +227,7 @@ impl Slot {
     }
 
     /// The session of `generation`, if it has the card over `connection`.
-    fn session<'a>(inner: &'a mut Inner, generation: u64, connection: u64) -> Option<&'a mut Session> {
+    fn session(inner: &mut Inner, generation: u64, connection: u64) -> Option<&mut Session> {
         match &mut inner.state {
             State::Owned(s) if s.generation == generation && s.connection.as_ref().is_some_and(|c| c.0 == connection) => Some(s),
             _ => None,

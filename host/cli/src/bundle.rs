@@ -40,6 +40,7 @@ pub struct FileArgs {
 
 /// The subcommands.
 #[derive(Subcommand)]
+#[expect(clippy::large_enum_variant, reason = "a process has one of them")]
 pub enum BundleCommand {
     /// Put evidence, challenge, anchors, reference values, policy and revocation list into one signed file
     Create {
