@@ -255,7 +255,7 @@ fn key_identifiers() -> Vec<Seen> {
     let device = shield();
     let good = device.leaf();
     let other = ext(AKI, false, &format!("30168014{}", "00".repeat(20)));
-    let mut seen = leaves(&device, vec![("AK", good.with(AKI, &[other.clone()])), ("AK without", good.with(AKI, &[]))]);
+    let mut seen = leaves(&device, vec![("AK", good.with(AKI, std::slice::from_ref(&other))), ("AK without", good.with(AKI, &[]))]);
     let id = Parts::of(&device.device_certificate);
     seen.extend(devices(
         &device,
