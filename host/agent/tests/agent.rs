@@ -13,6 +13,9 @@ use shef_device::wire::{Answer, DeviceState, Op, ToAgent, ToOwner};
 use shef_device::{CtlOp, Device, DeviceError};
 
 /// Longer than any test.
+/// What a dishonest agent does with the answer of this number: `None` passes it on.
+type Deed = fn(&ToOwner, u64) -> Option<Vec<ToOwner>>;
+
 const LONG: Duration = Duration::from_secs(600);
 
 fn pattern(seed: u64, len: usize) -> Vec<u8> {
@@ -253,7 +256,7 @@ fn what_happens_below_tls_changes_no_result() {
 
 #[test]
 fn a_dishonest_agent_is_noticed_or_without_effect() {
-    let deeds: &[(&str, fn(&ToOwner, u64) -> Option<Vec<ToOwner>>)] = &[
+    let deeds: &[(&str, Deed)] = &[
         ("answers that never come", |_, _| Some(vec![])),
         ("another number", |m, id| Some(vec![done(id + 1, answer(m))])),
         ("an earlier number", |m, id| Some(vec![done(id - 1, answer(m))])),
