@@ -306,6 +306,7 @@ module shef_cache
   assign q_push = look_valid && look_ready;
   assign job_valid = (look_valid && need_job && look_can && q_room && !poison) || walk_valid;
   assign walk_ready = job_ready;
+  logic rd_go, wr_go, rd_fail, wr_fail, rd_step, rd_done, wr_done, out_room, b_room, stage_q, stage_err_q, stage_last_q, b_err_q;
   always_comb begin
     event_o = '0;
     event_o[{1'b0, look_q.write, need_job}] = q_push && !look_q.err && look_first_q;
@@ -403,7 +404,6 @@ module shef_cache
   // ---- answers ----
   logic [6:0] rd_beat_q, wr_beat_q;
   logic [11:0] rd_offset_q, wr_offset_q;
-  logic rd_go, wr_go, rd_fail, wr_fail, rd_step, rd_done, wr_done, out_room, b_room, stage_q, stage_err_q, stage_last_q, b_err_q;
   logic [AXI_ID_W-1:0] stage_id_q;
   logic [2:0] out_count;
 
