@@ -1,9 +1,5 @@
 //! The same card in a process of its own, over vfio-user.
 
-use std::process::{Command, Stdio};
-use std::time::Duration;
-
-use shef::sim::Control;
 use shef_e2e::Served;
 
 #[test]
@@ -18,88 +14,4 @@ fn the_whole_line_on_the_rtl() {
     let served = Served::start("rtl");
     let report = shef_e2e::whole_line(&served.uri());
     assert!(report.cycles.shielded.is_some_and(|cycles| cycles > 10_000), "{:?}", report.cycles);
-}
-
-/// How often each kind of death is tried; more with SHEF_DEATHS.
-fn deaths() -> u64 {
-    std::env::var("SHEF_DEATHS").ok().and_then(|n| n.parse().ok()).unwrap_or(8)
-}
-
-/// Points in time that differ from run to run of the loop, and are the same in every run of the test.
-fn delay(i: u64) -> Duration {
-    Duration::from_micros(i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32 & 0xffff)
-}
-
-/// Descriptors that a process has open.
-fn descriptors(pid: u32) -> usize {
-    std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count()
-}
-
-#[test]
-fn a_server_that_dies_at_any_point_is_a_clear_error_and_the_next_one_works() {
-    let before = descriptors(std::process::id());
-    let mut served = Served::start("model");
-    for i in 0..deaths() {
-        let mut host = shef::open(&served.uri().parse().unwrap()).unwrap();
-        let (error, killed) = std::thread::scope(|scope| {
-            let killer = scope.spawn(|| {
-                std::thread::sleep(delay(i));
-                served.kill();
-            });
-            let error = loop {
-                if let Err(error) = host.kernel_status() {
-                    break error;
-                }
-            };
-            (error, killer.join())
-        });
-        killed.unwrap();
-        assert_eq!(error.code(), "SHEF-VFU-006", "{error}");
-        // Everything that is asked of it later says the same, at once.
-        assert_eq!(host.reset().unwrap_err().code(), "SHEF-VFU-006");
-        assert_eq!(shef::open(&served.uri().parse().unwrap()).err().unwrap().code(), "SHEF-VFU-001");
-        served.restart();
-    }
-    drop(shef::open(&served.uri().parse().unwrap()).unwrap());
-    drop(served);
-    assert_eq!(descriptors(std::process::id()), before, "descriptors were leaked");
-}
-
-#[test]
-fn a_client_that_dies_at_any_point_leaves_nothing_behind() {
-    let served = Served::start("model");
-    let mut control = Control::open(&Control::path_of(&served.socket())).unwrap();
-    let before = descriptors(served.id());
-    for i in 0..deaths() {
-        let mut child = Command::new(shef_e2e::shef_program())
-            .args(["--quiet", "demo", "--attack", "none", "--device", &served.uri()])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        std::thread::sleep(4 * delay(i));
-        child.kill().unwrap();
-        child.wait().unwrap();
-        // The next one is served as soon as the server has seen that the last one is gone, and finds a card after a reset.
-        let mut host = (0..4000)
-            .find_map(|_| match shef::open(&served.uri().parse().unwrap()) {
-                Ok(host) => Some(host),
-                Err(error) if error.code() == "SHEF-VFU-002" => {
-                    std::thread::sleep(Duration::from_millis(5));
-                    None
-                }
-                Err(error) => panic!("{error}"),
-            })
-            .expect("the place becomes free");
-        let status = host.kernel_status().unwrap();
-        assert_eq!((status.state.name(), status.accelerator), ("idle", None), "the session of the dead client");
-        assert_eq!(control.state().unwrap().maps, 0);
-        drop(host);
-    }
-    // The last client's descriptors are closed when the server has seen it leave.
-    let left = (0..4000).any(|_| {
-        std::thread::sleep(Duration::from_millis(5));
-        descriptors(served.id()) <= before
-    });
-    assert!(left, "{} descriptors, {before} before", descriptors(served.id()));
 }
