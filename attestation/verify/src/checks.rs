@@ -156,7 +156,7 @@ impl CheckId {
     #[must_use]
     pub fn all(layer: Layer) -> &'static [Self] {
         use CheckId::*;
-        const KERNEL: &[CheckId] = &[
+        const SHARED: &[CheckId] = &[
             Framing,
             Profile,
             Claims,
@@ -181,43 +181,21 @@ impl CheckId {
             Kernel,
             KernelSvn,
             Shell,
-            Rego,
         ];
-        const SHIELD: &[CheckId] = &[
-            Framing,
-            Profile,
-            Claims,
-            Nonce,
-            Audience,
-            Age,
-            Certificates,
-            Anchor,
-            Chain,
-            AnchorKind,
-            Signature,
-            Ueid,
-            Measured,
-            DebugConsistent,
-            Key,
-            RootOfTrust,
-            Debug,
-            Seeded,
-            Target,
-            Device,
-            Revocation,
-            Kernel,
-            KernelSvn,
-            Shell,
-            Image,
-            Config,
-            Design,
-            ImageSvn,
-            ImageSigner,
-            OnFault,
-            Bypass,
-            State,
-            Rego,
-        ];
+        const OF_SHIELD: &[CheckId] = &[Image, Config, Design, ImageSvn, ImageSigner, OnFault, Bypass, State];
+        /// A policy in Rego is asked last.
+        const fn then_rego<const N: usize>(first: &[CheckId], more: &[CheckId]) -> [CheckId; N] {
+            assert!(N == first.len() + more.len() + 1);
+            let mut all = [Rego; N];
+            let mut i = 0;
+            while i + 1 < N {
+                all[i] = if i < first.len() { first[i] } else { more[i - first.len()] };
+                i += 1;
+            }
+            all
+        }
+        const KERNEL: &[CheckId] = &then_rego::<{ SHARED.len() + 1 }>(SHARED, &[]);
+        const SHIELD: &[CheckId] = &then_rego::<{ SHARED.len() + OF_SHIELD.len() + 1 }>(SHARED, OF_SHIELD);
         match layer {
             Layer::Kernel => KERNEL,
             Layer::Shield => SHIELD,

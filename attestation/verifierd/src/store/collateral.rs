@@ -183,23 +183,23 @@ impl Store {
         })
     }
 
+    /// Removes what `delete` names, and raises the generation; false when there is none.
+    async fn remove(&self, delete: &'static str, tenant: &str, name: &str) -> Result<bool> {
+        on!(self, |pools| {
+            let mut tx = pools.durable.begin_with(pools.begin).await?;
+            sqlx::query(RAISE).bind(tenant).execute(&mut *tx).await?;
+            let gone = sqlx::query(delete).bind(tenant).bind(name).execute(&mut *tx).await?.rows_affected();
+            tx.commit().await?;
+            Ok(gone > 0)
+        })
+    }
+
     /// Removes a trust anchor; false when there is none.
     ///
     /// # Errors
     /// The database does not answer.
     pub async fn remove_anchor(&self, tenant: &str, name: &str) -> Result<bool> {
-        on!(self, |pools| {
-            let mut tx = pools.durable.begin_with(pools.begin).await?;
-            sqlx::query(RAISE).bind(tenant).execute(&mut *tx).await?;
-            let gone = sqlx::query("DELETE FROM anchor WHERE tenant = $1 AND name = $2")
-                .bind(tenant)
-                .bind(name)
-                .execute(&mut *tx)
-                .await?
-                .rows_affected();
-            tx.commit().await?;
-            Ok(gone > 0)
-        })
+        self.remove("DELETE FROM anchor WHERE tenant = $1 AND name = $2", tenant, name).await
     }
 
     /// Adds a signer of CoRIMs, or replaces the one of this name.
@@ -230,18 +230,7 @@ impl Store {
     /// # Errors
     /// The database does not answer.
     pub async fn remove_signer(&self, tenant: &str, name: &str) -> Result<bool> {
-        on!(self, |pools| {
-            let mut tx = pools.durable.begin_with(pools.begin).await?;
-            sqlx::query(RAISE).bind(tenant).execute(&mut *tx).await?;
-            let gone = sqlx::query("DELETE FROM signer WHERE tenant = $1 AND name = $2")
-                .bind(tenant)
-                .bind(name)
-                .execute(&mut *tx)
-                .await?
-                .rows_affected();
-            tx.commit().await?;
-            Ok(gone > 0)
-        })
+        self.remove("DELETE FROM signer WHERE tenant = $1 AND name = $2", tenant, name).await
     }
 
     /// Adds reference values under their id; the same again changes nothing.
@@ -304,18 +293,7 @@ impl Store {
     /// # Errors
     /// The database does not answer.
     pub async fn remove_corim(&self, tenant: &str, id: &str) -> Result<bool> {
-        on!(self, |pools| {
-            let mut tx = pools.durable.begin_with(pools.begin).await?;
-            sqlx::query(RAISE).bind(tenant).execute(&mut *tx).await?;
-            let gone = sqlx::query("DELETE FROM corim WHERE tenant = $1 AND id = $2")
-                .bind(tenant)
-                .bind(id)
-                .execute(&mut *tx)
-                .await?
-                .rows_affected();
-            tx.commit().await?;
-            Ok(gone > 0)
-        })
+        self.remove("DELETE FROM corim WHERE tenant = $1 AND id = $2", tenant, id).await
     }
 
     /// Adds the next version of a policy; gives its number. The same text as the newest version is that version.
