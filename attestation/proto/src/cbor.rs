@@ -1,8 +1,8 @@
 //! Strict deterministic CBOR (RFC 8949 section 4.2.1).
 //!
-//! Bytes from outside go through [`parse`] before anything looks at them. It takes one item of definite lengths, shortest integers,
+//! Bytes from outside go through [`read`] or [`parse`] before anything looks at them. They take one item of definite lengths, shortest integers,
 //! map keys in ascending order of their encoding and without repeats, valid UTF-8, no floats, no undefined values, within [`Limits`],
-//! and nothing behind it. What it accepts has exactly one encoding, and [`Value::encode`] gives it back.
+//! and nothing behind it. What they accept has exactly one encoding, and [`Value::encode`] gives it back.
 
 use alloc::{boxed::Box, string::String, vec::Vec};
 
@@ -147,27 +147,46 @@ impl Limits {
     }
 }
 
-/// One CBOR item.
+/// One CBOR item, with strings of its own. [`Item`] is the same with strings that lie in the message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Value {
+pub enum Value<B = Vec<u8>, T = String> {
     /// Major type 0.
     Uint(u64),
     /// Major type 1: the number is `-1 - n`.
     Nint(u64),
     /// Major type 2.
-    Bytes(Vec<u8>),
+    Bytes(B),
     /// Major type 3.
-    Text(String),
+    Text(T),
     /// Major type 4.
-    Array(Vec<Value>),
+    Array(Vec<Self>),
     /// Major type 5. [`Value::encode`] sorts the entries; [`parse`] gives them in order.
-    Map(Vec<(Value, Value)>),
+    Map(Vec<(Self, Self)>),
     /// Major type 6.
-    Tag(u64, Box<Value>),
+    Tag(u64, Box<Self>),
     /// `false`, `true`.
     Bool(bool),
     /// `null`.
     Null,
+}
+
+/// One CBOR item as it lies in a message.
+pub type Item<'a> = Value<&'a [u8], &'a str>;
+
+impl From<Item<'_>> for Value {
+    fn from(item: Item<'_>) -> Self {
+        match item {
+            Value::Uint(n) => Self::Uint(n),
+            Value::Nint(n) => Self::Nint(n),
+            Value::Bytes(bytes) => Self::Bytes(bytes.to_vec()),
+            Value::Text(text) => Self::Text(text.into()),
+            Value::Array(items) => Self::Array(items.into_iter().map(Self::from).collect()),
+            Value::Map(entries) => Self::Map(entries.into_iter().map(|(key, value)| (key.into(), value.into())).collect()),
+            Value::Tag(tag, item) => Self::Tag(tag, Box::new((*item).into())),
+            Value::Bool(b) => Self::Bool(b),
+            Value::Null => Self::Null,
+        }
+    }
 }
 
 impl From<u64> for Value {
@@ -206,6 +225,18 @@ impl From<bool> for Value {
     }
 }
 
+impl<B, T> Value<B, T> {
+    /// The integer, when it is one that fits.
+    #[must_use]
+    pub fn as_int(&self) -> Option<i64> {
+        match self {
+            Self::Uint(n) => i64::try_from(*n).ok(),
+            Self::Nint(n) => i64::try_from(*n).ok().map(|n| -1 - n),
+            _ => None,
+        }
+    }
+}
+
 impl Value {
     /// An integer of either sign.
     #[must_use]
@@ -220,16 +251,6 @@ impl Value {
     #[must_use]
     pub fn map(entries: Vec<(i64, Value)>) -> Self {
         Self::Map(entries.into_iter().map(|(key, value)| (Self::int(key), value)).collect())
-    }
-
-    /// The integer, when it is one that fits.
-    #[must_use]
-    pub fn as_int(&self) -> Option<i64> {
-        match self {
-            Self::Uint(n) => i64::try_from(*n).ok(),
-            Self::Nint(n) => i64::try_from(*n).ok().map(|n| -1 - n),
-            _ => None,
-        }
     }
 
     /// The deterministic encoding.
@@ -284,21 +305,29 @@ impl Value {
 /// # Errors
 /// The first rule that is broken.
 pub fn check(bytes: &[u8], limits: &Limits) -> Result<(), CborError> {
-    parse(bytes, limits).map(drop)
+    read(bytes, limits).map(drop)
 }
 
-/// Reads one deterministic item, and nothing more.
+/// Reads one deterministic item, and nothing more; its strings are copied.
 ///
 /// # Errors
 /// The first rule that is broken.
 pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Value, CborError> {
+    read(bytes, limits).map(Value::from)
+}
+
+/// Reads one deterministic item, and nothing more; its strings stay where they are.
+///
+/// # Errors
+/// The first rule that is broken.
+pub fn read<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Item<'a>, CborError> {
     if bytes.len() > limits.len {
         return Err(CborError::Limit { what: "length", limit: limits.len });
     }
-    let mut reader = Reader { bytes, at: 0, items: 0, limits };
-    let value = reader.item(0)?;
+    let mut reader = Reader { bytes, at: 0, items: 0, limits: *limits };
+    let item = reader.item(0)?;
     match bytes.len() - reader.at {
-        0 => Ok(value),
+        0 => Ok(item),
         extra => Err(CborError::Trailing { extra }),
     }
 }
@@ -307,11 +336,14 @@ struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
     items: usize,
-    limits: &'a Limits,
+    limits: Limits,
 }
 
-impl Reader<'_> {
-    fn take(&mut self, n: u64) -> Result<&[u8], CborError> {
+/// Most places that are made for a list before its items are there: a short message cannot ask for more memory than it is worth.
+const ROOM: usize = 32;
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, n: u64) -> Result<&'a [u8], CborError> {
         let end = usize::try_from(n).ok().and_then(|n| self.at.checked_add(n)).filter(|end| *end <= self.bytes.len());
         let end = end.ok_or(CborError::Malformed { offset: self.at })?;
         let slice = &self.bytes[self.at..end];
@@ -364,7 +396,7 @@ impl Reader<'_> {
         usize::try_from(n).ok().filter(|n| *n <= left).ok_or(CborError::Malformed { offset: self.at })
     }
 
-    fn item(&mut self, depth: usize) -> Result<Value, CborError> {
+    fn item(&mut self, depth: usize) -> Result<Item<'a>, CborError> {
         if depth > self.limits.depth {
             return Err(CborError::Limit { what: "depth", limit: self.limits.depth });
         }
@@ -377,14 +409,14 @@ impl Reader<'_> {
         Ok(match major {
             0 => Value::Uint(n),
             1 => Value::Nint(n),
-            2 => Value::Bytes(self.take(n)?.to_vec()),
+            2 => Value::Bytes(self.take(n)?),
             3 => match core::str::from_utf8(self.take(n)?) {
-                Ok(text) => Value::Text(text.into()),
+                Ok(text) => Value::Text(text),
                 Err(_) => return Err(self.bad(offset, "text is not UTF-8")),
             },
             4 => {
                 let n = self.room(n)?;
-                let mut items = Vec::new();
+                let mut items = Vec::with_capacity(n.min(ROOM));
                 for _ in 0..n {
                     items.push(self.item(depth + 1)?);
                 }
@@ -392,7 +424,7 @@ impl Reader<'_> {
             }
             5 => {
                 let n = self.room(n)?;
-                let mut entries = Vec::new();
+                let mut entries = Vec::with_capacity(n.min(ROOM));
                 let mut last: Option<(usize, usize)> = None;
                 for _ in 0..n {
                     let start = self.at;
@@ -421,25 +453,30 @@ impl Reader<'_> {
 }
 
 /// Fields of a map with integer keys; each is taken once, and at the end none may be left.
-pub struct Fields {
+pub struct Fields<'a> {
     what: &'static str,
-    entries: Vec<(i64, Value)>,
+    entries: Vec<(Item<'a>, Item<'a>)>,
 }
 
-impl Fields {
-    /// The fields of `value`; `what` names the message in errors.
+impl<'a> Fields<'a> {
+    /// The fields of `item`; `what` names the message in errors.
     ///
     /// # Errors
-    /// `value` is not a map with integer keys.
-    pub fn new(value: Value, what: &'static str) -> Result<Self, CborError> {
-        let Value::Map(map) = value else {
+    /// `item` is not a map with integer keys.
+    pub fn new(item: Item<'a>, what: &'static str) -> Result<Self, CborError> {
+        let Value::Map(entries) = item else {
             return Err(CborError::Shape { what, expected: "a map" });
         };
-        let mut entries = Vec::with_capacity(map.len());
-        for (key, value) in map {
-            entries.push((key.as_int().ok_or(CborError::Unknown { what })?, value));
+        if entries.iter().any(|(key, _)| key.as_int().is_none()) {
+            return Err(CborError::Unknown { what });
         }
         Ok(Self { what, entries })
+    }
+
+    /// The items of an array as fields whose keys are their places.
+    #[must_use]
+    pub fn of_places(items: Vec<Item<'a>>, what: &'static str) -> Self {
+        Self { what, entries: (0..).map(Value::Uint).zip(items).collect() }
     }
 
     /// An error about field `key`.
@@ -449,16 +486,16 @@ impl Fields {
     }
 
     /// Takes a field that may be absent.
-    pub fn optional(&mut self, key: i64) -> Option<Value> {
-        let at = self.entries.iter().position(|(k, _)| *k == key)?;
-        Some(self.entries.remove(at).1)
+    pub fn optional(&mut self, key: i64) -> Option<Item<'a>> {
+        let at = self.entries.iter().position(|(k, _)| k.as_int() == Some(key))?;
+        Some(self.entries.swap_remove(at).1)
     }
 
     /// Takes a field.
     ///
     /// # Errors
     /// It is missing.
-    pub fn take(&mut self, key: i64) -> Result<Value, CborError> {
+    pub fn take(&mut self, key: i64) -> Result<Item<'a>, CborError> {
         self.optional(key).ok_or(CborError::Missing { what: self.what, key })
     }
 
@@ -477,7 +514,7 @@ impl Fields {
     ///
     /// # Errors
     /// Missing, of another type, or of another length.
-    pub fn bytes(&mut self, key: i64, len: core::ops::RangeInclusive<usize>) -> Result<Vec<u8>, CborError> {
+    pub fn bytes(&mut self, key: i64, len: core::ops::RangeInclusive<usize>) -> Result<&'a [u8], CborError> {
         match self.take(key)? {
             Value::Bytes(bytes) if len.contains(&bytes.len()) => Ok(bytes),
             _ => Err(self.bad(key, "a byte string of the right length")),
@@ -490,14 +527,14 @@ impl Fields {
     /// Missing, of another type, or of another length.
     pub fn array<const N: usize>(&mut self, key: i64) -> Result<[u8; N], CborError> {
         let bytes = self.bytes(key, N..=N)?;
-        <[u8; N]>::try_from(bytes.as_slice()).map_err(|_| self.bad(key, "a byte string of the right length"))
+        <[u8; N]>::try_from(bytes).map_err(|_| self.bad(key, "a byte string of the right length"))
     }
 
     /// A text of a length in `len` (bytes).
     ///
     /// # Errors
     /// Missing, of another type, or of another length.
-    pub fn text(&mut self, key: i64, len: core::ops::RangeInclusive<usize>) -> Result<String, CborError> {
+    pub fn text(&mut self, key: i64, len: core::ops::RangeInclusive<usize>) -> Result<&'a str, CborError> {
         match self.take(key)? {
             Value::Text(text) if len.contains(&text.len()) => Ok(text),
             _ => Err(self.bad(key, "a text of the right length")),

@@ -456,7 +456,7 @@ impl ConfigError {
     }
 }
 
-/// A valid configuration.
+/// A valid configuration. It has memory ports, engine sets and regions, or none of the three.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
     on_fault: OnFault,
@@ -496,9 +496,14 @@ impl Config {
         &self.sets
     }
 
-    /// Accelerator ports: one more than the highest that a set names.
+    /// Accelerator ports to memory: one more than the highest that a set names.
     pub fn accelerator_ports(&self) -> u8 {
-        self.sets.iter().map(|s| s.acc + 1).max().unwrap_or(1)
+        self.sets.iter().map(|s| s.acc + 1).max().unwrap_or(0)
+    }
+
+    /// Whether the accelerator has card memory; without it there is the register channel only.
+    pub fn has_memory(&self) -> bool {
+        !self.regions.is_empty()
     }
 
     /// Memory port of engine set `set`: the one of all its regions.
@@ -593,15 +598,20 @@ impl Config {
     }
 
     fn check(&self) -> Result<(), ConfigError> {
-        let count = |field, what: &str, max: usize, found: usize| {
-            if (1..=max).contains(&found) {
-                return Ok(());
+        let counts = [
+            (Field::Ports, "memory ports", MAX_SETS, usize::from(self.ports)),
+            (Field::Sets, "engine sets", MAX_SETS, self.sets.len()),
+            (Field::Regions, "regions", MAX_REGIONS, self.regions.len()),
+        ];
+        if counts.iter().all(|(.., found)| *found == 0) {
+            return Ok(());
+        }
+        for (field, what, max, found) in counts {
+            if !(1..=max).contains(&found) {
+                let none = if found == 0 { ": memory ports, engine sets and regions are there together or not at all" } else { "" };
+                return Err(ConfigError::Rule { field, rule: alloc::format!("1 to {max} {what}, found {found}{none}") });
             }
-            Err(ConfigError::Rule { field, rule: alloc::format!("1 to {max} {what}, found {found}") })
-        };
-        count(Field::Ports, "memory ports", MAX_SETS, usize::from(self.ports))?;
-        count(Field::Sets, "engine sets", MAX_SETS, self.sets.len())?;
-        count(Field::Regions, "regions", MAX_REGIONS, self.regions.len())?;
+        }
         for (i, s) in self.sets.iter().enumerate() {
             self.check_set(i, s)?;
         }

@@ -9,7 +9,7 @@ use minicbor::Encoder;
 use p256::ecdsa::signature::{Signer, Verifier};
 use p256::ecdsa::{Signature, VerifyingKey};
 
-use crate::cbor::{self, CborError, Fields, Limits, Value};
+use crate::cbor::{self, CborError, Fields, Item, Limits, Value};
 use crate::code::Code;
 use crate::entropy::Entropy;
 use crate::hpke_suite::{PrivateKey, PublicKey, derive_key_pair, generate_key_pair};
@@ -162,6 +162,14 @@ impl ContentType {
             Self::Media(text) => text.into(),
         }
     }
+
+    fn is(self, found: &Item<'_>) -> bool {
+        match (self, found) {
+            (Self::Format(n), Value::Uint(found)) => *found == n,
+            (Self::Media(text), Value::Text(found)) => *found == text,
+            _ => false,
+        }
+    }
 }
 
 /// What fixes a kind of signed message: its tags from the outside in, content type, domain string and limit.
@@ -226,7 +234,7 @@ impl Sign1 {
     /// The first rule that is broken.
     pub fn parse(form: &Form, bytes: &[u8]) -> Result<Self, CoseError> {
         const WHAT: &str = "COSE_Sign1";
-        let mut value = cbor::parse(bytes, &Limits::bytes(form.max_len))?;
+        let mut value = cbor::read(bytes, &Limits::bytes(form.max_len))?;
         for tag in form.tags {
             value = match value {
                 Value::Tag(found, inner) if found == *tag => *inner,
@@ -237,7 +245,7 @@ impl Sign1 {
         let Value::Array(items) = value else {
             return Err(if matches!(value, Value::Tag(..)) { CoseError::Tags } else { shape.into() });
         };
-        let Ok([protected, unprotected, payload, signature]) = <[Value; 4]>::try_from(items) else { return Err(shape.into()) };
+        let Ok([protected, unprotected, payload, signature]) = <[Item<'_>; 4]>::try_from(items) else { return Err(shape.into()) };
         let Value::Bytes(protected) = protected else { return Err(shape.into()) };
         let payload = match payload {
             Value::Bytes(payload) => payload,
@@ -245,33 +253,33 @@ impl Sign1 {
             _ => return Err(shape.into()),
         };
         let Value::Bytes(signature) = signature else { return Err(shape.into()) };
-        let signature = signature.as_slice().try_into().map_err(|_| CoseError::Signature)?;
+        let signature = signature.try_into().map_err(|_| CoseError::Signature)?;
 
-        let mut header = header_of(cbor::parse(&protected, &Limits::bytes(form.max_len))?, "protected", &[1, 3])?;
+        let mut header = header_of(cbor::read(protected, &Limits::bytes(form.max_len))?, "protected", &[1, 3])?;
         let algorithm = match header.optional(1).as_ref().and_then(Value::as_int) {
             Some(algorithm @ (ESP256 | ES256)) => algorithm,
             found => return Err(CoseError::Algorithm { found }),
         };
-        if header.optional(3) != Some(form.content_type.value()) {
+        if header.optional(3).is_none_or(|found| !form.content_type.is(&found)) {
             return Err(CoseError::ContentType);
         }
         let mut header = header_of(unprotected, "unprotected", if form.x5chain { &[33] } else { &[] })?;
         let x5chain = match header.optional(33) {
             None => Vec::new(),
-            Some(Value::Bytes(one)) => vec![one],
+            Some(Value::Bytes(one)) => vec![one.to_vec()],
             Some(Value::Array(many)) if (2..=MAX_X5CHAIN).contains(&many.len()) => {
                 let mut chain = Vec::with_capacity(many.len());
                 for certificate in many {
                     let Value::Bytes(certificate) = certificate else {
                         return Err(CoseError::Header { label: 33, bucket: "unprotected" });
                     };
-                    chain.push(certificate);
+                    chain.push(certificate.to_vec());
                 }
                 chain
             }
             Some(_) => return Err(CoseError::Header { label: 33, bucket: "unprotected" }),
         };
-        Ok(Self { form: *form, algorithm, protected, payload, x5chain, signature })
+        Ok(Self { form: *form, algorithm, protected: protected.into(), payload: payload.into(), x5chain, signature })
     }
 
     /// The payload, not verified.
@@ -310,8 +318,8 @@ impl Sign1 {
     }
 }
 
-fn header_of(value: Value, bucket: &'static str, allowed: &[i64]) -> Result<Fields, CoseError> {
-    if let Value::Map(entries) = &value {
+fn header_of<'a>(item: Item<'a>, bucket: &'static str, allowed: &[i64]) -> Result<Fields<'a>, CoseError> {
+    if let Value::Map(entries) = &item {
         for (label, _) in entries {
             let label = label.as_int().unwrap_or(0);
             if !allowed.contains(&label) {
@@ -319,7 +327,7 @@ fn header_of(value: Value, bucket: &'static str, allowed: &[i64]) -> Result<Fiel
             }
         }
     }
-    Ok(Fields::new(value, "COSE header")?)
+    Ok(Fields::new(item, "COSE header")?)
 }
 
 /// A public key as COSE_Key `{1: 2, -1: 1, -2: x, -3: y}`.
@@ -333,9 +341,9 @@ pub fn key_to_cose(key: &PublicKey) -> Value {
 ///
 /// # Errors
 /// Another key type or curve, more parameters, or no point of the curve.
-pub fn key_from_cose(value: Value) -> Result<PublicKey, CborError> {
+pub fn key_from_cose(item: Item<'_>) -> Result<PublicKey, CborError> {
     const WHAT: &str = "COSE_Key";
-    let mut fields = Fields::new(value, WHAT)?;
+    let mut fields = Fields::new(item, WHAT)?;
     if fields.uint(1, 2)? != 2 {
         return Err(fields.bad(1, "key type EC2 (2)"));
     }

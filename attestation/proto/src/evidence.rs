@@ -376,11 +376,10 @@ impl Claims {
     /// # Errors
     /// The first rule that is broken.
     pub fn from_cbor(bytes: &[u8]) -> Result<Self, EvidenceError> {
-        let value = cbor::parse(bytes, &Limits::bytes(MAX_EVIDENCE))?;
-        let mut f = Fields::new(value, "evidence")?;
+        let mut f = Fields::new(cbor::read(bytes, &Limits::bytes(MAX_EVIDENCE))?, "evidence")?;
         let profile = f.text(claim::PROFILE, 0..=256)?;
         let layer = [Layer::Kernel, Layer::Shield].into_iter().find(|layer| layer.profile() == profile);
-        let Some(layer) = layer else { return Err(EvidenceError::Profile { found: profile }) };
+        let Some(layer) = layer else { return Err(EvidenceError::Profile { found: profile.into() }) };
         match f.uint(claim::SUITE, u64::MAX)? {
             found if found == u64::from(SUITE) => {}
             found => return Err(EvidenceError::Suite { found }),
@@ -389,16 +388,16 @@ impl Claims {
         let key = cose::key_from_cose(cnf.take(1)?)?;
         cnf.finish()?;
         let target = f.bytes(claim::HWMODEL, 1..=NAME_MAX)?;
-        let target = String::from_utf8(target).map_err(|_| f.bad(claim::HWMODEL, "a name in UTF-8"))?;
+        let target = core::str::from_utf8(target).map_err(|_| f.bad(claim::HWMODEL, "a name in UTF-8"))?;
         let debug = f.uint(claim::DBGSTAT, 4)?;
         let debug = DebugState::from_number(debug).ok_or_else(|| f.bad(claim::DBGSTAT, "a debug state"))?;
         let kind = f.text(claim::ROOT_OF_TRUST, 1..=NAME_MAX)?;
-        let root_of_trust = RootOfTrust::from_name(&kind).ok_or_else(|| f.bad(claim::ROOT_OF_TRUST, "a kind of root of trust"))?;
+        let root_of_trust = RootOfTrust::from_name(kind).ok_or_else(|| f.bad(claim::ROOT_OF_TRUST, "a kind of root of trust"))?;
         let common = Common {
-            audience: f.text(claim::AUD, 1..=AUDIENCE_MAX)?,
-            nonce: f.bytes(claim::NONCE, NONCE_MIN..=NONCE_MAX)?,
+            audience: f.text(claim::AUD, 1..=AUDIENCE_MAX)?.into(),
+            nonce: f.bytes(claim::NONCE, NONCE_MIN..=NONCE_MAX)?.into(),
             ueid: f.array(claim::UEID)?,
-            target,
+            target: target.into(),
             debug,
             root_of_trust,
             kernel_digest: f.array(claim::KERNEL_DIGEST)?,
@@ -416,18 +415,18 @@ impl Claims {
     }
 }
 
-fn shield_claims(f: &mut Fields) -> Result<ShieldClaims, CborError> {
+fn shield_claims(f: &mut Fields<'_>) -> Result<ShieldClaims, CborError> {
     let on_fault = f.text(claim::ON_FAULT, 1..=NAME_MAX)?;
-    let on_fault = OnFault::from_name(&on_fault).ok_or_else(|| f.bad(claim::ON_FAULT, "a fault policy"))?;
+    let on_fault = OnFault::from_name(on_fault).ok_or_else(|| f.bad(claim::ON_FAULT, "a fault policy"))?;
     let Value::Array(names) = f.take(claim::BYPASS)? else { return Err(f.bad(claim::BYPASS, "a list of names")) };
     let mut bypass = Vec::new();
     for name in names {
         match name {
-            Value::Text(name) if (1..=NAME_MAX).contains(&name.len()) => bypass.push(name),
+            Value::Text(name) if (1..=NAME_MAX).contains(&name.len()) => bypass.push(name.into()),
             _ => return Err(f.bad(claim::BYPASS, "a list of names")),
         }
     }
-    let state = match f.text(claim::STATE, 1..=NAME_MAX)?.as_str() {
+    let state = match f.text(claim::STATE, 1..=NAME_MAX)? {
         "fresh" => ShieldState::Fresh,
         "keyed" => ShieldState::Keyed(f.array(claim::TRANSCRIPT)?),
         "closed" => ShieldState::Closed(f.array(claim::TRANSCRIPT)?),
@@ -438,7 +437,7 @@ fn shield_claims(f: &mut Fields) -> Result<ShieldClaims, CborError> {
         config_digest: f.array(claim::CONFIG_DIGEST)?,
         design_digest: f.array(claim::DESIGN_DIGEST)?,
         image_svn: f.uint(claim::IMAGE_SVN, u64::MAX)?,
-        accelerator: f.text(claim::ACCELERATOR, 1..=NAME_MAX)?,
+        accelerator: f.text(claim::ACCELERATOR, 1..=NAME_MAX)?.into(),
         vendor: f.array(claim::VENDOR)?,
         on_fault,
         bypass,

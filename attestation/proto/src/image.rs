@@ -228,17 +228,17 @@ impl Header {
     /// The first rule that is broken.
     pub fn parse(bytes: &[u8]) -> Result<Self, ImageError> {
         let signed = Sign1::parse(&FORM, bytes)?;
-        let mut f = Fields::new(cbor::parse(signed.payload(), &Limits::bytes(MAX_HEADER))?, "image header")?;
+        let mut f = Fields::new(cbor::read(signed.payload(), &Limits::bytes(MAX_HEADER))?, "image header")?;
         match f.uint(1, u64::MAX)? {
             found if found == u64::from(SUITE) => {}
             found => return Err(ImageError::Suite { found }),
         }
         let description = Description {
-            target: f.text(2, 1..=NAME_MAX)?,
-            accelerator: f.text(3, 1..=NAME_MAX)?,
+            target: f.text(2, 1..=NAME_MAX)?.into(),
+            accelerator: f.text(3, 1..=NAME_MAX)?.into(),
             svn: f.uint(4, u64::MAX)?,
             min_kernel_svn: f.uint(5, u64::MAX)?,
-            config: Config::from_cbor(&f.bytes(6, 1..=MAX_HEADER)?)?,
+            config: Config::from_cbor(f.bytes(6, 1..=MAX_HEADER)?)?,
             design_digest: f.array(7)?,
             chunk_size: f.uint(9, MAX_CHUNK as u64)? as usize,
         };
@@ -251,7 +251,7 @@ impl Header {
         let mut digests = Vec::with_capacity(list.len());
         for digest in list {
             match digest {
-                Value::Bytes(digest) => digests.push(<[u8; 32]>::try_from(digest.as_slice()).map_err(|_| f.bad(11, "a list of digests"))?),
+                Value::Bytes(digest) => digests.push(<[u8; 32]>::try_from(digest).map_err(|_| f.bad(11, "a list of digests"))?),
                 _ => return Err(f.bad(11, "a list of digests").into()),
             }
         }

@@ -21,6 +21,7 @@ pub mod load;
 pub mod mailbox;
 pub mod receipt;
 pub mod release;
+pub mod service;
 
 const PARTS: &[&[code::Code]] = &[
     cbor::CODES,
@@ -36,6 +37,7 @@ const PARTS: &[&[code::Code]] = &[
     load::CODES,
     channel::CODES,
     hpke_suite::CODES,
+    service::CODES,
 ];
 
 /// All codes of this crate.

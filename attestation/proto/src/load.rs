@@ -418,14 +418,29 @@ pub fn seal_load_key(
     epochs: &[FirstEpoch],
     entropy: &mut dyn Entropy,
 ) -> Result<(Vec<u8>, SessionKeys), LoadError> {
+    let mut master = Zeroizing::new([0; MASTER_LEN]);
+    entropy.fill(&mut master[..]);
+    seal_load_key_of(&master, config, pk, info, epochs, entropy)
+}
+
+/// The same under a master key that exists already. Draws 32 bytes for the ephemeral key.
+///
+/// # Errors
+/// As [`seal_load_key`].
+pub fn seal_load_key_of(
+    master: &[u8; MASTER_LEN],
+    config: &Config,
+    pk: &PublicKey,
+    info: &[u8],
+    epochs: &[FirstEpoch],
+    entropy: &mut dyn Entropy,
+) -> Result<(Vec<u8>, SessionKeys), LoadError> {
     if info.len() > MAX_INFO {
         return Err(LoadError::Info);
     }
     check_epochs(config, epochs)?;
-    let mut master = Zeroizing::new([0; MASTER_LEN]);
-    entropy.fill(&mut master[..]);
     let mut plaintext = Zeroizing::new(Vec::with_capacity(MASTER_LEN + 1 + 7 * epochs.len()));
-    plaintext.extend_from_slice(&master[..]);
+    plaintext.extend_from_slice(master);
     plaintext.push(epochs.len() as u8);
     for e in epochs {
         plaintext.push(e.region);
@@ -435,7 +450,7 @@ pub fn seal_load_key(
     let (enc, mut sender) = Sender::<hpke::aead::AesGcm256>::setup(pk, info, entropy).map_err(|_| LoadError::Open)?;
     let ct = sender.seal(&aad(&digest), &plaintext).map_err(|_| LoadError::Open)?;
     let t = transcript(&digest, &enc, pk, info, &ct);
-    let keys = SessionKeys::derive(&sender.export(EXPORT_LABEL), &master, t, config);
+    let keys = SessionKeys::derive(&sender.export(EXPORT_LABEL), master, t, config);
     Ok((Message { enc, info: info.to_vec(), ct }.to_bytes(), keys))
 }
 

@@ -6,7 +6,7 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crate::cbor::{self, CborError, Fields, Limits, Value};
+use crate::cbor::{self, CborError, Fields, Item, Limits, Value};
 use crate::code::Code;
 use crate::evidence::{AUDIENCE_MAX, NAME_MAX, NONCE_MAX, NONCE_MIN};
 use crate::image::{MAX_CHUNK, MAX_HEADER, TAG_LEN};
@@ -157,10 +157,10 @@ fn message(number: u64, fields: Vec<(i64, Value)>) -> Vec<u8> {
     Value::Array(vec![number.into(), Value::map(fields)]).encode()
 }
 
-fn open(bytes: &[u8], what: &'static str) -> Result<(u64, Fields), CborError> {
+fn open<'a>(bytes: &'a [u8], what: &'static str) -> Result<(u64, Fields<'a>), CborError> {
     let shape = CborError::Shape { what, expected: "[number, {fields}]" };
-    let Value::Array(items) = cbor::parse(bytes, &Limits::bytes(MAX_MESSAGE))? else { return Err(shape) };
-    let Ok([number, fields]) = <[Value; 2]>::try_from(items) else { return Err(shape) };
+    let Value::Array(items) = cbor::read(bytes, &Limits::bytes(MAX_MESSAGE))? else { return Err(shape) };
+    let Ok([number, fields]) = <[Item<'_>; 2]>::try_from(items) else { return Err(shape) };
     let Value::Uint(number) = number else { return Err(shape) };
     Ok((number, Fields::new(fields, what)?))
 }
@@ -208,17 +208,19 @@ impl Request {
             op::STATUS => Self::Status,
             op::CERTIFICATES => Self::Certificates,
             op::KERNEL_EVIDENCE => {
-                Self::KernelEvidence { nonce: f.bytes(1, NONCE_MIN..=NONCE_MAX)?, audience: f.text(2, 1..=AUDIENCE_MAX)? }
+                Self::KernelEvidence { nonce: f.bytes(1, NONCE_MIN..=NONCE_MAX)?.into(), audience: f.text(2, 1..=AUDIENCE_MAX)?.into() }
             }
-            op::LOAD_BEGIN => Self::LoadBegin { key_box: f.bytes(1, 1..=MAX_BOX)?, header_len: f.uint(2, MAX_HEADER as u64)? as usize },
-            op::LOAD_HEADER => Self::LoadHeader { offset: f.uint(1, MAX_HEADER as u64)? as usize, bytes: f.bytes(2, 1..=MAX_PART)? },
+            op::LOAD_BEGIN => {
+                Self::LoadBegin { key_box: f.bytes(1, 1..=MAX_BOX)?.into(), header_len: f.uint(2, MAX_HEADER as u64)? as usize }
+            }
+            op::LOAD_HEADER => Self::LoadHeader { offset: f.uint(1, MAX_HEADER as u64)? as usize, bytes: f.bytes(2, 1..=MAX_PART)?.into() },
             op::LOAD_CHUNK => {
-                Self::LoadChunk { index: f.uint(1, u64::from(u32::MAX))? as usize, bytes: f.bytes(2, 1..=MAX_CHUNK + TAG_LEN)? }
+                Self::LoadChunk { index: f.uint(1, u64::from(u32::MAX))? as usize, bytes: f.bytes(2, 1..=MAX_CHUNK + TAG_LEN)?.into() }
             }
             op::LOAD_FINISH => Self::LoadFinish,
             op::NEW_SESSION => Self::NewSession,
             op::SHIELD_EVIDENCE => {
-                Self::ShieldEvidence { nonce: f.bytes(1, NONCE_MIN..=NONCE_MAX)?, audience: f.text(2, 1..=AUDIENCE_MAX)? }
+                Self::ShieldEvidence { nonce: f.bytes(1, NONCE_MIN..=NONCE_MAX)?.into(), audience: f.text(2, 1..=AUDIENCE_MAX)?.into() }
             }
             op::CLOSE_RECORD => Self::CloseRecord,
             op::RESET => Self::Reset,
@@ -357,13 +359,13 @@ impl Answer {
                     let n = f.uint(1, 3)?;
                     KernelState::ALL[n as usize]
                 },
-                kernel_version: f.text(2, 0..=NAME_MAX)?,
+                kernel_version: f.text(2, 0..=NAME_MAX)?.into(),
                 kernel_svn: f.uint(3, u64::MAX)?,
-                root_of_trust: f.text(4, 1..=NAME_MAX)?,
-                target: f.text(5, 1..=NAME_MAX)?,
+                root_of_trust: f.text(4, 1..=NAME_MAX)?.into(),
+                target: f.text(5, 1..=NAME_MAX)?.into(),
                 accelerator: match f.optional(6) {
                     None => None,
-                    Some(Value::Text(name)) if name.len() <= NAME_MAX => Some(name),
+                    Some(Value::Text(name)) if name.len() <= NAME_MAX => Some(name.into()),
                     Some(_) => return Err(f.bad(6, "a name").into()),
                 },
             }),
@@ -372,14 +374,14 @@ impl Answer {
                 let mut certificates = Vec::with_capacity(list.len());
                 for der in list {
                     let Value::Bytes(der) = der else { return Err(f.bad(1, "a list of certificates").into()) };
-                    certificates.push(der);
+                    certificates.push(der.to_vec());
                 }
                 Self::Certificates(certificates)
             }
-            kind::EVIDENCE => Self::Evidence(f.bytes(1, 1..=MAX_MESSAGE)?),
+            kind::EVIDENCE => Self::Evidence(f.bytes(1, 1..=MAX_MESSAGE)?.into()),
             kind::LOADED => Self::Loaded { image_digest: f.array(1)?, config_digest: f.array(2)? },
-            kind::CLOSE_RECORD => Self::CloseRecord(f.bytes(1, 1..=MAX_MESSAGE)?),
-            kind::ERROR => Self::Error { code: f.text(1, 1..=32)?, text: f.text(2, 0..=MAX_TEXT)? },
+            kind::CLOSE_RECORD => Self::CloseRecord(f.bytes(1, 1..=MAX_MESSAGE)?.into()),
+            kind::ERROR => Self::Error { code: f.text(1, 1..=32)?.into(), text: f.text(2, 0..=MAX_TEXT)?.into() },
             op => return Err(MailboxError::Operation { op }),
         };
         f.finish()?;

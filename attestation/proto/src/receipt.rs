@@ -167,17 +167,17 @@ impl Receipt {
     }
 
     fn from_cbor(bytes: &[u8]) -> Result<Self, CborError> {
-        let mut f = Fields::new(cbor::parse(bytes, &Limits::bytes(MAX_RECEIPT))?, "receipt")?;
+        let mut f = Fields::new(cbor::read(bytes, &Limits::bytes(MAX_RECEIPT))?, "receipt")?;
         let layer = f.text(8, 1..=16)?;
         let receipt = Self {
-            tenant: f.text(1, 1..=ID_MAX)?,
+            tenant: f.text(1, 1..=ID_MAX)?.into(),
             seq: f.uint(2, u64::MAX)?,
             previous: f.array(3)?,
             id: f.array(4)?,
             time: f.take(5)?.as_int().ok_or_else(|| f.bad(5, "an integer"))?,
-            key_id: f.text(6, 1..=ID_MAX)?,
+            key_id: f.text(6, 1..=ID_MAX)?.into(),
             key_version: f.uint(7, u64::MAX)?,
-            layer: Layer::from_name(&layer).ok_or_else(|| f.bad(8, "a layer"))?,
+            layer: Layer::from_name(layer).ok_or_else(|| f.bad(8, "a layer"))?,
             ueid: f.array(9)?,
             evidence_digest: f.array(10)?,
             policy_digest: f.array(11)?,

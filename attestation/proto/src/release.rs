@@ -129,15 +129,14 @@ impl ReleaseInfo {
     /// The first rule that is broken.
     pub fn from_cbor(bytes: &[u8]) -> Result<Self, ReleaseError> {
         const WHAT: &str = "release info";
-        let Value::Array(items) = cbor::parse(bytes, &Limits::bytes(MAX_BOX))? else {
+        let Value::Array(items) = cbor::read(bytes, &Limits::bytes(MAX_BOX))? else {
             return Err(CborError::Shape { what: WHAT, expected: "an array" }.into());
         };
         if items.len() != 10 {
             return Err(CborError::Shape { what: WHAT, expected: "an array of ten" }.into());
         }
         // Read by position, with the strictness of fields.
-        let entries = items.into_iter().enumerate().map(|(at, value)| (at as i64, value)).collect();
-        let mut f = Fields::new(Value::map(entries), WHAT)?;
+        let mut f = Fields::of_places(items, WHAT);
         if f.text(0, 0..=32)? != INFO_LABEL {
             return Err(f.bad(0, "the label of this format").into());
         }
@@ -147,15 +146,15 @@ impl ReleaseInfo {
         }
         let layer = f.text(5, 1..=16)?;
         Ok(Self {
-            tenant: f.text(2, 0..=ID_MAX)?,
-            key_id: f.text(3, 1..=ID_MAX)?,
+            tenant: f.text(2, 0..=ID_MAX)?.into(),
+            key_id: f.text(3, 1..=ID_MAX)?.into(),
             key_version: f.uint(4, u64::MAX)?,
-            layer: Layer::from_name(&layer).ok_or_else(|| f.bad(5, "a layer"))?,
+            layer: Layer::from_name(layer).ok_or_else(|| f.bad(5, "a layer"))?,
             evidence_digest: f.array(6)?,
-            nonce: f.bytes(7, NONCE_MIN..=NONCE_MAX)?,
+            nonce: f.bytes(7, NONCE_MIN..=NONCE_MAX)?.into(),
             recipient: {
                 let key = f.bytes(8, 65..=65)?;
-                PublicKey::from_bytes(&key).map_err(|_| f.bad(8, "a point of the curve"))?
+                PublicKey::from_bytes(key).map_err(|_| f.bad(8, "a point of the curve"))?
             },
             receipt_id: f.array(9)?,
         })
@@ -217,7 +216,7 @@ impl KeyBox {
     /// # Errors
     /// The first rule that is broken.
     pub fn from_cbor(bytes: &[u8]) -> Result<Self, ReleaseError> {
-        let mut f = Fields::new(cbor::parse(bytes, &Limits::bytes(MAX_BOX))?, "key box")?;
+        let mut f = Fields::new(cbor::read(bytes, &Limits::bytes(MAX_BOX))?, "key box")?;
         match f.uint(1, u64::MAX)? {
             found if found == u64::from(SUITE) => {}
             found => return Err(ReleaseError::Suite { found }),
@@ -225,8 +224,8 @@ impl KeyBox {
         let info_bytes = f.bytes(2, 1..=MAX_BOX)?;
         let (enc, ct) = (f.array(3)?, f.bytes(4, 16..=MAX_SECRET + 16)?);
         f.finish()?;
-        let info = ReleaseInfo::from_cbor(&info_bytes)?;
-        Ok(Self { info_bytes, info, enc, ct })
+        let info = ReleaseInfo::from_cbor(info_bytes)?;
+        Ok(Self { info_bytes: info_bytes.into(), info, enc, ct: ct.into() })
     }
 
     /// What the box says it is for; HPKE binds it when the box opens.

@@ -185,6 +185,38 @@ fn every_mode_policy_and_shape_survives_the_bytes() {
     }
 }
 
+/// Memory ports, engine sets and regions are there together or not at all.
+#[test]
+fn a_shield_may_have_no_memory() {
+    let none = Config::new(OnFault::Shield, 0, vec![], vec![]).unwrap();
+    assert!(!none.has_memory() && config().has_memory());
+    assert_eq!((none.accelerator_ports(), none.set_port(0), none.epoch_regions().count()), (0, 0, 0));
+    assert_eq!(hex::encode(none.to_cbor()), "a6010102010300040005800680");
+    assert_eq!(Config::from_cbor(&none.to_cbor()).unwrap(), none);
+    // SHA-256 of these 13 bytes
+    assert_eq!(hex::encode(none.digest()), "bc756feff19efa7d00a7bec6acc9c18b4e3ed3e22b2bd3a82145ac2237baf1ea");
+    let halt = Config::new(OnFault::Halt, 0, vec![], vec![]).unwrap();
+    assert_ne!(halt.digest(), none.digest());
+    for (ports, sets, regions, at) in [
+        (1, vec![], vec![], Field::Sets),
+        (0, vec![Set::default()], vec![], Field::Ports),
+        (1, vec![Set::default()], vec![], Field::Regions),
+        (0, vec![], regions(), Field::Ports),
+        (1, vec![], regions(), Field::Sets),
+    ] {
+        let e = Config::new(OnFault::Shield, ports, sets, regions).unwrap_err();
+        assert_eq!((e.code(), field(&e)), ("SHEF-PRO-202", Some(at)));
+        assert!(e.to_string().ends_with(", found 0: memory ports, engine sets and regions are there together or not at all"), "{e}");
+    }
+    // a session has a Load Key without epochs, and the keys of the channel
+    let (sk, pk) = derive_key_pair(&[3; 32]);
+    let (message, owner) = seal_load_key(&none, &pk, b"", &first_epochs(&none, 1), &mut SeededEntropy::new(1, "none")).unwrap();
+    let (shield, epochs) = open_load_key(&none, &sk, &message).unwrap();
+    assert!(epochs.is_empty() && owner.data_key(0).is_none());
+    owner.check_confirmation(&shield.confirmation()).unwrap();
+    assert!(open_load_key(&halt, &sk, &message).is_err());
+}
+
 #[test]
 fn trees_have_the_fewest_levels() {
     let shape = |size: u64, chunk| {

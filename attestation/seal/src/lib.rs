@@ -18,7 +18,6 @@ use shef_proto::channel::{Statement, WrittenMap};
 use shef_proto::code::Code;
 use shef_proto::config::{Config, MAX_EPOCH, MAX_KEY_BLOCKS, Mode, Region, TAG_LEN};
 use shef_proto::load::{SessionKeys, Transcript};
-use zeroize::Zeroizing;
 
 pub use cipher::{ChunkCipher, ChunkTag, NODE_LEN, NodeCipher, chunk_iv, node_iv};
 
@@ -279,11 +278,17 @@ impl Sealer {
             let e = self.length("more data than declared", data.len() as u64, remaining);
             return Err((e, self));
         }
-        let mut padded = Zeroizing::new(Vec::with_capacity(remaining as usize));
-        padded.extend_from_slice(data);
-        padded.resize(remaining as usize, 0);
+        let (whole, last) = data.split_at(data.len() - data.len() % self.region.chunk as usize);
         let mut run = SealedRun::default();
-        self.run(&padded, &mut run);
+        self.run(whole, &mut run);
+        if whole.len() as u64 != remaining {
+            let mut padded = Plain::zeros(remaining as usize - whole.len());
+            padded[..last.len()].copy_from_slice(last);
+            let mut rest = SealedRun::default();
+            self.run(&padded, &mut rest);
+            run.data.append(&mut rest.data);
+            run.tags.append(&mut rest.tags);
+        }
         Ok((run, Spent { cipher: self.cipher, region: self.region, epoch: self.epoch, blocks: self.blocks }))
     }
 
@@ -359,10 +364,42 @@ pub struct OpenPolicy {
     pub holes: bool,
 }
 
+/// Plaintext in bulk, erased when dropped. It has the length that it was made with, so that nothing is left behind elsewhere.
+pub struct Plain(Vec<u8>);
+
+impl Plain {
+    /// So many zeros.
+    pub fn zeros(len: usize) -> Self {
+        Self(vec![0; len])
+    }
+}
+
+impl core::ops::Deref for Plain {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl core::ops::DerefMut for Plain {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.0
+    }
+}
+
+impl Drop for Plain {
+    fn drop(&mut self) {
+        // As fast as memory is written: byte by byte it would take longer than the cipher. The barrier keeps it from being left out.
+        self.0.fill(0);
+        zeroize::optimization_barrier(&self.0[..]);
+    }
+}
+
 /// An opened part of a region.
 pub struct Opened {
-    /// Plaintext; erased when dropped.
-    pub data: Zeroizing<Vec<u8>>,
+    /// Plaintext.
+    pub data: Plain,
     /// The region's written map.
     pub written: WrittenMap,
 }
@@ -458,7 +495,7 @@ impl Opener {
     }
 
     fn open_checked(&self, statement: &Statement, policy: OpenPolicy, first: u64, data: &[u8], tags: &[u8]) -> Result<Opened, SealError> {
-        let mut out = Zeroizing::new(vec![0; data.len()]);
+        let mut out = Plain::zeros(data.len());
         let written = self.open_into(statement, policy, first, (data, tags), &mut out)?;
         Ok(Opened { data: out, written })
     }

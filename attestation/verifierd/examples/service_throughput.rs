@@ -1,13 +1,14 @@
-//! Appraisals per second of the whole service over mutual TLS, clients included, in one process.
+//! Appraisals per second of the whole service over mutual TLS, clients included, in one process, and their latency at half that load.
 //!
 //! `cargo xtask bench verifier [--json]`. Each request carries fresh evidence for a nonce of its own; it is appraised with the chain cached,
 //! recorded, its nonce used up, and answered with a signed result. The rate counts CPU time of the process, so that other work on the machine
-//! does not count: appraisals in two seconds of CPU time are what two free cores do in one second. Latencies are of the clock on the wall.
+//! does not count: appraisals in two seconds of CPU time are what two free cores do in one second. Latencies are of the clock on the wall,
+//! from the moment at which a request was due. The baseline is the same clients asking over the same connections for what costs nothing,
+//! whether the service is alive.
 
 #[path = "../tests/common/mod.rs"]
 mod common;
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use common::{Device, Service, b64};
@@ -16,7 +17,11 @@ use shef_proto::evidence::Layer;
 use shef_verifierd::secrets::random;
 
 const CLIENTS: usize = 4;
-const SECONDS: u64 = 4;
+/// Seconds of a run.
+const SECONDS: f64 = 4.0;
+/// Pieces of evidence of each client, for as fast as it goes and for half of that.
+const FULL: usize = 4000;
+const HALF: usize = 2000;
 
 /// CPU time of this process in seconds: fields 14 and 15 of its stat, in hundredths.
 fn cpu() -> f64 {
@@ -35,58 +40,112 @@ fn bodies(device: &Device, count: usize) -> Vec<Value> {
         .collect()
 }
 
+/// Milliseconds that each request took, and what all of them cost.
+struct Run {
+    /// Sorted.
+    times: Vec<f64>,
+    /// Seconds on the wall.
+    wall: f64,
+    /// Seconds of CPU time.
+    cpu: f64,
+}
+
+impl Run {
+    /// All clients at once, each asking for `seconds` at most: as fast as it is answered, or `rate` requests a second from all together.
+    /// `ask` gets client and number of the request, and says whether there was still something to ask.
+    fn new(seconds: f64, rate: Option<f64>, ask: impl Fn(usize, usize) -> bool + Sync) -> Self {
+        let (start, spent) = (Instant::now(), cpu());
+        let one = |client: usize| {
+            let mut times = Vec::new();
+            for number in 0.. {
+                let due = rate.map(|rate| (number * CLIENTS + client) as f64 / rate);
+                if let Some(wait) = due.and_then(|due| Duration::from_secs_f64(due).checked_sub(start.elapsed())) {
+                    std::thread::sleep(wait);
+                }
+                let begin = due.unwrap_or_else(|| start.elapsed().as_secs_f64());
+                if begin >= seconds || !ask(client, number) {
+                    break;
+                }
+                times.push((start.elapsed().as_secs_f64() - begin) * 1000.0);
+            }
+            times
+        };
+        let mut times: Vec<f64> = std::thread::scope(|scope| {
+            let one = &one;
+            let threads: Vec<_> = (0..CLIENTS).map(|client| scope.spawn(move || one(client))).collect();
+            threads.into_iter().flat_map(|thread| thread.join().expect("a client")).collect()
+        });
+        times.sort_by(f64::total_cmp);
+        Self { times, wall: start.elapsed().as_secs_f64(), cpu: cpu() - spent }
+    }
+
+    /// Requests that two free cores answer in a second.
+    fn on_two_cores(&self) -> f64 {
+        (self.times.len() as f64 / self.cpu * 2.0).round()
+    }
+
+    fn a_second(&self) -> f64 {
+        (self.times.len() as f64 / self.wall).round()
+    }
+
+    /// Milliseconds within which this part of the requests was answered.
+    fn within(&self, part: f64) -> f64 {
+        let at = (self.times.len() as f64 * part) as usize;
+        self.times.get(at.min(self.times.len().saturating_sub(1))).map_or(0.0, |time| (time * 1000.0).round() / 1000.0)
+    }
+}
+
 fn main() {
     let json_wanted = std::env::args().any(|argument| argument == "--json");
     let limits = "\n[limits]\nrate = 1000000\nburst = 1000000\n";
     let service = Service::with(|text| format!("{text}{limits}"), Default::default());
     let device = Device::new(1);
     service.furnish(&device);
-    let work: Vec<Vec<Value>> = (0..CLIENTS).map(|_| bodies(&device, 6000)).collect();
-    let stop = AtomicBool::new(false);
-    let (start, spent) = (Instant::now(), cpu());
-    let mut latencies: Vec<f64> = std::thread::scope(|scope| {
-        let threads: Vec<_> = work
-            .iter()
-            .map(|bodies| {
-                let (client, stop) = (service.operator.clone(), &stop);
-                scope.spawn(move || {
-                    let mut times = Vec::new();
-                    for body in bodies {
-                        if stop.load(Ordering::Relaxed) {
-                            break;
-                        }
-                        let start = Instant::now();
-                        client.post("/v1/appraise", body).ok();
-                        times.push(start.elapsed().as_secs_f64() * 1000.0);
-                    }
-                    times
-                })
-            })
-            .collect();
-        while start.elapsed() < Duration::from_secs(SECONDS) && threads.iter().any(|thread| !thread.is_finished()) {
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        stop.store(true, Ordering::Relaxed);
-        threads.into_iter().flat_map(|thread| thread.join().expect("a client")).collect()
-    });
-    let (wall, spent) = (start.elapsed().as_secs_f64(), cpu() - spent);
-    latencies.sort_by(f64::total_cmp);
-    let count = latencies.len() as f64;
-    let at = |part: f64| (latencies[((count * part) as usize).min(latencies.len() - 1)] * 1000.0).round() / 1000.0;
-    let row = json!({
-        "name": "service_mtls",
-        "per_second": (count / spent * 2.0).round(),
-        "per_second_wall": (count / wall).round(),
-        "p50_ms": at(0.5),
-        "p99_ms": at(0.99),
-        "ratio": Value::Null,
-    });
+    let work: Vec<Vec<Value>> = (0..CLIENTS).map(|_| bodies(&device, FULL + HALF)).collect();
+    let clients: Vec<_> = (0..CLIENTS).map(|_| service.operator.clone()).collect();
+    let alive = |client: usize, _: usize| clients[client].get("/healthz").status == 200;
+    let appraise = |client: usize, bodies: &[Value], number: usize| {
+        bodies.get(number).is_some_and(|body| {
+            clients[client].post("/v1/appraise", body).ok();
+            true
+        })
+    };
+    let bare = Run::new(SECONDS / 2.0, None, alive);
+    let full = Run::new(SECONDS, None, |client, number| appraise(client, &work[client][..FULL], number));
+    let half = (full.a_second() / 2.0).max(1.0);
+    let bare_half = Run::new(SECONDS / 2.0, Some(half), alive);
+    let at_half = Run::new(SECONDS, Some(half), |client, number| appraise(client, &work[client][FULL..], number));
+    let rows = [
+        json!({
+            "name": "service_mtls",
+            "per_second": full.on_two_cores(),
+            "per_second_wall": full.a_second(),
+            "baseline_per_second": bare.on_two_cores(),
+            "p50_ms": full.within(0.5),
+            "p99_ms": full.within(0.99),
+            "ratio": (bare.on_two_cores() / full.on_two_cores() * 1000.0).round() / 1000.0,
+        }),
+        json!({
+            "name": "service_half_load",
+            "per_second": half,
+            "p50_ms": at_half.within(0.5),
+            "p99_ms": at_half.within(0.99),
+            "baseline_p50_ms": bare_half.within(0.5),
+            "baseline_p99_ms": bare_half.within(0.99),
+            "ratio": Value::Null,
+        }),
+    ];
     if json_wanted {
-        println!("{}", json!({ "rows": [row] }));
-    } else {
-        println!(
-            "service over mutual TLS, clients included: {} appraisals in two CPU seconds, {} a second on the wall, p50 {} ms, p99 {} ms",
-            row["per_second"], row["per_second_wall"], row["p50_ms"], row["p99_ms"]
-        );
+        println!("{}", json!({ "rows": rows }));
+        return;
     }
+    let [full, half] = rows;
+    println!(
+        "service over mutual TLS, clients included: {} appraisals in two CPU seconds (healthz: {}), {} a second on the wall, p50 {} ms, p99 {} ms",
+        full["per_second"], full["baseline_per_second"], full["per_second_wall"], full["p50_ms"], full["p99_ms"]
+    );
+    println!(
+        "at half of that, {} a second: p50 {} ms, p99 {} ms (healthz: {} and {})",
+        half["per_second"], half["p50_ms"], half["p99_ms"], half["baseline_p50_ms"], half["baseline_p99_ms"]
+    );
 }

@@ -9,8 +9,9 @@ use arc_swap::ArcSwap;
 use shef_proto::hpke_suite::PublicKey;
 use shef_verify::MemoryChainCache;
 use tokio::sync::Semaphore;
+use zeroize::Zeroizing;
 
-use crate::appraiser::Collateral;
+use crate::appraiser::{Collateral, Received};
 use crate::auth::Rates;
 use crate::config::Config;
 use crate::metrics::Metrics;
@@ -21,7 +22,7 @@ use crate::store::Store;
 /// How long a replica trusts what it has read before it asks the store whether another one changed it.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// Most certificate chains that are kept, about 1 KiB each.
+/// Most certificate chains that are kept, about 2 KiB each.
 const CHAINS: usize = 64 * 1024;
 
 /// Where the time comes from.
@@ -51,8 +52,8 @@ pub struct App {
     pub config: ArcSwap<Config>,
     /// The store.
     pub store: Store,
-    /// Seals keys, signs sessions.
-    pub kek: Kek,
+    /// Seals keys, signs sessions; exchanged on reload.
+    pub kek: ArcSwap<Kek>,
     /// Signs results and receipts.
     pub signer: ArcSwap<Signer>,
     /// Counters.
@@ -95,7 +96,7 @@ impl App {
         let app = Self {
             places: Arc::new(Semaphore::new(config.limits.requests)),
             store,
-            kek,
+            kek: ArcSwap::from_pointee(kek),
             signer: ArcSwap::from_pointee(signer),
             metrics: Arc::new(Metrics::default()),
             rates: Rates::default(),
@@ -114,19 +115,35 @@ impl App {
         self.store.add_tenants(&names).await
     }
 
-    /// Takes a new configuration: tenants, tokens, limits, signing keys. Address and database stay as they are.
+    /// Takes a new configuration: tenants, tokens, limits, signing keys, KEK. Address and database stay as they are.
     ///
     /// # Errors
     /// A file cannot be used; the old configuration stays.
     pub async fn reload(&self, config: Config) -> Result<()> {
         let signer = signer(&config)?;
+        let kek = Kek::new(&*read_secret(&config.kek)?);
+        self.store.check_kek(&kek).await?;
         let before = self.config.swap(Arc::new(config));
         if let Err(problem) = self.add_tenants().await {
             self.config.store(before);
             return Err(problem);
         }
         self.signer.store(Arc::new(signer));
+        self.kek.store(Arc::new(kek));
         Ok(())
+    }
+
+    /// Opens a secret of the database.
+    ///
+    /// # Errors
+    /// The KEK was rotated while this replica ran, or the secret is not the one of its name.
+    pub async fn unseal(&self, parts: &[&[u8]], sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
+        let kek = self.kek.load_full();
+        if let Some(secret) = kek.open(parts, sealed) {
+            return Ok(secret);
+        }
+        self.store.check_kek(&kek).await?;
+        Err(Kind::Internal.because("what the database holds does not open under its name and version"))
     }
 
     /// Seconds since 1970.
@@ -178,6 +195,16 @@ impl App {
                 known.insert(tenant.to_owned(), (Arc::clone(collateral), Instant::now()));
             }
         }
+    }
+
+    /// The highest security version that a known kernel of this evidence's device has shown to this tenant; 0 for none.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn shown_svn(&self, tenant: &str, evidence: &Received) -> Result<u64> {
+        let Some(claims) = evidence.claims() else { return Ok(0) };
+        let device = self.store.device(tenant, &claims.common.ueid).await?;
+        Ok(device.map_or(0, |device| device.highest_svn.unsigned_abs()))
     }
 
     /// Forgets and deletes what has ended.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use shef_proto::evidence::{Evidence, Layer, RootOfTrust};
+use shef_proto::evidence::{Claims, Evidence, EvidenceError, Layer, RootOfTrust};
 use shef_proto::hpke_suite::PublicKey;
 use shef_verify::corim::{self, CorimSigner, Trust};
 use shef_verify::crypto::aws_lc;
@@ -252,7 +252,7 @@ impl Collateral {
     #[must_use]
     pub fn appraise(&self, policy: &StoredPolicy, question: &Question<'_>, chains: &dyn ChainCache) -> Outcome {
         shef_verify::appraise(&Request {
-            evidence: question.evidence,
+            evidence: (&question.evidence.read).into(),
             certificates: &[],
             anchors: &self.anchors,
             reference: &self.reference,
@@ -265,15 +265,15 @@ impl Collateral {
             now: question.now,
             chains: Some(chains),
             own_keys: question.own_keys,
+            shown_svn: question.shown_svn,
             verify: aws_lc,
         })
     }
 
     /// Revocations that this evidence falls under, for people who read a denial.
     #[must_use]
-    pub fn revocations_of(&self, evidence: &[u8]) -> Vec<&RevocationRow> {
-        let Ok(evidence) = Evidence::parse(evidence) else { return Vec::new() };
-        let claims = evidence.unverified_claims();
+    pub fn revocations_of(&self, evidence: &Received) -> Vec<&RevocationRow> {
+        let Some(claims) = evidence.claims() else { return Vec::new() };
         let mut names = vec![
             ("device", hex::encode(claims.common.ueid)),
             ("kernel", hex::encode(claims.common.kernel_digest)),
@@ -287,11 +287,51 @@ impl Collateral {
     }
 }
 
+/// Evidence as it came, read once.
+#[derive(Clone, Debug)]
+pub struct Received {
+    bytes: Vec<u8>,
+    read: std::result::Result<Evidence, EvidenceError>,
+}
+
+impl Received {
+    /// Reads evidence; what cannot be read is denied by the appraisal, with the reason.
+    #[must_use]
+    pub fn new(bytes: Vec<u8>) -> Self {
+        Self { read: Evidence::parse(&bytes), bytes }
+    }
+
+    /// The bytes as they came.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The claims, where it could be read; nobody has vouched for them yet.
+    #[must_use]
+    pub fn claims(&self) -> Option<&Claims> {
+        self.read.as_ref().ok().map(Evidence::unverified_claims)
+    }
+
+    /// The layer that it says it is of; what says nothing is appraised, and denied, as the kernel's.
+    #[must_use]
+    pub fn layer(&self) -> Layer {
+        self.claims().map_or(Layer::Kernel, Claims::layer)
+    }
+
+    /// The claims in words; proven only where the appraisal says so.
+    #[must_use]
+    pub fn describe(&self) -> Value {
+        let Ok(evidence) = &self.read else { return Value::Null };
+        Value::Object(evidence.describe().into_iter().map(|(name, value)| (name.to_owned(), json!(value))).collect())
+    }
+}
+
 /// What is asked of an appraisal.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
-    /// The evidence as it came.
-    pub evidence: &'a [u8],
+    /// The evidence.
+    pub evidence: &'a Received,
     /// Layer whose evidence is expected.
     pub layer: Layer,
     /// Nonce of the challenge.
@@ -302,23 +342,30 @@ pub struct Question<'a> {
     pub challenged: Option<i64>,
     /// Keys of this service: evidence that vouches for one of them is refused.
     pub own_keys: &'a [PublicKey],
+    /// The highest security version that a known kernel of the device has shown; 0 for none.
+    pub shown_svn: u64,
     /// Seconds since 1970.
     pub now: i64,
+}
+
+fn passed(outcome: &Outcome, checks: &[CheckId]) -> bool {
+    checks.iter().all(|id| outcome.appraisal.check(*id).is_some_and(|check| check.passed))
 }
 
 /// Whether a certified device has signed this evidence for this nonce: only then is the nonce used up, so that strangers cannot burn it.
 #[must_use]
 pub fn is_genuine(outcome: &Outcome) -> bool {
-    let passed = |id| outcome.appraisal.checks.iter().any(|check| check.id == id && check.passed);
-    [CheckId::Nonce, CheckId::Signature, CheckId::Ueid].into_iter().all(passed)
+    passed(outcome, &[CheckId::Nonce, CheckId::Signature, CheckId::Ueid])
 }
 
 /// The record of an appraisal.
 #[must_use]
 pub fn record(outcome: &Outcome, policy: &StoredPolicy, question: &Question<'_>) -> AppraisalRecord {
-    let evidence = Evidence::parse(question.evidence).ok();
-    let common = evidence.as_ref().map(|evidence| &evidence.unverified_claims().common);
+    let common = question.evidence.claims().map(|claims| &claims.common);
     let accepted = outcome.verified.is_some();
+    let kernel_svn = common.map_or(0, |common| common.kernel_svn);
+    // A kernel that nobody knows may claim any version: it must not lock the device out of those that are known.
+    let proven = is_genuine(outcome) && passed(outcome, &[CheckId::Measured, CheckId::Kernel]);
     AppraisalRecord {
         id: random(),
         time: question.now,
@@ -328,19 +375,11 @@ pub fn record(outcome: &Outcome, policy: &StoredPolicy, question: &Question<'_>)
         policy: policy.id(),
         ueid: common.map(|common| common.ueid.to_vec()).unwrap_or_default(),
         target: common.map(|common| common.target.clone()).unwrap_or_default(),
-        kernel_svn: common.map_or(0, |common| common.kernel_svn),
+        kernel_svn,
+        proven_svn: if proven { kernel_svn } else { 0 },
         genuine: is_genuine(outcome),
         nonce: question.nonce.to_vec(),
-        evidence: question.evidence.to_vec(),
+        evidence: question.evidence.bytes().to_vec(),
         report: outcome.appraisal.to_json(),
-    }
-}
-
-/// The claims of evidence in words; proven only where the appraisal says so.
-#[must_use]
-pub fn claims(evidence: &[u8]) -> Value {
-    match Evidence::parse(evidence) {
-        Ok(evidence) => Value::Object(evidence.describe().into_iter().map(|(name, value)| (name.to_owned(), json!(value))).collect()),
-        Err(_) => Value::Null,
     }
 }

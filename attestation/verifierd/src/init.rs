@@ -1,17 +1,22 @@
 //! `shef-verifierd init`: a working local set-up with a CA of its own. And certificates of that CA later on.
 
+use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rcgen::string::Ia5String;
-use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose, SanType};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyIdMethod,
+    KeyPair, KeyUsagePurpose, RevokedCertParams, SanType, SerialNumber,
+};
 use shef_proto::hpke_suite::generate_key_pair;
 
 use crate::auth::Identity;
 use crate::problem::{Kind, Result};
 use crate::secrets::{SystemEntropy, random};
 use crate::time::{DAY, ymd};
+use crate::tls;
 
 const CA_NAME: &str = "shef-verifierd CA";
 const CA_YEARS: i64 = 10;
@@ -24,6 +29,24 @@ fn write(path: &Path, mode: u32, bytes: &[u8]) -> Result<()> {
         file.sync_all()
     });
     file.map_err(|error| match error.kind() {
+        std::io::ErrorKind::AlreadyExists => Kind::Exists.because(format!("{} exists", path.display())),
+        _ => Kind::Material.because(format!("{}: {error}", path.display())),
+    })
+}
+
+/// Writes a new secret of 32 bytes to a file of its own, down to the disk.
+///
+/// # Errors
+/// The file exists or cannot be written.
+pub(crate) fn write_secret(path: &Path, secret: &[u8; 32]) -> Result<()> {
+    // Under its name it is whole, or it is not there.
+    let part = path.with_extension("new");
+    let _ = std::fs::remove_file(&part);
+    write(&part, 0o600, format!("{}\n", hex::encode(secret)).as_bytes())?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let moved = std::fs::hard_link(&part, path).and_then(|()| std::fs::remove_file(&part));
+    let moved = moved.and_then(|()| std::fs::File::open(folder)?.sync_all());
+    moved.map_err(|error| match error.kind() {
         std::io::ErrorKind::AlreadyExists => Kind::Exists.because(format!("{} exists", path.display())),
         _ => Kind::Material.because(format!("{}: {error}", path.display())),
     })
@@ -61,11 +84,16 @@ fn leaf_params(name: &str, purpose: ExtendedKeyUsagePurpose, names: Vec<SanType>
     params
 }
 
-/// A key and the certificate that the CA in `folder` gives it, as PEM.
-fn issue(folder: &Path, params: &CertificateParams, now: i64) -> Result<(String, String)> {
+/// The CA in `folder`.
+fn authority(folder: &Path, now: i64) -> Result<Issuer<'static, KeyPair>> {
     let path = folder.join("ca.key");
     let pem = std::fs::read_to_string(&path).map_err(|error| Kind::Material.because(format!("{}: {error}", path.display())))?;
-    let ca = Issuer::new(ca_params(now), KeyPair::from_pem(&pem).map_err(cannot)?);
+    Ok(Issuer::new(ca_params(now), KeyPair::from_pem(&pem).map_err(cannot)?))
+}
+
+/// A key and the certificate that the CA in `folder` gives it, as PEM.
+fn issue(folder: &Path, params: &CertificateParams, now: i64) -> Result<(String, String)> {
+    let ca = authority(folder, now)?;
     let key = KeyPair::generate().map_err(cannot)?;
     let certificate = params.signed_by(&key, &ca).map_err(cannot)?;
     Ok((key.serialize_pem(), certificate.pem()))
@@ -83,11 +111,61 @@ pub fn client(folder: &Path, name: &str, identity: &Identity, now: i64) -> Resul
     write(&folder.join(format!("{name}.pem")), 0o644, certificate.as_bytes())
 }
 
-/// Writes `server.key` and `server.pem` for these host names and addresses.
+/// Writes the CA's revocation list `crl.pem`: what it held, and these certificates, good for `days`.
+///
+/// # Errors
+/// The folder has no CA, a file is no certificate of it, or the list cannot be written.
+pub fn revoke(folder: &Path, certificates: &[PathBuf], days: u32, now: i64) -> Result<usize> {
+    let path = folder.join("crl.pem");
+    let ca = tls::names(&folder.join("ca.pem"))?;
+    let date = |seconds| {
+        let (year, month, day) = ymd(seconds);
+        rcgen::date_time_ymd(year, month, day)
+    };
+    let mut revoked: BTreeMap<Vec<u8>, i64> = BTreeMap::new();
+    if path.exists() {
+        for entry in tls::revocations(&path)?.into_iter().flat_map(|list| list.tbs_cert_list.revoked_certificates).flatten() {
+            revoked.insert(entry.serial_number.as_bytes().to_vec(), entry.revocation_date.to_unix_duration().as_secs() as i64);
+        }
+    }
+    for certificate in certificates {
+        let names = tls::names(certificate)?;
+        if names.issuer.is_none() || names.issuer != ca.subject {
+            return Err(Kind::Material.because(format!("{}: not a certificate of the CA in {}", certificate.display(), folder.display())));
+        }
+        revoked.entry(names.serial).or_insert(now);
+    }
+    let params = CertificateRevocationListParams {
+        this_update: date(now),
+        next_update: date(now + i64::from(days.max(1)) * DAY),
+        // Only upwards, as the clock.
+        crl_number: SerialNumber::from(now.unsigned_abs()),
+        issuing_distribution_point: None,
+        revoked_certs: revoked
+            .iter()
+            .map(|(serial, at)| RevokedCertParams {
+                serial_number: SerialNumber::from(serial.clone()),
+                revocation_time: date(*at),
+                reason_code: None,
+                invalidity_date: None,
+            })
+            .collect(),
+        key_identifier_method: KeyIdMethod::Sha256,
+    };
+    let pem = params.signed_by(&authority(folder, now)?).and_then(|list| list.pem()).map_err(cannot)?;
+    // The service may read at any moment: the whole list or the old one.
+    let new = folder.join("crl.pem.new");
+    let _ = std::fs::remove_file(&new);
+    write(&new, 0o644, pem.as_bytes())?;
+    std::fs::rename(&new, &path).map_err(|error| Kind::Material.because(format!("{}: {error}", path.display())))?;
+    Ok(revoked.len())
+}
+
+/// Writes `NAME.key` and `NAME.pem` for a server at these host names and addresses.
 ///
 /// # Errors
 /// The folder has no CA, or the files exist.
-pub fn server(folder: &Path, hosts: &[String], now: i64) -> Result<()> {
+pub fn server(folder: &Path, name: &str, hosts: &[String], now: i64) -> Result<()> {
     let mut names = Vec::new();
     for host in hosts {
         names.push(match host.parse() {
@@ -97,8 +175,8 @@ pub fn server(folder: &Path, hosts: &[String], now: i64) -> Result<()> {
     }
     let params = leaf_params(hosts.first().map_or("localhost", String::as_str), ExtendedKeyUsagePurpose::ServerAuth, names, now);
     let (key, certificate) = issue(folder, &params, now)?;
-    write(&folder.join("server.key"), 0o600, key.as_bytes())?;
-    write(&folder.join("server.pem"), 0o644, certificate.as_bytes())
+    write(&folder.join(format!("{name}.key")), 0o600, key.as_bytes())?;
+    write(&folder.join(format!("{name}.pem")), 0o644, certificate.as_bytes())
 }
 
 /// What [`init`] makes.
@@ -128,12 +206,12 @@ pub fn init(folder: &Path, setup: &Setup, now: i64) -> Result<()> {
     let certificate = ca_params(now).self_signed(&ca).map_err(cannot)?;
     write(&folder.join("ca.key"), 0o600, ca.serialize_pem().as_bytes())?;
     write(&folder.join("ca.pem"), 0o644, certificate.pem().as_bytes())?;
-    server(folder, &setup.hosts, now)?;
+    server(folder, "server", &setup.hosts, now)?;
     let operator = Identity { tenant: setup.tenant.clone(), name: "operator".into(), role: crate::auth::Role::Operator };
     client(folder, "operator", &operator, now)?;
     let (signing, _) = generate_key_pair(&mut SystemEntropy);
     write(&folder.join("signing.key"), 0o600, format!("{}\n", hex::encode(&signing.to_bytes()[..])).as_bytes())?;
-    write(&folder.join("kek"), 0o600, format!("{}\n", hex::encode(random::<32>())).as_bytes())?;
+    write_secret(&folder.join("kek"), &random())?;
     write(&folder.join("verifierd.toml"), 0o644, config_text(setup).as_bytes())
 }
 
@@ -147,6 +225,7 @@ fn config_text(setup: &Setup) -> String {
          certificate = \"server.pem\"\n\
          key = \"server.key\"\n\
          client_ca = \"ca.pem\"\n\
+         # Revocation lists of that CA, as `shef-verifierd revoke` writes one: crls = [\"crl.pem\"]. One past its end refuses every certificate.\n\
          # required: no connection without a client certificate; optional: or a bearer token; off.\n\
          client_auth = \"optional\"\n\n\
          [storage]\n\

@@ -13,6 +13,7 @@ pub mod jwe;
 pub mod metrics;
 pub mod page;
 pub mod problem;
+pub mod rekey;
 pub mod run;
 pub mod secrets;
 pub mod server;
@@ -20,5 +21,3 @@ pub mod session;
 pub mod store;
 pub mod time;
 pub mod tls;
-
-pub use problem::CODES;

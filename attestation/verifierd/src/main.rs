@@ -1,5 +1,6 @@
 //! The command `shef-verifierd`.
 
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -8,8 +9,8 @@ use clap::{Parser, Subcommand};
 use shef_verifierd::app::{App, Clock};
 use shef_verifierd::auth::{Identity, Role};
 use shef_verifierd::config::{Config, is_name, name_rule};
-use shef_verifierd::problem::{CODES, Kind, Problem, Result};
-use shef_verifierd::{backup, init, run, secrets, tls};
+use shef_verifierd::problem::{Kind, Problem, Result};
+use shef_verifierd::{backup, init, rekey, run, secrets, tls};
 use tracing_subscriber::EnvFilter;
 
 #[derive(Parser)]
@@ -66,6 +67,30 @@ enum Command {
         #[arg(long)]
         name: String,
     },
+    /// Issue another server certificate of the CA in a folder, to take the place of one that ends.
+    Server {
+        /// The folder that init made.
+        #[arg(long)]
+        dir: PathBuf,
+        /// Name of the files.
+        #[arg(long)]
+        name: String,
+        /// Host name or address; may be repeated.
+        #[arg(long, default_values_t = [String::from("localhost"), String::from("127.0.0.1")])]
+        host: Vec<String>,
+    },
+    /// Write the CA's list of revoked client certificates anew, crl.pem, with more of them or the same.
+    Revoke {
+        /// The folder that init made.
+        #[arg(long)]
+        dir: PathBuf,
+        /// Certificates that are revoked from now on.
+        #[arg(value_name = "FILE")]
+        certificates: Vec<PathBuf>,
+        /// Days until the list ends: run this again before, or every client certificate is refused.
+        #[arg(long, default_value_t = 30)]
+        days: u32,
+    },
     /// Make a bearer token and its entry for the configuration.
     Token {
         /// Name in the audit log.
@@ -92,6 +117,15 @@ enum Command {
         /// The copy.
         #[arg(long)]
         from: PathBuf,
+    },
+    /// Seal all keys in the database under another KEK, in one transaction.
+    Rekey {
+        /// The configuration; its storage.kek is the KEK so far.
+        #[arg(long)]
+        config: PathBuf,
+        /// File of the other KEK; made when it is missing.
+        #[arg(long)]
+        to: PathBuf,
     },
     /// Verify the chain of receipts of every tenant.
     Audit {
@@ -134,7 +168,10 @@ fn command(command: Command) -> Result<()> {
             println!("made {0}\nstart with: shef-verifierd run --config {0}/verifierd.toml", dir.display());
             Ok(())
         }
-        Command::Run { config } => block(run::run(config)),
+        Command::Run { config } => block(run::run(config, |address| {
+            // Whoever started this program waits for the line; nobody need read it.
+            let _ = writeln!(std::io::stdout(), "{{\"listen\": \"{address}\"}}");
+        })),
         Command::Check { config } => {
             let config = Config::read(&config)?;
             tls::server(&config.tls, now())?;
@@ -150,6 +187,16 @@ fn command(command: Command) -> Result<()> {
             let identity = Identity { tenant: named(&tenant)?, name: named(&name)?, role: role(&role_name)? };
             init::client(&dir, &name, &identity, now())?;
             println!("made {0}/{name}.pem and {0}/{name}.key for {1}", dir.display(), identity.uri());
+            Ok(())
+        }
+        Command::Server { dir, name, host } => {
+            init::server(&dir, &named(&name)?, &host, now())?;
+            println!("made {0}/{name}.pem and {0}/{name}.key: name them in [tls] and send SIGHUP", dir.display());
+            Ok(())
+        }
+        Command::Revoke { dir, certificates, days } => {
+            let all = init::revoke(&dir, &certificates, days, now())?;
+            println!("{}/crl.pem holds {all} certificates for {days} days: name it in tls.crls and send SIGHUP", dir.display());
             Ok(())
         }
         Command::Token { name, role: role_name } => {
@@ -170,6 +217,13 @@ fn command(command: Command) -> Result<()> {
             println!("restored; sessions that were open must be asked for again");
             Ok(())
         }
+        Command::Rekey { config, to } => {
+            match block(rekey::rekey(&Config::read(&config)?, &to))? {
+                Some(count) => println!("{count} secrets are sealed under {0}: name it in storage.kek and send SIGHUP", to.display()),
+                None => println!("the database is sealed under {0} already: name it in storage.kek and send SIGHUP", to.display()),
+            }
+            Ok(())
+        }
         Command::Audit { config } => {
             for audited in block(backup::audit(&Config::read(&config)?))? {
                 let digest = hex::encode(audited.head.digest);
@@ -179,7 +233,7 @@ fn command(command: Command) -> Result<()> {
         }
         Command::Explain { code } => {
             let wanted = code.trim().to_ascii_uppercase();
-            let all = CODES.iter().chain(shef_verify::CODES).chain(shef_proto::CODES);
+            let all = shef_verify::CODES.iter().chain(shef_proto::CODES);
             let found = all.into_iter().find(|known| known.id == wanted);
             let found = found.ok_or_else(|| Kind::NotFound.because(format!("there is no code {wanted}")))?;
             println!("{}: {}\n\n{}", found.id, found.summary, found.help);

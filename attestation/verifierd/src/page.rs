@@ -242,7 +242,7 @@ async fn appraisal(State(app): Shared, Extension(who): Extension<Identity>, Path
     let bytes = hex::decode(&id).map_err(|_| Kind::Malformed.because("id is not hexadecimal"))?;
     let row = app.store.appraisal(&who.tenant, &bytes).await?.ok_or_else(|| Kind::NotFound.because("there is no such appraisal"))?;
     let report: Value = serde_json::from_str(&row.report).unwrap_or(Value::Null);
-    let claims = crate::appraiser::claims(&row.evidence);
+    let claims = crate::appraiser::Received::new(row.evidence.clone()).describe();
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let body = html! {
         p { (time::text(row.time)) " · layer " (row.layer) " · policy " (row.policy) " · " (badge(&row.verdict)) }
@@ -293,7 +293,7 @@ async fn ask(State(app): Shared, Extension(who): Extension<Identity>, Query(targ
             p { "Evidence that rests on it is denied from now on, and boxes that were given out are not given out again. Sessions that a Shield has already opened go on: close them at their owners." }
             input type="hidden" name="kind" value=(kind);
             input type="hidden" name="value" value=(value);
-            input type="hidden" name="token" value=(app.kek.form_token(&form_parts(&who, kind, value)));
+            input type="hidden" name="token" value=(app.kek.load().form_token(&form_parts(&who, kind, value)));
             label { "Reason " input type="text" name="reason" required maxlength="256"; }
             p { button type="submit" class="danger" { "Revoke" } " " a href="/" { "Cancel" } }
         }
@@ -315,7 +315,7 @@ async fn revoke(State(app): Shared, Extension(who): Extension<Identity>, headers
     let uri: Uri = format!("/?{}", String::from_utf8_lossy(&body)).parse().map_err(|_| Kind::Malformed.because("not a form"))?;
     let Query(form) = Query::<Confirmed>::try_from_uri(&uri).map_err(bad)?;
     // The browser sends certificate or password by itself: only a form of ours, for this very target, counts.
-    if !app.kek.form_verify(&form_parts(&who, &form.kind, &form.value), &form.token) {
+    if !app.kek.load().form_verify(&form_parts(&who, &form.kind, &form.value), &form.token) {
         return Err(Kind::Forbidden.because("the form is not one that this service gave to this identity"));
     }
     api::add_revocation(&app, &who, form.kind, form.value, form.reason).await?;

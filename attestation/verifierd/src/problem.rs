@@ -3,10 +3,11 @@
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
-use shef_proto::code::Code;
+use shef_proto::code;
+use shef_proto::service::CODES;
 
 macro_rules! kinds {
-    ($($(#[$doc:meta])* $variant:ident = ($code:literal, $status:literal, $summary:literal, $help:literal),)*) => {
+    ($($(#[$doc:meta])* $variant:ident = ($code:literal, $status:literal),)*) => {
         /// What went wrong; each has a stable code.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
@@ -33,106 +34,93 @@ macro_rules! kinds {
             /// One line.
             #[must_use]
             pub fn summary(self) -> &'static str {
-                match self { $(Self::$variant => $summary,)* }
+                code::find(CODES, self.code()).map_or("", |code| code.summary)
             }
         }
-
-        /// All codes of this crate.
-        pub const CODES: &[Code] = &[$(Code::new($code, $summary, $help),)*];
     };
 }
 
 kinds! {
     /// The configuration file.
-    Config = ("SHEF-SVC-001", 0, "configuration is not valid",
-        "The text names line and column. `shef-verifierd check --config FILE` checks a file without starting."),
+    Config = ("SHEF-SVC-001", 0),
     /// A file of keys or certificates.
-    Material = ("SHEF-SVC-002", 0, "key or certificate file cannot be used",
-        "A file that the configuration names is missing, unreadable, not PEM, expired, or does not fit its key."),
+    Material = ("SHEF-SVC-002", 0),
     /// A secret that others may read.
-    Permissions = ("SHEF-SVC-003", 0, "secret file is open to others",
-        "A file of secrets must belong to the service alone: chmod 600 FILE."),
+    Permissions = ("SHEF-SVC-003", 0),
     /// The database does not open.
-    Store = ("SHEF-SVC-004", 503, "store does not answer",
-        "The database cannot be reached or refuses. Nothing was released; the same request can be sent again."),
+    Store = ("SHEF-SVC-004", 503),
     /// A database of a newer program.
-    NewerStore = ("SHEF-SVC-005", 0, "database was made by a newer version",
-        "This program does not know the database's version and leaves it alone. Start the newer shef-verifierd, or restore a backup of this version."),
+    NewerStore = ("SHEF-SVC-005", 0),
     /// Another KEK than the one the keys are sealed under.
-    WrongKek = ("SHEF-SVC-006", 0, "key encryption key is not the one of this database",
-        "The keys in the database are sealed under another KEK. Give the KEK file that belongs to it; without it the keys are lost."),
+    WrongKek = ("SHEF-SVC-006", 503),
     /// The address.
-    Listen = ("SHEF-SVC-007", 0, "address cannot be listened on",
-        "Another program listens there, or the address is not one of this machine. Change `listen`."),
+    Listen = ("SHEF-SVC-007", 0),
     /// `init` where something is already.
-    Exists = ("SHEF-SVC-008", 0, "folder holds a set-up already",
-        "init never overwrites keys. Choose an empty folder."),
+    Exists = ("SHEF-SVC-008", 0),
     /// Backup or restore.
-    Backup = ("SHEF-SVC-009", 0, "backup cannot be made or restored",
-        "The text says which file. restore never overwrites a database: move the old one away first."),
+    Backup = ("SHEF-SVC-009", 0),
     /// A chain of receipts that does not hold.
-    Audit = ("SHEF-SVC-010", 0, "receipts do not form the chain",
-        "A receipt was changed, left out or put elsewhere, or the end is missing. The text names the first one that does not fit."),
+    Audit = ("SHEF-SVC-010", 0),
 
     /// No such path or thing.
-    NotFound = ("SHEF-SVC-020", 404, "not found", "There is no such resource for this tenant."),
+    NotFound = ("SHEF-SVC-020", 404),
     /// Wrong method.
-    Method = ("SHEF-SVC-021", 405, "method not allowed", "The path exists, but not for this method; the header Allow lists those it takes."),
+    Method = ("SHEF-SVC-021", 405),
     /// Body over the limit.
-    TooLarge = ("SHEF-SVC-022", 413, "body is too large", "Requests are at most 64 KiB, CoRIMs 1 MiB, unless the configuration says otherwise."),
+    TooLarge = ("SHEF-SVC-022", 413),
     /// Body too slow.
-    Slow = ("SHEF-SVC-023", 408, "request did not arrive in time", "The whole body must arrive within limits.body_seconds."),
+    Slow = ("SHEF-SVC-023", 408),
     /// Content type.
-    MediaType = ("SHEF-SVC-024", 415, "content type is not accepted", "The header Accept of the answer lists what this path takes."),
+    MediaType = ("SHEF-SVC-024", 415),
     /// Accept header.
-    NotAcceptable = ("SHEF-SVC-025", 406, "no acceptable form of answer", "The header Accept of the request allows none of the forms that this path answers in."),
+    NotAcceptable = ("SHEF-SVC-025", 406),
     /// Malformed request.
-    Malformed = ("SHEF-SVC-026", 400, "request is malformed", "The text says which part: JSON of the documented form is expected; unknown members are refused."),
+    Malformed = ("SHEF-SVC-026", 400),
     /// Who is asking?
-    Unauthenticated = ("SHEF-SVC-027", 401, "not authenticated", "Show a client certificate of this service's CA, or a bearer token of the configuration."),
+    Unauthenticated = ("SHEF-SVC-027", 401),
     /// Not theirs.
-    Forbidden = ("SHEF-SVC-028", 403, "role does not allow this", "The identity is known, but its role is too small for this request."),
+    Forbidden = ("SHEF-SVC-028", 403),
     /// Too many requests of a tenant.
-    RateLimited = ("SHEF-SVC-029", 429, "too many requests", "The tenant's rate is used up; Retry-After says when to come again."),
+    RateLimited = ("SHEF-SVC-029", 429),
     /// Too many at once.
-    Busy = ("SHEF-SVC-030", 503, "too many requests at once", "The service works on as many requests as it may; Retry-After says when to come again."),
+    Busy = ("SHEF-SVC-030", 503),
     /// A fault of the service.
-    Internal = ("SHEF-SVC-031", 500, "fault in the service", "Not the caller's fault. The log has the details."),
+    Internal = ("SHEF-SVC-031", 500),
 
     /// Session token not ours.
-    Session = ("SHEF-SVC-040", 400, "session is not valid", "The session token was changed, belongs to another tenant, or was made under another KEK. Ask for a new session."),
+    Session = ("SHEF-SVC-040", 400),
     /// Session token too old.
-    SessionExpired = ("SHEF-SVC-041", 410, "session has expired", "Evidence came too late. Ask for a new session."),
+    SessionExpired = ("SHEF-SVC-041", 410),
     /// The nonce was used.
-    NonceUsed = ("SHEF-SVC-042", 409, "nonce has been used", "A nonce is taken once: this evidence was submitted before. Ask for a new session and new evidence."),
+    NonceUsed = ("SHEF-SVC-042", 409),
     /// The appraisal says no.
-    Denied = ("SHEF-SVC-043", 422, "evidence is denied", "`appraisal.checks` lists every check with what was expected and what is. `shef explain CODE` explains each."),
+    Denied = ("SHEF-SVC-043", 422),
 
     /// Policy that cannot be used.
-    Policy = ("SHEF-SVC-050", 422, "policy is not valid", "The text names the place. Nothing was stored."),
+    Policy = ("SHEF-SVC-050", 422),
     /// Trust anchor that cannot be used.
-    Anchor = ("SHEF-SVC-051", 422, "trust anchor is not valid", "A trust anchor is a self-signed P-256 root in DER (base64url) or PEM, with the kind of root of trust that it stands for."),
+    Anchor = ("SHEF-SVC-051", 422),
     /// Reference values that cannot be used.
-    Corim = ("SHEF-SVC-052", 422, "reference values are not valid", "The CoRIM, or the reference values, are not of the form, or their signer is not one of the tenant's."),
+    Corim = ("SHEF-SVC-052", 422),
     /// Revocation that cannot be used.
-    Revocation = ("SHEF-SVC-053", 422, "revocation is not valid", "kind is device (ueid), serial, certificate (SHA-256 of its DER), authority (SHA-256 of its public key), kernel, shell, image or vendor (digests); values are lower-case hexadecimal."),
+    Revocation = ("SHEF-SVC-053", 422),
     /// A name that is taken.
-    Conflict = ("SHEF-SVC-054", 409, "exists already with other content", "Names and versions are never overwritten. Choose another name, or rotate."),
+    Conflict = ("SHEF-SVC-054", 409),
     /// Malformed name.
-    Name = ("SHEF-SVC-055", 422, "name is not valid", "Names are 1 to 64 characters: lower-case letters, digits, '-', '_' and '.', beginning with a letter or digit."),
+    Name = ("SHEF-SVC-055", 422),
 
     /// Key description.
-    Key = ("SHEF-SVC-060", 422, "key is not valid", "The text says which member. A key has a layer, a policy and either a secret or the length of one to generate."),
+    Key = ("SHEF-SVC-060", 422),
     /// Disabled.
-    KeyDisabled = ("SHEF-SVC-061", 409, "key is disabled", "The key, or this version of it, is disabled and is not released."),
+    KeyDisabled = ("SHEF-SVC-061", 409),
     /// Outside its window.
-    KeyWindow = ("SHEF-SVC-062", 409, "key is outside its window", "The key is released between not_before and not_after only."),
+    KeyWindow = ("SHEF-SVC-062", 409),
     /// Limit reached.
-    KeyExhausted = ("SHEF-SVC-063", 409, "key has been released as often as it may", "max_releases of this version is reached. Rotate the key, or raise the limit with a new version."),
+    KeyExhausted = ("SHEF-SVC-063", 409),
     /// Session of another layer.
-    Layer = ("SHEF-SVC-064", 409, "session is for another layer than the key", "An image key answers evidence of the kernel, a data key evidence of the Shield. Make the session for the key's layer."),
+    Layer = ("SHEF-SVC-064", 409),
     /// No recipient in a session.
-    Recipient = ("SHEF-SVC-065", 409, "session names no recipient", "A data key goes to a one-time key of the owner's: give `recipient` when the session is made; it is bound to the evidence through the nonce."),
+    Recipient = ("SHEF-SVC-065", 409),
 }
 
 /// One thing that went wrong.
@@ -223,7 +211,10 @@ impl IntoResponse for Problem {
         let mut response = (status, body.to_string()).into_response();
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if status == StatusCode::UNAUTHORIZED {
-            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer, Basic realm=\"shef-verifierd\""));
+            // A header for each: browsers do not part two schemes that share one.
+            for scheme in ["Bearer", "Basic realm=\"shef-verifierd\""] {
+                response.headers_mut().append(header::WWW_AUTHENTICATE, HeaderValue::from_static(scheme));
+            }
         }
         for (name, value) in self.headers {
             response.headers_mut().insert(name, value);
@@ -243,10 +234,8 @@ mod tests {
 
     #[test]
     fn codes_are_unique_and_explained() {
-        let mut ids: Vec<_> = CODES.iter().map(|code| code.id).collect();
-        ids.sort_unstable();
-        ids.dedup();
-        assert_eq!(ids.len(), Kind::ALL.len());
+        // Each kind has its own line of the table, and no line is left over.
+        assert_eq!(CODES.iter().map(|code| code.id).collect::<Vec<_>>(), Kind::ALL.iter().map(|kind| kind.code()).collect::<Vec<_>>());
         for code in CODES {
             assert!(code.id.starts_with("SHEF-SVC-") && !code.summary.is_empty() && code.help.len() > 20, "{}", code.id);
         }

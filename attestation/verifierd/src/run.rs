@@ -22,6 +22,9 @@ use crate::time::DAY;
 /// A certificate with less left is warned about.
 const WARN_DAYS: i64 = 14;
 
+/// So is a revocation list.
+const WARN_LIST_DAYS: i64 = 2;
+
 /// A running service.
 pub struct Running {
     /// Where it listens.
@@ -71,6 +74,11 @@ fn warn(config: &Config, now: i64) -> Result<()> {
     if left < WARN_DAYS * DAY {
         tracing::warn!(days = left / DAY, file = %config.tls.certificate.display(), "the server certificate ends soon");
     }
+    if let Some(left) = tls::lists_end(&config.tls)?.map(|end| end - now)
+        && left < WARN_LIST_DAYS * DAY
+    {
+        tracing::warn!(hours = left / 3600, "a revocation list ends soon: then every client certificate is refused");
+    }
     Ok(())
 }
 
@@ -116,13 +124,14 @@ impl Running {
     }
 }
 
-/// Runs until SIGTERM or SIGINT; SIGHUP reads the configuration again.
+/// Runs until SIGTERM or SIGINT, and tells `ready` where it listens; SIGHUP reads the configuration again.
 ///
 /// # Errors
 /// It cannot start.
-pub async fn run(path: PathBuf) -> Result<()> {
+pub async fn run(path: PathBuf, ready: impl FnOnce(SocketAddr)) -> Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
     let running = start(Config::read(&path)?, Clock::System).await?;
+    ready(running.address);
     let cannot = |error: std::io::Error| crate::problem::Kind::Internal.because(format!("signals: {error}"));
     let mut hup = signal(SignalKind::hangup()).map_err(cannot)?;
     let mut term = signal(SignalKind::terminate()).map_err(cannot)?;

@@ -83,6 +83,16 @@ fn join(parts: &[&[u8]]) -> Vec<u8> {
     out
 }
 
+/// Parts that the secret of a key's version is bound to.
+pub(crate) fn key_parts<'a>(tenant: &'a str, name: &'a str, version: &'a [u8; 8]) -> [&'a [u8]; 4] {
+    [b"key", tenant.as_bytes(), name.as_bytes(), version]
+}
+
+/// Parts that a resource is bound to.
+pub(crate) fn resource_parts<'a>(tenant: &'a str, path: &'a str) -> [&'a [u8]; 3] {
+    [b"resource", tenant.as_bytes(), path.as_bytes()]
+}
+
 impl Kek {
     /// From the bytes of the KEK file.
     ///

@@ -83,24 +83,23 @@ impl Session {
         if !kek.session_verify(body, mac) {
             return None;
         }
-        let Value::Array(items) = cbor::parse(body, &Limits::bytes(MAX_TOKEN)).ok()? else { return None };
-        let entries = items.into_iter().enumerate().map(|(at, value)| (at as i64, value)).collect();
-        let mut f = Fields::new(Value::map(entries), "session").ok()?;
+        let Value::Array(items) = cbor::read(body, &Limits::bytes(MAX_TOKEN)).ok()? else { return None };
+        let mut f = Fields::of_places(items, "session");
         if f.text(0, 0..=32).ok()? != LABEL {
             return None;
         }
-        let tenant = f.text(1, 1..=64).ok()?;
+        let tenant = f.text(1, 1..=64).ok()?.into();
         let layer = match f.take(2).ok()? {
             Value::Null => None,
-            Value::Text(name) => Some(Layer::from_name(&name)?),
+            Value::Text(name) => Some(Layer::from_name(name)?),
             _ => return None,
         };
-        let nonce = f.bytes(3, NONCE_MIN..=NONCE_MAX).ok()?;
+        let nonce = f.bytes(3, NONCE_MIN..=NONCE_MAX).ok()?.into();
         let issued = f.take(4).ok()?.as_int()?;
         let expires = f.take(5).ok()?.as_int()?;
         let recipient = match f.take(6).ok()? {
             Value::Null => None,
-            Value::Bytes(key) => Some(PublicKey::from_bytes(&key).ok()?),
+            Value::Bytes(key) => Some(PublicKey::from_bytes(key).ok()?),
             _ => return None,
         };
         f.finish().ok()?;

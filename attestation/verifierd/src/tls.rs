@@ -7,7 +7,9 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
+use x509_cert::crl::CertificateList;
 use x509_cert::der::Decode as _;
+use x509_cert::ext::pkix::{AuthorityKeyIdentifier, SubjectKeyIdentifier};
 
 use crate::config::{ClientAuth, Tls};
 use crate::problem::{Kind, Problem, Result};
@@ -21,14 +23,74 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
     if list.is_empty() { Err(cannot(path, "no certificate in PEM")) } else { Ok(list) }
 }
 
+/// The first certificate of a file.
+fn first(path: &Path) -> Result<x509_cert::Certificate> {
+    let first = certificates(path)?.remove(0);
+    x509_cert::Certificate::from_der(&first).map_err(|error| cannot(path, error))
+}
+
 /// Seconds since 1970 at which a certificate ends.
 ///
 /// # Errors
 /// Not a certificate.
 pub fn not_after(path: &Path) -> Result<i64> {
-    let first = certificates(path)?.remove(0);
-    let certificate = x509_cert::Certificate::from_der(&first).map_err(|error| cannot(path, error))?;
-    Ok(certificate.tbs_certificate().validity().not_after.to_unix_duration().as_secs() as i64)
+    Ok(first(path)?.tbs_certificate().validity().not_after.to_unix_duration().as_secs() as i64)
+}
+
+/// Which key issued a certificate, to which, under which number. Names would not do: every CA that `init` makes has the same.
+pub struct Names {
+    /// Identifier of the issuer's key.
+    pub issuer: Option<Vec<u8>>,
+    /// Identifier of its own key, where it is a CA.
+    pub subject: Option<Vec<u8>>,
+    /// Serial number.
+    pub serial: Vec<u8>,
+}
+
+/// The names in the first certificate of a file.
+///
+/// # Errors
+/// Not a certificate.
+pub fn names(path: &Path) -> Result<Names> {
+    let certificate = first(path)?;
+    let tbs = certificate.tbs_certificate();
+    let issuer = tbs.get_extension::<AuthorityKeyIdentifier>().map_err(|error| cannot(path, error))?;
+    let subject = tbs.get_extension::<SubjectKeyIdentifier>().map_err(|error| cannot(path, error))?;
+    Ok(Names {
+        issuer: issuer.and_then(|(_, id)| id.key_identifier).map(|id| id.as_bytes().to_vec()),
+        subject: subject.map(|(_, id)| id.0.as_bytes().to_vec()),
+        serial: tbs.serial_number().as_bytes().to_vec(),
+    })
+}
+
+/// The revocation lists of a file, at least one.
+fn lists(path: &Path) -> Result<Vec<CertificateRevocationListDer<'static>>> {
+    let list: Vec<_> =
+        CertificateRevocationListDer::pem_file_iter(path).and_then(Iterator::collect).map_err(|error| cannot(path, error))?;
+    if list.is_empty() { Err(cannot(path, "no revocation list in PEM")) } else { Ok(list) }
+}
+
+/// The same, parsed. Nobody has verified their signature.
+///
+/// # Errors
+/// Not revocation lists.
+pub fn revocations(path: &Path) -> Result<Vec<CertificateList>> {
+    lists(path)?.iter().map(|der| CertificateList::from_der(der).map_err(|error| cannot(path, error))).collect()
+}
+
+/// Seconds since 1970 at which the first of the configured revocation lists ends.
+///
+/// # Errors
+/// A file holds none.
+pub fn lists_end(tls: &Tls) -> Result<Option<i64>> {
+    let mut ends = None;
+    for path in &tls.crls {
+        for end in revocations(path)?.iter().filter_map(|list| list.tbs_cert_list.next_update) {
+            let end = end.to_unix_duration().as_secs() as i64;
+            ends = Some(ends.map_or(end, |known: i64| known.min(end)));
+        }
+    }
+    Ok(ends)
 }
 
 /// The server's side of TLS from the configured files.
@@ -60,12 +122,7 @@ pub fn server(tls: &Tls, now: i64) -> Result<Arc<ServerConfig>> {
         }
         let mut crls = Vec::new();
         for path in &tls.crls {
-            let list: Vec<_> =
-                CertificateRevocationListDer::pem_file_iter(path).and_then(Iterator::collect).map_err(|error| cannot(path, error))?;
-            if list.is_empty() {
-                return Err(cannot(path, "no revocation list in PEM"));
-            }
-            crls.extend(list);
+            crls.extend(lists(path)?);
         }
         // With lists, a client whose CA has none is refused, and so is every client once a list is past its end.
         let mut verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).with_crls(crls);

@@ -1,18 +1,17 @@
 //! The real binary: set-up, start-up errors, signals, kill -9, backup and restore.
 
-mod common;
-
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-use common::*;
 use serde_json::json;
 use shef_proto::evidence::Layer;
 use shef_proto::hpke_suite::generate_key_pair;
-use shef_verifierd::secrets::SystemEntropy;
+use shef_verifierd::secrets::{Kek, SystemEntropy, read_secret};
 
-fn command(args: &[&str]) -> Output {
+use crate::common::*;
+
+pub fn command(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_shef-verifierd")).args(args).output().unwrap()
 }
 
@@ -25,13 +24,14 @@ fn fails(args: &[&str], status: i32, code: &str) -> String {
     text
 }
 
-struct Dir {
+/// A folder with a set-up.
+pub struct Dir {
     _folder: tempfile::TempDir,
-    path: PathBuf,
-    config: String,
+    pub path: PathBuf,
+    pub config: String,
 }
 
-fn dir() -> Dir {
+pub fn dir() -> Dir {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("v");
     let text = path.to_str().unwrap();
@@ -41,15 +41,27 @@ fn dir() -> Dir {
     Dir { _folder: folder, path, config }
 }
 
-struct Process {
-    child: Child,
-    client: Client,
+impl Dir {
+    /// Changes the configuration.
+    pub fn configure(&self, change: impl FnOnce(String) -> String) {
+        std::fs::write(&self.config, change(std::fs::read_to_string(&self.config).unwrap())).unwrap();
+    }
+}
+
+pub struct Process {
+    pub child: Child,
+    pub client: Client,
 }
 
 /// Starts the binary and waits until it says where it listens.
-fn run(dir: &Dir) -> Process {
-    let mut child =
-        Command::new(env!("CARGO_BIN_EXE_shef-verifierd")).args(["run", "--config", &dir.config]).stderr(Stdio::piped()).spawn().unwrap();
+pub fn run(dir: &Dir) -> Process {
+    // A write beyond the limit on the size of files is an error, as on a full disk, and no end of the program.
+    let mut child = Command::new("sh")
+        .args(["-c", "trap '' XFSZ; exec \"$0\" run --config \"$1\"", env!("CARGO_BIN_EXE_shef-verifierd"), &dir.config])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     let address = loop {
         let line: serde_json::Value = serde_json::from_str(&lines.next().expect("the service ended").unwrap()).unwrap();
@@ -62,7 +74,7 @@ fn run(dir: &Dir) -> Process {
     Process { child, client: Client::new(&dir.path, &format!("https://{address}"), Some("operator")) }
 }
 
-fn signal(child: &Child, name: &str) {
+pub fn signal(child: &Child, name: &str) {
     assert!(Command::new("kill").args([name, &child.id().to_string()]).status().unwrap().success());
 }
 
@@ -196,6 +208,117 @@ fn kill_nine_loses_no_receipt_and_releases_nothing_twice() {
     );
 }
 
+/// Lets no file of a process grow beyond so many bytes; `unlimited` lifts it.
+fn limit_files(process: &str, bytes: &str) {
+    assert!(Command::new("prlimit").args(["--pid", process, &format!("--fsize={bytes}:")]).status().unwrap().success());
+}
+
+#[test]
+fn a_full_disk_releases_nothing_and_loses_nothing() {
+    let dir = dir();
+    let device = Device::new(1);
+    let Process { mut child, client } = run(&dir);
+    furnish(&client, &device);
+    client.call("PUT", "/v1/keys/data", &json!({"layer": "shield", "policy": "default", "generate": 32})).ok();
+    let (_, public) = generate_key_pair(&mut SystemEntropy);
+    let request = || {
+        let (session, nonce) = client.session(Layer::Shield, Some(&public));
+        json!({"key": "data", "session": session, "evidence": b64(&device.evidence(Layer::Shield, &nonce))})
+    };
+    let count = |client: &Client| {
+        let released = client.get("/v1/keys/data").ok()["versions"][0]["released"].as_u64().unwrap();
+        (released, client.get("/v1/receipts").ok()["head"]["seq"].as_u64().unwrap())
+    };
+    let first = request();
+    let answer = client.post("/v1/release", &first).ok();
+    let (open, other) = (request(), request());
+    limit_files(&child.id().to_string(), "1");
+    for _ in 0..3 {
+        client.post("/v1/release", &open).problem(503, "SHEF-SVC-004");
+        let appraisal = json!({"session": other["session"], "evidence": other["evidence"]});
+        client.post("/v1/appraise", &appraisal).problem(503, "SHEF-SVC-004");
+    }
+    assert_eq!((count(&client), client.get("/healthz").status), ((1, 1), 200));
+    // There is room again: what was refused was not used up, and what was released is there.
+    limit_files(&child.id().to_string(), "unlimited");
+    client.post("/v1/release", &open).ok();
+    assert_eq!(client.post("/v1/release", &first).ok(), answer);
+    assert_eq!(count(&client), (2, 2));
+    // Full again, and killed: the database opens, and the chain holds.
+    limit_files(&child.id().to_string(), "1");
+    client.post("/v1/release", &other).problem(503, "SHEF-SVC-004");
+    signal(&child, "-KILL");
+    child.wait().unwrap();
+    let Process { mut child, client } = run(&dir);
+    assert_eq!(client.post("/v1/release", &first).ok(), answer);
+    assert_eq!(count(&client), (2, 2));
+    signal(&child, "-TERM");
+    child.wait().unwrap();
+    assert!(String::from_utf8(command(&["audit", "--config", &dir.config]).stdout).unwrap().contains("receipts 1 to 2 hold"));
+}
+
+/// Puts keys into the database, sealed under its KEK.
+fn fill_with_keys(dir: &Dir, count: i64) {
+    assert!(command(&["check", "--config", &dir.config]).status.success());
+    let kek = Kek::new(&read_secret(&dir.path.join("kek")).unwrap());
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let pool = sqlx::SqlitePool::connect(dir.path.join("verifierd.db").to_str().unwrap()).await.unwrap();
+        let mut tx = pool.begin().await.unwrap();
+        for version in 1..=count {
+            let sealed = kek.seal(&[b"key", b"default", b"data", &version.to_be_bytes()], &[7; 32]);
+            sqlx::query("INSERT INTO key_version VALUES ('default', 'data', $1, $2, 'default', 1, 0, 0, 0, 0, 0, 0)")
+                .bind(version)
+                .bind(sealed)
+                .execute(&mut *tx)
+                .await
+                .unwrap();
+        }
+        tx.commit().await.unwrap();
+        pool.close().await;
+    });
+}
+
+#[test]
+fn kill_nine_while_the_kek_is_exchanged_leaves_one_that_opens_everything() {
+    const KEYS: i64 = 2000;
+    const ROUNDS: u32 = 6;
+    let dir = dir();
+    fill_with_keys(&dir, KEYS);
+    let kek = |number: u32| dir.path.join(format!("kek-{number}")).to_str().unwrap().to_owned();
+    let text = std::fs::read_to_string(&dir.config).unwrap();
+    let name = |number: u32| std::fs::write(&dir.config, text.replace("kek = \"kek\"", &format!("kek = \"kek-{number}\""))).unwrap();
+    let start = std::time::Instant::now();
+    assert!(command(&["rekey", "--config", &dir.config, "--to", &kek(0)]).status.success());
+    let whole = start.elapsed();
+    let mut cut_short = 0;
+    for round in 0..ROUNDS {
+        name(round);
+        let args = ["rekey", "--config", &dir.config, "--to", &kek(round + 1)];
+        let mut child =
+            Command::new(env!("CARGO_BIN_EXE_shef-verifierd")).args(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        // At another moment each time, from the beginning to the end.
+        std::thread::sleep(whole * round / ROUNDS);
+        signal(&child, "-KILL");
+        child.wait().unwrap();
+        let opens = [round, round + 1].map(|number| {
+            name(number);
+            command(&["check", "--config", &dir.config]).status.success()
+        });
+        assert_ne!(opens[0], opens[1], "round {round}: exactly one KEK opens the database");
+        cut_short += u32::from(opens[0]);
+        // The same command again does what is left; where that is everything, every secret opened under the old KEK.
+        name(round);
+        let output = command(&args);
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(said.contains(&format!("{KEYS} secrets")) == opens[0] && said.contains("already") == opens[1], "{said}");
+    }
+    assert!(cut_short > 0, "no kill came before the end: the test shows nothing");
+    name(ROUNDS);
+    assert!(command(&["rekey", "--config", &dir.config, "--to", &kek(99)]).status.success(), "every secret opens under the last KEK");
+}
+
 #[test]
 fn backup_restore_and_audit() {
     let dir = dir();
@@ -247,6 +370,7 @@ fn nothing_secret_is_in_the_log_the_database_or_the_answers() {
     let process = Command::new(env!("CARGO_BIN_EXE_shef-verifierd"))
         .args(["run", "--config", &dir.config])
         .env("SHEF_LOG", "trace")
+        .stdout(Stdio::null())
         .stderr(std::fs::File::create(dir.path.join("log")).unwrap())
         .spawn()
         .unwrap();

@@ -1,13 +1,10 @@
 //! Clients of Veraison and of the KBS, played from their documented protocols, against the running service.
 
-mod common;
-
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use aws_lc_rs::digest::{SHA384, digest};
 use aws_lc_rs::key_wrap::{AES_256, AesKek, KeyWrap as _};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as B64};
-use common::*;
 use serde_json::{Value, json};
 use shef_proto::cose::SigningKey;
 use shef_proto::entropy::SeededEntropy;
@@ -15,6 +12,8 @@ use shef_proto::evidence::Layer;
 use shef_verifierd::secrets::sha256;
 use shef_verify::ReferenceValues;
 use shef_verify::corim::{CorimSigner, Describe, write_signed};
+
+use crate::common::*;
 
 const SESSION: &str = "application/vnd.veraison.challenge-response-session+json";
 

@@ -1,17 +1,22 @@
-//! The same service on PostgreSQL, with two replicas: one nonce and one release for both. Skipped where PostgreSQL is not installed.
-
-mod common;
+//! The same service on PostgreSQL, with replicas: one nonce and one release for all of them, whatever happens to a replica, to the database,
+//! to its disk or to a clock. Skipped where PostgreSQL is not installed.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
-use common::*;
-use serde_json::json;
+use serde_json::{Value, json};
 use shef_proto::evidence::Layer;
 use shef_proto::hpke_suite::generate_key_pair;
+use shef_verifierd::app::Clock;
 use shef_verifierd::config::Config;
-use shef_verifierd::run::start;
+use shef_verifierd::run::{Running, start};
 use shef_verifierd::secrets::SystemEntropy;
+use tokio::runtime::Runtime;
+
+use crate::binary::{Process, command, dir, run, signal};
+use crate::common::*;
 
 /// A server of its own in a folder, started as an unprivileged user; stopped when dropped.
 struct Postgres {
@@ -40,25 +45,56 @@ impl Postgres {
         let data = server.folder.path().join("data");
         let data = data.to_str().unwrap();
         let log = server.folder.path().join("log");
-        server.run("initdb", &["-D", data, "-A", "trust", "-U", "shef"])?;
-        let options = format!("-p {port} -k {} -c listen_addresses=127.0.0.1", server.folder.path().display());
+        // Small segments of its log: they are the only files here that need much room.
+        server.run("initdb", &["-D", data, "-A", "trust", "-U", "shef", "--no-sync", "--wal-segsize=1"])?;
+        let options =
+            format!("-p {port} -k {} -c listen_addresses=127.0.0.1 -c fsync=off -c autovacuum=off", server.folder.path().display());
         server.run("pg_ctl", &["-D", data, "-w", "-l", log.to_str().unwrap(), "-o", &options, "start"])?;
         server.run("createdb", &["-h", "127.0.0.1", "-p", &port.to_string(), "-U", "shef", "verifier"])?;
         Some(server)
     }
 
-    fn run(&self, program: &str, args: &[&str]) -> Option<()> {
-        let path = self.bin.join(program);
+    /// A program as the user that the server runs as.
+    fn command(&self, program: PathBuf) -> Command {
         let mut command = if self.user {
             let mut command = Command::new("setpriv");
-            command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(path);
+            command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(program);
             command
         } else {
-            Command::new(path)
+            Command::new(program)
         };
-        let status =
-            command.args(args).current_dir(self.folder.path()).env("LC_ALL", "C").stdout(Stdio::null()).stderr(Stdio::null()).status();
-        status.ok()?.success().then_some(())
+        command.current_dir(self.folder.path()).env("LC_ALL", "C").stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    }
+
+    fn run(&self, program: &str, args: &[&str]) -> Option<()> {
+        self.command(self.bin.join(program)).args(args).status().ok()?.success().then_some(())
+    }
+
+    /// Stops it as a crash does, and starts it again.
+    fn crash(&self) {
+        self.run("pg_ctl", &["-D", self.folder.path().join("data").to_str().unwrap(), "-w", "-m", "immediate", "restart"]).unwrap();
+    }
+
+    /// Lets no file grow beyond so many bytes that the server writes for its clients, those of now and later ones.
+    fn limit_files(&self, runtime: &Runtime, bytes: &str) {
+        let lock = std::fs::read_to_string(self.folder.path().join("data/postmaster.pid")).unwrap();
+        let backends = "SELECT pid::TEXT FROM pg_stat_activity WHERE backend_type = 'client backend'";
+        let pids: Vec<(String,)> = runtime.block_on(async {
+            let pool = sqlx::PgPool::connect(&self.url()).await.unwrap();
+            let pids = sqlx::query_as(backends).fetch_all(&pool).await.unwrap();
+            pool.close().await;
+            pids
+        });
+        let limit = |pid: &str| {
+            let args = ["--pid", pid, &format!("--fsize={bytes}:")];
+            self.command("prlimit".into()).args(args).status().unwrap().success()
+        };
+        assert!(limit(lock.lines().next().unwrap()));
+        for (pid,) in pids {
+            // The one that was asked has gone.
+            limit(&pid);
+        }
     }
 
     fn url(&self) -> String {
@@ -133,4 +169,186 @@ fn two_replicas_release_once_and_see_each_others_changes() {
     other.get("/readyz").problem(503, "SHEF-SVC-004");
     assert_eq!(other.get("/healthz").status, 200);
     first.runtime.block_on(second.stop());
+}
+
+/// Requests of releases, and what every replica says about them.
+struct Cases {
+    device: Device,
+    clients: Vec<Client>,
+    /// Requests that were answered, with their answers.
+    done: std::sync::Mutex<Vec<(Value, Value)>>,
+    /// Answers that asked for patience, and connections that broke.
+    refused: AtomicUsize,
+}
+
+impl Cases {
+    fn request(&self, client: &Client) -> Option<Value> {
+        let (_, public) = generate_key_pair(&mut SystemEntropy);
+        let body = json!({"layer": "shield", "recipient": b64(public.as_bytes())}).to_string();
+        let session = client.try_send("POST", "/v1/sessions", &[("content-type", "application/json")], body.as_bytes()).ok()?.ok();
+        let evidence = self.device.evidence(Layer::Shield, &unb64(&session["nonce"]));
+        Some(json!({"key": "data", "session": session["session"], "evidence": b64(&evidence)}))
+    }
+
+    /// Asks replica after replica until one answers.
+    fn release(&self, request: &Value, first: usize) -> Value {
+        let (kind, body) = ([("content-type", "application/json")], request.to_string());
+        for attempt in 0..400 {
+            let client = &self.clients[(first + attempt) % self.clients.len()];
+            match client.try_send("POST", "/v1/release", &kind, body.as_bytes()) {
+                Ok(answer) if answer.status == 200 => return answer.json(),
+                Ok(answer) => drop(answer.problem(503, "SHEF-SVC-004")),
+                Err(_) => {}
+            }
+            self.refused.fetch_add(1, Ordering::Relaxed);
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        panic!("no replica answered");
+    }
+
+    /// Releases until it is told to stop; each answer is asked for again at the next replica.
+    fn work(&self, worker: usize, stop: &AtomicBool) {
+        let mut number = worker;
+        while !stop.load(Ordering::Relaxed) {
+            number += 1;
+            let Some(request) = self.request(&self.clients[number % self.clients.len()]) else { continue };
+            let answer = self.release(&request, number);
+            assert_eq!(self.release(&request, number + 1), answer, "the same bytes from every replica");
+            self.done.lock().unwrap().push((request, answer));
+        }
+    }
+
+    /// What was released is counted once, has one receipt, and is given out again as it was.
+    fn check(&self, client: &Client) -> usize {
+        let done = self.done.lock().unwrap();
+        for (request, answer) in done.iter() {
+            assert_eq!(client.post("/v1/release", request).ok(), *answer);
+        }
+        let released = client.get("/v1/keys/data").ok()["versions"][0]["released"].as_u64().unwrap();
+        assert_eq!((released, client.get("/v1/receipts").ok()["head"]["seq"].as_u64().unwrap()), (done.len() as u64, done.len() as u64));
+        done.len()
+    }
+}
+
+fn set_clock(replica: &Running, now: i64) {
+    match &replica.app.clock {
+        Clock::Set(clock) => clock.store(now, Ordering::Relaxed),
+        Clock::System => panic!("the replica runs on the system's clock"),
+    }
+}
+
+#[test]
+fn replicas_die_the_database_restarts_its_disk_fills_and_clocks_step() {
+    let Some(server) = Postgres::start() else {
+        println!("skipped: PostgreSQL is not installed, or does not start as an unprivileged user");
+        return;
+    };
+    let (runtime, dir) = (Runtime::new().unwrap(), dir());
+    dir.configure(|text| format!("{}\n[limits]\nrate = 1000000\nburst = 1000000\n", text.replace("sqlite:verifierd.db", &server.url())));
+    let mut replicas: Vec<Process> = (0..3).map(|_| run(&dir)).collect();
+    let clients: Vec<Client> = replicas.iter().map(|replica| replica.client.clone()).collect();
+    let cases = Cases { device: Device::new(1), clients, done: Default::default(), refused: AtomicUsize::new(0) };
+    furnish(&cases.clients[0], &cases.device);
+    cases.clients[0].call("PUT", "/v1/keys/data", &json!({"layer": "shield", "policy": "default", "generate": 32})).ok();
+
+    // Under load a replica is killed, then the database crashes and comes back.
+    let stop = AtomicBool::new(false);
+    let ready = |least: usize| {
+        let start = Instant::now();
+        while cases.done.lock().unwrap().len() < least {
+            if start.elapsed() > Duration::from_secs(120) {
+                stop.store(true, Ordering::Relaxed);
+                panic!("nothing is released any more");
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    };
+    std::thread::scope(|scope| {
+        for worker in 0..4 {
+            let (cases, stop) = (&cases, &stop);
+            scope.spawn(move || cases.work(worker, stop));
+        }
+        ready(12);
+        signal(&replicas[2].child, "-KILL");
+        ready(24);
+        server.crash();
+        let before = cases.done.lock().unwrap().len();
+        ready(before + 12);
+        stop.store(true, Ordering::Relaxed);
+    });
+    replicas.pop().unwrap().child.wait().unwrap();
+    assert!(cases.refused.load(Ordering::Relaxed) > 0, "nobody noticed the kill: the test shows nothing");
+    cases.check(&cases.clients[0]);
+
+    // The disk is full: the table of appraisals has grown to where it may not grow further.
+    runtime.block_on(async {
+        let pool = sqlx::PgPool::connect(&server.url()).await.unwrap();
+        sqlx::query(
+            "INSERT INTO appraisal SELECT 'nobody', int4send(n), 0, '', '', '', '', '', '', '', repeat('x', 1000) FROM generate_series(1, 1200) n",
+        )
+        .execute(&pool)
+        .await
+        .unwrap();
+        pool.close().await;
+    });
+    server.limit_files(&runtime, "1048576");
+    let mut refused = Vec::new();
+    for client in &cases.clients[..2] {
+        // What room there is in the last pages does for a few more.
+        let full = (0..60).find_map(|_| {
+            let request = cases.request(client).unwrap();
+            let answer = client.post("/v1/release", &request);
+            if answer.status == 200 {
+                cases.done.lock().unwrap().push((request, answer.json()));
+                return None;
+            }
+            answer.problem(503, "SHEF-SVC-004");
+            Some(request)
+        });
+        refused.push(full.expect("a full disk: without one the test shows nothing"));
+        cases.check(client);
+    }
+    server.limit_files(&runtime, "unlimited");
+    for request in refused {
+        let answer = cases.release(&request, 0);
+        cases.done.lock().unwrap().push((request, answer));
+    }
+    let total = cases.check(&cases.clients[1]);
+    for replica in &mut replicas {
+        signal(&replica.child, "-TERM");
+        replica.child.wait().unwrap();
+    }
+
+    // Two replicas with clocks of their own. One steps a day forward, sweeps, and steps back; the other stays.
+    let noon = now();
+    let begin = || runtime.block_on(start(config(&dir.path), fixed_clock(noon))).unwrap();
+    let (steps, stays) = (begin(), begin());
+    let client = |replica: &Running| Client::new(&dir.path, &format!("https://{}", replica.address), Some("operator"));
+    let (at_steps, at_stays) = (client(&steps), client(&stays));
+    let (used, unused) = (cases.request(&at_steps).unwrap(), cases.request(&at_steps).unwrap());
+    at_steps.post("/v1/release", &used).ok();
+    set_clock(&steps, noon + 90_000);
+    at_steps.post("/v1/release", &unused).problem(410, "SHEF-SVC-041");
+    runtime.block_on(steps.app.sweep()).unwrap();
+    // Nonce and box were forgotten: for whoever's clock stayed they count as used.
+    at_steps.post("/v1/release", &used).problem(410, "SHEF-SVC-041");
+    at_stays.post("/v1/release", &used).problem(409, "SHEF-SVC-042");
+    set_clock(&steps, noon - 5000);
+    for client in [&at_steps, &at_stays] {
+        client.post("/v1/release", &used).problem(409, "SHEF-SVC-042");
+        client.post("/v1/release", &unused).problem(409, "SHEF-SVC-042");
+        // Until the clocks have caught up nothing is released: what ends before the sweep may have been used.
+        client.post("/v1/release", &cases.request(client).unwrap()).problem(409, "SHEF-SVC-042");
+    }
+    for (replica, client) in [(&steps, &at_steps), (&stays, &at_stays)] {
+        set_clock(replica, noon + 90_100);
+        client.post("/v1/release", &cases.request(client).unwrap()).ok();
+    }
+    runtime.block_on(async {
+        steps.stop().await;
+        stays.stop().await;
+    });
+    // Every receipt of all of this is in the chain.
+    let audit = String::from_utf8(command(&["audit", "--config", &dir.config]).stdout).unwrap();
+    assert!(audit.contains(&format!("receipts 1 to {} hold", total + 3)), "{audit}");
 }

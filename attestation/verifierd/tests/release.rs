@@ -1,8 +1,5 @@
 //! Appraisal and key release against the running service.
 
-mod common;
-
-use common::*;
 use serde_json::{Value, json};
 use shef_proto::evidence::Layer;
 use shef_proto::hpke_suite::{PrivateKey, PublicKey, generate_key_pair};
@@ -11,6 +8,8 @@ use shef_proto::receipt::{Audit, Head};
 use shef_proto::release::{Expected, ImageSecret, KeyBox};
 use shef_verifierd::auth::Role;
 use shef_verifierd::secrets::{SystemEntropy, sha256};
+
+use crate::common::*;
 
 fn pair() -> (PrivateKey, PublicKey) {
     generate_key_pair(&mut SystemEntropy)
@@ -373,4 +372,34 @@ fn everything_survives_a_restart() {
     assert_eq!(release(&service.operator, "image", &session, &evidence).ok(), answer);
     submit(&service.operator, "/v1/appraise", &session, &evidence).problem(409, "SHEF-SVC-042");
     assert_eq!(service.operator.get("/v1/receipts").ok()["head"], answer["head"]);
+}
+
+/// An update of the kernel is remembered, also by a service that came from the first version of the schema.
+#[test]
+fn a_device_that_was_updated_does_not_go_back() {
+    let (mut service, device) = furnished();
+    add_reference(&service.operator, "build-2", &next_reference());
+    let appraise = |service: &Service, device: &Device| {
+        let (session, nonce) = service.operator.session(Layer::Kernel, None);
+        submit(&service.operator, "/v1/appraise", &session, &device.evidence(Layer::Kernel, &nonce))
+    };
+    let shown = |service: &Service| service.operator.get("/v1/devices").ok()["devices"][0]["highest_svn"].clone();
+    appraise(&service, &device).ok();
+    assert_eq!(shown(&service), 2);
+    appraise(&service, &Device::updated(1)).ok();
+    service.stop();
+    let database = service.dir.join("verifierd.db");
+    service.runtime.block_on(async {
+        let pool = sqlx::SqlitePool::connect(database.to_str().unwrap()).await.unwrap();
+        sqlx::raw_sql("ALTER TABLE device DROP COLUMN highest_svn; UPDATE meta SET number = 1 WHERE name = 'version'")
+            .execute(&pool)
+            .await
+            .unwrap();
+        pool.close().await;
+    });
+    service.restart();
+    assert_eq!(shown(&service), 3);
+    let denied = appraise(&service, &device).problem(422, "SHEF-SVC-043");
+    assert!(denied["detail"].as_str().unwrap().contains("(SHEF-ATT-031): expected at least 3, found 2"), "{denied}");
+    appraise(&service, &Device::updated(1)).ok();
 }

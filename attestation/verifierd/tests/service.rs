@@ -1,17 +1,16 @@
 //! The running service from outside: set-up, health, limits, errors, time-outs.
 
-mod common;
-
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::sync::Arc;
 
-use common::*;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use serde_json::json;
 use shef_proto::evidence::Layer;
 use shef_verifierd::auth::Role;
+
+use crate::common::*;
 
 #[test]
 fn health_keys_and_description_are_open_and_the_rest_is_not() {

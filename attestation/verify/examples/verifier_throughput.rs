@@ -14,7 +14,7 @@ use shef_proto::evidence::Layer;
 use shef_verify::crypto::{AwsLcKey, aws_lc};
 use shef_verify::ear::{self, Dialect, Issue};
 use shef_verify::jwt::Signer;
-use shef_verify::{MemoryChainCache, Rego, Request, TrustAnchor, TrustAnchors, appraise};
+use shef_verify::{MemoryChainCache, Rego, Request, Revocations, TrustAnchor, TrustAnchors, appraise};
 
 /// A policy as operators write them: a dozen rules over the claims.
 const REGO: &str = r#"package shef
@@ -63,6 +63,23 @@ fn rate(work: &mut dyn FnMut()) -> f64 {
     }
 }
 
+/// A list with entries of each kind, none of them of the device that is appraised.
+fn revocations() -> Revocations {
+    let list = |bytes: usize| (0xe0..0xe8u8).map(|byte| hex::encode(vec![byte; bytes])).collect();
+    Revocations {
+        issued: NOW - 10,
+        next_update: NOW + 10,
+        devices: list(33),
+        serials: list(16),
+        certificates: list(32),
+        authorities: list(32),
+        kernels: list(32),
+        shells: list(32),
+        images: list(32),
+        vendors: list(32),
+    }
+}
+
 fn median(mut list: Vec<f64>) -> f64 {
     list.sort_by(f64::total_cmp);
     list[list.len() / 2]
@@ -70,15 +87,18 @@ fn median(mut list: Vec<f64>) -> f64 {
 
 fn main() {
     let json = std::env::args().any(|argument| argument == "--json");
-    let case = Case::new(Layer::Shield);
+    let mut case = Case::new(Layer::Shield);
+    (case.policy.max_age, case.policy.require_revocation) = (Some(300), true);
     let evidence = case.evidence();
     let anchor = TrustAnchor::new("maker", case.anchor.0, case.anchor.1, Case::root("maker").der()).expect("a root");
     let anchors = TrustAnchors::new(vec![anchor]);
     let typed = case.appraisal_policy();
+    let revocations = revocations();
     let with_rego = typed.clone().with_rego(Rego::new(REGO).expect("a policy"));
     let cache = MemoryChainCache::new(1024);
     let secret = shef_proto::hpke_suite::derive_key_pair(b"verifier").0;
     let signer = AwsLcKey::new("2026-11", &secret).expect("a key");
+    let own_keys = [secret.public_key()];
     let issue = Issue {
         dialect: Dialect::Draft04,
         issuer: "https://verifier.example",
@@ -93,7 +113,15 @@ fn main() {
     };
     let request = |policy, cached: bool| {
         let request = Request::new(&evidence, &anchors, &case.reference, policy, Layer::Shield, &NONCE, AUDIENCE, NOW);
-        Request { verify: aws_lc, chains: cached.then_some(&cache as _), ..request }
+        Request {
+            verify: aws_lc,
+            chains: cached.then_some(&cache as _),
+            revocations: Some(&revocations),
+            challenged: Some(NOW - 2),
+            own_keys: &own_keys,
+            shown_svn: 5,
+            ..request
+        }
     };
     let run = |request: &Request<'_>| {
         let outcome = appraise(request);

@@ -19,11 +19,38 @@ use crate::rego::RegoAnswer;
 use crate::revocation::{Revocations, Subject};
 use crate::verified::{Verified, VerifiedKernelEvidence, VerifiedShieldEvidence, verified};
 
+/// The evidence of a request.
+#[derive(Clone, Copy, Debug)]
+pub enum Given<'a> {
+    /// As it came.
+    Bytes(&'a [u8]),
+    /// What [`Evidence::parse`] made of it, for a caller who had to know which device speaks before he could ask.
+    Read(&'a Result<Evidence, EvidenceError>),
+}
+
+impl<'a> From<&'a [u8]> for Given<'a> {
+    fn from(bytes: &'a [u8]) -> Self {
+        Self::Bytes(bytes)
+    }
+}
+
+impl<'a> From<&'a Vec<u8>> for Given<'a> {
+    fn from(bytes: &'a Vec<u8>) -> Self {
+        Self::Bytes(bytes)
+    }
+}
+
+impl<'a> From<&'a Result<Evidence, EvidenceError>> for Given<'a> {
+    fn from(read: &'a Result<Evidence, EvidenceError>) -> Self {
+        Self::Read(read)
+    }
+}
+
 /// What is to be appraised, and against what. The appraisal is a function of this and of nothing else.
 #[derive(Clone, Copy)]
 pub struct Request<'a> {
-    /// The evidence as it came.
-    pub evidence: &'a [u8],
+    /// The evidence.
+    pub evidence: Given<'a>,
     /// Certificates that came beside it, leaf first; empty when they are inside the evidence. When both are there they must be equal.
     pub certificates: &'a [Vec<u8>],
     /// Roots, each registered for one kind of root of trust.
@@ -46,6 +73,9 @@ pub struct Request<'a> {
     pub now: i64,
     /// Keys of the verifier's own (of its results, of its TLS side): evidence that vouches for one of them is refused.
     pub own_keys: &'a [PublicKey],
+    /// The highest security version that a known kernel of this device has shown, where the verifier remembers it, else 0: below it is a
+    /// rollback, whatever the policy's least is.
+    pub shown_svn: u64,
     /// Verified chains of before, when there is a cache. It changes how long an appraisal takes, never its result.
     pub chains: Option<&'a dyn ChainCache>,
     /// Implementation of ECDSA verification.
@@ -57,7 +87,7 @@ impl<'a> Request<'a> {
     #[must_use]
     #[expect(clippy::too_many_arguments, reason = "each is needed, and all are of different types or meaning")]
     pub fn new(
-        evidence: &'a [u8],
+        evidence: impl Into<Given<'a>>,
         anchors: &'a TrustAnchors,
         reference: &'a ReferenceValues,
         policy: &'a AppraisalPolicy,
@@ -67,7 +97,7 @@ impl<'a> Request<'a> {
         now: i64,
     ) -> Self {
         Self {
-            evidence,
+            evidence: evidence.into(),
             certificates: &[],
             anchors,
             reference,
@@ -79,6 +109,7 @@ impl<'a> Request<'a> {
             challenged: None,
             now,
             own_keys: &[],
+            shown_svn: 0,
             chains: None,
             verify: crate::crypto::portable,
         }
@@ -178,18 +209,25 @@ fn one_of<'a>(passed: bool, list: impl IntoIterator<Item = &'a String>) -> Text 
 /// Appraises evidence. Deny by default: only when every check of the layer passed is there verified evidence.
 #[must_use]
 pub fn appraise(request: &Request<'_>) -> Outcome {
+    let parsed;
+    let read = match request.evidence {
+        Given::Bytes(bytes) => {
+            parsed = Evidence::parse(bytes);
+            &parsed
+        }
+        Given::Read(read) => read,
+    };
     let mut run = Run { request, checks: Checks::new(), anchor: None, malfunction: false };
-    let evidence = run.framing();
-    let chain = evidence.as_ref().and_then(|evidence| run.appraise(evidence));
+    let evidence = run.framing(read.as_ref());
+    let chain = evidence.and_then(|evidence| run.appraise(evidence));
     let Run { checks, anchor, malfunction, .. } = run;
     let (accepted, list) = checks.finish(request.layer);
-    let claims = evidence.as_ref().map(Evidence::unverified_claims);
+    let claims = evidence.map(Evidence::unverified_claims);
     let accepted = accepted && chain.is_some() && !malfunction;
     let (vector, status) = ar4si::derive(request.layer, claims, &list, accepted, malfunction);
     let verified = match (evidence, chain) {
         (Some(evidence), Some(chain)) if accepted => {
-            let digest = evidence.digest();
-            Some(verified(evidence.into_unverified_claims(), chain.chain.clone(), digest))
+            Some(verified(evidence.unverified_claims().clone(), chain.chain.ak, evidence.digest()))
         }
         _ => None,
     };
@@ -255,11 +293,11 @@ impl<'a> Run<'a> {
         self.checks.add(id, passed, expected, actual)
     }
 
-    fn framing(&mut self) -> Option<Evidence> {
+    fn framing<'e>(&mut self, read: Result<&'e Evidence, &EvidenceError>) -> Option<&'e Evidence> {
         const FORM: &str = "a COSE_Sign1 under tags 61 and 18";
         const CLAIMS: &str = "all claims of the profile";
         let layer = self.request.layer;
-        match Evidence::parse(self.request.evidence) {
+        match read {
             Ok(evidence) => {
                 self.check(CheckId::Framing, true, FORM, FORM);
                 let found = evidence.layer();
@@ -274,7 +312,7 @@ impl<'a> Run<'a> {
             }
             Err(EvidenceError::Profile { found }) => {
                 self.check(CheckId::Framing, true, FORM, FORM);
-                self.check(CheckId::Profile, false, layer.profile(), found);
+                self.check(CheckId::Profile, false, layer.profile(), found.clone());
                 None
             }
             Err(error) => {
@@ -320,11 +358,8 @@ impl<'a> Run<'a> {
         };
         let age = request.challenged.map(|at| request.now.saturating_sub(at));
         let passed = age.is_some_and(|age| (0..=i64::from(max)).contains(&age));
-        let actual = match age {
-            Some(age) => format!("{age} s").into(),
-            None => Text::Static("nobody knows when the challenge was made"),
-        };
-        self.check(CheckId::Age, passed, format!("at most {max} s"), actual);
+        let actual = age.map_or(Text::Static("nobody knows when the challenge was made"), Text::Age);
+        self.check(CheckId::Age, passed, Text::AtMostAge(max), actual);
     }
 
     fn chain(&mut self, evidence: &Evidence) -> Option<Arc<VerifiedChain>> {
@@ -343,8 +378,8 @@ impl<'a> Run<'a> {
         }
         let key = request.chains.map(|_| ChainKey::new(bytes, request.anchors));
         let cached = request.chains.zip(key.as_ref()).and_then(|(cache, key)| cache.get(key));
-        // One of another set of anchors is none, and one whose time is over is looked at in full, for the exact reason.
-        let cached = cached.filter(|chain| chain.chain.check_time(request.now).is_ok());
+        // One of other certificates or anchors is none, and one whose time is over is looked at in full, for the exact reason.
+        let cached = cached.filter(|chain| chain.is_of(bytes, request.anchors) && chain.chain.check_time(request.now).is_ok());
         let cached = cached.and_then(|chain| request.anchors.list().get(chain.anchor).map(|anchor| (chain, anchor)));
         let kind = evidence.unverified_claims().common.root_of_trust;
         if let Some((chain, anchor)) = cached {
@@ -384,6 +419,8 @@ impl<'a> Run<'a> {
                     serials: all.map(|certificate| certificate.serial().to_vec()),
                     digests: all.map(|certificate| Sha256::digest(certificate.der()).into()),
                     authority: Sha256::digest(anchor.certificate().key().as_bytes()).into(),
+                    certificates: bytes.to_vec(),
+                    generation: *request.anchors.generation(),
                 });
                 if let Some((cache, key)) = request.chains.zip(key) {
                     cache.put(key, Arc::clone(&chain));
@@ -464,8 +501,8 @@ impl<'a> Run<'a> {
             names(&list)
         };
         self.check(CheckId::Kernel, known, expected, Text::measured(&c.kernel_digest, c.kernel_svn));
-        let enough = c.kernel_svn >= policy.min_kernel_svn;
-        self.check(CheckId::KernelSvn, enough, Text::AtLeast(policy.min_kernel_svn), c.kernel_svn);
+        let least = policy.min_kernel_svn.max(request.shown_svn);
+        self.check(CheckId::KernelSvn, c.kernel_svn >= least, Text::AtLeast(least), c.kernel_svn);
 
         let shells = &request.reference.shells;
         let known = shells.iter().any(|known| known.digest == c.shell_digest);

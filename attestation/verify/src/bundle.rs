@@ -25,7 +25,8 @@ const MAX_TEXT: usize = 4 << 20;
 /// Most CoRIMs in a bundle.
 const MAX_CORIMS: usize = 256;
 
-const FORM: Form = Form {
+/// Form of the signed message.
+pub const FORM: Form = Form {
     tags: &[cose::TAG_SIGN1],
     content_type: ContentType::Media("application/shef-bundle+cbor"),
     domain: b"shef-bundle/1",
@@ -173,7 +174,7 @@ impl Bundle {
         const WHAT: &str = "bundle";
         let signed = Sign1::parse(&FORM, bytes)?;
         signed.verify_with(verify, maker)?;
-        let mut f = Fields::new(cbor::parse(signed.payload(), &Limits::bytes(MAX_BUNDLE))?, WHAT)?;
+        let mut f = Fields::new(cbor::read(signed.payload(), &Limits::bytes(MAX_BUNDLE))?, WHAT)?;
         match f.uint(key::VERSION, u64::MAX)? {
             1 => {}
             found => return Err(BundleError::Version { found }),
@@ -183,13 +184,13 @@ impl Bundle {
             None => None,
             Some(Value::Bytes(evidence)) if evidence.len() <= MAX_EVIDENCE => {
                 let layer = f.text(key::LAYER, 1..=32)?;
-                let layer = Layer::from_name(&layer).ok_or_else(|| f.bad(key::LAYER, "a layer"))?;
+                let layer = Layer::from_name(layer).ok_or_else(|| f.bad(key::LAYER, "a layer"))?;
                 Some(BundledEvidence {
                     layer,
-                    evidence,
+                    evidence: evidence.into(),
                     certificates: byte_strings(&mut f, key::CERTIFICATES, 4)?,
-                    nonce: f.bytes(key::NONCE, NONCE_MIN..=NONCE_MAX)?,
-                    audience: f.text(key::AUDIENCE, 1..=AUDIENCE_MAX)?,
+                    nonce: f.bytes(key::NONCE, NONCE_MIN..=NONCE_MAX)?.into(),
+                    audience: f.text(key::AUDIENCE, 1..=AUDIENCE_MAX)?.into(),
                     challenged: time(&mut f, key::CHALLENGED)?,
                 })
             }
@@ -199,25 +200,27 @@ impl Bundle {
         let mut deactivated = BTreeSet::new();
         for digest in list {
             match digest {
-                Value::Text(digest) if digest.len() == 64 && deactivated.last() < Some(&digest) => drop(deactivated.insert(digest)),
+                Value::Text(digest) if digest.len() == 64 && deactivated.last().is_none_or(|last: &String| last.as_str() < digest) => {
+                    deactivated.insert(digest.to_owned());
+                }
                 _ => return Err(f.bad(key::DEACTIVATED, "a sorted list of digests").into()),
             }
         }
         let mut optional = |key| match f.optional(key) {
             None => Ok(None),
-            Some(Value::Text(text)) if text.len() <= MAX_TEXT => Ok(Some(text)),
+            Some(Value::Text(text)) if text.len() <= MAX_TEXT => Ok(Some(text.into())),
             Some(_) => Err(CborError::Field { what: WHAT, key, expected: "a text of the right length" }),
         };
         let (rego, revocations) = (optional(key::REGO)?, optional(key::REVOCATIONS)?);
         let bundle = Self {
             created,
             evidence,
-            anchors: f.text(key::ANCHORS, 0..=MAX_TEXT)?,
-            reference: f.text(key::REFERENCE, 0..=MAX_TEXT)?,
-            signers: f.text(key::SIGNERS, 0..=MAX_TEXT)?,
+            anchors: f.text(key::ANCHORS, 0..=MAX_TEXT)?.into(),
+            reference: f.text(key::REFERENCE, 0..=MAX_TEXT)?.into(),
+            signers: f.text(key::SIGNERS, 0..=MAX_TEXT)?.into(),
             corims: byte_strings(&mut f, key::CORIMS, MAX_CORIMS)?,
             deactivated,
-            policy: f.text(key::POLICY, 0..=MAX_TEXT)?,
+            policy: f.text(key::POLICY, 0..=MAX_TEXT)?.into(),
             rego,
             revocations,
         };
@@ -290,15 +293,15 @@ impl Bundle {
     }
 }
 
-fn time(f: &mut Fields, key: i64) -> Result<Option<i64>, CborError> {
+fn time(f: &mut Fields<'_>, key: i64) -> Result<Option<i64>, CborError> {
     match f.optional(key) {
         None => Ok(None),
         Some(value) => value.as_int().map(Some).ok_or_else(|| f.bad(key, "a time")),
     }
 }
 
-fn byte_strings(f: &mut Fields, key: i64, most: usize) -> Result<Vec<Vec<u8>>, CborError> {
-    let wrong = |f: &Fields| f.bad(key, "a list of byte strings, not too long");
+fn byte_strings(f: &mut Fields<'_>, key: i64, most: usize) -> Result<Vec<Vec<u8>>, CborError> {
+    let wrong = |f: &Fields<'_>| f.bad(key, "a list of byte strings, not too long");
     let Value::Array(list) = f.take(key)? else { return Err(wrong(f)) };
     if list.len() > most {
         return Err(wrong(f));
@@ -306,7 +309,7 @@ fn byte_strings(f: &mut Fields, key: i64, most: usize) -> Result<Vec<Vec<u8>>, C
     let mut out = Vec::with_capacity(list.len());
     for item in list {
         let Value::Bytes(bytes) = item else { return Err(wrong(f)) };
-        out.push(bytes);
+        out.push(bytes.to_vec());
     }
     Ok(out)
 }

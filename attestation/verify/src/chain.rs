@@ -61,29 +61,40 @@ pub struct VerifiedChain {
     pub(crate) digests: [[u8; 32]; 3],
     /// SHA-256 of the anchor's public key.
     pub(crate) authority: [u8; 32],
+    /// The certificates as they came, leaf first.
+    pub(crate) certificates: Vec<Vec<u8>>,
+    /// Generation of the anchors.
+    pub(crate) generation: [u8; 32],
 }
 
-/// Names a chain under a set of anchors.
+impl VerifiedChain {
+    /// Whether it is the chain of these certificates under these anchors.
+    pub(crate) fn is_of(&self, certificates: &[Vec<u8>], anchors: &TrustAnchors) -> bool {
+        self.certificates == certificates && self.generation == anchors.generation
+    }
+}
+
+/// Bytes of an end of a certificate.
+const END: usize = 16;
+
+/// Where a chain lies in a cache: the ends of its certificates, which are ends of signatures, under a set of anchors. Cheap, and no name:
+/// that what lies there is the chain that was meant is looked at when it is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct ChainKey([u8; 32]);
+pub struct ChainKey([[u8; END]; 3]);
 
 impl ChainKey {
-    /// Key of these certificates (DER, leaf first) under these anchors.
+    /// Place of these certificates (DER, leaf first) under these anchors.
     #[must_use]
     pub fn new(certificates: &[Vec<u8>], anchors: &TrustAnchors) -> Self {
-        let mut hash = Sha256::new();
-        hash.update(anchors.generation);
-        for der in certificates {
-            hash.update((der.len() as u64).to_be_bytes());
-            hash.update(der);
-        }
-        Self(hash.finalize().into())
+        let end = |bytes: &[u8]| bytes.last_chunk().copied().unwrap_or_default();
+        let certificate = |at: usize| certificates.get(at).map(|der| end(der)).unwrap_or_default();
+        Self([end(&anchors.generation), certificate(0), certificate(1)])
     }
 }
 
 /// Keeps verified chains, so that a device that comes again costs one signature and not three. Only valid chains are kept.
 pub trait ChainCache: Send + Sync {
-    /// The chain of this key.
+    /// The chain that lies there.
     fn get(&self, key: &ChainKey) -> Option<Arc<VerifiedChain>>;
     /// Keeps a chain.
     fn put(&self, key: ChainKey, chain: Arc<VerifiedChain>);
@@ -98,7 +109,7 @@ pub struct MemoryChainCache {
 }
 
 impl MemoryChainCache {
-    /// A cache of at most `max` chains (about 1 KiB each).
+    /// A cache of at most `max` chains (about 2 KiB each).
     #[must_use]
     pub fn new(max: usize) -> Self {
         Self { max, ages: Mutex::default() }

@@ -112,7 +112,7 @@ checks! {
         "No reference value has this kernel digest and security version. Reference values come from whoever built the kernel."),
     /// A kernel that is new enough.
     KernelSvn = ("SHEF-ATT-031", "kernel-svn", "kernel is too old",
-        "The security version of the kernel is below the policy's least. Update the kernel of the card."),
+        "The security version of the kernel is below the policy's least, or below the one that this device has shown before. Update the kernel of the card."),
     /// A known shell.
     Shell = ("SHEF-ATT-032", "shell", "unknown shell",
         "No reference value has this measurement of the shell."),
@@ -215,6 +215,10 @@ pub enum Text {
     Number(u64),
     /// A least number.
     AtLeast(u64),
+    /// An age in seconds.
+    Age(i64),
+    /// The greatest age in seconds.
+    AtMostAge(u32),
     /// The first bytes of a digest or nonce, shown in hexadecimal.
     Prefix([u8; PREFIX]),
     /// First bytes of a digest, and a security version.
@@ -252,6 +256,8 @@ impl fmt::Display for Text {
             Self::Owned(text) => f.write_str(text),
             Self::Number(n) => write!(f, "{n}"),
             Self::AtLeast(n) => write!(f, "at least {n}"),
+            Self::Age(age) => write!(f, "{age} s"),
+            Self::AtMostAge(age) => write!(f, "at most {age} s"),
             Self::Prefix(bytes) => hex(f, bytes),
             Self::Measured(bytes, svn) => {
                 hex(f, bytes)?;
@@ -328,9 +334,9 @@ impl Checks {
 
     /// True when every check of the layer but `except` was made and holds, and none of another layer was made.
     pub(crate) fn all_passed(&self, layer: Layer, except: Option<CheckId>) -> bool {
-        let of_layer = CheckId::all(layer);
-        of_layer.iter().all(|id| Some(*id) == except || self.passed(*id))
-            && self.slots.iter().flatten().all(|check| of_layer.contains(&check.id))
+        let of_layer = CheckId::all(layer).iter();
+        let made = of_layer.clone().filter(|id| self.slots[**id as usize].is_some()).count();
+        of_layer.clone().all(|id| Some(*id) == except || self.passed(*id)) && made == self.slots.iter().flatten().count()
     }
 
     /// Closes the list: what was not reached counts as failed.

@@ -4,17 +4,14 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as B64;
-use serde::Serialize;
-use serde::ser::{SerializeMap, SerializeSeq, Serializer};
 use serde_json::{Map, Value};
-use shef_proto::cert::UEID_LEN;
 use shef_proto::cose::VerifyFn;
 use shef_proto::evidence::Layer;
 use shef_proto::hpke_suite::PublicKey;
 
-use crate::appraise::{Appraisal, Outcome};
+use crate::appraise::Outcome;
 use crate::ar4si::{CLAIM_NAMES, Status, TrustVector};
-use crate::checks::Check;
+use crate::json::{self, Object};
 use crate::jwt::{self, JwtError, JwtKey, Signer};
 use crate::verified::Verified;
 
@@ -125,73 +122,81 @@ pub struct Issue<'a> {
     pub with_ueid: bool,
 }
 
-struct Body<'a> {
-    outcome: &'a Outcome,
-    layer: Layer,
-    issue: &'a Issue<'a>,
-}
-
-impl Serialize for Body<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let (issue, names) = (self.issue, self.issue.dialect.names());
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("eat_profile", issue.dialect.profile())?;
-        map.serialize_entry("iss", issue.issuer)?;
-        map.serialize_entry("aud", issue.audience)?;
-        map.serialize_entry("iat", &issue.issued)?;
-        map.serialize_entry("exp", &issue.expires)?;
-        map.serialize_entry("jti", issue.id)?;
-        map.serialize_entry("eat_nonce", &B64.encode(issue.nonce))?;
-        map.serialize_entry(names.verifier_id, &VerifierId { developer: issue.developer, build: issue.build })?;
+/// The claims-set of a result, in JSON.
+#[must_use]
+pub fn claims(outcome: &Outcome, layer: Layer, issue: &Issue<'_>) -> Vec<u8> {
+    let names = issue.dialect.names();
+    let Outcome { appraisal, verified } = outcome;
+    let mut out = Vec::with_capacity(2048);
+    json::object(&mut out, |map| {
+        map.text("eat_profile", issue.dialect.profile());
+        map.text("iss", issue.issuer);
+        map.text("aud", issue.audience);
+        map.number("iat", issue.issued);
+        map.number("exp", issue.expires);
+        map.text("jti", issue.id);
+        map.base64("eat_nonce", issue.nonce);
+        map.object(names.verifier_id, |map| {
+            map.text("developer", issue.developer);
+            map.text("build", issue.build);
+        });
         if let Some(overall) = names.overall {
-            map.serialize_entry(overall, &self.outcome.appraisal.status)?;
+            map.text(overall, appraisal.status.name());
         }
-        map.serialize_entry("submods", &Submods(self))?;
-        map.end()
+        map.object("submods", |map| {
+            map.object(submod(layer), |map| {
+                map.text(names.status, appraisal.status.name());
+                map.object(names.vector, |map| appraisal.vector.claims().for_each(|(name, value)| map.number(name, value)));
+                match issue.dialect {
+                    Dialect::Draft04 => map.texts(names.policy_ids, &appraisal.policy_ids),
+                    Dialect::Veraison2023 => map.text(names.policy_ids, &appraisal.policy_ids.join(" ")),
+                }
+                if let Some(verified) = verified {
+                    map.object(names.attester, |map| attester(map, verified, issue.with_ueid));
+                    map.object(names.key, |map| map.base64("akpub", &spki(&verified.claims().key)));
+                }
+                map.object(names.verifier, |map| {
+                    map.text("policy", &appraisal.policy);
+                    map.texts("warnings", &appraisal.warnings);
+                    let failed = appraisal.checks.iter().filter(|check| check.reached && !check.passed);
+                    map.objects("reasons", failed, |map, check| {
+                        map.text("code", check.code);
+                        map.text("check", check.id.name());
+                        map.text("expected", &check.expected.to_string());
+                        map.text("actual", &check.actual.to_string());
+                    });
+                });
+            });
+        });
+    });
+    out
+}
+
+/// What accepted evidence says.
+fn attester(map: &mut Object<'_>, verified: &Verified, with_ueid: bool) {
+    let c = verified.claims();
+    map.hex("evidence_digest", verified.digest());
+    if with_ueid {
+        map.hex("ueid", &c.ueid);
     }
-}
-
-#[derive(Serialize)]
-struct VerifierId<'a> {
-    developer: &'a str,
-    build: &'a str,
-}
-
-struct Submods<'a>(&'a Body<'a>);
-
-impl Serialize for Submods<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(1))?;
-        map.serialize_entry(submod(self.0.layer), &Submod(self.0))?;
-        map.end()
+    map.text("root_of_trust", c.root_of_trust.name());
+    map.text("target", &c.target);
+    map.text("debug", c.debug.name());
+    map.hex("kernel_digest", &c.kernel_digest);
+    map.number("kernel_svn", c.kernel_svn);
+    map.hex("shell_digest", &c.shell_digest);
+    if let Verified::Shield(evidence) = verified {
+        let s = evidence.shield();
+        map.hex("image_digest", &s.image_digest);
+        map.number("image_svn", s.image_svn);
+        map.text("accelerator", &s.accelerator);
+        map.hex("config_digest", &s.config_digest);
+        map.hex("design_digest", &s.design_digest);
+        map.hex("vendor", &s.vendor);
+        map.text("on_fault", s.on_fault.name());
+        map.texts("bypass", &s.bypass);
+        map.text("state", s.state.name());
     }
-}
-
-struct Submod<'a>(&'a Body<'a>);
-
-impl Serialize for Submod<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let (issue, names) = (self.0.issue, self.0.issue.dialect.names());
-        let Outcome { appraisal, verified } = self.0.outcome;
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry(names.status, &appraisal.status)?;
-        map.serialize_entry(names.vector, &appraisal.vector)?;
-        match issue.dialect {
-            Dialect::Draft04 => map.serialize_entry(names.policy_ids, &appraisal.policy_ids)?,
-            Dialect::Veraison2023 => map.serialize_entry(names.policy_ids, &appraisal.policy_ids.join(" "))?,
-        }
-        if let Some(verified) = verified {
-            map.serialize_entry(names.attester, &Attester { verified, with_ueid: issue.with_ueid })?;
-            map.serialize_entry(names.key, &KeyAttestation { akpub: B64.encode(spki(&verified.claims().key)) })?;
-        }
-        map.serialize_entry(names.verifier, &VerifierClaims(appraisal))?;
-        map.end()
-    }
-}
-
-#[derive(Serialize)]
-struct KeyAttestation {
-    akpub: String,
 }
 
 /// DER SubjectPublicKeyInfo of a P-256 key.
@@ -207,97 +212,6 @@ const SPKI_HEAD: [u8; 26] = [
     0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01,
     0x07, 0x03, 0x42, 0x00,
 ];
-
-struct Attester<'a> {
-    verified: &'a Verified,
-    with_ueid: bool,
-}
-
-impl Serialize for Attester<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let c = self.verified.claims();
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("evidence_digest", &Hex(self.verified.digest()))?;
-        if self.with_ueid {
-            map.serialize_entry("ueid", &Hex(&c.ueid))?;
-        }
-        map.serialize_entry("root_of_trust", c.root_of_trust.name())?;
-        map.serialize_entry("target", &c.target)?;
-        map.serialize_entry("debug", c.debug.name())?;
-        map.serialize_entry("kernel_digest", &Hex(&c.kernel_digest))?;
-        map.serialize_entry("kernel_svn", &c.kernel_svn)?;
-        map.serialize_entry("shell_digest", &Hex(&c.shell_digest))?;
-        if let Verified::Shield(evidence) = self.verified {
-            let s = evidence.shield();
-            map.serialize_entry("image_digest", &Hex(&s.image_digest))?;
-            map.serialize_entry("image_svn", &s.image_svn)?;
-            map.serialize_entry("accelerator", &s.accelerator)?;
-            map.serialize_entry("config_digest", &Hex(&s.config_digest))?;
-            map.serialize_entry("design_digest", &Hex(&s.design_digest))?;
-            map.serialize_entry("vendor", &Hex(&s.vendor))?;
-            map.serialize_entry("on_fault", s.on_fault.name())?;
-            map.serialize_entry("bypass", &s.bypass)?;
-            map.serialize_entry("state", s.state.name())?;
-        }
-        map.end()
-    }
-}
-
-/// Bytes as hexadecimal digits.
-struct Hex<'a>(&'a [u8]);
-
-impl Serialize for Hex<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // The longest here is a ueid.
-        let mut digits = [0; 2 * UEID_LEN];
-        let digits = &mut digits[..2 * self.0.len()];
-        let text = hex::encode_to_slice(self.0, digits).ok().and_then(|()| std::str::from_utf8(digits).ok());
-        serializer.serialize_str(text.unwrap_or_default())
-    }
-}
-
-struct VerifierClaims<'a>(&'a Appraisal);
-
-impl Serialize for VerifierClaims<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("policy", &self.0.policy)?;
-        map.serialize_entry("warnings", &self.0.warnings)?;
-        map.serialize_entry("reasons", &Reasons(&self.0.checks))?;
-        map.end()
-    }
-}
-
-/// The checks that failed.
-struct Reasons<'a>(&'a [Check]);
-
-#[derive(Serialize)]
-struct Reason<'a> {
-    code: &'a str,
-    check: &'a str,
-    expected: &'a crate::checks::Text,
-    actual: &'a crate::checks::Text,
-}
-
-impl Serialize for Reasons<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut list = serializer.serialize_seq(None)?;
-        for check in self.0.iter().filter(|check| check.reached && !check.passed) {
-            let (expected, actual) = (&check.expected, &check.actual);
-            list.serialize_element(&Reason { code: check.code, check: check.id.name(), expected, actual })?;
-        }
-        list.end()
-    }
-}
-
-/// The claims-set of a result, in JSON.
-#[must_use]
-pub fn claims(outcome: &Outcome, layer: Layer, issue: &Issue<'_>) -> Vec<u8> {
-    let mut out = Vec::with_capacity(2048);
-    // Writing strings and numbers to a Vec has no error.
-    let _ = serde_json::to_writer(&mut out, &Body { outcome, layer, issue });
-    out
-}
 
 /// A signed result.
 ///

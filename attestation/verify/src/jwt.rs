@@ -13,6 +13,8 @@ use serde_json::{Map, Value};
 use shef_proto::cose::{self, SigningKey, VerifyFn};
 use shef_proto::hpke_suite::PublicKey;
 
+use crate::json::base64url;
+
 /// Most bytes of a token.
 pub const MAX_TOKEN: usize = 64 * 1024;
 
@@ -126,14 +128,14 @@ pub fn sign(claims: &[u8], signer: &dyn Signer) -> Result<String, JwtError> {
     let mut header = br#"{"alg":"ES256","typ":"JWT","kid":"#.to_vec();
     serde_json::to_writer(&mut header, signer.key_id()).map_err(|error| JwtError::Signer { text: error.to_string() })?;
     header.push(b'}');
-    let mut token = String::with_capacity((header.len() + claims.len() + 64) * 4 / 3 + 8);
-    B64.encode_string(&header, &mut token);
-    token.push('.');
-    B64.encode_string(claims, &mut token);
-    let signature = signer.sign(token.as_bytes())?;
-    token.push('.');
-    B64.encode_string(signature, &mut token);
-    Ok(token)
+    let mut token = Vec::with_capacity((header.len() + claims.len() + cose::SIGNATURE_LEN) * 4 / 3 + 8);
+    base64url(&mut token, &header);
+    token.push(b'.');
+    base64url(&mut token, claims);
+    let signature = signer.sign(&token)?;
+    token.push(b'.');
+    base64url(&mut token, &signature);
+    String::from_utf8(token).map_err(|error| JwtError::Signer { text: error.to_string() })
 }
 
 #[derive(Deserialize)]

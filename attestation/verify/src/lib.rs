@@ -13,6 +13,7 @@ pub mod cmw;
 pub mod corim;
 pub mod crypto;
 pub mod ear;
+mod json;
 pub mod jwt;
 mod policy;
 mod reference;
@@ -20,7 +21,7 @@ mod rego;
 mod revocation;
 mod verified;
 
-pub use appraise::{Appraisal, Outcome, Request, Verdict, appraise, appraise_kernel, appraise_shield};
+pub use appraise::{Appraisal, Given, Outcome, Request, Verdict, appraise, appraise_kernel, appraise_shield};
 pub use ar4si::{Status, TrustVector};
 pub use chain::{ChainCache, ChainKey, MemoryChainCache, TrustAnchors, VerifiedChain};
 pub use checks::{Check, CheckId, Text};
@@ -28,7 +29,7 @@ pub use policy::{AppraisalPolicy, Policy, PolicyError, policy_id};
 pub use reference::{ImageReference, KernelReference, ReferenceValues, ShellReference, TrustAnchor};
 pub use rego::{Rego, RegoAnswer, RegoLimits};
 pub use revocation::Revocations;
-pub use verified::{LoadKeyError, Verified, VerifiedKernelEvidence, VerifiedShieldEvidence};
+pub use verified::{LoadKeyError, Verified, VerifiedKernelEvidence, VerifiedShieldEvidence, VouchError, Vouched};
 
 use shef_proto::code::{self, Code};
 
@@ -124,6 +125,11 @@ const FILE_CODES: &[Code] = &[
         "SHEF-ATT-061",
         "Shield is not waiting for a Load Key",
         "A Load Key goes to a fresh Shield only. Ask the kernel for a new session and for new evidence.",
+    ),
+    Code::new(
+        "SHEF-ATT-062",
+        "receipt vouches for something else",
+        "The verifier service's receipt is not of this evidence, challenge, key and recipient: an answer was exchanged on its way, or is an old one. Ask for a new session.",
     ),
 ];
 

@@ -4,6 +4,9 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+use shef_proto::cert::UEID_LEN;
+
+use crate::json::hex_digits;
 use crate::policy::{DigestName, PolicyError, Serial, Ueid, set};
 
 /// A revocation list. It is data: whoever gives it vouches for it (a service from its store, a bundle by its signature).
@@ -66,7 +69,15 @@ impl Revocations {
     /// What of this is on the list: the kind of the first entry found, or `None`.
     #[must_use]
     pub(crate) fn find(&self, subject: &Subject<'_>) -> Option<&'static str> {
-        let hit = |set: &BTreeSet<String>, bytes: &[u8]| !set.is_empty() && set.contains(hex::encode(bytes).as_str());
+        let hit = |set: &BTreeSet<String>, bytes: &[u8]| {
+            // The longest is a ueid; what is longer stands on no list.
+            let mut digits = [0; 2 * UEID_LEN];
+            let digits = digits.get_mut(..2 * bytes.len()).filter(|_| !set.is_empty());
+            digits.is_some_and(|digits| {
+                hex_digits(bytes, digits);
+                std::str::from_utf8(digits).is_ok_and(|text| set.contains(text))
+            })
+        };
         let any = |set: &BTreeSet<String>, list: &[&[u8]]| list.iter().any(|bytes| hit(set, bytes));
         [
             (hit(&self.devices, subject.ueid), "the device is revoked"),

@@ -1,13 +1,18 @@
-//! Evidence that passed every check. Only this crate makes these, and keys go to nothing else.
+//! Evidence that passed every check, here or by a verifier service that says so in a signed receipt. Only this crate makes these, and keys
+//! go to nothing else.
 
-use shef_proto::cert::{Chain, UEID_LEN};
+use sha2::{Digest, Sha256};
+use shef_proto::cert::{CertError, Certificate, UEID_LEN};
 use shef_proto::close::{CloseError, CloseRecord};
 use shef_proto::config::Config;
+use shef_proto::cose::CoseError;
 use shef_proto::entropy::Entropy;
-use shef_proto::evidence::{Claims, Common, Layer, ShieldClaims, ShieldState};
+use shef_proto::evidence::{Claims, Common, Evidence, EvidenceError, Layer, ShieldClaims, ShieldState};
 use shef_proto::hpke_suite::PublicKey;
-use shef_proto::load::{self, FirstEpoch, LoadError, SessionKeys};
+use shef_proto::load::{self, FirstEpoch, LoadError, MASTER_LEN, SessionKeys};
+use shef_proto::receipt::Receipt;
 use shef_proto::release::{ImageSecret, KeyBox, ReleaseError, ReleaseInfo};
+use zeroize::Zeroizing;
 
 /// Why no Load Key is made.
 #[derive(Debug, thiserror::Error)]
@@ -82,7 +87,7 @@ impl Verified {
 #[derive(Clone, Debug)]
 pub struct VerifiedKernelEvidence {
     common: Common,
-    chain: Chain,
+    ak: PublicKey,
     digest: [u8; 32],
 }
 
@@ -91,15 +96,95 @@ pub struct VerifiedKernelEvidence {
 pub struct VerifiedShieldEvidence {
     common: Common,
     shield: ShieldClaims,
-    chain: Chain,
+    ak: PublicKey,
     digest: [u8; 32],
 }
 
-/// Makes verified evidence; private to the crate, called once, when every check has passed.
-pub(crate) fn verified(claims: Claims, chain: Chain, digest: [u8; 32]) -> Verified {
+/// Makes verified evidence; private to the crate, called when every check has passed, and for what a verifier service vouches for.
+pub(crate) fn verified(claims: Claims, ak: PublicKey, digest: [u8; 32]) -> Verified {
     match claims {
-        Claims { common, shield: None } => Verified::Kernel(VerifiedKernelEvidence { common, chain, digest }),
-        Claims { common, shield: Some(shield) } => Verified::Shield(VerifiedShieldEvidence { common, shield, chain, digest }),
+        Claims { common, shield: None } => Verified::Kernel(VerifiedKernelEvidence { common, ak, digest }),
+        Claims { common, shield: Some(shield) } => Verified::Shield(VerifiedShieldEvidence { common, shield, ak, digest }),
+    }
+}
+
+/// Why a receipt does not vouch for evidence.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum VouchError {
+    /// The receipt is not one of this verifier's.
+    #[error("the receipt is not signed by a key of the verifier service: {0}")]
+    Receipt(CoseError),
+    /// The receipt is of something else.
+    #[error("the receipt is of another {what}")]
+    Other {
+        /// What differs.
+        what: &'static str,
+    },
+    /// The evidence cannot be read, or its signature is not that of the key that came along.
+    #[error(transparent)]
+    Evidence(#[from] EvidenceError),
+    /// The certificate of the attestation key, which must come along.
+    #[error("certificate of the attestation key: {0}")]
+    Certificate(#[from] CertError),
+}
+
+impl VouchError {
+    /// Stable code.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Receipt(_) => "SHEF-PRO-090",
+            Self::Other { .. } => "SHEF-ATT-062",
+            Self::Evidence(error) => error.code(),
+            Self::Certificate(error) => error.code(),
+        }
+    }
+}
+
+/// What a receipt must say to vouch for evidence.
+#[derive(Clone, Copy, Debug)]
+pub struct Vouched<'a> {
+    /// Keys that sign the verifier service's receipts.
+    pub keys: &'a [PublicKey],
+    /// Layer that was asked about.
+    pub layer: Layer,
+    /// Nonce of the challenge.
+    pub nonce: &'a [u8],
+    /// Name of the key that was asked for.
+    pub key_id: &'a str,
+    /// Who was to get the key; the key in the evidence where it is `None`.
+    pub recipient: Option<&'a PublicKey>,
+}
+
+impl Vouched<'_> {
+    /// Takes evidence as verified on the word of a verifier service: it released a key for exactly these bytes, after it had appraised them.
+    /// Whoever calls this trusts the holder of `keys` as he would trust his own appraisal; nothing else about the device is looked at.
+    ///
+    /// # Errors
+    /// The receipt is of another service, layer, evidence, challenge, key, recipient or device, or the evidence is damaged.
+    pub fn verified(&self, evidence: &[u8], receipt: &[u8]) -> Result<(Verified, Receipt), VouchError> {
+        let receipt = Receipt::verify(receipt, self.keys).map_err(VouchError::Receipt)?;
+        let evidence = Evidence::parse(evidence)?;
+        let claims = &evidence.unverified_claims().common;
+        let recipient = self.recipient.unwrap_or(&claims.key);
+        for (same, what) in [
+            (receipt.layer == self.layer && evidence.layer() == self.layer, "layer"),
+            (receipt.evidence_digest == evidence.digest(), "evidence"),
+            (claims.nonce == self.nonce, "challenge"),
+            (receipt.key_id == self.key_id, "key"),
+            (receipt.recipient_digest == <[u8; 32]>::from(Sha256::digest(recipient.as_bytes())), "recipient"),
+            (receipt.ueid == claims.ueid, "device"),
+        ] {
+            if !same {
+                return Err(VouchError::Other { what });
+            }
+        }
+        let leaf = evidence.x5chain().first().ok_or(VouchError::Other { what: "form: no certificate came with the evidence" })?;
+        let ak = *Certificate::parse(leaf)?.key();
+        evidence.verify(&ak).map_err(EvidenceError::from)?;
+        let digest = evidence.digest();
+        Ok((verified(evidence.into_unverified_claims(), ak, digest), receipt))
     }
 }
 
@@ -125,7 +210,7 @@ impl VerifiedKernelEvidence {
     /// The attestation key.
     #[must_use]
     pub fn attestation_key(&self) -> &PublicKey {
-        &self.chain.ak
+        &self.ak
     }
 
     /// What a release to this kernel is bound to.
@@ -188,7 +273,7 @@ impl VerifiedShieldEvidence {
     /// The attestation key.
     #[must_use]
     pub fn attestation_key(&self) -> &PublicKey {
-        &self.chain.ak
+        &self.ak
     }
 
     /// The Shield's public key: the Load Key is sealed to it.
@@ -226,6 +311,24 @@ impl VerifiedShieldEvidence {
         epochs: &[FirstEpoch],
         entropy: &mut dyn Entropy,
     ) -> Result<(Vec<u8>, SessionKeys), LoadKeyError> {
+        let mut master = Zeroizing::new([0; MASTER_LEN]);
+        entropy.fill(&mut master[..]);
+        self.seal_load_key_of(&master, config, tenant, epochs, entropy)
+    }
+
+    /// The same under a master key that exists already, as one that a verifier service released for this evidence. The session's keys are
+    /// of this session all the same: they depend on the message.
+    ///
+    /// # Errors
+    /// As [`VerifiedShieldEvidence::seal_load_key`].
+    pub fn seal_load_key_of(
+        &self,
+        master: &[u8; MASTER_LEN],
+        config: &Config,
+        tenant: &str,
+        epochs: &[FirstEpoch],
+        entropy: &mut dyn Entropy,
+    ) -> Result<(Vec<u8>, SessionKeys), LoadKeyError> {
         if config.digest() != self.shield.config_digest {
             return Err(LoadKeyError::Config);
         }
@@ -233,7 +336,7 @@ impl VerifiedShieldEvidence {
             return Err(LoadKeyError::State { state: self.shield.state.name() });
         }
         let info = self.load_info(tenant).to_bytes()?;
-        Ok(load::seal_load_key(config, &self.common.key, &info, epochs, entropy)?)
+        Ok(load::seal_load_key_of(master, config, &self.common.key, &info, epochs, entropy)?)
     }
 
     /// Verifies a close record of this device and image.
@@ -241,7 +344,7 @@ impl VerifiedShieldEvidence {
     /// # Errors
     /// Not a record signed by this device's attestation key.
     pub fn verify_close(&self, record: &[u8]) -> Result<CloseRecord, CloseError> {
-        let record = CloseRecord::verify(record, &self.chain.ak)?;
+        let record = CloseRecord::verify(record, &self.ak)?;
         let same = record.ueid == self.common.ueid
             && record.image_digest == self.shield.image_digest
             && record.config_digest == self.shield.config_digest;

@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::sync::{Arc, Mutex};
+
 use common::{AUDIENCE, Case, NONCE, NOW, key};
 use proptest::prelude::*;
 use shef_proto::cbor::{self, Limits, Value};
@@ -10,8 +12,8 @@ use shef_proto::config::OnFault;
 use shef_proto::cose;
 use shef_proto::evidence::{self, DebugState, Evidence, Layer, RootOfTrust, ShieldState};
 use shef_verify::{
-    AppraisalPolicy, CODES, CheckId, Policy, ReferenceValues, Request, TrustAnchor, TrustAnchors, Verified, appraise, appraise_kernel,
-    appraise_shield,
+    AppraisalPolicy, CODES, ChainCache, ChainKey, CheckId, Given, Policy, ReferenceValues, Request, TrustAnchor, TrustAnchors, Verified,
+    VerifiedChain, appraise, appraise_kernel, appraise_shield,
 };
 
 #[test]
@@ -70,6 +72,7 @@ fn each_check_refuses() {
         (CheckId::Kernel, |c| c.reference.kernels[0].svn = 6),
         (CheckId::Kernel, |c| c.reference.kernels.clear()),
         (CheckId::KernelSvn, |c| c.policy.min_kernel_svn = 6),
+        (CheckId::KernelSvn, |c| c.shown_svn = 6),
         (CheckId::Shell, |c| c.reference.shells[0].digest[0] ^= 1),
         (CheckId::Shell, |c| c.reference.shells.clear()),
     ];
@@ -175,6 +178,57 @@ fn layers_do_not_stand_in_for_each_other() {
     let request = Request::new(&evidence, &anchors, &kernel.reference, &policy, Layer::Shield, &NONCE, AUDIENCE, NOW);
     assert!(appraise_kernel(&request).is_ok(), "the function names the layer");
     assert!(appraise_shield(&request).is_err());
+}
+
+/// A cache in which every chain lies in one place.
+#[derive(Default)]
+struct OnePlace(Mutex<Option<Arc<VerifiedChain>>>);
+
+impl ChainCache for OnePlace {
+    fn get(&self, _: &ChainKey) -> Option<Arc<VerifiedChain>> {
+        self.0.lock().unwrap().clone()
+    }
+
+    fn put(&self, _: ChainKey, chain: Arc<VerifiedChain>) {
+        *self.0.lock().unwrap() = Some(chain);
+    }
+}
+
+#[test]
+fn a_cache_that_gives_another_chain_changes_nothing() {
+    let (good, mut other) = (Case::new(Layer::Shield), Case::new(Layer::Shield));
+    // Another certificate of the same key: what it measured is not what the evidence says.
+    other.tcb.digest = [9; 32];
+    let anchor = |name: &str| TrustAnchor::new(name, RootOfTrust::ShefBoot, false, Case::root("maker").der()).unwrap();
+    let (anchors, renamed) = (TrustAnchors::new(vec![anchor("maker")]), TrustAnchors::new(vec![anchor("renamed")]));
+    let (policy, cache) = (AppraisalPolicy::new(good.policy.clone()), OnePlace::default());
+    let ask = |case: &Case, anchors: &TrustAnchors| {
+        let evidence = case.evidence();
+        let request = Request::new(&evidence, anchors, &case.reference, &policy, Layer::Shield, &NONCE, AUDIENCE, NOW);
+        let cached = appraise(&Request { chains: Some(&cache), ..request }).appraisal;
+        assert_eq!(cached, appraise(&request).appraisal);
+        cached
+    };
+    assert!(ask(&good, &anchors).accepted());
+    assert!(cache.0.lock().unwrap().is_some());
+    assert_eq!(ask(&other, &anchors).first_failure().unwrap().id, CheckId::Measured);
+    assert!(ask(&good, &anchors).accepted());
+    assert_eq!(ask(&good, &renamed).anchor.as_deref(), Some("renamed"));
+}
+
+#[test]
+fn evidence_that_was_read_before_is_appraised_as_its_bytes() {
+    let case = Case::new(Layer::Shield);
+    let anchors = TrustAnchors::new(vec![TrustAnchor::new("maker", RootOfTrust::ShefBoot, false, Case::root("maker").der()).unwrap()]);
+    let (policy, evidence) = (AppraisalPolicy::new(case.policy.clone()), case.evidence());
+    for bytes in [&evidence[..], &evidence[1..], &cose::sign(&evidence::FORM, &key("ak"), &[0xa0], &[])[..]] {
+        let read = Evidence::parse(bytes);
+        let ask = |given: Given<'_>| {
+            appraise(&Request::new(given, &anchors, &case.reference, &policy, Layer::Shield, &NONCE, AUDIENCE, NOW)).appraisal
+        };
+        assert_eq!(ask((&read).into()), ask(bytes.into()));
+        assert_eq!(ask(bytes.into()).accepted(), bytes.len() == evidence.len());
+    }
 }
 
 #[test]

@@ -17,7 +17,7 @@ use shef_verify::ear::{self, Dialect, Issue};
 
 use super::{Shared, bytes, json as read_json, nonce_text};
 use crate::app::App;
-use crate::appraiser::{self, Collateral, Question, StoredPolicy};
+use crate::appraiser::{self, Collateral, Question, Received, StoredPolicy};
 use crate::audit;
 use crate::auth::Identity;
 use crate::metrics::Counter;
@@ -74,7 +74,7 @@ async fn session(
         return Err(Kind::Malformed.because("recipient: an image key goes to the key in the kernel's evidence and to no other"));
     }
     let answer = json!({
-        "session": session.token(&app.kek),
+        "session": session.token(&app.kek.load()),
         "nonce": nonce_text(&session.nonce),
         "audience": config.audience,
         "layer": new.layer,
@@ -96,12 +96,13 @@ struct Submission {
 
 /// A submission, read: evidence, layer, nonce, end of the nonce's life, collateral and policy.
 struct Case {
-    evidence: Vec<u8>,
+    evidence: Received,
     layer: Layer,
     nonce: Vec<u8>,
     expires: i64,
     challenged: Option<i64>,
     signer: Arc<Signer>,
+    shown_svn: u64,
     collateral: Arc<Collateral>,
     policy: Arc<StoredPolicy>,
     audience: String,
@@ -110,11 +111,11 @@ struct Case {
 
 impl Case {
     async fn read(app: &App, tenant: &str, submission: &Submission) -> Result<Self> {
-        let evidence = bytes("evidence", &submission.evidence)?;
+        let evidence = Received::new(bytes("evidence", &submission.evidence)?);
         let now = app.now();
         let (layer, nonce, expires, challenged) = match (&submission.session, &submission.nonce, &submission.layer) {
             (Some(token), None, None) => {
-                let session = Session::open(&app.kek, tenant, token)?;
+                let session = Session::open(&app.kek.load(), tenant, token)?;
                 session.is_open(now)?;
                 (session.layer()?, session.nonce, session.expires, Some(session.issued))
             }
@@ -130,7 +131,8 @@ impl Case {
         let collateral = app.collateral(tenant).await?;
         let policy = collateral.policy(submission.policy.as_deref().unwrap_or(DEFAULT_POLICY))?;
         let (signer, audience) = (app.signer.load_full(), app.config.load().audience.clone());
-        Ok(Self { evidence, layer, nonce, expires, challenged, signer, collateral, policy, audience, now })
+        let shown_svn = app.shown_svn(tenant, &evidence).await?;
+        Ok(Self { evidence, layer, nonce, expires, challenged, signer, shown_svn, collateral, policy, audience, now })
     }
 
     fn question(&self) -> Question<'_> {
@@ -141,13 +143,14 @@ impl Case {
             audience: &self.audience,
             challenged: self.challenged,
             own_keys: self.signer.public_keys(),
+            shown_svn: self.shown_svn,
             now: self.now,
         }
     }
 }
 
 /// The answer to denied evidence: every check.
-pub fn denied(outcome: &Outcome, collateral: &Collateral, evidence: &[u8]) -> Problem {
+pub fn denied(outcome: &Outcome, collateral: &Collateral, evidence: &Received) -> Problem {
     let first = outcome.appraisal.first_failure();
     let detail = first.map_or_else(
         || "no check failed, but nothing was verified".to_owned(),
@@ -236,7 +239,7 @@ async fn explain(State(app): Shared, Extension(identity): Extension<Identity>, h
         "would_be": if outcome.verified.is_some() && !used { "accepted" } else { "denied" },
         "nonce_used": used,
         "policy": case.policy.id(),
-        "claims": appraiser::claims(&case.evidence),
+        "claims": case.evidence.describe(),
         "revocations": case.collateral.revocations_of(&case.evidence),
         "appraisal": outcome.appraisal,
     })))

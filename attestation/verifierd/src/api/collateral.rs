@@ -16,7 +16,7 @@ use shef_verify::ReferenceValues;
 
 use super::{Shared, bytes, demand_type, json as read_json, page};
 use crate::app::App;
-use crate::appraiser::{self, Collateral, Question, REFERENCE_TYPES, StoredPolicy};
+use crate::appraiser::{self, Collateral, Question, REFERENCE_TYPES, Received, StoredPolicy};
 use crate::audit;
 use crate::auth::Identity;
 use crate::config::{is_name, name_rule};
@@ -264,12 +264,14 @@ async fn dry_run(
     for row in &rows {
         let layer = super::appraise::layer(&row.layer)?;
         let question = Question {
-            evidence: &row.evidence,
+            evidence: &Received::new(row.evidence.clone()),
             layer,
             nonce: &row.nonce,
             audience: &audience,
             challenged: Some(row.time),
             own_keys: signer.public_keys(),
+            // What the device had shown by then is not recorded.
+            shown_svn: 0,
             now: row.time,
         };
         let outcome = collateral.appraise(&policy, &question, &app.chains);

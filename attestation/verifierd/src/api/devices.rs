@@ -25,7 +25,7 @@ pub fn router() -> Router<Arc<App>> {
 /// A device as this API shows it.
 pub fn show(row: &DeviceRow, now: i64, stale_seconds: i64) -> Value {
     json!({
-        "ueid": hex::encode(&row.ueid), "target": row.target, "kernel_svn": row.kernel_svn, "verdict": row.verdict,
+        "ueid": hex::encode(&row.ueid), "target": row.target, "kernel_svn": row.kernel_svn, "highest_svn": row.highest_svn, "verdict": row.verdict,
         "first_seen": row.first_seen, "last_seen": row.last_seen,
         "last_appraised": (row.last_appraised > 0).then_some(row.last_appraised),
         "stale": row.last_appraised < now - stale_seconds,
@@ -79,6 +79,6 @@ async fn appraisal(State(app): Shared, Extension(identity): Extension<Identity>,
     let row = row.ok_or_else(|| Kind::NotFound.because("there is no such appraisal"))?;
     let mut shown = brief(&row);
     shown["appraisal"] = serde_json::from_str(&row.report).unwrap_or(Value::Null);
-    shown["claims"] = crate::appraiser::claims(&row.evidence);
+    shown["claims"] = crate::appraiser::Received::new(row.evidence.clone()).describe();
     Ok(Json(shown))
 }

@@ -12,18 +12,19 @@ use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use shef_proto::evidence::{Evidence, Layer};
+use shef_proto::evidence::Layer;
 use shef_verify::ear::{self, Dialect, Expect};
 
 use super::appraise::{DEFAULT_POLICY, count, result};
 use super::{Shared, bytes, nonce_text};
 use crate::app::App;
-use crate::appraiser::{self, Question};
+use crate::appraiser::{self, Question, Received};
 use crate::audit;
 use crate::auth::{Identity, Need};
 use crate::config::is_name;
 use crate::jwe;
 use crate::problem::{Kind, Problem, Result};
+use crate::secrets::resource_parts;
 use crate::session::{NONCE_LEN, Session, draw_nonce};
 
 const VERSION: &str = "0.4.0";
@@ -75,7 +76,8 @@ async fn auth(State(app): Shared, Extension(identity): Extension<Identity>, head
     let now = app.now();
     let expires = now + app.config.load().limits.session_seconds;
     let session = Session { tenant: identity.tenant, layer: None, nonce: draw_nonce(NONCE_LEN), issued: now, expires, recipient: None };
-    let cookie = format!("{COOKIE}={}; Path=/kbs; Max-Age={}; HttpOnly; Secure; SameSite=Strict", session.token(&app.kek), expires - now);
+    let cookie =
+        format!("{COOKIE}={}; Path=/kbs; Max-Age={}; HttpOnly; Secure; SameSite=Strict", session.token(&app.kek.load()), expires - now);
     let body = json!({"nonce": nonce_text(&session.nonce), "extra-params": {"selected-hash-algorithm": "sha384"}});
     Ok(([(header::SET_COOKIE, cookie)], Json(body)).into_response())
 }
@@ -131,7 +133,7 @@ async fn attest(
 ) -> Result<Response, Refusal> {
     let unauthorised = |text: &str| Kind::Unauthenticated.because(text);
     let token = cookie(&headers).ok_or_else(|| unauthorised("there is no session cookie"))?;
-    let session = Session::open(&app.kek, &identity.tenant, token)?;
+    let session = Session::open(&app.kek.load(), &identity.tenant, token)?;
     let now = app.now();
     session.is_open(now)?;
     let request: Attest = super::json(&headers, &body)?;
@@ -139,8 +141,8 @@ async fn attest(
         return Err(unauthorised("the nonce is not the one of the session").into());
     }
     jwe::recipient(&request.runtime_data.tee_pubkey)?;
-    let evidence = bytes("evidence", &request.tee_evidence.primary_evidence.evidence)?;
-    let layer = Evidence::parse(&evidence).map_or(Layer::Kernel, |evidence| evidence.layer());
+    let evidence = Received::new(bytes("evidence", &request.tee_evidence.primary_evidence.evidence)?);
+    let layer = evidence.layer();
     let collateral = app.collateral(&identity.tenant).await?;
     let policy = collateral.policy(DEFAULT_POLICY)?;
     let config = app.config.load_full();
@@ -153,6 +155,7 @@ async fn attest(
         audience: &config.audience,
         challenged: Some(session.issued),
         own_keys: signer.public_keys(),
+        shown_svn: app.shown_svn(&identity.tenant, &evidence).await?,
         now,
     };
     let outcome = collateral.appraise(&policy, &question, &app.chains);
@@ -194,7 +197,7 @@ async fn resource(
     let unauthorised = |text: &str| Kind::Unauthenticated.because(text);
     let path = path(&parts)?;
     let token = cookie(&headers).ok_or_else(|| unauthorised("there is no session cookie: attest first"))?;
-    let session = Session::open(&app.kek, &identity.tenant, token)?;
+    let session = Session::open(&app.kek.load(), &identity.tenant, token)?;
     let kept = app.store.used_result(&identity.tenant, &session.nonce).await?.flatten();
     let kept: Value = kept.and_then(|kept| serde_json::from_str(&kept).ok()).ok_or_else(|| unauthorised("the session has not attested"))?;
     let config = app.config.load_full();
@@ -210,8 +213,7 @@ async fn resource(
     }
     let recipient = jwe::recipient(&kept["tee-pubkey"])?;
     let sealed = app.store.resource(&identity.tenant, &path).await?.ok_or_else(|| Kind::NotFound.because("there is no such resource"))?;
-    let parts: [&[u8]; 3] = [b"resource", identity.tenant.as_bytes(), path.as_bytes()];
-    let secret = app.kek.open(&parts, &sealed).ok_or_else(|| Kind::Internal.because("the stored resource does not open under its path"))?;
+    let secret = app.unseal(&resource_parts(&identity.tenant, &path), &sealed).await?;
     audit::change(&identity, "kbs-resource", &path);
     Ok(Json(jwe::encrypt(&recipient, &secret)?).into_response())
 }
@@ -227,8 +229,7 @@ async fn set_resource(
     if body.len() > MAX_RESOURCE {
         return Err(Kind::TooLarge.because(format!("a resource has at most {MAX_RESOURCE} bytes")));
     }
-    let parts: [&[u8]; 3] = [b"resource", identity.tenant.as_bytes(), path.as_bytes()];
-    app.store.put_resource(&identity.tenant, &path, &app.kek.seal(&parts, &body), app.now()).await?;
+    app.store.put_resource(&identity.tenant, &path, &app.kek.load_full(), &body, app.now()).await?;
     audit::change(&identity, "kbs-resource-put", &path);
     Ok(StatusCode::CREATED)
 }

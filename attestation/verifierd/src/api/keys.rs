@@ -18,7 +18,6 @@ use zeroize::Zeroizing;
 
 use super::appraise::layer;
 use super::collateral::name as check_name;
-use super::release::sealed_parts;
 use super::{Shared, bytes, json as read_json, page, text};
 use crate::app::App;
 use crate::audit;
@@ -126,7 +125,6 @@ async fn store(
     }
     let policy = app.read_collateral(tenant).await?.policy(&version.policy)?;
     let new = NewVersion {
-        sealed: Vec::new(),
         policy: policy.name.clone(),
         policy_version: policy.version,
         max_releases: i64::from(version.max_releases),
@@ -134,8 +132,7 @@ async fn store(
         not_after: version.not_after,
         created: app.now(),
     };
-    let seal = |number: i64| app.kek.seal(&sealed_parts(tenant, name, &number.to_be_bytes()), &secret);
-    let number = app.store.add_version(tenant, name, new_layer.map(Layer::name), &new, seal).await?;
+    let number = app.store.add_version(tenant, name, new_layer.map(Layer::name), &new, &app.kek.load_full(), &secret).await?;
     audit::change(identity, if number == 1 { "key-add" } else { "key-rotate" }, &format!("{name} version {number}"));
     Ok((StatusCode::CREATED, Json(json!({"name": name, "version": number, "layer": layer.name(), "policy": policy.id()}))))
 }

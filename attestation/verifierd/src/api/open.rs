@@ -26,7 +26,7 @@ pub fn router() -> Router<Arc<App>> {
 }
 
 async fn ready(State(app): Shared) -> Result<Json<Value>> {
-    app.store.ping().await?;
+    app.store.check_kek(&app.kek.load_full()).await?;
     let config = app.config.load_full();
     let end = tls::not_after(&config.tls.certificate)?;
     if end <= app.now() {

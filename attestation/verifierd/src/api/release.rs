@@ -18,12 +18,12 @@ use shef_verify::Verified;
 use super::appraise::{count, denied};
 use super::{Shared, bytes, json as read_json, text};
 use crate::app::App;
-use crate::appraiser::{self, Question};
+use crate::appraiser::{self, Question, Received};
 use crate::audit;
 use crate::auth::Identity;
 use crate::metrics::Counter;
 use crate::problem::{Kind, Result};
-use crate::secrets::{SystemEntropy, random, sha256};
+use crate::secrets::{SystemEntropy, key_parts, random, sha256};
 use crate::session::Session;
 use crate::store::{NewRelease, Released};
 
@@ -40,11 +40,6 @@ struct Request {
     evidence: String,
 }
 
-/// Parts that a sealed secret is bound to.
-pub fn sealed_parts<'a>(tenant: &'a str, name: &'a str, version: &'a [u8; 8]) -> [&'a [u8]; 4] {
-    [b"key", tenant.as_bytes(), name.as_bytes(), version]
-}
-
 /// The key that a box goes to: the kernel's from its evidence; for the Shield the owner's one-time key, which the session bound to the nonce.
 fn recipient(verified: &Verified, session: &Session) -> Result<PublicKey> {
     match verified {
@@ -55,7 +50,7 @@ fn recipient(verified: &Verified, session: &Session) -> Result<PublicKey> {
 
 async fn release(State(app): Shared, Extension(identity): Extension<Identity>, headers: HeaderMap, body: Bytes) -> Result<Json<Value>> {
     let request: Request = read_json(&headers, &body)?;
-    let session = Session::open(&app.kek, &identity.tenant, &request.session)?;
+    let session = Session::open(&app.kek.load(), &identity.tenant, &request.session)?;
     let layer = session.layer()?;
     let released = run(&app, &identity, &request, &session, layer).await;
     let result = match &released {
@@ -79,7 +74,7 @@ async fn release(State(app): Shared, Extension(identity): Extension<Identity>, h
 
 async fn run(app: &App, identity: &Identity, request: &Request, session: &Session, layer: Layer) -> Result<(i64, Released)> {
     let tenant = identity.tenant.as_str();
-    let evidence = bytes("evidence", &request.evidence)?;
+    let evidence = Received::new(bytes("evidence", &request.evidence)?);
     let config = app.config.load_full();
     let (key, versions) = app.store.key(tenant, &request.key).await?;
     let number = request.version.unwrap_or(key.version);
@@ -92,10 +87,7 @@ async fn run(app: &App, identity: &Identity, request: &Request, session: &Sessio
     if layer == Layer::Shield && session.recipient.is_none() {
         return Err(Kind::Recipient.because("the session was made without `recipient`"));
     }
-    let secret = app
-        .kek
-        .open(&sealed_parts(tenant, &key.name, &version.version.to_be_bytes()), &version.sealed)
-        .ok_or_else(|| Kind::Internal.because("the stored key does not open under its name and version"))?;
+    let secret = app.unseal(&key_parts(tenant, &key.name, &version.version.to_be_bytes()), &version.sealed).await?;
     let signer = app.signer.load_full();
     let policy_id = format!("{}@{}", version.policy, version.policy_version);
     let mut collateral = app.collateral(tenant).await?;
@@ -110,6 +102,7 @@ async fn run(app: &App, identity: &Identity, request: &Request, session: &Sessio
             audience: &config.audience,
             challenged: Some(session.issued),
             own_keys: signer.public_keys(),
+            shown_svn: app.shown_svn(tenant, &evidence).await?,
             now,
         };
         let outcome = collateral.appraise(&policy, &question, &app.chains);
@@ -131,7 +124,7 @@ async fn run(app: &App, identity: &Identity, request: &Request, session: &Sessio
         let recipient = recipient(verified, session)?;
         let claims = verified.claims();
         let receipt_id: [u8; 16] = random();
-        let digest = sha256(&evidence);
+        let digest = *verified.digest();
         let info = ReleaseInfo {
             tenant: tenant.to_owned(),
             key_id: key.name.clone(),

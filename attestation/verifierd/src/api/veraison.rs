@@ -15,14 +15,14 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use shef_proto::evidence::{Evidence, Layer, MEDIA_TYPE, NONCE_MAX, NONCE_MIN};
+use shef_proto::evidence::{Layer, MEDIA_TYPE, NONCE_MAX, NONCE_MIN};
 use shef_verify::cmw::{Cmw, MediaType};
 use shef_verify::ear::Dialect;
 
 use super::appraise::{DEFAULT_POLICY, count, result};
 use super::{Shared, bytes, nonce_text};
 use crate::app::App;
-use crate::appraiser::{self, Question};
+use crate::appraiser::{self, Question, Received};
 use crate::audit;
 use crate::auth::Identity;
 use crate::problem::{Kind, Result};
@@ -131,14 +131,14 @@ async fn new_session(
     let expires = now + app.config.load().limits.session_seconds;
     let session = Session { tenant: identity.tenant, layer: None, nonce, issued: now, expires, recipient: None };
     let mut response = answer(StatusCode::CREATED, &show(&session, None, None));
-    let location = format!("session/{}", session.token(&app.kek));
+    let location = format!("session/{}", session.token(&app.kek.load()));
     let location = location.parse().map_err(|_| Kind::Internal.because("a session token is no header value"))?;
     response.headers_mut().insert(header::LOCATION, location);
     Ok(response)
 }
 
 fn open(app: &App, identity: &Identity, id: &str) -> Result<Session> {
-    let session = Session::open(&app.kek, &identity.tenant, id).map_err(|problem| Kind::NotFound.because(problem.detail))?;
+    let session = Session::open(&app.kek.load(), &identity.tenant, id).map_err(|problem| Kind::NotFound.because(problem.detail))?;
     if session.layer.is_some() {
         return Err(Kind::NotFound.because("the session was made for another protocol"));
     }
@@ -175,9 +175,8 @@ async fn submit(
     acceptable(&headers, SESSION)?;
     let session = open(&app, &identity, &id)?;
     session.is_open(app.now()).map_err(|problem| Kind::NotFound.because(problem.detail))?;
-    let evidence = evidence(&headers, &body)?;
-    // The evidence says which layer it is of; what says nothing is appraised, and denied, as the kernel's.
-    let layer = Evidence::parse(&evidence).map_or(Layer::Kernel, |evidence| evidence.layer());
+    let evidence = Received::new(evidence(&headers, &body)?);
+    let layer = evidence.layer();
     let collateral = app.collateral(&identity.tenant).await?;
     let policy = collateral.policy(DEFAULT_POLICY)?;
     let config = app.config.load_full();
@@ -189,6 +188,7 @@ async fn submit(
         audience: &config.audience,
         challenged: Some(session.issued),
         own_keys: signer.public_keys(),
+        shown_svn: app.shown_svn(&identity.tenant, &evidence).await?,
         now: app.now(),
     };
     let outcome = collateral.appraise(&policy, &question, &app.chains);
@@ -203,7 +203,7 @@ async fn submit(
     }
     count(&app, layer, &outcome);
     audit::appraisal(&identity, "veraison", &record);
-    Ok(answer(StatusCode::OK, &show(&session, Some((MEDIA_TYPE, &evidence)), Some(&token))))
+    Ok(answer(StatusCode::OK, &show(&session, Some((MEDIA_TYPE, evidence.bytes())), Some(&token))))
 }
 
 async fn session(

@@ -3,8 +3,10 @@
 use shef_proto::receipt::{self, Head};
 
 use super::records::{AppraisalRecord, USE, record};
+use super::rekey::hold_kek;
 use super::{Store, on};
 use crate::problem::{Kind, Problem, Result};
+use crate::secrets::{Kek, key_parts};
 
 /// A key.
 #[derive(Clone, Debug, sqlx::FromRow)]
@@ -47,8 +49,6 @@ pub struct KeyVersionRow {
 /// A version to be added.
 #[derive(Clone, Debug)]
 pub struct NewVersion {
-    /// The secret under the KEK.
-    pub sealed: Vec<u8>,
     /// Its policy.
     pub policy: String,
     /// Version of the policy.
@@ -115,6 +115,9 @@ pub struct ReceiptRow {
     pub content: Vec<u8>,
 }
 
+/// Most receipts that are forgotten at a time.
+const FORGET: i64 = 1000;
+
 fn head_of(seq: i64, digest: &[u8]) -> Result<Head> {
     let digest = digest.try_into().map_err(|_| Kind::Internal.because("the stored head of the receipts has a wrong length"))?;
     Ok(Head { seq: seq.max(0) as u64, digest })
@@ -123,20 +126,22 @@ fn head_of(seq: i64, digest: &[u8]) -> Result<Head> {
 impl Store {
     /// Adds a key with its first version (`layer` given), or a version to a key. Gives the version's number.
     ///
-    /// `seal` gets that number: what is sealed is bound to it.
+    /// The secret is sealed under the KEK, bound to tenant, name and that number.
     ///
     /// # Errors
-    /// The key exists, or does not, or the database does not answer.
+    /// The key exists, or does not, the KEK was rotated, or the database does not answer.
     pub async fn add_version(
         &self,
         tenant: &str,
         name: &str,
         layer: Option<&str>,
         new: &NewVersion,
-        seal: impl Fn(i64) -> Vec<u8>,
+        kek: &Kek,
+        secret: &[u8],
     ) -> Result<i64> {
         on!(self, |pools| {
             let mut tx = pools.durable.begin_with(pools.begin).await?;
+            hold_kek!(tx, kek);
             let version = match layer {
                 Some(layer) => {
                     let added = sqlx::query(
@@ -171,7 +176,7 @@ impl Store {
             .bind(tenant)
             .bind(name)
             .bind(version)
-            .bind(seal(version))
+            .bind(kek.seal(&key_parts(tenant, name, &version.to_be_bytes()), secret))
             .bind(&new.policy)
             .bind(new.policy_version)
             .bind(new.max_releases)
@@ -402,7 +407,8 @@ impl Store {
         })
     }
 
-    /// Forgets receipts older than `before`; the chain then begins behind the last one forgotten. Gives how many went.
+    /// Forgets receipts from before `before`, oldest first, up to the first that is younger, and so many at a time that nobody waits for it.
+    /// The chain then begins behind the last one forgotten. Gives how many went.
     ///
     /// # Errors
     /// The database does not answer.
@@ -410,15 +416,20 @@ impl Store {
         on!(self, |pools| {
             let mut tx = pools.durable.begin_with(pools.begin).await?;
             // The newest stays, so that a chain is never empty once it has begun.
-            let last: Option<(i64, Vec<u8>)> = sqlx::query_as(
-                "SELECT seq, content FROM receipt WHERE tenant = $1 AND time < $2 \
-                 AND seq < (SELECT MAX(seq) FROM receipt WHERE tenant = $1) ORDER BY seq DESC LIMIT 1",
+            let oldest: Vec<(i64, i64)> = sqlx::query_as(
+                "SELECT seq, time FROM receipt WHERE tenant = $1 AND seq < (SELECT MAX(seq) FROM receipt WHERE tenant = $1) \
+                 ORDER BY seq LIMIT $2",
             )
             .bind(tenant)
-            .bind(before)
-            .fetch_optional(&mut *tx)
+            .bind(FORGET)
+            .fetch_all(&mut *tx)
             .await?;
-            let Some((seq, content)) = last else { return Ok(0) };
+            let Some((seq, _)) = oldest.into_iter().take_while(|(_, time)| *time < before).last() else { return Ok(0) };
+            let (content,): (Vec<u8>,) = sqlx::query_as("SELECT content FROM receipt WHERE tenant = $1 AND seq = $2")
+                .bind(tenant)
+                .bind(seq)
+                .fetch_one(&mut *tx)
+                .await?;
             sqlx::query("UPDATE tenant SET kept_seq = $2, kept_head = $3 WHERE name = $1")
                 .bind(tenant)
                 .bind(seq)

@@ -6,13 +6,14 @@
 mod collateral;
 mod keys;
 mod records;
+mod rekey;
 mod schema;
 
 use std::time::Duration;
 
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{AssertSqlSafe, Pool, Postgres, Sqlite};
+use sqlx::{AssertSqlSafe, Connection as _, Pool, Postgres, Sqlite};
 
 use crate::config::Database;
 use crate::problem::{Kind, Problem, Result};
@@ -78,7 +79,13 @@ impl Store {
                         .synchronous(synchronous)
                         .busy_timeout(Duration::from_secs(5))
                 };
-                let pool = |most| SqlitePoolOptions::new().max_connections(most).acquire_timeout(Duration::from_secs(5));
+                // A write that fails, as on a full disk, ends its transaction behind the library's back, and that connection begins no other.
+                let pool = |most| {
+                    SqlitePoolOptions::new()
+                        .max_connections(most)
+                        .acquire_timeout(Duration::from_secs(5))
+                        .before_acquire(|connection, _| Box::pin(async move { Ok(!connection.is_in_transaction()) }))
+                };
                 // The first connection makes the file and its journal; the others open lazily.
                 let durable = pool(1).connect_with(options(SqliteSynchronous::Full)).await.map_err(|error| cannot(&error))?;
                 Backend::Sqlite(Pools {
@@ -132,32 +139,6 @@ impl Store {
             .execute(&mut *tx)
             .await?;
             tx.commit().await?;
-            Ok(())
-        })
-    }
-
-    async fn check_kek(&self, kek: &Kek) -> Result<()> {
-        const PARTS: [&[u8]; 1] = [b"shef-verifierd KEK check"];
-        on!(self, |pools| {
-            sqlx::query("INSERT INTO meta (name, number, content) VALUES ('kek', 0, $1) ON CONFLICT (name) DO NOTHING")
-                .bind(hex::encode(kek.seal(&PARTS, b"")))
-                .execute(&pools.durable)
-                .await?;
-            let (sealed,): (String,) = sqlx::query_as("SELECT content FROM meta WHERE name = 'kek'").fetch_one(&pools.durable).await?;
-            match hex::decode(sealed).ok().and_then(|sealed| kek.open(&PARTS, &sealed)) {
-                Some(_) => Ok(()),
-                None => Err(Kind::WrongKek.because("the KEK file does not open what this database holds")),
-            }
-        })
-    }
-
-    /// Whether the database answers.
-    ///
-    /// # Errors
-    /// It does not.
-    pub async fn ping(&self) -> Result<()> {
-        on!(self, |pools| {
-            sqlx::query("SELECT number FROM meta WHERE name = 'version'").execute(&pools.read).await?;
             Ok(())
         })
     }

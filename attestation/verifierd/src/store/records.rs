@@ -1,7 +1,9 @@
 //! Used nonces, appraisals, devices.
 
+use super::rekey::hold_kek;
 use super::{Store, on};
 use crate::problem::Result;
+use crate::secrets::{Kek, resource_parts};
 
 /// What an appraisal leaves behind.
 #[derive(Clone, Debug)]
@@ -24,6 +26,8 @@ pub struct AppraisalRecord {
     pub target: String,
     /// Security version of the kernel in the evidence.
     pub kernel_svn: u64,
+    /// That version where it was measured in a kernel that a reference value knows, else 0: only then does the device's highest one rise.
+    pub proven_svn: u64,
     /// Whether the evidence was signed by a certified device: only then does the record of the device change.
     pub genuine: bool,
     /// The nonce.
@@ -74,8 +78,10 @@ pub struct DeviceRow {
     pub verdict: String,
     /// Type of device.
     pub target: String,
-    /// Security version of its kernel.
+    /// Security version of its kernel in its newest genuine evidence.
     pub kernel_svn: i64,
+    /// The highest one that a known kernel of it has shown: evidence below it is denied.
+    pub highest_svn: i64,
 }
 
 /// How many devices there are.
@@ -111,10 +117,11 @@ macro_rules! record {
         if record.genuine {
             let appraised = if record.verdict == "accepted" { record.time } else { 0 };
             sqlx::query(
-                "INSERT INTO device (tenant, ueid, first_seen, last_seen, last_appraised, verdict, target, kernel_svn) \
-                 VALUES ($1, $2, $3, $3, $4, $5, $6, $7) ON CONFLICT (tenant, ueid) DO UPDATE SET last_seen = excluded.last_seen, \
+                "INSERT INTO device (tenant, ueid, first_seen, last_seen, last_appraised, verdict, target, kernel_svn, highest_svn) \
+                 VALUES ($1, $2, $3, $3, $4, $5, $6, $7, $8) ON CONFLICT (tenant, ueid) DO UPDATE SET last_seen = excluded.last_seen, \
                  last_appraised = CASE WHEN excluded.last_appraised > 0 THEN excluded.last_appraised ELSE device.last_appraised END, \
-                 verdict = excluded.verdict, target = excluded.target, kernel_svn = excluded.kernel_svn",
+                 verdict = excluded.verdict, target = excluded.target, kernel_svn = excluded.kernel_svn, \
+                 highest_svn = CASE WHEN excluded.highest_svn > device.highest_svn THEN excluded.highest_svn ELSE device.highest_svn END",
             )
             .bind(tenant)
             .bind(&record.ueid)
@@ -123,6 +130,7 @@ macro_rules! record {
             .bind(record.verdict)
             .bind(&record.target)
             .bind(i64::try_from(record.kernel_svn).unwrap_or(i64::MAX))
+            .bind(i64::try_from(record.proven_svn).unwrap_or(i64::MAX))
             .execute(&mut *$tx)
             .await?;
         }
@@ -134,6 +142,9 @@ pub(crate) use record;
 /// that a clock that steps back opens nothing again.
 pub(crate) const USE: &str = "INSERT INTO used (tenant, nonce, expires, result) \
      SELECT $1, $2, $3, $4 WHERE $5 >= (SELECT swept FROM tenant WHERE name = $1) ON CONFLICT (tenant, nonce) DO NOTHING";
+
+/// Both from the index over `last_appraised`, not from the rows.
+const COUNTS: &str = "SELECT (SELECT COUNT(*) FROM device), (SELECT COUNT(*) FROM device WHERE last_appraised < $1)";
 
 impl Store {
     /// Uses a nonce and records the appraisal, in one transaction. False, and nothing recorded, when the nonce was used before.
@@ -200,22 +211,25 @@ impl Store {
         })
     }
 
-    /// Stores a sealed resource, in place of the one at this path.
+    /// Seals a resource and stores it, in place of the one at this path.
     ///
     /// # Errors
-    /// The database does not answer.
-    pub async fn put_resource(&self, tenant: &str, path: &str, sealed: &[u8], created: i64) -> Result<()> {
+    /// The KEK was rotated, or the database does not answer.
+    pub async fn put_resource(&self, tenant: &str, path: &str, kek: &Kek, secret: &[u8], created: i64) -> Result<()> {
         on!(self, |pools| {
+            let mut tx = pools.durable.begin_with(pools.begin).await?;
+            hold_kek!(tx, kek);
             sqlx::query(
                 "INSERT INTO resource (tenant, path, sealed, created) VALUES ($1, $2, $3, $4) \
                  ON CONFLICT (tenant, path) DO UPDATE SET sealed = excluded.sealed, created = excluded.created",
             )
             .bind(tenant)
             .bind(path)
-            .bind(sealed)
+            .bind(kek.seal(&resource_parts(tenant, path), secret))
             .bind(created)
-            .execute(&pools.durable)
+            .execute(&mut *tx)
             .await?;
+            tx.commit().await?;
             Ok(())
         })
     }
@@ -276,7 +290,7 @@ impl Store {
     pub async fn devices(&self, tenant: &str, after: &[u8], limit: i64) -> Result<Vec<DeviceRow>> {
         on!(self, |pools| {
             Ok(sqlx::query_as(
-                "SELECT ueid, first_seen, last_seen, last_appraised, verdict, target, kernel_svn FROM device \
+                "SELECT ueid, first_seen, last_seen, last_appraised, verdict, target, kernel_svn, highest_svn FROM device \
                  WHERE tenant = $1 AND ueid > $2 ORDER BY ueid LIMIT $3",
             )
             .bind(tenant)
@@ -294,7 +308,7 @@ impl Store {
     pub async fn device(&self, tenant: &str, ueid: &[u8]) -> Result<Option<DeviceRow>> {
         on!(self, |pools| {
             Ok(sqlx::query_as(
-                "SELECT ueid, first_seen, last_seen, last_appraised, verdict, target, kernel_svn FROM device WHERE tenant = $1 AND ueid = $2",
+                "SELECT ueid, first_seen, last_seen, last_appraised, verdict, target, kernel_svn, highest_svn FROM device WHERE tenant = $1 AND ueid = $2",
             )
             .bind(tenant)
             .bind(ueid)
@@ -309,10 +323,7 @@ impl Store {
     /// The database does not answer.
     pub async fn device_counts(&self, since: i64) -> Result<DeviceCounts> {
         on!(self, |pools| {
-            let (all, stale): (i64, i64) = sqlx::query_as("SELECT COUNT(*), COUNT(CASE WHEN last_appraised < $1 THEN 1 END) FROM device")
-                .bind(since)
-                .fetch_one(&pools.read)
-                .await?;
+            let (all, stale): (i64, i64) = sqlx::query_as(COUNTS).bind(since).fetch_one(&pools.read).await?;
             Ok(DeviceCounts { all, stale })
         })
     }

@@ -1,7 +1,15 @@
 //! One schema for both databases, and how it grows. `{blob}` is the type of byte strings.
 
 /// Steps from an empty database to the newest version; only ever added to.
-pub const MIGRATIONS: &[&str] = &["
+pub const MIGRATIONS: &[&str] = &[FIRST, HIGHEST_SVN];
+
+/// The highest security version that a known kernel of the device has shown.
+const HIGHEST_SVN: &str = "
+ALTER TABLE device ADD COLUMN highest_svn BIGINT NOT NULL DEFAULT 0;
+UPDATE device SET highest_svn = kernel_svn WHERE verdict = 'accepted';
+";
+
+const FIRST: &str = "
 CREATE TABLE tenant (
     name TEXT PRIMARY KEY,
     generation BIGINT NOT NULL,
@@ -77,4 +85,4 @@ CREATE TABLE resource (
     tenant TEXT NOT NULL, path TEXT NOT NULL, sealed {blob} NOT NULL, created BIGINT NOT NULL,
     PRIMARY KEY (tenant, path)
 );
-"];
+";

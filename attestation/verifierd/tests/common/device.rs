@@ -9,6 +9,8 @@ use shef_proto::hpke_suite::{PrivateKey, generate_key_pair};
 
 pub const AUDIENCE: &str = "https://verifier.example";
 pub const KERNEL: [u8; 32] = [0x11; 32];
+/// The kernel that came after it, with a higher security version.
+pub const NEXT_KERNEL: [u8; 32] = [0x12; 32];
 pub const SHELL: [u8; 32] = [0x22; 32];
 pub const IMAGE: [u8; 32] = [0x33; 32];
 pub const CONFIG: [u8; 32] = [0x44; 32];
@@ -22,6 +24,7 @@ pub struct Device {
     chain: [Vec<u8>; 2],
     pub ueid: [u8; 33],
     pub key: PrivateKey,
+    pub kernel: [u8; 32],
     pub svn: u64,
     pub image: [u8; 32],
     pub kind: RootOfTrust,
@@ -34,6 +37,15 @@ impl Device {
     }
 
     pub fn made_by(manufacturer: u64, seed: u64) -> Self {
+        Self::with_kernel(manufacturer, seed, KERNEL, 2)
+    }
+
+    /// The same device as [`Device::new`] makes, after an update of its kernel.
+    pub fn updated(seed: u64) -> Self {
+        Self::with_kernel(1, seed, NEXT_KERNEL, 3)
+    }
+
+    fn with_kernel(manufacturer: u64, seed: u64, kernel: [u8; 32], svn: u64) -> Self {
         let ca = SigningKey::generate(&mut SeededEntropy::new(manufacturer, "manufacturer"));
         // Fixed times: every device of a manufacturer stands under the same root.
         let root = cert::issue_root(&ca, "test manufacturer", 1_600_000_000, cert::NO_END);
@@ -42,8 +54,7 @@ impl Device {
         let device_id = SigningKey::generate(&mut entropy);
         let device_certificate = cert::issue_device_id(&ca, &root, &device_id.public_key(), 1_600_000_001);
         let ak = SigningKey::generate(&mut entropy);
-        let svn = 2;
-        let info = TcbInfo { version: "0.1.0".into(), svn, digest: KERNEL, flags: 0 };
+        let info = TcbInfo { version: "0.1.0".into(), svn, digest: kernel, flags: 0 };
         let parsed = Certificate::parse(&device_certificate).unwrap();
         let ak_certificate = cert::issue_ak(&device_id, &parsed, &ak.public_key(), &info);
         let (key, _) = generate_key_pair(&mut entropy);
@@ -53,6 +64,7 @@ impl Device {
             chain: [ak_certificate, device_certificate],
             ueid: cert::ueid_of(&device_id.public_key()),
             key,
+            kernel,
             svn,
             image: IMAGE,
             kind: RootOfTrust::ShefBoot,
@@ -68,7 +80,7 @@ impl Device {
             target: "shef-test".into(),
             debug: DebugState::DisabledSinceBoot,
             root_of_trust: self.kind,
-            kernel_digest: KERNEL,
+            kernel_digest: self.kernel,
             kernel_svn: self.svn,
             shell_digest: SHELL,
             seeded: false,
@@ -88,6 +100,11 @@ impl Device {
         let chain: Vec<&[u8]> = self.chain.iter().map(Vec::as_slice).collect();
         evidence::sign(&Claims { common, shield }, &self.ak, &chain)
     }
+}
+
+/// That the kernel after the update is known to be good.
+pub fn next_reference() -> String {
+    format!("[[kernel]]\nname = \"next kernel\"\ndigest = \"{}\"\nsvn = 3\n", hex::encode(NEXT_KERNEL))
 }
 
 /// What is known to be good, for this device.

@@ -20,7 +20,7 @@ use shef_verifierd::config::Config;
 use shef_verifierd::init::{self, Setup};
 use shef_verifierd::run::{Running, start};
 use tokio::runtime::Runtime;
-use ureq::tls::{Certificate as Pem, ClientCert, PrivateKey as PemKey, RootCerts, TlsConfig, TlsProvider};
+use ureq::tls::{Certificate as Pem, ClientCert, PemItem, PrivateKey as PemKey, RootCerts, TlsConfig, TlsProvider, parse_pem};
 
 pub const POLICY: &str = "id = \"default\"\nroot_of_trust = [\"shef-boot\"]\nmin_kernel_svn = 1\n";
 
@@ -61,6 +61,13 @@ impl Answer {
         if self.bytes.is_empty() { Value::Null } else { self.json() }
     }
 
+    /// The bytes of a page or list.
+    #[track_caller]
+    pub fn ok_bytes(self) -> Vec<u8> {
+        assert!((200..300).contains(&self.status), "{}: {}", self.status, String::from_utf8_lossy(&self.bytes));
+        self.bytes
+    }
+
     /// A problem of this status and code.
     #[track_caller]
     pub fn problem(self, status: u16, code: &str) -> Value {
@@ -75,10 +82,16 @@ impl Answer {
 impl Client {
     pub fn new(dir: &Path, url: &str, name: Option<&str>) -> Self {
         let read = |file: &str| std::fs::read(dir.join(file)).unwrap();
+        let authorities: Vec<Pem<'static>> = parse_pem(&read("ca.pem"))
+            .map(|item| match item.unwrap() {
+                PemItem::Certificate(certificate) => certificate,
+                _ => panic!("ca.pem holds something else than certificates"),
+            })
+            .collect();
         let tls = TlsConfig::builder()
             .provider(TlsProvider::Rustls)
             .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
-            .root_certs(RootCerts::new_with_certs(&[Pem::from_pem(&read("ca.pem")).unwrap()]))
+            .root_certs(RootCerts::new_with_certs(&authorities))
             .client_cert(name.map(|name| {
                 ClientCert::new_with_certs(
                     &[Pem::from_pem(&read(&format!("{name}.pem"))).unwrap()],
@@ -207,10 +220,15 @@ impl Service {
         }
     }
 
-    /// Stops it and starts it again on the same folder.
+    pub fn stop(&mut self) {
+        if let Some(running) = self.running.take() {
+            self.runtime.block_on(running.stop());
+        }
+    }
+
+    /// Stops it where it runs, and starts it again on the same folder.
     pub fn restart(&mut self) {
-        let running = self.running.take().unwrap();
-        self.runtime.block_on(running.stop());
+        self.stop();
         let config = Config::read(&self.dir.join("verifierd.toml")).unwrap();
         let running = self.runtime.block_on(start(config, Clock::System)).unwrap();
         self.operator.url = format!("https://{}", running.address);
@@ -220,9 +238,7 @@ impl Service {
 
 impl Drop for Service {
     fn drop(&mut self) {
-        if let Some(running) = self.running.take() {
-            self.runtime.block_on(running.stop());
-        }
+        self.stop();
     }
 }
 
@@ -233,6 +249,10 @@ pub fn fixed_clock(now: i64) -> Clock {
 pub fn furnish(operator: &Client, device: &Device) {
     let anchor = json!({"name": "maker", "kind": "shef-boot", "certificate": b64(device.root.der())});
     operator.post("/v1/trust-anchors", &anchor).ok();
-    operator.send("PUT", "/v1/corims/build-1", &[("content-type", "application/toml")], reference().as_bytes()).ok();
+    add_reference(operator, "build-1", &reference());
     operator.send("PUT", "/v1/policies/default", &[("content-type", "application/toml")], POLICY.as_bytes()).ok();
+}
+
+pub fn add_reference(operator: &Client, id: &str, text: &str) {
+    operator.send("PUT", &format!("/v1/corims/{id}"), &[("content-type", "application/toml")], text.as_bytes()).ok();
 }

@@ -39,6 +39,7 @@ pub struct Case {
     pub rego: Option<&'static str>,
     pub revocations: Option<Revocations>,
     pub challenged: Option<i64>,
+    pub shown_svn: u64,
 }
 
 impl Case {
@@ -97,6 +98,7 @@ impl Case {
             rego: None,
             revocations: None,
             challenged: None,
+            shown_svn: 5,
         }
     }
 
@@ -142,7 +144,8 @@ impl Case {
         let anchors = TrustAnchors::new(vec![anchor]);
         let policy = self.appraisal_policy();
         let request = Request::new(evidence, &anchors, &self.reference, &policy, self.layer, &self.nonce, &self.audience, self.now);
-        let request = Request { certificates, revocations: self.revocations.as_ref(), challenged: self.challenged, ..request };
+        let (revocations, challenged, shown_svn) = (self.revocations.as_ref(), self.challenged, self.shown_svn);
+        let request = Request { certificates, revocations, challenged, shown_svn, ..request };
         let outcome = appraise(&request);
         // A cache of chains never changes a result.
         let cache = MemoryChainCache::new(4);

@@ -1,0 +1,33 @@
+//! Rotation of the KEK, as a command.
+
+use std::path::Path;
+
+use crate::config::Config;
+use crate::init;
+use crate::problem::{Kind, Result};
+use crate::secrets::{Kek, random, read_secret};
+use crate::store::Store;
+
+/// Seals everything in the configured database under the KEK in `to`, which is made when it is missing. The configured KEK stays where it is:
+/// backups stand under it. Run again after a crash, it does what is left to do. Gives how many secrets there were, `None` when all was done.
+///
+/// # Errors
+/// The database stands under neither KEK, or cannot be used; or a file cannot be.
+pub async fn rekey(config: &Config, to: &Path) -> Result<Option<u64>> {
+    if to == config.kek {
+        return Err(Kind::Exists.because(format!("{} is the KEK that the configuration names; give another file", to.display())));
+    }
+    if !to.exists() {
+        // On disk, name and all, before anything depends on it.
+        init::write_secret(to, &random())?;
+    }
+    let (old, new) = (Kek::new(&*read_secret(&config.kek)?), Kek::new(&*read_secret(to)?));
+    let open = |kek| Store::open(&config.database, config.connections, kek);
+    let store = match open(&old).await {
+        Err(problem) if problem.kind == Kind::WrongKek => open(&new).await?,
+        other => other?,
+    };
+    let done = store.rekey(&old, &new).await;
+    store.close().await;
+    done
+}

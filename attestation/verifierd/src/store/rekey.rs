@@ -1,0 +1,138 @@
+//! The KEK that everything at rest is sealed under: which one it is, and its exchange for another.
+
+use super::{Store, on};
+use crate::problem::{Kind, Problem, Result};
+use crate::secrets::{Kek, key_parts, resource_parts};
+
+/// What the row that names the KEK is sealed under.
+const PARTS: [&[u8]; 1] = [b"shef-verifierd KEK check"];
+
+/// Rows that are sealed anew at a time.
+const PAGE: i64 = 256;
+
+fn opens(kek: &Kek, sealed: &str) -> bool {
+    hex::decode(sealed).is_ok_and(|sealed| kek.open(&PARTS, &sealed).is_some())
+}
+
+fn wrong() -> Problem {
+    Kind::WrongKek.because("the KEK file does not open what this database holds").retry_after(1)
+}
+
+pub(super) fn expect(kek: &Kek, sealed: &str) -> Result<()> {
+    if opens(kek, sealed) { Ok(()) } else { Err(wrong()) }
+}
+
+/// Holds the row that names the KEK until the end of a transaction: what is sealed in it stands under the KEK of the database, although
+/// another process may exchange that.
+macro_rules! hold_kek {
+    ($tx:expr, $kek:expr) => {{
+        let held: (String,) =
+            sqlx::query_as("UPDATE meta SET number = number WHERE name = 'kek' RETURNING content").fetch_one(&mut *$tx).await?;
+        $crate::store::rekey::expect($kek, &held.0)?;
+    }};
+}
+pub(super) use hold_kek;
+
+/// Opens under the old KEK and seals under the new one.
+fn again(old: &Kek, new: &Kek, parts: &[&[u8]], sealed: &[u8], what: impl FnOnce() -> String) -> Result<Vec<u8>> {
+    let secret = old.open(parts, sealed);
+    let secret = secret.ok_or_else(|| Kind::WrongKek.because(format!("{} does not open under the KEK; nothing was changed", what())))?;
+    Ok(new.seal(parts, &secret))
+}
+
+impl Store {
+    /// Checks that the database is sealed under this KEK; a new database is from now on.
+    ///
+    /// # Errors
+    /// It is sealed under another, or does not answer.
+    pub async fn check_kek(&self, kek: &Kek) -> Result<()> {
+        const NAMED: &str = "SELECT content FROM meta WHERE name = 'kek'";
+        on!(self, |pools| {
+            let named: Option<(String,)> = sqlx::query_as(NAMED).fetch_optional(&pools.read).await?;
+            if let Some((sealed,)) = named {
+                return expect(kek, &sealed);
+            }
+            sqlx::query("INSERT INTO meta (name, number, content) VALUES ('kek', 0, $1) ON CONFLICT (name) DO NOTHING")
+                .bind(hex::encode(kek.seal(&PARTS, b"")))
+                .execute(&pools.durable)
+                .await?;
+            let (sealed,): (String,) = sqlx::query_as(NAMED).fetch_one(&pools.durable).await?;
+            expect(kek, &sealed)
+        })
+    }
+
+    /// Seals everything at rest under another KEK, in one transaction: after a crash all of it stands under the one or all under the other.
+    /// Gives how many secrets there were; `None` when they stand under the new KEK already.
+    ///
+    /// # Errors
+    /// The database or one of its secrets does not open under the old KEK, or the database does not answer.
+    pub async fn rekey(&self, old: &Kek, new: &Kek) -> Result<Option<u64>> {
+        on!(self, |pools| {
+            let mut tx = pools.durable.begin_with(pools.begin).await?;
+            // First the row that everybody holds who seals: whoever was at it has finished, whoever comes later finds another KEK.
+            let (named,): (String,) =
+                sqlx::query_as("UPDATE meta SET number = number WHERE name = 'kek' RETURNING content").fetch_one(&mut *tx).await?;
+            if opens(new, &named) {
+                return Ok(None);
+            }
+            expect(old, &named)?;
+            let mut count = 0;
+            let mut last = (String::new(), String::new(), 0);
+            loop {
+                let rows: Vec<(String, String, i64, Vec<u8>)> = sqlx::query_as(
+                    "SELECT tenant, name, version, sealed FROM key_version WHERE (tenant, name, version) > ($1, $2, $3) \
+                     ORDER BY tenant, name, version LIMIT $4",
+                )
+                .bind(&last.0)
+                .bind(&last.1)
+                .bind(last.2)
+                .bind(PAGE)
+                .fetch_all(&mut *tx)
+                .await?;
+                let Some((tenant, name, version, _)) = rows.last() else { break };
+                last = (tenant.clone(), name.clone(), *version);
+                for (tenant, name, version, sealed) in &rows {
+                    let number = version.to_be_bytes();
+                    let what = || format!("key {name} version {version} of tenant {tenant}");
+                    sqlx::query("UPDATE key_version SET sealed = $4 WHERE tenant = $1 AND name = $2 AND version = $3")
+                        .bind(tenant)
+                        .bind(name)
+                        .bind(version)
+                        .bind(again(old, new, &key_parts(tenant, name, &number), sealed, what)?)
+                        .execute(&mut *tx)
+                        .await?;
+                    count += 1;
+                }
+            }
+            let mut last = (String::new(), String::new());
+            loop {
+                let rows: Vec<(String, String, Vec<u8>)> = sqlx::query_as(
+                    "SELECT tenant, path, sealed FROM resource WHERE (tenant, path) > ($1, $2) ORDER BY tenant, path LIMIT $3",
+                )
+                .bind(&last.0)
+                .bind(&last.1)
+                .bind(PAGE)
+                .fetch_all(&mut *tx)
+                .await?;
+                let Some((tenant, path, _)) = rows.last() else { break };
+                last = (tenant.clone(), path.clone());
+                for (tenant, path, sealed) in &rows {
+                    let what = || format!("resource {path} of tenant {tenant}");
+                    sqlx::query("UPDATE resource SET sealed = $3 WHERE tenant = $1 AND path = $2")
+                        .bind(tenant)
+                        .bind(path)
+                        .bind(again(old, new, &resource_parts(tenant, path), sealed, what)?)
+                        .execute(&mut *tx)
+                        .await?;
+                    count += 1;
+                }
+            }
+            sqlx::query("UPDATE meta SET content = $1 WHERE name = 'kek'")
+                .bind(hex::encode(new.seal(&PARTS, b"")))
+                .execute(&mut *tx)
+                .await?;
+            tx.commit().await?;
+            Ok(Some(count))
+        })
+    }
+}

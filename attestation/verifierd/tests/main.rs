@@ -1,0 +1,10 @@
+//! The running service, in one program: each linked by itself is minutes of linking.
+
+mod binary;
+mod common;
+mod compat;
+mod fleet;
+mod page;
+mod postgres;
+mod release;
+mod service;

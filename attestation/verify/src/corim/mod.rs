@@ -1,0 +1,252 @@
+//! Reference values as signed CoRIM (draft-ietf-rats-corim-11): who may vouch for what, reading, and writing.
+//!
+//! | what | class | measurements |
+//! |---|---|---|
+//! | kernel | vendor `shef`, model `security-kernel`, layer 1 | `kernel`: name, exact SVN, SHA-256 |
+//! | shell | vendor `shef`, model `shell`, layer 0 | `shell`: name, measurement |
+//! | image | class id SHA-256 of the IP vendor's key, vendor `shef`, model = accelerator, layer 2 | `image`: name, exact SVN, digest; `configuration`, `design`: digests |
+//!
+//! Bytes are checked to be deterministic before anything is read; nothing is read before the signature is verified.
+
+mod envelope;
+mod signer;
+mod triples;
+mod write;
+
+use std::collections::BTreeSet;
+
+use corim::types::corim::CorimId;
+use corim::types::signed::decode_signed_corim;
+use sha2::{Digest, Sha256};
+use shef_proto::cbor::{self, CborError, Limits};
+use shef_proto::cose::VerifyFn;
+
+use crate::reference::ReferenceValues;
+use crate::revocation::Revocations;
+
+pub use signer::{CorimSigner, vendor_id};
+pub use write::{Describe, sign, write, write_signed};
+
+/// Most bytes of a signed CoRIM.
+pub const MAX_CORIM: usize = 1 << 20;
+/// Media type of a signed CoRIM.
+pub const MEDIA_TYPE: &str = "application/rim+cose";
+/// Content type in its protected header.
+const CONTENT_TYPE: &str = "application/rim+cbor";
+/// Named Information number of SHA-256.
+const SHA_256: i64 = 1;
+const CLASS_VENDOR: &str = "shef";
+const KERNEL_MODEL: &str = "security-kernel";
+const SHELL_MODEL: &str = "shell";
+
+/// Why a CoRIM is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CorimError {
+    /// Not strict CBOR.
+    #[error(transparent)]
+    Cbor(#[from] CborError),
+    /// Not a signed CoRIM of the form.
+    #[error("not a CoRIM of the form: {text}")]
+    Form {
+        /// What is wrong.
+        text: String,
+    },
+    /// Not a COSE_Sign1 whose header says that it signs a CoRIM.
+    #[error("not a signed CoRIM: {text}")]
+    Unsigned {
+        /// What is wrong.
+        text: String,
+    },
+    /// One of the same id and signer with a higher version, or the same version and other bytes, is known.
+    #[error("{id:?} version {version} of {signer} is not newer than version {known}")]
+    Older {
+        /// Id of the CoRIM.
+        id: String,
+        /// Its signer.
+        signer: String,
+        /// Its version.
+        version: u64,
+        /// The version known.
+        known: u64,
+    },
+    /// Nobody who may vouch for reference values signed it.
+    #[error("no known signer: {text}")]
+    Signer {
+        /// Why.
+        text: String,
+    },
+    /// The signature does not verify.
+    #[error("the signature of {signer} does not verify")]
+    Signature {
+        /// The signer it should be of.
+        signer: String,
+    },
+    /// Outside its validity.
+    #[error("not valid at {now}: {text}")]
+    Validity {
+        /// Seconds since 1970.
+        now: i64,
+        /// Which limit.
+        text: String,
+    },
+    /// The signer may not vouch for this class.
+    #[error("{signer} may not vouch for {class}")]
+    Authority {
+        /// The signer.
+        signer: String,
+        /// The class.
+        class: String,
+    },
+    /// Deactivated, or its signer revoked.
+    #[error("{what} is no longer in force")]
+    Deactivated {
+        /// The CoRIM or its signer.
+        what: String,
+    },
+}
+
+impl CorimError {
+    /// Stable code.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Cbor(_) | Self::Form { .. } => "SHEF-ATT-080",
+            Self::Unsigned { .. }
+            | Self::Signer { .. }
+            | Self::Signature { .. }
+            | Self::Validity { .. }
+            | Self::Authority { .. }
+            | Self::Deactivated { .. }
+            | Self::Older { .. } => "SHEF-ATT-081",
+        }
+    }
+}
+
+fn form(text: impl ToString) -> CorimError {
+    CorimError::Form { text: text.to_string() }
+}
+
+fn unsigned(text: impl ToString) -> CorimError {
+    CorimError::Unsigned { text: text.to_string() }
+}
+
+/// What CoRIMs are read against.
+#[derive(Clone, Copy)]
+pub struct Trust<'a> {
+    /// Who may sign.
+    pub signers: &'a [CorimSigner],
+    /// CoRIMs that were taken out of force, by SHA-256 of their bytes in hexadecimal.
+    pub deactivated: &'a BTreeSet<String>,
+    /// Revoked authorities and certificates, when there is a list.
+    pub revocations: Option<&'a Revocations>,
+    /// Seconds since 1970.
+    pub now: i64,
+    /// Implementation of ECDSA verification.
+    pub verify: VerifyFn,
+}
+
+/// Reference values whose signature, authority and validity were checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Corim {
+    /// Its id.
+    pub id: String,
+    /// Its version: of two with the same id and signer the higher one counts.
+    pub version: u64,
+    /// SHA-256 of its bytes.
+    pub digest: [u8; 32],
+    /// Who signed it.
+    pub signer: String,
+    /// Until when it counts, seconds since 1970; none: without end.
+    pub not_after: Option<i64>,
+    /// The reference values.
+    pub reference: ReferenceValues,
+    /// Triples about other makers' classes, which were not used.
+    pub ignored: usize,
+}
+
+/// Reads a signed CoRIM.
+///
+/// # Errors
+/// The first rule that is broken; nothing of it may be used then.
+pub fn read(bytes: &[u8], trust: &Trust<'_>) -> Result<Corim, CorimError> {
+    let limits = Limits::bytes(MAX_CORIM);
+    let envelope = cbor::parse(bytes, &limits)?;
+    let (protected, x5chain) = envelope::shape(&envelope)?;
+    let header = envelope::header(protected)?;
+    let digest: [u8; 32] = Sha256::digest(bytes).into();
+    if trust.deactivated.contains(hex::encode(digest).as_str()) {
+        return Err(CorimError::Deactivated { what: "this CoRIM".into() });
+    }
+
+    let signed = decode_signed_corim(bytes).map_err(form)?;
+    let payload = signed.payload.as_deref().ok_or_else(|| form("the payload is not attached"))?;
+    let message = signed.to_be_signed(b"").map_err(form)?;
+    let signature: [u8; 64] = signed.signature.as_slice().try_into().map_err(|_| form("the signature is not 64 bytes r | s"))?;
+    let signer = signer::verified(trust, &x5chain, &message, &signature)?;
+    header.in_time(trust.now)?;
+
+    // Authentic from here on.
+    for tag in envelope::tags(payload, &limits)? {
+        cbor::check(&tag, &limits)?;
+    }
+    let validity = |error: corim::ValidationError| match error {
+        corim::ValidationError::Expired | corim::ValidationError::NotYetValid => {
+            CorimError::Validity { now: trust.now, text: error.to_string() }
+        }
+        other => form(other),
+    };
+    let (map, comids) = corim::validate::decode_and_validate_at(payload, trust.now).map_err(validity)?;
+    let id = match &map.id {
+        CorimId::Text(text) => text.clone(),
+        CorimId::Uuid(uuid) => hex::encode(uuid),
+        _ => return Err(form("the id is neither text nor UUID")),
+    };
+    let own_end = map.rim_validity.as_ref().map(|validity| validity.not_after.epoch_secs());
+    let mut out = Corim {
+        id,
+        version: 0,
+        digest,
+        signer: signer.name().into(),
+        not_after: own_end.into_iter().chain(header.not_after).min(),
+        reference: ReferenceValues::default(),
+        ignored: 0,
+    };
+    for comid in &comids {
+        out.version = out.version.max(comid.tag_identity.tag_version.unwrap_or(0));
+        for triple in comid.triples.reference_triples.iter().flatten() {
+            triples::reference(signer, triple, &mut out)?;
+        }
+    }
+    Ok(out)
+}
+
+/// Checks that a CoRIM may join those known: none of the same id and signer has a higher version, or the same version and other bytes.
+///
+/// # Errors
+/// One has.
+pub fn admit(corim: &Corim, known: &[Corim]) -> Result<(), CorimError> {
+    let same = |other: &&Corim| other.id == corim.id && other.signer == corim.signer && other.digest != corim.digest;
+    match known.iter().filter(same).map(|other| other.version).max() {
+        Some(known) if known >= corim.version => {
+            Err(CorimError::Older { id: corim.id.clone(), signer: corim.signer.clone(), version: corim.version, known })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Merges CoRIMs: of several with the same id and signer only the one of the highest version counts.
+///
+/// # Errors
+/// Two of the same id, signer and version that differ: nobody can say which is meant.
+pub fn merge(corims: &[Corim]) -> Result<ReferenceValues, CorimError> {
+    let mut out = ReferenceValues::default();
+    for corim in corims {
+        match admit(corim, corims) {
+            Ok(()) => out.extend(&corim.reference),
+            Err(CorimError::Older { version, known, .. }) if version < known => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(out)
+}

@@ -1,0 +1,198 @@
+//! Who may vouch for reference values, and whose signature one is.
+
+use std::collections::BTreeSet;
+
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+use shef_proto::cert::{self, Certificate};
+use shef_proto::hpke_suite::PublicKey;
+
+use super::{CorimError, Trust};
+use crate::policy::{DigestName, PolicyError, set};
+
+/// How a signer is known.
+#[derive(Clone, Debug)]
+enum Identity {
+    Key(PublicKey),
+    Authority(Box<Certificate>),
+}
+
+/// Who may vouch for reference values, and for which.
+#[derive(Clone, Debug)]
+pub struct CorimSigner {
+    name: String,
+    identity: Identity,
+    pub(super) kernels: bool,
+    pub(super) shells: bool,
+    pub(super) vendors: BTreeSet<String>,
+}
+
+impl CorimSigner {
+    /// A signer known by its key. It vouches for nothing yet.
+    #[must_use]
+    pub fn with_key(name: &str, key: PublicKey) -> Self {
+        Self { name: name.into(), identity: Identity::Key(key), kernels: false, shells: false, vendors: BTreeSet::new() }
+    }
+
+    /// Signers with certificates (codeSigning) of this CA, in the CoRIM's header. They vouch for nothing yet.
+    ///
+    /// # Errors
+    /// The certificate is no self-signed root.
+    pub fn with_authority(name: &str, root: &[u8]) -> Result<Self, PolicyError> {
+        let bad = |error: cert::CertError| PolicyError::Anchor { name: name.into(), text: error.to_string() };
+        let root = Certificate::parse(root).map_err(bad)?;
+        root.check_root().map_err(bad)?;
+        let identity = Identity::Authority(Box::new(root));
+        Ok(Self { name: name.into(), identity, kernels: false, shells: false, vendors: BTreeSet::new() })
+    }
+
+    /// An IP vendor: its image-signing key vouches for its own images.
+    #[must_use]
+    pub fn vendor(name: &str, key: PublicKey) -> Self {
+        Self::with_key(name, key).for_vendor(&vendor_id(&key))
+    }
+
+    /// Lets it vouch for kernels.
+    #[must_use]
+    pub fn for_kernels(mut self) -> Self {
+        self.kernels = true;
+        self
+    }
+
+    /// Lets it vouch for shells.
+    #[must_use]
+    pub fn for_shells(mut self) -> Self {
+        self.shells = true;
+        self
+    }
+
+    /// Lets it vouch for images of this vendor (SHA-256 of its public key).
+    #[must_use]
+    pub fn for_vendor(mut self, vendor: &[u8; 32]) -> Self {
+        self.vendors.insert(hex::encode(vendor));
+        self
+    }
+
+    /// Name for reports.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Reads a list: `[[signer]]` with `name`, `key` (65 bytes) or `certificate` (DER) in hexadecimal, and what it may vouch for: `kernels`,
+    /// `shells` (default false), `vendors` (SHA-256 of public keys).
+    ///
+    /// # Errors
+    /// Not TOML of this form; with line and column.
+    pub fn list_from_toml(text: &str) -> Result<Vec<Self>, PolicyError> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Entry {
+            name: String,
+            key: Option<String>,
+            certificate: Option<String>,
+            #[serde(default)]
+            kernels: bool,
+            #[serde(default)]
+            shells: bool,
+            #[serde(default, deserialize_with = "set::<DigestName, _>")]
+            vendors: BTreeSet<String>,
+        }
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct File {
+            #[serde(default)]
+            signer: Vec<Entry>,
+        }
+        let file: File = toml::from_str(text).map_err(|error| PolicyError::Anchor { name: "signers".into(), text: error.to_string() })?;
+        file.signer
+            .into_iter()
+            .map(|entry| {
+                let bad = |text: String| PolicyError::Anchor { name: entry.name.clone(), text };
+                let bytes = |text: &str| hex::decode(text).map_err(|_| bad("not hexadecimal".into()));
+                let signer = match (&entry.key, &entry.certificate) {
+                    (Some(key), None) => {
+                        let key = PublicKey::from_bytes(&bytes(key)?).map_err(|error| bad(error.to_string()))?;
+                        Self::with_key(&entry.name, key)
+                    }
+                    (None, Some(der)) => Self::with_authority(&entry.name, &bytes(der)?)?,
+                    _ => return Err(bad("expected either key or certificate".into())),
+                };
+                Ok(Self { kernels: entry.kernels, shells: entry.shells, vendors: entry.vendors, ..signer })
+            })
+            .collect()
+    }
+
+    /// The signer as an entry of the file that [`CorimSigner::list_from_toml`] reads.
+    #[must_use]
+    pub fn to_toml(&self) -> String {
+        let identity = match &self.identity {
+            Identity::Key(key) => format!("key = \"{}\"", hex::encode(key.as_bytes())),
+            Identity::Authority(root) => format!("certificate = \"{}\"", hex::encode(root.der())),
+        };
+        let vendors: Vec<String> = self.vendors.iter().map(|vendor| format!("{vendor:?}")).collect();
+        format!(
+            "[[signer]]\nname = {:?}\n{identity}\nkernels = {}\nshells = {}\nvendors = [{}]\n",
+            self.name,
+            self.kernels,
+            self.shells,
+            vendors.join(", ")
+        )
+    }
+
+    fn public_key(&self) -> &PublicKey {
+        match &self.identity {
+            Identity::Key(key) => key,
+            Identity::Authority(root) => root.key(),
+        }
+    }
+}
+
+/// Name of an IP vendor: SHA-256 of its public key.
+#[must_use]
+pub fn vendor_id(key: &PublicKey) -> [u8; 32] {
+    Sha256::digest(key.as_bytes()).into()
+}
+
+/// The signer whose signature this is, with his certificate where one came along.
+pub(super) fn verified<'a>(
+    trust: &Trust<'a>,
+    x5chain: &[Vec<u8>],
+    message: &[u8],
+    signature: &[u8; 64],
+) -> Result<&'a CorimSigner, CorimError> {
+    let revoked = |signer: &CorimSigner, key: &PublicKey, leaf: Option<&Certificate>| {
+        let Some(list) = trust.revocations else { return Ok(()) };
+        let hash = |bytes: &[u8]| hex::encode(Sha256::digest(bytes));
+        let hit = list.authorities.contains(&hash(signer.public_key().as_bytes()))
+            || list.authorities.contains(&hash(key.as_bytes()))
+            || list.vendors.contains(&hash(key.as_bytes()))
+            || leaf.is_some_and(|leaf| list.certificates.contains(&hash(leaf.der())) || list.serials.contains(&hex::encode(leaf.serial())));
+        if hit { Err(CorimError::Deactivated { what: format!("the signer {}", signer.name) }) } else { Ok(()) }
+    };
+    if let [der] = x5chain {
+        let bad = |error: cert::CertError| CorimError::Signer { text: format!("{error} ({})", error.code()) };
+        let leaf = Certificate::parse(der).map_err(bad)?;
+        for signer in trust.signers {
+            let Identity::Authority(root) = &signer.identity else { continue };
+            if !root.is_issuer_of(&leaf) {
+                continue;
+            }
+            let key = cert::validate_signer(&leaf, root, trust.now, trust.verify).map_err(bad)?;
+            if !(trust.verify)(&key, message, signature) {
+                return Err(CorimError::Signature { signer: signer.name.clone() });
+            }
+            revoked(signer, &key, Some(&leaf))?;
+            return Ok(signer);
+        }
+        return Err(CorimError::Signer { text: "the certificate was issued by none of the authorities".into() });
+    }
+    for signer in trust.signers {
+        let Identity::Key(key) = &signer.identity else { continue };
+        if (trust.verify)(key, message, signature) {
+            revoked(signer, key, None)?;
+            return Ok(signer);
+        }
+    }
+    Err(CorimError::Signer { text: "the signature is of none of the known keys".into() })
+}
