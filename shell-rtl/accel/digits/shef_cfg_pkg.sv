@@ -12,6 +12,9 @@ package shef_cfg_pkg;
   // SHA-256 of the configuration's deterministic CBOR; byte 0 in [255:248]
   localparam logic [255:0] CONFIG_DIGEST = 256'h318d33ca7ea329b7c95550a7d3b462fc9a5ccf21e42783972c0f091493043625;
 
+  // S-boxes of the engine sets in block RAM; no part of the configuration
+  localparam bit SBOX_RAM = 1'b0;
+
   localparam int unsigned N_REGIONS = 3;
 
   // SETS[i] is engine set i

@@ -3,6 +3,7 @@
 //! Area starts from the blocks that were synthesised ([`Basis::Measured`], the table in `docs/evaluation.md` or that of `cargo xtask area`);
 //! everything else is [`Basis::Estimate`]. Bytes per cycle are a model that agrees with the measured tables of that page to about a fifth.
 
+use crate::shield::{Sbox, Synthesis};
 use serde::{Deserialize, Serialize};
 use shef_proto::config::{Config, MAX_KEY_BLOCKS, Mode, Region, Set, TAG_LEN};
 
@@ -104,6 +105,8 @@ pub struct Figures {
     control: Vec<(&'static str, &'static str, Area, Basis)>,
     /// One AES round of four lanes.
     aes_round_x4: Area,
+    /// The same with its S-boxes in block RAM.
+    aes_round_ram_x4: (Area, Basis),
     /// GHASH of four lanes.
     ghash_x4: Area,
     /// Directory, split, queues, tag lines, write path, memory port of a set.
@@ -127,6 +130,7 @@ impl Default for Figures {
                 ("", "registers, key ports, boundary", Area::new(5000, 4000, 2.0, 0, 0), Estimate),
             ],
             aes_round_x4: Area::new(3278, 512, 0.0, 0, 0),
+            aes_round_ram_x4: (Area::new(1230, 0, 16.0, 0, 0), Estimate),
             ghash_x4: Area::new(20823, 6182, 14.5, 0, 0),
             set_rest: (Area::new(13_000, 12_000, 0.0, 0, 0), Estimate),
             tree: (Area::new(3500, 4000, 0.0, 0, 0), Estimate),
@@ -162,6 +166,9 @@ impl Figures {
             }
         }
         self.aes_round_x4 = whole("shef_aes_stage").unwrap_or(self.aes_round_x4);
+        if let Some(found) = whole("shef_aes_stage, S-boxes in RAM") {
+            self.aes_round_ram_x4 = (found, Basis::Measured);
+        }
         self.ghash_x4 = whole("shef_ghash").unwrap_or(self.ghash_x4);
         // Their memories depend on the configuration and are counted by themselves.
         let logic = |a: Area| Area { ramb36: 0.0, uram: 0, ..a };
@@ -197,12 +204,12 @@ const SEAL_STEPS: u64 = 3;
 const BUS: f64 = 64.0;
 
 impl Estimate {
-    /// Estimates `config` for a clock and a memory latency in cycles.
-    pub fn new(config: &Config, figures: &Figures, clock_mhz: f64, latency: u64) -> Self {
+    /// Estimates `config`, built as `synthesis` says, for a clock and a memory latency in cycles.
+    pub fn new(config: &Config, synthesis: Synthesis, figures: &Figures, clock_mhz: f64, latency: u64) -> Self {
         let mut blocks: Vec<Block> = figures.control.iter().map(|(_, name, area, basis)| block(name, None, *area, *basis)).collect();
         for (i, set) in config.sets().iter().enumerate() {
             let regions: Vec<&Region> = config.regions().iter().filter(|r| usize::from(r.set) == i).collect();
-            blocks.extend(set_blocks(figures, i, set, &regions));
+            blocks.extend(set_blocks(figures, synthesis, i, set, &regions));
         }
         let total = blocks.iter().fold(Area::default(), |sum, b| sum.plus(b.area));
         let regions = config.regions().iter().map(|r| region(r, &config.sets()[usize::from(r.set)], clock_mhz, latency)).collect();
@@ -214,16 +221,21 @@ fn block(name: &str, set: Option<usize>, area: Area, basis: Basis) -> Block {
     Block { name: name.to_owned(), set, area, basis }
 }
 
-fn set_blocks(figures: &Figures, i: usize, set: &Set, regions: &[&Region]) -> Vec<Block> {
+fn set_blocks(figures: &Figures, synthesis: Synthesis, i: usize, set: &Set, regions: &[&Region]) -> Vec<Block> {
     let lanes = u64::from(set.lanes);
     let quarter = |a: Area| Area { lut: a.lut * lanes / 4, ff: a.ff * lanes / 4, ramb36: a.ramb36 * lanes as f64 / 4.0, ..a };
     let measured = if lanes == 4 { Basis::Measured } else { Basis::Estimate };
     let sum = |mode: Mode, of: &dyn Fn(&Region) -> u64| regions.iter().filter(|r| r.mode == mode).map(|r| of(r)).sum::<u64>();
     let wide = |beats: u64| (beats.div_ceil(RAMB36_DEPTH) * WIDE_RAMB36) as f64;
     let beats = u64::from(set.big_lines) * 64 + u64::from(set.small_lines) * 8;
-    let aes = Area { lut: figures.aes_round_x4.lut * AES_ROUNDS, ff: figures.aes_round_x4.ff * AES_ROUNDS, ..figures.aes_round_x4 };
+    let (round, known, kind) = match synthesis.sbox {
+        Sbox::Lut => (figures.aes_round_x4, Basis::Measured, ""),
+        Sbox::Ram => (figures.aes_round_ram_x4.0, figures.aes_round_ram_x4.1, ", S-boxes in block RAM"),
+    };
+    let aes = Area { lut: round.lut * AES_ROUNDS, ff: round.ff * AES_ROUNDS, ramb36: round.ramb36 * AES_ROUNDS as f64, ..round };
+    let aes_basis = if measured == Basis::Measured { known } else { measured };
     let mut out = vec![
-        block(&format!("AES, {lanes} lanes"), Some(i), quarter(aes), measured),
+        block(&format!("AES, {lanes} lanes{kind}"), Some(i), quarter(aes), aes_basis),
         block(&format!("GHASH, {lanes} lanes"), Some(i), quarter(figures.ghash_x4), measured),
         block("rest of the engine set", Some(i), figures.set_rest.0, figures.set_rest.1),
         block(&format!("lines, {beats} beats"), Some(i), Area { ramb36: wide(beats), ..Area::default() }, Basis::Estimate),
@@ -305,7 +317,8 @@ mod tests {
 
     fn estimate(set: &str, region: &str, latency: u64) -> Estimate {
         let text = format!("[[set]]\n{set}\n[[region]]\nname = \"r\"\nbase = 0\nsize = \"1 MiB\"\n{region}\n");
-        Estimate::new(&crate::shield::parse(&text).unwrap_or_else(|e| panic!("{e}")).config, &Figures::default(), 250.0, latency)
+        let shield = crate::shield::parse(&text).unwrap_or_else(|e| panic!("{e}"));
+        Estimate::new(&shield.config, shield.synthesis, &Figures::default(), 250.0, latency)
     }
 
     /// The tables of docs/evaluation.md: lanes, mode, chunk, latency, read, write, random read with 32 outstanding.
@@ -346,6 +359,18 @@ mod tests {
     }
 
     #[test]
+    fn s_boxes_in_block_ram_take_the_place_of_luts() {
+        let of = |set: &str| {
+            let lut = estimate(set, "mode = \"input\"", 40).total;
+            let ram = estimate(set, "mode = \"input\"\n[synthesis]\nsbox = \"ram\"", 40).total;
+            (lut.lut - ram.lut, ram.ramb36 - lut.ramb36)
+        };
+        // 14 rounds of 16 bytes a lane, two bytes in half a RAMB36, some 32 LUTs a byte
+        assert_eq!(of("lanes = 4"), (14 * 64 * 32, 224.0));
+        assert_eq!(of("lanes = 1"), (14 * 16 * 32, 56.0));
+    }
+
+    #[test]
     fn figures_of_the_table_replace_those_here() {
         let row = |name: &str, lut: u64| {
             format!(
@@ -355,7 +380,7 @@ mod tests {
         let text = row("shef_p256", 3000) + &row("shef_set", 80_000) + &row("shef_gcm", 60_000) + &row("shef_tree", 5000);
         let figures = Figures::default().with_table(&text).unwrap();
         let config = crate::shield::parse("[[region]]\nname = \"r\"\nbase = 0\nsize = 4096\nmode = \"tree\"\n").unwrap().config;
-        let e = Estimate::new(&config, &figures, 250.0, 40);
+        let e = Estimate::new(&config, Synthesis::default(), &figures, 250.0, 40);
         let of = |name: &str| e.blocks.iter().find(|b| b.name.starts_with(name)).map(|b| (b.area.lut, b.basis)).unwrap();
         assert_eq!(of("P-256"), (3000, Basis::Measured));
         assert_eq!(of("SHA-256"), (1657, Basis::Measured));

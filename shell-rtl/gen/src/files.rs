@@ -26,13 +26,17 @@ fn read(root: &Path, path: &str) -> Result<String, String> {
 }
 
 fn registers(root: &Path, out: &mut Vec<Generated>) -> Result<(), String> {
-    const SOURCE: &str = "shell-rtl/regs/ctl.toml";
-    let map = RegisterMap::parse(&read(root, SOURCE)?).map_err(|e| format!("{SOURCE}: {e}"))?;
-    for (path, content) in [
-        ("shell-rtl/rtl/pkg/shef_regs_pkg.sv", map.to_systemverilog()),
-        ("host/regs/src/lib.rs", map.to_rust()),
-        ("docs/reference/registers.md", map.to_markdown()),
-    ] {
+    const SHIELD: &str = "shell-rtl/regs/ctl.toml";
+    const DMA: &str = "shell-rtl/regs/dma.toml";
+    let parse = |source| RegisterMap::parse(&read(root, source)?).map_err(|e| format!("{source}: {e}"));
+    let (shield, dma) = (parse(SHIELD)?, parse(DMA)?);
+    let packages = [
+        ("shell-rtl/rtl/pkg/shef_regs_pkg.sv", shield.to_systemverilog(SHIELD, "shef_regs_pkg")),
+        ("shell-rtl/rtl/dma/shef_dma_regs_pkg.sv", dma.to_systemverilog(DMA, "shef_dma_regs_pkg")),
+    ];
+    let all = shield.and(dma);
+    let pages = [("host/regs/src/lib.rs", all.to_rust()), ("docs/reference/registers.md", all.to_markdown())];
+    for (path, content) in packages.into_iter().chain(pages) {
         out.push(Generated { path: path.into(), content });
     }
     Ok(())
@@ -52,7 +56,10 @@ fn shields(root: &Path, out: &mut Vec<Generated>) -> Result<(), String> {
         if root.join(&source).is_file() {
             let name = source.display().to_string();
             let shield = crate::shield::parse(&read(root, &name)?).map_err(|e| format!("{name}:{e}"))?;
-            out.push(Generated { path: folder.join("shef_cfg_pkg.sv"), content: crate::shield::systemverilog(&shield.config) });
+            out.push(Generated {
+                path: folder.join("shef_cfg_pkg.sv"),
+                content: crate::shield::systemverilog(&shield.config, shield.synthesis),
+            });
         }
     }
     Ok(())

@@ -77,7 +77,7 @@ fn shield(args: &[String]) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let package = outputs.first().map_or_else(|| Path::new(file).with_file_name("shef_cfg_pkg.sv"), |p| Path::new(p).to_path_buf());
-    let mut files = vec![(package, shef_gen::shield::systemverilog(&shield.config))];
+    let mut files = vec![(package, shef_gen::shield::systemverilog(&shield.config, shield.synthesis))];
     if let Some(constants) = outputs.get(1) {
         files.push((Path::new(constants).to_path_buf(), shef_gen::shield::rust(&shield.config)));
     }

@@ -38,10 +38,20 @@ struct AddrMap {
     name: String,
     desc: String,
     size: u32,
+    /// Where the map lies in another one, how often, and how far apart.
+    base: Option<u32>,
+    #[serde(default = "once")]
+    count: u32,
+    #[serde(default)]
+    stride: u32,
     #[serde(default)]
     reg: Vec<Reg>,
     #[serde(default)]
     mem: Vec<Mem>,
+}
+
+fn once() -> u32 {
+    1
 }
 
 #[derive(Debug, Deserialize)]
@@ -134,6 +144,9 @@ impl AddrMap {
 
     fn check(&self) -> Result<(), RegsError> {
         let fail = |item: &str, problem: String| Err(RegsError::Invalid { map: self.name.clone(), item: item.into(), problem });
+        if !self.size.is_power_of_two() || self.count == 0 || self.count > 1 && self.stride < self.size {
+            return fail("", format!("{} maps of {:#x} bytes, {:#x} apart", self.count, self.size, self.stride));
+        }
         let mut end = 0;
         for i in self.items() {
             if i.offset % 4 != 0 || i.bytes % 4 != 0 || i.bytes == 0 {
@@ -180,17 +193,33 @@ impl RegisterMap {
         Ok(Self { maps: file.addrmap })
     }
 
-    /// The package `shef_regs_pkg`: offsets, fields, reset values and one decoder function for each map.
-    pub fn to_systemverilog(&self) -> String {
-        let mut s = String::from(
-            "// Generated from shell-rtl/regs/ctl.toml by `cargo xtask generate`; do not edit.\n\
-             `default_nettype none\n// A package offers more than one design uses.\n/* verilator lint_off UNUSEDPARAM */\npackage shef_regs_pkg;\n",
+    /// The maps of another description behind these.
+    pub fn and(mut self, other: Self) -> Self {
+        self.maps.extend(other.maps);
+        self
+    }
+
+    /// A package: offsets, fields, reset values and one decoder function for each map.
+    pub fn to_systemverilog(&self, source: &str, package: &str) -> String {
+        let mut s = format!(
+            "// Generated from {source} by `cargo xtask generate`; do not edit.\n\
+             `default_nettype none\n// A package offers more than one design uses.\n/* verilator lint_off UNUSEDPARAM */\npackage {package};\n",
         );
         for m in &self.maps {
             let w = m.size.trailing_zeros();
             let lower = &m.name;
             let items = m.items();
             writeln!(s, "\n  // {}", m.desc).unwrap();
+            if let Some(base) = m.base {
+                let upper = lower.to_uppercase();
+                writeln!(s, "  localparam logic [31:0] {upper}_BASE = 32'h{base:x};").unwrap();
+                writeln!(
+                    s,
+                    "  localparam int unsigned {upper}_COUNT = {};\n  localparam int unsigned {upper}_STRIDE = {};",
+                    m.count, m.stride
+                )
+                .unwrap();
+            }
             for i in &items {
                 writeln!(s, "  localparam logic [{}:0] {}_OFFSET = {w}'h{:x};", w - 1, m.constant(i.name), i.offset).unwrap();
             }
@@ -239,7 +268,7 @@ impl RegisterMap {
     /// The source of crate `shef-regs`.
     pub fn to_rust(&self) -> String {
         let mut s = String::from(
-            "//! Register maps of the Shield. Generated from shell-rtl/regs/ctl.toml by `cargo xtask generate`; do not edit.\n\
+            "//! Register maps of the Shield. Generated from shell-rtl/regs by `cargo xtask generate`; do not edit.\n\
              //!\n//! Offsets are in bytes, registers are 32 bits wide; byte strings lie in byte-lane order: byte i at offset + i.\n\
              #![no_std]\n#![forbid(unsafe_code)]\n\n\
              /// A field of a register.\n#[derive(Debug, Clone, Copy, PartialEq, Eq)]\npub struct Field {\n    /// Lowest bit.\n    pub lsb: u32,\n    /// Bits.\n    pub width: u32,\n}\n\n\
@@ -251,6 +280,11 @@ impl RegisterMap {
         for m in &self.maps {
             writeln!(s, "\n/// {}.\npub mod {} {{\n    use super::{{Access, Field, Item}};\n", m.desc, m.name).unwrap();
             writeln!(s, "    /// Bytes of the map.\n    pub const SIZE: u32 = {:#x};", m.size).unwrap();
+            if let Some(base) = m.base {
+                writeln!(s, "    /// Where the first map lies in the control window.\n    pub const BASE: u32 = {base:#x};").unwrap();
+                writeln!(s, "    /// Maps.\n    pub const COUNT: u32 = {};", m.count).unwrap();
+                writeln!(s, "    /// Bytes from a map to the next.\n    pub const STRIDE: u32 = {:#x};", m.stride).unwrap();
+            }
             for i in m.items() {
                 let desc = m.reg.iter().map(|r| (&r.name, &r.desc)).chain(m.mem.iter().map(|x| (&x.name, &x.desc)));
                 let desc = desc.into_iter().find(|(n, _)| *n == i.name).map_or("", |(_, d)| d.as_str());
@@ -295,12 +329,21 @@ impl RegisterMap {
     /// The page `docs/reference/registers.md`.
     pub fn to_markdown(&self) -> String {
         let mut s = String::from(
-            "# Registers\n\nGenerated from `shell-rtl/regs/ctl.toml` by `cargo xtask generate`; do not edit. Registers are 32 bits wide; byte strings lie in byte-lane order (byte i at offset + i). \
+            "# Registers\n\nGenerated from `shell-rtl/regs` by `cargo xtask generate`; do not edit. Registers are 32 bits wide; byte strings lie in byte-lane order (byte i at offset + i). \
              A read or write of anything that is not listed, or not allowed, is answered with SLVERR and changes nothing.\n",
         );
         for m in &self.maps {
-            writeln!(s, "\n## {}\n\n{}.\n\n| offset | name | bytes | access | reset | what |\n|---|---|---|---|---|---|", m.name, m.desc)
-                .unwrap();
+            let place = match m.base {
+                None => String::new(),
+                Some(base) if m.count == 1 => format!(" At `{base:#x}` of the control window."),
+                Some(base) => format!(" {} of them, at `{base:#x}` of the control window and then every {:#x} bytes.", m.count, m.stride),
+            };
+            writeln!(
+                s,
+                "\n## {}\n\n{}.{place}\n\n| offset | name | bytes | access | reset | what |\n|---|---|---|---|---|---|",
+                m.name, m.desc
+            )
+            .unwrap();
             for i in m.items() {
                 let reg = m.reg.iter().find(|r| r.name == i.name);
                 let desc = reg.map_or_else(|| m.mem.iter().find(|x| x.name == i.name).map_or("", |x| x.desc.as_str()), |r| r.desc.as_str());
@@ -356,6 +399,15 @@ mod tests {
     fn a_map_has_an_end() {
         let err = map("[[addrmap.mem]]\nname = \"B\"\noffset = 0xfc\nbytes = 8\nsw = \"r\"\ndesc = \"b\"\n").unwrap_err();
         assert!(err.to_string().contains("ends at 0x104"), "{err}");
+    }
+
+    #[test]
+    fn maps_that_lie_in_another_do_not_overlap() {
+        let reg = "[[addrmap.reg]]\nname = \"A\"\noffset = 4\nsw = \"r\"\ndesc = \"a\"\n";
+        let m = map(&format!("base = 0x400\ncount = 4\nstride = 0x100\n{reg}")).unwrap();
+        assert!(m.to_rust().contains("BASE: u32 = 0x400") && m.to_systemverilog("f", "p").contains("CTL_STRIDE = 256;"));
+        let err = map(&format!("base = 0x400\ncount = 4\nstride = 0x80\n{reg}")).unwrap_err();
+        assert!(err.to_string().contains("4 maps of 0x100 bytes, 0x80 apart"), "{err}");
     }
 
     #[test]

@@ -184,6 +184,8 @@ struct File {
     suite: Option<Spanned<Number>>,
     on_fault: Option<Spanned<String>>,
     #[serde(default)]
+    synthesis: SynthesisTable,
+    #[serde(default)]
     memory: Memory,
     #[serde(default)]
     set: Vec<Spanned<SetTable>>,
@@ -195,6 +197,12 @@ struct File {
 #[serde(deny_unknown_fields)]
 struct Memory {
     ports: Option<Spanned<Number>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+struct SynthesisTable {
+    sbox: Option<Spanned<String>>,
 }
 
 #[derive(Deserialize)]
@@ -227,11 +235,45 @@ struct RegionTable {
     counter: Option<Spanned<Number>>,
 }
 
+/// What S-boxes of an engine set's AES are made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Sbox {
+    /// LUTs.
+    #[default]
+    Lut,
+    /// Block RAM.
+    Ram,
+}
+
+impl Sbox {
+    /// The name in `shield.toml`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Lut => "lut",
+            Self::Ram => "ram",
+        }
+    }
+
+    /// The kind with this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Lut, Self::Ram].into_iter().find(|s| s.name() == name)
+    }
+}
+
+/// How the Shield is built. Nobody outside the chip sees a difference, so it is no part of the configuration and its digest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Synthesis {
+    /// S-boxes of the engine sets.
+    pub sbox: Sbox,
+}
+
 /// A checked Shield.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shield {
     /// The resolved configuration.
     pub config: Config,
+    /// How it is built.
+    pub synthesis: Synthesis,
     /// What the developer should know: regions without protection, lines that are too few for the speed of the bus, ports without use.
     pub warnings: Vec<Warning>,
 }
@@ -260,9 +302,18 @@ pub fn parse(source: &str) -> Result<Shield, ShieldError> {
             None => return rule(s.span(), format!("unknown fault policy \"{}\", expected shield, region or halt", s.get_ref())),
         },
     };
+    let sbox = match &file.synthesis.sbox {
+        None => Sbox::default(),
+        Some(s) => match Sbox::from_name(s.get_ref()) {
+            Some(sbox) => sbox,
+            None => return rule(s.span(), format!("unknown kind of S-box \"{}\", expected lut or ram", s.get_ref())),
+        },
+    };
     // Narrow integers: what does not fit breaks a rule in any case, so the largest value stands for it and the rule names the limit.
     let small = |n: &Option<Spanned<Number>>, default: u64| n.as_ref().map_or(default, |n| n.get_ref().0);
-    let ports = u8::try_from(small(&file.memory.ports, 1)).unwrap_or(u8::MAX);
+    // Where nothing asks for card memory there is none, and nothing that serves it.
+    let has_memory = !file.region.is_empty() || !file.set.is_empty() || small(&file.memory.ports, 0) != 0;
+    let ports = u8::try_from(small(&file.memory.ports, has_memory.into())).unwrap_or(u8::MAX);
     let (default, plain) = (Set::default(), Region::default());
     let mut sets: Vec<Set> = file
         .set
@@ -280,11 +331,8 @@ pub fn parse(source: &str) -> Result<Shield, ShieldError> {
             }
         })
         .collect();
-    if sets.is_empty() {
+    if sets.is_empty() && has_memory {
         sets.push(default);
-    }
-    if file.region.is_empty() {
-        return rule(0..0, "no [[region]]: a Shield without a region lets nothing through".to_string());
     }
     let mut regions = Vec::new();
     for (i, r) in file.region.iter().enumerate() {
@@ -317,7 +365,7 @@ pub fn parse(source: &str) -> Result<Shield, ShieldError> {
     match Config::new(on_fault, ports, sets, regions) {
         Ok(config) => {
             let warnings = warnings(&file, &config).into_iter().map(|(span, message)| Warning { place: place(span), message }).collect();
-            Ok(Shield { config, warnings })
+            Ok(Shield { config, synthesis: Synthesis { sbox }, warnings })
         }
         Err(e) => {
             let (span, message) = locate(&file, &e);
@@ -446,14 +494,18 @@ fn locate(file: &File, e: &ConfigError) -> (Range<usize>, String) {
         ConfigError::Set { set: i, field, .. } => set(*i, *field),
         ConfigError::Rule { field: Field::Ports, .. } => of(&file.memory.ports).unwrap_or(0..0),
         ConfigError::Rule { field: Field::Sets, .. } => file.set.get(MAX_SETS).map_or(0..0, Spanned::span),
-        ConfigError::Rule { field: Field::Regions, .. } => file.region.get(MAX_REGIONS).map_or(0..0, Spanned::span),
+        // Too many, or none for what asks for memory.
+        ConfigError::Rule { field: Field::Regions, .. } => {
+            let asks = || file.set.first().map(Spanned::span).or(of(&file.memory.ports));
+            file.region.get(MAX_REGIONS).map(Spanned::span).or_else(asks).unwrap_or(0..0)
+        }
         _ => 0..0,
     };
     (span, e.to_string())
 }
 
 /// The SystemVerilog package `shef_cfg_pkg`.
-pub fn systemverilog(config: &Config) -> String {
+pub fn systemverilog(config: &Config, synthesis: Synthesis) -> String {
     let mut s = String::new();
     let n = config.regions().len();
     let digest: String = config.digest().iter().map(|b| format!("{b:02x}")).collect();
@@ -483,6 +535,9 @@ pub fn systemverilog(config: &Config) -> String {
             )
         })
         .collect();
+    // No vector has a width of 0: without memory the port arrays have one port, which is tied off, and the lists one entry that nothing reads.
+    let list = |items: String| if config.has_memory() { items } else { "'0".to_owned() };
+    let width = |what: &str| if config.has_memory() { format!("N_{what}-1") } else { "0".to_owned() };
     let _ = write!(
         s,
         "// Configuration of the Shield, generated from shield.toml by `shef-gen shield generate`; do not edit.\n\
@@ -496,14 +551,18 @@ pub fn systemverilog(config: &Config) -> String {
          \x20 localparam shef_pkg::on_fault_e ON_FAULT = shef_pkg::ON_FAULT_{};\n\n\
          \x20 // SHA-256 of the configuration's deterministic CBOR; byte 0 in [255:248]\n\
          \x20 localparam logic [255:0] CONFIG_DIGEST = 256'h{digest};\n\n\
+         \x20 // S-boxes of the engine sets in block RAM; no part of the configuration\n\
+         \x20 localparam bit SBOX_RAM = 1'b{};\n\n\
          \x20 localparam int unsigned N_REGIONS = {n};\n\n\
          \x20 // SETS[i] is engine set i\n\
-         \x20 localparam shef_pkg::set_cfg_t [N_SETS-1:0] SETS = {{\n{}\n\x20 }};\n",
-        config.ports(),
+         \x20 localparam shef_pkg::set_cfg_t [{}:0] SETS = {};\n",
+        config.ports().max(1),
         config.sets().len(),
-        config.accelerator_ports(),
+        config.accelerator_ports().max(1),
         config.on_fault().name().to_uppercase(),
-        sets.join(",\n"),
+        u8::from(synthesis.sbox == Sbox::Ram),
+        width("SETS"),
+        list(format!("{{\n{}\n  }}", sets.join(",\n"))),
     );
     for r in config.regions() {
         let _ = write!(
@@ -539,11 +598,12 @@ pub fn systemverilog(config: &Config) -> String {
             u8::from(r.counter_bits == Some(48)),
         );
     }
-    let list: Vec<String> = (0..n).rev().map(|i| format!("REGION_{i}")).collect();
+    let regions: Vec<String> = (0..n).rev().map(|i| format!("REGION_{i}")).collect();
     let _ = write!(
         s,
-        "\n  // REGIONS[i] is region i\n  localparam shef_pkg::region_cfg_t [N_REGIONS-1:0] REGIONS = {{{}}};\n\nendpackage\n/* verilator lint_on UNUSEDPARAM */\n`default_nettype wire\n",
-        list.join(", ")
+        "\n  // REGIONS[i] is region i\n  localparam shef_pkg::region_cfg_t [{}:0] REGIONS = {};\n\nendpackage\n/* verilator lint_on UNUSEDPARAM */\n`default_nettype wire\n",
+        width("REGIONS"),
+        list(format!("{{{}}}", regions.join(", ")))
     );
     s
 }
@@ -650,6 +710,39 @@ key = 128
     }
 
     #[test]
+    fn without_a_region_there_is_no_memory() {
+        for text in ["", "suite = 1\n", "[memory]\nports = 0\n"] {
+            let shield = parse(text).unwrap();
+            assert_eq!((shield.config.ports(), shield.config.sets(), shield.config.regions()), (0, &[][..], &[][..]), "{text}");
+            assert_eq!(shield.warnings, []);
+            let package = systemverilog(&shield.config, shield.synthesis);
+            for line in [
+                "N_PORTS = 1;",
+                "N_SETS = 0;",
+                "N_ACC = 1;",
+                "N_REGIONS = 0;",
+                "set_cfg_t [0:0] SETS = '0;",
+                "region_cfg_t [0:0] REGIONS = '0;",
+            ] {
+                assert!(package.contains(line), "{line}\n{package}");
+            }
+        }
+    }
+
+    /// What nobody outside the chip sees is not measured.
+    #[test]
+    fn the_kind_of_s_box_is_no_part_of_the_configuration() {
+        let [none, lut, ram] =
+            ["", "[synthesis]\nsbox = \"lut\"\n", "[synthesis]\nsbox = \"ram\"\n"].map(|head| parse(&format!("{head}{GOOD}")).unwrap());
+        assert_eq!(none, lut);
+        assert_eq!((lut.synthesis.sbox, ram.synthesis.sbox), (Sbox::Lut, Sbox::Ram));
+        assert_eq!((&lut.config, lut.config.digest()), (&ram.config, ram.config.digest()));
+        let packages = [&lut, &ram].map(|s| systemverilog(&s.config, s.synthesis));
+        assert_eq!(packages[0].replace("SBOX_RAM = 1'b0;", "SBOX_RAM = 1'b1;"), packages[1]);
+        assert_ne!(packages[0], packages[1]);
+    }
+
+    #[test]
     fn nodes_are_placed_after_all_tags() {
         let text = GOOD.replace("mode = \"input\"", "mode = \"tree\"").replace("mode = \"output\"", "mode = \"counted\"");
         let c = parse(&text).unwrap().config;
@@ -697,8 +790,11 @@ key = 128
             (GOOD.replace("name = \"b\"", "name = \"a\""), 9, 8, "SHEF-GEN-011"),
             (format!("on_fault = \"stop\"\n{GOOD}"), 1, 12, "SHEF-GEN-011"),
             (format!("suite = 2\n{GOOD}"), 1, 9, "SHEF-GEN-011"),
+            (format!("[synthesis]\nsbox = \"rom\"\n{GOOD}"), 2, 8, "SHEF-GEN-011"),
+            (format!("[synthesis]\nbox = \"ram\"\n{GOOD}"), 2, 1, "SHEF-GEN-010"),
             (format!("{GOOD}\n[[set]]\nlanes = 3\n"), 17, 9, "SHEF-GEN-011"),
-            (String::new(), 1, 1, "SHEF-GEN-011"),
+            ("\n[[set]]\n".to_owned(), 2, 1, "SHEF-GEN-011"),
+            ("[memory]\nports = 2\n".to_owned(), 2, 9, "SHEF-GEN-011"),
         ];
         for (text, line, column, code) in cases {
             let e = fails(&text);

@@ -14,7 +14,7 @@ module shef_io
   import shef_regs_pkg::*;
 #(
     parameter int unsigned NRegions = 1,
-    parameter region_cfg_t [NRegions-1:0] Regions = '0,
+    parameter region_cfg_t [(NRegions == 0 ? 1 : NRegions)-1:0] Regions = '0,
     parameter int unsigned NSets = 1,
     parameter bit Halt = 1'b0,
     parameter logic [7:0] AeadId = 8'd2
@@ -208,7 +208,7 @@ module shef_io
   logic [191:0] region_info;
   always_comb begin
     cfg = '0;
-    for (int i = 0; i < NRegions; i++) if (region_q == REGION_W'(i)) cfg = Regions[i];
+    for (int i = 0; i < int'(NRegions); i++) if (region_q == REGION_W'(i)) cfg = Regions[i];
     chunks = cfg.size >> cfg.chunk_log2;
     region_info = {64'(chunks), 16'd0, stat_epoch_i, stat_written_i, 8'd0, 7'd0, region_fault_i[region_q], 4'd0, cfg.chunk_log2, 5'd0, cfg.mode};
   end

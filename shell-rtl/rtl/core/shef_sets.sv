@@ -22,6 +22,7 @@ module shef_sets
     parameter int unsigned NRegions = 1,
     parameter region_cfg_t [NRegions-1:0] Regions = '0,
     parameter on_fault_e OnFault = ON_FAULT_SHIELD,
+    parameter bit SboxRam = 1'b0,
     parameter int unsigned TimeoutCycles = 4096
 ) (
     input  wire                    clk_i,
@@ -389,7 +390,7 @@ module shef_sets
     shef_set #(
         .NRegions(N), .Regions(MINE[N-1:0]), .Lanes(32'(Sets[s].lanes)), .BigLines(32'(Sets[s].big_lines)),
         .SmallLines(32'(Sets[s].small_lines)), .RingBeats(32'(Sets[s].ring_beats)), .OnFault(OnFault),
-        .TimeoutCycles(TimeoutCycles), .HasFront(Sets[s].cache_bytes != '0)
+        .TimeoutCycles(TimeoutCycles), .SboxRam(SboxRam), .HasFront(Sets[s].cache_bytes != '0)
     ) i_set (
         .clk_i, .rst_ni,
         .acc_aw_i(aw), .acc_aw_valid_i(aw_valid), .acc_aw_ready_o(aw_ready),

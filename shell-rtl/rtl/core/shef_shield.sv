@@ -158,7 +158,7 @@ module shef_shield
 
   shef_regs #(
       .ShellId(ShellId),
-      .NPorts(N_PORTS),
+      .NPorts(N_SETS == 0 ? 0 : N_PORTS),
       .NSets(N_SETS),
       .NRegions(N_REGIONS),
       .ConfigDigest(CONFIG_DIGEST)
@@ -221,16 +221,18 @@ module shef_shield
   );
 
   // ---- faults ----
+  // who reports: every set, or without memory who refuses reads and who refuses writes
+  localparam int unsigned SOURCES = N_SETS == 0 ? 2 : N_SETS;
   logic stopped, fault_clear;
-  logic [N_SETS-1:0] fault_valid, refusal_valid;
-  fault_t [N_SETS-1:0] set_fault;
-  refusal_t [N_SETS-1:0] set_refusal;
+  logic [SOURCES-1:0] fault_valid, refusal_valid;
+  fault_t [SOURCES-1:0] set_fault;
+  refusal_t [SOURCES-1:0] set_refusal;
   fault_t first_fault;
   refusal_t first_refusal;
   logic [31:0] fault_count, refusal_count;
 
   shef_fault #(
-      .NSets(N_SETS),
+      .NSets(SOURCES),
       .OnFault(ON_FAULT)
   ) u_fault (
       .clk_i,
@@ -374,82 +376,134 @@ module shef_shield
 
   // ---- engine sets ----
   logic sets_idle;
-  shef_sets #(
-      .NSets(N_SETS),
-      .NPorts(N_PORTS),
-      .NAcc(N_ACC),
-      .Sets(SETS),
-      .NRegions(N_REGIONS),
-      .Regions(REGIONS),
-      .OnFault(ON_FAULT)
-  ) u_sets (
-      .clk_i,
-      .rst_ni,
-      .acc_aw_i,
-      .acc_aw_valid_i,
-      .acc_aw_ready_o,
-      .acc_w_i,
-      .acc_w_valid_i,
-      .acc_w_ready_o,
-      .acc_b_o,
-      .acc_b_valid_o,
-      .acc_b_ready_i,
-      .acc_ar_i,
-      .acc_ar_valid_i,
-      .acc_ar_ready_o,
-      .acc_r_o,
-      .acc_r_valid_o,
-      .acc_r_ready_i,
-      .mem_aw_o,
-      .mem_aw_valid_o,
-      .mem_aw_ready_i,
-      .mem_w_o,
-      .mem_w_valid_o,
-      .mem_w_ready_i,
-      .mem_b_i,
-      .mem_b_valid_i,
-      .mem_b_ready_o,
-      .mem_ar_o,
-      .mem_ar_valid_o,
-      .mem_ar_ready_i,
-      .mem_r_i,
-      .mem_r_valid_i,
-      .mem_r_ready_o,
-      .key_valid_i(key_valid),
-      .key_ready_o(key_ready),
-      .key_region_i(region),
-      .key_node_i(key_node),
-      .key_i(key),
-      .enable_i(keyed),
-      .stop_i(stopped),
-      .cmd_valid_i(cmd_valid),
-      .cmd_ready_o(cmd_ready),
-      .cmd_i(set_cmd),
-      .cmd_region_i(region),
-      .cmd_epoch_i(epoch),
-      .cmd_done_o(cmd_done),
-      .cmd_err_o(cmd_err),
-      .epoch_we_i(epoch_we),
-      .epoch_region_i(region),
-      .epoch_i(epoch),
-      .fault_valid_o(fault_valid),
-      .fault_o(set_fault),
-      .refusal_valid_o(refusal_valid),
-      .refusal_o(set_refusal),
-      .stat_region_i(region),
-      .epoch_o(stat_epoch),
-      .written_o(stat_written),
-      .map_region_i(region),
-      .map_word_i(map_word),
-      .map_o(map_bits),
-      .region_fault_o(region_fault),
-      .cnt_set_i(cnt_set),
-      .cnt_sel_i(cnt_sel),
-      .cnt_o(cnt),
-      .idle_o(sets_idle),
-      .wipe_i(wipe || set_wipe),
-      .wipe_done_o(set_wiped)
-  );
+  if (N_SETS == 0) begin : g_no_memory
+    shef_no_memory u_no_memory (
+        .clk_i,
+        .rst_ni,
+        .wipe_i(wipe || set_wipe),
+        .enable_i(keyed),
+        .stop_i(stopped),
+        .acc_aw_i,
+        .acc_aw_valid_i,
+        .acc_aw_ready_o,
+        .acc_w_valid_i,
+        .acc_w_ready_o,
+        .acc_b_o,
+        .acc_b_valid_o,
+        .acc_b_ready_i,
+        .acc_ar_i,
+        .acc_ar_valid_i,
+        .acc_ar_ready_o,
+        .acc_r_o,
+        .acc_r_valid_o,
+        .acc_r_ready_i,
+        .refusal_valid_o(refusal_valid),
+        .refusal_o(set_refusal)
+    );
+    assign mem_aw_o = '0;
+    assign mem_aw_valid_o = '0;
+    assign mem_w_o = '0;
+    assign mem_w_valid_o = '0;
+    assign mem_b_ready_o = '1;
+    assign mem_ar_o = '0;
+    assign mem_ar_valid_o = '0;
+    assign mem_r_ready_o = '1;
+    // There is nothing to flush and nothing that a key or an epoch could belong to.
+    assign key_ready = 1'b1;
+    assign cmd_ready = 1'b1;
+    assign cmd_done = cmd_valid;
+    assign cmd_err = 1'b0;
+    assign set_wiped = 1'b1;
+    assign fault_valid = '0;
+    assign set_fault = '0;
+    assign stat_epoch = '0;
+    assign stat_written = '0;
+    assign map_bits = '0;
+    assign region_fault = '0;
+    assign cnt = '0;
+    assign sets_idle = 1'b1;
+    logic unused_sets;
+    assign unused_sets = ^{acc_w_i, mem_aw_ready_i, mem_w_ready_i, mem_b_i, mem_b_valid_i, mem_ar_ready_i, mem_r_i, mem_r_valid_i,
+                           key_valid, key_node, region, key, set_cmd, epoch_we, epoch, map_word, cnt_set, cnt_sel};
+  end else begin : g_sets
+    shef_sets #(
+        .NSets(N_SETS),
+        .NPorts(N_PORTS),
+        .NAcc(N_ACC),
+        .Sets(SETS),
+        .NRegions(N_REGIONS),
+        .Regions(REGIONS),
+        .OnFault(ON_FAULT),
+        .SboxRam(SBOX_RAM)
+    ) u_sets (
+        .clk_i,
+        .rst_ni,
+        .acc_aw_i,
+        .acc_aw_valid_i,
+        .acc_aw_ready_o,
+        .acc_w_i,
+        .acc_w_valid_i,
+        .acc_w_ready_o,
+        .acc_b_o,
+        .acc_b_valid_o,
+        .acc_b_ready_i,
+        .acc_ar_i,
+        .acc_ar_valid_i,
+        .acc_ar_ready_o,
+        .acc_r_o,
+        .acc_r_valid_o,
+        .acc_r_ready_i,
+        .mem_aw_o,
+        .mem_aw_valid_o,
+        .mem_aw_ready_i,
+        .mem_w_o,
+        .mem_w_valid_o,
+        .mem_w_ready_i,
+        .mem_b_i,
+        .mem_b_valid_i,
+        .mem_b_ready_o,
+        .mem_ar_o,
+        .mem_ar_valid_o,
+        .mem_ar_ready_i,
+        .mem_r_i,
+        .mem_r_valid_i,
+        .mem_r_ready_o,
+        .key_valid_i(key_valid),
+        .key_ready_o(key_ready),
+        .key_region_i(region),
+        .key_node_i(key_node),
+        .key_i(key),
+        .enable_i(keyed),
+        .stop_i(stopped),
+        .cmd_valid_i(cmd_valid),
+        .cmd_ready_o(cmd_ready),
+        .cmd_i(set_cmd),
+        .cmd_region_i(region),
+        .cmd_epoch_i(epoch),
+        .cmd_done_o(cmd_done),
+        .cmd_err_o(cmd_err),
+        .epoch_we_i(epoch_we),
+        .epoch_region_i(region),
+        .epoch_i(epoch),
+        .fault_valid_o(fault_valid),
+        .fault_o(set_fault),
+        .refusal_valid_o(refusal_valid),
+        .refusal_o(set_refusal),
+        .stat_region_i(region),
+        .epoch_o(stat_epoch),
+        .written_o(stat_written),
+        .map_region_i(region),
+        .map_word_i(map_word),
+        .map_o(map_bits),
+        .region_fault_o(region_fault),
+        .cnt_set_i(cnt_set),
+        .cnt_sel_i(cnt_sel),
+        .cnt_o(cnt),
+        .idle_o(sets_idle),
+        .wipe_i(wipe || set_wipe),
+        .wipe_done_o(set_wiped)
+    );
+  end
 
   logic unused;
   assign unused = ^{sets_idle, reg_busy};

@@ -3,13 +3,14 @@
 // Job port: valid/ready, four blocks a job (block 0 in [511:384]); a job every 4/Lanes cycles. Output: in order, no
 // back-pressure, 15 cycles after the handshake with four lanes (17 with two, 19 with one). The round keys of NKeys keys are
 // written through wr_* (round 0..14; AES-128 uses 0 and 5..14). key128_i bit k: key slot k holds an AES-128 key. It must not
-// change for a slot that has jobs in the pipeline. clear_i zeroes all state registers; idle_o: no job inside.
+// change for a slot that has jobs in the pipeline. SboxRam: S-boxes in block RAM. clear_i zeroes all state registers; idle_o: no job inside.
 `default_nettype none
 module shef_aes_lanes #(
   parameter int unsigned Lanes = 4,
   parameter int unsigned NKeys = 16,
   parameter int unsigned UserW = 8,
   parameter bit TableForm = shef_aes_pkg::TABLE_FORM,
+  parameter bit SboxRam = 1'b0,
   localparam int unsigned KeyW = $clog2(NKeys)
 ) (
   input  wire              clk_i,
@@ -116,7 +117,7 @@ module shef_aes_lanes #(
   for (genvar i = 0; i < AES_STAGES; i++) begin : gen_stage
     wire wr_here = wr_en_i && (wr_all_i || wr_round_i == 4'(i));
     if (i == 0) begin : gen_first
-      shef_aes_stage #(.Lanes(Lanes), .NKeys(NKeys), .Index(i), .TableForm(TableForm)) i_stage (
+      shef_aes_stage #(.Lanes(Lanes), .NKeys(NKeys), .Index(i), .TableForm(TableForm), .SboxRam(SboxRam)) i_stage (
         .clk_i,
         .clear_i,
         .wr_en_i(wr_here),
@@ -129,7 +130,7 @@ module shef_aes_lanes #(
         .state_o(state[i])
       );
     end else begin : gen_next
-      shef_aes_stage #(.Lanes(Lanes), .NKeys(NKeys), .Index(i), .TableForm(TableForm)) i_stage (
+      shef_aes_stage #(.Lanes(Lanes), .NKeys(NKeys), .Index(i), .TableForm(TableForm), .SboxRam(SboxRam)) i_stage (
         .clk_i,
         .clear_i,
         .wr_en_i(wr_here),

@@ -20,7 +20,8 @@ module shef_gcm #(
   parameter int unsigned NNodes = 0,
   parameter int unsigned Lanes = 4,
   parameter int unsigned UserW = 8,
-  parameter bit TableForm = shef_aes_pkg::TABLE_FORM
+  parameter bit TableForm = shef_aes_pkg::TABLE_FORM,
+  parameter bit SboxRam = 1'b0                // S-boxes of the AES lanes in block RAM
 ) (
   input  wire              clk_i,
   input  wire              rst_ni,
@@ -121,7 +122,7 @@ module shef_gcm #(
   wire own_job = state_q == ST_H_REQ;
 
   assign job_ready_o = idle && aes_ready;
-  shef_aes_lanes #(.Lanes(Lanes), .NKeys(NKeys), .UserW(UserW + 1), .TableForm(TableForm)) i_aes (
+  shef_aes_lanes #(.Lanes(Lanes), .NKeys(NKeys), .UserW(UserW + 1), .TableForm(TableForm), .SboxRam(SboxRam)) i_aes (
     .clk_i,
     .clear_i(clear),
     .key128_i(key128_q),

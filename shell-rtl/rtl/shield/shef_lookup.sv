@@ -4,9 +4,12 @@
 // Handshake: read and write segments in (valid/ready); a read leaves to the response queue (rsp_*, must be ready at all times
 // when rsp_room_i is high), a write to the write acceptor (wsg_*). A line that was taken leaves also to the fetch queue
 // (fetch_*, never full by size); where its chunk has a version of its own, that is asked for in the same cycle (ver_ready_i).
-// Two stages: a segment is compared with all lines when it comes in, and decided in the next cycle at the earliest; one decision
-// a cycle, reads and writes take turns when both wait, and neither waits for the other. A chunk of an `output` region that is
-// not on chip costs one cycle more: its written bit is asked for.
+// Three stages: a segment is compared with all lines when it comes in; then what the state of its line says is gathered in a few
+// bits; then it is decided. One decision a cycle, reads and writes take turns when both wait, and neither waits for the other. What
+// a decision changes for those that come behind it (the line that it takes, and from whom) is put right on the way. A chunk of an
+// `output` region that is not on chip costs one cycle more: its written bit is asked for.
+//
+// Lines to be taken, sealed, filled or sent away are chosen ahead, in registers, and looked at again when they are used.
 //
 // A chunk is in one line at most. A line is whole when all its bytes are known; only then is it read or sealed. `output`: taken
 // by a write, bytes without mark are zeros, so it is whole at once; closed when every byte was written, or early when nothing else
@@ -33,6 +36,7 @@ module shef_lookup
     parameter int unsigned ChunkW = CHUNK_INDEX_W,      // bits that tell the chunks of a region apart
     parameter logic [MAX_REGIONS-1:0] IsOutput = '0,    // mode of each region
     parameter logic [MAX_REGIONS-1:0] HasVersions = '0, // counted, tree
+    parameter logic [MAX_REGIONS-1:0] IsTree = '0,      // its versions can be asked for at any time
     parameter logic [MAX_REGIONS-1:0] IsPlain = '0,     // bypass
     parameter logic [MAX_REGIONS-1:0] IsBig = '0,       // its chunks go to the 4 KiB lines
     parameter id_tab_t RegionId = '0,
@@ -44,7 +48,7 @@ module shef_lookup
     input  wire               rst_ni,
     input  wire               clr_i,
     input  wire               stop_i,      // answer everything with an error, take no line
-    input  wire               hold_rd_i,   // a command runs: no reads
+    input  wire               hold_rd_i,   // a command runs: no reads from the next cycle on
     input  wire               hold_wr_i,   // no writes
     input  wire  [MAX_REGIONS-1:0] frozen_i,  // regions that take no part: answered with an error, their lines are lost
 
@@ -137,9 +141,33 @@ module shef_lookup
     key_t chunk;
   } name_t;
   localparam lines_t BIG_MASK = lines_t'((64'd1 << BigLines) - 64'd1);
+  localparam lines_t CLASS[2] = '{~BIG_MASK, BIG_MASK};
   localparam int unsigned RESERVE = 2;
+  localparam int unsigned SPEC_RESERVE = 3;
   localparam int unsigned EVICT_WAIT = 256;  // cycles a write waits for a read to let go of a line before an `output` line is closed
   localparam int unsigned LINES[2] = '{SmallLines, BigLines};
+
+  function automatic int unsigned less(input int unsigned a, input int unsigned b);
+    return (a > b) ? a - b : 0;
+  endfunction
+  // lines whose number has bit b
+  function automatic lines_t numbered(input int unsigned b);
+    lines_t x;
+    x = '0;
+    for (int unsigned i = 0; i < NLines; i++) x[i] = ((i >> b) & 1) != 0;
+    return x;
+  endfunction
+  function automatic line_t index_of(input lines_t x);
+    line_t n;
+    for (int unsigned b = 0; b < LINE_W; b++) n[b] = (x & numbered(b)) != '0;
+    return n;
+  endfunction
+  function automatic lines_t one_hot(input line_t n);
+    lines_t x;
+    x = '0;
+    for (int i = 0; i < int'(NLines); i++) x[i] = n == line_t'(i);
+    return x;
+  endfunction
 
   // ---- state of the lines ----
   lines_t free_q;
@@ -162,7 +190,9 @@ module shef_lookup
   logic [1:0] wrefs_q[NLines];
   key_t chunk_q[NLines];
   reg_idx_t region_q[NLines];
+  lines_t live;             // its name counts
 
+  assign live = ~free_q & ~orphan_q;
   assign readable_o = whole_q;
   assign fetched_o = all_q;
   assign closed_o = full_q & out_q;
@@ -173,165 +203,236 @@ module shef_lookup
   assign dirty_o = (dirty_q | seal_q) != '0;
   assign write_held_o = wheld_q != '0;
 
-  function automatic line_t index_of(input lines_t x);
-    line_t n;
-    n = '0;
-    for (int i = 0; i < int'(NLines); i++) if (x[i]) n = n | line_t'(i);
-    return n;
-  endfunction
-  function automatic lines_t one_hot(input line_t n);
-    lines_t x;
-    x = '0;
-    for (int i = 0; i < int'(NLines); i++) x[i] = n == line_t'(i);
-    return x;
-  endfunction
-  // bit i: some bit at or below i is set
-  function automatic lines_t from_first(input lines_t x);
-    lines_t y;
-    y = x;
-    for (int s = 1; s < int'(NLines); s = 2 * s) y = y | (y << s);
-    return y;
-  endfunction
-  // the first bit of x that is in `above`, or else the first bit
-  function automatic lines_t pick(input lines_t x, input lines_t above);
-    lines_t high, low;
-    if (x == '0) return '0;
-    high = from_first(x & above);
-    low = from_first(x);
-    return high[NLines-1] ? (high & ~(high << 1)) : (low & ~(low << 1));
-  endfunction
-  function automatic lines_t beyond(input lines_t one);
-    return from_first(one) & ~one;
-  endfunction
-
-  // ---- the decision, as the blocks before it see it ----
-  seg_t seg;
-  logic side_valid, rd_want, wr_want, class_big;
-  logic [1:0] cand_ok;
-  logic rref_up, wref_up;
+  // ---- the decision, as the stages before it see it ----
+  // takers of a line: a read, a write, a chunk that is fetched ahead
+  localparam int unsigned RD = 0;
+  localparam int unsigned WR = 1;
+  localparam int unsigned SPEC = 2;
+  logic [1:0] fire;          // a segment of that side leaves
+  logic [1:0] leaves;        // would leave without taking a line, if it is decided
+  logic [1:0] takes;         // would take one
+  logic [1:0] hit_up;        // into a line that has its chunk
+  logic [1:0] ref_up;        // into a line
+  logic [2:0] took;          // a line is taken
+  logic [1:0] take_class;
+  lines_t take_one, hit_one;
+  lines_t cand_q[2];         // the line to be taken next, of each class
+  line_t cand_line_q[2];
+  logic [1:0] cand_ok_q;
+  line_t take_idx;
+  name_t taker[3];
   logic [1:0] short_q;       // a segment of that side found no line
-  logic stream_q, spec_valid_q, spec_load, spec_end, follows, spec_hit, spec_room;
-  name_t spec_next;
+  lines_t seal_cand_q;       // may be on its way to memory after this cycle
 
-  // ---- stage 1: compare with all lines; [0] reads, [1] writes ----
-  logic [1:0] in_valid, in_ready, slot_valid_q;
+  // ---- first stage: compare with all lines; second: look at the state of its line ----
+  typedef struct packed {
+    logic hit;     // a line has its chunk
+    logic dirty;
+    logic seal;    // or may be from now on
+    logic last;
+    logic held;    // by reads
+    line_t line;
+    logic bad;     // its segment is refused, whatever its line says
+    logic out;     // `output`
+  } look_t;
+  typedef struct packed {
+    logic sure;    // refused
+    logic enter;   // goes into its line at once: a held one (read), a dirty one (write)
+    logic fresh;   // goes into its line when there is room for one more of these
+    logic miss;    // no line has its chunk
+    logic worn;    // the last version was used
+    line_t line;
+  } plan_t;
+
+  function automatic plan_t plan_of(input logic write, input look_t l);
+    plan_t p;
+    p.worn = write && !l.bad && l.hit && !l.dirty && !l.out && !l.seal && l.last;
+    p.sure = l.bad || p.worn || (write && l.hit && !l.dirty && l.out);
+    p.enter = !l.bad && l.hit && (write ? l.dirty : l.held);
+    p.fresh = !l.bad && l.hit && (write ? (!l.dirty && !l.out && !l.seal && !l.last) : !l.held);
+    p.miss = !l.bad && !l.hit;
+    p.line = l.line;
+    return p;
+  endfunction
+
+  logic [1:0] in_valid, in_ready, b_valid_q, d_valid_q, d_load;
   seg_t in_seg[2];
-  seg_t slot_q[2];
-  lines_t match_q[2];
+  seg_t b_seg_q[2];
+  seg_t d_seg_q[2];
+  name_t in_name[2];
+  name_t b_name[2];
+  name_t d_name[2];
+  lines_t b_match_q[2];
+  lines_t d_match_q[2];
+  lines_t d_line[2];         // one-hot
+  look_t look_q[2];
+  plan_t plan[2];
+  logic [1:0] d_cand[2];     // the line of that side is the candidate of that class
+  logic spec_load;
+  name_t spec_next, spec_name_q;
   lines_t match[2];
-  lines_t cand_sel, take_one;
-  logic fire, take_line, take_seg, take_spec, spec_turn, side_wr, take_big;
-  logic [1:0] fires;
-  logic same_slots;
 
   assign in_valid = {wr_valid_i, rd_valid_i};
-  assign in_seg[0] = rd_seg_i;
-  assign in_seg[1] = wr_seg_i;
-  assign in_ready = ~slot_valid_q | fires;
-  assign rd_ready_o = in_ready[0];
-  assign wr_ready_o = in_ready[1];
-  assign held_o = slot_valid_q != '0;
-  assign take_one = take_line ? cand_sel : '0;
-  name_t in_name[2];
-  name_t slot_name[2];
-  name_t spec_name_q, take_name;
-  assign same_slots = slot_name[0] == slot_name[1];
-  assign take_name = spec_turn ? spec_name_q : slot_name[side_wr];
+  assign in_seg[RD] = rd_seg_i;
+  assign in_seg[WR] = wr_seg_i;
+  assign d_load = ~d_valid_q | fire;
+  assign in_ready = ~b_valid_q | d_load;
+  assign rd_ready_o = in_ready[RD];
+  assign wr_ready_o = in_ready[WR];
+  assign held_o = (b_valid_q | d_valid_q) != '0;
+  assign taker[RD] = d_name[RD];
+  assign taker[WR] = d_name[WR];
+  assign taker[SPEC] = spec_name_q;
+
+  function automatic look_t look_at(input lines_t l, input line_t n, input logic is_bad, input logic is_out);
+    look_t k;
+    k.hit = l != '0;
+    k.dirty = (l & dirty_q & ~seal_cand_q) != '0;
+    k.seal = (l & (seal_q | seal_cand_q)) != '0;
+    k.last = (l & last_q) != '0;
+    k.held = (l & rheld_q) != '0;
+    k.line = n;
+    k.bad = is_bad;
+    k.out = is_out;
+    return k;
+  endfunction
 
   for (genvar d = 0; d < 2; d++) begin : g_slot
-    logic load;
-    assign load = in_valid[d] && in_ready[d];
+    logic [2:0] same_in, same_b, same_d;   // has the chunk of that taker
+    logic new_in, new_b, new_d;            // the line that is taken gets its chunk
+    logic [1:0] b_cand;
+    lines_t b_line;
+    look_t b_look, d_look;
     // chunks to be fetched ahead are compared where no read comes in
-    assign in_name[d] = (d == 0 && !in_valid[d]) ? spec_next : '{region: in_seg[d].region, chunk: in_seg[d].chunk[ChunkW-1:0]};
-    assign slot_name[d] = '{region: slot_q[d].region, chunk: slot_q[d].chunk[ChunkW-1:0]};
+    assign in_name[d] = (d == RD && !in_valid[RD]) ? spec_next : '{region: in_seg[d].region, chunk: in_seg[d].chunk[ChunkW-1:0]};
+    assign b_name[d] = '{region: b_seg_q[d].region, chunk: b_seg_q[d].chunk[ChunkW-1:0]};
+    assign d_name[d] = '{region: d_seg_q[d].region, chunk: d_seg_q[d].chunk[ChunkW-1:0]};
     always_comb begin
       match[d] = '0;
-      if (in_valid[d] || (d == 0 && spec_load)) begin
-        for (int i = 0; i < int'(NLines); i++)
-          match[d][i] = {region_q[i], chunk_q[i]} == in_name[d];
+      if (in_valid[d] || (d == RD && spec_load)) begin
+        for (int i = 0; i < int'(NLines); i++) match[d][i] = {region_q[i], chunk_q[i]} == in_name[d];
       end
     end
+    for (genvar t = 0; t < 3; t++) begin : g_same
+      assign same_in[t] = in_name[d] == taker[t];
+      assign same_b[t] = b_name[d] == taker[t];
+      assign same_d[t] = d_name[d] == taker[t];
+    end
+    assign new_in = (took & same_in) != '0;
+    assign new_b = (took & same_b) != '0;
+    assign new_d = (took & same_d) != '0;
+    assign b_line = b_match_q[d] & live;
+    assign d_line[d] = d_match_q[d] & live;
+
+    always_comb begin
+      for (int c = 0; c < 2; c++) begin
+        b_cand[c] = (b_line & cand_q[c]) != '0;
+        d_cand[d][c] = (d_line[d] & cand_q[c]) != '0;
+      end
+      b_look = look_at(b_line, index_of(b_line), b_seg_q[d].refuse != REFUSE_NONE || frozen_i[b_seg_q[d].region],
+                       IsOutput[b_seg_q[d].region]);
+      d_look = look_at(d_line[d], look_q[d].line, look_q[d].bad || frozen_i[d_seg_q[d].region], look_q[d].out);
+      // the line is taken from it, or for its chunk
+      if ((take_class & b_cand) != '0) b_look.hit = 1'b0;
+      if ((take_class & d_cand[d]) != '0) d_look.hit = 1'b0;
+      if (new_b) begin
+        b_look.hit = 1'b1;
+        b_look.line = take_idx;
+      end
+      if (new_d) begin
+        d_look.hit = 1'b1;
+        d_look.line = take_idx;
+      end
+      // what the segment before it does to the same line
+      if (same_b[d] && ref_up[d]) begin
+        if (d == RD) b_look.held = 1'b1;
+        else begin
+          b_look.dirty = 1'b1;
+          b_look.seal = 1'b0;
+        end
+      end
+    end
+
     always_ff @(posedge clk_i) begin
       if (!rst_ni) begin
-        slot_valid_q[d] <= 1'b0;
-        slot_q[d] <= '0;
-        match_q[d] <= '0;
+        b_valid_q[d] <= 1'b0;
+        b_seg_q[d] <= '0;
+        b_match_q[d] <= '0;
+        d_valid_q[d] <= 1'b0;
+        d_seg_q[d] <= '0;
+        d_match_q[d] <= '0;
+        look_q[d] <= '0;
       end else begin
-        if (in_ready[d]) slot_valid_q[d] <= in_valid[d];
-        if (load) begin
-          slot_q[d] <= in_seg[d];
-          // the line that is being taken changes its chunk in this cycle
-          match_q[d] <= (match[d] & ~take_one) | (in_name[d] == take_name ? take_one : '0);
-        end else if (take_line) match_q[d] <= (match_q[d] & ~take_one) | ((take_spec ? slot_name[d] == spec_name_q : same_slots) ? take_one : '0);
+        if (in_ready[d]) begin
+          b_valid_q[d] <= in_valid[d];
+          b_seg_q[d] <= in_seg[d];
+        end
+        b_match_q[d] <= ((in_ready[d] ? match[d] : b_match_q[d]) & ~take_one) | ((in_ready[d] ? new_in : new_b) ? take_one : '0);
+        if (d_load[d]) begin
+          d_valid_q[d] <= b_valid_q[d];
+          d_seg_q[d] <= b_seg_q[d];
+        end
+        d_match_q[d] <= ((d_load[d] ? b_match_q[d] : d_match_q[d]) & ~take_one) | ((d_load[d] ? new_b : new_d) ? take_one : '0);
+        look_q[d] <= d_load[d] ? b_look : d_look;
       end
     end
   end
 
-  // ---- the stream, and the chunk that is to be fetched ahead next ----
-  reg_idx_t stream_region_q;
-  chunk_idx_t stream_chunk_q, spec_chunk_q, stream_end;   // newest that was read; next to be fetched ahead
+  // ---- the chunk that is to be fetched ahead next ----
+  logic stream, stream_end, spec_wanted, spec_stop, spec_valid_q, spec_go_q, spec_hit, spec_new, spec_big, take_spec;
+  logic [2:0] spec_same;
   lines_t spec_match_q;
-  logic [6:0] ahead_count_q[2];
-  logic [1:0] ahead_up_q;
+  logic [1:0] spec_room;
 
-  assign stream_end = stream_chunk_q + chunk_idx_t'(Prefetch[stream_region_q]);
-  assign spec_next = '{region: stream_region_q, chunk: spec_chunk_q[ChunkW-1:0]};
-  assign spec_load = stream_q && !spec_valid_q && !in_valid[0] && spec_chunk_q <= stream_end && spec_chunk_q < NumChunks[stream_region_q];
-  assign follows = seg.region == stream_region_q && seg.chunk == stream_chunk_q + 1'b1;
-  // another chunk is read, its region is written, or room is short for a write
-  assign spec_end = (rref_up && Prefetch[seg.region] != '0 && !follows && !(seg.region == stream_region_q && seg.chunk == stream_chunk_q)) ||
-      (wref_up && seg.region == stream_region_q) || short_q[1] || flush_i || stop_i || hold_rd_i;
-  assign spec_hit = (spec_match_q & ~free_q & ~orphan_q) != '0;
-  assign spec_room = ahead_count_q[IsBig[spec_name_q.region]] + 7'(ahead_up_q != '0) + 7'd3 < 7'(LINES[IsBig[spec_name_q.region]]);
-  assign spec_turn = spec_valid_q && !side_valid;
-  assign take_spec = spec_turn && stream_q && !short_q[1] && !flush_i && !stop_i && !hold_rd_i && !spec_hit && spec_room && !frozen_i[spec_name_q.region] &&
-      cand_ok[IsBig[spec_name_q.region]] && (!HasVersions[spec_name_q.region] || ver_ready_i);
-
+  shef_ahead #(.ChunkW(ChunkW), .IsOutput(IsOutput), .Prefetch(Prefetch), .NumChunks(NumChunks)) i_ahead (
+      .clk_i, .rst_ni, .clr_i, .stop_i(spec_stop),
+      .rd_i(ref_up[RD]), .rd_region_i(d_seg_q[RD].region), .rd_chunk_i(d_name[RD].chunk),
+      .wr_i(ref_up[WR]), .wr_region_i(d_seg_q[WR].region),
+      .stream_o(stream), .end_o(stream_end), .next_valid_o(spec_wanted), .next_take_i(spec_load),
+      .region_o(spec_next.region), .next_chunk_o(spec_next.chunk)
+  );
+  assign spec_stop = short_q[WR] || flush_i || stop_i || hold_rd_i;
+  assign spec_load = spec_wanted && !spec_valid_q && !in_valid[RD];
+  assign spec_big = IsBig[spec_name_q.region];
+  assign spec_hit = (spec_match_q & live) != '0;
+  for (genvar t = 0; t < 3; t++) begin : g_spec_same
+    assign spec_same[t] = (spec_load ? spec_next : spec_name_q) == taker[t];
+  end
+  assign spec_new = (took & spec_same) != '0;
   always_ff @(posedge clk_i) begin
     if (!rst_ni || clr_i) begin
-      stream_q <= 1'b0;
-      stream_region_q <= '0;
-      stream_chunk_q <= '0;
-      spec_chunk_q <= '0;
       spec_valid_q <= 1'b0;
+      spec_go_q <= 1'b0;
       spec_name_q <= '0;
       spec_match_q <= '0;
-      ahead_up_q <= '0;
-      for (int c = 0; c < 2; c++) ahead_count_q[c] <= '0;
     end else begin
-      ahead_up_q <= {ahead_up_q[0], take_spec};
-      ahead_count_q[0] <= 7'($countones(ahead_q & ~BIG_MASK));
-      ahead_count_q[1] <= 7'($countones(ahead_q & BIG_MASK));
+      spec_go_q <= spec_valid_q && !spec_hit && !spec_new && spec_room[spec_big] && !frozen_i[spec_name_q.region] && !failed_i && !drop_i;
       if (spec_load) begin
         spec_valid_q <= 1'b1;
         spec_name_q <= spec_next;
-        spec_match_q <= (match[0] & ~take_one) | (spec_next == take_name ? take_one : '0);
-        spec_chunk_q <= spec_chunk_q + 1'b1;
-      end else begin
-        if (take_line) spec_match_q <= (spec_match_q & ~take_one) | (spec_name_q == take_name ? take_one : '0);
-        if (take_spec || (spec_turn && spec_hit)) spec_valid_q <= 1'b0;
-      end
-      if (rref_up && Prefetch[seg.region] != '0 && !IsOutput[seg.region]) begin
-        stream_region_q <= seg.region;
-        stream_chunk_q <= seg.chunk;
-        stream_q <= follows || (stream_q && seg.region == stream_region_q && seg.chunk == stream_chunk_q);
-        if (follows && (!stream_q || spec_chunk_q <= seg.chunk)) spec_chunk_q <= seg.chunk + 1'b1;
-      end
-      if (spec_end) begin
-        stream_q <= 1'b0;
+      end else if (take_spec || spec_hit) begin
         spec_valid_q <= 1'b0;
       end
+      spec_match_q <= ((spec_load ? match[RD] : spec_match_q) & ~take_one) | (spec_new ? take_one : '0);
+      if (stream_end) spec_valid_q <= 1'b0;
     end
   end
 
   // ---- which side is decided ----
   logic turn_q;  // 1: writes first
+  logic rd_want, wr_want, side_wr, side_valid, spec_turn;
+  logic [1:0] go, run_q;
+  seg_t seg;
 
-  assign rd_want = slot_valid_q[0] && rsp_room_i && rd_refusal_room_i && (!hold_rd_i || stop_i);
-  assign wr_want = slot_valid_q[1] && wsg_room_i && (!hold_wr_i || stop_i);
+  // held back while a command runs, and for a cycle when lines lost their names: look again
+  assign rd_want = d_valid_q[RD] && rsp_room_i && rd_refusal_room_i && (run_q[RD] || stop_i);
+  assign wr_want = d_valid_q[WR] && wsg_room_i && (run_q[WR] || stop_i);
   assign side_wr = wr_want && (!rd_want || turn_q);
   assign side_valid = rd_want || wr_want;
-  assign seg = slot_q[side_wr];
+  assign go[RD] = rd_want && !(wr_want && turn_q) && !failed_i;
+  assign go[WR] = wr_want && (!rd_want || turn_q) && !failed_i;
+  assign spec_turn = spec_valid_q && !side_valid;
+  assign seg = d_seg_q[side_wr];
   always_comb begin
     seg_o = seg;
     if (spec_turn) begin
@@ -339,183 +440,163 @@ module shef_lookup
       seg_o.chunk = chunk_idx_t'(spec_name_q.chunk);
     end
   end
-  assign class_big = IsBig[seg.region];
-  assign take_big = spec_turn ? IsBig[spec_name_q.region] : class_big;
-  assign take_line = take_seg || take_spec;
 
-  // ---- lines that can be taken: one candidate of each class, chosen in advance ----
+  // ---- lines that can be taken: one candidate of each class, another one behind it, and those to choose from ----
   lines_t avail;
-  lines_t cand_q[2];
-  lines_t cand_next[2];
-  lines_t cand_above_q[2];
-  logic [6:0] rheld_count_q[2];
-  logic [6:0] dirty_count_q[2];
-  logic [1:0] room_rd, room_wr;
-  logic rheld_up, dirty_up, up_big_q, rheld_up_q, dirty_up_q;
+  logic [1:0] room_rd, room_wr, big;
+  logic is_held;             // by reads, now
 
+  assign big = {IsBig[d_seg_q[WR].region], IsBig[d_seg_q[RD].region]};
   assign avail = free_q | ~(ask_q | fetch_q | dirty_q | seal_q | rheld_q | wheld_q | ahead_q | (want_q & ~whole_q));
-  assign cand_sel = cand_q[take_big];
-
+  assign hit_one = (hit_up[RD] ? d_line[RD] : '0) | (hit_up[WR] ? d_line[WR] : '0);
+  assign take_one = (take_class[0] ? cand_q[0] : '0) | (take_class[1] ? cand_q[1] : '0);
   for (genvar c = 0; c < 2; c++) begin : g_class
-    localparam lines_t MASK = (c == 1) ? BIG_MASK : ~BIG_MASK;
-    assign cand_ok[c] = (cand_q[c] & avail) != '0;
-    assign cand_next[c] = pick(avail & MASK & ~cand_q[c], cand_above_q[c]);
-    // counted a cycle late, with what the last decision added
-    assign room_rd[c] = rheld_count_q[c] + 7'(rheld_up_q && up_big_q == (c == 1)) + 7'(RESERVE) < 7'(LINES[c]);
-    assign room_wr[c] = dirty_count_q[c] + 7'(dirty_up_q && up_big_q == (c == 1)) + 7'(RESERVE) < 7'(LINES[c]);
+    lines_t pool_q, next_q, one;
+    logic [1:0] next_hit;
+    logic next_ok;
+    logic [1:0] held_cand;   // by the segment of that side, if it goes into its line
+    assign next_hit = {(d_line[WR] & next_q) != '0, (d_line[RD] & next_q) != '0};
+    assign next_ok = next_q != '0;
+    assign held_cand = cand_ok_q[c] ? {d_cand[WR][c], d_cand[RD][c]} : next_hit;
+    shef_pick #(.N(NLines)) i_pick (
+        .clk_i, .rst_ni, .clr_i, .x_i(pool_q & ~next_q & ~cand_q[c]), .next_i(take_class[c] || !cand_ok_q[c] || !next_ok), .one_o(one)
+    );
     always_ff @(posedge clk_i) begin
       if (!rst_ni || clr_i) begin
+        pool_q <= '0;
+        next_q <= '0;
         cand_q[c] <= '0;
-        cand_above_q[c] <= '0;
-        rheld_count_q[c] <= '0;
-        dirty_count_q[c] <= '0;
+        cand_line_q[c] <= '0;
+        cand_ok_q[c] <= 1'b0;
       end else begin
-        if (!cand_ok[c] || (take_line && take_big == (c == 1))) begin
-          cand_q[c] <= cand_next[c];
-          if (cand_next[c] != '0) cand_above_q[c] <= beyond(cand_next[c]);
+        // a line that is hit cannot be taken any more; where one is taken, none is hit
+        pool_q <= avail & CLASS[c] & ~next_q & ~cand_q[c] & ~hit_one;
+        if (take_class[c]) begin
+          next_q <= one;
+          cand_q[c] <= next_q;
+          cand_ok_q[c] <= next_ok;
+        end else begin
+          next_q <= ((!cand_ok_q[c] || !next_ok) ? one : next_q) & ~hit_one;
+          cand_q[c] <= (cand_ok_q[c] ? cand_q[c] : next_q) & ~hit_one;
+          cand_ok_q[c] <= (cand_ok_q[c] || next_ok) && (hit_up & held_cand) == '0;
         end
-        rheld_count_q[c] <= 7'($countones(rheld_q & MASK));
-        dirty_count_q[c] <= 7'($countones((dirty_q | seal_q) & MASK));
+        if (take_class[c] || !cand_ok_q[c]) cand_line_q[c] <= index_of(next_q);
       end
     end
-  end
-  always_ff @(posedge clk_i) begin
-    if (!rst_ni || clr_i) begin
-      rheld_up_q <= 1'b0;
-      dirty_up_q <= 1'b0;
-      up_big_q <= 1'b0;
-    end else begin
-      rheld_up_q <= rheld_up;
-      dirty_up_q <= dirty_up;
-      up_big_q <= class_big;
-    end
+
+    shef_tally #(.N(NLines), .Limit(less(LINES[c], RESERVE))) i_rheld (
+        .clk_i, .rst_ni, .clr_i, .x_i(rheld_q & CLASS[c]), .up_i(ref_up[RD] && big[RD] == (c == 1) && !(hit_up[RD] && is_held)), .room_o(room_rd[c])
+    );
+    shef_tally #(.N(NLines), .Limit(less(LINES[c], RESERVE))) i_dirty (
+        .clk_i, .rst_ni, .clr_i, .x_i((dirty_q | seal_q) & CLASS[c]),
+        .up_i(ref_up[WR] && big[WR] == (c == 1) && !plan[WR].enter), .room_o(room_wr[c])
+    );
+    shef_tally #(.N(NLines), .Limit(less(LINES[c], SPEC_RESERVE))) i_ahead (
+        .clk_i, .rst_ni, .clr_i, .x_i(ahead_q & CLASS[c]), .up_i(take_spec && spec_big == (c == 1)), .room_o(spec_room[c])
+    );
   end
 
   // ---- decision ----
-  lines_t hit;
-  logic is_hit, is_out, has_version, bit_known, bit_set, refused, turned_away, need_ask, short_of_lines;
-  logic hit_dirty, hit_seal, hit_last, hit_held;
-  logic ask_rd_q, ask_wr_q;  // the written bit was asked for in the last cycle, for this side
-  logic ask_bit_rd_q, ask_bit_wr_q, have_rd_q, have_wr_q;
-  line_t line;
+  logic [1:0] counter, need_ask, short_of_lines, may, unfit, room;
+  logic [1:0] asked_q, ask_bit_q, have_q;  // the written bit was asked for in the last cycle; it is kept here
+  logic [1:0] bit_known, bit_wrong;
+  logic [1:0] may_class[3];
+  logic [1:0] enters;
+  logic turned_away, new_marks;
   refuse_kind_e kind;
 
-  always_comb begin
-    is_out = IsOutput[seg.region];
-    has_version = HasVersions[seg.region];
-    hit = match_q[side_wr] & ~free_q & ~orphan_q;
-    is_hit = hit != '0;
-    hit_dirty = (hit & dirty_q) != '0;
-    hit_seal = (hit & seal_q) != '0;
-    hit_last = (hit & last_q) != '0;
-    hit_held = (hit & rheld_q) != '0;
-    bit_known = side_wr ? (ask_wr_q || have_wr_q) : (ask_rd_q || have_rd_q);
-    bit_set = side_wr ? (have_wr_q ? ask_bit_wr_q : ask_bit_i) : (have_rd_q ? ask_bit_rd_q : ask_bit_i);
-    kind = seg.refuse;
-    fire = 1'b0;
-    refused = 1'b0;
-    turned_away = 1'b0;
-    take_seg = 1'b0;
-    need_ask = 1'b0;
-    short_of_lines = 1'b0;
-    if (side_valid) begin
-      if (stop_i || seg.refuse != REFUSE_NONE || frozen_i[seg.region]) begin
-        fire = 1'b1;
-        refused = 1'b1;
-        turned_away = !stop_i && seg.refuse != REFUSE_NONE;
-      end else if (is_hit) begin
-        if (!side_wr) begin
-          fire = hit_held || room_rd[class_big];
-        end else if (hit_dirty) begin
-          fire = 1'b1;
-        end else if (is_out) begin
-          kind = REFUSE_SECOND_WRITE;
-          fire = 1'b1;
-          refused = 1'b1;
-          turned_away = 1'b1;
-        end else if (hit_seal) begin
-          fire = 1'b0;
-        end else if (hit_last) begin
-          kind = REFUSE_EXHAUSTED;
-          fire = 1'b1;
-          refused = 1'b1;
-          turned_away = 1'b1;
-        end else begin
-          fire = room_wr[class_big];
-          short_of_lines = !fire;
-        end
-      end else if (is_out && !bit_known) begin
-        need_ask = 1'b1;
-      end else if (is_out && side_wr == bit_set) begin
-        kind = side_wr ? REFUSE_SECOND_WRITE : REFUSE_NOT_WRITTEN;
-        fire = 1'b1;
-        refused = 1'b1;
-        turned_away = 1'b1;
-      end else begin
-        take_seg = cand_ok[class_big] && (side_wr ? room_wr[class_big] : room_rd[class_big]) && (!has_version || ver_ready_i);
-        fire = take_seg;
-        short_of_lines = !cand_ok[class_big] || (side_wr && !room_wr[class_big]);
-      end
+  for (genvar d = 0; d < 2; d++) begin : g_side
+    assign counter[d] = HasVersions[d_seg_q[d].region] && !IsTree[d_seg_q[d].region];
+    // a chunk of an `output` region is read when it was written, and written when it was not
+    assign bit_known[d] = asked_q[d] || have_q[d];
+    assign bit_wrong[d] = (have_q[d] ? ask_bit_q[d] : ask_bit_i) == (d == WR);
+    assign unfit[d] = plan[d].miss && look_q[d].out && bit_known[d] && bit_wrong[d];
+    assign may[d] = !stop_i && plan[d].miss && (!look_q[d].out || (bit_known[d] && !bit_wrong[d]));
+    assign room[d] = (d == WR) ? room_wr[big[d]] : room_rd[big[d]];
+    for (genvar c = 0; c < 2; c++) begin : g_may
+      assign may_class[d][c] = may[d] && big[d] == (c == 1) && cand_ok_q[c] && ((d == WR) ? room_wr[c] : room_rd[c]) && (!counter[d] || ver_ready_i);
     end
+    assign plan[d] = plan_of(d == WR, look_q[d]);
+    assign takes[d] = may_class[d] != '0;
+    assign enters[d] = !stop_i && (plan[d].enter || (plan[d].fresh && room[d]));
+    assign leaves[d] = stop_i || plan[d].sure || enters[d] || unfit[d];
+    assign took[d] = go[d] && takes[d];
+    assign fire[d] = go[d] && (takes[d] || leaves[d]);
+    assign hit_up[d] = go[d] && enters[d];
+    assign ref_up[d] = go[d] && (takes[d] || enters[d]);
+    assign need_ask[d] = go[d] && !stop_i && plan[d].miss && look_q[d].out && !bit_known[d];
   end
+  assign is_held = (d_line[RD] & rheld_q) != '0;
+  assign short_of_lines[RD] = go[RD] && may[RD] && !cand_ok_q[big[RD]];
+  assign short_of_lines[WR] = go[WR] && ((!stop_i && plan[WR].fresh && !room[WR]) || (may[WR] && (!cand_ok_q[big[WR]] || !room[WR])));
 
-  lines_t sel;
-  assign sel = (is_hit && !spec_turn) ? hit : cand_sel;
-  assign line = index_of(sel);
-  assign rref_up = fire && !side_wr && !refused;
-  assign wref_up = fire && side_wr && !refused;
-  assign rheld_up = rref_up && !(is_hit && hit_held);
-  assign dirty_up = wref_up && !(is_hit && hit_dirty);
-  assign fires = fire ? (side_wr ? 2'b10 : 2'b01) : 2'b00;
-  assign rsp_valid_o = fires[0];
-  assign wsg_valid_o = fires[1];
-  assign fetch_valid_o = take_spec || (take_seg && (!side_wr || has_version));
+  logic spec_counter;
+  assign spec_counter = HasVersions[spec_name_q.region] && !IsTree[spec_name_q.region];
+  for (genvar c = 0; c < 2; c++) begin : g_take
+    assign may_class[SPEC][c] = spec_go_q && spec_valid_q && !failed_i && stream && !spec_stop && spec_big == (c == 1) && cand_ok_q[c] &&
+        (!spec_counter || ver_ready_i);
+    assign take_class[c] = (go[RD] && may_class[RD][c]) || (go[WR] && may_class[WR][c]) || (!side_valid && may_class[SPEC][c]);
+  end
+  assign take_spec = !side_valid && may_class[SPEC] != '0;
+  assign took[SPEC] = take_spec;
+
+  logic taking, refused;
+  line_t line;
+  assign taking = take_class != '0;
+  assign take_idx = take_class[1] ? cand_line_q[1] : cand_line_q[0];
+  assign line = taking ? take_idx : plan[side_wr].line;
+  assign refused = stop_i || plan[side_wr].sure || unfit[side_wr];
+  assign rsp_valid_o = fire[RD];
+  assign wsg_valid_o = fire[WR];
+  assign fetch_valid_o = take_spec || took[RD] || (took[WR] && HasVersions[d_seg_q[WR].region]);
   assign fetch_line_o = line;
   assign fetch_write_o = side_wr && !take_spec;
-  assign ver_valid_o = take_line && HasVersions[take_name.region];
+  assign ver_valid_o = (take_spec && HasVersions[spec_name_q.region]) || (took[RD] && HasVersions[d_seg_q[RD].region]) ||
+      (took[WR] && HasVersions[d_seg_q[WR].region]);
   // a line that is whole through a fetch starts its marks anew when it becomes dirty
-  assign new_valid_o = take_line || (wref_up && !hit_dirty && (hit & all_q) != '0);
+  assign new_marks = (d_line[WR] & all_q) != '0;
+  assign new_valid_o = taking || (hit_up[WR] && !plan[WR].enter && new_marks);
   assign new_line_o = line;
-  assign taken_o = take_seg;
+  assign taken_o = took[RD] || took[WR];
   assign spec_taken_o = take_spec;
-  assign spec_used_o = rref_up && is_hit && (hit & spec_q) != '0;
-  assign spec_failed_o = failed_i && spec_q[verified_line_i] && !((rref_up || wref_up) && is_hit && hit[verified_line_i]);
-  assign short_o = short_of_lines;
-  assign ask_valid_o = need_ask;
+  assign spec_used_o = hit_up[RD] && (d_line[RD] & spec_q) != '0;
+  assign spec_failed_o = failed_i && spec_q[verified_line_i];
+  assign short_o = short_of_lines != '0;
+  assign ask_valid_o = need_ask != '0;
   assign lseg_o = '{id: seg.id, err: refused, line: line, offset: seg.offset, size: seg.size, beats: seg.beats, last: seg.last};
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni || clr_i) begin
       turn_q <= 1'b0;
-      ask_rd_q <= 1'b0;
-      ask_wr_q <= 1'b0;
-      have_rd_q <= 1'b0;
-      have_wr_q <= 1'b0;
-      ask_bit_rd_q <= 1'b0;
-      ask_bit_wr_q <= 1'b0;
+      run_q <= '0;
+      asked_q <= '0;
+      have_q <= '0;
+      ask_bit_q <= '0;
     end else begin
-      if (side_valid) turn_q <= !side_wr;
+      run_q <= (failed_i || drop_i) ? '0 : {!hold_wr_i, !hold_rd_i};
+      if (side_valid && !failed_i) turn_q <= !side_wr;
       // an answer that is not used in its cycle is kept for the next look of its side, once
-      ask_rd_q <= need_ask && ask_ready_i && !side_wr;
-      ask_wr_q <= need_ask && ask_ready_i && side_wr;
-      if (ask_rd_q) ask_bit_rd_q <= ask_bit_i;
-      if (ask_wr_q) ask_bit_wr_q <= ask_bit_i;
-      have_rd_q <= (have_rd_q || ask_rd_q) && rd_want && side_wr;
-      have_wr_q <= (have_wr_q || ask_wr_q) && wr_want && !side_wr;
+      asked_q <= ask_ready_i ? need_ask : '0;
+      for (int d = 0; d < 2; d++) if (asked_q[d]) ask_bit_q[d] <= ask_bit_i;
+      have_q <= (have_q | asked_q) & {wr_want && go[RD], rd_want && go[WR]};
     end
   end
 
   // ---- refusals: one record for a burst; those of writes are made where their data are swallowed ----
   logic told_q;
-  assign rd_refusal_valid_o = fires[0] && refused && turned_away && (seg.first || !told_q);
   always_comb begin
-    refusal_o.kind = (refused && turned_away) ? kind : REFUSE_NONE;
+    kind = seg.refuse;
+    if (!look_q[side_wr].bad) kind = !side_wr ? REFUSE_NOT_WRITTEN : plan[WR].worn ? REFUSE_EXHAUSTED : REFUSE_SECOND_WRITE;
+    // what a fault or a frozen region turns away is no refusal
+    turned_away = go[side_wr] && !stop_i && (look_q[side_wr].bad ? seg.refuse != REFUSE_NONE : plan[side_wr].sure || unfit[side_wr]);
+    refusal_o.kind = turned_away ? kind : REFUSE_NONE;
     refusal_o.region = (kind == REFUSE_RANGE || kind == REFUSE_BURST || kind == REFUSE_NOT_KEYED) ? 8'hff : RegionId[seg.region];
     refusal_o.addr = seg.addr;
   end
+  assign rd_refusal_valid_o = fire[RD] && turned_away && (seg.first || !told_q);
   always_ff @(posedge clk_i) begin
     if (!rst_ni) told_q <= 1'b0;
-    else if (fires[0]) told_q <= rd_refusal_valid_o || (told_q && !seg.first);
+    else if (fire[RD]) told_q <= rd_refusal_valid_o || (told_q && !seg.first);
   end
 
   // ---- room: which dirty lines shall go ----
@@ -525,38 +606,53 @@ module shef_lookup
   logic [1:0] short_big_q;
   logic [8:0] evict_age_q;
   lines_t evict_one[2];
-  lines_t evict_above_q[2];
-  logic [1:0] evicted_q;
 
   for (genvar c = 0; c < 2; c++) begin : g_evict
-    localparam lines_t MASK = (c == 1) ? BIG_MASK : ~BIG_MASK;
-    lines_t mine, others, outs;
-    logic needed_rd, needed_wr, working, crowded;
-    logic [6:0] waiting_q;   // dirty lines that nobody sends away
-    assign mine = MASK & dirty_q & ~evict_q & ~wheld_q;
+    // look, choose, send away, and let it show
+    typedef enum logic [2:0] {E_LOOK, E_CHOOSE, E_SEND, E_SHOW1, E_SHOW2, E_SHOW3, E_SHOW4} step_e;
+    step_e step_q;
+    lines_t mine, others, outs, pool_q, one, one_q;
+    logic needed_rd, needed_wr, working_q, calm, others_q, outs_q, pool_outs_q, pressed;
+    assign mine = CLASS[c] & dirty_q & ~evict_q & ~wheld_q;
     assign others = mine & ~out_q;
     assign outs = mine & out_q;
-    assign needed_rd = short_q[0] && short_big_q[0] == (c == 1);
-    assign needed_wr = short_q[1] && short_big_q[1] == (c == 1);
-    assign working = (MASK & (seal_q | (evict_q & dirty_q))) != '0;
-    assign crowded = waiting_q > 7'(LINES[c] / 2);
-    always_comb begin
-      evict_one[c] = '0;
-      if (!evicted_q[c]) begin
-        if (others != '0 && (crowded || ((needed_rd || needed_wr) && !working))) evict_one[c] = pick(others, evict_above_q[c]);
-        else if (others == '0 && outs != '0 && needed_wr && !working && (!room_wr[c] || evict_age_q == 9'(EVICT_WAIT)))
-          evict_one[c] = pick(outs, evict_above_q[c]);
-      end
-    end
+    assign needed_rd = short_q[RD] && short_big_q[RD] == (c == 1);
+    assign needed_wr = short_q[WR] && short_big_q[WR] == (c == 1);
+    assign pressed = needed_wr && !working_q && (!room_wr[c] || evict_age_q == 9'(EVICT_WAIT));
+    shef_tally #(.N(NLines), .Limit(LINES[c] / 2 + 1)) i_waiting (
+        .clk_i, .rst_ni, .clr_i, .x_i(others & ~full_q), .up_i(1'b0), .room_o(calm)
+    );
+    shef_pick #(.N(NLines)) i_pick (.clk_i, .rst_ni, .clr_i, .x_i(pool_q), .next_i(step_q == E_CHOOSE), .one_o(one));
+    assign evict_one[c] = (step_q == E_SEND && (!pool_outs_q || pressed)) ? one_q & mine : '0;
     always_ff @(posedge clk_i) begin
       if (!rst_ni || clr_i) begin
-        waiting_q <= '0;
-        evict_above_q[c] <= '0;
-        evicted_q[c] <= 1'b0;
+        step_q <= E_LOOK;
+        pool_q <= '0;
+        pool_outs_q <= 1'b0;
+        one_q <= '0;
+        working_q <= 1'b0;
+        others_q <= 1'b0;
+        outs_q <= 1'b0;
       end else begin
-        waiting_q <= 7'($countones(others & ~full_q));
-        evicted_q[c] <= evict_one[c] != '0;
-        if (evict_one[c] != '0) evict_above_q[c] <= beyond(evict_one[c]);
+        working_q <= (CLASS[c] & (seal_q | (evict_q & dirty_q))) != '0;
+        others_q <= others != '0;
+        outs_q <= outs != '0;
+        unique case (step_q)
+          E_LOOK: begin
+            pool_q <= others_q ? others : outs;
+            pool_outs_q <= !others_q;
+            if (others_q ? (!calm || ((needed_rd || needed_wr) && !working_q)) : (outs_q && pressed)) step_q <= E_CHOOSE;
+          end
+          E_CHOOSE: begin
+            one_q <= one;
+            step_q <= E_SEND;
+          end
+          E_SEND: step_q <= E_SHOW1;
+          E_SHOW1: step_q <= E_SHOW2;
+          E_SHOW2: step_q <= E_SHOW3;
+          E_SHOW3: step_q <= E_SHOW4;
+          default: step_q <= E_LOOK;
+        endcase
       end
     end
   end
@@ -567,53 +663,110 @@ module shef_lookup
       evict_age_q <= '0;
     end else begin
       for (int d = 0; d < 2; d++) begin
-        if (!slot_valid_q[d]) short_q[d] <= 1'b0;
-        else if (side_valid && side_wr == (d == 1)) begin
-          short_q[d] <= short_of_lines;
-          short_big_q[d] <= class_big;
+        if (!d_valid_q[d]) short_q[d] <= 1'b0;
+        else if (go[d]) begin
+          short_q[d] <= short_of_lines[d];
+          short_big_q[d] <= big[d];
         end
       end
-      if (!short_q[1]) evict_age_q <= '0;
+      if (!short_q[WR]) evict_age_q <= '0;
       else if (evict_age_q != 9'(EVICT_WAIT)) evict_age_q <= evict_age_q + 1'b1;
     end
   end
 
   // ---- lines to seal ----
-  lines_t sealable, seal_pick, seal_start, seal_one_q, seal_above_q;
+  lines_t sealable, seal_ok, sealable_q, seal_pick, seal_start, seal_prev_q;
+  lines_t seal_one_q;
+  line_t seal_line_q;
   assign sealable = dirty_q & ~wheld_q & ~fetch_q & ~ask_q & (whole_q | plain_q) & (full_q | evict_q | {NLines{flush_i}});
-  assign seal_pick = pick(sealable, seal_above_q);
+  assign seal_ok = seal_cand_q & sealable & ~{NLines{stop_i}};
   // a segment that finds its line in this cycle keeps it open
-  assign seal_start = stop_i ? '0 : seal_pick & ~(wref_up ? hit : '0);
+  assign seal_start = seal_ok & ~(hit_up[WR] ? d_line[WR] : '0);
   assign seal_valid_o = seal_one_q != '0;
-  assign seal_line_o = index_of(seal_one_q);
-  assign seal_region_o = region_q[seal_line_o];
-  assign seal_chunk_o = chunk_idx_t'(chunk_q[seal_line_o]);
+  assign seal_line_o = seal_line_q;
+  assign seal_region_o = region_q[seal_line_q];
+  assign seal_chunk_o = chunk_idx_t'(chunk_q[seal_line_q]);
+  shef_pick #(.N(NLines)) i_seal_pick (
+      .clk_i, .rst_ni, .clr_i, .x_i(sealable_q & ~seal_cand_q & ~seal_prev_q), .next_i(1'b1), .one_o(seal_pick)
+  );
   always_ff @(posedge clk_i) begin
     if (!rst_ni || clr_i) begin
+      sealable_q <= '0;
+      seal_cand_q <= '0;
+      seal_prev_q <= '0;
       seal_one_q <= '0;
-      seal_above_q <= '0;
+      seal_line_q <= '0;
     end else begin
+      sealable_q <= sealable;
+      seal_cand_q <= seal_pick;
+      seal_prev_q <= seal_cand_q;
       seal_one_q <= seal_start;
-      if (seal_start != '0) seal_above_q <= beyond(seal_start);
+      seal_line_q <= index_of(seal_cand_q);
     end
   end
 
   // ---- lines to fill up ----
-  lines_t lacking, merge_start, merge_one_q;
+  lines_t lacking, lacking_q, merge_pick, merge_cand_q, merge_start;
+  logic merge_valid_q, merge_ready, merge_chosen_q, merge_shows_q;
+  line_t merge_line_q;
   assign lacking = ~(free_q | ask_q | fetch_q | whole_q | seal_q) & (want_q | (dirty_q & ~plain_q & (evict_q | {NLines{flush_i}})));
-  assign merge_start = (stop_i || (merge_valid_o && !merge_ready_i)) ? '0 : pick(lacking, '0);
-  assign merge_valid_o = merge_one_q != '0;
-  assign merge_line_o = index_of(merge_one_q);
-  assign merge_region_o = region_q[merge_line_o];
-  assign merge_chunk_o = chunk_idx_t'(chunk_q[merge_line_o]);
+  assign merge_ready = merge_chosen_q && (!merge_valid_q || merge_ready_i);
+  assign merge_start = (merge_ready && !stop_i) ? merge_cand_q & lacking : '0;
+  assign merge_valid_o = merge_valid_q;
+  assign merge_line_o = merge_line_q;
+  assign merge_region_o = region_q[merge_line_q];
+  assign merge_chunk_o = chunk_idx_t'(chunk_q[merge_line_q]);
+  shef_pick #(.N(NLines)) i_merge_pick (
+      .clk_i, .rst_ni, .clr_i, .x_i(lacking_q), .next_i(!merge_chosen_q && !merge_shows_q), .one_o(merge_pick)
+  );
   always_ff @(posedge clk_i) begin
-    if (!rst_ni || clr_i) merge_one_q <= '0;
-    else if (!merge_valid_o || merge_ready_i) merge_one_q <= merge_start;
+    if (!rst_ni || clr_i) begin
+      lacking_q <= '0;
+      merge_cand_q <= '0;
+      merge_chosen_q <= 1'b0;
+      merge_shows_q <= 1'b0;
+      merge_valid_q <= 1'b0;
+      merge_line_q <= '0;
+    end else begin
+      lacking_q <= lacking;
+      merge_shows_q <= merge_ready;
+      if (merge_ready) merge_chosen_q <= 1'b0;
+      else if (!merge_chosen_q && !merge_shows_q) begin
+        merge_cand_q <= merge_pick;
+        merge_chosen_q <= 1'b1;
+      end
+      if (!merge_valid_q || merge_ready_i) begin
+        merge_valid_q <= merge_start != '0;
+        merge_line_q <= index_of(merge_cand_q);
+      end
+    end
   end
 
   // ---- updates ----
-  lines_t come;   // the chunk came from memory
-  assign come = (verified_i ? one_hot(verified_line_i) : '0) | (filled_i ? one_hot(filled_line_i) : '0);
+  lines_t known_one, verified_one, come;   // come: the chunk came from memory
+  lines_t read_up, write_up, read_done, write_done, sealed_one, unsealed_one;
+  assign known_one = known_i ? one_hot(known_line_i) : '0;
+  assign verified_one = one_hot(verified_line_i);
+  assign come = (verified_i ? verified_one : '0) | (filled_i ? one_hot(filled_line_i) : '0);
+  assign sealed_one = sealed_i ? one_hot(sealed_line_i) : '0;
+  assign unsealed_one = unsealed_i ? one_hot(unsealed_line_i) : '0;
+  assign read_done = rsp_done_i ? one_hot(rsp_line_i) : '0;
+  assign write_done = wsg_done_i ? one_hot(wsg_line_i) : '0;
+  assign read_up = (hit_up[RD] ? d_line[RD] : '0) | (took[RD] ? take_one : '0);
+  assign write_up = (hit_up[WR] ? d_line[WR] : '0) | (took[WR] ? take_one : '0);
+
+  lines_t gone, failed_one, zero_one, filled_one, written_one;
+  name_t take_name;
+  assign gone = dead_q & ~take_one;   // what a frozen region leaves behind
+  assign failed_one = failed_i ? verified_one : '0;
+  assign zero_one = known_zero_i ? known_one : '0;
+  assign filled_one = (wsg_done_i && wsg_full_i) ? write_done : '0;
+  assign written_one = (hit_up[WR] && !plan[WR].enter) ? d_line[WR] : '0;
+  assign take_name = took[SPEC] ? spec_name_q : d_name[side_wr];
+
+  function automatic lines_t put(input lines_t x, input lines_t at, input logic value);
+    return (x & ~at) | (value ? at : '0);
+  endfunction
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni || clr_i) begin
@@ -643,105 +796,42 @@ module shef_lookup
         region_q[i] <= '0;
       end
     end else begin
-      fetch_q <= (fetch_q | merge_start) & ~come;
-      whole_q <= whole_q | come;
-      all_q <= all_q | come;
-      want_q <= want_q & ~come;
-      evict_q <= evict_q | evict_one[0] | evict_one[1];
-      seal_q <= seal_q | seal_start;
-      dirty_q <= dirty_q & ~seal_start;
-      for (int i = 0; i < int'(NLines); i++) dead_q[i] <= frozen_i[region_q[i]] && !free_q[i];
-      if (rref_up && is_hit && (hit & (whole_q | come)) == '0) want_q[line] <= 1'b1;
-      if (wref_up && is_hit) begin
-        dirty_q[line] <= 1'b1;
-        evict_q[line] <= 1'b0;
-      end
-      if (failed_i) fetch_q[verified_line_i] <= 1'b0;
-      if (spec_failed_o) free_q[verified_line_i] <= 1'b1;
-      if (spec_failed_o) ahead_q[verified_line_i] <= 1'b0;
-      if ((rref_up || wref_up) && is_hit) begin
-        spec_q <= spec_q & ~hit;
-        ahead_q <= ahead_q & ~hit;
-      end
-      if (spec_end) ahead_q <= '0;
-      if (take_line) begin
-        dead_q[line] <= 1'b0;
-        free_q[line] <= 1'b0;
-        orphan_q[line] <= 1'b0;
-        out_q[line] <= IsOutput[take_name.region];
-        plain_q[line] <= IsPlain[take_name.region];
-        ask_q[line] <= HasVersions[take_name.region];
-        fetch_q[line] <= take_spec || !side_wr;
-        dirty_q[line] <= side_wr && !take_spec;
-        whole_q[line] <= side_wr && is_out && !take_spec;
-        spec_q[line] <= take_spec;
-        ahead_q[line] <= take_spec;
-        all_q[line] <= 1'b0;
-        full_q[line] <= 1'b0;
-        want_q[line] <= 1'b0;
-        evict_q[line] <= 1'b0;
-        last_q[line] <= 1'b0;
-        chunk_q[line] <= take_name.chunk;
-        region_q[line] <= take_name.region;
-      end
-      if (known_i) begin
-        ask_q[known_line_i] <= 1'b0;
-        last_q[known_line_i] <= known_last_i;
-        if (known_last_i) begin
-          // nothing was written yet: writes wait for this answer
-          dirty_q[known_line_i] <= 1'b0;
-          evict_q[known_line_i] <= 1'b0;
-        end
-        if (known_zero_i || known_dead_i) fetch_q[known_line_i] <= 1'b0;
-        if (known_zero_i) begin
-          whole_q[known_line_i] <= 1'b1;
-          want_q[known_line_i] <= 1'b0;
-        end
-      end
-      if (wsg_done_i && wsg_full_i) begin
-        full_q[wsg_line_i] <= 1'b1;
-        whole_q[wsg_line_i] <= 1'b1;
-      end
-      if (sealed_i) begin
-        seal_q[sealed_line_i] <= 1'b0;
-        evict_q[sealed_line_i] <= 1'b0;
-        last_q[sealed_line_i] <= sealed_last_i;
-        if (full_q[sealed_line_i]) all_q[sealed_line_i] <= 1'b1;
-        full_q[sealed_line_i] <= 1'b0;
-      end
-      if (unsealed_i) seal_q[unsealed_line_i] <= 1'b0;
-      // what a frozen region leaves behind
-      if (dead_q != '0) begin
+      free_q <= (free_q | (spec_failed_o ? verified_one : '0)) & ~take_one;
+      orphan_q <= (orphan_q & ~take_one) | gone;
+      out_q <= put(out_q, take_one, IsOutput[take_name.region]);
+      plain_q <= put(plain_q, take_one, IsPlain[take_name.region]);
+      ask_q <= put(ask_q & ~known_one, take_one, HasVersions[take_name.region]);
+      fetch_q <= put((fetch_q | merge_start) & ~come & ~failed_one & ~(known_dead_i ? known_one : zero_one), take_one, !took[WR]);
+      seal_q <= (seal_q & ~sealed_one & ~unsealed_one) | seal_start;
+      // at the last version nothing was written yet: writes wait for this answer
+      dirty_q <= put((dirty_q | written_one) & ~seal_start & ~(known_last_i ? known_one : '0), take_one, took[WR]) & ~gone;
+      whole_q <= put(whole_q | come | zero_one | filled_one, take_one, took[WR] && look_q[WR].out) & ~gone;
+      all_q <= (all_q | come | (sealed_one & full_q)) & ~take_one;
+      full_q <= (full_q | filled_one) & ~sealed_one & ~take_one;
+      want_q <= (want_q | (hit_up[RD] ? d_line[RD] & ~whole_q : '0)) & ~come & ~zero_one & ~take_one & ~gone;
+      evict_q <= (evict_q | evict_one[0] | evict_one[1]) & ~(hit_up[WR] ? d_line[WR] : '0) & ~sealed_one & ~(known_last_i ? known_one : '0) &
+          ~take_one & ~gone;
+      last_q <= put(put(last_q & ~take_one, known_one, known_last_i), sealed_one, sealed_last_i);
+      spec_q <= put(spec_q & ~hit_one, take_one, take_spec);
+      ahead_q <= stream_end ? '0 : put(ahead_q & ~hit_one & ~failed_one, take_one, take_spec) & ~gone;
+      for (int i = 0; i < int'(NLines); i++) dead_q[i] <= frozen_i[region_q[i]] && !free_q[i] && !take_one[i];
+      if (taking) begin
         for (int i = 0; i < int'(NLines); i++) begin
-          if (dead_q[i] && !take_one[i]) begin
-            orphan_q[i] <= 1'b1;
-            dirty_q[i] <= 1'b0;
-            whole_q[i] <= 1'b0;
-            want_q[i] <= 1'b0;
-            evict_q[i] <= 1'b0;
-            ahead_q[i] <= 1'b0;
+          if (take_one[i]) begin
+            chunk_q[i] <= take_name.chunk;
+            region_q[i] <= take_name.region;
           end
         end
       end
       // reference counts
-      if (!(rref_up && rsp_done_i && line == rsp_line_i)) begin
-        if (rref_up) begin
-          rrefs_q[line] <= rrefs_q[line] + 1'b1;
-          rheld_q[line] <= 1'b1;
+      for (int i = 0; i < int'(NLines); i++) begin
+        if (read_up[i] != read_done[i]) begin
+          rrefs_q[i] <= read_done[i] ? rrefs_q[i] - 1'b1 : rrefs_q[i] + 1'b1;
+          rheld_q[i] <= !read_done[i] || rrefs_q[i] != 7'd1;
         end
-        if (rsp_done_i) begin
-          rrefs_q[rsp_line_i] <= rrefs_q[rsp_line_i] - 1'b1;
-          rheld_q[rsp_line_i] <= rrefs_q[rsp_line_i] != 7'd1;
-        end
-      end
-      if (!(wref_up && wsg_done_i && line == wsg_line_i)) begin
-        if (wref_up) begin
-          wrefs_q[line] <= wrefs_q[line] + 1'b1;
-          wheld_q[line] <= 1'b1;
-        end
-        if (wsg_done_i) begin
-          wrefs_q[wsg_line_i] <= wrefs_q[wsg_line_i] - 1'b1;
-          wheld_q[wsg_line_i] <= wrefs_q[wsg_line_i] != 2'd1;
+        if (write_up[i] != write_done[i]) begin
+          wrefs_q[i] <= write_done[i] ? wrefs_q[i] - 1'b1 : wrefs_q[i] + 1'b1;
+          wheld_q[i] <= !write_done[i] || wrefs_q[i] != 2'd1;
         end
       end
       if (drop_i) begin

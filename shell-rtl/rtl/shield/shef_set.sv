@@ -28,6 +28,7 @@ module shef_set
     parameter int unsigned KeyLimitLog2 = 48,   // blocks a region key may seal; may only be lowered
     parameter int unsigned CountW = 36,         // bits of a counter that is not wide; may only be lowered
     parameter int unsigned NodeSets = 128,      // sets of each node cache of the tree, four nodes each
+    parameter bit          SboxRam = 1'b0,      // S-boxes of the AES in block RAM
     parameter bit          HasFront = 1'b0      // a cache stands before the set: statistics 0 to 5 are counted there (front_i)
 ) (
     input  wire                  clk_i,
@@ -341,7 +342,7 @@ module shef_set
 
   shef_lookup #(
       .NRegions(NRegions), .BigLines(BigLines), .SmallLines(SmallLines), .ChunkW(chunk_bits()), .IsOutput(IS_OUTPUT),
-      .HasVersions(HAS_VERSIONS), .IsPlain(IS_PLAIN), .IsBig(IS_BIG), .RegionId(REGION_ID),
+      .HasVersions(HAS_VERSIONS), .IsTree(IS_TREE), .IsPlain(IS_PLAIN), .IsBig(IS_BIG), .RegionId(REGION_ID),
       .Prefetch(tab_prefetch()), .NumChunks(tab_chunks())
   ) i_lookup (
       .clk_i, .rst_ni, .clr_i(clr), .stop_i(halt_lookup), .hold_rd_i(hold_rd), .hold_wr_i(hold_wr), .frozen_i(frozen),
@@ -461,7 +462,7 @@ module shef_set
   assign key_known = has_id(key_region_i);
   assign key_ready_o = gcm_key_ready || !key_known;   // another set's region: nothing to do
 
-  shef_gcm #(.NRegions(num_slots()), .NNodes(num_nodes()), .Lanes(Lanes), .UserW(MASK_SLOT_W + 3)) i_gcm (
+  shef_gcm #(.NRegions(num_slots()), .NNodes(num_nodes()), .Lanes(Lanes), .UserW(MASK_SLOT_W + 3), .SboxRam(SboxRam)) i_gcm (
       .clk_i, .rst_ni, .wipe_i(clr), .wipe_done_o(gcm_wiped),
       .key_valid_i(key_valid_i && key_known), .key_ready_o(gcm_key_ready), .key_region_i, .key_node_i(key_node_i),
       .key256_i(key_256),
@@ -865,7 +866,7 @@ module shef_set
     chunk_idx_t next_q;
     reg_idx_t next_region_q;
     logic ahead;
-    assign ahead = ver_valid && ver_ready && IS_TREE[looked.region] && looked.region == next_region_q && looked.chunk == next_q;
+    assign ahead = ver_valid && IS_TREE[looked.region] && looked.region == next_region_q && looked.chunk == next_q;
     assign touch_valid = ahead && looked.chunk[1:0] == 2'd0 && in_region(looked.region, looked.chunk + 40'd16);
     assign touch_region = looked.region;
     assign touch_chunk = looked.chunk + 40'd16;
@@ -873,7 +874,7 @@ module shef_set
       if (!rst_ni || clr) begin
         next_q <= '0;
         next_region_q <= '0;
-      end else if (ver_valid && ver_ready && IS_TREE[looked.region]) begin
+      end else if (ver_valid && IS_TREE[looked.region]) begin
         next_q <= looked.chunk + 1'b1;
         next_region_q <= looked.region;
       end

@@ -245,7 +245,8 @@ module shef_set_ctl
         // seal what was gathered; a write that never sends its data is cut off
         C_LINES: begin
           if (kill_q != 11'(KILL_WAIT)) kill_q <= kill_q + 1'b1;
-          if (!write_held_i && !lines_dirty_i) cmd_q <= C_TAGS;
+          // in the first cycle a write may still get its line
+          if (kill_q != '0 && !write_held_i && !lines_dirty_i) cmd_q <= C_TAGS;
         end
         C_TAGS: if (!tags_dirty_i && (what_q == SET_FLUSH || !lines_fetching_i)) cmd_q <= (what_q == SET_FLUSH) ? C_DONE : C_DROP;
         C_DROP: begin

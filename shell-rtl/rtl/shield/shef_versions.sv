@@ -1,7 +1,7 @@
 // Versions of the chunks of a set behind one interface: epochs and written map (`output`), counters (`counted`), tree (`tree`).
 //
 // ask_*: the written bit of a chunk of an `output` region, one cycle after the handshake. ver_*: valid/ready, a chunk of a region
-// that has versions of its own; the answers wait in order (ans_*, valid/ready), those of a region's mode in a queue of that mode, so that
+// that has versions of its own (of a `tree` always taken, ver_ready_o is that of the counters); the answers wait in order (ans_*, valid/ready), those of a region's mode in a queue of that mode, so that
 // ans_region_i says which one is looked at. set_*: valid/ready, one chunk to be sealed: its version for that seal comes with
 // set_done_o, one at a time; set_refused_o: there is none (sealed already in this epoch, or exhausted), nothing may be sealed
 // then; set_last_o: it is the last one. touch_*: a hint for the tree, dropped when there is no room. tree_*: the tree's requests and
@@ -215,7 +215,7 @@ module shef_versions
   logic ans_tree;
   assign ans_tree = IsTree[ans_region_i];
   assign busy_o = map_busy || count_busy;
-  assign ver_ready_o = IsTree[ask_region_i] || count_ask_ready;
+  assign ver_ready_o = count_ask_ready;
   assign ans_valid_o = ans_tree ? tree_answered : count_answered;
   assign {ans_version_o, ans_zero_o, ans_last_o, ans_none_o} = ans_tree ? tree_answer : count_answer;
   assign set_ready_o = IsOutput[set_region_i] ? map_set_ready : IsTree[set_region_i] ? tree_set_ready : count_set_ready;

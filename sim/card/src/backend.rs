@@ -5,6 +5,7 @@ use std::ops::Range;
 use shef_model::SparseMemory;
 
 use crate::CardError;
+use crate::host_port::HostPort;
 
 /// A Shield with an accelerator and its memory.
 ///
@@ -44,6 +45,11 @@ pub(crate) trait Backend {
     fn unwatch(&mut self);
     /// Words received with an OKAY answer from the watched addresses.
     fn words_delivered(&self) -> u64;
+    /// Gives the design's own DMA engine host memory and interrupts: whether it has one.
+    fn connect(&mut self, host: HostPort) -> Result<bool, CardError> {
+        let _ = host;
+        Ok(false)
+    }
     /// The memory answers reads of these addresses with a bus error from now on.
     fn fail_reads(&mut self, range: Range<u64>);
 }

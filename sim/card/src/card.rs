@@ -15,6 +15,7 @@ use shef_proto::hpke_suite::PublicKey;
 use zeroize::Zeroizing;
 
 use crate::backend::Backend;
+use crate::host_port::HostPort;
 use crate::model::ModelBackend;
 use crate::platform::{CardPlatform, Fabric, Fuses, SharedBackend, Source, kernel_image};
 use crate::rtl::RtlBackend;
@@ -173,6 +174,11 @@ impl Bench {
 }
 
 impl Card {
+    /// Gives the design's own DMA engine host memory and interrupts: whether it has one.
+    pub(crate) fn connect(&mut self, host: HostPort) -> Result<bool, CardError> {
+        self.backend.borrow_mut().connect(host)
+    }
+
     /// Observation and faults on demand.
     pub fn bench(&self) -> Bench {
         Bench { backend: Rc::clone(&self.backend) }

@@ -86,6 +86,14 @@ pub struct State {
     pub clients: u64,
     /// Ranges of host memory that are mapped for the card.
     pub maps: usize,
+    /// Messages of clients that read or wrote a BAR.
+    pub accesses: u64,
+    /// Interrupts of the DMA engine.
+    pub dma_interrupts: u64,
+    /// Bytes that the DMA engine read from host memory, rings included.
+    pub dma_read: u64,
+    /// Bytes that it wrote there.
+    pub dma_written: u64,
     /// Accesses of the card to host memory that did not happen.
     pub dma_faults: u64,
     /// The first of them.

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use shef_device::SharedMemory;
 use shef_device::ring::{CHAIN, COMPLETION, Completion, DESCRIPTOR, Descriptor, MAX_ENTRIES, OP_NOTHING, OP_TO_CARD, QUEUES, Status, reg};
+use shef_rtl::{HostBus, HostFault};
 use shef_vfio_user::{Bus, DmaError};
 
-use crate::link::Link;
+use crate::host_port::HostPort;
 
 /// Descriptors that are fetched together.
 const BATCH: u32 = 16;
@@ -38,6 +39,11 @@ impl Queue {
     fn makes_sense(&self) -> bool {
         self.entries.is_power_of_two() && (2..=MAX_ENTRIES).contains(&self.entries) && self.ring.is_multiple_of(4096)
     }
+
+    /// What stays of it when it is turned off: where its ring is.
+    fn place(&self) -> Self {
+        Self { ring: self.ring, entries: self.entries, interrupt: self.interrupt, ..Self::default() }
+    }
 }
 
 /// A chain of descriptors so far.
@@ -61,8 +67,7 @@ struct State {
 pub(crate) struct Engine {
     state: Mutex<State>,
     changed: Condvar,
-    bus: Bus,
-    link: Arc<Link>,
+    host: HostPort,
     dram: Arc<SharedMemory>,
 }
 
@@ -74,8 +79,8 @@ enum Stop {
 }
 
 impl Engine {
-    pub fn new(bus: Bus, link: Arc<Link>, dram: Arc<SharedMemory>) -> Self {
-        Self { state: Mutex::default(), changed: Condvar::new(), bus, link, dram }
+    pub fn new(host: HostPort, dram: Arc<SharedMemory>) -> Self {
+        Self { state: Mutex::default(), changed: Condvar::new(), host, dram }
     }
 
     fn hold(&self) -> MutexGuard<'_, State> {
@@ -108,17 +113,16 @@ impl Engine {
             reg::RING_HI if off => q.ring = q.ring & 0xffff_ffff | u64::from(value) << 32,
             reg::ENTRIES if off => q.entries = value,
             reg::INTERRUPT if off => q.interrupt = value,
-            // While a batch is served the host may know of a later head than is noted here.
-            reg::TAIL if q.status == reg::ON && value.wrapping_sub(q.head) <= q.entries + BATCH => q.tail = value,
+            // Forward only. While a batch is served the host may know of a later head than is noted here.
+            reg::TAIL if q.status == reg::ON && (q.tail.wrapping_sub(q.head)..=q.entries + BATCH).contains(&value.wrapping_sub(q.head)) => {
+                q.tail = value;
+            }
             reg::CONTROL if value == reg::ENABLE && off && q.makes_sense() => {
-                let Queue { ring, entries, interrupt, .. } = *q;
-                *q = Queue { ring, entries, interrupt, status: reg::ON, ..Queue::default() };
+                *q = Queue { status: reg::ON, ..q.place() };
             }
             reg::CONTROL if value == reg::CANCEL => q.cancelled = Some(q.tail),
-            reg::CONTROL if value == 0 => {
-                q.status = reg::OFF;
-                q.tail = q.head;
-                q.cancelled = Some(q.tail);
+            reg::CONTROL if value == reg::DISABLE => {
+                *q = q.place();
                 // Whoever turned it off may take its memory away.
                 self.quiet(state, Some(index));
                 return;
@@ -141,7 +145,7 @@ impl Engine {
     fn quiet(&self, mut state: MutexGuard<'_, State>, index: Option<usize>) {
         while state.busy.is_some_and(|busy| index.is_none_or(|index| index == busy)) {
             // A question to the client that is not answered is given up.
-            self.bus.cancel();
+            self.host.bus.cancel();
             state = self.changed.wait_timeout(state, Duration::from_millis(10)).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
@@ -167,10 +171,11 @@ impl Engine {
             {
                 let now = &mut state.queues[index];
                 // What was asked meanwhile stays so.
-                let (status, tail) = if now.status == reg::OFF { (reg::OFF, served.head) } else { (served.status, now.tail) };
-                let cancelled = now.cancelled.filter(|to| to.wrapping_sub(served.head) as i32 > 0);
-                *now = Queue { status, tail, cancelled, ..served };
-                self.tell(now);
+                if now.status != reg::OFF {
+                    let cancelled = now.cancelled.filter(|to| to.wrapping_sub(served.head) as i32 > 0);
+                    *now = Queue { tail: now.tail, cancelled, ..served };
+                    self.tell(now);
+                }
             }
             self.changed.notify_all();
         }
@@ -178,31 +183,23 @@ impl Engine {
 
     /// Raises the queue's interrupt where it is time.
     fn tell(&self, q: &mut Queue) {
-        let (batch, vector) = (q.interrupt >> 16, q.interrupt & 0xffff);
+        let (batch, vector) = (reg::INTERRUPT_BATCH.get(q.interrupt), reg::INTERRUPT_VECTOR.get(q.interrupt));
         let due = batch > 0 && q.untold > 0 && (q.untold >= batch || q.head == q.tail || q.status != reg::ON);
         if due {
             q.untold = 0;
-            if self.link.carries_interrupt() {
-                self.bus.interrupt(vector);
-            }
+            self.host.interrupt(vector);
         }
-    }
-
-    /// Host memory, as the card reaches it: not without bus mastering, and every fault is recorded.
-    fn reach(&self, access: impl FnOnce() -> Result<(), DmaError>) -> Result<(), Status> {
-        if self.link.is_down() || !self.link.master.load(Ordering::Acquire) {
-            self.link.fault("DMA without bus mastering or without a link".to_owned());
-            return Err(Status::Host);
-        }
-        access().map_err(|error| {
-            self.link.fault(error.to_string());
-            Status::Host
-        })
     }
 
     fn host_read(&self, address: u64, out: &mut [u8]) -> Result<(), Status> {
-        self.reach(|| self.bus.read(address, out))?;
-        if self.link.poisoned() { Err(Status::Poisoned) } else { Ok(()) }
+        self.host.clone().read(address, out).map_err(|fault| match fault {
+            HostFault::Unreachable => Status::Host,
+            HostFault::Poisoned => Status::Poisoned,
+        })
+    }
+
+    fn reach(&self, access: impl FnOnce(&Bus) -> Result<(), DmaError>) -> Result<(), Status> {
+        self.host.reach(access).map_err(|_| Status::Host)
     }
 
     /// Serves some descriptors of a queue, and gives the queue back as it is then; `None` after a reset.
@@ -264,9 +261,9 @@ impl Engine {
         let slot = q.completed & (q.entries - 1);
         let at = q.ring.wrapping_add(u64::from(q.entries) * DESCRIPTOR + u64::from(slot) * COMPLETION);
         q.completed = q.completed.wrapping_add(1);
-        self.reach(|| self.bus.write(at, &completion.encode()))?;
+        self.reach(|bus| bus.write(at, &completion.encode()))?;
         fence(Ordering::Release);
-        self.reach(|| self.bus.write(at + 12, &q.completed.to_le_bytes()))?;
+        self.reach(|bus| bus.write(at + 12, &q.completed.to_le_bytes()))?;
         q.untold += 1;
         Ok(())
     }
@@ -289,11 +286,9 @@ impl Engine {
         if d.card.checked_add(d.bytes.into()).is_none_or(|end| end > self.dram.len()) {
             return Err(Stop::Status(Status::Card));
         }
-        let mut buffer = vec![0; (d.bytes as usize).min(STRIDE)];
         let mut done = 0u64;
         while done < u64::from(d.bytes) {
             let n = (u64::from(d.bytes) - done).min(STRIDE as u64) as usize;
-            let part = &mut buffer[..n];
             let (host, card) = (d.host.wrapping_add(done), d.card + done);
             if self.overtaken(index, generation) {
                 return Err(Stop::Reset);
@@ -301,10 +296,10 @@ impl Engine {
             if done > 0 && self.cancelled(index, at) {
                 return Err(Stop::Status(Status::Cancelled));
             }
-            let moved = if d.op == OP_TO_CARD {
-                self.host_read(host, part).and_then(|()| self.dram.write(card, part).map_err(|_| Status::Card))
-            } else {
-                self.dram.read(card, part).map_err(|_| Status::Card).and_then(|()| self.reach(|| self.bus.write(host, part)))
+            let moved = match d.op {
+                OP_TO_CARD if self.host.link.poisoned() => Err(Status::Poisoned),
+                OP_TO_CARD => self.reach(|bus| bus.copy_to(host, &self.dram, card, n)),
+                _ => self.reach(|bus| bus.copy_from(host, &self.dram, card, n)),
             };
             moved.map_err(Stop::Status)?;
             done += n as u64;

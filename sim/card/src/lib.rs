@@ -10,6 +10,7 @@ mod config_space;
 pub mod control;
 mod dma;
 mod error;
+mod host_port;
 mod link;
 mod model;
 mod platform;

@@ -51,6 +51,8 @@ pub(crate) struct Link {
     pub master: AtomicBool,
     pub resets: AtomicU64,
     pub clients: AtomicU64,
+    pub accesses: AtomicU64,
+    pub dma_interrupts: AtomicU64,
     dma_faults: AtomicU64,
     kept: Mutex<Vec<String>>,
 }

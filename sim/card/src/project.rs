@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use sha2::{Digest, Sha256};
+use shef_gen::shield::Synthesis;
 use shef_proto::config::Config;
 use shef_rtl::{DesignSpec, module_spec};
 
@@ -59,7 +61,7 @@ impl Project {
         if let Some(taken) = own.iter().find(|p| shipped.contains(&stem(p))) {
             return Err(bad(format!("{} has the name of a module of the Shield: give it another", taken.display())));
         }
-        let package = write_package(&shield.config)?;
+        let package = write_package(&shield.config, shield.synthesis)?;
         Ok(Self { dir: full, name, config: shield.config, package })
     }
 
@@ -91,10 +93,10 @@ impl Project {
     }
 }
 
-/// Writes `shef_cfg_pkg.sv` where builds are kept, in a folder of its own for each configuration.
-pub(crate) fn write_package(config: &Config) -> Result<PathBuf, CardError> {
-    let text = shef_gen::shield::systemverilog(config);
-    let id: String = config.digest().iter().take(16).map(|b| format!("{b:02x}")).collect();
+/// Writes `shef_cfg_pkg.sv` where builds are kept, in a folder of its own for each content.
+pub(crate) fn write_package(config: &Config, synthesis: Synthesis) -> Result<PathBuf, CardError> {
+    let text = shef_gen::shield::systemverilog(config, synthesis);
+    let id: String = Sha256::digest(&text).iter().take(16).map(|b| format!("{b:02x}")).collect();
     let dir = shef_rtl::cache_dir().join("projects").join(id);
     let file = dir.join(format!("{PACKAGE}.sv"));
     if std::fs::read_to_string(&file).is_ok_and(|old| old == text) {

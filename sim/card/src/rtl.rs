@@ -1,14 +1,18 @@
 //! The Verilated RTL as a back end.
 
+use std::cell::RefCell;
 use std::ops::Range;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::{Mutex, PoisonError};
 
+use shef_gen::shield::Synthesis;
 use shef_model::SparseMemory;
 use shef_proto::config::Config;
-use shef_rtl::{AxiMemoryConfig, CoreSim, DesignSpec, Library, build_with, module_spec};
+use shef_rtl::{AxiMemoryConfig, CoreSim, DesignSpec, HostMemory, Library, build_with, module_spec};
 
 use crate::backend::Backend;
+use crate::host_port::{HostPort, Interrupts};
 use crate::project::write_package;
 use crate::{CardError, Project};
 
@@ -26,9 +30,25 @@ pub struct RtlOptions {
     pub wave: Option<PathBuf>,
     /// Folder of a design of one's own; the digits accelerator where it is absent.
     pub project: Option<PathBuf>,
+    /// With the DMA engine, which a card needs that others reach over a bus ([`crate::serve`]).
+    pub dma: bool,
 }
 
 impl RtlOptions {
+    /// Top module of the simulation shell.
+    fn top(&self) -> &'static str {
+        if self.dma { "shef_host_top" } else { "shef_sim_top" }
+    }
+
+    /// Digest of the design, from its sources: the same that a library built from them reports.
+    ///
+    /// # Errors
+    /// Where sources are missing, and those of the project.
+    pub fn design_digest(&self) -> Result<[u8; 32], CardError> {
+        let project = self.project.as_deref().map(Project::open).transpose()?;
+        Ok(spec(self.top(), project.as_ref())?.digest()?)
+    }
+
     fn memory(&self) -> AxiMemoryConfig {
         let base = AxiMemoryConfig::default();
         AxiMemoryConfig {
@@ -76,7 +96,7 @@ pub fn design_digest() -> Result<[u8; 32], CardError> {
     let mut digest = DIGEST.lock().unwrap_or_else(PoisonError::into_inner);
     match *digest {
         Some(digest) => Ok(digest),
-        None => Ok(*digest.insert(spec("shef_sim_top", None)?.digest()?)),
+        None => Ok(*digest.insert(RtlOptions::default().design_digest()?)),
     }
 }
 
@@ -85,7 +105,7 @@ pub fn design_digest() -> Result<[u8; 32], CardError> {
 /// # Errors
 /// Where sources are missing.
 pub fn design_digest_of(config: &Config) -> Result<[u8; 32], CardError> {
-    let package = write_package(config)?;
+    let package = write_package(config, Synthesis::default())?;
     Ok(module_spec("shef_sim_top")?.source(&package).search("shell-rtl/accel/digits").fast().digest()?)
 }
 
@@ -106,24 +126,26 @@ fn start(top: &'static str, options: &RtlOptions, project: Option<&Project>, pro
     Ok(core)
 }
 
-/// `shef_sim_top` as a back end.
+/// `shef_sim_top` or `shef_host_top` as a back end.
 pub(crate) struct RtlBackend {
     core: CoreSim,
     accelerator: String,
     interrupts: u64,
     answers: u64,
     last_write: Option<u64>,
+    /// Host memory, where there is a way to it.
+    host: Option<Rc<RefCell<HostMemory<HostPort>>>>,
 }
 
 impl RtlBackend {
     pub(crate) fn new(options: &RtlOptions, progress: &mut dyn FnMut(&str)) -> Result<Self, CardError> {
         let project = options.project.as_deref().map(Project::open).transpose()?;
-        let core = start("shef_sim_top", options, project.as_ref(), progress)?;
+        let core = start(options.top(), options, project.as_ref(), progress)?;
         if !core.can_watch() {
             return Err(CardError::Design { what: "the simulation shell has no observation outputs".to_owned() });
         }
         let accelerator = project.as_ref().map_or(crate::ACCELERATOR, Project::accelerator).to_owned();
-        Ok(Self { core, accelerator, interrupts: 0, answers: 0, last_write: None })
+        Ok(Self { core, accelerator, interrupts: 0, answers: 0, last_write: None, host: None })
     }
 
     fn note(&mut self) {
@@ -191,6 +213,9 @@ impl Backend for RtlBackend {
     fn reset(&mut self) -> Result<(), CardError> {
         self.core.wipe()?;
         self.core.reset();
+        if let Some(host) = &self.host {
+            host.borrow_mut().reset(self.core.sim());
+        }
         for memory in self.core.axi_memories() {
             memory.error_ranges.clear();
             memory.silent_ranges.clear();
@@ -216,6 +241,18 @@ impl Backend for RtlBackend {
 
     fn words_delivered(&self) -> u64 {
         self.core.words_delivered()
+    }
+
+    fn connect(&mut self, host: HostPort) -> Result<bool, CardError> {
+        // The clock stands while an access is made: nobody may be asked for it who waits for the clock.
+        let host = HostPort { bus: host.bus.mapped(), ..host };
+        let Some(interrupts) = Interrupts::new(self.core.sim(), host.clone()) else { return Ok(false) };
+        let memory = HostMemory::new(self.core.sim(), "host_", AxiMemoryConfig::default(), host)?;
+        let memory = Rc::new(RefCell::new(memory));
+        self.core.attach(Box::new(Rc::clone(&memory)));
+        self.core.attach(Box::new(interrupts));
+        self.host = Some(memory);
+        Ok(true)
     }
 
     fn fail_reads(&mut self, range: Range<u64>) {

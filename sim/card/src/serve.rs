@@ -19,6 +19,7 @@ use shef_vfio_user::{Backend, Bus, NO_ANSWER, Region, Server, Shape, region};
 use crate::config_space::{self, ConfigSpace, Effect};
 use crate::control::{Ask, Control, Identity, State, Told, line};
 use crate::dma::Engine;
+use crate::host_port::HostPort;
 use crate::link::{Link, LinkFault};
 use crate::{Card, CardError};
 
@@ -111,7 +112,8 @@ pub fn serve(
 
     let link = Arc::new(Link::default());
     let shared = Shared { link: Arc::clone(&link), kernel_busy: Arc::default(), bus: server.bus() };
-    let engine = Engine::new(server.bus(), Arc::clone(&link), Arc::clone(&dram));
+    let host = HostPort { bus: server.bus(), link: Arc::clone(&link) };
+    let engine = Engine::new(host.clone(), Arc::clone(&dram));
     let (jobs, queue) = mpsc::sync_channel(QUEUE);
     let (made, born) = mpsc::sync_channel(1);
     std::thread::scope(|scope| {
@@ -120,20 +122,29 @@ pub fn serve(
         scope.spawn(move || match make() {
             Ok((mut card, identity)) => {
                 card.put_memory(memory, bytes);
-                let serial = card.serial();
-                let _ = made.send(Ok((identity, serial)));
-                run(card, &queue, &thread);
+                match card.connect(host) {
+                    Ok(own_engine) => {
+                        let _ = made.send(Ok((identity, card.serial(), own_engine)));
+                        run(card, &queue, &thread);
+                    }
+                    Err(error) => {
+                        let _ = made.send(Err(error));
+                    }
+                }
             }
             Err(error) => {
                 let _ = made.send(Err(error));
             }
         });
         let stopped = || CardError::Design { what: "the card's thread stopped".to_owned() };
-        let (identity, serial) = born.recv().map_err(|_| stopped())??;
-        let engine = &engine;
+        let (identity, serial, own_engine) = born.recv().map_err(|_| stopped())??;
+        // The design's own engine answers as all its registers do.
+        let engine = if own_engine { None } else { Some(&engine) };
         let desk = Desk { engine, jobs: jobs.clone(), identity, shared: shared.clone() };
         scope.spawn(move || control.run(&desk, stop));
-        scope.spawn(move || engine.run(stop));
+        if let Some(engine) = engine {
+            scope.spawn(move || engine.run(stop));
+        }
         let mut front = Front { engine, config: ConfigSpace::new(bytes, serial), table: vec![0; MSIX_BYTES as usize], dram, jobs, shared };
         ready();
         let result = server.run(&mut front, stop);
@@ -223,7 +234,8 @@ fn bench(card: &mut Card, ask: Ask) -> Told {
 
 /// The PCI function before the card.
 struct Front<'a> {
-    engine: &'a Engine,
+    /// The DMA engine, where the design has none of its own.
+    engine: Option<&'a Engine>,
     config: ConfigSpace,
     table: Vec<u8>,
     dram: Arc<SharedMemory>,
@@ -241,13 +253,20 @@ impl Front<'_> {
     fn reset_card(&mut self) -> Result<(), u32> {
         self.shared.link.resets.fetch_add(1, Ordering::AcqRel);
         let back = reset(&self.jobs);
-        self.engine.reset();
+        if let Some(engine) = self.engine {
+            engine.reset();
+        }
         back.then_some(()).ok_or(shef_vfio_user::errno::EIO)
     }
 
+    /// The DMA engine, where `offset` is one of its registers.
+    fn engine(&self, offset: u32) -> Option<&Engine> {
+        self.engine.filter(|_| (ring::reg::BASE..ring::reg::END).contains(&offset))
+    }
+
     fn ctl_read(&mut self, offset: u32) -> u32 {
-        if (ring::reg::BASE..ring::reg::END).contains(&offset) {
-            return self.engine.read(offset).unwrap_or(u32::MAX);
+        if let Some(engine) = self.engine(offset) {
+            return engine.read(offset).unwrap_or(u32::MAX);
         }
         if offset == mailbox::STATUS && self.shared.kernel_busy.load(Ordering::Acquire) > 0 {
             return mailbox::STATUS_BUSY;
@@ -260,8 +279,8 @@ impl Front<'_> {
     }
 
     fn ctl_write(&mut self, offset: u32, value: u32) {
-        if (ring::reg::BASE..ring::reg::END).contains(&offset) {
-            return self.engine.write(offset, value);
+        if let Some(engine) = self.engine(offset) {
+            return engine.write(offset, value);
         }
         if offset == mailbox::REQ_LEN {
             self.shared.kernel_busy.fetch_add(1, Ordering::AcqRel);
@@ -299,6 +318,7 @@ impl Backend for Front<'_> {
             self.config.read(offset, out);
             return Ok(());
         }
+        link.accesses.fetch_add(1, Ordering::AcqRel);
         link.delay();
         if link.silent() {
             return Err(NO_ANSWER);
@@ -335,6 +355,7 @@ impl Backend for Front<'_> {
             self.note_master();
             return if effect == Effect::None { Ok(()) } else { self.reset_card() };
         }
+        link.accesses.fetch_add(1, Ordering::AcqRel);
         link.delay();
         if link.silent() {
             return Err(NO_ANSWER);
@@ -369,7 +390,7 @@ impl Backend for Front<'_> {
 
 /// Answers the bench.
 struct Desk<'a> {
-    engine: &'a Engine,
+    engine: Option<&'a Engine>,
     jobs: SyncSender<Job>,
     identity: Identity,
     shared: Shared,
@@ -382,20 +403,25 @@ impl Desk<'_> {
             Ask::Identity => Told::Identity(self.identity.clone()),
             Ask::State => {
                 let (dma_faults, first_dma_faults) = link.dma_faults();
+                let (dma_read, dma_written) = self.shared.bus.moved();
                 Told::State(State {
                     link_down: link.is_down(),
                     bus_master: link.master.load(Ordering::Acquire),
                     resets: link.resets.load(Ordering::Acquire),
                     clients: link.clients.load(Ordering::Acquire),
                     maps: self.shared.bus.maps(),
+                    accesses: link.accesses.load(Ordering::Acquire),
+                    dma_interrupts: link.dma_interrupts.load(Ordering::Acquire),
+                    dma_read,
+                    dma_written,
                     dma_faults,
                     first_dma_faults,
                 })
             }
             Ask::Fault { fault } => {
                 let up = link.set(fault);
-                if up {
-                    self.engine.reset();
+                if let (true, Some(engine)) = (up, self.engine) {
+                    engine.reset();
                 }
                 if up && !reset(&self.jobs) {
                     return Told::Error { message: "the card did not come back".to_owned() };

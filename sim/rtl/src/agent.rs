@@ -1,6 +1,8 @@
 //! What drives ports: agents that sample settled outputs before the rising edge and set inputs after it.
 
 use crate::Sim;
+use std::cell::RefCell;
+use std::rc::Rc;
 
 /// Drives some ports of a design, one clock cycle at a time.
 pub trait Agent {
@@ -8,6 +10,17 @@ pub trait Agent {
     fn sample(&mut self, sim: &Sim);
     /// Called after the rising edge: set the inputs of the next cycle.
     fn drive(&mut self, sim: &mut Sim);
+}
+
+/// An agent that somebody else looks at too.
+impl<A: Agent> Agent for Rc<RefCell<A>> {
+    fn sample(&mut self, sim: &Sim) {
+        self.borrow_mut().sample(sim);
+    }
+
+    fn drive(&mut self, sim: &mut Sim) {
+        self.borrow_mut().drive(sim);
+    }
 }
 
 /// One clock cycle with agents.

@@ -2,7 +2,7 @@
 //! every answer against what is owed.
 
 use crate::agent::{Agent, Stalls};
-use crate::axi_memory::BEAT;
+use crate::axi_memory::{BEAT, Ports};
 use crate::{Port, Result, Sim};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -139,24 +139,13 @@ impl AxiMaster {
     /// # Errors
     /// When a port is missing or has another width.
     pub fn new(sim: &Sim, prefix: &str, stalls: Option<u64>) -> Result<Self> {
-        let port = |n: &str, bits: u32| sim.port_of(&format!("{prefix}{n}"), bits);
-        let ax = |c: &str| -> Result<[Port; 7]> {
-            Ok([
-                port(&format!("{c}valid"), 1)?,
-                port(&format!("{c}ready"), 1)?,
-                port(&format!("{c}id"), 8)?,
-                port(&format!("{c}addr"), 64)?,
-                port(&format!("{c}len"), 8)?,
-                port(&format!("{c}size"), 3)?,
-                port(&format!("{c}burst"), 2)?,
-            ])
-        };
+        let Ports { ar, aw, r, w, b, .. } = Ports::new(sim, prefix)?;
         Ok(Self {
-            ar: ax("ar")?,
-            aw: ax("aw")?,
-            w: [port("wvalid", 1)?, port("wready", 1)?, port("wdata", 512)?, port("wstrb", 64)?, port("wlast", 1)?],
-            r: [port("rvalid", 1)?, port("rready", 1)?, port("rid", 8)?, port("rdata", 512)?, port("rresp", 2)?, port("rlast", 1)?],
-            b: [port("bvalid", 1)?, port("bready", 1)?, port("bid", 8)?, port("bresp", 2)?],
+            ar,
+            aw,
+            w,
+            r,
+            b,
             outstanding: 16,
             stalls: stalls.map_or_else(Stalls::off, Stalls::seeded),
             queue: VecDeque::new(),

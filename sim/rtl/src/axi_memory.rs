@@ -116,12 +116,84 @@ pub type ReadHook = Box<dyn FnMut(u64, &mut [u8; BEAT]) + Send>;
 /// Changes a beat and its strobes before it is stored.
 pub type WriteHook = Box<dyn FnMut(u64, &mut [u8; BEAT], &mut u64) + Send>;
 
-struct Ports {
-    ar: [Port; 7],
-    r: [Port; 6],
-    aw: [Port; 7],
-    w: [Port; 5],
-    b: [Port; 4],
+/// The five channels of an AXI4 port of a design, master or slave.
+pub(crate) struct Ports {
+    /// valid, ready, id, addr, len, size, burst
+    pub ar: [Port; 7],
+    /// valid, ready, id, data, resp, last
+    pub r: [Port; 6],
+    /// As `ar`.
+    pub aw: [Port; 7],
+    /// valid, ready, data, strb, last
+    pub w: [Port; 5],
+    /// valid, ready, id, resp
+    pub b: [Port; 4],
+    /// What each of AR, AW and W has offered and keeps on offering.
+    held: [Option<(u64, u64)>; 3],
+}
+
+impl Ports {
+    pub fn new(sim: &Sim, prefix: &str) -> Result<Self> {
+        let port = |n: &str, bits: u32| sim.port_of(&format!("{prefix}{n}"), bits);
+        let ax = |c: &str| -> Result<[Port; 7]> {
+            Ok([
+                port(&format!("{c}valid"), 1)?,
+                port(&format!("{c}ready"), 1)?,
+                port(&format!("{c}id"), 8)?,
+                port(&format!("{c}addr"), 64)?,
+                port(&format!("{c}len"), 8)?,
+                port(&format!("{c}size"), 3)?,
+                port(&format!("{c}burst"), 2)?,
+            ])
+        };
+        Ok(Self {
+            ar: ax("ar")?,
+            aw: ax("aw")?,
+            r: [port("rvalid", 1)?, port("rready", 1)?, port("rid", 8)?, port("rdata", 512)?, port("rresp", 2)?, port("rlast", 1)?],
+            w: [port("wvalid", 1)?, port("wready", 1)?, port("wdata", 512)?, port("wstrb", 64)?, port("wlast", 1)?],
+            b: [port("bvalid", 1)?, port("bready", 1)?, port("bid", 8)?, port("bresp", 2)?],
+            held: [None; 3],
+        })
+    }
+
+    /// Forgets what is on offer (when the design is reset).
+    pub fn reset(&mut self, sim: &mut Sim) {
+        self.held = [None; 3];
+        for p in [self.r[VALID], self.b[VALID]] {
+            sim.set(p, 0);
+        }
+    }
+
+    /// A valid request must not change or go away before it is accepted: what was wrong on AR (0), AW (1) or W (2).
+    pub fn unsteady(&mut self, sim: &Sim, channel: usize, valid: bool, ready: bool) -> Option<String> {
+        let waits = valid && !ready;
+        let before = self.held[channel].take();
+        if before.is_none() && !waits {
+            return None;
+        }
+        let g = |p: Port| sim.get(p);
+        let now = match channel {
+            0 => (g(self.ar[3]), g(self.ar[2]) << 8 | g(self.ar[4])),
+            1 => (g(self.aw[3]), g(self.aw[2]) << 8 | g(self.aw[4])),
+            _ => {
+                let mut h = g(self.w[4]);
+                for c in sim.raw(self.w[2]).chunks_exact(8) {
+                    let x = u64::from_le_bytes(c.try_into().unwrap_or([0; 8]));
+                    h = (h.rotate_left(5) ^ x).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                }
+                (h, g(self.w[3]))
+            }
+        };
+        self.held[channel] = waits.then_some(now);
+        let name = ["AR", "AW", "W"][channel];
+        if before.is_some() && !valid {
+            Some(format!("{name} was withdrawn before it was accepted"))
+        } else if before.is_some_and(|b| b != now) {
+            Some(format!("{name} changed before it was accepted"))
+        } else {
+            None
+        }
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -135,8 +207,10 @@ struct Burst {
     hostile: Option<Hostile>,
 }
 
-const VALID: usize = 0;
-const READY: usize = 1;
+/// Place of valid in [`Ports`]' channels.
+pub(crate) const VALID: usize = 0;
+/// Place of ready.
+pub(crate) const READY: usize = 1;
 
 /// AXI4 slave with a [`SparseMemory`] on the ports `<prefix>ar*`, `r*`, `aw*`, `w*`, `b*`.
 ///
@@ -175,7 +249,6 @@ pub struct AxiMemory {
     r_taken: bool,
     b_taken: bool,
     extra_r: bool,
-    held: [Option<(u64, u64)>; 3],
     quiet: bool,
 }
 
@@ -185,27 +258,8 @@ impl AxiMemory {
     /// # Errors
     /// When a port is missing or has another width.
     pub fn new(sim: &Sim, prefix: &str, config: AxiMemoryConfig) -> Result<Self> {
-        let port = |n: &str, bits: u32| sim.port_of(&format!("{prefix}{n}"), bits);
-        let ax = |c: &str| -> Result<[Port; 7]> {
-            Ok([
-                port(&format!("{c}valid"), 1)?,
-                port(&format!("{c}ready"), 1)?,
-                port(&format!("{c}id"), 8)?,
-                port(&format!("{c}addr"), 64)?,
-                port(&format!("{c}len"), 8)?,
-                port(&format!("{c}size"), 3)?,
-                port(&format!("{c}burst"), 2)?,
-            ])
-        };
-        let p = Ports {
-            ar: ax("ar")?,
-            aw: ax("aw")?,
-            r: [port("rvalid", 1)?, port("rready", 1)?, port("rid", 8)?, port("rdata", 512)?, port("rresp", 2)?, port("rlast", 1)?],
-            w: [port("wvalid", 1)?, port("wready", 1)?, port("wdata", 512)?, port("wstrb", 64)?, port("wlast", 1)?],
-            b: [port("bvalid", 1)?, port("bready", 1)?, port("bid", 8)?, port("bresp", 2)?],
-        };
         Ok(Self {
-            p,
+            p: Ports::new(sim, prefix)?,
             memory: SparseMemory::new(),
             stalls: config.stalls.map_or_else(Stalls::off, Stalls::seeded),
             rng: Rng::new(config.stalls.unwrap_or(0) ^ 0x5eed),
@@ -230,7 +284,6 @@ impl AxiMemory {
             r_taken: false,
             b_taken: false,
             extra_r: false,
-            held: [None; 3],
             quiet: false,
         })
     }
@@ -283,11 +336,8 @@ impl AxiMemory {
         self.current_r = None;
         (self.r_on, self.b_on, self.extra_r) = (false, false, false);
         (self.r_taken, self.b_taken) = (false, false);
-        self.held = [None; 3];
         self.quiet = false;
-        for p in [self.p.r[VALID], self.p.b[VALID]] {
-            sim.set(p, 0);
-        }
+        self.p.reset(sim);
     }
 
     fn violation(&mut self, what: String) {
@@ -317,35 +367,6 @@ impl AxiMemory {
             self.violation(format!("{name} of {} beats at {addr:#x} is not aligned or crosses a page", len + 1));
         }
         Burst { id: id as u8, addr: addr & !63, beats: len as u32 + 1, done: 0, at: 0, resp: OKAY, hostile: None }
-    }
-
-    /// A valid request must not change or go away before it is accepted.
-    fn stable(&mut self, sim: &Sim, channel: usize, valid: bool, ready: bool) {
-        let waits = valid && !ready;
-        let before = self.held[channel].take();
-        if before.is_none() && !waits {
-            return;
-        }
-        let g = |p: Port| sim.get(p);
-        let now = match channel {
-            0 => (g(self.p.ar[3]), g(self.p.ar[2]) << 8 | g(self.p.ar[4])),
-            1 => (g(self.p.aw[3]), g(self.p.aw[2]) << 8 | g(self.p.aw[4])),
-            _ => {
-                let mut h = g(self.p.w[4]);
-                for c in sim.raw(self.p.w[2]).chunks_exact(8) {
-                    let x = u64::from_le_bytes(c.try_into().unwrap_or([0; 8]));
-                    h = (h.rotate_left(5) ^ x).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-                }
-                (h, g(self.p.w[3]))
-            }
-        };
-        let name = ["AR", "AW", "W"][channel];
-        if before.is_some() && !valid {
-            self.violation(format!("{name} was withdrawn before it was accepted"));
-        } else if before.is_some_and(|b| b != now) {
-            self.violation(format!("{name} changed before it was accepted"));
-        }
-        self.held[channel] = waits.then_some(now);
     }
 
     fn store(&mut self, addr: u64, mut data: [u8; BEAT], mut strb: u64) {
@@ -465,9 +486,11 @@ impl Agent for AxiMemory {
             return;
         }
         self.quiet = false;
-        self.stable(sim, 0, arv, arr);
-        self.stable(sim, 1, awv, awr);
-        self.stable(sim, 2, wv, wr);
+        for (channel, valid, ready) in [(0, arv, arr), (1, awv, awr), (2, wv, wr)] {
+            if let Some(what) = self.p.unsteady(sim, channel, valid, ready) {
+                self.violation(what);
+            }
+        }
         if arv && arr {
             let mut b = self.request(sim, false);
             b.at = self.now + self.config.read_latency.max(1) - 1;

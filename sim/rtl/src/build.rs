@@ -47,7 +47,7 @@ pub struct DesignSpec {
     pub profile: Profile,
     /// Whether waves (FST) can be written.
     pub trace: bool,
-    /// Whether line coverage is counted.
+    /// Whether coverage is counted: lines, and `cover property` statements ([`crate::Sim::write_coverage`]).
     pub coverage: bool,
     /// Whether the state can be kept and taken back ([`crate::Snapshot`]).
     pub savable: bool,
@@ -119,6 +119,13 @@ impl DesignSpec {
     #[must_use]
     pub fn savable(mut self) -> Self {
         self.savable = true;
+        self
+    }
+
+    /// Counts coverage.
+    #[must_use]
+    pub fn coverage(mut self) -> Self {
+        self.coverage = true;
         self
     }
 
@@ -288,9 +295,8 @@ fn verilator_flags(spec: &DesignSpec) -> Vec<String> {
         f.extend(["--trace-fst", "--trace-structs"].map(str::to_owned));
     }
     if spec.coverage {
-        f.push("--coverage-line".into());
-    }
-    if spec.savable {
+        f.extend(["--coverage-line", "--coverage-user"].map(str::to_owned));
+    } else if spec.savable {
         f.push("--savable".into());
     }
     f.push("--top-module".into());
@@ -332,7 +338,7 @@ fn cxx_flags(spec: &DesignSpec, tc: &Toolchain) -> Vec<String> {
     } else {
         f.push("-DVM_TRACE=0".into());
     }
-    if spec.savable {
+    if spec.savable && !spec.coverage {
         f.push("-DVM_SAVABLE=1".into());
     }
     f.push("-I".into());
@@ -482,8 +488,7 @@ impl Job<'_> {
         }
         if self.spec.coverage {
             names.push("verilated_cov.cpp");
-        }
-        if self.spec.savable {
+        } else if self.spec.savable {
             names.push("verilated_save.cpp");
         }
         let units: Vec<PathBuf> = names.iter().map(|n| self.tc.root.join("include").join(n)).collect();
@@ -550,6 +555,28 @@ API uint32_t shef_restore(handle* m, const uint8_t* from, uint64_t n) {
 }
 "#;
 
+/// The same where coverage is counted, which Verilator's serialisation does not go with: the bytes of the module instances, which lie before
+/// the counters, so that these go on. They hold pointers into their instance and are put back into no other.
+const SAVE_BESIDE_COVERAGE: &str = r#"
+#include <cstring>
+#include "Vtop__Syms.h"
+static uint8_t* state_of(handle* m) { return (uint8_t*)&m->model.rootp->vlSymsp->TOP; }
+static uint64_t size_of(handle* m) { return (uint64_t)((uint8_t*)m->model.rootp->vlSymsp->__Vcoverage - state_of(m)); }
+API uint64_t shef_save(handle* m, uint8_t* to, uint64_t room) {
+  const uint64_t n = sizeof(m->number) + size_of(m);
+  if (n <= room) {
+    std::memcpy(to, &m->number, sizeof(m->number));
+    std::memcpy(to + sizeof(m->number), state_of(m), size_of(m));
+  }
+  return n;
+}
+API uint32_t shef_restore(handle* m, const uint8_t* from, uint64_t n) {
+  if (n != sizeof(m->number) + size_of(m) || std::memcmp(from, &m->number, sizeof(m->number)) != 0) return 0;
+  std::memcpy(state_of(m), from + sizeof(m->number), size_of(m));
+  return 1;
+}
+"#;
+
 /// The `extern "C"` side: create, evaluate, free, and where each port lies.
 fn shim_source(top: &str, header: &str, digest: &str, spec: &DesignSpec) -> Result<String> {
     let mut ports = String::new();
@@ -611,18 +638,25 @@ API void shef_trace_close(handle* m) { if (m->fst) m->fst->close(); }
     let trace_member =
         if spec.trace { "VerilatedFstC* fst = nullptr; ~handle() { model.final(); delete fst; }" } else { "~handle() { model.final(); }" };
     let cov = if spec.coverage {
-        "#include \"verilated_cov.h\"\nAPI void shef_coverage(handle* m, const char* path) { m->ctx.coveragep()->write(path); }\n"
+        "#include \"verilated_cov.h\"\nAPI void shef_coverage(handle* m, const char* path) { m->ctx.coveragep()->forcePerInstance(true); m->ctx.coveragep()->write(path); }\n"
     } else {
         ""
     };
-    let save = if spec.savable { SAVE } else { "" };
+    let save = match (spec.savable, spec.coverage) {
+        (false, _) => "",
+        (true, false) => SAVE,
+        (true, true) => SAVE_BESIDE_COVERAGE,
+    };
     Ok(format!(
         r#"// Generated: C interface of {top}.
+#include <atomic>
 #include <cstdint>
 #include "verilated.h"
 {trace_inc}#include "Vtop.h"
 #define API extern "C" __attribute__((visibility("default")))
+static std::atomic<uint64_t> handles{{0}};
 struct handle {{
+  const uint64_t number = ++handles;
   VerilatedContext ctx;
   struct on {{ on(VerilatedContext& ctx, uint32_t seed) {{ (void)ctx; ctx.randSeed((int)seed); {trace_on} }} }} on_;
   Vtop model;

@@ -94,7 +94,7 @@ impl CoreSnapshot {
     }
 }
 
-/// `shef_sim_top`, `shef_bare_top` or `shef_tb_top` with one memory behind its memory ports, and register ports.
+/// `shef_sim_top`, `shef_host_top`, `shef_bare_top` or `shef_tb_top` with one memory behind its memory ports, and register ports.
 ///
 /// Every memory port has its own timing, faults and counters. Every access and [`CoreSim::step`] moves the clock; nothing runs in between.
 pub struct CoreSim {
@@ -109,6 +109,8 @@ pub struct CoreSim {
     irq: Option<(Port, Port)>,
     rst: Port,
     interrupts: u64,
+    /// Run in every cycle too.
+    agents: Vec<Box<dyn Agent>>,
 }
 
 /// The memories on the ports `mem0_`, `mem1_`, ...; seeds of random timing differ from port to port.
@@ -143,6 +145,7 @@ impl CoreSim {
             irq: pair("irq_req", "irq_ack"),
             rst: sim.port_of("rst_n", 1)?,
             interrupts: 0,
+            agents: Vec::new(),
             sim,
         };
         core.reset();
@@ -152,6 +155,11 @@ impl CoreSim {
     /// The instance itself: ports of a test top that are not covered here.
     pub fn sim(&mut self) -> &mut Sim {
         &mut self.sim
+    }
+
+    /// Runs an agent in every cycle from now on, for ports that are not covered here.
+    pub fn attach(&mut self, agent: Box<dyn Agent>) {
+        self.agents.push(agent);
     }
 
     /// The memory as the AXI slave of the first port: faults, counters, timing.
@@ -296,6 +304,9 @@ impl CoreSim {
             Some(false) => self.ctl.sample(&self.sim),
             Some(true) => self.krn.iter_mut().for_each(|k| k.sample(&self.sim)),
         }
+        for a in &mut self.agents {
+            a.sample(&self.sim);
+        }
         for a in agents.iter_mut() {
             a.sample(&self.sim);
         }
@@ -309,6 +320,9 @@ impl CoreSim {
             None => {}
             Some(false) => self.ctl.drive(&mut self.sim),
             Some(true) => self.krn.iter_mut().for_each(|k| k.drive(&mut self.sim)),
+        }
+        for a in &mut self.agents {
+            a.drive(&mut self.sim);
         }
         for a in agents.iter_mut() {
             a.drive(&mut self.sim);

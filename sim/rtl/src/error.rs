@@ -47,6 +47,7 @@ pub const CODES: &[Code] = &[
         "no snapshot of this design",
         "Ask for them when the design is built (DesignSpec::savable); a snapshot fits its own design only.",
     ),
+    Code::new("SHEF-RTL-016", "this build counts no coverage", "Ask for it when the design is built (DesignSpec::coverage)."),
     Code::new(
         "SHEF-RTL-020",
         "pip does not run",
@@ -132,6 +133,9 @@ pub enum Error {
     /// The design was built without snapshots, or the snapshot is of another design.
     #[error("no snapshot of design {0}: set DesignSpec::savable, and restore only what this design gave")]
     SnapshotOff(String),
+    /// The design was built without coverage.
+    #[error("design {0} was built without coverage: set DesignSpec::coverage")]
+    CoverageOff(String),
     /// A port of the top module has a form that is not supported (unpacked array).
     #[error("port of {top} has a form that is not supported: {port}")]
     PortForm {
@@ -202,6 +206,7 @@ impl Error {
             Self::TraceLibraries => "SHEF-RTL-007",
             Self::TraceOff(_) => "SHEF-RTL-008",
             Self::SnapshotOff(_) => "SHEF-RTL-015",
+            Self::CoverageOff(_) => "SHEF-RTL-016",
             Self::PortForm { .. } => "SHEF-RTL-009",
             Self::NoPort { .. } => "SHEF-RTL-010",
             Self::PortWidth { .. } => "SHEF-RTL-011",

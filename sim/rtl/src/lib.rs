@@ -32,6 +32,7 @@ mod axi_memory;
 mod build;
 mod core_sim;
 mod error;
+mod host_memory;
 mod sim;
 mod sources;
 mod toolchain;
@@ -43,6 +44,7 @@ pub use axi_memory::{AxiMemory, AxiMemoryConfig, BEAT, BusCounters, DECERR, Host
 pub use build::{DesignSpec, Lint, Profile, build, build_with, cache_dir};
 pub use core_sim::{CoreSim, CoreSnapshot, Watch};
 pub use error::{CODES, Error};
+pub use host_memory::{HostBus, HostFault, HostMemory};
 pub use shef_model::memory;
 pub use sim::{Direction, Library, Port, Sim, Snapshot};
 pub use sources::{module_spec, repo_root, rtl_sources, sv_files};

@@ -21,6 +21,7 @@ type HandleFn = unsafe extern "C" fn(*mut c_void);
 type RunFn = unsafe extern "C" fn(*mut c_void, *mut u8, u64);
 type PortFn = unsafe extern "C" fn(*mut c_void, u32) -> RawPort;
 type FlagFn = unsafe extern "C" fn(*mut c_void) -> u32;
+type CoverageFn = unsafe extern "C" fn(*mut c_void, *const c_char);
 type PathFn = unsafe extern "C" fn(*mut c_void, *const c_char) -> i32;
 type SaveFn = unsafe extern "C" fn(*mut c_void, *mut u8, u64) -> u64;
 type RestoreFn = unsafe extern "C" fn(*mut c_void, *const u8, u64) -> u32;
@@ -35,6 +36,7 @@ struct Inner {
     finished: Symbol<FlagFn>,
     trace: Option<(Symbol<PathFn>, Symbol<DumpFn>, Symbol<HandleFn>)>,
     save: Option<(Symbol<SaveFn>, Symbol<RestoreFn>)>,
+    coverage: Option<Symbol<CoverageFn>>,
     ports: u32,
     digest: [u8; 32],
     top: String,
@@ -84,6 +86,7 @@ impl Library {
             finished: sym!(b"shef_finished", FlagFn).map_err(|e| fail(&e))?,
             trace,
             save,
+            coverage: sym!(b"shef_coverage", CoverageFn).ok(),
             ports,
             digest,
             top: top.to_owned(),
@@ -535,6 +538,22 @@ impl Sim {
         // SAFETY: the model is alive, and the bytes are those that this design's own `shef_save` wrote (equal digest).
         let whole = unsafe { restore(self.model, snapshot.bytes.as_ptr(), snapshot.bytes.len() as u64) };
         if whole == 1 { Ok(()) } else { Err(Error::SnapshotOff(self.lib.0.top.clone())) }
+    }
+
+    /// Writes what was covered since the instance was made, in Verilator's format; needs [`crate::DesignSpec::coverage`].
+    ///
+    /// # Errors
+    /// When the design was built without it or the file cannot be written.
+    pub fn write_coverage(&self, path: &Path) -> Result<()> {
+        let Some(write) = &self.lib.0.coverage else { return Err(Error::CoverageOff(self.lib.0.top.clone())) };
+        // Verilator ends the process when it cannot open the file.
+        std::fs::File::create(path).map_err(|e| Error::io("cannot write coverage to", path, &e))?;
+        let bad =
+            |reason: &str| Error::Io { what: "cannot write coverage to", path: path.display().to_string(), reason: reason.to_owned() };
+        let c = CString::new(path.display().to_string()).map_err(|_| bad("zero byte in path"))?;
+        // SAFETY: the model is alive and the path is a terminated string.
+        unsafe { write(self.model, c.as_ptr()) };
+        Ok(())
     }
 
     /// Starts writing waves; needs [`crate::DesignSpec::trace`].

@@ -85,3 +85,63 @@ fn what_the_design_calls_an_error_ends_the_build() {
     build(&spec).expect("3 is enough");
     assert!(matches!(build(&spec.param("N", 2)), Err(Error::Verilate { .. })));
 }
+
+/// Records of a coverage file: place and hits of those that stand in `page`.
+fn records(file: &std::path::Path, page: &str) -> Vec<(String, u64)> {
+    let text = std::fs::read_to_string(file).expect("a record");
+    let of = |l: &str, key: &str| l.split('\u{1}').find_map(|p| p.strip_prefix(key)?.strip_prefix('\u{2}').map(str::to_owned));
+    let mut found: Vec<(String, u64)> = text
+        .lines()
+        .filter(|l| of(l, "page").is_some_and(|p| p.starts_with(page)))
+        .map(|l| {
+            (
+                of(l, "h").unwrap_or_default().split('\'').next().unwrap_or_default().to_owned(),
+                l.rsplit(' ').next().unwrap().parse().unwrap(),
+            )
+        })
+        .collect();
+    found.sort();
+    found
+}
+
+#[test]
+fn coverage_tells_instances_apart_and_goes_on_over_a_snapshot() {
+    let d = scratch("coverage");
+    std::fs::write(
+        d.join("points.sv"),
+        r"module points (input logic clk_i, input logic rst_ni, input logic [1:0] x_i, output logic [7:0] sum_o);
+  always_ff @(posedge clk_i)
+    if (!rst_ni) sum_o <= 8'd0;
+    else sum_o <= sum_o + 8'(x_i);
+  for (genvar i = 0; i < 3; i++) begin : g_value
+    seen: cover property (@(posedge clk_i) rst_ni && x_i == 2'(i));
+  end
+endmodule
+",
+    )
+    .unwrap();
+    let lib = build(&DesignSpec::new("points").search(&d).savable().coverage()).expect("build");
+    let mut s = Sim::new(&lib).expect("instance");
+    s.reset("rst_ni", 2);
+    s.poke("x_i", 1);
+    s.run(4);
+    let then = s.save().expect("a snapshot");
+    s.poke("x_i", 2);
+    s.run(3);
+    assert_eq!(s.peek("sum_o"), 10);
+    s.restore(&then).expect("its own snapshot");
+    s.eval();
+    assert_eq!(s.peek("sum_o"), 4);
+    // what was counted after the snapshot is not forgotten
+    let file = d.join("points.dat");
+    s.write_coverage(&file).expect("a record");
+    let hits: Vec<u64> =
+        records(&file, "v_user").into_iter().map(|(place, n)| if place.contains("g_value") { n } else { panic!("{place}") }).collect();
+    assert_eq!(hits, [0, 4, 3]);
+    assert!(records(&file, "v_branch").iter().all(|(_, n)| *n > 0));
+    // the state holds pointers into its instance
+    let mut other = Sim::new(&lib).expect("instance");
+    assert!(matches!(other.restore(&then), Err(Error::SnapshotOff(_))));
+    let plain = Sim::new(&build(&tiny("no-coverage", 1)).expect("build")).expect("instance");
+    assert!(matches!(plain.write_coverage(&file), Err(Error::CoverageOff(_))));
+}

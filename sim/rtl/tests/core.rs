@@ -1,5 +1,12 @@
 //! The control plane in RTL against crate `hpke` and shef-proto: seed, Load Key, register channel, close, wipe.
 
+#[allow(dead_code, reason = "the tests of the engine alone use more of it")]
+mod dma_bench;
+
+use dma_bench::{Msix, Piece, Shared};
+use shef_device::DeviceError;
+use shef_device::pci::Function;
+use shef_device::ring::{Descriptor, OP_TO_CARD, OP_TO_HOST, Queue, Status, reg};
 use shef_model::{Accelerator, Burst, Model, Resp, ShieldBus, WriteBeat};
 use shef_proto::channel::{Answer, ChannelError, FaultKind, HALT, Op, OwnerChannel, Request, Sealed, ShieldStatement, State, status};
 use shef_proto::config::{Config, Mode};
@@ -7,9 +14,12 @@ use shef_proto::entropy::{Entropy, SeededEntropy};
 use shef_proto::hpke_suite::{PublicKey, Sender, derive_key_pair};
 use shef_proto::load::{FirstEpoch, MASTER_LEN, Message, SessionKeys, first_epochs, open_load_key, seal_load_key};
 use shef_rtl::agent::Rng;
-use shef_rtl::{AxiMemoryConfig, CoreSim, DesignSpec, Library, Sim, build, find_toolchain, module_spec, repo_root};
+use shef_rtl::{AxiMemoryConfig, CoreSim, DesignSpec, HostMemory, Library, Sim, build, find_toolchain, module_spec, repo_root};
+use std::cell::RefCell;
 use std::process::Command;
+use std::rc::Rc;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 const STATUS: u32 = 0x100;
 const CONFIRM: u32 = 0x120;
@@ -41,12 +51,31 @@ fn library() -> &'static Library {
     LIBRARY.get_or_init(|| build(&module_spec("shef_sim_top").expect("sources").search("sim/rtl/tests/core")).expect("build"))
 }
 
-/// The same Shield with `on_fault = "halt"` and scratch regions, its state open to comparison. Its package lies in `folder`.
-fn halting_spec(folder: &std::path::Path) -> DesignSpec {
+/// The same Shield in the core that has a `host` port.
+fn hosted() -> &'static Library {
+    static LIBRARY: OnceLock<Library> = OnceLock::new();
+    LIBRARY.get_or_init(|| build(&module_spec("shef_host_top").expect("sources").search("sim/rtl/tests/core")).expect("build"))
+}
+
+/// The same accelerator behind another Shield, whose package lies in `folder`.
+fn spec_of(config: &Config, folder: &std::path::Path) -> DesignSpec {
     std::fs::create_dir_all(folder).unwrap();
     let package = folder.join("shef_cfg_pkg.sv");
-    std::fs::write(&package, shef_gen::shield::systemverilog(&halting_config())).unwrap();
-    module_spec("shef_sim_top").expect("sources").source(&package).search("sim/rtl/tests/core").savable()
+    std::fs::write(&package, shef_gen::shield::systemverilog(config, shef_gen::shield::Synthesis::default())).unwrap();
+    module_spec("shef_sim_top").expect("sources").source(&package).search("sim/rtl/tests/core")
+}
+
+/// The same Shield with `on_fault = "halt"` and scratch regions, its state open to comparison.
+fn halting_spec(folder: &std::path::Path) -> DesignSpec {
+    spec_of(&halting_config(), folder).savable()
+}
+
+/// A Shield without card memory.
+fn memoryless() -> (&'static Library, Config) {
+    static LIBRARY: OnceLock<Library> = OnceLock::new();
+    let config = shef_gen::shield::parse("").expect("a Shield without regions").config;
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("core-no-memory");
+    (LIBRARY.get_or_init(|| build(&spec_of(&config, &folder)).expect("build")), config)
 }
 
 fn halting() -> &'static Library {
@@ -88,7 +117,11 @@ impl Shield {
     }
 
     fn of(library: &Library, config: Config) -> Self {
-        let mut s = Self { core: CoreSim::new(library, AxiMemoryConfig::default()).expect("instance"), config, busy: 0 };
+        Self::with(library, config, AxiMemoryConfig::default())
+    }
+
+    fn with(library: &Library, config: Config, memory: AxiMemoryConfig) -> Self {
+        let mut s = Self { core: CoreSim::new(library, memory).expect("instance"), config, busy: 0 };
         s.wait(7, EMPTY);
         s
     }
@@ -653,6 +686,181 @@ fn the_set_gets_the_keys_and_epochs_of_the_session() {
     assert!(!s.shield_page(&mut owner).stopped);
 }
 
+/// A core with its `host` port, in the hands of the real driver of the rings.
+struct Hosted {
+    s: Shield,
+    host: Shared,
+    shell: Rc<RefCell<HostMemory<Shared>>>,
+    irqs: Rc<RefCell<Msix>>,
+}
+
+impl Hosted {
+    /// With this timing of host and card memory.
+    fn new(timing: AxiMemoryConfig, memory: AxiMemoryConfig) -> Self {
+        let mut s = Shield::with(hosted(), config(), memory);
+        let host = Shared::new();
+        let shell = Rc::new(RefCell::new(HostMemory::new(s.core.sim(), "host_", timing, host.clone()).expect("host port")));
+        let irqs = Rc::<RefCell<Msix>>::default();
+        s.core.attach(Box::new(shell.clone()));
+        s.core.attach(Box::new(irqs.clone()));
+        Self { s, host, shell, irqs }
+    }
+
+    fn queue(&mut self, index: u32, base: u64) -> Queue<Piece> {
+        let ring = self.host.ring(16, base);
+        Queue::open(self, index, 16, ring, index + 1, 4).expect("a queue")
+    }
+
+    /// Moves bytes and waits for them.
+    fn moves(&mut self, queue: &mut Queue<Piece>, op: u8, host: u64, card: u64, bytes: u32) {
+        assert!(queue.push(&Descriptor { op, flags: 0, tag: 7, host, card, bytes }).unwrap());
+        queue.submit(self).unwrap();
+        let done = queue.wait(self, Duration::from_secs(60)).unwrap().expect("a completion");
+        assert_eq!((done.status, done.bytes), (Status::Done, bytes));
+    }
+}
+
+impl Function for Hosted {
+    type Memory = Piece;
+
+    fn dma(&mut self, bytes: u64) -> Result<Piece, DeviceError> {
+        Ok(self.host.piece(bytes, 1 << 52))
+    }
+
+    fn release(&mut self, _: Piece, _: bool) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
+    fn config_read(&mut self, _: u16, out: &mut [u8]) -> Result<(), DeviceError> {
+        out.fill(0);
+        Ok(())
+    }
+
+    fn config_write(&mut self, _: u16, _: &[u8]) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
+    fn bar_bytes(&self, _: u8) -> u64 {
+        1 << 16
+    }
+
+    fn bar_read(&mut self, _: u8, offset: u64, out: &mut [u8]) -> Result<(), DeviceError> {
+        out.copy_from_slice(&self.s.core.ctl_read(offset as u32).unwrap().unwrap_or(u32::MAX).to_le_bytes());
+        Ok(())
+    }
+
+    fn bar_write(&mut self, _: u8, offset: u64, data: &[u8]) -> Result<(), DeviceError> {
+        self.s.core.ctl_write(offset as u32, u32::from_le_bytes(data.try_into().unwrap())).unwrap();
+        Ok(())
+    }
+
+    fn wait_vector(&mut self, vector: u32, _: Duration) -> Result<bool, DeviceError> {
+        let irqs = self.irqs.clone();
+        Ok(self.s.core.run_until(20_000, 16, |_| irqs.borrow_mut().take(vector)).is_some())
+    }
+
+    fn reset(&mut self) -> Result<(), DeviceError> {
+        self.s.core.reset();
+        Ok(())
+    }
+}
+
+#[test]
+fn rings_keep_the_bus_busy_both_ways_beside_the_shield() {
+    const HOST: u64 = 1 << 32;
+    const CYCLES: u64 = 6000;
+    let mut h = Hosted::new(AxiMemoryConfig::bench(250, 100), AxiMemoryConfig::bench(60, 40));
+    h.host.0.borrow_mut().map(HOST..HOST + (1 << 20));
+    let mut queues = [h.queue(1, 1 << 40), h.queue(2, 1 << 41)];
+    for (queue, op) in queues.iter_mut().zip([OP_TO_CARD, OP_TO_HOST]) {
+        for n in 0..16 {
+            let d = Descriptor { op, flags: 0, tag: n, host: HOST + (512 << 10) * u64::from(op / 2), card: 1 << 24, bytes: 512 << 10 };
+            assert!(queue.push(&d).unwrap());
+        }
+        queue.submit(&mut h).unwrap();
+    }
+    h.s.core.step(2000);
+    let before = (h.shell.borrow().counters.read_beats, h.shell.borrow().bytes_written);
+    h.s.core.step(CYCLES);
+    let read = 64 * (h.shell.borrow().counters.read_beats - before.0);
+    let written = h.shell.borrow().bytes_written - before.1;
+    println!("{:.1} B/cycle to the card, {:.1} to the host", read as f64 / CYCLES as f64, written as f64 / CYCLES as f64);
+    assert!(read >= 60 * CYCLES && written >= 60 * CYCLES);
+    assert_eq!(h.shell.borrow().violations(), &[] as &[String]);
+}
+
+#[test]
+fn sealed_data_goes_in_and_out_through_the_rings() {
+    const HOST: u64 = 0x7_0000_0000;
+    const BULK: u64 = 0x100_0000;
+    let mut h = Hosted::new(AxiMemoryConfig::seeded(3), AxiMemoryConfig::seeded(4));
+    h.host.0.borrow_mut().map(HOST..HOST + BULK);
+    let (mut queue, mut bulk) = (h.queue(0, 0x8_0000_0000), h.queue(3, 0x8_0010_0000));
+    let (keys, mut owner) = h.s.keyed(15, 4);
+    // Other traffic at the same memory port all the time.
+    let noise: Vec<u8> = (0..1 << 20).map(|i: u32| (i ^ i >> 8) as u8).collect();
+    h.host.0.borrow_mut().bytes.write(HOST + BULK / 2, &noise);
+    for _ in 0..15 {
+        let d = Descriptor { op: OP_TO_CARD, flags: 0, tag: 0, host: HOST + BULK / 2, card: BULK, bytes: noise.len() as u32 };
+        assert!(bulk.push(&d).unwrap());
+    }
+    bulk.submit(&mut h).unwrap();
+
+    // In: sealed on the host, carried, read by the accelerator.
+    let region = config().regions()[2].clone();
+    let chunk = 1_usize << region.chunk_log2();
+    let plain: Vec<u8> = (0..chunk).map(|i| (i * 13 + i / 256) as u8).collect();
+    let fold = plain[..512].chunks(4).fold(0, |x, w| x ^ u32::from_le_bytes(w.try_into().unwrap()));
+    let mut data = plain.clone();
+    let tag = seal(keys.data_key(region.id).unwrap().expose(), &iv(region.id, 4, 0), &mut data);
+    h.host.0.borrow_mut().bytes.write(HOST + 5, &data);
+    h.host.0.borrow_mut().bytes.write(HOST + 0x8003, &tag);
+    h.moves(&mut queue, OP_TO_CARD, HOST + 5, region.base, chunk as u32);
+    h.moves(&mut queue, OP_TO_CARD, HOST + 0x8003, region.tag_base, 16);
+    h.s.call(&mut owner, &Request::write(0x20, region.base as u32));
+    h.s.call(&mut owner, &Request::write(0x24, 1));
+    h.s.core.step(2_000);
+    assert_eq!(h.s.call(&mut owner, &Request::read(0x28)).value, 1);
+    assert_eq!(h.s.call(&mut owner, &Request::read(0x2c)).value, u64::from(fold));
+
+    // Out: written by the accelerator, carried, opened on the host.
+    let region = config().regions()[1].clone();
+    let chunk = 1_usize << region.chunk_log2();
+    h.s.call(&mut owner, &Request::write(0, 0x8765_4321));
+    h.s.call(&mut owner, &Request::write(0x20, region.base as u32));
+    h.s.call(&mut owner, &Request::write(0x24, 2));
+    h.s.core.step(2_000);
+    assert_eq!(h.s.call(&mut owner, &Request::flush()).status, 0);
+    h.moves(&mut queue, OP_TO_HOST, HOST + 0x9001, region.base, chunk as u32);
+    h.moves(&mut queue, OP_TO_HOST, HOST + 0xa002, region.tag_base, 16);
+    let (mut data, mut tag) = (vec![0; chunk], [0; 16]);
+    h.host.0.borrow().bytes.read(HOST + 0x9001, &mut data);
+    h.host.0.borrow().bytes.read(HOST + 0xa002, &mut tag);
+    open(keys.data_key(region.id).unwrap().expose(), &iv(region.id, 4, 0), &mut data, &tag).expect("sealed under the region's key");
+    assert!(data.chunks(4).all(|w| w == 0x8765_4321_u32.to_le_bytes()));
+    assert!(!h.s.shield_page(&mut owner).stopped);
+
+    // A wipe ends both, and each register is where it was.
+    assert!(bulk.pending() > 0);
+    let before = h.host.0.borrow().accesses;
+    h.s.core.step(500);
+    assert!(h.host.0.borrow().accesses > before, "the other traffic goes on");
+    h.s.core.wipe().unwrap();
+    let before = h.host.0.borrow().accesses;
+    h.s.core.step(2_000);
+    assert_eq!(h.host.0.borrow().accesses, before);
+    assert_eq!(h.s.status() & 7, EMPTY);
+    assert_eq!(h.s.core.ctl_read(0).unwrap(), Some(u32::from_le_bytes(*b"SHEF")));
+    assert_eq!(h.s.core.ctl_read(reg::BASE + reg::ENTRIES).unwrap(), Some(0));
+    let mut queue = h.queue(0, 0x8_0000_0000);
+    h.moves(&mut queue, OP_TO_CARD, HOST + BULK / 2, BULK, 4096);
+    let mut seen = vec![0; 4096];
+    h.s.core.memory().read(BULK, &mut seen);
+    assert_eq!(seen, noise[..4096]);
+    assert_eq!(h.shell.borrow().violations(), &[] as &[String]);
+    assert_eq!(h.s.core.violation(), None);
+}
+
 fn iv(region: u8, version: u64, chunk: u64) -> [u8; 12] {
     let mut iv = [0; 12];
     iv[0] = region;
@@ -901,7 +1109,12 @@ struct Pair {
 
 impl Pair {
     fn new() -> Self {
-        Self { rtl: Shield::new(), model: Model::new(config(), Box::new(Mover::default())), trail: Vec::new() }
+        Self::of(library(), config())
+    }
+
+    fn of(library: &Library, config: Config) -> Self {
+        let model = Model::new(config.clone(), Box::new(Mover::default()));
+        Self { rtl: Shield::of(library, config), model, trail: Vec::new() }
     }
 
     /// What host and kernel can read, but for the status.
@@ -1247,8 +1460,7 @@ fn a_reset_in_the_middle_of_everything() {
 #[test]
 fn a_fault_ends_the_session_by_itself() {
     let config = halting_config();
-    let mut p =
-        Pair { rtl: Shield::of(halting(), config.clone()), model: Model::new(config, Box::new(Mover::default())), trail: Vec::new() };
+    let mut p = Pair::of(halting(), config);
     for session in 0..2 {
         let mut owner = p.keyed(40 + session);
         assert_eq!(p.call(&mut owner, &Request::write(0x20, 0)).status, status::DONE);
@@ -1488,6 +1700,135 @@ fn a_wipe_leaves_nothing_of_any_secret() {
         }
         assert!(at <= a.state.len() && a.state.len() - at < 1024, "{at} of {}", a.state.len());
         assert!(left.is_empty(), "moment {moment}: these depend on secrets: {left:?}");
+    }
+}
+
+/// Without card memory a session has the register channel and nothing else; model and RTL are the same.
+#[test]
+fn a_session_without_card_memory() {
+    let (library, config) = memoryless();
+    let mut p = Pair::of(library, config.clone());
+    assert_eq!((p.rtl.core.ctl_read(0x10).unwrap(), p.model.ctl_read(0x10)), (Some(0), Some(0)), "SHAPE");
+    assert_eq!((p.rtl.ctl_bytes(0x20, 32), p.rtl.krn_bytes(KRN_DIGEST, 32)), (config.digest().to_vec(), config.digest().to_vec()));
+    p.compare();
+
+    // a Load Key that names a region is none for this Shield
+    let seed = [9; 32];
+    p.seed(&seed);
+    let (_, pk) = derive_key_pair(&seed);
+    let (enc, mut sender) = Sender::<hpke::aead::AesGcm256>::setup(&pk, b"", &mut SeededEntropy::new(1, "named")).unwrap();
+    let plain = [&[7; MASTER_LEN][..], &[1], &[0, 0, 0, 0, 0, 0, 1]].concat();
+    let ct = sender.seal(&[&[0, 1], &config.digest()[..]].concat(), &plain).unwrap();
+    let named = Message { enc, info: Vec::new(), ct }.to_bytes();
+    p.load(&named, named.len() as u32);
+    p.compare();
+    assert_eq!(p.rtl.status(), FRESH | LOAD_REFUSED);
+    assert!(p.krn(KRN_CTRL, 2));
+    p.rtl.wait(7, EMPTY);
+
+    let mut owner = p.keyed(1);
+    for i in 0..8 {
+        assert_eq!(p.call(&mut owner, &Request::write(4 * i, 0x5a5a_0000 + i)).status, status::DONE);
+    }
+    for i in 0..8 {
+        assert_eq!(p.call(&mut owner, &Request::read(4 * i)).value, u64::from(0x5a5a_0000 + i));
+    }
+    for (request, want) in [
+        (Request::ping(), status::DONE),
+        (Request::flush(), status::DONE),
+        (Request::invalidate(), status::DONE),
+        (Request::statement(0), status::DONE),
+        (Request::statement(1), status::BAD),
+        (Request::map(0, 0), status::BAD),
+        (Request::epoch(0, 2), status::BAD),
+        (Request::stats(0, 0), status::BAD),
+        (Request::read(0x100), status::REGISTER),
+    ] {
+        assert_eq!(p.call(&mut owner, &request).status, want, "{request:?}");
+    }
+    p.call(&mut owner, &Request::close());
+    assert_eq!(p.rtl.status() & 7, CLOSED);
+
+    // the accelerator asks for memory all the same: errors and zeros, each counted, and no request leaves
+    let mut owner = p.keyed(2);
+    assert_eq!(p.call(&mut owner, &Request::read(0)).value, 0, "reset between the sessions");
+    p.call(&mut owner, &Request::write(0, 0xffff_ffff));
+    let bursts = [(0, 1), (0, 2), (0x1000, 1), (0x2_0000, 2), (0xffff_fe00, 1), (0xf40, 2)];
+    for (n, (at, command)) in (1..).zip(bursts) {
+        p.call(&mut owner, &Request::write(0x20, at));
+        p.call(&mut owner, &Request::write(0x24, command));
+        assert_eq!(p.call(&mut owner, &Request::read(0x28)).value, 5, "done, with an error");
+        assert_eq!(p.call(&mut owner, &Request::read(0x2c)).value, 0);
+        let page = ShieldStatement::from_payload(&p.call(&mut owner, &Request::statement(0)).payload).unwrap();
+        assert_eq!((page.refusals, page.faults, page.stopped), (n, 0, false));
+        assert_eq!((page.refusal_kind, page.refusal_region), (shef_proto::channel::RefusalKind::Range, 0xff));
+    }
+    assert_eq!(p.rtl.core.counters(), shef_rtl::BusCounters::default());
+    let wiped = p.rtl.core.wipe().unwrap();
+    println!("wipe: {wiped} cycles");
+    p.model.wipe();
+    p.rtl.wait(7, EMPTY);
+    p.compare();
+
+    // a burst across a page is another mistake
+    let mut owner = p.keyed(3);
+    p.call(&mut owner, &Request::write(0x20, 0xf40));
+    p.call(&mut owner, &Request::write(0x24, 1));
+    assert_eq!(p.call(&mut owner, &Request::read(0x28)).value, 5);
+    let page = ShieldStatement::from_payload(&p.call(&mut owner, &Request::statement(0)).payload).unwrap();
+    assert_eq!((page.refusals, page.refusal_kind), (1, shef_proto::channel::RefusalKind::Burst));
+    p.call(&mut owner, &Request::abort());
+}
+
+/// Bursts of all lengths are answered whole, and a read does not wait for a write whose data is withheld.
+#[test]
+fn without_card_memory_reads_and_writes_are_refused_side_by_side() {
+    const INCR_64: u128 = 6 << 2 | 1;
+    let ax = |id: u128, addr: u128, beats: u128| id << 77 | addr << 13 | (beats - 1) << 5 | INCR_64;
+    let library = build(&module_spec("shef_no_memory").expect("sources").deny_warnings()).expect("build");
+    let mut sim = Sim::new(&library).expect("instance");
+    sim.poke("enable_i", 1);
+    sim.reset("rst_ni", 2);
+    let mut rng = Rng::new(5);
+    let ports = ["acc_ar_i", "acc_aw_i", "acc_r_o", "acc_b_o"].map(|name| sim.port(name).expect("port"));
+    for (n, beats) in (0..).zip([1, 2, 255, 256, 16]) {
+        let [read, write] = [ax(n, 64 * n, beats), ax(0x80 + n, 1 << 40, beats)];
+        for (port, burst) in ports.into_iter().zip([read, write]) {
+            sim.raw_mut(port)[..11].copy_from_slice(&burst.to_le_bytes()[..11]);
+        }
+        let (mut asked, mut got, mut given, mut answers, mut refused) = ([false; 2], 0, 0, 0, [0; 2]);
+        for cycle in 0.. {
+            assert!(cycle < 5_000, "{beats} beats: {got} read, {given} written");
+            sim.poke("acc_ar_valid_i", u64::from(!asked[0]));
+            sim.poke("acc_aw_valid_i", u64::from(!asked[1]));
+            // write data comes when all has been read
+            sim.poke("acc_w_valid_i", u64::from(got == beats));
+            sim.poke("acc_r_ready_i", rng.below(2));
+            sim.poke("acc_b_ready_i", rng.below(2));
+            sim.eval();
+            let both = |valid: &str, ready: &str| sim.peek(valid) == 1 && sim.peek(ready) == 1;
+            asked = [asked[0] || both("acc_ar_valid_i", "acc_ar_ready_o"), asked[1] || both("acc_aw_valid_i", "acc_aw_ready_o")];
+            let refusals = sim.peek("refusal_valid_o");
+            refused = [refused[0] + (refusals & 1), refused[1] + (refusals >> 1)];
+            given += u128::from(both("acc_w_valid_i", "acc_w_ready_o"));
+            if both("acc_r_valid_o", "acc_r_ready_i") {
+                got += 1;
+                // id | data | resp | last, in this order from the top
+                let r = sim.raw(ports[2]);
+                let (last, resp, id) = (r[0] & 1, r[0] >> 1 & 3, u128::from(u16::from_le_bytes([r[64], r[65]]) >> 3));
+                assert_eq!((id, resp, u128::from(last)), (n, 2, u128::from(got == beats)));
+                assert!(r[0] >> 3 == 0 && r[1..64].iter().all(|b| *b == 0) && r[64] & 7 == 0);
+            }
+            if both("acc_b_valid_o", "acc_b_ready_i") {
+                answers += 1;
+                assert_eq!((sim.peek("acc_b_o"), given), ((0x80 + n as u64) << 2 | 2, beats));
+            }
+            sim.tick();
+            if answers == 1 {
+                break;
+            }
+        }
+        assert_eq!((got, given, refused), (beats, beats, [1, 1]));
     }
 }
 

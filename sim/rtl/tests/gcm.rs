@@ -12,10 +12,37 @@ const REGIONS: usize = 5;
 const NODES: usize = 3;
 /// Key slot of the first node key.
 const NODE: usize = 16;
-/// (lanes, table form)
-const ALL: [(usize, bool); 6] = [(4, true), (4, false), (2, true), (2, false), (1, true), (1, false)];
 
-fn library(lanes: usize, table: bool, first: Option<&Path>) -> Library {
+/// A form of the arithmetic: tables for simulation, logic, and the tables with S-boxes in block RAM.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Form {
+    Table,
+    Logic,
+    Ram,
+}
+
+impl Form {
+    fn table(self) -> String {
+        format!("1'b{}", u8::from(self != Self::Logic))
+    }
+
+    fn ram(self) -> String {
+        format!("1'b{}", u8::from(self == Self::Ram))
+    }
+}
+
+const ALL: [(usize, Form); 8] = [
+    (4, Form::Table),
+    (4, Form::Logic),
+    (4, Form::Ram),
+    (2, Form::Table),
+    (2, Form::Logic),
+    (1, Form::Table),
+    (1, Form::Logic),
+    (1, Form::Ram),
+];
+
+fn library(lanes: usize, form: Form, first: Option<&Path>) -> Library {
     let mut spec = DesignSpec::new("shef_gcm");
     if let Some(p) = first {
         spec = spec.search(p);
@@ -25,7 +52,8 @@ fn library(lanes: usize, table: bool, first: Option<&Path>) -> Library {
         .param("Lanes", lanes)
         .param("NRegions", REGIONS)
         .param("NNodes", NODES)
-        .param("TableForm", format!("1'b{}", u8::from(table)));
+        .param("TableForm", form.table())
+        .param("SboxRam", form.ram());
     // without a warning, but for changed copies
     build(&if first.is_none() { spec.deny_warnings() } else { spec }).expect("build")
 }
@@ -417,41 +445,41 @@ fn random_messages(lib: &Library, lanes: usize, rounds: u64) -> Result<(), Strin
 
 #[test]
 fn published_vectors() {
-    for (lanes, table) in ALL {
-        known_answers(&library(lanes, table, None), lanes).unwrap_or_else(|e| panic!("lanes {lanes} table {table}: {e}"));
+    for (lanes, form) in ALL {
+        known_answers(&library(lanes, form, None), lanes).unwrap_or_else(|e| panic!("lanes {lanes} {form:?}: {e}"));
     }
 }
 
 #[test]
 fn chunks_of_every_size_match_aes_gcm() {
-    for (lanes, table) in ALL {
-        let rounds = if table { 6 } else { 2 };
-        random_messages(&library(lanes, table, None), lanes, rounds).unwrap_or_else(|e| panic!("lanes {lanes} table {table}: {e}"));
+    for (lanes, form) in ALL {
+        let rounds = if form == Form::Logic { 2 } else { 6 };
+        random_messages(&library(lanes, form, None), lanes, rounds).unwrap_or_else(|e| panic!("lanes {lanes} {form:?}: {e}"));
     }
 }
 
-/// Every table entry in every byte position: the two forms against one another on many blocks.
+/// Every table entry in every byte position: the forms against one another on many blocks.
 #[test]
-fn both_forms_of_aes_are_equal() {
-    let mut a = Gcm::new(&library(4, true, None), 4);
-    let mut b = Gcm::new(&library(4, false, None), 4);
+fn all_forms_of_aes_are_equal() {
+    let [mut a, mut b, mut c] = [Form::Table, Form::Logic, Form::Ram].map(|form| Gcm::new(&library(4, form, None), 4));
     let mut rng = Rng::new(8);
     for key in [[1u8; 32], [0xfe; 32]] {
-        for g in [&mut a, &mut b] {
+        for g in [&mut a, &mut b, &mut c] {
             g.load(0, &key, 6);
             g.ks.clear();
         }
         for n in 0..3000u64 {
             let mut blocks = [0; 64];
             rng.fill(&mut blocks);
-            for g in [&mut a, &mut b] {
+            for g in [&mut a, &mut b, &mut c] {
                 g.jobs.push_back(Job { region: 0, blocks, user: n & 0xff });
             }
         }
         a.drain(&mut Rng::new(1), 8).unwrap();
         b.drain(&mut Rng::new(1), 8).unwrap();
+        c.drain(&mut Rng::new(1), 8).unwrap();
         assert_eq!(a.ks.len(), 3000);
-        assert!(a.ks == b.ks);
+        assert!(a.ks == b.ks && a.ks == c.ks);
     }
 }
 
@@ -560,15 +588,15 @@ fn nodes(lib: &Library, lanes: usize) -> Result<(), String> {
 
 #[test]
 fn node_tags_match_aes_gcm() {
-    for (lanes, table) in ALL {
-        nodes(&library(lanes, table, None), lanes).unwrap_or_else(|e| panic!("lanes {lanes} table {table}: {e}"));
+    for (lanes, form) in ALL {
+        nodes(&library(lanes, form, None), lanes).unwrap_or_else(|e| panic!("lanes {lanes} {form:?}: {e}"));
     }
 }
 
 #[test]
 fn rate_and_time_to_load() {
     for lanes in [4usize, 2, 1] {
-        let lib = library(lanes, true, None);
+        let lib = library(lanes, Form::Table, None);
         let mut g = Gcm::new(&lib, lanes);
         let mut rng = Rng::new(1);
         let load = (g.load(0, &[5; 32], 12), g.load(1, &[6; 16], 6));
@@ -590,9 +618,9 @@ fn rate_and_time_to_load() {
 
 #[test]
 fn wipe_and_reset_leave_nothing() {
-    for (lanes, table) in [(4, true), (2, true), (1, false)] {
+    for (lanes, form) in [(4, Form::Table), (4, Form::Ram), (2, Form::Table), (1, Form::Logic)] {
         for reset in [false, true] {
-            let mut g = Gcm::new(&library(lanes, table, None), lanes);
+            let mut g = Gcm::new(&library(lanes, form, None), lanes);
             let mut rng = Rng::new(2);
             for region in 0..REGIONS {
                 g.load(region, &[region as u8 + 1; 32], 9);
@@ -666,6 +694,7 @@ fn changed_designs_are_noticed() {
     let table = "shell-rtl/rtl/crypto/shef_aes_pkg.sv";
     let expand = "shell-rtl/rtl/crypto/shef_aes_keyexp.sv";
     let lanes = "shell-rtl/rtl/crypto/shef_aes_lanes.sv";
+    let stage = "shell-rtl/rtl/crypto/shef_aes_stage.sv";
     let ghash = "shell-rtl/rtl/crypto/shef_ghash.sv";
     let gcm = "shell-rtl/rtl/crypto/shef_gcm.sv";
     for (k, (file, old, new, count)) in [
@@ -673,6 +702,8 @@ fn changed_designs_are_noticed() {
         (table, "32'hc66363a5", "32'hc66363a4", 4),
         (expand, "!key256_q || !slot_q[0]", "1'b1", 2),
         (lanes, ".pass_i(key128_i[key_q[i-1]])", ".pass_i(key128_i[key_q[0]])", 4),
+        (stage, "pass_q ? hold_q : sub_q", "sub_q", 1),
+        (stage, "<= shift_rows(state_i[128*l+:128]) ^", "<= state_i[128*l+:128] ^", 4),
         (ghash, "(h >> 7)", "(h >> 6)", 2),
         (ghash, "(o >> 7)", "(o >> 6)", 2),
         (ghash, "acc_q[mul_tag.slot] ^ mul_product", "acc_q[0] ^ mul_product", 4),
@@ -686,7 +717,7 @@ fn changed_designs_are_noticed() {
     .enumerate()
     {
         let dir = mutant("gcm", k, file, old, new);
-        let lib = library(count, true, Some(&dir));
+        let lib = library(count, if file == stage { Form::Ram } else { Form::Table }, Some(&dir));
         let found = known_answers(&lib, count).is_err() || random_messages(&lib, count, 2).is_err() || nodes(&lib, count).is_err();
         assert!(found, "{file}: {old} -> {new} goes unnoticed");
     }

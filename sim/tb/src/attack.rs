@@ -10,11 +10,12 @@ mod ground;
 mod report;
 mod session;
 mod talk;
+mod tour;
 mod trial;
 
 pub use report::{Count, Failure, Report, Slice, Target};
 
-use crate::{BenchError, Result};
+use crate::{BenchError, Result, RtlBench, campaign};
 use session::{Make, Session};
 use shef_rtl::agent::Rng;
 use std::path::{Path, PathBuf};
@@ -107,6 +108,16 @@ pub const CONFIGURATIONS: &[(&str, &str)] = &[
     ("counted1", include_str!("../configs/counted1.toml")),
 ];
 
+/// The configurations for coverage: three designs that have every mode at every chunk size, all lane counts and all fault policies.
+pub const COVERAGE: &[(&str, &str)] = &[
+    ("cover1", include_str!("../configs/cover1.toml")),
+    ("cover2", include_str!("../configs/cover2.toml")),
+    ("cover3", include_str!("../configs/cover3.toml")),
+];
+
+/// Random operations on each design for coverage, beside the attempts.
+const COVERAGE_OPERATIONS: u64 = 2_000;
+
 /// What is to be run.
 #[derive(Debug, Clone, Default)]
 pub struct Plan {
@@ -128,6 +139,8 @@ pub struct Plan {
     pub no_waves: bool,
     /// Compile designs for a short run.
     pub quick: bool,
+    /// On the configurations of [`COVERAGE`], with random operations after the attempts; what was covered goes to `coverage/*.dat` in the run's folder.
+    pub coverage: bool,
 }
 
 impl Plan {
@@ -159,7 +172,7 @@ struct Field<'a> {
 impl Field<'_> {
     fn open(&self, waves: bool) -> Result<Session> {
         let seed = self.name.bytes().fold(self.plan.seed, |n, b| n.rotate_left(9) ^ u64::from(b));
-        let make = Make { waves, quick: self.plan.quick };
+        let make = Make { waves, quick: self.plan.quick, coverage: self.plan.coverage };
         Session::open(self.name, self.toml, self.dir, seed, make, self.progress)
     }
 
@@ -210,6 +223,9 @@ impl Field<'_> {
         report.seconds = (processor_time() - start).as_secs_f64();
         let design = hex(&s.bench.core().design_digest());
         report.configurations.insert(self.name.into(), Target { n: report.n, design });
+        if self.plan.coverage {
+            self.cover(&mut s)?;
+        }
         drop(s);
         if let Some(index) = first_failure.or(self.plan.only)
             && !self.plan.no_waves
@@ -224,6 +240,21 @@ impl Field<'_> {
             }
         }
         Ok(report)
+    }
+
+    /// Writes what the attempts and what is done after them covered, and what random operations in a session of their own cover.
+    fn cover(&self, s: &mut Session) -> Result<()> {
+        let folder = self.dir.join("coverage");
+        std::fs::create_dir_all(&folder).map_err(|e| BenchError::File(format!("{}: {e}", folder.display())))?;
+        let file = |what: &str| folder.join(format!("{}-{what}.dat", self.name));
+        tour::tour(s)?;
+        s.bench.core().sim().write_coverage(&file("attack"))?;
+        let library = s.bench.core().sim().library().clone();
+        let mut bench = RtlBench::new(&library, &s.config, Some(self.plan.seed))?;
+        (self.progress)(&format!("{}: random operations", self.name));
+        campaign(&mut bench, &s.config, self.plan.seed, COVERAGE_OPERATIONS)?;
+        bench.core().sim().write_coverage(&file("operations"))?;
+        Ok(())
     }
 
     /// Runs an attempt again in a design that can write waves, from the same snapshot.
@@ -259,13 +290,14 @@ fn hex(bytes: &[u8]) -> String {
 /// # Errors
 /// When a Shield cannot be built or keyed at all, or a configuration is not known.
 pub fn run(plan: &Plan, dir: &Path, progress: &(dyn Fn(&str) + Sync)) -> Result<Report> {
+    let all = if plan.coverage { COVERAGE } else { CONFIGURATIONS };
     let mut chosen = Vec::new();
     for name in &plan.configurations {
-        let one = CONFIGURATIONS.iter().find(|(n, _)| n == name);
-        chosen.push(*one.ok_or_else(|| BenchError::File(format!("no configuration {name}; there are {}", names())))?);
+        let one = all.iter().find(|(n, _)| n == name);
+        chosen.push(*one.ok_or_else(|| BenchError::File(format!("no configuration {name}; there are {}", names(all))))?);
     }
     if chosen.is_empty() {
-        chosen = CONFIGURATIONS.to_vec();
+        chosen = all.to_vec();
     }
     let count = chosen.len() as u64;
     let over = AtomicBool::new(false);
@@ -292,6 +324,6 @@ pub fn run(plan: &Plan, dir: &Path, progress: &(dyn Fn(&str) + Sync)) -> Result<
     Ok(sum)
 }
 
-fn names() -> String {
-    CONFIGURATIONS.iter().map(|(n, _)| *n).collect::<Vec<_>>().join(", ")
+fn names(all: &[(&str, &str)]) -> String {
+    all.iter().map(|(n, _)| *n).collect::<Vec<_>>().join(", ")
 }

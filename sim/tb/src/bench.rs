@@ -185,7 +185,7 @@ const QUIET: u64 = 40_000;
 pub fn design(shield_toml: &str, dir: &Path) -> Result<(DesignSpec, Config)> {
     let shield = shef_gen::shield::parse(shield_toml).map_err(|e| BenchError::File(e.to_string()))?;
     let file: PathBuf = dir.join("shef_cfg_pkg.sv");
-    let text = shef_gen::shield::systemverilog(&shield.config);
+    let text = shef_gen::shield::systemverilog(&shield.config, shield.synthesis);
     let write = || -> std::io::Result<()> {
         std::fs::create_dir_all(dir)?;
         if std::fs::read_to_string(&file).ok().as_ref() != Some(&text) {

@@ -12,6 +12,9 @@ package shef_cfg_pkg;
   // SHA-256 of the configuration's deterministic CBOR; byte 0 in [255:248]
   localparam logic [255:0] CONFIG_DIGEST = 256'hcfb2552b501af3e1fabdcd1a6be991c4acb9c68e6d72a52bc5af141443dbbdf4;
 
+  // S-boxes of the engine sets in block RAM; no part of the configuration
+  localparam bit SBOX_RAM = 1'b0;
+
   localparam int unsigned N_REGIONS = 3;
 
   // SETS[i] is engine set i

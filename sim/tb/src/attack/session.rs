@@ -72,6 +72,8 @@ pub struct Make {
     pub waves: bool,
     /// Compiled for a short run.
     pub quick: bool,
+    /// Coverage is counted, of named points too.
+    pub coverage: bool,
 }
 
 /// Ciphertext and tag of a chunk.
@@ -109,6 +111,7 @@ impl Session {
         let (spec, config) = design(toml, &dir.join(name))?;
         let spec = if make.waves { spec.trace() } else { spec };
         let spec = if make.quick { spec } else { spec.fast() };
+        let spec = if make.coverage { spec.source("sim/tb/cover/shef_cover.sv").coverage() } else { spec };
         progress(&format!("{name}: building"));
         let lib = build(&spec.savable())?;
         progress(&format!("{name}: keying"));

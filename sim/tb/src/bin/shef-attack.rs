@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 const USAGE: &str = "shef-attack --dir FOLDER [--n N] [--seed S] [--from I] [--only I] [--jobs J] [--configuration NAME]... [--stop] \
-                     [--no-waves] [--quick] [--json]\n       shef-attack --sum REPORT... [--json]";
+                     [--no-waves] [--quick] [--coverage] [--json]\n       shef-attack --sum REPORT... [--json]";
 
 struct Args {
     plan: Plan,
@@ -23,6 +23,7 @@ fn parse(mut args: impl Iterator<Item = String>) -> Option<Args> {
             "--stop" => a.plan.stop = true,
             "--no-waves" => a.plan.no_waves = true,
             "--quick" => a.plan.quick = true,
+            "--coverage" => a.plan.coverage = true,
             "--n" => a.plan.n = args.next()?.parse().ok()?,
             "--seed" => a.plan.seed = args.next()?.parse().ok()?,
             "--from" => a.plan.from = args.next()?.parse().ok()?,

@@ -1,0 +1,392 @@
+// DMA engine: takes descriptors from rings in host memory, moves bytes between host and card memory, writes completions and
+// raises interrupts (docs/reference/dma-rings.md).
+//
+// It stands below the Shield: it reaches host memory and the memory ports, where there is nothing but ciphertext and tags, and
+// neither keys nor plaintext. Nothing that it says or does is trusted: results open only under a sealed statement.
+//
+// ctl is an AXI4-Lite slave (page 0xB0 of the control window), host an AXI4 master to host memory, mem one to card memory;
+// addresses in card memory are below CardBytes. Both directions run at once, a beat a cycle each, for different queues; a
+// queue with a lower number goes first, one page at a time. irq: a vector (valid/ready, stable).
+// host keeps the rules of AWS F2: whole beats of 64 bytes, INCR, at most 64 beats inside a page, contiguous strobes, AWADDR that
+// of the first byte, one read for each of its 20 ids, R and B always taken, W there before AW. mem: at most 8 beats inside 512
+// bytes, whole beats, R and B always taken.
+// An answer of host with DECERR: not reached; a read with SLVERR: poisoned data. A port that owes an answer or does not take a request for TimeoutCycles, or
+// breaks the protocol, is not used any more until reset: all queues have failed, and none shows that it is off.
+// wipe_i (level) turns all queues off and zeroes their registers; wiped_o rises when nothing is under way, or nothing can be.
+`default_nettype none
+module shef_dma
+  import shef_pkg::*;
+  import shef_dma_pkg::*;
+#(
+    parameter logic [63:0] CardBytes = 64'h4_0000_0000,
+    parameter int unsigned TimeoutCycles = 1 << 20
+) (
+    input  wire          clk_i,
+    input  wire          rst_ni,
+    input  wire          wipe_i,
+    output logic         wiped_o,
+    input  wire  [15:0]  ctl_awaddr_i,
+    input  wire          ctl_awvalid_i,
+    output logic         ctl_awready_o,
+    input  wire  [31:0]  ctl_wdata_i,
+    input  wire  [3:0]   ctl_wstrb_i,
+    input  wire          ctl_wvalid_i,
+    output logic         ctl_wready_o,
+    output logic [1:0]   ctl_bresp_o,
+    output logic         ctl_bvalid_o,
+    input  wire          ctl_bready_i,
+    input  wire  [15:0]  ctl_araddr_i,
+    input  wire          ctl_arvalid_i,
+    output logic         ctl_arready_o,
+    output logic [31:0]  ctl_rdata_o,
+    output logic [1:0]   ctl_rresp_o,
+    output logic         ctl_rvalid_o,
+    input  wire          ctl_rready_i,
+
+    output axi_ax_t      host_aw_o,
+    output logic         host_aw_valid_o,
+    input  wire          host_aw_ready_i,
+    output axi_w_t       host_w_o,
+    output logic         host_w_valid_o,
+    input  wire          host_w_ready_i,
+    input  wire  axi_b_t host_b_i,
+    input  wire          host_b_valid_i,
+    output logic         host_b_ready_o,
+    output axi_ax_t      host_ar_o,
+    output logic         host_ar_valid_o,
+    input  wire          host_ar_ready_i,
+    input  wire  axi_r_t host_r_i,
+    input  wire          host_r_valid_i,
+    output logic         host_r_ready_o,
+
+    output axi_ax_t      mem_aw_o,
+    output logic         mem_aw_valid_o,
+    input  wire          mem_aw_ready_i,
+    output axi_w_t       mem_w_o,
+    output logic         mem_w_valid_o,
+    input  wire          mem_w_ready_i,
+    input  wire  axi_b_t mem_b_i,
+    input  wire          mem_b_valid_i,
+    output logic         mem_b_ready_o,
+    output axi_ax_t      mem_ar_o,
+    output logic         mem_ar_valid_o,
+    input  wire          mem_ar_ready_i,
+    input  wire  axi_r_t mem_r_i,
+    input  wire          mem_r_valid_i,
+    output logic         mem_r_ready_o,
+
+    output logic         irq_valid_o,
+    output logic [15:0]  irq_vector_o,
+    input  wire          irq_ready_i
+);
+  // ---- registers ----
+  logic write, dead_q;
+  logic [QUEUE_W-1:0] write_queue, read_queue;
+  logic [5:0] write_reg, read_reg;
+  logic [31:0] write_data;
+  logic [QUEUES-1:0][31:0] data;
+
+  shef_dma_ctl i_ctl (
+      .clk_i,
+      .rst_ni,
+      .awaddr_i(ctl_awaddr_i),
+      .awvalid_i(ctl_awvalid_i),
+      .awready_o(ctl_awready_o),
+      .wdata_i(ctl_wdata_i),
+      .wstrb_i(ctl_wstrb_i),
+      .wvalid_i(ctl_wvalid_i),
+      .wready_o(ctl_wready_o),
+      .bresp_o(ctl_bresp_o),
+      .bvalid_o(ctl_bvalid_o),
+      .bready_i(ctl_bready_i),
+      .araddr_i(ctl_araddr_i),
+      .arvalid_i(ctl_arvalid_i),
+      .arready_o(ctl_arready_o),
+      .rdata_o(ctl_rdata_o),
+      .rresp_o(ctl_rresp_o),
+      .rvalid_o(ctl_rvalid_o),
+      .rready_i(ctl_rready_i),
+      .write_o(write),
+      .write_queue_o(write_queue),
+      .write_reg_o(write_reg),
+      .write_data_o(write_data),
+      .read_queue_o(read_queue),
+      .read_reg_o(read_reg),
+      .read_data_i(data[read_queue])
+  );
+
+  // ---- queues ----
+  logic [QUEUES-1:0] quiet, fetch_valid, fetch_ready, desc_valid, cpl_valid, cpl_ready, told, irq_valid, irq_ready;
+  fetch_t [QUEUES-1:0] fetch;
+  desc_t desc;
+  logic desc_error, desc_last, told_ok;
+  cpl_t [QUEUES-1:0] cpl;
+  logic [QUEUES-1:0][15:0] irq_vector;
+  logic [1:0][QUEUES-1:0] piece_valid, piece_ready;  // [0] to the card, [1] to the host
+  piece_t [QUEUES-1:0] pieces;
+  logic [1:0] move_valid, move_ready, done_valid;
+  piece_t [1:0] move;
+  done_t [1:0] done;
+
+  for (genvar q = 0; q < int'(QUEUES); q++) begin : g_queue
+    logic [1:0] offers, ends;
+    assign {piece_valid[1][q], piece_valid[0][q]} = offers;
+    assign ends[0] = done_valid[0] && done[0].q == QUEUE_W'(q);
+    assign ends[1] = done_valid[1] && done[1].q == QUEUE_W'(q);
+    shef_dma_queue #(
+        .Queue(q),
+        .CardBytes(CardBytes)
+    ) i_queue (
+        .clk_i,
+        .rst_ni,
+        .clear_i(wipe_i),
+        .dead_i(dead_q),
+        .quiet_o(quiet[q]),
+        .write_i(write && write_queue == QUEUE_W'(q)),
+        .write_reg_i(write_reg),
+        .write_data_i(write_data),
+        .read_i(read_reg),
+        .data_o(data[q]),
+        .fetch_valid_o(fetch_valid[q]),
+        .fetch_ready_i(fetch_ready[q]),
+        .fetch_o(fetch[q]),
+        .beat_valid_i(desc_valid[q]),
+        .beat_i(desc),
+        .beat_error_i(desc_error),
+        .beat_last_i(desc_last),
+        .piece_valid_o(offers),
+        .piece_ready_i({piece_ready[1][q], piece_ready[0][q]}),
+        .piece_o(pieces[q]),
+        // what a queue has under way goes one way
+        .done_valid_i(ends != '0),
+        .done_last_i(ends[1] ? done[1].last : done[0].last),
+        .done_status_i(ends[1] ? done[1].status : done[0].status),
+        .cpl_valid_o(cpl_valid[q]),
+        .cpl_ready_i(cpl_ready[q]),
+        .cpl_o(cpl[q]),
+        .told_i(told[q]),
+        .told_ok_i(told_ok),
+        .irq_valid_o(irq_valid[q]),
+        .irq_ready_i(irq_ready[q]),
+        .irq_vector_o(irq_vector[q])
+    );
+  end
+  assign wiped_o = wipe_i && ((&quiet) || dead_q);
+
+  // The lowest queue first.
+  always_comb begin
+    for (int unsigned d = 0; d < 2; d++) begin
+      move_valid[d] = piece_valid[d] != '0;
+      move[d] = pieces[0];
+      piece_ready[d] = '0;
+      for (int unsigned q = QUEUES; q > 0; q--) begin
+        if (piece_valid[d][q-1]) begin
+          move[d] = pieces[q-1];
+          piece_ready[d] = QUEUES'(move_ready[d]) << (q - 1);
+        end
+      end
+    end
+  end
+
+  // ---- interrupts ----
+  logic irq_q;
+  logic [15:0] vector_q;
+  assign irq_valid_o = irq_q;
+  assign irq_vector_o = vector_q;
+  always_comb begin
+    irq_ready = '0;
+    for (int unsigned q = QUEUES; q > 0; q--) if (irq_valid[q-1]) irq_ready = QUEUES'(!irq_q) << (q - 1);
+  end
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      irq_q <= 1'b0;
+      vector_q <= '0;
+    end else begin
+      if (irq_ready_i) irq_q <= 1'b0;
+      for (int unsigned q = 0; q < QUEUES; q++) begin
+        if (irq_ready[q]) begin
+          irq_q <= 1'b1;
+          vector_q <= irq_vector[q];
+        end
+      end
+    end
+  end
+
+  // ---- host port: [0] movers, [1] descriptors and completions ----
+  axi_ax_t [1:0] aw, ar;
+  axi_w_t [1:0] w;
+  axi_b_t [1:0] b;
+  axi_r_t [1:0] r;
+  logic [1:0] aw_valid, aw_ready, w_valid, w_ready, b_valid, ar_valid, ar_ready, r_valid, bad_move, owed_r, owed_b;
+  logic bad_fetch, bad_post, owed_fetch, owed_post;
+
+  shef_port_mux #(
+      .NSets(2),
+      .SetNo({2'd1, 2'd0})
+  ) i_host (
+      .clk_i,
+      .rst_ni,
+      .set_aw_i(aw),
+      .set_aw_valid_i(aw_valid),
+      .set_aw_ready_o(aw_ready),
+      .set_w_i(w),
+      .set_w_valid_i(w_valid),
+      .set_w_ready_o(w_ready),
+      .set_b_o(b),
+      .set_b_valid_o(b_valid),
+      .set_b_ready_i(2'b11),
+      .set_ar_i(ar),
+      .set_ar_valid_i(ar_valid),
+      .set_ar_ready_o(ar_ready),
+      .set_r_o(r),
+      .set_r_valid_o(r_valid),
+      .set_r_ready_i(2'b11),
+      .mem_aw_o(host_aw_o),
+      .mem_aw_valid_o(host_aw_valid_o),
+      .mem_aw_ready_i(host_aw_ready_i),
+      .mem_w_o(host_w_o),
+      .mem_w_valid_o(host_w_valid_o),
+      .mem_w_ready_i(host_w_ready_i),
+      .mem_b_i(host_b_i),
+      .mem_b_valid_i(host_b_valid_i),
+      .mem_b_ready_o(host_b_ready_o),
+      .mem_ar_o(host_ar_o),
+      .mem_ar_valid_o(host_ar_valid_o),
+      .mem_ar_ready_i(host_ar_ready_i),
+      .mem_r_i(host_r_i),
+      .mem_r_valid_i(host_r_valid_i),
+      .mem_r_ready_o(host_r_ready_o)
+  );
+
+  // ---- movers ----
+  shef_dma_mover #(
+      .ReadBeats(64),
+      .ReadSlots(16),
+      .WriteBeats(8),
+      .WriteDepth(32),
+      .WholeBeats(1'b1),
+      .ReadSlaveError(ST_POISONED),
+      .ReadOtherError(ST_HOST),
+      .WriteError(ST_CARD)
+  ) i_to_card (
+      .clk_i,
+      .rst_ni,
+      .piece_valid_i(move_valid[0]),
+      .piece_ready_o(move_ready[0]),
+      .piece_i(move[0]),
+      .done_valid_o(done_valid[0]),
+      .done_o(done[0]),
+      .ar_o(ar[0]),
+      .ar_valid_o(ar_valid[0]),
+      .ar_ready_i(ar_ready[0]),
+      .r_i(r[0]),
+      .r_valid_i(r_valid[0]),
+      .aw_o(mem_aw_o),
+      .aw_valid_o(mem_aw_valid_o),
+      .aw_ready_i(mem_aw_ready_i),
+      .w_o(mem_w_o),
+      .w_valid_o(mem_w_valid_o),
+      .w_ready_i(mem_w_ready_i),
+      .b_i(mem_b_i),
+      .b_valid_i(mem_b_valid_i),
+      .owed_r_o(owed_r[0]),
+      .owed_b_o(owed_b[0]),
+      .bad_o(bad_move[0])
+  );
+  shef_dma_mover #(
+      .ReadBeats(8),
+      .ReadSlots(32),
+      .WriteBeats(64),
+      .WriteDepth(128),
+      .WholeBeats(1'b0),
+      .ReadSlaveError(ST_CARD),
+      .ReadOtherError(ST_CARD),
+      .WriteError(ST_HOST)
+  ) i_to_host (
+      .clk_i,
+      .rst_ni,
+      .piece_valid_i(move_valid[1]),
+      .piece_ready_o(move_ready[1]),
+      .piece_i(move[1]),
+      .done_valid_o(done_valid[1]),
+      .done_o(done[1]),
+      .ar_o(mem_ar_o),
+      .ar_valid_o(mem_ar_valid_o),
+      .ar_ready_i(mem_ar_ready_i),
+      .r_i(mem_r_i),
+      .r_valid_i(mem_r_valid_i),
+      .aw_o(aw[0]),
+      .aw_valid_o(aw_valid[0]),
+      .aw_ready_i(aw_ready[0]),
+      .w_o(w[0]),
+      .w_valid_o(w_valid[0]),
+      .w_ready_i(w_ready[0]),
+      .b_i(b[0]),
+      .b_valid_i(b_valid[0]),
+      .owed_r_o(owed_r[1]),
+      .owed_b_o(owed_b[1]),
+      .bad_o(bad_move[1])
+  );
+  assign mem_r_ready_o = 1'b1;
+  assign mem_b_ready_o = 1'b1;
+
+  // ---- descriptors and completions ----
+  shef_dma_fetch i_fetch (
+      .clk_i,
+      .rst_ni,
+      .req_valid_i(fetch_valid),
+      .req_ready_o(fetch_ready),
+      .req_i(fetch),
+      .ar_o(ar[1]),
+      .ar_valid_o(ar_valid[1]),
+      .ar_ready_i(ar_ready[1]),
+      .r_i(r[1]),
+      .r_valid_i(r_valid[1]),
+      .beat_valid_o(desc_valid),
+      .desc_o(desc),
+      .error_o(desc_error),
+      .last_o(desc_last),
+      .owed_o(owed_fetch),
+      .bad_o(bad_fetch)
+  );
+  shef_dma_post i_post (
+      .clk_i,
+      .rst_ni,
+      .cpl_valid_i(cpl_valid),
+      .cpl_ready_o(cpl_ready),
+      .cpl_i(cpl),
+      .aw_o(aw[1]),
+      .aw_valid_o(aw_valid[1]),
+      .aw_ready_i(aw_ready[1]),
+      .w_o(w[1]),
+      .w_valid_o(w_valid[1]),
+      .w_ready_i(w_ready[1]),
+      .b_i(b[1]),
+      .b_valid_i(b_valid[1]),
+      .told_o(told),
+      .ok_o(told_ok),
+      .owed_o(owed_post),
+      .bad_o(bad_post)
+  );
+
+  // ---- what a port owes ----
+  logic [9:0] waits, progress, late;
+  assign waits = {
+    host_ar_valid_o, owed_r[0] || owed_fetch, host_aw_valid_o, host_w_valid_o, owed_b[1] || owed_post,
+    mem_ar_valid_o, owed_r[1], mem_aw_valid_o, mem_w_valid_o, owed_b[0]
+  };
+  assign progress = {
+    host_ar_ready_i, host_r_valid_i, host_aw_ready_i, host_w_ready_i, host_b_valid_i,
+    mem_ar_ready_i, mem_r_valid_i, mem_aw_ready_i, mem_w_ready_i, mem_b_valid_i
+  };
+  for (genvar i = 0; i < 10; i++) begin : g_watch
+    shef_watch #(.Cycles(TimeoutCycles)) i_watch (
+        .clk_i, .rst_ni, .wait_i(waits[i]), .progress_i(progress[i]), .late_o(late[i])
+    );
+  end
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) dead_q <= 1'b0;
+    else if (late != '0 || bad_move != '0 || bad_fetch || bad_post) dead_q <= 1'b1;
+  end
+endmodule
+`default_nettype wire

@@ -1,0 +1,383 @@
+//! The DMA engine with host memory, card memory and interrupts under one clock, as a PCI function for the real driver of the rings.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use shef_device::pci::{BAR_CTL, Function};
+use shef_device::ring::{Descriptor, DmaMemory, OP_TO_CARD, OP_TO_HOST, Queue, Status};
+use shef_device::{DeviceError, OutOfRange};
+use shef_rtl::memory::{Bytes, SparseMemory};
+use shef_rtl::{
+    Agent, AxiLite, AxiMemory, AxiMemoryConfig, DesignSpec, HostBus, HostFault, HostMemory, Library, Sim, build, cycle, module_spec,
+};
+
+/// Bytes of card memory.
+pub const CARD_BYTES: u64 = 1 << 20;
+/// Cycles until the engine gives a port up.
+pub const TIMEOUT: u64 = 4096;
+/// Cycles of one wait for an interrupt.
+const PATIENCE: u64 = 20_000;
+
+fn spec() -> DesignSpec {
+    module_spec("shef_dma_top").expect("sources")
+}
+
+fn library() -> &'static Library {
+    static LIBRARY: OnceLock<Library> = OnceLock::new();
+    LIBRARY.get_or_init(|| build(&spec()).expect("build"))
+}
+
+/// Bytes that program, checking memory and breaking memory share.
+#[derive(Default)]
+struct Pages(Mutex<SparseMemory>);
+
+impl Bytes for Pages {
+    fn read(&self, addr: u64, buf: &mut [u8]) {
+        self.0.lock().expect("one thread").read(addr, buf);
+    }
+
+    fn write(&self, addr: u64, data: &[u8]) {
+        self.0.lock().expect("one thread").write(addr, data);
+    }
+}
+
+/// Host memory: what is mapped, and how.
+pub struct Host {
+    pub bytes: SparseMemory,
+    /// Pages that the card may read, and write.
+    pub readable: Vec<Range<u64>>,
+    pub writable: Vec<Range<u64>>,
+    /// Lines that answer with poisoned data.
+    pub poisoned: Vec<Range<u64>>,
+    /// Accesses, so that a test sees when there are none any more.
+    pub accesses: u64,
+}
+
+pub fn inside(ranges: &[Range<u64>], at: u64) -> bool {
+    ranges.iter().any(|r| r.contains(&at))
+}
+
+impl Host {
+    pub fn map(&mut self, range: Range<u64>) {
+        self.readable.push(range.clone());
+        self.writable.push(range);
+    }
+}
+
+#[derive(Clone)]
+pub struct Shared(pub Rc<RefCell<Host>>);
+
+impl Shared {
+    /// Nothing is mapped.
+    pub fn new() -> Self {
+        let bytes = SparseMemory::over(Arc::new(Pages::default()));
+        Self(Rc::new(RefCell::new(Host { bytes, readable: Vec::new(), writable: Vec::new(), poisoned: Vec::new(), accesses: 0 })))
+    }
+
+    /// Memory for a ring, mapped.
+    pub fn ring(&self, entries: u32, base: u64) -> Piece {
+        self.piece(Queue::<Piece>::bytes(entries), base)
+    }
+
+    /// Memory at an address, mapped.
+    pub fn piece(&self, bytes: u64, base: u64) -> Piece {
+        self.0.borrow_mut().map(base..(base + bytes).next_multiple_of(4096));
+        Piece { host: self.clone(), base, bytes }
+    }
+}
+
+impl HostBus for Shared {
+    fn read(&mut self, addr: u64, out: &mut [u8]) -> Result<(), HostFault> {
+        let mut host = self.0.borrow_mut();
+        host.accesses += 1;
+        if !inside(&host.readable, addr) {
+            return Err(HostFault::Unreachable);
+        }
+        host.bytes.read(addr, out);
+        if inside(&host.poisoned, addr) { Err(HostFault::Poisoned) } else { Ok(()) }
+    }
+
+    fn write(&mut self, addr: u64, bytes: &[u8]) -> Result<(), HostFault> {
+        let mut host = self.0.borrow_mut();
+        host.accesses += 1;
+        if !inside(&host.writable, addr) {
+            return Err(HostFault::Unreachable);
+        }
+        host.bytes.write(addr, bytes);
+        Ok(())
+    }
+}
+
+/// A piece of host memory that a ring lies in.
+pub struct Piece {
+    host: Shared,
+    base: u64,
+    bytes: u64,
+}
+
+impl DmaMemory for Piece {
+    fn device_address(&self) -> u64 {
+        self.base
+    }
+
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> Result<(), OutOfRange> {
+        self.host.0.borrow().bytes.read(self.base + offset, out);
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), OutOfRange> {
+        self.host.0.borrow_mut().bytes.write(self.base + offset, bytes);
+        Ok(())
+    }
+
+    fn load(&self, offset: u64) -> Result<u32, OutOfRange> {
+        let mut word = [0; 4];
+        self.read(offset, &mut word)?;
+        Ok(u32::from_le_bytes(word))
+    }
+}
+
+/// What stands at the host port.
+pub enum Link {
+    /// Memory that checks the rules of the shell.
+    Host(HostMemory<Shared>),
+    /// Memory that breaks the protocol on demand.
+    Hostile(AxiMemory),
+}
+
+pub struct Bench {
+    pub sim: Sim,
+    pub link: Link,
+    pub mem: AxiMemory,
+    pub host: Shared,
+    ctl: AxiLite,
+    pub irqs: Msix,
+}
+
+/// Takes interrupts: how many there were of each vector, and those of them that nobody waited for.
+#[derive(Default)]
+pub struct Msix(HashMap<u32, (u32, u32)>);
+
+impl Msix {
+    /// Interrupts of this vector so far.
+    pub fn count(&self, vector: u32) -> u32 {
+        self.0.get(&vector).map_or(0, |c| c.0)
+    }
+
+    /// Vectors that were raised.
+    pub fn vectors(&self) -> usize {
+        self.0.values().filter(|c| c.0 > 0).count()
+    }
+
+    /// Whether one came since this was last asked.
+    pub fn take(&mut self, vector: u32) -> bool {
+        std::mem::take(&mut self.0.entry(vector).or_default().1) > 0
+    }
+}
+
+impl Agent for Msix {
+    fn sample(&mut self, sim: &Sim) {
+        if sim.peek("dma_irq_valid") == 1 && sim.peek("dma_irq_ready") == 1 {
+            let count = self.0.entry(sim.peek("dma_irq_vector") as u32).or_default();
+            *count = (count.0 + 1, count.1 + 1);
+        }
+    }
+
+    fn drive(&mut self, sim: &mut Sim) {
+        sim.poke("dma_irq_ready", 1);
+    }
+}
+
+impl Bench {
+    /// With this timing of host and card memory.
+    pub fn new(host: AxiMemoryConfig, mem: AxiMemoryConfig) -> Self {
+        Self::with(mem, |sim, shared| Link::Host(HostMemory::new(sim, "host_", host, shared).expect("host port")))
+    }
+
+    /// With a host port that breaks the protocol.
+    pub fn hostile() -> Self {
+        let timing = || AxiMemoryConfig { stalls: None, ..AxiMemoryConfig::default() };
+        Self::with(timing(), |sim, shared| {
+            let mut memory = AxiMemory::new(sim, "host_", timing()).expect("host port");
+            memory.memory = shared.0.borrow().bytes.clone();
+            Link::Hostile(memory)
+        })
+    }
+
+    fn with(mem: AxiMemoryConfig, link: impl FnOnce(&Sim, Shared) -> Link) -> Self {
+        let sim = Sim::new(library()).expect("instance");
+        let host = Shared::new();
+        let mut bench = Self {
+            link: link(&sim, host.clone()),
+            mem: AxiMemory::new(&sim, "mem_", mem).expect("memory port"),
+            ctl: AxiLite::new(&sim, "ctl_").expect("registers"),
+            irqs: Msix::default(),
+            host,
+            sim,
+        };
+        bench.reset();
+        bench
+    }
+
+    pub fn reset(&mut self) {
+        self.ctl.abort(&mut self.sim);
+        self.sim.reset("rst_n", 3);
+        self.mem.reset(&mut self.sim);
+        match &mut self.link {
+            Link::Host(host) => host.reset(&mut self.sim),
+            Link::Hostile(host) => host.reset(&mut self.sim),
+        }
+    }
+
+    pub fn step(&mut self, cycles: u64) {
+        let Self { sim, link, mem, irqs, .. } = self;
+        let link: &mut dyn Agent = match link {
+            Link::Host(host) => host,
+            Link::Hostile(host) => host,
+        };
+        for _ in 0..cycles {
+            cycle(sim, &mut [link, mem, irqs]);
+        }
+    }
+
+    /// The memory behind a hostile port.
+    pub fn breaker(&mut self) -> &mut AxiMemory {
+        match &mut self.link {
+            Link::Hostile(host) => host,
+            Link::Host(_) => panic!("this one keeps the rules"),
+        }
+    }
+
+    pub fn shell(&mut self) -> &mut HostMemory<Shared> {
+        match &mut self.link {
+            Link::Host(host) => host,
+            Link::Hostile(_) => panic!("this one keeps no rules"),
+        }
+    }
+
+    /// Reads a register; `None` where it is refused.
+    pub fn read(&mut self, offset: u32) -> Option<u32> {
+        let Self { sim, link, mem, irqs, ctl, .. } = self;
+        let link: &mut dyn Agent = match link {
+            Link::Host(host) => host,
+            Link::Hostile(host) => host,
+        };
+        ctl.read(sim, &mut [link, mem, irqs], offset.into()).expect("an answer")
+    }
+
+    /// Writes a register: whether it was taken.
+    pub fn write(&mut self, offset: u32, value: u32) -> bool {
+        let Self { sim, link, mem, irqs, ctl, .. } = self;
+        let link: &mut dyn Agent = match link {
+            Link::Host(host) => host,
+            Link::Hostile(host) => host,
+        };
+        ctl.write(sim, &mut [link, mem, irqs], offset.into(), value).expect("an answer")
+    }
+
+    /// Turns a queue on whose ring is mapped at `base`.
+    pub fn queue(&mut self, index: u32, entries: u32, base: u64, batch: u16) -> Queue<Piece> {
+        let ring = self.host.ring(entries, base);
+        Queue::open(self, index, entries, ring, index + 1, batch).expect("a queue")
+    }
+
+    /// Nothing was done that a shell or the memory forbids.
+    pub fn check(&mut self) {
+        assert_eq!(self.shell().violations(), &[] as &[String]);
+        assert_eq!(self.mem.violations(), &[] as &[String]);
+    }
+}
+
+/// First byte of host memory that [`both_ways`] uses; it takes the same again for what comes back.
+pub const HOST: u64 = 1 << 20;
+
+/// Moves `count` pieces to the card and as many to the host at once, between the same halves of card memory again and again: cycles from the first
+/// doorbell to the last completion.
+pub fn both_ways(bench: &mut Bench, piece: u64, count: u64) -> u64 {
+    const HALF: u64 = CARD_BYTES / 2;
+    bench.host.0.borrow_mut().map(HOST..HOST + CARD_BYTES);
+    let mut queues =
+        [(0, OP_TO_CARD), (1, OP_TO_HOST)].map(|(index, op)| (bench.queue(index, 2048, (1 << 31) + (u64::from(index) << 20), 64), op));
+    for (queue, op) in &mut queues {
+        for n in 0..count {
+            let at = n % (HALF / piece) * piece + if *op == OP_TO_HOST { HALF } else { 0 };
+            let d = Descriptor { op: *op, flags: 0, tag: n as u32, host: HOST + at, card: at, bytes: piece as u32 };
+            assert!(queue.push(&d).expect("in the ring"));
+        }
+    }
+    let start = bench.sim.cycles();
+    queues.iter_mut().for_each(|(queue, _)| queue.submit(bench).expect("a doorbell"));
+    let mut left = 2 * count;
+    while left > 0 {
+        for (queue, _) in &mut queues {
+            while let Some(c) = queue.poll().expect("sense") {
+                assert_eq!((c.status, u64::from(c.bytes)), (Status::Done, piece));
+                left -= 1;
+            }
+        }
+        bench.step(8);
+        assert!(bench.sim.cycles() - start < 2_000 + count * piece / 16, "{left} completions are missing");
+    }
+    bench.sim.cycles() - start
+}
+
+impl Function for Bench {
+    type Memory = Piece;
+
+    fn dma(&mut self, bytes: u64) -> Result<Piece, DeviceError> {
+        Ok(self.host.piece(bytes, 1 << 52))
+    }
+
+    fn release(&mut self, _: Piece, _: bool) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
+    fn config_read(&mut self, _: u16, out: &mut [u8]) -> Result<(), DeviceError> {
+        out.fill(0);
+        Ok(())
+    }
+
+    fn config_write(&mut self, _: u16, _: &[u8]) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
+    fn bar_bytes(&self, _: u8) -> u64 {
+        1 << 16
+    }
+
+    fn bar_read(&mut self, bar: u8, offset: u64, out: &mut [u8]) -> Result<(), DeviceError> {
+        assert_eq!((bar, out.len()), (BAR_CTL, 4));
+        out.copy_from_slice(&self.read(offset as u32).unwrap_or(u32::MAX).to_le_bytes());
+        Ok(())
+    }
+
+    fn bar_write(&mut self, bar: u8, offset: u64, data: &[u8]) -> Result<(), DeviceError> {
+        assert_eq!(bar, BAR_CTL);
+        self.write(offset as u32, u32::from_le_bytes(data.try_into().expect("a word")));
+        Ok(())
+    }
+
+    /// Time is the design's clock.
+    fn wait_vector(&mut self, vector: u32, _: Duration) -> Result<bool, DeviceError> {
+        for _ in 0..PATIENCE / 16 {
+            if self.irqs.take(vector) {
+                return Ok(true);
+            }
+            self.step(16);
+        }
+        Ok(false)
+    }
+
+    fn reset(&mut self) -> Result<(), DeviceError> {
+        Bench::reset(self);
+        Ok(())
+    }
+}
