@@ -50,19 +50,6 @@ struct Row {
     receipt: String,
 }
 
-#[derive(Deserialize)]
-struct Jwks {
-    keys: Vec<Jwk>,
-}
-
-#[derive(Deserialize)]
-struct Jwk {
-    kty: String,
-    crv: String,
-    x: String,
-    y: String,
-}
-
 #[derive(Serialize)]
 struct Document {
     tenant: String,
@@ -123,19 +110,7 @@ fn base64(given: &str, path: &Path, what: &str) -> Result<Vec<u8>, CliError> {
 
 fn keys(path: &Path) -> Result<Vec<PublicKey>, CliError> {
     let wrong = |what: String| CliError::input("SHEF-CLI-016", format!("{}: {what}", path.display()));
-    let set: Jwks = json(path)?;
-    if set.keys.is_empty() {
-        return Err(wrong("no key in the set".into()));
-    }
-    let point = |key: &Jwk| {
-        if (key.kty.as_str(), key.crv.as_str()) != ("EC", "P-256") {
-            return Err(wrong(format!("a key of type {} {}, expected EC P-256", key.kty, key.crv)));
-        }
-        let xy = [base64(&key.x, path, "x")?, base64(&key.y, path, "y")?].concat();
-        let xy: [u8; 64] = xy.try_into().map_err(|xy: Vec<u8>| wrong(format!("x and y have {} bytes, expected 64", xy.len())))?;
-        PublicKey::from_xy(&xy).map_err(|e| wrong(e.to_string()))
-    };
-    set.keys.iter().map(point).collect()
+    shef::service::keys_from_jwks(text(path)?.as_bytes()).map_err(wrong)
 }
 
 fn head(given: &str, flag: &str) -> Result<Head, CliError> {

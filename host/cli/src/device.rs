@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use clap::Subcommand;
 use serde::Serialize;
-use shef_device::Uri;
+use shef_device::{Iommu, Ueid, Uri};
 use shef_vfio::System;
 
 use crate::doctor;
@@ -18,6 +18,9 @@ use crate::output::Output;
 pub enum DeviceCommand {
     /// List the cards of this machine and the devices that this program can open
     List {
+        /// Open every free card and ask for its ueid; this resets it
+        #[arg(long)]
+        ueid: bool,
         /// Where the kernel's folders are
         #[arg(long, hide = true, default_value = "/")]
         root: PathBuf,
@@ -61,29 +64,34 @@ pub enum DeviceCommand {
 struct Listed {
     uri: String,
     status: String,
+    /// A card's own, where it was asked for and the card could be opened.
+    ueid: Option<String>,
     description: String,
 }
 
 /// The cards of this machine, then the forms of URIs.
-fn list(system: &System) -> Vec<Listed> {
+fn list(system: &System, ueids: bool) -> Vec<Listed> {
+    let ueid = |card: &shef_vfio::Function| Ueid::of(&mut shef_vfio::open(card.bdf, Iommu::Any)?);
     let mut all: Vec<Listed> = system
         .cards()
         .iter()
         .map(|card| Listed {
             uri: format!("pci:{}", card.bdf),
-            status: match shef_vfio::check::ready(system, card.bdf, shef_device::Iommu::Any, shef_device::pci::IDS) {
+            status: match shef_vfio::check::ready(system, card.bdf, Iommu::Any, shef_device::pci::IDS) {
                 Ok((_, interface)) => match system.holders(interface.node()).first() {
                     Some(holder) => format!("in use by {holder}"),
                     None => "available".to_owned(),
                 },
                 Err(error) => format!("fault {}", error.code()),
             },
+            ueid: ueids.then(|| ueid(card).ok()).flatten().map(|ueid| ueid.to_string()),
             description: format!("card {} in this machine, driver {}", card.id(), card.driver.as_deref().unwrap_or("none")),
         })
         .collect();
     all.extend(FORMS.iter().map(|(uri, status, description)| Listed {
         uri: (*uri).to_owned(),
         status: (*status).to_owned(),
+        ueid: None,
         description: (*description).to_owned(),
     }));
     all
@@ -96,6 +104,7 @@ const FORMS: &[(&str, &str, &str)] = &[
     ("sim:rtl?project=DIR", "available", "the same around a design of your own"),
     ("vfio-user:/SOCKET", "form", "a card served by another process"),
     ("pci:DOMAIN:BUS:DEVICE.FUNCTION", "form", "a card in this machine; ?iommu=type1, iommufd or none"),
+    ("pci:ueid=UEID", "form", "the card in this machine that has this ueid, whichever slot it is in"),
     ("tls://HOST:PORT/DEVICE", "available", "a card behind an agent"),
 ];
 
@@ -177,6 +186,7 @@ struct Info {
     device: String,
     description: String,
     root_of_trust: String,
+    ueid: String,
     memory_bytes: u64,
     counts_cycles: bool,
     kernel: Kernel,
@@ -231,10 +241,13 @@ fn shield(host: &mut shef::Host) -> Result<Option<Shield>, CliError> {
 
 pub fn run(output: &Output, command: &DeviceCommand) -> Result<Exit, CliError> {
     match command {
-        DeviceCommand::List { root } => {
-            let all = list(&System::at(root));
+        DeviceCommand::List { ueid, root } => {
+            let all = list(&System::at(root), *ueid);
             for form in &all {
                 output.line(format_args!("{:<32} {:<20} {}", form.uri, form.status, form.description))?;
+                if let Some(ueid) = &form.ueid {
+                    output.line(format_args!("{:<32} pci:ueid={ueid}", ""))?;
+                }
             }
             output.document(&all)?;
         }
@@ -258,6 +271,7 @@ pub fn run(output: &Output, command: &DeviceCommand) -> Result<Exit, CliError> {
                 device: hint.uri,
                 description: hint.description,
                 root_of_trust: hint.root_of_trust,
+                ueid: Ueid::of(host.device()).map_err(shef::SdkError::from)?.to_string(),
                 memory_bytes: hint.memory_bytes,
                 counts_cycles: hint.counts_cycles,
                 kernel: Kernel {
@@ -273,6 +287,7 @@ pub fn run(output: &Output, command: &DeviceCommand) -> Result<Exit, CliError> {
             output.line(format_args!("device          {}", info.device))?;
             output.line(format_args!("what            {}", info.description))?;
             output.line(format_args!("root of trust   {} (says the device; only evidence shows it)", info.root_of_trust))?;
+            output.line(format_args!("ueid            {} (says the device)", info.ueid))?;
             output.line(format_args!("card memory     {} MiB", info.memory_bytes >> 20))?;
             output.line(format_args!(
                 "kernel          {}, version {}, SVN {}, target {}",

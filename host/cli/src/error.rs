@@ -131,7 +131,7 @@ pub const CODES: &[Code] = &[
     Code::new(
         "SHEF-CLI-024",
         "a process of the demo does not start",
-        "the programs shef and shef-agent lie side by side: `cargo build -p shef-cli -p shef-agent`",
+        "the programs shef, shef-agent and shef-verifierd lie side by side: `cargo build -p shef-cli -p shef-agent -p shef-verifierd`",
     ),
     Code::new("SHEF-CLI-070", "internal error", "please report it together with the command"),
 ];

@@ -17,7 +17,7 @@ use crate::output::Output;
 use crate::verify::{read, text};
 
 /// Most bytes of a container.
-const MAX_CONTAINER: u64 = 1 << 30;
+pub const MAX_CONTAINER: u64 = 1 << 30;
 
 /// Flags of `shef image build`.
 #[derive(clap::Args)]

@@ -2,6 +2,7 @@
 //!
 //! Every command computes a serialisable value; module [`output`] prints it as text or JSON.
 
+mod attest;
 mod audit;
 mod bundle;
 pub mod demo;
@@ -12,10 +13,14 @@ pub mod exit;
 pub mod explain;
 mod hex;
 mod image;
+mod keys;
 pub mod output;
+mod process;
+pub mod service;
 mod shield;
 mod sim;
 mod tls;
+mod verifier;
 mod verify;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -60,6 +65,13 @@ enum Command {
     /// Serve a simulated card to other processes
     #[command(subcommand)]
     Sim(sim::SimCommand),
+    /// Ask a device for evidence, to a challenge of a verifier service or of your own
+    Attest(attest::AttestArgs),
+    /// Keys of a verifier service: add, list, show, rotate, disable, and release to a device
+    Keys(keys::KeysArgs),
+    /// A verifier service
+    #[command(subcommand)]
+    Verifier(verifier::VerifierCommand),
     /// Appraise evidence from a file against anchors, reference values and a policy
     Verify(verify::VerifyArgs),
     /// Receipts of key releases
@@ -112,6 +124,9 @@ fn run(output: &Output, command: Command) -> Result<Exit, CliError> {
         Command::Image(command) => image::run(output, &command),
         Command::Shield(command) => shield::run(output, &command).map(|()| Exit::Done),
         Command::Sim(command) => sim::run(output, &command).map(|()| Exit::Done),
+        Command::Attest(args) => attest::run(output, &args),
+        Command::Keys(args) => keys::run(output, &args),
+        Command::Verifier(command) => verifier::run(output, &command),
         Command::Verify(args) => verify::run(output, &args),
         Command::Audit(command) => audit::run(output, &command),
         Command::Bundle(command) => bundle::run(output, &command),

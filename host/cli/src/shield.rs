@@ -130,11 +130,11 @@ fn check(output: &Output, source: &Source) -> Result<(), CliError> {
 }
 
 fn generate(output: &Output, source: &Source, out: &Path) -> Result<(), CliError> {
-    let config = source.shield(output)?.config;
+    let Shield { config, synthesis, .. } = source.shield(output)?;
     std::fs::create_dir_all(out).map_err(|e| CliError::write_file(out, &e))?;
     let mut written = Vec::new();
     for (name, content) in
-        [("shef_cfg_pkg.sv", systemverilog(&config)), ("shef_config.rs", rust(&config)), ("shef_config.h", c_header(&config))]
+        [("shef_cfg_pkg.sv", systemverilog(&config, synthesis)), ("shef_config.rs", rust(&config)), ("shef_config.h", c_header(&config))]
     {
         let path = out.join(name);
         std::fs::write(&path, content).map_err(|e| CliError::write_file(&path, &e))?;
@@ -151,8 +151,8 @@ fn estimate(output: &Output, source: &Source, clock_mhz: f64, latency: u64) -> R
     if !(1..=100_000).contains(&latency) {
         return Err(CliError::usage("SHEF-CLI-001", format!("--latency is from 1 to 100000, found {latency}")));
     }
-    let config = source.shield(output)?.config;
-    let e = Estimate::new(&config, &figures()?, clock_mhz, latency);
+    let Shield { config, synthesis, .. } = source.shield(output)?;
+    let e = Estimate::new(&config, synthesis, &figures()?, clock_mhz, latency);
     output.line(output.heading("area (UltraScale+)"))?;
     output.line(format_args!("{:<5} {:<34} {:>8} {:>8} {:>8} {:>6} {:>5}  basis", "set", "block", "LUT", "FF", "RAMB36", "URAM", "DSP"))?;
     for b in &e.blocks {
@@ -164,6 +164,9 @@ fn estimate(output: &Output, source: &Source, clock_mhz: f64, latency: u64) -> R
     }
     let t = &e.total;
     output.line(format_args!("{:<5} {:<34} {:>8} {:>8} {:>8.1} {:>6} {:>5}  estimate", "", "sum", t.lut, t.ff, t.ramb36, t.uram, t.dsp))?;
+    if !config.has_memory() {
+        return output.document(&e);
+    }
     output.line("")?;
     output.line(output.heading(&format!("regions (estimates: bytes per cycle at memory latency {latency}, times at {clock_mhz} MHz)")))?;
     output.line(format_args!(
@@ -293,6 +296,7 @@ fn show(output: &Output, source: &Source) -> Result<(), CliError> {
         on_fault: &'static str,
         memory_ports: u8,
         accelerator_ports: u8,
+        sbox: &'static str,
         sets: Vec<ShownSet>,
         regions: Vec<ShownRegion<'a>>,
         memory: Vec<Range>,
@@ -307,6 +311,7 @@ fn show(output: &Output, source: &Source) -> Result<(), CliError> {
         on_fault: config.on_fault().name(),
         memory_ports: config.ports(),
         accelerator_ports: config.accelerator_ports(),
+        sbox: shield.synthesis.sbox.name(),
         sets: config
             .sets()
             .iter()
@@ -357,7 +362,12 @@ fn show(output: &Output, source: &Source) -> Result<(), CliError> {
             _ => "everything stops",
         }
     ))?;
+    if !config.has_memory() {
+        output.line("card memory     none: no region, all goes over the sealed register channel")?;
+        return output.document(&shown);
+    }
     output.line(format_args!("ports           {} to memory, {} to the accelerator", shown.memory_ports, shown.accelerator_ports))?;
+    output.line(format_args!("S-boxes         in {}", if shown.sbox == "ram" { "block RAM" } else { "LUTs" }))?;
     for (i, s) in shown.sets.iter().enumerate() {
         let mut line = format!(
             "engine set {i}    {} AES lanes, {} big and {} small lines, read ring of {} beats, accelerator port {}, memory port {}",

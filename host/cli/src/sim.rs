@@ -69,7 +69,13 @@ pub fn run(output: &Output, command: &SimCommand) -> Result<(), CliError> {
             return Err(CliError::usage("SHEF-CLI-001", what));
         }
         Around::Model => Engine::Model,
-        Around::Rtl => Engine::Rtl(RtlOptions { memory_latency: args.memory_latency, stalls: args.stalls, ..RtlOptions::default() }),
+        Around::Rtl => Engine::Rtl(RtlOptions {
+            memory_latency: args.memory_latency,
+            stalls: args.stalls,
+            // Others reach the card over a bus.
+            dma: true,
+            ..RtlOptions::default()
+        }),
     };
     let scratch = tempfile::tempdir().map_err(|e| CliError::write_file(&std::env::temp_dir(), &e))?;
     let keys = args.manufacturer.clone().unwrap_or_else(|| scratch.path().to_owned());
@@ -93,6 +99,10 @@ pub fn run(output: &Output, command: &SimCommand) -> Result<(), CliError> {
             .and_then(|()| output.document(&ready));
     };
     let make = || -> Result<(Card, Identity), CardError> {
+        let design_digest = match &engine {
+            Engine::Rtl(options) => options.design_digest()?,
+            _ => shef::sim::design_digest()?,
+        };
         let mut blank = Blank::new(CardOptions::new(engine), &mut |text| output.note(text))?;
         let key = blank.burn(maker.device_secret(&mut entropy));
         let mut card = blank.finish(maker.certify(&key, now))?;
@@ -100,7 +110,7 @@ pub fn run(output: &Output, command: &SimCommand) -> Result<(), CliError> {
         let identity = Identity {
             root: maker.root().der().to_vec(),
             debug_root: debug_maker.root().der().to_vec(),
-            design_digest: shef::sim::design_digest()?,
+            design_digest,
             engine: name.to_owned(),
         };
         Ok((card, identity))

@@ -96,6 +96,8 @@ fn devices_that_do_not_exist_or_cannot_be_opened() {
     fails(&["sim", "serve", "--json", "--socket", "card", "--device", "model", "--stalls", "1"], 2, "SHEF-CLI-001");
     fails(&["demo", "--json", "--device", "pci:0000:65:00.0", "--seed", "1"], 2, "SHEF-CLI-001");
     fails(&["device", "info", "--json", "pci:ffff:ff:1f.7"], 4, "SHEF-PCI-001");
+    fails(&["device", "info", "--json", &format!("pci:ueid=01{}", "00".repeat(32))], 4, "SHEF-DEV-014");
+    fails(&["device", "info", "--json", "pci:ueid=01"], 5, "SHEF-DEV-002");
     fails(&["demo", "--json", "--device", "sim:rtl?project=/no/such/folder"], 2, "SHEF-CLI-001");
     fails(&["device", "info", "--json", "sim:rtl?project=/no/such/folder"], 5, "SHEF-CARD-003");
 }
@@ -194,6 +196,8 @@ fn devices_are_listed_and_described() {
         (&"sim:model".into(), &"simulated".into(), &"idle".into())
     );
     assert!(info["shield"].is_null());
+    let ueid = info["ueid"].as_str().unwrap();
+    assert_eq!(ueid.parse::<shef_device::Ueid>().unwrap().to_string(), ueid);
 }
 
 #[test]
@@ -437,8 +441,11 @@ fn bad_shields_are_told_with_line_and_column() {
         (shield("\"8 KiB\"", "\"8 kb\""), "11:8: ", "SHEF-GEN-010"),
         (shield("\"input\"", "\"inputs\""), "3:8: unknown mode \"inputs\"", "SHEF-GEN-010"),
         // the whole
-        (String::new(), "1:1: no [[region]]", "SHEF-GEN-011"),
+        ("[[set]]\n".into(), "1:1: 1 to 16 regions, found 0: memory ports, engine sets and regions are there together", "SHEF-GEN-011"),
+        ("[memory]\nports = 1\n".into(), "2:9: 1 to 16 regions, found 0: memory ports", "SHEF-GEN-011"),
+        (format!("[memory]\nports = 0\n{SHIELD}"), "2:9: 1 to 4 memory ports, found 0: memory ports", "SHEF-GEN-011"),
         (format!("suite = 2\n{SHIELD}"), "1:9: unknown suite 2", "SHEF-GEN-011"),
+        (format!("[synthesis]\nsbox = \"rom\"\n{SHIELD}"), "2:8: unknown kind of S-box \"rom\", expected lut or ram", "SHEF-GEN-011"),
         (format!("on_fault = \"stop\"\n{SHIELD}"), "1:12: unknown fault policy \"stop\"", "SHEF-GEN-011"),
         (format!("[memory]\nports = 5\n{SHIELD}"), "2:9: 1 to 4 memory ports, found 5", "SHEF-GEN-011"),
         (format!("{SHIELD}{}", "[[set]]\n".repeat(5)), "17:1: 1 to 4 engine sets, found 5", "SHEF-GEN-011"),
@@ -592,6 +599,13 @@ fn shields_are_checked_generated_shown_and_estimated() {
     let header = fs::read_to_string(out.join("shef_config.h")).unwrap();
     assert!(header.contains("#define SHEF_REGION_OPEN_BASE UINT64_C(0x300000)"), "{header}");
     fails(&["shield", "generate", &path, "--out", &file.display().to_string()], 5, "SHEF-CLI-015");
+    // S-boxes in block RAM: another package of the same digest
+    assert!(package.contains("SBOX_RAM = 1'b0;"));
+    fs::write(&file, format!("{all}[synthesis]\nsbox = \"ram\"\n")).unwrap();
+    assert_eq!(document(&["shield", "generate", &path, "--out", &out.display().to_string(), "--json"])["config_digest"], digest);
+    assert!(fs::read_to_string(out.join("shef_cfg_pkg.sv")).unwrap().contains("SBOX_RAM = 1'b1;"));
+    assert_eq!(document(&["shield", "show", &path, "--json"])["sbox"], "ram");
+    fs::write(&file, &all).unwrap();
 
     let shown = document(&["shield", "show", &path, "--json"]);
     assert_eq!((&shown["on_fault"], &shown["regions"][3]["counter_bits"]), (&"region".into(), &48.into()));
@@ -620,6 +634,32 @@ fn shields_are_checked_generated_shown_and_estimated() {
     }
     fails(&["shield", "estimate", &path, "--clock-mhz", "0"], 2, "SHEF-CLI-001");
     fails(&["shield", "estimate", &path, "--latency", "0"], 2, "SHEF-CLI-001");
+}
+
+/// A Shield without card memory: nothing of what serves memory is shown or counted.
+#[test]
+fn a_shield_without_regions_has_the_control_plane_only() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("shield.toml");
+    fs::write(&file, "on_fault = \"halt\"\n").unwrap();
+    let path = dir.path().display().to_string();
+    assert!(text(&run(&["shield", "check", &path]).stdout).contains("in order, 0 regions, 0 engine sets, 0 warnings"));
+    let shown = document(&["shield", "show", &path, "--json"]);
+    assert_eq!([&shown["memory_ports"], &shown["accelerator_ports"]], [&0, &0]);
+    assert!(shown["sets"].as_array().unwrap().is_empty() && shown["regions"].as_array().unwrap().is_empty());
+    assert!(text(&run(&["shield", "show", &path, "-q"]).stdout).contains("card memory     none"));
+    let digest = text(&run(&["shield", "digest", &path, "-q"]).stdout);
+    assert_eq!(shown["config_digest"], digest.trim_end());
+    // a port of 0 says the same
+    fs::write(&file, "on_fault = \"halt\"\n[memory]\nports = 0\n").unwrap();
+    assert_eq!(text(&run(&["shield", "digest", &path, "-q"]).stdout), digest);
+    let out = dir.path().join("generated");
+    document(&["shield", "generate", &path, "--out", &out.display().to_string(), "--json"]);
+    let package = fs::read_to_string(out.join("shef_cfg_pkg.sv")).unwrap();
+    assert!(package.contains("N_SETS = 0;") && package.contains("N_REGIONS = 0;") && package.contains("[0:0] REGIONS = '0;"), "{package}");
+    let estimate = document(&["shield", "estimate", &path, "--json"]);
+    assert!(estimate["blocks"].as_array().unwrap().iter().all(|b| b["set"].is_null()));
+    assert!(estimate["total"]["lut"].as_u64().unwrap() <= 20_000, "{}", estimate["total"]);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use shef_proto::code::Code;
 pub enum DeviceError {
     /// The URI names no kind of device that exists.
     #[error(
-        "unknown device URI {uri:?}: expected sim:model, sim:rtl, sim:rtl?project=DIR, vfio-user:/SOCKET, pci:DOMAIN:BUS:DEVICE.FUNCTION or tls://HOST:PORT/DEVICE"
+        "unknown device URI {uri:?}: expected sim:model, sim:rtl, sim:rtl?project=DIR, vfio-user:/SOCKET, pci:DOMAIN:BUS:DEVICE.FUNCTION, pci:ueid=UEID or tls://HOST:PORT/DEVICE"
     )]
     UnknownUri {
         /// The text as given.
@@ -104,6 +104,30 @@ pub enum DeviceError {
         /// What is wrong with it.
         what: String,
     },
+    /// What the Security Kernel shows as certificates names no device.
+    #[error("the Security Kernel shows no identity: {reason}")]
+    NoIdentity {
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// No card of this machine has the name.
+    #[error("no card of this machine says that its ueid is {ueid}: {others}")]
+    NoSuchCard {
+        /// The name.
+        ueid: crate::Ueid,
+        /// What the cards said that there are.
+        others: String,
+    },
+    /// Two cards say that they have the name.
+    #[error("{first} and {second} both say that their ueid is {ueid}")]
+    TwoCards {
+        /// The name.
+        ueid: crate::Ueid,
+        /// One of them.
+        first: String,
+        /// The other one.
+        second: String,
+    },
     /// An access outside memory that is mapped into this program.
     #[error(transparent)]
     OutOfRange(#[from] crate::OutOfRange),
@@ -150,6 +174,9 @@ impl DeviceError {
             Self::NotACard { .. } => "SHEF-DEV-011",
             Self::OutOfRange(_) => "SHEF-DEV-012",
             Self::Queue { .. } => "SHEF-DEV-013",
+            Self::NoSuchCard { .. } => "SHEF-DEV-014",
+            Self::TwoCards { .. } => "SHEF-DEV-015",
+            Self::NoIdentity { .. } => "SHEF-DEV-016",
             Self::Simulator { code, .. } | Self::Transport { code, .. } => code,
             Self::Remote { code, .. } => code,
         }
@@ -206,5 +233,20 @@ pub const CODES: &[Code] = &[
         id: "SHEF-DEV-013",
         summary: "a queue of the card's DMA engine does not work as it must",
         help: "open the device anew, which resets the card; a queue that stops again and again means that the card cannot reach host memory: see `shef device doctor`",
+    },
+    Code {
+        id: "SHEF-DEV-014",
+        summary: "no card of this machine has this ueid",
+        help: "`shef device list --ueid` shows those of the cards that are free; a card that another program uses is not asked",
+    },
+    Code {
+        id: "SHEF-DEV-015",
+        summary: "two cards of this machine show the same ueid",
+        help: "one of them lies or was cloned: neither is opened by that name; name the slot, and let a policy demand the ueid of evidence",
+    },
+    Code {
+        id: "SHEF-DEV-016",
+        summary: "the Security Kernel shows no identity",
+        help: "the device has no valid certificates: reset it; if that does not help it was never provisioned",
     },
 ];

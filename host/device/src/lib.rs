@@ -12,13 +12,16 @@
 //! | `sim:rtl?project=DIR` | the same around a user's own design |
 //! | `vfio-user:/path/socket` | a card served by another process |
 //! | `pci:0000:65:00.0` | a card in this machine, through VFIO; `?iommu=type1`, `iommufd` or `none` says how |
+//! | `pci:ueid=01...` | the card of this machine that has this ueid, whichever slot it is in |
 //! | `tls://host:port/DEVICE` | a card behind an agent |
 
 pub mod batch;
+mod bulk;
 mod error;
 mod event;
 pub mod mailbox;
 mod memory;
+pub mod name;
 pub mod pci;
 #[cfg(feature = "tls")]
 pub mod remote;
@@ -30,6 +33,7 @@ pub use batch::CtlOp;
 pub use error::{CODES, DeviceError};
 pub use event::{Event, poll_readable};
 pub use memory::{OutOfRange, SharedMemory};
+pub use name::Ueid;
 pub use uri::{Bdf, Iommu, Uri};
 
 /// Bytes of the control window (BAR0).
@@ -103,6 +107,22 @@ pub trait Device {
     /// # Errors
     /// [`DeviceError::MemoryRange`] where the range is not wholly inside card memory.
     fn mem_write(&mut self, addr: u64, bytes: &[u8]) -> Result<(), DeviceError>;
+
+    /// Reads several ranges of card memory, as one transfer where the device can.
+    ///
+    /// # Errors
+    /// As [`Device::mem_read`], of the first range that fails.
+    fn mem_read_ranges(&mut self, ranges: &mut [(u64, &mut [u8])]) -> Result<(), DeviceError> {
+        ranges.iter_mut().try_for_each(|(addr, bytes)| self.mem_read(*addr, bytes))
+    }
+
+    /// Writes several ranges of card memory, as one transfer where the device can.
+    ///
+    /// # Errors
+    /// As [`Device::mem_write`], of the first range that fails.
+    fn mem_write_ranges(&mut self, ranges: &[(u64, &[u8])]) -> Result<(), DeviceError> {
+        ranges.iter().try_for_each(|(addr, bytes)| self.mem_write(*addr, bytes))
+    }
 
     /// Lets time pass while the host waits for the device: an interrupt, a short sleep, or some simulated cycles.
     ///

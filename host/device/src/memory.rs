@@ -126,6 +126,20 @@ impl SharedMemory {
         Ok(())
     }
 
+    /// Copies bytes in from another memory, or from elsewhere in this one.
+    ///
+    /// # Errors
+    /// [`OutOfRange`] of either, also where this memory may only be read.
+    pub fn copy_from(&self, offset: u64, from: &Self, at: u64, len: usize) -> Result<(), OutOfRange> {
+        let (to, from) = (self.at(offset, len)?, from.at(at, len)?);
+        if !self.writable {
+            return Err(OutOfRange { offset, len: len as u64, size: 0 });
+        }
+        // SAFETY: as in `read` and `write`; the ranges may overlap.
+        unsafe { std::ptr::copy(from, to, len) };
+        Ok(())
+    }
+
     fn word(&self, offset: u64) -> Result<&AtomicU32, OutOfRange> {
         let at = self.at(offset, 4)?;
         if !offset.is_multiple_of(4) {
@@ -179,6 +193,14 @@ mod tests {
         assert_eq!(b.load(0).unwrap(), 0x0403_0201);
         assert_eq!(b.write(0, &[1]).unwrap_err().size, 0, "mapped for reading only");
         assert_eq!(b.store(0, 1).unwrap_err().size, 0);
+        let c = SharedMemory::new(4096).unwrap();
+        c.copy_from(100, &b, 4090, 8).unwrap();
+        c.copy_from(102, &c, 100, 8).unwrap();
+        let mut got = [0; 10];
+        c.read(100, &mut got).unwrap();
+        assert_eq!(got, [1, 2, 1, 2, 3, 4, 5, 6, 7, 8]);
+        assert_eq!(b.copy_from(0, &a, 0, 8).unwrap_err().size, 0);
+        assert!(c.copy_from(4090, &a, 0, 8).is_err() && c.copy_from(0, &a, 8190, 8).is_err());
     }
 
     #[test]

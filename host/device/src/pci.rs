@@ -6,12 +6,15 @@
 //! | 2 | 64 KiB | MSI-X table at 0, pending bits at 0x8000 |
 //! | 4 | as card memory | window to card memory, prefetchable, may be mapped |
 //!
-//! All are 64-bit BARs, as on AWS F2.
+//! All are 64-bit BARs, as on AWS F2. Bulk data goes through a descriptor ring ([`crate::ring`]) where the card has a DMA engine; what is short, and all of it where
+//! there is none, through the window.
 
 use std::time::Duration;
 
 use shef_regs::ctl;
 
+use crate::bulk::Bulk;
+use crate::ring::DmaMemory;
 use crate::{CTL_BYTES, Device, DeviceError, DeviceInfo, mailbox};
 
 /// Vendor and device numbers under which a card answers: the application function of AWS F2 (Amazon's vendor number, in the range of devices that
@@ -30,6 +33,8 @@ pub const VECTORS: u32 = 16;
 /// Vector of the accelerator's interrupt.
 pub const VECTOR_ACCELERATOR: u32 = 0;
 
+/// A transfer goes through the window where no range of it has so many bytes.
+pub const RING_FROM: usize = 4096;
 /// How long one wait for the accelerator's interrupt takes at most.
 const INTERRUPT_WAIT: Duration = Duration::from_millis(20);
 /// First and longest pause of a host that waits for something without an interrupt.
@@ -39,6 +44,22 @@ const RESET_PAUSES: u32 = 10_000;
 
 /// A PCI function in the hands of a program: the kernel's VFIO, vfio-user, or what else reaches one.
 pub trait Function {
+    /// Memory of this program that the function reaches.
+    type Memory: DmaMemory;
+
+    /// At least `bytes` bytes of memory that the function reaches, at one address for it, until [`Function::release`].
+    ///
+    /// # Errors
+    /// Where there is none, and those of the transport.
+    fn dma(&mut self, bytes: u64) -> Result<Self::Memory, DeviceError>;
+
+    /// Takes memory from the function and gives it back to the system; `quiet` says that the function is known not to use it any more. Memory that it may
+    /// still use and that nothing keeps it from is never given back.
+    ///
+    /// # Errors
+    /// Those of the transport.
+    fn release(&mut self, memory: Self::Memory, quiet: bool) -> Result<(), DeviceError>;
+
     /// Reads configuration space.
     ///
     /// # Errors
@@ -88,8 +109,20 @@ const COMMAND_MEMORY: u16 = 2;
 /// Command: the function may access memory itself.
 const COMMAND_MASTER: u16 = 4;
 
+/// Sets and clears bits of the command register.
+fn command<F: Function>(function: &mut F, set: u16, clear: u16) -> Result<(), DeviceError> {
+    let mut command = [0; 2];
+    function.config_read(COMMAND, &mut command)?;
+    let command = u16::from_le_bytes(command) & !clear | set;
+    function.config_write(COMMAND, &command.to_le_bytes())
+}
+
 /// A card behind a PCI function.
-pub struct PciCard<F> {
+///
+/// Writes of card memory are posted: they are there before anything else that is done through this value happens, and what becomes of them is told then.
+pub struct PciCard<F: Function> {
+    /// From the first bulk transfer on, where the card has a DMA engine.
+    bulk: Option<Bulk<F::Memory>>,
     function: F,
     info: DeviceInfo,
     pause: Duration,
@@ -104,7 +137,7 @@ impl<F: Function> PciCard<F> {
     pub fn open(function: F, uri: &str, description: &str, root_of_trust: &str) -> Result<Self, DeviceError> {
         let memory_bytes = function.bar_bytes(BAR_MEM);
         let info = DeviceInfo::new(uri, description, root_of_trust, memory_bytes, false);
-        let mut card = Self { function, info, pause: PAUSE.0 };
+        let mut card = Self { bulk: None, function, info, pause: PAUSE.0 };
         card.present(0)?;
         let bars = [(BAR_CTL, u64::from(CTL_BYTES)), (BAR_MEM, 4096)];
         for (bar, need) in bars {
@@ -113,15 +146,60 @@ impl<F: Function> PciCard<F> {
                 return Err(DeviceError::NotACard { uri: uri.to_owned(), bar, bytes, need });
             }
         }
-        let mut command = [0; 2];
-        card.function.config_read(COMMAND, &mut command)?;
-        let on = u16::from_le_bytes(command) | COMMAND_MEMORY | COMMAND_MASTER;
-        card.function.config_write(COMMAND, &on.to_le_bytes())?;
+        command(&mut card.function, COMMAND_MEMORY | COMMAND_MASTER, 0)?;
         Ok(card)
     }
 
-    /// The function.
+    /// Has the ring do something: whether there is one. A ring that was turned off meanwhile, as by an image that was loaded, is turned on again, once, unless
+    /// what was written before is lost with it.
+    fn ring(&mut self, mut run: impl FnMut(&mut Bulk<F::Memory>, &mut F) -> Result<(), DeviceError>) -> Result<bool, DeviceError> {
+        loop {
+            let fresh = self.bulk.is_none();
+            if fresh {
+                self.present(0)?;
+                self.bulk = Bulk::open(&mut self.function)?;
+                // It may have been taken away from a card that did not say that it had stopped. Now it has: its queue was off.
+                command(&mut self.function, COMMAND_MASTER, 0)?;
+            }
+            let Some(bulk) = &mut self.bulk else { return Ok(false) };
+            let settled = bulk.settled();
+            match run(bulk, &mut self.function) {
+                Ok(()) => return Ok(true),
+                Err(error) => {
+                    self.end_ring();
+                    if fresh || !settled || !matches!(error, DeviceError::Queue { .. }) {
+                        return Err(error);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Waits until what was written is in card memory, as everything that comes after a write expects.
+    fn settle(&mut self) -> Result<(), DeviceError> {
+        match &mut self.bulk {
+            Some(bulk) if !bulk.settled() => {
+                let result = bulk.settle(&mut self.function);
+                if result.is_err() {
+                    self.end_ring();
+                }
+                result
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Turns the ring off and takes its memory from the card.
+    fn end_ring(&mut self) {
+        if let Some(bulk) = self.bulk.take() {
+            // A card that does not stop must not master the bus when its memory becomes something else.
+            bulk.close(&mut self.function, |function| command(function, 0, COMMAND_MASTER).is_ok());
+        }
+    }
+
+    /// The function. What was written before is in card memory; whoever goes around the card is not told where it is not.
     pub fn function(&mut self) -> &mut F {
+        let _ = self.settle();
         &mut self.function
     }
 
@@ -159,6 +237,7 @@ impl<F: Function> Device for PciCard<F> {
         if !offset.is_multiple_of(4) || offset >= CTL_BYTES {
             return Err(refused);
         }
+        self.settle()?;
         let value = self.word(offset)?;
         if value != u32::MAX {
             return Ok(value);
@@ -174,29 +253,55 @@ impl<F: Function> Device for PciCard<F> {
         if !offset.is_multiple_of(4) || offset >= CTL_BYTES {
             return Err(DeviceError::CtlRefused { access: "write", offset });
         }
+        self.settle()?;
         self.pause = PAUSE.0;
         self.function.bar_write(BAR_CTL, offset.into(), &value.to_le_bytes())
     }
 
     fn mem_read(&mut self, addr: u64, bytes: &mut [u8]) -> Result<(), DeviceError> {
-        self.check(addr, bytes.len())?;
-        self.function.bar_read(BAR_MEM, addr, bytes)?;
-        // A card that is gone reads as ones everywhere.
-        if bytes.len() >= 4 && bytes.iter().all(|b| *b == 0xff) { self.present(0) } else { Ok(()) }
+        self.mem_read_ranges(&mut [(addr, bytes)])
     }
 
     fn mem_write(&mut self, addr: u64, bytes: &[u8]) -> Result<(), DeviceError> {
-        self.check(addr, bytes.len())?;
-        self.function.bar_write(BAR_MEM, addr, bytes)
+        self.mem_write_ranges(&[(addr, bytes)])
+    }
+
+    fn mem_read_ranges(&mut self, ranges: &mut [(u64, &mut [u8])]) -> Result<(), DeviceError> {
+        ranges.iter().try_for_each(|(addr, bytes)| self.check(*addr, bytes.len()))?;
+        let bulk = ranges.iter().any(|(_, bytes)| bytes.len() >= RING_FROM);
+        if bulk && self.ring(|ring, function| ring.read(function, ranges))? {
+            return Ok(());
+        }
+        self.settle()?;
+        for (addr, bytes) in ranges {
+            self.function.bar_read(BAR_MEM, *addr, bytes)?;
+            // A card that is gone reads as ones everywhere.
+            if bytes.len() >= 4 && bytes.iter().all(|b| *b == 0xff) {
+                self.present(0)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn mem_write_ranges(&mut self, ranges: &[(u64, &[u8])]) -> Result<(), DeviceError> {
+        ranges.iter().try_for_each(|(addr, bytes)| self.check(*addr, bytes.len()))?;
+        let bulk = ranges.iter().any(|(_, bytes)| bytes.len() >= RING_FROM);
+        if bulk && self.ring(|ring, function| ring.write(function, ranges))? {
+            return Ok(());
+        }
+        self.settle()?;
+        ranges.iter().try_for_each(|(addr, bytes)| self.function.bar_write(BAR_MEM, *addr, bytes))
     }
 
     fn wait_hint(&mut self) -> Result<(), DeviceError> {
+        self.settle()?;
         self.function.wait_vector(VECTOR_ACCELERATOR, self.pause)?;
         self.pause = (2 * self.pause).min(PAUSE.1);
         Ok(())
     }
 
     fn wait_interrupt(&mut self) -> Result<bool, DeviceError> {
+        self.settle()?;
         let came = self.function.wait_vector(VECTOR_ACCELERATOR, INTERRUPT_WAIT)?;
         if !came {
             self.present(0)?;
@@ -205,7 +310,9 @@ impl<F: Function> Device for PciCard<F> {
     }
 
     fn reset(&mut self) -> Result<(), DeviceError> {
+        self.end_ring();
         self.function.reset()?;
+        command(&mut self.function, COMMAND_MEMORY | COMMAND_MASTER, 0)?;
         self.pause = PAUSE.0;
         // The mailbox answers as soon as the Security Kernel runs.
         for _ in 0..RESET_PAUSES {
@@ -216,5 +323,13 @@ impl<F: Function> Device for PciCard<F> {
             }
         }
         Err(DeviceError::MailboxTimeout { status: u32::MAX, polls: RESET_PAUSES })
+    }
+}
+
+impl<F: Function> Drop for PciCard<F> {
+    fn drop(&mut self) {
+        // Nobody is left to be told.
+        let _ = self.settle();
+        self.end_ring();
     }
 }

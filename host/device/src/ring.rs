@@ -12,6 +12,7 @@
 //! A completion is valid when its sequence number is one more than that of the one before it. `retired` is how many descriptors it ends: more than
 //! one where [`CHAIN`] joined them. Queues with lower numbers are served first, a batch at a time.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::pci::{BAR_CTL, Function};
@@ -22,7 +23,7 @@ pub const DESCRIPTOR: u64 = 64;
 /// Bytes of a completion.
 pub const COMPLETION: u64 = 16;
 /// Queues of a card.
-pub const QUEUES: u32 = 4;
+pub const QUEUES: u32 = shef_regs::dma::COUNT;
 /// Most descriptors of a queue.
 pub const MAX_ENTRIES: u32 = 4096;
 /// Most bytes that one descriptor moves.
@@ -36,38 +37,26 @@ pub const OP_TO_HOST: u8 = 2;
 /// Operation: nothing; ends when everything before it has.
 pub const OP_NOTHING: u8 = 3;
 
-/// Registers of the queues in the control window.
+/// Registers of the queues in the control window: those of queue n begin at `BASE + n * STRIDE`.
 pub mod reg {
-    /// First register of queue 0; those of queue n are [`STRIDE`] further.
-    pub const BASE: u32 = 0xB000;
-    /// Bytes of a queue's registers.
-    pub const STRIDE: u32 = 0x40;
+    use shef_regs::dma;
+    pub use shef_regs::dma::{
+        BASE, CONTROL, ENTRIES, INTERRUPT, INTERRUPT_BATCH, INTERRUPT_VECTOR, RING_HI, RING_LO, STATUS, STRIDE, TAIL,
+    };
     /// One past the last.
-    pub const END: u32 = BASE + super::QUEUES * STRIDE;
-    /// Address of the descriptors for the card, low half.
-    pub const RING_LO: u32 = 0x00;
-    /// High half.
-    pub const RING_HI: u32 = 0x04;
-    /// Descriptors of the ring, a power of two.
-    pub const ENTRIES: u32 = 0x08;
-    /// What to do: [`ENABLE`], [`CANCEL`], or 0 to turn the queue off.
-    pub const CONTROL: u32 = 0x0c;
-    /// Doorbell: descriptors submitted since the queue was turned on.
-    pub const TAIL: u32 = 0x10;
-    /// Read only: [`OFF`], [`ON`] or [`FAILED`].
-    pub const STATUS: u32 = 0x14;
-    /// Vector in the low half; in the high half completions until an interrupt, which comes earlier where the queue is empty. 0 there: no interrupts.
-    pub const INTERRUPT: u32 = 0x18;
-    /// Turns the queue on, empty.
-    pub const ENABLE: u32 = 1;
-    /// Ends everything that was submitted with [`super::Status::Cancelled`].
-    pub const CANCEL: u32 = 2;
-    /// The queue is off.
-    pub const OFF: u32 = 0;
-    /// The queue is on.
-    pub const ON: u32 = 1;
-    /// The card could not reach the ring: the queue has stopped.
-    pub const FAILED: u32 = 2;
+    pub const END: u32 = BASE + dma::COUNT * STRIDE;
+    /// To [`CONTROL`]: turns the queue off.
+    pub const DISABLE: u32 = dma::CONTROL_COMMAND_OFF;
+    /// To [`CONTROL`]: turns the queue on, empty.
+    pub const ENABLE: u32 = dma::CONTROL_COMMAND_ENABLE;
+    /// To [`CONTROL`]: ends everything that was submitted with [`super::Status::Cancelled`].
+    pub const CANCEL: u32 = dma::CONTROL_COMMAND_CANCEL;
+    /// [`STATUS`]: the queue is off.
+    pub const OFF: u32 = dma::STATUS_LIFE_OFF;
+    /// [`STATUS`]: the queue is on.
+    pub const ON: u32 = dma::STATUS_LIFE_ON;
+    /// [`STATUS`]: the card could not reach the ring, and the queue has stopped.
+    pub const FAILED: u32 = dma::STATUS_LIFE_FAILED;
 }
 
 /// How a descriptor ended.
@@ -114,6 +103,36 @@ pub trait DmaMemory {
     /// # Errors
     /// [`OutOfRange`].
     fn load(&self, offset: u64) -> Result<u32, OutOfRange>;
+    /// Whatever was written before is there for who sees anything that is written after.
+    fn publish(&self) {
+        std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+    }
+}
+
+impl<M: DmaMemory> DmaMemory for Arc<M> {
+    fn device_address(&self) -> u64 {
+        M::device_address(self)
+    }
+
+    fn bytes(&self) -> u64 {
+        M::bytes(self)
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> Result<(), OutOfRange> {
+        M::read(self, offset, out)
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), OutOfRange> {
+        M::write(self, offset, bytes)
+    }
+
+    fn load(&self, offset: u64) -> Result<u32, OutOfRange> {
+        M::load(self, offset)
+    }
+
+    fn publish(&self) {
+        M::publish(self);
+    }
 }
 
 /// What the card is to do.
@@ -198,12 +217,26 @@ pub struct Queue<M> {
     taken: u32,
 }
 
-impl<M: DmaMemory> Queue<M> {
+impl<M> Queue<M> {
     /// Bytes of host memory that a queue needs.
     pub const fn bytes(entries: u32) -> u64 {
         entries as u64 * (DESCRIPTOR + COMPLETION)
     }
 
+    /// Whether the card has queue `index`.
+    pub(crate) fn exists<F: Function>(function: &mut F, index: u32) -> Result<bool, DeviceError> {
+        Ok(index < QUEUES && status(function, index)? != u32::MAX)
+    }
+}
+
+/// The status register of a queue; all ones where there is none.
+fn status<F: Function>(function: &mut F, index: u32) -> Result<u32, DeviceError> {
+    let mut word = [0; 4];
+    function.bar_read(BAR_CTL, (reg::BASE + index * reg::STRIDE + reg::STATUS).into(), &mut word)?;
+    Ok(u32::from_le_bytes(word))
+}
+
+impl<M: DmaMemory> Queue<M> {
     /// Turns queue `index` on, in `ring`. Interrupts come on `vector`, one for `batch` completions or when nothing is left to do; with a `batch` of 0 none come.
     ///
     /// # Errors
@@ -220,11 +253,12 @@ impl<M: DmaMemory> Queue<M> {
         ring.write(u64::from(entries) * DESCRIPTOR, &vec![0; (u64::from(entries) * COMPLETION) as usize])?;
         let queue = Self { ring, index, entries, vector, written: 0, told: 0, over: 0, taken: 0 };
         let address = queue.ring.device_address();
-        queue.set(function, reg::CONTROL, 0)?;
+        queue.turn_off(function)?;
         queue.set(function, reg::RING_LO, address as u32)?;
         queue.set(function, reg::RING_HI, (address >> 32) as u32)?;
         queue.set(function, reg::ENTRIES, entries)?;
-        queue.set(function, reg::INTERRUPT, u32::from(batch) << 16 | vector)?;
+        let interrupt = reg::INTERRUPT_BATCH.put(batch.into()) | reg::INTERRUPT_VECTOR.put(vector);
+        queue.set(function, reg::INTERRUPT, interrupt)?;
         queue.set(function, reg::CONTROL, reg::ENABLE)?;
         if queue.status(function)? == reg::ON { Ok(queue) } else { Err(bad("the card did not turn it on")) }
     }
@@ -234,11 +268,32 @@ impl<M: DmaMemory> Queue<M> {
         function.bar_write(BAR_CTL, at.into(), &value.to_le_bytes())
     }
 
+    /// The queue's status, of a card that is there.
     fn status<F: Function>(&self, function: &mut F) -> Result<u32, DeviceError> {
-        let at = reg::BASE + self.index * reg::STRIDE + reg::STATUS;
-        let mut word = [0; 4];
-        function.bar_read(BAR_CTL, at.into(), &mut word)?;
-        Ok(u32::from_le_bytes(word))
+        match status(function, self.index)? {
+            u32::MAX => Err(DeviceError::Gone { offset: reg::BASE + self.index * reg::STRIDE + reg::STATUS }),
+            status => Ok(status),
+        }
+    }
+
+    /// Turns the queue off, and waits until the card says so: until then it may still touch the ring and what descriptors name.
+    fn turn_off<F: Function>(&self, function: &mut F) -> Result<(), DeviceError> {
+        /// What is under way on the bus ends sooner.
+        const PATIENCE: Duration = Duration::from_secs(10);
+        self.set(function, reg::CONTROL, reg::DISABLE)?;
+        let end = Instant::now() + PATIENCE;
+        loop {
+            match self.status(function)? {
+                reg::OFF => return Ok(()),
+                _ if Instant::now() < end => std::thread::yield_now(),
+                status => {
+                    let what = format!(
+                        "expected it to be off, its status is still {status} after 10 s: reset the card before its memory is used again"
+                    );
+                    return Err(DeviceError::Queue { index: self.index, what });
+                }
+            }
+        }
     }
 
     /// Descriptors that can be pushed now.
@@ -272,7 +327,7 @@ impl<M: DmaMemory> Queue<M> {
     pub fn submit<F: Function>(&mut self, function: &mut F) -> Result<(), DeviceError> {
         if self.told != self.written {
             // Whoever sees the doorbell sees the descriptors.
-            std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+            self.ring.publish();
             self.set(function, reg::TAIL, self.written)?;
             self.told = self.written;
         }
@@ -345,7 +400,8 @@ impl<M: DmaMemory> Queue<M> {
     /// Waits until nothing is pending, turns the queue off and gives its memory back. The completions that still came are handed to `each`.
     ///
     /// # Errors
-    /// [`DeviceError::Queue`] where it takes longer than `timeout`, and those of the transport; the queue is off then too.
+    /// [`DeviceError::Queue`] where it takes longer than `timeout` (the queue is off then too) or the card does not turn the queue off, and those of
+    /// the transport.
     pub fn drain<F: Function>(mut self, function: &mut F, timeout: Duration, mut each: impl FnMut(Completion)) -> Result<M, DeviceError> {
         let end = Instant::now() + timeout;
         let result = loop {
@@ -361,10 +417,16 @@ impl<M: DmaMemory> Queue<M> {
                 Err(error) => break Err(error),
             }
         };
-        self.set(function, reg::CONTROL, 0)?;
-        // The card is out of the memory once it says so.
-        self.status(function)?;
+        self.turn_off(function)?;
         result.map(|()| self.ring)
+    }
+
+    /// Turns the queue off, whatever is pending. The card does not use its memory any more where this is `Ok`.
+    ///
+    /// # Errors
+    /// [`DeviceError::Queue`] where the card does not turn the queue off, and those of the transport.
+    pub fn close<F: Function>(self, function: &mut F) -> Result<(), DeviceError> {
+        self.turn_off(function)
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use crate::DeviceError;
+use crate::{DeviceError, Ueid};
 
 /// Longest URI that is looked at.
 const MAX_LEN: usize = 4096;
@@ -43,6 +43,16 @@ pub enum Iommu {
     None,
 }
 
+/// As the parameter of a URI.
+impl fmt::Display for Iommu {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match Self::NAMED.iter().find(|(named, _)| named == self) {
+            Some((_, name)) => write!(f, "?iommu={name}"),
+            None => Ok(()),
+        }
+    }
+}
+
 impl Iommu {
     /// All that can be asked for, by name.
     const NAMED: [(Self, &str); 3] = [(Self::Type1, "type1"), (Self::Iommufd, "iommufd"), (Self::None, "none")];
@@ -71,6 +81,13 @@ pub enum Uri {
         /// How its DMA is confined.
         iommu: Iommu,
     },
+    /// `pci:ueid=01...`, with `?iommu=` as [`Uri::Pci`]
+    PciUeid {
+        /// Name of the card.
+        ueid: Ueid,
+        /// How its DMA is confined.
+        iommu: Iommu,
+    },
     /// `tls://host:port/DEVICE`
     Tls {
         /// Name or address of the agent's machine.
@@ -96,13 +113,8 @@ impl fmt::Display for Uri {
             Self::SimRtl { project: None } => f.write_str("sim:rtl"),
             Self::SimRtl { project: Some(dir) } => write!(f, "sim:rtl?project={}", dir.display()),
             Self::VfioUser { socket } => write!(f, "vfio-user:{}", socket.display()),
-            Self::Pci { function, iommu } => {
-                write!(f, "pci:{function}")?;
-                match Iommu::NAMED.iter().find(|(named, _)| named == iommu) {
-                    Some((_, name)) => write!(f, "?iommu={name}"),
-                    None => Ok(()),
-                }
-            }
+            Self::Pci { function, iommu } => write!(f, "pci:{function}{iommu}"),
+            Self::PciUeid { ueid, iommu } => write!(f, "pci:ueid={ueid}{iommu}"),
             Self::Tls { host, port, device } => write!(f, "tls://{host}:{port}/{device}"),
         }
     }
@@ -164,7 +176,6 @@ fn pci(rest: &str) -> Result<Uri, String> {
         Some((address, query)) => (address, Some(query)),
         None => (rest, None),
     };
-    let function = bdf(address).ok_or("expected pci:DOMAIN:BUS:DEVICE.FUNCTION in hexadecimal, as pci:0000:65:00.0")?;
     let iommu = match query {
         None => Iommu::Any,
         Some(query) => Iommu::NAMED
@@ -173,7 +184,13 @@ fn pci(rest: &str) -> Result<Uri, String> {
             .map(|(iommu, _)| *iommu)
             .ok_or("the only parameter of pci: is iommu=type1, iommu=iommufd or iommu=none")?,
     };
-    Ok(Uri::Pci { function, iommu })
+    match address.strip_prefix("ueid=") {
+        Some(ueid) => Ok(Uri::PciUeid { ueid: ueid.parse()?, iommu }),
+        None => match bdf(address) {
+            Some(function) => Ok(Uri::Pci { function, iommu }),
+            None => Err("expected pci:DOMAIN:BUS:DEVICE.FUNCTION in hexadecimal, as pci:0000:65:00.0, or pci:ueid=UEID".to_owned()),
+        },
+    }
 }
 
 fn bdf(rest: &str) -> Option<Bdf> {
@@ -231,6 +248,8 @@ mod tests {
             "pci:0000:65:00.0?iommu=type1",
             "pci:0000:65:00.0?iommu=iommufd",
             "pci:0000:65:00.0?iommu=none",
+            "pci:ueid=01000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1eff",
+            "pci:ueid=01000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1eff?iommu=type1",
             "tls://card.example:7433/left",
             "tls://[::1]:7433/a-b_c.d",
         ] {
@@ -261,6 +280,11 @@ mod tests {
             ("pci:0000:65:00.0?iommu=", "SHEF-DEV-002"),
             ("pci:0000:65:00.0?iommu=any", "SHEF-DEV-002"),
             ("pci:0000:65:00.0?unsafe", "SHEF-DEV-002"),
+            ("pci:ueid=", "SHEF-DEV-002"),
+            ("pci:ueid=01ff", "SHEF-DEV-002"),
+            ("pci:ueid=02000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1eff", "SHEF-DEV-002"),
+            ("pci:ueid=01+00102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1eff", "SHEF-DEV-002"),
+            ("pci:ueid=01000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1eff?iommu=", "SHEF-DEV-002"),
             ("tls://host/dev", "SHEF-DEV-002"),
             ("tls://host:0/dev", "SHEF-DEV-002"),
             ("tls://host:99999/dev", "SHEF-DEV-002"),

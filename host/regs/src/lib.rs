@@ -1,4 +1,4 @@
-//! Register maps of the Shield. Generated from shell-rtl/regs/ctl.toml by `cargo xtask generate`; do not edit.
+//! Register maps of the Shield. Generated from shell-rtl/regs by `cargo xtask generate`; do not edit.
 //!
 //! Offsets are in bytes, registers are 32 bits wide; byte strings lie in byte-lane order: byte i at offset + i.
 #![no_std]
@@ -204,5 +204,63 @@ pub mod krn {
         Item { name: "KRN_T", offset: 0x80, bytes: 32, access: Access::R, reset: None },
         Item { name: "KRN_CONFIG_DIGEST", offset: 0xa0, bytes: 32, access: Access::R, reset: None },
         Item { name: "KRN_LAST", offset: 0x100, bytes: 88, access: Access::R, reset: None },
+    ];
+}
+
+/// A queue of the DMA engine, in the control window of a card that has one.
+pub mod dma {
+    use super::{Access, Field, Item};
+
+    /// Bytes of the map.
+    pub const SIZE: u32 = 0x40;
+    /// Where the first map lies in the control window.
+    pub const BASE: u32 = 0xb000;
+    /// Maps.
+    pub const COUNT: u32 = 4;
+    /// Bytes from a map to the next.
+    pub const STRIDE: u32 = 0x40;
+    /// Address of the ring for the card, a multiple of 4096: low half; written while the queue is off (rw).
+    pub const RING_LO: u32 = 0x0;
+    /// High half; written while the queue is off (rw).
+    pub const RING_HI: u32 = 0x4;
+    /// Descriptors of the ring: a power of two, 2 to 4096; written while the queue is off (rw).
+    pub const ENTRIES: u32 = 0x8;
+    /// What to do (w).
+    pub const CONTROL: u32 = 0xc;
+    /// Doorbell: descriptors submitted since the queue was turned on, modulo 2^32; forward only, at most ENTRIES ahead of what is over; 0 while off (rw).
+    pub const TAIL: u32 = 0x10;
+    /// The queue's life (r).
+    pub const STATUS: u32 = 0x14;
+    /// Written while the queue is off (rw).
+    pub const INTERRUPT: u32 = 0x18;
+    /// OFF turns the queue off, which STATUS says when the card touches neither the ring nor what its descriptors name any more; ENABLE turns it on, empty; CANCEL ends all that was submitted.
+    pub const CONTROL_COMMAND: Field = Field { lsb: 0, width: 32 };
+    /// Value of [`CONTROL_COMMAND`].
+    pub const CONTROL_COMMAND_CANCEL: u32 = 2;
+    /// Value of [`CONTROL_COMMAND`].
+    pub const CONTROL_COMMAND_ENABLE: u32 = 1;
+    /// Value of [`CONTROL_COMMAND`].
+    pub const CONTROL_COMMAND_OFF: u32 = 0;
+    /// FAILED where the card could not reach the ring, or reaches nothing any more.
+    pub const STATUS_LIFE: Field = Field { lsb: 0, width: 2 };
+    /// Value of [`STATUS_LIFE`].
+    pub const STATUS_LIFE_FAILED: u32 = 2;
+    /// Value of [`STATUS_LIFE`].
+    pub const STATUS_LIFE_OFF: u32 = 0;
+    /// Value of [`STATUS_LIFE`].
+    pub const STATUS_LIFE_ON: u32 = 1;
+    /// Vector of the queue's interrupts.
+    pub const INTERRUPT_VECTOR: Field = Field { lsb: 0, width: 16 };
+    /// Completions until an interrupt, which comes earlier when the queue is empty; 0: no interrupts.
+    pub const INTERRUPT_BATCH: Field = Field { lsb: 16, width: 16 };
+    /// All registers and memories, by address.
+    pub const ITEMS: &[Item] = &[
+        Item { name: "RING_LO", offset: 0x0, bytes: 4, access: Access::Rw, reset: Some(0x0) },
+        Item { name: "RING_HI", offset: 0x4, bytes: 4, access: Access::Rw, reset: Some(0x0) },
+        Item { name: "ENTRIES", offset: 0x8, bytes: 4, access: Access::Rw, reset: Some(0x0) },
+        Item { name: "CONTROL", offset: 0xc, bytes: 4, access: Access::W, reset: None },
+        Item { name: "TAIL", offset: 0x10, bytes: 4, access: Access::Rw, reset: Some(0x0) },
+        Item { name: "STATUS", offset: 0x14, bytes: 4, access: Access::R, reset: Some(0x0) },
+        Item { name: "INTERRUPT", offset: 0x18, bytes: 4, access: Access::Rw, reset: Some(0x0) },
     ];
 }

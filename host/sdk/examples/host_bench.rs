@@ -1,67 +1,456 @@
-//! Bytes per second of sealing, opening, and of both together with card memory, each beside bare aws-lc-rs in the same run: `cargo xtask bench host`.
+//! The host's side of a transfer: sealing, opening, and both together with rings to a card around the model, each beside its baseline in the same run;
+//! part of `cargo xtask bench host`.
 //!
-//! Every figure is the best of many short runs, the bare cipher's too: what else the machine does slows all of them.
+//! Throughputs are the best of many short runs, baselines included, all of them in turns: what else the machine does slows all of them. Latencies are of the quietest
+//! of several turns. The card is a thread of this process, so that its copies take their share of the processors.
 
+use std::cell::RefCell;
 use std::hint::black_box;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
-use shef::transfer::{download, upload};
-use shef::{Host, Uri};
+use shef::sim::{Blank, Card, CardError, CardOptions, Engine, Identity, ServeOptions, serve};
+use shef::transfer::{Open, download, upload};
+use shef::{Device, Host, SystemEntropy, Uri};
+use shef_device::pci::{BAR_CTL, Function, PciCard};
+use shef_device::ring::{COMPLETION, Completion, DESCRIPTOR, Descriptor, DmaMemory, OP_NOTHING, OP_TO_CARD, Queue, Status, reg};
+use shef_device::{DeviceError, OutOfRange, SharedMemory};
+use shef_proto::cert::{Certificate, NO_CLOCK, NO_END, issue_device_id, issue_root};
 use shef_proto::channel::{
     Answer, ChannelError, Op, OwnerChannel, Received, RegionStatement, ShieldChannel, ShieldStatement, State, Statement, WrittenMap,
 };
 use shef_proto::channel::{FaultKind, RefusalKind};
 use shef_proto::config::{Config, Mode, OnFault, Region, Set};
-use shef_proto::entropy::SeededEntropy;
+use shef_proto::cose::SigningKey;
+use shef_proto::entropy::{Entropy, SeededEntropy};
 use shef_proto::hpke_suite::derive_key_pair;
 use shef_proto::load::{SessionKeys, first_epochs, open_load_key, seal_load_key};
 use shef_seal::{ChunkCipher, OpenPolicy, Opener, SealedRun, Sealer};
+use shef_vfio_user::VfioUserFunction;
 
 /// Bytes of each region.
-const SIZE: usize = 32 << 20;
+///
+/// Larger ones measure the main memory of this machine: it stands for the memory of the card, which another machine does not share with its programs.
+const SIZE: usize = 8 << 20;
 /// Bytes of a chunk.
 const CHUNK: usize = 4096;
 /// Bytes that one core works on: below this no thread is started.
 const ONE_CORE: usize = 256 << 10;
 /// Bytes in one go on all cores.
 const ALL_CORES: usize = 8 << 20;
-/// Time for each row.
-const TIME: Duration = Duration::from_millis(1500);
+/// Time for all throughputs, and for a turn of one of them.
+const TIME: (Duration, Duration) = (Duration::from_secs(15), Duration::from_millis(40));
+/// Turns of small operations, and operations of a kind in each.
+const SMALL: (usize, usize) = (9, 2000);
+/// Descriptors for one doorbell, as in bulk transfers, and descriptors that callgrind watches.
+const COUNTED: (u32, u32) = (8, 4000);
 
 struct Row {
     name: &'static str,
     value: f64,
+    unit: &'static str,
     baseline: f64,
+    /// What the baseline is.
+    beside: &'static str,
 }
 
 fn main() {
-    let json = std::env::args().any(|arg| arg == "--json");
-    let config = config();
-    let bare = bare();
-    let row = |name, value| Row { name, value, baseline: bare };
-    let rows = [
-        row("seal_core", seal(&config, ONE_CORE)),
-        row("open_core", open(&config, ONE_CORE)),
-        row("seal_all", seal(&config, ALL_CORES)),
-        row("open_all", open(&config, ALL_CORES)),
-        row("upload", uploads(&config)),
-        row("download", downloads(&config)),
-    ];
+    let args: Vec<String> = std::env::args().collect();
+    if let [_, mode, which] = &args[..]
+        && mode == "--descriptors"
+    {
+        return descriptors(which == "ring");
+    }
+    let mut rows = throughputs();
+    rows.extend(latencies());
+    rows.extend(instructions());
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    if json {
-        let rows: Vec<String> = rows
-            .iter()
-            .map(|r| {
-                let ratio = r.value / r.baseline;
-                format!(r#"{{"name":"{}","value":{:.3},"unit":"GB/s","baseline":{:.3},"ratio":{ratio:.3}}}"#, r.name, r.value, r.baseline)
-            })
-            .collect();
+    if args.iter().any(|arg| arg == "--json") {
+        let row = |r: &Row| {
+            let (value, baseline) = (r.value, r.baseline);
+            let ratio = value / baseline;
+            let (name, unit, beside) = (r.name, r.unit, r.beside);
+            format!(
+                r#"{{"name":"{name}","value":{value:.3},"unit":"{unit}","baseline":{baseline:.3},"ratio":{ratio:.3},"beside":"{beside}"}}"#
+            )
+        };
+        let rows: Vec<String> = rows.iter().map(row).collect();
         println!(r#"{{"cores":{cores},"rows":[{}]}}"#, rows.join(","));
     } else {
-        println!("bare aws-lc-rs, AES-256-GCM, {CHUNK} bytes, one core: {bare:.2} GB/s; {cores} cores");
+        println!("{cores} cores, AES-256-GCM, chunks of {CHUNK} bytes");
         for r in rows {
-            println!("{:<10} {:>6.2} GB/s  {:.2} of bare", r.name, r.value, r.value / r.baseline);
+            println!("{:<16} {:>10.2} {:<12} {:>6.2} of {:.2}, {}", r.name, r.value, r.unit, r.value / r.baseline, r.baseline, r.beside);
+        }
+    }
+}
+
+/// A card around the model, served from a thread.
+struct Served {
+    dir: tempfile::TempDir,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Served {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().expect("a folder");
+        let stop = Arc::<AtomicBool>::default();
+        let options = ServeOptions { memory_bytes: 1 << 30, ..ServeOptions::new(&dir.path().join("card")) };
+        let (sender, ready) = mpsc::channel();
+        let end = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || serve(&options, card, &end, || sender.send(()).expect("awaited")).expect("served"));
+        ready.recv().expect("a card");
+        Self { dir, stop, thread: Some(thread) }
+    }
+
+    fn socket(&self) -> std::path::PathBuf {
+        self.dir.path().join("card")
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::SeqCst);
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+/// A card with a manufacturer of its own.
+fn card() -> Result<(Card, Identity), CardError> {
+    let mut entropy = SystemEntropy::new().expect("entropy");
+    let ca = SigningKey::generate(&mut entropy);
+    let der = issue_root(&ca, "bench", NO_CLOCK, NO_END);
+    let root = Certificate::parse(&der).expect("a certificate");
+    let mut blank = Blank::new(CardOptions::new(Engine::Model), &mut |_| {})?;
+    let mut uds = zeroize::Zeroizing::new([0; 32]);
+    entropy.fill(&mut uds[..]);
+    let key = blank.burn(uds);
+    let card = blank.finish(issue_device_id(&ca, &root, &key, NO_CLOCK))?;
+    Ok((card, Identity { root: der.clone(), debug_root: der, design_digest: [0; 32], engine: "sim:model".into() }))
+}
+
+/// Something that is measured: bytes of a run, how long a run takes, and the least time so far.
+struct Body<'a> {
+    bytes: usize,
+    run: Box<dyn FnMut() -> Duration + 'a>,
+    least: Duration,
+}
+
+impl<'a> Body<'a> {
+    fn new(bytes: usize, run: impl FnMut() -> Duration + 'a) -> Self {
+        Self { bytes, run: Box::new(run), least: Duration::MAX }
+    }
+
+    /// The best, in GB/s.
+    fn rate(&self) -> f64 {
+        self.bytes as f64 / self.least.as_secs_f64() / 1e9
+    }
+}
+
+/// Runs all in turns.
+fn in_turns(bodies: &mut [&mut Body<'_>]) {
+    let begin = Instant::now();
+    while begin.elapsed() < TIME.0 {
+        for body in &mut *bodies {
+            let turn = Instant::now();
+            while turn.elapsed() < TIME.1 {
+                body.least = body.least.min((body.run)());
+            }
+        }
+    }
+}
+
+fn throughputs() -> Vec<Row> {
+    let config = config();
+    let served = Served::new();
+    let uri = Uri::VfioUser { socket: served.socket() };
+    let host = RefCell::new(shef::open(&uri).expect("the card"));
+    let bytes = vec![0x5a; SIZE];
+    let (mut copy, mut into) = (vec![0; SIZE], vec![0; SIZE]);
+    let mut bare = bare();
+    let mut memcpy = Body::new(SIZE, || timed(|| black_box(&mut copy).copy_from_slice(black_box(&bytes))));
+    let mut seal_core = seal(&config, ONE_CORE);
+    let mut open_core = open(&config, ONE_CORE);
+    let mut seal_all = seal(&config, ALL_CORES);
+    let mut open_all = open(&config, ALL_CORES);
+    let mut uploads = uploads(&config, &host);
+    let mut downloads = downloads(&config, &host);
+    let mut to_card = Body::new(SIZE, || {
+        timed(|| {
+            let mut host = host.borrow_mut();
+            host.device().mem_write(0, &bytes).expect("written");
+            host.device().ctl_read32(reg::BASE + reg::STATUS).expect("a register");
+        })
+    });
+    let mut from_card = Body::new(SIZE, || timed(|| host.borrow_mut().device().mem_read(0x800_0000, &mut into).expect("read")));
+    in_turns(&mut [
+        &mut bare,
+        &mut memcpy,
+        &mut seal_core,
+        &mut open_core,
+        &mut seal_all,
+        &mut open_all,
+        &mut uploads,
+        &mut downloads,
+        &mut to_card,
+        &mut from_card,
+    ]);
+    let row = |name, body: &Body<'_>, baseline: &Body<'_>, beside| Row {
+        name,
+        value: body.rate(),
+        unit: "GB/s",
+        baseline: baseline.rate(),
+        beside,
+    };
+    let (cipher, copied) = ("bare aws-lc-rs on one core", "memcpy on one core");
+    vec![
+        row("seal_core", &seal_core, &bare, cipher),
+        row("open_core", &open_core, &bare, cipher),
+        row("seal_all", &seal_all, &bare, cipher),
+        row("open_all", &open_all, &bare, cipher),
+        row("upload", &uploads, &bare, cipher),
+        row("download", &downloads, &bare, cipher),
+        row("upload_memcpy", &uploads, &memcpy, copied),
+        row("download_memcpy", &downloads, &memcpy, copied),
+        row("ring_to_card", &to_card, &memcpy, copied),
+        row("ring_from_card", &from_card, &memcpy, copied),
+    ]
+}
+
+/// The time below which so many of a hundred are.
+fn percentile(times: &mut [Duration], percent: usize) -> f64 {
+    times.sort_unstable();
+    times[(times.len() * percent / 100).min(times.len() - 1)].as_secs_f64() * 1e6
+}
+
+fn latencies() -> Vec<Row> {
+    let served = Served::new();
+    let mut card = shef_vfio_user::open(&served.socket(), shef_vfio_user::DEFAULT_TIMEOUT).expect("the card");
+    let mut rows = vec![];
+    {
+        let function = card.function();
+        let memory = function.dma(4096).expect("memory");
+        let mut queue = Queue::open(function, 0, 2, memory, 1, 1).expect("a queue");
+        let nothing = Descriptor { op: OP_NOTHING, flags: 0, tag: 0, host: 0, card: 0, bytes: 0 };
+        let mut quietest = [f64::MAX; 3];
+        for _ in 0..SMALL.0 {
+            let mut times = [const { vec![] }; 3];
+            for _ in 0..SMALL.1 {
+                times[0].push(timed(|| {
+                    function.bar_read(BAR_CTL, (reg::BASE + reg::STATUS).into(), &mut [0; 4]).expect("a register");
+                }));
+                for (n, wait) in [(1, false), (2, true)] {
+                    times[n].push(timed(|| {
+                        assert!(queue.push(&nothing).expect("pushed"));
+                        queue.submit(function).expect("a doorbell");
+                        if wait {
+                            queue.wait(function, Duration::from_secs(10)).expect("a queue").expect("a completion");
+                        } else {
+                            while queue.poll().expect("sense").is_none() {
+                                std::hint::spin_loop();
+                            }
+                        }
+                    }));
+                }
+            }
+            for (best, times) in quietest.iter_mut().zip(&mut times) {
+                *best = best.min(percentile(times, 50));
+            }
+        }
+        let [read, polled, waited] = quietest;
+        let beside = "a register read";
+        rows.push(Row { name: "doorbell_polled", value: polled, unit: "us", baseline: read, beside });
+        rows.push(Row { name: "doorbell_waited", value: waited, unit: "us", baseline: read, beside });
+        queue.close(function).expect("off");
+    }
+    let (config, mut seed) = (config(), 1000);
+    let mut sealer: Option<Sealer> = None;
+    let (chunk, mut run) = (vec![0x5a; CHUNK], SealedRun::default());
+    let mut quietest: Option<([f64; 2], [f64; 2])> = None;
+    for _ in 0..SMALL.0 {
+        let mut times = [vec![], vec![]];
+        for _ in 0..SMALL.1 {
+            // Done is what the card has: a register is read behind it.
+            let settled = |card: &mut PciCard<VfioUserFunction>| card.ctl_read32(reg::BASE + reg::STATUS).expect("a register");
+            times[0].push(timed(|| {
+                card.mem_write(0, &chunk).expect("written");
+                settled(&mut card);
+            }));
+            let mut ready = sealer.take().filter(|s| s.remaining() > 0).unwrap_or_else(|| {
+                seed += 1;
+                Sealer::new(&config, &mut session(&config, seed).0, 0, 1, SIZE as u64).expect("a sealer")
+            });
+            times[1].push(timed(|| {
+                ready.push_into(&chunk, &mut run).expect("sealed");
+                card.mem_write(run.addr, &run.data).expect("written");
+                card.mem_write(run.tag_addr, &run.tags).expect("written");
+                settled(&mut card);
+            }));
+            sealer = Some(ready);
+        }
+        let mean = |times: &[Duration]| times.iter().sum::<Duration>().as_secs_f64() / times.len() as f64;
+        let rates = times.each_ref().map(|t| 1.0 / mean(t));
+        let p99 = times.each_mut().map(|t| percentile(t, 99));
+        if quietest.is_none_or(|(best, _)| p99[0] + p99[1] < best[0] + best[1]) {
+            quietest = Some((p99, rates));
+        }
+    }
+    let (p99, rates) = quietest.expect("there are turns");
+    let beside = "the same without sealing";
+    rows.push(Row { name: "small_op_p99", value: p99[1], unit: "us", baseline: p99[0], beside });
+    rows.push(Row { name: "small_ops", value: rates[1], unit: "operations/s", baseline: rates[0], beside });
+    rows
+}
+
+/// Instructions of a descriptor: how many more callgrind counts with the ring than without it.
+fn instructions() -> Option<Row> {
+    let count = |which: &str| -> Option<f64> {
+        let program = std::env::current_exe().ok()?;
+        let mut command = Command::new("valgrind");
+        command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(program).args(["--descriptors", which]);
+        let output = match command.output() {
+            Ok(output) if output.status.success() => output,
+            Ok(output) => panic!("valgrind failed: {}", String::from_utf8_lossy(&output.stderr)),
+            Err(error) => {
+                eprintln!("ring_descriptor is not measured, valgrind does not start ({error}): apt-get install valgrind");
+                return None;
+            }
+        };
+        // `==1234== Collected : 567`
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        let counted = text.lines().find_map(|line| line.split_once("Collected :")?.1.trim().parse::<f64>().ok());
+        Some(counted.unwrap_or_else(|| panic!("callgrind counted nothing: {text}")) / f64::from(COUNTED.1))
+    };
+    let (with, without) = (count("ring")?, count("bare")?);
+    Some(Row {
+        name: "ring_descriptor",
+        value: with - without,
+        unit: "instructions",
+        baseline: without,
+        beside: "the program without a ring",
+    })
+}
+
+/// Memory of this program in the place of memory that a card reaches.
+struct Memory(SharedMemory);
+
+impl DmaMemory for Memory {
+    fn device_address(&self) -> u64 {
+        0
+    }
+
+    fn bytes(&self) -> u64 {
+        self.0.len()
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> Result<(), OutOfRange> {
+        self.0.read(offset, out)
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), OutOfRange> {
+        self.0.write(offset, bytes)
+    }
+
+    fn load(&self, offset: u64) -> Result<u32, OutOfRange> {
+        self.0.load(offset)
+    }
+}
+
+/// A card that ends every descriptor at once.
+struct Ready {
+    memory: Arc<Memory>,
+    entries: u32,
+    over: u32,
+    on: u32,
+}
+
+impl Ready {
+    /// Writes completions for all descriptors before `tail`.
+    fn complete(&mut self, tail: u32) {
+        while self.over != tail {
+            let at = u64::from(self.entries) * DESCRIPTOR + u64::from(self.over % self.entries) * COMPLETION;
+            let completion = Completion { tag: self.over, status: Status::Done, retired: 1, bytes: 4096 };
+            self.over += 1;
+            self.memory.write(at, &completion.encode()).expect("inside");
+            self.memory.0.store(at + 12, self.over).expect("inside");
+        }
+    }
+}
+
+impl Function for Ready {
+    type Memory = Memory;
+
+    fn dma(&mut self, bytes: u64) -> Result<Memory, DeviceError> {
+        Ok(Memory(SharedMemory::new(bytes).expect("memory")))
+    }
+
+    fn release(&mut self, _: Memory, _: bool) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
+    fn config_read(&mut self, _: u16, out: &mut [u8]) -> Result<(), DeviceError> {
+        out.fill(0);
+        Ok(())
+    }
+
+    fn config_write(&mut self, _: u16, _: &[u8]) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
+    fn bar_bytes(&self, _: u8) -> u64 {
+        0
+    }
+
+    fn bar_read(&mut self, _: u8, _: u64, out: &mut [u8]) -> Result<(), DeviceError> {
+        out.copy_from_slice(&self.on.to_le_bytes());
+        Ok(())
+    }
+
+    fn bar_write(&mut self, _: u8, offset: u64, data: &[u8]) -> Result<(), DeviceError> {
+        let value = u32::from_le_bytes(data.try_into().expect("a word"));
+        match offset as u32 - reg::BASE {
+            reg::CONTROL => self.on = value,
+            reg::TAIL => self.complete(value),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn wait_vector(&mut self, _: u32, _: Duration) -> Result<bool, DeviceError> {
+        Ok(true)
+    }
+
+    fn reset(&mut self) -> Result<(), DeviceError> {
+        Ok(())
+    }
+}
+
+/// What callgrind watches: descriptors through a ring, or only what the card does with them.
+fn descriptors(through_ring: bool) {
+    let entries = 16;
+    let memory = Arc::new(Memory(SharedMemory::new(Queue::<()>::bytes(entries)).expect("memory")));
+    let mut card = Ready { memory: Arc::clone(&memory), entries, over: 0, on: 0 };
+    let mut queue = Queue::open(&mut card, 0, entries, memory, 1, COUNTED.0 as u16).expect("a queue");
+    for first in (0..COUNTED.1).step_by(COUNTED.0 as usize) {
+        let end = first + COUNTED.0;
+        if !through_ring {
+            card.complete(black_box(end));
+            continue;
+        }
+        for tag in first..end {
+            let descriptor =
+                Descriptor { op: OP_TO_CARD, flags: 0, tag, host: u64::from(tag) << 12, card: u64::from(tag) << 12, bytes: 4096 };
+            assert!(queue.push(&descriptor).expect("pushed"));
+        }
+        queue.submit(&mut card).expect("a doorbell");
+        for tag in first..end {
+            let done = queue.wait(&mut card, Duration::from_secs(1)).expect("a queue").expect("a completion");
+            assert_eq!((done.tag, done.status), (tag, Status::Done));
         }
     }
 }
@@ -127,27 +516,17 @@ fn statement(config: &Config, owner: &SessionKeys, shield: &SessionKeys) -> Stat
     OwnerChannel::new(owner).statement(config, &mut carry).expect("a statement")
 }
 
-/// The best of many runs, in GB/s; `run` says how long it took for `bytes`.
-fn best(bytes: usize, mut run: impl FnMut() -> Duration) -> f64 {
-    let begin = Instant::now();
-    let mut least = Duration::MAX;
-    while begin.elapsed() < TIME || least == Duration::MAX {
-        least = least.min(run());
-    }
-    bytes as f64 / least.as_secs_f64() / 1e9
-}
-
 fn timed(body: impl FnOnce()) -> Duration {
     let begin = Instant::now();
     body();
     begin.elapsed()
 }
 
-fn bare() -> f64 {
+fn bare() -> Body<'static> {
     let key = LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &[7; 32]).expect("a key"));
     let mut data = vec![0x5a; ONE_CORE];
     let mut iv = [0u8; 12];
-    best(ONE_CORE, || {
+    Body::new(ONE_CORE, move || {
         timed(|| {
             for (i, chunk) in data.chunks_exact_mut(CHUNK).enumerate() {
                 iv[4..].copy_from_slice(&(i as u64).to_be_bytes());
@@ -157,21 +536,20 @@ fn bare() -> f64 {
     })
 }
 
-fn seal(config: &Config, piece: usize) -> f64 {
+fn seal(config: &Config, piece: usize) -> Body<'_> {
     let plain = vec![0x5a; piece];
     let mut run = SealedRun::default();
     let mut seed = 0;
     let mut sealer = None;
-    best(piece, || {
+    Body::new(piece, move || {
         // A sealer seals its region once.
-        let ready = match sealer.take() {
+        let mut ready: Sealer = match sealer.take() {
             Some(s) => s,
             None => {
                 seed += 1;
                 Sealer::new(config, &mut session(config, seed).0, 0, 1, SIZE as u64).expect("a sealer")
             }
         };
-        let mut ready = ready;
         let took = timed(|| ready.push_into(&plain, &mut run).expect("sealed"));
         if ready.remaining() >= piece as u64 {
             sealer = Some(ready);
@@ -188,42 +566,47 @@ fn results(shield: &SessionKeys) -> (Vec<u8>, Vec<u8>) {
     (data, tags)
 }
 
-fn open(config: &Config, piece: usize) -> f64 {
+fn open(config: &Config, piece: usize) -> Body<'static> {
     let (mut owner, shield) = session(config, 1);
     let statement = statement(config, &owner, &shield);
     let (data, tags) = results(&shield);
     let opener = Opener::new(config, &mut owner, 1).expect("an opener");
     let mut out = vec![0; piece];
-    let tags = &tags[..piece / CHUNK * 16];
-    best(piece, || {
+    Body::new(piece, move || {
         timed(|| {
-            opener.open_piece(&statement, &[], OpenPolicy::default(), 0, (&data[..piece], tags), &mut out).expect("opened");
+            let sealed = (&data[..piece], &tags[..piece / CHUNK * 16]);
+            opener.open_piece(&statement, &[], OpenPolicy::default(), 0, sealed, &mut out).expect("opened");
         })
     })
 }
 
-fn uploads(config: &Config) -> f64 {
-    let mut host = shef::open(&Uri::SimModel).expect("the model card");
+fn uploads<'a>(config: &'a Config, host: &'a RefCell<Host>) -> Body<'a> {
     let plain = vec![0x5a; SIZE];
     let mut seed = 100;
-    best(SIZE, || {
+    Body::new(SIZE, move || {
         seed += 1;
         let sealer = Sealer::new(config, &mut session(config, seed).0, 0, 1, SIZE as u64).expect("a sealer");
-        timed(|| upload(&mut host, sealer, &plain).1.expect("uploaded"))
+        timed(|| {
+            let mut host = host.borrow_mut();
+            upload(&mut host, sealer, &plain).1.expect("uploaded");
+            // Writes are posted.
+            host.device().ctl_read32(reg::BASE + reg::STATUS).expect("a register");
+        })
     })
 }
 
-fn downloads(config: &Config) -> f64 {
-    let mut host: Host = shef::open(&Uri::SimModel).expect("the model card");
+fn downloads<'a>(config: &Config, host: &'a RefCell<Host>) -> Body<'a> {
     let (mut owner, shield) = session(config, 1);
     let statement = statement(config, &owner, &shield);
     let (data, tags) = results(&shield);
     let opener = Opener::new(config, &mut owner, 1).expect("an opener");
-    host.device().mem_write(opener.region().base, &data).expect("written");
-    host.device().mem_write(opener.region().tag_base, &tags).expect("written");
-    best(SIZE, || {
+    let mut card = host.borrow_mut();
+    card.device().mem_write(opener.region().base, &data).expect("written");
+    card.device().mem_write(opener.region().tag_base, &tags).expect("written");
+    Body::new(SIZE, move || {
+        let all = Open { statement: &statement, unreached: &[], policy: OpenPolicy::default(), chunks: (SIZE / CHUNK) as u64 };
         timed(|| {
-            let opened = download(&mut host, &opener, &statement, &[], OpenPolicy::default(), (SIZE / CHUNK) as u64).expect("downloaded");
+            let opened = download(&mut host.borrow_mut(), &opener, all).expect("downloaded");
             assert!(opened.data[SIZE - 1] == 0x33);
         })
     })

@@ -232,6 +232,117 @@ pub enum SdkError {
         /// Kind of root of trust in the appraised evidence.
         kind: &'static str,
     },
+    /// The address of a verifier service is none.
+    #[error("{url:?} is no address of a verifier service, expected https://HOST:PORT")]
+    ServiceUrl {
+        /// What was given.
+        url: String,
+    },
+    /// The verifier service does not answer.
+    #[error("the verifier service {url} does not answer: {reason}")]
+    ServiceUnreachable {
+        /// Where it should be.
+        url: String,
+        /// What happened.
+        reason: String,
+    },
+    /// The verifier service shows a certificate that is not good for it.
+    #[error("the certificate of {url} is not good under the CA of {}: {reason}", ca.display())]
+    ServiceCertificate {
+        /// Where it is.
+        url: String,
+        /// The CA that was given.
+        ca: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The verifier service's certificate has expired.
+    #[error("the certificate of {url} has expired, or this machine's clock is wrong")]
+    ServiceExpired {
+        /// Where it is.
+        url: String,
+    },
+    /// The verifier service does not take this client's certificate.
+    #[error("{url} refuses the certificate {}: {reason}", path.display())]
+    ClientCertificate {
+        /// Where it is.
+        url: String,
+        /// The certificate.
+        path: PathBuf,
+        /// Why.
+        reason: &'static str,
+    },
+    /// What answers is not the verifier service's API.
+    #[error("an answer that is none of a verifier service: {what}")]
+    ServiceAnswer {
+        /// What is wrong.
+        what: String,
+    },
+    /// The verifier service refused.
+    #[error("the verifier service refused: {text}")]
+    Refused {
+        /// Its code.
+        code: String,
+        /// What it says.
+        text: String,
+        /// Status of the answer.
+        status: u16,
+    },
+    /// The verifier service denied evidence.
+    #[error("the verifier service denied the evidence: {text}")]
+    Denied {
+        /// Code of the first check that failed.
+        code: String,
+        /// What it says.
+        text: String,
+    },
+    /// The verifier service's receipt does not vouch for the evidence.
+    #[error(transparent)]
+    Vouch(#[from] shef_verify::VouchError),
+    /// Anchors, reference values or policy that cannot be written.
+    #[error(transparent)]
+    Policy(#[from] shef_verify::PolicyError),
+    /// A data key that is no master key.
+    #[error("the data key has {found} bytes, and the master key of a Load Key has 32")]
+    MasterKey {
+        /// Its bytes.
+        found: usize,
+    },
+    /// A reader or writer of the caller's failed.
+    #[error("{what}: {source}")]
+    Stream {
+        /// What it was for.
+        what: &'static str,
+        /// What it says.
+        source: std::io::Error,
+    },
+    /// The caller ended a transfer.
+    #[error("ended by the caller after {done} of {total} bytes")]
+    Cancelled {
+        /// Bytes that were transferred.
+        done: u64,
+        /// Bytes in all.
+        total: u64,
+    },
+    /// The lanes of a ring cannot take turns.
+    #[error("the lanes of a ring must have equal regions of their own: {what}: {found}, expected {expected}")]
+    Lanes {
+        /// What does not fit.
+        what: &'static str,
+        /// What was found.
+        found: String,
+        /// What was expected.
+        expected: String,
+    },
+    /// A ring is over.
+    #[error("batch {number} may or may not have been launched, so the ring is over")]
+    RingOver {
+        /// Number of the batch.
+        number: u64,
+    },
+    /// The thread of a session ended before it did what was asked for.
+    #[error("the thread of the session ended before this was done")]
+    WorkerGone,
     /// The operating system gave no random bytes.
     #[error("the operating system gave no random bytes: {reason}")]
     Entropy {
@@ -304,6 +415,11 @@ impl SdkError {
             Self::StaleStatement { .. } => "SHEF-SDK-014",
             Self::Length { .. } => "SHEF-SDK-015",
             Self::Withheld { .. } => "SHEF-SDK-016",
+            Self::Stream { .. } => "SHEF-SDK-028",
+            Self::Cancelled { .. } => "SHEF-SDK-029",
+            Self::Lanes { .. } => "SHEF-SDK-037",
+            Self::RingOver { .. } => "SHEF-SDK-038",
+            Self::WorkerGone => "SHEF-SDK-039",
             Self::Entropy { .. } => "SHEF-SDK-017",
             Self::Faulted { kind, .. } => match kind {
                 FaultKind::Tag => "SHEF-SDK-021",
@@ -313,6 +429,16 @@ impl SdkError {
                 FaultKind::Node => "SHEF-SDK-025",
                 _ => "SHEF-SDK-026",
             },
+            Self::ServiceUrl { .. } => "SHEF-SDK-030",
+            Self::ServiceUnreachable { .. } => "SHEF-SDK-031",
+            Self::ServiceCertificate { .. } => "SHEF-SDK-032",
+            Self::ServiceExpired { .. } => "SHEF-SDK-033",
+            Self::ClientCertificate { .. } => "SHEF-SDK-034",
+            Self::ServiceAnswer { .. } => "SHEF-SDK-035",
+            Self::MasterKey { .. } => "SHEF-SDK-036",
+            Self::Refused { code, .. } | Self::Denied { code, .. } => code,
+            Self::Vouch(e) => e.code(),
+            Self::Policy(e) => e.code(),
             Self::Device(e) => e.code(),
             Self::Load(e) => e.code(),
             Self::Channel(e) => e.code(),
@@ -325,7 +451,22 @@ impl SdkError {
         use shef_device::DeviceError as D;
         use shef_device::wire::codes;
         match self {
-            Self::Dropped { .. } => Fault::Undecided,
+            Self::WorkerGone => Fault::Internal,
+            Self::Dropped { .. }
+            | Self::Cancelled { .. }
+            | Self::ServiceUnreachable { .. }
+            | Self::ServiceExpired { .. }
+            | Self::ServiceAnswer { .. } => Fault::Undecided,
+            // Too many requests, or a fault of the service's: it may answer later.
+            Self::Refused { status: 429 | 500.., .. } => Fault::Undecided,
+            // The request was understood, and what it asks for is not given: disabled, exhausted, too late.
+            Self::Refused { status: 409 | 410, .. } => Fault::Answer,
+            Self::Refused { .. }
+            | Self::ServiceUrl { .. }
+            | Self::ServiceCertificate { .. }
+            | Self::ClientCertificate { .. }
+            | Self::Policy(_)
+            | Self::MasterKey { .. } => Fault::Input,
             Self::ShieldBusy { .. } | Self::NotFinished { .. } | Self::Entropy { .. } => Fault::Device,
             Self::MessageTooLong { .. }
             | Self::NoRegion { .. }
@@ -334,6 +475,9 @@ impl SdkError {
             | Self::KeyFile { .. }
             | Self::KeyFormat { .. }
             | Self::Corim(_)
+            | Self::Stream { .. }
+            | Self::Lanes { .. }
+            | Self::RingOver { .. }
             | Self::NotSimulated { .. } => Fault::Input,
             Self::Device(D::UnknownUri { .. } | D::MalformedUri { .. } | D::NotInThisVersion { .. } | D::NoSimulator { .. }) => {
                 Fault::Input
@@ -445,5 +589,65 @@ pub const CODES: &[Code] = &[
         "SHEF-SDK-027",
         "a fault froze a region that the result may depend on",
         "memory of that region was tampered with or failed: repeat the work in a new session; only where the launch could not have reached the region may you name it and open the result all the same",
+    ),
+    Code::new(
+        "SHEF-SDK-028",
+        "what is to be sealed cannot be read, or results cannot be written",
+        "the message says why; the epoch of an upload is over, and what a writer took of a result is not the result",
+    ),
+    Code::new(
+        "SHEF-SDK-029",
+        "a transfer was ended by the caller",
+        "the epoch of an upload is over: raise it and upload again; what a writer took of a result is not the result: open it again",
+    ),
+    Code::new(
+        "SHEF-SDK-030",
+        "the address of a verifier service is none",
+        "give https://HOST:PORT, with a name or address of its certificate",
+    ),
+    Code::new(
+        "SHEF-SDK-031",
+        "the verifier service does not answer",
+        "is it running, and is the address right? `curl -k URL/healthz` must answer; nothing was decided and no key was released",
+    ),
+    Code::new(
+        "SHEF-SDK-032",
+        "the verifier service's certificate is not good",
+        "it is of another CA than the one given, or for another host name: give the service's ca.pem, and a name that is in its certificate",
+    ),
+    Code::new(
+        "SHEF-SDK-033",
+        "the verifier service's certificate has expired",
+        "its operator must issue a new one and send SIGHUP; if it has not expired, set this machine's clock",
+    ),
+    Code::new(
+        "SHEF-SDK-034",
+        "the verifier service refuses the client's certificate",
+        "it has expired, was revoked, or is of another CA: ask the operator for a new one (`shef-verifierd client`)",
+    ),
+    Code::new(
+        "SHEF-SDK-035",
+        "what answers is not a verifier service",
+        "look at the address: another program listens there, or the versions differ",
+    ),
+    Code::new(
+        "SHEF-SDK-036",
+        "the data key is no master key",
+        "the master key of a Load Key has 32 bytes: add the key with `generate` 32, or a secret of 32 bytes",
+    ),
+    Code::new(
+        "SHEF-SDK-037",
+        "the lanes of a ring do not fit",
+        "a ring wants two lanes or more, each with buffers of its own, as many and as large as in the others; a batch has data for each input",
+    ),
+    Code::new(
+        "SHEF-SDK-038",
+        "a ring is over",
+        "a launch failed half-way: take the last results with `finish`, then make a new ring or close the session",
+    ),
+    Code::new(
+        "SHEF-SDK-039",
+        "the thread of a session ended",
+        "something that was given to it panicked, or the system gave no thread: look at the first message, and open a new session",
     ),
 ];

@@ -250,7 +250,7 @@ impl Host {
     /// # Errors
     /// [`SdkError::Dropped`] and those of the device.
     pub fn write_memory(&mut self, addr: u64, bytes: Vec<u8>) -> Result<(), SdkError> {
-        self.deliver(addr, bytes).map(|_| ())
+        self.deliver([(addr, bytes)]).map(|_| ())
     }
 
     /// Reads card memory.
@@ -258,21 +258,34 @@ impl Host {
     /// # Errors
     /// [`SdkError::Dropped`] and those of the device.
     pub fn read_memory(&mut self, addr: u64, len: usize) -> Result<Vec<u8>, SdkError> {
-        self.fetch(addr, Vec::new(), len)
-    }
-
-    /// Writes card memory and gives the buffer back.
-    pub(crate) fn deliver(&mut self, addr: u64, bytes: Vec<u8>) -> Result<Vec<u8>, SdkError> {
-        let bytes = self.carry(Leg::MemoryWrite { addr }, bytes)?;
-        self.device.mem_write(addr, &bytes)?;
+        let [bytes] = self.fetch([(addr, Vec::new(), len)])?;
         Ok(bytes)
     }
 
-    /// Reads `len` bytes of card memory into a buffer of before.
-    pub(crate) fn fetch(&mut self, addr: u64, mut buffer: Vec<u8>, len: usize) -> Result<Vec<u8>, SdkError> {
-        buffer.resize(len, 0);
-        self.device.mem_read(addr, &mut buffer)?;
-        self.carry(Leg::MemoryRead { addr }, buffer)
+    /// Writes ranges of card memory and gives the buffers back.
+    pub(crate) fn deliver<const N: usize>(&mut self, parts: [(u64, Vec<u8>); N]) -> Result<[Vec<u8>; N], SdkError> {
+        let mut buffers = [const { Vec::new() }; N];
+        let mut ranges = [(0, &[][..]); N];
+        for ((buffer, range), (addr, bytes)) in buffers.iter_mut().zip(&mut ranges).zip(parts) {
+            *buffer = self.carry(Leg::MemoryWrite { addr }, bytes)?;
+            *range = (addr, &buffer[..]);
+        }
+        self.device.mem_write_ranges(&ranges)?;
+        Ok(buffers)
+    }
+
+    /// Reads ranges of so many bytes of card memory into buffers of before.
+    pub(crate) fn fetch<const N: usize>(&mut self, mut parts: [(u64, Vec<u8>, usize); N]) -> Result<[Vec<u8>; N], SdkError> {
+        let mut ranges = parts.each_mut().map(|(addr, buffer, len)| {
+            buffer.resize(*len, 0);
+            (*addr, &mut buffer[..])
+        });
+        self.device.mem_read_ranges(&mut ranges)?;
+        let mut buffers = [const { Vec::new() }; N];
+        for (buffer, (addr, bytes, _)) in buffers.iter_mut().zip(parts) {
+            *buffer = self.carry(Leg::MemoryRead { addr }, bytes)?;
+        }
+        Ok(buffers)
     }
 
     /// Plain status of the Shield: a hint.

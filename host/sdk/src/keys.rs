@@ -11,6 +11,9 @@ use zeroize::Zeroizing;
 
 use crate::SdkError;
 
+/// File of a party's signing key.
+const SECRET: &str = "signing.key";
+
 /// A folder that belongs to one party and holds its keys. Parties exchange messages, never folders.
 pub struct KeyFolder {
     path: PathBuf,
@@ -91,12 +94,19 @@ impl KeyFolder {
     /// # Errors
     /// [`SdkError::KeyFile`], [`SdkError::KeyFormat`].
     pub fn signing_key(&self, entropy: &mut dyn Entropy) -> Result<SigningKey, SdkError> {
-        const SECRET: &str = "signing.key";
         if !self.has(SECRET) {
             let secret = generate_key_pair(entropy).0;
             self.store_secret(SECRET, &secret.to_bytes()[..])?;
             self.store_public("signing.pub", secret.public_key().as_bytes())?;
         }
+        self.existing_signing_key()
+    }
+
+    /// The party's signing key where there must be one.
+    ///
+    /// # Errors
+    /// [`SdkError::KeyFile`], [`SdkError::KeyFormat`].
+    pub fn existing_signing_key(&self) -> Result<SigningKey, SdkError> {
         let secret = self.secret32(SECRET)?;
         let secret =
             PrivateKey::from_bytes(&secret[..]).map_err(|e| SdkError::KeyFormat { path: self.path.join(SECRET), reason: e.to_string() })?;

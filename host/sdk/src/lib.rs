@@ -38,25 +38,38 @@ mod error;
 mod host;
 mod keys;
 mod manufacturer;
+mod ring;
+pub mod service;
 mod session;
 pub mod transfer;
 mod vendor;
 mod verifier;
+mod worker;
 
 pub use entropy::{Source, SystemEntropy};
 pub use error::{CODES, Fault, SdkError};
 pub use host::{Adversary, Honest, Host, Leg, LoadHint, Record};
 pub use keys::KeyFolder;
 pub use manufacturer::Manufacturer;
+pub use ring::{Batch, Job, Lane, Ring};
+pub use service::Service;
 pub use session::{
     Attested, Closed, Connected, InputBuffer, Keyed, LoadedImage, OutputBuffer, Session, SessionSecrets, UnprotectedBuffer, judge,
 };
 pub use shef_device::remote::TlsFiles;
 use shef_device::remote::{Limits, RemoteDevice};
-pub use shef_device::{Device, DeviceError, Uri};
+pub use shef_device::{Device, DeviceError, Ueid, Uri};
+/// What passes between the parties: configurations, Load Keys, images, certificates.
+pub use shef_proto as proto;
 pub use shef_proto::code::Code;
+/// Sealed memory: what of a result is opened, and how.
+pub use shef_seal as seal;
+/// Appraisal: anchors, reference values, policies.
+pub use shef_verify as verify;
+pub use transfer::{Progress, Watch, unwatched};
 pub use vendor::{Image, IpVendor, Release};
-pub use verifier::{Challenge, Verifier};
+pub use verifier::{Appraised, Challenge, Verifier};
+pub use worker::{Cancel, End, Pending, Worker};
 
 /// The simulated card.
 #[cfg(feature = "sim")]
@@ -124,6 +137,7 @@ pub fn open_with(uri: &Uri, options: OpenOptions) -> Result<Host, SdkError> {
         #[cfg(not(feature = "sim"))]
         Uri::SimModel | Uri::SimRtl { .. } => Err(DeviceError::NoSimulator { uri: uri.to_string() }.into()),
         Uri::Pci { function, iommu } => Ok(Host::new(Box::new(shef_vfio::open(*function, *iommu)?))),
+        Uri::PciUeid { ueid, iommu } => Ok(Host::new(Box::new(shef_vfio::open_ueid(ueid, *iommu)?))),
         Uri::VfioUser { socket } => {
             let card = shef_vfio_user::open(socket, shef_vfio_user::DEFAULT_TIMEOUT)?;
             Ok(Host::new(Box::new(card)))

@@ -3,18 +3,24 @@
 //! The types follow the rule that no key goes to what was not appraised, no data to a Shield that has not confirmed its keys, and no result is
 //! opened but under a statement read after the last launch.
 
-use shef_proto::channel::{Answer, ChannelError, OwnerChannel, Request, Sealed, ShieldStatement, State, Statement, Statistics, status};
+use std::io::{Read, Write};
+
+use shef_proto::channel::{
+    Answer, ChannelError, OwnerChannel, Request, Sealed, ShieldStatement, State, Statement, Statistics, WrittenMap, status,
+};
 use shef_proto::config::{Config, Mode, Region};
 use shef_proto::entropy::Entropy;
 use shef_proto::evidence::RootOfTrust;
-use shef_proto::load::{FirstEpoch, SessionKeys};
+use shef_proto::load::{FirstEpoch, MASTER_LEN, SessionKeys};
 use shef_seal::{OpenPolicy, Opened, Opener, SealError, Sealer, Spent};
-use shef_verify::{Appraisal, VerifiedShieldEvidence};
+use shef_verify::{Verified, VerifiedShieldEvidence};
 use zeroize::Zeroizing;
 
 use crate::host::{Host, LoadHint};
-use crate::verifier::{Challenge, Verifier};
-use crate::{Leg, SdkError, transfer};
+use crate::service::{DataKey, Service};
+use crate::transfer::{self, Open, Watch};
+use crate::verifier::{Appraised, Challenge, Verifier};
+use crate::{Leg, SdkError};
 
 /// Reads of a register until an accelerator is given up.
 const POLLS: u32 = 1_000_000;
@@ -33,8 +39,10 @@ pub struct Attested {
     evidence: Vec<u8>,
     challenge: Challenge,
     verified: VerifiedShieldEvidence,
-    appraisal: Appraisal,
+    appraised: Appraised,
     config: Config,
+    /// Master key that a verifier service released; this program draws one where there is none.
+    master: Option<Zeroizing<[u8; MASTER_LEN]>>,
 }
 
 /// The Shield has confirmed the session's keys.
@@ -176,14 +184,43 @@ impl<'h> Session<'h, Connected> {
         let challenge = Challenge::draw(verifier.audience(), entropy);
         let evidence = self.host.shield_evidence(&challenge)?;
         let (verified, appraisal) = verifier.appraise_shield(&evidence, &challenge, config, now)?;
-        Ok(Session { host: self.host, state: Attested { evidence, challenge, verified, appraisal, config: config.clone() } })
+        let (appraised, config) = (Appraised::Here(appraisal), config.clone());
+        Ok(Session { host: self.host, state: Attested { evidence, challenge, verified, appraised, config, master: None } })
+    }
+
+    /// Asks the Shield for evidence and has a verifier service appraise it and release the data key `key` for it, which becomes the master
+    /// key of the Load Key. `config` is the configuration that the owner expects; its digest must be in the evidence.
+    ///
+    /// # Errors
+    /// [`SdkError::Denied`] with the first check that failed, [`SdkError::OtherConfig`], [`SdkError::MasterKey`], and everything that keeps
+    /// messages from arriving.
+    pub fn attest_by(
+        self,
+        service: &Service,
+        key: &str,
+        config: &Config,
+        entropy: &mut dyn Entropy,
+    ) -> Result<Session<'h, Attested>, SdkError> {
+        let DataKey { secret, evidence, challenge, verified, receipt, released } =
+            service.release_data_key(self.host, key, None, entropy)?;
+        let Verified::Shield(verified) = verified else { return Err(SdkError::OtherConfig) };
+        if *verified.config_digest() != config.digest() {
+            return Err(SdkError::OtherConfig);
+        }
+        let mut master = Zeroizing::new([0; MASTER_LEN]);
+        if secret.len() != MASTER_LEN {
+            return Err(SdkError::MasterKey { found: secret.len() });
+        }
+        master.copy_from_slice(&secret);
+        let (appraised, config, master) = (Appraised::ByService { receipt, head: released.head }, config.clone(), Some(master));
+        Ok(Session { host: self.host, state: Attested { evidence, challenge, verified, appraised, config, master } })
     }
 }
 
 impl<'h> Session<'h, Attested> {
-    /// Every check of the appraisal.
-    pub fn appraisal(&self) -> &Appraisal {
-        &self.state.appraisal
+    /// Who appraised the evidence, and what came out.
+    pub fn appraised(&self) -> &Appraised {
+        &self.state.appraised
     }
 
     /// The evidence as it came.
@@ -206,8 +243,11 @@ impl<'h> Session<'h, Attested> {
     /// # Errors
     /// [`SdkError::LoadRefused`], [`shef_proto::load::LoadError::Confirmation`], and everything that keeps the messages from arriving.
     pub fn key(self, tenant: &str, epochs: &[FirstEpoch], entropy: &mut dyn Entropy) -> Result<Session<'h, Keyed>, SdkError> {
-        let Attested { verified, config, .. } = self.state;
-        let (message, keys) = verified.seal_load_key(&config, tenant, epochs, entropy)?;
+        let Attested { verified, config, master, .. } = self.state;
+        let (message, keys) = match master {
+            None => verified.seal_load_key(&config, tenant, epochs, entropy)?,
+            Some(master) => verified.seal_load_key_of(&master, &config, tenant, epochs, entropy)?,
+        };
         let (hint, confirmation) = self.host.load_key(message.clone())?;
         // The confirmation decides; plain status only says why there is none.
         match (keys.check_confirmation(&confirmation), hint) {
@@ -334,14 +374,37 @@ impl<'h> Session<'h, Keyed> {
     /// # Errors
     /// [`SdkError::TooLong`], [`SdkError::Seal`] where the epoch's data was sealed already, and those of the host.
     pub fn upload(&mut self, buffer: &InputBuffer, data: &[u8]) -> Result<(), SdkError> {
+        self.upload_at(buffer, self.epoch(&buffer.0), data)
+    }
+
+    /// As [`Session::upload`], under an epoch that the Shield may have yet to come to.
+    pub(crate) fn upload_at(&mut self, buffer: &InputBuffer, epoch: u64, data: &[u8]) -> Result<(), SdkError> {
+        self.seal(buffer, epoch, data.len() as u64, |host, sealer| transfer::upload(host, sealer, data))
+    }
+
+    /// As [`Session::upload`], of `len` bytes that are read piece by piece, so that they need not fit the owner's memory. `watch` sees the
+    /// progress and may end the transfer, after the piece that is being read; what was uploaded is worthless then, as after every other
+    /// error, and so is the epoch: after [`Session::next_input_epoch`] the buffer can be filled anew, and until then the accelerator gets no
+    /// byte of it that was not sealed for this epoch (the Shield stops with a fault).
+    ///
+    /// # Errors
+    /// As [`Session::upload`]; [`SdkError::Stream`] where the reader fails or ends before `len` bytes, [`SdkError::Cancelled`].
+    pub fn upload_from(&mut self, buffer: &InputBuffer, from: impl Read + Send, len: u64, watch: &mut Watch<'_>) -> Result<(), SdkError> {
+        self.seal(buffer, self.epoch(&buffer.0), len, |host, sealer| transfer::upload_from(host, sealer, from, len as usize, watch))
+    }
+
+    /// Has `upload` do with the sealer of an epoch what it does, once for each epoch.
+    fn seal(
+        &mut self,
+        buffer: &InputBuffer,
+        epoch: u64,
+        len: u64,
+        upload: impl FnOnce(&mut Host, Sealer) -> (Spent, Result<(), SdkError>),
+    ) -> Result<(), SdkError> {
         let region = &buffer.0;
-        let len = data.len() as u64;
-        if len > region.size {
-            return Err(SdkError::TooLong { name: region.name.clone(), offset: 0, len, size: region.size });
-        }
+        fits(region, len)?;
         let state = &mut self.state;
         let slot = usize::from(region.id);
-        let epoch = state.epochs[slot];
         let sealer = match state.sealers[slot].take() {
             None => Sealer::new(&state.config, &mut state.keys, region.id, epoch, len)?,
             Some(spent) => match spent.next_epoch(epoch, len) {
@@ -352,7 +415,7 @@ impl<'h> Session<'h, Keyed> {
                 }
             },
         };
-        let (spent, result) = transfer::upload(self.host, sealer, data);
+        let (spent, result) = upload(self.host, sealer);
         state.sealers[slot] = Some(spent);
         result
     }
@@ -392,11 +455,28 @@ impl<'h> Session<'h, Keyed> {
     }
 
     fn next_epoch(&mut self, region: u8) -> Result<u64, SdkError> {
-        let epoch = self.state.epochs[usize::from(region)] + 1;
+        let epoch = self.unused_epoch(region);
+        self.raise_epoch(region, epoch)?;
+        Ok(epoch)
+    }
+
+    fn epoch(&self, region: &Region) -> u64 {
+        self.state.epochs[usize::from(region.id)]
+    }
+
+    /// The least epoch of a region that neither Shield nor owner has come to.
+    pub(crate) fn unused_epoch(&self, region: u8) -> u64 {
+        let slot = usize::from(region);
+        let sealed = self.state.sealers[slot].as_ref().map_or(0, Spent::epoch);
+        self.state.epochs[slot].max(sealed) + 1
+    }
+
+    /// Has the Shield raise the epoch of a region.
+    pub(crate) fn raise_epoch(&mut self, region: u8, epoch: u64) -> Result<(), SdkError> {
         self.call(&Request::epoch(region, epoch))?;
         self.state.epochs[usize::from(region)] = epoch;
         self.state.stale_before = self.state.channel.seq();
-        Ok(epoch)
+        Ok(())
     }
 
     fn call(&mut self, request: &Request) -> Result<Answer, SdkError> {
@@ -490,10 +570,14 @@ impl<'h> Session<'h, Keyed> {
     /// [`SdkError::NotFinished`] where the accelerator does not come to an end although the Shield runs, and those of the channel.
     pub fn run(&mut self, job: &[(u32, u32)], start: (u32, u32), done: (u32, u32)) -> Result<Statement, SdkError> {
         let ran = self.launch(job, start).and_then(|()| self.finish(done));
+        self.or_why_stopped(ran)
+    }
+
+    /// What `ran` brought, or where the Shield stopped, the statement that says why.
+    pub(crate) fn or_why_stopped(&mut self, ran: Result<Statement, SdkError>) -> Result<Statement, SdkError> {
         match ran {
-            Ok(statement) => Ok(statement),
             Err(SdkError::Channel(ChannelError::Status { status: status::STOPPED | status::FAULT, .. })) => self.statement(),
-            Err(error) => Err(error),
+            ran => ran,
         }
     }
 
@@ -559,8 +643,43 @@ impl<'h> Session<'h, Keyed> {
     /// last launch, [`SdkError::Withheld`] where the host delivers something else than the Shield sealed, [`SdkError::Seal`] where a chunk was
     /// never written.
     pub fn open(&mut self, buffer: &OutputBuffer, statement: &Statement, len: usize, policy: OpenPolicy) -> Result<Opened, SdkError> {
+        self.open_since(buffer, statement, len, policy, self.state.stale_before)
+    }
+
+    /// As [`Session::open`], of a launch before the last one: the statement must have been read after request `since`.
+    pub(crate) fn open_since(
+        &mut self,
+        buffer: &OutputBuffer,
+        statement: &Statement,
+        len: usize,
+        policy: OpenPolicy,
+        since: u64,
+    ) -> Result<Opened, SdkError> {
         judge(statement.shield(), policy.refusals)?;
-        self.open_judged(buffer, statement, len, policy, &[])
+        self.open_judged(buffer, statement, len as u64, (policy, &[]), since, transfer::download)
+    }
+
+    /// As [`Session::open`], of which `to` gets the `len` bytes piece by piece, so that they need not fit the owner's memory. Every piece was opened
+    /// before it is written, but not all of them before the first is: what was written is a result only when the writer comes back. Throw
+    /// it away where it does not (write to a file of another name, and rename it at the end). `watch` sees the progress and may end the
+    /// transfer; the session is as before, and the results can be opened again.
+    ///
+    /// # Errors
+    /// As [`Session::open`]; [`SdkError::Stream`] where the writer fails, [`SdkError::Cancelled`].
+    pub fn open_to<W: Write + Send>(
+        &mut self,
+        buffer: &OutputBuffer,
+        statement: &Statement,
+        len: u64,
+        policy: OpenPolicy,
+        to: W,
+        watch: &mut Watch<'_>,
+    ) -> Result<(W, WrittenMap), SdkError> {
+        judge(statement.shield(), policy.refusals)?;
+        let since = self.state.stale_before;
+        self.open_judged(buffer, statement, len, (policy, &[]), since, |host, opener, open| {
+            transfer::download_to(host, opener, open, to, len, watch)
+        })
     }
 
     /// Opens results of a launch during which a fault froze regions (`on_fault = "region"`), although what
@@ -585,40 +704,45 @@ impl<'h> Session<'h, Keyed> {
             ids.push(config.region_by_name(name).ok_or_else(|| SdkError::NoRegion { name: (*name).to_owned() })?.id);
         }
         judge_despite_fault(config, statement, &ids, buffer.0.id, policy.refusals)?;
-        self.open_judged(buffer, statement, len, policy, &ids)
+        self.open_judged(buffer, statement, len as u64, (policy, &ids), self.state.stale_before, transfer::download)
     }
 
-    fn open_judged(
+    /// Has `download` bring and open the chunks of `len` bytes under a statement that was judged.
+    fn open_judged<T>(
         &mut self,
         buffer: &OutputBuffer,
         statement: &Statement,
-        len: usize,
-        policy: OpenPolicy,
-        unreached: &[u8],
-    ) -> Result<Opened, SdkError> {
+        len: u64,
+        (policy, unreached): (OpenPolicy, &[u8]),
+        since: u64,
+        download: impl FnOnce(&mut Host, &Opener, Open<'_>) -> Result<T, SdkError>,
+    ) -> Result<T, SdkError> {
         let found = statement.shield().requests;
-        if found <= self.state.stale_before {
-            return Err(SdkError::StaleStatement { needed: self.state.stale_before, found });
+        if found <= since {
+            return Err(SdkError::StaleStatement { needed: since, found });
         }
         let region = &buffer.0;
-        if len as u64 > region.size {
-            return Err(SdkError::TooLong { name: region.name.clone(), offset: 0, len: len as u64, size: region.size });
-        }
+        fits(region, len)?;
         let state = &mut self.state;
         let slot = usize::from(region.id);
         // The statement is authentic; that it is of the epoch which the owner has in mind is the owner's to check.
         if statement.region(region.id).map(|page| page.epoch) != Some(state.epochs[slot]) {
             return Err(SdkError::StaleStatement { needed: state.stale_before, found });
         }
-        let chunks = (len as u64).div_ceil(u64::from(region.chunk));
+        let chunks = len.div_ceil(u64::from(region.chunk));
         let opener = match &mut state.openers[slot] {
             Some(opener) => opener,
             empty => empty.insert(Opener::new(&state.config, &mut state.keys, region.id)?),
         };
-        transfer::download(self.host, opener, statement, unreached, policy, chunks).map_err(|error| match error {
+        download(self.host, opener, Open { statement, unreached, policy, chunks }).map_err(|error| match error {
             SdkError::Seal(source @ (SealError::Tag { .. } | SealError::Length { .. })) => SdkError::Withheld { source },
             error => error,
         })
+    }
+
+    /// Number of the last request.
+    pub(crate) fn requests(&self) -> u64 {
+        self.state.channel.seq()
     }
 
     /// Ends the session: the Shield flushes, says its last words and forgets all keys. Where the Shield has ended the session by itself,
@@ -658,6 +782,14 @@ impl<'h> Session<'h, Keyed> {
         }
         Ok(Closed { last, transcript, sealed, by_itself: false, verified: self.state.verified })
     }
+}
+
+/// Whether so many bytes fit a region from its start on.
+fn fits(region: &Region, len: u64) -> Result<(), SdkError> {
+    if len > region.size {
+        return Err(SdkError::TooLong { name: region.name.clone(), offset: 0, len, size: region.size });
+    }
+    Ok(())
 }
 
 fn carry(host: &mut Host, sealed: &Sealed) -> Result<Sealed, SdkError> {

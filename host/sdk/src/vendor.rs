@@ -7,15 +7,21 @@ use shef_proto::hpke_suite::PublicKey;
 use shef_proto::image::{Container, Description, ImageKey};
 use shef_proto::release::ImageSecret;
 use shef_verify::corim::{self, Describe};
-use shef_verify::{Appraisal, ImageReference, ReferenceValues, VerifiedKernelEvidence};
+use shef_verify::{ImageReference, ReferenceValues, VerifiedKernelEvidence};
 
-use crate::{Challenge, Host, KeyFolder, SdkError, Verifier};
+use crate::{Appraised, Challenge, Host, KeyFolder, SdkError, Verifier};
 
 /// An IP vendor with its signing key and the keys of its images.
 pub struct IpVendor {
     folder: KeyFolder,
     tenant: String,
     signing: SigningKey,
+}
+
+/// Name of the file of an image's key in its vendor's folder.
+fn key_name(container: &Container) -> String {
+    let id: String = container.header().container_id().iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("image-{id}.key")
 }
 
 /// An image as its vendor knows it.
@@ -27,8 +33,6 @@ pub struct Image {
     pub digest: [u8; 32],
     /// What the header says.
     pub description: Description,
-    /// Name of the key file in the vendor's folder.
-    key_name: String,
 }
 
 impl IpVendor {
@@ -38,6 +42,15 @@ impl IpVendor {
     /// [`SdkError::KeyFile`], [`SdkError::KeyFormat`].
     pub fn open(folder: KeyFolder, tenant: &str, entropy: &mut dyn Entropy) -> Result<Self, SdkError> {
         let signing = folder.signing_key(entropy)?;
+        Ok(Self { folder, tenant: tenant.to_owned(), signing })
+    }
+
+    /// The same where there must be a signing key already.
+    ///
+    /// # Errors
+    /// [`SdkError::KeyFile`], [`SdkError::KeyFormat`].
+    pub fn existing(folder: KeyFolder, tenant: &str) -> Result<Self, SdkError> {
+        let signing = folder.existing_signing_key()?;
         Ok(Self { folder, tenant: tenant.to_owned(), signing })
     }
 
@@ -58,11 +71,9 @@ impl IpVendor {
     pub fn build(&self, description: &Description, plaintext: &[u8], entropy: &mut dyn Entropy) -> Result<Image, SdkError> {
         let key = ImageKey::generate(entropy);
         let container = Container::build(description, plaintext, &key, &self.signing, entropy)?;
-        let id: String = container.header().container_id().iter().map(|byte| format!("{byte:02x}")).collect();
-        let key_name = format!("image-{id}.key");
-        self.folder.store_secret(&key_name, key.expose())?;
+        self.folder.store_secret(&key_name(&container), key.expose())?;
         let (digest, _) = container.open(&self.public_key(), key)?;
-        Ok(Image { container: container.to_bytes(), digest, description: description.clone(), key_name })
+        Ok(Image { container: container.to_bytes(), digest, description: description.clone() })
     }
 
     /// What verifiers should know about an image.
@@ -88,6 +99,14 @@ impl IpVendor {
         Ok(corim::write_signed(&reference, &describe, &self.signing, None)?)
     }
 
+    /// The key of an image of this vendor, to be entrusted to a verifier service.
+    ///
+    /// # Errors
+    /// [`SdkError::KeyFile`], [`SdkError::KeyFormat`].
+    pub fn key_of(&self, container: &Container) -> Result<ImageKey, SdkError> {
+        Ok(ImageKey::from_bytes(&*self.folder.secret32(&key_name(container))?))
+    }
+
     /// Challenges the kernel behind `host`, appraises its evidence, and seals the image's key to it; nothing older than `min_svn` may be
     /// loaded with it.
     ///
@@ -105,13 +124,12 @@ impl IpVendor {
         let challenge = Challenge::draw(verifier.audience(), entropy);
         let evidence = host.kernel_evidence(&challenge)?;
         let (verified, appraisal) = verifier.appraise_kernel(&evidence, &challenge, now)?;
-        let key = self.folder.secret32(&image.key_name)?;
-        let secret = ImageSecret { key: ImageKey::from_bytes(&key), min_svn, vendor: self.public_key() };
+        let secret = ImageSecret { key: self.key_of(&Container::parse(&image.container)?)?, min_svn, vendor: self.public_key() };
         let mut receipt = [0; 16];
         entropy.fill(&mut receipt);
         let key_box =
             verified.release_image_key(&self.tenant, &image.description.accelerator, image.description.svn, receipt, &secret, entropy)?;
-        Ok(Release { key_box: key_box.to_cbor(), evidence, challenge, verified, appraisal })
+        Ok(Release { key_box: key_box.to_cbor(), evidence, challenge, verified, appraised: Appraised::Here(appraisal) })
     }
 }
 
@@ -126,6 +144,6 @@ pub struct Release {
     pub challenge: Challenge,
     /// The evidence, verified.
     pub verified: VerifiedKernelEvidence,
-    /// Every check.
-    pub appraisal: Appraisal,
+    /// Who appraised it.
+    pub appraised: Appraised,
 }

@@ -3,6 +3,7 @@
 use shef_proto::config::Config;
 use shef_proto::entropy::Entropy;
 use shef_proto::evidence::Layer;
+use shef_proto::receipt::{Head, Receipt};
 use shef_verify::{
     Appraisal, AppraisalPolicy, Policy, ReferenceValues, Request, TrustAnchor, TrustAnchors, VerifiedKernelEvidence,
     VerifiedShieldEvidence, appraise_kernel, appraise_shield,
@@ -28,6 +29,11 @@ impl Challenge {
         Self { nonce, audience: audience.to_owned() }
     }
 
+    /// A challenge of somebody else's, as a verifier service's, or one that was drawn before.
+    pub fn of(nonce: Vec<u8>, audience: String) -> Self {
+        Self { nonce, audience }
+    }
+
     /// The nonce.
     pub fn nonce(&self) -> &[u8] {
         &self.nonce
@@ -36,6 +42,31 @@ impl Challenge {
     /// For whom the evidence is made.
     pub fn audience(&self) -> &str {
         &self.audience
+    }
+}
+
+/// Who appraised evidence, and what came out.
+#[derive(Debug, Clone)]
+pub enum Appraised {
+    /// This program, with these checks.
+    Here(Appraisal),
+    /// A verifier service, which released a key.
+    ByService {
+        /// Its receipt.
+        receipt: Receipt,
+        /// The head of its chain of receipts then.
+        head: Head,
+    },
+}
+
+impl std::fmt::Display for Appraised {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Here(appraisal) => write!(f, "{} checks passed", appraisal.checks.len()),
+            Self::ByService { receipt, .. } => {
+                write!(f, "the service released {} version {}, receipt {}", receipt.key_id, receipt.key_version, receipt.seq)
+            }
+        }
     }
 }
 

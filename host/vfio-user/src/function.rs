@@ -113,6 +113,17 @@ impl VfioUserFunction {
 }
 
 impl Function for VfioUserFunction {
+    type Memory = DmaBuffer;
+
+    fn dma(&mut self, bytes: u64) -> Result<DmaBuffer, DeviceError> {
+        Ok(VfioUserFunction::dma(self, bytes)?)
+    }
+
+    /// The server has a mapping of its own: what it still does there reaches nothing else.
+    fn release(&mut self, memory: DmaBuffer, _: bool) -> Result<(), DeviceError> {
+        Ok(self.free(&memory)?)
+    }
+
     fn config_read(&mut self, offset: u16, out: &mut [u8]) -> Result<(), DeviceError> {
         Ok(self.client.read(region::CONFIG, offset.into(), out)?)
     }

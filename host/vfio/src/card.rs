@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use shef_device::pci::{self, BAR_CTL, BAR_MEM, PciCard};
-use shef_device::{Bdf, CTL_BYTES, DeviceError, Iommu, Uri};
+use shef_device::ring::DmaMemory;
+use shef_device::{Bdf, CTL_BYTES, DeviceError, Iommu, OutOfRange, Ueid, Uri, name};
 
 use crate::check::Interface;
 use crate::function::{Bar, Interrupts, OpenFunction, Vectors};
@@ -56,7 +57,49 @@ impl CardFunction {
     }
 }
 
+impl DmaMemory for DmaBuffer {
+    fn device_address(&self) -> u64 {
+        // A buffer has a segment; one of several is never given to a ring.
+        self.segments().first().map_or(0, |s| s.addr.0)
+    }
+
+    fn bytes(&self) -> u64 {
+        self.len()
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> Result<(), OutOfRange> {
+        DmaBuffer::read(self, offset, out).map_err(|_| OutOfRange { offset, len: out.len() as u64, size: self.len() })
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), OutOfRange> {
+        DmaBuffer::write(self, offset, bytes).map_err(|_| OutOfRange { offset, len: bytes.len() as u64, size: self.len() })
+    }
+
+    fn load(&self, offset: u64) -> Result<u32, OutOfRange> {
+        DmaBuffer::load(self, offset).map_err(|_| OutOfRange { offset, len: 4, size: self.len() })
+    }
+}
+
 impl pci::Function for CardFunction {
+    type Memory = DmaBuffer;
+
+    fn dma(&mut self, bytes: u64) -> Result<DmaBuffer, DeviceError> {
+        let buffer = CardFunction::dma(self, usize::try_from(bytes).unwrap_or(usize::MAX))?;
+        if buffer.segments().len() > 1 {
+            let reason = format!("it is in {} pieces for the device, expected one: ask for at most one hugepage", buffer.segments().len());
+            return Err(VfioError::Dma { len: bytes, reason }.into());
+        }
+        Ok(buffer)
+    }
+
+    fn release(&mut self, memory: DmaBuffer, quiet: bool) -> Result<(), DeviceError> {
+        if !quiet && matches!(self.function.interface(), Interface::Unprotected { .. }) {
+            tracing::error!(function = %self.function.function().bdf, "the card does not stop: its DMA memory is never used again");
+            std::mem::forget(memory);
+        }
+        Ok(())
+    }
+
     fn config_read(&mut self, offset: u16, out: &mut [u8]) -> Result<(), DeviceError> {
         Ok(self.function.config_read(offset, out)?)
     }
@@ -100,4 +143,13 @@ pub fn open(bdf: Bdf, iommu: Iommu) -> Result<PciCard<CardFunction>, DeviceError
     let vectors = card.interrupts.vectors();
     let description = format!("PCI card {} in this machine, {how}, {vectors} interrupt vectors", card.function.function().id());
     PciCard::open(card, &Uri::Pci { function: bdf, iommu }.to_string(), &description, "unknown")
+}
+
+/// Opens the card of this machine that has a ueid. Every free card is opened to be asked, which resets it.
+///
+/// # Errors
+/// As [`name::find`].
+pub fn open_ueid(ueid: &Ueid, iommu: Iommu) -> Result<PciCard<CardFunction>, DeviceError> {
+    let cards = System::default().cards();
+    name::find(ueid, cards.iter().map(|card| (card.bdf.to_string(), open(card.bdf, iommu))))
 }

@@ -24,7 +24,7 @@ mod space;
 mod sys;
 mod system;
 
-pub use card::{CardFunction, open};
+pub use card::{CardFunction, open, open_ueid};
 pub use error::{CODES, VfioError};
 pub use function::{Bar, Interrupts, OpenFunction, Vectors};
 pub use space::{DmaAddr, DmaBuffer, Segment};

@@ -323,7 +323,7 @@ impl DmaBuffer {
     /// # Errors
     /// [`VfioError::Bounds`].
     pub fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), VfioError> {
-        self.pages(offset, bytes.len())?.copy_in(offset as usize, bytes);
+        self.pages(offset, bytes.len())?.fill(offset as usize, bytes);
         std::sync::atomic::fence(std::sync::atomic::Ordering::Release);
         Ok(())
     }
@@ -334,8 +334,19 @@ impl DmaBuffer {
     /// [`VfioError::Bounds`].
     pub fn read(&self, offset: u64, bytes: &mut [u8]) -> Result<(), VfioError> {
         std::sync::atomic::fence(std::sync::atomic::Ordering::Acquire);
-        self.pages(offset, bytes.len())?.copy_out(offset as usize, bytes);
+        self.pages(offset, bytes.len())?.take(offset as usize, bytes);
         Ok(())
+    }
+
+    /// Loads a word; accesses after it are not done before it.
+    ///
+    /// # Errors
+    /// [`VfioError::Bounds`], also where `offset` is no multiple of four.
+    pub fn load(&self, offset: u64) -> Result<u32, VfioError> {
+        // Bytes past the end are refused in any case.
+        let word = self.pages(offset, if offset.is_multiple_of(4) { 4 } else { usize::MAX })?.read32(offset as usize);
+        std::sync::atomic::fence(std::sync::atomic::Ordering::Acquire);
+        Ok(word)
     }
 }
 

@@ -179,7 +179,22 @@ impl Pages {
         unsafe { self.start.add(offset).cast::<u32>().write_volatile(value) }
     }
 
-    /// Copies out, in words of 64 or 32 bits where alignment and length allow, else in bytes.
+    /// Copies out of memory of this machine.
+    pub(crate) fn take(&self, offset: usize, bytes: &mut [u8]) {
+        assert!(offset.checked_add(bytes.len()).is_some_and(|end| end <= self.len));
+        // SAFETY: inside the mapping by the assertion; `bytes` is memory that no mapping of ours overlaps. A device may write there at the same time: the
+        // bytes copied are then any mixture, and nothing is concluded from them before they are copied.
+        unsafe { std::ptr::copy_nonoverlapping(self.start.add(offset).as_ptr(), bytes.as_mut_ptr(), bytes.len()) };
+    }
+
+    /// Copies into memory of this machine.
+    pub(crate) fn fill(&self, offset: usize, bytes: &[u8]) {
+        assert!(offset.checked_add(bytes.len()).is_some_and(|end| end <= self.len));
+        // SAFETY: as in `take`.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.start.add(offset).as_ptr(), bytes.len()) };
+    }
+
+    /// Copies out of a device, in words of 64 or 32 bits where alignment and length allow, else in bytes.
     pub(crate) fn copy_out(&self, offset: usize, bytes: &mut [u8]) {
         assert!(offset.checked_add(bytes.len()).is_some_and(|end| end <= self.len));
         let mut done = 0;
@@ -201,7 +216,7 @@ impl Pages {
         }
     }
 
-    /// Copies in, in words of 64 or 32 bits where alignment and length allow, else in bytes.
+    /// Copies into a device, in words of 64 or 32 bits where alignment and length allow, else in bytes.
     pub(crate) fn copy_in(&self, offset: usize, bytes: &[u8]) {
         assert!(offset.checked_add(bytes.len()).is_some_and(|end| end <= self.len));
         let mut done = 0;

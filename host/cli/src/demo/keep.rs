@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use shef::{Host, Image, Keyed, Leg, Record, Session};
+use shef::{Host, Image, Keyed, Leg, Record, Service, Session};
 use shef_proto::config::{Region, TAG_LEN};
 
 use super::report::Report;
@@ -26,6 +26,7 @@ memory/              card memory of each region: NAME.data ciphertext, NAME.tags
 channel.jsonl        register traffic, sealed, in order (docs/reference/register-channel.md)
 close-record.cbor    close record, countersigned by the kernel
 messages.jsonl       every message in order, as it was delivered
+receipts.json        only with --verifier: the service's receipts, and jwks.json its keys (`shef audit verify`)
 secrets.json         only with --keep-secrets: the keys of the session
 ";
 
@@ -97,6 +98,15 @@ impl Keep {
             self.write(&format!("certificates/{name}.der"), der)?;
         }
         self.write("certificates/root.der", world.root())
+    }
+
+    /// Receipts of a verifier service, and the keys that verify them.
+    ///
+    /// # Errors
+    /// SHEF-CLI-015, and those of the service.
+    pub fn service(&self, service: &Service) -> Result<(), CliError> {
+        self.write("receipts.json", service.receipts()?.to_string().as_bytes())?;
+        self.write("jwks.json", &service.get_bytes("/.well-known/jwks.json")?)
     }
 
     /// The session's Load Key, and its keys where they were exposed.

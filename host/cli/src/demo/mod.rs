@@ -24,6 +24,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::hex;
 use crate::output::{Output, Spinner};
+use crate::service::{Local, ServiceArgs};
 use crate::tls::TlsArgs;
 use attacks::{ATTACKS, Attack, Lab};
 use data::Dataset;
@@ -62,6 +63,9 @@ pub struct DemoArgs {
     /// Certificates for an agent
     #[command(flatten)]
     pub tls: TlsArgs,
+    /// Have a verifier service appraise and release the keys: `local` for one of the demo's own, or --verifier URL --as PREFIX of an operator
+    #[command(flatten)]
+    pub service: ServiceArgs,
     /// Your own data: 64 columns and a label, CSV or gzipped CSV
     #[arg(long, value_name = "FILE")]
     pub data: Option<PathBuf>,
@@ -84,7 +88,7 @@ pub struct DemoArgs {
     #[arg(long, requires = "keep")]
     pub keep_secrets: bool,
     /// Draw everything from this seed, to compare simulated devices; refused for any other root of trust, and shows in evidence
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", conflicts_with = "verifier")]
     pub seed: Option<u64>,
     /// Run only this attack; may be given several times, and `none` runs none
     #[arg(long, value_name = "NAME")]
@@ -98,6 +102,7 @@ impl Default for DemoArgs {
             control: None,
             remote: false,
             tls: TlsArgs::default(),
+            service: ServiceArgs::default(),
             data: None,
             train: TRAIN,
             memory_latency: None,
@@ -139,6 +144,7 @@ struct Settings {
     query: Dataset,
     expect: Option<usize>,
     attacks: Vec<&'static Attack>,
+    service: Option<shef::Service>,
 }
 
 fn settings(args: &DemoArgs) -> Result<Settings, CliError> {
@@ -156,7 +162,7 @@ fn settings(args: &DemoArgs) -> Result<Settings, CliError> {
             memory_latency: args.memory_latency,
             stalls: args.stalls,
             wave: args.wave.clone(),
-            project: None,
+            ..RtlOptions::default()
         })),
         (Uri::SimRtl { project: Some(_) }, _) => return usage("the demo is of the digits accelerator: use --device sim:rtl".to_owned()),
         (other, _) if args.seed.is_some() => {
@@ -167,7 +173,7 @@ fn settings(args: &DemoArgs) -> Result<Settings, CliError> {
             let control = args.control.clone().unwrap_or_else(|| Control::path_of(socket));
             Cards::Served { uri: uri.clone(), control, tls: None }
         }
-        (Uri::Pci { .. } | Uri::Tls { .. }, None) => match &args.control {
+        (Uri::Pci { .. } | Uri::PciUeid { .. } | Uri::Tls { .. }, None) => match &args.control {
             Some(control) => Cards::Served { uri: uri.clone(), control: control.clone(), tls: args.tls.files()? },
             None => return usage(format!("the demo needs the control socket of a simulated card behind {uri}: give it with --control")),
         },
@@ -193,7 +199,7 @@ fn settings(args: &DemoArgs) -> Result<Settings, CliError> {
         }
     }
     let attacks = ATTACKS.iter().filter(|a| !none && (args.attack.is_empty() || args.attack.iter().any(|name| name == a.name))).collect();
-    Ok(Settings { uri, cards, train, query, expect, attacks })
+    Ok(Settings { uri, cards, train, query, expect, attacks, service: None })
 }
 
 /// The flags of `shef sim serve` for a card of a process of its own.
@@ -232,7 +238,22 @@ pub fn demo(output: &Output, args: &DemoArgs) -> Result<Report, CliError> {
         let args = DemoArgs { device, control: Some(remote.control.clone()), remote: false, tls, memory_latency, stalls, ..args.clone() };
         return demo(output, &args);
     }
-    let settings = settings(args)?;
+    let mut settings = settings(args)?;
+    let local = match args.service.verifier.as_deref() {
+        Some("local") => Some(Local::start(dir.path())?),
+        _ => None,
+    };
+    settings.service = match &local {
+        Some(local) => Some(local.service.clone()),
+        // Only the flag counts: a demo never writes to a service because of the environment.
+        None if args.service.verifier.is_some() => args.service.find()?,
+        None => None,
+    };
+    if let Some(service) = &settings.service {
+        let own = local.as_ref().map_or_else(String::new, |local| format!(", process {}", local.id()));
+        output.note(format_args!("verifier service {}{own}", service.url()));
+        service.ready()?;
+    }
     let mut keep = args.keep.as_deref().map(Keep::new).transpose()?;
     output.line(output.heading(&format!("device {}", settings.uri)))?;
     let mut flow = honest(output, args, &settings, dir.path(), keep.as_mut())?;
@@ -307,7 +328,7 @@ fn honest(
 ) -> Result<Report, CliError> {
     let (train, query) = (&settings.train, &settings.query);
     let mut steps = Steps::new(output);
-    let plan = Plan { cards: settings.cards.clone(), seed: args.seed, name: "demo".to_owned() };
+    let plan = Plan { cards: settings.cards.clone(), seed: args.seed, name: "demo".to_owned(), service: settings.service.clone() };
 
     // 1: the manufacturer makes a device; its boot code measures the kernel.
     let spinner = output.spinner("making a device");
@@ -348,11 +369,7 @@ fn honest(
         "kernel-attestation",
         ok,
         now(&bench),
-        format!(
-            "{} checks passed, root of trust {root_of_trust}, image {} loaded",
-            release.appraisal.checks.len(),
-            short(&loaded.image_digest)
-        ),
+        format!("{}, root of trust {root_of_trust}, image {} loaded", release.appraised, short(&loaded.image_digest)),
     )?;
 
     // 4: Shield round.
@@ -361,14 +378,13 @@ fn honest(
     let session = world.attest(&mut host)?;
     drop(spinner);
     let evidence = session.evidence().to_vec();
+    let head = match session.appraised() {
+        shef::Appraised::ByService { head, .. } => Some(*head),
+        shef::Appraised::Here(_) => None,
+    };
     let challenge = session.challenge().clone();
     let shield_key = session.verified().shield_key().xy();
-    steps.end(
-        "shield-attestation",
-        true,
-        bench.cycles(),
-        format!("{} checks passed, Shield key {}", session.appraisal().checks.len(), short(&shield_key)),
-    )?;
+    steps.end("shield-attestation", true, bench.cycles(), format!("{}, Shield key {}", session.appraised(), short(&shield_key)))?;
 
     // 5: Load Key.
     steps.begin(bench.cycles());
@@ -512,12 +528,19 @@ fn honest(
         keep.evidence("kernel", &release.evidence, release.challenge.nonce(), release.challenge.audience())?;
         keep.evidence("shield", &evidence, challenge.nonce(), challenge.audience())?;
         keep.parties(&world, &image, &release.key_box, &certificates)?;
+        if let Some(service) = &settings.service {
+            keep.service(service)?;
+        }
         keep.close_record(&record)?;
         keep.messages(&host.take_records())?;
     }
     Ok(Report {
         device: settings.uri.to_string(),
         root_of_trust,
+        verifier: settings.service.as_ref().zip(head).map(|(service, head)| report::Verifier {
+            url: service.url().to_owned(),
+            head: format!("{}:{}", head.seq, hex::encode(&head.digest)),
+        }),
         seeded: args.seed.is_some(),
         steps: steps.list,
         digits,
@@ -608,10 +631,11 @@ fn all_attacks(output: &Output, args: &DemoArgs, settings: &Settings, dir: &std:
     let failures: Vec<CliError> = std::thread::scope(|scope| {
         let handles: Vec<_> = (0..workers)
             .map(|worker| {
-                let (cards, train, query, next, results) = (cards.clone(), &train, &query, &next, &results);
+                let (cards, service) = (cards.clone(), settings.service.clone());
+                let (train, query, next, results) = (&train, &query, &next, &results);
                 let dir = dir.join(format!("attacks-{worker}"));
                 scope.spawn(move || -> Result<(), CliError> {
-                    let mut world = World::new(&dir, Plan { cards, seed: args.seed, name: format!("attacks-{worker}") })?;
+                    let mut world = World::new(&dir, Plan { cards, seed: args.seed, name: format!("attacks-{worker}"), service })?;
                     let (mut host, bench) = world.card(&mut |_| {})?;
                     loop {
                         let at = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);

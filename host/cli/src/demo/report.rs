@@ -11,6 +11,9 @@ pub struct Report {
     pub device: String,
     /// Kind of root of trust, as the appraised evidence says.
     pub root_of_trust: String,
+    /// The verifier service that appraised and released, where it was not the parties themselves.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verifier: Option<Verifier>,
     /// Whether card and owner drew from a seed.
     pub seeded: bool,
     /// Every step, in order.
@@ -27,6 +30,15 @@ pub struct Report {
     pub sealed: Sealed,
     /// Wall clock of the whole run.
     pub ms: u64,
+}
+
+/// A verifier service.
+#[derive(Debug, Clone, Serialize)]
+pub struct Verifier {
+    /// Where it is.
+    pub url: String,
+    /// Head of its chain of receipts after the keys of the honest run, as `shef audit verify --head` takes it.
+    pub head: String,
 }
 
 /// A step.

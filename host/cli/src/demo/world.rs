@@ -3,14 +3,15 @@
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
+use shef::service::{KeyMaterial, NewKey};
 use shef::sim::{self, Blank, CardOptions, Control, Engine, Project, RtlOptions};
 use shef::{
-    Challenge, Connected, Host, Image, IpVendor, KeyFolder, Keyed, Manufacturer, OpenOptions, Release, SdkError, Session, Source, TlsFiles,
-    Uri, Verifier,
+    Challenge, Connected, Host, Image, IpVendor, KeyFolder, Keyed, Manufacturer, OpenOptions, Release, SdkError, Service, Session, Source,
+    TlsFiles, Uri, Verifier,
 };
 use shef_proto::config::Config;
-use shef_proto::evidence::RootOfTrust;
-use shef_proto::image::Description;
+use shef_proto::evidence::{Layer, RootOfTrust};
+use shef_proto::image::{Container, Description};
 use shef_proto::load::first_epochs;
 use shef_verify::{KernelReference, Policy, ReferenceValues, ShellReference, TrustAnchor};
 
@@ -52,6 +53,67 @@ pub struct Plan {
     pub seed: Option<u64>,
     /// Keeps streams of different worlds apart.
     pub name: String,
+    /// Who appraises and releases keys; the parties themselves where there is none.
+    pub service: Option<Service>,
+}
+
+/// Anchors, reference values and keys of a world's parties at a verifier service. They are taken away again with this value; policies,
+/// receipts and disabled keys stay.
+struct Entrusted {
+    service: Service,
+    /// What all names begin with.
+    id: String,
+}
+
+impl Entrusted {
+    fn new(
+        service: &Service,
+        verifier: &Verifier,
+        vendor: &IpVendor,
+        image: &Image,
+        entropy: &mut dyn shef_proto::entropy::Entropy,
+    ) -> Result<Self, SdkError> {
+        let mut random = [0; 8];
+        entropy.fill(&mut random);
+        let entrusted = Self { service: service.clone(), id: format!("demo-{}", crate::hex::encode(&random)) };
+        let id = &entrusted.id;
+        for anchor in verifier.anchors() {
+            let name = format!("{id}-{}", anchor.name());
+            service.add_anchor(&TrustAnchor::new(&name, anchor.kind(), anchor.debug(), anchor.certificate().der())?)?;
+        }
+        service.add_reference(id, verifier.reference())?;
+        let policy = service.add_policy("demo", verifier.policy())?;
+        let key = |material| NewKey { policy: &policy, material, max_releases: 0, not_before: 0, not_after: 0 };
+        let image = KeyMaterial::Image {
+            key: &vendor.key_of(&Container::parse(&image.container)?)?,
+            min_svn: IMAGE_SVN,
+            vendor: &vendor.public_key(),
+        };
+        service.add_key(&entrusted.image_key(), Layer::Kernel, &key(image))?;
+        service.add_key(&entrusted.data_key(), Layer::Shield, &key(KeyMaterial::Generate(32)))?;
+        Ok(entrusted)
+    }
+
+    fn image_key(&self) -> String {
+        format!("{}-image", self.id)
+    }
+
+    fn data_key(&self) -> String {
+        format!("{}-data", self.id)
+    }
+}
+
+impl Drop for Entrusted {
+    fn drop(&mut self) {
+        // The service may be gone; then there is nothing to take away.
+        for anchor in ["simulated", "simulated-debug"] {
+            let _ = self.service.remove("trust-anchors", &format!("{}-{anchor}", self.id));
+        }
+        let _ = self.service.remove("corims", &self.id);
+        for key in [self.image_key(), self.data_key()] {
+            let _ = self.service.switch_key(&key, None, false);
+        }
+    }
 }
 
 /// All parties, and what they know.
@@ -66,6 +128,7 @@ pub struct World {
     image: Image,
     old_image: Image,
     verifier: Verifier,
+    entrusted: Option<Entrusted>,
     manufacturer_entropy: Source,
     vendor_entropy: Source,
     owner_entropy: Source,
@@ -156,7 +219,12 @@ impl World {
         policy.on_fault = vec![config.on_fault().name().to_owned()];
         policy.bypass = config.bypass_regions().map(|region| region.name.clone()).collect();
         let verifier = Verifier::new(OWNER, anchors, reference, policy);
+        let entrusted = match &plan.service {
+            Some(service) => Some(Entrusted::new(service, &verifier, &vendor, &image, &mut vendor_entropy)?),
+            None => None,
+        };
         Ok(Self {
+            entrusted,
             now,
             config,
             makers,
@@ -267,10 +335,13 @@ impl World {
     /// # Errors
     /// The appraisal, and those of the host.
     pub fn release(&mut self, host: &mut Host) -> Result<Release, SdkError> {
+        if let Some(entrusted) = &self.entrusted {
+            return Ok(entrusted.service.release_image_key(host, &entrusted.image_key(), None)?.0);
+        }
         self.vendor.release(host, &self.image, IMAGE_SVN, &self.verifier, self.now, &mut self.vendor_entropy)
     }
 
-    /// The same with the manufacturer's root registered for another kind of root of trust.
+    /// The same with the manufacturer's root registered for another kind of root of trust, by a vendor who appraises himself.
     ///
     /// # Errors
     /// The appraisal, and those of the host.
@@ -296,7 +367,11 @@ impl World {
     /// # Errors
     /// The appraisal, and those of the host.
     pub fn attest<'h>(&mut self, host: &'h mut Host) -> Result<Session<'h, shef::Attested>, SdkError> {
-        Session::<Connected>::connect(host)?.attest(&self.verifier, &self.config, self.now, &mut self.owner_entropy)
+        let session = Session::<Connected>::connect(host)?;
+        if let Some(entrusted) = &self.entrusted {
+            return session.attest_by(&entrusted.service, &entrusted.data_key(), &self.config, &mut self.owner_entropy);
+        }
+        session.attest(&self.verifier, &self.config, self.now, &mut self.owner_entropy)
     }
 
     /// The owner's Load Key.
@@ -330,7 +405,11 @@ impl World {
     /// # Errors
     /// Those of the kernel and of the host.
     pub fn shield_evidence(&mut self, host: &mut Host) -> Result<Vec<u8>, SdkError> {
-        host.shield_evidence(&Challenge::draw(self.verifier.audience(), &mut self.owner_entropy))
+        let challenge = match &self.entrusted {
+            Some(entrusted) => entrusted.service.session(Layer::Shield, None)?.challenge().clone(),
+            None => Challenge::draw(self.verifier.audience(), &mut self.owner_entropy),
+        };
+        host.shield_evidence(&challenge)
     }
 }
 

@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
-use shef_device::Event;
+use shef_device::{Event, SharedMemory};
 
 use crate::dma::{Backing, DmaError, DmaErrorKind, Maps};
 use crate::socket::Socket;
@@ -18,9 +19,18 @@ const STRIDE: usize = 1 << 20;
 /// How long the client may take to answer a DMA message.
 const ANSWER: Duration = Duration::from_secs(10);
 
-/// A handle on the client's memory and interrupts; all handles of a server are the same. Nothing is reached while no client is connected.
+/// A handle on the client's memory and interrupts; all handles of a server lead to the same. Nothing is reached while no client is connected.
 #[derive(Clone)]
-pub struct Bus(Arc<Inner>);
+pub struct Bus(Arc<Inner>, Ask);
+
+/// What is done for memory that only the client reaches.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ask {
+    /// The client is asked.
+    Client,
+    /// It counts as not mapped.
+    Nobody,
+}
 
 struct Inner {
     maps: RwLock<Maps>,
@@ -28,6 +38,8 @@ struct Inner {
     /// Sending half of the connection, and most bytes of data that its client takes.
     out: Mutex<Option<(Socket, usize)>>,
     waiting: Mutex<Waiting>,
+    /// Bytes read and written.
+    moved: [AtomicU64; 2],
 }
 
 #[derive(Default)]
@@ -53,12 +65,21 @@ fn hold<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Bus {
     pub(super) fn new(vectors: u32) -> Self {
-        Self(Arc::new(Inner {
-            maps: RwLock::default(),
-            vectors: Mutex::new((0..vectors).map(|_| Vector::default()).collect()),
-            out: Mutex::new(None),
-            waiting: Mutex::default(),
-        }))
+        Self(
+            Arc::new(Inner {
+                maps: RwLock::default(),
+                vectors: Mutex::new((0..vectors).map(|_| Vector::default()).collect()),
+                out: Mutex::new(None),
+                waiting: Mutex::default(),
+                moved: Default::default(),
+            }),
+            Ask::Client,
+        )
+    }
+
+    /// A handle for who cannot wait for the client: memory that the client maps without a file counts as not mapped.
+    pub fn mapped(&self) -> Self {
+        Self(Arc::clone(&self.0), Ask::Nobody)
     }
 
     pub(super) fn attach(&self, socket: Socket) {
@@ -153,27 +174,28 @@ impl Bus {
         self.0.maps.read().unwrap_or_else(PoisonError::into_inner).len()
     }
 
+    /// Bytes that were read from host memory and written to it so far.
+    pub fn moved(&self) -> (u64, u64) {
+        let [read, written] = [&self.0.moved[0], &self.0.moved[1]].map(|n| n.load(Ordering::Relaxed));
+        (read, written)
+    }
+
     /// Reads host memory.
     ///
     /// # Errors
     /// [`DmaError`] with the first address that cannot be reached; bytes before it were read.
     pub fn read(&self, address: u64, out: &mut [u8]) -> Result<(), DmaError> {
-        let mut done = 0;
-        while done < out.len() {
-            let at = address.wrapping_add(done as u64);
-            let rest = &mut out[done..];
-            let len = rest.len();
-            done += self.access(at, len, false, |n, backing| match backing {
-                Backing::Memory(memory, offset) => memory.read(*offset, &mut rest[..n]).map_err(|_| DmaErrorKind::NotMapped),
+        let len = out.len();
+        self.pieces(address, len, false, |address, n, done, backing| {
+            let part = &mut out[done as usize..][..n];
+            match backing {
+                Backing::Memory(memory, offset) => memory.read(*offset, part).map_err(|_| DmaErrorKind::NotMapped),
                 Backing::Message => {
-                    let body = self.ask(&Request::DmaRead { address: at, count: n as u64 })?;
-                    let data = body.get(16..).filter(|d| d.len() == n).ok_or(DmaErrorKind::Refused(crate::errno::EPROTO))?;
-                    rest[..n].copy_from_slice(data);
+                    part.copy_from_slice(&self.ask_read(address, n)?);
                     Ok(())
                 }
-            })?;
-        }
-        Ok(())
+            }
+        })
     }
 
     /// Writes host memory.
@@ -181,16 +203,66 @@ impl Bus {
     /// # Errors
     /// [`DmaError`] with the first address that cannot be reached; bytes before it were written.
     pub fn write(&self, address: u64, data: &[u8]) -> Result<(), DmaError> {
+        self.pieces(address, data.len(), true, |address, n, done, backing| {
+            let part = &data[done as usize..][..n];
+            match backing {
+                Backing::Memory(memory, offset) => memory.write(*offset, part).map_err(|_| DmaErrorKind::NotMapped),
+                Backing::Message => self.ask(&Request::DmaWrite { address, data: part }).map(|_| ()),
+            }
+        })
+    }
+
+    /// Copies host memory to `to` from its byte `at` on; straight, where the client's memory is mapped here.
+    ///
+    /// # Errors
+    /// As [`Bus::read`].
+    pub fn copy_to(&self, address: u64, to: &SharedMemory, at: u64, len: usize) -> Result<(), DmaError> {
+        self.pieces(address, len, false, |address, n, done, backing| match backing {
+            Backing::Memory(memory, offset) => to.copy_from(at + done, memory, *offset, n).map_err(|_| DmaErrorKind::NotMapped),
+            Backing::Message => to.write(at + done, &self.ask_read(address, n)?).map_err(|_| DmaErrorKind::NotMapped),
+        })
+    }
+
+    /// Copies to host memory from byte `at` of `from` on.
+    ///
+    /// # Errors
+    /// As [`Bus::write`].
+    pub fn copy_from(&self, address: u64, from: &SharedMemory, at: u64, len: usize) -> Result<(), DmaError> {
+        self.pieces(address, len, true, |address, n, done, backing| match backing {
+            Backing::Memory(memory, offset) => memory.copy_from(*offset, from, at + done, n).map_err(|_| DmaErrorKind::NotMapped),
+            Backing::Message => {
+                let mut data = vec![0; n];
+                from.read(at + done, &mut data).map_err(|_| DmaErrorKind::NotMapped)?;
+                self.ask(&Request::DmaWrite { address, data: &data }).map(|_| ())
+            }
+        })
+    }
+
+    /// All pieces of an access: `copy` gets address, bytes, how many were before, and what is behind it.
+    fn pieces(
+        &self,
+        address: u64,
+        len: usize,
+        write: bool,
+        mut copy: impl FnMut(u64, usize, u64, &Backing) -> Result<(), DmaErrorKind>,
+    ) -> Result<(), DmaError> {
         let mut done = 0;
-        while done < data.len() {
+        while done < len {
             let at = address.wrapping_add(done as u64);
-            let rest = &data[done..];
-            done += self.access(at, rest.len(), true, |n, backing| match backing {
-                Backing::Memory(memory, offset) => memory.write(*offset, &rest[..n]).map_err(|_| DmaErrorKind::NotMapped),
-                Backing::Message => self.ask(&Request::DmaWrite { address: at, data: &rest[..n] }).map(|_| ()),
-            })?;
+            done += self.access(at, len - done, write, |n, backing| copy(at, n, done as u64, backing))?;
         }
+        self.0.moved[usize::from(write)].fetch_add(len as u64, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Asks the client for bytes.
+    fn ask_read(&self, address: u64, n: usize) -> Result<Vec<u8>, DmaErrorKind> {
+        let mut body = self.ask(&Request::DmaRead { address, count: n as u64 })?;
+        if body.len() != 16 + n {
+            return Err(DmaErrorKind::Refused(crate::errno::EPROTO));
+        }
+        body.drain(..16);
+        Ok(body)
     }
 
     /// One piece of an access: how many bytes it was.
@@ -210,6 +282,7 @@ impl Bus {
                 copy(piece.len, &piece.backing).map_err(failed)?;
                 Ok(piece.len)
             }
+            Backing::Message if self.1 == Ask::Nobody => Err(failed(DmaErrorKind::NotMapped)),
             Backing::Message => {
                 drop(maps);
                 let limit = hold(&self.0.out).as_ref().map_or(0, |(_, limit)| *limit);

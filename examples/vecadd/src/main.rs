@@ -1,0 +1,152 @@
+//! Adds two files of 32-bit words on an FPGA that nobody can look into but the accelerator itself.
+//!
+//! The card is a simulated one, around the design in this folder. What changes with a real one is said where it does.
+
+use std::error::Error;
+use std::fs::{self, File};
+use std::io::{BufReader, Read, Write};
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use shef::proto::evidence::RootOfTrust;
+use shef::proto::image::Description;
+use shef::proto::load::first_epochs;
+use shef::seal::OpenPolicy;
+use shef::sim::{self, Blank, CardOptions, Engine, Project, RtlOptions};
+use shef::verify::{ImageReference, KernelReference, Policy, ReferenceValues, ShellReference, TrustAnchor};
+use shef::{Batch, Host, Image, IpVendor, Job, KeyFolder, Keyed, Lane, Manufacturer, SdkError, Session, SystemEntropy, Verifier};
+
+type Result<T> = std::result::Result<T, Box<dyn Error>>;
+
+/// Bytes that fit a lane's regions.
+const LANE: u64 = 64 << 10;
+/// Bytes that the accelerator adds in one go.
+const BLOCK: u64 = 512;
+
+fn main() -> Result<()> {
+    let args: Vec<_> = std::env::args_os().skip(1).collect();
+    let [a, b, out] = args.as_slice() else { return Err("expected three files: vecadd A B OUT".into()) };
+    let (a, b) = (File::open(a)?, File::open(b)?);
+    let bytes = a.metadata()?.len();
+    if bytes == 0 || bytes % 4 != 0 || b.metadata()?.len() != bytes {
+        return Err("A and B must hold the same number of 32-bit words".into());
+    }
+    // A result has its name only when it is whole.
+    let part = Path::new(out).with_extension("part");
+    let keys = std::env::temp_dir().join(format!("vecadd-{}", std::process::id()));
+    let added = add(&keys, BufReader::new(a), BufReader::new(b), bytes, &part);
+    let _ = fs::remove_dir_all(&keys);
+    match added {
+        Ok(batches) => {
+            fs::rename(&part, out)?;
+            println!("{} sums in {batches} batches", bytes / 4);
+            Ok(())
+        }
+        Err(error) => {
+            let _ = fs::remove_file(&part);
+            Err(error)
+        }
+    }
+}
+
+fn add(keys: &Path, a: impl Read, b: impl Read, bytes: u64, out: &Path) -> Result<u64> {
+    let mut entropy = SystemEntropy::new()?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs() as i64;
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let project = Project::open(dir)?;
+
+    // The manufacturer. A real card is there already, `shef::open(&"pci:0000:65:00.0".parse()?)`, and its maker publishes the root.
+    let maker = Manufacturer::open(KeyFolder::open(keys.join("manufacturer"))?, "manufacturer of the example", now, &mut entropy)?;
+    let engine = Engine::Rtl(RtlOptions { project: Some(dir.to_owned()), ..RtlOptions::default() });
+    let mut blank = Blank::new(CardOptions::new(engine), &mut |what| eprintln!("{what}"))?;
+    let device_id = blank.burn(maker.device_secret(&mut entropy));
+    let mut host = Host::new(Box::new(blank.finish(maker.certify(&device_id, now))?));
+
+    // The IP vendor: an image of the design. Others get the container and the reference values, as files.
+    let vendor = IpVendor::open(KeyFolder::open(keys.join("vendor"))?, "vendor", &mut entropy)?;
+    let image = build(&vendor, &project, &mut entropy)?;
+    let anchor = TrustAnchor::new("manufacturer", RootOfTrust::Simulated, false, maker.root().der())?;
+    let verifier = verifier(anchor, vendor.reference(&image, project.accelerator()));
+
+    // Kernel round: the image's key goes to a Security Kernel that was appraised, and to nothing else.
+    let release = vendor.release(&mut host, &image, 1, &verifier, now, &mut entropy)?;
+    host.load_image(image.container.clone(), release.key_box)?;
+
+    // Shield round, and from here on the data's owner: the Load Key goes to a Shield that was appraised, and to nothing else.
+    let session = Session::connect(&mut host)?.attest(&verifier, project.config(), now, &mut entropy)?;
+    let mut session = session.key("owner", &first_epochs(project.config(), 1), &mut entropy)?;
+    let batches = stream(&mut session, a, b, bytes, File::create(out)?)?;
+
+    // The Shield's last words, countersigned by the kernel that was appraised.
+    let closed = session.close()?;
+    closed.verify_record(&host.close_record()?)?;
+    Ok(batches)
+}
+
+fn build(vendor: &IpVendor, project: &Project, entropy: &mut SystemEntropy) -> Result<Image> {
+    let design_digest = project.design_digest()?;
+    let description = Description {
+        target: sim::TARGET.to_owned(),
+        accelerator: project.accelerator().to_owned(),
+        svn: 1,
+        min_kernel_svn: 1,
+        config: project.config().clone(),
+        design_digest,
+        chunk_size: 4096,
+    };
+    // What a simulated card loads in place of a bitstream.
+    Ok(vendor.build(&description, &sim::program(&design_digest, project.accelerator()), entropy)?)
+}
+
+/// What evidence is held against. Only this program's own simulator is believed; the one unprotected region must be named.
+fn verifier(anchor: TrustAnchor, image: ImageReference) -> Verifier {
+    let kernel = sim::kernel_digest(&sim::kernel_image());
+    let reference = ReferenceValues {
+        kernels: vec![KernelReference { name: "security-kernel".to_owned(), digest: kernel, svn: sim::KERNEL_SVN }],
+        shells: vec![ShellReference { name: "simulation".to_owned(), digest: sim::shell_digest() }],
+        images: vec![image],
+    };
+    let mut policy = Policy::strict("example", &[RootOfTrust::Simulated]);
+    policy.bypass = vec!["progress".to_owned()];
+    Verifier::new("owner", vec![anchor], reference, policy)
+}
+
+/// Adds batch after batch: while the accelerator works on one, the next is read, sealed and uploaded. However long the files are, a few batches are in
+/// memory.
+fn stream(session: &mut Session<'_, Keyed>, mut a: impl Read, mut b: impl Read, bytes: u64, mut out: File) -> Result<u64> {
+    let lane = |i| -> std::result::Result<Lane, SdkError> {
+        let (a, b) = (session.input(&format!("a{i}"))?, session.input(&format!("b{i}"))?);
+        Ok(Lane::new([a, b], [session.output(&format!("result{i}"))?]))
+    };
+    let lanes = [lane(0)?, lane(1)?];
+    let (sums, progress) = (session.scratch("sums")?, session.unprotected("progress")?.addr());
+    let length = |number: u64| LANE.min(bytes - number * LANE);
+    let mut write = |batch: Option<Batch>| -> std::io::Result<()> {
+        batch.map_or(Ok(()), |batch| out.write_all(&batch.outputs[0].data[..length(batch.number) as usize]))
+    };
+
+    let batches = bytes.div_ceil(LANE);
+    let mut ring = session.ring(lanes, OpenPolicy::default())?;
+    let (mut x, mut y) = (Vec::new(), Vec::new());
+    for number in 0..batches {
+        for (file, data) in [(&mut a as &mut dyn Read, &mut x), (&mut b as &mut dyn Read, &mut y)] {
+            data.resize(length(number) as usize, 0);
+            file.read_exact(data)?;
+        }
+        write(ring.push(&[&x, &y], |lane| Job {
+            registers: vec![
+                (0x08, length(number).div_ceil(BLOCK) as u32),
+                (0x10, lane.inputs[0].addr() as u32),
+                (0x14, lane.inputs[1].addr() as u32),
+                (0x18, sums as u32),
+                (0x1c, lane.outputs[0].addr() as u32),
+                (0x20, progress as u32),
+            ],
+            start: (0x00, 1),
+            done: (0x04, 2),
+            results: vec![length(number) as usize],
+        })?)?;
+    }
+    write(ring.finish()?)?;
+    Ok(batches)
+}

@@ -1,0 +1,222 @@
+//! `shef attest`: evidence of a device, to a challenge of a verifier service or of one's own.
+
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use serde::Serialize;
+use shef::{Challenge, Host, OpenOptions, Service, SystemEntropy, Uri};
+use shef_proto::evidence::Layer;
+use shef_verify::cmw::{Cmw, Record};
+
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::hex;
+use crate::image::MAX_CONTAINER;
+use crate::output::Output;
+use crate::service::ServiceArgs;
+use crate::tls::TlsArgs;
+use crate::verify::read;
+
+/// Which layer of a device is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LayerArg {
+    /// The Security Kernel: image keys go to it
+    Kernel,
+    /// The loaded Shield: data keys go to it
+    Shield,
+}
+
+impl LayerArg {
+    /// The layer.
+    pub fn layer(self) -> Layer {
+        match self {
+            Self::Kernel => Layer::Kernel,
+            Self::Shield => Layer::Shield,
+        }
+    }
+}
+
+/// An image that is loaded before the Shield is asked: a card that was left by its last user has none.
+#[derive(clap::Args)]
+pub struct ImageArgs {
+    /// Load this image first (layer shield); its key comes from the service
+    #[arg(long = "load", value_name = "FILE", requires = "image_key")]
+    image: Option<PathBuf>,
+    /// Name of the image's key at the service
+    #[arg(long, value_name = "NAME", requires = "image")]
+    image_key: Option<String>,
+}
+
+impl ImageArgs {
+    /// Has the image key released to the kernel behind `host`, and the image loaded.
+    ///
+    /// # Errors
+    /// Those of the service and of the kernel.
+    pub fn load(&self, service: Option<&Service>, host: &mut Host) -> Result<(), CliError> {
+        let (Some(image), Some(key)) = (&self.image, &self.image_key) else { return Ok(()) };
+        let Some(service) = service else {
+            return Err(CliError::usage(
+                "SHEF-CLI-001",
+                "--load has the image's key from a service: expected --verifier https://HOST:PORT",
+            ));
+        };
+        let container = read(image, MAX_CONTAINER)?;
+        let (release, _) = service.release_image_key(host, key, None)?;
+        host.load_image(container, release.key_box)?;
+        Ok(())
+    }
+}
+
+/// Forms of a file of evidence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// The signed token (COSE_Sign1)
+    Cose,
+    /// In a conceptual message wrapper (CBOR)
+    Cmw,
+    /// In a conceptual message wrapper (JSON)
+    CmwJson,
+}
+
+/// Flags of `shef attest`.
+#[derive(clap::Args)]
+pub struct AttestArgs {
+    /// Device URI
+    device: String,
+    /// Which layer is asked
+    #[arg(long, value_enum, default_value_t = LayerArg::Kernel)]
+    layer: LayerArg,
+    /// The evidence; the challenge goes beside it, as FILE.nonce and FILE.audience for `shef verify`
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+    /// Form of the evidence
+    #[arg(long, value_enum, default_value_t = Form::Cose)]
+    form: Form,
+    /// Nonce in hexadecimal, 32 to 64 bytes, where no verifier service gives one; drawn where it is absent
+    #[arg(long, value_name = "HEX", conflicts_with = "verifier")]
+    nonce: Option<String>,
+    /// For whom the evidence is, where no verifier service says it
+    #[arg(long, value_name = "NAME", default_value = "shef attest", conflicts_with = "verifier")]
+    audience: String,
+    /// Policy of the service, `name` or `name@version`; its `default` where it is absent
+    #[arg(long, value_name = "POLICY", requires = "verifier")]
+    policy: Option<String>,
+    /// Write the service's signed result (EAR as JWT) into this file
+    #[arg(long, value_name = "FILE", requires = "verifier")]
+    result: Option<PathBuf>,
+    #[command(flatten)]
+    image: ImageArgs,
+    /// The verifier service that is asked for the challenge and for the verdict
+    #[command(flatten)]
+    service: ServiceArgs,
+    /// Certificates for an agent
+    #[command(flatten)]
+    tls: TlsArgs,
+}
+
+#[derive(Serialize)]
+struct Document {
+    device: String,
+    layer: &'static str,
+    evidence: PathBuf,
+    bytes: usize,
+    nonce: String,
+    audience: String,
+    /// Absent where nobody appraised.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verdict: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    policy: Option<String>,
+}
+
+/// Opens a device that is asked for evidence.
+///
+/// # Errors
+/// Those of the device.
+pub fn open(device: &str, tls: &TlsArgs) -> Result<(Uri, Host), CliError> {
+    let uri: Uri = device.parse()?;
+    let host = shef::open_with(&uri, OpenOptions { tls: tls.files()?, progress: None })?;
+    Ok((uri, host))
+}
+
+/// Writes a file.
+///
+/// # Errors
+/// SHEF-CLI-015.
+pub fn write(path: &Path, bytes: &[u8]) -> Result<(), CliError> {
+    std::fs::write(path, bytes).map_err(|e| CliError::write_file(path, &e))
+}
+
+fn beside(path: &Path, end: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(end);
+    PathBuf::from(name)
+}
+
+/// Runs `shef attest`.
+///
+/// # Errors
+/// Those of the device and of the service; denied evidence ends with exit status 1.
+pub fn run(output: &Output, args: &AttestArgs) -> Result<Exit, CliError> {
+    let layer = args.layer.layer();
+    let own_challenge = || -> Result<Challenge, CliError> {
+        match &args.nonce {
+            None => Ok(Challenge::draw(&args.audience, &mut SystemEntropy::new()?)),
+            Some(nonce) => {
+                let nonce = hex::decode(nonce, "--nonce")?;
+                if !(shef_proto::evidence::NONCE_MIN..=shef_proto::evidence::NONCE_MAX).contains(&nonce.len()) {
+                    let message = format!("--nonce has {} bytes, expected 32 to 64", nonce.len());
+                    return Err(CliError::input("SHEF-CLI-018", message));
+                }
+                Ok(Challenge::of(nonce, args.audience.clone()))
+            }
+        }
+    };
+    // A nonce of one's own is no service's: the environment names none then.
+    let service = if args.nonce.is_some() { None } else { args.service.find()? };
+    let (uri, mut host) = open(&args.device, &args.tls)?;
+    args.image.load(service.as_ref(), &mut host)?;
+    let session = service.as_ref().map(|service| service.session(layer, None)).transpose()?;
+    let challenge = match &session {
+        Some(session) => session.challenge().clone(),
+        None => own_challenge()?,
+    };
+    let evidence = match layer {
+        Layer::Kernel => host.kernel_evidence(&challenge)?,
+        Layer::Shield => host.shield_evidence(&challenge)?,
+    };
+    let cmw = || Cmw::Record(Record::evidence(&evidence));
+    let bytes = match args.form {
+        Form::Cose => evidence.clone(),
+        Form::Cmw => cmw().to_cbor(),
+        Form::CmwJson => cmw().to_json().into_bytes(),
+    };
+    let nonce = hex::encode(challenge.nonce());
+    write(&args.out, &bytes)?;
+    write(&beside(&args.out, ".nonce"), format!("{nonce}\n").as_bytes())?;
+    write(&beside(&args.out, ".audience"), format!("{}\n", challenge.audience()).as_bytes())?;
+    output.line(format_args!("{} evidence of {uri}: {} bytes in {}", layer.name(), bytes.len(), args.out.display()))?;
+
+    let (mut verdict, mut policy) = (None, None);
+    if let (Some(service), Some(session)) = (&service, &session) {
+        let answer = service.appraise(session, &evidence, args.policy.as_deref())?;
+        let text = |name: &str| answer[name].as_str().map(str::to_owned);
+        (verdict, policy) = (text("verdict"), text("policy"));
+        if let (Some(path), Some(result)) = (&args.result, answer["result"].as_str()) {
+            write(path, format!("{result}\n").as_bytes())?;
+        }
+        let (by, under) = (service.url(), policy.as_deref().unwrap_or("its policy"));
+        output.line(format_args!("{} by {by} under {under}", output.good(verdict.as_deref().unwrap_or("no verdict"))))?;
+    }
+    output.document(&Document {
+        device: uri.to_string(),
+        layer: layer.name(),
+        evidence: args.out.clone(),
+        bytes: bytes.len(),
+        nonce,
+        audience: challenge.audience().to_owned(),
+        verdict,
+        policy,
+    })?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,283 @@
+//! `shef keys`: the keys of a verifier service, and their release.
+
+use std::path::{Path, PathBuf};
+
+use clap::Subcommand;
+use serde::Serialize;
+use serde_json::Value;
+use shef::service::{KeyMaterial, NewKey, Released};
+use shef::{IpVendor, KeyFolder, Service, SystemEntropy};
+use shef_proto::evidence::Layer;
+use shef_proto::image::{Container, ImageKey};
+use zeroize::Zeroizing;
+
+use crate::attest::{ImageArgs, LayerArg, open, write};
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::hex;
+use crate::image::MAX_CONTAINER;
+use crate::output::Output;
+use crate::service::ServiceArgs;
+use crate::tls::TlsArgs;
+use crate::verify::read;
+
+/// What a key is, how often and when it is released.
+#[derive(clap::Args)]
+struct VersionArgs {
+    /// Policy under which it is released, `name` or `name@version`; it never changes for this version of the key
+    #[arg(long, value_name = "POLICY")]
+    policy: String,
+    /// The key of this image container (layer kernel); the key file and the signing key are in --vendor
+    #[arg(long, value_name = "FILE", requires = "vendor", conflicts_with_all = ["secret", "generate"])]
+    image: Option<PathBuf>,
+    /// The vendor's key folder, as `shef image build` has it
+    #[arg(long, value_name = "DIR", requires = "image")]
+    vendor: Option<PathBuf>,
+    /// Least SVN that may be loaded with the image key; that of the image where it is absent
+    #[arg(long, value_name = "N", requires = "image")]
+    min_svn: Option<u64>,
+    /// The bytes of this file, 1 to 512 (layer shield)
+    #[arg(long, value_name = "FILE", conflicts_with = "generate")]
+    secret: Option<PathBuf>,
+    /// So many random bytes, drawn by the service, 16 to 64 (layer shield); 32 make a master key for a Load Key
+    #[arg(long, value_name = "BYTES")]
+    generate: Option<usize>,
+    /// How often it may be released; 0 for any number
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    max_releases: u32,
+    /// From when on it is released, seconds since 1970
+    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+    not_before: i64,
+    /// Until when, seconds since 1970; 0 for ever
+    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+    not_after: i64,
+}
+
+/// What there is to do.
+#[derive(Subcommand)]
+enum Action {
+    /// List the keys, never their secrets
+    List,
+    /// Show a key with its versions
+    Show {
+        /// Name of the key
+        name: String,
+    },
+    /// Add a key: of an image for kernels, or a secret for the owners of Shields
+    Add {
+        /// Name of the key
+        name: String,
+        #[command(flatten)]
+        version: VersionArgs,
+    },
+    /// Add the next version of a key; earlier ones stay until they are disabled
+    Rotate {
+        /// Name of the key
+        name: String,
+        #[command(flatten)]
+        version: VersionArgs,
+    },
+    /// Release a key, or one version of it, no more; boxes given out are not given out again either
+    Disable {
+        /// Name of the key
+        name: String,
+        /// Only this version
+        #[arg(long, value_name = "N")]
+        version: Option<u64>,
+    },
+    /// Release it again
+    Enable {
+        /// Name of the key
+        name: String,
+        /// Only this version
+        #[arg(long, value_name = "N")]
+        version: Option<u64>,
+    },
+    /// Ask a device for evidence and have a key released for it
+    Release {
+        /// Name of the key
+        name: String,
+        /// Device URI
+        device: String,
+        /// Layer of the key
+        #[arg(long, value_enum)]
+        layer: LayerArg,
+        /// Version; the newest where it is absent
+        #[arg(long, value_name = "N")]
+        version: Option<u64>,
+        /// New file for the key: of the layer kernel the box, which only that kernel opens; of the layer shield the secret itself, for its owner only
+        #[arg(long, value_name = "FILE")]
+        out: PathBuf,
+        /// New file for the signed receipt
+        #[arg(long, value_name = "FILE")]
+        receipt: Option<PathBuf>,
+        #[command(flatten)]
+        image: ImageArgs,
+        /// Certificates for an agent
+        #[command(flatten)]
+        tls: TlsArgs,
+    },
+}
+
+/// Flags of `shef keys`.
+#[derive(clap::Args)]
+pub struct KeysArgs {
+    #[command(subcommand)]
+    action: Action,
+    /// The verifier service
+    #[command(flatten)]
+    service: ServiceArgs,
+}
+
+/// A secret as it goes to the service.
+enum Material {
+    Secret(Zeroizing<Vec<u8>>),
+    Generate(usize),
+    Image { key: ImageKey, min_svn: u64, vendor: shef_proto::hpke_suite::PublicKey },
+}
+
+impl VersionArgs {
+    fn material(&self) -> Result<Material, CliError> {
+        match (&self.image, &self.vendor, &self.secret, self.generate) {
+            (Some(image), Some(vendor), None, None) => {
+                let container = Container::parse(&read(image, MAX_CONTAINER)?).map_err(shef::SdkError::from)?;
+                let vendor = IpVendor::existing(KeyFolder::open(vendor)?, "vendor")?;
+                let key = vendor.key_of(&container)?;
+                // Key, signature and container belong together, or kernels would refuse what is released.
+                container.open(&vendor.public_key(), vendor.key_of(&container)?).map_err(shef::SdkError::from)?;
+                let min_svn = self.min_svn.unwrap_or(container.header().description().svn);
+                Ok(Material::Image { key, min_svn, vendor: vendor.public_key() })
+            }
+            (None, None, Some(path), None) => Ok(Material::Secret(Zeroizing::new(read(path, 512)?))),
+            (None, None, None, Some(len)) => Ok(Material::Generate(len)),
+            _ => Err(CliError::usage("SHEF-CLI-001", "expected one of --image with --vendor, --secret, --generate")),
+        }
+    }
+
+    fn send(&self, action: impl FnOnce(Layer, &NewKey<'_>) -> Result<Value, shef::SdkError>) -> Result<Value, CliError> {
+        let material = self.material()?;
+        let (layer, material) = match &material {
+            Material::Secret(bytes) => (Layer::Shield, KeyMaterial::Secret(bytes)),
+            Material::Generate(len) => (Layer::Shield, KeyMaterial::Generate(*len)),
+            Material::Image { key, min_svn, vendor } => (Layer::Kernel, KeyMaterial::Image { key, min_svn: *min_svn, vendor }),
+        };
+        let Self { max_releases, not_before, not_after, .. } = *self;
+        Ok(action(layer, &NewKey { policy: &self.policy, material, max_releases, not_before, not_after })?)
+    }
+}
+
+#[derive(Serialize)]
+struct ReleasedDocument<'a> {
+    key: &'a str,
+    version: u64,
+    layer: &'static str,
+    out: &'a Path,
+    head: String,
+    expires: i64,
+}
+
+fn line(output: &Output, key: &Value) -> Result<(), CliError> {
+    let state = if key["disabled"] == true { "disabled" } else { "enabled" };
+    output.line(format_args!("{:<32} {:<7} version {:<4} {state}", text(&key["name"]), text(&key["layer"]), key["version"]))
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or("?")
+}
+
+/// Writes a file that must not exist, for its owner only.
+fn write_new(path: &Path, bytes: &[u8]) -> Result<(), CliError> {
+    use std::io::Write as _;
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path).and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all())).map_err(|e| CliError::write_file(path, &e))
+}
+
+fn release(
+    output: &Output,
+    service: &Service,
+    name: &str,
+    layer: Layer,
+    version: Option<u64>,
+    host: &mut shef::Host,
+    (out, receipt): (&Path, Option<&Path>),
+) -> Result<(), CliError> {
+    if out.exists() {
+        return Err(CliError::write_file(out, &std::io::Error::from(std::io::ErrorKind::AlreadyExists)));
+    }
+    let (bytes, released): (Zeroizing<Vec<u8>>, Released) = match layer {
+        Layer::Kernel => {
+            let (_, released) = service.release_image_key(host, name, version)?;
+            (Zeroizing::new(released.key_box.clone()), released)
+        }
+        Layer::Shield => {
+            let data = service.release_data_key(host, name, version, &mut SystemEntropy::new()?)?;
+            (data.secret, data.released)
+        }
+    };
+    write_new(out, &bytes)?;
+    if let Some(path) = receipt {
+        write(path, &released.receipt)?;
+    }
+    let head = format!("{}:{}", released.head.seq, hex::encode(&released.head.digest));
+    output.line(format_args!("released {name} version {} into {}", released.version, out.display()))?;
+    output.line(format_args!("head of the receipts {head} (keep it: `shef audit verify --head`)"))?;
+    output.document(&ReleasedDocument { key: name, version: released.version, layer: layer.name(), out, head, expires: released.expires })
+}
+
+/// Runs `shef keys`.
+///
+/// # Errors
+/// Those of the service and of the device.
+pub fn run(output: &Output, args: &KeysArgs) -> Result<Exit, CliError> {
+    let service = args.service.open()?;
+    match &args.action {
+        Action::List => {
+            let keys = service.keys()?;
+            keys.iter().try_for_each(|key| line(output, key))?;
+            output.document(&keys)?;
+        }
+        Action::Show { name } => {
+            let key = service.key(name)?;
+            line(output, &key)?;
+            for version in key["versions"].as_array().into_iter().flatten() {
+                output.line(format_args!(
+                    "  version {:<4} {:<24} released {} of {}, from {} to {}{}",
+                    version["version"],
+                    text(&version["policy"]),
+                    version["released"],
+                    if version["max_releases"] == 0 { "any number".to_owned() } else { version["max_releases"].to_string() },
+                    version["not_before"],
+                    if version["not_after"] == 0 { "ever".to_owned() } else { version["not_after"].to_string() },
+                    if version["disabled"] == true { ", disabled" } else { "" },
+                ))?;
+            }
+            output.document(&key)?;
+        }
+        Action::Add { name, version } => {
+            let added = version.send(|layer, key| service.add_key(name, layer, key))?;
+            output.line(format_args!("added {name} for the layer {} under {}", text(&added["layer"]), text(&added["policy"])))?;
+            output.document(&added)?;
+        }
+        Action::Rotate { name, version } => {
+            let added = version.send(|_, key| service.rotate_key(name, key))?;
+            output.line(format_args!("{name} is now at version {} under {}", added["version"], text(&added["policy"])))?;
+            output.document(&added)?;
+        }
+        Action::Disable { name, version } | Action::Enable { name, version } => {
+            let enabled = matches!(args.action, Action::Enable { .. });
+            service.switch_key(name, *version, enabled)?;
+            let which = version.map_or_else(|| name.clone(), |version| format!("{name} version {version}"));
+            output.line(format_args!("{which} is {}", if enabled { "enabled" } else { "disabled" }))?;
+            output.document(&serde_json::json!({"name": name, "version": version, "disabled": !enabled}))?;
+        }
+        Action::Release { name, device, layer, version, out, receipt, image, tls } => {
+            let (_, mut host) = open(device, tls)?;
+            image.load(Some(&service), &mut host)?;
+            release(output, &service, name, layer.layer(), *version, &mut host, (out, receipt.as_deref()))?;
+        }
+    }
+    Ok(Exit::Done)
+}

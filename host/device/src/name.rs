@@ -1,0 +1,76 @@
+//! A name that stays with a card: its ueid, whichever slot it is in.
+
+use std::fmt;
+use std::str::FromStr;
+
+use shef_proto::cert::{Certificate, UEID_LEN, ueid_of};
+use shef_proto::mailbox::{Answer, Request};
+
+use crate::{Device, DeviceError};
+
+/// What a device says that its ueid is: type 0x01 and the digest of its DeviceID key. A hint, by which a card is found again: evidence shows it, and a policy
+/// can demand it (`devices`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Ueid([u8; UEID_LEN]);
+
+impl Ueid {
+    /// Asks the Security Kernel of a device for its certificates and takes the ueid from that of its DeviceID key. Nobody checks them here.
+    ///
+    /// # Errors
+    /// [`DeviceError::NoIdentity`] where they are no certificates, and those of the device.
+    pub fn of<D: Device + ?Sized>(device: &mut D) -> Result<Self, DeviceError> {
+        let none = |reason: String| DeviceError::NoIdentity { reason };
+        let answer = device.kernel_call(&Request::Certificates.encode())?;
+        let answer = Answer::decode(&answer).and_then(Answer::into_result).map_err(|e| none(e.to_string()))?;
+        let Answer::Certificates(chain) = answer else { return Err(none("the answer is to another request".to_owned())) };
+        // The AK's certificate, then that of the DeviceID key which issued it.
+        let device_id = chain.get(1).ok_or_else(|| none(format!("{} certificates, expected 2", chain.len())))?;
+        let device_id = Certificate::parse(device_id).map_err(|e| none(e.to_string()))?;
+        Ok(Self(ueid_of(device_id.key())))
+    }
+}
+
+impl fmt::Display for Ueid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl FromStr for Ueid {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        const FORM: &str = "a ueid is 66 hexadecimal digits, of which the first two are 01";
+        let mut bytes = [0; UEID_LEN];
+        if text.len() != 2 * UEID_LEN || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
+            return Err(FORM);
+        }
+        for (byte, at) in bytes.iter_mut().zip((0..).step_by(2)) {
+            *byte = u8::from_str_radix(&text[at..at + 2], 16).map_err(|_| FORM)?;
+        }
+        if bytes[0] == 1 { Ok(Self(bytes)) } else { Err(FORM) }
+    }
+}
+
+/// Asks every card for its ueid and keeps the one that was asked for; `cards` opens them one after the other, and names them.
+///
+/// # Errors
+/// [`DeviceError::NoSuchCard`] with what every other card said, [`DeviceError::TwoCards`].
+pub fn find<D: Device>(ueid: &Ueid, cards: impl IntoIterator<Item = (String, Result<D, DeviceError>)>) -> Result<D, DeviceError> {
+    let mut found: Option<(String, D)> = None;
+    let mut others = Vec::new();
+    for (name, card) in cards {
+        match card.and_then(|mut card| Ok((Ueid::of(&mut card)?, card))) {
+            Ok((said, card)) if said == *ueid => match found {
+                Some((first, _)) => return Err(DeviceError::TwoCards { ueid: *ueid, first, second: name }),
+                None => found = Some((name, card)),
+            },
+            Ok((said, _)) => others.push(format!("{name} is {said}")),
+            Err(error) => others.push(format!("{name} was not asked: {} {error}", error.code())),
+        }
+    }
+    if others.is_empty() {
+        others.push("there is no other card".to_owned());
+    }
+    found.map(|(_, card)| card).ok_or_else(|| DeviceError::NoSuchCard { ueid: *ueid, others: others.join("; ") })
+}

@@ -1,0 +1,235 @@
+//! Bulk transfers of a PCI card through its ring, beside a card in this process that works only while the program waits.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use shef_device::pci::{BAR_MEM, Function, MSIX_BYTES, PciCard, RING_FROM};
+use shef_device::ring::{COMPLETION, Completion, DESCRIPTOR, Descriptor, DmaMemory, OP_TO_CARD, Status, reg};
+use shef_device::{CTL_BYTES, Device, DeviceError, OutOfRange, SharedMemory};
+
+/// As in bulk.rs: the queue and its vector, bytes of a place, descriptors of the ring, for one doorbell, pieces of memory.
+const QUEUE: u32 = 3;
+const VECTOR: u32 = 4;
+const PLACE: usize = 128 << 10;
+const ENTRIES: u32 = 64;
+const BATCH: u32 = 8;
+const PIECES: usize = 3;
+
+/// Host memory; its address for the card is its number in the list.
+struct Memory(Arc<SharedMemory>, u64);
+
+impl DmaMemory for Memory {
+    fn device_address(&self) -> u64 {
+        self.1 << 32
+    }
+
+    fn bytes(&self) -> u64 {
+        self.0.len()
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> Result<(), OutOfRange> {
+        self.0.read(offset, out)
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), OutOfRange> {
+        self.0.write(offset, bytes)
+    }
+
+    fn load(&self, offset: u64) -> Result<u32, OutOfRange> {
+        self.0.load(offset)
+    }
+}
+
+/// A card that works only while the program waits, and counts.
+struct Card {
+    memory: Vec<Arc<SharedMemory>>,
+    ring: u64,
+    seen: Rc<Seen>,
+}
+
+/// What the test sees of it, without touching it.
+struct Seen {
+    dram: SharedMemory,
+    released: Cell<usize>,
+    on: Cell<u32>,
+    tail: Cell<u32>,
+    head: Cell<u32>,
+    doorbells: Cell<u32>,
+    waits: Cell<u32>,
+    status: Cell<Status>,
+}
+
+fn card() -> (PciCard<Card>, Rc<Seen>) {
+    let seen = Rc::new(Seen {
+        dram: SharedMemory::new(64 << 20).unwrap(),
+        released: Cell::default(),
+        on: Cell::default(),
+        tail: Cell::default(),
+        head: Cell::default(),
+        doorbells: Cell::default(),
+        waits: Cell::default(),
+        status: Cell::new(Status::Done),
+    });
+    let card = Card { memory: Vec::new(), ring: u64::MAX, seen: Rc::clone(&seen) };
+    (PciCard::open(card, "test", "test", "none").unwrap(), seen)
+}
+
+impl Card {
+    fn work(&mut self) {
+        let (ring, seen) = (self.memory[(self.ring >> 32) as usize].clone(), &self.seen);
+        while seen.head.get() != seen.tail.get() {
+            let slot = u64::from(seen.head.get() % ENTRIES);
+            let mut bytes = [0; DESCRIPTOR as usize];
+            ring.read(slot * DESCRIPTOR, &mut bytes).unwrap();
+            let d = Descriptor::decode(&bytes).unwrap();
+            let (host, at, n) = (&self.memory[(d.host >> 32) as usize], d.host & 0xffff_ffff, d.bytes as usize);
+            match d.op {
+                OP_TO_CARD => seen.dram.copy_from(d.card, host, at, n).unwrap(),
+                _ => host.copy_from(at, &seen.dram, d.card, n).unwrap(),
+            }
+            let place = u64::from(ENTRIES) * DESCRIPTOR + slot * COMPLETION;
+            let completion = Completion { tag: d.tag, status: seen.status.get(), retired: 1, bytes: d.bytes };
+            ring.write(place, &completion.encode()).unwrap();
+            seen.head.set(seen.head.get() + 1);
+            ring.store(place + 12, seen.head.get()).unwrap();
+        }
+    }
+}
+
+impl Function for Card {
+    type Memory = Memory;
+
+    fn dma(&mut self, bytes: u64) -> Result<Memory, DeviceError> {
+        let memory = Arc::new(SharedMemory::new(bytes).unwrap());
+        self.memory.push(memory.clone());
+        Ok(Memory(memory, self.memory.len() as u64 - 1))
+    }
+
+    fn release(&mut self, _: Memory, quiet: bool) -> Result<(), DeviceError> {
+        assert!(quiet);
+        self.seen.released.set(self.seen.released.get() + 1);
+        Ok(())
+    }
+
+    fn config_read(&mut self, _: u16, out: &mut [u8]) -> Result<(), DeviceError> {
+        out.fill(0);
+        Ok(())
+    }
+
+    fn config_write(&mut self, _: u16, _: &[u8]) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
+    fn bar_bytes(&self, bar: u8) -> u64 {
+        [u64::from(CTL_BYTES), 0, MSIX_BYTES, 0, self.seen.dram.len(), 0][usize::from(bar)]
+    }
+
+    fn bar_read(&mut self, bar: u8, offset: u64, out: &mut [u8]) -> Result<(), DeviceError> {
+        if bar == BAR_MEM {
+            return Ok(self.seen.dram.read(offset, out)?);
+        }
+        out.copy_from_slice(&self.seen.on.get().to_le_bytes());
+        Ok(())
+    }
+
+    fn bar_write(&mut self, bar: u8, offset: u64, data: &[u8]) -> Result<(), DeviceError> {
+        let seen = &self.seen;
+        if bar == BAR_MEM {
+            return Ok(seen.dram.write(offset, data)?);
+        }
+        let value = u32::from_le_bytes(data.try_into().unwrap());
+        match (offset as u32).wrapping_sub(reg::BASE + QUEUE * reg::STRIDE) {
+            reg::CONTROL => {
+                seen.on.set(value);
+                seen.head.set(0);
+                seen.tail.set(0);
+            }
+            reg::RING_HI => self.ring = u64::from(value) << 32,
+            reg::TAIL if seen.on.get() == reg::ON => {
+                seen.tail.set(value);
+                seen.doorbells.set(seen.doorbells.get() + 1);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn wait_vector(&mut self, vector: u32, _: Duration) -> Result<bool, DeviceError> {
+        assert_eq!(vector, VECTOR);
+        self.seen.waits.set(self.seen.waits.get() + 1);
+        let came = self.seen.head != self.seen.tail;
+        self.work();
+        Ok(came)
+    }
+
+    fn reset(&mut self) -> Result<(), DeviceError> {
+        self.seen.on.set(reg::OFF);
+        Ok(())
+    }
+}
+
+fn pattern(n: usize) -> Vec<u8> {
+    (0..n as u64).map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
+}
+
+#[test]
+fn a_doorbell_and_a_wait_serve_many_descriptors_and_writes_are_posted() {
+    let (mut card, seen) = card();
+    let data = pattern(20 << 20);
+    card.mem_write(4096, &data).unwrap();
+    let descriptors = (data.len() / PLACE) as u32;
+    assert!(seen.tail.get() == descriptors && seen.head < seen.tail, "posted");
+    // Whatever comes next finds the bytes there: a register, a short read, a long one.
+    card.ctl_write32(0x200, 1).unwrap();
+    assert_eq!(seen.head, seen.tail);
+    let mut window = vec![0; data.len()];
+    seen.dram.read(4096, &mut window).unwrap();
+    assert!(window == data);
+    let (doorbells, waits) = (seen.doorbells.get(), seen.waits.get());
+    assert!(doorbells <= descriptors / BATCH + waits, "{doorbells} doorbells and {waits} waits for {descriptors} descriptors");
+    assert!(waits <= descriptors / BATCH, "{waits} waits for {descriptors} descriptors");
+    for len in [RING_FROM, PLACE, PLACE + 1, 9 * PLACE - 1, data.len()] {
+        let mut back = vec![0; len];
+        card.mem_write(64, &data[..len]).unwrap();
+        card.mem_read(64, &mut back).unwrap();
+        assert!(back == data[..len], "{len}");
+        card.mem_write(64, &data[1..][..len - 1]).unwrap();
+        card.mem_read(64, &mut back[..100]).unwrap();
+        assert!(back[..100] == data[1..101], "{len}, through the window");
+    }
+    // Ranges of one transfer go together, however short some are.
+    let before = seen.doorbells.get();
+    card.mem_write_ranges(&[(0, &data[..1 << 20]), (2 << 20, &data[..16])]).unwrap();
+    let (mut long, mut short) = (vec![0; 1 << 20], [0; 16]);
+    card.mem_read_ranges(&mut [(0, &mut long), (2 << 20, &mut short)]).unwrap();
+    assert!(long == data[..1 << 20] && short == data[..16]);
+    assert_eq!(seen.doorbells.get() - before, 2);
+}
+
+#[test]
+fn what_was_posted_and_failed_is_told_and_never_forgotten() {
+    let (mut card, seen) = card();
+    let data = pattern(1 << 20);
+    card.mem_write(0, &data).unwrap();
+    seen.status.set(Status::Host);
+    assert_eq!(card.ctl_write32(0x200, 1).unwrap_err().code(), "SHEF-DEV-013");
+    // The next transfer has a new ring.
+    seen.status.set(Status::Done);
+    card.mem_write(0, &data).unwrap();
+    assert_eq!(seen.released.get(), PIECES);
+    // Another transfer would be tried again, as the ring was turned off; but the one before is lost.
+    seen.on.set(reg::OFF);
+    seen.tail.set(seen.head.get());
+    assert!(card.mem_read(0, &mut vec![0; 1 << 20]).is_err());
+    card.mem_write(0, &data).unwrap();
+    card.ctl_write32(0x200, 1).unwrap();
+    // With nothing on its way it is tried again.
+    seen.on.set(reg::OFF);
+    let mut back = vec![0; 1 << 20];
+    card.mem_read(0, &mut back).unwrap();
+    assert!(back == data);
+    drop(card);
+    assert_eq!(seen.released.get(), 4 * PIECES);
+}

@@ -1,0 +1,695 @@
+//! The client of a verifier service (`shef-verifierd`): its native API over mutual TLS.
+//!
+//! The service appraises and releases; whoever holds a [`Service`] trusts it as its own verifier. Keys are believed to be released for
+//! evidence only under the service's signed receipt, and a box opens only for the evidence, challenge and key that were asked for.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD as B64;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use shef_device::remote::TlsFiles;
+use shef_proto::entropy::Entropy;
+use shef_proto::evidence::Layer;
+use shef_proto::hpke_suite::{PrivateKey, PublicKey, generate_key_pair};
+use shef_proto::image::ImageKey;
+use shef_proto::receipt::{Head, Receipt};
+use shef_proto::release::{Expected, KeyBox};
+use shef_verify::{Verified, Vouched};
+use ureq::tls::{Certificate, ClientCert, PrivateKey as PemKey, RootCerts, TlsConfig, TlsProvider};
+use zeroize::Zeroizing;
+
+use crate::{Appraised, Challenge, Host, Release, SdkError};
+
+/// Time to connect, and for a whole request.
+const CONNECT: Duration = Duration::from_secs(10);
+const REQUEST: Duration = Duration::from_secs(60);
+/// Most bytes of an answer.
+const MAX_ANSWER: u64 = 64 << 20;
+
+/// A verifier service, reached with a client certificate.
+#[derive(Clone)]
+pub struct Service {
+    agent: ureq::Agent,
+    url: String,
+    tls: TlsFiles,
+}
+
+impl std::fmt::Debug for Service {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Service").field(&self.url).finish()
+    }
+}
+
+/// A challenge of the service, open until its end.
+#[derive(Debug, Clone)]
+pub struct ServiceSession {
+    token: String,
+    layer: Layer,
+    challenge: Challenge,
+}
+
+impl ServiceSession {
+    /// Nonce and audience.
+    pub fn challenge(&self) -> &Challenge {
+        &self.challenge
+    }
+}
+
+/// What the service answered to a release.
+#[derive(Debug, Clone)]
+pub struct Released {
+    /// The key in an HPKE box.
+    pub key_box: Vec<u8>,
+    /// Version of the key.
+    pub version: u64,
+    /// The signed receipt.
+    pub receipt: Vec<u8>,
+    /// Head of the tenant's chain of receipts: keep it, a truncated chain shows with it.
+    pub head: Head,
+    /// Until when the same request gets the same box again, seconds since 1970.
+    pub expires: i64,
+}
+
+/// A data key that the service released to this program.
+pub struct DataKey {
+    /// The key.
+    pub secret: Zeroizing<Vec<u8>>,
+    /// The evidence for which it was released.
+    pub evidence: Vec<u8>,
+    /// The challenge that the evidence answers.
+    pub challenge: Challenge,
+    /// The evidence as the service vouches for it.
+    pub verified: Verified,
+    /// The receipt, read.
+    pub receipt: Receipt,
+    /// The answer as it came.
+    pub released: Released,
+}
+
+/// What a key is.
+pub enum KeyMaterial<'a> {
+    /// These bytes, for the layer `shield`.
+    Secret(&'a [u8]),
+    /// So many random bytes that the service draws, for the layer `shield`.
+    Generate(usize),
+    /// The key of an image, for the layer `kernel`.
+    Image {
+        /// The key.
+        key: &'a ImageKey,
+        /// Nothing older may be loaded with it.
+        min_svn: u64,
+        /// The key that signs the vendor's images.
+        vendor: &'a PublicKey,
+    },
+}
+
+/// A version of a key, as the service gets it.
+pub struct NewKey<'a> {
+    /// Policy, `name` or `name@version`; frozen with this version.
+    pub policy: &'a str,
+    /// The key.
+    pub material: KeyMaterial<'a>,
+    /// How often it may be released; 0 for any number.
+    pub max_releases: u32,
+    /// From when on, seconds since 1970.
+    pub not_before: i64,
+    /// Until when, seconds since 1970; 0 for ever.
+    pub not_after: i64,
+}
+
+/// A secret on its way out; erased when dropped.
+struct Hidden(Zeroizing<String>);
+
+impl Serialize for Hidden {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+#[derive(Serialize)]
+struct ImageBody {
+    key: Hidden,
+    min_svn: u64,
+    vendor: String,
+}
+
+#[derive(Serialize)]
+struct KeyBody<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    layer: Option<&'static str>,
+    policy: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    secret: Option<Hidden>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    generate: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    image: Option<ImageBody>,
+    max_releases: u32,
+    not_before: i64,
+    not_after: i64,
+}
+
+impl NewKey<'_> {
+    /// The body of the request. Secrets in it are erased when it is dropped.
+    fn body(&self, layer: Option<Layer>) -> Result<Zeroizing<Vec<u8>>, SdkError> {
+        let hidden = |bytes: &[u8]| Hidden(Zeroizing::new(B64.encode(bytes)));
+        let (mut secret, mut generate, mut image) = (None, None, None);
+        match &self.material {
+            KeyMaterial::Secret(bytes) => secret = Some(hidden(bytes)),
+            KeyMaterial::Generate(len) => generate = Some(*len),
+            KeyMaterial::Image { key, min_svn, vendor } => {
+                image = Some(ImageBody { key: hidden(key.expose()), min_svn: *min_svn, vendor: B64.encode(vendor.as_bytes()) });
+            }
+        }
+        let (policy, layer) = (self.policy, layer.map(Layer::name));
+        let Self { max_releases, not_before, not_after, .. } = *self;
+        let body = KeyBody { layer, policy, secret, generate, image, max_releases, not_before, not_after };
+        // Room for the longest secret: a buffer that grows leaves copies behind.
+        let mut bytes = Zeroizing::new(Vec::with_capacity(4096));
+        serde_json::to_writer(&mut *bytes, &body).map_err(|error| SdkError::ServiceAnswer { what: error.to_string() })?;
+        Ok(bytes)
+    }
+}
+
+#[derive(Deserialize)]
+struct SessionAnswer {
+    session: String,
+    nonce: String,
+    audience: String,
+}
+
+#[derive(Deserialize)]
+struct HeadAnswer {
+    seq: u64,
+    digest: String,
+}
+
+#[derive(Deserialize)]
+struct ReleaseAnswer {
+    version: u64,
+    r#box: String,
+    receipt: String,
+    head: HeadAnswer,
+    expires: i64,
+}
+
+/// `application/problem+json`, as far as a client asks for it.
+#[derive(Deserialize)]
+struct ProblemAnswer {
+    code: String,
+    detail: String,
+    appraisal: Option<AppraisalAnswer>,
+}
+
+#[derive(Deserialize)]
+struct AppraisalAnswer {
+    checks: Vec<CheckAnswer>,
+}
+
+#[derive(Deserialize)]
+struct CheckAnswer {
+    code: String,
+    passed: bool,
+}
+
+#[derive(Deserialize)]
+struct Jwks {
+    keys: Vec<Jwk>,
+}
+
+#[derive(Deserialize)]
+struct Jwk {
+    kty: String,
+    crv: String,
+    x: String,
+    y: String,
+}
+
+/// The keys of a verifier service from its `/.well-known/jwks.json`: they verify results and receipts.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn keys_from_jwks(bytes: &[u8]) -> Result<Vec<PublicKey>, String> {
+    let set: Jwks = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    let coordinate = |name: &str, text: &str| B64.decode(text).map_err(|error| format!("{name} is no base64url without padding: {error}"));
+    let point = |key: &Jwk| {
+        if (key.kty.as_str(), key.crv.as_str()) != ("EC", "P-256") {
+            return Err(format!("a key of type {} {}, expected EC P-256", key.kty, key.crv));
+        }
+        let xy = [coordinate("x", &key.x)?, coordinate("y", &key.y)?].concat();
+        let xy: [u8; 64] = xy.try_into().map_err(|xy: Vec<u8>| format!("x and y have {} bytes, expected 64", xy.len()))?;
+        PublicKey::from_xy(&xy).map_err(|error| error.to_string())
+    };
+    let keys = set.keys.iter().map(point).collect::<Result<Vec<_>, _>>()?;
+    if keys.is_empty() { Err("no key in the set".to_owned()) } else { Ok(keys) }
+}
+
+/// A name as a part of a path: what is no letter, digit or one of `._-@` is written as %XX.
+fn part(name: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-@".contains(&byte);
+    name.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+}
+
+fn unread(what: impl Into<String>) -> SdkError {
+    SdkError::ServiceAnswer { what: what.into() }
+}
+
+fn unbase64(what: &str, text: &str) -> Result<Vec<u8>, SdkError> {
+    // The service's nonces read the same in both alphabets.
+    B64.decode(text.trim_end_matches('=')).map_err(|_| unread(format!("{what} is not base64")))
+}
+
+fn unhex(text: &str) -> Option<[u8; 32]> {
+    let digits = text.as_bytes();
+    let mut out = [0; 32];
+    if digits.len() != 64 {
+        return None;
+    }
+    for (byte, pair) in out.iter_mut().zip(digits.chunks_exact(2)) {
+        let nibble = |digit: u8| char::from(digit).to_digit(16);
+        *byte = (nibble(pair[0])? << 4 | nibble(pair[1])?) as u8;
+    }
+    Some(out)
+}
+
+impl Service {
+    /// The service at `url` (`https://HOST:PORT`), with a client certificate of its CA. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// [`SdkError::ServiceUrl`], and files that cannot be used.
+    pub fn new(url: &str, tls: TlsFiles) -> Result<Self, SdkError> {
+        let url = url.trim_end_matches('/');
+        let host = url.strip_prefix("https://").filter(|host| !host.is_empty() && !host.contains(['/', '?', '#', '@']));
+        if host.is_none() || url.parse::<ureq::http::Uri>().is_err() {
+            return Err(SdkError::ServiceUrl { url: url.to_owned() });
+        }
+        // Says which file is wrong, and that key and certificate belong together.
+        tls.load()?;
+        let read = |path: &std::path::Path| std::fs::read(path).map_err(|error| SdkError::key_file(path, &error));
+        let chain = |path: &std::path::Path| -> Result<Vec<Certificate<'static>>, SdkError> {
+            let list = shef_device::remote::certificates(path)?;
+            Ok(list.iter().map(|der| Certificate::from_der(der).to_owned()).collect())
+        };
+        let key = Zeroizing::new(read(&tls.key)?);
+        let key =
+            PemKey::from_pem(&key).map_err(|_| SdkError::KeyFormat { path: tls.key.clone(), reason: "no private key in PEM".into() })?;
+        let config = TlsConfig::builder()
+            .provider(TlsProvider::Rustls)
+            .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
+            .root_certs(RootCerts::new_with_certs(&chain(&tls.ca)?))
+            .client_cert(Some(ClientCert::new_with_certs(&chain(&tls.cert)?, key)))
+            .build();
+        let agent = ureq::Agent::config_builder()
+            .tls_config(config)
+            .https_only(true)
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .timeout_connect(Some(CONNECT))
+            .timeout_global(Some(REQUEST))
+            .build()
+            .into();
+        Ok(Self { agent, url: url.to_owned(), tls })
+    }
+
+    /// Where it is.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Sends a request and reads the answer.
+    fn send(&self, method: &str, path: &str, content_type: &str, body: Option<&[u8]>) -> Result<Vec<u8>, SdkError> {
+        let request = ureq::http::Request::builder().method(method).uri(format!("{}{path}", self.url));
+        let malformed = |error: ureq::http::Error| unread(error.to_string());
+        let sent = match body {
+            None => self.agent.run(request.body(()).map_err(malformed)?),
+            Some(body) => self.agent.run(request.header("content-type", content_type).body(body).map_err(malformed)?),
+        };
+        let mut answer = sent.map_err(|error| self.trouble(error))?;
+        let bytes = answer.body_mut().with_config().limit(MAX_ANSWER).read_to_vec().map_err(|error| self.trouble(error))?;
+        let status = answer.status().as_u16();
+        if (200..300).contains(&status) {
+            return Ok(bytes);
+        }
+        let problem: ProblemAnswer = serde_json::from_slice(&bytes)
+            .map_err(|_| unread(format!("{} answers {method} {path} with status {status} and no code", self.url)))?;
+        let failed = problem.appraisal.and_then(|appraisal| appraisal.checks.into_iter().find(|check| !check.passed));
+        Err(match failed {
+            Some(check) => SdkError::Denied { code: check.code, text: problem.detail },
+            None => SdkError::Refused { code: problem.code, text: problem.detail, status },
+        })
+    }
+
+    fn json<T: for<'a> Deserialize<'a>>(bytes: &[u8]) -> Result<T, SdkError> {
+        let bytes = if bytes.is_empty() { b"null" } else { bytes };
+        serde_json::from_slice(bytes).map_err(|error| unread(error.to_string()))
+    }
+
+    /// Posts a JSON document to `path`.
+    ///
+    /// # Errors
+    /// As [`Service::get`].
+    pub fn post<T: for<'a> Deserialize<'a>>(&self, path: &str, body: &Value) -> Result<T, SdkError> {
+        Self::json(&self.send("POST", path, "application/json", Some(body.to_string().as_bytes()))?)
+    }
+
+    /// What went wrong on the way, by who must act.
+    fn trouble(&self, error: ureq::Error) -> SdkError {
+        use rustls::{AlertDescription as A, CertificateError as C, Error as E};
+        let url = self.url.clone();
+        let found = match &error {
+            ureq::Error::Rustls(error) => Some(error.clone()),
+            // The service may close before its alert is read: ask once more, saying nothing.
+            ureq::Error::Io(error) => match tls_error(error) {
+                None if !matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound) => self.handshake(),
+                found => found,
+            },
+            _ => None,
+        };
+        match found {
+            Some(E::InvalidCertificate(C::Expired | C::ExpiredContext { .. })) => SdkError::ServiceExpired { url },
+            Some(E::InvalidCertificate(reason)) => {
+                SdkError::ServiceCertificate { url, ca: self.tls.ca.clone(), reason: E::InvalidCertificate(reason).to_string() }
+            }
+            Some(E::AlertReceived(alert)) => {
+                let reason = match alert {
+                    A::CertificateExpired => "it has expired",
+                    A::CertificateRevoked => "it was revoked",
+                    A::UnknownCA => "its CA is none of the service's, or the service's revocation list is past its end",
+                    A::CertificateRequired => "the service wants one",
+                    A::BadCertificate | A::CertificateUnknown | A::UnsupportedCertificate | A::DecryptError | A::AccessDenied => {
+                        "the service does not take it"
+                    }
+                    other => return SdkError::ServiceUnreachable { url, reason: format!("TLS alert {other:?}") },
+                };
+                SdkError::ClientCertificate { path: self.tls.cert.clone(), url, reason }
+            }
+            Some(other) => SdkError::ServiceUnreachable { url, reason: other.to_string() },
+            None => SdkError::ServiceUnreachable { url, reason: error.to_string() },
+        }
+    }
+
+    /// A handshake and nothing else: the alert that the service answers it with, if there is one.
+    fn handshake(&self) -> Option<rustls::Error> {
+        use std::io::Read as _;
+        let mut config = (*self.tls.load().ok()?).clone();
+        config.alpn_protocols.clear();
+        let uri: ureq::http::Uri = self.url.parse().ok()?;
+        let host = uri.host()?.trim_matches(['[', ']']).to_owned();
+        let stream = std::net::TcpStream::connect((host.as_str(), uri.port_u16().unwrap_or(443))).ok()?;
+        stream.set_read_timeout(Some(Duration::from_secs(2))).ok()?;
+        let connection = rustls::ClientConnection::new(Arc::new(config), host.try_into().ok()?).ok()?;
+        rustls::StreamOwned::new(connection, stream).read(&mut [0]).err().and_then(|error| tls_error(&error))
+    }
+
+    /// The JSON document at `path`, as `docs/reference/verifier-api.md` describes it.
+    ///
+    /// # Errors
+    /// Those of the way to the service, and what it refuses.
+    pub fn get(&self, path: &str) -> Result<Value, SdkError> {
+        Self::json(&self.get_bytes(path)?)
+    }
+
+    /// The bytes at `path`.
+    ///
+    /// # Errors
+    /// As [`Service::get`].
+    pub fn get_bytes(&self, path: &str) -> Result<Vec<u8>, SdkError> {
+        self.send("GET", path, "", None)
+    }
+
+    /// Puts a document of this content type to `path`; the answer is JSON.
+    ///
+    /// # Errors
+    /// As [`Service::get`].
+    pub fn put(&self, path: &str, content_type: &str, body: &[u8]) -> Result<Value, SdkError> {
+        Self::json(&self.send("PUT", path, content_type, Some(body))?)
+    }
+
+    /// Whether the service can answer, its version, and when its certificate ends.
+    ///
+    /// # Errors
+    /// As [`Service::get`].
+    pub fn ready(&self) -> Result<Value, SdkError> {
+        self.get("/readyz")
+    }
+
+    /// The keys that sign its results and receipts, retired ones too.
+    ///
+    /// # Errors
+    /// As [`Service::get`].
+    pub fn keys_that_sign(&self) -> Result<Vec<PublicKey>, SdkError> {
+        keys_from_jwks(&self.get_bytes("/.well-known/jwks.json")?).map_err(unread)
+    }
+
+    /// A challenge for evidence of `layer`; data keys go to `recipient`, a one-time key.
+    ///
+    /// # Errors
+    /// As [`Service::get`].
+    pub fn session(&self, layer: Layer, recipient: Option<&PublicKey>) -> Result<ServiceSession, SdkError> {
+        let mut body = serde_json::json!({"layer": layer.name()});
+        if let Some(key) = recipient {
+            body["recipient"] = B64.encode(key.as_bytes()).into();
+        }
+        let answer: SessionAnswer = self.post("/v1/sessions", &body)?;
+        let challenge = Challenge::of(unbase64("nonce", &answer.nonce)?, answer.audience);
+        Ok(ServiceSession { token: answer.session, layer, challenge })
+    }
+
+    /// Has evidence appraised; the answer has `verdict`, `result` (EAR as JWT) and `appraisal`.
+    ///
+    /// # Errors
+    /// [`SdkError::Denied`] with the first check that failed; and as [`Service::get`].
+    pub fn appraise(&self, session: &ServiceSession, evidence: &[u8], policy: Option<&str>) -> Result<Value, SdkError> {
+        let mut body = serde_json::json!({"session": session.token, "evidence": B64.encode(evidence)});
+        if let Some(policy) = policy {
+            body["policy"] = policy.into();
+        }
+        self.post("/v1/appraise", &body)
+    }
+
+    /// Has a key released for evidence, in its newest version or in the one given.
+    ///
+    /// # Errors
+    /// [`SdkError::Denied`] with the first check that failed; and as [`Service::get`].
+    pub fn release(&self, session: &ServiceSession, key: &str, version: Option<u64>, evidence: &[u8]) -> Result<Released, SdkError> {
+        let mut body = serde_json::json!({"key": key, "session": session.token, "evidence": B64.encode(evidence)});
+        if let Some(version) = version {
+            body["version"] = version.into();
+        }
+        let answer: ReleaseAnswer = self.post("/v1/release", &body)?;
+        let digest = unhex(&answer.head.digest).ok_or_else(|| unread("the head's digest has not 64 hexadecimal digits"))?;
+        Ok(Released {
+            key_box: unbase64("box", &answer.r#box)?,
+            version: answer.version,
+            receipt: unbase64("receipt", &answer.receipt)?,
+            head: Head { seq: answer.head.seq, digest },
+            expires: answer.expires,
+        })
+    }
+
+    /// What the service's receipt vouches for.
+    fn vouched(
+        &self,
+        session: &ServiceSession,
+        key: &str,
+        recipient: Option<&PublicKey>,
+        evidence: &[u8],
+        released: &Released,
+    ) -> Result<(Verified, Receipt), SdkError> {
+        let keys = self.keys_that_sign()?;
+        let vouched = Vouched { keys: &keys, layer: session.layer, nonce: session.challenge.nonce(), key_id: key, recipient };
+        let (verified, receipt) = vouched.verified(evidence, &released.receipt)?;
+        if KeyBox::from_cbor(&released.key_box)?.info().receipt_id != receipt.id {
+            return Err(shef_verify::VouchError::Other { what: "box" }.into());
+        }
+        Ok((verified, receipt))
+    }
+
+    /// The kernel round: challenge, evidence of the kernel behind `host`, and the image key `key` in a box for that kernel.
+    ///
+    /// # Errors
+    /// [`SdkError::Denied`] with the first check that failed; no key leaves then. And everything that keeps messages from arriving.
+    pub fn release_image_key(&self, host: &mut Host, key: &str, version: Option<u64>) -> Result<(Release, Released), SdkError> {
+        let session = self.session(Layer::Kernel, None)?;
+        let evidence = host.kernel_evidence(&session.challenge)?;
+        let released = self.release(&session, key, version, &evidence)?;
+        let (verified, receipt) = self.vouched(&session, key, None, &evidence, &released)?;
+        let Verified::Kernel(verified) = verified else { return Err(unread("a receipt of another layer")) };
+        let (key_box, appraised) = (released.key_box.clone(), Appraised::ByService { receipt, head: released.head });
+        Ok((Release { key_box, evidence, challenge: session.challenge, verified, appraised }, released))
+    }
+
+    /// The Shield round: challenge, evidence of the Shield behind `host`, and the data key `key`, released to a one-time key of this program.
+    ///
+    /// # Errors
+    /// [`SdkError::Denied`] with the first check that failed; no key leaves then. And everything that keeps messages from arriving.
+    pub fn release_data_key(
+        &self,
+        host: &mut Host,
+        key: &str,
+        version: Option<u64>,
+        entropy: &mut dyn Entropy,
+    ) -> Result<DataKey, SdkError> {
+        let (private, public): (PrivateKey, PublicKey) = generate_key_pair(entropy);
+        let session = self.session(Layer::Shield, Some(&public))?;
+        let evidence = host.shield_evidence(&session.challenge)?;
+        let released = self.release(&session, key, version, &evidence)?;
+        let (verified, receipt) = self.vouched(&session, key, Some(&public), &evidence, &released)?;
+        let expected = Expected {
+            layer: Layer::Shield,
+            evidence_digest: verified.digest(),
+            nonce: session.challenge.nonce(),
+            key: Some((&receipt.tenant, key)),
+        };
+        let secret = KeyBox::from_cbor(&released.key_box)?.open(&private, &expected)?;
+        Ok(DataKey { secret, evidence, challenge: session.challenge, verified, receipt, released })
+    }
+
+    /// Adds a key.
+    ///
+    /// # Errors
+    /// As [`Service::get`].
+    pub fn add_key(&self, name: &str, layer: Layer, key: &NewKey<'_>) -> Result<Value, SdkError> {
+        Self::json(&self.send("PUT", &format!("/v1/keys/{}", part(name)), "application/json", Some(&key.body(Some(layer))?))?)
+    }
+
+    /// Adds the next version of a key.
+    ///
+    /// # Errors
+    /// As [`Service::get`].
+    pub fn rotate_key(&self, name: &str, key: &NewKey<'_>) -> Result<Value, SdkError> {
+        Self::json(&self.send("POST", &format!("/v1/keys/{}/rotate", part(name)), "application/json", Some(&key.body(None)?))?)
+    }
+
+    /// Disables or enables a key, or one version of it.
+    ///
+    /// # Errors
+    /// As [`Service::get`].
+    pub fn switch_key(&self, name: &str, version: Option<u64>, enabled: bool) -> Result<(), SdkError> {
+        let body = version.map_or_else(|| serde_json::json!({}), |version| serde_json::json!({"version": version}));
+        let path = format!("/v1/keys/{}/{}", part(name), if enabled { "enable" } else { "disable" });
+        self.send("POST", &path, "application/json", Some(body.to_string().as_bytes())).map(drop)
+    }
+
+    /// The keys, never their secrets.
+    ///
+    /// # Errors
+    /// As [`Service::get`].
+    pub fn keys(&self) -> Result<Vec<Value>, SdkError> {
+        let mut all: Vec<Value> = Vec::new();
+        loop {
+            let after = all.last().and_then(|key| key["name"].as_str()).map_or_else(String::new, part);
+            let page = self.get(&format!("/v1/keys?limit=1000&after={after}"))?;
+            let page = page["keys"].as_array().ok_or_else(|| unread("no list of keys"))?;
+            all.extend(page.iter().cloned());
+            if page.len() < 1000 {
+                return Ok(all);
+            }
+        }
+    }
+
+    /// All receipts that are kept, in one document of the form of `GET /v1/receipts`: what `shef audit verify` reads.
+    ///
+    /// # Errors
+    /// As [`Service::get`].
+    pub fn receipts(&self) -> Result<Value, SdkError> {
+        const PAGE: usize = 1000;
+        let mut all: Vec<Value> = Vec::new();
+        loop {
+            let after = all.last().and_then(|row| row["seq"].as_u64()).unwrap_or(0);
+            let mut page = self.get(&format!("/v1/receipts?limit={PAGE}&after={after}"))?;
+            let rows = page["receipts"].as_array_mut().map(std::mem::take).ok_or_else(|| unread("no list of receipts"))?;
+            let last = rows.len() < PAGE;
+            all.extend(rows);
+            if last {
+                page["receipts"] = all.into();
+                return Ok(page);
+            }
+        }
+    }
+
+    /// One key with its versions.
+    ///
+    /// # Errors
+    /// As [`Service::get`].
+    pub fn key(&self, name: &str) -> Result<Value, SdkError> {
+        self.get(&format!("/v1/keys/{}", part(name)))
+    }
+
+    /// Registers a manufacturer's root for one kind of root of trust.
+    ///
+    /// # Errors
+    /// As [`Service::get`].
+    pub fn add_anchor(&self, anchor: &shef_verify::TrustAnchor) -> Result<(), SdkError> {
+        let body = serde_json::json!({"name": anchor.name(), "kind": anchor.kind().name(), "debug": anchor.debug(),
+                                      "certificate": B64.encode(anchor.certificate().der())});
+        self.post::<Value>("/v1/trust-anchors", &body).map(drop)
+    }
+
+    /// Adds reference values under an id.
+    ///
+    /// # Errors
+    /// As [`Service::get`].
+    pub fn add_reference(&self, id: &str, reference: &shef_verify::ReferenceValues) -> Result<(), SdkError> {
+        let text = reference.to_toml()?;
+        self.put(&format!("/v1/corims/{}", part(id)), "application/toml", text.as_bytes()).map(drop)
+    }
+
+    /// Adds the next version of a policy, unless the newest one is the same; its `name@version`.
+    ///
+    /// # Errors
+    /// As [`Service::get`].
+    pub fn add_policy(&self, name: &str, policy: &shef_verify::Policy) -> Result<String, SdkError> {
+        let text = policy.to_toml()?;
+        let answer = self.put(&format!("/v1/policies/{}", part(name)), "application/toml", text.as_bytes())?;
+        Ok(format!("{name}@{}", answer["version"]))
+    }
+
+    /// Removes a trust anchor, or reference values: `kind` is `trust-anchors` or `corims`.
+    ///
+    /// # Errors
+    /// As [`Service::get`].
+    pub fn remove(&self, kind: &str, name: &str) -> Result<(), SdkError> {
+        self.send("DELETE", &format!("/v1/{kind}/{}", part(name)), "", None).map(drop)
+    }
+}
+
+/// The TLS error inside an error of a stream.
+fn tls_error(error: &io::Error) -> Option<rustls::Error> {
+    error.get_ref()?.downcast_ref::<rustls::Error>().cloned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_stay_one_part_of_a_path() {
+        assert_eq!(part("a.b-c_d@2"), "a.b-c_d@2");
+        assert_eq!(part("a/b?c#é"), "a%2Fb%3Fc%23%C3%A9");
+    }
+
+    #[test]
+    fn key_sets_that_are_none_are_refused() {
+        let good = B64.encode(generate_key_pair(&mut crate::SystemEntropy::new().unwrap()).1.xy());
+        let bytes = B64.decode(&good).unwrap();
+        let (x, y) = (B64.encode(&bytes[..32]), B64.encode(&bytes[32..]));
+        let set = |kty: &str, x: &str, y: &str| format!(r#"{{"keys":[{{"kty":"{kty}","crv":"P-256","x":"{x}","y":"{y}","kid":"a"}}]}}"#);
+        assert_eq!(keys_from_jwks(set("EC", &x, &y).as_bytes()).unwrap()[0].xy()[..], bytes[..]);
+        for (bad, says) in [
+            (set("RSA", &x, &y), "expected EC P-256"),
+            (set("EC", &x, ""), "32 bytes, expected 64"),
+            (set("EC", &x, &x), ""),
+            (set("EC", "=", &y), "base64url"),
+            (r#"{"keys":[]}"#.to_owned(), "no key"),
+            ("{}".to_owned(), "keys"),
+        ] {
+            let error = keys_from_jwks(bad.as_bytes()).unwrap_err();
+            assert!(error.contains(says), "{error}");
+        }
+    }
+}
