@@ -1,6 +1,7 @@
 //! The bodies of the end-to-end tests: one for every back end.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 
 use shef_cli::demo::DemoArgs;
 use shef_cli::demo::report::Report;
@@ -96,7 +97,7 @@ pub fn seeded(device: &str, seed: u64, dir: &Path) -> Report {
 
 /// A card in a process of its own, ended with this value.
 pub struct Served {
-    child: std::process::Child,
+    child: Child,
     dir: tempfile::TempDir,
     device: String,
 }
@@ -112,11 +113,11 @@ impl Served {
         Self { child, dir, device: device.to_owned() }
     }
 
-    fn spawn(device: &str, socket: &Path) -> std::process::Child {
+    fn spawn(device: &str, socket: &Path) -> Child {
         use std::io::BufRead;
-        let mut command = std::process::Command::new(shef_program());
+        let mut command = Command::new(shef_program());
         command.args(["--json", "sim", "serve", "--device", device, "--socket"]).arg(socket);
-        let mut child = command.stdout(std::process::Stdio::piped()).spawn().expect("shef starts");
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("shef starts");
         let mut line = String::new();
         let stdout = child.stdout.take().expect("its output");
         std::io::BufReader::new(stdout).read_line(&mut line).expect("a line when it is ready");
@@ -139,7 +140,7 @@ impl Served {
     }
 
     /// Its socket.
-    pub fn socket(&self) -> std::path::PathBuf {
+    pub fn socket(&self) -> PathBuf {
         self.dir.path().join("card")
     }
 
@@ -161,24 +162,54 @@ impl Drop for Served {
     }
 }
 
-/// The program `shef` that belongs to these tests, and `shef-agent` beside it, built where they are missing or old.
+/// The program `shef` that belongs to these tests; `shef-agent` and `shef-verifierd` are beside it.
 ///
 /// # Panics
-/// Where it cannot be built.
-pub fn shef_program() -> std::path::PathBuf {
-    static PROGRAM: std::sync::OnceLock<std::path::PathBuf> = std::sync::OnceLock::new();
-    PROGRAM
-        .get_or_init(|| {
-            let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-            let args = ["build", "--quiet", "--package", "shef-cli", "--package", "shef-agent", "--bins", "--message-format", "json"];
-            let built = std::process::Command::new(cargo).args(args).current_dir(env!("CARGO_MANIFEST_DIR")).output().expect("cargo runs");
-            let messages = String::from_utf8_lossy(&built.stdout).into_owned();
-            let program = messages
-                .lines()
-                .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
-                .filter_map(|message| message["executable"].as_str().map(std::path::PathBuf::from))
-                .rfind(|path| path.ends_with("shef"));
-            program.unwrap_or_else(|| panic!("shef was not built: {}", String::from_utf8_lossy(&built.stderr)))
-        })
-        .clone()
+/// Where one of them is missing, or older than what it is made of: `cargo test --workspace` builds all of them before it runs a test.
+pub fn shef_program() -> PathBuf {
+    program("shef-agent");
+    program("shef-verifierd");
+    program("shef")
+}
+
+/// A program of this workspace, in the folder above the one of the running test.
+fn program(name: &str) -> PathBuf {
+    const BUILD: &str = "cargo test --workspace --no-run";
+    let test = std::env::current_exe().expect("the path of this test");
+    let path = test.ancestors().nth(2).expect("the folder above this test's").join(name);
+    let age = |path: &Path| path.metadata().and_then(|meta| meta.modified()).ok();
+    let Some(built) = age(&path) else { panic!("there is no program {}: build it with `{BUILD}`", path.display()) };
+    // Cargo leaves beside each program what it was made of.
+    let list = std::fs::read_to_string(path.with_extension("d")).unwrap_or_default();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the workspace");
+    let sources = list.split_once(':').map_or("", |(_, sources)| sources).split_ascii_whitespace().map(Path::new);
+    let newer = sources.filter(|source| source.starts_with(root)).find(|source| age(source).is_some_and(|changed| changed > built));
+    assert!(newer.is_none(), "{} is older than {newer:?}: build it with `{BUILD}`", path.display());
+    path
+}
+
+/// The program of an example, which has a workspace of its own, named as its folder; built into the target folder of these tests.
+///
+/// # Panics
+/// Where it cannot be built. Where only its `Cargo.lock` is old, `cargo build` in its folder mends that.
+pub fn example(dir: &Path) -> PathBuf {
+    let name = dir.file_name().and_then(|name| name.to_str()).expect("a folder with a name");
+    built(name, dir, &["--locked"])
+}
+
+/// Has cargo build something in `dir`, and finds the program `name` that came of it.
+fn built(name: &str, dir: &Path, args: &[&str]) -> PathBuf {
+    // target/PROFILE/deps/TEST
+    let test = std::env::current_exe().expect("the test's own path");
+    let target = test.ancestors().nth(3).expect("it is in a target folder");
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.args(["build", "--quiet", "--message-format", "json"]).args(args).current_dir(dir).env("CARGO_TARGET_DIR", target);
+    let built = cargo.output().expect("cargo runs");
+    let messages = String::from_utf8_lossy(&built.stdout).into_owned();
+    let program = messages
+        .lines()
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+        .filter_map(|message| message["executable"].as_str().map(PathBuf::from))
+        .rfind(|path| path.ends_with(name));
+    program.unwrap_or_else(|| panic!("{name} was not built: {}", String::from_utf8_lossy(&built.stderr)))
 }

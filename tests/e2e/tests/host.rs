@@ -90,7 +90,8 @@ fn attempt(
 #[test]
 fn one_changed_message_never_gives_a_wrong_answer() {
     let dir = tempfile::tempdir().unwrap();
-    let mut world = World::new(dir.path(), Plan { cards: Cards::Made(Engine::Model), seed: None, name: "hostile".into() }).unwrap();
+    let mut world =
+        World::new(dir.path(), Plan { cards: Cards::Made(Engine::Model), seed: None, name: "hostile".into(), service: None }).unwrap();
     let (mut host, _) = world.card(&mut |_| {}).unwrap();
     let data = data();
     let right = reference::classify_all(&data.0, &data.1);
@@ -133,7 +134,8 @@ fn one_changed_message_never_gives_a_wrong_answer() {
 #[test]
 fn a_whole_recorded_run_cannot_be_played_again() {
     let dir = tempfile::tempdir().unwrap();
-    let mut world = World::new(dir.path(), Plan { cards: Cards::Made(Engine::Model), seed: None, name: "hostile".into() }).unwrap();
+    let mut world =
+        World::new(dir.path(), Plan { cards: Cards::Made(Engine::Model), seed: None, name: "hostile".into(), service: None }).unwrap();
     let (mut host, _) = world.card(&mut |_| {}).unwrap();
     let data = data();
     let (honest, recorded) = attempt(&mut world, &mut host, &data, Deed::Nothing, usize::MAX, 0);

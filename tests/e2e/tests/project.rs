@@ -9,7 +9,7 @@ use shef_cli::demo::world::{Cards, Plan, World};
 use shef_seal::OpenPolicy;
 
 fn example() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../projects/vecadd")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/vecadd")
 }
 
 /// Registers of the example.
@@ -31,7 +31,7 @@ fn bytes(words: &[u32]) -> Vec<u8> {
 fn vectors_are_added_behind_the_shield() {
     let dir = tempfile::tempdir().unwrap();
     let engine = Engine::Rtl(RtlOptions { project: Some(example()), ..RtlOptions::default() });
-    let mut world = World::new(dir.path(), Plan { cards: Cards::Made(engine), seed: None, name: "vecadd".into() }).unwrap();
+    let mut world = World::new(dir.path(), Plan { cards: Cards::Made(engine), seed: None, name: "vecadd".into(), service: None }).unwrap();
     let (mut host, _) = world.card(&mut |_| {}).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(host.info().uri, format!("sim:rtl?project={}", example().display()));
     let mut session = world.session(&mut host).unwrap();
@@ -39,10 +39,10 @@ fn vectors_are_added_behind_the_shield() {
     const BLOCKS: usize = 24;
     let (a, b) = (words(1, BLOCKS * BLOCK / 4), words(2, BLOCKS * BLOCK / 4));
     let sums: Vec<u32> = a.iter().zip(&b).map(|(x, y)| x.wrapping_add(*y)).collect();
-    let (in_a, in_b, out) = (session.input("a").unwrap(), session.input("b").unwrap(), session.output("result").unwrap());
+    let (in_a, in_b, out) = (session.input("a0").unwrap(), session.input("b0").unwrap(), session.output("result0").unwrap());
     let (scratch, progress) = (session.scratch("sums").unwrap(), session.unprotected("progress").unwrap());
-    assert!(matches!(session.scratch("a"), Err(SdkError::WrongMode { .. })));
-    assert!(matches!(session.unprotected("result"), Err(SdkError::WrongMode { .. })));
+    assert!(matches!(session.scratch("a0"), Err(SdkError::WrongMode { .. })));
+    assert!(matches!(session.unprotected("result0"), Err(SdkError::WrongMode { .. })));
     session.upload(&in_a, &bytes(&a)).unwrap();
     session.upload(&in_b, &bytes(&b)).unwrap();
     session.write_unprotected(&progress, 0, &[0xaa; 64]).unwrap();
@@ -70,6 +70,82 @@ fn vectors_are_added_behind_the_shield() {
     assert!(seen.iter().any(|&x| x != 0), "the scratch region was never written back");
     assert!(seen.chunks(BLOCK).zip(plain.chunks(BLOCK)).all(|(x, y)| x != y));
     session.close().unwrap();
+}
+
+/// An accelerator without card memory, with the vectors of RFC 6238 for SHA-256.
+#[test]
+fn one_time_codes_come_over_the_register_channel_alone() {
+    const KEY: &[u8; 32] = b"12345678901234567890123456789012";
+    const VECTORS: [(u64, u32); 6] = [
+        (59, 46_119_246),
+        (1_111_111_109, 68_084_774),
+        (1_111_111_111, 67_062_674),
+        (1_234_567_890, 91_819_424),
+        (2_000_000_000, 90_698_825),
+        (20_000_000_000, 77_737_706),
+    ];
+    const COUNT: [u32; 2] = [0x20, 0x24];
+    const CTRL: u32 = 0x28;
+    const STATUS: u32 = 0x2c;
+    const CODE: u32 = 0x30;
+    let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shell-rtl/accel/hotp");
+    let dir = tempfile::tempdir().unwrap();
+    let engine = Engine::Rtl(RtlOptions { project: Some(project), ..RtlOptions::default() });
+    let mut world = World::new(dir.path(), Plan { cards: Cards::Made(engine), seed: None, name: "hotp".into(), service: None }).unwrap();
+    let (mut host, _) = world.card(&mut |_| {}).unwrap_or_else(|e| panic!("{e}"));
+    let mut session = world.session(&mut host).unwrap();
+    assert!(!session.config().has_memory());
+    let refused = |result: Result<u32, SdkError>| result.unwrap_err().code() == "SHEF-PRO-254";
+
+    assert!(refused(session.write_register(CTRL, 1).map(|()| 0)), "no key yet");
+    for (i, word) in KEY.chunks(4).enumerate() {
+        session.write_register(4 * i as u32, u32::from_be_bytes(word.try_into().unwrap())).unwrap();
+    }
+    assert!(refused(session.write_register(0, 0).map(|()| 0)), "one key a session");
+    assert!((0..8).all(|i| refused(session.read_register(4 * i))), "the key is never shown");
+    assert!(refused(session.read_register(CODE)), "no code yet");
+    for (time, code) in VECTORS {
+        let count = time / 30;
+        let job = [(COUNT[0], (count >> 32) as u32), (COUNT[1], count as u32)];
+        let statement = session.run(&job, (CTRL, 1), (STATUS, 2)).unwrap();
+        assert_eq!((statement.shield().refusals, statement.shield().faults), (0, 0));
+        assert_eq!(session.read_register(CODE).unwrap() % 100_000_000, code, "at {time}");
+        assert_eq!(session.read_register(COUNT[1]).unwrap(), count as u32 + 1);
+        // the counter goes only upwards
+        assert!(refused(session.write_register(COUNT[1], count as u32).map(|()| 0)));
+    }
+    let closed = session.close().unwrap();
+    assert_eq!((closed.last.faults, closed.last.refusals), (0, 0));
+    closed.verify_record(&host.close_record().unwrap()).unwrap();
+    host.new_session().unwrap();
+    let mut session = world.keyed(&mut host).unwrap();
+    assert!(refused(session.write_register(CTRL, 1).map(|()| 0)), "the key died with its session");
+    session.close().unwrap();
+}
+
+/// The example's own program, built as its user would build it, over files longer than its lanes.
+#[test]
+fn a_program_of_a_workspace_of_its_own_adds_files() {
+    let program = shef_e2e::example(&example());
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name: &str| dir.path().join(name);
+    let run = |a: &[u8], b: &[u8]| {
+        fs::write(file("a"), a).unwrap();
+        fs::write(file("b"), b).unwrap();
+        std::process::Command::new(&program).args([file("a"), file("b"), file("sums")]).output().unwrap()
+    };
+    let left = || fs::read_dir(dir.path()).unwrap().count();
+
+    let (a, b) = (words(3, 40_001), words(4, 40_001));
+    let refused = run(&bytes(&a), &bytes(&b[1..]));
+    assert!(!refused.status.success() && left() == 2, "{}", String::from_utf8_lossy(&refused.stderr));
+
+    let done = run(&bytes(&a), &bytes(&b));
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    assert_eq!(String::from_utf8_lossy(&done.stdout), "40001 sums in 3 batches\n");
+    let sums: Vec<u32> = a.iter().zip(&b).map(|(x, y)| x.wrapping_add(*y)).collect();
+    assert!(fs::read(file("sums")).unwrap() == bytes(&sums), "the sums differ from those of the CPU");
+    assert_eq!(left(), 3);
 }
 
 fn copy(to: &Path) -> PathBuf {
@@ -114,7 +190,7 @@ fn what_is_missing_or_wrong_is_named() {
         "SHEF-GEN-011",
         &["copy/shield.toml:5:9: engine set 0: lanes must be", "^"],
     );
-    case("key", &|d| edit(d, "shield.toml", "lanes", "lines"), "SHEF-GEN-010", &["copy/shield.toml:5:1:"]);
+    case("key", &|d| edit(d, "shield.toml", "lanes = 1", "lines = 1"), "SHEF-GEN-010", &["copy/shield.toml:5:1:"]);
     case("accel", &|d| fs::remove_file(d.join("shef_accel.sv")).unwrap(), "SHEF-CARD-003", &["no shef_accel.sv"]);
     case(
         "taken",

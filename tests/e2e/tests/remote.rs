@@ -108,6 +108,7 @@ fn the_agent_and_the_network_see_no_key_and_no_plaintext() {
         cards: Cards::Served { uri: remote.uri.clone(), control: remote.control.clone(), tls: None },
         seed: None,
         name: "remote".into(),
+        service: None,
     };
     let mut world = World::new(&dir.path().join("world"), plan).unwrap();
     let options = OpenOptions { tls: Some(remote.tls.clone()), progress: None };

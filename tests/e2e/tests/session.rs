@@ -35,7 +35,7 @@ fn setup_with(on_fault: OnFault) -> Setup {
 
 fn setup_of(engine: Engine) -> Setup {
     let dir = tempfile::tempdir().unwrap();
-    let mut world = World::new(dir.path(), Plan { cards: Cards::Made(engine), seed: None, name: "session".into() }).unwrap();
+    let mut world = World::new(dir.path(), Plan { cards: Cards::Made(engine), seed: None, name: "session".into(), service: None }).unwrap();
     let (host, bench) = world.card(&mut |_| {}).unwrap();
     let all = Dataset::load(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../data/digits.csv.gz"))).unwrap();
     Setup { _dir: dir, world, host, bench, train: all.head(64), query: all.head(32) }
@@ -253,7 +253,8 @@ fn the_kernel_answers_everything() {
 #[test]
 fn a_seed_shows_in_evidence_and_a_policy_must_name_it() {
     let dir = tempfile::tempdir().unwrap();
-    let mut seeded = World::new(dir.path(), Plan { cards: Cards::Made(Engine::Model), seed: Some(3), name: "seeded".into() }).unwrap();
+    let mut seeded =
+        World::new(dir.path(), Plan { cards: Cards::Made(Engine::Model), seed: Some(3), name: "seeded".into(), service: None }).unwrap();
     let (mut host, _) = seeded.card(&mut |_| {}).unwrap();
     assert_eq!(code(seeded.release(&mut host).map(|r| assert!(r.verified.claims().seeded))), "accepted");
     let strict = shef_verify::Policy::strict("production", &[shef_proto::evidence::RootOfTrust::Simulated]);
@@ -262,4 +263,22 @@ fn a_seed_shows_in_evidence_and_a_policy_must_name_it() {
     let challenge = shef::Challenge::draw("data-owner", &mut entropy);
     let evidence = host.kernel_evidence(&challenge).unwrap();
     assert_eq!(code(verifier.appraise_kernel(&evidence, &challenge, 1_767_225_600)), "SHEF-ATT-022");
+}
+
+/// A Shield without card memory: attested, keyed, registers over the channel, a statement, closed. What the demo's accelerator asks of memory is refused.
+#[test]
+fn a_session_without_card_memory_has_registers_and_a_statement() {
+    let mut s = setup_of(Engine::ModelOf(Config::new(OnFault::Shield, 0, vec![], vec![]).unwrap()));
+    let mut session = s.world.session(&mut s.host).unwrap();
+    assert!(!session.config().has_memory());
+    assert_eq!(code(session.input("train")), "SHEF-SDK-006");
+    let statement = session.run(&knn::job(0, 0x1_0000, 0x2_0000, 8, 4), START, DONE).unwrap();
+    assert_eq!(session.read_register(0x10).unwrap(), 8);
+    assert_eq!(session.read_register(knn::reg::STATUS).unwrap() & knn::ERROR, knn::ERROR);
+    assert!(statement.shield().refusals > 0 && statement.shield().faults == 0 && statement.frozen().count() == 0);
+    assert_eq!(code(session.statistics(0)), "SHEF-PRO-254");
+    session.invalidate().unwrap();
+    let closed = session.close().unwrap();
+    assert_eq!((closed.last.state, closed.last.faults, closed.last.refusals), (State::Closed, 0, statement.shield().refusals));
+    closed.verify_record(&s.host.close_record().unwrap()).unwrap();
 }

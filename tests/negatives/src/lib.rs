@@ -15,6 +15,8 @@ pub use table::{Case, Expectation, table};
 
 #[path = "../../../attestation/proto/tests/parts/mod.rs"]
 mod parts;
+#[path = "../../../attestation/verifierd/tests/common/mod.rs"]
+mod service;
 #[path = "../../../attestation/kernel/tests/common/mod.rs"]
 mod world;
 

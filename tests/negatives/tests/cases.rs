@@ -20,6 +20,12 @@ macro_rules! cases {
 }
 
 cases! {
+    case_001 = 1
+    case_002 = 2
+    case_003 = 3
+    case_004 = 4
+    case_005 = 5
+    case_006 = 6
     case_007 = 7
     case_008 = 8
     case_009 = 9
@@ -52,8 +58,15 @@ cases! {
     case_036 = 36
     case_037 = 37
     case_038 = 38
+    case_039 = 39
     case_040 = 40
+    case_041 = 41
+    case_042 = 42
+    case_043 = 43
+    case_044 = 44
     case_045 = 45
+    case_046 = 46
+    case_049 = 49
     case_050 = 50
     case_051 = 51
     case_052 = 52
@@ -94,6 +107,7 @@ cases! {
     case_087 = 87
     case_088 = 88
     case_089 = 89
+    case_090 = 90
     case_091 = 91
     case_092 = 92
     case_093 = 93
@@ -105,6 +119,18 @@ cases! {
     case_100 = 100
     case_101 = 101
     case_102 = 102
+    case_103 = 103
+    case_104 = 104
+    case_106 = 106
+    case_107 = 107
+    case_108 = 108
+    case_109 = 109
+    case_110 = 110
+    case_111 = 111
+    case_112 = 112
+    case_113 = 113
+    case_114 = 114
+    case_115 = 115
     case_116 = 116
     case_117 = 117
     case_118 = 118

@@ -2,7 +2,8 @@
 //!
 //! The Shield of the digits accelerator is elaborated once with its hierarchy kept. Each different module of it is synthesised alone, its
 //! sub-blocks as black boxes, and kept by content; a block is the sum over what is below it. Nothing is optimised across a
-//! module's edge, so the sums are a little high, and no step takes long. Fmax: the block as it stands in that Shield, flattened, through nextpnr-ecp5
+//! module's edge, so the sums are a little high, and no step takes long. The Shield without card memory is a row of its own, made in the same way, as is
+//! an AES round with its S-boxes in block RAM. Fmax: the block as it stands in that Shield, flattened, through nextpnr-ecp5
 //! without routing and with a register at each port: good for comparing, not a figure of UltraScale+ (which is 2.2 to 2.5 times faster).
 //!
 //! `shell-rtl/area.toml` keeps the figures with the digest of each block's sources. The normal test fails on a stale digest.
@@ -19,8 +20,21 @@ use std::time::Instant;
 
 const TABLE: &str = "shell-rtl/area.toml";
 const TOP: &str = "shef_shield";
+/// A block once more, as it is in another Shield or with another parameter: a row of its own.
+struct Variant {
+    row: &'static str,
+    block: &'static str,
+    accelerator: &'static str,
+    /// Arguments of the front end.
+    more: &'static str,
+}
+
+const VARIANTS: &[Variant] = &[
+    Variant { row: "shef_aes_stage, S-boxes in RAM", block: "shef_aes_stage", accelerator: "digits", more: "-G SboxRam=1" },
+    Variant { row: "shef_shield, no memory", block: TOP, accelerator: "hotp", more: "" },
+];
 /// Blocks that the default Shield has not, as they are with their default parameters.
-const MORE: &[&str] = &["shef_tree", "shef_cache", "shef_counters", "shef_turn", "shef_skid"];
+const MORE: &[&str] = &["shef_tree", "shef_cache", "shef_counters", "shef_turn", "shef_skid", "shef_no_memory", "shef_aes_sbox_ram"];
 /// Holds the user's accelerator: no row of its own.
 const NO_ROW: &[&str] = &["shef_core"];
 /// Blocks whose Fmax is measured.
@@ -56,6 +70,7 @@ const SUMS: &[Sum] = &[
     Sum { name: "engine set, four lanes", blocks: &["shef_set"], lut: 85_000 },
     Sum { name: "Shield, one engine set", blocks: &[TOP], lut: 140_000 },
     Sum { name: "Shield, two engine sets", blocks: &[TOP, "shef_set"], lut: 190_000 },
+    Sum { name: "Shield, no card memory", blocks: &["shef_shield, no memory"], lut: 20_000 },
 ];
 
 #[derive(clap::Args)]
@@ -136,26 +151,35 @@ struct Table {
 
 /// The command.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let sources = Sources::load()?;
+    let sources = Sources::load(lint::ACCELERATORS[0])?;
     let old = load()?;
-    let unknown: Vec<&String> = args.blocks.iter().filter(|b| !sources.files.contains_key(*b)).collect();
+    let known = |b: &String| sources.files.contains_key(b) || VARIANTS.iter().any(|v| v.row == b);
+    let unknown: Vec<&String> = args.blocks.iter().filter(|b| !known(b)).collect();
     if !unknown.is_empty() {
         return Err(Failure::failed(format!("no module {unknown:?} below shell-rtl/rtl")));
     }
     let yosys = tools::ensure_yosys(&root(), &say)?;
-    let design = Design::elaborate(&yosys, &sources)?;
+    let more: String = MORE.iter().filter(|m| sources.files.contains_key(**m)).map(|m| format!(" --top {m}")).collect();
+    let design = Design::elaborate(&yosys, &sources, TOP, &more)?;
     let mut table = Table::default();
     let mut worse = Vec::new();
-    for name in design.names() {
+    for name in design.names().into_iter().chain(VARIANTS.iter().map(|v| v.row.to_owned())) {
+        let variant = VARIANTS.iter().find(|v| v.row == name);
         let before = old.block.iter().find(|b| b.name == name);
-        let digest = sources.digest(&name);
+        let digest = variant.map_or_else(|| Ok(sources.digest(&name)), Variant::digest)?;
         let chosen = args.blocks.is_empty() || args.blocks.contains(&name);
         let stale = args.again || before.is_none_or(|b| b.sources != digest);
         if !chosen || !stale {
             table.block.extend(before.cloned());
             continue;
         }
-        let mut new = design.block(&yosys, &name, digest)?;
+        let mut new = match variant {
+            None => design.block(&yosys, &name, digest)?,
+            Some(v) => {
+                let other = Design::elaborate(&yosys, &Sources::load(v.accelerator)?, v.block, v.more)?;
+                Block { name: name.clone(), ..other.block(&yosys, v.block, digest)? }
+            }
+        };
         new.ecp5_mhz = before.and_then(|b| b.ecp5_mhz);
         if CRITICAL.contains(&name.as_str()) && !args.no_fmax {
             new.ecp5_mhz = Some(design.fmax(&yosys, &name)?);
@@ -182,7 +206,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 
 /// Every watched row of the table belongs to the sources as they are.
 pub fn fresh() -> Result<(), Failure> {
-    let sources = Sources::load()?;
+    let sources = Sources::load(lint::ACCELERATORS[0])?;
     let table = load()?;
     // A table that has the whole Shield has every block of it.
     let complete = table.block.iter().any(|b| b.name == TOP);
@@ -200,6 +224,12 @@ pub fn fresh() -> Result<(), Failure> {
             Some(_) => stale.push(format!("{name}: its sources changed")),
             None if complete => stale.push(format!("{name}: not in the table")),
             None => {}
+        }
+    }
+    for v in VARIANTS {
+        let digest = v.digest()?;
+        if table.block.iter().any(|b| b.name == v.row && b.sources != digest) {
+            stale.push(format!("{}: its sources changed", v.row));
         }
     }
     if stale.is_empty() {
@@ -258,20 +288,20 @@ fn print(table: &Table, json: bool) {
         return;
     }
     println!(
-        "{:<18} {:>4} {:>8} {:>8} {:>7} {:>7} {:>5} {:>5} {:>9} {:>8}",
+        "{:<30} {:>4} {:>8} {:>8} {:>7} {:>7} {:>5} {:>5} {:>9} {:>8}",
         "block", "n", "LUT", "FF", "LUTRAM", "RAMB36", "URAM", "DSP", "own LUT", "ECP5 MHz"
     );
     for b in &table.block {
         let w = &b.whole;
         let mhz = b.ecp5_mhz.map(|m| format!("{m:.1}")).unwrap_or_default();
         println!(
-            "{:<18} {:>4} {:>8} {:>8} {:>7} {:>7.1} {:>5} {:>5} {:>9} {mhz:>8}",
+            "{:<30} {:>4} {:>8} {:>8} {:>7} {:>7.1} {:>5} {:>5} {:>9} {mhz:>8}",
             b.name, b.instances, w.lut, w.ff, w.lutram, w.ramb36, w.uram, w.dsp, b.own.lut
         );
     }
     for (sum, w) in sums {
         println!(
-            "{:<23} {:>8} {:>8} {:>7} {:>7.1} {:>5} {:>5}   LUT wanted: at most {}",
+            "{:<35} {:>8} {:>8} {:>7} {:>7.1} {:>5} {:>5}   LUT wanted: at most {}",
             sum.name, w.lut, w.ff, w.lutram, w.ramb36, w.uram, w.dsp, sum.lut
         );
     }
@@ -293,6 +323,12 @@ fn complaints(old: &Block, new: &Block) -> Vec<String> {
     all
 }
 
+impl Variant {
+    fn digest(&self) -> Result<String, Failure> {
+        Ok(Sources::load(self.accelerator)?.digest(self.block))
+    }
+}
+
 /// The RTL as text.
 struct Sources {
     /// Path and text by module or package name.
@@ -301,8 +337,8 @@ struct Sources {
 }
 
 impl Sources {
-    fn load() -> Result<Self, Failure> {
-        let order = lint::shipped()?;
+    fn load(accelerator: &str) -> Result<Self, Failure> {
+        let order = lint::shipped(accelerator)?;
         let mut files = BTreeMap::new();
         for path in &order {
             let text = std::fs::read_to_string(root().join(path)).map_err(|e| Failure::failed(format!("{}: {e}", path.display())))?;
@@ -364,21 +400,21 @@ fn base(name: &str) -> &str {
 }
 
 impl Design {
-    fn elaborate(yosys: &Path, sources: &Sources) -> Result<Self, Failure> {
+    /// `top` and all below it; `more` are further arguments of the front end.
+    fn elaborate(yosys: &Path, sources: &Sources, top: &str, more: &str) -> Result<Self, Failure> {
         let folder = root().join("target/area");
         std::fs::create_dir_all(&folder).map_err(|e| Failure::failed(format!("{}: {e}", folder.display())))?;
-        let more: String = MORE.iter().filter(|m| sources.files.contains_key(**m)).map(|m| format!(" --top {m}")).collect();
         let files: Vec<String> = sources.order.iter().map(|p| p.display().to_string()).collect();
         let script = format!(
-            "read_slang -j 1 --allow-use-before-declare --best-effort-hierarchy {} --top {TOP}{more}; opt_clean; write_rtlil target/area/design.il",
+            "read_slang -j 1 --allow-use-before-declare --best-effort-hierarchy {} --top {top} {more}; opt_clean; write_rtlil target/area/design.il",
             files.join(" ")
         );
         process::run(tools::yosys_command(yosys).current_dir(root()).args(["-q", "-p", &script]), "yosys (read_slang)")?;
         let text = std::fs::read_to_string(folder.join("design.il")).map_err(|e| Failure::failed(format!("target/area/design.il: {e}")))?;
-        Ok(Self::parse(&text))
+        Ok(Self::parse(&text, top))
     }
 
-    fn parse(text: &str) -> Self {
+    fn parse(text: &str, top: &str) -> Self {
         let mut texts: BTreeMap<String, String> = BTreeMap::new();
         let mut current: Option<(String, String)> = None;
         for line in text.lines() {
@@ -408,7 +444,7 @@ impl Design {
         }
         let mut design = Self { modules, instances: BTreeMap::new() };
         let mut count = BTreeMap::new();
-        design.count(TOP, 1, &mut count);
+        design.count(top, 1, &mut count);
         design.instances = count;
         design
     }

@@ -3,6 +3,8 @@
 use crate::process::{self, Failure, say};
 use crate::{root, tools};
 use clap::Subcommand;
+use std::path::Path;
+use std::process::Command;
 
 /// What is measured.
 #[derive(Subcommand)]
@@ -26,6 +28,9 @@ pub enum What {
         /// One JSON document on stdout
         #[arg(long)]
         json: bool,
+        /// Instead: memory and look-ups with a million devices and ten million receipts, beside a thousand and ten thousand (minutes, and 5 GB of disk)
+        #[arg(long)]
+        scale: bool,
     },
 }
 
@@ -34,16 +39,53 @@ pub fn run(what: &What) -> Result<(), Failure> {
     match what {
         What::Host { json } => host(*json),
         What::Shield { json, words } => shield(*json, words),
-        What::Verifier { json } => verifier(*json),
+        What::Verifier { json, scale } => verifier(*json, *scale),
     }
 }
 
+/// The host's side, then the card's engine in RTL.
 fn host(json: bool) -> Result<(), Failure> {
-    let mut build = process::cargo(&["build", "--quiet", "--package", "shef", "--features", "sim", "--example", "host_bench"]);
-    process::run(&mut build, "building the bench")?;
-    let mut command = std::process::Command::new(process::target_dir().join("debug/examples/host_bench"));
-    command.args(json.then_some("--json"));
-    process::hand_over(&mut command)
+    let verilator = tools::ensure_verilator(&root(), &say)?;
+    let host = ["--package", "shef", "--features", "sim", "--example", "host_bench"];
+    several(json, "debug", &[&host, &["--package", "shef-rtl", "--example", "dma_throughput"]], Some(&verilator))
+}
+
+/// Builds and runs benches one after the other: their rows as one document, or what they print.
+fn several(json: bool, profile: &str, benches: &[&[&str]], verilator: Option<&Path>) -> Result<(), Failure> {
+    let mut all = serde_json::Value::Null;
+    for bench in benches {
+        let mut build = process::cargo(&["build", "--quiet"]);
+        build.args((profile == "release").then_some("--release"));
+        process::run(build.args(*bench), "building the bench")?;
+        let program = process::target_dir().join(profile).join("examples").join(bench[bench.len() - 1]);
+        let mut command = Command::new(program);
+        command.envs(verilator.map(|v| ("SHEF_VERILATOR", v)));
+        if json {
+            merge(&mut all, document(&mut command)?);
+        } else {
+            process::hand_over(&mut command)?;
+        }
+    }
+    if json {
+        println!("{all}");
+    }
+    Ok(())
+}
+
+/// Runs a bench for its JSON document.
+fn document(command: &mut Command) -> Result<serde_json::Value, Failure> {
+    let output = command.arg("--json").stderr(std::process::Stdio::inherit()).output();
+    let name = command.get_program().display();
+    let output = output.map_err(|e| Failure::failed(format!("cannot start {name}: {e}")))?;
+    serde_json::from_slice(&output.stdout).map_err(|e| Failure::failed(format!("{name} gave no JSON: {e}")))
+}
+
+/// Puts the rows of one document behind those of another.
+fn merge(all: &mut serde_json::Value, mut one: serde_json::Value) {
+    match (all.get_mut("rows").and_then(|r| r.as_array_mut()), one.get_mut("rows").and_then(|r| r.as_array_mut())) {
+        (Some(rows), Some(more)) => rows.append(more),
+        _ => *all = one,
+    }
 }
 
 fn shield(json: bool, words: &[String]) -> Result<(), Failure> {
@@ -51,34 +93,18 @@ fn shield(json: bool, words: &[String]) -> Result<(), Failure> {
     let mut build = process::cargo(&["build", "--quiet", "--package", "shef-tb", "--example", "shield_throughput"]);
     process::run(&mut build, "building the bench")?;
     let program = process::target_dir().join("debug/examples/shield_throughput");
-    let mut command = std::process::Command::new(program);
+    let mut command = Command::new(program);
     command.args(json.then_some("--json")).args(words).env("SHEF_VERILATOR", verilator);
     process::hand_over(&mut command)
 }
 
-/// Appraisal alone, then the whole service.
-fn verifier(json: bool) -> Result<(), Failure> {
+/// Appraisal alone, then the whole service; or the service with a large database.
+fn verifier(json: bool, scale: bool) -> Result<(), Failure> {
+    if scale {
+        return several(json, "release", &[&["--package", "shef-verifierd", "--example", "service_scale"]], None);
+    }
     let pure = ["--package", "shef-verify", "--features", "aws-lc", "--example", "verifier_throughput"];
     let service = ["--package", "shef-verifierd", "--example", "service_throughput"];
-    let mut rows = Vec::new();
-    for example in [&pure[..], &service[..]] {
-        // As it is shipped: the baseline is C and does not care how Rust is compiled.
-        let mut build = process::cargo(&["build", "--quiet", "--release"]);
-        process::run(build.args(example), "building the bench")?;
-        let program = process::target_dir().join("release/examples").join(example[example.len() - 1]);
-        let mut command = std::process::Command::new(program);
-        if !json {
-            process::hand_over(&mut command)?;
-            continue;
-        }
-        let output = command.arg("--json").stderr(std::process::Stdio::inherit()).output();
-        let output = output.map_err(|e| Failure::failed(format!("cannot start {}: {e}", command.get_program().display())))?;
-        let document: serde_json::Value = serde_json::from_slice(&output.stdout)
-            .map_err(|e| Failure::failed(format!("{} gave no JSON: {e}", command.get_program().display())))?;
-        rows.extend(document["rows"].as_array().cloned().unwrap_or_default());
-    }
-    if json {
-        println!("{}", serde_json::json!({ "rows": rows }));
-    }
-    Ok(())
+    // As it is shipped: the baseline is C and does not care how Rust is compiled.
+    several(json, "release", &[&pure, &service], None)
 }

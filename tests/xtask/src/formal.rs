@@ -11,6 +11,8 @@ use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 const FOLDER: &str = "shell-rtl/formal";
@@ -78,6 +80,7 @@ struct Row<'a> {
     depth: u32,
     outcome: String,
     ok: bool,
+    /// Processor time, as sby tells it.
     seconds: f64,
     cached: bool,
 }
@@ -86,6 +89,7 @@ struct Row<'a> {
 #[derive(Serialize, Deserialize)]
 struct Kept {
     outcome: String,
+    /// Processor time.
     seconds: f64,
 }
 
@@ -112,11 +116,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 }
 
 /// The quick proofs, for the normal test.
-pub fn quick(prover: &tools::Prover, line: &dyn Fn(&str)) -> Result<(), Failure> {
+pub fn quick(prover: &tools::Prover, line: &Line<'_>) -> Result<(), Failure> {
     check(prover, &Args { filter: String::new(), quick: true, again: false, json: false }, line)
 }
 
-fn check(prover: &tools::Prover, args: &Args, line: &dyn Fn(&str)) -> Result<(), Failure> {
+fn check(prover: &tools::Prover, args: &Args, line: &Line<'_>) -> Result<(), Failure> {
     let path = root().join(FOLDER).join("proofs.toml");
     let manifest: Manifest = toml::from_str(&read(&path)?).map_err(|e| Failure::failed(format!("{}: {e}", path.display())))?;
     let chosen: Vec<&Proof> = manifest.proof.iter().filter(|p| p.name.contains(&args.filter) && (p.quick || !args.quick)).collect();
@@ -124,16 +128,12 @@ fn check(prover: &tools::Prover, args: &Args, line: &dyn Fn(&str)) -> Result<(),
         return Err(Failure::failed(format!("no proof's name holds '{}'; they stand in {FOLDER}/proofs.toml", args.filter)));
     }
     let start = Instant::now();
-    let mut rows = Vec::new();
     line(&format!("{:<14} {:<34} {:<10} {:>5} {:<8} {:>7}", "proof", "task", "method", "depth", "result", "s"));
+    let mut work = Vec::new();
     for p in chosen {
-        for task in tasks(p)? {
-            let row = one(prover, p, &task, args.again)?;
-            let seconds = if row.cached { "kept".into() } else { format!("{:.1}", row.seconds) };
-            line(&format!("{:<14} {:<34} {:<10} {:>5} {:<8} {seconds:>7}", row.proof, row.task, row.method, row.depth, row.outcome));
-            rows.push(row);
-        }
+        work.extend(tasks(p)?.into_iter().map(|task| (p, task)));
     }
+    let rows = all(prover, &work, args.again, line)?;
     let bad: Vec<String> = rows
         .iter()
         .filter(|r| !r.ok)
@@ -145,6 +145,29 @@ fn check(prover: &tools::Prover, args: &Args, line: &dyn Fn(&str)) -> Result<(),
     }
     if bad.is_empty() { Ok(()) } else { Err(Failure::failed(bad.join("\n"))) }
 }
+
+/// As many at once as there are cores: each takes one. Rows in the order in which they end.
+fn all<'a>(prover: &tools::Prover, work: &'a [(&'a Proof, Task)], again: bool, line: &Line<'_>) -> Result<Vec<Row<'a>>, Failure> {
+    let (next, rows) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let worker = || -> Result<(), Failure> {
+        while let Some((p, task)) = work.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let row = one(prover, p, task, again)?;
+            let seconds = if row.cached { "kept".into() } else { format!("{:.1}", row.seconds) };
+            line(&format!("{:<14} {:<34} {:<10} {:>5} {:<8} {seconds:>7}", row.proof, row.task, row.method, row.depth, row.outcome));
+            rows.lock().unwrap_or_else(PoisonError::into_inner).push(row);
+        }
+        Ok(())
+    };
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|s| {
+        let threads: Vec<_> = (0..cores).map(|_| s.spawn(worker)).collect();
+        threads.into_iter().try_for_each(|t| t.join().unwrap_or_else(|_| Err(Failure::failed("a proof was not brought to its end"))))
+    })?;
+    Ok(rows.into_inner().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Prints one line; the tasks' threads share it.
+type Line<'a> = dyn Fn(&str) + Sync + 'a;
 
 /// One run of sby.
 struct Task {
@@ -246,7 +269,6 @@ fn one<'a>(prover: &tools::Prover, p: &'a Proof, task: &Task, again: bool) -> Re
         std::fs::write(work.join("in").join(name), text).map_err(fail)?;
     }
     std::fs::write(work.join("task.sby"), config).map_err(fail)?;
-    let start = Instant::now();
     // One process at a time: the base case and the induction step one after the other.
     let out = prover
         .sby()
@@ -255,12 +277,13 @@ fn one<'a>(prover: &tools::Prover, p: &'a Proof, task: &Task, again: bool) -> Re
         .stdin(Stdio::null())
         .output()
         .map_err(|e| Failure::failed(format!("sby: {e}")))?;
-    let seconds = start.elapsed().as_secs_f64();
     let mut log = out.stdout;
     log.extend(out.stderr);
     std::fs::write(work.join("logfile.txt"), &log).map_err(fail)?;
     let status = std::fs::read_to_string(work.join("run/status")).unwrap_or_default();
-    let status = status.split_whitespace().next().unwrap_or("ERROR");
+    let mut words = status.split_whitespace();
+    let status = words.next().unwrap_or("ERROR");
+    let seconds = words.nth(1).and_then(|s| s.parse().ok()).unwrap_or_default();
     let outcome = match (status == task.want, task.method, status) {
         (true, "mutant", _) => "caught".into(),
         (true, ..) => "ok".into(),

@@ -2,6 +2,7 @@
 
 use crate::process::{self, Failure, say};
 use crate::{root, tools};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -15,11 +16,11 @@ pub fn run() -> Result<(), Failure> {
     yosys(&yosys_bin)
 }
 
-/// Folders of one design as it ships: shared RTL and the digits accelerator.
-const SHIPPED: &[&str] = &["shell-rtl/rtl", "shell-rtl/accel/digits"];
+/// The accelerators, each with a configuration of the Shield: the demo's first, then the one without card memory.
+pub const ACCELERATORS: [&str; 2] = ["digits", "hotp"];
 
 /// All SystemVerilog sources below `dirs`, paths relative to the root: packages first, the shared types before all others, then by path.
-fn sources(dirs: &[&str]) -> Result<Vec<PathBuf>, Failure> {
+pub fn sources(dirs: &[&str]) -> Result<Vec<PathBuf>, Failure> {
     fn walk(dir: &Path, out: &mut Vec<PathBuf>) -> std::io::Result<()> {
         for entry in std::fs::read_dir(dir)? {
             let path = entry?.path();
@@ -45,20 +46,29 @@ fn sources(dirs: &[&str]) -> Result<Vec<PathBuf>, Failure> {
 }
 
 /// What ships: the Shield and an accelerator.
-pub fn shipped() -> Result<Vec<PathBuf>, Failure> {
-    sources(SHIPPED)
+pub fn shipped(accelerator: &str) -> Result<Vec<PathBuf>, Failure> {
+    sources(&["shell-rtl/rtl", &format!("shell-rtl/accel/{accelerator}")])
 }
 
 /// What ships, and the simulation shell around it.
-fn design() -> Result<Vec<PathBuf>, Failure> {
-    sources(&[SHIPPED, &["shell-rtl/shell/sim"]].concat())
+fn design(accelerator: &str) -> Result<Vec<PathBuf>, Failure> {
+    sources(&["shell-rtl/rtl", &format!("shell-rtl/accel/{accelerator}"), "shell-rtl/shell/sim"])
+}
+
+/// Everything: the designs of all accelerators.
+fn everything() -> Result<BTreeSet<PathBuf>, Failure> {
+    let mut all = BTreeSet::new();
+    for accelerator in ACCELERATORS {
+        all.extend(design(accelerator)?);
+    }
+    Ok(all)
 }
 
 /// Every module stands in the table of `shell-rtl/README.md`.
 pub fn table() -> Result<(), Failure> {
     const TABLE: &str = "shell-rtl/README.md";
     let text = std::fs::read_to_string(root().join(TABLE)).map_err(|e| Failure::failed(format!("{TABLE}: {e}")))?;
-    let missing: Vec<String> = design()?
+    let missing: Vec<String> = everything()?
         .iter()
         .filter_map(|p| p.file_stem().map(|n| n.to_string_lossy().into_owned()))
         .filter(|n| !text.contains(&format!("| `{n}` |")))
@@ -71,7 +81,7 @@ pub fn nothing_faked() -> Result<(), Failure> {
     const FORBIDDEN: &[&str] =
         &["$c(", "$c1(", "import \"DPI", "export \"DPI", "$readmem", "$fopen", "$system", "$value$plusargs", "$test$plusargs", "force "];
     let mut found = Vec::new();
-    for path in design()? {
+    for path in everything()? {
         let text = std::fs::read_to_string(root().join(&path)).map_err(|e| Failure::failed(format!("{}: {e}", path.display())))?;
         for (n, line) in text.lines().enumerate() {
             let code = line.split("//").next().unwrap_or_default();
@@ -83,18 +93,20 @@ pub fn nothing_faked() -> Result<(), Failure> {
 
 /// `verilator --lint-only -Wall` on each top of the simulation shell.
 pub fn verilator(binary: &Path) -> Result<(), Failure> {
-    let sources = design()?;
-    for top in ["shef_sim_top", "shef_tb_top", "shef_bare_top"] {
-        let mut c = Command::new(binary);
-        c.current_dir(root()).args(["--lint-only", "-Wall", "-Wno-fatal", "--top-module", top]);
-        if let Some(lib) = tools::verilator_root(binary) {
-            c.env("VERILATOR_ROOT", lib);
-        }
-        let out = c.args(&sources).output().map_err(|e| Failure::failed(format!("verilator: {e}")))?;
-        let text = String::from_utf8_lossy(&out.stderr);
-        let findings: Vec<_> = text.lines().filter(|l| l.starts_with('%')).collect();
-        if !out.status.success() || !findings.is_empty() {
-            return Err(Failure::failed(format!("{top}: {} finding(s)\n{text}", findings.len())));
+    for accelerator in ACCELERATORS {
+        let sources = design(accelerator)?;
+        for top in ["shef_sim_top", "shef_host_top", "shef_dma_top", "shef_tb_top", "shef_bare_top"] {
+            let mut c = Command::new(binary);
+            c.current_dir(root()).args(["--lint-only", "-Wall", "-Wno-fatal", "--top-module", top]);
+            if let Some(lib) = tools::verilator_root(binary) {
+                c.env("VERILATOR_ROOT", lib);
+            }
+            let out = c.args(&sources).output().map_err(|e| Failure::failed(format!("verilator: {e}")))?;
+            let text = String::from_utf8_lossy(&out.stderr);
+            let findings: Vec<_> = text.lines().filter(|l| l.starts_with('%')).collect();
+            if !out.status.success() || !findings.is_empty() {
+                return Err(Failure::failed(format!("{top} with {accelerator}: {} finding(s)\n{text}", findings.len())));
+            }
         }
     }
     Ok(())
@@ -106,12 +118,17 @@ fn module_name(path: &Path) -> Option<String> {
     (!name.ends_with("_pkg")).then_some(name)
 }
 
-/// Elaborates every module of the shipped RTL with its default parameters (the simulation shell looks inside and is left out).
+/// Elaborates every module of the shipped RTL with its default parameters (the simulation shell looks inside and is left out), and the core
+/// around each further accelerator.
 pub fn yosys(binary: &Path) -> Result<(), Failure> {
-    let all = shipped()?;
-    let files: Vec<String> = all.iter().map(|p| p.display().to_string()).collect();
-    let tops: String = all.iter().filter_map(|p| module_name(p)).map(|m| format!(" --top {m}")).collect();
-    let script = format!("read_slang -j 1 {}{tops}", files.join(" "));
-    let mut c = tools::yosys_command(binary);
-    process::run(c.current_dir(root()).args(["-q", "-p", &script]), "yosys (read_slang)")
+    for (n, accelerator) in ACCELERATORS.iter().enumerate() {
+        let all = shipped(accelerator)?;
+        let files: Vec<String> = all.iter().map(|p| p.display().to_string()).collect();
+        let tops: String =
+            all.iter().filter_map(|p| module_name(p)).filter(|m| n == 0 || m == "shef_core").map(|m| format!(" --top {m}")).collect();
+        let script = format!("read_slang -j 1 {}{tops}", files.join(" "));
+        let mut c = tools::yosys_command(binary);
+        process::run(c.current_dir(root()).args(["-q", "-p", &script]), "yosys (read_slang)")?;
+    }
+    Ok(())
 }

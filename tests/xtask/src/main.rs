@@ -4,7 +4,10 @@
 mod area;
 mod attack;
 mod bench;
+mod coverage;
+mod dist;
 mod formal;
+mod fuzz;
 mod lint;
 mod mutants;
 mod negatives;
@@ -42,6 +45,8 @@ enum Command {
     },
     /// A hostile bus and host against the Shield's RTL, one act at a time
     Attack(attack::Args),
+    /// Lines of the RTL and named cover points that the hostile bench and random operations reach, and why the others are not
+    Coverage(coverage::Args),
     /// Everything the project tests
     Test {
         /// A missing optional tool is a failure, as in CI
@@ -68,10 +73,17 @@ enum Command {
         /// By the hostile bench instead, as a table: what it saw, after how many attempts
         #[arg(long)]
         attack: bool,
+        /// Only those of the normal test
+        #[arg(long)]
+        quick: bool,
         /// Only mutants whose name holds this
         #[arg(default_value = "")]
         filter: String,
     },
+    /// The verifier service for operators: static program, OCI image, systemd unit, SBOM, hashes
+    Dist(dist::Args),
+    /// Mutated messages against every decoder of outside bytes; new outcomes go into the corpora
+    Fuzz(fuzz::Args),
     /// What must be refused, each case with its code
     Negatives(negatives::Args),
     /// Figures, each with its baseline from the same run
@@ -95,16 +107,20 @@ fn main() -> ExitCode {
         Command::Setup { all } => setup(all),
         Command::Demo { args } => demo(&args),
         Command::Attack(args) => attack::run(&args),
+        Command::Coverage(args) => coverage::run(&args),
         Command::Test { no_skip, json } => test::run(no_skip || std::env::var_os("CI").is_some(), json),
         Command::Vm(args) => vm::run(&args),
         Command::Generate { check } => generate(check),
         Command::Lint => lint::run(),
         Command::Formal(args) => formal::run(&args),
-        Command::Mutants { attack, filter } => {
+        Command::Mutants { attack, quick, filter } => {
             tools::ensure_verilator(&root(), &process::say).map_err(Failure::from).and_then(|verilator| {
-                mutants::run(&verilator, &filter, if attack { mutants::By::Attack } else { mutants::By::Test }, &|line| println!("{line}"))
+                let which = if quick { mutants::Which::Quick } else { mutants::Which::Named(&filter) };
+                mutants::run(&verilator, which, if attack { mutants::By::Attack } else { mutants::By::Test }, &|line| println!("{line}"))
             })
         }
+        Command::Dist(args) => dist::run(&args),
+        Command::Fuzz(args) => fuzz::run(&args),
         Command::Negatives(args) => negatives::run(&args),
         Command::Bench { what } => bench::run(&what),
         Command::Area(args) => area::run(&args),
@@ -136,6 +152,9 @@ fn demo(args: &[String]) -> Result<(), Failure> {
     let mut build = process::cargo(&["build", "--quiet", "--package", "shef-cli"]);
     if args.iter().any(|arg| arg == "--remote") {
         build.args(["--package", "shef-agent"]);
+    }
+    if args.windows(2).any(|pair| pair == ["--verifier", "local"]) || args.iter().any(|arg| arg == "--verifier=local") {
+        build.args(["--package", "shef-verifierd"]);
     }
     process::run(&mut build, "building shef")?;
     let shef = process::target_dir().join("debug").join("shef");

@@ -30,6 +30,9 @@ pub struct Mutant {
     test: Option<String>,
     /// Configuration of the hostile bench to attack it in; none: no configuration has what is weakened, or no act of the bench can show it.
     attack: Option<String>,
+    /// Part of the normal test.
+    #[serde(default)]
+    quick: bool,
     /// What is changed.
     edit: Vec<Edit>,
 }
@@ -71,8 +74,17 @@ pub enum By {
     Attack,
 }
 
-/// Runs all mutants, or those whose name holds `filter`; `line` prints the table.
-pub fn run(verilator: &Path, filter: &str, by: By, line: &dyn Fn(&str)) -> Result<(), Failure> {
+/// Which of the mutants.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Which<'a> {
+    /// Those of the normal test.
+    Quick,
+    /// Those whose name holds this.
+    Named(&'a str),
+}
+
+/// Runs mutants; `line` prints the table.
+pub fn run(verilator: &Path, which: Which<'_>, by: By, line: &dyn Fn(&str)) -> Result<(), Failure> {
     let all = load()?;
     let folder = process::target_dir().join("mutants");
     let mut survivors = Vec::new();
@@ -81,7 +93,11 @@ pub fn run(verilator: &Path, filter: &str, by: By, line: &dyn Fn(&str)) -> Resul
         By::Test => line(&format!("{:<34} {:<9} {:>6}  caught by", "mutant", "", "s")),
         By::Attack => line("| mutant | what no longer holds | caught by | after attempts |\n|---|---|---|---:|"),
     }
-    for m in all.iter().filter(|m| m.name.contains(filter) && (by == By::Attack || m.test.is_some())) {
+    let chosen = |m: &Mutant| match which {
+        Which::Quick => m.quick,
+        Which::Named(filter) => m.name.contains(filter),
+    };
+    for m in all.iter().filter(|m| chosen(m) && (by == By::Attack || m.test.is_some())) {
         ran += 1;
         say(&format!("mutant {} ({})", m.name, m.breaks));
         let copy = folder.join(&m.name);
@@ -105,7 +121,7 @@ pub fn run(verilator: &Path, filter: &str, by: By, line: &dyn Fn(&str)) -> Resul
         let _ = std::fs::remove_dir_all(&copy);
     }
     if ran == 0 {
-        return Err(Failure::failed(format!("no mutant's name holds '{filter}'")));
+        return Err(Failure::failed("no mutant has this in its name; tests/mutants has them all"));
     }
     if survivors.is_empty() { Ok(()) } else { Err(Failure::failed(survivors.join("\n"))) }
 }

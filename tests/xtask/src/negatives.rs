@@ -1,7 +1,6 @@
 //! `cargo xtask negatives`: builds the negative cases and hands over to them.
 
 use crate::process::{self, Failure};
-use std::process::Command;
 
 /// Arguments of the command.
 #[derive(clap::Args)]
@@ -18,10 +17,8 @@ pub struct Args {
 
 /// Runs the cases.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let mut build = process::cargo(&["build", "--quiet", "--package", "shef-negatives"]);
-    process::run(&mut build, "building shef-negatives")?;
-    let mut command = Command::new(process::target_dir().join("debug").join("shef-negatives"));
-    command.current_dir(crate::root()).args(args.ids.iter().map(u32::to_string));
+    let mut command = process::built("shef-negatives")?;
+    command.args(args.ids.iter().map(u32::to_string));
     if args.json {
         command.arg("--json");
     }

@@ -42,6 +42,14 @@ pub fn target_dir() -> PathBuf {
     crate::root().join(dir)
 }
 
+/// A program of the workspace, built; with the features of the whole workspace, so that it shares what the tests have built.
+pub fn built(program: &str) -> Result<Command, Failure> {
+    run(&mut cargo(&["build", "--quiet", "--workspace", "--bin", program]), &format!("building {program}"))?;
+    let mut command = Command::new(target_dir().join("debug").join(program));
+    command.current_dir(crate::root());
+    Ok(command)
+}
+
 /// Runs a program whose stdout is not the answer; its output goes to stderr.
 pub fn run(command: &mut Command, what: &str) -> Result<(), Failure> {
     use std::os::fd::AsFd;

@@ -7,7 +7,10 @@ mod boxes;
 mod chain;
 mod corims;
 mod freshness;
+mod interop;
+mod release;
 mod results;
+mod service;
 mod token;
 mod wrappers;
 
@@ -30,6 +33,9 @@ pub fn all() -> Vec<(u32, Run)> {
         appraisal::CASES,
         corims::CASES,
         results::CASES,
+        service::CASES,
+        release::CASES,
+        interop::CASES,
     ]
     .concat();
     all.sort_unstable_by_key(|(id, _)| *id);

@@ -12,7 +12,8 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -310,10 +311,38 @@ fn boot(guest: &Guest, show: bool) -> Result<Report, Failure> {
     let card = serve(&programs.shef, &socket)?;
     let begin = Instant::now();
     let result = qemu(guest, &initrd, &socket, show);
+    let state = card_state(&socket);
     drop(card);
     let _ = fs::remove_dir_all(&sockets);
     let said = result?;
-    Ok(Report { seconds: begin.elapsed().as_secs(), ..report(&said) })
+    let mut report = report(&said);
+    report.steps.push(rings(&state));
+    Ok(Report { seconds: begin.elapsed().as_secs(), ..report })
+}
+
+/// What the card says of itself on its control socket.
+fn card_state(socket: &Path) -> Value {
+    let ask = || -> std::io::Result<Value> {
+        let mut stream = UnixStream::connect(format!("{}.control", socket.display()))?;
+        stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+        stream.write_all(b"{\"do\":\"state\"}\n")?;
+        let mut line = String::new();
+        BufReader::new(stream).read_line(&mut line)?;
+        Ok(serde_json::from_str(&line)?)
+    };
+    ask().unwrap_or(Value::Null)
+}
+
+/// Least bytes that the demo moves each way through rings.
+const BULK: u64 = 64 << 10;
+
+/// Whether bulk data went through rings: the card reached the guest's memory by itself.
+fn rings(state: &Value) -> Value {
+    let bytes = |key: &str| state[key].as_u64().unwrap_or(0);
+    let (read, written, interrupts) = (bytes("dma_read"), bytes("dma_written"), bytes("dma_interrupts"));
+    let detail =
+        format!("the card's DMA engine read {read} bytes of the guest's memory, wrote {written}, and raised {interrupts} interrupts");
+    serde_json::json!({ "name": "rings", "ok": read >= BULK && written > 0 && interrupts > 0, "detail": detail })
 }
 
 fn qemu(guest: &Guest, initrd: &Path, socket: &Path, show: bool) -> Result<Said, Failure> {
@@ -355,7 +384,7 @@ fn qemu(guest: &Guest, initrd: &Path, socket: &Path, show: bool) -> Result<Said,
     loop {
         match told.recv_timeout(LIMIT.saturating_sub(begin.elapsed())) {
             Ok(line) => {
-                let _ = std::io::Write::write_all(&mut log, format!("{line}\n").as_bytes());
+                let _ = log.write_all(format!("{line}\n").as_bytes());
                 if show {
                     say(&line);
                 }
@@ -415,7 +444,7 @@ fn report(said: &Said) -> Report {
 
 #[cfg(test)]
 mod tests {
-    use super::{Said, report};
+    use super::{Said, report, rings};
 
     fn said(lines: &[&str]) -> Said {
         let (mut said, mut open) = (Said::default(), None);
@@ -449,6 +478,16 @@ mod tests {
         // What the guest never said has failed.
         assert!(!step("doctor") && !step("info") && !step("vfio-permission"));
         assert!(r.failed().contains(&"digits".to_owned()));
+    }
+
+    #[test]
+    fn bulk_that_went_through_the_window_has_failed() {
+        let state =
+            |read, interrupts| serde_json::json!({ "is": "state", "dma_read": read, "dma_written": 1, "dma_interrupts": interrupts });
+        assert_eq!(rings(&state(1 << 20, 9))["ok"], true);
+        for other in [state(100, 9), state(1 << 20, 0), serde_json::Value::Null] {
+            assert_eq!(rings(&other)["ok"], false, "{other}");
+        }
     }
 
     #[test]

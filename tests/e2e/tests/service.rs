@@ -1,0 +1,401 @@
+//! A verifier service that really runs: the demo's keys come from it, and the command that talks to it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::atomic::AtomicI64;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::Value;
+use shef::sim::{self, Control, Engine};
+use shef::{SdkError, TlsFiles};
+use shef_cli::demo::DemoArgs;
+use shef_cli::demo::world::{Cards, Plan, World};
+use shef_cli::service::ServiceArgs;
+use shef_e2e::{ATTACKS, Served, shef_program};
+use shef_proto::evidence::RootOfTrust;
+use shef_proto::receipt::Audit;
+use shef_verifierd::app::Clock;
+use shef_verifierd::auth::{Identity, Role};
+use shef_verifierd::config::Config;
+use shef_verifierd::init::{self, Setup};
+use shef_verifierd::run::{Running, start};
+use shef_verify::corim::CorimSigner;
+use shef_verify::{KernelReference, Policy, ReferenceValues, ShellReference, TrustAnchor};
+
+const DAY: i64 = 86_400;
+
+fn now() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64
+}
+
+/// A service in a folder of its own, made and run at this time.
+struct Verifier {
+    _folder: tempfile::TempDir,
+    dir: PathBuf,
+    runtime: tokio::runtime::Runtime,
+    running: Option<Running>,
+}
+
+impl Verifier {
+    fn start() -> Self {
+        Self::at(now(), Clock::System)
+    }
+
+    fn at(made: i64, clock: Clock) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = folder.path().join("v");
+        let setup = Setup {
+            listen: "127.0.0.1:0".into(),
+            hosts: vec!["localhost".into(), "127.0.0.1".into()],
+            audience: "https://verifier.test".into(),
+            tenant: "default".into(),
+        };
+        init::init(&dir, &setup, made).unwrap();
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let running = runtime.block_on(start(Config::read(&dir.join("verifierd.toml")).unwrap(), clock)).unwrap();
+        Self { _folder: folder, dir, runtime, running: Some(running) }
+    }
+
+    fn url(&self) -> String {
+        format!("https://localhost:{}", self.running.as_ref().unwrap().address.port())
+    }
+
+    fn files(&self, name: &str) -> TlsFiles {
+        TlsFiles { ca: self.dir.join("ca.pem"), cert: self.dir.join(format!("{name}.pem")), key: self.dir.join(format!("{name}.key")) }
+    }
+
+    fn service(&self) -> shef::Service {
+        shef::Service::new(&self.url(), self.files("operator")).unwrap()
+    }
+
+    /// A client certificate of this role, issued at this time.
+    fn client(&self, name: &str, role: Role, issued: i64) {
+        init::client(&self.dir, name, &Identity { tenant: "default".into(), name: name.into(), role }, issued).unwrap();
+    }
+
+    /// Runs `shef` as this client.
+    fn shef(&self, client: &str, args: &[&str]) -> Output {
+        let mut command = Command::new(shef_program());
+        command.args(["--json", "--quiet"]).args(args).args(["--verifier", &self.url(), "--as"]).arg(self.dir.join(client));
+        command.output().unwrap()
+    }
+
+    #[track_caller]
+    fn ok(&self, client: &str, args: &[&str]) -> Value {
+        let output = self.shef(client, args);
+        assert_eq!(output.status.code(), Some(0), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    #[track_caller]
+    fn fails(&self, client: &str, args: &[&str], exit: i32, code: &str) -> String {
+        let output = self.shef(client, args);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(exit), "{args:?}: {said}");
+        assert_eq!(said.matches(&format!("error [{code}]")).count(), 1, "{args:?}: {said}");
+        assert!(said.matches("help:").count() == 2, "every code is explained: {said}");
+        said
+    }
+}
+
+impl Drop for Verifier {
+    fn drop(&mut self) {
+        if let Some(running) = self.running.take() {
+            self.runtime.block_on(running.stop());
+        }
+    }
+}
+
+fn released(service: &shef::Service) -> usize {
+    service.receipts().unwrap()["receipts"].as_array().unwrap().len()
+}
+
+#[track_caller]
+fn code<T>(result: Result<T, SdkError>) -> String {
+    result.map(drop).expect_err("it was accepted").code().to_owned()
+}
+
+fn world(dir: &Path, service: &shef::Service) -> World {
+    let plan = Plan { cards: Cards::Made(Engine::Model), seed: None, name: "service".into(), service: Some(service.clone()) };
+    World::new(dir, plan).unwrap()
+}
+
+#[test]
+fn keys_leave_only_after_appraisal_and_each_leaves_a_receipt() {
+    let verifier = Verifier::start();
+    let service = verifier.service();
+    let dir = tempfile::tempdir().unwrap();
+    let mut world = world(dir.path(), &service);
+    let (mut host, _) = world.card(&mut |_| {}).unwrap();
+
+    // The kernel is not known any more: no image key.
+    let reference = service.get("/v1/corims").unwrap()["corims"][0]["id"].as_str().unwrap().to_owned();
+    service.remove("corims", &reference).unwrap();
+    assert_eq!(code(world.release(&mut host)), "SHEF-ATT-030");
+    assert_eq!(released(&service), 0);
+    // Kernel and shell are, the image is not: it is loaded, and gets no data key.
+    let known = world.verifier().reference().clone();
+    service.add_reference("without", &ReferenceValues { images: Vec::new(), ..known.clone() }).unwrap();
+    world.load(&mut host).unwrap();
+    assert_eq!(released(&service), 1);
+    assert_eq!(code(world.attest(&mut host)), "SHEF-ATT-040");
+    assert_eq!(released(&service), 1);
+    // Everything is: the data key is released, and the Shield runs under it.
+    service.add_reference(&reference, &known).unwrap();
+    let image = hex::encode(world.image().digest);
+    let mut session = world.keyed(&mut host).unwrap();
+    assert_eq!(released(&service), 2);
+    // The image is revoked while the session runs: the session goes on, and there is no data key for the next one.
+    let revoked = serde_json::json!({"kind": "image", "value": image, "reason": "test"});
+    service.post::<Value>("/v1/revocations", &revoked).unwrap();
+    session.ping().unwrap();
+    session.close().unwrap();
+    host.new_session().unwrap();
+    assert_eq!(code(world.attest(&mut host)), "SHEF-ATT-025");
+    assert_eq!(released(&service), 2);
+
+    // The chain of receipts, with the keys that the service publishes.
+    let page = service.receipts().unwrap();
+    let keys = service.keys_that_sign().unwrap();
+    let mut audit = Audit::new("default", &keys, None);
+    for row in page["receipts"].as_array().unwrap() {
+        audit.push(&unbase64(&row["receipt"])).unwrap();
+    }
+    assert_eq!(page["head"]["seq"], audit.head().seq);
+    drop(world);
+    assert_eq!(service.get("/v1/trust-anchors").unwrap()["trust_anchors"], serde_json::json!([]));
+    assert!(service.keys().unwrap().iter().all(|key| key["disabled"] == true));
+}
+
+fn unbase64(value: &Value) -> Vec<u8> {
+    use base64::Engine as _;
+    base64::engine::general_purpose::URL_SAFE_NO_PAD.decode(value.as_str().unwrap()).unwrap()
+}
+
+#[test]
+fn the_whole_demo_has_its_keys_from_a_service_of_its_own() {
+    let program = shef_program();
+    let dir = tempfile::tempdir().unwrap();
+    let kept = dir.path().join("kept");
+    let args = DemoArgs {
+        device: "sim:model".into(),
+        service: ServiceArgs { verifier: Some("local".into()), ..ServiceArgs::default() },
+        keep: Some(kept.clone()),
+        ..DemoArgs::default()
+    };
+    let report = shef_e2e::demo(&args);
+    assert!(report.steps.iter().all(|step| step.ok), "{:?}", report.steps);
+    assert_eq!((report.digits.correct, report.digits.equal_to_reference), (766, true));
+    for (attack, (name, code)) in report.attacks.iter().zip(ATTACKS) {
+        assert!(attack.detected && attack.words_delivered == 0, "{name}: {}", attack.detail);
+        assert_eq!((attack.name, attack.code.as_str()), (*name, *code), "{}", attack.detail);
+    }
+    assert_eq!(report.attacks.len(), ATTACKS.len());
+    // Two keys were released in the honest run: that of the image and that of the data. Without the service, now.
+    let verifier = report.verifier.unwrap();
+    assert!(verifier.url.starts_with("https://localhost:") && verifier.head.starts_with("2:"), "{verifier:?}");
+    let audit = |head: &str| {
+        let mut command = Command::new(&program);
+        command.args(["audit", "verify", "--head", head, "--jwks"]).args([kept.join("jwks.json"), kept.join("receipts.json")]);
+        command.output().unwrap().status.code()
+    };
+    assert_eq!(audit(&verifier.head), Some(0));
+    let receipts = kept.join("receipts.json");
+    let mut page: Value = serde_json::from_slice(&std::fs::read(&receipts).unwrap()).unwrap();
+    page["receipts"].as_array_mut().unwrap().pop();
+    std::fs::write(&receipts, page.to_string()).unwrap();
+    assert_eq!(audit(&verifier.head), Some(1), "a truncated chain");
+}
+
+#[test]
+fn a_device_is_attested_and_keys_are_managed_from_the_command_line() {
+    let verifier = Verifier::start();
+    let service = verifier.service();
+    let card = Served::start("model");
+    let (device, dir) = (card.uri(), tempfile::tempdir().unwrap());
+    let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let identity = Control::open(&Control::path_of(&card.socket())).unwrap().identity().unwrap();
+
+    // Nobody has said yet whom to trust.
+    let config = sim::config().unwrap();
+    let mut policy = Policy::strict("default", &[RootOfTrust::Simulated]);
+    policy.on_fault = vec![config.on_fault().name().to_owned()];
+    policy.bypass = config.bypass_regions().map(|region| region.name.clone()).collect();
+    service.add_policy("default", &policy).unwrap();
+    let evidence = path("kernel.cmw");
+    let attest = ["attest", &device, "--out", &evidence, "--form", "cmw"];
+    verifier.fails("operator", &attest, 1, "SHEF-ATT-011");
+    service.add_anchor(&TrustAnchor::new("maker", RootOfTrust::Simulated, false, &identity.root).unwrap()).unwrap();
+    let kernel = sim::kernel_image();
+    let known = ReferenceValues {
+        kernels: vec![KernelReference { name: "kernel".into(), digest: sim::kernel_digest(&kernel), svn: sim::KERNEL_SVN }],
+        shells: vec![ShellReference { name: "simulation".into(), digest: sim::shell_digest() }],
+        images: Vec::new(),
+    };
+    service.add_reference("card", &known).unwrap();
+    let attested = verifier.ok("operator", &attest);
+    assert_eq!((&attested["verdict"], &attested["policy"]), (&"accepted".into(), &"default@1".into()));
+    assert_eq!(attested["audience"], "https://verifier.test");
+    let wrapper = shef_verify::cmw::Cmw::parse(&std::fs::read(&evidence).unwrap()).unwrap();
+    shef_proto::evidence::Evidence::parse(wrapper.evidence().unwrap()).unwrap();
+    assert_eq!(std::fs::read_to_string(format!("{evidence}.nonce")).unwrap().trim(), attested["nonce"]);
+
+    // An image, its key, and the key in a box for this kernel, which takes it.
+    let image = path("digits.shef");
+    let build = Command::new(shef_program()).args(["image", "build", "--svn", "2", "--vendor", &path("vendor"), "--out", &image]).output();
+    assert!(build.unwrap().status.success());
+    let vendor = path("vendor");
+    let add = ["keys", "add", "digits", "--policy", "default", "--image", &image, "--vendor", &vendor, "--max-releases", "2"];
+    assert_eq!(verifier.ok("operator", &add)["layer"], "kernel");
+    verifier.fails("operator", &add, 1, "SHEF-SVC-054");
+    let (key_box, receipt) = (path("box"), path("receipt"));
+    let release = ["keys", "release", "digits", &device, "--layer", "kernel", "--out", &key_box, "--receipt", &receipt];
+    let done = verifier.ok("operator", &release);
+    assert!(done["head"].as_str().unwrap().starts_with("1:"), "{done}");
+    verifier.fails("operator", &release, 5, "SHEF-CLI-015");
+    assert_eq!(shef_proto::receipt::Receipt::verify(&std::fs::read(&receipt).unwrap(), &service.keys_that_sign().unwrap()).unwrap().seq, 1);
+    let boxed = shef_proto::release::KeyBox::from_cbor(&std::fs::read(&key_box).unwrap()).unwrap();
+    assert_eq!((boxed.info().key_id.as_str(), boxed.info().tenant.as_str()), ("digits", "default"));
+
+    // What was released counts, and versions, switches and roles are kept.
+    verifier.ok("operator", &["keys", "rotate", "digits", "--policy", "default", "--image", &image, "--vendor", &vendor]);
+    let shown = verifier.ok("operator", &["keys", "show", "digits"]);
+    let first = shown["versions"].as_array().unwrap().iter().find(|version| version["version"] == 1).unwrap();
+    assert_eq!((&shown["version"], &first["released"]), (&2.into(), &1.into()));
+    // A data key for the Shield that the image makes: into a file for its owner only.
+    let signers = std::fs::read_to_string(path("digits.signers.toml")).unwrap();
+    let signer = CorimSigner::list_from_toml(&signers).unwrap().remove(0);
+    service.put(&format!("/v1/signers/{}", signer.name()), "application/toml", signers.as_bytes()).unwrap();
+    service.put("/v1/corims/digits", "application/rim+cose", &std::fs::read(path("digits.corim")).unwrap()).unwrap();
+    verifier.ok("operator", &["keys", "add", "data", "--policy", "default", "--generate", "32"]);
+    let secret = path("secret");
+    let load = ["--load", &image, "--image-key", "digits"];
+    let release = [&release_to(&device, "data", "shield", &secret)[..], &load].concat();
+    assert_eq!(verifier.ok("operator", &release)["layer"], "shield");
+    let meta = std::fs::metadata(&secret).unwrap();
+    assert_eq!((meta.len(), std::os::unix::fs::PermissionsExt::mode(&meta.permissions()) & 0o777), (32, 0o600));
+    let shield = path("shield.cbor");
+    let attest_shield = [&["attest", &device, "--layer", "shield", "--out", &shield][..], &load].concat();
+    assert_eq!(verifier.ok("operator", &attest_shield)["verdict"], "accepted");
+
+    let (second, out) = (path("second"), path("other"));
+    let mut first: [&str; 10] = ["keys", "release", "digits", &device, "--layer", "kernel", "--version", "1", "--out", &second];
+    verifier.ok("operator", &first);
+    first[9] = &out;
+    verifier.fails("operator", &first, 1, "SHEF-SVC-063");
+    assert_eq!(verifier.ok("operator", &["keys", "list"]).as_array().unwrap().len(), 2);
+    verifier.ok("operator", &["keys", "disable", "digits"]);
+    verifier.fails("operator", &release_to(&device, "digits", "kernel", &out), 1, "SHEF-SVC-061");
+    verifier.ok("operator", &["keys", "enable", "digits"]);
+    verifier.fails("operator", &release_to(&device, "digits", "shield", &out), 1, "SHEF-KRN-014");
+    verifier.fails("operator", &release_to(&device, "none", "kernel", &out), 5, "SHEF-SVC-020");
+    verifier.fails("operator", &["keys", "show", "none"], 5, "SHEF-SVC-020");
+    assert!(!Path::new(&out).exists(), "what was refused left a file");
+    verifier.fails("operator", &["keys", "add", "more", "--policy", "default"], 2, "SHEF-CLI-001");
+    verifier.fails("operator", &["keys", "add", "more", "--policy", "none", "--generate", "32"], 5, "SHEF-SVC-020");
+
+    verifier.client("fleet", Role::Attest, now());
+    verifier.ok("fleet", &attest);
+    let said = verifier.fails("fleet", &["keys", "list"], 5, "SHEF-SVC-028");
+    assert!(said.contains("it needs audit or operator"), "{said}");
+    verifier.fails("fleet", &release_to(&device, "digits", "kernel", &out), 5, "SHEF-SVC-028");
+
+    let status = verifier.ok("operator", &["verifier", "status"]);
+    assert_eq!((&status["ready"], &status["devices"], &status["devices_stale"]), (&true.into(), &1.into(), &0.into()));
+    assert_eq!(status["attention"], serde_json::json!([]));
+    assert!(verifier.ok("fleet", &["verifier", "status"])["devices"].is_null());
+}
+
+fn release_to<'a>(device: &'a str, key: &'a str, layer: &'a str, out: &'a str) -> [&'a str; 8] {
+    ["keys", "release", key, device, "--layer", layer, "--out", out]
+}
+
+#[test]
+fn evidence_to_a_nonce_of_ones_own_is_verified_from_files() {
+    let card = Served::start("model");
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("e");
+    let attest = |nonce: &str| {
+        let mut command = Command::new(shef_program());
+        command.args(["--json", "attest", &card.uri(), "--nonce", nonce, "--audience", "me", "--out"]).arg(&out).output().unwrap()
+    };
+    assert_eq!(attest("0011").status.code(), Some(5));
+    let nonce = "5a".repeat(32);
+    assert_eq!(attest(&nonce).status.code(), Some(0));
+    let evidence = shef_proto::evidence::Evidence::parse(&std::fs::read(&out).unwrap()).unwrap();
+    let claims = &evidence.unverified_claims().common;
+    assert_eq!((hex::encode(&claims.nonce), claims.audience.as_str()), (nonce, "me"));
+}
+
+#[test]
+fn each_trouble_on_the_way_has_its_own_words() {
+    let status = ["verifier", "status"];
+    let verifier = Verifier::start();
+    // Another CA.
+    let other = Verifier::start();
+    std::fs::rename(other.dir.join("ca.pem"), other.dir.join("good.pem")).unwrap();
+    std::fs::copy(verifier.dir.join("ca.pem"), other.dir.join("ca.pem")).unwrap();
+    let said = other.fails("operator", &status, 5, "SHEF-SDK-032");
+    assert!(said.contains("is not good under the CA") && said.contains("ca.pem"), "{said}");
+    // A client of another CA, an expired one, and one whose key is another's.
+    for end in [".pem", ".key"] {
+        std::fs::copy(other.dir.join(format!("operator{end}")), verifier.dir.join(format!("other{end}"))).unwrap();
+    }
+    assert!(verifier.fails("other", &status, 5, "SHEF-SDK-034").contains("refuses the certificate"));
+    verifier.client("old", Role::Operator, now() - 800 * DAY);
+    assert!(verifier.fails("old", &status, 5, "SHEF-SDK-034").contains("it has expired"));
+    std::fs::copy(verifier.dir.join("operator.pem"), verifier.dir.join("mixed.pem")).unwrap();
+    std::fs::copy(verifier.dir.join("old.key"), verifier.dir.join("mixed.key")).unwrap();
+    verifier.fails("mixed", &status, 5, "SHEF-AGT-003");
+    verifier.fails("missing", &status, 5, "SHEF-AGT-003");
+    // A client that was revoked, and then a list past its end, under which nobody is taken.
+    verifier.client("gone", Role::Operator, now());
+    let reload = |issued: i64| {
+        init::revoke(&verifier.dir, &[verifier.dir.join("gone.pem")], 1, issued).unwrap();
+        let text = std::fs::read_to_string(verifier.dir.join("verifierd.toml")).unwrap();
+        let text = text.replace("\nclient_ca", "\ncrls = [\"crl.pem\"]\nclient_ca");
+        let config = Config::parse(&text, "verifierd.toml", &verifier.dir).unwrap();
+        verifier.runtime.block_on(verifier.running.as_ref().unwrap().reload(config)).unwrap();
+    };
+    reload(now());
+    assert!(verifier.fails("gone", &status, 5, "SHEF-SDK-034").contains("it was revoked"));
+    verifier.ok("operator", &status);
+    reload(now() - 3 * DAY);
+    assert!(verifier.fails("operator", &status, 5, "SHEF-SDK-034").contains("revocation list is past its end"));
+    reload(now());
+    // A service whose certificate has expired since.
+    let expired = Verifier::at(now() - 800 * DAY, Clock::Set(AtomicI64::new(now() - 790 * DAY)));
+    expired.client("new", Role::Operator, now());
+    assert!(expired.fails("new", &status, 3, "SHEF-SDK-033").contains("has expired"));
+    // Certificate and devices that need their operator: exit status 1.
+    let stale = Verifier::at(now() - 360 * DAY, Clock::System);
+    let output = stale.shef("operator", &status);
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((output.status.code(), &document["certificate_days_left"]), (Some(1), &4.into()), "{document}");
+    assert!(document["attention"][0].as_str().unwrap().contains("ends in 4 days"), "{document}");
+    // Nobody there, somebody else there, no address, no certificate.
+    let run = |args: &[&str]| {
+        let output = Command::new(shef_program()).args(args).output().unwrap();
+        (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    let operator = verifier.dir.join("operator");
+    let at = |url: &str| run(&["verifier", "status", "--verifier", url, "--as", operator.to_str().unwrap()]);
+    let (exit, said) = at("https://localhost:1");
+    assert!(exit == 3 && said.contains("error [SHEF-SDK-031]"), "{said}");
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = silent.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        use std::io::Write as _;
+        silent.incoming().flatten().for_each(|mut stream| drop(stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n")));
+    });
+    let (exit, said) = at(&format!("https://localhost:{port}"));
+    assert!(exit == 3 && said.contains("error [SHEF-SDK-031]"), "{said}");
+    for bad in ["http://localhost:1", "localhost:1", "https://", "https://a/b", "https://u@h"] {
+        let (exit, said) = at(bad);
+        assert!(exit == 5 && said.contains("error [SHEF-SDK-030]"), "{bad}: {said}");
+    }
+    let (exit, said) = run(&["verifier", "status", "--verifier", &verifier.url()]);
+    assert!(exit == 2 && said.contains("--as PREFIX"), "{said}");
+    let (exit, said) = run(&["keys", "list"]);
+    assert!(exit == 2 && said.contains("--verifier https://HOST:PORT"), "{said}");
+}

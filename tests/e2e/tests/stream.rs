@@ -1,0 +1,443 @@
+//! Batches through regions that take turns, and data that is sealed and opened piece by piece.
+
+use std::cell::Cell;
+use std::io::{self, Read, Write};
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::rc::Rc;
+
+use shef::sim::Engine;
+use shef::{Adversary, Batch, Device, Host, InputBuffer, Job, Keyed, Lane, Leg, OutputBuffer, Progress, SdkError, Session, unwatched};
+use shef_cli::demo::data::{Dataset, PIXELS};
+use shef_cli::demo::knn;
+use shef_cli::demo::reference::{self, Answer};
+use shef_cli::demo::world::{Cards, Plan, World};
+use shef_proto::config::{Config, Mode, OnFault, Region, Set};
+use shef_seal::OpenPolicy;
+
+/// Bytes of a lane's input, and of its output.
+const SIZE: u64 = 4 << 20;
+const QUERIES: usize = 32;
+const TRAIN: usize = 64;
+const START: (u32, u32) = (knn::reg::CTRL, 1);
+const DONE: (u32, u32) = (knn::reg::STATUS, knn::DONE | knn::ERROR);
+
+struct Setup {
+    _dir: tempfile::TempDir,
+    world: World,
+    host: Host,
+    all: Dataset,
+}
+
+/// The digits accelerator behind a Shield with two lanes.
+fn setup() -> Setup {
+    let region = |id: u8, name: &str, mode, size, chunk| Region {
+        id,
+        name: name.to_owned(),
+        mode,
+        base: u64::from(id) * SIZE,
+        size,
+        chunk,
+        tag_base: 8 * SIZE + u64::from(id) * (SIZE / 512 * 16),
+        ..Region::default()
+    };
+    let regions = vec![
+        region(0, "train", Mode::Input, 1 << 20, 4096),
+        region(1, "query0", Mode::Input, SIZE, 512),
+        region(2, "query1", Mode::Input, SIZE, 512),
+        region(3, "result0", Mode::Output, SIZE, 512),
+        region(4, "result1", Mode::Output, SIZE, 512),
+    ];
+    let config = Config::new(OnFault::Shield, 1, vec![Set::default()], regions).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let plan = Plan { cards: Cards::Made(Engine::ModelOf(config)), seed: None, name: "stream".into(), service: None };
+    let mut world = World::new(dir.path(), plan).unwrap();
+    let (host, _) = world.card(&mut |_| {}).unwrap();
+    let all = Dataset::load(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../data/digits.csv.gz"))).unwrap();
+    Setup { _dir: dir, world, host, all }
+}
+
+impl Setup {
+    /// A session with the training rows in place, the lanes, and what goes through them.
+    fn start(&mut self) -> (Session<'_, Keyed>, [Lane; 2], Digits) {
+        let mut session = self.world.session(&mut self.host).unwrap();
+        let digits = Digits { train: self.all.head(TRAIN), all: self.all.clone() };
+        let train = session.input("train").unwrap();
+        session.upload(&train, &knn::train_image(&digits.train)).unwrap();
+        let lane = |i| Lane::new([session.input(&format!("query{i}")).unwrap()], [session.output(&format!("result{i}")).unwrap()]);
+        let lanes = [lane(0), lane(1)];
+        (session, lanes, digits)
+    }
+}
+
+struct Digits {
+    train: Dataset,
+    all: Dataset,
+}
+
+impl Digits {
+    /// The queries of a batch, and what comes out.
+    fn batch(&self, number: u64) -> (Vec<u8>, Vec<Answer>) {
+        let rows = |of: &[_]| of[number as usize * QUERIES..][..QUERIES].to_vec();
+        let labels = self.all.labels[number as usize * QUERIES..][..QUERIES].to_vec();
+        let set = Dataset { rows: rows(&self.all.rows), labels };
+        (set.pixels(), reference::classify_all(&self.train, &set))
+    }
+}
+
+fn job(lane: &Lane) -> Job {
+    let registers = knn::job(0, lane.inputs[0].addr(), lane.outputs[0].addr(), TRAIN, QUERIES);
+    Job { registers, start: START, done: DONE, results: vec![knn::result_len(QUERIES)] }
+}
+
+fn answers(batch: &Batch) -> Vec<Answer> {
+    knn::answers(&batch.outputs[0].data[..knn::result_len(QUERIES)], QUERIES).unwrap()
+}
+
+fn code<T>(result: Result<T, SdkError>) -> String {
+    match result {
+        Ok(_) => "accepted".to_owned(),
+        Err(error) => error.code().to_owned(),
+    }
+}
+
+#[test]
+fn batches_overlap_and_come_in_order() {
+    let mut s = setup();
+    let (mut session, lanes, digits) = s.start();
+    session.host().record();
+    let registers = job(&lanes[0]).registers.len();
+    let queries = lanes.each_ref().map(|lane| lane.inputs[0].addr());
+    let results = lanes.each_ref().map(|lane| lane.outputs[0].addr());
+    let mut ring = session.ring(lanes, OpenPolicy::default()).unwrap();
+    let mut came = Vec::new();
+    for number in 0..5 {
+        came.extend(ring.push(&[&digits.batch(number).0], job).unwrap());
+        assert_eq!(came.len() as u64, number);
+    }
+    came.extend(ring.finish().unwrap());
+    assert_eq!(came.iter().map(|batch| batch.number).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
+    for batch in &came {
+        assert_eq!(answers(batch), digits.batch(batch.number).1, "batch {}", batch.number);
+    }
+    // Each batch had an epoch of its own, after the first ones, which the Load Key gave.
+    let statement = session.statement().unwrap();
+    let epochs: Vec<_> = (1..5).map(|region| statement.region(region).unwrap().epoch).collect();
+    assert_eq!(epochs, [4, 3, 4, 3]);
+
+    // What the host saw of a push in the middle: the batch goes up before anybody asks for the one before, and that one's results come down
+    // after this one was launched.
+    let legs: Vec<Leg> = session.host().take_records().iter().map(|record| record.leg).collect();
+    let write = |addr| legs.iter().position(|leg| *leg == Leg::MemoryWrite { addr }).unwrap();
+    let read = |addr| legs.iter().position(|leg| *leg == Leg::MemoryRead { addr }).unwrap();
+    let requests = |range: std::ops::Range<usize>| legs[range].iter().filter(|leg| **leg == Leg::Request).count();
+    assert_eq!(requests(write(queries[0])..write(queries[1])), 2 + registers + 1, "epochs and job, and no wait");
+    let opened = read(results[0]);
+    assert!(requests(write(queries[1])..opened) > 2 + registers + 1);
+    let third = opened + legs[opened..].iter().position(|leg| *leg == Leg::MemoryWrite { addr: queries[0] }).unwrap();
+    assert_eq!(requests(opened..third), 0, "the second batch was not launched before the results of the first came");
+}
+
+/// Does what it is told to the messages that it is told.
+struct Meddle<F>(F);
+
+impl<F: FnMut(Leg, Vec<u8>) -> Option<Vec<u8>>> Adversary for Meddle<F> {
+    fn message(&mut self, leg: Leg, bytes: Vec<u8>, _: &mut dyn Device) -> Option<Vec<u8>> {
+        (self.0)(leg, bytes)
+    }
+}
+
+#[test]
+fn an_earlier_batch_does_not_pass_for_a_later_one() {
+    let mut s = setup();
+    let (mut session, lanes, digits) = s.start();
+    let addr = lanes[0].inputs[0].addr();
+    let mut first = Vec::new();
+    let mut count = 0;
+    session.host().corrupt(Box::new(Meddle(move |leg, bytes: Vec<u8>| {
+        // Data of batch 0, then its tags; the same again in place of those of batch 2.
+        let tags = 8 * SIZE + SIZE / 512 * 16;
+        if leg == (Leg::MemoryWrite { addr }) || leg == (Leg::MemoryWrite { addr: tags }) {
+            count += 1;
+            if count <= 2 {
+                first.push(bytes.clone());
+            } else {
+                return Some(first.remove(0));
+            }
+        }
+        Some(bytes)
+    })));
+    let mut ring = session.ring(lanes, OpenPolicy::default()).unwrap();
+    assert!(ring.push(&[&digits.batch(0).0], job).unwrap().is_none());
+    for number in 1..3 {
+        assert_eq!(answers(&ring.push(&[&digits.batch(number).0], job).unwrap().unwrap()), digits.batch(number - 1).1);
+    }
+    assert_eq!(code(ring.push(&[&digits.batch(3).0], job)), "SHEF-SDK-021");
+    // Nothing comes after that.
+    assert_ne!(code(ring.push(&[&digits.batch(3).0], job)), "accepted");
+    assert!(ring.finish().unwrap().is_none());
+}
+
+#[test]
+fn a_batch_that_was_not_launched_can_be_pushed_again() {
+    let mut s = setup();
+    let (mut session, lanes, digits) = s.start();
+    let addr = lanes[1].inputs[0].addr();
+    let mut drops = 2;
+    session.host().corrupt(Box::new(Meddle(move |leg, bytes| {
+        let drop = leg == (Leg::MemoryWrite { addr }) && drops > 0;
+        drops -= i32::from(drop);
+        (!drop).then_some(bytes)
+    })));
+    let mut ring = session.ring(lanes.clone(), OpenPolicy::default()).unwrap();
+    assert!(ring.push(&[&digits.batch(0).0], job).unwrap().is_none());
+    assert_eq!(code(ring.push(&[&digits.batch(1).0], job)), "SHEF-SDK-001");
+    assert_eq!(code(ring.push(&[&digits.batch(1).0, &[1]], job)), "SHEF-SDK-037");
+    assert_eq!(code(ring.push(&[&vec![0; SIZE as usize + 1]], job)), "SHEF-SDK-008");
+    assert_eq!(code(ring.push(&[&digits.batch(1).0], job)), "SHEF-SDK-001");
+    assert_eq!(answers(&ring.push(&[&digits.batch(1).0], job).unwrap().unwrap()), digits.batch(0).1);
+    // What runs when a ring is dropped is not opened under what was said before; the session goes on under epochs that nothing was sealed in.
+    drop(ring);
+    let buffer = &lanes[1].inputs[0];
+    assert_eq!(code(session.upload(buffer, &[1; 512])), "SHEF-SEAL-003");
+    assert_eq!(session.next_input_epoch(buffer).unwrap(), 5);
+    session.upload(buffer, &digits.batch(2).0).unwrap();
+    let mut ring = session.ring(lanes, OpenPolicy::default()).unwrap();
+    ring.push(&[&digits.batch(3).0], job).unwrap();
+    assert_eq!(answers(&ring.finish().unwrap().unwrap()), digits.batch(3).1);
+}
+
+#[test]
+fn a_ring_is_over_where_a_launch_fails_and_keeps_what_was_done() {
+    let mut s = setup();
+    let (mut session, lanes, digits) = s.start();
+    // Counts requests since the last batch went up, and drops one.
+    let (count, drop_at) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(usize::MAX)));
+    let (counted, dropped) = (count.clone(), drop_at.clone());
+    let queries = lanes.each_ref().map(|lane| lane.inputs[0].addr());
+    session.host().corrupt(Box::new(Meddle(move |leg, bytes| {
+        match leg {
+            Leg::MemoryWrite { addr } if queries.contains(&addr) => counted.set(0),
+            Leg::Request => counted.set(counted.get() + 1),
+            _ => {}
+        }
+        (leg != Leg::Request || counted.get() != dropped.get()).then_some(bytes)
+    })));
+    let launch = 2 + job(&lanes[0]).registers.len() + 1;
+    let mut ring = session.ring(lanes.clone(), OpenPolicy::default()).unwrap();
+    for number in 0..3 {
+        ring.push(&[&digits.batch(number).0], job).unwrap();
+    }
+    let wait = count.get() - launch;
+    ring.finish().unwrap();
+
+    let mut ring = session.ring(lanes, OpenPolicy::default()).unwrap();
+    assert!(ring.push(&[&digits.batch(3).0], job).unwrap().is_none());
+    drop_at.set(wait + 1);
+    assert_eq!(code(ring.push(&[&digits.batch(4).0], job)), "SHEF-SDK-001");
+    assert_eq!(code(ring.push(&[&digits.batch(4).0], job)), "SHEF-SDK-038");
+    let last = ring.finish().unwrap().unwrap();
+    assert_eq!((last.number, answers(&last)), (0, digits.batch(3).1));
+}
+
+#[test]
+fn results_that_are_withheld_are_lost_and_the_ring_goes_on() {
+    let mut s = setup();
+    let (mut session, lanes, digits) = s.start();
+    let addr = lanes[1].outputs[0].addr();
+    session.host().corrupt(Box::new(Meddle(move |leg, mut bytes: Vec<u8>| {
+        if leg == (Leg::MemoryRead { addr }) {
+            bytes[0] ^= 1;
+        }
+        Some(bytes)
+    })));
+    let mut ring = session.ring(lanes, OpenPolicy::default()).unwrap();
+    let mut push = |number| ring.push(&[&digits.batch(number).0], job);
+    assert!(push(0).unwrap().is_none());
+    assert_eq!(answers(&push(1).unwrap().unwrap()), digits.batch(0).1);
+    assert_eq!(code(push(2)), "SHEF-SDK-016");
+    let third = push(3).unwrap().unwrap();
+    assert_eq!((third.number, answers(&third)), (2, digits.batch(2).1));
+    assert_eq!(code(ring.finish()), "SHEF-SDK-016");
+}
+
+#[test]
+fn lanes_that_cannot_take_turns_are_refused() {
+    let mut s = setup();
+    let (mut session, [a, b], _) = s.start();
+    let other = Lane::new([session.input("train").unwrap()], b.outputs.clone());
+    for (lanes, says) in [
+        (vec![], "lanes: 0, expected 2 or more"),
+        (vec![a.clone()], "lanes: 1, expected 2 or more"),
+        (vec![a.clone(), a.clone()], r#"region: "query0" twice, expected once"#),
+        (vec![a.clone(), Lane::new([], b.outputs.clone())], "0 inputs and 1 outputs, expected 1 inputs and 1 outputs"),
+        (vec![a.clone(), other], r#""train" of 1048576 bytes in chunks of 4096, expected "query0" of 4194304 bytes in chunks of 512"#),
+    ] {
+        let Err(error) = session.ring(lanes, OpenPolicy::default()) else { panic!("accepted: {says}") };
+        assert_eq!(error.code(), "SHEF-SDK-037");
+        assert!(error.to_string().contains(says), "{error}");
+    }
+}
+
+/// Zeros with a batch of queries here and there, made as they are read; never more of them than asked for.
+struct Made<'a> {
+    at: usize,
+    end: usize,
+    batches: &'a [(usize, Vec<u8>)],
+}
+
+impl Read for Made<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        // Odd lengths, as readers have them.
+        let len = buf.len().min(self.end - self.at).min(10_007);
+        for (i, byte) in buf[..len].iter_mut().enumerate() {
+            let at = self.at + i;
+            *byte = self.batches.iter().find_map(|(from, data)| data.get(at.checked_sub(*from)?)).copied().unwrap_or(0);
+        }
+        self.at += len;
+        Ok(len)
+    }
+}
+
+/// Where batches lie in a region: in the first piece, over an edge, in the last one, which is short.
+const PLACES: [usize; 3] = [4096, (2 << 20) - 1024, (3 << 20) + 512];
+const LEN: usize = PLACES[2] + QUERIES * PIXELS;
+
+/// Bytes, and where in the region they lie.
+type Placed = (usize, Vec<u8>);
+
+fn at_places(digits: &Digits) -> (Vec<Placed>, Vec<Vec<Answer>>) {
+    PLACES.iter().zip(0..).map(|(at, number)| (digits.batch(number), *at)).map(|((data, answers), at)| ((at, data), answers)).unzip()
+}
+
+/// Classifies the batch at `place` and leaves the results at the same place of the output region.
+fn run(session: &mut Session<'_, Keyed>, query: &InputBuffer, result: &OutputBuffer, place: usize) -> shef_proto::channel::Statement {
+    let job = knn::job(0, query.addr() + place as u64, result.addr() + place as u64, TRAIN, QUERIES);
+    session.run(&job, START, DONE).unwrap()
+}
+
+#[test]
+fn what_does_not_fit_memory_goes_through_in_pieces() {
+    let mut s = setup();
+    let (mut session, [Lane { inputs, outputs }, _], digits) = s.start();
+    let (query, result) = (&inputs[0], &outputs[0]);
+    let (batches, expected) = at_places(&digits);
+    let mut seen = Vec::new();
+    let mut watch = |progress: Progress| {
+        seen.push(progress);
+        ControlFlow::Continue(())
+    };
+    session.upload_from(query, Made { at: 0, end: LEN, batches: &batches }, LEN as u64, &mut watch).unwrap();
+    let total = LEN as u64;
+    assert_eq!(seen, [0, 1 << 20, 2 << 20, 3 << 20, total].map(|done| Progress { done, total }));
+    let mut statement = None;
+    for place in PLACES {
+        statement = Some(run(&mut session, query, result, place));
+    }
+    let statement = statement.unwrap();
+
+    let holes = OpenPolicy { holes: true, ..OpenPolicy::default() };
+    // A length that is not whole chunks.
+    let len = PLACES[2] + knn::result_len(QUERIES) - 1;
+    assert_eq!(code(session.open_to(result, &statement, len as u64, OpenPolicy::default(), io::sink(), &mut unwatched)), "SHEF-SEAL-009");
+    let (opened, written) = session.open_to(result, &statement, len as u64, holes, Vec::new(), &mut unwatched).unwrap();
+    assert_eq!(opened.len(), len);
+    for (place, expected) in PLACES.iter().zip(expected) {
+        let mut bytes = opened[*place..opened.len().min(place + knn::result_len(QUERIES))].to_vec();
+        // The byte that was not asked for is zero in every record.
+        bytes.resize(knn::result_len(QUERIES), 0);
+        assert_eq!(knn::answers(&bytes, QUERIES).unwrap(), expected, "at {place}");
+        assert!(written.is_written(*place as u64 / 512));
+    }
+    assert!(opened[..PLACES[0]].iter().all(|byte| *byte == 0));
+    // The same as in one go.
+    assert_eq!(session.open(result, &statement, len, holes).unwrap().data[..len], opened);
+}
+
+fn stop_after(pieces: usize) -> impl FnMut(Progress) -> ControlFlow<()> {
+    let mut left = pieces;
+    move |_| {
+        if left == 0 {
+            return ControlFlow::Break(());
+        }
+        left -= 1;
+        ControlFlow::Continue(())
+    }
+}
+
+#[test]
+fn an_upload_that_ends_half_way_is_worthless_and_the_session_goes_on() {
+    let mut s = setup();
+    let (mut session, [Lane { inputs, outputs }, _], digits) = s.start();
+    let (query, result) = (&inputs[0], &outputs[0]);
+    let (batches, expected) = at_places(&digits);
+    let made = |end| Made { at: 0, end, batches: &batches };
+    let len = LEN as u64;
+    for pieces in 0..5 {
+        let ended = session.upload_from(query, made(LEN), len, &mut stop_after(pieces));
+        let Err(SdkError::Cancelled { done, total }) = ended else { panic!("went on: {}", code(ended)) };
+        assert_eq!((done, total), (len.min((pieces as u64) << 20), len));
+        assert_eq!(code(session.upload_from(query, made(LEN), len, &mut unwatched)), "SHEF-SEAL-003", "the epoch was sealed in");
+        session.next_input_epoch(query).unwrap();
+    }
+    // Ends in the middle of a piece, and in the last one.
+    for end in [(1 << 20) + 7, LEN - 1] {
+        let error = session.upload_from(query, made(end), len, &mut unwatched).unwrap_err();
+        assert_eq!(error.code(), "SHEF-SDK-028", "{error}");
+        session.next_input_epoch(query).unwrap();
+    }
+    // All of it, then half of it once more: the accelerator does not get the other half of before.
+    session.upload_from(query, made(LEN), len, &mut unwatched).unwrap();
+    let statement = run(&mut session, query, result, PLACES[2]);
+    let opened = session.open(result, &statement, SIZE as usize, OpenPolicy { holes: true, ..OpenPolicy::default() }).unwrap();
+    assert_eq!(knn::answers(&opened.data[PLACES[2]..][..knn::result_len(QUERIES)], QUERIES).unwrap(), expected[2]);
+    session.next_input_epoch(query).unwrap();
+    session.next_output_epoch(result).unwrap();
+    assert_eq!(code(session.upload_from(query, made(LEN), len, &mut stop_after(2))), "SHEF-SDK-029");
+    let statement = run(&mut session, query, result, PLACES[2]);
+    assert_eq!(code(session.open(result, &statement, 512, OpenPolicy::default())), "SHEF-SDK-021");
+    session.close().unwrap();
+}
+
+/// Takes some bytes, then fails.
+struct Full(usize);
+
+impl Write for Full {
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        self.0 = self.0.checked_sub(buf.len()).ok_or(io::ErrorKind::StorageFull)?;
+        Ok(buf.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_writer_comes_back_only_with_the_whole_result() {
+    let mut s = setup();
+    let (mut session, [Lane { inputs, outputs }, _], digits) = s.start();
+    let (query, result) = (&inputs[0], &outputs[0]);
+    let (batches, _) = at_places(&digits);
+    session.upload_from(query, Made { at: 0, end: LEN, batches: &batches }, LEN as u64, &mut unwatched).unwrap();
+    let statement = run(&mut session, query, result, PLACES[2]);
+    let holes = OpenPolicy { holes: true, ..OpenPolicy::default() };
+    for pieces in 0..5 {
+        assert_eq!(code(session.open_to(result, &statement, SIZE, holes, Vec::new(), &mut stop_after(pieces))), "SHEF-SDK-029");
+    }
+    assert_eq!(code(session.open_to(result, &statement, SIZE, holes, Full(2 << 20), &mut unwatched)), "SHEF-SDK-028");
+    // Nothing that does not open is written, nor anything after it.
+    let addr = result.addr() + (3 << 20);
+    session.host().corrupt(Box::new(Meddle(move |leg, mut bytes: Vec<u8>| {
+        if leg == (Leg::MemoryRead { addr }) {
+            bytes[PLACES[2] - (3 << 20)] ^= 1;
+        }
+        Some(bytes)
+    })));
+    let mut written = Vec::new();
+    assert_eq!(code(session.open_to(result, &statement, SIZE, holes, &mut written, &mut unwatched)), "SHEF-SDK-016");
+    assert_eq!(written.len(), 3 << 20);
+    session.host().corrupt(Box::new(shef::Honest));
+    let (written, _) = session.open_to(result, &statement, SIZE, holes, Vec::new(), &mut unwatched).unwrap();
+    assert_eq!(written.len() as u64, SIZE);
+}

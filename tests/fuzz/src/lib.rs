@@ -1,0 +1,200 @@
+//! Every decoder of outside bytes, run on mutations of good messages.
+//!
+//! A [`Target`] takes any bytes, must come back without a panic, and checks what holds for whatever it accepts: it encodes to the same bytes,
+//! and it does not verify unless it is the message that was signed. What stands below a signature is also tried as content that the right
+//! key has signed. There is no instrumentation, so the compiler that builds the project builds this too; what guides the search is the
+//! outcome, as the text of the refusal without its numbers. An input with an outcome that was not seen before is made shorter and kept in the
+//! target's corpus, which the normal test replays.
+#![forbid(unsafe_code)]
+
+mod mutate;
+mod targets;
+#[path = "../../../attestation/kernel/tests/common/mod.rs"]
+mod world;
+
+use mutate::Rng;
+pub use targets::all;
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+/// One decoder.
+#[derive(Clone, Copy)]
+pub struct Target {
+    /// Its name, and that of its corpus.
+    pub name: &'static str,
+    /// Good messages to start from.
+    pub seeds: fn() -> Vec<Vec<u8>>,
+    /// Decodes, checks what must hold, and says what came of it.
+    pub run: fn(&[u8]) -> String,
+}
+
+/// Longest input; above every limit of length that a decoder has, but for reference values.
+pub const MAX_INPUT: usize = 80 * 1024;
+
+/// What came of a run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Summary {
+    /// The target.
+    pub target: String,
+    /// Seed of the mutations.
+    pub seed: u64,
+    /// Inputs tried.
+    pub inputs: u64,
+    /// Outcomes seen, as texts without numbers, with how often.
+    pub outcomes: BTreeMap<String, u64>,
+    /// Inputs in the corpus at the end.
+    pub corpus: usize,
+    /// Inputs that broke the decoder or a property, as files.
+    pub failures: Vec<PathBuf>,
+    /// Longest time for one input, in microseconds.
+    pub slowest_us: u64,
+}
+
+/// Folder of a target's corpus.
+#[must_use]
+pub fn corpus_dir(target: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target)
+}
+
+/// The inputs of a target's corpus, by file name.
+///
+/// # Errors
+/// A file cannot be read.
+pub fn corpus(target: &str) -> std::io::Result<Vec<Vec<u8>>> {
+    let dir = corpus_dir(target);
+    if !dir.exists() {
+        return Ok(Vec::new());
+    }
+    let mut files: Vec<PathBuf> = std::fs::read_dir(dir)?.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>()?;
+    files.sort();
+    files.iter().map(std::fs::read).collect()
+}
+
+/// Runs one input; `Err` holds the message of a panic.
+///
+/// # Errors
+/// The decoder or a property broke.
+pub fn run_one(target: &Target, input: &[u8]) -> Result<String, String> {
+    catch_unwind(AssertUnwindSafe(|| (target.run)(input))).map_err(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_else(|| "panic".into())
+    })
+}
+
+/// An outcome without what it says of the input: runs of digits become one `#`, nothing stays between quotes, and lines that show the input
+/// (`3 | a = b`) are left out.
+#[must_use]
+pub fn class(outcome: &str) -> String {
+    let shows = |line: &str| line.trim_start_matches(|c: char| c.is_ascii_digit() || c == ' ').starts_with('|');
+    let text = outcome.lines().filter(|line| !shows(line)).collect::<Vec<_>>().join(" ");
+    let mut out = String::new();
+    let mut quote = None;
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match (c, quote) {
+            ('"' | '`', None) => {
+                quote = Some(c);
+                out.push(c);
+            }
+            (_, Some(end)) if c == end => {
+                quote = None;
+                out.push(c);
+            }
+            ('\\', Some(_)) => drop(chars.next()),
+            (_, Some(_)) => {}
+            ('0'..='9', None) if out.ends_with('#') => {}
+            ('0'..='9', None) => out.push('#'),
+            _ => out.push(c),
+        }
+    }
+    out
+}
+
+/// Most bytes and files of a corpus.
+const CORPUS: (usize, usize) = (6 * 1024, 32);
+
+/// Leaves out of an input what its outcome does not need, in at most some hundred runs.
+fn shrunk(target: &Target, mut input: Vec<u8>, wanted: &str) -> Vec<u8> {
+    let mut runs = 400;
+    let mut piece = input.len() / 2;
+    while piece > 0 {
+        let mut at = 0;
+        while at < input.len() {
+            if runs == 0 {
+                return input;
+            }
+            runs -= 1;
+            let mut shorter = input.clone();
+            shorter.drain(at..(at + piece).min(input.len()));
+            match run_one(target, &shorter) {
+                Ok(outcome) if class(&outcome) == wanted => input = shorter,
+                _ => at += piece,
+            }
+        }
+        piece /= 2;
+    }
+    input
+}
+
+/// Writes an input into the folder, named by its digest.
+fn keep(dir: &Path, input: &[u8]) -> std::io::Result<PathBuf> {
+    std::fs::create_dir_all(dir)?;
+    let file = dir.join(&hex::encode(Sha256::digest(input))[..16]);
+    std::fs::write(&file, input)?;
+    Ok(file)
+}
+
+/// Tries inputs for this long; keeps those with new outcomes in the corpus, and those that break something in `failures`.
+///
+/// # Errors
+/// A file cannot be read or written.
+pub fn fuzz(target: &Target, time: Duration, seed: u64, failures: &Path) -> std::io::Result<Summary> {
+    let dir = corpus_dir(target.name);
+    let mut kept = corpus(target.name)?;
+    let mut pool = (target.seeds)();
+    pool.extend(kept.iter().cloned());
+    let mut out =
+        Summary { target: target.name.into(), seed, inputs: 0, outcomes: BTreeMap::new(), corpus: 0, failures: Vec::new(), slowest_us: 0 };
+    let mut rng = Rng::new(seed);
+    let (start, known) = (Instant::now(), pool.len());
+    let mut next = 0;
+    while start.elapsed() < time || next < known {
+        let input = if next < known { pool[next].clone() } else { mutate::mutated(&pool, &mut rng) };
+        next += 1;
+        let began = Instant::now();
+        let outcome = run_one(target, &input);
+        out.slowest_us = out.slowest_us.max(u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX));
+        out.inputs += 1;
+        match outcome {
+            Ok(outcome) => {
+                let class = class(&outcome);
+                let fresh = !out.outcomes.contains_key(&class);
+                *out.outcomes.entry(class.clone()).or_default() += 1;
+                if fresh && next > known {
+                    let input = shrunk(target, input, &class);
+                    if kept.len() < CORPUS.1 && kept.iter().map(Vec::len).sum::<usize>() + input.len() <= CORPUS.0 {
+                        keep(&dir, &input)?;
+                        kept.push(input.clone());
+                    }
+                    pool.push(input);
+                }
+            }
+            Err(message) => {
+                let file = keep(&failures.join(target.name), &input)?;
+                eprintln!("{}: {message}\nagain: cargo xtask fuzz --target {} --input {}", target.name, target.name, file.display());
+                out.failures.push(file);
+                if out.failures.len() >= 8 {
+                    break;
+                }
+            }
+        }
+    }
+    out.corpus = kept.len();
+    Ok(out)
+}

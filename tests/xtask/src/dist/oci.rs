@@ -1,0 +1,138 @@
+//! An OCI image archive: `oci-layout`, `index.json` and blobs by their digests, in one tar. The same bytes for the same program.
+
+use std::io::{self, Write};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde_json::{Value, json};
+use tar::{Builder, EntryType, Header};
+
+use super::{PROGRAM, digest};
+
+/// Who runs in the container: nobody in particular.
+const USER: u64 = 65_532;
+/// Where set-up and database are.
+const STATE: &str = "var/lib/shef-verifierd";
+
+fn header(kind: EntryType, mode: u32, size: u64, owner: u64) -> Header {
+    let mut header = Header::new_ustar();
+    header.set_entry_type(kind);
+    header.set_mode(mode);
+    header.set_size(size);
+    header.set_uid(owner);
+    header.set_gid(owner);
+    header.set_mtime(0);
+    header
+}
+
+fn file<W: Write>(tar: &mut Builder<W>, name: &str, mode: u32, bytes: &[u8]) -> io::Result<()> {
+    tar.append_data(&mut header(EntryType::Regular, mode, bytes.len() as u64, 0), name, bytes)
+}
+
+/// The only layer: the program and the folder that it may write.
+fn layer(program: &[u8]) -> io::Result<Vec<u8>> {
+    let mut tar = Builder::new(Vec::new());
+    file(&mut tar, PROGRAM, 0o755, program)?;
+    for (folder, mode, owner) in [("var/", 0o755, 0), ("var/lib/", 0o755, 0), (&*format!("{STATE}/"), 0o700, USER)] {
+        tar.append_data(&mut header(EntryType::Directory, mode, 0, owner), folder, io::empty())?;
+    }
+    tar.into_inner()
+}
+
+/// Writes the archive.
+///
+/// # Errors
+/// It cannot be written.
+pub fn write(out: &mut Vec<u8>, program: &[u8], version: &str) -> io::Result<()> {
+    let layer = layer(program)?;
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+    gzip.write_all(&layer)?;
+    let packed = gzip.finish()?;
+    let config = json!({
+        "architecture": "amd64",
+        "os": "linux",
+        "config": {
+            "User": format!("{USER}:{USER}"),
+            "ExposedPorts": {"8443/tcp": {}},
+            "Env": ["SHEF_LOG=info"],
+            "Entrypoint": [format!("/{PROGRAM}")],
+            "Cmd": ["run", "--config", format!("/{STATE}/verifierd.toml")],
+            "Volumes": {format!("/{STATE}"): {}},
+            "WorkingDir": "/",
+            "StopSignal": "SIGTERM",
+        },
+        "rootfs": {"type": "layers", "diff_ids": [format!("sha256:{}", digest(&layer))]},
+        "history": [{"created_by": "cargo xtask dist"}],
+    })
+    .to_string();
+    let blob = |media: &str, bytes: &[u8]| json!({"mediaType": media, "digest": format!("sha256:{}", digest(bytes)), "size": bytes.len()});
+    let manifest = json!({
+        "schemaVersion": 2,
+        "mediaType": "application/vnd.oci.image.manifest.v1+json",
+        "config": blob("application/vnd.oci.image.config.v1+json", config.as_bytes()),
+        "layers": [blob("application/vnd.oci.image.layer.v1.tar+gzip", &packed)],
+        "annotations": {"org.opencontainers.image.title": PROGRAM, "org.opencontainers.image.version": version,
+                        "org.opencontainers.image.licenses": "Apache-2.0 OR MIT"},
+    })
+    .to_string();
+    let mut entry: Value = blob("application/vnd.oci.image.manifest.v1+json", manifest.as_bytes());
+    entry["platform"] = json!({"architecture": "amd64", "os": "linux"});
+    entry["annotations"] = json!({"org.opencontainers.image.ref.name": version});
+    let index = json!({"schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json", "manifests": [entry]}).to_string();
+
+    let mut tar = Builder::new(out);
+    file(&mut tar, "oci-layout", 0o644, br#"{"imageLayoutVersion":"1.0.0"}"#)?;
+    file(&mut tar, "index.json", 0o644, index.as_bytes())?;
+    let mut blobs = [manifest.as_bytes(), config.as_bytes(), &packed].map(|bytes| (digest(bytes), bytes));
+    blobs.sort();
+    for (digest, bytes) in blobs {
+        file(&mut tar, &format!("blobs/sha256/{digest}"), 0o644, bytes)?;
+    }
+    tar.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+    use std::io::Read as _;
+
+    fn unpack(bytes: &[u8]) -> BTreeMap<String, Vec<u8>> {
+        let mut archive = tar::Archive::new(bytes);
+        let entries = archive.entries().unwrap().map(|entry| {
+            let mut entry = entry.unwrap();
+            let mut bytes = Vec::new();
+            entry.read_to_end(&mut bytes).unwrap();
+            (entry.path().unwrap().display().to_string(), bytes)
+        });
+        entries.collect()
+    }
+
+    #[test]
+    fn every_blob_is_what_names_it() {
+        let mut archive = Vec::new();
+        write(&mut archive, b"a program", "1.2.3").unwrap();
+        let files = unpack(&archive);
+        assert_eq!(files["oci-layout"], br#"{"imageLayoutVersion":"1.0.0"}"#);
+        let get = |entry: &Value| {
+            let digest = entry["digest"].as_str().unwrap().strip_prefix("sha256:").unwrap();
+            let bytes = &files[&format!("blobs/sha256/{digest}")];
+            assert_eq!((super::digest(bytes).as_str(), bytes.len()), (digest, entry["size"].as_u64().unwrap() as usize));
+            bytes.clone()
+        };
+        let json = |bytes: &[u8]| serde_json::from_slice::<Value>(bytes).unwrap();
+        let manifest = json(&get(&json(&files["index.json"])["manifests"][0]));
+        let config = json(&get(&manifest["config"]));
+        let packed = get(&manifest["layers"][0]);
+        assert_eq!(files.len(), 5, "a blob that nothing names: {:?}", files.keys());
+        let mut layer = Vec::new();
+        flate2::read::GzDecoder::new(&packed[..]).read_to_end(&mut layer).unwrap();
+        assert_eq!(config["rootfs"]["diff_ids"][0], format!("sha256:{}", super::digest(&layer)));
+        assert_eq!(unpack(&layer)[PROGRAM], b"a program");
+        assert_eq!(config["config"]["Entrypoint"][0], "/shef-verifierd");
+        // The same program gives the same bytes.
+        let mut again = Vec::new();
+        write(&mut again, b"a program", "1.2.3").unwrap();
+        assert_eq!(again, archive);
+    }
+}

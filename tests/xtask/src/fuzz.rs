@@ -1,0 +1,40 @@
+//! `cargo xtask fuzz`: builds the fuzz targets and hands over to them.
+
+use crate::process::{self, Failure};
+
+/// Arguments of the command.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Only this target
+    #[arg(long)]
+    target: Option<String>,
+    /// Seconds for each target
+    #[arg(long, default_value_t = 60)]
+    seconds: u64,
+    /// Seed of the mutations
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Only this input again
+    #[arg(long, requires = "target")]
+    input: Option<std::path::PathBuf>,
+    /// One JSON document on stdout
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the targets.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let mut command = process::built("shef-fuzz")?;
+    if let Some(target) = &args.target {
+        command.args(["--target", target]);
+    }
+    if let Some(input) = &args.input {
+        command.arg("--input").arg(input);
+    }
+    command.arg("--seconds").arg(args.seconds.to_string()).arg("--seed").arg(args.seed.to_string());
+    command.arg("--failures").arg(process::target_dir().join("fuzz"));
+    if args.json {
+        command.arg("--json");
+    }
+    process::hand_over(&mut command)
+}
