@@ -63,6 +63,11 @@ module wipe
       .job_version_o(), .job_slot_o(), .ks_valid_i(en_i), .ks_slot_i(a_i[4:0]), .ks_i(data_i), .get_slot_i('0), .get_lane_i('0),
       .get_valid_o(), .get_mask_o(), .rel_valid_i(1'b0), .rel_slot_i('0)
   );
+  shef_beats #(.NLines(4)) i_beats (
+      .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero), .new_valid_i(1'b0), .new_line_i('0), .put_valid_i(en_i), .put_line_i(line_t'(a_i[1:0])),
+      .put_beat_i(a_i[7:2]), .put_whole_i(mark_i[0]), .put_last_i('1), .put_touched_o(), .put_full_o(), .ask_line_i('0), .ask_beat_i('0),
+      .ask_touched_o()
+  );
   shef_counters #(.Words(4)) i_counters (
       .clk_i, .rst_ni, .clr_i, .busy_o(), .ask_valid_i(take_i), .ask_ready_o(), .ask_region_i('0), .ask_chunk_i({37'd0, a_i[2:0]}),
       .ans_valid_o(), .ans_version_o(), .ans_last_o(), .set_valid_i(en_i), .set_ready_o(), .set_region_i('0), .set_chunk_i({37'd0, a_i[2:0]}),
@@ -90,13 +95,21 @@ module wipe
                 i_level.g_way[3].mem_q[at[0]] == '0 && i_level.age_mem_q[at[0]] == '0);
       end
       if (wiped && at < 16'd4) assert (i_root.g_bank[0].mem_q[at[1:0]] == '0 && i_root.g_bank[0].data_q == '0);
-      if (wiped && at < 16'd8) assert (i_tags.mem_q[at[2:0]] == '0);
-      if (wiped && at < 16'd128) assert (i_mask.mem_q[at[6:0]] == '0);
+      if (wiped && at < 16'd2) begin
+        assert (i_tags.g_quarter[0].mem_q[at[0]] == '0 && i_tags.g_quarter[1].mem_q[at[0]] == '0 && i_tags.g_quarter[2].mem_q[at[0]] == '0 &&
+                i_tags.g_quarter[3].mem_q[at[0]] == '0);
+      end
+      if (wiped && at < 16'd32) begin
+        assert (i_mask.g_lane[0].mem_q[at[4:0]] == '0 && i_mask.g_lane[1].mem_q[at[4:0]] == '0 && i_mask.g_lane[2].mem_q[at[4:0]] == '0 &&
+                i_mask.g_lane[3].mem_q[at[4:0]] == '0);
+      end
+      if (wiped && at < 16'd4) assert (i_beats.touched_q[at[1:0]] == '0 && i_beats.whole_q[at[1:0]] == '0 && i_beats.fresh_q == '1);
       if (counted && at < 16'd4) assert (i_counters.g_bank[0].mem_q[at[1:0]] == '0);
       if (stated && at < 16'd16) assert (i_stats.mem_q[at[3:0]] == '0);
     end
     cover (init && wiped && at == 16'd7);
-    cover (init && rst_ni && !clr_i && at == 16'd3 && i_lines.mem_q[3] != '0 && i_level.mem_q[3] != '0 && i_tags.mem_q[3] != '0 && i_mask.mem_q[3] != '0);
+    cover (init && rst_ni && !clr_i && at == 16'd3 && i_lines.mem_q[3] != '0 && i_level.mem_q[3] != '0 && i_mask.g_lane[3].mem_q[3] != '0 && i_beats.whole_q[3] != '0);
+    cover (init && rst_ni && !clr_i && i_tags.g_quarter[3].mem_q[1] != '0);
     cover (init && counted && !i_counters.sweep_q && at == 16'd2);
     cover (init && stated && at == 16'd9);
   end

@@ -5,7 +5,7 @@
 // with valid_i. first/last/slot/tag travel along. A stage without valid input does nothing. clear_i zeroes all registers.
 //
 // TableForm 1: Karatsuba down to 32 bits, leaves by integer multiplication with holes (fast in simulation).
-// TableForm 0: Karatsuba down to 16 bits, leaves by AND and XOR (synthesis). Both give the same bits.
+// TableForm 0: Karatsuba down to 8 bits, leaves by AND and XOR (synthesis). Both give the same bits.
 `default_nettype none
 module shef_ghash_mul #(
   parameter int unsigned Lanes = 4,
@@ -125,39 +125,43 @@ module shef_ghash_mul #(
       end
     end
   end else begin : gen_logic
-    function automatic logic [30:0] clmul16(input logic [15:0] x, input logic [15:0] y);
-      logic [30:0] z;
+    function automatic logic [14:0] clmul8(input logic [7:0] x, input logic [7:0] y);
+      logic [14:0] z;
       z = '0;
-      for (int i = 0; i < 16; i++) z = z ^ (y[i] ? 31'(x) << i : 31'd0);
+      for (int i = 0; i < 8; i++) z = z ^ (y[i] ? 15'(x) << i : 15'd0);
       return z;
     endfunction
 
-    // 27 leaf operands of 16 bits; leaf 9*i + 3*j + k takes {low, high, low^high} by i at 64, by j at 32, by k at 16 bits
-    function automatic logic [26:0][15:0] leaves(input logic [127:0] x);
+    // 81 leaf operands of 8 bits; leaf 27*i + 9*j + 3*k + m takes {low, high, low^high} by i at 64, by j at 32, by k at 16, by m at 8 bits
+    function automatic logic [80:0][7:0] leaves(input logic [127:0] x);
       logic [2:0][63:0] x64;
       logic [2:0][31:0] x32;
-      logic [26:0][15:0] y;
+      logic [2:0][15:0] x16;
+      logic [80:0][7:0] y;
       x64 = {x[127:64] ^ x[63:0], x[127:64], x[63:0]};
       for (int i = 0; i < 3; i++) begin
         x32 = {x64[i][63:32] ^ x64[i][31:0], x64[i][63:32], x64[i][31:0]};
         for (int j = 0; j < 3; j++) begin
-          y[9*i+3*j] = x32[j][15:0];
-          y[9*i+3*j+1] = x32[j][31:16];
-          y[9*i+3*j+2] = x32[j][31:16] ^ x32[j][15:0];
+          x16 = {x32[j][31:16] ^ x32[j][15:0], x32[j][31:16], x32[j][15:0]};
+          for (int k = 0; k < 3; k++) begin
+            y[27*i+9*j+3*k] = x16[k][7:0];
+            y[27*i+9*j+3*k+1] = x16[k][15:8];
+            y[27*i+9*j+3*k+2] = x16[k][15:8] ^ x16[k][7:0];
+          end
         end
       end
       return y;
     endfunction
 
-    logic [26:0][15:0] al_q[Lanes];
-    logic [26:0][15:0] bl_q[Lanes];
-    logic [26:0][30:0] p_d;
-    logic [26:0][30:0] p_q;
+    logic [80:0][7:0] al_q[Lanes];
+    logic [80:0][7:0] bl_q[Lanes];
+    logic [80:0][14:0] p_d;
+    logic [80:0][14:0] p_q;
 
     always_comb begin
-      for (int k = 0; k < 27; k++) begin
+      for (int k = 0; k < 81; k++) begin
         p_d[k] = '0;
-        for (int l = 0; l < Lanes; l++) p_d[k] = p_d[k] ^ clmul16(al_q[l][k], bl_q[l][k]);
+        for (int l = 0; l < Lanes; l++) p_d[k] = p_d[k] ^ clmul8(al_q[l][k], bl_q[l][k]);
       end
     end
 
@@ -179,6 +183,9 @@ module shef_ghash_mul #(
       end
     end
 
+    function automatic logic [30:0] join8(input logic [14:0] lo, input logic [14:0] hi, input logic [14:0] mid);
+      return {hi, 1'b0, lo} ^ {8'd0, lo ^ hi ^ mid, 8'd0};
+    endfunction
     function automatic logic [62:0] join16(input logic [30:0] lo, input logic [30:0] hi, input logic [30:0] mid);
       return {hi, 1'b0, lo} ^ {16'd0, lo ^ hi ^ mid, 16'd0};
     endfunction
@@ -189,10 +196,12 @@ module shef_ghash_mul #(
       return {hi, 1'b0, lo} ^ {64'd0, lo ^ hi ^ mid, 64'd0};
     endfunction
 
+    logic [26:0][30:0] p16;
     logic [8:0][62:0] p32;
     logic [2:0][126:0] p64;
     always_comb begin
-      for (int k = 0; k < 9; k++) p32[k] = join16(p_q[3*k], p_q[3*k+1], p_q[3*k+2]);
+      for (int k = 0; k < 27; k++) p16[k] = join8(p_q[3*k], p_q[3*k+1], p_q[3*k+2]);
+      for (int k = 0; k < 9; k++) p32[k] = join16(p16[3*k], p16[3*k+1], p16[3*k+2]);
       for (int k = 0; k < 3; k++) p64[k] = join32(p32[3*k], p32[3*k+1], p32[3*k+2]);
     end
 

@@ -1,7 +1,9 @@
 // Which beats of each gathered line were touched, and which are whole.
 //
 // new_*: forget a line. put_*: a beat of a line was written and is whole or not; put_touched_o (also without put_valid_i): was it
-// touched before; put_full_o says in the same cycle whether the line is whole with it (up to put_last_i). ask_*: combinational: was the beat touched. All marks die with clr_i.
+// touched before; put_full_o says in the same cycle whether the line is whole with it (up to put_last_i). ask_*: combinational: was the beat touched.
+// All marks die with clr_i, and while it is high the words at zero_addr_i are written with zeros. The marks are in distributed RAM, written in one place;
+// a line that was forgotten is marked so until its first put.
 `default_nettype none
 module shef_beats
   import shef_set_pkg::*;
@@ -11,6 +13,7 @@ module shef_beats
     input  wire         clk_i,
     input  wire         rst_ni,
     input  wire         clr_i,
+    input  wire [ZERO_W-1:0] zero_addr_i,
     input  wire         new_valid_i,
     input  wire  line_t new_line_i,
     input  wire         put_valid_i,
@@ -26,31 +29,36 @@ module shef_beats
 );
   logic [63:0] touched_q[NLines];
   logic [63:0] whole_q[NLines];
-  logic [63:0] whole_next;
+  logic [NLines-1:0] fresh_q;    // no beat of the line was put: what the memories hold is of an earlier chunk
+  logic [63:0] touched, whole, whole_next;
   logic [63:0] want;
 
-  assign put_touched_o = touched_q[put_line_i][put_beat_i];
-  assign ask_touched_o = touched_q[ask_line_i][ask_beat_i];
+  assign touched = fresh_q[put_line_i] ? '0 : touched_q[put_line_i];
+  assign whole = fresh_q[put_line_i] ? '0 : whole_q[put_line_i];
+  assign put_touched_o = touched[put_beat_i];
+  assign ask_touched_o = !fresh_q[ask_line_i] && touched_q[ask_line_i][ask_beat_i];
   assign want = 64'hffff_ffff_ffff_ffff >> (6'd63 - put_last_i);
-  assign whole_next = whole_q[put_line_i] | (64'(put_whole_i) << put_beat_i);
+  assign whole_next = whole | (64'(put_whole_i) << put_beat_i);
   assign put_full_o = (whole_next & want) == want;
 
   always_ff @(posedge clk_i) begin
-    if (!rst_ni || clr_i) begin
-      for (int i = 0; i < int'(NLines); i++) begin
-        touched_q[i] <= '0;
-        whole_q[i] <= '0;
-      end
-    end else begin
-      if (put_valid_i) begin
-        touched_q[put_line_i][put_beat_i] <= 1'b1;
-        whole_q[put_line_i] <= whole_next;
-      end
-      if (new_valid_i) begin
-        touched_q[new_line_i] <= '0;
-        whole_q[new_line_i] <= '0;
-      end
+    if (clr_i) begin
+      touched_q[zero_addr_i[LINE_W-1:0]] <= '0;
+      whole_q[zero_addr_i[LINE_W-1:0]] <= '0;
+    end else if (put_valid_i) begin
+      touched_q[put_line_i] <= touched | (64'd1 << put_beat_i);
+      whole_q[put_line_i] <= whole_next;
     end
   end
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni || clr_i) fresh_q <= '1;
+    else begin
+      if (put_valid_i) fresh_q[put_line_i] <= 1'b0;
+      if (new_valid_i) fresh_q[new_line_i] <= 1'b1;
+    end
+  end
+  logic unused;
+  assign unused = ^zero_addr_i;
 endmodule
 `default_nettype wire

@@ -43,7 +43,6 @@ module shef_mask
 );
   localparam int unsigned Slots = 1 << MASK_SLOT_W;
 
-  logic [127:0] mem_q[4*Slots];
   logic [Slots-1:0] valid_q;
   logic [MASK_SLOT_W-1:0] slot_q;     // the quad that is being filled, or will be next
   logic [MASK_SLOT_W-1:0] oldest_q;   // slot of the mask used last
@@ -70,12 +69,18 @@ module shef_mask
   assign job_version_o = version_q;
   assign job_slot_o = slot_q;
   assign get_valid_o = valid_q[get_slot_i];
-  assign get_mask_o = mem_q[{get_slot_i, get_lane_i}];
 
-  always_ff @(posedge clk_i) begin
-    if (clr_i) mem_q[zero_addr_i[MASK_SLOT_W+1:0]] <= '0;
-    else if (ks_valid_i) for (int l = 0; l < 4; l++) mem_q[{ks_slot_i, 2'(l)}] <= ks_i[128*(3-l)+:128];
+  // A memory for each lane, written in one place and read in one: distributed RAM.
+  logic [127:0] of_lane[4];
+  for (genvar l = 0; l < 4; l++) begin : g_lane
+    logic [127:0] mem_q[Slots];
+    always_ff @(posedge clk_i) begin
+      if (clr_i) mem_q[zero_addr_i[MASK_SLOT_W-1:0]] <= '0;
+      else if (ks_valid_i) mem_q[ks_slot_i] <= ks_i[128*(3-l)+:128];
+    end
+    assign of_lane[l] = mem_q[get_slot_i];
   end
+  assign get_mask_o = of_lane[get_lane_i];
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni || clr_i) begin

@@ -792,7 +792,7 @@ module shef_set
   end
 
   shef_beats #(.NLines(NLines)) i_beats (
-      .clk_i, .rst_ni, .clr_i(clr),
+      .clk_i, .rst_ni, .clr_i(clr), .zero_addr_i(zero_addr),
       .new_valid_i(new_valid), .new_line_i(new_line),
       .put_valid_i(put_line_valid && put_line_ready), .put_line_i(line_wr), .put_beat_i(line_wr_beat), .put_whole_i(&new_mark),
       .put_last_i(put_last), .put_touched_o(wr_touched), .put_full_o(put_full),

@@ -66,7 +66,6 @@ module shef_tags
   logic [6:0] refs_q[Entries];
   tagline_t line_q[Entries];
   reg_idx_t region_q[Entries];
-  logic [127:0] mem_q[4*Entries];
   logic [EW-1:0] ptr_q;
 
   function automatic logic [EW-1:0] index_of(input set_t x);
@@ -140,7 +139,7 @@ module shef_tags
   assign wb_start = !wb_valid_q && wb_want != '0 && wb_room && !(put_valid_i && put_ready_o);
 
   logic [63:0] wb_addr_q, wb_strb_q;
-  logic [511:0] wb_data_q;
+  logic [511:0] wb_data, wb_data_q;
   assign wb_valid_o = wb_valid_q;
   assign wb_addr_o = wb_addr_q;
   assign wb_data_o = wb_data_q;
@@ -158,7 +157,7 @@ module shef_tags
       wb_valid_q <= 1'b1;
       wb_entry_q <= wb_entry;
       wb_addr_q <= TagBase[region_q[wb_entry]] + {20'd0, line_q[wb_entry], 6'd0};
-      wb_data_q <= {mem_q[{wb_entry, 2'd3}], mem_q[{wb_entry, 2'd2}], mem_q[{wb_entry, 2'd1}], mem_q[{wb_entry, 2'd0}]};
+      wb_data_q <= wb_data;
       wb_strb_q <= {{16{dirty_q[wb_entry][3]}}, {16{dirty_q[wb_entry][2]}}, {16{dirty_q[wb_entry][1]}}, {16{dirty_q[wb_entry][0]}}};
     end else if (wb_ready_i) wb_valid_q <= 1'b0;
   end
@@ -173,13 +172,31 @@ module shef_tags
   // ---- tags ----
   assign put_ready_o = !fill_valid_i;
   assign get_valid_o = known_q[get_entry_i][get_quarter_i];
-  assign get_tag_o = byte_reverse128(mem_q[{get_entry_i, get_quarter_i}]);
 
-  always_ff @(posedge clk_i) begin
-    if (clr_i) mem_q[zero_addr_i[EW+1:0]] <= '0;
-    else if (fill_valid_i && fill_known) begin
-      for (int q = 0; q < 4; q++) if (!known_q[fill_entry][q]) mem_q[{fill_entry, 2'(q)}] <= fill_data_i[128*q+:128];
-    end else if (put_valid_i && put_ready_o) mem_q[{put_entry_i, put_quarter_i}] <= byte_reverse128(put_tag_i);
+  // A memory for each quarter, written in one place and read in two: distributed RAM.
+  logic [127:0] of_get[4];
+  assign get_tag_o = byte_reverse128(of_get[get_quarter_i]);
+  for (genvar q = 0; q < 4; q++) begin : g_quarter
+    logic [127:0] mem_q[Entries];
+    logic write;
+    logic [EW-1:0] at;
+    logic [127:0] data;
+    always_comb begin
+      write = put_valid_i && put_quarter_i == 2'(q);
+      at = put_entry_i;
+      data = byte_reverse128(put_tag_i);
+      if (fill_valid_i) begin
+        write = fill_known && !known_q[fill_entry][q];
+        at = fill_entry;
+        data = fill_data_i[128*q+:128];
+      end
+    end
+    always_ff @(posedge clk_i) begin
+      if (clr_i) mem_q[zero_addr_i[EW-1:0]] <= '0;
+      else if (write) mem_q[at] <= data;
+    end
+    assign of_get[q] = mem_q[get_entry_i];
+    assign wb_data[128*q+:128] = mem_q[wb_entry];
   end
 
   // ---- state ----

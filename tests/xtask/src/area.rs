@@ -2,8 +2,8 @@
 //!
 //! The Shield of the digits accelerator is elaborated once with its hierarchy kept. Each different module of it is synthesised alone, its
 //! sub-blocks as black boxes, and kept by content; a block is the sum over what is below it. Nothing is optimised across a
-//! module's edge, so the sums are a little high, and no step takes long. The Shield without card memory is a row of its own, made in the same way, as is
-//! an AES round with its S-boxes in block RAM. Fmax: the block as it stands in that Shield, flattened, through nextpnr-ecp5
+//! module's edge, so the sums are a little high, and no step takes long. The Shield without card memory is a row of its own, made in the same way, as are
+//! the Shield, its engine set and an AES round with S-boxes in block RAM. Fmax: the block as it stands in that Shield, flattened, through nextpnr-ecp5
 //! without routing and with a register at each port: good for comparing, not a figure of UltraScale+ (which is 2.2 to 2.5 times faster).
 //!
 //! `shell-rtl/area.toml` keeps the figures with the digest of each block's sources. The normal test fails on a stale digest.
@@ -27,11 +27,21 @@ struct Variant {
     accelerator: &'static str,
     /// Arguments of the front end.
     more: &'static str,
+    /// The Shield with its S-boxes in block RAM, as `[synthesis] sbox = "ram"` makes it.
+    sbox_ram: bool,
 }
 
 const VARIANTS: &[Variant] = &[
-    Variant { row: "shef_aes_stage, S-boxes in RAM", block: "shef_aes_stage", accelerator: "digits", more: "-G SboxRam=1" },
-    Variant { row: "shef_shield, no memory", block: TOP, accelerator: "hotp", more: "" },
+    Variant {
+        row: "shef_aes_stage, S-boxes in RAM",
+        block: "shef_aes_stage",
+        accelerator: "digits",
+        more: "-G SboxRam=1",
+        sbox_ram: false,
+    },
+    Variant { row: "shef_set, S-boxes in RAM", block: "shef_set", accelerator: "digits", more: "", sbox_ram: true },
+    Variant { row: "shef_shield, S-boxes in RAM", block: TOP, accelerator: "digits", more: "", sbox_ram: true },
+    Variant { row: "shef_shield, no memory", block: TOP, accelerator: "hotp", more: "", sbox_ram: false },
 ];
 /// Blocks that the default Shield has not, as they are with their default parameters.
 const MORE: &[&str] = &["shef_tree", "shef_cache", "shef_counters", "shef_turn", "shef_skid", "shef_no_memory", "shef_aes_sbox_ram"];
@@ -70,6 +80,7 @@ const SUMS: &[Sum] = &[
     Sum { name: "engine set, four lanes", blocks: &["shef_set"], lut: 85_000 },
     Sum { name: "Shield, one engine set", blocks: &[TOP], lut: 140_000 },
     Sum { name: "Shield, two engine sets", blocks: &[TOP, "shef_set"], lut: 190_000 },
+    Sum { name: "the same, S-boxes in RAM", blocks: &["shef_shield, S-boxes in RAM", "shef_set, S-boxes in RAM"], lut: 140_000 },
     Sum { name: "Shield, no card memory", blocks: &["shef_shield, no memory"], lut: 20_000 },
 ];
 
@@ -176,7 +187,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         let mut new = match variant {
             None => design.block(&yosys, &name, digest)?,
             Some(v) => {
-                let other = Design::elaborate(&yosys, &Sources::load(v.accelerator)?, v.block, v.more)?;
+                let top = if v.sbox_ram { TOP } else { v.block };
+                let other = Design::elaborate(&yosys, &v.sources()?, top, v.more)?;
                 Block { name: name.clone(), ..other.block(&yosys, v.block, digest)? }
             }
         };
@@ -324,8 +336,16 @@ fn complaints(old: &Block, new: &Block) -> Vec<String> {
 }
 
 impl Variant {
+    fn sources(&self) -> Result<Sources, Failure> {
+        let mut sources = Sources::load(self.accelerator)?;
+        if self.sbox_ram {
+            sources.put_sboxes_into_ram()?;
+        }
+        Ok(sources)
+    }
+
     fn digest(&self) -> Result<String, Failure> {
-        Ok(Sources::load(self.accelerator)?.digest(self.block))
+        Ok(self.sources()?.digest(self.block))
     }
 }
 
@@ -346,6 +366,21 @@ impl Sources {
             files.insert(name, (path.clone(), text));
         }
         Ok(Self { files, order })
+    }
+
+    /// The configuration with the other kind of S-boxes, in a file of its own.
+    fn put_sboxes_into_ram(&mut self) -> Result<(), Failure> {
+        let (old, new) = ("SBOX_RAM = 1'b0;", "SBOX_RAM = 1'b1;");
+        let found = self.files.get_mut("shef_cfg_pkg").filter(|(_, text)| text.contains(old));
+        let Some((path, text)) = found else { return Err(Failure::failed(format!("no `{old}` in shef_cfg_pkg"))) };
+        let other = PathBuf::from("target/area/shef_cfg_pkg.sv");
+        *text = text.replace(old, new);
+        let to = root().join(&other);
+        std::fs::create_dir_all(root().join("target/area")).map_err(|e| Failure::failed(format!("target/area: {e}")))?;
+        std::fs::write(&to, &*text).map_err(|e| Failure::failed(format!("{}: {e}", to.display())))?;
+        self.order.iter_mut().filter(|p| *p == path).for_each(|p| p.clone_from(&other));
+        *path = other;
+        Ok(())
     }
 
     /// `name` and all modules and packages that it uses, directly or not.
