@@ -568,6 +568,13 @@ impl Opener {
     }
 }
 
+/// Processors of this process. Asked for once: the answer comes from files of the kernel, and takes as long as sealing some hundred kilobytes.
+#[cfg(feature = "parallel")]
+fn processors() -> usize {
+    static PROCESSORS: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
+    *PROCESSORS.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
+}
+
 type PerChunk<'a> = dyn Fn(u64, &[u8], &mut [u8], &mut [u8]) -> bool + Sync + 'a;
 
 /// Runs `f` on every chunk, the chunk that is made of it, and its tag; returns the first chunk for which it said false.
@@ -584,24 +591,27 @@ fn for_each_chunk(chunk: usize, from: &[u8], to: &mut [u8], tags: &mut [u8], f: 
     };
     #[cfg(feature = "parallel")]
     {
-        let n = from.len() / chunk;
         // Below this a thread costs more than it brings.
-        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(from.len() / (256 * 1024));
+        let threads = processors().min(from.len() / (256 * 1024));
         if threads > 1 {
-            let share = n.div_ceil(threads);
+            // Each takes the next share: a thread that began late, or was kept waiting, does less.
+            let share = (64 * 1024 / chunk).max(1);
             let bytes = share * chunk;
+            let shares = from.chunks(bytes).zip(to.chunks_mut(bytes)).zip(tags.chunks_mut(share * TAG_LEN as usize));
+            let shares = std::sync::Mutex::new((0u64..).step_by(share).zip(shares));
+            let next = || shares.lock().unwrap_or_else(std::sync::PoisonError::into_inner).next();
+            let work = || {
+                let mut bad: Option<u64> = None;
+                while let Some((first, ((from, to), tags))) = next() {
+                    bad = bad.or(serial(first, from, to, tags));
+                }
+                bad
+            };
             return std::thread::scope(|scope| {
-                let parts = from.chunks(bytes).zip(to.chunks_mut(bytes)).zip(tags.chunks_mut(share * TAG_LEN as usize));
-                let mut parts = (0u64..).zip(parts);
-                // The first share is this thread's own.
-                let own = parts.next();
-                let handles: Vec<_> =
-                    parts.map(|(k, ((from, to), tags))| scope.spawn(move || serial(k * share as u64, from, to, tags))).collect();
-                let bad = own.and_then(|(_, ((from, to), tags))| serial(0, from, to, tags));
-                handles
-                    .into_iter()
-                    .map(|h| h.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-                    .fold(bad, |a: Option<u64>, b| a.or(b))
+                let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+                let own = work();
+                let all = others.into_iter().map(|h| h.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+                all.chain([own]).flatten().min()
             });
         }
     }

@@ -30,7 +30,7 @@ use shef_proto::cose::SigningKey;
 use shef_proto::entropy::{Entropy, SeededEntropy};
 use shef_proto::hpke_suite::derive_key_pair;
 use shef_proto::load::{SessionKeys, first_epochs, open_load_key, seal_load_key};
-use shef_seal::{ChunkCipher, OpenPolicy, Opener, SealedRun, Sealer};
+use shef_seal::{ChunkCipher, OpenPolicy, Opener, SealedRun, Sealer, Spent};
 use shef_vfio_user::VfioUserFunction;
 
 /// Bytes of each region.
@@ -268,8 +268,7 @@ fn latencies() -> Vec<Row> {
         rows.push(Row { name: "doorbell_waited", value: waited, unit: "us", baseline: read, beside });
         queue.close(function).expect("off");
     }
-    let (config, mut seed) = (config(), 1000);
-    let mut sealer: Option<Sealer> = None;
+    let mut sealer = Some(first_epoch(&config(), 1000));
     let (chunk, mut run) = (vec![0x5a; CHUNK], SealedRun::default());
     let mut quietest: Option<([f64; 2], [f64; 2])> = None;
     for _ in 0..SMALL.0 {
@@ -281,17 +280,14 @@ fn latencies() -> Vec<Row> {
                 card.mem_write(0, &chunk).expect("written");
                 settled(&mut card);
             }));
-            let mut ready = sealer.take().filter(|s| s.remaining() > 0).unwrap_or_else(|| {
-                seed += 1;
-                Sealer::new(&config, &mut session(&config, seed).0, 0, 1, SIZE as u64).expect("a sealer")
-            });
+            let mut ready = sealer.take().expect("it comes back");
             times[1].push(timed(|| {
                 ready.push_into(&chunk, &mut run).expect("sealed");
                 card.mem_write(run.addr, &run.data).expect("written");
                 card.mem_write(run.tag_addr, &run.tags).expect("written");
                 settled(&mut card);
             }));
-            sealer = Some(ready);
+            sealer = Some(if ready.remaining() > 0 { ready } else { next_epoch(ready.give_up()) });
         }
         let mean = |times: &[Duration]| times.iter().sum::<Duration>().as_secs_f64() / times.len() as f64;
         let rates = times.each_ref().map(|t| 1.0 / mean(t));
@@ -536,26 +532,28 @@ fn bare() -> Body<'static> {
     })
 }
 
-fn seal(config: &Config, piece: usize) -> Body<'_> {
+fn seal<'a>(config: &Config, piece: usize) -> Body<'a> {
     let plain = vec![0x5a; piece];
     let mut run = SealedRun::default();
-    let mut seed = 0;
-    let mut sealer = None;
+    let mut sealer = Some(first_epoch(config, 1));
     Body::new(piece, move || {
-        // A sealer seals its region once.
-        let mut ready: Sealer = match sealer.take() {
-            Some(s) => s,
-            None => {
-                seed += 1;
-                Sealer::new(config, &mut session(config, seed).0, 0, 1, SIZE as u64).expect("a sealer")
-            }
-        };
+        let mut ready = sealer.take().expect("it comes back");
         let took = timed(|| ready.push_into(&plain, &mut run).expect("sealed"));
-        if ready.remaining() >= piece as u64 {
-            sealer = Some(ready);
-        }
+        // A sealer seals its region once in an epoch.
+        sealer = Some(if ready.remaining() >= piece as u64 { ready } else { next_epoch(ready.give_up()) });
         took
     })
+}
+
+/// A sealer of the whole input region.
+fn first_epoch(config: &Config, seed: u64) -> Sealer {
+    Sealer::new(config, &mut session(config, seed).0, 0, 1, SIZE as u64).expect("a sealer")
+}
+
+/// The same under the next epoch.
+fn next_epoch(spent: Spent) -> Sealer {
+    let epoch = spent.epoch() + 1;
+    spent.next_epoch(epoch, SIZE as u64).map_err(|(error, _)| error).expect("a sealer")
 }
 
 /// Everything of the output region as a Shield seals it: data and tags.
@@ -580,17 +578,18 @@ fn open(config: &Config, piece: usize) -> Body<'static> {
     })
 }
 
-fn uploads<'a>(config: &'a Config, host: &'a RefCell<Host>) -> Body<'a> {
+fn uploads<'a>(config: &Config, host: &'a RefCell<Host>) -> Body<'a> {
     let plain = vec![0x5a; SIZE];
-    let mut seed = 100;
+    let mut sealer = Some(first_epoch(config, 100));
     Body::new(SIZE, move || {
-        seed += 1;
-        let sealer = Sealer::new(config, &mut session(config, seed).0, 0, 1, SIZE as u64).expect("a sealer");
+        let ready = sealer.take().expect("it comes back");
         timed(|| {
             let mut host = host.borrow_mut();
-            upload(&mut host, sealer, &plain).1.expect("uploaded");
+            let (spent, uploaded) = upload(&mut host, ready, &plain);
+            uploaded.expect("uploaded");
             // Writes are posted.
             host.device().ctl_read32(reg::BASE + reg::STATUS).expect("a register");
+            sealer = Some(next_epoch(spent));
         })
     })
 }

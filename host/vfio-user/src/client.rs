@@ -175,6 +175,19 @@ impl Client {
         Ok(())
     }
 
+    /// Writes a few bytes of a region and does not wait for the answer, as a write on PCIe is posted: whether it arrived shows in a later read.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    pub fn post(&mut self, region: u32, offset: u64, data: &[u8]) -> Result<()> {
+        self.usable()?;
+        let (command, body) = Request::RegionWrite { offset, region, data }.encode();
+        let id = self.next;
+        self.next = self.next.wrapping_add(1);
+        let sent = self.socket.send(&Header::command(id, command, body.len()).posted().encode(), &body, &[]);
+        sent.map_err(|error| self.cut(&error))
+    }
+
     /// Lets the device reach `memory` at `address`; the server maps it too.
     ///
     /// # Errors

@@ -24,6 +24,9 @@ const FIRST: u64 = 1 << 32;
 /// Addresses of buffers are multiples of this.
 const ALIGN: u64 = 2 << 20;
 
+/// Writes of at most so many bytes are posted: registers, not card memory through a window that is not mapped.
+const POSTED: usize = 8;
+
 /// Host memory that the device reaches, until [`VfioUserFunction::free`] or the end of the connection.
 #[derive(Debug, Clone)]
 pub struct DmaBuffer {
@@ -146,6 +149,7 @@ impl Function for VfioUserFunction {
     fn bar_write(&mut self, bar: u8, offset: u64, data: &[u8]) -> Result<(), DeviceError> {
         match &self.memory {
             Some(memory) if bar == BAR_MEM => Ok(memory.write(offset, data)?),
+            _ if data.len() <= POSTED => Ok(self.client.post(bar.into(), offset, data)?),
             _ => Ok(self.client.write(bar.into(), offset, data)?),
         }
     }

@@ -137,6 +137,12 @@ impl Header {
         Self { id, command, size: (HEADER + body) as u32, flags: TYPE_COMMAND, error: 0 }
     }
 
+    /// The header of the same command, to which no reply is wanted.
+    #[must_use]
+    pub fn posted(self) -> Self {
+        Self { flags: self.flags | NO_REPLY, ..self }
+    }
+
     /// Header of the reply to `self` with a body of so many bytes.
     pub fn reply(&self, body: usize) -> Self {
         Self { size: (HEADER + body) as u32, flags: TYPE_REPLY, error: 0, ..*self }

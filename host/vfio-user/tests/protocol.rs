@@ -51,6 +51,24 @@ fn regions_are_read_written_and_mapped() {
 }
 
 #[test]
+fn posted_writes_arrive_in_order_and_are_not_answered() {
+    let served = Served::new();
+    let mut client = served.client();
+    for n in 0..200u8 {
+        client.post(0, u64::from(n), &[n]).unwrap();
+        // Refused, and nobody is told.
+        client.post(0, 0xfff, &[n, n]).unwrap();
+    }
+    let mut got = [0; 200];
+    client.read(0, 0, &mut got).unwrap();
+    assert!(got.iter().zip(0..).all(|(got, n)| *got == n));
+    drop(served);
+    // A server that is gone is noticed, if not by the first write.
+    let gone = (0..100).find_map(|_| client.post(0, 0, &[1]).err()).or_else(|| client.read(0, 0, &mut [0]).err());
+    assert_eq!(gone.map(|e| e.code()), Some("SHEF-VFU-006"));
+}
+
+#[test]
 fn a_read_that_is_never_answered_ends_in_time_and_the_late_answer_harms_nobody() {
     let served = Served::new();
     let mut client = Client::connect(&served.path(), Duration::from_secs(3)).unwrap();
