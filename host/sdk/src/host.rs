@@ -9,6 +9,7 @@ use shef_proto::channel::MESSAGE_LEN;
 use shef_regs::ctl;
 
 use crate::SdkError;
+use crate::transfer::PIECES;
 
 /// Polls of the plain status until a Shield that stays busy is given up.
 const MAX_POLLS: u32 = 1_000_000;
@@ -116,12 +117,14 @@ pub struct Host {
     device: Box<dyn Device>,
     adversary: Box<dyn Adversary>,
     records: Option<Vec<Record>>,
+    /// Room for ciphertext and tags of earlier transfers: new memory costs about as much as the cipher.
+    spare: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
 impl Host {
     /// An honest host around a device.
     pub fn new(device: Box<dyn Device>) -> Self {
-        Self { device, adversary: Box::new(Honest), records: None }
+        Self { device, adversary: Box::new(Honest), records: None, spare: Vec::new() }
     }
 
     /// Looks at the device and says whether there is a Shield behind it.
@@ -260,6 +263,18 @@ impl Host {
     pub fn read_memory(&mut self, addr: u64, len: usize) -> Result<Vec<u8>, SdkError> {
         let [bytes] = self.fetch([(addr, Vec::new(), len)])?;
         Ok(bytes)
+    }
+
+    /// Buffers of an earlier transfer, or new ones.
+    pub(crate) fn take_spare(&mut self) -> (Vec<u8>, Vec<u8>) {
+        self.spare.pop().unwrap_or_default()
+    }
+
+    /// Keeps the buffers of a transfer for the next one. They hold what card memory holds: ciphertext and tags.
+    pub(crate) fn keep_spare(&mut self, buffers: (Vec<u8>, Vec<u8>)) {
+        if self.spare.len() < PIECES {
+            self.spare.push(buffers);
+        }
     }
 
     /// Writes ranges of card memory and gives the buffers back.

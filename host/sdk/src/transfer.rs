@@ -17,7 +17,7 @@ use crate::{Host, SdkError};
 /// Bytes that are sealed or opened in one go while others are on their way.
 const PIECE: usize = 1 << 20;
 /// Pieces that are on their way at most.
-const PIECES: usize = 3;
+pub(crate) const PIECES: usize = 3;
 
 /// How far a transfer is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -151,39 +151,46 @@ fn send(host: &mut Host, mut sealer: Sealer, source: &mut dyn Source, len: usize
             Err((error, sealer)) => (sealer.give_up(), Err(error.into())),
         };
     }
+    let chunk = sealer.region().chunk as usize;
     std::thread::scope(|scope| {
         let (sealed, runs) = mpsc::sync_channel(1);
         let (back, empty) = mpsc::channel();
         for _ in 0..PIECES {
-            let _ = back.send(SealedRun::default());
+            let (data, tags) = host.take_spare();
+            let _ = back.send(SealedRun { data, tags, ..SealedRun::default() });
         }
+        // Gives the buffers back, too.
         let worker = scope.spawn(move || {
-            let mut rest = len;
-            while rest > PIECE {
+            for at in (0..len).step_by(PIECE) {
+                let piece = PIECE.min(len - at);
                 // The other side is gone where the transfer failed: nothing more is sealed.
-                let Ok(mut run) = empty.recv() else { return (sealer.give_up(), Ok(())) };
-                let pushed = source.piece(PIECE).map_err(unread).and_then(|piece| Ok(sealer.push_into(piece, &mut run)?));
+                let Ok(mut run) = empty.recv() else { return (sealer.give_up(), Ok(()), empty) };
+                let data = match source.piece(piece) {
+                    Ok(data) => data,
+                    Err(error) => return (sealer.give_up(), Err(unread(error)), empty),
+                };
+                // Only the last piece may end inside a chunk.
+                let (whole, tail) = data.split_at(piece - piece % chunk);
+                let pushed = sealer.push_into(whole, &mut run);
                 if pushed.is_err() || sealed.send(run).is_err() {
-                    return (sealer.give_up(), pushed);
+                    return (sealer.give_up(), pushed.map_err(Into::into), empty);
                 }
-                rest -= PIECE;
-            }
-            let last = match source.piece(rest) {
-                Ok(last) => last,
-                Err(error) => return (sealer.give_up(), Err(unread(error))),
-            };
-            match sealer.finish(last) {
-                Ok((run, spent)) => {
-                    let _ = sealed.send(run);
-                    (spent, Ok(()))
+                if at + piece == len && sealer.remaining() > 0 {
+                    return match sealer.finish(tail) {
+                        Ok((run, spent)) => {
+                            let _ = sealed.send(run);
+                            (spent, Ok(()), empty)
+                        }
+                        Err((error, sealer)) => (sealer.give_up(), Err(error.into()), empty),
+                    };
                 }
-                Err((error, sealer)) => (sealer.give_up(), Err(error.into())),
             }
+            (sealer.give_up(), Ok(()), empty)
         });
         let mut carried = Ok(());
         let mut done = 0;
         for run in runs {
-            done = len.min(done + PIECE);
+            done = len.min(done + run.data.len());
             match deliver(host, run).and_then(|run| tell(watch, done, len).map(|()| run)) {
                 // The worker may be done already.
                 Ok(run) => drop(back.send(run)),
@@ -195,7 +202,10 @@ fn send(host: &mut Host, mut sealer: Sealer, source: &mut dyn Source, len: usize
         }
         drop(back);
         match worker.join() {
-            Ok((spent, result)) => (spent, carried.and(result)),
+            Ok((spent, result, empty)) => {
+                empty.iter().for_each(|run| host.keep_spare((run.data, run.tags)));
+                (spent, carried.and(result))
+            }
             Err(panic) => std::panic::resume_unwind(panic),
         }
     })
@@ -283,7 +293,7 @@ fn receive(host: &mut Host, opener: &Opener, open: Open<'_>, sink: &mut dyn Sink
         let (came, pieces) = mpsc::sync_channel::<(Vec<u8>, Vec<u8>)>(1);
         let (back, empty) = mpsc::channel();
         for _ in 0..PIECES {
-            let _ = back.send((Vec::new(), Vec::new()));
+            let _ = back.send(host.take_spare());
         }
         let worker = scope.spawn(move || -> Result<Option<WrittenMap>, SdkError> {
             let mut written = None;
@@ -310,7 +320,9 @@ fn receive(host: &mut Host, opener: &Opener, open: Open<'_>, sink: &mut dyn Sink
             }
         }
         drop(came);
-        match worker.join() {
+        let opened = worker.join();
+        empty.iter().for_each(|buffers| host.keep_spare(buffers));
+        match opened {
             Ok(result) => fetched.and(result),
             Err(panic) => std::panic::resume_unwind(panic),
         }
