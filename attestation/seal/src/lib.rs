@@ -272,14 +272,22 @@ impl Sealer {
     /// # Errors
     /// More bytes than declared; the sealer comes back.
     #[expect(clippy::result_large_err, reason = "the sealer owns the key and must not be lost")]
-    pub fn finish(mut self, data: &[u8]) -> Result<(SealedRun, Spent), (SealError, Self)> {
+    pub fn finish(self, data: &[u8]) -> Result<(SealedRun, Spent), (SealError, Self)> {
+        self.finish_into(data, SealedRun::default())
+    }
+
+    /// As [`Sealer::finish`], into the buffers of an earlier run.
+    ///
+    /// # Errors
+    /// As [`Sealer::finish`].
+    #[expect(clippy::result_large_err, reason = "the sealer owns the key and must not be lost")]
+    pub fn finish_into(mut self, data: &[u8], mut run: SealedRun) -> Result<(SealedRun, Spent), (SealError, Self)> {
         let remaining = self.remaining();
         if data.len() as u64 > remaining {
             let e = self.length("more data than declared", data.len() as u64, remaining);
             return Err((e, self));
         }
         let (whole, last) = data.split_at(data.len() - data.len() % self.region.chunk as usize);
-        let mut run = SealedRun::default();
         self.run(whole, &mut run);
         if whole.len() as u64 != remaining {
             let mut padded = Plain::zeros(remaining as usize - whole.len());
@@ -289,7 +297,7 @@ impl Sealer {
             run.data.append(&mut rest.data);
             run.tags.append(&mut rest.tags);
         }
-        Ok((run, Spent { cipher: self.cipher, region: self.region, epoch: self.epoch, blocks: self.blocks }))
+        Ok((run, self.give_up()))
     }
 
     /// Ends the epoch before its data is complete.

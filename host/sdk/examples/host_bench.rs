@@ -287,7 +287,7 @@ fn latencies() -> Vec<Row> {
                 card.mem_write(run.tag_addr, &run.tags).expect("written");
                 settled(&mut card);
             }));
-            sealer = Some(if ready.remaining() > 0 { ready } else { next_epoch(ready.give_up()) });
+            sealer = Some(with_room(ready, CHUNK));
         }
         let mean = |times: &[Duration]| times.iter().sum::<Duration>().as_secs_f64() / times.len() as f64;
         let rates = times.each_ref().map(|t| 1.0 / mean(t));
@@ -539,8 +539,7 @@ fn seal<'a>(config: &Config, piece: usize) -> Body<'a> {
     Body::new(piece, move || {
         let mut ready = sealer.take().expect("it comes back");
         let took = timed(|| ready.push_into(&plain, &mut run).expect("sealed"));
-        // A sealer seals its region once in an epoch.
-        sealer = Some(if ready.remaining() >= piece as u64 { ready } else { next_epoch(ready.give_up()) });
+        sealer = Some(with_room(ready, piece));
         took
     })
 }
@@ -548,6 +547,11 @@ fn seal<'a>(config: &Config, piece: usize) -> Body<'a> {
 /// A sealer of the whole input region.
 fn first_epoch(config: &Config, seed: u64) -> Sealer {
     Sealer::new(config, &mut session(config, seed).0, 0, 1, SIZE as u64).expect("a sealer")
+}
+
+/// The sealer where it has so many bytes left, else under the next epoch: it seals its region once in each.
+fn with_room(sealer: Sealer, bytes: usize) -> Sealer {
+    if sealer.remaining() >= bytes as u64 { sealer } else { next_epoch(sealer.give_up()) }
 }
 
 /// The same under the next epoch.

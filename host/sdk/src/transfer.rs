@@ -135,11 +135,10 @@ pub fn upload_from(
     send(host, sealer, &mut FromReader(from, Zeroizing::default()), len, watch)
 }
 
-fn send(host: &mut Host, mut sealer: Sealer, source: &mut dyn Source, len: usize, watch: &mut Watch<'_>) -> (Spent, Result<(), SdkError>) {
+fn send(host: &mut Host, sealer: Sealer, source: &mut dyn Source, len: usize, watch: &mut Watch<'_>) -> (Spent, Result<(), SdkError>) {
     if let Err(error) = tell(watch, 0, len) {
         return (sealer.give_up(), Err(error));
     }
-    let unread = |source| SdkError::Stream { what: "what is to be sealed cannot be read", source };
     if len <= PIECE {
         let data = match source.piece(len) {
             Ok(data) => data,
@@ -151,7 +150,6 @@ fn send(host: &mut Host, mut sealer: Sealer, source: &mut dyn Source, len: usize
             Err((error, sealer)) => (sealer.give_up(), Err(error.into())),
         };
     }
-    let chunk = sealer.region().chunk as usize;
     std::thread::scope(|scope| {
         let (sealed, runs) = mpsc::sync_channel(1);
         let (back, empty) = mpsc::channel();
@@ -159,38 +157,11 @@ fn send(host: &mut Host, mut sealer: Sealer, source: &mut dyn Source, len: usize
             let (data, tags) = host.take_spare();
             let _ = back.send(SealedRun { data, tags, ..SealedRun::default() });
         }
-        // Gives the buffers back, too.
-        let worker = scope.spawn(move || {
-            for at in (0..len).step_by(PIECE) {
-                let piece = PIECE.min(len - at);
-                // The other side is gone where the transfer failed: nothing more is sealed.
-                let Ok(mut run) = empty.recv() else { return (sealer.give_up(), Ok(()), empty) };
-                let data = match source.piece(piece) {
-                    Ok(data) => data,
-                    Err(error) => return (sealer.give_up(), Err(unread(error)), empty),
-                };
-                // Only the last piece may end inside a chunk.
-                let (whole, tail) = data.split_at(piece - piece % chunk);
-                let pushed = sealer.push_into(whole, &mut run);
-                if pushed.is_err() || sealed.send(run).is_err() {
-                    return (sealer.give_up(), pushed.map_err(Into::into), empty);
-                }
-                if at + piece == len && sealer.remaining() > 0 {
-                    return match sealer.finish(tail) {
-                        Ok((run, spent)) => {
-                            let _ = sealed.send(run);
-                            (spent, Ok(()), empty)
-                        }
-                        Err((error, sealer)) => (sealer.give_up(), Err(error.into()), empty),
-                    };
-                }
-            }
-            (sealer.give_up(), Ok(()), empty)
-        });
+        let worker = scope.spawn(move || (seal_pieces(sealer, source, len, &sealed, &empty), empty));
         let mut carried = Ok(());
         let mut done = 0;
         for run in runs {
-            done = len.min(done + run.data.len());
+            done = len.min(done + PIECE);
             match deliver(host, run).and_then(|run| tell(watch, done, len).map(|()| run)) {
                 // The worker may be done already.
                 Ok(run) => drop(back.send(run)),
@@ -202,13 +173,50 @@ fn send(host: &mut Host, mut sealer: Sealer, source: &mut dyn Source, len: usize
         }
         drop(back);
         match worker.join() {
-            Ok((spent, result, empty)) => {
+            Ok(((spent, result), empty)) => {
                 empty.iter().for_each(|run| host.keep_spare((run.data, run.tags)));
                 (spent, carried.and(result))
             }
             Err(panic) => std::panic::resume_unwind(panic),
         }
     })
+}
+
+/// Seals pieces into the buffers that come back, and sends them on; the rest goes with the last.
+fn seal_pieces(
+    mut sealer: Sealer,
+    source: &mut dyn Source,
+    len: usize,
+    sealed: &mpsc::SyncSender<SealedRun>,
+    empty: &mpsc::Receiver<SealedRun>,
+) -> (Spent, Result<(), SdkError>) {
+    let mut rest = len;
+    // The other side is gone where the transfer failed: nothing more is sealed.
+    while let Ok(mut run) = empty.recv() {
+        let data = match source.piece(rest.min(PIECE)) {
+            Ok(data) => data,
+            Err(error) => return (sealer.give_up(), Err(unread(error))),
+        };
+        if rest <= PIECE {
+            return match sealer.finish_into(data, run) {
+                Ok((run, spent)) => {
+                    let _ = sealed.send(run);
+                    (spent, Ok(()))
+                }
+                Err((error, sealer)) => (sealer.give_up(), Err(error.into())),
+            };
+        }
+        let pushed = sealer.push_into(data, &mut run);
+        if pushed.is_err() || sealed.send(run).is_err() {
+            return (sealer.give_up(), pushed.map_err(Into::into));
+        }
+        rest -= PIECE;
+    }
+    (sealer.give_up(), Ok(()))
+}
+
+fn unread(source: io::Error) -> SdkError {
+    SdkError::Stream { what: "what is to be sealed cannot be read", source }
 }
 
 fn deliver(host: &mut Host, run: SealedRun) -> Result<SealedRun, SdkError> {

@@ -180,11 +180,8 @@ impl Client {
     /// # Errors
     /// Those of the connection.
     pub fn post(&mut self, region: u32, offset: u64, data: &[u8]) -> Result<()> {
-        self.usable()?;
-        let (command, body) = Request::RegionWrite { offset, region, data }.encode();
-        let id = self.next;
-        self.next = self.next.wrapping_add(1);
-        let sent = self.socket.send(&Header::command(id, command, body.len()).posted().encode(), &body, &[]);
+        let (header, body) = self.command(&Request::RegionWrite { offset, region, data })?;
+        let sent = self.socket.send(&header.posted().encode(), &body, &[]);
         sent.map_err(|error| self.cut(&error))
     }
 
@@ -295,14 +292,21 @@ impl Client {
         error
     }
 
-    /// Sends a command and waits for its reply.
-    fn call(&mut self, request: &Request<'_>, fds: &[BorrowedFd<'_>]) -> Result<(Vec<u8>, Vec<OwnedFd>)> {
+    /// Header and body of the next command.
+    fn command(&mut self, request: &Request<'_>) -> Result<(Header, Vec<u8>)> {
         self.usable()?;
         let (command, body) = request.encode();
         let id = self.next;
         self.next = self.next.wrapping_add(1);
+        Ok((Header::command(id, command, body.len()), body))
+    }
+
+    /// Sends a command and waits for its reply.
+    fn call(&mut self, request: &Request<'_>, fds: &[BorrowedFd<'_>]) -> Result<(Vec<u8>, Vec<OwnedFd>)> {
+        let (asked, body) = self.command(request)?;
+        let Header { id, command, .. } = asked;
         // Of a server that closes at once, what it said before can still be read.
-        let sent = self.socket.send(&Header::command(id, command, body.len()).encode(), &body, fds);
+        let sent = self.socket.send(&asked.encode(), &body, fds);
         let end = Instant::now() + self.timeout;
         loop {
             let left = end.saturating_duration_since(Instant::now());
