@@ -58,7 +58,7 @@ module split
         asked <= {1'b0, dut.ax_q.len} + 9'd1;
         left <= {1'b0, dut.ax_q.len} + 9'd1;
         size <= dut.ax_q.size;
-        next <= dut.start[15:0];
+        next <= {dut.ax_q.addr[15:12], dut.first};
         first <= 1'b1;
       end else if (seg_valid && seg_ready_i) begin
         left <= left - seg.beats;
@@ -70,7 +70,7 @@ module split
 
   always_comb begin
     if (init && rst_ni && seg_valid) begin
-      assert (dut.seg_q.beats == left && left != '0 && left <= 9'd256);
+      assert ({1'b0, dut.left_q} + 9'd1 == left && left != '0 && left <= 9'd256);
       assert (seg.size == size && seg.first == first);
       assert (seg.beats != '0 && seg.beats <= left);
       assert (seg.last == (seg.beats == left));
@@ -83,7 +83,7 @@ module split
         if (!seg.last) assert ({4'b0, seg.offset} + bytes == chunk_bytes);
         // the burst stays in its page
         assert ({4'b0, next[11:0]} + (16'(left) << size) <= 16'd4096);
-        assert (dut.clog2_q == ((seg.region == 4'd0) ? 4'd6 : (seg.region == 4'd1) ? 4'd9 : 4'd12));
+        assert (dut.chunk_last_q == 12'((chunk_bytes - 16'd1) >> size) && dut.room_q == (dut.chunk_last_q & ~(seg.offset >> size)));
         assert (((seg.offset >> size) << size) == seg.offset);
       end
     end

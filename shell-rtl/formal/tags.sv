@@ -118,6 +118,10 @@ module tags
       if (up && !dut.is_hit) assert (theirs[entry[0]] + ((entry[0] == e) ? mine : 7'd0) == '0 && dut.dirty_q[entry[0]] == '0 && !dut.wb_q[entry[0]]);
       if (up) assert (entry <= 5'd1);
       // what the proof rests on
+      assert (dut.victim_one == '0 || dut.victim_one == 2'd1 << dut.victim);
+      assert (dut.wb_one == '0 || dut.wb_one == 2'd1 << dut.wb_entry);
+      if (dut.wb_sure_q) assert (dut.wb_one != '0 && (dut.wb_one & dut.dirty_any_q & ~dut.wb_q) != '0);
+      assert (dut.i_victim.next_q != 2'b11 && dut.i_wb.next_q != 2'b11);
       for (int i = 0; i < 2; i++) begin
         assert (dut.refs_q[i] == theirs[i] + ((32'(e) == i) ? mine : 7'd0) && dut.held_q[i] == (dut.refs_q[i] != '0));
         assert (dut.dirty_any_q[i] == (dut.dirty_q[i] != '0));

@@ -318,11 +318,12 @@ pub fn parse(source: &str) -> Result<Shield, ShieldError> {
     let mut sets: Vec<Set> = file
         .set
         .iter()
-        .map(|s| {
+        .enumerate()
+        .map(|(i, s)| {
             let s = s.get_ref();
             Set {
                 lanes: u8::try_from(small(&s.lanes, default.lanes.into())).unwrap_or(u8::MAX),
-                big_lines: u16::try_from(small(&s.big_lines, default.big_lines.into())).unwrap_or(u16::MAX),
+                big_lines: u16::try_from(small(&s.big_lines, default_big_lines(&file, i, small(&s.small_lines, default.small_lines.into())))).unwrap_or(u16::MAX),
                 small_lines: u16::try_from(small(&s.small_lines, default.small_lines.into())).unwrap_or(u16::MAX),
                 ring_beats: u16::try_from(small(&s.ring_beats, default.ring_beats.into())).unwrap_or(u16::MAX),
                 acc: u8::try_from(small(&s.acc, default.acc.into())).unwrap_or(u8::MAX),
@@ -332,7 +333,8 @@ pub fn parse(source: &str) -> Result<Shield, ShieldError> {
         })
         .collect();
     if sets.is_empty() && has_memory {
-        sets.push(default);
+        let big_lines = u16::try_from(default_big_lines(&file, 0, default.small_lines.into())).unwrap_or(u16::MAX);
+        sets.push(Set { big_lines, ..default });
     }
     let mut regions = Vec::new();
     for (i, r) in file.region.iter().enumerate() {
@@ -372,6 +374,17 @@ pub fn parse(source: &str) -> Result<Shield, ShieldError> {
             rule(span, message)
         }
     }
+}
+
+/// `big_lines` of a set that does not say: 8, or 16 where it writes chunks of 1 KiB under versions of their own. A line holds one
+/// chunk from its first write until memory has it, and the bus's speed needs some 16 KiB under way.
+fn default_big_lines(file: &File, set: usize, small_lines: u64) -> u64 {
+    let usual = u64::from(Set::default().big_lines);
+    let short = file.region.iter().map(Spanned::get_ref).any(|r| {
+        let here = r.set.as_ref().map_or(0, |n| n.get_ref().0) == set as u64;
+        here && matches!(r.mode.get_ref(), Mode::Counted | Mode::Tree) && r.chunk.as_ref().is_some_and(|n| n.get_ref().0 == 1024)
+    });
+    if short { (2 * usual).min(64u64.saturating_sub(small_lines)).max(usual) } else { usual }
 }
 
 /// Memory latency in cycles for which the buffers of a set are judged.
@@ -707,6 +720,21 @@ key = 128
         assert_eq!((r[1].chunk, r[1].key_bits, r[1].tag_base), (512, 128, 0x13000));
         assert_eq!((c.ports(), c.sets()), (1, &[Set::default()][..]));
         assert_eq!(Config::from_cbor(&c.to_cbor()).unwrap(), c);
+    }
+
+    #[test]
+    fn a_set_that_writes_chunks_of_1_kib_has_twice_the_lines() {
+        let lines = |text: &str| parse(text).unwrap().config.sets().iter().map(|s| s.big_lines).collect::<Vec<_>>();
+        let with = |chunk: u32, mode: &str, set: u32| {
+            format!("{GOOD}[[region]]\nname = \"c\"\nmode = \"{mode}\"\nbase = 0x20000\nsize = 0x2000\nchunk = {chunk}\nset = {set}\n")
+        };
+        assert_eq!(lines(&with(1024, "counted", 0)), [16]);
+        assert_eq!(lines(&with(1024, "output", 0)), [8]);
+        assert_eq!(lines(&with(2048, "counted", 0)), [8]);
+        let two = |head: &str| lines(&format!("[[set]]\n[[set]]\n{head}{}", with(1024, "tree", 1)));
+        assert_eq!(two(""), [8, 16]);
+        assert_eq!(two("big_lines = 5\n"), [8, 5]);
+        assert_eq!(two("small_lines = 52\n"), [8, 12]);
     }
 
     #[test]

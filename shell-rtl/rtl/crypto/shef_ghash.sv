@@ -95,7 +95,7 @@ module shef_ghash #(
   logic [511:0] data_q;
   logic [127:0] ld_b_q;
   tag_t op_tag_q;
-  wire op_end = phase_q == 2'(Phases - 1) || op_load_q;
+  wire op_end = Phases == 1 || phase_q == 2'(Phases - 1) || op_load_q;
 
   assign gh_ready_o = enable_i && (!op_valid_q || op_end) && !ld_valid_i;
 
@@ -136,13 +136,17 @@ module shef_ghash #(
   tag_t op_tag;
   if (Phases == 1) begin : gen_op1
     assign op_a = data_q;
-    assign op_b = op_load_q ? {ld_b_q, 384'd0} : pow_q;
+    // the other lanes' operand is zero
+    assign op_b = {op_load_q ? ld_b_q : pow_q[511:384], pow_q[383:0]};
     assign op_tag = op_tag_q;
   end else begin : gen_op
     // lane 0 is in the top bits: phase 0 takes the top part
     wire [1:0] part = 2'(Phases - 1) - phase_q;
     assign op_a = data_q[W*part+:W];
-    assign op_b = op_load_q ? W'({ld_b_q, 384'd0} >> (512 - W)) : pow_q[W*part+:W];
+    always_comb begin
+      op_b = pow_q[W*part+:W];
+      if (op_load_q) op_b[W-1-:128] = ld_b_q;  // the other lane's operand is zero
+    end
     always_comb begin
       op_tag = op_tag_q;
       op_tag.first = op_tag_q.first && phase_q == 2'd0;

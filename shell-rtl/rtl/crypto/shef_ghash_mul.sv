@@ -1,5 +1,5 @@
-// Sum of Lanes carry-less 128 x 128 products, not reduced, in three register stages: leaf operands, leaf products
-// (summed over the lanes inside the leaves), recombination.
+// Sum of Lanes carry-less 128 x 128 products, not reduced, in three register stages: operands (of the leaves, where that is
+// faster to simulate), leaf products (summed over the lanes inside the leaves), recombination.
 //
 // No handshake, no back-pressure: product_o belongs to the operands of three cycles before; valid_o says that they came
 // with valid_i. first/last/slot/tag travel along. A stage without valid input does nothing. clear_i zeroes all registers.
@@ -132,51 +132,60 @@ module shef_ghash_mul #(
       return z;
     endfunction
 
-    // 81 leaf operands of 8 bits; leaf 27*i + 9*j + 3*k + m takes {low, high, low^high} by i at 64, by j at 32, by k at 16, by m at 8 bits
-    function automatic logic [80:0][7:0] leaves(input logic [127:0] x);
+    // Operands of a level below: part 3*i + k takes {low, high, low^high} of part i by k. Two levels go before the registers, two
+    // behind them.
+    function automatic logic [8:0][31:0] parts32(input logic [127:0] x);
       logic [2:0][63:0] x64;
-      logic [2:0][31:0] x32;
-      logic [2:0][15:0] x16;
-      logic [80:0][7:0] y;
+      logic [8:0][31:0] y;
       x64 = {x[127:64] ^ x[63:0], x[127:64], x[63:0]};
       for (int i = 0; i < 3; i++) begin
-        x32 = {x64[i][63:32] ^ x64[i][31:0], x64[i][63:32], x64[i][31:0]};
-        for (int j = 0; j < 3; j++) begin
-          x16 = {x32[j][31:16] ^ x32[j][15:0], x32[j][31:16], x32[j][15:0]};
-          for (int k = 0; k < 3; k++) begin
-            y[27*i+9*j+3*k] = x16[k][7:0];
-            y[27*i+9*j+3*k+1] = x16[k][15:8];
-            y[27*i+9*j+3*k+2] = x16[k][15:8] ^ x16[k][7:0];
-          end
+        y[3*i] = x64[i][31:0];
+        y[3*i+1] = x64[i][63:32];
+        y[3*i+2] = x64[i][63:32] ^ x64[i][31:0];
+      end
+      return y;
+    endfunction
+    function automatic logic [80:0][7:0] leaves(input logic [8:0][31:0] x);
+      logic [2:0][15:0] x16;
+      logic [80:0][7:0] y;
+      for (int i = 0; i < 9; i++) begin
+        x16 = {x[i][31:16] ^ x[i][15:0], x[i][31:16], x[i][15:0]};
+        for (int k = 0; k < 3; k++) begin
+          y[9*i+3*k] = x16[k][7:0];
+          y[9*i+3*k+1] = x16[k][15:8];
+          y[9*i+3*k+2] = x16[k][15:8] ^ x16[k][7:0];
         end
       end
       return y;
     endfunction
 
-    logic [80:0][7:0] al_q[Lanes];
-    logic [80:0][7:0] bl_q[Lanes];
+    logic [8:0][31:0] a_q[Lanes];
+    logic [8:0][31:0] b_q[Lanes];
     logic [80:0][14:0] p_d;
     logic [80:0][14:0] p_q;
 
     always_comb begin
-      for (int k = 0; k < 81; k++) begin
-        p_d[k] = '0;
-        for (int l = 0; l < Lanes; l++) p_d[k] = p_d[k] ^ clmul8(al_q[l][k], bl_q[l][k]);
+      logic [80:0][7:0] al, bl;
+      p_d = '0;
+      for (int l = 0; l < Lanes; l++) begin
+        al = leaves(a_q[l]);
+        bl = leaves(b_q[l]);
+        for (int k = 0; k < 81; k++) p_d[k] = p_d[k] ^ clmul8(al[k], bl[k]);
       end
     end
 
     always_ff @(posedge clk_i) begin
       if (clear_i) begin
         for (int l = 0; l < Lanes; l++) begin
-          al_q[l] <= '0;
-          bl_q[l] <= '0;
+          a_q[l] <= '0;
+          b_q[l] <= '0;
         end
         p_q <= '0;
       end else begin
         if (valid_i) begin
           for (int l = 0; l < Lanes; l++) begin
-            al_q[l] <= leaves(a_i[128*l+:128]);
-            bl_q[l] <= leaves(b_i[128*l+:128]);
+            a_q[l] <= parts32(a_i[128*l+:128]);
+            b_q[l] <= parts32(b_i[128*l+:128]);
           end
         end
         if (valid_q[0]) p_q <= p_d;

@@ -22,7 +22,7 @@ module shef_fifo #(
     output logic [W-1:0] out_data_o,
     output logic [ PW:0] count_o
 );
-  logic [W-1:0] mem_q[Depth];
+  (* ram_style = "distributed" *) logic [W-1:0] mem_q[Depth];
   logic [PW-1:0] wp_q, rp_q;
   logic [PW:0] count_q;
   logic push, pop;
@@ -35,8 +35,7 @@ module shef_fifo #(
   assign pop = out_valid_o && out_ready_i;
 
   always_ff @(posedge clk_i) begin
-    if (clr_i) mem_q[zero_addr_i] <= '0;
-    else if (push) mem_q[wp_q] <= in_data_i;
+    if (clr_i || push) mem_q[clr_i ? zero_addr_i : wp_q] <= clr_i ? '0 : in_data_i;
   end
 
   always_ff @(posedge clk_i) begin

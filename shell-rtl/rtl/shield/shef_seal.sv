@@ -195,30 +195,46 @@ module shef_seal
       .out_valid_o(word_valid), .out_ready_i(beat_fire_i), .out_data_o({word_mark, word}), .count_o(words)
   );
 
-  // ---- XOR ----
+  // ---- XOR: the chunk whose beats leave, with what each beat needs of it ----
+  typedef struct packed {
+    reg_idx_t region;
+    logic plain;
+    logic [5:0] last;      // beat
+    logic [63:0] addr;     // of the chunk
+  } leaving_t;
   item_t x;
-  logic x_valid;
-  logic [5:0] beat_q, beat_last;
+  leaving_t x_q;
+  logic x_waits, x_valid_q, x_load;
+  logic [5:0] beat_q;
   shef_fifo #(.W($bits(item_t)), .Depth(Depth)) i_xor (
       .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr),
       .in_valid_i(start), .in_ready_o(), .in_data_i(head),
-      .out_valid_o(x_valid), .out_ready_i(beat_fire_i && beat_last_o), .out_data_o(x), .count_o()
+      .out_valid_o(x_waits), .out_ready_i(x_load), .out_data_o(x), .count_o()
   );
-  assign beat_last = last_of(x.region);
-  assign beat_plain_o = IsPlain[x.region];
-  assign beat_valid_o = x_valid && word_valid && (ks_valid_i || beat_plain_o) && !stop_i;
+  assign x_load = !x_valid_q || (beat_fire_i && beat_last_o);
+  assign beat_plain_o = x_q.plain;
+  assign beat_valid_o = x_valid_q && word_valid && (ks_valid_i || beat_plain_o) && !stop_i;
   assign beat_o = !beat_fire_i ? '0 : beat_plain_o ? word : word ^ ks_i;
   assign beat_strb_o = beat_plain_o ? word_mark : '1;
-  assign beat_region_o = x.region;
+  assign beat_region_o = x_q.region;
   assign beat_first_o = beat_q == '0;
-  assign beat_last_o = beat_q == beat_last;
-  assign beat_pow_o = beat_last - beat_q;
+  assign beat_last_o = beat_q == x_q.last;
+  assign beat_pow_o = x_q.last - beat_q;
   assign burst_end_o = beat_q[2:0] == 3'd7 || beat_last_o;
   assign burst_len_o = beat_q[2:0];
-  assign burst_addr_o = Base[x.region] + (64'(x.chunk) << ChunkLog2[x.region]) + {52'd0, beat_q[5:3], 9'd0};
+  assign burst_addr_o = x_q.addr | {52'd0, beat_q[5:3], 9'd0};   // chunks are aligned to their size
   always_ff @(posedge clk_i) begin
-    if (!rst_ni || clr_i) beat_q <= '0;
-    else if (beat_fire_i) beat_q <= beat_last_o ? '0 : beat_q + 1'b1;
+    if (!rst_ni || clr_i) begin
+      beat_q <= '0;
+      x_valid_q <= 1'b0;
+      x_q <= '0;
+    end else begin
+      if (beat_fire_i) beat_q <= beat_last_o ? '0 : beat_q + 1'b1;
+      if (x_load) begin
+        x_valid_q <= x_waits;
+        x_q <= '{region: x.region, plain: IsPlain[x.region], last: last_of(x.region), addr: Base[x.region] + (64'(x.chunk) << ChunkLog2[x.region])};
+      end
+    end
   end
 
   // ---- tag ----
@@ -255,7 +271,7 @@ module shef_seal
       tagged_q <= tagged_q + (PW + 1)'(put_valid_o && put_ready_i) - (PW + 1)'(done_o && !end_plain);
     end
   end
-  assign waits_o = x_valid && word_valid && !ks_valid_i && !beat_plain_o && !stop_i;
+  assign waits_o = x_valid_q && word_valid && !ks_valid_i && !beat_plain_o && !stop_i;
   assign idle_o = !head_valid && !end_valid;
   logic unused;
   assign unused = ^{zero_addr_i, rd.chunk, x.line};

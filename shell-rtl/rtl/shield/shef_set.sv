@@ -192,7 +192,7 @@ module shef_set
   endfunction
   function automatic int unsigned chunk_bits();
     int unsigned n;
-    n = 1;
+    n = 3;
     for (int unsigned r = 0; r < NRegions; r++)
       while (n < CHUNK_INDEX_W && ((Regions[r].size - 64'd1) >> Regions[r].chunk_log2) >> n != 64'd0) n++;
     return n;
@@ -558,7 +558,7 @@ module shef_set
     else if (tag_req != '0) tag_turn_q <= !tag_side;
   end
 
-  shef_tags #(.Entries(1 << TAG_ENTRY_W), .TagBase(TAG_BASE)) i_tags (
+  shef_tags #(.Entries(1 << TAG_ENTRY_W), .ChunkW(chunk_bits()), .TagBase(TAG_BASE)) i_tags (
       .clk_i, .rst_ni, .clr_i(clr), .zero_addr_i(zero_addr), .flush_i(flush_tags), .drop_i(drop_tags),
       .req_valid_i(tag_req != '0), .req_read_i(!tag_side), .req_region_i(go_chunk[tag_side].region),
       .req_chunk_i(go_chunk[tag_side].chunk), .req_gnt_o(tag_gnt), .req_entry_o(tag_entry), .req_fetch_o(tag_fetch),

@@ -41,97 +41,87 @@ module shef_split
     end
   end
 
+  // Bases and sizes of regions are multiples of 4 KiB, and a burst stays in its page: what tells regions apart is the page,
+  // and a chunk's bytes are told by the low bits alone.
+  localparam int unsigned PAGE = 12;
   refuse_kind_e refuse;
   reg_idx_t region;
-  logic found;
-  logic [63:0] start;   // of the first beat, aligned to the beat size
-  logic [14:0] span;    // bytes from there to the end of the burst
-  logic [15:0] page_end;
-  logic [63:0] rel;     // start relative to the region
-  logic [3:0] clog2;    // of the region's chunk
-  logic [11:0] offset;
   chunk_idx_t chunk;
+  logic [PAGE-1:0] first;       // byte of the first beat in the page, aligned to the beat size
+  logic [PAGE-1:0] at;          // the same in beats
+  logic [PAGE-1:0] offset;      // of the first beat in its chunk
+  logic [PAGE-1:0] chunk_last;  // number of a chunk's last beat
+  logic [14:0] last;            // byte of the last beat, from the start of the page of the first
+  logic [NRegions-1:0] match;
 
   always_comb begin
-    start = ax_q.addr & ~((64'h7f >> (3'd7 - ax_q.size)));
-    span = 15'(({7'b0, ax_q.len} + 15'd1) << ax_q.size);
-    page_end = {4'b0, start[11:0]} + {1'b0, span};
+    first = ax_q.addr[PAGE-1:0] & ~(PAGE'(7'h7f >> (3'd7 - ax_q.size)));
+    at = first >> ax_q.size;
+    last = {3'b0, ax_q.addr[PAGE-1:0]} + (15'(ax_q.len) << ax_q.size);
+    match = '0;
     region = '0;
-    found = 1'b0;
-    rel = '0;
-    clog2 = 4'd6;
-    refuse = REFUSE_RANGE;
+    chunk = '0;
+    offset = '0;
+    chunk_last = '0;
+    refuse = REFUSE_NONE;
     for (int unsigned r = 0; r < NRegions; r++) begin
-      if (ax_q.addr >= Regions[r].base && ax_q.addr - Regions[r].base < Regions[r].size) begin
-        found = 1'b1;
-        region = reg_idx_t'(r);
-        rel = start - Regions[r].base;
-        clog2 = Regions[r].chunk_log2;
+      match[r] = {1'b0, ax_q.addr[63:PAGE]} >= {1'b0, Regions[r].base[63:PAGE]} &&
+          {1'b0, ax_q.addr[63:PAGE]} < {1'b0, Regions[r].base[63:PAGE]} + {1'b0, Regions[r].size[63:PAGE]};
+      if (match[r]) begin
+        region |= reg_idx_t'(r);
+        chunk |= CHUNK_INDEX_W'({ax_q.addr[63:PAGE] - Regions[r].base[63:PAGE], first} >> Regions[r].chunk_log2);
+        offset |= first & ((PAGE'(1) << Regions[r].chunk_log2) - 1'b1);
+        chunk_last |= ((PAGE'(1) << Regions[r].chunk_log2) - 1'b1) >> ax_q.size;
         if (IsWrite && Regions[r].mode == MODE_INPUT) refuse = REFUSE_READ_ONLY;
         else if (Regions[r].mode == MODE_NONE) refuse = REFUSE_RANGE;
         else if (epoch_zero_i[r] && (Regions[r].mode == MODE_INPUT || Regions[r].mode == MODE_OUTPUT)) refuse = REFUSE_EPOCH_ZERO;
         else if (IsWrite && exhausted_i[r]) refuse = REFUSE_EXHAUSTED;
-        else refuse = REFUSE_NONE;
       end
     end
-    if (!found) refuse = REFUSE_RANGE;
-    if (ax_q.burst != AXI_BURST_INCR || ax_q.size > AXI_SIZE_64 || page_end > 16'd4096) refuse = REFUSE_BURST;
+    if (match == '0) refuse = REFUSE_RANGE;
+    if (ax_q.burst != AXI_BURST_INCR || ax_q.size > AXI_SIZE_64 || last[14:PAGE] != '0) refuse = REFUSE_BURST;
     if (!enable_i) refuse = REFUSE_NOT_KEYED;
-    chunk = '0;
-    for (int unsigned r = 0; r < NRegions; r++) begin
-      if (region == reg_idx_t'(r)) chunk = CHUNK_INDEX_W'(rel >> Regions[r].chunk_log2);
-    end
-    offset = rel[11:0] & (12'hfff >> (4'd12 - clog2));
   end
 
   // ---- stage 2: one segment a cycle ----
-  seg_t seg_q;      // .beats counts all beats that are left
+  seg_t seg_q;                              // .beats and .last are made below
   logic busy_q;
-  logic [3:0] clog2_q;
-  logic [8:0] room;  // beats from seg_q.offset to the end of the chunk, at most 256 asked for
-  logic [12:0] room_bytes;
-  logic step;
+  logic [7:0] left_q;                       // beats left, less one
+  logic [PAGE-1:0] room_q, chunk_last_q;    // beats from the segment's first to the end of its chunk, less one; of a whole chunk
+  logic step, more;
 
-  assign room_bytes = (13'd1 << clog2_q) - {1'b0, seg_q.offset};
-
+  assign more = seg_q.refuse == REFUSE_NONE && {4'd0, left_q} > room_q;
   always_comb begin
-    // a burst has at most 256 beats, so a wider count of free beats may saturate
-    logic [12:0] r;
-    r = room_bytes >> seg_q.size;
-    room = (r > 13'd256) ? 9'd256 : r[8:0];
     seg_o = seg_q;
-    seg_o.last = 1'b1;
-    if (seg_q.refuse == REFUSE_NONE && seg_q.beats > room) begin
-      seg_o.beats = room;
-      seg_o.last = 1'b0;
-    end
+    seg_o.beats = {1'b0, more ? room_q[7:0] : left_q} + 9'd1;
+    seg_o.last = !more;
   end
+
+  logic unused;
+  assign unused = ^last[PAGE-1:0];   // only whether it is in the page
 
   assign seg_valid_o = busy_q;
   assign step = busy_q && seg_ready_i;
-  assign take = ax_valid_q && (!busy_q || (step && seg_o.last));
+  assign take = ax_valid_q && (!busy_q || (step && !more));
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       busy_q <= 1'b0;
       seg_q <= '0;
-      clog2_q <= 4'd6;
+      left_q <= '0;
+      room_q <= '0;
+      chunk_last_q <= '0;
     end else if (take) begin
       busy_q <= 1'b1;
-      clog2_q <= clog2;
-      seg_q.id <= ax_q.id;
-      seg_q.refuse <= refuse;
-      seg_q.region <= region;
-      seg_q.chunk <= chunk;
-      seg_q.offset <= offset;
-      seg_q.size <= ax_q.size;
-      seg_q.beats <= {1'b0, ax_q.len} + 9'd1;
-      seg_q.first <= 1'b1;
-      seg_q.last <= 1'b1;
-      seg_q.addr <= ax_q.addr;
+      left_q <= ax_q.len;
+      room_q <= chunk_last & ~at;
+      chunk_last_q <= chunk_last;
+      seg_q <= '{id: ax_q.id, refuse: refuse, region: region, chunk: chunk, offset: offset, size: ax_q.size, beats: 9'd0,
+                 first: 1'b1, last: 1'b0, addr: ax_q.addr};
     end else if (step) begin
-      if (seg_o.last) busy_q <= 1'b0;
-      seg_q.beats <= seg_q.beats - seg_o.beats;
+      if (!more) busy_q <= 1'b0;
+      left_q <= left_q - room_q[7:0] - 8'd1;
+      room_q <= chunk_last_q;
       seg_q.chunk <= seg_q.chunk + 1'b1;
       seg_q.offset <= '0;
       seg_q.first <= 1'b0;

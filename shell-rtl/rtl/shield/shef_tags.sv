@@ -6,6 +6,7 @@
 // an older one. get_*: combinational read of one tag. put_*: valid/ready, a new tag. wb_*: valid/ready, an entry to be written
 // back: when its four tags are new, when room is needed, or all of them with flush_i; ack_i: one such write was acknowledged, in
 // order. An entry is not given away before its acknowledgement. drop_i forgets everything (nothing may be in flight).
+// The entry to be given away next and the one to be written back next are chosen ahead.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY
 // (outputs that are not needed here are left open by name)
@@ -14,6 +15,7 @@ module shef_tags
   import shef_set_pkg::*;
 #(
     parameter int unsigned Entries = 32,
+    parameter int unsigned ChunkW = CHUNK_INDEX_W,   // bits that tell the chunks of a region apart, 3 or more
     parameter addr_tab_t TagBase = '0,
     localparam int unsigned EW = TAG_ENTRY_W
 ) (
@@ -58,7 +60,7 @@ module shef_tags
     output logic               dirty_o         // something is not yet in memory
 );
   typedef logic [Entries-1:0] set_t;
-  typedef logic [CHUNK_INDEX_W-3:0] tagline_t;
+  typedef logic [ChunkW-3:0] tagline_t;
 
   set_t valid_q, pending_q, wb_q, held_q, dirty_any_q, dirty_all;
   logic [3:0] known_q[Entries];
@@ -66,7 +68,6 @@ module shef_tags
   logic [6:0] refs_q[Entries];
   tagline_t line_q[Entries];
   reg_idx_t region_q[Entries];
-  logic [EW-1:0] ptr_q;
 
   function automatic logic [EW-1:0] index_of(input set_t x);
     logic [EW-1:0] n;
@@ -75,40 +76,37 @@ module shef_tags
     return n;
   endfunction
 
-  // ---- request ----
-  set_t hit, idle, above, pick;
-  tagline_t want;
-  logic is_hit, pressure;
-  assign want = req_chunk_i[CHUNK_INDEX_W-1:2];
-  assign req_addr_o = TagBase[req_region_i] + {20'd0, want, 6'd0};
+  function automatic set_t one_hot(input logic [EW-1:0] n);
+    return set_t'(1) << n;
+  endfunction
 
+  // ---- request ----
+  set_t hit, known_here, idle, victim_one, entry_one;
+  logic [EW-1:0] victim;
+  logic pressure_q;      // a request waits for an entry
+  tagline_t want;
+  logic is_hit, victim_idle;
+  assign want = req_chunk_i[ChunkW-1:2];
+  assign req_addr_o = TagBase[req_region_i] + {{(64 - ChunkW - 4) {1'b0}}, want, 6'd0};
+
+  assign idle = ~valid_q | (~pending_q & ~wb_q & ~held_q & ~dirty_any_q);
+  shef_choice #(.N(Entries)) i_victim (
+      .clk_i, .rst_ni, .clr_i, .set_i(idle), .used_i(req_gnt_o && !is_hit), .one_o(victim_one), .index_o(victim), .ok_o(victim_idle)
+  );
   always_comb begin
-    hit = '0;
-    idle = '0;
-    above = '0;
-    pick = '0;
-    is_hit = 1'b0;
-    pressure = 1'b0;
-    req_gnt_o = 1'b0;
-    req_fetch_o = 1'b0;
-    req_entry_o = '0;
-    if (req_valid_i) begin
-      for (int i = 0; i < int'(Entries); i++) hit[i] = valid_q[i] && line_q[i] == want && region_q[i] == req_region_i;
-      is_hit = hit != '0;
-      if (is_hit) begin
-        req_entry_o = index_of(hit);
-        req_gnt_o = 1'b1;
-        req_fetch_o = req_read_i && !known_q[req_entry_o][req_chunk_i[1:0]] && !pending_q[req_entry_o];
-      end else begin
-        idle = ~valid_q | (~pending_q & ~wb_q & ~held_q & ~dirty_any_q);
-        above = idle & ~((set_t'(1) << ptr_q) - set_t'(1));
-        pick = (above != '0) ? (above & (~above + 1'b1)) : (idle & (~idle + 1'b1));
-        req_entry_o = index_of(pick);
-        req_gnt_o = idle != '0;
-        req_fetch_o = req_gnt_o && req_read_i;
-        pressure = !req_gnt_o;
-      end
+    for (int i = 0; i < int'(Entries); i++) begin
+      hit[i] = req_valid_i && valid_q[i] && line_q[i] == want && region_q[i] == req_region_i;
+      known_here[i] = known_q[i][req_chunk_i[1:0]] || pending_q[i];
     end
+    is_hit = hit != '0;
+    entry_one = is_hit ? hit : victim_one;
+    req_entry_o = is_hit ? index_of(hit) : victim;
+    req_gnt_o = req_valid_i && (is_hit || victim_idle);
+    req_fetch_o = req_gnt_o && req_read_i && (!is_hit || (hit & ~known_here) != '0);
+  end
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni || clr_i) pressure_q <= 1'b0;
+    else pressure_q <= req_valid_i && !is_hit && idle == '0;
   end
 
   // ---- fills, in the order of the grants ----
@@ -121,27 +119,30 @@ module shef_tags
   );
 
   // ---- write back ----
-  set_t wb_want, wb_above, wb_pick;
-  logic [EW-1:0] wb_entry, wb_entry_q, ack_entry;
-  logic wb_valid_q;
-  logic wb_start, wb_room;
+  set_t wb_want, wb_one;
+  logic [EW-1:0] wb_entry, ack_entry;
+  logic wb_valid_q, wb_chosen, wb_sure_q, wb_start, wb_room;
 
   for (genvar i = 0; i < int'(Entries); i++) begin : g_all
     assign dirty_all[i] = &dirty_q[i];
   end
-  always_comb begin
-    wb_want = dirty_all & ~wb_q;
-    if (flush_i || pressure) wb_want = dirty_any_q & ~wb_q & (~held_q | dirty_all);
-    wb_above = wb_want & ~((set_t'(1) << ptr_q) - set_t'(1));
-    wb_pick = (wb_above != '0) ? (wb_above & (~wb_above + 1'b1)) : (wb_want & (~wb_want + 1'b1));
-    wb_entry = index_of(wb_pick);
+  assign wb_want = ((flush_i || pressure_q) ? dirty_any_q & (~held_q | dirty_all) : dirty_all) & ~wb_q;
+  // one that was to be written a cycle ago has still something to be written
+  assign wb_start = wb_sure_q && !wb_valid_q && wb_room && !(put_valid_i && put_ready_o);
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni || clr_i) wb_sure_q <= 1'b0;
+    else wb_sure_q <= wb_chosen && !wb_start;
   end
-  assign wb_start = !wb_valid_q && wb_want != '0 && wb_room && !(put_valid_i && put_ready_o);
+  shef_choice #(.N(Entries)) i_wb (
+      .clk_i, .rst_ni, .clr_i, .set_i(wb_want), .used_i(wb_start), .one_o(wb_one), .index_o(wb_entry), .ok_o(wb_chosen)
+  );
 
-  logic [63:0] wb_addr_q, wb_strb_q;
+  logic [63:0] wb_strb_q;
+  reg_idx_t wb_region_q;
+  tagline_t wb_line_q;
   logic [511:0] wb_data, wb_data_q;
   assign wb_valid_o = wb_valid_q;
-  assign wb_addr_o = wb_addr_q;
+  assign wb_addr_o = TagBase[wb_region_q] + {{(64 - ChunkW - 4) {1'b0}}, wb_line_q, 6'd0};
   assign wb_data_o = wb_data_q;
   assign wb_strb_o = wb_strb_q;
   assign dirty_o = (dirty_any_q | wb_q) != '0;
@@ -149,14 +150,14 @@ module shef_tags
   always_ff @(posedge clk_i) begin
     if (!rst_ni || clr_i) begin
       wb_valid_q <= 1'b0;
-      wb_entry_q <= '0;
-      wb_addr_q <= '0;
+      wb_region_q <= '0;
+      wb_line_q <= '0;
       wb_strb_q <= '0;
       wb_data_q <= '0;
     end else if (wb_start) begin
       wb_valid_q <= 1'b1;
-      wb_entry_q <= wb_entry;
-      wb_addr_q <= TagBase[region_q[wb_entry]] + {20'd0, line_q[wb_entry], 6'd0};
+      wb_region_q <= region_q[wb_entry];
+      wb_line_q <= line_q[wb_entry];
       wb_data_q <= wb_data;
       wb_strb_q <= {{16{dirty_q[wb_entry][3]}}, {16{dirty_q[wb_entry][2]}}, {16{dirty_q[wb_entry][1]}}, {16{dirty_q[wb_entry][0]}}};
     end else if (wb_ready_i) wb_valid_q <= 1'b0;
@@ -192,33 +193,34 @@ module shef_tags
       end
     end
     always_ff @(posedge clk_i) begin
-      if (clr_i) mem_q[zero_addr_i[EW-1:0]] <= '0;
-      else if (write) mem_q[at] <= data;
+      if (clr_i || write) mem_q[clr_i ? zero_addr_i[EW-1:0] : at] <= clr_i ? '0 : data;
     end
     assign of_get[q] = mem_q[get_entry_i];
     assign wb_data[128*q+:128] = mem_q[wb_entry];
   end
 
   // ---- state ----
-  logic ref_up, rel, put;
-  assign ref_up = req_valid_i && req_gnt_o;
-  assign rel = rel_valid_i;
-  assign put = put_valid_i && put_ready_o;
+  set_t taken, alloc, rel, put;
+  assign taken = req_gnt_o ? entry_one : '0;
+  assign alloc = (req_gnt_o && !is_hit) ? victim_one : '0;
+  assign rel = rel_valid_i ? one_hot(rel_entry_i) : '0;
+  assign put = (put_valid_i && put_ready_o) ? one_hot(put_entry_i) : '0;
+
+  set_t filled, started, acked;
+  assign filled = (fill_valid_i && fill_known) ? one_hot(fill_entry) : '0;
+  assign started = wb_start ? wb_one : '0;
+  assign acked = (ack_i && acks_valid) ? one_hot(ack_entry) : '0;
 
   for (genvar i = 0; i < int'(Entries); i++) begin : g_entry
-    logic up, dn1, dn2;
-    logic [6:0] refs_next;
-    assign up = ref_up && req_entry_o == EW'(i);
-    assign dn1 = rel && rel_entry_i == EW'(i);
-    assign dn2 = put && put_entry_i == EW'(i);
-    assign refs_next = refs_q[i] + 7'(up) - 7'(dn1) - 7'(dn2);
+    logic [6:0] left;
+    assign left = refs_q[i] - 7'(rel[i]) - 7'(put[i]);
     always_ff @(posedge clk_i) begin
       if (!rst_ni || clr_i) begin
         refs_q[i] <= '0;
         held_q[i] <= 1'b0;
-      end else if (up || dn1 || dn2) begin
-        refs_q[i] <= refs_next;
-        held_q[i] <= refs_next != '0;
+      end else begin
+        refs_q[i] <= left + 7'(taken[i]);
+        held_q[i] <= taken[i] || left != '0;
       end
     end
   end
@@ -229,7 +231,6 @@ module shef_tags
       pending_q <= '0;
       wb_q <= '0;
       dirty_any_q <= '0;
-      ptr_q <= '0;
       for (int i = 0; i < int'(Entries); i++) begin
         known_q[i] <= '0;
         dirty_q[i] <= '0;
@@ -237,34 +238,28 @@ module shef_tags
         region_q[i] <= '0;
       end
     end else begin
-      if (fill_valid_i && fill_known) begin
-        pending_q[fill_entry] <= 1'b0;
-        known_q[fill_entry] <= 4'b1111;
+      valid_q <= valid_q | alloc;
+      pending_q <= (pending_q & ~filled) | (req_fetch_o ? entry_one : '0);
+      dirty_any_q <= (dirty_any_q & ~started) | put;
+      wb_q <= (wb_q & ~acked) | started;
+      for (int i = 0; i < int'(Entries); i++) begin
+        if (alloc[i]) begin
+          known_q[i] <= '0;
+          line_q[i] <= want;
+          region_q[i] <= req_region_i;
+        end
+        if (filled[i]) known_q[i] <= 4'b1111;
+        if (started[i]) dirty_q[i] <= '0;
+        if (put[i]) begin
+          known_q[i][put_quarter_i] <= 1'b1;
+          dirty_q[i][put_quarter_i] <= 1'b1;
+        end
       end
-      if (put) begin
-        known_q[put_entry_i][put_quarter_i] <= 1'b1;
-        dirty_q[put_entry_i][put_quarter_i] <= 1'b1;
-        dirty_any_q[put_entry_i] <= 1'b1;
-      end
-      if (wb_start) begin
-        wb_q[wb_entry] <= 1'b1;
-        dirty_q[wb_entry] <= '0;
-        dirty_any_q[wb_entry] <= 1'b0;
-      end
-      if (ack_i && acks_valid) wb_q[ack_entry] <= 1'b0;
-      if (ref_up && !is_hit) begin
-        valid_q[req_entry_o] <= 1'b1;
-        known_q[req_entry_o] <= '0;
-        line_q[req_entry_o] <= want;
-        region_q[req_entry_o] <= req_region_i;
-        ptr_q <= (req_entry_o == EW'(Entries - 1)) ? '0 : req_entry_o + 1'b1;
-      end
-      if (ref_up && req_fetch_o) pending_q[req_entry_o] <= 1'b1;
       if (drop_i) valid_q <= '0;
     end
   end
   logic unused;
-  assign unused = ^{wb_entry_q, zero_addr_i};
+  assign unused = ^{zero_addr_i, req_chunk_i};
 endmodule
 // verilator lint_on PINCONNECTEMPTY
 `default_nettype wire

@@ -172,7 +172,7 @@ impl Design {
     fn shield_toml(&self) -> String {
         let mut out = format!("suite = 1\n[memory]\nports = {}\n", self.sets);
         for acc in self.acc {
-            let _ = write!(out, "[[set]]\nlanes = {}\nbig_lines = 8\nsmall_lines = 32\nring_beats = 512\nacc = {acc}\n", self.lanes);
+            let _ = write!(out, "[[set]]\nlanes = {}\nacc = {acc}\n", self.lanes);
         }
         for (i, r) in (0u64..).zip(self.regions()) {
             let (name, mode, base) = (r.region(), r.mode.name(), i * SIZE);
