@@ -323,7 +323,11 @@ pub fn parse(source: &str) -> Result<Shield, ShieldError> {
             let s = s.get_ref();
             Set {
                 lanes: u8::try_from(small(&s.lanes, default.lanes.into())).unwrap_or(u8::MAX),
-                big_lines: u16::try_from(small(&s.big_lines, default_big_lines(&file, i, small(&s.small_lines, default.small_lines.into())))).unwrap_or(u16::MAX),
+                big_lines: u16::try_from(small(
+                    &s.big_lines,
+                    default_big_lines(&file, i, small(&s.small_lines, default.small_lines.into())),
+                ))
+                .unwrap_or(u16::MAX),
                 small_lines: u16::try_from(small(&s.small_lines, default.small_lines.into())).unwrap_or(u16::MAX),
                 ring_beats: u16::try_from(small(&s.ring_beats, default.ring_beats.into())).unwrap_or(u16::MAX),
                 acc: u8::try_from(small(&s.acc, default.acc.into())).unwrap_or(u8::MAX),
