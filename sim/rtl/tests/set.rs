@@ -1610,7 +1610,7 @@ fn scratch_speed() {
         }
         // the first word of a chunk, and of the one behind it, whose tree node is on chip then
         let words = [0, 1].map(|n| {
-            b.acc.read(r.base + total / 2 + n * u64::from(r.chunk), 1);
+            b.acc.read(r.base + total / 2 + n * r.chunk, 1);
             let d = b.finish(2000).remove(0);
             d.end - d.start
         });
