@@ -57,7 +57,7 @@ module tree_exec
   logic fill, sealing, evicting;
   // the last cycle's write of one counter of level 0, and what was asked
   logic wrote, wrote_stop, asked, asked_bump, asked_bad;
-  version_t wrote_version, read_version;
+  version_t wrote_version, read_version, seen;
   assign fill = mac_valid && mac_ready_i && mac.kind != MAC_SEAL;
   assign sealing = mac_valid && mac_ready_i && mac.kind == MAC_SEAL;
   assign evicting = dut.op.kind == OP_EVICT && (dut.state_q != 2'd0 || par_en);
@@ -71,6 +71,7 @@ module tree_exec
     assume (!(op_valid_i && fast_valid_i));
     if (fast_valid_i) assume (op_i.kind == OP_ASK || op_i.kind == OP_BUMP);
     if (op_i.kind == OP_ASK || op_i.kind == OP_BUMP) assume (op_i.level == '0);
+    if (op_i.known && op_i.fetched) assume (op_i.version != '0);
     if (!rst_ni) begin
       out <= '0;
       raised <= 1'b0;
@@ -89,17 +90,25 @@ module tree_exec
       wrote <= lanes != '0 && !wr_parent && !fill;
       wrote_version <= wr_data[47:0];
       wrote_stop <= stop_i;
-      asked <= dut.busy_q;
-      asked_bump <= dut.ask_q.kind == OP_BUMP;
+      if (dut.busy_q) seen <= own_data_i[tree_bit(dut.ask_q.lane)+:48];
+      asked <= (dut.busy_q && dut.ask_q.kind != OP_BUMP) || dut.bump_q;
+      asked_bump <= dut.bump_q;
       asked_bad <= bad_i[dut.ask_q.region];
-      read_version <= own_data_i[tree_bit(dut.ask_q.lane)+:48];
+      read_version <= dut.bump_q ? seen : own_data_i[tree_bit(dut.ask_q.lane)+:48];
     end
+  end
+
+  tree_op_t order[16];
+  for (genvar i = 0; i < 16; i++) begin : g_order
+    assign order[i] = dut.i_ops.mem_q[i];
   end
 
   always_comb begin
     if (init && rst_ni) begin
       // orders in the queue
       assert (dut.i_ops.count_q <= 5'd16 && 4'(dut.i_ops.wp_q - dut.i_ops.rp_q) == dut.i_ops.count_q[3:0]);
+      for (int i = 0; i < 16; i++)
+        if (4'(4'(i) - dut.i_ops.rp_q) < dut.i_ops.count_q) assert (!(order[i].known && order[i].fetched) || order[i].version != '0);
       assert (dut.checks_q == out && out <= 6'(TREE_FILLS));
       assert (dut.state_q == 2'd0 || (dut.op_valid && (dut.op.kind == OP_EVICT || dut.op.kind == OP_FILL)));
       assert (dut.state_q != SEAL || dut.op.kind == OP_EVICT);
@@ -131,6 +140,7 @@ module tree_exec
       if (slow_done) assert (!dut.op.check_first || out == '0);
       if (par_en && dut.op.kind == OP_EVICT) assert (!bad_i[dut.op.region]);
       // answers
+      assert (!(dut.busy_q && dut.bump_q) && (!dut.bump_q || (dut.ask_q.kind == OP_BUMP && dut.counter_q == seen)));
       if (rsp) begin
         assert (asked && rsp_bump == asked_bump);
         assert (rsp_exhausted == (asked_bad || (asked_bump && read_version == '1)));

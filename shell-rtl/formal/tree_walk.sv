@@ -37,8 +37,10 @@ module tree_walk
   localparam logic [MAX_REGIONS-1:0][2:0] LEVELS_OF = {{14{3'd0}}, 3'd1, 3'd2};
   logic req_ready, touch_take, touch_mark, ver_valid, fast_valid, op_valid, ar_valid, idle;
   logic [7:0] look_en, touch_en;
-  reg_idx_t look_region, touch_region, ver_region;
-  node_t look_node, touch_node, ver_node;
+  reg_idx_t [TREE_TABLE-1:0] look_region;
+  node_t [TREE_TABLE-1:0] look_node;
+  reg_idx_t touch_region, ver_region;
+  node_t touch_node, ver_node;
   way_t touch_way, ver_way;
   logic [3:0] busy;
   level_t ver_level;
@@ -125,6 +127,7 @@ module tree_walk
       // asked for and taken in
       if (take && out) assert (!mine);
       if (take) assert (!op.known || op.version == ver_i);
+      if (take && op.known && op.fetched) assert (op.version != '0);
       if (ver_valid) assert (!(out && ver_region == region && ver_node == node && 3'(ver_level - 3'd1) == level));
       // used
       if (ver_valid && coming)

@@ -131,8 +131,10 @@ module shef_tree
   way_t [TREE_TABLE-1:0] hit_way, victim_way;
   reg_idx_t [TREE_TABLE-1:0] victim_region;
   node_t [TREE_TABLE-1:0] victim_node;
-  reg_idx_t look_region, touch_region, ver_region, par_region, wr_region, cnt_region;
-  node_t look_node, touch_node, ver_node, own_node, par_child, wr_node, cnt_child;
+  reg_idx_t [TREE_TABLE-1:0] look_region;
+  node_t [TREE_TABLE-1:0] look_node;
+  reg_idx_t touch_region, ver_region, par_region, wr_region, cnt_region;
+  node_t touch_node, ver_node, own_node, par_child, wr_node, cnt_child;
   way_t touch_way, ver_way, own_way, par_way, wr_way, cnt_way;
   level_t ver_level, own_level, par_level, wr_level, cnt_level, cnt_level_q, own_level_q;
   logic [3:0] busy;
@@ -212,19 +214,20 @@ module shef_tree
     logic own_here, cnt_here, wr_here, unused_node;
     node_t rd_node, wr_at;
     assign own_here = own_en && own_level == level_t'(l);
-    assign cnt_here = cnt_en && !cnt_root && cnt_level == level_t'(l);
+    // counters that are asked for are those of parents; a level is never asked for both
+    assign cnt_here = l != 0 && cnt_en && !cnt_root && cnt_level == level_t'(l);
     assign wr_here = wr_level == level_t'(l) && !(wr_parent && wr_level == LEVELS_OF[wr_region]);
-    assign rd_node = own_here ? own_node : cnt_child >> 3;
+    assign rd_node = cnt_here ? cnt_child >> 3 : own_node;
     assign wr_at = wr_parent ? wr_node >> 3 : wr_node;
     assign unused_node = ^{rd_node, wr_at};
     shef_tree_level #(.Sets(Sets)) i_level (
         .clk_i, .clr_i, .zero_addr_i,
-        .look_en_i(look_en[l]), .look_region_i(look_region), .look_node_i(look_node), .busy_i(busy), .hit_o(hit[l]),
+        .look_en_i(look_en[l]), .look_region_i(look_region[l]), .look_node_i(look_node[l]), .busy_i(busy), .hit_o(hit[l]),
         .hit_way_o(hit_way[l]), .room_o(room[l]), .victim_way_o(victim_way[l]), .victim_dirty_o(victim_dirty[l]),
         .victim_region_o(victim_region[l]), .victim_node_o(victim_node[l]),
         .touch_en_i(touch_en[l]), .touch_take_i(touch_take), .touch_mark_i(touch_mark), .touch_region_i(touch_region),
         .touch_node_i(touch_node), .touch_way_i(touch_way),
-        .rd_en_i(own_here || cnt_here), .rd_set_i(rd_node[SW-1:0]), .rd_way_i(own_here ? own_way : cnt_way),
+        .rd_en_i(own_here || cnt_here), .rd_set_i(rd_node[SW-1:0]), .rd_way_i(cnt_here ? cnt_way : own_way),
         .rd_data_o(level_data[l]),
         .wr_lanes_i(wr_here ? wr_lanes : 8'd0), .wr_set_i(wr_at[SW-1:0]), .wr_way_i(wr_way), .wr_data_i(wr_data)
     );
@@ -302,7 +305,7 @@ module shef_tree
   end
 
   logic unused;
-  assign unused = ^{look_en, touch_en, done, wb};
+  assign unused = ^{look_en, look_region, look_node, touch_en, done, wb};
   assign idle_o = !ar_valid_o && !wb_valid_o && (stop_i || (walk_idle && exec_idle && mac_idle));
 endmodule
 // verilator lint_on PINCONNECTEMPTY

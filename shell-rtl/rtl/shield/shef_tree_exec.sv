@@ -95,19 +95,19 @@ module shef_tree_exec
   assign beat = byte_reverse512(beat_raw);
 
   // ---- the order at the head ----
-  logic go, ready, evict_ok, slow, fill, fill_zero, raise, seal, drop, write_free, busy_q, busy_bump_q, issue;
+  logic go, ready, evict_ok, slow, fill, fill_zero, raise, seal, drop, busy, busy_q, bump_q, issue;
   version_t fill_version;
   logic [5:0] checks_q;   // on their way
 
   assign ready = !op.check_first || checks_q == '0;
   assign go = op_valid && !stop_i && state_q == B_IDLE;
-  assign write_free = !(busy_q && busy_bump_q);
-  assign slow = go && (op.kind == OP_ASK || op.kind == OP_BUMP) && ready && !busy_q;
-  assign evict_ok = go && op.kind == OP_EVICT && ready && !busy_q;   // after the BUMP before it
+  assign busy = busy_q || bump_q;
+  assign slow = go && (op.kind == OP_ASK || op.kind == OP_BUMP) && ready && !busy;
+  assign evict_ok = go && op.kind == OP_EVICT && ready && !busy;   // after the BUMP before it
 
   assign fill_version = op.known ? op.version : par_version_i;
-  assign fill_zero = !op.fetched || fill_version == '0;
-  assign fill = op_valid && !stop_i && op.kind == OP_FILL && (!op.fetched || beat_valid) && write_free && mac_ready_i &&
+  assign fill_zero = !op.fetched || (!op.known && par_version_i == '0);   // the walker knows no fetched node of version 0
+  assign fill = op_valid && !stop_i && op.kind == OP_FILL && (!op.fetched || beat_valid) && !bump_q && mac_ready_i &&
       ((state_q == B_IDLE && (op.known || !op.fetched)) || state_q == B_GO);
   assign raise = op_valid && !stop_i && op.kind == OP_EVICT && state_q == B_GO && par_version_i != '1;
   assign overflow_o = op_valid && !stop_i && op.kind == OP_EVICT && state_q == B_GO && par_version_i == '1;
@@ -123,7 +123,7 @@ module shef_tree_exec
 
   // ---- reads ----
   assign hold_o = op_valid && op.kind == OP_EVICT && (state_q != B_IDLE || evict_ok);
-  assign fast_ready_o = !busy_q && !hold_o && !slow;
+  assign fast_ready_o = !busy && !hold_o && !slow;
   assign issue = slow || (fast_valid_i && fast_ready_o);
   assign par_en_o = (evict_ok && !bad_i[op.region]) || (go && op.kind == OP_FILL && op.fetched && !op.known);
   assign par_level_o = op.level + 3'd1;
@@ -135,7 +135,7 @@ module shef_tree_exec
     own_level_o = op.level;
     own_node_o = op.node;
     own_way_o = op.way;
-    if (fast_valid_i && fast_ready_o) begin
+    if (fast_ready_o) begin   // else nothing of op_i is read
       own_level_o = op_i.level;
       own_node_o = op_i.node;
       own_way_o = op_i.way;
@@ -162,33 +162,37 @@ module shef_tree_exec
     end
   end
 
-  // ---- answers, from level 0 ----
+  // ---- answers, from level 0: one that raises its counter stores it and tells it a cycle after it was read ----
   tree_op_t ask_q, ask;
-  version_t counter, next;
-  logic refuse, bump_now;
+  version_t counter, counter_q, next;
+  logic refuse, asks_bump, bump_now;
   assign ask = slow ? op : op_i;
-  assign busy_bump_q = ask_q.kind == OP_BUMP;
+  assign asks_bump = ask_q.kind == OP_BUMP;
   assign counter = own_data_i[tree_bit(ask_q.lane)+:48];
-  assign next = counter + 48'd1;
+  assign next = counter_q + 48'd1;
   assign refuse = bad_i[ask_q.region];
-  assign bump_now = busy_q && busy_bump_q && !refuse && counter != '1 && !stop_i;
+  assign bump_now = bump_q && !refuse && counter_q != '1 && !stop_i;
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni || clr_i) begin
       busy_q <= 1'b0;
+      bump_q <= 1'b0;
       ask_q <= '0;
+      counter_q <= '0;
       rsp_valid_o <= 1'b0;
       rsp_bump_o <= 1'b0;
       rsp_version_o <= '0;
       rsp_exhausted_o <= 1'b0;
     end else begin
       busy_q <= issue;
+      bump_q <= busy_q && asks_bump && !stop_i;
       if (issue) ask_q <= ask;
-      rsp_valid_o <= busy_q && !stop_i;
-      if (busy_q) begin
-        rsp_bump_o <= busy_bump_q;
-        rsp_exhausted_o <= refuse || (busy_bump_q && counter == '1);
-        rsp_version_o <= refuse ? '0 : bump_now ? next : counter;
+      if (busy_q) counter_q <= counter;
+      rsp_valid_o <= ((busy_q && !asks_bump) || bump_q) && !stop_i;
+      if (busy) begin
+        rsp_bump_o <= bump_q;
+        rsp_exhausted_o <= refuse || (bump_q && counter_q == '1);
+        rsp_version_o <= refuse ? '0 : bump_now ? next : bump_q ? counter_q : counter;
       end
     end
   end
@@ -235,7 +239,7 @@ module shef_tree_exec
     if (!rst_ni || clr_i) checks_q <= '0;
     else checks_q <= checks_q + 6'(fill) - 6'(check_done_i);
   end
-  assign idle_o = !op_valid && !busy_q && !rsp_valid_o;
+  assign idle_o = !op_valid && !busy && !rsp_valid_o;
   logic unused;
   assign unused = ^{zero_addr_i, ask_q};
 endmodule

@@ -56,11 +56,11 @@ module shef_tree_level
   } entry_t;
 
   // ---- directory ----
-  logic [SW-1:0] look_set, touch_set, zero_set;
-  reg_idx_t region_q;
-  node_t node_q;
+  logic [SW-1:0] look_set, touch_set, zero_set, set_q;
   entry_t [3:0] entry;
   logic [3:0] dirty, same, valid, pick;
+  logic hit_q;
+  way_t hit_way_q;
   logic [2:0] age_mem_q[Sets];
   logic [2:0] age_q, age_next;
   way_t oldest;
@@ -68,43 +68,53 @@ module shef_tree_level
   assign touch_set = touch_node_i[SW-1:0];
   assign zero_set = (32'(zero_addr_i) < Sets) ? SW'(zero_addr_i) : SW'(Sets - 1);
 
+
+  function automatic way_t first_of(input logic [3:0] x);
+    way_t n;
+    n = '0;
+    for (int i = 3; i >= 0; i--) if (x[i]) n = way_t'(i);
+    return n;
+  endfunction
+
   for (genvar w = 0; w < 4; w++) begin : g_way
-    entry_t mem_q[Sets];
-    logic dirty_mem_q[Sets];
-    entry_t entry_q;
+    (* ram_style = "distributed" *) entry_t mem_q[Sets];
+    (* ram_style = "distributed" *) logic dirty_mem_q[Sets];
+    entry_t entry_q, look;
     logic dirty_q, here;
     assign here = touch_en_i && touch_way_i == way_t'(w);
     always_ff @(posedge clk_i) begin
-      if (clr_i) mem_q[zero_set] <= '0;
-      else if (here && touch_take_i) mem_q[touch_set] <= '{valid: 1'b1, region: touch_region_i, tag: touch_node_i[NODE_W-1:SW]};
+      if (clr_i || (here && touch_take_i))
+        mem_q[clr_i ? zero_set : touch_set] <= clr_i ? '0 : '{valid: 1'b1, region: touch_region_i, tag: touch_node_i[NODE_W-1:SW]};
     end
     always_ff @(posedge clk_i) begin
-      if (clr_i) dirty_mem_q[zero_set] <= 1'b0;
-      else if (here && (touch_take_i || touch_mark_i)) dirty_mem_q[touch_set] <= touch_mark_i;
+      if (clr_i || (here && (touch_take_i || touch_mark_i))) dirty_mem_q[clr_i ? zero_set : touch_set] <= !clr_i && touch_mark_i;
     end
+    assign look = mem_q[look_set];
+    assign same[w] = look.valid && look.region == look_region_i && look.tag == look_node_i[NODE_W-1:SW];
     always_ff @(posedge clk_i) begin
       if (clr_i) begin
         entry_q <= '0;
         dirty_q <= 1'b0;
       end else if (look_en_i) begin
-        entry_q <= mem_q[look_set];
+        entry_q <= look;
         dirty_q <= dirty_mem_q[look_set];
       end
     end
     assign entry[w] = entry_q;
     assign dirty[w] = dirty_q;
     assign valid[w] = entry_q.valid;
-    assign same[w] = entry_q.valid && entry_q.region == region_q && entry_q.tag == node_q[NODE_W-1:SW];
   end
 
   always_ff @(posedge clk_i) begin
     if (clr_i) begin
-      region_q <= '0;
-      node_q <= '0;
+      set_q <= '0;
+      hit_q <= 1'b0;
+      hit_way_q <= '0;
       age_q <= '0;
     end else if (look_en_i) begin
-      region_q <= look_region_i;
-      node_q <= look_node_i;
+      set_q <= look_set;
+      hit_q <= same != '0;
+      hit_way_q <= first_of(same);
       age_q <= age_mem_q[look_set];
     end else if (touch_en_i) age_q <= age_next;
   end
@@ -121,22 +131,15 @@ module shef_tree_level
     else if (touch_en_i) age_mem_q[touch_set] <= age_next;
   end
 
-  function automatic way_t first_of(input logic [3:0] x);
-    way_t n;
-    n = '0;
-    for (int i = 3; i >= 0; i--) if (x[i]) n = way_t'(i);
-    return n;
-  endfunction
-
   assign oldest = {age_q[0], age_q[0] ? age_q[2] : age_q[1]};
-  assign hit_o = same != '0;
-  assign hit_way_o = first_of(same);
+  assign hit_o = hit_q;
+  assign hit_way_o = hit_way_q;
   assign pick = (valid != '1) ? ~valid : ~busy_i;
   assign room_o = pick != '0;
   assign victim_way_o = pick[oldest] ? oldest : first_of(pick);
   assign victim_dirty_o = valid[victim_way_o] && dirty[victim_way_o];
   assign victim_region_o = entry[victim_way_o].region;
-  assign victim_node_o = {entry[victim_way_o].tag, node_q[SW-1:0]};
+  assign victim_node_o = {entry[victim_way_o].tag, set_q};
 
   // ---- counters ----
   logic [383:0] mem_q[4*Sets];

@@ -35,8 +35,8 @@ module shef_tree_walk
     input  wire  chunk_idx_t       req_chunk_i,
 
     output logic [TREE_TABLE-1:0]      look_en_o,
-    output reg_idx_t               look_region_o,
-    output node_t                  look_node_o,
+    output reg_idx_t [TREE_TABLE-1:0] look_region_o,
+    output node_t [TREE_TABLE-1:0] look_node_o,
     output logic [3:0]             busy_o,
     input  wire [TREE_TABLE-1:0]       hit_i,
     input  wire  way_t [TREE_TABLE-1:0] hit_way_i,
@@ -104,7 +104,7 @@ module shef_tree_walk
   logic [4:0] slow_q;
 
   // ---- the level at work ----
-  logic hit, room, victim_dirty, bad, at_root, victim_root;
+  logic hit, room, victim_dirty, bad, bad0, at_root, victim_root;
   way_t hit_way, victim_way;
   reg_idx_t region, victim_region, up_region;
   node_t node, victim_node, up_node;
@@ -120,12 +120,15 @@ module shef_tree_walk
   assign victim_node = victim_node_i[level_q];
   assign victim_dirty = victim_dirty_i[level_q] && !bad_i[victim_region];
   assign bad = bad_i[region];
+  assign bad0 = bad_i[region_q[0]];
   assign up = level_q + 3'd1;
   assign below = level_q - 3'd1;
   assign at_root = up == LevelsOf[region];
   assign victim_root = up == LevelsOf[victim_region];
   assign up_region = region_q[up];
   assign up_node = node_q[up];
+
+  logic answer, fill, fill_zero, fill_ok, evict, look_hit, look_miss, ask, taken, call_up;
 
   // ---- nodes on their way in, and writes without an answer ----
   typedef struct packed {
@@ -146,51 +149,74 @@ module shef_tree_walk
   name_t [TREE_SLOTS-1:0] slot_q;
   logic [TREE_SLOTS-1:0] slot_busy_q;
   slot_t slot_pick;
-  logic slot_room, fill_room, written_now, parent_busy, parent_zero;
+  logic slot_room, fill_room, parent_busy, parent_zero;
   level_t ask_level;
-  logic [SW-1:0] ask_set;
+  node_t ask_node;
   logic [3:0] busy, busy_zero;
-  node_t parent_node;
+  logic [3:0] busy_q, busy_zero_q;   // ways of the set asked for in the cycle before that are on their way in, and known to be zeros
+  logic written_q;                   // a write of the node was unanswered
+  logic settled_q;                   // and this was asked for the parent that is at work
 
-  assign parent_node = (state_q == F_EVICT) ? up_node : node >> 3;
-  assign ask_level = (state_q == F_LOOK) ? level_q : up;
-  assign ask_set = (state_q == F_LOOK) ? node[SW-1:0] : parent_node[SW-1:0];
+  // An entry that is still named though it came in meanwhile is waited for in vain, no more.
   always_comb begin
+    ask_level = up;
+    ask_node = node >> 3;
+    unique case (state_q)
+      F_IDLE: begin
+        ask_level = '0;
+        ask_node = node_t'(req_chunk_i >> 3);
+      end
+      F_CALL, F_LOOK: begin
+        ask_level = level_q;
+        ask_node = node;
+      end
+      F_EVICT: ask_node = up_node;
+      default: ;
+    endcase
     busy = '0;
     busy_zero = '0;
     for (int i = 0; i < int'(TREE_FILLS); i++) begin
-      if (filling_q[i] && fill_q[i].level == ask_level && fill_q[i].set == ask_set) begin
-        busy[fill_q[i].way] = 1'b1;
-        busy_zero[fill_q[i].way] = fill_q[i].zero;
+      if (filling_q[i] && fill_q[i].level == ask_level && fill_q[i].set == ask_node[SW-1:0]) begin
+        busy |= 4'd1 << fill_q[i].way;
+        busy_zero |= 4'(fill_q[i].zero) << fill_q[i].way;
       end
     end
-    written_now = 1'b0;
     slot_pick = '0;
-    for (int i = 0; i < int'(TREE_SLOTS); i++) begin
-      if (slot_busy_q[i] && slot_q[i] == {level_q, region, node}) written_now = 1'b1;
-      if (!slot_busy_q[i]) slot_pick = slot_t'(i);
+    for (int i = 0; i < int'(TREE_SLOTS); i++) if (!slot_busy_q[i]) slot_pick = slot_t'(i);
+  end
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni || clr_i) begin
+      busy_q <= '0;
+      busy_zero_q <= '0;
+      written_q <= 1'b0;
+      settled_q <= 1'b0;
+    end else begin
+      busy_q <= busy;
+      busy_zero_q <= busy_zero;
+      written_q <= 1'b0;
+      for (int i = 0; i < int'(TREE_SLOTS); i++) if (slot_busy_q[i] && slot_q[i] == {level_q, region, node}) written_q <= 1'b1;
+      settled_q <= (state_q == F_VER && !fill) || (state_q == F_EVICT && !evict);
     end
   end
   assign slot_room = slot_busy_q != '1;
   assign fill_room = !filling_q[fill_wp_q];
-  assign busy_o = busy;
-  assign parent_zero = parent_busy && busy_zero[parent_way_q];   // and so the node, if no write of it is unanswered
-  assign parent_busy = busy[parent_way_q] && up != LevelsOf[(state_q == F_EVICT) ? up_region : region];
+  assign busy_o = busy_q;
+  assign parent_zero = parent_busy && busy_zero_q[parent_way_q];   // and so the node, if no write of it is unanswered
+  assign parent_busy = busy_q[parent_way_q] && up != LevelsOf[(state_q == F_EVICT) ? up_region : region];
 
   // ---- decisions ----
-  logic answer, fill, fill_zero, fill_ok, evict, look_hit, look_miss, ask, taken, call_up;
   assign ask = kind_q != TREE_TOUCH;
-  assign answer = state_q == F_LOOK && level_q == '0 && ask && !stop_i && (hit || bad);
-  assign fast_valid_o = answer && slow_q == '0 && (bad || !busy[hit_way]);
+  assign answer = state_q == F_LOOK && level_q == '0 && ask && !stop_i && (hit_i[0] || bad0);
+  assign fast_valid_o = answer && slow_q == '0 && (bad0 || !busy_q[hit_way_i[0]]);
   assign look_hit = state_q == F_LOOK && hit && (level_q != '0 || !ask || taken);
   assign look_miss = state_q == F_LOOK && !hit && room && !stop_i && !(level_q == '0 && bad);
 
   assign fill_zero = (state_q == F_FILL) ? ver_i == '0 : parent_zero;
   assign fill_ok = !stop_i && op_ready_i && fill_room && (fill_zero || !ar_valid_o || ar_ready_i);
-  assign fill = fill_ok && (state_q == F_FILL || (state_q == F_VER && !written_now && parent_busy));
-  assign evict = state_q == F_EVICT && !stop_i && op_ready_i && slot_room;
+  assign fill = fill_ok && (state_q == F_FILL || (state_q == F_VER && settled_q && !written_q && parent_busy));
+  assign evict = state_q == F_EVICT && settled_q && !stop_i && op_ready_i && slot_room;
 
-  assign ver_valid_o = state_q == F_VER && !stop_i && !written_now && !parent_busy;
+  assign ver_valid_o = state_q == F_VER && settled_q && !stop_i && !written_q && !parent_busy;
   assign ver_level_o = up;
   assign ver_region_o = region;
   assign ver_node_o = node;
@@ -210,7 +236,7 @@ module shef_tree_walk
         op_o.kind = (kind_q == TREE_BUMP) ? OP_BUMP : OP_ASK;
         op_o.way = hit_way;
         op_o.lane = lane_q;
-        op_o.check_first = busy[hit_way];
+        op_o.check_first = busy_q[hit_way];
       end
       F_VER, F_FILL: begin
         op_valid_o = fill;
@@ -236,14 +262,17 @@ module shef_tree_walk
   assign req_ready_o = state_q == F_IDLE && !stop_i && !clr_i;
   always_comb begin
     look_en_o = '0;
-    look_region_o = region;
-    look_node_o = node;
+    for (int i = 0; i < int'(TREE_TABLE); i++) begin
+      look_region_o[i] = region_q[i];
+      look_node_o[i] = node_q[i];
+    end
     if (state_q == F_IDLE) begin
       look_en_o[0] = req_valid_i && req_ready_o;
-      look_region_o = req_region_i;
-      look_node_o = node_t'(req_chunk_i >> 3);
+      look_region_o[0] = req_region_i;
+      look_node_o[0] = node_t'(req_chunk_i >> 3);
     end else if (state_q == F_CALL) look_en_o[level_q] = 1'b1;
   end
+  // which one is touched is told by the state, whether it is comes late
   always_comb begin
     touch_en_o = '0;
     touch_take_o = 1'b0;
@@ -251,20 +280,24 @@ module shef_tree_walk
     touch_region_o = region;
     touch_node_o = node;
     touch_way_o = way_q[level_q];
-    if (look_hit) begin
-      touch_en_o[level_q] = 1'b1;
-      touch_mark_o = level_q == '0 && kind_q == TREE_BUMP;
-      touch_way_o = hit_way;
-    end else if (fill) begin
-      touch_en_o[level_q] = 1'b1;
-      touch_take_o = 1'b1;
-    end else if (evict && up != LevelsOf[up_region]) begin
-      touch_en_o[up] = 1'b1;
-      touch_mark_o = 1'b1;
-      touch_region_o = up_region;
-      touch_node_o = up_node;
-      touch_way_o = parent_way_q;
-    end
+    unique case (state_q)
+      F_LOOK: begin
+        touch_en_o[level_q] = look_hit;
+        touch_mark_o = level_q == '0 && kind_q == TREE_BUMP;
+        touch_way_o = hit_way;
+      end
+      F_EVICT: begin
+        touch_en_o[up] = evict && up != LevelsOf[up_region];
+        touch_mark_o = 1'b1;
+        touch_region_o = up_region;
+        touch_node_o = up_node;
+        touch_way_o = parent_way_q;
+      end
+      default: begin
+        touch_en_o[level_q] = fill;
+        touch_take_o = 1'b1;
+      end
+    endcase
   end
 
   // ---- state ----
@@ -398,7 +431,7 @@ module shef_tree_walk
   assign ar_valid_o = ar_valid_q;
   assign ar_addr_o = ar_addr_q;
   logic unused;
-  assign unused = ^parent_node;
+  assign unused = ^ask_node;
   assign idle_o = state_q == F_IDLE && filling_q == '0 && slot_busy_q == '0 && slow_q == '0;
 endmodule
 `default_nettype wire
