@@ -11,6 +11,7 @@ mod cipher;
 mod gcm;
 
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -195,20 +196,38 @@ pub struct SealedRun {
     pub tags: Vec<u8>,
 }
 
-/// Seals an `input` region once, front to back: each chunk of an epoch is sealed by the one sealer that owns the region's key and the epoch.
-pub struct Sealer {
+/// A region and its cipher.
+struct Sealed {
     cipher: ChunkCipher,
     region: Region,
+}
+
+impl Sealed {
+    fn length(&self, what: &'static str, found: u64, expected: u64) -> SealError {
+        SealError::Length { region: self.region.id, name: self.region.name.clone(), what, found, expected }
+    }
+}
+
+/// Seals an `input` region once, front to back: each chunk of an epoch is sealed by the one sealer that owns the region's key and the epoch, or by the
+/// one [`Portion`] that was taken from it.
+pub struct Sealer {
+    of: Arc<Sealed>,
     epoch: u64,
     next: u64,
     end: u64,
     blocks: u64,
 }
 
+/// Chunks that were taken from a [`Sealer`], to be sealed on whichever thread: once, as it is used up by that.
+pub struct Portion {
+    of: Arc<Sealed>,
+    epoch: u64,
+    chunks: core::ops::Range<u64>,
+}
+
 /// A sealer whose epoch is over.
 pub struct Spent {
-    cipher: ChunkCipher,
-    region: Region,
+    of: Arc<Sealed>,
     epoch: u64,
     blocks: u64,
 }
@@ -223,13 +242,14 @@ impl Sealer {
         check_session(config, keys)?;
         check(r, epoch, 1, length)?;
         let key = keys.take_data_key(region).ok_or(SealError::KeyTaken { region })?;
-        let spent = Spent { cipher: ChunkCipher::new(region, &key), region: r.clone(), epoch: 0, blocks: 0 };
+        let of = Arc::new(Sealed { cipher: ChunkCipher::new(region, &key), region: r.clone() });
+        let spent = Spent { of, epoch: 0, blocks: 0 };
         spent.next_epoch(epoch, length).map_err(|(e, _)| e)
     }
 
     /// The region.
     pub fn region(&self) -> &Region {
-        &self.region
+        &self.of.region
     }
 
     /// The epoch.
@@ -239,7 +259,27 @@ impl Sealer {
 
     /// Bytes until the declared end, which is rounded up to whole chunks.
     pub fn remaining(&self) -> u64 {
-        (self.end - self.next) * u64::from(self.region.chunk)
+        (self.end - self.next) * self.chunk()
+    }
+
+    fn chunk(&self) -> u64 {
+        self.of.region.chunk.into()
+    }
+
+    /// Takes the next `bytes` away, for whoever seals them. They must be whole chunks.
+    ///
+    /// # Errors
+    /// More bytes than declared, or not whole chunks; nothing is taken then.
+    pub fn portion(&mut self, bytes: u64) -> Result<Portion, SealError> {
+        if !bytes.is_multiple_of(self.chunk()) {
+            return Err(self.of.length("data is not whole chunks", bytes, self.chunk()));
+        }
+        if bytes > self.remaining() {
+            return Err(self.of.length("more data than declared", bytes, self.remaining()));
+        }
+        let first = self.next;
+        self.next += bytes / self.chunk();
+        Ok(Portion { of: Arc::clone(&self.of), epoch: self.epoch, chunks: first..self.next })
     }
 
     /// Seals the next bytes. They must be whole chunks.
@@ -257,70 +297,69 @@ impl Sealer {
     /// # Errors
     /// As [`Sealer::push`]; `run` is as it was then.
     pub fn push_into(&mut self, data: &[u8], run: &mut SealedRun) -> Result<(), SealError> {
-        if !(data.len() as u64).is_multiple_of(u64::from(self.region.chunk)) {
-            return Err(self.length("data is not whole chunks", data.len() as u64, u64::from(self.region.chunk)));
-        }
-        if data.len() as u64 > self.remaining() {
-            return Err(self.length("more data than declared", data.len() as u64, self.remaining()));
-        }
-        self.run(data, run);
-        Ok(())
+        self.portion(data.len() as u64)?.seal_into(data, run)
     }
 
     /// Seals the last bytes, then zeros up to the declared end.
     ///
     /// # Errors
     /// More bytes than declared; the sealer comes back.
-    #[expect(clippy::result_large_err, reason = "the sealer owns the key and must not be lost")]
-    pub fn finish(self, data: &[u8]) -> Result<(SealedRun, Spent), (SealError, Self)> {
-        self.finish_into(data, SealedRun::default())
-    }
-
-    /// As [`Sealer::finish`], into the buffers of an earlier run.
-    ///
-    /// # Errors
-    /// As [`Sealer::finish`].
-    #[expect(clippy::result_large_err, reason = "the sealer owns the key and must not be lost")]
-    pub fn finish_into(mut self, data: &[u8], mut run: SealedRun) -> Result<(SealedRun, Spent), (SealError, Self)> {
+    pub fn finish(mut self, data: &[u8]) -> Result<(SealedRun, Spent), (SealError, Self)> {
         let remaining = self.remaining();
         if data.len() as u64 > remaining {
-            let e = self.length("more data than declared", data.len() as u64, remaining);
+            let e = self.of.length("more data than declared", data.len() as u64, remaining);
             return Err((e, self));
         }
-        let (whole, last) = data.split_at(data.len() - data.len() % self.region.chunk as usize);
-        self.run(whole, &mut run);
-        if whole.len() as u64 != remaining {
-            let mut padded = Plain::zeros(remaining as usize - whole.len());
-            padded[..last.len()].copy_from_slice(last);
-            let mut rest = SealedRun::default();
-            self.run(&padded, &mut rest);
-            run.data.append(&mut rest.data);
-            run.tags.append(&mut rest.tags);
+        let mut run = SealedRun::default();
+        match self.portion(remaining).and_then(|rest| rest.seal_into(data, &mut run)) {
+            Ok(()) => Ok((run, self.give_up())),
+            Err(e) => Err((e, self)),
         }
-        Ok((run, self.give_up()))
     }
 
     /// Ends the epoch before its data is complete.
     pub fn give_up(self) -> Spent {
-        Spent { cipher: self.cipher, region: self.region, epoch: self.epoch, blocks: self.blocks }
+        Spent { of: self.of, epoch: self.epoch, blocks: self.blocks }
+    }
+}
+
+impl Portion {
+    /// Bytes of the chunks.
+    pub fn bytes(&self) -> u64 {
+        (self.chunks.end - self.chunks.start) * u64::from(self.of.region.chunk)
     }
 
-    fn run(&mut self, plain: &[u8], run: &mut SealedRun) {
-        let chunk = self.region.chunk as usize;
-        let n = plain.len() / chunk;
-        run.data.resize(plain.len(), 0);
-        run.tags.resize(n * TAG_LEN as usize, 0);
-        let (cipher, epoch, first) = (&self.cipher, self.epoch, self.next);
-        for_each_chunk(chunk, plain, &mut run.data, &mut run.tags, &|i, plain, sealed, tag| {
-            tag.copy_from_slice(&cipher.seal_into(epoch, first + i, plain, sealed));
+    /// Seals bytes, then zeros up to the portion's end, into the buffers of an earlier run.
+    ///
+    /// # Errors
+    /// More bytes than there are in it; `run` is as it was then.
+    pub fn seal_into(self, data: &[u8], run: &mut SealedRun) -> Result<(), SealError> {
+        let bytes = self.bytes() as usize;
+        if data.len() > bytes {
+            return Err(self.of.length("more data than declared", data.len() as u64, self.bytes()));
+        }
+        let Region { chunk, .. } = self.of.region;
+        let (whole, last) = data.split_at(data.len() - data.len() % chunk as usize);
+        run.data.resize(bytes, 0);
+        run.tags.resize(bytes / chunk as usize * TAG_LEN as usize, 0);
+        let (sealed, padded) = run.data.split_at_mut(whole.len());
+        let (tags, padded_tags) = run.tags.split_at_mut(whole.len() / chunk as usize * TAG_LEN as usize);
+        let first = self.chunks.start;
+        self.seal(first, whole, sealed, tags);
+        if !padded.is_empty() {
+            let mut plain = Plain::zeros(padded.len());
+            plain[..last.len()].copy_from_slice(last);
+            self.seal(first + (whole.len() / chunk as usize) as u64, &plain, padded, padded_tags);
+        }
+        (run.addr, run.tag_addr) = (self.of.region.chunk_addr(first), self.of.region.tag_addr(first));
+        Ok(())
+    }
+
+    fn seal(&self, first: u64, plain: &[u8], sealed: &mut [u8], tags: &mut [u8]) {
+        for_each_chunk(self.of.region.chunk as usize, plain, sealed, tags, &|i, plain, sealed, tag| {
+            tag.copy_from_slice(&self.of.cipher.seal_into(self.epoch, first + i, plain, sealed));
             true
         });
-        (run.addr, run.tag_addr) = (self.region.chunk_addr(self.next), self.region.tag_addr(self.next));
-        self.next += n as u64;
-    }
-
-    fn length(&self, what: &'static str, found: u64, expected: u64) -> SealError {
-        SealError::Length { region: self.region.id, name: self.region.name.clone(), what, found, expected }
     }
 }
 
@@ -334,18 +373,18 @@ impl Spent {
     ///
     /// # Errors
     /// An epoch that is not above the last one, a length that does not fit, or a key that is used up; this value comes back.
-    #[expect(clippy::result_large_err, reason = "the sealer owns the key and must not be lost")]
     pub fn next_epoch(self, epoch: u64, length: u64) -> Result<Sealer, (SealError, Self)> {
-        if let Err(e) = check(&self.region, epoch, self.epoch + 1, length) {
+        let region = &self.of.region;
+        if let Err(e) = check(region, epoch, self.epoch + 1, length) {
             return Err((e, self));
         }
-        let end = length.div_ceil(u64::from(self.region.chunk));
+        let end = length.div_ceil(region.chunk.into());
         // The tag mask and the hash key count as blocks too.
-        let blocks = self.blocks.saturating_add(end * (u64::from(self.region.chunk) / 16 + 1)).saturating_add(1);
+        let blocks = self.blocks.saturating_add(end * (u64::from(region.chunk) / 16 + 1)).saturating_add(1);
         if blocks > MAX_KEY_BLOCKS {
-            return Err((SealError::Exhausted { region: self.region.id }, self));
+            return Err((SealError::Exhausted { region: region.id }, self));
         }
-        Ok(Sealer { cipher: self.cipher, region: self.region, epoch, next: 0, end, blocks })
+        Ok(Sealer { of: self.of, epoch, next: 0, end, blocks })
     }
 }
 
@@ -578,7 +617,7 @@ impl Opener {
 
 /// Processors of this process. Asked for once: the answer comes from files of the kernel, and takes as long as sealing some hundred kilobytes.
 #[cfg(feature = "parallel")]
-fn processors() -> usize {
+pub fn processors() -> usize {
     static PROCESSORS: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
     *PROCESSORS.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
 }

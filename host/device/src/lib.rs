@@ -116,6 +116,16 @@ pub trait Device {
         ranges.iter_mut().try_for_each(|(addr, bytes)| self.mem_read(*addr, bytes))
     }
 
+    /// Says that these ranges, addresses and bytes, are read next by [`Device::mem_read_ranges`], and in this order where this is said several times: a
+    /// device may begin. What is done between forgets it.
+    ///
+    /// # Errors
+    /// As [`Device::mem_read_ranges`].
+    fn mem_read_ahead(&mut self, ranges: &[(u64, usize)]) -> Result<(), DeviceError> {
+        let _ = ranges;
+        Ok(())
+    }
+
     /// Writes several ranges of card memory, as one transfer where the device can.
     ///
     /// # Errors

@@ -283,6 +283,14 @@ impl<F: Function> Device for PciCard<F> {
         Ok(())
     }
 
+    fn mem_read_ahead(&mut self, ranges: &[(u64, usize)]) -> Result<(), DeviceError> {
+        ranges.iter().try_for_each(|(addr, len)| self.check(*addr, *len))?;
+        if ranges.iter().any(|(_, len)| *len >= RING_FROM) {
+            self.ring(|ring, function| ring.read_ahead(function, ranges))?;
+        }
+        Ok(())
+    }
+
     fn mem_write_ranges(&mut self, ranges: &[(u64, &[u8])]) -> Result<(), DeviceError> {
         ranges.iter().try_for_each(|(addr, bytes)| self.check(*addr, bytes.len()))?;
         let bulk = ranges.iter().any(|(_, bytes)| bytes.len() >= RING_FROM);

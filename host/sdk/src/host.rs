@@ -289,6 +289,11 @@ impl Host {
         Ok(buffers)
     }
 
+    /// Says which ranges are fetched next: see [`Device::mem_read_ahead`].
+    pub(crate) fn fetch_soon(&mut self, ranges: &[(u64, usize)]) -> Result<(), SdkError> {
+        Ok(self.device.mem_read_ahead(ranges)?)
+    }
+
     /// Reads ranges of so many bytes of card memory into buffers of before.
     pub(crate) fn fetch<const N: usize>(&mut self, mut parts: [(u64, Vec<u8>, usize); N]) -> Result<[Vec<u8>; N], SdkError> {
         let mut ranges = parts.each_mut().map(|(addr, buffer, len)| {

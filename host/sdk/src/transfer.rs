@@ -1,23 +1,31 @@
 //! Bulk data between the owner and card memory: sealing overlaps with the transfer to the card, opening with the transfer from it.
 //!
-//! Sealing and opening use all processors; the device stays on the caller's thread. Buffers go round, so that a transfer of any length holds a few
+//! Sealing and opening use all processors; the device stays on the caller's thread, which seals too. Buffers go round, so that a transfer of any length holds a few
 //! pieces of ciphertext, and of plaintext no more than the caller does: a piece where it comes from a reader or goes to a writer.
 
 use std::io::{self, Read, Write};
 use std::ops::ControlFlow;
-use std::sync::mpsc;
+use std::sync::{Mutex, PoisonError, mpsc};
 
 use shef_proto::channel::{Statement, WrittenMap};
 use shef_proto::config::TAG_LEN;
-use shef_seal::{OpenPolicy, Opened, Opener, Plain, SealedRun, Sealer, Spent};
+use shef_seal::{OpenPolicy, Opened, Opener, Plain, Portion, SealedRun, Sealer, Spent, processors};
 use zeroize::Zeroizing;
 
 use crate::{Host, SdkError};
 
-/// Bytes that are sealed or opened in one go while others are on their way.
-const PIECE: usize = 1 << 20;
+/// Bytes that a thread seals in one go while others are on their way.
+const PIECE: usize = 1 << 18;
+/// Bytes that two threads open in one go while others are on their way.
+const OPENED: usize = 1 << 19;
 /// Pieces that are on their way at most.
 pub(crate) const PIECES: usize = 3;
+/// Pieces that the device is told of before they are fetched.
+const AHEAD: usize = 3;
+/// Threads that seal beside the caller's at most: more than this is faster than any link.
+const HELPERS: usize = 7;
+/// Pieces that each of them has.
+const EACH: usize = 2;
 
 /// How far a transfer is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,28 +52,33 @@ fn tell(watch: &mut Watch<'_>, done: usize, total: usize) -> Result<(), SdkError
 }
 
 /// Where the plaintext of an upload comes from.
-trait Source: Send {
-    /// The next `len` bytes.
-    fn piece(&mut self, len: usize) -> io::Result<&[u8]>;
+trait Source<'a>: Send {
+    /// The next `len` bytes, in `room` where they do not lie in memory.
+    fn piece<'r>(&mut self, len: usize, room: &'r mut Zeroizing<Vec<u8>>) -> io::Result<&'r [u8]>
+    where
+        'a: 'r;
 }
 
 /// Bytes of the caller's, which are sealed where they lie.
-struct FromSlice<'a>(&'a [u8]);
-
-impl Source for FromSlice<'_> {
-    fn piece(&mut self, len: usize) -> io::Result<&[u8]> {
-        self.0.split_off(..len).ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+impl<'a> Source<'a> for &'a [u8] {
+    fn piece<'r>(&mut self, len: usize, _: &'r mut Zeroizing<Vec<u8>>) -> io::Result<&'r [u8]>
+    where
+        'a: 'r,
+    {
+        self.split_off(..len).ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
     }
 }
 
-/// A reader and the piece that was read last.
-struct FromReader<R>(R, Zeroizing<Vec<u8>>);
+struct FromReader<R>(R);
 
-impl<R: Read + Send> Source for FromReader<R> {
-    fn piece(&mut self, len: usize) -> io::Result<&[u8]> {
-        self.1.resize(len, 0);
-        self.0.read_exact(&mut self.1)?;
-        Ok(&self.1)
+impl<'a, R: Read + Send> Source<'a> for FromReader<R> {
+    fn piece<'r>(&mut self, len: usize, room: &'r mut Zeroizing<Vec<u8>>) -> io::Result<&'r [u8]>
+    where
+        'a: 'r,
+    {
+        room.resize(len, 0);
+        self.0.read_exact(room)?;
+        Ok(room)
     }
 }
 
@@ -116,7 +129,7 @@ impl<W: Write + Send> Sink for ToWriter<W> {
 /// # Errors
 /// Those of the host, and data of another length than the sealer was made for.
 pub fn upload(host: &mut Host, sealer: Sealer, data: &[u8]) -> (Spent, Result<(), SdkError>) {
-    send(host, sealer, &mut FromSlice(data), data.len(), &mut unwatched)
+    send(host, sealer, &mut { data }, data.len(), &mut unwatched)
 }
 
 /// As [`upload`], of `len` bytes that are read piece by piece.
@@ -132,87 +145,121 @@ pub fn upload_from(
     len: usize,
     watch: &mut Watch<'_>,
 ) -> (Spent, Result<(), SdkError>) {
-    send(host, sealer, &mut FromReader(from, Zeroizing::default()), len, watch)
+    send(host, sealer, &mut FromReader(from), len, watch)
 }
 
-fn send(host: &mut Host, sealer: Sealer, source: &mut dyn Source, len: usize, watch: &mut Watch<'_>) -> (Spent, Result<(), SdkError>) {
-    if let Err(error) = tell(watch, 0, len) {
-        return (sealer.give_up(), Err(error));
-    }
-    if len <= PIECE {
-        let data = match source.piece(len) {
-            Ok(data) => data,
-            Err(error) => return (sealer.give_up(), Err(unread(error))),
-        };
-        // The sealer was made for this length, so there is room.
-        return match sealer.finish(data) {
-            Ok((run, spent)) => (spent, deliver(host, run).and_then(|_| tell(watch, len, len))),
-            Err((error, sealer)) => (sealer.give_up(), Err(error.into())),
-        };
-    }
-    std::thread::scope(|scope| {
-        let (sealed, runs) = mpsc::sync_channel(1);
-        let (back, empty) = mpsc::channel();
-        for _ in 0..PIECES {
-            let (data, tags) = host.take_spare();
-            let _ = back.send(SealedRun { data, tags, ..SealedRun::default() });
-        }
-        let worker = scope.spawn(move || (seal_pieces(sealer, source, len, &sealed, &empty), empty));
-        let mut carried = Ok(());
-        let mut done = 0;
-        for run in runs {
-            done = len.min(done + PIECE);
-            match deliver(host, run).and_then(|run| tell(watch, done, len).map(|()| run)) {
-                // The worker may be done already.
-                Ok(run) => drop(back.send(run)),
-                Err(error) => {
-                    carried = Err(error);
-                    break;
-                }
-            }
-        }
-        drop(back);
-        match worker.join() {
-            Ok(((spent, result), empty)) => {
-                empty.iter().for_each(|run| host.keep_spare((run.data, run.tags)));
-                (spent, carried.and(result))
-            }
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
-    })
+/// What is still to be sealed: each piece by the thread that asks for it.
+struct Pieces<'s, 'a> {
+    sealer: Sealer,
+    source: &'s mut dyn Source<'a>,
+    rest: usize,
 }
 
-/// Seals pieces into the buffers that come back, and sends them on; the rest goes with the last.
-fn seal_pieces(
-    mut sealer: Sealer,
-    source: &mut dyn Source,
+impl<'a> Pieces<'_, 'a> {
+    /// Seals the next piece into `run`: whether there was one. After an error there is none.
+    fn seal<'r>(all: &Mutex<Self>, room: &'r mut Zeroizing<Vec<u8>>, run: &mut SealedRun) -> Result<bool, SdkError>
+    where
+        'a: 'r,
+    {
+        let Some((portion, data)) = all.lock().unwrap_or_else(PoisonError::into_inner).next(room)? else { return Ok(false) };
+        portion.seal_into(data, run)?;
+        Ok(true)
+    }
+
+    fn next<'r>(&mut self, room: &'r mut Zeroizing<Vec<u8>>) -> Result<Option<(Portion, &'r [u8])>, SdkError>
+    where
+        'a: 'r,
+    {
+        if self.rest == 0 {
+            return Ok(None);
+        }
+        let (len, rest) = (self.rest.min(PIECE), std::mem::take(&mut self.rest));
+        let data = self.source.piece(len, room).map_err(unread)?;
+        // The last one is filled up with zeros.
+        let bytes = if len == rest { self.sealer.remaining() } else { len as u64 };
+        let portion = self.sealer.portion(bytes)?;
+        self.rest = rest - len;
+        Ok(Some((portion, data)))
+    }
+}
+
+/// Every thread seals, and this one hands to the device what it and the others sealed: it waits for them only at the end, so that sealing and transfer
+/// keep one another from nothing.
+fn send<'a>(
+    host: &mut Host,
+    sealer: Sealer,
+    source: &mut dyn Source<'a>,
     len: usize,
-    sealed: &mpsc::SyncSender<SealedRun>,
-    empty: &mpsc::Receiver<SealedRun>,
+    watch: &mut Watch<'_>,
 ) -> (Spent, Result<(), SdkError>) {
-    let mut rest = len;
-    // The other side is gone where the transfer failed: nothing more is sealed.
-    while let Ok(mut run) = empty.recv() {
-        let data = match source.piece(rest.min(PIECE)) {
-            Ok(data) => data,
-            Err(error) => return (sealer.give_up(), Err(unread(error))),
-        };
-        if rest <= PIECE {
-            return match sealer.finish_into(data, run) {
-                Ok((run, spent)) => {
-                    let _ = sealed.send(run);
-                    (spent, Ok(()))
-                }
-                Err((error, sealer)) => (sealer.give_up(), Err(error.into())),
+    let pieces = Mutex::new(Pieces { sealer, source, rest: len });
+    let helpers = (processors() - 1).min(len / PIECE / 2).min(HELPERS);
+    let result = tell(watch, 0, len).and_then(|()| {
+        std::thread::scope(|scope| {
+            let (sealed, runs) = mpsc::channel();
+            let helpers: Vec<_> = (0..helpers)
+                .map(|helper| {
+                    let (back, empty) = mpsc::channel();
+                    (0..EACH).for_each(|_| drop(back.send(spare(host))));
+                    let (sealed, pieces) = (sealed.clone(), &pieces);
+                    (back, scope.spawn(move || help(pieces, &empty, |run| sealed.send((helper, run)).is_ok()).map(|()| empty)))
+                })
+                .collect();
+            drop(sealed);
+            let mut done = 0;
+            let mut carry = |host: &mut Host, run: SealedRun| {
+                done = len.min(done + run.data.len());
+                deliver(host, run).and_then(|run| tell(watch, done, len).map(|()| run))
             };
+            let mut carried = || -> Result<(), SdkError> {
+                let (mut room, mut own) = (Zeroizing::default(), spare(host));
+                loop {
+                    for (helper, run) in runs.try_iter() {
+                        let _ = helpers[helper].0.send(carry(host, run)?);
+                    }
+                    if !Pieces::seal(&pieces, &mut room, &mut own)? {
+                        break;
+                    }
+                    own = carry(host, own)?;
+                }
+                host.keep_spare((own.data, own.tags));
+                for (helper, run) in &runs {
+                    let _ = helpers[helper].0.send(carry(host, run)?);
+                }
+                Ok(())
+            };
+            let mut result = carried();
+            // Where it failed, nothing more is sealed.
+            pieces.lock().unwrap_or_else(PoisonError::into_inner).rest = 0;
+            for (back, helper) in helpers {
+                drop(back);
+                match helper.join() {
+                    Ok(Ok(empty)) => empty.iter().for_each(|run| host.keep_spare((run.data, run.tags))),
+                    Ok(Err(error)) => result = result.and(Err(error)),
+                    Err(panic) => std::panic::resume_unwind(panic),
+                }
+            }
+            result
+        })
+    });
+    (pieces.into_inner().unwrap_or_else(PoisonError::into_inner).sealer.give_up(), result)
+}
+
+/// Seals pieces into the buffers that come back, until there are none, or nobody takes them.
+fn help(pieces: &Mutex<Pieces<'_, '_>>, empty: &mpsc::Receiver<SealedRun>, sealed: impl Fn(SealedRun) -> bool) -> Result<(), SdkError> {
+    let mut room = Zeroizing::default();
+    while let Ok(mut run) = empty.recv() {
+        if !Pieces::seal(pieces, &mut room, &mut run)? || !sealed(run) {
+            break;
         }
-        let pushed = sealer.push_into(data, &mut run);
-        if pushed.is_err() || sealed.send(run).is_err() {
-            return (sealer.give_up(), pushed.map_err(Into::into));
-        }
-        rest -= PIECE;
     }
-    (sealer.give_up(), Ok(()))
+    Ok(())
+}
+
+/// Buffers of an earlier transfer, or new ones.
+fn spare(host: &mut Host) -> SealedRun {
+    let (data, tags) = host.take_spare();
+    SealedRun { data, tags, ..SealedRun::default() }
 }
 
 fn unread(source: io::Error) -> SdkError {
@@ -281,52 +328,56 @@ fn receive(host: &mut Host, opener: &Opener, open: Open<'_>, sink: &mut dyn Sink
     let Open { statement, unreached, policy, .. } = open;
     // What has another length than was asked for is refused by the opener, which compares it with the room for it.
     let piece = |sink: &mut dyn Sink, at: usize, (data, tags): &(Vec<u8>, Vec<u8>)| -> Result<WrittenMap, SdkError> {
-        let room = sink.room(PIECE.min(total - at));
+        let room = sink.room(OPENED.min(total - at));
         let written = opener.open_piece(statement, unreached, policy, (at / chunk) as u64, (data, tags), room)?;
         sink.filled().map_err(unwritten)?;
         Ok(written)
     };
+    let ranges = |at: usize| {
+        let (first, len) = (at / chunk, OPENED.min(total - at));
+        [(base + at as u64, len), (tag_base + first as u64 * TAG_LEN, len / chunk * TAG_LEN as usize)]
+    };
     let fetch = |host: &mut Host, at: usize, (data, tags): (Vec<u8>, Vec<u8>)| -> Result<(Vec<u8>, Vec<u8>), SdkError> {
-        let (first, len) = (at / chunk, PIECE.min(total - at));
-        let tags_at = tag_base + first as u64 * TAG_LEN;
-        let [data, tags] = host.fetch([(base + at as u64, data, len), (tags_at, tags, len / chunk * TAG_LEN as usize)])?;
+        let [(data_at, data_len), (tags_at, tags_len)] = ranges(at);
+        let [data, tags] = host.fetch([(data_at, data, data_len), (tags_at, tags, tags_len)])?;
         Ok((data, tags))
     };
-    if total <= PIECE {
+    if total <= OPENED {
         let sealed = fetch(host, 0, Default::default())?;
         tell(watch, total, total)?;
         return piece(sink, 0, &sealed);
     }
     let written = std::thread::scope(|scope| {
-        let (came, pieces) = mpsc::sync_channel::<(Vec<u8>, Vec<u8>)>(1);
+        let (came, pieces) = mpsc::channel::<(Vec<u8>, Vec<u8>)>();
         let (back, empty) = mpsc::channel();
         for _ in 0..PIECES {
             let _ = back.send(host.take_spare());
         }
         let worker = scope.spawn(move || -> Result<Option<WrittenMap>, SdkError> {
             let mut written = None;
-            for (at, sealed) in (0..total).step_by(PIECE).zip(pieces) {
+            for (at, sealed) in (0..total).step_by(OPENED).zip(pieces) {
                 written = Some(piece(sink, at, &sealed)?);
                 let _ = back.send(sealed);
             }
             Ok(written)
         });
-        let mut fetched = Ok(());
-        for at in (0..total).step_by(PIECE) {
-            // The worker is gone where a piece did not open.
-            let Ok(buffers) = empty.recv() else { break };
-            match fetch(host, at, buffers).and_then(|sealed| tell(watch, total.min(at + PIECE), total).map(|()| sealed)) {
-                Ok(sealed) => {
-                    if came.send(sealed).is_err() {
-                        break;
-                    }
-                }
-                Err(error) => {
-                    fetched = Err(error);
+        let mut fetch_all = || -> Result<(), SdkError> {
+            let mut soon = (0..total).step_by(OPENED).map(ranges);
+            soon.by_ref().take(AHEAD).try_for_each(|next| host.fetch_soon(&next))?;
+            for at in (0..total).step_by(OPENED) {
+                // The worker is gone where a piece did not open.
+                let Ok(buffers) = empty.recv() else { break };
+                // While this piece is copied and others are opened, the next are on their way.
+                soon.next().map_or(Ok(()), |next| host.fetch_soon(&next))?;
+                let sealed = fetch(host, at, buffers)?;
+                tell(watch, total.min(at + OPENED), total)?;
+                if came.send(sealed).is_err() {
                     break;
                 }
             }
-        }
+            Ok(())
+        };
+        let fetched = fetch_all();
         drop(came);
         let opened = worker.join();
         empty.iter().for_each(|buffers| host.keep_spare(buffers));

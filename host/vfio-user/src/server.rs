@@ -9,7 +9,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use shef_device::{Event, poll_readable};
 
@@ -22,6 +22,8 @@ pub use bus::Bus;
 const MESSAGE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often the server looks whether it is to stop.
 const TICK: Duration = Duration::from_millis(100);
+/// How long one that knocks while another is inside is let wait for that one to leave.
+const LEAVING: Duration = Duration::from_millis(300);
 
 /// What a [`Backend`] returns where the client is to get no answer at all, as from a device that hangs.
 pub const NO_ANSWER: u32 = u32::MAX;
@@ -148,7 +150,14 @@ impl Server {
                     continue;
                 }
             };
-            if busy.swap(true, Ordering::AcqRel) {
+            // The last one may have left, and not been seen leaving: programs come one right after the other.
+            let knocked = Instant::now();
+            let mut inside = busy.swap(true, Ordering::AcqRel);
+            while inside && knocked.elapsed() < LEAVING && !stop.load(Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_millis(5));
+                inside = busy.swap(true, Ordering::AcqRel);
+            }
+            if inside {
                 let _ = refuse(stream);
             } else if clients.send(stream).is_err() {
                 return Ok(());

@@ -302,6 +302,9 @@ impl Read for Made<'_> {
 /// Where batches lie in a region: in the first piece, over an edge, in the last one, which is short.
 const PLACES: [usize; 3] = [4096, (2 << 20) - 1024, (3 << 20) + 512];
 const LEN: usize = PLACES[2] + QUERIES * PIXELS;
+/// As in transfer.rs: bytes of a piece. And how many an upload of [`LEN`] has.
+const PIECE: usize = 1 << 18;
+const ALL: usize = LEN.div_ceil(PIECE);
 
 /// Bytes, and where in the region they lie.
 type Placed = (usize, Vec<u8>);
@@ -329,7 +332,8 @@ fn what_does_not_fit_memory_goes_through_in_pieces() {
     };
     session.upload_from(query, Made { at: 0, end: LEN, batches: &batches }, LEN as u64, &mut watch).unwrap();
     let total = LEN as u64;
-    assert_eq!(seen, [0, 1 << 20, 2 << 20, 3 << 20, total].map(|done| Progress { done, total }));
+    assert!(seen.iter().all(|p| p.total == total) && seen[0].done == 0 && seen.last().unwrap().done == total, "{seen:?}");
+    assert!(seen.len() == 1 + ALL && seen.windows(2).all(|p| p[0].done < p[1].done), "{seen:?}");
     let mut statement = None;
     for place in PLACES {
         statement = Some(run(&mut session, query, result, place));
@@ -373,10 +377,10 @@ fn an_upload_that_ends_half_way_is_worthless_and_the_session_goes_on() {
     let (batches, expected) = at_places(&digits);
     let made = |end| Made { at: 0, end, batches: &batches };
     let len = LEN as u64;
-    for pieces in 0..5 {
+    for pieces in [0, 1, 2, 5, ALL] {
         let ended = session.upload_from(query, made(LEN), len, &mut stop_after(pieces));
         let Err(SdkError::Cancelled { done, total }) = ended else { panic!("went on: {}", code(ended)) };
-        assert_eq!((done, total), (len.min((pieces as u64) << 20), len));
+        assert_eq!((done, total), (LEN.min(pieces * PIECE) as u64, len));
         assert_eq!(code(session.upload_from(query, made(LEN), len, &mut unwatched)), "SHEF-SEAL-003", "the epoch was sealed in");
         session.next_input_epoch(query).unwrap();
     }

@@ -59,8 +59,12 @@ impl Edit {
     }
 }
 
-/// Code that every failed build of a design carries (crate shef-rtl).
-const BUILD_FAILED: &str = "SHEF-RTL-0";
+/// How the codes of failed builds and loads of a design begin (crate shef-rtl); others tell of what a design that was built did.
+const BUILD_FAILED: [&str; 4] = ["SHEF-RTL-00", "SHEF-RTL-012", "SHEF-RTL-013", "SHEF-RTL-02"];
+
+fn build_failed(text: &str) -> bool {
+    BUILD_FAILED.iter().any(|code| text.contains(code))
+}
 
 /// Attempts of the hostile bench on a mutant.
 const ATTEMPTS: u64 = 4000;
@@ -153,7 +157,7 @@ fn attack_mutant(m: &Mutant, copy: &Path, verilator: &Path) -> Result<Option<(St
     if out.stdout.is_empty() {
         // It does not even get through the honest traffic before the first attempt.
         let last = told.lines().last().unwrap_or_default();
-        return if last.contains(BUILD_FAILED) {
+        return if build_failed(last) {
             Err(Failure::failed(format!("{}: {last}", m.name)))
         } else {
             Ok(Some(("honest traffic".into(), 0)))
@@ -234,7 +238,7 @@ fn try_mutant(m: &Mutant, test: &str, copy: &Path, verilator: &Path) -> Result<&
     let text = format!("{}{}", String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
     let log = copy.with_extension("log");
     std::fs::write(&log, &text).map_err(|e| Failure::failed(format!("{}: {e}", log.display())))?;
-    Ok(if text.contains(BUILD_FAILED) || text.contains("could not compile") {
+    Ok(if build_failed(&text) || text.contains("could not compile") {
         "NO BUILD"
     } else if !text.contains("1 failed") && !text.contains("1 passed") {
         "NO TEST"
