@@ -58,6 +58,9 @@ impl Trial<'_> {
             return Ok(());
         }
         self.v.detected = self.told(&[], None)?;
+        if !self.v.detected {
+            self.v.accepted_wrong.push("a breach of the protocol was taken for an answer".into());
+        }
         Ok(())
     }
 
