@@ -27,7 +27,7 @@ const AHEAD: &[&str] = &["taken", "used", "failed"];
 #[derive(clap::Args)]
 pub struct Args {
     /// Attempts of the hostile bench, over three designs
-    #[arg(long, default_value_t = 600)]
+    #[arg(long, default_value_t = 1500)]
     n: u64,
     /// Seed of everything that is random
     #[arg(long, default_value_t = 1)]
