@@ -338,18 +338,18 @@ impl Portion {
         if data.len() > bytes {
             return Err(self.of.length("more data than declared", data.len() as u64, self.bytes()));
         }
-        let Region { chunk, .. } = self.of.region;
-        let (whole, last) = data.split_at(data.len() - data.len() % chunk as usize);
+        let (chunk, tag) = (self.of.region.chunk as usize, TAG_LEN as usize);
+        let (first, n) = (self.chunks.start, data.len() / chunk);
         run.data.resize(bytes, 0);
-        run.tags.resize(bytes / chunk as usize * TAG_LEN as usize, 0);
-        let (sealed, padded) = run.data.split_at_mut(whole.len());
-        let (tags, padded_tags) = run.tags.split_at_mut(whole.len() / chunk as usize * TAG_LEN as usize);
-        let first = self.chunks.start;
+        run.tags.resize(bytes / chunk * tag, 0);
+        let (whole, last) = data.split_at(n * chunk);
+        let (sealed, padded) = run.data.split_at_mut(n * chunk);
+        let (tags, padded_tags) = run.tags.split_at_mut(n * tag);
         self.seal(first, whole, sealed, tags);
         if !padded.is_empty() {
             let mut plain = Plain::zeros(padded.len());
             plain[..last.len()].copy_from_slice(last);
-            self.seal(first + (whole.len() / chunk as usize) as u64, &plain, padded, padded_tags);
+            self.seal(first + n as u64, &plain, padded, padded_tags);
         }
         (run.addr, run.tag_addr) = (self.of.region.chunk_addr(first), self.of.region.tag_addr(first));
         Ok(())

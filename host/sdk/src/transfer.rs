@@ -12,6 +12,7 @@ use shef_proto::config::TAG_LEN;
 use shef_seal::{OpenPolicy, Opened, Opener, Plain, Portion, SealedRun, Sealer, Spent, processors};
 use zeroize::Zeroizing;
 
+use crate::worker::lock;
 use crate::{Host, SdkError};
 
 /// Bytes that a thread seals in one go while others are on their way.
@@ -161,7 +162,7 @@ impl<'a> Pieces<'_, 'a> {
     where
         'a: 'r,
     {
-        let Some((portion, data)) = all.lock().unwrap_or_else(PoisonError::into_inner).next(room)? else { return Ok(false) };
+        let Some((portion, data)) = lock(all).next(room)? else { return Ok(false) };
         portion.seal_into(data, run)?;
         Ok(true)
     }
@@ -230,7 +231,7 @@ fn send<'a>(
             };
             let mut result = carried();
             // Where it failed, nothing more is sealed.
-            pieces.lock().unwrap_or_else(PoisonError::into_inner).rest = 0;
+            lock(&pieces).rest = 0;
             for (back, helper) in helpers {
                 drop(back);
                 match helper.join() {

@@ -172,9 +172,9 @@ fn promise<T>() -> (Promise<T>, Cancel, Pending<T>) {
     (Promise(slot.clone()), Cancel(cancelled.clone()), Pending { slot, cancelled })
 }
 
-/// A slot is whole whenever its lock is free, whoever panicked.
-fn lock<T>(slot: &Mutex<Slot<T>>) -> MutexGuard<'_, Slot<T>> {
-    slot.lock().unwrap_or_else(PoisonError::into_inner)
+/// For what is whole whenever its lock is free, whoever panicked.
+pub(crate) fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<T> Promise<T> {

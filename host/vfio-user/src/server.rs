@@ -152,11 +152,13 @@ impl Server {
             };
             // The last one may have left, and not been seen leaving: programs come one right after the other.
             let knocked = Instant::now();
-            let mut inside = busy.swap(true, Ordering::AcqRel);
-            while inside && knocked.elapsed() < LEAVING && !stop.load(Ordering::Relaxed) {
+            let inside = loop {
+                let inside = busy.swap(true, Ordering::AcqRel);
+                if !inside || knocked.elapsed() >= LEAVING || stop.load(Ordering::Relaxed) {
+                    break inside;
+                }
                 std::thread::sleep(Duration::from_millis(5));
-                inside = busy.swap(true, Ordering::AcqRel);
-            }
+            };
             if inside {
                 let _ = refuse(stream);
             } else if clients.send(stream).is_err() {
