@@ -543,11 +543,11 @@ impl Opener {
 
     fn open_checked(&self, statement: &Statement, policy: OpenPolicy, first: u64, data: &[u8], tags: &[u8]) -> Result<Opened, SealError> {
         let mut out = Plain::zeros(data.len());
-        let written = self.open_into(statement, policy, first, (data, tags), &mut out)?;
+        let written = self.open_into(statement, policy, first, (data, tags), &mut out)?.clone();
         Ok(Opened { data: out, written })
     }
 
-    /// As [`Opener::open_despite_fault`], into `out`, which is zeros and has the length of the ciphertext.
+    /// As [`Opener::open_despite_fault`], into `out`, which has the length of the ciphertext.
     ///
     /// # Errors
     /// As [`Opener::open_despite_fault`].
@@ -559,19 +559,19 @@ impl Opener {
         first: u64,
         sealed: (&[u8], &[u8]),
         out: &mut [u8],
-    ) -> Result<WrittenMap, SealError> {
+    ) -> Result<(), SealError> {
         self.check_despite_fault(statement, unreached, policy)?;
-        self.open_into(statement, policy, first, sealed, out)
+        self.open_into(statement, policy, first, sealed, out).map(drop)
     }
 
-    fn open_into(
+    fn open_into<'s>(
         &self,
-        statement: &Statement,
+        statement: &'s Statement,
         policy: OpenPolicy,
         first: u64,
         (data, tags): (&[u8], &[u8]),
         out: &mut [u8],
-    ) -> Result<WrittenMap, SealError> {
+    ) -> Result<&'s WrittenMap, SealError> {
         let r = &self.region;
         let (Some(page), Some(map)) = (statement.region(r.id), statement.written(r.id)) else { return Err(SealError::Session) };
         let epoch = page.epoch;
@@ -603,6 +603,7 @@ impl Opener {
         let bad = for_each_chunk(chunk, data, out, &mut tags, &|i, sealed, plain, tag| {
             // What was not written reads as zeros.
             if !map.is_written(first + i) {
+                plain.fill(0);
                 return true;
             }
             let Ok(tag) = <&ChunkTag>::try_from(&*tag) else { return false };
@@ -610,7 +611,7 @@ impl Opener {
         });
         match bad {
             Some(i) => Err(SealError::Tag { region: r.id, chunk: first + i, epoch }),
-            None => Ok(map.clone()),
+            None => Ok(map),
         }
     }
 }

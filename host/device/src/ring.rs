@@ -366,6 +366,8 @@ impl<M: DmaMemory> Queue<M> {
     pub fn wait<F: Function>(&mut self, function: &mut F, timeout: Duration) -> Result<Option<Completion>, DeviceError> {
         /// How long an interrupt is trusted to come.
         const PATIENCE: Duration = Duration::from_millis(50);
+        /// How often others get the processor before an interrupt is waited for: all in all about as long as it takes to be woken by one.
+        const YIELDS: usize = 50;
         let end = Instant::now() + timeout;
         loop {
             if let Some(completion) = self.poll()? {
@@ -374,6 +376,12 @@ impl<M: DmaMemory> Queue<M> {
             let left = end.saturating_duration_since(Instant::now());
             if self.pending() == 0 || left.is_zero() {
                 return Ok(None);
+            }
+            for _ in 0..YIELDS {
+                std::thread::yield_now();
+                if let Some(completion) = self.poll()? {
+                    return Ok(Some(completion));
+                }
             }
             if !function.wait_vector(self.vector, left.min(PATIENCE))? && self.status(function)? != reg::ON {
                 // It may have failed after a last completion.

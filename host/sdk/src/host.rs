@@ -9,7 +9,7 @@ use shef_proto::channel::MESSAGE_LEN;
 use shef_regs::ctl;
 
 use crate::SdkError;
-use crate::transfer::PIECES;
+use crate::transfer::SPARE;
 
 /// Polls of the plain status until a Shield that stays busy is given up.
 const MAX_POLLS: u32 = 1_000_000;
@@ -272,7 +272,7 @@ impl Host {
 
     /// Keeps the buffers of a transfer for the next one. They hold what card memory holds: ciphertext and tags.
     pub(crate) fn keep_spare(&mut self, buffers: (Vec<u8>, Vec<u8>)) {
-        if self.spare.len() < PIECES {
+        if self.spare.len() < SPARE {
             self.spare.push(buffers);
         }
     }

@@ -656,7 +656,28 @@ impl<'h> Session<'h, Keyed> {
         since: u64,
     ) -> Result<Opened, SdkError> {
         judge(statement.shield(), policy.refusals)?;
-        self.open_judged(buffer, statement, len as u64, (policy, &[]), since, transfer::download)
+        self.open_judged(buffer, statement, len as u64, (policy, &[]), since, |host, opener, open| {
+            transfer::download(host, opener, open, len as u64)
+        })
+    }
+
+    /// As [`Session::open`], into memory of the caller's, as many bytes as that has: new memory costs about as much as the cipher. Where it fails, it holds
+    /// zeros, or what it held before.
+    ///
+    /// # Errors
+    /// As [`Session::open`].
+    pub fn open_into(
+        &mut self,
+        buffer: &OutputBuffer,
+        statement: &Statement,
+        out: &mut [u8],
+        policy: OpenPolicy,
+    ) -> Result<WrittenMap, SdkError> {
+        judge(statement.shield(), policy.refusals)?;
+        let since = self.state.stale_before;
+        self.open_judged(buffer, statement, out.len() as u64, (policy, &[]), since, |host, opener, open| {
+            transfer::download_into(host, opener, open, out)
+        })
     }
 
     /// As [`Session::open`], of which `to` gets the `len` bytes piece by piece, so that they need not fit the owner's memory. Every piece was opened
@@ -666,7 +687,7 @@ impl<'h> Session<'h, Keyed> {
     ///
     /// # Errors
     /// As [`Session::open`]; [`SdkError::Stream`] where the writer fails, [`SdkError::Cancelled`].
-    pub fn open_to<W: Write + Send>(
+    pub fn open_to<W: Write>(
         &mut self,
         buffer: &OutputBuffer,
         statement: &Statement,
@@ -704,10 +725,13 @@ impl<'h> Session<'h, Keyed> {
             ids.push(config.region_by_name(name).ok_or_else(|| SdkError::NoRegion { name: (*name).to_owned() })?.id);
         }
         judge_despite_fault(config, statement, &ids, buffer.0.id, policy.refusals)?;
-        self.open_judged(buffer, statement, len as u64, (policy, &ids), self.state.stale_before, transfer::download)
+        let since = self.state.stale_before;
+        self.open_judged(buffer, statement, len as u64, (policy, &ids), since, |host, opener, open| {
+            transfer::download(host, opener, open, len as u64)
+        })
     }
 
-    /// Has `download` bring and open the chunks of `len` bytes under a statement that was judged.
+    /// Has `download` bring and open `len` bytes under a statement that was judged.
     fn open_judged<T>(
         &mut self,
         buffer: &OutputBuffer,
@@ -729,12 +753,11 @@ impl<'h> Session<'h, Keyed> {
         if statement.region(region.id).map(|page| page.epoch) != Some(state.epochs[slot]) {
             return Err(SdkError::StaleStatement { needed: state.stale_before, found });
         }
-        let chunks = len.div_ceil(u64::from(region.chunk));
         let opener = match &mut state.openers[slot] {
             Some(opener) => opener,
             empty => empty.insert(Opener::new(&state.config, &mut state.keys, region.id)?),
         };
-        download(self.host, opener, Open { statement, unreached, policy, chunks }).map_err(|error| match error {
+        download(self.host, opener, Open { statement, unreached, policy }).map_err(|error| match error {
             SdkError::Seal(source @ (SealError::Tag { .. } | SealError::Length { .. })) => SdkError::Withheld { source },
             error => error,
         })

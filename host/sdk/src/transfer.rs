@@ -1,32 +1,35 @@
 //! Bulk data between the owner and card memory: sealing overlaps with the transfer to the card, opening with the transfer from it.
 //!
-//! Sealing and opening use all processors; the device stays on the caller's thread, which seals too. Buffers go round, so that a transfer of any length holds a few
-//! pieces of ciphertext, and of plaintext no more than the caller does: a piece where it comes from a reader or goes to a writer.
+//! Sealing and opening use all processors; the device stays on the caller's thread, which seals and opens too. Buffers go round, so that a transfer of any length
+//! holds a few pieces of ciphertext, and of plaintext no more than the caller does: a few pieces where it comes from a reader or goes to a writer.
+//!
+//! Ciphertext is copied between these buffers and the memory that the card reaches: a card that changed it while the cipher works on it would have a tag for what the
+//! owner never sealed, or plaintext that nobody compared with its tag.
 
+use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::ops::ControlFlow;
+use std::sync::mpsc::TrySendError;
 use std::sync::{Mutex, PoisonError, mpsc};
 
 use shef_proto::channel::{Statement, WrittenMap};
 use shef_proto::config::TAG_LEN;
-use shef_seal::{OpenPolicy, Opened, Opener, Plain, Portion, SealedRun, Sealer, Spent, processors};
+use shef_seal::{OpenPolicy, Opened, Opener, Plain, Portion, SealError, SealedRun, Sealer, Spent, processors};
 use zeroize::Zeroizing;
 
 use crate::worker::lock;
 use crate::{Host, SdkError};
 
-/// Bytes that a thread seals in one go while others are on their way.
+/// Bytes that a thread seals or opens in one go while others are on their way.
 const PIECE: usize = 1 << 18;
-/// Bytes that two threads open in one go while others are on their way.
-const OPENED: usize = 1 << 19;
-/// Pieces that are on their way at most.
-pub(crate) const PIECES: usize = 3;
+/// Buffers that are kept for the next transfer.
+pub(crate) const SPARE: usize = 22;
 /// Pieces that the device is told of before they are fetched.
-const AHEAD: usize = 3;
-/// Threads that seal beside the caller's at most: more than this is faster than any link.
+const AHEAD: usize = 10;
+/// Threads beside the caller's that seal or open at most: more than this is faster than any link.
 const HELPERS: usize = 7;
 /// Pieces that each of them has.
-const EACH: usize = 2;
+const EACH: usize = 3;
 
 /// How far a transfer is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,43 +86,69 @@ impl<'a, R: Read + Send> Source<'a> for FromReader<R> {
     }
 }
 
-/// Where the plaintext of a download goes.
-trait Sink: Send {
-    /// Room for the next `len` bytes, zeros.
-    fn room(&mut self, len: usize) -> &mut [u8];
-
-    /// The room was filled with what opened.
-    fn filled(&mut self) -> io::Result<()>;
+/// Room for the plaintext of a piece.
+enum Room<'a> {
+    /// Of the caller's.
+    Lent(&'a mut [u8]),
+    /// For what goes elsewhere afterwards.
+    Own(Zeroizing<Vec<u8>>),
 }
 
-/// Room for everything, and how much of it was filled or is about to be.
+impl Room<'_> {
+    fn bytes(&mut self) -> &mut [u8] {
+        match self {
+            Self::Lent(bytes) => bytes,
+            Self::Own(bytes) => bytes,
+        }
+    }
+}
+
+/// Where the plaintext of a download goes.
+trait Sink<'a> {
+    /// Room for the next `len` bytes.
+    fn room(&mut self, len: usize) -> Room<'a>;
+
+    /// The first room that was not filled before is filled now with what opened.
+    fn filled(&mut self, room: Room<'a>) -> io::Result<()>;
+}
+
+/// Bytes of the caller's that have not been lent: all of the last piece, or its beginning.
 struct ToSlice<'a>(&'a mut [u8]);
 
-impl Sink for ToSlice<'_> {
-    fn room(&mut self, len: usize) -> &mut [u8] {
-        self.0.split_off_mut(..len).unwrap_or_default()
+impl<'a> Sink<'a> for ToSlice<'a> {
+    fn room(&mut self, len: usize) -> Room<'a> {
+        self.0.split_off_mut(..len).map_or_else(|| Room::Own(vec![0; len].into()), Room::Lent)
     }
 
-    fn filled(&mut self) -> io::Result<()> {
+    fn filled(&mut self, room: Room<'a>) -> io::Result<()> {
+        if let Room::Own(opened) = room {
+            let rest = std::mem::take(&mut self.0);
+            rest.copy_from_slice(&opened[..rest.len()]);
+        }
         Ok(())
     }
 }
 
-/// A writer, the piece that opens next, and how many bytes the writer still gets.
-struct ToWriter<W>(W, Zeroizing<Vec<u8>>, u64);
+/// A writer, how many bytes it still gets, and room of pieces that it has.
+struct ToWriter<W>(W, u64, Vec<Zeroizing<Vec<u8>>>);
 
-impl<W: Write + Send> Sink for ToWriter<W> {
-    fn room(&mut self, len: usize) -> &mut [u8] {
-        self.1.clear();
-        self.1.resize(len, 0);
-        &mut self.1
+impl<'a, W: Write> Sink<'a> for ToWriter<W> {
+    fn room(&mut self, len: usize) -> Room<'a> {
+        let mut room = self.2.pop().unwrap_or_default();
+        room.resize(len, 0);
+        Room::Own(room)
     }
 
-    fn filled(&mut self) -> io::Result<()> {
+    fn filled(&mut self, mut room: Room<'a>) -> io::Result<()> {
+        let bytes = room.bytes();
         // The last chunk may be longer than what was asked for.
-        let len = self.2.min(self.1.len() as u64);
-        self.2 -= len;
-        self.0.write_all(&self.1[..len as usize])
+        let len = self.1.min(bytes.len() as u64);
+        self.1 -= len;
+        self.0.write_all(&bytes[..len as usize])?;
+        if let Room::Own(room) = room {
+            self.2.push(room);
+        }
+        Ok(())
     }
 }
 
@@ -147,6 +176,11 @@ pub fn upload_from(
     watch: &mut Watch<'_>,
 ) -> (Spent, Result<(), SdkError>) {
     send(host, sealer, &mut FromReader(from), len, watch)
+}
+
+/// Threads that work on so many bytes beside the caller's.
+fn helpers(bytes: usize) -> usize {
+    (processors() - 1).min(bytes / PIECE / 2).min(HELPERS)
 }
 
 /// What is still to be sealed: each piece by the thread that asks for it.
@@ -194,11 +228,10 @@ fn send<'a>(
     watch: &mut Watch<'_>,
 ) -> (Spent, Result<(), SdkError>) {
     let pieces = Mutex::new(Pieces { sealer, source, rest: len });
-    let helpers = (processors() - 1).min(len / PIECE / 2).min(HELPERS);
     let result = tell(watch, 0, len).and_then(|()| {
         std::thread::scope(|scope| {
             let (sealed, runs) = mpsc::channel();
-            let helpers: Vec<_> = (0..helpers)
+            let helpers: Vec<_> = (0..helpers(len))
                 .map(|helper| {
                     let (back, empty) = mpsc::channel();
                     (0..EACH).for_each(|_| drop(back.send(spare(host))));
@@ -272,7 +305,7 @@ fn deliver(host: &mut Host, run: SealedRun) -> Result<SealedRun, SdkError> {
     Ok(SealedRun { data, tags, ..run })
 }
 
-/// What is opened, and under what.
+/// Under what results are opened.
 #[derive(Debug, Clone, Copy)]
 pub struct Open<'a> {
     /// Statement of the Shield.
@@ -281,20 +314,29 @@ pub struct Open<'a> {
     pub unreached: &'a [u8],
     /// What is tolerated.
     pub policy: OpenPolicy,
-    /// Chunks from the region's start on.
-    pub chunks: u64,
 }
 
-/// Brings chunks from the region's start and opens them under the statement.
+/// Brings the chunks of the region's first `len` bytes and opens them under the statement.
 ///
 /// [`crate::Session::open`] does this for a session's buffers, and checks the statement's age too.
 ///
 /// # Errors
 /// Those of the host and of [`Opener::open_despite_fault`].
-pub fn download(host: &mut Host, opener: &Opener, open: Open<'_>) -> Result<Opened, SdkError> {
-    let mut data = Plain::zeros(open.chunks as usize * opener.region().chunk as usize);
-    let written = receive(host, opener, open, &mut ToSlice(&mut data), &mut unwatched)?;
+pub fn download(host: &mut Host, opener: &Opener, open: Open<'_>, len: u64) -> Result<Opened, SdkError> {
+    let mut data = Plain::zeros(whole_chunks(opener, len));
+    let written = receive(host, opener, open, data.len(), &mut ToSlice(&mut data), &mut unwatched)?;
     Ok(Opened { data, written })
+}
+
+/// As [`download`], into memory of the caller's, as many bytes as that has: zeros where it fails.
+///
+/// [`crate::Session::open_into`] does this for a session's buffers.
+///
+/// # Errors
+/// As [`download`].
+pub fn download_into(host: &mut Host, opener: &Opener, open: Open<'_>, out: &mut [u8]) -> Result<WrittenMap, SdkError> {
+    let bytes = whole_chunks(opener, out.len() as u64);
+    receive(host, opener, open, bytes, &mut ToSlice(&mut *out), &mut unwatched).inspect_err(|_| out.fill(0))
 }
 
 /// As [`download`], of which `to` gets the first `len` bytes piece by piece. Each piece was opened before it is written. The writer comes back only with
@@ -304,7 +346,7 @@ pub fn download(host: &mut Host, opener: &Opener, open: Open<'_>) -> Result<Open
 ///
 /// # Errors
 /// As [`download`]; [`SdkError::Stream`] where the writer fails, [`SdkError::Cancelled`].
-pub fn download_to<W: Write + Send>(
+pub fn download_to<W: Write>(
     host: &mut Host,
     opener: &Opener,
     open: Open<'_>,
@@ -312,80 +354,92 @@ pub fn download_to<W: Write + Send>(
     len: u64,
     watch: &mut Watch<'_>,
 ) -> Result<(W, WrittenMap), SdkError> {
-    let mut sink = ToWriter(to, Zeroizing::default(), len);
-    let written = receive(host, opener, open, &mut sink, watch)?;
+    let mut sink = ToWriter(to, len, Vec::new());
+    let written = receive(host, opener, open, whole_chunks(opener, len), &mut sink, watch)?;
     sink.0.flush().map_err(unwritten)?;
     Ok((sink.0, written))
+}
+
+fn whole_chunks(opener: &Opener, len: u64) -> usize {
+    len.next_multiple_of(opener.region().chunk.into()) as usize
 }
 
 fn unwritten(source: io::Error) -> SdkError {
     SdkError::Stream { what: "results cannot be written", source }
 }
 
-fn receive(host: &mut Host, opener: &Opener, open: Open<'_>, sink: &mut dyn Sink, watch: &mut Watch<'_>) -> Result<WrittenMap, SdkError> {
-    let (base, tag_base, chunk) = (opener.region().base, opener.region().tag_base, opener.region().chunk as usize);
-    let total = open.chunks as usize * chunk;
+/// A piece that came: where it begins, its ciphertext and tags, and room for its plaintext.
+struct Came<'a> {
+    at: usize,
+    sealed: (Vec<u8>, Vec<u8>),
+    room: Room<'a>,
+}
+
+/// What the thread that takes a piece answers with.
+type Answer<'a> = Result<Came<'a>, SdkError>;
+
+/// This thread brings pieces from the device, and opens those that no other thread is free for.
+fn receive<'a>(
+    host: &mut Host,
+    opener: &Opener,
+    Open { statement, unreached, policy }: Open<'_>,
+    total: usize,
+    sink: &mut dyn Sink<'a>,
+    watch: &mut Watch<'_>,
+) -> Result<WrittenMap, SdkError> {
+    let region = opener.region();
+    let chunk = region.chunk as usize;
+    opener.check_despite_fault(statement, unreached, policy)?;
     tell(watch, 0, total)?;
-    let Open { statement, unreached, policy, .. } = open;
-    // What has another length than was asked for is refused by the opener, which compares it with the room for it.
-    let piece = |sink: &mut dyn Sink, at: usize, (data, tags): &(Vec<u8>, Vec<u8>)| -> Result<WrittenMap, SdkError> {
-        let room = sink.room(OPENED.min(total - at));
-        let written = opener.open_piece(statement, unreached, policy, (at / chunk) as u64, (data, tags), room)?;
-        sink.filled().map_err(unwritten)?;
-        Ok(written)
+    let open = |mut came: Came<'a>| -> Answer<'a> {
+        let Came { at, sealed: (data, tags), room } = &mut came;
+        // What has another length than was asked for is refused: the opener compares it with the room for it.
+        opener.open_piece(statement, unreached, policy, (*at / chunk) as u64, (data, tags), room.bytes())?;
+        Ok(came)
     };
-    let ranges = |at: usize| {
-        let (first, len) = (at / chunk, OPENED.min(total - at));
-        [(base + at as u64, len), (tag_base + first as u64 * TAG_LEN, len / chunk * TAG_LEN as usize)]
-    };
-    let fetch = |host: &mut Host, at: usize, (data, tags): (Vec<u8>, Vec<u8>)| -> Result<(Vec<u8>, Vec<u8>), SdkError> {
-        let [(data_at, data_len), (tags_at, tags_len)] = ranges(at);
-        let [data, tags] = host.fetch([(data_at, data, data_len), (tags_at, tags, tags_len)])?;
-        Ok((data, tags))
-    };
-    if total <= OPENED {
-        let sealed = fetch(host, 0, Default::default())?;
-        tell(watch, total, total)?;
-        return piece(sink, 0, &sealed);
-    }
-    let written = std::thread::scope(|scope| {
-        let (came, pieces) = mpsc::channel::<(Vec<u8>, Vec<u8>)>();
-        let (back, empty) = mpsc::channel();
-        for _ in 0..PIECES {
-            let _ = back.send(host.take_spare());
-        }
-        let worker = scope.spawn(move || -> Result<Option<WrittenMap>, SdkError> {
-            let mut written = None;
-            for (at, sealed) in (0..total).step_by(OPENED).zip(pieces) {
-                written = Some(piece(sink, at, &sealed)?);
-                let _ = back.send(sealed);
-            }
-            Ok(written)
-        });
-        let mut fetch_all = || -> Result<(), SdkError> {
-            let mut soon = (0..total).step_by(OPENED).map(ranges);
-            soon.by_ref().take(AHEAD).try_for_each(|next| host.fetch_soon(&next))?;
-            for at in (0..total).step_by(OPENED) {
-                // The worker is gone where a piece did not open.
-                let Ok(buffers) = empty.recv() else { break };
-                // While this piece is copied and others are opened, the next are on their way.
-                soon.next().map_or(Ok(()), |next| host.fetch_soon(&next))?;
-                let sealed = fetch(host, at, buffers)?;
-                tell(watch, total.min(at + OPENED), total)?;
-                if came.send(sealed).is_err() {
-                    break;
-                }
-            }
-            Ok(())
+    // Whoever takes a piece of the queue answers where it is waited for: pieces are awaited in their order.
+    let helpers = helpers(total);
+    let (queue, taken) = mpsc::sync_channel::<(Came<'a>, mpsc::Sender<Answer<'a>>)>(helpers);
+    let taken = Mutex::new(taken);
+    let open_next = || lock(&taken).recv().map(|(came, answer)| drop(answer.send(open(came)))).is_ok();
+    std::thread::scope(|scope| {
+        (0..helpers).for_each(|_| drop(scope.spawn(|| while open_next() {})));
+        let ranges = |at: usize| {
+            let len = PIECE.min(total - at);
+            [(region.base + at as u64, len), (region.tag_addr((at / chunk) as u64), len / chunk * TAG_LEN as usize)]
         };
-        let fetched = fetch_all();
-        drop(came);
-        let opened = worker.join();
-        empty.iter().for_each(|buffers| host.keep_spare(buffers));
-        match opened {
-            Ok(result) => fetched.and(result),
-            Err(panic) => std::panic::resume_unwind(panic),
+        let (mut awaited, mut done) = (VecDeque::new(), 0);
+        let mut finish = |sink: &mut dyn Sink<'a>, first: Option<mpsc::Receiver<Answer<'a>>>| {
+            // Nobody answers where a helper panicked, and then so does the scope.
+            let gone = SdkError::Length { what: "results", found: done, expected: total };
+            let Came { at, sealed, room } = first.and_then(|first| first.recv().ok()).ok_or(gone)??;
+            sink.filled(room).map_err(unwritten)?;
+            done = total.min(at + PIECE);
+            tell(watch, done, total)?;
+            Ok::<_, SdkError>(sealed)
+        };
+        let mut soon = (0..total).step_by(PIECE).map(ranges);
+        soon.by_ref().take(AHEAD).try_for_each(|next| host.fetch_soon(&next))?;
+        for at in (0..total).step_by(PIECE) {
+            let most = 1 + EACH * helpers;
+            let (data, tags) = if awaited.len() < most { host.take_spare() } else { finish(sink, awaited.pop_front())? };
+            // While this piece is copied and others are opened, the next are on their way.
+            soon.next().map_or(Ok(()), |next| host.fetch_soon(&next))?;
+            let [(data_at, data_len), (tags_at, tags_len)] = ranges(at);
+            let [data, tags] = host.fetch([(data_at, data, data_len), (tags_at, tags, tags_len)])?;
+            let (answer, first) = mpsc::channel();
+            awaited.push_back(first);
+            let came = Came { at, sealed: (data, tags), room: sink.room(data_len) };
+            if let Err(TrySendError::Full((came, answer)) | TrySendError::Disconnected((came, answer))) = queue.try_send((came, answer)) {
+                let _ = answer.send(open(came));
+            }
         }
+        drop(queue);
+        while open_next() {}
+        while !awaited.is_empty() {
+            host.keep_spare(finish(sink, awaited.pop_front())?);
+        }
+        Ok::<_, SdkError>(())
     })?;
-    written.ok_or(SdkError::Length { what: "results", found: 0, expected: total })
+    Ok(statement.written(region.id).ok_or(SealError::Session)?.clone())
 }

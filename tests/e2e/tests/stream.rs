@@ -356,6 +356,12 @@ fn what_does_not_fit_memory_goes_through_in_pieces() {
     assert!(opened[..PLACES[0]].iter().all(|byte| *byte == 0));
     // The same as in one go.
     assert_eq!(session.open(result, &statement, len, holes).unwrap().data[..len], opened);
+    // And as into memory that was used before: what was not written is zeros there too.
+    for len in [len, 512, 1, 0] {
+        let mut out = vec![0xee; len];
+        assert_eq!(session.open_into(result, &statement, &mut out, holes).unwrap(), written);
+        assert!(out == opened[..len], "{len} bytes");
+    }
 }
 
 fn stop_after(pieces: usize) -> impl FnMut(Progress) -> ControlFlow<()> {
@@ -441,6 +447,10 @@ fn a_writer_comes_back_only_with_the_whole_result() {
     let mut written = Vec::new();
     assert_eq!(code(session.open_to(result, &statement, SIZE, holes, &mut written, &mut unwatched)), "SHEF-SDK-016");
     assert_eq!(written.len(), 3 << 20);
+    // Memory of the caller's holds nothing then.
+    let mut out = vec![0xee; SIZE as usize];
+    assert_eq!(code(session.open_into(result, &statement, &mut out, holes)), "SHEF-SDK-016");
+    assert!(out.iter().all(|byte| *byte == 0));
     session.host().corrupt(Box::new(shef::Honest));
     let (written, _) = session.open_to(result, &statement, SIZE, holes, Vec::new(), &mut unwatched).unwrap();
     assert_eq!(written.len() as u64, SIZE);
