@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::Served;
 use shef_card::LinkFault;
@@ -82,6 +82,36 @@ fn what_goes_down_comes_back_in_order_and_for_one_doorbell() {
     }
     // The card's own, for bulk.
     assert_eq!(served.control().state().unwrap().maps, 3);
+}
+
+#[test]
+fn a_batch_has_one_interrupt() {
+    /// Descriptors that the engine takes in one go: their completions have one interrupt, however small the batch.
+    const TAKEN: u64 = 16;
+    const DESCRIPTORS: u64 = 64;
+    let served = Served::new(1 << 20);
+    let mut card = served.open();
+    let mut control = served.control();
+    for batch in [1, 15, 16, 32, 33, 64, 1000] {
+        let mut q = queue(&mut card, 1, DESCRIPTORS as u32, batch);
+        for tag in 0..DESCRIPTORS as u32 {
+            assert!(q.push(&Descriptor { op: OP_NOTHING, ..to_card(tag, 0, 0, 0) }).unwrap());
+        }
+        let before = control.state().unwrap().dma_interrupts;
+        q.submit(card.function()).unwrap();
+        for _ in 0..DESCRIPTORS {
+            assert_eq!(q.wait(card.function(), LIMIT).unwrap().expect("a completion").status, Status::Done);
+        }
+        // The last ones have one however few they are; it comes after them.
+        let expected = DESCRIPTORS.div_ceil(TAKEN * u64::from(batch).div_ceil(TAKEN));
+        let end = Instant::now() + LIMIT;
+        while control.state().unwrap().dma_interrupts - before < expected && Instant::now() < end {
+            std::thread::yield_now();
+        }
+        let ring = q.drain(card.function(), LIMIT, |_| panic!("nothing was left")).unwrap();
+        card.function().free(&ring).unwrap();
+        assert_eq!(control.state().unwrap().dma_interrupts - before, expected, "batches of {batch}");
+    }
 }
 
 #[test]

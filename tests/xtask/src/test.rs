@@ -113,20 +113,10 @@ fn skip(t: &mut Totals, what: &str, why: &tools::ToolError) {
     t.skipped.push(format!("{what}: {why}"));
 }
 
-/// Debian packages for what is optional: traces (FST). Installed only where that needs no question.
+/// Debian packages for what is optional: traces (FST).
 fn system_packages(t: &mut Totals) {
-    if tools::has_trace_libraries() {
-        return;
-    }
-    const COMMAND: &str = "apt-get install -y liblz4-dev zlib1g-dev";
-    if tools::is_root() {
-        say("installing liblz4-dev and zlib1g-dev (wave files)");
-        let mut apt = std::process::Command::new("sh");
-        apt.args(["-c", &format!("apt-get update -qq && DEBIAN_FRONTEND=noninteractive {COMMAND} -qq")]);
-        let _ = process::run(&mut apt, COMMAND);
-    }
-    if !tools::has_trace_libraries() {
-        t.skipped.push(format!("wave files: lz4.h or zlib.h is missing; run `{COMMAND}`"));
+    if let Err(command) = tools::debian_packages("liblz4-dev zlib1g-dev", "wave files", tools::has_trace_libraries) {
+        t.skipped.push(format!("wave files: lz4.h or zlib.h is missing; run `{command}`"));
     }
 }
 

