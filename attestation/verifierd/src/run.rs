@@ -35,6 +35,7 @@ pub struct Running {
     stop: watch::Sender<bool>,
     serving: JoinHandle<()>,
     sweeping: JoinHandle<()>,
+    copying: JoinHandle<()>,
 }
 
 /// Starts the service; returns when it takes connections.
@@ -64,9 +65,10 @@ pub async fn start(config: Config, clock: Clock) -> Result<Running> {
         Arc::clone(&app.metrics),
         stopped.clone(),
     ));
-    let sweeping = tokio::spawn(sweep(Arc::clone(&app), stopped));
+    let sweeping = tokio::spawn(sweep(Arc::clone(&app), stopped.clone()));
+    let copying = tokio::spawn(checkpoint(Arc::clone(&app), stopped));
     tracing::info!(%address, version = env!("CARGO_PKG_VERSION"), "listening");
-    Ok(Running { address, app, tls, stop, serving, sweeping })
+    Ok(Running { address, app, tls, stop, serving, sweeping, copying })
 }
 
 fn warn(config: &Config, now: i64) -> Result<()> {
@@ -98,6 +100,21 @@ async fn sweep(app: Arc<App>, mut stop: watch::Receiver<bool>) {
     }
 }
 
+/// Keeps the journal of the database short.
+async fn checkpoint(app: Arc<App>, mut stop: watch::Receiver<bool>) {
+    let mut tick = tokio::time::interval(Duration::from_millis(200));
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            _ = tick.tick() => {}
+            () = server::stopped(&mut stop) => return,
+        }
+        if let Err(problem) = app.store.checkpoint().await {
+            tracing::warn!(code = problem.kind.code(), %problem, "checkpoint");
+        }
+    }
+}
+
 impl Running {
     /// Takes a new configuration. Connections that are open stay.
     ///
@@ -120,6 +137,7 @@ impl Running {
         let _ = self.stop.send(true);
         let _ = self.serving.await;
         let _ = self.sweeping.await;
+        let _ = self.copying.await;
         self.app.store.close().await;
     }
 }

@@ -23,6 +23,9 @@ pub use collateral::{AnchorRow, CollateralRows, CorimRow, PolicyRow, RevocationR
 pub use keys::{KeyRow, KeyVersionRow, NewRelease, NewVersion, ReceiptRow, Released};
 pub use records::{AppraisalRecord, AppraisalRow, DeviceCounts, DeviceRow};
 
+/// Pages of SQLite's journal after which a writer copies them into the database itself: 64 MB. [`Store::checkpoint`] leaves it little to copy.
+const JOURNAL_PAGES: &str = "16384";
+
 /// The version of the schema that this program makes and knows.
 #[must_use]
 pub fn version() -> i64 {
@@ -77,6 +80,7 @@ impl Store {
                         .create_if_missing(true)
                         .journal_mode(SqliteJournalMode::Wal)
                         .synchronous(synchronous)
+                        .pragma("wal_autocheckpoint", JOURNAL_PAGES)
                         .busy_timeout(Duration::from_secs(5))
                 };
                 // A write that fails, as on a full disk, ends its transaction behind the library's back, and that connection begins no other.
@@ -175,6 +179,17 @@ impl Store {
             }
             Backend::Postgres(_) => Err(Kind::Backup.because("the database is PostgreSQL: use pg_dump")),
         }
+    }
+
+    /// Copies what SQLite's journal holds into the database, beside those who read and write. A writer who has to do it keeps everybody behind it waiting for the disk.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn checkpoint(&self) -> Result<()> {
+        if let Backend::Sqlite(pools) = &self.backend {
+            sqlx::query("PRAGMA wal_checkpoint(PASSIVE)").execute(&pools.read).await?;
+        }
+        Ok(())
     }
 
     /// Counts every session that ends before `until` as used.
