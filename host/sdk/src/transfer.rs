@@ -401,7 +401,11 @@ fn receive<'a>(
     let helpers = helpers(total);
     let (queue, taken) = mpsc::sync_channel::<(Came<'a>, mpsc::Sender<Answer<'a>>)>(helpers);
     let taken = Mutex::new(taken);
-    let open_next = || lock(&taken).recv().map(|(came, answer)| drop(answer.send(open(came)))).is_ok();
+    let open_next = || {
+        // The queue is free for others while this piece is opened.
+        let next = lock(&taken).recv();
+        next.map(|(came, answer)| drop(answer.send(open(came)))).is_ok()
+    };
     std::thread::scope(|scope| {
         (0..helpers).for_each(|_| drop(scope.spawn(|| while open_next() {})));
         let ranges = |at: usize| {

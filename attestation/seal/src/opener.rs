@@ -1,0 +1,191 @@
+//! The owner's side of an `output` region: it opens under a statement of the same session.
+
+use shef_proto::channel::{Statement, WrittenMap};
+use shef_proto::config::{Config, Mode, Region, TAG_LEN};
+use shef_proto::load::{SessionKeys, Transcript};
+
+use crate::chunks::for_each_chunk;
+use crate::sealer::check_session;
+use crate::{ChunkCipher, ChunkTag, Plain, SealError};
+
+/// What an [`Opener`] tolerates, beyond which it refuses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct OpenPolicy {
+    /// Open although the Shield refused accesses of the accelerator.
+    pub refusals: bool,
+    /// Open although chunks were not written; they read as zeros and [`Opened::written`] tells them apart.
+    pub holes: bool,
+}
+
+/// An opened part of a region.
+pub struct Opened {
+    /// Plaintext.
+    pub data: Plain,
+    /// The region's written map.
+    pub written: WrittenMap,
+}
+
+/// Opens an `output` region under a statement of the same session.
+pub struct Opener {
+    cipher: ChunkCipher,
+    region: Region,
+    transcript: Transcript,
+    config_digest: [u8; 32],
+}
+
+impl Opener {
+    /// An opener; takes the region's key out of `keys`.
+    ///
+    /// # Errors
+    /// No `output` region, or key taken before.
+    pub fn new(config: &Config, keys: &mut SessionKeys, region: u8) -> Result<Self, SealError> {
+        let r = config.region(region).filter(|r| r.mode == Mode::Output).ok_or(SealError::Region { region, expected: "output" })?;
+        check_session(config, keys)?;
+        let key = keys.take_data_key(region).ok_or(SealError::KeyTaken { region })?;
+        Ok(Self {
+            cipher: ChunkCipher::new(region, &key),
+            region: r.clone(),
+            transcript: keys.transcript(),
+            config_digest: *keys.config_digest(),
+        })
+    }
+
+    /// The region.
+    pub fn region(&self) -> &Region {
+        &self.region
+    }
+
+    /// Whether results may be opened under this statement at all.
+    ///
+    /// # Errors
+    /// Another session, a stopped Shield or any fault, refusals that the policy does not tolerate.
+    pub fn check(&self, statement: &Statement, policy: OpenPolicy) -> Result<(), SealError> {
+        match statement.shield().faults {
+            0 => self.check_despite_fault(statement, &[], policy),
+            faults => Err(SealError::Stopped { faults }),
+        }
+    }
+
+    /// As [`Opener::check`] where a fault froze regions and did not stop the Shield (`on_fault = "region"`), and the launch could have
+    /// reached none of them: the caller names them in `unreached`.
+    ///
+    /// # Errors
+    /// Another session, a stopped Shield, a frozen region that is not named or is this one, refusals that the policy does not tolerate.
+    pub fn check_despite_fault(&self, statement: &Statement, unreached: &[u8], policy: OpenPolicy) -> Result<(), SealError> {
+        if statement.transcript() != self.transcript || *statement.config_digest() != self.config_digest {
+            return Err(SealError::Session);
+        }
+        let s = statement.shield();
+        let mut frozen = statement.frozen().peekable();
+        if s.stopped || (s.faults != 0) != frozen.peek().is_some() {
+            return Err(SealError::Stopped { faults: s.faults });
+        }
+        if let Some(region) = frozen.find(|id| *id == self.region.id || !unreached.contains(id)) {
+            return Err(SealError::Frozen { region });
+        }
+        if s.refusals != 0 && !policy.refusals {
+            return Err(SealError::Refusals { refusals: s.refusals });
+        }
+        Ok(())
+    }
+
+    /// Opens whole chunks from chunk `first` on; `data` is what lies in card memory, `tags` their tags.
+    ///
+    /// # Errors
+    /// What [`Opener::check`] says; a chunk that was not written, unless the policy allows holes; a chunk that does not open.
+    pub fn open(&self, statement: &Statement, policy: OpenPolicy, first: u64, data: &[u8], tags: &[u8]) -> Result<Opened, SealError> {
+        self.check(statement, policy)?;
+        self.open_checked(statement, policy, first, data, tags)
+    }
+
+    /// As [`Opener::open`], under [`Opener::check_despite_fault`].
+    ///
+    /// # Errors
+    /// What [`Opener::check_despite_fault`] says; else as [`Opener::open`].
+    pub fn open_despite_fault(
+        &self,
+        statement: &Statement,
+        unreached: &[u8],
+        policy: OpenPolicy,
+        first: u64,
+        data: &[u8],
+        tags: &[u8],
+    ) -> Result<Opened, SealError> {
+        self.check_despite_fault(statement, unreached, policy)?;
+        self.open_checked(statement, policy, first, data, tags)
+    }
+
+    fn open_checked(&self, statement: &Statement, policy: OpenPolicy, first: u64, data: &[u8], tags: &[u8]) -> Result<Opened, SealError> {
+        let mut out = Plain::zeros(data.len());
+        let written = self.open_into(statement, policy, first, (data, tags), &mut out)?.clone();
+        Ok(Opened { data: out, written })
+    }
+
+    /// As [`Opener::open_despite_fault`], into `out`, which has the length of the ciphertext.
+    ///
+    /// # Errors
+    /// As [`Opener::open_despite_fault`].
+    pub fn open_piece(
+        &self,
+        statement: &Statement,
+        unreached: &[u8],
+        policy: OpenPolicy,
+        first: u64,
+        sealed: (&[u8], &[u8]),
+        out: &mut [u8],
+    ) -> Result<(), SealError> {
+        self.check_despite_fault(statement, unreached, policy)?;
+        self.open_into(statement, policy, first, sealed, out).map(drop)
+    }
+
+    fn open_into<'s>(
+        &self,
+        statement: &'s Statement,
+        policy: OpenPolicy,
+        first: u64,
+        (data, tags): (&[u8], &[u8]),
+        out: &mut [u8],
+    ) -> Result<&'s WrittenMap, SealError> {
+        let r = &self.region;
+        let (Some(page), Some(map)) = (statement.region(r.id), statement.written(r.id)) else { return Err(SealError::Session) };
+        let epoch = page.epoch;
+        if epoch == 0 {
+            return Err(SealError::Epoch { region: r.id, epoch, least: 1 });
+        }
+        let length = |what, found, expected| SealError::Length { region: r.id, name: r.name.clone(), what, found, expected };
+        let chunk = r.chunk as usize;
+        if !data.len().is_multiple_of(chunk) {
+            return Err(length("ciphertext is not whole chunks", data.len() as u64, u64::from(r.chunk)));
+        }
+        let n = (data.len() / chunk) as u64;
+        if tags.len() as u64 != n * TAG_LEN {
+            return Err(length("tags for the ciphertext", tags.len() as u64, n * TAG_LEN));
+        }
+        if first > r.chunks() || n > r.chunks() - first {
+            return Err(length("chunks past the region", first.saturating_add(n), r.chunks()));
+        }
+        if !policy.holes
+            && let Some(chunk) = (first..first + n).find(|&i| !map.is_written(i))
+        {
+            return Err(SealError::NotWritten { region: r.id, chunk, epoch });
+        }
+        if out.len() != data.len() {
+            return Err(length("room for the plaintext", out.len() as u64, data.len() as u64));
+        }
+        let mut tags = tags.to_vec();
+        let cipher = &self.cipher;
+        let bad = for_each_chunk(chunk, data, out, &mut tags, &|i, sealed, plain, tag| {
+            // What was not written reads as zeros.
+            if !map.is_written(first + i) {
+                plain.fill(0);
+                return true;
+            }
+            let Ok(tag) = <&ChunkTag>::try_from(&*tag) else { return false };
+            cipher.open_into(epoch, first + i, sealed, tag, plain)
+        });
+        match bad {
+            Some(i) => Err(SealError::Tag { region: r.id, chunk: first + i, epoch }),
+            None => Ok(map),
+        }
+    }
+}

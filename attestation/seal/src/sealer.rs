@@ -1,0 +1,230 @@
+//! The owner's side of an `input` region: each chunk of an epoch is sealed once.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use shef_proto::config::{Config, MAX_EPOCH, MAX_KEY_BLOCKS, Mode, Region, TAG_LEN};
+use shef_proto::load::SessionKeys;
+
+use crate::chunks::for_each_chunk;
+use crate::{ChunkCipher, Plain, SealError};
+
+/// Sealed chunks that lie one after the other, ready to be copied to card memory.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SealedRun {
+    /// Card address of the ciphertext.
+    pub addr: u64,
+    /// Ciphertext.
+    pub data: Vec<u8>,
+    /// Card address of the tags.
+    pub tag_addr: u64,
+    /// Tags, 16 bytes a chunk.
+    pub tags: Vec<u8>,
+}
+
+/// A region and its cipher.
+struct Sealed {
+    cipher: ChunkCipher,
+    region: Region,
+}
+
+impl Sealed {
+    fn length(&self, what: &'static str, found: u64, expected: u64) -> SealError {
+        SealError::Length { region: self.region.id, name: self.region.name.clone(), what, found, expected }
+    }
+}
+
+/// Seals an `input` region once, front to back: each chunk of an epoch is sealed by the one sealer that owns the region's key and the epoch, or by the
+/// one [`Portion`] that was taken from it.
+pub struct Sealer {
+    of: Arc<Sealed>,
+    epoch: u64,
+    next: u64,
+    end: u64,
+    blocks: u64,
+}
+
+/// Chunks that were taken from a [`Sealer`], to be sealed on whichever thread: once, as it is used up by that.
+pub struct Portion {
+    of: Arc<Sealed>,
+    epoch: u64,
+    chunks: core::ops::Range<u64>,
+}
+
+/// A sealer whose epoch is over.
+pub struct Spent {
+    of: Arc<Sealed>,
+    epoch: u64,
+    blocks: u64,
+}
+
+impl Sealer {
+    /// A sealer for `length` bytes from the start of the region in epoch `epoch` of the Load Key. Takes the region's key out of `keys`.
+    ///
+    /// # Errors
+    /// No `input` region, key taken before, epoch 0 or above 48 bits, length 0 or above the region's size.
+    pub fn new(config: &Config, keys: &mut SessionKeys, region: u8, epoch: u64, length: u64) -> Result<Self, SealError> {
+        let r = config.region(region).filter(|r| r.mode == Mode::Input).ok_or(SealError::Region { region, expected: "input" })?;
+        check_session(config, keys)?;
+        check(r, epoch, 1, length)?;
+        let key = keys.take_data_key(region).ok_or(SealError::KeyTaken { region })?;
+        let of = Arc::new(Sealed { cipher: ChunkCipher::new(region, &key), region: r.clone() });
+        let spent = Spent { of, epoch: 0, blocks: 0 };
+        spent.next_epoch(epoch, length).map_err(|(e, _)| e)
+    }
+
+    /// The region.
+    pub fn region(&self) -> &Region {
+        &self.of.region
+    }
+
+    /// The epoch.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Bytes until the declared end, which is rounded up to whole chunks.
+    pub fn remaining(&self) -> u64 {
+        (self.end - self.next) * self.chunk()
+    }
+
+    fn chunk(&self) -> u64 {
+        self.of.region.chunk.into()
+    }
+
+    /// Takes the next `bytes` away, for whoever seals them. They must be whole chunks.
+    ///
+    /// # Errors
+    /// More bytes than declared, or not whole chunks; nothing is taken then.
+    pub fn portion(&mut self, bytes: u64) -> Result<Portion, SealError> {
+        if !bytes.is_multiple_of(self.chunk()) {
+            return Err(self.of.length("data is not whole chunks", bytes, self.chunk()));
+        }
+        if bytes > self.remaining() {
+            return Err(self.of.length("more data than declared", bytes, self.remaining()));
+        }
+        let first = self.next;
+        self.next += bytes / self.chunk();
+        Ok(Portion { of: Arc::clone(&self.of), epoch: self.epoch, chunks: first..self.next })
+    }
+
+    /// Seals the next bytes. They must be whole chunks.
+    ///
+    /// # Errors
+    /// More bytes than declared, or not whole chunks; nothing is sealed then.
+    pub fn push(&mut self, data: &[u8]) -> Result<SealedRun, SealError> {
+        let mut run = SealedRun::default();
+        self.push_into(data, &mut run)?;
+        Ok(run)
+    }
+
+    /// As [`Sealer::push`], into the buffers of an earlier run.
+    ///
+    /// # Errors
+    /// As [`Sealer::push`]; `run` is as it was then.
+    pub fn push_into(&mut self, data: &[u8], run: &mut SealedRun) -> Result<(), SealError> {
+        self.portion(data.len() as u64)?.seal_into(data, run)
+    }
+
+    /// Seals the last bytes, then zeros up to the declared end.
+    ///
+    /// # Errors
+    /// More bytes than declared; the sealer comes back.
+    pub fn finish(mut self, data: &[u8]) -> Result<(SealedRun, Spent), (SealError, Self)> {
+        let remaining = self.remaining();
+        if data.len() as u64 > remaining {
+            let e = self.of.length("more data than declared", data.len() as u64, remaining);
+            return Err((e, self));
+        }
+        let mut run = SealedRun::default();
+        match self.portion(remaining).and_then(|rest| rest.seal_into(data, &mut run)) {
+            Ok(()) => Ok((run, self.give_up())),
+            Err(e) => Err((e, self)),
+        }
+    }
+
+    /// Ends the epoch before its data is complete.
+    pub fn give_up(self) -> Spent {
+        Spent { of: self.of, epoch: self.epoch, blocks: self.blocks }
+    }
+}
+
+impl Portion {
+    /// Bytes of the chunks.
+    pub fn bytes(&self) -> u64 {
+        (self.chunks.end - self.chunks.start) * u64::from(self.of.region.chunk)
+    }
+
+    /// Seals bytes, then zeros up to the portion's end, into the buffers of an earlier run.
+    ///
+    /// # Errors
+    /// More bytes than there are in it; `run` is as it was then.
+    pub fn seal_into(self, data: &[u8], run: &mut SealedRun) -> Result<(), SealError> {
+        let bytes = self.bytes() as usize;
+        if data.len() > bytes {
+            return Err(self.of.length("more data than declared", data.len() as u64, self.bytes()));
+        }
+        let (chunk, tag) = (self.of.region.chunk as usize, TAG_LEN as usize);
+        let (first, n) = (self.chunks.start, data.len() / chunk);
+        run.data.resize(bytes, 0);
+        run.tags.resize(bytes / chunk * tag, 0);
+        let (whole, last) = data.split_at(n * chunk);
+        let (sealed, padded) = run.data.split_at_mut(n * chunk);
+        let (tags, padded_tags) = run.tags.split_at_mut(n * tag);
+        self.seal(first, whole, sealed, tags);
+        if !padded.is_empty() {
+            let mut plain = Plain::zeros(padded.len());
+            plain[..last.len()].copy_from_slice(last);
+            self.seal(first + n as u64, &plain, padded, padded_tags);
+        }
+        (run.addr, run.tag_addr) = (self.of.region.chunk_addr(first), self.of.region.tag_addr(first));
+        Ok(())
+    }
+
+    fn seal(&self, first: u64, plain: &[u8], sealed: &mut [u8], tags: &mut [u8]) {
+        for_each_chunk(self.of.region.chunk as usize, plain, sealed, tags, &|i, plain, sealed, tag| {
+            tag.copy_from_slice(&self.of.cipher.seal_into(self.epoch, first + i, plain, sealed));
+            true
+        });
+    }
+}
+
+impl Spent {
+    /// The epoch that is over.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// A sealer for a later epoch; the Shield's epoch is raised by the channel's EPOCH command.
+    ///
+    /// # Errors
+    /// An epoch that is not above the last one, a length that does not fit, or a key that is used up; this value comes back.
+    pub fn next_epoch(self, epoch: u64, length: u64) -> Result<Sealer, (SealError, Self)> {
+        let region = &self.of.region;
+        if let Err(e) = check(region, epoch, self.epoch + 1, length) {
+            return Err((e, self));
+        }
+        let end = length.div_ceil(region.chunk.into());
+        // The tag mask and the hash key count as blocks too.
+        let blocks = self.blocks.saturating_add(end * (u64::from(region.chunk) / 16 + 1)).saturating_add(1);
+        if blocks > MAX_KEY_BLOCKS {
+            return Err((SealError::Exhausted { region: region.id }, self));
+        }
+        Ok(Sealer { of: self.of, epoch, next: 0, end, blocks })
+    }
+}
+
+/// The keys are those of a session under this configuration.
+pub(crate) fn check_session(config: &Config, keys: &SessionKeys) -> Result<(), SealError> {
+    if *keys.config_digest() == config.digest() { Ok(()) } else { Err(SealError::Session) }
+}
+
+fn check(r: &Region, epoch: u64, least: u64, length: u64) -> Result<(), SealError> {
+    if epoch < least || epoch > MAX_EPOCH {
+        return Err(SealError::Epoch { region: r.id, epoch, least });
+    }
+    if length == 0 || length > r.size {
+        return Err(SealError::Length { region: r.id, name: r.name.clone(), what: "declared length", found: length, expected: r.size });
+    }
+    Ok(())
+}
