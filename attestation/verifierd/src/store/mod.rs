@@ -23,8 +23,11 @@ pub use collateral::{AnchorRow, CollateralRows, CorimRow, PolicyRow, RevocationR
 pub use keys::{KeyRow, KeyVersionRow, NewRelease, NewVersion, ReceiptRow, Released};
 pub use records::{AppraisalRecord, AppraisalRow, DeviceCounts, DeviceRow};
 
+/// Bytes of a page of SQLite, where the database is new. An appraisal touches some ten pages, of most of them a few bytes, and all of them go through the journal:
+/// 18 kB with these, 45 kB with the usual ones of 4096.
+const PAGE_BYTES: u32 = 1024;
 /// Pages of SQLite's journal after which a writer copies them into the database itself: 64 MB. [`Store::checkpoint`] leaves it little to copy.
-const JOURNAL_PAGES: &str = "16384";
+const JOURNAL_PAGES: &str = "65536";
 
 /// The version of the schema that this program makes and knows.
 #[must_use]
@@ -80,6 +83,7 @@ impl Store {
                         .create_if_missing(true)
                         .journal_mode(SqliteJournalMode::Wal)
                         .synchronous(synchronous)
+                        .page_size(PAGE_BYTES)
                         .pragma("wal_autocheckpoint", JOURNAL_PAGES)
                         .busy_timeout(Duration::from_secs(5))
                 };
