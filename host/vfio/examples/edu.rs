@@ -1,10 +1,10 @@
 //! QEMU's device `edu` through this crate, in a guest: registers, interrupts, DMA, what happens after DMA memory is freed, limits.
 //!
 //! `edu pci:0000:00:03.0[?iommu=...]` prints one line for each claim and ends with 1 where one does not hold; `edu URI locked-memory` expects that the limit
-//! of locked memory is too low. `cargo xtask vm` runs it.
+//! of locked memory is too low; `edu URI removal` has the kernel remove the function. `cargo xtask vm` runs it.
 
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use shef_device::Uri;
 use shef_vfio::{Bar, DmaBuffer, Interrupts, OpenFunction, System, Vectors, VfioError};
@@ -209,17 +209,49 @@ fn locked_memory(uri: &Uri) -> Vec<(&'static str, Claim)> {
     vec![("locked-memory", claim)]
 }
 
+/// The kernel removes the function while it is open: it asks for it back, the program hears of it, and nothing waits for anything once it is closed.
+fn removal(uri: &Uri) -> Vec<(&'static str, Claim)> {
+    let Uri::Pci { function: slot, .. } = uri else { unreachable!("checked by main") };
+    let claim = Edu::open(uri).map_err(said).and_then(|edu| {
+        edu.function.alive().map_err(said)?;
+        let file = format!("/sys/bus/pci/devices/{slot}/remove");
+        let removing = std::thread::spawn(move || std::fs::write(file, "1"));
+        let begin = Instant::now();
+        let heard = loop {
+            match edu.function.alive() {
+                Err(error) if error.code() == "SHEF-PCI-020" => break error.to_string(),
+                Err(error) => return Err(said(error)),
+                Ok(()) if begin.elapsed() > PATIENCE => return Err("the program did not hear of it".to_owned()),
+                Ok(()) => std::thread::sleep(Duration::from_millis(10)),
+            }
+        };
+        let waited = !removing.is_finished();
+        drop(edu);
+        let removed = removing.join().map_err(|_| "a panic".to_owned())?;
+        removed.map_err(|error| format!("the kernel did not remove it: {error}"))?;
+        match Edu::open(uri).err().map(|error| error.code()) {
+            Some("SHEF-PCI-001") if waited => Ok(format!("{heard}; once closed it was gone")),
+            other => Err(format!("the kernel waited: {waited}, opened again: {other:?}")),
+        }
+    });
+    vec![("removal", claim)]
+}
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let uri = match arguments.first().map(|a| a.parse::<Uri>()) {
         Some(Ok(uri @ Uri::Pci { .. })) => uri,
         _ => {
-            eprintln!("usage: edu pci:DOMAIN:BUS:DEVICE.FUNCTION [locked-memory]");
+            eprintln!("usage: edu pci:DOMAIN:BUS:DEVICE.FUNCTION [locked-memory | removal]");
             return ExitCode::from(2);
         }
     };
     let unprotected = matches!(uri, Uri::Pci { iommu: shef_device::Iommu::None, .. });
-    let claims = if arguments.len() > 1 { locked_memory(&uri) } else { claims(&uri, unprotected) };
+    let claims = match arguments.get(1).map(String::as_str) {
+        None => claims(&uri, unprotected),
+        Some("removal") => removal(&uri),
+        Some(_) => locked_memory(&uri),
+    };
     for (name, claim) in &claims {
         match claim {
             Ok(how) => println!("edu ok {name}: {how}"),

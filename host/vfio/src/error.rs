@@ -176,8 +176,8 @@ pub enum VfioError {
         /// Size.
         size: u64,
     },
-    /// The function left the bus.
-    #[error("{function} left the bus: its configuration space reads all ones")]
+    /// The function left the bus, or is about to.
+    #[error("{function} left the bus, or the kernel wants to remove it and waits until it is closed")]
     Gone {
         /// The function.
         function: Bdf,

@@ -236,6 +236,7 @@ mkdir /etc; echo user:x:1000:1000::/tmp:/bin/sh > /etc/passwd
 chown user $node
 {shared}
 {permission}
+document edu-removal /bin/edu pci:$edu?iommu=$iommu removal
 card=$(find_function {CARD})
 document doctor-before shef device doctor --json pci:$card{card}
 bind_function $card
@@ -483,7 +484,8 @@ fn report(said: &Said, iommu: Iommu) -> Report {
     let word = |key: &str| said.words.get(key).cloned().unwrap_or_default();
     let step = |name: &str, ok: bool, detail: String| serde_json::json!({ "name": name, "ok": ok, "detail": detail });
     let mut steps = vec![step("boot", said.words.contains_key("ready") && said.failures.is_empty(), said.failures.join("; "))];
-    for line in said.documents.get("edu").iter().chain(&said.documents.get("edu-locked-memory")).flat_map(|text| text.lines()) {
+    let edu = ["edu", "edu-locked-memory", "edu-removal"].iter().filter_map(|name| said.documents.get(*name));
+    for line in edu.flat_map(|text| text.lines()) {
         if let Some((verdict, (name, detail))) =
             line.strip_prefix("edu ").and_then(|l| l.split_once(' ')).and_then(|(v, l)| Some((v, l.split_once(": ")?)))
         {
