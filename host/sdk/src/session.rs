@@ -656,9 +656,7 @@ impl<'h> Session<'h, Keyed> {
         since: u64,
     ) -> Result<Opened, SdkError> {
         judge(statement.shield(), policy.refusals)?;
-        self.open_judged(buffer, statement, len as u64, (policy, &[]), since, |host, opener, open| {
-            transfer::download(host, opener, open, len as u64)
-        })
+        self.open_judged(buffer, statement, len as u64, (policy, &[]), since, transfer::download)
     }
 
     /// As [`Session::open`], into memory of the caller's, as many bytes as that has: new memory costs about as much as the cipher. Where it fails, it holds
@@ -675,7 +673,7 @@ impl<'h> Session<'h, Keyed> {
     ) -> Result<WrittenMap, SdkError> {
         judge(statement.shield(), policy.refusals)?;
         let since = self.state.stale_before;
-        self.open_judged(buffer, statement, out.len() as u64, (policy, &[]), since, |host, opener, open| {
+        self.open_judged(buffer, statement, out.len() as u64, (policy, &[]), since, |host, opener, open, _| {
             transfer::download_into(host, opener, open, out)
         })
     }
@@ -698,7 +696,7 @@ impl<'h> Session<'h, Keyed> {
     ) -> Result<(W, WrittenMap), SdkError> {
         judge(statement.shield(), policy.refusals)?;
         let since = self.state.stale_before;
-        self.open_judged(buffer, statement, len, (policy, &[]), since, |host, opener, open| {
+        self.open_judged(buffer, statement, len, (policy, &[]), since, |host, opener, open, len| {
             transfer::download_to(host, opener, open, to, len, watch)
         })
     }
@@ -725,10 +723,7 @@ impl<'h> Session<'h, Keyed> {
             ids.push(config.region_by_name(name).ok_or_else(|| SdkError::NoRegion { name: (*name).to_owned() })?.id);
         }
         judge_despite_fault(config, statement, &ids, buffer.0.id, policy.refusals)?;
-        let since = self.state.stale_before;
-        self.open_judged(buffer, statement, len as u64, (policy, &ids), since, |host, opener, open| {
-            transfer::download(host, opener, open, len as u64)
-        })
+        self.open_judged(buffer, statement, len as u64, (policy, &ids), self.state.stale_before, transfer::download)
     }
 
     /// Has `download` bring and open `len` bytes under a statement that was judged.
@@ -739,7 +734,7 @@ impl<'h> Session<'h, Keyed> {
         len: u64,
         (policy, unreached): (OpenPolicy, &[u8]),
         since: u64,
-        download: impl FnOnce(&mut Host, &Opener, Open<'_>) -> Result<T, SdkError>,
+        download: impl FnOnce(&mut Host, &Opener, Open<'_>, u64) -> Result<T, SdkError>,
     ) -> Result<T, SdkError> {
         let found = statement.shield().requests;
         if found <= since {
@@ -757,7 +752,7 @@ impl<'h> Session<'h, Keyed> {
             Some(opener) => opener,
             empty => empty.insert(Opener::new(&state.config, &mut state.keys, region.id)?),
         };
-        download(self.host, opener, Open { statement, unreached, policy }).map_err(|error| match error {
+        download(self.host, opener, Open { statement, unreached, policy }, len).map_err(|error| match error {
             SdkError::Seal(source @ (SealError::Tag { .. } | SealError::Length { .. })) => SdkError::Withheld { source },
             error => error,
         })

@@ -22,14 +22,14 @@ use crate::{Host, SdkError};
 
 /// Bytes that a thread seals or opens in one go while others are on their way.
 const PIECE: usize = 1 << 18;
-/// Buffers that are kept for the next transfer.
-pub(crate) const SPARE: usize = 22;
 /// Pieces that the device is told of before they are fetched.
 const AHEAD: usize = 10;
 /// Threads beside the caller's that seal or open at most: more than this is faster than any link.
 const HELPERS: usize = 7;
 /// Pieces that each of them has.
 const EACH: usize = 3;
+/// Buffers that are kept for the next transfer: as many as one has at most.
+pub(crate) const SPARE: usize = 1 + EACH * HELPERS;
 
 /// How far a transfer is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
