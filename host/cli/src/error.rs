@@ -49,6 +49,11 @@ impl CliError {
         Self::input("SHEF-CLI-015", format!("cannot write {}: {error}", path.display()))
     }
 
+    /// Who reads the output has what he wanted, and reads no further: the command ends here, and nothing is said of it.
+    pub fn unread() -> Self {
+        Self { code: "".into(), message: String::new(), exit: Exit::Done }
+    }
+
     /// What to do about it.
     pub fn help(&self) -> &'static str {
         crate::explain::find(&self.code).map_or("", |code| code.help)

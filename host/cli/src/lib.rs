@@ -13,6 +13,7 @@ pub mod exit;
 pub mod explain;
 mod hex;
 mod image;
+mod interrupt;
 mod keys;
 pub mod output;
 mod process;

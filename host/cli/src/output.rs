@@ -7,6 +7,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::interrupt;
 
 /// When to use colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
@@ -48,7 +49,7 @@ impl Output {
     /// Prints a line of a text document; nothing where the document is JSON.
     ///
     /// # Errors
-    /// Where stdout cannot be written; a closed pipe counts as success.
+    /// Where stdout cannot be written; [`CliError::unread`] where nobody reads it any more, which ends the command, and counts as success.
     pub fn line(&self, text: impl std::fmt::Display) -> Result<(), CliError> {
         if self.json {
             return Ok(());
@@ -78,11 +79,12 @@ impl Output {
     }
 
     fn raw(&self, text: &[u8]) -> Result<(), CliError> {
+        interrupt::silences();
         let mut out = std::io::stdout().lock();
         match out.write_all(text).and_then(|()| out.flush()) {
             Ok(()) => Ok(()),
             // Who reads no further has what he wanted.
-            Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(Exit::Done as i32),
+            Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Err(CliError::unread()),
             Err(e) => Err(CliError::input("SHEF-CLI-015", format!("cannot write to standard output: {e}"))),
         }
     }
@@ -136,6 +138,10 @@ impl Output {
 
     /// Prints an error, once, with its code and what helps.
     pub fn error(&self, error: &CliError) {
+        if error.exit == Exit::Done {
+            return;
+        }
+        interrupt::silences();
         let mut err = std::io::stderr().lock();
         let label = if std::io::stderr().is_terminal() && self.color { "\x1b[31;1merror\x1b[0m" } else { "error" };
         let _ = writeln!(err, "{label} [{}]: {}", error.code, error.message);

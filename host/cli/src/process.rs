@@ -5,11 +5,16 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use crate::error::CliError;
+use crate::interrupt;
 
 /// A process that ends with this value.
 pub struct Guard(Child);
 
 impl Guard {
+    fn spawn(command: &mut Command) -> std::io::Result<Self> {
+        interrupt::child(command).map(Self)
+    }
+
     /// Its number.
     pub fn id(&self) -> u32 {
         self.0.id()
@@ -18,6 +23,7 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
+        interrupt::forgets(&self.0);
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -28,7 +34,8 @@ impl Drop for Guard {
 /// # Errors
 /// SHEF-CLI-024.
 pub fn run(mut command: Command, what: &str) -> Result<(), CliError> {
-    let status = command.stdin(Stdio::null()).stdout(Stdio::null()).status().map_err(|e| failed(what, &e))?;
+    let mut child = Guard::spawn(command.stdin(Stdio::null()).stdout(Stdio::null())).map_err(|e| failed(what, &e))?;
+    let status = child.0.wait().map_err(|e| failed(what, &e))?;
     if status.success() { Ok(()) } else { Err(failed(what, &status)) }
 }
 
@@ -37,8 +44,7 @@ pub fn run(mut command: Command, what: &str) -> Result<(), CliError> {
 /// # Errors
 /// SHEF-CLI-024.
 pub fn start(mut command: Command, what: &str) -> Result<(Guard, String), CliError> {
-    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().map_err(|e| failed(what, &e))?;
-    let mut child = Guard(child);
+    let mut child = Guard::spawn(command.stdin(Stdio::null()).stdout(Stdio::piped())).map_err(|e| failed(what, &e))?;
     let Some(stdout) = child.0.stdout.take() else { return Err(CliError::internal("no output of a process")) };
     let mut line = String::new();
     let read = BufReader::new(stdout).read_line(&mut line);

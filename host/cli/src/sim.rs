@@ -1,7 +1,8 @@
 //! `shef sim serve`: a simulated card as a PCI device that other processes drive, this program and QEMU among them.
 
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Subcommand;
 use serde::Serialize;
@@ -10,11 +11,12 @@ use shef::{KeyFolder, Manufacturer, Source};
 
 use crate::demo::card_error;
 use crate::error::CliError;
+use crate::interrupt;
 use crate::output::Output;
 
 #[derive(Subcommand)]
 pub enum SimCommand {
-    /// Serve a simulated card as a vfio-user device until the program is ended
+    /// Serve a simulated card as a vfio-user device until the program is interrupted
     Serve(ServeArgs),
 }
 
@@ -77,6 +79,7 @@ pub fn run(output: &Output, command: &SimCommand) -> Result<(), CliError> {
             ..RtlOptions::default()
         }),
     };
+    // Keys that nobody asked to keep are on the disk only until they are read.
     let scratch = tempfile::tempdir().map_err(|e| CliError::write_file(&std::env::temp_dir(), &e))?;
     let keys = args.manufacturer.clone().unwrap_or_else(|| scratch.path().to_owned());
     let mut entropy = Source::new(None, "")?;
@@ -84,6 +87,7 @@ pub fn run(output: &Output, command: &SimCommand) -> Result<(), CliError> {
     let mut open = |name: &str, title| Manufacturer::open(KeyFolder::open(keys.join(name))?, title, now, &mut entropy);
     let maker = open("manufacturer", "shef simulated devices")?;
     let debug_maker = open("manufacturer-debug", "shef simulated devices, debug")?;
+    scratch.close().map_err(|e| CliError::write_file(&keys, &e))?;
 
     let socket = std::path::absolute(&args.socket).map_err(|e| CliError::write_file(&args.socket, &e))?;
     let control = args.control.clone().unwrap_or_else(|| Control::path_of(&socket));
@@ -92,11 +96,16 @@ pub fn run(output: &Output, command: &SimCommand) -> Result<(), CliError> {
     let name = if args.device == Around::Rtl { "sim:rtl" } else { "sim:model" };
     let ready =
         Ready { device: format!("vfio-user:{}", socket.display()), control: control.display().to_string(), engine: name, memory_bytes };
+    let stop = Arc::new(AtomicBool::new(false));
     let mut told = Ok(());
     let tell = || {
-        told = output
-            .line(format_args!("{} is {}, control socket {}", ready.device, ready.engine, ready.control))
-            .and_then(|()| output.document(&ready));
+        told = interrupt::stops(&stop).and_then(|()| {
+            output.line(format_args!("{} is {}, control socket {}", ready.device, ready.engine, ready.control))?;
+            output.document(&ready)
+        });
+        if told.is_err() {
+            stop.store(true, Ordering::Relaxed);
+        }
     };
     let make = || -> Result<(Card, Identity), CardError> {
         let design_digest = match &engine {
@@ -115,6 +124,6 @@ pub fn run(output: &Output, command: &SimCommand) -> Result<(), CliError> {
         };
         Ok((card, identity))
     };
-    shef::sim::serve(&options, make, &AtomicBool::new(false), tell).map_err(card_error)?;
+    shef::sim::serve(&options, make, &stop, tell).map_err(card_error)?;
     told
 }

@@ -794,3 +794,77 @@ fn evidence_goes_into_bundles_and_results() {
     fails(&["bundle", "import", &path("old.bundle"), "--maker", &maker, "--into", &path("trust")], 1, "SHEF-CLI-023");
     fails(&["bundle", "verify", "--json", &path("old.bundle"), "--maker", &maker], 3, "SHEF-ATT-102");
 }
+
+/// Children of a process that run this project's programs.
+fn children(parent: u32) -> Vec<u32> {
+    let threads = fs::read_dir(format!("/proc/{parent}/task")).into_iter().flatten().flatten();
+    let lists = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    lists.flat_map(|list| list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect()
+}
+
+/// Waits until `done`, at most ten seconds.
+fn soon(what: &str, done: impl Fn() -> bool) {
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(10);
+    while !done() {
+        assert!(std::time::Instant::now() < until, "{what}");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
+fn is_empty(dir: &Path) -> bool {
+    fs::read_dir(dir).unwrap().next().is_none()
+}
+
+#[test]
+fn an_interrupt_leaves_no_folder_and_no_process() {
+    for signal in ["INT", "TERM", "HUP"] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut demo = shef(&["demo", "--remote", "--device", "sim:model"]);
+        let mut demo = demo.env("TMPDIR", dir.path()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        soon("the demo starts its agent", || children(demo.id()).len() >= 2);
+        let others = children(demo.id());
+        assert!(!is_empty(dir.path()));
+        assert!(Command::new("kill").args([format!("-{signal}"), demo.id().to_string()]).status().unwrap().success());
+        let status = demo.wait().unwrap();
+        assert_eq!(status.code(), None, "SIG{signal}: {status}");
+        assert!(is_empty(dir.path()), "SIG{signal} left {:?}", fs::read_dir(dir.path()).unwrap().collect::<Vec<_>>());
+        // Nobody waits for them but the system.
+        let gone = |pid: &u32| fs::read_to_string(format!("/proc/{pid}/stat")).map_or(true, |stat| stat.contains(") Z "));
+        soon("the agent and the card end", || others.iter().all(gone));
+        let mut said = String::new();
+        std::io::Read::read_to_string(&mut demo.stderr.take().unwrap(), &mut said).unwrap();
+        assert!(!said.contains("error"), "SIG{signal}: {said}");
+    }
+}
+
+#[test]
+fn a_demo_that_nobody_reads_leaves_no_folder_and_no_process() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut demo = shef(&["demo", "--remote", "--device", "sim:model"]);
+    let mut demo = demo.env("TMPDIR", dir.path()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    soon("the demo starts its agent", || children(demo.id()).len() >= 2);
+    let others = children(demo.id());
+    drop(demo.stdout.take());
+    let output = demo.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(!text(&output.stderr).contains("error"), "{}", text(&output.stderr));
+    assert!(is_empty(dir.path()));
+    assert!(others.iter().all(|pid| !Path::new(&format!("/proc/{pid}")).exists()));
+}
+
+#[test]
+fn an_interrupted_card_leaves_no_socket_and_no_key() {
+    use std::io::{BufRead, BufReader};
+    let dir = tempfile::tempdir().unwrap();
+    let socket = dir.path().join("card");
+    let mut serve = shef(&["sim", "serve", "--device", "model", "--socket", socket.to_str().unwrap()]);
+    let mut serve = serve.env("TMPDIR", dir.path()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(serve.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let mut there: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    there.sort();
+    assert_eq!(there, ["card", "card.control"], "a maker's keys are not kept");
+    assert!(Command::new("kill").args(["-INT", &serve.id().to_string()]).status().unwrap().success());
+    assert_eq!(serve.wait().unwrap().code(), Some(0));
+    assert!(is_empty(dir.path()));
+}

@@ -109,14 +109,15 @@ impl Served {
     /// Where it does not start.
     pub fn start(device: &str) -> Self {
         let dir = tempfile::tempdir().expect("a folder for the socket");
-        let child = Self::spawn(device, &dir.path().join("card"));
+        let child = Self::spawn(device, dir.path());
         Self { child, dir, device: device.to_owned() }
     }
 
-    fn spawn(device: &str, socket: &Path) -> Child {
+    fn spawn(device: &str, dir: &Path) -> Child {
         use std::io::BufRead;
         let mut command = Command::new(shef_program());
-        command.args(["--json", "sim", "serve", "--device", device, "--socket"]).arg(socket);
+        // What a process that is killed leaves behind goes with the folder.
+        command.args(["--json", "sim", "serve", "--device", device, "--socket"]).arg(dir.join("card")).env("TMPDIR", dir);
         let mut child = command.stdout(Stdio::piped()).spawn().expect("shef starts");
         let mut line = String::new();
         let stdout = child.stdout.take().expect("its output");
@@ -131,7 +132,7 @@ impl Served {
     /// Where it does not start.
     pub fn restart(&mut self) {
         self.kill();
-        self.child = Self::spawn(&self.device, &self.socket());
+        self.child = Self::spawn(&self.device, self.dir.path());
     }
 
     /// The device.

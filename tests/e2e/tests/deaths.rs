@@ -62,9 +62,11 @@ fn a_client_that_dies_at_any_point_leaves_nothing_behind() {
     let served = Served::start("model");
     let mut control = Control::open(&Control::path_of(&served.socket())).unwrap();
     let mut connected = None;
+    let left = tempfile::tempdir().unwrap();
     for i in 0..deaths() {
         let mut child = Command::new(shef_e2e::shef_program())
             .args(["--quiet", "demo", "--attack", "none", "--device", &served.uri()])
+            .env("TMPDIR", left.path())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()

@@ -10,7 +10,7 @@ pub mod remote;
 pub mod report;
 pub mod world;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use sha2::{Digest, Sha256};
@@ -23,6 +23,7 @@ use shef_seal::OpenPolicy;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::hex;
+use crate::interrupt;
 use crate::output::{Output, Spinner};
 use crate::service::{Local, ServiceArgs};
 use crate::tls::TlsArgs;
@@ -121,7 +122,9 @@ impl Default for DemoArgs {
 /// # Errors
 /// Wrong flags, bad data, and what keeps the honest run from happening. An attack that succeeds is no error but an exit status of 1.
 pub fn run(output: &Output, args: &DemoArgs) -> Result<Exit, CliError> {
-    let report = demo(output, args)?;
+    let dir = folder()?;
+    interrupt::removes(dir.path())?;
+    let report = demo_in(output, args, dir.path())?;
     output.document(&report)?;
     let failed: Vec<&str> = report.steps.iter().filter(|s| !s.ok).map(|s| s.name).collect();
     let undetected: Vec<&str> = report.attacks.iter().filter(|a| !a.detected || a.words_delivered != 0).map(|a| a.name).collect();
@@ -226,21 +229,29 @@ fn card_flags(args: &DemoArgs) -> Result<Vec<String>, CliError> {
 /// # Errors
 /// As [`run`].
 pub fn demo(output: &Output, args: &DemoArgs) -> Result<Report, CliError> {
+    demo_in(output, args, folder()?.path())
+}
+
+/// A folder for keys and sockets that is gone afterwards.
+fn folder() -> Result<tempfile::TempDir, CliError> {
+    tempfile::tempdir().map_err(|e| CliError::write_file(&std::env::temp_dir(), &e))
+}
+
+fn demo_in(output: &Output, args: &DemoArgs, dir: &Path) -> Result<Report, CliError> {
     let begin = Instant::now();
-    let dir = tempfile::tempdir().map_err(|e| CliError::write_file(&std::env::temp_dir(), &e))?;
     if args.remote {
-        let remote = Remote::start(dir.path(), &card_flags(args)?)?;
+        let remote = Remote::start(dir, &card_flags(args)?)?;
         let tls =
             TlsArgs { tls_ca: Some(remote.tls.ca.clone()), tls_cert: Some(remote.tls.cert.clone()), tls_key: Some(remote.tls.key.clone()) };
         let device = remote.uri.to_string();
         output.note(format_args!("owner: process {}, agent: {}, card: {}", std::process::id(), remote.agent(), remote.card()));
         let (memory_latency, stalls) = (None, None);
         let args = DemoArgs { device, control: Some(remote.control.clone()), remote: false, tls, memory_latency, stalls, ..args.clone() };
-        return demo(output, &args);
+        return demo_in(output, &args, dir);
     }
     let mut settings = settings(args)?;
     let local = match args.service.verifier.as_deref() {
-        Some("local") => Some(Local::start(dir.path())?),
+        Some("local") => Some(Local::start(dir)?),
         _ => None,
     };
     settings.service = match &local {
@@ -256,8 +267,8 @@ pub fn demo(output: &Output, args: &DemoArgs) -> Result<Report, CliError> {
     }
     let mut keep = args.keep.as_deref().map(Keep::new).transpose()?;
     output.line(output.heading(&format!("device {}", settings.uri)))?;
-    let mut flow = honest(output, args, &settings, dir.path(), keep.as_mut())?;
-    let attacks = all_attacks(output, args, &settings, dir.path())?;
+    let mut flow = honest(output, args, &settings, dir, keep.as_mut())?;
+    let attacks = all_attacks(output, args, &settings, dir)?;
     flow.attacks = attacks;
     flow.ms = ms(begin);
     if let Some(keep) = &mut keep {
@@ -319,13 +330,7 @@ impl<'a> Steps<'a> {
     }
 }
 
-fn honest(
-    output: &Output,
-    args: &DemoArgs,
-    settings: &Settings,
-    dir: &std::path::Path,
-    mut keep: Option<&mut Keep>,
-) -> Result<Report, CliError> {
+fn honest(output: &Output, args: &DemoArgs, settings: &Settings, dir: &Path, mut keep: Option<&mut Keep>) -> Result<Report, CliError> {
     let (train, query) = (&settings.train, &settings.query);
     let mut steps = Steps::new(output);
     let plan = Plan { cards: settings.cards.clone(), seed: args.seed, name: "demo".to_owned(), service: settings.service.clone() };
@@ -605,7 +610,7 @@ fn bare(
 
 // ---- attacks ----
 
-fn all_attacks(output: &Output, args: &DemoArgs, settings: &Settings, dir: &std::path::Path) -> Result<Vec<AttackResult>, CliError> {
+fn all_attacks(output: &Output, args: &DemoArgs, settings: &Settings, dir: &Path) -> Result<Vec<AttackResult>, CliError> {
     if settings.attacks.is_empty() {
         return Ok(Vec::new());
     }
