@@ -108,12 +108,13 @@ static PAIRS: [[u8; 2]; 4096] = {
 
 /// Appends base64url without padding (RFC 4648 section 5), twelve bits at a time: a result is a quarter of all bytes that an appraisal writes.
 pub(crate) fn base64url(out: &mut Vec<u8>, bytes: &[u8]) {
-    out.reserve(bytes.len().div_ceil(3) * 4);
     let (threes, rest) = bytes.as_chunks::<3>();
-    for [a, b, c] in threes {
+    let start = out.len();
+    out.resize(start + 4 * threes.len(), 0);
+    for (four, [a, b, c]) in out[start..].as_chunks_mut::<4>().0.iter_mut().zip(threes) {
         let n = usize::from(*a) << 16 | usize::from(*b) << 8 | usize::from(*c);
         let ([a, b], [c, d]) = (PAIRS[n >> 12], PAIRS[n & 0xfff]);
-        out.extend_from_slice(&[a, b, c, d]);
+        *four = [a, b, c, d];
     }
     match *rest {
         [a] => out.extend_from_slice(&PAIRS[usize::from(a) << 4]),
