@@ -1,10 +1,10 @@
 //! Trust anchors, CoRIMs, policies, revocations. Each change raises the tenant's generation, so that replicas read again.
 
-use super::{Store, on};
+use super::{Store, on, row};
 use crate::problem::{Kind, Result};
 
 /// A trust anchor.
-#[derive(Clone, Debug, sqlx::FromRow)]
+#[derive(Clone, Debug)]
 pub struct AnchorRow {
     /// Name.
     pub name: String,
@@ -18,8 +18,10 @@ pub struct AnchorRow {
     pub created: i64,
 }
 
+row!(AnchorRow { name, kind, debug, certificate, created });
+
 /// Reference values.
-#[derive(Clone, Debug, sqlx::FromRow)]
+#[derive(Clone, Debug)]
 pub struct CorimRow {
     /// Id.
     pub id: String,
@@ -33,8 +35,10 @@ pub struct CorimRow {
     pub created: i64,
 }
 
+row!(CorimRow { id, media_type, content, active, created });
+
 /// A signer of CoRIMs.
-#[derive(Clone, Debug, sqlx::FromRow)]
+#[derive(Clone, Debug)]
 pub struct SignerRow {
     /// Name.
     pub name: String,
@@ -44,8 +48,10 @@ pub struct SignerRow {
     pub created: i64,
 }
 
+row!(SignerRow { name, content, created });
+
 /// One version of a policy.
-#[derive(Clone, Debug, sqlx::FromRow)]
+#[derive(Clone, Debug)]
 pub struct PolicyRow {
     /// Name.
     pub name: String,
@@ -61,8 +67,10 @@ pub struct PolicyRow {
     pub created: i64,
 }
 
+row!(PolicyRow { name, version, media_type, content, sha256, created });
+
 /// One revocation.
-#[derive(Clone, Debug, sqlx::FromRow, serde::Serialize)]
+#[derive(Clone, Debug, serde::Serialize)]
 pub struct RevocationRow {
     /// What it is about.
     pub kind: String,
@@ -73,6 +81,8 @@ pub struct RevocationRow {
     /// Seconds since 1970.
     pub created: i64,
 }
+
+row!(RevocationRow { kind, value, reason, created });
 
 /// Everything of a tenant that appraisals are held against.
 #[derive(Clone, Debug)]

@@ -4,12 +4,12 @@ use shef_proto::receipt::{self, Head};
 
 use super::records::{AppraisalRecord, USE, record};
 use super::rekey::hold_kek;
-use super::{Store, on};
+use super::{Store, on, row};
 use crate::problem::{Kind, Problem, Result};
 use crate::secrets::{Kek, key_parts};
 
 /// A key.
-#[derive(Clone, Debug, sqlx::FromRow)]
+#[derive(Clone, Debug)]
 pub struct KeyRow {
     /// Name.
     pub name: String,
@@ -21,8 +21,10 @@ pub struct KeyRow {
     pub version: i64,
 }
 
+row!(KeyRow { name, layer, disabled, version });
+
 /// One version of a key.
-#[derive(Clone, Debug, sqlx::FromRow)]
+#[derive(Clone, Debug)]
 pub struct KeyVersionRow {
     /// Version, from 1.
     pub version: i64,
@@ -45,6 +47,8 @@ pub struct KeyVersionRow {
     /// Seconds since 1970.
     pub created: i64,
 }
+
+row!(KeyVersionRow { version, sealed, policy, policy_version, max_releases, released, not_before, not_after, disabled, created });
 
 /// A version to be added.
 #[derive(Clone, Debug)]
@@ -103,7 +107,7 @@ pub struct Released {
 }
 
 /// A receipt.
-#[derive(Clone, Debug, sqlx::FromRow)]
+#[derive(Clone, Debug)]
 pub struct ReceiptRow {
     /// Number in the tenant's chain.
     pub seq: i64,
@@ -114,6 +118,8 @@ pub struct ReceiptRow {
     /// The signed bytes.
     pub content: Vec<u8>,
 }
+
+row!(ReceiptRow { seq, time, name, content });
 
 /// Most receipts that are forgotten at a time.
 const FORGET: i64 = 1000;

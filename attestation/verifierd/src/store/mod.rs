@@ -64,6 +64,24 @@ macro_rules! on {
 }
 pub(crate) use on;
 
+/// Reads these columns into a struct of either backend. The library's derive would have it, and all its drivers, built a second time for the compiler.
+macro_rules! row {
+    ($row:ident { $($column:ident),* }) => {
+        impl<'r, R: sqlx::Row> sqlx::FromRow<'r, R> for $row
+        where
+            &'static str: sqlx::ColumnIndex<R>,
+            i64: sqlx::Decode<'r, R::Database> + sqlx::Type<R::Database>,
+            String: sqlx::Decode<'r, R::Database> + sqlx::Type<R::Database>,
+            Vec<u8>: sqlx::Decode<'r, R::Database> + sqlx::Type<R::Database>,
+        {
+            fn from_row(row: &'r R) -> sqlx::Result<Self> {
+                Ok(Self { $($column: row.try_get(stringify!($column))?),* })
+            }
+        }
+    };
+}
+pub(crate) use row;
+
 fn cannot(error: &sqlx::Error) -> Problem {
     // The URL may hold a password; the text of the library's errors never does.
     Kind::Store.because(format!("{error}"))

@@ -1,7 +1,7 @@
 //! Used nonces, appraisals, devices.
 
 use super::rekey::hold_kek;
-use super::{Store, on};
+use super::{Store, on, row};
 use crate::problem::Result;
 use crate::secrets::{Kek, resource_parts};
 
@@ -39,7 +39,7 @@ pub struct AppraisalRecord {
 }
 
 /// A recorded appraisal.
-#[derive(Clone, Debug, sqlx::FromRow)]
+#[derive(Clone, Debug)]
 pub struct AppraisalRow {
     /// Id.
     pub id: Vec<u8>,
@@ -63,8 +63,10 @@ pub struct AppraisalRow {
     pub report: String,
 }
 
+row!(AppraisalRow { id, time, layer, verdict, code, policy, ueid, nonce, evidence, report });
+
 /// A device that was seen.
-#[derive(Clone, Debug, sqlx::FromRow)]
+#[derive(Clone, Debug)]
 pub struct DeviceRow {
     /// Identity.
     pub ueid: Vec<u8>,
@@ -83,6 +85,8 @@ pub struct DeviceRow {
     /// The highest one that a known kernel of it has shown: evidence below it is denied.
     pub highest_svn: i64,
 }
+
+row!(DeviceRow { ueid, first_seen, last_seen, last_appraised, verdict, target, kernel_svn, highest_svn });
 
 /// How many devices there are.
 #[derive(Clone, Copy, Debug, Default)]
