@@ -255,7 +255,7 @@ async fn appraisal(State(app): Shared, Extension(who): Extension<Identity>, Path
                         @let passed = check["passed"] == true;
                         @let state = if passed { "passed" } else if check["reached"] == false { "not reached" } else { "failed" };
                         tr class=[(!passed).then_some("failed")] {
-                            td { (text(&check["id"])) @if !passed { br; small { (why(check["code"].as_str().unwrap_or(""))) } } }
+                            td { (text(&check["id"])) @if state == "failed" { br; small { (why(check["code"].as_str().unwrap_or(""))) } } }
                             td { (state) }
                             td class="long" { (text(&check["expected"])) }
                             td class="long" { (text(&check["actual"])) }

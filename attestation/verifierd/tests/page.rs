@@ -43,6 +43,8 @@ fn the_page_shows_everything_and_escapes_it() {
     assert!(!page.contains("<script") && !page.contains("http://") && !page.contains("https://"), "nothing from elsewhere");
     let page = html(operator, &format!("/appraisals/{}", denied["appraisal_id"].as_str().unwrap()));
     assert!(page.contains("unknown image") && page.contains("failed") && page.contains("passed"), "{page}");
+    // What was not looked at has no reason.
+    assert!(page.contains("not reached") && page.contains("SHEF-ATT-040") && !page.contains("SHEF-ATT-041"), "{page}");
     assert_eq!(operator.get("/style.css").headers["content-type"], "text/css; charset=utf-8");
     service.stranger().get("/").problem(401, "SHEF-SVC-027");
 }
@@ -86,12 +88,9 @@ fn chromium() -> Option<PathBuf> {
 /// The page in a browser, light and dark, with rows of every kind: nothing is refused by its own security policy, and the two look different.
 /// The pictures lie in `target/page` for people to look at. `cargo test -p shef-verifierd --test verifierd -- --ignored in_a_browser`.
 #[test]
-#[ignore = "starts a browser eight times; needs Chromium"]
+#[ignore = "starts a browser eight times; needs Chromium, which `cargo xtask test` installs"]
 fn the_page_in_a_browser() {
-    let Some(chromium) = chromium() else {
-        println!("skipped: Chromium is not installed");
-        return;
-    };
+    let chromium = chromium().expect("Chromium: apt-get install chromium");
     let token = "a-token-for-the-browser";
     let entry =
         format!("[[tenant.token]]\nname = \"browser\"\nrole = \"operator\"\nsha256 = \"{}\"\n", hex::encode(sha256(token.as_bytes())));

@@ -64,6 +64,12 @@ pub fn run(no_skip: bool, json: bool) -> Result<(), Failure> {
         process::run(&mut process::cargo(&args), "cargo clippy")
     });
     cargo_tests(&mut t, &verilator)?;
+    if tools::has_chromium() {
+        step(&mut t, "the operator's page in a browser, light and dark (pictures in target/page)", || {
+            let args = ["test", "--quiet", "--package", "shef-verifierd", "--test", "verifierd", "--", "--ignored", "in_a_browser"];
+            process::run(&mut process::cargo(&args), "the page in a browser")
+        });
+    }
     match vm::ready() {
         Ok(guest) => step(&mut t, "the card in a virtual machine, by /dev/vfio", || vm::test(&guest)),
         Err(why) => t.skipped.push(format!("the card in a virtual machine: {why}")),
@@ -113,11 +119,16 @@ fn skip(t: &mut Totals, what: &str, why: &tools::ToolError) {
     t.skipped.push(format!("{what}: {why}"));
 }
 
-/// Debian packages for what is optional: traces (FST).
+/// Debian packages for what is optional.
 fn system_packages(t: &mut Totals) {
-    if let Err(command) = tools::debian_packages("liblz4-dev zlib1g-dev", "wave files", tools::has_trace_libraries) {
-        t.skipped.push(format!("wave files: lz4.h or zlib.h is missing; run `{command}`"));
-    }
+    let mut want = |packages: &str, what: &str, there: fn() -> bool| {
+        if let Err(command) = tools::debian_packages(packages, what, there) {
+            t.skipped.push(format!("{what}: run `{command}`"));
+        }
+    };
+    want("liblz4-dev zlib1g-dev", "wave files", tools::has_trace_libraries);
+    want("postgresql", "the verifier service on PostgreSQL", tools::has_postgres);
+    want("chromium", "the operator's page in a browser", tools::has_chromium);
 }
 
 /// `cargo test`, its output passed through and its closing lines added up.

@@ -364,6 +364,19 @@ pub fn has_trace_libraries() -> bool {
     child.wait().is_ok_and(|s| s.success())
 }
 
+/// Whether there is a PostgreSQL server, where Debian puts it.
+pub fn has_postgres() -> bool {
+    let versions = fs::read_dir("/usr/lib/postgresql");
+    versions.is_ok_and(|versions| versions.flatten().any(|version| version.path().join("bin/postgres").is_file()))
+}
+
+/// Whether there is a Chromium on the path.
+pub fn has_chromium() -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let names = ["chromium", "chromium-browser", "google-chrome"];
+    std::env::split_paths(&path).any(|folder| names.iter().any(|name| folder.join(name).is_file()))
+}
+
 /// Has Debian packages installed where they are not `there`, and where that needs no question.
 ///
 /// # Errors
