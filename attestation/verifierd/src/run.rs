@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,9 +17,9 @@ use crate::config::Config;
 use crate::metrics::Counter;
 use crate::problem::Result;
 use crate::server::{self, Timing};
+use crate::time::DAY;
 use crate::tls;
 
-use crate::time::DAY;
 /// A certificate with less left is warned about.
 const WARN_DAYS: i64 = 14;
 
@@ -34,8 +35,7 @@ pub struct Running {
     tls: Arc<ArcSwap<ServerConfig>>,
     stop: watch::Sender<bool>,
     serving: JoinHandle<()>,
-    sweeping: JoinHandle<()>,
-    copying: JoinHandle<()>,
+    jobs: Vec<JoinHandle<()>>,
 }
 
 /// Starts the service; returns when it takes connections.
@@ -65,10 +65,14 @@ pub async fn start(config: Config, clock: Clock) -> Result<Running> {
         Arc::clone(&app.metrics),
         stopped.clone(),
     ));
-    let sweeping = tokio::spawn(sweep(Arc::clone(&app), stopped.clone()));
-    let copying = tokio::spawn(checkpoint(Arc::clone(&app), stopped));
+    let job = |period, what, work: fn(Arc<App>) -> Work| tokio::spawn(every(period, what, stopped.clone(), Arc::clone(&app), work));
+    let jobs = vec![
+        job(Duration::from_secs(60), "sweep", |app| Box::pin(async move { app.sweep().await })),
+        job(Duration::from_secs(60), "certificate", |app| Box::pin(async move { warn(&app.config.load_full(), app.now()) })),
+        job(Duration::from_millis(200), "checkpoint", |app| Box::pin(async move { app.store.checkpoint().await })),
+    ];
     tracing::info!(%address, version = env!("CARGO_PKG_VERSION"), "listening");
-    Ok(Running { address, app, tls, stop, serving, sweeping, copying })
+    Ok(Running { address, app, tls, stop, serving, jobs })
 }
 
 fn warn(config: &Config, now: i64) -> Result<()> {
@@ -84,33 +88,20 @@ fn warn(config: &Config, now: i64) -> Result<()> {
     Ok(())
 }
 
-async fn sweep(app: Arc<App>, mut stop: watch::Receiver<bool>) {
-    let mut tick = tokio::time::interval(Duration::from_secs(60));
-    loop {
-        tokio::select! {
-            _ = tick.tick() => {}
-            () = server::stopped(&mut stop) => return,
-        }
-        if let Err(problem) = app.sweep().await {
-            tracing::warn!(code = problem.kind.code(), %problem, "sweep");
-        }
-        if let Err(problem) = warn(&app.config.load_full(), app.now()) {
-            tracing::warn!(code = problem.kind.code(), %problem, "certificate");
-        }
-    }
-}
+/// What is done again and again.
+type Work = Pin<Box<dyn Future<Output = Result<()>> + Send>>;
 
-/// Keeps the journal of the database short.
-async fn checkpoint(app: Arc<App>, mut stop: watch::Receiver<bool>) {
-    let mut tick = tokio::time::interval(Duration::from_millis(200));
+/// Does `work` every `period` until the service stops; what fails is told in the log, and tried again the next time.
+async fn every(period: Duration, what: &'static str, mut stop: watch::Receiver<bool>, app: Arc<App>, work: fn(Arc<App>) -> Work) {
+    let mut tick = tokio::time::interval(period);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             _ = tick.tick() => {}
             () = server::stopped(&mut stop) => return,
         }
-        if let Err(problem) = app.store.checkpoint().await {
-            tracing::warn!(code = problem.kind.code(), %problem, "checkpoint");
+        if let Err(problem) = work(Arc::clone(&app)).await {
+            tracing::warn!(code = problem.kind.code(), %problem, what);
         }
     }
 }
@@ -136,8 +127,9 @@ impl Running {
     pub async fn stop(self) {
         let _ = self.stop.send(true);
         let _ = self.serving.await;
-        let _ = self.sweeping.await;
-        let _ = self.copying.await;
+        for job in self.jobs {
+            let _ = job.await;
+        }
         self.app.store.close().await;
     }
 }
