@@ -17,7 +17,7 @@ use crate::config::Config;
 use crate::metrics::Metrics;
 use crate::problem::{Kind, Result};
 use crate::secrets::{Kek, Signer, read_secret};
-use crate::store::Store;
+use crate::store::{DeviceCounts, Store};
 
 /// How long a replica trusts what it has read before it asks the store whether another one changed it.
 const FRESH: Duration = Duration::from_secs(1);
@@ -67,7 +67,12 @@ pub struct App {
     /// The time.
     pub clock: Clock,
     collateral: Mutex<HashMap<String, (Arc<Collateral>, Instant)>>,
+    /// Devices as they were counted last, and when.
+    counted: tokio::sync::Mutex<Option<(i64, DeviceCounts)>>,
 }
+
+/// Seconds for which devices are not counted again: of a million that takes a tenth of a second.
+const COUNTED_SECONDS: i64 = 15;
 
 /// The signing key and the retired ones.
 ///
@@ -103,10 +108,28 @@ impl App {
             chains: MemoryChainCache::new(CHAINS),
             clock,
             collateral: Mutex::default(),
+            counted: tokio::sync::Mutex::default(),
             config: ArcSwap::from_pointee(config),
         };
         app.add_tenants().await?;
         Ok(Arc::new(app))
+    }
+
+    /// How many devices there are, as of now or a few seconds ago; who asks meanwhile waits for the same count.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn device_counts(&self) -> Result<DeviceCounts> {
+        let mut counted = self.counted.lock().await;
+        let now = self.now();
+        if let Some((at, counts)) = *counted
+            && (at..at + COUNTED_SECONDS).contains(&now)
+        {
+            return Ok(counts);
+        }
+        let counts = self.store.device_counts(now - self.config.load().retention.stale_seconds).await?;
+        *counted = Some((now, counts));
+        Ok(counts)
     }
 
     async fn add_tenants(&self) -> Result<()> {

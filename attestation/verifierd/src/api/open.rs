@@ -37,7 +37,7 @@ async fn ready(State(app): Shared) -> Result<Json<Value>> {
 
 async fn metrics(State(app): Shared) -> Result<impl IntoResponse> {
     let config = app.config.load_full();
-    let devices = app.store.device_counts(app.now() - config.retention.stale_seconds).await?;
+    let devices = app.device_counts().await?;
     let left = tls::not_after(&config.tls.certificate).map_or(0, |end| end - app.now());
     let gauges = [
         Gauge { name: "shef_devices", help: "Devices that were seen.", value: devices.all as f64 },
