@@ -66,7 +66,8 @@ pub fn run(no_skip: bool, json: bool) -> Result<(), Failure> {
     cargo_tests(&mut t, &verilator)?;
     if tools::has_chromium() {
         step(&mut t, "the operator's page in a browser, light and dark (pictures in target/page)", || {
-            let args = ["test", "--quiet", "--package", "shef-verifierd", "--test", "verifierd", "--", "--ignored", "in_a_browser"];
+            // Of the whole workspace, which is built: of one package, its dependencies would be built with other features.
+            let args = ["test", "--quiet", "--workspace", "--test", "verifierd", "--", "--ignored", "in_a_browser"];
             process::run(&mut process::cargo(&args), "the page in a browser")
         });
     }
