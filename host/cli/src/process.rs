@@ -11,10 +11,6 @@ use crate::interrupt;
 pub struct Guard(Child);
 
 impl Guard {
-    fn spawn(command: &mut Command) -> std::io::Result<Self> {
-        interrupt::child(command).map(Self)
-    }
-
     /// Its number.
     pub fn id(&self) -> u32 {
         self.0.id()
@@ -23,8 +19,8 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        interrupt::forgets(&self.0);
         let _ = self.0.kill();
+        interrupt::forgets(&self.0);
         let _ = self.0.wait();
     }
 }
@@ -34,7 +30,8 @@ impl Drop for Guard {
 /// # Errors
 /// SHEF-CLI-024.
 pub fn run(mut command: Command, what: &str) -> Result<(), CliError> {
-    let mut child = Guard::spawn(command.stdin(Stdio::null()).stdout(Stdio::null())).map_err(|e| failed(what, &e))?;
+    let child = interrupt::child(command.stdin(Stdio::null()).stdout(Stdio::null()));
+    let mut child = child.map(Guard).map_err(|e| failed(what, &e))?;
     let status = child.0.wait().map_err(|e| failed(what, &e))?;
     if status.success() { Ok(()) } else { Err(failed(what, &status)) }
 }
@@ -44,7 +41,8 @@ pub fn run(mut command: Command, what: &str) -> Result<(), CliError> {
 /// # Errors
 /// SHEF-CLI-024.
 pub fn start(mut command: Command, what: &str) -> Result<(Guard, String), CliError> {
-    let mut child = Guard::spawn(command.stdin(Stdio::null()).stdout(Stdio::piped())).map_err(|e| failed(what, &e))?;
+    let child = interrupt::child(command.stdin(Stdio::null()).stdout(Stdio::piped()));
+    let mut child = child.map(Guard).map_err(|e| failed(what, &e))?;
     let Some(stdout) = child.0.stdout.take() else { return Err(CliError::internal("no output of a process")) };
     let mut line = String::new();
     let read = BufReader::new(stdout).read_line(&mut line);

@@ -80,14 +80,15 @@ pub fn run(output: &Output, command: &SimCommand) -> Result<(), CliError> {
         }),
     };
     // Keys that nobody asked to keep are on the disk only until they are read.
-    let scratch = tempfile::tempdir().map_err(|e| CliError::write_file(&std::env::temp_dir(), &e))?;
+    let unwritable = |e| CliError::write_file(&std::env::temp_dir(), &e);
+    let scratch = tempfile::tempdir().map_err(unwritable)?;
     let keys = args.manufacturer.clone().unwrap_or_else(|| scratch.path().to_owned());
     let mut entropy = Source::new(None, "")?;
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_secs() as i64);
     let mut open = |name: &str, title| Manufacturer::open(KeyFolder::open(keys.join(name))?, title, now, &mut entropy);
     let maker = open("manufacturer", "shef simulated devices")?;
     let debug_maker = open("manufacturer-debug", "shef simulated devices, debug")?;
-    scratch.close().map_err(|e| CliError::write_file(&keys, &e))?;
+    scratch.close().map_err(unwritable)?;
 
     let socket = std::path::absolute(&args.socket).map_err(|e| CliError::write_file(&args.socket, &e))?;
     let control = args.control.clone().unwrap_or_else(|| Control::path_of(&socket));
