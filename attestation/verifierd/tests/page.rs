@@ -78,19 +78,11 @@ fn a_revocation_needs_a_confirmed_form_of_this_service() {
         .problem(422, "SHEF-SVC-043");
 }
 
-/// Where Chromium is, if it is installed.
-fn chromium() -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    let names = ["chromium", "chromium-browser", "google-chrome"];
-    std::env::split_paths(&path).find_map(|folder| names.map(|name| folder.join(name)).into_iter().find(|file| file.is_file()))
-}
-
 /// The page in a browser, light and dark, with rows of every kind: nothing is refused by its own security policy, and the two look different.
 /// The pictures lie in `target/page` for people to look at. `cargo test -p shef-verifierd --test verifierd -- --ignored in_a_browser`.
 #[test]
 #[ignore = "starts a browser eight times; needs Chromium, which `cargo xtask test` installs"]
 fn the_page_in_a_browser() {
-    let chromium = chromium().expect("Chromium: apt-get install chromium");
     let token = "a-token-for-the-browser";
     let entry =
         format!("[[tenant.token]]\nname = \"browser\"\nrole = \"operator\"\nsha256 = \"{}\"\n", hex::encode(sha256(token.as_bytes())));
@@ -126,14 +118,14 @@ fn the_page_in_a_browser() {
         let profile = tempfile::tempdir().unwrap();
         let picture = folder.join(format!("{name}.png"));
         let _ = std::fs::remove_file(&picture);
-        let mut browser = Command::new(&chromium);
+        let mut browser = Command::new("chromium");
         browser
             .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--ignore-certificate-errors"])
             .args(["--enable-logging=stderr", "--window-size=1200,2400", "--hide-scrollbars"])
             .args(dark.then_some("--force-dark-mode"))
             .arg(format!("--user-data-dir={}", profile.path().display()))
             .arg(format!("https://operator:{token}@{}{path}", service.running().address));
-        let page = browser.arg("--dump-dom").output().unwrap();
+        let page = browser.arg("--dump-dom").output().expect("Chromium: apt-get install chromium");
         assert!(String::from_utf8_lossy(&page.stdout).contains(shown), "{name}: {}", String::from_utf8_lossy(&page.stdout));
         let output = browser.arg(format!("--screenshot={}", picture.display())).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);

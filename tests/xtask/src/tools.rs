@@ -370,11 +370,9 @@ pub fn has_postgres() -> bool {
     versions.is_ok_and(|versions| versions.flatten().any(|version| version.path().join("bin/postgres").is_file()))
 }
 
-/// Whether there is a Chromium on the path.
+/// Whether there is a Chromium, under Debian's name.
 pub fn has_chromium() -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let names = ["chromium", "chromium-browser", "google-chrome"];
-    std::env::split_paths(&path).any(|folder| names.iter().any(|name| folder.join(name).is_file()))
+    Command::new("chromium").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|s| s.success())
 }
 
 /// Has Debian packages installed where they are not `there`, and where that needs no question.
