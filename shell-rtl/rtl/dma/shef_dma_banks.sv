@@ -86,7 +86,8 @@ module shef_dma_banks
     assign ar_port = port_of(dma_ar_i.addr);
     assign aw_port = port_of(dma_aw_i.addr);
     assign ar_go = (ar_port == ar_port_q || reads_q == '0) && reads_q != '1;
-    assign aw_go = (aw_port == aw_port_q || writes_q == '0) && writes_q != '1;
+    // A port may answer a write before it has its data: these go where they belong all the same.
+    assign aw_go = (aw_port == aw_port_q || (writes_q == '0 && w_owed_q == '0)) && writes_q != '1 && w_owed_q != '1;
     assign dma_ar_ready_o = ar_go && mem_ar_ready_i[ar_port];
     assign dma_aw_ready_o = aw_go && mem_aw_ready_i[aw_port];
     assign dma_w_ready_o = w_owed_q != '0 && mem_w_ready_i[aw_port_q];

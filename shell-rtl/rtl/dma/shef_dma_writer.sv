@@ -2,9 +2,9 @@
 // bursts are acknowledged.
 //
 // Handshake: beats in and bursts in (valid/ready), a burst with or after its last beat; AXI4 AW/W under id 0, B always taken.
-// W never stalls inside a burst for want of data. At most 32 bursts are unanswered. done_valid_o is a pulse, in the order of the
-// pieces; the status is that of the piece or, where it was well, Error if a B was none. One beat a cycle.
-// owed_o, wait_o (levels): a B is awaited, AW or W waits. bad_o (pulse): a B that is not owed.
+// W never stalls inside a burst for want of data. At most Open bursts are unanswered. done_valid_o is a pulse, in the order of the
+// pieces; the status is Error if a B of the piece was none, else that of the piece. One beat a cycle.
+// owed_o (level): a B is awaited. bad_o (pulse): a B that is not owed.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY
 // (outputs that are not needed here are left open by name)
@@ -13,6 +13,8 @@ module shef_dma_writer
   import shef_dma_pkg::*;
 #(
     parameter int unsigned Depth = 128,       // beats, at least two bursts
+    parameter int unsigned Bursts = 16,       // that wait to be sent
+    parameter int unsigned Open = 32,         // bursts, and pieces without one, that wait for their answer
     parameter bit WholeBeats = 1'b0,          // AWADDR is that of the beat, not that of its first byte
     parameter status_e Error = ST_CARD
 ) (
@@ -38,8 +40,6 @@ module shef_dma_writer
     output logic         owed_o,
     output logic         bad_o
 );
-  localparam int unsigned Open = 32;
-
   typedef struct packed {
     logic answered;  // by a B
     logic ends;
@@ -57,7 +57,7 @@ module shef_dma_writer
       .in_valid_i(beat_valid_i), .in_ready_o(beat_ready_o), .in_data_i({strb_i, beat_i}),
       .out_valid_o(fifo_valid), .out_ready_i(fifo_pop), .out_data_o({fifo_strb, fifo_data}), .count_o()
   );
-  shef_fifo #(.W($bits(burst_t)), .Depth(16)) i_bursts (
+  shef_fifo #(.W($bits(burst_t)), .Depth(Bursts)) i_bursts (
       .clk_i, .rst_ni, .clr_i(1'b0), .zero_addr_i('0),
       .in_valid_i(burst_valid_i), .in_ready_o(burst_ready_o), .in_data_i(burst_i),
       .out_valid_o(burst_valid), .out_ready_i(burst_pop), .out_data_o(burst), .count_o()
@@ -119,7 +119,7 @@ module shef_dma_writer
   end
 
   // ---- B ----
-  logic [5:0] owed_q;  // bursts that no B came for
+  logic [$clog2(Open):0] owed_q;  // bursts that no B came for
   logic b_take, b_valid, b_pop, b_error;
   status_e status_q, status;
   assign owed_o = owed_q != '0;
