@@ -39,15 +39,6 @@ pub struct Region {
     pub memory: Option<(OwnedFd, u64)>,
 }
 
-/// What a device is made of.
-#[derive(Debug)]
-pub struct Shape {
-    /// Regions by index; those of a PCI function have the indices of [`crate::region`].
-    pub regions: Vec<Region>,
-    /// Vectors of MSI-X.
-    pub vectors: u32,
-}
-
 /// The device behind a server. Error numbers go to the client as they are.
 pub trait Backend {
     /// A client came. It reaches memory and interrupts by `bus` until it leaves.
@@ -75,11 +66,11 @@ pub trait Backend {
     fn reset(&mut self) -> Result<(), u32>;
 }
 
-/// A listening socket with the shape of the device behind it.
+/// A listening socket, and the regions of the device behind it.
 pub struct Server {
     path: PathBuf,
     listener: UnixListener,
-    shape: Shape,
+    regions: Vec<Region>,
     bus: Bus,
 }
 
@@ -87,30 +78,40 @@ pub struct Server {
 type Answer<'a> = (Vec<u8>, Option<BorrowedFd<'a>>);
 
 impl Server {
-    /// Listens on a socket at `path`, which only the user may connect to. What a server that died left there is replaced.
+    /// Whether a socket can be made at `path`: for who makes the device first, which may take minutes.
     ///
     /// # Errors
-    /// [`VfioUserError::Serve`], also where another server listens there.
-    pub fn bind(path: &Path, shape: Shape) -> Result<Self, VfioUserError> {
-        let failed = |error| VfioUserError::Serve { path: path.to_owned(), error };
+    /// [`VfioUserError::Serve`] where another server listens there, or there is something that is no socket, or no folder.
+    pub fn vacant(path: &Path) -> Result<(), VfioUserError> {
+        let failed = |error| Err(VfioUserError::Serve { path: path.to_owned(), error });
         if UnixStream::connect(path).is_ok() {
-            return Err(failed(io::Error::new(io::ErrorKind::AddrInUse, "another server listens there")));
+            return failed(io::Error::new(io::ErrorKind::AddrInUse, "another server listens there"));
         }
         match std::fs::symlink_metadata(path) {
-            Ok(meta) if std::os::unix::fs::FileTypeExt::is_socket(&meta.file_type()) => std::fs::remove_file(path).map_err(failed)?,
-            Ok(_) => return Err(failed(io::Error::new(io::ErrorKind::AlreadyExists, "there is a file that is no socket"))),
-            Err(_) => {}
+            Ok(meta) if std::os::unix::fs::FileTypeExt::is_socket(&meta.file_type()) => Ok(()),
+            Ok(_) => failed(io::Error::new(io::ErrorKind::AlreadyExists, "there is a file that is no socket")),
+            Err(_) => {
+                let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+                folder.metadata().map(|_| ()).or_else(failed)
+            }
+        }
+    }
+
+    /// Listens on a socket at `path`, which only the user may connect to. What a server that died left there is replaced. Clients
+    /// see `regions` by index (those of a PCI function have the indices of [`crate::region`]) and the vectors of `bus`.
+    ///
+    /// # Errors
+    /// Those of [`Self::vacant`], and of making the socket.
+    pub fn bind(path: &Path, regions: Vec<Region>, bus: Bus) -> Result<Self, VfioUserError> {
+        Self::vacant(path)?;
+        let failed = |error| VfioUserError::Serve { path: path.to_owned(), error };
+        if path.exists() {
+            std::fs::remove_file(path).map_err(failed)?;
         }
         let listener = UnixListener::bind(path).map_err(failed)?;
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
-        let bus = Bus::new(shape.vectors);
-        Ok(Self { path: path.to_owned(), listener, shape, bus })
-    }
-
-    /// The client's memory and interrupts.
-    pub fn bus(&self) -> Bus {
-        self.bus.clone()
+        Ok(Self { path: path.to_owned(), listener, regions, bus })
     }
 
     /// Serves one client after the other until `stop` is set.
@@ -278,7 +279,7 @@ impl Server {
                     return Err(errno::EINVAL);
                 }
                 let (flags, count) = if index == irq::MSIX {
-                    (wire::IRQ_EVENTFD | wire::IRQ_MASKABLE | wire::IRQ_NORESIZE, self.shape.vectors)
+                    (wire::IRQ_EVENTFD | wire::IRQ_MASKABLE | wire::IRQ_NORESIZE, self.bus.vectors())
                 } else {
                     (0, 0)
                 };
@@ -310,7 +311,7 @@ impl Server {
         if index >= region::COUNT || argsz < 32 {
             return Err(errno::EINVAL);
         }
-        let Some(r) = self.shape.regions.get(index as usize) else {
+        let Some(r) = self.regions.get(index as usize) else {
             return Ok((RegionInfo::default().encode(index, argsz), None));
         };
         let mut info = RegionInfo { size: r.size, ..RegionInfo::default() };
@@ -328,14 +329,14 @@ impl Server {
 
     /// Whether a range is wholly in a region.
     fn check(&self, region: u32, offset: u64, len: usize, write: bool) -> Result<usize, u32> {
-        let r = self.shape.regions.get(region as usize).filter(|r| r.size > 0).ok_or(errno::EINVAL)?;
+        let r = self.regions.get(region as usize).filter(|r| r.size > 0).ok_or(errno::EINVAL)?;
         let fits = len <= MAX_DATA && offset.checked_add(len as u64).is_some_and(|end| end <= r.size);
         if fits && (!write || r.writable) { Ok(len) } else { Err(errno::EINVAL) }
     }
 
     fn set_irqs(&self, flags: u32, index: u32, start: u32, count: u32, data: &[u8], fds: Vec<OwnedFd>) -> Result<(), u32> {
         use irq_flag::{ACTION_MASK, ACTION_TRIGGER, ACTION_UNMASK, DATA_BOOL, DATA_EVENTFD, DATA_NONE};
-        let vectors = if index == irq::MSIX { self.shape.vectors } else { 0 };
+        let vectors = if index == irq::MSIX { self.bus.vectors() } else { 0 };
         let end = start.checked_add(count).filter(|end| *end <= vectors && index < irq::COUNT).ok_or(errno::EINVAL)?;
         let (source, action) = (flags & (DATA_NONE | DATA_BOOL | DATA_EVENTFD), flags & (ACTION_MASK | ACTION_UNMASK | ACTION_TRIGGER));
         if source | action != flags || (!fds.is_empty() && source != DATA_EVENTFD) {

@@ -14,7 +14,7 @@ use std::time::Duration;
 use shef_device::pci::{BAR_CTL, BAR_MEM, BAR_MSIX, MSIX_BYTES, VECTOR_ACCELERATOR, VECTORS};
 use shef_device::{CTL_BYTES, Device, SharedMemory, mailbox, ring};
 use shef_model::{Bytes, SparseMemory};
-use shef_vfio_user::{Backend, Bus, NO_ANSWER, Region, Server, Shape, region};
+use shef_vfio_user::{Backend, Bus, NO_ANSWER, Region, Server, region};
 
 use crate::config_space::{self, ConfigSpace, Effect};
 use crate::control::{Ask, Control, Identity, State, Told, line};
@@ -106,13 +106,13 @@ pub fn serve(
     regions[usize::from(BAR_MSIX)] = bar(MSIX_BYTES);
     regions[usize::from(BAR_MEM)] = Region { memory: Some((window, 0)), ..bar(bytes) };
     regions[region::CONFIG as usize] = bar(config_space::BYTES as u64);
-    let server = Server::bind(&options.socket, Shape { regions, vectors: VECTORS })?;
-    let control_path = options.control.clone().unwrap_or_else(|| Control::path_of(&options.socket));
-    let control = ControlSocket::bind(&control_path)?;
+    // What is wrong with the path is told before the card is made, which may take minutes; the sockets are there when it answers.
+    Server::vacant(&options.socket)?;
 
+    let bus = Bus::new(VECTORS);
     let link = Arc::new(Link::default());
-    let shared = Shared { link: Arc::clone(&link), kernel_busy: Arc::default(), bus: server.bus() };
-    let host = HostPort { bus: server.bus(), link: Arc::clone(&link) };
+    let shared = Shared { link: Arc::clone(&link), kernel_busy: Arc::default(), bus: bus.clone() };
+    let host = HostPort { bus: bus.clone(), link: Arc::clone(&link) };
     let engine = Engine::new(host.clone(), Arc::clone(&dram));
     let (jobs, queue) = mpsc::sync_channel(QUEUE);
     let (made, born) = mpsc::sync_channel(1);
@@ -138,6 +138,9 @@ pub fn serve(
         });
         let stopped = || CardError::Design { what: "the card's thread stopped".to_owned() };
         let (identity, serial, own_engine) = born.recv().map_err(|_| stopped())??;
+        // Who sees the card's socket finds the other one.
+        let control = ControlSocket::bind(&options.control.clone().unwrap_or_else(|| Control::path_of(&options.socket)))?;
+        let server = Server::bind(&options.socket, regions, bus)?;
         // The design's own engine answers as all its registers do.
         let engine = if own_engine { None } else { Some(&engine) };
         let desk = Desk { engine, jobs: jobs.clone(), identity, shared: shared.clone() };

@@ -2,10 +2,11 @@
 
 mod common;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use common::Served;
-use shef_card::{Control, LinkFault};
+use common::{Served, make};
+use shef_card::{CardError, Control, LinkFault, ServeOptions, serve};
 use shef_device::pci::{Function, IDS, PciCard};
 use shef_device::{Device, mailbox};
 use shef_proto::mailbox::{Answer, Request};
@@ -176,4 +177,31 @@ fn debug_has_an_identity_of_its_own_and_the_control_socket_takes_any_line() {
     raw.write_all(&vec![b'x'; 70_000]).unwrap();
     assert!(answers.next().is_none_or(|line| line.is_err()), "closed");
     assert_eq!(control.words_delivered().unwrap(), 0);
+}
+
+#[test]
+fn a_card_has_its_sockets_when_it_answers_and_a_path_that_cannot_be_is_told_before_it_is_made() {
+    let dir = tempfile::tempdir().unwrap();
+    let socket = dir.path().join("card");
+    let sockets = [socket.clone(), Control::path_of(&socket)];
+    let stop = AtomicBool::new(false);
+    let late = || {
+        assert!(sockets.iter().all(|path| !path.exists()), "a client would wait for what is not made");
+        make()
+    };
+    let ready = || {
+        assert!(sockets.iter().all(|path| path.exists()));
+        stop.store(true, Ordering::SeqCst);
+    };
+    serve(&ServeOptions::new(&socket), late, &stop, ready).unwrap();
+    assert!(sockets.iter().all(|path| !path.exists()));
+
+    std::fs::write(&socket, "no socket").unwrap();
+    let served = Served::new(1 << 20);
+    for wrong in [&socket, &dir.path().join("none/card"), &served.socket()] {
+        let result = serve(&ServeOptions::new(wrong), || unreachable!("it is made"), &AtomicBool::new(false), || ());
+        assert!(matches!(result, Err(CardError::Serve(_))), "{}: {result:?}", wrong.display());
+    }
+    assert_eq!(std::fs::read(&socket).unwrap(), b"no socket");
+    served.open();
 }

@@ -64,7 +64,8 @@ fn hold<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Bus {
-    pub(super) fn new(vectors: u32) -> Self {
+    /// A bus for a device with so many vectors of MSI-X.
+    pub fn new(vectors: u32) -> Self {
         Self(
             Arc::new(Inner {
                 maps: RwLock::default(),
@@ -75,6 +76,10 @@ impl Bus {
             }),
             Ask::Client,
         )
+    }
+
+    pub(super) fn vectors(&self) -> u32 {
+        hold(&self.0.vectors).len() as u32
     }
 
     /// A handle for who cannot wait for the client: memory that the client maps without a file counts as not mapped.

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use shef_device::SharedMemory;
 use shef_vfio_user::wire::{HEADER, Header};
-use shef_vfio_user::{Backend, Bus, Client, NO_ANSWER, Region, Server, Shape, errno, region};
+use shef_vfio_user::{Backend, Bus, Client, NO_ANSWER, Region, Server, errno, region};
 
 pub const LIMIT: Duration = Duration::from_secs(60);
 /// A read of BAR0 here is never answered; a write here copies, see [`Toy::write`].
@@ -88,9 +88,9 @@ impl Served {
         regions[0] = Region { size: 0x1000, writable: true, memory: None };
         regions[1] = Region { size: 0x1000, writable: false, memory: None };
         regions[4] = Region { size: 0x10000, writable: true, memory: Some((window.fd().try_clone_to_owned().unwrap(), 0)) };
-        let server = Server::bind(&dir.path().join("s"), Shape { regions, vectors: 20 }).unwrap();
+        let bus = Bus::new(20);
+        let server = Server::bind(&dir.path().join("s"), regions, bus.clone()).unwrap();
         let (resets, left, stop) = (Arc::<AtomicU32>::default(), Arc::<AtomicU32>::default(), Arc::<AtomicBool>::default());
-        let bus = server.bus();
         let mut toy = Toy { memory: vec![0; 0x10000], bus: bus.clone(), resets: Arc::clone(&resets), left: Arc::clone(&left) };
         let end = Arc::clone(&stop);
         let thread = std::thread::spawn(move || server.run(&mut toy, &end).unwrap());

@@ -15,7 +15,7 @@ use shef_proto::cose::SigningKey;
 use shef_vfio_user::{DEFAULT_TIMEOUT, VfioUserFunction};
 use zeroize::Zeroizing;
 
-fn make() -> Result<(Card, Identity), CardError> {
+pub fn make() -> Result<(Card, Identity), CardError> {
     let ca = SigningKey::derive(&[7; 32]);
     let der = issue_root(&ca, "test", NO_CLOCK, NO_END);
     let root = Certificate::parse(&der).unwrap();
