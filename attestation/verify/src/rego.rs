@@ -17,6 +17,30 @@ pub const ALLOW: &str = "data.shef.allow";
 /// Functions whose value is not a function of the input. Those that the engine was built without are named for a clear error.
 const IMPURE: [&str; 6] = ["time.now_ns", "rand.intn", "uuid.rfc4122", "http.send", "opa.runtime", "net.lookup_ip_addr"];
 
+/// Most that the parser may have to read, as [`reading`] counts it: some tenths of a second.
+const READING: u64 = 1 << 20;
+
+/// Characters that the parser reads, each as often as it does: what is in brackets is tried as a comprehension first and, where it is none, read again, brackets in
+/// it and all. Fifty nested ones would take it for ever.
+fn reading(text: &str) -> u64 {
+    let (mut sum, mut depth, mut bytes) = (0u64, 0u32, text.bytes());
+    // What ends the string or comment that is read.
+    let mut until = None;
+    while let Some(byte) = bytes.next() {
+        sum = sum.saturating_add(1u64.checked_shl(depth).unwrap_or(u64::MAX));
+        match (until, byte) {
+            (Some(b'"'), b'\\') => drop(bytes.next()),
+            (Some(end), _) if byte == end => until = None,
+            (None, b'"' | b'`') => until = Some(byte),
+            (None, b'#') => until = Some(b'\n'),
+            (None, b'{' | b'[') => depth += 1,
+            (None, b'}' | b']') => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    sum
+}
+
 /// Bounds of a policy in Rego.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegoLimits {
@@ -69,7 +93,7 @@ impl Rego {
     /// Parses a policy.
     ///
     /// # Errors
-    /// Too long, not Rego (with line and column), another package than `shef`, or no rule `allow`.
+    /// Too long, nested too deep, not Rego (with line and column), another package than `shef`, or no rule `allow`.
     pub fn with_limits(text: &str, limits: RegoLimits) -> Result<Self, PolicyError> {
         let bad = |text: String| PolicyError::Rego { text };
         if text.len() > limits.bytes {
@@ -77,6 +101,11 @@ impl Rego {
         }
         if let Some(name) = IMPURE.iter().find(|name| text.contains(**name)) {
             return Err(bad(format!("{name}: a policy knows no clock, chance or network; the time is input.now")));
+        }
+        if reading(text) > READING {
+            return Err(bad(
+                "its brackets are nested so deep that it would take too long to read: make what is inside a rule of its own".into()
+            ));
         }
         let mut engine = Engine::new();
         if let Some(max_file_bytes) = NonZeroUsize::new(limits.bytes) {

@@ -68,6 +68,22 @@ fn rego_does_not_overrule_checks() {
     assert!(!appraisal.accepted() && !appraisal.check(CheckId::Rego).unwrap().reached);
 }
 
+/// The parser tries brackets twice at each level: without a bound this test would not end.
+#[test]
+fn rego_that_takes_long_to_read_is_refused() {
+    let nested = |open: &str, close: &str, n| format!("package shef\nallow if {{ x := {}1{} }}", open.repeat(n), close.repeat(n));
+    for text in [nested("[{", "}]", 25), nested("{\"a\": ", "}", 50), nested("[", "", 60_000), "{".repeat(60_000)] {
+        let error = Rego::new(&text).unwrap_err().to_string();
+        assert!(error.contains("nested so deep"), "{error}");
+    }
+    Rego::new(&nested("[", "]", 12)).unwrap();
+    let inert = "[".repeat(99);
+    Rego::new(&format!("package shef\n# {inert}\nallow if {{ \"\\\"{inert}\" != `{inert}` }}\n")).unwrap();
+    // A long policy of the usual depth.
+    let rules: String = (0..1200).map(|n| format!("rule_{n} if {{ input.bypass[_] == [\"a\"][0] }}\n")).collect();
+    Rego::new(&format!("package shef\nallow := true\n{rules}")).unwrap();
+}
+
 #[test]
 fn rego_is_refused_when_it_is_read() {
     let refused = |text: &str| Rego::new(text).unwrap_err();

@@ -141,7 +141,8 @@ impl FromStr for Uri {
                 if !path.starts_with('/') {
                     return Err(malformed("expected the absolute path of a socket after vfio-user:"));
                 }
-                Ok(Self::VfioUser { socket: PathBuf::from(path) })
+                // Slashes before the first name are one.
+                Ok(Self::VfioUser { socket: PathBuf::from(format!("/{}", path.trim_start_matches('/'))) })
             }
             "pci" => pci(rest).map_err(|reason| malformed(&reason)),
             "tls" => tls(rest).map_err(|reason| malformed(&reason)),
@@ -254,6 +255,9 @@ mod tests {
             "tls://[::1]:7433/a-b_c.d",
         ] {
             assert_eq!(text.parse::<Uri>().unwrap().to_string(), text);
+        }
+        for text in ["vfio-user:///run/shef.sock", "vfio-user:////run/shef.sock", "vfio-user://///run/shef.sock"] {
+            assert_eq!(text.parse::<Uri>().unwrap().to_string(), "vfio-user:/run/shef.sock");
         }
     }
 
