@@ -172,7 +172,8 @@ fn throughputs() -> Vec<Row> {
     let host = RefCell::new(shef::open(&uri).expect("the card"));
     let bytes = vec![0x5a; SIZE];
     let (mut copy, mut into) = (vec![0; SIZE], vec![0; SIZE]);
-    let mut bare = bare();
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let (mut bare, mut bare_all) = (bare(ONE_CORE, 1), bare(ALL_CORES, threads));
     let mut memcpy = Body::new(SIZE, || timed(|| black_box(&mut copy).copy_from_slice(black_box(&bytes))));
     let mut seal_core = seal(&config, ONE_CORE);
     let mut open_core = open(&config, ONE_CORE);
@@ -190,6 +191,7 @@ fn throughputs() -> Vec<Row> {
     let mut from_card = Body::new(SIZE, || timed(|| host.borrow_mut().device().mem_read(0x800_0000, &mut into).expect("read")));
     in_turns(&mut [
         &mut bare,
+        &mut bare_all,
         &mut memcpy,
         &mut seal_core,
         &mut open_core,
@@ -211,6 +213,8 @@ fn throughputs() -> Vec<Row> {
     vec![
         row("seal_core", &seal_core, &bare, cipher),
         row("open_core", &open_core, &bare, cipher),
+        // What this machine gives to more than one core.
+        row("bare_all", &bare_all, &bare, cipher),
         row("seal_all", &seal_all, &bare, cipher),
         row("open_all", &open_all, &bare, cipher),
         row("upload", &uploads, &bare, cipher),
@@ -518,16 +522,25 @@ fn timed(body: impl FnOnce()) -> Duration {
     begin.elapsed()
 }
 
-fn bare() -> Body<'static> {
+/// The cipher alone, in place, on so many threads.
+fn bare(bytes: usize, threads: usize) -> Body<'static> {
     let key = LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &[7; 32]).expect("a key"));
-    let mut data = vec![0x5a; ONE_CORE];
-    let mut iv = [0u8; 12];
-    Body::new(ONE_CORE, move || {
+    let mut data = vec![0x5a; bytes];
+    let part = bytes / threads;
+    let seal = move |part: &mut [u8]| {
+        let mut iv = [0u8; 12];
+        for (i, chunk) in part.chunks_exact_mut(CHUNK).enumerate() {
+            iv[4..].copy_from_slice(&(i as u64).to_be_bytes());
+            let _ = black_box(key.seal_in_place_separate_tag(Nonce::assume_unique_for_key(iv), Aad::empty(), chunk).expect("sealed"));
+        }
+    };
+    Body::new(bytes, move || {
         timed(|| {
-            for (i, chunk) in data.chunks_exact_mut(CHUNK).enumerate() {
-                iv[4..].copy_from_slice(&(i as u64).to_be_bytes());
-                let _ = black_box(key.seal_in_place_separate_tag(Nonce::assume_unique_for_key(iv), Aad::empty(), chunk).expect("sealed"));
-            }
+            let (first, others) = data.split_at_mut(part);
+            std::thread::scope(|scope| {
+                others.chunks_mut(part).for_each(|part| drop(scope.spawn(|| seal(part))));
+                seal(first);
+            });
         })
     })
 }
