@@ -18,6 +18,8 @@ pub use targets::all;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -119,8 +121,53 @@ pub fn class(outcome: &str) -> String {
 /// Most bytes and files of a corpus.
 const CORPUS: (usize, usize) = (6 * 1024, 32);
 
+/// Seconds after which an input counts as one that does not end.
+const LONGEST: u64 = 30;
+
+/// What is tried now, for who looks whether it ends.
+#[derive(Default)]
+struct Watch {
+    /// Runs so far.
+    number: AtomicU64,
+    input: Mutex<Vec<u8>>,
+}
+
+impl Watch {
+    fn run(&self, target: &Target, input: &[u8]) -> Result<String, String> {
+        if let Ok(mut held) = self.input.lock() {
+            held.clear();
+            held.extend_from_slice(input);
+        }
+        self.number.fetch_add(1, Ordering::Relaxed);
+        run_one(target, input)
+    }
+
+    /// Keeps an input that does not end and gives the program up: its thread cannot be stopped.
+    fn until(&self, done: &AtomicBool, target: &Target, failures: &Path) {
+        let (mut seen, mut since) = (0, Instant::now());
+        while !done.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(100));
+            let number = self.number.load(Ordering::Relaxed);
+            if number != seen {
+                (seen, since) = (number, Instant::now());
+            } else if since.elapsed().as_secs() >= LONGEST {
+                let kept = self
+                    .input
+                    .lock()
+                    .map_err(|_| std::io::ErrorKind::Other.into())
+                    .and_then(|input| keep(&failures.join(target.name), &input));
+                match kept {
+                    Ok(file) => eprintln!("{}: an input that takes longer than {LONGEST} s: {}", target.name, file.display()),
+                    Err(error) => eprintln!("{}: an input takes longer than {LONGEST} s, and cannot be kept: {error}", target.name),
+                }
+                std::process::exit(1);
+            }
+        }
+    }
+}
+
 /// Leaves out of an input what its outcome does not need, in at most some hundred runs.
-fn shrunk(target: &Target, mut input: Vec<u8>, wanted: &str) -> Vec<u8> {
+fn shrunk(target: &Target, watch: &Watch, mut input: Vec<u8>, wanted: &str) -> Vec<u8> {
     let mut runs = 400;
     let mut piece = input.len() / 2;
     while piece > 0 {
@@ -132,7 +179,7 @@ fn shrunk(target: &Target, mut input: Vec<u8>, wanted: &str) -> Vec<u8> {
             runs -= 1;
             let mut shorter = input.clone();
             shorter.drain(at..(at + piece).min(input.len()));
-            match run_one(target, &shorter) {
+            match watch.run(target, &shorter) {
                 Ok(outcome) if class(&outcome) == wanted => input = shorter,
                 _ => at += piece,
             }
@@ -150,11 +197,22 @@ fn keep(dir: &Path, input: &[u8]) -> std::io::Result<PathBuf> {
     Ok(file)
 }
 
-/// Tries inputs for this long; keeps those with new outcomes in the corpus, and those that break something in `failures`.
+/// Tries inputs for this long; keeps those with new outcomes in the corpus, and those that break something in `failures`. An input that does not
+/// end in half a minute is kept there, and the program ends.
 ///
 /// # Errors
 /// A file cannot be read or written.
 pub fn fuzz(target: &Target, time: Duration, seed: u64, failures: &Path) -> std::io::Result<Summary> {
+    let (watch, done) = (Watch::default(), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| watch.until(&done, target, failures));
+        let summary = catch_unwind(AssertUnwindSafe(|| tried(target, &watch, time, seed, failures)));
+        done.store(true, Ordering::Relaxed);
+        summary.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+fn tried(target: &Target, watch: &Watch, time: Duration, seed: u64, failures: &Path) -> std::io::Result<Summary> {
     let dir = corpus_dir(target.name);
     let mut kept = corpus(target.name)?;
     let mut pool = (target.seeds)();
@@ -168,7 +226,7 @@ pub fn fuzz(target: &Target, time: Duration, seed: u64, failures: &Path) -> std:
         let input = if next < known { pool[next].clone() } else { mutate::mutated(&pool, &mut rng) };
         next += 1;
         let began = Instant::now();
-        let outcome = run_one(target, &input);
+        let outcome = watch.run(target, &input);
         out.slowest_us = out.slowest_us.max(u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX));
         out.inputs += 1;
         match outcome {
@@ -177,7 +235,7 @@ pub fn fuzz(target: &Target, time: Duration, seed: u64, failures: &Path) -> std:
                 let fresh = !out.outcomes.contains_key(&class);
                 *out.outcomes.entry(class.clone()).or_default() += 1;
                 if fresh && next > known {
-                    let input = shrunk(target, input, &class);
+                    let input = shrunk(target, watch, input, &class);
                     if kept.len() < CORPUS.1 && kept.iter().map(Vec::len).sum::<usize>() + input.len() <= CORPUS.0 {
                         keep(&dir, &input)?;
                         kept.push(input.clone());
