@@ -151,14 +151,9 @@ impl Watch {
             if number != seen {
                 (seen, since) = (number, Instant::now());
             } else if since.elapsed().as_secs() >= LONGEST {
-                let kept = self
-                    .input
-                    .lock()
-                    .map_err(|_| std::io::ErrorKind::Other.into())
-                    .and_then(|input| keep(&failures.join(target.name), &input));
-                match kept {
-                    Ok(file) => eprintln!("{}: an input that takes longer than {LONGEST} s: {}", target.name, file.display()),
-                    Err(error) => eprintln!("{}: an input takes longer than {LONGEST} s, and cannot be kept: {error}", target.name),
+                let input = self.input.lock().map(|input| input.clone()).unwrap_or_default();
+                if let Err(error) = broken(target, &input, &format!("it takes longer than {LONGEST} s"), failures) {
+                    eprintln!("{}: an input that does not end cannot be kept: {error}", target.name);
                 }
                 std::process::exit(1);
             }
@@ -194,6 +189,13 @@ fn keep(dir: &Path, input: &[u8]) -> std::io::Result<PathBuf> {
     std::fs::create_dir_all(dir)?;
     let file = dir.join(&hex::encode(Sha256::digest(input))[..16]);
     std::fs::write(&file, input)?;
+    Ok(file)
+}
+
+/// Keeps an input that broke something, and prints what it was and how to run it again.
+fn broken(target: &Target, input: &[u8], message: &str, failures: &Path) -> std::io::Result<PathBuf> {
+    let file = keep(&failures.join(target.name), input)?;
+    eprintln!("{}: {message}\nagain: cargo xtask fuzz --target {} --input {}", target.name, target.name, file.display());
     Ok(file)
 }
 
@@ -244,9 +246,7 @@ fn tried(target: &Target, watch: &Watch, time: Duration, seed: u64, failures: &P
                 }
             }
             Err(message) => {
-                let file = keep(&failures.join(target.name), &input)?;
-                eprintln!("{}: {message}\nagain: cargo xtask fuzz --target {} --input {}", target.name, target.name, file.display());
-                out.failures.push(file);
+                out.failures.push(broken(target, &input, &message, failures)?);
                 if out.failures.len() >= 8 {
                     break;
                 }
