@@ -2,8 +2,7 @@
 //!
 //! Read strictly: deterministic CBOR, JSON without repeated names, at most [`MAX_DEPTH`] collections inside each other.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD as B64;
+use base64_simd::URL_SAFE_NO_PAD as B64;
 use serde_json::{Map, Value as Json};
 use shef_proto::cbor::{self, CborError, Limits, Value};
 use shef_proto::evidence::{FORM, MEDIA_TYPE};
@@ -385,7 +384,7 @@ fn from_json_value(value: Json, depth: usize) -> Result<Cmw, CmwError> {
                 (_, Some(n)) => format(n)?,
                 _ => return Err(CmwError::Form { what: "the type is neither text nor number" }),
             };
-            let value = message.as_str().and_then(|text| B64.decode(text).ok());
+            let value = message.as_str().and_then(|text| B64.decode_to_vec(text).ok());
             let value = value.ok_or(CmwError::Form { what: "the message is not base64url without padding" })?;
             let indicator = match bits.map(Json::as_u64) {
                 None => None,
@@ -423,7 +422,7 @@ fn to_json_value(cmw: &Cmw) -> Json {
                 Type::Media(text) => Json::from(text.as_str()),
                 Type::Format(format) => Json::from(*format),
             };
-            let mut parts = vec![kind, Json::from(B64.encode(&record.value))];
+            let mut parts = vec![kind, Json::from(B64.encode_to_string(&record.value))];
             parts.extend(record.indicator.map(Json::from));
             Json::Array(parts)
         }

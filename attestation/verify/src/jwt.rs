@@ -5,15 +5,12 @@
 
 use std::fmt;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD as B64;
+use base64_simd::URL_SAFE_NO_PAD as B64;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 use shef_proto::cose::{self, SigningKey, VerifyFn};
 use shef_proto::hpke_suite::PublicKey;
-
-use crate::json::base64url;
 
 /// Most bytes of a token.
 pub const MAX_TOKEN: usize = 64 * 1024;
@@ -129,12 +126,12 @@ pub fn sign(claims: &[u8], signer: &dyn Signer) -> Result<String, JwtError> {
     serde_json::to_writer(&mut header, signer.key_id()).map_err(|error| JwtError::Signer { text: error.to_string() })?;
     header.push(b'}');
     let mut token = Vec::with_capacity((header.len() + claims.len() + cose::SIGNATURE_LEN) * 4 / 3 + 8);
-    base64url(&mut token, &header);
+    B64.encode_append(&header, &mut token);
     token.push(b'.');
-    base64url(&mut token, claims);
+    B64.encode_append(claims, &mut token);
     let signature = signer.sign(&token)?;
     token.push(b'.');
-    base64url(&mut token, &signature);
+    B64.encode_append(&signature, &mut token);
     String::from_utf8(token).map_err(|error| JwtError::Signer { text: error.to_string() })
 }
 
@@ -160,7 +157,7 @@ pub fn verify(token: &str, keys: &[JwtKey], verify: VerifyFn) -> Result<Map<Stri
     if claims.contains('.') {
         return Err(form("it has more than three parts"));
     }
-    let decode = |part: &str, what| B64.decode(part).map_err(|_| form(what));
+    let decode = |part: &str, what| B64.decode_to_vec(part).map_err(|_| form(what));
     let header = decode(header, "the header is not base64url without padding")?;
     let header: Header = serde_json::from_slice(&header).map_err(|error| JwtError::Header { text: error.to_string() })?;
     if header.alg != "ES256" {

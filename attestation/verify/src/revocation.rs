@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use hex_simd::{AsOut, AsciiCase};
 use serde::{Deserialize, Serialize};
 
 use shef_proto::cert::UEID_LEN;
 
-use crate::json::hex_digits;
 use crate::policy::{DigestName, PolicyError, Serial, Ueid, set};
 
 /// A revocation list. It is data: whoever gives it vouches for it (a service from its store, a bundle by its signature).
@@ -73,10 +73,7 @@ impl Revocations {
             // The longest is a ueid; what is longer stands on no list.
             let mut digits = [0; 2 * UEID_LEN];
             let digits = digits.get_mut(..2 * bytes.len()).filter(|_| !set.is_empty());
-            digits.is_some_and(|digits| {
-                hex_digits(bytes, digits);
-                std::str::from_utf8(digits).is_ok_and(|text| set.contains(text))
-            })
+            digits.is_some_and(|digits| set.contains(&*hex_simd::encode_as_str(bytes, digits.as_out(), AsciiCase::Lower)))
         };
         let any = |set: &BTreeSet<String>, list: &[&[u8]]| list.iter().any(|bytes| hit(set, bytes));
         [
