@@ -131,7 +131,7 @@ pub fn sign(claims: &[u8], signer: &dyn Signer) -> Result<String, JwtError> {
     B64.encode_append(claims, &mut token);
     let signature = signer.sign(&token)?;
     token.push(b'.');
-    B64.encode_append(&signature, &mut token);
+    B64.encode_append(signature, &mut token);
     String::from_utf8(token).map_err(|error| JwtError::Signer { text: error.to_string() })
 }
 
