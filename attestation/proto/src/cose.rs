@@ -305,16 +305,16 @@ impl Sign1 {
     /// # Errors
     /// It is not one of `key`.
     pub fn verify(&self, key: &PublicKey) -> Result<(), CoseError> {
-        self.verify_with(verify, key)
+        self.verify_with(|message, signature| verify(key, message, signature))
     }
 
-    /// Verifies the signature over the bytes as they came, with this implementation of ECDSA.
+    /// Asks `verify`, of message and signature, about the bytes as they came.
     ///
     /// # Errors
-    /// It is not one of `key`.
-    pub fn verify_with(&self, verify: VerifyFn, key: &PublicKey) -> Result<(), CoseError> {
+    /// It says no.
+    pub fn verify_with(&self, verify: impl FnOnce(&[u8], &[u8; SIGNATURE_LEN]) -> bool) -> Result<(), CoseError> {
         let message = to_sign(&self.protected, self.form.domain, &self.payload);
-        if verify(key, &message, &self.signature) { Ok(()) } else { Err(CoseError::Signature) }
+        if verify(&message, &self.signature) { Ok(()) } else { Err(CoseError::Signature) }
     }
 }
 

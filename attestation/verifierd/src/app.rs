@@ -8,6 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use arc_swap::ArcSwap;
 use shef_proto::hpke_suite::PublicKey;
 use shef_verify::MemoryChainCache;
+use shef_verify::crypto::aws_lc_ready;
 use tokio::sync::Semaphore;
 use zeroize::Zeroizing;
 
@@ -105,7 +106,7 @@ impl App {
             signer: ArcSwap::from_pointee(signer),
             metrics: Arc::new(Metrics::default()),
             rates: Rates::default(),
-            chains: MemoryChainCache::new(CHAINS),
+            chains: MemoryChainCache::new(CHAINS).with_ready_keys(aws_lc_ready),
             clock,
             collateral: Mutex::default(),
             counted: tokio::sync::Mutex::default(),

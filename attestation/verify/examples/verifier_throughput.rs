@@ -11,7 +11,7 @@ use std::hint::black_box;
 
 use common::{AUDIENCE, Case, NONCE, NOW, key};
 use shef_proto::evidence::Layer;
-use shef_verify::crypto::{AwsLcKey, aws_lc};
+use shef_verify::crypto::{AwsLcKey, aws_lc, aws_lc_ready};
 use shef_verify::ear::{self, Dialect, Issue};
 use shef_verify::jwt::Signer;
 use shef_verify::{MemoryChainCache, Rego, Request, Revocations, TrustAnchor, TrustAnchors, appraise};
@@ -95,7 +95,7 @@ fn main() {
     let typed = case.appraisal_policy();
     let revocations = revocations();
     let with_rego = typed.clone().with_rego(Rego::new(REGO).expect("a policy"));
-    let cache = MemoryChainCache::new(1024);
+    let cache = MemoryChainCache::new(1024).with_ready_keys(aws_lc_ready);
     let secret = shef_proto::hpke_suite::derive_key_pair(b"verifier").0;
     let signer = AwsLcKey::new("2026-11", &secret).expect("a key");
     let own_keys = [secret.public_key()];

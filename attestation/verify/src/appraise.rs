@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use sha2::{Digest, Sha256};
-use shef_proto::cert::{self, CertError, Certificate, Chain};
+use shef_proto::cert::{self, CertError, Certificate};
 use shef_proto::cose::VerifyFn;
 use shef_proto::evidence::{Claims, DebugState, Evidence, EvidenceError, Layer, RootOfTrust, ShieldClaims};
 use shef_proto::hpke_suite::PublicKey;
@@ -340,7 +340,7 @@ impl<'a> Run<'a> {
 
         let chain = self.chain(evidence);
         if let (Some(verified), Some(anchor)) = (&chain, self.anchor) {
-            self.binding(evidence, &verified.chain, anchor);
+            self.binding(evidence, verified, anchor);
         }
         self.policy(claims, chain.as_deref());
         if let Some(shield) = &claims.shield {
@@ -414,6 +414,7 @@ impl<'a> Run<'a> {
                 self.check(CheckId::Chain, true, "valid", "valid");
                 let all = [&certificates[0], &certificates[1], anchor.certificate()];
                 let chain = Arc::new(VerifiedChain {
+                    ak_ready: request.chains.and_then(|cache| cache.ready(&chain.ak)),
                     chain,
                     anchor: at,
                     serials: all.map(|certificate| certificate.serial().to_vec()),
@@ -441,9 +442,14 @@ impl<'a> Run<'a> {
     }
 
     /// The evidence is signed by the chain's key, and says what the chain says.
-    fn binding(&mut self, evidence: &Evidence, chain: &Chain, anchor: &TrustAnchor) {
+    fn binding(&mut self, evidence: &Evidence, verified: &VerifiedChain, anchor: &TrustAnchor) {
         let c = &evidence.unverified_claims().common;
-        let signed = evidence.verify_with(self.request.verify, &chain.ak).is_ok();
+        let chain = &verified.chain;
+        let signed = evidence.verify_with(|message, signature| match &verified.ak_ready {
+            Some(ak) => ak.verify(message, signature),
+            None => (self.request.verify)(&chain.ak, message, signature),
+        });
+        let signed = signed.is_ok();
         self.check(CheckId::Signature, signed, "a signature of the attestation key", if signed { "verifies" } else { "does not verify" });
         self.check(CheckId::Ueid, c.ueid == chain.ueid, Text::prefix(&chain.ueid), Text::prefix(&c.ueid));
         let tcb = &chain.tcb_info;

@@ -173,7 +173,7 @@ impl Bundle {
     pub fn open(bytes: &[u8], maker: &PublicKey, verify: VerifyFn) -> Result<Self, BundleError> {
         const WHAT: &str = "bundle";
         let signed = Sign1::parse(&FORM, bytes)?;
-        signed.verify_with(verify, maker)?;
+        signed.verify_with(|message, signature| verify(maker, message, signature))?;
         let mut f = Fields::new(cbor::read(signed.payload(), &Limits::bytes(MAX_BUNDLE))?, WHAT)?;
         match f.uint(key::VERSION, u64::MAX)? {
             1 => {}

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use sha2::{Digest, Sha256};
 use shef_proto::cert::Chain;
+use shef_proto::hpke_suite::PublicKey;
 
+use crate::crypto::{ReadyFn, ReadyKey};
 use crate::reference::TrustAnchor;
 
 /// The trust anchors of a verifier, with a generation that names exactly this set.
@@ -53,6 +55,8 @@ impl From<Vec<TrustAnchor>> for TrustAnchors {
 #[derive(Clone, Debug)]
 pub struct VerifiedChain {
     pub(crate) chain: Chain,
+    /// The attestation key, where the cache makes keys ready.
+    pub(crate) ak_ready: Option<ReadyKey>,
     /// Place of the anchor in the list of the generation under which the chain was verified.
     pub(crate) anchor: usize,
     /// Serial numbers of AK, DeviceID and anchor.
@@ -96,6 +100,10 @@ impl ChainKey {
 pub trait ChainCache: Send + Sync {
     /// The chain that lies there.
     fn get(&self, key: &ChainKey) -> Option<Arc<VerifiedChain>>;
+    /// Makes the attestation key of a chain ready, where whoever made the cache gave an implementation for that.
+    fn ready(&self, _ak: &PublicKey) -> Option<ReadyKey> {
+        None
+    }
     /// Keeps a chain.
     fn put(&self, key: ChainKey, chain: Arc<VerifiedChain>);
 }
@@ -104,15 +112,22 @@ pub trait ChainCache: Send + Sync {
 #[derive(Debug)]
 pub struct MemoryChainCache {
     max: usize,
+    ready: Option<ReadyFn>,
     /// Chains of the current and of the previous age.
     ages: Mutex<[HashMap<ChainKey, Arc<VerifiedChain>>; 2]>,
 }
 
 impl MemoryChainCache {
-    /// A cache of at most `max` chains (about 2 KiB each).
+    /// A cache of at most `max` chains (about 3 KiB each).
     #[must_use]
     pub fn new(max: usize) -> Self {
-        Self { max, ages: Mutex::default() }
+        Self { max, ready: None, ages: Mutex::default() }
+    }
+
+    /// The same, whose attestation keys are made ready by `ready`, of the implementation that [`crate::Request::verify`] names.
+    #[must_use]
+    pub fn with_ready_keys(self, ready: ReadyFn) -> Self {
+        Self { ready: Some(ready), ..self }
     }
 }
 
@@ -120,6 +135,10 @@ impl ChainCache for MemoryChainCache {
     fn get(&self, key: &ChainKey) -> Option<Arc<VerifiedChain>> {
         let ages = self.ages.lock().unwrap_or_else(PoisonError::into_inner);
         ages.iter().find_map(|age| age.get(key)).cloned()
+    }
+
+    fn ready(&self, ak: &PublicKey) -> Option<ReadyKey> {
+        self.ready.and_then(|ready| ready(ak))
     }
 
     fn put(&self, key: ChainKey, chain: Arc<VerifiedChain>) {

@@ -3,20 +3,65 @@
 pub use shef_proto::cose::{VerifyFn, verify as portable};
 
 #[cfg(feature = "aws-lc")]
-pub use aws::{AwsLcKey, aws_lc};
+pub use aws::{AwsLcKey, aws_lc, aws_lc_ready};
+
+use std::fmt;
+use std::sync::Arc;
+
+use shef_proto::cose::SIGNATURE_LEN;
+use shef_proto::hpke_suite::PublicKey;
+
+/// Of message and `r | s`.
+type Verification = dyn Fn(&[u8], &[u8; SIGNATURE_LEN]) -> bool + Send + Sync;
+
+/// A public key that an implementation has decoded and found to be on the curve, once for many verifications.
+#[derive(Clone)]
+pub struct ReadyKey(Arc<Verification>);
+
+/// Makes a key ready; `None` when it is not one.
+pub type ReadyFn = fn(&PublicKey) -> Option<ReadyKey>;
+
+impl ReadyKey {
+    /// A key by its verification, of message and `r | s`.
+    pub fn new(verify: impl Fn(&[u8], &[u8; SIGNATURE_LEN]) -> bool + Send + Sync + 'static) -> Self {
+        Self(Arc::new(verify))
+    }
+
+    /// True when `signature` (`r | s`) is one of this key over `message`.
+    #[must_use]
+    pub fn verify(&self, message: &[u8], signature: &[u8; SIGNATURE_LEN]) -> bool {
+        (self.0)(message, signature)
+    }
+}
+
+impl fmt::Debug for ReadyKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ReadyKey")
+    }
+}
 
 #[cfg(feature = "aws-lc")]
 mod aws {
     use aws_lc_rs::rand::SystemRandom;
-    use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, UnparsedPublicKey};
+    use aws_lc_rs::signature::{
+        ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, ParsedPublicKey, UnparsedPublicKey,
+    };
     use shef_proto::hpke_suite::{PrivateKey, PublicKey};
 
+    use super::ReadyKey;
     use crate::jwt::{JwtError, Signer};
 
     /// Verification by aws-lc-rs, for [`crate::Request::verify`].
     #[must_use]
     pub fn aws_lc(key: &PublicKey, message: &[u8], signature: &[u8; 64]) -> bool {
         UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, key.as_bytes()).verify(message, signature).is_ok()
+    }
+
+    /// A key made ready by aws-lc-rs, for [`crate::MemoryChainCache::with_ready_keys`].
+    #[must_use]
+    pub fn aws_lc_ready(key: &PublicKey) -> Option<ReadyKey> {
+        let key = ParsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, key.as_bytes()).ok()?;
+        Some(ReadyKey::new(move |message, signature| key.verify_sig(message, signature).is_ok()))
     }
 
     /// A key that signs results, held by aws-lc-rs. Its signatures are randomised by that library.

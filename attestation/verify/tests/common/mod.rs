@@ -8,6 +8,8 @@ use shef_proto::cert::{self, Certificate, TcbInfo};
 use shef_proto::config::OnFault;
 use shef_proto::cose::SigningKey;
 use shef_proto::evidence::{self, Claims, Common, DebugState, Layer, RootOfTrust, ShieldClaims, ShieldState};
+use shef_proto::hpke_suite::PublicKey;
+use shef_verify::crypto::{ReadyKey, portable};
 use shef_verify::{
     Appraisal, AppraisalPolicy, CheckId, ImageReference, KernelReference, MemoryChainCache, Policy, ReferenceValues, Rego, Request,
     Revocations, ShellReference, TrustAnchor, TrustAnchors, appraise,
@@ -147,8 +149,12 @@ impl Case {
         let (revocations, challenged, shown_svn) = (self.revocations.as_ref(), self.challenged, self.shown_svn);
         let request = Request { certificates, revocations, challenged, shown_svn, ..request };
         let outcome = appraise(&request);
-        // A cache of chains never changes a result.
-        let cache = MemoryChainCache::new(4);
+        // A cache of chains never changes a result, nor do keys that it has made ready.
+        let ready = |key: &PublicKey| {
+            let key = *key;
+            Some(ReadyKey::new(move |message, signature| portable(&key, message, signature)))
+        };
+        let cache = MemoryChainCache::new(4).with_ready_keys(ready);
         for _ in 0..2 {
             assert_eq!(appraise(&Request { chains: Some(&cache), ..request }).appraisal, outcome.appraisal);
         }
