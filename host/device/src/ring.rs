@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::pci::{BAR_CTL, Function};
-use crate::{DeviceError, OutOfRange};
+use crate::{DeviceError, OutOfRange, SharedMemory};
 
 /// Bytes of a descriptor.
 pub const DESCRIPTOR: u64 = 64;
@@ -135,6 +135,86 @@ impl<M: DmaMemory> DmaMemory for Arc<M> {
     }
 }
 
+/// Shared memory at an address for the card.
+#[derive(Debug, Clone)]
+pub struct DmaBuffer {
+    memory: Arc<SharedMemory>,
+    address: u64,
+}
+
+impl DmaBuffer {
+    /// This memory, whose first byte the card reaches at `address`.
+    #[must_use]
+    pub fn new(memory: Arc<SharedMemory>, address: u64) -> Self {
+        Self { memory, address }
+    }
+
+    /// The memory.
+    #[must_use]
+    pub fn memory(&self) -> &Arc<SharedMemory> {
+        &self.memory
+    }
+}
+
+impl DmaMemory for DmaBuffer {
+    fn device_address(&self) -> u64 {
+        self.address
+    }
+
+    fn bytes(&self) -> u64 {
+        self.memory.len()
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> Result<(), OutOfRange> {
+        self.memory.read(offset, out)
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), OutOfRange> {
+        self.memory.write(offset, bytes)
+    }
+
+    fn load(&self, offset: u64) -> Result<u32, OutOfRange> {
+        self.memory.load(offset)
+    }
+}
+
+/// What a queue needs of its card: registers in the control window, and interrupts. Every [`Function`] has both.
+pub trait Registers {
+    /// Reads a register; all ones where there is none.
+    ///
+    /// # Errors
+    /// Those of the transport.
+    fn register(&mut self, offset: u32) -> Result<u32, DeviceError>;
+
+    /// Writes a register; one that does not exist takes nothing.
+    ///
+    /// # Errors
+    /// Those of the transport.
+    fn set_register(&mut self, offset: u32, value: u32) -> Result<(), DeviceError>;
+
+    /// Waits for an interrupt, as [`Function::wait_vector`].
+    ///
+    /// # Errors
+    /// Those of the transport.
+    fn interrupted(&mut self, vector: u32, timeout: Duration) -> Result<bool, DeviceError>;
+}
+
+impl<F: Function> Registers for F {
+    fn register(&mut self, offset: u32) -> Result<u32, DeviceError> {
+        let mut word = [0; 4];
+        self.bar_read(BAR_CTL, offset.into(), &mut word)?;
+        Ok(u32::from_le_bytes(word))
+    }
+
+    fn set_register(&mut self, offset: u32, value: u32) -> Result<(), DeviceError> {
+        self.bar_write(BAR_CTL, offset.into(), &value.to_le_bytes())
+    }
+
+    fn interrupted(&mut self, vector: u32, timeout: Duration) -> Result<bool, DeviceError> {
+        self.wait_vector(vector, timeout)
+    }
+}
+
 /// What the card is to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Descriptor {
@@ -224,16 +304,14 @@ impl<M> Queue<M> {
     }
 
     /// Whether the card has queue `index`.
-    pub(crate) fn exists<F: Function>(function: &mut F, index: u32) -> Result<bool, DeviceError> {
-        Ok(index < QUEUES && status(function, index)? != u32::MAX)
+    pub(crate) fn exists<R: Registers>(card: &mut R, index: u32) -> Result<bool, DeviceError> {
+        Ok(index < QUEUES && status(card, index)? != u32::MAX)
     }
 }
 
 /// The status register of a queue; all ones where there is none.
-fn status<F: Function>(function: &mut F, index: u32) -> Result<u32, DeviceError> {
-    let mut word = [0; 4];
-    function.bar_read(BAR_CTL, (reg::BASE + index * reg::STRIDE + reg::STATUS).into(), &mut word)?;
-    Ok(u32::from_le_bytes(word))
+fn status<R: Registers>(card: &mut R, index: u32) -> Result<u32, DeviceError> {
+    card.register(reg::BASE + index * reg::STRIDE + reg::STATUS)
 }
 
 impl<M: DmaMemory> Queue<M> {
@@ -241,7 +319,7 @@ impl<M: DmaMemory> Queue<M> {
     ///
     /// # Errors
     /// [`DeviceError::Queue`] where the numbers are none or the card refuses, and those of the transport.
-    pub fn open<F: Function>(function: &mut F, index: u32, entries: u32, ring: M, vector: u32, batch: u16) -> Result<Self, DeviceError> {
+    pub fn open<R: Registers>(card: &mut R, index: u32, entries: u32, ring: M, vector: u32, batch: u16) -> Result<Self, DeviceError> {
         let bad = |what: &str| DeviceError::Queue { index, what: what.to_owned() };
         if index >= QUEUES || !entries.is_power_of_two() || !(2..=MAX_ENTRIES).contains(&entries) {
             return Err(bad("there are queues 0 to 3, of 2 to 4096 descriptors, a power of two"));
@@ -253,37 +331,36 @@ impl<M: DmaMemory> Queue<M> {
         ring.write(u64::from(entries) * DESCRIPTOR, &vec![0; (u64::from(entries) * COMPLETION) as usize])?;
         let queue = Self { ring, index, entries, vector, written: 0, told: 0, over: 0, taken: 0 };
         let address = queue.ring.device_address();
-        queue.turn_off(function)?;
-        queue.set(function, reg::RING_LO, address as u32)?;
-        queue.set(function, reg::RING_HI, (address >> 32) as u32)?;
-        queue.set(function, reg::ENTRIES, entries)?;
+        queue.turn_off(card)?;
+        queue.set(card, reg::RING_LO, address as u32)?;
+        queue.set(card, reg::RING_HI, (address >> 32) as u32)?;
+        queue.set(card, reg::ENTRIES, entries)?;
         let interrupt = reg::INTERRUPT_BATCH.put(batch.into()) | reg::INTERRUPT_VECTOR.put(vector);
-        queue.set(function, reg::INTERRUPT, interrupt)?;
-        queue.set(function, reg::CONTROL, reg::ENABLE)?;
-        if queue.status(function)? == reg::ON { Ok(queue) } else { Err(bad("the card did not turn it on")) }
+        queue.set(card, reg::INTERRUPT, interrupt)?;
+        queue.set(card, reg::CONTROL, reg::ENABLE)?;
+        if queue.status(card)? == reg::ON { Ok(queue) } else { Err(bad("the card did not turn it on")) }
     }
 
-    fn set<F: Function>(&self, function: &mut F, register: u32, value: u32) -> Result<(), DeviceError> {
-        let at = reg::BASE + self.index * reg::STRIDE + register;
-        function.bar_write(BAR_CTL, at.into(), &value.to_le_bytes())
+    fn set<R: Registers>(&self, card: &mut R, register: u32, value: u32) -> Result<(), DeviceError> {
+        card.set_register(reg::BASE + self.index * reg::STRIDE + register, value)
     }
 
     /// The queue's status, of a card that is there.
-    fn status<F: Function>(&self, function: &mut F) -> Result<u32, DeviceError> {
-        match status(function, self.index)? {
+    fn status<R: Registers>(&self, card: &mut R) -> Result<u32, DeviceError> {
+        match status(card, self.index)? {
             u32::MAX => Err(DeviceError::Gone { offset: reg::BASE + self.index * reg::STRIDE + reg::STATUS }),
             status => Ok(status),
         }
     }
 
     /// Turns the queue off, and waits until the card says so: until then it may still touch the ring and what descriptors name.
-    fn turn_off<F: Function>(&self, function: &mut F) -> Result<(), DeviceError> {
+    fn turn_off<R: Registers>(&self, card: &mut R) -> Result<(), DeviceError> {
         /// What is under way on the bus ends sooner.
         const PATIENCE: Duration = Duration::from_secs(10);
-        self.set(function, reg::CONTROL, reg::DISABLE)?;
+        self.set(card, reg::CONTROL, reg::DISABLE)?;
         let end = Instant::now() + PATIENCE;
         loop {
-            match self.status(function)? {
+            match self.status(card)? {
                 reg::OFF => return Ok(()),
                 _ if Instant::now() < end => std::thread::yield_now(),
                 status => {
@@ -324,11 +401,11 @@ impl<M: DmaMemory> Queue<M> {
     ///
     /// # Errors
     /// Those of the transport.
-    pub fn submit<F: Function>(&mut self, function: &mut F) -> Result<(), DeviceError> {
+    pub fn submit<R: Registers>(&mut self, card: &mut R) -> Result<(), DeviceError> {
         if self.told != self.written {
             // Whoever sees the doorbell sees the descriptors.
             self.ring.publish();
-            self.set(function, reg::TAIL, self.written)?;
+            self.set(card, reg::TAIL, self.written)?;
             self.told = self.written;
         }
         Ok(())
@@ -363,7 +440,7 @@ impl<M: DmaMemory> Queue<M> {
     ///
     /// # Errors
     /// [`DeviceError::Queue`] where the queue has failed, and those of the transport.
-    pub fn wait<F: Function>(&mut self, function: &mut F, timeout: Duration) -> Result<Option<Completion>, DeviceError> {
+    pub fn wait<R: Registers>(&mut self, card: &mut R, timeout: Duration) -> Result<Option<Completion>, DeviceError> {
         /// How long an interrupt is trusted to come.
         const PATIENCE: Duration = Duration::from_millis(50);
         /// How often others get the processor before an interrupt is waited for: all in all about as long as it takes to be woken by one.
@@ -383,7 +460,7 @@ impl<M: DmaMemory> Queue<M> {
                     return Ok(Some(completion));
                 }
             }
-            if !function.wait_vector(self.vector, left.min(PATIENCE))? && self.status(function)? != reg::ON {
+            if !card.interrupted(self.vector, left.min(PATIENCE))? && self.status(card)? != reg::ON {
                 // It may have failed after a last completion.
                 return match self.poll()? {
                     None => Err(DeviceError::Queue {
@@ -400,9 +477,9 @@ impl<M: DmaMemory> Queue<M> {
     ///
     /// # Errors
     /// Those of the transport.
-    pub fn cancel<F: Function>(&mut self, function: &mut F) -> Result<(), DeviceError> {
-        self.submit(function)?;
-        self.set(function, reg::CONTROL, reg::CANCEL)
+    pub fn cancel<R: Registers>(&mut self, card: &mut R) -> Result<(), DeviceError> {
+        self.submit(card)?;
+        self.set(card, reg::CONTROL, reg::CANCEL)
     }
 
     /// Waits until nothing is pending, turns the queue off and gives its memory back. The completions that still came are handed to `each`.
@@ -410,13 +487,13 @@ impl<M: DmaMemory> Queue<M> {
     /// # Errors
     /// [`DeviceError::Queue`] where it takes longer than `timeout` (the queue is off then too) or the card does not turn the queue off, and those of
     /// the transport.
-    pub fn drain<F: Function>(mut self, function: &mut F, timeout: Duration, mut each: impl FnMut(Completion)) -> Result<M, DeviceError> {
+    pub fn drain<R: Registers>(mut self, card: &mut R, timeout: Duration, mut each: impl FnMut(Completion)) -> Result<M, DeviceError> {
         let end = Instant::now() + timeout;
         let result = loop {
             if self.pending() == 0 {
                 break Ok(());
             }
-            match self.wait(function, end.saturating_duration_since(Instant::now())) {
+            match self.wait(card, end.saturating_duration_since(Instant::now())) {
                 Ok(Some(completion)) => each(completion),
                 Ok(None) => {
                     let what = format!("{} descriptors are not over after {} ms", self.pending(), timeout.as_millis());
@@ -425,7 +502,7 @@ impl<M: DmaMemory> Queue<M> {
                 Err(error) => break Err(error),
             }
         };
-        self.turn_off(function)?;
+        self.turn_off(card)?;
         result.map(|()| self.ring)
     }
 
@@ -433,8 +510,8 @@ impl<M: DmaMemory> Queue<M> {
     ///
     /// # Errors
     /// [`DeviceError::Queue`] where the card does not turn the queue off, and those of the transport.
-    pub fn close<F: Function>(self, function: &mut F) -> Result<(), DeviceError> {
-        self.turn_off(function)
+    pub fn close<R: Registers>(self, card: &mut R) -> Result<(), DeviceError> {
+        self.turn_off(card)
     }
 }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use shef_device::pci::{BAR_MEM, Function, MSIX_BYTES, PciCard, RING_FROM};
-use shef_device::ring::{COMPLETION, Completion, DESCRIPTOR, Descriptor, DmaMemory, OP_TO_CARD, Status, reg};
-use shef_device::{CTL_BYTES, Device, DeviceError, OutOfRange, SharedMemory};
+use shef_device::ring::{COMPLETION, Completion, DESCRIPTOR, Descriptor, DmaBuffer, OP_TO_CARD, Status, reg};
+use shef_device::{CTL_BYTES, Device, DeviceError, SharedMemory};
 
 /// As in bulk.rs: the queue and its vector, bytes of a place, descriptors of the ring, for one doorbell, pieces of memory.
 const QUEUE: u32 = 3;
@@ -17,32 +17,7 @@ const ENTRIES: u32 = 64;
 const BATCH: u32 = 8;
 const PIECES: usize = 3;
 
-/// Host memory; its address for the card is its number in the list.
-struct Memory(Arc<SharedMemory>, u64);
-
-impl DmaMemory for Memory {
-    fn device_address(&self) -> u64 {
-        self.1 << 32
-    }
-
-    fn bytes(&self) -> u64 {
-        self.0.len()
-    }
-
-    fn read(&self, offset: u64, out: &mut [u8]) -> Result<(), OutOfRange> {
-        self.0.read(offset, out)
-    }
-
-    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), OutOfRange> {
-        self.0.write(offset, bytes)
-    }
-
-    fn load(&self, offset: u64) -> Result<u32, OutOfRange> {
-        self.0.load(offset)
-    }
-}
-
-/// A card that works only while the program waits, and counts.
+/// A card that works only while the program waits, and counts. The address of its host memory is the number in the list, 4 GiB for each.
 struct Card {
     memory: Vec<Arc<SharedMemory>>,
     ring: u64,
@@ -99,15 +74,15 @@ impl Card {
 }
 
 impl Function for Card {
-    type Memory = Memory;
+    type Memory = DmaBuffer;
 
-    fn dma(&mut self, bytes: u64) -> Result<Memory, DeviceError> {
+    fn dma(&mut self, bytes: u64) -> Result<DmaBuffer, DeviceError> {
         let memory = Arc::new(SharedMemory::new(bytes).unwrap());
         self.memory.push(memory.clone());
-        Ok(Memory(memory, self.memory.len() as u64 - 1))
+        Ok(DmaBuffer::new(memory, (self.memory.len() as u64 - 1) << 32))
     }
 
-    fn release(&mut self, _: Memory, quiet: bool) -> Result<(), DeviceError> {
+    fn release(&mut self, _: DmaBuffer, quiet: bool) -> Result<(), DeviceError> {
         assert!(quiet);
         self.seen.released.set(self.seen.released.get() + 1);
         Ok(())

@@ -18,8 +18,10 @@ use shef::sim::{Blank, Card, CardError, CardOptions, Engine, Identity, ServeOpti
 use shef::transfer::{Open, download_into, upload};
 use shef::{Device, Host, SystemEntropy, Uri};
 use shef_device::pci::{BAR_CTL, Function, PciCard};
-use shef_device::ring::{COMPLETION, Completion, DESCRIPTOR, Descriptor, DmaMemory, OP_NOTHING, OP_TO_CARD, Queue, Status, reg};
-use shef_device::{DeviceError, OutOfRange, SharedMemory};
+use shef_device::ring::{
+    COMPLETION, Completion, DESCRIPTOR, Descriptor, DmaBuffer, DmaMemory, OP_NOTHING, OP_TO_CARD, Queue, Registers, Status, reg,
+};
+use shef_device::{DeviceError, SharedMemory};
 use shef_proto::cert::{Certificate, NO_CLOCK, NO_END, issue_device_id, issue_root};
 use shef_proto::channel::{
     Answer, ChannelError, Op, OwnerChannel, Received, RegionStatement, ShieldChannel, ShieldStatement, State, Statement, WrittenMap,
@@ -336,34 +338,9 @@ fn instructions() -> Option<Row> {
     })
 }
 
-/// Memory of this program in the place of memory that a card reaches.
-struct Memory(SharedMemory);
-
-impl DmaMemory for Memory {
-    fn device_address(&self) -> u64 {
-        0
-    }
-
-    fn bytes(&self) -> u64 {
-        self.0.len()
-    }
-
-    fn read(&self, offset: u64, out: &mut [u8]) -> Result<(), OutOfRange> {
-        self.0.read(offset, out)
-    }
-
-    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), OutOfRange> {
-        self.0.write(offset, bytes)
-    }
-
-    fn load(&self, offset: u64) -> Result<u32, OutOfRange> {
-        self.0.load(offset)
-    }
-}
-
 /// A card that ends every descriptor at once.
 struct Ready {
-    memory: Arc<Memory>,
+    memory: DmaBuffer,
     entries: u32,
     over: u32,
     on: u32,
@@ -377,43 +354,18 @@ impl Ready {
             let completion = Completion { tag: self.over, status: Status::Done, retired: 1, bytes: 4096 };
             self.over += 1;
             self.memory.write(at, &completion.encode()).expect("inside");
-            self.memory.0.store(at + 12, self.over).expect("inside");
+            self.memory.memory().store(at + 12, self.over).expect("inside");
         }
     }
 }
 
-impl Function for Ready {
-    type Memory = Memory;
-
-    fn dma(&mut self, bytes: u64) -> Result<Memory, DeviceError> {
-        Ok(Memory(SharedMemory::new(bytes).expect("memory")))
+impl Registers for Ready {
+    fn register(&mut self, _: u32) -> Result<u32, DeviceError> {
+        Ok(self.on)
     }
 
-    fn release(&mut self, _: Memory, _: bool) -> Result<(), DeviceError> {
-        Ok(())
-    }
-
-    fn config_read(&mut self, _: u16, out: &mut [u8]) -> Result<(), DeviceError> {
-        out.fill(0);
-        Ok(())
-    }
-
-    fn config_write(&mut self, _: u16, _: &[u8]) -> Result<(), DeviceError> {
-        Ok(())
-    }
-
-    fn bar_bytes(&self, _: u8) -> u64 {
-        0
-    }
-
-    fn bar_read(&mut self, _: u8, _: u64, out: &mut [u8]) -> Result<(), DeviceError> {
-        out.copy_from_slice(&self.on.to_le_bytes());
-        Ok(())
-    }
-
-    fn bar_write(&mut self, _: u8, offset: u64, data: &[u8]) -> Result<(), DeviceError> {
-        let value = u32::from_le_bytes(data.try_into().expect("a word"));
-        match offset as u32 - reg::BASE {
+    fn set_register(&mut self, offset: u32, value: u32) -> Result<(), DeviceError> {
+        match offset - reg::BASE {
             reg::CONTROL => self.on = value,
             reg::TAIL => self.complete(value),
             _ => {}
@@ -421,20 +373,17 @@ impl Function for Ready {
         Ok(())
     }
 
-    fn wait_vector(&mut self, _: u32, _: Duration) -> Result<bool, DeviceError> {
+    fn interrupted(&mut self, _: u32, _: Duration) -> Result<bool, DeviceError> {
         Ok(true)
-    }
-
-    fn reset(&mut self) -> Result<(), DeviceError> {
-        Ok(())
     }
 }
 
 /// What callgrind watches: descriptors through a ring, or only what the card does with them.
 fn descriptors(through_ring: bool) {
     let entries = 16;
-    let memory = Arc::new(Memory(SharedMemory::new(Queue::<()>::bytes(entries)).expect("memory")));
-    let mut card = Ready { memory: Arc::clone(&memory), entries, over: 0, on: 0 };
+    let memory = Arc::new(SharedMemory::new(Queue::<()>::bytes(entries)).expect("memory"));
+    let memory = DmaBuffer::new(memory, 0);
+    let mut card = Ready { memory: memory.clone(), entries, over: 0, on: 0 };
     let mut queue = Queue::open(&mut card, 0, entries, memory, 1, COUNTED.0 as u16).expect("a queue");
     for first in (0..COUNTED.1).step_by(COUNTED.0 as usize) {
         let end = first + COUNTED.0;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use shef_device::pci::{BAR_MEM, Function, PciCard};
-use shef_device::ring::DmaMemory;
-use shef_device::{DeviceError, Event, OutOfRange, SharedMemory};
+use shef_device::ring::{DmaBuffer, DmaMemory};
+use shef_device::{DeviceError, Event, SharedMemory};
 
 use crate::{Client, VfioUserError, region};
 
@@ -27,35 +27,6 @@ const ALIGN: u64 = 2 << 20;
 /// Writes of at most so many bytes are posted: registers, not card memory through a window that is not mapped.
 const POSTED: usize = 8;
 
-/// Host memory that the device reaches, until [`VfioUserFunction::free`] or the end of the connection.
-#[derive(Debug, Clone)]
-pub struct DmaBuffer {
-    memory: Arc<SharedMemory>,
-    address: u64,
-}
-
-impl DmaMemory for DmaBuffer {
-    fn device_address(&self) -> u64 {
-        self.address
-    }
-
-    fn bytes(&self) -> u64 {
-        self.memory.len()
-    }
-
-    fn read(&self, offset: u64, out: &mut [u8]) -> Result<(), OutOfRange> {
-        self.memory.read(offset, out)
-    }
-
-    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), OutOfRange> {
-        self.memory.write(offset, bytes)
-    }
-
-    fn load(&self, offset: u64) -> Result<u32, OutOfRange> {
-        self.memory.load(offset)
-    }
-}
-
 impl VfioUserFunction {
     /// Connects to a server.
     ///
@@ -73,13 +44,13 @@ impl VfioUserFunction {
         Ok(Self { client, vectors, memory, next: FIRST })
     }
 
-    /// Memory of at least `bytes` bytes that the device reaches too.
+    /// Memory of at least `bytes` bytes that the device reaches too, until [`VfioUserFunction::free`] or the end of the connection.
     ///
     /// # Errors
     /// [`VfioUserError::System`] where there is none, and those of the connection.
     pub fn dma(&mut self, bytes: u64) -> Result<DmaBuffer, VfioUserError> {
         let buffer = self.place(bytes)?;
-        self.client.dma_map(buffer.address, &buffer.memory)?;
+        self.client.dma_map(buffer.device_address(), buffer.memory())?;
         Ok(buffer)
     }
 
@@ -89,7 +60,7 @@ impl VfioUserFunction {
     /// As [`VfioUserFunction::dma`].
     pub fn dma_by_message(&mut self, bytes: u64) -> Result<DmaBuffer, VfioUserError> {
         let buffer = self.place(bytes)?;
-        self.client.dma_map_by_message(buffer.address, &buffer.memory)?;
+        self.client.dma_map_by_message(buffer.device_address(), buffer.memory())?;
         Ok(buffer)
     }
 
@@ -98,7 +69,7 @@ impl VfioUserFunction {
         let memory = memory.map_err(|error| VfioUserError::System { what: "making memory for DMA", error })?;
         let address = self.next;
         self.next += memory.len().next_multiple_of(ALIGN);
-        Ok(DmaBuffer { memory: Arc::new(memory), address })
+        Ok(DmaBuffer::new(Arc::new(memory), address))
     }
 
     /// The device does not reach the buffer any more once this returns.
@@ -106,7 +77,7 @@ impl VfioUserFunction {
     /// # Errors
     /// Those of the connection.
     pub fn free(&mut self, buffer: &DmaBuffer) -> Result<(), VfioUserError> {
-        self.client.dma_unmap(buffer.address, buffer.memory.len())
+        self.client.dma_unmap(buffer.device_address(), buffer.bytes())
     }
 
     /// The connection.

@@ -19,7 +19,7 @@ pub mod wire;
 pub use client::{Client, DEFAULT_TIMEOUT};
 pub use dma::{DmaError, DmaErrorKind};
 pub use error::{CODES, VfioUserError};
-pub use function::{DmaBuffer, VfioUserFunction, open};
+pub use function::{VfioUserFunction, open};
 pub use server::{Backend, Bus, NO_ANSWER, Region, Server};
 
 /// Error numbers of the system, as they stand in replies.

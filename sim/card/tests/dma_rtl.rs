@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 use common::Served;
 use dma_bench::{Bench, CARD_BYTES, Piece};
 use shef_device::Device;
-use shef_device::pci::{BAR_CTL, Function};
-use shef_device::ring::{CHAIN, Completion, Descriptor, DmaMemory, MAX_BYTES, OP_NOTHING, OP_TO_CARD, OP_TO_HOST, QUEUES, Queue, reg};
+use shef_device::ring::{
+    CHAIN, Completion, Descriptor, DmaMemory, MAX_BYTES, OP_NOTHING, OP_TO_CARD, OP_TO_HOST, QUEUES, Queue, Registers, reg,
+};
 use shef_rtl::AxiMemoryConfig;
 use shef_rtl::agent::Rng;
 
@@ -45,7 +46,7 @@ fn descriptor(rng: &mut Rng, tag: u32, base: u64) -> Descriptor {
 }
 
 /// What a driver sees of these descriptors.
-fn run<F: Function, M: DmaMemory>(function: &mut F, queue: &mut Queue<M>, descriptors: &[Descriptor], seed: u64) -> Vec<Completion> {
+fn run<M: DmaMemory>(card: &mut impl Registers, queue: &mut Queue<M>, descriptors: &[Descriptor], seed: u64) -> Vec<Completion> {
     let (mut rng, mut done, mut next) = (Rng::new(seed), Vec::new(), 0);
     loop {
         for _ in 0..1 + rng.below(8) {
@@ -53,7 +54,7 @@ fn run<F: Function, M: DmaMemory>(function: &mut F, queue: &mut Queue<M>, descri
                 next += 1;
             }
         }
-        queue.submit(function).unwrap();
+        queue.submit(card).unwrap();
         while let Some(completion) = queue.poll().unwrap() {
             done.push(completion);
         }
@@ -63,7 +64,7 @@ fn run<F: Function, M: DmaMemory>(function: &mut F, queue: &mut Queue<M>, descri
         if queue.pending() == 0 {
             return done;
         }
-        done.push(queue.wait(function, LIMIT).unwrap().expect("a completion"));
+        done.push(queue.wait(card, LIMIT).unwrap().expect("a completion"));
     }
 }
 
@@ -108,12 +109,6 @@ fn random_rings_end_alike() {
     }
 }
 
-fn read<F: Function>(function: &mut F, offset: u32) -> u32 {
-    let mut word = [0; 4];
-    function.bar_read(BAR_CTL, offset.into(), &mut word).unwrap();
-    u32::from_le_bytes(word)
-}
-
 #[test]
 fn registers_are_alike_whatever_is_written() {
     let served = Served::new(CARD_BYTES);
@@ -126,7 +121,7 @@ fn registers_are_alike_whatever_is_written() {
     for step in 0..400 {
         let queue = reg::BASE + rng.below(QUEUES.into()) as u32 * reg::STRIDE;
         let offset = 4 * rng.below(8) as u32;
-        let tail = read(&mut rtl, queue + reg::TAIL);
+        let tail = rtl.register(queue + reg::TAIL).unwrap();
         let any = rng.next_u64() as u32;
         let value = match offset {
             reg::RING_LO => [place as u32, place as u32, 0, place as u32 + 64][rng.below(4) as usize],
@@ -139,12 +134,12 @@ fn registers_are_alike_whatever_is_written() {
             }
             _ => any,
         };
-        for function in [&mut rtl as &mut dyn Writes, card.function()] {
-            function.put(queue + offset, value);
+        for card in [&mut rtl as &mut dyn Registers, card.function()] {
+            card.set_register(queue + offset, value).unwrap();
         }
         // What it began comes to its end.
         rtl.step(1500);
-        let all = |f: &mut dyn Writes| (0..16).map(|n| f.get(queue + 4 * n)).collect::<Vec<_>>();
+        let all = |card: &mut dyn Registers| (0..16).map(|n| card.register(queue + 4 * n).unwrap()).collect::<Vec<_>>();
         let begin = Instant::now();
         let wanted = all(&mut rtl);
         while all(card.function()) != wanted {
@@ -156,20 +151,4 @@ fn registers_are_alike_whatever_is_written() {
         }
     }
     rtl.check();
-}
-
-/// Registers of either card.
-trait Writes {
-    fn put(&mut self, offset: u32, value: u32);
-    fn get(&mut self, offset: u32) -> u32;
-}
-
-impl<F: Function> Writes for F {
-    fn put(&mut self, offset: u32, value: u32) {
-        self.bar_write(BAR_CTL, offset.into(), &value.to_le_bytes()).unwrap();
-    }
-
-    fn get(&mut self, offset: u32) -> u32 {
-        read(self, offset)
-    }
 }

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use common::Served;
 use shef_card::LinkFault;
 use shef_device::pci::{BAR_MEM, Function, PciCard, RING_FROM};
-use shef_device::ring::{CHAIN, Completion, Descriptor, DmaMemory, OP_NOTHING, OP_TO_CARD, OP_TO_HOST, Queue, Status};
+use shef_device::ring::{CHAIN, Completion, Descriptor, DmaBuffer, DmaMemory, OP_NOTHING, OP_TO_CARD, OP_TO_HOST, Queue, Status};
 use shef_device::{Device, mailbox};
-use shef_vfio_user::{DmaBuffer, VfioUserFunction};
+use shef_vfio_user::VfioUserFunction;
 
 type Card = PciCard<VfioUserFunction>;
 

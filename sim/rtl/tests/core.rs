@@ -5,8 +5,7 @@ mod dma_bench;
 
 use dma_bench::{Msix, Piece, Shared};
 use shef_device::DeviceError;
-use shef_device::pci::Function;
-use shef_device::ring::{Descriptor, OP_TO_CARD, OP_TO_HOST, Queue, Status, reg};
+use shef_device::ring::{Descriptor, OP_TO_CARD, OP_TO_HOST, Queue, Registers, Status, reg};
 use shef_model::{Accelerator, Burst, Model, Resp, ShieldBus, WriteBeat};
 use shef_proto::channel::{Answer, ChannelError, FaultKind, HALT, Op, OwnerChannel, Request, Sealed, ShieldStatement, State, status};
 use shef_proto::config::{Config, Mode};
@@ -720,48 +719,19 @@ impl Hosted {
     }
 }
 
-impl Function for Hosted {
-    type Memory = Piece;
-
-    fn dma(&mut self, bytes: u64) -> Result<Piece, DeviceError> {
-        Ok(self.host.piece(bytes, 1 << 52))
+impl Registers for Hosted {
+    fn register(&mut self, offset: u32) -> Result<u32, DeviceError> {
+        Ok(self.s.core.ctl_read(offset).unwrap().unwrap_or(u32::MAX))
     }
 
-    fn release(&mut self, _: Piece, _: bool) -> Result<(), DeviceError> {
+    fn set_register(&mut self, offset: u32, value: u32) -> Result<(), DeviceError> {
+        self.s.core.ctl_write(offset, value).unwrap();
         Ok(())
     }
 
-    fn config_read(&mut self, _: u16, out: &mut [u8]) -> Result<(), DeviceError> {
-        out.fill(0);
-        Ok(())
-    }
-
-    fn config_write(&mut self, _: u16, _: &[u8]) -> Result<(), DeviceError> {
-        Ok(())
-    }
-
-    fn bar_bytes(&self, _: u8) -> u64 {
-        1 << 16
-    }
-
-    fn bar_read(&mut self, _: u8, offset: u64, out: &mut [u8]) -> Result<(), DeviceError> {
-        out.copy_from_slice(&self.s.core.ctl_read(offset as u32).unwrap().unwrap_or(u32::MAX).to_le_bytes());
-        Ok(())
-    }
-
-    fn bar_write(&mut self, _: u8, offset: u64, data: &[u8]) -> Result<(), DeviceError> {
-        self.s.core.ctl_write(offset as u32, u32::from_le_bytes(data.try_into().unwrap())).unwrap();
-        Ok(())
-    }
-
-    fn wait_vector(&mut self, vector: u32, _: Duration) -> Result<bool, DeviceError> {
+    fn interrupted(&mut self, vector: u32, _: Duration) -> Result<bool, DeviceError> {
         let irqs = self.irqs.clone();
         Ok(self.s.core.run_until(20_000, 16, |_| irqs.borrow_mut().take(vector)).is_some())
-    }
-
-    fn reset(&mut self) -> Result<(), DeviceError> {
-        self.s.core.reset();
-        Ok(())
     }
 }
 

@@ -1,4 +1,4 @@
-//! The DMA engine with host memory, card memory and interrupts under one clock, as a PCI function for the real driver of the rings.
+//! The DMA engine with host memory, card memory and interrupts under one clock, for the real driver of the rings.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -7,8 +7,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use shef_device::pci::{BAR_CTL, Function};
-use shef_device::ring::{Descriptor, DmaMemory, OP_TO_CARD, OP_TO_HOST, Queue, Status};
+use shef_device::ring::{Descriptor, DmaMemory, OP_TO_CARD, OP_TO_HOST, Queue, Registers, Status};
 use shef_device::{DeviceError, OutOfRange};
 use shef_rtl::memory::{Bytes, SparseMemory};
 use shef_rtl::{
@@ -329,44 +328,18 @@ pub fn both_ways(bench: &mut Bench, piece: u64, count: u64) -> u64 {
     bench.sim.cycles() - start
 }
 
-impl Function for Bench {
-    type Memory = Piece;
-
-    fn dma(&mut self, bytes: u64) -> Result<Piece, DeviceError> {
-        Ok(self.host.piece(bytes, 1 << 52))
+impl Registers for Bench {
+    fn register(&mut self, offset: u32) -> Result<u32, DeviceError> {
+        Ok(self.read(offset).unwrap_or(u32::MAX))
     }
 
-    fn release(&mut self, _: Piece, _: bool) -> Result<(), DeviceError> {
-        Ok(())
-    }
-
-    fn config_read(&mut self, _: u16, out: &mut [u8]) -> Result<(), DeviceError> {
-        out.fill(0);
-        Ok(())
-    }
-
-    fn config_write(&mut self, _: u16, _: &[u8]) -> Result<(), DeviceError> {
-        Ok(())
-    }
-
-    fn bar_bytes(&self, _: u8) -> u64 {
-        1 << 16
-    }
-
-    fn bar_read(&mut self, bar: u8, offset: u64, out: &mut [u8]) -> Result<(), DeviceError> {
-        assert_eq!((bar, out.len()), (BAR_CTL, 4));
-        out.copy_from_slice(&self.read(offset as u32).unwrap_or(u32::MAX).to_le_bytes());
-        Ok(())
-    }
-
-    fn bar_write(&mut self, bar: u8, offset: u64, data: &[u8]) -> Result<(), DeviceError> {
-        assert_eq!(bar, BAR_CTL);
-        self.write(offset as u32, u32::from_le_bytes(data.try_into().expect("a word")));
+    fn set_register(&mut self, offset: u32, value: u32) -> Result<(), DeviceError> {
+        self.write(offset, value);
         Ok(())
     }
 
     /// Time is the design's clock.
-    fn wait_vector(&mut self, vector: u32, _: Duration) -> Result<bool, DeviceError> {
+    fn interrupted(&mut self, vector: u32, _: Duration) -> Result<bool, DeviceError> {
         for _ in 0..PATIENCE / 16 {
             if self.irqs.take(vector) {
                 return Ok(true);
@@ -374,10 +347,5 @@ impl Function for Bench {
             self.step(16);
         }
         Ok(false)
-    }
-
-    fn reset(&mut self) -> Result<(), DeviceError> {
-        Bench::reset(self);
-        Ok(())
     }
 }
