@@ -314,7 +314,7 @@ module shef_dma_work
       cpl_valid_q <= 1'b0;
       cpl_q <= '0;
     end else begin
-      if ((cpl_valid_q && cpl_ready_i) != told_i) cpls_q <= told_i ? cpls_q - 1'b1 : cpls_q + 1'b1;
+      if ((cpl_valid_o && cpl_ready_i) != told_i) cpls_q <= told_i ? cpls_q - 1'b1 : cpls_q + 1'b1;
       if (start_i) begin
         head_q <= '0;
         completed_q <= '0;
