@@ -452,6 +452,14 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// Whether a text from outside may be printed as it is: without control characters but the end of a line, nobody's terminal is driven by who
+/// made it.
+#[must_use]
+pub fn is_printable(text: &str) -> bool {
+    // Most are ASCII, and are looked at many bytes at once.
+    text.bytes().fold(true, |plain, byte| plain & matches!(byte, b' '..=b'~')) || text.chars().all(|c| !c.is_control() || c == '\n')
+}
+
 /// Fields of a map with integer keys; each is taken once, and at the end none may be left.
 pub struct Fields<'a> {
     what: &'static str,
@@ -530,11 +538,20 @@ impl<'a> Fields<'a> {
         <[u8; N]>::try_from(bytes).map_err(|_| self.bad(key, "a byte string of the right length"))
     }
 
-    /// A text of a length in `len` (bytes).
+    /// A text of a length in `len` (bytes) that can be printed: see [`is_printable`].
+    ///
+    /// # Errors
+    /// Missing, of another type, of another length, or with control characters.
+    pub fn text(&mut self, key: i64, len: core::ops::RangeInclusive<usize>) -> Result<&'a str, CborError> {
+        let text = self.file(key, len)?;
+        if is_printable(text) { Ok(text) } else { Err(self.bad(key, "a text without control characters")) }
+    }
+
+    /// The text of a file, of a length in `len` (bytes), whatever stands in it.
     ///
     /// # Errors
     /// Missing, of another type, or of another length.
-    pub fn text(&mut self, key: i64, len: core::ops::RangeInclusive<usize>) -> Result<&'a str, CborError> {
+    pub fn file(&mut self, key: i64, len: core::ops::RangeInclusive<usize>) -> Result<&'a str, CborError> {
         match self.take(key)? {
             Value::Text(text) if len.contains(&text.len()) => Ok(text),
             _ => Err(self.bad(key, "a text of the right length")),

@@ -1,7 +1,7 @@
 //! Strict CBOR against the examples of RFC 8949 appendix A and against minicbor.
 
 use proptest::prelude::*;
-use shef_proto::cbor::{CborError, Limits, Value, check, parse};
+use shef_proto::cbor::{CborError, Fields, Limits, Value, check, parse, read};
 
 const LIMITS: Limits = Limits::bytes(4096);
 
@@ -200,6 +200,25 @@ fn unique(value: &Value) -> bool {
             keys.windows(2).all(|pair| pair[0] != pair[1]) && entries.iter().all(|(_, value)| unique(value))
         }
         _ => true,
+    }
+}
+
+#[test]
+fn texts_of_messages_can_be_printed() {
+    for (text, printable) in [
+        ("", true),
+        ("vu9p ~", true),
+        ("Ger\u{e4}t", true),
+        ("two\nlines", true),
+        ("\u{1b}[2J", false),
+        ("a\rb", false),
+        ("a\u{9b}2J", false),
+        ("\0", false),
+    ] {
+        let message = Value::map(vec![(1, text.into()), (2, text.into())]).encode();
+        let mut fields = Fields::new(read(&message, &LIMITS).unwrap(), "message").unwrap();
+        assert_eq!(fields.text(1, 0..=16).ok(), printable.then_some(text), "{text:?}");
+        assert_eq!(fields.file(2, 0..=16), Ok(text), "a file may hold anything");
     }
 }
 

@@ -215,12 +215,12 @@ impl Bundle {
         let bundle = Self {
             created,
             evidence,
-            anchors: f.text(key::ANCHORS, 0..=MAX_TEXT)?.into(),
-            reference: f.text(key::REFERENCE, 0..=MAX_TEXT)?.into(),
-            signers: f.text(key::SIGNERS, 0..=MAX_TEXT)?.into(),
+            anchors: f.file(key::ANCHORS, 0..=MAX_TEXT)?.into(),
+            reference: f.file(key::REFERENCE, 0..=MAX_TEXT)?.into(),
+            signers: f.file(key::SIGNERS, 0..=MAX_TEXT)?.into(),
             corims: byte_strings(&mut f, key::CORIMS, MAX_CORIMS)?,
             deactivated,
-            policy: f.text(key::POLICY, 0..=MAX_TEXT)?.into(),
+            policy: f.file(key::POLICY, 0..=MAX_TEXT)?.into(),
             rego,
             revocations,
         };

@@ -274,15 +274,15 @@ pub fn verify(token: &str, keys: &[JwtKey], expect: &Expect<'_>, verify: VerifyF
     let claims = jwt::verify(token, keys, verify)?;
     let claims = Claims(&claims);
     let profile = claims.text("eat_profile")?;
-    let dialect = Dialect::from_profile(profile).ok_or_else(|| wrong("eat_profile", "a profile of EAR", profile))?;
+    let dialect = Dialect::from_profile(profile).ok_or_else(|| other("eat_profile", "a profile of EAR", profile))?;
     let names = dialect.names();
     let issuer = claims.text("iss")?;
     if let Some(expected) = expect.issuer.filter(|expected| *expected != issuer) {
-        return Err(wrong("iss", expected, issuer));
+        return Err(other("iss", &quoted(expected), issuer));
     }
     let audience = claims.text("aud")?;
     if audience != expect.audience {
-        return Err(wrong("aud", expect.audience, audience));
+        return Err(other("aud", &quoted(expect.audience), audience));
     }
     let (issued, expires) = (claims.number("iat")?, claims.number("exp")?);
     if issued > expect.now.saturating_add(expect.leeway) {
@@ -302,7 +302,7 @@ pub fn verify(token: &str, keys: &[JwtKey], expect: &Expect<'_>, verify: VerifyF
     let layer = submods.0.get(submod(expect.layer)).and_then(Value::as_object).filter(|_| only);
     let Some(layer) = layer.map(Claims) else {
         let found: Vec<&str> = submods.0.keys().map(String::as_str).collect();
-        return Err(wrong("submods", submod(expect.layer), &found.join(", ")));
+        return Err(other("submods", submod(expect.layer), &found.join(", ")));
     };
     let status = layer.status(names.status)?;
     if let Some(name) = names.overall
@@ -348,7 +348,17 @@ fn key_of(text: &str) -> Option<PublicKey> {
 }
 
 fn wrong(claim: &'static str, expected: &str, found: &str) -> JwtError {
-    JwtError::Claim { claim, expected: expected.into(), found: found.chars().take(128).collect() }
+    JwtError::Claim { claim, expected: expected.into(), found: found.into() }
+}
+
+/// The same where the token holds another text than it should.
+fn other(claim: &'static str, expected: &str, found: &str) -> JwtError {
+    wrong(claim, expected, &quoted(found))
+}
+
+/// The beginning of a text from outside, so that nothing of it reaches a terminal or log unescaped.
+fn quoted(text: &str) -> String {
+    format!("{:?}", text.chars().take(128).collect::<String>())
 }
 
 struct Claims<'a>(&'a Map<String, Value>);
@@ -368,7 +378,7 @@ impl<'a> Claims<'a> {
 
     fn status(&self, name: &'static str) -> Result<Status, JwtError> {
         let text = self.text(name)?;
-        Status::from_name(text).ok_or_else(|| wrong(name, "a status", text))
+        Status::from_name(text).ok_or_else(|| other(name, "a status", text))
     }
 
     fn vector(&self, name: &'static str) -> Result<TrustVector, JwtError> {
@@ -378,7 +388,7 @@ impl<'a> Claims<'a> {
             let value = value.as_i64().and_then(|value| i8::try_from(value).ok());
             match at.zip(value) {
                 Some((at, value)) => vector.0[at] = value,
-                None => return Err(wrong(name, "claims of AR4SI", claim)),
+                None => return Err(other(name, "claims of AR4SI", claim)),
             }
         }
         Ok(vector)

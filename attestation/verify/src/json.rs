@@ -19,11 +19,13 @@ pub(crate) fn object(out: &mut Vec<u8>, fill: impl FnOnce(&mut Object<'_>)) {
 
 impl Object<'_> {
     fn name(&mut self, name: &'static str) -> &mut Vec<u8> {
-        let comma: &[u8] = if self.first { b"" } else { b"," };
-        self.first = false;
-        for part in [comma, b"\"", name.as_bytes(), b"\":"] {
-            self.out.extend_from_slice(part);
+        if !self.first {
+            self.out.push(b',');
         }
+        self.first = false;
+        self.out.push(b'"');
+        self.out.extend_from_slice(name.as_bytes());
+        self.out.extend_from_slice(b"\":");
         self.out
     }
 

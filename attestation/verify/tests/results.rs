@@ -162,6 +162,7 @@ fn what_a_relying_party_refuses() {
     for (change, what) in [
         ((|i| i.audience = "https://elsewhere.example") as fn(&mut Issue<'_>), "claim aud"),
         (|i| i.issuer = "somebody", "claim iss"),
+        (|i| i.issuer = "some\u{1b}[2Jbody", "claim iss: expected \"https://verifier.example\", found \"some\\u{1b}[2Jbody\""),
         (|i| i.issued = NOW + 100, "claim iat"),
         (|i| i.expires = NOW + 5, "claim exp"),
         (|i| i.expires = NOW, "claim exp"),

@@ -1,5 +1,7 @@
 //! Frames, and reading and writing the fields of a message.
 
+use shef_proto::cbor::is_printable;
+
 use super::MAX_FRAME;
 
 /// Why bytes are no message.
@@ -210,11 +212,7 @@ impl<'a> Reader<'a> {
             return Err(WireError::Value { what, found: len as u64, expected: "at most 2048 bytes" });
         }
         let text = core::str::from_utf8(self.slice(len, what)?).map_err(|_| WireError::Text { what })?;
-        // Texts are printed: nobody's terminal is driven from the other side.
-        if text.chars().any(|c| c.is_control() && c != '\n') {
-            return Err(WireError::Text { what });
-        }
-        Ok(text.to_owned())
+        if is_printable(text) { Ok(text.to_owned()) } else { Err(WireError::Text { what }) }
     }
 
     pub(super) fn name(&mut self, what: &'static str) -> Result<String, WireError> {
