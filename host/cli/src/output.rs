@@ -144,13 +144,27 @@ impl Output {
         interrupt::silences();
         let mut err = std::io::stderr().lock();
         let label = if std::io::stderr().is_terminal() && self.color { "\x1b[31;1merror\x1b[0m" } else { "error" };
-        let _ = writeln!(err, "{label} [{}]: {}", error.code, error.message);
+        let code = inert(&error.code);
+        let _ = writeln!(err, "{label} [{code}]: {}", inert(&error.message));
         let help = error.help();
         if !help.is_empty() {
             let _ = writeln!(err, "help: {help}");
         }
-        let _ = writeln!(err, "help: `shef explain {}` says more", error.code);
+        let _ = writeln!(err, "help: `shef explain {code}` says more");
     }
+}
+
+/// A message that may show a piece of a file or of another program's answer, with its control characters as escapes.
+fn inert(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() && !matches!(c, '\n' | '\t') {
+            out.extend(c.escape_default());
+        } else {
+            out.push(c);
+        }
+    }
+    out
 }
 
 /// See [`Output::spinner`].

@@ -146,6 +146,16 @@ fn damaged_data_files() {
 }
 
 #[test]
+fn an_error_drives_no_terminal() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("no\x1b[2Jfile.toml");
+    let output = run(&["shield", "check", file.to_str().unwrap()]);
+    let stderr = text(&output.stderr);
+    assert_ne!(output.status.code(), Some(0));
+    assert!(!stderr.contains('\x1b') && stderr.contains("no\\u{1b}[2Jfile.toml"), "{stderr}");
+}
+
+#[test]
 fn places_that_cannot_be_written() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("file");
