@@ -40,7 +40,7 @@ pub enum PolicyError {
         text: String,
     },
     /// A trust anchor.
-    #[error("trust anchor {name}: {text}")]
+    #[error("trust anchor {name:?}: {text}")]
     Anchor {
         /// Its name.
         name: String,

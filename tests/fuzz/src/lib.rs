@@ -89,27 +89,33 @@ pub fn run_one(target: &Target, input: &[u8]) -> Result<String, String> {
     })
 }
 
-/// An outcome without what it says of the input: runs of digits become one `#`, nothing stays between quotes, and lines that show the input
-/// (`3 | a = b`) are left out.
+/// An outcome without what it says of the input: numbers become one `#`, nothing stays between quotes or of the name behind a region's number,
+/// and lines that show the input (`3 | a = b`) are left out.
 #[must_use]
 pub fn class(outcome: &str) -> String {
     let shows = |line: &str| line.trim_start_matches(|c: char| c.is_ascii_digit() || c == ' ').starts_with('|');
     let text = outcome.lines().filter(|line| !shows(line)).collect::<Vec<_>>().join(" ");
     let mut out = String::new();
     let mut quote = None;
-    let mut chars = text.chars();
+    let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
         match (c, quote) {
             ('"' | '`', None) => {
                 quote = Some(c);
                 out.push(c);
             }
-            (_, Some(end)) if c == end => {
+            ('(', None) if out.ends_with("# ") => {
+                quote = Some(')');
+                out.push(c);
+            }
+            // A quote that what is quoted may hold itself ends it where no word goes on.
+            (_, Some(end)) if c == end && chars.peek().is_none_or(|next| *next != end && !next.is_alphanumeric()) => {
                 quote = None;
                 out.push(c);
             }
             ('\\', Some(_)) => drop(chars.next()),
             (_, Some(_)) => {}
+            (_, None) if c.is_ascii_hexdigit() && out.ends_with("#x") => {}
             ('0'..='9', None) if out.ends_with('#') => {}
             ('0'..='9', None) => out.push('#'),
             _ => out.push(c),

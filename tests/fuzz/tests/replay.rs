@@ -53,5 +53,7 @@ fn what_breaks_is_seen() {
 fn numbers_and_names_do_not_make_classes() {
     assert_eq!(class("malformed CBOR at byte 1234, 7"), "malformed CBOR at byte #, #");
     assert_eq!(class("unknown field `a1`, expected `name` in \"x`y\" 3"), "unknown field ``, expected `` in \"\" #");
+    assert_eq!(class("unknown field `a``b`c`, expected `name`"), "unknown field ``, expected ``");
+    assert_eq!(class("region 3 (out): base 0x1be0 is not (SHEF-CON-010)"), "region # (): base #x is not (SHEF-CON-#)");
     assert_eq!(class("at 1:2\n1 | k\\n\n  | ^\nno \"a\\\"b\" here"), "at #:# no \"\" here");
 }

@@ -61,7 +61,7 @@ pub fn run_appraisal(bytes: &[u8]) -> String {
         Some(check) => {
             // What was found may be bytes of the input; the exact code stands at its end.
             let found = check.actual.to_string();
-            format!("{} {}", check.code, found.rsplit_once('(').map_or("", |(_, code)| code))
+            format!("{} {}", check.code, found.rsplit_once("(SHEF-").map_or("", |(_, code)| code))
         }
     }
 }
