@@ -39,12 +39,19 @@ pub fn run(no_skip: bool, json: bool) -> Result<(), Failure> {
     let mut t = Totals { passed: 0, failed: 0, skipped: Vec::new(), steps: Vec::new(), seconds: 0, json };
     system_packages(&mut t);
     let verilator = tools::ensure_verilator(&root(), &say)?;
+    // It has a workspace of its own.
+    step(&mut t, "the example's lock file is whole", || {
+        let args = ["tree", "--locked", "--depth", "0", "--manifest-path", "examples/vecadd/Cargo.toml"];
+        process::run(
+            &mut process::cargo(&args),
+            "cargo tree; `cargo update --workspace --manifest-path examples/vecadd/Cargo.toml` mends it",
+        )
+    });
     step(&mut t, "generated files are up to date", || {
         process::run(&mut crate::generator("check"), "shef-gen check; `cargo xtask generate` mends it")
     });
     step(&mut t, "formatting", || {
         process::run(&mut process::cargo(&["fmt", "--all", "--check"]), "cargo fmt")?;
-        // The example has a workspace of its own.
         process::run(&mut process::cargo(&["fmt", "--check", "--manifest-path", "examples/vecadd/Cargo.toml"]), "cargo fmt of the example")
     });
     step(&mut t, "module table", lint::table);
