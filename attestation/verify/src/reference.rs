@@ -184,8 +184,8 @@ impl TrustAnchor {
     #[must_use]
     pub fn to_toml(&self) -> String {
         format!(
-            "[[anchor]]\nname = {:?}\nkind = \"{}\"\ndebug = {}\ncertificate = \"{}\"\n",
-            self.name,
+            "[[anchor]]\nname = {}\nkind = \"{}\"\ndebug = {}\ncertificate = \"{}\"\n",
+            toml::Value::from(self.name.as_str()),
             self.kind.name(),
             self.debug,
             hex::encode(self.certificate.der())

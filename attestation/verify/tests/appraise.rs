@@ -11,6 +11,7 @@ use shef_proto::cert;
 use shef_proto::config::OnFault;
 use shef_proto::cose;
 use shef_proto::evidence::{self, DebugState, Evidence, Layer, RootOfTrust, ShieldState};
+use shef_verify::corim::CorimSigner;
 use shef_verify::{
     AppraisalPolicy, CODES, ChainCache, ChainKey, CheckId, Given, Policy, ReferenceValues, Request, TrustAnchor, TrustAnchors, Verified,
     VerifiedChain, appraise, appraise_kernel, appraise_shield,
@@ -670,5 +671,17 @@ proptest! {
     #[test]
     fn noise_denies(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
         prop_assert!(!Case::new(Layer::Shield).appraise_bytes(&bytes, &[]).appraisal.accepted());
+    }
+}
+
+#[test]
+fn names_of_anchors_and_signers_are_read_back() {
+    let root = Case::root("maker");
+    for name in ["maker", "a\0b", "\u{1b}[2J", "say \"no\"", "c:\\x", "two\nlines", "'''\"\"\"", "Ger\u{e4}t"] {
+        let anchor = TrustAnchor::new(name, RootOfTrust::Board, false, root.der()).unwrap();
+        let read = TrustAnchor::list_from_toml(&anchor.to_toml()).unwrap();
+        assert_eq!(read[0].name(), name);
+        let signer = CorimSigner::with_key(name, key("builder").public_key());
+        assert_eq!(CorimSigner::list_from_toml(&signer.to_toml()).unwrap()[0].name(), name);
     }
 }

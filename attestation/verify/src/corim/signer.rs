@@ -132,8 +132,8 @@ impl CorimSigner {
         };
         let vendors: Vec<String> = self.vendors.iter().map(|vendor| format!("{vendor:?}")).collect();
         format!(
-            "[[signer]]\nname = {:?}\n{identity}\nkernels = {}\nshells = {}\nvendors = [{}]\n",
-            self.name,
+            "[[signer]]\nname = {}\n{identity}\nkernels = {}\nshells = {}\nvendors = [{}]\n",
+            toml::Value::from(self.name.as_str()),
             self.kernels,
             self.shells,
             vendors.join(", ")
