@@ -460,6 +460,12 @@ pub fn is_printable(text: &str) -> bool {
     text.bytes().fold(true, |plain, byte| plain & matches!(byte, b' '..=b'~')) || text.chars().all(|c| !c.is_control() || c == '\n')
 }
 
+/// The text in bytes from outside, when it is UTF-8 and [`is_printable`].
+#[must_use]
+pub fn printable(bytes: &[u8]) -> Option<&str> {
+    core::str::from_utf8(bytes).ok().filter(|text| is_printable(text))
+}
+
 /// Fields of a map with integer keys; each is taken once, and at the end none may be left.
 pub struct Fields<'a> {
     what: &'static str,

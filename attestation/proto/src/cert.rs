@@ -8,7 +8,7 @@ use alloc::{string::String, vec::Vec};
 use p256::ecdsa::Signature;
 use sha2::{Digest, Sha256};
 
-use crate::cbor::is_printable;
+use crate::cbor::printable;
 use crate::code::Code;
 use crate::cose::{self, SigningKey, VerifyFn};
 use crate::der::{self, DerError, Reader, tlv};
@@ -537,7 +537,7 @@ fn parse_tcb_info(value: &[u8]) -> Result<TcbInfo, DerError> {
     if version.len() > 32 {
         return Err(DerError);
     }
-    let version = core::str::from_utf8(version).ok().filter(|version| is_printable(version)).ok_or(DerError)?.into();
+    let version = printable(version).ok_or(DerError)?.into();
     let svn = der::u64_content(fields.value(0x83)?)?;
     if der::u64_content(fields.value(0x84)?)? != TCB_LAYER {
         return Err(DerError);

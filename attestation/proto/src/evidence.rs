@@ -388,8 +388,7 @@ impl Claims {
         let key = cose::key_from_cose(cnf.take(1)?)?;
         cnf.finish()?;
         let target = f.bytes(claim::HWMODEL, 1..=NAME_MAX)?;
-        let target = core::str::from_utf8(target).ok().filter(|target| cbor::is_printable(target));
-        let target = target.ok_or_else(|| f.bad(claim::HWMODEL, "a name in UTF-8 without control characters"))?;
+        let target = cbor::printable(target).ok_or_else(|| f.bad(claim::HWMODEL, "a name in UTF-8 without control characters"))?;
         let debug = f.uint(claim::DBGSTAT, 4)?;
         let debug = DebugState::from_number(debug).ok_or_else(|| f.bad(claim::DBGSTAT, "a debug state"))?;
         let kind = f.text(claim::ROOT_OF_TRUST, 1..=NAME_MAX)?;

@@ -1,6 +1,6 @@
 //! Frames, and reading and writing the fields of a message.
 
-use shef_proto::cbor::is_printable;
+use shef_proto::cbor::printable;
 
 use super::MAX_FRAME;
 
@@ -211,8 +211,7 @@ impl<'a> Reader<'a> {
         if len > super::MAX_TEXT {
             return Err(WireError::Value { what, found: len as u64, expected: "at most 2048 bytes" });
         }
-        let text = core::str::from_utf8(self.slice(len, what)?).map_err(|_| WireError::Text { what })?;
-        if is_printable(text) { Ok(text.to_owned()) } else { Err(WireError::Text { what }) }
+        printable(self.slice(len, what)?).map(str::to_owned).ok_or(WireError::Text { what })
     }
 
     pub(super) fn name(&mut self, what: &'static str) -> Result<String, WireError> {
