@@ -78,59 +78,68 @@ fn a_revocation_needs_a_confirmed_form_of_this_service() {
         .problem(422, "SHEF-SVC-043");
 }
 
-/// The page in a browser, light and dark, with rows of every kind: nothing is refused by its own security policy, and the two look different.
-/// The pictures lie in `target/page` for people to look at. `cargo test -p shef-verifierd --test verifierd -- --ignored in_a_browser`.
-#[test]
-#[ignore = "starts a browser eight times; needs Chromium, which `cargo xtask test` installs"]
-fn the_page_in_a_browser() {
-    let token = "a-token-for-the-browser";
-    let entry =
-        format!("[[tenant.token]]\nname = \"browser\"\nrole = \"operator\"\nsha256 = \"{}\"\n", hex::encode(sha256(token.as_bytes())));
-    let service = Service::with(|text| format!("{text}{entry}"), Default::default());
-    let operator = &service.operator;
-    let device = Device::new(1);
-    service.furnish(&device);
-    operator.call("PUT", "/v1/keys/data", &json!({"layer": "shield", "policy": "default", "generate": 32})).ok();
-    let (_, public) = generate_key_pair(&mut SystemEntropy);
-    let (session, nonce) = operator.session(Layer::Shield, Some(&public));
-    operator
-        .post("/v1/release", &json!({"key": "data", "session": session, "evidence": b64(&device.evidence(Layer::Shield, &nonce))}))
-        .ok();
-    let mut other = Device::new(2);
-    other.image = [0xee; 32];
-    let (session, nonce) = operator.session(Layer::Shield, None);
-    let denied = operator
-        .post("/v1/appraise", &json!({"session": session, "evidence": b64(&other.evidence(Layer::Shield, &nonce))}))
-        .problem(422, "SHEF-SVC-043");
-    operator.post("/v1/revocations", &json!({"kind": "image", "value": "ee".repeat(32), "reason": "a wrong build got out"})).ok();
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).with_file_name("page");
-    std::fs::create_dir_all(&folder).unwrap();
-    let appraisal = format!("/appraisals/{}", denied["appraisal_id"].as_str().unwrap());
-    let ask = format!("/revoke?kind=device&value={}", hex::encode(device.ueid));
-    let ueid = hex::encode(device.ueid);
-    let mut pictures = Vec::new();
-    for (name, path, dark, shown) in [
-        ("overview-light", "/", false, ueid.as_str()),
-        ("overview-dark", "/", true, ueid.as_str()),
-        ("appraisal-light", appraisal.as_str(), false, "<h1>Appraisal</h1>"),
-        ("revoke-dark", ask.as_str(), true, ueid.as_str()),
-    ] {
-        let profile = tempfile::tempdir().unwrap();
-        let picture = folder.join(format!("{name}.png"));
-        let _ = std::fs::remove_file(&picture);
-        let mut browser = Command::new("chromium");
-        browser
-            .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--ignore-certificate-errors"])
-            .args(["--enable-logging=stderr", "--window-size=1200,2400", "--hide-scrollbars"])
-            .args(dark.then_some("--force-dark-mode"))
-            .arg(format!("--user-data-dir={}", profile.path().display()))
-            .arg(format!("https://operator:{token}@{}{path}", service.running().address));
-        let page = browser.arg("--dump-dom").output().expect("Chromium: apt-get install chromium");
-        assert!(String::from_utf8_lossy(&page.stdout).contains(shown), "{name}: {}", String::from_utf8_lossy(&page.stdout));
-        let output = browser.arg(format!("--screenshot={}", picture.display())).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(!said.contains("CONSOLE") && !said.contains("Content Security Policy"), "{name}: {said}");
-        pictures.push(std::fs::read(&picture).unwrap_or_else(|error| panic!("{name}: {error}: {said}")));
+/// For `cargo xtask test --full`.
+mod long {
+    use super::*;
+
+    /// The page in a browser, light and dark, with rows of every kind: nothing is refused by its own security policy, and the two look different.
+    /// The pictures lie in `target/page` for people to look at. `cargo test -p shef-verifierd --test verifierd -- --ignored in_a_browser`.
+    #[test]
+    #[ignore = "long: starts a browser eight times"]
+    fn the_page_in_a_browser() {
+        if Command::new("chromium").arg("--version").output().is_err() {
+            println!("no Chromium, which `cargo xtask test --full` tells at its end");
+            return;
+        }
+        let token = "a-token-for-the-browser";
+        let entry =
+            format!("[[tenant.token]]\nname = \"browser\"\nrole = \"operator\"\nsha256 = \"{}\"\n", hex::encode(sha256(token.as_bytes())));
+        let service = Service::with(|text| format!("{text}{entry}"), Default::default());
+        let operator = &service.operator;
+        let device = Device::new(1);
+        service.furnish(&device);
+        operator.call("PUT", "/v1/keys/data", &json!({"layer": "shield", "policy": "default", "generate": 32})).ok();
+        let (_, public) = generate_key_pair(&mut SystemEntropy);
+        let (session, nonce) = operator.session(Layer::Shield, Some(&public));
+        operator
+            .post("/v1/release", &json!({"key": "data", "session": session, "evidence": b64(&device.evidence(Layer::Shield, &nonce))}))
+            .ok();
+        let mut other = Device::new(2);
+        other.image = [0xee; 32];
+        let (session, nonce) = operator.session(Layer::Shield, None);
+        let denied = operator
+            .post("/v1/appraise", &json!({"session": session, "evidence": b64(&other.evidence(Layer::Shield, &nonce))}))
+            .problem(422, "SHEF-SVC-043");
+        operator.post("/v1/revocations", &json!({"kind": "image", "value": "ee".repeat(32), "reason": "a wrong build got out"})).ok();
+        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).with_file_name("page");
+        std::fs::create_dir_all(&folder).unwrap();
+        let appraisal = format!("/appraisals/{}", denied["appraisal_id"].as_str().unwrap());
+        let ask = format!("/revoke?kind=device&value={}", hex::encode(device.ueid));
+        let ueid = hex::encode(device.ueid);
+        let mut pictures = Vec::new();
+        for (name, path, dark, shown) in [
+            ("overview-light", "/", false, ueid.as_str()),
+            ("overview-dark", "/", true, ueid.as_str()),
+            ("appraisal-light", appraisal.as_str(), false, "<h1>Appraisal</h1>"),
+            ("revoke-dark", ask.as_str(), true, ueid.as_str()),
+        ] {
+            let profile = tempfile::tempdir().unwrap();
+            let picture = folder.join(format!("{name}.png"));
+            let _ = std::fs::remove_file(&picture);
+            let mut browser = Command::new("chromium");
+            browser
+                .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--ignore-certificate-errors"])
+                .args(["--enable-logging=stderr", "--window-size=1200,2400", "--hide-scrollbars"])
+                .args(dark.then_some("--force-dark-mode"))
+                .arg(format!("--user-data-dir={}", profile.path().display()))
+                .arg(format!("https://operator:{token}@{}{path}", service.running().address));
+            let page = browser.arg("--dump-dom").output().expect("Chromium: apt-get install chromium");
+            assert!(String::from_utf8_lossy(&page.stdout).contains(shown), "{name}: {}", String::from_utf8_lossy(&page.stdout));
+            let output = browser.arg(format!("--screenshot={}", picture.display())).output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(!said.contains("CONSOLE") && !said.contains("Content Security Policy"), "{name}: {said}");
+            pictures.push(std::fs::read(&picture).unwrap_or_else(|error| panic!("{name}: {error}: {said}")));
+        }
+        assert_ne!(pictures[0], pictures[1], "light and dark look the same");
     }
-    assert_ne!(pictures[0], pictures[1], "light and dark look the same");
 }

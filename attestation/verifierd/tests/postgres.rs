@@ -237,51 +237,58 @@ fn set_clock(replica: &Running, now: i64) {
     }
 }
 
-#[test]
-fn replicas_die_the_database_restarts_its_disk_fills_and_clocks_step() {
-    let Some(server) = Postgres::start() else {
-        println!("skipped: PostgreSQL is not installed, or does not start as an unprivileged user");
-        return;
-    };
-    let (runtime, dir) = (Runtime::new().unwrap(), dir());
-    dir.configure(|text| format!("{}\n[limits]\nrate = 1000000\nburst = 1000000\n", text.replace("sqlite:verifierd.db", &server.url())));
-    let mut replicas: Vec<Process> = (0..3).map(|_| run(&dir)).collect();
-    let clients: Vec<Client> = replicas.iter().map(|replica| replica.client.clone()).collect();
-    let cases = Cases { device: Device::new(1), clients, done: Default::default(), refused: AtomicUsize::new(0) };
-    furnish(&cases.clients[0], &cases.device);
-    cases.clients[0].call("PUT", "/v1/keys/data", &json!({"layer": "shield", "policy": "default", "generate": 32})).ok();
+/// For `cargo xtask test --full`.
+mod long {
+    use super::*;
 
-    // Under load a replica is killed, then the database crashes and comes back.
-    let stop = AtomicBool::new(false);
-    let ready = |least: usize| {
-        let start = Instant::now();
-        while cases.done.lock().unwrap().len() < least {
-            if start.elapsed() > Duration::from_secs(120) {
-                stop.store(true, Ordering::Relaxed);
-                panic!("nothing is released any more");
+    #[test]
+    #[ignore = "long: replicas under load"]
+    fn replicas_die_the_database_restarts_its_disk_fills_and_clocks_step() {
+        let Some(server) = Postgres::start() else {
+            println!("skipped: PostgreSQL is not installed, or does not start as an unprivileged user");
+            return;
+        };
+        let (runtime, dir) = (Runtime::new().unwrap(), dir());
+        dir.configure(|text| {
+            format!("{}\n[limits]\nrate = 1000000\nburst = 1000000\n", text.replace("sqlite:verifierd.db", &server.url()))
+        });
+        let mut replicas: Vec<Process> = (0..3).map(|_| run(&dir)).collect();
+        let clients: Vec<Client> = replicas.iter().map(|replica| replica.client.clone()).collect();
+        let cases = Cases { device: Device::new(1), clients, done: Default::default(), refused: AtomicUsize::new(0) };
+        furnish(&cases.clients[0], &cases.device);
+        cases.clients[0].call("PUT", "/v1/keys/data", &json!({"layer": "shield", "policy": "default", "generate": 32})).ok();
+
+        // Under load a replica is killed, then the database crashes and comes back.
+        let stop = AtomicBool::new(false);
+        let ready = |least: usize| {
+            let start = Instant::now();
+            while cases.done.lock().unwrap().len() < least {
+                if start.elapsed() > Duration::from_secs(120) {
+                    stop.store(true, Ordering::Relaxed);
+                    panic!("nothing is released any more");
+                }
+                std::thread::sleep(Duration::from_millis(5));
             }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    };
-    std::thread::scope(|scope| {
-        for worker in 0..4 {
-            let (cases, stop) = (&cases, &stop);
-            scope.spawn(move || cases.work(worker, stop));
-        }
-        ready(12);
-        signal(&replicas[2].child, "-KILL");
-        ready(24);
-        server.crash();
-        let before = cases.done.lock().unwrap().len();
-        ready(before + 12);
-        stop.store(true, Ordering::Relaxed);
-    });
-    replicas.pop().unwrap().child.wait().unwrap();
-    assert!(cases.refused.load(Ordering::Relaxed) > 0, "nobody noticed the kill: the test shows nothing");
-    cases.check(&cases.clients[0]);
+        };
+        std::thread::scope(|scope| {
+            for worker in 0..4 {
+                let (cases, stop) = (&cases, &stop);
+                scope.spawn(move || cases.work(worker, stop));
+            }
+            ready(12);
+            signal(&replicas[2].child, "-KILL");
+            ready(24);
+            server.crash();
+            let before = cases.done.lock().unwrap().len();
+            ready(before + 12);
+            stop.store(true, Ordering::Relaxed);
+        });
+        replicas.pop().unwrap().child.wait().unwrap();
+        assert!(cases.refused.load(Ordering::Relaxed) > 0, "nobody noticed the kill: the test shows nothing");
+        cases.check(&cases.clients[0]);
 
-    // The disk is full: the table of appraisals has grown to where it may not grow further.
-    runtime.block_on(async {
+        // The disk is full: the table of appraisals has grown to where it may not grow further.
+        runtime.block_on(async {
         let pool = sqlx::PgPool::connect(&server.url()).await.unwrap();
         sqlx::query(
             "INSERT INTO appraisal SELECT 'nobody', int4send(n), 0, '', '', '', '', '', '', '', repeat('x', 1000) FROM generate_series(1, 1200) n",
@@ -291,64 +298,65 @@ fn replicas_die_the_database_restarts_its_disk_fills_and_clocks_step() {
         .unwrap();
         pool.close().await;
     });
-    server.limit_files(&runtime, "1048576");
-    let mut refused = Vec::new();
-    for client in &cases.clients[..2] {
-        // What room there is in the last pages does for a few more.
-        let full = (0..60).find_map(|_| {
-            let request = cases.request(client).unwrap();
-            let answer = client.post("/v1/release", &request);
-            if answer.status == 200 {
-                cases.done.lock().unwrap().push((request, answer.json()));
-                return None;
-            }
-            answer.problem(503, "SHEF-SVC-004");
-            Some(request)
-        });
-        refused.push(full.expect("a full disk: without one the test shows nothing"));
-        cases.check(client);
-    }
-    server.limit_files(&runtime, "unlimited");
-    for request in refused {
-        let answer = cases.release(&request, 0);
-        cases.done.lock().unwrap().push((request, answer));
-    }
-    let total = cases.check(&cases.clients[1]);
-    for replica in &mut replicas {
-        signal(&replica.child, "-TERM");
-        replica.child.wait().unwrap();
-    }
+        server.limit_files(&runtime, "1048576");
+        let mut refused = Vec::new();
+        for client in &cases.clients[..2] {
+            // What room there is in the last pages does for a few more.
+            let full = (0..60).find_map(|_| {
+                let request = cases.request(client).unwrap();
+                let answer = client.post("/v1/release", &request);
+                if answer.status == 200 {
+                    cases.done.lock().unwrap().push((request, answer.json()));
+                    return None;
+                }
+                answer.problem(503, "SHEF-SVC-004");
+                Some(request)
+            });
+            refused.push(full.expect("a full disk: without one the test shows nothing"));
+            cases.check(client);
+        }
+        server.limit_files(&runtime, "unlimited");
+        for request in refused {
+            let answer = cases.release(&request, 0);
+            cases.done.lock().unwrap().push((request, answer));
+        }
+        let total = cases.check(&cases.clients[1]);
+        for replica in &mut replicas {
+            signal(&replica.child, "-TERM");
+            replica.child.wait().unwrap();
+        }
 
-    // Two replicas with clocks of their own. One steps a day forward, sweeps, and steps back; the other stays.
-    let noon = now();
-    let begin = || runtime.block_on(start(config(&dir.path), fixed_clock(noon))).unwrap();
-    let (steps, stays) = (begin(), begin());
-    let client = |replica: &Running| Client::new(&dir.path, &format!("https://{}", replica.address), Some("operator"));
-    let (at_steps, at_stays) = (client(&steps), client(&stays));
-    let (used, unused) = (cases.request(&at_steps).unwrap(), cases.request(&at_steps).unwrap());
-    at_steps.post("/v1/release", &used).ok();
-    set_clock(&steps, noon + 90_000);
-    at_steps.post("/v1/release", &unused).problem(410, "SHEF-SVC-041");
-    runtime.block_on(steps.app.sweep()).unwrap();
-    // Nonce and box were forgotten: for whoever's clock stayed they count as used.
-    at_steps.post("/v1/release", &used).problem(410, "SHEF-SVC-041");
-    at_stays.post("/v1/release", &used).problem(409, "SHEF-SVC-042");
-    set_clock(&steps, noon - 5000);
-    for client in [&at_steps, &at_stays] {
-        client.post("/v1/release", &used).problem(409, "SHEF-SVC-042");
-        client.post("/v1/release", &unused).problem(409, "SHEF-SVC-042");
-        // Until the clocks have caught up nothing is released: what ends before the sweep may have been used.
-        client.post("/v1/release", &cases.request(client).unwrap()).problem(409, "SHEF-SVC-042");
+        // Two replicas with clocks of their own. One steps a day forward, sweeps, and steps back; the other stays.
+        let noon = now();
+        let begin = || runtime.block_on(start(config(&dir.path), fixed_clock(noon))).unwrap();
+        let (steps, stays) = (begin(), begin());
+        let client = |replica: &Running| Client::new(&dir.path, &format!("https://{}", replica.address), Some("operator"));
+        let (at_steps, at_stays) = (client(&steps), client(&stays));
+        let (used, unused) = (cases.request(&at_steps).unwrap(), cases.request(&at_steps).unwrap());
+        at_steps.post("/v1/release", &used).ok();
+        set_clock(&steps, noon + 90_000);
+        at_steps.post("/v1/release", &unused).problem(410, "SHEF-SVC-041");
+        runtime.block_on(steps.app.sweep()).unwrap();
+        // Nonce and box were forgotten: for whoever's clock stayed they count as used.
+        at_steps.post("/v1/release", &used).problem(410, "SHEF-SVC-041");
+        at_stays.post("/v1/release", &used).problem(409, "SHEF-SVC-042");
+        set_clock(&steps, noon - 5000);
+        for client in [&at_steps, &at_stays] {
+            client.post("/v1/release", &used).problem(409, "SHEF-SVC-042");
+            client.post("/v1/release", &unused).problem(409, "SHEF-SVC-042");
+            // Until the clocks have caught up nothing is released: what ends before the sweep may have been used.
+            client.post("/v1/release", &cases.request(client).unwrap()).problem(409, "SHEF-SVC-042");
+        }
+        for (replica, client) in [(&steps, &at_steps), (&stays, &at_stays)] {
+            set_clock(replica, noon + 90_100);
+            client.post("/v1/release", &cases.request(client).unwrap()).ok();
+        }
+        runtime.block_on(async {
+            steps.stop().await;
+            stays.stop().await;
+        });
+        // Every receipt of all of this is in the chain.
+        let audit = String::from_utf8(command(&["audit", "--config", &dir.config]).stdout).unwrap();
+        assert!(audit.contains(&format!("receipts 1 to {} hold", total + 3)), "{audit}");
     }
-    for (replica, client) in [(&steps, &at_steps), (&stays, &at_stays)] {
-        set_clock(replica, noon + 90_100);
-        client.post("/v1/release", &cases.request(client).unwrap()).ok();
-    }
-    runtime.block_on(async {
-        steps.stop().await;
-        stays.stop().await;
-    });
-    // Every receipt of all of this is in the chain.
-    let audit = String::from_utf8(command(&["audit", "--config", &dir.config]).stdout).unwrap();
-    assert!(audit.contains(&format!("receipts 1 to {} hold", total + 3)), "{audit}");
 }

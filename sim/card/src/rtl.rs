@@ -106,15 +106,14 @@ pub fn design_digest() -> Result<[u8; 32], CardError> {
 /// Where sources are missing.
 pub fn design_digest_of(config: &Config) -> Result<[u8; 32], CardError> {
     let package = write_package(config, Synthesis::default())?;
-    Ok(module_spec("shef_sim_top")?.source(&package).search("shell-rtl/accel/digits").fast().digest()?)
+    Ok(module_spec("shef_sim_top")?.source(&package).search("shell-rtl/accel/digits").digest()?)
 }
 
 fn spec(top: &str, project: Option<&Project>) -> Result<DesignSpec, CardError> {
-    let spec = match project {
-        Some(project) => project.spec(top)?,
-        None => module_spec(top)?.search("shell-rtl/accel/digits"),
-    };
-    Ok(spec.fast())
+    match project {
+        Some(project) => project.spec(top),
+        None => Ok(module_spec(top)?.search("shell-rtl/accel/digits")),
+    }
 }
 
 fn start(top: &'static str, options: &RtlOptions, project: Option<&Project>, progress: &mut dyn FnMut(&str)) -> Result<CoreSim, CardError> {

@@ -158,7 +158,7 @@ fn library(lanes: u32) -> Library {
                 .param("CountW", if lanes == 1 { 4 } else { 36 })
                 .param("NodeSets", 8)
                 .param("FreezeRegion", u32::from(lanes == 2));
-            build(&spec.fast()).expect("shef_set builds")
+            build(&spec).expect("shef_set builds")
         })
         .clone()
 }

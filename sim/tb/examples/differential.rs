@@ -45,7 +45,8 @@ fn run(args: &Args) -> Result<(u64, u64), BenchError> {
     };
     // Beside the program: generated packages belong to the build products.
     let program = std::env::current_exe().unwrap_or_default();
-    let folder = program.parent().unwrap_or(Path::new(".")).join("differential_rtl");
+    let name = args.config.as_deref().and_then(|c| Path::new(c).file_stem()).map_or("shield".into(), |s| s.to_string_lossy());
+    let folder = program.parent().unwrap_or(Path::new(".")).join("differential_rtl").join(&*name);
     let fixed = match &text {
         Some(text) => Some(design(text, &folder)?),
         None => None,

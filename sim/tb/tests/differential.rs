@@ -35,7 +35,7 @@ fn library() -> (&'static Library, &'static Config) {
     static BUILT: std::sync::OnceLock<(Library, Config)> = std::sync::OnceLock::new();
     let (lib, config) = BUILT.get_or_init(|| {
         let (spec, config) = design(SHIELD, &scratch()).expect("design");
-        (build(&spec.fast()).unwrap_or_else(|e| panic!("{e}")), config)
+        (build(&spec).unwrap_or_else(|e| panic!("{e}")), config)
     });
     (lib, config)
 }

@@ -162,7 +162,7 @@ fn library() -> &'static (Library, Config) {
     BUILT.get_or_init(|| {
         let scratch = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("modes");
         let (spec, config) = design(include_str!("modes.toml"), &scratch).expect("design");
-        (build(&spec.fast()).unwrap_or_else(|e| panic!("{e}")), config)
+        (build(&spec).unwrap_or_else(|e| panic!("{e}")), config)
     })
 }
 

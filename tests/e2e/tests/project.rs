@@ -123,29 +123,35 @@ fn one_time_codes_come_over_the_register_channel_alone() {
     session.close().unwrap();
 }
 
-/// The example's own program, built as its user would build it, over files longer than its lanes.
-#[test]
-fn a_program_of_a_workspace_of_its_own_adds_files() {
-    let program = shef_e2e::example(&example());
-    let dir = tempfile::tempdir().unwrap();
-    let file = |name: &str| dir.path().join(name);
-    let run = |a: &[u8], b: &[u8]| {
-        fs::write(file("a"), a).unwrap();
-        fs::write(file("b"), b).unwrap();
-        std::process::Command::new(&program).args([file("a"), file("b"), file("sums")]).output().unwrap()
-    };
-    let left = || fs::read_dir(dir.path()).unwrap().count();
+/// For `cargo xtask test --full`.
+mod long {
+    use super::*;
 
-    let (a, b) = (words(3, 40_001), words(4, 40_001));
-    let refused = run(&bytes(&a), &bytes(&b[1..]));
-    assert!(!refused.status.success() && left() == 2, "{}", String::from_utf8_lossy(&refused.stderr));
+    /// The example's own program, built as its user would build it, over files longer than its lanes.
+    #[test]
+    #[ignore = "long: a workspace of its own is built"]
+    fn a_program_of_a_workspace_of_its_own_adds_files() {
+        let program = shef_e2e::example(&example());
+        let dir = tempfile::tempdir().unwrap();
+        let file = |name: &str| dir.path().join(name);
+        let run = |a: &[u8], b: &[u8]| {
+            fs::write(file("a"), a).unwrap();
+            fs::write(file("b"), b).unwrap();
+            std::process::Command::new(&program).args([file("a"), file("b"), file("sums")]).output().unwrap()
+        };
+        let left = || fs::read_dir(dir.path()).unwrap().count();
 
-    let done = run(&bytes(&a), &bytes(&b));
-    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-    assert_eq!(String::from_utf8_lossy(&done.stdout), "40001 sums in 3 batches\n");
-    let sums: Vec<u32> = a.iter().zip(&b).map(|(x, y)| x.wrapping_add(*y)).collect();
-    assert!(fs::read(file("sums")).unwrap() == bytes(&sums), "the sums differ from those of the CPU");
-    assert_eq!(left(), 3);
+        let (a, b) = (words(3, 40_001), words(4, 40_001));
+        let refused = run(&bytes(&a), &bytes(&b[1..]));
+        assert!(!refused.status.success() && left() == 2, "{}", String::from_utf8_lossy(&refused.stderr));
+
+        let done = run(&bytes(&a), &bytes(&b));
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        assert_eq!(String::from_utf8_lossy(&done.stdout), "40001 sums in 3 batches\n");
+        let sums: Vec<u32> = a.iter().zip(&b).map(|(x, y)| x.wrapping_add(*y)).collect();
+        assert!(fs::read(file("sums")).unwrap() == bytes(&sums), "the sums differ from those of the CPU");
+        assert_eq!(left(), 3);
+    }
 }
 
 fn copy(to: &Path) -> PathBuf {

@@ -2,7 +2,6 @@
 
 use crate::process::{self, Failure};
 use crate::tools;
-use std::process::Command;
 
 /// Arguments of the command.
 #[derive(clap::Args)]
@@ -36,18 +35,9 @@ pub struct Args {
     json: bool,
 }
 
-/// The bench as a program, built; it runs in the repository's root.
-pub fn program() -> Result<Command, Failure> {
-    let mut build = process::cargo(&["build", "--quiet", "--package", "shef-tb", "--bin", "shef-attack"]);
-    process::run(&mut build, "building shef-attack")?;
-    let mut command = Command::new(process::target_dir().join("debug").join("shef-attack"));
-    command.current_dir(crate::root());
-    Ok(command)
-}
-
 /// Runs the attempts, or adds up reports.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let mut command = program()?;
+    let mut command = process::built("shef-attack")?;
     if args.sum.is_empty() {
         let verilator = tools::ensure_verilator(&crate::root(), &process::say)?;
         command.env("SHEF_VERILATOR", verilator).arg("--dir").arg(process::target_dir().join("attack"));

@@ -46,19 +46,14 @@ pub fn run(what: &What) -> Result<(), Failure> {
 /// The host's side, then the card's engine in RTL.
 fn host(json: bool) -> Result<(), Failure> {
     let verilator = tools::ensure_verilator(&root(), &say)?;
-    let host = ["--package", "shef", "--features", "sim", "--example", "host_bench"];
-    several(json, "debug", &[&host, &["--package", "shef-rtl", "--example", "dma_throughput"]], Some(&verilator))
+    several(json, "debug", &["host_bench", "dma_throughput"], Some(&verilator))
 }
 
 /// Builds and runs benches one after the other: their rows as one document, or what they print.
-fn several(json: bool, profile: &str, benches: &[&[&str]], verilator: Option<&Path>) -> Result<(), Failure> {
+fn several(json: bool, profile: &str, benches: &[&str], verilator: Option<&Path>) -> Result<(), Failure> {
     let mut all = serde_json::Value::Null;
     for bench in benches {
-        let mut build = process::cargo(&["build", "--quiet"]);
-        build.args((profile == "release").then_some("--release"));
-        process::run(build.args(*bench), "building the bench")?;
-        let program = process::target_dir().join(profile).join("examples").join(bench[bench.len() - 1]);
-        let mut command = Command::new(program);
+        let mut command = process::built_example(bench, profile)?;
         command.envs(verilator.map(|v| ("SHEF_VERILATOR", v)));
         if json {
             merge(&mut all, document(&mut command)?);
@@ -90,10 +85,7 @@ fn merge(all: &mut serde_json::Value, mut one: serde_json::Value) {
 
 fn shield(json: bool, words: &[String]) -> Result<(), Failure> {
     let verilator = tools::ensure_verilator(&root(), &say)?;
-    let mut build = process::cargo(&["build", "--quiet", "--package", "shef-tb", "--example", "shield_throughput"]);
-    process::run(&mut build, "building the bench")?;
-    let program = process::target_dir().join("debug/examples/shield_throughput");
-    let mut command = Command::new(program);
+    let mut command = process::built_example("shield_throughput", "debug")?;
     command.args(json.then_some("--json")).args(words).env("SHEF_VERILATOR", verilator);
     process::hand_over(&mut command)
 }
@@ -101,10 +93,8 @@ fn shield(json: bool, words: &[String]) -> Result<(), Failure> {
 /// Appraisal alone, then the whole service; or the service with a large database.
 fn verifier(json: bool, scale: bool) -> Result<(), Failure> {
     if scale {
-        return several(json, "release", &[&["--package", "shef-verifierd", "--example", "service_scale"]], None);
+        return several(json, "release", &["service_scale"], None);
     }
-    let pure = ["--package", "shef-verify", "--features", "aws-lc", "--example", "verifier_throughput"];
-    let service = ["--package", "shef-verifierd", "--example", "service_throughput"];
     // As it is shipped: the baseline is C and does not care how Rust is compiled.
-    several(json, "release", &[&pure, &service], None)
+    several(json, "release", &["verifier_throughput", "service_throughput"], None)
 }

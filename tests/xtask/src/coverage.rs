@@ -5,7 +5,7 @@
 //! reason for what is covered. The result is written to `docs/coverage.md`.
 
 use crate::process::{self, Failure, say};
-use crate::{attack, root, tools};
+use crate::{root, tools};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -163,7 +163,7 @@ fn bench(args: &Args, folder: &Path) -> Result<(), Failure> {
         std::fs::remove_dir_all(&records).map_err(|e| fail(&records, &e))?;
     }
     let verilator = tools::ensure_verilator(&root(), &say)?;
-    let mut c = attack::program()?;
+    let mut c = process::built("shef-attack")?;
     c.env("SHEF_VERILATOR", verilator).args(["--coverage", "--quick", "--no-waves", "--json", "--jobs", "2", "--dir"]).arg(folder);
     c.args(["--n", &args.n.to_string(), "--seed", &args.seed.to_string()]).stdin(Stdio::null()).stderr(Stdio::inherit());
     let out = c.output().map_err(|e| Failure::failed(format!("shef-attack: {e}")))?;

@@ -98,7 +98,7 @@ pub struct Args {
     /// Only proofs whose name holds this
     #[arg(default_value = "")]
     filter: String,
-    /// Only the quick ones, as in the normal test
+    /// Only the quick ones and without mutants, as in the normal test
     #[arg(long)]
     quick: bool,
     /// Run also what went well before
@@ -115,9 +115,14 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     check(&prover, args, &|line| if args.json { eprintln!("{line}") } else { println!("{line}") })
 }
 
-/// The quick proofs, for the normal test.
+/// The quick proofs, for the normal test; their mutants are left to the full one.
 pub fn quick(prover: &tools::Prover, line: &Line<'_>) -> Result<(), Failure> {
     check(prover, &Args { filter: String::new(), quick: true, again: false, json: false }, line)
+}
+
+/// All of them with all mutants, for the full test.
+pub fn all_of_them(prover: &tools::Prover, line: &Line<'_>) -> Result<(), Failure> {
+    check(prover, &Args { filter: String::new(), quick: false, again: false, json: false }, line)
 }
 
 fn check(prover: &tools::Prover, args: &Args, line: &Line<'_>) -> Result<(), Failure> {
@@ -131,7 +136,7 @@ fn check(prover: &tools::Prover, args: &Args, line: &Line<'_>) -> Result<(), Fai
     line(&format!("{:<14} {:<34} {:<10} {:>5} {:<8} {:>7}", "proof", "task", "method", "depth", "result", "s"));
     let mut work = Vec::new();
     for p in chosen {
-        work.extend(tasks(p)?.into_iter().map(|task| (p, task)));
+        work.extend(tasks(p)?.into_iter().filter(|task| !args.quick || task.method != "mutant").map(|task| (p, task)));
     }
     let rows = all(prover, &work, args.again, line)?;
     let bad: Vec<String> = rows
@@ -241,7 +246,7 @@ fn one<'a>(prover: &tools::Prover, p: &'a Proof, task: &Task, again: bool) -> Re
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part);
     }
-    let kept = process::target_dir().join("formal/kept").join(hex::encode(hash.finalize()));
+    let kept = process::cache_dir().join("formal").join(hex::encode(hash.finalize()));
     let row = |outcome: String, seconds, cached| Row {
         proof: &p.name,
         task: task.name.clone(),

@@ -47,15 +47,8 @@ enum Command {
     Attack(attack::Args),
     /// Lines of the RTL and named cover points that the hostile bench and random operations reach, and why the others are not
     Coverage(coverage::Args),
-    /// Everything the project tests
-    Test {
-        /// A missing optional tool is a failure, as in CI
-        #[arg(long)]
-        no_skip: bool,
-        /// One JSON document on stdout; everything else on stderr
-        #[arg(long)]
-        json: bool,
-    },
+    /// Everything the project tests in a quarter of an hour; with --full, everything
+    Test(test::Args),
     /// The card in a virtual machine: an unmodified Linux kernel, vfio-pci, and the whole demo through /dev/vfio
     Vm(vm::Args),
     /// Write the generated files anew
@@ -73,9 +66,6 @@ enum Command {
         /// By the hostile bench instead, as a table: what it saw, after how many attempts
         #[arg(long)]
         attack: bool,
-        /// Only those of the normal test
-        #[arg(long)]
-        quick: bool,
         /// Only mutants whose name holds this
         #[arg(default_value = "")]
         filter: String,
@@ -108,16 +98,16 @@ fn main() -> ExitCode {
         Command::Demo { args } => demo(&args),
         Command::Attack(args) => attack::run(&args),
         Command::Coverage(args) => coverage::run(&args),
-        Command::Test { no_skip, json } => test::run(no_skip || std::env::var_os("CI").is_some(), json),
+        Command::Test(args) => test::run(&args),
         Command::Vm(args) => vm::run(&args),
         Command::Generate { check } => generate(check),
         Command::Lint => lint::run(),
         Command::Formal(args) => formal::run(&args),
-        Command::Mutants { attack, quick, filter } => {
-            tools::ensure_verilator(&root(), &process::say).map_err(Failure::from).and_then(|verilator| {
-                let which = if quick { mutants::Which::Quick } else { mutants::Which::Named(&filter) };
-                mutants::run(&verilator, which, if attack { mutants::By::Attack } else { mutants::By::Test }, &|line| println!("{line}"))
-            })
+        Command::Mutants { attack, filter } => {
+            let by = if attack { mutants::By::Attack } else { mutants::By::Test };
+            tools::ensure_verilator(&root(), &process::say)
+                .map_err(Failure::from)
+                .and_then(|verilator| mutants::run(&verilator, &filter, by))
         }
         Command::Dist(args) => dist::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
@@ -149,27 +139,26 @@ fn setup(all: bool) -> Result<(), Failure> {
 
 fn demo(args: &[String]) -> Result<(), Failure> {
     let verilator = tools::ensure_verilator(&root(), &process::say)?;
-    let mut build = process::cargo(&["build", "--quiet", "--package", "shef-cli"]);
+    // It starts these two itself.
     if args.iter().any(|arg| arg == "--remote") {
-        build.args(["--package", "shef-agent"]);
+        process::built("shef-agent")?;
     }
     if args.windows(2).any(|pair| pair == ["--verifier", "local"]) || args.iter().any(|arg| arg == "--verifier=local") {
-        build.args(["--package", "shef-verifierd"]);
+        process::built("shef-verifierd")?;
     }
-    process::run(&mut build, "building shef")?;
-    let shef = process::target_dir().join("debug").join("shef");
-    let mut command = std::process::Command::new(shef);
-    command.arg("demo").args(args).env("SHEF_VERILATOR", verilator);
+    let mut command = process::built("shef")?;
+    let here = std::env::current_dir().unwrap_or_else(|_| root());
+    command.current_dir(here).arg("demo").args(args).env("SHEF_VERILATOR", verilator);
     process::hand_over(&mut command)
 }
 
 fn generate(check: bool) -> Result<(), Failure> {
-    process::hand_over(&mut generator(if check { "check" } else { "generate" }))
+    process::hand_over(&mut generator(if check { "check" } else { "generate" })?)
 }
 
 /// The generator of the repository's generated files.
-pub fn generator(command: &str) -> std::process::Command {
-    let mut c = process::cargo(&["run", "--quiet", "--package", "shef-gen", "--", command]);
-    c.arg(root());
-    c
+pub fn generator(command: &str) -> Result<std::process::Command, Failure> {
+    let mut c = process::built("shef-gen")?;
+    c.arg(command).arg(root());
+    Ok(c)
 }

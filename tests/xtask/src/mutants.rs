@@ -7,6 +7,7 @@
 
 use crate::process::{self, Failure, say};
 use crate::root;
+use crate::test::Binary;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -23,16 +24,13 @@ struct File {
 #[serde(deny_unknown_fields)]
 pub struct Mutant {
     /// Short name, in dashes.
-    name: String,
+    pub name: String,
     /// The claim that no longer holds.
-    breaks: String,
+    pub breaks: String,
     /// `package/test-target/test-name` of the test that must fail; none: the hostile bench is the test.
     test: Option<String>,
     /// Configuration of the hostile bench to attack it in; none: no configuration has what is weakened, or no act of the bench can show it.
     attack: Option<String>,
-    /// Part of the normal test.
-    #[serde(default)]
-    quick: bool,
     /// What is changed.
     edit: Vec<Edit>,
 }
@@ -78,40 +76,30 @@ pub enum By {
     Attack,
 }
 
-/// Which of the mutants.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Which<'a> {
-    /// Those of the normal test.
-    Quick,
-    /// Those whose name holds this.
-    Named(&'a str),
-}
-
-/// Runs mutants; `line` prints the table.
-pub fn run(verilator: &Path, which: Which<'_>, by: By, line: &dyn Fn(&str)) -> Result<(), Failure> {
+/// Runs those whose name holds `filter`, and prints the table.
+pub fn run(verilator: &Path, filter: &str, by: By) -> Result<(), Failure> {
+    let line = |text: &str| println!("{text}");
     let all = load()?;
-    let folder = process::target_dir().join("mutants");
+    let built = crate::test::build()?;
+    if !built.outcome().ok() {
+        return Err(Failure::failed(built.outcome().text));
+    }
     let mut survivors = Vec::new();
     let mut ran = 0;
     match by {
         By::Test => line(&format!("{:<34} {:<9} {:>6}  caught by", "mutant", "", "s")),
         By::Attack => line("| mutant | what no longer holds | caught by | after attempts |\n|---|---|---|---:|"),
     }
-    let chosen = |m: &Mutant| match which {
-        Which::Quick => m.quick,
-        Which::Named(filter) => m.name.contains(filter),
-    };
-    for m in all.iter().filter(|m| chosen(m) && (by == By::Attack || m.test.is_some())) {
+    for m in all.iter().filter(|m| m.name.contains(filter) && (by == By::Attack || m.test.is_some())) {
         ran += 1;
         say(&format!("mutant {} ({})", m.name, m.breaks));
-        let copy = folder.join(&m.name);
-        weaken(m, &copy)?;
         let start = Instant::now();
-        let caught = if by == By::Attack { attack_mutant(m, &copy, verilator)? } else { None };
+        let caught = if by == By::Attack { attack_mutant(m, &weaken(m)?, verilator)? } else { None };
         let test = m.test.as_deref().unwrap_or_default();
-        let outcome = match &m.test {
+        let outcome = match m.binary(&built.binaries) {
             _ if caught.is_some() => "caught",
-            Some(test) => try_mutant(m, test, &copy, verilator)?,
+            Some(binary) => m.try_test(binary, verilator)?,
+            None if m.test.is_some() => "NO TEST",
             None => "SURVIVED",
         };
         match (by, caught) {
@@ -122,7 +110,7 @@ pub fn run(verilator: &Path, which: Which<'_>, by: By, line: &dyn Fn(&str)) -> R
         if outcome != "caught" {
             survivors.push(format!("{}: {outcome}", m.name));
         }
-        let _ = std::fs::remove_dir_all(&copy);
+        let _ = std::fs::remove_dir_all(m.copy());
     }
     if ran == 0 {
         return Err(Failure::failed("no mutant has this in its name; tests/mutants has them all"));
@@ -146,8 +134,8 @@ struct Seen {
 /// Attacks a mutant until something is wrong: what it was, and after how many attempts.
 fn attack_mutant(m: &Mutant, copy: &Path, verilator: &Path) -> Result<Option<(String, u64)>, Failure> {
     let Some(configuration) = &m.attack else { return Ok(None) };
-    let mut c = crate::attack::program()?;
-    c.env("SHEF_ROOT", copy).env("SHEF_CACHE", copy.with_file_name("cache")).env("SHEF_VERILATOR", verilator).stdin(Stdio::null());
+    let mut c = process::built("shef-attack")?;
+    c.env("SHEF_ROOT", copy).env("SHEF_CACHE", process::cache_dir()).env("SHEF_VERILATOR", verilator).stdin(Stdio::null());
     c.args(["--stop", "--no-waves", "--quick", "--json", "--configuration", configuration, "--n"]).arg(ATTEMPTS.to_string());
     c.arg("--dir").arg(copy.join("attack"));
     let out = c.output().map_err(|e| Failure::failed(format!("shef-attack: {e}")))?;
@@ -171,7 +159,11 @@ fn attack_mutant(m: &Mutant, copy: &Path, verilator: &Path) -> Result<Option<(St
     }))
 }
 
-fn load() -> Result<Vec<Mutant>, Failure> {
+/// All of them.
+///
+/// # Errors
+/// A file that cannot be read.
+pub fn load() -> Result<Vec<Mutant>, Failure> {
     let folder = root().join("tests/mutants");
     let fail = |p: &Path, e: &dyn std::fmt::Display| Failure::failed(format!("{}: {e}", p.display()));
     let mut paths: Vec<PathBuf> = std::fs::read_dir(&folder)
@@ -189,8 +181,10 @@ fn load() -> Result<Vec<Mutant>, Failure> {
     Ok(all)
 }
 
-/// Copies the RTL to `copy` and applies the mutant.
-fn weaken(m: &Mutant, copy: &Path) -> Result<(), Failure> {
+/// Copies the RTL and applies the mutant: the copy's root.
+fn weaken(m: &Mutant) -> Result<PathBuf, Failure> {
+    let copy = m.copy();
+    let copy = copy.as_path();
     let fail = |e: std::io::Error| Failure::failed(format!("{}: {e}", copy.display()));
     if copy.exists() {
         std::fs::remove_dir_all(copy).map_err(fail)?;
@@ -206,11 +200,11 @@ fn weaken(m: &Mutant, copy: &Path) -> Result<(), Failure> {
         std::fs::write(&path, text).map_err(fail)?;
     }
     if m.edit.iter().any(|e| e.file.ends_with(".uasm")) {
-        let mut assemble = process::cargo(&["run", "--quiet", "--package", "shef-gen", "--", "ucode"]);
-        assemble.arg(copy.join("shell-rtl/ucode/shield.uasm")).arg(copy.join("shell-rtl/rtl/core/shef_ucode_pkg.sv"));
+        let mut assemble = process::built("shef-gen")?;
+        assemble.arg("ucode").arg(copy.join("shell-rtl/ucode/shield.uasm")).arg(copy.join("shell-rtl/rtl/core/shef_ucode_pkg.sv"));
         process::run(&mut assemble, "assembling the microprogram")?;
     }
-    Ok(())
+    Ok(copy.to_path_buf())
 }
 
 fn copy_tree(from: &Path, to: &Path) -> std::io::Result<()> {
@@ -227,26 +221,49 @@ fn copy_tree(from: &Path, to: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-fn try_mutant(m: &Mutant, test: &str, copy: &Path, verilator: &Path) -> Result<&'static str, Failure> {
-    let parts: Vec<&str> = test.split('/').collect();
-    let [package, target, name] = parts[..] else {
-        return Err(Failure::failed(format!("{}: test '{test}' is not package/target/name", m.name)));
-    };
-    let mut c = process::cargo(&["test", "--quiet", "--package", package, "--test", target, "--", "--exact", name]);
-    c.env("SHEF_ROOT", copy).env("SHEF_CACHE", copy.with_file_name("cache")).env("SHEF_VERILATOR", verilator).stdin(Stdio::null());
-    let out = c.output().map_err(|e| Failure::failed(format!("cargo test: {e}")))?;
-    let text = format!("{}{}", String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
-    let log = copy.with_extension("log");
-    std::fs::write(&log, &text).map_err(|e| Failure::failed(format!("{}: {e}", log.display())))?;
-    Ok(if build_failed(&text) || text.contains("could not compile") {
-        "NO BUILD"
-    } else if !text.contains("1 failed") && !text.contains("1 passed") {
-        "NO TEST"
-    } else if out.status.success() {
-        "SURVIVED"
-    } else {
-        "caught"
-    })
+impl Mutant {
+    fn copy(&self) -> PathBuf {
+        process::target_dir().join("mutants").join(&self.name)
+    }
+
+    /// All that it says: what decides whether it is caught, beside the RTL and the test.
+    pub fn text(&self) -> String {
+        let edits: String = self.edit.iter().map(|e| format!("{}\0{}\0{}\0", e.file, e.find, e.replace)).collect();
+        format!("{:?} {edits}", self.test)
+    }
+
+    /// The program with the test that must fail.
+    pub fn binary<'a>(&self, all: &'a [Binary]) -> Option<&'a Binary> {
+        let (program, _) = self.test.as_ref()?.rsplit_once('/')?;
+        all.iter().find(|b| b.name() == program)
+    }
+
+    /// Runs that test on a copy with the mutant.
+    ///
+    /// # Errors
+    /// The mutant cannot be applied, the test not started.
+    pub fn try_test(&self, binary: &Binary, verilator: &Path) -> Result<&'static str, Failure> {
+        let copy = weaken(self)?;
+        let name = self.test.as_deref().and_then(|test| test.rsplit('/').next()).unwrap_or_default();
+        let mut c = binary.command(verilator);
+        c.args(["--include-ignored", "--exact", name]);
+        c.env("SHEF_ROOT", &copy).env("SHEF_CACHE", process::cache_dir()).stdin(Stdio::null());
+        let out = c.output().map_err(|e| Failure::failed(format!("{}: {e}", binary.name())))?;
+        let text = format!("{}{}", String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
+        let log = copy.with_extension("log");
+        std::fs::write(&log, &text).map_err(|e| Failure::failed(format!("{}: {e}", log.display())))?;
+        let outcome = if build_failed(&text) {
+            "NO BUILD"
+        } else if !text.contains("1 failed") && !text.contains("1 passed") {
+            "NO TEST"
+        } else if out.status.success() {
+            "SURVIVED"
+        } else {
+            "caught"
+        };
+        let _ = std::fs::remove_dir_all(copy);
+        Ok(outcome)
+    }
 }
 
 #[cfg(test)]

@@ -29,11 +29,26 @@ pub fn say(line: &str) {
     eprintln!("{line}");
 }
 
-/// cargo, in the repository's root.
+/// cargo, in the repository's root. The workspace's own crates are compiled by clippy, where it is installed: it is the compiler with more lints, so that
+/// what the tests, the demo and the benches need is built once, and linted by the way.
 pub fn cargo(args: &[&str]) -> Command {
     let mut c = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     c.args(args).current_dir(crate::root());
+    if let Some(clippy) = clippy_driver() {
+        c.env("RUSTC_WORKSPACE_WRAPPER", clippy);
+    }
     c
+}
+
+/// The compiler with clippy's lints.
+pub fn clippy_driver() -> Option<&'static str> {
+    const NAME: &str = "clippy-driver";
+    static THERE: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+    let runs = || {
+        let status = Command::new(NAME).arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+        status.is_ok_and(|s| s.success())
+    };
+    THERE.get_or_init(runs).then_some(NAME)
 }
 
 /// Cargo's target folder.
@@ -42,10 +57,28 @@ pub fn target_dir() -> PathBuf {
     crate::root().join(dir)
 }
 
+/// Where results that depend on their inputs alone are kept: Verilated designs, proofs, passed tests. `SHEF_CACHE`, so that several checkouts can
+/// share them, else the target folder.
+pub fn cache_dir() -> PathBuf {
+    std::env::var_os("SHEF_CACHE").filter(|c| !c.is_empty()).map_or_else(target_dir, PathBuf::from)
+}
+
 /// A program of the workspace, built; with the features of the whole workspace, so that it shares what the tests have built.
 pub fn built(program: &str) -> Result<Command, Failure> {
-    run(&mut cargo(&["build", "--quiet", "--workspace", "--bin", program]), &format!("building {program}"))?;
-    let mut command = Command::new(target_dir().join("debug").join(program));
+    built_as("--bin", program, "debug")
+}
+
+/// An example of the workspace, in the same way; `profile` is `debug` or `release`.
+pub fn built_example(example: &str, profile: &str) -> Result<Command, Failure> {
+    built_as("--example", example, profile)
+}
+
+fn built_as(kind: &str, name: &str, profile: &str) -> Result<Command, Failure> {
+    let mut build = cargo(&["build", "--quiet", "--workspace", kind, name]);
+    build.args((profile == "release").then_some("--release"));
+    run(&mut build, &format!("building {name}"))?;
+    let folder = target_dir().join(profile);
+    let mut command = Command::new(if kind == "--example" { folder.join("examples") } else { folder }.join(name));
     command.current_dir(crate::root());
     Ok(command)
 }

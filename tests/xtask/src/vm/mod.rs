@@ -35,7 +35,7 @@ pub struct Args {
 
 /// What keeps the card from memory that is not its own, and so the interface that the guest's programs ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Iommu {
+pub enum Iommu {
     /// A VFIO container.
     Type1,
     /// iommufd and the function's own node.
@@ -45,8 +45,11 @@ enum Iommu {
 }
 
 impl Iommu {
+    /// All of them, the one of an unmodified kernel first.
+    pub const ALL: [Self; 3] = [Self::Type1, Self::Iommufd, Self::None];
+
     /// As in a URI.
-    fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Type1 => "type1",
             Self::Iommufd => "iommufd",
@@ -56,8 +59,8 @@ impl Iommu {
 }
 
 /// What is booted.
-struct Setup<'a> {
-    guest: &'a Guest,
+struct Setup {
+    guest: Guest,
     iommu: Iommu,
     /// The kernel that is built for it, in the place of Debian's.
     own: Option<PathBuf>,
@@ -97,14 +100,9 @@ impl Report {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let guest = ready();
     let mut reports = vec![];
-    for iommu in if args.all { &[Iommu::Type1, Iommu::Iommufd, Iommu::None][..] } else { &[Iommu::Type1] } {
-        let setup = guest.as_ref().map_err(Clone::clone).and_then(|guest| {
-            let own = if *iommu == Iommu::Type1 { None } else { Some(kernel::ensure(&root())?) };
-            Ok(Setup { guest, iommu: *iommu, own })
-        });
-        let report = match setup {
+    for iommu in if args.all { &Iommu::ALL[..] } else { &[Iommu::Type1] } {
+        let report = match setup(*iommu) {
             Ok(setup) => boot(&setup, args.console)?,
             Err(why) => Report { skipped: Some(why), ..Report::default() },
         };
@@ -143,13 +141,19 @@ fn print(report: &Report) {
 }
 
 /// What a guest is started with, or why there is none.
-pub fn ready() -> Result<Guest, String> {
-    packages::ensure(&root())
+fn setup(iommu: Iommu) -> Result<Setup, String> {
+    let guest = packages::ensure(&root())?;
+    let own = if iommu == Iommu::Type1 { None } else { Some(kernel::ensure(&root())?) };
+    Ok(Setup { guest, iommu, own })
 }
 
-/// The same as part of `cargo xtask test`.
-pub fn test(guest: &Guest) -> Result<(), Failure> {
-    verdict(&boot(&Setup { guest, iommu: Iommu::Type1, own: None }, false)?)
+/// The same as part of `cargo xtask test --full`.
+///
+/// # Errors
+/// Why there is no guest here.
+pub fn test(iommu: Iommu) -> Result<Result<(), Failure>, String> {
+    let setup = setup(iommu)?;
+    Ok(boot(&setup, false).and_then(|report| verdict(&report)))
 }
 
 fn verdict(report: &Report) -> Result<(), Failure> {
@@ -180,11 +184,8 @@ struct Programs {
 
 impl Programs {
     fn build() -> Result<Self, Failure> {
-        for arguments in [&["--package", "shef-cli", "--bin", "shef"][..], &["--package", "shef-vfio", "--example", "edu"]] {
-            process::run(process::cargo(&["build", "--quiet"]).args(arguments), "building the guest's programs")?;
-        }
-        let dir = process::target_dir().join("debug");
-        Ok(Self { shef: dir.join("shef"), edu: dir.join("examples/edu") })
+        let path = |command: Command| PathBuf::from(command.get_program());
+        Ok(Self { shef: path(process::built("shef")?), edu: path(process::built_example("edu", "debug")?) })
     }
 
     /// Shared libraries of both, the loader among them, as this machine has them.
@@ -250,7 +251,7 @@ document demo shef demo --json --device pci:$card{card} --control /dev/ttyS1
 }
 
 /// Packs the initramfs.
-fn initramfs(setup: &Setup<'_>, programs: &Programs, to: &Path) -> Result<(), Failure> {
+fn initramfs(setup: &Setup, programs: &Programs, to: &Path) -> Result<(), Failure> {
     let libraries = programs.libraries()?;
     let (shef, edu) = (stripped(&programs.shef)?, stripped(&programs.edu)?);
     let write = || -> std::io::Result<()> {
@@ -371,7 +372,7 @@ impl Said {
 }
 
 /// Builds, starts the card and the guest, waits for its end, and reads what it said.
-fn boot(setup: &Setup<'_>, show: bool) -> Result<Report, Failure> {
+fn boot(setup: &Setup, show: bool) -> Result<Report, Failure> {
     let dir = folder();
     fs::create_dir_all(&dir).map_err(io("cannot create", &dir))?;
     let programs = Programs::build()?;
@@ -418,7 +419,7 @@ fn rings(state: &Value) -> Value {
     serde_json::json!({ "name": "rings", "ok": read >= BULK && written > 0 && interrupts > 0, "detail": detail })
 }
 
-fn qemu(setup: &Setup<'_>, initrd: &Path, socket: &Path, show: bool) -> Result<Said, Failure> {
+fn qemu(setup: &Setup, initrd: &Path, socket: &Path, show: bool) -> Result<Said, Failure> {
     let card = serde_json::json!({
         "driver": "vfio-user-pci",
         "socket": { "type": "unix", "path": socket },

@@ -1,0 +1,287 @@
+//! The workspace's tests: built once, linted while they are built, then run one program at a time.
+
+use super::kept::{self, Kept, Tree};
+use super::lanes::Outcome;
+use crate::process::{self, Failure};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// No test program takes longer; one that does is stopped, and fails.
+const LIMIT: Duration = Duration::from_secs(30 * 60);
+
+/// A test program.
+#[derive(Debug, Clone)]
+pub struct Binary {
+    /// Package that it belongs to.
+    pub package: String,
+    /// Test target, or the package's library or program with its unit tests.
+    pub target: String,
+    path: PathBuf,
+    /// Folder of the package: where cargo runs its tests.
+    folder: PathBuf,
+    /// Programs that it may start.
+    starts: Vec<PathBuf>,
+}
+
+/// What cargo says of one thing that it built.
+#[derive(Deserialize)]
+struct Message {
+    reason: String,
+    #[serde(default)]
+    manifest_path: PathBuf,
+    target: Option<Target>,
+    profile: Option<Profile>,
+    executable: Option<PathBuf>,
+    message: Option<Diagnostic>,
+}
+
+#[derive(Deserialize)]
+struct Target {
+    name: String,
+    kind: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Profile {
+    test: bool,
+}
+
+#[derive(Deserialize)]
+struct Diagnostic {
+    level: String,
+    rendered: Option<String>,
+}
+
+/// What was built.
+#[derive(Default)]
+pub struct Built {
+    /// The test programs.
+    pub binaries: Vec<Binary>,
+    /// Diagnostics of compiler and linter, as they print themselves.
+    pub findings: Vec<String>,
+    ok: bool,
+}
+
+impl Built {
+    /// Whether everything was built, and the linter found nothing.
+    pub fn outcome(&self) -> Outcome {
+        match (self.ok, self.findings.len()) {
+            (true, 0) => Outcome::passed(),
+            (_, n) => Outcome::failed(format!("{}\n{n} finding(s) of compiler and clippy", self.findings.concat())),
+        }
+    }
+}
+
+/// Builds every test and program of the workspace; with clippy in the compiler's place, one build does for both.
+///
+/// # Errors
+/// cargo cannot be started.
+pub fn build() -> Result<Built, Failure> {
+    let mut cargo = process::cargo(&["test", "--workspace", "--no-run", "--quiet", "--message-format", "json"]);
+    let mut child =
+        cargo.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().map_err(|e| Failure::failed(format!("cargo test --no-run: {e}")))?;
+    let out = child.stdout.take().ok_or_else(|| Failure::failed("cargo test --no-run: no output"))?;
+    let mut built = Built::default();
+    let mut programs: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
+    for line in BufReader::new(out).lines() {
+        let line = line.map_err(|e| Failure::failed(format!("cargo test --no-run: {e}")))?;
+        let Ok(message) = serde_json::from_str::<Message>(&line) else { continue };
+        built.findings.extend(message.message.filter(|d| d.level == "warning" || d.level.starts_with("error")).and_then(|d| d.rendered));
+        let (Some(target), Some(profile), Some(path)) = (message.target, message.profile, message.executable) else { continue };
+        let folder = message.manifest_path.parent().map(Path::to_path_buf).unwrap_or_default();
+        let package = package_name(&message.manifest_path);
+        if message.reason != "compiler-artifact" {
+            continue;
+        }
+        if profile.test {
+            built.binaries.push(Binary { package, target: target.name, path, folder, starts: Vec::new() });
+        } else if target.kind.iter().any(|k| k == "bin") {
+            programs.entry(package).or_default().push(path);
+        }
+    }
+    built.ok = child.wait().map_err(|e| Failure::failed(format!("cargo test --no-run: {e}")))?.success();
+    for b in &mut built.binaries {
+        // The tests of whole systems start all programs, others their package's own.
+        let all = b.package == "shef-e2e";
+        b.starts = programs.iter().filter(|(p, _)| all || **p == b.package).flat_map(|(_, paths)| paths.clone()).collect();
+    }
+    built.binaries.sort_by_key(Binary::name);
+    Ok(built)
+}
+
+/// Name of the package of a manifest.
+fn package_name(manifest: &Path) -> String {
+    #[derive(Deserialize)]
+    struct Manifest {
+        package: Package,
+    }
+    #[derive(Deserialize)]
+    struct Package {
+        name: String,
+    }
+    let text = fs::read_to_string(manifest).unwrap_or_default();
+    toml::from_str::<Manifest>(&text).map(|m| m.package.name).unwrap_or_default()
+}
+
+/// Which tests of a program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Which {
+    /// Those of the normal run.
+    Normal,
+    /// Those of the full run: ignored elsewhere, in a module `long`.
+    Long,
+}
+
+impl Binary {
+    /// `package/target`, as mutants name it.
+    pub fn name(&self) -> String {
+        format!("{}/{}", self.package, self.target)
+    }
+
+    /// Digest of what decides how its tests end, `rest` being that of the files that are not Rust.
+    pub fn key(&self, which: &Which, rest: &str) -> String {
+        let starts: String = self.starts.iter().map(|p| kept::file_digest(p)).collect();
+        kept::key(&self.name(), &[&format!("{which:?}"), &kept::file_digest(&self.path), &starts, rest])
+    }
+
+    /// The program, with what cargo would give it.
+    pub fn command(&self, verilator: &Path) -> Command {
+        let mut c = Command::new(&self.path);
+        c.current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder).env("SHEF_VERILATOR", verilator);
+        c
+    }
+
+    /// Whether it has tests for the full run.
+    pub fn has_long(&self) -> bool {
+        let out = Command::new(&self.path).args(["--list", "--ignored", "long::"]).current_dir(&self.folder).stdin(Stdio::null()).output();
+        out.is_ok_and(|o| String::from_utf8_lossy(&o.stdout).lines().any(|l| l.ends_with(": test")))
+    }
+
+    /// Runs its tests; what they print goes to a file, and to the outcome if one fails.
+    pub fn run(&self, which: &Which, verilator: &Path) -> Outcome {
+        let mut c = self.command(verilator);
+        if *which == Which::Long {
+            c.args(["--ignored", "long::"]);
+        }
+        let log = process::target_dir().join("test").join(format!("{}-{which:?}.log", self.name().replace('/', "-")));
+        match run_logged(c, &log, LIMIT) {
+            Ok((ended, text)) => judge(&ended, &text, &log),
+            Err(e) => Outcome::failed(format!("{}: {e}", self.path.display())),
+        }
+    }
+}
+
+/// How a program ended: well or not, in words.
+struct Ended {
+    well: bool,
+    how: String,
+}
+
+fn run_logged(mut c: Command, log: &Path, limit: Duration) -> std::io::Result<(Ended, String)> {
+    fs::create_dir_all(log.parent().unwrap_or(log))?;
+    let file = File::create(log)?;
+    let mut child = c.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file).spawn()?;
+    let start = Instant::now();
+    let ended = loop {
+        if let Some(status) = child.try_wait()? {
+            break Ended { well: status.success(), how: status.to_string() };
+        }
+        if start.elapsed() > limit {
+            child.kill()?;
+            child.wait()?;
+            break Ended { well: false, how: format!("stopped after {} s", limit.as_secs()) };
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    Ok((ended, String::from_utf8_lossy(&fs::read(log)?).into_owned()))
+}
+
+/// Lines of a failed program's output that are shown; the rest stays in the file.
+const SHOWN: usize = 300;
+
+fn judge(ended: &Ended, text: &str, log: &Path) -> Outcome {
+    let (passed, mut failed) = text.lines().filter_map(closing_line).fold((0, 0), |(p, f), (a, b)| (p + a, f + b));
+    if ended.well && failed == 0 {
+        return Outcome { passed, ..Outcome::default() };
+    }
+    failed = failed.max(1);
+    let lines: Vec<&str> = text.lines().collect();
+    let shown = lines[lines.len().saturating_sub(SHOWN)..].join("\n");
+    Outcome { passed, failed, text: format!("{shown}\n{} (all of it: {})", ended.how, log.display()), ..Outcome::default() }
+}
+
+/// Passed and failed tests of a closing line of the test harness.
+fn closing_line(line: &str) -> Option<(u32, u32)> {
+    let rest = line.strip_prefix("test result: ")?;
+    let number = |word: &str| {
+        let words: Vec<_> = rest.split_whitespace().collect();
+        let at = words.iter().position(|w| w.trim_end_matches(';') == word)?;
+        words.get(at.checked_sub(1)?)?.parse().ok()
+    };
+    Some((number("passed")?, number("failed")?))
+}
+
+/// Runs the examples in the documentation of the packages that have some.
+pub fn doctests() -> Outcome {
+    let log = process::target_dir().join("test/doctests.log");
+    match run_logged(process::cargo(&["test", "--workspace", "--doc", "--quiet"]), &log, LIMIT) {
+        Ok((ended, text)) => judge(&ended, &text, &log),
+        Err(e) => Outcome::failed(format!("cargo test --doc: {e}")),
+    }
+}
+
+/// Digest of every file that is not Rust.
+pub fn rest(tree: &Tree) -> String {
+    tree.digest(|path| !path.ends_with(".rs"))
+}
+
+/// Runs `work` unless it passed on this content, and keeps its pass.
+pub fn once(kept: &Kept, key: &str, name: &str, work: impl FnOnce() -> Outcome) -> Outcome {
+    if let Some(pass) = kept.get(key) {
+        return Outcome { passed: pass.passed, kept: true, text: format!("at {}", pass.commit), ..Outcome::default() };
+    }
+    let start = Instant::now();
+    let outcome = work();
+    if outcome.ok() && outcome.skipped.is_none() {
+        kept.put(key, name, outcome.passed, start.elapsed().as_secs());
+    }
+    outcome
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn closing_lines_are_added_up() {
+        assert_eq!(closing_line("test result: ok. 4 passed; 0 failed; 0 ignored; 0 measured; 1 filtered out"), Some((4, 0)));
+        assert_eq!(closing_line("test result: FAILED. 3 passed; 2 failed; 0 ignored"), Some((3, 2)));
+        assert_eq!(closing_line("test shield::reads ... ok"), None);
+    }
+
+    fn shell(script: &str, limit: Duration) -> Outcome {
+        let log = std::env::temp_dir().join(format!("shef-binaries-{}-{}.log", std::process::id(), script.len()));
+        let mut c = Command::new("sh");
+        c.args(["-c", script]);
+        let (ended, text) = run_logged(c, &log, limit).expect("sh");
+        fs::remove_file(&log).expect("log");
+        judge(&ended, &text, &log)
+    }
+
+    #[test]
+    fn a_program_that_fails_crashes_or_hangs_is_a_failure() {
+        let long = Duration::from_secs(60);
+        let good = shell("echo 'test result: ok. 2 passed; 0 failed; 0 ignored'", long);
+        assert!(good.ok() && good.passed == 2);
+        let bad = shell("echo 'test result: FAILED. 2 passed; 1 failed; 0 ignored'; exit 101", long);
+        assert_eq!((bad.passed, bad.failed), (2, 1));
+        assert_eq!(shell("echo no closing line; kill -9 $$", long).failed, 1);
+        let hung = shell("echo before; sleep 60", Duration::from_millis(200));
+        assert!(hung.failed == 1 && hung.text.contains("before"), "{hung:?}");
+    }
+}

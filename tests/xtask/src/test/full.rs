@@ -1,0 +1,105 @@
+//! What `cargo xtask test --full` adds. Each step can stand alone, so that an interrupted run goes on where it was.
+
+use super::binaries::{self, Built, Which};
+use super::lanes::{Lanes, Outcome};
+use super::{BUILD, PACKAGES, PROVER, Plan, VERILATOR, checked, kept};
+use crate::process::{self, Failure, say};
+use crate::{formal, mutants, root, tools, vm};
+use std::process::Stdio;
+
+/// Hostile attempts, and how many of them a step has.
+const ATTEMPTS: (u64, u64) = (20_000, 5_000);
+const ATTACK_SEED: u64 = 20_261_123;
+/// Random operations on the RTL beside the model.
+const OPERATIONS: u64 = 10_000;
+
+/// Adds them.
+pub fn steps<'a>(plan: &'a Plan, lanes: &Lanes<'a>, built: &'a Built) {
+    let rest = binaries::rest(&plan.tree);
+    for binary in built.binaries.iter().filter(|b| b.has_long()) {
+        let (key, name) = (binary.key(&Which::Long, &rest), format!("long tests: {}", binary.name()));
+        let title = name.clone();
+        plan.add(lanes, &name, &[BUILD, VERILATOR, PACKAGES], move |_| {
+            binaries::once(&plan.kept, &key, &title, || binary.run(&Which::Long, plan.verilator()))
+        });
+    }
+    // Each task is kept by its content.
+    plan.add(lanes, "all proofs and their mutants", &[PROVER], |_| {
+        checked(tools::ensure_prover(&root(), &say).map_err(Failure::from).and_then(|prover| formal::all_of_them(&prover, &say)))
+    });
+    mutations(plan, lanes, built);
+    // The bench and the random operations: programs of shef-tb, on the RTL as it is.
+    let rtl = plan.tree.digest(|path| path.starts_with("shell-rtl/") || path.starts_with("sim/"));
+    for from in (0..ATTEMPTS.0).step_by(ATTEMPTS.1 as usize) {
+        let inputs = format!("{rtl} {}", program_digest("shef-attack"));
+        let name = format!("hostile attempts {from} to {}", from + ATTEMPTS.1 - 1);
+        plan.add_once(lanes, &name, &[BUILD, VERILATOR], inputs, move || {
+            let (from, n, seed) = (from.to_string(), ATTEMPTS.1.to_string(), ATTACK_SEED.to_string());
+            let dir = process::target_dir().join("attack").display().to_string();
+            program(plan, "shef-attack", &["--from", &from, "--n", &n, "--seed", &seed, "--dir", &dir])
+        });
+    }
+    for config in ["sim/tb/tests/modes.toml", "sim/tb/tests/shield.toml"] {
+        let inputs = format!("{rtl} {}", program_digest("examples/differential"));
+        plan.add_once(lanes, &format!("random operations on the RTL: {config}"), &[BUILD, VERILATOR], inputs, move || {
+            program(plan, "examples/differential", &["--rtl", "--config", config, "--operations", &OPERATIONS.to_string()])
+        });
+    }
+    let programs = format!("{} {}", program_digest("shef"), program_digest("examples/edu"));
+    for iommu in vm::Iommu::ALL {
+        let inputs = format!(
+            "{programs} {}",
+            plan.tree.digest(|p| p.starts_with("shell-rtl/") || p.starts_with("tests/vm/") || p.contains("xtask/src/vm/"))
+        );
+        // One after the other: they share a folder.
+        let after: Vec<String> = vm::Iommu::ALL.iter().take_while(|i| **i != iommu).map(|i| guest(*i)).collect();
+        let after: Vec<&str> = [BUILD, VERILATOR].into_iter().chain(after.iter().map(String::as_str)).collect();
+        plan.add_once(lanes, &guest(iommu), &after, inputs, move || match vm::test(iommu) {
+            Ok(result) => checked(result),
+            Err(why) => Outcome::skipped(why),
+        });
+    }
+}
+
+fn guest(iommu: vm::Iommu) -> String {
+    format!("the card in a virtual machine, by /dev/vfio with {}", iommu.name())
+}
+
+/// Every mutant of the RTL against the test that it names.
+fn mutations<'a>(plan: &'a Plan, lanes: &Lanes<'a>, built: &'a Built) {
+    let all = match mutants::load() {
+        Ok(all) => all,
+        Err(e) => return plan.add(lanes, "mutants of the RTL", &[], |_| checked(Err(e))),
+    };
+    let sources = plan.tree.digest(|path| path.starts_with("shell-rtl/") || path.starts_with("sim/rtl/tests/"));
+    for mutant in all {
+        let Some(binary) = mutant.binary(&built.binaries).cloned() else { continue };
+        let (name, inputs) = (format!("mutant {}", mutant.name), binary.key(&Which::Normal, &format!("{sources} {}", mutant.text())));
+        let key = kept::key(&name, &[&inputs]);
+        let title = name.clone();
+        plan.add(lanes, &name, &[BUILD, VERILATOR], move |_| {
+            binaries::once(&plan.kept, &key, &title, || match mutant.try_test(&binary, plan.verilator()) {
+                Ok("caught") => Outcome::passed(),
+                Ok(other) => Outcome::failed(format!("{}: {other}", mutant.breaks)),
+                Err(e) => checked(Err(e)),
+            })
+        });
+    }
+}
+
+fn program_digest(name: &str) -> String {
+    kept::file_digest(&process::target_dir().join("debug").join(name))
+}
+
+/// Runs a program of the workspace, which is built.
+fn program(plan: &Plan, name: &str, args: &[&str]) -> Outcome {
+    let mut command = std::process::Command::new(process::target_dir().join("debug").join(name));
+    command.current_dir(root()).args(args).env("SHEF_VERILATOR", plan.verilator()).stdin(Stdio::null());
+    match command.output() {
+        Ok(out) if out.status.success() => Outcome::passed(),
+        Ok(out) => {
+            Outcome::failed(format!("{}\n{}\n{}", String::from_utf8_lossy(&out.stderr), String::from_utf8_lossy(&out.stdout), out.status))
+        }
+        Err(e) => Outcome::failed(format!("cannot start {name}: {e}")),
+    }
+}
