@@ -35,7 +35,7 @@ impl Rng {
 /// Builds `top` once per test binary; warnings of the linter stop the build.
 pub fn library(cell: &'static OnceLock<Library>, top: &str) -> &'static Library {
     cell.get_or_init(|| {
-        let spec = module_spec(top).expect("sources").deny_warnings();
+        let spec = module_spec(top).expect("sources").deny_warnings().fast();
         build(&spec).expect("build")
     })
 }
