@@ -370,6 +370,9 @@ pub struct OwnerChannel {
     pending: Option<(Request, Sealed)>,
     closed: bool,
     last: Option<(ShieldStatement, Sealed)>,
+    /// Some request was answered with these: every statement after it must show why.
+    stopped: bool,
+    faulted: bool,
 }
 
 impl OwnerChannel {
@@ -383,6 +386,8 @@ impl OwnerChannel {
             pending: None,
             closed: false,
             last: None,
+            stopped: false,
+            faulted: false,
         }
     }
 
@@ -419,7 +424,9 @@ impl OwnerChannel {
     /// Opens the answer to the request under way. Whatever its status is, it is authentic.
     ///
     /// # Errors
-    /// The answer is not authentic, and the request stays under way; or it is the last message of a Shield that has ended the session.
+    /// The answer is not authentic, and the request stays under way; or it is the last message of a Shield that has ended the session; or
+    /// it is a statement ([`ChannelError::Impossible`]) that is cleaner than what the Shield answered before: after a request that was
+    /// refused in a stopped Shield or met a fault, no statement without that opens anything.
     pub fn answer(&mut self, sealed: &Sealed) -> Result<Answer, ChannelError> {
         if self.pending.is_none() {
             return Err(ChannelError::Idle);
@@ -435,8 +442,18 @@ impl OwnerChannel {
         if (answer.op, answer.region, answer.addr) != (request.op, request.region, request.addr) {
             return Err(refused);
         }
-        self.closed |= request.op == Op::Close as u8 || request.op == Op::Abort as u8;
+        let last = request.op == Op::Close as u8 || request.op == Op::Abort as u8;
+        let statement = request.op == Op::Statement as u8 && request.addr == 0 && answer.status == status::DONE;
+        self.closed |= last;
         self.pending = None;
+        self.stopped |= answer.status == status::STOPPED;
+        self.faulted |= answer.status == status::FAULT;
+        if (last || statement)
+            && let Some(page) = ShieldStatement::from_payload(&answer.payload)
+            && ((self.stopped && !page.stopped) || (self.faulted && !page.stopped && page.faults == 0))
+        {
+            return Err(ChannelError::Impossible { seq, what: "the statement is cleaner than the answers before it" });
+        }
         Ok(answer)
     }
 

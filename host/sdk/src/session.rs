@@ -573,7 +573,7 @@ impl<'h> Session<'h, Keyed> {
         self.or_why_stopped(ran)
     }
 
-    /// What `ran` brought, or where the Shield stopped, the statement that says why.
+    /// What `ran` brought, or where the Shield stopped, the statement that says why: one that does not is an error of the channel.
     pub(crate) fn or_why_stopped(&mut self, ran: Result<Statement, SdkError>) -> Result<Statement, SdkError> {
         match ran {
             Err(SdkError::Channel(ChannelError::Status { status: status::STOPPED | status::FAULT, .. })) => self.statement(),
