@@ -83,6 +83,12 @@ pub enum KernelError {
         /// Which state.
         state: &'static str,
     },
+    /// The accelerator kept what it had of the session before.
+    #[error("the accelerator did not clear its memories or left bursts open: no session begins")]
+    Uncleared,
+    /// A wipe does not mend the Shield.
+    #[error("the Shield has stopped and stays so after a wipe")]
+    Stopped,
     /// Debug was turned on after boot.
     #[error("debug was turned on: the kernel has wiped the Shield and stopped")]
     Debug,
@@ -151,6 +157,17 @@ pub const CODES: &[Code] = &[
         "debug turned on",
         "Debug was turned on after boot. The kernel wiped the Shield and stopped until the next power-on.",
     ),
+    Code::new(
+        "SHEF-KRN-033",
+        "accelerator not cleared",
+        "Before a session the Shield waits, within a bound, for the accelerator to zero its memories and for the end of its bursts. That did not \
+         come, so the Shield shows no key. Reset the card; if it happens again, the accelerator does not answer `clear_i` as it must.",
+    ),
+    Code::new(
+        "SHEF-KRN-034",
+        "Shield stays stopped",
+        "The Shield had stopped, and a wipe does not end that: a memory port has timed out, and is not used again before reset. Reset the card.",
+    ),
 ];
 
 impl KernelError {
@@ -174,6 +191,8 @@ impl KernelError {
             Self::ShieldKey => "SHEF-KRN-030",
             Self::Timeout { .. } => "SHEF-KRN-031",
             Self::Debug => "SHEF-KRN-032",
+            Self::Uncleared => "SHEF-KRN-033",
+            Self::Stopped => "SHEF-KRN-034",
         }
     }
 }

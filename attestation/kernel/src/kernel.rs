@@ -31,6 +31,8 @@ pub(crate) mod regs {
     pub const CTRL_WIPE: u32 = 1 << 1;
     pub const STATUS: u32 = 0x004;
     pub const STATUS_STATE: u32 = 0x7;
+    pub const STOPPED: u32 = 1 << 3;
+    pub const UNCLEARED: u32 = 1 << 9;
     pub const SEED: u32 = 0x020;
     pub const PUBKEY: u32 = 0x040;
     pub const TRANSCRIPT: u32 = 0x080;
@@ -362,8 +364,12 @@ impl<P: Platform> Kernel<P> {
 
     // ---- the Shield's kernel port ----
 
+    fn status(&mut self) -> Result<u32, KernelError> {
+        Ok(self.platform.krn_read(regs::STATUS)?)
+    }
+
     fn state(&mut self) -> Result<u32, KernelError> {
-        Ok(self.platform.krn_read(regs::STATUS)? & regs::STATUS_STATE)
+        Ok(self.status()? & regs::STATUS_STATE)
     }
 
     fn wait_for(&mut self, state: u32, name: &'static str) -> Result<(), KernelError> {
@@ -374,6 +380,21 @@ impl<P: Platform> Kernel<P> {
             self.platform.idle();
         }
         Err(KernelError::Timeout { state: name })
+    }
+
+    /// Until the Shield has made its key pair, or has given the seed up.
+    fn wait_fresh(&mut self) -> Result<(), KernelError> {
+        for _ in 0..WAITS {
+            let status = self.status()?;
+            if status & regs::UNCLEARED != 0 {
+                return Err(KernelError::Uncleared);
+            }
+            if status & regs::STATUS_STATE == regs::FRESH {
+                return Ok(());
+            }
+            self.platform.idle();
+        }
+        Err(KernelError::Timeout { state: "fresh" })
     }
 
     /// Byte `i` lies at `offset + i`.
@@ -400,6 +421,19 @@ impl<P: Platform> Kernel<P> {
         }
     }
 
+    /// A Shield that has stopped takes no seed before it was wiped, and none at all where a wipe does not mend it.
+    fn wipe_stopped(&mut self) -> Result<(), KernelError> {
+        if self.status()? & regs::STOPPED == 0 {
+            return Ok(());
+        }
+        if let Some(loaded) = &mut self.loaded {
+            loaded.session = None;
+        }
+        self.platform.krn_write(regs::CTRL, regs::CTRL_WIPE)?;
+        self.wait_for(regs::EMPTY, "empty")?;
+        if self.status()? & regs::STOPPED == 0 { Ok(()) } else { Err(KernelError::Stopped) }
+    }
+
     /// Derives a seed, hands it over once, and compares public keys.
     fn new_session(&mut self) -> Result<(), KernelError> {
         let Some(loaded) = &self.loaded else {
@@ -407,11 +441,13 @@ impl<P: Platform> Kernel<P> {
         };
         let image_digest = loaded.image_digest;
         match self.state()? {
-            regs::CLOSED => {}
-            regs::EMPTY => {}
+            regs::CLOSED | regs::EMPTY => self.wipe_stopped()?,
             regs::FRESH => return Err(KernelError::State { what: "the Shield has a seed that no Load Key was made for yet" }),
             regs::KEYED => return Err(KernelError::State { what: "the Shield's session is not over" }),
-            _ => self.wait_for(regs::EMPTY, "empty")?,
+            _ => {
+                self.wait_for(regs::EMPTY, "empty")?;
+                self.wipe_stopped()?;
+            }
         }
         if let Some(loaded) = &mut self.loaded {
             loaded.session = None;
@@ -430,7 +466,7 @@ impl<P: Platform> Kernel<P> {
         };
         let handed = self.hand_over(&seed);
         drop(seed);
-        let shown = handed.and_then(|()| self.wait_for(regs::FRESH, "fresh")).and_then(|()| self.public_key());
+        let shown = handed.and_then(|()| self.wait_fresh()).and_then(|()| self.public_key());
         match shown {
             Ok(shown) if bool::from(shown[..].ct_eq(&public.xy()[..])) => {}
             Ok(_) => {

@@ -84,6 +84,13 @@ pub struct FakeShield {
     pub wrong_key: bool,
     /// Never leaves DERIVE.
     pub stuck: bool,
+    /// A fault has stopped it.
+    pub stopped: bool,
+    /// A wipe does not end that.
+    pub dead_port: bool,
+    /// Its accelerator does not clear its memories.
+    pub uncleared: bool,
+    pub wipes: usize,
     pub config: Option<Config>,
     /// Shows this digest instead of its configuration's.
     pub config_digest: Option<[u8; 32]>,
@@ -98,6 +105,8 @@ impl FakeShield {
     fn wipe(&mut self) {
         (self.state, self.key, self.public, self.seed_fresh) = (1, None, None, 0);
         (self.seed, self.transcript, self.last) = ([0; 32], [0; 32], vec![0; 88]);
+        self.stopped = self.dead_port;
+        self.wipes += 1;
     }
 
     fn word(bytes: &[u8], at: u32) -> u32 {
@@ -110,7 +119,10 @@ impl FakeShield {
             0x004 => {
                 if self.state == 2 && !self.stuck {
                     self.derive_waits += 1;
-                    if self.derive_waits > 3 {
+                    if self.derive_waits > 3 && self.uncleared {
+                        (self.seed, self.state) = ([0; 32], 1);
+                        return 1 | 1 << 9;
+                    } else if self.derive_waits > 3 {
                         let (key, public) = derive_key_pair(&self.seed);
                         let mut xy = public.xy();
                         if self.wrong_key {
@@ -119,7 +131,7 @@ impl FakeShield {
                         (self.seed, self.state, self.key, self.public) = ([0; 32], 3, Some(key), Some(xy));
                     }
                 }
-                self.state
+                self.state | u32::from(self.stopped) << 3
             }
             0x040..0x080 => Self::word(&self.public.unwrap_or([0; 64]), offset - 0x40),
             0x080..0x0a0 => Self::word(&self.transcript, offset - 0x80),
