@@ -11,6 +11,8 @@ module shef_accel
 (
   input  wire          clk_i,
   input  wire          rst_ni,
+  input  wire          clear_i,     // zero all memories, in reset
+  output wire          cleared_o,   // done, until clear_i falls
 
   input  wire   [15:0] reg_awaddr_i,
   input  wire          reg_awvalid_i,
@@ -49,6 +51,9 @@ module shef_accel
   output wire          irq_o
 );
   localparam int unsigned BEATS = 8;
+
+  // Every register is cleared by reset, and there is no memory beside them.
+  assign cleared_o = clear_i;
 
   // ---- registers ----
   logic [31:0] blocks_q, a_q, b_q, sums_q, result_q, progress_q;

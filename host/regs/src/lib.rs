@@ -125,6 +125,8 @@ pub mod ctl {
     pub const STATUS_CHAN_REFUSED: Field = Field { lsb: 7, width: 1 };
     /// CHAN_RSP holds an answer.
     pub const STATUS_CHAN_ANSWER: Field = Field { lsb: 8, width: 1 };
+    /// The accelerator did not clear its memories, or left bursts open: the seed was given up, no session began; cleared by the next seed.
+    pub const STATUS_UNCLEARED: Field = Field { lsb: 9, width: 1 };
     /// Kind of the first fault.
     pub const STATUS_FAULT_KIND: Field = Field { lsb: 12, width: 4 };
     /// Value of [`STATUS_FAULT_KIND`].

@@ -11,6 +11,8 @@ module shef_accel
 (
   input  wire          clk_i,
   input  wire          rst_ni,
+  input  wire          clear_i,     // zero all memories, in reset
+  output wire          cleared_o,   // done, until clear_i falls
 
   input  wire   [15:0] reg_awaddr_i,
   input  wire          reg_awvalid_i,
@@ -166,6 +168,8 @@ module shef_accel
   shef_digits_store i_store (
     .clk_i,
     .rst_ni,
+    .clear_i,
+    .sweep_i(sweep),
     .start_i(run),
     .stop_i(error_q),
     .line_i(result_addr[63:6]),
@@ -189,6 +193,8 @@ module shef_accel
   );
 
   // ---- labels: 64 words of 64 labels; the label of a row is needed three cycles after its beat ----
+  logic [5:0] sweep;
+  shef_sweep #(.Words(64)) i_sweep (.clk_i, .clear_i, .addr_o(sweep), .cleared_o);
   logic [255:0] label_mem[64];
   logic [255:0] label_word;
   always_comb begin
@@ -203,10 +209,13 @@ module shef_accel
   logic [11:0] row_index_q;
   logic [3:0] label_q[2];
   always_ff @(posedge clk_i) begin
-    if (beat_label) label_mem[beat_index[5:0]] <= label_word;
-    if (beat_row) row_index_q <= beat_index;
+    if (clear_i) label_mem[sweep] <= '0;
+    else if (beat_label) label_mem[beat_index[5:0]] <= label_word;
+    if (!rst_ni) row_index_q <= '0;
+    else if (beat_row) row_index_q <= beat_index;
     if (row_q[0]) label_q[0] <= label_mem[row_index_q[11:6]][{row_index_q[5:0], 2'b00}+:4];
     if (row_q[1]) label_q[1] <= label_q[0];
+    if (!rst_ni) for (int i = 0; i < 2; i++) label_q[i] <= '0;
   end
 
   // ---- the four queries ----
@@ -272,6 +281,7 @@ module shef_accel
     if (row_q[0]) queries_q[1] <= queries_q[0];
     if (row_q[1]) queries_q[2] <= queries_q[1];
     if (row_q[2]) queries_q[3] <= queries_q[2];
+    if (!rst_ni) for (int i = 0; i < 4; i++) queries_q[i] <= '0;
   end
 
   wire unused = &{1'b0, row_q[2], rows_up[1:0], train_addr[5:0], query_addr[5:0], result_addr[5:0],

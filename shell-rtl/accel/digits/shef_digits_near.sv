@@ -49,17 +49,20 @@ module shef_digits_near (
     logic [7:0] query_q;
     logic [15:0] square_q;
     always_ff @(posedge clk_i) begin
-      if (query_we_i) query_q <= data_i[8*i+:8];
+      if (!rst_ni) query_q <= '0;
+      else if (query_we_i) query_q <= data_i[8*i+:8];
     end
     always_ff @(posedge clk_i) begin
-      if (row_valid_i) square_q <= square(data_i[8*i+:8], query_q);
+      if (!rst_ni) square_q <= '0;
+      else if (row_valid_i) square_q <= square(data_i[8*i+:8], query_q);
     end
   end
 
   for (genvar i = 0; i < 8; i++) begin : gen_part
     logic [18:0] sum_q;
     always_ff @(posedge clk_i) begin
-      if (valid_q[0]) begin
+      if (!rst_ni) sum_q <= '0;
+      else if (valid_q[0]) begin
         sum_q <= {3'd0, gen_pixel[8*i].square_q} + {3'd0, gen_pixel[8*i+1].square_q}
             + {3'd0, gen_pixel[8*i+2].square_q} + {3'd0, gen_pixel[8*i+3].square_q}
             + {3'd0, gen_pixel[8*i+4].square_q} + {3'd0, gen_pixel[8*i+5].square_q}
@@ -70,7 +73,8 @@ module shef_digits_near (
 
   logic [21:0] total_q;
   always_ff @(posedge clk_i) begin
-    if (valid_q[1]) begin
+    if (!rst_ni) total_q <= '0;
+    else if (valid_q[1]) begin
       total_q <= {3'd0, gen_part[0].sum_q} + {3'd0, gen_part[1].sum_q} + {3'd0, gen_part[2].sum_q}
           + {3'd0, gen_part[3].sum_q} + {3'd0, gen_part[4].sum_q} + {3'd0, gen_part[5].sum_q}
           + {3'd0, gen_part[6].sum_q} + {3'd0, gen_part[7].sum_q};

@@ -13,6 +13,8 @@ module shef_digits_store
 ) (
   input  wire          clk_i,
   input  wire          rst_ni,
+  input  wire          clear_i,    // zero the memory at sweep_i
+  input  wire    [5:0] sweep_i,
   input  wire          start_i,
   input  wire          stop_i,
   input  wire   [57:0] line_i,
@@ -107,7 +109,8 @@ module shef_digits_store
   end
 
   always_ff @(posedge clk_i) begin
-    if (push_i) fifo_mem[wr_q] <= push_data_i;
+    if (clear_i) fifo_mem[sweep_i[PtrW-1:0]] <= '0;
+    else if (push_i) fifo_mem[wr_q] <= push_data_i;
   end
 
   assign acc_aw_valid_o = aw_valid_q;
@@ -125,6 +128,6 @@ module shef_digits_store
   assign idle_o = owed_q == '0 && !aw_valid_q && !w_valid_q && w_left_q == '0;
   assign all_o = idle_o && left_q == '0;
 
-  wire unused = &{1'b0, acc_b_i.id};
+  wire unused = &{1'b0, acc_b_i.id, sweep_i};
 endmodule
 `default_nettype wire

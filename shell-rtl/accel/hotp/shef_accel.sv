@@ -8,6 +8,8 @@ module shef_accel
 (
     input  wire logic        clk_i,
     input  wire logic        rst_ni,
+    input  wire logic        clear_i,     // zero all memories, in reset
+    output logic             cleared_o,   // done, until clear_i falls
     input  wire logic [15:0] reg_awaddr_i,
     input  wire logic        reg_awvalid_i,
     output logic             reg_awready_o,
@@ -84,7 +86,7 @@ module shef_accel
   shef_hmac u_hmac (
       .clk_i,
       .rst_ni,
-      .wipe_i(1'b0),
+      .wipe_i(clear_i),
       .cmd_valid_i(cmd_valid),
       .cmd_ready_o(cmd_ready),
       .cmd_i(cmd),
@@ -97,6 +99,8 @@ module shef_accel
       .out_data_o(out_data),
       .ok_o(unused_ok)
   );
+
+  assign cleared_o = clear_i && cmd_ready;
 
   always_comb begin
     cmd_valid = 1'b0;

@@ -3,8 +3,9 @@
 // clk_i/rst_ni; wipe_req_i/wipe_ack_o; ctl and krn AXI4-Lite slaves; mem AXI4 512 masters, one per memory port; irq_req_o stays high from an
 // interrupt of the accelerator until irq_ack_i. Everything but ctl and krn carries ciphertext and tags.
 // The accelerator is the module `shef_accel`, its memory ports arrays [N_ACC-1:0]; it is held in reset unless a session is keyed.
-// While it is in reset its memory ports ask for nothing, take every answer and send the W beats that are still owed, so that no
-// burst of one session reaches into the next. Its interrupt is a hint.
+// While it is in reset its memory ports ask for nothing, take every answer and send the W beats that are still owed (shef_acc_gate), so
+// that no burst of one session reaches into the next; no session begins before that is over and before the accelerator has
+// cleared its memories (clear_i, cleared_o). Its interrupt is a hint.
 `default_nettype none
 module shef_core
   import shef_pkg::*;
@@ -81,8 +82,42 @@ module shef_core
   axi_b_t [shef_cfg_pkg::N_ACC-1:0] acc_b;
   axi_r_t [shef_cfg_pkg::N_ACC-1:0] acc_r;
   acc_t acc_aw_valid, acc_aw_ready, acc_w_valid, acc_w_ready, acc_b_valid, acc_b_ready;
-  acc_t acc_ar_valid, acc_ar_ready, acc_r_valid, acc_r_ready, in_reset;
-  assign in_reset = {shef_cfg_pkg::N_ACC{!acc_rst_n}};
+  acc_t acc_ar_valid, acc_ar_ready, acc_r_valid, acc_r_ready, acc_idle;
+  logic acc_clear, acc_cleared;
+
+  // ---- what is owed at each memory port ----
+  axi_w_t [shef_cfg_pkg::N_ACC-1:0] own_w;
+  acc_t own_aw_valid, own_aw_ready, own_w_valid, own_w_ready, own_b_ready, own_ar_valid, own_ar_ready, own_r_ready;
+  for (genvar p = 0; p < int'(shef_cfg_pkg::N_ACC); p++) begin : g_gate
+    shef_acc_gate u_gate (
+        .clk_i,
+        .rst_ni,
+        .run_i(acc_rst_n),
+        .aw_len_i(acc_aw[p].len),
+        .aw_valid_i(own_aw_valid[p]),
+        .aw_ready_o(own_aw_ready[p]),
+        .w_i(own_w[p]),
+        .w_valid_i(own_w_valid[p]),
+        .w_ready_o(own_w_ready[p]),
+        .b_ready_i(own_b_ready[p]),
+        .ar_valid_i(own_ar_valid[p]),
+        .ar_ready_o(own_ar_ready[p]),
+        .r_ready_i(own_r_ready[p]),
+        .aw_valid_o(acc_aw_valid[p]),
+        .aw_ready_i(acc_aw_ready[p]),
+        .w_o(acc_w[p]),
+        .w_valid_o(acc_w_valid[p]),
+        .w_ready_i(acc_w_ready[p]),
+        .b_valid_i(acc_b_valid[p]),
+        .b_ready_o(acc_b_ready[p]),
+        .ar_valid_o(acc_ar_valid[p]),
+        .ar_ready_i(acc_ar_ready[p]),
+        .r_valid_i(acc_r_valid[p]),
+        .r_last_i(acc_r[p].last),
+        .r_ready_o(acc_r_ready[p]),
+        .idle_o(acc_idle[p])
+    );
+  end
 
   shef_shield #(
       .ShellId(ShellId)
@@ -126,6 +161,9 @@ module shef_core
       .krn_rvalid_o,
       .krn_rready_i,
       .acc_rst_no(acc_rst_n),
+      .acc_clear_o(acc_clear),
+      .acc_cleared_i(acc_cleared),
+      .acc_quiet_i(&acc_idle),
       .reg_awaddr_o(reg_awaddr),
       .reg_awvalid_o(reg_awvalid),
       .reg_awready_i(reg_awready),
@@ -144,20 +182,20 @@ module shef_core
       .reg_rvalid_i(reg_rvalid),
       .reg_rready_o(reg_rready),
       .acc_aw_i(acc_aw),
-      .acc_aw_valid_i(acc_aw_valid & ~in_reset),
+      .acc_aw_valid_i(acc_aw_valid),
       .acc_aw_ready_o(acc_aw_ready),
       .acc_w_i(acc_w),
-      .acc_w_valid_i(acc_w_valid | in_reset),
+      .acc_w_valid_i(acc_w_valid),
       .acc_w_ready_o(acc_w_ready),
       .acc_b_o(acc_b),
       .acc_b_valid_o(acc_b_valid),
-      .acc_b_ready_i(acc_b_ready | in_reset),
+      .acc_b_ready_i(acc_b_ready),
       .acc_ar_i(acc_ar),
-      .acc_ar_valid_i(acc_ar_valid & ~in_reset),
+      .acc_ar_valid_i(acc_ar_valid),
       .acc_ar_ready_o(acc_ar_ready),
       .acc_r_o(acc_r),
       .acc_r_valid_o(acc_r_valid),
-      .acc_r_ready_i(acc_r_ready | in_reset),
+      .acc_r_ready_i(acc_r_ready),
       .mem_aw_o,
       .mem_aw_valid_o,
       .mem_aw_ready_i,
@@ -178,6 +216,8 @@ module shef_core
   shef_accel u_accel (
       .clk_i,
       .rst_ni(acc_rst_n),
+      .clear_i(acc_clear),
+      .cleared_o(acc_cleared),
       .reg_awaddr_i(reg_awaddr),
       .reg_awvalid_i(reg_awvalid),
       .reg_awready_o(reg_awready),
@@ -196,20 +236,20 @@ module shef_core
       .reg_rvalid_o(reg_rvalid),
       .reg_rready_i(reg_rready),
       .acc_aw_o(acc_aw),
-      .acc_aw_valid_o(acc_aw_valid),
-      .acc_aw_ready_i(acc_aw_ready),
-      .acc_w_o(acc_w),
-      .acc_w_valid_o(acc_w_valid),
-      .acc_w_ready_i(acc_w_ready),
+      .acc_aw_valid_o(own_aw_valid),
+      .acc_aw_ready_i(own_aw_ready),
+      .acc_w_o(own_w),
+      .acc_w_valid_o(own_w_valid),
+      .acc_w_ready_i(own_w_ready),
       .acc_b_i(acc_b),
       .acc_b_valid_i(acc_b_valid),
-      .acc_b_ready_o(acc_b_ready),
+      .acc_b_ready_o(own_b_ready),
       .acc_ar_o(acc_ar),
-      .acc_ar_valid_o(acc_ar_valid),
-      .acc_ar_ready_i(acc_ar_ready),
+      .acc_ar_valid_o(own_ar_valid),
+      .acc_ar_ready_i(own_ar_ready),
       .acc_r_i(acc_r),
       .acc_r_valid_i(acc_r_valid),
-      .acc_r_ready_o(acc_r_ready),
+      .acc_r_ready_o(own_r_ready),
       .irq_o(acc_irq)
   );
 

@@ -3,8 +3,9 @@
 //
 // ext bus as in shef_seq (0x000..0x7ff go to shef_regs, 0x800.. are here). An access that starts something (a set command,
 // a register access, a wipe of the sets) is acknowledged when it is done.
-// Key store: 128 bytes in flip-flops, cleared by reset and wipe_i. wipe_i (level) also drops every state but the events
-// that wait outside. load_bell_i, chan_bell_i, seed_bell_i are pulses; each bell that cannot be served is refused at once.
+// Key store: 128 bytes in flip-flops, cleared by reset, wipe_i and renew_i. wipe_i (level) also drops every state but the events
+// that wait outside. A seed that is taken (begin_o) and the end of a session (end_o) are pulses to shef_renew; renew_i (level) then
+// zeroes everything here but state and flags, and renewed_i lets the session go on. load_bell_i, chan_bell_i, seed_bell_i are pulses; each bell that cannot be served is refused at once.
 // Halt (on_fault = "halt"): a Shield that has stopped in a session rings by itself, before every other bell, and is busy on the
 // channel until the session is closed.
 // Statistics: cnt_i is the counter cnt_sel_o of set cnt_set_o up to three cycles later; map_i follows map_word_o in the same way.
@@ -22,6 +23,11 @@ module shef_io
     input  wire logic             clk_i,
     input  wire logic             rst_ni,
     input  wire logic             wipe_i,
+    output logic                  begin_o,
+    output logic                  end_o,
+    input  wire logic             renew_i,
+    input  wire logic             renewed_i,
+    input  wire logic             renew_failed_i,
     // sequencer
     input  wire logic             ext_req_i,
     input  wire logic             ext_we_i,
@@ -50,7 +56,6 @@ module shef_io
     input  wire logic [31:0]      fault_count_i,
     input  wire refusal_t         refusal_i,
     input  wire logic [31:0]      refusal_count_i,
-    output logic                  fault_clear_o,
     input  wire logic [MAX_REGIONS-1:0] region_fault_i,
     // engine sets
     output logic                  key_valid_o,
@@ -72,8 +77,6 @@ module shef_io
     output logic [1:0]            cnt_set_o,
     output logic [3:0]            cnt_sel_o,
     input  wire logic [47:0]      cnt_i,
-    output logic                  set_wipe_o,
-    input  wire logic             set_wiped_i,
     // accelerator registers
     output logic                  reg_start_o,
     output logic                  reg_write_o,
@@ -92,7 +95,7 @@ module shef_io
   localparam logic [11:0] IO_ANSWER = 12'h804;  // w: 1 = CHAN_RSP holds an answer
   localparam logic [11:0] IO_SEED_DONE = 12'h805;  // w: erase the seed, take the event away
   localparam logic [11:0] IO_SNAP = 12'h806;  // w: latch the statement values
-  localparam logic [11:0] IO_SET_WIPE = 12'h807;  // w: wipe the set, acknowledged when clear
+  localparam logic [11:0] IO_END = 12'h807;  // w: the session is over; never acknowledged, the wipe starts the program anew
   localparam logic [11:0] IO_UNIT_WIPE = 12'h808;  // w: wipe the crypto units, acknowledged when clear
   localparam logic [11:0] IO_AEAD = 12'h809;  // r: HPKE AEAD id
   localparam logic [11:0] IO_LOAD_LEN = 12'h80a;  // r: two bytes
@@ -125,7 +128,7 @@ module shef_io
 
   // ---- flags ----
   logic [2:0] state_q;
-  logic seed_event_q, load_busy_q, load_refused_q, chan_busy_q, chan_refused_q, answer_q, halt_q;
+  logic seed_event_q, load_busy_q, load_refused_q, chan_busy_q, chan_refused_q, answer_q, halt_q, uncleared_q, end_q;
   logic [15:0] load_len_q;
   logic idle, halt;
   assign idle = !load_busy_q && !chan_busy_q;
@@ -134,6 +137,8 @@ module shef_io
   assign event_o = seed_event_q || load_busy_q || chan_busy_q;
   assign state_o = state_q;
   assign answer_o = answer_q;
+  assign begin_o = seed_bell_i && seed_open_o;
+  assign end_o = end_q;
 
   always_comb begin
     status_o = '0;
@@ -144,6 +149,7 @@ module shef_io
     status_o[CTL_STATUS_CHAN_BUSY_LSB] = chan_busy_q;
     status_o[CTL_STATUS_CHAN_REFUSED_LSB] = chan_refused_q;
     status_o[CTL_STATUS_CHAN_ANSWER_LSB] = answer_q;
+    status_o[CTL_STATUS_UNCLEARED_LSB] = uncleared_q;
     status_o[CTL_STATUS_FAULT_KIND_LSB+:4] = fault_i.kind;
   end
 
@@ -157,12 +163,13 @@ module shef_io
     IO_CMD_WAIT,
     IO_CMD_RUN,
     IO_REG_RUN,
-    IO_WIPE_WAIT
+    IO_WIPE_WAIT,
+    IO_OVER
   } io_state_e;
 
   io_state_e io_q;
   logic [1:0] wait_q;
-  logic wipe_units_q, wipe_set_q;
+  logic wipe_units_q;
   logic wr, io_start;
   logic [11:0] addr;
   assign addr = ext_addr_i;
@@ -174,7 +181,7 @@ module shef_io
   logic [REGION_W-1:0] region_q;
   logic [255:0] key_q;
   logic [VERSION_W-1:0] epoch_q;
-  logic epoch_we_q, key_valid_q, key_node_q, cmd_valid_q, cmd_err_q, reg_start_q, reg_write_q, fault_clear_q, seed_erase_q;
+  logic epoch_we_q, key_valid_q, key_node_q, cmd_valid_q, cmd_err_q, reg_start_q, reg_write_q, seed_erase_q;
   set_cmd_e cmd_q;
   logic [31:0] reg_addr_q, reg_wdata_q, map_page_q;
   logic [319:0] snap_q;
@@ -197,10 +204,8 @@ module shef_io
   assign reg_write_o = reg_write_q;
   assign reg_addr_o = reg_addr_q[15:0];
   assign reg_wdata_o = reg_wdata_q;
-  assign fault_clear_o = fault_clear_q;
   assign seed_erase_o = seed_erase_q;
   assign unit_wipe_o = wipe_units_q;
-  assign set_wipe_o = wipe_set_q;
 
   // Region values, little-endian as the statement wants them.
   region_cfg_t cfg;
@@ -264,11 +269,12 @@ module shef_io
       chan_refused_q <= 1'b0;
       answer_q <= 1'b0;
       halt_q <= 1'b0;
+      uncleared_q <= 1'b0;
+      end_q <= 1'b0;
       load_len_q <= '0;
       io_q <= IO_IDLE;
       wait_q <= '0;
       wipe_units_q <= 1'b0;
-      wipe_set_q <= 1'b0;
       region_q <= '0;
       key_q <= '0;
       epoch_q <= '0;
@@ -288,14 +294,13 @@ module shef_io
       cnt_sel_q <= '0;
       cnt_q <= '0;
       keys_q <= '0;
-      fault_clear_q <= 1'b0;
       seed_erase_q <= 1'b0;
       rdata_q <= '0;
       box_q <= 1'b0;
     end else begin
       epoch_we_q <= 1'b0;
       reg_start_q <= 1'b0;
-      fault_clear_q <= 1'b0;
+      end_q <= 1'b0;
       seed_erase_q <= 1'b0;
 
       // doorbells
@@ -315,13 +320,24 @@ module shef_io
         if (state_q == CTL_STATUS_STATE_KEYED) chan_busy_q <= 1'b1;
         else chan_refused_q <= 1'b1;
       end
-      if (seed_bell_i && seed_open_o) begin
+      if (begin_o) begin
         state_q <= CTL_STATUS_STATE_DERIVE;
-        seed_event_q <= 1'b1;
         answer_q <= 1'b0;
         load_refused_q <= 1'b0;
         chan_refused_q <= 1'b0;
-        fault_clear_q <= 1'b1;
+        uncleared_q <= 1'b0;
+      end
+      if (renewed_i) begin
+        if (state_q != CTL_STATUS_STATE_DERIVE) begin
+          // the last message is shown when nothing of the session is left
+          answer_q <= 1'b1;
+          chan_busy_q <= 1'b0;
+          halt_q <= 1'b0;
+        end else if (renew_failed_i) begin
+          state_q <= CTL_STATUS_STATE_EMPTY;
+          seed_erase_q <= 1'b1;
+          uncleared_q <= 1'b1;
+        end else seed_event_q <= 1'b1;
       end
 
       unique case (io_q)
@@ -361,9 +377,11 @@ module shef_io
                 fault_count_i,
                 fault_i.region, 4'd0, fault_i.kind, 7'd0, stopped_i, 5'd0, state_q
               };
-            if (addr == IO_SET_WIPE) begin
-              wipe_set_q <= 1'b1;
-              io_q <= IO_WIPE_WAIT;
+            if (addr == IO_END) begin
+              state_q <= CTL_STATUS_STATE_CLOSED;
+              chan_refused_q <= 1'b0;
+              end_q <= 1'b1;
+              io_q <= IO_OVER;
             end
             if (addr == IO_UNIT_WIPE) begin
               wipe_units_q <= 1'b1;
@@ -435,13 +453,42 @@ module shef_io
         end
         IO_REG_RUN: if (reg_done_i) io_q <= IO_ACK;
         IO_WIPE_WAIT:
-        if (wipe_set_q ? set_wiped_i : unit_wiped_i) begin
-          wipe_set_q <= 1'b0;
+        if (unit_wiped_i) begin
           wipe_units_q <= 1'b0;
           io_q <= IO_ACK;
         end
+        IO_OVER: ;  // until the wipe comes
         default: io_q <= IO_IDLE;  // IO_ACK
       endcase
+
+      // what is the session's and not its state: as in a wipe
+      if (renew_i) begin
+        load_len_q <= '0;
+        io_q <= IO_IDLE;
+        wait_q <= '0;
+        wipe_units_q <= 1'b0;
+        region_q <= '0;
+        key_q <= '0;
+        epoch_q <= '0;
+        epoch_we_q <= 1'b0;
+        key_valid_q <= 1'b0;
+        key_node_q <= 1'b0;
+        cmd_valid_q <= 1'b0;
+        cmd_err_q <= 1'b0;
+        cmd_q <= SET_FLUSH;
+        reg_start_q <= 1'b0;
+        reg_write_q <= 1'b0;
+        reg_addr_q <= '0;
+        reg_wdata_q <= '0;
+        map_page_q <= '0;
+        snap_q <= '0;
+        cnt_set_q <= '0;
+        cnt_sel_q <= '0;
+        cnt_q <= '0;
+        keys_q <= '0;
+        rdata_q <= '0;
+        box_q <= 1'b0;
+      end
     end
   end
 

@@ -2,7 +2,7 @@
 //
 // acc: AXI4 slave. A burst is taken, its data is awaited or answered with zeros, and the answer is SLVERR; reads and writes do
 // not wait for each other, one burst each way at a time. refusal_*: one pulse per refused burst, [0] reads, [1] writes; none once
-// stop_i is high. enable_i low: the burst is refused because no session is keyed. wipe_i forgets everything at once.
+// stop_i is high. enable_i low: the burst is refused because no session is keyed. No data are kept here, so there is nothing to wipe.
 `default_nettype none
 module shef_no_memory
   import shef_pkg::*;
@@ -10,7 +10,6 @@ module shef_no_memory
 (
     input  wire             clk_i,
     input  wire             rst_ni,
-    input  wire             wipe_i,
     input  wire             enable_i,
     input  wire             stop_i,
     input  wire  axi_ax_t   acc_aw_i,
@@ -30,15 +29,12 @@ module shef_no_memory
     output logic [1:0]      refusal_valid_o,
     output refusal_t [1:0]  refusal_o
 );
-  logic rst_n;
-  assign rst_n = rst_ni && !wipe_i;
-
   // ---- what is wrong with a burst: it is in no region, if nothing else ----
   seg_t [1:0] seg;
   logic [1:0] seg_valid, seg_ready, ax_ready;
   for (genvar d = 0; d < 2; d++) begin : g_split
     shef_split #(.IsWrite(d == 1)) i_split (
-        .clk_i, .rst_ni(rst_n), .enable_i, .epoch_zero_i('0), .exhausted_i('0),
+        .clk_i, .rst_ni, .enable_i, .epoch_zero_i('0), .exhausted_i('0),
         .ax_i(d == 1 ? acc_aw_i : acc_ar_i), .ax_valid_i(d == 1 ? acc_aw_valid_i : acc_ar_valid_i), .ax_ready_o(ax_ready[d]),
         .seg_o(seg[d]), .seg_valid_o(seg_valid[d]), .seg_ready_i(seg_ready[d])
     );
@@ -64,7 +60,7 @@ module shef_no_memory
   assign acc_b_o = '{id: w_id_q, resp: AXI_SLVERR};
 
   always_ff @(posedge clk_i) begin
-    if (!rst_n) begin
+    if (!rst_ni) begin
       r_left_q <= '0;
       r_id_q <= '0;
       w_left_q <= '0;

@@ -6,7 +6,7 @@
 // region's set, the others to one set after the other, so that a write on its way to one set never waits for a command of
 // another (two cycles more a set). cmd_err_o with cmd_done_o: some set said so.
 // cnt_o: statistic cnt_sel_i of set cnt_set_i, one cycle later; 0 of a set that is not there. region_fault_o: by region number.
-// fault_*, refusal_*: one pulse per set. wipe_i: all sets at once; wipe_done_o: all are done.
+// fault_*, refusal_*: one pulse per set. halted_o: levels, the set was stopped by a fault of its own. wipe_i: all sets at once; wipe_done_o: all are done.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY
 // (outputs that are not needed here are left open by name)
@@ -92,6 +92,7 @@ module shef_sets
     input  wire  [3:0]             cnt_sel_i,
     output logic [47:0]            cnt_o,
     output logic                   idle_o,
+    output logic [NSets-1:0]       halted_o,
     input  wire                    wipe_i,
     output logic                   wipe_done_o
 );
@@ -331,12 +332,14 @@ module shef_sets
     axi_b_t b;
     axi_r_t r;
     logic aw_valid, aw_ready, w_valid, w_ready, b_valid, b_ready, ar_valid, ar_ready, r_valid, r_ready;
-    logic set_cmd_valid, set_cmd_ready, set_cmd_done, set_cmd_err, set_idle, set_wiped;
+    logic set_cmd_valid, set_cmd_ready, set_cmd_done, set_cmd_err, set_idle, set_wiped, set_fault_valid, set_halted;
+    fault_t set_fault;
     logic [5:0] front;   // what the accelerator sees of the cache
 
     if (Sets[s].cache_bytes != '0) begin : g_cache
       logic [MAX_REGIONS-1:0] frozen;  // by place
-      logic cache_idle, cache_wiped;
+      logic cache_idle, cache_wiped, cache_fault_valid, cache_halted;
+      fault_t cache_fault;
       always_comb begin
         frozen = '0;
         for (int unsigned n = 0; n < N; n++) frozen[n] = region_fault[s][MINE[n].id[REGION_W-1:0]];
@@ -358,8 +361,12 @@ module shef_sets
           .enable_i, .stop_i, .region_fault_i(frozen),
           .cmd_valid_i(cmd_valid[s]), .cmd_ready_o(cmd_ready[s]), .cmd_i, .cmd_done_o(cmd_done[s]), .cmd_err_o(cmd_err[s]),
           .set_cmd_valid_o(set_cmd_valid), .set_cmd_ready_i(set_cmd_ready), .set_cmd_done_i(set_cmd_done), .set_cmd_err_i(set_cmd_err),
+          .fault_valid_o(cache_fault_valid), .fault_ready_i(!set_fault_valid), .fault_o(cache_fault), .halted_o(cache_halted),
           .event_o(front), .idle_o(cache_idle), .wipe_i, .wipe_done_o(cache_wiped)
       );
+      assign fault_valid_o[s] = set_fault_valid || cache_fault_valid;
+      assign fault_o[s] = set_fault_valid ? set_fault : cache_fault;
+      assign halted_o[s] = set_halted || cache_halted;
       assign idle[s] = cache_idle && set_idle;
       assign wiped[s] = cache_wiped && set_wiped;
     end else begin : g_direct
@@ -385,6 +392,9 @@ module shef_sets
       assign idle[s] = set_idle;
       assign wiped[s] = set_wiped;
       assign front = '0;
+      assign fault_valid_o[s] = set_fault_valid;
+      assign fault_o[s] = set_fault;
+      assign halted_o[s] = set_halted;
     end
 
     shef_set #(
@@ -408,12 +418,12 @@ module shef_sets
         .cmd_valid_i(set_cmd_valid), .cmd_ready_o(set_cmd_ready), .cmd_i, .cmd_region_i, .cmd_epoch_i,
         .cmd_done_o(set_cmd_done), .cmd_err_o(set_cmd_err),
         .epoch_we_i(epoch_we_i && epoch_set == set_no_t'(s)), .epoch_region_i, .epoch_i,
-        .fault_valid_o(fault_valid_o[s]), .fault_o(fault_o[s]),
+        .fault_valid_o(set_fault_valid), .fault_o(set_fault),
         .refusal_valid_o(refusal_valid_o[s]), .refusal_o(refusal_o[s]),
         .stat_region_i, .epoch_o(epoch[s]), .written_o(written[s]),
         .map_region_i, .map_word_i, .map_o(map[s]),
         .region_fault_o(region_fault[s]), .front_i(front), .cnt_sel_i, .cnt_o(cnt[s]),
-        .idle_o(set_idle), .wipe_i, .wipe_done_o(set_wiped)
+        .idle_o(set_idle), .halted_o(set_halted), .wipe_i, .wipe_done_o(set_wiped)
     );
   end
 endmodule

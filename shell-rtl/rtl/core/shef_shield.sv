@@ -4,7 +4,9 @@
 // counters; wipe_ack_o rises when that is done and falls after wipe_req_i. Reset does the same before a seed is taken.
 // ctl (untrusted host) and krn (Security Kernel) are AXI4-Lite slaves, registers in docs/reference/registers.md; every access
 // is answered. reg is an AXI4-Lite master to the accelerator's registers, acc the AXI4 slaves for its memory accesses and
-// acc_rst_no its reset: the accelerator runs only while a session is keyed. mem are AXI4 masters and carry ciphertext and tags.
+// acc_rst_no its reset: the accelerator runs only while a session is keyed. acc_clear_o (level, in its reset only): it zeroes its
+// memories and answers with acc_cleared_i until acc_clear_o falls. acc_quiet_i: nothing is owed at its memory ports. A session waits for
+// both, within a bound each (shef_renew). mem are AXI4 masters and carry ciphertext and tags.
 // valid never waits for ready; payloads are stable while valid and not ready.
 `default_nettype none
 module shef_shield
@@ -51,6 +53,9 @@ module shef_shield
     output logic             krn_rvalid_o,
     input  wire logic        krn_rready_i,
     output logic             acc_rst_no,
+    output logic             acc_clear_o,
+    input  wire logic        acc_cleared_i,
+    input  wire logic        acc_quiet_i,
     output logic [15:0]      reg_awaddr_o,
     output logic             reg_awvalid_o,
     input  wire logic        reg_awready_i,
@@ -109,7 +114,7 @@ module shef_shield
     W_RUN
   } wipe_state_e;
   wipe_state_e wipe_q;
-  logic wipe, krn_wipe, ctrl_wiped, regs_wiped, set_wiped;
+  logic wipe, krn_wipe, ctrl_wiped, regs_wiped, set_wiped, acc_wiped;
   assign wipe = wipe_q != W_RUN;
   assign wipe_ack_o = wipe_req_i && wipe_q == W_HOLD;
 
@@ -118,12 +123,32 @@ module shef_shield
       wipe_q <= W_WIPE;
     end else begin
       unique case (wipe_q)
-        W_WIPE: if (ctrl_wiped && regs_wiped && set_wiped) wipe_q <= W_HOLD;
+        W_WIPE: if (ctrl_wiped && regs_wiped && set_wiped && acc_wiped) wipe_q <= W_HOLD;
         W_HOLD: if (!wipe_req_i) wipe_q <= W_RUN;
         default: if (wipe_req_i || krn_wipe) wipe_q <= W_WIPE;
       endcase
     end
   end
+
+  // ---- beginning and end of a session ----
+  logic begins, ends, renew, renewed, renew_failed, fault_clear;
+  shef_renew u_renew (
+      .clk_i,
+      .rst_ni,
+      .full_i(wipe),
+      .begin_i(begins),
+      .end_i(ends),
+      .wipe_o(renew),
+      .fault_clear_o(fault_clear),
+      .done_o(renewed),
+      .failed_o(renew_failed),
+      .clear_done_o(acc_wiped),
+      .ctrl_wiped_i(ctrl_wiped),
+      .set_wiped_i(set_wiped),
+      .quiet_i(acc_quiet_i),
+      .acc_clear_o,
+      .cleared_i(acc_cleared_i)
+  );
 
   // ---- control processor ----
   logic trap, event_any, unit_wipe, unit_wiped;
@@ -134,7 +159,7 @@ module shef_shield
   shef_ctrl u_ctrl (
       .clk_i,
       .rst_ni,
-      .wipe_i(wipe),
+      .wipe_i(wipe || renew),
       .wipe_done_o(ctrl_wiped),
       .unit_wipe_i(unit_wipe),
       .unit_wiped_o(unit_wiped),
@@ -223,7 +248,7 @@ module shef_shield
   // ---- faults ----
   // who reports: every set, or without memory who refuses reads and who refuses writes
   localparam int unsigned SOURCES = N_SETS == 0 ? 2 : N_SETS;
-  logic stopped, fault_clear;
+  logic stopped;
   logic [SOURCES-1:0] fault_valid, refusal_valid;
   fault_t [SOURCES-1:0] set_fault;
   refusal_t [SOURCES-1:0] set_refusal;
@@ -251,7 +276,7 @@ module shef_shield
   );
 
   // ---- hardware under the sequencer ----
-  logic key_valid, key_ready, key_node, cmd_valid, cmd_ready, cmd_done, cmd_err, epoch_we, set_wipe;
+  logic key_valid, key_ready, key_node, cmd_valid, cmd_ready, cmd_done, cmd_err, epoch_we;
   logic [REGION_W-1:0] region;
   logic [255:0] key;
   set_cmd_e set_cmd;
@@ -276,6 +301,11 @@ module shef_shield
       .clk_i,
       .rst_ni,
       .wipe_i(wipe),
+      .begin_o(begins),
+      .end_o(ends),
+      .renew_i(renew),
+      .renewed_i(renewed),
+      .renew_failed_i(renew_failed),
       .ext_req_i(ext_req),
       .ext_we_i(ext_we),
       .ext_addr_i(ext_addr),
@@ -301,7 +331,6 @@ module shef_shield
       .fault_count_i(fault_count),
       .refusal_i(first_refusal),
       .refusal_count_i(refusal_count),
-      .fault_clear_o(fault_clear),
       .region_fault_i(region_fault),
       .key_valid_o(key_valid),
       .key_ready_i(key_ready),
@@ -322,8 +351,6 @@ module shef_shield
       .cnt_set_o(cnt_set),
       .cnt_sel_o(cnt_sel),
       .cnt_i(cnt),
-      .set_wipe_o(set_wipe),
-      .set_wiped_i(set_wiped),
       .reg_start_o(reg_start),
       .reg_write_o(reg_write),
       .reg_addr_o(reg_addr),
@@ -336,7 +363,7 @@ module shef_shield
   // ---- accelerator ----
   // It runs while a session is keyed and not a cycle longer: what it holds of one session is not seen by the next.
   logic acc_rst_nq;
-  always_ff @(posedge clk_i) acc_rst_nq <= rst_ni && keyed && !set_wipe;
+  always_ff @(posedge clk_i) acc_rst_nq <= rst_ni && keyed;
   assign acc_rst_no = acc_rst_nq;
 
   logic reg_busy;
@@ -376,11 +403,11 @@ module shef_shield
 
   // ---- engine sets ----
   logic sets_idle;
+  logic [SOURCES-1:0] set_halted;
   if (N_SETS == 0) begin : g_no_memory
     shef_no_memory u_no_memory (
         .clk_i,
         .rst_ni,
-        .wipe_i(wipe || set_wipe),
         .enable_i(keyed),
         .stop_i(stopped),
         .acc_aw_i,
@@ -422,6 +449,7 @@ module shef_shield
     assign region_fault = '0;
     assign cnt = '0;
     assign sets_idle = 1'b1;
+    assign set_halted = '0;
     logic unused_sets;
     assign unused_sets = ^{acc_w_i, mem_aw_ready_i, mem_w_ready_i, mem_b_i, mem_b_valid_i, mem_ar_ready_i, mem_r_i, mem_r_valid_i,
                            key_valid, key_node, region, key, set_cmd, epoch_we, epoch, map_word, cnt_set, cnt_sel};
@@ -500,13 +528,26 @@ module shef_shield
         .cnt_sel_i(cnt_sel),
         .cnt_o(cnt),
         .idle_o(sets_idle),
-        .wipe_i(wipe || set_wipe),
+        .halted_o(set_halted),
+        .wipe_i(wipe || renew),
         .wipe_done_o(set_wiped)
     );
   end
 
+`ifndef SYNTHESIS
+  // No statement is cleaner than the hardware: a set that has halted in a keyed session means a stopped Shield, 16 cycles later at
+  // the latest.
+  localparam logic [4:0] TELL_CYCLES = 5'd16;
+  logic [4:0] untold_q;
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni || !keyed || stopped || set_halted == '0) untold_q <= '0;
+    else if (untold_q != TELL_CYCLES) untold_q <= untold_q + 1'b1;
+    assert (!rst_ni || untold_q != TELL_CYCLES) else $error("a set has halted in a keyed session, and the Shield is not stopped");
+  end
+`endif
+
   logic unused;
-  assign unused = ^{sets_idle, reg_busy};
+  assign unused = ^{sets_idle, reg_busy, set_halted};
 
 endmodule
 `default_nettype wire

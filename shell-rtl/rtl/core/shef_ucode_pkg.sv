@@ -5,7 +5,7 @@
 package shef_ucode_pkg;
 
   localparam int unsigned UCODE_PC_W = 10;
-  localparam int unsigned UCODE_LEN = 535;
+  localparam int unsigned UCODE_LEN = 529;
   localparam int unsigned UCODE_CONST_W = 8;
   localparam int unsigned UCODE_CONST_LEN = 226;
 
@@ -144,407 +144,407 @@ package shef_ucode_pkg;
     64'h5830185000000020,  // 131: get hmac.final, EXPORT
     64'h3800165000000020,  // 132: zero EXPORTER
     64'h1400000000000000,  // 133: ret
-    64'h2401801000000001,  // 134: st8 IO_STATE, STATE_EMPTY
-    64'h0400000000000000,  // 135: wait_event
-    64'h1c100000c0000000,  // 136: ld8 r1, IO_EVENT
-    64'h2800000100000001,  // 137: cmpr r1, EVENT_SEED
-    64'h0c00000000000092,  // 138: jeq do_seed
-    64'h2800000100000002,  // 139: cmpr r1, EVENT_LOAD
-    64'h0c000000000000a0,  // 140: jeq do_load
-    64'h2800000100000004,  // 141: cmpr r1, EVENT_CHAN
-    64'h0c00000000000145,  // 142: jeq do_chan
-    64'h2800000100000008,  // 143: cmpr r1, EVENT_HALT
-    64'h0c00000000000213,  // 144: jeq do_halt
-    64'h0800000000000087,  // 145: jmp idle
-    64'h2c000410a4000020,  // 146: copy SEED, IO_SEED
-    64'h2401805000000001,  // 147: st8 IO_SEED_DONE, 1
-    64'h1000000000000001,  // 148: call derive_key_pair
-    64'h0c1000000000009b,  // 149: jne seed_failed
-    64'h2c01700000080040,  // 150: copy OUT_PUBKEY, PK + 1, 64
-    64'h2401808000000001,  // 151: st8 IO_UNIT_WIPE, 1
-    64'h38000410000007bf,  // 152: zero PK + 65, WORK_LEN
-    64'h2401801000000003,  // 153: st8 IO_STATE, STATE_FRESH
-    64'h0800000000000087,  // 154: jmp idle
-    64'h3801900000000020,  // 155: zero SK
-    64'h38000410000007bf,  // 156: zero PK + 65, WORK_LEN
-    64'h2401808000000001,  // 157: st8 IO_UNIT_WIPE, 1
-    64'h2401801000000001,  // 158: st8 IO_STATE, STATE_EMPTY
-    64'h0800000000000087,  // 159: jmp idle
-    64'h20100000c0500000,  // 160: ld16 r1, IO_LOAD_LEN
-    64'h2800000100000059,  // 161: cmpr r1, LOAD_MIN
-    64'h0c20000000000130,  // 162: jlt load_refuse
-    64'h280000010000024a,  // 163: cmpr r1, LOAD_MAX + 1
-    64'h0c30000000000130,  // 164: jge load_refuse
-    64'h2c00336080010000,  // 165: copy MSG, IO_LOAD_MSG, r1
-    64'h2020000019b00000,  // 166: ld16 r2, MSG
-    64'h2800000200000001,  // 167: cmpr r2, 1
-    64'h0c10000000000130,  // 168: jne load_refuse
-    64'h2020000019c00000,  // 169: ld16 r2, MSG_ENC_LEN
-    64'h2800000200000041,  // 170: cmpr r2, 65
-    64'h0c10000000000130,  // 171: jne load_refuse
-    64'h202000001bd80000,  // 172: ld16 r2, MSG_INFO_LEN
-    64'h2800000200000101,  // 173: cmpr r2, 257
-    64'h0c30000000000130,  // 174: jge load_refuse
-    64'h1830000000020059,  // 175: set r3, r2 + LOAD_MIN
-    64'h2800000100030000,  // 176: cmpr r1, r3
-    64'h0c20000000000130,  // 177: jlt load_refuse
-    64'h204000021be80000,  // 178: ld16 r4, MSG_INFO[r2]
-    64'h2800000400000101,  // 179: cmpr r4, 257
-    64'h0c30000000000130,  // 180: jge load_refuse
-    64'h2800000400000010,  // 181: cmpr r4, 16
-    64'h0c20000000000130,  // 182: jlt load_refuse
-    64'h1850000200040049,  // 183: add r5, r2, r4 + 73
-    64'h2800000500010000,  // 184: cmpr r5, r1
-    64'h0c10000000000130,  // 185: jne load_refuse
-    64'h183000000002037f,  // 186: set r3, r2 + MSG_INFO + 2
-    64'h184000000004fff0,  // 187: set r4, r4 - 16
-    64'h2c001b5019d00041,  // 188: copy ENC, MSG_ENC, 65
-    64'h100000000000001e,  // 189: call hpke_decap
-    64'h0c10000000000130,  // 190: jne load_refuse
-    64'h181000000000037d,  // 191: set r1, MSG_INFO
-    64'h1000000000000042,  // 192: call hpke_key_schedule
-    64'h24001f6000000000,  // 193: st8 AAD, 0
-    64'h24001f7000000001,  // 194: st8 AAD + 1, 1
-    64'h2c001f80a5000020,  // 195: copy AAD + 2, IO_DIGEST, 32
-    64'h1850000000000022,  // 196: set r5, 34
-    64'h100000000000006b,  // 197: call hpke_open
-    64'h0c10000000000130,  // 198: jne load_refuse
-    64'h2800000400000021,  // 199: cmpr r4, 33
-    64'h0c20000000000130,  // 200: jlt load_refuse
-    64'h1850000000000000,  // 201: set r5, 0
-    64'h1860000000000021,  // 202: set r6, 33
-    64'h1870000000000000,  // 203: set r7, 0
-    64'h1c100000c0600000,  // 204: ld8 r1, IO_N_REGIONS
-    64'h2800000500010000,  // 205: cmpr r5, r1
-    64'h0c000000000000db,  // 206: jeq check_end
-    64'h240180e000050000,  // 207: st8 IO_REGION, r5
-    64'h1000000000000134,  // 208: call has_epoch
-    64'h0c100000000000d9,  // 209: jne check_next
-    64'h2800000600040000,  // 210: cmpr r6, r4
-    64'h0c30000000000130,  // 211: jge load_refuse
-    64'h1c10000611b00000,  // 212: ld8 r1, PT[r6]
-    64'h2800000100050000,  // 213: cmpr r1, r5
-    64'h0c10000000000130,  // 214: jne load_refuse
-    64'h1860000000060007,  // 215: set r6, r6 + 7
-    64'h1870000000070001,  // 216: set r7, r7 + 1
-    64'h1850000000050001,  // 217: set r5, r5 + 1
-    64'h08000000000000cc,  // 218: jmp check_region
-    64'h2800000600040000,  // 219: cmpr r6, r4
-    64'h0c10000000000130,  // 220: jne load_refuse
-    64'h1c10000012b00000,  // 221: ld8 r1, PT + 32
-    64'h2800000100070000,  // 222: cmpr r1, r7
-    64'h0c10000000000130,  // 223: jne load_refuse
-    64'h4800000000000000,  // 224: cmd hmac.hash
-    64'h542000001bea0000,  // 225: put hmac.absorb, MSG_INFO, r2
-    64'h5830586000000020,  // 226: get hmac.final, H_INFO
+    64'h1c100000c0080000,  // 134: ld8 r1, IO_STATE
+    64'h2800000100000000,  // 135: cmpr r1, STATE_SCRUB
+    64'h0c1000000000008a,  // 136: jne idle
+    64'h2401801000000001,  // 137: st8 IO_STATE, STATE_EMPTY
+    64'h0400000000000000,  // 138: wait_event
+    64'h1c100000c0000000,  // 139: ld8 r1, IO_EVENT
+    64'h2800000100000001,  // 140: cmpr r1, EVENT_SEED
+    64'h0c00000000000095,  // 141: jeq do_seed
+    64'h2800000100000002,  // 142: cmpr r1, EVENT_LOAD
+    64'h0c000000000000a3,  // 143: jeq do_load
+    64'h2800000100000004,  // 144: cmpr r1, EVENT_CHAN
+    64'h0c00000000000148,  // 145: jeq do_chan
+    64'h2800000100000008,  // 146: cmpr r1, EVENT_HALT
+    64'h0c0000000000020d,  // 147: jeq do_halt
+    64'h080000000000008a,  // 148: jmp idle
+    64'h2c000410a4000020,  // 149: copy SEED, IO_SEED
+    64'h2401805000000001,  // 150: st8 IO_SEED_DONE, 1
+    64'h1000000000000001,  // 151: call derive_key_pair
+    64'h0c1000000000009e,  // 152: jne seed_failed
+    64'h2c01700000080040,  // 153: copy OUT_PUBKEY, PK + 1, 64
+    64'h2401808000000001,  // 154: st8 IO_UNIT_WIPE, 1
+    64'h38000410000007bf,  // 155: zero PK + 65, WORK_LEN
+    64'h2401801000000003,  // 156: st8 IO_STATE, STATE_FRESH
+    64'h080000000000008a,  // 157: jmp idle
+    64'h3801900000000020,  // 158: zero SK
+    64'h38000410000007bf,  // 159: zero PK + 65, WORK_LEN
+    64'h2401808000000001,  // 160: st8 IO_UNIT_WIPE, 1
+    64'h2401801000000001,  // 161: st8 IO_STATE, STATE_EMPTY
+    64'h080000000000008a,  // 162: jmp idle
+    64'h20100000c0500000,  // 163: ld16 r1, IO_LOAD_LEN
+    64'h2800000100000059,  // 164: cmpr r1, LOAD_MIN
+    64'h0c20000000000133,  // 165: jlt load_refuse
+    64'h280000010000024a,  // 166: cmpr r1, LOAD_MAX + 1
+    64'h0c30000000000133,  // 167: jge load_refuse
+    64'h2c00336080010000,  // 168: copy MSG, IO_LOAD_MSG, r1
+    64'h2020000019b00000,  // 169: ld16 r2, MSG
+    64'h2800000200000001,  // 170: cmpr r2, 1
+    64'h0c10000000000133,  // 171: jne load_refuse
+    64'h2020000019c00000,  // 172: ld16 r2, MSG_ENC_LEN
+    64'h2800000200000041,  // 173: cmpr r2, 65
+    64'h0c10000000000133,  // 174: jne load_refuse
+    64'h202000001bd80000,  // 175: ld16 r2, MSG_INFO_LEN
+    64'h2800000200000101,  // 176: cmpr r2, 257
+    64'h0c30000000000133,  // 177: jge load_refuse
+    64'h1830000000020059,  // 178: set r3, r2 + LOAD_MIN
+    64'h2800000100030000,  // 179: cmpr r1, r3
+    64'h0c20000000000133,  // 180: jlt load_refuse
+    64'h204000021be80000,  // 181: ld16 r4, MSG_INFO[r2]
+    64'h2800000400000101,  // 182: cmpr r4, 257
+    64'h0c30000000000133,  // 183: jge load_refuse
+    64'h2800000400000010,  // 184: cmpr r4, 16
+    64'h0c20000000000133,  // 185: jlt load_refuse
+    64'h1850000200040049,  // 186: add r5, r2, r4 + 73
+    64'h2800000500010000,  // 187: cmpr r5, r1
+    64'h0c10000000000133,  // 188: jne load_refuse
+    64'h183000000002037f,  // 189: set r3, r2 + MSG_INFO + 2
+    64'h184000000004fff0,  // 190: set r4, r4 - 16
+    64'h2c001b5019d00041,  // 191: copy ENC, MSG_ENC, 65
+    64'h100000000000001e,  // 192: call hpke_decap
+    64'h0c10000000000133,  // 193: jne load_refuse
+    64'h181000000000037d,  // 194: set r1, MSG_INFO
+    64'h1000000000000042,  // 195: call hpke_key_schedule
+    64'h24001f6000000000,  // 196: st8 AAD, 0
+    64'h24001f7000000001,  // 197: st8 AAD + 1, 1
+    64'h2c001f80a5000020,  // 198: copy AAD + 2, IO_DIGEST, 32
+    64'h1850000000000022,  // 199: set r5, 34
+    64'h100000000000006b,  // 200: call hpke_open
+    64'h0c10000000000133,  // 201: jne load_refuse
+    64'h2800000400000021,  // 202: cmpr r4, 33
+    64'h0c20000000000133,  // 203: jlt load_refuse
+    64'h1850000000000000,  // 204: set r5, 0
+    64'h1860000000000021,  // 205: set r6, 33
+    64'h1870000000000000,  // 206: set r7, 0
+    64'h1c100000c0600000,  // 207: ld8 r1, IO_N_REGIONS
+    64'h2800000500010000,  // 208: cmpr r5, r1
+    64'h0c000000000000de,  // 209: jeq check_end
+    64'h240180e000050000,  // 210: st8 IO_REGION, r5
+    64'h1000000000000137,  // 211: call has_epoch
+    64'h0c100000000000dc,  // 212: jne check_next
+    64'h2800000600040000,  // 213: cmpr r6, r4
+    64'h0c30000000000133,  // 214: jge load_refuse
+    64'h1c10000611b00000,  // 215: ld8 r1, PT[r6]
+    64'h2800000100050000,  // 216: cmpr r1, r5
+    64'h0c10000000000133,  // 217: jne load_refuse
+    64'h1860000000060007,  // 218: set r6, r6 + 7
+    64'h1870000000070001,  // 219: set r7, r7 + 1
+    64'h1850000000050001,  // 220: set r5, r5 + 1
+    64'h08000000000000cf,  // 221: jmp check_region
+    64'h2800000600040000,  // 222: cmpr r6, r4
+    64'h0c10000000000133,  // 223: jne load_refuse
+    64'h1c10000012b00000,  // 224: ld8 r1, PT + 32
+    64'h2800000100070000,  // 225: cmpr r1, r7
+    64'h0c10000000000133,  // 226: jne load_refuse
     64'h4800000000000000,  // 227: cmd hmac.hash
-    64'h5420000300040010,  // 228: put hmac.absorb, 0[r3], r4 + 16
-    64'h58305a6000000020,  // 229: get hmac.final, H_CT
+    64'h542000001bea0000,  // 228: put hmac.absorb, MSG_INFO, r2
+    64'h5830586000000020,  // 229: get hmac.final, H_INFO
     64'h4800000000000000,  // 230: cmd hmac.hash
-    64'h5420000045b8000d,  // 231: put hmac.absorb, LBL_LOAD
-    64'h54200000a5000020,  // 232: put hmac.absorb, IO_DIGEST
-    64'h5420000046200002,  // 233: put hmac.absorb, LEN_POINT
-    64'h542000000da80041,  // 234: put hmac.absorb, ENC
-    64'h5420000046200002,  // 235: put hmac.absorb, LEN_POINT
-    64'h5420000000000041,  // 236: put hmac.absorb, PK
-    64'h542000002c300020,  // 237: put hmac.absorb, H_INFO
-    64'h542000002d300020,  // 238: put hmac.absorb, H_CT
-    64'h58305c6000000020,  // 239: get hmac.final, T
-    64'h18100000000008c6,  // 240: set r1, LBL_SESSION
-    64'h182000000000000c,  // 241: set r2, sizeof.LBL_SESSION
-    64'h100000000000007d,  // 242: call hpke_export
-    64'h541000000c280020,  // 243: put hmac.key, EXPORT
-    64'h5420000011b00020,  // 244: put hmac.absorb, PT, 32
-    64'h5830064000000020,  // 245: get hmac.final, PRK
-    64'h5410000003200020,  // 246: put hmac.key, PRK
-    64'h542000002e300020,  // 247: put hmac.absorb, T
-    64'h5420000040000001,  // 248: put hmac.absorb, ONE
-    64'h5831960000000020,  // 249: get hmac.final, SESSION
-    64'h1850000000000000,  // 250: set r5, 0
-    64'h1860000000000021,  // 251: set r6, 33
-    64'h1c100000c0600000,  // 252: ld8 r1, IO_N_REGIONS
-    64'h2800000500010000,  // 253: cmpr r5, r1
-    64'h0c00000000000117,  // 254: jeq channel_keys
-    64'h240180e000050000,  // 255: st8 IO_REGION, r5
-    64'h1c100000c3000000,  // 256: ld8 r1, IO_REGION_INFO
-    64'h2800000100000000,  // 257: cmpr r1, MODE_NONE
-    64'h0c00000000000115,  // 258: jeq region_next
-    64'h2800000100000005,  // 259: cmpr r1, MODE_BYPASS
-    64'h0c00000000000115,  // 260: jeq region_next
-    64'h24005e6000000001,  // 261: st8 KEY_INFO, 1
-    64'h24005e7000000000,  // 262: st8 KEY_INFO + 1, 0
-    64'h24005e8000050000,  // 263: st8 KEY_INFO + 2, r5
-    64'h1000000000000139,  // 264: call region_key
-    64'h2401810000000000,  // 265: st8 IO_KEY_GO, KEY_DATA
-    64'h1c100000c3000000,  // 266: ld8 r1, IO_REGION_INFO
-    64'h2800000100000004,  // 267: cmpr r1, MODE_TREE
-    64'h0c10000000000110,  // 268: jne region_epoch
-    64'h24005e6000000002,  // 269: st8 KEY_INFO, 2
-    64'h1000000000000139,  // 270: call region_key
-    64'h2401810000000001,  // 271: st8 IO_KEY_GO, KEY_NODE
-    64'h1000000000000134,  // 272: call has_epoch
-    64'h0c10000000000115,  // 273: jne region_next
-    64'h2c01840611b80006,  // 274: copy IO_EPOCH, PT + 1[r6], 6
-    64'h2401811000000001,  // 275: st8 IO_EPOCH_GO, 1
-    64'h1860000000060007,  // 276: set r6, r6 + 7
-    64'h1850000000050001,  // 277: set r5, r5 + 1
-    64'h08000000000000fc,  // 278: jmp region_keys
-    64'h24005e6000000003,  // 279: st8 KEY_INFO, 3
-    64'h24005e7000000001,  // 280: st8 KEY_INFO + 1, 1
-    64'h24005e80000000ff,  // 281: st8 KEY_INFO + 2, 0xff
-    64'h1000000000000140,  // 282: call derive_key
-    64'h5831920000000020,  // 283: get hmac.final, K_RX
-    64'h24005e7000000002,  // 284: st8 KEY_INFO + 1, 2
-    64'h1000000000000140,  // 285: call derive_key
-    64'h5831940000000020,  // 286: get hmac.final, K_TX
-    64'h24005e6000000004,  // 287: st8 KEY_INFO, 4
-    64'h24005e7000000000,  // 288: st8 KEY_INFO + 1, 0
-    64'h1000000000000140,  // 289: call derive_key
-    64'h5830064000000020,  // 290: get hmac.final, PRK
-    64'h5410000003200020,  // 291: put hmac.key, PRK
-    64'h5420000046e00006,  // 292: put hmac.absorb, LBL_SHIELD
-    64'h542000002e300020,  // 293: put hmac.absorb, T
-    64'h5831660000000020,  // 294: get hmac.final, OUT_CONFIRM
-    64'h2c0174002e300020,  // 295: copy OUT_T, T
-    64'h3801900000000020,  // 296: zero SK
-    64'h3801960000000020,  // 297: zero SESSION
-    64'h3800000000000041,  // 298: zero PK
-    64'h38000410000007bf,  // 299: zero PK + 65, WORK_LEN
-    64'h2401808000000001,  // 300: st8 IO_UNIT_WIPE, 1
-    64'h2401801000000004,  // 301: st8 IO_STATE, STATE_KEYED
-    64'h2401802000000000,  // 302: st8 IO_LOAD_DONE, ACCEPTED
-    64'h0800000000000087,  // 303: jmp idle
-    64'h38000410000007bf,  // 304: zero PK + 65, WORK_LEN
-    64'h2401808000000001,  // 305: st8 IO_UNIT_WIPE, 1
-    64'h2401802000000001,  // 306: st8 IO_LOAD_DONE, REFUSED
-    64'h0800000000000087,  // 307: jmp idle
-    64'h1c100000c3000000,  // 308: ld8 r1, IO_REGION_INFO
-    64'h2800000100000001,  // 309: cmpr r1, MODE_INPUT
-    64'h0c00000000000138,  // 310: jeq has_epoch_end
-    64'h2800000100000002,  // 311: cmpr r1, MODE_OUTPUT
-    64'h1400000000000000,  // 312: ret
-    64'h1000000000000140,  // 313: call derive_key
-    64'h5831820000000020,  // 314: get hmac.final, IO_KEY
-    64'h1c100000c0b00000,  // 315: ld8 r1, IO_KEY256
-    64'h2800000100000001,  // 316: cmpr r1, 1
-    64'h0c0000000000013f,  // 317: jeq region_key_end
-    64'h3801830000000010,  // 318: zero IO_KEY + 16, 16
-    64'h1400000000000000,  // 319: ret
-    64'h54100000cb000020,  // 320: put hmac.key, SESSION
-    64'h542000004690000a,  // 321: put hmac.absorb, LBL_KEYS
-    64'h542000002f300003,  // 322: put hmac.absorb, KEY_INFO
-    64'h5420000040000001,  // 323: put hmac.absorb, ONE
-    64'h1400000000000000,  // 324: ret
-    64'h2c005e90a0000058,  // 325: copy REQ, IO_CHAN_REQ
-    64'h2c0077903b880008,  // 326: copy NEXT, SEQ
-    64'h4400779000000008,  // 327: inc NEXT
-    64'h0c0000000000014b,  // 328: jeq chan_again
-    64'h3c005e903bc80008,  // 329: cmp REQ, NEXT, 8
-    64'h0c00000000000150,  // 330: jeq chan_open
-    64'h400000003b880008,  // 331: isz SEQ
-    64'h0c00000000000183,  // 332: jeq chan_refuse
-    64'h3c005e9032080058,  // 333: cmp REQ, LAST
-    64'h0c00000000000181,  // 334: jeq chan_done
-    64'h0800000000000183,  // 335: jmp chan_refuse
-    64'h380078100000000c,  // 336: zero IV
-    64'h2c0078503bc80008,  // 337: copy IV + 4, NEXT, 8
-    64'h4900000000000003,  // 338: cmd gcm.init, GCM_DECRYPT + GCM_KEY256
-    64'h4d000000c9000020,  // 339: send gcm, K_RX
-    64'h4d0000003c08000c,  // 340: send gcm, IV
-    64'h5d206f102f880040,  // 341: xfer gcm.data, PLAIN, REQ + 8, 64
-    64'h59301a5000000010,  // 342: get gcm.final, TAG
-    64'h3c001a5031880010,  // 343: cmp TAG, REQ + 72, 16
-    64'h0c10000000000183,  // 344: jne chan_refuse
-    64'h2c0077103bc80008,  // 345: copy SEQ, NEXT
-    64'h2c0064102f480058,  // 346: copy LAST, REQ
-    64'h3800731000000040,  // 347: zero ANS
-    64'h2c00731037880002,  // 348: copy ANS, PLAIN, 2
-    64'h2c00735037a80004,  // 349: copy ANS + 4, PLAIN + 4, 4
-    64'h1c10000037880000,  // 350: ld8 r1, PLAIN
-    64'h1c20000037900000,  // 351: ld8 r2, PLAIN + 1
-    64'h1c300000c0680000,  // 352: ld8 r3, IO_STOPPED
-    64'h2800000100000001,  // 353: cmpr r1, 0x01
-    64'h0c0000000000017e,  // 354: jeq chan_answer
-    64'h2800000100000002,  // 355: cmpr r1, 0x02
-    64'h0c00000000000192,  // 356: jeq op_read
-    64'h2800000100000003,  // 357: cmpr r1, 0x03
-    64'h0c0000000000019e,  // 358: jeq op_write
-    64'h2800000100000010,  // 359: cmpr r1, 0x10
-    64'h0c000000000001aa,  // 360: jeq op_flush
-    64'h2800000100000011,  // 361: cmpr r1, 0x11
-    64'h0c000000000001ae,  // 362: jeq op_invalidate
-    64'h2800000100000012,  // 363: cmpr r1, 0x12
-    64'h0c000000000001ba,  // 364: jeq op_epoch
-    64'h2800000100000020,  // 365: cmpr r1, 0x20
-    64'h0c000000000001cb,  // 366: jeq op_statement
-    64'h2800000100000021,  // 367: cmpr r1, 0x21
-    64'h0c000000000001dd,  // 368: jeq op_map
-    64'h2800000100000022,  // 369: cmpr r1, 0x22
-    64'h0c000000000001ea,  // 370: jeq op_stats
-    64'h2800000100000030,  // 371: cmpr r1, 0x30
-    64'h0c000000000001fe,  // 372: jeq op_close
-    64'h2800000100000031,  // 373: cmpr r1, 0x31
-    64'h0c00000000000204,  // 374: jeq op_abort
-    64'h2400733000000001,  // 375: st8 ANS_STATUS, 1
-    64'h080000000000017e,  // 376: jmp chan_answer
-    64'h2400733000000002,  // 377: st8 ANS_STATUS, 2
-    64'h080000000000017e,  // 378: jmp chan_answer
-    64'h2400733000000003,  // 379: st8 ANS_STATUS, 3
-    64'h080000000000017e,  // 380: jmp chan_answer
-    64'h2400733000000004,  // 381: st8 ANS_STATUS, 4
-    64'h1000000000000189,  // 382: call seal_answer
-    64'h2c01600034c80058,  // 383: copy OUT_RSP, RSP
-    64'h2401804000000001,  // 384: st8 IO_ANSWER, 1
-    64'h2401803000000000,  // 385: st8 IO_CHAN_DONE, ACCEPTED
-    64'h0800000000000184,  // 386: jmp chan_clean
-    64'h2401803000000001,  // 387: st8 IO_CHAN_DONE, REFUSED
-    64'h38006f1000000040,  // 388: zero PLAIN
-    64'h3800731000000040,  // 389: zero ANS
-    64'h38001a5000000010,  // 390: zero TAG
-    64'h2401808000000001,  // 391: st8 IO_UNIT_WIPE, 1
-    64'h0800000000000087,  // 392: jmp idle
-    64'h380078100000000c,  // 393: zero IV
-    64'h2c0078503b880008,  // 394: copy IV + 4, SEQ, 8
-    64'h2c0069903b880008,  // 395: copy RSP, SEQ, 8
-    64'h4900000000000001,  // 396: cmd gcm.init, GCM_KEY256
-    64'h4d000000ca000020,  // 397: send gcm, K_TX
-    64'h4d0000003c08000c,  // 398: send gcm, IV
-    64'h5d206a1039880040,  // 399: xfer gcm.data, RSP + 8, ANS, 64
-    64'h59306e1000000010,  // 400: get gcm.final, RSP + 72, 16
-    64'h1400000000000000,  // 401: ret
-    64'h2800000300000001,  // 402: cmpr r3, 1
-    64'h0c0000000000017b,  // 403: jeq shield_stopped
-    64'h2c01848037a80004,  // 404: copy IO_REG_ADDR, PLAIN + 4, 4
-    64'h1c300000c0b80000,  // 405: ld8 r3, IO_REG_BAD
-    64'h2800000300000001,  // 406: cmpr r3, 1
-    64'h0c00000000000177,  // 407: jeq bad_argument
-    64'h2401814000000000,  // 408: st8 IO_REG_GO, 0
-    64'h1c300000c0a80000,  // 409: ld8 r3, IO_REG_ERR
-    64'h2800000300000001,  // 410: cmpr r3, 1
-    64'h0c00000000000179,  // 411: jeq register_error
-    64'h2c007390c2800004,  // 412: copy ANS_VALUE, IO_REG_RDATA, 4
-    64'h080000000000017e,  // 413: jmp chan_answer
-    64'h2800000300000001,  // 414: cmpr r3, 1
-    64'h0c0000000000017b,  // 415: jeq shield_stopped
-    64'h2c01848037a80004,  // 416: copy IO_REG_ADDR, PLAIN + 4, 4
-    64'h2c0184c037c80004,  // 417: copy IO_REG_WDATA, PLAIN + 8, 4
-    64'h1c300000c0b80000,  // 418: ld8 r3, IO_REG_BAD
-    64'h2800000300000001,  // 419: cmpr r3, 1
-    64'h0c00000000000177,  // 420: jeq bad_argument
-    64'h2401814000000001,  // 421: st8 IO_REG_GO, 1
-    64'h1c300000c0a80000,  // 422: ld8 r3, IO_REG_ERR
-    64'h2800000300000001,  // 423: cmpr r3, 1
-    64'h0c00000000000179,  // 424: jeq register_error
-    64'h080000000000017e,  // 425: jmp chan_answer
+    64'h5420000300040010,  // 231: put hmac.absorb, 0[r3], r4 + 16
+    64'h58305a6000000020,  // 232: get hmac.final, H_CT
+    64'h4800000000000000,  // 233: cmd hmac.hash
+    64'h5420000045b8000d,  // 234: put hmac.absorb, LBL_LOAD
+    64'h54200000a5000020,  // 235: put hmac.absorb, IO_DIGEST
+    64'h5420000046200002,  // 236: put hmac.absorb, LEN_POINT
+    64'h542000000da80041,  // 237: put hmac.absorb, ENC
+    64'h5420000046200002,  // 238: put hmac.absorb, LEN_POINT
+    64'h5420000000000041,  // 239: put hmac.absorb, PK
+    64'h542000002c300020,  // 240: put hmac.absorb, H_INFO
+    64'h542000002d300020,  // 241: put hmac.absorb, H_CT
+    64'h58305c6000000020,  // 242: get hmac.final, T
+    64'h18100000000008c6,  // 243: set r1, LBL_SESSION
+    64'h182000000000000c,  // 244: set r2, sizeof.LBL_SESSION
+    64'h100000000000007d,  // 245: call hpke_export
+    64'h541000000c280020,  // 246: put hmac.key, EXPORT
+    64'h5420000011b00020,  // 247: put hmac.absorb, PT, 32
+    64'h5830064000000020,  // 248: get hmac.final, PRK
+    64'h5410000003200020,  // 249: put hmac.key, PRK
+    64'h542000002e300020,  // 250: put hmac.absorb, T
+    64'h5420000040000001,  // 251: put hmac.absorb, ONE
+    64'h5831960000000020,  // 252: get hmac.final, SESSION
+    64'h1850000000000000,  // 253: set r5, 0
+    64'h1860000000000021,  // 254: set r6, 33
+    64'h1c100000c0600000,  // 255: ld8 r1, IO_N_REGIONS
+    64'h2800000500010000,  // 256: cmpr r5, r1
+    64'h0c0000000000011a,  // 257: jeq channel_keys
+    64'h240180e000050000,  // 258: st8 IO_REGION, r5
+    64'h1c100000c3000000,  // 259: ld8 r1, IO_REGION_INFO
+    64'h2800000100000000,  // 260: cmpr r1, MODE_NONE
+    64'h0c00000000000118,  // 261: jeq region_next
+    64'h2800000100000005,  // 262: cmpr r1, MODE_BYPASS
+    64'h0c00000000000118,  // 263: jeq region_next
+    64'h24005e6000000001,  // 264: st8 KEY_INFO, 1
+    64'h24005e7000000000,  // 265: st8 KEY_INFO + 1, 0
+    64'h24005e8000050000,  // 266: st8 KEY_INFO + 2, r5
+    64'h100000000000013c,  // 267: call region_key
+    64'h2401810000000000,  // 268: st8 IO_KEY_GO, KEY_DATA
+    64'h1c100000c3000000,  // 269: ld8 r1, IO_REGION_INFO
+    64'h2800000100000004,  // 270: cmpr r1, MODE_TREE
+    64'h0c10000000000113,  // 271: jne region_epoch
+    64'h24005e6000000002,  // 272: st8 KEY_INFO, 2
+    64'h100000000000013c,  // 273: call region_key
+    64'h2401810000000001,  // 274: st8 IO_KEY_GO, KEY_NODE
+    64'h1000000000000137,  // 275: call has_epoch
+    64'h0c10000000000118,  // 276: jne region_next
+    64'h2c01840611b80006,  // 277: copy IO_EPOCH, PT + 1[r6], 6
+    64'h2401811000000001,  // 278: st8 IO_EPOCH_GO, 1
+    64'h1860000000060007,  // 279: set r6, r6 + 7
+    64'h1850000000050001,  // 280: set r5, r5 + 1
+    64'h08000000000000ff,  // 281: jmp region_keys
+    64'h24005e6000000003,  // 282: st8 KEY_INFO, 3
+    64'h24005e7000000001,  // 283: st8 KEY_INFO + 1, 1
+    64'h24005e80000000ff,  // 284: st8 KEY_INFO + 2, 0xff
+    64'h1000000000000143,  // 285: call derive_key
+    64'h5831920000000020,  // 286: get hmac.final, K_RX
+    64'h24005e7000000002,  // 287: st8 KEY_INFO + 1, 2
+    64'h1000000000000143,  // 288: call derive_key
+    64'h5831940000000020,  // 289: get hmac.final, K_TX
+    64'h24005e6000000004,  // 290: st8 KEY_INFO, 4
+    64'h24005e7000000000,  // 291: st8 KEY_INFO + 1, 0
+    64'h1000000000000143,  // 292: call derive_key
+    64'h5830064000000020,  // 293: get hmac.final, PRK
+    64'h5410000003200020,  // 294: put hmac.key, PRK
+    64'h5420000046e00006,  // 295: put hmac.absorb, LBL_SHIELD
+    64'h542000002e300020,  // 296: put hmac.absorb, T
+    64'h5831660000000020,  // 297: get hmac.final, OUT_CONFIRM
+    64'h2c0174002e300020,  // 298: copy OUT_T, T
+    64'h3801900000000020,  // 299: zero SK
+    64'h3801960000000020,  // 300: zero SESSION
+    64'h3800000000000041,  // 301: zero PK
+    64'h38000410000007bf,  // 302: zero PK + 65, WORK_LEN
+    64'h2401808000000001,  // 303: st8 IO_UNIT_WIPE, 1
+    64'h2401801000000004,  // 304: st8 IO_STATE, STATE_KEYED
+    64'h2401802000000000,  // 305: st8 IO_LOAD_DONE, ACCEPTED
+    64'h080000000000008a,  // 306: jmp idle
+    64'h38000410000007bf,  // 307: zero PK + 65, WORK_LEN
+    64'h2401808000000001,  // 308: st8 IO_UNIT_WIPE, 1
+    64'h2401802000000001,  // 309: st8 IO_LOAD_DONE, REFUSED
+    64'h080000000000008a,  // 310: jmp idle
+    64'h1c100000c3000000,  // 311: ld8 r1, IO_REGION_INFO
+    64'h2800000100000001,  // 312: cmpr r1, MODE_INPUT
+    64'h0c0000000000013b,  // 313: jeq has_epoch_end
+    64'h2800000100000002,  // 314: cmpr r1, MODE_OUTPUT
+    64'h1400000000000000,  // 315: ret
+    64'h1000000000000143,  // 316: call derive_key
+    64'h5831820000000020,  // 317: get hmac.final, IO_KEY
+    64'h1c100000c0b00000,  // 318: ld8 r1, IO_KEY256
+    64'h2800000100000001,  // 319: cmpr r1, 1
+    64'h0c00000000000142,  // 320: jeq region_key_end
+    64'h3801830000000010,  // 321: zero IO_KEY + 16, 16
+    64'h1400000000000000,  // 322: ret
+    64'h54100000cb000020,  // 323: put hmac.key, SESSION
+    64'h542000004690000a,  // 324: put hmac.absorb, LBL_KEYS
+    64'h542000002f300003,  // 325: put hmac.absorb, KEY_INFO
+    64'h5420000040000001,  // 326: put hmac.absorb, ONE
+    64'h1400000000000000,  // 327: ret
+    64'h2c005e90a0000058,  // 328: copy REQ, IO_CHAN_REQ
+    64'h2c0077903b880008,  // 329: copy NEXT, SEQ
+    64'h4400779000000008,  // 330: inc NEXT
+    64'h0c0000000000014e,  // 331: jeq chan_again
+    64'h3c005e903bc80008,  // 332: cmp REQ, NEXT, 8
+    64'h0c00000000000153,  // 333: jeq chan_open
+    64'h400000003b880008,  // 334: isz SEQ
+    64'h0c00000000000186,  // 335: jeq chan_refuse
+    64'h3c005e9032080058,  // 336: cmp REQ, LAST
+    64'h0c00000000000184,  // 337: jeq chan_done
+    64'h0800000000000186,  // 338: jmp chan_refuse
+    64'h380078100000000c,  // 339: zero IV
+    64'h2c0078503bc80008,  // 340: copy IV + 4, NEXT, 8
+    64'h4900000000000003,  // 341: cmd gcm.init, GCM_DECRYPT + GCM_KEY256
+    64'h4d000000c9000020,  // 342: send gcm, K_RX
+    64'h4d0000003c08000c,  // 343: send gcm, IV
+    64'h5d206f102f880040,  // 344: xfer gcm.data, PLAIN, REQ + 8, 64
+    64'h59301a5000000010,  // 345: get gcm.final, TAG
+    64'h3c001a5031880010,  // 346: cmp TAG, REQ + 72, 16
+    64'h0c10000000000186,  // 347: jne chan_refuse
+    64'h2c0077103bc80008,  // 348: copy SEQ, NEXT
+    64'h2c0064102f480058,  // 349: copy LAST, REQ
+    64'h3800731000000040,  // 350: zero ANS
+    64'h2c00731037880002,  // 351: copy ANS, PLAIN, 2
+    64'h2c00735037a80004,  // 352: copy ANS + 4, PLAIN + 4, 4
+    64'h1c10000037880000,  // 353: ld8 r1, PLAIN
+    64'h1c20000037900000,  // 354: ld8 r2, PLAIN + 1
+    64'h1c300000c0680000,  // 355: ld8 r3, IO_STOPPED
+    64'h2800000100000001,  // 356: cmpr r1, 0x01
+    64'h0c00000000000181,  // 357: jeq chan_answer
+    64'h2800000100000002,  // 358: cmpr r1, 0x02
+    64'h0c00000000000195,  // 359: jeq op_read
+    64'h2800000100000003,  // 360: cmpr r1, 0x03
+    64'h0c000000000001a1,  // 361: jeq op_write
+    64'h2800000100000010,  // 362: cmpr r1, 0x10
+    64'h0c000000000001ad,  // 363: jeq op_flush
+    64'h2800000100000011,  // 364: cmpr r1, 0x11
+    64'h0c000000000001b1,  // 365: jeq op_invalidate
+    64'h2800000100000012,  // 366: cmpr r1, 0x12
+    64'h0c000000000001bd,  // 367: jeq op_epoch
+    64'h2800000100000020,  // 368: cmpr r1, 0x20
+    64'h0c000000000001ce,  // 369: jeq op_statement
+    64'h2800000100000021,  // 370: cmpr r1, 0x21
+    64'h0c000000000001e0,  // 371: jeq op_map
+    64'h2800000100000022,  // 372: cmpr r1, 0x22
+    64'h0c000000000001ed,  // 373: jeq op_stats
+    64'h2800000100000030,  // 374: cmpr r1, 0x30
+    64'h0c00000000000201,  // 375: jeq op_close
+    64'h2800000100000031,  // 376: cmpr r1, 0x31
+    64'h0c00000000000207,  // 377: jeq op_abort
+    64'h2400733000000001,  // 378: st8 ANS_STATUS, 1
+    64'h0800000000000181,  // 379: jmp chan_answer
+    64'h2400733000000002,  // 380: st8 ANS_STATUS, 2
+    64'h0800000000000181,  // 381: jmp chan_answer
+    64'h2400733000000003,  // 382: st8 ANS_STATUS, 3
+    64'h0800000000000181,  // 383: jmp chan_answer
+    64'h2400733000000004,  // 384: st8 ANS_STATUS, 4
+    64'h100000000000018c,  // 385: call seal_answer
+    64'h2c01600034c80058,  // 386: copy OUT_RSP, RSP
+    64'h2401804000000001,  // 387: st8 IO_ANSWER, 1
+    64'h2401803000000000,  // 388: st8 IO_CHAN_DONE, ACCEPTED
+    64'h0800000000000187,  // 389: jmp chan_clean
+    64'h2401803000000001,  // 390: st8 IO_CHAN_DONE, REFUSED
+    64'h38006f1000000040,  // 391: zero PLAIN
+    64'h3800731000000040,  // 392: zero ANS
+    64'h38001a5000000010,  // 393: zero TAG
+    64'h2401808000000001,  // 394: st8 IO_UNIT_WIPE, 1
+    64'h080000000000008a,  // 395: jmp idle
+    64'h380078100000000c,  // 396: zero IV
+    64'h2c0078503b880008,  // 397: copy IV + 4, SEQ, 8
+    64'h2c0069903b880008,  // 398: copy RSP, SEQ, 8
+    64'h4900000000000001,  // 399: cmd gcm.init, GCM_KEY256
+    64'h4d000000ca000020,  // 400: send gcm, K_TX
+    64'h4d0000003c08000c,  // 401: send gcm, IV
+    64'h5d206a1039880040,  // 402: xfer gcm.data, RSP + 8, ANS, 64
+    64'h59306e1000000010,  // 403: get gcm.final, RSP + 72, 16
+    64'h1400000000000000,  // 404: ret
+    64'h2800000300000001,  // 405: cmpr r3, 1
+    64'h0c0000000000017e,  // 406: jeq shield_stopped
+    64'h2c01848037a80004,  // 407: copy IO_REG_ADDR, PLAIN + 4, 4
+    64'h1c300000c0b80000,  // 408: ld8 r3, IO_REG_BAD
+    64'h2800000300000001,  // 409: cmpr r3, 1
+    64'h0c0000000000017a,  // 410: jeq bad_argument
+    64'h2401814000000000,  // 411: st8 IO_REG_GO, 0
+    64'h1c300000c0a80000,  // 412: ld8 r3, IO_REG_ERR
+    64'h2800000300000001,  // 413: cmpr r3, 1
+    64'h0c0000000000017c,  // 414: jeq register_error
+    64'h2c007390c2800004,  // 415: copy ANS_VALUE, IO_REG_RDATA, 4
+    64'h0800000000000181,  // 416: jmp chan_answer
+    64'h2800000300000001,  // 417: cmpr r3, 1
+    64'h0c0000000000017e,  // 418: jeq shield_stopped
+    64'h2c01848037a80004,  // 419: copy IO_REG_ADDR, PLAIN + 4, 4
+    64'h2c0184c037c80004,  // 420: copy IO_REG_WDATA, PLAIN + 8, 4
+    64'h1c300000c0b80000,  // 421: ld8 r3, IO_REG_BAD
+    64'h2800000300000001,  // 422: cmpr r3, 1
+    64'h0c0000000000017a,  // 423: jeq bad_argument
+    64'h2401814000000001,  // 424: st8 IO_REG_GO, 1
+    64'h1c300000c0a80000,  // 425: ld8 r3, IO_REG_ERR
     64'h2800000300000001,  // 426: cmpr r3, 1
-    64'h0c0000000000017b,  // 427: jeq shield_stopped
-    64'h2401812000000000,  // 428: st8 IO_CMD_GO, SET_FLUSH
-    64'h08000000000001b1,  // 429: jmp command_done
-    64'h2800000300000001,  // 430: cmpr r3, 1
-    64'h0c0000000000017b,  // 431: jeq shield_stopped
-    64'h2401812000000001,  // 432: st8 IO_CMD_GO, SET_INVALIDATE
-    64'h10000000000001b4,  // 433: call command_failed
-    64'h0c0000000000017d,  // 434: jeq fault_met
-    64'h080000000000017e,  // 435: jmp chan_answer
-    64'h1c300000c0980000,  // 436: ld8 r3, IO_CMD_ERR
-    64'h2800000300000001,  // 437: cmpr r3, 1
-    64'h0c000000000001b9,  // 438: jeq command_failed_end
-    64'h1c300000c0680000,  // 439: ld8 r3, IO_STOPPED
+    64'h0c0000000000017c,  // 427: jeq register_error
+    64'h0800000000000181,  // 428: jmp chan_answer
+    64'h2800000300000001,  // 429: cmpr r3, 1
+    64'h0c0000000000017e,  // 430: jeq shield_stopped
+    64'h2401812000000000,  // 431: st8 IO_CMD_GO, SET_FLUSH
+    64'h08000000000001b4,  // 432: jmp command_done
+    64'h2800000300000001,  // 433: cmpr r3, 1
+    64'h0c0000000000017e,  // 434: jeq shield_stopped
+    64'h2401812000000001,  // 435: st8 IO_CMD_GO, SET_INVALIDATE
+    64'h10000000000001b7,  // 436: call command_failed
+    64'h0c00000000000180,  // 437: jeq fault_met
+    64'h0800000000000181,  // 438: jmp chan_answer
+    64'h1c300000c0980000,  // 439: ld8 r3, IO_CMD_ERR
     64'h2800000300000001,  // 440: cmpr r3, 1
-    64'h1400000000000000,  // 441: ret
-    64'h2800000300000001,  // 442: cmpr r3, 1
-    64'h0c0000000000017b,  // 443: jeq shield_stopped
-    64'h1c300000c0600000,  // 444: ld8 r3, IO_N_REGIONS
-    64'h2800000200030000,  // 445: cmpr r2, r3
-    64'h0c30000000000177,  // 446: jge bad_argument
-    64'h240180e000020000,  // 447: st8 IO_REGION, r2
-    64'h1000000000000134,  // 448: call has_epoch
-    64'h0c10000000000177,  // 449: jne bad_argument
-    64'h4000000037f80002,  // 450: isz PLAIN + 14, 2
-    64'h0c10000000000177,  // 451: jne bad_argument
-    64'h300078d037c80006,  // 452: rev EPOCH_NEW, PLAIN + 8, 6
-    64'h30007930c3400006,  // 453: rev EPOCH_NOW, IO_REGION_INFO + 8, 6
-    64'h3c0079303c680006,  // 454: cmp EPOCH_NOW, EPOCH_NEW
-    64'h0c30000000000177,  // 455: jge bad_argument
-    64'h2c0184003c680006,  // 456: copy IO_EPOCH, EPOCH_NEW
-    64'h2401812000000002,  // 457: st8 IO_CMD_GO, SET_EPOCH
-    64'h08000000000001b1,  // 458: jmp command_done
-    64'h4000000037b00003,  // 459: isz PLAIN + 5, 3
-    64'h0c10000000000177,  // 460: jne bad_argument
-    64'h1c30000037a80000,  // 461: ld8 r3, PLAIN + 4
-    64'h2800000300000000,  // 462: cmpr r3, 0
-    64'h0c000000000001d7,  // 463: jeq statement_shield
-    64'h183000000003ffff,  // 464: set r3, r3 - 1
-    64'h1c400000c0600000,  // 465: ld8 r4, IO_N_REGIONS
-    64'h2800000300040000,  // 466: cmpr r3, r4
-    64'h0c30000000000177,  // 467: jge bad_argument
-    64'h240180e000030000,  // 468: st8 IO_REGION, r3
-    64'h2c007410c3000018,  // 469: copy ANS_PAYLOAD, IO_REGION_INFO, 24
-    64'h080000000000017e,  // 470: jmp chan_answer
-    64'h10000000000001d9,  // 471: call shield_page
-    64'h080000000000017e,  // 472: jmp chan_answer
-    64'h2401806000000001,  // 473: st8 IO_SNAP, 1
-    64'h2c007410c4000028,  // 474: copy ANS_PAYLOAD, IO_STAT, 40
-    64'h300076903b880008,  // 475: rev ANS_PAYLOAD + 40, SEQ, 8
-    64'h1400000000000000,  // 476: ret
-    64'h1c300000c0600000,  // 477: ld8 r3, IO_N_REGIONS
-    64'h2800000200030000,  // 478: cmpr r2, r3
-    64'h0c30000000000177,  // 479: jge bad_argument
-    64'h240180e000020000,  // 480: st8 IO_REGION, r2
-    64'h1c300000c3000000,  // 481: ld8 r3, IO_REGION_INFO
-    64'h2800000300000002,  // 482: cmpr r3, MODE_OUTPUT
-    64'h0c10000000000177,  // 483: jne bad_argument
-    64'h2c018b0037a80004,  // 484: copy IO_MAP_PAGE, PLAIN + 4, 4
-    64'h1c300000c0c00000,  // 485: ld8 r3, IO_MAP_BAD
-    64'h2800000300000001,  // 486: cmpr r3, 1
-    64'h0c00000000000177,  // 487: jeq bad_argument
-    64'h2c007410c6000030,  // 488: copy ANS_PAYLOAD, IO_MAP, 48
-    64'h080000000000017e,  // 489: jmp chan_answer
-    64'h1c300000c0c80000,  // 490: ld8 r3, IO_N_SETS
-    64'h2800000200030000,  // 491: cmpr r2, r3
-    64'h0c30000000000177,  // 492: jge bad_argument
-    64'h4000000037b00003,  // 493: isz PLAIN + 5, 3
-    64'h0c10000000000177,  // 494: jne bad_argument
-    64'h1c30000037a80000,  // 495: ld8 r3, PLAIN + 4
-    64'h2800000300000002,  // 496: cmpr r3, 2
-    64'h0c30000000000177,  // 497: jge bad_argument
-    64'h240181a000020000,  // 498: st8 IO_CNT_SET, r2
-    64'h1830000300030000,  // 499: add r3, r3, r3
-    64'h1830000300030000,  // 500: add r3, r3, r3
-    64'h1830000300030000,  // 501: add r3, r3, r3
-    64'h1840000000000000,  // 502: set r4, 0
-    64'h240181b000030000,  // 503: st8 IO_CNT_SEL, r3
-    64'h2c087410c2c00006,  // 504: copy ANS_PAYLOAD[r4], IO_CNT, 6
-    64'h1830000000030001,  // 505: set r3, r3 + 1
-    64'h1840000000040006,  // 506: set r4, r4 + 6
-    64'h2800000400000030,  // 507: cmpr r4, 48
-    64'h0c100000000001f7,  // 508: jne stats_next
-    64'h080000000000017e,  // 509: jmp chan_answer
-    64'h2800000300000001,  // 510: cmpr r3, 1
-    64'h0c00000000000204,  // 511: jeq op_abort
-    64'h2401812000000000,  // 512: st8 IO_CMD_GO, SET_FLUSH
-    64'h10000000000001b4,  // 513: call command_failed
-    64'h0c10000000000204,  // 514: jne op_abort
-    64'h2400733000000004,  // 515: st8 ANS_STATUS, 4
-    64'h10000000000001d9,  // 516: call shield_page
-    64'h2400741000000005,  // 517: st8 ANS_PAYLOAD, STATE_CLOSED
-    64'h1000000000000189,  // 518: call seal_answer
-    64'h2c01600034c80058,  // 519: copy OUT_RSP, RSP
-    64'h2c01780034c80058,  // 520: copy OUT_LAST, RSP
-    64'h2401801000000005,  // 521: st8 IO_STATE, STATE_CLOSED
-    64'h2401807000000001,  // 522: st8 IO_SET_WIPE, 1
-    64'h3801920000000020,  // 523: zero K_RX
-    64'h3801940000000020,  // 524: zero K_TX
-    64'h3800000000000041,  // 525: zero PK
-    64'h38000410000007bf,  // 526: zero PK + 65, WORK_LEN
-    64'h2401808000000001,  // 527: st8 IO_UNIT_WIPE, 1
-    64'h2401804000000001,  // 528: st8 IO_ANSWER, 1
-    64'h2401803000000000,  // 529: st8 IO_CHAN_DONE, ACCEPTED
-    64'h0800000000000087,  // 530: jmp idle
-    64'h4400771000000008,  // 531: inc SEQ
-    64'h3800731000000040,  // 532: zero ANS
-    64'h2400731000000032,  // 533: st8 ANS, 0x32
-    64'h0800000000000204,  // 534: jmp op_abort
+    64'h0c000000000001bc,  // 441: jeq command_failed_end
+    64'h1c300000c0680000,  // 442: ld8 r3, IO_STOPPED
+    64'h2800000300000001,  // 443: cmpr r3, 1
+    64'h1400000000000000,  // 444: ret
+    64'h2800000300000001,  // 445: cmpr r3, 1
+    64'h0c0000000000017e,  // 446: jeq shield_stopped
+    64'h1c300000c0600000,  // 447: ld8 r3, IO_N_REGIONS
+    64'h2800000200030000,  // 448: cmpr r2, r3
+    64'h0c3000000000017a,  // 449: jge bad_argument
+    64'h240180e000020000,  // 450: st8 IO_REGION, r2
+    64'h1000000000000137,  // 451: call has_epoch
+    64'h0c1000000000017a,  // 452: jne bad_argument
+    64'h4000000037f80002,  // 453: isz PLAIN + 14, 2
+    64'h0c1000000000017a,  // 454: jne bad_argument
+    64'h300078d037c80006,  // 455: rev EPOCH_NEW, PLAIN + 8, 6
+    64'h30007930c3400006,  // 456: rev EPOCH_NOW, IO_REGION_INFO + 8, 6
+    64'h3c0079303c680006,  // 457: cmp EPOCH_NOW, EPOCH_NEW
+    64'h0c3000000000017a,  // 458: jge bad_argument
+    64'h2c0184003c680006,  // 459: copy IO_EPOCH, EPOCH_NEW
+    64'h2401812000000002,  // 460: st8 IO_CMD_GO, SET_EPOCH
+    64'h08000000000001b4,  // 461: jmp command_done
+    64'h4000000037b00003,  // 462: isz PLAIN + 5, 3
+    64'h0c1000000000017a,  // 463: jne bad_argument
+    64'h1c30000037a80000,  // 464: ld8 r3, PLAIN + 4
+    64'h2800000300000000,  // 465: cmpr r3, 0
+    64'h0c000000000001da,  // 466: jeq statement_shield
+    64'h183000000003ffff,  // 467: set r3, r3 - 1
+    64'h1c400000c0600000,  // 468: ld8 r4, IO_N_REGIONS
+    64'h2800000300040000,  // 469: cmpr r3, r4
+    64'h0c3000000000017a,  // 470: jge bad_argument
+    64'h240180e000030000,  // 471: st8 IO_REGION, r3
+    64'h2c007410c3000018,  // 472: copy ANS_PAYLOAD, IO_REGION_INFO, 24
+    64'h0800000000000181,  // 473: jmp chan_answer
+    64'h10000000000001dc,  // 474: call shield_page
+    64'h0800000000000181,  // 475: jmp chan_answer
+    64'h2401806000000001,  // 476: st8 IO_SNAP, 1
+    64'h2c007410c4000028,  // 477: copy ANS_PAYLOAD, IO_STAT, 40
+    64'h300076903b880008,  // 478: rev ANS_PAYLOAD + 40, SEQ, 8
+    64'h1400000000000000,  // 479: ret
+    64'h1c300000c0600000,  // 480: ld8 r3, IO_N_REGIONS
+    64'h2800000200030000,  // 481: cmpr r2, r3
+    64'h0c3000000000017a,  // 482: jge bad_argument
+    64'h240180e000020000,  // 483: st8 IO_REGION, r2
+    64'h1c300000c3000000,  // 484: ld8 r3, IO_REGION_INFO
+    64'h2800000300000002,  // 485: cmpr r3, MODE_OUTPUT
+    64'h0c1000000000017a,  // 486: jne bad_argument
+    64'h2c018b0037a80004,  // 487: copy IO_MAP_PAGE, PLAIN + 4, 4
+    64'h1c300000c0c00000,  // 488: ld8 r3, IO_MAP_BAD
+    64'h2800000300000001,  // 489: cmpr r3, 1
+    64'h0c0000000000017a,  // 490: jeq bad_argument
+    64'h2c007410c6000030,  // 491: copy ANS_PAYLOAD, IO_MAP, 48
+    64'h0800000000000181,  // 492: jmp chan_answer
+    64'h1c300000c0c80000,  // 493: ld8 r3, IO_N_SETS
+    64'h2800000200030000,  // 494: cmpr r2, r3
+    64'h0c3000000000017a,  // 495: jge bad_argument
+    64'h4000000037b00003,  // 496: isz PLAIN + 5, 3
+    64'h0c1000000000017a,  // 497: jne bad_argument
+    64'h1c30000037a80000,  // 498: ld8 r3, PLAIN + 4
+    64'h2800000300000002,  // 499: cmpr r3, 2
+    64'h0c3000000000017a,  // 500: jge bad_argument
+    64'h240181a000020000,  // 501: st8 IO_CNT_SET, r2
+    64'h1830000300030000,  // 502: add r3, r3, r3
+    64'h1830000300030000,  // 503: add r3, r3, r3
+    64'h1830000300030000,  // 504: add r3, r3, r3
+    64'h1840000000000000,  // 505: set r4, 0
+    64'h240181b000030000,  // 506: st8 IO_CNT_SEL, r3
+    64'h2c087410c2c00006,  // 507: copy ANS_PAYLOAD[r4], IO_CNT, 6
+    64'h1830000000030001,  // 508: set r3, r3 + 1
+    64'h1840000000040006,  // 509: set r4, r4 + 6
+    64'h2800000400000030,  // 510: cmpr r4, 48
+    64'h0c100000000001fa,  // 511: jne stats_next
+    64'h0800000000000181,  // 512: jmp chan_answer
+    64'h2800000300000001,  // 513: cmpr r3, 1
+    64'h0c00000000000207,  // 514: jeq op_abort
+    64'h2401812000000000,  // 515: st8 IO_CMD_GO, SET_FLUSH
+    64'h10000000000001b7,  // 516: call command_failed
+    64'h0c10000000000207,  // 517: jne op_abort
+    64'h2400733000000004,  // 518: st8 ANS_STATUS, 4
+    64'h10000000000001dc,  // 519: call shield_page
+    64'h2400741000000005,  // 520: st8 ANS_PAYLOAD, STATE_CLOSED
+    64'h100000000000018c,  // 521: call seal_answer
+    64'h2c01600034c80058,  // 522: copy OUT_RSP, RSP
+    64'h2c01780034c80058,  // 523: copy OUT_LAST, RSP
+    64'h2401807000000001,  // 524: st8 IO_END, 1
+    64'h4400771000000008,  // 525: inc SEQ
+    64'h3800731000000040,  // 526: zero ANS
+    64'h2400731000000032,  // 527: st8 ANS, 0x32
+    64'h0800000000000207,  // 528: jmp op_abort
+    64'h0000000000000000,
+    64'h0000000000000000,
+    64'h0000000000000000,
+    64'h0000000000000000,
+    64'h0000000000000000,
+    64'h0000000000000000,
     64'h0000000000000000,
     64'h0000000000000000,
     64'h0000000000000000,

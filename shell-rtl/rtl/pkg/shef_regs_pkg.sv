@@ -37,6 +37,7 @@ package shef_regs_pkg;
   localparam int unsigned CTL_STATUS_CHAN_BUSY_LSB = 6;
   localparam int unsigned CTL_STATUS_CHAN_REFUSED_LSB = 7;
   localparam int unsigned CTL_STATUS_CHAN_ANSWER_LSB = 8;
+  localparam int unsigned CTL_STATUS_UNCLEARED_LSB = 9;
   localparam int unsigned CTL_STATUS_FAULT_KIND_LSB = 12;
   localparam logic [3:0] CTL_STATUS_FAULT_KIND_BUS = 4'd2;
   localparam logic [3:0] CTL_STATUS_FAULT_KIND_INTERNAL = 4'd6;

@@ -7,7 +7,9 @@
 // answered here and shown to the set, which records it; so is a read that the set answers with an error.
 // cmd_*: flush, invalidate, epoch: the cache writes back what is dirty (and forgets all lines but for a flush), then passes the
 // command on (set_cmd_*) and its end back. stop_i, region_fault_i: answers with SLVERR and zeros. wipe_i (level): zeroes
-// everything; wipe_done_o while it is held. A segment accepted before a wipe is answered with an error after it.
+// everything; wipe_done_o while it is held. A segment accepted before a wipe is answered with an error after it; a W beat is taken
+// only when a burst that was accepted before owes it. A write-back that the set answers with an error, although it has not stopped
+// and the region is not frozen, is a loss: everything is answered with errors from then on, and fault_* (valid/ready) tells it.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY
 // (outputs that are not needed here are left open by name)
@@ -70,6 +72,10 @@ module shef_cache
     input  wire                  set_cmd_ready_i,
     input  wire                  set_cmd_done_i,
     input  wire                  set_cmd_err_i,
+    output logic                 fault_valid_o,
+    input  wire                  fault_ready_i,
+    output fault_t               fault_o,
+    output logic                 halted_o,       // by a loss, until a wipe
     output logic [5:0]           event_o,        // for statistics: read segment here, not here, write segment here, not here, beat read, written
     output logic                 idle_o,
     input  wire                  wipe_i,
@@ -107,9 +113,10 @@ module shef_cache
   typedef enum logic [1:0] {W_RUN, W_DRAIN, W_SWEEP, W_DONE} wipe_e;
   wipe_e wipe_q;
   logic [AW-1:0] sweep_q;
-  logic swept_q, clr, poison, dir_clear, jobs_idle, tell_idle, walk;
+  logic swept_q, clr, poison, dir_clear, jobs_idle, tell_idle, walk, stop, lost_q;
   assign poison = wipe_q != W_RUN;
   assign clr = wipe_q == W_SWEEP;
+  assign stop = stop_i || lost_q;
   assign wipe_done_o = wipe_q == W_DONE && wipe_i;
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
@@ -131,30 +138,6 @@ module shef_cache
         end
         default: if (!wipe_i) wipe_q <= W_RUN;
       endcase
-    end
-  end
-
-  // ---- W beats that wait ----
-  logic [511:0] wdata_mem_q[WDepth];
-  logic [63:0] wstrb_mem_q[WDepth];
-  logic [5:0] ww_q, wr_q;
-  logic [6:0] wcount_q, wfree_q;   // beats here; of them not yet promised to a segment
-  logic [6:0] wpart_q;             // beats here with a strobe low
-  logic w_push, w_pop, w_part;
-  logic [511:0] w_data;
-  logic [63:0] w_strb;
-  assign w_data = wdata_mem_q[wr_q];
-  assign w_strb = wstrb_mem_q[wr_q];
-  assign acc_w_ready_o = wcount_q != 7'(WDepth) && !poison;
-  assign w_push = acc_w_valid_i && acc_w_ready_o;
-  assign w_part = w_push && acc_w_i.strb != '1;
-  always_ff @(posedge clk_i) begin
-    if (clr) begin
-      wdata_mem_q[sweep_q[5:0]] <= '0;
-      wstrb_mem_q[sweep_q[5:0]] <= '0;
-    end else if (w_push) begin
-      wdata_mem_q[ww_q] <= acc_w_i.data;
-      wstrb_mem_q[ww_q] <= acc_w_i.strb;
     end
   end
 
@@ -193,11 +176,24 @@ module shef_cache
   logic look_tell_q, look_whole_q, look_first_q, tell;   // first: piece of its segment
   seg_t look_seg_q, cur;
 
+  // ---- W beats that wait ----
+  logic [6:0] wfree;   // beats that are here and not yet promised to a segment
+  logic w_pop, w_here, w_whole, ask_write;
+  logic [511:0] w_data;
+  logic [63:0] w_strb;
+  shef_cache_beats #(.Depth(WDepth)) i_beats (
+      .clk_i, .rst_ni, .hold_i(poison), .clr_i(clr), .zero_addr_i(sweep_q[5:0]),
+      .aw_fire_i(acc_aw_valid_i && acc_aw_ready_o), .aw_len_i(acc_aw_i.len),
+      .w_data_i(acc_w_i.data), .w_strb_i(acc_w_i.strb), .w_valid_i(acc_w_valid_i), .w_ready_o(acc_w_ready_o),
+      .free_o(wfree), .promise_i(ask_write), .promise_n_i(piece.beats),
+      .pop_i(w_pop), .valid_o(w_here), .data_o(w_data), .strb_o(w_strb), .whole_o(w_whole)
+  );
+
   always_comb begin
     for (int d = 0; d < 2; d++) begin
       logic [8:0] left;
       left = seg[d].beats - cut_q[d];
-      want[d] = seg_valid[d] && !hold && !poison && (d == 0 || {2'd0, wfree_q} >= ((left > 9'd64) ? 9'd64 : left));
+      want[d] = seg_valid[d] && !hold && !poison && (d == 0 || {2'd0, wfree} >= ((left > 9'd64) ? 9'd64 : left));
     end
     side = want[1] && (!want[0] || turn_q);
     cur = seg[side];
@@ -214,6 +210,7 @@ module shef_cache
   end
   assign ask_valid = want != '0;
   assign ask_fire = ask_valid && ask_ready;
+  assign ask_write = ask_fire && side;
   for (genvar d = 0; d < 2; d++) begin : g_ready
     assign seg_ready[d] = ask_fire && side == (d == 1) && rest <= 9'd64;
   end
@@ -228,11 +225,6 @@ module shef_cache
       look_tell_q <= 1'b0;
       look_whole_q <= 1'b0;
       look_first_q <= 1'b0;
-      ww_q <= '0;
-      wr_q <= '0;
-      wcount_q <= '0;
-      wfree_q <= '0;
-      wpart_q <= '0;
     end else begin
       if (ask_valid) turn_q <= !side;
       for (int d = 0; d < 2; d++) stale_q[d] <= poison ? seg_valid[d] : (stale_q[d] && !(seg_ready[d] && seg[d].last));
@@ -240,19 +232,14 @@ module shef_cache
         cut_q[side] <= (rest <= 9'd64) ? '0 : cut_q[side] + 9'd64;
         look_q <= piece;
         look_seg_q <= cur;
-        look_tell_q <= tell && !stop_i;
+        look_tell_q <= tell && !stop;
         look_first_q <= cut_q[side] == '0;
-        look_whole_q <= side && piece.beats == 7'(Beats) && cur.size == AXI_SIZE_64 && wpart_q == '0;
+        look_whole_q <= side && piece.beats == 7'(Beats) && cur.size == AXI_SIZE_64 && w_whole;
       end
       if (poison) begin
         look_q.err <= 1'b1;
         look_tell_q <= 1'b0;
       end
-      if (w_push) ww_q <= ww_q + 1'b1;
-      if (w_pop) wr_q <= wr_q + 1'b1;
-      wcount_q <= wcount_q + 7'(w_push) - 7'(w_pop);
-      wfree_q <= wfree_q + 7'(w_push) - ((ask_fire && side) ? piece.beats : 7'd0);
-      wpart_q <= wpart_q + 7'(w_part) - 7'(w_pop && w_strb != '1);
     end
   end
 
@@ -409,11 +396,11 @@ module shef_cache
 
   assign rd_offset = (rd_beat_q == '0) ? rd_head.offset : rd_offset_q;
   assign wr_offset = (wr_beat_q == '0) ? wr_head.offset : wr_offset_q;
-  assign rd_fail = rd_head.err || stop_i || bad_q[rd_head.line];
-  assign wr_fail = wr_head.err || stop_i || bad_q[wr_head.line];
+  assign rd_fail = rd_head.err || stop || bad_q[rd_head.line];
+  assign wr_fail = wr_head.err || stop || bad_q[wr_head.line];
   assign out_room = out_count + 3'(stage_q) < 3'd4;
   assign rd_go = head_valid[0] && out_room && !poison && (rd_head.err || !rd_head.wait_job || !job_busy[rd_head.slot]);
-  assign wr_go = head_valid[1] && b_room && !poison && wcount_q != '0 && (wr_head.err || !wr_head.wait_job || !job_busy[wr_head.slot]);
+  assign wr_go = head_valid[1] && b_room && !poison && w_here && (wr_head.err || !wr_head.wait_job || !job_busy[wr_head.slot]);
   assign take_rd = rd_go && !rd_fail;
   assign take_wr = wr_go && !wr_fail;
   assign rd_step = rd_go && (rd_fail || !evict_rd_go);
@@ -508,8 +495,40 @@ module shef_cache
       .aw_valid_o(line_aw_valid), .aw_ready_i(set_aw_ready_i), .aw_addr_o(line_aw_addr),
       .w_valid_o(line_w_valid), .w_ready_i(set_w_ready_i), .w_data_o(line_w_data), .w_last_o(line_w_last),
       .writing_o(line_writing), .write_go_i(!tell_writing && !(q_push && look_tell_q)),
-      .b_valid_i(set_b_valid_i && set_b_i.id == ID_LINE)
+      .b_valid_i(set_b_valid_i && set_b_i.id == ID_LINE), .b_error_i(set_b_i.resp != AXI_OKAY),
+      .lost_o(lost), .lost_region_o(lost_region), .lost_chunk_o(lost_chunk)
   );
+
+  // ---- losses: the accelerator was told OKAY for data that are not in memory ----
+  // A set that has stopped answers with errors too, and says itself why; that is known outside within WaitLog2 cycles.
+  localparam int unsigned WaitLog2 = 3;
+  logic lost, told_q;
+  reg_idx_t lost_region, lost_region_q;
+  chunk_idx_t lost_chunk, lost_chunk_q;
+  logic [WaitLog2:0] lost_wait_q;
+  assign halted_o = lost_q;
+  assign fault_valid_o = lost_q && !told_q && lost_wait_q[WaitLog2] && !stop_i && enable_i && !poison;
+  always_comb begin
+    fault_o = '{kind: FAULT_INTERNAL, region: 8'hff, chunk: lost_chunk_q, version: '0};
+    for (int unsigned r = 0; r < NRegions; r++) if (lost_region_q == reg_idx_t'(r)) fault_o.region = Regions[r].id;
+  end
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni || poison) begin
+      lost_q <= 1'b0;
+      told_q <= 1'b0;
+      lost_wait_q <= '0;
+      lost_region_q <= '0;
+      lost_chunk_q <= '0;
+    end else begin
+      if (lost && !region_fault_i[lost_region] && !lost_q) begin
+        lost_q <= 1'b1;
+        lost_region_q <= lost_region;
+        lost_chunk_q <= lost_chunk;
+      end
+      if (lost_q && !lost_wait_q[WaitLog2]) lost_wait_q <= lost_wait_q + 1'b1;
+      if (fault_valid_o && fault_ready_i) told_q <= 1'b1;
+    end
+  end
 
   // ---- refused bursts are shown to the set, with zeros; its answers are dropped ----
   typedef enum logic [1:0] {T_IDLE, T_ASK, T_DATA, T_END} tell_e;
@@ -582,7 +601,7 @@ module shef_cache
   assign cmd_ready_o = cmd_q == C_IDLE && !poison;
   assign set_cmd_valid_o = cmd_q == C_SET;
   assign cmd_done_o = (cmd_q == C_RUN || (cmd_q == C_SET && set_cmd_ready_i)) && set_cmd_done_i;
-  assign cmd_err_o = set_cmd_err_i;
+  assign cmd_err_o = set_cmd_err_i || lost_q;
   always_ff @(posedge clk_i) begin
     if (!rst_ni || poison) cmd_q <= C_IDLE;
     else begin
@@ -600,7 +619,7 @@ module shef_cache
   assign idle_o = held && jobs_idle && tell_idle && cmd_q == C_IDLE && wipe_q == W_RUN && !acc_r_valid_o && !stage_q && seg_valid == '0;
 
   logic unused;
-  assign unused = ^{acc_w_i.last, set_b_i.resp, look_seg_q, rd_head.write, wr_head.write};
+  assign unused = ^{acc_w_i.last, look_seg_q, rd_head.write, wr_head.write};
 endmodule
 // verilator lint_on PINCONNECTEMPTY
 `default_nettype wire

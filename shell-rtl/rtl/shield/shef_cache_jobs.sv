@@ -4,7 +4,7 @@
 // are there. A job first writes the line's old chunk back (new_evict_i), then fills it (new_fill_i). Reads are asked for as soon as
 // a job comes, so that many are under way; one for a chunk whose write-back was not acknowledged waits for that.
 // rd_*, wr_*: requests to the line memory, valid/ready, data one cycle after a granted read. A line whose fill was answered with an error
-// is marked (bad_*), and never written back. Throughput one beat a cycle. bad_we_o comes once for every job. idle_o: nothing is
+// is marked (bad_*), and never written back. A write-back that was answered with an error is told (lost_*). Throughput one beat a cycle. bad_we_o comes once for every job. idle_o: nothing is
 // under way or unacknowledged.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY
@@ -66,7 +66,11 @@ module shef_cache_jobs
     output logic             w_last_o,
     output logic             writing_o,     // AW or W are in use
     input  wire              write_go_i,    // they may be
-    input  wire              b_valid_i
+    input  wire              b_valid_i,
+    input  wire              b_error_i,
+    output logic             lost_o,        // pulse: this chunk's write-back was answered with an error
+    output reg_idx_t         lost_region_o,
+    output chunk_idx_t       lost_chunk_o
 );
   localparam logic [5:0] LAST = 6'(Beats - 1);
 
@@ -154,6 +158,10 @@ module shef_cache_jobs
       .in_valid_i(evict_end), .in_ready_o(acks_room), .in_data_i(xp_q),
       .out_valid_o(ack_valid), .out_ready_i(b_valid_i), .out_data_o(ack_slot), .count_o()
   );
+
+  assign lost_o = ack_valid && b_valid_i && b_error_i;
+  assign lost_region_o = job_q[ack_slot].old_region;
+  assign lost_chunk_o = job_q[ack_slot].old_chunk;
 
   always_ff @(posedge clk_i) begin
     if (new_valid_i && new_ready_o)

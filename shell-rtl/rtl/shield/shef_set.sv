@@ -101,6 +101,7 @@ module shef_set
     input  wire [3:0]            cnt_sel_i,
     output logic [47:0]          cnt_o,            // that statistic, one cycle later
     output logic                 idle_o,
+    output logic                 halted_o,         // stopped by a fault of its own, until a wipe
     input  wire                  wipe_i,
     output logic                 wipe_done_o
 );
@@ -303,7 +304,7 @@ module shef_set
       .node_fail_i(node_fail), .node_internal_i(node_internal), .node_region_i(node_fail_region), .node_index_i(node_fail_index),
       .node_version_i(node_fail_version),
       .rd_fault_valid_i(rd_fault_valid), .rd_fault_i(rd_fault), .wr_fault_valid_i(wr_fault_valid), .wr_fault_i(wr_fault),
-      .late_i(late), .fault_valid_o, .fault_o,
+      .late_i(late), .fault_valid_o, .fault_o, .halted_o,
       .wipe_i, .wipe_done_o, .clr_o(clr), .zero_addr_o(zero_addr), .gcm_wiped_i(gcm_wiped), .port_idle_i(port_idle)
   );
   assign halt_lookup = stop;

@@ -73,6 +73,7 @@ module shef_set_ctl
     input  wire                     late_i,
     output logic                    fault_valid_o,
     output fault_t                  fault_o,
+    output logic                    halted_o,
 
     // wipe
     input  wire                     wipe_i,
@@ -127,6 +128,7 @@ module shef_set_ctl
 
   assign stop_o = halt_q || stop_i || clr_o;
   assign frozen_o = frozen_q;
+  assign halted_o = halt_q;
   assign rd_region = (rd_fault_i.region == 8'hff) ? 8'hff : RegionId[rd_fault_i.region[3:0]];
   assign rd_own = rd_fault_i.kind == FAULT_BUS && rd_fault_i.region != 8'hff;
   assign hard = FreezeRegion && ((rd_fault_valid_i && !rd_own) || wr_fault_valid_i || (node_fail_i && node_internal_i));

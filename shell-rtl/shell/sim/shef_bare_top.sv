@@ -104,9 +104,12 @@ module shef_bare_top
     assign mem_rready[p] = m_r_ready[p];
   end
 
+  logic unused_cleared;
   shef_accel i_accel (
     .clk_i(clk),
     .rst_ni(rst_n),
+    .clear_i(1'b0),
+    .cleared_o(unused_cleared),
     .reg_awaddr_i(ctl_awaddr),
     .reg_awvalid_i(ctl_awvalid),
     .reg_awready_o(ctl_awready),

@@ -104,6 +104,8 @@ module shef_tb_top
     output logic              acc_rvalid [N_ACC],
     input  wire logic         acc_rready [N_ACC],
     output logic              acc_rst_n,
+    output logic              acc_clear,
+    input  wire logic         acc_uncleared,  // the bench's accelerator does not clear its memories
     output logic      [15:0]  reg_awaddr,
     output logic              reg_awvalid,
     input  wire logic         reg_awready,
@@ -225,6 +227,9 @@ module shef_tb_top
       .krn_rvalid_o(krn_rvalid),
       .krn_rready_i(krn_rready),
       .acc_rst_no(acc_rst_n),
+      .acc_clear_o(acc_clear),
+      .acc_cleared_i(acc_clear && !acc_uncleared),
+      .acc_quiet_i(1'b1),
       .reg_awaddr_o(reg_awaddr),
       .reg_awvalid_o(reg_awvalid),
       .reg_awready_i(reg_awready),

@@ -120,6 +120,11 @@ pub trait Accelerator: Send {
     /// Back to the state after reset; called when a session starts and when it ends.
     fn reset(&mut self);
 
+    /// Zeroes what reset leaves, before a session; whether it did. Without that no session begins.
+    fn clear(&mut self) -> bool {
+        true
+    }
+
     /// A 32-bit register read; `None` is SLVERR.
     fn reg_read(&mut self, addr: u16) -> Option<u32>;
 

@@ -93,6 +93,8 @@ pub struct Model {
     load_refused: bool,
     chan_refused: bool,
     answer: bool,
+    /// The accelerator did not clear its memories for the last seed.
+    uncleared: bool,
 }
 
 impl Model {
@@ -114,6 +116,7 @@ impl Model {
             load_refused: false,
             chan_refused: false,
             answer: false,
+            uncleared: false,
         };
         model.accelerator.reset();
         model
@@ -193,12 +196,7 @@ impl Model {
     /// `wipe_req`: zeroises everything and comes back when it is acknowledged. Card memory stays.
     pub fn wipe(&mut self) {
         self.engine.wipe();
-        if !self.card.dead {
-            self.engine.records = Records::default();
-        } else {
-            self.engine.records.refusals = 0;
-            self.engine.records.refusal = None;
-        }
+        self.forget_records();
         self.life = Life::Empty;
         self.load_msg.zeroize();
         self.load_msg.resize(MAX_MESSAGE, 0);
@@ -209,7 +207,19 @@ impl Model {
         self.load_refused = false;
         self.chan_refused = false;
         self.answer = false;
+        self.uncleared = false;
         self.accelerator.reset();
+        self.accelerator.clear();
+    }
+
+    /// Faults and refusals of before; a port that timed out is not used again, so its fault stays.
+    fn forget_records(&mut self) {
+        if self.card.dead {
+            self.engine.records.refusals = 0;
+            self.engine.records.refusal = None;
+        } else {
+            self.engine.records = Records::default();
+        }
     }
 
     /// Reset. Card memory stays.
@@ -303,17 +313,22 @@ impl Model {
             if !open || self.seed_fresh != 0xff {
                 return None;
             }
-            let (sk, pk) = derive_key_pair(&self.seed[..]);
-            self.seed.zeroize();
-            self.seed_fresh = 0;
-            self.life = Life::Fresh { sk: Box::new(sk), pk };
+            // One event: what was there before is wiped, faults with what met them.
+            self.engine.wipe();
+            self.forget_records();
+            self.accelerator.reset();
+            self.uncleared = !self.accelerator.clear();
             self.answer = false;
             self.chan_rsp.zeroize();
             self.load_refused = false;
             self.chan_refused = false;
-            if !self.card.dead {
-                self.engine.records = Records::default();
+            self.life = Life::Empty;
+            if !self.uncleared {
+                let (sk, pk) = derive_key_pair(&self.seed[..]);
+                self.life = Life::Fresh { sk: Box::new(sk), pk };
             }
+            self.seed.zeroize();
+            self.seed_fresh = 0;
         }
         if krn::CTRL_WIPE.get(value) == 1 {
             self.wipe();
@@ -366,6 +381,7 @@ impl Model {
             | ctl::STATUS_LOAD_REFUSED.put(self.load_refused.into())
             | ctl::STATUS_CHAN_REFUSED.put(self.chan_refused.into())
             | ctl::STATUS_CHAN_ANSWER.put(self.answer.into())
+            | ctl::STATUS_UNCLEARED.put(self.uncleared.into())
             | ctl::STATUS_FAULT_KIND.put(r.fault.map_or(FaultKind::None, |f| f.kind).number().into())
     }
 
@@ -410,6 +426,7 @@ impl Model {
             self.life = Life::Closed { t: *t, last: Box::new(self.chan_rsp) };
             self.engine.wipe();
             self.accelerator.reset();
+            self.accelerator.clear();
         }
         self.halt();
     }
@@ -426,6 +443,7 @@ impl Model {
         self.answer = true;
         self.engine.wipe();
         self.accelerator.reset();
+        self.accelerator.clear();
     }
 
     fn run(&mut self, request: &Request, number: u64) -> Answer {

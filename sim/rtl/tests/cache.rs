@@ -297,6 +297,55 @@ fn a_line_that_came_with_an_error_is_answered_with_errors_and_never_written_back
     b.same_in_memory();
 }
 
+/// The accelerator was told OKAY for data that never came to memory: nothing is answered with OKAY from then on, and the loss is told.
+#[test]
+fn a_write_back_that_fails_is_a_fault_and_no_stale_line_comes_back() {
+    for frozen in [false, true] {
+        let mut b = Bench::new(512, AxiMemoryConfig::bench(20, 20), None);
+        b.acc.write(BASES[1] + 512 * 3, &[7; 512]);
+        assert!(b.finish()[0].okay());
+        b.mem.error_ranges.push(BASES[1]..BASES[1] + SIZE);
+        b.s.poke("region_fault", if frozen { 2 } else { 0 });
+        b.command(INVALIDATE);
+        let mut told = Vec::new();
+        for _ in 0..100 {
+            if b.s.peek("fault_valid") == 1 {
+                told.push((b.s.peek("fault_region"), b.s.peek("fault_chunk")));
+            }
+            b.cycle();
+        }
+        b.mem.error_ranges.clear();
+        b.acc.read(BASES[1] + 512 * 3, 8);
+        b.acc.read(BASES[0], 1);
+        let d = b.finish();
+        assert!(!d[0].okay() && d[0].data.iter().all(|x| *x == 0), "what memory had before the write");
+        // a frozen region has its fault already, and the others go on
+        assert_eq!((told, d[1].okay()), if frozen { (vec![], true) } else { (vec![(1, 3)], false) });
+        b.wipe();
+        assert_eq!(b.s.peek("halted"), 0);
+        b.clean();
+    }
+}
+
+/// Beats that no burst owes are not taken, whoever offers them.
+#[test]
+fn write_data_without_an_address_are_not_taken() {
+    let mut b = Bench::new(64, AxiMemoryConfig::bench(20, 20), None);
+    for _ in 0..2 {
+        b.s.poke("acc_wvalid", 1);
+        for _ in 0..100 {
+            b.s.eval();
+            assert_eq!(b.s.peek("acc_wready"), 0, "a beat that nobody owes");
+            b.s.tick();
+        }
+        b.s.poke("acc_wvalid", 0);
+        b.acc.write(BASES[0] + 64, &[9; 192]);
+        b.acc.read(BASES[0] + 64, 3);
+        let d = b.finish();
+        assert!(d[0].okay() && d[1].okay() && d[1].data == [9; 192]);
+    }
+}
+
 #[test]
 fn a_stopped_shield_and_a_frozen_region_get_nothing_from_the_cache() {
     let mut b = Bench::new(64, AxiMemoryConfig::bench(20, 20), None);

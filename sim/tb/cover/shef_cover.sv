@@ -103,7 +103,8 @@ bind shef_set_ctl shef_cover_commands cover__shef_set_ctl__set (
   );
 `SHEF_STATES(shef_shield, wipe_state_e, 3, wipe_q)
 `SHEF_STATES(shef_seq, state_e, 13, state_q)
-`SHEF_STATES(shef_io, io_state_e, 9, io_q)
+`SHEF_STATES(shef_io, io_state_e, 10, io_q)
+`SHEF_STATES(shef_renew, state_e, 3, state_q)
 `SHEF_STATES(shef_sets, cmd_state_e, 4, cmd_q)
 `SHEF_STATES(shef_p256, state_e, 5, state_q)
 `SHEF_STATES(shef_hmac, state_e, 13, state_q)

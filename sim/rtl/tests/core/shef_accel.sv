@@ -8,6 +8,8 @@ module shef_accel
 (
     input  wire logic        clk_i,
     input  wire logic        rst_ni,
+    input  wire logic        clear_i,     // zero all memories, in reset
+    output logic             cleared_o,   // done, until clear_i falls
     input  wire logic [15:0] reg_awaddr_i,
     input  wire logic        reg_awvalid_i,
     output logic             reg_awready_o,
@@ -50,6 +52,7 @@ module shef_accel
   logic [2:0] beat_q;
   logic [1:0] resp_q;
 
+  assign cleared_o = clear_i;  // reset clears it all
   assign reg_awready_o = !aw_q;
   assign reg_wready_o = !w_q;
   assign reg_bvalid_o = b_q;

@@ -18,6 +18,7 @@ module shef_cache_tb
  input wire [7:0] mem0_rid, input wire [511:0] mem0_rdata, input wire [1:0] mem0_rresp, input wire mem0_rlast, input wire mem0_rvalid, output wire mem0_rready,
  input wire enable, input wire stop, input wire [15:0] region_fault,
  input wire cmd_valid, output wire cmd_ready, input wire [1:0] cmd, output wire cmd_done, output wire cmd_err,
+ output wire fault_valid, output wire [7:0] fault_region, output wire [7:0] fault_chunk, output wire halted,
  output wire [5:0] seen, output wire idle, input wire wipe, output wire wipe_done
 );
   function automatic region_cfg_t region(input logic [7:0] id, input region_mode_e mode, input logic [63:0] base);
@@ -40,6 +41,11 @@ module shef_cache_tb
   assign {mem0_wdata, mem0_wstrb, mem0_wlast} = mem_w;
   assign {acc_bid, acc_bresp} = acc_b;
   assign {acc_rid, acc_rdata, acc_rresp, acc_rlast} = acc_r;
+  fault_t fault;
+  assign fault_region = fault.region;
+  assign fault_chunk = fault.chunk[7:0];
+  logic unused;
+  assign unused = ^fault;
   // the set's side of a command: done in the next cycle
   logic set_cmd_valid, set_done_q;
   always_ff @(posedge clk) set_done_q <= rst_n && set_cmd_valid && !set_done_q;
@@ -59,6 +65,7 @@ module shef_cache_tb
     .enable_i(enable), .stop_i(stop), .region_fault_i(region_fault),
     .cmd_valid_i(cmd_valid), .cmd_ready_o(cmd_ready), .cmd_i(set_cmd_e'(cmd)), .cmd_done_o(cmd_done), .cmd_err_o(cmd_err),
     .set_cmd_valid_o(set_cmd_valid), .set_cmd_ready_i(1'b1), .set_cmd_done_i(set_done_q), .set_cmd_err_i(1'b0),
+    .fault_valid_o(fault_valid), .fault_ready_i(1'b1), .fault_o(fault), .halted_o(halted),
     .event_o(seen), .idle_o(idle), .wipe_i(wipe), .wipe_done_o(wipe_done));
 endmodule
 `default_nettype wire

@@ -1,0 +1,293 @@
+//! What one session leaves to the next: faults before a seed, bursts and lines of a chunk cache, the accelerator's memory.
+
+use shef_proto::channel::{Answer, OwnerChannel, Request, Sealed, ShieldStatement, status};
+use shef_proto::config::Config;
+use shef_proto::entropy::{Entropy, SeededEntropy};
+use shef_proto::hpke_suite::PublicKey;
+use shef_proto::load::{first_epochs, seal_load_key};
+use shef_rtl::{AxiMemoryConfig, CoreSim, Hostile, Library, build, module_spec};
+use std::path::Path;
+use std::sync::OnceLock;
+
+const STATUS: u32 = 0x100;
+const LOAD_DOORBELL: u32 = 0x200;
+const CHAN_DOORBELL: u32 = 0x204;
+const LOAD_MSG: u32 = 0x1000;
+const CHAN_REQ: u32 = 0x2000;
+const CHAN_RSP: u32 = 0x2100;
+const KRN_CTRL: u32 = 0x000;
+const KRN_SEED: u32 = 0x020;
+const KRN_PUBKEY: u32 = 0x040;
+const EMPTY: u32 = 1;
+const FRESH: u32 = 3;
+const KEYED: u32 = 4;
+const CLOSED: u32 = 5;
+const STOPPED: u32 = 1 << 3;
+const LOAD_BUSY: u32 = 1 << 4;
+const CHAN_BUSY: u32 = 1 << 6;
+const UNCLEARED: u32 = 1 << 9;
+
+/// One set, with lines of its own or with a chunk cache alone at its accelerator port.
+fn config(cached: bool) -> Config {
+    let cache = if cached { "cache = \"16 KiB\"\ncache_line = 512\n" } else { "" };
+    let text = format!(
+        "suite = 1\n[[set]]\nlanes = 1\nbig_lines = 3\nsmall_lines = 8\n{cache}\n[[region]]\nname = \"in\"\nmode = \"input\"\nbase = 0\n\
+         size = \"64 KiB\"\nchunk = 512\n[[region]]\nname = \"scratch\"\nmode = \"counted\"\nbase = 0x1_0000\nsize = \"64 KiB\"\nchunk = 512\n"
+    );
+    shef_gen::shield::parse(&text).expect("shield.toml").config
+}
+const SCRATCH: u32 = 0x1_0000;
+
+fn library(cached: bool) -> &'static Library {
+    static BUILT: [OnceLock<Library>; 2] = [const { OnceLock::new() }; 2];
+    BUILT[usize::from(cached)].get_or_init(|| {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(if cached { "sessions-cached" } else { "sessions-plain" });
+        std::fs::create_dir_all(&folder).unwrap();
+        let package = folder.join("shef_cfg_pkg.sv");
+        std::fs::write(&package, shef_gen::shield::systemverilog(&config(cached), shef_gen::shield::Synthesis::default())).unwrap();
+        build(&module_spec("shef_sim_top").expect("sources").source(&package).search("sim/rtl/tests/sessions")).expect("build")
+    })
+}
+
+struct Shield {
+    core: CoreSim,
+    config: Config,
+    entropy: SeededEntropy,
+}
+
+impl Shield {
+    fn new(cached: bool) -> Self {
+        let core = CoreSim::new(library(cached), AxiMemoryConfig::default()).expect("instance");
+        let mut s = Self { core, config: config(cached), entropy: SeededEntropy::new(18, "sessions") };
+        s.wait(7, EMPTY);
+        s
+    }
+
+    fn wait(&mut self, mask: u32, want: u32) {
+        self.core.wait_ctl(STATUS, mask, want, 4, 1_000_000).expect("state");
+    }
+
+    fn status(&mut self) -> u32 {
+        self.core.ctl_read(STATUS).unwrap().unwrap()
+    }
+
+    fn put(&mut self, at: u32, bytes: &[u8]) {
+        for (i, word) in bytes.chunks(4).enumerate() {
+            let mut w = [0; 4];
+            w[..word.len()].copy_from_slice(word);
+            assert!(self.core.ctl_write(at + 4 * i as u32, u32::from_le_bytes(w)).unwrap());
+        }
+    }
+
+    /// The seed's bell; the state that follows it.
+    fn seed(&mut self) -> u32 {
+        let mut seed = [0; 32];
+        self.entropy.fill(&mut seed);
+        for (i, w) in seed.chunks(4).enumerate() {
+            assert!(self.core.krn_write(KRN_SEED + 4 * i as u32, u32::from_le_bytes(w.try_into().unwrap())).unwrap());
+        }
+        assert!(self.core.krn_write(KRN_CTRL, 1).unwrap());
+        while self.status() & 7 == 2 {
+            self.core.step(64);
+        }
+        self.status() & 7
+    }
+
+    fn load(&mut self) -> OwnerChannel {
+        let xy: Vec<u8> = (0..16).flat_map(|i| self.core.krn_read(KRN_PUBKEY + 4 * i).unwrap().unwrap().to_le_bytes()).collect();
+        let pk = PublicKey::from_xy(&xy.try_into().unwrap()).expect("a point of the curve");
+        let (message, keys) = seal_load_key(&self.config, &pk, b"info", &first_epochs(&self.config, 1), &mut self.entropy).unwrap();
+        self.put(LOAD_MSG, &message);
+        assert!(self.core.ctl_write(LOAD_DOORBELL, message.len() as u32).unwrap());
+        self.wait(LOAD_BUSY, 0);
+        assert_eq!(self.status() & 7, KEYED);
+        OwnerChannel::new(&keys)
+    }
+
+    fn keyed(&mut self) -> OwnerChannel {
+        assert_eq!(self.seed(), FRESH);
+        self.load()
+    }
+
+    fn call(&mut self, owner: &mut OwnerChannel, request: &Request) -> Answer {
+        let sealed = owner.request(request).unwrap();
+        self.put(CHAN_REQ, &sealed);
+        assert!(self.core.ctl_write(CHAN_DOORBELL, 0).unwrap());
+        self.wait(CHAN_BUSY, 0);
+        let shown: Vec<u8> = (0..22).flat_map(|i| self.core.ctl_read(CHAN_RSP + 4 * i).unwrap().unwrap().to_le_bytes()).collect();
+        owner.answer(&Sealed::try_from(shown).unwrap()).expect("authentic answer")
+    }
+
+    fn read(&mut self, owner: &mut OwnerChannel, addr: u32) -> u32 {
+        let a = self.call(owner, &Request::read(addr));
+        assert_eq!(a.status, status::DONE, "register {addr:#x}");
+        a.value as u32
+    }
+
+    fn write(&mut self, owner: &mut OwnerChannel, addr: u32, value: u32) {
+        assert_eq!(self.call(owner, &Request::write(addr, value)).status, status::DONE, "register {addr:#x}");
+    }
+
+    fn start(&mut self, owner: &mut OwnerChannel, blocks: u32, seed: u32, mode: u32) {
+        for (addr, value) in [(0x08, blocks), (0x0c, seed), (0x10, SCRATCH), (0x18, mode), (0x00, 1)] {
+            self.write(owner, addr, value);
+        }
+    }
+
+    /// Runs the accelerator: its status, and how many words were wrong.
+    fn run(&mut self, owner: &mut OwnerChannel, blocks: u32, seed: u32, mode: u32) -> (u32, u32) {
+        self.start(owner, blocks, seed, mode);
+        for _ in 0..100 {
+            self.core.step(1000);
+            let status = self.read(owner, 0x04);
+            if status & 1 == 1 {
+                return (status, self.read(owner, 0x14));
+            }
+        }
+        panic!("the accelerator does not come to an end");
+    }
+
+    fn statement(&mut self, owner: &mut OwnerChannel) -> ShieldStatement {
+        let a = self.call(owner, &Request::statement(0));
+        assert_eq!(a.status, status::DONE);
+        ShieldStatement::from_payload(&a.payload).expect("page 0")
+    }
+
+    /// An answer of card memory that nobody is owed; the Shield stops.
+    fn stray(&mut self, breach: Hostile) {
+        self.core.axi_memory().inject(breach);
+        self.core.step(200);
+        assert!(self.core.axi_memory().injected_all());
+        assert_ne!(self.status() & STOPPED, 0, "{breach:?}");
+    }
+}
+
+const STRAYS: [Hostile; 2] = [Hostile::UnownedR { id: 0 }, Hostile::UnownedB { id: 0 }];
+
+/// A fault in EMPTY or CLOSED is over when the next session begins, in the statement and in the hardware; one in FRESH is in its statement.
+#[test]
+fn a_fault_before_a_session_is_wiped_with_its_set_or_told() {
+    for breach in STRAYS {
+        let mut s = Shield::new(false);
+        for session in 0..2 {
+            s.stray(breach);
+            let mut owner = s.keyed();
+            let page = s.statement(&mut owner);
+            assert_eq!((page.stopped, page.faults, s.status() & STOPPED), (false, 0, 0), "session {session}");
+            assert_eq!(s.run(&mut owner, 4, 7, 3), (1, 0), "session {session}: a clean statement, and memory that does not work");
+            assert_eq!(s.call(&mut owner, &if session == 1 { Request::abort() } else { Request::close() }).status, status::DONE);
+            assert_eq!(s.status() & 7, CLOSED);
+        }
+        assert_eq!(s.seed(), FRESH);
+        s.stray(breach);
+        let mut owner = s.load();
+        let page = s.statement(&mut owner);
+        assert_eq!((page.stopped, page.faults), (true, 1));
+        assert_eq!(s.call(&mut owner, &Request::write(0, 1)).status, status::STOPPED);
+    }
+}
+
+/// The same between the seed and its key pair.
+#[test]
+fn a_fault_while_the_key_pair_is_made_is_told() {
+    for after in [10, 900, 2_500, 40_000] {
+        let mut s = Shield::new(false);
+        let mut seed = [0; 32];
+        s.entropy.fill(&mut seed);
+        for (i, w) in seed.chunks(4).enumerate() {
+            assert!(s.core.krn_write(KRN_SEED + 4 * i as u32, u32::from_le_bytes(w.try_into().unwrap())).unwrap());
+        }
+        assert!(s.core.krn_write(KRN_CTRL, 1).unwrap());
+        s.core.step(after);
+        s.core.axi_memory().inject(Hostile::UnownedR { id: 0 });
+        s.wait(7, FRESH);
+        let mut owner = s.load();
+        let page = s.statement(&mut owner);
+        if !page.stopped {
+            assert_eq!(s.run(&mut owner, 4, 7, 3), (1, 0), "after {after} cycles");
+        } else {
+            assert_eq!(page.faults, 1);
+        }
+    }
+}
+
+/// A real accelerator behind a chunk cache that is alone at its port, twice: what it wrote is what it reads.
+#[test]
+fn a_cached_design_from_seed_to_statement_twice() {
+    let mut s = Shield::new(true);
+    for session in 0..2 {
+        let mut owner = s.keyed();
+        // 32 blocks are 4,096 words and fill the cache; 128 go through memory
+        for blocks in [32, 128] {
+            assert_eq!(s.run(&mut owner, blocks, 0x1000 * session + blocks, 3), (1, 0), "session {session}: status, wrong words");
+        }
+        assert_eq!(s.call(&mut owner, &Request::flush()).status, status::DONE);
+        let page = s.statement(&mut owner);
+        assert_eq!((page.stopped, page.faults, page.refusals), (false, 0, 0));
+        assert_eq!(s.call(&mut owner, &Request::close()).status, status::DONE);
+    }
+}
+
+/// Sessions that end in the middle of bursts, in every way: the next one is as good as the first.
+#[test]
+fn bursts_of_one_session_do_not_reach_the_next() {
+    for cached in [false, true] {
+        let mut s = Shield::new(cached);
+        for (n, after) in (0..).zip([0, 13, 34]) {
+            let mut owner = s.keyed();
+            s.start(&mut owner, 128, n, 3);
+            s.core.step(after);
+            match n % 3 {
+                0 => assert_eq!(s.call(&mut owner, &Request::abort()).status, status::DONE),
+                1 => assert_eq!(s.call(&mut owner, &Request::close()).status, status::DONE),
+                _ => {
+                    assert!(s.core.krn_write(KRN_CTRL, 2).unwrap());
+                    s.wait(7, EMPTY);
+                }
+            }
+            let mut owner = s.keyed();
+            assert_eq!(s.run(&mut owner, 64, 0x100 + n, 3), (1, 0), "cached {cached}, end {n}");
+            let page = s.statement(&mut owner);
+            assert_eq!((page.stopped, page.faults, page.refusals), (false, 0, 0), "cached {cached}, end {n}");
+            assert_eq!(s.call(&mut owner, &Request::close()).status, status::DONE);
+        }
+    }
+}
+
+/// The accelerator's memory is cleared before the next session.
+#[test]
+fn the_memory_of_the_accelerator_is_cleared() {
+    let mut s = Shield::new(false);
+    let mut owner = s.keyed();
+    assert_eq!(s.run(&mut owner, 4, 0x5ec_0000, 3), (1, 0));
+    s.write(&mut owner, 0x1c, 2);
+    assert_eq!(s.read(&mut owner, 0x20), 0x5ec_0020);
+    assert_eq!(s.call(&mut owner, &Request::close()).status, status::DONE);
+    let mut owner = s.keyed();
+    for index in 0..40 {
+        s.write(&mut owner, 0x1c, index);
+        assert_eq!(s.read(&mut owner, 0x20), 0, "beat {index} of the session before");
+    }
+}
+
+/// One that does not clear it has no session any more, and the Shield says so.
+#[test]
+fn an_accelerator_that_does_not_clear_gets_no_session() {
+    let mut s = Shield::new(false);
+    let mut owner = s.keyed();
+    s.write(&mut owner, 0x24, 1);
+    assert_eq!(s.call(&mut owner, &Request::close()).status, status::DONE);
+    assert_eq!(s.status() & (7 | UNCLEARED), CLOSED);
+    for _ in 0..2 {
+        assert_eq!(s.seed(), EMPTY);
+        assert_ne!(s.status() & UNCLEARED, 0);
+        for word in 0..16 {
+            assert_eq!(s.core.krn_read(KRN_PUBKEY + 4 * word).unwrap(), Some(0));
+        }
+    }
+    // a wipe ends within its bound all the same, and takes the mark away
+    assert!(s.core.krn_write(KRN_CTRL, 2).unwrap());
+    s.wait(7, EMPTY);
+    assert_eq!(s.status(), EMPTY);
+    assert_eq!(s.seed(), EMPTY);
+}
