@@ -88,13 +88,15 @@ pub struct AxiDone {
     pub start: u64,
     /// Cycle of the last answer.
     pub end: u64,
+    /// Whether a reset of the master took it: answers and data are those that had come by then.
+    pub lost: bool,
 }
 
 impl AxiDone {
     /// Whether every answer is OKAY.
     #[must_use]
     pub fn okay(&self) -> bool {
-        self.resp.iter().all(|r| *r == 0)
+        !self.lost && self.resp.iter().all(|r| *r == 0)
     }
 }
 
@@ -242,7 +244,18 @@ impl AxiMaster {
     }
 
     fn complete(&mut self, f: Flight) {
-        self.done.push_back(AxiDone { tag: f.tag, op: f.op, resp: f.resp, data: f.data, start: f.start, end: self.now });
+        self.done.push_back(AxiDone { tag: f.tag, op: f.op, resp: f.resp, data: f.data, start: f.start, end: self.now, lost: false });
+    }
+
+    /// What a reset does to a master: nothing is on offer, nothing is waited for; every burst that was not done is lost.
+    pub fn lose(&mut self) {
+        let flights = self.reads.drain(..).chain(self.writes.drain(..)).map(|f| (f.tag, f.op, f.resp, f.data, f.start));
+        let asked = self.offered.iter_mut().filter_map(Option::take).chain(self.queue.drain(..));
+        for (tag, op, resp, data, start) in flights.chain(asked.map(|(tag, op)| (tag, op, Vec::new(), Vec::new(), self.now))) {
+            self.done.push_back(AxiDone { tag, op, resp, data, start, end: self.now, lost: true });
+        }
+        self.w_queue.clear();
+        (self.w_on, self.w_bursts, self.answers, self.taken) = (false, 0, 0, [false; 3]);
     }
 
     fn offer(&mut self, sim: &mut Sim, write: bool) {
@@ -373,10 +386,17 @@ impl Agent for AxiMaster {
 }
 
 /// The accelerator's place with all its ports `acc0_`, `acc1_`, ...: each burst goes out at the port of its address.
+///
+/// Where the top has `acc_rst_n`, a reset takes what is under way ([`AxiDone::lost`]).
 pub struct AxiMasters {
     masters: Vec<AxiMaster>,
     routes: Vec<(Range<u64>, usize)>,
     next_tag: u64,
+    rst: Option<Port>,
+    /// Asks in reset, too, as an accelerator does whose outputs do not keep to it: what holds it back is to be somebody else.
+    pub rude: bool,
+    in_reset: bool,
+    resets: u64,
 }
 
 impl AxiMasters {
@@ -387,7 +407,15 @@ impl AxiMasters {
     pub fn new(sim: &Sim, routes: &[(Range<u64>, usize)], stalls: Option<u64>) -> Result<Self> {
         let ports = (0..4).take_while(|p| *p == 0 || sim.find(&format!("acc{p}_arvalid")).is_some());
         let master = |p: u64| AxiMaster::new(sim, &format!("acc{p}_"), stalls.map(|s| s.wrapping_add(p.wrapping_mul(0x51_7cc1))));
-        Ok(Self { masters: ports.map(master).collect::<Result<_>>()?, routes: routes.to_vec(), next_tag: 0 })
+        Ok(Self {
+            masters: ports.map(master).collect::<Result<_>>()?,
+            routes: routes.to_vec(),
+            next_tag: 0,
+            rst: sim.find("acc_rst_n"),
+            rude: false,
+            in_reset: false,
+            resets: 0,
+        })
     }
 
     /// New masters on the same ports, which ask for nothing and wait for nothing: the ports fall silent.
@@ -403,6 +431,23 @@ impl AxiMasters {
         sim.eval();
         *self = Self::new(sim, &self.routes, stalls)?;
         Ok(())
+    }
+
+    /// Whether the last cycle was one of a reset.
+    #[must_use]
+    pub fn in_reset(&self) -> bool {
+        self.in_reset
+    }
+
+    /// Resets that were seen to begin.
+    #[must_use]
+    pub fn resets(&self) -> u64 {
+        self.resets
+    }
+
+    /// Gives up every burst that is not done ([`AxiMaster::lose`]).
+    pub fn lose(&mut self) {
+        self.masters.iter_mut().for_each(AxiMaster::lose);
     }
 
     /// Most bursts without a full answer on each port, reads and writes counted apart.
@@ -447,7 +492,20 @@ impl AxiMasters {
 
 impl Agent for AxiMasters {
     fn sample(&mut self, sim: &Sim) {
-        self.masters.iter_mut().for_each(|m| m.sample(sim));
+        let before = self.in_reset;
+        self.in_reset = self.rst.is_some_and(|p| sim.get(p) == 0);
+        self.resets += u64::from(self.in_reset && !before);
+        if !self.in_reset {
+            self.masters.iter_mut().for_each(|m| m.sample(sim));
+        } else if self.rude {
+            // What comes in reset keeps to no rule of the bus.
+            for m in &mut self.masters {
+                m.sample(sim);
+                m.violations.clear();
+            }
+        } else {
+            self.lose();
+        }
     }
 
     fn drive(&mut self, sim: &mut Sim) {

@@ -309,6 +309,13 @@ impl AxiMemory {
         self.hostile.push_back(h);
     }
 
+    /// Takes away all that was to fail, and the breaches that have not happened.
+    pub fn behave(&mut self) {
+        self.error_ranges.clear();
+        self.silent_ranges.clear();
+        self.hostile.clear();
+    }
+
     /// Whether every injected breach has happened.
     #[must_use]
     pub fn injected_all(&self) -> bool {

@@ -264,7 +264,7 @@ impl CoreSim {
 
     #[inline]
     fn cycle(&mut self) {
-        self.cycle_with(None);
+        self.cycle_all(None, &mut []);
     }
 
     /// Runs a further port on the bytes of the first.
@@ -284,11 +284,6 @@ impl CoreSim {
     }
 
     /// One cycle; `port`: a register access runs on the control (false) or kernel (true) port.
-    #[inline]
-    fn cycle_with(&mut self, port: Option<bool>) {
-        self.cycle_all(port, &mut []);
-    }
-
     #[inline]
     fn cycle_all(&mut self, port: Option<bool>, agents: &mut [&mut dyn Agent]) {
         self.sim.settle();
@@ -381,7 +376,12 @@ impl CoreSim {
         }
     }
 
-    fn access(&mut self, kernel: bool, addr: u32, write: Option<u32>) -> Result<Option<u32>> {
+    /// Reads or writes a word of the control window or of the kernel port, further agents beside it; `None`: the design answered with an error. The
+    /// value of a write that was taken is 0.
+    ///
+    /// # Errors
+    /// When there is no answer, or no kernel port.
+    pub fn access(&mut self, kernel: bool, addr: u32, write: Option<u32>, agents: &mut [&mut dyn Agent]) -> Result<Option<u32>> {
         const PATIENCE: u64 = 1_000_000;
         let (ctl, krn) = (&mut self.ctl, &mut self.krn);
         let lite = match kernel {
@@ -393,7 +393,7 @@ impl CoreSim {
             None => lite.start_read(&mut self.sim, u64::from(addr)),
         }
         for _ in 0..PATIENCE {
-            self.cycle_with(Some(kernel));
+            self.cycle_all(Some(kernel), agents);
             if let Some((resp, data)) = self.lite(kernel).and_then(AxiLite::take) {
                 return Ok((resp == 0).then_some(data));
             }
@@ -410,7 +410,7 @@ impl CoreSim {
     /// # Errors
     /// When there is no answer.
     pub fn ctl_read(&mut self, addr: u32) -> Result<Option<u32>> {
-        self.access(false, addr, None)
+        self.access(false, addr, None, &mut [])
     }
 
     /// Writes a register of the control window; whether the answer was OKAY.
@@ -418,7 +418,7 @@ impl CoreSim {
     /// # Errors
     /// When there is no answer.
     pub fn ctl_write(&mut self, addr: u32, value: u32) -> Result<bool> {
-        Ok(self.access(false, addr, Some(value))?.is_some())
+        Ok(self.access(false, addr, Some(value), &mut [])?.is_some())
     }
 
     /// Reads a word of the kernel port.
@@ -426,7 +426,7 @@ impl CoreSim {
     /// # Errors
     /// When there is no answer or no kernel port.
     pub fn krn_read(&mut self, addr: u32) -> Result<Option<u32>> {
-        self.access(true, addr, None)
+        self.access(true, addr, None, &mut [])
     }
 
     /// Writes a word of the kernel port.
@@ -434,7 +434,7 @@ impl CoreSim {
     /// # Errors
     /// As [`CoreSim::krn_read`].
     pub fn krn_write(&mut self, addr: u32, value: u32) -> Result<bool> {
-        Ok(self.access(true, addr, Some(value))?.is_some())
+        Ok(self.access(true, addr, Some(value), &mut [])?.is_some())
     }
 
     /// Asks for a wipe and holds the request until it is acknowledged; the number of cycles it took.

@@ -104,6 +104,23 @@ fn identifiers(text: &str) -> BTreeSet<&str> {
     out
 }
 
+impl DesignSpec {
+    /// The modules that the top module's text names, as they stand in the design: what the top is a bench for.
+    ///
+    /// # Errors
+    /// When the top module or a named file is missing.
+    pub fn below_top(&self) -> Result<Vec<String>> {
+        let files = self.resolve_sources()?;
+        let Some(top) = files.iter().find(|p| stem(p) == self.top) else {
+            return Err(Error::SourceMissing { module: self.top.clone(), searched: "the design".into() });
+        };
+        let text = std::fs::read_to_string(top).map_err(|e| Error::io("cannot read", top, &e))?;
+        let named = identifiers(&text);
+        let module = |p: &&PathBuf| *p != top && !is_package(p) && named.contains(stem(p).as_str());
+        Ok(files.iter().filter(module).map(|p| stem(p)).collect())
+    }
+}
+
 /// The files that `roots` and the module `top` reach, packages first, each after what it uses.
 pub(crate) fn closure(top: &str, roots: &[PathBuf], search: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut index: BTreeMap<String, PathBuf> = BTreeMap::new();

@@ -1,9 +1,9 @@
 //! A hostile bus and host against the Shield: one hostile act on one legitimate transaction at a time, followed to its
 //! outcome.
 //!
-//! Every configuration is keyed once by a real Load Key and brought through two rounds of honest traffic; that state is
-//! kept ([`shef_rtl::Sim::save`]) and put back before each attempt, so that attempts do not depend on one another and any
-//! of them can be run again alone.
+//! The bench has the accelerator's place in `shef_core`. Every configuration is keyed once by a real Load Key and brought through two rounds of honest
+//! traffic; that state, and those after reset, before the Load Key and after the session, are kept ([`shef_rtl::Sim::save`]) and put back before each
+//! attempt, so that attempts do not depend on one another and any of them can be run again alone. One attempt in 75 goes on into a session of its own.
 
 mod flood;
 mod ground;
@@ -13,7 +13,7 @@ mod talk;
 mod tour;
 mod trial;
 
-pub use report::{Count, Failure, Report, Slice, Target};
+pub use report::{Count, Failure, InState, OfCommand, Report, Slice, Target};
 
 use crate::{BenchError, Result, RtlBench, campaign};
 use session::{Make, Session};
@@ -47,7 +47,7 @@ pub enum Kind {
     Error,
     /// Memory does not answer.
     Silence,
-    /// Reset or wipe while bursts run.
+    /// Reset, wipe or the end of the session while bursts run.
     Reset,
     /// Registers are written and read at random while bursts run.
     Flood,
@@ -88,6 +88,48 @@ impl Kind {
     pub fn must_be_noticed(self) -> bool {
         !matches!(self, Self::Delay | Self::Reorder | Self::Flood | Self::Public)
     }
+}
+
+/// The state of the Shield in which an act is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// After reset or wipe, before a seed.
+    Empty,
+    /// With a key pair, before a Load Key.
+    Fresh,
+    /// In a session.
+    Keyed,
+    /// After a session.
+    Closed,
+}
+
+impl State {
+    /// All of them, in the order of reports.
+    pub const ALL: [Self; 4] = [Self::Empty, Self::Fresh, Self::Keyed, Self::Closed];
+
+    /// Name in reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        ["empty", "fresh", "keyed", "closed"][self as usize]
+    }
+
+    /// That of an attempt: one in sixteen for each state without a session, whatever the kinds and configurations of a run. An attempt that goes on into
+    /// another session mostly has one before it.
+    fn of(seed: u64, index: u64, at: u64, count: u64) -> Self {
+        let (kind, round) = (index % Kind::EVERYWHERE, index / Kind::EVERYWHERE / count);
+        match (7 * kind + 5 * at + round) % 16 {
+            _ if goes_on(seed, index) && !index.is_multiple_of(8) => Self::Keyed,
+            0 => Self::Empty,
+            5 => Self::Fresh,
+            10 => Self::Closed,
+            _ => Self::Keyed,
+        }
+    }
+}
+
+/// Whether an attempt goes on into a session that it keys: one in 75, spread evenly. Such a session takes as long as a hundred attempts.
+fn goes_on(seed: u64, index: u64) -> bool {
+    index.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(seed_of(seed, 0)) < u64::MAX / 75
 }
 
 /// The configurations, by name.
@@ -180,7 +222,8 @@ impl Field<'_> {
         let mut rng = Rng::new(seed_of(self.plan.seed, index));
         let public = rng.one_in(Kind::EVERYWHERE) && s.config.bypass_regions().next().is_some();
         let kind = if public { Kind::Public } else { Kind::ALL[(index % Kind::EVERYWHERE) as usize] };
-        Ok((kind, Trial::new(s, kind, rng)?.run()))
+        let state = State::of(self.plan.seed, index, self.at.0, self.at.1);
+        Ok((kind, Trial::new(s, kind, state, goes_on(self.plan.seed, index), rng)?.run()))
     }
 
     /// The run's attempts on this configuration.
@@ -221,6 +264,7 @@ impl Field<'_> {
             }
         }
         report.seconds = (processor_time() - start).as_secs_f64();
+        report.top.clone_from(&s.top);
         let design = hex(&s.bench.core().design_digest());
         report.configurations.insert(self.name.into(), Target { n: report.n, design });
         if self.plan.coverage {
@@ -326,4 +370,24 @@ pub fn run(plan: &Plan, dir: &Path, progress: &(dyn Fn(&str) + Sync)) -> Result<
 
 fn names(all: &[(&str, &str)]) -> String {
     all.iter().map(|(n, _)| *n).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CONFIGURATIONS, Kind, State, goes_on};
+
+    #[test]
+    fn every_state_has_its_share_and_so_have_second_sessions() {
+        for count in [1, 3, CONFIGURATIONS.len() as u64] {
+            for (seed, n) in [(1, 1000), (9, 1000), (20_261_123, 20_000)] {
+                let state = |i: u64| State::of(seed, i, i / Kind::EVERYWHERE % count, count);
+                for s in State::ALL {
+                    let mine = (0..n).filter(|i| state(*i) == s).count() as u64;
+                    assert!(mine * 20 >= n, "{count} configurations, {n} attempts, {s:?}: {mine}");
+                }
+                let spanning = (0..n).filter(|i| goes_on(seed, *i) && state(*i) == State::Keyed).count() as u64;
+                assert!(spanning * 100 >= n && spanning * 70 <= n, "{count} configurations, {n} attempts: {spanning}");
+            }
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! One interface over the RTL (`shef_tb_top`) and the functional model.
+//! One interface over the RTL (`shef_core` below `shef_tb_top`) and the functional model.
 
 use crate::Result;
 use crate::oracle::Oracle;
@@ -8,7 +8,7 @@ use shef_model::bus::{Burst, NoAccelerator, Resp, WriteBeat};
 use shef_proto::code::Code;
 use shef_proto::config::{Config, Region};
 use shef_rtl::agent::Agent;
-use shef_rtl::{AxiMasters, AxiMemoryConfig, AxiOp, CoreSim, CoreSnapshot, DesignSpec, Library};
+use shef_rtl::{AxiDone, AxiMasters, AxiMemoryConfig, AxiOp, CoreSim, CoreSnapshot, DesignSpec, Library};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -175,8 +175,11 @@ pub fn routes(config: &Config) -> Vec<(Range<u64>, usize)> {
 
 /// Cycles without any answer after which bursts count as hung; the Shield's own time-out is 4,096.
 const QUIET: u64 = 40_000;
+/// Cycles without any answer after which an accelerator in reset that asks all the same gets none.
+const HELD: u64 = 200;
 
-/// The design `shef_tb_top` for the configuration of a `shield.toml`'s text, and that configuration.
+/// The design `shef_tb_top`, which is `shef_core` with the bench for an accelerator, for the configuration of a `shield.toml`'s text, and that
+/// configuration.
 ///
 /// `dir` takes the generated package.
 ///
@@ -194,7 +197,7 @@ pub fn design(shield_toml: &str, dir: &Path) -> Result<(DesignSpec, Config)> {
         Ok(())
     };
     write().map_err(|e| BenchError::File(format!("{}: {e}", file.display())))?;
-    let spec = DesignSpec::new("shef_tb_top").search(dir).search("shell-rtl/rtl").search("shell-rtl/shell/sim");
+    let spec = DesignSpec::new("shef_tb_top").search(dir).search("shell-rtl/rtl").search("shell-rtl/shell/tb");
     spec.resolve_sources()?;
     let spec = if waves().is_some() { spec.trace() } else { spec };
     Ok((spec, shield.config))
@@ -275,6 +278,22 @@ impl RtlBench {
         self.core.step_with(&mut [&mut self.acc]);
     }
 
+    /// `n` clock cycles of everything.
+    pub fn steps(&mut self, n: u64) {
+        for _ in 0..n {
+            self.step();
+        }
+    }
+
+    /// Whether the accelerator is held in reset.
+    pub fn held(&mut self) -> bool {
+        self.core.sim().peek("acc_rst_n") == 0
+    }
+
+    fn access(&mut self, kernel: bool, addr: u32, write: Option<u32>) -> Result<u32> {
+        self.core.access(kernel, addr, write, &mut [&mut self.acc])?.ok_or(BenchError::Register(addr))
+    }
+
     /// A wipe while the accelerator's ports go on; the number of cycles until it is acknowledged.
     ///
     /// # Errors
@@ -293,7 +312,8 @@ impl RtlBench {
         Err(shef_rtl::Error::Hang { what: "wipe", cycles: PATIENCE }.into())
     }
 
-    /// Runs what was pushed to its end, something else beside it; the outcomes in the order of the pushes.
+    /// Runs what was pushed to its end, something else beside it; the outcomes in the order of the pushes. A burst that a reset of the accelerator took
+    /// counts as refused in what had not come.
     ///
     /// # Errors
     /// When no answer comes for long or a bus rule is broken.
@@ -306,6 +326,10 @@ impl RtlBench {
             silent = if self.collect(&mut out)? { 0 } else { silent + 1 };
             if self.acc.idle() {
                 break;
+            }
+            if silent > HELD && self.acc.in_reset() {
+                self.acc.lose();
+                continue;
             }
             if silent > QUIET {
                 self.rules()?;
@@ -338,7 +362,7 @@ impl RtlBench {
             any = true;
             let at = usize::try_from(d.tag - self.pushed.0).unwrap_or(usize::MAX);
             let slot = out.get_mut(at).ok_or_else(|| BenchError::Bus(format!("burst {} came back", d.tag)))?;
-            *slot = Some(Outcome { okay: d.resp.iter().map(|r| *r == 0).collect(), data: d.data });
+            *slot = Some(outcome(d));
         }
         Ok(any)
     }
@@ -369,25 +393,39 @@ impl RtlBench {
     }
 }
 
+/// What came of a burst; what a reset took of it counts as refused.
+fn outcome(d: AxiDone) -> Outcome {
+    let mut o = Outcome { okay: d.resp.iter().map(|r| *r == 0).collect(), data: d.data };
+    if d.lost {
+        let (answers, bytes) = match &d.op {
+            AxiOp::Read { beats, .. } | AxiOp::Odd { write: false, beats, .. } => (*beats as usize, 64 * *beats as usize),
+            _ => (1, 0),
+        };
+        o.okay.resize(answers, false);
+        o.data.resize(bytes, 0);
+    }
+    o
+}
+
 impl Bench for RtlBench {
     fn ctl_read(&mut self, addr: u32) -> Result<u32> {
-        self.core.ctl_read(addr)?.ok_or(BenchError::Register(addr))
+        self.access(false, addr, None)
     }
 
     fn ctl_write(&mut self, addr: u32, value: u32) -> Result<()> {
-        if self.core.ctl_write(addr, value)? { Ok(()) } else { Err(BenchError::Register(addr)) }
+        self.access(false, addr, Some(value)).map(drop)
     }
 
     fn krn_read(&mut self, addr: u32) -> Result<u32> {
-        self.core.krn_read(addr)?.ok_or(BenchError::Register(addr))
+        self.access(true, addr, None)
     }
 
     fn krn_write(&mut self, addr: u32, value: u32) -> Result<()> {
-        if self.core.krn_write(addr, value)? { Ok(()) } else { Err(BenchError::Register(addr)) }
+        self.access(true, addr, Some(value)).map(drop)
     }
 
     fn wait(&mut self) {
-        self.core.step(50);
+        self.steps(50);
     }
 
     fn mem_read(&self, addr: u64, out: &mut [u8]) {

@@ -1,10 +1,12 @@
 //! What came of a run, and of several slices of one.
 
-use super::Kind;
 use super::trial::Verdict;
+use super::{Kind, State};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+/// Commands of the owner that are among the acts.
+pub(super) const COMMANDS: [&str; 5] = ["flush", "invalidate", "epoch", "close", "abort"];
 /// Failures that are told in full.
 const TOLD: usize = 20;
 
@@ -20,6 +22,26 @@ pub struct Count {
     pub detected: u64,
     /// Simulated cycles.
     pub cycles: u64,
+}
+
+/// Attempts whose act was made in a state of the Shield.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InState {
+    /// Name of the state.
+    pub state: String,
+    /// Attempts.
+    pub n: u64,
+}
+
+/// Commands of the owner that were part of an act.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OfCommand {
+    /// Name of the command.
+    pub command: String,
+    /// How many.
+    pub n: u64,
 }
 
 /// Attempts of one seed that were run.
@@ -80,6 +102,18 @@ pub struct Report {
     pub hangs: u64,
     /// By kind, in the order of [`Kind::ALL`].
     pub by_kind: Vec<Count>,
+    /// The module that was attacked, from the design that was built.
+    #[serde(default)]
+    pub top: String,
+    /// By the state in which the act was made, in the order of [`State::ALL`].
+    #[serde(default)]
+    pub by_state: Vec<InState>,
+    /// Attempts in which a session ended, the accelerator was reset and another session was keyed.
+    #[serde(default)]
+    pub spanning_sessions: u64,
+    /// Commands of the owner while bursts ran or the memory failed.
+    #[serde(default)]
+    pub by_command: Vec<OfCommand>,
     /// Transactions.
     pub transactions: u64,
     /// Honest ones among them that had to succeed.
@@ -101,7 +135,9 @@ impl Report {
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let by_kind = Kind::ALL.iter().map(|k| Count { kind: k.name().into(), ..Count::default() }).collect();
-        Self { seed, by_kind, ..Self::default() }
+        let by_state = State::ALL.iter().map(|s| InState { state: s.name().into(), n: 0 }).collect();
+        let by_command = COMMANDS.iter().map(|c| OfCommand { command: (*c).into(), n: 0 }).collect();
+        Self { seed, by_kind, by_state, by_command, ..Self::default() }
     }
 
     /// Whether all is as it must be.
@@ -118,6 +154,11 @@ impl Report {
         c.n += 1;
         c.detected += u64::from(v.detected);
         c.cycles += cycles;
+        self.by_state[v.state as usize].n += 1;
+        self.spanning_sessions += u64::from(v.spanning);
+        for c in &mut self.by_command {
+            c.n += v.commands.iter().filter(|name| **name == c.command).count() as u64;
+        }
         self.transactions += v.transactions;
         self.honest += v.honest;
         self.delivered_wrong += u64::from(!v.delivered_wrong.is_empty());
@@ -143,6 +184,13 @@ impl Report {
     /// # Errors
     /// Attempts that are in both, or other designs.
     pub fn add(&mut self, other: &Self) -> Result<(), String> {
+        if self.top.is_empty() {
+            self.top.clone_from(&other.top);
+        }
+        // A part without attempts has built nothing.
+        if other.n > 0 && self.top != other.top {
+            return Err(format!("attempts on {} and on {}", self.top, other.top));
+        }
         for s in &other.slices {
             let both = |t: &&Slice| t.seed == s.seed && t.from < s.from + s.n && s.from < t.from + t.n;
             if let Some(t) = self.slices.iter().find(both) {
@@ -162,6 +210,18 @@ impl Report {
                 None => self.by_kind.push(c.clone()),
             }
         }
+        for c in &other.by_state {
+            match self.by_state.iter_mut().find(|m| m.state == c.state) {
+                Some(m) => m.n += c.n,
+                None => self.by_state.push(c.clone()),
+            }
+        }
+        for c in &other.by_command {
+            match self.by_command.iter_mut().find(|m| m.command == c.command) {
+                Some(m) => m.n += c.n,
+                None => self.by_command.push(c.clone()),
+            }
+        }
         self.merge(other);
         self.slices.extend(other.slices.iter().cloned());
         self.slices.sort();
@@ -179,6 +239,7 @@ impl Report {
             (&mut self.hangs, other.hangs),
             (&mut self.transactions, other.transactions),
             (&mut self.honest, other.honest),
+            (&mut self.spanning_sessions, other.spanning_sessions),
         ] {
             *mine += theirs;
         }
@@ -196,6 +257,7 @@ mod tests {
         let mut r = Report { n, honest: n, transactions: n, slices: vec![Slice { seed, from, n }], ..Report::new(seed) };
         r.by_kind[0].n = n;
         r.by_kind[0].detected = n;
+        (r.by_state[2].n, r.spanning_sessions, r.top) = (n, n / 50, "core".into());
         r.configurations.insert("one".into(), Target { n, design: "d".into() });
         r
     }
@@ -206,6 +268,7 @@ mod tests {
         sum.add(&slice(1, 100, 50)).unwrap_or_else(|e| panic!("{e}"));
         sum.add(&slice(2, 0, 7)).unwrap_or_else(|e| panic!("{e}"));
         assert_eq!((sum.n, sum.by_kind[0].n, sum.by_kind[0].detected, sum.configurations["one"].n), (157, 157, 157, 157));
+        assert_eq!((sum.by_state[2].n, sum.spanning_sessions, sum.top.as_str()), (157, 3, "core"));
         assert_eq!(sum.slices.len(), 3);
         assert!(sum.passed());
     }
@@ -217,5 +280,7 @@ mod tests {
         let mut other = slice(1, 100, 50);
         other.configurations.insert("one".into(), Target { n: 50, design: "another".into() });
         assert!(sum.add(&other).is_err_and(|e| e.contains("another design")));
+        let other = Report { top: "shield".into(), ..slice(1, 100, 50) };
+        assert!(sum.add(&other).is_err_and(|e| e.contains("on core and on shield")));
     }
 }

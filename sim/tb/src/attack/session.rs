@@ -12,6 +12,7 @@ use shef_proto::config::{Config, Mode, Region};
 use shef_proto::entropy::SeededEntropy;
 use shef_proto::hpke_suite::PublicKey;
 use shef_proto::load::{SessionKeys, first_epochs, seal_load_key};
+use shef_regs::ctl;
 use shef_rtl::agent::Rng;
 use shef_rtl::{CoreSnapshot, build};
 use shef_seal::ChunkCipher;
@@ -48,8 +49,14 @@ pub struct Session {
     pub config: Config,
     /// The Shield with the bench in place of accelerator, host and kernel.
     pub bench: RtlBench,
+    /// The modules that the simulation top is a bench for.
+    pub top: String,
+    /// After reset, before the first seed.
+    pub empty: CoreSnapshot,
     /// Before the Load Key.
     pub fresh: Fresh,
+    /// After the owner has closed the session, and the owner's talk until then.
+    pub closed: (CoreSnapshot, Vec<Exchange>),
     owner: Owner,
     /// The quiet moment that attempts start from.
     pub snapshot: CoreSnapshot,
@@ -113,9 +120,12 @@ impl Session {
         let spec = if make.quick { spec } else { spec.fast() };
         let spec = if make.coverage { spec.source("sim/tb/cover/shef_cover.sv").coverage() } else { spec };
         progress(&format!("{name}: building"));
-        let lib = build(&spec.savable())?;
+        let spec = spec.savable();
+        let lib = build(&spec)?;
         progress(&format!("{name}: keying"));
         let mut bench = RtlBench::new(&lib, &config, None)?;
+        host::wait_for(&mut bench, "EMPTY", |s| ctl::STATUS_STATE.get(s) == ctl::STATUS_STATE_EMPTY)?;
+        let empty = bench.core().save()?;
         let key = Owner::fresh(&mut bench, seed)?;
         let snapshot = bench.core().save()?;
         let (message, keys) = seal_load_key(&config, &key, b"bench", &first_epochs(&config, 1), &mut SeededEntropy::new(seed, "owner"))?;
@@ -127,7 +137,10 @@ impl Session {
             config,
             bench,
             owner,
+            top: spec.below_top()?.join("+"),
+            empty,
             fresh: Fresh { snapshot: snapshot.clone(), key },
+            closed: (snapshot.clone(), Vec::new()),
             snapshot,
             wire: Vec::new(),
             books,
@@ -149,7 +162,10 @@ impl Session {
             return Err(BenchError::Refused { what: "honest traffic", status: host::ready(&mut s.bench)? });
         }
         s.snapshot = s.bench.core().save()?;
-        s.wire = talk.wire;
+        s.wire.clone_from(&talk.wire);
+        talk.must(&mut s.bench, &Request::close())?;
+        host::wait_for(&mut s.bench, "CLOSED", |s| ctl::STATUS_STATE.get(s) == ctl::STATUS_STATE_CLOSED)?;
+        s.closed = (s.bench.core().save()?, talk.wire);
         Ok(s)
     }
 

@@ -3,7 +3,7 @@
 use crate::Result;
 use crate::bench::{BenchError, RtlBench};
 use crate::host;
-use shef_proto::channel::{Answer, OwnerChannel, Request, Sealed, ShieldStatement};
+use shef_proto::channel::{Answer, OwnerChannel, Request, Sealed, ShieldChannel, ShieldStatement};
 use shef_proto::load::SessionKeys;
 
 /// A request, the message that carried it, and the message that answered it.
@@ -25,6 +25,17 @@ impl Talk {
             channel.answer(answer)?;
         }
         Ok(Self { channel, wire: wire.to_vec() })
+    }
+
+    /// The request that comes after the talk, though the session may be over: both ends here talk as long as the talk was.
+    pub fn one_more(&self, keys: &SessionKeys) -> Result<Sealed> {
+        let (mut owner, mut shield) = (OwnerChannel::new(keys), ShieldChannel::new(keys));
+        let ping = Request::ping();
+        for _ in &self.wire {
+            let _ = shield.receive(&owner.request(&ping)?);
+            owner.answer(&shield.answer(&Answer::to(&ping, 0)))?;
+        }
+        Ok(owner.request(&ping)?)
     }
 
     /// A request sealed, to be carried by hand.
@@ -52,17 +63,16 @@ impl Talk {
         self.hear(request, &sealed, &answer).ok_or(BenchError::Refused { what: "an answer of the Shield", status: 0 })
     }
 
-    /// Asks for a flush: the answer's status, or nothing where the Shield has ended the session instead.
-    pub fn try_flush(&mut self, bench: &mut RtlBench) -> Result<Option<u16>> {
-        let request = Request::flush();
-        let sealed = self.seal(&request)?;
+    /// Asks for something: the answer's status, or nothing where the Shield has ended the session instead.
+    pub fn try_command(&mut self, bench: &mut RtlBench, request: &Request) -> Result<Option<u16>> {
+        let sealed = self.seal(request)?;
         let status = host::ring(bench, &sealed, 0..host::WORDS)?;
         let answer = host::shown(bench)?;
-        let heard = self.hear(&request, &sealed, &answer);
+        let heard = self.hear(request, &sealed, &answer);
         match heard {
             Some(a) => Ok(Some(a.status)),
             None if self.channel.last().is_some() => Ok(None),
-            None => Err(BenchError::Refused { what: "a flush", status }),
+            None => Err(BenchError::Refused { what: "a command", status }),
         }
     }
 

@@ -6,11 +6,13 @@ mod deals;
 mod forge;
 mod judge;
 mod memory;
+mod next;
+mod rest;
 mod watch;
 
-use super::Kind;
 use super::session::Session;
 use super::talk::Talk;
+use super::{Kind, State};
 use crate::Result;
 use crate::bench::BenchError;
 use shef_model::SparseMemory;
@@ -23,8 +25,14 @@ use std::ops::Range;
 use watch::Watch;
 
 /// What came of an attempt.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Verdict {
+    /// The state in which the act was made.
+    pub state: State,
+    /// Whether a session ended, the accelerator was reset and another session was keyed.
+    pub spanning: bool,
+    /// Commands of the owner that were part of the act.
+    pub commands: Vec<&'static str>,
     /// Shield, owner or channel refused what the act made.
     pub detected: bool,
     /// Transactions of all kinds.
@@ -45,6 +53,22 @@ pub struct Verdict {
 }
 
 impl Verdict {
+    fn new(state: State) -> Self {
+        Self {
+            state,
+            spanning: false,
+            commands: Vec::new(),
+            detected: false,
+            transactions: 0,
+            honest: 0,
+            delivered_wrong: Vec::new(),
+            accepted_wrong: Vec::new(),
+            refused_wrong: Vec::new(),
+            hangs: Vec::new(),
+            act: String::new(),
+        }
+    }
+
     /// What went wrong, by name.
     pub fn wrong(&self) -> impl Iterator<Item = (&'static str, &String)> {
         [
@@ -63,6 +87,8 @@ pub struct Trial<'a> {
     s: &'a mut Session,
     rng: Rng,
     kind: Kind,
+    /// Whether the attempt goes on into a session that it keys.
+    on: bool,
     v: Verdict,
     talk: Talk,
     /// Chunks that this attempt wrote.
@@ -87,19 +113,27 @@ fn pick<T: Clone>(rng: &mut Rng, from: &[T]) -> Option<T> {
 }
 
 impl<'a> Trial<'a> {
-    /// An attempt on a session, from its snapshot.
-    pub fn new(s: &'a mut Session, kind: Kind, mut rng: Rng) -> Result<Self> {
+    /// An attempt on a configuration, from its snapshot in this state.
+    pub fn new(s: &'a mut Session, kind: Kind, state: State, on: bool, mut rng: Rng) -> Result<Self> {
         let memory = timing(&mut rng);
         let stalls = (!rng.one_in(3)).then(|| rng.next_u64());
-        s.bench.restore(&s.snapshot, memory, stalls)?;
-        let talk = Talk::again(s.keys(), &s.wire)?;
+        let (snapshot, wire) = match state {
+            State::Empty => (&s.empty, &Vec::new()),
+            State::Fresh => (&s.fresh.snapshot, &Vec::new()),
+            State::Keyed => (&s.snapshot, &s.wire),
+            State::Closed => (&s.closed.0, &s.closed.1),
+        };
+        s.bench.restore(snapshot, memory, stalls)?;
+        s.bench.master().rude = rng.one_in(3);
+        let talk = Talk::again(s.keys(), wire)?;
         let watch = Watch::new(s);
         let old = s.old.clone();
         let trial = Self {
             s,
             rng,
             kind,
-            v: Verdict::default(),
+            on,
+            v: Verdict::new(state),
             talk,
             fresh: BTreeMap::new(),
             avoid: Vec::new(),
@@ -117,6 +151,8 @@ impl<'a> Trial<'a> {
     /// Carries the attempt out.
     pub fn run(mut self) -> Verdict {
         let outcome = match self.kind {
+            _ if self.v.state != State::Keyed => self.rest(),
+            _ if self.on => self.two_sessions(),
             Kind::Flip | Kind::Swap | Kind::Replay | Kind::Splice | Kind::Zero | Kind::Truncate => self.forgery(),
             Kind::Delay => self.delay(),
             Kind::Reorder => self.reorder(),

@@ -79,6 +79,14 @@ fn main() -> ExitCode {
         for c in &report.by_kind {
             println!("{:9} {:7} attempts, {:7} noticed", c.kind, c.n, c.detected);
         }
+        let count = |list: Vec<(&String, u64)>| list.iter().map(|(name, n)| format!("{name} {n}")).collect::<Vec<_>>().join(", ");
+        println!(
+            "{}: acts in {}; {} over two sessions; commands: {}",
+            report.top,
+            count(report.by_state.iter().map(|s| (&s.state, s.n)).collect()),
+            report.spanning_sessions,
+            count(report.by_command.iter().map(|c| (&c.command, c.n)).collect())
+        );
         println!(
             "{} attempts: delivered wrong {}, accepted wrong {}, refused wrong {}, hangs {}; {} of {} transactions honest; {:.0} attempts/s",
             report.n,

@@ -1,14 +1,12 @@
 //! Acts of the memory and of the shell: breaches of the protocol, slowness, errors, silence, reset.
 
-use super::channel::chan_refused;
 use super::deals::{Deal, maybe};
-use super::{Trial, pick, timing};
+use super::{Trial, pick};
 use crate::Result;
 use crate::attack::Kind;
 use crate::attack::ground::{Part, shared};
 use crate::attack::session::Session;
 use crate::bench::Bench;
-use crate::host;
 use crate::traffic::{Op, Outcome};
 use shef_proto::channel::{FaultKind, Request};
 use shef_regs::ctl;
@@ -42,7 +40,9 @@ impl Trial<'_> {
         self.go(&deals)?;
         // What was written reaches memory by a flush; the Shield may stop in it, or have closed itself before.
         self.v.transactions += 1;
-        self.talk.try_flush(&mut self.s.bench)?;
+        let request = if self.rng.one_in(3) { Request::invalidate() } else { Request::flush() };
+        self.command(&request);
+        self.talk.try_command(&mut self.s.bench, &request)?;
         // A lost answer is missed after the time-out.
         for _ in 0..100 {
             let status = self.s.bench.ctl_read(ctl::STATUS)?;
@@ -65,6 +65,9 @@ impl Trial<'_> {
     }
 
     pub(super) fn delay(&mut self) -> Result<()> {
+        if self.rng.one_in(3) {
+            return self.command_under_way();
+        }
         let (read, write) = (60 + self.below(1000), 60 + self.below(1000));
         for memory in self.s.bench.core().axi_memories() {
             memory.config.read_latency = read;
@@ -121,7 +124,9 @@ impl Trial<'_> {
             self.v.transactions += 1;
             // A Shield that has ended the session gives no answer but its last words. A region that froze before the flush is
             // no part of it; the statement tells. Of a silent page this is so when a later answer passed for a missing one.
-            let mut noticed = self.talk.try_flush(&mut self.s.bench)? != Some(0);
+            let request = if self.rng.one_in(3) { Request::invalidate() } else { Request::flush() };
+            self.command(&request);
+            let mut noticed = self.talk.try_command(&mut self.s.bench, &request)? != Some(0);
             if !noticed && self.by_region() {
                 let page = self.talk.page0(&mut self.s.bench)?;
                 noticed = page.faults != 0 && page.fault_region == r.id;
@@ -156,49 +161,13 @@ impl Trial<'_> {
         Ok(())
     }
 
+    /// The session ends while bursts run: reset, wipe, or by the owner.
     pub(super) fn reset(&mut self) -> Result<()> {
-        let deals = maybe(self.honest(6));
-        let ops: Vec<Op> = deals.iter().map(|d| d.op.clone()).collect();
-        self.s.bench.push(&ops);
-        let wait = self.below(120);
-        for _ in 0..wait {
-            self.s.bench.step();
-        }
-        let wipe = self.rng.one_in(2);
-        self.v.act = format!("{} {wait} cycles after six bursts", if wipe { "wipe" } else { "reset" });
-        if wipe {
-            self.s.bench.wipe()?;
-            let got = self.s.bench.finish(None)?;
-            self.judge(&deals, &got);
-        } else {
-            // What came before the reset counts; the rest is lost with it.
-            for (deal, got) in deals.iter().zip(self.s.bench.so_far()?) {
-                if let Some(got) = got {
-                    self.judge(std::slice::from_ref(deal), &[got]);
-                }
-            }
-            self.s.bench.core().reset();
-            let memory = timing(&mut self.rng);
-            self.s.bench.core().axi_memories().iter_mut().for_each(|m| m.config = memory.clone());
-            self.s.bench.new_requester(self.stalls)?;
-        }
-        host::wait_for(&mut self.s.bench, "EMPTY after a reset", |s| ctl::STATUS_STATE.get(s) == ctl::STATUS_STATE_EMPTY)?;
+        let end = self.some_end();
+        self.end_under_way(end)?;
         // Nothing is left of the session: no burst, no message.
-        let deals = maybe(self.honest(3));
-        let got = self.go(&deals)?;
-        if got.iter().any(|o| o.okay.contains(&true)) {
-            self.v.delivered_wrong.push("a burst succeeded without keys".into());
-        }
-        let sealed = self.talk.seal(&Request::ping())?;
-        self.v.transactions += 1;
-        let status = host::ring(&mut self.s.bench, &sealed, 0..host::WORDS)?;
-        self.v.detected = chan_refused(status);
-        if !self.v.detected {
-            self.v.accepted_wrong.push(format!("a message of a lost session was taken, status {status:#x}"));
-        }
-        if self.rng.one_in(512) {
-            self.new_session()?;
-        }
+        self.nothing_runs()?;
+        self.v.detected = self.session_is_over()?;
         Ok(())
     }
 }

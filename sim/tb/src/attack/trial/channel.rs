@@ -1,16 +1,12 @@
 //! Acts on messages: the owner's requests, the Shield's answers, Load Keys, and registers at random.
 
-use super::deals::Deal;
 use super::{Trial, pick, timing};
 use crate::Result;
 use crate::attack::Kind;
 use crate::attack::flood::Flood;
-use crate::attack::session::{piece, place};
-use crate::attack::talk::Talk;
-use crate::bench::BenchError;
 use crate::host;
 use crate::owner::Owner;
-use crate::traffic::{Op, Outcome};
+use crate::traffic::Op;
 use shef_proto::channel::{MESSAGE_LEN, Request, Sealed};
 use shef_proto::config::Mode;
 use shef_proto::entropy::SeededEntropy;
@@ -207,53 +203,5 @@ impl Trial<'_> {
         self.v.act = format!("{} register accesses while bursts run", flood.answered);
         host::ready(&mut self.s.bench)?;
         self.unharmed()
-    }
-
-    /// A new Load Key after a reset, and honest traffic under it.
-    pub(super) fn new_session(&mut self) -> Result<()> {
-        self.v.act.push_str(", then a new session");
-        let config = self.s.config.clone();
-        let seed = self.s.seed ^ self.rng.next_u64();
-        let owner = Owner::open(&mut self.s.bench, &config, &first_epochs(&config, 7), seed)?;
-        let mut talk = Talk::again(owner.keys(), &[])?;
-        let (mut deals, mut sealed) = (Vec::new(), Vec::new());
-        for r in config.regions() {
-            let mut data = vec![0; r.chunk as usize];
-            self.rng.fill(&mut data);
-            let c = self.some_chunk(r);
-            let read = Op::Read { id: 3, addr: r.chunk_addr(c), beats: r.chunk / 64 };
-            let write = Op::Write { id: 3, addr: r.chunk_addr(c), data: data.clone(), strobes: Vec::new() };
-            let cipher = owner.keys().data_key(r.id).map(|k| shef_seal::ChunkCipher::new(r.id, k));
-            let okay = vec![true; data.len() / 64];
-            match (r.mode, cipher) {
-                (Mode::Input, Some(cipher)) => {
-                    let mut ct = data.clone();
-                    let tag = cipher.seal(7, c, &mut ct);
-                    place(&mut self.s.bench, r, c, &(ct, tag));
-                    deals.push(Deal { op: read, want: Outcome { okay, data }, due: true });
-                }
-                (Mode::Counted | Mode::Tree, _) => {
-                    // Nothing of the session before is left.
-                    let data = vec![0; data.len()];
-                    deals.push(Deal { op: read, want: Outcome { okay, data }, due: true });
-                }
-                (mode, cipher) => {
-                    deals.push(Deal { op: write, want: Outcome { okay: vec![true], data: Vec::new() }, due: true });
-                    if let (Mode::Output, Some(cipher)) = (mode, cipher) {
-                        let mut ct = data;
-                        let tag = cipher.seal(7, c, &mut ct);
-                        sealed.push((r.clone(), c, (ct, tag)));
-                    }
-                }
-            }
-        }
-        self.go(&deals)?;
-        talk.must(&mut self.s.bench, &Request::flush())?;
-        for (r, c, want) in sealed {
-            if piece(&self.s.bench, &r, c) != want {
-                return Err(BenchError::Unequal(format!("region {} chunk {c} of the new session is not as sealed", r.name)));
-            }
-        }
-        Ok(())
     }
 }

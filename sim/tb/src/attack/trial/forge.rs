@@ -29,7 +29,7 @@ fn cut(rng: &mut Rng, len: usize) -> usize {
 }
 
 /// What an act makes of some bytes, given the same bytes of another place and of an earlier time.
-fn mangle(rng: &mut Rng, kind: Kind, now: &[u8], other: &[u8], old: &[u8]) -> Vec<u8> {
+pub fn mangle(rng: &mut Rng, kind: Kind, now: &[u8], other: &[u8], old: &[u8]) -> Vec<u8> {
     let mut new = now.to_vec();
     let a = cut(rng, now.len());
     match kind {

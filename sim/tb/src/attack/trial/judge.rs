@@ -119,7 +119,7 @@ impl Trial<'_> {
     /// After a stop: every burst is refused, nothing reaches memory.
     fn nothing_goes_on(&mut self) -> Result<()> {
         // What had been asked for before the stop may still be accepted.
-        self.s.bench.core().step(64);
+        self.s.bench.steps(64);
         let writes = self.s.bench.core().counters().writes;
         let deals = maybe(self.honest(2));
         let got = self.go(&deals)?;

@@ -214,7 +214,7 @@ impl Trial<'_> {
         Ok(())
     }
 
-    fn old_piece(&self, r: &Region, chunk: u64) -> Piece {
+    pub(super) fn old_piece(&self, r: &Region, chunk: u64) -> Piece {
         let (mut d, mut t) = (vec![0; r.chunk as usize], [0; 16]);
         self.old.read(r.chunk_addr(chunk), &mut d);
         self.old.read(r.tag_addr(chunk), &mut t);

@@ -1,7 +1,7 @@
-// Test bench shell: the Shield alone with flat ports; the bench plays the accelerator.
+// Test bench shell: the core with flat ports, and in the accelerator's place one whose ports are led out to the bench.
 //
-// ctl, krn and mem as in shef_sim_top; acc_*[p] is accelerator port p (AXI4 slave), reg its AXI4-Lite registers (master), acc_rst_n its
-// reset.
+// ctl, krn, mem and irq as in shef_sim_top. acc_*[p] and reg_* are the ports of the accelerator (`shef_accel` of this folder): AXI4 masters and an AXI4-Lite
+// slave that the bench plays, behind what shef_core puts between an accelerator and the Shield; acc_rst_n is the reset that the accelerator sees.
 `default_nettype none
 module shef_tb_top
   import shef_pkg::*;
@@ -11,6 +11,8 @@ module shef_tb_top
     input  wire logic         rst_n,
     input  wire logic         wipe_req,
     output logic              wipe_ack,
+    output logic              irq_req,
+    input  wire logic         irq_ack,
     input  wire logic [15:0]  ctl_awaddr,
     input  wire logic         ctl_awvalid,
     output logic              ctl_awready,
@@ -122,7 +124,8 @@ module shef_tb_top
     input  wire logic [31:0]  reg_rdata,
     input  wire logic [1:0]   reg_rresp,
     input  wire logic         reg_rvalid,
-    output logic              reg_rready
+    output logic              reg_rready,
+    input  wire logic         acc_irq
 );
   axi_ax_t [N_PORTS-1:0] m_aw, m_ar;
   axi_w_t [N_PORTS-1:0] m_w;
@@ -130,12 +133,6 @@ module shef_tb_top
   axi_r_t [N_PORTS-1:0] m_r;
   logic [N_PORTS-1:0] m_aw_valid, m_aw_ready, m_w_valid, m_w_ready, m_b_valid, m_b_ready;
   logic [N_PORTS-1:0] m_ar_valid, m_ar_ready, m_r_valid, m_r_ready;
-  axi_ax_t [N_ACC-1:0] a_aw, a_ar;
-  axi_w_t [N_ACC-1:0] a_w;
-  axi_b_t [N_ACC-1:0] a_b;
-  axi_r_t [N_ACC-1:0] a_r;
-  logic [N_ACC-1:0] a_aw_valid, a_aw_ready, a_w_valid, a_w_ready, a_b_valid, a_b_ready;
-  logic [N_ACC-1:0] a_ar_valid, a_ar_ready, a_r_valid, a_r_ready;
   for (genvar p = 0; p < int'(N_PORTS); p++) begin : g_mem
     assign mem_awid[p] = m_aw[p].id;
     assign mem_awaddr[p] = m_aw[p].addr;
@@ -163,31 +160,53 @@ module shef_tb_top
     assign m_r_valid[p] = mem_rvalid[p];
     assign mem_rready[p] = m_r_ready[p];
   end
+  // The ports of the accelerator, by name.
+  assign acc_rst_n = u_core.u_accel.rst_ni;
+  assign acc_clear = u_core.u_accel.clear_i;
+  assign u_core.u_accel.uncleared = acc_uncleared;
   for (genvar p = 0; p < int'(N_ACC); p++) begin : g_acc
-    assign a_aw[p] = '{id: acc_awid[p], addr: acc_awaddr[p], len: acc_awlen[p], size: acc_awsize[p], burst: acc_awburst[p]};
-    assign a_aw_valid[p] = acc_awvalid[p];
-    assign acc_awready[p] = a_aw_ready[p];
-    assign a_ar[p] = '{id: acc_arid[p], addr: acc_araddr[p], len: acc_arlen[p], size: acc_arsize[p], burst: acc_arburst[p]};
-    assign a_ar_valid[p] = acc_arvalid[p];
-    assign acc_arready[p] = a_ar_ready[p];
-    assign a_w[p] = '{data: acc_wdata[p], strb: acc_wstrb[p], last: acc_wlast[p]};
-    assign a_w_valid[p] = acc_wvalid[p];
-    assign acc_wready[p] = a_w_ready[p];
-    assign acc_bid[p] = a_b[p].id;
-    assign acc_bresp[p] = a_b[p].resp;
-    assign acc_bvalid[p] = a_b_valid[p];
-    assign a_b_ready[p] = acc_bready[p];
-    assign acc_rid[p] = a_r[p].id;
-    assign acc_rdata[p] = a_r[p].data;
-    assign acc_rresp[p] = a_r[p].resp;
-    assign acc_rlast[p] = a_r[p].last;
-    assign acc_rvalid[p] = a_r_valid[p];
-    assign a_r_ready[p] = acc_rready[p];
+    assign u_core.u_accel.aw[p] = '{id: acc_awid[p], addr: acc_awaddr[p], len: acc_awlen[p], size: acc_awsize[p], burst: acc_awburst[p]};
+    assign u_core.u_accel.aw_valid[p] = acc_awvalid[p];
+    assign acc_awready[p] = u_core.u_accel.acc_aw_ready_i[p];
+    assign u_core.u_accel.ar[p] = '{id: acc_arid[p], addr: acc_araddr[p], len: acc_arlen[p], size: acc_arsize[p], burst: acc_arburst[p]};
+    assign u_core.u_accel.ar_valid[p] = acc_arvalid[p];
+    assign acc_arready[p] = u_core.u_accel.acc_ar_ready_i[p];
+    assign u_core.u_accel.w[p] = '{data: acc_wdata[p], strb: acc_wstrb[p], last: acc_wlast[p]};
+    assign u_core.u_accel.w_valid[p] = acc_wvalid[p];
+    assign acc_wready[p] = u_core.u_accel.acc_w_ready_i[p];
+    assign acc_bid[p] = u_core.u_accel.acc_b_i[p].id;
+    assign acc_bresp[p] = u_core.u_accel.acc_b_i[p].resp;
+    assign acc_bvalid[p] = u_core.u_accel.acc_b_valid_i[p];
+    assign u_core.u_accel.b_ready[p] = acc_bready[p];
+    assign acc_rid[p] = u_core.u_accel.acc_r_i[p].id;
+    assign acc_rdata[p] = u_core.u_accel.acc_r_i[p].data;
+    assign acc_rresp[p] = u_core.u_accel.acc_r_i[p].resp;
+    assign acc_rlast[p] = u_core.u_accel.acc_r_i[p].last;
+    assign acc_rvalid[p] = u_core.u_accel.acc_r_valid_i[p];
+    assign u_core.u_accel.r_ready[p] = acc_rready[p];
   end
+  assign reg_awaddr = u_core.u_accel.reg_awaddr_i;
+  assign reg_awvalid = u_core.u_accel.reg_awvalid_i;
+  assign u_core.u_accel.reg_awready = reg_awready;
+  assign reg_wdata = u_core.u_accel.reg_wdata_i;
+  assign reg_wstrb = u_core.u_accel.reg_wstrb_i;
+  assign reg_wvalid = u_core.u_accel.reg_wvalid_i;
+  assign u_core.u_accel.reg_wready = reg_wready;
+  assign u_core.u_accel.reg_bresp = reg_bresp;
+  assign u_core.u_accel.reg_bvalid = reg_bvalid;
+  assign reg_bready = u_core.u_accel.reg_bready_i;
+  assign reg_araddr = u_core.u_accel.reg_araddr_i;
+  assign reg_arvalid = u_core.u_accel.reg_arvalid_i;
+  assign u_core.u_accel.reg_arready = reg_arready;
+  assign u_core.u_accel.reg_rdata = reg_rdata;
+  assign u_core.u_accel.reg_rresp = reg_rresp;
+  assign u_core.u_accel.reg_rvalid = reg_rvalid;
+  assign reg_rready = u_core.u_accel.reg_rready_i;
+  assign u_core.u_accel.irq = acc_irq;
 
-  shef_shield #(
+  shef_core #(
       .ShellId(1)
-  ) u_shield (
+  ) u_core (
       .clk_i(clk),
       .rst_ni(rst_n),
       .wipe_req_i(wipe_req),
@@ -226,42 +245,6 @@ module shef_tb_top
       .krn_rresp_o(krn_rresp),
       .krn_rvalid_o(krn_rvalid),
       .krn_rready_i(krn_rready),
-      .acc_rst_no(acc_rst_n),
-      .acc_clear_o(acc_clear),
-      .acc_cleared_i(acc_clear && !acc_uncleared),
-      .acc_quiet_i(1'b1),
-      .reg_awaddr_o(reg_awaddr),
-      .reg_awvalid_o(reg_awvalid),
-      .reg_awready_i(reg_awready),
-      .reg_wdata_o(reg_wdata),
-      .reg_wstrb_o(reg_wstrb),
-      .reg_wvalid_o(reg_wvalid),
-      .reg_wready_i(reg_wready),
-      .reg_bresp_i(reg_bresp),
-      .reg_bvalid_i(reg_bvalid),
-      .reg_bready_o(reg_bready),
-      .reg_araddr_o(reg_araddr),
-      .reg_arvalid_o(reg_arvalid),
-      .reg_arready_i(reg_arready),
-      .reg_rdata_i(reg_rdata),
-      .reg_rresp_i(reg_rresp),
-      .reg_rvalid_i(reg_rvalid),
-      .reg_rready_o(reg_rready),
-      .acc_aw_i(a_aw),
-      .acc_aw_valid_i(a_aw_valid),
-      .acc_aw_ready_o(a_aw_ready),
-      .acc_w_i(a_w),
-      .acc_w_valid_i(a_w_valid),
-      .acc_w_ready_o(a_w_ready),
-      .acc_b_o(a_b),
-      .acc_b_valid_o(a_b_valid),
-      .acc_b_ready_i(a_b_ready),
-      .acc_ar_i(a_ar),
-      .acc_ar_valid_i(a_ar_valid),
-      .acc_ar_ready_o(a_ar_ready),
-      .acc_r_o(a_r),
-      .acc_r_valid_o(a_r_valid),
-      .acc_r_ready_i(a_r_ready),
       .mem_aw_o(m_aw),
       .mem_aw_valid_o(m_aw_valid),
       .mem_aw_ready_i(m_aw_ready),
@@ -276,7 +259,9 @@ module shef_tb_top
       .mem_ar_ready_i(m_ar_ready),
       .mem_r_i(m_r),
       .mem_r_valid_i(m_r_valid),
-      .mem_r_ready_o(m_r_ready)
+      .mem_r_ready_o(m_r_ready),
+      .irq_req_o(irq_req),
+      .irq_ack_i(irq_ack)
   );
 
 endmodule

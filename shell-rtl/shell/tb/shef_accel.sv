@@ -1,0 +1,77 @@
+// The accelerator of the test bench: no logic of its own. What it sends comes from variables that shef_tb_top drives by name, from what the bench has at
+// the top's ports; so the bench plays an accelerator behind all that shef_core puts between one and the Shield.
+//
+// It sends what the bench sends in reset, too: whether that accelerator keeps to its reset is up to the bench.
+`default_nettype none
+module shef_accel
+  import shef_pkg::*;
+  import shef_cfg_pkg::N_ACC;
+(
+    input  wire logic        clk_i,
+    input  wire logic        rst_ni,
+    input  wire logic        clear_i,
+    output logic             cleared_o,
+    input  wire logic [15:0] reg_awaddr_i,
+    input  wire logic        reg_awvalid_i,
+    output logic             reg_awready_o,
+    input  wire logic [31:0] reg_wdata_i,
+    input  wire logic [3:0]  reg_wstrb_i,
+    input  wire logic        reg_wvalid_i,
+    output logic             reg_wready_o,
+    output logic [1:0]       reg_bresp_o,
+    output logic             reg_bvalid_o,
+    input  wire logic        reg_bready_i,
+    input  wire logic [15:0] reg_araddr_i,
+    input  wire logic        reg_arvalid_i,
+    output logic             reg_arready_o,
+    output logic [31:0]      reg_rdata_o,
+    output logic [1:0]       reg_rresp_o,
+    output logic             reg_rvalid_o,
+    input  wire logic        reg_rready_i,
+    output axi_ax_t [N_ACC-1:0] acc_aw_o,
+    output logic [N_ACC-1:0] acc_aw_valid_o,
+    input  wire logic [N_ACC-1:0] acc_aw_ready_i,
+    output axi_w_t [N_ACC-1:0] acc_w_o,
+    output logic [N_ACC-1:0] acc_w_valid_o,
+    input  wire logic [N_ACC-1:0] acc_w_ready_i,
+    input  wire axi_b_t [N_ACC-1:0] acc_b_i,
+    input  wire logic [N_ACC-1:0] acc_b_valid_i,
+    output logic [N_ACC-1:0] acc_b_ready_o,
+    output axi_ax_t [N_ACC-1:0] acc_ar_o,
+    output logic [N_ACC-1:0] acc_ar_valid_o,
+    input  wire logic [N_ACC-1:0] acc_ar_ready_i,
+    input  wire axi_r_t [N_ACC-1:0] acc_r_i,
+    input  wire logic [N_ACC-1:0] acc_r_valid_i,
+    output logic [N_ACC-1:0] acc_r_ready_o,
+    output logic             irq_o
+);
+  // Driven by shef_tb_top.
+  axi_ax_t [N_ACC-1:0] aw, ar;
+  axi_w_t [N_ACC-1:0] w;
+  logic [N_ACC-1:0] aw_valid, w_valid, b_ready, ar_valid, r_ready;
+  logic reg_awready, reg_wready, reg_bvalid, reg_arready, reg_rvalid, irq, uncleared;
+  logic [1:0] reg_bresp, reg_rresp;
+  logic [31:0] reg_rdata;
+
+  // It has no memory, so clearing takes as long as the bench likes.
+  assign cleared_o = clear_i && !uncleared;
+  assign acc_aw_o = aw;
+  assign acc_aw_valid_o = aw_valid;
+  assign acc_w_o = w;
+  assign acc_w_valid_o = w_valid;
+  assign acc_b_ready_o = b_ready;
+  assign acc_ar_o = ar;
+  assign acc_ar_valid_o = ar_valid;
+  assign acc_r_ready_o = r_ready;
+  assign reg_awready_o = reg_awready;
+  assign reg_wready_o = reg_wready;
+  assign reg_bresp_o = reg_bresp;
+  assign reg_bvalid_o = reg_bvalid;
+  assign reg_arready_o = reg_arready;
+  assign reg_rdata_o = reg_rdata;
+  assign reg_rresp_o = reg_rresp;
+  assign reg_rvalid_o = reg_rvalid;
+  assign irq_o = irq;
+  wire unused = &{1'b0, clk_i};
+endmodule
+`default_nettype wire
