@@ -1,13 +1,13 @@
 //! What came of an act: words against what was written, and what the Shield says and does after a fault.
 
-use super::Trial;
+use super::{Trial, pick};
 use super::deals::{Deal, address, maybe};
 use crate::Result;
 use crate::attack::session::piece;
 use crate::bench::{Bench, BenchError};
 use crate::host;
 use crate::traffic::{Op, Outcome};
-use shef_proto::channel::{FaultKind, Request, ShieldStatement};
+use shef_proto::channel::{FaultKind, Request, ShieldStatement, status};
 use shef_proto::config::{Mode, OnFault, Region};
 use shef_regs::ctl;
 
@@ -128,6 +128,17 @@ impl Trial<'_> {
         }
         if self.s.bench.core().counters().writes != writes {
             self.v.delivered_wrong.push("the Shield wrote after it stopped".into());
+        }
+        if self.s.config.on_fault() != OnFault::Halt && self.rng.one_in(4) {
+            // Nothing reaches the accelerator either.
+            let some = [Request::write(0x10, 7), Request::read(0x10), Request::flush(), Request::invalidate()];
+            let Some(request) = pick(&mut self.rng, &some) else { return Ok(()) };
+            self.command(&request);
+            self.v.transactions += 1;
+            let answer = self.talk.ask(&mut self.s.bench, &request)?;
+            if answer.status != status::STOPPED {
+                self.v.accepted_wrong.push(format!("{request:?} in a Shield that has stopped: status {}", answer.status));
+            }
         }
         Ok(())
     }

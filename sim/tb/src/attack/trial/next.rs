@@ -17,7 +17,7 @@ use shef_proto::channel::{FaultKind, Request, Statement};
 use shef_proto::config::{Mode, OnFault, Region};
 use shef_proto::entropy::SeededEntropy;
 use shef_proto::load::{first_epochs, seal_load_key};
-use shef_regs::ctl;
+use shef_regs::{ctl, krn};
 use shef_rtl::Hostile;
 use shef_seal::ChunkCipher;
 
@@ -276,9 +276,19 @@ impl Trial<'_> {
         self.v.act.push_str(", then a session");
         let config = self.s.config.clone();
         let seed = self.s.seed ^ self.rng.next_u64();
-        let key = match self.state()? {
-            ctl::STATUS_STATE_FRESH => self.s.fresh.key,
-            _ => Owner::fresh(&mut self.s.bench, seed)?,
+        let key = if self.state()? == ctl::STATUS_STATE_FRESH {
+            self.s.fresh.key
+        } else {
+            let status = self.s.bench.ctl_read(ctl::STATUS)?;
+            if ctl::STATUS_STOPPED.get(status) != 0 && self.rng.one_in(2) {
+                // A kernel that does as it should; one that does not gets a clean session all the same, or none.
+                self.s.bench.krn_write(krn::CTRL, 2)?;
+                host::wait_for(&mut self.s.bench, "EMPTY after the kernel's wipe", |s| ctl::STATUS_STATE.get(s) == ctl::STATUS_STATE_EMPTY)?;
+            }
+            if self.rng.one_in(6) {
+                self.never_cleared()?;
+            }
+            Owner::fresh(&mut self.s.bench, seed)?
         };
         if !self.rng.one_in(4) {
             // What comes after the seed is of the session.
@@ -310,6 +320,23 @@ impl Trial<'_> {
             }
             Err(e) => Err(e),
         }
+    }
+
+    /// An accelerator that does not clear its memories: no session begins, and the status says why.
+    fn never_cleared(&mut self) -> Result<()> {
+        self.v.act.push_str(", the accelerator does not clear");
+        self.s.bench.core().sim().poke("acc_uncleared", 1);
+        let seed = [0x5e; krn::SEED_BYTES];
+        host::bytes_in(&mut |a, v| self.s.bench.krn_write(a, v), krn::SEED, &seed)?;
+        self.s.bench.krn_write(krn::CTRL, 1)?;
+        let over = |s| ctl::STATUS_UNCLEARED.get(s) != 0 || ctl::STATUS_STATE.get(s) == ctl::STATUS_STATE_FRESH;
+        let status = host::wait_for(&mut self.s.bench, "UNCLEARED", over)?;
+        self.s.bench.core().sim().poke("acc_uncleared", 0);
+        self.v.transactions += 1;
+        if ctl::STATUS_UNCLEARED.get(status) == 0 || ctl::STATUS_STATE.get(status) == ctl::STATUS_STATE_FRESH {
+            self.v.accepted_wrong.push(format!("a session began beside an accelerator that was not cleared, status {status:#x}"));
+        }
+        self.nothing_runs()
     }
 
     /// Honest traffic everywhere in a new session, a flush and the statement: all of it works, or the statement says that it does not.
