@@ -96,7 +96,17 @@ fn accelerator(s: &mut Session, talk: &mut Talk) -> Result<()> {
     put(s, &ANSWERS, 0);
     // the second one is not even asked
     refused(s, talk, &Request::read(0x10))?;
-    refused(s, talk, &Request::write(0x10, 7))
+    refused(s, talk, &Request::write(0x10, 7))?;
+    // an interrupt, which the bench takes at once
+    let before = s.bench.core().interrupts();
+    put(s, &["acc_irq"], 1);
+    s.bench.core().step(8);
+    put(s, &["acc_irq"], 0);
+    s.bench.core().step(8);
+    match s.bench.core().interrupts() - before {
+        1 => Ok(()),
+        n => Err(BenchError::Unequal(format!("{n} interrupts for one"))),
+    }
 }
 
 fn refused(s: &mut Session, talk: &mut Talk, request: &Request) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use super::{Trial, pick, timing};
 use crate::Result;
-use crate::attack::Kind;
+use crate::attack::{Kind, State};
 use crate::attack::flood::Flood;
 use crate::host;
 use crate::owner::Owner;
@@ -131,7 +131,7 @@ impl Trial<'_> {
     pub(super) fn forged_load_key(&mut self) -> Result<()> {
         let memory = timing(&mut self.rng);
         let (config, key) = (self.s.config.clone(), self.s.fresh.key);
-        let again = self.kind == Kind::Replay && self.rng.one_in(2);
+        let again = self.kind == Kind::Replay && self.v.state == State::Keyed && self.rng.one_in(2);
         if !again {
             self.s.bench.restore(&self.s.fresh.snapshot, memory, self.stalls)?;
             self.watch.bind(&mut self.s.bench);

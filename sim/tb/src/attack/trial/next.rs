@@ -315,7 +315,7 @@ impl Trial<'_> {
             Ok(owner) => Ok(Some(Next { owner, lying: Vec::new() })),
             // A Shield that halts ends such a session at once.
             Err(BenchError::Refused { .. }) if *owed == Owed::Told && config.on_fault() == OnFault::Halt => {
-                self.v.spanning = true;
+                self.v.detected = true;
                 Ok(None)
             }
             Err(e) => Err(e),

@@ -21,8 +21,15 @@ impl Trial<'_> {
         let before = self.state()?;
         let mut want = before;
         self.v.act = format!("{}: ", self.v.state.name());
+        let forged = matches!(self.kind, Kind::Flip | Kind::Swap | Kind::Replay | Kind::Splice | Kind::Zero | Kind::Truncate);
+        if forged && self.v.state == State::Fresh && self.rng.one_in(16) {
+            return self.forged_load_key();
+        }
         match self.kind {
-            Kind::Flip | Kind::Swap | Kind::Replay | Kind::Splice | Kind::Zero | Kind::Truncate => self.forged_at_rest()?,
+            _ if forged => {
+                let load = self.v.state != State::Fresh && self.rng.one_in(2);
+                self.v.detected = if load { self.forged_load()? } else { self.forged_call()? };
+            }
             Kind::Reorder => {
                 self.strays();
                 if self.v.state == State::Fresh {
@@ -57,7 +64,7 @@ impl Trial<'_> {
                 want = ctl::STATUS_STATE_EMPTY;
             }
             Kind::Flood => self.flood_at_rest()?,
-            Kind::Public => {
+            _ => {
                 let open = self.regions(|m| m == Mode::Bypass);
                 if let Some(r) = pick(&mut self.rng, &open) {
                     let c = self.some_chunk(&r);
@@ -65,8 +72,7 @@ impl Trial<'_> {
                 }
             }
         }
-        let reached = host::wait_for(&mut self.s.bench, "the state after an act without a session", |s| ctl::STATUS_STATE.get(s) == want);
-        reached?;
+        host::wait_for(&mut self.s.bench, "the state after an act without a session", |s| ctl::STATUS_STATE.get(s) == want)?;
         self.nothing_runs()?;
         self.v.transactions += 1;
         if matches!(self.kind, Kind::Reset | Kind::Error | Kind::Silence) {
@@ -82,14 +88,6 @@ impl Trial<'_> {
         {
             self.prove(&mut next, owed)?;
         }
-        Ok(())
-    }
-
-    fn forged_at_rest(&mut self) -> Result<()> {
-        if self.v.state == State::Fresh && self.rng.one_in(16) {
-            return self.forged_load_key();
-        }
-        self.v.detected = if self.v.state != State::Fresh && self.rng.one_in(2) { self.forged_load()? } else { self.forged_call()? };
         Ok(())
     }
 
