@@ -94,7 +94,7 @@ impl CoreSnapshot {
     }
 }
 
-/// `shef_sim_top`, `shef_host_top`, `shef_bare_top` or `shef_tb_top` with one memory behind its memory ports, and register ports.
+/// `shef_sim_top`, `shef_host_top`, `shef_bare_top` or `shef_tb_top` (the core with the bench's accelerator) with one memory behind its memory ports, and register ports.
 ///
 /// Every memory port has its own timing, faults and counters. Every access and [`CoreSim::step`] moves the clock; nothing runs in between.
 pub struct CoreSim {

@@ -1,5 +1,5 @@
 //! Random operations on the functional model and, with `--rtl`, on the RTL too: every answer against the reference, every write to memory
-//! against the oracle, and both benches against each other.
+//! against the oracle, and both benches against each other. The RTL is `shef_core`, and the same Shield in all sessions.
 //!
 //! `cargo run -p shef-tb --example differential -- [--operations N] [--seed N] [--rtl] [--config shield.toml]`
 //!
@@ -55,6 +55,11 @@ fn run(args: &Args) -> Result<(u64, u64), BenchError> {
         Some((spec, _)) if args.rtl => Some(shef_rtl::build(&spec.clone().fast())?),
         _ => None,
     };
+    // One Shield for all sessions: each begins on what the one before it left.
+    let mut rtl = match (&library, &fixed) {
+        (Some(library), Some((_, config))) => Some(RtlBench::new(library, config, Some(args.seed))?),
+        _ => None,
+    };
     let (mut done, mut refused, mut seed) = (0, 0, args.seed);
     while done < args.operations {
         let most = SESSION.min(args.operations - done);
@@ -64,8 +69,9 @@ fn run(args: &Args) -> Result<(u64, u64), BenchError> {
         };
         let told = |what: &str, e: BenchError| BenchError::Unequal(format!("{what}, --seed {seed} --operations {most}: {e}"));
         let model = campaign(&mut ModelBench::new(&config), &config, seed, most).map_err(|e| told("model", e))?;
-        if let Some(library) = &library {
-            let rtl = campaign(&mut RtlBench::new(library, &config, Some(seed))?, &config, seed, most).map_err(|e| told("rtl", e))?;
+        if let Some(bench) = &mut rtl {
+            bench.retime(Some(seed))?;
+            let rtl = campaign(bench, &config, seed, most).map_err(|e| told("rtl", e))?;
             if rtl != model {
                 return Err(told("model and rtl", BenchError::Unequal(format!("{model:?} and {rtl:?}"))));
             }

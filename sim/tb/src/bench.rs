@@ -166,6 +166,14 @@ pub struct RtlBench {
     pushed: (u64, usize),
 }
 
+/// Timing of memory from a seed.
+fn timing(seed: Option<u64>) -> AxiMemoryConfig {
+    match seed {
+        Some(s) => AxiMemoryConfig { read_latency: 1 + s % 40, write_latency: 1 + s % 23, ..AxiMemoryConfig::seeded(s) },
+        None => AxiMemoryConfig::bench(20, 10),
+    }
+}
+
 /// Which accelerator port the bursts of each region take: that of the region's engine set.
 #[must_use]
 pub fn routes(config: &Config) -> Vec<(Range<u64>, usize)> {
@@ -214,17 +222,22 @@ impl RtlBench {
     /// # Errors
     /// When the top module lacks a port.
     pub fn new(lib: &Library, config: &Config, seed: Option<u64>) -> Result<Self> {
-        let memory = match seed {
-            Some(s) => AxiMemoryConfig { read_latency: 1 + s % 40, write_latency: 1 + s % 23, ..AxiMemoryConfig::seeded(s) },
-            None => AxiMemoryConfig::bench(20, 10),
-        };
-        let mut core = CoreSim::new(lib, memory)?;
+        let mut core = CoreSim::new(lib, timing(seed))?;
         if let Some(dir) = waves() {
             std::fs::create_dir_all(&dir).map_err(|e| BenchError::File(format!("{}: {e}", dir.display())))?;
             core.sim().trace_start(&dir.join(format!("rtl-{}.fst", seed.unwrap_or(0))))?;
         }
         let acc = AxiMasters::new(core.sim(), &routes(config), seed.map(|s| s ^ 0xacce))?;
         Ok(Self { core, acc, pushed: (0, 0) })
+    }
+
+    /// Other timing for a further session of the same Shield.
+    ///
+    /// # Errors
+    /// When the top module lacks a port.
+    pub fn retime(&mut self, seed: Option<u64>) -> Result<()> {
+        self.core.axi_memories().iter_mut().for_each(|m| m.config = timing(seed));
+        self.new_requester(seed.map(|s| s ^ 0xacce))
     }
 
     /// The simulation: faults of the memory, cycles, wipe.

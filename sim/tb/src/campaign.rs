@@ -32,7 +32,8 @@ fn differs(what: String) -> BenchError {
     BenchError::Unequal(what)
 }
 
-/// At least `operations` random operations in one session: bursts of any shape in all modes, refused ones, flush, invalidate, epoch, statement.
+/// At least `operations` random operations in one session, which is closed at the end, so that the same bench may run another one: bursts of any shape in
+/// all modes, refused ones, flush, invalidate, epoch, statement.
 ///
 /// # Errors
 /// The first thing that is not as it ought to be, with its place in the run.
@@ -100,6 +101,7 @@ pub fn campaign(bench: &mut dyn Watched, config: &Config, seed: u64, operations:
     oracle.at_rest(|region, chunk| reference.plain(region, chunk))?;
     let statement = owner.statement(bench)?;
     check(config, &reference, &statement, &mut digest)?;
+    owner.call(bench, &Request::close())?;
     Ok(Report { operations: done, refusals: reference.refusals, digest: digest.0 })
 }
 
