@@ -50,6 +50,27 @@ fn random_traffic_keeps_every_byte() {
 }
 
 #[test]
+fn a_reset_takes_what_is_under_way() {
+    let mut s = sim();
+    let mut mem = AxiMemory::new(&s, "mem0_", AxiMemoryConfig::bench(10, 5)).expect("memory");
+    let mut acc = AxiMaster::new(&s, "acc0_", None).expect("master");
+    acc.read(0, 8);
+    acc.write(4096, &[7; 256]);
+    acc.read(8192, 1);
+    assert!(acc.finish(&mut s, &mut [&mut mem], 14).is_err(), "it is under way");
+    acc.lose();
+    let mut lost: Vec<_> = std::iter::from_fn(|| acc.pop()).collect();
+    lost.sort_by_key(|d| d.tag);
+    let words: Vec<_> = lost.iter().map(|d| (d.tag, d.lost, d.okay(), d.resp.len() < 8, d.data.len() / 64 == d.resp.len())).collect();
+    assert_eq!(words[0], (0, true, false, true, true), "the words that had come are kept");
+    assert!(acc.idle() && lost.iter().all(|d| d.lost != d.okay()));
+    // and the ports fall silent
+    mem.reset(&mut s);
+    acc.read(0, 1);
+    assert!(acc.finish(&mut s, &mut [&mut mem], 100).expect("a burst after it").iter().all(|d| d.okay()));
+}
+
+#[test]
 fn full_speed_without_stalls() {
     let mut s = sim();
     let mut mem = AxiMemory::new(&s, "mem0_", AxiMemoryConfig::bench(10, 5)).expect("memory");

@@ -535,3 +535,17 @@ impl Watched for ModelBench {
         self.0.on_write(oracle.model_tap());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::design;
+
+    #[test]
+    fn the_bench_stands_in_the_core() {
+        let (_, text) = crate::attack::CONFIGURATIONS[0];
+        let dir = std::env::temp_dir().join(format!("shef-tb-design-{}", std::process::id()));
+        let (spec, _) = design(text, &dir).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(spec.below_top().unwrap_or_else(|e| panic!("{e}")), ["shef_core"]);
+        let _ = std::fs::remove_dir_all(&dir);
+    }
+}

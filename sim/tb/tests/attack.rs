@@ -23,5 +23,8 @@ fn a_thousand_attempts() {
         assert!(count.n >= if *kind == Kind::Public { 10 } else { 70 }, "{count:?}");
         assert!(!kind.must_be_noticed() || count.detected == count.n, "{count:?}");
     }
+    assert_eq!(report.top, "shef_core");
+    assert!(report.by_state.iter().all(|s| s.n * 20 >= report.n), "{:?}", report.by_state);
+    assert!(report.spanning_sessions * 100 >= report.n, "{} over two sessions", report.spanning_sessions);
     assert!(report.honest * 3 >= report.transactions, "{} of {} are honest", report.honest, report.transactions);
 }
