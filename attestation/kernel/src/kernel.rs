@@ -364,12 +364,12 @@ impl<P: Platform> Kernel<P> {
 
     // ---- the Shield's kernel port ----
 
-    fn status(&mut self) -> Result<u32, KernelError> {
+    fn shield_status(&mut self) -> Result<u32, KernelError> {
         Ok(self.platform.krn_read(regs::STATUS)?)
     }
 
     fn state(&mut self) -> Result<u32, KernelError> {
-        Ok(self.status()? & regs::STATUS_STATE)
+        Ok(self.shield_status()? & regs::STATUS_STATE)
     }
 
     fn wait_for(&mut self, state: u32, name: &'static str) -> Result<(), KernelError> {
@@ -385,7 +385,7 @@ impl<P: Platform> Kernel<P> {
     /// Until the Shield has made its key pair, or has given the seed up.
     fn wait_fresh(&mut self) -> Result<(), KernelError> {
         for _ in 0..WAITS {
-            let status = self.status()?;
+            let status = self.shield_status()?;
             if status & regs::UNCLEARED != 0 {
                 return Err(KernelError::Uncleared);
             }
@@ -423,7 +423,7 @@ impl<P: Platform> Kernel<P> {
 
     /// A Shield that has stopped takes no seed before it was wiped, and none at all where a wipe does not mend it.
     fn wipe_stopped(&mut self) -> Result<(), KernelError> {
-        if self.status()? & regs::STOPPED == 0 {
+        if self.shield_status()? & regs::STOPPED == 0 {
             return Ok(());
         }
         if let Some(loaded) = &mut self.loaded {
@@ -431,7 +431,7 @@ impl<P: Platform> Kernel<P> {
         }
         self.platform.krn_write(regs::CTRL, regs::CTRL_WIPE)?;
         self.wait_for(regs::EMPTY, "empty")?;
-        if self.status()? & regs::STOPPED == 0 { Ok(()) } else { Err(KernelError::Stopped) }
+        if self.shield_status()? & regs::STOPPED == 0 { Ok(()) } else { Err(KernelError::Stopped) }
     }
 
     /// Derives a seed, hands it over once, and compares public keys.

@@ -1,6 +1,8 @@
 //! A statement may not be cleaner than what the Shield answered before it.
 
-use shef_proto::channel::{Answer, ChannelError, FaultKind, OwnerChannel, Received, Request, ShieldChannel, ShieldStatement, State, status};
+use shef_proto::channel::{
+    Answer, ChannelError, FaultKind, OwnerChannel, Received, Request, ShieldChannel, ShieldStatement, State, status,
+};
 use shef_proto::config::{Config, OnFault};
 use shef_proto::entropy::SeededEntropy;
 use shef_proto::hpke_suite::derive_key_pair;
@@ -33,7 +35,13 @@ fn page(state: State, stopped: bool, faults: u32) -> ShieldStatement {
 }
 
 /// The owner asks, a Shield answers with this status and page.
-fn ask(owner: &mut OwnerChannel, shield: &mut ShieldChannel, request: Request, status: u16, page: Option<&ShieldStatement>) -> Result<Answer, ChannelError> {
+fn ask(
+    owner: &mut OwnerChannel,
+    shield: &mut ShieldChannel,
+    request: Request,
+    status: u16,
+    page: Option<&ShieldStatement>,
+) -> Result<Answer, ChannelError> {
     let sealed = owner.request(&request)?;
     let Received::Run(seen) = shield.receive(&sealed) else { panic!("the Shield runs it") };
     let mut answer = Answer::to(&seen, status);
@@ -58,7 +66,9 @@ fn a_statement_cleaner_than_the_answers_before_it_is_refused() {
         (status::REGISTER, false, 0, true),
     ];
     for (status, stopped, faults, agrees) in cases {
-        for (request, state) in [(Request::statement(0), State::Keyed), (Request::close(), State::Closed), (Request::abort(), State::Closed)] {
+        for (request, state) in
+            [(Request::statement(0), State::Keyed), (Request::close(), State::Closed), (Request::abort(), State::Closed)]
+        {
             let (mut owner, mut shield) = session();
             assert_eq!(ask(&mut owner, &mut shield, Request::flush(), status, None).unwrap().status, status);
             let shown = ask(&mut owner, &mut shield, request, status::DONE, Some(&page(state, stopped, faults)));

@@ -161,6 +161,7 @@ module shef_accel
     .beat_queries_o(beat_queries)
   );
 
+  logic [5:0] sweep;  // of both memories
   logic push_q;
   logic [511:0] push_data_q;
   wire [16:0] rows_up = {1'b0, query_rows[15:0]} + 17'd3;
@@ -193,7 +194,6 @@ module shef_accel
   );
 
   // ---- labels: 64 words of 64 labels; the label of a row is needed three cycles after its beat ----
-  logic [5:0] sweep;
   shef_sweep #(.Words(64)) i_sweep (.clk_i, .clear_i, .addr_o(sweep), .cleared_o);
   logic [255:0] label_mem[64];
   logic [255:0] label_word;

@@ -480,6 +480,9 @@ module shef_cache
   logic line_ar_valid, line_ar_ready, line_aw_valid, line_w_valid, line_w_last, line_writing, tell_writing, line_r_ready;
   logic [63:0] line_ar_addr, line_aw_addr;
   logic [511:0] line_w_data;
+  logic lost;
+  reg_idx_t lost_region;
+  chunk_idx_t lost_chunk;
   shef_cache_jobs #(.LW(LW), .Beats(Beats), .LineLog2(LineLog2), .Base(tab_base())) i_jobs (
       .clk_i, .rst_ni, .clr_i(clr), .idle_o(jobs_idle),
       .new_valid_i(job_valid), .new_ready_o(job_ready), .new_slot_o(job_slot), .new_line_i(walk ? walk_line : look_line),
@@ -502,9 +505,9 @@ module shef_cache
   // ---- losses: the accelerator was told OKAY for data that are not in memory ----
   // A set that has stopped answers with errors too, and says itself why; that is known outside within WaitLog2 cycles.
   localparam int unsigned WaitLog2 = 3;
-  logic lost, told_q;
-  reg_idx_t lost_region, lost_region_q;
-  chunk_idx_t lost_chunk, lost_chunk_q;
+  logic told_q;
+  reg_idx_t lost_region_q;
+  chunk_idx_t lost_chunk_q;
   logic [WaitLog2:0] lost_wait_q;
   assign halted_o = lost_q;
   assign fault_valid_o = lost_q && !told_q && lost_wait_q[WaitLog2] && !stop_i && enable_i && !poison;

@@ -2,8 +2,8 @@
 
 use super::{Trial, pick, timing};
 use crate::Result;
-use crate::attack::{Kind, State};
 use crate::attack::flood::Flood;
+use crate::attack::{Kind, State};
 use crate::host;
 use crate::owner::Owner;
 use crate::traffic::Op;

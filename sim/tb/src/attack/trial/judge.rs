@@ -1,7 +1,7 @@
 //! What came of an act: words against what was written, and what the Shield says and does after a fault.
 
-use super::{Trial, pick};
 use super::deals::{Deal, address, maybe};
+use super::{Trial, pick};
 use crate::Result;
 use crate::attack::session::piece;
 use crate::bench::{Bench, BenchError};

@@ -283,7 +283,9 @@ impl Trial<'_> {
             if ctl::STATUS_STOPPED.get(status) != 0 && self.rng.one_in(2) {
                 // A kernel that does as it should; one that does not gets a clean session all the same, or none.
                 self.s.bench.krn_write(krn::CTRL, 2)?;
-                host::wait_for(&mut self.s.bench, "EMPTY after the kernel's wipe", |s| ctl::STATUS_STATE.get(s) == ctl::STATUS_STATE_EMPTY)?;
+                host::wait_for(&mut self.s.bench, "EMPTY after the kernel's wipe", |s| {
+                    ctl::STATUS_STATE.get(s) == ctl::STATUS_STATE_EMPTY
+                })?;
             }
             if self.rng.one_in(6) {
                 self.never_cleared()?;
@@ -431,7 +433,11 @@ impl Trial<'_> {
         for r in self.s.config.regions() {
             let epoch = if r.mode.has_epoch() { EPOCH } else { 0 };
             if statement.region(r.id).is_none_or(|p| p.epoch != epoch) {
-                self.v.accepted_wrong.push(format!("region {}: {:?} in a session that began in epoch {EPOCH}", r.name, statement.region(r.id)));
+                self.v.accepted_wrong.push(format!(
+                    "region {}: {:?} in a session that began in epoch {EPOCH}",
+                    r.name,
+                    statement.region(r.id)
+                ));
             }
             let lies = |c: u64| next.lying.iter().any(|(o, d, _)| o.id == r.id && *d == c);
             if let Some(map) = statement.written(r.id)
