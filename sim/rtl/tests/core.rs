@@ -1178,9 +1178,13 @@ impl Pair {
 
 #[test]
 fn model_and_rtl_answer_the_same_messages() {
+    same_messages(0..1);
+}
+
+fn same_messages(seeds: std::ops::Range<u64>) {
     // what the traffic must have met: every status, and in statements refusals, faults, written chunks
     let (mut statuses, mut refusals, mut faults, mut written) = ([0; 5], 0, 0, 0);
-    for seed in 0..3 {
+    for seed in seeds {
         let mut rng = Rng::new(seed);
         let mut entropy = SeededEntropy::new(seed, "pair");
         let mut p = Pair::new();
@@ -1677,8 +1681,7 @@ fn remains(secret: u64, moment: usize, end: End) -> Remains {
 /// Two sessions that differ in every secret leave the same state behind, wherever the wipe met them and however they ended: nothing of any
 /// secret is left in any register or memory of the whole design. They take the same cycles, too, and so do Load Keys that do not open,
 /// wherever they are wrong.
-#[test]
-fn a_wipe_leaves_nothing_of_any_secret() {
+fn leaves_nothing(cases: impl IntoIterator<Item = (usize, End)>) {
     // Ciphertext that the bus to memory has shown: the last beat that came and the last one that went, in registers and on the wires.
     const PUBLIC: [&str; 5] = ["i_mem_rd__DOT__r_q", "i_mem_wr__DOT__w_q", "mem0_wdata", "mem_wdata", "mem_rdata"];
     // What host and kernel may read after the end of a session: sealed messages, T, public key, confirmation.
@@ -1689,8 +1692,7 @@ fn a_wipe_leaves_nothing_of_any_secret() {
     // What a register or memory is called; Verilator's own variables (of functions, of assignments under way) are in no hardware.
     let hardware = |name: &str| !name.split("__DOT__").any(|part| part.starts_with("__V")) && !PUBLIC.iter().any(|p| name.ends_with(p));
     assert!(variables.iter().filter(|(n, _)| hardware(n)).map(|(_, bytes)| bytes).sum::<usize>() > 30_000);
-    let ends = [(8, End::Close), (8, End::Abort), (8, End::Halt)];
-    for (moment, end) in (0..8).map(|moment| (moment, End::Wipe)).chain(ends) {
+    for (moment, end) in cases {
         let (a, b) = (remains(1, moment, end), remains(2, moment, end));
         println!("moment {moment}, {end:?}: {} bytes of state, cycles {:?}", a.state.len(), a.cycles);
         assert_eq!(a.cycles, b.cycles, "moment {moment}");
@@ -1708,6 +1710,28 @@ fn a_wipe_leaves_nothing_of_any_secret() {
         }
         assert!(at <= a.state.len() && a.state.len() - at < 1024, "{at} of {}", a.state.len());
         assert!(left.is_empty(), "moment {moment}, {end:?}: these depend on secrets: {left:?}");
+    }
+}
+
+#[test]
+fn a_wipe_leaves_nothing_of_any_secret() {
+    leaves_nothing([(0, End::Wipe), (7, End::Wipe), (8, End::Close)]);
+}
+
+/// For `cargo xtask test --full`.
+mod long {
+    use super::*;
+
+    #[test]
+    #[ignore = "long: every moment and end"]
+    fn a_wipe_leaves_nothing_of_any_secret() {
+        leaves_nothing((1..7).map(|moment| (moment, End::Wipe)).chain([(8, End::Abort), (8, End::Halt)]));
+    }
+
+    #[test]
+    #[ignore = "long: two more seeds"]
+    fn model_and_rtl_answer_the_same_messages() {
+        same_messages(1..3);
     }
 }
 
