@@ -22,7 +22,7 @@
 //! [`Sim::get`] and [`Sim::set`]. A packed struct port is one wide vector, first member in the top bits.
 //!
 //! Verilator comes from `SHEF_VERILATOR` (a `verilator_bin` or `verilator`), else from the project's tools folder.
-//! Results are kept in `SHEF_CACHE`, else `target/verilated`.
+//! Results are kept in the folder `verilated` of `SHEF_CACHE`, else of `target`.
 #![expect(unsafe_code, reason = "loads and calls the compiled model")]
 
 pub mod agent;

@@ -17,7 +17,7 @@ const DONE: u32 = 2;
 const ERROR: u32 = 4;
 
 fn library() -> Library {
-    let spec = DesignSpec::new("shef_bare_top").search("shell-rtl/shell/sim").search("shell-rtl/accel/digits").search("shell-rtl/rtl/pkg");
+    let spec = DesignSpec::new("shef_bare_top").search("shell-rtl/shell/sim").search("shell-rtl/accel/digits").search("shell-rtl/rtl");
     build(&spec.deny_warnings()).expect("build")
 }
 
