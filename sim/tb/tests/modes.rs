@@ -167,18 +167,22 @@ fn library() -> &'static (Library, Config) {
 }
 
 /// The RTL answers, seals and states the same as the model, with random timing of memory and accelerator.
-#[test]
-fn the_rtl_as_the_model() {
+fn as_the_model(seeds: std::ops::Range<u64>) {
     let (library, config) = library();
     let mut operations = 0;
-    for seed in seed()..seed() + 4 {
+    for seed in seeds.clone() {
         let again = |e| panic!("SHEF_SEED={seed} SHEF_WAVES=target/waves cargo test -p shef-tb --test modes: {e}");
         let model = campaign(&mut ModelBench::new(config), config, seed, 2500).unwrap_or_else(again);
         let mut rtl = RtlBench::new(library, config, Some(seed)).expect("bench");
         assert_eq!(campaign(&mut rtl, config, seed, 2500).unwrap_or_else(again), model, "SHEF_SEED={seed}");
         operations += model.operations;
     }
-    assert!(operations >= 10_000, "only {operations} operations");
+    assert!(operations >= 2500 * (seeds.end - seeds.start), "only {operations} operations");
+}
+
+#[test]
+fn the_rtl_as_the_model() {
+    as_the_model(seed()..seed() + 1);
 }
 
 /// A session on a bench, one burst at a time.
@@ -310,12 +314,12 @@ fn attacked<B: Bench>(bench: &mut B, config: &Config, r: &Region, attack: Attack
     s.frozen(r, 9, &format!("{attack:?} on {}", r.name))
 }
 
-#[test]
-fn both_tell_the_same_of_an_attack_on_scratch() {
+/// On each region the attacks whose numbers `chosen` takes, after the region's; on an unprotected one the bus error.
+fn attacks_on_scratch(chosen: impl Fn(usize, usize) -> bool) {
     let (library, config) = library();
-    for r in config.regions().iter().filter(|r| !r.mode.has_epoch()) {
-        for attack in [Attack::Data, Attack::Tag, Attack::OldVersion, Attack::OtherPlace, Attack::BusError] {
-            if r.mode == Mode::Bypass && attack != Attack::BusError {
+    for (n, r) in config.regions().iter().filter(|r| !r.mode.has_epoch()).enumerate() {
+        for (k, attack) in [Attack::Data, Attack::Tag, Attack::OldVersion, Attack::OtherPlace, Attack::BusError].into_iter().enumerate() {
+            if (r.mode == Mode::Bypass && attack != Attack::BusError) || (r.mode != Mode::Bypass && !chosen(n, k)) {
                 continue;
             }
             let what = format!("{attack:?} on {}", r.name);
@@ -333,6 +337,11 @@ fn both_tell_the_same_of_an_attack_on_scratch() {
             );
         }
     }
+}
+
+#[test]
+fn both_tell_the_same_of_an_attack_on_scratch() {
+    attacks_on_scratch(|region, attack| region % 5 == attack);
 }
 
 /// What is done to a node above chunk 5, which was pushed out to memory twice.
@@ -389,12 +398,14 @@ fn node_attacked<B: Bench>(bench: &mut B, config: &Config, r: &Region, level: u3
     s.frozen(r, ELSEWHERE, &what)
 }
 
-#[test]
-fn both_tell_the_same_of_an_attack_on_a_node() {
+fn attacks_on_nodes(chosen: impl Fn(u32, u32) -> bool) {
     let (library, config) = library();
     let r = config.regions().iter().find(|r| r.tree_levels() == 2).expect("a region with two levels");
     for level in 0..2 {
-        for attack in [OnNode::Counter, OnNode::Tag, OnNode::OldVersion, OnNode::OtherPlace, OnNode::Zeros] {
+        for (k, attack) in (0..).zip([OnNode::Counter, OnNode::Tag, OnNode::OldVersion, OnNode::OtherPlace, OnNode::Zeros]) {
+            if !chosen(level, k) {
+                continue;
+            }
             let what = format!("{attack:?} on level {level}");
             let m = node_attacked(&mut ModelBench::new(config), config, r, level, attack);
             let h = node_attacked(&mut RtlBench::new(library, config, Some(11)).expect("bench"), config, r, level, attack);
@@ -403,5 +414,33 @@ fn both_tell_the_same_of_an_attack_on_a_node() {
             assert_eq!(place, (false, FaultKind::Node, r.id, u64::from(level) << 36), "{what}");
             assert!(h.fault_version >= 2, "{what}: {h:?}");
         }
+    }
+}
+
+#[test]
+fn both_tell_the_same_of_an_attack_on_a_node() {
+    attacks_on_nodes(|level, attack| attack % 2 == level);
+}
+
+/// For `cargo xtask test --full`.
+mod long {
+    use super::*;
+
+    #[test]
+    #[ignore = "long: three more seeds"]
+    fn the_rtl_as_the_model() {
+        as_the_model(seed() + 1..seed() + 4);
+    }
+
+    #[test]
+    #[ignore = "long: every attack on every region"]
+    fn both_tell_the_same_of_an_attack_on_scratch() {
+        attacks_on_scratch(|region, attack| region % 5 != attack);
+    }
+
+    #[test]
+    #[ignore = "long: every attack on every level"]
+    fn both_tell_the_same_of_an_attack_on_a_node() {
+        attacks_on_nodes(|level, attack| attack % 2 != level);
     }
 }
