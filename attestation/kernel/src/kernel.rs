@@ -32,6 +32,7 @@ pub(crate) mod regs {
     pub const STATUS: u32 = 0x004;
     pub const STATUS_STATE: u32 = 0x7;
     pub const STOPPED: u32 = 1 << 3;
+    pub const CHAN_BUSY: u32 = 1 << 6;
     pub const UNCLEARED: u32 = 1 << 9;
     pub const SEED: u32 = 0x020;
     pub const PUBKEY: u32 = 0x040;
@@ -421,6 +422,17 @@ impl<P: Platform> Kernel<P> {
         }
     }
 
+    /// Until the session before is over: CLOSED shows before the last message, and whoever takes that moment for the end destroys the message.
+    fn wait_ended(&mut self) -> Result<(), KernelError> {
+        for _ in 0..WAITS {
+            if self.shield_status()? & regs::CHAN_BUSY == 0 {
+                return Ok(());
+            }
+            self.platform.idle();
+        }
+        Err(KernelError::Timeout { state: "closed" })
+    }
+
     /// A Shield that has stopped takes no seed before it was wiped, and none at all where a wipe does not mend it.
     fn wipe_stopped(&mut self) -> Result<(), KernelError> {
         if self.shield_status()? & regs::STOPPED == 0 {
@@ -441,7 +453,10 @@ impl<P: Platform> Kernel<P> {
         };
         let image_digest = loaded.image_digest;
         match self.state()? {
-            regs::CLOSED | regs::EMPTY => self.wipe_stopped()?,
+            regs::CLOSED | regs::EMPTY => {
+                self.wait_ended()?;
+                self.wipe_stopped()?;
+            }
             regs::FRESH => return Err(KernelError::State { what: "the Shield has a seed that no Load Key was made for yet" }),
             regs::KEYED => return Err(KernelError::State { what: "the Shield's session is not over" }),
             _ => {

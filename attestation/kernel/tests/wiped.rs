@@ -51,3 +51,17 @@ fn an_accelerator_that_is_not_cleared_is_told() {
     world.call(&Request::NewSession).unwrap();
     world.verified_shield();
 }
+
+/// CLOSED shows before the last message does.
+#[test]
+fn the_end_of_the_session_before_is_waited_for() {
+    let mut world = World::loaded();
+    (world.shield().state, world.shield().ending, world.shield().stopped) = (5, 5, true);
+    assert_eq!(world.call(&Request::NewSession).unwrap(), Answer::Done);
+    assert_eq!((world.shield().hurried, world.shield().seeds_taken.len()), (0, 1));
+    // and not for ever
+    let mut world = World::loaded();
+    (world.shield().state, world.shield().ending) = (5, usize::MAX);
+    assert_eq!(world.code(&Request::NewSession), "SHEF-KRN-031");
+    assert_eq!((world.shield().hurried, world.shield().seeds_taken.len()), (0, 0));
+}

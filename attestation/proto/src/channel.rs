@@ -450,9 +450,13 @@ impl OwnerChannel {
         self.faulted |= answer.status == status::FAULT;
         if (last || statement)
             && let Some(page) = ShieldStatement::from_payload(&answer.payload)
-            && ((self.stopped && !page.stopped) || (self.faulted && !page.stopped && page.faults == 0))
         {
-            return Err(ChannelError::Impossible { seq, what: "the statement is cleaner than the answers before it" });
+            if (self.stopped && !page.stopped) || (self.faulted && !page.stopped && page.faults == 0) {
+                return Err(ChannelError::Impossible { seq, what: "the statement is cleaner than the answers before it" });
+            }
+            // What one statement says, no later one takes back.
+            self.stopped |= page.stopped;
+            self.faulted |= page.faults != 0;
         }
         Ok(answer)
     }

@@ -83,6 +83,13 @@ fn a_statement_cleaner_than_the_answers_before_it_is_refused() {
         ask(&mut owner, &mut shield, Request::ping(), status::DONE, None).unwrap();
         assert!(ask(&mut owner, &mut shield, Request::statement(0), status::DONE, Some(&page(State::Keyed, false, 0))).is_err());
     }
+    // and for a statement after one that showed a fault
+    for (stopped, faults) in [(true, 1), (false, 1)] {
+        let (mut owner, mut shield) = session();
+        ask(&mut owner, &mut shield, Request::statement(0), status::DONE, Some(&page(State::Keyed, stopped, faults))).unwrap();
+        assert!(ask(&mut owner, &mut shield, Request::statement(0), status::DONE, Some(&page(State::Keyed, false, 0))).is_err());
+        assert!(ask(&mut owner, &mut shield, Request::close(), status::DONE, Some(&page(State::Closed, false, 0))).is_err());
+    }
     // and for a close that says itself that its flush met a fault
     let (mut owner, mut shield) = session();
     assert!(ask(&mut owner, &mut shield, Request::close(), status::FAULT, Some(&page(State::Closed, false, 0))).is_err());

@@ -90,6 +90,10 @@ pub struct FakeShield {
     pub dead_port: bool,
     /// Its accelerator does not clear its memories.
     pub uncleared: bool,
+    /// Reads of its status until the session before is over.
+    pub ending: usize,
+    /// What it was told to do before that.
+    pub hurried: usize,
     pub wipes: usize,
     pub config: Option<Config>,
     /// Shows this digest instead of its configuration's.
@@ -131,7 +135,9 @@ impl FakeShield {
                         (self.seed, self.state, self.key, self.public) = ([0; 32], 3, Some(key), Some(xy));
                     }
                 }
-                self.state | u32::from(self.stopped) << 3
+                let ending = self.ending > 0;
+                self.ending = self.ending.saturating_sub(1);
+                self.state | u32::from(self.stopped) << 3 | u32::from(ending) << 6
             }
             0x040..0x080 => Self::word(&self.public.unwrap_or([0; 64]), offset - 0x40),
             0x080..0x0a0 => Self::word(&self.transcript, offset - 0x80),
@@ -146,6 +152,7 @@ impl FakeShield {
 
     /// Whether the port takes it.
     fn write(&mut self, offset: u32, value: u32) -> bool {
+        self.hurried += usize::from(self.ending > 0);
         match offset {
             0x000 if value == 2 => self.wipe(),
             0x000 => {
