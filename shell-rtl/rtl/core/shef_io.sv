@@ -128,12 +128,12 @@ module shef_io
 
   // ---- flags ----
   logic [2:0] state_q;
-  logic seed_event_q, load_busy_q, load_refused_q, chan_busy_q, chan_refused_q, answer_q, halt_q, uncleared_q, end_q;
+  logic seed_event_q, seed_erase_q, load_busy_q, load_refused_q, chan_busy_q, chan_refused_q, answer_q, halt_q, uncleared_q, end_q;
   logic [15:0] load_len_q;
   logic idle, halt;
   assign idle = !load_busy_q && !chan_busy_q;
   assign halt = Halt && stopped_i && idle && state_q == CTL_STATUS_STATE_KEYED;
-  assign seed_open_o = !wipe_i && idle && (state_q == CTL_STATUS_STATE_EMPTY || state_q == CTL_STATUS_STATE_CLOSED);
+  assign seed_open_o = !wipe_i && !seed_erase_q && idle && (state_q == CTL_STATUS_STATE_EMPTY || state_q == CTL_STATUS_STATE_CLOSED);
   assign event_o = seed_event_q || load_busy_q || chan_busy_q;
   assign state_o = state_q;
   assign answer_o = answer_q;
@@ -181,7 +181,7 @@ module shef_io
   logic [REGION_W-1:0] region_q;
   logic [255:0] key_q;
   logic [VERSION_W-1:0] epoch_q;
-  logic epoch_we_q, key_valid_q, key_node_q, cmd_valid_q, cmd_err_q, reg_start_q, reg_write_q, seed_erase_q;
+  logic epoch_we_q, key_valid_q, key_node_q, cmd_valid_q, cmd_err_q, reg_start_q, reg_write_q;
   set_cmd_e cmd_q;
   logic [31:0] reg_addr_q, reg_wdata_q, map_page_q;
   logic [319:0] snap_q;

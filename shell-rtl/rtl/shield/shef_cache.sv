@@ -8,7 +8,9 @@
 // cmd_*: flush, invalidate, epoch: the cache writes back what is dirty (and forgets all lines but for a flush), then passes the
 // command on (set_cmd_*) and its end back. stop_i, region_fault_i: answers with SLVERR and zeros. wipe_i (level): zeroes
 // everything; wipe_done_o while it is held. A segment accepted before a wipe is answered with an error after it; a W beat is taken
-// only when a burst that was accepted before owes it. A write-back that the set answers with an error, although it has not stopped
+// only when a burst that was accepted before owes it. A segment is looked up when its queue has room, and a write when its answer has,
+// so that no write waits for R or B. One that still has to wait for a read, because of its line, is answered with an error when a
+// command finds it there and the accelerator takes nothing for KILL_WAIT cycles. A write-back that the set answers with an error, although it has not stopped
 // and the region is not frozen, is a loss: everything is answered with errors from then on, and fault_* (valid/ready) tells it.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY
@@ -90,6 +92,7 @@ module shef_cache
   localparam int unsigned AW = $clog2(Words);
   localparam int unsigned Depth = 16;       // segments between lookup and answer
   localparam int unsigned WDepth = 64;      // W beats
+  localparam int unsigned KILL_WAIT = 1024;
   localparam logic [AXI_ID_W-1:0] ID_LINE = 8'd0;
   localparam logic [AXI_ID_W-1:0] ID_TELL = 8'd1;
 
@@ -171,6 +174,11 @@ module shef_cache
   logic [8:0] cut_q[2];   // beats of the segment that are in pieces before
   logic turn_q, side, ask_valid, ask_ready, ask_fire, held, hold;
   logic [1:0] want, stale_q;  // stale: a burst from before a wipe
+  logic [1:0] q_pop;
+  logic [4:0] pieces_q[2];    // of reads and of writes, from lookup to answer
+  logic [4:0] answers_q;      // B that are owed to writes that were looked up
+  logic kill;
+  localparam logic [4:0] DEPTH = 5'(Depth);
   logic [8:0] rest;
   item_t piece, look_q;   // asked, and looked up
   logic look_tell_q, look_whole_q, look_first_q, tell;   // first: piece of its segment
@@ -193,7 +201,8 @@ module shef_cache
     for (int d = 0; d < 2; d++) begin
       logic [8:0] left;
       left = seg[d].beats - cut_q[d];
-      want[d] = seg_valid[d] && !hold && !poison && (d == 0 || {2'd0, wfree} >= ((left > 9'd64) ? 9'd64 : left));
+      want[d] = seg_valid[d] && !hold && !poison && pieces_q[d] != DEPTH &&
+          (d == 0 || (answers_q != DEPTH && {2'd0, wfree} >= ((left > 9'd64) ? 9'd64 : left)));
     end
     side = want[1] && (!want[0] || turn_q);
     cur = seg[side];
@@ -225,7 +234,12 @@ module shef_cache
       look_tell_q <= 1'b0;
       look_whole_q <= 1'b0;
       look_first_q <= 1'b0;
+      pieces_q[0] <= '0;
+      pieces_q[1] <= '0;
+      answers_q <= '0;
     end else begin
+      for (int d = 0; d < 2; d++) pieces_q[d] <= pieces_q[d] + 5'(ask_fire && side == (d == 1)) - 5'(q_pop[d]);
+      answers_q <= answers_q + 5'(ask_write && piece.last) - 5'(acc_b_valid_o && acc_b_ready_i);
       if (ask_valid) turn_q <= !side;
       for (int d = 0; d < 2; d++) stale_q[d] <= poison ? seg_valid[d] : (stale_q[d] && !(seg_ready[d] && seg[d].last));
       if (ask_fire) begin
@@ -236,7 +250,7 @@ module shef_cache
         look_first_q <= cut_q[side] == '0;
         look_whole_q <= side && piece.beats == 7'(Beats) && cur.size == AXI_SIZE_64 && w_whole;
       end
-      if (poison) begin
+      if (poison || kill) begin
         look_q.err <= 1'b1;
         look_tell_q <= 1'b0;
       end
@@ -252,7 +266,7 @@ module shef_cache
   logic [3:0] busy_ways;
 
   shef_cache_dir #(.Sets(Sets)) i_dir (
-      .clk_i, .rst_ni, .clr_i(clr), .clr_done_o(dir_clear),
+      .clk_i, .rst_ni, .clr_i(clr), .clr_done_o(dir_clear), .skip_i(kill),
       .ask_valid_i(ask_valid), .ask_ready_o(ask_ready), .ask_region_i(cur.region), .ask_chunk_i(cur.chunk), .ask_skip_i(piece.err),
       .ask_write_i(side),
       .out_valid_o(look_valid), .out_ready_i(look_ready), .out_hit_o(look_hit), .out_can_o(look_can), .out_line_o(look_line),
@@ -265,8 +279,8 @@ module shef_cache
   item_t q_mem_q[2][Depth];
   logic [Depth-1:0] q_valid_q[2];
   logic [3:0] q_wp_q[2], q_rp_q[2];
-  logic [1:0] q_pop, head_valid;
-  logic q_room, q_push, job_valid, job_ready, need_job, tell_ready, conflict;
+  logic [1:0] head_valid;
+  logic q_push, job_valid, job_ready, need_job, tell_ready, conflict;
   logic [3:0] ways_used[2];
   logic [3:0] job_slot;
   logic [15:0] job_busy;
@@ -282,18 +296,17 @@ module shef_cache
   end
   assign busy_ways = ways_used[0] | ways_used[1];
   assign conflict = look_hit && ways_used[!look_q.write][look_line[1:0]];
-  assign q_room = !q_valid_q[look_q.write][q_wp_q[look_q.write]];
   assign need_job = !look_q.err && !look_hit;
   always_comb begin
-    look_ready = q_room && !poison;
+    look_ready = !poison;
     if (look_q.err) look_ready = look_ready && (!look_tell_q || tell_ready);
     else if (look_hit) look_ready = look_ready && !conflict;
     else look_ready = look_ready && look_can && job_ready;
   end
   assign q_push = look_valid && look_ready;
-  assign job_valid = (look_valid && need_job && look_can && q_room && !poison) || walk_valid;
+  assign job_valid = (look_valid && need_job && look_can && !poison) || walk_valid;
   assign walk_ready = job_ready;
-  logic rd_go, wr_go, rd_fail, wr_fail, rd_step, rd_done, wr_done, out_room, b_room, stage_q, stage_err_q, stage_last_q, b_err_q;
+  logic rd_go, wr_go, rd_fail, wr_fail, rd_step, rd_done, wr_done, out_room, stage_q, stage_err_q, stage_last_q, b_err_q;
   always_comb begin
     event_o = '0;
     event_o[{1'b0, look_q.write, need_job}] = q_push && !look_q.err && look_first_q;
@@ -400,7 +413,7 @@ module shef_cache
   assign wr_fail = wr_head.err || stop || bad_q[wr_head.line];
   assign out_room = out_count + 3'(stage_q) < 3'd4;
   assign rd_go = head_valid[0] && out_room && !poison && (rd_head.err || !rd_head.wait_job || !job_busy[rd_head.slot]);
-  assign wr_go = head_valid[1] && b_room && !poison && w_here && (wr_head.err || !wr_head.wait_job || !job_busy[wr_head.slot]);
+  assign wr_go = head_valid[1] && !poison && w_here && (wr_head.err || !wr_head.wait_job || !job_busy[wr_head.slot]);
   assign take_rd = rd_go && !rd_fail;
   assign take_wr = wr_go && !wr_fail;
   assign rd_step = rd_go && (rd_fail || !evict_rd_go);
@@ -469,9 +482,9 @@ module shef_cache
     end
   end
 
-  shef_fifo #(.W($bits(axi_b_t)), .Depth(4)) i_b (
+  shef_fifo #(.W($bits(axi_b_t)), .Depth(Depth)) i_b (
       .clk_i, .rst_ni, .clr_i(1'b0), .zero_addr_i('0),
-      .in_valid_i(w_pop && wr_done && wr_head.last), .in_ready_o(b_room),
+      .in_valid_i(w_pop && wr_done && wr_head.last), .in_ready_o(),
       .in_data_i({wr_head.id, (b_err_q || wr_fail) ? AXI_SLVERR : AXI_OKAY}),
       .out_valid_o(acc_b_valid_o), .out_ready_i(acc_b_ready_i), .out_data_o(acc_b_o), .count_o()
   );
@@ -486,7 +499,7 @@ module shef_cache
   shef_cache_jobs #(.LW(LW), .Beats(Beats), .LineLog2(LineLog2), .Base(tab_base())) i_jobs (
       .clk_i, .rst_ni, .clr_i(clr), .idle_o(jobs_idle),
       .new_valid_i(job_valid), .new_ready_o(job_ready), .new_slot_o(job_slot), .new_line_i(walk ? walk_line : look_line),
-      .new_fill_i(!walk && !look_whole_q), .new_region_i(look_seg_q.region), .new_chunk_i(look_seg_q.chunk),
+      .new_walk_i(walk), .new_fill_i(!walk && !look_whole_q), .new_region_i(look_seg_q.region), .new_chunk_i(look_seg_q.chunk),
       .new_evict_i(walk || look_evict), .old_region_i(walk ? walk_region : look_old_region),
       .old_chunk_i(walk ? walk_chunk : look_old_chunk), .busy_o(job_busy),
       .rd_valid_o(evict_rd), .rd_ready_i(evict_rd_go), .rd_beat_o(evict_beat), .rd_data_i(rd_data_q),
@@ -597,14 +610,23 @@ module shef_cache
   // ---- commands ----
   typedef enum logic [2:0] {C_IDLE, C_DRAIN, C_WALK, C_WAIT, C_SET, C_RUN} cmd_state_e;
   cmd_state_e cmd_q;
+  logic blocked;
+  logic [10:0] kill_q;
   assign hold = cmd_q != C_IDLE;
-  assign held = q_valid_q[0] == '0 && q_valid_q[1] == '0 && !look_valid;
+  // Reads that were looked up keep their lines until the accelerator takes them; a command does not wait for that.
+  assign held = q_valid_q[1] == '0 && !look_valid;
+  assign blocked = cmd_q == C_DRAIN && look_valid && !look_ready && q_valid_q[1] == '0 && jobs_idle && tell_idle && !rd_step;
+  assign kill = blocked && kill_q == 11'(KILL_WAIT);
   assign walk = cmd_q == C_WALK;
   assign walk_drop = cmd_i != SET_FLUSH;
   assign cmd_ready_o = cmd_q == C_IDLE && !poison;
   assign set_cmd_valid_o = cmd_q == C_SET;
   assign cmd_done_o = (cmd_q == C_RUN || (cmd_q == C_SET && set_cmd_ready_i)) && set_cmd_done_i;
   assign cmd_err_o = set_cmd_err_i || lost_q;
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni || !blocked) kill_q <= '0;
+    else kill_q <= kill_q + 1'b1;
+  end
   always_ff @(posedge clk_i) begin
     if (!rst_ni || poison) cmd_q <= C_IDLE;
     else begin
@@ -619,7 +641,7 @@ module shef_cache
     end
   end
 
-  assign idle_o = held && jobs_idle && tell_idle && cmd_q == C_IDLE && wipe_q == W_RUN && !acc_r_valid_o && !stage_q && seg_valid == '0;
+  assign idle_o = held && q_valid_q[0] == '0 && jobs_idle && tell_idle && cmd_q == C_IDLE && wipe_q == W_RUN && !acc_r_valid_o && !stage_q && seg_valid == '0;
 
   logic unused;
   assign unused = ^{acc_w_i.last, look_seg_q, rd_head.write, wr_head.write};

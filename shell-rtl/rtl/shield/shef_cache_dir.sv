@@ -4,7 +4,7 @@
 // just changed is forwarded. On a miss the line taken is a way that holds nothing, else the oldest by a tree of three bits,
 // unless busy_i names it; without a way to take out_can_o is low and the decision waits. A decision changes the directory when
 // it is taken. walk_i (level): every dirty line is shown once on walk_* (valid/ready) and is clean then; with walk_drop_i all lines
-// are forgotten; walk_done_o at the end. No chunk may be asked meanwhile. clr_i forgets everything, Sets cycles (clr_done_o).
+// are forgotten; walk_done_o at the end. No chunk may be asked meanwhile. skip_i: what waits for its decision passes without one. clr_i forgets everything, Sets cycles (clr_done_o).
 `default_nettype none
 module shef_cache_dir
   import shef_pkg::*;
@@ -18,6 +18,7 @@ module shef_cache_dir
     input  wire              rst_ni,
     input  wire              clr_i,
     output logic             clr_done_o,
+    input  wire              skip_i,
 
     input  wire              ask_valid_i,
     output logic             ask_ready_o,
@@ -203,7 +204,7 @@ module shef_cache_dir
         region_q <= ask_region_i;
         chunk_q <= ask_chunk_i;
       end
-    end
+    end else if (skip_i) skip_q <= 1'b1;
   end
   always_ff @(posedge clk_i) begin
     if (!rst_ni || !clr_i) begin

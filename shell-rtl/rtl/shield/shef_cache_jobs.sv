@@ -4,8 +4,9 @@
 // are there. A job first writes the line's old chunk back (new_evict_i), then fills it (new_fill_i). Reads are asked for as soon as
 // a job comes, so that many are under way; one for a chunk whose write-back was not acknowledged waits for that.
 // rd_*, wr_*: requests to the line memory, valid/ready, data one cycle after a granted read. A line whose fill was answered with an error
-// is marked (bad_*), and never written back. A write-back that was answered with an error is told (lost_*). Throughput one beat a cycle. bad_we_o comes once for every job. idle_o: nothing is
-// under way or unacknowledged.
+// is marked (bad_*), and never written back; the mark stays until the line is filled anew. A write-back that was
+// answered with an error is told (lost_*). Throughput one beat a cycle. bad_we_o comes once for every job. idle_o: nothing is under
+// way or unacknowledged.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY
 // (outputs that are not needed here are left open by name)
@@ -29,6 +30,7 @@ module shef_cache_jobs
     output logic             new_ready_o,
     output logic [SW-1:0]    new_slot_o,
     input  wire  [LW-1:0]    new_line_i,
+    input  wire              new_walk_i,    // written back and kept
     input  wire              new_fill_i,
     input  wire  reg_idx_t   new_region_i,
     input  wire  chunk_idx_t new_chunk_i,
@@ -76,6 +78,7 @@ module shef_cache_jobs
 
   typedef struct packed {
     logic [LW-1:0] line;
+    logic walk;
     logic fill;
     logic evict;
     reg_idx_t region;
@@ -136,7 +139,7 @@ module shef_cache_jobs
   assign wr_beat_o = beat_q;
   assign wr_data_o = r_error_i ? '0 : r_data_i;
   assign bad_we_o = finish;
-  assign bad_o = state_q == X_FILL && (error_q || r_error_i);
+  assign bad_o = (state_q == X_FILL) ? (error_q || r_error_i) : (head.walk && bad_i);
   assign aw_valid_o = aw_valid_q;
   assign aw_addr_o = aw_addr_q;
   // the last word waits for its address, so that a job ends with both
@@ -165,8 +168,8 @@ module shef_cache_jobs
 
   always_ff @(posedge clk_i) begin
     if (new_valid_i && new_ready_o)
-      job_q[wp_q] <= '{line: new_line_i, fill: new_fill_i, evict: new_evict_i, region: new_region_i, chunk: new_chunk_i,
-          old_region: old_region_i, old_chunk: old_chunk_i};
+      job_q[wp_q] <= '{line: new_line_i, walk: new_walk_i, fill: new_fill_i, evict: new_evict_i, region: new_region_i,
+          chunk: new_chunk_i, old_region: old_region_i, old_chunk: old_chunk_i};
   end
 
   always_ff @(posedge clk_i) begin

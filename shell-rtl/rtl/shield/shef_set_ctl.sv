@@ -4,7 +4,7 @@
 // next cycle and is told outside once (fault_valid_o). With FreezeRegion a fault of a region's data or tree (its tag, a node, a bus
 // error of its data) freezes that region until the wipe (frozen_o) and is told once for the region; the rest stops the set. Wipe: while wipe_i is high everything is cleared, a sweep of SweepWords
 // addresses zeroes the memories, and wipe_done_o rises when that is done and the memory port has given and taken all it owes (or
-// is dead). A port that timed out stays dead until reset: the set stops again as soon as it is enabled.
+// is dead). A port that timed out stays dead until reset: the set stops again as soon as the wipe is over, before a session.
 `default_nettype none
 module shef_set_ctl
   import shef_pkg::*;
@@ -160,7 +160,7 @@ module shef_set_ctl
       end else if (wr_fault_valid_i) begin
         fault = 1'b1;
         what = wr_fault_i;
-      end else if (late_i && enable_i) begin
+      end else if (late_i) begin
         fault = 1'b1;
         what.kind = FAULT_TIMEOUT;
       end

@@ -117,6 +117,8 @@ pub struct AxiMaster {
     b: [Port; 4],
     /// Most bursts without a full answer, reads and writes counted apart.
     pub outstanding: usize,
+    /// R and B are not taken.
+    pub hold: [bool; 2],
     stalls: Stalls,
     queue: VecDeque<(u64, AxiOp)>,
     w_queue: VecDeque<([u8; BEAT], u64, bool)>,
@@ -149,6 +151,7 @@ impl AxiMaster {
             r,
             b,
             outstanding: 16,
+            hold: [false; 2],
             stalls: stalls.map_or_else(Stalls::off, Stalls::seeded),
             queue: VecDeque::new(),
             w_queue: VecDeque::new(),
@@ -378,8 +381,8 @@ impl Agent for AxiMaster {
             self.w_on = true;
         }
         sim.set(self.w[0], u64::from(self.w_on));
-        self.r_ready = !self.stalls.stalled(3);
-        self.b_ready = !self.stalls.stalled(4);
+        self.r_ready = !self.stalls.stalled(3) && !self.hold[0];
+        self.b_ready = !self.stalls.stalled(4) && !self.hold[1];
         sim.set(self.r[1], u64::from(self.r_ready));
         sim.set(self.b[1], u64::from(self.b_ready));
     }

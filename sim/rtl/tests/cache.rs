@@ -295,6 +295,85 @@ fn a_line_that_came_with_an_error_is_answered_with_errors_and_never_written_back
     b.mem.error_ranges.clear();
     b.command(FLUSH);
     b.same_in_memory();
+    // a flush does not mend it
+    b.acc.read(BASES[0] + 1024, 1);
+    assert!(!b.finish()[0].okay());
+    b.command(INVALIDATE);
+    b.acc.read(BASES[0] + 1024, 8);
+    let d = b.finish().remove(0);
+    assert!(d.okay() && d.data == b.bytes(BASES[0] + 1024, 512));
+    b.same_in_memory();
+}
+
+/// A command ends though the accelerator takes no answers, and nothing is lost when it takes them later.
+#[test]
+fn answers_that_are_not_taken_hold_no_command() {
+    for held in 0..2 {
+        for command in [FLUSH, INVALIDATE] {
+            let mut b = Bench::new(512, AxiMemoryConfig::bench(20, 20), None);
+            b.acc.outstanding = 64;
+            b.acc.hold[held] = true;
+            for k in 0..24 {
+                if held == 0 {
+                    b.acc.read(BASES[0] + 512 * k, 8);
+                } else {
+                    b.want[512 * k as usize..][..512].fill(k as u8);
+                    b.acc.write(BASES[0] + 512 * k, &[k as u8; 512]);
+                }
+            }
+            (0..3000).for_each(|_| b.cycle());
+            b.command(command);
+            b.acc.hold = [false; 2];
+            for d in b.finish() {
+                assert!(d.okay() && (held == 1 || d.data == b.bytes(BASES[0] + 512 * d.tag, 512)), "{held} {command}: {:x?}", d.op);
+            }
+            b.command(FLUSH);
+            b.same_in_memory();
+            b.clean();
+        }
+    }
+}
+
+/// Writes go on while as many reads wait for the accelerator as the cache can hold.
+#[test]
+fn reads_that_are_not_taken_hold_no_writes() {
+    let mut b = Bench::new(512, AxiMemoryConfig::bench(20, 20), None);
+    b.acc.outstanding = 64;
+    b.acc.hold[0] = true;
+    for k in 0..24 {
+        b.acc.read(BASES[0] + 512 * k, 8);
+    }
+    (0..2000).for_each(|_| b.cycle());
+    b.acc.write(BASES[1], &[5; 4096]);
+    b.until("the write waits for reads", 5000, |b| b.counts.seen[5] == 64);
+    b.acc.hold[0] = false;
+    assert!(b.finish().iter().all(AxiDone::okay));
+    b.clean();
+}
+
+/// A write that waits for a read of its line is answered with an error when a command comes and the read is not taken.
+#[test]
+fn a_write_behind_a_read_that_is_not_taken_is_cut_off_by_a_command() {
+    let mut b = Bench::new(512, AxiMemoryConfig::bench(20, 20), None);
+    b.acc.hold[0] = true;
+    b.acc.read(BASES[0], 8);
+    b.acc.read(BASES[0], 8);
+    (0..200).for_each(|_| b.cycle());
+    b.acc.write(BASES[0], &[5; 64]);
+    (0..3000).for_each(|_| b.cycle());
+    assert!(b.acc.pop().is_none(), "it waits for as long as no command is there");
+    b.command(FLUSH);
+    b.until("no answer to the write", 100, |b| !b.acc.idle() && b.s.peek("acc_bvalid") == 0);
+    b.acc.hold[0] = false;
+    let d = b.finish();
+    assert_eq!(d.iter().map(AxiDone::okay).collect::<Vec<_>>(), [true, true, false]);
+    assert_eq!(d[1].data, b.bytes(BASES[0], 512));
+    b.acc.write(BASES[0], &[5; 64]);
+    assert!(b.finish()[0].okay());
+    b.want[..64].fill(5);
+    b.command(FLUSH);
+    b.same_in_memory();
+    b.clean();
 }
 
 /// The accelerator was told OKAY for data that never came to memory: nothing is answered with OKAY from then on, and the loss is told.

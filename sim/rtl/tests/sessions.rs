@@ -254,6 +254,42 @@ fn bursts_of_one_session_do_not_reach_the_next() {
     }
 }
 
+/// An accelerator that takes no answers holds neither a flush nor the end of its session; the next one works.
+#[test]
+fn an_accelerator_that_takes_no_answers_holds_no_command() {
+    for cached in [false, true] {
+        let mut s = Shield::new(cached);
+        for (n, hold) in (0..).zip([1, 2, 3]) {
+            let mut owner = s.keyed();
+            assert_eq!(s.run(&mut owner, 8, n, 3), (1, 0));
+            s.write(&mut owner, 0x28, hold);
+            s.start(&mut owner, 8, n, if hold == 1 { 2 } else { 3 });
+            s.core.step(2_000);
+            assert_eq!(s.call(&mut owner, &Request::flush()).status, status::DONE, "cached {cached}, hold {hold}");
+            assert_eq!(s.read(&mut owner, 0x04) & 1, 0);
+            assert_eq!(s.call(&mut owner, &Request::close()).status, status::DONE, "cached {cached}, hold {hold}");
+            let mut owner = s.keyed();
+            assert_eq!(s.run(&mut owner, 64, 0x100 + n, 3), (1, 0), "cached {cached}, hold {hold}");
+            assert_eq!(s.call(&mut owner, &Request::close()).status, status::DONE);
+        }
+    }
+}
+
+/// A memory port that died while the Shield wiped itself is told before a seed is spent on it.
+#[test]
+fn a_port_that_dies_during_a_wipe_is_told_before_the_next_session() {
+    let mut s = Shield::new(false);
+    let mut owner = s.keyed();
+    s.core.axi_memory().inject(Hostile::LoseWrite);
+    s.start(&mut owner, 4, 1, 1);
+    s.core.step(600);
+    assert_eq!(s.status() & STOPPED, 0, "not yet");
+    assert!(s.core.krn_write(KRN_CTRL, 2).unwrap());
+    s.wait(7, EMPTY);
+    s.core.step(100);
+    assert_ne!(s.status() & STOPPED, 0, "a port that is dead, and nobody knows");
+}
+
 /// The accelerator's memory is cleared before the next session.
 #[test]
 fn the_memory_of_the_accelerator_is_cleared() {

@@ -3,7 +3,7 @@
 // Registers: 0x00 CTRL, write 1: start; 0x04 STATUS: bit 0 done, bit 1 an answer was not OKAY; 0x08 BLOCKS of 512 bytes; 0x0c SEED of
 // the pattern; 0x10 BASE, a multiple of 512; 0x14 WRONG words; 0x18 MODE: bit 0 writes, bit 1 reads back; 0x1c INDEX and 0x20 KEPT:
 // first word of the beat at INDEX in the memory that keeps the beats read last. The word at index i of a run is SEED + i.
-// After a write to 0x24 it clears its memory no more, and says so.
+// After a write to 0x24 it clears its memory no more, and says so. 0x28 HOLD: bit 0 takes no R, bit 1 takes no B.
 // Bursts of eight beats, one at a time, AW and W at once.
 `default_nettype none
 module shef_accel
@@ -51,6 +51,7 @@ module shef_accel
   logic [31:0] regs_q[8];
   logic [31:0] wrong_q, rdata_q;
   logic bvalid_q, rvalid_q, start_q, done_q, error_q, write;
+  logic [1:0] hold_q;
   logic [511:0] kept_mem_q[256];
 
   assign write = reg_awvalid_i && reg_wvalid_i && !bvalid_q;
@@ -68,11 +69,13 @@ module shef_accel
     if (!rst_ni) begin
       for (int i = 0; i < 8; i++) regs_q[i] <= '0;
       {bvalid_q, rvalid_q, start_q} <= '0;
+      hold_q <= '0;
       rdata_q <= '0;
     end else begin
       start_q <= write && reg_awaddr_i == 16'h00;
       if (write) begin
         if (!reg_awaddr_i[5]) regs_q[reg_awaddr_i[4:2]] <= reg_wdata_i;
+        if (reg_awaddr_i == 16'h28) hold_q <= reg_wdata_i[1:0];
         bvalid_q <= 1'b1;
       end else if (reg_bready_i) bvalid_q <= 1'b0;
       if (reg_arvalid_i && !rvalid_q) begin
@@ -90,7 +93,7 @@ module shef_accel
   // ---- run ----
   typedef enum logic [1:0] {IDLE, WRITE, READ} step_e;
   step_e step_q;
-  logic asked_q, sent_q, last_block, over;
+  logic asked_q, sent_q, last_block, over, got_r, got_b;
   logic [31:0] block_q;
   logic [2:0] beat_q;
   logic [511:0] pattern;
@@ -113,10 +116,12 @@ module shef_accel
   assign acc_w_o.data = pattern;
   assign acc_w_o.strb = '1;
   assign acc_w_o.last = beat_q == '1;
-  assign acc_r_ready_o = 1'b1;
-  assign acc_b_ready_o = 1'b1;
+  assign acc_r_ready_o = !hold_q[0];
+  assign acc_b_ready_o = !hold_q[1];
+  assign got_r = acc_r_valid_i && acc_r_ready_o;
+  assign got_b = acc_b_valid_i && acc_b_ready_o;
   assign last_block = block_q + 32'd1 == regs_q[2];
-  assign over = acc_b_valid_i || (acc_r_valid_i && acc_r_i.last);
+  assign over = got_b || (got_r && acc_r_i.last);
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
@@ -138,11 +143,11 @@ module shef_accel
         beat_q <= beat_q + 1'b1;
         if (acc_w_o.last) sent_q <= 1'b1;
       end
-      if (acc_r_valid_i) begin
+      if (got_r) begin
         beat_q <= beat_q + 1'b1;
         wrong_q <= wrong_q + 32'(bad);
       end
-      if ((acc_r_valid_i && acc_r_i.resp != AXI_OKAY) || (acc_b_valid_i && acc_b_i.resp != AXI_OKAY)) error_q <= 1'b1;
+      if ((got_r && acc_r_i.resp != AXI_OKAY) || (got_b && acc_b_i.resp != AXI_OKAY)) error_q <= 1'b1;
       if (step_q != IDLE && over) begin
         {asked_q, sent_q} <= '0;
         block_q <= last_block ? '0 : block_q + 32'd1;
@@ -162,7 +167,7 @@ module shef_accel
   assign cleared_o = swept;
   always_ff @(posedge clk_i) begin
     if (clear_i) kept_mem_q[sweep] <= '0;
-    else if (acc_r_valid_i) kept_mem_q[{block_q[4:0], beat_q}] <= acc_r_i.data;
+    else if (got_r) kept_mem_q[{block_q[4:0], beat_q}] <= acc_r_i.data;
     if (rst_ni && write && reg_awaddr_i == 16'h24) deaf_q <= 1'b1;
   end
 
