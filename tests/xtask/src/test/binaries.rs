@@ -143,10 +143,12 @@ impl Binary {
         format!("{}/{}", self.package, self.target)
     }
 
-    /// Digest of what decides how its tests end, `rest` being that of the files that are not Rust.
-    pub fn key(&self, which: &Which, rest: &str) -> String {
-        let starts: String = self.starts.iter().map(|p| kept::file_digest(p)).collect();
-        kept::key(&self.name(), &[&format!("{which:?}"), &kept::file_digest(&self.path), &starts, rest])
+    /// Digest of what decides how its tests end.
+    pub fn key(&self, which: &Which, rest: &Rest) -> String {
+        let programs: Vec<Vec<u8>> = [&self.path].into_iter().chain(&self.starts).map(|p| fs::read(p).unwrap_or_default()).collect();
+        let digests: String = programs.iter().map(|bytes| kept::digest(bytes)).collect();
+        let prose = if programs.iter().any(|bytes| names_prose(bytes)) { &rest.prose } else { "" };
+        kept::key(&self.name(), &[&format!("{which:?}"), &digests, &rest.files, prose])
     }
 
     /// The program, with what cargo would give it.
@@ -235,9 +237,23 @@ pub fn doctests() -> Outcome {
     }
 }
 
-/// Digest of every file that is not Rust.
-pub fn rest(tree: &Tree) -> String {
-    tree.digest(|path| !path.ends_with(".rs"))
+/// Digests of the files that are not Rust.
+pub struct Rest {
+    files: String,
+    /// Of those among them that programs do not read but where they name them.
+    prose: String,
+}
+
+impl Rest {
+    /// Reads them off the checkout.
+    pub fn of(tree: &Tree) -> Self {
+        Self { files: tree.digest(|p| !p.ends_with(".rs") && !kept::is_prose(p)), prose: tree.digest(kept::is_prose) }
+    }
+}
+
+/// Whether a path of prose stands in a program.
+fn names_prose(program: &[u8]) -> bool {
+    kept::PROSE.iter().any(|mark| program.windows(mark.len()).any(|w| w == mark.as_bytes()))
 }
 
 /// Runs `work` unless it passed on this content, and keeps its pass.
@@ -256,6 +272,12 @@ pub fn once(kept: &Kept, key: &str, name: &str, work: impl FnOnce() -> Outcome) 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_program_that_names_no_page_does_not_depend_on_prose() {
+        assert!(names_prose(b"\0/docs/reference/negatives.md\0") && names_prose(b"see README.md"));
+        assert!(!names_prose(b"shell-rtl/rtl/shef_set.sv") && !names_prose(b""));
+    }
 
     #[test]
     fn closing_lines_are_added_up() {

@@ -1,6 +1,6 @@
 //! What `cargo xtask test --full` adds. Each step can stand alone, so that an interrupted run goes on where it was.
 
-use super::binaries::{self, Built, Which};
+use super::binaries::{self, Built, Rest, Which};
 use super::lanes::{Lanes, Outcome};
 use super::{BUILD, PACKAGES, PROVER, Plan, VERILATOR, checked, kept};
 use crate::process::{self, Failure, say};
@@ -15,7 +15,7 @@ const OPERATIONS: u64 = 10_000;
 
 /// Adds them.
 pub fn steps<'a>(plan: &'a Plan, lanes: &Lanes<'a>, built: &'a Built) {
-    let rest = binaries::rest(&plan.tree);
+    let rest = Rest::of(&plan.tree);
     for binary in built.binaries.iter().filter(|b| b.has_long()) {
         let (key, name) = (binary.key(&Which::Long, &rest), format!("long tests: {}", binary.name()));
         let title = name.clone();
@@ -29,7 +29,7 @@ pub fn steps<'a>(plan: &'a Plan, lanes: &Lanes<'a>, built: &'a Built) {
     });
     mutations(plan, lanes, built);
     // The bench and the random operations: programs of shef-tb, on the RTL as it is.
-    let rtl = plan.tree.digest(|path| path.starts_with("shell-rtl/") || path.starts_with("sim/"));
+    let rtl = plan.tree.digest(|path| (path.starts_with("shell-rtl/") || path.starts_with("sim/")) && decides(path));
     for from in (0..ATTEMPTS.0).step_by(ATTEMPTS.1 as usize) {
         let inputs = format!("{rtl} {}", program_digest("shef-attack"));
         let name = format!("hostile attempts {from} to {}", from + ATTEMPTS.1 - 1);
@@ -49,7 +49,7 @@ pub fn steps<'a>(plan: &'a Plan, lanes: &Lanes<'a>, built: &'a Built) {
     for iommu in vm::Iommu::ALL {
         let inputs = format!(
             "{programs} {}",
-            plan.tree.digest(|p| p.starts_with("shell-rtl/") || p.starts_with("tests/vm/") || p.contains("xtask/src/vm/"))
+            plan.tree.digest(|p| (p.starts_with("shell-rtl/") && decides(p)) || p.starts_with("tests/vm/") || p.contains("xtask/src/vm/"))
         );
         // One after the other: they share a folder.
         let after: Vec<String> = vm::Iommu::ALL.iter().take_while(|i| **i != iommu).map(|i| guest(*i)).collect();
@@ -71,11 +71,11 @@ fn mutations<'a>(plan: &'a Plan, lanes: &Lanes<'a>, built: &'a Built) {
         Ok(all) => all,
         Err(e) => return plan.add(lanes, "mutants of the RTL", &[], |_| checked(Err(e))),
     };
-    let sources = plan.tree.digest(|path| path.starts_with("shell-rtl/") || path.starts_with("sim/rtl/tests/"));
+    let rest = Rest::of(&plan.tree);
     for mutant in all {
         let Some(binary) = mutant.binary(&built.binaries).cloned() else { continue };
-        let (name, inputs) = (format!("mutant {}", mutant.name), binary.key(&Which::Normal, &format!("{sources} {}", mutant.text())));
-        let key = kept::key(&name, &[&inputs]);
+        let name = format!("mutant {}", mutant.name);
+        let key = kept::key(&name, &[&binary.key(&Which::Normal, &rest), &mutant.text()]);
         let title = name.clone();
         plan.add(lanes, &name, &[BUILD, VERILATOR], move |_| {
             binaries::once(&plan.kept, &key, &title, || match mutant.try_test(&binary, plan.verilator()) {
@@ -85,6 +85,11 @@ fn mutations<'a>(plan: &'a Plan, lanes: &Lanes<'a>, built: &'a Built) {
             })
         });
     }
+}
+
+/// Whether a file has a part in what a program on the RTL does, the program itself aside.
+fn decides(path: &str) -> bool {
+    !path.ends_with(".rs") && !kept::is_prose(path)
 }
 
 fn program_digest(name: &str) -> String {

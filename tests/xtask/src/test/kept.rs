@@ -1,7 +1,7 @@
 //! What passed before, by content: a step whose inputs are byte for byte those with which it passed is not run again.
 //!
-//! Only passes are kept. The inputs of a test are its executable, the programs that it starts, and every file of the checkout that is not Rust; whoever
-//! adds another input to a step adds it to the step's key.
+//! Only passes are kept. The inputs of a test are its executable, the programs that it starts, and every file of the checkout that is not Rust, prose only where
+//! one of these programs names a path of it; whoever adds another input to a step adds it to the step's key.
 
 use crate::process::{self, Failure};
 use crate::root;
@@ -140,7 +140,20 @@ pub fn key(name: &str, parts: &[&str]) -> String {
 
 /// Digest of a file that was built.
 pub fn file_digest(path: &Path) -> String {
-    fs::read(path).map(|bytes| hex::encode(Sha256::digest(bytes))).unwrap_or_else(|_| format!("absent {}", path.display()))
+    fs::read(path).map(|bytes| digest(&bytes)).unwrap_or_else(|_| format!("absent {}", path.display()))
+}
+
+/// Digest of bytes.
+pub fn digest(bytes: &[u8]) -> String {
+    hex::encode(Sha256::digest(bytes))
+}
+
+/// What stands in the paths of prose: pages, the table of areas, the list of mutants. No build reads them.
+pub const PROSE: [&str; 4] = [".md", "docs/", "area.toml", "tests/mutants"];
+
+/// Whether a path is one of these.
+pub fn is_prose(path: &str) -> bool {
+    PROSE.iter().any(|mark| path.contains(mark))
 }
 
 #[cfg(test)]

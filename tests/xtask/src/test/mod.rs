@@ -302,7 +302,7 @@ impl Plan {
 
     /// The test programs.
     fn tests<'a>(&'a self, lanes: &Lanes<'a>, built: &'a Built) {
-        let rest = binaries::rest(&self.tree);
+        let rest = binaries::Rest::of(&self.tree);
         for binary in &built.binaries {
             let (key, name) = (binary.key(&Which::Normal, &rest), format!("tests: {}", binary.name()));
             let title = name.clone();
