@@ -24,8 +24,10 @@ pub struct Binary {
     path: PathBuf,
     /// Folder of the package: where cargo runs its tests.
     folder: PathBuf,
-    /// Programs that it may start.
-    starts: Vec<PathBuf>,
+    /// Digests of the program, and of those that it may start.
+    digests: String,
+    /// Whether a path of prose stands in one of them.
+    names_prose: bool,
 }
 
 /// What cargo says of one thing that it built.
@@ -99,16 +101,25 @@ pub fn build() -> Result<Built, Failure> {
             continue;
         }
         if profile.test {
-            built.binaries.push(Binary { package, target: target.name, path, folder, starts: Vec::new() });
+            built.binaries.push(Binary { package, target: target.name, path, folder, digests: String::new(), names_prose: false });
         } else if target.kind.iter().any(|k| k == "bin") {
             programs.entry(package).or_default().push(path);
         }
     }
     built.ok = child.wait().map_err(|e| Failure::failed(format!("cargo test --no-run: {e}")))?.success();
+    let mut seen: BTreeMap<PathBuf, (String, bool)> = BTreeMap::new();
     for b in &mut built.binaries {
         // The tests of whole systems start all programs, others their package's own.
         let all = b.package == "shef-e2e";
-        b.starts = programs.iter().filter(|(p, _)| all || **p == b.package).flat_map(|(_, paths)| paths.clone()).collect();
+        let starts = programs.iter().filter(|(p, _)| all || **p == b.package).flat_map(|(_, paths)| paths);
+        for path in [&b.path].into_iter().chain(starts) {
+            let (digest, prose) = seen.entry(path.clone()).or_insert_with(|| {
+                let bytes = fs::read(path).unwrap_or_default();
+                (kept::digest(&bytes), names_prose(&bytes))
+            });
+            b.digests.push_str(digest);
+            b.names_prose |= *prose;
+        }
     }
     built.binaries.sort_by_key(Binary::name);
     Ok(built)
@@ -145,10 +156,8 @@ impl Binary {
 
     /// Digest of what decides how its tests end.
     pub fn key(&self, which: &Which, rest: &Rest) -> String {
-        let programs: Vec<Vec<u8>> = [&self.path].into_iter().chain(&self.starts).map(|p| fs::read(p).unwrap_or_default()).collect();
-        let digests: String = programs.iter().map(|bytes| kept::digest(bytes)).collect();
-        let prose = if programs.iter().any(|bytes| names_prose(bytes)) { &rest.prose } else { "" };
-        kept::key(&self.name(), &[&format!("{which:?}"), &digests, &rest.files, prose])
+        let prose = if self.names_prose { &rest.prose } else { "" };
+        kept::key(&self.name(), &[&format!("{which:?}"), &self.digests, &rest.files, prose])
     }
 
     /// The program, with what cargo would give it.
@@ -253,7 +262,8 @@ impl Rest {
 
 /// Whether a path of prose stands in a program.
 fn names_prose(program: &[u8]) -> bool {
-    kept::PROSE.iter().any(|mark| program.windows(mark.len()).any(|w| w == mark.as_bytes()))
+    let text = String::from_utf8_lossy(program);
+    kept::PROSE.iter().any(|mark| text.contains(mark))
 }
 
 /// Runs `work` unless it passed on this content, and keeps its pass.
