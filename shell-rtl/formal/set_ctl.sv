@@ -83,7 +83,7 @@ module set_ctl
   logic r;                       // symbolic region, holds itself
   logic rd_own, any, stops, freezes;
   assign rd_own = rd_i.kind == FAULT_BUS && rd_i.region != 8'hff;
-  assign any = tag_fail_i || node_fail_i || rd_fault_i || wr_fault_i || twice_i || (late_i && enable_i);
+  assign any = tag_fail_i || node_fail_i || rd_fault_i || wr_fault_i || twice_i || late_i;
   // with the policy `region`: what belongs to no region, or is no fault of data
   assign stops = !p ? any : twice_i || (node_fail_i && node_internal_i) || (rd_fault_i && !rd_own) || wr_fault_i;
   assign freezes = p && ((tag_fail_i && tag_region_i == r) || (node_fail_i && node_region_i == r) || (rd_fault_i && rd_own && rd_i.region == {7'd0, r}));
