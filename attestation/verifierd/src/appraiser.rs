@@ -378,6 +378,7 @@ pub fn record(outcome: &Outcome, policy: &StoredPolicy, question: &Question<'_>)
         kernel_svn,
         proven_svn: if proven { kernel_svn } else { 0 },
         genuine: is_genuine(outcome),
+        fresh: question.challenged.is_some(),
         nonce: question.nonce.to_vec(),
         evidence: question.evidence.bytes().to_vec(),
         report: outcome.appraisal.to_json(),

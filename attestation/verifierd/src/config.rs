@@ -1,5 +1,6 @@
 //! The configuration: one TOML file. Every mistake names line and column.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -196,6 +197,15 @@ struct TenantFile {
     name: Spanned<String>,
     #[serde(default)]
     token: Vec<TokenFile>,
+    #[serde(default)]
+    submitter: Vec<SubmitterFile>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SubmitterFile {
+    name: Spanned<String>,
+    policies: Vec<Spanned<String>>,
 }
 
 #[derive(Deserialize)]
@@ -224,6 +234,8 @@ pub struct Tenant {
     pub name: String,
     /// Its bearer tokens.
     pub tokens: Vec<Token>,
+    /// Identities that may have evidence held against these policies only; who is not here may name any.
+    pub submitters: BTreeMap<String, Vec<String>>,
 }
 
 /// A checked configuration.
@@ -270,6 +282,12 @@ impl At<'_> {
 }
 
 impl Config {
+    /// The tenant of this name.
+    #[must_use]
+    pub fn tenant(&self, name: &str) -> Option<&Tenant> {
+        self.tenants.iter().find(|tenant| tenant.name == name)
+    }
+
     /// Reads and checks a file.
     ///
     /// # Errors
@@ -334,7 +352,19 @@ impl Config {
                 }
                 tokens.push(Token { name: token.name.get_ref().clone(), role, sha256 });
             }
-            tenants.push(Tenant { name: name.clone(), tokens });
+            let mut submitters = BTreeMap::new();
+            for submitter in &tenant.submitter {
+                for (what, text) in [("submitter", &submitter.name)].into_iter().chain(submitter.policies.iter().map(|p| ("policy", p))) {
+                    if !is_name(text.get_ref()) {
+                        return Err(at.error(&text.span(), format!("{what} {:?}: {}", text.get_ref(), name_rule())));
+                    }
+                }
+                let policies = submitter.policies.iter().map(|policy| policy.get_ref().clone()).collect();
+                if submitters.insert(submitter.name.get_ref().clone(), policies).is_some() {
+                    return Err(at.error(&submitter.name.span(), format!("submitter {:?} is there twice", submitter.name.get_ref())));
+                }
+            }
+            tenants.push(Tenant { name: name.clone(), tokens, submitters });
         }
         if tenants.is_empty() {
             return Err(at.error(&(text.len()..text.len()), "there is no [[tenant]]"));
@@ -427,6 +457,11 @@ mod tests {
         assert!(bad(&token("root", &"0".repeat(64))).starts_with("v.toml:7:8: role"));
         assert!(bad(&token("audit", "00")).starts_with("v.toml:8:10: sha256"));
         assert!(Config::parse(&token("audit", &"0".repeat(64)), "v", Path::new("")).is_ok());
+        let submitter = |policies: &str| format!("{GOOD}[[tenant.submitter]]\nname = \"host-7\"\npolicies = {policies}\n");
+        assert!(bad(&submitter("[\"default@1\"]")).starts_with("v.toml:7:13: policy"));
+        assert!(bad(&submitter("\"default\"")).starts_with("v.toml:7:12: invalid type"));
+        let config = Config::parse(&submitter("[\"default\"]"), "v", Path::new("")).unwrap();
+        assert_eq!(config.tenant("default").unwrap().submitters["host-7"], ["default"]);
     }
 
     #[test]

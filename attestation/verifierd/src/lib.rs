@@ -8,6 +8,7 @@ mod audit;
 pub mod auth;
 pub mod backup;
 pub mod config;
+mod flow;
 pub mod init;
 pub mod jwe;
 pub mod metrics;

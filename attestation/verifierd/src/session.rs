@@ -12,7 +12,9 @@ use crate::secrets::{Kek, random};
 /// Bytes of a nonce when nobody asks for another length: 64 characters of base64 without padding.
 pub const NONCE_LEN: usize = 48;
 const MAX_TOKEN: usize = 1024;
-const LABEL: &str = "shef-session/1";
+/// Seconds for which a relying party's own nonce is remembered.
+const OWN_NONCE: i64 = 24 * 3600;
+const LABEL: &str = "shef-session/2";
 
 /// A nonce whose base64 text is the same in the standard and in the URL alphabet: no character 62 or 63.
 /// Each group of three bytes is drawn until it has none; 0.046 bit of each six are lost.
@@ -29,15 +31,46 @@ pub fn draw_nonce(len: usize) -> Vec<u8> {
     nonce
 }
 
+/// Whose protocol a session speaks. A session of one is none of another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// `/v1`.
+    Native,
+    /// Veraison's challenge-response.
+    Veraison,
+    /// The KBS of Confidential Containers.
+    Kbs,
+}
+
+impl Protocol {
+    const ALL: [Self; 3] = [Self::Native, Self::Veraison, Self::Kbs];
+
+    /// Name in tokens.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Native => "native",
+            Self::Veraison => "veraison",
+            Self::Kbs => "kbs",
+        }
+    }
+}
+
 /// An open challenge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Session {
+    /// Random; under it, and not under its nonce, a session is used up.
+    pub id: [u8; 16],
+    /// Whose protocol it speaks.
+    pub protocol: Protocol,
     /// Tenant.
     pub tenant: String,
     /// Layer whose evidence is expected; `None` where the evidence says it itself (other services' protocols), and then no key is released.
     pub layer: Option<Layer>,
     /// The nonce.
     pub nonce: Vec<u8>,
+    /// Whether this service drew the nonce. One that a client brought says nothing about when the evidence was made.
+    pub drawn: bool,
     /// Seconds since 1970 at which it was made.
     pub issued: i64,
     /// Seconds since 1970 at which it ends.
@@ -47,14 +80,24 @@ pub struct Session {
 }
 
 impl Session {
+    /// A session from `now` on, for evidence of any layer, with a nonce that this service has drawn.
+    #[must_use]
+    pub fn new(protocol: Protocol, tenant: &str, nonce: Vec<u8>, now: i64, seconds: i64) -> Self {
+        let (issued, expires) = (now, now + seconds);
+        Self { id: random(), protocol, tenant: tenant.into(), layer: None, nonce, drawn: true, issued, expires, recipient: None }
+    }
+
     /// The signed token: CBOR and its HMAC in base64url.
     #[must_use]
     pub fn token(&self, kek: &Kek) -> String {
         let mut bytes = Value::Array(vec![
             LABEL.into(),
+            self.protocol.name().into(),
+            self.id.as_slice().into(),
             self.tenant.as_str().into(),
             self.layer.map_or(Value::Null, |layer| layer.name().into()),
             self.nonce.as_slice().into(),
+            Value::Bool(self.drawn),
             Value::int(self.issued),
             Value::int(self.expires),
             self.recipient.as_ref().map_or(Value::Null, |key| key.as_bytes().into()),
@@ -65,16 +108,21 @@ impl Session {
         B64.encode(bytes)
     }
 
-    /// Opens a token of this tenant. Its end is not looked at: see [`Session::is_open`].
+    /// Opens a token of this protocol and tenant. Its end is not looked at: see [`Session::is_open`].
     ///
     /// # Errors
-    /// Changed, of another tenant, or of another KEK.
-    pub fn open(kek: &Kek, tenant: &str, token: &str) -> Result<Self> {
+    /// Changed, of another protocol or tenant, or of another KEK.
+    pub fn open(kek: &Kek, protocol: Protocol, tenant: &str, token: &str) -> Result<Self> {
         let session = (token.len() <= MAX_TOKEN).then(|| Self::read(kek, token)).flatten();
         // The same words for both: a stranger learns nothing about other tenants.
-        session
+        let session = session
             .filter(|session| session.tenant == tenant)
-            .ok_or_else(|| Kind::Session.because("the token is not one that this service gave to this tenant"))
+            .ok_or_else(|| Kind::Session.because("the token is not one that this service gave to this tenant"))?;
+        if session.protocol != protocol {
+            let (found, expected) = (session.protocol.name(), protocol.name());
+            return Err(Kind::Session.because(format!("the session was made for another protocol: {found}, expected {expected}")));
+        }
+        Ok(session)
     }
 
     fn read(kek: &Kek, token: &str) -> Option<Self> {
@@ -88,22 +136,26 @@ impl Session {
         if f.text(0, 0..=32).ok()? != LABEL {
             return None;
         }
-        let tenant = f.text(1, 1..=64).ok()?.into();
-        let layer = match f.take(2).ok()? {
+        let name = f.text(1, 1..=16).ok()?;
+        let protocol = Protocol::ALL.into_iter().find(|protocol| protocol.name() == name)?;
+        let id = f.bytes(2, 16..=16).ok()?.try_into().ok()?;
+        let tenant = f.text(3, 1..=64).ok()?.into();
+        let layer = match f.take(4).ok()? {
             Value::Null => None,
             Value::Text(name) => Some(Layer::from_name(name)?),
             _ => return None,
         };
-        let nonce = f.bytes(3, NONCE_MIN..=NONCE_MAX).ok()?.into();
-        let issued = f.take(4).ok()?.as_int()?;
-        let expires = f.take(5).ok()?.as_int()?;
-        let recipient = match f.take(6).ok()? {
+        let nonce = f.bytes(5, NONCE_MIN..=NONCE_MAX).ok()?.into();
+        let Value::Bool(drawn) = f.take(6).ok()? else { return None };
+        let issued = f.take(7).ok()?.as_int()?;
+        let expires = f.take(8).ok()?.as_int()?;
+        let recipient = match f.take(9).ok()? {
             Value::Null => None,
             Value::Bytes(key) => Some(PublicKey::from_bytes(key).ok()?),
             _ => return None,
         };
         f.finish().ok()?;
-        Some(Self { tenant, layer, nonce, issued, expires, recipient })
+        Some(Self { id, protocol, tenant, layer, nonce, drawn, issued, expires, recipient })
     }
 
     /// The layer of a session of the native API.
@@ -123,6 +175,44 @@ impl Session {
             return Ok(());
         }
         Err(Kind::SessionExpired.because(format!("the session ended {} seconds ago", now - self.expires)))
+    }
+}
+
+/// The nonce that evidence must carry, and what this service knows of it.
+#[derive(Clone, Debug)]
+pub struct Challenge {
+    /// The nonce.
+    pub nonce: Vec<u8>,
+    /// What is used up with it. No two sessions share one, and no two identities' own nonces do.
+    pub token: Vec<u8>,
+    /// Seconds since 1970 until which it can be used.
+    pub expires: i64,
+    /// Seconds since 1970 until which its use is remembered, and what is kept with it.
+    pub remembered: i64,
+    /// When this service drew the nonce. `None`: somebody else did, at a time that nobody here knows, so it counts as fresh for no
+    /// rule and no record of a device.
+    pub drawn: Option<i64>,
+}
+
+impl Challenge {
+    /// That of a session.
+    #[must_use]
+    pub fn of(session: &Session) -> Self {
+        Self {
+            nonce: session.nonce.clone(),
+            token: [b"session:", &session.id[..]].concat(),
+            expires: session.expires,
+            remembered: session.expires,
+            drawn: session.drawn.then_some(session.issued),
+        }
+    }
+
+    /// The own nonce of an identity of this name.
+    #[must_use]
+    pub fn own(who: &str, nonce: Vec<u8>, now: i64) -> Self {
+        let expires = now + OWN_NONCE;
+        let token = [b"own:", who.as_bytes(), b":", &nonce].concat();
+        Self { nonce, token, expires, remembered: expires, drawn: None }
     }
 }
 
@@ -151,20 +241,25 @@ mod tests {
         let key = *crate::secrets::Signer::new(&[9; 32], Vec::new()).unwrap().public_key();
         for recipient in [None, Some(key)] {
             let session =
-                Session { tenant: "a".into(), layer: Some(Layer::Shield), nonce: draw_nonce(48), issued: 1, expires: 100, recipient };
+                Session { layer: Some(Layer::Shield), recipient, ..Session::new(Protocol::Native, "a", draw_nonce(48), 1, 99) };
             let token = session.token(&kek);
-            assert_eq!(Session::open(&kek, "a", &token).unwrap(), session);
-            assert_eq!(Session::open(&kek, "b", &token).unwrap_err().kind, Kind::Session);
-            assert_eq!(Session::open(&Kek::new(&[2; 32]), "a", &token).unwrap_err().kind, Kind::Session);
+            assert_eq!(Session::open(&kek, Protocol::Native, "a", &token).unwrap(), session);
+            assert_eq!(Session::open(&kek, Protocol::Native, "b", &token).unwrap_err().kind, Kind::Session);
+            assert_eq!(Session::open(&Kek::new(&[2; 32]), Protocol::Native, "a", &token).unwrap_err().kind, Kind::Session);
+            for other in [Protocol::Veraison, Protocol::Kbs] {
+                assert_eq!(Session::open(&kek, other, "a", &token).unwrap_err().kind, Kind::Session);
+            }
             let bytes = B64.decode(&token).unwrap();
             for at in 0..bytes.len() {
                 let mut changed = bytes.clone();
                 changed[at] ^= 1;
-                assert_eq!(Session::open(&kek, "a", &B64.encode(changed)).unwrap_err().kind, Kind::Session);
+                assert_eq!(Session::open(&kek, Protocol::Native, "a", &B64.encode(changed)).unwrap_err().kind, Kind::Session);
             }
             session.is_open(99).unwrap();
             assert_eq!(session.is_open(100).unwrap_err().kind, Kind::SessionExpired);
         }
-        assert!(Session::open(&kek, "a", "").is_err() && Session::open(&kek, "a", &"A".repeat(5000)).is_err());
+        for text in ["", &"A".repeat(5000)] {
+            assert!(Session::open(&kek, Protocol::Native, "a", text).is_err());
+        }
     }
 }

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use shef_proto::cose::SigningKey;
 use shef_proto::entropy::SeededEntropy;
 use shef_proto::evidence::Layer;
+use shef_verifierd::auth::Role;
 use shef_verifierd::secrets::sha256;
 use shef_verify::ReferenceValues;
 use shef_verify::corim::{CorimSigner, Describe, write_signed};
@@ -117,6 +118,81 @@ fn sessions_of_other_protocols_release_nothing_and_strangers_only_attest() {
     // Where the configuration names no tenant for strangers, they may not even ask.
     let closed = Service::start();
     closed.stranger().send("POST", "/challenge-response/v1/newSession", &[("accept", SESSION)], b"").problem(401, "SHEF-SVC-027");
+}
+
+/// A nonce that a client brings is no challenge of the service: not fresh for a policy, not for the record of a device, and nobody else's.
+#[test]
+fn a_nonce_that_the_client_brings_is_no_challenge() {
+    let (service, device, client) = furnished();
+    let operator = &service.operator;
+    let put = |text: &str| operator.send("PUT", "/v1/policies/default", &[("content-type", "application/toml")], text.as_bytes()).ok();
+    put(&format!("{POLICY}max_age = 5\n"));
+    let last = || operator.get(&format!("/v1/devices/{}", hex::encode(device.ueid))).json()["last_appraised"].as_i64();
+    let status = |done: &Value| claims(&done["result"])["submods"]["fpga-kernel"]["ear.status"].clone();
+    let submit = |path: &str, nonce: &[u8]| {
+        let evidence = device.evidence(Layer::Kernel, nonce);
+        client.send("POST", path, &[("accept", SESSION), ("content-type", "application/eat+cwt")], &evidence)
+    };
+    // One that the service draws is.
+    let (path, session) = new_session(&client, "");
+    let drawn = STANDARD.decode(session["nonce"].as_str().unwrap()).unwrap();
+    assert_eq!(status(&submit(&path, &drawn).ok()), "affirming");
+    let before = last().expect("a device that was seen");
+    assert!(before > 0);
+    // The same under a nonce of the client's: too old for all that anybody knows.
+    let own = [7; 32];
+    let query = format!("?nonce={}", B64.encode(own));
+    let (path, _) = new_session(&client, &query);
+    assert_eq!(status(&submit(&path, &own).ok()), "contraindicated");
+    put(POLICY);
+    // Without that rule it is accepted, and the device's record stays as it is.
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    let (path, _) = new_session(&client, &query);
+    assert_eq!(status(&submit(&path, &own).ok()), "affirming");
+    assert_eq!(last(), Some(before));
+    let body = json!({"nonce": B64.encode(own), "layer": "kernel", "evidence": b64(&device.evidence(Layer::Kernel, &own))});
+    operator.post("/v1/appraise", &body).ok();
+    operator.post("/v1/appraise", &body).problem(409, "SHEF-SVC-042");
+    assert_eq!(last(), Some(before));
+    // Another identity's own nonce is another one, though its bytes are the same.
+    service.client("default", Role::Attest, "second").post("/v1/appraise", &body).ok();
+    // Nor does a session with the nonce of another one show its result, burn it or end it.
+    let (victim, session) = new_session(&client, "");
+    let nonce = STANDARD.decode(session["nonce"].as_str().unwrap()).unwrap();
+    let query = format!("?nonce={}", B64.encode(&nonce));
+    let (thief, _) = new_session(&client, &query);
+    client.send("DELETE", &thief, &[], b"").ok();
+    let (thief, _) = new_session(&client, &query);
+    submit(&thief, &nonce).ok();
+    let (thief, _) = new_session(&client, &query);
+    assert_eq!(client.send("GET", &victim, &[("accept", SESSION)], b"").ok()["status"], "waiting");
+    assert_eq!(status(&submit(&victim, &nonce).ok()), "affirming");
+    assert_eq!(client.send("GET", &thief, &[("accept", SESSION)], b"").ok()["status"], "waiting");
+}
+
+/// A session speaks the protocol that it was made for.
+#[test]
+fn a_session_of_one_protocol_is_none_of_another() {
+    let (service, device, client) = furnished();
+    let (path, session) = new_session(&client, "");
+    let veraison = path.rsplit('/').next().unwrap();
+    let mut kbs = Kbs::begin(&client);
+    let own = kbs.cookie.split_once('=').unwrap().1.to_owned();
+    let (native, _) = service.operator.session(Layer::Kernel, None);
+    for token in [&own, &native] {
+        let path = format!("/challenge-response/v1/session/{token}");
+        client.send("GET", &path, &[("accept", SESSION)], b"").problem(404, "SHEF-SVC-020");
+    }
+    for token in [veraison, native.as_str()] {
+        kbs.cookie = format!("kbs-session-id={token}");
+        kbs.nonce = session["nonce"].as_str().unwrap().into();
+        let answer = kbs.attest(&device);
+        assert_eq!((answer.status, answer.json()["code"].as_str()), (401, Some("SHEF-SVC-040")));
+    }
+    for token in [veraison, own.as_str()] {
+        let body = json!({"session": token, "evidence": b64(&device.evidence(Layer::Kernel, &[7; 48]))});
+        service.operator.post("/v1/appraise", &body).problem(400, "SHEF-SVC-040");
+    }
 }
 
 #[test]

@@ -129,6 +129,43 @@ fn roles_and_tenants() {
     nobody.get("/v1/devices").problem(401, "SHEF-SVC-027");
 }
 
+/// Who submits evidence does not choose the rules: versions of policies are the operator's, names those of the configuration.
+#[test]
+fn policies_are_chosen_by_those_who_may() {
+    let change = |text: String| format!("{text}[[tenant.submitter]]\nname = \"host-7\"\npolicies = [\"default\", \"strict\"]\n");
+    let service = Service::with(change, Default::default());
+    let device = Device::new(1);
+    service.furnish(&device);
+    let operator = &service.operator;
+    for (name, text) in [("default", format!("{POLICY}max_age = 60\n")), ("other", POLICY.into())] {
+        operator.send("PUT", &format!("/v1/policies/{name}"), &[("content-type", "application/toml")], text.as_bytes()).ok();
+    }
+    let ask = |client: &Client, policy: Option<&str>| {
+        let (session, nonce) = client.session(Layer::Kernel, None);
+        let mut body = json!({"session": session, "evidence": b64(&device.evidence(Layer::Kernel, &nonce))});
+        if let Some(policy) = policy {
+            body["policy"] = json!(policy);
+        }
+        (client.post("/v1/explain", &body), client.post("/v1/appraise", &body))
+    };
+    let host = service.client("default", Role::Release, "host-7");
+    for refused in ["default@1", "default@2", "default@", "@1", "other", "other@1"] {
+        let (explained, appraised) = ask(&host, Some(refused));
+        explained.problem(403, "SHEF-SVC-028");
+        appraised.problem(403, "SHEF-SVC-028");
+    }
+    ask(&host, Some("strict")).1.problem(404, "SHEF-SVC-020");
+    assert_eq!(ask(&host, None).1.ok()["policy"], "default@2");
+    // Who is not listed may name any policy, and the operator any version; results say which it was.
+    let free = service.client("default", Role::Attest, "host-8");
+    ask(&free, Some("default@1")).1.problem(403, "SHEF-SVC-028");
+    assert_eq!(ask(&free, Some("other")).1.ok()["policy"], "other@1");
+    let result = ask(operator, Some("default@1")).1.ok()["result"].clone();
+    let claims = result.as_str().unwrap().split('.').nth(1).map(|text| unb64(&json!(text))).unwrap();
+    let claims: serde_json::Value = serde_json::from_slice(&claims).unwrap();
+    assert_eq!(claims["submods"]["fpga-kernel"]["ear_appraisal_policy_ids"][0], "default@1", "{claims}");
+}
+
 #[test]
 fn a_tenant_that_asks_too_often_waits() {
     let service = Service::with(|text| format!("{}\n[limits]\nrate = 1\nburst = 3\n", text), Default::default());

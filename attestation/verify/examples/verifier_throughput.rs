@@ -107,6 +107,7 @@ fn main() {
         expires: NOW + 300,
         id: "0123456789abcdef0123456789abcdef",
         nonce: &NONCE,
+        policy: None,
         developer: "https://shef.dev",
         build: "bench",
         with_ueid: false,

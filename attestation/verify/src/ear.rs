@@ -113,6 +113,8 @@ pub struct Issue<'a> {
     pub id: &'a str,
     /// `eat_nonce`: the relying party's nonce, or that of the challenge.
     pub nonce: &'a [u8],
+    /// Name of the policy, `name@version`, where it has one; stands before the digests in the policy ids.
+    pub policy: Option<&'a str>,
     /// `developer` of the verifier id.
     pub developer: &'a str,
     /// `build` of the verifier id.
@@ -146,9 +148,10 @@ pub fn claims(outcome: &Outcome, layer: Layer, issue: &Issue<'_>) -> Vec<u8> {
             map.object(submod(layer), |map| {
                 map.text(names.status, appraisal.status.name());
                 map.object(names.vector, |map| appraisal.vector.claims().for_each(|(name, value)| map.number(name, value)));
+                let ids: Vec<String> = issue.policy.map(str::to_owned).into_iter().chain(appraisal.policy_ids.iter().cloned()).collect();
                 match issue.dialect {
-                    Dialect::Draft04 => map.texts(names.policy_ids, &appraisal.policy_ids),
-                    Dialect::Veraison2023 => map.text(names.policy_ids, &appraisal.policy_ids.join(" ")),
+                    Dialect::Draft04 => map.texts(names.policy_ids, &ids),
+                    Dialect::Veraison2023 => map.text(names.policy_ids, &ids.join(" ")),
                 }
                 if let Some(verified) = verified {
                     map.object(names.attester, |map| attester(map, verified, issue.with_ueid));
@@ -231,6 +234,8 @@ pub struct Expect<'a> {
     pub nonce: Option<&'a [u8]>,
     /// The layer that must have been appraised.
     pub layer: Layer,
+    /// `name@version` or digest of the policy, when only one will do: a policy that was replaced may still be in use elsewhere.
+    pub policy: Option<&'a str>,
     /// Seconds since 1970.
     pub now: i64,
     /// By how much clocks may differ, seconds.
@@ -256,7 +261,7 @@ pub struct Ear {
     pub status: Status,
     /// Trustworthiness vector of the layer.
     pub vector: TrustVector,
-    /// Ids of the policies.
+    /// Ids of the policy: `name@version`, where it has a name, and the digests of its parts.
     pub policy_ids: Vec<String>,
     /// The key that the evidence vouches for, where it was accepted.
     pub key: Option<PublicKey>,
@@ -320,6 +325,9 @@ pub fn verify(token: &str, keys: &[JwtKey], expect: &Expect<'_>, verify: VerifyF
         Some(Value::Array(list)) => list.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
         _ => Vec::new(),
     };
+    if let Some(expected) = expect.policy.filter(|expected| !policy_ids.iter().any(|id| id == expected)) {
+        return Err(other(names.policy_ids, &quoted(expected), &policy_ids.join(" ")));
+    }
     let key = match layer.0.get(names.key).and_then(|key| key.get("akpub")).and_then(Value::as_str) {
         None => None,
         Some(text) => Some(key_of(text).ok_or_else(|| wrong(names.key, "a P-256 key as base64url of its DER", "something else"))?),

@@ -30,6 +30,7 @@ fn issue(dialect: Dialect) -> Issue<'static> {
         expires: NOW + 300,
         id: "7f",
         nonce: &NONCE,
+        policy: Some("default@3"),
         developer: "https://shef.dev",
         build: "shef-verifierd 0.1.0",
         with_ueid: false,
@@ -37,7 +38,7 @@ fn issue(dialect: Dialect) -> Issue<'static> {
 }
 
 fn expect(layer: Layer) -> Expect<'static> {
-    Expect { issuer: Some("https://verifier.example"), audience: AUDIENCE, nonce: Some(&NONCE), layer, now: NOW + 10, leeway: 5 }
+    Expect { issuer: Some("https://verifier.example"), audience: AUDIENCE, nonce: Some(&NONCE), layer, policy: None, now: NOW + 10, leeway: 5 }
 }
 
 fn outcome(case: &Case) -> Outcome {
@@ -56,7 +57,11 @@ fn both_dialects_are_read_back() {
             assert_eq!(ear.key, Some(key("shield").public_key()));
             assert_eq!(ear.evidence_digest, Some(evidence::digest(&case.evidence())));
             assert_eq!((ear.nonce, ear.id.as_str(), ear.expires), (NONCE.to_vec(), "7f", NOW + 300));
-            assert_eq!(ear.policy_ids, outcome.appraisal.policy_ids);
+            assert_eq!((ear.policy_ids[0].as_str(), &ear.policy_ids[1..]), ("default@3", &outcome.appraisal.policy_ids[..]));
+            for (policy, known) in [("default@3", true), (&outcome.appraisal.policy_ids[0], true), ("default@2", false), ("default", false)] {
+                let expect = Expect { policy: Some(policy), ..expect(layer) };
+                assert_eq!(ear::verify(&token, &keys(), &expect, portable).is_ok(), known, "{policy}");
+            }
             assert!(!ear.attester.contains_key("ueid"), "the device is named only on request");
             // Another layer is not what was appraised.
             let other = if layer == Layer::Kernel { Layer::Shield } else { Layer::Kernel };
@@ -80,7 +85,7 @@ fn names_of_the_dialects() {
         shield["ear_trustworthiness_vector"],
         json!({"instance-identity": 2, "configuration": 2, "executables": 2, "hardware": 2, "runtime-opaque": 2, "storage-opaque": 2})
     );
-    assert!(shield["ear_appraisal_policy_ids"][0].as_str().unwrap().starts_with("sha256:"));
+    assert!(shield["ear_appraisal_policy_ids"][1].as_str().unwrap().starts_with("sha256:"));
     assert_eq!(shield["ear_verifier_claims"]["reasons"], json!([]));
     let old = claims(Dialect::Veraison2023);
     assert_eq!(old["eat_profile"], "tag:github.com,2023:veraison/ear");

@@ -295,6 +295,7 @@ fn write_ear(path: &Path, keys: &Path, args: &VerifyArgs, outcome: &Outcome, evi
         expires: now.saturating_add(EAR_LIFE),
         id: &hex::encode(&id),
         nonce: &evidence.nonce,
+        policy: None,
         developer: "https://shef.dev",
         build: concat!("shef ", env!("CARGO_PKG_VERSION")),
         with_ueid: true,

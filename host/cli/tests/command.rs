@@ -753,6 +753,7 @@ fn evidence_goes_into_bundles_and_results() {
             audience: "relying-party",
             nonce: None,
             layer: shef_proto::evidence::Layer::Shield,
+            policy: None,
             now,
             leeway: 5,
         };

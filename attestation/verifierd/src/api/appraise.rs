@@ -11,24 +11,16 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use shef_proto::evidence::{self, Layer};
 use shef_proto::hpke_suite::PublicKey;
-use shef_verify::Outcome;
 use shef_verify::cmw::MediaType;
-use shef_verify::ear::{self, Dialect, Issue};
+use shef_verify::ear::Dialect;
 
 use super::{Shared, bytes, json as read_json, nonce_text};
 use crate::app::App;
-use crate::appraiser::{self, Collateral, Question, Received, StoredPolicy};
-use crate::audit;
+use crate::appraiser::Received;
 use crate::auth::Identity;
-use crate::metrics::Counter;
-use crate::problem::{Kind, Problem, Result};
-use crate::secrets::{Signer, random};
-use crate::session::{NONCE_LEN, Session, draw_nonce};
-
-/// Seconds for which a relying party's own nonce is remembered.
-const OWN_NONCE: i64 = 24 * 3600;
-/// The policy of a request that names none.
-pub const DEFAULT_POLICY: &str = "default";
+use crate::flow::{self, Case};
+use crate::problem::{Kind, Result};
+use crate::session::{Challenge, NONCE_LEN, Protocol, Session, draw_nonce};
 
 pub fn router() -> Router<Arc<App>> {
     Router::new().route("/v1/sessions", post(session)).route("/v1/appraise", post(appraise)).route("/v1/explain", post(explain))
@@ -61,14 +53,10 @@ async fn session(
             Some(PublicKey::from_bytes(&point).map_err(|error| Kind::Malformed.because(format!("recipient: {error}")))?)
         }
     };
-    let now = app.now();
     let session = Session {
-        tenant: identity.tenant,
         layer: Some(layer(&new.layer)?),
-        nonce: draw_nonce(NONCE_LEN),
-        issued: now,
-        expires: now + config.limits.session_seconds,
         recipient,
+        ..Session::new(Protocol::Native, &identity.tenant, draw_nonce(NONCE_LEN), app.now(), config.limits.session_seconds)
     };
     if session.layer()? == Layer::Kernel && session.recipient.is_some() {
         return Err(Kind::Malformed.because("recipient: an image key goes to the key in the kernel's evidence and to no other"));
@@ -94,69 +82,23 @@ struct Submission {
     policy: Option<String>,
 }
 
-/// A submission, read: evidence, layer, nonce, end of the nonce's life, collateral and policy.
-struct Case {
-    evidence: Received,
-    layer: Layer,
-    nonce: Vec<u8>,
-    expires: i64,
-    challenged: Option<i64>,
-    signer: Arc<Signer>,
-    shown_svn: u64,
-    collateral: Arc<Collateral>,
-    policy: Arc<StoredPolicy>,
-    audience: String,
-    now: i64,
-}
-
-impl Case {
-    async fn read(app: &App, tenant: &str, submission: &Submission) -> Result<Self> {
-        let evidence = Received::new(bytes("evidence", &submission.evidence)?);
-        let now = app.now();
-        let (layer, nonce, expires, challenged) = match (&submission.session, &submission.nonce, &submission.layer) {
-            (Some(token), None, None) => {
-                let session = Session::open(&app.kek.load(), tenant, token)?;
-                session.is_open(now)?;
-                (session.layer()?, session.nonce, session.expires, Some(session.issued))
-            }
-            (None, Some(nonce), Some(name)) => {
-                let nonce = bytes("nonce", nonce)?;
-                if !(evidence::NONCE_MIN..=evidence::NONCE_MAX).contains(&nonce.len()) {
-                    return Err(Kind::Malformed.because(format!("nonce has {} bytes, expected 32 to 64", nonce.len())));
-                }
-                (layer(name)?, nonce, now + OWN_NONCE, None)
-            }
-            _ => return Err(Kind::Malformed.because("expected either session, or nonce and layer")),
-        };
-        let collateral = app.collateral(tenant).await?;
-        let policy = collateral.policy(submission.policy.as_deref().unwrap_or(DEFAULT_POLICY))?;
-        let (signer, audience) = (app.signer.load_full(), app.config.load().audience.clone());
-        let shown_svn = app.shown_svn(tenant, &evidence).await?;
-        Ok(Self { evidence, layer, nonce, expires, challenged, signer, shown_svn, collateral, policy, audience, now })
-    }
-
-    fn question(&self) -> Question<'_> {
-        Question {
-            evidence: &self.evidence,
-            layer: self.layer,
-            nonce: &self.nonce,
-            audience: &self.audience,
-            challenged: self.challenged,
-            own_keys: self.signer.public_keys(),
-            shown_svn: self.shown_svn,
-            now: self.now,
+/// The challenge that a submission answers, and the layer that it is of.
+fn challenge(app: &App, identity: &Identity, submission: &Submission) -> Result<(Challenge, Layer)> {
+    match (&submission.session, &submission.nonce, &submission.layer) {
+        (Some(token), None, None) => {
+            let session = Session::open(&app.kek.load(), Protocol::Native, &identity.tenant, token)?;
+            session.is_open(app.now())?;
+            Ok((Challenge::of(&session), session.layer()?))
         }
+        (None, Some(nonce), Some(name)) => {
+            let nonce = bytes("nonce", nonce)?;
+            if !(evidence::NONCE_MIN..=evidence::NONCE_MAX).contains(&nonce.len()) {
+                return Err(Kind::Malformed.because(format!("nonce has {} bytes, expected 32 to 64", nonce.len())));
+            }
+            Ok((Challenge::own(&identity.name, nonce, app.now()), layer(name)?))
+        }
+        _ => Err(Kind::Malformed.because("expected either session, or nonce and layer")),
     }
-}
-
-/// The answer to denied evidence: every check.
-pub fn denied(outcome: &Outcome, collateral: &Collateral, evidence: &Received) -> Problem {
-    let first = outcome.appraisal.first_failure();
-    let detail = first.map_or_else(
-        || "no check failed, but nothing was verified".to_owned(),
-        |check| format!("{} ({}): expected {}, found {}", check.id.name(), check.code, check.expected, check.actual),
-    );
-    Kind::Denied.because(detail).with("appraisal", json!(outcome.appraisal)).with("revocations", json!(collateral.revocations_of(evidence)))
 }
 
 /// The dialect of results that a request asks for: `Accept: application/eat+jwt; eat_profile="..."`.
@@ -172,75 +114,43 @@ impl FromAccept for Dialect {
     }
 }
 
-/// The signed result of an appraisal.
-pub fn result(app: &App, identity: &Identity, outcome: &Outcome, layer: Layer, nonce: &[u8], dialect: Dialect) -> Result<String> {
-    let config = app.config.load_full();
-    let now = app.now();
-    let id = hex::encode(random::<16>());
-    let issue = Issue {
-        dialect,
-        issuer: &config.audience,
-        audience: &identity.tenant,
-        issued: now,
-        expires: now + config.limits.result_seconds,
-        id: &id,
-        nonce,
-        developer: "shef-verifierd",
-        build: env!("CARGO_PKG_VERSION"),
-        with_ueid: true,
-    };
-    ear::sign(outcome, layer, &issue, app.signer.load().jwt()).map_err(|error| Kind::Internal.because(error.to_string()))
-}
-
-/// Counts an appraisal.
-pub fn count(app: &App, layer: Layer, outcome: &Outcome) {
-    let verdict = if outcome.verified.is_some() { "accepted" } else { "denied" };
-    let code = outcome.appraisal.first_failure().map_or("none", |check| check.code);
-    app.metrics.count(Counter::Appraisals, &[layer.name(), verdict, code]);
-}
-
 async fn appraise(State(app): Shared, Extension(identity): Extension<Identity>, headers: HeaderMap, body: Bytes) -> Result<Json<Value>> {
     let submission: Submission = read_json(&headers, &body)?;
-    let case = Case::read(&app, &identity.tenant, &submission).await?;
-    let question = case.question();
-    let outcome = case.collateral.appraise(&case.policy, &question, &app.chains);
-    let record = appraiser::record(&outcome, &case.policy, &question);
-    if record.genuine {
-        if !app.store.use_nonce(&identity.tenant, case.expires, None, &record).await? {
-            return Err(Kind::NonceUsed.because("evidence for this nonce was submitted before"));
-        }
-    } else {
-        app.store.record(&identity.tenant, &record).await?;
-    }
-    count(&app, case.layer, &outcome);
-    audit::appraisal(&identity, "appraise", &record);
-    let result = result(&app, &identity, &outcome, case.layer, &case.nonce, Dialect::from_accept(&headers))?;
-    if outcome.verified.is_none() {
-        let problem = denied(&outcome, &case.collateral, &case.evidence);
-        return Err(problem.with("appraisal_id", json!(hex::encode(record.id))).with("result", json!(result)));
+    let evidence = Received::new(bytes("evidence", &submission.evidence)?);
+    let (challenge, layer) = challenge(&app, &identity, &submission)?;
+    let policy = flow::policy(&app, &identity, submission.policy.as_deref()).await?;
+    let case = Case::new(&app, &identity, "appraise", challenge, layer, &evidence, policy).await?;
+    let appraised = case.appraise();
+    case.keep(&appraised, None).await?;
+    let result = case.result(&appraised, Dialect::from_accept(&headers))?;
+    let id = hex::encode(appraised.record.id);
+    if !appraised.accepted() {
+        return Err(case.denied(&appraised).with("appraisal_id", json!(id)).with("result", json!(result)));
     }
     Ok(Json(json!({
         "verdict": "accepted",
         "result": result,
-        "appraisal_id": hex::encode(record.id),
+        "appraisal_id": id,
         "policy": case.policy.id(),
         "policy_sha256": hex::encode(case.policy.sha256),
-        "appraisal": outcome.appraisal,
+        "appraisal": appraised.outcome.appraisal,
     })))
 }
 
 async fn explain(State(app): Shared, Extension(identity): Extension<Identity>, headers: HeaderMap, body: Bytes) -> Result<Json<Value>> {
     let submission: Submission = read_json(&headers, &body)?;
-    let case = Case::read(&app, &identity.tenant, &submission).await?;
-    let question = case.question();
-    let outcome = case.collateral.appraise(&case.policy, &question, &app.chains);
-    let used = app.store.used_result(&identity.tenant, &case.nonce).await?.is_some();
+    let evidence = Received::new(bytes("evidence", &submission.evidence)?);
+    let (challenge, layer) = challenge(&app, &identity, &submission)?;
+    let used = app.store.kept(&identity.tenant, &challenge).await?.is_some();
+    let policy = flow::policy(&app, &identity, submission.policy.as_deref()).await?;
+    let case = Case::new(&app, &identity, "explain", challenge, layer, &evidence, policy).await?;
+    let appraised = case.appraise();
     Ok(Json(json!({
-        "would_be": if outcome.verified.is_some() && !used { "accepted" } else { "denied" },
+        "would_be": if appraised.accepted() && !used { "accepted" } else { "denied" },
         "nonce_used": used,
         "policy": case.policy.id(),
-        "claims": case.evidence.describe(),
-        "revocations": case.collateral.revocations_of(&case.evidence),
-        "appraisal": outcome.appraisal,
+        "claims": evidence.describe(),
+        "revocations": case.collateral.revocations_of(&evidence),
+        "appraisal": appraised.outcome.appraisal,
     })))
 }

@@ -15,17 +15,17 @@ use serde_json::{Value, json};
 use shef_proto::evidence::Layer;
 use shef_verify::ear::{self, Dialect, Expect};
 
-use super::appraise::{DEFAULT_POLICY, count, result};
 use super::{Shared, bytes, nonce_text};
 use crate::app::App;
-use crate::appraiser::{self, Question, Received};
+use crate::appraiser::Received;
 use crate::audit;
 use crate::auth::{Identity, Need};
 use crate::config::is_name;
+use crate::flow::{self, Case};
 use crate::jwe;
 use crate::problem::{Kind, Problem, Result};
 use crate::secrets::resource_parts;
-use crate::session::{NONCE_LEN, Session, draw_nonce};
+use crate::session::{Challenge, NONCE_LEN, Protocol, Session, draw_nonce};
 
 const VERSION: &str = "0.4.0";
 const COOKIE: &str = "kbs-session-id";
@@ -73,11 +73,9 @@ async fn auth(State(app): Shared, Extension(identity): Extension<Identity>, head
     if request.tee.is_empty() || request.tee.len() > 64 {
         return Err(Kind::Malformed.because("tee is not a name").into());
     }
-    let now = app.now();
-    let expires = now + app.config.load().limits.session_seconds;
-    let session = Session { tenant: identity.tenant, layer: None, nonce: draw_nonce(NONCE_LEN), issued: now, expires, recipient: None };
-    let cookie =
-        format!("{COOKIE}={}; Path=/kbs; Max-Age={}; HttpOnly; Secure; SameSite=Strict", session.token(&app.kek.load()), expires - now);
+    let seconds = app.config.load().limits.session_seconds;
+    let session = Session::new(Protocol::Kbs, &identity.tenant, draw_nonce(NONCE_LEN), app.now(), seconds);
+    let cookie = format!("{COOKIE}={}; Path=/kbs; Max-Age={seconds}; HttpOnly; Secure; SameSite=Strict", session.token(&app.kek.load()));
     let body = json!({"nonce": nonce_text(&session.nonce), "extra-params": {"selected-hash-algorithm": "sha384"}});
     Ok(([(header::SET_COOKIE, cookie)], Json(body)).into_response())
 }
@@ -133,48 +131,26 @@ async fn attest(
 ) -> Result<Response, Refusal> {
     let unauthorised = |text: &str| Kind::Unauthenticated.because(text);
     let token = cookie(&headers).ok_or_else(|| unauthorised("there is no session cookie"))?;
-    let session = Session::open(&app.kek.load(), &identity.tenant, token)?;
-    let now = app.now();
-    session.is_open(now)?;
+    let session = Session::open(&app.kek.load(), Protocol::Kbs, &identity.tenant, token)?;
+    session.is_open(app.now())?;
     let request: Attest = super::json(&headers, &body)?;
-    if session.layer.is_some() || bytes("nonce", &request.runtime_data.nonce)? != session.nonce {
+    if bytes("nonce", &request.runtime_data.nonce)? != session.nonce {
         return Err(unauthorised("the nonce is not the one of the session").into());
     }
     jwe::recipient(&request.runtime_data.tee_pubkey)?;
     let evidence = Received::new(bytes("evidence", &request.tee_evidence.primary_evidence.evidence)?);
-    let layer = evidence.layer();
-    let collateral = app.collateral(&identity.tenant).await?;
-    let policy = collateral.policy(DEFAULT_POLICY)?;
-    let config = app.config.load_full();
-    let signer = app.signer.load_full();
-    let nonce = report_data(&request);
-    let question = Question {
-        evidence: &evidence,
-        layer,
-        nonce: &nonce,
-        audience: &config.audience,
-        challenged: Some(session.issued),
-        own_keys: signer.public_keys(),
-        shown_svn: app.shown_svn(&identity.tenant, &evidence).await?,
-        now,
-    };
-    let outcome = collateral.appraise(&policy, &question, &app.chains);
-    // The nonce that is used up is the session's: a second attestation in one session is refused whatever key it brings.
-    let record = crate::store::AppraisalRecord { nonce: session.nonce.clone(), ..appraiser::record(&outcome, &policy, &question) };
-    let accepted = outcome.verified.is_some();
-    let token = result(&app, &identity, &outcome, layer, &nonce, Dialect::Veraison2023)?;
+    let mut challenge = Challenge::of(&session);
+    // The evidence's nonce binds the client's key too; what is used up is the session, whatever key it brings.
+    challenge.nonce = report_data(&request);
+    challenge.remembered += app.config.load().limits.result_seconds;
+    let policy = flow::policy(&app, &identity, None).await?;
+    let case = Case::new(&app, &identity, "kbs", challenge, evidence.layer(), &evidence, policy).await?;
+    let appraised = case.appraise();
+    let token = case.result(&appraised, Dialect::Veraison2023)?;
     let kept = json!({"token": token, "tee-pubkey": request.runtime_data.tee_pubkey}).to_string();
-    if record.genuine {
-        if !app.store.use_nonce(&identity.tenant, session.expires + config.limits.result_seconds, Some(&kept), &record).await? {
-            return Err(Kind::NonceUsed.because("the session has attested before").into());
-        }
-    } else {
-        app.store.record(&identity.tenant, &record).await?;
-    }
-    count(&app, layer, &outcome);
-    audit::appraisal(&identity, "kbs", &record);
-    if !accepted {
-        return Err(super::appraise::denied(&outcome, &collateral, &evidence).into());
+    case.keep(&appraised, Some(&kept)).await?;
+    if !appraised.accepted() {
+        return Err(case.denied(&appraised).into());
     }
     Ok(Json(json!({"token": token})).into_response())
 }
@@ -197,13 +173,13 @@ async fn resource(
     let unauthorised = |text: &str| Kind::Unauthenticated.because(text);
     let path = path(&parts)?;
     let token = cookie(&headers).ok_or_else(|| unauthorised("there is no session cookie: attest first"))?;
-    let session = Session::open(&app.kek.load(), &identity.tenant, token)?;
-    let kept = app.store.used_result(&identity.tenant, &session.nonce).await?.flatten();
+    let session = Session::open(&app.kek.load(), Protocol::Kbs, &identity.tenant, token)?;
+    let kept = app.store.kept(&identity.tenant, &Challenge::of(&session)).await?.flatten();
     let kept: Value = kept.and_then(|kept| serde_json::from_str(&kept).ok()).ok_or_else(|| unauthorised("the session has not attested"))?;
     let config = app.config.load_full();
     // The result is verified like anybody else's: affirming, of this service, and not past its time.
     let affirmed = [Layer::Kernel, Layer::Shield].into_iter().any(|layer| {
-        let expect = Expect { issuer: Some(&config.audience), audience: &identity.tenant, nonce: None, layer, now: app.now(), leeway: 0 };
+        let expect = Expect { issuer: Some(&config.audience), audience: &identity.tenant, nonce: None, layer, policy: None, now: app.now(), leeway: 0 };
         let token = kept["token"].as_str().unwrap_or("");
         ear::verify(token, &app.signer.load().keys(), &expect, shef_verify::crypto::aws_lc)
             .is_ok_and(|ear| ear.status == shef_verify::Status::Affirming)

@@ -15,16 +15,16 @@ use shef_proto::receipt::Receipt;
 use shef_proto::release::{KeyBox, ReleaseInfo};
 use shef_verify::Verified;
 
-use super::appraise::{count, denied};
 use super::{Shared, bytes, json as read_json, text};
 use crate::app::App;
-use crate::appraiser::{self, Question, Received};
+use crate::appraiser::Received;
 use crate::audit;
 use crate::auth::Identity;
+use crate::flow::Case;
 use crate::metrics::Counter;
 use crate::problem::{Kind, Result};
 use crate::secrets::{SystemEntropy, key_parts, random, sha256};
-use crate::session::Session;
+use crate::session::{Challenge, Protocol, Session};
 use crate::store::{NewRelease, Released};
 
 pub fn router() -> Router<Arc<App>> {
@@ -50,7 +50,7 @@ fn recipient(verified: &Verified, session: &Session) -> Result<PublicKey> {
 
 async fn release(State(app): Shared, Extension(identity): Extension<Identity>, headers: HeaderMap, body: Bytes) -> Result<Json<Value>> {
     let request: Request = read_json(&headers, &body)?;
-    let session = Session::open(&app.kek.load(), &identity.tenant, &request.session)?;
+    let session = Session::open(&app.kek.load(), Protocol::Native, &identity.tenant, &request.session)?;
     let layer = session.layer()?;
     let released = run(&app, &identity, &request, &session, layer).await;
     let result = match &released {
@@ -94,33 +94,20 @@ async fn run(app: &App, identity: &Identity, request: &Request, session: &Sessio
     // Twice at most: a change of the collateral between appraisal and commit is appraised again; a second one is the caller's to retry.
     for _ in 0..2 {
         let policy = collateral.policy(&policy_id)?;
-        let now = app.now();
-        let question = Question {
-            evidence: &evidence,
-            layer,
-            nonce: &session.nonce,
-            audience: &config.audience,
-            challenged: Some(session.issued),
-            own_keys: signer.public_keys(),
-            shown_svn: app.shown_svn(tenant, &evidence).await?,
-            now,
+        let terms = (Arc::clone(&collateral), Arc::clone(&policy));
+        let case = Case::new(app, identity, "release", Challenge::of(session), layer, &evidence, terms).await?;
+        let appraised = case.appraise();
+        let Some(verified) = &appraised.outcome.verified else {
+            // Denied evidence that is genuine uses the challenge up, as anywhere else; a box that was committed before stays committed.
+            session.is_open(case.now)?;
+            let denied = case.denied(&appraised);
+            return Err(match case.keep(&appraised, None).await {
+                Ok(()) => denied.with("appraisal_id", json!(hex::encode(appraised.record.id))),
+                Err(used) if used.kind == Kind::NonceUsed => denied,
+                Err(problem) => problem,
+            });
         };
-        let outcome = collateral.appraise(&policy, &question, &app.chains);
-        let record = appraiser::record(&outcome, &policy, &question);
-        let Some(verified) = &outcome.verified else {
-            // Denied evidence that is genuine uses the nonce up, as anywhere else; a box that was committed before stays committed.
-            session.is_open(now)?;
-            if record.genuine {
-                if !app.store.use_nonce(tenant, session.expires, None, &record).await? {
-                    return Err(denied(&outcome, &collateral, &evidence));
-                }
-            } else {
-                app.store.record(tenant, &record).await?;
-            }
-            count(app, layer, &outcome);
-            audit::appraisal(identity, "release", &record);
-            return Err(denied(&outcome, &collateral, &evidence).with("appraisal_id", json!(hex::encode(record.id))));
-        };
+        let now = case.now;
         let recipient = recipient(verified, session)?;
         let claims = verified.claims();
         let receipt_id: [u8; 16] = random();
@@ -141,11 +128,11 @@ async fn run(app: &App, identity: &Identity, request: &Request, session: &Sessio
             version: number,
             evidence: digest,
             recipient: recipient.as_bytes(),
-            session_expires: session.expires,
+            challenge: &case.challenge,
             expires: now + config.limits.release_seconds,
             now,
             generation: collateral.generation,
-            record: &record,
+            record: &appraised.record,
         };
         let released = app
             .store
@@ -170,8 +157,7 @@ async fn run(app: &App, identity: &Identity, request: &Request, session: &Sessio
             .await?;
         if let Some(released) = released {
             if released.fresh {
-                count(app, layer, &outcome);
-                audit::appraisal(identity, "release", &record);
+                case.tell(&appraised);
             }
             return Ok((number, released));
         }

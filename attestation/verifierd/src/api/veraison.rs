@@ -19,15 +19,14 @@ use shef_proto::evidence::{Layer, MEDIA_TYPE, NONCE_MAX, NONCE_MIN};
 use shef_verify::cmw::{Cmw, MediaType};
 use shef_verify::ear::Dialect;
 
-use super::appraise::{DEFAULT_POLICY, count, result};
 use super::{Shared, bytes, nonce_text};
 use crate::app::App;
-use crate::appraiser::{self, Question, Received};
-use crate::audit;
+use crate::appraiser::Received;
 use crate::auth::Identity;
+use crate::flow::{self, Case};
 use crate::problem::{Kind, Result};
 use crate::secrets::jwk;
-use crate::session::{NONCE_LEN, Session, draw_nonce};
+use crate::session::{Challenge, NONCE_LEN, Protocol, Session, draw_nonce};
 use crate::store::CorimRow;
 use crate::time::rfc3339;
 
@@ -127,9 +126,8 @@ async fn new_session(
         }
         (Some(_), Some(_)) => return Err(Kind::Malformed.because("nonce and nonceSize exclude each other")),
     };
-    let now = app.now();
-    let expires = now + app.config.load().limits.session_seconds;
-    let session = Session { tenant: identity.tenant, layer: None, nonce, issued: now, expires, recipient: None };
+    let seconds = app.config.load().limits.session_seconds;
+    let session = Session { drawn: query.nonce.is_none(), ..Session::new(Protocol::Veraison, &identity.tenant, nonce, app.now(), seconds) };
     let mut response = answer(StatusCode::CREATED, &show(&session, None, None));
     let location = format!("session/{}", session.token(&app.kek.load()));
     let location = location.parse().map_err(|_| Kind::Internal.because("a session token is no header value"))?;
@@ -138,11 +136,7 @@ async fn new_session(
 }
 
 fn open(app: &App, identity: &Identity, id: &str) -> Result<Session> {
-    let session = Session::open(&app.kek.load(), &identity.tenant, id).map_err(|problem| Kind::NotFound.because(problem.detail))?;
-    if session.layer.is_some() {
-        return Err(Kind::NotFound.because("the session was made for another protocol"));
-    }
-    Ok(session)
+    Session::open(&app.kek.load(), Protocol::Veraison, &identity.tenant, id).map_err(|problem| Kind::NotFound.because(problem.detail))
 }
 
 /// The evidence in a body of one of the accepted types.
@@ -176,33 +170,11 @@ async fn submit(
     let session = open(&app, &identity, &id)?;
     session.is_open(app.now()).map_err(|problem| Kind::NotFound.because(problem.detail))?;
     let evidence = Received::new(evidence(&headers, &body)?);
-    let layer = evidence.layer();
-    let collateral = app.collateral(&identity.tenant).await?;
-    let policy = collateral.policy(DEFAULT_POLICY)?;
-    let config = app.config.load_full();
-    let signer = app.signer.load_full();
-    let question = Question {
-        evidence: &evidence,
-        layer,
-        nonce: &session.nonce,
-        audience: &config.audience,
-        challenged: Some(session.issued),
-        own_keys: signer.public_keys(),
-        shown_svn: app.shown_svn(&identity.tenant, &evidence).await?,
-        now: app.now(),
-    };
-    let outcome = collateral.appraise(&policy, &question, &app.chains);
-    let record = appraiser::record(&outcome, &policy, &question);
-    let token = result(&app, &identity, &outcome, layer, &session.nonce, Dialect::Veraison2023)?;
-    if record.genuine {
-        if !app.store.use_nonce(&identity.tenant, session.expires, Some(&token), &record).await? {
-            return Err(Kind::NonceUsed.because("the session is complete"));
-        }
-    } else {
-        app.store.record(&identity.tenant, &record).await?;
-    }
-    count(&app, layer, &outcome);
-    audit::appraisal(&identity, "veraison", &record);
+    let policy = flow::policy(&app, &identity, None).await?;
+    let case = Case::new(&app, &identity, "veraison", Challenge::of(&session), evidence.layer(), &evidence, policy).await?;
+    let appraised = case.appraise();
+    let token = case.result(&appraised, Dialect::Veraison2023)?;
+    case.keep(&appraised, Some(&token)).await?;
     Ok(answer(StatusCode::OK, &show(&session, Some((MEDIA_TYPE, evidence.bytes())), Some(&token))))
 }
 
@@ -215,7 +187,7 @@ async fn session(
     acceptable(&headers, SESSION)?;
     let session = open(&app, &identity, &id)?;
     session.is_open(app.now()).map_err(|problem| Kind::NotFound.because(problem.detail))?;
-    let used = app.store.used_result(&identity.tenant, &session.nonce).await?;
+    let used = app.store.kept(&identity.tenant, &Challenge::of(&session)).await?;
     if used == Some(None) {
         return Err(Kind::NotFound.because("the session was deleted"));
     }
@@ -224,7 +196,7 @@ async fn session(
 
 async fn delete(State(app): Shared, Extension(identity): Extension<Identity>, Path(id): Path<String>) -> Result<StatusCode> {
     let session = open(&app, &identity, &id)?;
-    app.store.end_session(&identity.tenant, &session.nonce, session.expires).await?;
+    app.store.end_session(&identity.tenant, &Challenge::of(&session)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

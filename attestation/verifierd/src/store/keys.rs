@@ -7,6 +7,7 @@ use super::rekey::hold_kek;
 use super::{Store, on, row};
 use crate::problem::{Kind, Problem, Result};
 use crate::secrets::{Kek, key_parts};
+use crate::session::Challenge;
 
 /// A key.
 #[derive(Clone, Debug)]
@@ -79,8 +80,8 @@ pub struct NewRelease<'a> {
     pub evidence: [u8; 32],
     /// Public key that the box goes to.
     pub recipient: &'a [u8],
-    /// End of the session.
-    pub session_expires: i64,
+    /// What it uses up.
+    pub challenge: &'a Challenge,
     /// End of the box.
     pub expires: i64,
     /// Now.
@@ -311,8 +312,8 @@ impl Store {
                 let head = head_of(seq, &receipt::digest(&receipt))?;
                 return Ok(Some(Released { bytes, receipt, head, expires, fresh: false }));
             }
-            if new.now >= new.session_expires {
-                return Err(Kind::SessionExpired.because(format!("the session ended {} seconds ago", new.now - new.session_expires)));
+            if new.now >= new.challenge.expires {
+                return Err(Kind::SessionExpired.because(format!("the session ended {} seconds ago", new.now - new.challenge.expires)));
             }
             if new.now < from || (to != 0 && new.now >= to) {
                 return Err(Kind::KeyWindow.because(format!("now is {}, the window is {from} to {to}", new.now)));
@@ -322,15 +323,15 @@ impl Store {
             }
             let new_nonce = sqlx::query(USE)
                 .bind(new.tenant)
-                .bind(&new.record.nonce)
-                .bind(new.session_expires.max(new.expires))
+                .bind(&new.challenge.token)
+                .bind(new.challenge.expires.max(new.expires))
                 .bind(None::<String>)
-                .bind(new.session_expires)
+                .bind(new.challenge.expires)
                 .execute(&mut *tx)
                 .await?
                 .rows_affected();
             if new_nonce == 0 {
-                return Err(Kind::NonceUsed.because("the nonce of this evidence was used before"));
+                return Err(Kind::NonceUsed.because("evidence for this challenge was submitted before"));
             }
             let (bytes, receipt) = make(head_of(seq - 1, &head)?)?;
             let digest = receipt::digest(&receipt);

@@ -4,6 +4,7 @@ use super::rekey::hold_kek;
 use super::{Store, on, row};
 use crate::problem::Result;
 use crate::secrets::{Kek, resource_parts};
+use crate::session::Challenge;
 
 /// What an appraisal leaves behind.
 #[derive(Clone, Debug)]
@@ -30,7 +31,9 @@ pub struct AppraisalRecord {
     pub proven_svn: u64,
     /// Whether the evidence was signed by a certified device: only then does the record of the device change.
     pub genuine: bool,
-    /// The nonce.
+    /// Whether this service drew the nonce. Evidence for another's may be of any age: it only ever raises the device's highest version.
+    pub fresh: bool,
+    /// The nonce in the evidence.
     pub nonce: Vec<u8>,
     /// The evidence.
     pub evidence: Vec<u8>,
@@ -118,7 +121,14 @@ macro_rules! record {
         .bind(&record.report)
         .execute(&mut *$tx)
         .await?;
-        if record.genuine {
+        if record.genuine && !record.fresh {
+            sqlx::query("UPDATE device SET highest_svn = $3 WHERE tenant = $1 AND ueid = $2 AND highest_svn < $3")
+                .bind(tenant)
+                .bind(&record.ueid)
+                .bind(i64::try_from(record.proven_svn).unwrap_or(i64::MAX))
+                .execute(&mut *$tx)
+                .await?;
+        } else if record.genuine {
             let appraised = if record.verdict == "accepted" { record.time } else { 0 };
             sqlx::query(
                 "INSERT INTO device (tenant, ueid, first_seen, last_seen, last_appraised, verdict, target, kernel_svn, highest_svn) \
@@ -142,7 +152,7 @@ macro_rules! record {
 }
 pub(crate) use record;
 
-/// `INSERT` of a used nonce; one row when it was new. What ended ($5) before the time up to which nonces were forgotten counts as used, so
+/// `INSERT` of a used challenge; one row when it was new. What ended ($5) before the time up to which nonces were forgotten counts as used, so
 /// that a clock that steps back opens nothing again.
 pub(crate) const USE: &str = "INSERT INTO used (tenant, nonce, expires, result) \
      SELECT $1, $2, $3, $4 WHERE $5 >= (SELECT swept FROM tenant WHERE name = $1) ON CONFLICT (tenant, nonce) DO NOTHING";
@@ -151,19 +161,19 @@ pub(crate) const USE: &str = "INSERT INTO used (tenant, nonce, expires, result) 
 const COUNTS: &str = "SELECT (SELECT COUNT(*) FROM device), (SELECT COUNT(*) FROM device WHERE last_appraised < $1)";
 
 impl Store {
-    /// Uses a nonce and records the appraisal, in one transaction. False, and nothing recorded, when the nonce was used before.
+    /// Uses a challenge up and records the appraisal, in one transaction. False, and nothing recorded, when it was used before.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn use_nonce(&self, tenant: &str, expires: i64, result: Option<&str>, record: &AppraisalRecord) -> Result<bool> {
+    pub async fn use_challenge(&self, tenant: &str, challenge: &Challenge, kept: Option<&str>, record: &AppraisalRecord) -> Result<bool> {
         on!(self, |pools| {
             let mut tx = pools.quick.begin_with(pools.begin_quick).await?;
             let new = sqlx::query(USE)
                 .bind(tenant)
-                .bind(&record.nonce)
-                .bind(expires)
-                .bind(result)
-                .bind(expires)
+                .bind(&challenge.token)
+                .bind(challenge.remembered)
+                .bind(kept)
+                .bind(challenge.expires)
                 .execute(&mut *tx)
                 .await?
                 .rows_affected();
@@ -193,9 +203,10 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn end_session(&self, tenant: &str, nonce: &[u8], expires: i64) -> Result<()> {
+    pub async fn end_session(&self, tenant: &str, challenge: &Challenge) -> Result<()> {
         on!(self, |pools| {
-            sqlx::query(USE).bind(tenant).bind(nonce).bind(expires).bind(None::<String>).bind(expires).execute(&pools.quick).await?;
+            let (token, expires) = (&challenge.token, challenge.expires);
+            sqlx::query(USE).bind(tenant).bind(token).bind(expires).bind(None::<String>).bind(expires).execute(&pools.quick).await?;
             Ok(())
         })
     }
@@ -238,15 +249,15 @@ impl Store {
         })
     }
 
-    /// The result that was stored with a used nonce: `None` when the nonce is unused.
+    /// What was kept with a used challenge: `None` when it is unused.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn used_result(&self, tenant: &str, nonce: &[u8]) -> Result<Option<Option<String>>> {
+    pub async fn kept(&self, tenant: &str, challenge: &Challenge) -> Result<Option<Option<String>>> {
         on!(self, |pools| {
             let row: Option<(Option<String>,)> = sqlx::query_as("SELECT result FROM used WHERE tenant = $1 AND nonce = $2")
                 .bind(tenant)
-                .bind(nonce)
+                .bind(&challenge.token)
                 .fetch_optional(&pools.read)
                 .await?;
             Ok(row.map(|row| row.0))

@@ -166,7 +166,7 @@ pub fn run_media_type(bytes: &[u8]) -> String {
 
 fn verify_result(text: &str, holds: impl FnOnce(ear::Ear)) -> String {
     let known = [JwtKey { kid: "k".into(), key: signer().public_key() }];
-    let expect = Expect { issuer: None, audience: AUDIENCE, nonce: None, layer: Layer::Shield, now: NOW + 1, leeway: 0 };
+    let expect = Expect { issuer: None, audience: AUDIENCE, nonce: None, layer: Layer::Shield, policy: None, now: NOW + 1, leeway: 0 };
     outcome(ear::verify(text, &known, &expect, crypto::portable), holds)
 }
 

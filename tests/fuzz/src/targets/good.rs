@@ -93,6 +93,7 @@ fn make() -> Good {
             expires: NOW + 300,
             id: "1",
             nonce: &shield_nonce,
+            policy: None,
             developer: "shef",
             build: "1",
             with_ueid: true,
@@ -250,12 +251,9 @@ pub mod seeds {
 
     pub fn sessions() -> Vec<Vec<u8>> {
         let session = |layer, recipient| shef_verifierd::session::Session {
-            tenant: "default".into(),
             layer,
-            nonce: vec![7; 48],
-            issued: NOW,
-            expires: NOW + 60,
             recipient,
+            ..shef_verifierd::session::Session::new(shef_verifierd::session::Protocol::Native, "default", vec![7; 48], NOW, 60)
         };
         let sessions =
             [session(Some(Layer::Kernel), None), session(Some(Layer::Shield), Some(derive_key_pair(b"a").1)), session(None, None)];

@@ -11,7 +11,7 @@ use rustls::server::WebPkiClientVerifier;
 use shef_verifierd::config::Config;
 use shef_verifierd::jwe;
 use shef_verifierd::secrets::Kek;
-use shef_verifierd::session::Session;
+use shef_verifierd::session::{Protocol, Session};
 
 use super::{outcome, utf8};
 
@@ -23,9 +23,9 @@ pub fn kek() -> Kek {
 /// What comes, as a token and as what stands signed in one.
 pub fn run_session(bytes: &[u8]) -> String {
     let kek = kek();
-    let token = utf8(bytes, |text| outcome(Session::open(&kek, "default", text), |_| panic!("a token that the service did not make")));
+    let token = utf8(bytes, |text| outcome(Session::open(&kek, Protocol::Native, "default", text), |_| panic!("a token that the service did not make")));
     let signed = B64.encode([bytes, &kek.session_mac(bytes)].concat());
-    let content = outcome(Session::open(&kek, "default", &signed), |session| assert_eq!(session.token(&kek), signed));
+    let content = outcome(Session::open(&kek, Protocol::Native, "default", &signed), |session| assert_eq!(session.token(&kek), signed));
     format!("{token}; {content}")
 }
 

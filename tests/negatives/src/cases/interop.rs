@@ -61,7 +61,7 @@ fn veraison() -> Vec<Seen> {
             }
             let body = answer.json();
             let claims = body["result"].as_str().unwrap();
-            let expect = Expect { issuer: None, audience: "default", nonce: Some(&nonce), layer, now: now(), leeway: 5 };
+            let expect = Expect { issuer: None, audience: "default", nonce: Some(&nonce), layer, policy: None, now: now(), leeway: 5 };
             let result = ear::verify(claims, &keys, &expect, crypto::portable);
             let affirming = result.as_ref().is_ok_and(|ear| ear.status == shef_verify::Status::Affirming);
             assert!(body["status"] == "complete" && (affirming || result.is_err()), "{body}");

@@ -57,6 +57,7 @@ impl Relying {
             expires: NOW + 300,
             id: "0123456789abcdef",
             nonce: &nonce,
+            policy: None,
             developer: "shef",
             build: "test",
             with_ueid: true,
@@ -73,6 +74,7 @@ impl Relying {
             audience: AUDIENCE,
             nonce: Some(&self.nonce),
             layer: Layer::Shield,
+            policy: None,
             now: NOW + 10,
             leeway: 5,
         };
