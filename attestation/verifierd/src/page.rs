@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::body::Bytes;
 use axum::extract::{Path, Query, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
+use axum::http::{HeaderName, HeaderValue, Uri, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
 use axum::{Extension, Router};
@@ -58,7 +58,8 @@ fn page(title: &str, who: &Identity, body: &Markup) -> Response {
     for (name, value) in [
         (header::CONTENT_TYPE, "text/html; charset=utf-8"),
         (header::CONTENT_SECURITY_POLICY, POLICY),
-        (header::REFERRER_POLICY, "no-referrer"),
+        // With no-referrer a browser would not say that the form comes from here.
+        (header::REFERRER_POLICY, "same-origin"),
         (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
     ] {
         headers.insert(name, HeaderValue::from_static(value));
@@ -309,8 +310,7 @@ struct Confirmed {
     token: String,
 }
 
-async fn revoke(State(app): Shared, Extension(who): Extension<Identity>, headers: HeaderMap, body: Bytes) -> Result<Redirect> {
-    api::demand_type(&headers, &["application/x-www-form-urlencoded"])?;
+async fn revoke(State(app): Shared, Extension(who): Extension<Identity>, body: Bytes) -> Result<Redirect> {
     let bad = |_| Kind::Malformed.because("the form is not complete");
     let uri: Uri = format!("/?{}", String::from_utf8_lossy(&body)).parse().map_err(|_| Kind::Malformed.because("not a form"))?;
     let Query(form) = Query::<Confirmed>::try_from_uri(&uri).map_err(bad)?;

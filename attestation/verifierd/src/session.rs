@@ -240,8 +240,7 @@ mod tests {
         let kek = Kek::new(&[1; 32]);
         let key = *crate::secrets::Signer::new(&[9; 32], Vec::new()).unwrap().public_key();
         for recipient in [None, Some(key)] {
-            let session =
-                Session { layer: Some(Layer::Shield), recipient, ..Session::new(Protocol::Native, "a", draw_nonce(48), 1, 99) };
+            let session = Session { layer: Some(Layer::Shield), recipient, ..Session::new(Protocol::Native, "a", draw_nonce(48), 1, 99) };
             let token = session.token(&kek);
             assert_eq!(Session::open(&kek, Protocol::Native, "a", &token).unwrap(), session);
             assert_eq!(Session::open(&kek, Protocol::Native, "b", &token).unwrap_err().kind, Kind::Session);

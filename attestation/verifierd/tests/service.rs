@@ -8,6 +8,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use serde_json::json;
 use shef_proto::evidence::Layer;
+use shef_verifierd::api::Takes;
 use shef_verifierd::auth::Role;
 
 use crate::common::*;
@@ -22,13 +23,7 @@ fn health_keys_and_description_are_open_and_the_rest_is_not() {
     let keys = stranger.get("/.well-known/jwks.json").ok();
     assert_eq!(keys["keys"][0]["crv"], "P-256");
     for route in shef_verifierd::api::ROUTES {
-        let path = route
-            .path
-            .replace("{name}", "x")
-            .replace("{id}", "x")
-            .replace("{kind}", "device")
-            .replace("{value}", "x")
-            .replace("{ueid}", "00");
+        let path = filled(route.path);
         let answer = stranger.send(route.method, &path, &[("content-type", "application/json")], b"");
         if route.need == shef_verifierd::auth::Need::Open {
             assert_eq!(answer.status, 200, "{path}");
@@ -44,19 +39,75 @@ fn every_route_of_the_table_exists_and_is_described() {
     let description = service.operator.get("/v1/openapi.json").ok();
     for route in shef_verifierd::api::ROUTES {
         assert!(description["paths"][route.path][route.method.to_ascii_lowercase()]["summary"].is_string(), "{route:?}");
-        let path = route
-            .path
-            .replace("{name}", "x")
-            .replace("{id}", "00")
-            .replace("{kind}", "device")
-            .replace("{value}", "x")
-            .replace("{ueid}", "00");
+        let path = filled(route.path);
         let answer = service.operator.send(route.method, &path, &[("content-type", "text/plain")], b"x");
         let text = String::from_utf8_lossy(&answer.bytes).into_owned();
         assert!(!text.contains("there is no such path") && answer.status != 405 && answer.status != 403, "{route:?}: {text}");
     }
     service.operator.get("/v1/nothing").problem(404, "SHEF-SVC-020");
     service.operator.call("DELETE", "/v1/sessions", &json!({})).problem(405, "SHEF-SVC-021");
+}
+
+fn filled(path: &str) -> String {
+    let parts =
+        [("{name}", "x"), ("{id}", "00"), ("{kind}", "device"), ("{value}", "x"), ("{ueid}", "00"), ("{repository}", "a"), ("{tag}", "b")];
+    parts.into_iter().fold(path.to_owned(), |path, (part, with)| path.replace(part, with))
+}
+
+/// A browser adds certificate or password by itself: nothing that changes something may be sent by another site's page or form.
+#[test]
+fn pages_of_other_sites_change_nothing() {
+    let service = Service::start();
+    let operator = &service.operator;
+    let own = service.url();
+    let mut changing = 0;
+    for route in shef_verifierd::api::ROUTES.iter().filter(|route| route.changes()) {
+        changing += 1;
+        let path = filled(route.path);
+        let form = route.takes == Takes::One(&["application/x-www-form-urlencoded"]);
+        let good = match route.takes {
+            Takes::One(types) => types[0],
+            Takes::Evidence => "application/eat+cwt",
+            Takes::Nothing => "application/json",
+            Takes::Bytes => "application/octet-stream",
+        };
+        for (name, value) in [
+            ("origin", "https://evil"),
+            ("origin", "null"),
+            ("origin", "http://localhost"),
+            ("sec-fetch-site", "cross-site"),
+            ("sec-fetch-site", "same-site"),
+        ] {
+            let answer = operator.send(route.method, &path, &[("content-type", good), (name, value)], b"{}");
+            answer.problem(403, "SHEF-SVC-028");
+        }
+        for kind in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"] {
+            if !(form && kind.ends_with("urlencoded")) {
+                let answer = operator.send(route.method, &path, &[("content-type", kind)], b"{}");
+                assert!(answer.headers.contains_key("accept"), "{route:?}");
+                answer.problem(415, "SHEF-SVC-024");
+            }
+        }
+        // From here, it comes to the handler.
+        let answer =
+            operator.send(route.method, &path, &[("content-type", good), ("origin", &own), ("sec-fetch-site", "same-origin")], b"{}");
+        let code = if answer.bytes.is_empty() { String::new() } else { String::from_utf8_lossy(&answer.bytes).into_owned() };
+        assert!(answer.status != 415 && !code.contains("another site"), "{route:?}: {} {code}", answer.status);
+    }
+    assert!(changing >= 25, "{changing}");
+}
+
+/// HEAD is GET, with the same right.
+#[test]
+fn head_needs_what_get_needs() {
+    let service = Service::start();
+    let stranger = service.stranger();
+    for route in shef_verifierd::api::ROUTES.iter().filter(|route| !route.changes()) {
+        let path = filled(route.path);
+        let [head, get] = ["HEAD", "GET"].map(|method| stranger.send(method, &path, &[], b""));
+        assert_eq!((head.status, head.bytes.len()), (get.status, 0), "{path}");
+        assert_eq!(head.status == 401, route.need != shef_verifierd::auth::Need::Open, "{path}");
+    }
 }
 
 #[test]
@@ -233,7 +284,7 @@ fn a_body_that_stops_half_way_is_answered_with_408() {
     );
     let service = Service::with(move |text| format!("{text}{entry}\n[limits]\nheader_seconds = 5\nbody_seconds = 1\n"), Default::default());
     let mut half = raw(&service);
-    write!(half, "POST /v1/sessions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nContent-Length: 1000\r\n\r\n{{")
+    write!(half, "POST /v1/sessions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{{")
         .unwrap();
     let mut answer = String::new();
     let _ = half.read_to_string(&mut answer);

@@ -38,13 +38,8 @@ struct NewSession {
     recipient: Option<String>,
 }
 
-async fn session(
-    State(app): Shared,
-    Extension(identity): Extension<Identity>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Result<(StatusCode, Json<Value>)> {
-    let new: NewSession = read_json(&headers, &body)?;
+async fn session(State(app): Shared, Extension(identity): Extension<Identity>, body: Bytes) -> Result<(StatusCode, Json<Value>)> {
+    let new: NewSession = read_json(&body)?;
     let config = app.config.load_full();
     let recipient = match &new.recipient {
         None => None,
@@ -115,7 +110,7 @@ impl FromAccept for Dialect {
 }
 
 async fn appraise(State(app): Shared, Extension(identity): Extension<Identity>, headers: HeaderMap, body: Bytes) -> Result<Json<Value>> {
-    let submission: Submission = read_json(&headers, &body)?;
+    let submission: Submission = read_json(&body)?;
     let evidence = Received::new(bytes("evidence", &submission.evidence)?);
     let (challenge, layer) = challenge(&app, &identity, &submission)?;
     let policy = flow::policy(&app, &identity, submission.policy.as_deref()).await?;
@@ -137,8 +132,8 @@ async fn appraise(State(app): Shared, Extension(identity): Extension<Identity>, 
     })))
 }
 
-async fn explain(State(app): Shared, Extension(identity): Extension<Identity>, headers: HeaderMap, body: Bytes) -> Result<Json<Value>> {
-    let submission: Submission = read_json(&headers, &body)?;
+async fn explain(State(app): Shared, Extension(identity): Extension<Identity>, body: Bytes) -> Result<Json<Value>> {
+    let submission: Submission = read_json(&body)?;
     let evidence = Received::new(bytes("evidence", &submission.evidence)?);
     let (challenge, layer) = challenge(&app, &identity, &submission)?;
     let used = app.store.kept(&identity.tenant, &challenge).await?.is_some();

@@ -14,9 +14,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use shef_verify::ReferenceValues;
 
-use super::{Shared, bytes, demand_type, json as read_json, page};
+use super::{Shared, bytes, json as read_json, media_type, page};
 use crate::app::App;
-use crate::appraiser::{self, Collateral, Question, REFERENCE_TYPES, Received, StoredPolicy};
+use crate::appraiser::{self, Collateral, Question, Received, StoredPolicy};
 use crate::audit;
 use crate::auth::Identity;
 use crate::config::{is_name, name_rule};
@@ -78,13 +78,8 @@ struct NewAnchor {
     certificate: String,
 }
 
-async fn add_anchor(
-    State(app): Shared,
-    Extension(identity): Extension<Identity>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Result<(StatusCode, Json<Value>)> {
-    let new: NewAnchor = read_json(&headers, &body)?;
+async fn add_anchor(State(app): Shared, Extension(identity): Extension<Identity>, body: Bytes) -> Result<(StatusCode, Json<Value>)> {
+    let new: NewAnchor = read_json(&body)?;
     name("trust anchor", &new.name)?;
     let certificate = if new.certificate.contains("-----BEGIN") {
         CertificateDer::from_pem_slice(new.certificate.as_bytes()).map_err(|error| Kind::Anchor.because(error.to_string()))?.to_vec()
@@ -116,11 +111,9 @@ async fn put_signer(
     State(app): Shared,
     Extension(identity): Extension<Identity>,
     Path(id): Path<String>,
-    headers: HeaderMap,
     body: Bytes,
 ) -> Result<(StatusCode, Json<Value>)> {
     name("signer", &id)?;
-    demand_type(&headers, &["application/toml"])?;
     let content = String::from_utf8(body.to_vec()).map_err(|_| Kind::Corim.because("not UTF-8"))?;
     appraiser::signer(&id, &content)?;
     app.store.put_signer(&identity.tenant, &SignerRow { name: id.clone(), content, created: app.now() }).await?;
@@ -157,7 +150,7 @@ async fn add_corim(
     body: Bytes,
 ) -> Result<(StatusCode, Json<Value>)> {
     name("reference values", &id)?;
-    let media_type = demand_type(&headers, REFERENCE_TYPES)?;
+    let media_type = media_type(&headers);
     let row = CorimRow { id, media_type, content: body.to_vec(), active: 1, created: app.now() };
     let found = store_corim(&app, &identity, &row).await?;
     let counts = json!({"kernels": found.kernels.len(), "shells": found.shells.len(), "images": found.images.len()});
@@ -223,7 +216,7 @@ async fn add_policy(
     body: Bytes,
 ) -> Result<(StatusCode, Json<Value>)> {
     name("policy", &id)?;
-    let media_type = demand_type(&headers, appraiser::POLICY_TYPES)?;
+    let media_type = media_type(&headers);
     StoredPolicy::parse(&id, 0, &media_type, &body)?;
     let digest = sha256(&body);
     let row = PolicyRow { name: id, version: 0, media_type, content: body.to_vec(), sha256: digest.to_vec(), created: app.now() };
@@ -254,7 +247,7 @@ async fn dry_run(
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Json<Value>> {
-    let media_type = demand_type(&headers, appraiser::POLICY_TYPES)?;
+    let media_type = media_type(&headers);
     let collateral = app.read_collateral(&identity.tenant).await?;
     let policy = StoredPolicy::parse("dry-run", 0, &media_type, &body)?;
     let audience = app.config.load().audience.clone();
@@ -310,8 +303,8 @@ pub async fn add_revocation(app: &App, identity: &Identity, kind: String, value:
     Ok(())
 }
 
-async fn revoke(State(app): Shared, Extension(identity): Extension<Identity>, headers: HeaderMap, body: Bytes) -> Result<StatusCode> {
-    let new: NewRevocation = read_json(&headers, &body)?;
+async fn revoke(State(app): Shared, Extension(identity): Extension<Identity>, body: Bytes) -> Result<StatusCode> {
+    let new: NewRevocation = read_json(&body)?;
     add_revocation(&app, &identity, new.kind, new.value, new.reason).await?;
     Ok(StatusCode::CREATED)
 }

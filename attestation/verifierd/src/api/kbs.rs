@@ -65,8 +65,8 @@ struct Auth {
     tee: String,
 }
 
-async fn auth(State(app): Shared, Extension(identity): Extension<Identity>, headers: HeaderMap, body: Bytes) -> Result<Response, Refusal> {
-    let request: Auth = super::json(&headers, &body)?;
+async fn auth(State(app): Shared, Extension(identity): Extension<Identity>, body: Bytes) -> Result<Response, Refusal> {
+    let request: Auth = super::json(&body)?;
     if request.version != VERSION {
         return Err(Kind::Malformed.because(format!("protocol version {:?}, expected {VERSION}", request.version)).into());
     }
@@ -133,7 +133,7 @@ async fn attest(
     let token = cookie(&headers).ok_or_else(|| unauthorised("there is no session cookie"))?;
     let session = Session::open(&app.kek.load(), Protocol::Kbs, &identity.tenant, token)?;
     session.is_open(app.now())?;
-    let request: Attest = super::json(&headers, &body)?;
+    let request: Attest = super::json(&body)?;
     if bytes("nonce", &request.runtime_data.nonce)? != session.nonce {
         return Err(unauthorised("the nonce is not the one of the session").into());
     }
@@ -179,7 +179,15 @@ async fn resource(
     let config = app.config.load_full();
     // The result is verified like anybody else's: affirming, of this service, and not past its time.
     let affirmed = [Layer::Kernel, Layer::Shield].into_iter().any(|layer| {
-        let expect = Expect { issuer: Some(&config.audience), audience: &identity.tenant, nonce: None, layer, policy: None, now: app.now(), leeway: 0 };
+        let expect = Expect {
+            issuer: Some(&config.audience),
+            audience: &identity.tenant,
+            nonce: None,
+            layer,
+            policy: None,
+            now: app.now(),
+            leeway: 0,
+        };
         let token = kept["token"].as_str().unwrap_or("");
         ear::verify(token, &app.signer.load().keys(), &expect, shef_verify::crypto::aws_lc)
             .is_ok_and(|ear| ear.status == shef_verify::Status::Affirming)

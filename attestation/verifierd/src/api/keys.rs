@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::body::Bytes;
 use axum::extract::{Path, Query, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
 use axum::routing::{get, post, put};
 use axum::{Extension, Json, Router};
 use serde::Deserialize;
@@ -145,11 +145,10 @@ async fn add(
     State(app): Shared,
     Extension(identity): Extension<Identity>,
     Path(name): Path<String>,
-    headers: HeaderMap,
     body: Bytes,
 ) -> Result<(StatusCode, Json<Value>)> {
     check_name("key", &name)?;
-    let new: NewKey = read_json(&headers, &body)?;
+    let new: NewKey = read_json(&body)?;
     let layer = layer(&new.layer)?;
     let version: Version = serde_json::from_value(new.version).map_err(|error| Kind::Malformed.because(error.to_string()))?;
     store(&app, &identity, &name, Some(layer), version).await
@@ -159,10 +158,9 @@ async fn rotate(
     State(app): Shared,
     Extension(identity): Extension<Identity>,
     Path(name): Path<String>,
-    headers: HeaderMap,
     body: Bytes,
 ) -> Result<(StatusCode, Json<Value>)> {
-    let version: Version = read_json(&headers, &body)?;
+    let version: Version = read_json(&body)?;
     store(&app, &identity, &name, None, version).await
 }
 
@@ -172,8 +170,8 @@ struct Which {
     version: Option<i64>,
 }
 
-async fn set_disabled(app: &App, identity: &Identity, name: &str, headers: &HeaderMap, body: &[u8], disabled: bool) -> Result<StatusCode> {
-    let which = if body.is_empty() { Which { version: None } } else { read_json(headers, body)? };
+async fn set_disabled(app: &App, identity: &Identity, name: &str, body: &[u8], disabled: bool) -> Result<StatusCode> {
+    let which = if body.is_empty() { Which { version: None } } else { read_json(body)? };
     if !app.store.disable_key(&identity.tenant, name, which.version, disabled).await? {
         return Err(Kind::NotFound.because("there is no such key or version"));
     }
@@ -186,20 +184,13 @@ async fn disable(
     State(app): Shared,
     Extension(identity): Extension<Identity>,
     Path(name): Path<String>,
-    headers: HeaderMap,
     body: Bytes,
 ) -> Result<StatusCode> {
-    set_disabled(&app, &identity, &name, &headers, &body, true).await
+    set_disabled(&app, &identity, &name, &body, true).await
 }
 
-async fn enable(
-    State(app): Shared,
-    Extension(identity): Extension<Identity>,
-    Path(name): Path<String>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Result<StatusCode> {
-    set_disabled(&app, &identity, &name, &headers, &body, false).await
+async fn enable(State(app): Shared, Extension(identity): Extension<Identity>, Path(name): Path<String>, body: Bytes) -> Result<StatusCode> {
+    set_disabled(&app, &identity, &name, &body, false).await
 }
 
 fn show(key: &KeyRow) -> Value {

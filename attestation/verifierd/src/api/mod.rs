@@ -7,10 +7,12 @@ mod kbs;
 mod keys;
 mod open;
 mod release;
+mod routes;
 mod veraison;
 
 pub use collateral::{add_revocation, authority};
 pub use open::openapi;
+pub use routes::{ROUTES, Route, Takes};
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,7 +20,7 @@ use std::time::{Duration, Instant};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderMap, HeaderValue, Method, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
 use base64::Engine as _;
@@ -35,90 +37,6 @@ use crate::server::Peer;
 
 /// The shared state, as handlers get it.
 pub type Shared = State<Arc<App>>;
-
-/// One path and method.
-#[derive(Clone, Copy, Debug)]
-pub struct Route {
-    /// Method.
-    pub method: &'static str,
-    /// Path with parameters in braces.
-    pub path: &'static str,
-    /// What it needs.
-    pub need: Need,
-    /// One line for the API's description.
-    pub summary: &'static str,
-}
-
-const fn route(method: &'static str, path: &'static str, need: Need, summary: &'static str) -> Route {
-    Route { method, path, need, summary }
-}
-
-/// Every path of the service. What is not here is refused, even if a handler exists.
-pub const ROUTES: &[Route] = &[
-    route("GET", "/", Need::Read, "The operator's page."),
-    route("GET", "/style.css", Need::Open, "Its style."),
-    route("GET", "/appraisals/{id}", Need::Read, "One appraisal, to be read."),
-    route("GET", "/revoke", Need::Operate, "Asks before something is revoked."),
-    route("POST", "/revoke", Need::Operate, "Revokes, from the page's form."),
-    route("GET", "/healthz", Need::Open, "The process works."),
-    route("GET", "/readyz", Need::Open, "The service can answer: database, certificate, keys."),
-    route("GET", "/metrics", Need::Read, "Counters for Prometheus."),
-    route("GET", "/.well-known/jwks.json", Need::Open, "Keys that verify results and receipts."),
-    route("GET", "/v1/openapi.json", Need::Open, "This description."),
-    route("POST", "/v1/sessions", Need::Attest, "A challenge: nonce, audience and a signed session token. Nothing is stored."),
-    route(
-        "POST",
-        "/v1/appraise",
-        Need::Attest,
-        "Appraise evidence; the nonce is used up. Denied evidence is answered with 422 and every check.",
-    ),
-    route("POST", "/v1/explain", Need::Attest, "The same without using the nonce up and without a signed result."),
-    route("POST", "/v1/release", Need::Release, "Appraise under the key's own policy and release the key in an HPKE box with a receipt."),
-    route("GET", "/v1/trust-anchors", Need::Read, "Manufacturers' roots."),
-    route("POST", "/v1/trust-anchors", Need::Operate, "Register a root for one kind of root of trust."),
-    route("DELETE", "/v1/trust-anchors/{name}", Need::Operate, "Remove a root."),
-    route("GET", "/v1/signers", Need::Read, "Who may sign CoRIMs, and for what."),
-    route("PUT", "/v1/signers/{name}", Need::Operate, "Add or replace a signer of CoRIMs."),
-    route("DELETE", "/v1/signers/{name}", Need::Operate, "Remove a signer: its CoRIMs count no more."),
-    route("GET", "/v1/corims", Need::Read, "Reference values."),
-    route("PUT", "/v1/corims/{id}", Need::Operate, "Add reference values under an id."),
-    route("GET", "/v1/corims/{id}", Need::Read, "Reference values as they came."),
-    route("DELETE", "/v1/corims/{id}", Need::Operate, "Remove reference values."),
-    route("POST", "/v1/corims/{id}/activate", Need::Operate, "Count these reference values again."),
-    route("POST", "/v1/corims/{id}/deactivate", Need::Operate, "Count these reference values no more."),
-    route("GET", "/v1/policies", Need::Read, "Policies and their versions."),
-    route("PUT", "/v1/policies/{name}", Need::Operate, "Add the next version of a policy; versions never change."),
-    route("GET", "/v1/policies/{name}", Need::Read, "The text of a policy, `name` or `name@version`."),
-    route("POST", "/v1/policies/dry-run", Need::Operate, "Hold recorded evidence against a policy: what would it deny?"),
-    route("GET", "/v1/revocations", Need::Read, "Revocations."),
-    route("POST", "/v1/revocations", Need::Operate, "Revoke a device, kernel, shell, image, vendor, certificate or authority."),
-    route("DELETE", "/v1/revocations/{kind}/{value}", Need::Operate, "Take a revocation back."),
-    route("GET", "/v1/devices", Need::Read, "Devices with their last appraisal; `stale` when it is too long ago."),
-    route("GET", "/v1/devices/{ueid}", Need::Read, "One device."),
-    route("GET", "/v1/appraisals", Need::Read, "Recent appraisals."),
-    route("GET", "/v1/appraisals/{id}", Need::Read, "One appraisal with every check."),
-    route("GET", "/v1/keys", Need::Read, "Keys, never their secrets."),
-    route("PUT", "/v1/keys/{name}", Need::Operate, "Add a key: layer, policy, secret or length to generate, limits, window."),
-    route("GET", "/v1/keys/{name}", Need::Read, "One key with its versions."),
-    route("POST", "/v1/keys/{name}/rotate", Need::Operate, "Add the next version of a key."),
-    route("POST", "/v1/keys/{name}/disable", Need::Operate, "Release a key, or one version, no more."),
-    route("POST", "/v1/keys/{name}/enable", Need::Operate, "Release it again."),
-    route("GET", "/.well-known/veraison/verification", Need::Open, "Veraison: discovery."),
-    route("POST", "/challenge-response/v1/newSession", Need::Attest, "Veraison: a challenge."),
-    route("POST", "/challenge-response/v1/session/{id}", Need::Attest, "Veraison: submit evidence; the answer is complete."),
-    route("GET", "/challenge-response/v1/session/{id}", Need::Attest, "Veraison: the session."),
-    route("DELETE", "/challenge-response/v1/session/{id}", Need::Attest, "Veraison: end the session."),
-    route("POST", "/endorsement-provisioning/v1/submit", Need::Operate, "Veraison: add a signed CoRIM."),
-    route("POST", "/kbs/v0/auth", Need::Attest, "KBS: a challenge."),
-    route("POST", "/kbs/v0/attest", Need::Attest, "KBS: attest."),
-    route("GET", "/kbs/v0/resource/{repository}/{kind}/{tag}", Need::Attest, "KBS: fetch a resource as JWE."),
-    route("POST", "/kbs/v0/resource/{repository}/{kind}/{tag}", Need::Operate, "KBS: store a resource."),
-    route("GET", "/v1/receipts", Need::Read, "Receipts of releases, the head of their chain, and the head behind which they are kept."),
-];
-
-fn find(method: &Method, path: &str) -> Option<&'static Route> {
-    ROUTES.iter().find(|route| route.path == path && route.method == method.as_str())
-}
 
 /// The service's router.
 pub fn router(app: Arc<App>) -> Router {
@@ -146,10 +64,11 @@ async fn method_not_allowed() -> Problem {
     Kind::Method.because("this path does not take the method")
 }
 
-/// What every request passes through: identity, rate, role, whole body in time and size, a place to work; then log and counters.
+/// What every request passes through: identity, rate, role, origin, media type, whole body in time and size, a place to work; then log
+/// and counters.
 async fn every_request(State(app): Shared, request: Request, next: Next) -> Response {
     let start = Instant::now();
-    let route = request.extensions().get::<MatchedPath>().and_then(|path| find(request.method(), path.as_str()));
+    let route = request.extensions().get::<MatchedPath>().and_then(|path| routes::find(request.method(), path.as_str()));
     let method = request.method().clone();
     let mut response = match admit(&app, route, request).await {
         Ok((request, place)) => {
@@ -221,6 +140,12 @@ async fn admit(
         identity.demand(route.need)?;
         request.extensions_mut().insert(identity);
     }
+    if route.changes() {
+        let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
+        let authority = request.uri().authority().map(|authority| authority.as_str()).or(host).unwrap_or("");
+        routes::demand_same_site(request.headers(), authority)?;
+        route.takes.demand(request.headers())?;
+    }
     let limit = if route.path.starts_with("/v1/corims") || route.path.starts_with("/endorsement-provisioning/") {
         config.limits.corim_bytes
     } else {
@@ -263,25 +188,11 @@ pub fn media_type(headers: &HeaderMap) -> String {
     value.split(';').next().unwrap_or("").trim().to_ascii_lowercase()
 }
 
-/// Demands one of these media types.
-///
-/// # Errors
-/// Another one; the answer lists them in `Accept`.
-pub fn demand_type(headers: &HeaderMap, accepted: &[&str]) -> Result<String> {
-    let found = media_type(headers);
-    if accepted.contains(&found.as_str()) {
-        return Ok(found);
-    }
-    let list = accepted.join(", ");
-    Err(Kind::MediaType.because(format!("content type {found:?}, expected {list}")).header(header::ACCEPT, &list))
-}
-
 /// Reads a JSON body.
 ///
 /// # Errors
-/// Another content type, or not of the form.
-pub fn json<T: DeserializeOwned>(headers: &HeaderMap, body: &[u8]) -> Result<T> {
-    demand_type(headers, &["application/json"])?;
+/// Not of the form.
+pub fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T> {
     serde_json::from_slice(body).map_err(|error| Kind::Malformed.because(error.to_string()))
 }
 

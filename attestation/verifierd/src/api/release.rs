@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use axum::body::Bytes;
 use axum::extract::State;
-use axum::http::HeaderMap;
 use axum::routing::post;
 use axum::{Extension, Json, Router};
 use serde::Deserialize;
@@ -48,8 +47,8 @@ fn recipient(verified: &Verified, session: &Session) -> Result<PublicKey> {
     }
 }
 
-async fn release(State(app): Shared, Extension(identity): Extension<Identity>, headers: HeaderMap, body: Bytes) -> Result<Json<Value>> {
-    let request: Request = read_json(&headers, &body)?;
+async fn release(State(app): Shared, Extension(identity): Extension<Identity>, body: Bytes) -> Result<Json<Value>> {
+    let request: Request = read_json(&body)?;
     let session = Session::open(&app.kek.load(), Protocol::Native, &identity.tenant, &request.session)?;
     let layer = session.layer()?;
     let released = run(&app, &identity, &request, &session, layer).await;

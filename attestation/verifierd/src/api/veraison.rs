@@ -44,9 +44,14 @@ pub fn router() -> Router<Arc<App>> {
 }
 
 /// Media types of evidence: one of each layer, and the wrappers.
-fn accepted() -> Vec<String> {
+pub fn accepted() -> Vec<String> {
     let own = [Layer::Kernel, Layer::Shield].map(|layer| format!("{MEDIA_TYPE}; eat_profile=\"{}\"", layer.profile()));
     own.into_iter().chain(CMW.map(str::to_owned)).collect()
+}
+
+/// Whether a media type, without its parameters, is one of these.
+pub fn is_evidence(essence: &str) -> bool {
+    essence == MEDIA_TYPE || CMW.contains(&essence)
 }
 
 fn acceptable(headers: &HeaderMap, wanted: &str) -> Result<()> {
@@ -151,7 +156,7 @@ fn evidence(headers: &HeaderMap, body: &[u8]) -> Result<Vec<u8>> {
         let known = |profile: &String| [Layer::Kernel, Layer::Shield].iter().any(|layer| layer.profile() == profile);
         return if media.eat_profile.as_ref().is_none_or(known) { Ok(body.to_vec()) } else { Err(unknown(text)) };
     }
-    if !CMW.contains(&media.essence.as_str()) {
+    if !is_evidence(&media.essence) {
         return Err(unknown(text));
     }
     let bad = |error: shef_verify::cmw::CmwError| Kind::Malformed.because(format!("{error} ({})", error.code()));
@@ -200,9 +205,8 @@ async fn delete(State(app): Shared, Extension(identity): Extension<Identity>, Pa
     Ok(StatusCode::NO_CONTENT)
 }
 
-async fn provision(State(app): Shared, Extension(identity): Extension<Identity>, headers: HeaderMap, body: Bytes) -> Result<Json<Value>> {
+async fn provision(State(app): Shared, Extension(identity): Extension<Identity>, body: Bytes) -> Result<Json<Value>> {
     const SIGNED: &str = shef_verify::corim::MEDIA_TYPE;
-    super::demand_type(&headers, &[SIGNED])?;
     let expiry = rfc3339(app.now() + 60);
     let stored = async {
         let id = format!("rim-{}", &hex::encode(crate::secrets::sha256(&body))[..24]);
