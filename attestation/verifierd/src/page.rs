@@ -147,7 +147,7 @@ async fn overview(State(app): Shared, Extension(who): Extension<Identity>) -> Re
     let tenant = who.tenant.as_str();
     let rows = app.store.collateral(tenant).await?;
     let seen = app.store.devices(tenant, &[], ROWS).await?;
-    let recent = app.store.appraisals(tenant, i64::MAX, ROWS).await?;
+    let recent = app.store.appraisals(tenant, i64::MAX, &[], ROWS).await?;
     let keys = app.store.keys(tenant, "", ROWS).await?;
     let (head, kept) = app.store.heads(tenant).await?;
     let receipts = app.store.receipts(tenant, None, (head.seq as i64 - 20).max(0), 20).await?;

@@ -229,6 +229,79 @@ fn corims_come_in_signed_by_a_known_signer_only() {
     assert_eq!(appraise(), 422);
 }
 
+/// Two that contradict each other come at once: one stays, and appraisals go on. Who changed what is kept, and nothing that was not changed.
+#[test]
+fn changes_of_collateral_are_whole_and_leave_their_event() {
+    let (service, device) = (Service::start(), Device::new(1));
+    let operator = &service.operator;
+    service.furnish(&device);
+    operator.send("DELETE", "/v1/corims/build-1", &[], b"").ok();
+    let key = SigningKey::generate(&mut SeededEntropy::new(5, "signer"));
+    let signer = CorimSigner::with_key("vendor", key.public_key()).for_kernels().for_shells().for_vendor(&VENDOR);
+    operator.send("PUT", "/v1/signers/vendor", &[("content-type", "application/toml")], signer.to_toml().as_bytes()).ok();
+    let other = ReferenceValues::from_toml(&reference().replace("svn = 3", "svn = 4")).unwrap();
+    let values = ReferenceValues::from_toml(&reference()).unwrap();
+    assert_ne!(values, other);
+    let appraise = || {
+        let (session, nonce) = operator.session(Layer::Shield, None);
+        operator.post("/v1/appraise", &json!({"session": session, "evidence": b64(&device.evidence(Layer::Shield, &nonce))})).status
+    };
+    for round in 0..6 {
+        let describe = Describe { id: &format!("digits-{round}"), version: 1, issuer: "vendor", not_after: None };
+        let both = [&values, &other].map(|values| write_signed(values, &describe, &key, None).unwrap());
+        let statuses: Vec<u16> = std::thread::scope(|scope| {
+            let put = |k: usize| {
+                let (client, body) = (operator.clone(), &both[k]);
+                scope.spawn(move || {
+                    client.send("PUT", &format!("/v1/corims/r{round}-{k}"), &[("content-type", "application/rim+cose")], body).status
+                })
+            };
+            [put(0), put(1)].map(|thread| thread.join().unwrap()).to_vec()
+        });
+        assert!(statuses == [201, 422] || statuses == [422, 201], "{statuses:?}");
+        // The other's image has another version than the device shows.
+        assert_eq!(appraise(), if statuses[0] == 201 { 200 } else { 422 });
+        for k in 0..2 {
+            operator.send("DELETE", &format!("/v1/corims/r{round}-{k}"), &[], b"");
+        }
+    }
+    // What is off and contradicts is not switched on.
+    let describe = Describe { id: "digits", version: 1, issuer: "vendor", not_after: None };
+    let put = |id: &str, values: &ReferenceValues| {
+        let body = write_signed(values, &describe, &key, None).unwrap();
+        operator.send("PUT", &format!("/v1/corims/{id}"), &[("content-type", "application/rim+cose")], &body)
+    };
+    put("one", &values).ok();
+    operator.send("POST", "/v1/corims/one/deactivate", &[], b"").ok();
+    put("two", &other).ok();
+    operator.send("POST", "/v1/corims/one/activate", &[], b"").problem(422, "SHEF-SVC-052");
+    operator.send("DELETE", "/v1/corims/two", &[], b"").ok();
+    operator.send("POST", "/v1/corims/one/activate", &[], b"").ok();
+    operator.send("POST", "/v1/corims/one/activate", &[], b"").ok();
+    assert_eq!(appraise(), 200);
+    operator.send("DELETE", "/v1/corims/two", &[], b"").problem(404, "SHEF-SVC-020");
+    operator.send("POST", "/v1/corims/none/deactivate", &[], b"").problem(404, "SHEF-SVC-020");
+    let mut events: Vec<Value> = Vec::new();
+    loop {
+        let after = events.last().map_or(0, |event| event["seq"].as_i64().unwrap());
+        let page = operator.get(&format!("/v1/events?after={after}&limit=7")).ok();
+        events.extend(page["events"].as_array().unwrap().iter().cloned());
+        if page["next"].is_null() {
+            break;
+        }
+    }
+    assert_eq!(
+        events.iter().map(|event| event["seq"].as_i64().unwrap()).collect::<Vec<_>>(),
+        (1..=events.len() as i64).collect::<Vec<_>>()
+    );
+    let last: Vec<(&str, &str)> =
+        events[events.len() - 5..].iter().map(|event| (event["action"].as_str().unwrap(), event["what"].as_str().unwrap())).collect();
+    let expected =
+        [("corim-add", "one"), ("corim-deactivate", "one"), ("corim-add", "two"), ("corim-remove", "two"), ("corim-activate", "one")];
+    assert_eq!(last, expected);
+    assert!(events.iter().all(|event| event["who"] == "operator" && event["role"] == "operator" && event["time"].as_i64() > Some(0)));
+}
+
 /// The client's side of the KBS protocol.
 struct Kbs {
     client: Client,

@@ -291,6 +291,30 @@ fn a_body_that_stops_half_way_is_answered_with_408() {
     assert!(answer.starts_with("HTTP/1.1 408") && answer.contains("SHEF-SVC-023"), "{answer}");
 }
 
+/// Every appraisal is on some page, though all are of one second.
+#[test]
+fn pages_lose_nothing() {
+    let start = now();
+    let service = Service::with(|text| text, shef_verifierd::app::Clock::Set(start.into()));
+    let operator = &service.operator;
+    let mut made = std::collections::BTreeSet::new();
+    for byte in 0..23u8 {
+        let body = json!({"nonce": b64(&[byte; 32]), "layer": "kernel", "evidence": b64(b"none"), "policy": "default"});
+        operator.send("PUT", "/v1/policies/default", &[("content-type", "application/toml")], POLICY.as_bytes()).ok();
+        made.insert(operator.post("/v1/appraise", &body).problem(422, "SHEF-SVC-043")["appraisal_id"].as_str().unwrap().to_owned());
+    }
+    let (mut seen, mut path) = (Vec::new(), "/v1/appraisals?limit=5".to_owned());
+    loop {
+        let page = operator.get(&path).ok();
+        seen.extend(page["appraisals"].as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap().to_owned()));
+        let Some(next) = page["next"].as_str() else { break };
+        path = format!("/v1/appraisals?limit=5&before={next}");
+    }
+    assert_eq!((seen.len(), seen.iter().cloned().collect()), (23, made));
+    assert!(operator.get(&format!("/v1/appraisals?before={start}")).ok()["appraisals"].as_array().unwrap().is_empty());
+    operator.get("/v1/appraisals?before=yesterday").problem(400, "SHEF-SVC-026");
+}
+
 #[test]
 fn metrics_have_labels_of_the_program_only() {
     let service = Service::start();

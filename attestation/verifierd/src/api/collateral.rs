@@ -22,7 +22,7 @@ use crate::auth::Identity;
 use crate::config::{is_name, name_rule};
 use crate::problem::{Kind, Result};
 use crate::secrets::sha256;
-use crate::store::{AnchorRow, CorimRow, PolicyRow, RevocationRow, SignerRow};
+use crate::store::{AnchorRow, Change, Changed, CollateralRows, CorimRow, Event, PolicyRow, RevocationRow, SignerRow};
 
 pub fn router() -> Router<Arc<App>> {
     Router::new()
@@ -46,8 +46,35 @@ pub fn name(what: &str, name: &str) -> Result<()> {
     if is_name(name) { Ok(()) } else { Err(Kind::Name.because(format!("{what} {name:?}: {}", name_rule()))) }
 }
 
-fn gone(found: bool, what: &str) -> Result<StatusCode> {
-    if found { Ok(StatusCode::NO_CONTENT) } else { Err(Kind::NotFound.because(format!("there is no {what}"))) }
+/// Makes a change, held against all that is there with it; the version of a policy, else 0. What adds something must leave collateral that can be
+/// read as a whole. What takes something away is always done: it may be what mends it.
+async fn change<T>(app: &App, who: &Identity, change: Change, check: impl FnOnce(&CollateralRows) -> Result<T>) -> Result<(T, i64)> {
+    let event = Event { tenant: &who.tenant, who: &who.name, role: who.role.name(), time: app.now() };
+    let adds =
+        matches!(change, Change::AddAnchor(_) | Change::PutSigner(_) | Change::AddCorim(_) | Change::Activate(_) | Change::AddPolicy(_));
+    let whole = |rows: &CollateralRows| {
+        let checked = check(rows)?;
+        if adds {
+            Collateral::new(rows, event.time)?;
+        }
+        Ok(checked)
+    };
+    match app.store.change(&event, &change, whole).await? {
+        Changed::Done(checked, number) => {
+            let what = if number > 0 { format!("{}@{number}", change.what()) } else { change.what() };
+            audit::change(who, change.action(), &what);
+            app.read_collateral(&who.tenant).await?;
+            Ok((checked, number))
+        }
+        Changed::Same(checked, number) => Ok((checked, number)),
+        Changed::Missing => Err(Kind::NotFound.because(format!("there is nothing to do {} with: {:?}", change.action(), change.what()))),
+    }
+}
+
+/// A change that is answered with 204.
+async fn plain(app: &App, who: &Identity, what: Change) -> Result<StatusCode> {
+    change(app, who, what, |_| Ok(())).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 /// What names an anchor in revocations: SHA-256 of its public key.
@@ -88,17 +115,13 @@ async fn add_anchor(State(app): Shared, Extension(identity): Extension<Identity>
     };
     let row = AnchorRow { name: new.name, kind: new.kind, debug: i64::from(new.debug), certificate, created: app.now() };
     appraiser::anchor(&row)?;
-    app.store.add_anchor(&identity.tenant, &row).await?;
-    app.read_collateral(&identity.tenant).await?;
-    audit::change(&identity, "trust-anchor-add", &row.name);
-    Ok((StatusCode::CREATED, Json(json!({"name": row.name, "sha256": hex::encode(sha256(&row.certificate))}))))
+    let answer = json!({"name": row.name, "sha256": hex::encode(sha256(&row.certificate))});
+    change(&app, &identity, Change::AddAnchor(row), |_| Ok(())).await?;
+    Ok((StatusCode::CREATED, Json(answer)))
 }
 
 async fn remove_anchor(State(app): Shared, Extension(identity): Extension<Identity>, Path(id): Path<String>) -> Result<StatusCode> {
-    let found = app.store.remove_anchor(&identity.tenant, &id).await?;
-    app.read_collateral(&identity.tenant).await?;
-    audit::change(&identity, "trust-anchor-remove", &id);
-    gone(found, "trust anchor of this name")
+    plain(&app, &identity, Change::RemoveAnchor(id)).await
 }
 
 async fn signers(State(app): Shared, Extension(identity): Extension<Identity>) -> Result<Json<Value>> {
@@ -116,17 +139,13 @@ async fn put_signer(
     name("signer", &id)?;
     let content = String::from_utf8(body.to_vec()).map_err(|_| Kind::Corim.because("not UTF-8"))?;
     appraiser::signer(&id, &content)?;
-    app.store.put_signer(&identity.tenant, &SignerRow { name: id.clone(), content, created: app.now() }).await?;
-    app.read_collateral(&identity.tenant).await?;
-    audit::change(&identity, "signer-put", &id);
+    let row = SignerRow { name: id.clone(), content, created: app.now() };
+    change(&app, &identity, Change::PutSigner(row), |_| Ok(())).await?;
     Ok((StatusCode::CREATED, Json(json!({"name": id}))))
 }
 
 async fn remove_signer(State(app): Shared, Extension(identity): Extension<Identity>, Path(id): Path<String>) -> Result<StatusCode> {
-    let found = app.store.remove_signer(&identity.tenant, &id).await?;
-    app.read_collateral(&identity.tenant).await?;
-    audit::change(&identity, "signer-remove", &id);
-    gone(found, "signer of this name")
+    plain(&app, &identity, Change::RemoveSigner(id)).await
 }
 
 async fn corims(State(app): Shared, Extension(identity): Extension<Identity>) -> Result<Json<Value>> {
@@ -159,12 +178,8 @@ async fn add_corim(
 
 /// Checks reference values and stores them.
 pub async fn store_corim(app: &App, identity: &Identity, row: &CorimRow) -> Result<ReferenceValues> {
-    let rows = app.store.collateral(&identity.tenant).await?;
-    let found = Collateral::check(&rows, row, app.now())?;
-    app.store.add_corim(&identity.tenant, row).await?;
-    app.read_collateral(&identity.tenant).await?;
-    audit::change(identity, "corim-add", &row.id);
-    Ok(found)
+    let now = app.now();
+    Ok(change(app, identity, Change::AddCorim(row.clone()), |rows| Collateral::check(rows, row, now)).await?.0)
 }
 
 async fn corim(State(app): Shared, Extension(identity): Extension<Identity>, Path(id): Path<String>) -> Result<Response> {
@@ -175,25 +190,15 @@ async fn corim(State(app): Shared, Extension(identity): Extension<Identity>, Pat
 }
 
 async fn remove_corim(State(app): Shared, Extension(identity): Extension<Identity>, Path(id): Path<String>) -> Result<StatusCode> {
-    let found = app.store.remove_corim(&identity.tenant, &id).await?;
-    app.read_collateral(&identity.tenant).await?;
-    audit::change(&identity, "corim-remove", &id);
-    gone(found, "reference values of this id")
-}
-
-async fn set_active(app: &App, identity: &Identity, id: &str, active: bool) -> Result<StatusCode> {
-    let found = app.store.activate_corim(&identity.tenant, id, active).await?;
-    app.read_collateral(&identity.tenant).await?;
-    audit::change(identity, if active { "corim-activate" } else { "corim-deactivate" }, id);
-    gone(found, "reference values of this id")
+    plain(&app, &identity, Change::RemoveCorim(id)).await
 }
 
 async fn activate(State(app): Shared, Extension(identity): Extension<Identity>, Path(id): Path<String>) -> Result<StatusCode> {
-    set_active(&app, &identity, &id, true).await
+    plain(&app, &identity, Change::Activate(id)).await
 }
 
 async fn deactivate(State(app): Shared, Extension(identity): Extension<Identity>, Path(id): Path<String>) -> Result<StatusCode> {
-    set_active(&app, &identity, &id, false).await
+    plain(&app, &identity, Change::Deactivate(id)).await
 }
 
 async fn policies(State(app): Shared, Extension(identity): Extension<Identity>) -> Result<Json<Value>> {
@@ -220,10 +225,9 @@ async fn add_policy(
     StoredPolicy::parse(&id, 0, &media_type, &body)?;
     let digest = sha256(&body);
     let row = PolicyRow { name: id, version: 0, media_type, content: body.to_vec(), sha256: digest.to_vec(), created: app.now() };
-    let version = app.store.add_policy(&identity.tenant, &row).await?;
-    app.read_collateral(&identity.tenant).await?;
-    audit::change(&identity, "policy-add", &format!("{}@{version}", row.name));
-    Ok((StatusCode::CREATED, Json(json!({"name": row.name, "version": version, "sha256": hex::encode(digest)}))))
+    let name = row.name.clone();
+    let ((), version) = change(&app, &identity, Change::AddPolicy(row), |_| Ok(())).await?;
+    Ok((StatusCode::CREATED, Json(json!({"name": name, "version": version, "sha256": hex::encode(digest)}))))
 }
 
 async fn policy(State(app): Shared, Extension(identity): Extension<Identity>, Path(id): Path<String>) -> Result<Response> {
@@ -251,7 +255,7 @@ async fn dry_run(
     let collateral = app.read_collateral(&identity.tenant).await?;
     let policy = StoredPolicy::parse("dry-run", 0, &media_type, &body)?;
     let audience = app.config.load().audience.clone();
-    let rows = app.store.appraisals(&identity.tenant, i64::MAX, page(query.limit)).await?;
+    let rows = app.store.appraisals(&identity.tenant, i64::MAX, &[], page(query.limit)).await?;
     let signer = app.signer.load_full();
     let (mut accepted, mut changes) = (0, Vec::new());
     for row in &rows {
@@ -297,9 +301,7 @@ struct NewRevocation {
 pub async fn add_revocation(app: &App, identity: &Identity, kind: String, value: String, reason: String) -> Result<()> {
     let row = RevocationRow { kind, value, reason, created: app.now() };
     appraiser::check_revocation(&row)?;
-    app.store.revoke(&identity.tenant, &row).await?;
-    app.read_collateral(&identity.tenant).await?;
-    audit::change(identity, "revoke", &format!("{} {}", row.kind, row.value));
+    change(app, identity, Change::Revoke(row), |_| Ok(())).await?;
     Ok(())
 }
 
@@ -314,8 +316,5 @@ async fn unrevoke(
     Extension(identity): Extension<Identity>,
     Path((kind, value)): Path<(String, String)>,
 ) -> Result<StatusCode> {
-    let found = app.store.unrevoke(&identity.tenant, &kind, &value).await?;
-    app.read_collateral(&identity.tenant).await?;
-    audit::change(&identity, "unrevoke", &format!("{kind} {value}"));
-    gone(found, "revocation of this kind and value")
+    plain(&app, &identity, Change::Unrevoke(kind, value)).await
 }

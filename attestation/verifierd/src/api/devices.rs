@@ -20,6 +20,7 @@ pub fn router() -> Router<Arc<App>> {
         .route("/v1/devices/{ueid}", get(device))
         .route("/v1/appraisals", get(appraisals))
         .route("/v1/appraisals/{id}", get(appraisal))
+        .route("/v1/events", get(events))
 }
 
 /// A device as this API shows it.
@@ -65,13 +66,37 @@ fn brief(row: &AppraisalRow) -> Value {
 
 #[derive(Deserialize)]
 struct Before {
-    before: Option<i64>,
+    before: Option<String>,
     limit: Option<i64>,
 }
 
+/// Where a page begins: a time, or the `next` of the page before, which is the time and id of its last row.
+fn cursor(before: Option<&str>) -> Result<(i64, Vec<u8>)> {
+    let Some(text) = before else { return Ok((i64::MAX, Vec::new())) };
+    let (time, id) = text.split_once('-').unwrap_or((text, ""));
+    let time = time.parse().map_err(|_| Kind::Malformed.because(format!("before {text:?} is neither a time nor the `next` of a page")))?;
+    // A time alone: nothing of that second.
+    Ok((time, if id.is_empty() { vec![0xff; 17] } else { unhex("before", id)? }))
+}
+
 async fn appraisals(State(app): Shared, Extension(identity): Extension<Identity>, Query(query): Query<Before>) -> Result<Json<Value>> {
-    let rows = app.store.appraisals(&identity.tenant, query.before.unwrap_or(i64::MAX), page(query.limit)).await?;
-    Ok(Json(json!({"appraisals": rows.iter().map(brief).collect::<Vec<_>>()})))
+    let (time, id) = cursor(query.before.as_deref())?;
+    let rows = app.store.appraisals(&identity.tenant, time, &id, page(query.limit)).await?;
+    let last = rows.last().filter(|_| rows.len() as i64 == page(query.limit));
+    let next = last.map(|row| format!("{}-{}", row.time, hex::encode(&row.id)));
+    Ok(Json(json!({"appraisals": rows.iter().map(brief).collect::<Vec<_>>(), "next": next})))
+}
+
+#[derive(Deserialize)]
+struct Behind {
+    after: Option<i64>,
+    limit: Option<i64>,
+}
+
+async fn events(State(app): Shared, Extension(identity): Extension<Identity>, Query(query): Query<Behind>) -> Result<Json<Value>> {
+    let rows = app.store.events(&identity.tenant, query.after.unwrap_or(0), page(query.limit)).await?;
+    let next = rows.last().filter(|_| rows.len() as i64 == page(query.limit)).map(|row| row.seq);
+    Ok(Json(json!({"events": rows, "next": next})))
 }
 
 async fn appraisal(State(app): Shared, Extension(identity): Extension<Identity>, Path(id): Path<String>) -> Result<Json<Value>> {

@@ -165,6 +165,7 @@ pub const ROUTES: &[Route] = &[
     route("POST", "/kbs/v0/attest", Need::Attest, Takes::JSON, "KBS: attest."),
     route("GET", "/kbs/v0/resource/{repository}/{kind}/{tag}", Need::Attest, Takes::Nothing, "KBS: fetch a resource as JWE."),
     route("POST", "/kbs/v0/resource/{repository}/{kind}/{tag}", Need::Operate, Takes::Bytes, "KBS: store a resource."),
+    route("GET", "/v1/events", Need::Read, Takes::Nothing, "Who changed what, the oldest first, behind the number `after`."),
     route(
         "GET",
         "/v1/receipts",

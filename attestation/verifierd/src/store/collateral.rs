@@ -1,5 +1,7 @@
-//! Trust anchors, CoRIMs, policies, revocations. Each change raises the tenant's generation, so that replicas read again.
+//! Trust anchors, CoRIMs, policies, revocations. Each change is one transaction: it raises the tenant's generation, so that replicas read again, is
+//! held against all that is there then, and leaves its event.
 
+use super::events::{Event, record_event};
 use super::{Store, on, row};
 use crate::problem::{Kind, Result};
 
@@ -101,7 +103,120 @@ pub struct CollateralRows {
     pub revocations: Vec<RevocationRow>,
 }
 
+/// A change of a tenant's collateral.
+#[derive(Clone, Debug)]
+pub enum Change {
+    /// Adds a trust anchor.
+    AddAnchor(AnchorRow),
+    /// Removes the trust anchor of this name.
+    RemoveAnchor(String),
+    /// Adds a signer of CoRIMs, or replaces the one of this name.
+    PutSigner(SignerRow),
+    /// Removes the signer of this name: its CoRIMs count no more.
+    RemoveSigner(String),
+    /// Adds reference values under their id.
+    AddCorim(CorimRow),
+    /// Removes the reference values of this id.
+    RemoveCorim(String),
+    /// Makes the reference values of this id count again.
+    Activate(String),
+    /// Makes them count no more.
+    Deactivate(String),
+    /// Adds the next version of a policy; the row's own version is not looked at.
+    AddPolicy(PolicyRow),
+    /// Revokes; the first reason stays.
+    Revoke(RevocationRow),
+    /// Takes a revocation of this kind and value back.
+    Unrevoke(String, String),
+}
+
+impl Change {
+    /// Its name in the audit log.
+    #[must_use]
+    pub fn action(&self) -> &'static str {
+        match self {
+            Self::AddAnchor(_) => "trust-anchor-add",
+            Self::RemoveAnchor(_) => "trust-anchor-remove",
+            Self::PutSigner(_) => "signer-put",
+            Self::RemoveSigner(_) => "signer-remove",
+            Self::AddCorim(_) => "corim-add",
+            Self::RemoveCorim(_) => "corim-remove",
+            Self::Activate(_) => "corim-activate",
+            Self::Deactivate(_) => "corim-deactivate",
+            Self::AddPolicy(_) => "policy-add",
+            Self::Revoke(_) => "revoke",
+            Self::Unrevoke(..) => "unrevoke",
+        }
+    }
+
+    /// What it is about.
+    #[must_use]
+    pub fn what(&self) -> String {
+        match self {
+            Self::AddAnchor(AnchorRow { name, .. }) | Self::PutSigner(SignerRow { name, .. }) | Self::AddPolicy(PolicyRow { name, .. }) => {
+                name.clone()
+            }
+            Self::AddCorim(row) => row.id.clone(),
+            Self::RemoveAnchor(name) | Self::RemoveSigner(name) | Self::RemoveCorim(name) => name.clone(),
+            Self::Activate(id) | Self::Deactivate(id) => id.clone(),
+            Self::Revoke(RevocationRow { kind, value, .. }) | Self::Unrevoke(kind, value) => format!("{kind} {value}"),
+        }
+    }
+}
+
+/// What came of a change.
+#[derive(Clone, Debug)]
+pub enum Changed<T> {
+    /// It is done: what the check gave, and the version of a policy (0 for everything else).
+    Done(T, i64),
+    /// Everything was so before; nothing is written.
+    Same(T, i64),
+    /// There is nothing of this name; nothing is written.
+    Missing,
+}
+
+/// The tenant's row is the lock under which its collateral changes.
 const RAISE: &str = "UPDATE tenant SET generation = generation + 1 WHERE name = $1";
+
+/// Reads all collateral of a tenant through a pool or in a transaction.
+macro_rules! rows {
+    ($via:expr, $tenant:expr) => {{
+        let tenant: &str = $tenant;
+        // The generation first: a change in between is then read twice rather than missed.
+        let (generation,): (i64,) = sqlx::query_as("SELECT generation FROM tenant WHERE name = $1").bind(tenant).fetch_one($via).await?;
+        let anchors = sqlx::query_as("SELECT name, kind, debug, certificate, created FROM anchor WHERE tenant = $1 ORDER BY name")
+            .bind(tenant)
+            .fetch_all($via)
+            .await?;
+        let signers = sqlx::query_as("SELECT name, content, created FROM signer WHERE tenant = $1 ORDER BY name")
+            .bind(tenant)
+            .fetch_all($via)
+            .await?;
+        let corims = sqlx::query_as("SELECT id, media_type, content, active, created FROM corim WHERE tenant = $1 ORDER BY id")
+            .bind(tenant)
+            .fetch_all($via)
+            .await?;
+        let policies = sqlx::query_as(
+            "SELECT name, version, media_type, content, sha256, created FROM policy WHERE tenant = $1 ORDER BY name, version",
+        )
+        .bind(tenant)
+        .fetch_all($via)
+        .await?;
+        let revocations =
+            sqlx::query_as("SELECT kind, value, reason, created FROM revocation WHERE tenant = $1 ORDER BY created, kind, value")
+                .bind(tenant)
+                .fetch_all($via)
+                .await?;
+        CollateralRows { generation, anchors, signers, corims, policies, revocations }
+    }};
+}
+
+/// One statement that changes at most one row: whether it did.
+macro_rules! one {
+    ($tx:expr, $sql:expr, $($value:expr),*) => {
+        sqlx::query($sql)$(.bind($value))*.execute(&mut *$tx).await?.rows_affected() > 0
+    };
+}
 
 impl Store {
     /// Generation of a tenant's collateral.
@@ -121,270 +236,146 @@ impl Store {
     /// # Errors
     /// The database does not answer.
     pub async fn collateral(&self, tenant: &str) -> Result<CollateralRows> {
+        on!(self, |pools| Ok(rows!(&pools.read, tenant)))
+    }
+
+    /// Changes the collateral: change, `check` of all that is there afterwards, and event are one transaction.
+    ///
+    /// # Errors
+    /// The check's, another content under the name, or the database does not answer; nothing is changed then.
+    pub async fn change<T>(
+        &self,
+        event: &Event<'_>,
+        change: &Change,
+        check: impl FnOnce(&CollateralRows) -> Result<T>,
+    ) -> Result<Changed<T>> {
+        let tenant = event.tenant;
         on!(self, |pools| {
-            // The generation first: a change in between is then read twice rather than missed.
-            let (generation,): (i64,) =
-                sqlx::query_as("SELECT generation FROM tenant WHERE name = $1").bind(tenant).fetch_one(&pools.read).await?;
-            let anchors = sqlx::query_as("SELECT name, kind, debug, certificate, created FROM anchor WHERE tenant = $1 ORDER BY name")
-                .bind(tenant)
-                .fetch_all(&pools.read)
-                .await?;
-            let signers = sqlx::query_as("SELECT name, content, created FROM signer WHERE tenant = $1 ORDER BY name")
-                .bind(tenant)
-                .fetch_all(&pools.read)
-                .await?;
-            let corims = sqlx::query_as("SELECT id, media_type, content, active, created FROM corim WHERE tenant = $1 ORDER BY id")
-                .bind(tenant)
-                .fetch_all(&pools.read)
-                .await?;
-            let policies = sqlx::query_as(
-                "SELECT name, version, media_type, content, sha256, created FROM policy WHERE tenant = $1 ORDER BY name, version",
-            )
-            .bind(tenant)
-            .fetch_all(&pools.read)
-            .await?;
-            let revocations =
-                sqlx::query_as("SELECT kind, value, reason, created FROM revocation WHERE tenant = $1 ORDER BY created, kind, value")
+            let mut tx = pools.durable.begin_with(pools.begin).await?;
+            sqlx::query(RAISE).bind(tenant).execute(&mut *tx).await?;
+            let mut what = change.what();
+            let mut number = 0;
+            // None: nothing of this name. False: it was so before.
+            let done = match change {
+                Change::AddAnchor(row) => {
+                    let new = one!(
+                        tx,
+                        "INSERT INTO anchor (tenant, name, kind, debug, certificate, created) VALUES ($1, $2, $3, $4, $5, $6) \
+                         ON CONFLICT (tenant, name) DO NOTHING",
+                        tenant,
+                        &row.name,
+                        &row.kind,
+                        row.debug,
+                        &row.certificate,
+                        row.created
+                    );
+                    let same: Option<(i64,)> = sqlx::query_as(
+                        "SELECT created FROM anchor WHERE tenant = $1 AND name = $2 AND kind = $3 AND debug = $4 AND certificate = $5",
+                    )
                     .bind(tenant)
-                    .fetch_all(&pools.read)
+                    .bind(&row.name)
+                    .bind(&row.kind)
+                    .bind(row.debug)
+                    .bind(&row.certificate)
+                    .fetch_optional(&mut *tx)
                     .await?;
-            Ok(CollateralRows { generation, anchors, signers, corims, policies, revocations })
-        })
-    }
-
-    /// Adds a trust anchor; the same again changes nothing.
-    ///
-    /// # Errors
-    /// Another one has the name, or the database does not answer.
-    pub async fn add_anchor(&self, tenant: &str, row: &AnchorRow) -> Result<()> {
-        on!(self, |pools| {
-            let mut tx = pools.durable.begin_with(pools.begin).await?;
-            sqlx::query(RAISE).bind(tenant).execute(&mut *tx).await?;
-            let new = sqlx::query(
-                "INSERT INTO anchor (tenant, name, kind, debug, certificate, created) VALUES ($1, $2, $3, $4, $5, $6) \
-                 ON CONFLICT (tenant, name) DO NOTHING",
-            )
-            .bind(tenant)
-            .bind(&row.name)
-            .bind(&row.kind)
-            .bind(row.debug)
-            .bind(&row.certificate)
-            .bind(row.created)
-            .execute(&mut *tx)
-            .await?
-            .rows_affected();
-            if new == 0 {
-                let same: Option<(i64,)> = sqlx::query_as(
-                    "SELECT created FROM anchor WHERE tenant = $1 AND name = $2 AND kind = $3 AND debug = $4 AND certificate = $5",
-                )
-                .bind(tenant)
-                .bind(&row.name)
-                .bind(&row.kind)
-                .bind(row.debug)
-                .bind(&row.certificate)
-                .fetch_optional(&mut *tx)
-                .await?;
-                if same.is_none() {
-                    return Err(Kind::Conflict.because(format!("trust anchor {}", row.name)));
+                    if same.is_none() {
+                        return Err(Kind::Conflict.because(format!("trust anchor {}", row.name)));
+                    }
+                    Some(new)
                 }
-            }
-            tx.commit().await?;
-            Ok(())
-        })
-    }
-
-    /// Removes what `delete` names, and raises the generation; false when there is none.
-    async fn remove(&self, delete: &'static str, tenant: &str, name: &str) -> Result<bool> {
-        on!(self, |pools| {
-            let mut tx = pools.durable.begin_with(pools.begin).await?;
-            sqlx::query(RAISE).bind(tenant).execute(&mut *tx).await?;
-            let gone = sqlx::query(delete).bind(tenant).bind(name).execute(&mut *tx).await?.rows_affected();
-            tx.commit().await?;
-            Ok(gone > 0)
-        })
-    }
-
-    /// Removes a trust anchor; false when there is none.
-    ///
-    /// # Errors
-    /// The database does not answer.
-    pub async fn remove_anchor(&self, tenant: &str, name: &str) -> Result<bool> {
-        self.remove("DELETE FROM anchor WHERE tenant = $1 AND name = $2", tenant, name).await
-    }
-
-    /// Adds a signer of CoRIMs, or replaces the one of this name.
-    ///
-    /// # Errors
-    /// The database does not answer.
-    pub async fn put_signer(&self, tenant: &str, row: &SignerRow) -> Result<()> {
-        on!(self, |pools| {
-            let mut tx = pools.durable.begin_with(pools.begin).await?;
-            sqlx::query(RAISE).bind(tenant).execute(&mut *tx).await?;
-            sqlx::query(
-                "INSERT INTO signer (tenant, name, content, created) VALUES ($1, $2, $3, $4) \
-                 ON CONFLICT (tenant, name) DO UPDATE SET content = excluded.content, created = excluded.created",
-            )
-            .bind(tenant)
-            .bind(&row.name)
-            .bind(&row.content)
-            .bind(row.created)
-            .execute(&mut *tx)
-            .await?;
-            tx.commit().await?;
-            Ok(())
-        })
-    }
-
-    /// Removes a signer: its CoRIMs count no more. False when there is none.
-    ///
-    /// # Errors
-    /// The database does not answer.
-    pub async fn remove_signer(&self, tenant: &str, name: &str) -> Result<bool> {
-        self.remove("DELETE FROM signer WHERE tenant = $1 AND name = $2", tenant, name).await
-    }
-
-    /// Adds reference values under their id; the same again changes nothing.
-    ///
-    /// # Errors
-    /// Other content has the id, or the database does not answer.
-    pub async fn add_corim(&self, tenant: &str, row: &CorimRow) -> Result<()> {
-        on!(self, |pools| {
-            let mut tx = pools.durable.begin_with(pools.begin).await?;
-            sqlx::query(RAISE).bind(tenant).execute(&mut *tx).await?;
-            let new = sqlx::query(
-                "INSERT INTO corim (tenant, id, media_type, content, active, created) VALUES ($1, $2, $3, $4, 1, $5) \
-                 ON CONFLICT (tenant, id) DO NOTHING",
-            )
-            .bind(tenant)
-            .bind(&row.id)
-            .bind(&row.media_type)
-            .bind(&row.content)
-            .bind(row.created)
-            .execute(&mut *tx)
-            .await?
-            .rows_affected();
-            if new == 0 {
-                let (content,): (Vec<u8>,) = sqlx::query_as("SELECT content FROM corim WHERE tenant = $1 AND id = $2")
+                Change::RemoveAnchor(name) => one!(tx, "DELETE FROM anchor WHERE tenant = $1 AND name = $2", tenant, name).then_some(true),
+                Change::PutSigner(row) => Some(one!(
+                    tx,
+                    "INSERT INTO signer (tenant, name, content, created) VALUES ($1, $2, $3, $4) ON CONFLICT (tenant, name) \
+                     DO UPDATE SET content = excluded.content, created = excluded.created WHERE signer.content <> excluded.content",
+                    tenant,
+                    &row.name,
+                    &row.content,
+                    row.created
+                )),
+                Change::RemoveSigner(name) => one!(tx, "DELETE FROM signer WHERE tenant = $1 AND name = $2", tenant, name).then_some(true),
+                Change::AddCorim(row) => {
+                    let new = one!(
+                        tx,
+                        "INSERT INTO corim (tenant, id, media_type, content, active, created) VALUES ($1, $2, $3, $4, 1, $5) \
+                         ON CONFLICT (tenant, id) DO NOTHING",
+                        tenant,
+                        &row.id,
+                        &row.media_type,
+                        &row.content,
+                        row.created
+                    );
+                    let (content,): (Vec<u8>,) = sqlx::query_as("SELECT content FROM corim WHERE tenant = $1 AND id = $2")
+                        .bind(tenant)
+                        .bind(&row.id)
+                        .fetch_one(&mut *tx)
+                        .await?;
+                    if content != row.content {
+                        return Err(Kind::Conflict.because(format!("reference values {}", row.id)));
+                    }
+                    Some(new)
+                }
+                Change::RemoveCorim(id) => one!(tx, "DELETE FROM corim WHERE tenant = $1 AND id = $2", tenant, id).then_some(true),
+                Change::Activate(id) | Change::Deactivate(id) => {
+                    let active = i64::from(matches!(change, Change::Activate(_)));
+                    let known: Option<(i64,)> = sqlx::query_as("SELECT active FROM corim WHERE tenant = $1 AND id = $2")
+                        .bind(tenant)
+                        .bind(id)
+                        .fetch_optional(&mut *tx)
+                        .await?;
+                    let set = one!(tx, "UPDATE corim SET active = $3 WHERE tenant = $1 AND id = $2 AND active <> $3", tenant, id, active);
+                    known.map(|_| set)
+                }
+                Change::AddPolicy(row) => {
+                    let newest: Option<(i64, Vec<u8>, String)> = sqlx::query_as(
+                        "SELECT version, sha256, media_type FROM policy WHERE tenant = $1 AND name = $2 ORDER BY version DESC LIMIT 1",
+                    )
                     .bind(tenant)
-                    .bind(&row.id)
-                    .fetch_one(&mut *tx)
+                    .bind(&row.name)
+                    .fetch_optional(&mut *tx)
                     .await?;
-                if content != row.content {
-                    return Err(Kind::Conflict.because(format!("reference values {}", row.id)));
+                    let same = newest.as_ref().is_some_and(|(_, sha256, kind)| *sha256 == row.sha256 && *kind == row.media_type);
+                    number = newest.map_or(0, |(version, ..)| version) + i64::from(!same);
+                    what = format!("{what}@{number}");
+                    Some(
+                        !same
+                            && one!(
+                                tx,
+                                "INSERT INTO policy (tenant, name, version, media_type, content, sha256, created) \
+                                 VALUES ($1, $2, $3, $4, $5, $6, $7)",
+                                tenant,
+                                &row.name,
+                                number,
+                                &row.media_type,
+                                &row.content,
+                                &row.sha256,
+                                row.created
+                            ),
+                    )
                 }
-            }
-            tx.commit().await?;
-            Ok(())
-        })
-    }
-
-    /// Activates or deactivates reference values; false when there are none of this id.
-    ///
-    /// # Errors
-    /// The database does not answer.
-    pub async fn activate_corim(&self, tenant: &str, id: &str, active: bool) -> Result<bool> {
-        on!(self, |pools| {
-            let mut tx = pools.durable.begin_with(pools.begin).await?;
-            sqlx::query(RAISE).bind(tenant).execute(&mut *tx).await?;
-            let found = sqlx::query("UPDATE corim SET active = $3 WHERE tenant = $1 AND id = $2")
-                .bind(tenant)
-                .bind(id)
-                .bind(i64::from(active))
-                .execute(&mut *tx)
-                .await?
-                .rows_affected();
-            tx.commit().await?;
-            Ok(found > 0)
-        })
-    }
-
-    /// Removes reference values; false when there are none of this id.
-    ///
-    /// # Errors
-    /// The database does not answer.
-    pub async fn remove_corim(&self, tenant: &str, id: &str) -> Result<bool> {
-        self.remove("DELETE FROM corim WHERE tenant = $1 AND id = $2", tenant, id).await
-    }
-
-    /// Adds the next version of a policy; gives its number. The same text as the newest version is that version.
-    ///
-    /// # Errors
-    /// The database does not answer.
-    pub async fn add_policy(&self, tenant: &str, row: &PolicyRow) -> Result<i64> {
-        on!(self, |pools| {
-            let mut tx = pools.durable.begin_with(pools.begin).await?;
-            // The tenant's row is the lock under which versions are numbered.
-            sqlx::query(RAISE).bind(tenant).execute(&mut *tx).await?;
-            let newest: Option<(i64, Vec<u8>, String)> = sqlx::query_as(
-                "SELECT version, sha256, media_type FROM policy WHERE tenant = $1 AND name = $2 ORDER BY version DESC LIMIT 1",
-            )
-            .bind(tenant)
-            .bind(&row.name)
-            .fetch_optional(&mut *tx)
-            .await?;
-            let version = match newest {
-                Some((version, sha256, media_type)) if sha256 == row.sha256 && media_type == row.media_type => return Ok(version),
-                Some((version, ..)) => version + 1,
-                None => 1,
+                Change::Revoke(row) => Some(one!(
+                    tx,
+                    "INSERT INTO revocation (tenant, kind, value, reason, created) VALUES ($1, $2, $3, $4, $5) \
+                     ON CONFLICT (tenant, kind, value) DO NOTHING",
+                    tenant,
+                    &row.kind,
+                    &row.value,
+                    &row.reason,
+                    row.created
+                )),
+                Change::Unrevoke(kind, value) => {
+                    one!(tx, "DELETE FROM revocation WHERE tenant = $1 AND kind = $2 AND value = $3", tenant, kind, value).then_some(true)
+                }
             };
-            sqlx::query(
-                "INSERT INTO policy (tenant, name, version, media_type, content, sha256, created) VALUES ($1, $2, $3, $4, $5, $6, $7)",
-            )
-            .bind(tenant)
-            .bind(&row.name)
-            .bind(version)
-            .bind(&row.media_type)
-            .bind(&row.content)
-            .bind(&row.sha256)
-            .bind(row.created)
-            .execute(&mut *tx)
-            .await?;
+            let Some(done) = done else { return Ok(Changed::Missing) };
+            let checked = check(&rows!(&mut *tx, tenant))?;
+            if !done {
+                return Ok(Changed::Same(checked, number));
+            }
+            record_event!(tx, event, change.action(), &what);
             tx.commit().await?;
-            Ok(version)
-        })
-    }
-
-    /// Revokes; the first reason stays.
-    ///
-    /// # Errors
-    /// The database does not answer.
-    pub async fn revoke(&self, tenant: &str, row: &RevocationRow) -> Result<()> {
-        on!(self, |pools| {
-            let mut tx = pools.durable.begin_with(pools.begin).await?;
-            sqlx::query(RAISE).bind(tenant).execute(&mut *tx).await?;
-            sqlx::query(
-                "INSERT INTO revocation (tenant, kind, value, reason, created) VALUES ($1, $2, $3, $4, $5) \
-                 ON CONFLICT (tenant, kind, value) DO NOTHING",
-            )
-            .bind(tenant)
-            .bind(&row.kind)
-            .bind(&row.value)
-            .bind(&row.reason)
-            .bind(row.created)
-            .execute(&mut *tx)
-            .await?;
-            tx.commit().await?;
-            Ok(())
-        })
-    }
-
-    /// Takes a revocation back; false when there is none.
-    ///
-    /// # Errors
-    /// The database does not answer.
-    pub async fn unrevoke(&self, tenant: &str, kind: &str, value: &str) -> Result<bool> {
-        on!(self, |pools| {
-            let mut tx = pools.durable.begin_with(pools.begin).await?;
-            sqlx::query(RAISE).bind(tenant).execute(&mut *tx).await?;
-            let gone = sqlx::query("DELETE FROM revocation WHERE tenant = $1 AND kind = $2 AND value = $3")
-                .bind(tenant)
-                .bind(kind)
-                .bind(value)
-                .execute(&mut *tx)
-                .await?
-                .rows_affected();
-            tx.commit().await?;
-            Ok(gone > 0)
+            Ok(Changed::Done(checked, number))
         })
     }
 }

@@ -4,6 +4,7 @@
 //! does) for used nonces and records of appraisals, and `durable` (on disk before the answer) for everything that must not be lost.
 
 mod collateral;
+mod events;
 mod keys;
 mod records;
 mod rekey;
@@ -19,7 +20,8 @@ use crate::config::Database;
 use crate::problem::{Kind, Problem, Result};
 use crate::secrets::Kek;
 
-pub use collateral::{AnchorRow, CollateralRows, CorimRow, PolicyRow, RevocationRow, SignerRow};
+pub use collateral::{AnchorRow, Change, Changed, CollateralRows, CorimRow, PolicyRow, RevocationRow, SignerRow};
+pub use events::{Event, EventRow};
 pub use keys::{KeyRow, KeyVersionRow, NewRelease, NewVersion, ReceiptRow, Released};
 pub use records::{AppraisalRecord, AppraisalRow, DeviceCounts, DeviceRow};
 

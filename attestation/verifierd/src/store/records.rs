@@ -264,18 +264,19 @@ impl Store {
         })
     }
 
-    /// Newest appraisals first; before this time when given.
+    /// Newest appraisals first; behind the row of this time and id.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn appraisals(&self, tenant: &str, before: i64, limit: i64) -> Result<Vec<AppraisalRow>> {
+    pub async fn appraisals(&self, tenant: &str, time: i64, id: &[u8], limit: i64) -> Result<Vec<AppraisalRow>> {
         on!(self, |pools| {
             Ok(sqlx::query_as(
                 "SELECT id, time, layer, verdict, code, policy, ueid, nonce, evidence, report FROM appraisal \
-                 WHERE tenant = $1 AND time < $2 ORDER BY time DESC, id LIMIT $3",
+                 WHERE tenant = $1 AND (time < $2 OR (time = $2 AND id > $3)) ORDER BY time DESC, id LIMIT $4",
             )
             .bind(tenant)
-            .bind(before)
+            .bind(time)
+            .bind(id)
             .bind(limit)
             .fetch_all(&pools.read)
             .await?)

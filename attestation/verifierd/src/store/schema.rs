@@ -1,7 +1,16 @@
 //! One schema for both databases, and how it grows. `{blob}` is the type of byte strings.
 
 /// Steps from an empty database to the newest version; only ever added to.
-pub const MIGRATIONS: &[&str] = &[FIRST, HIGHEST_SVN];
+pub const MIGRATIONS: &[&str] = &[FIRST, HIGHEST_SVN, EVENTS];
+
+/// Who changed what.
+const EVENTS: &str = "
+CREATE TABLE event (
+    tenant TEXT NOT NULL, seq BIGINT NOT NULL, time BIGINT NOT NULL, who TEXT NOT NULL, role TEXT NOT NULL, action TEXT NOT NULL,
+    what TEXT NOT NULL,
+    PRIMARY KEY (tenant, seq)
+);
+";
 
 /// The highest security version that a known kernel of the device has shown.
 const HIGHEST_SVN: &str = "
