@@ -16,6 +16,8 @@ use crate::release::ID_MAX;
 
 /// Most bytes of a receipt.
 pub const MAX_RECEIPT: usize = 1024;
+/// Most characters of the name of what was released: a key's, or the path of a resource.
+pub const NAME_MAX: usize = 200;
 const LABEL: &[u8] = b"shef-receipt/1";
 
 /// Form of the signed message.
@@ -131,6 +133,8 @@ pub struct Receipt {
     pub policy_digest: [u8; 32],
     /// SHA-256 of the recipient's key.
     pub recipient_digest: [u8; 32],
+    /// Whether the recipient's key may be anybody's, and not only the one that the evidence vouches for: a resource for the host beside the card.
+    pub to_host: bool,
 }
 
 /// Digest of a receipt: what the next one names, and the head of the chain.
@@ -149,7 +153,7 @@ impl Receipt {
     /// The signed receipt.
     #[must_use]
     pub fn sign(&self, key: &SigningKey) -> Vec<u8> {
-        let payload = Value::map(vec![
+        let mut payload = vec![
             (1, self.tenant.as_str().into()),
             (2, self.seq.into()),
             (3, (&self.previous).into()),
@@ -162,8 +166,11 @@ impl Receipt {
             (10, (&self.evidence_digest).into()),
             (11, (&self.policy_digest).into()),
             (12, (&self.recipient_digest).into()),
-        ]);
-        cose::sign(&FORM, key, &payload.encode(), &[])
+        ];
+        if self.to_host {
+            payload.push((13, Value::Bool(true)));
+        }
+        cose::sign(&FORM, key, &Value::map(payload).encode(), &[])
     }
 
     fn from_cbor(bytes: &[u8]) -> Result<Self, CborError> {
@@ -175,13 +182,18 @@ impl Receipt {
             previous: f.array(3)?,
             id: f.array(4)?,
             time: f.take(5)?.as_int().ok_or_else(|| f.bad(5, "an integer"))?,
-            key_id: f.text(6, 1..=ID_MAX)?.into(),
+            key_id: f.text(6, 1..=NAME_MAX)?.into(),
             key_version: f.uint(7, u64::MAX)?,
             layer: Layer::from_name(layer).ok_or_else(|| f.bad(8, "a layer"))?,
             ueid: f.array(9)?,
             evidence_digest: f.array(10)?,
             policy_digest: f.array(11)?,
             recipient_digest: f.array(12)?,
+            to_host: match f.optional(13) {
+                None => false,
+                Some(Value::Bool(true)) => true,
+                Some(_) => return Err(f.bad(13, "true, or absent")),
+            },
         };
         f.finish()?;
         Ok(receipt)

@@ -27,6 +27,7 @@ fn chain(key: &SigningKey, tenant: &str, len: u64) -> (Vec<Vec<u8>>, Head) {
             evidence_digest: [2; 32],
             policy_digest: [3; 32],
             recipient_digest: [4; 32],
+            to_host: seq.is_multiple_of(2),
         };
         let bytes = receipt.sign(key);
         assert_eq!(Receipt::verify(&bytes, &[key.public_key()]).unwrap(), receipt);

@@ -63,6 +63,12 @@ impl StoredPolicy {
         Ok(Self { name: name.into(), version, sha256: sha256(content), policy })
     }
 
+    /// Whether keys under it may be marked as the host's.
+    #[must_use]
+    pub fn to_host(&self) -> bool {
+        self.policy.typed().to_host
+    }
+
     /// `name@version`.
     #[must_use]
     pub fn id(&self) -> String {

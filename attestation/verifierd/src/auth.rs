@@ -76,6 +76,9 @@ impl Role {
     }
 }
 
+/// The name of whoever shows nothing.
+const ANONYMOUS: &str = "Anonymous";
+
 /// Somebody known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
@@ -111,6 +114,18 @@ impl Identity {
         });
         let identity = found.next()?;
         found.next().is_none().then_some(identity)
+    }
+
+    /// Whoever shows nothing, where the configuration lets them in: they may submit evidence of this tenant.
+    #[must_use]
+    pub fn anonymous(tenant: &str) -> Self {
+        Self { tenant: tenant.into(), name: ANONYMOUS.into(), role: Role::Attest }
+    }
+
+    /// Whether this is nobody known. No name of a certificate or token is that one: it has an upper-case letter.
+    #[must_use]
+    pub fn is_anonymous(&self) -> bool {
+        self.name == ANONYMOUS
     }
 
     /// Demands a right.

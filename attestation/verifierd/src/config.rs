@@ -19,6 +19,12 @@ pub fn is_name(name: &str) -> bool {
     (1..=64).contains(&bytes.len()) && bytes.iter().all(good) && bytes[0].is_ascii_alphanumeric() && !name.contains("..")
 }
 
+/// Path of a KBS resource, `REPOSITORY/TYPE/TAG`, each part a name.
+#[must_use]
+pub fn is_path(path: &str) -> bool {
+    path.split('/').count() == 3 && path.split('/').all(is_name)
+}
+
 /// Whether clients must show certificates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -189,6 +195,8 @@ impl Default for Retention {
 pub struct Compat {
     /// Tenant of clients that show nothing, on the Veraison and KBS paths only; none: they are refused.
     pub anonymous_tenant: Option<String>,
+    /// Resources of that tenant that such clients may fetch, by path; all others need the role `release`.
+    pub anonymous_resources: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -374,6 +382,10 @@ impl Config {
         {
             let start = text.find("anonymous_tenant").unwrap_or(0);
             return Err(at.error(&(start..start), format!("anonymous_tenant {anonymous:?} is none of the tenants")));
+        }
+        if let Some(bad) = file.compat.anonymous_resources.iter().find(|path| !is_path(path)) {
+            let start = text.find("anonymous_resources").unwrap_or(0);
+            return Err(at.error(&(start..start), format!("anonymous_resources: {bad:?} is no path REPOSITORY/TYPE/TAG of names")));
         }
         let l = &file.limits;
         let bounds: [(&str, u64, u64, u64); 10] = [

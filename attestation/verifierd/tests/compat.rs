@@ -23,7 +23,13 @@ fn claims(token: &Value) -> Value {
 }
 
 fn furnished() -> (Service, Device, Client) {
-    let service = Service::with(|text| format!("{text}\n[compat]\nanonymous_tenant = \"default\"\n"), Default::default());
+    let service = Service::with(
+        |text| {
+            let listed = "anonymous_resources = [\"default/key/one\", \"default/key/two\"]";
+            format!("{text}\n[compat]\nanonymous_tenant = \"default\"\n{listed}\n")
+        },
+        Default::default(),
+    );
     let device = Device::new(1);
     service.furnish(&device);
     let client = service.stranger();
@@ -315,6 +321,9 @@ mod p256_key {
     use aws_lc_rs::agreement::{ECDH_P256, PrivateKey, UnparsedPublicKey, agree};
     pub struct Key(PrivateKey);
     impl Key {
+        pub fn of(secret: &[u8; 32]) -> Self {
+            Self(PrivateKey::from_private_key(&ECDH_P256, secret).unwrap())
+        }
         pub fn new() -> Self {
             Self(PrivateKey::generate(&ECDH_P256).unwrap())
         }
@@ -388,32 +397,106 @@ impl Kbs {
     }
 }
 
+/// A resource that goes to any key of the host's.
+fn host_resource(operator: &Client, path: &str) {
+    let policy = format!("{POLICY}to_host = true\n");
+    operator.send("PUT", "/v1/policies/host", &[("content-type", "application/toml")], policy.as_bytes()).ok();
+    let body = json!({"layer": "kernel", "policy": "host", "to": "host", "secret": b64(b"the resource")});
+    operator.call("PUT", &format!("/v1/keys/{}", path.replace('/', "%2F")), &body).ok();
+}
+
 #[test]
 fn a_kbs_client_fetches_a_resource() {
     let (service, device, client) = furnished();
-    service.operator.send("POST", "/kbs/v0/resource/default/key/one", &[], b"the resource").ok();
+    host_resource(&service.operator, "default/key/one");
     let kbs = Kbs::begin(&client);
     // Not attested: 401, so that the client attests.
     kbs.fetch("default/key/one").problem(401, "SHEF-SVC-027");
     let token = kbs.attest(&device).ok()["token"].clone();
     assert_eq!(claims(&token)["submods"]["fpga-kernel"]["ear.status"], "affirming");
-    assert_eq!(kbs.open(&kbs.fetch("default/key/one").ok()), b"the resource");
+    let first = kbs.fetch("default/key/one").ok();
+    assert_eq!(kbs.open(&first), b"the resource");
     // Unknown: 404, so that it gives up.
     kbs.fetch("default/key/two").problem(404, "SHEF-SVC-020");
     kbs.fetch("default/key/..%2fone").problem(404, "SHEF-SVC-020");
-    // A key that has a layer is no resource.
+    // A key is no resource, and a resource is no key.
     service.operator.call("PUT", "/v1/keys/one", &json!({"layer": "shield", "policy": "default", "generate": 32})).ok();
-    kbs.fetch("keys/shield/one").problem(404, "SHEF-SVC-020");
+    kbs.fetch("keys/shield/one").problem(401, "SHEF-SVC-027");
+    let (session, nonce) = service.operator.session(Layer::Kernel, None);
+    let body = json!({"key": "default/key/one", "session": session, "evidence": b64(&device.evidence(Layer::Kernel, &nonce))});
+    service.operator.post("/v1/release", &body).problem(404, "SHEF-SVC-020");
     // An attested session does not attest again for whoever holds its cookie.
     let answer = kbs.attest(&device);
     assert_eq!(answer.status, 401);
     assert_eq!(answer.json()["code"], "SHEF-SVC-042");
+    // The same again is the same release, with one receipt, which says that it went to the host.
+    assert_eq!(kbs.fetch("default/key/one").ok(), first);
+    let receipts = service.operator.get("/v1/receipts").ok();
+    let keys = service.operator.get("/.well-known/jwks.json").ok();
+    let point = [vec![4], unb64(&keys["keys"][0]["x"]), unb64(&keys["keys"][0]["y"])].concat();
+    let key = shef_proto::hpke_suite::PublicKey::from_bytes(&point).unwrap();
+    let list = receipts["receipts"].as_array().unwrap();
+    assert_eq!(list.len(), 1, "{receipts}");
+    let bytes = unb64(list[0].get("receipt").unwrap_or(&list[0]));
+    let receipt = shef_proto::receipt::Receipt::verify(&bytes, &[key]).unwrap();
+    assert_eq!((receipt.key_id.as_str(), receipt.to_host, receipt.ueid), ("default/key/one", true, device.ueid));
+    // A revocation counts at once, for a session that has attested too.
+    let body = json!({"kind": "device", "value": hex::encode(device.ueid), "reason": "stolen"});
+    service.operator.post("/v1/revocations", &body).ok();
+    let answer = kbs.fetch("default/key/one");
+    assert_eq!((answer.status, answer.json()["code"].as_str()), (401, Some("SHEF-SVC-043")));
+}
+
+/// Whoever stands beside a genuine card gets what is marked as the host's, and nothing else: a resource goes to the key that the evidence vouches for.
+#[test]
+fn a_resource_goes_to_the_key_in_the_evidence() {
+    let (service, device, client) = furnished();
+    service.operator.send("POST", "/kbs/v0/resource/default/key/one", &[], b"the resource").ok();
+    let kbs = Kbs::begin(&client);
+    kbs.attest(&device).ok();
+    let refused = kbs.fetch("default/key/one");
+    assert_eq!(refused.status, 403);
+    assert_eq!(refused.json()["code"], "SHEF-SVC-065");
+    assert!(service.operator.get("/v1/receipts").ok()["receipts"].as_array().unwrap().is_empty());
+    // The card itself.
+    let mut kbs = Kbs::begin(&client);
+    kbs.key = p256_key::Key::of(&device.key.to_bytes());
+    kbs.attest(&device).ok();
+    assert_eq!(kbs.open(&kbs.fetch("default/key/one").ok()), b"the resource");
+    // Its next version, by the same path.
+    service.operator.send("POST", "/kbs/v0/resource/default/key/one", &[], b"the next one").ok();
+    assert_eq!(kbs.open(&kbs.fetch("default/key/one").ok()), b"the next one");
+    let shown = service.operator.get("/v1/keys/default%2Fkey%2Fone").ok();
+    assert_eq!(
+        (&shown["version"], &shown["to"], &shown["layer"], &shown["versions"][0]["policy"]),
+        (&json!(2), &json!("evidence"), &json!("kernel"), &json!("default@1"))
+    );
+    service.operator.send("POST", "/v1/keys/default%2Fkey%2Fone/disable", &[], b"").ok();
+    let refused = kbs.fetch("default/key/one");
+    assert_eq!((refused.status, refused.json()["code"].as_str()), (403, Some("SHEF-SVC-061")));
+    // The mark needs a policy that says so, and is for resources.
+    for (name, body) in [
+        ("a%2Fb%2Fc", json!({"layer": "kernel", "policy": "default", "to": "host", "secret": "AAAA"})),
+        ("plain", json!({"layer": "shield", "policy": "default", "to": "host", "generate": 32})),
+    ] {
+        service.operator.call("PUT", &format!("/v1/keys/{name}"), &body).problem(422, "SHEF-SVC-060");
+    }
+    // Who shows nothing gets what is listed, whoever attests what is theirs by role.
+    host_resource(&service.operator, "default/key/secret");
+    let kbs = Kbs::begin(&client);
+    kbs.attest(&device).ok();
+    kbs.fetch("default/key/secret").problem(401, "SHEF-SVC-027");
+    for (role, status) in [(Role::Attest, 401), (Role::Release, 200)] {
+        let known = Kbs::begin(&service.client("default", role, role.name()));
+        known.attest(&device).ok();
+        assert_eq!(known.fetch("default/key/secret").status, status, "{role:?}");
+    }
 }
 
 #[test]
 fn a_kbs_client_with_another_key_or_device_is_told_401() {
     let (service, device, client) = furnished();
-    service.operator.send("POST", "/kbs/v0/resource/default/key/one", &[], b"the resource").ok();
+    host_resource(&service.operator, "default/key/one");
     let kbs = Kbs::begin(&client);
     // The evidence binds the client's key: another one does not do.
     let other = Kbs::begin(&client).public();

@@ -287,7 +287,7 @@ fn the_kek_is_exchanged_while_the_service_runs() {
     resource().ok();
     // Again, as after a crash: there is nothing left to do. And every secret is there: another exchange opens them all.
     assert_eq!(run(&config, &to("kek-2")), Ok(None));
-    assert_eq!(run(&Config::read(&file).unwrap(), &to("kek-3")), Ok(Some(3)));
+    assert_eq!(run(&Config::read(&file).unwrap(), &to("kek-3")), Ok(Some(4)));
     assert_eq!(run(&config, &to("kek-4")), Err(Kind::WrongKek));
 }
 

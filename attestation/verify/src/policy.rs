@@ -171,6 +171,10 @@ pub struct Policy {
     /// Refuse where there is no revocation list that is valid now.
     #[serde(default)]
     pub require_revocation: bool,
+    /// Keys under this policy may be released to a key of the host's that stands beside the card, where they are marked so. It decides nothing in
+    /// an appraisal.
+    #[serde(default)]
+    pub to_host: bool,
     /// Fault policies that are accepted: `shield`, `halt`, `region`.
     #[serde(default = "default_on_fault", deserialize_with = "list::<FaultPolicy, _>")]
     pub on_fault: Vec<String>,
@@ -221,6 +225,7 @@ impl Policy {
             min_image_svn: 1,
             max_age: None,
             require_revocation: false,
+            to_host: false,
             on_fault: default_on_fault(),
             bypass: Vec::new(),
             states: default_states(),

@@ -24,6 +24,7 @@ fn receipt(layer: Layer, evidence: &[u8], ueid: [u8; 33], recipient: &PublicKey)
         evidence_digest: Sha256::digest(evidence).into(),
         policy_digest: [8; 32],
         recipient_digest: Sha256::digest(recipient.as_bytes()).into(),
+        to_host: false,
     }
 }
 

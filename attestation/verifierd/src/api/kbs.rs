@@ -1,6 +1,7 @@
 //! The KBS protocol of Confidential Containers (`/kbs/v0`, version 0.4.0): authenticate, attest, fetch resources.
 //!
-//! Resources are their own: a key that has a layer never leaves this way. A client attests again on 401 and gives up on 404.
+//! A resource is a key whose name is a path: it has layer, policy, versions, limits and receipts like any other, and goes to the key that the evidence vouches
+//! for, unless its tenant marked it as the host's. A client attests again on 401 and gives up on 404.
 
 use std::sync::Arc;
 
@@ -12,25 +13,21 @@ use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use shef_proto::evidence::Layer;
-use shef_verify::ear::{self, Dialect, Expect};
+use shef_verify::ear::Dialect;
 
-use super::{Shared, bytes, nonce_text};
+use super::release::{self, Recipient, Wanted};
+use super::{Shared, bytes, nonce_text, text};
 use crate::app::App;
 use crate::appraiser::Received;
-use crate::audit;
 use crate::auth::{Identity, Need};
-use crate::config::is_name;
+use crate::config::is_path;
 use crate::flow::{self, Case};
 use crate::jwe;
 use crate::problem::{Kind, Problem, Result};
-use crate::secrets::resource_parts;
 use crate::session::{Challenge, NONCE_LEN, Protocol, Session, draw_nonce};
 
 const VERSION: &str = "0.4.0";
 const COOKIE: &str = "kbs-session-id";
-/// Most bytes of a resource.
-const MAX_RESOURCE: usize = 16 * 1024;
 
 pub fn router() -> Router<Arc<App>> {
     Router::new()
@@ -39,7 +36,7 @@ pub fn router() -> Router<Arc<App>> {
         .route("/kbs/v0/resource/{repository}/{kind}/{tag}", get(resource).post(set_resource))
 }
 
-/// A problem as these clients read it: `type` and `detail` beside the rest; every refusal but "not found" is 401.
+/// A problem as these clients read it: `type` and `detail` beside the rest. Where another attestation may help, it is 401; where none does, 404 or 403.
 struct Refusal(Problem);
 
 impl From<Problem> for Refusal {
@@ -50,11 +47,14 @@ impl From<Problem> for Refusal {
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        let keep = matches!(self.0.kind, Kind::NotFound) || self.0.kind.status() >= 500;
+        let status = match self.0.kind {
+            Kind::NotFound => StatusCode::NOT_FOUND,
+            Kind::Recipient | Kind::Layer | Kind::KeyDisabled | Kind::KeyWindow | Kind::KeyExhausted => StatusCode::FORBIDDEN,
+            kind if kind.status() >= 500 => StatusCode::from_u16(kind.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
+            _ => StatusCode::UNAUTHORIZED,
+        };
         let mut response = self.0.into_response();
-        if !keep {
-            *response.status_mut() = StatusCode::UNAUTHORIZED;
-        }
+        *response.status_mut() = status;
         response
     }
 }
@@ -147,7 +147,13 @@ async fn attest(
     let case = Case::new(&app, &identity, "kbs", challenge, evidence.layer(), &evidence, policy).await?;
     let appraised = case.appraise();
     let token = case.result(&appraised, Dialect::Veraison2023)?;
-    let kept = json!({"token": token, "tee-pubkey": request.runtime_data.tee_pubkey}).to_string();
+    let kept = json!({
+        "tee-pubkey": request.runtime_data.tee_pubkey,
+        "evidence": text(evidence.bytes()),
+        "nonce": text(&case.challenge.nonce),
+        "affirmed": appraised.accepted(),
+    })
+    .to_string();
     case.keep(&appraised, Some(&kept)).await?;
     if !appraised.accepted() {
         return Err(case.denied(&appraised).into());
@@ -157,11 +163,8 @@ async fn attest(
 
 /// The path of a resource, each part a name.
 fn path(parts: &(String, String, String)) -> Result<String> {
-    let (repository, kind, tag) = parts;
-    if [repository, kind, tag].into_iter().all(|part| is_name(part)) {
-        return Ok(format!("{repository}/{kind}/{tag}"));
-    }
-    Err(Kind::NotFound.because("there is no such resource"))
+    let path = format!("{}/{}/{}", parts.0, parts.1, parts.2);
+    if is_path(&path) { Ok(path) } else { Err(Kind::NotFound.because("there is no such resource")) }
 }
 
 async fn resource(
@@ -172,34 +175,38 @@ async fn resource(
 ) -> Result<Response, Refusal> {
     let unauthorised = |text: &str| Kind::Unauthenticated.because(text);
     let path = path(&parts)?;
+    if !identity.role.may(Need::Release) {
+        let config = app.config.load_full();
+        let listed = identity.is_anonymous() && config.compat.anonymous_resources.contains(&path);
+        if !listed {
+            return Err(unauthorised("this resource needs an identity with the role release or operator").into());
+        }
+    }
     let token = cookie(&headers).ok_or_else(|| unauthorised("there is no session cookie: attest first"))?;
     let session = Session::open(&app.kek.load(), Protocol::Kbs, &identity.tenant, token)?;
-    let kept = app.store.kept(&identity.tenant, &Challenge::of(&session)).await?.flatten();
+    let mut challenge = Challenge::of(&session);
+    let kept = app.store.kept(&identity.tenant, &challenge).await?.flatten();
     let kept: Value = kept.and_then(|kept| serde_json::from_str(&kept).ok()).ok_or_else(|| unauthorised("the session has not attested"))?;
-    let config = app.config.load_full();
-    // The result is verified like anybody else's: affirming, of this service, and not past its time.
-    let affirmed = [Layer::Kernel, Layer::Shield].into_iter().any(|layer| {
-        let expect = Expect {
-            issuer: Some(&config.audience),
-            audience: &identity.tenant,
-            nonce: None,
-            layer,
-            policy: None,
-            now: app.now(),
-            leeway: 0,
-        };
-        let token = kept["token"].as_str().unwrap_or("");
-        ear::verify(token, &app.signer.load().keys(), &expect, shef_verify::crypto::aws_lc)
-            .is_ok_and(|ear| ear.status == shef_verify::Status::Affirming)
-    });
-    if !affirmed {
-        return Err(unauthorised("the result of this session is not affirming, or has ended").into());
+    if kept["affirmed"] != true {
+        return Err(unauthorised("the result of this session is not affirming").into());
     }
-    let recipient = jwe::recipient(&kept["tee-pubkey"])?;
-    let sealed = app.store.resource(&identity.tenant, &path).await?.ok_or_else(|| Kind::NotFound.because("there is no such resource"))?;
-    let secret = app.unseal(&resource_parts(&identity.tenant, &path), &sealed).await?;
-    audit::change(&identity, "kbs-resource", &path);
-    Ok(Json(jwe::encrypt(&recipient, &secret)?).into_response())
+    let part = |name: &str| bytes(name, kept[name].as_str().unwrap_or(""));
+    let evidence = Received::new(part("evidence")?);
+    challenge.nonce = part("nonce")?;
+    challenge.remembered += app.config.load().limits.result_seconds;
+    // Appraised again, under the resource's own policy and what is known now: a revocation counts at once.
+    let wanted = Wanted {
+        action: "kbs-resource",
+        key: &path,
+        version: None,
+        challenge,
+        used: true,
+        layer: evidence.layer(),
+        evidence: &evidence,
+        recipient: Recipient::Jwe(jwe::recipient(&kept["tee-pubkey"])?),
+    };
+    let (_, released) = release::run(&app, &identity, &wanted).await?;
+    Ok(([(header::CONTENT_TYPE, "application/json")], released.bytes).into_response())
 }
 
 async fn set_resource(
@@ -208,12 +215,5 @@ async fn set_resource(
     Path(parts): Path<(String, String, String)>,
     body: Bytes,
 ) -> Result<StatusCode> {
-    identity.demand(Need::Operate)?;
-    let path = path(&parts)?;
-    if body.len() > MAX_RESOURCE {
-        return Err(Kind::TooLarge.because(format!("a resource has at most {MAX_RESOURCE} bytes")));
-    }
-    app.store.put_resource(&identity.tenant, &path, &app.kek.load_full(), &body, app.now()).await?;
-    audit::change(&identity, "kbs-resource-put", &path);
-    Ok(StatusCode::CREATED)
+    super::keys::store_resource(&app, &identity, &path(&parts)?, &body).await
 }

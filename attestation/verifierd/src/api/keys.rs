@@ -22,6 +22,8 @@ use super::{Shared, bytes, json as read_json, page, text};
 use crate::app::App;
 use crate::audit;
 use crate::auth::Identity;
+use crate::config::is_path;
+use crate::flow::DEFAULT_POLICY;
 use crate::problem::{Kind, Result};
 use crate::secrets::SystemEntropy;
 use crate::store::{KeyRow, KeyVersionRow, NewVersion};
@@ -71,19 +73,41 @@ struct Version {
 #[derive(Deserialize)]
 struct NewKey {
     layer: String,
+    #[serde(default)]
+    to: To,
     #[serde(flatten)]
     version: Value,
 }
 
-fn secret(layer: Layer, version: &Version) -> Result<Zeroizing<Vec<u8>>> {
+/// Whose key a release may go to.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum To {
+    /// The one that the evidence vouches for, or that the session bound to it.
+    #[default]
+    Evidence,
+    /// Any key of the host's beside the card; resources of the KBS only.
+    Host,
+}
+
+/// Most bytes of a resource.
+const MAX_RESOURCE: usize = 16 * 1024;
+
+/// A key's name, or the path of a resource.
+fn check_key(name: &str) -> Result<()> {
+    if is_path(name) { Ok(()) } else { check_name("key", name) }
+}
+
+fn secret(name: &str, layer: Layer, version: &Version) -> Result<Zeroizing<Vec<u8>>> {
     let bad = |text: &str| Kind::Key.because(text);
     match (&version.secret, version.generate, &version.image) {
         (Some(Hidden(secret)), None, None) => {
             let secret = Zeroizing::new(bytes("secret", secret)?);
-            if (1..=MAX_SECRET).contains(&secret.len()) { Ok(secret) } else { Err(bad("secret must have 1 to 512 bytes")) }
+            let most = if is_path(name) { MAX_RESOURCE } else { MAX_SECRET };
+            if (1..=most).contains(&secret.len()) { Ok(secret) } else { Err(bad(&format!("secret must have 1 to {most} bytes"))) }
         }
         (None, Some(len), None) => {
-            if layer == Layer::Kernel {
+            if layer == Layer::Kernel && !is_path(name) {
                 return Err(bad("generate: an image key belongs to an image that exists; give `image`"));
             }
             if !(16..=64).contains(&len) {
@@ -111,19 +135,28 @@ async fn store(
     app: &App,
     identity: &Identity,
     name: &str,
-    new_layer: Option<Layer>,
+    new_key: Option<(Layer, To)>,
     version: Version,
 ) -> Result<(StatusCode, Json<Value>)> {
     let tenant = identity.tenant.as_str();
-    let layer = match new_layer {
-        Some(layer) => layer,
-        None => layer_of(&app.store.key(tenant, name).await?.0)?,
+    let (layer, to) = match new_key {
+        Some(new) => new,
+        None => {
+            let (key, _) = app.store.key(tenant, name).await?;
+            (layer_of(&key)?, if key.to_host == 0 { To::Evidence } else { To::Host })
+        }
     };
-    let secret = secret(layer, &version)?;
+    let secret = secret(name, layer, &version)?;
+    if to == To::Host && !is_path(name) {
+        return Err(Kind::Key.because("to = \"host\" is for resources of the KBS, which are named REPOSITORY/TYPE/TAG"));
+    }
     if version.not_after != 0 && version.not_after <= version.not_before {
         return Err(Kind::Key.because("not_after is not behind not_before"));
     }
     let policy = app.read_collateral(tenant).await?.policy(&version.policy)?;
+    if to == To::Host && !policy.to_host() {
+        return Err(Kind::Key.because(format!("to = \"host\": policy {} does not say `to_host = true`", policy.id())));
+    }
     let new = NewVersion {
         policy: policy.name.clone(),
         policy_version: policy.version,
@@ -132,9 +165,33 @@ async fn store(
         not_after: version.not_after,
         created: app.now(),
     };
-    let number = app.store.add_version(tenant, name, new_layer.map(Layer::name), &new, &app.kek.load_full(), &secret).await?;
+    let number = app
+        .store
+        .add_version(tenant, name, new_key.map(|(layer, to)| (layer.name(), to == To::Host)), &new, &app.kek.load_full(), &secret)
+        .await?;
     audit::change(identity, if number == 1 { "key-add" } else { "key-rotate" }, &format!("{name} version {number}"));
     Ok((StatusCode::CREATED, Json(json!({"name": name, "version": number, "layer": layer.name(), "policy": policy.id()}))))
+}
+
+/// Stores a resource that comes with nothing but its bytes: the next version of the one at this path, or a new one for evidence of the kernel's layer, under
+/// the policy that requests without one are held against.
+pub async fn store_resource(app: &App, identity: &Identity, path: &str, secret: &[u8]) -> Result<StatusCode> {
+    let known = match app.store.key(&identity.tenant, path).await {
+        Ok((_, versions)) => versions.first().map(|newest| newest.policy.clone()),
+        Err(problem) if problem.kind == Kind::NotFound => None,
+        Err(problem) => return Err(problem),
+    };
+    let new_key = known.is_none().then_some((Layer::Kernel, To::Evidence));
+    let version = Version {
+        policy: known.unwrap_or_else(|| DEFAULT_POLICY.into()),
+        secret: Some(Hidden(Zeroizing::new(text(secret)))),
+        generate: None,
+        image: None,
+        max_releases: 0,
+        not_before: 0,
+        not_after: 0,
+    };
+    Ok(store(app, identity, path, new_key, version).await?.0)
 }
 
 fn layer_of(key: &KeyRow) -> Result<Layer> {
@@ -147,11 +204,11 @@ async fn add(
     Path(name): Path<String>,
     body: Bytes,
 ) -> Result<(StatusCode, Json<Value>)> {
-    check_name("key", &name)?;
+    check_key(&name)?;
     let new: NewKey = read_json(&body)?;
     let layer = layer(&new.layer)?;
     let version: Version = serde_json::from_value(new.version).map_err(|error| Kind::Malformed.because(error.to_string()))?;
-    store(&app, &identity, &name, Some(layer), version).await
+    store(&app, &identity, &name, Some((layer, new.to)), version).await
 }
 
 async fn rotate(
@@ -194,7 +251,8 @@ async fn enable(State(app): Shared, Extension(identity): Extension<Identity>, Pa
 }
 
 fn show(key: &KeyRow) -> Value {
-    json!({"name": key.name, "layer": key.layer, "disabled": key.disabled != 0, "version": key.version})
+    let to = if key.to_host == 0 { "evidence" } else { "host" };
+    json!({"name": key.name, "layer": key.layer, "to": to, "disabled": key.disabled != 0, "version": key.version})
 }
 
 fn show_version(version: &KeyVersionRow) -> Value {

@@ -29,7 +29,7 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
 
 use crate::app::App;
-use crate::auth::{Identity, Need, Role, identify};
+use crate::auth::{Identity, Need, identify};
 use crate::config::Config;
 use crate::metrics::Counter;
 use crate::problem::{Answered, Kind, Problem, Result};
@@ -168,7 +168,7 @@ fn is_compat(path: &str) -> bool {
 fn anonymous(config: &Config) -> Result<Identity> {
     let tenant = config.compat.anonymous_tenant.clone();
     let tenant = tenant.ok_or_else(|| Kind::Unauthenticated.because("neither a client certificate nor a bearer token was shown"))?;
-    Ok(Identity { tenant, name: "anonymous".into(), role: Role::Attest })
+    Ok(Identity::anonymous(&tenant))
 }
 
 async fn read(body: Body, limit: usize, time: Duration) -> Result<Bytes> {

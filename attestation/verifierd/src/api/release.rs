@@ -19,7 +19,9 @@ use crate::app::App;
 use crate::appraiser::Received;
 use crate::audit;
 use crate::auth::Identity;
+use crate::config::is_path;
 use crate::flow::Case;
+use crate::jwe;
 use crate::metrics::Counter;
 use crate::problem::{Kind, Result};
 use crate::secrets::{SystemEntropy, key_parts, random, sha256};
@@ -39,11 +41,54 @@ struct Request {
     evidence: String,
 }
 
-/// The key that a box goes to: the kernel's from its evidence; for the Shield the owner's one-time key, which the session bound to the nonce.
-fn recipient(verified: &Verified, session: &Session) -> Result<PublicKey> {
-    match verified {
-        Verified::Kernel(evidence) => Ok(evidence.claims().key),
-        Verified::Shield(_) => session.recipient.ok_or_else(|| Kind::Recipient.because("the session was made without `recipient`")),
+/// What somebody wants to have released, and on the strength of what.
+pub struct Wanted<'a> {
+    /// In the audit log.
+    pub action: &'static str,
+    /// Key.
+    pub key: &'a str,
+    /// Its version; none: the newest.
+    pub version: Option<i64>,
+    /// The challenge that the evidence answers.
+    pub challenge: Challenge,
+    /// Whether the challenge was used up already, by an attestation that this rests on.
+    pub used: bool,
+    /// Layer of the evidence.
+    pub layer: Layer,
+    /// The evidence.
+    pub evidence: &'a Received,
+    /// Whose key it goes to.
+    pub recipient: Recipient,
+}
+
+/// Whose key something that is released goes to, and in which form.
+pub enum Recipient {
+    /// In an HPKE box to the kernel's key in its evidence; for the Shield to the owner's one-time key, which the session bound to the nonce.
+    Box(Option<PublicKey>),
+    /// In a JWE to the key that a KBS client brought. It has to be the one in the evidence, unless what is released is marked as the host's.
+    Jwe(PublicKey),
+}
+
+impl Recipient {
+    fn key(&self, verified: &Verified, to_host: bool) -> Result<PublicKey> {
+        match (self, verified) {
+            (Self::Box(_), Verified::Kernel(evidence)) => Ok(evidence.claims().key),
+            (Self::Box(owner), Verified::Shield(_)) => owner.ok_or_else(|| Kind::Recipient.because("the session was made without `recipient`")),
+            (Self::Jwe(key), _) if to_host || *key == verified.claims().key => Ok(*key),
+            (Self::Jwe(_), _) => Err(Kind::Recipient.because(
+                "tee-pubkey is not the key that the evidence vouches for (cnf); a resource goes to any other key only where it is marked `to = \"host\"`",
+            )),
+        }
+    }
+
+    fn seal(&self, info: &ReleaseInfo, secret: &[u8]) -> Result<Vec<u8>> {
+        match self {
+            Self::Box(_) => {
+                let sealed = KeyBox::seal(info, secret, &mut SystemEntropy).map_err(|error| Kind::Internal.because(error.to_string()))?;
+                Ok(sealed.to_cbor())
+            }
+            Self::Jwe(key) => Ok(jwe::encrypt(key, secret)?.to_string().into_bytes()),
+        }
     }
 }
 
@@ -51,16 +96,18 @@ async fn release(State(app): Shared, Extension(identity): Extension<Identity>, b
     let request: Request = read_json(&body)?;
     let session = Session::open(&app.kek.load(), Protocol::Native, &identity.tenant, &request.session)?;
     let layer = session.layer()?;
-    let released = run(&app, &identity, &request, &session, layer).await;
-    let result = match &released {
-        Ok((_, released)) if released.fresh => "released",
-        Ok(_) => "repeated",
-        Err(problem) if problem.kind.status() >= 500 => "failed",
-        Err(_) => "refused",
+    let evidence = Received::new(bytes("evidence", &request.evidence)?);
+    let wanted = Wanted {
+        action: "release",
+        key: &request.key,
+        version: request.version,
+        challenge: Challenge::of(&session),
+        used: false,
+        layer,
+        evidence: &evidence,
+        recipient: Recipient::Box(session.recipient),
     };
-    app.metrics.count(Counter::Releases, &[layer.name(), result]);
-    let (version, released) = released?;
-    audit::release(&identity, &request.key, version, released.head.seq, released.fresh);
+    let (version, released) = run(&app, &identity, &wanted).await?;
     Ok(Json(json!({
         "key": request.key,
         "version": version,
@@ -71,19 +118,39 @@ async fn release(State(app): Shared, Extension(identity): Extension<Identity>, b
     })))
 }
 
-async fn run(app: &App, identity: &Identity, request: &Request, session: &Session, layer: Layer) -> Result<(i64, Released)> {
+/// Releases what is wanted, or says why not; counted and told either way.
+pub async fn run(app: &App, identity: &Identity, wanted: &Wanted<'_>) -> Result<(i64, Released)> {
+    let released = attempt(app, identity, wanted).await;
+    let result = match &released {
+        Ok((_, released)) if released.fresh => "released",
+        Ok(_) => "repeated",
+        Err(problem) if problem.kind.status() >= 500 => "failed",
+        Err(_) => "refused",
+    };
+    app.metrics.count(Counter::Releases, &[wanted.layer.name(), result]);
+    if let Ok((version, released)) = &released {
+        audit::release(identity, wanted.key, *version, released.head.seq, released.fresh);
+    }
+    released
+}
+
+async fn attempt(app: &App, identity: &Identity, wanted: &Wanted<'_>) -> Result<(i64, Released)> {
     let tenant = identity.tenant.as_str();
-    let evidence = Received::new(bytes("evidence", &request.evidence)?);
+    let layer = wanted.layer;
     let config = app.config.load_full();
-    let (key, versions) = app.store.key(tenant, &request.key).await?;
-    let number = request.version.unwrap_or(key.version);
+    let (key, versions) = app.store.key(tenant, wanted.key).await?;
+    let number = wanted.version.unwrap_or(key.version);
     let Some(version) = versions.iter().find(|version| version.version == number) else {
-        return Err(Kind::NotFound.because(format!("key {} has no version {number}", request.key)));
+        return Err(Kind::NotFound.because(format!("key {} has no version {number}", wanted.key)));
     };
     if key.layer != layer.name() {
-        return Err(Kind::Layer.because(format!("the key is for the layer {}, the session for {}", key.layer, layer.name())));
+        return Err(Kind::Layer.because(format!("the key is for the layer {}, the evidence of {}", key.layer, layer.name())));
     }
-    if layer == Layer::Shield && session.recipient.is_none() {
+    let to_host = key.to_host != 0;
+    if is_path(&key.name) != matches!(wanted.recipient, Recipient::Jwe(_)) {
+        return Err(Kind::NotFound.because(format!("there is no key {}", wanted.key)));
+    }
+    if layer == Layer::Shield && matches!(wanted.recipient, Recipient::Box(None)) {
         return Err(Kind::Recipient.because("the session was made without `recipient`"));
     }
     let secret = app.unseal(&key_parts(tenant, &key.name, &version.version.to_be_bytes()), &version.sealed).await?;
@@ -94,20 +161,31 @@ async fn run(app: &App, identity: &Identity, request: &Request, session: &Sessio
     for _ in 0..2 {
         let policy = collateral.policy(&policy_id)?;
         let terms = (Arc::clone(&collateral), Arc::clone(&policy));
-        let case = Case::new(app, identity, "release", Challenge::of(session), layer, &evidence, terms).await?;
+        let case = Case::new(app, identity, wanted.action, wanted.challenge.clone(), layer, wanted.evidence, terms).await?;
         let appraised = case.appraise();
         let Some(verified) = &appraised.outcome.verified else {
             // Denied evidence that is genuine uses the challenge up, as anywhere else; a box that was committed before stays committed.
-            session.is_open(case.now)?;
+            if case.now >= case.challenge.remembered {
+                return Err(Kind::SessionExpired.because(format!("the session ended {} seconds ago", case.now - case.challenge.remembered)));
+            }
             let denied = case.denied(&appraised);
+            if wanted.used {
+                case.tell(&appraised);
+                return Err(denied);
+            }
             return Err(match case.keep(&appraised, None).await {
                 Ok(()) => denied.with("appraisal_id", json!(hex::encode(appraised.record.id))),
                 Err(used) if used.kind == Kind::NonceUsed => denied,
                 Err(problem) => problem,
             });
         };
+        if to_host && !policy.to_host() {
+            return Err(
+                Kind::Recipient.because(format!("the key is marked as the host's, and policy {policy_id} does not say `to_host = true`"))
+            );
+        }
         let now = case.now;
-        let recipient = recipient(verified, session)?;
+        let recipient = wanted.recipient.key(verified, to_host)?;
         let claims = verified.claims();
         let receipt_id: [u8; 16] = random();
         let digest = *verified.digest();
@@ -117,7 +195,7 @@ async fn run(app: &App, identity: &Identity, request: &Request, session: &Sessio
             key_version: number.unsigned_abs(),
             layer,
             evidence_digest: digest,
-            nonce: session.nonce.clone(),
+            nonce: wanted.challenge.nonce.clone(),
             recipient,
             receipt_id,
         };
@@ -128,6 +206,7 @@ async fn run(app: &App, identity: &Identity, request: &Request, session: &Sessio
             evidence: digest,
             recipient: recipient.as_bytes(),
             challenge: &case.challenge,
+            used: wanted.used,
             expires: now + config.limits.release_seconds,
             now,
             generation: collateral.generation,
@@ -136,7 +215,7 @@ async fn run(app: &App, identity: &Identity, request: &Request, session: &Sessio
         let released = app
             .store
             .release(&new, |head| {
-                let sealed = KeyBox::seal(&info, &secret, &mut SystemEntropy).map_err(|error| Kind::Internal.because(error.to_string()))?;
+                let sealed = wanted.recipient.seal(&info, &secret)?;
                 let receipt = Receipt {
                     tenant: tenant.to_owned(),
                     seq: head.seq + 1,
@@ -150,8 +229,9 @@ async fn run(app: &App, identity: &Identity, request: &Request, session: &Sessio
                     evidence_digest: digest,
                     policy_digest: policy.sha256,
                     recipient_digest: sha256(recipient.as_bytes()),
+                    to_host,
                 };
-                Ok((sealed.to_cbor(), receipt.sign(signer.cose())))
+                Ok((sealed, receipt.sign(signer.cose())))
             })
             .await?;
         if let Some(released) = released {

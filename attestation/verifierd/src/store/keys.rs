@@ -20,9 +20,11 @@ pub struct KeyRow {
     pub disabled: i64,
     /// Newest version.
     pub version: i64,
+    /// 1 when it may go to any key of the host's.
+    pub to_host: i64,
 }
 
-row!(KeyRow { name, layer, disabled, version });
+row!(KeyRow { name, layer, disabled, version, to_host });
 
 /// One version of a key.
 #[derive(Clone, Debug)]
@@ -80,8 +82,10 @@ pub struct NewRelease<'a> {
     pub evidence: [u8; 32],
     /// Public key that the box goes to.
     pub recipient: &'a [u8],
-    /// What it uses up.
+    /// The challenge.
     pub challenge: &'a Challenge,
+    /// Whether it was used up already, by an attestation that this release rests on.
+    pub used: bool,
     /// End of the box.
     pub expires: i64,
     /// Now.
@@ -131,7 +135,8 @@ fn head_of(seq: i64, digest: &[u8]) -> Result<Head> {
 }
 
 impl Store {
-    /// Adds a key with its first version (`layer` given), or a version to a key. Gives the version's number.
+    /// Adds a key with its first version (`new_key` given: its layer, and whether it may go to any key of the host's), or a version to a key. Gives
+    /// the version's number.
     ///
     /// The secret is sealed under the KEK, bound to tenant, name and that number.
     ///
@@ -141,7 +146,7 @@ impl Store {
         &self,
         tenant: &str,
         name: &str,
-        layer: Option<&str>,
+        new_key: Option<(&str, bool)>,
         new: &NewVersion,
         kek: &Kek,
         secret: &[u8],
@@ -149,15 +154,16 @@ impl Store {
         on!(self, |pools| {
             let mut tx = pools.durable.begin_with(pools.begin).await?;
             hold_kek!(tx, kek);
-            let version = match layer {
-                Some(layer) => {
+            let version = match new_key {
+                Some((layer, to_host)) => {
                     let added = sqlx::query(
-                        "INSERT INTO key_name (tenant, name, layer, disabled, version) VALUES ($1, $2, $3, 0, 1) \
+                        "INSERT INTO key_name (tenant, name, layer, disabled, version, to_host) VALUES ($1, $2, $3, 0, 1, $4) \
                          ON CONFLICT (tenant, name) DO NOTHING",
                     )
                     .bind(tenant)
                     .bind(name)
                     .bind(layer)
+                    .bind(i64::from(to_host))
                     .execute(&mut *tx)
                     .await?
                     .rows_affected();
@@ -203,11 +209,12 @@ impl Store {
     /// There is none, or the database does not answer.
     pub async fn key(&self, tenant: &str, name: &str) -> Result<(KeyRow, Vec<KeyVersionRow>)> {
         on!(self, |pools| {
-            let key: Option<KeyRow> = sqlx::query_as("SELECT name, layer, disabled, version FROM key_name WHERE tenant = $1 AND name = $2")
-                .bind(tenant)
-                .bind(name)
-                .fetch_optional(&pools.read)
-                .await?;
+            let key: Option<KeyRow> =
+                sqlx::query_as("SELECT name, layer, disabled, version, to_host FROM key_name WHERE tenant = $1 AND name = $2")
+                    .bind(tenant)
+                    .bind(name)
+                    .fetch_optional(&pools.read)
+                    .await?;
             let key = key.ok_or_else(|| Kind::NotFound.because(format!("there is no key {name}")))?;
             let versions = sqlx::query_as(
                 "SELECT version, sealed, policy, policy_version, max_releases, released, not_before, not_after, disabled, created \
@@ -227,12 +234,14 @@ impl Store {
     /// The database does not answer.
     pub async fn keys(&self, tenant: &str, after: &str, limit: i64) -> Result<Vec<KeyRow>> {
         on!(self, |pools| {
-            Ok(sqlx::query_as("SELECT name, layer, disabled, version FROM key_name WHERE tenant = $1 AND name > $2 ORDER BY name LIMIT $3")
-                .bind(tenant)
-                .bind(after)
-                .bind(limit)
-                .fetch_all(&pools.read)
-                .await?)
+            Ok(sqlx::query_as(
+                "SELECT name, layer, disabled, version, to_host FROM key_name WHERE tenant = $1 AND name > $2 ORDER BY name LIMIT $3",
+            )
+            .bind(tenant)
+            .bind(after)
+            .bind(limit)
+            .fetch_all(&pools.read)
+            .await?)
         })
     }
 
@@ -312,8 +321,8 @@ impl Store {
                 let head = head_of(seq, &receipt::digest(&receipt))?;
                 return Ok(Some(Released { bytes, receipt, head, expires, fresh: false }));
             }
-            if new.now >= new.challenge.expires {
-                return Err(Kind::SessionExpired.because(format!("the session ended {} seconds ago", new.now - new.challenge.expires)));
+            if new.now >= new.challenge.remembered {
+                return Err(Kind::SessionExpired.because(format!("the session ended {} seconds ago", new.now - new.challenge.remembered)));
             }
             if new.now < from || (to != 0 && new.now >= to) {
                 return Err(Kind::KeyWindow.because(format!("now is {}, the window is {from} to {to}", new.now)));
@@ -321,17 +330,19 @@ impl Store {
             if most != 0 && released >= most {
                 return Err(Kind::KeyExhausted.because(format!("released {released} times of {most}")));
             }
-            let new_nonce = sqlx::query(USE)
-                .bind(new.tenant)
-                .bind(&new.challenge.token)
-                .bind(new.challenge.expires.max(new.expires))
-                .bind(None::<String>)
-                .bind(new.challenge.expires)
-                .execute(&mut *tx)
-                .await?
-                .rows_affected();
-            if new_nonce == 0 {
-                return Err(Kind::NonceUsed.because("evidence for this challenge was submitted before"));
+            if !new.used {
+                let new_nonce = sqlx::query(USE)
+                    .bind(new.tenant)
+                    .bind(&new.challenge.token)
+                    .bind(new.challenge.expires.max(new.expires))
+                    .bind(None::<String>)
+                    .bind(new.challenge.expires)
+                    .execute(&mut *tx)
+                    .await?
+                    .rows_affected();
+                if new_nonce == 0 {
+                    return Err(Kind::NonceUsed.because("evidence for this challenge was submitted before"));
+                }
             }
             let (bytes, receipt) = make(head_of(seq - 1, &head)?)?;
             let digest = receipt::digest(&receipt);

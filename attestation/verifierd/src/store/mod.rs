@@ -138,6 +138,7 @@ impl Store {
         let store = Self { backend: store };
         store.migrate().await?;
         store.check_kek(kek).await?;
+        store.adopt_resources(kek).await?;
         Ok(store)
     }
 

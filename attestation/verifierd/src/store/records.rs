@@ -1,9 +1,7 @@
 //! Used nonces, appraisals, devices.
 
-use super::rekey::hold_kek;
 use super::{Store, on, row};
 use crate::problem::Result;
-use crate::secrets::{Kek, resource_parts};
 use crate::session::Challenge;
 
 /// What an appraisal leaves behind.
@@ -207,44 +205,6 @@ impl Store {
         on!(self, |pools| {
             let (token, expires) = (&challenge.token, challenge.expires);
             sqlx::query(USE).bind(tenant).bind(token).bind(expires).bind(None::<String>).bind(expires).execute(&pools.quick).await?;
-            Ok(())
-        })
-    }
-
-    /// A sealed resource.
-    ///
-    /// # Errors
-    /// The database does not answer.
-    pub async fn resource(&self, tenant: &str, path: &str) -> Result<Option<Vec<u8>>> {
-        on!(self, |pools| {
-            let row: Option<(Vec<u8>,)> = sqlx::query_as("SELECT sealed FROM resource WHERE tenant = $1 AND path = $2")
-                .bind(tenant)
-                .bind(path)
-                .fetch_optional(&pools.read)
-                .await?;
-            Ok(row.map(|row| row.0))
-        })
-    }
-
-    /// Seals a resource and stores it, in place of the one at this path.
-    ///
-    /// # Errors
-    /// The KEK was rotated, or the database does not answer.
-    pub async fn put_resource(&self, tenant: &str, path: &str, kek: &Kek, secret: &[u8], created: i64) -> Result<()> {
-        on!(self, |pools| {
-            let mut tx = pools.durable.begin_with(pools.begin).await?;
-            hold_kek!(tx, kek);
-            sqlx::query(
-                "INSERT INTO resource (tenant, path, sealed, created) VALUES ($1, $2, $3, $4) \
-                 ON CONFLICT (tenant, path) DO UPDATE SET sealed = excluded.sealed, created = excluded.created",
-            )
-            .bind(tenant)
-            .bind(path)
-            .bind(kek.seal(&resource_parts(tenant, path), secret))
-            .bind(created)
-            .execute(&mut *tx)
-            .await?;
-            tx.commit().await?;
             Ok(())
         })
     }

@@ -104,35 +104,52 @@ impl Store {
                     count += 1;
                 }
             }
-            let mut last = (String::new(), String::new());
-            loop {
-                let rows: Vec<(String, String, Vec<u8>)> = sqlx::query_as(
-                    "SELECT tenant, path, sealed FROM resource WHERE (tenant, path) > ($1, $2) ORDER BY tenant, path LIMIT $3",
-                )
-                .bind(&last.0)
-                .bind(&last.1)
-                .bind(PAGE)
-                .fetch_all(&mut *tx)
-                .await?;
-                let Some((tenant, path, _)) = rows.last() else { break };
-                last = (tenant.clone(), path.clone());
-                for (tenant, path, sealed) in &rows {
-                    let what = || format!("resource {path} of tenant {tenant}");
-                    sqlx::query("UPDATE resource SET sealed = $3 WHERE tenant = $1 AND path = $2")
-                        .bind(tenant)
-                        .bind(path)
-                        .bind(again(old, new, &resource_parts(tenant, path), sealed, what)?)
-                        .execute(&mut *tx)
-                        .await?;
-                    count += 1;
-                }
-            }
             sqlx::query("UPDATE meta SET content = $1 WHERE name = 'kek'")
                 .bind(hex::encode(new.seal(&PARTS, b"")))
                 .execute(&mut *tx)
                 .await?;
             tx.commit().await?;
             Ok(Some(count))
+        })
+    }
+
+    /// Makes keys of the resources of older versions, named by their paths, for evidence of the kernel's layer under the tenant's policy `default`.
+    ///
+    /// # Errors
+    /// One of them does not open, or the database does not answer; nothing is changed then.
+    pub async fn adopt_resources(&self, kek: &Kek) -> Result<()> {
+        on!(self, |pools| {
+            let any: Option<(i64,)> = sqlx::query_as("SELECT created FROM resource LIMIT 1").fetch_optional(&pools.read).await?;
+            if any.is_none() {
+                return Ok(());
+            }
+            let mut tx = pools.durable.begin_with(pools.begin).await?;
+            hold_kek!(tx, kek);
+            let rows: Vec<(String, String, Vec<u8>, i64)> =
+                sqlx::query_as("SELECT tenant, path, sealed, created FROM resource").fetch_all(&mut *tx).await?;
+            for (tenant, path, sealed, created) in &rows {
+                let secret = kek.open(&resource_parts(tenant, path), sealed);
+                let secret = secret.ok_or_else(|| Kind::WrongKek.because(format!("resource {path} of tenant {tenant} does not open")))?;
+                sqlx::query("INSERT INTO key_name (tenant, name, layer, disabled, version, to_host) VALUES ($1, $2, 'kernel', 0, 1, 0)")
+                    .bind(tenant)
+                    .bind(path)
+                    .execute(&mut *tx)
+                    .await?;
+                sqlx::query(
+                    "INSERT INTO key_version (tenant, name, version, sealed, policy, policy_version, max_releases, released, not_before, \
+                     not_after, disabled, created) VALUES ($1, $2, 1, $3, 'default', \
+                     (SELECT COALESCE(MAX(version), 0) FROM policy WHERE tenant = $1 AND name = 'default'), 0, 0, 0, 0, 0, $4)",
+                )
+                .bind(tenant)
+                .bind(path)
+                .bind(kek.seal(&key_parts(tenant, path, &1i64.to_be_bytes()), &secret))
+                .bind(created)
+                .execute(&mut *tx)
+                .await?;
+            }
+            sqlx::query("DELETE FROM resource").execute(&mut *tx).await?;
+            tx.commit().await?;
+            Ok(())
         })
     }
 }

@@ -1,7 +1,11 @@
 //! One schema for both databases, and how it grows. `{blob}` is the type of byte strings.
 
 /// Steps from an empty database to the newest version; only ever added to.
-pub const MIGRATIONS: &[&str] = &[FIRST, HIGHEST_SVN, EVENTS];
+pub const MIGRATIONS: &[&str] = &[FIRST, HIGHEST_SVN, EVENTS, TO_HOST];
+
+/// Resources are keys, named by their path; 1: one that may go to any key of the host's. What the table `resource` holds is sealed under other parts, and
+/// becomes keys when the KEK is there.
+const TO_HOST: &str = "ALTER TABLE key_name ADD COLUMN to_host BIGINT NOT NULL DEFAULT 0;";
 
 /// Who changed what.
 const EVENTS: &str = "
