@@ -38,7 +38,15 @@ fn issue(dialect: Dialect) -> Issue<'static> {
 }
 
 fn expect(layer: Layer) -> Expect<'static> {
-    Expect { issuer: Some("https://verifier.example"), audience: AUDIENCE, nonce: Some(&NONCE), layer, policy: None, now: NOW + 10, leeway: 5 }
+    Expect {
+        issuer: Some("https://verifier.example"),
+        audience: AUDIENCE,
+        nonce: Some(&NONCE),
+        layer,
+        policy: None,
+        now: NOW + 10,
+        leeway: 5,
+    }
 }
 
 fn outcome(case: &Case) -> Outcome {
@@ -58,7 +66,8 @@ fn both_dialects_are_read_back() {
             assert_eq!(ear.evidence_digest, Some(evidence::digest(&case.evidence())));
             assert_eq!((ear.nonce, ear.id.as_str(), ear.expires), (NONCE.to_vec(), "7f", NOW + 300));
             assert_eq!((ear.policy_ids[0].as_str(), &ear.policy_ids[1..]), ("default@3", &outcome.appraisal.policy_ids[..]));
-            for (policy, known) in [("default@3", true), (&outcome.appraisal.policy_ids[0], true), ("default@2", false), ("default", false)] {
+            for (policy, known) in [("default@3", true), (&outcome.appraisal.policy_ids[0], true), ("default@2", false), ("default", false)]
+            {
                 let expect = Expect { policy: Some(policy), ..expect(layer) };
                 assert_eq!(ear::verify(&token, &keys(), &expect, portable).is_ok(), known, "{policy}");
             }

@@ -24,7 +24,12 @@ pub const CODES: &[Code] = &[
         "a module has no source file",
         "One module a file, file name = module name; look at the folders that the message lists.",
     ),
-    Code::new("SHEF-RTL-005", "Verilator refused the RTL", "The messages name file and line; the full log lies at the path shown."),
+    Code::new(
+        "SHEF-RTL-005",
+        "Verilator refused the RTL",
+        "The messages name file and line; the full log lies at the path shown. Where shef_core.sv is named, the accelerator's module has not the name (shef_accel) or the ports \
+         that docs/how-to/your-accelerator.md lists in section 2; without memories of its own it writes `assign cleared_o = clear_i;`.",
+    ),
     Code::new(
         "SHEF-RTL-006",
         "the generated C++ did not compile",

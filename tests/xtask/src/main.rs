@@ -39,7 +39,7 @@ enum Command {
     },
     /// The attested, shielded accelerator on real digits, and every attack refused
     Demo {
-        /// Arguments of `shef demo` (see `cargo xtask demo -- --help`)
+        /// Arguments of `shef demo`, which `cargo xtask demo -- --help` lists
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
@@ -66,7 +66,7 @@ enum Command {
         /// By the hostile bench instead, as a table: what it saw, after how many attempts
         #[arg(long)]
         attack: bool,
-        /// Only mutants whose name holds this
+        /// Only mutants whose name holds this (`seed-wipes-nothing`, `cache`)
         #[arg(default_value = "")]
         filter: String,
     },
@@ -81,7 +81,7 @@ enum Command {
         #[command(subcommand)]
         what: bench::What,
     },
-    /// Size of each block by yosys for UltraScale+, relative Fmax of the critical ones; recomputes what is stale
+    /// Size of each block by yosys for UltraScale+, relative Fmax of the critical ones: shell-rtl/area.toml. Recomputes what is stale, an hour for all of it
     Area(area::Args),
 }
 

@@ -80,18 +80,20 @@ pub enum By {
 pub fn run(verilator: &Path, filter: &str, by: By) -> Result<(), Failure> {
     let line = |text: &str| println!("{text}");
     let all = load()?;
+    let chosen = |m: &&Mutant| m.name.contains(filter) && (by == By::Attack || m.test.is_some());
+    if !all.iter().any(|m| chosen(&m)) {
+        return Err(Failure::failed(format!("no mutant has {filter:?} in its name; tests/mutants has them all")));
+    }
     let built = crate::test::build()?;
     if !built.outcome().ok() {
         return Err(Failure::failed(built.outcome().text));
     }
     let mut survivors = Vec::new();
-    let mut ran = 0;
     match by {
         By::Test => line(&format!("{:<34} {:<9} {:>6}  caught by", "mutant", "", "s")),
         By::Attack => line("| mutant | what no longer holds | caught by | after attempts |\n|---|---|---|---:|"),
     }
-    for m in all.iter().filter(|m| m.name.contains(filter) && (by == By::Attack || m.test.is_some())) {
-        ran += 1;
+    for m in all.iter().filter(chosen) {
         say(&format!("mutant {} ({})", m.name, m.breaks));
         let start = Instant::now();
         let caught = if by == By::Attack { attack_mutant(m, &weaken(m)?, verilator)? } else { None };
@@ -111,9 +113,6 @@ pub fn run(verilator: &Path, filter: &str, by: By) -> Result<(), Failure> {
             survivors.push(format!("{}: {outcome}", m.name));
         }
         let _ = std::fs::remove_dir_all(m.copy());
-    }
-    if ran == 0 {
-        return Err(Failure::failed("no mutant has this in its name; tests/mutants has them all"));
     }
     if survivors.is_empty() { Ok(()) } else { Err(Failure::failed(survivors.join("\n"))) }
 }

@@ -74,6 +74,7 @@ pub fn built_example(example: &str, profile: &str) -> Result<Command, Failure> {
 }
 
 fn built_as(kind: &str, name: &str, profile: &str) -> Result<Command, Failure> {
+    say(&format!("building {name}; in a fresh clone that is some minutes"));
     let mut build = cargo(&["build", "--quiet", "--workspace", kind, name]);
     build.args((profile == "release").then_some("--release"));
     run(&mut build, &format!("building {name}"))?;

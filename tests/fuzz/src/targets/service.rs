@@ -23,7 +23,9 @@ pub fn kek() -> Kek {
 /// What comes, as a token and as what stands signed in one.
 pub fn run_session(bytes: &[u8]) -> String {
     let kek = kek();
-    let token = utf8(bytes, |text| outcome(Session::open(&kek, Protocol::Native, "default", text), |_| panic!("a token that the service did not make")));
+    let token = utf8(bytes, |text| {
+        outcome(Session::open(&kek, Protocol::Native, "default", text), |_| panic!("a token that the service did not make"))
+    });
     let signed = B64.encode([bytes, &kek.session_mac(bytes)].concat());
     let content = outcome(Session::open(&kek, Protocol::Native, "default", &signed), |session| assert_eq!(session.token(&kek), signed));
     format!("{token}; {content}")
