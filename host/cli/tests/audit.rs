@@ -26,6 +26,7 @@ fn chain(key: &SigningKey) -> Vec<Vec<u8>> {
             evidence_digest: [2; 32],
             policy_digest: [3; 32],
             recipient_digest: [4; 32],
+            to_host: false,
         };
         let signed = receipt.sign(key);
         previous = digest(&signed);

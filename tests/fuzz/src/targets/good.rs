@@ -123,6 +123,7 @@ fn make() -> Good {
         evidence_digest: shef_proto::evidence::digest(&kernel),
         policy_digest: [4; 32],
         recipient_digest: [5; 32],
+        to_host: false,
     };
     let vendor = world.reference.images[0].vendor;
     let corim_signer = CorimSigner::with_key("builder", signer().public_key()).for_kernels().for_shells().for_vendor(&vendor);

@@ -12,7 +12,7 @@ use shef_verify::jwt::JwtKey;
 
 use super::Run;
 use super::service::{answered, furnished};
-use crate::service::{Service, now};
+use crate::service::{POLICY, Service, now};
 use crate::{ACCEPTED, Seen};
 
 pub(super) const CASES: &[(u32, Run)] = &[(114, veraison), (115, kbs)];
@@ -74,11 +74,14 @@ fn veraison() -> Vec<Seen> {
 fn kbs() -> Vec<Seen> {
     let (service, device) = furnished();
     let client = &service.operator;
-    let path = "/kbs/v0/resource/default/key/one";
-    client.send("POST", path, &[("content-type", "application/octet-stream")], b"a resource").ok();
+    let policy = format!("{POLICY}to_host = true\n");
+    client.send("PUT", "/v1/policies/host", &[("content-type", "application/toml")], policy.as_bytes()).ok();
     [Layer::Kernel, Layer::Shield]
         .into_iter()
         .map(|layer| {
+            let body = json!({"layer": layer.name(), "policy": "host", "to": "host", "secret": B64.encode(b"a resource")});
+            client.call("PUT", &format!("/v1/keys/default%2Fkey%2F{}", layer.name()), &body).ok();
+            let path = format!("/kbs/v0/resource/default/key/{}", layer.name());
             let started = client.post("/kbs/v0/auth", &json!({"version": "0.4.0", "tee": "sample", "extra-params": ""}));
             if started.status != 200 {
                 return answered(layer.name(), &started);
@@ -100,7 +103,7 @@ fn kbs() -> Vec<Seen> {
             if attested.status != 200 {
                 return answered(layer.name(), &attested);
             }
-            let fetched = client.send("GET", path, &headers[1..], b"");
+            let fetched = client.send("GET", &path, &headers[1..], b"");
             let seen = answered(layer.name(), &fetched);
             let jwe = fetched.json();
             let whole = ["protected", "encrypted_key", "iv", "ciphertext", "tag"].iter().all(|member| jwe[*member].is_string());
