@@ -8,9 +8,10 @@
 // cmd_*: flush, invalidate, epoch: the cache writes back what is dirty (and forgets all lines but for a flush), then passes the
 // command on (set_cmd_*) and its end back. stop_i, region_fault_i: answers with SLVERR and zeros. wipe_i (level): zeroes
 // everything; wipe_done_o while it is held. A segment accepted before a wipe is answered with an error after it; a W beat is taken
-// only when a burst that was accepted before owes it. A segment is looked up when its queue has room, and a write when its answer has,
-// so that no write waits for R or B. One that still has to wait for a read, because of its line, is answered with an error when a
-// command finds it there and the accelerator takes nothing for KILL_WAIT cycles. A write-back that the set answers with an error, although it has not stopped
+// only when a burst that was accepted before owes it. A segment is looked up when its queue has room, and a write when its answer has.
+// One whose line, or all four that it could have, are used by reads that the accelerator has not taken waits for them, and so do those
+// behind it. A command waits for none of them: it finds that segment before it has changed anything, and lets it look again afterwards.
+// A write-back that the set answers with an error, although it has not stopped
 // and the region is not frozen, is a loss: everything is answered with errors from then on, and fault_* (valid/ready) tells it.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY
@@ -92,7 +93,6 @@ module shef_cache
   localparam int unsigned AW = $clog2(Words);
   localparam int unsigned Depth = 16;       // segments between lookup and answer
   localparam int unsigned WDepth = 64;      // W beats
-  localparam int unsigned KILL_WAIT = 1024;
   localparam logic [AXI_ID_W-1:0] ID_LINE = 8'd0;
   localparam logic [AXI_ID_W-1:0] ID_TELL = 8'd1;
 
@@ -172,12 +172,11 @@ module shef_cache
   } item_t;
 
   logic [8:0] cut_q[2];   // beats of the segment that are in pieces before
-  logic turn_q, side, ask_valid, ask_ready, ask_fire, held, hold;
+  logic turn_q, side, ask_valid, ask_ready, ask_fire, held, hold, parked, look_go;
   logic [1:0] want, stale_q;  // stale: a burst from before a wipe
   logic [1:0] q_pop;
   logic [4:0] pieces_q[2];    // of reads and of writes, from lookup to answer
   logic [4:0] answers_q;      // B that are owed to writes that were looked up
-  logic kill;
   localparam logic [4:0] DEPTH = 5'(Depth);
   logic [8:0] rest;
   item_t piece, look_q;   // asked, and looked up
@@ -250,7 +249,7 @@ module shef_cache
         look_first_q <= cut_q[side] == '0;
         look_whole_q <= side && piece.beats == 7'(Beats) && cur.size == AXI_SIZE_64 && w_whole;
       end
-      if (poison || kill) begin
+      if (poison) begin
         look_q.err <= 1'b1;
         look_tell_q <= 1'b0;
       end
@@ -266,7 +265,7 @@ module shef_cache
   logic [3:0] busy_ways;
 
   shef_cache_dir #(.Sets(Sets)) i_dir (
-      .clk_i, .rst_ni, .clr_i(clr), .clr_done_o(dir_clear), .skip_i(kill),
+      .clk_i, .rst_ni, .clr_i(clr), .clr_done_o(dir_clear),
       .ask_valid_i(ask_valid), .ask_ready_o(ask_ready), .ask_region_i(cur.region), .ask_chunk_i(cur.chunk), .ask_skip_i(piece.err),
       .ask_write_i(side),
       .out_valid_o(look_valid), .out_ready_i(look_ready), .out_hit_o(look_hit), .out_can_o(look_can), .out_line_o(look_line),
@@ -298,13 +297,13 @@ module shef_cache
   assign conflict = look_hit && ways_used[!look_q.write][look_line[1:0]];
   assign need_job = !look_q.err && !look_hit;
   always_comb begin
-    look_ready = !poison;
+    look_ready = look_go;
     if (look_q.err) look_ready = look_ready && (!look_tell_q || tell_ready);
     else if (look_hit) look_ready = look_ready && !conflict;
     else look_ready = look_ready && look_can && job_ready;
   end
   assign q_push = look_valid && look_ready;
-  assign job_valid = (look_valid && need_job && look_can && !poison) || walk_valid;
+  assign job_valid = (look_valid && need_job && look_can && look_go) || walk_valid;
   assign walk_ready = job_ready;
   logic rd_go, wr_go, rd_fail, wr_fail, rd_step, rd_done, wr_done, out_room, stage_q, stage_err_q, stage_last_q, b_err_q;
   always_comb begin
@@ -610,23 +609,17 @@ module shef_cache
   // ---- commands ----
   typedef enum logic [2:0] {C_IDLE, C_DRAIN, C_WALK, C_WAIT, C_SET, C_RUN} cmd_state_e;
   cmd_state_e cmd_q;
-  logic blocked;
-  logic [10:0] kill_q;
   assign hold = cmd_q != C_IDLE;
-  // Reads that were looked up keep their lines until the accelerator takes them; a command does not wait for that.
-  assign held = q_valid_q[1] == '0 && !look_valid;
-  assign blocked = cmd_q == C_DRAIN && look_valid && !look_ready && q_valid_q[1] == '0 && jobs_idle && tell_idle && !rd_step;
-  assign kill = blocked && kill_q == 11'(KILL_WAIT);
+  assign look_go = !poison && (cmd_q == C_IDLE || cmd_q == C_DRAIN);
+  // Reads that were looked up keep their lines until the accelerator takes them, whatever becomes of the directory.
+  assign parked = look_valid && !look_q.err && (look_hit ? conflict : !look_can);
+  assign held = q_valid_q[1] == '0 && (!look_valid || parked);
   assign walk = cmd_q == C_WALK;
   assign walk_drop = cmd_i != SET_FLUSH;
   assign cmd_ready_o = cmd_q == C_IDLE && !poison;
   assign set_cmd_valid_o = cmd_q == C_SET;
   assign cmd_done_o = (cmd_q == C_RUN || (cmd_q == C_SET && set_cmd_ready_i)) && set_cmd_done_i;
   assign cmd_err_o = set_cmd_err_i || lost_q;
-  always_ff @(posedge clk_i) begin
-    if (!rst_ni || !blocked) kill_q <= '0;
-    else kill_q <= kill_q + 1'b1;
-  end
   always_ff @(posedge clk_i) begin
     if (!rst_ni || poison) cmd_q <= C_IDLE;
     else begin
@@ -641,7 +634,7 @@ module shef_cache
     end
   end
 
-  assign idle_o = held && q_valid_q[0] == '0 && jobs_idle && tell_idle && cmd_q == C_IDLE && wipe_q == W_RUN && !acc_r_valid_o && !stage_q && seg_valid == '0;
+  assign idle_o = q_valid_q[0] == '0 && q_valid_q[1] == '0 && !look_valid && jobs_idle && tell_idle && cmd_q == C_IDLE && wipe_q == W_RUN && !acc_r_valid_o && !stage_q && seg_valid == '0;
 
   logic unused;
   assign unused = ^{acc_w_i.last, look_seg_q, rd_head.write, wr_head.write};

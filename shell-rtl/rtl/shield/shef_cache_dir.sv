@@ -4,7 +4,7 @@
 // just changed is forwarded. On a miss the line taken is a way that holds nothing, else the oldest by a tree of three bits,
 // unless busy_i names it; without a way to take out_can_o is low and the decision waits. A decision changes the directory when
 // it is taken. walk_i (level): every dirty line is shown once on walk_* (valid/ready) and is clean then; with walk_drop_i all lines
-// are forgotten; walk_done_o at the end. No chunk may be asked meanwhile. skip_i: what waits for its decision passes without one. clr_i forgets everything, Sets cycles (clr_done_o).
+// are forgotten; walk_done_o at the end. No chunk may be asked meanwhile. What waits for its decision is decided by what is there after the walk. clr_i forgets everything, Sets cycles (clr_done_o).
 `default_nettype none
 module shef_cache_dir
   import shef_pkg::*;
@@ -18,7 +18,6 @@ module shef_cache_dir
     input  wire              rst_ni,
     input  wire              clr_i,
     output logic             clr_done_o,
-    input  wire              skip_i,
 
     input  wire              ask_valid_i,
     output logic             ask_ready_o,
@@ -60,7 +59,7 @@ module shef_cache_dir
 
   word_t mem_q[Sets];
   word_t word_q, word_d;
-  logic valid_q, skip_q, write_q, we, step;
+  logic valid_q, skip_q, write_q, walked_q, again, we, step;
   logic [IW-1:0] set_q, rd_set;
   reg_idx_t region_q;
   chunk_idx_t chunk_q;
@@ -107,7 +106,8 @@ module shef_cache_dir
     end
     way = index_of(take);
   end
-  assign out_valid_o = valid_q && !walk_i && !clr_i;
+  assign again = walked_q && !walk_i && valid_q;
+  assign out_valid_o = valid_q && !walk_i && !again && !clr_i;
   assign out_hit_o = hits != '0 && !skip_q;
   assign out_can_o = take != '0;
   assign out_line_o = {set_q, way};
@@ -152,7 +152,7 @@ module shef_cache_dir
   logic [IW-1:0] clr_set_q, wr_set;
   logic clr_done_q;
   assign clr_done_o = clr_done_q && clr_i;
-  assign rd_set = walk_i ? walk_set_q : set_of(ask_region_i, ask_chunk_i[IW-1:0]);
+  assign rd_set = walk_i ? walk_set_q : again ? set_q : set_of(ask_region_i, ask_chunk_i[IW-1:0]);
   always_comb begin
     word_d = word_q;
     we = 1'b0;
@@ -178,33 +178,38 @@ module shef_cache_dir
   always_ff @(posedge clk_i) begin
     if (we) mem_q[wr_set] <= word_d;
     if (clr_i) word_q <= '0;
-    else if (walk_q == WK_READ || (ask_valid_i && ask_ready_o)) word_q <= (we && wr_set == rd_set) ? word_d : mem_q[rd_set];
+    else if (walk_q == WK_READ || again || (ask_valid_i && ask_ready_o)) word_q <= (we && wr_set == rd_set) ? word_d : mem_q[rd_set];
     else if (walk_valid_o && walk_ready_i) word_q.way[walk_way].dirty <= 1'b0;
   end
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       valid_q <= 1'b0;
+      walked_q <= 1'b0;
       skip_q <= 1'b0;
       write_q <= 1'b0;
       set_q <= '0;
       region_q <= '0;
       chunk_q <= '0;
     end else if (clr_i) begin
+      walked_q <= 1'b0;
       skip_q <= 1'b1;  // a segment that waits here is answered, with an error
       set_q <= '0;
       region_q <= '0;
       chunk_q <= '0;
-    end else if (step && !walk_i) begin
-      valid_q <= ask_valid_i;
-      if (ask_valid_i) begin
-        skip_q <= ask_skip_i;
-        write_q <= ask_write_i;
-        set_q <= rd_set;
-        region_q <= ask_region_i;
-        chunk_q <= ask_chunk_i;
+    end else begin
+      walked_q <= walk_i;
+      if (step && !walk_i) begin
+        valid_q <= ask_valid_i;
+        if (ask_valid_i) begin
+          skip_q <= ask_skip_i;
+          write_q <= ask_write_i;
+          set_q <= rd_set;
+          region_q <= ask_region_i;
+          chunk_q <= ask_chunk_i;
+        end
       end
-    end else if (skip_i) skip_q <= 1'b1;
+    end
   end
   always_ff @(posedge clk_i) begin
     if (!rst_ni || !clr_i) begin

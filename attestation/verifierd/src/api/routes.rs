@@ -8,10 +8,13 @@ use crate::appraiser;
 use crate::auth::Need;
 use crate::problem::{Kind, Result};
 
+/// What a page can make a browser send to another site without asking it before (Fetch, "CORS-safelisted request-header").
+const FORMS: [&str; 3] = ["application/x-www-form-urlencoded", "multipart/form-data", "text/plain"];
+
 /// What a request may bring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Takes {
-    /// Nothing that has to be read; a body is JSON.
+    /// Nothing that has to be read; a body may be of any type that no form of a page can send.
     Nothing,
     /// One of these media types.
     One(&'static [&'static str]),
@@ -32,7 +35,7 @@ impl Takes {
         let found = media_type(headers);
         let absent = !headers.contains_key(header::CONTENT_TYPE);
         let (fits, expected) = match self {
-            Self::Nothing => (absent || found == "application/json", "application/json".to_owned()),
+            Self::Nothing => (!FORMS.contains(&found.as_str()), "application/json".to_owned()),
             Self::One(types) => (types.contains(&found.as_str()), types.join(", ")),
             Self::Evidence => (veraison::is_evidence(&found), veraison::accepted().join(", ")),
             Self::Bytes => (
