@@ -165,8 +165,8 @@ pub const CODES: &[Code] = &[
     ),
     Code::new(
         "SHEF-KRN-034",
-        "Shield stays stopped",
-        "The Shield had stopped, and a wipe does not end that: a memory port has timed out, and is not used again before reset. Reset the card.",
+        "Shield has stopped before its session",
+        "Card memory broke a rule before the session began, and the Shield was wiped: begin again. Where this comes again, a memory port has timed out, which a wipe does not end: reset the card.",
     ),
 ];
 

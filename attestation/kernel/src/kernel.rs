@@ -383,7 +383,7 @@ impl<P: Platform> Kernel<P> {
         Err(KernelError::Timeout { state: name })
     }
 
-    /// Until the Shield has made its key pair, or has given the seed up.
+    /// Until the Shield has made its key pair, or has given the seed up or stopped.
     fn wait_fresh(&mut self) -> Result<(), KernelError> {
         for _ in 0..WAITS {
             let status = self.shield_status()?;
@@ -391,7 +391,8 @@ impl<P: Platform> Kernel<P> {
                 return Err(KernelError::Uncleared);
             }
             if status & regs::STATUS_STATE == regs::FRESH {
-                return Ok(());
+                // A fault meanwhile: nobody should spend a Load Key on it.
+                return if status & regs::STOPPED == 0 { Ok(()) } else { Err(KernelError::Stopped) };
             }
             self.platform.idle();
         }
@@ -540,6 +541,10 @@ impl<P: Platform> Kernel<P> {
                 ShieldState::Fresh
             }
         };
+        if matches!(state, ShieldState::Fresh) && self.shield_status()? & regs::STOPPED != 0 {
+            self.wipe();
+            return Err(KernelError::Stopped);
+        }
         // What stands in the fabric is looked at again for each piece of evidence.
         let design_digest = self.platform.design_digest();
         let config_digest = self.read::<32>(regs::CONFIG_DIGEST)?;

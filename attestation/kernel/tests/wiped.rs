@@ -40,6 +40,21 @@ fn a_shield_that_stays_stopped_gets_no_seed() {
     assert!(world.shield().seeds_taken.is_empty());
 }
 
+/// Nor does one that stops before its evidence was given: it is wiped, and the next session is clean.
+#[test]
+fn a_shield_that_stops_before_its_evidence_vouches_for_nothing() {
+    let mut world = World::loaded();
+    world.shield().stops_in_derive = true;
+    assert_eq!(world.code(&Request::NewSession), "SHEF-KRN-034");
+    assert_eq!((world.shield().state, world.shield().stopped), (1, false));
+    world.call(&Request::NewSession).unwrap();
+    world.shield().stopped = true;
+    let nonce = world.nonce();
+    assert!(world.evidence(shef_proto::evidence::Layer::Shield, &nonce).is_err());
+    assert_eq!((world.shield().state, world.shield().stopped), (1, false));
+    world.verified_shield();
+}
+
 #[test]
 fn an_accelerator_that_is_not_cleared_is_told() {
     let mut world = World::loaded();

@@ -88,6 +88,8 @@ pub struct FakeShield {
     pub stopped: bool,
     /// A wipe does not end that.
     pub dead_port: bool,
+    /// A fault stops it while it makes its next key pair.
+    pub stops_in_derive: bool,
     /// Its accelerator does not clear its memories.
     pub uncleared: bool,
     /// Reads of its status until the session before is over.
@@ -133,6 +135,7 @@ impl FakeShield {
                             xy = derive_key_pair(b"another").1.xy();
                         }
                         (self.seed, self.state, self.key, self.public) = ([0; 32], 3, Some(key), Some(xy));
+                        self.stopped |= std::mem::take(&mut self.stops_in_derive);
                     }
                 }
                 let ending = self.ending > 0;
