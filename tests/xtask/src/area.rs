@@ -47,7 +47,17 @@ const VARIANTS: &[Variant] = &[
     Variant { row: "shef_shield, no memory", block: TOP, accelerator: "hotp", more: "", sbox_ram: false },
 ];
 /// Blocks that the default Shield has not, as they are with their default parameters.
-const MORE: &[&str] = &["shef_tree", "shef_cache", "shef_counters", "shef_turn", "shef_skid", "shef_no_memory", "shef_aes_sbox_ram"];
+const MORE: &[&str] = &[
+    "shef_acc_gate",
+    "shef_sweep",
+    "shef_tree",
+    "shef_cache",
+    "shef_counters",
+    "shef_turn",
+    "shef_skid",
+    "shef_no_memory",
+    "shef_aes_sbox_ram",
+];
 /// Hold the user's accelerator: no row of their own.
 const NO_ROW: &[&str] = &["shef_core", ENGINE_TOP];
 /// Blocks whose Fmax is measured.

@@ -140,12 +140,6 @@ async fn admit(
         identity.demand(route.need)?;
         request.extensions_mut().insert(identity);
     }
-    if route.changes() {
-        let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
-        let authority = request.uri().authority().map(|authority| authority.as_str()).or(host).unwrap_or("");
-        routes::demand_same_site(request.headers(), authority)?;
-        route.takes.demand(request.headers())?;
-    }
     let limit = if route.path.starts_with("/v1/corims") || route.path.starts_with("/endorsement-provisioning/") {
         config.limits.corim_bytes
     } else {
@@ -153,6 +147,13 @@ async fn admit(
     };
     let (parts, body) = request.into_parts();
     let body = read(body, limit, Duration::from_secs(config.limits.body_seconds)).await?;
+    // Behind the body: an answer before it would cost the client its connection.
+    if route.changes() {
+        let host = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
+        let authority = parts.uri.authority().map(|authority| authority.as_str()).or(host).unwrap_or("");
+        routes::demand_same_site(&parts.headers, authority)?;
+        route.takes.demand(&parts.headers)?;
+    }
     let place = Arc::clone(&app.places)
         .try_acquire_owned()
         .map_err(|_| Kind::Busy.because(format!("{} requests are being worked on", config.limits.requests)).retry_after(1))?;

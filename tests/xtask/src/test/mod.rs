@@ -105,7 +105,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         failed: done.iter().map(|d| d.outcome.failed).sum(),
         skipped: done.iter().filter_map(|d| Some(format!("{}: {}", d.name, d.outcome.skipped.as_ref()?))).collect(),
         steps: done.iter().map(row).collect(),
-        seconds: 0,
+        seconds: start.elapsed().as_secs(),
         commit: plan.kept.commit().to_owned(),
     };
     if args.no_skip || std::env::var_os("CI").is_some() {
@@ -144,7 +144,6 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         line(&format!("skipped: {s}"));
     }
     report.steps.extend(designs);
-    report.seconds = start.elapsed().as_secs();
     line(&format!("time: {} s", report.seconds));
     line(&format!("{} passed, {} failed, {} skipped", report.passed, report.failed, report.skipped.len()));
     if args.json {
