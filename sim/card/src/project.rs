@@ -1,6 +1,7 @@
 //! A design from outside the repository: a folder with `shield.toml` and the accelerator's SystemVerilog.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use sha2::{Digest, Sha256};
 use shef_gen::shield::Synthesis;
@@ -104,8 +105,42 @@ pub(crate) fn write_package(config: &Config, synthesis: Synthesis) -> Result<Pat
     }
     let failed = |e: std::io::Error| CardError::Project { dir: dir.clone(), what: format!("the package cannot be written: {e}") };
     std::fs::create_dir_all(&dir).map_err(failed)?;
-    // Another process may be writing the same.
-    let part = dir.join(format!("{PACKAGE}.{}.part", std::process::id()));
+    // Another process, or another thread of this one, may be writing the same.
+    static WRITERS: AtomicU64 = AtomicU64::new(0);
+    let writer = WRITERS.fetch_add(1, Ordering::Relaxed);
+    let part = dir.join(format!("{PACKAGE}.{}.{writer}.part", std::process::id()));
     std::fs::write(&part, text).and_then(|()| std::fs::rename(&part, &file)).map_err(failed)?;
     Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shef_proto::config::{OnFault, Region, Set};
+    use std::sync::Barrier;
+
+    #[test]
+    fn threads_that_write_one_package_at_once_all_have_it() {
+        // A size that no other test has, so that nobody else needs the folder that goes away here.
+        let region = Region { name: "raced".into(), size: 0x7_7000, chunk: 4096, tag_base: 0x10_0000, ..Region::default() };
+        let config = Config::new(OnFault::Shield, 1, vec![Set::default()], vec![region]).unwrap();
+        let file = write_package(&config, Synthesis::default()).unwrap();
+        let together = Barrier::new(8);
+        for _ in 0..20 {
+            std::fs::remove_dir_all(file.parent().unwrap()).unwrap();
+            std::thread::scope(|scope| {
+                let writers: Vec<_> = (0..8)
+                    .map(|_| {
+                        scope.spawn(|| {
+                            together.wait();
+                            write_package(&config, Synthesis::default())
+                        })
+                    })
+                    .collect();
+                for writer in writers {
+                    assert_eq!(writer.join().unwrap().unwrap(), file);
+                }
+            });
+        }
+    }
 }
