@@ -26,8 +26,8 @@ pub struct Binary {
     folder: PathBuf,
     /// Digests of the program, and of those that it may start.
     digests: String,
-    /// Whether a path of prose stands in one of them.
-    names_prose: bool,
+    /// Which of [`kept::NAMED`] stand in one of them.
+    names: Names,
 }
 
 /// What cargo says of one thing that it built.
@@ -101,24 +101,24 @@ pub fn build() -> Result<Built, Failure> {
             continue;
         }
         if profile.test {
-            built.binaries.push(Binary { package, target: target.name, path, folder, digests: String::new(), names_prose: false });
+            built.binaries.push(Binary { package, target: target.name, path, folder, digests: String::new(), names: Names::default() });
         } else if target.kind.iter().any(|k| k == "bin") {
             programs.entry(package).or_default().push(path);
         }
     }
     built.ok = child.wait().map_err(|e| Failure::failed(format!("cargo test --no-run: {e}")))?.success();
-    let mut seen: BTreeMap<PathBuf, (String, bool)> = BTreeMap::new();
+    let mut seen: BTreeMap<PathBuf, (String, Names)> = BTreeMap::new();
     for b in &mut built.binaries {
         // The tests of whole systems start all programs, others their package's own.
         let all = b.package == "shef-e2e";
         let starts = programs.iter().filter(|(p, _)| all || **p == b.package).flat_map(|(_, paths)| paths);
         for path in [&b.path].into_iter().chain(starts) {
-            let (digest, prose) = seen.entry(path.clone()).or_insert_with(|| {
+            let (digest, names) = seen.entry(path.clone()).or_insert_with(|| {
                 let bytes = fs::read(path).unwrap_or_default();
-                (kept::digest(&bytes), names_prose(&bytes))
+                (kept::digest(&bytes), names_in(&bytes))
             });
             b.digests.push_str(digest);
-            b.names_prose |= *prose;
+            b.names.iter_mut().zip(names).for_each(|(ours, theirs)| *ours |= *theirs);
         }
     }
     built.binaries.sort_by_key(Binary::name);
@@ -156,8 +156,8 @@ impl Binary {
 
     /// Digest of what decides how its tests end.
     pub fn key(&self, which: &Which, rest: &Rest) -> String {
-        let prose = if self.names_prose { &rest.prose } else { "" };
-        kept::key(&self.name(), &[&format!("{which:?}"), &self.digests, &rest.files, prose])
+        let named: String = rest.named.iter().zip(self.names).filter(|(_, named)| *named).map(|(digest, _)| digest.as_str()).collect();
+        kept::key(&self.name(), &[&format!("{which:?}"), &self.digests, &rest.files, &named])
     }
 
     /// The program, with what cargo would give it.
@@ -246,24 +246,28 @@ pub fn doctests() -> Outcome {
     }
 }
 
+/// A mark for each of [`kept::NAMED`].
+type Names = [bool; kept::NAMED.len()];
+
 /// Digests of the files that are not Rust.
 pub struct Rest {
     files: String,
-    /// Of those among them that programs do not read but where they name them.
-    prose: String,
+    /// Those that count only where they are named, by the mark in their paths.
+    named: Vec<String>,
 }
 
 impl Rest {
     /// Reads them off the checkout.
     pub fn of(tree: &Tree) -> Self {
-        Self { files: tree.digest(|p| !p.ends_with(".rs") && !kept::is_prose(p)), prose: tree.digest(kept::is_prose) }
+        let files = tree.digest(|p| !p.ends_with(".rs") && !kept::counts_where_named(p));
+        Self { files, named: kept::NAMED.iter().map(|mark| tree.digest(|p| p.contains(mark))).collect() }
     }
 }
 
-/// Whether a path of prose stands in a program.
-fn names_prose(program: &[u8]) -> bool {
+/// Which marks stand in a program.
+fn names_in(program: &[u8]) -> Names {
     let text = String::from_utf8_lossy(program);
-    kept::PROSE.iter().any(|mark| text.contains(mark))
+    kept::NAMED.map(|mark| text.contains(mark))
 }
 
 /// Runs `work` unless it passed on this content, and keeps its pass.
@@ -284,9 +288,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_that_names_no_page_does_not_depend_on_prose() {
-        assert!(names_prose(b"\0/docs/reference/negatives.md\0") && names_prose(b"see README.md"));
-        assert!(!names_prose(b"shell-rtl/rtl/shef_set.sv") && !names_prose(b""));
+    fn a_program_depends_on_the_pages_that_it_names() {
+        let named = |program: &[u8]| kept::NAMED.into_iter().zip(names_in(program)).filter(|(_, n)| *n).map(|(m, _)| m).collect::<Vec<_>>();
+        assert_eq!(named(b"\0/docs/reference/negatives.md\0"), [".md", "docs/"]);
+        assert_eq!(named(b"shell-rtl/formal and Cargo.lock"), ["formal", "Cargo.lock"]);
+        assert!(named(b"shell-rtl/rtl/shef_set.sv").is_empty() && named(b"").is_empty());
     }
 
     #[test]

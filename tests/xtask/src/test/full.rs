@@ -89,7 +89,7 @@ fn mutations<'a>(plan: &'a Plan, lanes: &Lanes<'a>, built: &'a Built) {
 
 /// Whether a file has a part in what a program on the RTL does, the program itself aside.
 fn decides(path: &str) -> bool {
-    !path.ends_with(".rs") && !kept::is_prose(path)
+    !path.ends_with(".rs") && !kept::counts_where_named(path)
 }
 
 fn program_digest(name: &str) -> String {

@@ -1,7 +1,7 @@
 //! What passed before, by content: a step whose inputs are byte for byte those with which it passed is not run again.
 //!
-//! Only passes are kept. The inputs of a test are its executable, the programs that it starts, and every file of the checkout that is not Rust, prose only where
-//! one of these programs names a path of it; whoever adds another input to a step adds it to the step's key.
+//! Only passes are kept. The inputs of a test are its executable, the programs that it starts, and every file of the checkout that is not Rust, pages, proofs and the
+//! like ([`NAMED`]) only where one of these programs names them; whoever adds another input to a step adds it to the step's key.
 
 use crate::process::{self, Failure};
 use crate::root;
@@ -148,12 +148,13 @@ pub fn digest(bytes: &[u8]) -> String {
     hex::encode(Sha256::digest(bytes))
 }
 
-/// What stands in the paths of prose: pages, the table of areas, the list of mutants. No build reads them.
-pub const PROSE: [&str; 4] = [".md", "docs/", "area.toml", "tests/mutants"];
+/// What stands in the paths of files that count only for programs in which the same text stands: no build of a design and no test reads them without naming them.
+pub const NAMED: [&str; 10] =
+    [".md", "docs/", "area.toml", "coverage.toml", "tests/mutants", "formal", "corpus", "Cargo.toml", "Cargo.lock", ".service"];
 
 /// Whether a path is one of these.
-pub fn is_prose(path: &str) -> bool {
-    PROSE.iter().any(|mark| path.contains(mark))
+pub fn counts_where_named(path: &str) -> bool {
+    NAMED.iter().any(|mark| path.contains(mark))
 }
 
 #[cfg(test)]
