@@ -27,21 +27,20 @@ pub fn steps<'a>(plan: &'a Plan, lanes: &Lanes<'a>, built: &'a Built) {
     plan.add(lanes, "all proofs and their mutants", &[PROVER], |_| {
         checked(tools::ensure_prover(&root(), &say).map_err(Failure::from).and_then(|prover| formal::all_of_them(&prover, &say)))
     });
-    mutations(plan, lanes, built);
-    // The bench and the random operations: programs of shef-tb, on the RTL as it is.
-    let rtl = plan.tree.digest(|path| (path.starts_with("shell-rtl/") || path.starts_with("sim/")) && decides(path));
+    // Mutants, the bench and the random operations take hours: they count as long as the RTL, its tests, bench and model are what they were. What else a change
+    // could break in them, the normal run shows.
+    let rtl = plan.tree.digest(drives_the_rtl);
+    mutations(plan, lanes, built, &rtl);
     for from in (0..ATTEMPTS.0).step_by(ATTEMPTS.1 as usize) {
-        let inputs = format!("{rtl} {}", program_digest("shef-attack"));
         let name = format!("hostile attempts {from} to {}", from + ATTEMPTS.1 - 1);
-        plan.add_once(lanes, &name, &[BUILD, VERILATOR], inputs, move || {
+        plan.add_once(lanes, &name, &[BUILD, VERILATOR], rtl.clone(), move || {
             let (from, n, seed) = (from.to_string(), ATTEMPTS.1.to_string(), ATTACK_SEED.to_string());
             let dir = process::target_dir().join("attack").display().to_string();
             program(plan, "shef-attack", &["--from", &from, "--n", &n, "--seed", &seed, "--dir", &dir])
         });
     }
     for config in ["sim/tb/tests/modes.toml", "sim/tb/tests/shield.toml"] {
-        let inputs = format!("{rtl} {}", program_digest("examples/differential"));
-        plan.add_once(lanes, &format!("random operations on the RTL: {config}"), &[BUILD, VERILATOR], inputs, move || {
+        plan.add_once(lanes, &format!("random operations on the RTL: {config}"), &[BUILD, VERILATOR], rtl.clone(), move || {
             program(plan, "examples/differential", &["--rtl", "--config", config, "--operations", &OPERATIONS.to_string()])
         });
     }
@@ -66,16 +65,15 @@ fn guest(iommu: vm::Iommu) -> String {
 }
 
 /// Every mutant of the RTL against the test that it names.
-fn mutations<'a>(plan: &'a Plan, lanes: &Lanes<'a>, built: &'a Built) {
+fn mutations<'a>(plan: &'a Plan, lanes: &Lanes<'a>, built: &'a Built, rtl: &str) {
     let all = match mutants::load() {
         Ok(all) => all,
         Err(e) => return plan.add(lanes, "mutants of the RTL", &[], |_| checked(Err(e))),
     };
-    let rest = Rest::of(&plan.tree);
     for mutant in all {
         let Some(binary) = mutant.binary(&built.binaries).cloned() else { continue };
         let name = format!("mutant {}", mutant.name);
-        let key = kept::key(&name, &[&binary.key(&Which::Normal, &rest), &mutant.text()]);
+        let key = kept::key(&name, &[rtl, &mutant.text()]);
         let title = name.clone();
         plan.add(lanes, &name, &[BUILD, VERILATOR], move |_| {
             binaries::once(&plan.kept, &key, &title, || match mutant.try_test(&binary, plan.verilator()) {
@@ -85,6 +83,12 @@ fn mutations<'a>(plan: &'a Plan, lanes: &Lanes<'a>, built: &'a Built) {
             })
         });
     }
+}
+
+/// Whether a file is RTL, or drives it in its own tests and benches.
+fn drives_the_rtl(path: &str) -> bool {
+    let below = ["shell-rtl/", "sim/rtl/", "sim/tb/", "sim/model/", "tests/vectors/"];
+    below.iter().any(|folder| path.starts_with(folder)) && !kept::counts_where_named(path)
 }
 
 /// Whether a file has a part in what a program on the RTL does, the program itself aside.
