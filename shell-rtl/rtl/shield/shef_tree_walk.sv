@@ -9,8 +9,8 @@
 //
 // req_*: valid/ready. fast_*: valid/ready, an ASK or BUMP whose node is here and verified, when no other waits in the executor;
 // op_*: valid/ready, everything else. ver_*: reads the counter of a node in its verified parent, the answer comes two cycles
-// after the handshake. ar_*: valid/ready. A hit takes two cycles. stop_i: nothing goes on. clr_i forgets everything, but an AR
-// that is up stays up.
+// after the handshake. ar_*: valid/ready, not the bus: nobody takes it while clr_i is high. A hit takes two cycles. stop_i: nothing goes
+// on. clr_i forgets everything.
 `default_nettype none
 module shef_tree_walk
   import shef_pkg::*;
@@ -417,7 +417,7 @@ module shef_tree_walk
   logic ar_valid_q;
   logic [63:0] ar_addr_q;
   always_ff @(posedge clk_i) begin
-    if (!rst_ni) begin
+    if (!rst_ni || clr_i) begin
       ar_valid_q <= 1'b0;
       ar_addr_q <= '0;
     end else begin

@@ -1627,3 +1627,39 @@ fn scratch_speed() {
         b.clean();
     }
 }
+
+/// What waited for memory when a set was wiped is not asked for afterwards, when nobody waits for the answer any more.
+#[test]
+fn a_wiped_set_asks_memory_for_nothing() {
+    let r = REGIONS[13];
+    for after in 0..12 {
+        let mut b = Bench::new(4, no_wait(20), None);
+        for k in 0..200 {
+            b.acc.write(r.base + 8 * k * r.chunk, &[1; 64]);
+        }
+        assert!(b.finish(200_000).iter().all(AxiDone::okay));
+        assert!(b.command(INVALIDATE, 0, 0));
+        for k in 0..60 {
+            b.acc.read(r.base + 8 * k * r.chunk, 1);
+        }
+        for _ in 0..40 + 23 * after {
+            b.cycle();
+        }
+        b.mem.frozen = true;
+        for _ in 0..60 {
+            b.cycle();
+        }
+        b.s.poke("enable", 0);
+        b.s.poke("wipe", 1);
+        b.cycle();
+        b.mem.frozen = false;
+        b.until("no wipe_done", 40_000, |b| b.s.peek("wipe_done") == 1);
+        let reads = b.mem.counters.reads;
+        b.s.poke("wipe", 0);
+        for _ in 0..500 {
+            b.cycle();
+        }
+        assert_eq!(b.mem.counters.reads - reads, 0, "wiped after {after}");
+        assert_eq!(b.mon.faults, []);
+    }
+}
