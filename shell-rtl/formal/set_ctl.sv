@@ -1,7 +1,7 @@
 // shef_set_ctl: what stops the set stops it from the next cycle on until a wipe; with FreezeRegion a fault of one region's data freezes that region
 // until a wipe, and the others stop the set; a first fault is told once; an epoch only goes up while the session runs, is cleared by a
 // wipe only, and never changes without its map being cleared in the next cycle; a wipe is done only after the sweep came to every word (`wipe`
-// proves what it leaves there). Assumed: a first epoch comes while no command runs. Two regions, both of which have epochs; four words.
+// proves what it leaves there); a command cuts writes off only after the accelerator has owed one for 1023 cycles without a gap. Assumed: a first epoch comes while no command runs. Two regions, both of which have epochs; four words.
 `default_nettype none
 module set_ctl
   import shef_pkg::*;
@@ -20,6 +20,7 @@ module set_ctl
     input wire             cmd_region_i,
     input wire version_t   cmd_epoch_i,
     input wire             write_held_i,
+    input wire             write_owed_i,
     input wire             lines_dirty_i,
     input wire             tag_fail_i,
     input wire             tag_region_i,
@@ -35,12 +36,13 @@ module set_ctl
     input wire             port_idle_i
 );
   localparam id_tab_t ID = {{14{8'hff}}, 8'd1, 8'd0};
-  logic [1:0] stop, halted, cmd_ready, cmd_done, cmd_idle, fault_valid, clr, clear, wiped;
+  logic [1:0] kill, stop, halted, cmd_ready, cmd_done, cmd_idle, fault_valid, clr, clear, wiped;
   logic [1:0][MAX_REGIONS-1:0] frozen;
   version_t [1:0][1:0] epoch;
   logic [1:0][1:0] clear_mask;
   fault_t [1:0] fault;
   chunk_t failed;
+  logic [1:0][10:0] dut_kill;
   logic [1:0][ZERO_W-1:0] zero;
   logic [ZERO_W-1:0] word;       // symbolic word of the memories, holds itself
   logic init = 1'b0;
@@ -51,8 +53,8 @@ module set_ctl
         .epoch_we_i, .epoch_region_i({3'd0, epoch_region_i}), .epoch_i, .epoch_o(epoch[p]), .epoch_zero_o(), .clear_map_o(clear[p]),
         .clear_mask_o(clear_mask[p]), .map_busy_i(1'b0),
         .cmd_valid_i, .cmd_ready_o(cmd_ready[p]), .cmd_i, .cmd_region_i({3'd0, cmd_region_i}), .cmd_epoch_i, .cmd_done_o(cmd_done[p]), .cmd_err_o(),
-        .hold_rd_o(), .hold_wr_o(), .flush_lines_o(), .flush_tags_o(), .kill_writes_o(), .drop_o(), .drop_mask_o(), .drop_tags_o(),
-        .write_held_i, .lines_dirty_i, .lines_fetching_i(1'b0), .tags_dirty_i(1'b0), .cmd_idle_o(cmd_idle[p]),
+        .hold_rd_o(), .hold_wr_o(), .flush_lines_o(), .flush_tags_o(), .kill_writes_o(kill[p]), .drop_o(), .drop_mask_o(), .drop_tags_o(),
+        .write_held_i, .write_owed_i, .lines_dirty_i, .lines_fetching_i(1'b0), .tags_dirty_i(1'b0), .cmd_idle_o(cmd_idle[p]),
         .tag_fail_i, .tag_fail_chunk_i(failed), .twice_i, .twice_region_i({3'd0, tag_region_i}), .twice_chunk_i('0),
         .node_fail_i, .node_internal_i, .node_region_i({3'd0, node_region_i}), .node_index_i('0), .node_version_i('0),
         .rd_fault_valid_i(rd_fault_i), .rd_fault_i(rd_i), .wr_fault_valid_i(wr_fault_i),
@@ -61,6 +63,7 @@ module set_ctl
         .wipe_i, .wipe_done_o(wiped[p]), .clr_o(clr[p]), .zero_addr_o(zero[p]), .gcm_wiped_i(1'b1), .port_idle_i
     );
     assign halted[p] = dut.halt_q;
+    assign dut_kill[p] = dut.flush_lines_o ? dut.kill_q : '0;
     // the sweep has come to that word before the wipe is done
     logic seen;
     always_ff @(posedge clk_i) begin
@@ -88,6 +91,7 @@ module set_ctl
   assign stops = !p ? any : twice_i || (node_fail_i && node_internal_i) || (rd_fault_i && !rd_own) || wr_fault_i;
   assign freezes = p && ((tag_fail_i && tag_region_i == r) || (node_fail_i && node_region_i == r) || (rd_fault_i && rd_own && rd_i.region == {7'd0, r}));
   logic must_stop, must_freeze, told, quiet;
+  logic [9:0] owed;              // cycles up to now in which the accelerator owed a write, without a gap
   version_t last;
   logic clr_q, en_q, live;       // live: no reset in the cycle before
   always_ff @(posedge clk_i) begin
@@ -118,6 +122,8 @@ module set_ctl
       if (fault_valid[p] && must_stop) told <= 1'b1;
     end
     quiet <= rst_ni && !any;
+    if (!rst_ni || !write_owed_i) owed <= '0;
+    else if (owed != '1) owed <= owed + 1'b1;
   end
   always_comb begin
     if (init && rst_ni) begin
@@ -128,6 +134,9 @@ module set_ctl
       if (told && quiet) assert (!fault_valid[p]);
       if (fault_valid[p]) assert (fault[p].kind != FAULT_NONE);
       if (fault_valid[p]) assert (!quiet);
+      // a write is cut off only after the accelerator owed it for long
+      if (kill[p]) assert (owed == 10'd1023);
+      assert (dut_kill[p] <= {1'b0, owed} + 11'd1);
       // epochs
       if (live && clr_q) assert (epoch[p][r] == '0);
       if (live && epoch[p][r] != last && !clr_q) assert ((epoch[p][r] > last || !en_q) && clear[p] && clear_mask[p][r]);

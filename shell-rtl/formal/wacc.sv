@@ -24,7 +24,7 @@ module wacc
     input wire           put_full_i,
     input wire           refusal_ready_i
 );
-  logic room, w_ready, b_valid, put_valid, done, done_full, refusal_valid, idle, seg;
+  logic owed, room, w_ready, b_valid, put_valid, done, done_full, refusal_valid, idle, seg;
   axi_b_t b;
   line_t put_line, done_line;
   logic [5:0] put_beat, put_last;
@@ -36,7 +36,7 @@ module wacc
       .closed_i, .asked_i, .dead_i, .last_i, .w_valid_i, .w_ready_o(w_ready), .b_o(b), .b_valid_o(b_valid), .b_ready_i,
       .put_valid_o(put_valid), .put_ready_i, .put_line_o(put_line), .put_beat_o(put_beat), .put_last_o(put_last), .put_full_i,
       .done_o(done), .done_line_o(done_line), .done_full_o(done_full), .refusal_valid_o(refusal_valid), .refusal_ready_i, .refusal_o(refusal),
-      .idle_o(idle)
+      .owed_o(owed), .idle_o(idle)
   );
   axi_channel #(.W($bits(axi_b_t))) i_b (.clk_i, .rst_ni, .valid_i(b_valid), .ready_i(b_ready_i), .data_i(b), .break_i(1'b0));
 
@@ -86,6 +86,9 @@ module wacc
       if (dut.cur_valid_q) assert (dut.cur_q.beats != '0 && dut.cur_q.beats <= 9'd8 && dut.cur_q.line < 6'd2);
       if (dut.next_valid_q) assert (dut.next_q.beats != '0 && dut.next_q.beats <= 9'd8 && dut.next_q.line < 6'd2);
       if (refusal_valid) assert (took && !put && !stop_i);
+      // owed means that neither line nor version nor refusals keep it here
+      if (owed) assert (held != '0 && !took && (!w_valid_i || b_count == 5'd8));
+      if (held != '0 && (!w_valid_i || (dut.cur_q.beats == 9'd1 && b_count == 5'd8))) assert (owed);
     end
     cover (init && rst_ni && b_valid && b.resp == AXI_OKAY && held == 3'd2);
     cover (init && rst_ni && done && kill_i && !took && !clr_i);

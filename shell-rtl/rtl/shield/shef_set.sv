@@ -275,7 +275,7 @@ module shef_set
   version_t [NRegions-1:0] epochs;
   logic [NRegions-1:0] epoch_zero, exhausted, clear_mask, drop_mask;
   logic clear_map, map_busy, hold_rd, hold_wr, flush_lines, flush_tags, kill_writes, drop, drop_tags, cmd_idle;
-  logic write_held, lines_dirty, lines_fetching, tags_dirty, gcm_wiped, port_idle, late, twice;
+  logic write_held, write_owed, lines_dirty, lines_fetching, tags_dirty, gcm_wiped, port_idle, late, twice;
   logic rd_fault_valid, wr_fault_valid, verify_ok, verify_fail;
   fault_t rd_fault, wr_fault;
   chunk_t verify_chunk;
@@ -297,7 +297,7 @@ module shef_set
       .cmd_valid_i, .cmd_ready_o, .cmd_i, .cmd_region_i, .cmd_epoch_i, .cmd_done_o, .cmd_err_o,
       .hold_rd_o(hold_rd), .hold_wr_o(hold_wr), .flush_lines_o(flush_lines), .flush_tags_o(flush_tags),
       .kill_writes_o(kill_writes), .drop_o(drop), .drop_mask_o(drop_mask), .drop_tags_o(drop_tags),
-      .write_held_i(write_held), .lines_dirty_i(lines_dirty), .lines_fetching_i(lines_fetching), .tags_dirty_i(tags_dirty),
+      .write_held_i(write_held), .write_owed_i(write_owed), .lines_dirty_i(lines_dirty), .lines_fetching_i(lines_fetching), .tags_dirty_i(tags_dirty),
       .cmd_idle_o(cmd_idle),
       .tag_fail_i(verify_fail && !spec_failed), .tag_fail_chunk_i(verify_chunk),
       .twice_i(twice), .twice_region_i(seal_region), .twice_chunk_i(seal_chunk),
@@ -679,7 +679,7 @@ module shef_set
       .put_last_o(put_last), .put_full_i(put_full),
       .done_o(wsg_done), .done_line_o(wsg_done_line), .done_full_o(wsg_full),
       .refusal_valid_o(refuse_valid[1]), .refusal_ready_i(refuse_ready[1]), .refusal_o(write_refusal),
-      .idle_o(wacc_idle)
+      .owed_o(write_owed), .idle_o(wacc_idle)
   );
 
   // ---- seal ----

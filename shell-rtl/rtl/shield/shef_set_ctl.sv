@@ -50,6 +50,7 @@ module shef_set_ctl
     output logic [NRegions-1:0]     drop_mask_o,
     output logic                    drop_tags_o,
     input  wire                     write_held_i,
+    input  wire                     write_owed_i,  // by the accelerator
     input  wire                     lines_dirty_i,
     input  wire                     lines_fetching_i,
     input  wire                     tags_dirty_i,
@@ -244,9 +245,10 @@ module shef_set_ctl
             cmd_mask_q <= cmd_mask;
           end
         end
-        // seal what was gathered; a write that never sends its data is cut off
+        // seal what was gathered; a write whose data the accelerator does not send for so long is cut off, and no other
         C_LINES: begin
-          if (kill_q != 11'(KILL_WAIT)) kill_q <= kill_q + 1'b1;
+          if (!write_owed_i) kill_q <= 11'd1;
+          else if (kill_q != 11'(KILL_WAIT)) kill_q <= kill_q + 1'b1;
           // in the first cycle a write may still get its line
           if (kill_q != '0 && !write_held_i && !lines_dirty_i) cmd_q <= C_TAGS;
         end

@@ -3,7 +3,8 @@
 // Handshake: segments, W, line write requests (put_*), B: valid/ready. A W beat is taken in the cycle its line write is granted;
 // beats of refused segments are swallowed. The number of beats comes from AW; WLAST is not looked at. One beat a cycle.
 // A refused burst is recorded once (refusal_*, valid/ready), with its first beat. kill_i (level) refuses the rest of every segment
-// that is here. done_o: the segment's last beat went in, or it was killed: its line is let go.
+// that is here. done_o: the segment's last beat went in, or it was killed: its line is let go. owed_o (level): a segment that holds a line
+// waits for the accelerator, for its W or for room on B, and for nothing else.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY
 // (outputs that are not needed here are left open by name)
@@ -51,6 +52,7 @@ module shef_wacc
     output logic          refusal_valid_o,
     input  wire           refusal_ready_i,
     output refusal_t      refusal_o,
+    output logic          owed_o,
     output logic          idle_o
 );
   // two segments: the one in work and the next
@@ -100,6 +102,7 @@ module shef_wacc
   assign done_o = ((seg_end && !cur_q.err) || drop_cur || drop_next) && !clr_i;
   assign done_line_o = drop_next ? next_q.line : cur_q.line;
   assign done_full_o = !drop_next && (full_q || (take && !dead && put_full_i));
+  assign owed_o = cur_valid_q && (!cur_q.err || (next_valid_q && !next_q.err)) && (!w_valid_i || (cur_q.beats == 9'd1 && !b_room));
   assign idle_o = !cur_valid_q && !next_valid_q;
 
   always_ff @(posedge clk_i) begin

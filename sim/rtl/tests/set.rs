@@ -1663,3 +1663,38 @@ fn a_wiped_set_asks_memory_for_nothing() {
         assert_eq!(b.mon.faults, []);
     }
 }
+
+/// A flush waits for a write whose data are here, however long its version takes; what it cuts off is a write whose data do not come.
+#[test]
+fn a_flush_does_not_cut_off_a_write_whose_data_are_here() {
+    let r = REGIONS[13];
+    for apart in [509, 4096] {
+        let mut b = Bench::new(4, no_wait(200), None);
+        let chunk = |k: u64| k * 8 * apart % (r.size / r.chunk);
+        for k in 0..60 {
+            b.acc.write(r.base + chunk(k) * r.chunk, &[1; 64]);
+        }
+        assert!(b.finish(400_000).iter().all(AxiDone::okay));
+        assert!(b.command(INVALIDATE, 0, 0));
+        // nodes of many reads are on their way, and behind them that of a write
+        for k in 0..28 {
+            b.acc.read(r.base + chunk(k) * r.chunk, 1);
+        }
+        for _ in 0..80 {
+            b.cycle();
+        }
+        b.acc.write(r.base + chunk(39) * r.chunk, &[2; 64]);
+        for _ in 0..20 {
+            b.cycle();
+        }
+        assert!(b.command(FLUSH, 0, 0));
+        assert!(b.finish(100_000).iter().all(AxiDone::okay), "chunks {apart} apart: {:x?}", b.mon.refusals);
+        assert_eq!(b.mon.refusals, []);
+        b.clean();
+        // it was in memory at the end of the flush
+        assert!(b.command(INVALIDATE, 0, 0));
+        b.acc.read(r.base + chunk(39) * r.chunk, 1);
+        assert_eq!(b.finish(100_000)[0].data, [2; 64]);
+        b.clean();
+    }
+}
