@@ -1,6 +1,7 @@
 // shef_mem_rd against a memory that may answer anything at any time: no beat is handed on that was not owed, came with an error, under another id
 // or with RLAST in a wrong place; never more beats are handed on than were asked for; each beat that came is handed on or told as a
-// fault, unless stopped; the count of owed beats does not go below zero. Chunks of 64 B and of 1 KiB (two bursts).
+// fault, unless stopped; the count of owed beats does not go below zero. Where only the region stops (KeepBad), an error of a region's data
+// is handed on, so that no beat behind it is taken for another. Chunks of 64 B and of 1 KiB (two bursts).
 `default_nettype none
 module mem_rd
   import shef_pkg::*;
@@ -17,16 +18,26 @@ module mem_rd
     input wire           r_valid_i
 );
   localparam log2_tab_t LOG2 = {{14{4'd6}}, 4'd10, 4'd6};
+  logic [2:0] took_kind;
   logic data_valid, tag_valid, node_valid, took, owed_data, owed_tag, owed_node, fault_valid;
   logic [511:0] beat;
   fault_t fault;
   shef_mem_rd #(.Depth(4), .ChunkLog2(LOG2)) dut (
       .clk_i, .rst_ni, .stop_i, .clr_i(1'b0), .zero_addr_i('0), .chunk_valid_i, .chunk_i, .ar_fire_i, .ar_i, .r_i, .r_valid_i,
-      .data_valid_o(data_valid), .tag_valid_o(tag_valid), .node_valid_o(node_valid), .beat_o(beat), .took_o(took),
+      .data_valid_o(data_valid), .tag_valid_o(tag_valid), .node_valid_o(node_valid), .beat_o(beat), .took_o(took_kind),
       .owed_data_o(owed_data), .owed_tag_o(owed_tag), .owed_node_o(owed_node), .fault_valid_o(fault_valid), .fault_o(fault)
   );
 
+  // the same, where a fault of a region stops that region only
+  logic keep_data_valid, keep_fault_valid;
+  fault_t keep_fault;
+  shef_mem_rd #(.Depth(4), .ChunkLog2(LOG2), .KeepBad(1'b1)) keeps (
+      .clk_i, .rst_ni, .stop_i, .clr_i(1'b0), .zero_addr_i('0), .chunk_valid_i, .chunk_i, .ar_fire_i, .ar_i, .r_i, .r_valid_i,
+      .data_valid_o(keep_data_valid), .fault_valid_o(keep_fault_valid), .fault_o(keep_fault)
+  );
+
   logic init = 1'b0;
+  logic in_place;                // its RLAST is
   logic came;                    // a beat came in the last cycle
   axi_r_t r;
   logic [15:0] asked_data, asked_tag, asked_node, got_data, got_tag, got_node;   // beats
@@ -62,6 +73,8 @@ module mem_rd
       if (data_valid) beat_no <= (beat_no == last_no) ? '0 : beat_no + 1'b1;
     end
   end
+  assign took = took_kind != '0;
+  assign in_place = r.last == (r.id != MEM_ID_DATA || beat_no[2:0] == 3'd7 || beat_no == last_no);
   logic [15:0] left_data, left_tag, left_node;
   assign left_node = asked_node - got_node;
   assign left_data = asked_data - got_data;
@@ -80,11 +93,13 @@ module mem_rd
       if (data_valid) assert (r.last == (beat_no[2:0] == 3'd7 || beat_no == last_no));
       if (tag_valid) assert (came && left_tag != '0 && r.id == MEM_ID_TAG && r.resp == AXI_OKAY && beat == r.data && r.last);
       if (node_valid) assert (came && left_node != '0 && r.id == MEM_ID_NODE && r.resp == AXI_OKAY && beat == r.data && r.last);
+      if (took) assert (took_kind == ((r.id == MEM_ID_DATA) ? 3'b001 : (r.id == MEM_ID_TAG) ? 3'b010 : 3'b100));
       assert (!(data_valid && tag_valid) && !(node_valid && (data_valid || tag_valid)) && !(took && !came));
       // nothing is lost in silence
       if (came && !stop_i) assert (fault_valid != (data_valid || tag_valid || node_valid));
       if (stop_i) assert (!data_valid && !tag_valid && !node_valid && !fault_valid);
-      if (fault_valid) assert (fault.kind == ((took && r.resp != AXI_OKAY) ? FAULT_BUS : FAULT_PROTOCOL));
+      if (fault_valid) assert (fault.kind == ((took && in_place && r.resp != AXI_OKAY) ? FAULT_BUS : FAULT_PROTOCOL));
+      if (keep_fault_valid && keep_fault.kind == FAULT_BUS && keep_fault.region != 8'hff) assert (keep_data_valid);
     end
     cover (init && rst_ni && data_valid && beat_no == 5'd9);
     cover (init && rst_ni && tag_valid);

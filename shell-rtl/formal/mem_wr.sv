@@ -27,12 +27,14 @@ module mem_wr
     input wire           b_valid_i
 );
   logic beat_ready, burst_ready, tag_ready, node_ready, aw_valid, w_valid, chunk_acked, tag_acked, node_acked, took;
+  logic [2:0] took_kind;
   logic owed_data, owed_tag, owed_node, busy, w_wait, empty, fault_valid, ends;
   logic [2:0] at, len_q, len;     // of the burst that is being pushed
   axi_ax_t aw;
   axi_w_t w;
   fault_t fault;
   logic push;
+  assign took = took_kind != '0;
   assign len = (at == '0) ? len_i : len_q;
   assign ends = at == len;
   assign push = beat_valid_i && beat_ready && (!ends || burst_ready);
@@ -43,7 +45,7 @@ module mem_wr
       .tag_valid_i, .tag_ready_o(tag_ready), .tag_addr_i, .tag_data_i(one_data_i), .tag_strb_i(strb_i),
       .node_valid_i, .node_ready_o(node_ready), .node_addr_i, .node_data_i(one_data_i),
       .aw_o(aw), .aw_valid_o(aw_valid), .aw_ready_i, .w_o(w), .w_valid_o(w_valid), .w_ready_i, .b_i, .b_valid_i,
-      .chunk_acked_o(chunk_acked), .tag_acked_o(tag_acked), .node_acked_o(node_acked), .took_o(took), .owed_data_o(owed_data),
+      .chunk_acked_o(chunk_acked), .tag_acked_o(tag_acked), .node_acked_o(node_acked), .took_o(took_kind), .owed_data_o(owed_data),
       .owed_tag_o(owed_tag), .owed_node_o(owed_node), .busy_o(busy), .w_wait_o(w_wait), .empty_o(empty),
       .fault_valid_o(fault_valid), .fault_o(fault)
   );

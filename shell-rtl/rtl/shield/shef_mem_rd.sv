@@ -1,7 +1,7 @@
 // Memory read answers: registers the R channel (always ready), checks every beat against what is owed, and hands data
 // beats to the ring, tag beats to the tag lines and node beats to the tree.
 //
-// A beat that was not owed, has an unknown id or a wrong RLAST is a protocol fault; an error response is a bus fault. With KeepBad a
+// A beat that was not owed, has an unknown id or a wrong RLAST is a protocol fault; any other with an error response is a bus fault. With KeepBad a
 // beat of data that came with an error is handed on beside its fault, so that the chunks behind it stay in step. Latency
 // one cycle. chunk_*: the chunks in the order of their data reads. While stop_i is high beats are counted and dropped.
 `default_nettype none
@@ -32,7 +32,7 @@ module shef_mem_rd
     output logic             tag_valid_o,
     output logic             node_valid_o,
     output logic [511:0]     beat_o,
-    output logic             took_o,          // an owed beat came
+    output logic [2:0]       took_o,          // an owed beat came: of data, of a tag line, of a node
     output logic             owed_data_o,     // levels
     output logic             owed_tag_o,
     output logic             owed_node_o,
@@ -79,7 +79,7 @@ module shef_mem_rd
   assign node_valid_o = take_node && good && !stop_i;
   assign head_pop = data_valid_o && beat_q == last_beat;
   assign beat_o = r_q.data;
-  assign took_o = take_data || take_tag || take_node;
+  assign took_o = {take_node, take_tag, take_data};
   assign owed_data_o = owed_data_q != '0;
   assign owed_tag_o = owed_tag_q != '0;
   assign owed_node_o = owed_node_q != '0;
@@ -87,7 +87,8 @@ module shef_mem_rd
   assign fault_valid_o = r_valid_q && !stop_i && !(data_valid_o && good) && !tag_valid_o && !node_valid_o;
   always_comb begin
     fault_o = '{kind: FAULT_PROTOCOL, region: 8'hff, chunk: '0, version: '0};
-    if (took_o && r_q.resp != AXI_OKAY) fault_o.kind = FAULT_BUS;
+    // One out of its place leaves the beats behind it without an owner, whatever else it says.
+    if (took_o != '0 && r_q.resp != AXI_OKAY && r_q.last == want_last) fault_o.kind = FAULT_BUS;
     if (take_data && head_valid) begin
       fault_o.region = {4'd0, head.region};  // place in the set; the id is filled in where faults meet
       fault_o.chunk = head.chunk;

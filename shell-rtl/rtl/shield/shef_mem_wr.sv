@@ -51,7 +51,7 @@ module shef_mem_wr
     output logic             chunk_acked_o,
     output logic             tag_acked_o,
     output logic             node_acked_o,
-    output logic             took_o,           // an owed B came
+    output logic [2:0]       took_o,           // an owed B came: of data, of a tag line, of a node
     output logic             owed_data_o,      // levels
     output logic             owed_tag_o,
     output logic             owed_node_o,
@@ -167,12 +167,12 @@ module shef_mem_wr
   assign chunk_acked_o = b_data && order_valid && order_last && b_q.resp == AXI_OKAY && !stop_i;
   assign tag_acked_o = b_tag && b_q.resp == AXI_OKAY && !stop_i;
   assign node_acked_o = b_node && b_q.resp == AXI_OKAY && !stop_i;
-  assign took_o = b_data || b_tag || b_node;
+  assign took_o = {b_node, b_tag, b_data};
   assign owed_data_o = owed_data_q != '0;
   assign owed_tag_o = owed_tag_q != '0;
   assign owed_node_o = owed_node_q != '0;
-  assign fault_valid_o = b_valid_q && !stop_i && (!took_o || b_q.resp != AXI_OKAY);
-  assign fault_o = '{kind: took_o ? FAULT_BUS : FAULT_PROTOCOL, region: 8'hff, chunk: '0, version: '0};
+  assign fault_valid_o = b_valid_q && !stop_i && (took_o == '0 || b_q.resp != AXI_OKAY);
+  assign fault_o = '{kind: (took_o != '0) ? FAULT_BUS : FAULT_PROTOCOL, region: 8'hff, chunk: '0, version: '0};
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin

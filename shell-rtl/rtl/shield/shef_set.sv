@@ -286,7 +286,8 @@ module shef_set
   reg_idx_t node_fail_region;
   chunk_idx_t node_fail_index;
   version_t node_fail_version;
-  logic wr_busy, took_r, took_b, owed_data, owed_tag, owed_node, owed_b_data, owed_b_tag, owed_b_node;
+  logic [2:0] took_r, took_b;   // data, tags, nodes
+  logic wr_busy, owed_data, owed_tag, owed_node, owed_b_data, owed_b_tag, owed_b_node;
 
   shef_set_ctl #(
       .NRegions(NRegions), .SweepWords(SweepWords), .FreezeRegion(OnFault == ON_FAULT_REGION), .RegionId(REGION_ID), .HasEpoch(IS_OUTPUT | IS_INPUT)
@@ -928,18 +929,24 @@ module shef_set
   );
   assign mem_b_ready_o = 1'b1;
 
-  // ---- time-outs: any owed answer counts as progress, since what may be owed is bounded by the lines ----
-  logic [3:0] late_each;
+  // ---- time-outs: any answer of its kind counts as progress, since these come in order and what may be owed is bounded by the lines; one of
+  // another kind does not: there may be such for as long as the accelerator asks ----
+  localparam int unsigned KINDS = (IS_TREE != '0) ? 3 : 2;
+  logic [1:0] late_each;
+  logic [1:0][KINDS-1:0] late_answer;
   shef_watch #(.Cycles(TimeoutCycles)) i_watch_ar (
       .clk_i, .rst_ni, .wait_i(mem_ar_valid_o), .progress_i(mem_ar_ready_i), .late_o(late_each[0]));
-  shef_watch #(.Cycles(TimeoutCycles)) i_watch_r (
-      .clk_i, .rst_ni, .wait_i(owed_data || owed_tag || owed_node), .progress_i(took_r), .late_o(late_each[1]));
+  logic [2:0] owed_r, owed_b;
+  assign owed_r = {owed_node, owed_tag, owed_data};
+  assign owed_b = {owed_b_node, owed_b_tag, owed_b_data};
+  for (genvar k = 0; k < int'(KINDS); k++) begin : g_watch
+    shef_watch #(.Cycles(TimeoutCycles)) i_r (.clk_i, .rst_ni, .wait_i(owed_r[k]), .progress_i(took_r[k]), .late_o(late_answer[0][k]));
+    shef_watch #(.Cycles(TimeoutCycles)) i_b (.clk_i, .rst_ni, .wait_i(owed_b[k]), .progress_i(took_b[k]), .late_o(late_answer[1][k]));
+  end
   shef_watch #(.Cycles(TimeoutCycles)) i_watch_w (
       .clk_i, .rst_ni, .wait_i(wr_wait),
-      .progress_i((mem_aw_valid_o && mem_aw_ready_i) || (mem_w_valid_o && mem_w_ready_i)), .late_o(late_each[2]));
-  shef_watch #(.Cycles(TimeoutCycles)) i_watch_b (
-      .clk_i, .rst_ni, .wait_i(owed_b_data || owed_b_tag || owed_b_node), .progress_i(took_b), .late_o(late_each[3]));
-  assign late = late_each != '0;
+      .progress_i((mem_aw_valid_o && mem_aw_ready_i) || (mem_w_valid_o && mem_w_ready_i)), .late_o(late_each[1]));
+  assign late = late_each != '0 || late_answer != '0;
 
   // ---- statistics ----
   logic [15:0] event_q;
@@ -968,7 +975,7 @@ module shef_set
   end
   shef_stats i_stats (.clk_i, .rst_ni, .clr_i(clr), .event_i(event_q), .sel_i(cnt_sel_i), .cnt_o);
 
-  assign port_idle = !wr_busy && !mem_ar_valid_o && !owed_data && !owed_tag && !owed_node && !owed_b_data && !owed_b_tag && !owed_b_node;
+  assign port_idle = !wr_busy && !mem_ar_valid_o && owed_r == '0 && owed_b == '0;
   assign idle_o = cmd_idle && rsp_idle && wacc_idle && seal_idle && ((wr_empty && port_idle) || late) && !lines_dirty && !lines_fetching &&
       !tags_dirty && tree_idle && !rd_seg_valid && !wr_seg_valid && !looking && !map_busy && !clr;
 endmodule

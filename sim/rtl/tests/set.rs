@@ -1698,3 +1698,83 @@ fn a_flush_does_not_cut_off_a_write_whose_data_are_here() {
         b.clean();
     }
 }
+
+/// A beat of data that is both an error and out of place is no fault of its region alone: the beats behind it belong to nobody any more.
+#[test]
+fn an_error_with_a_wrong_last_stops_the_set_where_regions_freeze() {
+    let mut rng = Rng::new(51);
+    for (place, breach) in
+        [(4, Hostile::MissingLast), (4, Hostile::LateLast), (1, Hostile::MissingLast), (1, Hostile::EarlyLast), (1, Hostile::LateLast)]
+    {
+        for (error, others) in [(0, false), (0, true), (7, false), (7, true)] {
+            let mut b = Bench::new(2, no_wait(30), None);
+            let r = REGIONS[place];
+            let words = (r.chunk / 64) as u32;
+            b.fill(place, 0, 8, &mut rng);
+            b.fill(0, 0, 4, &mut rng);
+            let at = r.base + r.chunk + error.min(r.chunk - 64);
+            b.mem.error_ranges.push(at..at + 1);
+            b.mem.inject(breach);
+            b.acc.push(AxiOp::Read { id: 1, addr: r.base + r.chunk, beats: words });
+            if others {
+                b.acc.push(AxiOp::Read { id: 1, addr: r.base + 2 * r.chunk, beats: words });
+                b.acc.push(AxiOp::Read { id: 2, addr: 4096, beats: 64 });
+            }
+            let what = format!("{breach:?} in place {place}, error at {error}, others {others}");
+            for d in b.finish(20_000) {
+                for (k, resp) in d.resp.iter().enumerate() {
+                    let (addr, _, _) = shape(&d.op);
+                    let owner = if addr < 0x1_0000 { 0 } else { place };
+                    let index = (addr - REGIONS[owner].base) / REGIONS[owner].chunk;
+                    let want = if *resp == 0 { b.plain[&(owner, index)][64 * k..64 * k + 64].to_vec() } else { vec![0; 64] };
+                    assert_eq!(&d.data[64 * k..64 * k + 64], want, "{what}");
+                }
+            }
+            b.command(INVALIDATE, 0, 0);
+            for _ in 0..6000 {
+                b.cycle();
+            }
+            b.acc.read(0, 64);
+            assert!(b.finish(1000)[0].resp.iter().all(|x| *x == 2), "{what}: the set goes on, {:?}", b.mon.faults);
+            assert!(matches!(b.mon.faults.last(), Some(&(FAULT_PROTOCOL | FAULT_TIMEOUT, ..))), "{what}: {:?}", b.mon.faults);
+        }
+    }
+}
+
+/// An answer that never comes is missed although others do: memory that answers reads of data and withholds a node times out.
+#[test]
+fn a_missing_answer_is_not_made_up_for_by_others() {
+    let (r, streamed) = (REGIONS[13], REGIONS[1]);
+    let mut b = Bench::new(4, no_wait(30), None);
+    let mut rng = Rng::new(52);
+    b.fill(1, 0, 64, &mut rng);
+    let at = |k: u64| r.base + k * 8 * 509 % (r.size / r.chunk) * r.chunk;
+    for k in 0..60 {
+        b.acc.write(at(k), &[1; 64]);
+    }
+    assert!(b.finish(400_000).iter().all(AxiDone::okay));
+    assert!(b.command(INVALIDATE, 0, 0));
+    // a line that must be sealed, and whose node is on chip no more
+    b.acc.push(AxiOp::Write { id: 0, addr: at(5), data: vec![2; 64], strobes: vec![0xff] });
+    assert!(b.finish(10_000)[0].okay());
+    for k in 6..60 {
+        b.acc.read(at(k), 1);
+        assert!(b.finish(10_000)[0].okay());
+    }
+    b.mem.silent_ranges.push(0x3000_0000..0x4000_0000);
+    b.s.poke("cmd", FLUSH);
+    b.s.poke("cmd_valid", 1);
+    b.cycle();
+    b.s.poke("cmd_valid", 0);
+    let commands = b.mon.commands.len();
+    for n in 0..1500 {
+        b.acc.read(streamed.base + n % 64 * streamed.chunk, 8);
+        for _ in 0..10 {
+            b.cycle();
+        }
+    }
+    assert_eq!(b.mon.commands[commands..], [1], "the flush");
+    assert_eq!(b.mon.faults.iter().map(|f| f.0).collect::<Vec<_>>(), [FAULT_TIMEOUT]);
+    b.finish(20_000);
+    stopped(&mut b);
+}
