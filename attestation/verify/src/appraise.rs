@@ -401,15 +401,27 @@ impl<'a> Run<'a> {
         }
         self.check(CheckId::Certificates, true, EXPECTED, EXPECTED);
 
+        // Several anchors may bear one name and key identifier: the chain stands under one whose signature it has. Of those, one that is registered
+        // for what the evidence says of itself comes first, so that another registration of the same root hides nothing.
+        let c = &evidence.unverified_claims().common;
         let anchors = request.anchors.list();
-        let Some(at) = anchors.iter().position(|anchor| anchor.certificate().is_issuer_of(&certificates[1])) else {
+        let fits = |at: &usize| (anchors[*at].kind() == kind, anchors[*at].debug() == (c.debug == DebugState::Enabled));
+        let mut named: Vec<usize> = (0..anchors.len()).filter(|at| anchors[*at].certificate().is_issuer_of(&certificates[1])).collect();
+        named.sort_by_key(|at| std::cmp::Reverse(fits(at)));
+        let Some(first) = named.first() else {
             let known: Vec<String> = anchors.iter().map(|anchor| anchor.name().to_owned()).collect();
             self.check(CheckId::Anchor, false, format!("issued by one of: {}", names(&known)), "issued by somebody else");
             return None;
         };
+        let validate = |at: usize| cert::validate_under_anchor(&certificates, anchors[at].certificate(), request.now, request.verify);
+        let (at, validated) = named
+            .iter()
+            .map(|at| (*at, validate(*at)))
+            .find(|(_, validated)| validated.is_ok())
+            .unwrap_or_else(|| (*first, validate(*first)));
         let anchor = &anchors[at];
         self.anchor_found(anchor, kind);
-        match cert::validate_under_anchor(&certificates, anchor.certificate(), request.now, request.verify) {
+        match validated {
             Ok(chain) => {
                 self.check(CheckId::Chain, true, "valid", "valid");
                 let all = [&certificates[0], &certificates[1], anchor.certificate()];

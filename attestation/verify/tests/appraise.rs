@@ -127,6 +127,33 @@ fn exceptions_must_be_named() {
     assert!(case.appraise().accepted());
 }
 
+/// Two anchors of one name and key identifier: a root that was issued again, and one that is registered for several kinds. Neither hides the other.
+#[test]
+fn anchors_of_one_name_do_not_hide_each_other() {
+    let case = Case::new(Layer::Kernel);
+    let root = |from, to| cert::issue_root(&key("maker"), "maker", from, to);
+    let anchor = |name: &str, kind, debug, root: &[u8]| TrustAnchor::new(name, kind, debug, root).unwrap();
+    let ended = anchor("ended", RootOfTrust::ShefBoot, false, &root(NOW - 100, NOW - 1));
+    let current = anchor("current", RootOfTrust::ShefBoot, false, &root(NOW - 100, NOW + 100));
+    let simulated = anchor("simulated", RootOfTrust::Simulated, false, Case::root("maker").der());
+    let debug = anchor("debug", RootOfTrust::ShefBoot, true, Case::root("maker").der());
+    let policy = AppraisalPolicy::new(case.policy.clone());
+    let evidence = case.evidence();
+    let ask = |list: &[&TrustAnchor]| {
+        let anchors = TrustAnchors::new(list.iter().map(|anchor| (*anchor).clone()).collect());
+        appraise(&Request::new(&evidence, &anchors, &case.reference, &policy, case.layer, &NONCE, AUDIENCE, NOW)).appraisal
+    };
+    for list in [[&ended, &current], [&current, &ended], [&simulated, &current], [&debug, &current], [&current, &debug]] {
+        let appraisal = ask(&list);
+        assert!(appraisal.accepted(), "{}", appraisal.to_json());
+        assert_eq!(appraisal.anchor.as_deref(), Some("current"));
+    }
+    // And none of them makes another one good.
+    assert_eq!(ask(&[&ended, &simulated]).first_failure().unwrap().id, CheckId::AnchorKind);
+    assert_eq!(ask(&[&ended, &debug]).first_failure().unwrap().id, CheckId::DebugConsistent);
+    assert_eq!(ask(&[&ended]).first_failure().unwrap().id, CheckId::Chain);
+}
+
 /// A simulator's certificate under an anchor for hardware, however it presents itself.
 #[test]
 fn a_simulator_is_no_hardware() {
