@@ -1,13 +1,17 @@
-//! `shef sim serve`: a simulated card as a PCI device that other processes drive, this program and QEMU among them.
+//! `shef sim`: a simulated card as a PCI device that other processes drive, this program and QEMU among them; and what a verifier must know of it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use clap::Subcommand;
 use serde::Serialize;
 use shef::sim::{Blank, Card, CardError, CardOptions, Control, Engine, Identity, RtlOptions, ServeOptions};
 use shef::{KeyFolder, Manufacturer, Source};
+use shef_proto::evidence::RootOfTrust;
+use shef_verify::{KernelReference, Policy, ReferenceValues, ShellReference, TrustAnchor};
 
 use crate::demo::card_error;
 use crate::error::CliError;
@@ -18,6 +22,73 @@ use crate::output::Output;
 pub enum SimCommand {
     /// Serve a simulated card as a vfio-user device until the program is interrupted
     Serve(ServeArgs),
+    /// Write what a verifier must know to accept a simulated card: its maker's root, reference values, a policy
+    Trust(TrustArgs),
+}
+
+/// Flags of `shef sim trust`.
+#[derive(clap::Args)]
+pub struct TrustArgs {
+    /// Folder of the manufacturer's keys, as `shef sim serve` takes it; made where it is missing
+    #[arg(long, value_name = "DIR")]
+    manufacturer: PathBuf,
+    /// Folder for the files
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+}
+
+/// Titles of the simulated manufacturer, for devices without and with debug.
+const MAKERS: [(&str, &str); 2] = [("manufacturer", "shef simulated devices"), ("manufacturer-debug", "shef simulated devices, debug")];
+
+fn maker(keys: &Path, (name, title): (&str, &str), entropy: &mut Source) -> Result<Manufacturer, CliError> {
+    Ok(Manufacturer::open(KeyFolder::open(keys.join(name))?, title, now(), entropy)?)
+}
+
+fn now() -> i64 {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_secs() as i64)
+}
+
+#[derive(Serialize)]
+struct Trusted {
+    files: Vec<PathBuf>,
+    kernel_digest: String,
+    shell_digest: String,
+}
+
+/// Runs `shef sim trust`.
+fn trust(output: &Output, args: &TrustArgs) -> Result<(), CliError> {
+    let mut entropy = Source::new(None, "")?;
+    let root = maker(&args.manufacturer, MAKERS[0], &mut entropy)?.root().der().to_vec();
+    let anchor = TrustAnchor::new("simulated", RootOfTrust::Simulated, false, &root).map_err(shef::SdkError::from)?;
+    let (kernel, shell) = (shef::sim::kernel_digest(&shef::sim::kernel_image()), shef::sim::shell_digest());
+    let reference = ReferenceValues {
+        kernels: vec![KernelReference { name: "security-kernel".to_owned(), digest: kernel, svn: shef::sim::KERNEL_SVN }],
+        shells: vec![ShellReference { name: "simulation".to_owned(), digest: shell }],
+        images: Vec::new(),
+    };
+    let policy = Policy::strict("simulated", &[RootOfTrust::Simulated]);
+    let body = STANDARD.encode(&root);
+    let lines: Vec<&str> = body.as_bytes().chunks(64).map(|line| std::str::from_utf8(line).unwrap_or_default()).collect();
+    let pem = format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", lines.join("\n"));
+    let registration = serde_json::json!({"name": "simulated", "kind": "simulated", "certificate": pem});
+    let unwritable = |path: &Path, error: &std::io::Error| CliError::write_file(path, error);
+    std::fs::create_dir_all(&args.out).map_err(|e| unwritable(&args.out, &e))?;
+    let texts = [
+        ("root.pem", pem),
+        ("anchor.json", format!("{registration}\n")),
+        ("anchors.toml", anchor.to_toml()),
+        ("reference.toml", reference.to_toml().map_err(shef::SdkError::from)?),
+        ("policy.toml", policy.to_toml().map_err(shef::SdkError::from)?),
+    ];
+    let mut files = Vec::new();
+    for (name, text) in texts {
+        let path = args.out.join(name);
+        std::fs::write(&path, text).map_err(|e| unwritable(&path, &e))?;
+        files.push(path);
+    }
+    output.line(format_args!("wrote root, reference values and policy of simulated cards to {}", args.out.display()))?;
+    output.note("a simulated card protects nothing: do not register its root where real keys are released");
+    output.document(&Trusted { files, kernel_digest: crate::hex::encode(&kernel), shell_digest: crate::hex::encode(&shell) })
 }
 
 /// What a served card is built around.
@@ -64,7 +135,10 @@ struct Ready {
 }
 
 pub fn run(output: &Output, command: &SimCommand) -> Result<(), CliError> {
-    let SimCommand::Serve(args) = command;
+    let args = match command {
+        SimCommand::Serve(args) => args,
+        SimCommand::Trust(args) => return trust(output, args),
+    };
     let engine = match args.device {
         Around::Model if args.memory_latency.is_some() || args.stalls.is_some() => {
             let what = "--memory-latency and --stalls need a device with a clock, and the model has none: use --device rtl";
@@ -84,10 +158,9 @@ pub fn run(output: &Output, command: &SimCommand) -> Result<(), CliError> {
     let scratch = tempfile::tempdir().map_err(unwritable)?;
     let keys = args.manufacturer.clone().unwrap_or_else(|| scratch.path().to_owned());
     let mut entropy = Source::new(None, "")?;
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_secs() as i64);
-    let mut open = |name: &str, title| Manufacturer::open(KeyFolder::open(keys.join(name))?, title, now, &mut entropy);
-    let maker = open("manufacturer", "shef simulated devices")?;
-    let debug_maker = open("manufacturer-debug", "shef simulated devices, debug")?;
+    let now = now();
+    let [maker, debug_maker] = MAKERS.map(|which| maker(&keys, which, &mut entropy));
+    let (maker, debug_maker) = (maker?, debug_maker?);
     scratch.close().map_err(unwritable)?;
 
     let socket = std::path::absolute(&args.socket).map_err(|e| CliError::write_file(&args.socket, &e))?;

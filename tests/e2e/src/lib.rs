@@ -118,6 +118,7 @@ impl Served {
         let mut command = Command::new(shef_program());
         // What a process that is killed leaves behind goes with the folder.
         command.args(["--json", "sim", "serve", "--device", device, "--socket"]).arg(dir.join("card")).env("TMPDIR", dir);
+        command.arg("--manufacturer").arg(dir.join("maker"));
         let mut child = command.stdout(Stdio::piped()).spawn().expect("shef starts");
         let mut line = String::new();
         let stdout = child.stdout.take().expect("its output");
@@ -143,6 +144,11 @@ impl Served {
     /// Its socket.
     pub fn socket(&self) -> PathBuf {
         self.dir.path().join("card")
+    }
+
+    /// Folder of its manufacturer's keys.
+    pub fn manufacturer(&self) -> PathBuf {
+        self.dir.path().join("maker")
     }
 
     /// Ends the process at once, as a crash would.

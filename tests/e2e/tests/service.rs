@@ -399,3 +399,26 @@ fn each_trouble_on_the_way_has_its_own_words() {
     let (exit, said) = run(&["keys", "list"]);
     assert!(exit == 2 && said.contains("--verifier https://HOST:PORT"), "{said}");
 }
+
+/// The files of `shef sim trust` are all that a service needs to accept evidence of a simulated card, in the order of the how-to page.
+#[test]
+fn a_simulated_card_is_accepted_with_the_files_of_sim_trust() {
+    let (verifier, card) = (Verifier::start(), Served::start("model"));
+    let out = verifier.dir.join("trust");
+    let evidence = verifier.dir.join("kernel.cbor");
+    let attest = ["attest", &card.uri(), "--out", evidence.to_str().unwrap()];
+    let mut trust = Command::new(shef_program());
+    trust.args(["--json", "--quiet", "sim", "trust", "--manufacturer"]).arg(card.manufacturer()).arg("--out").arg(&out);
+    let said = trust.output().unwrap();
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    let file = |name: &str| std::fs::read_to_string(out.join(name)).unwrap();
+    let service = verifier.service();
+    service.add_policy("default", &Policy::from_toml(&file("policy.toml")).unwrap()).unwrap();
+    service.add_reference("simulated-card", &ReferenceValues::from_toml(&file("reference.toml")).unwrap()).unwrap();
+    // Without its root it is nobody's card.
+    verifier.fails("operator", &attest, 1, "SHEF-ATT-011");
+    service.add_anchor(&TrustAnchor::list_from_toml(&file("anchors.toml")).unwrap()[0]).unwrap();
+    assert_eq!(verifier.ok("operator", &attest)["verdict"], "accepted");
+    let registration: Value = serde_json::from_str(&file("anchor.json")).unwrap();
+    assert_eq!((&registration["kind"], &registration["certificate"]), (&"simulated".into(), &file("root.pem").into()));
+}
