@@ -29,6 +29,15 @@ pub const FORM: Form = Form {
     x5chain: false,
 };
 
+/// Form of the statement that receipts were forgotten.
+const FORGOTTEN_FORM: Form = Form {
+    tags: &[cose::TAG_SIGN1],
+    content_type: ContentType::Media("application/shef-receipts-forgotten+cbor"),
+    domain: b"shef-receipts-forgotten/1",
+    max_len: MAX_RECEIPT,
+    x5chain: false,
+};
+
 /// What is wrong with a receipt or its place in the chain.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -65,6 +74,14 @@ pub enum ReceiptError {
         /// Its number.
         seq: u64,
     },
+    /// Nobody of the keys has signed that the receipts up to here were forgotten.
+    #[error("the receipts up to {seq} are missing, and no statement of the service says that it forgot them: {text}")]
+    Forgotten {
+        /// Number of the last one that is missing.
+        seq: u64,
+        /// What is wrong with the statement.
+        text: String,
+    },
     /// The chain ends elsewhere than is known.
     #[error("the chain ends at receipt {found}, but receipt {expected} is known to exist, or has another digest")]
     Head {
@@ -92,6 +109,11 @@ pub const CODES: &[Code] = &[
         "receipts end too early",
         "The chain does not reach the head that a release gave out: receipts at the end were cut off, or exchanged.",
     ),
+    Code::new(
+        "SHEF-PRO-093",
+        "receipts begin too late",
+        "Receipts at the beginning are missing, and the service has not signed that it forgot them (`retention.receipt_days`): somebody cut them off. Where it is known that they are gone, and behind which head, give that with `--after`.",
+    ),
 ];
 
 impl ReceiptError {
@@ -102,6 +124,7 @@ impl ReceiptError {
             Self::Signed { .. } | Self::Tenant { .. } => "SHEF-PRO-090",
             Self::Sequence { .. } | Self::Previous { .. } => "SHEF-PRO-091",
             Self::Head { .. } => "SHEF-PRO-092",
+            Self::Forgotten { .. } => "SHEF-PRO-093",
         }
     }
 }
@@ -219,6 +242,63 @@ pub struct Head {
     pub seq: u64,
     /// Its digest.
     pub digest: [u8; 32],
+}
+
+/// The service's statement that it forgot a tenant's receipts up to a head. Without it a chain begins at its first receipt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Forgotten {
+    /// Whose receipts.
+    pub tenant: String,
+    /// The last one forgotten.
+    pub head: Head,
+    /// Seconds since 1970.
+    pub time: i64,
+}
+
+impl Forgotten {
+    /// The signed statement.
+    #[must_use]
+    pub fn sign(&self, key: &SigningKey) -> Vec<u8> {
+        let payload =
+            vec![(1, self.tenant.as_str().into()), (2, self.head.seq.into()), (3, (&self.head.digest).into()), (4, Value::int(self.time))];
+        cose::sign(&FORGOTTEN_FORM, key, &Value::map(payload).encode(), &[])
+    }
+
+    fn from_cbor(bytes: &[u8]) -> Result<Self, CborError> {
+        let mut f = Fields::new(cbor::read(bytes, &Limits::bytes(MAX_RECEIPT))?, "statement of forgotten receipts")?;
+        let tenant = f.text(1, 1..=ID_MAX)?.into();
+        let head = Head { seq: f.uint(2, u64::MAX)?, digest: f.array(3)? };
+        let time = f.take(4)?.as_int().ok_or_else(|| f.bad(4, "an integer"))?;
+        f.finish()?;
+        Ok(Self { tenant, head, time })
+    }
+
+    /// Reads a statement that one of `keys` signed about this tenant's receipts up to this head.
+    ///
+    /// # Errors
+    /// Signed by somebody else, or about other receipts.
+    pub fn verify(bytes: &[u8], keys: &[PublicKey], tenant: &str, head: Head) -> Result<Self, ReceiptError> {
+        let bad = |text: String| ReceiptError::Forgotten { seq: head.seq, text };
+        if bytes.is_empty() {
+            return Err(bad("there is none".to_string()));
+        }
+        let read = || -> Result<Self, CoseError> {
+            let message = Sign1::parse(&FORGOTTEN_FORM, bytes)?;
+            if !keys.iter().any(|key| message.verify(key).is_ok()) {
+                return Err(CoseError::Signature);
+            }
+            Ok(Self::from_cbor(message.payload())?)
+        };
+        let found = read().map_err(|error| bad(error.to_string()))?;
+        if found.tenant != tenant || found.head != head {
+            return Err(bad(alloc::format!(
+                "it is about receipt {} of tenant {:?}, or another one of that number",
+                found.head.seq,
+                found.tenant
+            )));
+        }
+        Ok(found)
+    }
 }
 
 /// Verifies receipts one after another.

@@ -7,18 +7,21 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwap;
 use shef_proto::hpke_suite::PublicKey;
+use shef_proto::receipt::{Audit, Forgotten};
 use shef_verify::MemoryChainCache;
 use shef_verify::crypto::aws_lc_ready;
 use tokio::sync::Semaphore;
 use zeroize::Zeroizing;
 
 use crate::appraiser::{Collateral, Received};
-use crate::auth::Rates;
+use crate::audit::Quiet;
+use crate::auth::{Identity, Rates};
 use crate::config::Config;
 use crate::metrics::Metrics;
 use crate::problem::{Kind, Result};
 use crate::secrets::{Kek, Signer, read_secret};
-use crate::store::{DeviceCounts, Store};
+use crate::store::{DeviceCounts, Event, Store};
+use crate::tls;
 
 /// How long a replica trusts what it has read before it asks the store whether another one changed it.
 const FRESH: Duration = Duration::from_secs(1);
@@ -68,9 +71,19 @@ pub struct App {
     /// The time.
     pub clock: Clock,
     collateral: Mutex<HashMap<String, (Arc<Collateral>, Instant)>>,
-    /// Devices as they were counted last, and when.
-    counted: tokio::sync::Mutex<Option<(i64, DeviceCounts)>>,
+    /// Devices of each tenant as they were counted last, and when.
+    counted: tokio::sync::Mutex<HashMap<String, (i64, DeviceCounts)>>,
+    /// Refused logins in the log.
+    pub logins: Arc<Quiet>,
+    /// Refusals of each tenant that are kept as events.
+    refusals: Mutex<HashMap<String, Quiet>>,
 }
+
+/// Refused logins that are logged at once, and the seconds after which there may be one more.
+const LOGINS: (u32, Duration) = (50, Duration::from_secs(2));
+
+/// Refusals of one tenant that are kept at once, and the time after which there may be one more: 1,440 a day.
+const REFUSALS: (u32, Duration) = (60, Duration::from_secs(60));
 
 /// Seconds for which devices are not counted again: of a million that takes a tenth of a second.
 const COUNTED_SECONDS: i64 = 15;
@@ -81,11 +94,14 @@ const COUNTED_SECONDS: i64 = 15;
 /// A file is missing, open to others, or holds no key.
 pub fn signer(config: &Config) -> Result<Signer> {
     let mut retired = Vec::new();
-    for path in &config.retired {
+    let by_command = config.rotated();
+    for path in config.retired.iter().chain(by_command.exists().then_some(&by_command)) {
         let bad = |text: String| Kind::Material.because(format!("{}: {text}", path.display()));
         let text = std::fs::read_to_string(path).map_err(|error| bad(error.to_string()))?;
-        let bytes = hex::decode(text.trim()).map_err(|_| bad("expected a public key of 65 bytes in hexadecimal".into()))?;
-        retired.push(PublicKey::from_bytes(&bytes).map_err(|error| bad(error.to_string()))?);
+        for line in text.lines().filter(|line| !line.trim().is_empty()) {
+            let bytes = hex::decode(line.trim()).map_err(|_| bad("expected public keys of 65 bytes in hexadecimal, one a line".into()))?;
+            retired.push(PublicKey::from_bytes(&bytes).map_err(|error| bad(error.to_string()))?);
+        }
     }
     Signer::new(&*read_secret(&config.signing_key)?, retired)
 }
@@ -110,27 +126,83 @@ impl App {
             clock,
             collateral: Mutex::default(),
             counted: tokio::sync::Mutex::default(),
+            logins: Arc::new(Quiet::new(LOGINS.0, LOGINS.1)),
+            refusals: Mutex::default(),
             config: ArcSwap::from_pointee(config),
         };
         app.add_tenants().await?;
+        if (1..crate::store::version()).contains(&app.store.found) {
+            app.bring_up_to_date().await?;
+        }
         Ok(Arc::new(app))
     }
 
-    /// How many devices there are, as of now or a few seconds ago; who asks meanwhile waits for the same count.
+    /// Once, behind a database's extension: what older versions did not remember or sign.
+    async fn bring_up_to_date(&self) -> Result<()> {
+        for tenant in &self.config.load_full().tenants {
+            match self.read_collateral(&tenant.name).await {
+                Ok(collateral) => self.store.remember(&tenant.name, &collateral.versions).await?,
+                Err(problem) => tracing::error!(tenant = %tenant.name, %problem, "the versions of its CoRIMs are not remembered"),
+            }
+            let heads = self.store.heads(&tenant.name).await?;
+            if heads.kept.seq > 0 && self.store.found < crate::store::SIGNED {
+                let statement = Forgotten { tenant: tenant.name.clone(), head: heads.kept, time: self.now() };
+                let event = Event::own(&tenant.name, self.now());
+                self.store.forget_receipts(&event, heads.kept, heads.kept, &statement.sign(self.signer.load().cose())).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// How many devices a tenant has, as of now or a few seconds ago; who asks meanwhile waits for the same count.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn device_counts(&self) -> Result<DeviceCounts> {
+    pub async fn device_counts(&self, tenant: &str) -> Result<DeviceCounts> {
         let mut counted = self.counted.lock().await;
         let now = self.now();
-        if let Some((at, counts)) = *counted
-            && (at..at + COUNTED_SECONDS).contains(&now)
+        if let Some((at, counts)) = counted.get(tenant)
+            && (*at..*at + COUNTED_SECONDS).contains(&now)
         {
-            return Ok(counts);
+            return Ok(*counts);
         }
-        let counts = self.store.device_counts(now - self.config.load().retention.stale_seconds).await?;
-        *counted = Some((now, counts));
+        let counts = self.store.device_counts(tenant, now - self.config.load().retention.stale_seconds).await?;
+        counted.insert(tenant.to_owned(), (now, counts));
         Ok(counts)
+    }
+
+    /// What ends soon or has ended, seconds since 1970, by what it is: certificates of signers and CoRIMs of these tenants, and those of the service itself.
+    ///
+    /// # Errors
+    /// The database does not answer, or a file cannot be read.
+    pub async fn ends(&self, tenants: &[&str], service: bool) -> Result<Vec<(&'static str, i64)>> {
+        let mut all = if service { tls::ends(&self.config.load().tls)? } else { Vec::new() };
+        for tenant in tenants {
+            all.extend(self.collateral(tenant).await?.watched.list());
+        }
+        let mut first: std::collections::BTreeMap<&'static str, i64> = std::collections::BTreeMap::new();
+        for (what, end) in all {
+            first.entry(what).and_modify(|known| *known = end.min(*known)).or_insert(end);
+        }
+        Ok(first.into_iter().collect())
+    }
+
+    /// Keeps a refusal as an event of its tenant; of too many only how many there were.
+    ///
+    /// # Panics
+    /// Never: nothing panics under the lock.
+    pub async fn refused(&self, who: &Identity, what: &str) {
+        let passed = {
+            let mut all = self.refusals.lock().expect("no panic under this lock");
+            all.entry(who.tenant.clone()).or_insert_with(|| Quiet::new(REFUSALS.0, REFUSALS.1)).pass(Instant::now())
+        };
+        let Some(held_back) = passed else { return };
+        crate::audit::change(who, "refused", what);
+        let what = if held_back == 0 { what.to_owned() } else { format!("{what}; {held_back} before it were not kept") };
+        let event = Event { tenant: &who.tenant, who: &who.name, role: who.role.name(), time: self.now() };
+        if let Err(problem) = self.store.event(&event, "refused", &what).await {
+            tracing::warn!(code = problem.kind.code(), %problem, "a refusal was not kept");
+        }
     }
 
     async fn add_tenants(&self) -> Result<()> {
@@ -139,7 +211,7 @@ impl App {
         self.store.add_tenants(&names).await
     }
 
-    /// Takes a new configuration: tenants, tokens, limits, signing keys, KEK. Address and database stay as they are.
+    /// Takes a new configuration: tenants, tokens, limits, signing keys, KEK. What [`Config::fixed`] lists stays as it is.
     ///
     /// # Errors
     /// A file cannot be used; the old configuration stays.
@@ -231,6 +303,35 @@ impl App {
         Ok(device.map_or(0, |device| device.highest_svn.unsigned_abs()))
     }
 
+    /// Forgets receipts from before `before`, and signs that it does: but only those that form the chain. Gives how many went.
+    async fn forget_receipts(&self, tenant: &str, before: i64) -> Result<u64> {
+        let (heads, rows) = (self.store.heads(tenant).await?, self.store.old_receipts(tenant, before).await?);
+        // Another replica may be at it.
+        if rows.is_empty() || self.store.heads(tenant).await?.kept != heads.kept {
+            return Ok(0);
+        }
+        let (signer, name, time) = (self.signer.load_full(), tenant.to_owned(), self.now());
+        let from = heads.kept;
+        let verified = tokio::task::spawn_blocking(move || {
+            let keys = signer.public_keys();
+            if heads.kept.seq > 0 {
+                Forgotten::verify(&heads.signed, keys, &name, heads.kept)?;
+            }
+            let mut audit = Audit::new(&name, keys, Some(heads.kept));
+            for row in &rows {
+                audit.push(&row.content)?;
+            }
+            let head = audit.head();
+            Ok::<_, shef_proto::receipt::ReceiptError>((head, Forgotten { tenant: name, head, time }.sign(signer.cose())))
+        });
+        let verified = verified.await.map_err(|error| Kind::Internal.because(error.to_string()))?;
+        let bad = |error: shef_proto::receipt::ReceiptError| {
+            Kind::Audit.because(format!("tenant {tenant}: {error} ({}); no receipt was forgotten", error.code()))
+        };
+        let (to, signed) = verified.map_err(bad)?;
+        self.store.forget_receipts(&Event::own(tenant, time), from, to, &signed).await
+    }
+
     /// Forgets and deletes what has ended.
     ///
     /// # Errors
@@ -242,7 +343,7 @@ impl App {
             self.store.sweep(&tenant.name, now, config.retention.appraisals).await?;
             if config.retention.receipt_days > 0 {
                 let before = now - i64::from(config.retention.receipt_days) * 86_400;
-                let gone = self.store.forget_receipts(&tenant.name, before).await?;
+                let gone = self.forget_receipts(&tenant.name, before).await?;
                 if gone > 0 {
                     tracing::info!(target: "audit", tenant = %tenant.name, action = "receipts-forgotten", count = gone);
                 }

@@ -13,7 +13,7 @@ use shef_verify::{AppraisalPolicy, ChainCache, CheckId, Outcome, ReferenceValues
 
 use crate::problem::{Kind, Result};
 use crate::secrets::{random, sha256};
-use crate::store::{AnchorRow, AppraisalRecord, CollateralRows, CorimRow, PolicyRow, RevocationRow};
+use crate::store::{AnchorRow, AppraisalRecord, CollateralRows, CorimRow, CorimVersion, PolicyRow, RevocationRow};
 
 /// Media type of a typed policy.
 pub const POLICY_TOML: &str = "application/toml";
@@ -83,11 +83,31 @@ pub struct Collateral {
     pub generation: i64,
     /// When the first of its CoRIMs ends, seconds since 1970: then it is read again.
     pub ends: i64,
+    /// When the first of its signers' certificates ends, and the first of its active CoRIMs, seconds since 1970; in the past for those that have.
+    pub watched: Watched,
+    /// Versions of the CoRIMs that are stored.
+    pub versions: Vec<CorimVersion>,
     anchors: TrustAnchors,
     reference: ReferenceValues,
     policies: BTreeMap<(String, i64), Arc<StoredPolicy>>,
     revocations: Revocations,
     revocation_rows: Vec<RevocationRow>,
+}
+
+/// Ends that somebody must see coming; [`i64::MAX`] where there is none.
+#[derive(Clone, Copy, Debug)]
+pub struct Watched {
+    /// Of a signer's certificate.
+    pub signer: i64,
+    /// Of reference values.
+    pub corim: i64,
+}
+
+impl Watched {
+    /// Those that there are, by name.
+    pub fn list(self) -> impl Iterator<Item = (&'static str, i64)> {
+        [("signer", self.signer), ("corim", self.corim)].into_iter().filter(|(_, end)| *end != i64::MAX)
+    }
 }
 
 /// Parses a trust anchor.
@@ -181,6 +201,24 @@ fn revocations(rows: &[RevocationRow]) -> Result<Revocations> {
     Ok(list)
 }
 
+/// What is remembered of a CoRIM.
+fn version(corim: &corim::Corim) -> Result<CorimVersion> {
+    let version = i64::try_from(corim.version)
+        .map_err(|_| Kind::Corim.because(format!("version {} of {}: expected at most {}", corim.version, corim.id, i64::MAX)))?;
+    Ok(CorimVersion { signer: corim.signer.clone(), id: corim.id.clone(), version })
+}
+
+/// Demands that no higher version of a CoRIM was known, ever: one that was taken out, or has ended, is not followed by an older one.
+fn newest<'a>(corim: &corim::Corim, known: impl IntoIterator<Item = &'a CorimVersion>) -> Result<()> {
+    let same = known.into_iter().filter(|known| known.id == corim.id && known.signer == corim.signer);
+    let highest = same.map(|known| known.version.unsigned_abs()).max().unwrap_or(0);
+    if corim.version >= highest {
+        return Ok(());
+    }
+    let error = corim::CorimError::Older { id: corim.id.clone(), signer: corim.signer.clone(), version: corim.version, known: highest };
+    Err(Kind::Corim.because(format!("{error} ({})", error.code())))
+}
+
 impl Collateral {
     /// Parses what the store holds, as of `now`. What was good when it came in and is past its time, or whose signer is gone, does not
     /// count; what cannot be read at all is an error.
@@ -192,17 +230,38 @@ impl Collateral {
         let anchors = rows.anchors.iter().map(anchor).collect::<Result<Vec<_>>>()?;
         let signers = rows.signers.iter().map(|row| signer(&row.name, &row.content)).collect::<Result<Vec<_>>>()?;
         let mut values = ReferenceValues::default();
-        let (mut corims, mut ends) = (Vec::new(), i64::MAX);
-        for row in rows.corims.iter().filter(|row| row.active != 0) {
-            match reference(&row.media_type, &row.content, &signers, &revoked, now) {
+        let (mut corims, mut versions, mut ends) = (Vec::new(), Vec::new(), i64::MAX);
+        let mut watched = Watched { signer: signers.iter().filter_map(CorimSigner::not_after).min().unwrap_or(i64::MAX), corim: i64::MAX };
+        for row in &rows.corims {
+            let read = |at| reference(&row.media_type, &row.content, &signers, &revoked, at);
+            let found = read(now);
+            // One that has ended counted when it came in: older versions of it stay out all the same.
+            let as_it_was = found.as_ref().err().and_then(|_| read(row.created).ok()?.corim);
+            if let Some(corim) = as_it_was.as_ref().or_else(|| found.as_ref().ok()?.corim.as_ref()) {
+                versions.push(version(corim)?);
+                if row.active != 0 {
+                    watched.signer = watched.signer.min(corim.signer_not_after.unwrap_or(i64::MAX));
+                    watched.corim = watched.corim.min(corim.not_after.unwrap_or(i64::MAX));
+                }
+            }
+            match found {
+                _ if row.active == 0 => {}
                 Ok(Parsed { corim: Some(corim), .. }) => {
                     ends = ends.min(corim.not_after.unwrap_or(i64::MAX));
-                    corims.push(corim);
+                    corims.push((row, corim));
                 }
                 Ok(Parsed { corim: None, reference }) => values.extend(&reference),
                 Err(problem) => tracing::warn!(id = %row.id, %problem, "reference values do not count"),
             }
         }
+        let mut current = Vec::new();
+        for (row, corim) in corims {
+            match newest(&corim, rows.versions.iter().chain(&versions)) {
+                Ok(()) => current.push(corim),
+                Err(problem) => tracing::debug!(id = %row.id, %problem, "reference values do not count"),
+            }
+        }
+        let corims = current;
         values.extend(&corim::merge(&corims).map_err(|error| Kind::Corim.because(error.to_string()))?);
         let mut policies = BTreeMap::new();
         for PolicyRow { name, version, media_type, content, .. } in &rows.policies {
@@ -212,6 +271,8 @@ impl Collateral {
         Ok(Self {
             generation: rows.generation,
             ends,
+            watched,
+            versions,
             anchors: TrustAnchors::new(anchors),
             reference: values,
             policies,
@@ -233,8 +294,22 @@ impl Collateral {
             let known = known.filter_map(|known| reference(&known.media_type, &known.content, &signers, &revoked, now).ok()?.corim);
             let known: Vec<corim::Corim> = known.collect();
             corim::admit(&new, &known).map_err(|error| Kind::Corim.because(format!("{error} ({})", error.code())))?;
+            version(&new)?;
+            newest(&new, &rows.versions)?;
         }
         Ok(parsed.reference)
+    }
+
+    /// Checks that what is switched on again is no older version of what was known since.
+    ///
+    /// # Errors
+    /// It is. What is past its time, or of a signer who is gone, does not count either way.
+    pub fn check_activation(rows: &CollateralRows, id: &str, now: i64) -> Result<()> {
+        let revoked = revocations(&rows.revocations)?;
+        let signers = rows.signers.iter().map(|row| signer(&row.name, &row.content)).collect::<Result<Vec<_>>>()?;
+        let row = rows.corims.iter().find(|row| row.id == id);
+        let corim = row.and_then(|row| reference(&row.media_type, &row.content, &signers, &revoked, now).ok()?.corim);
+        corim.map_or(Ok(()), |corim| newest(&corim, &rows.versions))
     }
 
     /// A policy by `name` (its newest version) or `name@version`.
@@ -386,7 +461,9 @@ pub fn record(outcome: &Outcome, policy: &StoredPolicy, question: &Question<'_>)
         genuine: is_genuine(outcome),
         fresh: question.challenged.is_some(),
         nonce: question.nonce.to_vec(),
-        evidence: question.evidence.bytes().to_vec(),
+        // What nobody can read is of no use to anybody, and may be any bytes.
+        evidence: common.map(|_| question.evidence.bytes().to_vec()).unwrap_or_default(),
+        sha256: sha256(question.evidence.bytes()),
         report: outcome.appraisal.to_json(),
     }
 }

@@ -1,7 +1,55 @@
 //! The audit log: one structured event for each appraisal, release and change. Never secrets, never evidence, never bodies.
 
+use std::net::SocketAddr;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
 use crate::auth::Identity;
 use crate::store::AppraisalRecord;
+
+/// Lets through so many at once, and one more in each period; counts what it holds back. Strangers choose how often they are refused, and they must not
+/// choose how much is written.
+#[derive(Debug)]
+pub struct Quiet {
+    most: u32,
+    period: Duration,
+    state: Mutex<(u32, Instant, u64)>,
+}
+
+impl Quiet {
+    /// So many at once, and one more in each period.
+    #[must_use]
+    pub fn new(most: u32, period: Duration) -> Self {
+        Self { most, period, state: Mutex::new((most, Instant::now(), 0)) }
+    }
+
+    /// Whether this one may be written, and if so, how many were held back since the one before.
+    ///
+    /// # Panics
+    /// Never: nothing panics under the lock.
+    pub fn pass(&self, now: Instant) -> Option<u64> {
+        let (left, since, held) = &mut *self.state.lock().expect("no panic under this lock");
+        let more = u32::try_from(now.saturating_duration_since(*since).as_nanos() / self.period.as_nanos().max(1)).unwrap_or(u32::MAX);
+        if more > 0 {
+            *left = left.saturating_add(more).min(self.most);
+            *since = now;
+        }
+        if *left == 0 {
+            *held += 1;
+            return None;
+        }
+        *left -= 1;
+        Some(std::mem::take(held))
+    }
+}
+
+/// A login that was refused, in the handshake or by what a request showed. Never what was shown.
+pub fn login_refused(quiet: &Quiet, address: Option<SocketAddr>, reason: &str) {
+    if let Some(held_back) = quiet.pass(Instant::now()) {
+        let address = address.map_or_else(String::new, |address| address.to_string());
+        tracing::warn!(target: "audit", action = "login-refused", address, reason, held_back);
+    }
+}
 
 /// An appraisal.
 pub fn appraisal(who: &Identity, action: &'static str, record: &AppraisalRecord) {
@@ -22,4 +70,19 @@ pub fn release(who: &Identity, key: &str, version: i64, seq: u64, fresh: bool) {
     tracing::info!(
         target: "audit", tenant = %who.tenant, who = %who.name, role = who.role.name(), action = "release", key, version, receipt = seq, fresh,
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_held_back_is_counted() {
+        let quiet = Quiet::new(2, Duration::from_secs(10));
+        let start = Instant::now();
+        assert_eq!([quiet.pass(start), quiet.pass(start), quiet.pass(start), quiet.pass(start)], [Some(0), Some(0), None, None]);
+        let later = start + Duration::from_secs(11);
+        assert_eq!([quiet.pass(later), quiet.pass(later)], [Some(2), None]);
+        assert_eq!(quiet.pass(start + Duration::from_secs(1000)), Some(1));
+    }
 }

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use shef_proto::receipt::{Audit, Head};
+use shef_proto::receipt::{Audit, Forgotten, Head};
 
 use crate::app::signer;
 use crate::config::{Config, Database};
 use crate::problem::{Kind, Problem, Result};
 use crate::secrets::{Kek, read_secret};
-use crate::store::Store;
+use crate::store::{EventChain, EventRow, Store, private};
 
 const PAGE: i64 = 1000;
 
@@ -16,8 +16,10 @@ fn cannot(path: &Path, error: impl std::fmt::Display) -> Problem {
     Kind::Backup.because(format!("{}: {error}", path.display()))
 }
 
-async fn open(config: &Config) -> Result<Store> {
-    Store::open(&config.database, config.connections, &Kek::new(&*read_secret(&config.kek)?)).await
+/// The database, to be read beside the service that runs on it.
+async fn look(config: &Config, present: bool) -> Result<Store> {
+    let store = Store::look(&config.database, &Kek::new(&*read_secret(&config.kek)?), present).await?;
+    store.ok_or_else(|| Kind::Store.because("there is no database yet: `shef-verifierd run` makes it"))
 }
 
 /// Writes a consistent copy of the database while the service runs. Keys in it are sealed; the KEK is not in it.
@@ -31,10 +33,10 @@ pub async fn backup(config: &Config, to: &Path) -> Result<()> {
     if to.exists() {
         return Err(cannot(to, "exists already"));
     }
-    let store = open(config).await?;
-    store.copy_to(to).await?;
+    let store = look(config, false).await?;
+    let copied = store.copy_to(to).await;
     store.close().await;
-    Ok(())
+    copied
 }
 
 /// Puts a backup where the configuration's database is missing. Sessions that were open count as used, because the backup may not know that
@@ -53,10 +55,14 @@ pub async fn restore(config: &Config, from: &Path, now: i64) -> Result<()> {
         return Err(cannot(path, "a database is there already; move it away first"));
     }
     let part = path.with_extension("restoring");
-    std::fs::copy(from, &part).map_err(|error| cannot(&part, error))?;
+    // For its owner alone, whatever the mode of the backup is.
+    let _ = std::fs::remove_file(&part);
+    private(&part)?;
+    let copy = |from, to: &Path| std::io::copy(&mut std::fs::File::open(from)?, &mut std::fs::OpenOptions::new().write(true).open(to)?);
+    copy(from, &part).map_err(|error| cannot(&part, error))?;
     let checked = Config { database: Database::Sqlite(part.clone()), ..config.clone() };
     let result = async {
-        let store = open(&checked).await?;
+        let store = Store::open(&checked.database, checked.connections, &Kek::new(&*read_secret(&config.kek)?)).await?;
         // One more second: a session that was made in this very one ends then.
         store.forget_sessions(now + config.limits.session_seconds + 1).await?;
         store.close().await;
@@ -71,7 +77,7 @@ pub async fn restore(config: &Config, from: &Path, now: i64) -> Result<()> {
     result
 }
 
-/// A tenant's chain that was verified.
+/// A tenant's chains that were verified.
 #[derive(Clone, Debug)]
 pub struct Audited {
     /// Tenant.
@@ -80,22 +86,36 @@ pub struct Audited {
     pub from: Head,
     /// The head.
     pub head: Head,
+    /// How many events there are.
+    pub events: i64,
+    /// Digest of the last of them.
+    pub events_head: Vec<u8>,
 }
 
-/// Verifies the receipts of every configured tenant, from the oldest kept to the head.
+/// Verifies the receipts of every configured tenant, from the oldest kept to the head, and its events. What is kept begins at the first receipt, or where the
+/// service has signed that it forgot those before.
 ///
 /// # Errors
-/// The first receipt that does not fit.
+/// The first receipt or event that does not fit.
 pub async fn audit(config: &Config) -> Result<Vec<Audited>> {
-    let store = open(config).await?;
+    let store = look(config, true).await?;
+    let result = audit_in(config, &store).await;
+    store.close().await;
+    result
+}
+
+async fn audit_in(config: &Config, store: &Store) -> Result<Vec<Audited>> {
     let keys: Vec<_> = signer(config)?.keys().into_iter().map(|key| key.key).collect();
     let mut list = Vec::new();
     for tenant in &config.tenants {
-        store.add_tenants(&[&tenant.name]).await?;
-        let (head, from) = store.heads(&tenant.name).await?;
+        let heads = store.heads(&tenant.name).await?;
         let bad =
             |error: shef_proto::receipt::ReceiptError| Kind::Audit.because(format!("tenant {}: {error} ({})", tenant.name, error.code()));
-        let mut audit = Audit::new(&tenant.name, &keys, Some(from));
+        if heads.kept.seq > 0 {
+            Forgotten::verify(&heads.signed, &keys, &tenant.name, heads.kept).map_err(bad)?;
+        }
+        let from = if heads.kept.seq > 0 { Some(heads.kept) } else { None };
+        let mut audit = Audit::new(&tenant.name, &keys, from);
         loop {
             let rows = store.receipts(&tenant.name, None, audit.head().seq as i64, PAGE).await?;
             if rows.is_empty() {
@@ -105,9 +125,50 @@ pub async fn audit(config: &Config) -> Result<Vec<Audited>> {
                 audit.push(&row.content).map_err(bad)?;
             }
         }
-        audit.finish(&head).map_err(bad)?;
-        list.push(Audited { tenant: tenant.name.clone(), from, head });
+        audit.finish(&heads.head).map_err(bad)?;
+        let (events, events_head) = events_of(store, &tenant.name, &mut |_| Ok(())).await?;
+        list.push(Audited { tenant: tenant.name.clone(), from: heads.kept, head: heads.head, events, events_head });
     }
-    store.close().await;
     Ok(list)
+}
+
+/// Verifies the chain of a tenant's events, and gives each to `take`.
+async fn events_of(store: &Store, tenant: &str, take: &mut dyn FnMut(&EventRow) -> Result<()>) -> Result<(i64, Vec<u8>)> {
+    let mut chain = EventChain::new(tenant);
+    loop {
+        let rows = store.events(tenant, chain.head().0, PAGE).await?;
+        if rows.is_empty() {
+            let (seq, digest) = chain.head();
+            return Ok((seq, digest.to_vec()));
+        }
+        for row in &rows {
+            chain.push(row)?;
+            take(row)?;
+        }
+    }
+}
+
+/// Gives every event of one tenant, or of all, as one line of JSON with its tenant, and verifies their chains on the way.
+///
+/// # Errors
+/// There is no such tenant, an event does not fit, or `out` takes no more.
+pub async fn events(config: &Config, tenant: Option<&str>, mut out: impl FnMut(&str) -> std::io::Result<()>) -> Result<()> {
+    if let Some(name) = tenant.filter(|name| config.tenant(name).is_none()) {
+        return Err(Kind::Config.because(format!("there is no tenant {name} in the configuration")));
+    }
+    let store = look(config, true).await?;
+    let result = async {
+        for known in config.tenants.iter().filter(|known| tenant.is_none_or(|name| name == known.name)) {
+            let mut take = |row: &EventRow| {
+                let mut line = serde_json::json!(row);
+                line["tenant"] = serde_json::json!(known.name);
+                out(&line.to_string()).map_err(|error| Kind::Internal.because(format!("output: {error}")))
+            };
+            events_of(&store, &known.name, &mut take).await?;
+        }
+        Ok(())
+    }
+    .await;
+    store.close().await;
+    result
 }

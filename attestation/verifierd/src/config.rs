@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 use crate::auth::Role;
@@ -55,6 +55,8 @@ struct File {
     #[serde(default)]
     compat: Compat,
     #[serde(default)]
+    service: ServiceFile,
+    #[serde(default)]
     tenant: Vec<Spanned<TenantFile>>,
 }
 
@@ -101,7 +103,7 @@ impl Default for StorageFile {
 }
 
 /// Where data is kept.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Database {
     /// A file.
     Sqlite(PathBuf),
@@ -123,7 +125,7 @@ impl Default for SigningFile {
 }
 
 /// Limits; all have defaults.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
     /// Most bytes of a body.
@@ -138,6 +140,8 @@ pub struct Limits {
     pub shutdown_seconds: u64,
     /// Most connections.
     pub connections: usize,
+    /// Seconds after which a connection ends, when its request has been answered: nobody stays on an identity of yesterday.
+    pub connection_seconds: u64,
     /// Most requests that are worked on at once.
     pub requests: usize,
     /// Seconds for which a session is good.
@@ -161,6 +165,7 @@ impl Default for Limits {
             body_seconds: 10,
             shutdown_seconds: 10,
             connections: 1024,
+            connection_seconds: 600,
             requests: 256,
             session_seconds: 150,
             result_seconds: 300,
@@ -172,11 +177,13 @@ impl Default for Limits {
 }
 
 /// How long things are kept.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Retention {
     /// Appraisals kept for each tenant.
     pub appraisals: i64,
+    /// Appraisals kept for each tenant beside these: of evidence that no certified device has signed. Anybody can send that.
+    pub unproven: i64,
     /// Days for which receipts are kept; 0: for ever. The chain stays verifiable from the oldest one kept.
     pub receipt_days: u32,
     /// A device that was not accepted for so many seconds is stale.
@@ -185,7 +192,7 @@ pub struct Retention {
 
 impl Default for Retention {
     fn default() -> Self {
-        Self { appraisals: 10_000, receipt_days: 0, stale_seconds: 24 * 3600 }
+        Self { appraisals: 10_000, unproven: 1000, receipt_days: 0, stale_seconds: 24 * 3600 }
     }
 }
 
@@ -197,6 +204,12 @@ pub struct Compat {
     pub anonymous_tenant: Option<String>,
     /// Resources of that tenant that such clients may fetch, by path; all others need the role `release`.
     pub anonymous_resources: Vec<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct ServiceFile {
+    operators: Vec<Spanned<String>>,
 }
 
 #[derive(Deserialize)]
@@ -271,6 +284,8 @@ pub struct Config {
     pub retention: Retention,
     /// Clients of other services.
     pub compat: Compat,
+    /// Who runs the service for all tenants, as `TENANT/NAME`: they see the metrics of all of them.
+    pub operators: Vec<String>,
     /// Tenants.
     pub tenants: Vec<Tenant>,
 }
@@ -289,11 +304,51 @@ impl At<'_> {
     }
 }
 
+/// Where the value of a key of a table stands, for values whose place the parser does not tell.
+fn place(text: &str, table: &str, key: &str) -> Range<usize> {
+    let (mut at, mut inside) = (0, false);
+    for line in text.split_inclusive('\n') {
+        let plain = line.trim();
+        if plain.starts_with('[') {
+            inside = plain.split(['[', ']']).nth(1).is_some_and(|name| name.trim() == table);
+        } else if inside && plain.split('=').next().is_some_and(|name| name.trim() == key) {
+            return at..at;
+        }
+        at += line.len();
+    }
+    0..0
+}
+
 impl Config {
     /// The tenant of this name.
     #[must_use]
     pub fn tenant(&self, name: &str) -> Option<&Tenant> {
         self.tenants.iter().find(|tenant| tenant.name == name)
+    }
+
+    /// The file beside the signing key in which `shef-verifierd signing rotate` keeps the public keys that it has retired.
+    #[must_use]
+    pub fn rotated(&self) -> PathBuf {
+        let mut name = self.signing_key.as_os_str().to_owned();
+        name.push(".retired");
+        name.into()
+    }
+
+    /// What differs in another configuration and counts only after a restart.
+    #[must_use]
+    pub fn fixed(&self, other: &Self) -> Vec<&'static str> {
+        let (a, b) = (&self.limits, &other.limits);
+        let all = [
+            ("listen", self.listen == other.listen),
+            ("storage.url", self.database == other.database),
+            ("storage.connections", self.connections == other.connections),
+            ("limits.header_seconds", a.header_seconds == b.header_seconds),
+            ("limits.shutdown_seconds", a.shutdown_seconds == b.shutdown_seconds),
+            ("limits.connections", a.connections == b.connections),
+            ("limits.connection_seconds", a.connection_seconds == b.connection_seconds),
+            ("limits.requests", a.requests == b.requests),
+        ];
+        all.into_iter().filter(|(_, same)| !same).map(|(name, _)| name).collect()
     }
 
     /// Reads and checks a file.
@@ -380,20 +435,24 @@ impl Config {
         if let Some(anonymous) = &file.compat.anonymous_tenant
             && !tenants.iter().any(|tenant| tenant.name == *anonymous)
         {
-            let start = text.find("anonymous_tenant").unwrap_or(0);
-            return Err(at.error(&(start..start), format!("anonymous_tenant {anonymous:?} is none of the tenants")));
+            return Err(
+                at.error(&place(text, "compat", "anonymous_tenant"), format!("anonymous_tenant {anonymous:?} is none of the tenants"))
+            );
         }
         if let Some(bad) = file.compat.anonymous_resources.iter().find(|path| !is_path(path)) {
-            let start = text.find("anonymous_resources").unwrap_or(0);
-            return Err(at.error(&(start..start), format!("anonymous_resources: {bad:?} is no path REPOSITORY/TYPE/TAG of names")));
+            return Err(at.error(
+                &place(text, "compat", "anonymous_resources"),
+                format!("anonymous_resources: {bad:?} is no path REPOSITORY/TYPE/TAG of names"),
+            ));
         }
         let l = &file.limits;
-        let bounds: [(&str, u64, u64, u64); 10] = [
+        let bounds: [(&str, u64, u64, u64); 11] = [
             ("body_bytes", l.body_bytes as u64, 8192, 16 << 20),
             ("corim_bytes", l.corim_bytes as u64, 8192, 64 << 20),
             ("header_seconds", l.header_seconds, 1, 600),
             ("body_seconds", l.body_seconds, 1, 600),
             ("connections", l.connections as u64, 1, 1 << 20),
+            ("connection_seconds", l.connection_seconds, 1, 86_400),
             ("requests", l.requests as u64, 1, 1 << 16),
             ("session_seconds", l.session_seconds.max(0) as u64, 5, 86_400),
             ("result_seconds", l.result_seconds.max(0) as u64, 5, 86_400),
@@ -402,9 +461,22 @@ impl Config {
         ];
         for (name, value, least, most) in bounds {
             if !(least..=most).contains(&value) {
-                let start = text.find(name).unwrap_or(0);
-                return Err(at.error(&(start..start), format!("limits.{name} = {value} is not within {least} to {most}")));
+                return Err(at.error(&place(text, "limits", name), format!("limits.{name} = {value} is not within {least} to {most}")));
             }
+        }
+        for (name, value) in [("appraisals", file.retention.appraisals), ("unproven", file.retention.unproven)] {
+            if value < 1 {
+                return Err(at.error(&place(text, "retention", name), format!("retention.{name} = {value} is not at least 1")));
+            }
+        }
+        let mut operators = Vec::new();
+        for operator in &file.service.operators {
+            let known = |(tenant, name): (&str, &str)| is_name(name) && tenants.iter().any(|known| known.name == tenant);
+            if !operator.get_ref().split_once('/').is_some_and(known) {
+                let text = format!("service.operators: {:?} is not TENANT/NAME of a tenant of this file", operator.get_ref());
+                return Err(at.error(&operator.span(), text));
+            }
+            operators.push(operator.get_ref().clone());
         }
         let mut tls = file.tls;
         for path in [&mut tls.certificate, &mut tls.key, &mut tls.client_ca].into_iter().chain(&mut tls.crls) {
@@ -422,6 +494,7 @@ impl Config {
             limits: file.limits,
             retention: file.retention,
             compat: file.compat,
+            operators,
             tenants,
         })
     }
@@ -460,6 +533,9 @@ mod tests {
             ("\"default\"", "7", "v.toml:4:8: invalid type"),
             ("[[tenant]]", "[limits]\nrate = 0\n[[tenant]]", "v.toml:4:1: limits.rate"),
             ("[[tenant]]", "[storage]\nurl = \"mysql:x\"\n[[tenant]]", "v.toml:4:7: storage.url"),
+            // Not where another table has a key of that name.
+            ("[[tenant]]", "[storage]\nconnections = 9\n[limits]\nconnections = 0\n[[tenant]]", "v.toml:6:1: limits.connections"),
+            ("[[tenant]]", "[retention]\nunproven = 0\n[[tenant]]", "v.toml:4:1: retention.unproven"),
             ("[[tenant]]\nname = \"default\"\n", "", "v.toml:3:1: there is no [[tenant]]"),
         ] {
             let text = GOOD.replacen(change, with, 1);

@@ -130,7 +130,7 @@ impl<'a> Case<'a> {
     pub async fn keep(&self, appraised: &Appraised, kept: Option<&str>) -> Result<()> {
         let (tenant, store, record) = (&self.identity.tenant, &self.app.store, &appraised.record);
         if !record.genuine {
-            store.record(tenant, record).await?;
+            store.record(tenant, record, self.app.config.load().retention.unproven).await?;
         } else if !store.use_challenge(tenant, &self.challenge, kept, record).await? {
             return Err(Kind::NonceUsed.because("evidence for this challenge was submitted before"));
         }
@@ -142,7 +142,7 @@ impl<'a> Case<'a> {
     pub fn tell(&self, appraised: &Appraised) {
         let verdict = if appraised.accepted() { "accepted" } else { "denied" };
         let code = appraised.outcome.appraisal.first_failure().map_or("none", |check| check.code);
-        self.app.metrics.count(Counter::Appraisals, &[self.layer.name(), verdict, code]);
+        self.app.metrics.count(Counter::Appraisals, Some(&self.identity.tenant), &[self.layer.name(), verdict, code]);
         audit::appraisal(self.identity, self.action, &appraised.record);
     }
 

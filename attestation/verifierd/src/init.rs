@@ -234,10 +234,17 @@ fn config_text(setup: &Setup) -> String {
          # Keys are sealed under it. Keep a copy where the database's backups are not.\n\
          kek = \"kek\"\n\n\
          [signing]\n\
+         # `shef-verifierd signing rotate` exchanges it.\n\
          key = \"signing.key\"\n\n\
+         [service]\n\
+         # Who sees the metrics of all tenants: TENANT/NAME of certificates and tokens. An auditor of a tenant sees those of the tenant.\n\
+         operators = [{:?}]\n\n\
          [[tenant]]\n\
          name = {:?}\n\
          # `shef-verifierd token` makes bearer tokens and prints an entry [[tenant.token]] for here.\n",
-        setup.listen, setup.audience, setup.tenant
+        setup.listen,
+        setup.audience,
+        format!("{}/operator", setup.tenant),
+        setup.tenant
     )
 }

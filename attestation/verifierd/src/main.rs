@@ -6,11 +6,10 @@ use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Parser, Subcommand};
-use shef_verifierd::app::{App, Clock};
 use shef_verifierd::auth::{Identity, Role};
 use shef_verifierd::config::{Config, is_name, name_rule};
 use shef_verifierd::problem::{Kind, Problem, Result};
-use shef_verifierd::{backup, init, rekey, run, secrets, tls};
+use shef_verifierd::{backup, check, init, rekey, run, secrets, signing};
 use tracing_subscriber::EnvFilter;
 
 #[derive(Parser)]
@@ -46,7 +45,7 @@ enum Command {
         #[arg(long)]
         config: PathBuf,
     },
-    /// Check a configuration and everything it names, without serving.
+    /// Check a configuration and everything it names, without serving or writing; also beside a service that runs on it.
     Check {
         /// The configuration.
         #[arg(long)]
@@ -127,7 +126,22 @@ enum Command {
         #[arg(long)]
         to: PathBuf,
     },
-    /// Verify the chain of receipts of every tenant.
+    /// The key that signs results and receipts.
+    Signing {
+        /// What to do with it.
+        #[command(subcommand)]
+        command: Signing,
+    },
+    /// Print who changed what, or was refused it, as JSON lines, and verify the chain of these events.
+    Events {
+        /// The configuration.
+        #[arg(long)]
+        config: PathBuf,
+        /// Of this tenant only.
+        #[arg(long)]
+        tenant: Option<String>,
+    },
+    /// Verify the chains of receipts and of events of every tenant, also beside the running service.
     Audit {
         /// The configuration.
         #[arg(long)]
@@ -140,6 +154,16 @@ enum Command {
     },
     /// The version.
     Version,
+}
+
+#[derive(Subcommand)]
+enum Signing {
+    /// Make a new one; the old one's public key stays published. It counts from the next SIGHUP on.
+    Rotate {
+        /// The configuration.
+        #[arg(long)]
+        config: PathBuf,
+    },
 }
 
 fn role(name: &str) -> Result<Role> {
@@ -173,15 +197,22 @@ fn command(command: Command) -> Result<()> {
             let _ = writeln!(std::io::stdout(), "{{\"listen\": \"{address}\"}}");
         })),
         Command::Check { config } => {
-            let config = Config::read(&config)?;
-            tls::server(&config.tls, now())?;
-            block(async {
-                let app = App::open(config, Clock::System).await?;
-                app.store.close().await;
-                Ok(())
-            })?;
+            let report = block(check::check(&Config::read(&config)?, now()))?;
+            report.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+            report.notes.iter().for_each(|note| println!("{note}"));
             println!("the configuration is good");
             Ok(())
+        }
+        Command::Signing { command: Signing::Rotate { config } } => {
+            let config = Config::read(&config)?;
+            let (old, new) = signing::rotate(&config)?;
+            println!("{} signs as {new} from the next SIGHUP on", config.signing_key.display());
+            println!("{old} is retired: its public key is in {}, which every replica needs", config.rotated().display());
+            Ok(())
+        }
+        Command::Events { config, tenant } => {
+            let mut out = std::io::stdout().lock();
+            block(backup::events(&Config::read(&config)?, tenant.as_deref(), |line| writeln!(out, "{line}")))
         }
         Command::Client { dir, tenant, role: role_name, name } => {
             let identity = Identity { tenant: named(&tenant)?, name: named(&name)?, role: role(&role_name)? };
@@ -228,6 +259,7 @@ fn command(command: Command) -> Result<()> {
             for audited in block(backup::audit(&Config::read(&config)?))? {
                 let digest = hex::encode(audited.head.digest);
                 println!("{}: receipts {} to {} hold, head {digest}", audited.tenant, audited.from.seq + 1, audited.head.seq);
+                println!("{}: {} events hold, head {}", audited.tenant, audited.events, hex::encode(&audited.events_head));
             }
             Ok(())
         }

@@ -20,6 +20,11 @@ pub enum Counter {
 }
 
 impl Counter {
+    /// Whether it says something of the process, and nothing of a tenant.
+    fn of_the_service(self) -> bool {
+        matches!(self, Self::Handshakes | Self::Reloads)
+    }
+
     const ALL: [Self; 5] = [Self::Requests, Self::Appraisals, Self::Releases, Self::Handshakes, Self::Reloads];
 
     fn name(self) -> (&'static str, &'static str, &'static [&'static str]) {
@@ -49,7 +54,8 @@ const BUCKETS: [(f64, &str); 9] = [
 
 #[derive(Default)]
 struct Inner {
-    counters: BTreeMap<(Counter, Vec<&'static str>), u64>,
+    /// Of each tenant; of no tenant under the empty name.
+    counters: BTreeMap<String, BTreeMap<(Counter, Vec<&'static str>), u64>>,
     buckets: [u64; BUCKETS.len() + 1],
     seconds: f64,
 }
@@ -66,18 +72,45 @@ pub struct Gauge {
     pub name: &'static str,
     /// Help line.
     pub help: &'static str,
-    /// Value.
-    pub value: f64,
+    /// Values, each with its label and the label's value; both empty where there is one value.
+    pub values: Vec<(&'static str, &'static str, f64)>,
+}
+
+impl Gauge {
+    /// One value.
+    #[must_use]
+    pub fn one(name: &'static str, help: &'static str, value: f64) -> Self {
+        Self { name, help, values: vec![("", "", value)] }
+    }
+}
+
+impl Inner {
+    fn histogram(&self, out: &mut String) {
+        let name = "shef_request_seconds";
+        let _ = writeln!(out, "# HELP {name} Time from the whole request to its answer.\n# TYPE {name} histogram");
+        let mut sum = 0;
+        for ((_, limit), count) in BUCKETS.iter().zip(self.buckets) {
+            sum += count;
+            let _ = writeln!(out, "{name}_bucket{{le=\"{limit}\"}} {sum}");
+        }
+        sum += self.buckets[BUCKETS.len()];
+        let _ = writeln!(out, "{name}_bucket{{le=\"+Inf\"}} {sum}\n{name}_sum {}\n{name}_count {sum}", self.seconds);
+    }
 }
 
 impl Metrics {
-    /// Counts one.
+    /// Counts one of a tenant, or of nobody known.
     ///
     /// # Panics
     /// Never: nothing panics under the lock.
-    pub fn count(&self, counter: Counter, labels: &[&'static str]) {
+    pub fn count(&self, counter: Counter, tenant: Option<&str>, labels: &[&'static str]) {
+        let tenant = tenant.unwrap_or("");
         let mut inner = self.inner.lock().expect("no panic under this lock");
-        *inner.counters.entry((counter, labels.to_vec())).or_default() += 1;
+        let counters = match inner.counters.get_mut(tenant) {
+            Some(counters) => counters,
+            None => inner.counters.entry(tenant.to_owned()).or_default(),
+        };
+        *counters.entry((counter, labels.to_vec())).or_default() += 1;
     }
 
     /// Notes how long a request took.
@@ -91,33 +124,40 @@ impl Metrics {
         inner.seconds += seconds;
     }
 
-    /// The text.
+    /// The text: of one tenant, or of the whole service.
     ///
     /// # Panics
     /// Never: nothing panics under the lock.
     #[must_use]
-    pub fn render(&self, gauges: &[Gauge]) -> String {
+    pub fn render(&self, tenant: Option<&str>, gauges: &[Gauge]) -> String {
         let inner = self.inner.lock().expect("no panic under this lock");
         let mut out = String::new();
+        let mut counters: BTreeMap<&(Counter, Vec<&'static str>), u64> = BTreeMap::new();
+        for (_, own) in inner.counters.iter().filter(|(name, _)| tenant.is_none_or(|tenant| tenant == *name)) {
+            for (counter, count) in own {
+                *counters.entry(counter).or_default() += count;
+            }
+        }
         for counter in Counter::ALL {
+            if tenant.is_some() && counter.of_the_service() {
+                continue;
+            }
             let (name, help, labels) = counter.name();
             let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} counter");
-            for ((_, values), count) in inner.counters.iter().filter(|((c, _), _)| *c == counter) {
+            for ((_, values), count) in counters.iter().filter(|((c, _), _)| *c == counter) {
                 let pairs: Vec<String> = labels.iter().zip(values).map(|(label, value)| format!("{label}=\"{value}\"")).collect();
                 let _ = writeln!(out, "{name}{{{}}} {count}", pairs.join(","));
             }
         }
-        let name = "shef_request_seconds";
-        let _ = writeln!(out, "# HELP {name} Time from the whole request to its answer.\n# TYPE {name} histogram");
-        let mut sum = 0;
-        for ((_, limit), count) in BUCKETS.iter().zip(inner.buckets) {
-            sum += count;
-            let _ = writeln!(out, "{name}_bucket{{le=\"{limit}\"}} {sum}");
+        if tenant.is_none() {
+            inner.histogram(&mut out);
         }
-        sum += inner.buckets[BUCKETS.len()];
-        let _ = writeln!(out, "{name}_bucket{{le=\"+Inf\"}} {sum}\n{name}_sum {}\n{name}_count {sum}", inner.seconds);
         for gauge in gauges {
-            let _ = writeln!(out, "# HELP {0} {1}\n# TYPE {0} gauge\n{0} {2}", gauge.name, gauge.help, gauge.value);
+            let _ = writeln!(out, "# HELP {0} {1}\n# TYPE {0} gauge", gauge.name, gauge.help);
+            for (label, of, value) in &gauge.values {
+                let labels = if label.is_empty() { String::new() } else { format!("{{{label}=\"{of}\"}}") };
+                let _ = writeln!(out, "{}{labels} {value}", gauge.name);
+            }
         }
         out
     }
@@ -130,12 +170,19 @@ mod tests {
     #[test]
     fn text_form() {
         let metrics = Metrics::default();
-        metrics.count(Counter::Releases, &["kernel", "released"]);
-        metrics.count(Counter::Releases, &["kernel", "released"]);
+        metrics.count(Counter::Releases, Some("a"), &["kernel", "released"]);
+        metrics.count(Counter::Releases, Some("b"), &["kernel", "released"]);
+        metrics.count(Counter::Reloads, None, &["done"]);
         metrics.took(0.002);
         metrics.took(9.0);
-        let text = metrics.render(&[Gauge { name: "shef_devices", help: "Devices.", value: 2.0 }]);
+        let gauges =
+            [Gauge::one("shef_devices", "Devices.", 2.0), Gauge { values: vec![("of", "crl", 3.0)], ..Gauge::one("left", "Left.", 0.0) }];
+        let text = metrics.render(Some("a"), &gauges);
+        assert!(text.contains("shef_releases_total{layer=\"kernel\",result=\"released\"} 1\n"), "{text}");
+        assert!(!text.contains("shef_reloads_total") && !text.contains("shef_request_seconds"), "{text}");
+        let text = metrics.render(None, &gauges);
         assert!(text.contains("shef_releases_total{layer=\"kernel\",result=\"released\"} 2\n"), "{text}");
+        assert!(text.contains("shef_reloads_total{result=\"done\"} 1\n") && text.contains("\nleft{of=\"crl\"} 3\n"), "{text}");
         assert!(text.contains("le=\"0.0025\"} 1\n") && text.contains("le=\"+Inf\"} 2\n") && text.contains("\nshef_devices 2\n"), "{text}");
     }
 }

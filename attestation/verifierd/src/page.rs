@@ -17,7 +17,7 @@ use crate::app::App;
 use crate::auth::{Identity, Need};
 use crate::problem::{Kind, Result};
 use crate::secrets::sha256;
-use crate::store::{AppraisalRow, DeviceRow};
+use crate::store::{AppraisalRow, DeviceRow, Heads};
 use crate::time;
 
 const STYLE: &str = include_str!("page.css");
@@ -143,19 +143,43 @@ fn why(code: &str) -> Markup {
     }
 }
 
-async fn overview(State(app): Shared, Extension(who): Extension<Identity>) -> Result<Response> {
+/// Where the tables of the overview begin, as their links `more` say it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct From {
+    devices: Option<String>,
+    appraisals: Option<String>,
+    keys: Option<String>,
+    receipts: Option<i64>,
+}
+
+/// The link to the rows behind a table's last one, where there may be more.
+fn more(table: &str, rows: usize, next: impl FnOnce() -> Option<String>) -> Markup {
+    let next = if rows as i64 == ROWS { next() } else { None };
+    html! { @if let Some(next) = next { p { a href=(format!("/?{table}={next}#{table}")) { "more…" } } } }
+}
+
+async fn overview(State(app): Shared, Extension(who): Extension<Identity>, Query(from): Query<From>) -> Result<Response> {
     let tenant = who.tenant.as_str();
     let rows = app.store.collateral(tenant).await?;
-    let seen = app.store.devices(tenant, &[], ROWS).await?;
-    let recent = app.store.appraisals(tenant, i64::MAX, &[], ROWS).await?;
-    let keys = app.store.keys(tenant, "", ROWS).await?;
-    let (head, kept) = app.store.heads(tenant).await?;
-    let receipts = app.store.receipts(tenant, None, (head.seq as i64 - 20).max(0), 20).await?;
+    let seen = app.store.devices(tenant, &api::unhex("devices", from.devices.as_deref().unwrap_or(""))?, ROWS).await?;
+    let (time, id) = api::cursor(from.appraisals.as_deref())?;
+    let recent = app.store.appraisals(tenant, time, &id, ROWS).await?;
+    let keys = app.store.keys(tenant, from.keys.as_deref().unwrap_or(""), ROWS).await?;
+    let Heads { head, kept, .. } = app.store.heads(tenant).await?;
+    let last = from.receipts.unwrap_or(i64::MAX).clamp(0, head.seq as i64);
+    let receipts = app.store.receipts(tenant, None, (last - ROWS).max(0), ROWS.min(last)).await?;
     let (now, stale) = (app.now(), app.config.load().retention.stale_seconds);
     let body = html! {
-        section { h2 { "Devices" } (devices(&who, &seen, now, stale)) }
-        section { h2 { "Recent appraisals" } (appraisals(&recent)) }
-        section {
+        section id="devices" {
+            h2 { "Devices" } (devices(&who, &seen, now, stale))
+            (more("devices", seen.len(), || seen.last().map(|row| hex::encode(&row.ueid))))
+        }
+        section id="appraisals" {
+            h2 { "Recent appraisals" } (appraisals(&recent))
+            (more("appraisals", recent.len(), || recent.last().map(|row| api::cursor_of(row.time, &row.id))))
+        }
+        section id="keys" {
             h2 { "Keys" }
             table {
                 thead { tr { th { "Key" } th { "Layer" } th { "Newest version" } th { "State" } } }
@@ -169,8 +193,9 @@ async fn overview(State(app): Shared, Extension(who): Extension<Identity>) -> Re
                     }
                 }
             }
+            (more("keys", keys.len(), || keys.last().map(|row| row.name.replace('/', "%2F"))))
         }
-        section {
+        section id="receipts" {
             h2 { "Receipts" }
             p { "Head of the chain: receipt " b { (head.seq) } ", " code { (hex::encode(head.digest)) } ". Kept behind receipt " (kept.seq) "." }
             table {
@@ -180,6 +205,7 @@ async fn overview(State(app): Shared, Extension(who): Extension<Identity>) -> Re
                     @for row in receipts.iter().rev() { tr { td { (row.seq) } td { (time::text(row.time)) } td { (row.name) } } }
                 }
             }
+            (more("receipts", receipts.len(), || receipts.first().map(|row| row.seq - 1).filter(|seq| *seq > 0).map(|seq| seq.to_string())))
         }
         section {
             h2 { "Reference values" }

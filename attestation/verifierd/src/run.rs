@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use rustls::ServerConfig;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -20,11 +19,24 @@ use crate::server::{self, Timing};
 use crate::time::DAY;
 use crate::tls;
 
-/// A certificate with less left is warned about.
+/// What has less left is warned about.
 const WARN_DAYS: i64 = 14;
 
-/// So is a revocation list.
+/// A revocation list: it is made anew every few weeks.
 const WARN_LIST_DAYS: i64 = 2;
+
+/// In words, what ends soon: `what` is one of those that [`App::ends`] gives.
+#[must_use]
+pub fn ends_soon(what: &str, left: i64) -> Option<&'static str> {
+    let days = if what == "crl" { WARN_LIST_DAYS } else { WARN_DAYS };
+    (left < days * DAY).then_some(match what {
+        "server" => "the server certificate ends soon: then nobody connects",
+        "client-ca" => "a CA of client certificates ends soon: then none of its clients connects",
+        "crl" => "a revocation list ends soon: then every client certificate is refused",
+        "signer" => "the certificate of a signer of reference values ends soon: then what it signed counts no more",
+        _ => "reference values end soon: then what they list is unknown",
+    })
+}
 
 /// A running service.
 pub struct Running {
@@ -32,7 +44,9 @@ pub struct Running {
     pub address: SocketAddr,
     /// Its state.
     pub app: Arc<App>,
-    tls: Arc<ArcSwap<ServerConfig>>,
+    /// What it was started with: some of it counts until it ends.
+    fixed: Config,
+    tls: Arc<ArcSwap<tls::Material>>,
     stop: watch::Sender<bool>,
     serving: JoinHandle<()>,
     jobs: Vec<JoinHandle<()>>,
@@ -46,8 +60,8 @@ pub async fn start(config: Config, clock: Clock) -> Result<Running> {
     let now = clock.now();
     let limits = config.limits.clone();
     let tls = Arc::new(ArcSwap::new(tls::server(&config.tls, now)?));
-    warn(&config, now)?;
     let listener = server::listen(config.listen).await?;
+    let fixed = config.clone();
     let app = App::open(config, clock).await?;
     let address = listener.local_addr().map_err(|error| crate::problem::Kind::Listen.because(error.to_string()))?;
     let timing = Timing {
@@ -55,6 +69,7 @@ pub async fn start(config: Config, clock: Clock) -> Result<Running> {
         idle: Duration::from_secs((limits.header_seconds + limits.body_seconds) * 2),
         shutdown: Duration::from_secs(limits.shutdown_seconds),
         connections: limits.connections,
+        age: Duration::from_secs(limits.connection_seconds),
     };
     let (stop, stopped) = watch::channel(false);
     let serving = tokio::spawn(server::serve(
@@ -62,28 +77,27 @@ pub async fn start(config: Config, clock: Clock) -> Result<Running> {
         Arc::clone(&tls),
         api::router(Arc::clone(&app)),
         timing,
-        Arc::clone(&app.metrics),
+        (Arc::clone(&app.metrics), Arc::clone(&app.logins)),
         stopped.clone(),
     ));
     let job = |period, what, work: fn(Arc<App>) -> Work| tokio::spawn(every(period, what, stopped.clone(), Arc::clone(&app), work));
     let jobs = vec![
         job(Duration::from_secs(60), "sweep", |app| Box::pin(async move { app.sweep().await })),
-        job(Duration::from_secs(60), "certificate", |app| Box::pin(async move { warn(&app.config.load_full(), app.now()) })),
+        job(Duration::from_secs(60), "certificates", |app| Box::pin(async move { warn(&app).await })),
         job(Duration::from_millis(200), "checkpoint", |app| Box::pin(async move { app.store.checkpoint().await })),
     ];
     tracing::info!(%address, version = env!("CARGO_PKG_VERSION"), "listening");
-    Ok(Running { address, app, tls, stop, serving, jobs })
+    Ok(Running { address, app, fixed, tls, stop, serving, jobs })
 }
 
-fn warn(config: &Config, now: i64) -> Result<()> {
-    let left = tls::not_after(&config.tls.certificate)? - now;
-    if left < WARN_DAYS * DAY {
-        tracing::warn!(days = left / DAY, file = %config.tls.certificate.display(), "the server certificate ends soon");
-    }
-    if let Some(left) = tls::lists_end(&config.tls)?.map(|end| end - now)
-        && left < WARN_LIST_DAYS * DAY
-    {
-        tracing::warn!(hours = left / 3600, "a revocation list ends soon: then every client certificate is refused");
+async fn warn(app: &App) -> Result<()> {
+    let config = app.config.load_full();
+    let tenants: Vec<&str> = config.tenants.iter().map(|tenant| tenant.name.as_str()).collect();
+    for (what, end) in app.ends(&tenants, true).await? {
+        let left = end - app.now();
+        if let Some(text) = ends_soon(what, left) {
+            tracing::warn!(what, days = left.div_euclid(DAY), "{text}");
+        }
     }
     Ok(())
 }
@@ -107,19 +121,21 @@ async fn every(period: Duration, what: &'static str, mut stop: watch::Receiver<b
 }
 
 impl Running {
-    /// Takes a new configuration. Connections that are open stay.
+    /// Takes a new configuration. Connections that are open stay; their certificates are held against the new one with their next request. Gives the names
+    /// of changed settings that count only after a restart.
     ///
     /// # Errors
     /// It cannot be used; the old one stays.
-    pub async fn reload(&self, config: Config) -> Result<()> {
+    pub async fn reload(&self, config: Config) -> Result<Vec<&'static str>> {
         let result = async {
             let server = tls::server(&config.tls, self.app.now())?;
+            let ignored = self.fixed.fixed(&config);
             self.app.reload(config).await?;
             self.tls.store(server);
-            Ok(())
+            Ok(ignored)
         }
         .await;
-        self.app.metrics.count(Counter::Reloads, &[if result.is_ok() { "done" } else { "refused" }]);
+        self.app.metrics.count(Counter::Reloads, None, &[if result.is_ok() { "done" } else { "refused" }]);
         result
     }
 
@@ -154,7 +170,10 @@ pub async fn run(path: PathBuf, ready: impl FnOnce(SocketAddr)) -> Result<()> {
                     Err(problem) => Err(problem),
                 };
                 match result {
-                    Ok(()) => tracing::info!("configuration read again"),
+                    Ok(ignored) if ignored.is_empty() => tracing::info!("configuration read again"),
+                    Ok(ignored) => {
+                        tracing::warn!(ignored = ignored.join(", "), "configuration read again; what is ignored counts after a restart");
+                    }
                     Err(problem) => tracing::error!(code = problem.kind.code(), %problem, "the old configuration stays"),
                 }
             }

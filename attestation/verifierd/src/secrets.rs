@@ -179,7 +179,13 @@ impl Signer {
         let private = PrivateKey::from_bytes(scalar).map_err(|_| bad())?;
         let public = private.public_key();
         let jwt = AwsLcKey::new(&thumbprint(&public), &private).map_err(|_| bad())?;
-        Ok(Self { jwt, cose: SigningKey::new(&private), public, all: std::iter::once(public).chain(retired).collect() })
+        let mut all = vec![public];
+        for key in retired {
+            if !all.contains(&key) {
+                all.push(key);
+            }
+        }
+        Ok(Self { jwt, cose: SigningKey::new(&private), public, all })
     }
 
     /// The public key.

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -13,7 +13,8 @@ use axum::Router;
 use axum::body::Body;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use rustls::ServerConfig;
+use rustls::HandshakeKind;
+use rustls::pki_types::CertificateDer;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
@@ -21,9 +22,11 @@ use tokio::time::{Instant, Sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt as _;
 
+use crate::audit::{self, Quiet};
 use crate::auth::Identity;
 use crate::metrics::{Counter, Metrics};
 use crate::problem::{Kind, Result};
+use crate::tls::Material;
 
 /// What a connection knows of its other end; an extension of each request.
 #[derive(Clone, Debug)]
@@ -32,6 +35,28 @@ pub struct Peer {
     pub address: SocketAddr,
     /// The identity of its certificate.
     pub identity: Option<Identity>,
+    /// Whether it has a certificate that would not get in any more: revoked, ended, or of a CA that is gone.
+    pub stale: bool,
+}
+
+/// The certificate of a connection, and what it was held against last.
+struct Shown {
+    chain: Vec<CertificateDer<'static>>,
+    identity: Option<Identity>,
+    held: Mutex<Option<Arc<Material>>>,
+}
+
+impl Shown {
+    /// Whether it still gets in; looked at again when the configuration is another one.
+    fn is_good(&self, now: &Arc<Material>) -> bool {
+        let mut held = self.held.lock().expect("no panic under this lock");
+        if held.as_ref().is_some_and(|held| Arc::ptr_eq(held, now)) {
+            return true;
+        }
+        let good = now.accepts(&self.chain);
+        *held = good.then(|| Arc::clone(now));
+        good
+    }
 }
 
 /// Limits of connections.
@@ -45,6 +70,8 @@ pub struct Timing {
     pub shutdown: Duration,
     /// Most connections.
     pub connections: usize,
+    /// After which a connection ends, when its request has been answered.
+    pub age: Duration,
 }
 
 /// Opens the address.
@@ -58,10 +85,10 @@ pub async fn listen(address: SocketAddr) -> Result<TcpListener> {
 /// Serves until `stop` turns true; then lets open requests end.
 pub async fn serve(
     listener: TcpListener,
-    tls: Arc<ArcSwap<ServerConfig>>,
+    tls: Arc<ArcSwap<Material>>,
     router: Router,
     timing: Timing,
-    metrics: Arc<Metrics>,
+    (metrics, quiet): (Arc<Metrics>, Arc<Quiet>),
     mut stop: watch::Receiver<bool>,
 ) {
     let places = Arc::new(Semaphore::new(timing.connections));
@@ -79,9 +106,10 @@ pub async fn serve(
             },
             () = stopped(&mut stop) => break,
         };
-        let (acceptor, router, metrics, stop) = (TlsAcceptor::from(tls.load_full()), router.clone(), Arc::clone(&metrics), stop.clone());
+        let (tls, router, stop) = (Arc::clone(&tls), router.clone(), stop.clone());
+        let told = (Arc::clone(&metrics), Arc::clone(&quiet));
         tokio::spawn(async move {
-            connection(stream, address, acceptor, router, timing, &metrics, stop).await;
+            connection(stream, address, tls, router, timing, told, stop).await;
             drop(place);
         });
     }
@@ -100,30 +128,38 @@ pub async fn stopped(stop: &mut watch::Receiver<bool>) {
 async fn connection(
     stream: TcpStream,
     address: SocketAddr,
-    acceptor: TlsAcceptor,
+    tls: Arc<ArcSwap<Material>>,
     router: Router,
     timing: Timing,
-    metrics: &Metrics,
+    (metrics, quiet): (Arc<Metrics>, Arc<Quiet>),
     mut stop: watch::Receiver<bool>,
 ) {
     let _ = stream.set_nodelay(true);
+    let material = tls.load_full();
+    let acceptor = TlsAcceptor::from(Arc::clone(&material.config));
     let stream = match timeout(timing.header, acceptor.accept(Idle::new(stream, timing.idle))).await {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) => {
-            metrics.count(Counter::Handshakes, &["refused"]);
-            tracing::debug!(%address, %error, "TLS handshake");
+            metrics.count(Counter::Handshakes, None, &["refused"]);
+            audit::login_refused(&quiet, Some(address), &format!("TLS handshake: {error}"));
             return;
         }
         Err(_) => {
-            metrics.count(Counter::Handshakes, &["slow"]);
+            metrics.count(Counter::Handshakes, None, &["slow"]);
             return;
         }
     };
-    let identity = stream.get_ref().1.peer_certificates().and_then(|chain| Identity::from_certificate(chain.first()?));
-    let peer = Peer { address, identity };
+    let shown = stream.get_ref().1.peer_certificates().map(|chain| Shown {
+        chain: chain.iter().map(|certificate| certificate.clone().into_owned()).collect(),
+        identity: chain.first().and_then(|certificate| Identity::from_certificate(certificate)),
+        // A resumed session brings the certificate of its first handshake, which may be long ago.
+        held: Mutex::new((stream.get_ref().1.handshake_kind() != Some(HandshakeKind::Resumed)).then_some(material)),
+    });
     let service = hyper::service::service_fn(move |request: hyper::Request<Incoming>| {
         let (mut parts, body) = request.into_parts();
-        parts.extensions.insert(peer.clone());
+        let stale = shown.as_ref().is_some_and(|shown| !shown.is_good(&tls.load()));
+        let identity = shown.as_ref().filter(|_| !stale).and_then(|shown| shown.identity.clone());
+        parts.extensions.insert(Peer { address, identity, stale });
         router.clone().oneshot(hyper::Request::from_parts(parts, Body::new(body)))
     });
     let connection = hyper::server::conn::http1::Builder::new()
@@ -133,12 +169,12 @@ async fn connection(
         .serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
     tokio::select! {
-        _ = &mut connection => {}
-        () = stopped(&mut stop) => {
-            connection.as_mut().graceful_shutdown();
-            let _ = connection.await;
-        }
+        _ = &mut connection => return,
+        () = tokio::time::sleep(timing.age) => {}
+        () = stopped(&mut stop) => {}
     }
+    connection.as_mut().graceful_shutdown();
+    let _ = connection.await;
 }
 
 /// A stream that fails when neither direction moves for a time: a client that does not read its answer cannot hold a place for ever.

@@ -4,8 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer, UnixTime};
 use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
 use rustls::{RootCertStore, ServerConfig};
 use x509_cert::crl::CertificateList;
 use x509_cert::der::Decode as _;
@@ -78,26 +79,46 @@ pub fn revocations(path: &Path) -> Result<Vec<CertificateList>> {
     lists(path)?.iter().map(|der| CertificateList::from_der(der).map_err(|error| cannot(path, error))).collect()
 }
 
-/// Seconds since 1970 at which the first of the configured revocation lists ends.
+/// Ends of the configured certificates and lists, seconds since 1970, by what they are: the server's, the first of the clients' CAs, the first list.
 ///
 /// # Errors
 /// A file holds none.
-pub fn lists_end(tls: &Tls) -> Result<Option<i64>> {
-    let mut ends = None;
-    for path in &tls.crls {
-        for end in revocations(path)?.iter().filter_map(|list| list.tbs_cert_list.next_update) {
-            let end = end.to_unix_duration().as_secs() as i64;
-            ends = Some(ends.map_or(end, |known: i64| known.min(end)));
+pub fn ends(tls: &Tls) -> Result<Vec<(&'static str, i64)>> {
+    let mut ends = vec![("server", not_after(&tls.certificate)?)];
+    if tls.client_auth != ClientAuth::Off {
+        for der in certificates(&tls.client_ca)? {
+            let ca = x509_cert::Certificate::from_der(&der).map_err(|error| cannot(&tls.client_ca, error))?;
+            ends.push(("client-ca", ca.tbs_certificate().validity().not_after.to_unix_duration().as_secs() as i64));
         }
     }
+    for path in &tls.crls {
+        let next = revocations(path)?.into_iter().filter_map(|list| list.tbs_cert_list.next_update);
+        ends.extend(next.map(|end| ("crl", end.to_unix_duration().as_secs() as i64)));
+    }
     Ok(ends)
+}
+
+/// The server's side of TLS, and what it holds client certificates against.
+pub struct Material {
+    /// For new connections.
+    pub config: Arc<ServerConfig>,
+    clients: Option<Arc<dyn ClientCertVerifier>>,
+}
+
+impl Material {
+    /// Whether a client's certificates would get in now: for connections that were made under another configuration, and for resumed ones.
+    #[must_use]
+    pub fn accepts(&self, chain: &[CertificateDer<'_>]) -> bool {
+        let Some((own, others)) = chain.split_first() else { return false };
+        self.clients.as_ref().is_some_and(|clients| clients.verify_client_cert(own, others, UnixTime::now()).is_ok())
+    }
 }
 
 /// The server's side of TLS from the configured files.
 ///
 /// # Errors
 /// A file is missing, not PEM, does not fit its key, is open to others, or its certificate has ended.
-pub fn server(tls: &Tls, now: i64) -> Result<Arc<ServerConfig>> {
+pub fn server(tls: &Tls, now: i64) -> Result<Arc<Material>> {
     use std::os::unix::fs::PermissionsExt as _;
     let mode = std::fs::metadata(&tls.key).map_err(|error| cannot(&tls.key, error))?.permissions().mode() & 0o777;
     if mode & 0o077 != 0 {
@@ -113,8 +134,8 @@ pub fn server(tls: &Tls, now: i64) -> Result<Arc<ServerConfig>> {
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(&[&rustls::version::TLS13])
         .map_err(|error| cannot(&tls.certificate, error))?;
-    let builder = if tls.client_auth == ClientAuth::Off {
-        builder.with_no_client_auth()
+    let (builder, clients) = if tls.client_auth == ClientAuth::Off {
+        (builder.with_no_client_auth(), None)
     } else {
         let mut roots = RootCertStore::empty();
         for root in certificates(&tls.client_ca)? {
@@ -132,10 +153,11 @@ pub fn server(tls: &Tls, now: i64) -> Result<Arc<ServerConfig>> {
         if tls.client_auth == ClientAuth::Optional {
             verifier = verifier.allow_unauthenticated();
         }
-        builder.with_client_cert_verifier(verifier.build().map_err(|error| cannot(&tls.client_ca, error))?)
+        let verifier = verifier.build().map_err(|error| cannot(&tls.client_ca, error))?;
+        (builder.with_client_cert_verifier(Arc::clone(&verifier)), Some(verifier))
     };
     let mut config = builder.with_single_cert(chain, key).map_err(|error| cannot(&tls.certificate, error))?;
     // HTTP/1.1 only: requests are small, and one protocol is less to get wrong.
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(Arc::new(config))
+    Ok(Arc::new(Material { config: Arc::new(config), clients }))
 }

@@ -116,6 +116,7 @@ fn start_up_errors_say_what_and_where() {
     fails(&["run", "--config", &dir.config], 4, "SHEF-SVC-007");
     std::fs::write(&dir.config, &text).unwrap();
     assert!(command(&["check", "--config", &dir.config]).status.success());
+    make_database(&dir);
     // Another KEK, a KEK that others may read, a database of a newer version.
     let kek = dir.path.join("kek");
     let right = std::fs::read(&kek).unwrap();
@@ -128,6 +129,13 @@ fn start_up_errors_say_what_and_where() {
     std::fs::set_permissions(&kek, std::fs::Permissions::from_mode(0o600)).unwrap();
     newer(&dir.path.join("verifierd.db"));
     fails(&["check", "--config", &dir.config], 5, "SHEF-SVC-005");
+}
+
+/// Starts the service once: it makes its database.
+fn make_database(dir: &Dir) {
+    let mut process = run(dir);
+    signal(&process.child, "-TERM");
+    process.child.wait().unwrap();
 }
 
 fn newer(database: &Path) {
@@ -259,7 +267,7 @@ fn a_full_disk_releases_nothing_and_loses_nothing() {
 
 /// Puts keys into the database, sealed under its KEK.
 fn fill_with_keys(dir: &Dir, count: i64) {
-    assert!(command(&["check", "--config", &dir.config]).status.success());
+    make_database(dir);
     let kek = Kek::new(&read_secret(&dir.path.join("kek")).unwrap());
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
@@ -405,4 +413,42 @@ fn nothing_secret_is_in_the_log_the_database_or_the_answers() {
         }
     }
     assert!(log().contains("\"target\":\"audit\"") && log().contains("\"action\":\"release\""));
+}
+
+/// Somebody who tries tokens all day is seen in the log, does not fill it, and leaves nothing of what they tried there.
+#[test]
+fn refused_logins_are_logged_at_a_rate_and_without_what_was_shown() {
+    let dir = dir();
+    let log = dir.path.join("log");
+    let mut process = Command::new(env!("CARGO_BIN_EXE_shef-verifierd"))
+        .args(["run", "--config", &dir.config])
+        .stdout(Stdio::null())
+        .stderr(std::fs::File::create(&log).unwrap())
+        .spawn()
+        .unwrap();
+    let lines = || -> Vec<serde_json::Value> {
+        std::fs::read_to_string(&log).unwrap().lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    };
+    let address = loop {
+        if let Some(line) = lines().into_iter().find(|line| line["message"] == "listening") {
+            break line["address"].as_str().unwrap().to_owned();
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    };
+    let stranger = Client::new(&dir.path, &format!("https://{address}"), None).with_token("canary-of-a-token");
+    for _ in 0..200 {
+        stranger.get("/v1/devices").problem(401, "SHEF-SVC-027");
+    }
+    // A certificate of another CA does not pass the handshake.
+    let other = dir.path.join("other");
+    set_up(&other);
+    std::fs::copy(dir.path.join("ca.pem"), other.join("ca.pem")).unwrap();
+    let _ = Client::new(&other, &format!("https://{address}"), Some("operator")).try_send("GET", "/v1/devices", &[], b"");
+    signal(&process, "-TERM");
+    process.wait().unwrap();
+    let refused: Vec<_> = lines().into_iter().filter(|line| line["action"] == "login-refused").collect();
+    assert!((50..100).contains(&refused.len()), "{}", refused.len());
+    assert!(refused[0]["address"].as_str().unwrap().starts_with("127.0.0.1:") && refused[0]["target"] == "audit", "{}", refused[0]);
+    assert!(refused[0]["reason"].as_str().unwrap().contains("bearer token"), "{}", refused[0]);
+    assert!(!std::fs::read_to_string(&log).unwrap().contains("canary-of-a-token"));
 }

@@ -48,7 +48,7 @@ fn revoke(client: &Client, kind: &str, value: &str) {
 }
 
 /// Reads the configuration again after it was changed.
-fn reload(service: &Service, change: impl FnOnce(String) -> String) -> Result<(), Kind> {
+fn reload(service: &Service, change: impl FnOnce(String) -> String) -> Result<Vec<&'static str>, Kind> {
     let file = service.dir.join("verifierd.toml");
     std::fs::write(&file, change(std::fs::read_to_string(&file).unwrap())).unwrap();
     let config = Config::read(&file).map_err(|problem| problem.kind)?;

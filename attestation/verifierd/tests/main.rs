@@ -4,6 +4,7 @@ mod binary;
 mod common;
 mod compat;
 mod fleet;
+mod operators;
 mod page;
 mod postgres;
 mod release;

@@ -10,9 +10,12 @@ use serde_json::{Value, json};
 use shef_proto::evidence::Layer;
 use shef_proto::hpke_suite::generate_key_pair;
 use shef_verifierd::app::Clock;
-use shef_verifierd::config::Config;
+use shef_verifierd::config::{Config, Database};
+use shef_verifierd::init::{self, Setup};
+use shef_verifierd::problem::Kind;
 use shef_verifierd::run::{Running, start};
-use shef_verifierd::secrets::SystemEntropy;
+use shef_verifierd::secrets::{Kek, SystemEntropy};
+use shef_verifierd::store::Store;
 use tokio::runtime::Runtime;
 
 use crate::binary::{Process, command, dir, run, signal};
@@ -45,10 +48,22 @@ impl Postgres {
         let data = server.folder.path().join("data");
         let data = data.to_str().unwrap();
         let log = server.folder.path().join("log");
+        // A certificate for one name of this machine, and none of the others.
+        let tls = server.folder.path().join("tls");
+        let hosts = vec!["localhost".into()];
+        let setup = Setup { listen: "127.0.0.1:0".into(), hosts, audience: AUDIENCE.into(), tenant: "default".into() };
+        init::init(&tls, &setup, now()).unwrap();
+        if root {
+            std::os::unix::fs::chown(tls.join("server.key"), Some(65_534), Some(65_534)).unwrap();
+        }
         // Small segments of its log: they are the only files here that need much room.
         server.run("initdb", &["-D", data, "-A", "trust", "-U", "shef", "--no-sync", "--wal-segsize=1"])?;
-        let options =
-            format!("-p {port} -k {} -c listen_addresses=127.0.0.1 -c fsync=off -c autovacuum=off", server.folder.path().display());
+        let options = format!(
+            "-p {port} -k {} -c listen_addresses=127.0.0.1 -c fsync=off -c autovacuum=off -c ssl=on -c ssl_cert_file={1}/server.pem \
+             -c ssl_key_file={1}/server.key",
+            server.folder.path().display(),
+            tls.display()
+        );
         server.run("pg_ctl", &["-D", data, "-w", "-l", log.to_str().unwrap(), "-o", &options, "start"])?;
         server.run("createdb", &["-h", "127.0.0.1", "-p", &port.to_string(), "-U", "shef", "verifier"])?;
         Some(server)
@@ -97,8 +112,13 @@ impl Postgres {
         }
     }
 
+    /// With TLS, under a CA.
+    fn url_with(&self, host: &str, ca: &Path) -> String {
+        format!("postgres://shef@{host}:{}/verifier?sslmode=verify-full&sslrootcert={}", self.port, ca.display())
+    }
+
     fn url(&self) -> String {
-        format!("postgres://shef@127.0.0.1:{}/verifier", self.port)
+        self.url_with("localhost", &self.folder.path().join("tls/ca.pem"))
     }
 }
 
@@ -113,6 +133,20 @@ fn config(dir: &Path) -> Config {
     Config::read(&dir.join("verifierd.toml")).unwrap()
 }
 
+/// A server whose certificate is of another CA, or of another name, is not the database.
+fn over_tls_or_not_at_all(server: &Postgres) {
+    let folder = tempfile::tempdir().unwrap();
+    let (runtime, kek) = (Runtime::new().unwrap(), Kek::new(&[7; 32]));
+    set_up(&folder.path().join("other"));
+    let other = folder.path().join("other/ca.pem");
+    let ours = server.folder.path().join("tls/ca.pem");
+    let open =
+        |url: String| runtime.block_on(Store::look(&Database::Postgres(url), &kek, false)).map(|_| ()).map_err(|problem| problem.kind);
+    assert_eq!(open(server.url_with("localhost", &ours)), Ok(()));
+    assert_eq!(open(server.url_with("localhost", &other)), Err(Kind::Store));
+    assert_eq!(open(server.url_with("127.0.0.1", &ours)), Err(Kind::Store));
+}
+
 #[test]
 fn two_replicas_release_once_and_see_each_others_changes() {
     let Some(server) = Postgres::start() else {
@@ -120,6 +154,7 @@ fn two_replicas_release_once_and_see_each_others_changes() {
         return;
     };
     let url = server.url();
+    over_tls_or_not_at_all(&server);
     let first = Service::with(|text| text.replace("sqlite:verifierd.db", &url), Default::default());
     let second = first.runtime.block_on(start(config(&first.dir), Default::default())).unwrap();
     let other = Client::new(&first.dir, &format!("https://{}", second.address), Some("operator"));
@@ -146,12 +181,21 @@ fn two_replicas_release_once_and_see_each_others_changes() {
         let good: Vec<_> = answers.iter().filter(|answer| answer.status == 200).collect();
         if path == "/v1/release" {
             // Everybody gets the same bytes, counted once.
-            assert_eq!(good.len(), 4);
+            assert_eq!(good.len(), 4, "{:?}", answers.iter().map(|answer| String::from_utf8_lossy(&answer.bytes)).collect::<Vec<_>>());
             assert!(good.iter().all(|answer| answer.json() == good[0].json()));
         } else {
             assert_eq!(good.len(), 1, "exactly one wins");
         }
     }
+    let (all, plain) = first.runtime.block_on(async {
+        let pool = sqlx::PgPool::connect(&url).await.unwrap();
+        let count = "SELECT COUNT(*), COUNT(*) FILTER (WHERE NOT ssl) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) \
+                     WHERE application_name = 'shef-verifierd'";
+        let counts: (i64, i64) = sqlx::query_as(count).fetch_one(&pool).await.unwrap();
+        pool.close().await;
+        counts
+    });
+    assert!(all > 0 && plain == 0, "{plain} of {all} connections without TLS");
     let key = other.get("/v1/keys/data").ok();
     let receipts = other.get("/v1/receipts").ok();
     assert_eq!((&key["versions"][0]["released"], receipts["receipts"].as_array().unwrap().len()), (&json!(6), 6));

@@ -233,7 +233,7 @@ fn a_tenant_that_asks_too_often_waits() {
     assert_eq!(service.stranger().get("/healthz").status, 200);
 }
 
-fn raw(service: &Service) -> rustls::StreamOwned<rustls::ClientConnection, TcpStream> {
+pub fn raw(service: &Service) -> rustls::StreamOwned<rustls::ClientConnection, TcpStream> {
     let mut roots = rustls::RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(service.dir.join("ca.pem")).unwrap()).unwrap();
     let config = rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))

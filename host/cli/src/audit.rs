@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 use shef_proto::hpke_suite::PublicKey;
-use shef_proto::receipt::{Audit, Head, ReceiptError};
+use shef_proto::receipt::{Audit, Forgotten, Head, ReceiptError};
 
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -33,7 +33,7 @@ pub struct VerifyArgs {
     /// Head that a release gave out: the chain must reach it, with this digest. Without one a truncation cannot show
     #[arg(long, value_name = "SEQ:DIGEST")]
     head: Option<String>,
-    /// Head behind which the receipts begin, where older ones were forgotten knowingly
+    /// Head behind which the receipts begin, where it is known from elsewhere; without one the service must have signed that it forgot those before
     #[arg(long, value_name = "SEQ:DIGEST")]
     after: Option<String>,
 }
@@ -43,6 +43,16 @@ pub struct VerifyArgs {
 struct Page {
     tenant: String,
     receipts: Vec<Row>,
+    kept: Option<Kept>,
+}
+
+/// Behind which head receipts are kept, and the service's statement that it forgot those before.
+#[derive(Deserialize)]
+struct Kept {
+    seq: u64,
+    digest: String,
+    #[serde(default)]
+    statement: String,
 }
 
 #[derive(Deserialize)]
@@ -70,8 +80,17 @@ pub fn run(output: &Output, command: &AuditCommand) -> Result<Exit, CliError> {
     let after = args.after.as_deref().map(|given| head(given, "--after")).transpose()?;
     let known = args.head.as_deref().map(|given| head(given, "--head")).transpose()?;
 
-    let mut audit = Audit::new(tenant, &keys, after);
     let broken = |e: ReceiptError| CliError { code: e.code().into(), message: e.to_string(), exit: Exit::No };
+    let kept = pages[0].kept.as_ref().filter(|kept| after.is_none() && kept.seq > 0);
+    let after = match kept {
+        None => after,
+        Some(kept) => {
+            let head = Head { seq: kept.seq, digest: hex::decode_array(&kept.digest, "kept.digest")? };
+            let statement = base64(&kept.statement, &args.receipts[0], "kept.statement")?;
+            Some(Forgotten::verify(&statement, &keys, tenant, head).map_err(broken)?.head)
+        }
+    };
+    let mut audit = Audit::new(tenant, &keys, after);
     let (mut count, mut reached) = (0, known.is_none() || known == after);
     for (path, page) in args.receipts.iter().zip(&pages) {
         if page.tenant != *tenant {

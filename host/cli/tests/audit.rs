@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as B64;
 use shef_proto::cose::SigningKey;
 use shef_proto::evidence::Layer;
-use shef_proto::receipt::{Receipt, digest, genesis};
+use shef_proto::receipt::{Forgotten, Head, Receipt, digest, genesis};
 
 /// Five receipts of one tenant.
 fn chain(key: &SigningKey) -> Vec<Vec<u8>> {
@@ -36,6 +36,10 @@ fn chain(key: &SigningKey) -> Vec<Vec<u8>> {
 }
 
 fn audit(dir: &Path, key: &SigningKey, tenant: &str, receipts: &[Vec<u8>], more: &[&str]) -> Output {
+    audit_kept(dir, key, tenant, receipts, &serde_json::Value::Null, more)
+}
+
+fn audit_kept(dir: &Path, key: &SigningKey, tenant: &str, receipts: &[Vec<u8>], kept: &serde_json::Value, more: &[&str]) -> Output {
     let xy = key.public_key().xy();
     let jwk = serde_json::json!({"kty": "EC", "crv": "P-256", "x": B64.encode(&xy[..32]), "y": B64.encode(&xy[32..])});
     std::fs::write(dir.join("jwks.json"), serde_json::json!({ "keys": [jwk] }).to_string()).unwrap();
@@ -45,7 +49,7 @@ fn audit(dir: &Path, key: &SigningKey, tenant: &str, receipts: &[Vec<u8>], more:
     let mut command = Command::new(env!("CARGO_BIN_EXE_shef"));
     command.args(["audit", "verify", "--jwks"]).arg(dir.join("jwks.json")).args(more);
     for (name, rows) in [("first.json", first), ("second.json", second)] {
-        std::fs::write(dir.join(name), serde_json::json!({ "tenant": tenant, "receipts": rows }).to_string()).unwrap();
+        std::fs::write(dir.join(name), serde_json::json!({ "tenant": tenant, "receipts": rows, "kept": kept }).to_string()).unwrap();
         command.arg(dir.join(name));
     }
     command.output().unwrap()
@@ -89,4 +93,30 @@ fn a_chain_holds_and_every_change_of_it_shows() {
     breaks(&key, "acme", &good[..4], &["--head", &head(4)], "SHEF-PRO-092");
     breaks(&key, "acme", &good, &["--head", &head(4).replace("5:", "4:")], "SHEF-PRO-092");
     breaks(&key, "else", &good, &[], "SHEF-PRO-09");
+}
+
+/// A chain may begin late where the service has signed that it forgot what was before, and only there.
+#[test]
+fn receipts_that_were_forgotten_need_the_services_signature() {
+    let dir = tempfile::tempdir().unwrap();
+    let key = SigningKey::generate(&mut shef::SystemEntropy::new().unwrap());
+    let other = SigningKey::generate(&mut shef::SystemEntropy::new().unwrap());
+    let good = chain(&key);
+    let head = Head { seq: 2, digest: digest(&good[1]) };
+    let kept = |by: &SigningKey, tenant: &str, seq: u64| {
+        let statement = Forgotten { tenant: tenant.into(), head: Head { seq, ..head }, time: 1_800_000_000 }.sign(by);
+        serde_json::json!({"seq": 2, "digest": hex::encode(head.digest), "statement": B64.encode(statement)})
+    };
+    let ask = |kept: &serde_json::Value, more: &[&str]| {
+        let out = audit_kept(dir.path(), &key, "acme", &good[2..], kept, more);
+        (out.status.code(), String::from_utf8_lossy(&out.stderr).into_owned())
+    };
+    assert_eq!(ask(&kept(&key, "acme", 2), &[]).0, Some(0));
+    let unsigned = serde_json::json!({"seq": 2, "digest": hex::encode(head.digest)});
+    for bad in [kept(&other, "acme", 2), kept(&key, "else", 2), kept(&key, "acme", 3), unsigned.clone()] {
+        let (status, text) = ask(&bad, &[]);
+        assert!(status == Some(1) && text.contains("SHEF-PRO-093"), "{bad}: {text}");
+    }
+    // Whoever knows the head from elsewhere may say so.
+    assert_eq!(ask(&unsigned, &["--after", &format!("2:{}", hex::encode(head.digest))]).0, Some(0));
 }

@@ -54,10 +54,8 @@ async fn change<T>(app: &App, who: &Identity, change: Change, check: impl FnOnce
         matches!(change, Change::AddAnchor(_) | Change::PutSigner(_) | Change::AddCorim(_) | Change::Activate(_) | Change::AddPolicy(_));
     let whole = |rows: &CollateralRows| {
         let checked = check(rows)?;
-        if adds {
-            Collateral::new(rows, event.time)?;
-        }
-        Ok(checked)
+        let versions = if adds { Collateral::new(rows, event.time)?.versions } else { Vec::new() };
+        Ok((checked, versions))
     };
     match app.store.change(&event, &change, whole).await? {
         Changed::Done(checked, number) => {
@@ -194,7 +192,9 @@ async fn remove_corim(State(app): Shared, Extension(identity): Extension<Identit
 }
 
 async fn activate(State(app): Shared, Extension(identity): Extension<Identity>, Path(id): Path<String>) -> Result<StatusCode> {
-    plain(&app, &identity, Change::Activate(id)).await
+    let (now, of) = (app.now(), id.clone());
+    change(&app, &identity, Change::Activate(id), |rows| Collateral::check_activation(rows, &of, now)).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 async fn deactivate(State(app): Shared, Extension(identity): Extension<Identity>, Path(id): Path<String>) -> Result<StatusCode> {

@@ -39,7 +39,8 @@ struct After {
     limit: Option<i64>,
 }
 
-fn unhex(what: &str, text: &str) -> Result<Vec<u8>> {
+/// Bytes in hexadecimal.
+pub fn unhex(what: &str, text: &str) -> Result<Vec<u8>> {
     hex::decode(text).map_err(|_| Kind::Malformed.because(format!("{what} is not hexadecimal")))
 }
 
@@ -60,7 +61,7 @@ async fn device(State(app): Shared, Extension(identity): Extension<Identity>, Pa
 fn brief(row: &AppraisalRow) -> Value {
     json!({
         "id": hex::encode(&row.id), "time": row.time, "layer": row.layer, "verdict": row.verdict, "code": row.code,
-        "policy": row.policy, "ueid": hex::encode(&row.ueid),
+        "policy": row.policy, "ueid": hex::encode(&row.ueid), "evidence_sha256": hex::encode(&row.sha256),
     })
 }
 
@@ -71,7 +72,7 @@ struct Before {
 }
 
 /// Where a page begins: a time, or the `next` of the page before, which is the time and id of its last row.
-fn cursor(before: Option<&str>) -> Result<(i64, Vec<u8>)> {
+pub fn cursor(before: Option<&str>) -> Result<(i64, Vec<u8>)> {
     let Some(text) = before else { return Ok((i64::MAX, Vec::new())) };
     let (time, id) = text.split_once('-').unwrap_or((text, ""));
     let time = time.parse().map_err(|_| Kind::Malformed.because(format!("before {text:?} is neither a time nor the `next` of a page")))?;
@@ -79,11 +80,16 @@ fn cursor(before: Option<&str>) -> Result<(i64, Vec<u8>)> {
     Ok((time, if id.is_empty() { vec![0xff; 17] } else { unhex("before", id)? }))
 }
 
+/// The `next` of a page that ends with this row.
+pub fn cursor_of(time: i64, id: &[u8]) -> String {
+    format!("{time}-{}", hex::encode(id))
+}
+
 async fn appraisals(State(app): Shared, Extension(identity): Extension<Identity>, Query(query): Query<Before>) -> Result<Json<Value>> {
     let (time, id) = cursor(query.before.as_deref())?;
     let rows = app.store.appraisals(&identity.tenant, time, &id, page(query.limit)).await?;
     let last = rows.last().filter(|_| rows.len() as i64 == page(query.limit));
-    let next = last.map(|row| format!("{}-{}", row.time, hex::encode(&row.id)));
+    let next = last.map(|row| cursor_of(row.time, &row.id));
     Ok(Json(json!({"appraisals": rows.iter().map(brief).collect::<Vec<_>>(), "next": next})))
 }
 

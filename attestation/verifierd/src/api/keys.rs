@@ -26,7 +26,7 @@ use crate::config::is_path;
 use crate::flow::DEFAULT_POLICY;
 use crate::problem::{Kind, Result};
 use crate::secrets::SystemEntropy;
-use crate::store::{KeyRow, KeyVersionRow, NewVersion};
+use crate::store::{Event, Heads, KeyRow, KeyVersionRow, NewVersion};
 
 pub fn router() -> Router<Arc<App>> {
     Router::new()
@@ -38,12 +38,29 @@ pub fn router() -> Router<Arc<App>> {
         .route("/v1/receipts", get(receipts))
 }
 
-/// A secret on its way in; erased when dropped.
+/// A secret on its way in, from the request's body into nothing but this; erased when dropped.
 struct Hidden(Zeroizing<String>);
 
 impl<'de> Deserialize<'de> for Hidden {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer).map(|text| Self(Zeroizing::new(text)))
+        struct Text;
+        impl<'de> serde::de::Visitor<'de> for Text {
+            type Value = Hidden;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("base64 in a string without escapes")
+            }
+
+            // Whoever unescapes a string keeps a copy of it.
+            fn visit_borrowed_str<E: serde::de::Error>(self, text: &'de str) -> Result<Hidden, E> {
+                Ok(Hidden(Zeroizing::new(text.to_owned())))
+            }
+
+            fn visit_str<E: serde::de::Error>(self, _: &str) -> Result<Hidden, E> {
+                Err(E::custom("a secret must be base64 in a string without escapes"))
+            }
+        }
+        deserializer.deserialize_str(Text)
     }
 }
 
@@ -70,13 +87,30 @@ struct Version {
     not_after: i64,
 }
 
+/// A new key. The members of [`Version`] stand here again: flattened they would pass through values that nobody erases.
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct NewKey {
     layer: String,
     #[serde(default)]
     to: To,
-    #[serde(flatten)]
-    version: Value,
+    policy: String,
+    secret: Option<Hidden>,
+    generate: Option<usize>,
+    image: Option<Image>,
+    #[serde(default)]
+    max_releases: u32,
+    #[serde(default)]
+    not_before: i64,
+    #[serde(default)]
+    not_after: i64,
+}
+
+impl NewKey {
+    fn version(self) -> Version {
+        let Self { policy, secret, generate, image, max_releases, not_before, not_after, .. } = self;
+        Version { policy, secret, generate, image, max_releases, not_before, not_after }
+    }
 }
 
 /// Whose key a release may go to.
@@ -131,6 +165,10 @@ fn secret(name: &str, layer: Layer, version: &Version) -> Result<Zeroizing<Vec<u
     }
 }
 
+fn event<'a>(app: &App, identity: &'a Identity) -> Event<'a> {
+    Event { tenant: &identity.tenant, who: &identity.name, role: identity.role.name(), time: app.now() }
+}
+
 async fn store(
     app: &App,
     identity: &Identity,
@@ -167,9 +205,16 @@ async fn store(
     };
     let number = app
         .store
-        .add_version(tenant, name, new_key.map(|(layer, to)| (layer.name(), to == To::Host)), &new, &app.kek.load_full(), &secret)
+        .add_version(
+            &event(app, identity),
+            name,
+            new_key.map(|(layer, to)| (layer.name(), to == To::Host)),
+            &new,
+            &app.kek.load_full(),
+            &secret,
+        )
         .await?;
-    audit::change(identity, if number == 1 { "key-add" } else { "key-rotate" }, &format!("{name} version {number}"));
+    audit::change(identity, if new_key.is_some() { "key-add" } else { "key-rotate" }, &format!("{name} version {number}"));
     Ok((StatusCode::CREATED, Json(json!({"name": name, "version": number, "layer": layer.name(), "policy": policy.id()}))))
 }
 
@@ -207,8 +252,7 @@ async fn add(
     check_key(&name)?;
     let new: NewKey = read_json(&body)?;
     let layer = layer(&new.layer)?;
-    let version: Version = serde_json::from_value(new.version).map_err(|error| Kind::Malformed.because(error.to_string()))?;
-    store(&app, &identity, &name, Some((layer, new.to)), version).await
+    store(&app, &identity, &name, Some((layer, new.to)), new.version()).await
 }
 
 async fn rotate(
@@ -229,11 +273,9 @@ struct Which {
 
 async fn set_disabled(app: &App, identity: &Identity, name: &str, body: &[u8], disabled: bool) -> Result<StatusCode> {
     let which = if body.is_empty() { Which { version: None } } else { read_json(body)? };
-    if !app.store.disable_key(&identity.tenant, name, which.version, disabled).await? {
-        return Err(Kind::NotFound.because("there is no such key or version"));
+    if let Some(what) = app.store.disable_key(&event(app, identity), name, which.version, disabled).await? {
+        audit::change(identity, if disabled { "key-disable" } else { "key-enable" }, &what);
     }
-    let what = which.version.map_or_else(|| name.to_owned(), |version| format!("{name} version {version}"));
-    audit::change(identity, if disabled { "key-disable" } else { "key-enable" }, &what);
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -271,7 +313,8 @@ struct After {
 
 async fn keys(State(app): Shared, Extension(identity): Extension<Identity>, Query(query): Query<After>) -> Result<Json<Value>> {
     let rows = app.store.keys(&identity.tenant, query.after.as_deref().unwrap_or(""), page(query.limit)).await?;
-    Ok(Json(json!({"keys": rows.iter().map(show).collect::<Vec<_>>()})))
+    let next = rows.last().filter(|_| rows.len() as i64 == page(query.limit)).map(|row| row.name.as_str());
+    Ok(Json(json!({"keys": rows.iter().map(show).collect::<Vec<_>>(), "next": next})))
 }
 
 async fn key(State(app): Shared, Extension(identity): Extension<Identity>, Path(name): Path<String>) -> Result<Json<Value>> {
@@ -290,9 +333,14 @@ struct Receipts {
 
 async fn receipts(State(app): Shared, Extension(identity): Extension<Identity>, Query(query): Query<Receipts>) -> Result<Json<Value>> {
     let rows = app.store.receipts(&identity.tenant, query.key.as_deref(), query.after.unwrap_or(0), page(query.limit)).await?;
-    let (head, kept) = app.store.heads(&identity.tenant).await?;
+    let Heads { head, kept, signed } = app.store.heads(&identity.tenant).await?;
     let show = |head: shef_proto::receipt::Head| json!({"seq": head.seq, "digest": hex::encode(head.digest)});
+    let mut kept = show(kept);
+    if !signed.is_empty() {
+        kept["statement"] = json!(text(&signed));
+    }
+    let next = rows.last().filter(|_| rows.len() as i64 == page(query.limit)).map(|row| row.seq);
     let list: Vec<_> =
         rows.iter().map(|row| json!({"seq": row.seq, "time": row.time, "key": row.name, "receipt": text(&row.content)})).collect();
-    Ok(Json(json!({"tenant": identity.tenant, "receipts": list, "head": show(head), "kept": show(kept)})))
+    Ok(Json(json!({"tenant": identity.tenant, "receipts": list, "head": show(head), "kept": kept, "next": next})))
 }

@@ -11,6 +11,7 @@ mod routes;
 mod veraison;
 
 pub use collateral::{add_revocation, authority};
+pub(crate) use devices::{cursor, cursor_of, unhex};
 pub use open::openapi;
 pub use routes::{ROUTES, Route, Takes};
 
@@ -20,15 +21,18 @@ use std::time::{Duration, Instant};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderMap, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use hyper::body::Body as _;
 use serde::de::DeserializeOwned;
+use zeroize::Zeroizing;
 
 use crate::app::App;
+use crate::audit;
 use crate::auth::{Identity, Need, identify};
 use crate::config::Config;
 use crate::metrics::Counter;
@@ -70,7 +74,8 @@ async fn every_request(State(app): Shared, request: Request, next: Next) -> Resp
     let start = Instant::now();
     let route = request.extensions().get::<MatchedPath>().and_then(|path| routes::find(request.method(), path.as_str()));
     let method = request.method().clone();
-    let mut response = match admit(&app, route, request).await {
+    let mut who = None;
+    let mut response = match admit(&app, route, request, &mut who).await {
         Ok((request, place)) => {
             let response = next.run(request).await;
             drop(place);
@@ -78,17 +83,28 @@ async fn every_request(State(app): Shared, request: Request, next: Next) -> Resp
         }
         Err(problem) => problem.into_response(),
     };
+    if let (Some(who), Some(what)) = (&who, route.and_then(|route| refusal(route, &response))) {
+        app.refused(who, &what).await;
+    }
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(header::STRICT_TRANSPORT_SECURITY, HeaderValue::from_static("max-age=31536000"));
     let path = route.map_or("other", |route| route.path);
     let status = status_label(response.status().as_u16());
-    app.metrics.count(Counter::Requests, &[path, status]);
+    app.metrics.count(Counter::Requests, who.as_ref().map(|who| who.tenant.as_str()), &[path, status]);
     app.metrics.took(start.elapsed().as_secs_f64());
     let code = response.extensions().get::<Answered>().map_or("", |code| code.0);
     tracing::debug!(%method, path, status, code, "request");
     response
+}
+
+/// A refusal that is kept: of what somebody may not do, and of changes that were not made. Denied evidence has its own records.
+fn refusal(route: &Route, response: &Response) -> Option<String> {
+    let status = response.status();
+    let of_a_change = route.need == Need::Operate && route.changes() && status.is_client_error();
+    let code = response.extensions().get::<Answered>().map_or("", |code| code.0);
+    (status == StatusCode::FORBIDDEN || of_a_change).then(|| format!("{} {} {} {code}", route.method, route.path, status.as_u16()))
 }
 
 /// Statuses that are counted by themselves.
@@ -122,6 +138,7 @@ async fn admit(
     app: &App,
     route: Option<&'static Route>,
     mut request: Request,
+    who: &mut Option<Identity>,
 ) -> Result<(Request, Option<tokio::sync::OwnedSemaphorePermit>)> {
     let Some(route) = route else {
         // No such path or method: the fallbacks answer, and nothing is read.
@@ -129,13 +146,28 @@ async fn admit(
     };
     let config = app.config.load_full();
     if route.need != Need::Open {
-        let certificate = request.extensions().get::<Peer>().and_then(|peer| peer.identity.clone());
-        let identity = match identify(&config, certificate.as_ref(), request.headers()) {
-            Err(_) if is_compat(route.path) && !request.headers().contains_key(header::AUTHORIZATION) && certificate.is_none() => {
-                anonymous(&config)?
-            }
-            other => other?,
+        let peer = request.extensions().get::<Peer>().cloned();
+        let certificate = peer.as_ref().and_then(|peer| peer.identity.clone());
+        let known = if peer.as_ref().is_some_and(|peer| peer.stale) {
+            let text = "the certificate of this connection is not accepted any more: it was revoked, has ended, or its CA is gone";
+            Err(Kind::Unauthenticated.because(text).header(header::CONNECTION, "close"))
+        } else {
+            identify(&config, certificate.as_ref(), request.headers())
         };
+        let identity = match known {
+            Err(_)
+                if peer.as_ref().is_some_and(|peer| !peer.stale)
+                    && is_compat(route.path)
+                    && !request.headers().contains_key(header::AUTHORIZATION)
+                    && certificate.is_none() =>
+            {
+                anonymous(&config)
+            }
+            other => other,
+        };
+        let identity =
+            identity.inspect_err(|problem| audit::login_refused(&app.logins, peer.as_ref().map(|peer| peer.address), &problem.detail))?;
+        *who = Some(identity.clone());
         app.rates.take(&identity.tenant, config.limits.rate, config.limits.burst, Instant::now())?;
         identity.demand(route.need)?;
         request.extensions_mut().insert(identity);
@@ -172,15 +204,33 @@ fn anonymous(config: &Config) -> Result<Identity> {
     Ok(Identity::anonymous(&tenant))
 }
 
+/// The whole body, erased when the last handle to it goes: it may hold a secret.
 async fn read(body: Body, limit: usize, time: Duration) -> Result<Bytes> {
-    match tokio::time::timeout(time, Limited::new(body, limit).collect()).await {
-        Ok(Ok(body)) => Ok(body.to_bytes()),
+    match tokio::time::timeout(time, collect(body, limit)).await {
+        Ok(Ok(body)) => Ok(Bytes::from_owner(body)),
         Ok(Err(error)) if error.downcast_ref::<LengthLimitError>().is_some() => {
             Err(Kind::TooLarge.because(format!("more than {limit} bytes")).header(header::CONNECTION, "close"))
         }
         Ok(Err(_)) => Err(Kind::Malformed.because("the body broke off").header(header::CONNECTION, "close")),
         Err(_) => Err(Kind::Slow.because(format!("the body was not there after {} s", time.as_secs())).header(header::CONNECTION, "close")),
     }
+}
+
+async fn collect(body: Body, limit: usize) -> Result<Zeroizing<Vec<u8>>, Box<dyn std::error::Error + Send + Sync>> {
+    let announced = usize::try_from(body.size_hint().lower()).unwrap_or(limit).min(limit);
+    let mut body = Limited::new(body, limit);
+    let mut whole = Zeroizing::new(Vec::with_capacity(announced));
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame?.into_data() else { continue };
+        if whole.capacity() - whole.len() < data.len() {
+            // A vector that grows by itself leaves what it held behind.
+            let mut larger = Zeroizing::new(Vec::with_capacity((whole.len() + data.len()).next_power_of_two()));
+            larger.extend_from_slice(&whole);
+            whole = larger;
+        }
+        whole.extend_from_slice(&data);
+    }
+    Ok(whole)
 }
 
 /// The media type of a request, without parameters, in lower case.
@@ -202,8 +252,15 @@ pub fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T> {
 /// # Errors
 /// Not base64.
 pub fn bytes(name: &str, text: &str) -> Result<Vec<u8>> {
-    let plain = text.trim_end_matches('=').replace('+', "-").replace('/', "_");
-    URL_SAFE_NO_PAD.decode(plain).map_err(|_| Kind::Malformed.because(format!("{name} is not base64")))
+    let text = text.trim_end_matches('=');
+    // May be a secret: no copy that grows, none that stays.
+    let mut plain = Zeroizing::new(Vec::with_capacity(text.len()));
+    plain.extend(text.bytes().map(|byte| match byte {
+        b'+' => b'-',
+        b'/' => b'_',
+        other => other,
+    }));
+    URL_SAFE_NO_PAD.decode(&*plain).map_err(|_| Kind::Malformed.because(format!("{name} is not base64")))
 }
 
 /// Bytes as this API writes them: base64url without padding.

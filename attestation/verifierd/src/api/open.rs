@@ -6,12 +6,12 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
 use axum::routing::get;
-use axum::{Json, Router};
+use axum::{Extension, Json, Router};
 use serde_json::{Map, Value, json};
 
 use super::{ROUTES, Shared};
 use crate::app::App;
-use crate::auth::Need;
+use crate::auth::{Identity, Need};
 use crate::metrics::Gauge;
 use crate::problem::{Kind, Result};
 use crate::tls;
@@ -35,20 +35,30 @@ async fn ready(State(app): Shared) -> Result<Json<Value>> {
     Ok(Json(json!({"status": "ready", "version": env!("CARGO_PKG_VERSION"), "certificate_ends": end})))
 }
 
-async fn metrics(State(app): Shared) -> Result<impl IntoResponse> {
+/// The tenant's own; all of them for those who run the service.
+async fn metrics(State(app): Shared, Extension(who): Extension<Identity>) -> Result<impl IntoResponse> {
     let config = app.config.load_full();
-    let devices = app.device_counts().await?;
-    let left = tls::not_after(&config.tls.certificate).map_or(0, |end| end - app.now());
+    let whole = config.operators.iter().any(|operator| operator.split_once('/') == Some((&who.tenant, &who.name)));
+    let own = [who.tenant.as_str()];
+    let all: Vec<&str> = config.tenants.iter().map(|tenant| tenant.name.as_str()).collect();
+    let tenants = if whole { &all[..] } else { &own[..] };
+    let (mut devices, mut stale) = (0, 0);
+    for tenant in tenants {
+        let counts = app.device_counts(tenant).await?;
+        (devices, stale) = (devices + counts.all, stale + counts.stale);
+    }
+    let left = app.ends(tenants, whole).await?.into_iter().map(|(of, end)| ("of", of, (end - app.now()) as f64)).collect();
     let gauges = [
-        Gauge { name: "shef_devices", help: "Devices that were seen.", value: devices.all as f64 },
+        Gauge::one("shef_devices", "Devices that were seen.", devices as f64),
+        Gauge::one("shef_devices_stale", "Devices that were not accepted for longer than retention.stale_seconds.", stale as f64),
         Gauge {
-            name: "shef_devices_stale",
-            help: "Devices that were not accepted for longer than retention.stale_seconds.",
-            value: devices.stale as f64,
+            name: "shef_certificate_seconds_left",
+            help: "Seconds until the first of these ends: server, client-ca, crl, signer (certificate), corim (reference values).",
+            values: left,
         },
-        Gauge { name: "shef_certificate_seconds_left", help: "Seconds until the server certificate ends.", value: left as f64 },
     ];
-    Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], app.metrics.render(&gauges)))
+    let text = app.metrics.render((!whole).then_some(who.tenant.as_str()), &gauges);
+    Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text))
 }
 
 async fn jwks(State(app): Shared) -> impl IntoResponse {

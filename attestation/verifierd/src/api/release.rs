@@ -127,7 +127,7 @@ pub async fn run(app: &App, identity: &Identity, wanted: &Wanted<'_>) -> Result<
         Err(problem) if problem.kind.status() >= 500 => "failed",
         Err(_) => "refused",
     };
-    app.metrics.count(Counter::Releases, &[wanted.layer.name(), result]);
+    app.metrics.count(Counter::Releases, Some(&identity.tenant), &[wanted.layer.name(), result]);
     if let Ok((version, released)) = &released {
         audit::release(identity, wanted.key, *version, released.head.seq, released.fresh);
     }
@@ -157,6 +157,10 @@ async fn attempt(app: &App, identity: &Identity, wanted: &Wanted<'_>) -> Result<
     let signer = app.signer.load_full();
     let policy_id = format!("{}@{}", version.policy, version.policy_version);
     let mut collateral = app.collateral(tenant).await?;
+    if collateral.policy(&policy_id).is_err() {
+        // Policies never go: this one came in at another replica, within the last second.
+        collateral = app.read_collateral(tenant).await?;
+    }
     // Twice at most: a change of the collateral between appraisal and commit is appraised again; a second one is the caller's to retry.
     for _ in 0..2 {
         let policy = collateral.policy(&policy_id)?;

@@ -86,6 +86,19 @@ pub struct RevocationRow {
 
 row!(RevocationRow { kind, value, reason, created });
 
+/// The highest version that was ever stored of a CoRIM, by its id and signer. It stays when the CoRIM goes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CorimVersion {
+    /// Who signed it.
+    pub signer: String,
+    /// The id in it.
+    pub id: String,
+    /// The highest version.
+    pub version: i64,
+}
+
+row!(CorimVersion { signer, id, version });
+
 /// Everything of a tenant that appraisals are held against.
 #[derive(Clone, Debug)]
 pub struct CollateralRows {
@@ -97,6 +110,8 @@ pub struct CollateralRows {
     pub signers: Vec<SignerRow>,
     /// Reference values.
     pub corims: Vec<CorimRow>,
+    /// Highest versions of CoRIMs, those that are gone too.
+    pub versions: Vec<CorimVersion>,
     /// Policies, all versions.
     pub policies: Vec<PolicyRow>,
     /// Revocations.
@@ -196,6 +211,8 @@ macro_rules! rows {
             .bind(tenant)
             .fetch_all($via)
             .await?;
+        let versions =
+            sqlx::query_as("SELECT signer, id, version FROM corim_version WHERE tenant = $1").bind(tenant).fetch_all($via).await?;
         let policies = sqlx::query_as(
             "SELECT name, version, media_type, content, sha256, created FROM policy WHERE tenant = $1 ORDER BY name, version",
         )
@@ -207,8 +224,26 @@ macro_rules! rows {
                 .bind(tenant)
                 .fetch_all($via)
                 .await?;
-        CollateralRows { generation, anchors, signers, corims, policies, revocations }
+        CollateralRows { generation, anchors, signers, corims, versions, policies, revocations }
     }};
+}
+
+/// Remembers versions of CoRIMs; only upwards.
+macro_rules! remember {
+    ($tx:expr, $tenant:expr, $versions:expr) => {
+        for row in $versions {
+            sqlx::query(
+                "INSERT INTO corim_version (tenant, signer, id, version) VALUES ($1, $2, $3, $4) ON CONFLICT (tenant, signer, id) \
+                 DO UPDATE SET version = excluded.version WHERE corim_version.version < excluded.version",
+            )
+            .bind($tenant)
+            .bind(&row.signer)
+            .bind(&row.id)
+            .bind(row.version)
+            .execute(&mut *$tx)
+            .await?;
+        }
+    };
 }
 
 /// One statement that changes at most one row: whether it did.
@@ -239,7 +274,21 @@ impl Store {
         on!(self, |pools| Ok(rows!(&pools.read, tenant)))
     }
 
+    /// Remembers versions of CoRIMs that are there from before they were remembered.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn remember(&self, tenant: &str, versions: &[CorimVersion]) -> Result<()> {
+        on!(self, |pools| {
+            let mut tx = pools.durable.begin_with(pools.begin).await?;
+            remember!(tx, tenant, versions);
+            tx.commit().await?;
+            Ok(())
+        })
+    }
+
     /// Changes the collateral: change, `check` of all that is there afterwards, and event are one transaction.
+    /// `check` gives the versions of the CoRIMs that are there too: they are remembered.
     ///
     /// # Errors
     /// The check's, another content under the name, or the database does not answer; nothing is changed then.
@@ -247,7 +296,7 @@ impl Store {
         &self,
         event: &Event<'_>,
         change: &Change,
-        check: impl FnOnce(&CollateralRows) -> Result<T>,
+        check: impl FnOnce(&CollateralRows) -> Result<(T, Vec<CorimVersion>)>,
     ) -> Result<Changed<T>> {
         let tenant = event.tenant;
         on!(self, |pools| {
@@ -369,11 +418,12 @@ impl Store {
                 }
             };
             let Some(done) = done else { return Ok(Changed::Missing) };
-            let checked = check(&rows!(&mut *tx, tenant))?;
+            let (checked, versions) = check(&rows!(&mut *tx, tenant))?;
             if !done {
                 return Ok(Changed::Same(checked, number));
             }
-            record_event!(tx, event, change.action(), &what);
+            remember!(tx, tenant, &versions);
+            record_event!(tx, event, change.action(), what);
             tx.commit().await?;
             Ok(Changed::Done(checked, number))
         })

@@ -1,7 +1,11 @@
-//! Events: who changed what, and when. Each is written in the transaction of its change.
+//! Events: who changed what, or was refused it, and when. Each is written in the transaction of its change, and names the digest of the one before, so that
+//! an edit, a gap and another order show.
+
+use serde::{Serialize, Serializer};
 
 use super::{Store, on, row};
-use crate::problem::Result;
+use crate::problem::{Kind, Result};
+use crate::secrets::sha256;
 
 /// Who changes something, and when.
 #[derive(Clone, Copy, Debug)]
@@ -16,8 +20,16 @@ pub struct Event<'a> {
     pub time: i64,
 }
 
+impl<'a> Event<'a> {
+    /// Something that the service does by itself.
+    #[must_use]
+    pub fn own(tenant: &'a str, time: i64) -> Self {
+        Self { tenant, who: "service", role: "service", time }
+    }
+}
+
 /// An event that was kept.
-#[derive(Clone, Debug, serde::Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct EventRow {
     /// Number, from 1; a tenant's events have no gaps.
     pub seq: i64,
@@ -27,47 +39,194 @@ pub struct EventRow {
     pub who: String,
     /// Its role.
     pub role: String,
-    /// What was done.
+    /// What was done, or `refused`.
     pub action: String,
     /// What it was about.
     pub what: String,
+    /// SHA-256 over the digest of the event before and all of this one; empty in events of versions that had none.
+    #[serde(serialize_with = "hexadecimal")]
+    pub digest: Vec<u8>,
 }
 
-row!(EventRow { seq, time, who, role, action, what });
+row!(EventRow { seq, time, who, role, action, what, digest });
+
+fn hexadecimal<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&hex::encode(bytes))
+}
+
+impl EventRow {
+    /// The digest that this event has behind one of digest `previous` (empty before the first): SHA-256 over `shef-event/1`, `previous`, tenant, number, time,
+    /// who, role, action and what, each behind its length in four bytes, numbers in eight, big-endian.
+    #[must_use]
+    pub fn chained(&self, tenant: &str, previous: &[u8]) -> [u8; 32] {
+        let (seq, time) = (self.seq.to_be_bytes(), self.time.to_be_bytes());
+        let parts: [&[u8]; 9] = [
+            b"shef-event/1",
+            previous,
+            tenant.as_bytes(),
+            &seq,
+            &time,
+            self.who.as_bytes(),
+            self.role.as_bytes(),
+            self.action.as_bytes(),
+            self.what.as_bytes(),
+        ];
+        let mut all = Vec::new();
+        for part in parts {
+            all.extend_from_slice(&(part.len() as u32).to_be_bytes());
+            all.extend_from_slice(part);
+        }
+        sha256(&all)
+    }
+}
+
+/// Checks events of one tenant, one behind the other.
+#[derive(Debug)]
+pub struct EventChain<'a> {
+    tenant: &'a str,
+    seq: i64,
+    digest: Vec<u8>,
+}
+
+impl<'a> EventChain<'a> {
+    /// Begins before a tenant's first event.
+    #[must_use]
+    pub fn new(tenant: &'a str) -> Self {
+        Self { tenant, seq: 0, digest: Vec::new() }
+    }
+
+    /// Takes the next event.
+    ///
+    /// # Errors
+    /// It is not the next one, or was changed.
+    pub fn push(&mut self, row: &EventRow) -> Result<()> {
+        let bad = |what: &str| Err(Kind::Audit.because(format!("event {} of tenant {}: {what}", self.seq + 1, self.tenant)));
+        if row.seq != self.seq + 1 {
+            return bad(&format!("missing, or in another order: found number {}", row.seq));
+        }
+        // Events of older versions have no digest: all of them are before the first that has.
+        let from_before = row.digest.is_empty() && self.digest.is_empty();
+        if !from_before && row.digest != row.chained(self.tenant, &self.digest) {
+            return bad("changed, or does not follow the one before it");
+        }
+        (self.seq, self.digest) = (row.seq, row.digest.clone());
+        Ok(())
+    }
+
+    /// Number and digest of the last one.
+    #[must_use]
+    pub fn head(&self) -> (i64, &[u8]) {
+        (self.seq, &self.digest)
+    }
+}
+
+/// Locks a tenant until the end of a transaction.
+pub(crate) const LOCK: &str = "UPDATE tenant SET swept = swept WHERE name = $1";
 
 /// Writes an event in a transaction that holds the tenant's row.
 macro_rules! record_event {
     ($tx:expr, $event:expr, $action:expr, $what:expr) => {{
         let event: &$crate::store::events::Event<'_> = $event;
-        sqlx::query(
-            "INSERT INTO event (tenant, seq, time, who, role, action, what) \
-             SELECT $1, COALESCE(MAX(seq), 0) + 1, $2, $3, $4, $5, $6 FROM event WHERE tenant = $1",
-        )
-        .bind(event.tenant)
-        .bind(event.time)
-        .bind(event.who)
-        .bind(event.role)
-        .bind($action)
-        .bind($what)
-        .execute(&mut *$tx)
-        .await?;
+        let last: Option<(i64, Vec<u8>)> = sqlx::query_as("SELECT seq, digest FROM event WHERE tenant = $1 ORDER BY seq DESC LIMIT 1")
+            .bind(event.tenant)
+            .fetch_optional(&mut *$tx)
+            .await?;
+        let (seq, previous) = last.unwrap_or_default();
+        let mut row = $crate::store::events::EventRow {
+            seq: seq + 1,
+            time: event.time,
+            who: event.who.into(),
+            role: event.role.into(),
+            action: $action.into(),
+            what: $what.into(),
+            digest: Vec::new(),
+        };
+        row.digest = row.chained(event.tenant, &previous).to_vec();
+        sqlx::query("INSERT INTO event (tenant, seq, time, who, role, action, what, digest) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)")
+            .bind(event.tenant)
+            .bind(row.seq)
+            .bind(row.time)
+            .bind(row.who)
+            .bind(row.role)
+            .bind(row.action)
+            .bind(row.what)
+            .bind(row.digest)
+            .execute(&mut *$tx)
+            .await?;
     }};
 }
 pub(crate) use record_event;
 
 impl Store {
+    /// Keeps an event that changes nothing: a refusal.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn event(&self, event: &Event<'_>, action: &str, what: &str) -> Result<()> {
+        on!(self, |pools| {
+            let mut tx = pools.quick.begin_with(pools.begin_quick).await?;
+            sqlx::query(LOCK).bind(event.tenant).execute(&mut *tx).await?;
+            record_event!(tx, event, action, what);
+            tx.commit().await?;
+            Ok(())
+        })
+    }
+
     /// Events behind this number, the oldest first.
     ///
     /// # Errors
     /// The database does not answer.
     pub async fn events(&self, tenant: &str, after: i64, limit: i64) -> Result<Vec<EventRow>> {
         on!(self, |pools| {
-            Ok(sqlx::query_as("SELECT seq, time, who, role, action, what FROM event WHERE tenant = $1 AND seq > $2 ORDER BY seq LIMIT $3")
-                .bind(tenant)
-                .bind(after)
-                .bind(limit)
-                .fetch_all(&pools.read)
-                .await?)
+            Ok(sqlx::query_as(
+                "SELECT seq, time, who, role, action, what, digest FROM event WHERE tenant = $1 AND seq > $2 ORDER BY seq LIMIT $3",
+            )
+            .bind(tenant)
+            .bind(after)
+            .bind(limit)
+            .fetch_all(&pools.read)
+            .await?)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_edit_a_gap_and_another_order_show() {
+        let mut rows: Vec<EventRow> = Vec::new();
+        for seq in 1..=4 {
+            let mut row = EventRow {
+                seq,
+                time: 7,
+                who: "a".into(),
+                role: "operator".into(),
+                action: "revoke".into(),
+                what: format!("device {seq}"),
+                digest: Vec::new(),
+            };
+            // The first is of a version without digests.
+            if seq > 1 {
+                row.digest = row.chained("t", rows.last().map_or(&[][..], |row| &row.digest)).to_vec();
+            }
+            rows.push(row);
+        }
+        let check = |tenant: &str, rows: &[EventRow]| {
+            let mut chain = EventChain::new(tenant);
+            rows.iter().try_for_each(|row| chain.push(row)).map_err(|problem| problem.kind)
+        };
+        assert_eq!(check("t", &rows), Ok(()));
+        assert_eq!(check("u", &rows), Err(Kind::Audit));
+        let changed = |change: fn(&mut Vec<EventRow>)| {
+            let mut rows = rows.clone();
+            change(&mut rows);
+            check("t", &rows)
+        };
+        assert_eq!(changed(|rows| rows[2].who = "b".into()), Err(Kind::Audit));
+        assert_eq!(changed(|rows| rows.swap(1, 2)), Err(Kind::Audit));
+        assert_eq!(changed(|rows| drop(rows.remove(1))), Err(Kind::Audit));
+        assert_eq!(changed(|rows| rows[3].digest.clear()), Err(Kind::Audit));
     }
 }

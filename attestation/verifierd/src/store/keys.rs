@@ -2,6 +2,7 @@
 
 use shef_proto::receipt::{self, Head};
 
+use super::events::{Event, LOCK, record_event};
 use super::records::{AppraisalRecord, USE, record};
 use super::rekey::hold_kek;
 use super::{Store, on, row};
@@ -126,8 +127,29 @@ pub struct ReceiptRow {
 
 row!(ReceiptRow { seq, time, name, content });
 
-/// Most receipts that are forgotten at a time.
-const FORGET: i64 = 1000;
+/// Most receipts that are forgotten at a time: each is verified before.
+const FORGET: i64 = 500;
+
+struct HeadsRow {
+    seq: i64,
+    head: Vec<u8>,
+    kept_seq: i64,
+    kept_head: Vec<u8>,
+    kept_signed: Vec<u8>,
+}
+
+row!(HeadsRow { seq, head, kept_seq, kept_head, kept_signed });
+
+/// Where a tenant's chain of receipts begins and ends.
+#[derive(Clone, Debug)]
+pub struct Heads {
+    /// The end.
+    pub head: Head,
+    /// The last one that was forgotten; number 0 where nothing was.
+    pub kept: Head,
+    /// The service's statement that it forgot them; empty where there is none.
+    pub signed: Vec<u8>,
+}
 
 fn head_of(seq: i64, digest: &[u8]) -> Result<Head> {
     let digest = digest.try_into().map_err(|_| Kind::Internal.because("the stored head of the receipts has a wrong length"))?;
@@ -144,16 +166,18 @@ impl Store {
     /// The key exists, or does not, the KEK was rotated, or the database does not answer.
     pub async fn add_version(
         &self,
-        tenant: &str,
+        event: &Event<'_>,
         name: &str,
         new_key: Option<(&str, bool)>,
         new: &NewVersion,
         kek: &Kek,
         secret: &[u8],
     ) -> Result<i64> {
+        let tenant = event.tenant;
         on!(self, |pools| {
             let mut tx = pools.durable.begin_with(pools.begin).await?;
             hold_kek!(tx, kek);
+            sqlx::query(LOCK).bind(tenant).execute(&mut *tx).await?;
             let version = match new_key {
                 Some((layer, to_host)) => {
                     let added = sqlx::query(
@@ -198,6 +222,7 @@ impl Store {
             .bind(new.created)
             .execute(&mut *tx)
             .await?;
+            record_event!(tx, event, if new_key.is_some() { "key-add" } else { "key-rotate" }, format!("{name} version {version}"));
             tx.commit().await?;
             Ok(version)
         })
@@ -245,21 +270,42 @@ impl Store {
         })
     }
 
-    /// Disables a key, or one version of it; or enables it again. False when there is none.
+    /// Disables a key, or one version of it; or enables it again. What it was called in the event, or `None` when it was so before.
     ///
     /// # Errors
-    /// The database does not answer.
-    pub async fn disable_key(&self, tenant: &str, name: &str, version: Option<i64>, disabled: bool) -> Result<bool> {
+    /// There is no such key or version, or the database does not answer.
+    pub async fn disable_key(&self, event: &Event<'_>, name: &str, version: Option<i64>, disabled: bool) -> Result<Option<String>> {
         on!(self, |pools| {
-            let query = match version {
-                None => sqlx::query("UPDATE key_name SET disabled = $3 WHERE tenant = $1 AND name = $2").bind(tenant).bind(name),
-                Some(_) => sqlx::query("UPDATE key_version SET disabled = $3 WHERE tenant = $1 AND name = $2 AND version = $4")
+            let (tenant, off) = (event.tenant, i64::from(disabled));
+            let mut tx = pools.durable.begin_with(pools.begin).await?;
+            sqlx::query(LOCK).bind(tenant).execute(&mut *tx).await?;
+            let known: Option<(i64,)> = match version {
+                None => sqlx::query_as("SELECT disabled FROM key_name WHERE tenant = $1 AND name = $2").bind(tenant).bind(name),
+                Some(version) => sqlx::query_as("SELECT disabled FROM key_version WHERE tenant = $1 AND name = $2 AND version = $3")
                     .bind(tenant)
-                    .bind(name),
-            };
-            let query = query.bind(i64::from(disabled));
-            let query = if let Some(version) = version { query.bind(version) } else { query };
-            Ok(query.execute(&pools.durable).await?.rows_affected() > 0)
+                    .bind(name)
+                    .bind(version),
+            }
+            .fetch_optional(&mut *tx)
+            .await?;
+            let Some((known,)) = known else { return Err(Kind::NotFound.because("there is no such key or version")) };
+            if known == off {
+                return Ok(None);
+            }
+            match version {
+                None => sqlx::query("UPDATE key_name SET disabled = $3 WHERE tenant = $1 AND name = $2").bind(tenant).bind(name).bind(off),
+                Some(version) => sqlx::query("UPDATE key_version SET disabled = $3 WHERE tenant = $1 AND name = $2 AND version = $4")
+                    .bind(tenant)
+                    .bind(name)
+                    .bind(off)
+                    .bind(version),
+            }
+            .execute(&mut *tx)
+            .await?;
+            let what = version.map_or_else(|| name.to_owned(), |version| format!("{name} version {version}"));
+            record_event!(tx, event, if disabled { "key-disable" } else { "key-enable" }, what.as_str());
+            tx.commit().await?;
+            Ok(Some(what))
         })
     }
 
@@ -410,56 +456,74 @@ impl Store {
         })
     }
 
-    /// Head of a tenant's chain, and the head behind which receipts are kept.
+    /// Where a tenant's chain of receipts begins and ends.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn heads(&self, tenant: &str) -> Result<(Head, Head)> {
+    pub async fn heads(&self, tenant: &str) -> Result<Heads> {
         on!(self, |pools| {
-            let (seq, head, kept_seq, kept): (i64, Vec<u8>, i64, Vec<u8>) =
-                sqlx::query_as("SELECT seq, head, kept_seq, kept_head FROM tenant WHERE name = $1")
-                    .bind(tenant)
-                    .fetch_one(&pools.read)
-                    .await?;
-            Ok((head_of(seq, &head)?, head_of(kept_seq, &kept)?))
+            let row: Option<HeadsRow> = sqlx::query_as("SELECT seq, head, kept_seq, kept_head, kept_signed FROM tenant WHERE name = $1")
+                .bind(tenant)
+                .fetch_optional(&pools.read)
+                .await?;
+            let Some(row) = row else {
+                let first = Head { seq: 0, digest: receipt::genesis(tenant) };
+                return Ok(Heads { head: first, kept: first, signed: Vec::new() });
+            };
+            Ok(Heads { head: head_of(row.seq, &row.head)?, kept: head_of(row.kept_seq, &row.kept_head)?, signed: row.kept_signed })
         })
     }
 
-    /// Forgets receipts from before `before`, oldest first, up to the first that is younger, and so many at a time that nobody waits for it.
-    /// The chain then begins behind the last one forgotten. Gives how many went.
+    /// Oldest receipts that are kept: those that may be forgotten, up to the first that is younger than `before`, and only so many at a time that nobody
+    /// waits for it. The newest stays, so that a chain is never empty once it has begun.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn forget_receipts(&self, tenant: &str, before: i64) -> Result<u64> {
+    pub async fn old_receipts(&self, tenant: &str, before: i64) -> Result<Vec<ReceiptRow>> {
         on!(self, |pools| {
-            let mut tx = pools.durable.begin_with(pools.begin).await?;
-            // The newest stays, so that a chain is never empty once it has begun.
-            let oldest: Vec<(i64, i64)> = sqlx::query_as(
-                "SELECT seq, time FROM receipt WHERE tenant = $1 AND seq < (SELECT MAX(seq) FROM receipt WHERE tenant = $1) \
+            let mut oldest: Vec<ReceiptRow> = sqlx::query_as(
+                "SELECT seq, time, name, content FROM receipt WHERE tenant = $1 AND seq < (SELECT MAX(seq) FROM receipt WHERE tenant = $1) \
                  ORDER BY seq LIMIT $2",
             )
             .bind(tenant)
             .bind(FORGET)
-            .fetch_all(&mut *tx)
+            .fetch_all(&pools.read)
             .await?;
-            let Some((seq, _)) = oldest.into_iter().take_while(|(_, time)| *time < before).last() else { return Ok(0) };
-            let (content,): (Vec<u8>,) = sqlx::query_as("SELECT content FROM receipt WHERE tenant = $1 AND seq = $2")
-                .bind(tenant)
-                .bind(seq)
-                .fetch_one(&mut *tx)
-                .await?;
-            sqlx::query("UPDATE tenant SET kept_seq = $2, kept_head = $3 WHERE name = $1")
-                .bind(tenant)
-                .bind(seq)
-                .bind(receipt::digest(&content).to_vec())
-                .execute(&mut *tx)
-                .await?;
-            let gone = sqlx::query("DELETE FROM receipt WHERE tenant = $1 AND seq <= $2")
-                .bind(tenant)
-                .bind(seq)
+            let old = oldest.iter().take_while(|row| row.time < before).count();
+            oldest.truncate(old);
+            Ok(oldest)
+        })
+    }
+
+    /// Forgets the receipts up to a head, for which the service has signed that it does. The chain then begins behind it. Gives how many went; none where
+    /// the chain did not begin at `from` any more.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn forget_receipts(&self, event: &Event<'_>, from: Head, to: Head, signed: &[u8]) -> Result<u64> {
+        on!(self, |pools| {
+            let mut tx = pools.durable.begin_with(pools.begin).await?;
+            let moved = sqlx::query("UPDATE tenant SET kept_seq = $2, kept_head = $3, kept_signed = $4 WHERE name = $1 AND kept_seq = $5")
+                .bind(event.tenant)
+                .bind(to.seq as i64)
+                .bind(to.digest.to_vec())
+                .bind(signed)
+                .bind(from.seq as i64)
                 .execute(&mut *tx)
                 .await?
                 .rows_affected();
+            if moved == 0 {
+                return Ok(0);
+            }
+            let gone = sqlx::query("DELETE FROM receipt WHERE tenant = $1 AND seq <= $2")
+                .bind(event.tenant)
+                .bind(to.seq as i64)
+                .execute(&mut *tx)
+                .await?
+                .rows_affected();
+            if gone > 0 {
+                record_event!(tx, event, "receipts-forgotten", format!("up to {}", to.seq));
+            }
             tx.commit().await?;
             Ok::<u64, Problem>(gone)
         })

@@ -4,38 +4,33 @@
 //! does) for used nonces and records of appraisals, and `durable` (on disk before the answer) for everything that must not be lost.
 
 mod collateral;
+mod connect;
 mod events;
 mod keys;
 mod records;
 mod rekey;
 mod schema;
 
-use std::time::Duration;
-
-use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{AssertSqlSafe, Connection as _, Pool, Postgres, Sqlite};
+use sqlx::{AssertSqlSafe, Pool, Postgres, Sqlite};
 
 use crate::config::Database;
 use crate::problem::{Kind, Problem, Result};
 use crate::secrets::Kek;
 
-pub use collateral::{AnchorRow, Change, Changed, CollateralRows, CorimRow, PolicyRow, RevocationRow, SignerRow};
-pub use events::{Event, EventRow};
-pub use keys::{KeyRow, KeyVersionRow, NewRelease, NewVersion, ReceiptRow, Released};
+pub use collateral::{AnchorRow, Change, Changed, CollateralRows, CorimRow, CorimVersion, PolicyRow, RevocationRow, SignerRow};
+pub use connect::private;
+pub use events::{Event, EventChain, EventRow};
+pub use keys::{Heads, KeyRow, KeyVersionRow, NewRelease, NewVersion, ReceiptRow, Released};
 pub use records::{AppraisalRecord, AppraisalRow, DeviceCounts, DeviceRow};
-
-/// Bytes of a page of SQLite, where the database is new. An appraisal touches some ten pages, of most of them a few bytes, and all of them go through the journal:
-/// 18 kB with these, 45 kB with the usual ones of 4096.
-const PAGE_BYTES: u32 = 1024;
-/// Pages of SQLite's journal after which a writer copies them into the database itself: 64 MB. [`Store::checkpoint`] leaves it little to copy.
-const JOURNAL_PAGES: &str = "65536";
 
 /// The version of the schema that this program makes and knows.
 #[must_use]
 pub fn version() -> i64 {
     schema::MIGRATIONS.len() as i64
 }
+
+/// The version since which it is signed that receipts were forgotten.
+pub const SIGNED: i64 = 5;
 
 pub(crate) struct Pools<D: sqlx::Database> {
     read: Pool<D>,
@@ -53,6 +48,8 @@ pub(crate) enum Backend {
 /// The store.
 pub struct Store {
     pub(crate) backend: Backend,
+    /// The version of the schema that was found; 0 for a new database.
+    pub found: i64,
 }
 
 /// Runs one body on the pools of either database.
@@ -84,9 +81,8 @@ macro_rules! row {
 }
 pub(crate) use row;
 
-fn cannot(error: &sqlx::Error) -> Problem {
-    // The URL may hold a password; the text of the library's errors never does.
-    Kind::Store.because(format!("{error}"))
+fn newer(found: i64) -> Problem {
+    Kind::NewerStore.because(format!("the database has version {found}, this program knows up to {}", version()))
 }
 
 impl Store {
@@ -95,54 +91,48 @@ impl Store {
     /// # Errors
     /// Out of reach, of a newer version, or sealed under another KEK.
     pub async fn open(database: &Database, connections: u32, kek: &Kek) -> Result<Self> {
-        let store = match database {
-            Database::Sqlite(path) => {
-                let options = |synchronous| {
-                    SqliteConnectOptions::new()
-                        .filename(path)
-                        .create_if_missing(true)
-                        .journal_mode(SqliteJournalMode::Wal)
-                        .synchronous(synchronous)
-                        .page_size(PAGE_BYTES)
-                        .pragma("wal_autocheckpoint", JOURNAL_PAGES)
-                        .busy_timeout(Duration::from_secs(5))
-                };
-                // A write that fails, as on a full disk, ends its transaction behind the library's back, and that connection begins no other.
-                let pool = |most| {
-                    SqlitePoolOptions::new()
-                        .max_connections(most)
-                        .acquire_timeout(Duration::from_secs(5))
-                        .before_acquire(|connection, _| Box::pin(async move { Ok(!connection.is_in_transaction()) }))
-                };
-                // The first connection makes the file and its journal; the others open lazily.
-                let durable = pool(1).connect_with(options(SqliteSynchronous::Full)).await.map_err(|error| cannot(&error))?;
-                Backend::Sqlite(Pools {
-                    read: pool(connections).connect_lazy_with(options(SqliteSynchronous::Normal)),
-                    quick: pool(1).connect_lazy_with(options(SqliteSynchronous::Normal)),
-                    durable,
-                    begin_quick: "BEGIN IMMEDIATE",
-                    begin: "BEGIN IMMEDIATE",
-                })
-            }
-            Database::Postgres(url) => {
-                let options: PgConnectOptions = url.parse().map_err(|error| cannot(&error))?;
-                let pool = PgPoolOptions::new()
-                    .max_connections(connections)
-                    .acquire_timeout(Duration::from_secs(5))
-                    .connect_with(options.application_name("shef-verifierd"))
-                    .await
-                    .map_err(|error| cannot(&error))?;
-                Backend::Postgres(Pools { read: pool.clone(), quick: pool.clone(), durable: pool, begin_quick: "BEGIN", begin: "BEGIN" })
-            }
-        };
-        let store = Self { backend: store };
-        store.migrate().await?;
+        let mut store = Self { backend: connect::open(database, connections).await?, found: 0 };
+        store.found = store.migrate().await?;
         store.check_kek(kek).await?;
         store.adopt_resources(kek).await?;
         Ok(store)
     }
 
-    async fn migrate(&self) -> Result<()> {
+    /// Opens a database to be read beside the service that runs on it: nothing is made, extended or written. `None` where there is none yet.
+    ///
+    /// # Errors
+    /// Out of reach, of a newer version, sealed under another KEK, or of an older version where `present` asks for this one.
+    pub async fn look(database: &Database, kek: &Kek, present: bool) -> Result<Option<Self>> {
+        let Some(backend) = connect::look(database).await? else { return Ok(None) };
+        let mut store = Self { backend, found: 0 };
+        store.found = on!(store, |pools| {
+            let row: Result<Option<(i64,)>, _> =
+                sqlx::query_as("SELECT number FROM meta WHERE name = 'version'").fetch_optional(&pools.read).await;
+            match row {
+                Ok(row) => row.map_or(0, |row| row.0),
+                // A database without tables.
+                Err(sqlx::Error::Database(_)) => 0,
+                Err(error) => return Err(error.into()),
+            }
+        });
+        if store.found > version() {
+            return Err(newer(store.found));
+        }
+        if present && store.found < version() {
+            return Err(Kind::Store.because(format!(
+                "the database has version {}, and this program reads version {}: start the service once, which extends it",
+                store.found,
+                version()
+            )));
+        }
+        if store.found > 0 {
+            store.check_kek(kek).await?;
+        }
+        Ok(Some(store))
+    }
+
+    /// Gives the version that was found.
+    async fn migrate(&self) -> Result<i64> {
         let postgres = matches!(self.backend, Backend::Postgres(_));
         on!(self, |pools| {
             let mut tx = pools.durable.begin_with(pools.begin).await?;
@@ -155,7 +145,7 @@ impl Store {
             let found: Option<(i64,)> = sqlx::query_as("SELECT number FROM meta WHERE name = 'version'").fetch_optional(&mut *tx).await?;
             let found = found.map_or(0, |row| row.0);
             if found > version() {
-                return Err(Kind::NewerStore.because(format!("the database has version {found}, this program knows up to {}", version())));
+                return Err(newer(found));
             }
             for step in &schema::MIGRATIONS[usize::try_from(found).unwrap_or(0)..] {
                 let step = step.replace("{blob}", if postgres { "BYTEA" } else { "BLOB" });
@@ -168,7 +158,7 @@ impl Store {
             .execute(&mut *tx)
             .await?;
             tx.commit().await?;
-            Ok(())
+            Ok(found)
         })
     }
 
@@ -192,14 +182,27 @@ impl Store {
         })
     }
 
-    /// Writes a consistent copy of an SQLite database.
+    /// Tenants that have rows.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn tenants(&self) -> Result<Vec<String>> {
+        on!(self, |pools| {
+            let rows: Vec<(String,)> = sqlx::query_as("SELECT name FROM tenant ORDER BY name").fetch_all(&pools.read).await?;
+            Ok(rows.into_iter().map(|row| row.0).collect())
+        })
+    }
+
+    /// Writes a consistent copy of an SQLite database, for its owner alone.
     ///
     /// # Errors
     /// The database refuses, or is not SQLite.
     pub async fn copy_to(&self, path: &std::path::Path) -> Result<()> {
         match &self.backend {
             Backend::Sqlite(pools) => {
-                sqlx::query("VACUUM INTO $1").bind(path.display().to_string()).execute(&pools.durable).await?;
+                // SQLite writes into an empty file, and leaves its mode alone.
+                connect::create(path)?;
+                sqlx::query("VACUUM INTO $1").bind(path.display().to_string()).execute(&pools.read).await?;
                 Ok(())
             }
             Backend::Postgres(_) => Err(Kind::Backup.because("the database is PostgreSQL: use pg_dump")),

@@ -33,8 +33,10 @@ pub struct AppraisalRecord {
     pub fresh: bool,
     /// The nonce in the evidence.
     pub nonce: Vec<u8>,
-    /// The evidence.
+    /// The evidence; nothing where it cannot be read.
     pub evidence: Vec<u8>,
+    /// SHA-256 of the evidence.
+    pub sha256: [u8; 32],
     /// The appraisal as JSON.
     pub report: String,
 }
@@ -58,13 +60,15 @@ pub struct AppraisalRow {
     pub ueid: Vec<u8>,
     /// The nonce.
     pub nonce: Vec<u8>,
-    /// The evidence.
+    /// The evidence; nothing where it could not be read.
     pub evidence: Vec<u8>,
+    /// SHA-256 of the evidence; nothing in records of versions that did not keep it.
+    pub sha256: Vec<u8>,
     /// The appraisal as JSON.
     pub report: String,
 }
 
-row!(AppraisalRow { id, time, layer, verdict, code, policy, ueid, nonce, evidence, report });
+row!(AppraisalRow { id, time, layer, verdict, code, policy, ueid, nonce, evidence, sha256, report });
 
 /// A device that was seen.
 #[derive(Clone, Debug)]
@@ -103,8 +107,8 @@ macro_rules! record {
     ($tx:expr, $tenant:expr, $record:expr) => {{
         let (tenant, record): (&str, &AppraisalRecord) = ($tenant, $record);
         sqlx::query(
-            "INSERT INTO appraisal (tenant, id, time, layer, verdict, code, policy, ueid, nonce, evidence, report) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+            "INSERT INTO appraisal (tenant, id, time, layer, verdict, code, policy, ueid, nonce, evidence, report, genuine, sha256) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
         )
         .bind(tenant)
         .bind(record.id.to_vec())
@@ -117,6 +121,8 @@ macro_rules! record {
         .bind(&record.nonce)
         .bind(&record.evidence)
         .bind(&record.report)
+        .bind(i64::from(record.genuine))
+        .bind(record.sha256.to_vec())
         .execute(&mut *$tx)
         .await?;
         if record.genuine && !record.fresh {
@@ -155,8 +161,14 @@ pub(crate) use record;
 pub(crate) const USE: &str = "INSERT INTO used (tenant, nonce, expires, result) \
      SELECT $1, $2, $3, $4 WHERE $5 >= (SELECT swept FROM tenant WHERE name = $1) ON CONFLICT (tenant, nonce) DO NOTHING";
 
+/// Forgets records of evidence that nobody has signed, beyond the newest ($2). Several at a time: the number may have been lowered.
+/// The one that came just now ($3) stays, whatever its place among those of its second.
+const TRIM: &str = "DELETE FROM appraisal WHERE tenant = $1 AND id <> $3 AND id IN (SELECT id FROM appraisal WHERE tenant = $1 AND genuine = 0 \
+     ORDER BY time DESC, id DESC LIMIT 64 OFFSET $2)";
+
 /// Both from the index over `last_appraised`, not from the rows.
-const COUNTS: &str = "SELECT (SELECT COUNT(*) FROM device), (SELECT COUNT(*) FROM device WHERE last_appraised < $1)";
+const COUNTS: &str = "SELECT (SELECT COUNT(*) FROM device WHERE tenant = $2), \
+     (SELECT COUNT(*) FROM device WHERE tenant = $2 AND last_appraised < $1)";
 
 impl Store {
     /// Uses a challenge up and records the appraisal, in one transaction. False, and nothing recorded, when it was used before.
@@ -184,14 +196,16 @@ impl Store {
         })
     }
 
-    /// Records an appraisal that uses no nonce: evidence that no certified device signed.
+    /// Records an appraisal that uses no nonce: evidence that no certified device signed. Anybody can send that: only the newest `unproven` are kept, apart
+    /// from those of genuine evidence.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn record(&self, tenant: &str, record: &AppraisalRecord) -> Result<()> {
+    pub async fn record(&self, tenant: &str, record: &AppraisalRecord, unproven: i64) -> Result<()> {
         on!(self, |pools| {
             let mut tx = pools.quick.begin_with(pools.begin_quick).await?;
             record!(tx, tenant, record);
+            sqlx::query(TRIM).bind(tenant).bind(unproven).bind(record.id.to_vec()).execute(&mut *tx).await?;
             tx.commit().await?;
             Ok(())
         })
@@ -231,7 +245,7 @@ impl Store {
     pub async fn appraisals(&self, tenant: &str, time: i64, id: &[u8], limit: i64) -> Result<Vec<AppraisalRow>> {
         on!(self, |pools| {
             Ok(sqlx::query_as(
-                "SELECT id, time, layer, verdict, code, policy, ueid, nonce, evidence, report FROM appraisal \
+                "SELECT id, time, layer, verdict, code, policy, ueid, nonce, evidence, sha256, report FROM appraisal \
                  WHERE tenant = $1 AND (time < $2 OR (time = $2 AND id > $3)) ORDER BY time DESC, id LIMIT $4",
             )
             .bind(tenant)
@@ -250,7 +264,7 @@ impl Store {
     pub async fn appraisal(&self, tenant: &str, id: &[u8]) -> Result<Option<AppraisalRow>> {
         on!(self, |pools| {
             Ok(sqlx::query_as(
-                "SELECT id, time, layer, verdict, code, policy, ueid, nonce, evidence, report FROM appraisal WHERE tenant = $1 AND id = $2",
+                "SELECT id, time, layer, verdict, code, policy, ueid, nonce, evidence, sha256, report FROM appraisal WHERE tenant = $1 AND id = $2",
             )
             .bind(tenant)
             .bind(id)
@@ -293,13 +307,13 @@ impl Store {
         })
     }
 
-    /// How many devices there are, in all tenants, and how many were not accepted since `since`.
+    /// How many devices a tenant has, and how many were not accepted since `since`.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn device_counts(&self, since: i64) -> Result<DeviceCounts> {
+    pub async fn device_counts(&self, tenant: &str, since: i64) -> Result<DeviceCounts> {
         on!(self, |pools| {
-            let (all, stale): (i64, i64) = sqlx::query_as(COUNTS).bind(since).fetch_one(&pools.read).await?;
+            let (all, stale): (i64, i64) = sqlx::query_as(COUNTS).bind(since).bind(tenant).fetch_one(&pools.read).await?;
             Ok(DeviceCounts { all, stale })
         })
     }
@@ -320,7 +334,7 @@ impl Store {
             sqlx::query("DELETE FROM used WHERE tenant = $1 AND expires < $2").bind(tenant).bind(now - 60).execute(&mut *tx).await?;
             sqlx::query("DELETE FROM released WHERE tenant = $1 AND expires < $2").bind(tenant).bind(now - 60).execute(&mut *tx).await?;
             sqlx::query(
-                "DELETE FROM appraisal WHERE tenant = $1 AND time < (SELECT time FROM appraisal WHERE tenant = $1 \
+                "DELETE FROM appraisal WHERE tenant = $1 AND genuine = 1 AND time < (SELECT time FROM appraisal WHERE tenant = $1 AND genuine = 1 \
                  ORDER BY time DESC LIMIT 1 OFFSET $2)",
             )
             .bind(tenant)

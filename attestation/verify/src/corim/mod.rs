@@ -159,6 +159,8 @@ pub struct Corim {
     pub signer: String,
     /// Until when it counts, seconds since 1970; none: without end.
     pub not_after: Option<i64>,
+    /// When the certificate of its signer ends, seconds since 1970; none where the signer is known by its key.
+    pub signer_not_after: Option<i64>,
     /// The reference values.
     pub reference: ReferenceValues,
     /// Triples about other makers' classes, which were not used.
@@ -183,7 +185,7 @@ pub fn read(bytes: &[u8], trust: &Trust<'_>) -> Result<Corim, CorimError> {
     let payload = signed.payload.as_deref().ok_or_else(|| form("the payload is not attached"))?;
     let message = signed.to_be_signed(b"").map_err(form)?;
     let signature: [u8; 64] = signed.signature.as_slice().try_into().map_err(|_| form("the signature is not 64 bytes r | s"))?;
-    let signer = signer::verified(trust, &x5chain, &message, &signature)?;
+    let (signer, signer_end) = signer::verified(trust, &x5chain, &message, &signature)?;
     header.in_time(trust.now)?;
 
     // Authentic from here on.
@@ -208,7 +210,8 @@ pub fn read(bytes: &[u8], trust: &Trust<'_>) -> Result<Corim, CorimError> {
         version: 0,
         digest,
         signer: signer.name().into(),
-        not_after: own_end.into_iter().chain(header.not_after).min(),
+        not_after: own_end.into_iter().chain(header.not_after).chain(signer_end).min(),
+        signer_not_after: signer_end,
         reference: ReferenceValues::default(),
         ignored: 0,
     };

@@ -79,6 +79,15 @@ impl CorimSigner {
         &self.name
     }
 
+    /// When its certificate ends, seconds since 1970; none where it is known by its key.
+    #[must_use]
+    pub fn not_after(&self) -> Option<i64> {
+        match &self.identity {
+            Identity::Key(_) => None,
+            Identity::Authority(root) => Some(root.not_after()),
+        }
+    }
+
     /// Reads a list: `[[signer]]` with `name`, `key` (65 bytes) or `certificate` (DER) in hexadecimal, and what it may vouch for: `kernels`,
     /// `shells` (default false), `vendors` (SHA-256 of public keys).
     ///
@@ -154,13 +163,13 @@ pub fn vendor_id(key: &PublicKey) -> [u8; 32] {
     Sha256::digest(key.as_bytes()).into()
 }
 
-/// The signer whose signature this is, with his certificate where one came along.
+/// The signer whose signature this is, and when the certificate that came along ends.
 pub(super) fn verified<'a>(
     trust: &Trust<'a>,
     x5chain: &[Vec<u8>],
     message: &[u8],
     signature: &[u8; 64],
-) -> Result<&'a CorimSigner, CorimError> {
+) -> Result<(&'a CorimSigner, Option<i64>), CorimError> {
     let revoked = |signer: &CorimSigner, key: &PublicKey, leaf: Option<&Certificate>| {
         let Some(list) = trust.revocations else { return Ok(()) };
         let hash = |bytes: &[u8]| hex::encode(Sha256::digest(bytes));
@@ -183,7 +192,7 @@ pub(super) fn verified<'a>(
                 return Err(CorimError::Signature { signer: signer.name.clone() });
             }
             revoked(signer, &key, Some(&leaf))?;
-            return Ok(signer);
+            return Ok((signer, Some(leaf.not_after().min(root.not_after()))));
         }
         return Err(CorimError::Signer { text: "the certificate was issued by none of the authorities".into() });
     }
@@ -191,7 +200,7 @@ pub(super) fn verified<'a>(
         let Identity::Key(key) = &signer.identity else { continue };
         if (trust.verify)(key, message, signature) {
             revoked(signer, key, None)?;
-            return Ok(signer);
+            return Ok((signer, None));
         }
     }
     Err(CorimError::Signer { text: "the signature is of none of the known keys".into() })

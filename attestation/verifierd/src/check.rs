@@ -1,0 +1,67 @@
+//! `shef-verifierd check`: a configuration and everything that it names, looked at beside the service that may run on it. Nothing is written.
+
+use crate::app::signer;
+use crate::appraiser::Collateral;
+use crate::config::{Config, Database};
+use crate::problem::Result;
+use crate::run::ends_soon;
+use crate::secrets::{Kek, read_secret};
+use crate::store::{Store, version};
+use crate::time::{self, DAY};
+use crate::tls;
+
+/// What there is to say of a good configuration.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// What is so.
+    pub notes: Vec<String>,
+    /// What ends soon, or has ended.
+    pub warnings: Vec<String>,
+}
+
+/// Checks a configuration and the files and the database that it names.
+///
+/// # Errors
+/// The first thing that would keep the service from starting.
+pub async fn check(config: &Config, now: i64) -> Result<Report> {
+    tls::server(&config.tls, now)?;
+    let signer = signer(config)?;
+    let kek = Kek::new(&*read_secret(&config.kek)?);
+    let mut report = Report::default();
+    report.notes.push(format!("{} keys are published, {} of them retired", signer.public_keys().len(), signer.public_keys().len() - 1));
+    let mut ends = tls::ends(&config.tls)?;
+    match Store::look(&config.database, &kek, false).await? {
+        None => report.notes.push("there is no database yet: run makes it".into()),
+        Some(store) => {
+            let looked = look(config, &store, now, &mut report, &mut ends).await;
+            store.close().await;
+            looked?;
+        }
+    }
+    ends.sort_unstable();
+    ends.dedup_by_key(|(what, _)| *what);
+    for (what, end) in ends {
+        report.notes.push(format!("{what}: ends {}", time::text(end)));
+        if let Some(text) = ends_soon(what, end - now) {
+            report.warnings.push(format!("{text} ({} days)", (end - now).div_euclid(DAY)));
+        }
+    }
+    Ok(report)
+}
+
+async fn look(config: &Config, store: &Store, now: i64, report: &mut Report, ends: &mut Vec<(&'static str, i64)>) -> Result<()> {
+    let of = if matches!(config.database, Database::Sqlite(_)) { "SQLite" } else { "PostgreSQL" };
+    if store.found < version() {
+        report.notes.push(format!(
+            "the database ({of}) has version {}: run extends it to {}; make a backup before",
+            store.found,
+            version()
+        ));
+        return Ok(());
+    }
+    report.notes.push(format!("the database ({of}) has version {}", store.found));
+    for tenant in store.tenants().await?.iter().filter(|name| config.tenant(name).is_some()) {
+        ends.extend(Collateral::new(&store.collateral(tenant).await?, now)?.watched.list());
+    }
+    Ok(())
+}

@@ -1,0 +1,45 @@
+//! Rotation of the key that signs results and receipts, as a command.
+
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use shef_proto::hpke_suite::generate_key_pair;
+
+use crate::app::signer;
+use crate::config::Config;
+use crate::problem::{Kind, Result};
+use crate::secrets::{SystemEntropy, thumbprint};
+
+/// Exchanges a file for one of this content: whoever reads it finds the old one or the new one, whole.
+fn exchange(path: &Path, mode: u32, content: &[u8]) -> Result<()> {
+    let cannot = |error: std::io::Error| Kind::Material.because(format!("{}: {error}", path.display()));
+    let mut part = path.as_os_str().to_owned();
+    part.push(".new");
+    let _ = std::fs::remove_file(&part);
+    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(&part).map_err(cannot)?;
+    file.write_all(content).and_then(|()| file.sync_all()).map_err(cannot)?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    std::fs::rename(&part, path).and_then(|()| std::fs::File::open(folder)?.sync_all()).map_err(cannot)
+}
+
+/// Makes a new signing key. The public key of the old one stays published as a retired one, so that results and receipts of both verify; its private half
+/// is gone. Gives the ids of both.
+///
+/// # Errors
+/// A file cannot be read or written; the old key stays then.
+pub fn rotate(config: &Config) -> Result<(String, String)> {
+    let before = signer(config)?;
+    let mut retired: Vec<String> = match std::fs::read_to_string(config.rotated()) {
+        Ok(text) => text.lines().map(str::to_owned).collect(),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+        Err(error) => return Err(Kind::Material.because(format!("{}: {error}", config.rotated().display()))),
+    };
+    retired.insert(0, hex::encode(before.public_key().as_bytes()));
+    // First the old one is known as retired, then it is: after a crash in between, nothing that was signed has lost its key.
+    exchange(&config.rotated(), 0o644, format!("{}\n", retired.join("\n")).as_bytes())?;
+    let (private, public) = generate_key_pair(&mut SystemEntropy);
+    let text = zeroize::Zeroizing::new(format!("{}\n", *zeroize::Zeroizing::new(hex::encode(&private.to_bytes()[..]))));
+    exchange(&config.signing_key, 0o600, text.as_bytes())?;
+    Ok((thumbprint(before.public_key()), thumbprint(&public)))
+}

@@ -1,0 +1,478 @@
+//! What an operator relies on over the years: nothing that was taken back returns, nothing that strangers send pushes out what counts, what is kept can be
+//! verified and is its owner's alone, and the service says what it ignores.
+
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use shef_proto::cert;
+use shef_proto::cose::SigningKey;
+use shef_proto::entropy::SeededEntropy;
+use shef_proto::evidence::Layer;
+use shef_proto::hpke_suite::generate_key_pair;
+use shef_verifierd::app::Clock;
+use shef_verifierd::auth::{Identity, Role};
+use shef_verifierd::config::Config;
+use shef_verifierd::problem::Kind;
+use shef_verifierd::secrets::{SystemEntropy, sha256};
+use shef_verifierd::time::DAY;
+use shef_verifierd::{backup, check, init, run, signing};
+use shef_verify::ReferenceValues;
+use shef_verify::corim::{CorimSigner, Describe, write_signed};
+
+use crate::common::*;
+
+const TOML: &[(&str, &str)] = &[("content-type", "application/toml")];
+
+fn config(service: &Service) -> Config {
+    Config::read(&service.dir.join("verifierd.toml")).unwrap()
+}
+
+fn reload(service: &Service, change: impl FnOnce(String) -> String) -> Vec<&'static str> {
+    let file = service.dir.join("verifierd.toml");
+    std::fs::write(&file, change(std::fs::read_to_string(&file).unwrap())).unwrap();
+    service.runtime.block_on(service.running().reload(config(service))).unwrap()
+}
+
+/// Statements on the database of a service, beside it.
+fn sql(service: &Service, statements: &[&str]) {
+    service.runtime.block_on(async {
+        let pool = sqlx::SqlitePool::connect(service.dir.join("verifierd.db").to_str().unwrap()).await.unwrap();
+        for statement in statements {
+            sqlx::query(sqlx::AssertSqlSafe((*statement).to_owned())).execute(&pool).await.unwrap();
+        }
+        pool.close().await;
+    });
+}
+
+fn number(service: &Service, query: &str) -> i64 {
+    service.runtime.block_on(async {
+        let pool = sqlx::SqlitePool::connect(service.dir.join("verifierd.db").to_str().unwrap()).await.unwrap();
+        let (number,): (i64,) = sqlx::query_as(sqlx::AssertSqlSafe(query.to_owned())).fetch_one(&pool).await.unwrap();
+        pool.close().await;
+        number
+    })
+}
+
+/// A signer of CoRIMs, and how it is registered.
+fn vendor(operator: &Client) -> SigningKey {
+    let key = SigningKey::generate(&mut SeededEntropy::new(5, "signer"));
+    let signer = CorimSigner::with_key("vendor", key.public_key()).for_kernels().for_shells().for_vendor(&VENDOR);
+    operator.send("PUT", "/v1/signers/vendor", TOML, signer.to_toml().as_bytes()).ok();
+    key
+}
+
+fn put(operator: &Client, key: &SigningKey, id: &str, version: u64, not_after: Option<i64>) -> Answer {
+    let values = ReferenceValues::from_toml(&reference()).unwrap();
+    let corim = write_signed(&values, &Describe { id: "digits", version, issuer: "vendor", not_after }, key, None).unwrap();
+    operator.send("PUT", &format!("/v1/corims/{id}"), &[("content-type", "application/rim+cose")], &corim)
+}
+
+#[test]
+fn an_older_corim_never_comes_back() {
+    let start = now();
+    let mut service = Service::with(|text| text, fixed_clock(start));
+    let (operator, device) = (service.operator.clone(), Device::new(1));
+    service.furnish(&device);
+    operator.send("DELETE", "/v1/corims/build-1", &[], b"").ok();
+    let key = vendor(&operator);
+    let appraise = |operator: &Client| {
+        let (session, nonce) = operator.session(Layer::Kernel, None);
+        operator.post("/v1/appraise", &json!({"session": session, "evidence": b64(&device.evidence(Layer::Kernel, &nonce))})).status
+    };
+    put(&operator, &key, "one", 1, None).ok();
+    put(&operator, &key, "two", 2, Some(start + 100)).ok();
+    assert_eq!(appraise(&operator), 200);
+    // The newer one ends: the older one, which has no end, does not take its place.
+    service.set_clock(start + 101);
+    assert_eq!(appraise(&operator), 422);
+    // Nor where the newer one is gone altogether, nor when it is switched on or sent again.
+    operator.send("DELETE", "/v1/corims/two", &[], b"").ok();
+    assert_eq!(appraise(&operator), 422);
+    operator.send("POST", "/v1/corims/one/deactivate", &[], b"").ok();
+    let refused = operator.send("POST", "/v1/corims/one/activate", &[], b"").problem(422, "SHEF-SVC-052");
+    assert!(refused["detail"].as_str().unwrap().contains("SHEF-ATT-081"), "{refused}");
+    operator.send("DELETE", "/v1/corims/one", &[], b"").ok();
+    put(&operator, &key, "again", 1, None).problem(422, "SHEF-SVC-052");
+    service.restart();
+    let operator = service.operator.clone();
+    put(&operator, &key, "again", 1, None).problem(422, "SHEF-SVC-052");
+    put(&operator, &key, "three", 3, None).ok();
+    assert_eq!(appraise(&operator), 200);
+}
+
+#[test]
+fn what_nobody_signed_keeps_a_digest_under_a_quota_of_its_own() {
+    let limits = "\n[limits]\nrate = 100000\nburst = 100000\n[retention]\nappraisals = 3\nunproven = 5\n";
+    let service = Service::with(|text| format!("{text}{limits}"), Clock::System);
+    let (operator, device) = (&service.operator, Device::new(1));
+    service.furnish(&device);
+    let (session, nonce) = operator.session(Layer::Kernel, None);
+    operator.post("/v1/appraise", &json!({"session": session, "evidence": b64(&device.evidence(Layer::Kernel, &nonce))})).ok();
+    let genuine = operator.get("/v1/appraisals").ok()["appraisals"][0]["id"].as_str().unwrap().to_owned();
+    let stranger = service.client("default", Role::Attest, "stranger");
+    for round in 0..30u8 {
+        let junk = vec![round; 40_000];
+        let body = json!({"nonce": b64(&[round; 32]), "layer": "kernel", "evidence": b64(&junk)});
+        let id = stranger.post("/v1/appraise", &body).problem(422, "SHEF-SVC-043")["appraisal_id"].as_str().unwrap().to_owned();
+        if round == 29 {
+            let kept = operator.get(&format!("/v1/appraisals/{id}")).ok();
+            assert_eq!(kept["evidence_sha256"], hex::encode(sha256(&junk)), "{kept}");
+        }
+    }
+    service.runtime.block_on(service.running().app.sweep()).unwrap();
+    operator.get(&format!("/v1/appraisals/{genuine}")).ok();
+    let kept = operator.get("/v1/appraisals").ok()["appraisals"].as_array().unwrap().len();
+    assert!((6..=7).contains(&kept), "{kept}");
+    assert_eq!(number(&service, "SELECT SUM(LENGTH(evidence)) FROM appraisal WHERE genuine = 0"), 0);
+    assert_eq!(number(&service, "SELECT COUNT(*) FROM appraisal WHERE genuine = 1 AND LENGTH(evidence) > 0"), 1);
+}
+
+#[test]
+fn a_signers_certificate_is_watched() {
+    let service = Service::start();
+    let operator = &service.operator;
+    let ends = now() + 5 * DAY;
+    let authority = SigningKey::generate(&mut SeededEntropy::new(6, "authority"));
+    let root = cert::issue_root(&authority, "vendor", now() - DAY, ends);
+    let signer = CorimSigner::with_authority("vendor", &root).unwrap().for_kernels();
+    operator.send("PUT", "/v1/signers/vendor", TOML, signer.to_toml().as_bytes()).ok();
+    let metrics = String::from_utf8(operator.get("/metrics").bytes).unwrap();
+    let left = |of: &str| -> Option<i64> {
+        let line = format!("shef_certificate_seconds_left{{of=\"{of}\"}} ");
+        metrics.lines().find_map(|text| text.strip_prefix(&line)).map(|text| text.parse().unwrap())
+    };
+    assert!((5 * DAY - 60..=5 * DAY).contains(&left("signer").unwrap()), "{metrics}");
+    assert!(left("server") > Some(300 * DAY) && left("client-ca") > Some(3000 * DAY), "{metrics}");
+    let report = service.runtime.block_on(check::check(&config(&service), now())).unwrap();
+    assert!(report.warnings.iter().any(|text| text.contains("signer")), "{report:?}");
+    assert!(run::ends_soon("signer", 20 * DAY).is_none() && run::ends_soon("crl", 3 * DAY).is_none());
+}
+
+/// Three releases, long ago, and one of today.
+fn released(service: &Service, device: &Device) {
+    let operator = &service.operator;
+    service.furnish(device);
+    operator.call("PUT", "/v1/keys/data", &json!({"layer": "shield", "policy": "default", "generate": 32})).ok();
+    for _ in 0..4 {
+        let (_, public) = generate_key_pair(&mut SystemEntropy);
+        let (session, nonce) = operator.session(Layer::Shield, Some(&public));
+        let evidence = b64(&device.evidence(Layer::Shield, &nonce));
+        operator.post("/v1/release", &json!({"key": "data", "session": session, "evidence": evidence})).ok();
+    }
+}
+
+#[test]
+fn that_receipts_were_forgotten_is_signed() {
+    let service = Service::with(|text| format!("{text}\n[retention]\nreceipt_days = 1\n"), fixed_clock(now()));
+    released(&service, &Device::new(1));
+    let audit = || service.runtime.block_on(backup::audit(&config(&service))).map_err(|problem| (problem.kind, problem.detail));
+    let bad = |code: &str| {
+        let (kind, detail) = audit().unwrap_err();
+        assert!(kind == Kind::Audit && detail.contains(code), "{detail}");
+    };
+    assert_eq!(audit().unwrap()[0].head.seq, 4);
+    // What somebody has exchanged is not forgotten: the service does not sign for it.
+    sql(&service, &["UPDATE receipt SET content = (SELECT content FROM receipt WHERE seq = 1) WHERE seq = 2"]);
+    service.set_clock(now() + 2 * DAY);
+    let sweep = || service.runtime.block_on(service.running().app.sweep()).map_err(|problem| problem.kind);
+    assert_eq!(sweep(), Err(Kind::Audit));
+    bad("SHEF-PRO-091");
+    drop(service);
+
+    let service = Service::with(|text| format!("{text}\n[retention]\nreceipt_days = 1\n"), fixed_clock(now()));
+    released(&service, &Device::new(1));
+    let audit = || service.runtime.block_on(backup::audit(&config(&service))).map_err(|problem| (problem.kind, problem.detail));
+    service.set_clock(now() + 2 * DAY);
+    service.runtime.block_on(service.running().app.sweep()).unwrap();
+    let page = service.operator.get("/v1/receipts").ok();
+    assert_eq!((page["kept"]["seq"].as_i64(), page["receipts"].as_array().unwrap().len()), (Some(3), 1), "{page}");
+    assert!(page["kept"]["statement"].is_string());
+    assert_eq!(audit().unwrap()[0].from.seq, 3);
+    assert!(service.operator.get("/v1/events").ok()["events"].to_string().contains("receipts-forgotten"));
+    // Whoever cuts off more, and says so in the database, has no signature for it.
+    let head = "(SELECT head FROM tenant WHERE name = 'default')";
+    sql(&service, &[&format!("UPDATE tenant SET kept_seq = 4, kept_head = {head} WHERE name = 'default'"), "DELETE FROM receipt"]);
+    let (kind, detail) = audit().unwrap_err();
+    assert!(kind == Kind::Audit && detail.contains("SHEF-PRO-093"), "{detail}");
+}
+
+fn mode(path: &Path) -> u32 {
+    std::fs::metadata(path).unwrap_or_else(|error| panic!("{}: {error}", path.display())).permissions().mode() & 0o777
+}
+
+#[test]
+fn databases_and_backups_are_their_owners_alone() {
+    let mut service = Service::start();
+    let files = ["verifierd.db", "verifierd.db-wal", "verifierd.db-shm"].map(|name| service.dir.join(name));
+    assert_eq!([mode(&files[0]), mode(&files[1]), mode(&files[2])], [0o600; 3]);
+    // Of an older version, or a careless copy: closed at the next start.
+    service.stop();
+    std::fs::set_permissions(&files[0], std::fs::Permissions::from_mode(0o644)).unwrap();
+    service.restart();
+    assert_eq!([mode(&files[0]), mode(&files[1])], [0o600; 2]);
+    let copy = service.dir.join("copy.db");
+    service.runtime.block_on(backup::backup(&config(&service), &copy)).unwrap();
+    assert_eq!(mode(&copy), 0o600);
+    service.stop();
+    std::fs::set_permissions(&copy, std::fs::Permissions::from_mode(0o644)).unwrap();
+    files.iter().for_each(|file| drop(std::fs::remove_file(file)));
+    service.runtime.block_on(backup::restore(&config(&service), &copy, now())).unwrap();
+    assert_eq!(mode(&files[0]), 0o600);
+}
+
+#[test]
+fn changes_and_refusals_are_events_of_one_chain() {
+    let service = Service::start();
+    let operator = &service.operator;
+    service.furnish(&Device::new(1));
+    operator.call("PUT", "/v1/keys/data", &json!({"layer": "shield", "policy": "default", "generate": 32})).ok();
+    operator.call("POST", "/v1/keys/data/rotate", &json!({"policy": "default", "generate": 32})).ok();
+    // The second time nothing changes, and nothing is said to have changed.
+    for _ in 0..2 {
+        assert_eq!(operator.post("/v1/keys/data/disable", &json!({"version": 1})).status, 204);
+    }
+    operator.post("/v1/keys/data/disable", &json!({"version": 9})).problem(404, "SHEF-SVC-020");
+    operator.send("DELETE", "/v1/trust-anchors/nobody", &[], b"").problem(404, "SHEF-SVC-020");
+    let guest = service.client("default", Role::Attest, "guest");
+    for _ in 0..100 {
+        guest.send("DELETE", "/v1/trust-anchors/maker", &[], b"").problem(403, "SHEF-SVC-028");
+    }
+    let rows = operator.get("/v1/events?limit=1000").ok()["events"].as_array().unwrap().clone();
+    let of = |action: &str| -> Vec<String> {
+        rows.iter()
+            .filter(|row| row["action"] == action)
+            .map(|row| format!("{} {}", row["who"].as_str().unwrap(), row["what"].as_str().unwrap()))
+            .collect()
+    };
+    assert_eq!(of("key-add"), ["operator data version 1"]);
+    assert_eq!(of("key-rotate"), ["operator data version 2"]);
+    assert_eq!(of("key-disable"), ["operator data version 1"]);
+    assert!(of("trust-anchor-remove").is_empty());
+    let refused = of("refused");
+    assert_eq!(refused[0], "operator POST /v1/keys/{name}/disable 404 SHEF-SVC-020");
+    assert_eq!(refused[2], "guest DELETE /v1/trust-anchors/{name} 403 SHEF-SVC-028");
+    // Somebody who is refused all day does not fill the disk.
+    assert_eq!(refused.len(), 60);
+    let export = || {
+        let mut lines = Vec::new();
+        let done = service.runtime.block_on(backup::events(&config(&service), None, |line| {
+            lines.push(serde_json::from_str::<Value>(line).unwrap());
+            Ok(())
+        }));
+        done.map(|()| lines).map_err(|problem| problem.kind)
+    };
+    let lines = export().unwrap();
+    assert_eq!((lines.len(), &lines[0]["tenant"], &lines[0]["seq"]), (rows.len(), &json!("default"), &json!(1)));
+    sql(&service, &["UPDATE event SET who = 'nobody' WHERE action = 'key-disable'"]);
+    assert_eq!(export(), Err(Kind::Audit));
+    assert_eq!(service.runtime.block_on(backup::audit(&config(&service))).unwrap_err().kind, Kind::Audit);
+}
+
+#[test]
+fn a_tenants_auditor_sees_the_metrics_of_that_tenant() {
+    let service = Service::with(|text| format!("{text}\n[[tenant]]\nname = \"other\"\n"), Clock::System);
+    let device = Device::new(1);
+    service.furnish(&device);
+    let (session, nonce) = service.operator.session(Layer::Kernel, None);
+    service.operator.post("/v1/appraise", &json!({"session": session, "evidence": b64(&device.evidence(Layer::Kernel, &nonce))})).ok();
+    let metrics = |client: &Client| String::from_utf8(client.get("/metrics").ok_bytes()).unwrap();
+    let other = metrics(&service.client("other", Role::Audit, "auditor"));
+    assert!(other.contains("\nshef_devices 0\n") && !other.contains("shef_appraisals_total{"), "{other}");
+    for whole in ["shef_request_seconds", "shef_tls_failures_total", "shef_reloads_total", "of=\"server\""] {
+        assert!(!other.contains(whole), "{whole}: {other}");
+    }
+    // Of the same name in another tenant: it is not the operator of the service.
+    assert!(!metrics(&service.client("other", Role::Audit, "operator-2")).contains("shef_request_seconds"));
+    let whole = metrics(&service.operator);
+    assert!(
+        whole.contains("shef_appraisals_total{layer=\"kernel\",verdict=\"accepted\",code=\"none\"} 1")
+            && whole.contains("shef_request_seconds_count")
+    );
+    reload(&service, |text| text.replace("operators = [\"default/operator\"]", "operators = [\"other/auditor\"]"));
+    assert!(!metrics(&service.operator).contains("shef_request_seconds"));
+    assert!(metrics(&Client::new(&service.dir, &service.url(), Some("auditor"))).contains("\nshef_devices 1\n"));
+}
+
+#[test]
+fn a_revoked_client_goes_with_its_next_request() {
+    let service = Service::start();
+    let gone = service.client("default", Role::Audit, "gone");
+    let stays = service.client("default", Role::Audit, "stays");
+    gone.get("/v1/devices").ok();
+    stays.get("/v1/devices").ok();
+    init::revoke(&service.dir, &[service.dir.join("gone.pem")], 30, now()).unwrap();
+    reload(&service, |text| text.replace("client_ca =", "crls = [\"crl.pem\"]\nclient_ca ="));
+    // The connections are those of before: a new one would end in the handshake.
+    let refused = gone.get("/v1/devices").problem(401, "SHEF-SVC-027");
+    assert!(refused["detail"].as_str().unwrap().contains("revoked"), "{refused}");
+    stays.get("/v1/devices").ok();
+    assert!(gone.try_send("GET", "/v1/devices", &[], b"").is_err());
+}
+
+#[test]
+fn no_connection_lasts_for_ever() {
+    let service = Service::with(|text| format!("{text}\n[limits]\nconnection_seconds = 1\n"), Clock::System);
+    let mut stream = crate::service::raw(&service);
+    let start = std::time::Instant::now();
+    stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    assert!(answer.starts_with(b"HTTP/1.1 200"));
+    let lasted = start.elapsed();
+    assert!((Duration::from_millis(900)..Duration::from_secs(8)).contains(&lasted), "{lasted:?}");
+}
+
+#[test]
+fn a_reload_names_what_it_ignores() {
+    let service = Service::start();
+    assert!(reload(&service, |text| format!("{text}\n[limits]\nrate = 7\n")).is_empty());
+    let ignored = reload(&service, |text| {
+        let text = text.replace("listen = \"127.0.0.1:0\"", "listen = \"127.0.0.1:1\"").replace("verifierd.db", "other.db");
+        text.replace("rate = 7", "requests = 7\nconnections = 8")
+    });
+    assert_eq!(ignored, ["listen", "storage.url", "limits.connections", "limits.requests"]);
+    // Against what runs, not against what was read before.
+    assert_eq!(reload(&service, |text| text).len(), 4);
+}
+
+#[test]
+fn check_looks_and_touches_nothing() {
+    let mut service = Service::start();
+    let dir = service.dir.clone();
+    let database = dir.join("verifierd.db");
+    let run_check = |service: &Service| service.runtime.block_on(check::check(&config(service), now()));
+    assert!(run_check(&service).unwrap().notes.iter().any(|note| note.contains("version 5")));
+    service.stop();
+    // An older database stays as it is: only run extends it.
+    sql(&service, &["UPDATE meta SET number = 4 WHERE name = 'version'"]);
+    let files = || {
+        let mut names: Vec<_> = std::fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        (names, std::fs::read(&database).unwrap())
+    };
+    let before = files();
+    let report = run_check(&service).unwrap();
+    assert!(report.notes.iter().any(|note| note.contains("run extends it")), "{report:?}");
+    assert!(before == files(), "check changed the folder");
+    // Neither does an audit; and where there is no database, none is made.
+    assert_eq!(service.runtime.block_on(backup::audit(&config(&service))).unwrap_err().kind, Kind::Store);
+    assert!(before == files(), "audit changed the folder");
+    std::fs::remove_file(&database).unwrap();
+    assert!(run_check(&service).unwrap().notes.iter().any(|note| note.contains("no database")));
+    assert!(!database.exists());
+}
+
+#[test]
+fn the_signing_key_is_rotated_by_a_command() {
+    let service = Service::start();
+    released(&service, &Device::new(1));
+    let ids = |service: &Service| -> Vec<String> {
+        let jwks = service.stranger().get("/.well-known/jwks.json").ok();
+        jwks["keys"].as_array().unwrap().iter().map(|key| key["kid"].as_str().unwrap().to_owned()).collect()
+    };
+    let first = ids(&service);
+    let (old, new) = signing::rotate(&config(&service)).unwrap();
+    assert_eq!((first.as_slice(), mode(&service.dir.join("signing.key"))), (&[old.clone()][..], 0o600));
+    reload(&service, |text| text);
+    assert_eq!(ids(&service), [new.clone(), old.clone()]);
+    let (_, third) = signing::rotate(&config(&service)).unwrap();
+    reload(&service, |text| text);
+    assert_eq!(ids(&service), [third, new, old]);
+    service.operator.call("PUT", "/v1/keys/more", &json!({"layer": "shield", "policy": "default", "generate": 32})).ok();
+    // The chain over the exchange holds with all of them.
+    assert_eq!(service.runtime.block_on(backup::audit(&config(&service))).unwrap()[0].head.seq, 4);
+}
+
+/// Every list is read to its end by following `next`, whatever the size of a page.
+#[test]
+fn every_list_is_read_to_its_end() {
+    let service = Service::start();
+    let operator = &service.operator;
+    service.furnish(&Device::new(1));
+    for key in 0..7 {
+        operator.call("PUT", &format!("/v1/keys/key-{key}"), &json!({"layer": "shield", "policy": "default", "generate": 32})).ok();
+    }
+    for device in 1..=7 {
+        let device = Device::new(device);
+        let (_, public) = generate_key_pair(&mut SystemEntropy);
+        let (session, nonce) = operator.session(Layer::Shield, Some(&public));
+        let evidence = b64(&device.evidence(Layer::Shield, &nonce));
+        operator.post("/v1/release", &json!({"key": "key-0", "session": session, "evidence": evidence})).ok();
+    }
+    for (path, list, parameter, count) in [
+        ("/v1/keys", "keys", "after", 7),
+        ("/v1/devices", "devices", "after", 7),
+        ("/v1/receipts", "receipts", "after", 7),
+        ("/v1/appraisals", "appraisals", "before", 7),
+        ("/v1/events", "events", "after", 10),
+    ] {
+        let (mut seen, mut next) = (std::collections::BTreeSet::new(), String::new());
+        for _ in 0..count {
+            let page = operator.get(&format!("{path}?limit=3{next}")).ok();
+            seen.extend(page[list].as_array().unwrap().iter().map(Value::to_string));
+            assert!(page.as_object().unwrap().contains_key("next"), "{path}: {page}");
+            let Some(value) = page.get("next").filter(|next| !next.is_null()) else { break };
+            next = format!("&{parameter}={}", value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+        }
+        assert_eq!(seen.len(), count, "{path}");
+    }
+}
+
+#[test]
+fn an_identity_of_a_configuration_is_named_in_full() {
+    let dir = tempfile::tempdir().unwrap();
+    let parse = |operators: &str| {
+        let text = format!("listen = \"127.0.0.1:0\"\naudience = \"a\"\n[service]\noperators = [{operators}]\n[[tenant]]\nname = \"t\"\n");
+        Config::parse(&text, "v.toml", dir.path()).map_err(|problem| problem.detail)
+    };
+    assert_eq!(parse("\"t/o\"").unwrap().operators, ["t/o"]);
+    for bad in ["\"o\"", "\"u/o\"", "\"t/\"", "\"t/O\""] {
+        assert!(parse(bad).unwrap_err().starts_with("v.toml:4:14: service.operators"), "{bad}");
+    }
+    let identity = Identity { tenant: "t".into(), name: "o".into(), role: Role::Audit };
+    assert_eq!(identity.uri(), "urn:shef:t:audit:o");
+}
+
+/// The reference page has every key of every table, with its default, and no other; and each unknown key is named where it stands.
+#[test]
+fn the_reference_page_is_the_configuration() {
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/verifierd-toml.md")).unwrap();
+    let tables: Vec<(&str, Vec<(&str, &str)>)> = page
+        .split("\n## ")
+        .skip(1)
+        .map(|section| {
+            let name = section.lines().next().unwrap().trim_matches('`');
+            let rows = section.lines().filter(|line| line.starts_with("| `"));
+            let cells = rows.map(|line| line.split(" | ").collect::<Vec<_>>());
+            (name, cells.map(|cells| (cells[0].trim_matches(['|', ' ', '`']), cells[1].trim_matches(['|', ' ', '`']))).collect())
+        })
+        .collect();
+    assert_eq!(tables.len(), 11);
+    let defaults = [
+        ("[limits]", toml::Value::try_from(shef_verifierd::config::Limits::default()).unwrap()),
+        ("[retention]", toml::Value::try_from(shef_verifierd::config::Retention::default()).unwrap()),
+    ];
+    for (table, rows) in &tables {
+        let head = "listen = \"127.0.0.1:0\"\naudience = \"a\"\n";
+        let (text, place) = match *table {
+            "Top level" => (format!("{head}strange = 1\n[[tenant]]\nname = \"t\"\n"), "3:1"),
+            "[[tenant]]" => (format!("{head}[[tenant]]\nname = \"t\"\nstrange = 1\n"), "5:1"),
+            "[[tenant.token]]" | "[[tenant.submitter]]" => (format!("{head}[[tenant]]\nname = \"t\"\n{table}\nstrange = 1\n"), "6:1"),
+            _ => (format!("{head}{table}\nstrange = 1\n[[tenant]]\nname = \"t\"\n"), "4:1"),
+        };
+        let said = Config::parse(&text, "v.toml", Path::new("")).unwrap_err().detail;
+        let known =
+            said.strip_prefix(&format!("v.toml:{place}: unknown field `strange`, expected ")).unwrap_or_else(|| panic!("{table}: {said}"));
+        let mut known: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
+        let mut documented: Vec<&str> = rows.iter().map(|(key, _)| *key).collect();
+        known.sort_unstable();
+        documented.sort_unstable();
+        assert_eq!(known, documented, "{table} of docs/reference/verifierd-toml.md");
+        for (key, value) in defaults.iter().filter(|(name, _)| name == table).flat_map(|(_, values)| values.as_table().unwrap()) {
+            assert!(rows.contains(&(key, value.to_string().as_str())), "{table} {key}: the default is {value}");
+        }
+    }
+}
