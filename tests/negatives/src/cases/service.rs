@@ -105,7 +105,7 @@ impl hyper::body::Body for Never {
 /// A request to the service's router, as an operator, without a connection.
 fn direct(service: &Service, variant: &str, path: &str, headers: &[(&str, &str)], body: Body) -> Seen {
     let identity = Identity { tenant: "default".into(), name: "operator".into(), role: Role::Operator };
-    let peer = Peer { address: service.running().address, identity: Some(identity) };
+    let peer = Peer { address: service.running().address, identity: Some(identity), stale: false };
     let request =
         headers.iter().fold(hyper::Request::builder().method("POST").uri(path), |request, (name, value)| request.header(*name, *value));
     let mut request = request.body(body).unwrap();
