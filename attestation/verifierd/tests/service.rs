@@ -38,7 +38,13 @@ fn every_route_of_the_table_exists_and_is_described() {
     let service = Service::start();
     let description = service.operator.get("/v1/openapi.json").ok();
     for route in shef_verifierd::api::ROUTES {
-        assert!(description["paths"][route.path][route.method.to_ascii_lowercase()]["summary"].is_string(), "{route:?}");
+        let operation = &description["paths"][route.path][route.method.to_ascii_lowercase()];
+        assert!(operation["summary"].is_string(), "{route:?}");
+        let statuses: Vec<u16> = operation["responses"].as_object().unwrap().keys().map(|status| status.parse().unwrap()).collect();
+        assert!(statuses.iter().filter(|status| **status < 400).count() == 1 && statuses.contains(&503), "{route:?}: {statuses:?}");
+        assert_eq!(statuses.contains(&401), route.need != shef_verifierd::auth::Need::Open, "{route:?}");
+        let parameters = operation["parameters"].as_array().map_or(0, |all| all.iter().filter(|one| one["in"] == "path").count());
+        assert_eq!(parameters, route.path.matches('{').count(), "{route:?}");
         let path = filled(route.path);
         let answer = service.operator.send(route.method, &path, &[("content-type", "text/plain")], b"x");
         let text = String::from_utf8_lossy(&answer.bytes).into_owned();

@@ -344,3 +344,64 @@ async fn receipts(State(app): Shared, Extension(identity): Extension<Identity>, 
         rows.iter().map(|row| json!({"seq": row.seq, "time": row.time, "key": row.name, "receipt": text(&row.content)})).collect();
     Ok(Json(json!({"tenant": identity.tenant, "receipts": list, "head": show(head), "kept": kept, "next": next})))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Seek as _};
+
+    use base64::Engine as _;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+    use super::*;
+    use crate::secrets::random;
+
+    /// Whether this process holds a text, given with all bits turned so that the question is not the answer.
+    fn holds(turned: &[u8]) -> bool {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let mut memory = std::fs::File::open("/proc/self/mem").unwrap();
+        let mut found = false;
+        for line in maps.lines().filter(|line| line.contains(" rw-p ")) {
+            let (from, to) = line.split(' ').next().unwrap().split_once('-').unwrap();
+            let [from, to] = [from, to].map(|at| u64::from_str_radix(at, 16).unwrap());
+            let mut bytes = Zeroizing::new(vec![0; (to - from) as usize]);
+            if memory.seek(std::io::SeekFrom::Start(from)).is_err() || memory.read_exact(&mut bytes).is_err() {
+                continue;
+            }
+            found |= bytes.windows(turned.len()).any(|window| window.iter().zip(turned).all(|(a, b)| *a == !*b));
+        }
+        found
+    }
+
+    #[test]
+    fn a_secret_is_read_into_nothing_but_its_own_place() {
+        const BYTES: usize = 3000;
+        let mut body = Zeroizing::new(Vec::with_capacity(8192));
+        body.extend_from_slice(b"{\"layer\": \"shield\", \"policy\": \"default\", \"secret\": \"");
+        let (start, length) = (body.len(), BYTES / 3 * 4);
+        body.resize(start + length, 0);
+        {
+            let mut plain = Zeroizing::new([0; BYTES]);
+            SystemEntropy.fill(&mut plain[..]);
+            URL_SAFE_NO_PAD.encode_slice(&plain[..], &mut body[start..]).unwrap();
+        }
+        body.extend_from_slice(b"\"}");
+        let turned: Vec<u8> = body[start + 1000..start + 1400].iter().map(|byte| !byte).collect();
+        {
+            let new: NewKey = read_json(&body).unwrap();
+            let secret = secret("a/b/c", Layer::Shield, &new.version()).unwrap();
+            assert_eq!(secret.len(), BYTES);
+            assert!(holds(&turned), "the body is there");
+        }
+        drop(body);
+        assert!(!holds(&turned), "the secret is still in memory");
+    }
+
+    #[test]
+    fn a_new_key_has_the_members_of_a_version() {
+        let read = |text: &str| read_json::<NewKey>(text.as_bytes()).map(|_| ()).map_err(|problem| problem.detail);
+        let id = hex::encode(random::<4>());
+        assert_eq!(read(&format!("{{\"layer\": \"shield\", \"policy\": \"{id}\", \"generate\": 32}}")), Ok(()));
+        assert!(read("{\"layer\": \"shield\", \"policy\": \"a\", \"strange\": 1}").unwrap_err().contains("unknown field `strange`"));
+        assert!(read("{\"layer\": \"shield\", \"policy\": \"a\", \"secret\": \"\\u0041AAA\"}").unwrap_err().contains("without escapes"));
+    }
+}

@@ -6,13 +6,14 @@ mod devices;
 mod kbs;
 mod keys;
 mod open;
+mod openapi;
 mod release;
 mod routes;
 mod veraison;
 
 pub use collateral::{add_revocation, authority};
 pub(crate) use devices::{cursor, cursor_of, unhex};
-pub use open::openapi;
+pub use openapi::openapi;
 pub use routes::{ROUTES, Route, Takes};
 
 use std::sync::Arc;

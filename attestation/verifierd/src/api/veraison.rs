@@ -30,7 +30,7 @@ use crate::session::{Challenge, NONCE_LEN, Protocol, Session, draw_nonce};
 use crate::store::CorimRow;
 use crate::time::rfc3339;
 
-const SESSION: &str = "application/vnd.veraison.challenge-response-session+json";
+pub const SESSION: &str = "application/vnd.veraison.challenge-response-session+json";
 const DISCOVERY: &str = "application/vnd.veraison.discovery+json";
 const CMW: [&str; 4] =
     ["application/cmw+cbor", "application/cmw+json", "application/vnd.veraison.cmw+cbor", "application/vnd.veraison.cmw+json"];

@@ -1,6 +1,7 @@
 //! A running service, clients of it, and a device that makes evidence.
 #![allow(dead_code, reason = "each test uses a part")]
 
+mod described;
 mod device;
 
 use std::path::{Path, PathBuf};
@@ -121,7 +122,9 @@ impl Client {
             self.agent.run(request.body(body).unwrap())?
         };
         let bytes = response.body_mut().with_config().limit(64 << 20).read_to_vec()?;
-        Ok(Answer { status: response.status().as_u16(), headers: response.headers().clone(), bytes })
+        let answer = Answer { status: response.status().as_u16(), headers: response.headers().clone(), bytes };
+        described::hold(method, path, &answer);
+        Ok(answer)
     }
 
     pub fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
