@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Deserialize;
-use shef_device::Uri;
 use shef_device::wire::{MAX_DEVICES, is_name};
+use shef_device::{Iommu, Uri};
 
 use crate::AgentError;
 
@@ -24,10 +24,37 @@ pub struct Config {
     pub key: PathBuf,
     /// Time after which a card whose owner vanished is wiped and free.
     pub grace: Duration,
-    /// Most connections at once.
+    /// Most connections of owners at once. A quarter of them is for owners that have a session.
     pub max_connections: usize,
+    /// Most connections of one owner at once.
+    pub max_connections_per_owner: usize,
+    /// Time that sessions get to end when the agent is asked to.
+    pub drain: Duration,
+    /// Fingerprints of certificates that count no more.
+    pub revoked: Option<PathBuf>,
+    /// Where health and metrics are served over HTTP.
+    pub metrics: Option<SocketAddr>,
+    /// How long things may take; not in the file.
+    pub times: Times,
     /// Devices by name.
     pub devices: BTreeMap<String, Device>,
+}
+
+/// How long things may take on the agent's side.
+#[derive(Debug, Clone, Copy)]
+pub struct Times {
+    /// A handshake, and each message before a card is opened.
+    pub hello: Duration,
+    /// A message, from its first byte to its last, either way.
+    pub message: Duration,
+    /// Without a request.
+    pub idle: Duration,
+}
+
+impl Default for Times {
+    fn default() -> Self {
+        Self { hello: Duration::from_secs(10), message: Duration::from_secs(60), idle: Duration::from_secs(3600) }
+    }
 }
 
 /// A device of the configuration.
@@ -37,6 +64,8 @@ pub struct Device {
     pub uri: Uri,
     /// Owners that may use it; without any, every owner with a certificate may.
     pub owners: Vec<String>,
+    /// All of the card's memory is written with zeros between two owners.
+    pub clear_memory: bool,
 }
 
 #[derive(Deserialize)]
@@ -50,6 +79,12 @@ struct File {
     grace_seconds: u64,
     #[serde(default = "connections")]
     max_connections: usize,
+    #[serde(default = "each")]
+    max_connections_per_owner: usize,
+    #[serde(default = "drain")]
+    drain_seconds: u64,
+    revoked: Option<PathBuf>,
+    metrics: Option<SocketAddr>,
     #[serde(default)]
     devices: BTreeMap<String, FileDevice>,
 }
@@ -60,6 +95,10 @@ struct FileDevice {
     uri: String,
     #[serde(default)]
     owners: Vec<String>,
+    #[serde(default)]
+    clear_memory: bool,
+    #[serde(default)]
+    card_reaches_all_memory: bool,
 }
 
 fn grace() -> u64 {
@@ -68,6 +107,14 @@ fn grace() -> u64 {
 
 fn connections() -> usize {
     64
+}
+
+fn each() -> usize {
+    16
+}
+
+fn drain() -> u64 {
+    10
 }
 
 impl Config {
@@ -92,8 +139,13 @@ impl Config {
         if !(1..=4096).contains(&file.max_connections) {
             return Err(format!("max_connections is {}, expected 1 to 4096", file.max_connections));
         }
-        if file.grace_seconds > 86_400 {
-            return Err(format!("grace_seconds is {}, expected at most 86400", file.grace_seconds));
+        if !(1..=file.max_connections).contains(&file.max_connections_per_owner) && file.max_connections_per_owner != each() {
+            return Err(format!("max_connections_per_owner is {}, expected 1 to max_connections", file.max_connections_per_owner));
+        }
+        for (what, seconds) in [("grace_seconds", file.grace_seconds), ("drain_seconds", file.drain_seconds)] {
+            if seconds > 86_400 {
+                return Err(format!("{what} is {seconds}, expected at most 86400"));
+            }
         }
         let mut devices = BTreeMap::new();
         for (name, device) in file.devices {
@@ -104,7 +156,17 @@ impl Config {
             if let Some(owner) = device.owners.iter().find(|owner| !is_name(owner)) {
                 return Err(format!("device {name:?}: {owner:?} is no name of an owner"));
             }
-            devices.insert(name, Device { uri, owners: device.owners });
+            let unconfined = uri.iommu() == Some(Iommu::None);
+            if unconfined && !device.card_reaches_all_memory {
+                return Err(format!(
+                    "device {name:?}: with iommu=none nothing confines the card's DMA: the card, its image, and who controls either read and write all memory of this \
+                     machine; use an IOMMU, or say card_reaches_all_memory = true for this device"
+                ));
+            }
+            if !unconfined && device.card_reaches_all_memory {
+                return Err(format!("device {name:?}: card_reaches_all_memory goes with iommu=none only, and {uri} does not ask for that"));
+            }
+            devices.insert(name, Device { uri, owners: device.owners, clear_memory: device.clear_memory });
         }
         Ok(Self {
             listen: file.listen,
@@ -113,6 +175,11 @@ impl Config {
             key: dir.join(file.key),
             grace: Duration::from_secs(file.grace_seconds),
             max_connections: file.max_connections,
+            max_connections_per_owner: file.max_connections_per_owner,
+            drain: Duration::from_secs(file.drain_seconds),
+            revoked: file.revoked.map(|path| dir.join(path)),
+            metrics: file.metrics,
+            times: Times::default(),
             devices,
         })
     }
@@ -134,6 +201,12 @@ mod tests {
     }
 
     #[test]
+    fn a_card_that_nothing_confines_is_asked_for_by_what_it_means() {
+        let file = GOOD.replace("00.0\"", "00.0?iommu=none\"\ncard_reaches_all_memory = true");
+        assert_eq!(Config::parse(&file, Path::new("")).unwrap().devices["card0"].uri.iommu(), Some(Iommu::None));
+    }
+
+    #[test]
     fn bad_files_are_refused_and_say_where() {
         for (from, to, says) in [
             ("listen", "lisen", "line 1"),
@@ -144,6 +217,11 @@ mod tests {
             ("[devices.card0]\nuri = \"pci:0000:65:00.0\"\n", "", "no device"),
             ("key =", "max_connections = 0\nkey =", "1 to 4096"),
             ("key =", "grace_seconds = 100000\nkey =", "86400"),
+            ("key =", "drain_seconds = 100000\nkey =", "86400"),
+            ("key =", "max_connections_per_owner = 0\nkey =", "1 to max_connections"),
+            ("00.0", "00.0?iommu=none", "card_reaches_all_memory = true"),
+            ("pci:0000:65:00.0\"", "pci:0000:65:00.0?iommu=none\"\ncard_reaches_all_memory = false", "card_reaches_all_memory = true"),
+            ("00.0\"", "00.0?iommu=type1\"\ncard_reaches_all_memory = true", "iommu=none only"),
         ] {
             assert!(GOOD.contains(from));
             let error = Config::parse(&GOOD.replacen(from, to, 1), Path::new("")).unwrap_err();

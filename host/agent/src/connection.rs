@@ -1,31 +1,29 @@
 //! One connection of an owner.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use rustls::pki_types::CertificateDer;
-use shef_device::wire::{Frames, ToAgent, ToOwner, VERSION_MAX, VERSION_MIN, codes, is_name};
+use shef_device::wire::{self, ToAgent, ToOwner, VERSION_MAX, VERSION_MIN, codes};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf, split};
 use tokio::net::TcpStream;
-use tokio::sync::{mpsc, watch};
-use tokio::time::{Instant, timeout};
-use tokio_rustls::TlsAcceptor;
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout, timeout_at};
 use tokio_rustls::server::TlsStream;
 
-use crate::server::Shared;
-use crate::slot::{Attempt, Outbox, Refusal, Slot};
+use crate::config::Times;
+use crate::identity::Identity;
+use crate::outbox::{Frames, Outbox};
+use crate::server::{Phase, Shared};
+use crate::slot::{Attempt, Refusal, Slot, no_device};
 
-/// Time for the handshake and for each message before a card is opened.
-const HELLO: Duration = Duration::from_secs(10);
-/// Time for a frame to leave.
-const WRITE: Duration = Duration::from_secs(60);
-/// Time without a request after which a session's connection is closed.
-const IDLE: Duration = Duration::from_secs(3600);
 /// How often an owner is told that the card works.
 const TICK: Duration = Duration::from_secs(1);
 /// Time that a card may take to be ready.
 const READY: Duration = Duration::from_secs(900);
+/// Time for what is left to leave when a connection ends.
+const LAST: Duration = Duration::from_secs(5);
 /// Bytes that are read in one go.
 const READ: usize = 128 * 1024;
 
@@ -37,67 +35,124 @@ type Writing = WriteHalf<TlsStream<TcpStream>>;
 /// Messages as they come in.
 struct Incoming {
     stream: Reading,
-    frames: Frames,
+    frames: wire::Frames,
     buffer: Box<[u8]>,
+    times: Times,
+    /// When the message that is not whole yet has to be.
+    whole_by: Option<Instant>,
 }
 
 /// Why there is no next message.
 enum End {
-    /// The owner's side is gone.
+    /// The owner's side is gone, or goes on elsewhere.
     Gone,
     Refused(Refusal),
 }
 
+fn refuse<T>(code: &str, message: impl Into<String>) -> Result<T, End> {
+    Err(End::Refused(Refusal::new(code, message)))
+}
+
+fn say(outbox: &Outbox, message: &ToOwner) -> Result<(), End> {
+    if outbox.say(message) { Ok(()) } else { Err(End::Gone) }
+}
+
 impl Incoming {
-    /// The next message. May be dropped and called again at any time.
+    /// The next message. May be dropped and called again at any time. A message that began has to come to its end in time.
     async fn next(&mut self) -> Result<ToAgent, End> {
-        let malformed = |e: shef_device::wire::WireError| End::Refused(Refusal::new(codes::PROTOCOL, e.to_string()));
+        let malformed = |e: wire::WireError| End::Refused(Refusal::new(codes::PROTOCOL, e.to_string()));
         loop {
             if let Some(frame) = self.frames.take().map_err(malformed)? {
-                return ToAgent::decode(frame).map_err(malformed);
+                let message = ToAgent::decode(frame).map_err(malformed);
+                self.whole_by = None;
+                return message;
             }
-            match self.stream.read(&mut self.buffer).await {
+            if self.frames.is_begun() {
+                self.whole_by = self.whole_by.or_else(|| Some(Instant::now() + self.times.message));
+            }
+            let read = self.stream.read(&mut self.buffer);
+            let read = match self.whole_by {
+                None => read.await,
+                Some(end) => match timeout_at(end, read).await {
+                    Ok(read) => read,
+                    Err(_) => {
+                        let what = format!("a message is not whole within {} s of its first byte", self.times.message.as_secs_f32());
+                        return refuse(codes::TIMEOUT, what);
+                    }
+                },
+            };
+            match read {
                 Ok(n) if n > 0 => self.frames.push(&self.buffer[..n]),
                 _ => return Err(End::Gone),
             }
         }
     }
 
-    async fn within(&mut self, limit: Duration) -> Result<ToAgent, End> {
-        let late = || End::Refused(Refusal::new(codes::TIMEOUT, format!("no message within {} s", limit.as_secs())));
-        timeout(limit, self.next()).await.unwrap_or_else(|_| Err(late()))
+    /// The next message, within the time for a message before a card is opened.
+    async fn soon(&mut self) -> Result<ToAgent, End> {
+        let limit = self.times.hello;
+        match timeout(limit, self.next()).await {
+            Ok(message) => message,
+            Err(_) => refuse(codes::TIMEOUT, format!("no message within {} s", limit.as_secs_f32())),
+        }
     }
 }
 
 /// Serves one connection to its end.
-pub(crate) async fn serve(tcp: TcpStream, acceptor: TlsAcceptor, shared: Arc<Shared>) {
-    let peer = tcp.peer_addr().map_or_else(|_| "?".to_owned(), |a| a.to_string());
-    let tls = match timeout(HELLO, acceptor.accept(tcp)).await {
-        Ok(Ok(tls)) => tls,
-        Ok(Err(error)) => return tracing::info!(peer, "TLS refused: {error}"),
-        Err(_) => return tracing::info!(peer, "no TLS handshake in time"),
+pub(crate) async fn serve(tcp: TcpStream, peer: SocketAddr, shared: Arc<Shared>) {
+    let setup = shared.setup();
+    let ticket = shared.door.enter(peer.ip());
+    let shaken = timeout(setup.times.hello, async {
+        tcp.readable().await?;
+        ticket.spoke();
+        setup.acceptor.accept(tcp).await
+    });
+    let tls = tokio::select! {
+        shaken = shaken => match shaken {
+            Ok(Ok(tls)) => tls,
+            Ok(Err(error)) => return shared.turned_away(peer, &format!("TLS refused: {error}")),
+            Err(_) => return shared.turned_away(peer, "no TLS handshake in time"),
+        },
+        () = ticket.displaced() => return shared.turned_away(peer, "too many handshakes: this one made room for another"),
     };
-    let owner = tls.get_ref().1.peer_certificates().and_then(|list| owner_of(list.first()?));
+    let identity = tls.get_ref().1.peer_certificates().and_then(|list| Identity::of(list.first()?));
     let (stream, writing) = split(tls);
-    let (outbox, frames) = mpsc::unbounded_channel();
-    let writer = tokio::spawn(write(writing, frames));
-    let mut incoming = Incoming { stream, frames: Frames::new(), buffer: vec![0; READ].into() };
-    let end = match owner {
-        Some(owner) => converse(&mut incoming, &outbox, &shared, &owner, &peer).await,
-        None => Err(End::Refused(Refusal::new(codes::NOT_ALLOWED, "the certificate's common name is no name of an owner"))),
+    let (outbox, frames) = Outbox::new();
+    let writer = tokio::spawn(write(writing, frames, setup.times.message));
+    let times = setup.times;
+    let mut incoming = Incoming { stream, frames: wire::Frames::new(), buffer: vec![0; READ].into(), times, whole_by: None };
+    let end = match identity {
+        Some(owner) if setup.revoked.contains(&owner) => {
+            refuse(codes::NOT_ALLOWED, format!("the certificate of {} was revoked (fingerprint {})", owner.name, owner.fingerprint))
+        }
+        Some(owner) => {
+            ticket.admit();
+            let has_session = shared.slots.values().any(|slot| slot.is_of(&owner.name));
+            let seat = shared.seats.take(&owner.name, setup.max_connections, setup.max_connections_per_owner, has_session);
+            match seat {
+                Ok(_seat) => converse(&mut incoming, &outbox, &shared, &owner, peer).await,
+                Err(refusal) => Err(End::Refused(refusal)),
+            }
+        }
+        None => refuse(codes::NOT_ALLOWED, "the certificate's common name is no name of an owner"),
     };
+    let gone = matches!(end, Err(End::Gone));
     if let Err(End::Refused(Refusal { code, message })) = end {
-        tracing::info!(peer, code, "refused: {message}");
-        let _ = outbox.send(Arc::new(ToOwner::Refused { code, message }.encode()));
+        tracing::info!(%peer, code, "refused: {message}");
+        shared.refused();
+        outbox.say(&ToOwner::Refused { code, message });
     }
-    // The writer ends when it has written all.
+    // The writer ends when it has written all; whoever is gone is written nothing.
     drop(outbox);
-    let _ = timeout(WRITE, writer).await;
+    let abort = writer.abort_handle();
+    if gone || timeout(LAST, writer).await.is_err() {
+        abort.abort();
+    }
 }
 
-async fn write(mut stream: Writing, mut frames: mpsc::UnboundedReceiver<Arc<Vec<u8>>>) {
-    while let Some(frame) = frames.recv().await {
-        let written = timeout(WRITE, async {
+async fn write(mut stream: Writing, mut frames: Frames, limit: Duration) {
+    while let Some(frame) = frames.next().await {
+        let written = timeout(limit, async {
             stream.write_all(&frame).await?;
             if frames.is_empty() { stream.flush().await } else { Ok(()) }
         });
@@ -105,64 +160,58 @@ async fn write(mut stream: Writing, mut frames: mpsc::UnboundedReceiver<Arc<Vec<
             return;
         }
     }
-    let _ = timeout(HELLO, stream.shutdown()).await;
+    let _ = timeout(LAST, stream.shutdown()).await;
 }
 
-/// The owner's name in its certificate: the common name.
-fn owner_of(der: &CertificateDer<'_>) -> Option<String> {
-    use x509_cert::der::Decode;
-    use x509_cert::der::asn1::{PrintableStringRef, Utf8StringRef};
-    let certificate = x509_cert::Certificate::from_der(der).ok()?;
-    let common_name: x509_cert::der::asn1::ObjectIdentifier = "2.5.4.3".parse().ok()?;
-    let mut names = certificate.tbs_certificate().subject().iter().filter(|attribute| attribute.oid == common_name);
-    let (name, None) = (names.next()?, names.next()) else { return None };
-    let text = name.value.decode_as::<Utf8StringRef<'_>>().map(|s| s.as_str().to_owned());
-    let text = text.or_else(|_| name.value.decode_as::<PrintableStringRef<'_>>().map(|s| s.as_str().to_owned())).ok()?;
-    is_name(&text).then_some(text)
-}
-
-async fn converse(incoming: &mut Incoming, outbox: &Outbox, shared: &Arc<Shared>, owner: &str, peer: &str) -> Result<(), End> {
-    let say = |message: &ToOwner| outbox.send(Arc::new(message.encode())).map_err(|_| End::Gone);
-    let refuse = |code: &str, message: String| Err(End::Refused(Refusal::new(code, message)));
-    match incoming.within(HELLO).await? {
+async fn converse(incoming: &mut Incoming, outbox: &Outbox, shared: &Arc<Shared>, owner: &Identity, peer: SocketAddr) -> Result<(), End> {
+    match incoming.soon().await? {
         ToAgent::Hello { min, max, program } => {
             if min > VERSION_MAX || max < VERSION_MIN || min > max {
                 let what = format!("versions {min} to {max} of the protocol are offered, this agent speaks {VERSION_MIN} to {VERSION_MAX}");
                 return refuse(codes::VERSION, what);
             }
-            tracing::info!(peer, owner, program, "connected");
-            let version = max.min(VERSION_MAX);
-            say(&ToOwner::Welcome { version, program: format!("shef-agent {}", env!("CARGO_PKG_VERSION")), owner: owner.to_owned() })?;
+            tracing::info!(%peer, owner = owner.name, fingerprint = owner.fingerprint, program, "connected");
+            let (version, program) = (max.min(VERSION_MAX), format!("shef-agent {}", env!("CARGO_PKG_VERSION")));
+            say(outbox, &ToOwner::Welcome { version, program, owner: owner.name.clone() })?;
         }
-        _ => return refuse(codes::PROTOCOL, "the first message is no hello".to_owned()),
+        _ => return refuse(codes::PROTOCOL, "the first message is no hello"),
     }
-    let (device, resume) = match incoming.within(HELLO).await? {
-        ToAgent::List => return say(&ToOwner::Devices(shared.slots.values().map(|slot| slot.listed()).collect())),
+    let (device, resume) = match incoming.soon().await? {
+        ToAgent::List => {
+            return say(outbox, &ToOwner::Devices(shared.slots.values().filter_map(|slot| slot.listed(&owner.name)).collect()));
+        }
         ToAgent::Open { device, resume } => (device, resume),
-        _ => return refuse(codes::PROTOCOL, "expected a device to be opened".to_owned()),
+        _ => return refuse(codes::PROTOCOL, "expected a device to be opened"),
     };
-    let Some(slot) = shared.slots.get(&device) else {
-        return refuse(codes::NO_DEVICE, format!("this agent has no device {device}"));
-    };
+    if let Some(days) = owner.ends_soon() {
+        tracing::warn!(owner = owner.name, fingerprint = owner.fingerprint, days, "the owner's certificate ends soon");
+        say(
+            outbox,
+            &ToOwner::Progress { id: 0, text: format!("your certificate ends in {days} days: ask the agent's operator for a new one") },
+        )?;
+    }
+    let Some(slot) = shared.slots.get(&device) else { return Err(End::Refused(no_device(&device, owner))) };
     let connection = CONNECTIONS.fetch_add(1, Ordering::Relaxed);
     let begin = Instant::now();
-    let mut stop = shared.stop.clone();
+    let mut phase = shared.phase.clone();
     let generation = loop {
         match slot.attach(owner, resume, connection, outbox) {
             Attempt::Attached(generation) => break generation,
             Attempt::Refused(refusal) => return Err(End::Refused(refusal)),
-            Attempt::Wait(_) if begin.elapsed() > READY || *stop.borrow() => {
+            Attempt::Wait(_) if begin.elapsed() > READY || *phase.borrow() != Phase::Serving => {
                 return refuse(codes::DEVICE_FAILED, format!("device {device} is not ready"));
             }
             Attempt::Wait(text) => {
-                say(&ToOwner::Progress { id: 0, text: text.to_owned() })?;
+                if outbox.is_idle() {
+                    say(outbox, &ToOwner::Progress { id: 0, text: text.to_owned() })?;
+                }
                 tokio::select! {
                     () = slot.changed(TICK) => {}
-                    _ = stop.changed() => {}
+                    _ = phase.changed() => {}
                     // Nothing may come before the card is open.
                     next = incoming.next() => {
                         return match next {
-                            Ok(_) => refuse(codes::PROTOCOL, "a message before the device is open".to_owned()),
+                            Ok(_) => refuse(codes::PROTOCOL, "a message before the device is open"),
                             Err(end) => Err(end),
                         };
                     }
@@ -173,12 +222,12 @@ async fn converse(incoming: &mut Incoming, outbox: &Outbox, shared: &Arc<Shared>
             }
         }
     };
-    let result = session(incoming, outbox, &mut stop, slot, connection, generation).await;
-    if slot.detach(generation, connection) {
-        let (slot, grace) = (Arc::clone(slot), shared.grace);
+    let result = session(incoming, outbox, &mut phase, slot, connection, generation).await;
+    if let Some(absence) = slot.detach(generation, connection) {
+        let (slot, grace) = (Arc::clone(slot), shared.setup().grace);
         tokio::spawn(async move {
             tokio::time::sleep(grace).await;
-            slot.reap(generation);
+            slot.reap(generation, absence);
         });
     }
     result
@@ -187,36 +236,46 @@ async fn converse(incoming: &mut Incoming, outbox: &Outbox, shared: &Arc<Shared>
 async fn session(
     incoming: &mut Incoming,
     outbox: &Outbox,
-    stop: &mut watch::Receiver<bool>,
+    phase: &mut watch::Receiver<Phase>,
     slot: &Slot,
     connection: u64,
     generation: u64,
 ) -> Result<(), End> {
-    let say = |message: &ToOwner| outbox.send(Arc::new(message.encode())).map_err(|_| End::Gone);
     let mut tick = tokio::time::interval(TICK);
     let mut heard = Instant::now();
     loop {
+        if *phase.borrow() == Phase::Stopping {
+            return refuse(codes::STOPPING, "the agent stops");
+        }
         tokio::select! {
             message = incoming.next() => match message? {
                 ToAgent::Request { id, acked, op } => {
                     heard = Instant::now();
                     slot.request(generation, connection, id, acked, op).map_err(End::Refused)?;
                 }
-                _ => return Err(End::Refused(Refusal::new(codes::PROTOCOL, "expected a request of the session"))),
+                _ => return refuse(codes::PROTOCOL, "expected a request of the session"),
             },
+            // The session goes on over another connection, or the card was taken away.
+            () = outbox.over() => if *phase.borrow() != Phase::Stopping { return Err(End::Gone) },
             _ = tick.tick() => {
-                // Nobody reads any more, or the session goes on over another connection.
-                if outbox.is_closed() || !slot.serves(generation, connection) {
+                // Nobody reads any more.
+                if outbox.is_closed() {
                     return Err(End::Gone);
+                }
+                // The owner closed the session: what is left leaves.
+                if !slot.serves(generation, connection) {
+                    return Ok(());
                 }
                 if let Some(id) = slot.working(generation, connection, TICK) {
                     heard = Instant::now();
-                    say(&ToOwner::Progress { id, text: "the card works".to_owned() })?;
-                } else if heard.elapsed() > IDLE {
-                    return Err(End::Refused(Refusal::new(codes::TIMEOUT, format!("no request within {} s", IDLE.as_secs()))));
+                    if outbox.is_idle() {
+                        say(outbox, &ToOwner::Progress { id, text: "the card works".to_owned() })?;
+                    }
+                } else if heard.elapsed() > incoming.times.idle {
+                    return refuse(codes::TIMEOUT, format!("no request within {} s", incoming.times.idle.as_secs()));
                 }
             }
-            _ = stop.changed() => return Err(End::Refused(Refusal::new(codes::STOPPING, "the agent stops"))),
+            _ = phase.changed() => {}
         }
     }
 }

@@ -8,8 +8,8 @@ use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose, SerialNumber,
     date_time_ymd,
 };
-use shef_device::Uri;
 use shef_device::wire::is_name;
+use shef_device::{Iommu, Uri};
 
 use crate::AgentError;
 
@@ -113,6 +113,9 @@ fn config(listen: std::net::SocketAddr, devices: &[(String, Uri)]) -> String {
             "\n[devices.\"{name}\"]\nuri = {}\n# owners = [\"NAME\"]  # without it, every owner with a certificate\n",
             toml::Value::String(uri.to_string())
         ));
+        if uri.iommu() == Some(Iommu::None) {
+            text.push_str("# Nothing confines this card's DMA: it reads and writes all memory of this machine. Say so to use it:\n# card_reaches_all_memory = true\n");
+        }
     }
     text
 }

@@ -4,11 +4,16 @@
 //! session of one owner at a time and is wiped between two sessions, and after the time of grace where an owner vanished. The protocol is
 //! [`shef_device::wire`].
 
+mod carry;
 pub mod config;
 mod connection;
+mod door;
 mod error;
+mod identity;
 pub mod init;
+mod metrics;
 mod open;
+mod outbox;
 mod server;
 mod slot;
 

@@ -2,50 +2,173 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 use shef_device::remote::{certificates, private_key};
-use shef_device::wire::{ALPN, codes};
+use shef_device::wire::{ALPN, DeviceState, codes};
 use socket2::{SockRef, TcpKeepalive};
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsAcceptor;
 
+use crate::config::Times;
+use crate::door::{Door, Seats};
+use crate::identity::{Revoked, end_of, ends_soon};
 use crate::slot::Slot;
 use crate::{AgentError, Config, Opener, connection};
 
 /// Time that cards get to be wiped when the agent stops.
 const STOP: Duration = Duration::from_secs(60);
+/// How often certificates are looked at.
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// What can change while the agent runs.
+pub(crate) struct Setup {
+    pub(crate) acceptor: TlsAcceptor,
+    pub(crate) revoked: Revoked,
+    pub(crate) grace: Duration,
+    pub(crate) drain: Duration,
+    pub(crate) max_connections: usize,
+    pub(crate) max_connections_per_owner: usize,
+    pub(crate) times: Times,
+    /// Files and ends of the agent's own certificates.
+    ends: Vec<(std::path::PathBuf, std::time::SystemTime)>,
+}
+
+impl Setup {
+    fn load(config: &Config) -> Result<Arc<Self>, AgentError> {
+        let ends = [&config.ca, &config.cert].map(|path| -> Result<_, AgentError> {
+            Ok(certificates(path)?.iter().filter_map(|der| Some((path.clone(), end_of(der)?))).collect::<Vec<_>>())
+        });
+        let mut all = Vec::new();
+        for list in ends {
+            all.extend(list?);
+        }
+        let setup = Self {
+            acceptor: TlsAcceptor::from(Arc::new(tls(config)?)),
+            revoked: config.revoked.as_deref().map(Revoked::load).transpose()?.unwrap_or_default(),
+            grace: config.grace,
+            drain: config.drain,
+            max_connections: config.max_connections,
+            max_connections_per_owner: config.max_connections_per_owner,
+            times: config.times,
+            ends: all,
+        };
+        setup.warn();
+        Ok(Arc::new(setup))
+    }
+
+    /// Says which certificates end soon.
+    fn warn(&self) {
+        for (path, until) in &self.ends {
+            if let Some(days) = ends_soon(*until) {
+                tracing::warn!(file = %path.display(), days, "a certificate ends soon: `shef-agent renew` makes a new one, and SIGHUP has it taken");
+            }
+        }
+    }
+}
+
+/// What the agent does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    Serving,
+    /// Sessions go on, and no new ones begin.
+    Draining,
+    Stopping,
+}
 
 /// What all connections share.
 pub(crate) struct Shared {
     pub(crate) slots: BTreeMap<String, Arc<Slot>>,
-    pub(crate) grace: Duration,
-    pub(crate) stop: watch::Receiver<bool>,
+    pub(crate) door: Arc<Door>,
+    pub(crate) seats: Arc<Seats>,
+    pub(crate) phase: watch::Receiver<Phase>,
+    setup: RwLock<Arc<Setup>>,
+    /// Connections that came, that were turned away before an owner was known, and that were refused.
+    counts: [AtomicU64; 3],
+}
+
+impl Shared {
+    pub(crate) fn setup(&self) -> Arc<Setup> {
+        Arc::clone(&self.setup.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn turned_away(&self, peer: SocketAddr, why: &str) {
+        self.counts[1].fetch_add(1, Ordering::Relaxed);
+        tracing::info!(%peer, "{why}");
+    }
+
+    pub(crate) fn refused(&self) {
+        self.counts[2].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Connections that came, were turned away, were refused.
+    pub(crate) fn counts(&self) -> [u64; 3] {
+        [0, 1, 2].map(|i: usize| self.counts[i].load(Ordering::Relaxed))
+    }
 }
 
 /// An agent that listens and does not serve yet.
 pub struct Agent {
     listener: TcpListener,
-    acceptor: TlsAcceptor,
-    shared: Arc<Shared>,
-    stop: watch::Sender<bool>,
+    metrics: Option<TcpListener>,
+    running: Running,
     threads: Vec<JoinHandle<()>>,
-    connections: Arc<Semaphore>,
 }
 
-/// Stops an agent.
+/// What rules a running agent.
 #[derive(Clone)]
-pub struct Running(watch::Sender<bool>);
+pub struct Running {
+    phase: watch::Sender<Phase>,
+    shared: Arc<Shared>,
+}
 
 impl Running {
     /// Has the agent wipe its cards and end.
     pub fn stop(&self) {
-        self.0.send_replace(true);
+        self.phase.send_replace(Phase::Stopping);
+    }
+
+    /// Has the agent take no new sessions, and end when the last one is over or their time is up. Asked once more, it ends at once.
+    pub fn drain(&self) {
+        self.phase.send_modify(|phase| *phase = if *phase == Phase::Serving { Phase::Draining } else { Phase::Stopping });
+    }
+
+    /// Takes over certificates, revocations, owners of devices and limits. Sessions go on, but those of owners who may not any more. Where it listens and which devices
+    /// there are changes with a restart only: what differs is told in the log.
+    ///
+    /// # Errors
+    /// SHEF-AGT-003, SHEF-AGT-016, SHEF-AGT-017: nothing was changed then.
+    pub fn reload(&self, config: &Config) -> Result<(), AgentError> {
+        let setup = Setup::load(config)?;
+        *self.shared.setup.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&setup);
+        for (name, slot) in &self.shared.slots {
+            match config.devices.get(name) {
+                Some(device) => {
+                    if device.uri != *slot.uri() {
+                        tracing::warn!(device = name, "its URI changed, which a restart takes over");
+                    }
+                    slot.restrict(&device.owners, &|owner| setup.revoked.contains(owner));
+                }
+                None => tracing::warn!(device = name, "it is not in the configuration any more, which a restart takes over"),
+            }
+        }
+        for name in config.devices.keys().filter(|name| !self.shared.slots.contains_key(*name)) {
+            tracing::warn!(device = name, "it is new in the configuration, which a restart takes over");
+        }
+        tracing::info!("configuration taken over");
+        Ok(())
+    }
+
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
     }
 }
 
@@ -53,26 +176,33 @@ impl Agent {
     /// Sets up TLS, listens, and has every card opened.
     ///
     /// # Errors
-    /// SHEF-AGT-001, SHEF-AGT-003.
+    /// SHEF-AGT-001, SHEF-AGT-003, SHEF-AGT-016, SHEF-AGT-017.
     pub async fn bind(config: &Config, opener: Opener) -> Result<Self, AgentError> {
-        let acceptor = TlsAcceptor::from(Arc::new(tls(config)?));
-        let unable = |e: &dyn std::fmt::Display| AgentError::Listen { message: format!("cannot listen on {}: {e}", config.listen) };
-        let listener = TcpListener::bind(config.listen).await.map_err(|e| unable(&e))?;
-        let (stop, stopped) = watch::channel(false);
+        let setup = Setup::load(config)?;
+        let unable = |at: SocketAddr, e: &dyn std::fmt::Display| AgentError::Listen { message: format!("cannot listen on {at}: {e}") };
+        let listener = TcpListener::bind(config.listen).await.map_err(|e| unable(config.listen, &e))?;
+        let metrics = match config.metrics {
+            Some(at) => Some(TcpListener::bind(at).await.map_err(|e| unable(at, &e))?),
+            None => None,
+        };
+        let (phase, phases) = watch::channel(Phase::Serving);
         let (mut slots, mut threads) = (BTreeMap::new(), Vec::new());
         for (name, device) in &config.devices {
-            let (slot, thread) = Slot::start(name.clone(), device.clone(), Arc::clone(&opener)).map_err(|e| unable(&e))?;
+            let started = Slot::start(name.clone(), device.clone(), Arc::clone(&opener));
+            let (slot, thread) =
+                started.map_err(|e| AgentError::Listen { message: format!("cannot start a thread for device {name}: {e}") })?;
             slots.insert(name.clone(), slot);
             threads.push(thread);
         }
-        Ok(Self {
-            listener,
-            acceptor,
-            shared: Arc::new(Shared { slots, grace: config.grace, stop: stopped }),
-            stop,
-            threads,
-            connections: Arc::new(Semaphore::new(config.max_connections)),
-        })
+        let shared = Shared {
+            slots,
+            door: Arc::default(),
+            seats: Arc::default(),
+            phase: phases,
+            setup: RwLock::new(setup),
+            counts: Default::default(),
+        };
+        Ok(Self { listener, metrics, running: Running { phase, shared: Arc::new(shared) }, threads })
     }
 
     /// Where it listens.
@@ -83,33 +213,52 @@ impl Agent {
         self.listener.local_addr().map_err(|e| AgentError::Listen { message: e.to_string() })
     }
 
-    /// What stops it.
+    /// Where health and metrics are served.
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.metrics.as_ref()?.local_addr().ok()
+    }
+
+    /// What rules it.
     pub fn handle(&self) -> Running {
-        Running(self.stop.clone())
+        self.running.clone()
     }
 
     /// Serves until it is stopped; then wipes the cards that somebody has.
     pub async fn serve(self) {
-        let mut stop = self.shared.stop.clone();
+        let shared = Arc::clone(&self.running.shared);
+        let mut phase = shared.phase.clone();
         let mut open = tokio::task::JoinSet::new();
-        while !*stop.borrow() {
+        let metrics = self.metrics.map(|listener| tokio::spawn(crate::metrics::serve(listener, self.running.clone())));
+        let mut daily = tokio::time::interval_at(Instant::now() + DAY, DAY);
+        let mut drained: Option<Instant> = None;
+        let mut look = tokio::time::interval(Duration::from_millis(200));
+        loop {
+            match (*phase.borrow_and_update(), drained) {
+                (Phase::Serving, _) => {}
+                (Phase::Draining, None) => {
+                    let drain = shared.setup().drain;
+                    tracing::info!(seconds = drain.as_secs(), "draining: no new sessions begin");
+                    shared.slots.values().for_each(|slot| slot.close());
+                    drained = Some(Instant::now() + drain);
+                }
+                (Phase::Draining, Some(end)) => {
+                    let busy =
+                        |slot: &Arc<Slot>| matches!(slot.state(), DeviceState::InUse | DeviceState::Orphaned | DeviceState::Resetting);
+                    if Instant::now() >= end || !shared.slots.values().any(busy) {
+                        break;
+                    }
+                }
+                (Phase::Stopping, _) => break,
+            }
             tokio::select! {
                 accepted = self.listener.accept() => match accepted {
                     Ok((tcp, peer)) => {
+                        shared.counts[0].fetch_add(1, Ordering::Relaxed);
                         let _ = tcp.set_nodelay(true);
                         // An owner whose machine is gone is noticed within about a minute.
                         let alive = TcpKeepalive::new().with_time(Duration::from_secs(20)).with_interval(Duration::from_secs(10)).with_retries(4);
                         let _ = SockRef::from(&tcp).set_tcp_keepalive(&alive);
-                        match Arc::clone(&self.connections).try_acquire_owned() {
-                            Ok(permit) => {
-                                let (acceptor, shared) = (self.acceptor.clone(), Arc::clone(&self.shared));
-                                open.spawn(async move {
-                                    connection::serve(tcp, acceptor, shared).await;
-                                    drop(permit);
-                                });
-                            }
-                            Err(_) => tracing::warn!(%peer, code = codes::BUSY, "too many connections"),
-                        }
+                        open.spawn(connection::serve(tcp, peer, Arc::clone(&shared)));
                     }
                     Err(error) => {
                         tracing::warn!("accept: {error}");
@@ -117,20 +266,31 @@ impl Agent {
                     }
                 },
                 Some(_) = open.join_next() => {}
-                _ = stop.changed() => {}
+                _ = phase.changed() => {}
+                _ = look.tick(), if drained.is_some() => {}
+                _ = daily.tick() => shared.setup().warn(),
             }
         }
         tracing::info!("stopping");
+        self.running.stop();
         drop(self.listener);
-        for slot in self.shared.slots.values() {
+        for slot in shared.slots.values() {
             slot.stop();
         }
+        // A thread that hangs in a card holds nothing up: it ends with the program.
+        let (sender, wiped) = tokio::sync::oneshot::channel();
         let threads = self.threads;
-        let wiped = tokio::task::spawn_blocking(move || threads.into_iter().for_each(|thread| drop(thread.join())));
-        if tokio::time::timeout(STOP, wiped).await.is_err() {
+        std::thread::spawn(move || {
+            threads.into_iter().for_each(|thread| drop(thread.join()));
+            sender.send(())
+        });
+        if timeout(STOP, wiped).await.is_err() {
             tracing::error!("a card was not wiped in time");
         }
-        let _ = tokio::time::timeout(Duration::from_secs(5), async { while open.join_next().await.is_some() {} }).await;
+        let _ = timeout(Duration::from_secs(5), async { while open.join_next().await.is_some() {} }).await;
+        if let Some(metrics) = metrics {
+            metrics.abort();
+        }
     }
 }
 
@@ -138,7 +298,7 @@ impl Agent {
 fn tls(config: &Config) -> Result<ServerConfig, AgentError> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let mut roots = RootCertStore::empty();
-    let wrong = |path: &std::path::Path, e: &dyn std::fmt::Display| {
+    let wrong = |path: &Path, e: &dyn std::fmt::Display| {
         AgentError::Device(shef_device::DeviceError::Transport {
             code: codes::TLS_FILES,
             message: format!("TLS file {}: {e}", path.display()),

@@ -3,20 +3,23 @@
 //! The card's thread carries out requests one after the other. Everything else changes the state under a lock that is never held while the card works.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use shef_device::wire::{Answer, DeviceState, Listed, Op, ToOwner, Token, WINDOW, codes};
-use shef_device::{CtlOp, Device, DeviceError, DeviceInfo};
-use tokio::sync::{Notify, mpsc::UnboundedSender};
+use shef_device::wire::{DeviceState, Listed, Op, ToOwner, Token, WINDOW, codes};
+use shef_device::{Device, DeviceError, DeviceInfo, Uri, mailbox};
+use tokio::sync::Notify;
 
 use crate::Opener;
+use crate::carry::{carry_out, clear};
 use crate::config;
+use crate::identity::Identity;
+use crate::outbox::{Frame, Outbox};
 
-/// Reads of a register that are made before a poll looks whether its session is still there.
-const POLL_SLICE: u32 = 256;
+/// How often a card that nobody has is looked at: one that is gone is opened anew.
+const CHECK: Duration = Duration::from_secs(2);
 
 /// A refusal that ends a connection.
 #[derive(Debug)]
@@ -31,23 +34,51 @@ impl Refusal {
     }
 }
 
-/// Frames on their way to an owner.
-pub(crate) type Outbox = UnboundedSender<Arc<Vec<u8>>>;
-
 /// The session that has a card.
 struct Session {
     /// Tells it from every other session with this card.
     generation: u64,
-    owner: String,
+    owner: Identity,
     token: Token,
     /// Number of the last request that was taken.
     last: u64,
+    /// Number of the last request whose answer left over a connection of before.
+    sent: u64,
+    /// Every answer up to this one has arrived.
+    acked: u64,
     /// Answers that the owner has not acknowledged, oldest first.
-    kept: VecDeque<(u64, Arc<Vec<u8>>)>,
+    kept: VecDeque<(u64, Frame)>,
     /// Number of the connection, and the way to it; none while the owner is away.
     connection: Option<(u64, Outbox)>,
+    /// How often the owner went away.
+    absences: u64,
     working: Option<(u64, Instant)>,
     moved: u64,
+}
+
+impl Session {
+    /// Number of the last request whose answer can have arrived.
+    fn sent(&self) -> u64 {
+        self.connection.as_ref().map_or(0, |(_, outbox)| outbox.begun()).max(self.sent)
+    }
+
+    /// Lets the connection go.
+    fn leave(&mut self) -> Option<Outbox> {
+        self.sent = self.sent();
+        self.connection.take().map(|(_, outbox)| outbox)
+    }
+
+    /// Takes it that every answer up to `acked` has arrived; false where one of them never left.
+    fn acknowledge(&mut self, acked: u64) -> bool {
+        if acked > self.sent() {
+            return false;
+        }
+        self.acked = self.acked.max(acked);
+        while self.kept.front().is_some_and(|(id, _)| *id <= acked) {
+            self.kept.pop_front();
+        }
+        true
+    }
 }
 
 enum State {
@@ -58,9 +89,32 @@ enum State {
     Failed(Refusal),
 }
 
+impl State {
+    fn shown(&self) -> DeviceState {
+        match self {
+            Self::Starting => DeviceState::Starting,
+            Self::Free => DeviceState::Free,
+            Self::Owned(s) if s.connection.is_some() => DeviceState::InUse,
+            Self::Owned(_) => DeviceState::Orphaned,
+            Self::Resetting => DeviceState::Resetting,
+            Self::Failed(_) => DeviceState::Failed,
+        }
+    }
+}
+
 struct Inner {
     state: State,
     info: Option<DeviceInfo>,
+    /// Owners that may use the card; all of them where there are none here.
+    owners: Vec<String>,
+    /// What the card failed with, so that the log says it once.
+    failed: String,
+}
+
+impl Inner {
+    fn is_for(&self, owner: &str) -> bool {
+        self.owners.is_empty() || self.owners.iter().any(|name| name == owner)
+    }
 }
 
 enum Job {
@@ -73,8 +127,11 @@ enum Job {
 /// A card and its session.
 pub(crate) struct Slot {
     pub(crate) name: String,
-    config: config::Device,
+    uri: Uri,
+    clear_memory: bool,
     inner: Mutex<Inner>,
+    /// The agent ends.
+    stopping: AtomicBool,
     jobs: mpsc::Sender<Job>,
     /// Generation of the session whose requests are carried out; 0 for none.
     live: Arc<AtomicU64>,
@@ -95,10 +152,13 @@ impl Slot {
     /// A slot whose card is opened at once, on a thread of its own.
     pub(crate) fn start(name: String, config: config::Device, opener: Opener) -> std::io::Result<(Arc<Self>, std::thread::JoinHandle<()>)> {
         let (jobs, queue) = mpsc::channel();
+        let config::Device { uri, owners, clear_memory } = config;
         let slot = Arc::new(Self {
             name: name.clone(),
-            config,
-            inner: Mutex::new(Inner { state: State::Starting, info: None }),
+            uri,
+            clear_memory,
+            inner: Mutex::new(Inner { state: State::Starting, info: None, owners, failed: String::new() }),
+            stopping: AtomicBool::new(false),
             jobs,
             live: Arc::new(AtomicU64::new(0)),
             generations: AtomicU64::new(0),
@@ -132,45 +192,83 @@ impl Slot {
         let _ = tokio::time::timeout(limit, self.changed.notified()).await;
     }
 
-    /// The card as it is listed.
-    pub(crate) fn listed(&self) -> Listed {
+    /// The card as `owner` sees it; what belongs to others is not shown.
+    pub(crate) fn listed(&self, owner: &str) -> Option<Listed> {
         let inner = self.lock();
-        let (state, owner, moved) = match &inner.state {
-            State::Starting => (DeviceState::Starting, None, 0),
-            State::Free => (DeviceState::Free, None, 0),
-            State::Owned(s) if s.connection.is_some() => (DeviceState::InUse, Some(s.owner.clone()), s.moved),
-            State::Owned(s) => (DeviceState::Orphaned, Some(s.owner.clone()), s.moved),
-            State::Resetting => (DeviceState::Resetting, None, 0),
-            State::Failed(_) => (DeviceState::Failed, None, 0),
+        if !inner.is_for(owner) {
+            return None;
+        }
+        let state = inner.state.shown();
+        let (who, moved) = match &inner.state {
+            State::Owned(s) if s.owner.name == owner => (Some(s.owner.name.clone()), s.moved),
+            _ => (None, 0),
         };
         let description = match (&inner.state, &inner.info) {
             (State::Failed(why), _) => why.message.clone(),
             (_, Some(info)) => info.description.clone(),
             (_, None) => String::new(),
         };
-        Listed { name: self.name.clone(), description, state, owner, moved }
+        Some(Listed { name: self.name.clone(), description, state, owner: who, moved })
+    }
+
+    /// State of the card.
+    pub(crate) fn state(&self) -> DeviceState {
+        self.lock().state.shown()
+    }
+
+    /// Whether `owner` has the card, if it is away too.
+    pub(crate) fn is_of(&self, owner: &str) -> bool {
+        matches!(&self.lock().state, State::Owned(s) if s.owner.name == owner)
+    }
+
+    /// Sessions that were opened.
+    pub(crate) fn sessions(&self) -> u64 {
+        self.generations.load(Ordering::Relaxed)
+    }
+
+    /// What the card is reached by.
+    pub(crate) fn uri(&self) -> &Uri {
+        &self.uri
+    }
+
+    /// Takes over who may use the card. A session of one who may not, or whose certificate is `revoked`, is over.
+    pub(crate) fn restrict(&self, owners: &[String], revoked: &dyn Fn(&Identity) -> bool) {
+        let mut inner = self.lock();
+        inner.owners = owners.to_vec();
+        let over = match &inner.state {
+            State::Owned(session) => revoked(&session.owner) || !inner.is_for(&session.owner.name),
+            _ => false,
+        };
+        if over {
+            tracing::warn!(device = self.name, "the owner may not use the card any more: it is wiped");
+            self.wipe(&mut inner);
+        }
     }
 
     /// Gives the card to `owner`, or its session back.
-    pub(crate) fn attach(&self, owner: &str, resume: Option<(Token, u64)>, connection: u64, outbox: &Outbox) -> Attempt {
-        if !self.config.owners.is_empty() && !self.config.owners.iter().any(|name| name == owner) {
-            return Attempt::Refused(Refusal::new(codes::NOT_ALLOWED, format!("device {} is not for owner {owner}", self.name)));
-        }
+    pub(crate) fn attach(&self, owner: &Identity, resume: Option<(Token, u64)>, connection: u64, outbox: &Outbox) -> Attempt {
         let mut inner = self.lock();
-        let Inner { state, info } = &mut *inner;
+        if !inner.is_for(&owner.name) {
+            return Attempt::Refused(no_device(&self.name, owner));
+        }
+        let Inner { state, info, .. } = &mut *inner;
         match (state, resume) {
             (State::Owned(session), Some((token, acked)))
-                if session.owner == owner && same(&session.token, &token) && acked <= session.last =>
+                if session.owner.name == owner.name && same(&session.token, &token) && acked <= session.sent() =>
             {
-                session.kept.retain(|(id, _)| *id > acked);
-                // A connection of before, if there is one, loses its outbox and ends.
-                session.connection = Some((connection, outbox.clone()));
                 let Some(info) = info.clone() else { return Attempt::Wait("the card is opened") };
-                tracing::info!(device = self.name, owner, last = session.last, "session taken up again");
+                // A connection of before, if there is one, ends.
+                if let Some(before) = session.leave() {
+                    before.end();
+                }
+                session.acknowledge(acked);
+                session.owner = owner.clone();
+                session.connection = Some((connection, outbox.clone()));
+                tracing::info!(device = self.name, owner = owner.name, last = session.last, "session taken up again");
                 // Under the lock, so that no answer overtakes it; then every answer that the owner may lack.
-                let _ = outbox.send(Arc::new(ToOwner::Opened { token, last: session.last, info }.encode()));
-                for (_, frame) in &session.kept {
-                    let _ = outbox.send(Arc::clone(frame));
+                outbox.say(&ToOwner::Opened { token, last: session.last, info });
+                for (id, frame) in &session.kept {
+                    outbox.answer(*id, Arc::clone(frame));
                 }
                 Attempt::Attached(session.generation)
             }
@@ -178,29 +276,25 @@ impl Slot {
                 let what = format!("the session with device {} is over: the card was wiped", self.name);
                 Attempt::Refused(Refusal::new(codes::NO_SESSION, what))
             }
+            _ if self.stopping.load(Ordering::SeqCst) => Attempt::Refused(Refusal::new(codes::STOPPING, "the agent stops")),
             (State::Starting, None) => Attempt::Wait("the card is opened"),
             (State::Resetting, None) => Attempt::Wait("the card is wiped"),
             (state @ State::Failed(_), None) => {
                 if let State::Failed(refusal) = core::mem::replace(state, State::Starting) {
-                    tracing::info!(device = self.name, owner, last = refusal.message, "opened again");
+                    tracing::info!(device = self.name, owner = owner.name, last = refusal.message, "opened again");
                 }
                 self.job(Job::Open);
                 Attempt::Wait("the card is opened")
             }
-            (State::Owned(session), None) if session.owner == owner && session.connection.is_none() => {
+            (State::Owned(session), None) if session.owner.name == owner.name && session.connection.is_none() => {
                 // The owner's program was started anew and knows nothing of the session.
                 self.wipe(&mut inner);
                 Attempt::Wait("the card is wiped")
             }
-            (State::Owned(session), None) => Attempt::Refused(Refusal::new(
-                codes::IN_USE,
-                format!(
-                    "device {} is in use by {}{}",
-                    self.name,
-                    session.owner,
-                    if session.connection.is_none() { ", who is away" } else { "" }
-                ),
-            )),
+            (State::Owned(session), None) => {
+                let whom = if session.owner.name == owner.name { "you have it over another connection" } else { "another owner has it" };
+                Attempt::Refused(Refusal::new(codes::IN_USE, format!("device {} is in use: {whom}", self.name)))
+            }
             (state @ State::Free, None) => {
                 let Some(info) = info.clone() else { return Attempt::Wait("the card is opened") };
                 let mut token = [0; 32];
@@ -210,17 +304,20 @@ impl Slot {
                 let (token, generation) = (Token(token), self.generations.fetch_add(1, Ordering::Relaxed) + 1);
                 *state = State::Owned(Session {
                     generation,
-                    owner: owner.to_owned(),
+                    owner: owner.clone(),
                     token,
                     last: 0,
+                    sent: 0,
+                    acked: 0,
                     kept: VecDeque::new(),
                     connection: Some((connection, outbox.clone())),
+                    absences: 0,
                     working: None,
                     moved: 0,
                 });
                 self.live.store(generation, Ordering::SeqCst);
-                tracing::info!(device = self.name, owner, "session opened");
-                let _ = outbox.send(Arc::new(ToOwner::Opened { token, last: 0, info }.encode()));
+                tracing::info!(device = self.name, owner = owner.name, "session opened");
+                outbox.say(&ToOwner::Opened { token, last: 0, info });
                 Attempt::Attached(generation)
             }
         }
@@ -234,30 +331,21 @@ impl Slot {
         }
     }
 
-    /// Takes a request: a new one is queued, one that was carried out is answered from what was kept.
+    /// Takes a request. One that was taken before is not taken again: its answer leaves once over each connection, without being asked for.
     pub(crate) fn request(&self, generation: u64, connection: u64, id: u64, acked: u64, op: Op) -> Result<(), Refusal> {
         let mut inner = self.lock();
         let session = Self::session(&mut inner, generation, connection)
             .ok_or_else(|| Refusal::new(codes::NO_SESSION, format!("the session with device {} is over", self.name)))?;
-        if acked > session.last {
-            return Err(Refusal::new(codes::PROTOCOL, format!("request {acked} is acknowledged and was never made")));
-        }
-        while session.kept.front().is_some_and(|(id, _)| *id <= acked) {
-            session.kept.pop_front();
+        if !session.acknowledge(acked) {
+            return Err(Refusal::new(codes::PROTOCOL, format!("the answer to request {acked} is acknowledged and did not leave yet")));
         }
         if id <= session.last {
-            let Some((_, outbox)) = &session.connection else { return Ok(()) };
-            match session.kept.iter().find(|(kept, _)| *kept == id) {
-                Some((_, frame)) => {
-                    let _ = outbox.send(Arc::clone(frame));
-                    return Ok(());
-                }
-                // Still waiting or at work: its answer comes by itself. An acknowledged one cannot be asked for again.
-                None if id > session.kept.back().map_or(acked, |(kept, _)| *kept) => return Ok(()),
-                None => return Err(Refusal::new(codes::PROTOCOL, format!("request {id} was answered and acknowledged"))),
-            }
+            return match id <= session.acked {
+                true => Err(Refusal::new(codes::PROTOCOL, format!("request {id} was answered and acknowledged"))),
+                false => Ok(()),
+            };
         }
-        if id != session.last + 1 || id - acked > WINDOW as u64 {
+        if id != session.last + 1 || id - session.acked > WINDOW as u64 {
             return Err(Refusal::new(
                 codes::PROTOCOL,
                 format!("request {id} with {acked} acknowledged, expected {} with at most {WINDOW} open", session.last + 1),
@@ -280,23 +368,20 @@ impl Slot {
         Self::session(&mut inner, generation, connection)?.working.filter(|(_, since)| since.elapsed() > limit).map(|(id, _)| id)
     }
 
-    /// The connection is gone; says whether the session has been without one since.
-    pub(crate) fn detach(&self, generation: u64, connection: u64) -> bool {
+    /// The connection is gone: the number of the absence that begins, if one does.
+    pub(crate) fn detach(&self, generation: u64, connection: u64) -> Option<u64> {
         let mut inner = self.lock();
-        match Self::session(&mut inner, generation, connection) {
-            Some(session) => {
-                session.connection = None;
-                tracing::info!(device = self.name, owner = session.owner, "owner is away");
-                true
-            }
-            None => false,
-        }
+        let session = Self::session(&mut inner, generation, connection)?;
+        session.leave();
+        session.absences += 1;
+        tracing::info!(device = self.name, owner = session.owner.name, "owner is away");
+        Some(session.absences)
     }
 
-    /// Wipes the card if its owner is away still.
-    pub(crate) fn reap(&self, generation: u64) {
+    /// Wipes the card if its owner is away since `absence` began.
+    pub(crate) fn reap(&self, generation: u64, absence: u64) {
         let mut inner = self.lock();
-        if matches!(&inner.state, State::Owned(s) if s.generation == generation && s.connection.is_none()) {
+        if matches!(&inner.state, State::Owned(s) if s.generation == generation && s.absences == absence && s.connection.is_none()) {
             tracing::warn!(device = self.name, "the owner did not come back: the card is wiped");
             self.wipe(&mut inner);
         }
@@ -304,12 +389,21 @@ impl Slot {
 
     fn wipe(&self, inner: &mut Inner) {
         self.live.store(0, Ordering::SeqCst);
+        if let State::Owned(Session { connection: Some((_, outbox)), .. }) = &inner.state {
+            outbox.end();
+        }
         inner.state = State::Resetting;
         self.job(Job::Wipe);
     }
 
+    /// Gives the card to nobody any more.
+    pub(crate) fn close(&self) {
+        self.stopping.store(true, Ordering::SeqCst);
+    }
+
     /// Wipes the card where somebody has it, and ends its thread.
     pub(crate) fn stop(&self) {
+        self.close();
         let mut inner = self.lock();
         if matches!(inner.state, State::Owned(_)) {
             self.wipe(&mut inner);
@@ -321,24 +415,12 @@ impl Slot {
 
     fn work(&self, queue: &mpsc::Receiver<Job>, opener: &Opener) {
         let mut device: Option<Box<dyn Device>> = None;
-        while let Ok(job) = queue.recv() {
-            match job {
-                Job::Stop => return,
-                Job::Open => {
-                    // A device that failed is let go before it is opened anew.
-                    drop(device.take());
-                    match opener(&self.config.uri) {
-                        Ok(opened) => {
-                            let info = opened.info();
-                            tracing::info!(device = self.name, description = info.description, "ready");
-                            device = Some(opened);
-                            self.settle(State::Free, Some(info));
-                        }
-                        Err(error) => self.failed("does not open", &error),
-                    }
-                }
-                Job::Wipe => self.reset(device.as_mut()),
-                Job::Run { generation, id, op } => {
+        loop {
+            match queue.recv_timeout(CHECK) {
+                Ok(Job::Stop) | Err(RecvTimeoutError::Disconnected) => return,
+                Ok(Job::Open) => self.open(&mut device, opener),
+                Ok(Job::Wipe) => self.reset(device.as_mut()),
+                Ok(Job::Run { generation, id, op }) => {
                     let live = || self.live.load(Ordering::SeqCst) == generation;
                     let (true, Some(card)) = (live(), device.as_mut()) else { continue };
                     self.at_work(generation, Some(id));
@@ -357,7 +439,41 @@ impl Slot {
                         self.reset(device.as_mut());
                     }
                 }
+                Err(RecvTimeoutError::Timeout) => self.check(&mut device, opener),
             }
+        }
+    }
+
+    fn open(&self, device: &mut Option<Box<dyn Device>>, opener: &Opener) {
+        // A device that failed is let go before it is opened anew.
+        drop(device.take());
+        match opener(&self.uri) {
+            Ok(opened) => {
+                let info = opened.info();
+                tracing::info!(device = self.name, description = info.description, "ready");
+                *device = Some(opened);
+                self.settle(State::Free, Some(info));
+            }
+            Err(error) => self.failed("does not open", &error),
+        }
+    }
+
+    /// Looks at a card that nobody has: one that failed is opened anew, and so is one that does not answer.
+    fn check(&self, device: &mut Option<Box<dyn Device>>, opener: &Opener) {
+        match self.state() {
+            DeviceState::Failed => {}
+            DeviceState::Free => match device.as_mut().map(|card| card.ctl_read32(mailbox::STATUS)) {
+                Some(Err(error)) => tracing::warn!(device = self.name, code = error.code(), "the card does not answer: {error}"),
+                _ => return,
+            },
+            _ => return,
+        }
+        let mut inner = self.lock();
+        // An owner may have come meanwhile, and is told by its first request.
+        if matches!(inner.state, State::Free | State::Failed(_)) {
+            inner.state = State::Starting;
+            drop(inner);
+            self.open(device, opener);
         }
     }
 
@@ -365,20 +481,25 @@ impl Slot {
         let mut inner = self.lock();
         inner.state = state;
         if info.is_some() {
-            inner.info = info;
+            (inner.info, inner.failed) = (info, String::new());
         }
         drop(inner);
         self.changed.notify_waiters();
     }
 
     fn failed(&self, what: &str, error: &DeviceError) {
-        tracing::error!(device = self.name, code = error.code(), "the card {what}: {error}");
+        let said = format!("the card {what}: {error}");
+        let before = core::mem::replace(&mut self.lock().failed, said.clone());
+        if before != said {
+            tracing::error!(device = self.name, code = error.code(), "{said}");
+        }
         self.settle(State::Failed(Refusal::new(error.code(), format!("device {} {what}: {error}", self.name))), None);
     }
 
     fn reset(&self, device: Option<&mut Box<dyn Device>>) {
         let Some(device) = device else { return };
-        match device.reset() {
+        let go_on = || !self.stopping.load(Ordering::SeqCst);
+        match device.reset().and_then(|()| if self.clear_memory { clear(device.as_mut(), &go_on) } else { Ok(()) }) {
             Ok(()) => {
                 tracing::info!(device = self.name, "wiped and free");
                 self.settle(State::Free, None);
@@ -405,11 +526,11 @@ impl Slot {
         }
         session.working = None;
         if let Some((_, outbox)) = &session.connection {
-            let _ = outbox.send(Arc::clone(&frame));
+            outbox.answer(id, Arc::clone(&frame));
         }
         session.kept.push_back((id, frame));
         if over {
-            tracing::info!(device = self.name, owner = session.owner, moved = session.moved, "session closed");
+            tracing::info!(device = self.name, owner = session.owner.name, moved = session.moved, "session closed");
             self.live.store(0, Ordering::SeqCst);
             inner.state = State::Resetting;
         }
@@ -421,65 +542,7 @@ fn same(a: &Token, b: &Token) -> bool {
     a.0.iter().zip(&b.0).fold(0, |d, (a, b)| d | (a ^ b)) == 0
 }
 
-/// Does what a request asks of the card; `live` says whether its session is still there.
-fn carry_out(device: &mut dyn Device, op: Op, live: &dyn Fn() -> bool) -> Result<Answer, DeviceError> {
-    Ok(match op {
-        Op::Ctl(ops) => Answer::Values(batch(device, &ops, live)?),
-        Op::Kernel(request) => Answer::Bytes(device.kernel_call(&request)?),
-        Op::MemRead { addr, len } => {
-            let mut bytes = vec![0; len as usize];
-            device.mem_read(addr, &mut bytes)?;
-            Answer::Bytes(bytes)
-        }
-        Op::MemWrite { addr, data } => {
-            device.mem_write(addr, &data)?;
-            Answer::Done
-        }
-        Op::WaitHint => {
-            device.wait_hint()?;
-            Answer::Done
-        }
-        Op::WaitInterrupt => Answer::Flag(device.wait_interrupt()?),
-        Op::Reset => {
-            device.reset()?;
-            Answer::Done
-        }
-        // The card is wiped after the answer is on its way.
-        Op::Close => Answer::Done,
-    })
-}
-
-/// A batch, with long polls cut into slices so that they end with their session.
-fn batch(device: &mut dyn Device, ops: &[CtlOp], live: &dyn Fn() -> bool) -> Result<Vec<u32>, DeviceError> {
-    let mut values = Vec::new();
-    let mut rest = ops;
-    while let Some(first) = rest.first() {
-        if let CtlOp::Poll { offset, clear, some, polls } = *first {
-            let mut left = polls.max(1);
-            loop {
-                let slice = left.min(POLL_SLICE);
-                let op = CtlOp::Poll { offset, clear, some, polls: slice };
-                let value = device.ctl_batch(&[op])?.first().copied().unwrap_or(u32::MAX);
-                left -= slice;
-                if op.settled(value) {
-                    values.push(value);
-                    break;
-                }
-                if left == 0 || value == u32::MAX {
-                    values.push(value);
-                    return Ok(values);
-                }
-                if !live() {
-                    let message = "the session ended while a register was polled".to_owned();
-                    return Err(DeviceError::Transport { code: codes::CANCELLED, message });
-                }
-            }
-            rest = &rest[1..];
-        } else {
-            let plain = rest.iter().position(|op| matches!(op, CtlOp::Poll { .. })).unwrap_or(rest.len());
-            values.extend(device.ctl_batch(&rest[..plain])?);
-            rest = &rest[plain..];
-        }
-    }
-    Ok(values)
+/// What is said of a device that is not there, and of one that is not for `owner`.
+pub(crate) fn no_device(name: &str, owner: &Identity) -> Refusal {
+    Refusal::new(codes::NO_DEVICE, format!("this agent has no device {name} for owner {}", owner.name))
 }

@@ -1,6 +1,6 @@
 //! Bulk transfers between a program and card memory, through a descriptor ring.
 //!
-//! A few pieces of host memory hold the ring and the places that bytes lie in on their way. While some places are copied, the card works on others; the card is told
+//! A few pieces of host memory hold the places that bytes lie in on their way; the ring lies in a piece of its own, where no bulk data comes. While some places are copied, the card works on others; the card is told
 //! of several descriptors at once and raises one interrupt for several. Writes are posted: the bytes are on their way, or wait for others to go with, when
 //! `Bulk::write` returns; `Bulk::settle` waits until they have arrived. What lies in these places is as public as card memory: bulk data is sealed.
 
@@ -23,10 +23,10 @@ const PLACE: usize = 128 << 10;
 const BYTES: u64 = 2 << 20;
 /// Places in it.
 const EACH: usize = BYTES as usize / PLACE;
-/// Pieces of host memory.
+/// Pieces of host memory for data.
 const PIECES: usize = 3;
-/// Places for data: the ring has the first one.
-const PLACES: usize = PIECES * EACH - 1;
+/// Places in all.
+const PLACES: usize = PIECES * EACH;
 /// Descriptors of the ring.
 const ENTRIES: u32 = 64;
 /// Descriptors for one doorbell, and completions for one interrupt.
@@ -34,9 +34,9 @@ const BATCH: usize = 8;
 /// How long one descriptor may take. A simulated design moves some hundred kilobytes a second.
 const LIMIT: Duration = Duration::from_secs(60);
 
-const _: () = assert!(PLACES <= ENTRIES as usize && Queue::<()>::bytes(ENTRIES) <= PLACE as u64);
+const _: () = assert!(PLACES <= ENTRIES as usize);
 
-/// The ring and its memory.
+/// The ring and the memory for data. The ring's own is the last piece, which no place names.
 pub(crate) struct Bulk<M> {
     queue: Queue<Arc<M>>,
     memory: Vec<Arc<M>>,
@@ -59,7 +59,7 @@ fn pieces(lengths: impl Iterator<Item = usize>) -> Vec<(usize, Range<usize>)> {
 
 /// Host memory of the place of a descriptor, and where it begins there.
 fn place(number: u64) -> (usize, usize) {
-    let place = 1 + (number % PLACES as u64) as usize;
+    let place = (number % PLACES as u64) as usize;
     (place / EACH, place % EACH * PLACE)
 }
 
@@ -70,8 +70,9 @@ impl<M: DmaMemory> Bulk<M> {
             return Ok(None);
         }
         let mut memory = Vec::new();
-        let queue = (0..PIECES).try_for_each(|_| function.dma(BYTES).map(|m| memory.push(Arc::new(m)))).and_then(|()| {
-            let ring = Arc::clone(&memory[0]);
+        let sizes = [BYTES; PIECES].into_iter().chain([Queue::<M>::bytes(ENTRIES)]);
+        let queue = sizes.into_iter().try_for_each(|bytes| function.dma(bytes).map(|m| memory.push(Arc::new(m)))).and_then(|()| {
+            let ring = Arc::clone(&memory[PIECES]);
             Queue::open(function, QUEUE, ENTRIES, ring, VECTOR, BATCH as u16)
         });
         match queue {

@@ -201,7 +201,7 @@ pub const CODES: &[Code] = &[
     Code {
         id: "SHEF-DEV-006",
         summary: "a register access was answered with an error",
-        help: "the offset is not a register of this card: check the version of the card with `shef device info`",
+        help: "the offset is not a register of this card, or one of its DMA engine, which belongs to the program that has the card: check the version of the card with `shef device info`",
     },
     Code {
         id: "SHEF-DEV-007",

@@ -34,6 +34,14 @@ const MAX_POLLS: u32 = 1_000_000;
 /// # Errors
 /// [`DeviceError::MailboxTooLong`], [`DeviceError::MailboxTimeout`], and those of the device.
 pub fn call<D: Device + ?Sized>(device: &mut D, request: &[u8]) -> Result<Vec<u8>, DeviceError> {
+    call_by(request, |ops| device.ctl_batch(ops))
+}
+
+/// The same where `run` makes the accesses, and may give up.
+///
+/// # Errors
+/// As [`call`], and those of `run`.
+pub fn call_by(request: &[u8], mut run: impl FnMut(&[CtlOp]) -> Result<Vec<u32>, DeviceError>) -> Result<Vec<u8>, DeviceError> {
     if request.len() > MAX_REQUEST {
         return Err(DeviceError::MailboxTooLong { len: request.len(), max: MAX_REQUEST });
     }
@@ -41,8 +49,14 @@ pub fn call<D: Device + ?Sized>(device: &mut D, request: &[u8]) -> Result<Vec<u8
     ops.push(CtlOp::Write { offset: REQ_LEN, value: request.len() as u32 });
     ops.push(CtlOp::Poll { offset: STATUS, clear: !STATUS_ANSWER, some: STATUS_ANSWER, polls: MAX_POLLS });
     ops.push(CtlOp::Read { offset: RSP_LEN });
-    match device.ctl_batch(&ops)?[..] {
-        [_, len] if len as usize <= MAX_ANSWER => read_bytes(device, ANSWER, len as usize),
+    match run(&ops)?[..] {
+        [_, len] if len as usize <= MAX_ANSWER => {
+            let len = len as usize;
+            let words = run(&CtlOp::read_words(ANSWER, len.div_ceil(4)).collect::<Vec<_>>())?;
+            let mut bytes = bytes_of(&words);
+            bytes.truncate(len);
+            Ok(bytes)
+        }
         [_, len] => Err(DeviceError::MailboxTooLong { len: len as usize, max: MAX_ANSWER }),
         [u32::MAX] => Err(DeviceError::Gone { offset: STATUS }),
         ref values => Err(DeviceError::MailboxTimeout { status: values.first().copied().unwrap_or(0), polls: MAX_POLLS }),

@@ -9,12 +9,13 @@
 //! All are 64-bit BARs, as on AWS F2. Bulk data goes through a descriptor ring ([`crate::ring`]) where the card has a DMA engine; what is short, and all of it where
 //! there is none, through the window.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use shef_regs::ctl;
 
 use crate::bulk::Bulk;
-use crate::ring::DmaMemory;
+use crate::ring::{self, DmaMemory};
 use crate::{CTL_BYTES, Device, DeviceError, DeviceInfo, mailbox};
 
 /// Vendor and device numbers under which a card answers: the application function of AWS F2 (Amazon's vendor number, in the range of devices that
@@ -41,6 +42,23 @@ const INTERRUPT_WAIT: Duration = Duration::from_millis(20);
 const PAUSE: (Duration, Duration) = (Duration::from_micros(20), Duration::from_millis(1));
 /// Pauses after a reset until a card that does not answer is given up: 10 s.
 const RESET_PAUSES: u32 = 10_000;
+
+/// What users of a card reach of the control window: the Shield's registers and the mailbox. Whoever sets the registers of the DMA engine has the card read
+/// and write all memory of this program that the card reaches, and without an IOMMU all of the machine's: they belong to [`PciCard`]'s own rings.
+pub const REGISTERS: [Range<u32>; 4] = [
+    0..ring::reg::BASE,
+    mailbox::REQUEST..mailbox::REQUEST + mailbox::MAX_REQUEST as u32,
+    mailbox::ANSWER..mailbox::ANSWER + mailbox::MAX_ANSWER as u32,
+    mailbox::REQ_LEN..mailbox::RSP_LEN + 4,
+];
+
+// The engine's registers are in none of them.
+const _: () = assert!(ring::reg::END <= mailbox::REQUEST);
+
+/// Whether users of a card reach the register at `offset`.
+fn allowed(offset: u32) -> bool {
+    offset.is_multiple_of(4) && REGISTERS.iter().any(|range| range.contains(&offset))
+}
 
 /// A PCI function in the hands of a program: the kernel's VFIO, vfio-user, or what else reaches one.
 pub trait Function {
@@ -117,7 +135,7 @@ fn command<F: Function>(function: &mut F, set: u16, clear: u16) -> Result<(), De
     function.config_write(COMMAND, &command.to_le_bytes())
 }
 
-/// A card behind a PCI function.
+/// A card behind a PCI function. Its users reach [`REGISTERS`] of the control window and no others, whether they are this program or an owner behind an agent.
 ///
 /// Writes of card memory are posted: they are there before anything else that is done through this value happens, and what becomes of them is told then.
 pub struct PciCard<F: Function> {
@@ -234,7 +252,7 @@ impl<F: Function> Device for PciCard<F> {
 
     fn ctl_read32(&mut self, offset: u32) -> Result<u32, DeviceError> {
         let refused = DeviceError::CtlRefused { access: "read", offset };
-        if !offset.is_multiple_of(4) || offset >= CTL_BYTES {
+        if !allowed(offset) {
             return Err(refused);
         }
         self.settle()?;
@@ -250,7 +268,7 @@ impl<F: Function> Device for PciCard<F> {
     }
 
     fn ctl_write32(&mut self, offset: u32, value: u32) -> Result<(), DeviceError> {
-        if !offset.is_multiple_of(4) || offset >= CTL_BYTES {
+        if !allowed(offset) {
             return Err(DeviceError::CtlRefused { access: "write", offset });
         }
         self.settle()?;

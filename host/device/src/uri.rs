@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use crate::wire::is_name;
 use crate::{DeviceError, Ueid};
 
 /// Longest URI that is looked at.
@@ -100,6 +101,14 @@ pub enum Uri {
 }
 
 impl Uri {
+    /// How the device's DMA is confined, where that is this machine's matter.
+    pub fn iommu(&self) -> Option<Iommu> {
+        match self {
+            Self::Pci { iommu, .. } | Self::PciUeid { iommu, .. } => Some(*iommu),
+            _ => None,
+        }
+    }
+
     /// Whether the device is a simulated card in this process.
     pub fn is_simulated(&self) -> bool {
         matches!(self, Self::SimModel | Self::SimRtl { .. })
@@ -227,8 +236,8 @@ fn tls(rest: &str) -> Result<Uri, String> {
         return Err(format!("{host:?} is no name of a machine"));
     }
     let port = port.parse::<u16>().ok().filter(|p| *p != 0 && !port.starts_with('+')).ok_or_else(|| format!("{port:?} is no TCP port"))?;
-    if device.is_empty() || !device.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_' || b == b'.') {
-        return Err(format!("{device:?} is no name of a device in an agent's configuration (letters, digits, '-', '_', '.')"));
+    if !is_name(device) {
+        return Err(format!("{device:?} is no name of a device in an agent's configuration (1 to 64 letters, digits, '-', '_', '.')"));
     }
     Ok(Uri::Tls { host: host.to_owned(), port, device: device.to_owned() })
 }

@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use shef_device::pci::{BAR_MEM, Function, MSIX_BYTES, PciCard, RING_FROM};
 use shef_device::ring::{COMPLETION, Completion, DESCRIPTOR, Descriptor, DmaBuffer, OP_TO_CARD, Status, reg};
-use shef_device::{CTL_BYTES, Device, DeviceError, SharedMemory};
+use shef_device::{CTL_BYTES, CtlOp, Device, DeviceError, SharedMemory, mailbox};
 
-/// As in bulk.rs: the queue and its vector, bytes of a place, descriptors of the ring, for one doorbell, pieces of memory.
+/// As in bulk.rs: the queue and its vector, bytes of a place, descriptors of the ring, for one doorbell, pieces of memory with the ring's.
 const QUEUE: u32 = 3;
 const VECTOR: u32 = 4;
 const PLACE: usize = 128 << 10;
 const ENTRIES: u32 = 64;
 const BATCH: u32 = 8;
-const PIECES: usize = 3;
+const PIECES: usize = 4;
 
 /// A card that works only while the program waits, and counts. The address of its host memory is the number in the list, 4 GiB for each.
 struct Card {
@@ -34,6 +34,8 @@ struct Seen {
     doorbells: Cell<u32>,
     waits: Cell<u32>,
     status: Cell<Status>,
+    /// Accesses to registers of the DMA engine.
+    engine: Cell<u32>,
 }
 
 fn card() -> (PciCard<Card>, Rc<Seen>) {
@@ -46,9 +48,18 @@ fn card() -> (PciCard<Card>, Rc<Seen>) {
         doorbells: Cell::default(),
         waits: Cell::default(),
         status: Cell::new(Status::Done),
+        engine: Cell::default(),
     });
     let card = Card { memory: Vec::new(), ring: u64::MAX, seen: Rc::clone(&seen) };
     (PciCard::open(card, "test", "test", "none").unwrap(), seen)
+}
+
+impl Seen {
+    fn touched(&self, offset: u64) {
+        if (u64::from(reg::BASE)..u64::from(mailbox::REQUEST)).contains(&offset) {
+            self.engine.set(self.engine.get() + 1);
+        }
+    }
 }
 
 impl Card {
@@ -59,6 +70,7 @@ impl Card {
             let mut bytes = [0; DESCRIPTOR as usize];
             ring.read(slot * DESCRIPTOR, &mut bytes).unwrap();
             let d = Descriptor::decode(&bytes).unwrap();
+            assert_ne!(d.host >> 32, self.ring >> 32, "bulk data lies beside the ring");
             let (host, at, n) = (&self.memory[(d.host >> 32) as usize], d.host & 0xffff_ffff, d.bytes as usize);
             match d.op {
                 OP_TO_CARD => seen.dram.copy_from(d.card, host, at, n).unwrap(),
@@ -105,6 +117,7 @@ impl Function for Card {
         if bar == BAR_MEM {
             return Ok(self.seen.dram.read(offset, out)?);
         }
+        self.seen.touched(offset);
         out.copy_from_slice(&self.seen.on.get().to_le_bytes());
         Ok(())
     }
@@ -114,6 +127,7 @@ impl Function for Card {
         if bar == BAR_MEM {
             return Ok(seen.dram.write(offset, data)?);
         }
+        seen.touched(offset);
         let value = u32::from_le_bytes(data.try_into().unwrap());
         match (offset as u32).wrapping_sub(reg::BASE + QUEUE * reg::STRIDE) {
             reg::CONTROL => {
@@ -251,4 +265,24 @@ fn what_was_posted_and_failed_is_told_and_never_forgotten() {
     assert!(back == data);
     drop(card);
     assert_eq!(seen.released.get(), 4 * PIECES);
+}
+
+#[test]
+fn registers_of_the_dma_engine_are_out_of_reach() {
+    let (mut card, seen) = card();
+    card.mem_write(0, &pattern(1 << 20)).unwrap();
+    card.ctl_read32(mailbox::STATUS).unwrap();
+    let before = seen.engine.get();
+    for offset in (reg::BASE..mailbox::REQUEST).chain([1, 3, mailbox::ANSWER + 0x1E00, mailbox::RSP_LEN + 4, CTL_BYTES, u32::MAX]) {
+        for op in [CtlOp::Read { offset }, CtlOp::Write { offset, value: 1 }, CtlOp::Poll { offset, clear: 0, some: 0, polls: 2 }] {
+            assert_eq!(card.ctl_batch(&[op]).unwrap_err().code(), "SHEF-DEV-006", "{op:x?}");
+        }
+        assert_eq!(card.ctl_read32(offset).unwrap_err().code(), "SHEF-DEV-006");
+        assert_eq!(card.ctl_write32(offset, 1).unwrap_err().code(), "SHEF-DEV-006");
+    }
+    assert_eq!(seen.engine.get(), before, "the engine was touched");
+    for offset in [0, 0x2100, reg::BASE - 4, mailbox::REQUEST, mailbox::ANSWER, mailbox::REQ_LEN, mailbox::STATUS, mailbox::RSP_LEN] {
+        card.ctl_read32(offset).unwrap();
+    }
+    card.mem_read(0, &mut vec![0; 1 << 20]).unwrap();
 }

@@ -29,7 +29,7 @@ fn to_agent() -> impl Strategy<Value = ToAgent> {
     prop_oneof![
         (any::<u16>(), any::<u16>(), "[ -~]{0,40}").prop_map(|(min, max, program)| ToAgent::Hello { min, max, program }),
         Just(ToAgent::List),
-        ("[a-z0-9._-]{1,64}", any::<Option<([u8; 32], u64)>>())
+        ("[a-z0-9_-][a-z0-9._-]{0,63}", any::<Option<([u8; 32], u64)>>())
             .prop_map(|(device, token)| ToAgent::Open { device, resume: token.map(|(token, acked)| (Token(token), acked)) }),
         (1..u64::MAX, any::<u64>(), op()).prop_map(|(id, acked, op)| ToAgent::Request { id, acked: acked % id, op }),
     ]
@@ -47,7 +47,7 @@ fn error() -> impl Strategy<Value = DeviceError> {
 }
 
 fn to_owner() -> impl Strategy<Value = ToOwner> {
-    let name = "[a-z0-9._-]{1,64}";
+    let name = "[a-z0-9_-][a-z0-9._-]{0,63}";
     let state = prop::sample::select(vec![
         DeviceState::Starting,
         DeviceState::Free,
@@ -245,4 +245,16 @@ fn an_answer_fits_its_request_or_is_refused() {
     let read = Op::MemRead { addr: 0, len: 4 };
     assert!(read.takes(&Answer::Bytes(vec![0; 4])) && !read.takes(&Answer::Bytes(vec![0; 5])) && !read.takes(&Answer::Done));
     assert!(Op::WaitInterrupt.takes(&Answer::Flag(true)) && !Op::WaitInterrupt.takes(&Answer::Done));
+}
+
+#[test]
+fn names_of_folders_are_no_names() {
+    use shef_device::wire::is_name;
+    assert!(["a", "card.0", "...", ".a", "-_."].into_iter().all(is_name));
+    assert!(["", ".", "..", "a/b", "a b", "ä", &"a".repeat(65)].into_iter().all(|name| !is_name(name)));
+    for device in [".", ".."] {
+        let frame = ToAgent::Open { device: device.to_owned(), resume: None }.encode();
+        assert_eq!(ToAgent::decode(&frame[4..]), Err(WireError::Text { what: "name of the device" }));
+        assert_eq!(format!("tls://host:1/{device}").parse::<shef_device::Uri>().unwrap_err().code(), "SHEF-DEV-002");
+    }
 }

@@ -21,7 +21,7 @@ use shef_device::pci::{BAR_CTL, Function, PciCard};
 use shef_device::ring::{
     COMPLETION, Completion, DESCRIPTOR, Descriptor, DmaBuffer, DmaMemory, OP_NOTHING, OP_TO_CARD, Queue, Registers, Status, reg,
 };
-use shef_device::{DeviceError, SharedMemory};
+use shef_device::{DeviceError, SharedMemory, mailbox};
 use shef_proto::cert::{Certificate, NO_CLOCK, NO_END, issue_device_id, issue_root};
 use shef_proto::channel::{
     Answer, ChannelError, Op, OwnerChannel, Received, RegionStatement, ShieldChannel, ShieldStatement, State, Statement, WrittenMap,
@@ -187,7 +187,7 @@ fn throughputs() -> Vec<Row> {
         timed(|| {
             let mut host = host.borrow_mut();
             host.device().mem_write(0, &bytes).expect("written");
-            host.device().ctl_read32(reg::BASE + reg::STATUS).expect("a register");
+            host.device().ctl_read32(mailbox::STATUS).expect("a register");
         })
     });
     let mut from_card = Body::new(SIZE, || timed(|| host.borrow_mut().device().mem_read(0x800_0000, &mut into).expect("read")));
@@ -281,7 +281,7 @@ fn latencies() -> Vec<Row> {
         let mut times = [vec![], vec![]];
         for _ in 0..SMALL.1 {
             // Done is what the card has: a register is read behind it.
-            let settled = |card: &mut PciCard<VfioUserFunction>| card.ctl_read32(reg::BASE + reg::STATUS).expect("a register");
+            let settled = |card: &mut PciCard<VfioUserFunction>| card.ctl_read32(mailbox::STATUS).expect("a register");
             times[0].push(timed(|| {
                 card.mem_write(0, &chunk).expect("written");
                 settled(&mut card);
@@ -554,7 +554,7 @@ fn uploads<'a>(config: &Config, host: &'a RefCell<Host>) -> Body<'a> {
             let (spent, uploaded) = upload(&mut host, ready, &plain);
             uploaded.expect("uploaded");
             // Writes are posted.
-            host.device().ctl_read32(reg::BASE + reg::STATUS).expect("a register");
+            host.device().ctl_read32(mailbox::STATUS).expect("a register");
             sealer = Some(next_epoch(spent));
         })
     })

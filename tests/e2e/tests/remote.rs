@@ -168,3 +168,50 @@ fn the_whole_line_through_an_agent() {
         assert!(attack.detected && attack.words_delivered == 0, "{}: {}", attack.name, attack.detail);
     }
 }
+
+/// What an owner with nothing but a certificate gets by the card's DMA engine: it uploads descriptors as bulk data, points a queue at the place in the agent's memory where
+/// they lie on their way, and has the card copy a piece of that memory to where it can be read.
+fn agent_memory(remote: &Remote) -> Result<Vec<u8>, shef::DeviceError> {
+    use shef_device::ring::{DESCRIPTOR, Descriptor, OP_TO_CARD, reg};
+    /// Where bulk transfers of a served card have their memory: places of 128 KiB from here on.
+    const PLACES: u64 = 1 << 32;
+    const SPOIL: u64 = 0x200_0000;
+    let options = OpenOptions { tls: Some(remote.tls.clone()), progress: None };
+    let mut host = shef::open_with(&remote.uri, options).unwrap();
+    let card = host.device();
+    let mut data = vec![0; 16 * (128 << 10)];
+    let steal = Descriptor { op: OP_TO_CARD, flags: 0, tag: 1, host: PLACES + (1 << 20), card: SPOIL, bytes: 4096 };
+    data.chunks_mut(128 << 10).for_each(|place| {
+        place.fill(0x5a);
+        place[..DESCRIPTOR as usize].copy_from_slice(&steal.encode());
+    });
+    card.mem_write(0, &data)?;
+    card.ctl_read32(shef_device::mailbox::STATUS)?;
+    let at = (PLACES + (2 << 17)).to_le_bytes();
+    let word = |i: usize| u32::from_le_bytes([at[i], at[i + 1], at[i + 2], at[i + 3]]);
+    for (register, value) in
+        [(reg::RING_LO, word(0)), (reg::RING_HI, word(4)), (reg::ENTRIES, 2), (reg::CONTROL, reg::ENABLE), (reg::TAIL, 1)]
+    {
+        card.ctl_write32(reg::BASE + register, value)?;
+    }
+    let mut spoil = vec![0; 4096];
+    for _ in 0..200 {
+        card.mem_read(SPOIL, &mut spoil)?;
+        if spoil.iter().any(|b| *b != 0) {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    Ok(spoil)
+}
+
+#[test]
+fn an_owner_does_not_drive_the_dma_engine_in_the_agents_machine() {
+    shef_e2e::shef_program();
+    let dir = tempfile::tempdir().unwrap();
+    let remote = Remote::start(dir.path(), &["--device".into(), "model".into()]).unwrap_or_else(|e| panic!("{e}"));
+    match agent_memory(&remote) {
+        Err(error) => assert_eq!(error.code(), "SHEF-DEV-006", "{error}"),
+        Ok(spoil) => panic!("memory of the agent: {:02x?}...", &spoil[..80]),
+    }
+}

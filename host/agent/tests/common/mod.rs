@@ -12,7 +12,8 @@ use std::time::Duration;
 use shef_agent::init::{Plan, add_owner, init};
 use shef_agent::{Agent, Config, Opener, Running};
 use shef_device::remote::{Limits, RemoteDevice, TlsFiles};
-use shef_device::{Device, DeviceError, DeviceInfo, Uri};
+use shef_device::wire::{ToAgent, ToOwner};
+use shef_device::{CTL_BYTES, Device, DeviceError, DeviceInfo, Uri, mailbox};
 
 /// Bytes of a card's memory.
 pub const MEMORY: u64 = 16 << 20;
@@ -33,12 +34,38 @@ pub struct Seen {
     pub writes: AtomicU64,
     pub polls: AtomicU64,
     pub broken: AtomicBool,
+    /// A request of the kernel's hangs.
+    pub hanging: AtomicBool,
 }
 
-/// A card with a sum, memory and nothing else.
+/// Beginning of a request that the card's kernel never answers.
+pub const HANG: &[u8] = b"hang";
+
+/// A card with a sum, memory, and a kernel that says everything backwards.
 pub struct TestCard {
     seen: Arc<Seen>,
     memory: Vec<u8>,
+    window: Vec<u8>,
+}
+
+impl TestCard {
+    fn word(&mut self, offset: u32) -> &mut [u8] {
+        &mut self.window[offset as usize..][..4]
+    }
+
+    /// The kernel takes the request.
+    fn ring(&mut self, len: u32) {
+        let request = self.window[mailbox::REQUEST as usize..][..len as usize].to_vec();
+        if request.starts_with(HANG) {
+            self.seen.hanging.store(true, Ordering::SeqCst);
+            return self.word(mailbox::STATUS).copy_from_slice(&mailbox::STATUS_BUSY.to_le_bytes());
+        }
+        for (to, from) in self.window[mailbox::ANSWER as usize..].iter_mut().zip(request.iter().rev()) {
+            *to = *from;
+        }
+        self.word(mailbox::RSP_LEN).copy_from_slice(&len.to_le_bytes());
+        self.word(mailbox::STATUS).copy_from_slice(&mailbox::STATUS_ANSWER.to_le_bytes());
+    }
 }
 
 impl Device for TestCard {
@@ -56,14 +83,17 @@ impl Device for TestCard {
                 self.seen.polls.fetch_add(1, Ordering::SeqCst);
                 Ok(0)
             }
+            mailbox::REQUEST.. => Ok(u32::from_le_bytes(self.word(offset).try_into().unwrap())),
             _ => Err(DeviceError::CtlRefused { access: "read", offset }),
         }
     }
     fn ctl_write32(&mut self, offset: u32, value: u32) -> Result<(), DeviceError> {
-        if offset != SUM {
-            return Err(DeviceError::CtlRefused { access: "write", offset });
+        match offset {
+            SUM => drop(self.seen.sum.fetch_add(value.into(), Ordering::SeqCst)),
+            mailbox::REQ_LEN => self.ring(value),
+            mailbox::REQUEST.. => self.word(offset).copy_from_slice(&value.to_le_bytes()),
+            _ => return Err(DeviceError::CtlRefused { access: "write", offset }),
         }
-        self.seen.sum.fetch_add(value.into(), Ordering::SeqCst);
         Ok(())
     }
     fn mem_read(&mut self, addr: u64, bytes: &mut [u8]) -> Result<(), DeviceError> {
@@ -89,9 +119,6 @@ impl Device for TestCard {
         self.seen.resets.fetch_add(1, Ordering::SeqCst);
         Ok(())
     }
-    fn kernel_call(&mut self, request: &[u8]) -> Result<Vec<u8>, DeviceError> {
-        Ok(request.iter().rev().copied().collect())
-    }
     fn cycles(&self) -> Option<u64> {
         Some(self.seen.sum.load(Ordering::SeqCst))
     }
@@ -111,7 +138,8 @@ pub fn limits() -> Limits {
         answer: Duration::from_secs(3),
         request: Duration::from_secs(60),
         resume: Duration::from_secs(5),
-        attempts: 4,
+        attempts: 12,
+        ..Limits::default()
     }
 }
 
@@ -126,6 +154,11 @@ pub struct Bed {
 
 impl Bed {
     pub fn new(grace: Duration) -> Self {
+        Self::with(grace, |_| {})
+    }
+
+    /// With a configuration that is changed by `change`.
+    pub fn with(grace: Duration, change: impl FnOnce(&mut Config)) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let uri = |n: u8| -> Uri { format!("pci:0000:00:0{n}.0").parse().unwrap() };
         let plan = Plan {
@@ -140,6 +173,7 @@ impl Bed {
         let mut config = Config::load(&plan.dir.join("agent.toml")).unwrap();
         config.grace = grace;
         config.devices.get_mut("card1").unwrap().owners = vec!["alice".into()];
+        change(&mut config);
         let cards: BTreeMap<String, Arc<Seen>> = ["card0", "card1"].map(|name| (name.to_owned(), Arc::default())).into();
         let shared: Vec<(Uri, Arc<Seen>)> = vec![(uri(0), Arc::clone(&cards["card0"])), (uri(1), Arc::clone(&cards["card1"]))];
         let opener: Opener = Arc::new(move |uri| {
@@ -147,7 +181,7 @@ impl Bed {
             if seen.broken.load(Ordering::SeqCst) {
                 return Err(DeviceError::Gone { offset: 0 });
             }
-            Ok(Box::new(TestCard { seen: Arc::clone(seen), memory: vec![0; MEMORY as usize] }))
+            Ok(Box::new(TestCard { seen: Arc::clone(seen), memory: vec![0; MEMORY as usize], window: vec![0; CTL_BYTES as usize] }))
         });
         let (tell, told) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {
@@ -196,6 +230,51 @@ impl Drop for Bed {
     }
 }
 
+/// An owner that speaks raw frames over TLS, and reads only when it wants to.
+pub struct Raw {
+    pub tls: rustls::StreamOwned<rustls::ClientConnection, TcpStream>,
+    frames: shef_device::wire::Frames,
+}
+
+impl Raw {
+    /// Connects; the handshake is made with the first bytes.
+    pub fn new(bed: &Bed, owner: &str) -> Self {
+        let config = bed.files(owner).load().unwrap();
+        let name = rustls::pki_types::ServerName::try_from("localhost").unwrap();
+        let connection = rustls::ClientConnection::new(config, name).unwrap();
+        let tls = rustls::StreamOwned::new(connection, TcpStream::connect(bed.address).unwrap());
+        tls.sock.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        Self { tls, frames: shef_device::wire::Frames::new() }
+    }
+
+    /// Opens a card.
+    pub fn opened(bed: &Bed, owner: &str, device: &str) -> Self {
+        let mut raw = Self::new(bed, owner);
+        raw.say(&ToAgent::Hello { min: 1, max: 1, program: "test".into() });
+        raw.say(&ToAgent::Open { device: device.into(), resume: None });
+        while !matches!(raw.hear(), Ok(ToOwner::Opened { .. })) {}
+        raw
+    }
+
+    pub fn say(&mut self, message: &ToAgent) {
+        self.tls.write_all(&message.encode()).unwrap();
+    }
+
+    /// The next message, or how the connection ended.
+    pub fn hear(&mut self) -> Result<ToOwner, String> {
+        let mut buffer = vec![0; 64 * 1024];
+        loop {
+            if let Some(frame) = self.frames.take().unwrap() {
+                return Ok(ToOwner::decode(frame).unwrap());
+            }
+            match self.tls.read(&mut buffer) {
+                Ok(n @ 1..) => self.frames.push(&buffer[..n]),
+                other => return Err(format!("{other:?}")),
+            }
+        }
+    }
+}
+
 pub fn uri(port: u16, device: &str) -> Uri {
     format!("tls://localhost:{port}/{device}").parse().unwrap()
 }
@@ -223,6 +302,12 @@ pub fn eventually(what: &str, mut check: impl FnMut() -> bool) {
 pub trait Tamper: Send + Sync {
     /// Sees bytes on connection number `connection`, changes them; false cuts the connection.
     fn bytes(&self, connection: u64, to_agent: bool, bytes: &mut Vec<u8>) -> bool;
+
+    /// Time before each byte of what follows `carried` bytes in this direction.
+    fn pause(&self, carried: u64, to_agent: bool) -> Option<Duration> {
+        let _ = (carried, to_agent);
+        None
+    }
 }
 
 /// A TCP proxy that keeps all that it carries.
@@ -251,11 +336,20 @@ impl Proxy {
                     let (all, tamper) = (Arc::clone(&all), Arc::clone(&tamper));
                     std::thread::spawn(move || {
                         let mut buffer = vec![0; 64 * 1024];
+                        let mut carried = 0;
+                        let mut send = |bytes: &[u8]| {
+                            let parts = if tamper.pause(carried + bytes.len() as u64, to_agent).is_some() { 1 } else { bytes.len() };
+                            bytes.chunks(parts.max(1)).try_for_each(|part| {
+                                carried += part.len() as u64;
+                                tamper.pause(carried, to_agent).into_iter().for_each(std::thread::sleep);
+                                to.write_all(part)
+                            })
+                        };
                         while let Ok(n @ 1..) = from.read(&mut buffer) {
                             let mut bytes = buffer[..n].to_vec();
                             all.lock().unwrap().extend_from_slice(&bytes);
                             let keep = tamper.bytes(number, to_agent, &mut bytes);
-                            if !keep || to.write_all(&bytes).is_err() {
+                            if !keep || send(&bytes).is_err() {
                                 break;
                             }
                         }

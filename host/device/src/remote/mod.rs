@@ -27,10 +27,12 @@ pub struct Limits {
     pub answer: Duration,
     /// For one request in all, however often the agent says that it works at it.
     pub request: Duration,
-    /// To take up a session again after a lost connection.
+    /// To take up a session again after a lost connection, however often connecting fails meanwhile.
     pub resume: Duration,
-    /// Connections that may break one after the other without an answer between them.
+    /// Connections that may break one after the other, once the session was taken up, without an answer between them.
     pub attempts: u32,
+    /// Bytes a second that a transfer makes at least: a transfer may take as long as a request, and longer by its bytes at this rate.
+    pub rate: u32,
 }
 
 impl Default for Limits {
@@ -40,7 +42,8 @@ impl Default for Limits {
             answer: Duration::from_secs(30),
             request: Duration::from_secs(900),
             resume: Duration::from_secs(20),
-            attempts: 4,
+            attempts: 8,
+            rate: 16 << 10,
         }
     }
 }
@@ -62,6 +65,8 @@ pub struct RemoteDevice {
     acked: u64,
     /// Last request that the agent said it had taken.
     taken: u64,
+    /// Last request that was sent over this connection or taken before it.
+    sent: u64,
     /// Requests without an answer, oldest first.
     pending: VecDeque<(u64, Op)>,
     /// Why the session is over.
@@ -94,11 +99,13 @@ impl RemoteDevice {
             next: 1,
             acked: 0,
             taken: 0,
+            sent: 0,
             pending: VecDeque::new(),
             over: None,
             progress,
         };
-        let (link, token, last, info) = remote.attach(None).map_err(|trouble| remote.give_up(trouble))?;
+        let until = Instant::now() + limits.request;
+        let (link, token, last, info) = remote.attach(None, until).map_err(|trouble| remote.give_up(trouble))?;
         if last != 0 {
             return Err(remote.give_up(broken("a new session has requests")));
         }
@@ -107,15 +114,15 @@ impl RemoteDevice {
         Ok(remote)
     }
 
-    /// Connects and opens the device, or takes up the session of `resume`.
-    fn attach(&mut self, resume: Option<(Token, u64)>) -> Result<(Link, Token, u64, DeviceInfo), Trouble> {
-        let mut link = Link::connect(&self.host, self.port, &self.tls, &self.limits)?;
-        link.send(&ToAgent::Open { device: self.device.clone(), resume }.encode(), self.limits.answer)?;
-        let end = Instant::now() + self.limits.request;
+    /// Connects and opens the device, or takes up the session of `resume`, by `until`.
+    fn attach(&mut self, resume: Option<(Token, u64)>, until: Instant) -> Result<(Link, Token, u64, DeviceInfo), Trouble> {
+        let begin = Instant::now();
+        let mut link = Link::connect(&self.host, self.port, &self.tls, until.min(begin + self.limits.connect))?;
+        link.send(&ToAgent::Open { device: self.device.clone(), resume }.encode(), until.min(begin + self.limits.answer))?;
         loop {
-            match link.receive(end.min(Instant::now() + self.limits.answer))? {
+            match link.receive(until.min(Instant::now() + self.limits.answer))? {
                 ToOwner::Opened { token, last, info } => return Ok((link, token, last, info)),
-                ToOwner::Progress { id: 0, text } if Instant::now() < end => {
+                ToOwner::Progress { id: 0, text } if Instant::now() < until => {
                     if let Some(progress) = &mut self.progress {
                         progress(&text);
                     }
@@ -140,53 +147,60 @@ impl RemoteDevice {
         error
     }
 
-    /// Takes the session up again after `trouble` and sends what has no answer once more.
-    fn recover(&mut self, mut trouble: Trouble, broken_before: &mut u32) -> Result<(), DeviceError> {
+    /// Takes the session up again after `trouble` and sends what has no answer once more. How often connecting fails does not matter, only how long it takes: an agent
+    /// may be started anew, a link be away, or the agent have no place for the moment. A session that was taken up and broke again counts.
+    fn recover(&mut self, mut trouble: Trouble, broken_before: &mut u32, until: Instant) -> Result<(), DeviceError> {
         self.link = None;
-        let end = Instant::now() + self.limits.resume;
+        let limit = self.limits.resume;
+        let mut end = until.min(Instant::now() + limit);
         let mut pause = Duration::from_millis(20);
+        *broken_before += 1;
         loop {
-            *broken_before += 1;
-            if matches!(trouble, Trouble::Refused(_)) || *broken_before > self.limits.attempts {
+            if is_final(&trouble) || *broken_before > self.limits.attempts {
                 return Err(self.give_up(trouble));
             }
             let before = self.taken;
-            let resumed = self.resume();
+            let resumed = self.resume(end);
+            // An agent that takes more each time gets on, in at most a window of steps.
             if self.taken > before {
-                *broken_before = 0;
+                (*broken_before, end) = (0, until.min(Instant::now() + limit));
             }
             trouble = match resumed {
                 Ok(()) => return Ok(()),
-                Err(Trouble::Lost(error)) if Instant::now() < end => {
-                    // An agent that is being restarted or a link that is away: time, not attempts, decides.
-                    if error.code() == codes::UNREACHABLE {
-                        *broken_before -= 1;
-                    }
-                    Trouble::Lost(error)
-                }
+                Err(trouble) if Instant::now() < end => trouble,
                 Err(trouble) => return Err(self.give_up(trouble)),
             };
-            std::thread::sleep(pause);
+            std::thread::sleep(pause.min(end.saturating_duration_since(Instant::now())));
             pause = (pause * 2).min(Duration::from_secs(1));
         }
     }
 
-    fn resume(&mut self) -> Result<(), Trouble> {
-        let (mut link, token, last, _) = self.attach(Some((self.token, self.acked)))?;
+    /// Takes the session up again.
+    fn resume(&mut self, until: Instant) -> Result<(), Trouble> {
+        let (link, token, last, _) = self.attach(Some((self.token, self.acked)), until)?;
         if token != self.token || last < self.acked || last >= self.next {
             return Err(broken(format_args!("the session comes back with request {last}, expected {} to {}", self.acked, self.next - 1)));
         }
-        self.taken = last;
-        // What was taken is answered without being asked for again.
-        for (id, op) in self.pending.iter().filter(|(id, _)| *id > last) {
-            link.send(&ToAgent::Request { id: *id, acked: self.acked, op: op.clone() }.encode(), self.limits.answer)?;
-        }
-        self.link = Some(link);
+        // What was taken is answered without being asked for again, and read before anything else is sent: a write over a connection that is cut meanwhile would
+        // take away what came over it, and with it what gets us on.
+        (self.taken, self.sent, self.link) = (last, last, Some(link));
         Ok(())
     }
 
-    /// Sends a request; there must be room in the window.
-    fn submit(&mut self, op: Op) -> Result<(), DeviceError> {
+    /// Sends every request that was not sent.
+    fn flush(&mut self, until: Instant) -> Result<(), Trouble> {
+        let link = self.link.as_mut().ok_or_else(|| broken("there is no connection"))?;
+        let before = self.sent;
+        for (id, op) in self.pending.iter().filter(|(id, _)| *id > before) {
+            let deadline = until.min(Instant::now() + self.limits.answer);
+            link.send(&ToAgent::Request { id: *id, acked: self.acked, op: op.clone() }.encode(), deadline)?;
+            self.sent = *id;
+        }
+        Ok(())
+    }
+
+    /// Sends a request, by `until`; there must be room in the window.
+    fn submit(&mut self, op: Op, until: Instant) -> Result<(), DeviceError> {
         if let Some((code, message)) = &self.over {
             return Err(DeviceError::Remote { code: code.clone(), message: message.clone() });
         }
@@ -195,28 +209,33 @@ impl RemoteDevice {
         self.next += 1;
         let message = ToAgent::Request { id, acked: self.acked, op };
         let sent = match &mut self.link {
-            Some(link) => link.send(&message.encode(), self.limits.answer),
+            Some(link) if self.sent + 1 == id => {
+                let sent = link.send(&message.encode(), until.min(Instant::now() + self.limits.answer));
+                sent.map(|()| self.sent = id)
+            }
+            Some(_) => Ok(()),
             None => Err(broken("there is no connection")),
         };
         if let ToAgent::Request { op, .. } = message {
             self.pending.push_back((id, op));
         }
         // What could not be sent is sent again when the session is taken up.
-        sent.or_else(|trouble| self.recover(trouble, &mut 0))
+        sent.or_else(|trouble| self.recover(trouble, &mut 0, until))
     }
 
-    /// The answer to the oldest request: the outer error ends the session, the inner one is of the request.
-    fn answer(&mut self) -> Result<Result<Answer, DeviceError>, DeviceError> {
-        let end = Instant::now() + self.limits.request;
+    /// The answer to the oldest request, by `until`: the outer error ends the session, the inner one is of the request.
+    fn answer(&mut self, until: Instant) -> Result<Result<Answer, DeviceError>, DeviceError> {
+        let end = until.min(Instant::now() + self.limits.request);
         let mut broken_before = 0;
         loop {
             let now = Instant::now();
-            let message = match &mut self.link {
+            let oldest = self.pending.front().map_or(0, |(id, _)| *id);
+            let flushed = if oldest > self.sent { self.flush(end) } else { Ok(()) };
+            let message = flushed.and_then(|()| match &mut self.link {
                 Some(_) if now >= end => Err(Trouble::Silent),
                 Some(link) => link.receive(end.min(now + self.limits.answer)),
                 None => Err(broken("there is no connection")),
-            };
-            let oldest = self.pending.front().map_or(0, |(id, _)| *id);
+            });
             let trouble = match message {
                 Ok(ToOwner::Progress { id, text }) if id < self.next => {
                     if let Some(progress) = &mut self.progress {
@@ -246,35 +265,42 @@ impl RemoteDevice {
                 Err(Trouble::Silent) if Instant::now() >= end => return Err(self.give_up(Trouble::Silent)),
                 Err(trouble) => trouble,
             };
-            self.recover(trouble, &mut broken_before)?;
+            self.recover(trouble, &mut broken_before, end)?;
         }
     }
 
     fn call(&mut self, op: Op) -> Result<Answer, DeviceError> {
-        self.submit(op)?;
-        self.answer()?
+        let until = Instant::now() + self.limits.request;
+        self.submit(op, until)?;
+        self.answer(until)?
     }
 
-    /// Makes requests out of pieces and keeps the window full; `take` gets the answers in order. After a failed request no more are made.
-    fn stream(&mut self, pieces: impl Iterator<Item = Op>, mut take: impl FnMut(Answer)) -> Result<(), DeviceError> {
+    /// Makes requests out of pieces of `len` bytes in all and keeps the window full; `take` gets the answers in order. After a failed request no more are made.
+    fn stream(&mut self, len: usize, pieces: impl Iterator<Item = Op>, mut take: impl FnMut(Answer)) -> Result<(), DeviceError> {
+        let until = Instant::now() + self.limits.request + Duration::from_secs(len as u64 / u64::from(self.limits.rate.max(1)));
         let mut pieces = pieces.fuse();
         let mut failed = None;
         loop {
             while self.pending.len() < WINDOW && failed.is_none() {
                 match pieces.next() {
-                    Some(op) => self.submit(op)?,
+                    Some(op) => self.submit(op, until)?,
                     None => break,
                 }
             }
             if self.pending.is_empty() {
                 return failed.map_or(Ok(()), Err);
             }
-            match self.answer()? {
+            match self.answer(until)? {
                 Ok(answer) => take(answer),
                 Err(error) => failed = failed.or(Some(error)),
             }
         }
     }
+}
+
+/// Whether another connection will bring the same. An agent that has no place has one when others leave.
+fn is_final(trouble: &Trouble) -> bool {
+    matches!(trouble, Trouble::Refused(error) if error.code() != codes::BUSY)
 }
 
 /// The devices of an agent.
@@ -283,9 +309,10 @@ impl RemoteDevice {
 /// SHEF-AGT codes.
 pub fn list(host: &str, port: u16, tls: &TlsFiles, limits: &Limits) -> Result<Vec<Listed>, DeviceError> {
     let ask = || {
-        let mut link = Link::connect(host, port, &tls.load().map_err(Trouble::Refused)?, limits)?;
-        link.send(&ToAgent::List.encode(), limits.answer)?;
-        match link.receive(Instant::now() + limits.answer)? {
+        let mut link = Link::connect(host, port, &tls.load().map_err(Trouble::Refused)?, Instant::now() + limits.connect)?;
+        let end = Instant::now() + limits.answer;
+        link.send(&ToAgent::List.encode(), end)?;
+        match link.receive(end)? {
             ToOwner::Devices(list) => {
                 link.close();
                 Ok(list)
@@ -335,8 +362,8 @@ impl Device for RemoteDevice {
 
     fn mem_read(&mut self, addr: u64, bytes: &mut [u8]) -> Result<(), DeviceError> {
         let ops = pieces(addr, bytes.len()).map(|(addr, _, len)| Op::MemRead { addr, len: len as u32 });
-        let mut rest = &mut *bytes;
-        self.stream(ops, |answer| {
+        let (len, mut rest) = (bytes.len(), &mut *bytes);
+        self.stream(len, ops, |answer| {
             if let Answer::Bytes(piece) = answer {
                 let (head, tail) = core::mem::take(&mut rest).split_at_mut(piece.len());
                 head.copy_from_slice(&piece);
@@ -347,7 +374,7 @@ impl Device for RemoteDevice {
 
     fn mem_write(&mut self, addr: u64, bytes: &[u8]) -> Result<(), DeviceError> {
         let ops = pieces(addr, bytes.len()).map(|(addr, at, len)| Op::MemWrite { addr, data: bytes[at..at + len].to_vec() });
-        self.stream(ops, |_| {})
+        self.stream(bytes.len(), ops, |_| {})
     }
 
     fn wait_hint(&mut self) -> Result<(), DeviceError> {

@@ -70,6 +70,11 @@ impl Frames {
         self.bytes.extend_from_slice(bytes);
     }
 
+    /// Whether something came in that is not taken: after [`Frames::take`] gave nothing, the beginning of a frame.
+    pub fn is_begun(&self) -> bool {
+        self.start < self.bytes.len()
+    }
+
     /// The next whole frame, without its length.
     ///
     /// # Errors

@@ -220,7 +220,8 @@ pub enum DeviceState {
 
 impl DeviceState {
     /// All of them, by number.
-    const ALL: [Self; 6] = [Self::Starting, Self::Free, Self::InUse, Self::Orphaned, Self::Resetting, Self::Failed];
+    /// All of them.
+    pub const ALL: [Self; 6] = [Self::Starting, Self::Free, Self::InUse, Self::Orphaned, Self::Resetting, Self::Failed];
 
     /// Stable name.
     pub fn name(self) -> &'static str {

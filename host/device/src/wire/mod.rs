@@ -43,9 +43,11 @@ pub const MAX_TEXT: usize = 2048;
 /// Most devices of one agent.
 pub const MAX_DEVICES: usize = 256;
 
-/// Whether `name` can be the name of a device or an owner: 1 to [`MAX_NAME`] letters, digits, `-`, `_`, `.`.
+/// Whether `name` can be the name of a device or an owner: 1 to [`MAX_NAME`] letters, digits, `-`, `_`, `.`, and neither `.` nor `..`, which name folders.
 pub fn is_name(name: &str) -> bool {
-    (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
+    !matches!(name, "." | "..")
+        && (1..=MAX_NAME).contains(&name.len())
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
 }
 
 /// The first bytes of `text` that fit a message, at a character's border.

@@ -1,0 +1,101 @@
+//! What a certificate says about its owner, and which certificates count no more.
+
+use std::collections::HashSet;
+use std::fmt::Write;
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustls::pki_types::CertificateDer;
+use sha2::{Digest, Sha256};
+use shef_device::wire::is_name;
+
+use crate::AgentError;
+
+/// How long before its end a certificate is warned about.
+const WARN: Duration = Duration::from_secs(30 * 86_400);
+
+/// SHA-256 of a certificate in DER, in hexadecimal.
+pub(crate) fn fingerprint(der: &[u8]) -> String {
+    Sha256::digest(der).iter().fold(String::with_capacity(64), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// Whether `text` can be a fingerprint.
+pub(crate) fn is_fingerprint(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit())
+}
+
+/// An owner, as its certificate shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Identity {
+    /// The common name.
+    pub(crate) name: String,
+    pub(crate) fingerprint: String,
+    /// When the certificate ends.
+    pub(crate) until: SystemTime,
+}
+
+impl Identity {
+    /// Reads a certificate that TLS has checked; `None` where its common name is no name of an owner.
+    pub(crate) fn of(der: &CertificateDer<'_>) -> Option<Self> {
+        use x509_cert::der::Decode;
+        use x509_cert::der::asn1::{ObjectIdentifier, PrintableStringRef, Utf8StringRef};
+        let certificate = x509_cert::Certificate::from_der(der).ok()?;
+        let common_name: ObjectIdentifier = "2.5.4.3".parse().ok()?;
+        let mut names = certificate.tbs_certificate().subject().iter().filter(|attribute| attribute.oid == common_name);
+        let (name, None) = (names.next()?, names.next()) else { return None };
+        let text = name.value.decode_as::<Utf8StringRef<'_>>().map(|s| s.as_str().to_owned());
+        let text = text.or_else(|_| name.value.decode_as::<PrintableStringRef<'_>>().map(|s| s.as_str().to_owned())).ok()?;
+        let until = UNIX_EPOCH + certificate.tbs_certificate().validity().not_after.to_unix_duration();
+        is_name(&text).then(|| Self { name: text, fingerprint: fingerprint(der), until })
+    }
+
+    /// Days that are left, where they are few.
+    pub(crate) fn ends_soon(&self) -> Option<u64> {
+        ends_soon(self.until)
+    }
+}
+
+/// Days until `until`, where they are few.
+pub(crate) fn ends_soon(until: SystemTime) -> Option<u64> {
+    let left = until.duration_since(SystemTime::now()).unwrap_or_default();
+    (left < WARN).then_some(left.as_secs() / 86_400)
+}
+
+/// When a certificate ends.
+pub(crate) fn end_of(der: &[u8]) -> Option<SystemTime> {
+    use x509_cert::der::Decode;
+    let certificate = x509_cert::Certificate::from_der(der).ok()?;
+    Some(UNIX_EPOCH + certificate.tbs_certificate().validity().not_after.to_unix_duration())
+}
+
+/// Fingerprints of certificates that count no more: one a line, `#` begins a comment.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Revoked(HashSet<String>);
+
+impl Revoked {
+    /// Reads a list.
+    ///
+    /// # Errors
+    /// SHEF-AGT-016 for a line that is no fingerprint, SHEF-AGT-017 where it cannot be read: nobody is let in by a list that is not there.
+    pub(crate) fn load(path: &Path) -> Result<Self, AgentError> {
+        let text = std::fs::read_to_string(path).map_err(|e| AgentError::file("read", path, &e))?;
+        let mut list = HashSet::new();
+        for (line, number) in text.lines().zip(1..) {
+            let entry = line.split('#').next().unwrap_or("").trim();
+            if is_fingerprint(entry) {
+                list.insert(entry.to_ascii_lowercase());
+            } else if !entry.is_empty() {
+                let message = format!("{} line {number}: {entry:?} is no fingerprint, expected 64 hexadecimal digits", path.display());
+                return Err(AgentError::Config { message });
+            }
+        }
+        Ok(Self(list))
+    }
+
+    pub(crate) fn contains(&self, owner: &Identity) -> bool {
+        self.0.contains(&owner.fingerprint)
+    }
+}

@@ -1,0 +1,212 @@
+//! Owners and strangers who mean harm, or are merely slow: what they cost, and that others are served meanwhile.
+
+mod common;
+
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use common::*;
+use shef_device::remote::{Limits, RemoteDevice, list};
+use shef_device::wire::{DeviceState, MAX_BULK, Op, ToAgent, ToOwner};
+use shef_device::{Device, DeviceError};
+
+/// Longer than any test.
+const LONG: Duration = Duration::from_secs(600);
+/// Longer than a mended wait takes, shorter than a broken one.
+const SOON: Duration = Duration::from_secs(20);
+
+/// Runs `what` on a thread and gives it up after [`SOON`].
+fn soon<T: Send + 'static>(what: &str, run: impl FnOnce() -> T + Send + 'static) -> T {
+    let (sender, result) = std::sync::mpsc::channel();
+    std::thread::spawn(move || drop(sender.send(run())));
+    result.recv_timeout(SOON).unwrap_or_else(|_| panic!("{what} is not over after {} s", SOON.as_secs()))
+}
+
+fn request(id: u64, acked: u64, op: Op) -> ToAgent {
+    ToAgent::Request { id, acked, op }
+}
+
+#[test]
+fn a_request_that_is_repeated_is_answered_once() {
+    let bed = Bed::new(LONG);
+    let mut raw = Raw::opened(&bed, "alice", "card0");
+    for _ in 0..1000 {
+        raw.say(&request(1, 0, Op::MemRead { addr: 0, len: 4096 }));
+    }
+    raw.say(&request(2, 0, Op::WaitHint));
+    let mut answers = 0;
+    loop {
+        match raw.hear().unwrap() {
+            ToOwner::Done { id: 1, .. } => answers += 1,
+            ToOwner::Done { id: 2, .. } => break,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(answers, 1);
+}
+
+#[test]
+fn strangers_who_say_nothing_keep_nobody_out() {
+    let bed = Bed::new(LONG);
+    let proxy = Proxy::new(bed.address, Arc::new(Faithful));
+    let mut live = bed.open_at(proxy.port, "alice", "card0").unwrap();
+    live.ctl_write32(SUM, 7).unwrap();
+    let strangers: Vec<TcpStream> = (0..200).map(|_| TcpStream::connect(bed.address).unwrap()).collect();
+    // One who comes, and one whose connection breaks meanwhile.
+    bed.open("alice", "card1").unwrap().ctl_write32(SUM, 1).unwrap();
+    proxy.cut();
+    assert_eq!(live.ctl_read32(SUM).unwrap(), 7);
+    drop(strangers);
+}
+
+/// Lets a byte through every so often, from the first one of a kind of connection on.
+struct Drip {
+    from: u64,
+    to_agent: bool,
+    pause: Duration,
+}
+
+impl Tamper for Drip {
+    fn bytes(&self, connection: u64, to_agent: bool, _: &mut Vec<u8>) -> bool {
+        let _ = (connection, to_agent);
+        true
+    }
+    fn pause(&self, carried: u64, to_agent: bool) -> Option<Duration> {
+        (to_agent == self.to_agent && carried >= self.from).then_some(self.pause)
+    }
+}
+
+/// A proxy that drips what comes from the agent after so many bytes.
+fn dripping(bed: &Bed, from: u64) -> Proxy {
+    Proxy::new(bed.address, Arc::new(Drip { from, to_agent: false, pause: Duration::from_millis(50) }))
+}
+
+fn impatient() -> Limits {
+    let limit = Duration::from_millis(700);
+    Limits { connect: limit, answer: limit, request: 4 * limit, resume: 2 * limit, attempts: 1, ..Limits::default() }
+}
+
+#[test]
+fn a_handshake_that_drips_ends_at_its_limit() {
+    let bed = Bed::new(LONG);
+    let (proxy, files) = (dripping(&bed, 0), bed.files("alice"));
+    let error = soon("a handshake of a byte every 50 ms", move || {
+        RemoteDevice::open(&uri(proxy.port, "card0"), &files, impatient(), None).err().unwrap()
+    });
+    assert!(error.code().starts_with("SHEF-AGT-0"), "{error}");
+}
+
+#[test]
+fn an_answer_that_drips_ends_at_its_limit() {
+    let bed = Bed::new(LONG);
+    // The handshake is over by then, and the answer begun.
+    let (proxy, files) = (dripping(&bed, 8192), bed.files("alice"));
+    let mut card = RemoteDevice::open(&uri(proxy.port, "card0"), &files, Limits { connect: SOON, ..impatient() }, None).unwrap();
+    let error = soon("an answer of a byte every 50 ms", move || card.mem_read(0, &mut vec![0; 64 << 10]).unwrap_err());
+    assert!(error.code().starts_with("SHEF-AGT-0"), "{error}");
+}
+
+#[test]
+fn the_time_of_grace_begins_with_each_absence() {
+    const GRACE: Duration = Duration::from_secs(3);
+    let bed = Bed::new(GRACE);
+    let resets = || bed.cards["card0"].resets.load(Ordering::SeqCst);
+    let state = || list("localhost", bed.address.port(), &bed.files("alice"), &limits()).unwrap()[0].state;
+    let proxy = Proxy::new(bed.address, Arc::new(Faithful));
+    let mut card = bed.open_at(proxy.port, "alice", "card0").unwrap();
+    card.ctl_write32(SUM, 3).unwrap();
+    proxy.cut();
+    eventually("the first absence", || state() == DeviceState::Orphaned);
+    std::thread::sleep(GRACE * 2 / 3);
+    assert_eq!(card.ctl_read32(SUM).unwrap(), 3);
+    let before = Instant::now();
+    proxy.cut();
+    // A second after the first absence's time is over, and before that of the second.
+    while before.elapsed() < GRACE * 5 / 6 {
+        let wiped = resets();
+        assert!(wiped == 0 || before.elapsed() >= GRACE, "wiped {:?} into an absence", before.elapsed());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    eventually("the wipe", || resets() == 1);
+}
+
+#[test]
+fn a_kernel_that_hangs_holds_no_shutdown() {
+    let mut bed = Bed::new(LONG);
+    let mut card = bed.open("alice", "card0").unwrap();
+    let owner = std::thread::spawn(move || code(card.kernel_call(HANG)));
+    eventually("the request", || bed.cards["card0"].hanging.load(Ordering::SeqCst));
+    let before = Instant::now();
+    bed.stop();
+    assert!(before.elapsed() < SOON, "{:?}", before.elapsed());
+    assert!(owner.join().unwrap().starts_with("SHEF-AGT-"));
+}
+
+#[test]
+fn a_kernel_that_hangs_does_not_keep_the_card_from_the_next_owner() {
+    let bed = Bed::new(Duration::from_millis(100));
+    let mut raw = Raw::opened(&bed, "alice", "card0");
+    raw.say(&request(1, 0, Op::Kernel(HANG.to_vec())));
+    eventually("the request", || bed.cards["card0"].hanging.load(Ordering::SeqCst));
+    drop(raw);
+    let before = Instant::now();
+    eventually("the wipe", || bed.cards["card0"].resets.load(Ordering::SeqCst) == 1);
+    assert!(before.elapsed() < SOON, "{:?}", before.elapsed());
+    bed.open("bob", "card0").unwrap();
+}
+
+#[test]
+fn owners_do_not_see_each_other() {
+    let bed = Bed::new(LONG);
+    let mut alice = bed.open("alice", "card0").unwrap();
+    alice.mem_write(0, &[1; 4096]).unwrap();
+    let _other = bed.open("alice", "card1").unwrap();
+    let listed = |owner: &str| list("localhost", bed.address.port(), &bed.files(owner), &limits()).unwrap();
+    let shown: Vec<_> = listed("bob").into_iter().map(|d| (d.name, d.state, d.owner, d.moved)).collect();
+    assert_eq!(shown, [("card0".to_owned(), DeviceState::InUse, None, 0)]);
+    let shown: Vec<_> = listed("alice").into_iter().map(|d| (d.name, d.owner, d.moved)).collect();
+    let alice = || Some("alice".to_owned());
+    assert_eq!(shown, [("card0".to_owned(), alice(), 4096), ("card1".to_owned(), alice(), 0)]);
+    let error = bed.open("bob", "card0").err().unwrap();
+    assert_eq!((error.code(), error.to_string().contains("alice")), ("SHEF-AGT-007", false), "{error}");
+    // What one may not open is not there.
+    let (theirs, nobodys) = (bed.open("bob", "card1").err().unwrap(), bed.open("bob", "card2").err().unwrap());
+    assert_eq!((theirs.code(), theirs.to_string()), (nobodys.code(), nobodys.to_string().replace("card2", "card1")));
+}
+
+/// The bytes of memory that this process has in use.
+fn resident() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+    statm.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 4096
+}
+
+/// In a process of its own, as it looks at the process's memory.
+#[test]
+fn an_owner_who_never_reads_costs_a_window_and_no_more() {
+    const INNER: &str = "SHEF_TEST_NEVER_READS";
+    if std::env::var_os(INNER).is_none() {
+        let run = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "an_owner_who_never_reads_costs_a_window_and_no_more", "--nocapture"])
+            .env(INNER, "1")
+            .output()
+            .unwrap();
+        return assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    }
+    let bed = Bed::new(LONG);
+    let mut raw = Raw::opened(&bed, "alice", "card0");
+    let before = resident();
+    // Every answer is said to have arrived, and none was read.
+    for id in 1..=1600 {
+        let frame = request(id, id - 1, Op::MemRead { addr: 0, len: MAX_BULK as u32 }).encode();
+        if std::io::Write::write_all(&mut raw.tls, &frame).is_err() {
+            break;
+        }
+        std::thread::sleep(Duration::from_micros(300));
+    }
+    let grown = resident().saturating_sub(before) >> 20;
+    assert!(grown < 48, "{grown} MiB for one owner who does not read");
+    // Others are served.
+    bed.open("bob", "card0").err().map_or_else(|| (), |error: DeviceError| assert_eq!(error.code(), "SHEF-AGT-007"));
+}
