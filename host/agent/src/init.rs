@@ -1,17 +1,20 @@
-//! `shef-agent init` and `add-owner`: a CA of the agent's own, certificates, configuration, systemd unit.
+//! `shef-agent init`, `add-owner`, `renew` and `revoke`: a CA of the agent's own, certificates, configuration, systemd unit.
+//!
+//! A folder is made beside its place and moved there when it is whole; a file that is replaced is written beside the old one and renamed.
 
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose, SerialNumber,
-    date_time_ymd,
+    BasicConstraints, Certificate, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+    SerialNumber, date_time_ymd,
 };
 use shef_device::wire::is_name;
 use shef_device::{Iommu, Uri};
 
 use crate::AgentError;
+use crate::identity::{fingerprint, is_fingerprint};
 
 /// Years that the CA is good for.
 const CA_YEARS: i32 = 10;
@@ -21,6 +24,10 @@ const YEARS: i32 = 2;
 const CA_NAME: &str = "shef-agent CA";
 /// The unit as it is in the repository, for an agent in /etc/shef-agent.
 const UNIT: &str = include_str!("../shef-agent.service");
+/// Certificates of owners that were issued: fingerprint and name, one a line.
+const ISSUED: &str = "issued";
+/// Fingerprints that count no more.
+const REVOKED: &str = "revoked";
 
 /// What is set up.
 #[derive(Debug, Clone)]
@@ -49,26 +56,37 @@ pub fn init(plan: &Plan) -> Result<(), AgentError> {
         .listen
         .parse()
         .map_err(|e| AgentError::Config { message: format!("--listen {:?}: {e}; expected ADDRESS:PORT, as 0.0.0.0:7433", plan.listen) })?;
-    folder(&plan.dir)?;
-    let ca_key = KeyPair::generate().map_err(|e| wrong(&e))?;
-    let ca = ca_params()?.self_signed(&ca_key).map_err(|e| wrong(&e))?;
-    // The key first: where it exists, there is an agent already.
-    private(&plan.dir.join("ca.key"), ca_key.serialize_pem().as_bytes())?;
-    public(&plan.dir.join("ca.pem"), ca.pem().as_bytes())?;
-    let issuer = Issuer::new(ca_params()?, ca_key);
+    let whole = std::path::absolute(&plan.dir).map_err(|e| AgentError::file("find", &plan.dir, &e))?;
+    made(&whole, |dir| {
+        let ca_key = KeyPair::generate().map_err(|e| wrong(&e))?;
+        let ca = ca_params()?.self_signed(&ca_key).map_err(|e| wrong(&e))?;
+        private(&dir.join("ca.key"), ca_key.serialize_pem().as_bytes())?;
+        public(&dir.join("ca.pem"), ca.pem().as_bytes())?;
+        let issuer = Issuer::new(ca_params()?, ca_key);
+        let key = KeyPair::generate().map_err(|e| wrong(&e))?;
+        let cert = issue(agent_params(&plan.names)?, &key, &issuer)?;
+        private(&dir.join("agent.key"), key.serialize_pem().as_bytes())?;
+        public(&dir.join("agent.pem"), cert.pem().as_bytes())?;
+        public(&dir.join("names"), (plan.names.join("\n") + "\n").as_bytes())?;
+        public(&dir.join(ISSUED), b"")?;
+        public(
+            &dir.join(REVOKED),
+            b"# Certificates that count no more: `shef-agent revoke` adds their fingerprints, and SIGHUP has the agent read them.\n",
+        )?;
+        folder(&dir.join("owners"))?;
+        for owner in &plan.owners {
+            certify(dir, owner, &issuer)?;
+        }
+        public(&dir.join("agent.toml"), config(listen, &plan.devices).as_bytes())?;
+        public(&dir.join("shef-agent.service"), UNIT.replace("/etc/shef-agent", &whole.display().to_string()).as_bytes())
+    })
+}
 
-    let mut params = CertificateParams::new(plan.names.clone()).map_err(|e| wrong(&e))?;
-    params.distinguished_name.push(DnType::CommonName, "shef-agent");
-    params.extended_key_usages.push(ExtendedKeyUsagePurpose::ServerAuth);
-    let (cert, key) = issue(params, &issuer)?;
-    private(&plan.dir.join("agent.key"), key.as_bytes())?;
-    public(&plan.dir.join("agent.pem"), cert.as_bytes())?;
-    for owner in &plan.owners {
-        certify(&plan.dir, owner, &issuer)?;
-    }
-    public(&plan.dir.join("agent.toml"), config(listen, &plan.devices).as_bytes())?;
-    let dir = std::path::absolute(&plan.dir).map_err(|e| AgentError::file("find", &plan.dir, &e))?;
-    public(&plan.dir.join("shef-agent.service"), UNIT.replace("/etc/shef-agent", &dir.display().to_string()).as_bytes())
+fn issuer(dir: &Path) -> Result<Issuer<'static, KeyPair>, AgentError> {
+    let path = dir.join("ca.key");
+    let pem = fs::read_to_string(&path).map_err(|e| AgentError::file("read", &path, &e))?;
+    let key = KeyPair::from_pem(&pem).map_err(|e| AgentError::file("read", &path, &e))?;
+    Ok(Issuer::new(ca_params()?, key))
 }
 
 /// Issues a certificate for one more owner.
@@ -77,40 +95,145 @@ pub fn init(plan: &Plan) -> Result<(), AgentError> {
 /// SHEF-AGT-016 for a bad name, SHEF-AGT-017.
 pub fn add_owner(dir: &Path, owner: &str) -> Result<(), AgentError> {
     check(owner)?;
-    let path = dir.join("ca.key");
-    let pem = fs::read_to_string(&path).map_err(|e| AgentError::file("read", &path, &e))?;
-    let key = KeyPair::from_pem(&pem).map_err(|e| AgentError::file("read", &path, &e))?;
-    certify(dir, owner, &Issuer::new(ca_params()?, key))
+    certify(dir, owner, &issuer(dir)?)
+}
+
+/// Issues a new certificate for the key that `owner` has, or the agent without one. The certificate before counts until it ends or is revoked. Gives the file back.
+///
+/// # Errors
+/// SHEF-AGT-016 for a bad name, SHEF-AGT-017, also where the key is not in the folder any more.
+pub fn renew(dir: &Path, owner: Option<&str>) -> Result<PathBuf, AgentError> {
+    let issuer = issuer(dir)?;
+    let read = |path: &Path| fs::read_to_string(path).map_err(|e| AgentError::file("read", path, &e));
+    let (key, file) = match owner {
+        Some(owner) => {
+            check(owner)?;
+            let mine = dir.join("owners").join(owner);
+            (mine.join("key.pem"), mine.join("cert.pem"))
+        }
+        None => (dir.join("agent.key"), dir.join("agent.pem")),
+    };
+    let key = KeyPair::from_pem(&read(&key)?).map_err(|e| AgentError::file("read", &key, &e))?;
+    let params = match owner {
+        Some(owner) => owner_params(owner)?,
+        None => agent_params(&read(&dir.join("names"))?.lines().map(str::to_owned).collect::<Vec<_>>())?,
+    };
+    let cert = issue(params, &key, &issuer)?;
+    if let Some(owner) = owner {
+        note(dir, owner, cert.der())?;
+    }
+    replace(&file, cert.pem().as_bytes())?;
+    Ok(file)
+}
+
+/// Revokes every certificate that was issued to an owner, or the one that has a fingerprint. How many were added to the list.
+///
+/// # Errors
+/// SHEF-AGT-016 where there are none, SHEF-AGT-017.
+pub fn revoke(dir: &Path, whom: &str) -> Result<usize, AgentError> {
+    let read = |path: &Path| fs::read_to_string(path).map_err(|e| AgentError::file("read", path, &e));
+    let list = dir.join(REVOKED);
+    let mut text = read(&list)?;
+    let of_whom = |line: &str| -> Option<String> {
+        let (fingerprint, name) = line.split_once(' ')?;
+        (name == whom).then(|| fingerprint.to_owned())
+    };
+    let found: Vec<String> =
+        if is_fingerprint(whom) { vec![whom.to_ascii_lowercase()] } else { read(&dir.join(ISSUED))?.lines().filter_map(of_whom).collect() };
+    if found.is_empty() {
+        let message = format!(
+            "no certificate was issued to {whom:?}: expected the name of an owner in {ISSUED}, or a fingerprint of 64 hexadecimal digits"
+        );
+        return Err(AgentError::Config { message });
+    }
+    let new: Vec<_> = found.iter().filter(|fingerprint| !text.contains(*fingerprint)).collect();
+    new.iter().for_each(|fingerprint| text.push_str(&format!("{fingerprint} # {whom}\n")));
+    replace(&list, text.as_bytes())?;
+    Ok(new.len())
+}
+
+fn agent_params(names: &[String]) -> Result<CertificateParams, AgentError> {
+    let mut params = CertificateParams::new(names.to_vec()).map_err(|e| wrong(&e))?;
+    params.distinguished_name.push(DnType::CommonName, "shef-agent");
+    params.extended_key_usages.push(ExtendedKeyUsagePurpose::ServerAuth);
+    Ok(params)
+}
+
+fn owner_params(owner: &str) -> Result<CertificateParams, AgentError> {
+    let mut params = CertificateParams::new(Vec::<String>::new()).map_err(|e| wrong(&e))?;
+    params.distinguished_name.push(DnType::CommonName, owner);
+    params.extended_key_usages.push(ExtendedKeyUsagePurpose::ClientAuth);
+    Ok(params)
 }
 
 /// Certificate, key and client.toml of an owner: what it takes to its own machine.
 fn certify(dir: &Path, owner: &str, issuer: &Issuer<'_, KeyPair>) -> Result<(), AgentError> {
-    let mut params = CertificateParams::new(Vec::<String>::new()).map_err(|e| wrong(&e))?;
-    params.distinguished_name.push(DnType::CommonName, owner);
-    params.extended_key_usages.push(ExtendedKeyUsagePurpose::ClientAuth);
-    let (cert, key) = issue(params, issuer)?;
-    let mine = dir.join("owners").join(owner);
-    folder(&mine)?;
-    private(&mine.join("key.pem"), key.as_bytes())?;
-    public(&mine.join("cert.pem"), cert.as_bytes())?;
-    let ca = dir.join("ca.pem");
-    public(&mine.join("ca.pem"), &fs::read(&ca).map_err(|e| AgentError::file("read", &ca, &e))?)?;
-    public(
-        &mine.join("client.toml"),
-        b"# SHEF_TLS_CONFIG names this file; paths are beside it.\nca = \"ca.pem\"\ncert = \"cert.pem\"\nkey = \"key.pem\"\n",
-    )
+    made(&dir.join("owners").join(owner), |mine| {
+        let key = KeyPair::generate().map_err(|e| wrong(&e))?;
+        let cert = issue(owner_params(owner)?, &key, issuer)?;
+        private(&mine.join("key.pem"), key.serialize_pem().as_bytes())?;
+        public(&mine.join("cert.pem"), cert.pem().as_bytes())?;
+        let ca = dir.join("ca.pem");
+        public(&mine.join("ca.pem"), &fs::read(&ca).map_err(|e| AgentError::file("read", &ca, &e))?)?;
+        public(
+            &mine.join("client.toml"),
+            b"# SHEF_TLS_CONFIG names this file; paths are beside it.\nca = \"ca.pem\"\ncert = \"cert.pem\"\nkey = \"key.pem\"\n",
+        )?;
+        // Known before it is there: a certificate that nobody could revoke is never given out.
+        note(dir, owner, cert.der())
+    })
+}
+
+/// Adds a certificate to those that were issued.
+fn note(dir: &Path, owner: &str, der: &[u8]) -> Result<(), AgentError> {
+    let path = dir.join(ISSUED);
+    let mut options = fs::OpenOptions::new();
+    let file = options.append(true).create(true).open(&path);
+    file.and_then(|mut file| writeln!(file, "{} {owner}", fingerprint(der))).map_err(|e| AgentError::file("write", &path, &e))
+}
+
+/// Makes a folder whole or not at all. One that is there already is replaced where it is empty.
+fn made(path: &Path, fill: impl FnOnce(&Path) -> Result<(), AgentError>) -> Result<(), AgentError> {
+    if fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some()) {
+        return Err(AgentError::file("make", path, &"it is there already, and not empty"));
+    }
+    let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let parent = path.parent().unwrap_or(Path::new("/"));
+    let beside = parent.join(format!(".{name}.{}.new", std::process::id()));
+    fs::create_dir_all(parent).map_err(|e| AgentError::file("make", parent, &e))?;
+    let _ = fs::remove_dir_all(&beside);
+    let result = folder(&beside).and_then(|()| fill(&beside)).and_then(|()| {
+        // Onto an empty folder, and onto nothing else.
+        fs::rename(&beside, path).map_err(|e| AgentError::file("make", path, &e))
+    });
+    if result.is_err() {
+        let _ = fs::remove_dir_all(&beside);
+    }
+    result
+}
+
+/// Puts a file in the place of another one, whole.
+fn replace(path: &Path, bytes: &[u8]) -> Result<(), AgentError> {
+    let beside = path.with_extension("new");
+    let _ = fs::remove_file(&beside);
+    public(&beside, bytes)?;
+    fs::rename(&beside, path).map_err(|e| AgentError::file("write", path, &e))
 }
 
 fn config(listen: std::net::SocketAddr, devices: &[(String, Uri)]) -> String {
     let mut text = format!(
         "# Configuration of shef-agent; paths are relative to this file.\n\
-         listen = \"{listen}\"\nca = \"ca.pem\"\ncert = \"agent.pem\"\nkey = \"agent.key\"\n\
-         # Seconds after which a card whose owner vanished is wiped and free.\ngrace_seconds = 30\nmax_connections = 64\n"
+         listen = \"{listen}\"\nca = \"ca.pem\"\ncert = \"agent.pem\"\nkey = \"agent.key\"\nrevoked = \"{REVOKED}\"\n\
+         # Seconds after which a card whose owner vanished is wiped and free.\ngrace_seconds = 30\n\
+         # Seconds that sessions get to end when the agent is asked to.\ndrain_seconds = 10\n\
+         # Connections of all owners, and of one. Each costs at most 5 MiB of memory.\nmax_connections = 64\nmax_connections_per_owner = 16\n\
+         # Health and metrics over HTTP:\n# metrics = \"127.0.0.1:9464\"\n"
     );
     for (name, uri) in devices {
         // The name is of characters that need no quotes but '.'; the URI is one that parsed.
         text.push_str(&format!(
-            "\n[devices.\"{name}\"]\nuri = {}\n# owners = [\"NAME\"]  # without it, every owner with a certificate\n",
+            "\n[devices.\"{name}\"]\nuri = {}\n# owners = [\"NAME\"]  # without it, every owner with a certificate\n\
+             # clear_memory = true  # zeros all card memory between owners; without it, the next one can read what regions without protection left\n",
             toml::Value::String(uri.to_string())
         ));
         if uri.iommu() == Some(Iommu::None) {
@@ -136,7 +259,7 @@ fn ca_params() -> Result<CertificateParams, AgentError> {
     Ok(params)
 }
 
-fn issue(mut params: CertificateParams, issuer: &Issuer<'_, KeyPair>) -> Result<(String, String), AgentError> {
+fn issue(mut params: CertificateParams, key: &KeyPair, issuer: &Issuer<'_, KeyPair>) -> Result<Certificate, AgentError> {
     params.key_usages.push(KeyUsagePurpose::DigitalSignature);
     params.use_authority_key_identifier_extension = true;
     validity(&mut params, YEARS);
@@ -144,9 +267,7 @@ fn issue(mut params: CertificateParams, issuer: &Issuer<'_, KeyPair>) -> Result<
     getrandom::fill(&mut serial).map_err(|e| wrong(&e))?;
     serial[0] &= 0x7f;
     params.serial_number = Some(SerialNumber::from(serial.to_vec()));
-    let key = KeyPair::generate().map_err(|e| wrong(&e))?;
-    let cert = params.signed_by(&key, issuer).map_err(|e| wrong(&e))?;
-    Ok((cert.pem(), key.serialize_pem()))
+    params.signed_by(key, issuer).map_err(|e| wrong(&e))
 }
 
 /// From yesterday on, for some years.
@@ -204,6 +325,7 @@ fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<(), AgentError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::identity::Identity;
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
@@ -241,8 +363,63 @@ mod tests {
         add_owner(&plan.dir, "bob").unwrap();
         assert_eq!(add_owner(&plan.dir, "bob").unwrap_err().code(), "SHEF-AGT-017");
         assert_eq!(add_owner(&plan.dir, "../bob").unwrap_err().code(), "SHEF-AGT-016");
-        let bad = Plan { dir: dir.path().join("other"), owners: vec!["a b".into()], ..plan };
-        assert_eq!(init(&bad).unwrap_err().code(), "SHEF-AGT-016");
-        assert!(!bad.dir.exists());
+        for name in ["a b", ".", ".."] {
+            let bad = Plan { dir: dir.path().join("other"), owners: vec![name.into()], ..plan.clone() };
+            assert_eq!(init(&bad).unwrap_err().code(), "SHEF-AGT-016");
+            assert!(!bad.dir.exists());
+        }
+    }
+
+    #[test]
+    fn a_set_up_that_fails_leaves_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let plan = Plan {
+            dir: dir.path().join("agent"),
+            listen: "127.0.0.1:7433".into(),
+            // A name that no certificate can have: it is found when the CA is there already.
+            names: vec!["h\u{f6}st".into()],
+            owners: vec![],
+            devices: vec![("card0".into(), "vfio-user:/run/a".parse().unwrap())],
+        };
+        assert_eq!(init(&plan).unwrap_err().code(), "SHEF-AGT-017");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "a half folder is left");
+        // An empty folder is taken; one with something in it is not touched.
+        fs::create_dir(&plan.dir).unwrap();
+        let good = Plan { names: vec!["host".into()], ..plan };
+        init(&good).unwrap();
+        // The same name twice: the second one changes nothing.
+        fs::remove_file(good.dir.join("ca.pem")).unwrap();
+        assert!(add_owner(&good.dir, "alice").is_err());
+        assert!(fs::read_dir(good.dir.join("owners")).unwrap().next().is_none(), "a half folder of an owner is left");
+    }
+
+    #[test]
+    fn certificates_are_renewed_for_their_keys_and_revoked_by_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let plan = Plan {
+            dir: dir.path().join("agent"),
+            listen: "127.0.0.1:7433".into(),
+            names: vec!["localhost".into(), "10.1.2.3".into()],
+            owners: vec!["alice".into(), "bob".into()],
+            devices: vec![("card0".into(), "vfio-user:/run/a".parse().unwrap())],
+        };
+        init(&plan).unwrap();
+        let read = |file: &str| shef_device::remote::certificates(&plan.dir.join(file)).unwrap().remove(0);
+        let (agent, alice) = (read("agent.pem"), Identity::of(&read("owners/alice/cert.pem")).unwrap());
+        assert_eq!(renew(&plan.dir, None).unwrap(), plan.dir.join("agent.pem"));
+        renew(&plan.dir, Some("alice")).unwrap();
+        let renewed = Identity::of(&read("owners/alice/cert.pem")).unwrap();
+        assert!(agent != read("agent.pem") && renewed.name == "alice" && renewed.fingerprint != alice.fingerprint);
+        assert_eq!(renew(&plan.dir, Some("carol")).unwrap_err().code(), "SHEF-AGT-017");
+        // Old and new alike, once.
+        assert_eq!((revoke(&plan.dir, "alice").unwrap(), revoke(&plan.dir, "alice").unwrap()), (2, 0));
+        assert_eq!(revoke(&plan.dir, "carol").unwrap_err().code(), "SHEF-AGT-016");
+        let bob = Identity::of(&read("owners/bob/cert.pem")).unwrap();
+        let revoked = || crate::identity::Revoked::load(&plan.dir.join("revoked")).unwrap();
+        assert!(revoked().contains(&alice) && revoked().contains(&renewed) && !revoked().contains(&bob));
+        assert_eq!(revoke(&plan.dir, &bob.fingerprint.to_uppercase()).unwrap(), 1);
+        assert!(revoked().contains(&bob));
+        fs::write(plan.dir.join("revoked"), "alice\n").unwrap();
+        assert_eq!(crate::identity::Revoked::load(&plan.dir.join("revoked")).unwrap_err().code(), "SHEF-AGT-016");
     }
 }

@@ -8,11 +8,12 @@ use std::sync::Arc;
 
 use clap::{Parser, Subcommand};
 use serde::Serialize;
-use shef_agent::init::{Plan, add_owner, init};
+use shef_agent::init::{Plan, add_owner, init, renew, revoke};
 use shef_agent::{Agent, AgentError, Config};
 use shef_device::Uri;
 use shef_device::remote::{Limits, TlsFiles, list};
 use shef_device::wire::codes;
+use tokio::signal::unix::SignalKind;
 
 /// Beside the card: carries ciphertext between owners and cards.
 #[derive(Parser)]
@@ -49,6 +50,22 @@ enum Command {
         dir: PathBuf,
         /// Name of the owner
         name: String,
+    },
+    /// Issue a new certificate for a key that is there: the agent's, or an owner's
+    Renew {
+        /// Folder of the agent
+        #[arg(long, value_name = "DIR")]
+        dir: PathBuf,
+        /// Name of the owner; without it, the agent itself
+        name: Option<String>,
+    },
+    /// Have certificates of an owner count no more; the agent takes it over with SIGHUP
+    Revoke {
+        /// Folder of the agent
+        #[arg(long, value_name = "DIR")]
+        dir: PathBuf,
+        /// Name of the owner, or the fingerprint of one certificate
+        whom: String,
     },
     /// Serve until the program is ended; cards that somebody has are wiped then
     Run {
@@ -118,6 +135,19 @@ fn run(command: Command) -> Result<(), AgentError> {
             say(&format!("owner {name}: take {}/owners/{name} to the owner's machine", dir.display()));
             Ok(())
         }
+        Command::Renew { dir, name } => {
+            let file = renew(&dir, name.as_deref())?;
+            say(&match name {
+                Some(name) => format!("owner {name}: take {} to the owner's machine", file.display()),
+                None => format!("{} is new: SIGHUP has the agent take it (systemctl reload shef-agent)", file.display()),
+            });
+            Ok(())
+        }
+        Command::Revoke { dir, whom } => {
+            let n = revoke(&dir, &whom)?;
+            say(&format!("{n} more certificates are revoked: SIGHUP has the agent take it over (systemctl reload shef-agent)"));
+            Ok(())
+        }
         Command::Run { config, log_json } => serve(&config, log_json),
         Command::Status { agent, client, json } => status(&agent, client.as_deref(), json),
     }
@@ -140,11 +170,28 @@ fn device(text: &str) -> Result<(String, Uri), AgentError> {
 #[derive(Serialize)]
 struct Ready {
     listen: SocketAddr,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metrics: Option<SocketAddr>,
+}
+
+/// Tells systemd, where it asked to be told: sd_notify(3).
+fn notify(state: &str) {
+    use std::os::linux::net::SocketAddrExt;
+    use std::os::unix::net::{SocketAddr, UnixDatagram};
+    let Some(path) = std::env::var_os("NOTIFY_SOCKET") else { return };
+    let bytes = path.as_encoded_bytes();
+    let address = match bytes.strip_prefix(b"@") {
+        Some(name) => SocketAddr::from_abstract_name(name),
+        None => SocketAddr::from_pathname(&path),
+    };
+    // Whoever does not listen does not want to know.
+    let _ = address.and_then(|address| UnixDatagram::unbound()?.send_to_addr(state.as_bytes(), &address));
 }
 
 fn serve(path: &std::path::Path, log_json: bool) -> Result<(), AgentError> {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "info".into());
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(terminal);
     if log_json {
         log.json().init()
     } else {
@@ -155,18 +202,31 @@ fn serve(path: &std::path::Path, log_json: bool) -> Result<(), AgentError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(|e| listen(&e))?;
     runtime.block_on(async {
         let agent = Agent::bind(&config, Arc::new(shef_agent::open)).await?;
-        let ready = Ready { listen: agent.address()? };
+        let ready = Ready { listen: agent.address()?, metrics: agent.metrics_address() };
+        let handle = agent.handle();
+        let signal = |kind| tokio::signal::unix::signal(kind).map_err(|e| listen(&e));
+        let (mut term, mut hup) = (signal(SignalKind::terminate())?, signal(SignalKind::hangup())?);
+        let path = path.to_owned();
+        tokio::spawn(async move {
+            loop {
+                tokio::select! {
+                    _ = term.recv() => handle.drain(),
+                    _ = tokio::signal::ctrl_c() => handle.drain(),
+                    _ = hup.recv() => {
+                        notify("RELOADING=1");
+                        if let Err(error) = Config::load(&path).and_then(|config| handle.reload(&config)) {
+                            tracing::error!(code = error.code(), "the configuration is not taken over: {error}");
+                        }
+                        notify("READY=1");
+                        continue;
+                    }
+                }
+                notify("STOPPING=1");
+            }
+        });
         say(&serde_json::json!(ready).to_string());
         tracing::info!(listen = %ready.listen, devices = config.devices.len(), "ready");
-        let handle = agent.handle();
-        let mut term = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()).map_err(|e| listen(&e))?;
-        tokio::spawn(async move {
-            tokio::select! {
-                _ = term.recv() => {}
-                _ = tokio::signal::ctrl_c() => {}
-            }
-            handle.stop();
-        });
+        notify("READY=1");
         agent.serve().await;
         Ok(())
     })

@@ -115,21 +115,30 @@ fn the_time_of_grace_begins_with_each_absence() {
     let resets = || bed.cards["card0"].resets.load(Ordering::SeqCst);
     let state = || list("localhost", bed.address.port(), &bed.files("alice"), &limits()).unwrap()[0].state;
     let proxy = Proxy::new(bed.address, Arc::new(Faithful));
-    let mut card = bed.open_at(proxy.port, "alice", "card0").unwrap();
-    card.ctl_write32(SUM, 3).unwrap();
-    proxy.cut();
-    eventually("the first absence", || state() == DeviceState::Orphaned);
-    std::thread::sleep(GRACE * 2 / 3);
-    assert_eq!(card.ctl_read32(SUM).unwrap(), 3);
+    // A machine that stalls makes the first absence longer than the time of grace: once more then.
+    let (_card, before_that) = (0..10)
+        .find_map(|_| {
+            let mut card = bed.open_at(proxy.port, "alice", "card0").unwrap();
+            card.ctl_write32(SUM, 3).unwrap();
+            let (cut, wiped) = (Instant::now(), resets());
+            proxy.cut();
+            eventually("the first absence", || state() == DeviceState::Orphaned || resets() > wiped);
+            std::thread::sleep((GRACE * 2 / 3).saturating_sub(cut.elapsed()));
+            let result = card.ctl_read32(SUM);
+            let in_time = cut.elapsed() < GRACE;
+            assert!(!in_time || result.as_ref().is_ok_and(|sum| *sum == 3), "{result:?} after {:?}", cut.elapsed());
+            result.is_ok().then_some((card, wiped))
+        })
+        .expect("an absence that is shorter than the time of grace");
     let before = Instant::now();
     proxy.cut();
     // A second after the first absence's time is over, and before that of the second.
     while before.elapsed() < GRACE * 5 / 6 {
         let wiped = resets();
-        assert!(wiped == 0 || before.elapsed() >= GRACE, "wiped {:?} into an absence", before.elapsed());
+        assert!(wiped == before_that || before.elapsed() >= GRACE, "wiped {:?} into an absence", before.elapsed());
         std::thread::sleep(Duration::from_millis(20));
     }
-    eventually("the wipe", || resets() == 1);
+    eventually("the wipe", || resets() > before_that);
 }
 
 #[test]

@@ -76,8 +76,20 @@ impl From<OwnedFd> for Event {
 /// # Errors
 /// Those of the operating system.
 pub fn poll_readable<const N: usize>(fds: &[BorrowedFd<'_>; N], timeout: Duration) -> io::Result<[bool; N]> {
+    poll(fds, libc::POLLIN, timeout)
+}
+
+/// Waits until a descriptor can be written or its other end is gone, at most so long: whether it can.
+///
+/// # Errors
+/// Those of the operating system.
+pub fn poll_writable(fd: BorrowedFd<'_>, timeout: Duration) -> io::Result<bool> {
+    Ok(poll(&[fd], libc::POLLOUT, timeout)?[0])
+}
+
+fn poll<const N: usize>(fds: &[BorrowedFd<'_>; N], events: libc::c_short, timeout: Duration) -> io::Result<[bool; N]> {
     let end = Instant::now() + timeout;
-    let mut polled = fds.map(|fd| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 });
+    let mut polled = fds.map(|fd| libc::pollfd { fd: fd.as_raw_fd(), events, revents: 0 });
     loop {
         let left = end.saturating_duration_since(Instant::now());
         let left = libc::timespec { tv_sec: left.as_secs().min(1 << 30) as libc::time_t, tv_nsec: left.subsec_nanos().into() };

@@ -20,7 +20,7 @@ mod bulk;
 mod error;
 mod event;
 pub mod mailbox;
-mod memory;
+pub mod memory;
 pub mod name;
 pub mod pci;
 #[cfg(feature = "tls")]
@@ -31,7 +31,7 @@ pub mod wire;
 
 pub use batch::CtlOp;
 pub use error::{CODES, DeviceError};
-pub use event::{Event, poll_readable};
+pub use event::{Event, poll_readable, poll_writable};
 pub use memory::{OutOfRange, SharedMemory};
 pub use name::Ueid;
 pub use uri::{Bdf, Iommu, Uri};

@@ -1,7 +1,8 @@
 //! Memory that several programs, or a program and a device, see at the same time.
 //!
 //! The other side may change every byte at any moment, so no reference into it is ever given out: bytes are copied in and out, and words that
-//! order other accesses are loaded and stored atomically.
+//! order other accesses are loaded and stored atomically. The bytes of a copy are each read or written by one relaxed atomic access ([`copy`]): whoever writes there
+//! at the same time makes the result a mixture, and nothing worse.
 
 #![expect(unsafe_code, reason = "maps memory that is shared with a device")]
 
@@ -32,10 +33,68 @@ pub struct SharedMemory {
     writable: bool,
 }
 
-// SAFETY: the pointer is to a mapping that this value owns, and every access through it is a copy or an atomic that any thread may do.
+// SAFETY: the pointer is to a mapping that this value owns, which no thread has to itself.
 unsafe impl Send for SharedMemory {}
-// SAFETY: as above; nothing here depends on which thread it runs on.
+// SAFETY: every access to the mapping is atomic (`copy`, `AtomicU32`), so those of several threads are no data race.
 unsafe impl Sync for SharedMemory {}
+
+/// Copies `len` bytes between memory of this process and memory that others see, or between two pieces of the latter. Each byte is read once and written once, in no order that
+/// anybody may rely on, by relaxed atomic accesses of a byte or of several at once.
+///
+/// # Safety
+/// `from` may be read and `to` written for `len` bytes; the ranges do not overlap. A range that is memory of this process alone is nobody else's for the time of the call.
+pub unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: by the caller's word. The instruction's accesses are not the compiler's to change, and of the machine's, each byte is atomic; the ABI has the direction
+    // flag clear.
+    unsafe {
+        std::arch::asm!("rep movsb", inout("rcx") len => _, inout("rdi") to => _, inout("rsi") from => _, options(nostack, preserves_flags));
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        use std::sync::atomic::{AtomicU8, AtomicU64};
+        const WORD: usize = 8;
+        let mut at = 0;
+        while at < len {
+            // SAFETY: `at` is below `len`.
+            let (f, t) = unsafe { (from.add(at), to.add(at)) };
+            if len - at >= WORD && f.addr() % WORD == 0 && t.addr() % WORD == 0 {
+                // SAFETY: aligned, and in range by the condition.
+                let word = unsafe { AtomicU64::from_ptr(f.cast_mut().cast()) }.load(Ordering::Relaxed);
+                // SAFETY: as above.
+                unsafe { AtomicU64::from_ptr(t.cast()) }.store(word, Ordering::Relaxed);
+                at += WORD;
+            } else {
+                // SAFETY: in range.
+                let byte = unsafe { AtomicU8::from_ptr(f.cast_mut()) }.load(Ordering::Relaxed);
+                // SAFETY: in range.
+                unsafe { AtomicU8::from_ptr(t) }.store(byte, Ordering::Relaxed);
+                at += 1;
+            }
+        }
+    }
+}
+
+/// Orders what was written before for a device that sees anything that is written after, a doorbell among it.
+pub fn publish() {
+    std::sync::atomic::fence(Ordering::SeqCst);
+    // Rust's fences are for processors: a device is in the outer domain, as for Linux's `dma_wmb`.
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: a barrier changes nothing.
+    unsafe {
+        std::arch::asm!("dmb oshst", options(nostack, preserves_flags));
+    }
+}
+
+/// Orders what is read after behind what was read before, where a device wrote both.
+pub fn observe() {
+    std::sync::atomic::fence(Ordering::Acquire);
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: a barrier changes nothing.
+    unsafe {
+        std::arch::asm!("dmb oshld", options(nostack, preserves_flags));
+    }
+}
 
 impl SharedMemory {
     /// A new memory of `len` bytes, all zero. Pages that are never written cost nothing.
@@ -44,24 +103,45 @@ impl SharedMemory {
     /// Those of the operating system: no memory, or no address space of this size.
     pub fn new(len: u64) -> io::Result<Self> {
         // SAFETY: the name is a string with its zero; the result is checked.
-        let fd = unsafe { libc::memfd_create(c"shef".as_ptr(), libc::MFD_CLOEXEC) };
+        let fd = unsafe { libc::memfd_create(c"shef".as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) };
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
         // SAFETY: the descriptor is new and nobody else owns it.
         let file = unsafe { File::from_raw_fd(fd) };
         file.set_len(len)?;
+        // SAFETY: the arguments are numbers.
+        if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
         Self::map(file, len, true)
     }
 
-    /// Maps the first `len` bytes of a file. The file must have them for as long as it is mapped: a file that is cut ends the process.
+    /// Whether a file keeps its bytes for as long as it is mapped: a file in memory that is sealed against shrinking, of ordinary pages. Any other one can be cut by
+    /// whoever else has it, and an access to what is no longer there ends the process by SIGBUS; so does one to a hugepage when there is none left.
+    pub fn is_steady(file: &File) -> bool {
+        // SAFETY: the arguments are numbers.
+        let seals = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) };
+        // SAFETY: all zeros is a legal value of this structure of integers.
+        let mut fs: libc::statfs = unsafe { std::mem::zeroed() };
+        // SAFETY: the structure lives over the call.
+        let known = unsafe { libc::fstatfs(file.as_raw_fd(), &mut fs) } == 0;
+        seals >= 0 && seals & libc::F_SEAL_SHRINK != 0 && known && fs.f_type != libc::HUGETLBFS_MAGIC
+    }
+
+    /// Maps the first `len` bytes of a file, which has to be steady ([`Self::is_steady`]).
     ///
     /// # Errors
-    /// A file that is shorter or cannot be mapped so, and a length of zero.
+    /// A file that is shorter, can be cut or cannot be mapped so, and a length of zero.
     pub fn map(file: File, len: u64, writable: bool) -> io::Result<Self> {
         let invalid = |what: &str| io::Error::new(io::ErrorKind::InvalidInput, what.to_owned());
         if len == 0 || file.metadata()?.len() < len {
             return Err(invalid("the file has fewer bytes than are to be mapped"));
+        }
+        if !Self::is_steady(&file) {
+            return Err(invalid(
+                "the file can be cut while it is mapped: expected one in memory, sealed against shrinking (F_SEAL_SHRINK)",
+            ));
         }
         let len = usize::try_from(len).map_err(|_| invalid("longer than the address space"))?;
         let access = if writable { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_READ };
@@ -106,9 +186,8 @@ impl SharedMemory {
     /// [`OutOfRange`].
     pub fn read(&self, offset: u64, out: &mut [u8]) -> Result<(), OutOfRange> {
         let from = self.at(offset, out.len())?;
-        // SAFETY: `at` checked the range; `out` is memory of this process that no mapping of ours overlaps. The other side may write at the
-        // same time: the bytes copied are then any mixture, and nothing is concluded from them before they are copied.
-        unsafe { std::ptr::copy_nonoverlapping(from, out.as_mut_ptr(), out.len()) };
+        // SAFETY: `at` checked the range; `out` is memory of this process that no mapping of ours overlaps.
+        unsafe { copy(from, out.as_mut_ptr(), out.len()) };
         Ok(())
     }
 
@@ -122,7 +201,7 @@ impl SharedMemory {
             return Err(OutOfRange { offset, len: bytes.len() as u64, size: 0 });
         }
         // SAFETY: as in `read`, and the mapping is writable.
-        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
+        unsafe { copy(bytes.as_ptr(), to, bytes.len()) };
         Ok(())
     }
 
@@ -131,12 +210,17 @@ impl SharedMemory {
     /// # Errors
     /// [`OutOfRange`] of either, also where this memory may only be read.
     pub fn copy_from(&self, offset: u64, from: &Self, at: u64, len: usize) -> Result<(), OutOfRange> {
-        let (to, from) = (self.at(offset, len)?, from.at(at, len)?);
+        let (to, source) = (self.at(offset, len)?, from.at(at, len)?);
         if !self.writable {
             return Err(OutOfRange { offset, len: len as u64, size: 0 });
         }
-        // SAFETY: as in `read` and `write`; the ranges may overlap.
-        unsafe { std::ptr::copy(from, to, len) };
+        if to.addr().abs_diff(source.addr()) < len {
+            let mut bytes = vec![0; len];
+            from.read(at, &mut bytes)?;
+            return self.write(offset, &bytes);
+        }
+        // SAFETY: as in `read` and `write`; the ranges do not overlap.
+        unsafe { copy(source, to, len) };
         Ok(())
     }
 
@@ -154,7 +238,9 @@ impl SharedMemory {
     /// # Errors
     /// [`OutOfRange`], also where `offset` is no multiple of four.
     pub fn load(&self, offset: u64) -> Result<u32, OutOfRange> {
-        Ok(self.word(offset)?.load(Ordering::Acquire))
+        let word = self.word(offset)?.load(Ordering::Relaxed);
+        observe();
+        Ok(word)
     }
 
     /// Stores a word; accesses before it are done before it.
@@ -201,6 +287,44 @@ mod tests {
         assert_eq!(got, [1, 2, 1, 2, 3, 4, 5, 6, 7, 8]);
         assert_eq!(b.copy_from(0, &a, 0, 8).unwrap_err().size, 0);
         assert!(c.copy_from(4090, &a, 0, 8).is_err() && c.copy_from(0, &a, 8190, 8).is_err());
+    }
+
+    #[test]
+    fn a_file_that_can_be_cut_is_not_mapped() {
+        // SAFETY: the name is a string with its zero.
+        let fd = unsafe { libc::memfd_create(c"test".as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) };
+        // SAFETY: the descriptor is new.
+        let file = unsafe { File::from_raw_fd(fd) };
+        file.set_len(8192).unwrap();
+        let again = || file.try_clone().unwrap();
+        assert!(SharedMemory::map(again(), 8192, true).unwrap_err().to_string().contains("F_SEAL_SHRINK"));
+        // SAFETY: the arguments are numbers.
+        assert_eq!(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, libc::F_SEAL_SHRINK) }, 0);
+        let memory = SharedMemory::map(again(), 8192, true).unwrap();
+        assert!(file.set_len(4096).is_err());
+        memory.write(8191, &[1]).unwrap();
+        assert!(!SharedMemory::is_steady(&File::open("/dev/null").unwrap()) && SharedMemory::new(1).unwrap().file.set_len(0).is_err());
+    }
+
+    #[test]
+    fn copies_of_any_alignment_arrive_whole_and_nothing_else_changes() {
+        let (a, b) = (SharedMemory::new(4096).unwrap(), SharedMemory::new(4096).unwrap());
+        let bytes: Vec<u8> = (0..300u32).map(|i| (i * 7) as u8).collect();
+        for offset in 0..9 {
+            for len in [0, 1, 7, 8, 9, 63, 64, 65, 300] {
+                a.write(0, &[0xee; 400]).unwrap();
+                a.write(offset, &bytes[..len]).unwrap();
+                b.write(0, &[0xdd; 400]).unwrap();
+                b.copy_from(3, &a, offset, len).unwrap();
+                let (mut whole, mut copied) = ([0; 400], [0; 400]);
+                a.read(0, &mut whole).unwrap();
+                b.read(0, &mut copied).unwrap();
+                let (from, to) = (offset as usize, offset as usize + len);
+                assert!(whole[from..to] == bytes[..len] && copied[3..3 + len] == bytes[..len], "{offset} {len}");
+                assert!(whole[..from].iter().chain(&whole[to..]).all(|b| *b == 0xee), "{offset} {len}");
+                assert!(copied[..3].iter().chain(&copied[3 + len..]).all(|b| *b == 0xdd), "{offset} {len}");
+            }
+        }
     }
 
     #[test]

@@ -105,7 +105,7 @@ pub trait DmaMemory {
     fn load(&self, offset: u64) -> Result<u32, OutOfRange>;
     /// Whatever was written before is there for who sees anything that is written after.
     fn publish(&self) {
-        std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+        crate::memory::publish();
     }
 }
 

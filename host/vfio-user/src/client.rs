@@ -57,7 +57,7 @@ impl Client {
     /// [`VfioUserError::Connect`], [`VfioUserError::InUse`], [`VfioUserError::Protocol`], [`VfioUserError::TimedOut`].
     pub fn connect(path: &Path, timeout: Duration) -> Result<Self> {
         let failed = |error| VfioUserError::Connect { path: path.to_owned(), error };
-        let socket = UnixStream::connect(path).and_then(|s| Socket::new(s, timeout)).map_err(failed)?;
+        let socket = UnixStream::connect(path).and_then(Socket::new).map_err(failed)?;
         let mut client = Self {
             path: path.to_owned(),
             socket,
@@ -130,7 +130,7 @@ impl Client {
         self.regions.get(index as usize).map(|r| r.info.clone()).unwrap_or_default()
     }
 
-    /// Maps a region that the server lets clients map whole; `None` where it does not.
+    /// Maps a region that the server lets clients map whole; `None` where it does not, or could cut the file and with that end this process.
     ///
     /// # Errors
     /// [`VfioUserError::System`].
@@ -141,8 +141,11 @@ impl Client {
         if info.areas != [(0, info.size)] || info.offset != 0 {
             return Ok(None);
         }
-        let file = file.try_clone().map_err(system)?;
-        SharedMemory::map(file.into(), info.size, true).map(Some).map_err(system)
+        let file = file.try_clone().map_err(system)?.into();
+        if !SharedMemory::is_steady(&file) {
+            return Ok(None);
+        }
+        SharedMemory::map(file, info.size, true).map(Some).map_err(system)
     }
 
     /// Reads a region, in as many messages as it takes.
@@ -181,7 +184,7 @@ impl Client {
     /// Those of the connection.
     pub fn post(&mut self, region: u32, offset: u64, data: &[u8]) -> Result<()> {
         let (header, body) = self.command(&Request::RegionWrite { offset, region, data })?;
-        let sent = self.socket.send(&header.posted().encode(), &body, &[]);
+        let sent = self.socket.send(&header.posted().encode(), &body, &[], Instant::now() + self.timeout);
         sent.map_err(|error| self.cut(&error))
     }
 
@@ -265,7 +268,7 @@ impl Client {
             }
             if told {
                 self.usable()?;
-                let (header, body, _) = self.receive()?.ok_or_else(|| self.gone())?;
+                let (header, body, _) = self.receive(Instant::now() + self.timeout)?.ok_or_else(|| self.gone())?;
                 self.aside(&header, &body)?;
             } else if left.is_zero() {
                 return Ok(false);
@@ -306,8 +309,8 @@ impl Client {
         let (asked, body) = self.command(request)?;
         let Header { id, command, .. } = asked;
         // Of a server that closes at once, what it said before can still be read.
-        let sent = self.socket.send(&asked.encode(), &body, fds);
         let end = Instant::now() + self.timeout;
+        let sent = self.socket.send(&asked.encode(), &body, fds, end);
         loop {
             let left = end.saturating_duration_since(Instant::now());
             let readable = self.socket.wait(left).map_err(|error| VfioUserError::System { what: "waiting for an answer", error })?;
@@ -317,7 +320,7 @@ impl Client {
                 // A message that is half written, or too many that nobody answers: there is no way on.
                 return Err(if sent.is_err() || self.late.len() > MAX_LATE { self.give_up(error) } else { error });
             }
-            let Some((header, body, fds)) = self.receive()? else {
+            let Some((header, body, fds)) = self.receive(end)? else {
                 let gone = self.gone();
                 return Err(self.give_up(gone));
             };
@@ -335,10 +338,10 @@ impl Client {
         }
     }
 
-    /// Takes one message; `None` at the end of the connection.
-    fn receive(&mut self) -> Result<Option<Message>> {
+    /// Takes one message, all of it by `deadline`; `None` at the end of the connection.
+    fn receive(&mut self, deadline: Instant) -> Result<Option<Message>> {
         let (mut head, mut fds) = ([0; HEADER], Vec::new());
-        match self.socket.recv(&mut head, &mut fds) {
+        match self.socket.recv(&mut head, &mut fds, deadline) {
             Ok(true) => {}
             Ok(false) => return Ok(None),
             Err(error) => return Err(self.cut(&error)),
@@ -349,7 +352,7 @@ impl Client {
             return Err(self.give_up(error));
         };
         let mut body = vec![0; len];
-        match self.socket.recv(&mut body, &mut fds) {
+        match self.socket.recv(&mut body, &mut fds, deadline) {
             Ok(true) => Ok(Some((header, body, fds))),
             Ok(false) => Ok(None),
             Err(error) => Err(self.cut(&error)),
@@ -379,9 +382,10 @@ impl Client {
         if !header.wants_reply() {
             return Ok(());
         }
+        let deadline = Instant::now() + self.timeout;
         let sent = match answer {
-            Ok(body) => self.socket.send(&header.reply(body.len()).encode(), &body, &[]),
-            Err(errno) => self.socket.send(&header.refusal(errno).encode(), &[], &[]),
+            Ok(body) => self.socket.send(&header.reply(body.len()).encode(), &body, &[], deadline),
+            Err(errno) => self.socket.send(&header.refusal(errno).encode(), &[], &[], deadline),
         };
         sent.map_err(|error| self.cut(&error))
     }

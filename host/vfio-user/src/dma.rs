@@ -89,12 +89,20 @@ impl Maps {
         if self.entries.len() >= MAX_MAPS {
             return Err(errno::ENOSPC);
         }
-        let backing = match fd {
-            None => Backing::Message,
-            Some(fd) => {
+        let backing = match fd.map(File::from) {
+            Some(file) => {
                 let need = offset.checked_add(size).ok_or(errno::EINVAL)?;
-                Backing::Memory(self.memory(fd.into(), need, flags & MAP_WRITE != 0)?, offset)
+                if file.metadata().map_or(true, |meta| meta.len() < need) {
+                    return Err(errno::EINVAL);
+                }
+                // A file that the client can cut would end this process by a signal in the middle of a copy: the client is asked by message instead.
+                if SharedMemory::is_steady(&file) {
+                    Backing::Memory(self.memory(file, need, flags & MAP_WRITE != 0)?, offset)
+                } else {
+                    Backing::Message
+                }
             }
+            None => Backing::Message,
         };
         self.entries.insert(address, Entry { size, flags, backing });
         Ok(())
@@ -224,5 +232,15 @@ mod tests {
         assert_eq!(maps.map(RW, u64::MAX, 0x20_0000, 0x1000, fd()), Err(errno::EINVAL));
         let null = OwnedFd::from(File::open("/dev/null").unwrap());
         assert_eq!(maps.map(RW, 0, 0x20_0000, 0x1000, Some(null)), Err(errno::EINVAL));
+    }
+
+    #[test]
+    fn a_file_that_can_be_cut_is_never_mapped() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(0x4000).unwrap();
+        let mut maps = Maps::default();
+        maps.map(RW, 0, 0x1000, 0x4000, Some(file.try_clone().unwrap().into())).unwrap();
+        file.set_len(0).unwrap();
+        assert!(matches!(maps.piece(0x1000, 8, true).unwrap().backing, Backing::Message));
     }
 }

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
@@ -24,6 +24,10 @@ const MESSAGE_TIMEOUT: Duration = Duration::from_secs(10);
 const TICK: Duration = Duration::from_millis(100);
 /// How long one that knocks while another is inside is let wait for that one to leave.
 const LEAVING: Duration = Duration::from_millis(300);
+/// How long one that is refused may take to say who it is.
+const REFUSING: Duration = Duration::from_secs(1);
+/// How many knock at once; more are not heard.
+const KNOCKING: usize = 32;
 
 /// What a [`Backend`] returns where the client is to get no answer at all, as from a device that hangs.
 pub const NO_ANSWER: u32 = u32::MAX;
@@ -72,6 +76,7 @@ pub struct Server {
     listener: UnixListener,
     regions: Vec<Region>,
     bus: Bus,
+    limit: Duration,
 }
 
 /// An answer: body and a descriptor.
@@ -111,7 +116,14 @@ impl Server {
         let listener = UnixListener::bind(path).map_err(failed)?;
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
-        Ok(Self { path: path.to_owned(), listener, regions, bus })
+        Ok(Self { path: path.to_owned(), listener, regions, bus, limit: MESSAGE_TIMEOUT })
+    }
+
+    /// Has every message come and go within `limit`, from its first byte to its last, and the first one within `limit` of the connection.
+    #[must_use]
+    pub fn within(mut self, limit: Duration) -> Self {
+        self.limit = limit;
+        self
     }
 
     /// Serves one client after the other until `stop` is set.
@@ -137,43 +149,44 @@ impl Server {
         })
     }
 
-    /// Lets one client in at a time and refuses the others.
+    /// Lets one client in at a time and refuses the others. Each that knocks has a thread, so that a slow one holds nobody up.
     fn door(&self, busy: &AtomicBool, clients: mpsc::Sender<UnixStream>, stop: &AtomicBool) -> io::Result<()> {
-        while !stop.load(Ordering::Relaxed) {
-            if !poll_readable(&[self.listener.as_fd()], TICK)?[0] {
-                continue;
-            }
-            let stream = match self.listener.accept() {
-                Ok((stream, _)) => stream,
-                // One that left again, or no descriptors at the moment.
-                Err(_) => {
-                    std::thread::sleep(Duration::from_millis(5));
+        let knocking = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            while !stop.load(Ordering::Relaxed) {
+                if !poll_readable(&[self.listener.as_fd()], TICK)?[0] {
                     continue;
                 }
-            };
-            // The last one may have left, and not been seen leaving: programs come one right after the other.
-            let knocked = Instant::now();
-            let inside = loop {
-                let inside = busy.swap(true, Ordering::AcqRel);
-                if !inside || knocked.elapsed() >= LEAVING || stop.load(Ordering::Relaxed) {
-                    break inside;
-                }
-                std::thread::sleep(Duration::from_millis(5));
-            };
-            if inside {
-                let _ = refuse(stream);
-            } else if clients.send(stream).is_err() {
-                return Ok(());
+                let stream = match self.listener.accept() {
+                    Ok((stream, _)) if knocking.load(Ordering::Acquire) < KNOCKING => stream,
+                    Ok(_) => continue,
+                    // One that left again, or no descriptors at the moment.
+                    Err(_) => {
+                        std::thread::sleep(Duration::from_millis(5));
+                        continue;
+                    }
+                };
+                knocking.fetch_add(1, Ordering::AcqRel);
+                let (clients, knocking) = (clients.clone(), &knocking);
+                let knock = move || {
+                    if enter(busy, stop) {
+                        let _ = clients.send(stream);
+                    } else {
+                        let _ = refuse(stream);
+                    }
+                    knocking.fetch_sub(1, Ordering::AcqRel);
+                };
+                std::thread::Builder::new().spawn_scoped(scope, knock)?;
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     /// Serves one client until it leaves.
     fn serve(&self, stream: UnixStream, backend: &mut dyn Backend, busy: &AtomicBool, stop: &AtomicBool) -> io::Result<()> {
-        let connected = Socket::new(stream, MESSAGE_TIMEOUT).and_then(|socket| Ok((socket.try_clone()?, socket)));
+        let connected = Socket::new(stream).and_then(|socket| Ok((socket.try_clone()?, socket)));
         let result = connected.and_then(|(out, socket)| {
-            self.bus.attach(out);
+            self.bus.attach(out, self.limit);
             backend.attached();
             let result = self.messages(&socket, backend, stop);
             self.bus.detach();
@@ -189,12 +202,17 @@ impl Server {
     fn messages(&self, socket: &Socket, backend: &mut dyn Backend, stop: &AtomicBool) -> io::Result<()> {
         let mut negotiated = false;
         let mut body = Vec::new();
+        let greeted = Instant::now() + self.limit;
         while !stop.load(Ordering::Relaxed) {
             if !socket.wait(TICK)? {
+                if !negotiated && Instant::now() >= greeted {
+                    return Err(io::ErrorKind::TimedOut.into());
+                }
                 continue;
             }
+            let deadline = Instant::now() + self.limit;
             let (mut head, mut fds) = ([0; HEADER], Vec::new());
-            if !socket.recv(&mut head, &mut fds)? {
+            if !socket.recv(&mut head, &mut fds, deadline)? {
                 return Ok(());
             }
             let header = Header::decode(&head);
@@ -203,12 +221,12 @@ impl Server {
                 return self.bus.send(&header.refusal(errno::EINVAL), &[], &[]);
             };
             if len > MAX_MESSAGE - HEADER {
-                skip(socket, len)?;
+                skip(socket, len, deadline)?;
                 self.bus.send(&header.refusal(errno::EMSGSIZE), &[], &[])?;
                 continue;
             }
             body.resize(len, 0);
-            if len > 0 && !socket.recv(&mut body, &mut fds)? {
+            if len > 0 && !socket.recv(&mut body, &mut fds, deadline)? {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
             if header.is_reply() {
@@ -379,24 +397,36 @@ impl Drop for Server {
     }
 }
 
+/// Takes the place inside, as soon as it is free within [`LEAVING`]: the last one may have left, and not been seen leaving, as programs come one right after the other.
+fn enter(busy: &AtomicBool, stop: &AtomicBool) -> bool {
+    let knocked = Instant::now();
+    while busy.swap(true, Ordering::AcqRel) {
+        if knocked.elapsed() >= LEAVING || stop.load(Ordering::Relaxed) {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    true
+}
+
 /// Answers the first message of a client that comes while another is served.
 fn refuse(stream: UnixStream) -> io::Result<()> {
-    let socket = Socket::new(stream, Duration::from_secs(1))?;
+    let (socket, deadline) = (Socket::new(stream)?, Instant::now() + REFUSING);
     let (mut head, mut fds) = ([0; HEADER], Vec::new());
-    if socket.recv(&mut head, &mut fds)? {
+    if socket.recv(&mut head, &mut fds, deadline)? {
         let header = Header::decode(&head);
-        skip(&socket, (header.size as usize).saturating_sub(HEADER).min(MAX_MESSAGE))?;
-        socket.send(&header.refusal(errno::EBUSY).encode(), &[], &[])?;
+        skip(&socket, (header.size as usize).saturating_sub(HEADER).min(MAX_MESSAGE), deadline)?;
+        socket.send(&header.refusal(errno::EBUSY).encode(), &[], &[], deadline)?;
     }
     Ok(())
 }
 
 /// Takes bytes off the stream and forgets them, so that the next message is read from its beginning.
-fn skip(socket: &Socket, mut len: usize) -> io::Result<()> {
+fn skip(socket: &Socket, mut len: usize, deadline: Instant) -> io::Result<()> {
     let mut bin = vec![0; len.min(64 << 10)];
     while len > 0 {
         let n = len.min(bin.len());
-        if !socket.recv(&mut bin[..n], &mut Vec::new())? {
+        if !socket.recv(&mut bin[..n], &mut Vec::new(), deadline)? {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         len -= n;

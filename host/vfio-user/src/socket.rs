@@ -5,9 +5,9 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use shef_device::poll_readable;
+use shef_device::{poll_readable, poll_writable};
 
 use crate::wire::MAX_FDS;
 
@@ -21,16 +21,20 @@ const fn space(fds: usize) -> usize {
 #[repr(C, align(8))]
 struct Control([u8; space(MAX_FDS)]);
 
-/// A connected socket. Reads and writes that make no progress end after the time that was set.
+/// A connected socket. Every message has a deadline, which is looked at before each system call that would wait, however few bytes each of them brings.
 #[derive(Debug)]
 pub(crate) struct Socket(UnixStream);
 
+/// Time that is left.
+fn left(deadline: Instant) -> io::Result<Duration> {
+    let left = deadline.saturating_duration_since(Instant::now());
+    if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
+}
+
 impl Socket {
-    /// Takes a connection; each read and write has this long to make progress.
-    pub fn new(stream: UnixStream, timeout: Duration) -> io::Result<Self> {
-        stream.set_nonblocking(false)?;
-        stream.set_read_timeout(Some(timeout))?;
-        stream.set_write_timeout(Some(timeout))?;
+    /// Takes a connection.
+    pub fn new(stream: UnixStream) -> io::Result<Self> {
+        stream.set_nonblocking(true)?;
         Ok(Self(stream))
     }
 
@@ -49,13 +53,20 @@ impl Socket {
         let _ = self.0.shutdown(std::net::Shutdown::Both);
     }
 
-    /// Sends all bytes of both parts; the descriptors go with the first.
-    pub fn send(&self, head: &[u8], body: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<()> {
+    /// Sends all bytes of both parts by `deadline`; the descriptors go with the first.
+    pub fn send(&self, head: &[u8], body: &[u8], fds: &[BorrowedFd<'_>], deadline: Instant) -> io::Result<()> {
         let total = head.len() + body.len();
         let mut sent = 0;
         while sent < total {
             let (h, b) = if sent < head.len() { (&head[sent..], body) } else { (&head[..0], &body[sent - head.len()..]) };
-            sent += self.send_some(h, b, if sent == 0 { fds } else { &[] })?;
+            match self.send_some(h, b, if sent == 0 { fds } else { &[] }) {
+                Ok(n) => sent += n,
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => drop(poll_writable(self.0.as_fd(), left(deadline)?)?),
+                Err(e) => return Err(e),
+            }
+            if sent < total {
+                left(deadline)?;
+            }
         }
         Ok(())
     }
@@ -102,14 +113,19 @@ impl Socket {
         }
     }
 
-    /// Fills `buf`; descriptors that come with it are appended to `fds`. `Ok(false)` where the connection ended before the first byte.
-    pub fn recv(&self, buf: &mut [u8], fds: &mut Vec<OwnedFd>) -> io::Result<bool> {
+    /// Fills `buf` by `deadline`; descriptors that come with it are appended to `fds`. `Ok(false)` where the connection ended before the first byte.
+    pub fn recv(&self, buf: &mut [u8], fds: &mut Vec<OwnedFd>, deadline: Instant) -> io::Result<bool> {
         let mut got = 0;
         while got < buf.len() {
-            match self.recv_some(&mut buf[got..], fds)? {
-                0 if got == 0 => return Ok(false),
-                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-                n => got += n,
+            match self.recv_some(&mut buf[got..], fds) {
+                Ok(0) if got == 0 => return Ok(false),
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(n) => got += n,
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => drop(self.wait(left(deadline)?)?),
+                Err(e) => return Err(e),
+            }
+            if got < buf.len() {
+                left(deadline)?;
             }
         }
         Ok(true)
@@ -178,8 +194,30 @@ mod tests {
 
     fn pair() -> (Socket, Socket) {
         let (a, b) = UnixStream::pair().unwrap();
-        let limit = Duration::from_secs(20);
-        (Socket::new(a, limit).unwrap(), Socket::new(b, limit).unwrap())
+        (Socket::new(a).unwrap(), Socket::new(b).unwrap())
+    }
+
+    fn later() -> Instant {
+        Instant::now() + Duration::from_secs(20)
+    }
+
+    #[test]
+    fn bytes_that_drip_do_not_move_the_deadline() {
+        let (a, b) = pair();
+        let stop = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !stop.load(std::sync::atomic::Ordering::Relaxed) && a.send(&[1], &[], &[], later()).is_ok() {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+            });
+            let result = b.recv(&mut [0; 2000], &mut Vec::new(), Instant::now() + Duration::from_millis(300));
+            stop.store(true, std::sync::atomic::Ordering::Relaxed);
+            assert_eq!(result.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        });
+        // Nobody reads: what does not fit ends in time, too.
+        let full = a.send(&vec![0; 64 << 20], &[], &[], Instant::now() + Duration::from_millis(100));
+        assert_eq!(full.unwrap_err().kind(), io::ErrorKind::TimedOut);
     }
 
     #[test]
@@ -188,15 +226,15 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(b"here").unwrap();
         file.seek(SeekFrom::Start(0)).unwrap();
-        a.send(b"0123456789abcdef", b"body", &[file.as_fd(), file.as_fd()]).unwrap();
+        a.send(b"0123456789abcdef", b"body", &[file.as_fd(), file.as_fd()], later()).unwrap();
         let (mut head, mut body, mut fds) = ([0; 16], [0; 4], Vec::new());
-        assert!(b.recv(&mut head, &mut fds).unwrap() && b.recv(&mut body, &mut fds).unwrap());
+        assert!(b.recv(&mut head, &mut fds, later()).unwrap() && b.recv(&mut body, &mut fds, later()).unwrap());
         assert_eq!((&head[..], &body[..], fds.len()), (&b"0123456789abcdef"[..], &b"body"[..], 2));
         let mut text = String::new();
         File::from(fds.pop().unwrap()).read_to_string(&mut text).unwrap();
         assert_eq!(text, "here");
         drop(a);
-        assert!(!b.recv(&mut head, &mut fds).unwrap(), "an end is told apart from an error");
+        assert!(!b.recv(&mut head, &mut fds, later()).unwrap(), "an end is told apart from an error");
     }
 
     #[test]
@@ -205,13 +243,13 @@ mod tests {
         let big: Vec<u8> = (0..3_000_000u32).map(|i| (i / 7) as u8).collect();
         let thread = std::thread::spawn(move || {
             let mut got = vec![0; 3_000_016];
-            b.recv(&mut got, &mut Vec::new()).unwrap();
+            b.recv(&mut got, &mut Vec::new(), later()).unwrap();
             got
         });
-        a.send(&[9; 16], &big, &[]).unwrap();
+        a.send(&[9; 16], &big, &[], later()).unwrap();
         assert_eq!(thread.join().unwrap()[16..], big[..]);
         let (a, _b) = pair();
         let fds = [a.as_fd(); MAX_FDS + 1];
-        assert!(a.send(b"x", b"", &fds).is_err());
+        assert!(a.send(b"x", b"", &fds, later()).is_err());
     }
 }

@@ -45,6 +45,8 @@ fn regions_are_read_written_and_mapped() {
     two.read(0xffff, &mut byte).unwrap();
     assert_eq!(byte, [9]);
     assert!(client.map_region(0).unwrap().is_none());
+    assert!(client.map_region(5).unwrap().is_none(), "a file that the server can cut");
+    client.write(5, 0, &[1]).unwrap();
     client.reset().unwrap();
     client.read(0, 7, &mut got).unwrap();
     assert_eq!((got, served.resets.load(Ordering::SeqCst)), ([0; 5], 1));

@@ -324,7 +324,6 @@ impl DmaBuffer {
     /// [`VfioError::Bounds`].
     pub fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), VfioError> {
         self.pages(offset, bytes.len())?.fill(offset as usize, bytes);
-        std::sync::atomic::fence(std::sync::atomic::Ordering::Release);
         Ok(())
     }
 
@@ -333,7 +332,6 @@ impl DmaBuffer {
     /// # Errors
     /// [`VfioError::Bounds`].
     pub fn read(&self, offset: u64, bytes: &mut [u8]) -> Result<(), VfioError> {
-        std::sync::atomic::fence(std::sync::atomic::Ordering::Acquire);
         self.pages(offset, bytes.len())?.take(offset as usize, bytes);
         Ok(())
     }
@@ -344,8 +342,8 @@ impl DmaBuffer {
     /// [`VfioError::Bounds`], also where `offset` is no multiple of four.
     pub fn load(&self, offset: u64) -> Result<u32, VfioError> {
         // Bytes past the end are refused in any case.
-        let word = self.pages(offset, if offset.is_multiple_of(4) { 4 } else { usize::MAX })?.read32(offset as usize);
-        std::sync::atomic::fence(std::sync::atomic::Ordering::Acquire);
+        let word = self.pages(offset, if offset.is_multiple_of(4) { 4 } else { usize::MAX })?.load32(offset as usize);
+        shef_device::memory::observe();
         Ok(word)
     }
 }

@@ -8,6 +8,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr::{NonNull, null_mut};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// An ioctl whose argument is a `T` that the kernel reads and may write.
 pub(crate) struct Ioctl<T>(libc::c_ulong, PhantomData<T>);
@@ -114,9 +115,9 @@ pub(crate) struct Pages {
     len: usize,
 }
 
-// SAFETY: the pages belong to this value alone; whoever shares them does so through volatile or atomic accesses.
+// SAFETY: the pages belong to this value alone, which no thread has to itself.
 unsafe impl Send for Pages {}
-// SAFETY: as above.
+// SAFETY: memory of this machine is copied by atomic accesses (`take`, `fill`, `load32`) and a device's by volatile ones: those of several threads are no data race.
 unsafe impl Sync for Pages {}
 
 impl Pages {
@@ -151,7 +152,9 @@ impl Pages {
         unsafe { libc::syscall(libc::SYS_mbind, self.start.as_ptr(), self.len, MPOL_PREFERRED, &raw const mask, 65 as libc::c_ulong, 0) };
     }
 
-    /// Makes the pages present and keeps them where they are.
+    /// Makes the pages present and keeps them from being swapped out. That does not pin them: the kernel may still move a locked page, and its physical address with it, for
+    /// compaction, NUMA balancing or memory that is unplugged. It does not by itself move hugepages of its pool, which is why nothing else serves without an IOMMU; behind one,
+    /// VFIO pins what is mapped.
     pub(crate) fn lock(&self) -> io::Result<()> {
         // SAFETY: start and length are those of the mapping.
         checked(unsafe { libc::mlock(self.start.as_ptr().cast(), self.len) }).map(|_| ())
@@ -172,6 +175,13 @@ impl Pages {
         unsafe { self.start.add(offset).cast::<u32>().read_volatile() }
     }
 
+    /// Loads a 32-bit word of memory of this machine.
+    pub(crate) fn load32(&self, offset: usize) -> u32 {
+        assert!(offset.is_multiple_of(4) && offset + 4 <= self.len);
+        // SAFETY: inside the mapping, aligned; lives as long as `self`.
+        unsafe { AtomicU32::from_ptr(self.start.add(offset).cast().as_ptr()) }.load(Ordering::Relaxed)
+    }
+
     /// Writes a 32-bit word.
     pub(crate) fn write32(&self, offset: usize, value: u32) {
         assert!(offset.is_multiple_of(4) && offset + 4 <= self.len);
@@ -182,16 +192,15 @@ impl Pages {
     /// Copies out of memory of this machine.
     pub(crate) fn take(&self, offset: usize, bytes: &mut [u8]) {
         assert!(offset.checked_add(bytes.len()).is_some_and(|end| end <= self.len));
-        // SAFETY: inside the mapping by the assertion; `bytes` is memory that no mapping of ours overlaps. A device may write there at the same time: the
-        // bytes copied are then any mixture, and nothing is concluded from them before they are copied.
-        unsafe { std::ptr::copy_nonoverlapping(self.start.add(offset).as_ptr(), bytes.as_mut_ptr(), bytes.len()) };
+        // SAFETY: inside the mapping by the assertion; `bytes` is memory that no mapping of ours overlaps.
+        unsafe { shef_device::memory::copy(self.start.add(offset).as_ptr(), bytes.as_mut_ptr(), bytes.len()) };
     }
 
     /// Copies into memory of this machine.
     pub(crate) fn fill(&self, offset: usize, bytes: &[u8]) {
         assert!(offset.checked_add(bytes.len()).is_some_and(|end| end <= self.len));
         // SAFETY: as in `take`.
-        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.start.add(offset).as_ptr(), bytes.len()) };
+        unsafe { shef_device::memory::copy(bytes.as_ptr(), self.start.add(offset).as_ptr(), bytes.len()) };
     }
 
     /// Copies out of a device, in words of 64 or 32 bits where alignment and length allow, else in bytes.

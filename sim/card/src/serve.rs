@@ -108,6 +108,8 @@ pub fn serve(
     regions[region::CONFIG as usize] = bar(config_space::BYTES as u64);
     // What is wrong with the path is told before the card is made, which may take minutes; the sockets are there when it answers.
     Server::vacant(&options.socket)?;
+    let control_path = options.control.clone().unwrap_or_else(|| Control::path_of(&options.socket));
+    ControlSocket::vacant(&control_path)?;
 
     let bus = Bus::new(VECTORS);
     let link = Arc::new(Link::default());
@@ -139,7 +141,7 @@ pub fn serve(
         let stopped = || CardError::Design { what: "the card's thread stopped".to_owned() };
         let (identity, serial, own_engine) = born.recv().map_err(|_| stopped())??;
         // Who sees the card's socket finds the other one.
-        let control = ControlSocket::bind(&options.control.clone().unwrap_or_else(|| Control::path_of(&options.socket)))?;
+        let control = ControlSocket::bind(&control_path)?;
         let server = Server::bind(&options.socket, regions, bus)?;
         // The design's own engine answers as all its registers do.
         let engine = if own_engine { None } else { Some(&engine) };
@@ -454,9 +456,18 @@ struct ControlSocket {
 }
 
 impl ControlSocket {
+    /// Whether it can be made: a file that is no socket is left alone.
+    fn vacant(path: &Path) -> Result<(), CardError> {
+        Server::vacant(path).map_err(|e| CardError::Control { path: path.to_owned(), what: e.to_string() })
+    }
+
     fn bind(path: &Path) -> Result<Self, CardError> {
         let failed = |e: std::io::Error| CardError::Control { path: path.to_owned(), what: e.to_string() };
-        let _ = std::fs::remove_file(path);
+        // What a card that died left there is replaced, and nothing else.
+        Self::vacant(path)?;
+        if path.exists() {
+            std::fs::remove_file(path).map_err(failed)?;
+        }
         let listener = UnixListener::bind(path).map_err(failed)?;
         std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;

@@ -203,5 +203,10 @@ fn a_card_has_its_sockets_when_it_answers_and_a_path_that_cannot_be_is_told_befo
         assert!(matches!(result, Err(CardError::Serve(_))), "{}: {result:?}", wrong.display());
     }
     assert_eq!(std::fs::read(&socket).unwrap(), b"no socket");
+    // The same of the control socket: a file of somebody's is not deleted.
+    let options = ServeOptions { control: Some(socket.clone()), ..ServeOptions::new(&dir.path().join("other")) };
+    let result = serve(&options, || unreachable!("it is made"), &AtomicBool::new(false), || ());
+    assert!(matches!(result, Err(CardError::Control { .. })), "{result:?}");
+    assert_eq!(std::fs::read(&socket).unwrap(), b"no socket");
     served.open();
 }

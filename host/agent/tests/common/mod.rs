@@ -34,6 +34,8 @@ pub struct Seen {
     pub writes: AtomicU64,
     pub polls: AtomicU64,
     pub broken: AtomicBool,
+    /// Memory outlives a reset, as on a real card.
+    pub keeps_memory: AtomicBool,
     /// A request of the kernel's hangs.
     pub hanging: AtomicBool,
 }
@@ -73,6 +75,9 @@ impl Device for TestCard {
         DeviceInfo::new("test", "a card of a test", "simulated", MEMORY, true)
     }
     fn ctl_read32(&mut self, offset: u32) -> Result<u32, DeviceError> {
+        if self.seen.broken.load(Ordering::SeqCst) {
+            return Err(DeviceError::Gone { offset });
+        }
         match offset {
             SUM => Ok(self.seen.sum.load(Ordering::SeqCst) as u32),
             SLOW => {
@@ -114,7 +119,9 @@ impl Device for TestCard {
         if self.seen.broken.load(Ordering::SeqCst) {
             return Err(DeviceError::Gone { offset: 0 });
         }
-        self.memory.fill(0);
+        if !self.seen.keeps_memory.load(Ordering::SeqCst) {
+            self.memory.fill(0);
+        }
         self.seen.sum.store(0, Ordering::SeqCst);
         self.seen.resets.fetch_add(1, Ordering::SeqCst);
         Ok(())
@@ -148,6 +155,8 @@ pub struct Bed {
     pub dir: tempfile::TempDir,
     pub address: SocketAddr,
     pub cards: BTreeMap<String, Arc<Seen>>,
+    pub config: Config,
+    pub metrics: Option<SocketAddr>,
     running: Running,
     thread: Option<std::thread::JoinHandle<()>>,
 }
@@ -184,16 +193,17 @@ impl Bed {
             Ok(Box::new(TestCard { seen: Arc::clone(seen), memory: vec![0; MEMORY as usize], window: vec![0; CTL_BYTES as usize] }))
         });
         let (tell, told) = std::sync::mpsc::channel();
+        let kept = config.clone();
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
             runtime.block_on(async {
                 let agent = Agent::bind(&config, opener).await.unwrap();
-                tell.send((agent.address().unwrap(), agent.handle())).unwrap();
+                tell.send((agent.address().unwrap(), agent.metrics_address(), agent.handle())).unwrap();
                 agent.serve().await;
             });
         });
-        let (address, running) = told.recv().unwrap();
-        Self { dir, address, cards, running, thread: Some(thread) }
+        let (address, metrics, running) = told.recv().unwrap();
+        Self { dir, address, cards, config: kept, metrics, running, thread: Some(thread) }
     }
 
     pub fn files(&self, owner: &str) -> TlsFiles {
@@ -211,6 +221,17 @@ impl Bed {
 
     pub fn open(&self, owner: &str, device: &str) -> Result<RemoteDevice, DeviceError> {
         self.open_at(self.address.port(), owner, device)
+    }
+
+    pub fn handle(&self) -> &Running {
+        &self.running
+    }
+
+    /// Waits until the agent has ended by itself.
+    pub fn ended(&mut self) {
+        let thread = self.thread.take().unwrap();
+        eventually("the agent's end", || thread.is_finished());
+        thread.join().unwrap();
     }
 
     pub fn stop(&mut self) {

@@ -116,9 +116,8 @@ impl RemoteDevice {
 
     /// Connects and opens the device, or takes up the session of `resume`, by `until`.
     fn attach(&mut self, resume: Option<(Token, u64)>, until: Instant) -> Result<(Link, Token, u64, DeviceInfo), Trouble> {
-        let begin = Instant::now();
-        let mut link = Link::connect(&self.host, self.port, &self.tls, until.min(begin + self.limits.connect))?;
-        link.send(&ToAgent::Open { device: self.device.clone(), resume }.encode(), until.min(begin + self.limits.answer))?;
+        let mut link = Link::connect(&self.host, self.port, &self.tls, until.min(Instant::now() + self.limits.connect))?;
+        link.send(&ToAgent::Open { device: self.device.clone(), resume }.encode(), until.min(Instant::now() + self.limits.answer))?;
         loop {
             match link.receive(until.min(Instant::now() + self.limits.answer))? {
                 ToOwner::Opened { token, last, info } => return Ok((link, token, last, info)),

@@ -6,7 +6,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use shef_device::{Event, SharedMemory};
 
@@ -35,8 +35,8 @@ enum Ask {
 struct Inner {
     maps: RwLock<Maps>,
     vectors: Mutex<Vec<Vector>>,
-    /// Sending half of the connection, and most bytes of data that its client takes.
-    out: Mutex<Option<(Socket, usize)>>,
+    /// Sending half of the connection, most bytes of data that its client takes, and how long it may take to take a message.
+    out: Mutex<Option<(Socket, usize, Duration)>>,
     waiting: Mutex<Waiting>,
     /// Bytes read and written.
     moved: [AtomicU64; 2],
@@ -87,12 +87,12 @@ impl Bus {
         Self(Arc::clone(&self.0), Ask::Nobody)
     }
 
-    pub(super) fn attach(&self, socket: Socket) {
-        *hold(&self.0.out) = Some((socket, MAX_DATA));
+    pub(super) fn attach(&self, socket: Socket, limit: Duration) {
+        *hold(&self.0.out) = Some((socket, MAX_DATA, limit));
     }
 
     pub(super) fn limit(&self, max_data: usize) {
-        if let Some((_, limit)) = hold(&self.0.out).as_mut() {
+        if let Some((_, limit, _)) = hold(&self.0.out).as_mut() {
             *limit = max_data;
         }
     }
@@ -114,7 +114,7 @@ impl Bus {
 
     pub(super) fn send(&self, header: &Header, body: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<()> {
         match &*hold(&self.0.out) {
-            Some((socket, _)) => socket.send(&header.encode(), body, fds),
+            Some((socket, _, limit)) => socket.send(&header.encode(), body, fds, Instant::now() + *limit),
             None => Err(io::ErrorKind::NotConnected.into()),
         }
     }
@@ -290,7 +290,7 @@ impl Bus {
             Backing::Message if self.1 == Ask::Nobody => Err(failed(DmaErrorKind::NotMapped)),
             Backing::Message => {
                 drop(maps);
-                let limit = hold(&self.0.out).as_ref().map_or(0, |(_, limit)| *limit);
+                let limit = hold(&self.0.out).as_ref().map_or(0, |(_, limit, _)| *limit);
                 if limit == 0 {
                     return Err(failed(DmaErrorKind::Cancelled));
                 }

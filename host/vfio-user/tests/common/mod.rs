@@ -82,14 +82,23 @@ pub struct Served {
 
 impl Served {
     pub fn new() -> Self {
+        Self::within(LIMIT)
+    }
+
+    /// With a limit for each message.
+    pub fn within(limit: Duration) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let window = SharedMemory::new(0x10000).unwrap();
         let mut regions: Vec<Region> = (0..region::COUNT).map(|_| Region::default()).collect();
         regions[0] = Region { size: 0x1000, writable: true, memory: None };
         regions[1] = Region { size: 0x1000, writable: false, memory: None };
         regions[4] = Region { size: 0x10000, writable: true, memory: Some((window.fd().try_clone_to_owned().unwrap(), 0)) };
+        // A file that its owner can cut.
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(0x1000).unwrap();
+        regions[5] = Region { size: 0x1000, writable: true, memory: Some((file.into(), 0)) };
         let bus = Bus::new(20);
-        let server = Server::bind(&dir.path().join("s"), regions, bus.clone()).unwrap();
+        let server = Server::bind(&dir.path().join("s"), regions, bus.clone()).unwrap().within(limit);
         let (resets, left, stop) = (Arc::<AtomicU32>::default(), Arc::<AtomicU32>::default(), Arc::<AtomicBool>::default());
         let mut toy = Toy { memory: vec![0; 0x10000], bus: bus.clone(), resets: Arc::clone(&resets), left: Arc::clone(&left) };
         let end = Arc::clone(&stop);

@@ -1,0 +1,222 @@
+//! What an operator does to an agent while owners work: reload, revoke, drain, look at it, and lose a card.
+
+mod common;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::net::UnixDatagram;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use common::*;
+use shef_agent::init::{renew, revoke};
+use shef_device::Device;
+use shef_device::remote::{TlsFiles, list};
+use shef_device::wire::{DeviceState, Op, ToAgent, ToOwner};
+
+/// Longer than any test.
+const LONG: Duration = Duration::from_secs(600);
+
+fn state(bed: &Bed, owner: &str) -> DeviceState {
+    list("localhost", bed.address.port(), &bed.files(owner), &limits()).unwrap()[0].state
+}
+
+#[test]
+fn a_revoked_owner_loses_its_sessions_at_once_and_others_keep_theirs() {
+    let bed = Bed::new(LONG);
+    let mut alice = bed.open("alice", "card1").unwrap();
+    let mut bob = bed.open("bob", "card0").unwrap();
+    alice.ctl_write32(SUM, 3).unwrap();
+    bob.ctl_write32(SUM, 4).unwrap();
+    assert_eq!(revoke(&bed.agent_dir(), "alice").unwrap(), 1);
+    // Nothing changes before the agent is told.
+    assert_eq!(alice.ctl_read32(SUM).unwrap(), 3);
+    bed.handle().reload(&bed.config).unwrap();
+    eventually("the wipe", || bed.cards["card1"].resets.load(Ordering::SeqCst) == 1);
+    assert_eq!(code(alice.ctl_read32(SUM)), "SHEF-AGT-011");
+    assert_eq!(code(bed.open("alice", "card1")), "SHEF-AGT-011");
+    assert_eq!(bob.ctl_read32(SUM).unwrap(), 4);
+    // A list that is not there lets nobody in, and changes nothing.
+    std::fs::remove_file(bed.agent_dir().join("revoked")).unwrap();
+    assert_eq!(bed.handle().reload(&bed.config).unwrap_err().code(), "SHEF-AGT-017");
+    assert_eq!(code(bed.open("alice", "card1")), "SHEF-AGT-011");
+}
+
+#[test]
+fn owners_of_a_device_and_certificates_change_without_a_restart() {
+    let bed = Bed::new(LONG);
+    let mut alice = bed.open("alice", "card1").unwrap();
+    let mut bob = bed.open("bob", "card0").unwrap();
+    let mut config = bed.config.clone();
+    config.devices.get_mut("card1").unwrap().owners = vec!["bob".into()];
+    renew(&bed.agent_dir(), None).unwrap();
+    renew(&bed.agent_dir(), Some("bob")).unwrap();
+    bed.handle().reload(&config).unwrap();
+    bob.ctl_write32(SUM, 1).unwrap();
+    eventually("the wipe", || bed.cards["card1"].resets.load(Ordering::SeqCst) == 1);
+    assert_eq!(code(alice.ctl_read32(SUM)), "SHEF-AGT-006");
+    // With the new certificates of both sides.
+    bed.open("bob", "card1").unwrap().ctl_write32(SUM, 1).unwrap();
+    assert_eq!(bob.ctl_read32(SUM).unwrap(), 1);
+}
+
+#[test]
+fn an_agent_that_drains_lets_sessions_end_and_none_begin() {
+    let mut bed = Bed::with(LONG, |config| config.drain = LONG);
+    let mut alice = bed.open("alice", "card0").unwrap();
+    bed.handle().drain();
+    eventually("the refusal", || code(bed.open("bob", "card0")) != "SHEF-AGT-007");
+    assert_eq!(code(bed.open("alice", "card1")), "SHEF-AGT-012");
+    alice.ctl_write32(SUM, 5).unwrap();
+    assert_eq!(alice.ctl_read32(SUM).unwrap(), 5);
+    drop(alice);
+    bed.ended();
+    assert_eq!(bed.cards["card0"].resets.load(Ordering::SeqCst), 1);
+}
+
+#[test]
+fn an_agent_that_is_asked_twice_ends_at_once() {
+    let mut bed = Bed::with(LONG, |config| config.drain = LONG);
+    let mut alice = bed.open("alice", "card0").unwrap();
+    bed.handle().drain();
+    eventually("the refusal", || code(bed.open("alice", "card1")) == "SHEF-AGT-012");
+    bed.handle().drain();
+    bed.ended();
+    assert_eq!(bed.cards["card0"].resets.load(Ordering::SeqCst), 1);
+    assert!(alice.ctl_read32(SUM).is_err());
+}
+
+fn get(at: SocketAddr, path: &str) -> String {
+    let mut tcp = TcpStream::connect(at).unwrap();
+    write!(tcp, "GET {path} HTTP/1.1\r\nHost: agent\r\n\r\n").unwrap();
+    let mut text = String::new();
+    tcp.read_to_string(&mut text).unwrap();
+    text
+}
+
+#[test]
+fn a_card_that_dies_is_noticed_and_opened_anew_and_metrics_say_so() {
+    let bed = Bed::with(LONG, |config| config.metrics = Some(([127, 0, 0, 1], 0).into()));
+    let at = bed.metrics.unwrap();
+    let shows = |row: &str| get(at, "/metrics").contains(row);
+    let alice = bed.open("alice", "card1").unwrap();
+    eventually("both cards", || shows("shef_agent_device_state{device=\"card0\",state=\"free\"} 1"));
+    assert!(
+        shows("shef_agent_device_state{device=\"card1\",state=\"in use\"} 1") && shows("shef_agent_sessions_total{device=\"card1\"} 1")
+    );
+    assert!(get(at, "/healthz").starts_with("HTTP/1.1 200") && get(at, "/readyz").starts_with("HTTP/1.1 200"));
+    assert!(get(at, "/").starts_with("HTTP/1.1 404"));
+    // Nobody has it, and nobody asks for it.
+    bed.cards["card0"].broken.store(true, Ordering::SeqCst);
+    eventually("the notice", || shows("shef_agent_device_state{device=\"card0\",state=\"failed\"} 1"));
+    bed.cards["card0"].broken.store(false, Ordering::SeqCst);
+    eventually("the card", || state(&bed, "bob") == DeviceState::Free);
+    bed.open("bob", "card0").unwrap().ctl_write32(SUM, 1).unwrap();
+    drop(alice);
+}
+
+#[test]
+fn memory_of_a_card_is_cleared_between_owners_where_that_is_asked_for() {
+    for clear in [true, false] {
+        let bed = Bed::with(LONG, |config| config.devices.get_mut("card0").unwrap().clear_memory = clear);
+        bed.cards["card0"].keeps_memory.store(true, Ordering::SeqCst);
+        bed.open("alice", "card0").unwrap().mem_write(MEMORY - 4, &[9; 4]).unwrap();
+        let mut back = [0; 4];
+        bed.open("bob", "card0").unwrap().mem_read(MEMORY - 4, &mut back).unwrap();
+        assert_eq!(back, if clear { [0; 4] } else { [9; 4] });
+    }
+}
+
+#[test]
+fn a_message_that_drips_ends_its_connection_and_not_its_session() {
+    let limit = Duration::from_millis(400);
+    let bed = Bed::with(LONG, |config| config.times.message = limit);
+    let mut raw = Raw::opened(&bed, "alice", "card0");
+    let frame = ToAgent::Request { id: 1, acked: 0, op: Op::Kernel(vec![0; 4000]) }.encode();
+    let begin = Instant::now();
+    for byte in frame.chunks(1) {
+        if raw.tls.write_all(byte).is_err() || begin.elapsed() > Duration::from_secs(15) {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(begin.elapsed() < Duration::from_secs(15), "{:?}", begin.elapsed());
+    match raw.hear() {
+        Ok(ToOwner::Refused { code, .. }) => assert_eq!(code, "SHEF-AGT-009"),
+        // Bytes that were still on their way made a reset of the connection's end.
+        Ok(other) => panic!("{other:?}"),
+        Err(_) => {}
+    }
+    eventually("the absence", || state(&bed, "alice") == DeviceState::Orphaned);
+}
+
+#[test]
+fn the_program_tells_systemd_reloads_and_logs_without_escapes() {
+    let bed = Bed::new(LONG);
+    let dir = tempfile::tempdir().unwrap();
+    let socket = UnixDatagram::bind(dir.path().join("notify")).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let told = || {
+        let mut text = [0; 64];
+        let n = socket.recv(&mut text).unwrap();
+        String::from_utf8_lossy(&text[..n]).into_owned()
+    };
+    let log = std::fs::File::create(dir.path().join("log")).unwrap();
+    let mut agent = Command::new(env!("CARGO_BIN_EXE_shef-agent"))
+        .args(["run", "--config"])
+        .arg(bed.agent_dir().join("agent.toml"))
+        .env("NOTIFY_SOCKET", dir.path().join("notify"))
+        .stdout(Stdio::piped())
+        .stderr(log)
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(agent.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.starts_with("{\"listen\":\"127.0.0.1:"), "{line}");
+    assert_eq!(told(), "READY=1");
+    let signal = |name: &str| assert!(Command::new("kill").args([name, &agent.id().to_string()]).status().unwrap().success());
+    signal("-HUP");
+    assert_eq!((told(), told()), ("RELOADING=1".to_owned(), "READY=1".to_owned()));
+    // A file with an error changes nothing and ends nothing.
+    std::fs::write(bed.agent_dir().join("agent.toml"), "nonsense").unwrap();
+    signal("-HUP");
+    assert_eq!((told(), told()), ("RELOADING=1".to_owned(), "READY=1".to_owned()));
+    signal("-TERM");
+    assert_eq!(told(), "STOPPING=1");
+    assert!(agent.wait().unwrap().success());
+    let log = std::fs::read_to_string(dir.path().join("log")).unwrap();
+    assert!(log.contains("configuration taken over") && log.contains("SHEF-AGT-016") && !log.contains('\u{1b}'), "{log}");
+}
+
+/// Certificate and key of an owner that end in so many days.
+fn short_lived(bed: &Bed, owner: &str, days: u64) -> TlsFiles {
+    use rcgen::{CertificateParams, DnType, Issuer, KeyPair};
+    let ca = std::fs::read_to_string(bed.agent_dir().join("ca.key")).unwrap();
+    let mut issuer = CertificateParams::default();
+    issuer.distinguished_name = Default::default();
+    issuer.distinguished_name.push(DnType::CommonName, "shef-agent CA");
+    let mut params = CertificateParams::default();
+    params.distinguished_name = Default::default();
+    params.distinguished_name.push(DnType::CommonName, owner);
+    params.not_after = (std::time::SystemTime::now() + Duration::from_secs(days * 86_400)).into();
+    let key = KeyPair::generate().unwrap();
+    let cert = params.signed_by(&key, &Issuer::new(issuer, KeyPair::from_pem(&ca).unwrap())).unwrap();
+    let (cert_file, key_file) = (bed.dir.path().join("short.pem"), bed.dir.path().join("short.key"));
+    std::fs::write(&cert_file, cert.pem()).unwrap();
+    std::fs::write(&key_file, key.serialize_pem()).unwrap();
+    TlsFiles { cert: cert_file, key: key_file, ..bed.files(owner) }
+}
+
+#[test]
+fn an_owner_is_told_before_its_certificate_ends() {
+    // Made by hand, as it ends soon.
+    let bed = Bed::new(LONG);
+    let files = short_lived(&bed, "alice", 5);
+    let told = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let heard = Arc::clone(&told);
+    let progress = Box::new(move |text: &str| heard.lock().unwrap().push(text.to_owned()));
+    drop(shef_device::remote::RemoteDevice::open(&uri(bed.address.port(), "card0"), &files, limits(), Some(progress)).unwrap());
+    assert!(told.lock().unwrap().iter().any(|text| text.contains("ends in 4 days")), "{told:?}");
+}

@@ -1,0 +1,78 @@
+//! Peers that are slow, or say nothing: every message has an end, and nobody else waits for them.
+
+mod common;
+
+use std::io::{Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::time::{Duration, Instant};
+
+use common::Served;
+use shef_vfio_user::wire::{Header, command};
+use shef_vfio_user::{Client, VfioUserError};
+
+/// Short, and much longer than a byte takes to come.
+const LIMIT: Duration = Duration::from_millis(400);
+/// Longer than a mended wait takes, shorter than a broken one.
+const SOON: Duration = Duration::from_secs(15);
+const PAUSE: Duration = Duration::from_millis(30);
+
+/// Sends bytes one by one until the other side has enough.
+fn drip(mut stream: &UnixStream, bytes: impl Iterator<Item = u8>) {
+    for byte in bytes {
+        if stream.write_all(&[byte]).is_err() {
+            return;
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+#[test]
+fn an_answer_that_drips_ends_at_its_limit() {
+    let dir = tempfile::tempdir().unwrap();
+    let listener = UnixListener::bind(dir.path().join("s")).unwrap();
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let _ = stream.read(&mut [0; 1024]);
+        let head = Header::command(0, command::VERSION, 1 << 16).reply(1 << 16).encode();
+        drip(&stream, head.into_iter().chain(std::iter::repeat(0)));
+    });
+    let (sender, result) = std::sync::mpsc::channel();
+    std::thread::spawn(move || drop(sender.send(Client::connect(&dir.path().join("s"), LIMIT).err())));
+    let error = result.recv_timeout(SOON).expect("it is over in time").expect("it fails");
+    assert!(matches!(error, VfioUserError::Protocol { .. } | VfioUserError::TimedOut { .. }), "{error}");
+}
+
+#[test]
+fn a_message_that_drips_ends_the_connection_at_its_limit() {
+    let served = Served::within(LIMIT);
+    let mut raw = served.raw();
+    raw.hello();
+    let begin = Instant::now();
+    let head = Header::command(9, command::REGION_WRITE, 1 << 16).encode();
+    drip(&raw.0, head.into_iter().chain(std::iter::repeat_n(0, (SOON.as_millis() / PAUSE.as_millis()) as usize)));
+    assert!(begin.elapsed() < SOON, "{:?}", begin.elapsed());
+    // The next one is served.
+    served.wait_left(1);
+    served.client().read(0, 0, &mut [0]).unwrap();
+}
+
+#[test]
+fn one_who_says_nothing_leaves_the_place_to_the_next() {
+    let served = Served::within(LIMIT);
+    let _silent = served.raw();
+    served.wait_left(1);
+    served.client().read(0, 0, &mut [0]).unwrap();
+}
+
+#[test]
+fn callers_who_say_nothing_do_not_keep_others_from_being_told() {
+    let served = Served::new();
+    let mut first = served.client();
+    let _silent: Vec<UnixStream> = (0..16).map(|_| UnixStream::connect(served.path()).unwrap()).collect();
+    let begin = Instant::now();
+    let error = Client::connect(&served.path(), common::LIMIT).err().expect("the place is taken");
+    assert_eq!(error.code(), "SHEF-VFU-002");
+    // One after the other they would have a second each.
+    assert!(begin.elapsed() < Duration::from_secs(8), "{:?}", begin.elapsed());
+    first.read(0, 0, &mut [0]).unwrap();
+}
