@@ -28,7 +28,7 @@ pub async fn check(config: &Config, now: i64) -> Result<Report> {
     let signer = signer(config)?;
     let kek = Kek::new(&*read_secret(&config.kek)?);
     let mut report = Report::default();
-    report.notes.push(format!("{} keys are published, {} of them retired", signer.public_keys().len(), signer.public_keys().len() - 1));
+    report.notes.push(format!("public keys: the present one, and {} retired", signer.public_keys().len() - 1));
     let mut ends = tls::ends(&config.tls)?;
     match Store::look(&config.database, &kek, false).await? {
         None => report.notes.push("there is no database yet: run makes it".into()),

@@ -258,7 +258,11 @@ fn command(command: Command) -> Result<()> {
         Command::Audit { config } => {
             for audited in block(backup::audit(&Config::read(&config)?))? {
                 let digest = hex::encode(audited.head.digest);
-                println!("{}: receipts {} to {} hold, head {digest}", audited.tenant, audited.from.seq + 1, audited.head.seq);
+                if audited.head.seq == 0 {
+                    println!("{}: there is no receipt yet", audited.tenant);
+                } else {
+                    println!("{}: receipts {} to {} hold, head {digest}", audited.tenant, audited.from.seq + 1, audited.head.seq);
+                }
                 println!("{}: {} events hold, head {}", audited.tenant, audited.events, hex::encode(&audited.events_head));
             }
             Ok(())

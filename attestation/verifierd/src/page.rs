@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, State};
 use axum::http::{HeaderName, HeaderValue, Uri, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
@@ -12,7 +12,7 @@ use maud::{DOCTYPE, Markup, html};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::api::{self, Shared};
+use crate::api::{self, Query, Shared};
 use crate::app::App;
 use crate::auth::{Identity, Need};
 use crate::problem::{Kind, Result};
@@ -339,7 +339,7 @@ struct Confirmed {
 async fn revoke(State(app): Shared, Extension(who): Extension<Identity>, body: Bytes) -> Result<Redirect> {
     let bad = |_| Kind::Malformed.because("the form is not complete");
     let uri: Uri = format!("/?{}", String::from_utf8_lossy(&body)).parse().map_err(|_| Kind::Malformed.because("not a form"))?;
-    let Query(form) = Query::<Confirmed>::try_from_uri(&uri).map_err(bad)?;
+    let axum::extract::Query(form) = axum::extract::Query::<Confirmed>::try_from_uri(&uri).map_err(bad)?;
     // The browser sends certificate or password by itself: only a form of ours, for this very target, counts.
     if !app.kek.load().form_verify(&form_parts(&who, &form.kind, &form.value), &form.token) {
         return Err(Kind::Forbidden.because("the form is not one that this service gave to this identity"));

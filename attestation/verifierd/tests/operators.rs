@@ -418,6 +418,10 @@ fn every_list_is_read_to_its_end() {
             next = format!("&{parameter}={}", value.as_str().map_or_else(|| value.to_string(), str::to_owned));
         }
         assert_eq!(seen.len(), count, "{path}");
+        // A parameter that is misspelt would give the first page for ever.
+        for bad in ["limit=three", "limt=3"] {
+            operator.get(&format!("{path}?{bad}")).problem(400, "SHEF-SVC-026");
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post, put};
@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use shef_verify::ReferenceValues;
 
-use super::{Shared, bytes, json as read_json, media_type, page};
+use super::{Query, Shared, bytes, json as read_json, media_type, page};
 use crate::app::App;
 use crate::appraiser::{self, Collateral, Question, Received, StoredPolicy};
 use crate::audit;
@@ -239,6 +239,7 @@ async fn policy(State(app): Shared, Extension(identity): Extension<Identity>, Pa
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct DryRun {
     limit: Option<i64>,
 }

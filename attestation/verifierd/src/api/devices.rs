@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, State};
 use axum::routing::get;
 use axum::{Extension, Json, Router};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Shared, page};
+use super::{Query, Shared, page};
 use crate::app::App;
 use crate::auth::Identity;
 use crate::problem::{Kind, Result};
@@ -34,6 +34,7 @@ pub fn show(row: &DeviceRow, now: i64, stale_seconds: i64) -> Value {
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct After {
     after: Option<String>,
     limit: Option<i64>,
@@ -66,6 +67,7 @@ fn brief(row: &AppraisalRow) -> Value {
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Before {
     before: Option<String>,
     limit: Option<i64>,
@@ -94,6 +96,7 @@ async fn appraisals(State(app): Shared, Extension(identity): Extension<Identity>
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Behind {
     after: Option<i64>,
     limit: Option<i64>,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::routing::{get, post, put};
 use axum::{Extension, Json, Router};
@@ -18,7 +18,7 @@ use zeroize::Zeroizing;
 
 use super::appraise::layer;
 use super::collateral::name as check_name;
-use super::{Shared, bytes, json as read_json, page, text};
+use super::{Query, Shared, bytes, json as read_json, page, text};
 use crate::app::App;
 use crate::audit;
 use crate::auth::Identity;
@@ -306,6 +306,7 @@ fn show_version(version: &KeyVersionRow) -> Value {
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct After {
     after: Option<String>,
     limit: Option<i64>,
@@ -325,6 +326,7 @@ async fn key(State(app): Shared, Extension(identity): Extension<Identity>, Path(
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Receipts {
     key: Option<String>,
     after: Option<i64>,

@@ -21,7 +21,8 @@ use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::extract::{MatchedPath, Request, State};
+use axum::extract::{FromRequestParts, MatchedPath, Request, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
@@ -42,6 +43,18 @@ use crate::server::Peer;
 
 /// The shared state, as handlers get it.
 pub type Shared = State<Arc<App>>;
+
+/// A query string. One that is not of the form, or has a parameter that the route does not know, is answered as any malformed request.
+pub struct Query<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self> {
+        let query = axum::extract::Query::from_request_parts(parts, state).await;
+        query.map(|query| Self(query.0)).map_err(|error| Kind::Malformed.because(error.body_text()))
+    }
+}
 
 /// The service's router.
 pub fn router(app: Arc<App>) -> Router {
