@@ -99,10 +99,10 @@ pub struct AttestArgs {
     #[arg(long, value_name = "NAME", default_value = "shef attest", conflicts_with = "verifier")]
     audience: String,
     /// Policy of the service, `name` or `name@version`; its `default` where it is absent
-    #[arg(long, value_name = "POLICY", requires = "verifier")]
+    #[arg(long, value_name = "POLICY")]
     policy: Option<String>,
     /// Write the service's signed result (EAR as JWT) into this file
-    #[arg(long, value_name = "FILE", requires = "verifier")]
+    #[arg(long, value_name = "FILE")]
     result: Option<PathBuf>,
     #[command(flatten)]
     image: ImageArgs,
@@ -174,6 +174,11 @@ pub fn run(output: &Output, args: &AttestArgs) -> Result<Exit, CliError> {
     };
     // A nonce of one's own is no service's: the environment names none then.
     let service = if args.nonce.is_some() { None } else { args.service.find()? };
+    if service.is_none() && (args.policy.is_some() || args.result.is_some()) {
+        let what =
+            "--policy and --result are of a verifier service: expected --verifier https://HOST:PORT, or SHEF_VERIFIER in the environment";
+        return Err(CliError::usage("SHEF-CLI-001", what));
+    }
     let (uri, mut host) = open(&args.device, &args.tls)?;
     args.image.load(service.as_ref(), &mut host)?;
     let session = service.as_ref().map(|service| service.session(layer, None)).transpose()?;

@@ -419,6 +419,19 @@ fn a_simulated_card_is_accepted_with_the_files_of_sim_trust() {
     verifier.fails("operator", &attest, 1, "SHEF-ATT-011");
     service.add_anchor(&TrustAnchor::list_from_toml(&file("anchors.toml")).unwrap()[0]).unwrap();
     assert_eq!(verifier.ok("operator", &attest)["verdict"], "accepted");
+    // With the service in the environment, as the page has it.
+    let result = verifier.dir.join("result.jwt");
+    let said = Command::new(shef_program())
+        .args(attest)
+        .arg("--result")
+        .arg(&result)
+        .env("SHEF_VERIFIER", verifier.url())
+        .env("SHEF_VERIFIER_AS", verifier.dir.join("operator"))
+        .output()
+        .unwrap();
+    assert!(said.status.success() && result.exists(), "{}", String::from_utf8_lossy(&said.stderr));
+    let said = Command::new(shef_program()).args(attest).arg("--result").arg(&result).output().unwrap();
+    assert_eq!(said.status.code(), Some(2), "{}", String::from_utf8_lossy(&said.stderr));
     let registration: Value = serde_json::from_str(&file("anchor.json")).unwrap();
     assert_eq!((&registration["kind"], &registration["certificate"]), (&"simulated".into(), &file("root.pem").into()));
 }
