@@ -73,7 +73,8 @@ fn mutations<'a>(plan: &'a Plan, lanes: &Lanes<'a>, built: &'a Built, rtl: &str)
     for mutant in all {
         let Some(binary) = mutant.binary(&built.binaries).cloned() else { continue };
         let name = format!("mutant {}", mutant.name);
-        let key = kept::key(&name, &[rtl, &mutant.text()]);
+        let test = plan.tree.digest(|path| path.starts_with("sim/") && test_of(path) == Some(&binary.target));
+        let key = kept::key(&name, &[rtl, &test, &mutant.text()]);
         let title = name.clone();
         plan.add(lanes, &name, &[BUILD, VERILATOR], move |_| {
             binaries::once(&plan.kept, &key, &title, || match mutant.try_test(&binary, plan.verilator()) {
@@ -85,10 +86,16 @@ fn mutations<'a>(plan: &'a Plan, lanes: &Lanes<'a>, built: &'a Built, rtl: &str)
     }
 }
 
-/// Whether a file is RTL, or drives it in its own tests and benches.
+/// Whether a file is RTL, or drives it in benches and tests, whichever test it is.
 fn drives_the_rtl(path: &str) -> bool {
     let below = ["shell-rtl/", "sim/rtl/", "sim/tb/", "sim/model/", "tests/vectors/"];
-    below.iter().any(|folder| path.starts_with(folder)) && !kept::counts_where_named(path)
+    below.iter().any(|folder| path.starts_with(folder)) && !kept::counts_where_named(path) && test_of(path).is_none()
+}
+
+/// Name of the test program that a file is the source of: `core` for `sim/rtl/tests/core.rs`.
+fn test_of(path: &str) -> Option<&str> {
+    let (_, file) = path.split_once("/tests/")?;
+    file.strip_suffix(".rs").filter(|name| !name.contains('/'))
 }
 
 /// Whether a file has a part in what a program on the RTL does, the program itself aside.
@@ -110,5 +117,23 @@ fn program(plan: &Plan, name: &str, args: &[&str]) -> Outcome {
             Outcome::failed(format!("{}\n{}\n{}", String::from_utf8_lossy(&out.stderr), String::from_utf8_lossy(&out.stdout), out.status))
         }
         Err(e) => Outcome::failed(format!("cannot start {name}: {e}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn campaigns_depend_on_the_rtl_and_its_benches_and_on_no_single_test() {
+        for path in ["shell-rtl/rtl/shield/shef_set.sv", "sim/rtl/src/sim.rs", "sim/tb/tests/modes.toml", "sim/rtl/tests/sv/shef_set_tb.sv"]
+        {
+            assert!(drives_the_rtl(path), "{path}");
+        }
+        for path in ["sim/rtl/tests/core.rs", "shell-rtl/formal/fifo.sv", "shell-rtl/README.md", "host/agent/src/lib.rs"] {
+            assert!(!drives_the_rtl(path), "{path}");
+        }
+        assert_eq!(test_of("sim/rtl/tests/core.rs"), Some("core"));
+        assert_eq!(test_of("sim/rtl/tests/common/mod.rs"), None);
     }
 }
