@@ -116,6 +116,12 @@ pub const CODES: &[Code] = &[
         "name is not valid",
         "Names are 1 to 64 characters: lower-case letters, digits, '-', '_' and '.', beginning with a letter or digit.",
     ),
+    Code::new("SHEF-SVC-056", "a dry run is under way", "A tenant has one dry run at a time; Retry-After says when to come again."),
+    Code::new(
+        "SHEF-SVC-057",
+        "dry run took too long",
+        "The text says how many records were held against the policy. Ask for fewer with ?limit=, or make the policy quicker.",
+    ),
     Code::new(
         "SHEF-SVC-060",
         "key is not valid",

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use arc_swap::ArcSwap;
 use shef_proto::hpke_suite::PublicKey;
 use shef_proto::receipt::{Audit, Forgotten};
+use shef_rego::Workers;
 use shef_verify::MemoryChainCache;
 use shef_verify::crypto::aws_lc_ready;
 use tokio::sync::Semaphore;
@@ -17,6 +18,7 @@ use crate::appraiser::{Collateral, Received};
 use crate::audit::Quiet;
 use crate::auth::{Identity, Rates};
 use crate::config::Config;
+use crate::lanes::Lane;
 use crate::metrics::Metrics;
 use crate::problem::{Kind, Result};
 use crate::secrets::{Kek, Signer, read_secret};
@@ -67,10 +69,11 @@ pub struct App {
     /// Requests that are worked on.
     pub places: Arc<Semaphore>,
     /// Certificate chains that were verified.
-    pub chains: MemoryChainCache,
+    pub chains: Arc<MemoryChainCache>,
     /// The time.
     pub clock: Clock,
     collateral: Mutex<HashMap<String, (Arc<Collateral>, Instant)>>,
+    lanes: Mutex<HashMap<String, Arc<Lane>>>,
     /// Devices of each tenant as they were counted last, and when.
     counted: tokio::sync::Mutex<HashMap<String, (i64, DeviceCounts)>>,
     /// Refused logins in the log.
@@ -122,7 +125,8 @@ impl App {
             signer: ArcSwap::from_pointee(signer),
             metrics: Arc::new(Metrics::default()),
             rates: Rates::default(),
-            chains: MemoryChainCache::new(CHAINS).with_ready_keys(aws_lc_ready),
+            chains: Arc::new(MemoryChainCache::new(CHAINS).with_ready_keys(aws_lc_ready)),
+            lanes: Mutex::default(),
             clock,
             collateral: Mutex::default(),
             counted: tokio::sync::Mutex::default(),
@@ -293,6 +297,22 @@ impl App {
         }
     }
 
+    /// Where a tenant's appraisals are worked on.
+    ///
+    /// # Panics
+    /// Never: nothing panics under the lock.
+    pub fn lane(&self, tenant: &str) -> Arc<Lane> {
+        let mut lanes = self.lanes.lock().expect("no panic under this lock");
+        if let Some(lane) = lanes.get(tenant) {
+            return Arc::clone(lane);
+        }
+        let config = self.config.load();
+        // Whatever one tenant sends, there are places for the requests of others.
+        let most = if config.tenants.len() > 1 { config.limits.requests / 2 } else { config.limits.requests };
+        let lane = Lane::new(tenant, most, Workers::default(), Arc::clone(&self.metrics));
+        Arc::clone(lanes.entry(tenant.to_owned()).or_insert(Arc::new(lane)))
+    }
+
     /// The highest security version that a known kernel of this evidence's device has shown to this tenant; 0 for none.
     ///
     /// # Errors
@@ -336,7 +356,12 @@ impl App {
     ///
     /// # Errors
     /// The database does not answer.
+    ///
+    /// # Panics
+    /// Never: nothing panics under the lock.
     pub async fn sweep(&self) -> Result<()> {
+        let lanes: Vec<Arc<Lane>> = self.lanes.lock().expect("no panic under this lock").values().cloned().collect();
+        lanes.iter().for_each(|lane| lane.retire());
         let config = self.config.load_full();
         let now = self.now();
         for tenant in &config.tenants {

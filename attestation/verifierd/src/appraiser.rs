@@ -9,6 +9,7 @@ use shef_proto::evidence::{Claims, Evidence, EvidenceError, Layer, RootOfTrust};
 use shef_proto::hpke_suite::PublicKey;
 use shef_verify::corim::{self, CorimSigner, Trust};
 use shef_verify::crypto::aws_lc;
+use shef_verify::rego::Evaluate;
 use shef_verify::{AppraisalPolicy, ChainCache, CheckId, Outcome, ReferenceValues, Rego, Request, Revocations, TrustAnchor, TrustAnchors};
 
 use crate::problem::{Kind, Result};
@@ -24,7 +25,7 @@ pub const POLICY_TYPES: &[&str] = &[POLICY_TOML, POLICY_JSON];
 /// Media types of reference values: signed CoRIMs, and plain lists that the operator vouches for.
 pub const REFERENCE_TYPES: &[&str] = &[corim::MEDIA_TYPE, "application/toml", "application/json"];
 
-/// One version of a policy, parsed.
+/// One version of a policy.
 #[derive(Clone, Debug)]
 pub struct StoredPolicy {
     /// Name.
@@ -44,7 +45,7 @@ struct BothParts {
 }
 
 impl StoredPolicy {
-    /// Parses a text.
+    /// Reads a text. Its part in Rego is looked over, not parsed: [`Lane::check`](crate::lanes::Lane::check).
     ///
     /// # Errors
     /// Not a policy.
@@ -61,6 +62,12 @@ impl StoredPolicy {
             other => return Err(bad(format!("content type {other}, expected one of {}", POLICY_TYPES.join(", ")))),
         };
         Ok(Self { name: name.into(), version, sha256: sha256(content), policy })
+    }
+
+    /// Its part in Rego.
+    #[must_use]
+    pub fn rego(&self) -> Option<&Rego> {
+        self.policy.rego()
     }
 
     /// Whether keys under it may be marked as the host's.
@@ -89,7 +96,8 @@ pub struct Collateral {
     pub versions: Vec<CorimVersion>,
     anchors: TrustAnchors,
     reference: ReferenceValues,
-    policies: BTreeMap<(String, i64), Arc<StoredPolicy>>,
+    /// By name and version; or why one cannot be used, such as a function in Rego that policies could call once.
+    policies: BTreeMap<(String, i64), std::result::Result<Arc<StoredPolicy>, String>>,
     revocations: Revocations,
     revocation_rows: Vec<RevocationRow>,
 }
@@ -265,8 +273,11 @@ impl Collateral {
         values.extend(&corim::merge(&corims).map_err(|error| Kind::Corim.because(error.to_string()))?);
         let mut policies = BTreeMap::new();
         for PolicyRow { name, version, media_type, content, .. } in &rows.policies {
-            let policy = StoredPolicy::parse(name, *version, media_type, content)?;
-            policies.insert((name.clone(), *version), Arc::new(policy));
+            let policy = StoredPolicy::parse(name, *version, media_type, content).map(Arc::new).map_err(|problem| problem.detail);
+            if let Err(why) = &policy {
+                tracing::warn!(%name, version, %why, "nothing is held against this policy");
+            }
+            policies.insert((name.clone(), *version), policy);
         }
         Ok(Self {
             generation: rows.generation,
@@ -315,7 +326,7 @@ impl Collateral {
     /// A policy by `name` (its newest version) or `name@version`.
     ///
     /// # Errors
-    /// There is none.
+    /// There is none; or it cannot be used, and then no older one takes its place.
     pub fn policy(&self, id: &str) -> Result<Arc<StoredPolicy>> {
         let none = || Kind::NotFound.because(format!("there is no policy {id}"));
         let (name, version) = match id.split_once('@') {
@@ -326,14 +337,15 @@ impl Collateral {
             Some(version) => self.policies.get(&(name.to_owned(), version)),
             None => self.policies.range((name.to_owned(), 0)..=(name.to_owned(), i64::MAX)).next_back().map(|(_, policy)| policy),
         };
-        found.cloned().ok_or_else(none)
+        let policy = found.ok_or_else(none)?;
+        policy.clone().map_err(|why| Kind::Policy.because(format!("policy {id}: {why}")))
     }
 
-    /// Appraises.
+    /// Appraises. It may take its time: [`Lane::work`](crate::lanes::Lane::work).
     #[must_use]
-    pub fn appraise(&self, policy: &StoredPolicy, question: &Question<'_>, chains: &dyn ChainCache) -> Outcome {
+    pub fn appraise(&self, policy: &StoredPolicy, question: &Question<'_>, chains: &dyn ChainCache, rego: &dyn Evaluate) -> Outcome {
         shef_verify::appraise(&Request {
-            evidence: (&question.evidence.read).into(),
+            evidence: (&question.evidence.0.evidence).into(),
             certificates: &[],
             anchors: &self.anchors,
             reference: &self.reference,
@@ -348,6 +360,7 @@ impl Collateral {
             own_keys: question.own_keys,
             shown_svn: question.shown_svn,
             verify: aws_lc,
+            rego: Some(rego),
         })
     }
 
@@ -370,28 +383,31 @@ impl Collateral {
 
 /// Evidence as it came, read once.
 #[derive(Clone, Debug)]
-pub struct Received {
+pub struct Received(Arc<Read>);
+
+#[derive(Debug)]
+struct Read {
     bytes: Vec<u8>,
-    read: std::result::Result<Evidence, EvidenceError>,
+    evidence: std::result::Result<Evidence, EvidenceError>,
 }
 
 impl Received {
     /// Reads evidence; what cannot be read is denied by the appraisal, with the reason.
     #[must_use]
     pub fn new(bytes: Vec<u8>) -> Self {
-        Self { read: Evidence::parse(&bytes), bytes }
+        Self(Arc::new(Read { evidence: Evidence::parse(&bytes), bytes }))
     }
 
     /// The bytes as they came.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
-        &self.bytes
+        &self.0.bytes
     }
 
     /// The claims, where it could be read; nobody has vouched for them yet.
     #[must_use]
     pub fn claims(&self) -> Option<&Claims> {
-        self.read.as_ref().ok().map(Evidence::unverified_claims)
+        self.0.evidence.as_ref().ok().map(Evidence::unverified_claims)
     }
 
     /// The layer that it says it is of; what says nothing is appraised, and denied, as the kernel's.
@@ -403,7 +419,7 @@ impl Received {
     /// The claims in words; proven only where the appraisal says so.
     #[must_use]
     pub fn describe(&self) -> Value {
-        let Ok(evidence) = &self.read else { return Value::Null };
+        let Ok(evidence) = &self.0.evidence else { return Value::Null };
         Value::Object(evidence.describe().into_iter().map(|(name, value)| (name.to_owned(), json!(value))).collect())
     }
 }

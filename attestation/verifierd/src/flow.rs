@@ -13,6 +13,7 @@ use crate::app::App;
 use crate::appraiser::{self, Collateral, Question, Received, StoredPolicy};
 use crate::audit;
 use crate::auth::{Identity, Role};
+use crate::lanes::Lane;
 use crate::metrics::Counter;
 use crate::problem::{Kind, Problem, Result};
 use crate::secrets::{Signer, random};
@@ -105,21 +106,29 @@ impl<'a> Case<'a> {
     }
 
     /// Appraises; nothing is used up or recorded yet.
-    #[must_use]
-    pub fn appraise(&self) -> Appraised {
-        let question = Question {
-            evidence: self.evidence,
-            layer: self.layer,
-            nonce: &self.challenge.nonce,
-            audience: &self.audience,
-            challenged: self.challenge.drawn,
-            own_keys: self.signer.public_keys(),
-            shown_svn: self.shown_svn,
-            now: self.now,
+    ///
+    /// # Errors
+    /// The tenant has more appraisals under way than it may.
+    pub async fn appraise(&self) -> Result<Appraised> {
+        let (collateral, policy, signer) = (Arc::clone(&self.collateral), Arc::clone(&self.policy), Arc::clone(&self.signer));
+        let (evidence, challenge, audience) = (self.evidence.clone(), self.challenge.clone(), self.audience.clone());
+        let (layer, shown_svn, now, chains) = (self.layer, self.shown_svn, self.now, Arc::clone(&self.app.chains));
+        let work = move |lane: &Lane| {
+            let question = Question {
+                evidence: &evidence,
+                layer,
+                nonce: &challenge.nonce,
+                audience: &audience,
+                challenged: challenge.drawn,
+                own_keys: signer.public_keys(),
+                shown_svn,
+                now,
+            };
+            let outcome = collateral.appraise(&policy, &question, &*chains, lane);
+            let record = appraiser::record(&outcome, &policy, &question);
+            Appraised { outcome, record }
         };
-        let outcome = self.collateral.appraise(&self.policy, &question, &self.app.chains);
-        let record = appraiser::record(&outcome, &self.policy, &question);
-        Appraised { outcome, record }
+        self.app.lane(&self.identity.tenant).work(work).await
     }
 
     /// Uses the challenge up and records, with what is kept for whoever asks again. Evidence that no certified device signed uses nothing up, so that

@@ -12,6 +12,7 @@ pub mod config;
 mod flow;
 pub mod init;
 pub mod jwe;
+pub mod lanes;
 pub mod metrics;
 pub mod page;
 pub mod problem;

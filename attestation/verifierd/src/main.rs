@@ -293,6 +293,9 @@ fn status(problem: &Problem) -> u8 {
 }
 
 fn main() -> ExitCode {
+    if let Some(ended) = shef_rego::serve() {
+        return ended;
+    }
     let args = Args::parse();
     let filter = EnvFilter::try_from_env("SHEF_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
     tracing_subscriber::fmt().json().flatten_event(true).with_env_filter(filter).with_writer(std::io::stderr).init();

@@ -17,6 +17,8 @@ pub enum Counter {
     Handshakes,
     /// Changes of the configuration on SIGHUP, by result.
     Reloads,
+    /// Evaluations of policies in Rego that gave no answer, by reason.
+    Policies,
 }
 
 impl Counter {
@@ -25,7 +27,7 @@ impl Counter {
         matches!(self, Self::Handshakes | Self::Reloads)
     }
 
-    const ALL: [Self; 5] = [Self::Requests, Self::Appraisals, Self::Releases, Self::Handshakes, Self::Reloads];
+    const ALL: [Self; 6] = [Self::Requests, Self::Appraisals, Self::Releases, Self::Handshakes, Self::Reloads, Self::Policies];
 
     fn name(self) -> (&'static str, &'static str, &'static [&'static str]) {
         match self {
@@ -36,6 +38,7 @@ impl Counter {
             Self::Releases => ("shef_releases_total", "Key releases by layer and result.", &["layer", "result"]),
             Self::Handshakes => ("shef_tls_failures_total", "Connections that ended before the first request.", &["reason"]),
             Self::Reloads => ("shef_reloads_total", "Configuration reloads by result.", &["result"]),
+            Self::Policies => ("shef_policy_failures_total", "Evaluations of policies in Rego without an answer.", &["reason"]),
         }
     }
 }

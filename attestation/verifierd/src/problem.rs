@@ -108,6 +108,10 @@ kinds! {
     Conflict = ("SHEF-SVC-054", 409),
     /// Malformed name.
     Name = ("SHEF-SVC-055", 422),
+    /// A second dry run at once.
+    DryRun = ("SHEF-SVC-056", 429),
+    /// A dry run that took too long.
+    DryRunTime = ("SHEF-SVC-057", 503),
 
     /// Key description.
     Key = ("SHEF-SVC-060", 422),

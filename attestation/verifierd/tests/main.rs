@@ -6,6 +6,7 @@ mod compat;
 mod fleet;
 mod operators;
 mod page;
+mod policies;
 mod postgres;
 mod release;
 mod service;

@@ -15,7 +15,7 @@ use crate::chain::{ChainCache, ChainKey, TrustAnchors, VerifiedChain};
 use crate::checks::{Check, CheckId, Checks, Text};
 use crate::policy::AppraisalPolicy;
 use crate::reference::{ReferenceValues, TrustAnchor};
-use crate::rego::RegoAnswer;
+use crate::rego::{Evaluate, RegoError};
 use crate::revocation::{Revocations, Subject};
 use crate::verified::{Verified, VerifiedKernelEvidence, VerifiedShieldEvidence, verified};
 
@@ -80,10 +80,12 @@ pub struct Request<'a> {
     pub chains: Option<&'a dyn ChainCache>,
     /// Implementation of ECDSA verification.
     pub verify: VerifyFn,
+    /// What runs policies in Rego; a policy with one is denied where there is nothing.
+    pub rego: Option<&'a dyn Evaluate>,
 }
 
 impl<'a> Request<'a> {
-    /// A request with the portable crypto, without certificates beside the evidence, revocation list, challenge time or cache.
+    /// A request with the portable crypto, without certificates beside the evidence, revocation list, challenge time, cache or Rego.
     #[must_use]
     #[expect(clippy::too_many_arguments, reason = "each is needed, and all are of different types or meaning")]
     pub fn new(
@@ -112,6 +114,7 @@ impl<'a> Request<'a> {
             shown_svn: 0,
             chains: None,
             verify: crate::crypto::portable,
+            rego: None,
         }
     }
 }
@@ -634,13 +637,17 @@ impl<'a> Run<'a> {
         if !self.checks.all_passed(self.request.layer, Some(CheckId::Rego)) {
             return;
         }
-        let answer = rego.evaluate(crate::rego::input(claims, self.request.now));
-        let actual = match &answer {
-            RegoAnswer::Allow => Text::Static("true"),
-            RegoAnswer::Deny => Text::Static("false or undefined"),
-            RegoAnswer::Malfunction(why) => why.clone().into(),
+        let answer = match self.request.rego {
+            Some(evaluator) => evaluator.evaluate(rego, &crate::rego::input(claims, self.request.now)),
+            None => Err(RegoError::Unavailable { text: "this verifier has nothing that does".into() }),
         };
-        self.malfunction = matches!(answer, RegoAnswer::Malfunction(_));
-        self.check(CheckId::Rego, answer == RegoAnswer::Allow, "data.shef.allow = true", actual);
+        let actual = match &answer {
+            Ok(true) => Text::Static("true"),
+            Ok(false) => Text::Static("false or undefined"),
+            Err(RegoError::Failed { text }) => text.clone().into(),
+            Err(error) => format!("{error} ({})", error.code()).into(),
+        };
+        self.malfunction = answer.is_err();
+        self.check(CheckId::Rego, answer == Ok(true), "data.shef.allow = true", actual);
     }
 }

@@ -15,7 +15,7 @@ use crate::chain::TrustAnchors;
 use crate::corim::{self, CorimError, CorimSigner, Trust};
 use crate::policy::{AppraisalPolicy, PolicyError};
 use crate::reference::{ReferenceValues, TrustAnchor};
-use crate::rego::Rego;
+use crate::rego::{Evaluate, Rego};
 use crate::revocation::Revocations;
 
 /// Most bytes of a bundle.
@@ -269,13 +269,20 @@ impl Bundle {
         Ok(reference)
     }
 
-    /// Appraises the evidence as of `now`, with the bundle's revocation list or a newer one.
+    /// Appraises the evidence as of `now`, with the bundle's revocation list or a newer one. `rego` runs its policy in Rego, a program of whoever
+    /// made the bundle.
     ///
     /// The age of the answer is what it was when the bundle was made: it does not grow while the bundle lies in an archive.
     ///
     /// # Errors
     /// There is no evidence, or a part of the bundle is not of its form.
-    pub fn appraise(&self, now: i64, newer: Option<&Revocations>, verify: VerifyFn) -> Result<Outcome, BundleError> {
+    pub fn appraise(
+        &self,
+        now: i64,
+        newer: Option<&Revocations>,
+        verify: VerifyFn,
+        rego: Option<&dyn Evaluate>,
+    ) -> Result<Outcome, BundleError> {
         let e = self.evidence.as_ref().ok_or(BundleError::NoEvidence)?;
         let own = self.revocation_list()?;
         let revocations = newer.or(own.as_ref());
@@ -288,6 +295,7 @@ impl Bundle {
             revocations,
             challenged: age.map(|age| now.saturating_sub(age)),
             verify,
+            rego,
             ..request
         }))
     }

@@ -17,7 +17,7 @@ mod json;
 pub mod jwt;
 mod policy;
 mod reference;
-mod rego;
+pub mod rego;
 mod revocation;
 mod verified;
 
@@ -27,7 +27,7 @@ pub use chain::{ChainCache, ChainKey, MemoryChainCache, TrustAnchors, VerifiedCh
 pub use checks::{Check, CheckId, Text};
 pub use policy::{AppraisalPolicy, Policy, PolicyError, policy_id};
 pub use reference::{ImageReference, KernelReference, ReferenceValues, ShellReference, TrustAnchor};
-pub use rego::{Rego, RegoAnswer, RegoLimits};
+pub use rego::{Rego, RegoError};
 pub use revocation::Revocations;
 pub use verified::{LoadKeyError, Verified, VerifiedKernelEvidence, VerifiedShieldEvidence, VouchError, Vouched};
 
@@ -52,12 +52,29 @@ const FILE_CODES: &[Code] = &[
     Code::new(
         "SHEF-ATT-053",
         "Rego policy is not valid",
-        "The text is not Rego of package shef with a rule allow, or it is too long; the text names line and column.",
+        "The text is not Rego of package shef with a rule allow, it is too long, or it calls a function that policies may not call; the text names \
+         line and column, or the function. docs/reference/evidence.md lists the functions.",
     ),
     Code::new(
         "SHEF-ATT-054",
         "revocation list is not valid",
         "The list is not TOML of this form; the text names line and column. docs/reference/evidence.md lists the keys.",
+    ),
+    Code::new(
+        "SHEF-ATT-055",
+        "Rego policy passed a limit",
+        "One evaluation may take 64 MiB of memory and one second. The policy was ended and the evidence denied. Look for products of lists and for \
+         texts or numbers that grow.",
+    ),
+    Code::new(
+        "SHEF-ATT-056",
+        "Rego policy is not run for a while",
+        "It passed its limits several times in a row (SHEF-ATT-055). The text says for how long; a policy with another text is run at once.",
+    ),
+    Code::new(
+        "SHEF-ATT-057",
+        "Rego policies are not run here",
+        "The process in which policies run did not start, or the caller of the library gave none. The text says why; the evidence was denied.",
     ),
     Code::new("SHEF-ATT-070", "not a token of the expected form", "A result is a compact JWS: three parts in base64url without padding."),
     Code::new(

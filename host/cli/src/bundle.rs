@@ -7,6 +7,7 @@ use clap::Subcommand;
 use serde::Serialize;
 use shef::{KeyFolder, SystemEntropy};
 use shef_proto::hpke_suite::PublicKey;
+use shef_rego::Workers;
 use shef_verify::bundle::{Bundle, BundleError, MAX_BUNDLE};
 use shef_verify::crypto::portable;
 use shef_verify::{Outcome, Revocations};
@@ -198,7 +199,12 @@ fn verify(output: &Output, file: &FileArgs, as_of: AsOf, revocations: Option<&Pa
     let newer = revocations
         .map(|path| Revocations::from_toml(&text(path)?).map_err(|e| CliError::input(e.code(), format!("{}: {e}", path.display()))))
         .transpose()?;
-    let appraise = |when: i64, newer: Option<&Revocations>| bundle.appraise(when, newer, portable).map_err(named(&file.file));
+    let rego = Workers::default();
+    let policy = bundle.appraisal_policy().map_err(|e| named(&file.file)(e.into()))?;
+    if let Some(policy) = policy.rego() {
+        rego.check(policy).map_err(|e| named(&file.file)(e.into()))?;
+    }
+    let appraise = |when: i64, newer: Option<&Revocations>| bundle.appraise(when, newer, portable, Some(&rego)).map_err(named(&file.file));
     let date: Option<Outcome> = (as_of != AsOf::Today).then(|| appraise(bundle.created, None)).transpose()?;
     let today: Option<Outcome> = (as_of != AsOf::Date).then(|| appraise(today, newer.as_ref())).transpose()?;
     let evidence = bundle.evidence.as_ref().map(|e| e.evidence.as_slice()).unwrap_or_default();

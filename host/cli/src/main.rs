@@ -1,5 +1,5 @@
 //! The command `shef`.
 
 fn main() -> std::process::ExitCode {
-    std::process::ExitCode::from(shef_cli::main() as u8)
+    shef_rego::serve().unwrap_or_else(|| std::process::ExitCode::from(shef_cli::main() as u8))
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use shef::{KeyFolder, SystemEntropy};
 use shef_proto::evidence::{Evidence, Layer};
+use shef_rego::Workers;
 use shef_verify::bundle::{Bundle, BundledEvidence};
 use shef_verify::cmw::Cmw;
 use shef_verify::corim::{CorimSigner, MAX_CORIM};
@@ -161,7 +162,7 @@ impl TrustArgs {
         TrustAnchor::list_from_toml(&bundle.anchors).map_err(|e| named(&self.anchors, e))?;
         if let Some(path) = &self.rego {
             let rego = text(path)?;
-            Rego::new(&rego).map_err(|e| named(path, e))?;
+            Rego::new(&rego).and_then(|policy| Workers::default().check(&policy)).map_err(|e| named(path, e))?;
             bundle.rego = Some(rego);
         }
         if let Some(path) = &self.reference {
@@ -270,7 +271,7 @@ pub fn run(output: &Output, args: &VerifyArgs) -> Result<Exit, CliError> {
         return undecided(format!("there is no reference value for every part of the {} layer", layer.name()));
     }
 
-    let outcome = bundle.appraise(now, None, portable).map_err(bad)?;
+    let outcome = bundle.appraise(now, None, portable, Some(&Workers::default())).map_err(bad)?;
     if let (Some(path), Some(keys)) = (&args.ear, &args.ear_keys) {
         write_ear(path, keys, args, &outcome, &evidence, now)?;
     }

@@ -792,6 +792,7 @@ fn evidence_goes_into_bundles_and_results() {
     let other = fs::read(dir.path().join("verifier/signing.pub")).unwrap();
     fails(&["bundle", "verify", "--json", &bundle, "--maker", &hex::encode(other)], 1, "SHEF-ATT-101");
     fails(&["bundle", "verify", "--json", &shield, "--maker", &maker], 5, "SHEF-ATT-100");
+    policies_of_others(dir.path(), &bundle, &maker);
 
     // Its parts, and its trust data into a folder that never goes back.
     assert_eq!(run(&["bundle", "export", &bundle, "--maker", &maker, "--out", &path("parts")]).status.code(), Some(0));
@@ -804,6 +805,46 @@ fn evidence_goes_into_bundles_and_results() {
     assert_eq!(shef(&old, &[trust]).status.code(), Some(0));
     fails(&["bundle", "import", &path("old.bundle"), "--maker", &maker, "--into", &path("trust")], 1, "SHEF-CLI-023");
     fails(&["bundle", "verify", "--json", &path("old.bundle"), "--maker", &maker], 3, "SHEF-ATT-102");
+}
+
+/// A policy in a bundle is its maker's program: it takes what the limits allow, and the command says so.
+fn policies_of_others(dir: &Path, bundle: &str, maker: &str) {
+    use shef_verify::bundle::Bundle;
+    let key = shef::KeyFolder::open(&dir.join("auditor")).unwrap().existing_signing_key().unwrap();
+    let good = Bundle::open(&fs::read(bundle).unwrap(), &key.public_key(), shef_verify::crypto::portable).unwrap();
+    let file = dir.join("rego.bundle").display().to_string();
+    let with = |rego: &str| fs::write(&file, Bundle { rego: Some(rego.into()), ..good.clone() }.sign(&key)).unwrap();
+    let verify = ["bundle", "verify", "--json", &file, "--maker", maker, "--as-of", "date"];
+    let failure = || {
+        let output = run(&verify);
+        assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+        let audit: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let checks = audit["as_of_date"]["checks"].as_array().unwrap().clone();
+        checks.iter().find(|check| check["passed"] == false).unwrap()["actual"].as_str().unwrap().to_owned()
+    };
+    with("package shef\nallow if input.layer == \"shield\"\n");
+    assert_eq!(run(&verify).status.code(), Some(0));
+    with("package shef\nallow if input.layer == \"kernel\"\n");
+    assert_eq!(failure(), "false or undefined");
+    for rego in ["if count(numbers.range(1, 400000000000)) > 3", "if sprintf(\"%9000000000d\", [1]) != 1", ":= ("] {
+        with(&format!("package shef\nallow {rego}"));
+        fails(&verify, 5, "SHEF-ATT-053");
+    }
+    // Lists that double.
+    let lists: String = (1..40).map(|n| format!("x{n} := array.concat(x{0}, x{0})\n", n - 1)).collect();
+    with(&format!("package shef\nx0 := [1]\n{lists}allow if count(x39) > 3\n"));
+    let passed = failure();
+    assert!(passed.ends_with("(SHEF-ATT-055)"), "{passed}");
+    // Its own maker is told before it is signed.
+    let (policy, rego) = (dir.join("parts.toml").display().to_string(), dir.join("policy.rego").display().to_string());
+    fs::write(&policy, &good.policy).unwrap();
+    fs::write(dir.join("anchors.toml"), &good.anchors).unwrap();
+    fs::write(&rego, "package shef\nallow := (\n").unwrap();
+    let (anchors, out) = (dir.join("anchors.toml").display().to_string(), dir.join("x.bundle").display().to_string());
+    let keys = dir.join("auditor").display().to_string();
+    let create = ["bundle", "create", "--json", "--keys", &keys, "--out", &out, "--policy", &policy, "--rego", &rego];
+    let create = [&create[..], &["--reference", &policy, "--anchors", &anchors]].concat();
+    fails(&create, 5, "SHEF-ATT-053");
 }
 
 /// Children of a process that run this project's programs.

@@ -33,7 +33,13 @@ impl Verifier {
     fn request<'a>(&'a self, evidence: &'a [u8]) -> Request<'a> {
         let request =
             Request::new(evidence, &self.anchors, &self.reference, &self.policy, self.layer, &self.nonce, &self.audience, self.now);
-        Request { certificates: &self.beside, revocations: self.revocations.as_ref(), own_keys: &self.own_keys, ..request }
+        Request {
+            certificates: &self.beside,
+            revocations: self.revocations.as_ref(),
+            own_keys: &self.own_keys,
+            rego: Some(&shef_verify::rego::Unconfined),
+            ..request
+        }
     }
 
     pub fn outcome(&self, evidence: &[u8]) -> Outcome {

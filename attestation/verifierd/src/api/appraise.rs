@@ -115,7 +115,7 @@ async fn appraise(State(app): Shared, Extension(identity): Extension<Identity>, 
     let (challenge, layer) = challenge(&app, &identity, &submission)?;
     let policy = flow::policy(&app, &identity, submission.policy.as_deref()).await?;
     let case = Case::new(&app, &identity, "appraise", challenge, layer, &evidence, policy).await?;
-    let appraised = case.appraise();
+    let appraised = case.appraise().await?;
     case.keep(&appraised, None).await?;
     let result = case.result(&appraised, Dialect::from_accept(&headers))?;
     let id = hex::encode(appraised.record.id);
@@ -139,7 +139,7 @@ async fn explain(State(app): Shared, Extension(identity): Extension<Identity>, b
     let used = app.store.kept(&identity.tenant, &challenge).await?.is_some();
     let policy = flow::policy(&app, &identity, submission.policy.as_deref()).await?;
     let case = Case::new(&app, &identity, "explain", challenge, layer, &evidence, policy).await?;
-    let appraised = case.appraise();
+    let appraised = case.appraise().await?;
     Ok(Json(json!({
         "would_be": if appraised.accepted() && !used { "accepted" } else { "denied" },
         "nonce_used": used,

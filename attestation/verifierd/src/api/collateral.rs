@@ -20,6 +20,7 @@ use crate::appraiser::{self, Collateral, Question, Received, StoredPolicy};
 use crate::audit;
 use crate::auth::Identity;
 use crate::config::{is_name, name_rule};
+use crate::lanes::Lane;
 use crate::problem::{Kind, Result};
 use crate::secrets::sha256;
 use crate::store::{AnchorRow, Change, Changed, CollateralRows, CorimRow, Event, PolicyRow, RevocationRow, SignerRow};
@@ -222,7 +223,8 @@ async fn add_policy(
 ) -> Result<(StatusCode, Json<Value>)> {
     name("policy", &id)?;
     let media_type = media_type(&headers);
-    StoredPolicy::parse(&id, 0, &media_type, &body)?;
+    let policy = StoredPolicy::parse(&id, 0, &media_type, &body)?;
+    app.lane(&identity.tenant).check(policy.rego()).await?;
     let digest = sha256(&body);
     let row = PolicyRow { name: id, version: 0, media_type, content: body.to_vec(), sha256: digest.to_vec(), created: app.now() };
     let name = row.name.clone();
@@ -253,26 +255,36 @@ async fn dry_run(
     body: Bytes,
 ) -> Result<Json<Value>> {
     let media_type = media_type(&headers);
+    let lane = app.lane(&identity.tenant);
+    let run = lane.dry_run()?;
     let collateral = app.read_collateral(&identity.tenant).await?;
-    let policy = StoredPolicy::parse("dry-run", 0, &media_type, &body)?;
+    let policy = Arc::new(StoredPolicy::parse("dry-run", 0, &media_type, &body)?);
+    lane.check(policy.rego()).await?;
     let audience = app.config.load().audience.clone();
     let rows = app.store.appraisals(&identity.tenant, i64::MAX, &[], page(query.limit)).await?;
     let signer = app.signer.load_full();
     let (mut accepted, mut changes) = (0, Vec::new());
-    for row in &rows {
+    for (at, row) in rows.iter().enumerate() {
+        run.goes_on(at, rows.len())?;
         let layer = super::appraise::layer(&row.layer)?;
-        let question = Question {
-            evidence: &Received::new(row.evidence.clone()),
-            layer,
-            nonce: &row.nonce,
-            audience: &audience,
-            challenged: Some(row.time),
-            own_keys: signer.public_keys(),
-            // What the device had shown by then is not recorded.
-            shown_svn: 0,
-            now: row.time,
+        let (evidence, nonce, now, audience) = (row.evidence.clone(), row.nonce.clone(), row.time, audience.clone());
+        let (collateral, policy, signer, chains) =
+            (Arc::clone(&collateral), Arc::clone(&policy), Arc::clone(&signer), Arc::clone(&app.chains));
+        let work = move |lane: &Lane| {
+            let question = Question {
+                evidence: &Received::new(evidence),
+                layer,
+                nonce: &nonce,
+                audience: &audience,
+                challenged: Some(now),
+                own_keys: signer.public_keys(),
+                // What the device had shown by then is not recorded.
+                shown_svn: 0,
+                now,
+            };
+            collateral.appraise(&policy, &question, &*chains, lane)
         };
-        let outcome = collateral.appraise(&policy, &question, &app.chains);
+        let outcome = lane.work(work).await?;
         let verdict = if outcome.verified.is_some() { "accepted" } else { "denied" };
         accepted += usize::from(outcome.verified.is_some());
         if verdict != row.verdict {

@@ -145,7 +145,7 @@ async fn attest(
     challenge.remembered += app.config.load().limits.result_seconds;
     let policy = flow::policy(&app, &identity, None).await?;
     let case = Case::new(&app, &identity, "kbs", challenge, evidence.layer(), &evidence, policy).await?;
-    let appraised = case.appraise();
+    let appraised = case.appraise().await?;
     let token = case.result(&appraised, Dialect::Veraison2023)?;
     let kept = json!({
         "tee-pubkey": request.runtime_data.tee_pubkey,

@@ -284,7 +284,7 @@ fn describe(route: &Route) -> Option<Describe> {
             ],
         ))
         .body(SUBMISSION)
-        .refuses(&[404, 410]),
+        .refuses(&[404, 410, 422]),
         ("POST", "/v1/release") => gives(Json(
             200,
             &[
@@ -325,7 +325,7 @@ fn describe(route: &Route) -> Option<Describe> {
             gives(Json(201, &[NAME, ("version", Number, "its number; that of the newest where the text is the same"), SHA256]))
                 .refuses(&[422])
         }
-        ("GET", "/v1/policies/{name}") => gives(Other(200, crate::appraiser::POLICY_TYPES)),
+        ("GET", "/v1/policies/{name}") => gives(Other(200, crate::appraiser::POLICY_TYPES)).refuses(&[422]),
         ("POST", "/v1/policies/dry-run") => gives(Json(
             200,
             &[

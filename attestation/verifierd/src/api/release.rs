@@ -166,7 +166,7 @@ async fn attempt(app: &App, identity: &Identity, wanted: &Wanted<'_>) -> Result<
         let policy = collateral.policy(&policy_id)?;
         let terms = (Arc::clone(&collateral), Arc::clone(&policy));
         let case = Case::new(app, identity, wanted.action, wanted.challenge.clone(), layer, wanted.evidence, terms).await?;
-        let appraised = case.appraise();
+        let appraised = case.appraise().await?;
         let Some(verified) = &appraised.outcome.verified else {
             // Denied evidence that is genuine uses the challenge up, as anywhere else; a box that was committed before stays committed.
             if case.now >= case.challenge.remembered {

@@ -177,7 +177,7 @@ async fn submit(
     let evidence = Received::new(evidence(&headers, &body)?);
     let policy = flow::policy(&app, &identity, None).await?;
     let case = Case::new(&app, &identity, "veraison", Challenge::of(&session), evidence.layer(), &evidence, policy).await?;
-    let appraised = case.appraise();
+    let appraised = case.appraise().await?;
     let token = case.result(&appraised, Dialect::Veraison2023)?;
     case.keep(&appraised, Some(&token)).await?;
     Ok(answer(StatusCode::OK, &show(&session, Some((MEDIA_TYPE, evidence.bytes())), Some(&token))))

@@ -20,6 +20,7 @@ use shef_verify::cmw::{Cmw, MediaType};
 use shef_verify::corim::{self, CorimSigner, Trust};
 use shef_verify::ear::{self, Expect};
 use shef_verify::jwt::{self, JwtKey, NamedKey};
+use shef_verify::rego::Unconfined;
 use shef_verify::{AppraisalPolicy, CheckId, Policy, ReferenceValues, Rego, Revocations, TrustAnchor, appraise, crypto};
 
 use super::good::{good, good_policy, signer};
@@ -234,7 +235,8 @@ pub fn run_policy(bytes: &[u8]) -> String {
 /// A policy that parses is asked about good evidence, which everything else accepts.
 pub fn run_rego(bytes: &[u8]) -> String {
     utf8(bytes, |text| {
-        outcome(Rego::new(text).map_err(|error| error.code()), |rego| {
+        let policy = Rego::new(text).and_then(|rego| rego.compile().map(|_| rego));
+        outcome(policy.map_err(|error| error.code()), |rego| {
             assert!(rego.id().starts_with("sha256:"));
             let (good, policy) = (good(), AppraisalPolicy::new(good_policy()).with_rego(rego));
             let request = shef_verify::Request::new(
@@ -247,7 +249,7 @@ pub fn run_rego(bytes: &[u8]) -> String {
                 AUDIENCE,
                 NOW,
             );
-            let appraisal = appraise(&request).appraisal;
+            let appraisal = appraise(&shef_verify::Request { rego: Some(&Unconfined), ..request }).appraisal;
             assert_eq!(appraisal.accepted(), appraisal.check(CheckId::Rego).is_some_and(|check| check.passed));
         })
     })
@@ -280,7 +282,7 @@ pub fn run_revocations(bytes: &[u8]) -> String {
 /// What can be asked of a bundle, whoever filled it.
 fn use_bundle(bundle: &Bundle) {
     for now in [bundle.created, NOW] {
-        drop(bundle.appraise(now, None, crypto::portable));
+        drop(bundle.appraise(now, None, crypto::portable, Some(&Unconfined)));
     }
 }
 

@@ -3,10 +3,10 @@
 use shef_proto::cose::SigningKey;
 use shef_proto::evidence::Layer;
 use shef_proto::hpke_suite::PublicKey;
+use shef_verify::Rego;
 use shef_verify::crypto;
 use shef_verify::ear::{self, Dialect, Expect, Issue};
 use shef_verify::jwt::{JwtKey, NamedKey};
-use shef_verify::{Rego, RegoAnswer};
 
 use super::Run;
 use crate::device::Device;
@@ -293,14 +293,14 @@ affirming(claim) if { claim >= 2; claim <= 31 }
 "#;
 
 fn relying_party_policy() -> Vec<Seen> {
-    let policy = Rego::new(RELYING_POLICY).unwrap();
+    let policy = Rego::new(RELYING_POLICY).unwrap().compile().unwrap();
     let submod = Relying::new().submod();
-    let ask = |submod: &Value| policy.evaluate(submod.clone().into());
+    let ask = |submod: &Value| policy.clone().evaluate(&submod.to_string());
     for (name, value) in [("hardware", 97), ("executables", 33), ("configuration", 0)] {
         let mut worse = submod.clone();
         worse["ear_trustworthiness_vector"][name] = json!(value);
-        assert_ne!(ask(&worse), RegoAnswer::Allow, "{name} {value}");
+        assert_ne!(ask(&worse), Ok(true), "{name} {value}");
     }
     let answer = ask(&submod);
-    vec![Seen::new("affirming", if answer == RegoAnswer::Allow { ACCEPTED.to_owned() } else { format!("{answer:?}") })]
+    vec![Seen::new("affirming", if answer == Ok(true) { ACCEPTED.to_owned() } else { format!("{answer:?}") })]
 }

@@ -1,0 +1,169 @@
+//! The worker: what it takes from itself, and its questions and answers.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd as _;
+use std::os::unix::fs::FileExt as _;
+use std::os::unix::net::UnixStream;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Resource, Rlimit, getrlimit, nice, setrlimit};
+use shef_verify::rego::{MAX_BYTES, MAX_TIME, Program};
+use shef_verify::{PolicyError, Rego, RegoError};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use crate::frame::{ALLOW, BAD, Channel, DENY, EVALUATE, FAILED, LAST, LOAD, READY, TIME, UNKNOWN};
+use crate::{MEMORY, MODE};
+
+/// After an evaluation of this length the worker gives way to a fresh one: what it left of its memory in pieces is no other policy's loss.
+const HARD: Duration = Duration::from_millis(100);
+
+/// How long a grant of processor time is good for.
+const GRANT: Duration = Duration::from_millis(500);
+
+/// Most bytes of an answer's text.
+const MAX_TEXT: usize = 1024;
+
+/// Where this process was started as a worker: its whole life, and how it ended. Comes first in `main`.
+#[must_use]
+pub fn serve() -> Option<ExitCode> {
+    let mut args = std::env::args_os().skip(1);
+    if args.next()? != MODE || args.next().is_some() {
+        return None;
+    }
+    Some(match life() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("a worker for policies in Rego, which shef and shef-verifierd start: {error}");
+            ExitCode::FAILURE
+        }
+    })
+}
+
+fn life() -> io::Result<()> {
+    let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    socket.local_addr()?;
+    let mut channel = Channel::new(socket);
+    let mut clock = Clock::new()?;
+    confine()?;
+    clock.grant()?;
+    let mut programs = Programs::default();
+    channel.send(READY, &[])?;
+    while let Some((kind, body)) = channel.receive()? {
+        clock.renew()?;
+        let start = Instant::now();
+        let (kind, text) = match kind {
+            LOAD => programs.load(body).map_or_else(|error| (BAD, reason(error)), |()| (READY, String::new())),
+            EVALUATE => match body.split_once('\n').map(|(id, input)| programs.evaluate(id, input)) {
+                Some(Some(Ok(true))) => (ALLOW, String::new()),
+                Some(Some(Ok(false))) => (DENY, String::new()),
+                Some(Some(Err(RegoError::Time))) => (TIME, String::new()),
+                Some(Some(Err(error))) => (FAILED, error.to_string()),
+                Some(None) => (UNKNOWN, String::new()),
+                None => return Err(io::ErrorKind::InvalidData.into()),
+            },
+            _ => return Err(io::ErrorKind::InvalidData.into()),
+        };
+        let last = if kind != READY && start.elapsed() > HARD { LAST } else { 0 };
+        channel.send(kind | last, &[&text[..text.floor_char_boundary(MAX_TEXT)]])?;
+        if last != 0 {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn reason(error: PolicyError) -> String {
+    match error {
+        PolicyError::Rego { text } => text,
+        other => other.to_string(),
+    }
+}
+
+/// Takes from this process what no policy needs. It ends when its socket closes, so it survives the signals that end a whole group or unit:
+/// its service still answers open requests then.
+fn confine() -> io::Result<()> {
+    for signal in [SIGHUP, SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;
+    }
+    // What serves others comes first. Where that is refused, it is as important as they are.
+    let _ = nice(5);
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let size = status.lines().find_map(|line| line.strip_prefix("VmSize:")?.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    let size = size.ok_or_else(|| io::Error::other("/proc/self/status has no VmSize"))?;
+    let limits =
+        [(Resource::As, size * 1024 + MEMORY), (Resource::Core, 0), (Resource::Fsize, 0), (Resource::Nproc, 0), (Resource::Nofile, 0)];
+    for (resource, most) in limits {
+        let most = getrlimit(resource).maximum.map_or(most, |hard| hard.min(most));
+        setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?;
+    }
+    Ok(())
+}
+
+/// Processor time of this process: granted anew for the question at hand, so that a single step without end ends, also when nobody waits for it.
+struct Clock {
+    stat: File,
+    granted: Instant,
+}
+
+impl Clock {
+    fn new() -> io::Result<Self> {
+        Ok(Self { stat: File::open("/proc/self/stat")?, granted: Instant::now() })
+    }
+
+    fn renew(&mut self) -> io::Result<()> {
+        if self.granted.elapsed() < GRANT { Ok(()) } else { self.grant() }
+    }
+
+    fn grant(&mut self) -> io::Result<()> {
+        let mut bytes = [0; 1024];
+        let read = self.stat.read_at(&mut bytes, 0)?;
+        let text = String::from_utf8_lossy(&bytes[..read]);
+        // Fields 14 and 15, in hundredths of a second; the name of the program, in brackets, may hold blanks.
+        let fields = text.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11).take(2);
+        let used = fields.map(|field| field.parse::<u64>().map_err(io::Error::other)).sum::<io::Result<u64>>()?;
+        let most = Duration::from_millis(used * 10) + MAX_TIME + GRANT;
+        let most = most.as_secs() + 1;
+        self.granted = Instant::now();
+        let maximum = getrlimit(Resource::Cpu).maximum;
+        let current = Some(maximum.map_or(most, |hard| hard.min(most)));
+        Ok(setrlimit(Resource::Cpu, Rlimit { current, maximum })?)
+    }
+}
+
+/// Policies that were parsed, the one used last at the end: as many as have the length of one together, so that they leave room to work in.
+#[derive(Default)]
+struct Programs(Vec<(Rego, Program)>);
+
+impl Programs {
+    fn load(&mut self, text: &str) -> Result<(), PolicyError> {
+        let policy = Rego::new(text)?;
+        let program = policy.compile()?;
+        self.0.retain(|(known, _)| known.id() != policy.id());
+        let mut room = MAX_BYTES.saturating_sub(text.len());
+        let fits = self.0.iter().rev().take_while(|(known, _)| {
+            let fits = known.text().len() <= room;
+            room = room.saturating_sub(known.text().len());
+            fits
+        });
+        let fits = fits.count();
+        self.0.drain(..self.0.len() - fits);
+        self.0.push((policy, program));
+        Ok(())
+    }
+
+    /// Nothing where the policy is not loaded. One that failed is forgotten: it has to be loaded again.
+    fn evaluate(&mut self, id: &str, input: &str) -> Option<Result<bool, RegoError>> {
+        let at = self.0.iter().rposition(|(policy, _)| policy.id() == id)?;
+        let answer = self.0[at].1.evaluate(input);
+        if answer.is_err() {
+            self.0.remove(at);
+        } else {
+            self.0[at..].rotate_left(1);
+        }
+        Some(answer)
+    }
+}

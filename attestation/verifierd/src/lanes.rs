@@ -1,0 +1,195 @@
+//! Work that takes long enough to be in others' way: appraisals, and dry runs of policies over what was recorded.
+//!
+//! Each tenant has a lane of its own, with workers of its own for policies in Rego: whatever its policies do, they wait for each other and for
+//! nobody else. The work is done off the threads that serve connections.
+
+use std::sync::Arc;
+use std::thread::available_parallelism;
+use std::time::{Duration, Instant};
+
+use shef_rego::Workers;
+use shef_verify::rego::Evaluate;
+use shef_verify::{Rego, RegoError};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+
+use crate::metrics::{Counter, Metrics};
+use crate::problem::{Kind, Result};
+
+/// How long work waits for its turn.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Most time of a dry run.
+const DRY_RUN: Duration = Duration::from_secs(10);
+
+/// Workers that had nothing to do for this long end.
+const UNUSED: Duration = Duration::from_secs(60);
+
+/// Most work of one tenant at once, whatever the number of processors.
+const MOST: usize = 16;
+
+/// The lane of one tenant.
+pub struct Lane {
+    tenant: String,
+    /// Work that is under way.
+    places: Arc<Semaphore>,
+    /// Work that is under way or waits: no more than leaves room for other tenants' requests.
+    queue: Semaphore,
+    dry_runs: Arc<Semaphore>,
+    workers: Workers,
+    metrics: Arc<Metrics>,
+}
+
+/// The one dry run of a tenant, until it is dropped.
+#[derive(Debug)]
+pub struct DryRun {
+    start: Instant,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Lane {
+    /// The lane of a tenant that may have this much work under way or waiting.
+    #[must_use]
+    pub fn new(tenant: &str, most: usize, workers: Workers, metrics: Arc<Metrics>) -> Self {
+        let places = available_parallelism().map_or(2, usize::from).clamp(2, MOST);
+        Self {
+            tenant: tenant.into(),
+            places: Arc::new(Semaphore::new(places)),
+            queue: Semaphore::new(most.max(1)),
+            dry_runs: Arc::new(Semaphore::new(1)),
+            workers,
+            metrics,
+        }
+    }
+
+    /// Does some work when it is its turn. What has begun is finished, also when nobody waits for it any more.
+    ///
+    /// # Errors
+    /// The tenant has more under way than it may.
+    pub async fn work<T: Send + 'static>(self: &Arc<Self>, work: impl FnOnce(&Self) -> T + Send + 'static) -> Result<T> {
+        let busy = || Kind::Busy.because(format!("tenant {}: as many appraisals as it may have are under way", self.tenant)).retry_after(1);
+        let _queued = self.queue.try_acquire().map_err(|_| busy())?;
+        let place = timeout(PATIENCE, Arc::clone(&self.places).acquire_owned()).await;
+        let place = place.ok().and_then(Result::ok).ok_or_else(busy)?;
+        let lane = Arc::clone(self);
+        let done = spawn_blocking(move || {
+            let done = work(&lane);
+            drop(place);
+            done
+        });
+        done.await.map_err(|error| Kind::Internal.because(format!("an appraisal broke off: {error}")))
+    }
+
+    /// Begins a dry run.
+    ///
+    /// # Errors
+    /// One of the same tenant is under way.
+    pub fn dry_run(&self) -> Result<DryRun> {
+        match Arc::clone(&self.dry_runs).try_acquire_owned() {
+            Ok(place) => Ok(DryRun { start: Instant::now(), _place: place }),
+            Err(_) => Err(Kind::DryRun.because("a dry run of this tenant is under way").retry_after(1)),
+        }
+    }
+
+    /// Whether a policy in Rego can be run.
+    ///
+    /// # Errors
+    /// It is not one, or passes a limit while it is parsed; the tenant has more under way than it may.
+    pub async fn check(self: &Arc<Self>, policy: Option<&Rego>) -> Result<()> {
+        let Some(policy) = policy.cloned() else { return Ok(()) };
+        let checked = self.work(move |lane| lane.workers.check(&policy)).await?;
+        checked.map_err(|error| Kind::Policy.because(error.to_string()))
+    }
+
+    /// Ends workers that nobody needs.
+    pub fn retire(&self) {
+        self.workers.retire(UNUSED);
+    }
+
+    /// Process ids of the workers that wait for a question.
+    #[must_use]
+    pub fn workers(&self) -> Vec<u32> {
+        self.workers.ids()
+    }
+}
+
+impl Evaluate for Lane {
+    fn evaluate(&self, policy: &Rego, input: &str) -> Result<bool, RegoError> {
+        let answer = self.workers.evaluate(policy, input);
+        let reason = match &answer {
+            Ok(_) => return answer,
+            Err(RegoError::Failed { .. }) => "failed",
+            Err(RegoError::Time | RegoError::Ended { .. }) => "limit",
+            Err(RegoError::Refused { .. }) => "refused",
+            Err(_) => "unavailable",
+        };
+        self.metrics.count(Counter::Policies, Some(&self.tenant), &[reason]);
+        if let Err(error) = &answer {
+            tracing::warn!(tenant = %self.tenant, policy = policy.id(), code = error.code(), %error, "a policy in Rego gave no answer");
+        }
+        answer
+    }
+}
+
+impl DryRun {
+    /// Whether there is time for the next of `all` records, `held` of which are done.
+    ///
+    /// # Errors
+    /// There is none left.
+    pub fn goes_on(&self, held: usize, all: usize) -> Result<()> {
+        if self.start.elapsed() < DRY_RUN {
+            return Ok(());
+        }
+        let text =
+            format!("held {held} of {all} records in {} s: ask for fewer with ?limit=, or make the policy quicker", DRY_RUN.as_secs());
+        Err(Kind::DryRunTime.because(text).retry_after(DRY_RUN.as_secs()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::response::IntoResponse as _;
+
+    use super::*;
+
+    fn refused<T: std::fmt::Debug>(result: Result<T>, kind: Kind) {
+        let problem = result.unwrap_err();
+        assert_eq!(problem.kind, kind);
+        let answer = problem.into_response();
+        assert_eq!((answer.status().as_u16(), answer.headers().contains_key("retry-after")), (kind.status(), true));
+    }
+
+    #[test]
+    fn dry_runs_are_one_at_a_time_and_end() {
+        let lane = Lane::new("t", 8, Workers::default(), Arc::default());
+        let run = lane.dry_run().unwrap();
+        refused(lane.dry_run(), Kind::DryRun);
+        run.goes_on(3, 30).unwrap();
+        drop(run);
+        let Some(start) = Instant::now().checked_sub(DRY_RUN) else { return };
+        let late = DryRun { start, ..lane.dry_run().unwrap() };
+        refused(late.goes_on(3, 30), Kind::DryRunTime);
+    }
+
+    /// Work beyond what a tenant may have waits for a while, and beyond its part of the service's requests not at all.
+    #[test]
+    fn a_tenant_has_so_much_work_and_no_more() {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        let lane = Arc::new(Lane::new("t", 1, Workers::default(), Arc::default()));
+        runtime.block_on(async {
+            let (go, wait) = std::sync::mpsc::channel::<()>();
+            let first = tokio::spawn({
+                let lane = Arc::clone(&lane);
+                async move { lane.work(move |_| wait.recv().is_ok()).await }
+            });
+            while lane.queue.available_permits() > 0 {
+                tokio::task::yield_now().await;
+            }
+            refused(lane.work(|_| ()).await, Kind::Busy);
+            go.send(()).unwrap();
+            assert!(first.await.unwrap().unwrap());
+            lane.work(|_| ()).await.unwrap();
+        });
+    }
+}

@@ -1,0 +1,270 @@
+//! Appraisal policies in Rego: their text, and who evaluates them.
+//!
+//! A policy is a program of whoever wrote it. [`Rego`] looks over its text without parsing it, and an appraisal asks the [`Evaluate`] of its
+//! caller for the answer: a service, or a command that is handed policies of others, runs them in a process of their own (`shef-rego`).
+
+mod program;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+use shef_proto::evidence::Claims;
+
+use crate::policy::{PolicyError, policy_id};
+pub use program::{Program, may_call};
+
+/// Most bytes of a policy.
+pub const MAX_BYTES: usize = 64 * 1024;
+
+/// Most time of one evaluation, by the wall clock: generous, so that a busy machine denies nobody. What takes longer denies.
+pub const MAX_TIME: Duration = Duration::from_secs(1);
+
+/// Most that the parser may have to read, as [`reading`] counts it: some tenths of a second.
+const READING: u64 = 1 << 20;
+
+/// A policy in Rego, `package shef` with a rule `allow`: a text that was looked over and not parsed yet.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Rego {
+    text: Arc<str>,
+    id: String,
+}
+
+impl fmt::Debug for Rego {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rego").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+/// Why a policy gave no answer. The appraisal denies: it could not be decided.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RegoError {
+    /// It failed by itself, or its answer is no truth value.
+    #[error("{text}")]
+    Failed {
+        /// What and where.
+        text: String,
+    },
+    /// It took too long.
+    #[error("it took longer than {} ms", MAX_TIME.as_millis())]
+    Time,
+    /// Its process passed a limit, and ended.
+    #[error("its process passed a limit and ended: {text}")]
+    Ended {
+        /// The limits, and what ended it.
+        text: String,
+    },
+    /// It passed its limits too often.
+    #[error("it passed its limits {times} times in a row: it is not run again for {seconds} s")]
+    Refused {
+        /// How often.
+        times: u32,
+        /// For how long.
+        seconds: u64,
+    },
+    /// There is nothing to run it in.
+    #[error("policies in Rego are not run: {text}")]
+    Unavailable {
+        /// Why.
+        text: String,
+    },
+}
+
+impl RegoError {
+    /// Stable code.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Failed { .. } => "SHEF-ATT-048",
+            Self::Time | Self::Ended { .. } => "SHEF-ATT-055",
+            Self::Refused { .. } => "SHEF-ATT-056",
+            Self::Unavailable { .. } => "SHEF-ATT-057",
+        }
+    }
+}
+
+/// Evaluates policies in Rego for an appraisal.
+pub trait Evaluate: Sync {
+    /// Whether the policy allows what is in `input`, a JSON object.
+    ///
+    /// # Errors
+    /// It could not be decided.
+    fn evaluate(&self, policy: &Rego, input: &str) -> Result<bool, RegoError>;
+}
+
+/// Evaluates in this process: for policies of the caller's own, and for tests. A policy can take all memory of the process, which ends it, and
+/// time without bound inside one step.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unconfined;
+
+impl Evaluate for Unconfined {
+    fn evaluate(&self, policy: &Rego, input: &str) -> Result<bool, RegoError> {
+        policy.compile().map_err(|error| RegoError::Failed { text: error.to_string() })?.evaluate(input)
+    }
+}
+
+impl Rego {
+    /// Looks a policy over. Only [`Rego::compile`] finds out whether it is one.
+    ///
+    /// # Errors
+    /// Too long, nested too deep, or it calls a function that policies may not call.
+    pub fn new(text: &str) -> Result<Self, PolicyError> {
+        let bad = |text: String| PolicyError::Rego { text };
+        if text.len() > MAX_BYTES {
+            return Err(bad(format!("{} bytes, the limit is {MAX_BYTES}", text.len())));
+        }
+        if reading(text) > READING {
+            return Err(bad(
+                "its brackets are nested so deep that it would take too long to read: make what is inside a rule of its own".into()
+            ));
+        }
+        if let Some(name) = forbidden(text) {
+            return Err(bad(program::refusal(&name)));
+        }
+        Ok(Self { text: text.into(), id: policy_id(text) })
+    }
+
+    /// Id: SHA-256 of the text.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Parses and analyses it. The parser allocates as it likes: what comes from others is compiled where that ends nothing else.
+    ///
+    /// # Errors
+    /// Not Rego (with line and column), another package than `shef`, or no rule `allow`.
+    pub fn compile(&self) -> Result<Program, PolicyError> {
+        Program::new(&self.text)
+    }
+}
+
+/// Bytes of a policy, and whether each stands in code: neither in a string nor in a comment.
+fn bytes(text: &str) -> impl Iterator<Item = (u8, bool)> {
+    // What ends the string or comment that is read, and whether this byte was escaped.
+    let (mut until, mut escaped) = (None, false);
+    text.bytes().map(move |byte| match until {
+        Some(_) if escaped => {
+            escaped = false;
+            (byte, false)
+        }
+        Some(end) => {
+            escaped = end == b'"' && byte == b'\\';
+            if byte == end {
+                until = None;
+            }
+            (byte, false)
+        }
+        None => {
+            until = match byte {
+                b'"' | b'`' => Some(byte),
+                b'#' => Some(b'\n'),
+                _ => None,
+            };
+            (byte, until.is_none())
+        }
+    })
+}
+
+/// Characters that the parser reads, each as often as it does: what is in brackets is tried as a comprehension first and, where it is none, read again, brackets in
+/// it and all. Fifty nested ones would take it for ever.
+fn reading(text: &str) -> u64 {
+    let (mut sum, mut depth) = (0u64, 0u32);
+    for (byte, code) in bytes(text) {
+        sum = sum.saturating_add(1u64.checked_shl(depth).unwrap_or(u64::MAX));
+        match byte {
+            b'{' | b'[' if code => depth += 1,
+            b'}' | b']' if code => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    sum
+}
+
+/// The first function by name that policies may not call. What hides a name from here meets the same refusal when it is called.
+fn forbidden(text: &str) -> Option<String> {
+    let mut word = String::new();
+    for (byte, code) in bytes(text).chain([(b'\n', true)]) {
+        if code && (byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.')) {
+            word.push(char::from(byte));
+            continue;
+        }
+        // A rule or variable may have the name of a function without a dot.
+        if !may_call(&word) && (word.contains('.') || byte == b'(') {
+            return Some(word);
+        }
+        word.clear();
+    }
+    None
+}
+
+/// What a policy sees: the claims of the evidence, in the names that reports use, and the time.
+#[derive(Serialize)]
+struct Input<'a> {
+    layer: &'a str,
+    now: i64,
+    audience: &'a str,
+    ueid: String,
+    target: &'a str,
+    debug: &'a str,
+    root_of_trust: &'a str,
+    kernel_digest: String,
+    kernel_svn: u64,
+    shell_digest: String,
+    seeded: bool,
+    #[serde(flatten)]
+    shield: Option<ShieldInput<'a>>,
+}
+
+#[derive(Serialize)]
+struct ShieldInput<'a> {
+    image_digest: String,
+    config_digest: String,
+    design_digest: String,
+    image_svn: u64,
+    accelerator: &'a str,
+    vendor: String,
+    on_fault: &'a str,
+    bypass: &'a [String],
+    state: &'a str,
+}
+
+/// The input document of an appraisal, in JSON.
+pub(crate) fn input(claims: &Claims, now: i64) -> String {
+    let c = &claims.common;
+    let hex = |bytes: &[u8]| hex_simd::encode_to_string(bytes, hex_simd::AsciiCase::Lower);
+    let input = Input {
+        layer: claims.layer().name(),
+        now,
+        audience: &c.audience,
+        ueid: hex(&c.ueid),
+        target: &c.target,
+        debug: c.debug.name(),
+        root_of_trust: c.root_of_trust.name(),
+        kernel_digest: hex(&c.kernel_digest),
+        kernel_svn: c.kernel_svn,
+        shell_digest: hex(&c.shell_digest),
+        seeded: c.seeded,
+        shield: claims.shield.as_ref().map(|s| ShieldInput {
+            image_digest: hex(&s.image_digest),
+            config_digest: hex(&s.config_digest),
+            design_digest: hex(&s.design_digest),
+            image_svn: s.image_svn,
+            accelerator: &s.accelerator,
+            vendor: hex(&s.vendor),
+            on_fault: s.on_fault.name(),
+            bypass: &s.bypass,
+            state: s.state.name(),
+        }),
+    };
+    // An object of texts and numbers: it has no form that JSON lacks. A policy without input allows nothing that asks for some.
+    serde_json::to_string(&input).unwrap_or_default()
+}
