@@ -33,9 +33,12 @@
 //! }
 //! ```
 
+mod buffer;
 mod entropy;
 mod error;
 mod host;
+mod judge;
+mod kernel;
 mod keys;
 mod manufacturer;
 mod ring;
@@ -46,16 +49,17 @@ mod vendor;
 mod verifier;
 mod worker;
 
+pub use buffer::{InputBuffer, OutputBuffer, UnprotectedBuffer};
 pub use entropy::{Source, SystemEntropy};
 pub use error::{CODES, Fault, SdkError};
 pub use host::{Adversary, Honest, Host, Leg, LoadHint, Record};
+pub use judge::judge;
+pub use kernel::LoadedImage;
 pub use keys::KeyFolder;
 pub use manufacturer::Manufacturer;
 pub use ring::{Batch, Job, Lane, Ring};
 pub use service::Service;
-pub use session::{
-    Attested, Closed, Connected, InputBuffer, Keyed, LoadedImage, OutputBuffer, Session, SessionSecrets, UnprotectedBuffer, judge,
-};
+pub use session::{Attested, Closed, Connected, Keyed, Session, SessionSecrets};
 pub use shef_device::remote::TlsFiles;
 use shef_device::remote::{Limits, RemoteDevice};
 pub use shef_device::{Device, DeviceError, Ueid, Uri};

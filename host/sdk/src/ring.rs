@@ -4,8 +4,7 @@ use shef_proto::channel::Statement;
 use shef_proto::config::Region;
 use shef_seal::{OpenPolicy, Opened};
 
-use crate::session::judge;
-use crate::{InputBuffer, Keyed, OutputBuffer, SdkError, Session};
+use crate::{InputBuffer, Keyed, OutputBuffer, SdkError, Session, judge};
 
 /// The buffers of one batch.
 #[derive(Debug, Clone)]
