@@ -13,8 +13,8 @@ use subtle::ConstantTimeEq;
 use crate::ar4si::{self, Status, TrustVector};
 use crate::chain::{ChainCache, ChainKey, TrustAnchors, VerifiedChain};
 use crate::checks::{Check, CheckId, Checks, Text};
-use crate::policy::AppraisalPolicy;
-use crate::reference::{ReferenceValues, TrustAnchor};
+use crate::policy::{AppraisalPolicy, Policy};
+use crate::reference::{ImageReference, KernelReference, ReferenceValues, ShellReference, TrustAnchor};
 use crate::rego::{Evaluate, RegoError};
 use crate::revocation::{Revocations, Subject};
 use crate::verified::{Verified, VerifiedKernelEvidence, VerifiedShieldEvidence, verified};
@@ -281,6 +281,67 @@ pub fn appraise_shield(request: &Request<'_>) -> Result<(VerifiedShieldEvidence,
         Outcome { appraisal, verified: Some(Verified::Shield(evidence)) } => Ok((evidence, appraisal)),
         Outcome { appraisal, .. } => Err(Box::new(appraisal)),
     }
+}
+
+/// Holds evidence that somebody else appraised, a verifier service say, against a policy of one's own: every demand of its typed part. Certificates and
+/// reference values are the other's to know; `revocations` are looked at where there is a list. `challenged` and `now` are as in [`Request`].
+///
+/// # Errors
+/// The demands that were looked at, where one is not met.
+pub fn floor(
+    policy: &Policy,
+    verified: &Verified,
+    revocations: Option<&Revocations>,
+    challenged: Option<i64>,
+    now: i64,
+) -> Result<(), Box<Appraisal>> {
+    let claims = match verified {
+        Verified::Kernel(evidence) => Claims { common: evidence.claims().clone(), shield: None },
+        Verified::Shield(evidence) => Claims { common: evidence.claims().clone(), shield: Some(evidence.shield().clone()) },
+    };
+    let c = &claims.common;
+    let mut reference = ReferenceValues {
+        kernels: vec![KernelReference { name: String::new(), digest: c.kernel_digest, svn: c.kernel_svn }],
+        shells: vec![ShellReference { name: String::new(), digest: c.shell_digest }],
+        images: Vec::new(),
+    };
+    if let Some(shield) = &claims.shield {
+        reference.images.push(ImageReference {
+            name: String::new(),
+            accelerator: shield.accelerator.clone(),
+            digest: shield.image_digest,
+            config_digest: shield.config_digest,
+            design_digest: shield.design_digest,
+            vendor: shield.vendor,
+            svn: shield.image_svn,
+        });
+    }
+    let (anchors, policy, layer) = (TrustAnchors::new(Vec::new()), AppraisalPolicy::new(policy.clone()), verified.layer());
+    let nothing: &[u8] = &[];
+    let request =
+        Request { revocations, challenged, ..Request::new(nothing, &anchors, &reference, &policy, layer, &c.nonce, &c.audience, now) };
+    let mut run = Run { request: &request, checks: Checks::new(), anchor: None, malfunction: false };
+    run.age();
+    run.policy(&claims, None);
+    if let Some(shield) = &claims.shield {
+        run.image(shield);
+    }
+    let checks = run.checks.made();
+    if checks.iter().all(|check| check.passed) {
+        return Ok(());
+    }
+    let (vector, status) = ar4si::derive(layer, Some(&claims), &checks, false, false);
+    Err(Box::new(Appraisal {
+        verdict: Verdict::Denied,
+        layer: layer.name(),
+        policy: policy.typed().id.clone(),
+        policy_ids: policy.ids().to_vec(),
+        status,
+        vector,
+        anchor: None,
+        warnings: Vec::new(),
+        checks,
+    }))
 }
 
 /// One appraisal under way.
@@ -589,14 +650,25 @@ impl<'a> Run<'a> {
         let known = images
             .iter()
             .find(|known| known.digest == shield.image_digest && known.accelerator == shield.accelerator && known.vendor == shield.vendor);
-        let expected = if known.is_some() {
+        let named = policy.images.is_empty() || policy.images.contains(hex::encode(shield.image_digest).as_str());
+        let fits = policy.accelerators.is_empty() || policy.accelerators.contains(&shield.accelerator);
+        let expected = if known.is_some() && named && fits {
             Text::prefix(&shield.image_digest)
+        } else if known.is_some() && named {
+            format!("one of an accelerator that the policy names: {}", names(&policy.accelerators)).into()
+        } else if known.is_some() {
+            format!("one that the policy names: {}", names(&policy.images)).into()
         } else {
             let list: Vec<String> =
                 images.iter().map(|i| format!("{} ({} of {})", i.name, Text::prefix(&i.digest), i.accelerator)).collect();
             names(&list)
         };
-        self.check(CheckId::Image, known.is_some(), expected, Text::prefix(&shield.image_digest));
+        let actual = if known.is_some() && !(named && fits) {
+            format!("{} of {}", Text::prefix(&shield.image_digest), shield.accelerator).into()
+        } else {
+            Text::prefix(&shield.image_digest)
+        };
+        self.check(CheckId::Image, known.is_some() && named && fits, expected, actual);
         // Without a known image there is nothing to hold the rest against: those checks stay unreached.
         if let Some(known) = known {
             let same = known.config_digest == shield.config_digest;

@@ -118,7 +118,7 @@ checks! {
         "No reference value has this measurement of the shell."),
     /// A known image.
     Image = ("SHEF-ATT-040", "image", "unknown image",
-        "No reference value has this image digest for this accelerator and vendor."),
+        "No reference value has this image digest for this accelerator and vendor, or the policy names the images or accelerators that it accepts, and this is none of them."),
     /// The configuration of that image.
     Config = ("SHEF-ATT-041", "configuration", "Shield configuration is not the image's",
         "The configuration digest is not the one of the reference value: regions or their protection are others."),
@@ -337,6 +337,11 @@ impl Checks {
         let of_layer = CheckId::all(layer).iter();
         let made = of_layer.clone().filter(|id| self.slots[**id as usize].is_some()).count();
         of_layer.clone().all(|id| Some(*id) == except || self.passed(*id)) && made == self.slots.iter().flatten().count()
+    }
+
+    /// The checks that were made, in order, for an appraisal that does not make all.
+    pub(crate) fn made(self) -> Vec<Check> {
+        self.slots.into_iter().flatten().collect()
     }
 
     /// Closes the list: what was not reached counts as failed.

@@ -21,7 +21,7 @@ pub mod rego;
 mod revocation;
 mod verified;
 
-pub use appraise::{Appraisal, Given, Outcome, Request, Verdict, appraise, appraise_kernel, appraise_shield};
+pub use appraise::{Appraisal, Given, Outcome, Request, Verdict, appraise, appraise_kernel, appraise_shield, floor};
 pub use ar4si::{Status, TrustVector};
 pub use chain::{ChainCache, ChainKey, MemoryChainCache, TrustAnchors, VerifiedChain};
 pub use checks::{Check, CheckId, Text};

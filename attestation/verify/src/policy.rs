@@ -193,6 +193,12 @@ pub struct Policy {
     /// Shield configurations that are accepted, by digest; none named: that of any known image.
     #[serde(default, deserialize_with = "set::<DigestName, _>")]
     pub configs: BTreeSet<String>,
+    /// Images that are accepted among the known ones, by digest; none named: any known one.
+    #[serde(default, deserialize_with = "set::<DigestName, _>")]
+    pub images: BTreeSet<String>,
+    /// Accelerators whose images are accepted, by name; none named: those of any known image.
+    #[serde(default)]
+    pub accelerators: BTreeSet<String>,
     /// IP vendors whose images are accepted, by SHA-256 of their public key; none named: that of any known image.
     #[serde(default, deserialize_with = "set::<DigestName, _>")]
     pub image_signers: BTreeSet<String>,
@@ -232,6 +238,8 @@ impl Policy {
             targets: Vec::new(),
             shells: BTreeSet::new(),
             configs: BTreeSet::new(),
+            images: BTreeSet::new(),
+            accelerators: BTreeSet::new(),
             image_signers: BTreeSet::new(),
             devices: BTreeSet::new(),
             revoked: BTreeSet::new(),
@@ -261,6 +269,12 @@ pub struct AppraisalPolicy {
     typed: Policy,
     rego: Option<Rego>,
     ids: Vec<String>,
+}
+
+impl From<Policy> for AppraisalPolicy {
+    fn from(policy: Policy) -> Self {
+        Self::new(policy)
+    }
 }
 
 /// Id of a policy: `sha256:` and the SHA-256 of its text in hexadecimal.

@@ -5,7 +5,7 @@ mod common;
 use common::{Case, NOW, key};
 use sha2::{Digest, Sha256};
 use shef_proto::evidence::Layer;
-use shef_verify::{AppraisalPolicy, CheckId, Policy, Rego, Request, Revocations, Status, TrustAnchor, TrustAnchors, appraise};
+use shef_verify::{AppraisalPolicy, CheckId, Policy, Rego, Request, Revocations, Status, TrustAnchor, TrustAnchors, appraise, floor};
 
 fn with_rego(text: &'static str) -> Case {
     Case { rego: Some(text), ..Case::new(Layer::Shield) }
@@ -259,13 +259,21 @@ fn age_counts_from_the_challenge() {
 #[test]
 fn lists_of_the_policy() {
     type Change = fn(&mut Case);
-    let rows: [(CheckId, Change, Change); 3] = [
+    let rows: [(CheckId, Change, Change); 6] = [
         (CheckId::Shell, |c| c.policy.shells = ["02".repeat(32)].into(), |c| c.policy.shells = ["03".repeat(32)].into()),
         (CheckId::Config, |c| c.policy.configs = ["04".repeat(32)].into(), |c| c.policy.configs = ["05".repeat(32)].into()),
         (
             CheckId::ImageSigner,
             |c| c.policy.image_signers = ["06".repeat(32)].into(),
             |c| c.policy.image_signers = ["07".repeat(32)].into(),
+        ),
+        (CheckId::Image, |c| c.policy.images = ["03".repeat(32)].into(), |c| c.policy.images = ["04".repeat(32)].into()),
+        (CheckId::Image, |c| c.policy.accelerators = ["digits".into()].into(), |c| c.policy.accelerators = ["other".into()].into()),
+        // Both must name it.
+        (
+            CheckId::Image,
+            |c| (c.policy.images, c.policy.accelerators) = (["03".repeat(32)].into(), ["digits".into()].into()),
+            |c| (c.policy.images, c.policy.accelerators) = (["03".repeat(32)].into(), ["other".into()].into()),
         ),
     ];
     for (id, good, bad) in rows {
@@ -275,6 +283,50 @@ fn lists_of_the_policy() {
         bad(&mut case);
         assert_eq!(case.failed(), [id]);
     }
+}
+
+/// What one verifier accepted is held against another's policy: every demand that the policy makes by itself.
+#[test]
+fn a_floor_is_a_policy_without_certificates_and_reference_values() {
+    let mut case = Case::new(Layer::Shield);
+    case.shield().bypass = vec!["progress".into()];
+    case.policy.bypass = vec!["progress".into()];
+    let verified = case.appraise_bytes(&case.evidence(), &[]).verified.unwrap();
+    let good = case.policy.clone();
+    let (challenged, now) = (Some(NOW - 10), NOW);
+    floor(&good, &verified, None, challenged, now).unwrap();
+    type Change = fn(&mut Policy);
+    let rows: &[(CheckId, Change)] = &[
+        (CheckId::RootOfTrust, |p| p.root_of_trust = vec!["board".into()]),
+        (CheckId::KernelSvn, |p| p.min_kernel_svn = 99),
+        (CheckId::ImageSvn, |p| p.min_image_svn = 99),
+        (CheckId::Age, |p| p.max_age = Some(9)),
+        (CheckId::Revocation, |p| p.require_revocation = true),
+        (CheckId::OnFault, |p| p.on_fault = vec!["region".into()]),
+        (CheckId::Bypass, |p| p.bypass = vec![]),
+        (CheckId::State, |p| p.states = vec!["closed".into()]),
+        (CheckId::Target, |p| p.targets = vec!["other".into()]),
+        (CheckId::Shell, |p| p.shells = ["09".repeat(32)].into()),
+        (CheckId::Config, |p| p.configs = ["09".repeat(32)].into()),
+        (CheckId::Image, |p| p.images = ["09".repeat(32)].into()),
+        (CheckId::Image, |p| p.accelerators = ["other".into()].into()),
+        (CheckId::ImageSigner, |p| p.image_signers = ["09".repeat(32)].into()),
+        (CheckId::Device, |p| p.devices = ["09".repeat(33)].into()),
+    ];
+    for (id, change) in rows {
+        let mut policy = good.clone();
+        change(&mut policy);
+        let denied = floor(&policy, &verified, None, challenged, now).expect_err(id.name());
+        assert_eq!(denied.first_failure().map(|check| check.id), Some(*id));
+        assert!(!denied.accepted());
+    }
+    // Nobody knows when the challenge was made; a list that revokes what was accepted.
+    let aged = Policy { max_age: Some(60), ..good.clone() };
+    floor(&aged, &verified, None, challenged, now).unwrap();
+    assert_eq!(floor(&aged, &verified, None, None, now).unwrap_err().first_failure().map(|check| check.id), Some(CheckId::Age));
+    let revoked = list(|l| l.vendors.insert("06".repeat(32)));
+    let denied = floor(&good, &verified, revoked.as_ref(), challenged, now).unwrap_err();
+    assert_eq!(denied.first_failure().map(|check| check.id), Some(CheckId::Revocation));
 }
 
 #[test]
