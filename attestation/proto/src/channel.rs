@@ -24,6 +24,9 @@ pub const PAYLOAD_LEN: usize = 48;
 /// Chunks that one MAP answer covers.
 pub const MAP_BITS: u64 = 384;
 
+/// Times that a request is sent at most while no authentic answer comes.
+pub const TRIES: u32 = 4;
+
 /// Statistics that an engine set counts.
 pub const COUNTERS: usize = 16;
 /// Operation in the message with which a Shield ends a session by itself. Nobody can ask for it.
@@ -68,7 +71,7 @@ pub const CODES: &[Code] = &[
 #[non_exhaustive]
 pub enum ChannelError {
     /// The answer does not open, or is not the answer to this request.
-    #[error("answer to request {seq} is not authentic")]
+    #[error("answer to request {seq} is not authentic: whether the request ran is unknown")]
     NotAuthentic {
         /// number of the request
         seq: u64,
@@ -86,7 +89,7 @@ pub enum ChannelError {
     #[error("the register channel is closed")]
     Closed,
     /// The Shield answered with a status other than done.
-    #[error("shield answered request {seq} with status {status}")]
+    #[error("shield answered request {seq} with status {status}: {}", status::text(*status))]
     Status {
         /// number of the request
         seq: u64,
@@ -109,6 +112,8 @@ pub enum ChannelError {
     Halted {
         /// its last words
         last: ShieldStatement,
+        /// the request that this was the answer to was run before
+        ran: bool,
     },
 }
 
@@ -190,6 +195,18 @@ pub mod status {
     pub const STOPPED: u16 = 3;
     /// A fault stopped the operation.
     pub const FAULT: u16 = 4;
+
+    /// What a status says, and so whether the request ran.
+    pub fn text(status: u16) -> &'static str {
+        match status {
+            DONE => "it ran",
+            BAD => "unknown operation or bad argument, it did not run",
+            REGISTER => "it ran, and the accelerator's register answered with an error",
+            STOPPED => "the Shield has stopped, it did not run",
+            FAULT => "it ran until a fault stopped it",
+            _ => "a status that no Shield of this version has",
+        }
+    }
 }
 
 /// Plaintext of a request.
@@ -322,12 +339,12 @@ fn le64(b: &[u8], at: usize) -> u64 {
     b[at..at + 8].iter().rev().fold(0, |n, &x| n << 8 | u64::from(x))
 }
 
-/// One direction of the channel.
-struct Direction(Aes256Gcm);
+/// One direction of the channel. Its key stays in one place.
+struct Direction(Box<Aes256Gcm>);
 
 impl Direction {
     fn new(key: &Key) -> Self {
-        Self(Aes256Gcm::new_from_slice(key.expose()).expect("channel keys have 32 bytes"))
+        Self(Box::new(Aes256Gcm::new_from_slice(key.expose()).expect("channel keys have 32 bytes")))
     }
 
     fn iv(seq: u64) -> [u8; 12] {
@@ -405,7 +422,7 @@ impl OwnerChannel {
             return Err(ChannelError::Busy { seq: self.seq });
         }
         if let Some((last, _)) = self.last {
-            return Err(ChannelError::Halted { last });
+            return Err(ChannelError::Halted { last, ran: false });
         }
         if self.closed || self.seq == u64::MAX {
             return Err(ChannelError::Closed);
@@ -419,6 +436,11 @@ impl OwnerChannel {
     /// The request under way, to be sent again.
     pub fn pending(&self) -> Option<&Sealed> {
         self.pending.as_ref().map(|(_, sealed)| sealed)
+    }
+
+    /// What it asks for.
+    pub fn pending_request(&self) -> Option<&Request> {
+        self.pending.as_ref().map(|(request, _)| request)
     }
 
     /// Opens the answer to the request under way. Whatever its status is, it is authentic.
@@ -469,7 +491,8 @@ impl OwnerChannel {
     pub fn halted(&mut self, sealed: &Sealed) -> Result<(), ChannelError> {
         let Some((seq, plaintext)) = self.rx.open(sealed) else { return Ok(()) };
         let answer = Answer::from_bytes(&plaintext);
-        let due = seq.checked_sub(1) == Some(self.seq) || (seq == self.seq && self.pending.is_some());
+        let ran = seq.checked_sub(1) == Some(self.seq);
+        let due = ran || (seq == self.seq && self.pending.is_some());
         if answer.op != HALT || answer.status != status::DONE || !due {
             return Ok(());
         }
@@ -479,7 +502,7 @@ impl OwnerChannel {
         self.closed = true;
         self.pending = None;
         self.last = Some((last, *sealed));
-        Err(ChannelError::Halted { last })
+        Err(ChannelError::Halted { last, ran })
     }
 
     /// The message by which the Shield has ended the session by itself, if it came.
@@ -501,18 +524,34 @@ impl OwnerChannel {
         Ok(Statistics::from_payloads([&first.payload, &second.payload]))
     }
 
-    /// Request and answer in one step over `carry`, which takes the request to the Shield and brings the answer back.
+    /// Sends the request under way over `carry`, which takes it to the Shield and brings the answer back, and takes the answer. While no
+    /// authentic answer comes, the same bytes go again, [`TRIES`] times in all: the Shield runs them once and shows the stored answer then.
     ///
     /// # Errors
-    /// What `carry` says, or an answer that is not authentic, or (with `E: From<ChannelError>`) a status other than done.
+    /// What `carry` said last, or that the answer was not authentic: the request is still under way, whether it ran is unknown, and this
+    /// may be called again. And those of [`OwnerChannel::answer`] after which it is not.
+    pub fn settle<E: From<ChannelError>>(&mut self, carry: &mut dyn FnMut(&Sealed) -> Result<Sealed, E>) -> Result<Answer, E> {
+        let sealed = *self.pending().ok_or(ChannelError::Idle)?;
+        for _ in 1..TRIES {
+            let answered = carry(&sealed).and_then(|answer| Ok(self.answer(&answer)?));
+            if answered.is_ok() || self.pending.is_none() {
+                return answered;
+            }
+        }
+        Ok(self.answer(&carry(&sealed)?)?)
+    }
+
+    /// Request and answer in one step: see [`OwnerChannel::settle`].
+    ///
+    /// # Errors
+    /// As [`OwnerChannel::settle`], or (with `E: From<ChannelError>`) a status other than done.
     pub fn call<E: From<ChannelError>>(
         &mut self,
         request: &Request,
         carry: &mut dyn FnMut(&Sealed) -> Result<Sealed, E>,
     ) -> Result<Answer, E> {
-        let sealed = self.request(request)?;
-        let answer = carry(&sealed)?;
-        let answer = self.answer(&answer)?;
+        self.request(request)?;
+        let answer = self.settle(carry)?;
         if answer.status == status::DONE { Ok(answer) } else { Err(ChannelError::Status { seq: self.seq, status: answer.status }.into()) }
     }
 

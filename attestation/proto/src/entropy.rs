@@ -8,11 +8,21 @@ use zeroize::{Zeroize, Zeroizing};
 pub trait Entropy {
     /// Fills all of `out`.
     fn fill(&mut self, out: &mut [u8]);
+
+    /// Whether the bytes come from a test's seed: whoever knows the seed knows them. No key that is made of them may go to a device that is not
+    /// simulated.
+    fn is_seeded(&self) -> bool {
+        false
+    }
 }
 
 impl<E: Entropy + ?Sized> Entropy for &mut E {
     fn fill(&mut self, out: &mut [u8]) {
         (**self).fill(out);
+    }
+
+    fn is_seeded(&self) -> bool {
+        (**self).is_seeded()
     }
 }
 
@@ -50,6 +60,10 @@ impl Entropy for SeededEntropy {
             *byte = self.block[self.used];
             self.used += 1;
         }
+    }
+
+    fn is_seeded(&self) -> bool {
+        true
     }
 }
 

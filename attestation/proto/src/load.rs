@@ -2,6 +2,7 @@
 //!
 //! The format is in `docs/reference/load-key.md`.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use hkdf::Hkdf;
@@ -260,10 +261,10 @@ pub fn transcript(config_digest: &[u8; 32], enc: &[u8], pk: &PublicKey, info: &[
     Transcript(h.finalize().into())
 }
 
-/// A symmetric key of 16 or 32 bytes; erased when dropped, and nothing prints it.
+/// A symmetric key of 16 or 32 bytes; erased when dropped, and nothing prints it. It stays in one place: what is moved is where that is.
 #[derive(Zeroize, ZeroizeOnDrop)]
 pub struct Key {
-    bytes: [u8; 32],
+    bytes: Box<[u8; 32]>,
     len: usize,
 }
 
@@ -273,7 +274,7 @@ impl Key {
         if bytes.len() != 16 && bytes.len() != 32 {
             return None;
         }
-        let mut key = Self { bytes: [0; 32], len: bytes.len() };
+        let mut key = Self { bytes: Box::new([0; 32]), len: bytes.len() };
         key.bytes[..bytes.len()].copy_from_slice(bytes);
         Some(key)
     }
@@ -330,7 +331,7 @@ impl SessionKeys {
         Hkdf::<Sha256>::new(Some(export), master).expand(&transcript.0, &mut session[..]).expect("32 bytes are within HKDF's limit");
         let session = Hkdf::<Sha256>::from_prk(&session[..]).expect("a PRK of the hash's length");
         let key = |usage: Use, len: usize| {
-            let mut k = Key { bytes: [0; 32], len };
+            let mut k = Key { bytes: Box::new([0; 32]), len };
             session.expand_multi_info(&[KEY_LABEL, &usage.label()], &mut k.bytes[..len]).expect("at most 32 bytes");
             k
         };

@@ -502,9 +502,9 @@ fn a_halt_ends_the_channel_whatever_the_owner_waits_for() {
             assert_eq!(o.halted(&bad), Ok(()), "byte {at}");
         }
         assert_eq!(o.halted(&answer), Ok(()), "an old answer is no halt");
-        assert_eq!(o.halted(&halt), Err(ChannelError::Halted { last }));
+        assert_eq!(o.halted(&halt), Err(ChannelError::Halted { last, ran: lost != 2 }));
         assert_eq!(o.last(), Some((&last, &halt)));
-        assert_eq!(o.request(&Request::ping()).unwrap_err(), ChannelError::Halted { last });
+        assert_eq!(o.request(&Request::ping()).unwrap_err(), ChannelError::Halted { last, ran: false });
         assert_eq!(o.pending(), None);
     }
     // what says of itself that it is no last message, or another number, is none; nor is one that comes too early
@@ -513,7 +513,7 @@ fn a_halt_ends_the_channel_whatever_the_owner_waits_for() {
         let found = o.halted(&s.halt(last.to_payload()));
         assert_eq!(
             found,
-            Err(if error { ChannelError::Impossible { seq: 1, what: "last message" } } else { ChannelError::Halted { last } })
+            Err(if error { ChannelError::Impossible { seq: 1, what: "last message" } } else { ChannelError::Halted { last, ran: true } })
         );
     }
     let (mut o, mut s) = (OwnerChannel::new(&owner), ShieldChannel::new(&shield));

@@ -1453,7 +1453,7 @@ fn a_fault_ends_the_session_by_itself() {
         assert_ne!(p.rtl.status() & CHAN_REFUSED, 0);
         let shown: Sealed = p.rtl.ctl_bytes(CHAN_RSP, 88).try_into().unwrap();
         assert_eq!(shown[..], p.rtl.krn_bytes(KRN_LAST, 88), "the kernel has it too");
-        let Err(ChannelError::Halted { last }) = owner.answer(&shown) else { panic!("no halt") };
+        let Err(ChannelError::Halted { last, .. }) = owner.answer(&shown) else { panic!("no halt") };
         assert_eq!((last.state, last.stopped, last.faults), (State::Closed, true, 1));
         assert_eq!((last.fault_kind, last.fault_region, last.fault_chunk, last.fault_version), (FaultKind::Tag, 0, 0, 1));
         assert_eq!(last.requests, 3);
