@@ -54,12 +54,25 @@ pub const CODES: &[Code] = &[
         summary: "a fault froze a region",
         help: "Under on_fault = \"region\" a result opens in spite of it only where the launch could not have reached any frozen region, and the caller names them all.",
     },
+    Code {
+        id: "SHEF-SEAL-012",
+        summary: "a sealer of another process",
+        help: "After a fork only the process that made a session may seal for it: the copy would seal other data under the same IVs. Open a new session.",
+    },
 ];
 
 /// Why something is not sealed or not opened.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SealError {
+    /// The sealer is one of another process, of which this one is a copy.
+    #[error("the sealer is of process {made}, and this is process {found}")]
+    Forked {
+        /// the process that made it
+        made: u32,
+        /// this process
+        found: u32,
+    },
     /// No such region, or of another mode.
     #[error("region {region} is no {expected} region")]
     Region {
@@ -160,6 +173,7 @@ impl SealError {
             Self::Stopped { .. } => "SHEF-SEAL-007",
             Self::Refusals { .. } => "SHEF-SEAL-008",
             Self::Frozen { .. } => "SHEF-SEAL-011",
+            Self::Forked { .. } => "SHEF-SEAL-012",
             Self::NotWritten { .. } => "SHEF-SEAL-009",
             Self::Tag { .. } => "SHEF-SEAL-010",
         }

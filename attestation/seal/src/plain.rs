@@ -3,13 +3,21 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// Plaintext in bulk, erased when dropped. It has the length that it was made with, so that nothing is left behind elsewhere.
-pub struct Plain(Vec<u8>);
+/// Plaintext in bulk, erased when dropped. Its memory is what it was made with, so that nothing is left behind elsewhere.
+pub struct Plain {
+    bytes: Vec<u8>,
+    len: usize,
+}
 
 impl Plain {
     /// So many zeros.
     pub fn zeros(len: usize) -> Self {
-        Self(vec![0; len])
+        Self { bytes: vec![0; len], len }
+    }
+
+    /// Shows only the first `len` bytes from now on. The rest is erased with them.
+    pub fn shorten(&mut self, len: usize) {
+        self.len = self.len.min(len);
     }
 }
 
@@ -17,20 +25,20 @@ impl core::ops::Deref for Plain {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        &self.0
+        &self.bytes[..self.len]
     }
 }
 
 impl core::ops::DerefMut for Plain {
     fn deref_mut(&mut self) -> &mut [u8] {
-        &mut self.0
+        &mut self.bytes[..self.len]
     }
 }
 
 impl Drop for Plain {
     fn drop(&mut self) {
         // As fast as memory is written: byte by byte it would take longer than the cipher. The barrier keeps it from being left out.
-        self.0.fill(0);
-        zeroize::optimization_barrier(&self.0[..]);
+        self.bytes.fill(0);
+        zeroize::optimization_barrier(&self.bytes[..]);
     }
 }
