@@ -14,7 +14,7 @@ use shef::proto::load::first_epochs;
 use shef::seal::OpenPolicy;
 use shef::sim::{self, Blank, CardOptions, Engine, Project, RtlOptions};
 use shef::verify::{ImageReference, KernelReference, Policy, ReferenceValues, ShellReference, TrustAnchor};
-use shef::{Batch, Host, Image, IpVendor, Job, KeyFolder, Keyed, Lane, Manufacturer, SdkError, Session, SystemEntropy, Verifier};
+use shef::{Batch, Expect, Host, Image, IpVendor, Job, KeyFolder, Keyed, Lane, Manufacturer, SdkError, Session, SystemEntropy, Verifier};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
@@ -73,7 +73,8 @@ fn add(keys: &Path, a: impl Read, b: impl Read, bytes: u64, out: &Path) -> Resul
     host.load_image(image.container.clone(), release.key_box)?;
 
     // Shield round, and from here on the data's owner: the Load Key goes to a Shield that was appraised, and to nothing else.
-    let session = Session::connect(&mut host)?.attest(&verifier, project.config(), now, &mut entropy)?;
+    let expect = Expect::image(project.config(), &image.digest);
+    let session = Session::connect(&mut host)?.attest(&verifier, &expect, now, &mut entropy)?;
     let mut session = session.key("owner", &first_epochs(project.config(), 1), &mut entropy)?;
     let batches = stream(&mut session, a, b, bytes, File::create(out)?)?;
 
@@ -122,18 +123,18 @@ fn stream(session: &mut Session<'_, Keyed>, mut a: impl Read, mut b: impl Read, 
     let (sums, progress) = (session.scratch("sums")?, session.unprotected("progress")?.addr());
     let length = |number: u64| LANE.min(bytes - number * LANE);
     let mut write = |batch: Option<Batch>| -> std::io::Result<()> {
-        batch.map_or(Ok(()), |batch| out.write_all(&batch.outputs[0].data[..length(batch.number) as usize]))
+        batch.map_or(Ok(()), |batch| out.write_all(&batch.outputs[0].data))
     };
 
     let batches = bytes.div_ceil(LANE);
-    let mut ring = session.ring(lanes, OpenPolicy::default())?;
+    let mut ring = session.ring(lanes)?;
     let (mut x, mut y) = (Vec::new(), Vec::new());
     for number in 0..batches {
         for (file, data) in [(&mut a as &mut dyn Read, &mut x), (&mut b as &mut dyn Read, &mut y)] {
             data.resize(length(number) as usize, 0);
             file.read_exact(data)?;
         }
-        write(ring.push(&[&x, &y], |lane| Job {
+        ring.push(&[&x, &y], |lane| Job {
             registers: vec![
                 (0x08, length(number).div_ceil(BLOCK) as u32),
                 (0x10, lane.inputs[0].addr() as u32),
@@ -145,7 +146,10 @@ fn stream(session: &mut Session<'_, Keyed>, mut a: impl Read, mut b: impl Read, 
             start: (0x00, 1),
             done: (0x04, 2),
             results: vec![length(number) as usize],
-        })?)?;
+            policy: OpenPolicy::default(),
+        })?;
+        // Those of the batch before: this one runs meanwhile.
+        write(ring.results()?)?;
     }
     write(ring.finish()?)?;
     Ok(batches)

@@ -109,12 +109,20 @@ pub fn main() -> Exit {
         }
     };
     let output = Output::new(args.json, args.quiet, args.verbose, args.color);
-    match run(&output, args.command) {
+    match close_memory(&args.command).and_then(|()| run(&output, args.command)) {
         Ok(exit) => exit,
         Err(error) => {
             output.error(&error);
             error.exit
         }
+    }
+}
+
+/// Keys of parties and sessions stay in this process. A simulated card's protect nothing, and its developers look into it.
+fn close_memory(command: &Command) -> Result<(), CliError> {
+    match command {
+        Command::Sim(_) => Ok(()),
+        _ => Ok(shef::undumpable()?),
     }
 }
 
@@ -148,5 +156,21 @@ fn run(output: &Output, command: Command) -> Result<Exit, CliError> {
             clap_mangen::Man::new(page).render(&mut text).map_err(|e| CliError::internal(e.to_string()))?;
             output.text(&text).map(|()| Exit::Done)
         }
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use rustix::process::{DumpableBehavior, dumpable_behavior};
+
+    #[test]
+    fn every_command_but_the_simulators_closes_its_memory() {
+        let run = |args: &[&str]| {
+            close_memory(&Args::try_parse_from(args).unwrap().command).unwrap();
+            dumpable_behavior().unwrap()
+        };
+        assert_ne!(run(&["shef", "sim", "serve", "--socket", "card"]), DumpableBehavior::NotDumpable);
+        assert_eq!(run(&["shef", "explain"]), DumpableBehavior::NotDumpable);
     }
 }

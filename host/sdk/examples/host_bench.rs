@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use shef::sim::{Blank, Card, CardError, CardOptions, Engine, Identity, ServeOptions, serve};
-use shef::transfer::{Open, download_into, upload};
+use shef::transfer::{Open, download_into, unwatched, upload};
 use shef::{Device, Host, SystemEntropy, Uri};
 use shef_device::pci::{BAR_CTL, Function, PciCard};
 use shef_device::ring::{
@@ -551,7 +551,7 @@ fn uploads<'a>(config: &Config, host: &'a RefCell<Host>) -> Body<'a> {
         let ready = sealer.take().expect("it comes back");
         timed(|| {
             let mut host = host.borrow_mut();
-            let (spent, uploaded) = upload(&mut host, ready, &plain);
+            let (spent, uploaded) = upload(&mut host, ready, &plain, &mut unwatched);
             uploaded.expect("uploaded");
             // Writes are posted.
             host.device().ctl_read32(mailbox::STATUS).expect("a register");
@@ -572,7 +572,7 @@ fn downloads<'a>(config: &Config, host: &'a RefCell<Host>) -> Body<'a> {
     Body::new(SIZE, move || {
         let all = Open { statement: &statement, unreached: &[], policy: OpenPolicy::default() };
         let took = timed(|| {
-            download_into(&mut host.borrow_mut(), &opener, all, &mut out).expect("downloaded");
+            download_into(&mut host.borrow_mut(), &opener, all, &mut out, &mut unwatched).expect("downloaded");
         });
         assert!(out[0] == 0x33 && out[SIZE - 1] == 0x33);
         took

@@ -1,6 +1,7 @@
 //! Buffers of a session: what is sealed into card memory and opened out of it.
 
 use std::io::{Read, Write};
+use std::ops::ControlFlow;
 
 use shef_proto::channel::{Request, Statement, WrittenMap};
 use shef_proto::config::{Mode, Region};
@@ -8,62 +9,56 @@ use shef_seal::{OpenPolicy, Opened, Opener, SealError, Sealer, Spent};
 
 use crate::host::Host;
 use crate::judge::{judge, judge_despite_fault};
-use crate::transfer::{self, Open, Watch};
+use crate::transfer::{self, Open, Progress, Watch, unwatched};
+use crate::wait::Cancel;
 use crate::{Keyed, SdkError, Session};
+
+/// A region, and the session whose buffer it is: another session has other keys for it, and may be one with another card.
+#[derive(Debug, Clone)]
+struct Bound {
+    region: Region,
+    session: [u8; 32],
+}
 
 /// A buffer in an `input` region: data that the owner seals for the accelerator.
 #[derive(Debug, Clone)]
-pub struct InputBuffer(Region);
-
-/// A buffer in a `bypass` region: bytes that nothing protects. The host and everybody else at the card's memory sees and changes them.
-#[derive(Debug, Clone)]
-pub struct UnprotectedBuffer(Region);
-
-impl UnprotectedBuffer {
-    /// Address of the first byte, as the accelerator sees it.
-    pub fn addr(&self) -> u64 {
-        self.0.base
-    }
-
-    /// The region.
-    pub fn region(&self) -> &Region {
-        &self.0
-    }
-
-    fn check(&self, offset: u64, len: u64) -> Result<u64, SdkError> {
-        let region = &self.0;
-        if offset.checked_add(len).is_none_or(|end| end > region.size) {
-            return Err(SdkError::TooLong { name: region.name.clone(), offset, len, size: region.size });
-        }
-        Ok(region.base + offset)
-    }
-}
+pub struct InputBuffer(Bound);
 
 /// A buffer in an `output` region: results that the Shield seals for the owner.
 #[derive(Debug, Clone)]
-pub struct OutputBuffer(Region);
+pub struct OutputBuffer(Bound);
 
-impl InputBuffer {
-    /// Address of the first byte, as the accelerator sees it.
-    pub fn addr(&self) -> u64 {
-        self.0.base
-    }
+/// A buffer in a `bypass` region: bytes that nothing protects. The host and everybody else at the card's memory sees and changes them.
+#[derive(Debug, Clone)]
+pub struct UnprotectedBuffer(Bound);
 
-    /// The region.
-    pub fn region(&self) -> &Region {
-        &self.0
-    }
+macro_rules! region_of {
+    ($($buffer:ident),*) => {$(
+        impl $buffer {
+            /// Address of the first byte, as the accelerator sees it.
+            pub fn addr(&self) -> u64 {
+                self.0.region.base
+            }
+
+            /// The region.
+            pub fn region(&self) -> &Region {
+                &self.0.region
+            }
+        }
+    )*};
 }
 
-impl OutputBuffer {
-    /// Address of the first byte, as the accelerator sees it.
-    pub fn addr(&self) -> u64 {
-        self.0.base
-    }
+region_of!(InputBuffer, OutputBuffer, UnprotectedBuffer);
 
-    /// The region.
-    pub fn region(&self) -> &Region {
-        &self.0
+/// What nothing protects: the host may have made it up. Only a value that is taken out by name gets any further.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub struct Untrusted<T>(T);
+
+impl<T> Untrusted<T> {
+    /// The value. A caller who decides anything by it lets the host decide.
+    pub fn into_what_the_host_says(self) -> T {
+        self.0
     }
 }
 
@@ -73,7 +68,7 @@ impl Session<'_, Keyed> {
     /// # Errors
     /// [`SdkError::NoRegion`], [`SdkError::WrongMode`].
     pub fn input(&self, name: &str) -> Result<InputBuffer, SdkError> {
-        self.region(name, Mode::Input).map(InputBuffer)
+        self.bound(name, Mode::Input).map(InputBuffer)
     }
 
     /// The buffer of an `output` region.
@@ -81,7 +76,7 @@ impl Session<'_, Keyed> {
     /// # Errors
     /// [`SdkError::NoRegion`], [`SdkError::WrongMode`].
     pub fn output(&self, name: &str) -> Result<OutputBuffer, SdkError> {
-        self.region(name, Mode::Output).map(OutputBuffer)
+        self.bound(name, Mode::Output).map(OutputBuffer)
     }
 
     /// The buffer of a `bypass` region.
@@ -89,7 +84,7 @@ impl Session<'_, Keyed> {
     /// # Errors
     /// [`SdkError::NoRegion`], [`SdkError::WrongMode`].
     pub fn unprotected(&self, name: &str) -> Result<UnprotectedBuffer, SdkError> {
-        self.region(name, Mode::Bypass).map(UnprotectedBuffer)
+        self.bound(name, Mode::Bypass).map(UnprotectedBuffer)
     }
 
     /// First byte of a scratch region (`counted`, `tree`), as the accelerator sees it: no host can read or fill one.
@@ -104,12 +99,30 @@ impl Session<'_, Keyed> {
         Ok(region.base)
     }
 
-    fn region(&self, name: &str, mode: Mode) -> Result<Region, SdkError> {
+    fn bound(&self, name: &str, mode: Mode) -> Result<Bound, SdkError> {
         let region = self.state.config.region_by_name(name).ok_or_else(|| SdkError::NoRegion { name: name.to_owned() })?;
         if region.mode != mode {
             return Err(SdkError::WrongMode { name: name.to_owned(), found: region.mode.name(), expected: mode.name() });
         }
-        Ok(region.clone())
+        Ok(Bound { region: region.clone(), session: self.transcript() })
+    }
+
+    /// The region of a buffer of this session.
+    fn own<'b>(&self, buffer: &'b Bound) -> Result<&'b Region, SdkError> {
+        self.state.process.check()?;
+        let region = &buffer.region;
+        let known = usize::from(region.id) < self.state.epochs.len();
+        if buffer.session == self.transcript() && known { Ok(region) } else { Err(SdkError::OtherSession { name: region.name.clone() }) }
+    }
+
+    /// Whether a buffer is one of this session, and so many bytes fit it from its start on.
+    pub(crate) fn check_input(&self, buffer: &InputBuffer, len: u64) -> Result<(), SdkError> {
+        fits(self.own(&buffer.0)?, len)
+    }
+
+    /// As [`Session::check_input`].
+    pub(crate) fn check_output(&self, buffer: &OutputBuffer, len: u64) -> Result<(), SdkError> {
+        fits(self.own(&buffer.0)?, len)
     }
 
     /// Seals `data` into the buffer, from its start, and has ciphertext and tags carried into card memory; sealing overlaps with the transfer. Once in
@@ -118,12 +131,12 @@ impl Session<'_, Keyed> {
     /// # Errors
     /// [`SdkError::TooLong`], [`SdkError::Seal`] where the epoch's data was sealed already, and those of the host.
     pub fn upload(&mut self, buffer: &InputBuffer, data: &[u8]) -> Result<(), SdkError> {
-        self.upload_at(buffer, self.epoch(&buffer.0), data)
+        self.upload_at(buffer, self.epoch(&buffer.0)?, data)
     }
 
     /// As [`Session::upload`], under an epoch that the Shield may have yet to come to.
     pub(crate) fn upload_at(&mut self, buffer: &InputBuffer, epoch: u64, data: &[u8]) -> Result<(), SdkError> {
-        self.seal(buffer, epoch, data.len() as u64, |host, sealer| transfer::upload(host, sealer, data))
+        self.seal(buffer, epoch, data.len() as u64, &mut unwatched, |host, sealer, watch| transfer::upload(host, sealer, data, watch))
     }
 
     /// As [`Session::upload`], of `len` bytes that are read piece by piece, so that they need not fit the owner's memory. `watch` sees the
@@ -134,7 +147,8 @@ impl Session<'_, Keyed> {
     /// # Errors
     /// As [`Session::upload`]; [`SdkError::Stream`] where the reader fails or ends before `len` bytes, [`SdkError::Cancelled`].
     pub fn upload_from(&mut self, buffer: &InputBuffer, from: impl Read + Send, len: u64, watch: &mut Watch<'_>) -> Result<(), SdkError> {
-        self.seal(buffer, self.epoch(&buffer.0), len, |host, sealer| transfer::upload_from(host, sealer, from, len as usize, watch))
+        let epoch = self.epoch(&buffer.0)?;
+        self.seal(buffer, epoch, len, watch, |host, sealer, watch| transfer::upload_from(host, sealer, from, len as usize, watch))
     }
 
     /// Has `upload` do with the sealer of an epoch what it does, once for each epoch.
@@ -143,10 +157,12 @@ impl Session<'_, Keyed> {
         buffer: &InputBuffer,
         epoch: u64,
         len: u64,
-        upload: impl FnOnce(&mut Host, Sealer) -> (Spent, Result<(), SdkError>),
+        watch: &mut Watch<'_>,
+        upload: impl FnOnce(&mut Host, Sealer, &mut Watch<'_>) -> (Spent, Result<(), SdkError>),
     ) -> Result<(), SdkError> {
-        let region = &buffer.0;
+        let region = self.own(&buffer.0)?;
         fits(region, len)?;
+        let cancel = self.state.patience.cancel.clone();
         let state = &mut self.state;
         let slot = usize::from(region.id);
         let sealer = match state.sealers[slot].take() {
@@ -159,7 +175,7 @@ impl Session<'_, Keyed> {
                 }
             },
         };
-        let (spent, result) = upload(self.host, sealer);
+        let (spent, result) = upload(self.host, sealer, &mut |progress| both(&cancel, watch, progress));
         state.sealers[slot] = Some(spent);
         result
     }
@@ -169,7 +185,7 @@ impl Session<'_, Keyed> {
     /// # Errors
     /// [`SdkError::TooLong`] and those of the host.
     pub fn write_unprotected(&mut self, buffer: &UnprotectedBuffer, offset: u64, data: &[u8]) -> Result<(), SdkError> {
-        let addr = buffer.check(offset, data.len() as u64)?;
+        let addr = within(self.own(&buffer.0)?, offset, data.len() as u64)?;
         self.host.write_memory(addr, data.to_vec())
     }
 
@@ -177,9 +193,9 @@ impl Session<'_, Keyed> {
     ///
     /// # Errors
     /// [`SdkError::TooLong`] and those of the host.
-    pub fn read_unprotected(&mut self, buffer: &UnprotectedBuffer, offset: u64, len: usize) -> Result<Vec<u8>, SdkError> {
-        let addr = buffer.check(offset, len as u64)?;
-        self.host.read_memory(addr, len)
+    pub fn read_unprotected(&mut self, buffer: &UnprotectedBuffer, offset: u64, len: usize) -> Result<Untrusted<Vec<u8>>, SdkError> {
+        let addr = within(self.own(&buffer.0)?, offset, len as u64)?;
+        self.host.read_memory(addr, len).map(Untrusted)
     }
 
     /// Raises the epoch of an `input` region: what was sealed before is worthless, and new data can be sealed.
@@ -187,7 +203,8 @@ impl Session<'_, Keyed> {
     /// # Errors
     /// Those of the channel.
     pub fn next_input_epoch(&mut self, buffer: &InputBuffer) -> Result<u64, SdkError> {
-        self.next_epoch(buffer.0.id)
+        let region = self.own(&buffer.0)?.id;
+        self.next_epoch(region)
     }
 
     /// Raises the epoch of an `output` region: every chunk may be written again.
@@ -195,7 +212,8 @@ impl Session<'_, Keyed> {
     /// # Errors
     /// Those of the channel.
     pub fn next_output_epoch(&mut self, buffer: &OutputBuffer) -> Result<u64, SdkError> {
-        self.next_epoch(buffer.0.id)
+        let region = self.own(&buffer.0)?.id;
+        self.next_epoch(region)
     }
 
     fn next_epoch(&mut self, region: u8) -> Result<u64, SdkError> {
@@ -204,8 +222,8 @@ impl Session<'_, Keyed> {
         Ok(epoch)
     }
 
-    fn epoch(&self, region: &Region) -> u64 {
-        self.state.epochs[usize::from(region.id)]
+    fn epoch(&self, buffer: &Bound) -> Result<u64, SdkError> {
+        Ok(self.state.epochs[usize::from(self.own(buffer)?.id)])
     }
 
     /// The least epoch of a region that neither Shield nor owner has come to.
@@ -217,17 +235,15 @@ impl Session<'_, Keyed> {
 
     /// Has the Shield raise the epoch of a region.
     pub(crate) fn raise_epoch(&mut self, region: u8, epoch: u64) -> Result<(), SdkError> {
-        self.call(&Request::epoch(region, epoch))?;
-        self.state.epochs[usize::from(region)] = epoch;
-        self.state.stale_before = self.state.channel.seq();
-        Ok(())
+        self.call(&Request::epoch(region, epoch)).map(drop)
     }
 
-    /// Reads `len` bytes of results from card memory and opens them under the statement.
+    /// Reads `len` bytes of results from card memory and opens them under the statement. A policy that tolerates refusals tolerates those that
+    /// this statement shows, now and later; what the Shield refuses in a later launch must be tolerated again.
     ///
     /// # Errors
     /// [`SdkError::Faulted`] or [`SdkError::Refusals`] where the statement is not good, [`SdkError::StaleStatement`] where it is older than the
-    /// last launch, [`SdkError::Withheld`] where the host delivers something else than the Shield sealed, [`SdkError::Seal`] where a chunk was
+    /// last launch, register write, flush or epoch, [`SdkError::Withheld`] where the host delivers something else than the Shield sealed, [`SdkError::Seal`] where a chunk was
     /// never written.
     pub fn open(&mut self, buffer: &OutputBuffer, statement: &Statement, len: usize, policy: OpenPolicy) -> Result<Opened, SdkError> {
         self.open_since(buffer, statement, len, policy, self.state.stale_before)
@@ -242,8 +258,13 @@ impl Session<'_, Keyed> {
         policy: OpenPolicy,
         since: u64,
     ) -> Result<Opened, SdkError> {
-        judge(statement.shield(), policy.refusals)?;
-        self.open_judged(buffer, statement, len as u64, (policy, &[]), since, transfer::download)
+        judge(statement.shield(), self.allowed(policy))?;
+        self.open_judged(buffer, statement, len as u64, (policy, &[]), since, &mut unwatched, transfer::download)
+    }
+
+    /// Refusals with which results open: those that the owner has allowed before, and those of this statement where the policy allows them.
+    fn allowed(&self, policy: OpenPolicy) -> u32 {
+        if policy.refusals { u32::MAX } else { self.state.allowed_refusals }
     }
 
     /// As [`Session::open`], into memory of the caller's, as many bytes as that has: new memory costs about as much as the cipher. Where it fails, it holds
@@ -258,10 +279,10 @@ impl Session<'_, Keyed> {
         out: &mut [u8],
         policy: OpenPolicy,
     ) -> Result<WrittenMap, SdkError> {
-        judge(statement.shield(), policy.refusals)?;
+        judge(statement.shield(), self.allowed(policy))?;
         let since = self.state.stale_before;
-        self.open_judged(buffer, statement, out.len() as u64, (policy, &[]), since, |host, opener, open, _| {
-            transfer::download_into(host, opener, open, out)
+        self.open_judged(buffer, statement, out.len() as u64, (policy, &[]), since, &mut unwatched, |host, opener, open, _, watch| {
+            transfer::download_into(host, opener, open, out, watch)
         })
     }
 
@@ -281,9 +302,9 @@ impl Session<'_, Keyed> {
         to: W,
         watch: &mut Watch<'_>,
     ) -> Result<(W, WrittenMap), SdkError> {
-        judge(statement.shield(), policy.refusals)?;
+        judge(statement.shield(), self.allowed(policy))?;
         let since = self.state.stale_before;
-        self.open_judged(buffer, statement, len, (policy, &[]), since, |host, opener, open, len| {
+        self.open_judged(buffer, statement, len, (policy, &[]), since, watch, |host, opener, open, len, watch| {
             transfer::download_to(host, opener, open, to, len, watch)
         })
     }
@@ -309,11 +330,12 @@ impl Session<'_, Keyed> {
         for name in unreached {
             ids.push(config.region_by_name(name).ok_or_else(|| SdkError::NoRegion { name: (*name).to_owned() })?.id);
         }
-        judge_despite_fault(config, statement, &ids, buffer.0.id, policy.refusals)?;
-        self.open_judged(buffer, statement, len as u64, (policy, &ids), self.state.stale_before, transfer::download)
+        judge_despite_fault(config, statement, &ids, buffer.0.region.id, self.allowed(policy))?;
+        self.open_judged(buffer, statement, len as u64, (policy, &ids), self.state.stale_before, &mut unwatched, transfer::download)
     }
 
     /// Has `download` bring and open `len` bytes under a statement that was judged.
+    #[expect(clippy::too_many_arguments, reason = "what is opened, under what, and how it is brought")]
     fn open_judged<T>(
         &mut self,
         buffer: &OutputBuffer,
@@ -321,14 +343,16 @@ impl Session<'_, Keyed> {
         len: u64,
         (policy, unreached): (OpenPolicy, &[u8]),
         since: u64,
-        download: impl FnOnce(&mut Host, &Opener, Open<'_>, u64) -> Result<T, SdkError>,
+        watch: &mut Watch<'_>,
+        download: impl FnOnce(&mut Host, &Opener, Open<'_>, u64, &mut Watch<'_>) -> Result<T, SdkError>,
     ) -> Result<T, SdkError> {
+        let region = self.own(&buffer.0)?;
         let found = statement.shield().requests;
         if found <= since {
             return Err(SdkError::StaleStatement { needed: since, found });
         }
-        let region = &buffer.0;
         fits(region, len)?;
+        let cancel = self.state.patience.cancel.clone();
         let state = &mut self.state;
         let slot = usize::from(region.id);
         // The statement is authentic; that it is of the epoch which the owner has in mind is the owner's to check.
@@ -339,11 +363,33 @@ impl Session<'_, Keyed> {
             Some(opener) => opener,
             empty => empty.insert(Opener::new(&state.config, &mut state.keys, region.id)?),
         };
-        download(self.host, opener, Open { statement, unreached, policy }, len).map_err(|error| match error {
+        // Refusals were judged.
+        let open = Open { statement, unreached, policy: OpenPolicy { refusals: true, ..policy } };
+        let opened = download(self.host, opener, open, len, &mut |progress| both(&cancel, watch, progress));
+        if policy.refusals && opened.is_ok() {
+            state.allowed_refusals = state.allowed_refusals.max(statement.shield().refusals);
+        }
+        opened.map_err(|error| match error {
             SdkError::Seal(source @ (SealError::Tag { .. } | SealError::Length { .. })) => SdkError::Withheld { source },
             error => error,
         })
     }
+}
+
+/// Goes on while neither the session's owner nor the caller ends it.
+fn both(cancel: &Cancel, watch: &mut Watch<'_>, progress: Progress) -> ControlFlow<()> {
+    match watch(progress) {
+        ControlFlow::Continue(()) => cancel.watch(progress),
+        ended => ended,
+    }
+}
+
+/// First address of bytes that are wholly in a region.
+fn within(region: &Region, offset: u64, len: u64) -> Result<u64, SdkError> {
+    if offset.checked_add(len).is_none_or(|end| end > region.size) {
+        return Err(SdkError::TooLong { name: region.name.clone(), offset, len, size: region.size });
+    }
+    Ok(region.base + offset)
 }
 
 /// Whether so many bytes fit a region from its start on.

@@ -1,6 +1,7 @@
 //! Where a party's randomness comes from.
 
 use shef_proto::entropy::{Entropy, SeededEntropy};
+use shef_proto::evidence::RootOfTrust;
 
 use crate::SdkError;
 
@@ -54,5 +55,37 @@ impl Entropy for Source {
             Self::System(source) => source.fill(out),
             Self::Seeded(source) => source.fill(out),
         }
+    }
+
+    fn is_seeded(&self) -> bool {
+        matches!(self, Self::Seeded(_))
+    }
+}
+
+/// A seed's bytes are for simulated devices only.
+///
+/// # Errors
+/// [`SdkError::Seeded`].
+pub(crate) fn fit_for(entropy: &dyn Entropy, kind: RootOfTrust) -> Result<(), SdkError> {
+    if entropy.is_seeded() && kind != RootOfTrust::Simulated { Err(SdkError::Seeded { kind: kind.name() }) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_is_for_simulated_devices_only() {
+        use RootOfTrust::{Board, Provider, ShefBoot, Simulated};
+        let mut seeded = Source::new(Some(1), "owner").unwrap();
+        let mut system = Source::new(None, "owner").unwrap();
+        for kind in [ShefBoot, Board, Provider] {
+            for source in [&seeded as &dyn Entropy, &SeededEntropy::new(1, "owner")] {
+                assert_eq!(fit_for(source, kind).unwrap_err().code(), "SHEF-SDK-044", "{}", kind.name());
+            }
+            assert_eq!(fit_for(&&mut seeded, kind).unwrap_err().code(), "SHEF-SDK-044", "{}", kind.name());
+            fit_for(&&mut system, kind).unwrap();
+        }
+        fit_for(&seeded, Simulated).unwrap();
     }
 }

@@ -1,6 +1,7 @@
 //! Errors of the host library, by who is at fault.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use shef_proto::channel::FaultKind;
 use shef_proto::code::Code;
@@ -49,11 +50,16 @@ pub enum SdkError {
         /// Bytes of the buffer.
         max: usize,
     },
-    /// Plain status says that the Shield refused a sealed request.
-    #[error("the Shield refused a sealed request: it is not the next one of this session, or not authentic")]
-    RequestRefused {
-        /// What the answer buffer showed: the answer of the last request that was run.
-        answer: Vec<u8>,
+    /// Plain status says that the Shield refused a sealed request, and what it shows is not the answer.
+    #[error("plain status says that the Shield refused a sealed request, and what it shows is not the answer")]
+    RequestRefused,
+    /// A request was sent, some times, and no authentic answer came.
+    #[error("no answer to request {seq}: whether it ran is unknown ({source})")]
+    Unanswered {
+        /// Number of the request.
+        seq: u64,
+        /// What happened the last time.
+        source: Box<SdkError>,
     },
     /// Plain status says that the Shield refused a Load Key, and it shows no confirmation.
     #[error("the Shield refused the Load Key")]
@@ -109,10 +115,14 @@ pub enum SdkError {
         name: String,
     },
     /// The statement shows refusals, and the caller did not ask to open results in spite of them.
-    #[error("the accelerator did {count} things that the Shield refused, the first {kind} at {addr:#x} (region {region:#04x})")]
+    #[error(
+        "the accelerator did {count} things that the Shield refused ({allowed} of them allowed before), the first {kind} at {addr:#x} (region {region:#04x})"
+    )]
     Refusals {
         /// Number of refusals.
         count: u32,
+        /// How many of them were allowed when results of earlier launches were opened.
+        allowed: u32,
         /// Kind of the first.
         kind: &'static str,
         /// Its region, 0xff for none.
@@ -121,14 +131,76 @@ pub enum SdkError {
         addr: u64,
     },
     /// The accelerator did not come to what was waited for.
-    #[error("the accelerator did not finish: register {addr:#06x} is {last:#010x} after {polls} reads")]
+    #[error("the accelerator did not finish: register {addr:#06x} is {last:#010x} after {after:?}")]
     NotFinished {
         /// Register that was watched.
         addr: u32,
         /// Last value.
         last: u32,
-        /// Reads made.
-        polls: u32,
+        /// How long was waited.
+        after: Duration,
+    },
+    /// The caller ended the wait for the accelerator, which goes on.
+    #[error("the wait was ended by the caller: register {addr:#06x} is {last:#010x} after {after:?}, and what was launched goes on")]
+    WaitEnded {
+        /// Register that was watched.
+        addr: u32,
+        /// Last value.
+        last: u32,
+        /// How long was waited.
+        after: Duration,
+    },
+    /// The session is one of another process, of which this one is a copy.
+    #[error("the session is of process {made}, and this is process {found}: a copy of a process must not use its sessions")]
+    Forked {
+        /// The process that made it.
+        made: u32,
+        /// This process.
+        found: u32,
+    },
+    /// A buffer is of another session.
+    #[error("the buffer of region {name:?} is of another session")]
+    OtherSession {
+        /// Name of the region.
+        name: String,
+    },
+    /// Randomness of a test's seed for a device that is not simulated.
+    #[error(
+        "the randomness comes from a seed, and the root of trust of this device is {kind}: keys from a seed are for simulated devices only"
+    )]
+    Seeded {
+        /// Kind of root of trust in the evidence.
+        kind: &'static str,
+    },
+    /// Results of a ring wait to be taken.
+    #[error("the results of batch {number} wait: take or discard them before the next batch, which would overwrite them")]
+    ResultsWait {
+        /// Number of the batch.
+        number: u64,
+    },
+    /// The verifier service released something else than was asked for.
+    #[error("the verifier service released another {what}: expected {expected}, found {found}")]
+    OtherRelease {
+        /// What differs.
+        what: &'static str,
+        /// What was asked for.
+        expected: String,
+        /// What came.
+        found: String,
+    },
+    /// A request to a verifier service was ended by the caller.
+    #[error("the request to {url} was ended by the caller")]
+    ServiceEnded {
+        /// Where the service is.
+        url: String,
+    },
+    /// A key file or folder is not its owner's alone.
+    #[error("key file {}: {reason}", path.display())]
+    KeyOpen {
+        /// Path of the file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: &'static str,
     },
     /// A key file cannot be read or written.
     #[error("key file {}: {reason}", path.display())]
@@ -191,6 +263,16 @@ pub enum SdkError {
     /// The appraised Shield runs another configuration than the owner's.
     #[error("the Shield's configuration is known, but is not the one that this session is for")]
     OtherConfig,
+    /// The appraised Shield runs another program than the owner's.
+    #[error("the Shield's {what} is {found}, expected {expected}")]
+    OtherProgram {
+        /// Image, accelerator or signer.
+        what: &'static str,
+        /// What the owner expects.
+        expected: String,
+        /// What the evidence says.
+        found: String,
+    },
     /// The Security Kernel refused.
     #[error("the Security Kernel refused: {text}")]
     Kernel {
@@ -340,6 +422,12 @@ pub enum SdkError {
         /// Number of the batch.
         number: u64,
     },
+    /// The memory of this process cannot be kept from others.
+    #[error("the system does not keep the memory of this process from others: {reason}")]
+    Traces {
+        /// What it says.
+        reason: String,
+    },
     /// The thread of a session ended before it did what was asked for.
     #[error("the thread of the session ended before this was done")]
     WorkerGone,
@@ -354,10 +442,39 @@ pub enum SdkError {
 impl From<shef_proto::mailbox::MailboxError> for SdkError {
     fn from(error: shef_proto::mailbox::MailboxError) -> Self {
         match error {
-            shef_proto::mailbox::MailboxError::Refused { code, text } => Self::Kernel { code, text },
+            shef_proto::mailbox::MailboxError::Refused { code, text } => Self::Kernel { code: printable(&code), text: printable(&text) },
             error => Self::Mailbox(error),
         }
     }
+}
+
+/// What the other side wrote, fit to be shown: no control characters, and not endless.
+pub(crate) fn printable(text: &str) -> String {
+    text.chars().take(400).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+/// A code that somebody else wrote, if it is one that he may say: what this library found out is said by itself only.
+fn theirs<'c>(code: &'c str, may: &[&str]) -> &'c str {
+    let number = may.iter().find_map(|who| code.strip_prefix("SHEF-")?.strip_prefix(who)?.strip_prefix('-'));
+    if number.is_some_and(|number| number.len() == 3 && number.bytes().all(|byte| byte.is_ascii_digit())) { code } else { NOT_THEIRS }
+}
+
+/// The code of a refusal whose own code is not one that the other side may say.
+const NOT_THEIRS: &str = "SHEF-SDK-046";
+/// Whose codes the Security Kernel says, an agent (its own, and those of its devices), and a verifier service.
+const KERNEL: &[&str] = &["KRN", "PRO"];
+const AGENT: &[&str] = &["AGT", "DEV", "PCI", "VFU", "CARD", "RTL", "GEN"];
+const SERVICE: &[&str] = &["SVC", "ATT", "PRO"];
+
+/// What became of the request to the Shield, or of the launch, that an error ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ran {
+    /// It ran, or was running when the call ended.
+    Ran,
+    /// It did not run.
+    DidNotRun,
+    /// Nobody can say: the Shield's answer is missing.
+    Unknown,
 }
 
 fn rejection(appraisal: &shef_verify::Appraisal) -> String {
@@ -389,8 +506,9 @@ impl SdkError {
         match self {
             Self::Rejected { appraisal } => appraisal.first_failure().map_or("SHEF-SDK-018", |check| check.code),
             Self::OtherConfig => "SHEF-SDK-019",
+            Self::OtherProgram { .. } => "SHEF-SDK-050",
             Self::OtherRecord { .. } => "SHEF-SDK-020",
-            Self::Kernel { code, .. } => code,
+            Self::Kernel { code, .. } => theirs(code, KERNEL),
             Self::Mailbox(e) => e.code(),
             Self::Certificate(e) => e.code(),
             Self::Image(e) => e.code(),
@@ -401,7 +519,16 @@ impl SdkError {
             Self::Dropped { .. } => "SHEF-SDK-001",
             Self::ShieldBusy { .. } => "SHEF-SDK-002",
             Self::MessageTooLong { .. } => "SHEF-SDK-003",
-            Self::RequestRefused { .. } => "SHEF-SDK-004",
+            Self::RequestRefused => "SHEF-SDK-004",
+            Self::Unanswered { .. } => "SHEF-SDK-040",
+            Self::WaitEnded { .. } => "SHEF-SDK-041",
+            Self::Forked { .. } => "SHEF-SDK-042",
+            Self::OtherSession { .. } => "SHEF-SDK-043",
+            Self::Seeded { .. } => "SHEF-SDK-044",
+            Self::ResultsWait { .. } => "SHEF-SDK-045",
+            Self::OtherRelease { .. } => "SHEF-SDK-047",
+            Self::KeyOpen { .. } => "SHEF-SDK-048",
+            Self::ServiceEnded { .. } => "SHEF-SDK-049",
             Self::LoadRefused => "SHEF-SDK-005",
             Self::NoRegion { .. } => "SHEF-SDK-006",
             Self::WrongMode { .. } => "SHEF-SDK-007",
@@ -420,6 +547,7 @@ impl SdkError {
             Self::Lanes { .. } => "SHEF-SDK-037",
             Self::RingOver { .. } => "SHEF-SDK-038",
             Self::WorkerGone => "SHEF-SDK-039",
+            Self::Traces { .. } => "SHEF-SDK-051",
             Self::Entropy { .. } => "SHEF-SDK-017",
             Self::Faulted { kind, .. } => match kind {
                 FaultKind::Tag => "SHEF-SDK-021",
@@ -436,9 +564,10 @@ impl SdkError {
             Self::ClientCertificate { .. } => "SHEF-SDK-034",
             Self::ServiceAnswer { .. } => "SHEF-SDK-035",
             Self::MasterKey { .. } => "SHEF-SDK-036",
-            Self::Refused { code, .. } | Self::Denied { code, .. } => code,
+            Self::Refused { code, .. } | Self::Denied { code, .. } => theirs(code, SERVICE),
             Self::Vouch(e) => e.code(),
             Self::Policy(e) => e.code(),
+            Self::Device(shef_device::DeviceError::Remote { code, .. }) => theirs(code, AGENT),
             Self::Device(e) => e.code(),
             Self::Load(e) => e.code(),
             Self::Channel(e) => e.code(),
@@ -446,14 +575,40 @@ impl SdkError {
         }
     }
 
+    /// What became of the last request to the Shield of the call that this error ended; of [`crate::Session::run`] and rings, of the launch.
+    pub fn ran(&self) -> Ran {
+        use shef_proto::channel::{ChannelError as C, status};
+        match self {
+            Self::Channel(C::Status { status: status::BAD | status::STOPPED, .. } | C::Halted { ran: false, .. }) => Ran::DidNotRun,
+            Self::Channel(C::Busy { .. } | C::Idle | C::Closed) => Ran::DidNotRun,
+            // An authentic answer came.
+            Self::Channel(C::Status { .. } | C::Halted { ran: true, .. } | C::Impossible { .. }) => Ran::Ran,
+            Self::NotFinished { .. } | Self::WaitEnded { .. } => Ran::Ran,
+            error if error.at_fault() == Fault::Input => Ran::DidNotRun,
+            _ => Ran::Unknown,
+        }
+    }
+
     /// Who is at fault.
     pub fn at_fault(&self) -> Fault {
         use shef_device::DeviceError as D;
         use shef_device::wire::codes;
+        use shef_proto::channel::{ChannelError as C, status};
+        use shef_proto::load::LoadError as L;
+        use shef_seal::SealError as S;
+        use shef_verify::LoadKeyError as K;
         match self {
             Self::WorkerGone => Fault::Internal,
+            // Whoever wrote such a code, it says nothing.
+            _ if self.code() == NOT_THEIRS => Fault::Undecided,
             Self::Dropped { .. }
             | Self::Cancelled { .. }
+            | Self::WaitEnded { .. }
+            | Self::Unanswered { .. }
+            | Self::RequestRefused
+            | Self::Length { .. }
+            | Self::Channel(C::NotAuthentic { .. })
+            | Self::ServiceEnded { .. }
             | Self::ServiceUnreachable { .. }
             | Self::ServiceExpired { .. }
             | Self::ServiceAnswer { .. } => Fault::Undecided,
@@ -467,7 +622,30 @@ impl SdkError {
             | Self::ClientCertificate { .. }
             | Self::Policy(_)
             | Self::MasterKey { .. } => Fault::Input,
-            Self::ShieldBusy { .. } | Self::NotFinished { .. } | Self::Entropy { .. } => Fault::Device,
+            Self::ShieldBusy { .. }
+            | Self::NotFinished { .. }
+            | Self::Entropy { .. }
+            | Self::Traces { .. }
+            | Self::Channel(C::Status { status: status::REGISTER, .. }) => Fault::Device,
+            // What the caller asked for cannot be done.
+            Self::Seal(
+                S::Region { .. }
+                | S::KeyTaken { .. }
+                | S::Epoch { .. }
+                | S::Length { .. }
+                | S::Exhausted { .. }
+                | S::Session
+                | S::Forked { .. },
+            )
+            | Self::Load(L::Epochs(_) | L::Info)
+            | Self::LoadKey(K::Config | K::Load(_))
+            | Self::Channel(C::Busy { .. } | C::Idle | C::Closed | C::Status { status: status::BAD, .. })
+            | Self::StaleStatement { .. }
+            | Self::Forked { .. }
+            | Self::OtherSession { .. }
+            | Self::Seeded { .. }
+            | Self::ResultsWait { .. }
+            | Self::KeyOpen { .. } => Fault::Input,
             Self::MessageTooLong { .. }
             | Self::NoRegion { .. }
             | Self::WrongMode { .. }
@@ -508,8 +686,8 @@ pub const CODES: &[Code] = &[
     Code::new("SHEF-SDK-003", "a message is longer than its buffer", "give less; the message names the limit"),
     Code::new(
         "SHEF-SDK-004",
-        "the Shield refused a sealed request",
-        "the request was forged, replayed or damaged on its way; the session is unchanged, and the owner's next request still works",
+        "plain status says that the Shield refused a sealed request",
+        "a hint, which the host can forge: the request was damaged on its way, or its answer is withheld; SHEF-SDK-040 says what to do",
     ),
     Code::new(
         "SHEF-SDK-005",
@@ -523,12 +701,12 @@ pub const CODES: &[Code] = &[
     Code::new(
         "SHEF-SDK-010",
         "the accelerator did things that the Shield refused",
-        "the results may be incomplete: open them with `allow_refusals` only if the accelerator is known to do so",
+        "the results may be incomplete: open them with the policy's `refusals` only if the accelerator is known to do so; that allows those that this statement shows, and later ones must be allowed again",
     ),
     Code::new(
         "SHEF-SDK-011",
         "the accelerator did not finish",
-        "check its registers and its data; a stopped Shield shows in the statement",
+        "check its registers and its data, or give it more time (`patience`); a stopped Shield shows in the statement",
     ),
     Code::new("SHEF-SDK-012", "a key file cannot be read or written", "check path and permissions; key files are never overwritten"),
     Code::new("SHEF-SDK-013", "a key file is malformed", "a key file holds 64 hexadecimal digits and a line feed"),
@@ -650,4 +828,92 @@ pub const CODES: &[Code] = &[
         "the thread of a session ended",
         "something that was given to it panicked, or the system gave no thread: look at the first message, and open a new session",
     ),
+    Code::new(
+        "SHEF-SDK-040",
+        "no answer to a request: whether it ran is unknown",
+        "messages were lost or damaged, again and again: the host or the way to it does that. The session is not over: the next call sends the same bytes first, which the Shield runs at most once (`settle` does nothing else)",
+    ),
+    Code::new(
+        "SHEF-SDK-041",
+        "the caller ended a wait for the accelerator",
+        "what was launched goes on: wait again with `finish` or `wait_register`",
+    ),
+    Code::new(
+        "SHEF-SDK-042",
+        "a session of another process",
+        "after a fork only the process that made a session may use it: the copy would seal other data under the same keys and numbers. Open a new session in the copy",
+    ),
+    Code::new(
+        "SHEF-SDK-043",
+        "a buffer of another session",
+        "get buffers from the session that they are used with, and new ones after a new Load Key",
+    ),
+    Code::new(
+        "SHEF-SDK-044",
+        "randomness from a seed for a device that is not simulated",
+        "whoever knows the seed knows the keys: use `SystemEntropy`",
+    ),
+    Code::new(
+        "SHEF-SDK-045",
+        "results of a ring wait",
+        "the next batch would overwrite them: take them with `results`, which may be called again where it failed, or give them up with `discard`",
+    ),
+    Code::new(
+        "SHEF-SDK-046",
+        "the other side refused with a code that is not its own",
+        "the Security Kernel, the agent or the service answered with something that only others may say, or the host changed its answer: conclude nothing from it; the message shows what was said",
+    ),
+    Code::new(
+        "SHEF-SDK-047",
+        "the verifier service released something else",
+        "key, version, receipt or head are not those that belong to what was asked for: an answer was exchanged on its way, or the service is not honest. Use nothing of it",
+    ),
+    Code::new(
+        "SHEF-SDK-048",
+        "a key file is not its owner's alone",
+        "a key file is a plain file that only its owner can read, in a folder that only its owner can change: `chmod 600 FILE`, `chmod 700 FOLDER`; links and pipes are refused",
+    ),
+    Code::new(
+        "SHEF-SDK-049",
+        "a request to a verifier service was ended by the caller",
+        "nothing is known of what the service did; ask again",
+    ),
+    Code::new(
+        "SHEF-SDK-050",
+        "the Shield runs another program",
+        "the verifier knows this image, but the owner expects another one: no key was sent. Load the image that you mean, or expect this one if it is yours",
+    ),
+    Code::new(
+        "SHEF-SDK-051",
+        "the memory of this process is open to others",
+        "the system refuses PR_SET_DUMPABLE: look at what confines this process (seccomp, container)",
+    ),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_of_others_are_believed_by_what_they_may_say() {
+        for (code, may, expected) in [
+            ("SHEF-KRN-021", KERNEL, "SHEF-KRN-021"),
+            ("SHEF-PRO-041", KERNEL, "SHEF-PRO-041"),
+            ("SHEF-SDK-021", KERNEL, NOT_THEIRS),
+            ("SHEF-ATT-001", KERNEL, NOT_THEIRS),
+            ("SHEF-KRN-", KERNEL, NOT_THEIRS),
+            ("SHEF-KRN-1234", KERNEL, NOT_THEIRS),
+            ("SHEF-KRN-00\u{1b}", KERNEL, NOT_THEIRS),
+            ("KRN-001", KERNEL, NOT_THEIRS),
+            ("", KERNEL, NOT_THEIRS),
+            ("SHEF-AGT-012", AGENT, "SHEF-AGT-012"),
+            ("SHEF-SEAL-010", AGENT, NOT_THEIRS),
+            ("SHEF-ATT-020", SERVICE, "SHEF-ATT-020"),
+            ("SHEF-SDK-016", SERVICE, NOT_THEIRS),
+        ] {
+            assert_eq!(theirs(code, may), expected, "{code}");
+        }
+        assert_eq!(printable("a\x1b[2Jb\nc"), "a\u{fffd}[2Jb\u{fffd}c");
+        assert_eq!(printable(&"x".repeat(1000)).len(), 400);
+    }
+}

@@ -226,15 +226,15 @@ impl Host {
         Ok((hint, self.carry(Leg::Confirmation, confirmation)?))
     }
 
-    /// Carries a sealed request to the Shield and brings back the sealed answer that it shows.
+    /// Carries a sealed request to the Shield and brings back the sealed answer that it shows, and whether plain status says `REFUSED`. That is
+    /// a hint: the answer may be that of the request all the same.
     ///
     /// # Errors
-    /// [`SdkError::Dropped`], [`SdkError::ShieldBusy`], [`SdkError::RequestRefused`] and those of the device.
-    pub fn exchange(&mut self, request: &[u8; MESSAGE_LEN]) -> Result<Vec<u8>, SdkError> {
+    /// [`SdkError::Dropped`], [`SdkError::ShieldBusy`] and those of the device.
+    pub fn exchange(&mut self, request: &[u8; MESSAGE_LEN]) -> Result<(Vec<u8>, bool), SdkError> {
         let request = self.carry(Leg::Request, request.to_vec())?;
         let (answer, refused) = self.ring(&request)?;
-        let answer = self.carry(Leg::Answer, answer)?;
-        if refused { Err(SdkError::RequestRefused { answer }) } else { Ok(answer) }
+        Ok((self.carry(Leg::Answer, answer)?, refused))
     }
 
     /// Hands bytes to the Shield as a sealed request, without anybody's leave: the answer buffer and whether plain status says `REFUSED`.

@@ -5,15 +5,15 @@ use shef_proto::config::Config;
 
 use crate::SdkError;
 
-/// Says whether results may be opened under what the Shield says of itself.
+/// Says whether results may be opened under what the Shield says of itself, with so many refusals allowed.
 ///
 /// # Errors
 /// [`SdkError::Faulted`], [`SdkError::Refusals`].
-pub fn judge(shield: &ShieldStatement, allow_refusals: bool) -> Result<(), SdkError> {
+pub(crate) fn judge(shield: &ShieldStatement, allowed: u32) -> Result<(), SdkError> {
     if shield.stopped || shield.faults != 0 {
         return Err(faulted(shield));
     }
-    refused(shield, allow_refusals)
+    refused(shield, allowed)
 }
 
 /// As [`judge`], where regions that a fault froze do not count if they are `unreached`. The statement's Shield must run all the same, and
@@ -23,7 +23,7 @@ pub(crate) fn judge_despite_fault(
     statement: &Statement,
     unreached: &[u8],
     result: u8,
-    refusals: bool,
+    allowed: u32,
 ) -> Result<(), SdkError> {
     let shield = statement.shield();
     let mut frozen = statement.frozen().peekable();
@@ -33,7 +33,7 @@ pub(crate) fn judge_despite_fault(
     if let Some(id) = frozen.find(|id| *id == result || !unreached.contains(id)) {
         return Err(SdkError::Reached { name: config.region(id).map_or_else(String::new, |r| r.name.clone()) });
     }
-    refused(shield, refusals)
+    refused(shield, allowed)
 }
 
 fn faulted(shield: &ShieldStatement) -> SdkError {
@@ -46,10 +46,11 @@ fn faulted(shield: &ShieldStatement) -> SdkError {
     }
 }
 
-fn refused(shield: &ShieldStatement, allow_refusals: bool) -> Result<(), SdkError> {
-    if shield.refusals != 0 && !allow_refusals {
+fn refused(shield: &ShieldStatement, allowed: u32) -> Result<(), SdkError> {
+    if shield.refusals > allowed {
         return Err(SdkError::Refusals {
             count: shield.refusals,
+            allowed,
             kind: refusal_text(shield.refusal_kind),
             region: shield.refusal_region,
             addr: shield.refusal_addr,

@@ -14,6 +14,10 @@ use crate::SdkError;
 /// File of a party's signing key.
 const SECRET: &str = "signing.key";
 
+/// Most bytes of a secret's file.
+#[cfg(unix)]
+const MOST: usize = 256;
+
 /// A folder that belongs to one party and holds its keys. Parties exchange messages, never folders.
 pub struct KeyFolder {
     path: PathBuf,
@@ -23,7 +27,7 @@ impl KeyFolder {
     /// Opens a folder; makes it, readable by its owner only, where it does not exist.
     ///
     /// # Errors
-    /// [`SdkError::KeyFile`].
+    /// [`SdkError::KeyFile`], [`SdkError::KeyOpen`].
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, SdkError> {
         let path = path.into();
         let mut builder = fs::DirBuilder::new();
@@ -31,6 +35,13 @@ impl KeyFolder {
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
         builder.create(&path).map_err(|e| SdkError::key_file(&path, &e))?;
+        // Whoever can change the folder can put another key into it.
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::MetadataExt;
+            let found = fs::metadata(&path).map_err(|e| SdkError::key_file(&path, &e))?;
+            own(&path, found.uid(), found.mode() & 0o022, "others can change the folder that it is in: chmod 700 it")?;
+        }
         Ok(Self { path })
     }
 
@@ -67,13 +78,13 @@ impl KeyFolder {
             .map_err(|e| SdkError::key_file(&path, &e))
     }
 
-    /// Reads a secret of 32 bytes.
+    /// Reads a secret of 32 bytes from a plain file that only its owner can read.
     ///
     /// # Errors
-    /// [`SdkError::KeyFile`], [`SdkError::KeyFormat`].
+    /// [`SdkError::KeyFile`], [`SdkError::KeyFormat`], [`SdkError::KeyOpen`].
     pub fn secret32(&self, name: &str) -> Result<Zeroizing<[u8; 32]>, SdkError> {
         let path = self.path.join(name);
-        let text = Zeroizing::new(fs::read(&path).map_err(|e| SdkError::key_file(&path, &e))?);
+        let text = read_secret(&path)?;
         let digits: &[u8] = text.strip_suffix(b"\n").unwrap_or(&text);
         if digits.len() != 64 {
             return Err(SdkError::KeyFormat { path, reason: format!("{} digits, expected 64", digits.len()) });
@@ -132,6 +143,48 @@ impl KeyFolder {
     }
 }
 
+/// Refuses what is not its owner's alone.
+#[cfg(unix)]
+fn own(path: &Path, uid: u32, open: u32, reason: &'static str) -> Result<(), SdkError> {
+    let error = |reason| Err(SdkError::KeyOpen { path: path.to_owned(), reason });
+    if uid != rustix::process::geteuid().as_raw() {
+        return error("it belongs to another user");
+    }
+    if open == 0 { Ok(()) } else { error(reason) }
+}
+
+/// Reads a secret from a plain file of its owner's alone: no link, which leads to what somebody else chose, and no pipe, which waits for him.
+#[cfg(unix)]
+fn read_secret(path: &Path) -> Result<Zeroizing<Vec<u8>>, SdkError> {
+    use rustix::fs::OFlags;
+    use std::io::Read;
+    use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+    let refused = |reason| SdkError::KeyOpen { path: path.to_owned(), reason };
+    let failed = |error: std::io::Error| match rustix::io::Errno::from_io_error(&error) {
+        Some(rustix::io::Errno::LOOP) => refused("it is a link, expected a plain file"),
+        _ => SdkError::key_file(path, &error),
+    };
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = fs::OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path).map_err(failed)?;
+    let found = file.metadata().map_err(failed)?;
+    if !found.is_file() {
+        return Err(refused("it is not a plain file"));
+    }
+    if found.nlink() != 1 {
+        return Err(refused("it has a second name (a hard link)"));
+    }
+    own(path, found.uid(), found.mode() & 0o077, "others can read or change it: chmod 600 it")?;
+    // A secret is short, and a buffer that grows leaves copies behind.
+    let mut text = Zeroizing::new(Vec::with_capacity(MOST));
+    file.take(MOST as u64).read_to_end(&mut text).map_err(failed)?;
+    Ok(text)
+}
+
+#[cfg(not(unix))]
+fn read_secret(path: &Path) -> Result<Zeroizing<Vec<u8>>, SdkError> {
+    Ok(Zeroizing::new(fs::read(path).map_err(|e| SdkError::key_file(path, &e))?))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -159,7 +212,46 @@ mod tests {
         assert_eq!(folder.secret32("none").unwrap_err().code(), "SHEF-SDK-012");
         for bad in [String::new(), "00".repeat(31), "00".repeat(33), "0g".repeat(32), format!("{}\n\n", "00".repeat(32))] {
             folder.store_public("bad", bad.as_bytes()).unwrap();
+            #[cfg(unix)]
+            fs::set_permissions(folder.path().join("bad"), std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
             assert_eq!(folder.secret32("bad").unwrap_err().code(), "SHEF-SDK-013", "{bad:?}");
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_not_its_owners_alone_is_refused() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let dir = tempfile::tempdir().unwrap();
+        let at = dir.path().join("owner");
+        let folder = KeyFolder::open(&at).unwrap();
+        folder.store_secret("a.key", &[7; 32]).unwrap();
+        let path = |name: &str| at.join(name);
+        let refused = |name: &str, says: &str| {
+            let error = folder.secret32(name).map(|_| ()).expect_err(name);
+            assert_eq!(error.code(), "SHEF-SDK-048", "{error}");
+            assert!(error.to_string().contains(says), "{error}");
+        };
+        let mode = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        for open in [0o640, 0o604, 0o620, 0o602, 0o644] {
+            mode(&path("a.key"), open);
+            refused("a.key", "chmod 600");
+        }
+        mode(&path("a.key"), 0o600);
+        symlink(path("a.key"), path("link.key")).unwrap();
+        refused("link.key", "a link");
+        rustix::fs::mknodat(rustix::fs::CWD, path("pipe.key"), rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0).unwrap();
+        refused("pipe.key", "not a plain file");
+        fs::hard_link(path("a.key"), path("second.key")).unwrap();
+        refused("a.key", "second name");
+        fs::remove_file(path("second.key")).unwrap();
+        assert_eq!(*folder.secret32("a.key").unwrap(), [7; 32]);
+        // A folder that others can change.
+        for open in [0o770, 0o707, 0o777] {
+            mode(&at, open);
+            assert_eq!(KeyFolder::open(&at).err().expect("open to others").code(), "SHEF-SDK-048");
+        }
+        mode(&at, 0o755);
+        KeyFolder::open(&at).unwrap();
     }
 }

@@ -12,16 +12,16 @@
 //! What a data owner's program looks like:
 //!
 //! ```
-//! use shef::{Connected, Host, SdkError, Session, SystemEntropy, Verifier};
-//! use shef_proto::{config::Config, load::first_epochs};
+//! use shef::{Connected, Expect, Host, SdkError, Session, SystemEntropy, Verifier};
+//! use shef_proto::load::first_epochs;
 //! use shef_seal::OpenPolicy;
 //!
-//! fn compute(host: &mut Host, verifier: &Verifier, config: &Config, now: i64, data: &[u8]) -> Result<Vec<u8>, SdkError> {
+//! fn compute(host: &mut Host, verifier: &Verifier, expect: &Expect, now: i64, data: &[u8]) -> Result<Vec<u8>, SdkError> {
 //!     let mut entropy = SystemEntropy::new()?;
-//!     // Evidence of the Shield, held against anchors, reference values and policy.
-//!     let session = Session::<Connected>::connect(host)?.attest(verifier, config, now, &mut entropy)?;
+//!     // Evidence of the Shield, held against anchors, reference values and policy; and the program in it is the one that the owner expects.
+//!     let session = Session::<Connected>::connect(host)?.attest(verifier, expect, now, &mut entropy)?;
 //!     // The Load Key goes to the appraised Shield and to nothing else; the Shield confirms it.
-//!     let mut session = session.key("tenant", &first_epochs(config, 1), &mut entropy)?;
+//!     let mut session = session.key("tenant", &first_epochs(expect.config(), 1), &mut entropy)?;
 //!     let (input, output) = (session.input("query")?, session.output("result")?);
 //!     session.upload(&input, data)?;
 //!     // Registers of the accelerator, over the sealed channel; then flush and statement.
@@ -44,16 +44,17 @@ mod manufacturer;
 mod ring;
 pub mod service;
 mod session;
+mod traces;
 pub mod transfer;
 mod vendor;
 mod verifier;
+mod wait;
 mod worker;
 
-pub use buffer::{InputBuffer, OutputBuffer, UnprotectedBuffer};
+pub use buffer::{InputBuffer, OutputBuffer, UnprotectedBuffer, Untrusted};
 pub use entropy::{Source, SystemEntropy};
-pub use error::{CODES, Fault, SdkError};
+pub use error::{CODES, Fault, Ran, SdkError};
 pub use host::{Adversary, Honest, Host, Leg, LoadHint, Record};
-pub use judge::judge;
 pub use kernel::LoadedImage;
 pub use keys::KeyFolder;
 pub use manufacturer::Manufacturer;
@@ -70,10 +71,12 @@ pub use shef_proto::code::Code;
 pub use shef_seal as seal;
 /// Appraisal: anchors, reference values, policies.
 pub use shef_verify as verify;
+pub use traces::undumpable;
 pub use transfer::{Progress, Watch, unwatched};
 pub use vendor::{Image, IpVendor, Release};
-pub use verifier::{Appraised, Challenge, Verifier};
-pub use worker::{Cancel, End, Pending, Worker};
+pub use verifier::{Appraised, Challenge, Expect, Verifier};
+pub use wait::{Cancel, Patience, WaitWatch, Waited};
+pub use worker::{End, Pending, Worker};
 
 /// The simulated card.
 #[cfg(feature = "sim")]

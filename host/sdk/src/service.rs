@@ -4,8 +4,8 @@
 //! evidence only under the service's signed receipt, and a box opens only for the evidence, challenge and key that were asked for.
 
 use std::io;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as B64;
@@ -13,20 +13,26 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use shef_device::remote::TlsFiles;
 use shef_proto::entropy::Entropy;
-use shef_proto::evidence::Layer;
+use shef_proto::evidence::{Evidence, Layer};
 use shef_proto::hpke_suite::{PrivateKey, PublicKey, generate_key_pair};
 use shef_proto::image::ImageKey;
 use shef_proto::receipt::{Head, Receipt};
-use shef_proto::release::{Expected, KeyBox};
+use shef_proto::release::{Expected, KeyBox, ReleaseInfo};
 use shef_verify::{Verified, Vouched};
 use ureq::tls::{Certificate, ClientCert, PrivateKey as PemKey, RootCerts, TlsConfig, TlsProvider};
 use zeroize::Zeroizing;
 
-use crate::{Appraised, Challenge, Host, Release, SdkError};
+use crate::entropy::fit_for;
+use crate::error::printable;
+use crate::{Appraised, Cancel, Challenge, Host, Release, SdkError};
 
 /// Time to connect, and for a whole request.
 const CONNECT: Duration = Duration::from_secs(10);
 const REQUEST: Duration = Duration::from_secs(60);
+/// How often is looked whether somebody ends a request.
+const LOOK: Duration = Duration::from_millis(20);
+/// For each step of the handshake that asks for the reason of a refusal.
+const ALERT: Duration = Duration::from_secs(2);
 /// Most bytes of an answer.
 const MAX_ANSWER: u64 = 64 << 20;
 
@@ -36,6 +42,11 @@ pub struct Service {
     agent: ureq::Agent,
     url: String,
     tls: TlsFiles,
+    /// Keys that may sign receipts; those of the service's own list where there are none.
+    receipt_keys: Vec<PublicKey>,
+    /// The longest request.
+    most: Duration,
+    cancel: Option<Cancel>,
 }
 
 impl std::fmt::Debug for Service {
@@ -312,7 +323,30 @@ impl Service {
             .timeout_global(Some(REQUEST))
             .build()
             .into();
-        Ok(Self { agent, url: url.to_owned(), tls })
+        Ok(Self { agent, url: url.to_owned(), tls, receipt_keys: Vec::new(), most: REQUEST, cancel: None })
+    }
+
+    /// Believes receipts of these keys only; without any, of those in the service's own list.
+    #[must_use]
+    pub fn with_receipt_keys(mut self, keys: &[PublicKey]) -> Self {
+        if !keys.is_empty() {
+            self.receipt_keys = keys.to_vec();
+        }
+        self
+    }
+
+    /// Gives each request so long; a minute, unless this says something else.
+    #[must_use]
+    pub fn with_deadline(mut self, most: Duration) -> Self {
+        self.most = most;
+        self
+    }
+
+    /// Ends requests when `cancel` says so, with [`SdkError::ServiceEnded`].
+    #[must_use]
+    pub fn ended_by(mut self, cancel: &Cancel) -> Self {
+        self.cancel = Some(cancel.clone());
+        self
     }
 
     /// Where it is.
@@ -320,13 +354,36 @@ impl Service {
         &self.url
     }
 
-    /// Sends a request and reads the answer.
-    fn send(&self, method: &str, path: &str, content_type: &str, body: Option<&[u8]>) -> Result<Vec<u8>, SdkError> {
+    /// Sends a request and reads the answer, unless somebody ends it before.
+    fn send(&self, method: &'static str, path: &str, content_type: &'static str, body: Option<&[u8]>) -> Result<Vec<u8>, SdkError> {
+        let Some(cancel) = &self.cancel else { return self.exchange(method, path, content_type, body) };
+        let ended = || SdkError::ServiceEnded { url: self.url.clone() };
+        if cancel.is_cancelled() {
+            return Err(ended());
+        }
+        // What blocks is left behind on a thread of its own, which ends with the request's time.
+        let (answer, answered) = mpsc::channel();
+        let (service, path, body) = (self.clone(), path.to_owned(), body.map(|body| Zeroizing::new(body.to_vec())));
+        std::thread::Builder::new()
+            .name("shef-service".to_owned())
+            .spawn(move || answer.send(service.exchange(method, &path, content_type, body.as_deref().map(Vec::as_slice))))
+            .map_err(|error| SdkError::ServiceUnreachable { url: self.url.clone(), reason: error.to_string() })?;
+        loop {
+            match answered.recv_timeout(LOOK) {
+                Ok(answer) => return answer,
+                Err(mpsc::RecvTimeoutError::Timeout) if cancel.is_cancelled() => return Err(ended()),
+                Err(mpsc::RecvTimeoutError::Timeout) => {}
+                Err(mpsc::RecvTimeoutError::Disconnected) => return Err(SdkError::WorkerGone),
+            }
+        }
+    }
+
+    fn exchange(&self, method: &str, path: &str, content_type: &str, body: Option<&[u8]>) -> Result<Vec<u8>, SdkError> {
         let request = ureq::http::Request::builder().method(method).uri(format!("{}{path}", self.url));
         let malformed = |error: ureq::http::Error| unread(error.to_string());
         let sent = match body {
-            None => self.agent.run(request.body(()).map_err(malformed)?),
-            Some(body) => self.agent.run(request.header("content-type", content_type).body(body).map_err(malformed)?),
+            None => self.agent.run(self.timed(request.body(()).map_err(malformed)?)),
+            Some(body) => self.agent.run(self.timed(request.header("content-type", content_type).body(body).map_err(malformed)?)),
         };
         let mut answer = sent.map_err(|error| self.trouble(error))?;
         let bytes = answer.body_mut().with_config().limit(MAX_ANSWER).read_to_vec().map_err(|error| self.trouble(error))?;
@@ -337,10 +394,15 @@ impl Service {
         let problem: ProblemAnswer = serde_json::from_slice(&bytes)
             .map_err(|_| unread(format!("{} answers {method} {path} with status {status} and no code", self.url)))?;
         let failed = problem.appraisal.and_then(|appraisal| appraisal.checks.into_iter().find(|check| !check.passed));
+        let text = printable(&problem.detail);
         Err(match failed {
-            Some(check) => SdkError::Denied { code: check.code, text: problem.detail },
-            None => SdkError::Refused { code: problem.code, text: problem.detail, status },
+            Some(check) => SdkError::Denied { code: printable(&check.code), text },
+            None => SdkError::Refused { code: printable(&problem.code), text, status },
         })
+    }
+
+    fn timed<B: ureq::AsSendBody>(&self, request: ureq::http::Request<B>) -> ureq::http::Request<B> {
+        self.agent.configure_request(request).timeout_global(Some(self.most)).build()
     }
 
     fn json<T: for<'a> Deserialize<'a>>(bytes: &[u8]) -> Result<T, SdkError> {
@@ -399,8 +461,10 @@ impl Service {
         config.alpn_protocols.clear();
         let uri: ureq::http::Uri = self.url.parse().ok()?;
         let host = uri.host()?.trim_matches(['[', ']']).to_owned();
-        let stream = std::net::TcpStream::connect((host.as_str(), uri.port_u16().unwrap_or(443))).ok()?;
-        stream.set_read_timeout(Some(Duration::from_secs(2))).ok()?;
+        let addr = std::net::ToSocketAddrs::to_socket_addrs(&(host.as_str(), uri.port_u16().unwrap_or(443))).ok()?.next()?;
+        let stream = std::net::TcpStream::connect_timeout(&addr, ALERT).ok()?;
+        stream.set_read_timeout(Some(ALERT)).ok()?;
+        stream.set_write_timeout(Some(ALERT)).ok()?;
         let connection = rustls::ClientConnection::new(Arc::new(config), host.try_into().ok()?).ok()?;
         rustls::StreamOwned::new(connection, stream).read(&mut [0]).err().and_then(|error| tls_error(&error))
     }
@@ -425,7 +489,7 @@ impl Service {
     ///
     /// # Errors
     /// As [`Service::get`].
-    pub fn put(&self, path: &str, content_type: &str, body: &[u8]) -> Result<Value, SdkError> {
+    pub fn put(&self, path: &str, content_type: &'static str, body: &[u8]) -> Result<Value, SdkError> {
         Self::json(&self.send("PUT", path, content_type, Some(body))?)
     }
 
@@ -454,8 +518,9 @@ impl Service {
         if let Some(key) = recipient {
             body["recipient"] = B64.encode(key.as_bytes()).into();
         }
+        let asked = Instant::now();
         let answer: SessionAnswer = self.post("/v1/sessions", &body)?;
-        let challenge = Challenge::of(unbase64("nonce", &answer.nonce)?, answer.audience);
+        let challenge = Challenge::asked(unbase64("nonce", &answer.nonce)?, answer.audience, asked);
         Ok(ServiceSession { token: answer.session, layer, challenge })
     }
 
@@ -491,33 +556,38 @@ impl Service {
         })
     }
 
-    /// What the service's receipt vouches for.
+    /// What the service's receipt vouches for. Key, version, receipt, box and head must all be of what was asked for.
     fn vouched(
         &self,
         session: &ServiceSession,
-        key: &str,
+        (key, version): (&str, Option<u64>),
         recipient: Option<&PublicKey>,
         evidence: &[u8],
         released: &Released,
     ) -> Result<(Verified, Receipt), SdkError> {
-        let keys = self.keys_that_sign()?;
-        let vouched = Vouched { keys: &keys, layer: session.layer, nonce: session.challenge.nonce(), key_id: key, recipient };
+        let fetched = if self.receipt_keys.is_empty() { self.keys_that_sign()? } else { Vec::new() };
+        let keys = if self.receipt_keys.is_empty() { &fetched } else { &self.receipt_keys };
+        let vouched = Vouched { keys, layer: session.layer, nonce: session.challenge.nonce(), key_id: key, recipient };
         let (verified, receipt) = vouched.verified(evidence, &released.receipt)?;
-        if KeyBox::from_cbor(&released.key_box)?.info().receipt_id != receipt.id {
+        let key_box = KeyBox::from_cbor(&released.key_box)?;
+        let info = key_box.info();
+        if info.receipt_id != receipt.id {
             return Err(shef_verify::VouchError::Other { what: "box" }.into());
         }
+        compare((key, version), verified.digest(), &receipt, info, released)?;
         Ok((verified, receipt))
     }
 
     /// The kernel round: challenge, evidence of the kernel behind `host`, and the image key `key` in a box for that kernel.
     ///
     /// # Errors
-    /// [`SdkError::Denied`] with the first check that failed; no key leaves then. And everything that keeps messages from arriving.
+    /// [`SdkError::Denied`] with the first check that failed; no key leaves then. [`SdkError::OtherRelease`]. And everything that keeps messages
+    /// from arriving.
     pub fn release_image_key(&self, host: &mut Host, key: &str, version: Option<u64>) -> Result<(Release, Released), SdkError> {
         let session = self.session(Layer::Kernel, None)?;
         let evidence = host.kernel_evidence(&session.challenge)?;
         let released = self.release(&session, key, version, &evidence)?;
-        let (verified, receipt) = self.vouched(&session, key, None, &evidence, &released)?;
+        let (verified, receipt) = self.vouched(&session, (key, version), None, &evidence, &released)?;
         let Verified::Kernel(verified) = verified else { return Err(unread("a receipt of another layer")) };
         let (key_box, appraised) = (released.key_box.clone(), Appraised::ByService { receipt, head: released.head });
         Ok((Release { key_box, evidence, challenge: session.challenge, verified, appraised }, released))
@@ -526,7 +596,8 @@ impl Service {
     /// The Shield round: challenge, evidence of the Shield behind `host`, and the data key `key`, released to a one-time key of this program.
     ///
     /// # Errors
-    /// [`SdkError::Denied`] with the first check that failed; no key leaves then. And everything that keeps messages from arriving.
+    /// [`SdkError::Denied`] with the first check that failed; no key leaves then. [`SdkError::OtherRelease`], [`SdkError::Seeded`]. And
+    /// everything that keeps messages from arriving.
     pub fn release_data_key(
         &self,
         host: &mut Host,
@@ -537,8 +608,11 @@ impl Service {
         let (private, public): (PrivateKey, PublicKey) = generate_key_pair(entropy);
         let session = self.session(Layer::Shield, Some(&public))?;
         let evidence = host.shield_evidence(&session.challenge)?;
+        // Before anything is released to a key that a seed made. That the evidence is true the service finds out.
+        let kind = Evidence::parse(&evidence).map(|evidence| evidence.unverified_claims().common.root_of_trust);
+        fit_for(entropy, kind.map_err(shef_verify::VouchError::from)?)?;
         let released = self.release(&session, key, version, &evidence)?;
-        let (verified, receipt) = self.vouched(&session, key, Some(&public), &evidence, &released)?;
+        let (verified, receipt) = self.vouched(&session, (key, version), Some(&public), &evidence, &released)?;
         let expected = Expected {
             layer: Layer::Shield,
             evidence_digest: verified.digest(),
@@ -658,6 +732,36 @@ impl Service {
     }
 }
 
+/// Whether all parts of a release are of what was asked for: key and version, evidence, receipt, box and head.
+fn compare(
+    (key, version): (&str, Option<u64>),
+    evidence: &[u8; 32],
+    receipt: &Receipt,
+    info: &ReleaseInfo,
+    released: &Released,
+) -> Result<(), SdkError> {
+    let same = |what, expected: &dyn ToString, found: &dyn ToString| {
+        let (expected, found) = (expected.to_string(), printable(&found.to_string()));
+        if expected == found { Ok(()) } else { Err(SdkError::OtherRelease { what, expected, found }) }
+    };
+    same("version", &version.unwrap_or(receipt.key_version), &receipt.key_version)?;
+    same("version", &receipt.key_version, &released.version)?;
+    same("version in the box", &receipt.key_version, &info.key_version)?;
+    same("key in the box", &key, &info.key_id)?;
+    same("tenant in the box", &receipt.tenant, &info.tenant)?;
+    same("evidence in the box", &format!("{evidence:02x?}"), &format!("{:02x?}", info.evidence_digest))?;
+    // The head is at this receipt, or further on where the same release was asked for again.
+    let Head { seq, digest } = &released.head;
+    let head = |expected, found| Err(SdkError::OtherRelease { what: "head of the receipts", expected, found });
+    if *seq < receipt.seq {
+        return head(format!("{} or later", receipt.seq), seq.to_string());
+    }
+    if *seq == receipt.seq && *digest != shef_proto::receipt::digest(&released.receipt) {
+        return head(format!("the digest of receipt {seq}"), "another digest".to_owned());
+    }
+    Ok(())
+}
+
 /// The TLS error inside an error of a stream.
 fn tls_error(error: &io::Error) -> Option<rustls::Error> {
     error.get_ref()?.downcast_ref::<rustls::Error>().cloned()
@@ -671,6 +775,56 @@ mod tests {
     fn names_stay_one_part_of_a_path() {
         assert_eq!(part("a.b-c_d@2"), "a.b-c_d@2");
         assert_eq!(part("a/b?c#é"), "a%2Fb%3Fc%23%C3%A9");
+    }
+
+    #[test]
+    fn a_release_of_something_else_is_refused() {
+        let digest = [5; 32];
+        let recipient = generate_key_pair(&mut crate::SystemEntropy::new().unwrap()).1;
+        let receipt = Receipt {
+            tenant: "owner".into(),
+            seq: 7,
+            previous: [1; 32],
+            id: [2; 16],
+            time: 0,
+            key_id: "data".into(),
+            key_version: 3,
+            layer: Layer::Shield,
+            ueid: [4; shef_proto::cert::UEID_LEN],
+            evidence_digest: digest,
+            policy_digest: [6; 32],
+            recipient_digest: [7; 32],
+            to_host: false,
+        };
+        let info = ReleaseInfo {
+            tenant: "owner".into(),
+            key_id: "data".into(),
+            key_version: 3,
+            layer: Layer::Shield,
+            evidence_digest: digest,
+            nonce: vec![0; 32],
+            recipient,
+            receipt_id: [2; 16],
+        };
+        let bytes = b"receipt".to_vec();
+        let head = Head { seq: 7, digest: shef_proto::receipt::digest(&bytes) };
+        let released = Released { key_box: Vec::new(), version: 3, receipt: bytes, head, expires: 0 };
+        let fine = |version, info: &ReleaseInfo, released: &Released| compare(("data", version), &digest, &receipt, info, released);
+        fine(None, &info, &released).unwrap();
+        fine(Some(3), &info, &released).unwrap();
+        fine(None, &info, &Released { head: Head { seq: 8, digest: [0; 32] }, ..released.clone() }).unwrap();
+        for (what, answer) in [
+            ("an old version", fine(Some(4), &info, &released)),
+            ("the answer's version", fine(None, &info, &Released { version: 2, ..released.clone() })),
+            ("the box's version", fine(None, &ReleaseInfo { key_version: 2, ..info.clone() }, &released)),
+            ("the box's key", fine(None, &ReleaseInfo { key_id: "other".into(), ..info.clone() }, &released)),
+            ("the box's tenant", fine(None, &ReleaseInfo { tenant: "other".into(), ..info.clone() }, &released)),
+            ("the box's evidence", fine(None, &ReleaseInfo { evidence_digest: [6; 32], ..info.clone() }, &released)),
+            ("an old head", fine(None, &info, &Released { head: Head { seq: 6, digest: [0; 32] }, ..released.clone() })),
+            ("another head", fine(None, &info, &Released { head: Head { seq: 7, digest: [0; 32] }, ..released.clone() })),
+        ] {
+            assert_eq!(answer.expect_err(what).code(), "SHEF-SDK-047", "{what}");
+        }
     }
 
     #[test]

@@ -3,7 +3,11 @@
 //! The types follow the rule that no key goes to what was not appraised, no data to a Shield that has not confirmed its keys, and no result is
 //! opened but under a statement read after the last launch.
 
-use shef_proto::channel::{Answer, ChannelError, OwnerChannel, Request, Sealed, ShieldStatement, State, Statement, Statistics, status};
+use std::time::Instant;
+
+use shef_proto::channel::{
+    Answer, ChannelError, MESSAGE_LEN, Op, OwnerChannel, Request, Sealed, ShieldStatement, State, Statement, Statistics, status,
+};
 use shef_proto::config::Config;
 use shef_proto::entropy::Entropy;
 use shef_proto::evidence::RootOfTrust;
@@ -13,12 +17,18 @@ use shef_verify::{Verified, VerifiedShieldEvidence};
 use zeroize::Zeroizing;
 
 use crate::SdkError;
+use crate::entropy::fit_for;
 use crate::host::{Host, LoadHint};
 use crate::service::{DataKey, Service};
-use crate::verifier::{Appraised, Challenge, Verifier};
+use crate::traces::{Wash, wash_stack};
+use crate::verifier::{Appraised, Challenge, Expect, Verifier};
+use crate::wait::{Patience, Process};
 
-/// Reads of a register until an accelerator is given up.
-const POLLS: u32 = 1_000_000;
+/// Times that a Load Key is sent at most while its confirmation does not come.
+const LOAD_TRIES: u32 = 4;
+
+/// Carries a sealed request to the Shield and brings what it shows as answer.
+type Carry<'c> = dyn FnMut(&Sealed) -> Result<Sealed, SdkError> + 'c;
 
 /// A session: the way to one Shield, over a host that is not trusted.
 pub struct Session<'h, S> {
@@ -52,8 +62,14 @@ pub struct Keyed {
     pub(crate) openers: Vec<Option<Opener>>,
     /// Number of the request before which a statement says nothing any more.
     pub(crate) stale_before: u64,
+    /// Refusals that the owner has looked at, and allowed: results open without being asked again until there are more.
+    pub(crate) allowed_refusals: u32,
+    pub(crate) patience: Patience,
+    pub(crate) process: Process,
     load_key: Vec<u8>,
     secrets: Option<SessionSecrets>,
+    /// The last to be dropped.
+    _wash: Wash,
 }
 
 /// The keys of a session, for checks by other tools in a simulated setting.
@@ -77,6 +93,8 @@ pub struct Closed {
     pub sealed: Sealed,
     /// The Shield ended the session by itself, after a fault (`on_fault = "halt"`); nobody asked for it.
     pub by_itself: bool,
+    /// A fault stopped the flush with which the session ended: its last words say which.
+    pub flush_failed: bool,
     verified: VerifiedShieldEvidence,
 }
 
@@ -108,50 +126,53 @@ impl<'h> Session<'h, Connected> {
         Ok(Self { host, state: Connected })
     }
 
-    /// Asks the Shield for evidence and has it appraised. `config` is the configuration that the owner expects; its digest must be in the
-    /// evidence.
+    /// Asks the Shield for evidence and has it appraised: behind it must be what the owner expects.
     ///
     /// # Errors
-    /// [`SdkError::Rejected`] with every check, and everything that keeps evidence from arriving.
+    /// [`SdkError::Rejected`] with every check, those of [`Expect::check`], [`SdkError::Seeded`], and everything that keeps evidence from
+    /// arriving.
     pub fn attest(
         self,
         verifier: &Verifier,
-        config: &Config,
+        expect: &Expect,
         now: i64,
         entropy: &mut dyn Entropy,
     ) -> Result<Session<'h, Attested>, SdkError> {
         let challenge = Challenge::draw(verifier.audience(), entropy);
         let evidence = self.host.shield_evidence(&challenge)?;
-        let (verified, appraisal) = verifier.appraise_shield(&evidence, &challenge, config, now)?;
-        let (appraised, config) = (Appraised::Here(appraisal), config.clone());
+        let (verified, appraisal) = verifier.appraise_shield(&evidence, &challenge, expect, now)?;
+        fit_for(entropy, verified.claims().root_of_trust)?;
+        let (appraised, config) = (Appraised::Here(appraisal), expect.config().clone());
         Ok(Session { host: self.host, state: Attested { evidence, challenge, verified, appraised, config, master: None } })
     }
 
-    /// Asks the Shield for evidence and has a verifier service appraise it and release the data key `key` for it, which becomes the master
-    /// key of the Load Key. `config` is the configuration that the owner expects; its digest must be in the evidence.
+    /// Asks the Shield for evidence and has a verifier service appraise it and release the data key `key` for it, in its newest version or the one
+    /// given, which becomes the master key of the Load Key. What the owner expects must be behind the evidence, and be met, whatever the service says.
     ///
     /// # Errors
-    /// [`SdkError::Denied`] with the first check that failed, [`SdkError::OtherConfig`], [`SdkError::MasterKey`], and everything that keeps
-    /// messages from arriving.
+    /// [`SdkError::Denied`] with the first check that failed, [`SdkError::Rejected`] where the owner's own floor is not met, those of
+    /// [`Expect::check`], [`SdkError::OtherRelease`], [`SdkError::MasterKey`], [`SdkError::Seeded`], and everything that keeps messages from
+    /// arriving.
     pub fn attest_by(
         self,
         service: &Service,
-        key: &str,
-        config: &Config,
+        (key, version): (&str, Option<u64>),
+        expect: &Expect,
+        now: i64,
         entropy: &mut dyn Entropy,
     ) -> Result<Session<'h, Attested>, SdkError> {
+        let pinned = service.clone().with_receipt_keys(expect.pinned());
         let DataKey { secret, evidence, challenge, verified, receipt, released } =
-            service.release_data_key(self.host, key, None, entropy)?;
+            pinned.release_data_key(self.host, key, version, entropy)?;
         let Verified::Shield(verified) = verified else { return Err(SdkError::OtherConfig) };
-        if *verified.config_digest() != config.digest() {
-            return Err(SdkError::OtherConfig);
-        }
+        expect.check(&verified)?;
+        expect.hold_service(&verified, &challenge, now)?;
         let mut master = Zeroizing::new([0; MASTER_LEN]);
         if secret.len() != MASTER_LEN {
             return Err(SdkError::MasterKey { found: secret.len() });
         }
         master.copy_from_slice(&secret);
-        let (appraised, config, master) = (Appraised::ByService { receipt, head: released.head }, config.clone(), Some(master));
+        let (appraised, config, master) = (Appraised::ByService { receipt, head: released.head }, expect.config().clone(), Some(master));
         Ok(Session { host: self.host, state: Attested { evidence, challenge, verified, appraised, config, master } })
     }
 }
@@ -180,20 +201,32 @@ impl<'h> Session<'h, Attested> {
     /// Makes the Load Key for the appraised Shield and nothing else, sends it, and checks the Shield's confirmation.
     ///
     /// # Errors
-    /// [`SdkError::LoadRefused`], [`shef_proto::load::LoadError::Confirmation`], and everything that keeps the messages from arriving.
+    /// [`SdkError::Seeded`], [`SdkError::LoadRefused`], [`shef_proto::load::LoadError::Confirmation`], and everything that keeps the messages from arriving.
     pub fn key(self, tenant: &str, epochs: &[FirstEpoch], entropy: &mut dyn Entropy) -> Result<Session<'h, Keyed>, SdkError> {
         let Attested { verified, config, master, .. } = self.state;
+        fit_for(entropy, verified.claims().root_of_trust)?;
         let (message, keys) = match master {
             None => verified.seal_load_key(&config, tenant, epochs, entropy)?,
             Some(master) => verified.seal_load_key_of(&master, &config, tenant, epochs, entropy)?,
         };
-        let (hint, confirmation) = self.host.load_key(message.clone())?;
-        // The confirmation decides; plain status only says why there is none.
-        match (keys.check_confirmation(&confirmation), hint) {
-            (Ok(()), _) => {}
-            (Err(_), LoadHint::Refused) => return Err(SdkError::LoadRefused),
-            (Err(error), LoadHint::Keyed) => return Err(error.into()),
+        // The confirmation decides, and stays readable: the same message again brings it where it was lost. Plain status only says why there
+        // is none.
+        let mut try_it = || match self.host.load_key(message.clone()) {
+            Ok((hint, confirmation)) => match (keys.check_confirmation(&confirmation), hint) {
+                (Ok(()), _) => Ok(()),
+                (Err(_), LoadHint::Refused) => Err(SdkError::LoadRefused),
+                (Err(error), LoadHint::Keyed) => Err(error.into()),
+            },
+            Err(error) => Err(error),
+        };
+        let mut confirmed = try_it();
+        for _ in 1..LOAD_TRIES {
+            match confirmed {
+                Ok(()) | Err(SdkError::Device(_) | SdkError::ShieldBusy { .. }) => break,
+                Err(_) => confirmed = try_it(),
+            }
         }
+        confirmed?;
         let count = config.regions().len();
         let mut by_region = vec![0; count];
         for first in epochs {
@@ -202,6 +235,7 @@ impl<'h> Session<'h, Attested> {
             }
         }
         let channel = OwnerChannel::new(&keys);
+        wash_stack();
         Ok(Session {
             host: self.host,
             state: Keyed {
@@ -213,8 +247,12 @@ impl<'h> Session<'h, Attested> {
                 sealers: core::iter::repeat_with(|| None).take(count).collect(),
                 openers: core::iter::repeat_with(|| None).take(count).collect(),
                 stale_before: 0,
+                allowed_refusals: 0,
+                patience: Patience::default(),
+                process: Process::this(),
                 load_key: message,
                 secrets: None,
+                _wash: Wash,
             },
         })
     }
@@ -263,24 +301,85 @@ impl<'h> Session<'h, Keyed> {
         self.state.secrets.as_ref()
     }
 
-    pub(crate) fn call(&mut self, request: &Request) -> Result<Answer, SdkError> {
-        self.ask(|channel, _, carry| channel.call(request, carry))
+    /// How long the session waits for its accelerator, and who may end that.
+    pub fn patience(&mut self) -> &mut Patience {
+        &mut self.state.patience
     }
 
-    /// Does something over the channel. Where the Shield refuses a request, what it shows instead may be its last message.
-    fn ask<T>(
-        &mut self,
-        what: impl FnOnce(&mut OwnerChannel, &Config, &mut dyn FnMut(&Sealed) -> Result<Sealed, SdkError>) -> Result<T, SdkError>,
-    ) -> Result<T, SdkError> {
+    pub(crate) fn call(&mut self, request: &Request) -> Result<Answer, SdkError> {
+        // Whatever becomes of it, statements from before say nothing about what it does.
+        let changes = [Op::Write, Op::Flush, Op::Invalidate, Op::Epoch];
+        if changes.iter().any(|op| *op as u8 == request.op) {
+            self.state.stale_before = self.state.channel.seq() + 1;
+        }
+        let answer = self.ask(|channel, _, carry| channel.call(request, carry))?;
+        self.took(request);
+        Ok(answer)
+    }
+
+    /// Notes what a request that was done has changed.
+    fn took(&mut self, request: &Request) {
+        if request.op == Op::Epoch as u8
+            && let Some(epoch) = self.state.epochs.get_mut(usize::from(request.region))
+        {
+            *epoch = request.value;
+        }
+    }
+
+    /// Takes the answer to a request that is still without one, after [`SdkError::Unanswered`]: the same bytes are sent again, and the Shield runs them,
+    /// unless it has before. Every other request does this first.
+    ///
+    /// # Errors
+    /// [`SdkError::Unanswered`] again, and that the Shield has ended the session.
+    pub fn settle(&mut self) -> Result<Option<Answer>, SdkError> {
+        self.state.process.check()?;
+        let Some(request) = self.state.channel.pending_request().copied() else { return Ok(None) };
+        let answer = self.carried(|channel, _, carry| channel.settle(carry))?;
+        if answer.status == status::DONE {
+            self.took(&request);
+        }
+        Ok(Some(answer))
+    }
+
+    /// Does something over the channel, after what is still without an answer.
+    fn ask<T>(&mut self, what: impl FnOnce(&mut OwnerChannel, &Config, &mut Carry<'_>) -> Result<T, SdkError>) -> Result<T, SdkError> {
+        self.settle()?;
+        self.carried(what)
+    }
+
+    /// What the Shield shows decides, whatever plain status says. What does not arrive is tried again by the channel; an error of the device is not.
+    fn carried<T>(&mut self, what: impl FnOnce(&mut OwnerChannel, &Config, &mut Carry<'_>) -> Result<T, SdkError>) -> Result<T, SdkError> {
         let host = &mut *self.host;
         let Keyed { channel, config, .. } = &mut self.state;
-        let done = what(channel, config, &mut |sealed| carry(host, sealed));
-        if let Err(SdkError::RequestRefused { answer }) = &done
-            && let Ok(sealed) = answer.as_slice().try_into()
-        {
-            channel.halted(sealed)?;
+        let (mut over, mut refused) = (None, false);
+        let done = what(channel, config, &mut |sealed| {
+            let lost = SdkError::Dropped { leg: crate::Leg::Answer };
+            if over.is_some() {
+                return Err(lost);
+            }
+            match host.exchange(sealed) {
+                Ok((answer, hint)) => {
+                    refused = hint;
+                    let found = answer.len();
+                    answer.try_into().map_err(|_| SdkError::Length { what: "sealed answer", found, expected: MESSAGE_LEN })
+                }
+                Err(error @ SdkError::Dropped { .. }) => Err(error),
+                Err(error) => {
+                    over = Some(error);
+                    Err(lost)
+                }
+            }
+        });
+        match done {
+            Err(source) if channel.pending().is_some() => {
+                let source = match source {
+                    SdkError::Channel(ChannelError::NotAuthentic { .. }) if refused => SdkError::RequestRefused,
+                    source => over.unwrap_or(source),
+                };
+                Err(SdkError::Unanswered { seq: channel.seq(), source: Box::new(source) })
+            }
+            done => done,
         }
-        done
     }
 
     /// Makes the next sealed request without sending it, for experiments with a dishonest host; the session waits for its answer.
@@ -296,11 +395,8 @@ impl<'h> Session<'h, Keyed> {
     /// # Errors
     /// It is not authentic.
     pub fn take_answer(&mut self, answer: &[u8]) -> Result<Answer, SdkError> {
-        let sealed = answer.try_into().map_err(|_| SdkError::Length {
-            what: "sealed answer",
-            found: answer.len(),
-            expected: shef_proto::channel::MESSAGE_LEN,
-        })?;
+        let sealed =
+            answer.try_into().map_err(|_| SdkError::Length { what: "sealed answer", found: answer.len(), expected: MESSAGE_LEN })?;
         Ok(self.state.channel.answer(sealed)?)
     }
 
@@ -309,7 +405,7 @@ impl<'h> Session<'h, Keyed> {
     /// # Errors
     /// Those of the channel.
     pub fn ping(&mut self) -> Result<(), SdkError> {
-        self.call(&Request::ping()).map(|_| ())
+        self.call(&Request::ping()).map(drop)
     }
 
     /// Reads a register of the accelerator over the sealed channel.
@@ -325,33 +421,32 @@ impl<'h> Session<'h, Keyed> {
     /// # Errors
     /// Those of the channel.
     pub fn write_register(&mut self, addr: u32, value: u32) -> Result<(), SdkError> {
-        self.call(&Request::write(addr, value))?;
-        self.state.stale_before = self.state.channel.seq();
-        Ok(())
+        self.call(&Request::write(addr, value)).map(drop)
     }
 
     /// Reads a register over the sealed channel until one of the bits of `mask` is set; returns its value. Between reads the host waits for
-    /// a hint of the device.
+    /// a hint of the device. [`Session::patience`] says for how long, and may end the wait after a read.
     ///
     /// # Errors
-    /// [`SdkError::NotFinished`] after `limit` reads, and those of the channel.
-    pub fn wait_register(&mut self, addr: u32, mask: u32, limit: u32) -> Result<u32, SdkError> {
-        let mut last = 0;
-        for _ in 0..limit {
+    /// [`SdkError::NotFinished`], [`SdkError::WaitEnded`], and those of the channel.
+    pub fn wait_register(&mut self, addr: u32, mask: u32) -> Result<u32, SdkError> {
+        let since = Instant::now();
+        loop {
             self.host.device().wait_interrupt()?;
-            last = self.read_register(addr)?;
+            let last = self.read_register(addr)?;
             if last & mask != 0 {
                 return Ok(last);
             }
+            self.state.patience.goes_on(since, addr, last)?;
         }
-        Err(SdkError::NotFinished { addr, last, polls: limit })
     }
 
     /// Runs a job: writes the registers of `job`, then `start`, waits until one of the bits of `done` is set, flushes, and reads the statement.
     /// A Shield that stopped on the way ends the wait; the statement then says why, and opens nothing.
     ///
     /// # Errors
-    /// [`SdkError::NotFinished`] where the accelerator does not come to an end although the Shield runs, and those of the channel.
+    /// [`SdkError::NotFinished`] where the accelerator does not come to an end although the Shield runs, [`SdkError::WaitEnded`], and those of
+    /// the channel. After either of the two the accelerator still works: [`Session::finish`] waits for it again.
     pub fn run(&mut self, job: &[(u32, u32)], start: (u32, u32), done: (u32, u32)) -> Result<Statement, SdkError> {
         let ran = self.launch(job, start).and_then(|()| self.finish(done));
         self.or_why_stopped(ran)
@@ -379,9 +474,9 @@ impl<'h> Session<'h, Keyed> {
     /// The second half of [`Session::run`]: wait, flush, statement.
     ///
     /// # Errors
-    /// [`SdkError::NotFinished`], and those of the channel: after a fault, a status.
+    /// [`SdkError::NotFinished`], [`SdkError::WaitEnded`], and those of the channel: after a fault, a status.
     pub fn finish(&mut self, done: (u32, u32)) -> Result<Statement, SdkError> {
-        self.wait_register(done.0, done.1, POLLS)?;
+        self.wait_register(done.0, done.1)?;
         self.flush()?;
         self.statement()
     }
@@ -391,8 +486,7 @@ impl<'h> Session<'h, Keyed> {
     /// # Errors
     /// Those of the channel.
     pub fn invalidate(&mut self) -> Result<(), SdkError> {
-        self.call(&Request::invalidate())?;
-        Ok(())
+        self.call(&Request::invalidate()).map(drop)
     }
 
     /// Has every dirty line sealed and written back.
@@ -400,8 +494,7 @@ impl<'h> Session<'h, Keyed> {
     /// # Errors
     /// Those of the channel.
     pub fn flush(&mut self) -> Result<(), SdkError> {
-        self.call(&Request::flush())?;
-        Ok(())
+        self.call(&Request::flush()).map(drop)
     }
 
     /// Reads the statement. Read it after the last flush.
@@ -429,7 +522,7 @@ impl<'h> Session<'h, Keyed> {
     /// these are its last words.
     ///
     /// # Errors
-    /// Those of the channel; the session is over in any case.
+    /// [`SdkError::Unanswered`] where the last words do not come; the session is over in any case.
     pub fn close(self) -> Result<Closed, SdkError> {
         self.end(&Request::close())
     }
@@ -437,35 +530,32 @@ impl<'h> Session<'h, Keyed> {
     /// Ends the session without a flush.
     ///
     /// # Errors
-    /// Those of the channel; the session is over in any case.
+    /// As [`Session::close`].
     pub fn abort(self) -> Result<Closed, SdkError> {
         self.end(&Request::abort())
     }
 
     fn end(mut self, request: &Request) -> Result<Closed, SdkError> {
-        let transcript = self.transcript();
-        let mut sealed = [0; shef_proto::channel::MESSAGE_LEN];
+        let mut sealed = [0; MESSAGE_LEN];
+        // Whatever the status is, these are the last words: a fault may have stopped the flush.
         let answer = self.ask(|channel, _, carry| {
-            channel.call(request, &mut |message| {
+            channel.request(request)?;
+            channel.settle(&mut |message| {
                 sealed = carry(message)?;
                 Ok(sealed)
             })
         });
-        let channel = &self.state.channel;
+        let Keyed { channel, verified, .. } = self.state;
+        let transcript = self.state.keys.transcript().0;
         if let Some((last, sealed)) = channel.last() {
-            return Ok(Closed { last: *last, transcript, sealed: *sealed, by_itself: true, verified: self.state.verified });
+            return Ok(Closed { last: *last, transcript, sealed: *sealed, by_itself: true, flush_failed: false, verified });
         }
+        let answer = answer?;
         let impossible = |what| SdkError::Channel(ChannelError::Impossible { seq: channel.seq(), what });
-        let last = ShieldStatement::from_payload(&answer?.payload).ok_or_else(|| impossible("last message"))?;
+        let last = ShieldStatement::from_payload(&answer.payload).ok_or_else(|| impossible("last message"))?;
         if last.state != State::Closed {
             return Err(impossible("the session is not closed"));
         }
-        Ok(Closed { last, transcript, sealed, by_itself: false, verified: self.state.verified })
+        Ok(Closed { last, transcript, sealed, by_itself: false, flush_failed: answer.status == status::FAULT, verified })
     }
-}
-
-fn carry(host: &mut Host, sealed: &Sealed) -> Result<Sealed, SdkError> {
-    let answer = host.exchange(sealed)?;
-    let found = answer.len();
-    answer.try_into().map_err(|_| SdkError::Length { what: "sealed answer", found, expected: sealed.len() })
 }

@@ -157,9 +157,9 @@ impl<'a, W: Write> Sink<'a> for ToWriter<W> {
 /// [`crate::Session::upload`] does this for a session's buffers.
 ///
 /// # Errors
-/// Those of the host, and data of another length than the sealer was made for.
-pub fn upload(host: &mut Host, sealer: Sealer, data: &[u8]) -> (Spent, Result<(), SdkError>) {
-    send(host, sealer, &mut { data }, data.len(), &mut unwatched)
+/// Those of the host, data of another length than the sealer was made for, [`SdkError::Cancelled`].
+pub fn upload(host: &mut Host, sealer: Sealer, data: &[u8], watch: &mut Watch<'_>) -> (Spent, Result<(), SdkError>) {
+    send(host, sealer, &mut { data }, data.len(), watch)
 }
 
 /// As [`upload`], of `len` bytes that are read piece by piece.
@@ -322,9 +322,10 @@ pub struct Open<'a> {
 ///
 /// # Errors
 /// Those of the host and of [`Opener::open_despite_fault`].
-pub fn download(host: &mut Host, opener: &Opener, open: Open<'_>, len: u64) -> Result<Opened, SdkError> {
+pub fn download(host: &mut Host, opener: &Opener, open: Open<'_>, len: u64, watch: &mut Watch<'_>) -> Result<Opened, SdkError> {
     let mut data = Plain::zeros(whole_chunks(opener, len));
-    let written = receive(host, opener, open, data.len(), &mut ToSlice(&mut data), &mut unwatched)?;
+    let written = receive(host, opener, open, data.len(), &mut ToSlice(&mut data), watch)?;
+    data.shorten(len as usize);
     Ok(Opened { data, written })
 }
 
@@ -334,9 +335,15 @@ pub fn download(host: &mut Host, opener: &Opener, open: Open<'_>, len: u64) -> R
 ///
 /// # Errors
 /// As [`download`].
-pub fn download_into(host: &mut Host, opener: &Opener, open: Open<'_>, out: &mut [u8]) -> Result<WrittenMap, SdkError> {
+pub fn download_into(
+    host: &mut Host,
+    opener: &Opener,
+    open: Open<'_>,
+    out: &mut [u8],
+    watch: &mut Watch<'_>,
+) -> Result<WrittenMap, SdkError> {
     let bytes = whole_chunks(opener, out.len() as u64);
-    receive(host, opener, open, bytes, &mut ToSlice(&mut *out), &mut unwatched).inspect_err(|_| out.fill(0))
+    receive(host, opener, open, bytes, &mut ToSlice(&mut *out), watch).inspect_err(|_| out.fill(0))
 }
 
 /// As [`download`], of which `to` gets the first `len` bytes piece by piece. Each piece was opened before it is written. The writer comes back only with

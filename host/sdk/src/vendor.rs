@@ -9,6 +9,7 @@ use shef_proto::release::ImageSecret;
 use shef_verify::corim::{self, Describe};
 use shef_verify::{ImageReference, ReferenceValues, VerifiedKernelEvidence};
 
+use crate::entropy::fit_for;
 use crate::{Appraised, Challenge, Host, KeyFolder, SdkError, Verifier};
 
 /// An IP vendor with its signing key and the keys of its images.
@@ -111,7 +112,7 @@ impl IpVendor {
     /// loaded with it.
     ///
     /// # Errors
-    /// [`SdkError::Rejected`] with every check; no key leaves then.
+    /// [`SdkError::Rejected`] with every check, [`SdkError::Seeded`]; no key leaves then.
     pub fn release(
         &self,
         host: &mut Host,
@@ -124,6 +125,7 @@ impl IpVendor {
         let challenge = Challenge::draw(verifier.audience(), entropy);
         let evidence = host.kernel_evidence(&challenge)?;
         let (verified, appraisal) = verifier.appraise_kernel(&evidence, &challenge, now)?;
+        fit_for(entropy, verified.claims().root_of_trust)?;
         let secret = ImageSecret { key: self.key_of(&Container::parse(&image.container)?)?, min_svn, vendor: self.public_key() };
         let mut receipt = [0; 16];
         entropy.fill(&mut receipt);

@@ -4,13 +4,11 @@
 //! through futures that need nothing but `std`: they run under every executor, and an adapter for one would have nothing to do.
 
 use std::future::Future;
-use std::ops::ControlFlow;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::task::{Context, Poll, Waker};
 
-use crate::{Closed, Host, Keyed, Progress, SdkError, Session};
+use crate::{Cancel, Closed, Host, Keyed, SdkError, Session};
 
 /// Something to be done with a session.
 type Work = Box<dyn for<'h> FnOnce(&mut Session<'h, Keyed>) + Send>;
@@ -27,21 +25,21 @@ enum Task {
 /// dropping a [`Session`] does; [`Worker::close`] ends it in order.
 ///
 /// ```
-/// # use shef::{Connected, Host, SdkError, Session, SystemEntropy, Verifier, Worker};
-/// # use shef_proto::{config::Config, load::first_epochs};
-/// # async fn doc(uri: shef::Uri, verifier: Verifier, config: Config, now: i64, data: Vec<u8>) -> Result<(), SdkError> {
+/// # use shef::{Connected, Expect, Host, SdkError, Session, SystemEntropy, Verifier, Worker, unwatched};
+/// # use shef_proto::load::first_epochs;
+/// # async fn doc(uri: shef::Uri, verifier: Verifier, expect: Expect, now: i64, data: Vec<u8>) -> Result<(), SdkError> {
 /// let worker = Worker::start(
 ///     move || shef::open(&uri),
-///     move |host| {
+///     move |host, _| {
 ///         let mut entropy = SystemEntropy::new()?;
-///         let session = Session::<Connected>::connect(host)?.attest(&verifier, &config, now, &mut entropy)?;
-///         session.key("tenant", &first_epochs(&config, 1), &mut entropy)
+///         let session = Session::<Connected>::connect(host)?.attest(&verifier, &expect, now, &mut entropy)?;
+///         session.key("tenant", &first_epochs(expect.config(), 1), &mut entropy)
 ///     },
 /// )
 /// .await?;
 /// let len = data.len() as u64;
 /// worker
-///     .run(move |session, cancel| session.upload_from(&session.input("query")?, &data[..], len, &mut |p| cancel.watch(p)))
+///     .run(move |session, _| session.upload_from(&session.input("query")?, &data[..], len, &mut unwatched))
 ///     .await?;
 /// worker.close().await?;
 /// # Ok(())
@@ -61,10 +59,11 @@ pub struct End {
 
 impl Worker {
     /// Starts a thread on which `open` opens the device and `key` makes a session with it. They move to that thread; the device and the session
-    /// never leave it. Where the future is dropped, the thread ends after what it is at, without a session.
+    /// never leave it. Where the future is dropped, the thread ends after what it is at, without a session; requests to a verifier service end
+    /// at once where [`crate::Service::ended_by`] was given the `Cancel`.
     pub fn start(
         open: impl FnOnce() -> Result<Host, SdkError> + Send + 'static,
-        key: impl for<'h> FnOnce(&'h mut Host) -> Result<Session<'h, Keyed>, SdkError> + Send + 'static,
+        key: impl for<'h> FnOnce(&'h mut Host, &Cancel) -> Result<Session<'h, Keyed>, SdkError> + Send + 'static,
     ) -> Pending<Self> {
         let (promise, cancel, pending) = promise();
         let thread = std::thread::Builder::new().name("shef".to_owned());
@@ -77,7 +76,7 @@ impl Worker {
             if cancel.is_cancelled() {
                 return;
             }
-            let session = match key(&mut host) {
+            let session = match key(&mut host, &cancel) {
                 Ok(session) => session,
                 Err(error) => return promise.keep(Err(error)),
             };
@@ -92,8 +91,8 @@ impl Worker {
 
     /// Has the thread do something with the session.
     ///
-    /// Where the future is dropped, what was not begun is never begun. What was begun goes on to its end unless it looks at its [`Cancel`], which transfers
-    /// do through [`Cancel::watch`]: they end after a piece. A request to the Shield is never left half-way, so that the session can be used
+    /// Where the future is dropped, what was not begun is never begun. What was begun looks at its [`Cancel`], which is that of the session's
+    /// [`Session::patience`] meanwhile: transfers end after a piece, waits for the accelerator after a read. A request to the Shield is never left half-way, so that the session can be used
     /// in any case; what becomes of an upload or a result is said at [`Session::upload_from`] and [`Session::open_to`].
     ///
     /// # Errors
@@ -105,7 +104,11 @@ impl Worker {
         let (promise, cancel, pending) = promise();
         self.give(Task::Run(Box::new(move |session: &mut Session<'_, Keyed>| {
             if !cancel.is_cancelled() {
-                promise.keep(work(session, &cancel));
+                // What waits or transfers ends where nobody waits for it any more.
+                let before = std::mem::replace(&mut session.patience().cancel, cancel.clone());
+                let done = work(session, &cancel);
+                session.patience().cancel = before;
+                promise.keep(done);
             }
         })));
         pending
@@ -137,26 +140,11 @@ fn serve(mut session: Session<'_, Keyed>, work: &mpsc::Receiver<Task>) -> Option
     }
 }
 
-/// Says whether somebody still waits for what is being done.
-pub struct Cancel(Arc<AtomicBool>);
-
-impl Cancel {
-    /// Whether the future was dropped.
-    pub fn is_cancelled(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    /// Ends a transfer where the future was dropped: see [`crate::Watch`].
-    pub fn watch(&self, _: Progress) -> ControlFlow<()> {
-        if self.is_cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    }
-}
-
 /// What a thread will have done. Dropping it says that nobody waits any more: see [`Worker::run`].
 #[must_use = "what was asked for is cancelled where nobody waits for it"]
 pub struct Pending<T> {
     slot: Arc<Mutex<Slot<T>>>,
-    cancelled: Arc<AtomicBool>,
+    cancel: Cancel,
 }
 
 struct Promise<T>(Arc<Mutex<Slot<T>>>);
@@ -168,8 +156,8 @@ struct Slot<T> {
 
 fn promise<T>() -> (Promise<T>, Cancel, Pending<T>) {
     let slot = Arc::new(Mutex::new(Slot { value: None, waker: None }));
-    let cancelled = Arc::new(AtomicBool::new(false));
-    (Promise(slot.clone()), Cancel(cancelled.clone()), Pending { slot, cancelled })
+    let cancel = Cancel::default();
+    (Promise(slot.clone()), cancel.clone(), Pending { slot, cancel })
 }
 
 /// For what is whole whenever its lock is free, whoever panicked.
@@ -214,6 +202,6 @@ impl<T> Future for Pending<T> {
 
 impl<T> Drop for Pending<T> {
     fn drop(&mut self) {
-        self.cancelled.store(true, Ordering::Relaxed);
+        self.cancel.cancel();
     }
 }

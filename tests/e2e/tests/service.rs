@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::AtomicI64;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
 use shef::sim::{self, Control, Engine};
-use shef::{SdkError, TlsFiles};
+use shef::{Connected, Expect, SdkError, Session, TlsFiles};
 use shef_cli::demo::DemoArgs;
 use shef_cli::demo::world::{Cards, Plan, World};
 use shef_cli::service::ServiceArgs;
@@ -165,6 +165,62 @@ fn keys_leave_only_after_appraisal_and_each_leaves_a_receipt() {
     drop(world);
     assert_eq!(service.get("/v1/trust-anchors").unwrap()["trust_anchors"], serde_json::json!([]));
     assert!(service.keys().unwrap().iter().all(|key| key["disabled"] == true));
+}
+
+/// What the service's policy accepts, keys and all, is held against what the owner expects.
+#[test]
+fn the_services_word_is_not_enough() {
+    let verifier = Verifier::start();
+    let service = verifier.service();
+    let dir = tempfile::tempdir().unwrap();
+    let mut world = world(dir.path(), &service);
+    let (mut host, _) = world.card(&mut |_| {}).unwrap();
+    world.load(&mut host).unwrap();
+    let keys = service.keys().unwrap();
+    let key = keys.iter().map(|key| key["name"].as_str().unwrap()).find(|name| name.ends_with("-data")).unwrap();
+    let mut entropy = shef::SystemEntropy::new().unwrap();
+    let mut attest = |service: &shef::Service, version, expect: &Expect| {
+        let session = Session::<Connected>::connect(&mut host).unwrap();
+        session.attest_by(service, (key, version), expect, now(), &mut entropy).map(drop)
+    };
+    let floor = world.verifier().policy().clone();
+    let expect = world.expect().floor(floor.clone());
+    attest(&service, None, &expect).unwrap();
+    attest(&service, Some(1), &expect).unwrap();
+    attest(&service, None, &expect.clone().receipt_keys(service.keys_that_sign().unwrap())).unwrap();
+    // Without a floor of his own the owner accepts hardware only.
+    assert_eq!(code(attest(&service, None, &world.expect())), "SHEF-ATT-020");
+    let newer = shef_verify::Policy { min_image_svn: 99, ..floor.clone() };
+    assert_eq!(code(attest(&service, None, &world.expect().floor(newer))), "SHEF-ATT-043");
+    let other = Expect::image(world.config(), &[7; 32]).floor(floor);
+    assert_eq!(code(attest(&service, None, &other)), "SHEF-SDK-050");
+    // Receipts of another key than the one that the owner knows.
+    let stranger = vec![shef_proto::hpke_suite::generate_key_pair(&mut shef::SystemEntropy::new().unwrap()).1];
+    assert_eq!(code(attest(&service, None, &expect.clone().receipt_keys(stranger))), "SHEF-PRO-090");
+    // Requests end when the owner says so.
+    let cancel = shef::Cancel::default();
+    cancel.cancel();
+    assert_eq!(code(attest(&service.clone().ended_by(&cancel), None, &expect)), "SHEF-SDK-049");
+}
+
+/// A service that takes connections and says nothing.
+#[test]
+fn a_request_ends_at_its_time_and_when_the_owner_says_so() {
+    let verifier = Verifier::start();
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("https://localhost:{}", silent.local_addr().unwrap().port());
+    let service = shef::Service::new(&url, verifier.files("operator")).unwrap();
+    let begun = std::time::Instant::now();
+    assert_eq!(code(service.clone().with_deadline(Duration::from_millis(200)).ready()), "SHEF-SDK-031");
+    let cancel = shef::Cancel::default();
+    let ended = service.ended_by(&cancel);
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| ended.ready());
+        std::thread::sleep(Duration::from_millis(100));
+        cancel.cancel();
+        assert_eq!(code(waits.join().unwrap()), "SHEF-SDK-049");
+    });
+    assert!(begun.elapsed() < Duration::from_secs(40), "{:?}", begun.elapsed());
 }
 
 fn unbase64(value: &Value) -> Vec<u8> {

@@ -1,17 +1,21 @@
 //! What a session lets its owner do, and what not.
 
 use std::path::Path;
+use std::time::Duration;
 
 use shef::sim::Engine;
-use shef::{Host, Keyed, SdkError, Session};
+use shef::{Adversary, Connected, Device, Expect, Fault, Honest, Host, Keyed, Leg, Ran, SdkError, Session};
 use shef_cli::demo::attacks::{buffers, upload};
 use shef_cli::demo::data::Dataset;
 use shef_cli::demo::knn::{self, Buffers};
 use shef_cli::demo::reference;
 use shef_cli::demo::world::{Bench, Cards, Plan, World};
-use shef_proto::channel::{ChannelError, FaultKind, State};
-use shef_proto::config::{Config, OnFault};
+use shef_proto::channel::{Answer, ChannelError, FaultKind, ShieldStatement, State, status};
+use shef_proto::config::{Config, Mode, OnFault, Region};
+use shef_proto::evidence::RootOfTrust;
+use shef_regs::ctl;
 use shef_seal::OpenPolicy;
+use shef_verify::Revocations;
 
 struct Setup {
     _dir: tempfile::TempDir,
@@ -145,7 +149,7 @@ fn a_fault_ends_the_session_where_the_configuration_says_so() {
     let error = session.run(&job(&b, (train, query)), START, DONE).expect_err("the session goes on");
     assert_eq!(error.code(), "SHEF-PRO-256");
     assert!(error.to_string().contains("in region 1, chunk 0x1, version 2"), "{error}");
-    let SdkError::Channel(ChannelError::Halted { last }) = error else { panic!("{error}") };
+    let SdkError::Channel(ChannelError::Halted { last, .. }) = error else { panic!("{error}") };
     let found = |last: &shef_proto::channel::ShieldStatement| {
         (last.state, last.stopped, last.faults, last.fault_kind, last.fault_region, last.fault_chunk, last.fault_version)
     };
@@ -281,4 +285,390 @@ fn a_session_without_card_memory_has_registers_and_a_statement() {
     let closed = session.close().unwrap();
     assert_eq!((closed.last.state, closed.last.faults, closed.last.refusals), (State::Closed, 0, statement.shield().refusals));
     closed.verify_record(&s.host.close_record().unwrap()).unwrap();
+}
+
+// ---- an untrusted host, message by message ----
+
+/// Does what it is told to messages, with the device in its hands.
+struct Meddle<F>(F);
+
+impl<F: FnMut(Leg, Vec<u8>, &mut dyn Device) -> Option<Vec<u8>>> Adversary for Meddle<F> {
+    fn message(&mut self, leg: Leg, bytes: Vec<u8>, device: &mut dyn Device) -> Option<Vec<u8>> {
+        (self.0)(leg, bytes, device)
+    }
+}
+
+fn meddle(session: &mut Session<'_, Keyed>, how: impl FnMut(Leg, Vec<u8>, &mut dyn Device) -> Option<Vec<u8>> + 'static) {
+    session.host().corrupt(Box::new(Meddle(how)));
+}
+
+/// Hands a sealed request to the Shield and waits until it was run.
+fn ring(device: &mut dyn Device, request: &[u8]) {
+    for (at, word) in (0..).step_by(4).zip(request.chunks(4)) {
+        device.ctl_write32(ctl::CHAN_REQ + at, u32::from_le_bytes(word.try_into().unwrap())).unwrap();
+    }
+    device.ctl_write32(ctl::CHAN_DOORBELL, 1).unwrap();
+    while ctl::STATUS_CHAN_BUSY.get(device.ctl_read32(ctl::STATUS).unwrap()) == 1 {}
+}
+
+/// The host has the genuine request run, then a damaged copy refused: plain status says `REFUSED`, and the Shield shows the answer of what ran.
+#[test]
+fn an_authentic_answer_counts_whatever_plain_status_says() {
+    let mut s = setup();
+    let (mut session, b, (train, query)) = keyed(&mut s);
+    upload(&mut session, &b, train, query).unwrap();
+    meddle(&mut session, |leg, mut bytes, device| {
+        if leg == Leg::Request {
+            ring(device, &bytes);
+            bytes[80] ^= 1;
+        }
+        Some(bytes)
+    });
+    let statement = session.run(&job(&b, (train, query)), START, DONE).unwrap();
+    let opened = session.open(&b.result, &statement, knn::result_len(32), OpenPolicy::default()).unwrap();
+    assert_eq!(knn::answers(&opened.data, 32), Some(reference::classify_all(train, query)));
+    let requests = statement.shield().requests;
+    session.host().corrupt(Box::new(Honest));
+    assert!(session.statement().unwrap().shield().requests > requests);
+}
+
+#[test]
+fn a_lost_message_is_sent_again_and_runs_once() {
+    let mut s = setup();
+    let (mut session, b, (train, query)) = keyed(&mut s);
+    upload(&mut session, &b, train, query).unwrap();
+    // Every second request, and every third answer.
+    let (mut requests, mut answers) = (0, 0);
+    meddle(&mut session, move |leg, bytes, _| {
+        let lost = match leg {
+            Leg::Request => {
+                requests += 1;
+                requests % 2 == 0
+            }
+            Leg::Answer => {
+                answers += 1;
+                answers % 3 == 0
+            }
+            _ => false,
+        };
+        (!lost).then_some(bytes)
+    });
+    let before = session.statement().unwrap().shield().requests;
+    let statement = session.run(&job(&b, (train, query)), START, DONE).unwrap();
+    assert_eq!(statement.shield().refusals, 0, "a second run of the job would be refused");
+    let opened = session.open(&b.result, &statement, knn::result_len(32), OpenPolicy::default()).unwrap();
+    assert_eq!(knn::answers(&opened.data, 32), Some(reference::classify_all(train, query)));
+    // Each was run once: a job, reads until it is done, a flush, and the pages of the statement.
+    let pages = 1 + 3 + 2;
+    assert!(statement.shield().requests >= before + job(&b, (train, query)).len() as u64 + 3 + pages);
+    let closed = session.close().unwrap();
+    closed.verify_record(&s.host.close_record().unwrap()).unwrap();
+}
+
+#[test]
+fn what_is_lost_again_and_again_is_unknown_and_is_settled_later() {
+    let mut s = setup();
+    let (mut session, b, (train, query)) = keyed(&mut s);
+    for leg in [Leg::Answer, Leg::Request] {
+        let epoch = session.next_input_epoch(&b.query).unwrap();
+        meddle(&mut session, move |at, bytes, _| (at != leg).then_some(bytes));
+        let error = session.next_input_epoch(&b.query).unwrap_err();
+        assert_eq!((error.code(), error.ran(), error.at_fault()), ("SHEF-SDK-040", Ran::Unknown, Fault::Undecided), "{error}");
+        assert!(error.to_string().contains("unknown"), "{error}");
+        assert_eq!(code(session.ping()), "SHEF-SDK-040");
+        session.host().corrupt(Box::new(Honest));
+        // The epoch is the one that was asked for, whether the first message or the second brought it.
+        assert_eq!(session.settle().unwrap().map(|answer| answer.value), Some(0));
+        assert!(session.settle().unwrap().is_none());
+        assert_eq!(session.statement().unwrap().region(b.query.region().id).unwrap().epoch, epoch + 1);
+        session.upload(&b.query, &query.pixels()).unwrap();
+    }
+    session.upload(&b.train, &knn::train_image(train)).unwrap();
+    let statement = session.run(&job(&b, (train, query)), START, DONE).unwrap();
+    let opened = session.open(&b.result, &statement, knn::result_len(32), OpenPolicy::default()).unwrap();
+    assert_eq!(knn::answers(&opened.data, 32), Some(reference::classify_all(train, query)));
+    // A session that waits for an answer is closed as any other.
+    meddle(&mut session, |leg, bytes, _| (leg != Leg::Answer).then_some(bytes));
+    assert_eq!(code(session.ping()), "SHEF-SDK-040");
+    session.host().corrupt(Box::new(Honest));
+    session.close().unwrap().verify_record(&s.host.close_record().unwrap()).unwrap();
+}
+
+#[test]
+fn a_lost_load_key_or_confirmation_is_sent_again() {
+    let mut s = setup();
+    s.world.load(&mut s.host).unwrap();
+    for leg in [Leg::LoadKey, Leg::Confirmation] {
+        let mut left = 1;
+        s.host.corrupt(Box::new(Meddle(move |at, bytes, _: &mut dyn Device| {
+            let lost = at == leg && left > 0;
+            left -= i32::from(lost);
+            (!lost).then_some(bytes)
+        })));
+        s.world.keyed(&mut s.host).unwrap().close().unwrap();
+        s.host.corrupt(Box::new(Honest));
+        s.host.new_session().unwrap();
+    }
+}
+
+/// What a Shield answers to CLOSE where its flush meets a fault: status 4, and its last words all the same.
+#[test]
+fn the_last_words_come_though_a_fault_stops_the_flush() {
+    use aes_gcm::aead::{Aead, KeyInit};
+    let mut s = setup();
+    let (mut session, _, _) = keyed(&mut s);
+    session.expose_secrets().unwrap();
+    let cipher = aes_gcm::Aes256Gcm::new_from_slice(&session.secrets().unwrap().to_owner).unwrap();
+    let said = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
+    let heard = said.clone();
+    meddle(&mut session, move |leg, bytes, _| {
+        if leg != Leg::Answer {
+            return Some(bytes);
+        }
+        let mut iv = [0; 12];
+        iv[4..].copy_from_slice(&bytes[..8]);
+        let iv = aes_gcm::Nonce::from(iv);
+        let mut plain: [u8; 64] = cipher.decrypt(&iv, &bytes[8..]).unwrap().try_into().unwrap();
+        let mut answer = Answer::from_bytes(&plain);
+        let mut last = ShieldStatement::from_payload(&answer.payload).unwrap();
+        (last.stopped, last.faults, last.fault_kind) = (true, 1, FaultKind::Bus);
+        (answer.status, answer.payload) = (status::FAULT, last.to_payload());
+        plain = answer.to_bytes();
+        let sealed = [&bytes[..8], &cipher.encrypt(&iv, &plain[..]).unwrap()].concat();
+        heard.borrow_mut().clone_from(&sealed);
+        Some(sealed)
+    });
+    let closed = session.close().unwrap();
+    assert!(closed.flush_failed && closed.last.stopped && !closed.by_itself);
+    assert_eq!((closed.last.state, closed.last.fault_kind, closed.last.faults), (State::Closed, FaultKind::Bus, 1));
+    // What the close record is held against.
+    assert_eq!(closed.sealed[..], said.borrow()[..]);
+}
+
+// ---- what belongs to what ----
+
+#[test]
+fn buffers_of_another_session_are_refused() {
+    let bypass = |mut config: Vec<Region>| {
+        let last = config.iter().map(|region| region.tag_base + 0x10_0000).max().unwrap();
+        config.push(Region {
+            id: config.len() as u8,
+            name: "plain".into(),
+            mode: Mode::Bypass,
+            base: last.next_multiple_of(4096),
+            size: 4096,
+            ..Region::default()
+        });
+        config
+    };
+    let demo = shef::sim::config().unwrap();
+    let config = |regions| Config::new(OnFault::Shield, demo.ports(), demo.sets().to_vec(), regions).unwrap();
+    let mut a = setup_of(Engine::ModelOf(config(bypass(demo.regions().to_vec()))));
+    let mut b = setup();
+    let session = a.world.session(&mut a.host).unwrap();
+    let (theirs, plain) = (buffers(&session).unwrap(), session.unprotected("plain").unwrap());
+    let mut own = b.world.session(&mut b.host).unwrap();
+    let statement = own.statement().unwrap();
+    own.host().record();
+    assert_eq!(code(own.upload(&theirs.query, &[1; 512])), "SHEF-SDK-043");
+    assert_eq!(code(own.next_input_epoch(&theirs.query)), "SHEF-SDK-043");
+    assert_eq!(code(own.next_output_epoch(&theirs.result)), "SHEF-SDK-043");
+    assert_eq!(code(own.open(&theirs.result, &statement, 512, OpenPolicy::default())), "SHEF-SDK-043");
+    // Its number is beyond the list of this session's regions.
+    assert_eq!(code(own.write_unprotected(&plain, 0, &[1; 64])), "SHEF-SDK-043");
+    assert_eq!(code(own.read_unprotected(&plain, 0, 64)), "SHEF-SDK-043");
+    let lane = |result| shef::Lane::new([theirs.query.clone()], [result]);
+    assert_eq!(code(own.ring([lane(theirs.result.clone()), lane(theirs.result.clone())])), "SHEF-SDK-037");
+    assert_eq!(own.host().take_records().len(), 0, "something was sent or written");
+    session.abort().unwrap();
+    // Nor in the next session of the same card.
+    a.host.new_session().unwrap();
+    let mut next = a.world.keyed(&mut a.host).unwrap();
+    assert_eq!(code(next.upload(&theirs.query, &[1; 512])), "SHEF-SDK-043");
+}
+
+#[test]
+fn a_flush_or_a_register_makes_older_statements_stale() {
+    let mut s = setup();
+    let (mut session, b, (train, query)) = keyed(&mut s);
+    upload(&mut session, &b, train, query).unwrap();
+    let statement = session.run(&job(&b, (train, query)), START, DONE).unwrap();
+    let open = |session: &mut Session<'_, Keyed>, statement: &_| code(session.open(&b.result, statement, 512, OpenPolicy::default()));
+    assert_eq!(open(&mut session, &statement), "accepted");
+    session.read_register(knn::reg::STATUS).unwrap();
+    assert_eq!(open(&mut session, &statement), "accepted");
+    type Change = fn(&mut Session<'_, Keyed>);
+    let changes: [Change; 3] =
+        [|s| s.flush().unwrap(), |s| s.invalidate().unwrap(), |s| s.write_register(knn::reg::TRAIN_ROWS, 1).unwrap()];
+    for change in changes {
+        let statement = session.statement().unwrap();
+        assert_eq!(open(&mut session, &statement), "accepted");
+        change(&mut session);
+        assert_eq!(open(&mut session, &statement), "SHEF-SDK-014");
+    }
+}
+
+#[test]
+fn refusals_are_allowed_for_what_the_statement_shows() {
+    let mut s = setup();
+    let (mut session, b, (train, query)) = keyed(&mut s);
+    upload(&mut session, &b, train, query).unwrap();
+    session.run(&job(&b, (train, query)), START, DONE).unwrap();
+    let allow = OpenPolicy { refusals: true, ..OpenPolicy::default() };
+    let mut seen = 0;
+    for _ in 0..2 {
+        // Writes the results a second time, which the Shield refuses.
+        let statement = session.run(&job(&b, (train, query)), START, DONE).unwrap();
+        assert!(statement.shield().refusals > seen);
+        seen = statement.shield().refusals;
+        assert_eq!(code(session.open(&b.result, &statement, 512, OpenPolicy::default())), "SHEF-SDK-010");
+        assert_eq!(session.open(&b.result, &statement, 511, allow).unwrap().data.len(), 511);
+        assert_eq!(code(session.open(&b.result, &statement, 512, OpenPolicy::default())), "accepted");
+    }
+}
+
+// ---- who gets the data ----
+
+/// The verifier knows the image that is loaded; the owner means another one of the same configuration.
+#[test]
+fn a_known_image_that_the_owner_does_not_mean_gets_no_key() {
+    let mut s = setup();
+    s.world.load(&mut s.host).unwrap();
+    let mut entropy = shef::SystemEntropy::new().unwrap();
+    let now = now();
+    let (verifier, config) = (s.world.verifier().clone(), s.world.config().clone());
+    let (image, vendor) = (s.world.image().digest, vendor(&s.world));
+    let mut attest = |expect: &Expect| {
+        s.host.record();
+        let attested = Session::<Connected>::connect(&mut s.host).unwrap().attest(&verifier, expect, now, &mut entropy);
+        let code = code(attested);
+        assert!(s.host.take_records().iter().all(|record| record.leg != Leg::LoadKey));
+        code
+    };
+    assert_eq!(attest(&Expect::image(&config, &image)), "accepted");
+    assert_eq!(attest(&Expect::image(&config, &image).signer(&vendor)), "accepted");
+    assert_eq!(attest(&Expect::accelerator(&config, shef::sim::ACCELERATOR, &vendor)), "accepted");
+    assert_eq!(attest(&Expect::image(&config, &[7; 32])), "SHEF-SDK-050");
+    assert_eq!(attest(&Expect::accelerator(&config, "other", &vendor)), "SHEF-SDK-050");
+    assert_eq!(attest(&Expect::accelerator(&config, shef::sim::ACCELERATOR, &[7; 32])), "SHEF-SDK-050");
+    let other = Config::new(OnFault::Shield, 0, vec![], vec![]).unwrap();
+    assert_eq!(attest(&Expect::image(&other, &image)), "SHEF-SDK-019");
+    // A floor of the owner's own holds whatever the verifier's policy is.
+    let hardware = shef_verify::Policy::strict("floor", &[RootOfTrust::ShefBoot]);
+    assert_eq!(attest(&Expect::image(&config, &image).floor(hardware)), "SHEF-ATT-020");
+}
+
+fn now() -> i64 {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs() as i64
+}
+
+fn vendor(world: &World) -> [u8; 32] {
+    world.verifier().reference().images[0].vendor
+}
+
+#[test]
+fn the_verifier_takes_revocations_and_the_age_of_its_challenge() {
+    let mut s = setup();
+    s.world.load(&mut s.host).unwrap();
+    let (anchors, reference) = (s.world.verifier().anchors().to_vec(), s.world.verifier().reference().clone());
+    let mut policy = s.world.verifier().policy().clone();
+    (policy.max_age, policy.require_revocation) = (Some(5), true);
+    let verifier = shef::Verifier::new("data-owner", anchors.clone(), reference.clone(), policy.clone());
+    let expect = s.world.expect();
+    let now = now();
+    let mut entropy = shef::SystemEntropy::new().unwrap();
+    let mut attest =
+        |verifier: &shef::Verifier| code(Session::<Connected>::connect(&mut s.host).unwrap().attest(verifier, &expect, now, &mut entropy));
+    assert_eq!(attest(&verifier), "SHEF-ATT-025", "a list is demanded");
+    let current = Revocations { issued: now - 5, next_update: now + 60, ..Revocations::default() };
+    assert_eq!(attest(&verifier.clone().with_revocations(current.clone())), "accepted");
+    let vendor = reference.images[0].vendor.iter().map(|byte| format!("{byte:02x}")).collect();
+    let revoked = Revocations { vendors: [vendor].into(), ..current.clone() };
+    assert_eq!(attest(&verifier.clone().with_revocations(revoked)), "SHEF-ATT-025");
+    // A host that sits on the evidence.
+    policy.max_age = Some(0);
+    let young = shef::Verifier::new("data-owner", anchors, reference, policy).with_revocations(current);
+    assert_eq!(attest(&young), "accepted");
+    s.host.corrupt(Box::new(Meddle(|leg, bytes, _: &mut dyn Device| {
+        if leg == Leg::ShieldEvidence {
+            std::thread::sleep(Duration::from_millis(1100));
+        }
+        Some(bytes)
+    })));
+    let late = Session::<Connected>::connect(&mut s.host).unwrap().attest(&young, &expect, now, &mut entropy);
+    assert_eq!(code(late), "SHEF-ATT-006");
+}
+
+// ---- waits ----
+
+#[test]
+fn waits_end_at_their_time_and_when_the_owner_says_so() {
+    let mut s = setup();
+    let (mut session, b, (train, query)) = keyed(&mut s);
+    upload(&mut session, &b, train, query).unwrap();
+    // A bit that is never set.
+    let never = (DONE.0, 1 << 30);
+    session.patience().most = Duration::from_millis(20);
+    let error = session.run(&job(&b, (train, query)), START, never).unwrap_err();
+    assert_eq!((error.code(), error.ran()), ("SHEF-SDK-011", Ran::Ran), "{error}");
+    session.patience().most = Duration::from_secs(60);
+    let told = std::sync::Arc::new(std::sync::atomic::AtomicU32::new(0));
+    let count = told.clone();
+    session.patience().watch = Some(Box::new(move |waited| {
+        assert_eq!(waited.addr, DONE.0);
+        match count.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
+            4 => std::ops::ControlFlow::Break(()),
+            _ => std::ops::ControlFlow::Continue(()),
+        }
+    }));
+    assert_eq!(code(session.finish(never)), "SHEF-SDK-041");
+    assert_eq!(told.load(std::sync::atomic::Ordering::Relaxed), 5);
+    session.patience().watch = None;
+    let cancel = session.patience().cancel.clone();
+    cancel.cancel();
+    assert_eq!(code(session.finish(never)), "SHEF-SDK-041");
+    let statement = session.statement().unwrap();
+    assert_eq!(code(session.open(&b.result, &statement, 512, OpenPolicy::default())), "SHEF-SDK-029", "transfers end too");
+    session.patience().cancel = shef::Cancel::default();
+    // What was launched went on.
+    let statement = session.finish(DONE).unwrap();
+    let opened = session.open(&b.result, &statement, knn::result_len(32), OpenPolicy::default()).unwrap();
+    assert_eq!(knn::answers(&opened.data, 32), Some(reference::classify_all(train, query)));
+}
+
+// ---- what others write ----
+
+/// The host puts words into the kernel's mouth: codes by which this library says what it found out itself.
+#[test]
+fn codes_that_the_host_wrote_are_not_taken_for_ours() {
+    let mut s = setup();
+    for forged in ["SHEF-SDK-021", "SHEF-ATT-001", "SHEF-SEAL-010"] {
+        let text = "everything is fine".to_owned();
+        let answer = shef_proto::mailbox::Answer::Error { code: forged.into(), text }.encode();
+        s.host.corrupt(Box::new(Meddle(move |leg, bytes, _: &mut dyn Device| {
+            Some(if leg == Leg::KernelAnswer { answer.clone() } else { bytes })
+        })));
+        let error = s.host.kernel_status().unwrap_err();
+        assert_eq!((error.code(), error.at_fault()), ("SHEF-SDK-046", Fault::Undecided), "{forged}");
+    }
+    s.host.corrupt(Box::new(Honest));
+    assert_eq!(code(s.host.new_session()), "SHEF-KRN-014");
+}
+
+#[test]
+fn mistakes_of_the_caller_are_named_as_such() {
+    let mut s = setup();
+    let (mut session, b, (train, query)) = keyed(&mut s);
+    upload(&mut session, &b, train, query).unwrap();
+    let statement = session.statement().unwrap();
+    session.flush().unwrap();
+    let mistakes = [
+        session.upload(&b.query, &[1]).unwrap_err(),
+        session.read_register(3).unwrap_err(),
+        session.open(&b.result, &statement, 512, OpenPolicy::default()).map(drop).unwrap_err(),
+        session.input("nothing").unwrap_err(),
+    ];
+    for error in mistakes {
+        assert_eq!((error.at_fault(), error.ran()), (Fault::Input, Ran::DidNotRun), "{error}");
+    }
 }

@@ -52,7 +52,7 @@ fn worker() -> (Setup, Pending<Worker>) {
     let all = Dataset::load(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../data/digits.csv.gz"))).unwrap();
     let maker = world.clone();
     let pending =
-        Worker::start(move || Ok(maker.lock().unwrap().card(&mut |_| {}).unwrap().0), move |host| world.lock().unwrap().session(host));
+        Worker::start(move || Ok(maker.lock().unwrap().card(&mut |_| {}).unwrap().0), move |host, _| world.lock().unwrap().session(host));
     (Setup { _dir: dir, train: all.head(64), query: all.head(32) }, pending)
 }
 
@@ -91,7 +91,7 @@ fn any_executor_will_do() {
         let end = worker.close().await.unwrap();
         end.closed.verify_record(&end.record.unwrap()).unwrap();
     });
-    let missing = Worker::start(|| shef::open(&"vfio-user:/nowhere/at/all".parse::<Uri>()?), |_| panic!("there is no host"));
+    let missing = Worker::start(|| shef::open(&"vfio-user:/nowhere/at/all".parse::<Uri>()?), |_, _| panic!("there is no host"));
     assert_eq!(code(block_on(missing)), "SHEF-VFU-001");
 }
 
@@ -156,6 +156,28 @@ fn tokio_goes_on_meanwhile_and_what_it_drops_ends() {
     });
 }
 
+/// A job that never ends: nobody reads the register that would say so.
+#[test]
+fn a_wait_that_nobody_waits_for_ends_and_the_session_goes_on() {
+    let (s, pending) = worker();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    runtime.block_on(async {
+        let worker = pending.await.unwrap();
+        let ended = Arc::new(Mutex::new(None));
+        let seen = ended.clone();
+        let endless = worker.run(move |session, _| {
+            // A bit that is never set.
+            *seen.lock().unwrap() = Some(code(session.wait_register(knn::reg::STATUS, 1 << 30)));
+            Ok(())
+        });
+        assert!(tokio::time::timeout(Duration::from_millis(20), endless).await.is_err(), "it came to an end");
+        worker.run(|session, _| session.ping()).await.unwrap();
+        assert_eq!(ended.lock().unwrap().as_deref(), Some("SHEF-SDK-041"));
+        assert_eq!(s.classify(&worker).await, s.expected());
+        worker.close().await.unwrap();
+    });
+}
+
 #[test]
 fn a_thread_that_is_gone_is_said_to_be_gone() {
     let (_s, pending) = worker();
@@ -178,7 +200,7 @@ fn no_session_is_made_that_nobody_waits_for() {
             leave.recv().unwrap();
             shef::open(&Uri::SimModel)
         },
-        move |_| {
+        move |_, _| {
             keyed.send(()).unwrap();
             Err(SdkError::LoadRefused)
         },

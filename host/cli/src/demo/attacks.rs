@@ -312,6 +312,7 @@ fn old_session(lab: &mut Lab) -> Result<Outcome, CliError> {
     lab.host.corrupt(honest());
     lab.host.new_session()?;
     let mut session = lab.world.keyed(lab.host)?;
+    let b = buffers(&session)?;
     upload(&mut session, &b, train, query)?;
     let region = b.query.region().clone();
     put_back(session.host(), &region, &heard.borrow())?;

@@ -431,7 +431,7 @@ fn honest(output: &Output, args: &DemoArgs, settings: &Settings, dir: &Path, mut
     }
     let start = bench.cycles();
     session.write_register(knn::reg::CTRL, 1)?;
-    let status = session.wait_register(knn::reg::STATUS, knn::DONE | knn::ERROR, u32::MAX)?;
+    let status = session.wait_register(knn::reg::STATUS, knn::DONE | knn::ERROR)?;
     session.flush()?;
     let shielded = start.zip(bench.last_write_cycle()).map(|(from, to)| to.saturating_sub(from));
     drop(spinner);

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use shef::service::{KeyMaterial, NewKey};
 use shef::sim::{self, Blank, CardOptions, Control, Engine, Project, RtlOptions};
 use shef::{
-    Challenge, Connected, Host, Image, IpVendor, KeyFolder, Keyed, Manufacturer, OpenOptions, Release, SdkError, Service, Session, Source,
-    TlsFiles, Uri, Verifier,
+    Challenge, Connected, Expect, Host, Image, IpVendor, KeyFolder, Keyed, Manufacturer, OpenOptions, Release, SdkError, Service, Session,
+    Source, TlsFiles, Uri, Verifier,
 };
 use shef_proto::config::Config;
 use shef_proto::evidence::{Layer, RootOfTrust};
@@ -362,16 +362,24 @@ impl World {
         host.load_image(self.image.container.clone(), release.key_box).map(|_| ())
     }
 
+    /// What the owner expects to be loaded: the vendor's image, and nothing else that the verifier knows.
+    pub fn expect(&self) -> Expect {
+        Expect::image(&self.config, &self.image.digest).signer(&self.vendor.id())
+    }
+
     /// The owner's round with the Shield: challenge and appraisal.
     ///
     /// # Errors
     /// The appraisal, and those of the host.
     pub fn attest<'h>(&mut self, host: &'h mut Host) -> Result<Session<'h, shef::Attested>, SdkError> {
         let session = Session::<Connected>::connect(host)?;
+        let expect = self.expect();
         if let Some(entrusted) = &self.entrusted {
-            return session.attest_by(&entrusted.service, &entrusted.data_key(), &self.config, &mut self.owner_entropy);
+            let expect = expect.floor(self.verifier.policy().clone());
+            let key = entrusted.data_key();
+            return session.attest_by(&entrusted.service, (&key, None), &expect, self.now, &mut self.owner_entropy);
         }
-        session.attest(&self.verifier, &self.config, self.now, &mut self.owner_entropy)
+        session.attest(&self.verifier, &expect, self.now, &mut self.owner_entropy)
     }
 
     /// The owner's Load Key.

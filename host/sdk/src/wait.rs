@@ -1,0 +1,105 @@
+//! How long something is waited for, who is told meanwhile, and who may end it.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::{Progress, SdkError};
+
+/// Ends what somebody waits for: a transfer after a piece, a wait for the accelerator after a read, a request to a verifier service at once.
+/// Clones are one.
+#[derive(Debug, Clone, Default)]
+pub struct Cancel(Arc<AtomicBool>);
+
+impl Cancel {
+    /// Ends it.
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it is to end.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Ends a transfer: see [`crate::Watch`].
+    pub fn watch(&self, _: Progress) -> ControlFlow<()> {
+        if self.is_cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+/// How far a wait for the accelerator is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Waited {
+    /// The register that is read.
+    pub addr: u32,
+    /// Its value.
+    pub last: u32,
+    /// Time since the wait began.
+    pub elapsed: Duration,
+}
+
+/// Told of each read while the accelerator works; breaks to end the wait.
+pub type WaitWatch = dyn FnMut(Waited) -> ControlFlow<()> + Send;
+
+/// How long a session waits for its accelerator, and who may end that: [`crate::Session::run`], [`crate::Session::finish`],
+/// [`crate::Session::wait_register`] and rings. Ending a wait stops nothing on the card: what was launched goes on, and can be waited for again.
+pub struct Patience {
+    /// The longest wait. An hour, unless the owner says something else.
+    pub most: Duration,
+    /// Ends waits, and transfers too. A [`crate::Worker`] puts one of its own here while it works for a future.
+    pub cancel: Cancel,
+    /// Is told of the progress of waits.
+    pub watch: Option<Box<WaitWatch>>,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self { most: Duration::from_secs(3600), cancel: Cancel::default(), watch: None }
+    }
+}
+
+impl Patience {
+    /// Whether the wait for register `addr`, which began at `since`, goes on.
+    pub(crate) fn goes_on(&mut self, since: Instant, addr: u32, last: u32) -> Result<(), SdkError> {
+        let after = since.elapsed();
+        let told = self.watch.as_mut().map_or(ControlFlow::Continue(()), |watch| watch(Waited { addr, last, elapsed: after }));
+        if self.cancel.is_cancelled() || told.is_break() {
+            return Err(SdkError::WaitEnded { addr, last, after });
+        }
+        if after >= self.most {
+            return Err(SdkError::NotFinished { addr, last, after });
+        }
+        Ok(())
+    }
+}
+
+/// The process that made a session. A copy of it, made by fork, has the same keys and numbers: it would seal other data under them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Process(u32);
+
+impl Process {
+    pub(crate) fn this() -> Self {
+        Self(std::process::id())
+    }
+
+    /// # Errors
+    /// [`SdkError::Forked`].
+    pub(crate) fn check(self) -> Result<(), SdkError> {
+        let found = std::process::id();
+        if self.0 == found { Ok(()) } else { Err(SdkError::Forked { made: self.0, found }) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_process_is_refused() {
+        Process::this().check().unwrap();
+        let error = Process(std::process::id() ^ 1).check().unwrap_err();
+        assert_eq!((error.code(), error.at_fault()), ("SHEF-SDK-042", crate::Fault::Input));
+    }
+}
