@@ -29,7 +29,8 @@ fn copies(masked: &[Vec<u8>]) -> Vec<(usize, String)> {
         let mut words = line.split_whitespace();
         let (range, rights) = (words.next().unwrap(), words.next().unwrap());
         let name = words.nth(3).unwrap_or("anonymous").to_owned();
-        if !rights.starts_with("rw") {
+        // What is shared with the card is as public as its memory, and has its size.
+        if !rights.starts_with("rw-p") {
             continue;
         }
         let (from, to) = range.split_once('-').unwrap();
