@@ -122,9 +122,7 @@ fn stream(session: &mut Session<'_, Keyed>, mut a: impl Read, mut b: impl Read, 
     let lanes = [lane(0)?, lane(1)?];
     let (sums, progress) = (session.scratch("sums")?, session.unprotected("progress")?.addr());
     let length = |number: u64| LANE.min(bytes - number * LANE);
-    let mut write = |batch: Option<Batch>| -> std::io::Result<()> {
-        batch.map_or(Ok(()), |batch| out.write_all(&batch.outputs[0].data))
-    };
+    let mut write = |batch: Option<Batch>| -> std::io::Result<()> { batch.map_or(Ok(()), |batch| out.write_all(&batch.outputs[0].data)) };
 
     let batches = bytes.div_ceil(LANE);
     let mut ring = session.ring(lanes)?;
