@@ -19,10 +19,14 @@ pub fn is_name(name: &str) -> bool {
     (1..=64).contains(&bytes.len()) && bytes.iter().all(good) && bytes[0].is_ascii_alphanumeric() && !name.contains("..")
 }
 
-/// Path of a KBS resource, `REPOSITORY/TYPE/TAG`, each part a name.
+/// Path of a KBS resource, `REPOSITORY/TYPE/TAG`, as its clients know them: each part `[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}`, in upper or lower case.
 #[must_use]
 pub fn is_path(path: &str) -> bool {
-    path.split('/').count() == 3 && path.split('/').all(is_name)
+    let part = |part: &str| {
+        let good = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+        (1..=64).contains(&part.len()) && part.bytes().all(good) && !part.starts_with('.') && !part.contains("..")
+    };
+    path.split('/').count() == 3 && path.split('/').all(part)
 }
 
 /// Whether clients must show certificates.

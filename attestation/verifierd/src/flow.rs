@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::json;
 use shef_proto::evidence::Layer;
 use shef_verify::Outcome;
-use shef_verify::ear::{self, Dialect, Issue};
+use shef_verify::ear::{self, Dialect, Issue, Reader};
 
 use crate::app::App;
 use crate::appraiser::{self, Collateral, Question, Received, StoredPolicy};
@@ -68,6 +68,25 @@ pub struct Case<'a> {
     signer: Arc<Signer>,
     audience: String,
     shown_svn: u64,
+}
+
+/// How a result is written.
+#[derive(Clone, Copy, Debug)]
+pub struct Form {
+    /// Names of its claims.
+    pub dialect: Dialect,
+    /// Whose parser reads it.
+    pub reader: Reader,
+    /// `jti`.
+    pub id: [u8; 16],
+}
+
+impl Form {
+    /// With an id that nothing else has.
+    #[must_use]
+    pub fn new(dialect: Dialect, reader: Reader) -> Self {
+        Self { dialect, reader, id: random() }
+    }
 }
 
 /// A case that was appraised.
@@ -159,10 +178,11 @@ impl<'a> Case<'a> {
     ///
     /// # Errors
     /// The key cannot be used.
-    pub fn result(&self, appraised: &Appraised, dialect: Dialect) -> Result<String> {
-        let (id, policy) = (hex::encode(random::<16>()), self.policy.id());
+    pub fn result(&self, appraised: &Appraised, form: Form) -> Result<String> {
+        let (id, policy) = (hex::encode(form.id), self.policy.id());
         let issue = Issue {
-            dialect,
+            dialect: form.dialect,
+            reader: form.reader,
             issuer: &self.audience,
             audience: &self.identity.tenant,
             issued: self.now,

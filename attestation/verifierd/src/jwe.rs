@@ -20,19 +20,33 @@ fn failed<E>(_: E) -> Problem {
     Kind::Internal.because("encryption failed")
 }
 
-/// A P-256 key in a JWK.
+/// A P-256 key in a JWK: the only kind that evidence vouches for.
 ///
 /// # Errors
-/// Another kind of key, or not a point of the curve.
+/// Another kind of key, members beside those of a key, or not a point of the curve.
 pub fn recipient(key: &Value) -> Result<PublicKey> {
-    let bad = || Kind::Malformed.because("tee-pubkey: expected an EC key of P-256 for ECDH-ES+A256KW");
-    let text = |name: &str| key.get(name).and_then(Value::as_str);
-    if text("kty") != Some("EC") || text("crv") != Some("P-256") || text("alg").is_some_and(|alg| alg != ALG) {
-        return Err(bad());
+    const MEMBERS: [&str; 5] = ["alg", "crv", "kty", "x", "y"];
+    let bad = |found: &str| {
+        let text = format!("tee-pubkey: expected an EC key of P-256 with alg {ALG}, the kind that cards vouch for, found {found}");
+        Kind::Malformed.because(text)
+    };
+    let members = key.as_object().ok_or_else(|| bad("no object"))?;
+    let text = |name: &str| members.get(name).and_then(Value::as_str);
+    if text("kty") != Some("EC") || text("crv") != Some("P-256") || text("alg") != Some(ALG) {
+        let found = |name| {
+            text(name).map_or_else(|| format!("no {name}"), |text| format!("{name} {:?}", text.chars().take(32).collect::<String>()))
+        };
+        return Err(bad(&["kty", "crv", "alg"].map(found).join(", ")));
     }
-    let coordinate = |name: &str| text(name).and_then(|text| B64.decode(text).ok()).filter(|bytes| bytes.len() == 32).ok_or_else(bad);
+    if let Some(other) = members.keys().find(|name| !MEMBERS.contains(&name.as_str())) {
+        return Err(bad(&format!("the member {:?} too", other.chars().take(32).collect::<String>())));
+    }
+    let coordinate = |name: &str| {
+        let bytes = text(name).and_then(|text| B64.decode(text).ok()).filter(|bytes| bytes.len() == 32);
+        bytes.ok_or_else(|| bad(&format!("{name} that is not 32 bytes in base64url without padding")))
+    };
     let point = [vec![4], coordinate("x")?, coordinate("y")?].concat();
-    PublicKey::from_bytes(&point).map_err(|_| bad())
+    PublicKey::from_bytes(&point).map_err(|_| bad("x and y that are no point of the curve"))
 }
 
 /// Concat KDF of RFC 7518 4.6.2 for a key of 256 bits: one round of SHA-256.

@@ -1,8 +1,5 @@
-//! Clients of Veraison and of the KBS, played from their documented protocols, against the running service.
+//! Clients of Veraison, played from its documented protocols, against the running service; what comes in by its paths and by ours.
 
-use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
-use aws_lc_rs::digest::{SHA384, digest};
-use aws_lc_rs::key_wrap::{AES_256, AesKek, KeyWrap as _};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as B64};
 use serde_json::{Value, json};
@@ -10,31 +7,11 @@ use shef_proto::cose::SigningKey;
 use shef_proto::entropy::SeededEntropy;
 use shef_proto::evidence::Layer;
 use shef_verifierd::auth::Role;
-use shef_verifierd::secrets::sha256;
 use shef_verify::ReferenceValues;
 use shef_verify::corim::{CorimSigner, Describe, write_signed};
 
+use crate::clients::*;
 use crate::common::*;
-
-const SESSION: &str = "application/vnd.veraison.challenge-response-session+json";
-
-fn claims(token: &Value) -> Value {
-    serde_json::from_slice(&B64.decode(token.as_str().unwrap().split('.').nth(1).unwrap()).unwrap()).unwrap()
-}
-
-fn furnished() -> (Service, Device, Client) {
-    let service = Service::with(
-        |text| {
-            let listed = "anonymous_resources = [\"default/key/one\", \"default/key/two\"]";
-            format!("{text}\n[compat]\nanonymous_tenant = \"default\"\n{listed}\n")
-        },
-        Default::default(),
-    );
-    let device = Device::new(1);
-    service.furnish(&device);
-    let client = service.stranger();
-    (service, device, client)
-}
 
 fn new_session(client: &Client, query: &str) -> (String, Value) {
     let answer = client.send("POST", &format!("/challenge-response/v1/newSession{query}"), &[("accept", SESSION)], b"");
@@ -102,6 +79,10 @@ fn bad_evidence_is_answered_with_a_result_that_says_no() {
     for query in ["?nonceSize=8", "?nonceSize=65", "?nonce=AAAA", "?nonceSize=32&nonce=AAAA"] {
         client.send("POST", &format!("/challenge-response/v1/newSession{query}"), &[("accept", SESSION)], b"").problem(400, "SHEF-SVC-026");
     }
+    // As in Veraison's own example: what there is instead is said.
+    let short =
+        client.send("POST", "/challenge-response/v1/newSession?nonceSize=8", &[("accept", SESSION)], b"").problem(400, "SHEF-SVC-026");
+    assert!(short["detail"].as_str().unwrap().contains("leave nonceSize out"), "{short}");
     client.send("POST", "/challenge-response/v1/newSession", &[("accept", "text/html")], b"").problem(406, "SHEF-SVC-025");
     client.send("GET", "/challenge-response/v1/session/AAAA", &[("accept", SESSION)], b"").problem(404, "SHEF-SVC-020");
 }
@@ -124,6 +105,48 @@ fn sessions_of_other_protocols_release_nothing_and_strangers_only_attest() {
     // Where the configuration names no tenant for strangers, they may not even ask.
     let closed = Service::start();
     closed.stranger().send("POST", "/challenge-response/v1/newSession", &[("accept", SESSION)], b"").problem(401, "SHEF-SVC-027");
+}
+
+/// The names that a client asks for are those that it gets, though a profile has a comma; without `aud` where its parser refuses one.
+#[test]
+fn results_in_the_names_that_are_asked_for() {
+    let (service, device, client) = furnished();
+    let asked = |profile: &str| format!("application/eat+jwt; eat_profile=\"{profile}\"");
+    let [new, old] = ["tag:ietf.org,2026:rats/ear#04", "tag:github.com,2023:veraison/ear"];
+    let appraise = |accept: &str, more: Value| {
+        let (session, nonce) = service.operator.session(Layer::Kernel, None);
+        let mut body = json!({"session": session, "evidence": b64(&device.evidence(Layer::Kernel, &nonce))});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        service.operator.send(
+            "POST",
+            "/v1/appraise",
+            &[("content-type", "application/json"), ("accept", accept)],
+            body.to_string().as_bytes(),
+        )
+    };
+    let audience = |result: &Value| (result.get("aud").cloned(), result.get("shef_audience").cloned());
+    let (by_aud, by_own) = ((Some(json!("default")), None), (None, Some(json!("default"))));
+    for (accept, more, profile, expected) in [
+        ("*/*".to_owned(), json!({}), new, &by_aud),
+        ("*/*".to_owned(), json!({"aud": false}), new, &by_own),
+        (asked(new), json!({}), new, &by_aud),
+        (asked(old), json!({}), old, &by_own),
+        (asked(old), json!({"aud": true}), old, &by_aud),
+        (format!("text/html, {}, application/json;q=0.5", asked(old)), json!({}), old, &by_own),
+        (format!("{};q=0, {}", asked(old), asked(new)), json!({}), new, &by_aud),
+    ] {
+        let result = claims(&appraise(&accept, more).ok()["result"]);
+        assert_eq!((result["eat_profile"].as_str(), &audience(&result)), (Some(profile), expected), "{accept}");
+    }
+    appraise(&asked("tag:ietf.org,2025-07:ear"), json!({})).problem(406, "SHEF-SVC-025");
+    // On Veraison's paths too, beside the type of the session.
+    for (accept, profile) in [(SESSION.to_owned(), old), (format!("{SESSION}, {}", asked(new)), new)] {
+        let (path, session) = new_session(&client, "");
+        let nonce = STANDARD.decode(session["nonce"].as_str().unwrap()).unwrap();
+        let headers = [("accept", accept.as_str()), ("content-type", "application/eat+cwt")];
+        let result = claims(&client.send("POST", &path, &headers, &device.evidence(Layer::Kernel, &nonce)).ok()["result"]);
+        assert_eq!((result["eat_profile"].as_str(), audience(&result)), (Some(profile), by_own.clone()), "{accept}");
+    }
 }
 
 /// A nonce that a client brings is no challenge of the service: not fresh for a policy, not for the record of a device, and nobody else's.
@@ -308,207 +331,4 @@ fn changes_of_collateral_are_whole_and_leave_their_event() {
         [("corim-add", "one"), ("corim-deactivate", "one"), ("corim-add", "two"), ("corim-remove", "two"), ("corim-activate", "one")];
     assert_eq!(last, expected);
     assert!(events.iter().all(|event| event["who"] == "operator" && event["role"] == "operator" && event["time"].as_i64() > Some(0)));
-}
-
-/// The client's side of the KBS protocol.
-struct Kbs {
-    client: Client,
-    key: p256_key::Key,
-    cookie: String,
-    nonce: String,
-}
-
-/// A P-256 key for ECDH by aws-lc-rs.
-mod p256_key {
-    use aws_lc_rs::agreement::{ECDH_P256, PrivateKey, UnparsedPublicKey, agree};
-    pub struct Key(PrivateKey);
-    impl Key {
-        pub fn of(secret: &[u8; 32]) -> Self {
-            Self(PrivateKey::from_private_key(&ECDH_P256, secret).unwrap())
-        }
-        pub fn new() -> Self {
-            Self(PrivateKey::generate(&ECDH_P256).unwrap())
-        }
-        pub fn point(&self) -> Vec<u8> {
-            self.0.compute_public_key().unwrap().as_ref().to_vec()
-        }
-        pub fn agree(&self, point: &[u8]) -> Vec<u8> {
-            agree(&self.0, UnparsedPublicKey::new(&ECDH_P256, point), (), |shared| Ok(shared.to_vec())).unwrap()
-        }
-    }
-}
-
-impl Kbs {
-    fn begin(client: &Client) -> Self {
-        let body = json!({"version": "0.4.0", "tee": "sample", "extra-params": {"supported-hash-algorithms": ["sha256", "sha384"]}});
-        let answer = client.post("/kbs/v0/auth", &body);
-        let cookie = answer.headers["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
-        assert!(cookie.starts_with("kbs-session-id="));
-        let challenge = answer.ok();
-        assert_eq!(challenge["extra-params"]["selected-hash-algorithm"], "sha384");
-        Self { client: client.clone(), key: p256_key::Key::new(), cookie, nonce: challenge["nonce"].as_str().unwrap().into() }
-    }
-
-    fn public(&self) -> Value {
-        let point = self.key.point();
-        json!({"kty": "EC", "crv": "P-256", "alg": "ECDH-ES+A256KW", "x": B64.encode(&point[1..33]), "y": B64.encode(&point[33..])})
-    }
-
-    fn attest_with(&self, device: &Device, public: &Value) -> Answer {
-        let own = self.public();
-        let text = format!(
-            r#"{{"additional-evidence":"","nonce":"{}","tee-pubkey":{{"alg":"ECDH-ES+A256KW","crv":"P-256","kty":"EC","x":{},"y":{}}}}}"#,
-            self.nonce, own["x"], own["y"]
-        );
-        let evidence = device.evidence(Layer::Kernel, digest(&SHA384, text.as_bytes()).as_ref());
-        let body = json!({
-            "init-data": null,
-            "runtime-data": {"nonce": self.nonce, "tee-pubkey": public},
-            "tee-evidence": {"primary_evidence": {"evidence": b64(&evidence)}, "additional_evidence": ""},
-        });
-        let headers = [("content-type", "application/json"), ("cookie", self.cookie.as_str())];
-        self.client.send("POST", "/kbs/v0/attest", &headers, body.to_string().as_bytes())
-    }
-
-    fn attest(&self, device: &Device) -> Answer {
-        self.attest_with(device, &self.public())
-    }
-
-    fn fetch(&self, path: &str) -> Answer {
-        self.client.send("GET", &format!("/kbs/v0/resource/{path}"), &[("cookie", self.cookie.as_str())], b"")
-    }
-
-    /// Opens a JWE the way that the known client does: the header is read and written again before it is authenticated.
-    fn open(&self, jwe: &Value) -> Vec<u8> {
-        let header: Value = serde_json::from_slice(&unb64(&jwe["protected"])).unwrap();
-        let epk = &header["epk"];
-        let again = format!(
-            r#"{{"alg":{},"enc":{},"epk":{{"crv":{},"kty":{},"x":{},"y":{}}}}}"#,
-            header["alg"], header["enc"], epk["crv"], epk["kty"], epk["x"], epk["y"]
-        );
-        let aad = B64.encode(again);
-        let shared = self.key.agree(&[vec![4], unb64(&epk["x"]), unb64(&epk["y"])].concat());
-        let info = [&1u32.to_be_bytes()[..], &shared, &14u32.to_be_bytes(), b"ECDH-ES+A256KW", &[0; 8], &256u32.to_be_bytes()].concat();
-        let mut key = [0; 40];
-        let kek = AesKek::new(&AES_256, &sha256(&info)).unwrap();
-        let key = kek.unwrap(&unb64(&jwe["encrypted_key"]), &mut key).unwrap();
-        let mut text = [unb64(&jwe["ciphertext"]), unb64(&jwe["tag"])].concat();
-        let iv: [u8; 12] = unb64(&jwe["iv"]).try_into().unwrap();
-        let key = LessSafeKey::new(UnboundKey::new(&AES_256_GCM, key).unwrap());
-        key.open_in_place(Nonce::assume_unique_for_key(iv), Aad::from(aad.as_bytes()), &mut text).unwrap().to_vec()
-    }
-}
-
-/// A resource that goes to any key of the host's.
-fn host_resource(operator: &Client, path: &str) {
-    let policy = format!("{POLICY}to_host = true\n");
-    operator.send("PUT", "/v1/policies/host", &[("content-type", "application/toml")], policy.as_bytes()).ok();
-    let body = json!({"layer": "kernel", "policy": "host", "to": "host", "secret": b64(b"the resource")});
-    operator.call("PUT", &format!("/v1/keys/{}", path.replace('/', "%2F")), &body).ok();
-}
-
-#[test]
-fn a_kbs_client_fetches_a_resource() {
-    let (service, device, client) = furnished();
-    host_resource(&service.operator, "default/key/one");
-    let kbs = Kbs::begin(&client);
-    // Not attested: 401, so that the client attests.
-    kbs.fetch("default/key/one").problem(401, "SHEF-SVC-027");
-    let token = kbs.attest(&device).ok()["token"].clone();
-    assert_eq!(claims(&token)["submods"]["fpga-kernel"]["ear.status"], "affirming");
-    let first = kbs.fetch("default/key/one").ok();
-    assert_eq!(kbs.open(&first), b"the resource");
-    // Unknown: 404, so that it gives up.
-    kbs.fetch("default/key/two").problem(404, "SHEF-SVC-020");
-    kbs.fetch("default/key/..%2fone").problem(404, "SHEF-SVC-020");
-    // A key is no resource, and a resource is no key.
-    service.operator.call("PUT", "/v1/keys/one", &json!({"layer": "shield", "policy": "default", "generate": 32})).ok();
-    kbs.fetch("keys/shield/one").problem(401, "SHEF-SVC-027");
-    let (session, nonce) = service.operator.session(Layer::Kernel, None);
-    let body = json!({"key": "default/key/one", "session": session, "evidence": b64(&device.evidence(Layer::Kernel, &nonce))});
-    service.operator.post("/v1/release", &body).problem(404, "SHEF-SVC-020");
-    // An attested session does not attest again for whoever holds its cookie.
-    let answer = kbs.attest(&device);
-    assert_eq!(answer.status, 401);
-    assert_eq!(answer.json()["code"], "SHEF-SVC-042");
-    // The same again is the same release, with one receipt, which says that it went to the host.
-    assert_eq!(kbs.fetch("default/key/one").ok(), first);
-    let receipts = service.operator.get("/v1/receipts").ok();
-    let keys = service.operator.get("/.well-known/jwks.json").ok();
-    let point = [vec![4], unb64(&keys["keys"][0]["x"]), unb64(&keys["keys"][0]["y"])].concat();
-    let key = shef_proto::hpke_suite::PublicKey::from_bytes(&point).unwrap();
-    let list = receipts["receipts"].as_array().unwrap();
-    assert_eq!(list.len(), 1, "{receipts}");
-    let bytes = unb64(list[0].get("receipt").unwrap_or(&list[0]));
-    let receipt = shef_proto::receipt::Receipt::verify(&bytes, &[key]).unwrap();
-    assert_eq!((receipt.key_id.as_str(), receipt.to_host, receipt.ueid), ("default/key/one", true, device.ueid));
-    // A revocation counts at once, for a session that has attested too.
-    let body = json!({"kind": "device", "value": hex::encode(device.ueid), "reason": "stolen"});
-    service.operator.post("/v1/revocations", &body).ok();
-    let answer = kbs.fetch("default/key/one");
-    assert_eq!((answer.status, answer.json()["code"].as_str()), (401, Some("SHEF-SVC-043")));
-}
-
-/// Whoever stands beside a genuine card gets what is marked as the host's, and nothing else: a resource goes to the key that the evidence vouches for.
-#[test]
-fn a_resource_goes_to_the_key_in_the_evidence() {
-    let (service, device, client) = furnished();
-    service.operator.send("POST", "/kbs/v0/resource/default/key/one", &[], b"the resource").ok();
-    let kbs = Kbs::begin(&client);
-    kbs.attest(&device).ok();
-    let refused = kbs.fetch("default/key/one");
-    assert_eq!(refused.status, 403);
-    assert_eq!(refused.json()["code"], "SHEF-SVC-065");
-    assert!(service.operator.get("/v1/receipts").ok()["receipts"].as_array().unwrap().is_empty());
-    // The card itself.
-    let mut kbs = Kbs::begin(&client);
-    kbs.key = p256_key::Key::of(&device.key.to_bytes());
-    kbs.attest(&device).ok();
-    assert_eq!(kbs.open(&kbs.fetch("default/key/one").ok()), b"the resource");
-    // Its next version, by the same path.
-    service.operator.send("POST", "/kbs/v0/resource/default/key/one", &[], b"the next one").ok();
-    assert_eq!(kbs.open(&kbs.fetch("default/key/one").ok()), b"the next one");
-    let shown = service.operator.get("/v1/keys/default%2Fkey%2Fone").ok();
-    assert_eq!(
-        (&shown["version"], &shown["to"], &shown["layer"], &shown["versions"][0]["policy"]),
-        (&json!(2), &json!("evidence"), &json!("kernel"), &json!("default@1"))
-    );
-    service.operator.send("POST", "/v1/keys/default%2Fkey%2Fone/disable", &[], b"").ok();
-    let refused = kbs.fetch("default/key/one");
-    assert_eq!((refused.status, refused.json()["code"].as_str()), (403, Some("SHEF-SVC-061")));
-    // The mark needs a policy that says so, and is for resources.
-    for (name, body) in [
-        ("a%2Fb%2Fc", json!({"layer": "kernel", "policy": "default", "to": "host", "secret": "AAAA"})),
-        ("plain", json!({"layer": "shield", "policy": "default", "to": "host", "generate": 32})),
-    ] {
-        service.operator.call("PUT", &format!("/v1/keys/{name}"), &body).problem(422, "SHEF-SVC-060");
-    }
-    // Who shows nothing gets what is listed, whoever attests what is theirs by role.
-    host_resource(&service.operator, "default/key/secret");
-    let kbs = Kbs::begin(&client);
-    kbs.attest(&device).ok();
-    kbs.fetch("default/key/secret").problem(401, "SHEF-SVC-027");
-    for (role, status) in [(Role::Attest, 401), (Role::Release, 200)] {
-        let known = Kbs::begin(&service.client("default", role, role.name()));
-        known.attest(&device).ok();
-        assert_eq!(known.fetch("default/key/secret").status, status, "{role:?}");
-    }
-}
-
-#[test]
-fn a_kbs_client_with_another_key_or_device_is_told_401() {
-    let (service, device, client) = furnished();
-    host_resource(&service.operator, "default/key/one");
-    let kbs = Kbs::begin(&client);
-    // The evidence binds the client's key: another one does not do.
-    let other = Kbs::begin(&client).public();
-    let answer = kbs.attest_with(&device, &other);
-    assert_eq!(answer.status, 401);
-    let body = answer.json();
-    assert!(body["type"].is_string() && body["detail"].as_str().unwrap().contains("SHEF-ATT-004"), "{body}");
-    assert_eq!(kbs.attest(&Device::made_by(2, 1)).status, 401);
-    kbs.fetch("default/key/one").problem(401, "SHEF-SVC-027");
-    kbs.attest(&device).ok();
-    let old = client.post("/kbs/v0/auth", &json!({"version": "0.3.0", "tee": "sample"}));
-    assert_eq!(old.status, 401);
 }

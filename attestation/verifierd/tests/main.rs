@@ -1,9 +1,11 @@
 //! The running service, in one program: each linked by itself is minutes of linking.
 
 mod binary;
+mod clients;
 mod common;
 mod compat;
 mod fleet;
+mod kbs;
 mod operators;
 mod page;
 mod policies;

@@ -14,7 +14,7 @@ use common::{AUDIENCE, Case, NONCE, NOW, key};
 use shef_proto::evidence::Layer;
 use shef_rego::Workers;
 use shef_verify::crypto::{AwsLcKey, aws_lc, aws_lc_ready};
-use shef_verify::ear::{self, Dialect, Issue};
+use shef_verify::ear::{self, Dialect, Issue, Reader};
 use shef_verify::jwt::Signer;
 use shef_verify::{MemoryChainCache, Rego, Request, Revocations, TrustAnchor, TrustAnchors, appraise};
 
@@ -116,6 +116,7 @@ fn main() -> ExitCode {
         dialect: Dialect::Draft04,
         issuer: "https://verifier.example",
         audience: AUDIENCE,
+        reader: Reader::Own,
         issued: NOW,
         expires: NOW + 300,
         id: "0123456789abcdef0123456789abcdef",

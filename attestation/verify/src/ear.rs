@@ -24,6 +24,20 @@ pub enum Dialect {
     Veraison2023,
 }
 
+/// Whose parser reads a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reader {
+    /// A relying party of this project: [`verify`].
+    Own,
+    /// The crate `ear` and what is built on it refuse every token with `aud`: the audience stands in `shef_audience`.
+    Veraison,
+    /// The same, and accepted evidence shows its key as a JWK where the KBS of Trustee looks for it.
+    Trustee,
+}
+
+/// The claim that says for whom a result is where there is no `aud`.
+const AUDIENCE: &str = "shef_audience";
+
 struct Names {
     verifier_id: &'static str,
     /// Name of the overall status; the older dialect has none.
@@ -103,8 +117,10 @@ pub struct Issue<'a> {
     pub dialect: Dialect,
     /// `iss`: the verifier.
     pub issuer: &'a str,
-    /// `aud`: for whom the result is.
+    /// For whom the result is: `aud`, or what stands in its place for [`Reader::Veraison`].
     pub audience: &'a str,
+    /// Whose parser reads it.
+    pub reader: Reader,
     /// `iat`, seconds since 1970.
     pub issued: i64,
     /// `exp`, seconds since 1970.
@@ -132,7 +148,7 @@ pub fn claims(outcome: &Outcome, layer: Layer, issue: &Issue<'_>) -> Vec<u8> {
     json::object(&mut out, |map| {
         map.text("eat_profile", issue.dialect.profile());
         map.text("iss", issue.issuer);
-        map.text("aud", issue.audience);
+        map.text(if issue.reader == Reader::Own { "aud" } else { AUDIENCE }, issue.audience);
         map.number("iat", issue.issued);
         map.number("exp", issue.expires);
         map.text("jti", issue.id);
@@ -154,7 +170,7 @@ pub fn claims(outcome: &Outcome, layer: Layer, issue: &Issue<'_>) -> Vec<u8> {
                     Dialect::Veraison2023 => map.text(names.policy_ids, &ids.join(" ")),
                 }
                 if let Some(verified) = verified {
-                    map.object(names.attester, |map| attester(map, verified, issue.with_ueid));
+                    map.object(names.attester, |map| attester(map, verified, issue));
                     map.object(names.key, |map| map.base64("akpub", &spki(&verified.claims().key)));
                 }
                 map.object(names.verifier, |map| {
@@ -175,10 +191,22 @@ pub fn claims(outcome: &Outcome, layer: Layer, issue: &Issue<'_>) -> Vec<u8> {
 }
 
 /// What accepted evidence says.
-fn attester(map: &mut Object<'_>, verified: &Verified, with_ueid: bool) {
+fn attester(map: &mut Object<'_>, verified: &Verified, issue: &Issue<'_>) {
     let c = verified.claims();
     map.hex("evidence_digest", verified.digest());
-    if with_ueid {
+    if issue.reader == Reader::Trustee {
+        let point = c.key.xy();
+        map.object("runtime_data_claims", |map| {
+            map.object("tee-pubkey", |map| {
+                map.text("kty", "EC");
+                map.text("crv", "P-256");
+                map.text("alg", "ECDH-ES+A256KW");
+                map.base64("x", &point[..32]);
+                map.base64("y", &point[32..]);
+            });
+        });
+    }
+    if issue.with_ueid {
         map.hex("ueid", &c.ueid);
     }
     map.text("root_of_trust", c.root_of_trust.name());
@@ -228,7 +256,7 @@ pub fn sign(outcome: &Outcome, layer: Layer, issue: &Issue<'_>, signer: &dyn Sig
 pub struct Expect<'a> {
     /// `iss`, when only one verifier will do.
     pub issuer: Option<&'a str>,
-    /// `aud`.
+    /// `aud`, or `shef_audience` of a result without it.
     pub audience: &'a str,
     /// `eat_nonce`, when the relying party gave one.
     pub nonce: Option<&'a [u8]>,
@@ -285,7 +313,11 @@ pub fn verify(token: &str, keys: &[JwtKey], expect: &Expect<'_>, verify: VerifyF
     if let Some(expected) = expect.issuer.filter(|expected| *expected != issuer) {
         return Err(other("iss", &quoted(expected), issuer));
     }
-    let audience = claims.text("aud")?;
+    let audience = match claims.0.get(AUDIENCE) {
+        Some(_) if claims.0.contains_key("aud") => return Err(wrong(AUDIENCE, "none beside aud", "both")),
+        Some(_) => claims.text(AUDIENCE)?,
+        None => claims.text("aud")?,
+    };
     if audience != expect.audience {
         return Err(other("aud", &quoted(expect.audience), audience));
     }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use shef_proto::evidence::{self, Layer, RootOfTrust};
 use shef_proto::hpke_suite::PublicKey;
 use shef_verify::crypto::portable;
-use shef_verify::ear::{self, Dialect, Expect, Issue};
+use shef_verify::ear::{self, Dialect, Expect, Issue, Reader};
 use shef_verify::jwt::{self, JwtKey, NamedKey};
 use shef_verify::{Outcome, Status};
 
@@ -26,6 +26,7 @@ fn issue(dialect: Dialect) -> Issue<'static> {
         dialect,
         issuer: "https://verifier.example",
         audience: AUDIENCE,
+        reader: Reader::Own,
         issued: NOW,
         expires: NOW + 300,
         id: "7f",
@@ -75,6 +76,33 @@ fn both_dialects_are_read_back() {
             // Another layer is not what was appraised.
             let other = if layer == Layer::Kernel { Layer::Shield } else { Layer::Kernel };
             assert!(ear::verify(&token, &keys(), &expect(other), portable).is_err());
+        }
+    }
+}
+
+/// Parsers that refuse `aud` get the audience in another claim, which counts like it; the KBS of Trustee finds the key, and no other one, as a JWK.
+#[test]
+fn results_for_parsers_of_others() {
+    let case = Case::new(Layer::Shield);
+    for (dialect, evidence) in [(Dialect::Draft04, "ear_attester_claims"), (Dialect::Veraison2023, "ear.veraison.annotated-evidence")] {
+        for reader in [Reader::Veraison, Reader::Trustee] {
+            let issue = Issue { reader, ..issue(dialect) };
+            let token = ear::sign(&outcome(&case), Layer::Shield, &issue, &signer()).unwrap();
+            let claims: Value = serde_json::from_slice(&ear::claims(&outcome(&case), Layer::Shield, &issue)).unwrap();
+            assert_eq!((claims.get("aud"), &claims["shef_audience"]), (None, &json!(AUDIENCE)));
+            ear::verify(&token, &keys(), &expect(Layer::Shield), portable).unwrap();
+            let other = Expect { audience: "https://elsewhere.example", ..expect(Layer::Shield) };
+            assert!(ear::verify(&token, &keys(), &other, portable).unwrap_err().to_string().starts_with("claim aud"));
+            let found = claims["submods"]["fpga-shield"][evidence].get("runtime_data_claims");
+            let b64 = |bytes: &[u8]| base64_simd::URL_SAFE_NO_PAD.encode_to_string(bytes);
+            let xy = key("shield").public_key().xy();
+            let jwk = json!({"kty": "EC", "crv": "P-256", "alg": "ECDH-ES+A256KW", "x": b64(&xy[..32]), "y": b64(&xy[32..])});
+            assert_eq!(found, (reader == Reader::Trustee).then_some(&json!({"tee-pubkey": jwk})));
+            // Both at once is nobody's result.
+            let mut both = claims.clone();
+            both["aud"] = json!(AUDIENCE);
+            let token = jwt::sign(both.to_string().as_bytes(), &signer()).unwrap();
+            assert!(ear::verify(&token, &keys(), &expect(Layer::Shield), portable).is_err());
         }
     }
 }

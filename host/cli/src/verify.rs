@@ -11,7 +11,7 @@ use shef_verify::bundle::{Bundle, BundledEvidence};
 use shef_verify::cmw::Cmw;
 use shef_verify::corim::{CorimSigner, MAX_CORIM};
 use shef_verify::crypto::portable;
-use shef_verify::ear::{self, Dialect, Issue};
+use shef_verify::ear::{self, Dialect, Issue, Reader};
 use shef_verify::jwt::NamedKey;
 use shef_verify::{Appraisal, AppraisalPolicy, Outcome, PolicyError, ReferenceValues, Rego, Revocations, TrustAnchor};
 
@@ -292,6 +292,11 @@ fn write_ear(path: &Path, keys: &Path, args: &VerifyArgs, outcome: &Outcome, evi
         },
         issuer: "shef verify",
         audience: &args.ear_audience,
+        // Those who ask for the older names read them with parsers that refuse `aud`.
+        reader: match args.ear_dialect {
+            EarNames::Draft04 => Reader::Own,
+            EarNames::Veraison2023 => Reader::Veraison,
+        },
         issued: now,
         expires: now.saturating_add(EAR_LIFE),
         id: &hex::encode(&id),

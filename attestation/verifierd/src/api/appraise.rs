@@ -4,21 +4,21 @@ use std::sync::Arc;
 
 use axum::body::Bytes;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use axum::{Extension, Json, Router};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use shef_proto::evidence::{self, Layer};
 use shef_proto::hpke_suite::PublicKey;
-use shef_verify::cmw::MediaType;
-use shef_verify::ear::Dialect;
+use shef_verify::ear::{Dialect, Reader};
 
+use super::accept::dialect;
 use super::{Shared, bytes, json as read_json, nonce_text};
 use crate::app::App;
 use crate::appraiser::Received;
 use crate::auth::Identity;
-use crate::flow::{self, Case};
+use crate::flow::{self, Case, Form};
 use crate::problem::{Kind, Result};
 use crate::session::{Challenge, NONCE_LEN, Protocol, Session, draw_nonce};
 
@@ -75,6 +75,7 @@ struct Submission {
     nonce: Option<String>,
     layer: Option<String>,
     policy: Option<String>,
+    aud: Option<bool>,
 }
 
 /// The challenge that a submission answers, and the layer that it is of.
@@ -96,28 +97,23 @@ fn challenge(app: &App, identity: &Identity, submission: &Submission) -> Result<
     }
 }
 
-/// The dialect of results that a request asks for: `Accept: application/eat+jwt; eat_profile="..."`.
-trait FromAccept {
-    fn from_accept(headers: &HeaderMap) -> Self;
-}
-
-impl FromAccept for Dialect {
-    fn from_accept(headers: &HeaderMap) -> Self {
-        let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
-        let profile = accepted.filter_map(MediaType::parse).find_map(|media| media.eat_profile);
-        profile.and_then(|profile| Self::from_profile(&profile)).unwrap_or_default()
-    }
+/// How the result is written: deployed parsers of the older names refuse every token with `aud`, so it is left out there, and elsewhere on request.
+fn form(headers: &HeaderMap, submission: &Submission) -> Result<Form> {
+    let dialect = dialect(headers)?.unwrap_or_default();
+    let reader = if submission.aud.unwrap_or(dialect == Dialect::Draft04) { Reader::Own } else { Reader::Veraison };
+    Ok(Form::new(dialect, reader))
 }
 
 async fn appraise(State(app): Shared, Extension(identity): Extension<Identity>, headers: HeaderMap, body: Bytes) -> Result<Json<Value>> {
     let submission: Submission = read_json(&body)?;
+    let form = form(&headers, &submission)?;
     let evidence = Received::new(bytes("evidence", &submission.evidence)?);
     let (challenge, layer) = challenge(&app, &identity, &submission)?;
     let policy = flow::policy(&app, &identity, submission.policy.as_deref()).await?;
     let case = Case::new(&app, &identity, "appraise", challenge, layer, &evidence, policy).await?;
     let appraised = case.appraise().await?;
     case.keep(&appraised, None).await?;
-    let result = case.result(&appraised, Dialect::from_accept(&headers))?;
+    let result = case.result(&appraised, form)?;
     let id = hex::encode(appraised.record.id);
     if !appraised.accepted() {
         return Err(case.denied(&appraised).with("appraisal_id", json!(id)).with("result", json!(result)));

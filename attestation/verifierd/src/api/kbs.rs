@@ -3,6 +3,7 @@
 //! A resource is a key whose name is a path: it has layer, policy, versions, limits and receipts like any other, and goes to the key that the evidence vouches
 //! for, unless its tenant marked it as the host's. A client attests again on 401 and gives up on 404.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::body::Bytes;
@@ -11,32 +12,33 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use shef_verify::ear::Dialect;
+use shef_verify::ear::{Dialect, Reader};
+use subtle::ConstantTimeEq as _;
 
 use super::release::{self, Recipient, Wanted};
+use super::routes::Route;
 use super::{Shared, bytes, nonce_text, text};
 use crate::app::App;
 use crate::appraiser::Received;
-use crate::auth::{Identity, Need};
-use crate::config::is_path;
-use crate::flow::{self, Case};
+use crate::auth::{Identity, Need, Role};
+use crate::config::{Config, is_path};
+use crate::flow::{self, Case, Form};
 use crate::jwe;
 use crate::problem::{Kind, Problem, Result};
+use crate::secrets::sha256;
 use crate::session::{Challenge, NONCE_LEN, Protocol, Session, draw_nonce};
 
 const VERSION: &str = "0.4.0";
 const COOKIE: &str = "kbs-session-id";
+const RESOURCE: &str = "/kbs/v0/resource/{repository}/{kind}/{tag}";
 
 pub fn router() -> Router<Arc<App>> {
-    Router::new()
-        .route("/kbs/v0/auth", post(auth))
-        .route("/kbs/v0/attest", post(attest))
-        .route("/kbs/v0/resource/{repository}/{kind}/{tag}", get(resource).post(set_resource))
+    Router::new().route("/kbs/v0/auth", post(auth)).route("/kbs/v0/attest", post(attest)).route(RESOURCE, get(resource).post(set_resource))
 }
 
-/// A problem as these clients read it: `type` and `detail` beside the rest. Where another attestation may help, it is 401; where none does, 404 or 403.
+/// A problem as these clients read it: `type` and `detail` beside the rest. Where another attestation may help, it is 401; where none does, 400, 403 or 404.
 struct Refusal(Problem);
 
 impl From<Problem> for Refusal {
@@ -48,22 +50,33 @@ impl From<Problem> for Refusal {
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         let status = match self.0.kind {
+            Kind::Malformed => StatusCode::BAD_REQUEST,
             Kind::NotFound => StatusCode::NOT_FOUND,
             Kind::Recipient | Kind::Layer | Kind::KeyDisabled | Kind::KeyWindow | Kind::KeyExhausted => StatusCode::FORBIDDEN,
             kind if kind.status() >= 500 => StatusCode::from_u16(kind.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
             _ => StatusCode::UNAUTHORIZED,
         };
-        let mut response = self.0.into_response();
+        let mut response = self.0.with("status", json!(status.as_u16())).into_response();
         *response.status_mut() = status;
         response
     }
 }
 
+fn unauthorised(text: &str) -> Problem {
+    Kind::Unauthenticated.because(text)
+}
+
 #[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct Auth {
     version: String,
     tee: String,
+    #[serde(default)]
+    extra_params: Value,
 }
+
+/// The one hash of runtime data here, for which evidence has room.
+const HASH: &str = "sha384";
 
 async fn auth(State(app): Shared, Extension(identity): Extension<Identity>, body: Bytes) -> Result<Response, Refusal> {
     let request: Auth = super::json(&body)?;
@@ -73,10 +86,15 @@ async fn auth(State(app): Shared, Extension(identity): Extension<Identity>, body
     if request.tee.is_empty() || request.tee.len() > 64 {
         return Err(Kind::Malformed.because("tee is not a name").into());
     }
+    if let Some(hashes) = request.extra_params.get("supported-hash-algorithms")
+        && !hashes.as_array().is_some_and(|hashes| hashes.iter().any(|hash| hash == HASH))
+    {
+        return Err(Kind::Malformed.because(format!("supported-hash-algorithms: expected {HASH} among them")).into());
+    }
     let seconds = app.config.load().limits.session_seconds;
     let session = Session::new(Protocol::Kbs, &identity.tenant, draw_nonce(NONCE_LEN), app.now(), seconds);
     let cookie = format!("{COOKIE}={}; Path=/kbs; Max-Age={seconds}; HttpOnly; Secure; SameSite=Strict", session.token(&app.kek.load()));
-    let body = json!({"nonce": nonce_text(&session.nonce), "extra-params": {"selected-hash-algorithm": "sha384"}});
+    let body = json!({"nonce": nonce_text(&session.nonce), "extra-params": {"selected-hash-algorithm": HASH}});
     Ok(([(header::SET_COOKIE, cookie)], Json(body)).into_response())
 }
 
@@ -85,21 +103,25 @@ fn cookie(headers: &HeaderMap) -> Option<&str> {
     all.filter_map(|pair| pair.trim().split_once('=')).find_map(|(name, value)| (name == COOKIE).then_some(value))
 }
 
+/// What a client attests with. Nothing is passed over: what this version does not know is refused, and so is what no card vouches for.
 #[derive(Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct Attest {
+    #[serde(default)]
+    init_data: Value,
     runtime_data: RuntimeData,
     tee_evidence: TeeEvidence,
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct RuntimeData {
     nonce: String,
     tee_pubkey: Value,
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct TeeEvidence {
     primary_evidence: Primary,
     #[serde(default)]
@@ -112,15 +134,47 @@ struct Primary {
     evidence: String,
 }
 
-/// What the evidence's nonce must be: SHA-384 of the runtime data in canonical JSON (RFC 8785), which binds the challenge and the client's key.
-/// Members are ASCII strings or objects of such, whose canonical form is the compact one with sorted members.
-fn report_data(request: &Attest) -> Vec<u8> {
-    let runtime = json!({
-        "additional-evidence": request.tee_evidence.additional_evidence,
-        "nonce": request.runtime_data.nonce,
-        "tee-pubkey": request.runtime_data.tee_pubkey,
-    });
-    aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA384, runtime.to_string().as_bytes()).as_ref().to_vec()
+impl Attest {
+    fn read(body: &[u8]) -> Result<Self> {
+        let request: Self = super::json(body)?;
+        if !request.init_data.is_null() {
+            return Err(Kind::Malformed.because("init-data: expected null: a card's evidence vouches for none"));
+        }
+        if !request.tee_evidence.additional_evidence.is_empty() {
+            return Err(Kind::Malformed.because("additional_evidence: expected \"\": devices beside the card are not appraised here"));
+        }
+        Ok(request)
+    }
+
+    /// What the evidence's nonce must be: SHA-384 of the runtime data in canonical JSON (RFC 8785), which binds the challenge and the client's key.
+    /// All of it is ASCII text; members stand in order.
+    fn report_data(&self) -> Vec<u8> {
+        let key: BTreeMap<&String, &Value> = self.runtime_data.tee_pubkey.as_object().into_iter().flatten().collect();
+        let runtime = BTreeMap::from([
+            ("additional-evidence", json!(self.tee_evidence.additional_evidence)),
+            ("nonce", json!(self.runtime_data.nonce)),
+            ("tee-pubkey", json!(key)),
+        ]);
+        aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA384, json!(runtime).to_string().as_bytes()).as_ref().to_vec()
+    }
+}
+
+/// What is kept of a session that has attested: all that a resource is released on the strength of. Cookie and result are two names of it.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct Attested {
+    tee_pubkey: Value,
+    evidence: String,
+    nonce: String,
+    issued: i64,
+    accepted: bool,
+    /// SHA-256 of the result: this token counts, and no other one, whoever signed it.
+    result: String,
+    /// When it ends.
+    ends: i64,
+    /// Who attested.
+    name: String,
+    role: String,
 }
 
 async fn attest(
@@ -129,36 +183,112 @@ async fn attest(
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Refusal> {
-    let unauthorised = |text: &str| Kind::Unauthenticated.because(text);
     let token = cookie(&headers).ok_or_else(|| unauthorised("there is no session cookie"))?;
     let session = Session::open(&app.kek.load(), Protocol::Kbs, &identity.tenant, token)?;
     session.is_open(app.now())?;
-    let request: Attest = super::json(&body)?;
+    let request = Attest::read(&body)?;
     if bytes("nonce", &request.runtime_data.nonce)? != session.nonce {
         return Err(unauthorised("the nonce is not the one of the session").into());
     }
-    jwe::recipient(&request.runtime_data.tee_pubkey)?;
+    let key = jwe::recipient(&request.runtime_data.tee_pubkey)?;
     let evidence = Received::new(bytes("evidence", &request.tee_evidence.primary_evidence.evidence)?);
     let mut challenge = Challenge::of(&session);
     // The evidence's nonce binds the client's key too; what is used up is the session, whatever key it brings.
-    challenge.nonce = report_data(&request);
-    challenge.remembered += app.config.load().limits.result_seconds;
+    challenge.nonce = request.report_data();
+    let life = app.config.load().limits.result_seconds;
+    challenge.remembered += life;
     let policy = flow::policy(&app, &identity, None).await?;
     let case = Case::new(&app, &identity, "kbs", challenge, evidence.layer(), &evidence, policy).await?;
     let appraised = case.appraise().await?;
-    let token = case.result(&appraised, Dialect::Veraison2023)?;
-    let kept = json!({
-        "tee-pubkey": request.runtime_data.tee_pubkey,
-        "evidence": text(evidence.bytes()),
-        "nonce": text(&case.challenge.nonce),
-        "affirmed": appraised.accepted(),
-    })
-    .to_string();
-    case.keep(&appraised, Some(&kept)).await?;
+    // A key that the host brought is in no result: others would take it for one that the card vouches for.
+    let vouched = appraised.outcome.verified.as_ref().is_some_and(|verified| verified.claims().key == key);
+    let reader = if vouched { Reader::Trustee } else { Reader::Veraison };
+    let token = case.result(&appraised, Form { dialect: Dialect::Veraison2023, reader, id: session.id })?;
+    let kept = Attested {
+        tee_pubkey: request.runtime_data.tee_pubkey,
+        evidence: text(evidence.bytes()),
+        nonce: text(&case.challenge.nonce),
+        issued: session.issued,
+        accepted: appraised.accepted(),
+        result: hex::encode(sha256(token.as_bytes())),
+        ends: case.now + life,
+        name: identity.name.clone(),
+        role: identity.role.name().into(),
+    };
+    case.keep(&appraised, Some(&json!(kept).to_string())).await?;
     if !appraised.accepted() {
         return Err(case.denied(&appraised).into());
     }
     Ok(Json(json!({"token": token})).into_response())
+}
+
+/// What is kept of the session of this id, and its challenge.
+async fn attested(app: &App, tenant: &str, id: [u8; 16]) -> Result<(Attested, Challenge)> {
+    let none = || unauthorised("the session has not attested");
+    let session = |nonce, issued| Session { id, issued, ..Session::new(Protocol::Kbs, tenant, nonce, 0, 0) };
+    let kept = app.store.kept(tenant, &Challenge::of(&session(Vec::new(), 0))).await?.flatten().ok_or_else(none)?;
+    let kept: Attested = serde_json::from_str(&kept).map_err(|_| none())?;
+    if !kept.accepted {
+        return Err(unauthorised("the evidence of this session was denied"));
+    }
+    if app.now() >= kept.ends {
+        return Err(unauthorised("the attestation of this session has ended: attest again"));
+    }
+    let mut challenge = Challenge::of(&session(bytes("nonce", &kept.nonce)?, kept.issued));
+    (challenge.expires, challenge.remembered) = (kept.ends, kept.ends);
+    Ok((kept, challenge))
+}
+
+/// Whether a route takes the result of an attestation in place of a cookie.
+pub fn takes_result(route: &Route) -> bool {
+    route.path == RESOURCE && route.need == Need::Attest
+}
+
+/// The result that a request shows as its bearer token.
+pub fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    let token = token.trim();
+    (scheme.eq_ignore_ascii_case("bearer") && token.split('.').count() == 3).then_some(token)
+}
+
+/// The attestation that a result is of: one that this service gave to a KBS client, byte for byte as it gave it, before its end.
+///
+/// It stands for its session as the cookie does, and for nothing more: what is released goes to the same key, after the same appraisal.
+async fn by_result(app: &App, token: &str) -> Result<(String, Attested, Challenge)> {
+    let bad = || unauthorised("the bearer token is no result of an attestation here");
+    let claims = app.signer.load().verify_jwt(token).ok_or_else(bad)?;
+    let claim = |name: &str| claims.get(name).and_then(Value::as_str);
+    let (Some(tenant), Some(id)) = (claim("shef_audience"), claim("jti")) else { return Err(bad()) };
+    let mut session = [0; 16];
+    hex::decode_to_slice(id, &mut session).map_err(|_| bad())?;
+    // A result of another protocol has an id that is no session's.
+    let (kept, challenge) = attested(app, tenant, session).await?;
+    let digest = hex::encode(sha256(token.as_bytes()));
+    if !bool::from(digest.as_bytes().ct_eq(kept.result.as_bytes())) {
+        return Err(bad());
+    }
+    Ok((tenant.to_owned(), kept, challenge))
+}
+
+/// Whoever shows a result and nothing else is the one who attested, as far as the configuration still knows them: nobody known, or the owner of a token. They
+/// fetch resources and change none. One who attested with a certificate shows it again.
+///
+/// # Errors
+/// No result of an attestation here, or of somebody else.
+pub async fn who_attested(app: &App, config: &Config, headers: &HeaderMap) -> Result<Identity> {
+    let token = bearer(headers).ok_or_else(|| unauthorised("there is no bearer token"))?;
+    let (tenant, kept, _) = by_result(app, token).await?;
+    let nobody = Identity::anonymous(&tenant);
+    if kept.name == nobody.name {
+        let let_in = config.compat.anonymous_tenant.as_ref() == Some(&tenant);
+        return let_in.then_some(nobody).ok_or_else(|| unauthorised("who shows nothing is let in no more"));
+    }
+    let tokens = config.tenant(&tenant).into_iter().flat_map(|tenant| &tenant.tokens);
+    let known = tokens.into_iter().find(|token| token.name == kept.name && token.role.name() == kept.role);
+    let known =
+        known.ok_or_else(|| unauthorised("whoever attested showed a certificate, or a token that counts no more: show one that counts"))?;
+    let role = if known.role.may(Need::Release) { Role::Release } else { known.role };
+    Ok(Identity { tenant, name: kept.name, role })
 }
 
 /// The path of a resource, each part a name.
@@ -173,7 +303,6 @@ async fn resource(
     Path(parts): Path<(String, String, String)>,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
-    let unauthorised = |text: &str| Kind::Unauthenticated.because(text);
     let path = path(&parts)?;
     if !identity.role.may(Need::Release) {
         let config = app.config.load_full();
@@ -182,18 +311,17 @@ async fn resource(
             return Err(unauthorised("this resource needs an identity with the role release or operator").into());
         }
     }
-    let token = cookie(&headers).ok_or_else(|| unauthorised("there is no session cookie: attest first"))?;
-    let session = Session::open(&app.kek.load(), Protocol::Kbs, &identity.tenant, token)?;
-    let mut challenge = Challenge::of(&session);
-    let kept = app.store.kept(&identity.tenant, &challenge).await?.flatten();
-    let kept: Value = kept.and_then(|kept| serde_json::from_str(&kept).ok()).ok_or_else(|| unauthorised("the session has not attested"))?;
-    if kept["affirmed"] != true {
-        return Err(unauthorised("the result of this session is not affirming").into());
-    }
-    let part = |name: &str| bytes(name, kept[name].as_str().unwrap_or(""));
-    let evidence = Received::new(part("evidence")?);
-    challenge.nonce = part("nonce")?;
-    challenge.remembered += app.config.load().limits.result_seconds;
+    let (kept, challenge) = if let Some(token) = bearer(&headers) {
+        let (tenant, kept, challenge) = by_result(&app, token).await?;
+        if tenant != identity.tenant {
+            return Err(unauthorised("the bearer token is no result of an attestation here").into());
+        }
+        (kept, challenge)
+    } else {
+        let token = cookie(&headers).ok_or_else(|| unauthorised("there is neither a session cookie nor a result: attest first"))?;
+        attested(&app, &identity.tenant, Session::open(&app.kek.load(), Protocol::Kbs, &identity.tenant, token)?.id).await?
+    };
+    let evidence = Received::new(bytes("evidence", &kept.evidence)?);
     // Appraised again, under the resource's own policy and what is known now: a revocation counts at once.
     let wanted = Wanted {
         action: "kbs-resource",
@@ -203,7 +331,7 @@ async fn resource(
         used: true,
         layer: evidence.layer(),
         evidence: &evidence,
-        recipient: Recipient::Jwe(jwe::recipient(&kept["tee-pubkey"])?),
+        recipient: Recipient::Jwe(jwe::recipient(&kept.tee_pubkey)?),
     };
     let (_, released) = release::run(&app, &identity, &wanted).await?;
     Ok(([(header::CONTENT_TYPE, "application/json")], released.bytes).into_response())

@@ -1,5 +1,6 @@
 //! HTTP: which paths there are, who may use them, and what every request passes through.
 
+mod accept;
 mod appraise;
 mod collateral;
 mod devices;
@@ -168,14 +169,12 @@ async fn admit(
         } else {
             identify(&config, certificate.as_ref(), request.headers())
         };
+        let headers = request.headers();
+        let nobody = certificate.is_none() && peer.as_ref().is_some_and(|peer| !peer.stale) && is_compat(route.path);
         let identity = match known {
-            Err(_)
-                if peer.as_ref().is_some_and(|peer| !peer.stale)
-                    && is_compat(route.path)
-                    && !request.headers().contains_key(header::AUTHORIZATION)
-                    && certificate.is_none() =>
-            {
-                anonymous(&config)
+            Err(_) if nobody && !headers.contains_key(header::AUTHORIZATION) => anonymous(&config),
+            Err(_) if nobody && kbs::takes_result(route) && kbs::bearer(headers).is_some() => {
+                kbs::who_attested(app, &config, headers).await
             }
             other => other,
         };

@@ -207,6 +207,7 @@ const SUBMISSION: &[Member] = &[
     ("nonce?", Text, "base64; a relying party's own nonce, instead of session"),
     ("layer?", Text, "kernel or shield; with nonce"),
     ("policy?", Text, "`name`, or an operator's `name@version`; `default` when not given"),
+    ("aud?", Flag, "false: the result has no `aud`, for parsers that refuse it, and `shef_audience` in its place"),
 ];
 const JWK: &[Member] = &[
     ("kty", Text, "EC"),
@@ -271,7 +272,7 @@ fn describe(route: &Route) -> Option<Describe> {
             ],
         ))
         .body(SUBMISSION)
-        .refuses(&[404, 409, 410, 422]),
+        .refuses(&[404, 406, 409, 410, 422]),
         ("POST", "/v1/explain") => gives(Json(
             200,
             &[
@@ -429,7 +430,7 @@ fn body(route: &Route, members: &[Member]) -> Option<Value> {
         _ if !members.is_empty() => Map::from_iter([("application/json".to_owned(), json!({"schema": object(members)}))]),
         Takes::Nothing => return None,
         Takes::One(types) => types.iter().map(|media| ((*media).to_owned(), bytes())).collect(),
-        Takes::Evidence => veraison::accepted().into_iter().map(|media| (media, bytes())).collect(),
+        Takes::Evidence => veraison::evidence_types().into_iter().map(|media| (media, bytes())).collect(),
         Takes::Bytes => Map::from_iter([("application/octet-stream".to_owned(), bytes())]),
     };
     Some(json!({"required": route.takes != Takes::Nothing, "content": content}))

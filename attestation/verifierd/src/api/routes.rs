@@ -37,7 +37,7 @@ impl Takes {
         let (fits, expected) = match self {
             Self::Nothing => (!FORMS.contains(&found.as_str()), "application/json".to_owned()),
             Self::One(types) => (types.contains(&found.as_str()), types.join(", ")),
-            Self::Evidence => (veraison::is_evidence(&found), veraison::accepted().join(", ")),
+            Self::Evidence => (veraison::is_evidence(&found), veraison::evidence_types().join(", ")),
             Self::Bytes => (
                 absent || ["application/octet-stream", "application/json"].contains(&found.as_str()),
                 "application/octet-stream".to_owned(),

@@ -17,13 +17,14 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use shef_proto::evidence::{Layer, MEDIA_TYPE, NONCE_MAX, NONCE_MIN};
 use shef_verify::cmw::{Cmw, MediaType};
-use shef_verify::ear::Dialect;
+use shef_verify::ear::{Dialect, Reader};
 
+use super::accept::{accepted, dialect};
 use super::{Shared, bytes, nonce_text};
 use crate::app::App;
 use crate::appraiser::Received;
 use crate::auth::Identity;
-use crate::flow::{self, Case};
+use crate::flow::{self, Case, Form};
 use crate::problem::{Kind, Result};
 use crate::secrets::jwk;
 use crate::session::{Challenge, NONCE_LEN, Protocol, Session, draw_nonce};
@@ -44,7 +45,7 @@ pub fn router() -> Router<Arc<App>> {
 }
 
 /// Media types of evidence: one of each layer, and the wrappers.
-pub fn accepted() -> Vec<String> {
+pub fn evidence_types() -> Vec<String> {
     let own = [Layer::Kernel, Layer::Shield].map(|layer| format!("{MEDIA_TYPE}; eat_profile=\"{}\"", layer.profile()));
     own.into_iter().chain(CMW.map(str::to_owned)).collect()
 }
@@ -55,24 +56,17 @@ pub fn is_evidence(essence: &str) -> bool {
 }
 
 fn acceptable(headers: &HeaderMap, wanted: &str) -> Result<()> {
-    let mut said = false;
-    for value in headers.get_all(header::ACCEPT) {
-        for part in value.to_str().unwrap_or("").split(',') {
-            said = true;
-            let part = part.split(';').next().unwrap_or("").trim();
-            if part.eq_ignore_ascii_case(wanted) || part == "*/*" || part.eq_ignore_ascii_case("application/*") {
-                return Ok(());
-            }
-        }
-    }
-    if said { Err(Kind::NotAcceptable.because(format!("Accept must allow {wanted}"))) } else { Ok(()) }
+    let essence = |range: &str| range.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
+    let fits = accepted(headers)
+        .is_none_or(|ranges| ranges.into_iter().any(|range| [wanted, "*/*", "application/*"].contains(&essence(range).as_str())));
+    if fits { Ok(()) } else { Err(Kind::NotAcceptable.because(format!("Accept must allow {wanted}"))) }
 }
 
 async fn discovery(State(app): Shared, headers: HeaderMap) -> Result<Response> {
     acceptable(&headers, DISCOVERY)?;
     let body = json!({
         "ear-verification-key": jwk(app.signer.load().public_key()),
-        "media-types": accepted(),
+        "media-types": evidence_types(),
         "version": env!("CARGO_PKG_VERSION"),
         "service-state": "READY",
         "api-endpoints": {"newChallengeResponseSession": "/challenge-response/v1/newSession"},
@@ -84,7 +78,7 @@ fn show(session: &Session, evidence: Option<(&str, &[u8])>, result: Option<&str>
     let mut body = json!({
         "nonce": nonce_text(&session.nonce),
         "expiry": rfc3339(session.expires),
-        "accept": accepted(),
+        "accept": evidence_types(),
         "status": if result.is_some() { "complete" } else { "waiting" },
     });
     if let Some((kind, value)) = evidence {
@@ -116,7 +110,12 @@ async fn new_session(
     acceptable(&headers, SESSION)?;
     let size = |len: usize| {
         let fits = (NONCE_MIN..=NONCE_MAX).contains(&len);
-        fits.then_some(()).ok_or_else(|| Kind::Malformed.because(format!("a nonce of {len} bytes; devices take 32 to 64")))
+        fits.then_some(()).ok_or_else(|| {
+            let text = format!(
+                "a nonce of {len} bytes: evidence of these devices has {NONCE_MIN} to {NONCE_MAX}; leave nonceSize out for {NONCE_LEN}"
+            );
+            Kind::Malformed.because(text)
+        })
     };
     let nonce = match (query.nonce_size, &query.nonce) {
         (None, None) => draw_nonce(NONCE_LEN),
@@ -147,7 +146,7 @@ fn open(app: &App, identity: &Identity, id: &str) -> Result<Session> {
 /// The evidence in a body of one of the accepted types.
 fn evidence(headers: &HeaderMap, body: &[u8]) -> Result<Vec<u8>> {
     let unknown = |found: &str| {
-        let list = accepted().join(", ");
+        let list = evidence_types().join(", ");
         Kind::MediaType.because(format!("content type {found:?}, expected one of {list}")).header(header::ACCEPT, &list)
     };
     let text = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
@@ -172,13 +171,14 @@ async fn submit(
     body: Bytes,
 ) -> Result<Response> {
     acceptable(&headers, SESSION)?;
+    let form = Form::new(dialect(&headers)?.unwrap_or(Dialect::Veraison2023), Reader::Veraison);
     let session = open(&app, &identity, &id)?;
     session.is_open(app.now()).map_err(|problem| Kind::NotFound.because(problem.detail))?;
     let evidence = Received::new(evidence(&headers, &body)?);
     let policy = flow::policy(&app, &identity, None).await?;
     let case = Case::new(&app, &identity, "veraison", Challenge::of(&session), evidence.layer(), &evidence, policy).await?;
     let appraised = case.appraise().await?;
-    let token = case.result(&appraised, Dialect::Veraison2023)?;
+    let token = case.result(&appraised, form)?;
     case.keep(&appraised, Some(&token)).await?;
     Ok(answer(StatusCode::OK, &show(&session, Some((MEDIA_TYPE, evidence.bytes())), Some(&token))))
 }

@@ -12,7 +12,7 @@ use shef_proto::receipt::{Receipt, genesis};
 use shef_verify::bundle::{Bundle, BundledEvidence};
 use shef_verify::cmw::{Cmw, Record};
 use shef_verify::corim::{self, CorimSigner, Describe};
-use shef_verify::ear::{self, Dialect, Issue};
+use shef_verify::ear::{self, Dialect, Issue, Reader};
 use shef_verify::jwt::NamedKey;
 use shef_verify::{AppraisalPolicy, Policy, ReferenceValues, TrustAnchors};
 
@@ -89,6 +89,7 @@ fn make() -> Good {
             dialect,
             issuer: "verifier",
             audience: AUDIENCE,
+            reader: Reader::Own,
             issued: NOW,
             expires: NOW + 300,
             id: "1",

@@ -5,7 +5,7 @@ use shef_proto::evidence::Layer;
 use shef_proto::hpke_suite::PublicKey;
 use shef_verify::Rego;
 use shef_verify::crypto;
-use shef_verify::ear::{self, Dialect, Expect, Issue};
+use shef_verify::ear::{self, Dialect, Expect, Issue, Reader};
 use shef_verify::jwt::{JwtKey, NamedKey};
 
 use super::Run;
@@ -53,6 +53,7 @@ impl Relying {
             dialect: Dialect::Draft04,
             issuer: "verifier.example",
             audience: AUDIENCE,
+            reader: Reader::Own,
             issued: NOW,
             expires: NOW + 300,
             id: "0123456789abcdef",
