@@ -4,6 +4,7 @@
 mod area;
 mod attack;
 mod bench;
+mod compat;
 mod coverage;
 mod dist;
 mod formal;
@@ -76,6 +77,8 @@ enum Command {
     Fuzz(fuzz::Args),
     /// What must be refused, each case with its code
     Negatives(negatives::Args),
+    /// Other people's clients and parsers against the verifier service: `ear` 0.5 and 0.6, `kbs-types`, Veraison's documented calls
+    Compat(compat::Args),
     /// Figures, each with its baseline from the same run
     Bench {
         #[command(subcommand)]
@@ -112,6 +115,7 @@ fn main() -> ExitCode {
         Command::Dist(args) => dist::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Negatives(args) => negatives::run(&args),
+        Command::Compat(args) => compat::run(&args),
         Command::Bench { what } => bench::run(&what),
         Command::Area(args) => area::run(&args),
     };

@@ -370,6 +370,11 @@ pub fn has_postgres() -> bool {
     versions.is_ok_and(|versions| versions.flatten().any(|version| version.path().join("bin/postgres").is_file()))
 }
 
+/// Whether there are OpenSSL's headers, and pkg-config to find them.
+pub fn has_openssl() -> bool {
+    Command::new("pkg-config").args(["--exists", "openssl"]).stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|s| s.success())
+}
+
 /// Whether there is a Chromium, under Debian's name.
 pub fn has_chromium() -> bool {
     Command::new("chromium").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|s| s.success())

@@ -4,7 +4,7 @@ use super::binaries::{self, Built, Rest, Which};
 use super::lanes::{Lanes, Outcome};
 use super::{BUILD, PACKAGES, PROVER, Plan, VERILATOR, checked, kept};
 use crate::process::{self, Failure, say};
-use crate::{formal, mutants, root, tools, vm};
+use crate::{compat, formal, mutants, root, tools, vm};
 use std::process::Stdio;
 
 /// Hostile attempts, and how many of them a step has.
@@ -26,6 +26,12 @@ pub fn steps<'a>(plan: &'a Plan, lanes: &Lanes<'a>, built: &'a Built) {
     // Each task is kept by its content.
     plan.add(lanes, "all proofs and their mutants", &[PROVER], |_| {
         checked(tools::ensure_prover(&root(), &say).map_err(Failure::from).and_then(|prover| formal::all_of_them(&prover, &say)))
+    });
+    let inputs = format!("{} {}", program_digest("shef-verifierd"), plan.tree.digest(compat_decides));
+    plan.add_once(lanes, "other people's clients", &[BUILD, PACKAGES], inputs, || match compat::program() {
+        _ if !tools::has_openssl() => Outcome::skipped(format!("run `apt-get install -y {}`", compat::PACKAGES.0)),
+        Ok(program) => ended(program),
+        Err(e) => checked(Err(e)),
     });
     // Mutants, the bench and the random operations take hours: they count as long as the RTL, its tests, bench and model are what they were. What else a change
     // could break in them, the normal run shows.
@@ -103,6 +109,11 @@ fn decides(path: &str) -> bool {
     !path.ends_with(".rs") && !kept::counts_where_named(path)
 }
 
+/// Whether a file has a part in what other people's clients say, the service aside.
+fn compat_decides(path: &str) -> bool {
+    path.starts_with("tests/compat/") || path.starts_with("attestation/proto/") || path == "attestation/verifierd/tests/common/device.rs"
+}
+
 fn program_digest(name: &str) -> String {
     kept::file_digest(&process::target_dir().join("debug").join(name))
 }
@@ -110,13 +121,18 @@ fn program_digest(name: &str) -> String {
 /// Runs a program of the workspace, which is built.
 fn program(plan: &Plan, name: &str, args: &[&str]) -> Outcome {
     let mut command = std::process::Command::new(process::target_dir().join("debug").join(name));
-    command.current_dir(root()).args(args).env("SHEF_VERILATOR", plan.verilator()).stdin(Stdio::null());
-    match command.output() {
+    command.current_dir(root()).args(args).env("SHEF_VERILATOR", plan.verilator());
+    ended(command)
+}
+
+/// Runs a program to its end.
+fn ended(mut command: std::process::Command) -> Outcome {
+    match command.stdin(Stdio::null()).output() {
         Ok(out) if out.status.success() => Outcome::passed(),
         Ok(out) => {
             Outcome::failed(format!("{}\n{}\n{}", String::from_utf8_lossy(&out.stderr), String::from_utf8_lossy(&out.stdout), out.status))
         }
-        Err(e) => Outcome::failed(format!("cannot start {name}: {e}")),
+        Err(e) => Outcome::failed(format!("cannot start {}: {e}", command.get_program().display())),
     }
 }
 

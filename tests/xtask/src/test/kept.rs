@@ -149,8 +149,19 @@ pub fn digest(bytes: &[u8]) -> String {
 }
 
 /// What stands in the paths of files that count only for programs in which the same text stands: no build of a design and no test reads them without naming them.
-pub const NAMED: [&str; 10] =
-    [".md", "docs/", "area.toml", "coverage.toml", "tests/mutants", "formal", "corpus", "Cargo.toml", "Cargo.lock", ".service"];
+pub const NAMED: [&str; 11] = [
+    ".md",
+    "docs/",
+    "area.toml",
+    "coverage.toml",
+    "tests/mutants",
+    "tests/compat",
+    "formal",
+    "corpus",
+    "Cargo.toml",
+    "Cargo.lock",
+    ".service",
+];
 
 /// Whether a path is one of these.
 pub fn counts_where_named(path: &str) -> bool {

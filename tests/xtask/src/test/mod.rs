@@ -9,7 +9,7 @@ mod lanes;
 mod sizes;
 
 use crate::process::{self, Failure, say};
-use crate::{area, formal, lint, root, tools};
+use crate::{area, compat, formal, lint, root, tools};
 use binaries::{Built, Which};
 use kept::{Kept, Tree};
 use lanes::{Done, Lanes, Outcome, Step};
@@ -248,7 +248,8 @@ impl Plan {
                 ("liblz4-dev zlib1g-dev", "wave files", tools::has_trace_libraries as fn() -> bool),
                 ("postgresql", "the verifier service on PostgreSQL", tools::has_postgres),
             ];
-            wanted.extend(self.full.then_some(chromium));
+            let (packages, what) = compat::PACKAGES;
+            wanted.extend([chromium, (packages, what, tools::has_openssl)].into_iter().filter(|_| self.full));
             for (packages, what, there) in wanted {
                 if let Err(command) = tools::debian_packages(packages, what, there) {
                     // Its tests pass over what is not there; this line says so.
@@ -286,11 +287,13 @@ impl Plan {
     /// What cargo builds, and what needs it.
     fn rust<'a>(&'a self, lanes: &Lanes<'a>) {
         self.add(lanes, "formatting, the example's lock file", &[], |_| {
-            // The example has a workspace of its own.
+            // The example and the clients of others have workspaces of their own.
             const EXAMPLE: &str = "examples/vecadd/Cargo.toml";
+            const COMPAT: &str = "tests/compat/Cargo.toml";
             let run = |args: &[&str], what: &str| process::run(&mut process::cargo(args), what);
             let fmt = run(&["fmt", "--all", "--check"], "cargo fmt; `cargo fmt --all` mends it")
-                .and_then(|()| run(&["fmt", "--check", "--manifest-path", EXAMPLE], "cargo fmt of the example"));
+                .and_then(|()| run(&["fmt", "--check", "--manifest-path", EXAMPLE], "cargo fmt of the example"))
+                .and_then(|()| run(&["fmt", "--check", "--manifest-path", COMPAT], "cargo fmt of tests/compat"));
             let lock = "cargo tree; `cargo update --workspace --manifest-path examples/vecadd/Cargo.toml` mends it";
             checked(fmt.and_then(|()| run(&["tree", "--locked", "--depth", "0", "--manifest-path", EXAMPLE], lock)))
         });

@@ -1,0 +1,240 @@
+//! A running `shef-verifierd` in a folder of its own, and clients of it.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD as B64;
+use serde_json::{Value, json};
+use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, TlsProvider, parse_pem};
+
+use crate::Outcome;
+use crate::device::AUDIENCE;
+use crate::exchange::{self, Body, Exchange, Request, Values};
+
+/// The process; it ends with this.
+pub struct Service {
+    folder: tempfile::TempDir,
+    program: PathBuf,
+    url: String,
+    child: Child,
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Two tenants; whoever shows nothing is let into the first.
+const MORE: &str = "\n[[tenant]]\nname = \"lab\"\n[compat]\nanonymous_tenant = \"default\"\nanonymous_resources = [\"default/key/one\", \"Default/Key/One\"]\n";
+
+impl Service {
+    pub fn start(program: &Path) -> Outcome<Self> {
+        let folder = tempfile::tempdir()?;
+        let dir = folder.path().join("d");
+        let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+        let mut init = Command::new(program);
+        init.arg("init").arg("--dir").arg(&dir).args(["--listen", &address.to_string(), "--audience", AUDIENCE]);
+        quiet(&mut init)?;
+        let config = dir.join("verifierd.toml");
+        let text = std::fs::read_to_string(&config)? + MORE;
+        std::fs::write(&config, text)?;
+        let child = Command::new(program)
+            .arg("run")
+            .arg("--config")
+            .arg(&config)
+            .env("SHEF_LOG", "error")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()?;
+        let service = Self { folder, program: program.to_owned(), url: format!("https://{address}"), child };
+        let (client, start) = (service.anyone()?, Instant::now());
+        while !client.send("GET", "/readyz", &[], b"").is_ok_and(|answer| answer.status == 200) {
+            if start.elapsed() > Duration::from_secs(60) {
+                return Err("shef-verifierd does not answer within a minute".into());
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Ok(service)
+    }
+
+    fn dir(&self) -> PathBuf {
+        self.folder.path().join("d")
+    }
+
+    /// Who shows nothing.
+    pub fn anyone(&self) -> Outcome<Client> {
+        self.client("anyone", None)
+    }
+
+    /// The operator that `init` made.
+    pub fn operator(&self) -> Outcome<Client> {
+        self.client("operator", Some("operator"))
+    }
+
+    /// A new identity with a certificate.
+    pub fn known(&self, tenant: &str, role: &str, name: &str) -> Outcome<Client> {
+        let mut command = Command::new(&self.program);
+        command.arg("client").arg("--dir").arg(self.dir()).args(["--tenant", tenant, "--role", role, "--name", name]);
+        quiet(&mut command)?;
+        self.client(role_label(role), Some(name))
+    }
+
+    fn client(&self, by: &'static str, name: Option<&str>) -> Outcome<Client> {
+        let read = |file: String| std::fs::read(self.dir().join(file));
+        let mut authorities = Vec::new();
+        for item in parse_pem(&read("ca.pem".into())?) {
+            if let PemItem::Certificate(certificate) = item? {
+                authorities.push(certificate);
+            }
+        }
+        let certificate = match name {
+            None => None,
+            Some(name) => {
+                let chain = [Certificate::from_pem(&read(format!("{name}.pem"))?)?];
+                Some(ClientCert::new_with_certs(&chain, PrivateKey::from_pem(&read(format!("{name}.key"))?)?))
+            }
+        };
+        let tls = TlsConfig::builder()
+            .provider(TlsProvider::Rustls)
+            .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
+            .root_certs(RootCerts::new_with_certs(&authorities))
+            .client_cert(certificate)
+            .build();
+        let agent = ureq::Agent::config_builder().tls_config(tls).http_status_as_error(false).max_redirects(0).build().into();
+        Ok(Client { agent, url: self.url.clone(), by, tape: None })
+    }
+}
+
+fn role_label(role: &str) -> &'static str {
+    if role == "operator" { "operator" } else { "another" }
+}
+
+fn quiet(command: &mut Command) -> Outcome {
+    let output = command.stdin(Stdio::null()).output()?;
+    if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).trim().to_owned().into()) }
+}
+
+/// What is recorded of a client.
+#[derive(Default)]
+pub struct Tape {
+    values: Values,
+    exchanges: Vec<Exchange>,
+}
+
+/// An HTTP client.
+#[derive(Clone)]
+pub struct Client {
+    agent: ureq::Agent,
+    url: String,
+    by: &'static str,
+    tape: Option<Rc<RefCell<Tape>>>,
+}
+
+/// An answer.
+pub struct Answer {
+    pub status: u16,
+    headers: ureq::http::HeaderMap,
+    pub bytes: Vec<u8>,
+}
+
+impl Answer {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    pub fn json(&self) -> Outcome<Value> {
+        serde_json::from_slice(&self.bytes)
+            .map_err(|_| format!("{}: not JSON: {:?}", self.status, String::from_utf8_lossy(&self.bytes)).into())
+    }
+
+    /// JSON of an answer with this status.
+    pub fn expect(&self, status: u16) -> Outcome<Value> {
+        if self.status != status {
+            return Err(format!("status {}, expected {status}: {}", self.status, String::from_utf8_lossy(&self.bytes)).into());
+        }
+        if self.bytes.is_empty() { Ok(Value::Null) } else { self.json() }
+    }
+}
+
+impl Client {
+    /// The same client, recorded.
+    pub fn on(&self, tape: &Rc<RefCell<Tape>>) -> Self {
+        Self { tape: Some(Rc::clone(tape)), ..self.clone() }
+    }
+
+    /// Names a value of the next request for the record.
+    pub fn know(&self, name: &'static str, value: &str) {
+        if let Some(tape) = &self.tape {
+            tape.borrow_mut().values.set(name, value);
+        }
+    }
+
+    pub fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Outcome<Answer> {
+        let mut request = ureq::http::Request::builder().method(method).uri(format!("{}{path}", self.url));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let mut response = if body.is_empty() && method != "POST" && method != "PUT" {
+            self.agent.run(request.body(())?)?
+        } else {
+            self.agent.run(request.body(body)?)?
+        };
+        let bytes = response.body_mut().with_config().limit(16 << 20).read_to_vec()?;
+        let answer = Answer { status: response.status().as_u16(), headers: response.headers().clone(), bytes };
+        if let Some(tape) = &self.tape {
+            tape.borrow_mut().record(self.by, (method, path, headers, body), &answer);
+        }
+        Ok(answer)
+    }
+
+    pub fn call(&self, method: &str, path: &str, body: &Value) -> Outcome<Answer> {
+        self.send(method, path, &[("content-type", "application/json")], body.to_string().as_bytes())
+    }
+
+    /// The same, of which success is expected.
+    pub fn put(&self, method: &str, path: &str, media: &str, body: &[u8]) -> Outcome {
+        let answer = self.send(method, path, &[("content-type", media)], body)?;
+        if (200..300).contains(&answer.status) {
+            Ok(())
+        } else {
+            Err(format!("{method} {path}: {}", String::from_utf8_lossy(&answer.bytes)).into())
+        }
+    }
+}
+
+impl Tape {
+    fn record(&mut self, by: &str, (method, path, headers, body): (&str, &str, &[(&str, &str)], &[u8]), answer: &Answer) {
+        let hide = |text: &str| self.values.hide(text);
+        let headers: BTreeMap<String, String> = headers.iter().map(|(name, value)| ((*name).to_owned(), hide(value))).collect();
+        let body = match std::str::from_utf8(body) {
+            Ok(text) => Body::Text(hide(text)),
+            Err(_) => Body::Bytes(hide(&B64.encode(body))),
+        };
+        let request = Request { by: by.into(), method: method.into(), path: hide(path), headers, body };
+        let shape = exchange::Answer::shape(answer.status, |name| answer.header(name), &answer.bytes);
+        self.exchanges.push(Exchange { request, answer: shape });
+        self.values.learn(|name| answer.header(name), &answer.bytes);
+    }
+
+    /// Writes the record into its file, or holds it against what is there.
+    pub fn end(&self, name: &str, write: bool) -> Outcome {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("exchanges").join(name).with_extension("json");
+        let text = serde_json::to_string_pretty(&json!(self.exchanges))? + "\n";
+        if write {
+            return Ok(std::fs::write(&path, text)?);
+        }
+        if std::fs::read_to_string(&path).is_ok_and(|known| known == text) {
+            return Ok(());
+        }
+        Err(format!("the exchange differs from {}; `cargo xtask compat --write` records it anew", path.display()).into())
+    }
+}

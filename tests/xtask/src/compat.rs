@@ -1,0 +1,44 @@
+//! `cargo xtask compat`: the crates `ear` and `kbs-types` and Veraison's documented calls against a running verifier service.
+
+use crate::process::{self, Failure};
+use crate::{root, tools};
+use std::process::Command;
+
+/// Arguments of the command.
+#[derive(clap::Args)]
+pub struct Args {
+    /// One JSON document on stdout
+    #[arg(long)]
+    json: bool,
+    /// Record the exchanges in tests/compat/exchanges anew
+    #[arg(long)]
+    write: bool,
+}
+
+/// Its packages of Debian, and what they are for.
+pub const PACKAGES: (&str, &str) = ("libssl-dev pkg-config", "other people's clients, whose crate `ear` wants OpenSSL");
+
+/// Runs the cases.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let (packages, what) = PACKAGES;
+    if let Err(command) = tools::debian_packages(packages, what, tools::has_openssl) {
+        return Err(Failure::Message { code: 3, message: format!("OpenSSL's headers are missing ({what}): run `{command}`") });
+    }
+    let mut program = program()?;
+    program.args(args.json.then_some("--json")).args(args.write.then_some("--write"));
+    process::hand_over(&mut program)
+}
+
+/// The clients' program, built in its own workspace, with the service to be started.
+pub fn program() -> Result<Command, Failure> {
+    let service = process::built("shef-verifierd")?;
+    process::say("building other people's clients; the first time that is some minutes");
+    let target = process::target_dir().join("compat");
+    let manifest = root().join("tests/compat/Cargo.toml");
+    let mut build = process::cargo(&["build", "--quiet", "--locked", "--manifest-path"]);
+    build.arg(manifest).env("CARGO_TARGET_DIR", &target);
+    process::run(&mut build, "building tests/compat")?;
+    let mut program = Command::new(target.join("debug/shef-compat"));
+    program.arg(service.get_program()).current_dir(root());
+    Ok(program)
+}
