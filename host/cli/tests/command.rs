@@ -810,7 +810,7 @@ fn evidence_goes_into_bundles_and_results() {
 /// A policy in a bundle is its maker's program: it takes what the limits allow, and the command says so.
 fn policies_of_others(dir: &Path, bundle: &str, maker: &str) {
     use shef_verify::bundle::Bundle;
-    let key = shef::KeyFolder::open(&dir.join("auditor")).unwrap().existing_signing_key().unwrap();
+    let key = shef::KeyFolder::open(dir.join("auditor")).unwrap().existing_signing_key().unwrap();
     let good = Bundle::open(&fs::read(bundle).unwrap(), &key.public_key(), shef_verify::crypto::portable).unwrap();
     let file = dir.join("rego.bundle").display().to_string();
     let with = |rego: &str| fs::write(&file, Bundle { rego: Some(rego.into()), ..good.clone() }.sign(&key)).unwrap();
