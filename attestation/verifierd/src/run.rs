@@ -156,12 +156,13 @@ impl Running {
 /// It cannot start.
 pub async fn run(path: PathBuf, ready: impl FnOnce(SocketAddr)) -> Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
-    let running = start(Config::read(&path)?, Clock::System).await?;
-    ready(running.address);
+    // Before anybody is told that it runs: a signal that comes then must find its place.
     let cannot = |error: std::io::Error| crate::problem::Kind::Internal.because(format!("signals: {error}"));
     let mut hup = signal(SignalKind::hangup()).map_err(cannot)?;
     let mut term = signal(SignalKind::terminate()).map_err(cannot)?;
     let mut int = signal(SignalKind::interrupt()).map_err(cannot)?;
+    let running = start(Config::read(&path)?, Clock::System).await?;
+    ready(running.address);
     loop {
         tokio::select! {
             _ = hup.recv() => {

@@ -1,5 +1,7 @@
 //! The verifier's role inside a party: challenge, appraise, refuse.
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::Instant;
 
 use shef_proto::config::Config;
@@ -7,6 +9,7 @@ use shef_proto::entropy::Entropy;
 use shef_proto::evidence::{Layer, RootOfTrust};
 use shef_proto::hpke_suite::PublicKey;
 use shef_proto::receipt::{Head, Receipt};
+use shef_verify::rego::Evaluate;
 use shef_verify::{
     Appraisal, AppraisalPolicy, Policy, ReferenceValues, Request, Revocations, TrustAnchor, TrustAnchors, Verified, VerifiedKernelEvidence,
     VerifiedShieldEvidence, appraise_kernel, appraise_shield, floor,
@@ -74,8 +77,8 @@ pub enum Appraised {
     },
 }
 
-impl std::fmt::Display for Appraised {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Appraised {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Here(appraisal) => write!(f, "{} checks passed", appraisal.checks.len()),
             Self::ByService { receipt, .. } => {
@@ -93,18 +96,38 @@ pub struct Verifier {
     reference: ReferenceValues,
     policy: AppraisalPolicy,
     revocations: Option<Revocations>,
+    rego: Option<Evaluator>,
+}
+
+/// What evaluates a policy's part in Rego.
+#[derive(Clone)]
+struct Evaluator(Arc<dyn Evaluate + Send>);
+
+impl fmt::Debug for Evaluator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Evaluator")
+    }
 }
 
 impl Verifier {
-    /// Puts the parts together. The policy is a [`Policy`], or an [`AppraisalPolicy`] with a part in Rego.
+    /// Puts the parts together. The policy is a [`Policy`], or an [`AppraisalPolicy`] with a part in Rego, which denies until
+    /// [`with_rego`](Self::with_rego) says what evaluates it.
     pub fn new(audience: &str, anchors: Vec<TrustAnchor>, reference: ReferenceValues, policy: impl Into<AppraisalPolicy>) -> Self {
-        Self { audience: audience.to_owned(), anchors: anchors.into(), reference, policy: policy.into(), revocations: None }
+        Self { audience: audience.to_owned(), anchors: anchors.into(), reference, policy: policy.into(), revocations: None, rego: None }
     }
 
     /// With a list of what is no longer trusted, in place of the one before.
     #[must_use]
     pub fn with_revocations(mut self, revocations: Revocations) -> Self {
         self.revocations = Some(revocations);
+        self
+    }
+
+    /// With what evaluates the policy's part in Rego: [`Unconfined`](shef_verify::rego::Unconfined) for a policy of the program's own, processes apart
+    /// (crate `shef-rego`) for one of somebody else's.
+    #[must_use]
+    pub fn with_rego(mut self, evaluator: impl Evaluate + Send + 'static) -> Self {
+        self.rego = Some(Evaluator(Arc::new(evaluator)));
         self
     }
 
@@ -132,6 +155,7 @@ impl Verifier {
         Request {
             revocations: self.revocations.as_ref(),
             challenged: challenge.drawn(now),
+            rego: self.rego.as_ref().map(|rego| &*rego.0 as &dyn Evaluate),
             ..Request::new(evidence, &self.anchors, &self.reference, &self.policy, layer, &challenge.nonce, &challenge.audience, now)
         }
     }

@@ -15,7 +15,8 @@ use shef_proto::config::{Config, Mode, OnFault, Region};
 use shef_proto::evidence::RootOfTrust;
 use shef_regs::ctl;
 use shef_seal::OpenPolicy;
-use shef_verify::Revocations;
+use shef_verify::rego::Unconfined;
+use shef_verify::{AppraisalPolicy, Revocations};
 
 struct Setup {
     _dir: tempfile::TempDir,
@@ -597,6 +598,25 @@ fn the_verifier_takes_revocations_and_the_age_of_its_challenge() {
     })));
     let late = Session::<Connected>::connect(&mut s.host).unwrap().attest(&young, &expect, now, &mut entropy);
     assert_eq!(code(late), "SHEF-ATT-006");
+}
+
+#[test]
+fn a_policy_in_rego_counts_where_the_program_says_what_evaluates_it() {
+    let mut s = setup();
+    s.world.load(&mut s.host).unwrap();
+    let (anchors, reference) = (s.world.verifier().anchors().to_vec(), s.world.verifier().reference().clone());
+    let (typed, expect) = (s.world.verifier().policy().clone(), s.world.expect());
+    let now = now();
+    let mut entropy = shef::SystemEntropy::new().unwrap();
+    let verifier = |layer: &str| {
+        let rego = shef::verify::rego::Rego::new(&format!("package shef\nallow if input.layer == {layer:?}")).unwrap();
+        shef::Verifier::new("data-owner", anchors.clone(), reference.clone(), AppraisalPolicy::new(typed.clone()).with_rego(rego))
+    };
+    let mut attest =
+        |verifier: &shef::Verifier| code(Session::<Connected>::connect(&mut s.host).unwrap().attest(verifier, &expect, now, &mut entropy));
+    assert_eq!(attest(&verifier("shield")), "SHEF-ATT-048", "nothing evaluates it");
+    assert_eq!(attest(&verifier("shield").with_rego(Unconfined)), "accepted");
+    assert_eq!(attest(&verifier("kernel").with_rego(Unconfined)), "SHEF-ATT-048");
 }
 
 // ---- waits ----
