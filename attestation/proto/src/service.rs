@@ -35,7 +35,11 @@ pub const CODES: &[Code] = &[
         "address cannot be listened on",
         "Another program listens there, or the address is not one of this machine. Change `listen`.",
     ),
-    Code::new("SHEF-SVC-008", "folder holds a set-up already", "init never overwrites keys. Choose an empty folder."),
+    Code::new(
+        "SHEF-SVC-008",
+        "something is there already",
+        "Keys and certificates are never overwritten. Choose an empty folder, or another name.",
+    ),
     Code::new(
         "SHEF-SVC-009",
         "backup cannot be made or restored",

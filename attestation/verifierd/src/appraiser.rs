@@ -202,7 +202,11 @@ fn revocations(rows: &[RevocationRow]) -> Result<Revocations> {
         };
         let hexadecimal = row.value.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
         if !hexadecimal || !lengths.contains(&row.value.len()) || row.value.len() % 2 != 0 {
-            return Err(Kind::Revocation.because(format!("value {:?} is not a {} in lower-case hexadecimal", row.value, row.kind)));
+            let (least, most) = lengths.into_inner();
+            let digits = if least == most { most.to_string() } else { format!("{least} to {most}") };
+            return Err(
+                Kind::Revocation.because(format!("value {:?}: kind {} has {digits} lower-case hexadecimal digits", row.value, row.kind))
+            );
         }
         set.insert(row.value.clone());
     }

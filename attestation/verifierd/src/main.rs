@@ -271,7 +271,8 @@ fn command(command: Command) -> Result<()> {
             let wanted = code.trim().to_ascii_uppercase();
             let all = shef_verify::CODES.iter().chain(shef_proto::CODES);
             let found = all.into_iter().find(|known| known.id == wanted);
-            let found = found.ok_or_else(|| Kind::NotFound.because(format!("there is no code {wanted}")))?;
+            let found = found
+                .ok_or_else(|| Kind::NotFound.because(format!("the service has no code {wanted}; `shef explain` knows the others")))?;
             println!("{}: {}\n\n{}", found.id, found.summary, found.help);
             Ok(())
         }

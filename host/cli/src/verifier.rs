@@ -121,7 +121,7 @@ pub fn run(output: &Output, command: &VerifierCommand) -> Result<Exit, CliError>
         output.line(format_args!(
             "  stale         {} last accepted {}",
             device["ueid"].as_str().unwrap_or("?"),
-            device["last_appraised"]
+            device["last_appraised"].as_i64().map_or_else(|| "never".to_owned(), |at| at.to_string())
         ))?;
     }
     for what in &document.attention {

@@ -329,7 +329,7 @@ impl Store {
                     .fetch_optional(&mut *tx)
                     .await?;
                     if same.is_none() {
-                        return Err(Kind::Conflict.because(format!("trust anchor {}", row.name)));
+                        return Err(Kind::Conflict.because(format!("trust anchor {} exists", row.name)));
                     }
                     Some(new)
                 }
@@ -361,7 +361,7 @@ impl Store {
                         .fetch_one(&mut *tx)
                         .await?;
                     if content != row.content {
-                        return Err(Kind::Conflict.because(format!("reference values {}", row.id)));
+                        return Err(Kind::Conflict.because(format!("reference values {} exist", row.id)));
                     }
                     Some(new)
                 }

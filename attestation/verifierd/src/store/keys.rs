@@ -192,7 +192,7 @@ impl Store {
                     .await?
                     .rows_affected();
                     if added == 0 {
-                        return Err(Kind::Conflict.because(format!("key {name}")));
+                        return Err(Kind::Conflict.because(format!("key {name} exists")));
                     }
                     1
                 }

@@ -52,7 +52,7 @@ pub const CODES: &[Code] = &[
     Code::new(
         TLS_FILES,
         "certificates or keys for TLS are missing or wrong",
-        "give --tls-ca, --tls-cert and --tls-key, or a client.toml of `shef-agent init` by SHEF_TLS_CONFIG",
+        "for an agent give --tls-ca, --tls-cert and --tls-key, or a client.toml of `shef-agent init` by SHEF_TLS_CONFIG; for a verifier service --as PREFIX, without .pem or .key, and --verifier-ca",
     ),
     Code::new(
         PROTOCOL,
