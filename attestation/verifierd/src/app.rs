@@ -12,6 +12,7 @@ use shef_rego::Workers;
 use shef_verify::MemoryChainCache;
 use shef_verify::crypto::aws_lc_ready;
 use tokio::sync::Semaphore;
+use tokio::task::block_in_place;
 use zeroize::Zeroizing;
 
 use crate::appraiser::{Collateral, Received};
@@ -74,18 +75,20 @@ pub struct App {
     pub clock: Clock,
     collateral: Mutex<HashMap<String, (Arc<Collateral>, Instant)>>,
     lanes: Mutex<HashMap<String, Arc<Lane>>>,
+    /// Work of all lanes that waits: half of the places, so that the rest is there for what need not wait.
+    waiting: Arc<Semaphore>,
     /// Devices of each tenant as they were counted last, and when.
     counted: tokio::sync::Mutex<HashMap<String, (i64, DeviceCounts)>>,
     /// Refused logins in the log.
     pub logins: Arc<Quiet>,
-    /// Refusals of each tenant that are kept as events.
+    /// Refusals of each identity that are kept as events: what one is refused hides nothing of another's.
     refusals: Mutex<HashMap<String, Quiet>>,
 }
 
 /// Refused logins that are logged at once, and the seconds after which there may be one more.
 const LOGINS: (u32, Duration) = (50, Duration::from_secs(2));
 
-/// Refusals of one tenant that are kept at once, and the time after which there may be one more: 1,440 a day.
+/// Refusals of one identity that are kept at once, and the time after which there may be one more: 1,440 a day.
 const REFUSALS: (u32, Duration) = (60, Duration::from_secs(60));
 
 /// Seconds for which devices are not counted again: of a million that takes a tenth of a second.
@@ -127,6 +130,7 @@ impl App {
             rates: Rates::default(),
             chains: Arc::new(MemoryChainCache::new(CHAINS).with_ready_keys(aws_lc_ready)),
             lanes: Mutex::default(),
+            waiting: Arc::new(Semaphore::new((config.limits.requests / 2).max(1))),
             clock,
             collateral: Mutex::default(),
             counted: tokio::sync::Mutex::default(),
@@ -198,7 +202,7 @@ impl App {
     pub async fn refused(&self, who: &Identity, what: &str) {
         let passed = {
             let mut all = self.refusals.lock().expect("no panic under this lock");
-            all.entry(who.tenant.clone()).or_insert_with(|| Quiet::new(REFUSALS.0, REFUSALS.1)).pass(Instant::now())
+            all.entry(who.uri()).or_insert_with(|| Quiet::new(REFUSALS.0, REFUSALS.1)).pass(Instant::now())
         };
         let Some(held_back) = passed else { return };
         crate::audit::change(who, "refused", what);
@@ -281,7 +285,9 @@ impl App {
     /// The database does not answer, or holds what cannot be read.
     pub async fn read_collateral(&self, tenant: &str) -> Result<Arc<Collateral>> {
         let rows = self.store.collateral(tenant).await?;
-        let collateral = Arc::new(Collateral::new(&rows, self.now())?);
+        let now = self.now();
+        // Off the threads that serve others: there may be much.
+        let collateral = Arc::new(block_in_place(|| Collateral::new(&rows, now))?);
         self.keep(tenant, &collateral);
         Ok(collateral)
     }
@@ -308,8 +314,8 @@ impl App {
         }
         let config = self.config.load();
         // Whatever one tenant sends, there are places for the requests of others.
-        let most = if config.tenants.len() > 1 { config.limits.requests / 2 } else { config.limits.requests };
-        let lane = Lane::new(tenant, most, Workers::default(), Arc::clone(&self.metrics));
+        let most = if config.tenants.len() > 1 { config.limits.requests / 4 } else { config.limits.requests };
+        let lane = Lane::new(tenant, most, Arc::clone(&self.waiting), Workers::default(), Arc::clone(&self.metrics));
         Arc::clone(lanes.entry(tenant.to_owned()).or_insert(Arc::new(lane)))
     }
 

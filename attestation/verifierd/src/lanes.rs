@@ -36,6 +36,8 @@ pub struct Lane {
     places: Arc<Semaphore>,
     /// Work that is under way or waits: no more than leaves room for other tenants' requests.
     queue: Semaphore,
+    /// Work of all tenants that waits: however many of them send too much, there is room for the requests of others.
+    waiting: Arc<Semaphore>,
     dry_runs: Arc<Semaphore>,
     workers: Workers,
     metrics: Arc<Metrics>,
@@ -49,14 +51,15 @@ pub struct DryRun {
 }
 
 impl Lane {
-    /// The lane of a tenant that may have this much work under way or waiting.
+    /// The lane of a tenant that may have this much work under way or waiting; what waits takes a place among the work of all lanes that does.
     #[must_use]
-    pub fn new(tenant: &str, most: usize, workers: Workers, metrics: Arc<Metrics>) -> Self {
+    pub fn new(tenant: &str, most: usize, waiting: Arc<Semaphore>, workers: Workers, metrics: Arc<Metrics>) -> Self {
         let places = available_parallelism().map_or(2, usize::from).clamp(2, MOST);
         Self {
             tenant: tenant.into(),
             places: Arc::new(Semaphore::new(places)),
             queue: Semaphore::new(most.max(1)),
+            waiting,
             dry_runs: Arc::new(Semaphore::new(1)),
             workers,
             metrics,
@@ -70,8 +73,13 @@ impl Lane {
     pub async fn work<T: Send + 'static>(self: &Arc<Self>, work: impl FnOnce(&Self) -> T + Send + 'static) -> Result<T> {
         let busy = || Kind::Busy.because(format!("tenant {}: as many appraisals as it may have are under way", self.tenant)).retry_after(1);
         let _queued = self.queue.try_acquire().map_err(|_| busy())?;
-        let place = timeout(PATIENCE, Arc::clone(&self.places).acquire_owned()).await;
-        let place = place.ok().and_then(Result::ok).ok_or_else(busy)?;
+        let place = if let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
+            place
+        } else {
+            let _waits = self.waiting.try_acquire().map_err(|_| busy())?;
+            let place = timeout(PATIENCE, Arc::clone(&self.places).acquire_owned()).await;
+            place.ok().and_then(Result::ok).ok_or_else(busy)?
+        };
         let lane = Arc::clone(self);
         let done = spawn_blocking(move || {
             let done = work(&lane);
@@ -162,7 +170,7 @@ mod tests {
 
     #[test]
     fn dry_runs_are_one_at_a_time_and_end() {
-        let lane = Lane::new("t", 8, Workers::default(), Arc::default());
+        let lane = Lane::new("t", 8, Arc::new(Semaphore::new(8)), Workers::default(), Arc::default());
         let run = lane.dry_run().unwrap();
         refused(lane.dry_run(), Kind::DryRun);
         run.goes_on(3, 30).unwrap();
@@ -176,7 +184,7 @@ mod tests {
     #[test]
     fn a_tenant_has_so_much_work_and_no_more() {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-        let lane = Arc::new(Lane::new("t", 1, Workers::default(), Arc::default()));
+        let lane = Arc::new(Lane::new("t", 1, Arc::new(Semaphore::new(1)), Workers::default(), Arc::default()));
         runtime.block_on(async {
             let (go, wait) = std::sync::mpsc::channel::<()>();
             let first = tokio::spawn({

@@ -264,3 +264,36 @@ fn a_stored_policy_that_may_not_run_any_more_is_named() {
     assert!(problem["detail"].as_str().unwrap().contains("policy old: Rego policy: sprintf"), "{problem}");
     appraise(&service.operator, &device, "old@1").ok();
 }
+
+/// Two tenants that send more than they may fill what can wait, and nothing else: a third one's work is done at once.
+#[test]
+fn what_waits_leaves_room_for_what_need_not() {
+    use std::sync::{Arc, mpsc};
+
+    use shef_verifierd::lanes::Lane;
+    use tokio::sync::Semaphore;
+
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let waiting = Arc::new(Semaphore::new(4));
+    let lane = |name: &str| Arc::new(Lane::new(name, 64, Arc::clone(&waiting), Default::default(), Arc::default()));
+    let (go, gate) = mpsc::channel::<()>();
+    let gate = Arc::new(std::sync::Mutex::new(gate));
+    let (done, answers) = mpsc::channel();
+    for name in ["a", "b"] {
+        let lane = lane(name);
+        for _ in 0..32 {
+            let (lane, gate, done) = (Arc::clone(&lane), Arc::clone(&gate), done.clone());
+            runtime.spawn(async move {
+                let answer = lane.work(move |_| gate.lock().unwrap().recv().is_ok()).await;
+                let _ = done.send(answer.is_ok());
+            });
+        }
+    }
+    // All but those that are under way or wait are refused at once.
+    let under_way = 2 * std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 16);
+    for _ in 0..64 - under_way - 4 {
+        assert!(!answers.recv_timeout(std::time::Duration::from_secs(1)).expect("refused at once"));
+    }
+    assert!(runtime.block_on(lane("c").work(|_| true)).unwrap());
+    drop(go);
+}

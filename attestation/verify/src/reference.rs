@@ -1,5 +1,8 @@
 //! What is known to be good: measurements, and the manufacturers' certificates.
 
+use std::collections::HashSet;
+use std::hash::Hash;
+
 use serde::{Deserialize, Serialize};
 use shef_proto::cert::Certificate;
 use shef_proto::evidence::RootOfTrust;
@@ -22,7 +25,7 @@ mod digest {
 }
 
 /// A known Security Kernel.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KernelReference {
     /// Name for reports.
@@ -35,7 +38,7 @@ pub struct KernelReference {
 }
 
 /// A known shell.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShellReference {
     /// Name for reports.
@@ -46,7 +49,7 @@ pub struct ShellReference {
 }
 
 /// A known image.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ImageReference {
     /// Name for reports.
@@ -106,12 +109,10 @@ impl ReferenceValues {
 
     /// Adds the values of another set; what is known already is not added again.
     pub fn extend(&mut self, other: &Self) {
-        fn add<T: Clone + PartialEq>(list: &mut Vec<T>, more: &[T]) {
-            for value in more {
-                if !list.contains(value) {
-                    list.push(value.clone());
-                }
-            }
+        fn add<T: Clone + Eq + Hash>(list: &mut Vec<T>, more: &[T]) {
+            // By hash: there may be many thousands, and whoever adds them waits for this.
+            let mut known: HashSet<T> = list.iter().cloned().collect();
+            list.extend(more.iter().filter(|value| known.insert((*value).clone())).cloned());
         }
         add(&mut self.kernels, &other.kernels);
         add(&mut self.shells, &other.shells);

@@ -13,6 +13,7 @@ use rustls::pki_types::pem::PemObject as _;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use shef_verify::ReferenceValues;
+use tokio::task::block_in_place;
 
 use super::{Query, Shared, bytes, json as read_json, media_type, page};
 use crate::app::App;
@@ -54,9 +55,12 @@ async fn change<T>(app: &App, who: &Identity, change: Change, check: impl FnOnce
     let adds =
         matches!(change, Change::AddAnchor(_) | Change::PutSigner(_) | Change::AddCorim(_) | Change::Activate(_) | Change::AddPolicy(_));
     let whole = |rows: &CollateralRows| {
-        let checked = check(rows)?;
-        let versions = if adds { Collateral::new(rows, event.time)?.versions } else { Vec::new() };
-        Ok((checked, versions))
+        // Off the threads that serve others: there may be much.
+        block_in_place(|| {
+            let checked = check(rows)?;
+            let versions = if adds { Collateral::new(rows, event.time)?.versions } else { Vec::new() };
+            Ok((checked, versions))
+        })
     };
     match app.store.change(&event, &change, whole).await? {
         Changed::Done(checked, number) => {
