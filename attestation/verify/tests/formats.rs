@@ -377,3 +377,19 @@ fn content_types() {
     assert_eq!(cmw::FORMAT_EAT_CWT, 263);
     assert_eq!(corim::MEDIA_TYPE, "application/rim+cose");
 }
+
+#[test]
+fn many_reference_values_are_put_together_in_no_time() {
+    let kernel = |at: u32| {
+        let mut digest = [0; 32];
+        digest[..4].copy_from_slice(&at.to_be_bytes());
+        shef_verify::KernelReference { name: "k".into(), digest, svn: 1 }
+    };
+    let of = |range: std::ops::Range<u32>| ReferenceValues { kernels: range.map(kernel).collect(), ..ReferenceValues::default() };
+    let start = std::time::Instant::now();
+    let mut all = of(0..60_000);
+    all.extend(&of(50_000..120_000));
+    all.extend(&of(0..60_000));
+    assert_eq!(all, of(0..120_000));
+    assert!(start.elapsed().as_secs() < 5, "{:?}", start.elapsed());
+}
