@@ -13,6 +13,7 @@ use shef_verify::bundle::{Bundle, BundleError, BundledEvidence};
 use shef_verify::cmw::{self, Cmw, MediaType, Record, Type, indicator};
 use shef_verify::corim::{self, Corim, CorimError, CorimSigner, Describe, Trust};
 use shef_verify::crypto::portable;
+use shef_verify::rego::Unconfined;
 use shef_verify::{CheckId, ImageReference, Policy, ReferenceValues, Revocations, TrustAnchor};
 
 // ---- CMW ----
@@ -336,17 +337,23 @@ fn a_bundle_is_appraised_as_of_its_date_and_as_of_today() {
     let bytes = bundle(&case).sign(&key("auditor"));
     let read = open(&bytes).unwrap();
     assert_eq!(read, bundle(&case));
-    let outcome = read.appraise(read.created, None, portable, None).unwrap();
+    let outcome = read.appraise(read.created, None, portable, Some(&Unconfined)).unwrap();
     assert!(outcome.appraisal.accepted(), "{}", outcome.appraisal.to_json());
     // Later: still as old as it was, until something it rests on is revoked or expires (the root of this test ends at NOW + 100).
-    assert!(read.appraise(NOW + 99, None, portable, None).unwrap().appraisal.accepted());
-    assert_eq!(read.appraise(NOW + 101, None, portable, None).unwrap().appraisal.first_failure().unwrap().id, CheckId::Chain);
+    assert!(read.appraise(NOW + 99, None, portable, Some(&Unconfined)).unwrap().appraisal.accepted());
+    assert_eq!(read.appraise(NOW + 101, None, portable, Some(&Unconfined)).unwrap().appraisal.first_failure().unwrap().id, CheckId::Chain);
     let newer = Revocations { issued: NOW + 50, next_update: NOW + 90, images: ["03".repeat(32)].into(), ..Revocations::default() };
-    assert_eq!(read.appraise(NOW + 60, Some(&newer), portable, None).unwrap().appraisal.first_failure().unwrap().id, CheckId::Revocation);
-    assert!(read.appraise(read.created, None, portable, None).unwrap().appraisal.accepted(), "as of its date it stays what it was");
+    assert_eq!(
+        read.appraise(NOW + 60, Some(&newer), portable, Some(&Unconfined)).unwrap().appraisal.first_failure().unwrap().id,
+        CheckId::Revocation
+    );
+    assert!(
+        read.appraise(read.created, None, portable, Some(&Unconfined)).unwrap().appraisal.accepted(),
+        "as of its date it stays what it was"
+    );
     let newer = Revocations { vendors: [hex::encode(corim::vendor_id(&key("corim").public_key()))].into(), ..newer };
     assert_eq!(
-        read.appraise(NOW + 60, Some(&newer), portable, None).unwrap_err().code(),
+        read.appraise(NOW + 60, Some(&newer), portable, Some(&Unconfined)).unwrap_err().code(),
         "SHEF-ATT-081",
         "the signer of its reference values"
     );
@@ -365,11 +372,11 @@ fn a_changed_bundle_is_none() {
     let trust_only = Bundle { evidence: None, ..bundle(&Case::new(Layer::Shield)) };
     let read = open(&trust_only.sign(&key("auditor"))).unwrap();
     assert_eq!(read, trust_only);
-    assert_eq!(read.appraise(NOW, None, portable, None).unwrap_err().code(), "SHEF-ATT-102");
+    assert_eq!(read.appraise(NOW, None, portable, Some(&Unconfined)).unwrap_err().code(), "SHEF-ATT-102");
     // Nor does the challenge of another age pass: the policy of this bundle says 60 seconds.
     let mut old = bundle(&Case::new(Layer::Shield));
     old.evidence.as_mut().unwrap().challenged = Some(NOW - 61);
-    assert_eq!(old.appraise(NOW, None, portable, None).unwrap().appraisal.first_failure().unwrap().id, CheckId::Age);
+    assert_eq!(old.appraise(NOW, None, portable, Some(&Unconfined)).unwrap().appraisal.first_failure().unwrap().id, CheckId::Age);
 }
 
 #[test]

@@ -76,7 +76,7 @@ const FUNCTIONS: &[&str] = &[
 ];
 
 /// Functions of the language that the engine was built without, or has elsewhere than among its built-in ones.
-const ABSENT: &[&str] = &["time.now_ns", "rand.intn", "uuid.rfc4122", "http.send", "opa.runtime", "net.lookup_ip_addr", "print"];
+const ABSENT: &[&str] = &["time.now_ns", "uuid.rfc4122", "http.send", "opa.runtime", "net.lookup_ip_addr", "print"];
 
 /// Whether a policy may call this name: a function of the list, or none of the language's.
 #[must_use]
