@@ -13,6 +13,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use tokio_rustls::server::TlsStream;
 
 use crate::config::Times;
+use crate::door::Ticket;
 use crate::identity::Identity;
 use crate::outbox::{Frames, Outbox};
 use crate::server::{Phase, Shared};
@@ -99,9 +100,8 @@ impl Incoming {
 }
 
 /// Serves one connection to its end.
-pub(crate) async fn serve(tcp: TcpStream, peer: SocketAddr, shared: Arc<Shared>) {
+pub(crate) async fn serve(tcp: TcpStream, peer: SocketAddr, ticket: Ticket, shared: Arc<Shared>) {
     let setup = shared.setup();
-    let ticket = shared.door.enter(peer.ip());
     let shaken = timeout(setup.times.hello, async {
         tcp.readable().await?;
         ticket.spoke();

@@ -258,7 +258,9 @@ impl Agent {
                         // An owner whose machine is gone is noticed within about a minute.
                         let alive = TcpKeepalive::new().with_time(Duration::from_secs(20)).with_interval(Duration::from_secs(10)).with_retries(4);
                         let _ = SockRef::from(&tcp).set_tcp_keepalive(&alive);
-                        open.spawn(connection::serve(tcp, peer, Arc::clone(&shared)));
+                        // In the order in which they came: the oldest is who makes room.
+                        let ticket = shared.door.enter(peer.ip());
+                        open.spawn(connection::serve(tcp, peer, ticket, Arc::clone(&shared)));
                     }
                     Err(error) => {
                         tracing::warn!("accept: {error}");
