@@ -97,7 +97,9 @@ fn sessions_of_other_protocols_release_nothing_and_strangers_only_attest() {
     let body = json!({"key": "data", "session": token, "evidence": b64(&device.evidence(Layer::Shield, &nonce))});
     service.operator.post("/v1/release", &body).problem(400, "SHEF-SVC-040");
     client.post("/v1/release", &body).problem(401, "SHEF-SVC-027");
-    client.post("/v1/sessions", &json!({"layer": "kernel"})).problem(401, "SHEF-SVC-027");
+    let refused = client.post("/v1/sessions", &json!({"layer": "kernel"}));
+    assert_eq!(refused.headers["connection"], "close", "its body was not read: nothing else may come on this connection");
+    refused.problem(401, "SHEF-SVC-027");
     client
         .send("POST", "/endorsement-provisioning/v1/submit", &[("content-type", "application/rim+cose")], b"x")
         .problem(401, "SHEF-SVC-027");

@@ -90,7 +90,8 @@ async fn every_request(State(app): Shared, request: Request, next: Next) -> Resp
     let route = request.extensions().get::<MatchedPath>().and_then(|path| routes::find(request.method(), path.as_str()));
     let method = request.method().clone();
     let mut who = None;
-    let mut response = match admit(&app, route, request, &mut who).await {
+    let mut unread = !request.body().is_end_stream();
+    let mut response = match admit(&app, route, request, &mut who, &mut unread).await {
         Ok((request, place)) => {
             let response = next.run(request).await;
             drop(place);
@@ -102,6 +103,10 @@ async fn every_request(State(app): Shared, request: Request, next: Next) -> Resp
         app.refused(who, &what).await;
     }
     let headers = response.headers_mut();
+    if unread {
+        // The connection ends with a body that nobody took, and the client must not send its next request on it.
+        headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(header::STRICT_TRANSPORT_SECURITY, HeaderValue::from_static("max-age=31536000"));
@@ -154,6 +159,7 @@ async fn admit(
     route: Option<&'static Route>,
     mut request: Request,
     who: &mut Option<Identity>,
+    unread: &mut bool,
 ) -> Result<(Request, Option<tokio::sync::OwnedSemaphorePermit>)> {
     let Some(route) = route else {
         // No such path or method: the fallbacks answer, and nothing is read.
@@ -192,6 +198,7 @@ async fn admit(
     };
     let (parts, body) = request.into_parts();
     let body = read(body, limit, Duration::from_secs(config.limits.body_seconds)).await?;
+    *unread = false;
     // Behind the body: an answer before it would cost the client its connection.
     if route.changes() {
         let host = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
