@@ -127,6 +127,11 @@ pub const CODES: &[Code] = &[
         "The text says how many records were held against the policy. Ask for fewer with ?limit=, or make the policy quicker.",
     ),
     Code::new(
+        "SHEF-SVC-058",
+        "tenant stores as much as it may",
+        "The text says how much that is, and what limits.tenant_bytes allows. Nothing was stored. Remove reference values that count no more, or have the limit raised; revocations have room of their own.",
+    ),
+    Code::new(
         "SHEF-SVC-060",
         "key is not valid",
         "The text says which member. A key has a layer, a policy and either a secret or the length of one to generate.",

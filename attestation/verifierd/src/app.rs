@@ -138,6 +138,7 @@ impl App {
             refusals: Mutex::default(),
             config: ArcSwap::from_pointee(config),
         };
+        app.store.limit(app.config.load().limits.tenant_bytes);
         app.add_tenants().await?;
         if (1..crate::store::version()).contains(&app.store.found) {
             app.bring_up_to_date().await?;
@@ -232,6 +233,7 @@ impl App {
             self.config.store(before);
             return Err(problem);
         }
+        self.store.limit(self.config.load().limits.tenant_bytes);
         self.signer.store(Arc::new(signer));
         self.kek.store(Arc::new(kek));
         Ok(())

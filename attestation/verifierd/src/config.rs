@@ -136,6 +136,8 @@ pub struct Limits {
     pub body_bytes: usize,
     /// Most bytes of a CoRIM.
     pub corim_bytes: usize,
+    /// Most bytes that a tenant stores: reference values, policies, keys and resources, revocations, anchors, signers.
+    pub tenant_bytes: i64,
     /// Seconds in which TLS handshake and request header must arrive.
     pub header_seconds: u64,
     /// Seconds in which a body must arrive.
@@ -165,6 +167,7 @@ impl Default for Limits {
         Self {
             body_bytes: 64 * 1024,
             corim_bytes: 1024 * 1024,
+            tenant_bytes: 16 * 1024 * 1024,
             header_seconds: 10,
             body_seconds: 10,
             shutdown_seconds: 10,
@@ -450,9 +453,10 @@ impl Config {
             ));
         }
         let l = &file.limits;
-        let bounds: [(&str, u64, u64, u64); 11] = [
+        let bounds: [(&str, u64, u64, u64); 12] = [
             ("body_bytes", l.body_bytes as u64, 8192, 16 << 20),
             ("corim_bytes", l.corim_bytes as u64, 8192, 64 << 20),
+            ("tenant_bytes", l.tenant_bytes.max(0) as u64, 64 << 10, 1 << 40),
             ("header_seconds", l.header_seconds, 1, 600),
             ("body_seconds", l.body_seconds, 1, 600),
             ("connections", l.connections as u64, 1, 1 << 20),
@@ -467,6 +471,16 @@ impl Config {
             if !(least..=most).contains(&value) {
                 return Err(at.error(&place(text, "limits", name), format!("limits.{name} = {value} is not within {least} to {most}")));
             }
+        }
+        // What an attestation releases is remembered until its box ends: for longer than the attestation counts.
+        if l.result_seconds > l.release_seconds {
+            let said = |name| Some(place(text, "limits", name)).filter(|span| span.start > 0);
+            let text = format!(
+                "limits.result_seconds = {} is more than limits.release_seconds = {}: an attestation would outlive the box that it released, and release \
+                 the key a second time; make result_seconds at most release_seconds",
+                l.result_seconds, l.release_seconds
+            );
+            return Err(at.error(&said("result_seconds").or_else(|| said("release_seconds")).unwrap_or(0..0), text));
         }
         for (name, value) in [("appraisals", file.retention.appraisals), ("unproven", file.retention.unproven)] {
             if value < 1 {
@@ -537,6 +551,12 @@ mod tests {
             ("\"default\"", "7", "v.toml:4:8: invalid type"),
             ("[[tenant]]", "[limits]\nrate = 0\n[[tenant]]", "v.toml:4:1: limits.rate"),
             ("[[tenant]]", "[storage]\nurl = \"mysql:x\"\n[[tenant]]", "v.toml:4:7: storage.url"),
+            (
+                "[[tenant]]",
+                "[limits]\nrelease_seconds = 299\n[[tenant]]",
+                "v.toml:4:1: limits.result_seconds = 300 is more than limits.release",
+            ),
+            ("[[tenant]]", "[limits]\nrelease_seconds = 9\nresult_seconds = 10\n[[tenant]]", "v.toml:5:1: limits.result_seconds"),
             // Not where another table has a key of that name.
             ("[[tenant]]", "[storage]\nconnections = 9\n[limits]\nconnections = 0\n[[tenant]]", "v.toml:6:1: limits.connections"),
             ("[[tenant]]", "[retention]\nunproven = 0\n[[tenant]]", "v.toml:4:1: retention.unproven"),
@@ -545,6 +565,8 @@ mod tests {
             let text = GOOD.replacen(change, with, 1);
             assert!(bad(&text).starts_with(place), "{}", bad(&text));
         }
+        let limits = GOOD.replacen("[[tenant]]", "[limits]\nrelease_seconds = 10\nresult_seconds = 10\n[[tenant]]", 1);
+        assert!(Config::parse(&limits, "v", Path::new("")).is_ok());
         let token = |role: &str, sha: &str| format!("{GOOD}[[tenant.token]]\nname = \"t\"\nrole = {role:?}\nsha256 = {sha:?}\n");
         assert!(bad(&token("root", &"0".repeat(64))).starts_with("v.toml:7:8: role"));
         assert!(bad(&token("audit", "00")).starts_with("v.toml:8:10: sha256"));

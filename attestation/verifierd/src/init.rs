@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use rcgen::string::Ia5String;
@@ -13,6 +12,7 @@ use rcgen::{
 use shef_proto::hpke_suite::generate_key_pair;
 
 use crate::auth::Identity;
+use crate::files;
 use crate::problem::{Kind, Result};
 use crate::secrets::{SystemEntropy, random};
 use crate::time::{DAY, ymd};
@@ -23,8 +23,12 @@ const CA_YEARS: i64 = 10;
 const LEAF_DAYS: i64 = 365;
 
 fn write(path: &Path, mode: u32, bytes: &[u8]) -> Result<()> {
-    let mut open = std::fs::OpenOptions::new();
-    let file = open.write(true).create_new(true).mode(mode).open(path).and_then(|mut file| {
+    write_in_place_of(path, path, mode, bytes)
+}
+
+/// The same for a file that comes in the place of another one, under another name.
+fn write_in_place_of(path: &Path, other: &Path, mode: u32, bytes: &[u8]) -> Result<()> {
+    let file = files::create(path, mode, other).and_then(|mut file| {
         file.write_all(bytes)?;
         file.sync_all()
     });
@@ -34,18 +38,17 @@ fn write(path: &Path, mode: u32, bytes: &[u8]) -> Result<()> {
     })
 }
 
-/// Writes a new secret of 32 bytes to a file of its own, down to the disk.
+/// Writes a new secret of 32 bytes to a file of its own, down to the disk, to come in the place of another one.
 ///
 /// # Errors
 /// The file exists or cannot be written.
-pub(crate) fn write_secret(path: &Path, secret: &[u8; 32]) -> Result<()> {
+pub(crate) fn write_secret(path: &Path, in_place_of: &Path, secret: &[u8; 32]) -> Result<()> {
     // Under its name it is whole, or it is not there.
     let part = path.with_extension("new");
     let _ = std::fs::remove_file(&part);
-    write(&part, 0o600, format!("{}\n", hex::encode(secret)).as_bytes())?;
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    write_in_place_of(&part, in_place_of, 0o600, format!("{}\n", hex::encode(secret)).as_bytes())?;
     let moved = std::fs::hard_link(&part, path).and_then(|()| std::fs::remove_file(&part));
-    let moved = moved.and_then(|()| std::fs::File::open(folder)?.sync_all());
+    let moved = moved.and_then(|()| std::fs::File::open(files::folder(path))?.sync_all());
     moved.map_err(|error| match error.kind() {
         std::io::ErrorKind::AlreadyExists => Kind::Exists.because(format!("{} exists", path.display())),
         _ => Kind::Material.because(format!("{}: {error}", path.display())),
@@ -156,7 +159,7 @@ pub fn revoke(folder: &Path, certificates: &[PathBuf], days: u32, now: i64) -> R
     // The service may read at any moment: the whole list or the old one.
     let new = folder.join("crl.pem.new");
     let _ = std::fs::remove_file(&new);
-    write(&new, 0o644, pem.as_bytes())?;
+    write_in_place_of(&new, &path, 0o644, pem.as_bytes())?;
     std::fs::rename(&new, &path).map_err(|error| Kind::Material.because(format!("{}: {error}", path.display())))?;
     Ok(revoked.len())
 }
@@ -175,8 +178,9 @@ pub fn server(folder: &Path, name: &str, hosts: &[String], now: i64) -> Result<(
     }
     let params = leaf_params(hosts.first().map_or("localhost", String::as_str), ExtendedKeyUsagePurpose::ServerAuth, names, now);
     let (key, certificate) = issue(folder, &params, now)?;
-    write(&folder.join(format!("{name}.key")), 0o600, key.as_bytes())?;
-    write(&folder.join(format!("{name}.pem")), 0o644, certificate.as_bytes())
+    let first = folder.join("server.key");
+    write_in_place_of(&folder.join(format!("{name}.key")), &first, 0o600, key.as_bytes())?;
+    write_in_place_of(&folder.join(format!("{name}.pem")), &first, 0o644, certificate.as_bytes())
 }
 
 /// What [`init`] makes.
@@ -211,7 +215,8 @@ pub fn init(folder: &Path, setup: &Setup, now: i64) -> Result<()> {
     client(folder, "operator", &operator, now)?;
     let (signing, _) = generate_key_pair(&mut SystemEntropy);
     write(&folder.join("signing.key"), 0o600, format!("{}\n", hex::encode(&signing.to_bytes()[..])).as_bytes())?;
-    write_secret(&folder.join("kek"), &random())?;
+    let kek = folder.join("kek");
+    write_secret(&kek, &kek, &random())?;
     write(&folder.join("verifierd.toml"), 0o644, config_text(setup).as_bytes())
 }
 

@@ -112,6 +112,8 @@ kinds! {
     DryRun = ("SHEF-SVC-056", 429),
     /// A dry run that took too long.
     DryRunTime = ("SHEF-SVC-057", 503),
+    /// A tenant that stores as much as it may.
+    Full = ("SHEF-SVC-058", 409),
 
     /// Key description.
     Key = ("SHEF-SVC-060", 422),

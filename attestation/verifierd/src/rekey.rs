@@ -19,7 +19,7 @@ pub async fn rekey(config: &Config, to: &Path) -> Result<Option<u64>> {
     }
     if !to.exists() {
         // On disk, name and all, before anything depends on it.
-        init::write_secret(to, &random())?;
+        init::write_secret(to, &config.kek, &random())?;
     }
     let (old, new) = (Kek::new(&*read_secret(&config.kek)?), Kek::new(&*read_secret(to)?));
     let open = |kek| Store::open(&config.database, config.connections, kek);

@@ -1,4 +1,7 @@
 //! Connections: TLS handshake, HTTP/1.1, time limits, and an orderly end.
+//!
+//! Until its handshake is over a connection stands at the door ([`shef_door`]), which turns no newcomer away; then it takes one of the places, of which a
+//! quarter is for clients with a certificate.
 
 use std::future::Future;
 use std::io;
@@ -15,11 +18,13 @@ use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use rustls::HandshakeKind;
 use rustls::pki_types::CertificateDer;
+use shef_door::{Door, Ticket};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, Sleep, timeout};
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 use tower::ServiceExt as _;
 
 use crate::audit::{self, Quiet};
@@ -68,7 +73,7 @@ pub struct Timing {
     pub idle: Duration,
     /// For open requests at the end.
     pub shutdown: Duration,
-    /// Most connections.
+    /// Most connections whose handshake is over.
     pub connections: usize,
     /// After which a connection ends, when its request has been answered.
     pub age: Duration,
@@ -82,6 +87,29 @@ pub async fn listen(address: SocketAddr) -> Result<TcpListener> {
     TcpListener::bind(address).await.map_err(|error| Kind::Listen.because(format!("{address}: {error}")))
 }
 
+/// The places of connections.
+struct Places {
+    all: Arc<Semaphore>,
+    /// Those that whoever shows no certificate may have.
+    strangers: Arc<Semaphore>,
+}
+
+impl Places {
+    fn new(connections: usize) -> Self {
+        let semaphore = |places| Arc::new(Semaphore::new(places));
+        Self { all: semaphore(connections), strangers: semaphore(connections - connections / 4) }
+    }
+
+    /// Waits for a place.
+    async fn take(&self, stranger: bool) -> Vec<OwnedSemaphorePermit> {
+        let mut permits = Vec::new();
+        for places in stranger.then_some(&self.strangers).into_iter().chain([&self.all]) {
+            permits.extend(Arc::clone(places).acquire_owned().await);
+        }
+        permits
+    }
+}
+
 /// Serves until `stop` turns true; then lets open requests end.
 pub async fn serve(
     listener: TcpListener,
@@ -91,9 +119,9 @@ pub async fn serve(
     (metrics, quiet): (Arc<Metrics>, Arc<Quiet>),
     mut stop: watch::Receiver<bool>,
 ) {
-    let places = Arc::new(Semaphore::new(timing.connections));
+    let places = Arc::new(Places::new(timing.connections));
+    let door = Arc::new(Door::new((timing.connections / 2).max(2), (timing.connections / 4).max(1)));
     loop {
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
         let (stream, address) = tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok(accepted) => accepted,
@@ -106,16 +134,36 @@ pub async fn serve(
             },
             () = stopped(&mut stop) => break,
         };
-        let (tls, router, stop) = (Arc::clone(&tls), router.clone(), stop.clone());
-        let told = (Arc::clone(&metrics), Arc::clone(&quiet));
+        // In the order in which they came: the oldest is who makes room.
+        let (ticket, places) = (door.enter(address.ip()), Arc::clone(&places));
+        let (tls, router, mut stop) = (Arc::clone(&tls), router.clone(), stop.clone());
+        let (metrics, quiet) = (Arc::clone(&metrics), Arc::clone(&quiet));
         tokio::spawn(async move {
-            connection(stream, address, tls, router, timing, told, stop).await;
-            drop(place);
+            let shaken = tokio::select! {
+                shaken = timeout(timing.header, handshake(stream, &ticket, &tls, timing.idle, &places)) => shaken,
+                () = ticket.displaced() => return metrics.count(Counter::Handshakes, None, &["displaced"]),
+                () = stopped(&mut stop) => return,
+            };
+            match shaken {
+                Ok(Ok(shaken)) => {
+                    if shaken.shown.is_some() {
+                        ticket.admit();
+                    } else {
+                        drop(ticket);
+                    }
+                    connection(shaken, address, tls, router, timing, stop).await;
+                }
+                Ok(Err(error)) => {
+                    metrics.count(Counter::Handshakes, None, &["refused"]);
+                    audit::login_refused(&quiet, Some(address), &format!("TLS handshake: {error}"));
+                }
+                Err(_) => metrics.count(Counter::Handshakes, None, &["slow"]),
+            }
         });
     }
     drop(listener);
     let all = u32::try_from(timing.connections).unwrap_or(u32::MAX);
-    if timeout(timing.shutdown, places.acquire_many(all)).await.is_err() {
+    if timeout(timing.shutdown, places.all.acquire_many(all)).await.is_err() {
         tracing::warn!("requests were still open when the service ended");
     }
 }
@@ -125,36 +173,37 @@ pub async fn stopped(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
-async fn connection(
-    stream: TcpStream,
-    address: SocketAddr,
-    tls: Arc<ArcSwap<Material>>,
-    router: Router,
-    timing: Timing,
-    (metrics, quiet): (Arc<Metrics>, Arc<Quiet>),
-    mut stop: watch::Receiver<bool>,
-) {
+/// A connection whose handshake is over, in its place.
+struct Shaken {
+    stream: TlsStream<Idle>,
+    shown: Option<Shown>,
+    place: Vec<OwnedSemaphorePermit>,
+}
+
+async fn handshake(stream: TcpStream, ticket: &Ticket, tls: &ArcSwap<Material>, idle: Duration, places: &Places) -> io::Result<Shaken> {
     let _ = stream.set_nodelay(true);
+    stream.readable().await?;
+    ticket.spoke();
     let material = tls.load_full();
-    let acceptor = TlsAcceptor::from(Arc::clone(&material.config));
-    let stream = match timeout(timing.header, acceptor.accept(Idle::new(stream, timing.idle))).await {
-        Ok(Ok(stream)) => stream,
-        Ok(Err(error)) => {
-            metrics.count(Counter::Handshakes, None, &["refused"]);
-            audit::login_refused(&quiet, Some(address), &format!("TLS handshake: {error}"));
-            return;
-        }
-        Err(_) => {
-            metrics.count(Counter::Handshakes, None, &["slow"]);
-            return;
-        }
-    };
+    let stream = TlsAcceptor::from(Arc::clone(&material.config)).accept(Idle::new(stream, idle)).await?;
     let shown = stream.get_ref().1.peer_certificates().map(|chain| Shown {
         chain: chain.iter().map(|certificate| certificate.clone().into_owned()).collect(),
         identity: chain.first().and_then(|certificate| Identity::from_certificate(certificate)),
         // A resumed session brings the certificate of its first handshake, which may be long ago.
         held: Mutex::new((stream.get_ref().1.handshake_kind() != Some(HandshakeKind::Resumed)).then_some(material)),
     });
+    let place = places.take(shown.is_none()).await;
+    Ok(Shaken { stream, shown, place })
+}
+
+async fn connection(
+    Shaken { stream, shown, place: _place }: Shaken,
+    address: SocketAddr,
+    tls: Arc<ArcSwap<Material>>,
+    router: Router,
+    timing: Timing,
+    mut stop: watch::Receiver<bool>,
+) {
     let service = hyper::service::service_fn(move |request: hyper::Request<Incoming>| {
         let (mut parts, body) = request.into_parts();
         let stale = shown.as_ref().is_some_and(|shown| !shown.is_good(&tls.load()));

@@ -1,13 +1,13 @@
 //! Rotation of the key that signs results and receipts, as a command.
 
 use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use shef_proto::hpke_suite::generate_key_pair;
 
 use crate::app::signer;
 use crate::config::Config;
+use crate::files;
 use crate::problem::{Kind, Result};
 use crate::secrets::{SystemEntropy, thumbprint};
 
@@ -16,11 +16,11 @@ fn exchange(path: &Path, mode: u32, content: &[u8]) -> Result<()> {
     let cannot = |error: std::io::Error| Kind::Material.because(format!("{}: {error}", path.display()));
     let mut part = path.as_os_str().to_owned();
     part.push(".new");
-    let _ = std::fs::remove_file(&part);
-    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(&part).map_err(cannot)?;
+    let part = Path::new(&part);
+    let _ = std::fs::remove_file(part);
+    let mut file = files::create(part, mode, path).map_err(cannot)?;
     file.write_all(content).and_then(|()| file.sync_all()).map_err(cannot)?;
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    std::fs::rename(&part, path).and_then(|()| std::fs::File::open(folder)?.sync_all()).map_err(cannot)
+    std::fs::rename(part, path).and_then(|()| std::fs::File::open(files::folder(path))?.sync_all()).map_err(cannot)
 }
 
 /// Makes a new signing key. The public key of the old one stays published as a retired one, so that results and receipts of both verify; its private half

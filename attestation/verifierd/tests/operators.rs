@@ -2,7 +2,7 @@
 //! verified and is its owner's alone, and the service says what it ignores.
 
 use std::io::{Read as _, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -305,6 +305,73 @@ fn what_a_tenant_has_is_read_at_its_own_cost() {
     assert!(waited < alone / 2, "somebody else waited {waited:?} while reads took {alone:?} each");
 }
 
+/// What a tenant adds by any way counts against one limit; what it takes away, and what was there before, is always done.
+#[test]
+fn a_tenant_stores_so_much_and_no_more() {
+    let limits = "[limits]\ntenant_bytes = 65536\n[[tenant]]\nname = \"other\"\n";
+    let service = Service::with(|text| format!("{text}\n{limits}"), Clock::System);
+    let (operator, other) = (&service.operator, service.client("other", Role::Operator, "other"));
+    service.furnish(&Device::new(1));
+    let signer = vendor(operator);
+    let large = format!("{}#{}", reference(), "x".repeat(15_000));
+    let corim = |client: &Client, id: &str| client.send("PUT", &format!("/v1/corims/{id}"), TOML, large.as_bytes());
+    let key =
+        |name: &str| operator.call("PUT", &format!("/v1/keys/{name}"), &json!({"layer": "shield", "policy": "default", "generate": 32}));
+    let resource = |bytes: usize| operator.send("POST", "/kbs/v0/resource/a/b/c", &[], &vec![7; bytes]);
+    key("data").ok();
+    resource(8).ok();
+    (1..=3).for_each(|at| drop(corim(operator, &format!("large-{at}")).ok()));
+    let stored = |client: &Client| {
+        let text = String::from_utf8(client.get("/metrics").ok_bytes()).unwrap();
+        text.lines().find_map(|line| line.strip_prefix("shef_stored_bytes ")).unwrap().parse::<usize>().unwrap()
+    };
+    let (full, events) = (stored(operator), operator.get("/v1/events").ok()["events"].as_array().unwrap().len());
+    assert!((45_000..58_000).contains(&full), "{full}");
+    let room = 65_536 - full;
+    let anchor = json!({"name": "maker-2", "kind": "shef-boot", "certificate": b64(Device::made_by(2, 1).root.der())});
+    let values = ReferenceValues::from_toml(&reference()).unwrap();
+    let named = |id: &str| write_signed(&values, &Describe { id, version: 1, issuer: "vendor", not_after: None }, &signer, None).unwrap();
+    // All but a few bytes are taken by a policy: whatever comes now is too much.
+    let policy = |text: usize| operator.send("PUT", "/v1/policies/large", TOML, format!("{POLICY}#{}", "x".repeat(text)).as_bytes());
+    let too_much = policy(room).problem(409, "SHEF-SVC-058")["detail"].as_str().unwrap().to_owned();
+    assert!(too_much.contains("of at most 65536") && too_much.contains("limits.tenant_bytes"), "{too_much}");
+    policy(room - 300).ok();
+    let full = stored(&service.client("default", Role::Audit, "auditor"));
+    assert!((65_300..=65_536).contains(&full), "{full}");
+    let signer = CorimSigner::with_key("more", signer.public_key()).for_kernels().to_toml();
+    for (way, answer) in [
+        ("reference values", corim(operator, "large-4")),
+        ("policy", policy(room - 200)),
+        ("signer", operator.send("PUT", "/v1/signers/more", TOML, signer.as_bytes())),
+        ("anchor", operator.post("/v1/trust-anchors", &anchor)),
+        ("key", key("more")),
+        ("version of a key", operator.post("/v1/keys/data/rotate", &json!({"policy": "default", "generate": 64}))),
+        ("resource", resource(5000)),
+        (
+            "Veraison",
+            operator.send("POST", "/endorsement-provisioning/v1/submit", &[("content-type", "application/rim+cose")], &named("b")),
+        ),
+    ] {
+        assert_eq!((answer.status, answer.json()["code"].as_str()), (409, Some("SHEF-SVC-058")), "{way}");
+    }
+    assert_eq!(stored(operator), full);
+    let kept = operator.get("/v1/events").ok()["events"].as_array().unwrap().iter().filter(|event| event["action"] != "refused").count();
+    assert_eq!(kept, events + 1);
+    // What was there, what others store, and what takes back.
+    corim(operator, "large-1").ok();
+    (1..=3).for_each(|at| drop(corim(&other, &format!("large-{at}")).ok()));
+    let revoke = |at: usize| operator.post("/v1/revocations", &json!({"kind": "kernel", "value": format!("{at:064x}"), "reason": "lost"}));
+    assert_eq!(revoke(0).status, 201);
+    let revoked = (1..100).take_while(|at| revoke(*at).status == 201).count();
+    assert!((30..50).contains(&revoked), "{revoked}");
+    revoke(100).problem(409, "SHEF-SVC-058");
+    operator.send("DELETE", "/v1/corims/large-1", &[], b"").ok();
+    key("more").ok();
+    corim(operator, "large-4").problem(409, "SHEF-SVC-058");
+    reload(&service, |text| text.replace("tenant_bytes = 65536", "tenant_bytes = 131072"));
+    corim(operator, "large-4").ok();
+}
+
 #[test]
 fn a_tenants_auditor_sees_the_metrics_of_that_tenant() {
     let service = Service::with(|text| format!("{text}\n[[tenant]]\nname = \"other\"\n"), Clock::System);
@@ -418,6 +485,68 @@ fn the_signing_key_is_rotated_by_a_command() {
     service.operator.call("PUT", "/v1/keys/more", &json!({"layer": "shield", "policy": "default", "generate": 32})).ok();
     // The chain over the exchange holds with all of them.
     assert_eq!(service.runtime.block_on(backup::audit(&config(&service))).unwrap()[0].head.seq, 4);
+}
+
+/// What root makes for a service of another user is that user's: of the file in whose place it comes, else of its folder.
+#[test]
+fn files_that_root_makes_are_the_services() {
+    let mut service = Service::start();
+    let dir = service.dir.clone();
+    let owner = |name: &str| {
+        let found = std::fs::metadata(dir.join(name)).unwrap();
+        (found.uid(), found.gid())
+    };
+    if owner("kek").0 != 0 {
+        println!("skipped: only root can give files away");
+        return;
+    }
+    service.stop();
+    let give = |name: &str, to: (u32, u32)| chown(dir.join(name), Some(to.0), Some(to.1)).unwrap();
+    let (user, other) = ((4001, 4002), (5001, 5002));
+    give("", user);
+    for entry in std::fs::read_dir(&dir).unwrap() {
+        give(entry.unwrap().file_name().to_str().unwrap(), user);
+    }
+    for name in ["signing.key", "kek", "server.key"] {
+        give(name, other);
+    }
+    let runtime = &service.runtime;
+    signing::rotate(&config(&service)).unwrap();
+    init::server(&dir, "server-2", &["localhost".into()], now()).unwrap();
+    init::client(&dir, "fleet", &Identity { tenant: "default".into(), name: "fleet".into(), role: Role::Attest }, now()).unwrap();
+    init::revoke(&dir, &[], 30, now()).unwrap();
+    runtime.block_on(shef_verifierd::rekey::rekey(&config(&service), &dir.join("kek-2"))).unwrap();
+    let text = std::fs::read_to_string(dir.join("verifierd.toml")).unwrap().replace("kek = \"kek\"", "kek = \"kek-2\"");
+    std::fs::write(dir.join("verifierd.toml"), text).unwrap();
+    runtime.block_on(backup::backup(&config(&service), &dir.join("copy.db"))).unwrap();
+    std::fs::remove_file(dir.join("verifierd.db")).unwrap();
+    runtime.block_on(backup::restore(&config(&service), &dir.join("copy.db"), now())).unwrap();
+    for (name, to) in [
+        ("signing.key", other),
+        ("signing.key.retired", user),
+        ("server-2.key", other),
+        ("server-2.pem", other),
+        ("fleet.key", user),
+        ("fleet.pem", user),
+        ("crl.pem", user),
+        ("kek-2", other),
+        ("copy.db", user),
+        ("verifierd.db", user),
+    ] {
+        assert_eq!(owner(name), to, "{name}");
+    }
+    // One that is there keeps its owner.
+    give("crl.pem", other);
+    init::revoke(&dir, &[], 30, now()).unwrap();
+    assert_eq!(owner("crl.pem"), other);
+    // In an empty folder that is the service's, all that `init` makes is.
+    std::fs::create_dir(dir.join("new")).unwrap();
+    give("new", other);
+    set_up(&dir.join("new"));
+    for entry in std::fs::read_dir(dir.join("new")).unwrap() {
+        let found = entry.unwrap().metadata().unwrap();
+        assert_eq!((found.uid(), found.gid()), other);
+    }
 }
 
 /// Every list is read to its end by following `next`, whatever the size of a page.

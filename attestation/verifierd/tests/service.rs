@@ -281,6 +281,39 @@ fn slow_clients_lose_their_connection_and_others_do_not_notice() {
     assert_eq!(silent.read(&mut [0]).unwrap_or(0), 0);
 }
 
+/// More than there are places say nothing, before their handshake or behind it, all from one address: whoever comes from there is answered at once, and with
+/// a certificate always.
+#[test]
+fn who_says_nothing_keeps_nobody_out() {
+    let service = Service::with(|text| format!("{text}\n[limits]\nconnections = 16\n"), Default::default());
+    let soon = |client: Client| {
+        let start = std::time::Instant::now();
+        client.get("/healthz").ok();
+        assert!(start.elapsed() < std::time::Duration::from_secs(4), "waited for {:?}", start.elapsed());
+    };
+    let connect = || TcpStream::connect(service.running().address).unwrap();
+    let silent: Vec<TcpStream> = (0..80).map(|_| connect()).collect();
+    soon(service.stranger());
+    // The oldest have made room; the last four of those that said nothing are still there.
+    let open = silent.iter().filter(|stream| {
+        stream.set_nonblocking(true).unwrap();
+        stream.peek(&mut [0]).is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
+    });
+    assert!((1..=4).contains(&open.count()));
+    let metrics = String::from_utf8(service.operator.get("/metrics").ok_bytes()).unwrap();
+    assert!(metrics.contains("shef_tls_failures_total{reason=\"displaced\"} "), "{metrics}");
+    // Strangers whose handshake is over have three quarters of the places.
+    let shaken: Vec<_> = (0..20)
+        .map(|_| {
+            let mut stream = raw(&service);
+            while stream.conn.is_handshaking() && stream.conn.complete_io(&mut stream.sock).is_ok() {}
+            stream
+        })
+        .collect();
+    soon(service.client("default", Role::Audit, "auditor"));
+    drop(shaken);
+}
+
 #[test]
 fn a_body_that_stops_half_way_is_answered_with_408() {
     let token = "slow-token";

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use shef_device::wire::{self, ToAgent, ToOwner, VERSION_MAX, VERSION_MIN, codes};
+use shef_door::Ticket;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf, split};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
@@ -13,7 +14,6 @@ use tokio::time::{Instant, timeout, timeout_at};
 use tokio_rustls::server::TlsStream;
 
 use crate::config::Times;
-use crate::door::Ticket;
 use crate::identity::Identity;
 use crate::outbox::{Frames, Outbox};
 use crate::server::{Phase, Shared};

@@ -12,6 +12,7 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 use shef_device::remote::{certificates, private_key};
 use shef_device::wire::{ALPN, DeviceState, codes};
+use shef_door::Door;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -19,7 +20,7 @@ use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsAcceptor;
 
 use crate::config::Times;
-use crate::door::{Door, Seats};
+use crate::door::{Seats, door};
 use crate::identity::{Revoked, end_of, ends_soon};
 use crate::slot::Slot;
 use crate::{AgentError, Config, Opener, connection};
@@ -194,14 +195,8 @@ impl Agent {
             slots.insert(name.clone(), slot);
             threads.push(thread);
         }
-        let shared = Shared {
-            slots,
-            door: Arc::default(),
-            seats: Arc::default(),
-            phase: phases,
-            setup: RwLock::new(setup),
-            counts: Default::default(),
-        };
+        let shared =
+            Shared { slots, door: door(), seats: Arc::default(), phase: phases, setup: RwLock::new(setup), counts: Default::default() };
         Ok(Self { listener, metrics, running: Running { phase, shared: Arc::new(shared) }, threads })
     }
 

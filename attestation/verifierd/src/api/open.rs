@@ -42,15 +42,16 @@ async fn metrics(State(app): Shared, Extension(who): Extension<Identity>) -> Res
     let own = [who.tenant.as_str()];
     let all: Vec<&str> = config.tenants.iter().map(|tenant| tenant.name.as_str()).collect();
     let tenants = if whole { &all[..] } else { &own[..] };
-    let (mut devices, mut stale) = (0, 0);
+    let (mut devices, mut stale, mut stored) = (0, 0, 0);
     for tenant in tenants {
         let counts = app.device_counts(tenant).await?;
-        (devices, stale) = (devices + counts.all, stale + counts.stale);
+        (devices, stale, stored) = (devices + counts.all, stale + counts.stale, stored + app.store.stored(tenant).await?);
     }
     let left = app.ends(tenants, whole).await?.into_iter().map(|(of, end)| ("of", of, (end - app.now()) as f64)).collect();
     let gauges = [
         Gauge::one("shef_devices", "Devices that were seen.", devices as f64),
         Gauge::one("shef_devices_stale", "Devices that were not accepted for longer than retention.stale_seconds.", stale as f64),
+        Gauge::one("shef_stored_bytes", "Bytes that are stored, as each tenant's count against limits.tenant_bytes.", stored as f64),
         Gauge {
             name: "shef_certificate_seconds_left",
             help: "Seconds until the first of these ends: server, client-ca, crl, signer (certificate), corim (reference values).",

@@ -236,7 +236,7 @@ fn describe(route: &Route) -> Option<Describe> {
         ("GET", "/revoke") => gives(Other(200, HTML))
             .refuses(&[400])
             .query(&[("kind", Text, "as in /v1/revocations"), ("value", Text, "as in /v1/revocations")]),
-        ("POST", "/revoke") => gives(Nothing(303)).refuses(&[422]),
+        ("POST", "/revoke") => gives(Nothing(303)).refuses(&[409, 422]),
         ("GET", "/healthz") => gives(Json(200, &[("status", Text, "ok")])),
         ("GET", "/readyz") => gives(Json(
             200,
@@ -309,7 +309,7 @@ fn describe(route: &Route) -> Option<Describe> {
         ("GET", "/v1/signers") => {
             gives(Json(200, &[GENERATION, ("signers", List(&[NAME, ("signer", Text, "its entry in TOML"), CREATED]), "all of them")]))
         }
-        ("PUT", "/v1/signers/{name}") => gives(Json(201, &[NAME])).refuses(&[422]),
+        ("PUT", "/v1/signers/{name}") => gives(Json(201, &[NAME])).refuses(&[409, 422]),
         ("GET", "/v1/corims") => gives(Json(200, &[GENERATION, ("corims", List(CORIM), "all of them")])),
         ("PUT", "/v1/corims/{id}") => {
             gives(Json(201, &[("id", Text, "as given"), SHA256, ("reference_values", Object(COUNTS), "that it holds")]))
@@ -324,7 +324,7 @@ fn describe(route: &Route) -> Option<Describe> {
         ("GET", "/v1/policies") => gives(Json(200, &[GENERATION, ("policies", List(POLICY), "all versions")])),
         ("PUT", "/v1/policies/{name}") => {
             gives(Json(201, &[NAME, ("version", Number, "its number; that of the newest where the text is the same"), SHA256]))
-                .refuses(&[422])
+                .refuses(&[409, 422])
         }
         ("GET", "/v1/policies/{name}") => gives(Other(200, crate::appraiser::POLICY_TYPES)).refuses(&[422]),
         ("POST", "/v1/policies/dry-run") => gives(Json(
@@ -339,7 +339,7 @@ fn describe(route: &Route) -> Option<Describe> {
         .query(&[LIMIT])
         .refuses(&[422, 503]),
         ("GET", "/v1/revocations") => gives(Json(200, &[GENERATION, ("revocations", List(KEPT_REVOCATION), "all of them")])),
-        ("POST", "/v1/revocations") => gives(Nothing(201)).body(REVOCATION).refuses(&[422]),
+        ("POST", "/v1/revocations") => gives(Nothing(201)).body(REVOCATION).refuses(&[409, 422]),
         ("GET", "/v1/devices") => {
             gives(Json(200, &[("devices", List(DEVICE), "by ueid"), NEXT])).query(&[AFTER_NAME, LIMIT]).refuses(&[400])
         }
@@ -351,7 +351,7 @@ fn describe(route: &Route) -> Option<Describe> {
         ("GET", "/v1/keys") => gives(Json(200, &[("keys", List(KEY), "by name"), NEXT])).query(&[AFTER_NAME, LIMIT]).refuses(&[400]),
         ("PUT", "/v1/keys/{name}") => gives(Json(201, ADDED_KEY)).body(NEW_KEY).refuses(&[409, 422]),
         ("GET", "/v1/keys/{name}") => gives(Json(200, WHOLE_KEY)),
-        ("POST", "/v1/keys/{name}/rotate") => gives(Json(201, ADDED_KEY)).body(VERSION).refuses(&[422]),
+        ("POST", "/v1/keys/{name}/rotate") => gives(Json(201, ADDED_KEY)).body(VERSION).refuses(&[409, 422]),
         ("POST", "/v1/keys/{name}/disable" | "/v1/keys/{name}/enable") => gives(Nothing(204)).body(WHICH),
         ("GET", "/v1/events") => {
             gives(Json(200, &[("events", List(EVENT), "oldest first"), NEXT_NUMBER])).query(&[AFTER_NUMBER, LIMIT]).refuses(&[400])
@@ -376,11 +376,11 @@ fn describe(route: &Route) -> Option<Describe> {
         ("POST" | "GET", "/challenge-response/v1/session/{id}") => gives(Other(200, &[veraison::SESSION])).refuses(&[406, 409, 422]),
         ("DELETE", "/challenge-response/v1/session/{id}") => gives(Nothing(204)),
         ("POST", "/endorsement-provisioning/v1/submit") => {
-            gives(Other(200, &["application/vnd.veraison.provisioning-session+json"])).refuses(&[406])
+            gives(Other(200, &["application/vnd.veraison.provisioning-session+json"])).refuses(&[406, 409])
         }
         ("POST", "/kbs/v0/auth" | "/kbs/v0/attest") => gives(Other(200, &["application/json"])),
         ("GET", "/kbs/v0/resource/{repository}/{kind}/{tag}") => gives(Other(200, &["application/json"])),
-        ("POST", "/kbs/v0/resource/{repository}/{kind}/{tag}") => gives(Nothing(201)).refuses(&[422]),
+        ("POST", "/kbs/v0/resource/{repository}/{kind}/{tag}") => gives(Nothing(201)).refuses(&[409, 422]),
         _ => return None,
     })
 }

@@ -2,6 +2,7 @@
 //! held against all that is there then, and leaves its event.
 
 use super::events::{Event, record_event};
+use super::quota::hold_quota;
 use super::{Store, on, row};
 use crate::problem::{Kind, Result};
 
@@ -164,6 +165,11 @@ impl Change {
         }
     }
 
+    /// Whether there is more afterwards.
+    fn adds(&self) -> bool {
+        matches!(self, Self::AddAnchor(_) | Self::PutSigner(_) | Self::AddCorim(_) | Self::AddPolicy(_) | Self::Revoke(_))
+    }
+
     /// What it is about.
     #[must_use]
     pub fn what(&self) -> String {
@@ -291,7 +297,7 @@ impl Store {
     /// `check` gives the versions of the CoRIMs that are there too: they are remembered.
     ///
     /// # Errors
-    /// The check's, another content under the name, or the database does not answer; nothing is changed then.
+    /// The check's, another content under the name, the tenant stores too much, or the database does not answer; nothing is changed then.
     pub async fn change<T>(
         &self,
         event: &Event<'_>,
@@ -418,6 +424,9 @@ impl Store {
                 }
             };
             let Some(done) = done else { return Ok(Changed::Missing) };
+            if done && change.adds() {
+                hold_quota!(self, tx, tenant, matches!(change, Change::Revoke(_)));
+            }
             let (checked, versions) = check(&rows!(&mut *tx, tenant))?;
             if !done {
                 return Ok(Changed::Same(checked, number));

@@ -1,8 +1,8 @@
 //! How databases are reached: an SQLite file for its owner alone, PostgreSQL over TLS wherever it is not of this machine.
 
-use std::fs::{OpenOptions, Permissions};
+use std::fs::Permissions;
 use std::io::ErrorKind;
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, S
 
 use super::{Backend, Pools};
 use crate::config::Database;
+use crate::files;
 use crate::problem::{Kind, Problem, Result};
 
 /// Bytes of a page of SQLite, where the database is new. An appraisal touches some ten pages, of most of them a few bytes, and all of them go through the journal:
@@ -45,7 +46,7 @@ fn files(path: &Path) -> [PathBuf; 3] {
 /// # Errors
 /// It exists, or cannot be made.
 pub(super) fn create(path: &Path) -> Result<()> {
-    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map(drop).map_err(|error| file(path, &error))
+    files::create(path, 0o600, path).map(drop).map_err(|error| file(path, &error))
 }
 
 /// Takes from everybody else what they may do with a database: it holds sealed keys, devices and evidence. One that is not there is made, so that SQLite

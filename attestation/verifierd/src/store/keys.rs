@@ -3,6 +3,7 @@
 use shef_proto::receipt::{self, Head};
 
 use super::events::{Event, LOCK, record_event};
+use super::quota::hold_quota;
 use super::records::{AppraisalRecord, USE, record};
 use super::rekey::hold_kek;
 use super::{Store, on, row};
@@ -163,7 +164,7 @@ impl Store {
     /// The secret is sealed under the KEK, bound to tenant, name and that number.
     ///
     /// # Errors
-    /// The key exists, or does not, the KEK was rotated, or the database does not answer.
+    /// The key exists, or does not, the tenant stores too much, the KEK was rotated, or the database does not answer.
     pub async fn add_version(
         &self,
         event: &Event<'_>,
@@ -222,6 +223,7 @@ impl Store {
             .bind(new.created)
             .execute(&mut *tx)
             .await?;
+            hold_quota!(self, tx, tenant, false);
             record_event!(tx, event, if new_key.is_some() { "key-add" } else { "key-rotate" }, format!("{name} version {version}"));
             tx.commit().await?;
             Ok(version)

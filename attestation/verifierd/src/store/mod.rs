@@ -7,9 +7,12 @@ mod collateral;
 mod connect;
 mod events;
 mod keys;
+mod quota;
 mod records;
 mod rekey;
 mod schema;
+
+use std::sync::atomic::AtomicI64;
 
 use sqlx::{AssertSqlSafe, Pool, Postgres, Sqlite};
 
@@ -50,6 +53,8 @@ pub struct Store {
     pub(crate) backend: Backend,
     /// The version of the schema that was found; 0 for a new database.
     pub found: i64,
+    /// Most bytes that a tenant may store.
+    most: AtomicI64,
 }
 
 /// Runs one body on the pools of either database.
@@ -91,7 +96,7 @@ impl Store {
     /// # Errors
     /// Out of reach, of a newer version, or sealed under another KEK.
     pub async fn open(database: &Database, connections: u32, kek: &Kek) -> Result<Self> {
-        let mut store = Self { backend: connect::open(database, connections).await?, found: 0 };
+        let mut store = Self { backend: connect::open(database, connections).await?, found: 0, most: AtomicI64::new(i64::MAX) };
         store.found = store.migrate().await?;
         store.check_kek(kek).await?;
         store.adopt_resources(kek).await?;
@@ -104,7 +109,7 @@ impl Store {
     /// Out of reach, of a newer version, sealed under another KEK, or of an older version where `present` asks for this one.
     pub async fn look(database: &Database, kek: &Kek, present: bool) -> Result<Option<Self>> {
         let Some(backend) = connect::look(database).await? else { return Ok(None) };
-        let mut store = Self { backend, found: 0 };
+        let mut store = Self { backend, found: 0, most: AtomicI64::new(i64::MAX) };
         store.found = on!(store, |pools| {
             let row: Result<Option<(i64,)>, _> =
                 sqlx::query_as("SELECT number FROM meta WHERE name = 'version'").fetch_optional(&pools.read).await;

@@ -1,0 +1,58 @@
+//! What a tenant stores, in bytes, and the most that it may: reading collateral takes time under the database's lock, and a disk is everybody's.
+
+use std::sync::atomic::Ordering;
+
+use super::{Store, on};
+use crate::problem::{Kind, Problem, Result};
+
+/// Bytes of everything that an operator of a tenant adds: contents and names, and 128 for each row.
+pub(super) const STORED: &str = "SELECT CAST(SUM(bytes) AS BIGINT) FROM (\
+     SELECT SUM(128 + OCTET_LENGTH(name) + OCTET_LENGTH(certificate)) AS bytes FROM anchor WHERE tenant = $1 \
+     UNION ALL SELECT SUM(128 + OCTET_LENGTH(name) + OCTET_LENGTH(content)) FROM signer WHERE tenant = $1 \
+     UNION ALL SELECT SUM(128 + OCTET_LENGTH(id) + OCTET_LENGTH(media_type) + OCTET_LENGTH(content)) FROM corim WHERE tenant = $1 \
+     UNION ALL SELECT SUM(128 + OCTET_LENGTH(signer) + OCTET_LENGTH(id)) FROM corim_version WHERE tenant = $1 \
+     UNION ALL SELECT SUM(128 + OCTET_LENGTH(name) + OCTET_LENGTH(media_type) + OCTET_LENGTH(content)) FROM policy WHERE tenant = $1 \
+     UNION ALL SELECT SUM(128 + OCTET_LENGTH(kind) + OCTET_LENGTH(value) + OCTET_LENGTH(reason)) FROM revocation WHERE tenant = $1 \
+     UNION ALL SELECT SUM(128 + OCTET_LENGTH(name)) FROM key_name WHERE tenant = $1 \
+     UNION ALL SELECT SUM(128 + OCTET_LENGTH(name) + OCTET_LENGTH(sealed) + OCTET_LENGTH(policy)) FROM key_version WHERE tenant = $1\
+     ) AS parts";
+
+/// Holds what a tenant stores, with what a transaction has added, against the most that it may. Revocations have an eighth more: whoever has filled the
+/// rest can still take back.
+pub(super) fn hold(stored: Option<i64>, most: i64, revokes: bool) -> Result<(), Problem> {
+    let (stored, most) = (stored.unwrap_or(0), if revokes { most.saturating_add(most / 8) } else { most });
+    if stored <= most {
+        return Ok(());
+    }
+    Err(Kind::Full.because(format!(
+        "with this the tenant stores {stored} bytes, of at most {most}: remove reference values, signers, trust anchors or revocations that count no \
+         more (versions of policies and keys stay), or have limits.tenant_bytes raised"
+    )))
+}
+
+/// Refuses what a transaction has added where the tenant stores more than it may.
+macro_rules! hold_quota {
+    ($store:expr, $tx:expr, $tenant:expr, $revokes:expr) => {{
+        let (stored,): (Option<i64>,) = sqlx::query_as($crate::store::quota::STORED).bind($tenant).fetch_one(&mut *$tx).await?;
+        $crate::store::quota::hold(stored, $store.most.load(std::sync::atomic::Ordering::Relaxed), $revokes)?;
+    }};
+}
+pub(super) use hold_quota;
+
+impl Store {
+    /// Sets the most bytes that each tenant may store; until then there is no limit.
+    pub fn limit(&self, tenant_bytes: i64) {
+        self.most.store(tenant_bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes that a tenant stores, as they count against `limits.tenant_bytes`.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn stored(&self, tenant: &str) -> Result<i64> {
+        on!(self, |pools| {
+            let (stored,): (Option<i64>,) = sqlx::query_as(STORED).bind(tenant).fetch_one(&pools.read).await?;
+            Ok(stored.unwrap_or(0))
+        })
+    }
+}
