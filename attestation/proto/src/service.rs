@@ -132,6 +132,11 @@ pub const CODES: &[Code] = &[
         "The text says how much that is, and what limits.tenant_bytes allows. Nothing was stored. Remove reference values that count no more, or have the limit raised; revocations have room of their own.",
     ),
     Code::new(
+        "SHEF-SVC-059",
+        "device was accepted and is not revoked",
+        "Only a device that was never accepted, or that is revoked, is forgotten: with its record goes the highest security version that it has shown, which keeps older kernels out.",
+    ),
+    Code::new(
         "SHEF-SVC-060",
         "key is not valid",
         "The text says which member. A key has a layer, a policy and either a secret or the length of one to generate.",

@@ -180,6 +180,11 @@ impl App {
         Ok(counts)
     }
 
+    /// Has a tenant's devices counted anew: there is one less.
+    pub async fn recount(&self, tenant: &str) {
+        self.counted.lock().await.remove(tenant);
+    }
+
     /// What ends soon or has ended, seconds since 1970, by what it is: certificates of signers and CoRIMs of these tenants, and those of the service itself.
     ///
     /// # Errors

@@ -9,9 +9,11 @@ use rcgen::{
     BasicConstraints, CertificateParams, CertificateRevocationListParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyIdMethod,
     KeyPair, KeyUsagePurpose, RevokedCertParams, SanType, SerialNumber,
 };
+use rustls::pki_types::DnsName;
 use shef_proto::hpke_suite::generate_key_pair;
 
 use crate::auth::Identity;
+use crate::config::Config;
 use crate::files;
 use crate::problem::{Kind, Result};
 use crate::secrets::{SystemEntropy, random};
@@ -164,18 +166,26 @@ pub fn revoke(folder: &Path, certificates: &[PathBuf], days: u32, now: i64) -> R
     Ok(revoked.len())
 }
 
+/// What a server certificate says of these hosts: names and addresses that clients can ask for.
+fn names_of(hosts: &[String]) -> Result<Vec<SanType>> {
+    let name = |host: &String| {
+        if let Ok(address) = host.parse() {
+            return Ok(SanType::IpAddress(address));
+        }
+        let expected =
+            || Kind::Config.because(format!("host {host:?}: expected a host name or an address, such as \"localhost\" or \"127.0.0.1\""));
+        DnsName::try_from(host.strip_prefix("*.").unwrap_or(host)).map_err(|_| expected())?;
+        Ok(SanType::DnsName(Ia5String::try_from(host.as_str()).map_err(|_| expected())?))
+    };
+    hosts.iter().map(name).collect()
+}
+
 /// Writes `NAME.key` and `NAME.pem` for a server at these host names and addresses.
 ///
 /// # Errors
-/// The folder has no CA, or the files exist.
+/// One of them is neither, the folder has no CA, or the files exist.
 pub fn server(folder: &Path, name: &str, hosts: &[String], now: i64) -> Result<()> {
-    let mut names = Vec::new();
-    for host in hosts {
-        names.push(match host.parse() {
-            Ok(address) => SanType::IpAddress(address),
-            Err(_) => SanType::DnsName(Ia5String::try_from(host.as_str()).map_err(cannot)?),
-        });
-    }
+    let names = names_of(hosts)?;
     let params = leaf_params(hosts.first().map_or("localhost", String::as_str), ExtendedKeyUsagePurpose::ServerAuth, names, now);
     let (key, certificate) = issue(folder, &params, now)?;
     let first = folder.join("server.key");
@@ -199,8 +209,11 @@ pub struct Setup {
 /// Makes a set-up in an empty or missing folder: CA, server certificate, an operator's client certificate, signing key, KEK, configuration.
 ///
 /// # Errors
-/// The folder holds something already, or cannot be written.
+/// The configuration would not be valid, a host is neither name nor address, or the folder holds something already or cannot be written.
 pub fn init(folder: &Path, setup: &Setup, now: i64) -> Result<()> {
+    let (config, text) = (folder.join("verifierd.toml"), config_text(setup));
+    Config::parse(&text, &config.display().to_string(), folder)?;
+    names_of(&setup.hosts)?;
     let cannot_write = |error: std::io::Error| Kind::Material.because(format!("{}: {error}", folder.display()));
     std::fs::create_dir_all(folder).map_err(cannot_write)?;
     if std::fs::read_dir(folder).map_err(cannot_write)?.next().is_some() {
@@ -217,7 +230,7 @@ pub fn init(folder: &Path, setup: &Setup, now: i64) -> Result<()> {
     write(&folder.join("signing.key"), 0o600, format!("{}\n", hex::encode(&signing.to_bytes()[..])).as_bytes())?;
     let kek = folder.join("kek");
     write_secret(&kek, &kek, &random())?;
-    write(&folder.join("verifierd.toml"), 0o644, config_text(setup).as_bytes())
+    write(&config, 0o644, text.as_bytes())
 }
 
 fn config_text(setup: &Setup) -> String {

@@ -1,7 +1,7 @@
 //! The command `shef-verifierd`.
 
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -29,7 +29,8 @@ enum Command {
         /// Address to listen on.
         #[arg(long, default_value = "127.0.0.1:8443")]
         listen: String,
-        /// Host name or address of the server certificate; may be repeated.
+        /// Host name or address at which clients reach the service, for its certificate; may be repeated. A client that asks for another one refuses the
+        /// service.
         #[arg(long, default_values_t = [String::from("localhost"), String::from("127.0.0.1")])]
         host: Vec<String>,
         /// What evidence must name; `https://HOST:PORT` of the first host when not given.
@@ -74,7 +75,7 @@ enum Command {
         /// Name of the files.
         #[arg(long)]
         name: String,
-        /// Host name or address; may be repeated.
+        /// Host name or address at which clients reach the service, for the certificate; may be repeated.
         #[arg(long, default_values_t = [String::from("localhost"), String::from("127.0.0.1")])]
         host: Vec<String>,
     },
@@ -174,6 +175,12 @@ fn named(name: &str) -> Result<String> {
     if is_name(name) { Ok(name.to_owned()) } else { Err(Kind::Name.because(format!("{name:?}: {}", name_rule()))) }
 }
 
+/// A file as a configuration names it, whose relative paths start at its folder.
+fn as_named(config: &Path, file: &Path) -> PathBuf {
+    let [config, file] = [config, file].map(|path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf()));
+    config.parent().and_then(|folder| file.strip_prefix(folder).ok()).map(Path::to_path_buf).unwrap_or(file)
+}
+
 fn now() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |passed| passed.as_secs() as i64)
 }
@@ -222,19 +229,21 @@ fn command(command: Command) -> Result<()> {
         }
         Command::Server { dir, name, host } => {
             init::server(&dir, &named(&name)?, &host, now())?;
-            println!("made {0}/{name}.pem and {0}/{name}.key: name them in [tls] and send SIGHUP", dir.display());
+            println!("made {0}/{name}.pem and {0}/{name}.key for the configuration in {0}: below [tls]", dir.display());
+            println!("    certificate = \"{name}.pem\"\n    key = \"{name}.key\"\nthen SIGHUP");
             Ok(())
         }
         Command::Revoke { dir, certificates, days } => {
             let all = init::revoke(&dir, &certificates, days, now())?;
-            println!("{}/crl.pem holds {all} certificates for {days} days: name it in tls.crls and send SIGHUP", dir.display());
+            println!("{0}/crl.pem holds {all} certificates for {days} days, for the configuration in {0}: below [tls]", dir.display());
+            println!("    crls = [\"crl.pem\"]\nthen SIGHUP");
             Ok(())
         }
         Command::Token { name, role: role_name } => {
-            let role = role(&role_name)?;
+            let (name, role) = (named(&name)?, role(&role_name)?);
             let token = format!("shef_{}", hex::encode(secrets::random::<32>()));
             println!("token (shown once): {token}\n\nfor the configuration, below its [[tenant]]:\n");
-            println!("[[tenant.token]]\nname = {:?}\nrole = {:?}", named(&name)?, role.name());
+            println!("[[tenant.token]]\nname = {name:?}\nrole = {:?}", role.name());
             println!("sha256 = \"{}\"", hex::encode(secrets::sha256(token.as_bytes())));
             Ok(())
         }
@@ -250,9 +259,10 @@ fn command(command: Command) -> Result<()> {
         }
         Command::Rekey { config, to } => {
             match block(rekey::rekey(&Config::read(&config)?, &to))? {
-                Some(count) => println!("{count} secrets are sealed under {0}: name it in storage.kek and send SIGHUP", to.display()),
-                None => println!("the database is sealed under {0} already: name it in storage.kek and send SIGHUP", to.display()),
+                Some(count) => print!("{count} secrets are sealed under {}", to.display()),
+                None => print!("the database is sealed under {} already", to.display()),
             }
+            println!(": in {}, below [storage]\n    kek = {:?}\nthen SIGHUP", config.display(), as_named(&config, &to));
             Ok(())
         }
         Command::Audit { config } => {

@@ -114,6 +114,8 @@ kinds! {
     DryRunTime = ("SHEF-SVC-057", 503),
     /// A tenant that stores as much as it may.
     Full = ("SHEF-SVC-058", 409),
+    /// A device that is not to be forgotten.
+    Known = ("SHEF-SVC-059", 409),
 
     /// Key description.
     Key = ("SHEF-SVC-060", 422),

@@ -156,7 +156,8 @@ pub fn server(tls: &Tls, now: i64) -> Result<Arc<Material>> {
         let verifier = verifier.build().map_err(|error| cannot(&tls.client_ca, error))?;
         (builder.with_client_cert_verifier(Arc::clone(&verifier)), Some(verifier))
     };
-    let mut config = builder.with_single_cert(chain, key).map_err(|error| cannot(&tls.certificate, error))?;
+    let fits = builder.with_single_cert(chain, key);
+    let mut config = fits.map_err(|error| cannot(&tls.certificate, format!("with the key {}: {error}", tls.key.display())))?;
     // HTTP/1.1 only: requests are small, and one protocol is less to get wrong.
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Arc::new(Material { config: Arc::new(config), clients }))

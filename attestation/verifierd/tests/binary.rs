@@ -131,6 +131,48 @@ fn start_up_errors_say_what_and_where() {
     fails(&["check", "--config", &dir.config], 5, "SHEF-SVC-005");
 }
 
+/// What would not work is refused before anything is made or shown, and what is to be written into the configuration is printed as it must stand there.
+#[test]
+fn commands_refuse_what_would_not_work_and_say_what_to_write() {
+    let dir = dir();
+    let new = dir.path.join("new");
+    let init = |more: &[&str], code| fails(&[&["init", "--dir", new.to_str().unwrap()][..], more].concat(), 5, code);
+    assert!(
+        init(&["--listen", "8443"], "SHEF-SVC-001").contains("listen = \"8443\" is not an address with port, such as \"127.0.0.1:8443\"")
+    );
+    for host in ["", "a b", "https://localhost", "*.", "::1:"] {
+        let said = init(&["--host", "localhost", "--host", host], "SHEF-SVC-001");
+        assert!(said.contains(&format!("host {host:?}: expected a host name or an address")), "{said}");
+    }
+    assert!(!new.exists());
+    let output = command(&["token", "--name", "No name", "--role", "attest"]);
+    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(5), &b""[..]));
+    let text = std::fs::read_to_string(&dir.config).unwrap();
+    let prints = |args: &[&str]| {
+        let output = command(args);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let text = String::from_utf8(output.stdout).unwrap();
+        text.lines().filter_map(|line| line.strip_prefix("    ")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let folder = dir.path.to_str().unwrap();
+    let server = prints(&["server", "--dir", folder, "--name", "server-2", "--host", "*.example.org", "--host", "::1"]);
+    let kek = prints(&["rekey", "--config", &dir.config, "--to", &format!("{folder}/../v/kek-2")]);
+    let list = prints(&["revoke", "--dir", folder, &format!("{folder}/operator.pem")]);
+    assert_eq!([&server[..], &kek[..]].concat(), ["certificate = \"server-2.pem\"", "key = \"server-2.key\"", "kek = \"kek-2\""]);
+    let changed = text
+        .replace("key = \"server.key\"", &server[1])
+        .replace("kek = \"kek\"", &kek[0])
+        .replace("[storage]", &format!("{}\n[storage]", list[0]));
+    dir.configure(|_| changed.clone());
+    let said = fails(&["check", "--config", &dir.config], 5, "SHEF-SVC-002");
+    assert!(said.contains("server.pem: with the key") && said.contains("server-2.key"), "{said}");
+    dir.configure(|_| changed.replace("certificate = \"server.pem\"", &server[0]));
+    assert!(command(&["check", "--config", &dir.config]).status.success());
+    let elsewhere = dir.path.parent().unwrap().join("kek-3");
+    let kek = prints(&["rekey", "--config", &dir.config, "--to", elsewhere.to_str().unwrap()]);
+    assert_eq!(kek, [format!("kek = {:?}", elsewhere.canonicalize().unwrap())]);
+}
+
 /// Starts the service once: it makes its database.
 fn make_database(dir: &Dir) {
     let mut process = run(dir);

@@ -549,6 +549,42 @@ fn files_that_root_makes_are_the_services() {
     }
 }
 
+/// A device that was never accepted counts as stale until it is forgotten; one that was has shown a version below which it must not come back.
+#[test]
+fn devices_that_were_never_accepted_can_be_forgotten() {
+    let service = Service::start();
+    let operator = &service.operator;
+    let (accepted, denied) = (Device::new(1), Device::updated(2));
+    service.furnish(&accepted);
+    for (device, status) in [(&accepted, 200), (&denied, 422)] {
+        let (session, nonce) = operator.session(Layer::Kernel, None);
+        let body = json!({"session": session, "evidence": b64(&device.evidence(Layer::Kernel, &nonce))});
+        assert_eq!(operator.post("/v1/appraise", &body).status, status);
+    }
+    let counts = || {
+        let text = String::from_utf8(operator.get("/metrics").ok_bytes()).unwrap();
+        ["shef_devices ", "shef_devices_stale "].map(|name| text.lines().find_map(|line| line.strip_prefix(name)).unwrap().to_owned())
+    };
+    assert_eq!(counts(), ["2", "1"]);
+    let path = |device: &Device| format!("/v1/devices/{}", hex::encode(device.ueid));
+    let forget = |client: &Client, device: &Device| client.send("DELETE", &path(device), &[], b"");
+    forget(&service.client("default", Role::Audit, "auditor"), &denied).problem(403, "SHEF-SVC-028");
+    forget(operator, &accepted).problem(409, "SHEF-SVC-059");
+    forget(operator, &denied).ok();
+    forget(operator, &denied).problem(404, "SHEF-SVC-020");
+    operator.get(&path(&denied)).problem(404, "SHEF-SVC-020");
+    assert_eq!(counts(), ["1", "0"]);
+    operator.post("/v1/revocations", &json!({"kind": "device", "value": hex::encode(accepted.ueid), "reason": "sold"})).ok();
+    forget(operator, &accepted).ok();
+    assert_eq!(counts(), ["0", "0"]);
+    let events = operator.get("/v1/events").ok();
+    let forgotten = events["events"].as_array().unwrap().iter().filter(|event| event["action"] == "device-forget");
+    assert_eq!(
+        forgotten.map(|event| event["what"].as_str().unwrap()).collect::<Vec<_>>(),
+        [hex::encode(denied.ueid), hex::encode(accepted.ueid)]
+    );
+}
+
 /// Every list is read to its end by following `next`, whatever the size of a page.
 #[test]
 fn every_list_is_read_to_its_end() {

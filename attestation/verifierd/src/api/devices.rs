@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
+use axum::http::StatusCode;
 use axum::routing::get;
 use axum::{Extension, Json, Router};
 use serde::Deserialize;
@@ -10,14 +11,15 @@ use serde_json::{Value, json};
 
 use super::{Query, Shared, page};
 use crate::app::App;
+use crate::audit;
 use crate::auth::Identity;
 use crate::problem::{Kind, Result};
-use crate::store::{AppraisalRow, DeviceRow};
+use crate::store::{AppraisalRow, DeviceRow, Event};
 
 pub fn router() -> Router<Arc<App>> {
     Router::new()
         .route("/v1/devices", get(devices))
-        .route("/v1/devices/{ueid}", get(device))
+        .route("/v1/devices/{ueid}", get(device).delete(forget))
         .route("/v1/appraisals", get(appraisals))
         .route("/v1/appraisals/{id}", get(appraisal))
         .route("/v1/events", get(events))
@@ -57,6 +59,15 @@ async fn device(State(app): Shared, Extension(identity): Extension<Identity>, Pa
     let row = app.store.device(&identity.tenant, &unhex("ueid", &ueid)?).await?;
     let row = row.ok_or_else(|| Kind::NotFound.because("there is no such device"))?;
     Ok(Json(show(&row, app.now(), app.config.load().retention.stale_seconds)))
+}
+
+async fn forget(State(app): Shared, Extension(identity): Extension<Identity>, Path(ueid): Path<String>) -> Result<StatusCode> {
+    let bytes = unhex("ueid", &ueid)?;
+    let event = Event { tenant: &identity.tenant, who: &identity.name, role: identity.role.name(), time: app.now() };
+    app.store.forget_device(&event, &bytes).await?;
+    audit::change(&identity, "device-forget", &hex::encode(bytes));
+    app.recount(&identity.tenant).await;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 fn brief(row: &AppraisalRow) -> Value {

@@ -344,6 +344,7 @@ fn describe(route: &Route) -> Option<Describe> {
             gives(Json(200, &[("devices", List(DEVICE), "by ueid"), NEXT])).query(&[AFTER_NAME, LIMIT]).refuses(&[400])
         }
         ("GET", "/v1/devices/{ueid}") => gives(Json(200, DEVICE)),
+        ("DELETE", "/v1/devices/{ueid}") => gives(Nothing(204)).refuses(&[409]),
         ("GET", "/v1/appraisals") => gives(Json(200, &[("appraisals", List(APPRAISAL), "newest first"), NEXT]))
             .query(&[("before?", Text, "a time, or `next` of the page before"), LIMIT])
             .refuses(&[400]),

@@ -144,6 +144,7 @@ pub const ROUTES: &[Route] = &[
     route("DELETE", "/v1/revocations/{kind}/{value}", Need::Operate, Takes::Nothing, "Take a revocation back."),
     route("GET", "/v1/devices", Need::Read, Takes::Nothing, "Devices with their last appraisal; `stale` when it is too long ago."),
     route("GET", "/v1/devices/{ueid}", Need::Read, Takes::Nothing, "One device."),
+    route("DELETE", "/v1/devices/{ueid}", Need::Operate, Takes::Nothing, "Forget a device that was never accepted, or that is revoked."),
     route("GET", "/v1/appraisals", Need::Read, Takes::Nothing, "Recent appraisals."),
     route("GET", "/v1/appraisals/{id}", Need::Read, Takes::Nothing, "One appraisal with every check."),
     route("GET", "/v1/keys", Need::Read, Takes::Nothing, "Keys, never their secrets."),

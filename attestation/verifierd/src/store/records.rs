@@ -1,7 +1,8 @@
 //! Used nonces, appraisals, devices.
 
+use super::events::{Event, LOCK, record_event};
 use super::{Store, on, row};
-use crate::problem::Result;
+use crate::problem::{Kind, Result};
 use crate::session::Challenge;
 
 /// What an appraisal leaves behind.
@@ -304,6 +305,36 @@ impl Store {
             .bind(ueid)
             .fetch_optional(&pools.read)
             .await?)
+        })
+    }
+
+    /// Forgets a device that was never accepted, or that is revoked: with it goes the highest version that it has shown, below which it would be denied.
+    ///
+    /// # Errors
+    /// There is no such device, it was accepted and is not revoked, or the database does not answer.
+    pub async fn forget_device(&self, event: &Event<'_>, ueid: &[u8]) -> Result<()> {
+        on!(self, |pools| {
+            let mut tx = pools.durable.begin_with(pools.begin).await?;
+            sqlx::query(LOCK).bind(event.tenant).execute(&mut *tx).await?;
+            let row: Option<(i64, i64)> = sqlx::query_as(
+                "SELECT last_appraised, (SELECT COUNT(*) FROM revocation WHERE tenant = $1 AND kind = 'device' AND value = $3) FROM device \
+                 WHERE tenant = $1 AND ueid = $2",
+            )
+            .bind(event.tenant)
+            .bind(ueid)
+            .bind(hex::encode(ueid))
+            .fetch_optional(&mut *tx)
+            .await?;
+            let (appraised, revoked) = row.ok_or_else(|| Kind::NotFound.because("there is no such device"))?;
+            if appraised > 0 && revoked == 0 {
+                return Err(Kind::Known.because(
+                    "the device was accepted, and is not revoked: revoke it first, so that it cannot come back with an older kernel",
+                ));
+            }
+            sqlx::query("DELETE FROM device WHERE tenant = $1 AND ueid = $2").bind(event.tenant).bind(ueid).execute(&mut *tx).await?;
+            record_event!(tx, event, "device-forget", hex::encode(ueid));
+            tx.commit().await?;
+            Ok(())
         })
     }
 
