@@ -2,6 +2,11 @@
 
 use shef_proto::config::TAG_LEN;
 
+/// Bytes of the largest chunk, and what is worked on in one go where it is copied elsewhere at once: it stays in the processor's nearest cache.
+pub(crate) const BLOCK: usize = 4096;
+/// Bytes of the smallest chunk.
+pub(crate) const MIN_CHUNK: usize = 64;
+
 /// Processors of this process. Asked for once: the answer comes from files of the kernel, and takes as long as sealing some hundred kilobytes.
 #[cfg(feature = "parallel")]
 pub fn processors() -> usize {

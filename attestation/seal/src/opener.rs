@@ -4,7 +4,7 @@ use shef_proto::channel::{Statement, WrittenMap};
 use shef_proto::config::{Config, Mode, Region, TAG_LEN};
 use shef_proto::load::{SessionKeys, Transcript};
 
-use crate::chunks::for_each_chunk;
+use crate::chunks::{BLOCK, for_each_chunk};
 use crate::sealer::check_session;
 use crate::{ChunkCipher, ChunkTag, Plain, SealError};
 
@@ -138,6 +138,35 @@ impl Opener {
         self.open_into(statement, policy, first, sealed, out).map(drop)
     }
 
+    /// As [`Opener::open_piece`], where `bring` copies ciphertext from where it came to: so many bytes from an offset, a few chunks at a time in their order, into memory that
+    /// stays in the processor's nearest cache. There are `len` bytes of it.
+    ///
+    /// # Errors
+    /// As [`Opener::open_piece`], and those of `bring`.
+    #[expect(clippy::too_many_arguments, reason = "those of `open_piece`, with the ciphertext as its length and who brings it")]
+    pub fn open_piece_from<E: From<SealError>>(
+        &self,
+        statement: &Statement,
+        unreached: &[u8],
+        policy: OpenPolicy,
+        first: u64,
+        (len, tags): (usize, &[u8]),
+        out: &mut [u8],
+        mut bring: impl FnMut(usize, &mut [u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.check_despite_fault(statement, unreached, policy)?;
+        let (epoch, map) = self.check_piece(statement, policy, first, (len, tags.len()), out.len())?;
+        let chunk = self.region.chunk as usize;
+        let mut sealed = [0; BLOCK];
+        let blocks = out.chunks_mut(BLOCK).zip(tags.chunks(BLOCK / chunk * TAG_LEN as usize));
+        for ((at, n), (out, tags)) in (0..).step_by(BLOCK).zip((first..).step_by(BLOCK / chunk)).zip(blocks) {
+            let sealed = &mut sealed[..out.len()];
+            bring(at, sealed)?;
+            self.open_chunks((epoch, map), n, (sealed, tags), out)?;
+        }
+        Ok(())
+    }
+
     fn open_into<'s>(
         &self,
         statement: &'s Statement,
@@ -146,6 +175,20 @@ impl Opener {
         (data, tags): (&[u8], &[u8]),
         out: &mut [u8],
     ) -> Result<&'s WrittenMap, SealError> {
+        let (epoch, map) = self.check_piece(statement, policy, first, (data.len(), tags.len()), out.len())?;
+        self.open_chunks((epoch, map), first, (data, tags), out)?;
+        Ok(map)
+    }
+
+    /// Whether the statement lets so many bytes of ciphertext and of tags from chunk `first` on be opened into so many bytes: the epoch, and what was written in it.
+    fn check_piece<'s>(
+        &self,
+        statement: &'s Statement,
+        policy: OpenPolicy,
+        first: u64,
+        (data, tags): (usize, usize),
+        out: usize,
+    ) -> Result<(u64, &'s WrittenMap), SealError> {
         let r = &self.region;
         let (Some(page), Some(map)) = (statement.region(r.id), statement.written(r.id)) else { return Err(SealError::Session) };
         let epoch = page.epoch;
@@ -154,12 +197,12 @@ impl Opener {
         }
         let length = |what, found, expected| SealError::Length { region: r.id, name: r.name.clone(), what, found, expected };
         let chunk = r.chunk as usize;
-        if !data.len().is_multiple_of(chunk) {
-            return Err(length("ciphertext is not whole chunks", data.len() as u64, u64::from(r.chunk)));
+        if !data.is_multiple_of(chunk) {
+            return Err(length("ciphertext is not whole chunks", data as u64, u64::from(r.chunk)));
         }
-        let n = (data.len() / chunk) as u64;
-        if tags.len() as u64 != n * TAG_LEN {
-            return Err(length("tags for the ciphertext", tags.len() as u64, n * TAG_LEN));
+        let n = (data / chunk) as u64;
+        if tags as u64 != n * TAG_LEN {
+            return Err(length("tags for the ciphertext", tags as u64, n * TAG_LEN));
         }
         if first > r.chunks() || n > r.chunks() - first {
             return Err(length("chunks past the region", first.saturating_add(n), r.chunks()));
@@ -169,23 +212,33 @@ impl Opener {
         {
             return Err(SealError::NotWritten { region: r.id, chunk, epoch });
         }
-        if out.len() != data.len() {
-            return Err(length("room for the plaintext", out.len() as u64, data.len() as u64));
+        if out != data {
+            return Err(length("room for the plaintext", out as u64, data as u64));
         }
+        Ok((epoch, map))
+    }
+
+    fn open_chunks(
+        &self,
+        (epoch, map): (u64, &WrittenMap),
+        first: u64,
+        (data, tags): (&[u8], &[u8]),
+        out: &mut [u8],
+    ) -> Result<(), SealError> {
+        let r = &self.region;
         let mut tags = tags.to_vec();
-        let cipher = &self.cipher;
-        let bad = for_each_chunk(chunk, data, out, &mut tags, &|i, sealed, plain, tag| {
+        let bad = for_each_chunk(r.chunk as usize, data, out, &mut tags, &|i, sealed, plain, tag| {
             // What was not written reads as zeros.
             if !map.is_written(first + i) {
                 plain.fill(0);
                 return true;
             }
             let Ok(tag) = <&ChunkTag>::try_from(&*tag) else { return false };
-            cipher.open_into(epoch, first + i, sealed, tag, plain)
+            self.cipher.open_into(epoch, first + i, sealed, tag, plain)
         });
         match bad {
             Some(i) => Err(SealError::Tag { region: r.id, chunk: first + i, epoch }),
-            None => Ok(map),
+            None => Ok(()),
         }
     }
 }

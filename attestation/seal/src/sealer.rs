@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use shef_proto::config::{Config, MAX_EPOCH, MAX_KEY_BLOCKS, Mode, Region, TAG_LEN};
 use shef_proto::load::SessionKeys;
 
-use crate::chunks::for_each_chunk;
+use crate::chunks::{BLOCK, MIN_CHUNK, for_each_chunk};
 use crate::{ChunkCipher, Plain, SealError};
 
 /// Sealed chunks that lie one after the other, ready to be copied to card memory.
@@ -196,6 +196,50 @@ impl Portion {
         }
         (run.addr, run.tag_addr) = (self.of.region.chunk_addr(first), self.of.region.tag_addr(first));
         Ok(())
+    }
+
+    /// As [`Portion::seal_into`], where `take` copies what was sealed to where it goes: a few chunks in their order, from memory that stays in the processor's nearest cache.
+    /// It gets the number of the first of them in the portion, ciphertext and tags.
+    ///
+    /// # Errors
+    /// As [`Portion::seal_into`], and those of `take`; what was not taken is never sealed.
+    pub fn seal_to<E: From<SealError>>(self, data: &[u8], mut take: impl FnMut(u64, &[u8], &[u8]) -> Result<(), E>) -> Result<(), E> {
+        self.of.check_process()?;
+        if data.len() as u64 > self.bytes() {
+            return Err(self.of.length("more data than declared", data.len() as u64, self.bytes()).into());
+        }
+        let chunk = self.of.region.chunk as usize;
+        let (mut sealed, mut tags) = ([0; BLOCK], [0; BLOCK / MIN_CHUNK * TAG_LEN as usize]);
+        let mut rest = data;
+        let each = (BLOCK / chunk) as u64;
+        for first in self.chunks.clone().step_by(each as usize) {
+            let n = each.min(self.chunks.end - first) as usize;
+            let (sealed, tags) = (&mut sealed[..n * chunk], &mut tags[..n * TAG_LEN as usize]);
+            match rest.split_at_checked(sealed.len()) {
+                Some((plain, later)) => {
+                    self.seal(first, plain, sealed, tags);
+                    rest = later;
+                }
+                None => {
+                    let mut plain = Plain::zeros(sealed.len());
+                    plain[..rest.len()].copy_from_slice(rest);
+                    self.seal(first, &plain, sealed, tags);
+                    rest = &[];
+                }
+            }
+            take(first - self.chunks.start, sealed, tags)?;
+        }
+        Ok(())
+    }
+
+    /// Bytes of a chunk.
+    pub fn chunk(&self) -> usize {
+        self.of.region.chunk as usize
+    }
+
+    /// Where the portion lies: card addresses of ciphertext and tags.
+    pub fn addresses(&self) -> (u64, u64) {
+        (self.of.region.chunk_addr(self.chunks.start), self.of.region.tag_addr(self.chunks.start))
     }
 
     fn seal(&self, first: u64, plain: &[u8], sealed: &mut [u8], tags: &mut [u8]) {

@@ -23,6 +23,7 @@ pub mod mailbox;
 pub mod memory;
 pub mod name;
 pub mod pci;
+mod places;
 #[cfg(feature = "tls")]
 pub mod remote;
 pub mod ring;
@@ -34,6 +35,7 @@ pub use error::{CODES, DeviceError};
 pub use event::{Event, poll_readable, poll_writable};
 pub use memory::{OutOfRange, SharedMemory};
 pub use name::Ueid;
+pub use places::{PLACE, Place, Places};
 pub use uri::{Bdf, Iommu, Uri};
 
 /// Bytes of the control window (BAR0).
@@ -116,14 +118,9 @@ pub trait Device {
         ranges.iter_mut().try_for_each(|(addr, bytes)| self.mem_read(*addr, bytes))
     }
 
-    /// Says that these ranges, addresses and bytes, are read next by [`Device::mem_read_ranges`], and in this order where this is said several times: a
-    /// device may begin. What is done between forgets it.
-    ///
-    /// # Errors
-    /// As [`Device::mem_read_ranges`].
-    fn mem_read_ahead(&mut self, ranges: &[(u64, usize)]) -> Result<(), DeviceError> {
-        let _ = ranges;
-        Ok(())
+    /// Memory that the device reaches itself, where it lends some: for bulk transfers without a copy in between.
+    fn places(&mut self) -> Option<&mut dyn Places> {
+        None
     }
 
     /// Writes several ranges of card memory, as one transfer where the device can.

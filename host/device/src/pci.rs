@@ -10,13 +10,15 @@
 //! there is none, through the window.
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 
 use shef_regs::ctl;
 
-use crate::bulk::Bulk;
+use crate::bulk::{self, Bulk};
+use crate::places::{PLACE, Place, Places};
 use crate::ring::{self, DmaMemory};
-use crate::{CTL_BYTES, Device, DeviceError, DeviceInfo, mailbox};
+use crate::{CTL_BYTES, Device, DeviceError, DeviceInfo, OutOfRange, mailbox};
 
 /// Vendor and device numbers under which a card answers: the application function of AWS F2 (Amazon's vendor number, in the range of devices that
 /// is free for designs), and so the simulated card too, which shows the first.
@@ -63,7 +65,7 @@ fn allowed(offset: u32) -> bool {
 /// A PCI function in the hands of a program: the kernel's VFIO, vfio-user, or what else reaches one.
 pub trait Function {
     /// Memory of this program that the function reaches.
-    type Memory: DmaMemory;
+    type Memory: DmaMemory + Send + Sync + 'static;
 
     /// At least `bytes` bytes of memory that the function reaches, at one address for it, until [`Function::release`].
     ///
@@ -141,6 +143,8 @@ fn command<F: Function>(function: &mut F, set: u16, clear: u16) -> Result<(), De
 pub struct PciCard<F: Function> {
     /// From the first bulk transfer on, where the card has a DMA engine.
     bulk: Option<Bulk<F::Memory>>,
+    /// Memory of rings before, places of which were still lent when they ended, and whether the card was quiet then.
+    lent: Vec<(Vec<Arc<F::Memory>>, bool)>,
     function: F,
     info: DeviceInfo,
     pause: Duration,
@@ -155,7 +159,7 @@ impl<F: Function> PciCard<F> {
     pub fn open(function: F, uri: &str, description: &str, root_of_trust: &str) -> Result<Self, DeviceError> {
         let memory_bytes = function.bar_bytes(BAR_MEM);
         let info = DeviceInfo::new(uri, description, root_of_trust, memory_bytes, false);
-        let mut card = Self { bulk: None, function, info, pause: PAUSE.0 };
+        let mut card = Self { bulk: None, lent: Vec::new(), function, info, pause: PAUSE.0 };
         card.present(0)?;
         let bars = [(BAR_CTL, u64::from(CTL_BYTES)), (BAR_MEM, 4096)];
         for (bar, need) in bars {
@@ -211,7 +215,13 @@ impl<F: Function> PciCard<F> {
     fn end_ring(&mut self) {
         if let Some(bulk) = self.bulk.take() {
             // A card that does not stop must not master the bus when its memory becomes something else.
-            bulk.close(&mut self.function, |function| command(function, 0, COMMAND_MASTER).is_ok());
+            self.lent.push(bulk.close(&mut self.function, |function| command(function, 0, COMMAND_MASTER).is_ok()));
+        }
+        for (memory, quiet) in std::mem::take(&mut self.lent) {
+            let memory = bulk::release(&mut self.function, memory, quiet);
+            if !memory.is_empty() {
+                self.lent.push((memory, quiet));
+            }
         }
     }
 
@@ -233,6 +243,26 @@ impl<F: Function> PciCard<F> {
         let mut word = [0; 4];
         self.function.bar_read(BAR_CTL, offset.into(), &mut word)?;
         Ok(u32::from_le_bytes(word))
+    }
+
+    /// Has the ring give a place.
+    fn lend(
+        &mut self,
+        mut lend: impl FnMut(&mut Bulk<F::Memory>, &mut F) -> Result<Option<Place>, DeviceError>,
+    ) -> Result<Place, DeviceError> {
+        let mut place = None;
+        self.ring(|ring, function| lend(ring, function).map(|lent| place = lent))?;
+        place.ok_or_else(bulk::all_lent)
+    }
+
+    /// Ranges of card memory that go through a place.
+    fn check_place(&self, ranges: &[(u64, usize)]) -> Result<(), DeviceError> {
+        ranges.iter().try_for_each(|(addr, len)| self.check(*addr, *len))?;
+        let sum = ranges.iter().try_fold(0, |sum: usize, (_, len)| sum.checked_add(*len));
+        match sum {
+            Some(1..=PLACE) if ranges.iter().all(|(_, len)| *len > 0) => Ok(()),
+            _ => Err(OutOfRange { offset: 0, len: sum.unwrap_or(usize::MAX) as u64, size: PLACE as u64 }.into()),
+        }
     }
 
     fn check(&self, addr: u64, len: usize) -> Result<(), DeviceError> {
@@ -301,12 +331,8 @@ impl<F: Function> Device for PciCard<F> {
         Ok(())
     }
 
-    fn mem_read_ahead(&mut self, ranges: &[(u64, usize)]) -> Result<(), DeviceError> {
-        ranges.iter().try_for_each(|(addr, len)| self.check(*addr, *len))?;
-        if ranges.iter().any(|(_, len)| *len >= RING_FROM) {
-            self.ring(|ring, function| ring.read_ahead(function, ranges))?;
-        }
-        Ok(())
+    fn places(&mut self) -> Option<&mut dyn Places> {
+        Some(self)
     }
 
     fn mem_write_ranges(&mut self, ranges: &[(u64, &[u8])]) -> Result<(), DeviceError> {
@@ -352,10 +378,44 @@ impl<F: Function> Device for PciCard<F> {
     }
 }
 
+impl<F: Function> Places for PciCard<F> {
+    fn ready(&mut self) -> Result<bool, DeviceError> {
+        self.ring(|ring, function| ring.check(function))
+    }
+
+    fn place(&mut self) -> Result<Place, DeviceError> {
+        self.lend(|ring, function| ring.place(function))
+    }
+
+    fn write_place(&mut self, place: Place, ranges: &[(u64, usize)]) -> Result<(), DeviceError> {
+        self.check_place(ranges)?;
+        let Some(ring) = self.bulk.as_mut().filter(|ring| ring.owns(&place)) else { return Err(bulk::stale()) };
+        let result = ring.write_place(&mut self.function, place, ranges);
+        if result.is_err() {
+            self.end_ring();
+        }
+        result
+    }
+
+    fn read_ahead(&mut self, ranges: &[(u64, usize)]) -> Result<bool, DeviceError> {
+        self.check_place(ranges)?;
+        let mut begun = false;
+        self.ring(|ring, function| ring.read_ahead(function, ranges, 0).map(|done| begun = done))?;
+        Ok(begun)
+    }
+
+    fn read_place(&mut self, ranges: &[(u64, usize)]) -> Result<Place, DeviceError> {
+        self.check_place(ranges)?;
+        self.lend(|ring, function| ring.read_place(function, ranges))
+    }
+}
+
 impl<F: Function> Drop for PciCard<F> {
     fn drop(&mut self) {
         // Nobody is left to be told.
         let _ = self.settle();
         self.end_ring();
+        // What is still lent goes with who has it, unless the card may still use it: then never.
+        self.lent.drain(..).filter(|(_, quiet)| !quiet).for_each(std::mem::forget);
     }
 }

@@ -436,6 +436,19 @@ impl<M: DmaMemory> Queue<M> {
         Ok(Some(Completion { tag: word(0), status: *status, retired, bytes: word(8) }))
     }
 
+    /// Whether the card still has the queue on, by one read of a register.
+    ///
+    /// # Errors
+    /// [`DeviceError::Queue`] where it has not, and those of the transport.
+    pub fn check<R: Registers>(&self, card: &mut R) -> Result<(), DeviceError> {
+        if self.status(card)? == reg::ON { Ok(()) } else { Err(self.stopped()) }
+    }
+
+    fn stopped(&self) -> DeviceError {
+        let what = "it has stopped: the card was reset or could not reach the ring".to_owned();
+        DeviceError::Queue { index: self.index, what }
+    }
+
     /// Waits for a completion, at most so long. An interrupt that is lost costs time, no completion.
     ///
     /// # Errors
@@ -463,10 +476,7 @@ impl<M: DmaMemory> Queue<M> {
             if !card.interrupted(self.vector, left.min(PATIENCE))? && self.status(card)? != reg::ON {
                 // It may have failed after a last completion.
                 return match self.poll()? {
-                    None => Err(DeviceError::Queue {
-                        index: self.index,
-                        what: "it has stopped: the card was reset or could not reach the ring".to_owned(),
-                    }),
+                    None => Err(self.stopped()),
                     completion => Ok(completion),
                 };
             }

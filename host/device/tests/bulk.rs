@@ -7,14 +7,13 @@ use std::time::Duration;
 
 use shef_device::pci::{BAR_MEM, Function, MSIX_BYTES, PciCard, RING_FROM};
 use shef_device::ring::{COMPLETION, Completion, DESCRIPTOR, Descriptor, DmaBuffer, OP_TO_CARD, Status, reg};
-use shef_device::{CTL_BYTES, CtlOp, Device, DeviceError, SharedMemory, mailbox};
+use shef_device::{CTL_BYTES, CtlOp, Device, DeviceError, PLACE, Place, Places, SharedMemory, mailbox};
 
-/// As in bulk.rs: the queue and its vector, bytes of a place, descriptors of the ring, for one doorbell, pieces of memory with the ring's.
+/// As in bulk.rs: the queue and its vector, descriptors of the ring, for one doorbell, pieces of memory with the ring's.
 const QUEUE: u32 = 3;
 const VECTOR: u32 = 4;
-const PLACE: usize = 128 << 10;
-const ENTRIES: u32 = 64;
-const BATCH: u32 = 8;
+const ENTRIES: u32 = 128;
+const BATCH: u32 = 16;
 const PIECES: usize = 4;
 
 /// A card that works only while the program waits, and counts. The address of its host memory is the number in the list, 4 GiB for each.
@@ -198,47 +197,101 @@ fn a_doorbell_and_a_wait_serve_many_descriptors_and_writes_are_posted() {
     assert_eq!(seen.doorbells.get() - before, 2);
 }
 
+/// What lies in a place.
+fn bytes(place: &Place, len: usize) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    place.read(0, &mut bytes).unwrap();
+    bytes
+}
+
 #[test]
 fn what_is_read_ahead_is_read_once_and_never_old() {
-    const PART: usize = 2 * PLACE;
     let (mut card, seen) = card();
     let data = pattern(20 << 20);
     seen.dram.write(0, &data).unwrap();
-    let mut back = vec![0; PART];
-    let mut read = |card: &mut PciCard<Card>, n: usize| {
-        card.mem_read_ranges(&mut [((n * PART) as u64, &mut back)]).unwrap();
-        back.clone()
-    };
-    let ahead = |card: &mut PciCard<Card>, n: usize| card.mem_read_ahead(&[((n * PART) as u64, PART)]).unwrap();
-    let part = |n: usize| &data[n * PART..][..PART];
+    // Two ranges each: what is nearly a place, and the end of one further on.
+    let ranges = |n: usize| [((n * PLACE) as u64, PLACE - 512), ((n * PLACE + PLACE / 2) as u64, 512)];
+    let part = |n: usize| [&data[n * PLACE..][..PLACE - 512], &data[n * PLACE + PLACE / 2..][..512]].concat();
+    let read = |card: &mut PciCard<Card>, n: usize| bytes(&card.read_place(&ranges(n)).unwrap(), PLACE);
+    let ahead = |card: &mut PciCard<Card>, n: usize| card.read_ahead(&ranges(n)).unwrap();
     // In the order in which it was said: nothing more is asked of the card.
-    (0..4).for_each(|n| ahead(&mut card, n));
+    assert!((0..4).all(|n| ahead(&mut card, n)));
     assert!(seen.tail.get() <= 8 && seen.head.get() == 0);
     for n in 0..4 {
         assert!(read(&mut card, n) == part(n), "{n}");
     }
     assert_eq!(seen.head.get(), 8);
-    // Out of order, or of another length, and more than there is room for.
-    (0..60).for_each(|n| ahead(&mut card, n));
+    // Out of order, and more than there is room for.
+    assert_eq!((0..60).filter(|n| ahead(&mut card, *n)).count(), 48);
     for n in [0, 2, 1, 3] {
         assert!(read(&mut card, n) == part(n), "{n}");
     }
+    // Another length.
     ahead(&mut card, 0);
-    let mut short = vec![0; PLACE];
+    let mut short = vec![0; PLACE - 512];
     card.mem_read(0, &mut short).unwrap();
-    assert!(short == data[..PLACE]);
+    assert!(short == data[..PLACE - 512]);
     // What was written between is seen, by whichever way it went.
     ahead(&mut card, 0);
-    card.mem_write(0, part(5)).unwrap();
-    assert!(read(&mut card, 0) == part(5));
+    card.mem_write(0, &part(5)[..PLACE - 512]).unwrap();
+    assert!(read(&mut card, 0)[..PLACE / 2] == part(5)[..PLACE / 2]);
     ahead(&mut card, 0);
     card.ctl_write32(0x200, 1).unwrap();
-    seen.dram.write(0, part(6)).unwrap();
-    assert!(read(&mut card, 0) == part(6));
+    seen.dram.write(0, &part(6)[..4096]).unwrap();
+    assert!(read(&mut card, 0)[..4096] == part(6)[..4096]);
     ahead(&mut card, 0);
     card.mem_write(0, &[0xee; 64]).unwrap();
     assert_eq!(read(&mut card, 0)[..65], [&[0xee; 64][..], &part(6)[64..65]].concat());
-    assert_eq!(card.mem_read_ahead(&[(0, 64), (seen.dram.len() - 1, 2)]).unwrap_err().code(), "SHEF-DEV-007");
+    ahead(&mut card, 0);
+    let place = card.place().unwrap();
+    place.write(0, &part(7)).unwrap();
+    card.write_place(place, &ranges(0)).unwrap();
+    assert!(read(&mut card, 0) == part(7));
+    assert_eq!(card.read_ahead(&[(0, 64), (seen.dram.len() - 1, 2)]).unwrap_err().code(), "SHEF-DEV-007");
+}
+
+#[test]
+fn places_are_lent_and_come_back_by_whichever_way() {
+    let (mut card, seen) = card();
+    assert!(card.ready().unwrap());
+    let data = pattern(PLACE);
+    // All of them at once, from several threads, and no more.
+    let mut lent: Vec<_> = (0..48).map(|_| card.place().unwrap()).collect();
+    assert_eq!(card.place().unwrap_err().code(), "SHEF-DEV-013");
+    std::thread::scope(|scope| lent.iter().for_each(|place| drop(scope.spawn(|| place.write(0, &data).unwrap()))));
+    for (n, place) in lent.drain(..24).enumerate() {
+        card.write_place(place, &[((n * PLACE) as u64, PLACE - 1), ((48 * PLACE + n) as u64, 1)]).unwrap();
+    }
+    // Those come back that the card is done with, and those that were dropped.
+    let again: Vec<_> = (0..24).map(|_| card.place().unwrap()).collect();
+    drop(again);
+    lent.clear();
+    card.ctl_write32(0x200, 1).unwrap();
+    for n in 0..24 {
+        let mut back = vec![0; PLACE];
+        seen.dram.read((n * PLACE) as u64, &mut back[..PLACE - 1]).unwrap();
+        seen.dram.read((48 * PLACE + n) as u64, &mut back[PLACE - 1..]).unwrap();
+        assert!(back == data, "{n}");
+    }
+    // What does not fit is refused, and nothing else is lost by that.
+    let place = card.place().unwrap();
+    assert_eq!(place.write(PLACE - 1, &[1, 2]).unwrap_err().code(), "SHEF-DEV-012");
+    assert_eq!(place.read(usize::MAX, &mut [0; 2]).unwrap_err().code(), "SHEF-DEV-012");
+    for ranges in [&[][..], &[(0, PLACE), (0, 1)], &[(0, 0)]] {
+        assert_eq!(card.read_place(ranges).unwrap_err().code(), "SHEF-DEV-012");
+    }
+    assert_eq!(card.read_place(&[(0, 1), (0, usize::MAX)]).unwrap_err().code(), "SHEF-DEV-007");
+    // A ring that was turned off is noticed before a transfer begins; what was lent of it is good for nothing, and its memory is given back when that is.
+    seen.on.set(reg::OFF);
+    assert!(card.ready().unwrap());
+    assert_eq!(seen.released.get(), PIECES - 1, "one piece of memory is still lent");
+    assert_eq!(card.write_place(place, &[(0, 8)]).unwrap_err().code(), "SHEF-DEV-013");
+    let place = card.place().unwrap();
+    place.write(0, &data).unwrap();
+    card.write_place(place, &[(0, 8)]).unwrap();
+    card.ctl_write32(0x200, 1).unwrap();
+    drop(card);
+    assert_eq!(seen.released.get(), 2 * PIECES);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use shef_proto::channel::MESSAGE_LEN;
 use shef_regs::ctl;
 
 use crate::SdkError;
-use crate::transfer::SPARE;
+use crate::carrier::SPARE;
 
 /// Polls of the plain status until a Shield that stays busy is given up.
 const MAX_POLLS: u32 = 1_000_000;
@@ -115,7 +115,8 @@ pub enum LoadHint {
 /// The untrusted machine that the card is in.
 pub struct Host {
     device: Box<dyn Device>,
-    adversary: Box<dyn Adversary>,
+    /// Nobody, where the host is honest.
+    adversary: Option<Box<dyn Adversary>>,
     records: Option<Vec<Record>>,
     /// Room for ciphertext and tags of earlier transfers: new memory costs about as much as the cipher.
     spare: Vec<(Vec<u8>, Vec<u8>)>,
@@ -124,7 +125,7 @@ pub struct Host {
 impl Host {
     /// An honest host around a device.
     pub fn new(device: Box<dyn Device>) -> Self {
-        Self { device, adversary: Box::new(Honest), records: None, spare: Vec::new() }
+        Self { device, adversary: None, records: None, spare: Vec::new() }
     }
 
     /// Looks at the device and says whether there is a Shield behind it.
@@ -145,7 +146,7 @@ impl Host {
 
     /// Puts an adversary in charge; the one before is handed back.
     pub fn corrupt(&mut self, adversary: Box<dyn Adversary>) -> Box<dyn Adversary> {
-        core::mem::replace(&mut self.adversary, adversary)
+        self.adversary.replace(adversary).unwrap_or_else(|| Box::new(Honest))
     }
 
     /// Keeps a copy of everything that is delivered from now on.
@@ -156,6 +157,11 @@ impl Host {
     /// Takes what was recorded so far.
     pub fn take_records(&mut self) -> Vec<Record> {
         self.records.as_mut().map(core::mem::take).unwrap_or_default()
+    }
+
+    /// Whether somebody sees every message.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.adversary.is_some() || self.records.is_some()
     }
 
     /// What the device says about itself.
@@ -186,7 +192,10 @@ impl Host {
     /// # Errors
     /// [`SdkError::Dropped`] where it does not arrive.
     pub fn carry(&mut self, leg: Leg, bytes: Vec<u8>) -> Result<Vec<u8>, SdkError> {
-        let delivered = self.adversary.message(leg, bytes, self.device.as_mut()).ok_or(SdkError::Dropped { leg })?;
+        let delivered = match &mut self.adversary {
+            Some(adversary) => adversary.message(leg, bytes, self.device.as_mut()).ok_or(SdkError::Dropped { leg })?,
+            None => bytes,
+        };
         if let Some(records) = &mut self.records {
             records.push(Record { leg, bytes: delivered.clone() });
         }
@@ -287,11 +296,6 @@ impl Host {
         }
         self.device.mem_write_ranges(&ranges)?;
         Ok(buffers)
-    }
-
-    /// Says which ranges are fetched next: see [`Device::mem_read_ahead`].
-    pub(crate) fn fetch_soon(&mut self, ranges: &[(u64, usize)]) -> Result<(), SdkError> {
-        Ok(self.device.mem_read_ahead(ranges)?)
     }
 
     /// Reads ranges of so many bytes of card memory into buffers of before.

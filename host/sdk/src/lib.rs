@@ -34,6 +34,7 @@
 //! ```
 
 mod buffer;
+mod carrier;
 mod entropy;
 mod error;
 mod host;

@@ -1,10 +1,11 @@
 //! Bulk data between the owner and card memory: sealing overlaps with the transfer to the card, opening with the transfer from it.
 //!
-//! Sealing and opening use all processors; the device stays on the caller's thread, which seals and opens too. Buffers go round, so that a transfer of any length
-//! holds a few pieces of ciphertext, and of plaintext no more than the caller does: a few pieces where it comes from a reader or goes to a writer.
+//! Sealing and opening use all processors; the device stays on the caller's thread, which seals and opens too. A transfer of any length holds a few pieces of ciphertext,
+//! and of plaintext no more than the caller does: a few pieces where it comes from a reader or goes to a writer.
 //!
-//! Ciphertext is copied between these buffers and the memory that the card reaches: a card that changed it while the cipher works on it would have a tag for what the
-//! owner never sealed, or plaintext that nobody compared with its tag.
+//! The cipher works on memory of this process alone, a few kilobytes that stay in the processor's nearest cache, and what it made is copied to where the card reaches it, by the
+//! thread that sealed it; mirrored for what is opened. A card that changed ciphertext while the cipher works on it would have a tag for what the owner never sealed,
+//! or plaintext that nobody compared with its tag.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -14,22 +15,21 @@ use std::sync::{Mutex, PoisonError, mpsc};
 
 use shef_proto::channel::{Statement, WrittenMap};
 use shef_proto::config::TAG_LEN;
-use shef_seal::{OpenPolicy, Opened, Opener, Plain, Portion, SealError, SealedRun, Sealer, Spent, processors};
+use shef_seal::{OpenPolicy, Opened, Opener, Plain, Portion, SealError, Sealer, Spent, processors};
 use zeroize::Zeroizing;
 
+use crate::carrier::{Carrier, Parcel, Ranges};
 use crate::worker::lock;
 use crate::{Host, SdkError};
 
-/// Bytes that a thread seals or opens in one go while others are on their way.
-const PIECE: usize = 1 << 18;
+/// Bytes for which another thread is worth its while.
+const SHARE: usize = 1 << 19;
 /// Pieces that the device is told of before they are fetched.
-const AHEAD: usize = 10;
+const AHEAD: usize = 16;
 /// Threads beside the caller's that seal or open at most: more than this is faster than any link.
 const HELPERS: usize = 7;
 /// Pieces that each of them has.
-const EACH: usize = 3;
-/// Buffers that are kept for the next transfer: as many as one has at most.
-pub(crate) const SPARE: usize = 1 + EACH * HELPERS;
+const EACH: usize = 5;
 
 /// How far a transfer is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -180,24 +180,31 @@ pub fn upload_from(
 
 /// Threads that work on so many bytes beside the caller's.
 fn helpers(bytes: usize) -> usize {
-    (processors() - 1).min(bytes / PIECE / 2).min(HELPERS)
+    (processors() - 1).min(bytes / SHARE).min(HELPERS)
 }
 
 /// What is still to be sealed: each piece by the thread that asks for it.
 struct Pieces<'s, 'a> {
     sealer: Sealer,
     source: &'s mut dyn Source<'a>,
+    /// Bytes of the source that are left, and most bytes of a piece.
     rest: usize,
+    most: usize,
+    /// Nothing more is sealed.
+    over: bool,
 }
 
 impl<'a> Pieces<'_, 'a> {
-    /// Seals the next piece into `run`: whether there was one. After an error there is none.
-    fn seal<'r>(all: &Mutex<Self>, room: &'r mut Zeroizing<Vec<u8>>, run: &mut SealedRun) -> Result<bool, SdkError>
+    /// Seals the next piece into `parcel`: whether there was one. After an error there is none.
+    fn seal<'r>(all: &Mutex<Self>, room: &'r mut Zeroizing<Vec<u8>>, parcel: &mut Parcel) -> Result<bool, SdkError>
     where
         'a: 'r,
     {
         let Some((portion, data)) = lock(all).next(room)? else { return Ok(false) };
-        portion.seal_into(data, run)?;
+        let (chunk, tag) = (portion.chunk(), TAG_LEN as usize);
+        let ((data_addr, tags_addr), bytes) = (portion.addresses(), portion.bytes() as usize);
+        parcel.address(Ranges { data: (data_addr, bytes), tags: (tags_addr, bytes / chunk * tag) });
+        portion.seal_to(data, |n, sealed, tags| parcel.put((n as usize * chunk, sealed), (n as usize * tag, tags)))?;
         Ok(true)
     }
 
@@ -205,15 +212,16 @@ impl<'a> Pieces<'_, 'a> {
     where
         'a: 'r,
     {
-        if self.rest == 0 {
+        if std::mem::replace(&mut self.over, true) {
             return Ok(None);
         }
-        let (len, rest) = (self.rest.min(PIECE), std::mem::take(&mut self.rest));
+        let len = self.rest.min(self.most);
         let data = self.source.piece(len, room).map_err(unread)?;
-        // The last one is filled up with zeros.
-        let bytes = if len == rest { self.sealer.remaining() } else { len as u64 };
+        // The last ones are filled up with zeros.
+        let bytes = if len == self.rest { self.sealer.remaining().min(self.most as u64) } else { len as u64 };
         let portion = self.sealer.portion(bytes)?;
-        self.rest = rest - len;
+        self.rest -= len;
+        self.over = self.rest == 0 && self.sealer.remaining() == 0;
         Ok(Some((portion, data)))
     }
 }
@@ -227,82 +235,79 @@ fn send<'a>(
     len: usize,
     watch: &mut Watch<'_>,
 ) -> (Spent, Result<(), SdkError>) {
-    let pieces = Mutex::new(Pieces { sealer, source, rest: len });
-    let result = tell(watch, 0, len).and_then(|()| {
-        std::thread::scope(|scope| {
-            let (sealed, runs) = mpsc::channel();
-            let helpers: Vec<_> = (0..helpers(len))
-                .map(|helper| {
-                    let (back, empty) = mpsc::channel();
-                    (0..EACH).for_each(|_| drop(back.send(spare(host))));
-                    let (sealed, pieces) = (sealed.clone(), &pieces);
-                    (back, scope.spawn(move || help(pieces, &empty, |run| sealed.send((helper, run)).is_ok()).map(|()| empty)))
-                })
-                .collect();
-            drop(sealed);
-            let mut done = 0;
-            let mut carry = |host: &mut Host, run: SealedRun| {
-                done = len.min(done + run.data.len());
-                deliver(host, run).and_then(|run| tell(watch, done, len).map(|()| run))
-            };
-            let mut carried = || -> Result<(), SdkError> {
-                let (mut room, mut own) = (Zeroizing::default(), spare(host));
-                loop {
-                    for (helper, run) in runs.try_iter() {
-                        let _ = helpers[helper].0.send(carry(host, run)?);
-                    }
-                    if !Pieces::seal(&pieces, &mut room, &mut own)? {
-                        break;
-                    }
-                    own = carry(host, own)?;
-                }
-                host.keep_spare((own.data, own.tags));
-                for (helper, run) in &runs {
-                    let _ = helpers[helper].0.send(carry(host, run)?);
-                }
-                Ok(())
-            };
-            let mut result = carried();
-            // Where it failed, nothing more is sealed.
-            lock(&pieces).rest = 0;
-            for (back, helper) in helpers {
-                drop(back);
-                match helper.join() {
-                    Ok(Ok(empty)) => empty.iter().for_each(|run| host.keep_spare((run.data, run.tags))),
-                    Ok(Err(error)) => result = result.and(Err(error)),
-                    Err(panic) => std::panic::resume_unwind(panic),
-                }
+    let mut carrier = match tell(watch, 0, len).and_then(|()| Carrier::new(host, len)) {
+        Ok(carrier) => carrier,
+        Err(error) => return (sealer.give_up(), Err(error)),
+    };
+    let most = carrier.bytes(sealer.region().chunk as usize);
+    let pieces = Mutex::new(Pieces { sealer, source, rest: len, most, over: false });
+    let result = std::thread::scope(|scope| {
+        let (sealed, parcels) = mpsc::channel();
+        let (backs, helpers): (Vec<_>, Vec<_>) = (0..helpers(len))
+            .map(|helper| {
+                let (back, empty) = mpsc::channel();
+                let (sealed, pieces) = (sealed.clone(), &pieces);
+                (back, scope.spawn(move || help(pieces, &empty, |parcel| sealed.send((helper, parcel)).is_ok())))
+            })
+            .unzip();
+        drop(sealed);
+        let mut done = 0;
+        let mut carry = |carrier: &mut Carrier<'_>, parcel: Parcel| {
+            done = len.min(done + parcel.bytes());
+            carrier.send(parcel).and_then(|()| tell(watch, done, len))
+        };
+        // Ends with the way back to the helpers, who wait for nothing more then.
+        let mut carried = |backs: Vec<mpsc::Sender<Parcel>>| -> Result<(), SdkError> {
+            for _ in 0..EACH {
+                backs.iter().try_for_each(|back| carrier.parcel().map(|parcel| drop(back.send(parcel))))?;
             }
-            result
-        })
+            let mut room = Zeroizing::default();
+            loop {
+                for (helper, parcel) in parcels.try_iter() {
+                    carry(&mut carrier, parcel)?;
+                    let _ = backs[helper].send(carrier.parcel()?);
+                }
+                let mut own = carrier.parcel()?;
+                if !Pieces::seal(&pieces, &mut room, &mut own)? {
+                    carrier.keep(own);
+                    break;
+                }
+                carry(&mut carrier, own)?;
+            }
+            drop(backs);
+            parcels.iter().try_for_each(|(_, parcel)| carry(&mut carrier, parcel))
+        };
+        let mut result = carried(backs);
+        // Where it failed, nothing more is sealed.
+        lock(&pieces).over = true;
+        for helper in helpers {
+            match helper.join() {
+                Ok(Ok(unused)) => unused.into_iter().for_each(|parcel| carrier.keep(parcel)),
+                Ok(Err(error)) => result = result.and(Err(error)),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        result
     });
     (pieces.into_inner().unwrap_or_else(PoisonError::into_inner).sealer.give_up(), result)
 }
 
-/// Seals pieces into the buffers that come back, until there are none, or nobody takes them.
-fn help(pieces: &Mutex<Pieces<'_, '_>>, empty: &mpsc::Receiver<SealedRun>, sealed: impl Fn(SealedRun) -> bool) -> Result<(), SdkError> {
+/// Seals pieces into the parcels that come, until there are none, or nobody takes them: the parcels that it did not need.
+fn help(pieces: &Mutex<Pieces<'_, '_>>, empty: &mpsc::Receiver<Parcel>, sealed: impl Fn(Parcel) -> bool) -> Result<Vec<Parcel>, SdkError> {
     let mut room = Zeroizing::default();
-    while let Ok(mut run) = empty.recv() {
-        if !Pieces::seal(pieces, &mut room, &mut run)? || !sealed(run) {
+    while let Ok(mut parcel) = empty.recv() {
+        if !Pieces::seal(pieces, &mut room, &mut parcel)? {
+            return Ok([parcel].into_iter().chain(empty.iter()).collect());
+        }
+        if !sealed(parcel) {
             break;
         }
     }
-    Ok(())
-}
-
-/// Buffers of an earlier transfer, or new ones.
-fn spare(host: &mut Host) -> SealedRun {
-    let (data, tags) = host.take_spare();
-    SealedRun { data, tags, ..SealedRun::default() }
+    Ok(Vec::new())
 }
 
 fn unread(source: io::Error) -> SdkError {
     SdkError::Stream { what: "what is to be sealed cannot be read", source }
-}
-
-fn deliver(host: &mut Host, run: SealedRun) -> Result<SealedRun, SdkError> {
-    let [data, tags] = host.deliver([(run.addr, run.data), (run.tag_addr, run.tags)])?;
-    Ok(SealedRun { data, tags, ..run })
 }
 
 /// Under what results are opened.
@@ -375,10 +380,10 @@ fn unwritten(source: io::Error) -> SdkError {
     SdkError::Stream { what: "results cannot be written", source }
 }
 
-/// A piece that came: where it begins, its ciphertext and tags, and room for its plaintext.
+/// A piece that came: its first byte, its ciphertext and tags, and room for its plaintext.
 struct Came<'a> {
     at: usize,
-    sealed: (Vec<u8>, Vec<u8>),
+    parcel: Parcel,
     room: Room<'a>,
 }
 
@@ -398,10 +403,14 @@ fn receive<'a>(
     let chunk = region.chunk as usize;
     opener.check_despite_fault(statement, unreached, policy)?;
     tell(watch, 0, total)?;
+    let mut carrier = Carrier::new(host, total)?;
+    let most = carrier.bytes(chunk);
     let open = |mut came: Came<'a>| -> Answer<'a> {
-        let Came { at, sealed: (data, tags), room } = &mut came;
+        let Came { at, parcel, room } = &mut came;
         // What has another length than was asked for is refused: the opener compares it with the room for it.
-        opener.open_piece(statement, unreached, policy, (*at / chunk) as u64, (data, tags), room.bytes())?;
+        let (len, tags) = parcel.came()?;
+        let bring = |at: usize, out: &mut [u8]| parcel.get(at, out);
+        opener.open_piece_from(statement, unreached, policy, (*at / chunk) as u64, (len, &tags), room.bytes(), bring)?;
         Ok(came)
     };
     // Whoever takes a piece of the queue answers where it is waited for: pieces are awaited in their order.
@@ -416,31 +425,34 @@ fn receive<'a>(
     std::thread::scope(|scope| {
         (0..helpers).for_each(|_| drop(scope.spawn(|| while open_next() {})));
         let ranges = |at: usize| {
-            let len = PIECE.min(total - at);
-            [(region.base + at as u64, len), (region.tag_addr((at / chunk) as u64), len / chunk * TAG_LEN as usize)]
+            let len = most.min(total - at);
+            let tags = (region.tag_addr((at / chunk) as u64), len / chunk * TAG_LEN as usize);
+            Ranges { data: (region.base + at as u64, len), tags }
         };
         let (mut awaited, mut done) = (VecDeque::new(), 0);
         let mut finish = |sink: &mut dyn Sink<'a>, first: Option<mpsc::Receiver<Answer<'a>>>| {
             // Nobody answers where a helper panicked, and then so does the scope.
             let gone = SdkError::Length { what: "results", found: done, expected: total };
-            let Came { at, sealed, room } = first.and_then(|first| first.recv().ok()).ok_or(gone)??;
+            let Came { at, parcel, room } = first.and_then(|first| first.recv().ok()).ok_or(gone)??;
             sink.filled(room).map_err(unwritten)?;
-            done = total.min(at + PIECE);
+            done = total.min(at + most);
             tell(watch, done, total)?;
-            Ok::<_, SdkError>(sealed)
+            Ok::<_, SdkError>(parcel)
         };
-        let mut soon = (0..total).step_by(PIECE).map(ranges);
-        soon.by_ref().take(AHEAD).try_for_each(|next| host.fetch_soon(&next))?;
-        for at in (0..total).step_by(PIECE) {
-            let most = 1 + EACH * helpers;
-            let (data, tags) = if awaited.len() < most { host.take_spare() } else { finish(sink, awaited.pop_front())? };
+        let mut soon = 0;
+        for at in (0..total).step_by(most) {
+            if awaited.len() > EACH * helpers {
+                carrier.keep(finish(sink, awaited.pop_front())?);
+            }
             // While this piece is copied and others are opened, the next are on their way.
-            soon.next().map_or(Ok(()), |next| host.fetch_soon(&next))?;
-            let [(data_at, data_len), (tags_at, tags_len)] = ranges(at);
-            let [data, tags] = host.fetch([(data_at, data, data_len), (tags_at, tags, tags_len)])?;
+            while soon < total.min(at + AHEAD * most) && carrier.fetch_soon(ranges(soon))? {
+                soon += most;
+            }
+            let parcel = carrier.fetch(ranges(at))?;
+            soon = soon.max(at + most);
             let (answer, first) = mpsc::channel();
             awaited.push_back(first);
-            let came = Came { at, sealed: (data, tags), room: sink.room(data_len) };
+            let came = Came { at, room: sink.room(parcel.bytes()), parcel };
             if let Err(TrySendError::Full((came, answer)) | TrySendError::Disconnected((came, answer))) = queue.try_send((came, answer)) {
                 let _ = answer.send(open(came));
             }
@@ -448,7 +460,7 @@ fn receive<'a>(
         drop(queue);
         while open_next() {}
         while !awaited.is_empty() {
-            host.keep_spare(finish(sink, awaited.pop_front())?);
+            carrier.keep(finish(sink, awaited.pop_front())?);
         }
         Ok::<_, SdkError>(())
     })?;

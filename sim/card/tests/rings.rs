@@ -323,12 +323,12 @@ fn bulk_goes_through_a_ring_whole_and_again_after_faults() {
     }
     let data = pattern(8 << 20, 99);
     let mut back = vec![0; data.len()];
-    // A doorbell and about an interrupt for eight descriptors, and nothing else: no system call for each.
+    // A doorbell and about an interrupt for sixteen descriptors, and nothing else: no system call for each.
     let before = control.state().unwrap();
     card.mem_write(0, &data).unwrap();
     card.ctl_read32(mailbox::STATUS).unwrap();
     let after = control.state().unwrap();
-    let batches = (data.len() / place / 8) as u64;
+    let batches = (data.len() / place / 16) as u64;
     // Data and descriptors, some of them fetched twice.
     let (read, least) = (after.dma_read - before.dma_read, (data.len() + data.len() / place * 64) as u64);
     assert!((least..=least + (data.len() / place * 64) as u64).contains(&read), "{read} bytes");

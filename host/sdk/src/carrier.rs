@@ -1,0 +1,161 @@
+//! How bulk data crosses the host: through places that the card reaches itself, or as messages where the device has none or somebody stands in between.
+
+use shef_device::pci::RING_FROM;
+use shef_device::{DeviceError, PLACE, Place, Places};
+use shef_proto::config::TAG_LEN;
+
+use crate::{Host, SdkError};
+
+/// Bytes of chunks in a parcel that goes as messages.
+const CARRIED: usize = 1 << 18;
+
+/// Buffers of messages that are kept for the next transfer.
+pub(crate) const SPARE: usize = 36;
+
+/// Where sealed chunks that lie one after the other have their place in card memory: addresses and bytes of ciphertext and of tags.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Ranges {
+    pub(crate) data: (u64, usize),
+    pub(crate) tags: (u64, usize),
+}
+
+/// Ciphertext and its tags on their way.
+pub(crate) struct Parcel {
+    held: Held,
+    ranges: Ranges,
+}
+
+enum Held {
+    /// Ciphertext, and the tags behind it.
+    Place(Place),
+    Buffers(Vec<u8>, Vec<u8>),
+}
+
+impl Parcel {
+    /// Says what is put into it.
+    pub(crate) fn address(&mut self, ranges: Ranges) {
+        self.ranges = ranges;
+        if let Held::Buffers(data, tags) = &mut self.held {
+            data.resize(ranges.data.1, 0);
+            tags.resize(ranges.tags.1, 0);
+        }
+    }
+
+    /// Bytes of ciphertext that belong into it.
+    pub(crate) fn bytes(&self) -> usize {
+        self.ranges.data.1
+    }
+
+    /// Copies chunks and their tags in, each from such a byte on.
+    pub(crate) fn put(&mut self, (data_at, data): (usize, &[u8]), (tags_at, tags): (usize, &[u8])) -> Result<(), SdkError> {
+        match &mut self.held {
+            Held::Place(place) => {
+                place.write(data_at, data)?;
+                place.write(self.ranges.data.1 + tags_at, tags)?;
+            }
+            Held::Buffers(all, all_tags) => {
+                all[data_at..][..data.len()].copy_from_slice(data);
+                all_tags[tags_at..][..tags.len()].copy_from_slice(tags);
+            }
+        }
+        Ok(())
+    }
+
+    /// How many bytes of ciphertext came, and their tags.
+    pub(crate) fn came(&self) -> Result<(usize, Vec<u8>), SdkError> {
+        match &self.held {
+            Held::Place(place) => {
+                let mut tags = vec![0; self.ranges.tags.1];
+                place.read(self.ranges.data.1, &mut tags)?;
+                Ok((self.ranges.data.1, tags))
+            }
+            Held::Buffers(data, tags) => Ok((data.len(), tags.clone())),
+        }
+    }
+
+    /// Copies ciphertext out that came, from such a byte on.
+    pub(crate) fn get(&self, at: usize, out: &mut [u8]) -> Result<(), SdkError> {
+        match &self.held {
+            Held::Place(place) => place.read(at, out)?,
+            Held::Buffers(data, _) => out.copy_from_slice(&data[at..][..out.len()]),
+        }
+        Ok(())
+    }
+}
+
+/// The host, as a transfer sees it.
+pub(crate) struct Carrier<'h> {
+    host: &'h mut Host,
+    lent: bool,
+}
+
+impl<'h> Carrier<'h> {
+    /// For a transfer of so many bytes.
+    pub(crate) fn new(host: &'h mut Host, bytes: usize) -> Result<Self, SdkError> {
+        // Whoever looks at messages, or changes them, gets messages.
+        let lent = bytes >= RING_FROM && !host.is_watched() && host.device().places().map_or(Ok(false), Places::ready)?;
+        Ok(Self { host, lent })
+    }
+
+    /// Bytes of chunks of this size that a parcel has.
+    pub(crate) fn bytes(&self, chunk: usize) -> usize {
+        if self.lent { PLACE / (chunk + TAG_LEN as usize) * chunk } else { CARRIED }
+    }
+
+    fn places(&mut self) -> Option<&mut dyn Places> {
+        if self.lent { self.host.device().places() } else { None }
+    }
+
+    /// An empty parcel.
+    pub(crate) fn parcel(&mut self) -> Result<Parcel, SdkError> {
+        let held = match self.places() {
+            Some(places) => Held::Place(places.place()?),
+            None => {
+                let (data, tags) = self.host.take_spare();
+                Held::Buffers(data, tags)
+            }
+        };
+        Ok(Parcel { held, ranges: Ranges::default() })
+    }
+
+    /// Has a parcel brought to its ranges of card memory.
+    pub(crate) fn send(&mut self, Parcel { held, ranges: Ranges { data, tags } }: Parcel) -> Result<(), SdkError> {
+        match held {
+            Held::Place(place) => match self.places() {
+                Some(places) => Ok(places.write_place(place, &[data, tags])?),
+                None => Err(DeviceError::Gone { offset: 0 }.into()),
+            },
+            Held::Buffers(bytes, tag_bytes) => {
+                let [bytes, tag_bytes] = self.host.deliver([(data.0, bytes), (tags.0, tag_bytes)])?;
+                self.host.keep_spare((bytes, tag_bytes));
+                Ok(())
+            }
+        }
+    }
+
+    /// Says what is fetched next: whether it is on its way.
+    pub(crate) fn fetch_soon(&mut self, Ranges { data, tags }: Ranges) -> Result<bool, SdkError> {
+        Ok(self.places().map_or(Ok(false), |places| places.read_ahead(&[data, tags]))?)
+    }
+
+    /// Brings a parcel from card memory.
+    pub(crate) fn fetch(&mut self, ranges: Ranges) -> Result<Parcel, SdkError> {
+        let Ranges { data, tags } = ranges;
+        let held = match self.places() {
+            Some(places) => Held::Place(places.read_place(&[data, tags])?),
+            None => {
+                let (bytes, tag_bytes) = self.host.take_spare();
+                let [bytes, tag_bytes] = self.host.fetch([(data.0, bytes, data.1), (tags.0, tag_bytes, tags.1)])?;
+                Held::Buffers(bytes, tag_bytes)
+            }
+        };
+        Ok(Parcel { held, ranges })
+    }
+
+    /// Takes a parcel back that is not needed any more.
+    pub(crate) fn keep(&mut self, parcel: Parcel) {
+        if let Held::Buffers(data, tags) = parcel.held {
+            self.host.keep_spare((data, tags));
+        }
+    }
+}
