@@ -1,5 +1,7 @@
 //! Errors of reaching a PCI function through VFIO. Each says what to do.
 
+use std::io;
+
 use shef_device::{Bdf, DeviceError};
 use shef_proto::code::Code;
 
@@ -195,6 +197,11 @@ pub enum VfioError {
 }
 
 impl VfioError {
+    /// The kernel's refusal of a request.
+    pub(crate) fn refused(function: Bdf, what: &'static str) -> impl Fn(io::Error) -> Self {
+        move |e| Self::Kernel { function, what, reason: e.to_string() }
+    }
+
     /// Stable code.
     pub fn code(&self) -> &'static str {
         match self {

@@ -9,20 +9,46 @@
 //! [`check`] says what must hold before a card can be opened and what to do where it does not; [`OpenFunction`] is the open function with BARs, interrupts, reset
 //! and [`DmaBuffer`]s; [`open`] gives that as a [`shef_device::Device`].
 //!
-//! **Why not the crate vfio-ioctls.** Its `region_read`, `region_write` and `reset` give no errors back, so that a card that went away looks like one that
-//! reads zeros; it has no no-IOMMU mode and does not ask which addresses the IOMMU allows; its iommufd part panics where detaching fails. What is left of VFIO
-//! is a dozen ioctls, and they are here, over the structures of `vfio-bindings`.
+//! **What the crate vfio-ioctls does, and what is ours.** Type 1 goes through the crate (`type1.rs`); the interfaces that it cannot serve are in `ours/`. The rest
+//! works on what both give: a descriptor, and where the regions lie in it.
+//!
+//! | | type 1 | iommufd, no-IOMMU |
+//! |---|---|---|
+//! | container, group, the function's descriptor | crate | ours |
+//! | regions and interrupts that the function has | crate | ours |
+//! | interrupts to event descriptors | crate | ours |
+//! | DMA map and unmap | crate, under its contract | ours |
+//! | address ranges that the IOMMU allows | ours: the crate has no request for them | iommufd chooses; physical addresses |
+//! | reads and writes of configuration space and BARs | ours: the crate's log their errors and return nothing | ours |
+//! | reset | ours: the crate's returns nothing, even if the function cannot be reset | ours |
+//! | mapped BARs | ours: the crate has none | ours |
+//!
+//! iommufd is ours because the crate's end of such a function panics if the kernel does not detach it, and because its feature `vfio_cdev` brings KVM's crates.
+//! No-IOMMU is ours because the crate knows neither its nodes nor its container.
+//!
+//! What `type1.rs` does about the rest of the crate (0.10.0):
+//!
+//! | the crate | here |
+//! |---|---|
+//! | drops the error of three requests: group status, group to container, interrupts | the error is read from errno |
+//! | leaves out a region that the kernel does not describe, which renumbers those after it | the function is refused if configuration space is not where it belongs |
+//! | reads the function's folder in sysfs after it has closed the function, and panics if the kernel has removed it meanwhile | a second descriptor, closed last, keeps the kernel waiting |
+//! | takes the group from the container before that last descriptor is closed, which the kernel refuses | the kernel does it when the descriptor is closed. The crate says so through `log`: "Could not unbind VFIO group" |
+//! | opens `/dev/vfio` itself | a [`System`] with its folders elsewhere opens nothing through type 1 |
 //!
 //! **Order of release.** BARs are unmapped before the last descriptor of the function is closed; DMA memory is taken from the device before it is freed, and
-//! where the kernel refuses that it is never used again. The lock that keeps a second program out ends with the process, however that ends.
+//! where the kernel refuses that it is never used again. Through type 1 the function stays open until its last BAR and its last DMA memory are dropped. The lock
+//! that keeps a second program out ends with the process, however that ends.
 
 mod card;
 pub mod check;
 mod error;
 mod function;
+mod ours;
 mod space;
 mod sys;
 mod system;
+mod type1;
 
 pub use card::{CardFunction, open, open_ueid};
 pub use error::{CODES, VfioError};

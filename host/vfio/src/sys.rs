@@ -2,9 +2,10 @@
 #![expect(unsafe_code, reason = "system calls, with arguments that the kernel reads or writes")]
 
 use std::ffi::CString;
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::marker::PhantomData;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr::{NonNull, null_mut};
@@ -29,31 +30,31 @@ fn checked(result: libc::c_int) -> io::Result<i32> {
 /// # Safety
 /// `T` must be the structure that the kernel expects for this ioctl, with its size field set, and addresses in it must stay valid for as long as the kernel
 /// or the device uses them.
-pub(crate) unsafe fn ioctl<T>(fd: BorrowedFd, request: &Ioctl<T>, argument: &mut T) -> io::Result<i32> {
+pub(crate) unsafe fn ioctl<T>(fd: &impl AsRawFd, request: &Ioctl<T>, argument: &mut T) -> io::Result<i32> {
     // SAFETY: `argument` is a live `T`; the caller vouches that the kernel takes it for that.
     checked(unsafe { libc::ioctl(fd.as_raw_fd(), request.0, std::ptr::from_mut(argument)) })
 }
 
 /// Calls an ioctl whose argument is a number.
-pub(crate) fn ioctl_value(fd: BorrowedFd, request: &Ioctl<libc::c_ulong>, value: libc::c_ulong) -> io::Result<i32> {
+pub(crate) fn ioctl_value(fd: &impl AsRawFd, request: &Ioctl<libc::c_ulong>, value: libc::c_ulong) -> io::Result<i32> {
     // SAFETY: the argument is no address.
     checked(unsafe { libc::ioctl(fd.as_raw_fd(), request.0, value) })
 }
 
-/// Calls an ioctl that gives back a new file descriptor, for a name or a pointer to a number.
+/// Calls an ioctl that gives back a new file descriptor, for a name.
 ///
 /// # Safety
 /// As [`ioctl`]; the request must be one that returns a descriptor.
-pub(crate) unsafe fn ioctl_fd(fd: BorrowedFd, request: &Ioctl<*const libc::c_char>, name: &CString) -> io::Result<OwnedFd> {
+pub(crate) unsafe fn ioctl_fd(fd: &impl AsRawFd, request: &Ioctl<*const libc::c_char>, name: &CString) -> io::Result<File> {
     // SAFETY: `name` lives over the call and ends with a zero.
     let fd = checked(unsafe { libc::ioctl(fd.as_raw_fd(), request.0, name.as_ptr()) })?;
     // SAFETY: the kernel has just made this descriptor for us.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    Ok(unsafe { File::from_raw_fd(fd) })
 }
 
 /// Opens a node of the kernel's for reading and writing.
-pub(crate) fn open(path: &Path) -> io::Result<OwnedFd> {
-    Ok(std::fs::OpenOptions::new().read(true).write(true).open(path)?.into())
+pub(crate) fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).open(path)
 }
 
 /// Whether this user may read and write a file.
@@ -75,38 +76,6 @@ pub(crate) fn locked_limit() -> Option<u64> {
     // SAFETY: `limit` is a live structure of the right type.
     let result = unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &mut limit) };
     (result == 0 && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
-}
-
-/// Takes an exclusive lock on a file, which ends with the descriptor; false where somebody else has it.
-pub(crate) fn try_lock(fd: BorrowedFd) -> io::Result<bool> {
-    // SAFETY: the arguments are numbers.
-    match checked(unsafe { libc::flock(fd.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) }) {
-        Ok(_) => Ok(true),
-        Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(false),
-        Err(e) => Err(e),
-    }
-}
-
-/// Reads at an offset, all of it.
-pub(crate) fn pread(fd: BorrowedFd, bytes: &mut [u8], offset: u64) -> io::Result<()> {
-    // SAFETY: the kernel writes at most the buffer's length.
-    let read = unsafe { libc::pread(fd.as_raw_fd(), bytes.as_mut_ptr().cast(), bytes.len(), offset as libc::off_t) };
-    whole(read, bytes.len())
-}
-
-/// Writes at an offset, all of it.
-pub(crate) fn pwrite(fd: BorrowedFd, bytes: &[u8], offset: u64) -> io::Result<()> {
-    // SAFETY: the kernel reads at most the buffer's length.
-    let written = unsafe { libc::pwrite(fd.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), offset as libc::off_t) };
-    whole(written, bytes.len())
-}
-
-fn whole(done: libc::ssize_t, wanted: usize) -> io::Result<()> {
-    match usize::try_from(done) {
-        Err(_) => Err(io::Error::last_os_error()),
-        Ok(done) if done == wanted => Ok(()),
-        Ok(done) => Err(io::Error::new(io::ErrorKind::UnexpectedEof, format!("{done} of {wanted} bytes"))),
-    }
 }
 
 /// Pages that this process has mapped; unmapped with the value.
@@ -131,7 +100,7 @@ impl Pages {
     }
 
     /// Memory of a device.
-    pub(crate) fn of_device(fd: BorrowedFd, len: usize, offset: u64) -> io::Result<Self> {
+    pub(crate) fn of_device(fd: &impl AsRawFd, len: usize, offset: u64) -> io::Result<Self> {
         Self::map(len, libc::MAP_SHARED, fd.as_raw_fd(), offset)
     }
 

@@ -63,6 +63,11 @@ impl System {
         Self { root: root.into() }
     }
 
+    /// Whether they are the folders of the machine itself.
+    pub(crate) fn is_machine(&self) -> bool {
+        self.root == Path::new("/")
+    }
+
     /// `/path` of this machine.
     pub fn path(&self, path: impl AsRef<Path>) -> PathBuf {
         self.root.join(path.as_ref().strip_prefix("/").unwrap_or(path.as_ref()))

@@ -220,9 +220,13 @@ fn a_second_opener_hears_who_has_the_card() {
     _held.lock().unwrap();
     let error = CardFunction::open(&m.system(), CARD, Iommu::Any).err().unwrap();
     is(&error, "SHEF-PCI-007", &[&format!("pid {} ", std::process::id())]);
-    // The lock ends with its holder; then it is the node that is no VFIO.
+    // The lock ends with its holder; then it is the nodes that are not VFIO's, or not the machine's.
     drop(_held);
-    is(&CardFunction::open(&m.system(), CARD, Iommu::Any).err().unwrap(), "SHEF-PCI-021", &["VFIO_GET_API_VERSION"]);
+    is(&CardFunction::open(&m.system(), CARD, Iommu::Type1).err().unwrap(), "SHEF-PCI-021", &["/dev/vfio/12", "the machine's own"]);
+    m.file("dev/iommu", "");
+    m.file("sys/bus/pci/devices/0000:65:00.0/vfio-dev/vfio0/dev", "");
+    m.file("dev/vfio/devices/vfio0", "");
+    is(&CardFunction::open(&m.system(), CARD, Iommu::Iommufd).err().unwrap(), "SHEF-PCI-021", &["IOMMU_IOAS_ALLOC", "os error 25"]);
 }
 
 /// Runs itself as a user without rights where it was started by root.

@@ -493,6 +493,18 @@ fn report(said: &Said, iommu: Iommu) -> Report {
             steps.push(step(&format!("vfio-{name}"), verdict == "ok", detail.to_owned()));
         }
     }
+    // A program that panics says nothing.
+    for name in ["edu", "edu-locked-memory", "edu-removal"] {
+        let runs = name != "edu-locked-memory" || iommu != Iommu::None;
+        let how = match said.exits.get(name) {
+            Some(0) => continue,
+            Some(code) => format!("exit {code}"),
+            None => "it did not end".to_owned(),
+        };
+        if runs {
+            steps.push(step(name, false, how));
+        }
+    }
     // The same function without the right to it, or without a word that nothing confines it.
     let mut refused = |name: &str, document: &str, code: &str, what: &str| {
         let said = said.documents.get(document).is_some_and(|text| text.contains(code));
@@ -555,6 +567,9 @@ mod tests {
             "edu ok dma: there and back",
             "edu FAILED reset: no",
             "@@ end edu",
+            "@@ exit edu-removal 101",
+            "@@ begin edu-removal",
+            "@@ end edu-removal",
             "noise between documents",
             "@@ begin demo",
             "{\"digits\":{\"tested\":1},",
@@ -565,8 +580,10 @@ mod tests {
         assert_eq!((r.kernel.as_str(), &r.digits["tested"]), ("6.1", &1.into()));
         let step = |name: &str| r.steps.iter().find(|s| s["name"] == name).unwrap_or_else(|| panic!("{name}"))["ok"] == true;
         assert!(step("boot") && step("vfio-dma") && !step("vfio-reset") && step("seal"));
+        // So has a program that panicked before it said anything.
+        assert!(!step("edu-removal") && r.steps.iter().all(|s| s["name"] != "edu"));
         // What the guest never said has failed.
-        assert!(!step("doctor") && !step("info") && !step("vfio-permission"));
+        assert!(!step("edu-locked-memory") && !step("doctor") && !step("info") && !step("vfio-permission"));
         assert!(r.failed().contains(&"digits".to_owned()));
     }
 
