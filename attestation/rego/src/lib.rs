@@ -2,7 +2,7 @@
 //!
 //! A policy is a program of whoever wrote it, and its engine allocates and computes inside one step as much as the policy wants. So it runs in a
 //! worker: the caller's own executable, started again in the mode [`MODE`], which first takes from itself what a policy does not need (memory
-//! beyond [`MEMORY`], processor time, files, processes) and then answers over a socket. A worker that passes a limit dies; that one evaluation
+//! beyond [`MEMORY`], processor time, files, processes) and then answers over a pipe. A worker that passes a limit dies; that one evaluation
 //! is denied, and the next one gets another worker.
 //!
 //! A program that uses [`Workers`] calls [`serve`] first in its `main`.

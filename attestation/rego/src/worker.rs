@@ -3,8 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd as _;
-use std::os::unix::fs::FileExt as _;
-use std::os::unix::net::UnixStream;
+use std::os::unix::fs::{FileExt as _, FileTypeExt as _};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -44,9 +43,11 @@ pub fn serve() -> Option<ExitCode> {
 }
 
 fn life() -> io::Result<()> {
-    let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
-    socket.local_addr()?;
-    let mut channel = Channel::new(socket);
+    let [questions, answers] = [io::stdin().as_fd().try_clone_to_owned()?, io::stdout().as_fd().try_clone_to_owned()?].map(File::from);
+    if !(questions.metadata()?.file_type().is_fifo() && answers.metadata()?.file_type().is_fifo()) {
+        return Err(io::Error::other("standard input and output are not its pipes: it is nothing to start by hand"));
+    }
+    let mut channel = Channel::new(questions, answers);
     let mut clock = Clock::new()?;
     confine()?;
     clock.grant()?;
@@ -83,7 +84,7 @@ fn reason(error: PolicyError) -> String {
     }
 }
 
-/// Takes from this process what no policy needs. It ends when its socket closes, so it survives the signals that end a whole group or unit:
+/// Takes from this process what no policy needs. It ends when its questions do, so it survives the signals that end a whole group or unit:
 /// its service still answers open requests then.
 fn confine() -> io::Result<()> {
     for signal in [SIGHUP, SIGINT, SIGTERM] {

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -178,11 +178,11 @@ struct Gone {
 
 impl From<io::Error> for Gone {
     fn from(error: io::Error) -> Self {
-        Self { late: matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) }
+        Self { late: error.kind() == io::ErrorKind::TimedOut }
     }
 }
 
-/// A process, and the socket to it. It ends with this value.
+/// A process, and the pipes to it. It ends with this value.
 struct Worker {
     child: Child,
     channel: Channel,
@@ -195,13 +195,14 @@ impl Worker {
     fn start(program: &PathBuf) -> Result<Self, RegoError> {
         let failed = |why: String| RegoError::Unavailable { text: format!("{} {MODE}: {why}", program.display()) };
         let spawn = || {
-            let (ours, theirs) = UnixStream::pair()?;
-            ours.set_read_timeout(Some(PATIENCE))?;
-            ours.set_write_timeout(Some(PATIENCE))?;
+            let (questions, asks) = io::pipe()?;
+            let (answers, answer) = io::pipe()?;
+            let [asks, answers] = [OwnedFd::from(asks), OwnedFd::from(answers)].map(File::from);
+            let channel = Channel::with_patience(answers, asks, PATIENCE)?;
             let mut command = Command::new(program);
             command.arg(MODE).env_clear().current_dir("/");
-            let child = command.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
-            Ok(Self { child, channel: Channel::new(ours), used: Instant::now(), leaving: false })
+            let child = command.stdin(questions).stdout(answer).stderr(Stdio::null()).spawn()?;
+            Ok(Self { child, channel, used: Instant::now(), leaving: false })
         };
         let mut worker = spawn().map_err(|error: io::Error| failed(error.to_string()))?;
         match worker.channel.receive() {
@@ -263,7 +264,7 @@ impl Worker {
         RegoError::Ended { text }
     }
 
-    /// How it ended, if it did: a socket that closed is a process that is about to.
+    /// How it ended, if it did: a pipe that closed is a process that is about to.
     fn status(&mut self, late: bool) -> Option<ExitStatus> {
         for _ in 0..if late { 1 } else { 100 } {
             match self.child.try_wait() {
