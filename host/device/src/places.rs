@@ -1,7 +1,8 @@
-//! Places: memory of this program that the card reaches too, lent to whoever fills or empties them.
+//! Places: host memory that the card reaches, lent for one piece of a bulk transfer.
 //!
-//! A bulk transfer costs a copy less where what is sealed goes straight into the memory that the card fetches it from, and what came is opened straight out of it.
-//! Several threads fill and empty places at once; the device stays with one.
+//! Sealed data is written straight into the memory that the card fetches it from, and opened
+//! straight out of the memory that the card wrote it to. Several threads can fill and empty places
+//! at the same time; the device itself stays with one thread.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,46 +13,49 @@ use crate::{DeviceError, OutOfRange};
 /// Bytes of a place.
 pub const PLACE: usize = 128 << 10;
 
-/// Numbers of the places that nobody has, the one that came back last at the end: it is most likely in a cache.
+/// Numbers of the free places. The last one in is the first one out: it is most likely in a cache.
 pub(crate) type Free = Arc<Mutex<Vec<usize>>>;
 
 /// A device that lends places.
 pub trait Places {
-    /// Whether it has any: called at the beginning of a transfer.
+    /// Whether the device lends places now. Call it at the beginning of a transfer.
     ///
     /// # Errors
     /// Those of the transport.
     fn ready(&mut self) -> Result<bool, DeviceError>;
 
-    /// A place of [`PLACE`] bytes. Waits for one that the device works on.
+    /// Lends a place of [`PLACE`] bytes. If none is free, waits for one that the device works on.
     ///
     /// # Errors
-    /// [`DeviceError::Queue`] where all are lent, and those of the transport.
+    /// [`DeviceError::Queue`] if all places are lent, and those of the transport.
     fn place(&mut self) -> Result<Place, DeviceError>;
 
-    /// Has what lies in a place, one range behind the other, written to these ranges of card memory, addresses and bytes. Posted, as
-    /// [`Device::mem_write`](crate::Device::mem_write).
+    /// Writes a place to card memory: its bytes go, one range after the other, to these addresses
+    /// and lengths. The write is posted, as [`Device::mem_write`](crate::Device::mem_write).
     ///
     /// # Errors
     /// As [`Device::mem_write`](crate::Device::mem_write).
     fn write_place(&mut self, place: Place, ranges: &[(u64, usize)]) -> Result<(), DeviceError>;
 
-    /// Says that these ranges are read next by [`Places::read_place`], and in this order where this is said several times: the device begins. Whether it does: there may
-    /// be no place. What else is done with card memory or registers forgets it.
+    /// Starts to read ranges that [`Places::read_place`] will ask for next. Calls of both have the
+    /// same order. Returns whether the device started: there may be no free place. Any other access
+    /// to card memory or registers discards what was read ahead.
     ///
     /// # Errors
     /// As [`Device::mem_read`](crate::Device::mem_read).
     fn read_ahead(&mut self, ranges: &[(u64, usize)]) -> Result<bool, DeviceError>;
 
-    /// Reads ranges of card memory, after everything that was written before, into a place: one behind the other.
+    /// Reads ranges of card memory into a place, one after the other, after everything that was
+    /// written before.
     ///
     /// # Errors
     /// As [`Places::place`] and [`Device::mem_read`](crate::Device::mem_read).
     fn read_place(&mut self, ranges: &[(u64, usize)]) -> Result<Place, DeviceError>;
 }
 
-/// A place on loan: whoever drops it gives it back. Nobody else writes to it meanwhile but the device, which is not trusted not to: what is copied out of it is looked at
-/// afterwards, never before.
+/// A place on loan; dropping it returns it.
+///
+/// The device can change its bytes at any time. Copy them out once, and look only at the copy.
 pub struct Place {
     memory: Arc<dyn DmaMemory + Send + Sync>,
     at: u64,

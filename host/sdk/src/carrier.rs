@@ -1,4 +1,7 @@
-//! How bulk data crosses the host: through places that the card reaches itself, or as messages where the device has none or somebody stands in between.
+//! How bulk data passes through the host.
+//!
+//! If the device lends places and no adversary or recorder is installed, parcels lie in memory that
+//! the card reaches. Otherwise the host carries them as messages.
 
 use shef_device::pci::RING_FROM;
 use shef_device::{DeviceError, PLACE, Place, Places};
@@ -12,14 +15,14 @@ const CARRIED: usize = 1 << 18;
 /// Buffers of messages that are kept for the next transfer.
 pub(crate) const SPARE: usize = 36;
 
-/// Where sealed chunks that lie one after the other have their place in card memory: addresses and bytes of ciphertext and of tags.
+/// Consecutive sealed chunks in card memory: address and length of their ciphertext and of their tags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Ranges {
     pub(crate) data: (u64, usize),
     pub(crate) tags: (u64, usize),
 }
 
-/// Ciphertext and its tags on their way.
+/// Ciphertext and tags in transit.
 pub(crate) struct Parcel {
     held: Held,
     ranges: Ranges,
@@ -32,7 +35,7 @@ enum Held {
 }
 
 impl Parcel {
-    /// Says what is put into it.
+    /// Sets where the parcel goes, and so its length.
     pub(crate) fn address(&mut self, ranges: Ranges) {
         self.ranges = ranges;
         if let Held::Buffers(data, tags) = &mut self.held {
@@ -41,12 +44,12 @@ impl Parcel {
         }
     }
 
-    /// Bytes of ciphertext that belong into it.
+    /// Bytes of ciphertext.
     pub(crate) fn bytes(&self) -> usize {
         self.ranges.data.1
     }
 
-    /// Copies chunks and their tags in, each from such a byte on.
+    /// Copies chunks and their tags in, each at its offset.
     pub(crate) fn put(&mut self, (data_at, data): (usize, &[u8]), (tags_at, tags): (usize, &[u8])) -> Result<(), SdkError> {
         match &mut self.held {
             Held::Place(place) => {
@@ -61,7 +64,7 @@ impl Parcel {
         Ok(())
     }
 
-    /// How many bytes of ciphertext came, and their tags.
+    /// Bytes of ciphertext that arrived, and a copy of the tags.
     pub(crate) fn came(&self) -> Result<(usize, Vec<u8>), SdkError> {
         match &self.held {
             Held::Place(place) => {
@@ -73,7 +76,7 @@ impl Parcel {
         }
     }
 
-    /// Copies ciphertext out that came, from such a byte on.
+    /// Copies ciphertext out, from an offset.
     pub(crate) fn get(&self, at: usize, out: &mut [u8]) -> Result<(), SdkError> {
         match &self.held {
             Held::Place(place) => place.read(at, out)?,
@@ -83,21 +86,21 @@ impl Parcel {
     }
 }
 
-/// The host, as a transfer sees it.
+/// The host during one transfer.
 pub(crate) struct Carrier<'h> {
     host: &'h mut Host,
     lent: bool,
 }
 
 impl<'h> Carrier<'h> {
-    /// For a transfer of so many bytes.
+    /// Starts a transfer of so many bytes.
     pub(crate) fn new(host: &'h mut Host, bytes: usize) -> Result<Self, SdkError> {
-        // Whoever looks at messages, or changes them, gets messages.
+        // An adversary and a recorder see messages.
         let lent = bytes >= RING_FROM && !host.is_watched() && host.device().places().map_or(Ok(false), Places::ready)?;
         Ok(Self { host, lent })
     }
 
-    /// Bytes of chunks of this size that a parcel has.
+    /// Bytes of ciphertext that fit into a parcel, for chunks of this size.
     pub(crate) fn bytes(&self, chunk: usize) -> usize {
         if self.lent { PLACE / (chunk + TAG_LEN as usize) * chunk } else { CARRIED }
     }
@@ -118,7 +121,7 @@ impl<'h> Carrier<'h> {
         Ok(Parcel { held, ranges: Ranges::default() })
     }
 
-    /// Has a parcel brought to its ranges of card memory.
+    /// Sends a parcel to card memory.
     pub(crate) fn send(&mut self, Parcel { held, ranges: Ranges { data, tags } }: Parcel) -> Result<(), SdkError> {
         match held {
             Held::Place(place) => match self.places() {
@@ -133,12 +136,12 @@ impl<'h> Carrier<'h> {
         }
     }
 
-    /// Says what is fetched next: whether it is on its way.
+    /// Prefetches a parcel. Returns whether it is on its way.
     pub(crate) fn fetch_soon(&mut self, Ranges { data, tags }: Ranges) -> Result<bool, SdkError> {
         Ok(self.places().map_or(Ok(false), |places| places.read_ahead(&[data, tags]))?)
     }
 
-    /// Brings a parcel from card memory.
+    /// Fetches a parcel from card memory.
     pub(crate) fn fetch(&mut self, ranges: Ranges) -> Result<Parcel, SdkError> {
         let Ranges { data, tags } = ranges;
         let held = match self.places() {
@@ -152,7 +155,7 @@ impl<'h> Carrier<'h> {
         Ok(Parcel { held, ranges })
     }
 
-    /// Takes a parcel back that is not needed any more.
+    /// Takes back a parcel that is not needed any more.
     pub(crate) fn keep(&mut self, parcel: Parcel) {
         if let Held::Buffers(data, tags) = parcel.held {
             self.host.keep_spare((data, tags));

@@ -1,11 +1,15 @@
-//! Bulk data between the owner and card memory: sealing overlaps with the transfer to the card, opening with the transfer from it.
+//! Bulk data between the owner and card memory: sealing overlaps with the transfer to the card, and
+//! opening with the transfer from the card.
 //!
-//! Sealing and opening use all processors; the device stays on the caller's thread, which seals and opens too. A transfer of any length holds a few pieces of ciphertext,
-//! and of plaintext no more than the caller does: a few pieces where it comes from a reader or goes to a writer.
+//! All processors seal and open. The device stays on the caller's thread, which seals and opens too.
+//! A transfer of any length holds a few pieces of ciphertext. It holds a few pieces of plaintext if
+//! that comes from a reader or goes to a writer, and otherwise only the caller's.
 //!
-//! The cipher works on memory of this process alone, a few kilobytes that stay in the processor's nearest cache, and what it made is copied to where the card reaches it, by the
-//! thread that sealed it; mirrored for what is opened. A card that changed ciphertext while the cipher works on it would have a tag for what the owner never sealed,
-//! or plaintext that nobody compared with its tag.
+//! The cipher works in a few kilobytes of private memory that stay in the nearest cache. The thread
+//! that sealed them copies them to where the card fetches them; a thread that opens copies first.
+//! The card must never see memory that the cipher works on: if it changed ciphertext at that time,
+//! the tag would be for data that the owner never sealed, or the plaintext would not be what the tag
+//! was compared with.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
