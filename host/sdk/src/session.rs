@@ -46,8 +46,8 @@ pub struct Attested {
     verified: VerifiedShieldEvidence,
     appraised: Appraised,
     config: Config,
-    /// Master key that a verifier service released; this program draws one where there is none.
-    master: Option<Zeroizing<[u8; MASTER_LEN]>>,
+    /// Master key that a verifier service released; this program draws one where there is none. It stays in one place: what is moved is where that is.
+    master: Option<Zeroizing<Vec<u8>>>,
 }
 
 /// The Shield has confirmed the session's keys.
@@ -167,12 +167,10 @@ impl<'h> Session<'h, Connected> {
         let Verified::Shield(verified) = verified else { return Err(SdkError::OtherConfig) };
         expect.check(&verified)?;
         expect.hold_service(&verified, &challenge, now)?;
-        let mut master = Zeroizing::new([0; MASTER_LEN]);
         if secret.len() != MASTER_LEN {
             return Err(SdkError::MasterKey { found: secret.len() });
         }
-        master.copy_from_slice(&secret);
-        let (appraised, config, master) = (Appraised::ByService { receipt, head: released.head }, expect.config().clone(), Some(master));
+        let (appraised, config, master) = (Appraised::ByService { receipt, head: released.head }, expect.config().clone(), Some(secret));
         Ok(Session { host: self.host, state: Attested { evidence, challenge, verified, appraised, config, master } })
     }
 }
@@ -207,7 +205,10 @@ impl<'h> Session<'h, Attested> {
         fit_for(entropy, verified.claims().root_of_trust)?;
         let (message, keys) = match master {
             None => verified.seal_load_key(&config, tenant, epochs, entropy)?,
-            Some(master) => verified.seal_load_key_of(&master, &config, tenant, epochs, entropy)?,
+            Some(master) => {
+                let master = master.as_slice().try_into().map_err(|_| SdkError::MasterKey { found: master.len() })?;
+                verified.seal_load_key_of(master, &config, tenant, epochs, entropy)?
+            }
         };
         // The confirmation decides, and stays readable: the same message again brings it where it was lost. Plain status only says why there
         // is none.

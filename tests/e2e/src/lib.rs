@@ -1,5 +1,7 @@
 //! The bodies of the end-to-end tests: one for every back end.
 
+pub mod memory;
+
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 

@@ -1,9 +1,5 @@
 //! Owner, agent and card as three processes: the whole line, and what the agent and the network get to see.
 
-use std::collections::HashSet;
-use std::fs;
-use std::io::{Read, Seek, SeekFrom};
-
 use shef::OpenOptions;
 use shef_cli::demo::attacks::{buffers, upload};
 use shef_cli::demo::data::Dataset;
@@ -11,76 +7,11 @@ use shef_cli::demo::knn;
 use shef_cli::demo::reference;
 use shef_cli::demo::remote::Remote;
 use shef_cli::demo::world::{Cards, Plan, World};
+use shef_e2e::memory::Needles;
 use shef_seal::OpenPolicy;
 
 #[path = "../../../host/agent/tests/common/mod.rs"]
 mod common;
-
-/// Bytes of a window that is searched for.
-const WINDOW: usize = 16;
-/// What is searched for is kept changed, so that the search does not find itself.
-const MASK: u8 = 0xa5;
-
-/// The 16-byte windows of secrets.
-struct Needles {
-    windows: HashSet<[u8; WINDOW]>,
-    /// Whether a window begins with these two bytes.
-    heads: Vec<bool>,
-}
-
-impl Needles {
-    fn new(secrets: &[&[u8]]) -> Self {
-        let mut needles = Self { windows: HashSet::new(), heads: vec![false; 1 << 16] };
-        for window in secrets.iter().flat_map(|secret| secret.windows(WINDOW)) {
-            // What has few different bytes is in every memory.
-            let mut seen = [false; 256];
-            window.iter().for_each(|b| seen[usize::from(*b)] = true);
-            if seen.iter().filter(|s| **s).count() < 8 {
-                continue;
-            }
-            let masked: [u8; WINDOW] = core::array::from_fn(|i| window[i] ^ MASK);
-            needles.heads[usize::from(u16::from_be_bytes([masked[0], masked[1]]))] = true;
-            needles.windows.insert(masked);
-        }
-        needles
-    }
-
-    /// Different windows that are found in `bytes`.
-    fn found(&self, bytes: &[u8]) -> HashSet<[u8; WINDOW]> {
-        let head = |w: &[u8]| self.heads[usize::from(u16::from_be_bytes([w[0] ^ MASK, w[1] ^ MASK]))];
-        let masked = |w: &[u8]| -> [u8; WINDOW] { core::array::from_fn(|i| w[i] ^ MASK) };
-        bytes.windows(WINDOW).filter(|w| head(w)).map(masked).filter(|w| self.windows.contains(w)).collect()
-    }
-
-    /// The same in every mapping of a process that can be read, and how many bytes those are.
-    fn found_in_process(&self, pid: u32) -> (HashSet<[u8; WINDOW]>, usize) {
-        let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
-        let mut memory = fs::File::open(format!("/proc/{pid}/mem")).unwrap();
-        let (mut found, mut bytes) = (HashSet::new(), 0);
-        let mut buffer = vec![0; 1 << 20];
-        for line in maps.lines() {
-            let mut fields = line.split_whitespace();
-            let (range, rights) = (fields.next().unwrap(), fields.next().unwrap());
-            // The card's memory is a sparse file of 64 GiB, which reading would fill; all that is ever written there crosses the wire.
-            if !rights.starts_with('r') || line.ends_with("[vvar]") || line.ends_with("[vsyscall]") || line.contains("/memfd:") {
-                continue;
-            }
-            let (from, to) = range.split_once('-').unwrap();
-            let (mut at, to) = (u64::from_str_radix(from, 16).unwrap(), u64::from_str_radix(to, 16).unwrap());
-            while at < to {
-                let len = (to - at).min(buffer.len() as u64) as usize;
-                if memory.seek(SeekFrom::Start(at)).is_err() || memory.read_exact(&mut buffer[..len]).is_err() {
-                    break;
-                }
-                bytes += len;
-                found.extend(self.found(&buffer[..len]));
-                // The next piece begins inside this one, so that no window falls between two.
-                at += if at + len as u64 == to { len } else { len - WINDOW } as u64;
-            }
-        }
-        (found, bytes)
-    }
-}
 
 /// Rows that nobody else has.
 fn rows(seed: u64, count: usize) -> Dataset {
@@ -126,31 +57,31 @@ fn the_agent_and_the_network_see_no_key_and_no_plaintext() {
 
     let secrets = session.secrets().unwrap();
     let (train_image, pixels) = (knn::train_image(&train), query.pixels());
-    let mut keys: Vec<&[u8]> = secrets.data.iter().map(|(_, key)| &key[..]).collect();
-    keys.extend([&secrets.to_shield[..], &secrets.to_owner[..]]);
-    let keys = Needles::new(&keys);
-    let plain = Needles::new(&[&train_image, &pixels, &opened.data]);
-    assert!(keys.windows.len() >= 5 && plain.windows.len() > 25_000, "{} and {} windows", keys.windows.len(), plain.windows.len());
+    let mut keys: Vec<_> = secrets.data.iter().map(|(_, key)| ("a data key", &key[..])).collect();
+    keys.extend([("a channel key", &secrets.to_shield[..]), ("a channel key", &secrets.to_owner[..])]);
+    let keys = Needles::new(keys);
+    let plain = Needles::new([("training rows", &train_image[..]), ("queries", &pixels), ("results", &opened.data)]);
+    assert!(keys.count() >= 5 && plain.count() > 25_000, "{} and {} windows", keys.count(), plain.count());
 
     // The control: what is searched for is in the owner's memory.
-    let (found, _) = plain.found_in_process(std::process::id());
-    assert!(found.len() * 100 > plain.windows.len() * 95, "{} of {} windows in the owner", found.len(), plain.windows.len());
-    let (found, _) = keys.found_in_process(std::process::id());
-    assert_eq!(found.len(), keys.windows.len(), "keys in the owner");
+    let found = plain.found_in_process(std::process::id());
+    assert!(found.count() * 100 > plain.count() * 95, "{} of {} windows in the owner", found.count(), plain.count());
+    assert_eq!(keys.found_in_process(std::process::id()).count(), keys.count(), "keys in the owner");
     // And the data is in the card's.
-    assert!(!plain.found_in_process(remote.card()).0.is_empty(), "no plaintext in the card, which computes on it");
+    assert!(plain.found_in_process(remote.card()).count() > 0, "no plaintext in the card, which computes on it");
 
     // The claim.
-    let (found, searched) = plain.found_in_process(remote.agent());
-    assert!(searched > 1 << 20, "{searched} bytes of the agent's memory");
-    assert!(found.is_empty(), "plaintext in the agent's memory: {:02x?}", found.iter().map(|w| w.map(|b| b ^ MASK)).collect::<Vec<_>>());
-    assert_eq!(keys.found_in_process(remote.agent()).0.len(), 0, "keys in the agent's memory");
+    let found = plain.found_in_process(remote.agent());
+    assert!(found.searched > 1 << 20, "{} bytes of the agent's memory", found.searched);
+    assert!(found.places.is_empty(), "plaintext in the agent's memory: {:#?}", found.places);
+    let found = keys.found_in_process(remote.agent());
+    assert!(found.places.is_empty(), "keys in the agent's memory: {:#?}", found.places);
     for (what, bytes) in [("on the wire", &wire.captured), ("inside TLS", &inside.seen)] {
         let bytes = bytes.lock().unwrap();
         // All of the ciphertext went this way.
         assert!(bytes.len() > train_image.len() + pixels.len(), "{} bytes {what}", bytes.len());
-        assert_eq!(plain.found(&bytes).len(), 0, "plaintext {what}");
-        assert_eq!(keys.found(&bytes).len(), 0, "keys {what}");
+        assert_eq!(plain.found(&bytes).count(), 0, "plaintext {what}");
+        assert_eq!(keys.found(&bytes).count(), 0, "keys {what}");
     }
     session.close().unwrap();
 }

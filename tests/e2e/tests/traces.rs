@@ -1,0 +1,340 @@
+//! What a session leaves in the memory of its owner's process, which is searched from outside: while the session is open, and when it is over.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
+
+use shef::service::{KeyMaterial, NewKey};
+use shef::sim::Control;
+use shef::{Connected, Service, Session, SystemEntropy, TlsFiles};
+use shef_cli::demo::attacks::{buffers, upload};
+use shef_cli::demo::data::Dataset;
+use shef_cli::demo::knn;
+use shef_cli::demo::world::{Cards, Plan, World};
+use shef_e2e::Served;
+use shef_e2e::memory::{MASK, Needles};
+use shef_proto::entropy::Entropy;
+use shef_proto::evidence::Layer;
+use shef_proto::hpke_suite::{PublicKey, Sender, derive_key_pair};
+use shef_proto::load::{Message, first_epochs};
+use shef_seal::OpenPolicy;
+use shef_verifierd::app::Clock;
+use shef_verifierd::init::{self, Setup};
+use shef_verifierd::run::{Running, start};
+
+/// Names the socket of the card, for the process that is the owner.
+const OWNER: &str = "SHEF_TEST_OWNER";
+/// Where a verifier service is, and the folder of its certificates.
+const SERVICE: &str = "SHEF_TEST_SERVICE";
+/// The key that the service releases.
+const KEY: &str = "known";
+/// How sessions end. Work goes over what was left on the stack before: of some there is none.
+const ENDS: [(&str, bool); 5] = [("closed", false), ("closed", true), ("aborted", false), ("dropped", false), ("dropped", true)];
+
+/// Bytes as the owner says them: kept changed.
+fn hidden(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{:02x}", byte ^ MASK)).collect()
+}
+
+/// The system's bytes, and what they were.
+struct Drawn(SystemEntropy, Vec<u8>);
+
+impl Drawn {
+    fn said(&self) -> String {
+        self.1.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+impl Entropy for Drawn {
+    fn fill(&mut self, out: &mut [u8]) {
+        self.0.fill(out);
+        self.1.extend(out.iter().map(|byte| byte ^ MASK));
+    }
+}
+
+/// The owner: says its keys while a session is open, and waits to be searched.
+fn owner(socket: PathBuf, service: Option<Service>) {
+    let dir = tempfile::tempdir().unwrap();
+    let uri = format!("vfio-user:{}", socket.display()).parse().unwrap();
+    let cards = Cards::Served { uri, control: Control::path_of(&socket), tls: None };
+    let mut world = World::new(dir.path(), Plan { cards, seed: None, name: "traces".into(), service: service.clone() }).unwrap();
+    let (mut host, _) = world.card(&mut |_| {}).unwrap();
+    let all = Dataset::load(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../data/digits.csv.gz"))).unwrap();
+    let (train, query) = (all.head(64), all.head(32));
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs() as i64;
+    let say = |line: String| {
+        println!("owner: {line}");
+        std::io::stdin().read_line(&mut String::new()).unwrap();
+    };
+    world.load(&mut host).unwrap();
+    say("ready".to_owned());
+    for (end, works) in ENDS {
+        let (expect, mut drawn) = (world.expect(), Drawn(SystemEntropy::new().unwrap(), Vec::with_capacity(256)));
+        let session = Session::<Connected>::connect(&mut host).unwrap();
+        let attested = match &service {
+            None => session.attest(world.verifier(), &expect, now, &mut drawn.0).unwrap(),
+            Some(service) => {
+                let expect = expect.clone().floor(world.verifier().policy().clone());
+                let attested = session.attest_by(service, (KEY, None), &expect, now, &mut drawn).unwrap();
+                say(format!("attested drawn={}", drawn.said()));
+                attested
+            }
+        };
+        let shield = hidden(attested.verified().claims().key.as_bytes());
+        let mut session = attested.key("owner", &first_epochs(expect.config(), 1), &mut drawn).unwrap();
+        session.expose_secrets().unwrap();
+        let secrets = session.secrets().unwrap();
+        let mut said = format!("open shield={shield} message={} drawn={}", hidden(session.load_key()), drawn.said());
+        secrets.data.iter().for_each(|(region, key)| said += &format!(" data{region}={}", hidden(key)));
+        said += &format!(" to_shield={} to_owner={}", hidden(&secrets.to_shield), hidden(&secrets.to_owner));
+        // Everything that a key is for, with as many threads as there are.
+        if works {
+            let b = buffers(&session).unwrap();
+            session.upload(&b.train, &vec![7; 1 << 20]).unwrap();
+            session.next_input_epoch(&b.train).unwrap();
+            upload(&mut session, &b, &train, &query).unwrap();
+            let job = knn::job(b.train.addr(), b.query.addr(), b.result.addr(), 64, 32);
+            let statement = session.run(&job, (knn::reg::CTRL, 1), (knn::reg::STATUS, knn::DONE | knn::ERROR)).unwrap();
+            session.open(&b.result, &statement, b.result.region().size as usize, OpenPolicy { holes: true, ..Default::default() }).unwrap();
+        }
+        say(said);
+        match end {
+            "closed" => session.close().map(drop).unwrap(),
+            "aborted" => session.abort().map(drop).unwrap(),
+            _ => drop(session),
+        }
+        say(end.to_owned());
+        if end == "dropped" {
+            // The Shield knows nothing of it.
+            host.reset().unwrap();
+            world.load(&mut host).unwrap();
+        } else {
+            host.new_session().unwrap();
+        }
+    }
+}
+
+/// The round keys of AES, in the order of FIPS 197.
+fn round_keys(key: &[u8]) -> Vec<u8> {
+    let double = |x: u8| x << 1 ^ if x & 0x80 == 0 { 0 } else { 0x1b };
+    let times = |a: u8, b: u8| (0..8).fold((0, a), |(sum, a), bit| (if b >> bit & 1 == 0 { sum } else { sum ^ a }, double(a))).0;
+    let inverse = |x: u8| (0..254).fold(1, |power, _| times(power, x));
+    let substitute = |x: u8| {
+        let y = inverse(x);
+        (1..5).fold(y ^ 0x63, |sum, by| sum ^ y.rotate_left(by))
+    };
+    let words = key.len() / 4;
+    let mut all: Vec<[u8; 4]> = key.chunks(4).map(|word| word.try_into().unwrap()).collect();
+    let mut constant = 1;
+    for i in words..4 * (words + 7) {
+        let mut word = all[i - 1];
+        if i % words == 0 {
+            word.rotate_left(1);
+            word = word.map(substitute);
+            word[0] ^= constant;
+            constant = double(constant);
+        } else if words > 6 && i % words == 4 {
+            word = word.map(substitute);
+        }
+        let before = all[i - words];
+        all.push(core::array::from_fn(|j| before[j] ^ word[j]));
+    }
+    all.concat()
+}
+
+/// The hash key of AES-GCM.
+fn hash_key(key: &[u8]) -> Vec<u8> {
+    use aes_gcm::aes::cipher::BlockCipherEncrypt;
+    use aes_gcm::{KeyInit, aes};
+    let mut block = aes::Block::default();
+    match aes::Aes128::new_from_slice(key) {
+        Ok(aes) => aes.encrypt_block(&mut block),
+        Err(_) => aes::Aes256::new_from_slice(key).unwrap().encrypt_block(&mut block),
+    }
+    block.to_vec()
+}
+
+/// Gives out what was drawn.
+struct Again<'a>(&'a [u8]);
+
+impl Entropy for Again<'_> {
+    fn fill(&mut self, out: &mut [u8]) {
+        let (head, tail) = self.0.split_at(out.len());
+        out.copy_from_slice(head);
+        self.0 = tail;
+    }
+}
+
+/// What the owner said by a name.
+fn told(said: &str, name: &str) -> Vec<u8> {
+    let value = said.split(' ').find_map(|field| field.strip_prefix(name)?.strip_prefix('=')).unwrap();
+    hex::decode(value).unwrap().iter().map(|byte| byte ^ MASK).collect()
+}
+
+/// The key for which a service releases another one, and what it is made of.
+fn recipient(drawn: &[u8]) -> [(String, Vec<u8>); 2] {
+    let seed = &drawn[..32];
+    [("what the recipient's key is made of".into(), seed.to_vec()), ("recipient's key".into(), derive_key_pair(seed).0.to_bytes().to_vec())]
+}
+
+/// Everything that is secret in a session, by name, from what the owner said and the key that a service released.
+fn secrets(said: &str, released: Option<[u8; 32]>) -> Vec<(String, Vec<u8>)> {
+    let told = |name| told(said, name);
+    let mut all = Vec::new();
+    for name in ["data0", "data1", "data2", "to_shield", "to_owner"] {
+        let key = told(name);
+        assert!(matches!(key.len(), 16 | 32));
+        all.push((format!("hash key of {name}"), hash_key(&key)));
+        all.push((format!("round keys of {name}"), round_keys(&key)[key.len()..].to_vec()));
+        all.push((name.to_owned(), key));
+    }
+    let drawn = told("drawn");
+    let (first, seed) = drawn.split_at(32);
+    match released {
+        None => all.push(("master key".into(), first.to_vec())),
+        Some(master) => {
+            all.push(("master key".into(), master.to_vec()));
+            all.extend(recipient(first));
+        }
+    }
+    all.push(("what the ephemeral key is made of".into(), seed.to_vec()));
+    all.push(("ephemeral key".into(), derive_key_pair(seed).0.to_bytes().to_vec()));
+    let message = Message::from_bytes(&told("message")).unwrap();
+    let shield = PublicKey::from_bytes(&told("shield")).unwrap();
+    let (enc, sender) = Sender::<hpke::aead::AesGcm256>::setup(&shield, &message.info, &mut Again(seed)).unwrap();
+    assert_eq!(enc, message.enc, "the session can be derived again");
+    all.push(("exported secret".into(), sender.export(b"shef-session").to_vec()));
+    all
+}
+
+fn needles(secrets: &[(String, Vec<u8>)]) -> Needles {
+    Needles::new(secrets.iter().map(|(name, bytes)| (name.as_str(), &bytes[..])))
+}
+
+/// The next line that the owner says.
+fn heard(lines: &mut std::io::Lines<BufReader<ChildStdout>>) -> String {
+    lines.find_map(|line| Some(line.unwrap().split_once("owner: ")?.1.to_owned())).expect("the owner goes on")
+}
+
+fn go_on(stdin: &mut ChildStdin) {
+    stdin.write_all(b"\n").unwrap();
+}
+
+#[test]
+fn a_session_that_is_over_leaves_no_key_in_memory() {
+    searched("a_session_that_is_over_leaves_no_key_in_memory", None);
+}
+
+#[test]
+fn nor_does_one_whose_master_key_a_service_released() {
+    searched("nor_does_one_whose_master_key_a_service_released", Some(Verifier::start));
+}
+
+/// A verifier service.
+struct Verifier {
+    dir: tempfile::TempDir,
+    runtime: tokio::runtime::Runtime,
+    running: Option<Running>,
+}
+
+impl Verifier {
+    fn start() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let setup = Setup {
+            listen: "127.0.0.1:0".into(),
+            hosts: vec!["localhost".into()],
+            audience: "https://verifier.test".into(),
+            tenant: "default".into(),
+        };
+        let (folder, now) = (dir.path().join("v"), std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap());
+        init::init(&folder, &setup, now.as_secs() as i64).unwrap();
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let config = shef_verifierd::config::Config::read(&folder.join("verifierd.toml")).unwrap();
+        let running = Some(runtime.block_on(start(config, Clock::System)).unwrap());
+        Self { dir, runtime, running }
+    }
+
+    /// As the owner's process is told of it.
+    fn told(&self) -> String {
+        format!("https://localhost:{} {}", self.running.as_ref().unwrap().address.port(), self.dir.path().join("v").display())
+    }
+}
+
+impl Drop for Verifier {
+    fn drop(&mut self) {
+        if let Some(running) = self.running.take() {
+            self.runtime.block_on(running.stop());
+        }
+    }
+}
+
+/// The service that was told of.
+fn service(told: &str) -> Service {
+    let (url, dir) = told.split_once(' ').unwrap();
+    let file = |name: &str| Path::new(dir).join(name);
+    Service::new(url, TlsFiles { ca: file("ca.pem"), cert: file("operator.pem"), key: file("operator.key") }).unwrap()
+}
+
+/// In a process of its own, the test `name` is the owner.
+fn searched(name: &str, verifier: Option<fn() -> Verifier>) {
+    if let Some(socket) = std::env::var_os(OWNER) {
+        return owner(socket.into(), std::env::var(SERVICE).ok().as_deref().map(service));
+    }
+    let verifier = verifier.map(|start| start());
+    assert_eq!(
+        hex::encode(&round_keys(&hex::decode("2b7e151628aed2a6abf7158809cf4f3c").unwrap())[160..]),
+        "d014f9a8c9ee2589e13f0cc8b6630ca6"
+    );
+    let card = Served::start("model");
+    let mut owner = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", name, "--nocapture"])
+        .env(OWNER, card.socket())
+        .envs(verifier.iter().map(|verifier| (SERVICE, verifier.told())))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (mut stdin, mut lines) = (owner.stdin.take().unwrap(), BufReader::new(owner.stdout.take().unwrap()).lines());
+    assert_eq!(heard(&mut lines), "ready");
+    let released = verifier.as_ref().map(|verifier| {
+        let mut secret = [0; 32];
+        SystemEntropy::new().unwrap().fill(&mut secret);
+        let material = KeyMaterial::Secret(&secret);
+        let key = NewKey { policy: "demo", material, max_releases: 0, not_before: 0, not_after: 0 };
+        service(&verifier.told()).add_key(KEY, Layer::Shield, &key).unwrap();
+        secret
+    });
+    go_on(&mut stdin);
+    let mut left = Vec::new();
+    for (end, works) in ENDS {
+        if released.is_some() {
+            let secrets = recipient(&told(&heard(&mut lines), "drawn"));
+            let attested = needles(&secrets).found_in_process(owner.id());
+            left.extend(attested.places.iter().map(|place| format!("attested: {place}")));
+            go_on(&mut stdin);
+        }
+        let said = heard(&mut lines);
+        let secrets = secrets(&said, released);
+        let needles = needles(&secrets);
+        // What is found while the session is open shows that the search finds.
+        let open = needles.found_in_process(owner.id());
+        for name in ["data0", "data1", "data2", "to_shield", "to_owner"] {
+            assert!(open.names.contains(name), "{name} of a session that is open: {:#?}", open.names);
+            let expanded = open.names.contains(&format!("round keys of {name}"));
+            assert!(expanded || (!works && name.starts_with("data")), "{name} of a session that is open: {:#?}", open.names);
+        }
+        // What keys are made of is gone by then.
+        let keys = ["data", "to_", "round keys", "hash key"];
+        left.extend(
+            open.places.iter().filter(|place| !keys.iter().any(|name| place.starts_with(name))).map(|place| format!("open: {place}")),
+        );
+        go_on(&mut stdin);
+        assert_eq!(heard(&mut lines), end);
+        let over = needles.found_in_process(owner.id());
+        assert!(over.searched > 1 << 20, "{} bytes of the owner's memory", over.searched);
+        left.extend(over.places.iter().map(|place| format!("{end}, {works}: {place}")));
+        go_on(&mut stdin);
+    }
+    assert!(owner.wait().unwrap().success());
+    assert!(left.is_empty(), "{} pieces of keys are left: {left:#?}", left.len());
+}
