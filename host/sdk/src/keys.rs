@@ -50,6 +50,18 @@ impl KeyFolder {
         &self.path
     }
 
+    /// Keeps other processes, and other threads, from making keys here until what it gives is dropped: keys are made once, and all find the same.
+    ///
+    /// # Errors
+    /// [`SdkError::KeyFile`].
+    pub(crate) fn alone(&self) -> Result<Option<fs::File>, SdkError> {
+        let locked = || {
+            let folder = fs::File::open(&self.path)?;
+            folder.lock().map(|()| folder)
+        };
+        if cfg!(unix) { locked().map(Some).map_err(|e| SdkError::key_file(&self.path, &e)) } else { Ok(None) }
+    }
+
     /// Whether there is a file of that name.
     pub fn has(&self, name: &str) -> bool {
         self.path.join(name).exists()
@@ -105,6 +117,7 @@ impl KeyFolder {
     /// # Errors
     /// [`SdkError::KeyFile`], [`SdkError::KeyFormat`].
     pub fn signing_key(&self, entropy: &mut dyn Entropy) -> Result<SigningKey, SdkError> {
+        let _alone = self.alone()?;
         if !self.has(SECRET) {
             let secret = generate_key_pair(entropy).0;
             self.store_secret(SECRET, &secret.to_bytes()[..])?;
@@ -227,8 +240,12 @@ mod tests {
         let folder = KeyFolder::open(&at).unwrap();
         folder.store_secret("a.key", &[7; 32]).unwrap();
         let path = |name: &str| at.join(name);
-        let refused = |name: &str, says: &str| {
-            let error = folder.secret32(name).map(|_| ()).expect_err(name);
+        let refused = |name: &'static str, says: &str| {
+            // A pipe must not keep anybody.
+            let (sender, result) = std::sync::mpsc::channel();
+            let folder = KeyFolder::open(&at).unwrap();
+            std::thread::spawn(move || sender.send(folder.secret32(name).map(drop)));
+            let error = result.recv_timeout(std::time::Duration::from_secs(20)).expect("it waits").expect_err(name);
             assert_eq!(error.code(), "SHEF-SDK-048", "{error}");
             assert!(error.to_string().contains(says), "{error}");
         };
@@ -253,5 +270,9 @@ mod tests {
         }
         mode(&at, 0o755);
         KeyFolder::open(&at).unwrap();
+        // What another user has: whoever may give something away does that, and for others there is the system's own.
+        let theirs = if std::os::unix::fs::chown(&at, Some(65_534), None).is_ok() { at } else { "/usr".into() };
+        let error = KeyFolder::open(theirs).map(drop).expect_err("another user's folder");
+        assert!(error.code() == "SHEF-SDK-048" && error.to_string().contains("another user"), "{error}");
     }
 }

@@ -24,6 +24,7 @@ impl Manufacturer {
     /// # Errors
     /// [`SdkError::KeyFile`], [`SdkError::KeyFormat`], [`SdkError::Certificate`].
     pub fn open(folder: KeyFolder, name: &str, now: i64, entropy: &mut dyn Entropy) -> Result<Self, SdkError> {
+        let _alone = folder.alone()?;
         if !folder.has(CA_KEY) {
             let secret = scalar(entropy);
             let ca = SigningKey::new(&secret);
@@ -64,4 +65,29 @@ impl Manufacturer {
 /// A fresh private scalar.
 pub(crate) fn scalar(entropy: &mut dyn Entropy) -> PrivateKey {
     shef_proto::hpke_suite::generate_key_pair(entropy).0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Barrier;
+
+    #[test]
+    fn whoever_finds_an_empty_folder_at_once_has_the_same_keys() {
+        for _ in 0..8 {
+            let (dir, begin) = (tempfile::tempdir().unwrap(), Barrier::new(6));
+            let open = || {
+                let mut entropy = crate::SystemEntropy::new().unwrap();
+                begin.wait();
+                let folder = || KeyFolder::open(dir.path().join("maker")).unwrap();
+                let root = Manufacturer::open(folder(), "maker", 1_767_225_600, &mut entropy).unwrap().root().der().to_vec();
+                (root, folder().signing_key(&mut entropy).unwrap().public_key().as_bytes().to_vec())
+            };
+            let found: Vec<_> = std::thread::scope(|scope| {
+                let threads: Vec<_> = (0..6).map(|_| scope.spawn(open)).collect();
+                threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+            });
+            assert!(found.iter().all(|one| *one == found[0]));
+        }
+    }
 }
