@@ -190,7 +190,17 @@ fn block<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
     runtime.map_err(|error| Kind::Internal.because(error.to_string()))?.block_on(future)
 }
 
+/// Keeps other processes of the same user, and core dumps, away from the memory of this one, where keys are.
+fn close_memory() -> Result<()> {
+    #[cfg(target_os = "linux")]
+    rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable).map_err(|error| {
+        Kind::Internal.because(format!("the system does not keep the memory of this process from others (PR_SET_DUMPABLE): {error}"))
+    })?;
+    Ok(())
+}
+
 fn command(command: Command) -> Result<()> {
+    close_memory()?;
     match command {
         Command::Init { dir, listen, host, audience, tenant } => {
             let port = listen.rsplit(':').next().unwrap_or("8443");
@@ -316,5 +326,17 @@ fn main() -> ExitCode {
             eprintln!("error [{}]: {problem}\n  shef-verifierd explain {}", problem.kind.code(), problem.kind.code());
             ExitCode::from(status(&problem))
         }
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_closes_its_memory() {
+        use rustix::process::{DumpableBehavior, dumpable_behavior};
+        command(Command::Version).unwrap();
+        assert_eq!(dumpable_behavior().unwrap(), DumpableBehavior::NotDumpable);
     }
 }
