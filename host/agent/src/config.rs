@@ -49,11 +49,18 @@ pub struct Times {
     pub message: Duration,
     /// Without a request.
     pub idle: Duration,
+    /// For cards to be wiped when the agent ends.
+    pub stop: Duration,
 }
 
 impl Default for Times {
     fn default() -> Self {
-        Self { hello: Duration::from_secs(10), message: Duration::from_secs(60), idle: Duration::from_secs(3600) }
+        Self {
+            hello: Duration::from_secs(10),
+            message: Duration::from_secs(60),
+            idle: Duration::from_secs(3600),
+            stop: Duration::from_secs(60),
+        }
     }
 }
 

@@ -25,8 +25,6 @@ use crate::identity::{Revoked, end_of, ends_soon};
 use crate::slot::Slot;
 use crate::{AgentError, Config, Opener, connection};
 
-/// Time that cards get to be wiped when the agent stops.
-const STOP: Duration = Duration::from_secs(60);
 /// How often certificates are looked at.
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -281,7 +279,7 @@ impl Agent {
             threads.into_iter().for_each(|thread| drop(thread.join()));
             sender.send(())
         });
-        if timeout(STOP, wiped).await.is_err() {
+        if timeout(shared.setup().times.stop, wiped).await.is_err() {
             tracing::error!("a card was not wiped in time");
         }
         let _ = timeout(Duration::from_secs(5), async { while open.join_next().await.is_some() {} }).await;

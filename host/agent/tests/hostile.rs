@@ -61,6 +61,42 @@ fn strangers_who_say_nothing_keep_nobody_out() {
     drop(strangers);
 }
 
+/// Cuts every connection at its first bytes, until some time.
+struct Away(std::sync::Mutex<Instant>);
+
+impl Tamper for Away {
+    fn bytes(&self, _: u64, _: bool, _: &mut Vec<u8>) -> bool {
+        Instant::now() >= *self.0.lock().unwrap()
+    }
+}
+
+#[test]
+fn an_owner_goes_on_however_often_connecting_fails() {
+    let bed = Bed::new(LONG);
+    let away = Arc::new(Away(std::sync::Mutex::new(Instant::now())));
+    let proxy = Proxy::new(bed.address, Arc::clone(&away) as _);
+    let limits = Limits { attempts: 1, resume: SOON, ..limits() };
+    let mut card = RemoteDevice::open(&uri(proxy.port, "card0"), &bed.files("alice"), limits, None).unwrap();
+    card.ctl_write32(SUM, 7).unwrap();
+    let before = proxy.connections.load(Ordering::SeqCst);
+    *away.0.lock().unwrap() = Instant::now() + Duration::from_secs(2);
+    proxy.cut();
+    assert_eq!(card.ctl_read32(SUM).unwrap(), 7);
+    assert!(proxy.connections.load(Ordering::SeqCst) > before + 4);
+}
+
+#[test]
+fn what_did_not_leave_is_not_acknowledged() {
+    let bed = Bed::new(LONG);
+    let mut raw = Raw::opened(&bed, "alice", "card0");
+    raw.say(&request(1, 0, Op::Kernel(HANG.to_vec())));
+    raw.say(&request(2, 1, Op::WaitHint));
+    match raw.hear() {
+        Ok(ToOwner::Refused { code, message }) => assert!(code == "SHEF-AGT-004" && message.contains("did not leave"), "{code}: {message}"),
+        other => panic!("{other:?}"),
+    }
+}
+
 /// Lets a byte through every so often, from the first one of a kind of connection on.
 struct Drip {
     from: u64,
@@ -151,6 +187,16 @@ fn a_kernel_that_hangs_holds_no_shutdown() {
     bed.stop();
     assert!(before.elapsed() < SOON, "{:?}", before.elapsed());
     assert!(owner.join().unwrap().starts_with("SHEF-AGT-"));
+}
+
+#[test]
+fn a_card_that_hangs_holds_no_shutdown() {
+    let mut bed = Bed::with(LONG, |config| config.times.stop = Duration::from_millis(200));
+    let _card = bed.open("alice", "card0").unwrap();
+    let seen = Arc::clone(&bed.cards["card0"]);
+    seen.stuck.store(true, Ordering::SeqCst);
+    soon("a shutdown with a card whose reset hangs", move || bed.stop());
+    seen.stuck.store(false, Ordering::SeqCst);
 }
 
 #[test]

@@ -38,6 +38,8 @@ pub struct Seen {
     pub keeps_memory: AtomicBool,
     /// A request of the kernel's hangs.
     pub hanging: AtomicBool,
+    /// A reset never comes back.
+    pub stuck: AtomicBool,
 }
 
 /// Beginning of a request that the card's kernel never answers.
@@ -118,6 +120,9 @@ impl Device for TestCard {
     fn reset(&mut self) -> Result<(), DeviceError> {
         if self.seen.broken.load(Ordering::SeqCst) {
             return Err(DeviceError::Gone { offset: 0 });
+        }
+        while self.seen.stuck.load(Ordering::SeqCst) {
+            std::thread::sleep(Duration::from_millis(10));
         }
         if !self.seen.keeps_memory.load(Ordering::SeqCst) {
             self.memory.fill(0);

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use shef_device::SharedMemory;
 use shef_vfio_user::wire::{HEADER, Header};
@@ -123,7 +123,9 @@ impl Served {
 
     /// Waits until that many clients have left.
     pub fn wait_left(&self, n: u32) {
+        let end = Instant::now() + Duration::from_secs(30);
         while self.left.load(Ordering::SeqCst) < n {
+            assert!(Instant::now() < end, "{n} clients have not left in 30 s");
             std::thread::sleep(Duration::from_millis(1));
         }
     }
