@@ -22,6 +22,10 @@ use shef_verifierd::run::{Running, start};
 use shef_verify::corim::CorimSigner;
 use shef_verify::{KernelReference, Policy, ReferenceValues, ShellReference, TrustAnchor};
 
+#[path = "parts/hardware.rs"]
+mod hardware;
+use hardware::Hardware;
+
 const DAY: i64 = 86_400;
 
 fn now() -> i64 {
@@ -197,10 +201,132 @@ fn the_services_word_is_not_enough() {
     // Receipts of another key than the one that the owner knows.
     let stranger = vec![shef_proto::hpke_suite::generate_key_pair(&mut shef::SystemEntropy::new().unwrap()).1];
     assert_eq!(code(attest(&service, None, &expect.clone().receipt_keys(stranger))), "SHEF-PRO-090");
-    // Requests end when the owner says so.
-    let cancel = shef::Cancel::default();
-    cancel.cancel();
-    assert_eq!(code(attest(&service.clone().ended_by(&cancel), None, &expect)), "SHEF-SDK-049");
+    // What is no longer trusted, by a list of the owner's own.
+    let current = shef_verify::Revocations { issued: now() - 5, next_update: now() + 60, ..Default::default() };
+    attest(&service, None, &expect.clone().revocations(current.clone())).unwrap();
+    let revoked = shef_verify::Revocations { images: [hex::encode(world.image().digest)].into(), ..current };
+    assert_eq!(code(attest(&service, None, &expect.revocations(revoked))), "SHEF-ATT-025");
+}
+
+/// A service, or somebody with its key, whose answers to releases belong to something else. The rest of it is the real one.
+struct Dishonest {
+    port: u16,
+    /// What it does to the answer to a release.
+    deed: std::sync::Arc<std::sync::Mutex<Deed>>,
+}
+
+type Deed = Box<dyn FnMut(&mut Value) + Send>;
+
+impl Dishonest {
+    fn start(verifier: &Verifier) -> Self {
+        use std::io::{BufRead, BufReader, Read, Write};
+        let read = |name: &str| verifier.dir.join(name);
+        let tls = rustls::ServerConfig::builder_with_provider(rustls::crypto::aws_lc_rs::default_provider().into())
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(
+                shef_device::remote::certificates(&read("server.pem")).unwrap(),
+                shef_device::remote::private_key(&read("server.key")).unwrap(),
+            )
+            .unwrap();
+        let (tls, service) = (std::sync::Arc::new(tls), verifier.service());
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let deed: std::sync::Arc<std::sync::Mutex<Deed>> = std::sync::Arc::new(std::sync::Mutex::new(Box::new(|_| {})));
+        let done = deed.clone();
+        std::thread::spawn(move || {
+            for tcp in listener.incoming().flatten() {
+                let connection = rustls::ServerConnection::new(tls.clone()).unwrap();
+                let mut stream = BufReader::new(rustls::StreamOwned::new(connection, tcp));
+                let (mut first, mut length) = (String::new(), 0);
+                stream.read_line(&mut first).unwrap();
+                let path = first.split(' ').nth(1).unwrap().to_owned();
+                loop {
+                    let mut line = String::new();
+                    stream.read_line(&mut line).unwrap();
+                    let line = line.trim().to_ascii_lowercase();
+                    if let Some(value) = line.strip_prefix("content-length:") {
+                        length = value.trim().parse().unwrap();
+                    }
+                    if line.is_empty() {
+                        break;
+                    }
+                }
+                let mut body = vec![0; length];
+                stream.read_exact(&mut body).unwrap();
+                let mut answer: Value =
+                    if length > 0 { service.post(&path, &serde_json::from_slice(&body).unwrap()) } else { service.get(&path) }.unwrap();
+                if path == "/v1/release" {
+                    done.lock().unwrap()(&mut answer);
+                }
+                let answer = answer.to_string();
+                let head = format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n", answer.len());
+                let mut stream = stream.into_inner();
+                stream.write_all((head + &answer).as_bytes()).unwrap();
+                stream.conn.send_close_notify();
+                let _ = stream.flush();
+            }
+        });
+        Self { port, deed }
+    }
+
+    fn does(&self, deed: impl FnMut(&mut Value) + Send + 'static) {
+        *self.deed.lock().unwrap() = Box::new(deed);
+    }
+}
+
+#[test]
+fn an_answer_that_belongs_to_another_release_is_refused() {
+    let verifier = Verifier::start();
+    let service = verifier.service();
+    let dir = tempfile::tempdir().unwrap();
+    let mut world = world(dir.path(), &service);
+    let (mut host, _) = world.card(&mut |_| {}).unwrap();
+    world.load(&mut host).unwrap();
+    let keys = service.keys().unwrap();
+    let key = keys.iter().map(|key| key["name"].as_str().unwrap()).find(|name| name.ends_with("-data")).unwrap();
+    let expect = world.expect().floor(world.verifier().policy().clone());
+    let dishonest = Dishonest::start(&verifier);
+    let between = shef::Service::new(&format!("https://localhost:{}", dishonest.port), verifier.files("operator")).unwrap();
+    let mut entropy = shef::SystemEntropy::new().unwrap();
+    let mut attest = || {
+        let session = Session::<Connected>::connect(&mut host).unwrap();
+        session.attest_by(&between, (key, None), &expect, now(), &mut entropy).map(drop)
+    };
+    let first = std::sync::Arc::new(std::sync::Mutex::new(Value::Null));
+    let seen = first.clone();
+    dishonest.does(move |answer| seen.lock().unwrap().clone_from(answer));
+    attest().unwrap();
+    let first = first.lock().unwrap().clone();
+    dishonest.does(|answer| answer["version"] = 2.into());
+    assert_eq!(code(attest()), "SHEF-SDK-047");
+    dishonest.does(|answer| answer["head"]["seq"] = 0.into());
+    assert_eq!(code(attest()), "SHEF-SDK-047");
+    for (part, expected) in [("box", "SHEF-ATT-062"), ("receipt", "SHEF-ATT-062")] {
+        let old = first[part].clone();
+        dishonest.does(move |answer| answer[part] = old.clone());
+        assert_eq!(code(attest()), expected, "the {part} of an earlier release");
+    }
+    dishonest.does(|_| {});
+    attest().unwrap();
+}
+
+/// Before anything is released to a key that a seed made.
+#[test]
+fn nothing_is_released_to_a_seed_for_hardware() {
+    let verifier = Verifier::start();
+    let service = verifier.service();
+    let dir = tempfile::tempdir().unwrap();
+    let mut world = world(dir.path(), &service);
+    let (mut host, _) = world.card(&mut |_| {}).unwrap();
+    world.load(&mut host).unwrap();
+    let before = released(&service);
+    host.corrupt(Box::new(Hardware::new(&world, "https://verifier.test")));
+    let mut release = |source: &mut shef::Source| code(service.release_data_key(&mut host, "none", None, source).map(drop));
+    assert_eq!(release(&mut shef::Source::new(Some(1), "owner").unwrap()), "SHEF-SDK-044");
+    assert_eq!(release(&mut shef::Source::new(None, "owner").unwrap()), "SHEF-SVC-020", "the service was asked");
+    assert_eq!(released(&service), before);
 }
 
 /// A service that takes connections and says nothing.
@@ -212,6 +338,8 @@ fn a_request_ends_at_its_time_and_when_the_owner_says_so() {
     let service = shef::Service::new(&url, verifier.files("operator")).unwrap();
     let begun = std::time::Instant::now();
     assert_eq!(code(service.clone().with_deadline(Duration::from_millis(200)).ready()), "SHEF-SDK-031");
+    assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+    drop(silent.accept().unwrap());
     let cancel = shef::Cancel::default();
     let ended = service.ended_by(&cancel);
     std::thread::scope(|scope| {
@@ -221,6 +349,11 @@ fn a_request_ends_at_its_time_and_when_the_owner_says_so() {
         assert_eq!(code(waits.join().unwrap()), "SHEF-SDK-049");
     });
     assert!(begun.elapsed() < Duration::from_secs(40), "{:?}", begun.elapsed());
+    // And nothing is sent after that.
+    drop(silent.accept().unwrap());
+    silent.set_nonblocking(true).unwrap();
+    assert_eq!(code(ended.ready()), "SHEF-SDK-049");
+    assert_eq!(silent.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
 }
 
 fn unbase64(value: &Value) -> Vec<u8> {

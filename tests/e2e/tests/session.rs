@@ -13,10 +13,15 @@ use shef_cli::demo::world::{Bench, Cards, Plan, World};
 use shef_proto::channel::{Answer, ChannelError, FaultKind, ShieldStatement, State, status};
 use shef_proto::config::{Config, Mode, OnFault, Region};
 use shef_proto::evidence::RootOfTrust;
+use shef_proto::load::first_epochs;
 use shef_regs::ctl;
 use shef_seal::OpenPolicy;
 use shef_verify::rego::Unconfined;
 use shef_verify::{AppraisalPolicy, Revocations};
+
+#[path = "parts/hardware.rs"]
+mod hardware;
+use hardware::Hardware;
 
 struct Setup {
     _dir: tempfile::TempDir,
@@ -478,8 +483,6 @@ fn buffers_of_another_session_are_refused() {
     // Its number is beyond the list of this session's regions.
     assert_eq!(code(own.write_unprotected(&plain, 0, &[1; 64])), "SHEF-SDK-043");
     assert_eq!(code(own.read_unprotected(&plain, 0, 64)), "SHEF-SDK-043");
-    let lane = |result| shef::Lane::new([theirs.query.clone()], [result]);
-    assert_eq!(code(own.ring([lane(theirs.result.clone()), lane(theirs.result.clone())])), "SHEF-SDK-037");
     assert_eq!(own.host().take_records().len(), 0, "something was sent or written");
     session.abort().unwrap();
     // Nor in the next session of the same card.
@@ -507,6 +510,19 @@ fn a_flush_or_a_register_makes_older_statements_stale() {
         change(&mut session);
         assert_eq!(open(&mut session, &statement), "SHEF-SDK-014");
     }
+    // An epoch of another region, too, and what was sent and never answered: it may have run.
+    let unanswered: [Change; 2] =
+        [|s| assert_eq!(code(s.flush()), "SHEF-SDK-040"), |s| assert_eq!(code(s.write_register(knn::reg::TRAIN_ROWS, 1)), "SHEF-SDK-040")];
+    for change in unanswered {
+        let statement = session.statement().unwrap();
+        meddle(&mut session, |leg, bytes, _| (leg != Leg::Answer).then_some(bytes));
+        change(&mut session);
+        session.host().corrupt(Box::new(Honest));
+        assert_eq!(open(&mut session, &statement), "SHEF-SDK-014");
+    }
+    let statement = session.statement().unwrap();
+    session.next_input_epoch(&b.query).unwrap();
+    assert_eq!(open(&mut session, &statement), "SHEF-SDK-014");
 }
 
 #[test]
@@ -561,6 +577,27 @@ fn a_known_image_that_the_owner_does_not_mean_gets_no_key() {
 
 fn now() -> i64 {
     std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs() as i64
+}
+
+/// Whoever draws from a seed gives no key to a device that says it is hardware.
+#[test]
+fn a_seed_makes_no_key_for_hardware() {
+    let mut s = setup();
+    s.world.load(&mut s.host).unwrap();
+    let policy = shef_verify::Policy { root_of_trust: vec![RootOfTrust::ShefBoot.name().into()], ..s.world.verifier().policy().clone() };
+    let verifier = shef::Verifier::new("owner", vec![Hardware::anchor()], s.world.verifier().reference().clone(), policy);
+    let (expect, epochs) = (s.world.expect(), first_epochs(s.world.config(), 1));
+    let vendor = shef::IpVendor::existing(shef::KeyFolder::open(s._dir.path().join("vendor")).unwrap(), "vendor").unwrap();
+    let (mut seeded, mut system) = (shef::Source::new(Some(1), "owner").unwrap(), shef::Source::new(None, "owner").unwrap());
+    let host = &mut s.host;
+    host.corrupt(Box::new(Hardware::new(&s.world, "owner")));
+    host.record();
+    assert_eq!(code(Session::<Connected>::connect(host).unwrap().attest(&verifier, &expect, now(), &mut seeded)), "SHEF-SDK-044");
+    let attested = Session::<Connected>::connect(host).unwrap().attest(&verifier, &expect, now(), &mut system).unwrap();
+    assert_eq!(code(attested.key("owner", &epochs, &mut seeded)), "SHEF-SDK-044");
+    assert!(host.take_records().iter().all(|record| record.leg != Leg::LoadKey));
+    assert_eq!(code(vendor.release(host, s.world.image(), 1, &verifier, now(), &mut seeded)), "SHEF-SDK-044");
+    vendor.release(host, s.world.image(), 1, &verifier, now(), &mut system).unwrap();
 }
 
 fn vendor(world: &World) -> [u8; 32] {
@@ -629,6 +666,13 @@ fn waits_end_at_their_time_and_when_the_owner_says_so() {
     // A bit that is never set.
     let never = (DONE.0, 1 << 30);
     session.patience().most = Duration::from_millis(20);
+    let most = Duration::from_secs(20);
+    session.patience().watch =
+        Some(Box::new(
+            move |waited| {
+                if waited.elapsed < most { std::ops::ControlFlow::Continue(()) } else { std::ops::ControlFlow::Break(()) }
+            },
+        ));
     let error = session.run(&job(&b, (train, query)), START, never).unwrap_err();
     assert_eq!((error.code(), error.ran()), ("SHEF-SDK-011", Ran::Ran), "{error}");
     session.patience().most = Duration::from_secs(60);

@@ -47,6 +47,8 @@ fn setup() -> Setup {
         region(2, "query1", Mode::Input, SIZE, 512),
         region(3, "result0", Mode::Output, SIZE, 512),
         region(4, "result1", Mode::Output, SIZE, 512),
+        region(5, "more0", Mode::Input, 4096, 512),
+        region(6, "more1", Mode::Input, 4096, 512),
     ];
     let config = Config::new(OnFault::Shield, 1, vec![Set::default()], regions).unwrap();
     let dir = tempfile::tempdir().unwrap();
@@ -310,6 +312,28 @@ fn a_batch_whose_results_do_not_fit_is_not_begun() {
     let mut ring = session.ring(lanes).unwrap();
     ring.push(&[&digits.batch(0).0], job).unwrap();
     assert_eq!(answers(&ring.finish().unwrap().unwrap()), digits.batch(0).1);
+}
+
+#[test]
+fn a_batch_of_which_a_part_does_not_fit_is_not_begun() {
+    let mut s = setup();
+    let (mut session, lanes, digits) = s.start();
+    let more = ["more0", "more1"].map(|name| session.input(name).unwrap());
+    let lanes = [0, 1].map(|i| Lane::new([lanes[i].inputs[0].clone(), more[i].clone()], lanes[i].outputs.clone()));
+    session.host().record();
+    let mut ring = session.ring(lanes).unwrap();
+    assert_eq!(code(ring.push(&[&digits.batch(0).0, &[0; 4097]], job)), "SHEF-SDK-008");
+    drop(ring);
+    assert_eq!(session.host().take_records().len(), 0, "something was sent");
+}
+
+#[test]
+fn a_ring_has_lanes_of_its_own_session() {
+    let (mut a, mut b) = (setup(), setup());
+    let (_theirs, lanes, _) = a.start();
+    let (mut session, own, _) = b.start();
+    session.ring(own).unwrap();
+    assert_eq!(code(session.ring(lanes)), "SHEF-SDK-043");
 }
 
 /// Batch 1 writes where batch 0 of the other lane is sealed: refused, and shown. Each launch is judged by itself.

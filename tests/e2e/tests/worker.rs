@@ -171,7 +171,8 @@ fn a_wait_that_nobody_waits_for_ends_and_the_session_goes_on() {
             Ok(())
         });
         assert!(tokio::time::timeout(Duration::from_millis(20), endless).await.is_err(), "it came to an end");
-        worker.run(|session, _| session.ping()).await.unwrap();
+        let ping = worker.run(|session, _| session.ping());
+        tokio::time::timeout(Duration::from_secs(20), ping).await.expect("the wait goes on").unwrap();
         assert_eq!(ended.lock().unwrap().as_deref(), Some("SHEF-SDK-041"));
         assert_eq!(s.classify(&worker).await, s.expected());
         worker.close().await.unwrap();

@@ -1,0 +1,46 @@
+//! A copy of the process that has a session, made by fork: it has the same keys and numbers, and must use none of them.
+
+#![expect(unsafe_code, reason = "forks")]
+
+use shef::SdkError;
+use shef::sim::Engine;
+use shef_cli::demo::attacks::buffers;
+use shef_cli::demo::world::{Cards, Plan, World};
+use shef_seal::OpenPolicy;
+
+/// The only test of its program: the copy has one thread, and others would hold locks that nobody lets go.
+#[test]
+fn a_copy_of_the_process_has_no_session() {
+    let dir = tempfile::tempdir().unwrap();
+    let plan = Plan { cards: Cards::Made(Engine::Model), seed: None, name: "forked".into(), service: None };
+    let mut world = World::new(dir.path(), plan).unwrap();
+    let (mut host, _) = world.card(&mut |_| {}).unwrap();
+    let mut session = world.session(&mut host).unwrap();
+    let b = buffers(&session).unwrap();
+    let statement = session.statement().unwrap();
+    session.upload(&b.train, &[1; 4096]).unwrap();
+    // SAFETY: the copy uses the session, which no other thread has, and ends by `_exit`; what it allocates is allocated by glibc, whose locks are free in the copy.
+    let copy = unsafe { libc::fork() };
+    if copy == 0 {
+        let forked = |result: Result<(), SdkError>| result.is_err_and(|error| error.code() == "SHEF-SDK-042");
+        let refused = [
+            forked(session.ping()),
+            forked(session.settle().map(drop)),
+            forked(session.flush()),
+            forked(session.statement().map(drop)),
+            forked(session.upload(&b.query, &[1; 512])),
+            forked(session.next_input_epoch(&b.train).map(drop)),
+            forked(session.open(&b.result, &statement, 512, OpenPolicy::default()).map(drop)),
+        ];
+        let accepted = refused.iter().zip(0..).fold(0, |all, (refused, bit)| all | i32::from(!refused) << bit);
+        // SAFETY: ends the copy, and runs nothing of the test's harness.
+        unsafe { libc::_exit(accepted) };
+    }
+    let mut status = 0;
+    // SAFETY: the number is that of the copy, and the status lives over the call.
+    assert_eq!(unsafe { libc::waitpid(copy, &mut status, 0) }, copy);
+    assert_eq!((libc::WIFEXITED(status), libc::WEXITSTATUS(status)), (true, 0), "bits of what the copy could do");
+    // The session is still its maker's.
+    session.upload(&b.query, &[1; 512]).unwrap();
+    session.close().unwrap().verify_record(&host.close_record().unwrap()).unwrap();
+}
