@@ -24,7 +24,6 @@ use zeroize::Zeroizing;
 
 use crate::entropy::fit_for;
 use crate::error::printable;
-use crate::traces::wash_stack;
 use crate::{Appraised, Cancel, Challenge, Host, Release, SdkError};
 
 /// Time to connect, and for a whole request.
@@ -621,8 +620,6 @@ impl Service {
             key: Some((&receipt.tenant, key)),
         };
         let secret = KeyBox::from_cbor(&released.key_box)?.open(&private, &expected)?;
-        drop(private);
-        wash_stack();
         Ok(DataKey { secret, evidence, challenge: session.challenge, verified, receipt, released })
     }
 

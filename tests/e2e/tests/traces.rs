@@ -171,10 +171,16 @@ fn told(said: &str, name: &str) -> Vec<u8> {
     hex::decode(value).unwrap().iter().map(|byte| byte ^ MASK).collect()
 }
 
-/// The key for which a service releases another one, and what it is made of.
-fn recipient(drawn: &[u8]) -> [(String, Vec<u8>); 2] {
-    let seed = &drawn[..32];
-    [("what the recipient's key is made of".into(), seed.to_vec()), ("recipient's key".into(), derive_key_pair(seed).0.to_bytes().to_vec())]
+/// A private key for HPKE, as bytes and as a number in this machine's memory, and what it is made of.
+fn private_key(name: &str, seed: &[u8]) -> [(String, Vec<u8>); 3] {
+    let key = derive_key_pair(seed).0.to_bytes().to_vec();
+    let number = key.iter().rev().copied().collect();
+    [(format!("what the {name} key is made of"), seed.to_vec()), (format!("{name} key"), key), (format!("{name} key, a number"), number)]
+}
+
+/// The key for which a service releases another one.
+fn recipient(drawn: &[u8]) -> [(String, Vec<u8>); 3] {
+    private_key("recipient's", &drawn[..32])
 }
 
 /// Everything that is secret in a session, by name, from what the owner said and the key that a service released.
@@ -197,8 +203,7 @@ fn secrets(said: &str, released: Option<[u8; 32]>) -> Vec<(String, Vec<u8>)> {
             all.extend(recipient(first));
         }
     }
-    all.push(("what the ephemeral key is made of".into(), seed.to_vec()));
-    all.push(("ephemeral key".into(), derive_key_pair(seed).0.to_bytes().to_vec()));
+    all.extend(private_key("ephemeral", seed));
     let message = Message::from_bytes(&told("message")).unwrap();
     let shield = PublicKey::from_bytes(&told("shield")).unwrap();
     let (enc, sender) = Sender::<hpke::aead::AesGcm256>::setup(&shield, &message.info, &mut Again(seed)).unwrap();
