@@ -124,11 +124,24 @@ impl<'a> Case<'a> {
         Ok(Self { app, identity, action, challenge, layer, evidence, collateral, policy, now: app.now(), signer, audience, shown_svn })
     }
 
-    /// Appraises; nothing is used up or recorded yet.
+    /// Appraises; nothing is used up or recorded yet. Nothing is denied for what another replica has changed meanwhile: then it is appraised again, against the
+    /// newest collateral.
     ///
     /// # Errors
-    /// The tenant has more appraisals under way than it may.
-    pub async fn appraise(&self) -> Result<Appraised> {
+    /// The tenant has more appraisals under way than it may, or the database does not answer.
+    pub async fn appraise(&mut self) -> Result<Appraised> {
+        let (appraised, identity) = (self.hold().await?, self.identity);
+        let tenant = &identity.tenant;
+        if appraised.accepted() || self.app.store.generation(tenant).await? == self.collateral.generation {
+            return Ok(appraised);
+        }
+        self.collateral = self.app.read_collateral(tenant).await?;
+        self.policy = self.collateral.policy(&self.policy.id())?;
+        self.hold().await
+    }
+
+    /// Holds the evidence against the collateral that the case has.
+    async fn hold(&self) -> Result<Appraised> {
         let (collateral, policy, signer) = (Arc::clone(&self.collateral), Arc::clone(&self.policy), Arc::clone(&self.signer));
         let (evidence, challenge, audience) = (self.evidence.clone(), self.challenge.clone(), self.audience.clone());
         let (layer, shown_svn, now, chains) = (self.layer, self.shown_svn, self.now, Arc::clone(&self.app.chains));

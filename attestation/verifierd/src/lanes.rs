@@ -180,20 +180,54 @@ mod tests {
         refused(late.goes_on(3, 30), Kind::DryRunTime);
     }
 
-    /// Work beyond what a tenant may have waits for a while, and beyond its part of the service's requests not at all.
+    /// Work waits for its turn for a while; where as much waits as may, it does not wait at all.
+    #[test]
+    fn work_waits_for_a_while_and_not_in_crowds() {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        let lane = Arc::new(Lane::new("t", 64, Arc::new(Semaphore::new(1)), Workers::default(), Arc::default()));
+        let (go, wait) = std::sync::mpsc::channel::<()>();
+        let wait = Arc::new(std::sync::Mutex::new(wait));
+        let begin = || {
+            let (lane, wait) = (Arc::clone(&lane), Arc::clone(&wait));
+            runtime.spawn(async move { lane.work(move |_| wait.lock().unwrap().recv().is_ok()).await })
+        };
+        let all: Vec<_> = (0..lane.places.available_permits()).map(|_| begin()).collect();
+        runtime.block_on(async {
+            while lane.places.available_permits() > 0 {
+                tokio::task::yield_now().await;
+            }
+            let start = Instant::now();
+            let waits = begin();
+            while lane.waiting.available_permits() > 0 && start.elapsed() < PATIENCE / 2 {
+                tokio::task::yield_now().await;
+            }
+            refused(timeout(PATIENCE / 2, lane.work(|_| ())).await.expect("it does not wait"), Kind::Busy);
+            refused(timeout(PATIENCE * 3, waits).await.expect("it does not wait for ever").unwrap(), Kind::Busy);
+            assert!(start.elapsed() >= PATIENCE);
+            // One that ends in time makes room for it.
+            let waits = begin();
+            all.iter().for_each(|_| go.send(()).unwrap());
+            go.send(()).unwrap();
+            waits.await.unwrap().unwrap();
+            for work in all {
+                work.await.unwrap().unwrap();
+            }
+        });
+    }
+
+    /// Work beyond a tenant's part of the service's requests does not begin.
     #[test]
     fn a_tenant_has_so_much_work_and_no_more() {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
         let lane = Arc::new(Lane::new("t", 1, Arc::new(Semaphore::new(1)), Workers::default(), Arc::default()));
         runtime.block_on(async {
             let (go, wait) = std::sync::mpsc::channel::<()>();
+            let (begins, began) = std::sync::mpsc::channel::<()>();
             let first = tokio::spawn({
                 let lane = Arc::clone(&lane);
-                async move { lane.work(move |_| wait.recv().is_ok()).await }
+                async move { lane.work(move |_| begins.send(()).is_ok() && wait.recv().is_ok()).await }
             });
-            while lane.queue.available_permits() > 0 {
-                tokio::task::yield_now().await;
-            }
+            began.recv().unwrap();
             refused(lane.work(|_| ()).await, Kind::Busy);
             go.send(()).unwrap();
             assert!(first.await.unwrap().unwrap());

@@ -7,6 +7,8 @@ use shef_proto::image::ImageKey;
 use shef_proto::receipt::{Audit, Head};
 use shef_proto::release::{Expected, ImageSecret, KeyBox};
 use shef_verifierd::auth::Role;
+use shef_verifierd::config::Config;
+use shef_verifierd::run::start;
 use shef_verifierd::secrets::{SystemEntropy, sha256};
 
 use crate::common::*;
@@ -409,4 +411,29 @@ fn a_device_that_was_updated_does_not_go_back() {
     let denied = appraise(&service, &device).problem(422, "SHEF-SVC-043");
     assert!(denied["detail"].as_str().unwrap().contains("(SHEF-ATT-031): expected at least 3, found 2"), "{denied}");
     appraise(&service, &Device::updated(1)).ok();
+}
+
+/// What one replica adds counts at once for evidence that another one has: nothing is denied, and no challenge used up, for what was not read yet.
+#[test]
+fn nothing_is_denied_for_what_another_replica_has_added() {
+    let (service, device) = furnished();
+    add_data_key(&service, "data", json!({}));
+    let config = Config::read(&service.dir.join("verifierd.toml")).unwrap();
+    let second = service.runtime.block_on(start(config, Default::default())).unwrap();
+    let other = Client::new(&service.dir, &format!("https://{}", second.address), Some("operator"));
+    let (_, owner) = pair();
+    for path in ["/v1/release", "/v1/appraise", "/v1/explain"] {
+        let (session, nonce) = service.operator.session(Layer::Shield, Some(&owner));
+        let mut body = json!({"session": session, "evidence": b64(&device.evidence(Layer::Shield, &nonce))});
+        if path == "/v1/release" {
+            body["key"] = json!("data");
+        }
+        service.operator.send("DELETE", "/v1/corims/build-1", &[], b"").ok();
+        // Here the other replica reads what there is, and believes it for a second.
+        other.get("/v1/policies/default").ok_bytes();
+        add_reference(&service.operator, "build-1", &reference());
+        let answer = other.post(path, &body).ok();
+        assert!(path != "/v1/explain" || answer["would_be"] == "accepted", "{answer}");
+    }
+    service.runtime.block_on(second.stop());
 }

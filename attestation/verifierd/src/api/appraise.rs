@@ -110,7 +110,7 @@ async fn appraise(State(app): Shared, Extension(identity): Extension<Identity>, 
     let evidence = Received::new(bytes("evidence", &submission.evidence)?);
     let (challenge, layer) = challenge(&app, &identity, &submission)?;
     let policy = flow::policy(&app, &identity, submission.policy.as_deref()).await?;
-    let case = Case::new(&app, &identity, "appraise", challenge, layer, &evidence, policy).await?;
+    let mut case = Case::new(&app, &identity, "appraise", challenge, layer, &evidence, policy).await?;
     let appraised = case.appraise().await?;
     case.keep(&appraised, None).await?;
     let result = case.result(&appraised, form)?;
@@ -134,7 +134,7 @@ async fn explain(State(app): Shared, Extension(identity): Extension<Identity>, b
     let (challenge, layer) = challenge(&app, &identity, &submission)?;
     let used = app.store.kept(&identity.tenant, &challenge).await?.is_some();
     let policy = flow::policy(&app, &identity, submission.policy.as_deref()).await?;
-    let case = Case::new(&app, &identity, "explain", challenge, layer, &evidence, policy).await?;
+    let mut case = Case::new(&app, &identity, "explain", challenge, layer, &evidence, policy).await?;
     let appraised = case.appraise().await?;
     Ok(Json(json!({
         "would_be": if appraised.accepted() && !used { "accepted" } else { "denied" },

@@ -198,7 +198,7 @@ async fn attest(
     let life = app.config.load().limits.result_seconds;
     challenge.remembered += life;
     let policy = flow::policy(&app, &identity, None).await?;
-    let case = Case::new(&app, &identity, "kbs", challenge, evidence.layer(), &evidence, policy).await?;
+    let mut case = Case::new(&app, &identity, "kbs", challenge, evidence.layer(), &evidence, policy).await?;
     let appraised = case.appraise().await?;
     // A key that the host brought is in no result: others would take it for one that the card vouches for.
     let vouched = appraised.outcome.verified.as_ref().is_some_and(|verified| verified.claims().key == key);

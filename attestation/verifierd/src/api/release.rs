@@ -165,7 +165,7 @@ async fn attempt(app: &App, identity: &Identity, wanted: &Wanted<'_>) -> Result<
     for _ in 0..2 {
         let policy = collateral.policy(&policy_id)?;
         let terms = (Arc::clone(&collateral), Arc::clone(&policy));
-        let case = Case::new(app, identity, wanted.action, wanted.challenge.clone(), layer, wanted.evidence, terms).await?;
+        let mut case = Case::new(app, identity, wanted.action, wanted.challenge.clone(), layer, wanted.evidence, terms).await?;
         let appraised = case.appraise().await?;
         let Some(verified) = &appraised.outcome.verified else {
             // Denied evidence that is genuine uses the challenge up, as anywhere else; a box that was committed before stays committed.
@@ -213,7 +213,7 @@ async fn attempt(app: &App, identity: &Identity, wanted: &Wanted<'_>) -> Result<
             used: wanted.used,
             expires: now + config.limits.release_seconds,
             now,
-            generation: collateral.generation,
+            generation: case.collateral.generation,
             record: &appraised.record,
         };
         let released = app

@@ -176,7 +176,7 @@ async fn submit(
     session.is_open(app.now()).map_err(|problem| Kind::NotFound.because(problem.detail))?;
     let evidence = Received::new(evidence(&headers, &body)?);
     let policy = flow::policy(&app, &identity, None).await?;
-    let case = Case::new(&app, &identity, "veraison", Challenge::of(&session), evidence.layer(), &evidence, policy).await?;
+    let mut case = Case::new(&app, &identity, "veraison", Challenge::of(&session), evidence.layer(), &evidence, policy).await?;
     let appraised = case.appraise().await?;
     let token = case.result(&appraised, form)?;
     case.keep(&appraised, Some(&token)).await?;
