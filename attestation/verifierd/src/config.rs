@@ -167,7 +167,7 @@ impl Default for Limits {
         Self {
             body_bytes: 64 * 1024,
             corim_bytes: 1024 * 1024,
-            tenant_bytes: 16 * 1024 * 1024,
+            tenant_bytes: 8 * 1024 * 1024,
             header_seconds: 10,
             body_seconds: 10,
             shutdown_seconds: 10,
