@@ -71,7 +71,7 @@ pub struct Device {
     pub uri: Uri,
     /// Owners that may use it; without any, every owner with a certificate may.
     pub owners: Vec<String>,
-    /// All of the card's memory is written with zeros between two owners.
+    /// All of the card's memory is written with zeros before each owner, the first one too.
     pub clear_memory: bool,
 }
 

@@ -178,7 +178,7 @@ async fn converse(incoming: &mut Incoming, outbox: &Outbox, shared: &Arc<Shared>
     }
     let (device, resume) = match incoming.soon().await? {
         ToAgent::List => {
-            return say(outbox, &ToOwner::Devices(shared.slots.values().filter_map(|slot| slot.listed(&owner.name)).collect()));
+            return say(outbox, &ToOwner::Devices(shared.slots.values().filter_map(|slot| slot.listed(owner)).collect()));
         }
         ToAgent::Open { device, resume } => (device, resume),
         _ => return refuse(codes::PROTOCOL, "expected a device to be opened"),

@@ -233,7 +233,7 @@ fn config(listen: std::net::SocketAddr, devices: &[(String, Uri)]) -> String {
         // The name is of characters that need no quotes but '.'; the URI is one that parsed.
         text.push_str(&format!(
             "\n[devices.\"{name}\"]\nuri = {}\n# owners = [\"NAME\"]  # without it, every owner with a certificate\n\
-             # clear_memory = true  # zeros all card memory between owners; without it, the next one can read what regions without protection left\n",
+             # clear_memory = true  # zeros all card memory before each owner; without it, the next one can read what regions without protection left\n",
             toml::Value::String(uri.to_string())
         ));
         if uri.iommu() == Some(Iommu::None) {

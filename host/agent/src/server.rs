@@ -31,7 +31,7 @@ const DAY: Duration = Duration::from_secs(86_400);
 /// What can change while the agent runs.
 pub(crate) struct Setup {
     pub(crate) acceptor: TlsAcceptor,
-    pub(crate) revoked: Revoked,
+    pub(crate) revoked: Arc<Revoked>,
     pub(crate) grace: Duration,
     pub(crate) drain: Duration,
     pub(crate) max_connections: usize,
@@ -52,7 +52,7 @@ impl Setup {
         }
         let setup = Self {
             acceptor: TlsAcceptor::from(Arc::new(tls(config)?)),
-            revoked: config.revoked.as_deref().map(Revoked::load).transpose()?.unwrap_or_default(),
+            revoked: config.revoked.as_deref().map(Revoked::load).transpose()?.unwrap_or_default().into(),
             grace: config.grace,
             drain: config.drain,
             max_connections: config.max_connections,
@@ -149,15 +149,13 @@ impl Running {
         let setup = Setup::load(config)?;
         *self.shared.setup.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&setup);
         for (name, slot) in &self.shared.slots {
-            match config.devices.get(name) {
-                Some(device) => {
-                    if device.uri != *slot.uri() {
-                        tracing::warn!(device = name, "its URI changed, which a restart takes over");
-                    }
-                    slot.restrict(&device.owners, &|owner| setup.revoked.contains(owner));
-                }
+            let device = config.devices.get(name);
+            match device {
+                Some(device) if device.uri == *slot.uri() => {}
+                Some(_) => tracing::warn!(device = name, "its URI changed, which a restart takes over"),
                 None => tracing::warn!(device = name, "it is not in the configuration any more, which a restart takes over"),
             }
+            slot.restrict(device.map(|device| &device.owners[..]), &setup.revoked);
         }
         for name in config.devices.keys().filter(|name| !self.shared.slots.contains_key(*name)) {
             tracing::warn!(device = name, "it is new in the configuration, which a restart takes over");
@@ -187,7 +185,7 @@ impl Agent {
         let (phase, phases) = watch::channel(Phase::Serving);
         let (mut slots, mut threads) = (BTreeMap::new(), Vec::new());
         for (name, device) in &config.devices {
-            let started = Slot::start(name.clone(), device.clone(), Arc::clone(&opener));
+            let started = Slot::start(name.clone(), device.clone(), &setup.revoked, Arc::clone(&opener));
             let (slot, thread) =
                 started.map_err(|e| AgentError::Listen { message: format!("cannot start a thread for device {name}: {e}") })?;
             slots.insert(name.clone(), slot);

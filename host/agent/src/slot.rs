@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 use crate::Opener;
 use crate::carry::{carry_out, clear};
 use crate::config;
-use crate::identity::Identity;
+use crate::identity::{Identity, Revoked};
 use crate::outbox::{Frame, Outbox};
 
 /// How often a card that nobody has is looked at: one that is gone is opened anew.
@@ -107,13 +107,15 @@ struct Inner {
     info: Option<DeviceInfo>,
     /// Owners that may use the card; all of them where there are none here.
     owners: Vec<String>,
+    revoked: Arc<Revoked>,
     /// What the card failed with, so that the log says it once.
     failed: String,
 }
 
 impl Inner {
-    fn is_for(&self, owner: &str) -> bool {
-        self.owners.is_empty() || self.owners.iter().any(|name| name == owner)
+    /// Whether `owner` may use the card now. It may have come before its certificate was revoked.
+    fn is_for(&self, owner: &Identity) -> bool {
+        !self.revoked.contains(owner) && (self.owners.is_empty() || self.owners.contains(&owner.name))
     }
 }
 
@@ -150,14 +152,19 @@ pub(crate) enum Attempt {
 
 impl Slot {
     /// A slot whose card is opened at once, on a thread of its own.
-    pub(crate) fn start(name: String, config: config::Device, opener: Opener) -> std::io::Result<(Arc<Self>, std::thread::JoinHandle<()>)> {
+    pub(crate) fn start(
+        name: String,
+        config: config::Device,
+        revoked: &Arc<Revoked>,
+        opener: Opener,
+    ) -> std::io::Result<(Arc<Self>, std::thread::JoinHandle<()>)> {
         let (jobs, queue) = mpsc::channel();
         let config::Device { uri, owners, clear_memory } = config;
         let slot = Arc::new(Self {
             name: name.clone(),
             uri,
             clear_memory,
-            inner: Mutex::new(Inner { state: State::Starting, info: None, owners, failed: String::new() }),
+            inner: Mutex::new(Inner { state: State::Starting, info: None, owners, revoked: Arc::clone(revoked), failed: String::new() }),
             stopping: AtomicBool::new(false),
             jobs,
             live: Arc::new(AtomicU64::new(0)),
@@ -193,14 +200,14 @@ impl Slot {
     }
 
     /// The card as `owner` sees it; what belongs to others is not shown.
-    pub(crate) fn listed(&self, owner: &str) -> Option<Listed> {
+    pub(crate) fn listed(&self, owner: &Identity) -> Option<Listed> {
         let inner = self.lock();
         if !inner.is_for(owner) {
             return None;
         }
         let state = inner.state.shown();
         let (who, moved) = match &inner.state {
-            State::Owned(s) if s.owner.name == owner => (Some(s.owner.name.clone()), s.moved),
+            State::Owned(s) if s.owner.name == owner.name => (Some(s.owner.name.clone()), s.moved),
             _ => (None, 0),
         };
         let description = match (&inner.state, &inner.info) {
@@ -231,12 +238,15 @@ impl Slot {
         &self.uri
     }
 
-    /// Takes over who may use the card. A session of one who may not, or whose certificate is `revoked`, is over.
-    pub(crate) fn restrict(&self, owners: &[String], revoked: &dyn Fn(&Identity) -> bool) {
+    /// Takes over who may use the card, `owners` if that changes. A session of one who may not is over.
+    pub(crate) fn restrict(&self, owners: Option<&[String]>, revoked: &Arc<Revoked>) {
         let mut inner = self.lock();
-        inner.owners = owners.to_vec();
+        inner.revoked = Arc::clone(revoked);
+        if let Some(owners) = owners {
+            inner.owners = owners.to_vec();
+        }
         let over = match &inner.state {
-            State::Owned(session) => revoked(&session.owner) || !inner.is_for(&session.owner.name),
+            State::Owned(session) => !inner.is_for(&session.owner),
             _ => false,
         };
         if over {
@@ -248,7 +258,7 @@ impl Slot {
     /// Gives the card to `owner`, or its session back.
     pub(crate) fn attach(&self, owner: &Identity, resume: Option<(Token, u64)>, connection: u64, outbox: &Outbox) -> Attempt {
         let mut inner = self.lock();
-        if !inner.is_for(&owner.name) {
+        if !inner.is_for(owner) {
             return Attempt::Refused(no_device(&self.name, owner));
         }
         let Inner { state, info, .. } = &mut *inner;
@@ -419,7 +429,7 @@ impl Slot {
             match queue.recv_timeout(CHECK) {
                 Ok(Job::Stop) | Err(RecvTimeoutError::Disconnected) => return,
                 Ok(Job::Open) => self.open(&mut device, opener),
-                Ok(Job::Wipe) => self.reset(device.as_mut()),
+                Ok(Job::Wipe) => self.reset(&mut device),
                 Ok(Job::Run { generation, id, op }) => {
                     let live = || self.live.load(Ordering::SeqCst) == generation;
                     let (true, Some(card)) = (live(), device.as_mut()) else { continue };
@@ -436,7 +446,7 @@ impl Slot {
                     };
                     self.answered(generation, id, message, over);
                     if over {
-                        self.reset(device.as_mut());
+                        self.reset(&mut device);
                     }
                 }
                 Err(RecvTimeoutError::Timeout) => self.check(&mut device, opener),
@@ -450,9 +460,9 @@ impl Slot {
         match opener(&self.uri) {
             Ok(opened) => {
                 let info = opened.info();
-                tracing::info!(device = self.name, description = info.description, "ready");
-                *device = Some(opened);
-                self.settle(State::Free, Some(info));
+                tracing::info!(device = self.name, description = info.description, "opened");
+                // What an owner left there, of whom this agent may know nothing, or whom it failed to wipe out.
+                self.wipe_out(device.insert(opened).as_mut(), Some(info));
             }
             Err(error) => self.failed("does not open", &error),
         }
@@ -496,13 +506,22 @@ impl Slot {
         self.settle(State::Failed(Refusal::new(error.code(), format!("device {} {what}: {error}", self.name))), None);
     }
 
-    fn reset(&self, device: Option<&mut Box<dyn Device>>) {
-        let Some(device) = device else { return };
+    /// Wipes a card that waits for it. One that was wiped since may have its next owner.
+    fn reset(&self, device: &mut Option<Box<dyn Device>>) {
+        if self.state() == DeviceState::Resetting
+            && let Some(device) = device
+        {
+            self.wipe_out(device.as_mut(), None);
+        }
+    }
+
+    /// Makes a card free for its next owner, who finds nothing of what was there before.
+    fn wipe_out(&self, device: &mut dyn Device, info: Option<DeviceInfo>) {
         let go_on = || !self.stopping.load(Ordering::SeqCst);
-        match device.reset().and_then(|()| if self.clear_memory { clear(device.as_mut(), &go_on) } else { Ok(()) }) {
+        match device.reset().and_then(|()| if self.clear_memory { clear(device, &go_on) } else { Ok(()) }) {
             Ok(()) => {
                 tracing::info!(device = self.name, "wiped and free");
-                self.settle(State::Free, None);
+                self.settle(State::Free, info);
             }
             Err(error) => self.failed("does not reset", &error),
         }

@@ -45,6 +45,28 @@ fn a_revoked_owner_loses_its_sessions_at_once_and_others_keep_theirs() {
 }
 
 #[test]
+fn an_owner_who_came_before_its_certificate_was_revoked_has_no_card() {
+    let bed = Bed::new(LONG);
+    let [mut opens, mut lists] = [(); 2].map(|()| {
+        let mut alice = Raw::new(&bed, "alice");
+        alice.say(&ToAgent::Hello { min: 1, max: 1, program: "test".into() });
+        assert!(matches!(alice.hear(), Ok(ToOwner::Welcome { .. })));
+        alice
+    });
+    let mut inside = bed.open("alice", "card0").unwrap();
+    revoke(&bed.agent_dir(), "alice").unwrap();
+    // A card that is left out of the configuration stays until a restart, but not with her.
+    let mut config = bed.config.clone();
+    config.devices.remove("card0").unwrap();
+    bed.handle().reload(&config).unwrap();
+    assert!(inside.ctl_read32(SUM).is_err());
+    opens.say(&ToAgent::Open { device: "card1".into(), resume: None });
+    assert!(matches!(opens.hear(), Ok(ToOwner::Refused { .. })));
+    lists.say(&ToAgent::List);
+    assert!(matches!(lists.hear(), Ok(ToOwner::Devices(list)) if list.is_empty()));
+}
+
+#[test]
 fn owners_of_a_device_and_certificates_change_without_a_restart() {
     let bed = Bed::new(LONG);
     let mut alice = bed.open("alice", "card1").unwrap();
@@ -123,10 +145,60 @@ fn memory_of_a_card_is_cleared_between_owners_where_that_is_asked_for() {
         let bed = Bed::with(LONG, |config| config.devices.get_mut("card0").unwrap().clear_memory = clear);
         bed.cards["card0"].keeps_memory.store(true, Ordering::SeqCst);
         bed.open("alice", "card0").unwrap().mem_write(MEMORY - 4, &[9; 4]).unwrap();
-        let mut back = [0; 4];
-        bed.open("bob", "card0").unwrap().mem_read(MEMORY - 4, &mut back).unwrap();
-        assert_eq!(back, if clear { [0; 4] } else { [9; 4] });
+        assert_eq!(left_to_bob(&bed), if clear { [0; 4] } else { [9; 4] });
     }
+}
+
+/// Four bytes that alice left, as bob finds them.
+fn left_to_bob(bed: &Bed) -> [u8; 4] {
+    let mut back = [0; 4];
+    bed.open("bob", "card0").unwrap().mem_read(MEMORY - 4, &mut back).unwrap();
+    back
+}
+
+#[test]
+fn memory_that_was_not_cleared_is_cleared_before_the_card_has_an_owner_again() {
+    let mut bed = Bed::with(LONG, |config| config.devices.get_mut("card0").unwrap().clear_memory = true);
+    let card = Arc::clone(&bed.cards["card0"]);
+    card.keeps_memory.store(true, Ordering::SeqCst);
+    let leave = |bed: &Bed| {
+        let mut alice = bed.open("alice", "card0").unwrap();
+        alice.mem_write(MEMORY - 4, &[9; 4]).unwrap();
+        alice
+    };
+    // The card fails while it is cleared, and is opened anew.
+    let alice = leave(&bed);
+    card.read_only.store(true, Ordering::SeqCst);
+    drop(alice);
+    eventually("the failure", || state(&bed, "bob") == DeviceState::Failed);
+    card.read_only.store(false, Ordering::SeqCst);
+    eventually("the card", || state(&bed, "bob") == DeviceState::Free);
+    assert_eq!(left_to_bob(&bed), [0; 4]);
+    // The agent ends, which does not wait for so much memory, and another one begins.
+    let alice = leave(&bed);
+    bed.restart();
+    drop(alice);
+    assert_eq!(left_to_bob(&bed), [0; 4]);
+}
+
+#[test]
+fn a_card_is_wiped_once_and_not_under_its_next_owner() {
+    let bed = Bed::new(LONG);
+    let card = Arc::clone(&bed.cards["card0"]);
+    let alice = bed.open("alice", "card0").unwrap();
+    // Alice is not to have the card any more while she closes her session.
+    card.slow_clock.store(500, Ordering::SeqCst);
+    let mut config = bed.config.clone();
+    config.devices.get_mut("card0").unwrap().owners = vec!["bob".into()];
+    let closing = std::thread::spawn(move || drop(alice));
+    std::thread::sleep(Duration::from_millis(250));
+    bed.handle().reload(&config).unwrap();
+    let mut bob = bed.open("bob", "card0").unwrap();
+    card.slow_clock.store(0, Ordering::SeqCst);
+    bob.ctl_write32(SUM, 5).unwrap();
+    closing.join().unwrap();
+    assert_eq!((bob.ctl_read32(SUM).unwrap(), state(&bed, "bob")), (5, DeviceState::InUse));
+    assert_eq!(card.resets.load(Ordering::SeqCst), 1);
 }
 
 #[test]

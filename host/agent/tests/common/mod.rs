@@ -40,6 +40,12 @@ pub struct Seen {
     pub hanging: AtomicBool,
     /// A reset never comes back.
     pub stuck: AtomicBool,
+    /// Memory takes no writes.
+    pub read_only: AtomicBool,
+    /// Milliseconds that the card's clock takes to be read.
+    pub slow_clock: AtomicU64,
+    /// The card's memory, whoever opens it.
+    memory: Mutex<Vec<u8>>,
 }
 
 /// Beginning of a request that the card's kernel never answers.
@@ -48,7 +54,6 @@ pub const HANG: &[u8] = b"hang";
 /// A card with a sum, memory, and a kernel that says everything backwards.
 pub struct TestCard {
     seen: Arc<Seen>,
-    memory: Vec<u8>,
     window: Vec<u8>,
 }
 
@@ -105,12 +110,15 @@ impl Device for TestCard {
     }
     fn mem_read(&mut self, addr: u64, bytes: &mut [u8]) -> Result<(), DeviceError> {
         let range = range(addr, bytes.len())?;
-        bytes.copy_from_slice(&self.memory[range]);
+        bytes.copy_from_slice(&self.seen.memory.lock().unwrap()[range]);
         Ok(())
     }
     fn mem_write(&mut self, addr: u64, bytes: &[u8]) -> Result<(), DeviceError> {
         self.seen.writes.fetch_add(1, Ordering::SeqCst);
-        self.memory[range(addr, bytes.len())?].copy_from_slice(bytes);
+        if self.seen.read_only.load(Ordering::SeqCst) {
+            return Err(DeviceError::Gone { offset: 0 });
+        }
+        self.seen.memory.lock().unwrap()[range(addr, bytes.len())?].copy_from_slice(bytes);
         Ok(())
     }
     fn wait_hint(&mut self) -> Result<(), DeviceError> {
@@ -125,13 +133,14 @@ impl Device for TestCard {
             std::thread::sleep(Duration::from_millis(10));
         }
         if !self.seen.keeps_memory.load(Ordering::SeqCst) {
-            self.memory.fill(0);
+            self.seen.memory.lock().unwrap().fill(0);
         }
         self.seen.sum.store(0, Ordering::SeqCst);
         self.seen.resets.fetch_add(1, Ordering::SeqCst);
         Ok(())
     }
     fn cycles(&self) -> Option<u64> {
+        std::thread::sleep(Duration::from_millis(self.seen.slow_clock.load(Ordering::SeqCst)));
         Some(self.seen.sum.load(Ordering::SeqCst))
     }
 }
@@ -155,12 +164,28 @@ pub fn limits() -> Limits {
     }
 }
 
+/// Runs an agent on a thread.
+fn serve(config: Config, opener: Opener) -> (SocketAddr, Option<SocketAddr>, Running, std::thread::JoinHandle<()>) {
+    let (tell, told) = std::sync::mpsc::channel();
+    let thread = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        runtime.block_on(async {
+            let agent = Agent::bind(&config, opener).await.unwrap();
+            tell.send((agent.address().unwrap(), agent.metrics_address(), agent.handle())).unwrap();
+            agent.serve().await;
+        });
+    });
+    let (address, metrics, running) = told.recv().unwrap();
+    (address, metrics, running, thread)
+}
+
 /// A running agent with two cards, for alice and bob; card1 is alice's alone.
 pub struct Bed {
     pub dir: tempfile::TempDir,
     pub address: SocketAddr,
     pub cards: BTreeMap<String, Arc<Seen>>,
     pub config: Config,
+    opener: Opener,
     pub metrics: Option<SocketAddr>,
     running: Running,
     thread: Option<std::thread::JoinHandle<()>>,
@@ -195,20 +220,29 @@ impl Bed {
             if seen.broken.load(Ordering::SeqCst) {
                 return Err(DeviceError::Gone { offset: 0 });
             }
-            Ok(Box::new(TestCard { seen: Arc::clone(seen), memory: vec![0; MEMORY as usize], window: vec![0; CTL_BYTES as usize] }))
+            seen.memory.lock().unwrap().resize(MEMORY as usize, 0);
+            Ok(Box::new(TestCard { seen: Arc::clone(seen), window: vec![0; CTL_BYTES as usize] }))
         });
-        let (tell, told) = std::sync::mpsc::channel();
-        let kept = config.clone();
-        let thread = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-            runtime.block_on(async {
-                let agent = Agent::bind(&config, opener).await.unwrap();
-                tell.send((agent.address().unwrap(), agent.metrics_address(), agent.handle())).unwrap();
-                agent.serve().await;
-            });
-        });
-        let (address, metrics, running) = told.recv().unwrap();
-        Self { dir, address, cards, config: kept, metrics, running, thread: Some(thread) }
+        let (address, metrics, running, thread) = serve(config.clone(), Arc::clone(&opener));
+        let bed = Self { dir, address, cards, config, opener, metrics, running, thread: Some(thread) };
+        bed.wiped_at_first();
+        bed
+    }
+
+    /// Each card is wiped when it is opened: what comes later is counted from there.
+    fn wiped_at_first(&self) {
+        for card in self.cards.values() {
+            eventually("the first wipe", || card.resets.swap(0, Ordering::SeqCst) > 0);
+        }
+    }
+
+    /// Stops the agent, and starts another one on the same cards.
+    pub fn restart(&mut self) {
+        self.stop();
+        self.cards.values().for_each(|card| card.resets.store(0, Ordering::SeqCst));
+        let (address, metrics, running, thread) = serve(self.config.clone(), Arc::clone(&self.opener));
+        (self.address, self.metrics, self.running, self.thread) = (address, metrics, running, Some(thread));
+        self.wiped_at_first();
     }
 
     pub fn files(&self, owner: &str) -> TlsFiles {
