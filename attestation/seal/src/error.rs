@@ -66,11 +66,11 @@ pub const CODES: &[Code] = &[
 #[non_exhaustive]
 pub enum SealError {
     /// The sealer is one of another process, of which this one is a copy.
-    #[error("the sealer is of process {made}, and this is process {found}")]
+    #[error("the sealer is of a process (number {made}) of which this one (number {found}) is a copy")]
     Forked {
-        /// the process that made it
+        /// number of the process that made it
         made: u32,
-        /// this process
+        /// number of this process, which may be the same
         found: u32,
     },
     /// No such region, or of another mode.

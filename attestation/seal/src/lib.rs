@@ -4,7 +4,6 @@
 //! [`Opener`] opens an `output` region and wants a statement of the same session for it. [`ChunkCipher`] and [`NodeCipher`] are the bare
 //! format, for a Shield.
 #![cfg_attr(not(feature = "parallel"), no_std)]
-#![forbid(unsafe_code)]
 extern crate alloc;
 
 mod chunks;
@@ -13,6 +12,8 @@ mod error;
 mod gcm;
 mod opener;
 mod plain;
+#[cfg(feature = "parallel")]
+mod process;
 mod sealer;
 
 #[cfg(feature = "parallel")]
@@ -21,4 +22,6 @@ pub use cipher::{ChunkCipher, ChunkTag, NODE_LEN, NodeCipher, chunk_iv, node_iv}
 pub use error::{CODES, SealError};
 pub use opener::{OpenPolicy, Opened, Opener};
 pub use plain::Plain;
+#[cfg(feature = "parallel")]
+pub use process::Process;
 pub use sealer::{Portion, SealedRun, Sealer, Spent};

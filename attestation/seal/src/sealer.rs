@@ -6,6 +6,8 @@ use alloc::vec::Vec;
 use shef_proto::config::{Config, MAX_EPOCH, MAX_KEY_BLOCKS, Mode, Region, TAG_LEN};
 use shef_proto::load::SessionKeys;
 
+#[cfg(feature = "parallel")]
+use crate::Process;
 use crate::chunks::{BLOCK, MIN_CHUNK, for_each_chunk};
 use crate::{ChunkCipher, Plain, SealError};
 
@@ -27,21 +29,18 @@ struct Sealed {
     cipher: ChunkCipher,
     region: Region,
     /// The process that has the key. A copy of it, made by fork, would seal other data under the same IVs.
-    process: u32,
-}
-
-/// This process, where there are any.
-fn process() -> u32 {
     #[cfg(feature = "parallel")]
-    return std::process::id();
-    #[cfg(not(feature = "parallel"))]
-    0
+    process: Process,
 }
 
 impl Sealed {
+    #[cfg_attr(not(feature = "parallel"), expect(clippy::unnecessary_wraps, clippy::unused_self, reason = "there are no processes"))]
     fn check_process(&self) -> Result<(), SealError> {
-        let found = process();
-        if self.process == found { Ok(()) } else { Err(SealError::Forked { made: self.process, found }) }
+        #[cfg(feature = "parallel")]
+        if self.process != Process::this() {
+            return Err(SealError::Forked { made: self.process.number(), found: Process::this().number() });
+        }
+        Ok(())
     }
 
     fn length(&self, what: &'static str, found: u64, expected: u64) -> SealError {
@@ -83,7 +82,12 @@ impl Sealer {
         check_session(config, keys)?;
         check(r, epoch, 1, length)?;
         let key = keys.take_data_key(region).ok_or(SealError::KeyTaken { region })?;
-        let of = Arc::new(Sealed { cipher: ChunkCipher::new(region, &key), region: r.clone(), process: process() });
+        let of = Arc::new(Sealed {
+            cipher: ChunkCipher::new(region, &key),
+            region: r.clone(),
+            #[cfg(feature = "parallel")]
+            process: Process::this(),
+        });
         let spent = Spent { of, epoch: 0, blocks: 0 };
         spent.next_epoch(epoch, length).map_err(|(e, _)| e)
     }
@@ -288,38 +292,4 @@ fn check(r: &Region, epoch: u64, least: u64, length: u64) -> Result<(), SealErro
         return Err(SealError::Length { region: r.id, name: r.name.clone(), what: "declared length", found: length, expected: r.size });
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use shef_proto::config::{OnFault, Set};
-    use shef_proto::entropy::SeededEntropy;
-    use shef_proto::hpke_suite::derive_key_pair;
-    use shef_proto::load::{first_epochs, seal_load_key};
-
-    /// A fork copies the sealer: the copy has another process number, and the portion that was taken before is refused there too.
-    #[test]
-    fn a_copy_of_the_process_seals_nothing() {
-        let region = Region { name: "in".into(), mode: Mode::Input, size: 8192, chunk: 4096, tag_base: 8192, ..Region::default() };
-        let config = Config::new(OnFault::Shield, 1, alloc::vec![Set::default()], alloc::vec![region]).unwrap();
-        let public = derive_key_pair(&[7; 32]).1;
-        let epochs = first_epochs(&config, 1);
-        let (_, mut keys) = seal_load_key(&config, &public, b"", &epochs, &mut SeededEntropy::new(1, "fork")).unwrap();
-        let mut sealer = Sealer::new(&config, &mut keys, 0, 1, 8192).unwrap();
-        let portion = sealer.portion(4096).unwrap();
-        let of = &sealer.of;
-        let copy = Arc::new(Sealed {
-            cipher: ChunkCipher::new(0, &shef_proto::load::Key::new(&[1; 32]).unwrap()),
-            region: of.region.clone(),
-            process: of.process ^ 1,
-        });
-        let copied = Portion { of: Arc::clone(&copy), epoch: 1, chunks: 0..1 };
-        let mut run = SealedRun::default();
-        assert!(matches!(copied.seal_into(&[1; 4096], &mut run), Err(SealError::Forked { .. })));
-        assert_eq!(run, SealedRun::default());
-        let mut copied = Sealer { of: copy, epoch: 1, next: 0, end: 2, blocks: 0 };
-        assert!(matches!(copied.portion(4096), Err(SealError::Forked { .. })));
-        portion.seal_into(&[1; 4096], &mut run).unwrap();
-    }
 }

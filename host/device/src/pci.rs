@@ -197,18 +197,13 @@ impl<F: Function> PciCard<F> {
         }
     }
 
-    /// Waits until what was written is in card memory, as everything that comes after a write expects.
+    /// Waits until what was written is in card memory, as everything that comes after a write expects, and forgets what was read ahead of it.
     fn settle(&mut self) -> Result<(), DeviceError> {
-        match &mut self.bulk {
-            Some(bulk) if !bulk.settled() => {
-                let result = bulk.settle(&mut self.function);
-                if result.is_err() {
-                    self.end_ring();
-                }
-                result
-            }
-            _ => Ok(()),
+        let result = self.bulk.as_mut().map_or(Ok(()), |bulk| bulk.settle(&mut self.function));
+        if result.is_err() {
+            self.end_ring();
         }
+        result
     }
 
     /// Turns the ring off and takes its memory from the card.

@@ -23,9 +23,13 @@ struct Card {
     seen: Rc<Seen>,
 }
 
+/// What is said of descriptor `n`, of which `honest` is true: completions with their status and sequence number, which are written from that of `n` on.
+type Lie = fn(n: u32, honest: Completion) -> Vec<(Completion, u16, u32)>;
+
 /// What the test sees of it, without touching it.
 struct Seen {
     dram: SharedMemory,
+    made: Cell<usize>,
     released: Cell<usize>,
     on: Cell<u32>,
     tail: Cell<u32>,
@@ -33,6 +37,8 @@ struct Seen {
     doorbells: Cell<u32>,
     waits: Cell<u32>,
     status: Cell<Status>,
+    /// Changes what the card says of each descriptor: its completions, by place and number.
+    lie: Cell<Option<Lie>>,
     /// Accesses to registers of the DMA engine.
     engine: Cell<u32>,
 }
@@ -40,6 +46,7 @@ struct Seen {
 fn card() -> (PciCard<Card>, Rc<Seen>) {
     let seen = Rc::new(Seen {
         dram: SharedMemory::new(64 << 20).unwrap(),
+        made: Cell::default(),
         released: Cell::default(),
         on: Cell::default(),
         tail: Cell::default(),
@@ -47,6 +54,7 @@ fn card() -> (PciCard<Card>, Rc<Seen>) {
         doorbells: Cell::default(),
         waits: Cell::default(),
         status: Cell::new(Status::Done),
+        lie: Cell::default(),
         engine: Cell::default(),
     });
     let card = Card { memory: Vec::new(), ring: u64::MAX, seen: Rc::clone(&seen) };
@@ -75,11 +83,17 @@ impl Card {
                 OP_TO_CARD => seen.dram.copy_from(d.card, host, at, n).unwrap(),
                 _ => host.copy_from(at, &seen.dram, d.card, n).unwrap(),
             }
-            let place = u64::from(ENTRIES) * DESCRIPTOR + slot * COMPLETION;
-            let completion = Completion { tag: d.tag, status: seen.status.get(), retired: 1, bytes: d.bytes };
-            ring.write(place, &completion.encode()).unwrap();
-            seen.head.set(seen.head.get() + 1);
-            ring.store(place + 12, seen.head.get()).unwrap();
+            let honest = Completion { tag: d.tag, status: seen.status.get(), retired: 1, bytes: d.bytes };
+            let number = seen.head.get() + 1;
+            let said = seen.lie.get().map_or_else(|| vec![(honest, honest.status as u16, number)], |lie| lie(number, honest));
+            for (i, (completion, status, number)) in said.into_iter().enumerate() {
+                let place = u64::from(ENTRIES) * DESCRIPTOR + (slot + i as u64) % u64::from(ENTRIES) * COMPLETION;
+                let mut bytes = completion.encode();
+                bytes[4..6].copy_from_slice(&status.to_le_bytes());
+                ring.write(place, &bytes).unwrap();
+                ring.store(place + 12, number).unwrap();
+            }
+            seen.head.set(number);
         }
     }
 }
@@ -89,6 +103,7 @@ impl Function for Card {
 
     fn dma(&mut self, bytes: u64) -> Result<DmaBuffer, DeviceError> {
         let memory = Arc::new(SharedMemory::new(bytes).unwrap());
+        self.seen.made.set(self.seen.made.get() + 1);
         self.memory.push(memory.clone());
         Ok(DmaBuffer::new(memory, (self.memory.len() as u64 - 1) << 32))
     }
@@ -231,6 +246,16 @@ fn what_is_read_ahead_is_read_once_and_never_old() {
     let mut short = vec![0; PLACE - 512];
     card.mem_read(0, &mut short).unwrap();
     assert!(short == data[..PLACE - 512]);
+    // What came is old after any other access, if nothing is on its way any more.
+    let accesses: [fn(&mut PciCard<Card>); 2] = [|card| card.ctl_write32(0x200, 1).unwrap(), |card| card.mem_write(1 << 20, &[1]).unwrap()];
+    for access in accesses {
+        assert!(ahead(&mut card, 0) && ahead(&mut card, 1));
+        assert!(read(&mut card, 0) == part(0) && seen.head == seen.tail);
+        access(&mut card);
+        seen.dram.write(PLACE as u64, &part(4)[..4096]).unwrap();
+        assert!(read(&mut card, 1)[..4096] == part(4)[..4096], "old bytes");
+        seen.dram.write(PLACE as u64, &part(1)[..4096]).unwrap();
+    }
     // What was written between is seen, by whichever way it went.
     ahead(&mut card, 0);
     card.mem_write(0, &part(5)[..PLACE - 512]).unwrap();
@@ -318,6 +343,45 @@ fn what_was_posted_and_failed_is_told_and_never_forgotten() {
     assert!(back == data);
     drop(card);
     assert_eq!(seen.released.get(), 4 * PIECES);
+}
+
+#[test]
+fn completions_that_cannot_be_end_the_ring_and_nothing_else() {
+    let (mut card, seen) = card();
+    let data = pattern(3 * PLACE);
+    let lies: [(&str, Lie); 10] = [
+        ("of another descriptor", |n, c| vec![(Completion { tag: c.tag ^ 1, ..c }, 0, n)]),
+        ("of one that was never begun", |n, c| vec![(Completion { tag: u32::MAX, ..c }, 0, n)]),
+        ("with more bytes", |n, c| vec![(Completion { bytes: c.bytes + 1, ..c }, 0, n)]),
+        ("with fewer bytes", |n, c| vec![(Completion { bytes: c.bytes - 1, ..c }, 0, n)]),
+        ("of none", |n, c| vec![(Completion { retired: 0, ..c }, 0, n)]),
+        ("of two", |n, c| vec![(Completion { retired: 2, ..c }, 0, n)]),
+        ("of all and more", |n, c| vec![(Completion { retired: u16::MAX, ..c }, 0, n)]),
+        ("with a status that there is not", |n, c| vec![(c, 6, n)]),
+        ("twice", |n, c| vec![(c, 0, n), (c, 0, n + 1)]),
+        ("before its turn", |n, c| vec![(Completion { tag: c.tag + 1, ..c }, 0, n), (c, 0, n + 1)]),
+    ];
+    for (what, lie) in lies {
+        for write in [true, false] {
+            // A place that is lent outlives the ring that it is of, and is good for nothing then.
+            let place = card.place().unwrap();
+            seen.lie.set(Some(lie));
+            let mut back = vec![0; data.len()];
+            let result =
+                if write { card.mem_write(0, &data).and_then(|()| card.ctl_write32(0x200, 1)) } else { card.mem_read(0, &mut back) };
+            // The second completion of the last descriptor is seen by the next transfer.
+            let result = result.and_then(|()| card.place().map(drop));
+            seen.lie.set(None);
+            assert!(result.is_err_and(|error| error.code() == "SHEF-DEV-013"), "{what}, write: {write}");
+            assert_eq!(card.write_place(place, &[(0, 8)]).unwrap_err().code(), "SHEF-DEV-013", "{what}");
+            card.mem_write(0, &data).unwrap();
+            card.mem_read(0, &mut back).unwrap();
+            assert!(back == data, "{what}");
+        }
+    }
+    drop(card);
+    assert!(seen.made.get() > 20 * PIECES);
+    assert_eq!(seen.released, seen.made, "memory that is never given back");
 }
 
 #[test]

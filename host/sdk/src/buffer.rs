@@ -115,7 +115,7 @@ impl Session<'_, Keyed> {
 
     /// The region of a buffer of this session.
     fn own<'b>(&self, buffer: &'b Bound) -> Result<&'b Region, SdkError> {
-        self.state.process.check()?;
+        self.state.check_process()?;
         let region = &buffer.region;
         if buffer.session == self.transcript() { Ok(region) } else { Err(SdkError::OtherSession { name: region.name.clone() }) }
     }

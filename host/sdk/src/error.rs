@@ -151,11 +151,11 @@ pub enum SdkError {
         after: Duration,
     },
     /// The session is one of another process, of which this one is a copy.
-    #[error("the session is of process {made}, and this is process {found}: a copy of a process must not use its sessions")]
+    #[error("the session is of a process (number {made}) of which this one (number {found}) is a copy: it must not use its sessions")]
     Forked {
-        /// The process that made it.
+        /// Number of the process that made it.
         made: u32,
-        /// This process.
+        /// Number of this process, which may be the same.
         found: u32,
     },
     /// A buffer is of another session.

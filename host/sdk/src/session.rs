@@ -12,7 +12,7 @@ use shef_proto::config::Config;
 use shef_proto::entropy::Entropy;
 use shef_proto::evidence::RootOfTrust;
 use shef_proto::load::{FirstEpoch, MASTER_LEN, SessionKeys};
-use shef_seal::{Opener, Spent};
+use shef_seal::{Opener, Process, Spent};
 use shef_verify::{Verified, VerifiedShieldEvidence};
 use zeroize::Zeroizing;
 
@@ -22,7 +22,7 @@ use crate::host::{Host, LoadHint};
 use crate::service::{DataKey, Service};
 use crate::traces::{Wash, wash_stack};
 use crate::verifier::{Appraised, Challenge, Expect, Verifier};
-use crate::wait::{Patience, Process};
+use crate::wait::Patience;
 
 /// Times that a Load Key is sent at most while its confirmation does not come.
 const LOAD_TRIES: u32 = 4;
@@ -70,6 +70,14 @@ pub struct Keyed {
     secrets: Option<SessionSecrets>,
     /// The last to be dropped.
     _wash: Wash,
+}
+
+impl Keyed {
+    /// Refuses a copy of the process that made the session. It has the same keys and numbers: it would seal other data under them.
+    pub(crate) fn check_process(&self) -> Result<(), SdkError> {
+        let found = Process::this();
+        if self.process == found { Ok(()) } else { Err(SdkError::Forked { made: self.process.number(), found: found.number() }) }
+    }
 }
 
 /// The keys of a session, for checks by other tools in a simulated setting.
@@ -333,7 +341,7 @@ impl<'h> Session<'h, Keyed> {
     /// # Errors
     /// [`SdkError::Unanswered`] again, and that the Shield has ended the session.
     pub fn settle(&mut self) -> Result<Option<Answer>, SdkError> {
-        self.state.process.check()?;
+        self.state.check_process()?;
         let Some(request) = self.state.channel.pending_request().copied() else { return Ok(None) };
         let answer = self.carried(|channel, _, carry| channel.settle(carry))?;
         if answer.status == status::DONE {

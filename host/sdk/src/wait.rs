@@ -74,32 +74,3 @@ impl Patience {
         Ok(())
     }
 }
-
-/// The process that made a session. A copy of it, made by fork, has the same keys and numbers: it would seal other data under them.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Process(u32);
-
-impl Process {
-    pub(crate) fn this() -> Self {
-        Self(std::process::id())
-    }
-
-    /// # Errors
-    /// [`SdkError::Forked`].
-    pub(crate) fn check(self) -> Result<(), SdkError> {
-        let found = std::process::id();
-        if self.0 == found { Ok(()) } else { Err(SdkError::Forked { made: self.0, found }) }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn another_process_is_refused() {
-        Process::this().check().unwrap();
-        let error = Process(std::process::id() ^ 1).check().unwrap_err();
-        assert_eq!((error.code(), error.at_fault()), ("SHEF-SDK-042", crate::Fault::Input));
-    }
-}

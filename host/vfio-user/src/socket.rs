@@ -124,6 +124,9 @@ impl Socket {
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => drop(self.wait(left(deadline)?)?),
                 Err(e) => return Err(e),
             }
+            if fds.len() > MAX_FDS {
+                return Err(too_many());
+            }
             if got < buf.len() {
                 left(deadline)?;
             }
@@ -174,10 +177,14 @@ impl Socket {
             header = unsafe { libc::CMSG_NXTHDR(&message, header) };
         }
         if message.msg_flags & libc::MSG_CTRUNC != 0 {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "more file descriptors in one message than allowed"));
+            return Err(too_many());
         }
         Ok(n)
     }
+}
+
+fn too_many() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "more file descriptors in one message than allowed")
 }
 
 impl AsFd for Socket {
@@ -248,8 +255,13 @@ mod tests {
         });
         a.send(&[9; 16], &big, &[], later()).unwrap();
         assert_eq!(thread.join().unwrap()[16..], big[..]);
-        let (a, _b) = pair();
+        let (a, b) = pair();
         let fds = [a.as_fd(); MAX_FDS + 1];
         assert!(a.send(b"x", b"", &fds, later()).is_err());
+        // Nor a few with each byte.
+        let (mut head, mut fds) = ([0; 16], Vec::new());
+        (0..head.len()).for_each(|_| a.send(b"x", b"", &[a.as_fd(); MAX_FDS], later()).unwrap());
+        assert_eq!(b.recv(&mut head, &mut fds, later()).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        assert_eq!(fds.len(), 2 * MAX_FDS);
     }
 }

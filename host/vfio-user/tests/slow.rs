@@ -7,6 +7,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::{Duration, Instant};
 
 use common::Served;
+use shef_device::Event;
 use shef_vfio_user::wire::{Header, command};
 use shef_vfio_user::{Client, VfioUserError};
 
@@ -40,6 +41,49 @@ fn an_answer_that_drips_ends_at_its_limit() {
     std::thread::spawn(move || drop(sender.send(Client::connect(&dir.path().join("s"), LIMIT).err())));
     let error = result.recv_timeout(SOON).expect("it is over in time").expect("it fails");
     assert!(matches!(error, VfioUserError::Protocol { .. } | VfioUserError::TimedOut { .. }), "{error}");
+}
+
+/// Commands that want no answer and say nothing: the next ones are there before these are read.
+fn chatter() -> Vec<u8> {
+    Header::command(0, command::DMA_READ, 0).posted().encode().repeat(4096)
+}
+
+#[test]
+fn a_server_that_never_stops_talking_moves_no_limit() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s");
+    let listener = UnixListener::bind(&path).unwrap();
+    let served = Served::new();
+    let behind = served.path();
+    // Ordinary answers come within it on a busy machine.
+    let limit = 5 * LIMIT;
+    std::thread::spawn(move || {
+        // The first client gets no answer, the second one has a device behind all the talk.
+        for talks_at_once in [true, false] {
+            let (mut front, back) = (listener.accept().unwrap().0, UnixStream::connect(&behind).unwrap());
+            let (mut from, mut to) = (front.try_clone().unwrap(), back.try_clone().unwrap());
+            std::thread::spawn(move || std::io::copy(&mut from, &mut to));
+            back.set_read_timeout(Some(limit)).unwrap();
+            let mut buffer = [0; 4096];
+            while let (false, Ok(n)) = (talks_at_once, (&back).read(&mut buffer)) {
+                front.write_all(&buffer[..n]).unwrap();
+            }
+            while front.write_all(&chatter()).is_ok() {}
+        }
+    });
+    let (sender, result) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let connected = Client::connect(&path, limit).map(drop);
+        sender.send(connected.unwrap_err()).unwrap();
+        let mut client = Client::connect(&path, limit).unwrap();
+        std::thread::sleep(2 * limit);
+        assert!(!client.wait(&Event::new().unwrap(), limit).unwrap());
+        sender.send(client.read(0, common::SILENT, &mut [0; 4]).unwrap_err()).unwrap();
+    });
+    for _ in 0..2 {
+        let error = result.recv_timeout(SOON).expect("it is over in time");
+        assert!(matches!(error, VfioUserError::TimedOut { .. }), "{error}");
+    }
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 #![expect(unsafe_code, reason = "forks")]
 
-use shef::SdkError;
 use shef::sim::Engine;
+use shef::{Fault, SdkError};
 use shef_cli::demo::attacks::buffers;
 use shef_cli::demo::world::{Cards, Plan, World};
 use shef_seal::OpenPolicy;
@@ -22,7 +22,8 @@ fn a_copy_of_the_process_has_no_session() {
     // SAFETY: the copy uses the session, which no other thread has, and ends by `_exit`; what it allocates is allocated by glibc, whose locks are free in the copy.
     let copy = unsafe { libc::fork() };
     if copy == 0 {
-        let forked = |result: Result<(), SdkError>| result.is_err_and(|error| error.code() == "SHEF-SDK-042");
+        let forked =
+            |result: Result<(), SdkError>| result.is_err_and(|error| error.code() == "SHEF-SDK-042" && error.at_fault() == Fault::Input);
         let refused = [
             forked(session.ping()),
             forked(session.settle().map(drop)),

@@ -1,0 +1,90 @@
+//! Which process this is, and whether it is a copy of another.
+#![expect(unsafe_code, reason = "a page that the kernel wipes in a copy of the process")]
+
+use std::ptr::null_mut;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A process. A copy that fork makes is another one, also where it has the same number: in a namespace of its own, or after the first one ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Process {
+    number: u32,
+    copy: u64,
+}
+
+impl Process {
+    /// This process.
+    pub fn this() -> Self {
+        Self { number: std::process::id(), copy: copy() }
+    }
+
+    /// The system's number for it.
+    pub fn number(self) -> u32 {
+        self.number
+    }
+}
+
+/// A number that no process had of which this one is a copy; 0 if the kernel wipes no pages.
+fn copy() -> u64 {
+    static MARK: OnceLock<Option<&AtomicU64>> = OnceLock::new();
+    /// The last number that was given, here or in a process of which this one is a copy.
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    let Some(mark) = *MARK.get_or_init(wiped) else { return 0 };
+    match mark.load(Ordering::Acquire) {
+        0 => {
+            let new = LAST.fetch_add(1, Ordering::AcqRel) + 1;
+            // Of several threads that see the zero first, one gives the number.
+            mark.compare_exchange(0, new, Ordering::AcqRel, Ordering::Acquire).map_or_else(|number| number, |_| new)
+        }
+        number => number,
+    }
+}
+
+/// A word that is zero in a new copy of the process.
+fn wiped() -> Option<&'static AtomicU64> {
+    const BYTES: usize = 4096;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: no address is asked for, so nothing that exists is replaced; the result is checked.
+    let page = unsafe { libc::mmap(null_mut(), BYTES, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
+    // SAFETY: the page is the one just mapped, if it was.
+    if page == libc::MAP_FAILED || unsafe { libc::madvise(page, BYTES, libc::MADV_WIPEONFORK) } != 0 {
+        return None;
+    }
+    // SAFETY: the word is at the start of a page that is never unmapped, and everybody reaches it by this reference.
+    Some(unsafe { AtomicU64::from_ptr(page.cast()) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A copy that keeps the number: what it answers with.
+    fn of_a_copy(asked: impl FnOnce() -> i32) -> i32 {
+        // SAFETY: the copy runs `asked` and ends by `_exit`.
+        let copy = unsafe { libc::fork() };
+        if copy == 0 {
+            let answer = asked();
+            // SAFETY: ends the copy, and runs nothing of the test's harness.
+            unsafe { libc::_exit(answer) };
+        }
+        let mut status = 0;
+        // SAFETY: the number is that of the copy, and the status lives over the call.
+        assert_eq!(unsafe { libc::waitpid(copy, &mut status, 0) }, copy);
+        assert!(libc::WIFEXITED(status));
+        libc::WEXITSTATUS(status)
+    }
+
+    #[test]
+    fn a_copy_is_another_process_whatever_its_number() {
+        let made = Process::this();
+        let threads: Vec<_> = (0..4).map(|_| std::thread::spawn(Process::this)).collect();
+        assert!(threads.into_iter().all(|thread| thread.join().unwrap() == made));
+        let named = |number| Process { number, ..Process::this() };
+        let copies = of_a_copy(|| {
+            let (first, same) = (named(made.number), named(made.number));
+            let second = of_a_copy(|| i32::from(![made, first].contains(&named(made.number))));
+            i32::from(first != made && first == same) | second << 1
+        });
+        assert_eq!((copies, Process::this()), (3, made));
+    }
+}

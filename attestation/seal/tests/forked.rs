@@ -1,0 +1,51 @@
+//! A copy of the process that has a sealer, made by fork: it would seal other data under the same IVs.
+#![cfg(feature = "parallel")]
+#![expect(unsafe_code, reason = "forks")]
+
+use shef_proto::config::{Config, Mode, OnFault, Region, Set};
+use shef_proto::entropy::SeededEntropy;
+use shef_proto::hpke_suite::derive_key_pair;
+use shef_proto::load::{first_epochs, seal_load_key};
+use shef_seal::{SealError, SealedRun, Sealer};
+
+/// Runs `run` in a copy of this process: the first one of a new namespace, or any where this user may make no namespaces.
+fn copied(run: impl FnOnce()) {
+    let fork = |flags: libc::c_int| {
+        // SAFETY: as fork. Without a stack the copy goes on with its own.
+        unsafe { libc::syscall(libc::SYS_clone, flags | libc::SIGCHLD, 0, 0, 0, 0) as libc::pid_t }
+    };
+    let copy = [libc::CLONE_NEWPID, libc::CLONE_NEWPID | libc::CLONE_NEWUSER, 0].into_iter().map(fork).find(|copy| *copy >= 0).unwrap();
+    if copy == 0 {
+        let failed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err();
+        // SAFETY: ends the copy, and runs nothing of the test's harness.
+        unsafe { libc::_exit(failed.into()) };
+    }
+    let mut status = 0;
+    // SAFETY: the number is that of the copy, and the status lives over the call.
+    assert_eq!(unsafe { libc::waitpid(copy, &mut status, 0) }, copy);
+    assert_eq!((libc::WIFEXITED(status), libc::WEXITSTATUS(status)), (true, 0), "the copy failed");
+}
+
+/// The copy may have the same number as its maker: here both are the first of their namespaces. The only test of its program: the copy has one thread, and
+/// others would hold locks that nobody lets go.
+#[test]
+fn a_copy_of_the_process_seals_nothing() {
+    copied(|| {
+        let region = Region { name: "in".into(), mode: Mode::Input, size: 1 << 15, chunk: 4096, tag_base: 1 << 15, ..Region::default() };
+        let config = Config::new(OnFault::Shield, 1, vec![Set::default()], vec![region]).unwrap();
+        let public = derive_key_pair(&[7; 32]).1;
+        let epochs = first_epochs(&config, 1);
+        let (_, mut keys) = seal_load_key(&config, &public, b"", &epochs, &mut SeededEntropy::new(1, "fork")).unwrap();
+        let mut sealer = Sealer::new(&config, &mut keys, 0, 1, 1 << 15).unwrap();
+        let mut portions: Vec<_> = (0..3).map(|_| sealer.portion(4096).unwrap()).collect();
+        copied(|| {
+            let mut run = SealedRun::default();
+            assert!(matches!(portions.remove(0).seal_into(&[1; 4096], &mut run), Err(SealError::Forked { .. })));
+            assert_eq!(run, SealedRun::default());
+            let taken = portions.remove(0).seal_to(&[1; 4096], |_, _, _| panic!("sealed in a copy"));
+            assert!(matches!(taken, Err(SealError::Forked { .. })));
+            assert!(matches!(sealer.portion(4096), Err(SealError::Forked { .. })));
+        });
+        portions.remove(0).seal_into(&[1; 4096], &mut SealedRun::default()).unwrap();
+    });
+}
