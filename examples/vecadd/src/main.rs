@@ -1,11 +1,13 @@
 //! Adds two files of 32-bit words on an FPGA that nobody can look into but the accelerator itself.
 //!
-//! The card is a simulated one, around the design in this folder. What changes with a real one is said where it does.
+//! Without DEVICE the card is a simulated one in this process. With DEVICE it is any card that holds the design of this folder, for example one behind an
+//! agent, and ANCHORS is the file of root certificates of its maker.
 
 use std::error::Error;
 use std::fs::{self, File};
 use std::io::{BufReader, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use shef::proto::evidence::RootOfTrust;
@@ -14,7 +16,7 @@ use shef::proto::load::first_epochs;
 use shef::seal::OpenPolicy;
 use shef::sim::{self, Blank, CardOptions, Engine, Project, RtlOptions};
 use shef::verify::{ImageReference, KernelReference, Policy, ReferenceValues, ShellReference, TrustAnchor};
-use shef::{Batch, Expect, Host, Image, IpVendor, Job, KeyFolder, Keyed, Lane, Manufacturer, SdkError, Session, SystemEntropy, Verifier};
+use shef::{Batch, Expect, Host, Image, IpVendor, Job, KeyFolder, Keyed, Lane, Manufacturer, SdkError, Session, SystemEntropy, Uri, Verifier};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
@@ -23,24 +25,51 @@ const LANE: u64 = 64 << 10;
 /// Bytes that the accelerator adds in one go.
 const BLOCK: u64 = 512;
 
-fn main() -> Result<()> {
+/// A card that is there already.
+struct There {
+    device: Uri,
+    /// Its maker's root certificates, as `shef sim trust` writes them.
+    anchors: PathBuf,
+}
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(said) => {
+            println!("{said}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("vecadd: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<String> {
     let args: Vec<_> = std::env::args_os().skip(1).collect();
-    let [a, b, out] = args.as_slice() else { return Err("expected three files: vecadd A B OUT".into()) };
-    let (a, b) = (File::open(a)?, File::open(b)?);
-    let bytes = a.metadata()?.len();
-    if bytes == 0 || bytes % 4 != 0 || b.metadata()?.len() != bytes {
-        return Err("A and B must hold the same number of 32-bit words".into());
+    let (a, b, out, there) = match args.as_slice() {
+        [a, b, out] => (a, b, out, None),
+        [a, b, out, device, anchors] => {
+            let device = device.to_str().ok_or("DEVICE is not UTF-8")?.parse()?;
+            (a, b, out, Some(There { device, anchors: anchors.into() }))
+        }
+        _ => return Err("expected three arguments or five: vecadd A B OUT [DEVICE ANCHORS]".into()),
+    };
+    let open = |path| File::open(path).map_err(|e| format!("cannot read {}: {e}", Path::new(path).display()));
+    let (a, b) = (open(a)?, open(b)?);
+    let (bytes, of_b) = (a.metadata()?.len(), b.metadata()?.len());
+    if bytes == 0 || bytes % 4 != 0 || of_b != bytes {
+        return Err(format!("A has {bytes} bytes and B {of_b}: expected the same number of 32-bit words, at least one").into());
     }
     // A result has its name only when it is whole.
     let part = Path::new(out).with_extension("part");
     let keys = std::env::temp_dir().join(format!("vecadd-{}", std::process::id()));
-    let added = add(&keys, BufReader::new(a), BufReader::new(b), bytes, &part);
+    let added = add(&keys, there, BufReader::new(a), BufReader::new(b), bytes, &part);
     let _ = fs::remove_dir_all(&keys);
     match added {
         Ok(batches) => {
             fs::rename(&part, out)?;
-            println!("{} sums in {batches} batches", bytes / 4);
-            Ok(())
+            Ok(format!("{} sums in {batches} batches", bytes / 4))
         }
         Err(error) => {
             let _ = fs::remove_file(&part);
@@ -49,24 +78,26 @@ fn main() -> Result<()> {
     }
 }
 
-fn add(keys: &Path, a: impl Read, b: impl Read, bytes: u64, out: &Path) -> Result<u64> {
+fn add(keys: &Path, there: Option<There>, a: impl Read, b: impl Read, bytes: u64, out: &Path) -> Result<u64> {
     let mut entropy = SystemEntropy::new()?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs() as i64;
     let dir = Path::new(env!("CARGO_MANIFEST_DIR"));
     let project = Project::open(dir)?;
+    // A card that is reached over a bus has a DMA engine, which is part of the design.
+    let design = RtlOptions { project: Some(dir.to_owned()), dma: there.is_some(), ..RtlOptions::default() };
 
-    // The manufacturer. A real card is there already, `shef::open(&"pci:0000:65:00.0".parse()?)`, and its maker publishes the root.
-    let maker = Manufacturer::open(KeyFolder::open(keys.join("manufacturer"))?, "manufacturer of the example", now, &mut entropy)?;
-    let engine = Engine::Rtl(RtlOptions { project: Some(dir.to_owned()), ..RtlOptions::default() });
-    let mut blank = Blank::new(CardOptions::new(engine), &mut |what| eprintln!("{what}"))?;
-    let device_id = blank.burn(maker.device_secret(&mut entropy));
-    let mut host = Host::new(Box::new(blank.finish(maker.certify(&device_id, now))?));
+    let (mut host, anchors) = match there {
+        Some(There { device, anchors }) => {
+            let text = fs::read_to_string(&anchors).map_err(|e| format!("cannot read {}: {e}", anchors.display()))?;
+            (shef::open(&device)?, TrustAnchor::list_from_toml(&text)?)
+        }
+        None => make(keys, design.clone(), now, &mut entropy)?,
+    };
 
     // The IP vendor: an image of the design. Others get the container and the reference values, as files.
     let vendor = IpVendor::open(KeyFolder::open(keys.join("vendor"))?, "vendor", &mut entropy)?;
-    let image = build(&vendor, &project, &mut entropy)?;
-    let anchor = TrustAnchor::new("manufacturer", RootOfTrust::Simulated, false, maker.root().der())?;
-    let verifier = verifier(anchor, vendor.reference(&image, project.accelerator()));
+    let image = build(&vendor, &project, design.design_digest()?, &mut entropy)?;
+    let verifier = verifier(anchors, vendor.reference(&image, project.accelerator()));
 
     // Kernel round: the image's key goes to a Security Kernel that was appraised, and to nothing else.
     let release = vendor.release(&mut host, &image, 1, &verifier, now, &mut entropy)?;
@@ -84,8 +115,17 @@ fn add(keys: &Path, a: impl Read, b: impl Read, bytes: u64, out: &Path) -> Resul
     Ok(batches)
 }
 
-fn build(vendor: &IpVendor, project: &Project, entropy: &mut SystemEntropy) -> Result<Image> {
-    let design_digest = project.design_digest()?;
+/// A simulated card, and the root of the manufacturer that made it.
+fn make(keys: &Path, design: RtlOptions, now: i64, entropy: &mut SystemEntropy) -> Result<(Host, Vec<TrustAnchor>)> {
+    let maker = Manufacturer::open(KeyFolder::open(keys.join("manufacturer"))?, "manufacturer of the example", now, entropy)?;
+    let mut blank = Blank::new(CardOptions::new(Engine::Rtl(design)), &mut |what| eprintln!("{what}"))?;
+    let device_id = blank.burn(maker.device_secret(entropy));
+    let card = blank.finish(maker.certify(&device_id, now))?;
+    let anchor = TrustAnchor::new("manufacturer", RootOfTrust::Simulated, false, maker.root().der())?;
+    Ok((Host::new(Box::new(card)), vec![anchor]))
+}
+
+fn build(vendor: &IpVendor, project: &Project, design_digest: [u8; 32], entropy: &mut SystemEntropy) -> Result<Image> {
     let description = Description {
         target: sim::TARGET.to_owned(),
         accelerator: project.accelerator().to_owned(),
@@ -99,8 +139,8 @@ fn build(vendor: &IpVendor, project: &Project, entropy: &mut SystemEntropy) -> R
     Ok(vendor.build(&description, &sim::program(&design_digest, project.accelerator()), entropy)?)
 }
 
-/// What evidence is held against. Only this program's own simulator is believed; the one unprotected region must be named.
-fn verifier(anchor: TrustAnchor, image: ImageReference) -> Verifier {
+/// What evidence is held against. Only simulated cards of these makers are believed; the one unprotected region must be named.
+fn verifier(anchors: Vec<TrustAnchor>, image: ImageReference) -> Verifier {
     let kernel = sim::kernel_digest(&sim::kernel_image());
     let reference = ReferenceValues {
         kernels: vec![KernelReference { name: "security-kernel".to_owned(), digest: kernel, svn: sim::KERNEL_SVN }],
@@ -109,7 +149,7 @@ fn verifier(anchor: TrustAnchor, image: ImageReference) -> Verifier {
     };
     let mut policy = Policy::strict("example", &[RootOfTrust::Simulated]);
     policy.bypass = vec!["progress".to_owned()];
-    Verifier::new("owner", vec![anchor], reference, policy)
+    Verifier::new("owner", anchors, reference, policy)
 }
 
 /// Adds batch after batch: while the accelerator works on one, the next is read, sealed and uploaded. However long the files are, a few batches are in

@@ -124,6 +124,17 @@ fn drain() -> u64 {
     10
 }
 
+/// Whether an agent can have the device: a card of this machine, in a process of its own where it is a simulated one.
+pub(crate) fn check_device(uri: &Uri) -> Result<(), String> {
+    match uri {
+        Uri::Pci { .. } | Uri::PciUeid { .. } | Uri::VfioUser { .. } => Ok(()),
+        uri if uri.is_simulated() => Err(format!(
+            "{uri} would put the card's keys into the agent: start `shef sim serve --socket /PATH/card` and name the card vfio-user:/PATH/card"
+        )),
+        uri => Err(format!("an agent serves cards of its own machine, pci:... or vfio-user:/SOCKET, and not {uri}")),
+    }
+}
+
 impl Config {
     /// Reads a file.
     ///
@@ -132,7 +143,7 @@ impl Config {
     pub fn load(path: &Path) -> Result<Self, AgentError> {
         let text = std::fs::read_to_string(path).map_err(|e| AgentError::file("read", path, &e))?;
         let dir = path.parent().unwrap_or(Path::new(""));
-        Self::parse(&text, dir).map_err(|message| AgentError::Config { message: format!("{}: {message}", path.display()) })
+        Self::parse(&text, dir).map_err(|message| AgentError::Config { message: format!("{}: {}", path.display(), message.trim_end()) })
     }
 
     fn parse(text: &str, dir: &Path) -> Result<Self, String> {
@@ -160,6 +171,7 @@ impl Config {
                 return Err(format!("device {name:?}: expected a name of 1 to 64 letters, digits, '-', '_', '.'"));
             }
             let uri: Uri = device.uri.parse().map_err(|e| format!("device {name:?}: {e}"))?;
+            check_device(&uri).map_err(|what| format!("device {name:?}: {what}"))?;
             if let Some(owner) = device.owners.iter().find(|owner| !is_name(owner)) {
                 return Err(format!("device {name:?}: {owner:?} is no name of an owner"));
             }
@@ -220,6 +232,8 @@ mod tests {
             ("127.0.0.1:0", "nowhere", "line 1"),
             ("uri", "url", "line 6"),
             ("pci:0000:65:00.0", "usb:1", "unknown device URI"),
+            ("pci:0000:65:00.0", "sim:model", "shef sim serve"),
+            ("pci:0000:65:00.0", "tls://card.example:7433/card0", "of its own machine"),
             ("devices.card0", "devices.\"a b\"", "expected a name"),
             ("[devices.card0]\nuri = \"pci:0000:65:00.0\"\n", "", "no device"),
             ("key =", "max_connections = 0\nkey =", "1 to 4096"),

@@ -38,7 +38,7 @@ impl AgentError {
         match self {
             Self::Config { .. } => codes::CONFIG,
             Self::Files { .. } => codes::FILES,
-            Self::Listen { .. } => codes::UNREACHABLE,
+            Self::Listen { .. } => codes::LISTEN,
             Self::Device(error) => error.code(),
         }
     }

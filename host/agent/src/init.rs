@@ -14,6 +14,7 @@ use shef_device::wire::is_name;
 use shef_device::{Iommu, Uri};
 
 use crate::AgentError;
+use crate::config::check_device;
 use crate::identity::{fingerprint, is_fingerprint};
 
 /// Years that the CA is good for.
@@ -49,8 +50,17 @@ pub struct Plan {
 /// # Errors
 /// SHEF-AGT-016 for a bad name, SHEF-AGT-017.
 pub fn init(plan: &Plan) -> Result<(), AgentError> {
-    for owner in plan.owners.iter().chain(plan.devices.iter().map(|(name, _)| name)) {
-        check(owner)?;
+    let devices: Vec<&String> = plan.devices.iter().map(|(name, _)| name).collect();
+    for (what, names) in [("--owner", plan.owners.iter().collect()), ("--device", devices)] {
+        for (i, name) in names.iter().enumerate() {
+            check(name)?;
+            if names[..i].contains(name) {
+                return Err(AgentError::Config { message: format!("{what} {name} is given twice: expected each name once") });
+            }
+        }
+    }
+    for (name, uri) in &plan.devices {
+        check_device(uri).map_err(|what| AgentError::Config { message: format!("--device {name}: {what}") })?;
     }
     let listen: std::net::SocketAddr = plan
         .listen
@@ -95,6 +105,12 @@ fn issuer(dir: &Path) -> Result<Issuer<'static, KeyPair>, AgentError> {
 /// SHEF-AGT-016 for a bad name, SHEF-AGT-017.
 pub fn add_owner(dir: &Path, owner: &str) -> Result<(), AgentError> {
     check(owner)?;
+    if dir.join("owners").join(owner).exists() {
+        let dir = dir.display();
+        let message =
+            format!("owner {owner} has a folder in {dir}/owners: `shef-agent renew --dir {dir} {owner}` issues a new certificate");
+        return Err(AgentError::Files { message });
+    }
     certify(dir, owner, &issuer(dir)?)
 }
 
@@ -195,7 +211,7 @@ fn note(dir: &Path, owner: &str, der: &[u8]) -> Result<(), AgentError> {
 /// Makes a folder whole or not at all. One that is there already is replaced where it is empty.
 fn made(path: &Path, fill: impl FnOnce(&Path) -> Result<(), AgentError>) -> Result<(), AgentError> {
     if fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some()) {
-        return Err(AgentError::file("make", path, &"it is there already, and not empty"));
+        return Err(AgentError::file("make", path, &"expected an empty folder or none, and there are files in it"));
     }
     let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     let parent = path.parent().unwrap_or(Path::new("/"));
@@ -206,10 +222,16 @@ fn made(path: &Path, fill: impl FnOnce(&Path) -> Result<(), AgentError>) -> Resu
         // Onto an empty folder, and onto nothing else.
         fs::rename(&beside, path).map_err(|e| AgentError::file("make", path, &e))
     });
-    if result.is_err() {
+    result.map_err(|error| {
         let _ = fs::remove_dir_all(&beside);
-    }
-    result
+        // As the caller knows the folder.
+        match error {
+            AgentError::Files { message } => {
+                AgentError::Files { message: message.replace(&beside.display().to_string(), &path.display().to_string()) }
+            }
+            error => error,
+        }
+    })
 }
 
 /// Puts a file in the place of another one, whole.
@@ -361,13 +383,29 @@ mod tests {
         assert!(fs::read_to_string(plan.dir.join("shef-agent.service")).unwrap().contains(&plan.dir.display().to_string()));
         assert_eq!(init(&plan).unwrap_err().code(), "SHEF-AGT-017");
         add_owner(&plan.dir, "bob").unwrap();
-        assert_eq!(add_owner(&plan.dir, "bob").unwrap_err().code(), "SHEF-AGT-017");
+        let twice = add_owner(&plan.dir, "bob").unwrap_err();
+        assert!(twice.code() == "SHEF-AGT-017" && twice.to_string().contains("shef-agent renew"), "{twice}");
         assert_eq!(add_owner(&plan.dir, "../bob").unwrap_err().code(), "SHEF-AGT-016");
         for name in ["a b", ".", ".."] {
             let bad = Plan { dir: dir.path().join("other"), owners: vec![name.into()], ..plan.clone() };
             assert_eq!(init(&bad).unwrap_err().code(), "SHEF-AGT-016");
             assert!(!bad.dir.exists());
         }
+        // What the agent would refuse to start with.
+        let device = |name: &str, uri: &str| (name.to_owned(), uri.parse().unwrap());
+        for (owners, devices, says) in [
+            (vec!["alice".into(), "alice".into()], plan.devices.clone(), "--owner alice is given twice"),
+            (vec![], vec![device("card0", "vfio-user:/a"), device("card0", "vfio-user:/b")], "--device card0 is given twice"),
+            (vec![], vec![device("card0", "sim:model")], "shef sim serve"),
+        ] {
+            let bad = Plan { dir: dir.path().join("other"), owners, devices, ..plan.clone() };
+            let error = init(&bad).unwrap_err();
+            assert!(error.code() == "SHEF-AGT-016" && error.to_string().contains(says), "{error}");
+            assert!(!bad.dir.exists());
+        }
+        // An error names the folder that was asked for, and not the one that is made beside it.
+        let error = made(&dir.path().join("new"), |beside| write(&beside.join("no/file"), b"", 0o600)).unwrap_err().to_string();
+        assert!(error.contains(&dir.path().join("new/no/file").display().to_string()), "{error}");
     }
 
     #[test]

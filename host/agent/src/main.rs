@@ -108,6 +108,7 @@ fn main() -> ExitCode {
             }
             ExitCode::from(match error {
                 AgentError::Config { .. } | AgentError::Files { .. } => 5,
+                AgentError::Device(error) if error.code() == codes::TLS_FILES => 5,
                 _ => 4,
             })
         }
@@ -139,19 +140,26 @@ fn run(command: Command) -> Result<(), AgentError> {
             let file = renew(&dir, name.as_deref())?;
             say(&match name {
                 Some(name) => format!("owner {name}: take {} to the owner's machine", file.display()),
-                None => format!("{} is new: SIGHUP has the agent take it (systemctl reload shef-agent)", file.display()),
+                None => format!("{} is new: {RELOAD}", file.display()),
             });
             Ok(())
         }
         Command::Revoke { dir, whom } => {
             let n = revoke(&dir, &whom)?;
-            say(&format!("{n} more certificates are revoked: SIGHUP has the agent take it over (systemctl reload shef-agent)"));
+            say(&match n {
+                0 => format!("nothing changed: the certificates of {whom} were revoked before"),
+                1 => format!("1 certificate of {whom} is revoked: {RELOAD}"),
+                n => format!("{n} certificates of {whom} are revoked: {RELOAD}"),
+            });
             Ok(())
         }
         Command::Run { config, log_json } => serve(&config, log_json),
         Command::Status { agent, client, json } => status(&agent, client.as_deref(), json),
     }
 }
+
+/// How a running agent takes over what changed.
+const RELOAD: &str = "the agent takes it over with `systemctl reload shef-agent`, or SIGHUP";
 
 /// One line on stdout; nobody reading is no error.
 fn say(line: &str) {
@@ -254,6 +262,11 @@ fn status(agent: &str, client: Option<&std::path::Path>, json: bool) -> Result<(
     if json {
         say(&serde_json::json!({ "devices": devices }).to_string());
     } else {
+        if devices.is_empty() {
+            say("this agent has no device for this owner");
+            return Ok(());
+        }
+        say(&format!("{:<16} {:<10} {:<16} {:>12}  {}", "DEVICE", "STATE", "OWNER", "MOVED", "DESCRIPTION"));
         for d in devices {
             say(&format!(
                 "{:<16} {:<10} {:<16} {:>8} MiB  {}",

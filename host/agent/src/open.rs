@@ -15,6 +15,7 @@ pub fn open(uri: &Uri) -> Result<Box<dyn Device>, DeviceError> {
         Uri::Pci { function, iommu } => Ok(Box::new(shef_vfio::open(*function, *iommu)?)),
         Uri::PciUeid { ueid, iommu } => Ok(Box::new(shef_vfio::open_ueid(ueid, *iommu)?)),
         Uri::VfioUser { socket } => Ok(Box::new(shef_vfio_user::open(socket, shef_vfio_user::DEFAULT_TIMEOUT)?)),
+        // Such a configuration is refused before.
         uri => Err(DeviceError::NotInThisVersion { uri: uri.to_string() }),
     }
 }

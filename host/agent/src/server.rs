@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
-use shef_device::remote::{certificates, private_key};
+use shef_device::remote::{certificates, private_key, unpaired};
 use shef_device::wire::{ALPN, DeviceState, codes};
 use shef_door::Door;
 use socket2::{SockRef, TcpKeepalive};
@@ -67,7 +67,10 @@ impl Setup {
     /// Says which certificates end soon.
     fn warn(&self) {
         for (path, until) in &self.ends {
-            if let Some(days) = ends_soon(*until) {
+            if *until <= std::time::SystemTime::now() {
+                let file = path.display();
+                tracing::error!(%file, "a certificate has ended, and no owner gets in: `shef-agent renew` makes a new one, and SIGHUP has it taken");
+            } else if let Some(days) = ends_soon(*until) {
                 tracing::warn!(file = %path.display(), days, "a certificate ends soon: `shef-agent renew` makes a new one, and SIGHUP has it taken");
             }
         }
@@ -173,7 +176,7 @@ impl Agent {
     /// Sets up TLS, listens, and has every card opened.
     ///
     /// # Errors
-    /// SHEF-AGT-001, SHEF-AGT-003, SHEF-AGT-016, SHEF-AGT-017.
+    /// SHEF-AGT-003, SHEF-AGT-016, SHEF-AGT-017, SHEF-AGT-018.
     pub async fn bind(config: &Config, opener: Opener) -> Result<Self, AgentError> {
         let setup = Setup::load(config)?;
         let unable = |at: SocketAddr, e: &dyn std::fmt::Display| AgentError::Listen { message: format!("cannot listen on {at}: {e}") };
@@ -199,7 +202,7 @@ impl Agent {
     /// Where it listens.
     ///
     /// # Errors
-    /// SHEF-AGT-001.
+    /// SHEF-AGT-018.
     pub fn address(&self) -> Result<SocketAddr, AgentError> {
         self.listener.local_addr().map_err(|e| AgentError::Listen { message: e.to_string() })
     }
@@ -307,7 +310,7 @@ fn tls(config: &Config) -> Result<ServerConfig, AgentError> {
         .map_err(|e| wrong(&config.cert, &e))?
         .with_client_cert_verifier(verifier)
         .with_single_cert(certificates(&config.cert)?, private_key(&config.key)?)
-        .map_err(|e| wrong(&config.cert, &e))?;
+        .map_err(|e| unpaired(&config.cert, &config.key, &e))?;
     tls.alpn_protocols = vec![ALPN.to_vec()];
     tls.send_tls13_tickets = 0;
     Ok(tls)

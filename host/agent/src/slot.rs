@@ -440,7 +440,12 @@ impl Slot {
                     let message = match result {
                         Ok(answer) => ToOwner::Done { id, cycles, answer },
                         Err(error) => {
-                            tracing::info!(device = self.name, code = error.code(), "request failed");
+                            // A look at a register of an image that is not loaded is ordinary.
+                            if matches!(error, DeviceError::CtlRefused { .. }) {
+                                tracing::debug!(device = self.name, code = error.code(), "request failed");
+                            } else {
+                                tracing::info!(device = self.name, code = error.code(), "request failed: {error}");
+                            }
                             ToOwner::Failed { id, cycles, error }
                         }
                     };

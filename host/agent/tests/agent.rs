@@ -360,17 +360,31 @@ fn a_card_that_does_not_reset_is_opened_anew_for_the_next_owner() {
     bed.open("bob", "card0").unwrap().ctl_write32(SUM, 1).unwrap();
 }
 
+/// A copy of a file, as private as a key has to be.
+fn key_of(file: &std::path::Path) -> std::path::PathBuf {
+    let copy = file.with_extension("copy");
+    std::fs::copy(file, &copy).unwrap();
+    std::fs::set_permissions(&copy, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    copy
+}
+
 #[test]
 fn strangers_do_not_get_in() {
     let (bed, other) = (Bed::new(LONG), Bed::new(LONG));
     let mine = bed.files("alice");
     let theirs = other.files("alice");
     let open = |files: &TlsFiles| code(RemoteDevice::open(&uri(bed.address.port(), "card0"), files, limits(), None));
-    // A certificate of another agent's CA; an agent that is another one; a key that is another's.
-    assert_eq!(open(&TlsFiles { ca: mine.ca.clone(), ..theirs.clone() }), "SHEF-AGT-002");
-    assert_eq!(open(&TlsFiles { ca: theirs.ca.clone(), ..mine.clone() }), "SHEF-AGT-002");
-    assert_eq!(open(&TlsFiles { key: theirs.key.clone(), ..mine.clone() }), "SHEF-AGT-003");
-    assert_eq!(open(&TlsFiles { cert: mine.key.clone(), ..mine.clone() }), "SHEF-AGT-003");
+    // A certificate of another agent's CA; an agent that is another one; a key that is another's; files that were mixed up.
+    for (files, code, says) in [
+        (TlsFiles { ca: mine.ca.clone(), ..theirs.clone() }, "SHEF-AGT-002", "expected one that its own CA issued"),
+        (TlsFiles { ca: theirs.ca.clone(), ..mine.clone() }, "SHEF-AGT-002", "was not issued by the CA of this owner's files"),
+        (TlsFiles { key: theirs.key.clone(), ..mine.clone() }, "SHEF-AGT-003", "no certificate of the private key in"),
+        (TlsFiles { cert: mine.key.clone(), ..mine.clone() }, "SHEF-AGT-003", "it holds no certificate"),
+        (TlsFiles { key: key_of(&mine.cert), ..mine.clone() }, "SHEF-AGT-003", "it holds no private key"),
+    ] {
+        let error = RemoteDevice::open(&uri(bed.address.port(), "card0"), &files, limits(), None).err().unwrap();
+        assert!(error.code() == code && error.to_string().contains(says), "{says}: {error}");
+    }
     assert_eq!(open(&TlsFiles { ca: "/nonexistent".into(), ..mine.clone() }), "SHEF-AGT-003");
     // The agent's own certificate is none for owners.
     let server = TlsFiles { cert: bed.agent_dir().join("agent.pem"), key: bed.agent_dir().join("agent.key"), ..mine.clone() };

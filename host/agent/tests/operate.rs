@@ -262,8 +262,8 @@ fn the_program_tells_systemd_reloads_and_logs_without_escapes() {
     assert!(log.contains("configuration taken over") && log.contains("SHEF-AGT-016") && !log.contains('\u{1b}'), "{log}");
 }
 
-/// Certificate and key of an owner that end in so many days.
-fn short_lived(bed: &Bed, owner: &str, days: u64) -> TlsFiles {
+/// Certificate and key of an owner that end in so many days, or ended before.
+fn short_lived(bed: &Bed, owner: &str, days: i64) -> TlsFiles {
     use rcgen::{CertificateParams, DnType, Issuer, KeyPair};
     let ca = std::fs::read_to_string(bed.agent_dir().join("ca.key")).unwrap();
     let mut issuer = CertificateParams::default();
@@ -272,13 +272,52 @@ fn short_lived(bed: &Bed, owner: &str, days: u64) -> TlsFiles {
     let mut params = CertificateParams::default();
     params.distinguished_name = Default::default();
     params.distinguished_name.push(DnType::CommonName, owner);
-    params.not_after = (std::time::SystemTime::now() + Duration::from_secs(days * 86_400)).into();
+    let (now, off) = (std::time::SystemTime::now(), Duration::from_secs(days.unsigned_abs() * 86_400));
+    params.not_after = if days < 0 { now - off } else { now + off }.into();
     let key = KeyPair::generate().unwrap();
     let cert = params.signed_by(&key, &Issuer::new(issuer, KeyPair::from_pem(&ca).unwrap())).unwrap();
     let (cert_file, key_file) = (bed.dir.path().join("short.pem"), bed.dir.path().join("short.key"));
     std::fs::write(&cert_file, cert.pem()).unwrap();
     std::fs::write(&key_file, key.serialize_pem()).unwrap();
+    std::fs::set_permissions(&key_file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     TlsFiles { cert: cert_file, key: key_file, ..bed.files(owner) }
+}
+
+#[test]
+fn the_program_says_what_to_do_and_whose_fault_it_is_by_its_exit_status() {
+    let bed = Bed::new(LONG);
+    let (dir, files) = (bed.agent_dir(), bed.agent_dir().join("owners/alice"));
+    let (dir, files) = (dir.to_str().unwrap(), files.to_str().unwrap());
+    let at = format!("localhost:{}", bed.address.port());
+    let run = |args: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_shef-agent")).args(args).env("HOME", "/nonexistent").output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
+    };
+    let client = format!("{files}/client.toml");
+    let (exit, stdout, _) = run(&["status", "--agent", &at, "--client", &client]);
+    assert!(exit == 0 && stdout.starts_with("DEVICE ") && stdout.contains("\ncard0 ") && stdout.contains("free"), "{stdout}");
+    for (args, expected, says) in [
+        (&["status", "--agent", "localhost", "--client", &client][..], 5, "expected HOST:PORT"),
+        (&["status", "--agent", &at, "--client", &format!("{files}/none.toml")], 5, "SHEF-AGT-003"),
+        (&["status", "--agent", &at], 5, "SHEF_TLS_CONFIG"),
+        (&["status", "--agent", "localhost:1", "--client", &client], 4, "SHEF-AGT-001"),
+        (&["revoke", "--dir", dir, "carol"], 5, "no certificate was issued to \"carol\""),
+        (&["add-owner", "--dir", dir, "alice"], 5, "shef-agent renew"),
+        (&["init", "--dir", dir, "--device", "card0=vfio-user:/a"], 5, "expected an empty folder or none"),
+    ] {
+        let (exit, _, stderr) = run(args);
+        assert!(exit == expected && stderr.contains(says) && stderr.contains("\nhelp: "), "{args:?}: exit {exit}, {stderr}");
+    }
+    // A port that is taken.
+    let config = std::fs::read_to_string(bed.agent_dir().join("agent.toml")).unwrap();
+    let taken = bed.agent_dir().join("taken.toml");
+    std::fs::write(&taken, config.replace("127.0.0.1:0", &bed.address.to_string())).unwrap();
+    let (exit, _, stderr) = run(&["run", "--config", taken.to_str().unwrap()]);
+    assert!(exit == 4 && stderr.contains("SHEF-AGT-018") && stderr.contains("ss -ltnp"), "{stderr}");
+    // Revoked once, and told so the second time.
+    let revoke = || run(&["revoke", "--dir", dir, "alice"]).1;
+    assert!(revoke().starts_with("1 certificate of alice is revoked: ") && revoke().starts_with("nothing changed: "));
 }
 
 #[test]
@@ -291,4 +330,8 @@ fn an_owner_is_told_before_its_certificate_ends() {
     let progress = Box::new(move |text: &str| heard.lock().unwrap().push(text.to_owned()));
     drop(shef_device::remote::RemoteDevice::open(&uri(bed.address.port(), "card0"), &files, limits(), Some(progress)).unwrap());
     assert!(told.lock().unwrap().iter().any(|text| text.contains("ends in 4 days")), "{told:?}");
+    // And when it has ended, of what became of it.
+    let files = short_lived(&bed, "alice", -1);
+    let error = shef_device::remote::RemoteDevice::open(&uri(bed.address.port(), "card0"), &files, limits(), None).err().unwrap();
+    assert!(error.code() == "SHEF-AGT-002" && error.to_string().contains("which has ended"), "{error}");
 }

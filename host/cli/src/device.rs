@@ -8,11 +8,13 @@ use serde::Serialize;
 use shef_device::{Iommu, Ueid, Uri};
 use shef_vfio::System;
 
+use crate::attest::open;
 use crate::doctor;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::hex;
 use crate::output::Output;
+use crate::tls::TlsArgs;
 
 #[derive(Subcommand)]
 pub enum DeviceCommand {
@@ -32,7 +34,7 @@ pub enum DeviceCommand {
         device: String,
         /// Certificates for an agent
         #[command(flatten)]
-        tls: crate::tls::TlsArgs,
+        tls: TlsArgs,
     },
     /// Check what keeps a card from being opened: IOMMU, driver, group, permissions, hugepages, BARs; and name the command that mends it
     Doctor {
@@ -46,6 +48,9 @@ pub enum DeviceCommand {
     Reset {
         /// Device URI
         device: String,
+        /// Certificates for an agent
+        #[command(flatten)]
+        tls: TlsArgs,
     },
     /// Print the state of a device whenever it changes, until it leaves
     Watch {
@@ -57,6 +62,9 @@ pub enum DeviceCommand {
         /// Looks; without it, until the program is interrupted
         #[arg(long, value_name = "N")]
         count: Option<u64>,
+        /// Certificates for an agent
+        #[command(flatten)]
+        tls: TlsArgs,
     },
 }
 
@@ -138,7 +146,7 @@ impl State {
     }
 }
 
-fn watch(output: &Output, uri: &Uri, interval: f64, count: Option<u64>) -> Result<(), CliError> {
+fn watch(output: &Output, device: &str, tls: &TlsArgs, interval: f64, count: Option<u64>) -> Result<(), CliError> {
     if !(interval.is_finite() && (0.0..=86_400.0).contains(&interval)) {
         return Err(CliError::usage("SHEF-CLI-001", "--interval is a number of seconds from 0 to 86400"));
     }
@@ -151,7 +159,7 @@ fn watch(output: &Output, uri: &Uri, interval: f64, count: Option<u64>) -> Resul
         #[serde(flatten)]
         state: State,
     }
-    let mut host = shef::open(uri)?;
+    let (_, mut host) = open(device, tls)?;
     let begin = Instant::now();
     let mut changes: Vec<Change> = Vec::new();
     let mut look = 0;
@@ -252,15 +260,14 @@ pub fn run(output: &Output, command: &DeviceCommand) -> Result<Exit, CliError> {
             output.document(&all)?;
         }
         DeviceCommand::Doctor { device, root } => return doctor::run(output, device.as_deref(), &System::at(root)),
-        DeviceCommand::Reset { device } => {
-            let uri: Uri = device.parse()?;
-            let mut host = shef::open(&uri)?;
+        DeviceCommand::Reset { device, tls } => {
+            let (uri, mut host) = open(device, tls)?;
             host.reset()?;
             let state = State::of(&mut host)?;
             output.line(format_args!("{uri} was reset: kernel {}, no image, keys wiped", state.kernel))?;
             output.document(&state)?;
         }
-        DeviceCommand::Watch { device, interval, count } => watch(output, &device.parse()?, *interval, *count)?,
+        DeviceCommand::Watch { device, interval, count, tls } => watch(output, device, tls, *interval, *count)?,
         DeviceCommand::Info { device, tls } => {
             let uri: Uri = device.parse()?;
             let spinner = output.spinner(format!("opening {uri}"));

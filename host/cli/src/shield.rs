@@ -62,7 +62,13 @@ impl Source {
     /// Reads and checks the file; prints warnings.
     fn shield(&self, output: &Output) -> Result<Shield, CliError> {
         let path = self.path();
-        let text = String::from_utf8(read(&path, MAX_TOML)?).map_err(|e| {
+        let bytes = read(&path, MAX_TOML).map_err(|mut error| {
+            if self.file.is_dir() && !path.exists() {
+                error.message.push_str("; expected the folder of a design, with a file shield.toml in it");
+            }
+            error
+        })?;
+        let text = String::from_utf8(bytes).map_err(|e| {
             CliError::input("SHEF-CLI-016", format!("{}: not UTF-8 text at byte {}", path.display(), e.utf8_error().valid_up_to()))
         })?;
         let shield = parse(&text).map_err(|e| CliError::input(e.code(), format!("{}:{e}", path.display())))?;

@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use clap::Subcommand;
 use serde::Serialize;
 use shef::sim::{Blank, Card, CardError, CardOptions, Control, Engine, Identity, RtlOptions, ServeOptions};
-use shef::{KeyFolder, Manufacturer, Source};
+use shef::{KeyFolder, Manufacturer, Source, Uri};
 use shef_proto::evidence::RootOfTrust;
 use shef_verify::{KernelReference, Policy, ReferenceValues, ShellReference, TrustAnchor};
 
@@ -115,6 +115,9 @@ pub struct ServeArgs {
     /// Card memory in MiB, a power of two up to 65536; pages that are never written cost nothing
     #[arg(long, value_name = "MIB", default_value_t = shef::sim::MEMORY_BYTES >> 20)]
     memory: u64,
+    /// Folder of a design of your own, with shield.toml and shef_accel.sv (rtl)
+    #[arg(long, value_name = "DIR")]
+    project: Option<PathBuf>,
     /// Keep the manufacturer's keys in this folder, so that the card is certified by the same root every time
     #[arg(long, value_name = "DIR")]
     manufacturer: Option<PathBuf>,
@@ -130,7 +133,7 @@ pub struct ServeArgs {
 struct Ready {
     device: String,
     control: String,
-    engine: &'static str,
+    engine: String,
     memory_bytes: u64,
 }
 
@@ -140,6 +143,10 @@ pub fn run(output: &Output, command: &SimCommand) -> Result<(), CliError> {
         SimCommand::Trust(args) => return trust(output, args),
     };
     let engine = match args.device {
+        Around::Model if args.project.is_some() => {
+            let what = "the model needs the accelerator in Rust, so it has no projects: use --device rtl";
+            return Err(CliError::usage("SHEF-CLI-001", what));
+        }
         Around::Model if args.memory_latency.is_some() || args.stalls.is_some() => {
             let what = "--memory-latency and --stalls need a device with a clock, and the model has none: use --device rtl";
             return Err(CliError::usage("SHEF-CLI-001", what));
@@ -148,6 +155,7 @@ pub fn run(output: &Output, command: &SimCommand) -> Result<(), CliError> {
         Around::Rtl => Engine::Rtl(RtlOptions {
             memory_latency: args.memory_latency,
             stalls: args.stalls,
+            project: args.project.clone(),
             // Others reach the card over a bus.
             dma: true,
             ..RtlOptions::default()
@@ -167,9 +175,16 @@ pub fn run(output: &Output, command: &SimCommand) -> Result<(), CliError> {
     let control = args.control.clone().unwrap_or_else(|| Control::path_of(&socket));
     let memory_bytes = args.memory.saturating_mul(1 << 20);
     let options = ServeOptions { socket: socket.clone(), control: Some(control.clone()), memory_bytes };
-    let name = if args.device == Around::Rtl { "sim:rtl" } else { "sim:model" };
-    let ready =
-        Ready { device: format!("vfio-user:{}", socket.display()), control: control.display().to_string(), engine: name, memory_bytes };
+    let simulated = match args.device {
+        Around::Rtl => Uri::SimRtl { project: args.project.clone() },
+        Around::Model => Uri::SimModel,
+    };
+    let ready = Ready {
+        device: format!("vfio-user:{}", socket.display()),
+        control: control.display().to_string(),
+        engine: simulated.to_string(),
+        memory_bytes,
+    };
     let stop = Arc::new(AtomicBool::new(false));
     let mut told = Ok(());
     let tell = || {
@@ -194,7 +209,7 @@ pub fn run(output: &Output, command: &SimCommand) -> Result<(), CliError> {
             root: maker.root().der().to_vec(),
             debug_root: debug_maker.root().der().to_vec(),
             design_digest,
-            engine: name.to_owned(),
+            engine: simulated.to_string(),
         };
         Ok((card, identity))
     };

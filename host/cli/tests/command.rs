@@ -146,6 +146,18 @@ fn damaged_data_files() {
 }
 
 #[test]
+fn a_folder_without_a_design_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("shef.toml"), "").unwrap();
+    let folder = dir.path().to_str().unwrap();
+    let output = run(&["shield", "check", folder]);
+    let stderr = text(&output.stderr);
+    assert!(output.status.code() == Some(5) && stderr.contains("with a file shield.toml in it"), "{stderr}");
+    fails(&["sim", "serve", "--json", "--socket", "card", "--project", folder], 5, "SHEF-CARD-003");
+    fails(&["sim", "serve", "--json", "--socket", "card", "--project", folder, "--device", "model"], 2, "SHEF-CLI-001");
+}
+
+#[test]
 fn an_error_drives_no_terminal() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("no\x1b[2Jfile.toml");

@@ -23,7 +23,7 @@ pub enum DeviceError {
         reason: String,
     },
     /// The URI is right, but this version cannot open such a device.
-    #[error("devices of the form {uri} cannot be opened by this version; it opens sim:model and sim:rtl")]
+    #[error("this program cannot open {uri}: `shef device list` shows the forms of devices")]
     NotInThisVersion {
         /// The URI.
         uri: String,
@@ -191,7 +191,11 @@ pub const CODES: &[Code] = &[
         help: "use one of the forms that `shef device list` prints",
     },
     Code { id: "SHEF-DEV-002", summary: "the device URI is malformed", help: "compare it with the forms that `shef device list` prints" },
-    Code { id: "SHEF-DEV-003", summary: "this version cannot open such a device", help: "use --device sim:model or --device sim:rtl" },
+    Code {
+        id: "SHEF-DEV-003",
+        summary: "this program cannot open such a device",
+        help: "name one of a form that `shef device list` prints",
+    },
     Code { id: "SHEF-DEV-004", summary: "the program was built without the simulated card", help: "build crate `shef` with feature `sim`" },
     Code {
         id: "SHEF-DEV-005",

@@ -261,8 +261,13 @@ pub enum SdkError {
         appraisal: Box<shef_verify::Appraisal>,
     },
     /// The appraised Shield runs another configuration than the owner's.
-    #[error("the Shield's configuration is known, but is not the one that this session is for")]
-    OtherConfig,
+    #[error("the Shield's configuration has the digest {found}, expected {expected}: the image was built from another shield.toml")]
+    OtherConfig {
+        /// Digest of the configuration that the session is for, in hexadecimal.
+        expected: String,
+        /// That of the Shield's.
+        found: String,
+    },
     /// The appraised Shield runs another program than the owner's.
     #[error("the Shield's {what} is {found}, expected {expected}")]
     OtherProgram {
@@ -505,7 +510,7 @@ impl SdkError {
     pub fn code(&self) -> &str {
         match self {
             Self::Rejected { appraisal } => appraisal.first_failure().map_or("SHEF-SDK-018", |check| check.code),
-            Self::OtherConfig => "SHEF-SDK-019",
+            Self::OtherConfig { .. } => "SHEF-SDK-019",
             Self::OtherProgram { .. } => "SHEF-SDK-050",
             Self::OtherRecord { .. } => "SHEF-SDK-020",
             Self::Kernel { code, .. } => theirs(code, KERNEL),
@@ -726,7 +731,7 @@ pub const CODES: &[Code] = &[
     Code::new(
         "SHEF-SDK-019",
         "the Shield runs another configuration",
-        "the image is known, but the session was opened for another one: use the configuration of this image",
+        "the image is known, but the session is for another configuration: seal nothing, and take the shield.toml that the image was built from (`shef shield show` prints its digest)",
     ),
     Code::new(
         "SHEF-SDK-020",

@@ -172,7 +172,9 @@ impl<'h> Session<'h, Connected> {
         let pinned = service.clone().with_receipt_keys(expect.pinned());
         let DataKey { secret, evidence, challenge, verified, receipt, released } =
             pinned.release_data_key(self.host, key, version, entropy)?;
-        let Verified::Shield(verified) = verified else { return Err(SdkError::OtherConfig) };
+        let Verified::Shield(verified) = verified else {
+            return Err(SdkError::ServiceAnswer { what: "a receipt of another layer".to_owned() });
+        };
         expect.check(&verified)?;
         expect.hold_service(&verified, &challenge, now)?;
         if secret.len() != MASTER_LEN {

@@ -285,7 +285,9 @@ impl Expect {
         }
         match &self.signer {
             Some(signer) if *signer != shield.vendor => other("signer", hex(signer), hex(&shield.vendor)),
-            _ if *verified.config_digest() != self.config.digest() => Err(SdkError::OtherConfig),
+            _ if *verified.config_digest() != self.config.digest() => {
+                Err(SdkError::OtherConfig { expected: hex(&self.config.digest()), found: hex(verified.config_digest()) })
+            }
             _ => Ok(()),
         }
     }

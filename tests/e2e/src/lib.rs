@@ -181,6 +181,14 @@ pub fn shef_program() -> PathBuf {
     program("shef")
 }
 
+/// An example of a crate of this workspace.
+///
+/// # Panics
+/// As [`shef_program`].
+pub fn example_program(name: &str) -> PathBuf {
+    program(&format!("examples/{name}"))
+}
+
 /// A program of this workspace, in the folder above the one of the running test.
 fn program(name: &str) -> PathBuf {
     const BUILD: &str = "cargo test --workspace --no-run";

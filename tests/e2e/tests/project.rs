@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use shef::sim::{CardError, Engine, Project, RtlOptions};
 use shef::{SdkError, Uri};
+use shef_cli::demo::remote::Remote;
 use shef_cli::demo::world::{Cards, Plan, World};
 use shef_seal::OpenPolicy;
 
@@ -70,6 +71,21 @@ fn vectors_are_added_behind_the_shield() {
     assert!(seen.iter().any(|&x| x != 0), "the scratch region was never written back");
     assert!(seen.chunks(BLOCK).zip(plain.chunks(BLOCK)).all(|(x, y)| x != y));
     session.close().unwrap();
+}
+
+/// The program of the page about accelerators: it stands there as it is, and runs.
+#[test]
+fn the_program_of_the_how_to_page_runs_as_it_stands_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let read = |path: &str| fs::read_to_string(root.join(path)).unwrap();
+    let program = read("host/sdk/examples/one_batch.rs");
+    let body = &program[program.find("use std::error").unwrap()..];
+    let page = read("docs/how-to/your-accelerator.md");
+    assert!(page.contains(&format!("```rust\n{body}```\n")), "copy host/sdk/examples/one_batch.rs into section 3 of the page");
+    let dir = tempfile::tempdir().unwrap();
+    let done = std::process::Command::new(shef_e2e::example_program("one_batch")).args([&example(), dir.path()]).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    assert_eq!(String::from_utf8_lossy(&done.stdout), "4096 sums are right, and the session is closed\n");
 }
 
 /// An accelerator without card memory, with the vectors of RFC 6238 for SHA-256.
@@ -151,6 +167,31 @@ mod long {
         let sums: Vec<u32> = a.iter().zip(&b).map(|(x, y)| x.wrapping_add(*y)).collect();
         assert!(fs::read(file("sums")).unwrap() == bytes(&sums), "the sums differ from those of the CPU");
         assert_eq!(left(), 3);
+        fs::remove_file(file("sums")).unwrap();
+
+        // The same with the card in a process of its own behind an agent, as the example's README has it.
+        let maker = dir.path().join("maker").display().to_string();
+        let serve = ["--project", &example().display().to_string(), "--manufacturer", &maker].map(str::to_owned);
+        let remote = Remote::start(dir.path(), &serve).unwrap_or_else(|e| panic!("{e}"));
+        let trusted = std::process::Command::new(shef_e2e::shef_program())
+            .args(["sim", "trust", "--manufacturer", &maker, "--out"])
+            .arg(file("trust"))
+            .output()
+            .unwrap();
+        assert!(trusted.status.success(), "{}", String::from_utf8_lossy(&trusted.stderr));
+        let behind = |device: &str| {
+            let mut command = std::process::Command::new(&program);
+            command.args([file("a"), file("b"), file("sums")]).arg(device).arg(file("trust").join("anchors.toml"));
+            command.env("SHEF_TLS_CA", &remote.tls.ca).env("SHEF_TLS_CERT", &remote.tls.cert).env("SHEF_TLS_KEY", &remote.tls.key);
+            command.output().unwrap()
+        };
+        let done = behind(&remote.uri.to_string());
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        assert!(fs::read(file("sums")).unwrap() == bytes(&sums), "the sums from behind the agent differ from those of the CPU");
+        let refused = behind("tls://localhost:1/card0");
+        assert_eq!(refused.status.code(), Some(1));
+        let said = String::from_utf8_lossy(&refused.stderr);
+        assert!(said.starts_with("vecadd: agent localhost:1: "), "{said}");
     }
 }
 

@@ -558,6 +558,9 @@ fn a_known_image_that_the_owner_does_not_mean_gets_no_key() {
     let mut attest = |expect: &Expect| {
         s.host.record();
         let attested = Session::<Connected>::connect(&mut s.host).unwrap().attest(&verifier, expect, now, &mut entropy);
+        if let Err(SdkError::OtherConfig { expected, found }) = &attested {
+            assert!(expected.len() == 64 && found.len() == 64 && expected != found, "{expected} {found}");
+        }
         let code = code(attested);
         assert!(s.host.take_records().iter().all(|record| record.leg != Leg::LoadKey));
         code

@@ -99,7 +99,7 @@ impl Link {
         let connection = ClientConnection::new(Arc::clone(config), name).map_err(|e| lost(codes::TLS, &e))?;
         let tls = StreamOwned::new(connection, Bounded { tcp, deadline });
         let mut link = Self { tls, frames: Frames::new(), buffer: vec![0; READ].into() };
-        link.handshake().map_err(|e| lost(codes::TLS, &e))?;
+        link.handshake().map_err(|e| lost(codes::TLS, &meaning(&e)))?;
         let program = format!("shef {}", env!("CARGO_PKG_VERSION"));
         link.send(&ToAgent::Hello { min: VERSION_MIN, max: VERSION_MAX, program }.encode(), deadline)?;
         match link.receive(deadline) {
@@ -147,7 +147,7 @@ impl Link {
                 Ok(0) => return Err(gone(&"it closed the connection")),
                 Ok(n) => self.frames.push(&self.buffer[..n]),
                 Err(e) if is_no_progress(&e) => {}
-                Err(e) => return Err(gone(&e)),
+                Err(e) => return Err(gone(&meaning(&e))),
             }
         }
     }
@@ -178,6 +178,51 @@ fn is_no_progress(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
 
+/// What an error of a connection means to an owner, who has certificates and not a protocol in mind.
+fn meaning(error: &io::Error) -> String {
+    use rustls::{AlertDescription as Alert, CertificateError as Bad, Error};
+    match error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()) {
+        Some(Error::InvalidCertificate(Bad::UnknownIssuer | Bad::BadSignature)) => {
+            "its certificate was not issued by the CA of this owner's files: expected the agent that made them; one that was set up anew has a new CA"
+                .to_owned()
+        }
+        Some(Error::InvalidCertificate(Bad::Expired | Bad::ExpiredContext { .. })) => {
+            "its certificate has ended: its operator renews it with `shef-agent renew --dir DIR` (is this machine's clock right?)".to_owned()
+        }
+        Some(Error::InvalidCertificate(Bad::NotValidYet | Bad::NotValidYetContext { .. })) => {
+            "its certificate is not valid yet: is this machine's clock right?".to_owned()
+        }
+        Some(Error::AlertReceived(Alert::CertificateExpired)) => {
+            "it refused this owner's certificate, which has ended: ask its operator for a new one (`shef-agent renew --dir DIR NAME`)".to_owned()
+        }
+        Some(Error::AlertReceived(Alert::UnknownCA | Alert::DecryptError | Alert::BadCertificate)) => {
+            "it refused this owner's certificate: expected one that its own CA issued (`shef-agent add-owner`)".to_owned()
+        }
+        _ => error.to_string(),
+    }
+}
+
 fn gone(what: &dyn std::fmt::Display) -> Trouble {
     Trouble::Lost(DeviceError::Transport { code: codes::LOST, message: format!("the connection to the agent is gone: {what}") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustls::{AlertDescription, CertificateError, Error};
+
+    #[test]
+    fn certificates_that_do_not_fit_are_told_with_what_to_do() {
+        for (error, says) in [
+            (Error::InvalidCertificate(CertificateError::Expired), "shef-agent renew --dir DIR`"),
+            (Error::InvalidCertificate(CertificateError::UnknownIssuer), "the CA of this owner's files"),
+            (Error::InvalidCertificate(CertificateError::NotValidYet), "clock"),
+            (Error::AlertReceived(AlertDescription::CertificateExpired), "shef-agent renew --dir DIR NAME"),
+            (Error::AlertReceived(AlertDescription::UnknownCA), "its own CA"),
+        ] {
+            let text = meaning(&io::Error::new(ErrorKind::InvalidData, error));
+            assert!(text.contains(says), "{text}");
+        }
+        assert_eq!(meaning(&ErrorKind::ConnectionReset.into()), "connection reset");
+    }
 }

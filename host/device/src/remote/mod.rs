@@ -16,7 +16,7 @@ use crate::wire::{Answer, Listed, MAX_BULK, MAX_OPS, Op, ToAgent, ToOwner, Token
 use crate::{CtlOp, Device, DeviceError, DeviceInfo, Uri, mailbox};
 use link::{Link, Trouble, broken};
 
-pub use tls::{TlsFiles, certificates, private_key};
+pub use tls::{TlsFiles, certificates, private_key, unpaired};
 
 /// How long things may take.
 #[derive(Debug, Clone, Copy)]

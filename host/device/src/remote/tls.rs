@@ -1,5 +1,6 @@
 //! Certificates of the owner's side.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -86,7 +87,7 @@ impl TlsFiles {
             .map_err(|e| trouble(&self.ca, &e))?
             .with_root_certificates(roots)
             .with_client_auth_cert(certificates(&self.cert)?, key)
-            .map_err(|e| trouble(&self.cert, &e))?;
+            .map_err(|e| unpaired(&self.cert, &self.key, &e))?;
         config.alpn_protocols = vec![wire::ALPN.to_vec()];
         config.resumption = rustls::client::Resumption::disabled();
         Ok(Arc::new(config))
@@ -102,14 +103,54 @@ pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, DeviceE
     if list.is_empty() { Err(trouble(path, &"it holds no certificate")) } else { Ok(list) }
 }
 
-/// The private key of a PEM file.
+/// The private key of a PEM file that strangers can neither read nor replace. A group may read it, as services on Debian have it.
 ///
 /// # Errors
 /// SHEF-AGT-003.
 pub fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, DeviceError> {
-    PrivateKeyDer::from_pem_file(path).map_err(|e| trouble(path, &e))
+    let mode = std::fs::metadata(path).map_err(|e| trouble(path, &e))?.permissions().mode() & 0o777;
+    if mode & 0o027 != 0 {
+        let what = format!(
+            "its mode is {mode:03o}, so other users can read or replace this private key: expected 600 (`chmod 600 {}`)",
+            path.display()
+        );
+        return Err(trouble(path, &what));
+    }
+    PrivateKeyDer::from_pem_file(path).map_err(|e| match e {
+        rustls::pki_types::pem::Error::NoItemsFound => trouble(path, &"it holds no private key"),
+        e => trouble(path, &e),
+    })
+}
+
+/// SHEF-AGT-003 for a certificate that TLS does not take together with a key.
+pub fn unpaired(cert: &Path, key: &Path, error: &rustls::Error) -> DeviceError {
+    match error {
+        rustls::Error::InconsistentKeys(_) => trouble(cert, &format!("it is no certificate of the private key in {}", key.display())),
+        error => trouble(cert, error),
+    }
 }
 
 fn trouble(path: &Path, error: &dyn std::fmt::Display) -> DeviceError {
     DeviceError::Transport { code: codes::TLS_FILES, message: format!("TLS file {}: {error}", path.display()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_private_key_that_strangers_reach_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("key.pem");
+        std::fs::write(&path, "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n").unwrap();
+        for (mode, fine) in [(0o600, true), (0o400, true), (0o640, true), (0o644, false), (0o660, false), (0o602, false)] {
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+            let found = private_key(&path);
+            assert_eq!(found.is_ok(), fine, "{mode:o}");
+            if let Err(error) = found {
+                assert_eq!(error.code(), "SHEF-AGT-003");
+                assert!(error.to_string().contains(&format!("{mode:o}")) && error.to_string().contains("chmod 600"), "{error}");
+            }
+        }
+    }
 }

@@ -34,8 +34,10 @@ pub const CANCELLED: &str = "SHEF-AGT-014";
 pub const BUSY: &str = "SHEF-AGT-015";
 /// The agent's configuration is wrong.
 pub const CONFIG: &str = "SHEF-AGT-016";
-/// The agent cannot write its files.
+/// A file or folder of the agent cannot be read or written.
 pub const FILES: &str = "SHEF-AGT-017";
+/// The agent cannot listen.
+pub const LISTEN: &str = "SHEF-AGT-018";
 
 /// Codes of agents and of the way to them.
 pub const CODES: &[Code] = &[
@@ -52,7 +54,7 @@ pub const CODES: &[Code] = &[
     Code::new(
         TLS_FILES,
         "certificates or keys for TLS are missing or wrong",
-        "for an agent give --tls-ca, --tls-cert and --tls-key, or a client.toml of `shef-agent init` by SHEF_TLS_CONFIG; for a verifier service --as PREFIX, without .pem or .key, and --verifier-ca",
+        "an owner gives --tls-ca, --tls-cert and --tls-key, or names its client.toml in SHEF_TLS_CONFIG; an agent has `ca`, `cert` and `key` in agent.toml; for a verifier service give --as PREFIX, without .pem or .key, and --verifier-ca",
     ),
     Code::new(
         PROTOCOL,
@@ -81,7 +83,11 @@ pub const CODES: &[Code] = &[
         "the connection to the agent was lost",
         "it could not be taken up again in time; open a new session, the card is wiped by then",
     ),
-    Code::new(NOT_ALLOWED, "the device is not for this owner", "the agent's configuration says which owners may use it"),
+    Code::new(
+        NOT_ALLOWED,
+        "the device is not for this owner",
+        "ask the agent's operator: `owners` in agent.toml says who may use a device, and the file `revoked` which certificates count no more",
+    ),
     Code::new(STOPPING, "the agent stops", "it wipes its cards and ends; open a new session when it runs again"),
     Code::new(
         DEVICE_FAILED,
@@ -94,6 +100,19 @@ pub const CODES: &[Code] = &[
         "the agent has as many connections as it takes",
         "try again later, or raise max_connections in the agent's configuration",
     ),
-    Code::new(CONFIG, "the agent's configuration is wrong", "the message names line and column; unknown keys are errors"),
-    Code::new(FILES, "the agent cannot write its files", "check path and permissions; `shef-agent init` never overwrites"),
+    Code::new(
+        CONFIG,
+        "an argument or the configuration of the agent is wrong",
+        "correct what the message names; keys that agent.toml does not have are errors, and `shef-agent help COMMAND` lists arguments",
+    ),
+    Code::new(
+        FILES,
+        "a file or folder of the agent cannot be read or written",
+        "check path, permissions and free space (`df -h`); --dir is the folder that `shef-agent init` makes, and nothing in it is overwritten",
+    ),
+    Code::new(
+        LISTEN,
+        "the agent cannot listen",
+        "`ss -ltnp` shows which program has the port, perhaps an agent that runs already; the address must be one of this machine, or 0.0.0.0 for all of them",
+    ),
 ];

@@ -103,14 +103,14 @@ pub fn build() -> Result<Built, Failure> {
         }
         if profile.test {
             built.binaries.push(Binary { package, target: target.name, path, folder, digests: String::new(), names: Names::default() });
-        } else if target.kind.iter().any(|k| k == "bin") {
+        } else if target.kind.iter().any(|k| k == "bin" || k == "example") {
             programs.entry(package).or_default().push(path);
         }
     }
     built.ok = child.wait().map_err(|e| Failure::failed(format!("cargo test --no-run: {e}")))?.success();
     let mut seen: BTreeMap<PathBuf, (String, Names)> = BTreeMap::new();
     for b in &mut built.binaries {
-        // The tests of whole systems start all programs but this one, others their package's own.
+        // The tests of whole systems start all programs and examples but this one, others their package's own.
         let all = b.package == "shef-e2e";
         let starts = programs.iter().filter(|(p, _)| (all && **p != "xtask") || **p == b.package).flat_map(|(_, paths)| paths);
         for path in [&b.path].into_iter().chain(starts) {
