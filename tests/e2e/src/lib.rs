@@ -220,7 +220,11 @@ fn built(name: &str, dir: &Path, args: &[&str]) -> PathBuf {
     let test = std::env::current_exe().expect("the test's own path");
     let target = test.ancestors().nth(3).expect("it is in a target folder");
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.args(["build", "--quiet", "--message-format", "json-render-diagnostics"]).args(args).current_dir(dir).env("CARGO_TARGET_DIR", target);
+    cargo
+        .args(["build", "--quiet", "--message-format", "json-render-diagnostics"])
+        .args(args)
+        .current_dir(dir)
+        .env("CARGO_TARGET_DIR", target);
     let built = cargo.output().expect("cargo runs");
     let messages = String::from_utf8_lossy(&built.stdout).into_owned();
     let program = messages
