@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 extern crate alloc;
 
+pub mod calendar;
 pub mod cbor;
 pub mod cert;
 pub mod channel;

@@ -22,15 +22,8 @@ fn page(state: State, stopped: bool, faults: u32) -> ShieldStatement {
         state,
         stopped,
         fault_kind: if faults == 0 { FaultKind::None } else { FaultKind::Tag },
-        fault_region: 0,
         faults,
-        refusals: 0,
-        refusal_kind: shef_proto::channel::RefusalKind::None,
-        refusal_region: 0,
-        fault_chunk: 0,
-        fault_version: 0,
-        refusal_addr: 0,
-        requests: 2,
+        ..ShieldStatement::keyed(2)
     }
 }
 

@@ -465,13 +465,9 @@ fn last_words(requests: u64) -> ShieldStatement {
         fault_kind: FaultKind::Tag,
         fault_region: 1,
         faults: 1,
-        refusals: 0,
-        refusal_kind: RefusalKind::None,
-        refusal_region: 0,
         fault_chunk: 7,
         fault_version: 3,
-        refusal_addr: 0,
-        requests,
+        ..ShieldStatement::keyed(requests)
     }
 }
 

@@ -2,8 +2,7 @@
 
 use proptest::prelude::*;
 use shef_proto::channel::{
-    Answer, ChannelError, FaultKind, Op, OwnerChannel, Received, RefusalKind, RegionStatement, ShieldChannel, ShieldStatement, State,
-    Statement, WrittenMap,
+    Answer, ChannelError, Op, OwnerChannel, Received, RegionStatement, ShieldChannel, ShieldStatement, Statement, WrittenMap,
 };
 use shef_proto::config::{Config, Mode, OnFault, Region, Set};
 use shef_proto::entropy::SeededEntropy;
@@ -57,20 +56,7 @@ fn statement_with(
         if q.op == Op::Map as u8 {
             a.payload = map.page(q.addr.into()).unwrap();
         } else if q.addr == 0 {
-            let mut s = ShieldStatement {
-                state: State::Keyed,
-                stopped: false,
-                fault_kind: FaultKind::None,
-                fault_region: 0,
-                faults: 0,
-                refusals: 0,
-                refusal_kind: RefusalKind::None,
-                refusal_region: 0,
-                fault_chunk: 0,
-                fault_version: 0,
-                refusal_addr: 0,
-                requests: end.seq(),
-            };
+            let mut s = ShieldStatement::keyed(end.seq());
             change(&mut s);
             a.payload = s.to_payload();
         } else {

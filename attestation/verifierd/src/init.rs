@@ -224,7 +224,7 @@ pub fn init(folder: &Path, setup: &Setup, now: i64) -> Result<()> {
     write(&folder.join("ca.key"), 0o600, ca.serialize_pem().as_bytes())?;
     write(&folder.join("ca.pem"), 0o644, certificate.pem().as_bytes())?;
     server(folder, "server", &setup.hosts, now)?;
-    let operator = Identity { tenant: setup.tenant.clone(), name: "operator".into(), role: crate::auth::Role::Operator };
+    let operator = Identity { tenant: setup.tenant.clone(), name: "operator".into(), role: crate::role::Role::Operator };
     client(folder, "operator", &operator, now)?;
     let (signing, _) = generate_key_pair(&mut SystemEntropy);
     write(&folder.join("signing.key"), 0o600, format!("{}\n", hex::encode(&signing.to_bytes()[..])).as_bytes())?;

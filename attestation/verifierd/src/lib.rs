@@ -1,6 +1,7 @@
 //! The verifier service: challenges, appraises evidence, releases keys to what was proven, keeps receipts.
 #![forbid(unsafe_code)]
 
+mod admission;
 pub mod api;
 pub mod app;
 pub mod appraiser;
@@ -15,9 +16,12 @@ pub mod init;
 pub mod jwe;
 pub mod lanes;
 pub mod metrics;
+pub mod name;
 pub mod page;
 pub mod problem;
 pub mod rekey;
+pub mod role;
+pub mod router;
 pub mod run;
 pub mod secrets;
 pub mod server;

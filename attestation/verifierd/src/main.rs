@@ -6,9 +6,11 @@ use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Parser, Subcommand};
-use shef_verifierd::auth::{Identity, Role};
-use shef_verifierd::config::{Config, is_name, name_rule};
+use shef_verifierd::auth::Identity;
+use shef_verifierd::config::Config;
+use shef_verifierd::name::{is_name, name_rule};
 use shef_verifierd::problem::{Kind, Problem, Result};
+use shef_verifierd::role::Role;
 use shef_verifierd::{backup, check, init, rekey, run, secrets, signing};
 use tracing_subscriber::EnvFilter;
 

@@ -14,8 +14,9 @@ use serde_json::Value;
 
 use crate::api::{self, Query, Shared};
 use crate::app::App;
-use crate::auth::{Identity, Need};
+use crate::auth::Identity;
 use crate::problem::{Kind, Result};
+use crate::role::Need;
 use crate::secrets::sha256;
 use crate::store::{AppraisalRow, DeviceRow, Heads};
 use crate::time;

@@ -10,11 +10,11 @@ use arc_swap::ArcSwap;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::api;
 use crate::app::{App, Clock};
 use crate::config::Config;
 use crate::metrics::Counter;
 use crate::problem::Result;
+use crate::router::router;
 use crate::server::{self, Timing};
 use crate::time::DAY;
 use crate::tls;
@@ -75,7 +75,7 @@ pub async fn start(config: Config, clock: Clock) -> Result<Running> {
     let serving = tokio::spawn(server::serve(
         listener,
         Arc::clone(&tls),
-        api::router(Arc::clone(&app)),
+        router(Arc::clone(&app)),
         timing,
         (Arc::clone(&app.metrics), Arc::clone(&app.logins)),
         stopped.clone(),

@@ -6,15 +6,7 @@ pub const DAY: i64 = 24 * 3600;
 /// Year, month and day of a time.
 #[must_use]
 pub fn ymd(seconds: i64) -> (i32, u8, u8) {
-    // Days to civil date (proleptic Gregorian), by eras of 400 years.
-    let days = seconds.div_euclid(DAY) + 719_468;
-    let (era, doe) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let yoe = (doe - doe / 1460 + doe / 36_524 - doe / 146_096) / 365;
-    let doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
-    let mp = (5 * doy + 2) / 153;
-    let day = doy - (153 * mp + 2) / 5 + 1;
-    let month = if mp < 10 { mp + 3 } else { mp - 9 };
-    let year = yoe + era * 400 + i64::from(month <= 2);
+    let (year, month, day) = shef_proto::calendar::civil(seconds.div_euclid(DAY));
     (year as i32, month as u8, day as u8)
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use shef_proto::cose::SigningKey;
 use shef_proto::entropy::SeededEntropy;
 use shef_proto::evidence::Layer;
-use shef_verifierd::auth::Role;
+use shef_verifierd::role::Role;
 use shef_verify::ReferenceValues;
 use shef_verify::corim::{CorimSigner, Describe, write_signed};
 

@@ -7,8 +7,8 @@ use shef_proto::cose::SigningKey;
 use shef_proto::entropy::SeededEntropy;
 use shef_proto::evidence::{Layer, RootOfTrust};
 use shef_proto::hpke_suite::PrivateKey;
-use shef_verifierd::auth::Role;
 use shef_verifierd::config::Config;
+use shef_verifierd::role::Role;
 use shef_verifierd::secrets::{sha256, thumbprint};
 use shef_verify::jwt::{self, NamedKey};
 

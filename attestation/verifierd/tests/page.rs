@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::json;
 use shef_proto::evidence::Layer;
 use shef_proto::hpke_suite::generate_key_pair;
-use shef_verifierd::auth::Role;
+use shef_verifierd::role::Role;
 use shef_verifierd::secrets::{SystemEntropy, sha256};
 
 use crate::common::*;

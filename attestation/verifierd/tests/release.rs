@@ -6,8 +6,8 @@ use shef_proto::hpke_suite::{PrivateKey, PublicKey, generate_key_pair};
 use shef_proto::image::ImageKey;
 use shef_proto::receipt::{Audit, Head};
 use shef_proto::release::{Expected, ImageSecret, KeyBox};
-use shef_verifierd::auth::Role;
 use shef_verifierd::config::Config;
+use shef_verifierd::role::Role;
 use shef_verifierd::run::start;
 use shef_verifierd::secrets::{SystemEntropy, sha256};
 

@@ -9,7 +9,7 @@ use rustls::pki_types::pem::PemObject as _;
 use serde_json::json;
 use shef_proto::evidence::Layer;
 use shef_verifierd::api::Takes;
-use shef_verifierd::auth::Role;
+use shef_verifierd::role::Role;
 
 use crate::common::*;
 
@@ -25,7 +25,7 @@ fn health_keys_and_description_are_open_and_the_rest_is_not() {
     for route in shef_verifierd::api::ROUTES {
         let path = filled(route.path);
         let answer = stranger.send(route.method, &path, &[("content-type", "application/json")], b"");
-        if route.need == shef_verifierd::auth::Need::Open {
+        if route.need == shef_verifierd::role::Need::Open {
             assert_eq!(answer.status, 200, "{path}");
         } else {
             answer.problem(401, "SHEF-SVC-027");
@@ -42,7 +42,7 @@ fn every_route_of_the_table_exists_and_is_described() {
         assert!(operation["summary"].is_string(), "{route:?}");
         let statuses: Vec<u16> = operation["responses"].as_object().unwrap().keys().map(|status| status.parse().unwrap()).collect();
         assert!(statuses.iter().filter(|status| **status < 400).count() == 1 && statuses.contains(&503), "{route:?}: {statuses:?}");
-        assert_eq!(statuses.contains(&401), route.need != shef_verifierd::auth::Need::Open, "{route:?}");
+        assert_eq!(statuses.contains(&401), route.need != shef_verifierd::role::Need::Open, "{route:?}");
         let parameters = operation["parameters"].as_array().map_or(0, |all| all.iter().filter(|one| one["in"] == "path").count());
         assert_eq!(parameters, route.path.matches('{').count(), "{route:?}");
         let path = filled(route.path);
@@ -112,7 +112,7 @@ fn head_needs_what_get_needs() {
         let path = filled(route.path);
         let [head, get] = ["HEAD", "GET"].map(|method| stranger.send(method, &path, &[], b""));
         assert_eq!((head.status, head.bytes.len()), (get.status, 0), "{path}");
-        assert_eq!(head.status == 401, route.need != shef_verifierd::auth::Need::Open, "{path}");
+        assert_eq!(head.status == 401, route.need != shef_verifierd::role::Need::Open, "{path}");
     }
 }
 

@@ -92,6 +92,15 @@ pub struct VerifiedKernelEvidence {
 }
 
 /// Evidence of a loaded Shield that passed every check: data keys go to it.
+///
+/// Only an appraisal makes one:
+///
+/// ```compile_fail,E0451
+/// use shef_verify::VerifiedShieldEvidence;
+/// fn forged(real: VerifiedShieldEvidence) -> VerifiedShieldEvidence {
+///     VerifiedShieldEvidence { digest: [0; 32], ..real }
+/// }
+/// ```
 #[derive(Clone, Debug)]
 pub struct VerifiedShieldEvidence {
     common: Common,

@@ -24,9 +24,8 @@ use shef_device::ring::{
 use shef_device::{DeviceError, SharedMemory, mailbox};
 use shef_proto::cert::{Certificate, NO_CLOCK, NO_END, issue_device_id, issue_root};
 use shef_proto::channel::{
-    Answer, ChannelError, Op, OwnerChannel, Received, RegionStatement, ShieldChannel, ShieldStatement, State, Statement, WrittenMap,
+    Answer, ChannelError, Op, OwnerChannel, Received, RegionStatement, ShieldChannel, ShieldStatement, Statement, WrittenMap,
 };
-use shef_proto::channel::{FaultKind, RefusalKind};
 use shef_proto::config::{Config, Mode, OnFault, Region, Set};
 use shef_proto::cose::SigningKey;
 use shef_proto::entropy::{Entropy, SeededEntropy};
@@ -440,21 +439,7 @@ fn statement(config: &Config, owner: &SessionKeys, shield: &SessionKeys) -> Stat
         answer.payload = if request.op == Op::Map as u8 {
             map.page(request.addr.into()).expect("a page")
         } else if request.addr == 0 {
-            ShieldStatement {
-                state: State::Keyed,
-                stopped: false,
-                fault_kind: FaultKind::None,
-                fault_region: 0,
-                faults: 0,
-                refusals: 0,
-                refusal_kind: RefusalKind::None,
-                refusal_region: 0,
-                fault_chunk: 0,
-                fault_version: 0,
-                refusal_addr: 0,
-                requests: end.seq(),
-            }
-            .to_payload()
+            ShieldStatement::keyed(end.seq()).to_payload()
         } else {
             let r = &config.regions()[request.addr as usize - 1];
             let written = if r.mode == Mode::Output { chunks as u32 } else { 0 };

@@ -37,9 +37,37 @@ pub struct Session<'h, S> {
 }
 
 /// There is a device, and nothing is known about it.
+///
+/// No key goes to it:
+///
+/// ```compile_fail,E0599
+/// use shef::{Connected, Session, SystemEntropy};
+/// fn key(session: Session<'_, Connected>, entropy: &mut SystemEntropy) {
+///     session.key("tenant", &[], entropy);
+/// }
+/// ```
 pub struct Connected;
 
 /// The Shield was appraised: its key is fresh, and the verifier's policy is satisfied.
+///
+/// It gets no data yet:
+///
+/// ```compile_fail,E0599
+/// use shef::{Attested, InputBuffer, Session};
+/// fn upload(mut session: Session<'_, Attested>, input: &InputBuffer) {
+///     session.upload(input, b"too early");
+/// }
+/// ```
+///
+/// And it takes one Load Key:
+///
+/// ```compile_fail,E0382
+/// use shef::{Attested, Session, SystemEntropy};
+/// fn twice(session: Session<'_, Attested>, entropy: &mut SystemEntropy) {
+///     let first = session.key("tenant", &[], entropy);
+///     let second = session.key("tenant", &[], entropy);
+/// }
+/// ```
 pub struct Attested {
     evidence: Vec<u8>,
     challenge: Challenge,
@@ -51,6 +79,16 @@ pub struct Attested {
 }
 
 /// The Shield has confirmed the session's keys.
+///
+/// A session that is closed is no session:
+///
+/// ```compile_fail,E0382
+/// use shef::{Keyed, Session};
+/// fn after(mut session: Session<'_, Keyed>) {
+///     let closed = session.close();
+///     session.ping();
+/// }
+/// ```
 pub struct Keyed {
     pub(crate) config: Config,
     pub(crate) keys: SessionKeys,

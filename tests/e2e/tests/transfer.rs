@@ -5,8 +5,7 @@ use shef::transfer::{Open, Progress, download, download_into, download_to, unwat
 use shef::{Host, SdkError, Uri};
 use shef_e2e::Served;
 use shef_proto::channel::{
-    Answer, ChannelError, FaultKind, Op, OwnerChannel, Received, RefusalKind, RegionStatement, ShieldChannel, ShieldStatement, State,
-    Statement, WrittenMap,
+    Answer, ChannelError, Op, OwnerChannel, Received, RegionStatement, ShieldChannel, ShieldStatement, Statement, WrittenMap,
 };
 use shef_proto::config::{Config, Mode, OnFault, Region, Set};
 use shef_proto::entropy::SeededEntropy;
@@ -50,21 +49,7 @@ fn statement(config: &Config, owner: &SessionKeys, shield: &SessionKeys) -> Stat
         let mut answer = Answer::to(&request, 0);
         answer.payload = match request.addr {
             page if request.op == Op::Map as u8 => map.page(page.into()).unwrap(),
-            0 => ShieldStatement {
-                state: State::Keyed,
-                stopped: false,
-                fault_kind: FaultKind::None,
-                fault_region: 0,
-                faults: 0,
-                refusals: 0,
-                refusal_kind: RefusalKind::None,
-                refusal_region: 0,
-                fault_chunk: 0,
-                fault_version: 0,
-                refusal_addr: 0,
-                requests: end.seq(),
-            }
-            .to_payload(),
+            0 => ShieldStatement::keyed(end.seq()).to_payload(),
             n => {
                 let r = &config.regions()[n as usize - 1];
                 let written = if r.mode == Mode::Output { chunks as u32 } else { 0 };

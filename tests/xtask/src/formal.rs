@@ -314,6 +314,13 @@ fn read(path: &Path) -> Result<String, Failure> {
     std::fs::read_to_string(path).map_err(|e| Failure::failed(format!("{}: {e}", path.display())))
 }
 
+/// Names of all proofs.
+#[cfg(test)]
+pub fn names() -> Vec<String> {
+    let manifest: Manifest = toml::from_str(&read(&root().join(FOLDER).join("proofs.toml")).expect("file")).expect("manifest");
+    manifest.proof.into_iter().map(|proof| proof.name).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,6 +4,8 @@
 mod area;
 mod attack;
 mod bench;
+#[cfg(test)]
+mod claims;
 mod compat;
 mod coverage;
 mod dist;
@@ -12,6 +14,7 @@ mod fuzz;
 mod lint;
 mod mutants;
 mod negatives;
+mod pictures;
 mod process;
 mod test;
 mod tools;
@@ -157,6 +160,7 @@ fn demo(args: &[String]) -> Result<(), Failure> {
 }
 
 fn generate(check: bool) -> Result<(), Failure> {
+    pictures::run(&root(), check)?;
     process::hand_over(&mut generator(if check { "check" } else { "generate" })?)
 }
 

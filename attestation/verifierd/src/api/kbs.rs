@@ -22,11 +22,13 @@ use super::routes::Route;
 use super::{Shared, bytes, nonce_text, text};
 use crate::app::App;
 use crate::appraiser::Received;
-use crate::auth::{Identity, Need, Role};
-use crate::config::{Config, is_path};
+use crate::auth::Identity;
+use crate::config::Config;
 use crate::flow::{self, Case, Form};
 use crate::jwe;
+use crate::name::is_path;
 use crate::problem::{Kind, Problem, Result};
+use crate::role::{Need, Role};
 use crate::secrets::sha256;
 use crate::session::{Challenge, NONCE_LEN, Protocol, Session, draw_nonce};
 

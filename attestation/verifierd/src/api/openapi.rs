@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::routes::{ROUTES, Route, Takes};
 use super::veraison;
-use crate::auth::Need;
+use crate::role::Need;
 
 /// What a member of an object or a parameter is.
 #[derive(Clone, Copy)]

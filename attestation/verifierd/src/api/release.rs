@@ -13,17 +13,18 @@ use shef_proto::hpke_suite::PublicKey;
 use shef_proto::receipt::Receipt;
 use shef_proto::release::{KeyBox, ReleaseInfo};
 use shef_verify::Verified;
+use zeroize::Zeroizing;
 
 use super::{Shared, bytes, json as read_json, text};
 use crate::app::App;
 use crate::appraiser::Received;
 use crate::audit;
 use crate::auth::Identity;
-use crate::config::is_path;
-use crate::flow::Case;
+use crate::flow::{Appraised, Case};
 use crate::jwe;
 use crate::metrics::Counter;
-use crate::problem::{Kind, Result};
+use crate::name::is_path;
+use crate::problem::{Kind, Problem, Result};
 use crate::secrets::{SystemEntropy, key_parts, random, sha256};
 use crate::session::{Challenge, Protocol, Session};
 use crate::store::{NewRelease, Released};
@@ -136,115 +137,137 @@ pub async fn run(app: &App, identity: &Identity, wanted: &Wanted<'_>) -> Result<
 
 async fn attempt(app: &App, identity: &Identity, wanted: &Wanted<'_>) -> Result<(i64, Released)> {
     let tenant = identity.tenant.as_str();
-    let layer = wanted.layer;
-    let config = app.config.load_full();
+    let key = find(app, tenant, wanted).await?;
+    let mut collateral = app.collateral(tenant).await?;
+    if collateral.policy(&key.policy).is_err() {
+        // Policies never go: another replica has added this one within the last second.
+        collateral = app.read_collateral(tenant).await?;
+    }
+    // Twice at most: a change of the collateral between appraisal and commit is appraised again; a
+    // second one is the caller's to retry.
+    for _ in 0..2 {
+        let terms = (Arc::clone(&collateral), collateral.policy(&key.policy)?);
+        let mut case = Case::new(app, identity, wanted.action, wanted.challenge.clone(), wanted.layer, wanted.evidence, terms).await?;
+        let appraised = case.appraise().await?;
+        let Some(verified) = &appraised.outcome.verified else {
+            return Err(deny(&case, &appraised, wanted.used).await);
+        };
+        if let Some(released) = commit(&case, &appraised, verified, &key, wanted).await? {
+            if released.fresh {
+                case.tell(&appraised);
+            }
+            return Ok((key.version, released));
+        }
+        collateral = app.read_collateral(tenant).await?;
+    }
+    Err(Kind::Busy.because("the reference values or policies are being changed; send the request again").retry_after(1))
+}
+
+/// A version of a key, unsealed.
+struct Key {
+    name: String,
+    version: i64,
+    /// The policy that the version froze, `NAME@VERSION`.
+    policy: String,
+    to_host: bool,
+    secret: Zeroizing<Vec<u8>>,
+}
+
+/// The key that is wanted, if evidence of this layer and a recipient of this kind may have it at all.
+async fn find(app: &App, tenant: &str, wanted: &Wanted<'_>) -> Result<Key> {
     let (key, versions) = app.store.key(tenant, wanted.key).await?;
     let number = wanted.version.unwrap_or(key.version);
     let Some(version) = versions.iter().find(|version| version.version == number) else {
         return Err(Kind::NotFound.because(format!("key {} has no version {number}", wanted.key)));
     };
+    let layer = wanted.layer;
     if key.layer != layer.name() {
         return Err(Kind::Layer.because(format!("the key is for the layer {}, the evidence of {}", key.layer, layer.name())));
     }
-    let to_host = key.to_host != 0;
     if is_path(&key.name) != matches!(wanted.recipient, Recipient::Jwe(_)) {
         return Err(Kind::NotFound.because(format!("there is no key {}", wanted.key)));
     }
     if layer == Layer::Shield && matches!(wanted.recipient, Recipient::Box(None)) {
         return Err(Kind::Recipient.because("the session was made without `recipient`"));
     }
-    let secret = app.unseal(&key_parts(tenant, &key.name, &version.version.to_be_bytes()), &version.sealed).await?;
+    let secret = app.unseal(&key_parts(tenant, &key.name, &number.to_be_bytes()), &version.sealed).await?;
+    let policy = format!("{}@{}", version.policy, version.policy_version);
+    Ok(Key { name: key.name, version: number, policy, to_host: key.to_host != 0, secret })
+}
+
+/// The answer to denied evidence. If it is genuine it uses the challenge up, as anywhere else; a box
+/// that was committed before stays committed.
+async fn deny(case: &Case<'_>, appraised: &Appraised, used: bool) -> Problem {
+    let ended = case.now - case.challenge.remembered;
+    if ended >= 0 {
+        return Kind::SessionExpired.because(format!("the session ended {ended} seconds ago"));
+    }
+    let denied = case.denied(appraised);
+    if used {
+        case.tell(appraised);
+        return denied;
+    }
+    match case.keep(appraised, None).await {
+        Ok(()) => denied.with("appraisal_id", json!(hex::encode(appraised.record.id))),
+        Err(used) if used.kind == Kind::NonceUsed => denied,
+        Err(problem) => problem,
+    }
+}
+
+/// Seals the key to the recipient and commits nonce, receipt and box together; `None` if the
+/// collateral has changed since the appraisal.
+async fn commit(case: &Case<'_>, appraised: &Appraised, verified: &Verified, key: &Key, wanted: &Wanted<'_>) -> Result<Option<Released>> {
+    if key.to_host && !case.policy.to_host() {
+        let text = format!("the key is marked as the host's, and policy {} does not say `to_host = true`", key.policy);
+        return Err(Kind::Recipient.because(text));
+    }
+    let (app, tenant, now) = (case.app, case.identity.tenant.as_str(), case.now);
+    let recipient = wanted.recipient.key(verified, key.to_host)?;
+    let receipt_id: [u8; 16] = random();
+    let digest = *verified.digest();
+    let info = ReleaseInfo {
+        tenant: tenant.to_owned(),
+        key_id: key.name.clone(),
+        key_version: key.version.unsigned_abs(),
+        layer: wanted.layer,
+        evidence_digest: digest,
+        nonce: wanted.challenge.nonce.clone(),
+        recipient,
+        receipt_id,
+    };
+    let new = NewRelease {
+        tenant,
+        name: &key.name,
+        version: key.version,
+        evidence: digest,
+        recipient: recipient.as_bytes(),
+        challenge: &case.challenge,
+        used: wanted.used,
+        expires: now + app.config.load().limits.release_seconds,
+        now,
+        generation: case.collateral.generation,
+        record: &appraised.record,
+    };
     let signer = app.signer.load_full();
-    let policy_id = format!("{}@{}", version.policy, version.policy_version);
-    let mut collateral = app.collateral(tenant).await?;
-    if collateral.policy(&policy_id).is_err() {
-        // Policies never go: this one came in at another replica, within the last second.
-        collateral = app.read_collateral(tenant).await?;
-    }
-    // Twice at most: a change of the collateral between appraisal and commit is appraised again; a second one is the caller's to retry.
-    for _ in 0..2 {
-        let policy = collateral.policy(&policy_id)?;
-        let terms = (Arc::clone(&collateral), Arc::clone(&policy));
-        let mut case = Case::new(app, identity, wanted.action, wanted.challenge.clone(), layer, wanted.evidence, terms).await?;
-        let appraised = case.appraise().await?;
-        let Some(verified) = &appraised.outcome.verified else {
-            // Denied evidence that is genuine uses the challenge up, as anywhere else; a box that was committed before stays committed.
-            if case.now >= case.challenge.remembered {
-                return Err(Kind::SessionExpired.because(format!("the session ended {} seconds ago", case.now - case.challenge.remembered)));
-            }
-            let denied = case.denied(&appraised);
-            if wanted.used {
-                case.tell(&appraised);
-                return Err(denied);
-            }
-            return Err(match case.keep(&appraised, None).await {
-                Ok(()) => denied.with("appraisal_id", json!(hex::encode(appraised.record.id))),
-                Err(used) if used.kind == Kind::NonceUsed => denied,
-                Err(problem) => problem,
-            });
-        };
-        if to_host && !policy.to_host() {
-            return Err(
-                Kind::Recipient.because(format!("the key is marked as the host's, and policy {policy_id} does not say `to_host = true`"))
-            );
-        }
-        let now = case.now;
-        let recipient = wanted.recipient.key(verified, to_host)?;
-        let claims = verified.claims();
-        let receipt_id: [u8; 16] = random();
-        let digest = *verified.digest();
-        let info = ReleaseInfo {
-            tenant: tenant.to_owned(),
-            key_id: key.name.clone(),
-            key_version: number.unsigned_abs(),
-            layer,
-            evidence_digest: digest,
-            nonce: wanted.challenge.nonce.clone(),
-            recipient,
-            receipt_id,
-        };
-        let new = NewRelease {
-            tenant,
-            name: &key.name,
-            version: number,
-            evidence: digest,
-            recipient: recipient.as_bytes(),
-            challenge: &case.challenge,
-            used: wanted.used,
-            expires: now + config.limits.release_seconds,
-            now,
-            generation: case.collateral.generation,
-            record: &appraised.record,
-        };
-        let released = app
-            .store
-            .release(&new, |head| {
-                let sealed = wanted.recipient.seal(&info, &secret)?;
-                let receipt = Receipt {
-                    tenant: tenant.to_owned(),
-                    seq: head.seq + 1,
-                    previous: head.digest,
-                    id: receipt_id,
-                    time: now,
-                    key_id: key.name.clone(),
-                    key_version: number.unsigned_abs(),
-                    layer,
-                    ueid: claims.ueid,
-                    evidence_digest: digest,
-                    policy_digest: policy.sha256,
-                    recipient_digest: sha256(recipient.as_bytes()),
-                    to_host,
-                };
-                Ok((sealed, receipt.sign(signer.cose())))
-            })
-            .await?;
-        if let Some(released) = released {
-            if released.fresh {
-                case.tell(&appraised);
-            }
-            return Ok((number, released));
-        }
-        collateral = app.read_collateral(tenant).await?;
-    }
-    Err(Kind::Busy.because("the reference values or policies are being changed; send the request again").retry_after(1))
+    app.store
+        .release(&new, |head| {
+            let sealed = wanted.recipient.seal(&info, &key.secret)?;
+            let receipt = Receipt {
+                tenant: tenant.to_owned(),
+                seq: head.seq + 1,
+                previous: head.digest,
+                id: receipt_id,
+                time: now,
+                key_id: key.name.clone(),
+                key_version: key.version.unsigned_abs(),
+                layer: wanted.layer,
+                ueid: verified.claims().ueid,
+                evidence_digest: digest,
+                policy_digest: case.policy.sha256,
+                recipient_digest: sha256(recipient.as_bytes()),
+                to_host: key.to_host,
+            };
+            Ok((sealed, receipt.sign(signer.cose())))
+        })
+        .await
 }

@@ -5,8 +5,8 @@ use shef_verify::corim;
 
 use super::{media_type, veraison};
 use crate::appraiser;
-use crate::auth::Need;
 use crate::problem::{Kind, Result};
+use crate::role::Need;
 
 /// What a page can make a browser send to another site without asking it before (Fetch, "CORS-safelisted request-header").
 const FORMS: [&str; 3] = ["application/x-www-form-urlencoded", "multipart/form-data", "text/plain"];

@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 use shef_proto::evidence::Layer;
 use shef_proto::hpke_suite::derive_key_pair;
 use shef_verifierd::app::Clock;
-use shef_verifierd::auth::{Identity, Role};
+use shef_verifierd::auth::Identity;
+use shef_verifierd::role::Role;
 use shef_verifierd::server::Peer;
 use tower::ServiceExt as _;
 
@@ -110,7 +111,7 @@ fn direct(service: &Service, variant: &str, path: &str, headers: &[(&str, &str)]
         headers.iter().fold(hyper::Request::builder().method("POST").uri(path), |request, (name, value)| request.header(*name, *value));
     let mut request = request.body(body).unwrap();
     request.extensions_mut().insert(peer);
-    let router = shef_verifierd::api::router(Arc::clone(&service.running().app));
+    let router = shef_verifierd::router::router(Arc::clone(&service.running().app));
     service.runtime.block_on(async {
         let response = router.oneshot(request).await.unwrap();
         let status = response.status();

@@ -309,7 +309,10 @@ impl Plan {
             Err(e) => checked(Err(e)),
         });
         self.add(lanes, "generated files are up to date", &[BUILD], |_| {
-            checked(crate::generator("check").and_then(|mut c| process::run(&mut c, "shef-gen check; `cargo xtask generate` mends it")))
+            checked(
+                crate::pictures::run(&root(), true)
+                    .and_then(|()| process::run(&mut crate::generator("check")?, "shef-gen check; `cargo xtask generate` mends it")),
+            )
         });
     }
 

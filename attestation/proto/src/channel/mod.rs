@@ -1,0 +1,21 @@
+//! The sealed register channel: 88-byte messages in both directions, both of its ends, and the
+//! statement.
+//!
+//! The format is in `docs/reference/register-channel.md`.
+
+mod cipher;
+mod error;
+mod fault;
+mod message;
+mod owner;
+mod shield;
+mod statement;
+mod statistics;
+
+pub use error::{CODES, ChannelError};
+pub use fault::{FaultKind, RefusalKind};
+pub use message::{Answer, HALT, MESSAGE_LEN, Op, PAYLOAD_LEN, PLAINTEXT_LEN, Request, Sealed, status};
+pub use owner::{OwnerChannel, TRIES};
+pub use shield::{Received, ShieldChannel};
+pub use statement::{MAP_BITS, RegionStatement, ShieldStatement, State, Statement, WrittenMap};
+pub use statistics::{COUNTERS, Counter, Statistics};

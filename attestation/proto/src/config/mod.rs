@@ -1,0 +1,146 @@
+//! The resolved configuration of a Shield: its regions and shape, the deterministic CBOR that is measured, and the digest.
+//!
+//! The format is in `docs/reference/shield-config.md`. [`Config`] is always valid: it is made by [`Config::new`] or [`Config::from_cbor`],
+//! and both check every rule.
+
+mod cbor;
+mod error;
+mod region;
+mod rules;
+
+use alloc::vec::Vec;
+
+use sha2::{Digest, Sha256};
+
+pub use error::{CODES, ConfigError, Field};
+pub use region::{Mode, OnFault, Region, Set};
+
+use crate::hpke_suite::SUITE;
+
+/// Version of the format.
+pub const VERSION: u8 = 1;
+/// Most regions that a Shield has.
+pub const MAX_REGIONS: usize = 16;
+/// Most engine sets, memory ports and accelerator ports.
+pub const MAX_SETS: usize = 4;
+/// Most chunks that a region fetches ahead.
+pub const MAX_PREFETCH: u8 = 8;
+/// Alignment of bases, sizes and tag bases.
+pub const PAGE: u64 = 4096;
+/// Bytes of a tag.
+pub const TAG_LEN: u64 = 16;
+/// Most bytes of the CBOR form.
+pub const MAX_CBOR: usize = 4096;
+/// Most chunks of all `output` regions together: each takes a bit of on-chip memory.
+pub const MAX_MAP_BITS: u64 = 1 << 26;
+/// Most chunks of all `counted` regions together: each takes a counter of on-chip memory.
+pub const MAX_COUNTERS: u64 = 1 << 22;
+/// Children of a tree node.
+pub const NODE_ARITY: u64 = 8;
+/// Bytes of a tree node.
+pub const NODE_LEN: u64 = 64;
+/// Most entries of one region's root table on chip.
+pub const MAX_REGION_ROOT: u64 = 1 << 16;
+/// Most root table entries of all `tree` regions together.
+pub const MAX_ROOT: u64 = 1 << 17;
+/// Chunks above this size take a big line.
+pub const SMALL_CHUNK: u32 = 512;
+/// Fewest lines of each kind, and most of both together.
+pub const LINES: (u16, u16) = (3, 64);
+/// Fewest lines of a cache, and most bytes.
+pub const CACHE: (u32, u32) = (32, 8 << 20);
+/// The largest version and epoch: 48 bits.
+pub const MAX_EPOCH: u64 = (1 << 48) - 1;
+/// Blocks of 16 bytes that a region's key may seal.
+pub const MAX_KEY_BLOCKS: u64 = 1 << 48;
+
+/// A valid configuration. It has memory ports, engine sets and regions, or none of the three.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    on_fault: OnFault,
+    ports: u8,
+    sets: Vec<Set>,
+    regions: Vec<Region>,
+}
+
+impl Config {
+    /// Checks every rule.
+    ///
+    /// # Errors
+    /// The first rule that is broken, in the order of the list in `docs/reference/shield-config.md`.
+    pub fn new(on_fault: OnFault, ports: u8, sets: Vec<Set>, regions: Vec<Region>) -> Result<Self, ConfigError> {
+        let config = Self { on_fault, ports, sets, regions };
+        config.check()?;
+        Ok(config)
+    }
+
+    /// The suite: always 1.
+    pub fn suite(&self) -> u16 {
+        SUITE
+    }
+
+    /// What a fault stops.
+    pub fn on_fault(&self) -> OnFault {
+        self.on_fault
+    }
+
+    /// Memory ports.
+    pub fn ports(&self) -> u8 {
+        self.ports
+    }
+
+    /// Engine sets.
+    pub fn sets(&self) -> &[Set] {
+        &self.sets
+    }
+
+    /// Accelerator ports to memory: one more than the highest that a set names.
+    pub fn accelerator_ports(&self) -> u8 {
+        self.sets.iter().map(|s| s.acc + 1).max().unwrap_or(0)
+    }
+
+    /// Whether the accelerator has card memory; without it there is the register channel only.
+    pub fn has_memory(&self) -> bool {
+        !self.regions.is_empty()
+    }
+
+    /// Memory port of engine set `set`: the one of all its regions.
+    pub fn set_port(&self, set: usize) -> u8 {
+        self.regions.iter().find(|r| usize::from(r.set) == set).map_or(0, |r| r.port)
+    }
+
+    /// Regions in order of their number.
+    pub fn regions(&self) -> &[Region] {
+        &self.regions
+    }
+
+    /// Region `id`.
+    pub fn region(&self, id: u8) -> Option<&Region> {
+        self.regions.get(usize::from(id))
+    }
+
+    /// The region with this name.
+    pub fn region_by_name(&self, name: &str) -> Option<&Region> {
+        self.regions.iter().find(|r| r.name == name)
+    }
+
+    /// The region that holds all `len` bytes from `addr` on.
+    pub fn region_at(&self, addr: u64, len: u64) -> Option<&Region> {
+        self.regions.iter().find(|r| r.contains(addr, len))
+    }
+
+    /// Names of the regions that are not protected.
+    pub fn bypass_regions(&self) -> impl Iterator<Item = &Region> {
+        self.regions.iter().filter(|r| r.mode == Mode::Bypass)
+    }
+
+    /// Regions that a Load Key names: `input` and `output`, ascending.
+    pub fn epoch_regions(&self) -> impl Iterator<Item = &Region> {
+        self.regions.iter().filter(|r| r.mode.has_epoch())
+    }
+
+    /// SHA-256 of [`Config::to_cbor`].
+    pub fn digest(&self) -> [u8; 32] {
+        Sha256::digest(self.to_cbor()).into()
+    }
+}

@@ -1,0 +1,194 @@
+//! What every request passes through: identity, rate, role, origin, media type, whole body in time
+//! and size, a place to work; then log and counters.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::extract::{MatchedPath, Request};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use hyper::body::Body as _;
+use zeroize::Zeroizing;
+
+use crate::api::{Route, Shared, kbs, routes};
+use crate::app::App;
+use crate::audit;
+use crate::auth::{Identity, identify};
+use crate::config::Config;
+use crate::metrics::Counter;
+use crate::problem::{Answered, Kind, Result};
+use crate::role::Need;
+use crate::server::Peer;
+
+/// The middleware that admits a request, answers in its place where it does not, and counts it.
+pub async fn every_request(State(app): Shared, request: Request, next: Next) -> Response {
+    let start = Instant::now();
+    let route = request.extensions().get::<MatchedPath>().and_then(|path| routes::find(request.method(), path.as_str()));
+    let method = request.method().clone();
+    let mut who = None;
+    let mut unread = !request.body().is_end_stream();
+    let mut response = match admit(&app, route, request, &mut who, &mut unread).await {
+        Ok((request, place)) => {
+            let response = next.run(request).await;
+            drop(place);
+            response
+        }
+        Err(problem) => problem.into_response(),
+    };
+    if let (Some(who), Some(what)) = (&who, route.and_then(|route| refusal(route, &response))) {
+        app.refused(who, &what).await;
+    }
+    let headers = response.headers_mut();
+    if unread {
+        // The connection ends with a body that nobody took, and the client must not send its next request on it.
+        headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(header::STRICT_TRANSPORT_SECURITY, HeaderValue::from_static("max-age=31536000"));
+    let path = route.map_or("other", |route| route.path);
+    let status = status_label(response.status().as_u16());
+    app.metrics.count(Counter::Requests, who.as_ref().map(|who| who.tenant.as_str()), &[path, status]);
+    app.metrics.took(start.elapsed().as_secs_f64());
+    let code = response.extensions().get::<Answered>().map_or("", |code| code.0);
+    tracing::debug!(%method, path, status, code, "request");
+    response
+}
+
+/// A refusal that is kept: of what somebody may not do, and of changes that were not made. Denied evidence has its own records.
+fn refusal(route: &Route, response: &Response) -> Option<String> {
+    let status = response.status();
+    let of_a_change = route.need == Need::Operate && route.changes() && status.is_client_error();
+    let code = response.extensions().get::<Answered>().map_or("", |code| code.0);
+    (status == StatusCode::FORBIDDEN || of_a_change).then(|| format!("{} {} {} {code}", route.method, route.path, status.as_u16()))
+}
+
+/// Statuses that are counted by themselves.
+fn status_label(status: u16) -> &'static str {
+    const LABELS: [(u16, &str); 20] = [
+        (200, "200"),
+        (201, "201"),
+        (202, "202"),
+        (204, "204"),
+        (303, "303"),
+        (400, "400"),
+        (401, "401"),
+        (403, "403"),
+        (404, "404"),
+        (405, "405"),
+        (406, "406"),
+        (408, "408"),
+        (409, "409"),
+        (410, "410"),
+        (413, "413"),
+        (415, "415"),
+        (422, "422"),
+        (429, "429"),
+        (500, "500"),
+        (503, "503"),
+    ];
+    LABELS.iter().find(|(number, _)| *number == status).map_or("other", |(_, label)| label)
+}
+
+async fn admit(
+    app: &App,
+    route: Option<&'static Route>,
+    mut request: Request,
+    who: &mut Option<Identity>,
+    unread: &mut bool,
+) -> Result<(Request, Option<tokio::sync::OwnedSemaphorePermit>)> {
+    let Some(route) = route else {
+        // No such path or method: the fallbacks answer, and nothing is read.
+        return Ok((request, None));
+    };
+    let config = app.config.load_full();
+    if route.need != Need::Open {
+        let peer = request.extensions().get::<Peer>().cloned();
+        let certificate = peer.as_ref().and_then(|peer| peer.identity.clone());
+        let known = if peer.as_ref().is_some_and(|peer| peer.stale) {
+            let text = "the certificate of this connection is not accepted any more: it was revoked, has ended, or its CA is gone";
+            Err(Kind::Unauthenticated.because(text).header(header::CONNECTION, "close"))
+        } else {
+            identify(&config, certificate.as_ref(), request.headers())
+        };
+        let headers = request.headers();
+        let nobody = certificate.is_none() && peer.as_ref().is_some_and(|peer| !peer.stale) && is_compat(route.path);
+        let identity = match known {
+            Err(_) if nobody && !headers.contains_key(header::AUTHORIZATION) => anonymous(&config),
+            Err(_) if nobody && kbs::takes_result(route) && kbs::bearer(headers).is_some() => {
+                kbs::who_attested(app, &config, headers).await
+            }
+            other => other,
+        };
+        let identity =
+            identity.inspect_err(|problem| audit::login_refused(&app.logins, peer.as_ref().map(|peer| peer.address), &problem.detail))?;
+        *who = Some(identity.clone());
+        app.rates.take(&identity.tenant, config.limits.rate, config.limits.burst, Instant::now())?;
+        identity.demand(route.need)?;
+        request.extensions_mut().insert(identity);
+    }
+    let limit = if route.path.starts_with("/v1/corims") || route.path.starts_with("/endorsement-provisioning/") {
+        config.limits.corim_bytes
+    } else {
+        config.limits.body_bytes
+    };
+    let (parts, body) = request.into_parts();
+    let body = read(body, limit, Duration::from_secs(config.limits.body_seconds)).await?;
+    *unread = false;
+    // Behind the body: an answer before it would cost the client its connection.
+    if route.changes() {
+        let host = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
+        let authority = parts.uri.authority().map(|authority| authority.as_str()).or(host).unwrap_or("");
+        routes::demand_same_site(&parts.headers, authority)?;
+        route.takes.demand(&parts.headers)?;
+    }
+    let place = Arc::clone(&app.places)
+        .try_acquire_owned()
+        .map_err(|_| Kind::Busy.because(format!("{} requests are being worked on", config.limits.requests)).retry_after(1))?;
+    Ok((Request::from_parts(parts, Body::from(body)), Some(place)))
+}
+
+/// Paths of other services' protocols, whose clients have no way to show who they are.
+fn is_compat(path: &str) -> bool {
+    path.starts_with("/challenge-response/") || path.starts_with("/kbs/")
+}
+
+/// Whoever shows nothing, where the configuration lets them in: they may submit evidence.
+fn anonymous(config: &Config) -> Result<Identity> {
+    let tenant = config.compat.anonymous_tenant.clone();
+    let tenant = tenant.ok_or_else(|| Kind::Unauthenticated.because("neither a client certificate nor a bearer token was shown"))?;
+    Ok(Identity::anonymous(&tenant))
+}
+
+/// The whole body, erased when the last handle to it goes: it may hold a secret.
+async fn read(body: Body, limit: usize, time: Duration) -> Result<Bytes> {
+    match tokio::time::timeout(time, collect(body, limit)).await {
+        Ok(Ok(body)) => Ok(Bytes::from_owner(body)),
+        Ok(Err(error)) if error.downcast_ref::<LengthLimitError>().is_some() => {
+            Err(Kind::TooLarge.because(format!("more than {limit} bytes")).header(header::CONNECTION, "close"))
+        }
+        Ok(Err(_)) => Err(Kind::Malformed.because("the body broke off").header(header::CONNECTION, "close")),
+        Err(_) => Err(Kind::Slow.because(format!("the body was not there after {} s", time.as_secs())).header(header::CONNECTION, "close")),
+    }
+}
+
+async fn collect(body: Body, limit: usize) -> Result<Zeroizing<Vec<u8>>, Box<dyn std::error::Error + Send + Sync>> {
+    let announced = usize::try_from(body.size_hint().lower()).unwrap_or(limit).min(limit);
+    let mut body = Limited::new(body, limit);
+    let mut whole = Zeroizing::new(Vec::with_capacity(announced));
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame?.into_data() else { continue };
+        if whole.capacity() - whole.len() < data.len() {
+            // A vector that grows by itself leaves what it held behind.
+            let mut larger = Zeroizing::new(Vec::with_capacity((whole.len() + data.len()).next_power_of_two()));
+            larger.extend_from_slice(&whole);
+            whole = larger;
+        }
+        whole.extend_from_slice(&data);
+    }
+    Ok(whole)
+}
