@@ -12,43 +12,61 @@ fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
 
-/// Every test of the workspace: `CRATE/FILE/FUNCTION`, with `lib` for tests inside the sources.
-fn tests() -> BTreeSet<String> {
-    let mut found = BTreeSet::new();
-    for member in members() {
-        let manifest = fs::read_to_string(member.join("Cargo.toml")).expect("a manifest");
-        let manifest: toml::Table = manifest.parse().expect("TOML");
-        let package = manifest["package"]["name"].as_str().expect("a name").to_owned();
-        collect(&package, "lib", &member.join("src"), &mut found);
-        for entry in fs::read_dir(member.join("tests")).into_iter().flatten().flatten() {
-            let (path, name) = (entry.path(), entry.file_name());
-            let name = name.to_string_lossy();
-            collect(&package, name.trim_end_matches(".rs"), &path, &mut found);
-        }
-    }
-    found
+/// What the workspace's test programs are called, `CRATE/PROGRAM`, and what functions its crates have,
+/// `CRATE/FUNCTION`.
+struct Tests {
+    programs: BTreeSet<String>,
+    functions: BTreeSet<String>,
 }
 
-fn members() -> Vec<std::path::PathBuf> {
-    let text = fs::read_to_string(root().join("Cargo.toml")).expect("the workspace");
-    let workspace: toml::Table = text.parse().expect("TOML");
-    let members = workspace["workspace"]["members"].as_array().expect("a list");
-    members.iter().map(|member| root().join(member.as_str().expect("a path"))).collect()
-}
-
-/// Functions in a file, or in the files of a folder.
-fn collect(package: &str, file: &str, path: &Path, found: &mut BTreeSet<String>) {
-    if path.is_dir() {
-        for entry in fs::read_dir(path).expect("a folder").flatten() {
-            collect(package, file, &entry.path(), found);
+impl Tests {
+    fn of_the_workspace() -> Self {
+        let mut tests = Self { programs: BTreeSet::new(), functions: BTreeSet::new() };
+        let workspace = table(&root().join("Cargo.toml"));
+        for member in workspace["workspace"]["members"].as_array().expect("a list") {
+            let member = root().join(member.as_str().expect("a path"));
+            let manifest = table(&member.join("Cargo.toml"));
+            let package = manifest["package"]["name"].as_str().expect("a name").to_owned();
+            let named = manifest.get("test").and_then(|tests| tests.as_array()).into_iter().flatten();
+            let named = named.filter_map(|test| test["name"].as_str().map(str::to_owned));
+            let files = fs::read_dir(member.join("tests")).into_iter().flatten().flatten();
+            let files = files.map(|file| file.file_name().to_string_lossy().trim_end_matches(".rs").to_owned());
+            tests.programs.extend(named.chain(files).chain(["lib".to_owned()]).map(|program| format!("{package}/{program}")));
+            tests.collect(&package, &member.join("src"));
+            tests.collect(&package, &member.join("tests"));
         }
-    } else if path.extension().is_some_and(|e| e == "rs") {
-        let text = fs::read_to_string(path).expect("a file");
-        for after in text.split("fn ").skip(1) {
-            let name: String = after.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
-            found.insert(format!("{package}/{file}/{name}"));
+        tests
+    }
+
+    /// Takes the functions of a file, or of the files of a folder.
+    fn collect(&mut self, package: &str, path: &Path) {
+        if path.is_dir() {
+            for entry in fs::read_dir(path).expect("a folder").flatten() {
+                self.collect(package, &entry.path());
+            }
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            let text = fs::read_to_string(path).expect("a file");
+            for after in text.split("fn ").skip(1) {
+                let name: String = after.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+                self.functions.insert(format!("{package}/{name}"));
+            }
         }
     }
+
+    /// Whether `CRATE/PROGRAM/FUNCTION` is there; `MODULE::FUNCTION` and `FUNC*` work too.
+    fn has(&self, name: &str) -> bool {
+        let [package, program, function] = name.split('/').collect::<Vec<_>>()[..] else { return false };
+        let function = function.rsplit("::").next().unwrap_or(function);
+        let known = match function.strip_suffix('*') {
+            Some(start) => self.functions.iter().any(|known| known.starts_with(&format!("{package}/{start}"))),
+            None => self.functions.contains(&format!("{package}/{function}")),
+        };
+        known && self.programs.contains(&format!("{package}/{program}"))
+    }
+}
+
+fn table(path: &Path) -> toml::Table {
+    fs::read_to_string(path).expect("a manifest").parse().expect("TOML")
 }
 
 #[test]
@@ -56,14 +74,15 @@ fn the_threat_model_names_what_exists_and_everything_that_guards() {
     let page = fs::read_to_string(root().join("docs/threat-model.md")).expect("the page");
     let mutants: BTreeSet<String> = mutants::load().expect("mutants").into_iter().map(|mutant| mutant.name).collect();
     let proofs: BTreeSet<String> = formal::names().into_iter().collect();
-    let tests = tests();
+    let tests = Tests::of_the_workspace();
     let mut named = BTreeMap::new();
-    for item in page.split("\n- ").skip(1) {
+    let (_, claims) = page.split_once("\n## ").expect("claims");
+    for item in claims.split("\n- ").skip(1) {
         let claim = item.lines().next().unwrap_or("");
         let (_, shown) = item.split_once("Shown by ").unwrap_or_else(|| panic!("{claim}: nothing shows it"));
         let shown = shown.split("\n\n").next().unwrap_or("");
         for name in quoted(shown) {
-            let known = mutants.contains(name) || proofs.contains(name) || tests.contains(name);
+            let known = mutants.contains(name) || proofs.contains(name) || tests.has(name);
             assert!(known, "{claim}: there is no test, proof or mutant {name}");
             named.insert(name.to_owned(), claim);
         }
@@ -76,15 +95,15 @@ fn the_threat_model_names_what_exists_and_everything_that_guards() {
 #[test]
 fn audits_name_tests_that_exist() {
     let page = fs::read_to_string(root().join("docs/audits.md")).expect("the page");
-    let tests = tests();
-    let crates: BTreeSet<&str> = tests.iter().filter_map(|test| test.split('/').next()).collect();
+    let tests = Tests::of_the_workspace();
+    let packages: BTreeSet<&str> = tests.programs.iter().filter_map(|program| program.split('/').next()).collect();
     for name in quoted(&page) {
         let parts: Vec<&str> = name.split('/').collect();
         if let [package, _, function] = parts[..]
-            && crates.contains(package)
+            && packages.contains(package)
             && !function.contains('.')
         {
-            assert!(tests.contains(name), "docs/audits.md names {name}, and there is no such test");
+            assert!(tests.has(name), "docs/audits.md names {name}, and there is no such test");
         }
     }
 }

@@ -272,7 +272,8 @@ impl Canvas<'_> {
                 actor.x,
                 height - 16.0
             );
-            self.rect([actor.x - 74.0, 12.0, 148.0, 34.0], 7.0, fill, stroke, false);
+            let width = 8.0 * actor.name.chars().count() as f64 + 28.0;
+            self.rect([actor.x - width / 2.0, 12.0, width, 34.0], 7.0, fill, stroke, false);
             self.text([actor.x, 34.0], &actor.name, "middle", ink, " font-weight=\"600\"");
         }
         let x = |n: usize| sequence.actor.get(n).map(|actor| actor.x).ok_or(format!("actor {n} does not exist"));
