@@ -50,24 +50,26 @@ pub fn steps<'a>(plan: &'a Plan, lanes: &Lanes<'a>, built: &'a Built) {
             program(plan, "examples/differential", &["--rtl", "--config", config, "--operations", &OPERATIONS.to_string()])
         });
     }
-    let programs = format!("{} {}", program_digest("shef"), program_digest("examples/edu"));
-    for iommu in vm::Iommu::ALL {
-        let inputs = format!(
-            "{programs} {}",
-            plan.tree.digest(|p| (p.starts_with("shell-rtl/") && decides(p)) || p.starts_with("tests/vm/") || p.contains("xtask/src/vm/"))
-        );
-        // One after the other: they share a folder.
-        let after: Vec<String> = vm::Iommu::ALL.iter().take_while(|i| **i != iommu).map(|i| guest(*i)).collect();
-        let after: Vec<&str> = [BUILD, VERILATOR].into_iter().chain(after.iter().map(String::as_str)).collect();
-        plan.add_once(lanes, &guest(iommu), &after, inputs, move || match vm::test(iommu) {
+    let mut before: Vec<String> = [BUILD, VERILATOR].map(str::to_owned).into();
+    for purpose in vm::Purpose::ALL {
+        // The programs have the unit in them; the how-to page's commands are run as they stand there.
+        let (other, own): (_, &[&str]) = match purpose {
+            vm::Purpose::Card(_) => ("examples/edu", &["shell-rtl/"]),
+            vm::Purpose::Unit => ("shef-agent", &["host/agent/shef-agent.service", "docs/how-to/owner-and-agent.md"]),
+        };
+        let decides = |path: &str| match own.iter().find(|from| path.starts_with(**from)) {
+            Some(from) => *from == path || decides(path),
+            None => path.starts_with("tests/vm/") || path.contains("xtask/src/vm/"),
+        };
+        let inputs = format!("{} {} {}", program_digest("shef"), program_digest(other), plan.tree.digest(decides));
+        let after: Vec<&str> = before.iter().map(String::as_str).collect();
+        plan.add_once(lanes, &purpose.title(), &after, inputs, move || match vm::test(purpose) {
             Ok(result) => checked(result),
             Err(why) => Outcome::skipped(why),
         });
+        // One after the other: they share a folder.
+        before.push(purpose.title());
     }
-}
-
-fn guest(iommu: vm::Iommu) -> String {
-    format!("the card in a virtual machine, by /dev/vfio with {}", iommu.name())
 }
 
 /// Every mutant of the RTL against the test that it names.

@@ -4,6 +4,7 @@
 mod archive;
 mod kernel;
 mod packages;
+mod unit;
 
 use crate::process::{self, Failure, say};
 use crate::{root, tools};
@@ -28,9 +29,60 @@ pub struct Args {
     /// Show what the guest writes on its console
     #[arg(long)]
     console: bool,
-    /// Then two more guests, with iommufd and without an IOMMU, on a kernel that is built for them (seven minutes of processor time, once)
+    /// Then the other guests: with iommufd and without an IOMMU, on a kernel that is built for them (seven minutes of processor time, once), and with systemd
     #[arg(long)]
     all: bool,
+    /// Only the guest with systemd, which runs the agent's unit
+    #[arg(long, conflicts_with = "all")]
+    unit: bool,
+}
+
+/// What a guest is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// The owner's programs on the card of the same machine.
+    Card(Iommu),
+    /// The agent's unit under systemd.
+    Unit,
+}
+
+impl Purpose {
+    /// All of them, the one of an unmodified kernel first.
+    pub const ALL: [Self; 4] = [Self::Card(Iommu::Type1), Self::Card(Iommu::Iommufd), Self::Card(Iommu::None), Self::Unit];
+
+    /// As a step of a test run is named.
+    pub fn title(self) -> String {
+        match self {
+            Self::Card(iommu) => format!("the card in a virtual machine, by /dev/vfio with {}", iommu.name()),
+            Self::Unit => "the agent's unit under systemd in a virtual machine".to_owned(),
+        }
+    }
+
+    /// Its programs beside busybox: the same `shef` that everybody uses, `edu` of crate shef-vfio, or the agent.
+    fn programs(self) -> Result<[PathBuf; 2], Failure> {
+        let path = |command: Command| PathBuf::from(command.get_program());
+        let other = match self {
+            Self::Card(_) => process::built_example("edu", "debug")?,
+            Self::Unit => process::built("shef-agent")?,
+        };
+        Ok([path(process::built("shef")?), path(other)])
+    }
+
+    /// What the card is: where it is about the way to it, the model will do.
+    fn card(self) -> &'static str {
+        match self {
+            Self::Card(_) => "rtl",
+            Self::Unit => "model",
+        }
+    }
+
+    /// Memory, which holds all files.
+    fn memory(self) -> &'static str {
+        match self {
+            Self::Card(_) => "512M",
+            Self::Unit => "1G",
+        }
+    }
 }
 
 /// What keeps the card from memory that is not its own, and so the interface that the guest's programs ask for.
@@ -45,9 +97,6 @@ pub enum Iommu {
 }
 
 impl Iommu {
-    /// All of them, the one of an unmodified kernel first.
-    pub const ALL: [Self; 3] = [Self::Type1, Self::Iommufd, Self::None];
-
     /// As in a URI.
     pub fn name(self) -> &'static str {
         match self {
@@ -61,13 +110,19 @@ impl Iommu {
 /// What is booted.
 struct Setup {
     guest: Guest,
-    iommu: Iommu,
+    purpose: Purpose,
     /// The kernel that is built for it, in the place of Debian's.
     own: Option<PathBuf>,
+    /// The files of a system with systemd.
+    system: Option<PathBuf>,
 }
 
+/// What runs it.
+const QEMU: &str = "11.1 (vfio-user-pci), TCG";
 /// How long a guest may run.
 const LIMIT: Duration = Duration::from_secs(900);
+/// What all jobs say and do.
+const LIBRARY: &[u8] = include_bytes!("../../../vm/lib.sh");
 /// Numbers of QEMU's device `edu`, of the card.
 const EDU: &str = "0x1234:0x11e8";
 const CARD: &str = "0x1d0f:0xf010";
@@ -101,8 +156,13 @@ impl Report {
 /// Runs the command.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let mut reports = vec![];
-    for iommu in if args.all { &Iommu::ALL[..] } else { &[Iommu::Type1] } {
-        let report = match setup(*iommu) {
+    let purposes = match (args.all, args.unit) {
+        (true, _) => &Purpose::ALL[..],
+        (_, true) => &[Purpose::Unit],
+        _ => &[Purpose::Card(Iommu::Type1)],
+    };
+    for purpose in purposes {
+        let report = match setup(*purpose) {
             Ok(setup) => boot(&setup, args.console)?,
             Err(why) => Report { skipped: Some(why), ..Report::default() },
         };
@@ -141,18 +201,22 @@ fn print(report: &Report) {
 }
 
 /// What a guest is started with, or why there is none.
-fn setup(iommu: Iommu) -> Result<Setup, String> {
+fn setup(purpose: Purpose) -> Result<Setup, String> {
     let guest = packages::ensure(&root())?;
-    let own = if iommu == Iommu::Type1 { None } else { Some(kernel::ensure(&root())?) };
-    Ok(Setup { guest, iommu, own })
+    let own = match purpose {
+        Purpose::Card(Iommu::Iommufd | Iommu::None) => Some(kernel::ensure(&root())?),
+        Purpose::Card(Iommu::Type1) | Purpose::Unit => None,
+    };
+    let system = if purpose == Purpose::Unit { Some(packages::systemd(&root())?) } else { None };
+    Ok(Setup { guest, purpose, own, system })
 }
 
 /// The same as part of `cargo xtask test --full`.
 ///
 /// # Errors
 /// Why there is no guest here.
-pub fn test(iommu: Iommu) -> Result<Result<(), Failure>, String> {
-    let setup = setup(iommu)?;
+pub fn test(purpose: Purpose) -> Result<Result<(), Failure>, String> {
+    let setup = setup(purpose)?;
     Ok(boot(&setup, false).and_then(|report| verdict(&report)))
 }
 
@@ -176,26 +240,13 @@ fn io(what: &str, path: &Path) -> impl FnOnce(std::io::Error) -> Failure {
     move |e| Failure::failed(format!("{text}: {e}"))
 }
 
-/// The guest's programs: the same `shef` that everybody uses, and `edu` of crate shef-vfio.
-struct Programs {
-    shef: PathBuf,
-    edu: PathBuf,
-}
-
-impl Programs {
-    fn build() -> Result<Self, Failure> {
-        let path = |command: Command| PathBuf::from(command.get_program());
-        Ok(Self { shef: path(process::built("shef")?), edu: path(process::built_example("edu", "debug")?) })
-    }
-
-    /// Shared libraries of both, the loader among them, as this machine has them.
-    fn libraries(&self) -> Result<std::collections::BTreeSet<PathBuf>, Failure> {
-        let o = Command::new("ldd").args([&self.shef, &self.edu]).output();
-        let o = o.map_err(|e| Failure::failed(format!("cannot start ldd: {e}")))?;
-        // `libc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x7f...)`, and the loader alone.
-        let text = String::from_utf8_lossy(&o.stdout).into_owned();
-        Ok(text.split_whitespace().filter(|word| word.starts_with('/') && !word.ends_with(':')).map(PathBuf::from).collect())
-    }
+/// Shared libraries of programs, the loader among them, as this machine has them.
+fn libraries(programs: &[PathBuf]) -> Result<std::collections::BTreeSet<PathBuf>, Failure> {
+    let o = Command::new("ldd").args(programs).output();
+    let o = o.map_err(|e| Failure::failed(format!("cannot start ldd: {e}")))?;
+    // `libc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x7f...)`, and the loader alone.
+    let text = String::from_utf8_lossy(&o.stdout).into_owned();
+    Ok(text.split_whitespace().filter(|word| word.starts_with('/') && !word.ends_with(':')).map(PathBuf::from).collect())
 }
 
 /// A program without its debug information, which a guest would have to hold in memory.
@@ -251,11 +302,20 @@ document demo shef demo --json --device pci:$card{card} --control /dev/ttyS1
 }
 
 /// Packs the initramfs.
-fn initramfs(setup: &Setup, programs: &Programs, to: &Path) -> Result<(), Failure> {
-    let libraries = programs.libraries()?;
-    let (shef, edu) = (stripped(&programs.shef)?, stripped(&programs.edu)?);
+fn initramfs(setup: &Setup, programs: &[PathBuf; 2], to: &Path) -> Result<(), Failure> {
+    let file = fs::File::create(to).map_err(io("cannot write", to))?;
+    let archive = Archive::new(std::io::BufWriter::new(file));
+    match setup.purpose {
+        Purpose::Card(iommu) => pack(archive, setup, iommu, programs, to),
+        Purpose::Unit => unit::pack(archive, setup, programs, to),
+    }
+}
+
+fn pack(mut a: Archive<impl Write>, setup: &Setup, iommu: Iommu, programs: &[PathBuf; 2], to: &Path) -> Result<(), Failure> {
+    let libraries = libraries(programs)?;
+    let [shef, edu] = programs;
+    let (shef, edu) = (stripped(shef)?, stripped(edu)?);
     let write = || -> std::io::Result<()> {
-        let mut a = Archive::new(std::io::BufWriter::new(fs::File::create(to)?));
         for dir in ["bin", "proc", "sys", "dev", "tmp", "modules"] {
             a.folder(dir)?;
         }
@@ -281,9 +341,10 @@ fn initramfs(setup: &Setup, programs: &Programs, to: &Path) -> Result<(), Failur
             }
         }
         a.file("modules/order", false, order.as_bytes())?;
+        a.file("lib.sh", false, LIBRARY)?;
         a.file("init", true, include_bytes!("../../../vm/init"))?;
-        a.file("job", false, job(setup.iommu).as_bytes())?;
-        a.finish()?.into_inner().map_err(|e| e.into_error())?.sync_data()
+        a.file("job", false, job(iommu).as_bytes())?;
+        a.finish().map(drop)
     };
     write().map_err(io("cannot write", to))
 }
@@ -299,13 +360,13 @@ impl Drop for Running {
 }
 
 /// Starts the card's server; its socket is there when this returns.
-fn serve(shef: &Path, socket: &Path) -> Result<Running, Failure> {
+fn serve(shef: &Path, device: &str, socket: &Path) -> Result<Running, Failure> {
     let verilator = tools::ensure_verilator(&root(), &say)?;
     let _ = fs::remove_file(socket);
     let log = folder().join("card.log");
     let out = fs::File::create(&log).map_err(io("cannot write", &log))?;
     let child = Command::new(shef)
-        .args(["sim", "serve", "--device", "rtl", "--socket"])
+        .args(["sim", "serve", "--device", device, "--socket"])
         .arg(socket)
         .env("SHEF_VERILATOR", verilator)
         .stdin(Stdio::null())
@@ -335,6 +396,7 @@ struct Said {
     documents: BTreeMap<String, String>,
     exits: BTreeMap<String, i32>,
     failures: Vec<String>,
+    steps: Vec<Value>,
 }
 
 impl Said {
@@ -359,6 +421,13 @@ impl Said {
                 }
             }
             ("failed", what) => self.failures.push(what.to_owned()),
+            // `@@ step ok NAME: DETAIL`
+            ("step", rest) => {
+                if let Some((verdict, (name, detail))) = rest.split_once(' ').and_then(|(v, rest)| Some((v, rest.split_once(": ")?))) {
+                    self.steps.push(step(name, verdict == "ok", detail.to_owned()));
+                }
+            }
+            ("at", what) => say(&format!("in the guest: {what}")),
             ("note", _) => {}
             (key, value) => {
                 self.words.insert(key.to_owned(), value.to_owned());
@@ -375,21 +444,24 @@ impl Said {
 fn boot(setup: &Setup, show: bool) -> Result<Report, Failure> {
     let dir = folder();
     fs::create_dir_all(&dir).map_err(io("cannot create", &dir))?;
-    let programs = Programs::build()?;
+    let programs = setup.purpose.programs()?;
     let initrd = dir.join("initramfs");
     initramfs(setup, &programs, &initrd)?;
     // Paths of sockets are short.
     let sockets = std::env::temp_dir().join(format!("shef-vm-{}", std::process::id()));
     fs::create_dir_all(&sockets).map_err(io("cannot create", &sockets))?;
     let socket = sockets.join("card");
-    let card = serve(&programs.shef, &socket)?;
+    let card = serve(&programs[0], setup.purpose.card(), &socket)?;
     let begin = Instant::now();
     let result = qemu(setup, &initrd, &socket, show);
     let state = card_state(&socket);
     drop(card);
     let _ = fs::remove_dir_all(&sockets);
     let said = result?;
-    let mut report = report(&said, setup.iommu);
+    let mut report = match setup.purpose {
+        Purpose::Card(iommu) => report(&said, iommu),
+        Purpose::Unit => unit::report(&said),
+    };
     report.steps.push(rings(&state));
     Ok(Report { seconds: begin.elapsed().as_secs(), ..report })
 }
@@ -416,7 +488,7 @@ fn rings(state: &Value) -> Value {
     let (read, written, interrupts) = (bytes("dma_read"), bytes("dma_written"), bytes("dma_interrupts"));
     let detail =
         format!("the card's DMA engine read {read} bytes of the guest's memory, wrote {written}, and raised {interrupts} interrupts");
-    serde_json::json!({ "name": "rings", "ok": read >= BULK && written > 0 && interrupts > 0, "detail": detail })
+    step("rings", read >= BULK && written > 0 && interrupts > 0, detail)
 }
 
 fn qemu(setup: &Setup, initrd: &Path, socket: &Path, show: bool) -> Result<Said, Failure> {
@@ -426,10 +498,11 @@ fn qemu(setup: &Setup, initrd: &Path, socket: &Path, show: bool) -> Result<Said,
         // A register of a simulated design can take long.
         "x-msg-timeout": 60_000,
     });
+    let memory = setup.purpose.memory();
     let mut command = setup.guest.qemu();
     command
-        .args(["-accel", "tcg", "-machine", "q35,memory-backend=mem", "-cpu", "max", "-m", "512"])
-        .args(["-object", "memory-backend-memfd,id=mem,size=512M,share=on"])
+        .args(["-accel", "tcg", "-machine", "q35,memory-backend=mem", "-cpu", "max", "-m", memory])
+        .args(["-object", &format!("memory-backend-memfd,id=mem,size={memory},share=on")])
         .args(["-nographic", "-no-reboot", "-nodefaults", "-serial", "stdio"])
         .args(["-chardev", &format!("socket,id=control,path={}.control", socket.display()), "-serial", "chardev:control"])
         .args(["-device", "edu,dma_mask=0xffffffffffff", "-device", &card.to_string()])
@@ -439,7 +512,7 @@ fn qemu(setup: &Setup, initrd: &Path, socket: &Path, show: bool) -> Result<Said,
         .arg(setup.own.clone().unwrap_or_else(|| setup.guest.kernel()));
     // Without no_timer_check a busy host makes the kernel give up on its timer.
     let mut line = "console=ttyS0 quiet panic=-1 no_timer_check".to_owned();
-    if setup.iommu == Iommu::None {
+    if setup.purpose == Purpose::Card(Iommu::None) {
         line += " vfio.enable_unsafe_noiommu_mode=1";
     } else {
         command.args(["-device", "intel-iommu,intremap=on,caching-mode=on"]);
@@ -480,11 +553,25 @@ fn qemu(setup: &Setup, initrd: &Path, socket: &Path, show: bool) -> Result<Said,
     Ok(said)
 }
 
+fn step(name: &str, ok: bool, detail: String) -> Value {
+    serde_json::json!({ "name": name, "ok": ok, "detail": detail })
+}
+
+/// Whether the guest came up.
+fn booted(said: &Said) -> Value {
+    step("boot", said.words.contains_key("ready") && said.failures.is_empty(), said.failures.join("; "))
+}
+
+/// Steps of the demo, or that there are none.
+fn demo(said: &Said) -> Vec<Value> {
+    let steps = said.json("demo")["steps"].as_array().cloned();
+    steps.unwrap_or_else(|| vec![step("demo", false, format!("exit {:?}", said.exits.get("demo")))])
+}
+
 /// What the guest said, as the document that the command prints.
 fn report(said: &Said, iommu: Iommu) -> Report {
     let word = |key: &str| said.words.get(key).cloned().unwrap_or_default();
-    let step = |name: &str, ok: bool, detail: String| serde_json::json!({ "name": name, "ok": ok, "detail": detail });
-    let mut steps = vec![step("boot", said.words.contains_key("ready") && said.failures.is_empty(), said.failures.join("; "))];
+    let mut steps = vec![booted(said)];
     let edu = ["edu", "edu-locked-memory", "edu-removal"].iter().filter_map(|name| said.documents.get(*name));
     for line in edu.flat_map(|text| text.lines()) {
         if let Some((verdict, (name, detail))) =
@@ -528,15 +615,13 @@ fn report(said: &Said, iommu: Iommu) -> Report {
     steps.push(step("interface", interface.starts_with(&format!("interface {},", iommu.name())), interface.to_owned()));
     let info = said.json("info");
     steps.push(step("info", info["kernel"]["state"].is_string(), info["description"].as_str().unwrap_or_default().to_owned()));
+    steps.extend(demo(said));
     let demo = said.json("demo");
-    steps.extend(
-        demo["steps"].as_array().cloned().unwrap_or_else(|| vec![step("demo", false, format!("exit {:?}", said.exits.get("demo")))]),
-    );
     Report {
         driver: word("driver"),
         iommu: interface.to_owned(),
         kernel: word("kernel"),
-        qemu: "11.1 (vfio-user-pci), TCG".to_owned(),
+        qemu: QEMU.to_owned(),
         steps,
         digits: demo["digits"].clone(),
         attacks: demo["attacks"].as_array().cloned().unwrap_or_default(),

@@ -8,6 +8,10 @@ use std::process::{Command, Stdio};
 
 /// Changes whenever what is unpacked changes.
 const FOLDER: &str = "guest-1";
+/// The same for the system with systemd.
+const SYSTEM: &str = "systemd-1";
+/// What it is made of, with what that depends on: the unit's own needs, and those of the commands that set an agent up.
+const SYSTEM_PACKAGES: [&str; 5] = ["systemd", "udev", "kmod", "passwd", "libgcc-s1"];
 /// Where the mirror's name can be said.
 const MIRROR: &str = "SHEF_DEBIAN_MIRROR";
 /// Keys of Debian's archive.
@@ -76,6 +80,39 @@ pub fn ensure(root: &Path) -> Result<Guest, String> {
     Ok(guest)
 }
 
+/// The root of a Debian system with systemd, fetched if need be; else why not, and the command that helps.
+pub fn systemd(root: &Path) -> Result<PathBuf, String> {
+    let tools = root.join("target/tools");
+    let dir = tools.join(SYSTEM);
+    once(
+        &tools,
+        "systemd",
+        || dir.is_dir(),
+        |part| {
+            say("downloading systemd from Debian (20 MB)");
+            let apt = Apt::new(&part.join("apt"))?;
+            apt.get(&[&["install", "--download-only", "--target-release", "trixie"], &SYSTEM_PACKAGES[..]].concat())?;
+            let tree = part.join("root");
+            unpack(&apt.dir.join("cache/archives"), &tree)?;
+            // Where package base-files has them.
+            for name in ["bin", "sbin", "lib", "lib64"] {
+                std::os::unix::fs::symlink(format!("usr/{name}"), tree.join(name)).map_err(|e| format!("{}: {e}", tree.display()))?;
+            }
+            fs::rename(&tree, &dir).map_err(|e| format!("cannot rename {}: {e}", tree.display()))
+        },
+    )?;
+    Ok(dir)
+}
+
+/// Unpacks all packages of a folder.
+fn unpack(from: &Path, to: &Path) -> Result<(), String> {
+    fs::create_dir_all(to).map_err(|e| format!("cannot create {}: {e}", to.display()))?;
+    for deb in files(from).into_iter().filter(|p| p.extension().is_some_and(|e| e == "deb")) {
+        output(Command::new("dpkg-deb").arg("--extract").arg(&deb).arg(to)).map_err(|e| format!("dpkg-deb: {e}"))?;
+    }
+    Ok(())
+}
+
 /// Has something made below the folder of tools by one process at a time, where it is not `there`; `make` gets an empty folder, which is removed.
 pub fn once(tools: &Path, name: &str, there: impl Fn() -> bool, make: impl FnOnce(&Path) -> Result<(), String>) -> Result<(), String> {
     if there() {
@@ -118,10 +155,7 @@ fn install(part: &Path, guest: &Guest) -> Result<(), String> {
 
     let (root, other) = (part.join("tool/root"), part.join("other"));
     for (from, to) in [(apt.dir.join("cache/archives"), &root), (apt.dir.clone(), &other)] {
-        fs::create_dir_all(to).map_err(|e| format!("cannot create {}: {e}", to.display()))?;
-        for deb in files(&from).into_iter().filter(|p| p.extension().is_some_and(|e| e == "deb")) {
-            output(Command::new("dpkg-deb").arg("--extract").arg(&deb).arg(to)).map_err(|e| format!("dpkg-deb: {e}"))?;
-        }
+        unpack(&from, to)?;
     }
     let take = |from: &Path, to: PathBuf| {
         to.parent()

@@ -1,0 +1,168 @@
+//! The guest with systemd: the agent is set up by the commands of the how-to page and runs as its unit has it, on the card behind `/dev/vfio`.
+
+use super::archive::Archive;
+use super::packages::MODULES;
+use super::{LIBRARY, QEMU, Report, Said, Setup, booted, demo, io, step, stripped};
+use crate::process::Failure;
+use serde_json::Value;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// The page whose commands set the agent up.
+const PAGE: &str = include_str!("../../../../docs/how-to/owner-and-agent.md");
+/// What it takes from Debian's system: no documentation, hardware databases, character sets and generators, and of the many units that a boot may start these.
+const UNITS: [&str; 8] = [
+    "dev-hugepages.mount",
+    "kmod-static-nodes.service",
+    "systemd-journald.service",
+    "systemd-journald.socket",
+    "systemd-tmpfiles-setup-dev.service",
+    "systemd-udevd.service",
+    "systemd-udev-trigger.service",
+    "tmp.mount",
+];
+const LEFT_OUT: [&str; 6] = [
+    "usr/share",
+    "usr/lib/x86_64-linux-gnu/gconv",
+    "usr/lib/udev/hwdb.d",
+    "usr/lib/systemd/catalog",
+    "usr/lib/systemd/system-generators",
+    "usr/lib/systemd/user",
+];
+
+fn wanted(name: &str) -> bool {
+    let of_a_boot = name.split_once(".wants/").is_some_and(|(_, unit)| !UNITS.contains(&unit));
+    !LEFT_OUT.contains(&name) && !of_a_boot
+}
+
+/// The commands of the page that set an agent up: the block of code with `useradd`.
+fn commands() -> Option<&'static str> {
+    PAGE.split("```").find_map(|block| block.strip_prefix('\n').filter(|code| code.contains("useradd")))
+}
+
+/// Packs the initramfs.
+pub fn pack(mut a: Archive<impl Write>, setup: &Setup, [shef, agent]: &[PathBuf; 2], to: &Path) -> Result<(), Failure> {
+    let commands = commands().ok_or_else(|| Failure::failed("docs/how-to/owner-and-agent.md has no block of code with useradd"))?;
+    let (shef, agent) = (stripped(shef)?, stripped(agent)?);
+    let write = || -> std::io::Result<()> {
+        setup.system.iter().try_for_each(|system| a.tree(system, &wanted))?;
+        for dir in ["proc", "sys", "dev", "tmp", "run", "root", "home", "modules", "etc/systemd/system/multi-user.target.wants"] {
+            a.folder(dir)?;
+        }
+        a.link("var/run", "/run")?;
+        a.link("etc/systemd/system/default.target", "/usr/lib/systemd/system/multi-user.target")?;
+        a.link("etc/systemd/system/multi-user.target.wants/job.service", "../job.service")?;
+        a.copy("usr/bin/busybox", true, &setup.guest.busybox())?;
+        a.copy("usr/bin/shef", true, &shef)?;
+        a.copy("usr/bin/shef-agent", true, &agent)?;
+        for name in MODULES {
+            if let Some(module) = setup.guest.module(name) {
+                a.copy(&format!("modules/{name}.ko"), false, &module)?;
+            }
+        }
+        a.file("etc/machine-id", false, b"00000000000000000000000000000001\n")?;
+        a.file("etc/passwd", false, b"root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n")?;
+        a.file("etc/group", false, b"root:x:0:\ntty:x:5:\nnogroup:x:65534:\n")?;
+        a.file("etc/systemd/system/job.service", false, include_bytes!("../../../vm/unit/job.service"))?;
+        a.file("lib.sh", false, LIBRARY)?;
+        a.file("job", false, include_bytes!("../../../vm/unit/job"))?;
+        a.file("probe", false, include_bytes!("../../../vm/unit/probe"))?;
+        a.file("set-up", false, commands.as_bytes())?;
+        a.file("init", true, include_bytes!("../../../vm/unit/init"))?;
+        a.finish().map(drop)
+    };
+    write().map_err(io("cannot write", to))
+}
+
+/// What the guest shows beside the demo.
+const STEPS: [&str; 27] = [
+    "no-modules",
+    "set-up",
+    "verify",
+    "active",
+    "user",
+    "card",
+    "session",
+    "add-owner",
+    "reload",
+    "reloaded",
+    "reload-keeps",
+    "reload-session",
+    "closed",
+    "restart",
+    "restarted",
+    "served",
+    "served-info",
+    "killed",
+    "killed-card",
+    "killed-info",
+    "killed-served",
+    "stop-session",
+    "stop",
+    "stop-time",
+    "stop-status",
+    "stop-wiped",
+    "stop-owner",
+];
+
+/// What a process of the unit can do, and what the same user can do outside it: where the second is yes, it is the unit that forbids the first.
+const CAN: [(&str, &str, &str); 15] = [
+    ("read-home", "no", "yes"),
+    ("read-other-home", "no", "yes"),
+    ("write-configuration", "no", "yes"),
+    ("write-var-lib", "no", "yes"),
+    ("write-run", "yes", "yes"),
+    ("see-tmp", "no", "yes"),
+    ("see-served-card", "yes", "yes"),
+    ("open-console", "no", "yes"),
+    ("open-kmsg", "no", "yes"),
+    ("open-vfio", "yes", "yes"),
+    // One process at a time: the agent has it.
+    ("open-group", "yes", "no"),
+    ("netlink", "no", "yes"),
+    ("suid", "no", "yes"),
+    ("lock-memory", "yes", "no"),
+    ("new-privileges", "no", "yes"),
+];
+
+/// What the guest said, as the document that the command prints.
+pub fn report(said: &Said) -> Report {
+    let mut steps = vec![booted(said)];
+    steps.extend(STEPS.iter().map(|name| {
+        let found = said.steps.iter().find(|s| s["name"] == **name);
+        found.cloned().unwrap_or_else(|| step(name, false, "the guest did not come to it".to_owned()))
+    }));
+    let answer = |place: &str, name: &str| -> String {
+        let lines = said.documents.get(place).map(String::as_str).unwrap_or_default().lines();
+        lines
+            .filter_map(|line| line.split_once(' '))
+            .find(|(can, _)| *can == name)
+            .map_or_else(|| "?".to_owned(), |(_, answer)| answer.to_owned())
+    };
+    for (name, inside, outside) in CAN {
+        let (found_inside, found_outside) = (answer("inside", name), answer("outside", name));
+        let detail =
+            format!("in the unit {found_inside} (expected {inside}), the same user outside it {found_outside} (expected {outside})");
+        steps.push(step(&format!("unit-{name}"), found_inside == inside && found_outside == outside, detail));
+    }
+    steps.extend(demo(said));
+    let word = |key: &str| said.words.get(key).cloned().unwrap_or_default();
+    // `→ Overall exposure level for shef-agent.service: 3.3 OK :-)`
+    let exposure = word("exposure");
+    let level = exposure.split(": ").nth(1).and_then(|rest| rest.split_whitespace().next()).and_then(|level| level.parse::<f64>().ok());
+    steps.push(step("exposure", level.is_some_and(|level| level <= EXPOSURE), format!("{exposure} (at most {EXPOSURE})")));
+    let demo = said.json("demo");
+    Report {
+        driver: word("driver"),
+        iommu: format!("systemd {}", word("systemd")),
+        kernel: word("kernel"),
+        qemu: QEMU.to_owned(),
+        steps,
+        digits: demo["digits"].clone(),
+        attacks: demo["attacks"].as_array().cloned().unwrap_or_else(|| vec![Value::Null]),
+        ..Report::default()
+    }
+}
+
+/// Highest exposure of the unit that `systemd-analyze security` may find, of 10.
+const EXPOSURE: f64 = 9.0;
