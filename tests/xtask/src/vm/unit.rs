@@ -128,10 +128,29 @@ const CAN: [(&str, &str, &str); 15] = [
 /// What the guest said, as the document that the command prints.
 pub fn report(said: &Said) -> Report {
     let mut steps = vec![booted(said)];
-    steps.extend(STEPS.iter().map(|name| {
-        let found = said.steps.iter().find(|s| s["name"] == **name);
-        found.cloned().unwrap_or_else(|| step(name, false, "the guest did not come to it".to_owned()))
-    }));
+    let found = STEPS.map(|name| said.steps.iter().find(|s| s["name"] == name).cloned());
+    // The job ends with the first step that is not right.
+    let missing = STEPS.iter().zip(&found).find(|(_, found)| found.is_none());
+    let missing = missing.map(|(name, _)| step(name, false, "the guest did not come to it, and to nothing after it".to_owned()));
+    steps.extend(found.into_iter().flatten().chain(missing.clone()));
+    if missing.is_none() {
+        steps.extend(after(said));
+    }
+    let (word, demo) = (|key: &str| said.words.get(key).cloned().unwrap_or_default(), said.json("demo"));
+    Report {
+        driver: word("driver"),
+        iommu: format!("systemd {}", word("systemd")),
+        kernel: word("kernel"),
+        qemu: QEMU.to_owned(),
+        steps,
+        digits: demo["digits"].clone(),
+        ..Report::default()
+    }
+}
+
+/// What is read from documents, once the guest came to its end.
+fn after(said: &Said) -> Vec<Value> {
+    let mut steps = vec![];
     let answer = |place: &str, name: &str| -> String {
         let lines = said.documents.get(place).map(String::as_str).unwrap_or_default().lines();
         lines
@@ -146,22 +165,11 @@ pub fn report(said: &Said) -> Report {
         steps.push(step(&format!("unit-{name}"), found_inside == inside && found_outside == outside, detail));
     }
     steps.extend(demo(said));
-    let word = |key: &str| said.words.get(key).cloned().unwrap_or_default();
     // `→ Overall exposure level for shef-agent.service: 3.3 OK :-)`
-    let exposure = word("exposure");
+    let exposure = said.words.get("exposure").cloned().unwrap_or_default();
     let level = exposure.split(": ").nth(1).and_then(|rest| rest.split_whitespace().next()).and_then(|level| level.parse::<f64>().ok());
     steps.push(step("exposure", level.is_some_and(|level| level <= EXPOSURE), format!("{exposure} (at most {EXPOSURE})")));
-    let demo = said.json("demo");
-    Report {
-        driver: word("driver"),
-        iommu: format!("systemd {}", word("systemd")),
-        kernel: word("kernel"),
-        qemu: QEMU.to_owned(),
-        steps,
-        digits: demo["digits"].clone(),
-        attacks: demo["attacks"].as_array().cloned().unwrap_or_else(|| vec![Value::Null]),
-        ..Report::default()
-    }
+    steps
 }
 
 /// Highest exposure of the unit that `systemd-analyze security` may find, of 10.
