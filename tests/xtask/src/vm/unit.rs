@@ -37,7 +37,7 @@ fn wanted(name: &str) -> bool {
 
 /// The commands of the page that set an agent up: the block of code with `useradd`.
 fn commands() -> Option<&'static str> {
-    PAGE.split("```").find_map(|block| block.strip_prefix('\n').filter(|code| code.contains("useradd")))
+    PAGE.split("```").find_map(|block| block.split_once('\n').map(|(_, code)| code).filter(|code| code.contains("useradd")))
 }
 
 /// Packs the initramfs.
