@@ -55,7 +55,7 @@ pub fn steps<'a>(plan: &'a Plan, lanes: &Lanes<'a>, built: &'a Built) {
         // The programs have the unit in them; the how-to page's commands are run as they stand there.
         let (other, own): (_, &[&str]) = match purpose {
             vm::Purpose::Card(_) => ("examples/edu", &["shell-rtl/"]),
-            vm::Purpose::Unit => ("shef-agent", &["host/agent/shef-agent.service", "docs/how-to/owner-and-agent.md"]),
+            vm::Purpose::Unit => ("shef-agent", &["host/agent/shef-agent.service", "docs/how-to/owner-and-agent.md", "shell-rtl/"]),
         };
         let decides = |path: &str| match own.iter().find(|from| path.starts_with(**from)) {
             Some(from) => *from == path || decides(path),

@@ -4,6 +4,7 @@ use super::archive::Archive;
 use super::packages::MODULES;
 use super::{LIBRARY, QEMU, Report, Said, Setup, booted, demo, io, step, stripped};
 use crate::process::Failure;
+use crate::root;
 use serde_json::Value;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -46,6 +47,8 @@ pub fn pack(mut a: Archive<impl Write>, setup: &Setup, [shef, agent]: &[PathBuf;
     let (shef, agent) = (stripped(shef)?, stripped(agent)?);
     let write = || -> std::io::Result<()> {
         setup.system.iter().try_for_each(|system| a.tree(system, &wanted))?;
+        // A served card measures the design that its image is for.
+        a.tree(&root(), &|name| name == "shell-rtl" || name.starts_with("shell-rtl/rtl") || name.starts_with("shell-rtl/shell"))?;
         for dir in ["proc", "sys", "dev", "tmp", "run", "root", "home", "modules", "etc/systemd/system/multi-user.target.wants"] {
             a.folder(dir)?;
         }
@@ -106,7 +109,7 @@ const STEPS: [&str; 27] = [
 ];
 
 /// What a process of the unit can do, and what the same user can do outside it: where the second is yes, it is the unit that forbids the first.
-const CAN: [(&str, &str, &str); 15] = [
+const CAN: [(&str, &str, &str); 14] = [
     ("read-home", "no", "yes"),
     ("read-other-home", "no", "yes"),
     ("write-configuration", "no", "yes"),
@@ -115,7 +118,6 @@ const CAN: [(&str, &str, &str); 15] = [
     ("see-tmp", "no", "yes"),
     ("see-served-card", "yes", "yes"),
     ("open-console", "no", "yes"),
-    ("open-kmsg", "no", "yes"),
     ("open-vfio", "yes", "yes"),
     // One process at a time: the agent has it.
     ("open-group", "yes", "no"),
@@ -173,4 +175,4 @@ fn after(said: &Said) -> Vec<Value> {
 }
 
 /// Highest exposure of the unit that `systemd-analyze security` may find, of 10.
-const EXPOSURE: f64 = 9.0;
+const EXPOSURE: f64 = 7.0;
