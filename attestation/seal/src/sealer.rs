@@ -61,9 +61,9 @@ pub struct Sealer {
 /// Chunks that were taken from a [`Sealer`], to be sealed on whichever thread: once, as it is used up by that.
 ///
 /// ```compile_fail,E0382
-/// fn twice(portion: shef_seal::Portion, data: &mut [u8], tags: &mut [u8]) {
-///     portion.seal_into(data, tags);
-///     portion.seal_into(data, tags);
+/// fn twice(portion: shef_seal::Portion, data: &[u8], run: &mut shef_seal::SealedRun) {
+///     portion.seal_into(data, run);
+///     portion.seal_into(data, run);
 /// }
 /// ```
 pub struct Portion {

@@ -23,3 +23,18 @@ pub fn is_path(path: &str) -> bool {
 pub fn name_rule() -> &'static str {
     "names are 1 to 64 characters: lower-case letters, digits, '-', '_' and '.', beginning with a letter or digit"
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names() {
+        for good in ["a", "0", "default", "a.b-c_d", &"x".repeat(64)] {
+            assert!(is_name(good), "{good}");
+        }
+        for bad in ["", "A", "../a", "a/b", "a..b", ".a", "-a", "é", "a b", "a%2f", "a\0", &"x".repeat(65)] {
+            assert!(!is_name(bad), "{bad}");
+        }
+    }
+}

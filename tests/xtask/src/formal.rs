@@ -126,8 +126,7 @@ pub fn all_of_them(prover: &tools::Prover, line: &Line<'_>) -> Result<(), Failur
 }
 
 fn check(prover: &tools::Prover, args: &Args, line: &Line<'_>) -> Result<(), Failure> {
-    let path = root().join(FOLDER).join("proofs.toml");
-    let manifest: Manifest = toml::from_str(&read(&path)?).map_err(|e| Failure::failed(format!("{}: {e}", path.display())))?;
+    let manifest = manifest()?;
     let chosen: Vec<&Proof> = manifest.proof.iter().filter(|p| p.name.contains(&args.filter) && (p.quick || !args.quick)).collect();
     if chosen.is_empty() {
         return Err(Failure::failed(format!("no proof's name holds '{}'; they stand in {FOLDER}/proofs.toml", args.filter)));
@@ -310,6 +309,11 @@ fn one<'a>(prover: &tools::Prover, p: &'a Proof, task: &Task, again: bool) -> Re
     Ok(row(outcome, seconds, false))
 }
 
+fn manifest() -> Result<Manifest, Failure> {
+    let path = root().join(FOLDER).join("proofs.toml");
+    toml::from_str(&read(&path)?).map_err(|e| Failure::failed(format!("{}: {e}", path.display())))
+}
+
 fn read(path: &Path) -> Result<String, Failure> {
     std::fs::read_to_string(path).map_err(|e| Failure::failed(format!("{}: {e}", path.display())))
 }
@@ -317,8 +321,7 @@ fn read(path: &Path) -> Result<String, Failure> {
 /// Names of all proofs.
 #[cfg(test)]
 pub fn names() -> Vec<String> {
-    let manifest: Manifest = toml::from_str(&read(&root().join(FOLDER).join("proofs.toml")).expect("file")).expect("manifest");
-    manifest.proof.into_iter().map(|proof| proof.name).collect()
+    manifest().expect("manifest").proof.into_iter().map(|proof| proof.name).collect()
 }
 
 #[cfg(test)]
@@ -327,7 +330,7 @@ mod tests {
 
     #[test]
     fn every_mutant_still_finds_its_text() {
-        let manifest: Manifest = toml::from_str(&read(&root().join(FOLDER).join("proofs.toml")).expect("file")).expect("manifest");
+        let manifest = manifest().expect("manifest");
         for p in &manifest.proof {
             let all = tasks(p).expect("tasks");
             assert!(all.len() == p.mutant.len() + 2, "{}", p.name);
@@ -336,7 +339,7 @@ mod tests {
 
     #[test]
     fn the_readme_tells_of_every_proof() {
-        let manifest: Manifest = toml::from_str(&read(&root().join(FOLDER).join("proofs.toml")).expect("file")).expect("manifest");
+        let manifest = manifest().expect("manifest");
         let text = read(&root().join(FOLDER).join("README.md")).expect("README");
         for p in &manifest.proof {
             assert!(text.contains(&format!("| `{}` |", p.name)), "{} is not in {FOLDER}/README.md", p.name);

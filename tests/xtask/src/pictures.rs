@@ -12,6 +12,9 @@ use serde::Deserialize;
 use crate::process::Failure;
 
 const FOLDER: &str = "docs/pictures";
+const BOLD: &str = " font-weight=\"600\"";
+/// From one line of text to the next.
+const LINE: f64 = 17.0;
 const FONT: &str = "system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, sans-serif";
 
 /// A source file.
@@ -197,8 +200,15 @@ impl Canvas<'_> {
     }
 
     fn text(&mut self, [x, y]: [f64; 2], text: &str, anchor: &str, fill: &str, style: &str) {
-        let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+        let text = escaped(text);
         let _ = writeln!(self.body, "<text x=\"{x}\" y=\"{y}\" text-anchor=\"{anchor}\" fill=\"{fill}\"{style}>{text}</text>");
+    }
+
+    /// Lines below each other, of which the first one is a name.
+    fn lines(&mut self, [x, y]: [f64; 2], lines: &[String], anchor: &str, fill: &str) {
+        for (n, line) in lines.iter().enumerate() {
+            self.text([x, y + LINE * n as f64], line, anchor, fill, if n == 0 { BOLD } else { "" });
+        }
     }
 
     /// A polyline with a head at its end, and at its beginning if `both`.
@@ -232,23 +242,18 @@ impl Canvas<'_> {
     }
 
     fn blocks(&mut self, blocks: &Blocks) -> [f64; 2] {
-        const BOLD: &str = " font-weight=\"600\"";
         for zone in &blocks.zone {
             let [fill, stroke, ink] = self.colours(zone.kind);
             let [x, y, ..] = zone.at;
             self.rect(zone.at, 12.0, fill, stroke, matches!(zone.kind, Kind::Hostile));
-            for (n, line) in zone.lines.iter().enumerate() {
-                self.text([x + 14.0, y + 22.0 + 17.0 * n as f64], line, "start", ink, if n == 0 { BOLD } else { "" });
-            }
+            self.lines([x + 14.0, y + 22.0], &zone.lines, "start", ink);
         }
         for node in &blocks.node {
             let [fill, stroke, ink] = self.colours(node.kind);
             let [x, y, w, h] = node.at;
             self.rect(node.at, 7.0, fill, stroke, false);
-            let top = y + h / 2.0 - 17.0 * (node.lines.len() as f64 - 1.0) / 2.0 + 5.0;
-            for (n, line) in node.lines.iter().enumerate() {
-                self.text([x + w / 2.0, top + 17.0 * n as f64], line, "middle", ink, if n == 0 { BOLD } else { "" });
-            }
+            let top = y + h / 2.0 - LINE * (node.lines.len() as f64 - 1.0) / 2.0 + 5.0;
+            self.lines([x + w / 2.0, top], &node.lines, "middle", ink);
         }
         for arrow in &blocks.arrow {
             let colour = if matches!(arrow.kind, Kind::Plain) { self.theme.line } else { self.colours(arrow.kind)[1] };
@@ -274,7 +279,7 @@ impl Canvas<'_> {
             );
             let width = 8.0 * actor.name.chars().count() as f64 + 28.0;
             self.rect([actor.x - width / 2.0, 12.0, width, 34.0], 7.0, fill, stroke, false);
-            self.text([actor.x, 34.0], &actor.name, "middle", ink, " font-weight=\"600\"");
+            self.text([actor.x, 34.0], &actor.name, "middle", ink, BOLD);
         }
         let x = |n: usize| sequence.actor.get(n).map(|actor| actor.x).ok_or(format!("actor {n} does not exist"));
         for (n, step) in sequence.step.iter().enumerate() {
@@ -301,7 +306,7 @@ impl Canvas<'_> {
                         sequence.width - 6.0,
                         self.theme.line
                     );
-                    self.text([8.0, y], &step.text, "start", self.theme.ink, " font-weight=\"600\"");
+                    self.text([8.0, y], &step.text, "start", self.theme.ink, BOLD);
                 }
             }
         }
@@ -313,7 +318,7 @@ impl Canvas<'_> {
         const BAR: f64 = 26.0;
         let column = (timeline.width - NAMES - 12.0) / timeline.columns.len() as f64;
         for (n, name) in timeline.columns.iter().enumerate() {
-            self.text([NAMES + column * (n as f64 + 0.5), 24.0], name, "middle", self.theme.ink, " font-weight=\"600\"");
+            self.text([NAMES + column * (n as f64 + 0.5), 24.0], name, "middle", self.theme.ink, BOLD);
         }
         let mut y = 40.0;
         for row in &timeline.row {
@@ -338,7 +343,7 @@ impl Canvas<'_> {
                 self.theme.line
             );
             self.rect([6.0, y + 5.0, 5.0, height - 10.0], 2.0, stroke, stroke, false);
-            self.text([20.0, y + height / 2.0 + 5.0], &row.name, "start", ink, " font-weight=\"600\"");
+            self.text([20.0, y + height / 2.0 + 5.0], &row.name, "start", ink, BOLD);
             for (level, bar) in placed {
                 let [fill, stroke, ink] = self.colours(bar.kind);
                 let (left, top) = (NAMES + column * bar.from + 3.0, y + 6.0 + BAR * level as f64);
@@ -352,6 +357,10 @@ impl Canvas<'_> {
     }
 }
 
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
 fn draw(picture: &Picture, theme: &Theme) -> Result<String, String> {
     let mut canvas = Canvas { theme, body: String::new() };
     let [w, h] = match (&picture.blocks, &picture.sequence, &picture.timeline) {
@@ -360,7 +369,7 @@ fn draw(picture: &Picture, theme: &Theme) -> Result<String, String> {
         (None, None, Some(timeline)) => canvas.timeline(timeline),
         _ => return Err("expected one of [blocks], [sequence] and [timeline]".into()),
     };
-    let title = &picture.title;
+    let title = escaped(&picture.title);
     Ok(format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {w} {h}\" width=\"{w}\" height=\"{h}\" role=\"img\" font-family=\"{FONT}\" font-size=\"13\">\n<title>{title}</title>\n{}</svg>\n",
         canvas.body

@@ -6,7 +6,7 @@ use p256::ecdsa::Signature;
 
 use super::CertError;
 use super::types::*;
-use super::write::algorithm;
+use super::write::{algorithm, key_algorithm};
 use crate::calendar::{civil, day};
 use crate::cbor::printable;
 use crate::der::{self, DerError, Reader, tlv};
@@ -232,8 +232,7 @@ impl Certificate {
         let key = {
             let mut info = fields.inside(der::SEQUENCE).map_err(malformed("public key"))?;
             let kind = info.whole(der::SEQUENCE).map_err(malformed("public key"))?;
-            let expected = tlv(der::SEQUENCE, &[&tlv(der::OID, &[OID_EC_KEY]), &tlv(der::OID, &[OID_P256])]);
-            if kind != expected {
+            if kind != key_algorithm() {
                 return Err(CertError::Algorithm { part: "public key" });
             }
             let bits = info.value(der::BIT_STRING).map_err(malformed("public key"))?;

@@ -54,9 +54,13 @@ pub(super) fn algorithm() -> Vec<u8> {
     tlv(der::SEQUENCE, &[&tlv(der::OID, &[OID_ECDSA_SHA256])])
 }
 
+/// The algorithm of every key: a point of P-256.
+pub(super) fn key_algorithm() -> Vec<u8> {
+    tlv(der::SEQUENCE, &[&tlv(der::OID, &[OID_EC_KEY]), &tlv(der::OID, &[OID_P256])])
+}
+
 pub(super) fn spki(key: &PublicKey) -> Vec<u8> {
-    let algorithm = tlv(der::SEQUENCE, &[&tlv(der::OID, &[OID_EC_KEY]), &tlv(der::OID, &[OID_P256])]);
-    tlv(der::SEQUENCE, &[&algorithm, &tlv(der::BIT_STRING, &[&[0], key.as_bytes()])])
+    tlv(der::SEQUENCE, &[&key_algorithm(), &tlv(der::BIT_STRING, &[&[0], key.as_bytes()])])
 }
 
 pub(super) fn extension(oid: &[u8], critical: bool, value: &[u8]) -> Vec<u8> {

@@ -9,7 +9,7 @@ mod unit;
 use crate::process::{self, Failure, say};
 use crate::{root, tools};
 use archive::Archive;
-use packages::{Guest, MODULES};
+use packages::Guest;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -334,11 +334,9 @@ fn pack(mut a: Archive<impl Write>, setup: &Setup, iommu: Iommu, programs: &[Pat
         }
         let mut order = String::new();
         // The kernel that is built for it has everything in it.
-        for name in MODULES.iter().filter(|_| setup.own.is_none()) {
-            if let Some(module) = setup.guest.module(name) {
-                a.copy(&format!("modules/{name}.ko"), false, &module)?;
-                order += &format!("{name}.ko\n");
-            }
+        for (name, module) in setup.guest.modules().filter(|_| setup.own.is_none()) {
+            a.copy(&format!("modules/{name}.ko"), false, &module)?;
+            order += &format!("{name}.ko\n");
         }
         a.file("modules/order", false, order.as_bytes())?;
         a.file("lib.sh", false, LIBRARY)?;

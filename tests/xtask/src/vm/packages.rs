@@ -19,7 +19,7 @@ const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 /// Suites: QEMU with vfio-user-pci is in the second, the kernel that boots fastest in the third.
 const SUITES: [&str; 3] = ["trixie", "trixie-backports", "bookworm"];
 /// Modules, in the order in which they are loaded.
-pub const MODULES: [&str; 6] = ["irqbypass", "vfio", "vfio_virqfd", "vfio_iommu_type1", "vfio-pci-core", "vfio-pci"];
+const MODULES: [&str; 6] = ["irqbypass", "vfio", "vfio_virqfd", "vfio_iommu_type1", "vfio-pci-core", "vfio-pci"];
 
 /// What is there to start a guest with.
 pub struct Guest {
@@ -53,9 +53,14 @@ impl Guest {
     }
 
     /// A module's file; not every kernel has every module.
-    pub fn module(&self, name: &str) -> Option<PathBuf> {
+    fn module(&self, name: &str) -> Option<PathBuf> {
         let path = self.dir.join("modules").join(format!("{name}.ko"));
         path.is_file().then_some(path)
+    }
+
+    /// The modules that this kernel has, in the order in which they are loaded: name and file.
+    pub fn modules(&self) -> impl Iterator<Item = (&'static str, PathBuf)> {
+        MODULES.into_iter().filter_map(|name| Some((name, self.module(name)?)))
     }
 
     fn works(&self) -> Result<(), String> {

@@ -1,7 +1,6 @@
 //! The guest with systemd: the agent is set up by the commands of the how-to page and runs as its unit has it, on the card behind `/dev/vfio`.
 
 use super::archive::Archive;
-use super::packages::MODULES;
 use super::{LIBRARY, QEMU, Report, Said, Setup, booted, demo, io, step, stripped};
 use crate::process::Failure;
 use crate::root;
@@ -11,6 +10,8 @@ use std::path::{Path, PathBuf};
 
 /// The page whose commands set the agent up.
 const PAGE: &str = include_str!("../../../../docs/how-to/owner-and-agent.md");
+/// What is done in the guest. Each step that it shows beside the demo is a line `shown NAME ...`.
+const JOB: &str = include_str!("../../../vm/unit/job");
 /// What it takes from Debian's system: no documentation, hardware databases, character sets and generators, and of the many units that a boot may start these.
 const UNITS: [&str; 8] = [
     "dev-hugepages.mount",
@@ -58,17 +59,15 @@ pub fn pack(mut a: Archive<impl Write>, setup: &Setup, [shef, agent]: &[PathBuf;
         a.copy("usr/bin/busybox", true, &setup.guest.busybox())?;
         a.copy("usr/bin/shef", true, &shef)?;
         a.copy("usr/bin/shef-agent", true, &agent)?;
-        for name in MODULES {
-            if let Some(module) = setup.guest.module(name) {
-                a.copy(&format!("modules/{name}.ko"), false, &module)?;
-            }
+        for (name, module) in setup.guest.modules() {
+            a.copy(&format!("modules/{name}.ko"), false, &module)?;
         }
         a.file("etc/machine-id", false, b"00000000000000000000000000000001\n")?;
         a.file("etc/passwd", false, b"root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n")?;
         a.file("etc/group", false, b"root:x:0:\ntty:x:5:\nnogroup:x:65534:\n")?;
         a.file("etc/systemd/system/job.service", false, include_bytes!("../../../vm/unit/job.service"))?;
         a.file("lib.sh", false, LIBRARY)?;
-        a.file("job", false, include_bytes!("../../../vm/unit/job"))?;
+        a.file("job", false, JOB.as_bytes())?;
         a.file("probe", false, include_bytes!("../../../vm/unit/probe"))?;
         a.file("set-up", false, commands.as_bytes())?;
         a.file("init", true, include_bytes!("../../../vm/unit/init"))?;
@@ -76,37 +75,6 @@ pub fn pack(mut a: Archive<impl Write>, setup: &Setup, [shef, agent]: &[PathBuf;
     };
     write().map_err(io("cannot write", to))
 }
-
-/// What the guest shows beside the demo.
-const STEPS: [&str; 27] = [
-    "no-modules",
-    "set-up",
-    "verify",
-    "active",
-    "user",
-    "card",
-    "session",
-    "add-owner",
-    "reload",
-    "reloaded",
-    "reload-keeps",
-    "reload-session",
-    "closed",
-    "restart",
-    "restarted",
-    "served",
-    "served-info",
-    "killed",
-    "killed-card",
-    "killed-info",
-    "killed-served",
-    "stop-session",
-    "stop",
-    "stop-time",
-    "stop-status",
-    "stop-wiped",
-    "stop-owner",
-];
 
 /// What a process of the unit can do, and what the same user can do outside it: where the second is yes, it is the unit that forbids the first.
 const CAN: [(&str, &str, &str); 14] = [
@@ -130,13 +98,14 @@ const CAN: [(&str, &str, &str); 14] = [
 /// What the guest said, as the document that the command prints.
 pub fn report(said: &Said) -> Report {
     let mut steps = vec![booted(said)];
-    let found = STEPS.map(|name| said.steps.iter().find(|s| s["name"] == name).cloned());
-    // The job ends with the first step that is not right.
-    let missing = STEPS.iter().zip(&found).find(|(_, found)| found.is_none());
-    let missing = missing.map(|(name, _)| step(name, false, "the guest did not come to it, and to nothing after it".to_owned()));
-    steps.extend(found.into_iter().flatten().chain(missing.clone()));
-    if missing.is_none() {
-        steps.extend(after(said));
+    let names: Vec<&str> = JOB.lines().filter_map(|line| line.strip_prefix("shown ")?.split(' ').next()).collect();
+    let found = names.iter().map_while(|name| said.steps.iter().find(|s| s["name"] == **name).cloned());
+    let before = steps.len();
+    steps.extend(found);
+    match names.get(steps.len() - before) {
+        // The job ends with the first step that is not right.
+        Some(name) => steps.push(step(name, false, "the guest did not come to it, and to nothing after it".to_owned())),
+        None => steps.extend(after(said)),
     }
     let (word, demo) = (|key: &str| said.words.get(key).cloned().unwrap_or_default(), said.json("demo"));
     Report {
