@@ -9,7 +9,7 @@ use super::types::*;
 use super::write::{algorithm, key_algorithm};
 use crate::calendar::{civil, day};
 use crate::cbor::printable;
-use crate::der::{self, DerError, Reader, tlv};
+use crate::der::{self, DerError, Reader};
 use crate::hpke_suite::PublicKey;
 
 fn malformed(part: &'static str) -> impl Fn(DerError) -> CertError {
