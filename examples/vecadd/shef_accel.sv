@@ -1,10 +1,13 @@
-// Vector addition: result = a + b over blocks of 512 bytes (128 words of 32 bits), by way of a scratch buffer.
+// Vector addition: result = a + b over blocks of 512 bytes (128 words of 32 bits), by way of a
+// scratch buffer.
 //
-// Registers (AXI4-Lite, 32 bit): 0x00 CTRL, write 1: start; 0x04 STATUS: bit 0 busy, bit 1 done, bit 2 error; 0x08 BLOCKS; 0x10 A, 0x14 B,
-// 0x18 SUMS, 0x1c RESULT, 0x20 PROGRESS: addresses, multiples of 512. Another address answers SLVERR. Writes while busy change nothing.
-// Memory: AXI4 master acc_*, bursts of eight beats, one at a time. First pass: for each block read a, read b, write the sums; second pass:
-// read the sums, write the result; then one beat with the number of blocks goes to PROGRESS. After an answer other than OKAY
-// nothing more is asked for, and STATUS.error is set. irq_o (level) is STATUS.done.
+// Registers (AXI4-Lite, 32 bit): 0x00 CTRL, write 1: start; 0x04 STATUS: bit 0 busy, bit 1 done,
+// bit 2 error; 0x08 BLOCKS; 0x10 A, 0x14 B, 0x18 SUMS, 0x1c RESULT, 0x20 PROGRESS: addresses,
+// multiples of 512. Another address answers SLVERR. Writes while busy change nothing.
+// Memory: AXI4 master acc_*, bursts of eight beats, one at a time. First pass: for each block read
+// a, read b, write the sums; second pass: read the sums, write the result; then one beat with the
+// number of blocks goes to PROGRESS. After an answer other than OKAY nothing more is asked for, and
+// STATUS.error is set. irq_o (level) is STATUS.done.
 `default_nettype none
 module shef_accel
   import shef_pkg::*;

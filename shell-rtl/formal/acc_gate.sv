@@ -1,6 +1,7 @@
-// shef_acc_gate: no W beat passes that no burst owes; while the accelerator does not run nothing is asked for, what is owed is offered with no
-// strobe and zeros, and every answer is taken; idle if and only if nothing is owed. Assumed: the Shield answers only what it has
-// taken, a write after its last beat, and has room for at most 1,000 bursts each way.
+// shef_acc_gate: no W beat passes that no burst owes; while the accelerator does not run nothing is
+// asked for, what is owed is offered with no strobe and zeros, and every answer is taken; idle if
+// and only if nothing is owed. Assumed: the Shield answers only what it has taken, a write after
+// its last beat, and has room for at most 1,000 bursts each way.
 `default_nettype none
 module acc_gate
   import shef_pkg::*;

@@ -1,6 +1,8 @@
-// shef_axil_master against any slave that answers no access that it has not taken: AW, W and AR keep the handshake rules (a clear, which goes with the slave's reset, takes them back); an
-// answer is taken only for the access that is up, and of its kind; each start is done once, in bounded time; after a time-out nothing is
-// asked again; an access that errs delivers no data. Time-out after 5 cycles.
+// shef_axil_master against any slave that answers no access that it has not taken: AW, W and AR
+// keep the handshake rules (a clear, which goes with the slave's reset, takes them back); an answer
+// is taken only for the access that is up, and of its kind; each start is done once, in bounded
+// time; after a time-out nothing is asked again; an access that errs delivers no data. Time-out
+// after 5 cycles.
 `default_nettype none
 module axil_master (
     input wire       clk_i,

@@ -1,5 +1,6 @@
-// shef_axil_slave: B and R keep the handshake rules; every access is answered once and none is answered that was not made; a register is
-// written once for a write, with its address, data and strobes; an access that errs answers SLVERR, a read then bears zeros.
+// shef_axil_slave: B and R keep the handshake rules; every access is answered once and none is
+// answered that was not made; a register is written once for a write, with its address, data and
+// strobes; an access that errs answers SLVERR, a read then bears zeros.
 `default_nettype none
 module axil_slave (
     input wire       clk_i,

@@ -1,6 +1,8 @@
-// shef_axil_split: one write and one read are under way at a time; each goes to the slave of its page, the address and the data once, the data
-// after the address, and is answered once, by that slave, with its data and response. AW, W and AR keep the handshake rules towards the
-// slaves if the master does, B and R towards the master if the slaves do; nothing is held back while nothing is under way. Full size.
+// shef_axil_split: one write and one read are under way at a time; each goes to the slave of its
+// page, the address and the data once, the data after the address, and is answered once, by that
+// slave, with its data and response. AW, W and AR keep the handshake rules towards the slaves if
+// the master does, B and R towards the master if the slaves do; nothing is held back while nothing
+// is under way. Full size.
 // Assumed: a slave answers only what it has taken, a write after its data.
 `default_nettype none
 module axil_split (
@@ -49,7 +51,8 @@ module axil_split (
   end
 
   logic init = 1'b0;
-  // what each slave has taken and not yet answered, and what the master waits for: counted on their own sides
+  // what each slave has taken and not yet answered, and what the master waits for: counted on their
+  // own sides
   logic [1:0][1:0] addr_open, data_open, read_open;
   logic [1:0] writes, datas, reads;
   logic [1:0] aw_take, w_take, b_take, ar_take, r_take;   // by slave

@@ -1,7 +1,9 @@
-// shef_cache_beats, the accelerator's side of shef_cache: no W beat is taken that no accepted burst owes; what is here, what is not spoken
-// for and what came with a strobe low is counted right, through wipes; once every burst has got its beats and every beat is gone, all
-// counters are zero; beats leave in their order; after a sweep every word that waits is zero. Assumed, as the cache does: it speaks for
-// no more than is free, takes away only what it spoke for, takes nothing away in a wipe, and sweeps every word. Four beats, a symbolic one.
+// shef_cache_beats, the accelerator's side of shef_cache: no W beat is taken that no accepted burst
+// owes; what is here, what is not spoken for and what came with a strobe low is counted right,
+// through wipes; once every burst has got its beats and every beat is gone, all counters are zero;
+// beats leave in their order; after a sweep every word that waits is zero. Assumed, as the cache
+// does: it speaks for no more than is free, takes away only what it spoke for, takes nothing away
+// in a wipe, and sweeps every word. Four beats, a symbolic one.
 `default_nettype none
 module cache_beats
   import shef_pkg::*;

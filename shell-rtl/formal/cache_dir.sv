@@ -1,8 +1,10 @@
-// shef_cache_dir, the directory of the chunk cache: no chunk is in two ways; a chunk is a hit if and only if it was put there and did not
-// leave since, and at the line that it was given; whenever a dirty chunk leaves, by eviction or by a walk, it is shown to be written back,
-// once and with its own name, and no clean one is; after a walk nothing is dirty, and after one that drops, as after a wipe, nothing is
-// there; a way that something waiting uses is never given away. Assumed, as the cache does: nothing is asked during a walk or a wipe, a
-// walk ends as it began, a wipe is held until it is done. Two sets, a symbolic chunk.
+// shef_cache_dir, the directory of the chunk cache: no chunk is in two ways; a chunk is a hit if
+// and only if it was put there and did not leave since, and at the line that it was given; whenever
+// a dirty chunk leaves, by eviction or by a walk, it is shown to be written back, once and with its
+// own name, and no clean one is; after a walk nothing is dirty, and after one that drops, as after
+// a wipe, nothing is there; a way that something waiting uses is never given away. Assumed, as the
+// cache does: nothing is asked during a walk or a wipe, a walk ends as it began, a wipe is held
+// until it is done. Two sets, a symbolic chunk.
 `default_nettype none
 module cache_dir
   import shef_pkg::*;
@@ -117,7 +119,8 @@ module cache_dir
 
   always_comb begin
     if (init && rst_ni) begin
-      // what the proof rests on: walk and wipe go on only while they are asked for, and a wipe leaves zeros behind it
+      // what the proof rests on: walk and wipe go on only while they are asked for, and a wipe
+      // leaves zeros behind it
       assert (dut.walk_q == 2'd0 || was_walk);
       assert (!was_done || dut.walk_q == 2'd3 || (dut.walk_q == 2'd0 && !was_walk));
       assert (was_clr || (dut.clr_set_q == '0 && !dut.clr_done_q));

@@ -1,6 +1,7 @@
-// shef_counters: the version that a chunk gets is one above the last one it got, from 1 on, until the end, and then none; the answer to a question
-// is the last one that was given. Between two wipes, for a symbolic chunk: a region of narrow counters (two bits here), two in a word,
-// and one of wide ones.
+// shef_counters: the version that a chunk gets is one above the last one it got, from 1 on, until
+// the end, and then none; the answer to a question is the last one that was given. Between two
+// wipes, for a symbolic chunk: a region of narrow counters (two bits here), two in a word, and one
+// of wide ones.
 `default_nettype none
 module counters
   import shef_pkg::*;

@@ -1,5 +1,6 @@
-// shef_ctr_jobs: each chunk gets its counters 2, 6, .. 4N-2 once and in order (N beats), with its own region, index and version; never more
-// jobs are out than the consumer has room for. One region of two beats, one of a beat.
+// shef_ctr_jobs: each chunk gets its counters 2, 6, .. 4N-2 once and in order (N beats), with its
+// own region, index and version; never more jobs are out than the consumer has room for. One region
+// of two beats, one of a beat.
 `default_nettype none
 module ctr_jobs
   import shef_set_pkg::*;
@@ -33,7 +34,8 @@ module ctr_jobs
   always_ff @(posedge clk_i) begin
     init <= 1'b1;
     if (!init) assume (!rst_ni);
-    // the directory has as many lines as this queue has places; the consumer takes what it was given
+    // the directory has as many lines as this queue has places; the consumer takes what it was
+    // given
     if (4'(pushed - done) == 4'd4) assume (!chunk_valid_i);
     if (out == '0) assume (!take_i);
     assume (chunk_i.region <= 4'd1);

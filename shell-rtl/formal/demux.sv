@@ -1,6 +1,7 @@
-// shef_demux, two sets, against sets that answer in any order but what they were asked: AW and AR towards the sets and R and B towards the accelerator
-// keep the handshake rules; a burst goes to the set of its region; the bursts of an id are in one set only, so that its answers keep
-// their order; W beats go with their AW, as many as AWLEN says; R comes in whole bursts.
+// shef_demux, two sets, against sets that answer in any order but what they were asked: AW and AR
+// towards the sets and R and B towards the accelerator keep the handshake rules; a burst goes to
+// the set of its region; the bursts of an id are in one set only, so that its answers keep their
+// order; W beats go with their AW, as many as AWLEN says; R comes in whole bursts.
 `default_nettype none
 module demux
   import shef_pkg::*;

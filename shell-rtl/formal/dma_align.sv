@@ -1,9 +1,12 @@
-// shef_dma_align: the strobes of each beat that leaves are exactly the bytes of the piece that lie in it; each byte leaves once, in its place, when the
-// beat that it was read in is there or was the one before; all beats leave and are taken. A burst ends at each multiple of Beats and
-// at the end of the piece, with the address of its first byte and its beats; one burst of a piece ends it, after all its beats are taken.
-// From a beat with an error on nothing of the piece is written, nor of the later ones of its queue up to a fresh one, and they bear
-// the error's status. With a beat and with room it goes on. Pieces of any offsets and 0 .. 4096 bytes, bursts of up to 8 beats; one
-// symbolic byte, one symbolic lane. Not the data: which byte the rotator puts into a lane is left to simulation.
+// shef_dma_align: the strobes of each beat that leaves are exactly the bytes of the piece that lie
+// in it; each byte leaves once, in its place, when the beat that it was read in is there or was the
+// one before; all beats leave and are taken. A burst ends at each multiple of Beats and at the end
+// of the piece, with the address of its first byte and its beats; one burst of a piece ends it,
+// after all its beats are taken. From a beat with an error on nothing of the piece is written, nor
+// of the later ones of its queue up to a fresh one, and they bear the error's status. With a beat
+// and with room it goes on. Pieces of any offsets and 0 .. 4096 bytes, bursts of up to 8 beats; one
+// symbolic byte, one symbolic lane. Not the data: which byte the rotator puts into a lane is left
+// to simulation.
 `default_nettype none
 module dma_align
   import shef_pkg::*;

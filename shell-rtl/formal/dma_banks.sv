@@ -1,7 +1,8 @@
-// shef_dma_banks, two ports: towards each AW, W and AR keep the handshake rules if the engine does; a burst goes to the port of its region, as it
-// came, and to no other; the bursts of a direction that are under way are at one port, and there W beats go, after their AW, and from
-// there each answer comes; nothing is lost; the counters are right and do not wrap. Three regions, one of them `bypass`.
-// What comes on R and B is free.
+// shef_dma_banks, two ports: towards each AW, W and AR keep the handshake rules if the engine does;
+// a burst goes to the port of its region, as it came, and to no other; the bursts of a direction
+// that are under way are at one port, and there W beats go, after their AW, and from there each
+// answer comes; nothing is lost; the counters are right and do not wrap. Three regions, one of them
+// `bypass`. What comes on R and B is free.
 `default_nettype none
 module dma_banks
   import shef_pkg::*;
@@ -31,7 +32,8 @@ module dma_banks
   localparam set_cfg_t [1:0] SETS = {
     set_cfg_t'{lanes: 8'd1, big_lines: 16'd4, small_lines: 16'd4, ring_beats: 16'd64, acc: 2'd0, port: 2'd1, cache_bytes: 32'd0, cache_line: 13'd0},
     set_cfg_t'{lanes: 8'd1, big_lines: 16'd4, small_lines: 16'd4, ring_beats: 16'd64, acc: 2'd0, port: 2'd0, cache_bytes: 32'd0, cache_line: 13'd0}};
-  // what lies at the second port: data and tags (a page) of region 1, and region 2, which has no tags
+  // what lies at the second port: data and tags (a page) of region 1, and region 2, which has no
+  // tags
   function automatic logic at_second(input logic [63:0] addr);
     at_second = (addr >= 64'h4000 && addr < 64'h6000) || (addr >= 64'h8000 && addr < 64'h9000) || (addr >= 64'h2_0000 && addr < 64'h2_1000);
   endfunction

@@ -1,7 +1,9 @@
-// shef_dma_fetch against a memory that may answer anything at any time: AR keeps the handshake rules and is the request that was taken, under its
-// queue's number, the lowest queue first; a beat is told to the queue that asked, as many as it asked for, with its error and its last one
-// marked, or else told as bad; what counts as a well-formed descriptor is what the table of dma-rings.md says; an answer is owed while
-// one is awaited. Assumed: a queue asks inside one page, for 1 .. 16 beats, and not while its last burst is open (shef_dma_work waits).
+// shef_dma_fetch against a memory that may answer anything at any time: AR keeps the handshake
+// rules and is the request that was taken, under its queue's number, the lowest queue first; a beat
+// is told to the queue that asked, as many as it asked for, with its error and its last one marked,
+// or else told as bad; what counts as a well-formed descriptor is what the table of dma-rings.md
+// says; an answer is owed while one is awaited. Assumed: a queue asks inside one page, for 1 .. 16
+// beats, and not while its last burst is open (shef_dma_work waits).
 `default_nettype none
 module dma_fetch
   import shef_pkg::*;

@@ -1,7 +1,9 @@
-// shef_dma_post against a memory that may answer anything at any time: AW and W keep the handshake rules; each completion that is taken, the lowest
-// queue first, goes out once, as one AW and one W, in order, its 16 bytes in their place by the ends of its fields, and no strobe beside them; an answer under the
-// right id tells the queue of the oldest one that is not told, one queue once, and how it went; any other answer is bad; an answer is
-// owed while a completion is not told; at most 16 of them, and 8 whose data wait. Followed: a symbolic completion.
+// shef_dma_post against a memory that may answer anything at any time: AW and W keep the handshake
+// rules; each completion that is taken, the lowest queue first, goes out once, as one AW and one W,
+// in order, its 16 bytes in their place by the ends of its fields, and no strobe beside them; an
+// answer under the right id tells the queue of the oldest one that is not told, one queue once, and
+// how it went; any other answer is bad; an answer is owed while a completion is not told; at most
+// 16 of them, and 8 whose data wait. Followed: a symbolic completion.
 `default_nettype none
 module dma_post
   import shef_pkg::*;

@@ -1,8 +1,10 @@
-// shef_dma_reader against a memory that may answer anything at any time: AR keeps the handshake rules, stays in its page and is the request, once; no
-// id has two reads open; beats are handed on in the order of the requests, each request's beats whole and in order, with the data and
-// the response that came for them; a beat that was not owed, or has RLAST in a wrong place, is told as bad and not taken; owed if and
-// only if an answer is open; what is here is handed on in the next cycle. Two places of four beats; one symbolic beat of one symbolic
-// request is followed, its data by three of their bits.
+// shef_dma_reader against a memory that may answer anything at any time: AR keeps the handshake
+// rules, stays in its page and is the request, once; no id has two reads open; beats are handed on
+// in the order of the requests, each request's beats whole and in order, with the data and the
+// response that came for them; a beat that was not owed, or has RLAST in a wrong place, is told as
+// bad and not taken; owed if and only if an answer is open; what is here is handed on in the next
+// cycle. Two places of four beats; one symbolic beat of one symbolic request is followed, its data
+// by three of their bits.
 `default_nettype none
 module dma_reader
   import shef_pkg::*;
@@ -29,7 +31,8 @@ module dma_reader
   axi_channel #(.W(514)) i_beat (.clk_i, .rst_ni, .valid_i(beat_valid), .ready_i(beat_ready_i), .data_i({resp, beat}), .break_i(1'b0));
 
   logic init = 1'b0;
-  // requests by their number modulo 4: two have a place, the last beat of a third may wait at the output
+  // requests by their number modulo 4: two have a place, the last beat of a third may wait at the
+  // output
   logic [1:0] asked, out_no;
   logic [1:0] out_beat;             // of the request out_no: the next one to be handed on
   logic [3:0][2:0] need, have;      // beats

@@ -1,9 +1,11 @@
-// shef_dma_work, one queue: while it is off it asks for nothing; it fetches only descriptors before the doorbell, inside the ring and one page of it; a
-// piece with bytes lies in card memory and in one page of host memory, and the pieces of a descriptor follow one another from its first byte on; the
-// head passes neither what was fetched nor the doorbell; completions go into their ring, numbered one by one; it is busy while anything of it is on
-// the buses. Rings of 2 .. 4096 entries anywhere; what descriptors hold is free.
-// Assumed, as shef_dma_queue and its neighbours do: the ring stays while the queue works, the doorbell goes forward and not past
-// the ring; a burst of descriptors has the beats that were asked for; only pieces and completions that went out end.
+// shef_dma_work, one queue: while it is off it asks for nothing; it fetches only descriptors before
+// the doorbell, inside the ring and one page of it; a piece with bytes lies in card memory and in
+// one page of host memory, and the pieces of a descriptor follow one another from its first byte
+// on; the head passes neither what was fetched nor the doorbell; completions go into their ring,
+// numbered one by one; it is busy while anything of it is on the buses. Rings of 2 .. 4096 entries
+// anywhere; what descriptors hold is free. Assumed, as shef_dma_queue and its neighbours do: the
+// ring stays while the queue works, the doorbell goes forward and not past the ring; a burst of
+// descriptors has the beats that were asked for; only pieces and completions that went out end.
 `default_nettype none
 module dma_work
   import shef_pkg::*;

@@ -1,10 +1,14 @@
-// shef_dma_writer against a memory that may answer anything at any time: AW and W keep the handshake rules and stay in their page; each burst
-// is asked for once, in order, with its address and length, and at once if it can be; W carries the beats in order, burst by burst behind
-// its AW, with WLAST where AWLEN says, and never waits for data inside a burst; never more bursts unanswered than there is room for; the
-// end of a piece is told once, in order, when all its bursts are answered, and then at once: with its own status if each answer was OKAY, else
-// as the error; a B that is not owed is told as bad and not used. A burst is owed its answer from when its AW is up. Eight beats, bursts of
-// up to four, two that wait and four without an answer; W by five of its bits. One symbolic beat and one symbolic burst's address are followed.
-// Assumed: a burst comes with or after its last beat and lies in one page; only the last burst of a piece has a status.
+// shef_dma_writer against a memory that may answer anything at any time: AW and W keep the
+// handshake rules and stay in their page; each burst is asked for once, in order, with its address
+// and length, and at once if it can be; W carries the beats in order, burst by burst behind its AW,
+// with WLAST where AWLEN says, and never waits for data inside a burst; never more bursts
+// unanswered than there is room for; the end of a piece is told once, in order, when all its bursts
+// are answered, and then at once: with its own status if each answer was OKAY, else as the error; a
+// B that is not owed is told as bad and not used. A burst is owed its answer from when its AW is
+// up. Eight beats, bursts of up to four, two that wait and four without an answer; W by five of its
+// bits. One symbolic beat and one symbolic burst's address are followed.
+// Assumed: a burst comes with or after its last beat and lies in one page; only the last burst of a
+// piece has a status.
 `default_nettype none
 module dma_writer
   import shef_pkg::*;

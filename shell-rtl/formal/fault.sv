@@ -1,5 +1,6 @@
-// shef_fault: the first fault is the one that is kept; a fault stops in the next cycle and for good, until it is cleared; nothing but reset
-// clears a time-out; the same for the first refusal; counts never fall but by clearing.
+// shef_fault: the first fault is the one that is kept; a fault stops in the next cycle and for
+// good, until it is cleared; nothing but reset clears a time-out; the same for the first refusal;
+// counts never fall but by clearing.
 `default_nettype none
 module fault
   import shef_pkg::*;

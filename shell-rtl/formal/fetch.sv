@@ -1,6 +1,7 @@
-// shef_fetch: AR keeps the handshake rules, also through a stop and a wipe, and never leaves its page; every burst is aligned, has at most 512
-// bytes and the id of what it reads; a chunk that was started is asked for to its last beat, once, unless a stop takes it away; the ring
-// never gets more than it has room for. Chunks of one, four and 16 beats, a ring of 32.
+// shef_fetch: AR keeps the handshake rules, also through a stop and a wipe, and never leaves its
+// page; every burst is aligned, has at most 512 bytes and the id of what it reads; a chunk that was
+// started is asked for to its last beat, once, unless a stop takes it away; the ring never gets
+// more than it has room for. Chunks of one, four and 16 beats, a ring of 32.
 `default_nettype none
 module fetch
   import shef_pkg::*;

@@ -1,5 +1,6 @@
-// shef_fifo: no word is lost, doubled or reordered; the count is right; a wiped FIFO is empty.
-// A symbolic place in the stream is followed: the word written as number `at` is the word read as number `at`.
+// shef_fifo: no word is lost, doubled or reordered; the count is right; a wiped FIFO is empty. A
+// symbolic place in the stream is followed: the word written as number `at` is the word read as
+// number `at`.
 `default_nettype none
 module fifo (
     input wire       clk_i,

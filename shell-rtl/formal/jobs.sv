@@ -1,5 +1,6 @@
-// shef_jobs: at most one of the five sources is granted and only when AES takes the job; no job while stopped; the job's blocks are those of
-// the granted source, with the id of its region; no two sources of a kind wait for each other longer than one grant.
+// shef_jobs: at most one of the five sources is granted and only when AES takes the job; no job
+// while stopped; the job's blocks are those of the granted source, with the id of its region; no
+// two sources of a kind wait for each other longer than one grant.
 `default_nettype none
 module jobs
   import shef_pkg::*;

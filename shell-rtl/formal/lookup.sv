@@ -1,11 +1,15 @@
-// shef_lookup: a line may be read only after the chunk that it was taken for came and matched, or all of it is known without memory (never
-// written, written whole, or taken by a write to `output`); a segment is sent to the line of its own chunk; a line is given to another
-// chunk only when nobody reads it, writes it, fetches it or seals it; no chunk has two lines; what is sealed is whole, not being written,
-// under the name that it was taken for, and never of an `input` region. With the proof of the response gate (`resp`): no byte leaves before
-// its tag matched. What its helpers say of room, choice and fetching ahead is left free (`lookup_free.sv`). An `input` and a `counted` region
-// that share two lines and are fetched ahead, an `output` one with a line of its own, four chunks each; faults that freeze a region, drops and
-// wipes at any time that the control of the set allows. Assumed: answers come for what is under way only; no line has more than 127
-// responses and three write segments (`shef_resp` holds 64, `shef_wacc` two); a write to an `input` region comes refused (`read_only`).
+// shef_lookup: a line may be read only after the chunk that it was taken for came and matched, or
+// all of it is known without memory (never written, written whole, or taken by a write to
+// `output`); a segment is sent to the line of its own chunk; a line is given to another chunk only
+// when nobody reads it, writes it, fetches it or seals it; no chunk has two lines; what is sealed
+// is whole, not being written, under the name that it was taken for, and never of an `input`
+// region. With the proof of the response gate (`resp`): no byte leaves before its tag matched. What
+// its helpers say of room, choice and fetching ahead is left free (`lookup_free.sv`). An `input`
+// and a `counted` region that share two lines and are fetched ahead, an `output` one with a line of
+// its own, four chunks each; faults that freeze a region, drops and wipes at any time that the
+// control of the set allows. Assumed: answers come for what is under way only; no line has more
+// than 127 responses and three write segments (`shef_resp` holds 64, `shef_wacc` two); a write to
+// an `input` region comes refused (`read_only`).
 `default_nettype none
 module lookup
   import shef_pkg::*;

@@ -1,6 +1,7 @@
-// What the proof of the directory knows of its helpers, so that it holds whatever they say: the choice among lines is one of those that were
-// offered, or none (`pick` proves it); which chunk is fetched ahead, and whether there is room, may be anything (`tally` proves
-// what a count says). Nothing drives `any`: a register that takes it over has any value in any cycle.
+// What the proof of the directory knows of its helpers, so that it holds whatever they say: the
+// choice among lines is one of those that were offered, or none (`pick` proves it); which chunk is
+// fetched ahead, and whether there is room, may be anything (`tally` proves what a count says).
+// Nothing drives `any`: a register that takes it over has any value in any cycle.
 `default_nettype none
 module shef_pick #(
     parameter int unsigned N = 40

@@ -1,7 +1,9 @@
-// shef_mem_rd against a memory that may answer anything at any time: no beat is handed on that was not owed, came with an error, under another id
-// or with RLAST in a wrong place; never more beats are handed on than were asked for; each beat that came is handed on or told as a
-// fault, unless stopped; the count of owed beats does not go below zero. Where only the region stops (KeepBad), an error of a region's data
-// is handed on, so that no beat behind it is taken for another. Chunks of 64 B and of 1 KiB (two bursts).
+// shef_mem_rd against a memory that may answer anything at any time: no beat is handed on that was
+// not owed, came with an error, under another id or with RLAST in a wrong place; never more beats
+// are handed on than were asked for; each beat that came is handed on or told as a fault, unless
+// stopped; the count of owed beats does not go below zero. Where only the region stops (KeepBad),
+// an error of a region's data is handed on, so that no beat behind it is taken for another. Chunks
+// of 64 B and of 1 KiB (two bursts).
 `default_nettype none
 module mem_rd
   import shef_pkg::*;

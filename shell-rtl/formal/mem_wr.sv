@@ -1,6 +1,8 @@
-// shef_mem_wr: AW and W keep the handshake rules, also through a stop and a wipe; bursts stay in their page; W beats follow AW one burst after the
-// other, with WLAST where AWLEN says; nothing new is begun after a stop; in a wipe no byte of what waited leaves; an acknowledgement
-// is told only if one was owed, with OKAY, and never after a stop. Bursts of one, two and four beats, room for four; W by a few of its bits: each passes the same registers.
+// shef_mem_wr: AW and W keep the handshake rules, also through a stop and a wipe; bursts stay in
+// their page; W beats follow AW one burst after the other, with WLAST where AWLEN says; nothing new
+// is begun after a stop; in a wipe no byte of what waited leaves; an acknowledgement is told only
+// if one was owed, with OKAY, and never after a stop. Bursts of one, two and four beats, room for
+// four; W by a few of its bits: each passes the same registers.
 `default_nettype none
 module mem_wr
   import shef_pkg::*;

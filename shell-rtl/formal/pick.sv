@@ -1,4 +1,5 @@
-// shef_pick: the choice is one of those that are offered, or none; one that stays offered is chosen after at most as many uses as there are lines.
+// shef_pick: the choice is one of those that are offered, or none; one that stays offered is chosen
+// after at most as many uses as there are lines.
 `default_nettype none
 module pick (
     input wire       clk_i,

@@ -1,6 +1,7 @@
-// shef_port_mux, two sets: towards the memory AW, W and AR keep the handshake rules if the sets do; a request bears its set's number; W beats
-// belong to the AW whose turn it is, and no set's W leaves before its AW; an answer goes to one set only, that whose number it bears, and
-// to the first one under an id that nobody has if it bears none.
+// shef_port_mux, two sets: towards the memory AW, W and AR keep the handshake rules if the sets do;
+// a request bears its set's number; W beats belong to the AW whose turn it is, and no set's W
+// leaves before its AW; an answer goes to one set only, that whose number it bears, and to the
+// first one under an id that nobody has if it bears none.
 `default_nettype none
 module port_mux
   import shef_pkg::*;

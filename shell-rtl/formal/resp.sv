@@ -1,7 +1,9 @@
-// shef_resp, the response gate. The line memory is free to return anything, but whenever the line that was asked for may not be read (not
-// verified, or nothing was asked for at all) its data bear a taint: no tainted bit ever reaches R, whatever the segments, the stops and the wipes. An answer
-// that is not OKAY is all zeros. R keeps the handshake rules; only a wipe may change what waits. Never more beats leave than segments asked for,
-// and none while no segment is there. Two lines, two segments.
+// shef_resp, the response gate. The line memory is free to return anything, but whenever the line
+// that was asked for may not be read (not verified, or nothing was asked for at all) its data bear
+// a taint: no tainted bit ever reaches R, whatever the segments, the stops and the wipes. An answer
+// that is not OKAY is all zeros. R keeps the handshake rules; only a wipe may change what waits.
+// Never more beats leave than segments asked for, and none while no segment is there. Two lines,
+// two segments.
 `default_nettype none
 module resp
   import shef_pkg::*;

@@ -1,9 +1,11 @@
-// shef_seal with shef_versions: no chunk is handed to AES twice under one version, so no pair of key and IV is used again: of a symbolic chunk each
-// version is above the one before, between two wipes. A chunk of an `output` region bears its region's epoch, one of a `counted` region the
-// version that its counter has from then on. Under a stop no version is raised, no line is read, no keystream asked for, nothing
-// encrypted leaves and no tag is put; a frozen region begins no seal. Assumed of the control unit: an epoch changes only upwards, with a clearing
-// of the region's map, and while nothing is being sealed. The directory may send any chunk at any time. One `output` and one `counted` region
-// of two chunks each; questions to the versions at any time.
+// shef_seal with shef_versions: no chunk is handed to AES twice under one version, so no pair of
+// key and IV is used again: of a symbolic chunk each version is above the one before, between two
+// wipes. A chunk of an `output` region bears its region's epoch, one of a `counted` region the
+// version that its counter has from then on. Under a stop no version is raised, no line is read, no
+// keystream asked for, nothing encrypted leaves and no tag is put; a frozen region begins no seal.
+// Assumed of the control unit: an epoch changes only upwards, with a clearing of the region's map,
+// and while nothing is being sealed. The directory may send any chunk at any time. One `output` and
+// one `counted` region of two chunks each; questions to the versions at any time.
 `default_nettype none
 module seal
   import shef_pkg::*;

@@ -1,7 +1,10 @@
-// shef_set_ctl: what stops the set stops it from the next cycle on until a wipe; with FreezeRegion a fault of one region's data freezes that region
-// until a wipe, and the others stop the set; a first fault is told once; an epoch only goes up while the session runs, is cleared by a
-// wipe only, and never changes without its map being cleared in the next cycle; a wipe is done only after the sweep came to every word (`wipe`
-// proves what it leaves there); a command cuts writes off only after the accelerator has owed one for 1023 cycles without a gap. Assumed: a first epoch comes while no command runs. Two regions, both of which have epochs; four words.
+// shef_set_ctl: what stops the set stops it from the next cycle on until a wipe; with FreezeRegion
+// a fault of one region's data freezes that region until a wipe, and the others stop the set; a
+// first fault is told once; an epoch only goes up while the session runs, is cleared by a wipe
+// only, and never changes without its map being cleared in the next cycle; a wipe is done only
+// after the sweep came to every word (`wipe` proves what it leaves there); a command cuts writes
+// off only after the accelerator has owed one for 1023 cycles without a gap. Assumed: a first epoch
+// comes while no command runs. Two regions, both of which have epochs; four words.
 `default_nettype none
 module set_ctl
   import shef_pkg::*;
@@ -116,7 +119,8 @@ module set_ctl
       must_freeze <= 1'b0;
       told <= 1'b0;
     end else begin
-      // a second fault in the cycle of a first one that does not stop is not lost: it stops or freezes as well
+      // a second fault in the cycle of a first one that does not stop is not lost: it stops or
+      // freezes as well
       if (stops) must_stop <= 1'b1;
       if (freezes && !stop[p]) must_freeze <= 1'b1;
       if (fault_valid[p] && must_stop) told <= 1'b1;

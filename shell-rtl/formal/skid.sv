@@ -1,4 +1,5 @@
-// shef_skid: words leave in their order, none is lost or doubled, and the output is stable while it waits.
+// shef_skid: words leave in their order, none is lost or doubled, and the output is stable while it
+// waits.
 `default_nettype none
 module skid (
     input wire       clk_i,

@@ -1,5 +1,6 @@
-// shef_split: the segments of a burst add up to its beats, none leaves its chunk, the first and the last are marked once, and a
-// refused burst is one segment. One region of each chunk size class: 64 B, 512 B, 4 KiB.
+// shef_split: the segments of a burst add up to its beats, none leaves its chunk, the first and the
+// last are marked once, and a refused burst is one segment. One region of each chunk size class: 64
+// B, 512 B, 4 KiB.
 `default_nettype none
 module split
   import shef_pkg::*;

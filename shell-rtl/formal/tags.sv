@@ -1,6 +1,7 @@
-// shef_tags: a new tag is read back as it was put, whatever memory returns, until it was handed to the write-back; there it is under its own address
-// and marked; the place of a tag in use, new or on its way to memory is given to no other; no tag line has two places. Followed: one
-// symbolic tag; two places; tags by two of their bits.
+// shef_tags: a new tag is read back as it was put, whatever memory returns, until it was handed to
+// the write-back; there it is under its own address and marked; the place of a tag in use, new or
+// on its way to memory is given to no other; no tag line has two places. Followed: one symbolic
+// tag; two places; tags by two of their bits.
 `default_nettype none
 module tags
   import shef_pkg::*;
@@ -48,7 +49,8 @@ module tags
   // memory answers only what is owed
   assign fill = fill_valid_i && dut.fill_known;
   assign ack = ack_i && dut.acks_valid;
-  // a place is let go, and a tag put, only by who holds it; the followed tag's place by the followed chunk only
+  // a place is let go, and a tag put, only by who holds it; the followed tag's place by the
+  // followed chunk only
   logic held;                    // the followed chunk's line has the place e
   assign held = dut.valid_q[e] && dut.line_q[e] == {36'd0, c[3:2]} && dut.region_q[e] == {3'd0, r};
   logic my_rel, my_put;

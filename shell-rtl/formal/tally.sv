@@ -1,5 +1,5 @@
-// shef_tally: room is never said when so many lines are marked as may be, if each new mark is told one cycle ahead; when no mark is left, room is
-// said soon.
+// shef_tally: room is never said when so many lines are marked as may be, if each new mark is told
+// one cycle ahead; when no mark is left, room is said soon.
 `default_nettype none
 module tally (
     input wire       clk_i,

@@ -1,6 +1,8 @@
-// shef_tree_exec: a node is sealed only under its parent's counter plus one, and only after that was stored; an order that needs a node on
-// its way waits for every check; what is stored of a fetched node is what its check sees, under its parent's counter, and zeros
-// are stored for a counter of 0; an answer is the stored counter, a raise stores what it answers; nothing happens while stopped.
+// shef_tree_exec: a node is sealed only under its parent's counter plus one, and only after that
+// was stored; an order that needs a node on its way waits for every check; what is stored of a
+// fetched node is what its check sees, under its parent's counter, and zeros are stored for a
+// counter of 0; an answer is the stored counter, a raise stores what it answers; nothing happens
+// while stopped.
 `default_nettype none
 module tree_exec
   import shef_pkg::*;
@@ -118,7 +120,8 @@ module tree_exec
         assert (raised_level == dut.op.level && raised_region == dut.op.region && raised_node == dut.op.node);
       end
       if (dut.state_q != 2'd0 && evicting && dut.op.check_first) assert (out == '0);
-      // a counter is raised by one, in its own place, never past its end, and nothing else of an upper level is written
+      // a counter is raised by one, in its own place, never past its end, and nothing else of an
+      // upper level is written
       if (lanes != '0 && wr_parent) begin
         assert (!raised && evicting && dut.state_q == GO && par_version_i != '1 && wr_data == {8{par_version_i + 48'd1}});
         assert (lanes == 8'h80 >> wr_node[2:0] && wr_node == dut.op.node && wr_region == dut.op.region && wr_level == dut.op.level + 3'd1);

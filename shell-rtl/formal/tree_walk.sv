@@ -1,6 +1,7 @@
-// shef_tree_walk: no node is asked for or taken in while a write of it is unanswered; as long as a node is on its way in, nobody reads a
-// version from it, answers from it or seals with it, but by an order that waits for its check. Two levels, two sets; the directories
-// answer anything, but they never give away a way that is on its way in nor hold a node that was sent out.
+// shef_tree_walk: no node is asked for or taken in while a write of it is unanswered; as long as a
+// node is on its way in, nobody reads a version from it, answers from it or seals with it, but by
+// an order that waits for its check. Two levels, two sets; the directories answer anything, but
+// they never give away a way that is on its way in nor hold a node that was sent out.
 `default_nettype none
 module tree_walk
   import shef_pkg::*;
@@ -90,7 +91,8 @@ module tree_walk
     if (!init) assume (!rst_ni);
     assume (req_region_i <= 4'd1 && req_kind_i != 2'd3);
     for (int i = 0; i < 2; i++) assume (3'(i) < LEVELS_OF[victim_region_i[i][0]] && victim_region_i[i] <= 4'd1);
-    // the directories: a node that was sent out is no victim, a way on its way in is given to nobody
+    // the directories: a node that was sent out is no victim, a way on its way in is given to
+    // nobody
     if (evict && mine) assume (!out);
     if (take && coming) assume (!(op.level == at_level && op.node[0] == at_set && op.way == at_way));
     // the executor and the memory answer what they owe

@@ -1,5 +1,5 @@
-// shef_turn, three requesters: the choice is one that asks, stays until it is done, and nobody who asks waits for more than one turn of each of
-// the others.
+// shef_turn, three requesters: the choice is one that asks, stays until it is done, and nobody who
+// asks waits for more than one turn of each of the others.
 `default_nettype none
 module turn (
     input wire       clk_i,

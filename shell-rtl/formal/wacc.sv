@@ -1,6 +1,7 @@
-// shef_wacc: B keeps the handshake rules; every burst is answered once, after its last beat; OKAY only if each of its beats went into its line; a
-// segment lets its line go once, also when it is killed; nothing goes into a line that is closed, dead or at its last version, nor
-// after a stop. Bursts of one or two segments, two lines.
+// shef_wacc: B keeps the handshake rules; every burst is answered once, after its last beat; OKAY
+// only if each of its beats went into its line; a segment lets its line go once, also when it is
+// killed; nothing goes into a line that is closed, dead or at its last version, nor after a stop.
+// Bursts of one or two segments, two lines.
 `default_nettype none
 module wacc
   import shef_pkg::*;

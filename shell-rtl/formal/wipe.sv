@@ -1,5 +1,6 @@
-// The memories of an engine set in a wipe: while clr_i is held and the address goes up from 0, as shef_set_ctl has it go, every word that was
-// passed is zero, whatever else comes in; and so are the read registers. One symbolic word of each memory.
+// The memories of an engine set in a wipe: while clr_i is held and the address goes up from 0, as
+// shef_set_ctl has it go, every word that was passed is zero, whatever else comes in; and so are
+// the read registers. One symbolic word of each memory.
 `default_nettype none
 module wipe
   import shef_pkg::*;

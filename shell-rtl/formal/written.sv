@@ -1,5 +1,6 @@
-// shef_written: a chunk is handed on for sealing at most once between two clearings of its region; the answer to a question is
-// the state of its bit; the count never misses a seal. Two output regions of 64 chunks.
+// shef_written: a chunk is handed on for sealing at most once between two clearings of its region;
+// the answer to a question is the state of its bit; the count never misses a seal. Two output
+// regions of 64 chunks.
 `default_nettype none
 module written
   import shef_set_pkg::*;

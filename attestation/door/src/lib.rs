@@ -1,7 +1,10 @@
-//! Handshakes of strangers: a server's agent and its verifier service hold them in a pool of their own, apart from connections whose other end is known.
+//! Handshakes of strangers: a server's agent and its verifier service hold them in a pool of their
+//! own, apart from connections whose other end is known.
 //!
-//! A stranger costs a place in the pool until it has shown who it is. A pool that is full never turns a newcomer away: it lets one go that has said nothing yet, of the
-//! address that has the most places, the oldest first. Addresses from which somebody known came have a pool of their own.
+//! A stranger costs a place in the pool until it has shown who it is. A pool that is full never
+//! turns a newcomer away: it lets one go that has said nothing yet, of the address that has the
+//! most places, the oldest first. Addresses from which somebody known came have a pool of their
+//! own.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv6Addr};
@@ -59,7 +62,8 @@ pub struct Ticket {
 }
 
 impl Door {
-    /// With so many handshakes at once from addresses that nobody known came from, as many from those that somebody did, and so many from one address.
+    /// With so many handshakes at once from addresses that nobody known came from, as many from
+    /// those that somebody did, and so many from one address.
     #[must_use]
     pub fn new(handshakes: usize, per_address: usize) -> Self {
         Self { handshakes, per_address, inner: Mutex::default() }

@@ -50,7 +50,8 @@ impl BootError {
 const IMAGE_LABEL: &[u8] = b"shef-kernel/1";
 const VERSION_MAX: usize = 32;
 
-/// A kernel image: `"shef-kernel/1" | svn u64 | version_len u16 | version | code`. All of it is measured.
+/// A kernel image: `"shef-kernel/1" | svn u64 | version_len u16 | version | code`. All of it is
+/// measured.
 pub struct KernelImage<'a> {
     /// Security version number.
     pub svn: u64,
@@ -107,7 +108,8 @@ fn derive(salt: &[u8], ikm: &[u8], info: &[u8]) -> Zeroizing<[u8; 32]> {
     out
 }
 
-/// The device secret as this kind of device uses it: simulated and debug devices have another, so that their keys are others too.
+/// The device secret as this kind of device uses it: simulated and debug devices have another, so
+/// that their keys are others too.
 fn device_secret(uds: &[u8; 32], kind: RootOfTrust, debug: bool) -> Zeroizing<[u8; 32]> {
     let mut info = b"shef-uds/1".to_vec();
     info.push(u8::from(debug));
@@ -119,17 +121,20 @@ fn device_id_of(secret: &[u8; 32]) -> SigningKey {
     SigningKey::derive(&derive(b"", secret, b"shef-device-id/1")[..])
 }
 
-/// The DeviceID key of a device with this secret. The manufacturer certifies its public key; in the device only the boot code has it.
+/// The DeviceID key of a device with this secret. The manufacturer certifies its public key; in the
+/// device only the boot code has it.
 #[must_use]
 pub fn device_id_key(uds: &[u8; 32], kind: RootOfTrust, debug: bool) -> SigningKey {
     device_id_of(&device_secret(uds, kind, debug))
 }
 
-/// Boots: takes and locks the device secret, measures `kernel_image`, derives DeviceID, CDI and attestation key, certifies the latter, erases
-/// device secret and DeviceID private key, and starts the kernel with what remains.
+/// Boots: takes and locks the device secret, measures `kernel_image`, derives DeviceID, CDI and
+/// attestation key, certifies the latter, erases device secret and DeviceID private key, and starts
+/// the kernel with what remains.
 ///
 /// # Errors
-/// The secret was taken before, the image is not a kernel, or the certificate is not of this device.
+/// The secret was taken before, the image is not a kernel, or the certificate is not of this
+/// device.
 pub fn boot<P: Platform>(mut platform: P, kernel_image: &[u8]) -> Result<Kernel<P>, BootError> {
     let kind = platform.root_of_trust();
     let debug_state = platform.debug_state();

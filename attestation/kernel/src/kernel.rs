@@ -21,7 +21,8 @@ use zeroize::{Zeroize, Zeroizing};
 use crate::error::KernelError;
 use crate::platform::{EntropyQuality, Platform, Shell};
 
-/// How often the kernel looks at the Shield's state before it gives up; between two looks it calls [`Platform::idle`].
+/// How often the kernel looks at the Shield's state before it gives up; between two looks it calls
+/// [`Platform::idle`].
 pub const WAITS: u32 = 10_000;
 
 /// Registers of the kernel port (`shell-rtl/regs/ctl.toml`, map `krn`).
@@ -423,7 +424,8 @@ impl<P: Platform> Kernel<P> {
         }
     }
 
-    /// Until the session before is over: CLOSED shows before the last message, and whoever takes that moment for the end destroys the message.
+    /// Until the session before is over: CLOSED shows before the last message, and whoever takes
+    /// that moment for the end destroys the message.
     fn wait_ended(&mut self) -> Result<(), KernelError> {
         for _ in 0..WAITS {
             if self.shield_status()? & regs::CHAN_BUSY == 0 {
@@ -434,7 +436,8 @@ impl<P: Platform> Kernel<P> {
         Err(KernelError::Timeout { state: "closed" })
     }
 
-    /// A Shield that has stopped takes no seed before it was wiped, and none at all where a wipe does not mend it.
+    /// A Shield that has stopped takes no seed before it was wiped, and none at all where a wipe
+    /// does not mend it.
     fn wipe_stopped(&mut self) -> Result<(), KernelError> {
         if self.shield_status()? & regs::STOPPED == 0 {
             return Ok(());

@@ -48,7 +48,8 @@ pub struct Shell {
 
 /// The hardware under boot code and kernel.
 pub trait Platform {
-    /// The device secret. The first call since power-on gives it and locks it; every later one gives `None`.
+    /// The device secret. The first call since power-on gives it and locks it; every later one
+    /// gives `None`.
     fn take_uds(&mut self) -> Option<Zeroizing<[u8; 32]>>;
 
     /// The DeviceID certificate that the manufacturer put into the device, in DER.
@@ -69,13 +70,15 @@ pub trait Platform {
     /// Loads and measures the shell, or measures the one that is there.
     fn shell(&mut self) -> Result<Shell, PlatformError>;
 
-    /// Programs the fabric with a decrypted image, in place of what is there. Afterwards the Shield comes out of reset.
+    /// Programs the fabric with a decrypted image, in place of what is there. Afterwards the Shield
+    /// comes out of reset.
     fn load_image(&mut self, image: &[u8]) -> Result<(), PlatformError>;
 
     /// Wipes the Shield and clears the fabric.
     fn unload_image(&mut self);
 
-    /// Digest of the design that stands in the fabric, taken from the fabric and not from the image.
+    /// Digest of the design that stands in the fabric, taken from the fabric and not from the
+    /// image.
     fn design_digest(&mut self) -> Option<[u8; 32]>;
 
     /// Reads a 32-bit register of the Shield's kernel port.
@@ -84,6 +87,7 @@ pub trait Platform {
     /// Writes a 32-bit register of the Shield's kernel port.
     fn krn_write(&mut self, offset: u32, value: u32) -> Result<(), PlatformError>;
 
-    /// Lets some time pass between two looks at a register (a simulation steps its clock, a thousand cycles or so).
+    /// Lets some time pass between two looks at a register (a simulation steps its clock, a
+    /// thousand cycles or so).
     fn idle(&mut self);
 }

@@ -290,7 +290,8 @@ fn bindings_of_a_key_box() {
     for (what, info) in cases {
         assert_eq!(world.load(&sealed(&info)).unwrap_err().kernel_code(), Some("SHEF-PRO-050"), "{what}");
     }
-    // Tenant, key id, version and receipt are bound by HPKE: renaming them afterwards breaks the seal.
+    // Tenant, key id, version and receipt are bound by HPKE: renaming them afterwards breaks the
+    // seal.
     let key_box = sealed(&honest);
     let at = key_box.windows(6).position(|w| w == b"vendor").unwrap();
     let mut renamed = key_box.clone();

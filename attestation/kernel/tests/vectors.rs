@@ -1,4 +1,5 @@
-//! `tests/vectors/attestation.json`: one device, both rounds, byte for byte. `SHEF_WRITE_VECTORS=1` writes the file.
+//! `tests/vectors/attestation.json`: one device, both rounds, byte for byte. `SHEF_WRITE_VECTORS=1`
+//! writes the file.
 
 mod common;
 

@@ -40,7 +40,8 @@ fn a_shield_that_stays_stopped_gets_no_seed() {
     assert!(world.shield().seeds_taken.is_empty());
 }
 
-/// Nor does one that stops before its evidence was given: it is wiped, and the next session is clean.
+/// Nor does one that stops before its evidence was given: it is wiped, and the next session is
+/// clean.
 #[test]
 fn a_shield_that_stops_before_its_evidence_vouches_for_nothing() {
     let mut world = World::loaded();

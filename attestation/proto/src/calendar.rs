@@ -13,7 +13,8 @@ pub fn civil(day: i64) -> (i64, i64, i64) {
     (yoe + era * 400 + i64::from(month <= 2), month, doy - (153 * mp + 2) / 5 + 1)
 }
 
-/// The day of a date, counted from 1970-01-01. A date that does not exist gives the day it would fall on.
+/// The day of a date, counted from 1970-01-01. A date that does not exist gives the day it would
+/// fall on.
 #[must_use]
 pub fn day(year: i64, month: i64, date: i64) -> i64 {
     let y = if month <= 2 { year - 1 } else { year };

@@ -1,8 +1,9 @@
 //! Strict deterministic CBOR (RFC 8949 section 4.2.1).
 //!
-//! Bytes from outside go through [`read`] or [`parse`] before anything looks at them. They take one item of definite lengths, shortest integers,
-//! map keys in ascending order of their encoding and without repeats, valid UTF-8, no floats, no undefined values, within [`Limits`],
-//! and nothing behind it. What they accept has exactly one encoding, and [`Value::encode`] gives it back.
+//! Bytes from outside go through [`read`] or [`parse`] before anything looks at them. They take one
+//! item of definite lengths, shortest integers, map keys in ascending order of their encoding and
+//! without repeats, valid UTF-8, no floats, no undefined values, within [`Limits`], and nothing
+//! behind it. What they accept has exactly one encoding, and [`Value::encode`] gives it back.
 
 use alloc::{boxed::Box, string::String, vec::Vec};
 
@@ -20,7 +21,8 @@ pub enum CborError {
         /// Where.
         offset: usize,
     },
-    /// Well-formed, but not the one deterministic encoding, or a kind of item that no format here has.
+    /// Well-formed, but not the one deterministic encoding, or a kind of item that no format here
+    /// has.
     #[error("CBOR at byte {offset} is not deterministic: {what}")]
     NotDeterministic {
         /// Where.
@@ -147,7 +149,8 @@ impl Limits {
     }
 }
 
-/// One CBOR item, with strings of its own. [`Item`] is the same with strings that lie in the message.
+/// One CBOR item, with strings of its own. [`Item`] is the same with strings that lie in the
+/// message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value<B = Vec<u8>, T = String> {
     /// Major type 0.
@@ -255,7 +258,8 @@ impl Value {
 
     /// The deterministic encoding.
     ///
-    /// A map with two equal keys has none; building one is a defect of the caller, and [`parse`] refuses the result.
+    /// A map with two equal keys has none; building one is a defect of the caller, and [`parse`]
+    /// refuses the result.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut encoder = Encoder::new(Vec::new());
@@ -339,7 +343,8 @@ struct Reader<'a> {
     limits: Limits,
 }
 
-/// Most places that are made for a list before its items are there: a short message cannot ask for more memory than it is worth.
+/// Most places that are made for a list before its items are there: a short message cannot ask for
+/// more memory than it is worth.
 const ROOM: usize = 32;
 
 impl<'a> Reader<'a> {
@@ -452,8 +457,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Whether a text from outside may be printed as it is: without control characters but the end of a line, nobody's terminal is driven by who
-/// made it.
+/// Whether a text from outside may be printed as it is: without control characters but the end of a
+/// line, nobody's terminal is driven by who made it.
 #[must_use]
 pub fn is_printable(text: &str) -> bool {
     // Most are ASCII, and are looked at many bytes at once.

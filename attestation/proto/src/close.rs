@@ -1,7 +1,7 @@
 //! The close record: the kernel's countersignature under a session's last sealed message.
 //!
-//! Only the owner can open the last message; the record shows to others that this device closed that session with these bytes.
-//! A missing record proves nothing.
+//! Only the owner can open the last message; the record shows to others that this device closed
+//! that session with these bytes. A missing record proves nothing.
 
 use alloc::vec;
 use alloc::vec::Vec;

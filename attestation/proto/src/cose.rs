@@ -1,7 +1,8 @@
 //! ECDSA P-256 keys and COSE_Sign1 (RFC 9052), as evidence, image headers and close records use it.
 //!
-//! One narrow form: protected header `{1: alg, 3: content type}` and nothing else, unprotected header empty or `{33: x5chain}`,
-//! payload attached, signature `r | s`. The signed bytes are kept as they came and verified as they came.
+//! One narrow form: protected header `{1: alg, 3: content type}` and nothing else, unprotected
+//! header empty or `{33: x5chain}`, payload attached, signature `r | s`. The signed bytes are kept
+//! as they came and verified as they came.
 
 use alloc::{boxed::Box, vec, vec::Vec};
 
@@ -41,7 +42,8 @@ pub enum CoseError {
         /// The algorithm of the protected header.
         found: Option<i64>,
     },
-    /// A header parameter that the format does not have (`crit`, `kid`, a label in both buckets, ...).
+    /// A header parameter that the format does not have (`crit`, `kid`, a label in both buckets,
+    /// ...).
     #[error("header parameter {label} is not allowed in the {bucket} header")]
     Header {
         /// Its label, 0 for a text.
@@ -107,7 +109,8 @@ impl SigningKey {
         Self { key, public: private.public_key() }
     }
 
-    /// The key of `DeriveKeyPair(ikm)` (RFC 9180 7.1.3); the certified keys of the device come from it.
+    /// The key of `DeriveKeyPair(ikm)` (RFC 9180 7.1.3); the certified keys of the device come from
+    /// it.
     #[must_use]
     pub fn derive(ikm: &[u8]) -> Self {
         Self::new(&derive_key_pair(ikm).0)
@@ -133,9 +136,11 @@ impl SigningKey {
     }
 }
 
-/// How a signature is verified: `(key, message, r | s)`; true when it is one of `key` over `message`.
+/// How a signature is verified: `(key, message, r | s)`; true when it is one of `key` over
+/// `message`.
 ///
-/// [`verify`] is the one of this crate. A service that must be fast gives another implementation of the same algorithm.
+/// [`verify`] is the one of this crate. A service that must be fast gives another implementation of
+/// the same algorithm.
 pub type VerifyFn = fn(&PublicKey, &[u8], &[u8; SIGNATURE_LEN]) -> bool;
 
 /// True when `signature` (`r | s`) is one of `key` over `message`.
@@ -172,7 +177,8 @@ impl ContentType {
     }
 }
 
-/// What fixes a kind of signed message: its tags from the outside in, content type, domain string and limit.
+/// What fixes a kind of signed message: its tags from the outside in, content type, domain string
+/// and limit.
 #[derive(Clone, Copy, Debug)]
 pub struct Form {
     /// Tags, outermost first.
@@ -187,7 +193,8 @@ pub struct Form {
     pub x5chain: bool,
 }
 
-/// A parsed COSE_Sign1. Its signature was not verified: only [`Sign1::verify`] says something about it.
+/// A parsed COSE_Sign1. Its signature was not verified: only [`Sign1::verify`] says something about
+/// it.
 #[derive(Clone, Debug)]
 pub struct Sign1 {
     form: Form,

@@ -1,16 +1,18 @@
-//! Where randomness comes in: every function that needs some takes a `&mut dyn Entropy`, so that this crate has no source of its own.
+//! Where randomness comes in: every function that needs some takes a `&mut dyn Entropy`, so that
+//! this crate has no source of its own.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 use zeroize::{Zeroize, Zeroizing};
 
-/// A source of random bytes. The operating system's source lives in the programs; [`SeededEntropy`] is for repeatable simulation.
+/// A source of random bytes. The operating system's source lives in the programs; [`SeededEntropy`]
+/// is for repeatable simulation.
 pub trait Entropy {
     /// Fills all of `out`.
     fn fill(&mut self, out: &mut [u8]);
 
-    /// Whether the bytes come from a test's seed: whoever knows the seed knows them. No key that is made of them may go to a device that is not
-    /// simulated.
+    /// Whether the bytes come from a test's seed: whoever knows the seed knows them. No key that is
+    /// made of them may go to a device that is not simulated.
     fn is_seeded(&self) -> bool {
         false
     }
@@ -26,7 +28,8 @@ impl<E: Entropy + ?Sized> Entropy for &mut E {
     }
 }
 
-/// Repeatable bytes from a seed, for simulated devices only: block `i` is `HMAC-SHA-256(key, i u64)` with
+/// Repeatable bytes from a seed, for simulated devices only: block `i` is
+/// `HMAC-SHA-256(key, i u64)` with
 /// `key = SHA-256("shef-seeded/1" | label_len u16 | label | seed u64)`.
 pub struct SeededEntropy {
     key: Zeroizing<[u8; 32]>,

@@ -1,6 +1,8 @@
-//! Evidence: an EAT (RFC 9711) as CWT in COSE_Sign1, one profile for the Security Kernel and one for the Shield.
+//! Evidence: an EAT (RFC 9711) as CWT in COSE_Sign1, one profile for the Security Kernel and one
+//! for the Shield.
 //!
-//! [`Evidence`] is parsed and not verified. Only `shef-verify` turns it into something that keys are released to.
+//! [`Evidence`] is parsed and not verified. Only `shef-verify` turns it into something that keys
+//! are released to.
 
 use alloc::string::{String, ToString};
 use alloc::vec;
@@ -32,7 +34,8 @@ pub const MAX_EVIDENCE: usize = 6 * 1024;
 /// Most bytes of a name (target, accelerator).
 pub const NAME_MAX: usize = 32;
 
-/// Form of the signed message: tags 61(18(..)), content format 263, no external data, as other verifiers expect it.
+/// Form of the signed message: tags 61(18(..)), content format 263, no external data, as other
+/// verifiers expect it.
 pub const FORM: Form =
     Form { tags: &[61, cose::TAG_SIGN1], content_type: ContentType::Format(263), domain: b"", max_len: MAX_EVIDENCE, x5chain: true };
 
@@ -445,13 +448,15 @@ fn shield_claims(f: &mut Fields<'_>) -> Result<ShieldClaims, CborError> {
     })
 }
 
-/// Signs claims with the attestation key; `x5chain` is `[AK, DeviceID]`, or empty when the certificates travel apart.
+/// Signs claims with the attestation key; `x5chain` is `[AK, DeviceID]`, or empty when the
+/// certificates travel apart.
 #[must_use]
 pub fn sign(claims: &Claims, ak: &SigningKey, x5chain: &[&[u8]]) -> Vec<u8> {
     cose::sign(&FORM, ak, &claims.to_cbor(), x5chain)
 }
 
-/// SHA-256 of evidence as it came, certificates included; release `info` and Load Key `info` carry it.
+/// SHA-256 of evidence as it came, certificates included; release `info` and Load Key `info` carry
+/// it.
 #[must_use]
 pub fn digest(bytes: &[u8]) -> [u8; 32] {
     Sha256::digest(bytes).into()

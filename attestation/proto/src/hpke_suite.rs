@@ -1,7 +1,8 @@
 //! Suite 1 of RFC 9180: base mode, DHKEM(P-256, HKDF-SHA256), HKDF-SHA256, AES-256-GCM.
 //!
-//! A thin layer over crate `hpke` with keys as newtypes. The AEAD is a type parameter with the suite's as default, so that the published
-//! vectors of RFC 9180 A.3 (AES-128-GCM) run through the same code.
+//! A thin layer over crate `hpke` with keys as newtypes. The AEAD is a type parameter with the
+//! suite's as default, so that the published vectors of RFC 9180 A.3 (AES-128-GCM) run through the
+//! same code.
 
 use alloc::vec::Vec;
 use core::marker::PhantomData;
@@ -150,7 +151,8 @@ pub struct Sender<A: Aead = AesGcm256>(AeadCtxS<A, HkdfSha256, DhP256HkdfSha256>
 pub struct Receiver<A: Aead = AesGcm256>(AeadCtxR<A, HkdfSha256, DhP256HkdfSha256>, PhantomData<A>);
 
 impl<A: Aead> Sender<A> {
-    /// `SetupBaseS(pk, info)`. Draws 32 bytes: the ephemeral key is `DeriveKeyPair` of them. `info` is at most 65,000 bytes.
+    /// `SetupBaseS(pk, info)`. Draws 32 bytes: the ephemeral key is `DeriveKeyPair` of them. `info`
+    /// is at most 65,000 bytes.
     pub fn setup(pk: &PublicKey, info: &[u8], entropy: &mut dyn Entropy) -> Result<([u8; ENC_LEN], Self), HpkeError> {
         if info.len() > 65_000 {
             return Err(HpkeError::Open);

@@ -1,7 +1,8 @@
 //! The image container: a signed header and numbered AES-256-GCM chunks with a last mark.
 //!
-//! The IP vendor signs the header, which lists the digest of every sealed chunk; the image key leaves only to an attested kernel.
-//! The kernel checks chunk by chunk in its own memory. Image digest = SHA-256(signed header | plaintext).
+//! The IP vendor signs the header, which lists the digest of every sealed chunk; the image key
+//! leaves only to an attested kernel. The kernel checks chunk by chunk in its own memory. Image
+//! digest = SHA-256(signed header | plaintext).
 
 use alloc::string::String;
 use alloc::vec;
@@ -398,7 +399,8 @@ impl Opener {
     }
 }
 
-/// A container split into header and sealed chunks; the digests of the chunks were checked, the signature was not.
+/// A container split into header and sealed chunks; the digests of the chunks were checked, the
+/// signature was not.
 #[derive(Clone, Debug)]
 pub struct Container {
     header: Header,

@@ -1,6 +1,8 @@
-//! Wire types and formats of shef: evidence, certificates, image container, key release, Load Key and register channel.
+//! Wire types and formats of shef: evidence, certificates, image container, key release, Load Key
+//! and register channel.
 //!
-//! Pure: no I/O, no clock, no randomness of its own. Bytes from outside are parsed strictly: bounded, canonical, no trailing bytes.
+//! Pure: no I/O, no clock, no randomness of its own. Bytes from outside are parsed strictly:
+//! bounded, canonical, no trailing bytes.
 #![no_std]
 #![forbid(unsafe_code)]
 extern crate alloc;

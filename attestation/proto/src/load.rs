@@ -1,4 +1,5 @@
-//! The Load Key: the message by which a session gets its keys, its transcript, and the keys of a session.
+//! The Load Key: the message by which a session gets its keys, its transcript, and the keys of a
+//! session.
 //!
 //! The format is in `docs/reference/load-key.md`.
 
@@ -261,7 +262,8 @@ pub fn transcript(config_digest: &[u8; 32], enc: &[u8], pk: &PublicKey, info: &[
     Transcript(h.finalize().into())
 }
 
-/// A symmetric key of 16 or 32 bytes; erased when dropped, and nothing prints it. It stays in one place: what is moved is where that is.
+/// A symmetric key of 16 or 32 bytes; erased when dropped, and nothing prints it. It stays in one
+/// place: what is moved is where that is.
 #[derive(Zeroize, ZeroizeOnDrop)]
 pub struct Key {
     bytes: Box<[u8; 32]>,
@@ -325,7 +327,8 @@ pub struct SessionKeys {
 }
 
 impl SessionKeys {
-    /// `export` is the HPKE export of [`EXPORT_LABEL`](self), `master` the plaintext's first 32 bytes.
+    /// `export` is the HPKE export of [`EXPORT_LABEL`](self), `master` the plaintext's first 32
+    /// bytes.
     pub fn derive(export: &[u8; 32], master: &[u8; MASTER_LEN], transcript: Transcript, config: &Config) -> Self {
         let mut session = Zeroizing::new([0; 32]);
         Hkdf::<Sha256>::new(Some(export), master).expand(&transcript.0, &mut session[..]).expect("32 bytes are within HKDF's limit");

@@ -1,6 +1,7 @@
 //! Messages between host and Security Kernel, through the mailbox of the card.
 //!
-//! One request, one answer, each one CBOR item of at most 8 KiB. The host is not trusted: the kernel copies a request before it parses it.
+//! One request, one answer, each one CBOR item of at most 8 KiB. The host is not trusted: the
+//! kernel copies a request before it parses it.
 
 use alloc::string::String;
 use alloc::vec;
@@ -240,7 +241,8 @@ pub enum KernelState {
     Loading,
     /// An image is loaded.
     Loaded,
-    /// The kernel refuses everything until the next power-on (debug was turned on, or the Shield does not do what it must).
+    /// The kernel refuses everything until the next power-on (debug was turned on, or the Shield
+    /// does not do what it must).
     Halted,
 }
 
@@ -349,7 +351,8 @@ impl Answer {
     /// Parses an answer.
     ///
     /// # Errors
-    /// The first rule that is broken. An answer [`Answer::Error`] is not one of them: see [`Answer::into_result`].
+    /// The first rule that is broken. An answer [`Answer::Error`] is not one of them: see
+    /// [`Answer::into_result`].
     pub fn decode(bytes: &[u8]) -> Result<Self, MailboxError> {
         let (number, mut f) = open(bytes, "answer")?;
         let answer = match number {
@@ -411,7 +414,8 @@ pub fn evidence_answer(bytes: &[u8]) -> Result<Vec<u8>, MailboxError> {
     }
 }
 
-/// Requests that load an image, in order: begin, header parts, chunks, finish. The answer to the last is [`Answer::Loaded`].
+/// Requests that load an image, in order: begin, header parts, chunks, finish. The answer to the
+/// last is [`Answer::Loaded`].
 #[must_use]
 pub fn load_requests(container: &crate::image::Container, key_box: &[u8]) -> Vec<Request> {
     let header = container.header().bytes();

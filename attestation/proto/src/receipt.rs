@@ -1,4 +1,5 @@
-//! Receipts of key releases: signed, and each names the digest of the one before, so that an edit, a gap, a reorder and a truncation show.
+//! Receipts of key releases: signed, and each names the digest of the one before, so that an edit,
+//! a gap, a reorder and a truncation show.
 
 use alloc::string::{String, ToString};
 use alloc::vec;
@@ -156,7 +157,8 @@ pub struct Receipt {
     pub policy_digest: [u8; 32],
     /// SHA-256 of the recipient's key.
     pub recipient_digest: [u8; 32],
-    /// Whether the recipient's key may be anybody's, and not only the one that the evidence vouches for: a resource for the host beside the card.
+    /// Whether the recipient's key may be anybody's, and not only the one that the evidence vouches
+    /// for: a resource for the host beside the card.
     pub to_host: bool,
 }
 
@@ -244,7 +246,8 @@ pub struct Head {
     pub digest: [u8; 32],
 }
 
-/// The service's statement that it forgot a tenant's receipts up to a head. Without it a chain begins at its first receipt.
+/// The service's statement that it forgot a tenant's receipts up to a head. Without it a chain
+/// begins at its first receipt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Forgotten {
     /// Whose receipts.
@@ -310,7 +313,8 @@ pub struct Audit<'a> {
 }
 
 impl<'a> Audit<'a> {
-    /// Begins at the first receipt of a tenant, or behind `after` where older ones were cut off knowingly.
+    /// Begins at the first receipt of a tenant, or behind `after` where older ones were cut off
+    /// knowingly.
     #[must_use]
     pub fn new(tenant: &'a str, keys: &'a [PublicKey], after: Option<Head>) -> Self {
         Self { tenant, keys, head: after.unwrap_or(Head { seq: 0, digest: genesis(tenant) }) }

@@ -1,7 +1,7 @@
 //! Key release: a key leaves only as an HPKE message to a key that verified evidence vouches for.
 //!
-//! The `info` binds tenant, key id and version, layer, evidence digest, nonce, recipient key and receipt id, so that a box for one key cannot
-//! pass for another.
+//! The `info` binds tenant, key id and version, layer, evidence digest, nonce, recipient key and
+//! receipt id, so that a box for one key cannot pass for another.
 
 use alloc::string::String;
 use alloc::vec;
@@ -259,7 +259,8 @@ impl KeyBox {
     }
 }
 
-/// What the IP vendor releases to a kernel: the image key and what the kernel must hold the image against.
+/// What the IP vendor releases to a kernel: the image key and what the kernel must hold the image
+/// against.
 pub struct ImageSecret {
     /// Key of the container.
     pub key: ImageKey,

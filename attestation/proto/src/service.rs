@@ -1,4 +1,5 @@
-//! Codes of the verifier service: what its answers carry, and what it says when it does not start. Client and service have them from here.
+//! Codes of the verifier service: what its answers carry, and what it says when it does not start.
+//! Client and service have them from here.
 
 use crate::code::Code;
 

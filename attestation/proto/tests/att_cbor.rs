@@ -9,7 +9,8 @@ fn code(bytes: &[u8]) -> &'static str {
     check(bytes, &LIMITS).unwrap_err().code()
 }
 
-/// RFC 8949 appendix A, the examples that are deterministic and of a kind that the formats here have.
+/// RFC 8949 appendix A, the examples that are deterministic and of a kind that the formats here
+/// have.
 #[test]
 fn rfc_8949_examples() {
     let text = |s: &str| Value::Text(s.into());
@@ -62,7 +63,8 @@ fn rfc_8949_examples() {
     }
 }
 
-/// RFC 8949 appendix A, the examples that are not deterministic or of a kind that is refused; appendix F, the ones that are not well-formed.
+/// RFC 8949 appendix A, the examples that are not deterministic or of a kind that is refused;
+/// appendix F, the ones that are not well-formed.
 #[test]
 fn rfc_8949_refused() {
     for hex in [

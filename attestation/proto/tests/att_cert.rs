@@ -1,4 +1,5 @@
-//! The certificate chain: what is issued is read by others, and every rule of the validator refuses.
+//! The certificate chain: what is issued is read by others, and every rule of the validator
+//! refuses.
 
 mod parts;
 
@@ -116,7 +117,8 @@ fn shape_of_the_chain() {
     // A device of somebody else.
     let other = Certificate::parse(&cert::issue_root(&key("other"), "other maker", NOW - 10, NOW + 10)).unwrap();
     assert_eq!(validate_chain(&pki.chain, &other, NOW).unwrap_err().code(), "SHEF-PRO-022");
-    // Somebody else under the same name and key id cannot exist; under the same name the key id differs.
+    // Somebody else under the same name and key id cannot exist; under the same name the key id
+    // differs.
     let twin = Certificate::parse(&cert::issue_root(&key("other"), "maker", NOW - 10, NOW + 10)).unwrap();
     assert_eq!(validate_chain(&pki.chain, &twin, NOW).unwrap_err().code(), "SHEF-PRO-022");
     // An AK of another device.
@@ -386,7 +388,8 @@ fn rules_of_the_root() {
     assert!(pki.chain[0].check_root().is_err());
 }
 
-/// openssl knows nothing of this project: it must verify the signatures and see the names and extensions.
+/// openssl knows nothing of this project: it must verify the signatures and see the names and
+/// extensions.
 #[test]
 fn openssl_verifies_the_signatures() {
     let pki = pki();

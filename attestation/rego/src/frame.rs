@@ -1,4 +1,5 @@
-//! Messages between a service and its worker, over a pipe each way: length in four bytes, kind, body.
+//! Messages between a service and its worker, over a pipe each way: length in four bytes, kind,
+//! body.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -31,7 +32,8 @@ pub const BAD: u8 = b'b';
 /// Added to an answer: the worker ends after it.
 pub const LAST: u8 = 0x80;
 
-/// One end of the two pipes. To and fro between two processes costs half of what it does over a socket.
+/// One end of the two pipes. To and fro between two processes costs half of what it does over a
+/// socket.
 pub struct Channel {
     input: File,
     output: File,
@@ -109,7 +111,8 @@ impl Channel {
     }
 }
 
-/// Waits until the pipe is ready for the next call, or the deadline; not at all where there is none, since that call waits then.
+/// Waits until the pipe is ready for the next call, or the deadline; not at all where there is
+/// none, since that call waits then.
 fn wait(pipe: &File, ready: PollFlags, deadline: Option<Instant>) -> io::Result<()> {
     let Some(deadline) = deadline else { return Ok(()) };
     loop {

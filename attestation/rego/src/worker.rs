@@ -17,7 +17,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use crate::frame::{ALLOW, BAD, Channel, DENY, EVALUATE, FAILED, LAST, LOAD, READY, TIME, UNKNOWN};
 use crate::{MEMORY, MODE};
 
-/// After an evaluation of this length the worker gives way to a fresh one: what it left of its memory in pieces is no other policy's loss.
+/// After an evaluation of this length the worker gives way to a fresh one: what it left of its
+/// memory in pieces is no other policy's loss.
 const HARD: Duration = Duration::from_millis(100);
 
 /// How long a grant of processor time is good for.
@@ -26,7 +27,8 @@ const GRANT: Duration = Duration::from_millis(500);
 /// Most bytes of an answer's text.
 const MAX_TEXT: usize = 1024;
 
-/// Where this process was started as a worker: its whole life, and how it ended. Comes first in `main`.
+/// Where this process was started as a worker: its whole life, and how it ended. Comes first in
+/// `main`.
 #[must_use]
 pub fn serve() -> Option<ExitCode> {
     let mut args = std::env::args_os().skip(1);
@@ -84,8 +86,8 @@ fn reason(error: PolicyError) -> String {
     }
 }
 
-/// Takes from this process what no policy needs. It ends when its questions do, so it survives the signals that end a whole group or unit:
-/// its service still answers open requests then.
+/// Takes from this process what no policy needs. It ends when its questions do, so it survives the
+/// signals that end a whole group or unit: its service still answers open requests then.
 fn confine() -> io::Result<()> {
     for signal in [SIGHUP, SIGINT, SIGTERM] {
         signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;
@@ -104,7 +106,8 @@ fn confine() -> io::Result<()> {
     Ok(())
 }
 
-/// Processor time of this process: granted anew for the question at hand, so that a single step without end ends, also when nobody waits for it.
+/// Processor time of this process: granted anew for the question at hand, so that a single step
+/// without end ends, also when nobody waits for it.
 struct Clock {
     stat: File,
     granted: Instant,
@@ -123,7 +126,8 @@ impl Clock {
         let mut bytes = [0; 1024];
         let read = self.stat.read_at(&mut bytes, 0)?;
         let text = String::from_utf8_lossy(&bytes[..read]);
-        // Fields 14 and 15, in hundredths of a second; the name of the program, in brackets, may hold blanks.
+        // Fields 14 and 15, in hundredths of a second; the name of the program, in brackets, may
+        // hold blanks.
         let fields = text.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11).take(2);
         let used = fields.map(|field| field.parse::<u64>().map_err(io::Error::other)).sum::<io::Result<u64>>()?;
         let most = Duration::from_millis(used * 10) + MAX_TIME + GRANT;
@@ -135,7 +139,8 @@ impl Clock {
     }
 }
 
-/// Policies that were parsed, the one used last at the end: as many as have the length of one together, so that they leave room to work in.
+/// Policies that were parsed, the one used last at the end: as many as have the length of one
+/// together, so that they leave room to work in.
 #[derive(Default)]
 struct Programs(Vec<(Rego, Program)>);
 
@@ -156,7 +161,8 @@ impl Programs {
         Ok(())
     }
 
-    /// Nothing where the policy is not loaded. One that failed is forgotten: it has to be loaded again.
+    /// Nothing where the policy is not loaded. One that failed is forgotten: it has to be loaded
+    /// again.
     fn evaluate(&mut self, id: &str, input: &str) -> Option<Result<bool, RegoError>> {
         let at = self.0.iter().rposition(|(policy, _)| policy.id() == id)?;
         let answer = self.0[at].1.evaluate(input);

@@ -18,7 +18,8 @@ use signal_hook::consts::{SIGABRT, SIGSEGV, SIGXCPU};
 use crate::frame::{ALLOW, BAD, Channel, DENY, EVALUATE, FAILED, LAST, LOAD, READY, TIME, UNKNOWN};
 use crate::{MEMORY, MODE, PATIENCE};
 
-/// After so many evaluations in a row that passed a limit, a policy is not run for [`PAUSE`]; and again after each further one.
+/// After so many evaluations in a row that passed a limit, a policy is not run for [`PAUSE`]; and
+/// again after each further one.
 const STRIKES: u32 = 3;
 
 /// See [`STRIKES`].
@@ -58,7 +59,8 @@ impl Default for Workers {
 }
 
 impl Workers {
-    /// Workers of the executable `program`, whose `main` calls [`crate::serve`] first. None is started yet.
+    /// Workers of the executable `program`, whose `main` calls [`crate::serve`] first. None is
+    /// started yet.
     #[must_use]
     pub fn new(program: impl Into<PathBuf>) -> Self {
         Self { program: program.into(), idle: Mutex::default(), strikes: Mutex::default() }
@@ -90,7 +92,8 @@ impl Workers {
         lock(&self.idle).iter().map(|worker| worker.child.id()).collect()
     }
 
-    /// Asks a worker something about a policy, unless it was struck off; counts what passes its limits.
+    /// Asks a worker something about a policy, unless it was struck off; counts what passes its
+    /// limits.
     fn with_worker<T>(&self, policy: &Rego, ask: impl FnOnce(&mut Worker) -> Result<T, Gone>) -> Result<T, RegoError>
     where
         T: Answer,

@@ -126,7 +126,8 @@ pub enum SealError {
         /// number of faults
         faults: u32,
     },
-    /// A fault froze this region, and the caller did not say that the launch could not have reached it, or it is the region to be opened.
+    /// A fault froze this region, and the caller did not say that the launch could not have reached
+    /// it, or it is the region to be opened.
     #[error("a fault froze region {region}, and what was sealed may depend on it")]
     Frozen {
         /// number

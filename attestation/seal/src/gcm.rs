@@ -1,4 +1,5 @@
-//! AES-GCM by one of two implementations with the same bytes: RustCrypto, which runs everywhere, or aws-lc (feature `aws-lc`), which is faster in bulk.
+//! AES-GCM by one of two implementations with the same bytes: RustCrypto, which runs everywhere, or
+//! aws-lc (feature `aws-lc`), which is faster in bulk.
 
 use alloc::boxed::Box;
 

@@ -13,7 +13,8 @@ use crate::{ChunkCipher, ChunkTag, Plain, SealError};
 pub struct OpenPolicy {
     /// Open although the Shield refused accesses of the accelerator.
     pub refusals: bool,
-    /// Open although chunks were not written; they read as zeros and [`Opened::written`] tells them apart.
+    /// Open although chunks were not written; they read as zeros and [`Opened::written`] tells them
+    /// apart.
     pub holes: bool,
 }
 
@@ -66,11 +67,13 @@ impl Opener {
         }
     }
 
-    /// As [`Opener::check`] where a fault froze regions and did not stop the Shield (`on_fault = "region"`), and the launch could have
-    /// reached none of them: the caller names them in `unreached`.
+    /// As [`Opener::check`] where a fault froze regions and did not stop the Shield
+    /// (`on_fault = "region"`), and the launch could have reached none of them: the caller names
+    /// them in `unreached`.
     ///
     /// # Errors
-    /// Another session, a stopped Shield, a frozen region that is not named or is this one, refusals that the policy does not tolerate.
+    /// Another session, a stopped Shield, a frozen region that is not named or is this one,
+    /// refusals that the policy does not tolerate.
     pub fn check_despite_fault(&self, statement: &Statement, unreached: &[u8], policy: OpenPolicy) -> Result<(), SealError> {
         if statement.transcript() != self.transcript || *statement.config_digest() != self.config_digest {
             return Err(SealError::Session);
@@ -89,10 +92,12 @@ impl Opener {
         Ok(())
     }
 
-    /// Opens whole chunks from chunk `first` on; `data` is what lies in card memory, `tags` their tags.
+    /// Opens whole chunks from chunk `first` on; `data` is what lies in card memory, `tags` their
+    /// tags.
     ///
     /// # Errors
-    /// What [`Opener::check`] says; a chunk that was not written, unless the policy allows holes; a chunk that does not open.
+    /// What [`Opener::check`] says; a chunk that was not written, unless the policy allows holes; a
+    /// chunk that does not open.
     pub fn open(&self, statement: &Statement, policy: OpenPolicy, first: u64, data: &[u8], tags: &[u8]) -> Result<Opened, SealError> {
         self.check(statement, policy)?;
         self.open_checked(statement, policy, first, data, tags)
@@ -138,8 +143,9 @@ impl Opener {
         self.open_into(statement, policy, first, sealed, out).map(drop)
     }
 
-    /// As [`Opener::open_piece`], where `bring` copies ciphertext from where it came to: so many bytes from an offset, a few chunks at a time in their order, into memory that
-    /// stays in the processor's nearest cache. There are `len` bytes of it.
+    /// As [`Opener::open_piece`], where `bring` copies ciphertext from where it came to: so many
+    /// bytes from an offset, a few chunks at a time in their order, into memory that stays in the
+    /// processor's nearest cache. There are `len` bytes of it.
     ///
     /// # Errors
     /// As [`Opener::open_piece`], and those of `bring`.
@@ -180,7 +186,8 @@ impl Opener {
         Ok(map)
     }
 
-    /// Whether the statement lets so many bytes of ciphertext and of tags from chunk `first` on be opened into so many bytes: the epoch, and what was written in it.
+    /// Whether the statement lets so many bytes of ciphertext and of tags from chunk `first` on be
+    /// opened into so many bytes: the epoch, and what was written in it.
     fn check_piece<'s>(
         &self,
         statement: &'s Statement,

@@ -3,7 +3,8 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// Plaintext in bulk, erased when dropped. Its memory is what it was made with, so that nothing is left behind elsewhere.
+/// Plaintext in bulk, erased when dropped. Its memory is what it was made with, so that nothing is
+/// left behind elsewhere.
 pub struct Plain {
     bytes: Vec<u8>,
     len: usize,
@@ -37,7 +38,8 @@ impl core::ops::DerefMut for Plain {
 
 impl Drop for Plain {
     fn drop(&mut self) {
-        // As fast as memory is written: byte by byte it would take longer than the cipher. The barrier keeps it from being left out.
+        // As fast as memory is written: byte by byte it would take longer than the cipher. The
+        // barrier keeps it from being left out.
         self.bytes.fill(0);
         zeroize::optimization_barrier(&self.bytes[..]);
     }

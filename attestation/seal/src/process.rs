@@ -5,7 +5,8 @@ use std::ptr::null_mut;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A process. A copy that fork makes is another one, also where it has the same number: in a namespace of its own, or after the first one ended.
+/// A process. A copy that fork makes is another one, also where it has the same number: in a
+/// namespace of its own, or after the first one ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Process {
     number: u32,
@@ -50,7 +51,8 @@ fn wiped() -> Option<&'static AtomicU64> {
     if page == libc::MAP_FAILED || unsafe { libc::madvise(page, BYTES, libc::MADV_WIPEONFORK) } != 0 {
         return None;
     }
-    // SAFETY: the word is at the start of a page that is never unmapped, and everybody reaches it by this reference.
+    // SAFETY: the word is at the start of a page that is never unmapped, and everybody reaches it
+    // by this reference.
     Some(unsafe { AtomicU64::from_ptr(page.cast()) })
 }
 

@@ -28,7 +28,8 @@ pub struct SealedRun {
 struct Sealed {
     cipher: ChunkCipher,
     region: Region,
-    /// The process that has the key. A copy of it, made by fork, would seal other data under the same IVs.
+    /// The process that has the key. A copy of it, made by fork, would seal other data under the
+    /// same IVs.
     #[cfg(feature = "parallel")]
     process: Process,
 }
@@ -48,8 +49,8 @@ impl Sealed {
     }
 }
 
-/// Seals an `input` region once, front to back: each chunk of an epoch is sealed by the one sealer that owns the region's key and the epoch, or by the
-/// one [`Portion`] that was taken from it.
+/// Seals an `input` region once, front to back: each chunk of an epoch is sealed by the one sealer
+/// that owns the region's key and the epoch, or by the one [`Portion`] that was taken from it.
 pub struct Sealer {
     of: Arc<Sealed>,
     epoch: u64,
@@ -58,7 +59,8 @@ pub struct Sealer {
     blocks: u64,
 }
 
-/// Chunks that were taken from a [`Sealer`], to be sealed on whichever thread: once, as it is used up by that.
+/// Chunks that were taken from a [`Sealer`], to be sealed on whichever thread: once, as it is used
+/// up by that.
 ///
 /// ```compile_fail,E0382
 /// fn twice(portion: shef_seal::Portion, data: &[u8], run: &mut shef_seal::SealedRun) {
@@ -80,10 +82,12 @@ pub struct Spent {
 }
 
 impl Sealer {
-    /// A sealer for `length` bytes from the start of the region in epoch `epoch` of the Load Key. Takes the region's key out of `keys`.
+    /// A sealer for `length` bytes from the start of the region in epoch `epoch` of the Load Key.
+    /// Takes the region's key out of `keys`.
     ///
     /// # Errors
-    /// No `input` region, key taken before, epoch 0 or above 48 bits, length 0 or above the region's size.
+    /// No `input` region, key taken before, epoch 0 or above 48 bits, length 0 or above the
+    /// region's size.
     pub fn new(config: &Config, keys: &mut SessionKeys, region: u8, epoch: u64, length: u64) -> Result<Self, SealError> {
         let r = config.region(region).filter(|r| r.mode == Mode::Input).ok_or(SealError::Region { region, expected: "input" })?;
         check_session(config, keys)?;
@@ -121,7 +125,8 @@ impl Sealer {
     /// Takes the next `bytes` away, for whoever seals them. They must be whole chunks.
     ///
     /// # Errors
-    /// More bytes than declared, not whole chunks, or a copy of the process that made the sealer; nothing is taken then.
+    /// More bytes than declared, not whole chunks, or a copy of the process that made the sealer;
+    /// nothing is taken then.
     pub fn portion(&mut self, bytes: u64) -> Result<Portion, SealError> {
         self.of.check_process()?;
         if !bytes.is_multiple_of(self.chunk()) {
@@ -209,8 +214,9 @@ impl Portion {
         Ok(())
     }
 
-    /// As [`Portion::seal_into`], where `take` copies what was sealed to where it goes: a few chunks in their order, from memory that stays in the processor's nearest cache.
-    /// It gets the number of the first of them in the portion, ciphertext and tags.
+    /// As [`Portion::seal_into`], where `take` copies what was sealed to where it goes: a few
+    /// chunks in their order, from memory that stays in the processor's nearest cache. It gets the
+    /// number of the first of them in the portion, ciphertext and tags.
     ///
     /// # Errors
     /// As [`Portion::seal_into`], and those of `take`; what was not taken is never sealed.
@@ -270,7 +276,8 @@ impl Spent {
     /// A sealer for a later epoch; the Shield's epoch is raised by the channel's EPOCH command.
     ///
     /// # Errors
-    /// An epoch that is not above the last one, a length that does not fit, or a key that is used up; this value comes back.
+    /// An epoch that is not above the last one, a length that does not fit, or a key that is used
+    /// up; this value comes back.
     pub fn next_epoch(self, epoch: u64, length: u64) -> Result<Sealer, (SealError, Self)> {
         let region = &self.of.region;
         if let Err(e) = check(region, epoch, self.epoch + 1, length) {

@@ -1,4 +1,5 @@
-//! A copy of the process that has a sealer, made by fork: it would seal other data under the same IVs.
+//! A copy of the process that has a sealer, made by fork: it would seal other data under the same
+//! IVs.
 #![cfg(feature = "parallel")]
 #![expect(unsafe_code, reason = "forks")]
 
@@ -8,7 +9,8 @@ use shef_proto::hpke_suite::derive_key_pair;
 use shef_proto::load::{first_epochs, seal_load_key};
 use shef_seal::{SealError, SealedRun, Sealer};
 
-/// Runs `run` in a copy of this process: the first one of a new namespace, or any where this user may make no namespaces.
+/// Runs `run` in a copy of this process: the first one of a new namespace, or any where this user
+/// may make no namespaces.
 fn copied(run: impl FnOnce()) {
     let fork = |flags: libc::c_int| {
         // SAFETY: as fork. Without a stack the copy goes on with its own.
@@ -26,8 +28,9 @@ fn copied(run: impl FnOnce()) {
     assert_eq!((libc::WIFEXITED(status), libc::WEXITSTATUS(status)), (true, 0), "the copy failed");
 }
 
-/// The copy may have the same number as its maker: here both are the first of their namespaces. The only test of its program: the copy has one thread, and
-/// others would hold locks that nobody lets go.
+/// The copy may have the same number as its maker: here both are the first of their namespaces. The
+/// only test of its program: the copy has one thread, and others would hold locks that nobody lets
+/// go.
 #[test]
 fn a_copy_of_the_process_seals_nothing() {
     copied(|| {

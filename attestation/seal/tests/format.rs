@@ -1,4 +1,5 @@
-//! Sealer, opener and the bare format: vectors from outside, round trips, and everything that must not open.
+//! Sealer, opener and the bare format: vectors from outside, round trips, and everything that must
+//! not open.
 
 use proptest::prelude::*;
 use shef_proto::channel::{
@@ -94,7 +95,8 @@ fn iv_is_region_version_index() {
     assert_eq!(chunk_iv(0xab, 0x1122_3344_5566, 0x77_8899_aabb), [0xab, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0x99, 0xaa, 0xbb]);
 }
 
-/// Any 96-bit IV is a region, a version and an index; so vectors without AAD run through the format itself.
+/// Any 96-bit IV is a region, a version and an index; so vectors without AAD run through the format
+/// itself.
 fn split_iv(iv: &[u8]) -> (u8, u64, u64) {
     let n = |b: &[u8]| b.iter().fold(0, |n, &x| n << 8 | u64::from(x));
     (iv[0], n(&iv[1..7]), n(&iv[7..]))

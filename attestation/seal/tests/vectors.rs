@@ -1,5 +1,7 @@
-//! The project's own vectors: `tests/vectors/{load-key,register-channel,sealed-memory,tree-node}.json` are what this code makes, and every
-//! value is computed a second time from the page alone, with HKDF, HPKE and AES-GCM called directly.
+//! The project's own vectors:
+//! `tests/vectors/{load-key,register-channel,sealed-memory,tree-node}.json` are what this code
+//! makes, and every value is computed a second time from the page alone, with HKDF, HPKE and
+//! AES-GCM called directly.
 //!
 //! `SHEF_WRITE_VECTORS=1 cargo test -p shef-seal --test vectors` writes the files.
 

@@ -1,4 +1,5 @@
-//! A simulated device for trying the service out: shows its manufacturer's root and its reference values, answers challenges, opens boxes.
+//! A simulated device for trying the service out: shows its manufacturer's root and its reference
+//! values, answers challenges, opens boxes.
 #[path = "../tests/common/device.rs"]
 #[allow(dead_code, reason = "tests use the rest")]
 mod device;

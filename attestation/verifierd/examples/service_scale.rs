@@ -1,8 +1,10 @@
-//! What a service costs that has seen a million devices and given out ten million receipts, beside one that has seen a thousandth of that.
+//! What a service costs that has seen a million devices and given out ten million receipts, beside
+//! one that has seen a thousandth of that.
 //!
-//! `cargo xtask bench verifier --scale [--json]`. Both on SQLite, in one process, the small one first. Times are CPU times of the process, so
-//! that other work on the machine does not count; memory is what the process holds. `SHEF_SCALE_DEVICES` sets another number of devices;
-//! there are ten receipts for each.
+//! `cargo xtask bench verifier --scale [--json]`. Both on SQLite, in one process, the small one
+//! first. Times are CPU times of the process, so that other work on the machine does not count;
+//! memory is what the process holds. `SHEF_SCALE_DEVICES` sets another number of devices; there are
+//! ten receipts for each.
 
 #[path = "../tests/common/mod.rs"]
 mod common;

@@ -1,10 +1,13 @@
-//! Appraisals per second of the whole service over mutual TLS, clients included, in one process, and their latency at half that load.
+//! Appraisals per second of the whole service over mutual TLS, clients included, in one process,
+//! and their latency at half that load.
 //!
-//! `cargo xtask bench verifier [--json]`. Each request carries fresh evidence for a nonce of its own; it is appraised with the chain cached,
-//! recorded, its nonce used up, and answered with a signed result. The rate counts CPU time of the process, so that other work on the machine
-//! does not count: appraisals in two seconds of CPU time are what two free cores do in one second. Latencies are of the clock on the wall,
-//! from the moment at which a request was due. The baseline is the same clients asking over the same connections for what costs nothing,
-//! whether the service is alive.
+//! `cargo xtask bench verifier [--json]`. Each request carries fresh evidence for a nonce of its
+//! own; it is appraised with the chain cached, recorded, its nonce used up, and answered with a
+//! signed result. The rate counts CPU time of the process, so that other work on the machine does
+//! not count: appraisals in two seconds of CPU time are what two free cores do in one second.
+//! Latencies are of the clock on the wall, from the moment at which a request was due. The baseline
+//! is the same clients asking over the same connections for what costs nothing, whether the service
+//! is alive.
 
 #[path = "../tests/common/mod.rs"]
 mod common;
@@ -51,8 +54,9 @@ struct Run {
 }
 
 impl Run {
-    /// All clients at once, each asking for `seconds` at most: as fast as it is answered, or `rate` requests a second from all together.
-    /// `ask` gets client and number of the request, and says whether there was still something to ask.
+    /// All clients at once, each asking for `seconds` at most: as fast as it is answered, or `rate`
+    /// requests a second from all together. `ask` gets client and number of the request, and says
+    /// whether there was still something to ask.
     fn new(seconds: f64, rate: Option<f64>, ask: impl Fn(usize, usize) -> bool + Sync) -> Self {
         let (start, spent) = (Instant::now(), cpu());
         let one = |client: usize| {

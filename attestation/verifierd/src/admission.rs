@@ -43,7 +43,8 @@ pub async fn every_request(State(app): Shared, request: Request, next: Next) -> 
     }
     let headers = response.headers_mut();
     if unread {
-        // The connection ends with a body that nobody took, and the client must not send its next request on it.
+        // The connection ends with a body that nobody took, and the client must not send its next
+        // request on it.
         headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -58,7 +59,8 @@ pub async fn every_request(State(app): Shared, request: Request, next: Next) -> 
     response
 }
 
-/// A refusal that is kept: of what somebody may not do, and of changes that were not made. Denied evidence has its own records.
+/// A refusal that is kept: of what somebody may not do, and of changes that were not made. Denied
+/// evidence has its own records.
 fn refusal(route: &Route, response: &Response) -> Option<String> {
     let status = response.status();
     let of_a_change = route.need == Need::Operate && route.changes() && status.is_client_error();

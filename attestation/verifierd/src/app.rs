@@ -26,7 +26,8 @@ use crate::secrets::{Kek, Signer, read_secret};
 use crate::store::{DeviceCounts, Event, Store};
 use crate::tls;
 
-/// How long a replica trusts what it has read before it asks the store whether another one changed it.
+/// How long a replica trusts what it has read before it asks the store whether another one changed
+/// it.
 const FRESH: Duration = Duration::from_secs(1);
 
 /// Most certificate chains that are kept, about 2 KiB each.
@@ -75,20 +76,23 @@ pub struct App {
     pub clock: Clock,
     collateral: Mutex<HashMap<String, (Arc<Collateral>, Instant)>>,
     lanes: Mutex<HashMap<String, Arc<Lane>>>,
-    /// Work of all lanes that waits: half of the places, so that the rest is there for what need not wait.
+    /// Work of all lanes that waits: half of the places, so that the rest is there for what need
+    /// not wait.
     waiting: Arc<Semaphore>,
     /// Devices of each tenant as they were counted last, and when.
     counted: tokio::sync::Mutex<HashMap<String, (i64, DeviceCounts)>>,
     /// Refused logins in the log.
     pub logins: Arc<Quiet>,
-    /// Refusals of each identity that are kept as events: what one is refused hides nothing of another's.
+    /// Refusals of each identity that are kept as events: what one is refused hides nothing of
+    /// another's.
     refusals: Mutex<HashMap<String, Quiet>>,
 }
 
 /// Refused logins that are logged at once, and the seconds after which there may be one more.
 const LOGINS: (u32, Duration) = (50, Duration::from_secs(2));
 
-/// Refusals of one identity that are kept at once, and the time after which there may be one more: 1,440 a day.
+/// Refusals of one identity that are kept at once, and the time after which there may be one more:
+/// 1,440 a day.
 const REFUSALS: (u32, Duration) = (60, Duration::from_secs(60));
 
 /// Seconds for which devices are not counted again: of a million that takes a tenth of a second.
@@ -163,7 +167,8 @@ impl App {
         Ok(())
     }
 
-    /// How many devices a tenant has, as of now or a few seconds ago; who asks meanwhile waits for the same count.
+    /// How many devices a tenant has, as of now or a few seconds ago; who asks meanwhile waits for
+    /// the same count.
     ///
     /// # Errors
     /// The database does not answer.
@@ -185,7 +190,8 @@ impl App {
         self.counted.lock().await.remove(tenant);
     }
 
-    /// What ends soon or has ended, seconds since 1970, by what it is: certificates of signers and CoRIMs of these tenants, and those of the service itself.
+    /// What ends soon or has ended, seconds since 1970, by what it is: certificates of signers and
+    /// CoRIMs of these tenants, and those of the service itself.
     ///
     /// # Errors
     /// The database does not answer, or a file cannot be read.
@@ -225,7 +231,8 @@ impl App {
         self.store.add_tenants(&names).await
     }
 
-    /// Takes a new configuration: tenants, tokens, limits, signing keys, KEK. What [`Config::fixed`] lists stays as it is.
+    /// Takes a new configuration: tenants, tokens, limits, signing keys, KEK. What
+    /// [`Config::fixed`] lists stays as it is.
     ///
     /// # Errors
     /// A file cannot be used; the old configuration stays.
@@ -326,7 +333,8 @@ impl App {
         Arc::clone(lanes.entry(tenant.to_owned()).or_insert(Arc::new(lane)))
     }
 
-    /// The highest security version that a known kernel of this evidence's device has shown to this tenant; 0 for none.
+    /// The highest security version that a known kernel of this evidence's device has shown to this
+    /// tenant; 0 for none.
     ///
     /// # Errors
     /// The database does not answer.
@@ -336,7 +344,8 @@ impl App {
         Ok(device.map_or(0, |device| device.highest_svn.unsigned_abs()))
     }
 
-    /// Forgets receipts from before `before`, and signs that it does: but only those that form the chain. Gives how many went.
+    /// Forgets receipts from before `before`, and signs that it does: but only those that form the
+    /// chain. Gives how many went.
     async fn forget_receipts(&self, tenant: &str, before: i64) -> Result<u64> {
         let (heads, rows) = (self.store.heads(tenant).await?, self.store.old_receipts(tenant, before).await?);
         // Another replica may be at it.

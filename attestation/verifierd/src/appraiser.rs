@@ -1,4 +1,5 @@
-//! What appraisals of a tenant are held against, read once for each generation; and the appraisal with all of it.
+//! What appraisals of a tenant are held against, read once for each generation; and the appraisal
+//! with all of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -45,7 +46,8 @@ struct BothParts {
 }
 
 impl StoredPolicy {
-    /// Reads a text. Its part in Rego is looked over, not parsed: [`Lane::check`](crate::lanes::Lane::check).
+    /// Reads a text. Its part in Rego is looked over, not parsed:
+    /// [`Lane::check`](crate::lanes::Lane::check).
     ///
     /// # Errors
     /// Not a policy.
@@ -90,13 +92,15 @@ pub struct Collateral {
     pub generation: i64,
     /// When the first of its CoRIMs ends, seconds since 1970: then it is read again.
     pub ends: i64,
-    /// When the first of its signers' certificates ends, and the first of its active CoRIMs, seconds since 1970; in the past for those that have.
+    /// When the first of its signers' certificates ends, and the first of its active CoRIMs,
+    /// seconds since 1970; in the past for those that have.
     pub watched: Watched,
     /// Versions of the CoRIMs that are stored.
     pub versions: Vec<CorimVersion>,
     anchors: TrustAnchors,
     reference: ReferenceValues,
-    /// By name and version; or why one cannot be used, such as a function in Rego that policies could call once.
+    /// By name and version; or why one cannot be used, such as a function in Rego that policies
+    /// could call once.
     policies: BTreeMap<(String, i64), std::result::Result<Arc<StoredPolicy>, String>>,
     revocations: Revocations,
     revocation_rows: Vec<RevocationRow>,
@@ -220,7 +224,8 @@ fn version(corim: &corim::Corim) -> Result<CorimVersion> {
     Ok(CorimVersion { signer: corim.signer.clone(), id: corim.id.clone(), version })
 }
 
-/// Demands that no higher version of a CoRIM was known, ever: one that was taken out, or has ended, is not followed by an older one.
+/// Demands that no higher version of a CoRIM was known, ever: one that was taken out, or has ended,
+/// is not followed by an older one.
 fn newest<'a>(corim: &corim::Corim, known: impl IntoIterator<Item = &'a CorimVersion>) -> Result<()> {
     let same = known.into_iter().filter(|known| known.id == corim.id && known.signer == corim.signer);
     let highest = same.map(|known| known.version.unsigned_abs()).max().unwrap_or(0);
@@ -232,8 +237,8 @@ fn newest<'a>(corim: &corim::Corim, known: impl IntoIterator<Item = &'a CorimVer
 }
 
 impl Collateral {
-    /// Parses what the store holds, as of `now`. What was good when it came in and is past its time, or whose signer is gone, does not
-    /// count; what cannot be read at all is an error.
+    /// Parses what the store holds, as of `now`. What was good when it came in and is past its
+    /// time, or whose signer is gone, does not count; what cannot be read at all is an error.
     ///
     /// # Errors
     /// The store holds what this version cannot read.
@@ -247,7 +252,8 @@ impl Collateral {
         for row in &rows.corims {
             let read = |at| reference(&row.media_type, &row.content, &signers, &revoked, at);
             let found = read(now);
-            // One that has ended counted when it came in: older versions of it stay out all the same.
+            // One that has ended counted when it came in: older versions of it stay out all the
+            // same.
             let as_it_was = found.as_ref().err().and_then(|_| read(row.created).ok()?.corim);
             if let Some(corim) = as_it_was.as_ref().or_else(|| found.as_ref().ok()?.corim.as_ref()) {
                 versions.push(version(corim)?);
@@ -296,10 +302,12 @@ impl Collateral {
         })
     }
 
-    /// Checks reference values before they are stored beside what is there: they count, and contradict nothing.
+    /// Checks reference values before they are stored beside what is there: they count, and
+    /// contradict nothing.
     ///
     /// # Errors
-    /// Not of the form, not signed by a known signer, past their time, or another version of what is there.
+    /// Not of the form, not signed by a known signer, past their time, or another version of what
+    /// is there.
     pub fn check(rows: &CollateralRows, row: &CorimRow, now: i64) -> Result<ReferenceValues> {
         let revoked = revocations(&rows.revocations)?;
         let signers = rows.signers.iter().map(|row| signer(&row.name, &row.content)).collect::<Result<Vec<_>>>()?;
@@ -414,7 +422,8 @@ impl Received {
         self.0.evidence.as_ref().ok().map(Evidence::unverified_claims)
     }
 
-    /// The layer that it says it is of; what says nothing is appraised, and denied, as the kernel's.
+    /// The layer that it says it is of; what says nothing is appraised, and denied, as the
+    /// kernel's.
     #[must_use]
     pub fn layer(&self) -> Layer {
         self.claims().map_or(Layer::Kernel, Claims::layer)
@@ -453,7 +462,8 @@ fn passed(outcome: &Outcome, checks: &[CheckId]) -> bool {
     checks.iter().all(|id| outcome.appraisal.check(*id).is_some_and(|check| check.passed))
 }
 
-/// Whether a certified device has signed this evidence for this nonce: only then is the nonce used up, so that strangers cannot burn it.
+/// Whether a certified device has signed this evidence for this nonce: only then is the nonce used
+/// up, so that strangers cannot burn it.
 #[must_use]
 pub fn is_genuine(outcome: &Outcome) -> bool {
     passed(outcome, &[CheckId::Nonce, CheckId::Signature, CheckId::Ueid])
@@ -465,7 +475,8 @@ pub fn record(outcome: &Outcome, policy: &StoredPolicy, question: &Question<'_>)
     let common = question.evidence.claims().map(|claims| &claims.common);
     let accepted = outcome.verified.is_some();
     let kernel_svn = common.map_or(0, |common| common.kernel_svn);
-    // A kernel that nobody knows may claim any version: it must not lock the device out of those that are known.
+    // A kernel that nobody knows may claim any version: it must not lock the device out of those
+    // that are known.
     let proven = is_genuine(outcome) && passed(outcome, &[CheckId::Measured, CheckId::Kernel]);
     AppraisalRecord {
         id: random(),

@@ -1,4 +1,5 @@
-//! The audit log: one structured event for each appraisal, release and change. Never secrets, never evidence, never bodies.
+//! The audit log: one structured event for each appraisal, release and change. Never secrets, never
+//! evidence, never bodies.
 
 use std::net::SocketAddr;
 use std::sync::Mutex;
@@ -7,8 +8,8 @@ use std::time::{Duration, Instant};
 use crate::auth::Identity;
 use crate::store::AppraisalRecord;
 
-/// Lets through so many at once, and one more in each period; counts what it holds back. Strangers choose how often they are refused, and they must not
-/// choose how much is written.
+/// Lets through so many at once, and one more in each period; counts what it holds back. Strangers
+/// choose how often they are refused, and they must not choose how much is written.
 #[derive(Debug)]
 pub struct Quiet {
     most: u32,

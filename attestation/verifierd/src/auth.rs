@@ -1,4 +1,5 @@
-//! Who is asking: a client certificate's SAN URI, or a bearer token. What they may do: roles. How often: a token bucket for each tenant.
+//! Who is asking: a client certificate's SAN URI, or a bearer token. What they may do: roles. How
+//! often: a token bucket for each tenant.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -59,13 +60,15 @@ impl Identity {
         found.next().is_none().then_some(identity)
     }
 
-    /// Whoever shows nothing, where the configuration lets them in: they may submit evidence of this tenant.
+    /// Whoever shows nothing, where the configuration lets them in: they may submit evidence of
+    /// this tenant.
     #[must_use]
     pub fn anonymous(tenant: &str) -> Self {
         Self { tenant: tenant.into(), name: ANONYMOUS.into(), role: Role::Attest }
     }
 
-    /// Whether this is nobody known. No name of a certificate or token is that one: it has an upper-case letter.
+    /// Whether this is nobody known. No name of a certificate or token is that one: it has an
+    /// upper-case letter.
     #[must_use]
     pub fn is_anonymous(&self) -> bool {
         self.name == ANONYMOUS

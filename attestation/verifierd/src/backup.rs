@@ -22,7 +22,8 @@ async fn look(config: &Config, present: bool) -> Result<Store> {
     store.ok_or_else(|| Kind::Store.because("there is no database yet: `shef-verifierd run` makes it"))
 }
 
-/// Writes a consistent copy of the database while the service runs. Keys in it are sealed; the KEK is not in it.
+/// Writes a consistent copy of the database while the service runs. Keys in it are sealed; the KEK
+/// is not in it.
 ///
 /// # Errors
 /// The file exists, or the database is not SQLite: PostgreSQL has tools of its own.
@@ -39,8 +40,9 @@ pub async fn backup(config: &Config, to: &Path) -> Result<()> {
     copied
 }
 
-/// Puts a backup where the configuration's database is missing. Sessions that were open count as used, because the backup may not know that
-/// they were; receipts younger than the backup are missing, and an audit against a younger head says so.
+/// Puts a backup where the configuration's database is missing. Sessions that were open count as
+/// used, because the backup may not know that they were; receipts younger than the backup are
+/// missing, and an audit against a younger head says so.
 ///
 /// # Errors
 /// A database is there, or the backup is none, of a newer version, or sealed under another KEK.
@@ -92,8 +94,9 @@ pub struct Audited {
     pub events_head: Vec<u8>,
 }
 
-/// Verifies the receipts of every configured tenant, from the oldest kept to the head, and its events. What is kept begins at the first receipt, or where the
-/// service has signed that it forgot those before.
+/// Verifies the receipts of every configured tenant, from the oldest kept to the head, and its
+/// events. What is kept begins at the first receipt, or where the service has signed that it forgot
+/// those before.
 ///
 /// # Errors
 /// The first receipt or event that does not fit.
@@ -148,7 +151,8 @@ async fn events_of(store: &Store, tenant: &str, take: &mut dyn FnMut(&EventRow) 
     }
 }
 
-/// Gives every event of one tenant, or of all, as one line of JSON with its tenant, and verifies their chains on the way.
+/// Gives every event of one tenant, or of all, as one line of JSON with its tenant, and verifies
+/// their chains on the way.
 ///
 /// # Errors
 /// There is no such tenant, an event does not fit, or `out` takes no more.

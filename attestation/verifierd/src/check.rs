@@ -1,4 +1,5 @@
-//! `shef-verifierd check`: a configuration and everything that it names, looked at beside the service that may run on it. Nothing is written.
+//! `shef-verifierd check`: a configuration and everything that it names, looked at beside the
+//! service that may run on it. Nothing is written.
 
 use crate::app::signer;
 use crate::appraiser::Collateral;

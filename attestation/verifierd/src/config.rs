@@ -119,7 +119,8 @@ pub struct Limits {
     pub body_bytes: usize,
     /// Most bytes of a CoRIM.
     pub corim_bytes: usize,
-    /// Most bytes that a tenant stores: reference values, policies, keys and resources, revocations, anchors, signers.
+    /// Most bytes that a tenant stores: reference values, policies, keys and resources,
+    /// revocations, anchors, signers.
     pub tenant_bytes: i64,
     /// Seconds in which TLS handshake and request header must arrive.
     pub header_seconds: u64,
@@ -129,7 +130,8 @@ pub struct Limits {
     pub shutdown_seconds: u64,
     /// Most connections.
     pub connections: usize,
-    /// Seconds after which a connection ends, when its request has been answered: nobody stays on an identity of yesterday.
+    /// Seconds after which a connection ends, when its request has been answered: nobody stays on
+    /// an identity of yesterday.
     pub connection_seconds: u64,
     /// Most requests that are worked on at once.
     pub requests: usize,
@@ -172,9 +174,11 @@ impl Default for Limits {
 pub struct Retention {
     /// Appraisals kept for each tenant.
     pub appraisals: i64,
-    /// Appraisals kept for each tenant beside these: of evidence that no certified device has signed. Anybody can send that.
+    /// Appraisals kept for each tenant beside these: of evidence that no certified device has
+    /// signed. Anybody can send that.
     pub unproven: i64,
-    /// Days for which receipts are kept; 0: for ever. The chain stays verifiable from the oldest one kept.
+    /// Days for which receipts are kept; 0: for ever. The chain stays verifiable from the oldest
+    /// one kept.
     pub receipt_days: u32,
     /// A device that was not accepted for so many seconds is stale.
     pub stale_seconds: i64,
@@ -190,9 +194,11 @@ impl Default for Retention {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Compat {
-    /// Tenant of clients that show nothing, on the Veraison and KBS paths only; none: they are refused.
+    /// Tenant of clients that show nothing, on the Veraison and KBS paths only; none: they are
+    /// refused.
     pub anonymous_tenant: Option<String>,
-    /// Resources of that tenant that such clients may fetch, by path; all others need the role `release`.
+    /// Resources of that tenant that such clients may fetch, by path; all others need the role
+    /// `release`.
     pub anonymous_resources: Vec<String>,
 }
 
@@ -245,7 +251,8 @@ pub struct Tenant {
     pub name: String,
     /// Its bearer tokens.
     pub tokens: Vec<Token>,
-    /// Identities that may have evidence held against these policies only; who is not here may name any.
+    /// Identities that may have evidence held against these policies only; who is not here may name
+    /// any.
     pub submitters: BTreeMap<String, Vec<String>>,
 }
 
@@ -316,7 +323,8 @@ impl Config {
         self.tenants.iter().find(|tenant| tenant.name == name)
     }
 
-    /// The file beside the signing key in which `shef-verifierd signing rotate` keeps the public keys that it has retired.
+    /// The file beside the signing key in which `shef-verifierd signing rotate` keeps the public
+    /// keys that it has retired.
     #[must_use]
     pub fn rotated(&self) -> PathBuf {
         let mut name = self.signing_key.as_os_str().to_owned();
@@ -455,7 +463,8 @@ impl Config {
                 return Err(at.error(&place(text, "limits", name), format!("limits.{name} = {value} is not within {least} to {most}")));
             }
         }
-        // What an attestation releases is remembered until its box ends: for longer than the attestation counts.
+        // What an attestation releases is remembered until its box ends: for longer than the
+        // attestation counts.
         if l.result_seconds > l.release_seconds {
             let said = |name| Some(place(text, "limits", name)).filter(|span| span.start > 0);
             let text = format!(

@@ -10,7 +10,8 @@ pub(crate) fn folder(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Makes an empty file with this mode. Where root makes it, it gets the owner and group of the file in whose place it comes, or of its folder where there is none.
+/// Makes an empty file with this mode. Where root makes it, it gets the owner and group of the file
+/// in whose place it comes, or of its folder where there is none.
 ///
 /// # Errors
 /// It exists, or cannot be made.

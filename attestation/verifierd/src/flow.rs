@@ -1,6 +1,8 @@
-//! One appraisal, whoever asks for it: challenge, question, appraisal, record, used challenge, counter, audit event, signed result.
+//! One appraisal, whoever asks for it: challenge, question, appraisal, record, used challenge,
+//! counter, audit event, signed result.
 //!
-//! `/v1/appraise`, `/v1/release`, Veraison's protocol and the KBS differ in how they ask and answer, and in nothing else.
+//! `/v1/appraise`, `/v1/release`, Veraison's protocol and the KBS differ in how they ask and
+//! answer, and in nothing else.
 
 use std::sync::Arc;
 
@@ -24,10 +26,12 @@ use crate::store::AppraisalRecord;
 /// The policy of a request that names none.
 pub const DEFAULT_POLICY: &str = "default";
 
-/// The policy that somebody may have their evidence held against, and the collateral that it is of: the newest version of a policy that is theirs to name.
+/// The policy that somebody may have their evidence held against, and the collateral that it is of:
+/// the newest version of a policy that is theirs to name.
 ///
 /// # Errors
-/// There is none of this name, it is not theirs to name, or they name a version and are no operator: who submits evidence does not choose the rules.
+/// There is none of this name, it is not theirs to name, or they name a version and are no
+/// operator: who submits evidence does not choose the rules.
 pub async fn policy(app: &App, identity: &Identity, wanted: Option<&str>) -> Result<(Arc<Collateral>, Arc<StoredPolicy>)> {
     let wanted = wanted.unwrap_or(DEFAULT_POLICY);
     let name = wanted.split_once('@').map_or(wanted, |(name, _)| name);
@@ -125,8 +129,8 @@ impl<'a> Case<'a> {
         Ok(Self { app, identity, action, challenge, layer, evidence, collateral, policy, now: app.now(), signer, audience, shown_svn })
     }
 
-    /// Appraises; nothing is used up or recorded yet. Nothing is denied for what another replica has changed meanwhile: then it is appraised again, against the
-    /// newest collateral.
+    /// Appraises; nothing is used up or recorded yet. Nothing is denied for what another replica
+    /// has changed meanwhile: then it is appraised again, against the newest collateral.
     ///
     /// # Errors
     /// The tenant has more appraisals under way than it may, or the database does not answer.
@@ -164,8 +168,8 @@ impl<'a> Case<'a> {
         self.app.lane(&self.identity.tenant).work(work).await
     }
 
-    /// Uses the challenge up and records, with what is kept for whoever asks again. Evidence that no certified device signed uses nothing up, so that
-    /// strangers cannot.
+    /// Uses the challenge up and records, with what is kept for whoever asks again. Evidence that
+    /// no certified device signed uses nothing up, so that strangers cannot.
     ///
     /// # Errors
     /// The challenge was used before; the database does not answer.

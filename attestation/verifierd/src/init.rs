@@ -1,4 +1,5 @@
-//! `shef-verifierd init`: a working local set-up with a CA of its own. And certificates of that CA later on.
+//! `shef-verifierd init`: a working local set-up with a CA of its own. And certificates of that CA
+//! later on.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -40,7 +41,8 @@ fn write_in_place_of(path: &Path, other: &Path, mode: u32, bytes: &[u8]) -> Resu
     })
 }
 
-/// Writes a new secret of 32 bytes to a file of its own, down to the disk, to come in the place of another one.
+/// Writes a new secret of 32 bytes to a file of its own, down to the disk, to come in the place of
+/// another one.
 ///
 /// # Errors
 /// The file exists or cannot be written.
@@ -116,7 +118,8 @@ pub fn client(folder: &Path, name: &str, identity: &Identity, now: i64) -> Resul
     write(&folder.join(format!("{name}.pem")), 0o644, certificate.as_bytes())
 }
 
-/// Writes the CA's revocation list `crl.pem`: what it held, and these certificates, good for `days`.
+/// Writes the CA's revocation list `crl.pem`: what it held, and these certificates, good for
+/// `days`.
 ///
 /// # Errors
 /// The folder has no CA, a file is no certificate of it, or the list cannot be written.
@@ -206,10 +209,12 @@ pub struct Setup {
     pub tenant: String,
 }
 
-/// Makes a set-up in an empty or missing folder: CA, server certificate, an operator's client certificate, signing key, KEK, configuration.
+/// Makes a set-up in an empty or missing folder: CA, server certificate, an operator's client
+/// certificate, signing key, KEK, configuration.
 ///
 /// # Errors
-/// The configuration would not be valid, a host is neither name nor address, or the folder holds something already or cannot be written.
+/// The configuration would not be valid, a host is neither name nor address, or the folder holds
+/// something already or cannot be written.
 pub fn init(folder: &Path, setup: &Setup, now: i64) -> Result<()> {
     let (config, text) = (folder.join("verifierd.toml"), config_text(setup));
     Config::parse(&text, &config.display().to_string(), folder)?;

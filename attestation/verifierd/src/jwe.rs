@@ -64,7 +64,8 @@ fn concat_kdf(shared: &[u8]) -> Zeroizing<[u8; 32]> {
 
 /// Encrypts to a key.
 ///
-/// Clients serialise the header again to get the additional data, so its members stand in one order, without spaces.
+/// Clients serialise the header again to get the additional data, so its members stand in one
+/// order, without spaces.
 ///
 /// # Errors
 /// The crypto failed.

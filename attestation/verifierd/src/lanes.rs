@@ -1,7 +1,9 @@
-//! Work that takes long enough to be in others' way: appraisals, and dry runs of policies over what was recorded.
+//! Work that takes long enough to be in others' way: appraisals, and dry runs of policies over what
+//! was recorded.
 //!
-//! Each tenant has a lane of its own, with workers of its own for policies in Rego: whatever its policies do, they wait for each other and for
-//! nobody else. The work is done off the threads that serve connections.
+//! Each tenant has a lane of its own, with workers of its own for policies in Rego: whatever its
+//! policies do, they wait for each other and for nobody else. The work is done off the threads that
+//! serve connections.
 
 use std::sync::Arc;
 use std::thread::available_parallelism;
@@ -36,7 +38,8 @@ pub struct Lane {
     places: Arc<Semaphore>,
     /// Work that is under way or waits: no more than leaves room for other tenants' requests.
     queue: Semaphore,
-    /// Work of all tenants that waits: however many of them send too much, there is room for the requests of others.
+    /// Work of all tenants that waits: however many of them send too much, there is room for the
+    /// requests of others.
     waiting: Arc<Semaphore>,
     dry_runs: Arc<Semaphore>,
     workers: Workers,
@@ -51,7 +54,8 @@ pub struct DryRun {
 }
 
 impl Lane {
-    /// The lane of a tenant that may have this much work under way or waiting; what waits takes a place among the work of all lanes that does.
+    /// The lane of a tenant that may have this much work under way or waiting; what waits takes a
+    /// place among the work of all lanes that does.
     #[must_use]
     pub fn new(tenant: &str, most: usize, waiting: Arc<Semaphore>, workers: Workers, metrics: Arc<Metrics>) -> Self {
         let places = available_parallelism().map_or(2, usize::from).clamp(2, MOST);
@@ -66,7 +70,8 @@ impl Lane {
         }
     }
 
-    /// Does some work when it is its turn. What has begun is finished, also when nobody waits for it any more.
+    /// Does some work when it is its turn. What has begun is finished, also when nobody waits for
+    /// it any more.
     ///
     /// # Errors
     /// The tenant has more under way than it may.
@@ -103,7 +108,8 @@ impl Lane {
     /// Whether a policy in Rego can be run.
     ///
     /// # Errors
-    /// It is not one, or passes a limit while it is parsed; the tenant has more under way than it may.
+    /// It is not one, or passes a limit while it is parsed; the tenant has more under way than it
+    /// may.
     pub async fn check(self: &Arc<Self>, policy: Option<&Rego>) -> Result<()> {
         let Some(policy) = policy.cloned() else { return Ok(()) };
         let checked = self.work(move |lane| lane.workers.check(&policy)).await?;

@@ -1,4 +1,5 @@
-//! The verifier service: challenges, appraises evidence, releases keys to what was proven, keeps receipts.
+//! The verifier service: challenges, appraises evidence, releases keys to what was proven, keeps
+//! receipts.
 #![forbid(unsafe_code)]
 
 mod admission;

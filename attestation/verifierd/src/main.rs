@@ -31,8 +31,8 @@ enum Command {
         /// Address to listen on.
         #[arg(long, default_value = "127.0.0.1:8443")]
         listen: String,
-        /// Host name or address at which clients reach the service, for its certificate; may be repeated. A client that asks for another one refuses the
-        /// service.
+        /// Host name or address at which clients reach the service, for its certificate; may be
+        /// repeated. A client that asks for another one refuses the service.
         #[arg(long, default_values_t = [String::from("localhost"), String::from("127.0.0.1")])]
         host: Vec<String>,
         /// What evidence must name; `https://HOST:PORT` of the first host when not given.
@@ -48,7 +48,8 @@ enum Command {
         #[arg(long)]
         config: PathBuf,
     },
-    /// Check a configuration and everything it names, without serving or writing; also beside a service that runs on it.
+    /// Check a configuration and everything it names, without serving or writing; also beside a
+    /// service that runs on it.
     Check {
         /// The configuration.
         #[arg(long)]
@@ -77,11 +78,13 @@ enum Command {
         /// Name of the files.
         #[arg(long)]
         name: String,
-        /// Host name or address at which clients reach the service, for the certificate; may be repeated.
+        /// Host name or address at which clients reach the service, for the certificate; may be
+        /// repeated.
         #[arg(long, default_values_t = [String::from("localhost"), String::from("127.0.0.1")])]
         host: Vec<String>,
     },
-    /// Write the CA's list of revoked client certificates anew, crl.pem, with more of them or the same.
+    /// Write the CA's list of revoked client certificates anew, crl.pem, with more of them or the
+    /// same.
     Revoke {
         /// The folder that init made.
         #[arg(long)]
@@ -135,7 +138,8 @@ enum Command {
         #[command(subcommand)]
         command: Signing,
     },
-    /// Print who changed what, or was refused it, as JSON lines, and verify the chain of these events.
+    /// Print who changed what, or was refused it, as JSON lines, and verify the chain of these
+    /// events.
     Events {
         /// The configuration.
         #[arg(long)]
@@ -144,7 +148,8 @@ enum Command {
         #[arg(long)]
         tenant: Option<String>,
     },
-    /// Verify the chains of receipts and of events of every tenant, also beside the running service.
+    /// Verify the chains of receipts and of events of every tenant, also beside the running
+    /// service.
     Audit {
         /// The configuration.
         #[arg(long)]
@@ -192,7 +197,8 @@ fn block<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
     runtime.map_err(|error| Kind::Internal.because(error.to_string()))?.block_on(future)
 }
 
-/// Keeps other processes of the same user, and core dumps, away from the memory of this one, where keys are.
+/// Keeps other processes of the same user, and core dumps, away from the memory of this one, where
+/// keys are.
 fn close_memory() -> Result<()> {
     #[cfg(target_os = "linux")]
     rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable).map_err(|error| {
@@ -305,7 +311,8 @@ fn command(command: Command) -> Result<()> {
     }
 }
 
-/// Statuses as everywhere in this project: 0 done, 1 checked and the answer is no, 4 transport, 5 bad input or configuration, 70 internal.
+/// Statuses as everywhere in this project: 0 done, 1 checked and the answer is no, 4 transport, 5
+/// bad input or configuration, 70 internal.
 fn status(problem: &Problem) -> u8 {
     match problem.kind {
         Kind::Audit => 1,

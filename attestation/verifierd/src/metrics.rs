@@ -1,4 +1,5 @@
-//! Prometheus text. Label values are `&'static str`, so they come from the program and never from a client.
+//! Prometheus text. Label values are `&'static str`, so they come from the program and never from a
+//! client.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

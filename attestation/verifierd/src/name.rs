@@ -8,7 +8,8 @@ pub fn is_name(name: &str) -> bool {
     (1..=64).contains(&bytes.len()) && bytes.iter().all(good) && bytes[0].is_ascii_alphanumeric() && !name.contains("..")
 }
 
-/// Path of a KBS resource, `REPOSITORY/TYPE/TAG`, as its clients know them: each part `[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}`, in upper or lower case.
+/// Path of a KBS resource, `REPOSITORY/TYPE/TAG`, as its clients know them: each part
+/// `[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}`, in upper or lower case.
 #[must_use]
 pub fn is_path(path: &str) -> bool {
     let part = |part: &str| {

@@ -341,7 +341,8 @@ async fn revoke(State(app): Shared, Extension(who): Extension<Identity>, body: B
     let bad = |_| Kind::Malformed.because("the form is not complete");
     let uri: Uri = format!("/?{}", String::from_utf8_lossy(&body)).parse().map_err(|_| Kind::Malformed.because("not a form"))?;
     let axum::extract::Query(form) = axum::extract::Query::<Confirmed>::try_from_uri(&uri).map_err(bad)?;
-    // The browser sends certificate or password by itself: only a form of ours, for this very target, counts.
+    // The browser sends certificate or password by itself: only a form of ours, for this very
+    // target, counts.
     if !app.kek.load().form_verify(&form_parts(&who, &form.kind, &form.value), &form.token) {
         return Err(Kind::Forbidden.because("the form is not one that this service gave to this identity"));
     }

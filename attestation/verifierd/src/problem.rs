@@ -1,4 +1,5 @@
-//! Everything that can go wrong, as one type: an error of start-up and an answer in `application/problem+json` (RFC 9457).
+//! Everything that can go wrong, as one type: an error of start-up and an answer in
+//! `application/problem+json` (RFC 9457).
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};

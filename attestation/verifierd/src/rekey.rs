@@ -8,8 +8,9 @@ use crate::problem::{Kind, Result};
 use crate::secrets::{Kek, random, read_secret};
 use crate::store::Store;
 
-/// Seals everything in the configured database under the KEK in `to`, which is made when it is missing. The configured KEK stays where it is:
-/// backups stand under it. Run again after a crash, it does what is left to do. Gives how many secrets there were, `None` when all was done.
+/// Seals everything in the configured database under the KEK in `to`, which is made when it is
+/// missing. The configured KEK stays where it is: backups stand under it. Run again after a crash,
+/// it does what is left to do. Gives how many secrets there were, `None` when all was done.
 ///
 /// # Errors
 /// The database stands under neither KEK, or cannot be used; or a file cannot be.

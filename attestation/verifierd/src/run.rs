@@ -105,7 +105,8 @@ async fn warn(app: &App) -> Result<()> {
 /// What is done again and again.
 type Work = Pin<Box<dyn Future<Output = Result<()>> + Send>>;
 
-/// Does `work` every `period` until the service stops; what fails is told in the log, and tried again the next time.
+/// Does `work` every `period` until the service stops; what fails is told in the log, and tried
+/// again the next time.
 async fn every(period: Duration, what: &'static str, mut stop: watch::Receiver<bool>, app: Arc<App>, work: fn(Arc<App>) -> Work) {
     let mut tick = tokio::time::interval(period);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -121,8 +122,9 @@ async fn every(period: Duration, what: &'static str, mut stop: watch::Receiver<b
 }
 
 impl Running {
-    /// Takes a new configuration. Connections that are open stay; their certificates are held against the new one with their next request. Gives the names
-    /// of changed settings that count only after a restart.
+    /// Takes a new configuration. Connections that are open stay; their certificates are held
+    /// against the new one with their next request. Gives the names of changed settings that count
+    /// only after a restart.
     ///
     /// # Errors
     /// It cannot be used; the old one stays.
@@ -150,7 +152,8 @@ impl Running {
     }
 }
 
-/// Runs until SIGTERM or SIGINT, and tells `ready` where it listens; SIGHUP reads the configuration again.
+/// Runs until SIGTERM or SIGINT, and tells `ready` where it listens; SIGHUP reads the configuration
+/// again.
 ///
 /// # Errors
 /// It cannot start.

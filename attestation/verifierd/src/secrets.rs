@@ -212,7 +212,8 @@ impl Signer {
         &self.cose
     }
 
-    /// The keys that results of this service are verified with: the present one and the retired ones.
+    /// The keys that results of this service are verified with: the present one and the retired
+    /// ones.
     #[must_use]
     pub fn keys(&self) -> Vec<JwtKey> {
         self.all.iter().map(|key| JwtKey { kid: thumbprint(key), key: *key }).collect()

@@ -1,7 +1,8 @@
 //! Connections: TLS handshake, HTTP/1.1, time limits, and an orderly end.
 //!
-//! Until its handshake is over a connection stands at the door ([`shef_door`]), which turns no newcomer away; then it takes one of the places, of which a
-//! quarter is for clients with a certificate.
+//! Until its handshake is over a connection stands at the door ([`shef_door`]), which turns no
+//! newcomer away; then it takes one of the places, of which a quarter is for clients with a
+//! certificate.
 
 use std::future::Future;
 use std::io;
@@ -40,7 +41,8 @@ pub struct Peer {
     pub address: SocketAddr,
     /// The identity of its certificate.
     pub identity: Option<Identity>,
-    /// Whether it has a certificate that would not get in any more: revoked, ended, or of a CA that is gone.
+    /// Whether it has a certificate that would not get in any more: revoked, ended, or of a CA that
+    /// is gone.
     pub stale: bool,
 }
 
@@ -226,7 +228,8 @@ async fn connection(
     let _ = connection.await;
 }
 
-/// A stream that fails when neither direction moves for a time: a client that does not read its answer cannot hold a place for ever.
+/// A stream that fails when neither direction moves for a time: a client that does not read its
+/// answer cannot hold a place for ever.
 struct Idle {
     stream: TcpStream,
     limit: Duration,

@@ -1,4 +1,5 @@
-//! Challenges. A session is a signed token: making one writes nothing, so a flood of sessions costs nothing.
+//! Challenges. A session is a signed token: making one writes nothing, so a flood of sessions costs
+//! nothing.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as B64};
@@ -16,8 +17,8 @@ const MAX_TOKEN: usize = 1024;
 const OWN_NONCE: i64 = 24 * 3600;
 const LABEL: &str = "shef-session/2";
 
-/// A nonce whose base64 text is the same in the standard and in the URL alphabet: no character 62 or 63.
-/// Each group of three bytes is drawn until it has none; 0.046 bit of each six are lost.
+/// A nonce whose base64 text is the same in the standard and in the URL alphabet: no character 62
+/// or 63. Each group of three bytes is drawn until it has none; 0.046 bit of each six are lost.
 #[must_use]
 pub fn draw_nonce(len: usize) -> Vec<u8> {
     let mut nonce = Vec::with_capacity(len + 2);
@@ -65,11 +66,13 @@ pub struct Session {
     pub protocol: Protocol,
     /// Tenant.
     pub tenant: String,
-    /// Layer whose evidence is expected; `None` where the evidence says it itself (other services' protocols), and then no key is released.
+    /// Layer whose evidence is expected; `None` where the evidence says it itself (other services'
+    /// protocols), and then no key is released.
     pub layer: Option<Layer>,
     /// The nonce.
     pub nonce: Vec<u8>,
-    /// Whether this service drew the nonce. One that a client brought says nothing about when the evidence was made.
+    /// Whether this service drew the nonce. One that a client brought says nothing about when the
+    /// evidence was made.
     pub drawn: bool,
     /// Seconds since 1970 at which it was made.
     pub issued: i64,
@@ -80,7 +83,8 @@ pub struct Session {
 }
 
 impl Session {
-    /// A session from `now` on, for evidence of any layer, with a nonce that this service has drawn.
+    /// A session from `now` on, for evidence of any layer, with a nonce that this service has
+    /// drawn.
     #[must_use]
     pub fn new(protocol: Protocol, tenant: &str, nonce: Vec<u8>, now: i64, seconds: i64) -> Self {
         let (issued, expires) = (now, now + seconds);
@@ -108,7 +112,8 @@ impl Session {
         B64.encode(bytes)
     }
 
-    /// Opens a token of this protocol and tenant. Its end is not looked at: see [`Session::is_open`].
+    /// Opens a token of this protocol and tenant. Its end is not looked at: see
+    /// [`Session::is_open`].
     ///
     /// # Errors
     /// Changed, of another protocol or tenant, or of another KEK.
@@ -189,8 +194,8 @@ pub struct Challenge {
     pub expires: i64,
     /// Seconds since 1970 until which its use is remembered, and what is kept with it.
     pub remembered: i64,
-    /// When this service drew the nonce. `None`: somebody else did, at a time that nobody here knows, so it counts as fresh for no
-    /// rule and no record of a device.
+    /// When this service drew the nonce. `None`: somebody else did, at a time that nobody here
+    /// knows, so it counts as fresh for no rule and no record of a device.
     pub drawn: Option<i64>,
 }
 

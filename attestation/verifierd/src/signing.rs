@@ -11,7 +11,8 @@ use crate::files;
 use crate::problem::{Kind, Result};
 use crate::secrets::{SystemEntropy, thumbprint};
 
-/// Exchanges a file for one of this content: whoever reads it finds the old one or the new one, whole.
+/// Exchanges a file for one of this content: whoever reads it finds the old one or the new one,
+/// whole.
 fn exchange(path: &Path, mode: u32, content: &[u8]) -> Result<()> {
     let cannot = |error: std::io::Error| Kind::Material.because(format!("{}: {error}", path.display()));
     let mut part = path.as_os_str().to_owned();
@@ -23,8 +24,8 @@ fn exchange(path: &Path, mode: u32, content: &[u8]) -> Result<()> {
     std::fs::rename(part, path).and_then(|()| std::fs::File::open(files::folder(path))?.sync_all()).map_err(cannot)
 }
 
-/// Makes a new signing key. The public key of the old one stays published as a retired one, so that results and receipts of both verify; its private half
-/// is gone. Gives the ids of both.
+/// Makes a new signing key. The public key of the old one stays published as a retired one, so that
+/// results and receipts of both verify; its private half is gone. Gives the ids of both.
 ///
 /// # Errors
 /// A file cannot be read or written; the old key stays then.
@@ -36,7 +37,8 @@ pub fn rotate(config: &Config) -> Result<(String, String)> {
         Err(error) => return Err(Kind::Material.because(format!("{}: {error}", config.rotated().display()))),
     };
     retired.insert(0, hex::encode(before.public_key().as_bytes()));
-    // First the old one is known as retired, then it is: after a crash in between, nothing that was signed has lost its key.
+    // First the old one is known as retired, then it is: after a crash in between, nothing that was
+    // signed has lost its key.
     exchange(&config.rotated(), 0o644, format!("{}\n", retired.join("\n")).as_bytes())?;
     let (private, public) = generate_key_pair(&mut SystemEntropy);
     let text = zeroize::Zeroizing::new(format!("{}\n", *zeroize::Zeroizing::new(hex::encode(&private.to_bytes()[..]))));

@@ -38,7 +38,8 @@ pub fn not_after(path: &Path) -> Result<i64> {
     Ok(first(path)?.tbs_certificate().validity().not_after.to_unix_duration().as_secs() as i64)
 }
 
-/// Which key issued a certificate, to which, under which number. Names would not do: every CA that `init` makes has the same.
+/// Which key issued a certificate, to which, under which number. Names would not do: every CA that
+/// `init` makes has the same.
 pub struct Names {
     /// Identifier of the issuer's key.
     pub issuer: Option<Vec<u8>>,
@@ -79,7 +80,8 @@ pub fn revocations(path: &Path) -> Result<Vec<CertificateList>> {
     lists(path)?.iter().map(|der| CertificateList::from_der(der).map_err(|error| cannot(path, error))).collect()
 }
 
-/// Ends of the configured certificates and lists, seconds since 1970, by what they are: the server's, the first of the clients' CAs, the first list.
+/// Ends of the configured certificates and lists, seconds since 1970, by what they are: the
+/// server's, the first of the clients' CAs, the first list.
 ///
 /// # Errors
 /// A file holds none.
@@ -106,7 +108,8 @@ pub struct Material {
 }
 
 impl Material {
-    /// Whether a client's certificates would get in now: for connections that were made under another configuration, and for resumed ones.
+    /// Whether a client's certificates would get in now: for connections that were made under
+    /// another configuration, and for resumed ones.
     #[must_use]
     pub fn accepts(&self, chain: &[CertificateDer<'_>]) -> bool {
         let Some((own, others)) = chain.split_first() else { return false };
@@ -117,7 +120,8 @@ impl Material {
 /// The server's side of TLS from the configured files.
 ///
 /// # Errors
-/// A file is missing, not PEM, does not fit its key, is open to others, or its certificate has ended.
+/// A file is missing, not PEM, does not fit its key, is open to others, or its certificate has
+/// ended.
 pub fn server(tls: &Tls, now: i64) -> Result<Arc<Material>> {
     use std::os::unix::fs::PermissionsExt as _;
     let mode = std::fs::metadata(&tls.key).map_err(|error| cannot(&tls.key, error))?.permissions().mode() & 0o777;
@@ -145,7 +149,8 @@ pub fn server(tls: &Tls, now: i64) -> Result<Arc<Material>> {
         for path in &tls.crls {
             crls.extend(lists(path)?);
         }
-        // With lists, a client whose CA has none is refused, and so is every client once a list is past its end.
+        // With lists, a client whose CA has none is refused, and so is every client once a list is
+        // past its end.
         let mut verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).with_crls(crls);
         if !tls.crls.is_empty() {
             verifier = verifier.enforce_revocation_expiration();

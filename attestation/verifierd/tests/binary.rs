@@ -55,7 +55,8 @@ pub struct Process {
 
 /// Starts the binary and waits until it says where it listens.
 pub fn run(dir: &Dir) -> Process {
-    // A write beyond the limit on the size of files is an error, as on a full disk, and no end of the program.
+    // A write beyond the limit on the size of files is an error, as on a full disk, and no end of
+    // the program.
     let mut child = Command::new("sh")
         .args(["-c", "trap '' XFSZ; exec \"$0\" run --config \"$1\"", env!("CARGO_BIN_EXE_shef-verifierd"), &dir.config])
         .stdout(Stdio::null())
@@ -131,7 +132,8 @@ fn start_up_errors_say_what_and_where() {
     fails(&["check", "--config", &dir.config], 5, "SHEF-SVC-005");
 }
 
-/// What would not work is refused before anything is made or shown, and what is to be written into the configuration is printed as it must stand there.
+/// What would not work is refused before anything is made or shown, and what is to be written into
+/// the configuration is printed as it must stand there.
 #[test]
 fn commands_refuse_what_would_not_work_and_say_what_to_write() {
     let dir = dir();
@@ -357,7 +359,8 @@ fn kill_nine_while_the_kek_is_exchanged_leaves_one_that_opens_everything() {
         });
         assert_ne!(opens[0], opens[1], "round {round}: exactly one KEK opens the database");
         cut_short += u32::from(opens[0]);
-        // The same command again does what is left; where that is everything, every secret opened under the old KEK.
+        // The same command again does what is left; where that is everything, every secret opened
+        // under the old KEK.
         name(round);
         let output = command(&args);
         let said = String::from_utf8(output.stdout).unwrap();
@@ -457,7 +460,8 @@ fn nothing_secret_is_in_the_log_the_database_or_the_answers() {
     assert!(log().contains("\"target\":\"audit\"") && log().contains("\"action\":\"release\""));
 }
 
-/// Somebody who tries tokens all day is seen in the log, does not fill it, and leaves nothing of what they tried there.
+/// Somebody who tries tokens all day is seen in the log, does not fill it, and leaves nothing of
+/// what they tried there.
 #[test]
 fn refused_logins_are_logged_at_a_rate_and_without_what_was_shown() {
     let dir = dir();

@@ -113,7 +113,8 @@ impl Kbs {
         self.client.send("GET", &format!("/kbs/v0/resource/{path}"), &[("cookie", self.cookie.as_str())], b"")
     }
 
-    /// Opens a JWE the way that the known client does: the header is read and written again before it is authenticated.
+    /// Opens a JWE the way that the known client does: the header is read and written again before
+    /// it is authenticated.
     pub fn open(&self, jwe: &Value) -> Vec<u8> {
         let header: Value = serde_json::from_slice(&unb64(&jwe["protected"])).unwrap();
         let epk = &header["epk"];

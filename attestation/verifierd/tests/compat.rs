@@ -1,4 +1,5 @@
-//! Clients of Veraison, played from its documented protocols, against the running service; what comes in by its paths and by ours.
+//! Clients of Veraison, played from its documented protocols, against the running service; what
+//! comes in by its paths and by ours.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as B64};
@@ -109,7 +110,8 @@ fn sessions_of_other_protocols_release_nothing_and_strangers_only_attest() {
     closed.stranger().send("POST", "/challenge-response/v1/newSession", &[("accept", SESSION)], b"").problem(401, "SHEF-SVC-027");
 }
 
-/// The names that a client asks for are those that it gets, though a profile has a comma; without `aud` where its parser refuses one.
+/// The names that a client asks for are those that it gets, though a profile has a comma; without
+/// `aud` where its parser refuses one.
 #[test]
 fn results_in_the_names_that_are_asked_for() {
     let (service, device, client) = furnished();
@@ -151,7 +153,8 @@ fn results_in_the_names_that_are_asked_for() {
     }
 }
 
-/// A nonce that a client brings is no challenge of the service: not fresh for a policy, not for the record of a device, and nobody else's.
+/// A nonce that a client brings is no challenge of the service: not fresh for a policy, not for the
+/// record of a device, and nobody else's.
 #[test]
 fn a_nonce_that_the_client_brings_is_no_challenge() {
     let (service, device, client) = furnished();
@@ -260,7 +263,8 @@ fn corims_come_in_signed_by_a_known_signer_only() {
     assert_eq!(appraise(), 422);
 }
 
-/// Two that contradict each other come at once: one stays, and appraisals go on. Who changed what is kept, and nothing that was not changed.
+/// Two that contradict each other come at once: one stays, and appraisals go on. Who changed what
+/// is kept, and nothing that was not changed.
 #[test]
 fn changes_of_collateral_are_whole_and_leave_their_event() {
     let (service, device) = (Service::start(), Device::new(1));

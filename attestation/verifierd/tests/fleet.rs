@@ -1,4 +1,5 @@
-//! The life of a fleet: certificates, images, signers, authorities and keys change while the service runs (docs/how-to/fleet.md).
+//! The life of a fleet: certificates, images, signers, authorities and keys change while the
+//! service runs (docs/how-to/fleet.md).
 
 use std::path::Path;
 
@@ -106,7 +107,8 @@ fn images_overlap_until_the_old_one_is_switched_off_or_revoked() {
     operator.send("POST", "/v1/corims/build-1/deactivate", &[], b"").ok();
     assert_eq!(denied(appraise(operator, &old, Layer::Shield)), "SHEF-ATT-040");
     appraise(operator, &new, Layer::Shield).ok();
-    // Switched on again, the old image is known; revoked, it is refused for good, and so is everything of its vendor.
+    // Switched on again, the old image is known; revoked, it is refused for good, and so is
+    // everything of its vendor.
     operator.send("POST", "/v1/corims/build-1/activate", &[], b"").ok();
     appraise(operator, &old, Layer::Shield).ok();
     revoke(operator, "image", &hex::encode(old.image));
@@ -137,7 +139,8 @@ fn a_signer_of_reference_values_is_replaced() {
     signer("vendor-2026", &first);
     put("digits-1", 1, &first).ok();
     put("digits-2", 2, &second).problem(422, "SHEF-SVC-052");
-    // Both sign for a while; then only the new one does, and what the old one signed counts no more.
+    // Both sign for a while; then only the new one does, and what the old one signed counts no
+    // more.
     signer("vendor-2027", &second);
     put("digits-2", 2, &second).ok();
     appraise(operator, &device, Layer::Shield).ok();
@@ -285,7 +288,8 @@ fn the_kek_is_exchanged_while_the_service_runs() {
     release(session()).ok();
     add("more").ok();
     resource().ok();
-    // Again, as after a crash: there is nothing left to do. And every secret is there: another exchange opens them all.
+    // Again, as after a crash: there is nothing left to do. And every secret is there: another
+    // exchange opens them all.
     assert_eq!(run(&config, &to("kek-2")), Ok(None));
     assert_eq!(run(&Config::read(&file).unwrap(), &to("kek-3")), Ok(Some(4)));
     assert_eq!(run(&config, &to("kek-4")), Err(Kind::WrongKek));

@@ -1,4 +1,5 @@
-//! The KBS protocol of Confidential Containers against the running service: a resource goes to the key that the evidence vouches for, by cookie and by result.
+//! The KBS protocol of Confidential Containers against the running service: a resource goes to the
+//! key that the evidence vouches for, by cookie and by result.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as B64;
@@ -57,7 +58,8 @@ fn a_kbs_client_fetches_a_resource() {
     assert_eq!((answer.status, answer.json()["code"].as_str()), (401, Some("SHEF-SVC-043")));
 }
 
-/// Whoever stands beside a genuine card gets what is marked as the host's, and nothing else: a resource goes to the key that the evidence vouches for.
+/// Whoever stands beside a genuine card gets what is marked as the host's, and nothing else: a
+/// resource goes to the key that the evidence vouches for.
 #[test]
 fn a_resource_goes_to_the_key_in_the_evidence() {
     let (service, device, client) = furnished();
@@ -121,7 +123,8 @@ fn a_kbs_client_with_another_key_or_device_is_told_401() {
 
 const ONE: &str = "/kbs/v0/resource/default/key/one";
 
-/// A client that has attested shows the result in place of the cookie, and gets what it gets by cookie.
+/// A client that has attested shows the result in place of the cookie, and gets what it gets by
+/// cookie.
 #[test]
 fn a_result_fetches_what_its_session_may() {
     let (service, device, client) = furnished();
@@ -157,7 +160,8 @@ fn a_result_fetches_what_its_session_may() {
     client.with_token(&token).get(ONE).problem(401, "SHEF-SVC-043");
 }
 
-/// Nothing but the very result that a KBS client was given here, byte for byte, before its end, opens this door, and it opens no other.
+/// Nothing but the very result that a KBS client was given here, byte for byte, before its end,
+/// opens this door, and it opens no other.
 #[test]
 fn no_other_token_is_a_result() {
     let start = now();
@@ -225,7 +229,8 @@ fn no_other_token_is_a_result() {
     refused(&good);
 }
 
-/// Who shows a result and nothing else is the one who attested, as far as the configuration still knows them.
+/// Who shows a result and nothing else is the one who attested, as far as the configuration still
+/// knows them.
 #[test]
 fn a_result_is_good_for_whoever_attested() {
     let entry = |name: &str, role: &str| {
@@ -264,7 +269,8 @@ fn a_result_is_good_for_whoever_attested() {
     client.with_token(&of_boss).get(SECRET).ok();
 }
 
-/// What this service does not understand it does not pass over, and keys of another kind get a clear word. The session is not used up by them.
+/// What this service does not understand it does not pass over, and keys of another kind get a
+/// clear word. The session is not used up by them.
 #[test]
 fn what_is_not_understood_is_refused() {
     let (_service, device, client) = furnished();
@@ -325,7 +331,8 @@ fn paths_in_upper_case() {
     }
 }
 
-/// A simulated card attests, and gets a resource, where the policies name `simulated`, and nowhere else.
+/// A simulated card attests, and gets a resource, where the policies name `simulated`, and nowhere
+/// else.
 #[test]
 fn a_simulated_card_gets_what_its_policies_give() {
     let service = Service::start();

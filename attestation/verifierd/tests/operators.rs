@@ -1,5 +1,6 @@
-//! What an operator relies on over the years: nothing that was taken back returns, nothing that strangers send pushes out what counts, what is kept can be
-//! verified and is its owner's alone, and the service says what it ignores.
+//! What an operator relies on over the years: nothing that was taken back returns, nothing that
+//! strangers send pushes out what counts, what is kept can be verified and is its owner's alone,
+//! and the service says what it ignores.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
@@ -275,7 +276,8 @@ fn changes_and_refusals_are_events_of_one_chain() {
     assert_eq!(service.runtime.block_on(backup::audit(&config(&service))).unwrap_err().kind, Kind::Audit);
 }
 
-/// Reference values are read again after each change: of a tenant that has many, others notice nothing.
+/// Reference values are read again after each change: of a tenant that has many, others notice
+/// nothing.
 #[test]
 fn what_a_tenant_has_is_read_at_its_own_cost() {
     let service = Service::with(|text| format!("{text}\n[[tenant]]\nname = \"other\"\n"), Clock::System);
@@ -306,7 +308,8 @@ fn what_a_tenant_has_is_read_at_its_own_cost() {
     assert!(waited < alone / 2, "somebody else waited {waited:?} while reads took {alone:?} each");
 }
 
-/// What a tenant adds by any way counts against one limit; what it takes away, and what was there before, is always done.
+/// What a tenant adds by any way counts against one limit; what it takes away, and what was there
+/// before, is always done.
 #[test]
 fn a_tenant_stores_so_much_and_no_more() {
     let limits = "[limits]\ntenant_bytes = 65536\n[[tenant]]\nname = \"other\"\n";
@@ -488,7 +491,8 @@ fn the_signing_key_is_rotated_by_a_command() {
     assert_eq!(service.runtime.block_on(backup::audit(&config(&service))).unwrap()[0].head.seq, 4);
 }
 
-/// What root makes for a service of another user is that user's: of the file in whose place it comes, else of its folder.
+/// What root makes for a service of another user is that user's: of the file in whose place it
+/// comes, else of its folder.
 #[test]
 fn files_that_root_makes_are_the_services() {
     let mut service = Service::start();
@@ -550,7 +554,8 @@ fn files_that_root_makes_are_the_services() {
     }
 }
 
-/// A device that was never accepted counts as stale until it is forgotten; one that was has shown a version below which it must not come back.
+/// A device that was never accepted counts as stale until it is forgotten; one that was has shown a
+/// version below which it must not come back.
 #[test]
 fn devices_that_were_never_accepted_can_be_forgotten() {
     let service = Service::start();
@@ -640,7 +645,8 @@ fn an_identity_of_a_configuration_is_named_in_full() {
     assert_eq!(identity.uri(), "urn:shef:t:audit:o");
 }
 
-/// The reference page has every key of every table, with its default, and no other; and each unknown key is named where it stands.
+/// The reference page has every key of every table, with its default, and no other; and each
+/// unknown key is named where it stands.
 #[test]
 fn the_reference_page_is_the_configuration() {
     let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/verifierd-toml.md")).unwrap();

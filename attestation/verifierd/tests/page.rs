@@ -1,4 +1,5 @@
-//! The operator's page: what it shows, what it asks before it revokes, and that nothing comes from elsewhere.
+//! The operator's page: what it shows, what it asks before it revokes, and that nothing comes from
+//! elsewhere.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -82,8 +83,10 @@ fn a_revocation_needs_a_confirmed_form_of_this_service() {
 mod long {
     use super::*;
 
-    /// The page in a browser, light and dark, with rows of every kind: nothing is refused by its own security policy, and the two look different.
-    /// The pictures lie in `target/page` for people to look at. `cargo test -p shef-verifierd --test verifierd -- --ignored in_a_browser`.
+    /// The page in a browser, light and dark, with rows of every kind: nothing is refused by its
+    /// own security policy, and the two look different. The pictures lie in `target/page` for
+    /// people to look at.
+    /// `cargo test -p shef-verifierd --test verifierd -- --ignored in_a_browser`.
     #[test]
     #[ignore = "long: starts a browser eight times"]
     fn the_page_in_a_browser() {

@@ -127,7 +127,8 @@ fn a_policy_that_passes_its_limits_ends_its_own_process() {
     }
     // Inside one step, where the engine looks at no clock.
     assert_eq!(passed(&squares).code(), "SHEF-ATT-055");
-    // Three times in a row, and it is not run for a while, also when it is parsed in between; another policy is.
+    // Three times in a row, and it is not run for a while, also when it is parsed in between;
+    // another policy is.
     workers.check(&memory).unwrap();
     assert_eq!(passed(&memory).code(), "SHEF-ATT-055");
     assert_eq!(workers.check(&memory).unwrap_err().code(), "SHEF-ATT-053");
@@ -172,7 +173,8 @@ fn appraise(client: &Client, device: &Device, policy: &str) -> Answer {
     client.post("/v1/appraise", &json!({"session": session, "evidence": b64(&evidence), "policy": policy}))
 }
 
-/// While policies of one tenant take all they can, in dry runs and in appraisals, another tenant is answered.
+/// While policies of one tenant take all they can, in dry runs and in appraisals, another tenant is
+/// answered.
 #[test]
 fn one_tenants_policies_are_no_other_tenants_loss() {
     let dir = dir();
@@ -242,7 +244,8 @@ fn one_tenants_policies_are_no_other_tenants_loss() {
     assert_eq!(process.child.wait().unwrap().code(), Some(0));
 }
 
-/// A version that was stored when policies could call more denies by name, takes nothing else with it, and no older version takes its place.
+/// A version that was stored when policies could call more denies by name, takes nothing else with
+/// it, and no older version takes its place.
 #[test]
 fn a_stored_policy_that_may_not_run_any_more_is_named() {
     let mut service = Service::start();
@@ -265,7 +268,8 @@ fn a_stored_policy_that_may_not_run_any_more_is_named() {
     appraise(&service.operator, &device, "old@1").ok();
 }
 
-/// Two tenants that send more than they may fill what can wait, and nothing else: a third one's work is done at once.
+/// Two tenants that send more than they may fill what can wait, and nothing else: a third one's
+/// work is done at once.
 #[test]
 fn what_waits_leaves_room_for_what_need_not() {
     use std::sync::{Arc, mpsc};

@@ -1,5 +1,6 @@
-//! The same service on PostgreSQL, with replicas: one nonce and one release for all of them, whatever happens to a replica, to the database,
-//! to its disk or to a clock. Skipped where PostgreSQL is not installed.
+//! The same service on PostgreSQL, with replicas: one nonce and one release for all of them,
+//! whatever happens to a replica, to the database, to its disk or to a clock. Skipped where
+//! PostgreSQL is not installed.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -91,7 +92,8 @@ impl Postgres {
         self.run("pg_ctl", &["-D", self.folder.path().join("data").to_str().unwrap(), "-w", "-m", "immediate", "restart"]).unwrap();
     }
 
-    /// Lets no file grow beyond so many bytes that the server writes for its clients, those of now and later ones.
+    /// Lets no file grow beyond so many bytes that the server writes for its clients, those of now
+    /// and later ones.
     fn limit_files(&self, runtime: &Runtime, bytes: &str) {
         let lock = std::fs::read_to_string(self.folder.path().join("data/postmaster.pid")).unwrap();
         let backends = "SELECT pid::TEXT FROM pg_stat_activity WHERE backend_type = 'client backend'";
@@ -370,7 +372,8 @@ mod long {
             replica.child.wait().unwrap();
         }
 
-        // Two replicas with clocks of their own. One steps a day forward, sweeps, and steps back; the other stays.
+        // Two replicas with clocks of their own. One steps a day forward, sweeps, and steps back;
+        // the other stays.
         let noon = now();
         let begin = || runtime.block_on(start(config(&dir.path), fixed_clock(noon))).unwrap();
         let (steps, stays) = (begin(), begin());
@@ -388,7 +391,8 @@ mod long {
         for client in [&at_steps, &at_stays] {
             client.post("/v1/release", &used).problem(409, "SHEF-SVC-042");
             client.post("/v1/release", &unused).problem(409, "SHEF-SVC-042");
-            // Until the clocks have caught up nothing is released: what ends before the sweep may have been used.
+            // Until the clocks have caught up nothing is released: what ends before the sweep may
+            // have been used.
             client.post("/v1/release", &cases.request(client).unwrap()).problem(409, "SHEF-SVC-042");
         }
         for (replica, client) in [(&steps, &at_steps), (&stays, &at_stays)] {

@@ -381,7 +381,8 @@ fn everything_survives_a_restart() {
     assert_eq!(service.operator.get("/v1/receipts").ok()["head"], answer["head"]);
 }
 
-/// An update of the kernel is remembered, also by a service that came from the first version of the schema.
+/// An update of the kernel is remembered, also by a service that came from the first version of the
+/// schema.
 #[test]
 fn a_device_that_was_updated_does_not_go_back() {
     let (mut service, device) = furnished();
@@ -413,7 +414,8 @@ fn a_device_that_was_updated_does_not_go_back() {
     appraise(&service, &Device::updated(1)).ok();
 }
 
-/// What one replica adds counts at once for evidence that another one has: nothing is denied, and no challenge used up, for what was not read yet.
+/// What one replica adds counts at once for evidence that another one has: nothing is denied, and
+/// no challenge used up, for what was not read yet.
 #[test]
 fn nothing_is_denied_for_what_another_replica_has_added() {
     let (service, device) = furnished();

@@ -60,7 +60,8 @@ fn filled(path: &str) -> String {
     parts.into_iter().fold(path.to_owned(), |path, (part, with)| path.replace(part, with))
 }
 
-/// A browser adds certificate or password by itself: nothing that changes something may be sent by another site's page or form.
+/// A browser adds certificate or password by itself: nothing that changes something may be sent by
+/// another site's page or form.
 #[test]
 fn pages_of_other_sites_change_nothing() {
     let service = Service::start();
@@ -186,7 +187,8 @@ fn roles_and_tenants() {
     nobody.get("/v1/devices").problem(401, "SHEF-SVC-027");
 }
 
-/// Who submits evidence does not choose the rules: versions of policies are the operator's, names those of the configuration.
+/// Who submits evidence does not choose the rules: versions of policies are the operator's, names
+/// those of the configuration.
 #[test]
 fn policies_are_chosen_by_those_who_may() {
     let change = |text: String| format!("{text}[[tenant.submitter]]\nname = \"host-7\"\npolicies = [\"default\", \"strict\"]\n");
@@ -213,7 +215,8 @@ fn policies_are_chosen_by_those_who_may() {
     }
     ask(&host, Some("strict")).1.problem(404, "SHEF-SVC-020");
     assert_eq!(ask(&host, None).1.ok()["policy"], "default@2");
-    // Who is not listed may name any policy, and the operator any version; results say which it was.
+    // Who is not listed may name any policy, and the operator any version; results say which it
+    // was.
     let free = service.client("default", Role::Attest, "host-8");
     ask(&free, Some("default@1")).1.problem(403, "SHEF-SVC-028");
     assert_eq!(ask(&free, Some("other")).1.ok()["policy"], "other@1");
@@ -281,8 +284,8 @@ fn slow_clients_lose_their_connection_and_others_do_not_notice() {
     assert_eq!(silent.read(&mut [0]).unwrap_or(0), 0);
 }
 
-/// More than there are places say nothing, before their handshake or behind it, all from one address: whoever comes from there is answered at once, and with
-/// a certificate always.
+/// More than there are places say nothing, before their handshake or behind it, all from one
+/// address: whoever comes from there is answered at once, and with a certificate always.
 #[test]
 fn who_says_nothing_keeps_nobody_out() {
     // Nobody runs out of time meanwhile.

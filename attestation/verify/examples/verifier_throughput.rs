@@ -1,8 +1,10 @@
-//! Appraisals per second of one core, each with the bare signature operations of that appraisal as baseline, in the same run.
+//! Appraisals per second of one core, each with the bare signature operations of that appraisal as
+//! baseline, in the same run.
 //!
-//! `cargo xtask bench verifier [--json]`. An appraisal here is the whole of a verifier's work on one piece of evidence: from the bytes as they
-//! came to the signed result. Times are CPU times of this thread and of the process that runs the policy in Rego, so that other work on the
-//! machine does not count; the two are measured in turns, and the median of the turns is given.
+//! `cargo xtask bench verifier [--json]`. An appraisal here is the whole of a verifier's work on
+//! one piece of evidence: from the bytes as they came to the signed result. Times are CPU times of
+//! this thread and of the process that runs the policy in Rego, so that other work on the machine
+//! does not count; the two are measured in turns, and the median of the turns is given.
 
 #[path = "../tests/common/mod.rs"]
 mod common;
@@ -144,7 +146,8 @@ fn main() -> ExitCode {
         assert!(outcome.appraisal.accepted(), "{}", outcome.appraisal.to_json());
         black_box(ear::sign(&outcome, Layer::Shield, &issue, &signer).expect("a signature"));
     };
-    // The bare operations, over messages of the same sizes: the evidence's Sig_structure, the bodies of certificates, the token.
+    // The bare operations, over messages of the same sizes: the evidence's Sig_structure, the
+    // bodies of certificates, the token.
     let certificates: usize = case.certificates().iter().map(Vec::len).sum();
     let result = appraise(&request(&typed, false));
     let token = ear::sign(&result, Layer::Shield, &issue, &signer).expect("a signature");

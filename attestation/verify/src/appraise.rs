@@ -24,7 +24,8 @@ use crate::verified::{Verified, VerifiedKernelEvidence, VerifiedShieldEvidence, 
 pub enum Given<'a> {
     /// As it came.
     Bytes(&'a [u8]),
-    /// What [`Evidence::parse`] made of it, for a caller who had to know which device speaks before he could ask.
+    /// What [`Evidence::parse`] made of it, for a caller who had to know which device speaks before
+    /// he could ask.
     Read(&'a Result<Evidence, EvidenceError>),
 }
 
@@ -46,12 +47,14 @@ impl<'a> From<&'a Result<Evidence, EvidenceError>> for Given<'a> {
     }
 }
 
-/// What is to be appraised, and against what. The appraisal is a function of this and of nothing else.
+/// What is to be appraised, and against what. The appraisal is a function of this and of nothing
+/// else.
 #[derive(Clone, Copy)]
 pub struct Request<'a> {
     /// The evidence.
     pub evidence: Given<'a>,
-    /// Certificates that came beside it, leaf first; empty when they are inside the evidence. When both are there they must be equal.
+    /// Certificates that came beside it, leaf first; empty when they are inside the evidence. When
+    /// both are there they must be equal.
     pub certificates: &'a [Vec<u8>],
     /// Roots, each registered for one kind of root of trust.
     pub anchors: &'a TrustAnchors,
@@ -61,7 +64,8 @@ pub struct Request<'a> {
     pub policy: &'a AppraisalPolicy,
     /// What is no longer trusted, when there is a list.
     pub revocations: Option<&'a Revocations>,
-    /// The layer whose evidence is expected: image keys go to the kernel's, data keys to the Shield's.
+    /// The layer whose evidence is expected: image keys go to the kernel's, data keys to the
+    /// Shield's.
     pub layer: Layer,
     /// The nonce of this challenge.
     pub nonce: &'a [u8],
@@ -71,12 +75,14 @@ pub struct Request<'a> {
     pub challenged: Option<i64>,
     /// Seconds since 1970.
     pub now: i64,
-    /// Keys of the verifier's own (of its results, of its TLS side): evidence that vouches for one of them is refused.
+    /// Keys of the verifier's own (of its results, of its TLS side): evidence that vouches for one
+    /// of them is refused.
     pub own_keys: &'a [PublicKey],
-    /// The highest security version that a known kernel of this device has shown, where the verifier remembers it, else 0: below it is a
-    /// rollback, whatever the policy's least is.
+    /// The highest security version that a known kernel of this device has shown, where the
+    /// verifier remembers it, else 0: below it is a rollback, whatever the policy's least is.
     pub shown_svn: u64,
-    /// Verified chains of before, when there is a cache. It changes how long an appraisal takes, never its result.
+    /// Verified chains of before, when there is a cache. It changes how long an appraisal takes,
+    /// never its result.
     pub chains: Option<&'a dyn ChainCache>,
     /// Implementation of ECDSA verification.
     pub verify: VerifyFn,
@@ -85,7 +91,8 @@ pub struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// A request with the portable crypto, without certificates beside the evidence, revocation list, challenge time, cache or Rego.
+    /// A request with the portable crypto, without certificates beside the evidence, revocation
+    /// list, challenge time, cache or Rego.
     #[must_use]
     #[expect(clippy::too_many_arguments, reason = "each is needed, and all are of different types or meaning")]
     pub fn new(
@@ -138,7 +145,8 @@ pub struct Appraisal {
     pub layer: &'static str,
     /// Name of the policy.
     pub policy: String,
-    /// Ids of the policy's texts: SHA-256 of the typed part, and of the Rego part where there is one.
+    /// Ids of the policy's texts: SHA-256 of the typed part, and of the Rego part where there is
+    /// one.
     pub policy_ids: Vec<String>,
     /// Overall result.
     pub status: Status,
@@ -204,12 +212,14 @@ fn names<'a>(list: impl IntoIterator<Item = &'a String>) -> Text {
     if text.is_empty() { Text::Static("none") } else { text.into() }
 }
 
-/// A list of accepted names in a report of a check: all of them when it failed, few words when it passed.
+/// A list of accepted names in a report of a check: all of them when it failed, few words when it
+/// passed.
 fn one_of<'a>(passed: bool, list: impl IntoIterator<Item = &'a String>) -> Text {
     if passed { Text::Static("one that the policy names") } else { names(list) }
 }
 
-/// Appraises evidence. Deny by default: only when every check of the layer passed is there verified evidence.
+/// Appraises evidence. Deny by default: only when every check of the layer passed is there verified
+/// evidence.
 #[must_use]
 pub fn appraise(request: &Request<'_>) -> Outcome {
     let parsed;
@@ -283,8 +293,9 @@ pub fn appraise_shield(request: &Request<'_>) -> Result<(VerifiedShieldEvidence,
     }
 }
 
-/// Holds evidence that somebody else appraised, a verifier service say, against a policy of one's own: every demand of its typed part. Certificates and
-/// reference values are the other's to know; `revocations` are looked at where there is a list. `challenged` and `now` are as in [`Request`].
+/// Holds evidence that somebody else appraised, a verifier service say, against a policy of one's
+/// own: every demand of its typed part. Certificates and reference values are the other's to know;
+/// `revocations` are looked at where there is a list. `challenged` and `now` are as in [`Request`].
 ///
 /// # Errors
 /// The demands that were looked at, where one is not met.
@@ -442,7 +453,8 @@ impl<'a> Run<'a> {
         }
         let key = request.chains.map(|_| ChainKey::new(bytes, request.anchors));
         let cached = request.chains.zip(key.as_ref()).and_then(|(cache, key)| cache.get(key));
-        // One of other certificates or anchors is none, and one whose time is over is looked at in full, for the exact reason.
+        // One of other certificates or anchors is none, and one whose time is over is looked at in
+        // full, for the exact reason.
         let cached = cached.filter(|chain| chain.is_of(bytes, request.anchors) && chain.chain.check_time(request.now).is_ok());
         let cached = cached.and_then(|chain| request.anchors.list().get(chain.anchor).map(|anchor| (chain, anchor)));
         let kind = evidence.unverified_claims().common.root_of_trust;
@@ -465,8 +477,9 @@ impl<'a> Run<'a> {
         }
         self.check(CheckId::Certificates, true, EXPECTED, EXPECTED);
 
-        // Several anchors may bear one name and key identifier: the chain stands under one whose signature it has. Of those, one that is registered
-        // for what the evidence says of itself comes first, so that another registration of the same root hides nothing.
+        // Several anchors may bear one name and key identifier: the chain stands under one whose
+        // signature it has. Of those, one that is registered for what the evidence says of itself
+        // comes first, so that another registration of the same root hides nothing.
         let c = &evidence.unverified_claims().common;
         let anchors = request.anchors.list();
         let fits = |at: &usize| (anchors[*at].kind() == kind, anchors[*at].debug() == (c.debug == DebugState::Enabled));
@@ -669,7 +682,8 @@ impl<'a> Run<'a> {
             Text::prefix(&shield.image_digest)
         };
         self.check(CheckId::Image, known.is_some() && named && fits, expected, actual);
-        // Without a known image there is nothing to hold the rest against: those checks stay unreached.
+        // Without a known image there is nothing to hold the rest against: those checks stay
+        // unreached.
         if let Some(known) = known {
             let same = known.config_digest == shield.config_digest;
             let named = policy.configs.is_empty() || policy.configs.contains(hex::encode(shield.config_digest).as_str());
@@ -700,7 +714,8 @@ impl<'a> Run<'a> {
         self.check(CheckId::State, named, one_of(named, &policy.states), state);
     }
 
-    /// The Rego policy is asked last, and only about evidence that holds otherwise: it can deny, and never allow what a check denied.
+    /// The Rego policy is asked last, and only about evidence that holds otherwise: it can deny,
+    /// and never allow what a check denied.
     fn rego(&mut self, claims: &Claims) {
         let Some(rego) = self.request.policy.rego() else {
             self.check(CheckId::Rego, true, "no policy in Rego", "no policy in Rego");

@@ -12,7 +12,8 @@ pub const UNEXPECTED_EVIDENCE: i8 = 1;
 /// Evidence that is not authentic, or no answer to the challenge.
 pub const CRYPTO_FAILED: i8 = 99;
 
-/// Overall result: the tier of the worst claim, and never better than contraindicated for what was denied.
+/// Overall result: the tier of the worst claim, and never better than contraindicated for what was
+/// denied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Status {
@@ -20,7 +21,8 @@ pub enum Status {
     None = 0,
     /// Every check passed.
     Affirming = 2,
-    /// Every check passed, by an exception that the policy makes: simulated, debug, seeded, a region without protection.
+    /// Every check passed, by an exception that the policy makes: simulated, debug, seeded, a
+    /// region without protection.
     Warning = 32,
     /// At least one check failed.
     Contraindicated = 96,
@@ -96,7 +98,8 @@ impl Serialize for TrustVector {
     }
 }
 
-/// What a check says about the attester when it fails: the claim, and its value. `None`: the whole vector.
+/// What a check says about the attester when it fails: the claim, and its value. `None`: the whole
+/// vector.
 fn meaning(id: CheckId) -> (Option<usize>, i8) {
     use CheckId as C;
     match id {
@@ -118,7 +121,8 @@ fn meaning(id: CheckId) -> (Option<usize>, i8) {
     }
 }
 
-/// The vector and status that follow from the checks; `malfunction` when the verifier itself failed.
+/// The vector and status that follow from the checks; `malfunction` when the verifier itself
+/// failed.
 pub(crate) fn derive(layer: Layer, claims: Option<&Claims>, checks: &[Check], accepted: bool, malfunction: bool) -> (TrustVector, Status) {
     let shield = layer == Layer::Shield;
     let opaque = if shield { 2 } else { 0 };

@@ -1,7 +1,9 @@
-//! A bundle: evidence and all it was appraised against, in one signed file, for an auditor without a network.
+//! A bundle: evidence and all it was appraised against, in one signed file, for an auditor without
+//! a network.
 //!
-//! Whoever makes it signs what it holds and when it was made; the time is the maker's word. [`Bundle::appraise`] gives the appraisal as of that
-//! time, or as of any later one with a newer revocation list. A bundle without evidence carries trust data into a closed network.
+//! Whoever makes it signs what it holds and when it was made; the time is the maker's word.
+//! [`Bundle::appraise`] gives the appraisal as of that time, or as of any later one with a newer
+//! revocation list. A bundle without evidence carries trust data into a closed network.
 
 use std::collections::BTreeSet;
 
@@ -269,10 +271,11 @@ impl Bundle {
         Ok(reference)
     }
 
-    /// Appraises the evidence as of `now`, with the bundle's revocation list or a newer one. `rego` runs its policy in Rego, a program of whoever
-    /// made the bundle.
+    /// Appraises the evidence as of `now`, with the bundle's revocation list or a newer one. `rego`
+    /// runs its policy in Rego, a program of whoever made the bundle.
     ///
-    /// The age of the answer is what it was when the bundle was made: it does not grow while the bundle lies in an archive.
+    /// The age of the answer is what it was when the bundle was made: it does not grow while the
+    /// bundle lies in an archive.
     ///
     /// # Errors
     /// There is no evidence, or a part of the bundle is not of its form.

@@ -51,7 +51,8 @@ impl From<Vec<TrustAnchor>> for TrustAnchors {
     }
 }
 
-/// A chain whose rules and signatures were checked under one of the anchors. Time and revocation are looked at again at each use.
+/// A chain whose rules and signatures were checked under one of the anchors. Time and revocation
+/// are looked at again at each use.
 #[derive(Clone, Debug)]
 pub struct VerifiedChain {
     pub(crate) chain: Chain,
@@ -81,8 +82,9 @@ impl VerifiedChain {
 /// Bytes of an end of a certificate.
 const END: usize = 16;
 
-/// Where a chain lies in a cache: the ends of its certificates, which are ends of signatures, under a set of anchors. Cheap, and no name:
-/// that what lies there is the chain that was meant is looked at when it is found.
+/// Where a chain lies in a cache: the ends of its certificates, which are ends of signatures, under
+/// a set of anchors. Cheap, and no name: that what lies there is the chain that was meant is looked
+/// at when it is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ChainKey([[u8; END]; 3]);
 
@@ -96,11 +98,13 @@ impl ChainKey {
     }
 }
 
-/// Keeps verified chains, so that a device that comes again costs one signature and not three. Only valid chains are kept.
+/// Keeps verified chains, so that a device that comes again costs one signature and not three. Only
+/// valid chains are kept.
 pub trait ChainCache: Send + Sync {
     /// The chain that lies there.
     fn get(&self, key: &ChainKey) -> Option<Arc<VerifiedChain>>;
-    /// Makes the attestation key of a chain ready, where whoever made the cache gave an implementation for that.
+    /// Makes the attestation key of a chain ready, where whoever made the cache gave an
+    /// implementation for that.
     fn ready(&self, _ak: &PublicKey) -> Option<ReadyKey> {
         None
     }
@@ -124,7 +128,8 @@ impl MemoryChainCache {
         Self { max, ready: None, ages: Mutex::default() }
     }
 
-    /// The same, whose attestation keys are made ready by `ready`, of the implementation that [`crate::Request::verify`] names.
+    /// The same, whose attestation keys are made ready by `ready`, of the implementation that
+    /// [`crate::Request::verify`] names.
     #[must_use]
     pub fn with_ready_keys(self, ready: ReadyFn) -> Self {
         Self { ready: Some(ready), ..self }

@@ -332,7 +332,8 @@ impl Checks {
         self.slots[id as usize].as_ref().is_some_and(|check| check.passed)
     }
 
-    /// True when every check of the layer but `except` was made and holds, and none of another layer was made.
+    /// True when every check of the layer but `except` was made and holds, and none of another
+    /// layer was made.
     pub(crate) fn all_passed(&self, layer: Layer, except: Option<CheckId>) -> bool {
         let of_layer = CheckId::all(layer).iter();
         let made = of_layer.clone().filter(|id| self.slots[**id as usize].is_some()).count();

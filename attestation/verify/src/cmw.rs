@@ -1,6 +1,8 @@
-//! Conceptual message wrappers, CMW (RFC 9999): a typed envelope around evidence, endorsements and results, in CBOR or JSON.
+//! Conceptual message wrappers, CMW (RFC 9999): a typed envelope around evidence, endorsements and
+//! results, in CBOR or JSON.
 //!
-//! Read strictly: deterministic CBOR, JSON without repeated names, at most [`MAX_DEPTH`] collections inside each other.
+//! Read strictly: deterministic CBOR, JSON without repeated names, at most [`MAX_DEPTH`]
+//! collections inside each other.
 
 use base64_simd::URL_SAFE_NO_PAD as B64;
 use serde_json::{Map, Value as Json};
@@ -111,7 +113,8 @@ pub struct MediaType {
 }
 
 impl MediaType {
-    /// Reads a media type: `type/subtype`, then `; name=value` or `; name="value"`. `None` when it is none, or a parameter comes twice.
+    /// Reads a media type: `type/subtype`, then `; name=value` or `; name="value"`. `None` when it
+    /// is none, or a parameter comes twice.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (essence, rest) = text.split_once(';').map_or((text, ""), |(essence, rest)| (essence, rest));
@@ -258,7 +261,8 @@ impl Cmw {
         to_value(self).encode()
     }
 
-    /// A record of a content format in the form of a tag: `TN(format)(bytes)`; `None` where there is no such form.
+    /// A record of a content format in the form of a tag: `TN(format)(bytes)`; `None` where there
+    /// is no such form.
     #[must_use]
     pub fn to_tagged_cbor(&self) -> Option<Vec<u8>> {
         match self {
@@ -275,8 +279,8 @@ impl Cmw {
         to_json_value(self).to_string()
     }
 
-    /// The one piece of evidence (`application/eat+cwt`) in this wrapper: the record itself, or the only one of a collection that says, or
-    /// does not deny, that it is evidence.
+    /// The one piece of evidence (`application/eat+cwt`) in this wrapper: the record itself, or the
+    /// only one of a collection that says, or does not deny, that it is evidence.
     ///
     /// # Errors
     /// None or several, another type, or an indicator without the evidence bit.

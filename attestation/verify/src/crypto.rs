@@ -1,4 +1,5 @@
-//! ECDSA P-256: the portable verification, and with feature `aws-lc` a faster one, and a signer, for services.
+//! ECDSA P-256: the portable verification, and with feature `aws-lc` a faster one, and a signer,
+//! for services.
 
 pub use shef_proto::cose::{VerifyFn, verify as portable};
 
@@ -14,7 +15,8 @@ use shef_proto::hpke_suite::PublicKey;
 /// Of message and `r | s`.
 type Verification = dyn Fn(&[u8], &[u8; SIGNATURE_LEN]) -> bool + Send + Sync;
 
-/// A public key that an implementation has decoded and found to be on the curve, once for many verifications.
+/// A public key that an implementation has decoded and found to be on the curve, once for many
+/// verifications.
 #[derive(Clone)]
 pub struct ReadyKey(Arc<Verification>);
 

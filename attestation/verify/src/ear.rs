@@ -1,6 +1,7 @@
 //! Attestation results: EAR (draft-ietf-rats-ear-04) and its older dialect of 2023, as JWT.
 //!
-//! One serializer and one reader with a table of names for each dialect. Times, ids and nonces are inputs: nothing here knows a clock.
+//! One serializer and one reader with a table of names for each dialect. Times, ids and nonces are
+//! inputs: nothing here knows a clock.
 
 use base64_simd::URL_SAFE_NO_PAD as B64;
 use serde_json::{Map, Value};
@@ -29,9 +30,11 @@ pub enum Dialect {
 pub enum Reader {
     /// A relying party of this project: [`verify`].
     Own,
-    /// The crate `ear` and what is built on it refuse every token with `aud`: the audience stands in `shef_audience`.
+    /// The crate `ear` and what is built on it refuse every token with `aud`: the audience stands
+    /// in `shef_audience`.
     Veraison,
-    /// The same, and accepted evidence shows its key as a JWK where the KBS of Trustee looks for it.
+    /// The same, and accepted evidence shows its key as a JWK where the KBS of Trustee looks for
+    /// it.
     Trustee,
 }
 
@@ -129,7 +132,8 @@ pub struct Issue<'a> {
     pub id: &'a str,
     /// `eat_nonce`: the relying party's nonce, or that of the challenge.
     pub nonce: &'a [u8],
-    /// Name of the policy, `name@version`, where it has one; stands before the digests in the policy ids.
+    /// Name of the policy, `name@version`, where it has one; stands before the digests in the
+    /// policy ids.
     pub policy: Option<&'a str>,
     /// `developer` of the verifier id.
     pub developer: &'a str,
@@ -262,7 +266,8 @@ pub struct Expect<'a> {
     pub nonce: Option<&'a [u8]>,
     /// The layer that must have been appraised.
     pub layer: Layer,
-    /// `name@version` or digest of the policy, when only one will do: a policy that was replaced may still be in use elsewhere.
+    /// `name@version` or digest of the policy, when only one will do: a policy that was replaced
+    /// may still be in use elsewhere.
     pub policy: Option<&'a str>,
     /// Seconds since 1970.
     pub now: i64,
@@ -270,7 +275,8 @@ pub struct Expect<'a> {
     pub leeway: i64,
 }
 
-/// A result whose signature, audience, time and form were checked. It may still say no: see [`Ear::status`].
+/// A result whose signature, audience, time and form were checked. It may still say no: see
+/// [`Ear::status`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ear {
     /// Names it used.

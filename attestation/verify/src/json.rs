@@ -1,5 +1,6 @@
-//! JSON as results are written: once, in order, straight into one buffer. Its base64 and hexadecimal digits are made many at a time: one by one they were a
-//! sixth of what an appraisal costs beside its signatures.
+//! JSON as results are written: once, in order, straight into one buffer. Its base64 and
+//! hexadecimal digits are made many at a time: one by one they were a sixth of what an appraisal
+//! costs beside its signatures.
 
 use base64_simd::URL_SAFE_NO_PAD;
 use hex_simd::AsciiCase;

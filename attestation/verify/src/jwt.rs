@@ -1,7 +1,7 @@
 //! Compact JWS with ES256 and nothing else (RFC 7515, RFC 7518), for results that leave as JWT.
 //!
-//! What a verifier of such tokens must not do is not possible here: the algorithm is fixed, keys come from the caller alone, and a header
-//! that brings or points to a key is refused.
+//! What a verifier of such tokens must not do is not possible here: the algorithm is fixed, keys
+//! come from the caller alone, and a header that brings or points to a key is refused.
 
 use std::fmt;
 
@@ -143,7 +143,8 @@ struct Header {
     kid: Option<String>,
 }
 
-/// Verifies a token with one of `keys` and gives its claims. A token without `kid` needs exactly one key.
+/// Verifies a token with one of `keys` and gives its claims. A token without `kid` needs exactly
+/// one key.
 ///
 /// # Errors
 /// The first rule that is broken; nothing of the claims is looked at before the signature.

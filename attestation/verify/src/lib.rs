@@ -1,5 +1,7 @@
-//! Pure appraisal: evidence, trust anchors, reference values, a policy, a nonce and the time go in; an [`Appraisal`] comes out, and for
-//! evidence that passed every check a [`VerifiedKernelEvidence`] or [`VerifiedShieldEvidence`], the only things that keys are released to.
+//! Pure appraisal: evidence, trust anchors, reference values, a policy, a nonce and the time go in;
+//! an [`Appraisal`] comes out, and for evidence that passed every check a
+//! [`VerifiedKernelEvidence`] or [`VerifiedShieldEvidence`], the only things that keys are released
+//! to.
 //!
 //! No I/O, no clock, no randomness. What is not shown is denied.
 #![forbid(unsafe_code)]

@@ -171,8 +171,8 @@ pub struct Policy {
     /// Refuse where there is no revocation list that is valid now.
     #[serde(default)]
     pub require_revocation: bool,
-    /// Keys under this policy may be released to a key of the host's that stands beside the card, where they are marked so. It decides nothing in
-    /// an appraisal.
+    /// Keys under this policy may be released to a key of the host's that stands beside the card,
+    /// where they are marked so. It decides nothing in an appraisal.
     #[serde(default)]
     pub to_host: bool,
     /// Fault policies that are accepted: `shield`, `halt`, `region`.
@@ -199,7 +199,8 @@ pub struct Policy {
     /// Accelerators whose images are accepted, by name; none named: those of any known image.
     #[serde(default)]
     pub accelerators: BTreeSet<String>,
-    /// IP vendors whose images are accepted, by SHA-256 of their public key; none named: that of any known image.
+    /// IP vendors whose images are accepted, by SHA-256 of their public key; none named: that of
+    /// any known image.
     #[serde(default, deserialize_with = "set::<DigestName, _>")]
     pub image_signers: BTreeSet<String>,
     /// Devices that are accepted, by ueid in hexadecimal; none named: any.
@@ -249,7 +250,8 @@ impl Policy {
     /// Reads a policy.
     ///
     /// # Errors
-    /// Not TOML, an unknown key, a missing one, or a name that does not exist; with line and column.
+    /// Not TOML, an unknown key, a missing one, or a name that does not exist; with line and
+    /// column.
     pub fn from_toml(text: &str) -> Result<Self, PolicyError> {
         toml::from_str(text).map_err(|error| PolicyError::Policy { text: error.to_string() })
     }
@@ -263,7 +265,8 @@ impl Policy {
     }
 }
 
-/// An appraisal policy as a verifier runs it: the typed part, and Rego where there is some. Immutable; its ids name its texts.
+/// An appraisal policy as a verifier runs it: the typed part, and Rego where there is some.
+/// Immutable; its ids name its texts.
 #[derive(Clone, Debug)]
 pub struct AppraisalPolicy {
     typed: Policy,
@@ -292,7 +295,8 @@ impl AppraisalPolicy {
         Ok(Self { typed: Policy::from_toml(text)?, rego: None, ids: vec![policy_id(text)] })
     }
 
-    /// A policy made in code. Its text is that of [`Policy::to_toml`], or JSON where it holds a number that TOML cannot.
+    /// A policy made in code. Its text is that of [`Policy::to_toml`], or JSON where it holds a
+    /// number that TOML cannot.
     #[must_use]
     pub fn new(policy: Policy) -> Self {
         let text = policy.to_toml().ok().or_else(|| serde_json::to_string(&policy).ok()).unwrap_or_default();

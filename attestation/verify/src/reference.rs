@@ -128,7 +128,8 @@ impl ReferenceValues {
     }
 }
 
-/// A manufacturer's root, registered for one kind of root of trust: a simulator cannot call itself hardware.
+/// A manufacturer's root, registered for one kind of root of trust: a simulator cannot call itself
+/// hardware.
 #[derive(Clone, Debug)]
 pub struct TrustAnchor {
     name: String,
@@ -138,7 +139,8 @@ pub struct TrustAnchor {
 }
 
 impl TrustAnchor {
-    /// Registers a root certificate (DER) for devices of one kind; `debug` for a CA that certifies devices in debug mode.
+    /// Registers a root certificate (DER) for devices of one kind; `debug` for a CA that certifies
+    /// devices in debug mode.
     ///
     /// # Errors
     /// The certificate is not a self-signed root of this form.
@@ -149,7 +151,8 @@ impl TrustAnchor {
         Ok(Self { name: name.into(), kind, debug, certificate })
     }
 
-    /// Reads a list of anchors: `[[anchor]]` with `name`, `kind`, `debug` (default false) and `certificate` (DER in hexadecimal).
+    /// Reads a list of anchors: `[[anchor]]` with `name`, `kind`, `debug` (default false) and
+    /// `certificate` (DER in hexadecimal).
     ///
     /// # Errors
     /// Not TOML of this form, or a certificate that is not a root.

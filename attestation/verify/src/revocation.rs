@@ -9,7 +9,8 @@ use shef_proto::cert::UEID_LEN;
 
 use crate::policy::{DigestName, PolicyError, Serial, Ueid, set};
 
-/// A revocation list. It is data: whoever gives it vouches for it (a service from its store, a bundle by its signature).
+/// A revocation list. It is data: whoever gives it vouches for it (a service from its store, a
+/// bundle by its signature).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Revocations {

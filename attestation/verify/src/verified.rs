@@ -1,5 +1,5 @@
-//! Evidence that passed every check, here or by a verifier service that says so in a signed receipt. Only this crate makes these, and keys
-//! go to nothing else.
+//! Evidence that passed every check, here or by a verifier service that says so in a signed
+//! receipt. Only this crate makes these, and keys go to nothing else.
 
 use sha2::{Digest, Sha256};
 use shef_proto::cert::{CertError, Certificate, UEID_LEN};
@@ -109,7 +109,8 @@ pub struct VerifiedShieldEvidence {
     digest: [u8; 32],
 }
 
-/// Makes verified evidence; private to the crate, called when every check has passed, and for what a verifier service vouches for.
+/// Makes verified evidence; private to the crate, called when every check has passed, and for what
+/// a verifier service vouches for.
 pub(crate) fn verified(claims: Claims, ak: PublicKey, digest: [u8; 32]) -> Verified {
     match claims {
         Claims { common, shield: None } => Verified::Kernel(VerifiedKernelEvidence { common, ak, digest }),
@@ -167,11 +168,13 @@ pub struct Vouched<'a> {
 }
 
 impl Vouched<'_> {
-    /// Takes evidence as verified on the word of a verifier service: it released a key for exactly these bytes, after it had appraised them.
-    /// Whoever calls this trusts the holder of `keys` as he would trust his own appraisal; nothing else about the device is looked at.
+    /// Takes evidence as verified on the word of a verifier service: it released a key for exactly
+    /// these bytes, after it had appraised them. Whoever calls this trusts the holder of `keys` as
+    /// he would trust his own appraisal; nothing else about the device is looked at.
     ///
     /// # Errors
-    /// The receipt is of another service, layer, evidence, challenge, key, recipient or device, or the evidence is damaged.
+    /// The receipt is of another service, layer, evidence, challenge, key, recipient or device, or
+    /// the evidence is damaged.
     pub fn verified(&self, evidence: &[u8], receipt: &[u8]) -> Result<(Verified, Receipt), VouchError> {
         let receipt = Receipt::verify(receipt, self.keys).map_err(VouchError::Receipt)?;
         let evidence = Evidence::parse(evidence)?;
@@ -312,7 +315,8 @@ impl VerifiedShieldEvidence {
     /// Makes the Load Key message for this Shield, and the session's keys.
     ///
     /// # Errors
-    /// The owner's configuration is not the one of the evidence, the Shield has a session already, or the epochs do not fit.
+    /// The owner's configuration is not the one of the evidence, the Shield has a session already,
+    /// or the epochs do not fit.
     pub fn seal_load_key(
         &self,
         config: &Config,
@@ -325,8 +329,9 @@ impl VerifiedShieldEvidence {
         self.seal_load_key_of(&master, config, tenant, epochs, entropy)
     }
 
-    /// The same under a master key that exists already, as one that a verifier service released for this evidence. The session's keys are
-    /// of this session all the same: they depend on the message.
+    /// The same under a master key that exists already, as one that a verifier service released for
+    /// this evidence. The session's keys are of this session all the same: they depend on the
+    /// message.
     ///
     /// # Errors
     /// As [`VerifiedShieldEvidence::seal_load_key`].

@@ -127,7 +127,8 @@ fn exceptions_must_be_named() {
     assert!(case.appraise().accepted());
 }
 
-/// Two anchors of one name and key identifier: a root that was issued again, and one that is registered for several kinds. Neither hides the other.
+/// Two anchors of one name and key identifier: a root that was issued again, and one that is
+/// registered for several kinds. Neither hides the other.
 #[test]
 fn anchors_of_one_name_do_not_hide_each_other() {
     let case = Case::new(Layer::Kernel);
@@ -679,7 +680,8 @@ proptest! {
         prop_assert!(!case.appraise_bytes(&bytes, &[]).appraisal.accepted());
     }
 
-    /// Taking a reference value away never turns a denial into an acceptance; appraisal is deterministic.
+    /// Taking a reference value away never turns a denial into an acceptance; appraisal is
+    /// deterministic.
     #[test]
     fn fewer_reference_values_never_help(kernels in any::<bool>(), shells in any::<bool>(), images in any::<bool>(), svn in 4u64..7) {
         let mut case = Case::new(Layer::Shield);

@@ -339,7 +339,8 @@ fn a_bundle_is_appraised_as_of_its_date_and_as_of_today() {
     assert_eq!(read, bundle(&case));
     let outcome = read.appraise(read.created, None, portable, Some(&Unconfined)).unwrap();
     assert!(outcome.appraisal.accepted(), "{}", outcome.appraisal.to_json());
-    // Later: still as old as it was, until something it rests on is revoked or expires (the root of this test ends at NOW + 100).
+    // Later: still as old as it was, until something it rests on is revoked or expires (the root of
+    // this test ends at NOW + 100).
     assert!(read.appraise(NOW + 99, None, portable, Some(&Unconfined)).unwrap().appraisal.accepted());
     assert_eq!(read.appraise(NOW + 101, None, portable, Some(&Unconfined)).unwrap().appraisal.first_failure().unwrap().id, CheckId::Chain);
     let newer = Revocations { issued: NOW + 50, next_update: NOW + 90, images: ["03".repeat(32)].into(), ..Revocations::default() };

@@ -82,7 +82,8 @@ fn rego_that_takes_long_to_read_is_refused() {
     Rego::new(&format!("package shef\nallow := true\n{rules}")).unwrap().compile().unwrap();
 }
 
-/// Functions that make much of little, or look elsewhere than at the input, are refused by name; where the name is hidden, when they are called.
+/// Functions that make much of little, or look elsewhere than at the input, are refused by name;
+/// where the name is hidden, when they are called.
 #[test]
 fn rego_calls_what_is_on_the_list_and_nothing_else() {
     for call in [
@@ -285,7 +286,8 @@ fn lists_of_the_policy() {
     }
 }
 
-/// What one verifier accepted is held against another's policy: every demand that the policy makes by itself.
+/// What one verifier accepted is held against another's policy: every demand that the policy makes
+/// by itself.
 #[test]
 fn a_floor_is_a_policy_without_certificates_and_reference_values() {
     let mut case = Case::new(Layer::Shield);

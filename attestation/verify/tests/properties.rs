@@ -1,4 +1,5 @@
-//! Properties of the appraisal: any changed byte denies, less knowledge never helps, the same inputs give the same answer.
+//! Properties of the appraisal: any changed byte denies, less knowledge never helps, the same
+//! inputs give the same answer.
 
 mod common;
 
@@ -18,7 +19,8 @@ fn rank(status: Status) -> u8 {
     }
 }
 
-/// Every position, and every other value of that byte for the parts that are not under a hash alone: header, tags, first claims.
+/// Every position, and every other value of that byte for the parts that are not under a hash
+/// alone: header, tags, first claims.
 #[test]
 fn any_single_byte_change_never_affirms() {
     for layer in [Layer::Kernel, Layer::Shield] {
@@ -91,7 +93,8 @@ fn any_case() -> impl Strategy<Value = Case> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(120))]
 
-    /// Taking any one reference value away never improves the verdict, the status or any claim of the vector.
+    /// Taking any one reference value away never improves the verdict, the status or any claim of
+    /// the vector.
     #[test]
     fn removing_a_reference_value_never_improves(case in any_case(), at in any::<proptest::sample::Index>()) {
         let before = case.appraise();
@@ -127,7 +130,8 @@ proptest! {
         prop_assert!(!(kernel || device) || !after.accepted());
     }
 
-    /// The same inputs give the same answer, to the letter; `Case` itself compares with and without a cache of chains.
+    /// The same inputs give the same answer, to the letter; `Case` itself compares with and without
+    /// a cache of chains.
     #[test]
     fn appraisal_is_a_function_of_its_inputs(case in any_case()) {
         prop_assert_eq!(case.appraise(), case.appraise());

@@ -80,7 +80,8 @@ fn both_dialects_are_read_back() {
     }
 }
 
-/// Parsers that refuse `aud` get the audience in another claim, which counts like it; the KBS of Trustee finds the key, and no other one, as a JWK.
+/// Parsers that refuse `aud` get the audience in another claim, which counts like it; the KBS of
+/// Trustee finds the key, and no other one, as a JWK.
 #[test]
 fn results_for_parsers_of_others() {
     let case = Case::new(Layer::Shield);

@@ -1,7 +1,8 @@
 //! Adds two files of 32-bit words on an FPGA that nobody can look into but the accelerator itself.
 //!
-//! Without DEVICE the card is a simulated one in this process. With DEVICE it is any card that holds the design of this folder, for example one behind an
-//! agent, and ANCHORS is the file of root certificates of its maker.
+//! Without DEVICE the card is a simulated one in this process. With DEVICE it is any card that
+//! holds the design of this folder, for example one behind an agent, and ANCHORS is the file of
+//! root certificates of its maker.
 
 use std::error::Error;
 use std::fs::{self, File};
@@ -96,16 +97,19 @@ fn add(keys: &Path, there: Option<There>, a: impl Read, b: impl Read, bytes: u64
         None => make(keys, design.clone(), now, &mut entropy)?,
     };
 
-    // The IP vendor: an image of the design. Others get the container and the reference values, as files.
+    // The IP vendor: an image of the design. Others get the container and the reference values, as
+    // files.
     let vendor = IpVendor::open(KeyFolder::open(keys.join("vendor"))?, "vendor", &mut entropy)?;
     let image = build(&vendor, &project, design.design_digest()?, &mut entropy)?;
     let verifier = verifier(anchors, vendor.reference(&image, project.accelerator()));
 
-    // Kernel round: the image's key goes to a Security Kernel that was appraised, and to nothing else.
+    // Kernel round: the image's key goes to a Security Kernel that was appraised, and to nothing
+    // else.
     let release = vendor.release(&mut host, &image, 1, &verifier, now, &mut entropy)?;
     host.load_image(image.container.clone(), release.key_box)?;
 
-    // Shield round, and from here on the data's owner: the Load Key goes to a Shield that was appraised, and to nothing else.
+    // Shield round, and from here on the data's owner: the Load Key goes to a Shield that was
+    // appraised, and to nothing else.
     let expect = Expect::image(project.config(), &image.digest);
     let session = Session::connect(&mut host)?.attest(&verifier, &expect, now, &mut entropy)?;
     let mut session = session.key("owner", &first_epochs(project.config(), 1), &mut entropy)?;
@@ -141,7 +145,8 @@ fn build(vendor: &IpVendor, project: &Project, design_digest: [u8; 32], entropy:
     Ok(vendor.build(&description, &sim::program(&design_digest, project.accelerator()), entropy)?)
 }
 
-/// What evidence is held against. Only simulated cards of these makers are believed; the one unprotected region must be named.
+/// What evidence is held against. Only simulated cards of these makers are believed; the one
+/// unprotected region must be named.
 fn verifier(anchors: Vec<TrustAnchor>, image: ImageReference) -> Verifier {
     let kernel = sim::kernel_digest(&sim::kernel_image());
     let reference = ReferenceValues {
@@ -154,8 +159,8 @@ fn verifier(anchors: Vec<TrustAnchor>, image: ImageReference) -> Verifier {
     Verifier::new("owner", anchors, reference, policy)
 }
 
-/// Adds batch after batch: while the accelerator works on one, the next is read, sealed and uploaded. However long the files are, a few batches are in
-/// memory.
+/// Adds batch after batch: while the accelerator works on one, the next is read, sealed and
+/// uploaded. However long the files are, a few batches are in memory.
 fn stream(session: &mut Session<'_, Keyed>, mut a: impl Read, mut b: impl Read, bytes: u64, mut out: File) -> Result<u64> {
     let lane = |i| -> std::result::Result<Lane, SdkError> {
         let (a, b) = (session.input(&format!("a{i}"))?, session.input(&format!("b{i}"))?);

@@ -124,7 +124,8 @@ fn drain() -> u64 {
     10
 }
 
-/// Whether an agent can have the device: a card of this machine, in a process of its own where it is a simulated one.
+/// Whether an agent can have the device: a card of this machine, in a process of its own where it
+/// is a simulated one.
 pub(crate) fn check_device(uri: &Uri) -> Result<(), String> {
     match uri {
         Uri::Pci { .. } | Uri::PciUeid { .. } | Uri::VfioUser { .. } => Ok(()),

@@ -59,7 +59,8 @@ fn say(outbox: &Outbox, message: &ToOwner) -> Result<(), End> {
 }
 
 impl Incoming {
-    /// The next message. May be dropped and called again at any time. A message that began has to come to its end in time.
+    /// The next message. May be dropped and called again at any time. A message that began has to
+    /// come to its end in time.
     async fn next(&mut self) -> Result<ToAgent, End> {
         let malformed = |e: wire::WireError| End::Refused(Refusal::new(codes::PROTOCOL, e.to_string()));
         loop {

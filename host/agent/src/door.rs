@@ -1,4 +1,5 @@
-//! Who gets in: strangers are let in by a door of their own ([`shef_door`]), and connections are counted by owner.
+//! Who gets in: strangers are let in by a door of their own ([`shef_door`]), and connections are
+//! counted by owner.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,7 +9,8 @@ use shef_door::Door;
 
 use crate::slot::Refusal;
 
-/// The door of an agent: 32 handshakes at once from addresses that no owner came from, as many from those that one did, and 8 from one address.
+/// The door of an agent: 32 handshakes at once from addresses that no owner came from, as many from
+/// those that one did, and 8 from one address.
 pub(crate) fn door() -> Arc<Door> {
     Arc::new(Door::new(32, 8))
 }
@@ -28,7 +30,8 @@ pub(crate) struct Seat {
 }
 
 impl Seats {
-    /// Takes a seat of `total` and of the owner's `each`. A quarter of all is for owners that have a session.
+    /// Takes a seat of `total` and of the owner's `each`. A quarter of all is for owners that have
+    /// a session.
     ///
     /// # Errors
     /// SHEF-AGT-015, which says what the limit is.

@@ -38,7 +38,8 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    /// Reads a certificate that TLS has checked; `None` where its common name is no name of an owner.
+    /// Reads a certificate that TLS has checked; `None` where its common name is no name of an
+    /// owner.
     pub(crate) fn of(der: &CertificateDer<'_>) -> Option<Self> {
         use x509_cert::der::Decode;
         use x509_cert::der::asn1::{ObjectIdentifier, PrintableStringRef, Utf8StringRef};
@@ -79,7 +80,8 @@ impl Revoked {
     /// Reads a list.
     ///
     /// # Errors
-    /// SHEF-AGT-016 for a line that is no fingerprint, SHEF-AGT-017 where it cannot be read: nobody is let in by a list that is not there.
+    /// SHEF-AGT-016 for a line that is no fingerprint, SHEF-AGT-017 where it cannot be read: nobody
+    /// is let in by a list that is not there.
     pub(crate) fn load(path: &Path) -> Result<Self, AgentError> {
         let text = std::fs::read_to_string(path).map_err(|e| AgentError::file("read", path, &e))?;
         let mut list = HashSet::new();

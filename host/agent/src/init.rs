@@ -1,6 +1,8 @@
-//! `shef-agent init`, `add-owner`, `renew` and `revoke`: a CA of the agent's own, certificates, configuration, systemd unit.
+//! `shef-agent init`, `add-owner`, `renew` and `revoke`: a CA of the agent's own, certificates,
+//! configuration, systemd unit.
 //!
-//! A folder is made beside its place and moved there when it is whole; a file that is replaced is written beside the old one and renamed.
+//! A folder is made beside its place and moved there when it is whole; a file that is replaced is
+//! written beside the old one and renamed.
 
 use std::fs;
 use std::io::Write;
@@ -114,7 +116,8 @@ pub fn add_owner(dir: &Path, owner: &str) -> Result<(), AgentError> {
     certify(dir, owner, &issuer(dir)?)
 }
 
-/// Issues a new certificate for the key that `owner` has, or the agent without one. The certificate before counts until it ends or is revoked. Gives the file back.
+/// Issues a new certificate for the key that `owner` has, or the agent without one. The certificate
+/// before counts until it ends or is revoked. Gives the file back.
 ///
 /// # Errors
 /// SHEF-AGT-016 for a bad name, SHEF-AGT-017, also where the key is not in the folder any more.
@@ -142,7 +145,8 @@ pub fn renew(dir: &Path, owner: Option<&str>) -> Result<PathBuf, AgentError> {
     Ok(file)
 }
 
-/// Revokes every certificate that was issued to an owner, or the one that has a fingerprint. How many were added to the list.
+/// Revokes every certificate that was issued to an owner, or the one that has a fingerprint. How
+/// many were added to the list.
 ///
 /// # Errors
 /// SHEF-AGT-016 where there are none, SHEF-AGT-017.

@@ -1,7 +1,8 @@
 //! The agent: beside the card, it carries sealed chunks between owners and cards.
 //!
-//! It sees ciphertext only and is not trusted with data; TLS with client certificates keeps strangers away from the cards. Each card is in one
-//! session of one owner at a time and is wiped between two sessions, and after the time of grace where an owner vanished. The protocol is
+//! It sees ciphertext only and is not trusted with data; TLS with client certificates keeps
+//! strangers away from the cards. Each card is in one session of one owner at a time and is wiped
+//! between two sessions, and after the time of grace where an owner vanished. The protocol is
 //! [`shef_device::wire`].
 
 mod carry;

@@ -17,7 +17,8 @@ const AT_ONCE: usize = 16;
 /// Most bytes of a request that are looked at.
 const REQUEST: usize = 4096;
 
-/// Answers `GET /healthz` (the program runs), `GET /readyz` (it takes sessions, and a card works) and `GET /metrics` (Prometheus's text format).
+/// Answers `GET /healthz` (the program runs), `GET /readyz` (it takes sessions, and a card works)
+/// and `GET /metrics` (Prometheus's text format).
 pub(crate) async fn serve(listener: TcpListener, running: Running) {
     let mut open = tokio::task::JoinSet::new();
     loop {

@@ -10,7 +10,8 @@ pub type Opener = std::sync::Arc<dyn Fn(&Uri) -> Result<Box<dyn Device>, DeviceE
 /// # Errors
 /// [`DeviceError::NotInThisVersion`], and those of the device.
 pub fn open(uri: &Uri) -> Result<Box<dyn Device>, DeviceError> {
-    // Simulated cards hold keys and plaintext, so they never live in the agent: `shef sim serve` gives them a process of their own.
+    // Simulated cards hold keys and plaintext, so they never live in the agent: `shef sim serve`
+    // gives them a process of their own.
     match uri {
         Uri::Pci { function, iommu } => Ok(Box::new(shef_vfio::open(*function, *iommu)?)),
         Uri::PciUeid { ueid, iommu } => Ok(Box::new(shef_vfio::open_ueid(ueid, *iommu)?)),

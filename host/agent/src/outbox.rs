@@ -33,7 +33,8 @@ impl Outbox {
         (Self { frames: sender, begun: Arc::clone(&begun), over: Arc::default() }, Frames { frames, begun })
     }
 
-    /// Sends the answer to request `id`. A connection that has no room breaks the protocol or is gone: it ends.
+    /// Sends the answer to request `id`. A connection that has no room breaks the protocol or is
+    /// gone: it ends.
     pub(crate) fn answer(&self, id: u64, frame: Frame) -> bool {
         let sent = self.frames.try_send((id, frame)).is_ok();
         if !sent {

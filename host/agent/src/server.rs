@@ -93,7 +93,8 @@ pub(crate) struct Shared {
     pub(crate) seats: Arc<Seats>,
     pub(crate) phase: watch::Receiver<Phase>,
     setup: RwLock<Arc<Setup>>,
-    /// Connections that came, that were turned away before an owner was known, and that were refused.
+    /// Connections that came, that were turned away before an owner was known, and that were
+    /// refused.
     counts: [AtomicU64; 3],
 }
 
@@ -138,13 +139,15 @@ impl Running {
         self.phase.send_replace(Phase::Stopping);
     }
 
-    /// Has the agent take no new sessions, and end when the last one is over or their time is up. Asked once more, it ends at once.
+    /// Has the agent take no new sessions, and end when the last one is over or their time is up.
+    /// Asked once more, it ends at once.
     pub fn drain(&self) {
         self.phase.send_modify(|phase| *phase = if *phase == Phase::Serving { Phase::Draining } else { Phase::Stopping });
     }
 
-    /// Takes over certificates, revocations, owners of devices and limits. Sessions go on, but those of owners who may not any more. Where it listens and which devices
-    /// there are changes with a restart only: what differs is told in the log.
+    /// Takes over certificates, revocations, owners of devices and limits. Sessions go on, but
+    /// those of owners who may not any more. Where it listens and which devices there are changes
+    /// with a restart only: what differs is told in the log.
     ///
     /// # Errors
     /// SHEF-AGT-003, SHEF-AGT-016, SHEF-AGT-017: nothing was changed then.

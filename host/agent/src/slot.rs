@@ -1,6 +1,7 @@
 //! One card: its thread, and the session that has it.
 //!
-//! The card's thread carries out requests one after the other. Everything else changes the state under a lock that is never held while the card works.
+//! The card's thread carries out requests one after the other. Everything else changes the state
+//! under a lock that is never held while the card works.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -238,7 +239,8 @@ impl Slot {
         &self.uri
     }
 
-    /// Takes over who may use the card, `owners` if that changes. A session of one who may not is over.
+    /// Takes over who may use the card, `owners` if that changes. A session of one who may not is
+    /// over.
     pub(crate) fn restrict(&self, owners: Option<&[String]>, revoked: &Arc<Revoked>) {
         let mut inner = self.lock();
         inner.revoked = Arc::clone(revoked);
@@ -275,7 +277,8 @@ impl Slot {
                 session.owner = owner.clone();
                 session.connection = Some((connection, outbox.clone()));
                 tracing::info!(device = self.name, owner = owner.name, last = session.last, "session taken up again");
-                // Under the lock, so that no answer overtakes it; then every answer that the owner may lack.
+                // Under the lock, so that no answer overtakes it; then every answer that the owner
+                // may lack.
                 outbox.say(&ToOwner::Opened { token, last: session.last, info });
                 for (id, frame) in &session.kept {
                     outbox.answer(*id, Arc::clone(frame));
@@ -341,7 +344,8 @@ impl Slot {
         }
     }
 
-    /// Takes a request. One that was taken before is not taken again: its answer leaves once over each connection, without being asked for.
+    /// Takes a request. One that was taken before is not taken again: its answer leaves once over
+    /// each connection, without being asked for.
     pub(crate) fn request(&self, generation: u64, connection: u64, id: u64, acked: u64, op: Op) -> Result<(), Refusal> {
         let mut inner = self.lock();
         let session = Self::session(&mut inner, generation, connection)
@@ -466,14 +470,16 @@ impl Slot {
             Ok(opened) => {
                 let info = opened.info();
                 tracing::info!(device = self.name, description = info.description, "opened");
-                // What an owner left there, of whom this agent may know nothing, or whom it failed to wipe out.
+                // What an owner left there, of whom this agent may know nothing, or whom it failed
+                // to wipe out.
                 self.wipe_out(device.insert(opened).as_mut(), Some(info));
             }
             Err(error) => self.failed("does not open", &error),
         }
     }
 
-    /// Looks at a card that nobody has: one that failed is opened anew, and so is one that does not answer.
+    /// Looks at a card that nobody has: one that failed is opened anew, and so is one that does not
+    /// answer.
     fn check(&self, device: &mut Option<Box<dyn Device>>, opener: &Opener) {
         match self.state() {
             DeviceState::Failed => {}

@@ -1,4 +1,5 @@
-//! The agent with several owners and cards, lost connections, strangers, and the owner's end against dishonest agents.
+//! The agent with several owners and cards, lost connections, strangers, and the owner's end
+//! against dishonest agents.
 
 mod common;
 
@@ -179,7 +180,8 @@ fn transfers_go_on_after_lost_connections_and_nothing_is_done_twice() {
     assert_eq!(bed.cards["card0"].writes.load(Ordering::SeqCst), 3 * 24);
 }
 
-/// Cuts a connection at one of the first bytes after the session was opened: between a request and its answer, too.
+/// Cuts a connection at one of the first bytes after the session was opened: between a request and
+/// its answer, too.
 struct CutAnswers {
     every: u64,
     count: AtomicU64,
@@ -187,7 +189,8 @@ struct CutAnswers {
 
 impl Tamper for CutAnswers {
     fn bytes(&self, _: u64, to_agent: bool, bytes: &mut Vec<u8>) -> bool {
-        // Small segments to the owner are answers: some never arrive although the request was carried out.
+        // Small segments to the owner are answers: some never arrive although the request was
+        // carried out.
         to_agent || bytes.len() > 200 || self.count.fetch_add(1, Ordering::SeqCst) % self.every != self.every - 1
     }
 }
@@ -374,7 +377,8 @@ fn strangers_do_not_get_in() {
     let mine = bed.files("alice");
     let theirs = other.files("alice");
     let open = |files: &TlsFiles| code(RemoteDevice::open(&uri(bed.address.port(), "card0"), files, limits(), None));
-    // A certificate of another agent's CA; an agent that is another one; a key that is another's; files that were mixed up.
+    // A certificate of another agent's CA; an agent that is another one; a key that is another's;
+    // files that were mixed up.
     for (files, code, says) in [
         (TlsFiles { ca: mine.ca.clone(), ..theirs.clone() }, "SHEF-AGT-002", "expected one that its own CA issued"),
         (TlsFiles { ca: theirs.ca.clone(), ..mine.clone() }, "SHEF-AGT-002", "was not issued by the CA of this owner's files"),

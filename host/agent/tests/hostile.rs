@@ -1,4 +1,5 @@
-//! Owners and strangers who mean harm, or are merely slow: what they cost, and that others are served meanwhile.
+//! Owners and strangers who mean harm, or are merely slow: what they cost, and that others are
+//! served meanwhile.
 
 mod common;
 

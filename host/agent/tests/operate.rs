@@ -1,4 +1,5 @@
-//! What an operator does to an agent while owners work: reload, revoke, drain, look at it, and lose a card.
+//! What an operator does to an agent while owners work: reload, revoke, drain, look at it, and lose
+//! a card.
 
 mod common;
 

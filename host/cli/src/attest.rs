@@ -36,7 +36,8 @@ impl LayerArg {
     }
 }
 
-/// An image that is loaded before the Shield is asked: a card that was left by its last user has none.
+/// An image that is loaded before the Shield is asked: a card that was left by its last user has
+/// none.
 #[derive(clap::Args)]
 pub struct ImageArgs {
     /// Load this image first (layer shield); its key comes from the service
@@ -86,13 +87,15 @@ pub struct AttestArgs {
     /// Which layer is asked
     #[arg(long, value_enum, default_value_t = LayerArg::Kernel)]
     layer: LayerArg,
-    /// The evidence; the challenge goes beside it, as FILE.nonce and FILE.audience for `shef verify`
+    /// The evidence; the challenge goes beside it, as FILE.nonce and FILE.audience for
+    /// `shef verify`
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
     /// Form of the evidence
     #[arg(long, value_enum, default_value_t = Form::Cose)]
     form: Form,
-    /// Nonce in hexadecimal, 32 to 64 bytes, where no verifier service gives one; drawn where it is absent
+    /// Nonce in hexadecimal, 32 to 64 bytes, where no verifier service gives one; drawn where it is
+    /// absent
     #[arg(long, value_name = "HEX", conflicts_with = "verifier")]
     nonce: Option<String>,
     /// For whom the evidence is, where no verifier service says it

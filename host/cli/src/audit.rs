@@ -30,10 +30,12 @@ pub struct VerifyArgs {
     /// The service's keys: its /.well-known/jwks.json, as it was fetched and is trusted
     #[arg(long, value_name = "FILE")]
     jwks: PathBuf,
-    /// Head that a release gave out: the chain must reach it, with this digest. Without one a truncation cannot show
+    /// Head that a release gave out: the chain must reach it, with this digest. Without one a
+    /// truncation cannot show
     #[arg(long, value_name = "SEQ:DIGEST")]
     head: Option<String>,
-    /// Head behind which the receipts begin, where it is known from elsewhere; without one the service must have signed that it forgot those before
+    /// Head behind which the receipts begin, where it is known from elsewhere; without one the
+    /// service must have signed that it forgot those before
     #[arg(long, value_name = "SEQ:DIGEST")]
     after: Option<String>,
 }

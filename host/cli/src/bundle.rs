@@ -1,4 +1,5 @@
-//! `shef bundle create|verify|import|export`: evidence and all it is appraised against, in one signed file.
+//! `shef bundle create|verify|import|export`: evidence and all it is appraised against, in one
+//! signed file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -43,7 +44,8 @@ pub struct FileArgs {
 #[derive(Subcommand)]
 #[expect(clippy::large_enum_variant, reason = "a process has one of them")]
 pub enum BundleCommand {
-    /// Put evidence, challenge, anchors, reference values, policy and revocation list into one signed file
+    /// Put evidence, challenge, anchors, reference values, policy and revocation list into one
+    /// signed file
     Create {
         #[command(flatten)]
         trust: TrustArgs,
@@ -73,7 +75,8 @@ pub enum BundleCommand {
         #[arg(long, value_name = "SECONDS")]
         now: Option<i64>,
     },
-    /// Install its trust data (everything but evidence) into a folder; an older bundle never replaces a newer one
+    /// Install its trust data (everything but evidence) into a folder; an older bundle never
+    /// replaces a newer one
     Import {
         #[command(flatten)]
         file: FileArgs,

@@ -36,7 +36,8 @@ pub enum DeviceCommand {
         #[command(flatten)]
         tls: TlsArgs,
     },
-    /// Check what keeps a card from being opened: IOMMU, driver, group, permissions, hugepages, BARs; and name the command that mends it
+    /// Check what keeps a card from being opened: IOMMU, driver, group, permissions, hugepages,
+    /// BARs; and name the command that mends it
     Doctor {
         /// Card, as pci:0000:65:00.0; all that this machine has where it is absent
         device: Option<String>,

@@ -1,4 +1,5 @@
-//! `shef device doctor`: what keeps a card of this machine from being opened, and the command that mends it.
+//! `shef device doctor`: what keeps a card of this machine from being opened, and the command that
+//! mends it.
 
 use serde::Serialize;
 use shef_device::{Iommu, Uri};

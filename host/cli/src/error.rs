@@ -49,7 +49,8 @@ impl CliError {
         Self::input("SHEF-CLI-015", format!("cannot write {}: {error}", path.display()))
     }
 
-    /// Who reads the output has what he wanted, and reads no further: the command ends here, and nothing is said of it.
+    /// Who reads the output has what he wanted, and reads no further: the command ends here, and
+    /// nothing is said of it.
     pub fn unread() -> Self {
         Self { code: "".into(), message: String::new(), exit: Exit::Done }
     }

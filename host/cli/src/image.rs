@@ -49,7 +49,8 @@ pub struct BuildArgs {
     /// The vendor's key folder; a signing key is made where there is none
     #[arg(long, value_name = "DIR")]
     vendor: PathBuf,
-    /// The container; its reference values go beside it, as signed NAME.corim with NAME.signers.toml for the verifier
+    /// The container; its reference values go beside it, as signed NAME.corim with
+    /// NAME.signers.toml for the verifier
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
 }

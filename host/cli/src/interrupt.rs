@@ -31,7 +31,8 @@ pub fn stops(stop: &Arc<AtomicBool>) -> Result<(), CliError> {
     Ok(())
 }
 
-/// From here on an interrupt ends every [`child`], removes the folder `dir`, and ends the process as it would have.
+/// From here on an interrupt ends every [`child`], removes the folder `dir`, and ends the process
+/// as it would have.
 ///
 /// # Errors
 /// SHEF-CLI-070 where the system does not take a handler.
@@ -72,7 +73,8 @@ pub fn forgets(child: &Child) {
     CHILDREN.lock().unwrap_or_else(PoisonError::into_inner).retain(|pid| *pid != Pid::from_child(child));
 }
 
-/// Does not return where an interrupt is ending this process: what its threads meet then is news of their end, not worth a word.
+/// Does not return where an interrupt is ending this process: what its threads meet then is news of
+/// their end, not worth a word.
 pub fn silences() {
     while ENDING.load(Ordering::Relaxed) {
         std::thread::park();

@@ -24,10 +24,12 @@ use crate::verify::read;
 /// What a key is, how often and when it is released.
 #[derive(clap::Args)]
 struct VersionArgs {
-    /// Policy under which it is released, `name` or `name@version`; it never changes for this version of the key
+    /// Policy under which it is released, `name` or `name@version`; it never changes for this
+    /// version of the key
     #[arg(long, value_name = "POLICY")]
     policy: String,
-    /// The key of this image container (layer kernel); the key file and the signing key are in --vendor
+    /// The key of this image container (layer kernel); the key file and the signing key are in
+    /// --vendor
     #[arg(long, value_name = "FILE", requires = "vendor", conflicts_with_all = ["secret", "generate"])]
     image: Option<PathBuf>,
     /// The vendor's key folder, as `shef image build` has it
@@ -39,7 +41,8 @@ struct VersionArgs {
     /// The bytes of this file, 1 to 512 (layer shield)
     #[arg(long, value_name = "FILE", conflicts_with = "generate")]
     secret: Option<PathBuf>,
-    /// So many random bytes, drawn by the service, 16 to 64 (layer shield); 32 make a master key for a Load Key
+    /// So many random bytes, drawn by the service, 16 to 64 (layer shield); 32 make a master key
+    /// for a Load Key
     #[arg(long, value_name = "BYTES")]
     generate: Option<usize>,
     /// How often it may be released; 0 for any number
@@ -105,7 +108,8 @@ enum Action {
         /// Version; the newest where it is absent
         #[arg(long, value_name = "N")]
         version: Option<u64>,
-        /// New file for the key: of the layer kernel the box, which only that kernel opens; of the layer shield the secret itself, for its owner only
+        /// New file for the key: of the layer kernel the box, which only that kernel opens; of the
+        /// layer shield the secret itself, for its owner only
         #[arg(long, value_name = "FILE")]
         out: PathBuf,
         /// New file for the signed receipt
@@ -143,7 +147,8 @@ impl VersionArgs {
                 let container = Container::parse(&read(image, MAX_CONTAINER)?).map_err(shef::SdkError::from)?;
                 let vendor = IpVendor::existing(KeyFolder::open(vendor)?, "vendor")?;
                 let key = vendor.key_of(&container)?;
-                // Key, signature and container belong together, or kernels would refuse what is released.
+                // Key, signature and container belong together, or kernels would refuse what is
+                // released.
                 container.open(&vendor.public_key(), vendor.key_of(&container)?).map_err(shef::SdkError::from)?;
                 let min_svn = self.min_svn.unwrap_or(container.header().description().svn);
                 Ok(Material::Image { key, min_svn, vendor: vendor.public_key() })

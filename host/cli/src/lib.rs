@@ -118,7 +118,8 @@ pub fn main() -> Exit {
     }
 }
 
-/// Keys of parties and sessions stay in this process. A simulated card's protect nothing, and its developers look into it.
+/// Keys of parties and sessions stay in this process. A simulated card's protect nothing, and its
+/// developers look into it.
 fn close_memory(command: &Command) -> Result<(), CliError> {
     match command {
         Command::Sim(_) => Ok(()),

@@ -49,7 +49,8 @@ impl Output {
     /// Prints a line of a text document; nothing where the document is JSON.
     ///
     /// # Errors
-    /// Where stdout cannot be written; [`CliError::unread`] where nobody reads it any more, which ends the command, and counts as success.
+    /// Where stdout cannot be written; [`CliError::unread`] where nobody reads it any more, which
+    /// ends the command, and counts as success.
     pub fn line(&self, text: impl std::fmt::Display) -> Result<(), CliError> {
         if self.json {
             return Ok(());
@@ -154,7 +155,8 @@ impl Output {
     }
 }
 
-/// A message that may show a piece of a file or of another program's answer, with its control characters as escapes.
+/// A message that may show a piece of a file or of another program's answer, with its control
+/// characters as escapes.
 fn inert(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -14,10 +14,12 @@ pub struct ServiceArgs {
     /// Verifier service, https://HOST:PORT [env: SHEF_VERIFIER]
     #[arg(long, value_name = "URL", global = true)]
     pub verifier: Option<String>,
-    /// Your certificate and key, PREFIX.pem and PREFIX.key, as `shef-verifierd init` and `shef-verifierd client` write them [env: SHEF_VERIFIER_AS]
+    /// Your certificate and key, PREFIX.pem and PREFIX.key, as `shef-verifierd init` and
+    /// `shef-verifierd client` write them [env: SHEF_VERIFIER_AS]
     #[arg(long = "as", value_name = "PREFIX", global = true)]
     pub identity: Option<PathBuf>,
-    /// Certificate of the service's CA (PEM); ca.pem beside yours where it is absent [env: SHEF_VERIFIER_CA]
+    /// Certificate of the service's CA (PEM); ca.pem beside yours where it is absent [env:
+    /// SHEF_VERIFIER_CA]
     #[arg(long, value_name = "FILE", global = true)]
     pub verifier_ca: Option<PathBuf>,
 }

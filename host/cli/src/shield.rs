@@ -200,7 +200,8 @@ fn estimate(output: &Output, source: &Source, clock_mhz: f64, latency: u64) -> R
     output.document(&e)
 }
 
-/// The repository's own table of measured blocks where there is one, else the figures that this program was built with.
+/// The repository's own table of measured blocks where there is one, else the figures that this
+/// program was built with.
 fn figures() -> Result<Figures, CliError> {
     let path = shef::sim::repository().join("shell-rtl/area.toml");
     if !path.is_file() {

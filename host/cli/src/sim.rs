@@ -1,4 +1,5 @@
-//! `shef sim`: a simulated card as a PCI device that other processes drive, this program and QEMU among them; and what a verifier must know of it.
+//! `shef sim`: a simulated card as a PCI device that other processes drive, this program and QEMU
+//! among them; and what a verifier must know of it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,7 +23,8 @@ use crate::output::Output;
 pub enum SimCommand {
     /// Serve a simulated card as a vfio-user device until the program is interrupted
     Serve(ServeArgs),
-    /// Write what a verifier must know to accept a simulated card: its maker's root, reference values, a policy
+    /// Write what a verifier must know to accept a simulated card: its maker's root, reference
+    /// values, a policy
     Trust(TrustArgs),
 }
 
@@ -118,7 +120,8 @@ pub struct ServeArgs {
     /// Folder of a design of your own, with shield.toml and shef_accel.sv (rtl)
     #[arg(long, value_name = "DIR")]
     project: Option<PathBuf>,
-    /// Keep the manufacturer's keys in this folder, so that the card is certified by the same root every time
+    /// Keep the manufacturer's keys in this folder, so that the card is certified by the same root
+    /// every time
     #[arg(long, value_name = "DIR")]
     manufacturer: Option<PathBuf>,
     /// Cycles from a read request to its first beat (rtl)

@@ -6,7 +6,8 @@ use shef::TlsFiles;
 
 use crate::error::CliError;
 
-/// Certificates for an agent; without them what SHEF_TLS_CONFIG or ~/.config/shef/client.toml names.
+/// Certificates for an agent; without them what SHEF_TLS_CONFIG or ~/.config/shef/client.toml
+/// names.
 #[derive(clap::Args, Debug, Clone, Default)]
 pub struct TlsArgs {
     /// Certificate of the agent's CA (PEM), for tls:// devices

@@ -17,7 +17,8 @@ const DAY: i64 = 86_400;
 /// Subcommands of `shef verifier`.
 #[derive(Subcommand)]
 pub enum VerifierCommand {
-    /// Health, readiness, version, certificate, stale devices. Exit status 1 where something needs its operator
+    /// Health, readiness, version, certificate, stale devices. Exit status 1 where something needs
+    /// its operator
     Status {
         /// The verifier service
         #[command(flatten)]

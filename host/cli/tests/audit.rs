@@ -95,7 +95,8 @@ fn a_chain_holds_and_every_change_of_it_shows() {
     breaks(&key, "else", &good, &[], "SHEF-PRO-09");
 }
 
-/// A chain may begin late where the service has signed that it forgot what was before, and only there.
+/// A chain may begin late where the service has signed that it forgot what was before, and only
+/// there.
 #[test]
 fn receipts_that_were_forgotten_need_the_services_signature() {
     let dir = tempfile::tempdir().unwrap();

@@ -330,7 +330,8 @@ fn evidence_is_verified_from_files() {
         assert!(d["checks"].as_array().unwrap().iter().all(|c| c["passed"] == true));
         assert!(d["warnings"][0].as_str().unwrap().contains("simulated"));
 
-        // Old nonce, other layer, changed, cut, followed by a byte: rejected, with the check that refused.
+        // Old nonce, other layer, changed, cut, followed by a byte: rejected, with the check that
+        // refused.
         let other = if layer == "kernel" { "shield" } else { "kernel" };
         let bytes = fs::read(&evidence).unwrap();
         let bad = dir.path().join("bad.cbor").display().to_string();
@@ -443,7 +444,8 @@ size = "8 KiB"
 chunk = 512
 "#;
 
-/// Every rule of docs/reference/shield-config.md once: what is appended to or replaced in [`SHIELD`], and the error's first line and code.
+/// Every rule of docs/reference/shield-config.md once: what is appended to or replaced in
+/// [`SHIELD`], and the error's first line and code.
 #[test]
 fn bad_shields_are_told_with_line_and_column() {
     let dir = tempfile::tempdir().unwrap();
@@ -728,7 +730,8 @@ fn a_device_is_reset_and_watched() {
     fails(&["device", "reset", "pci:ffff:ff:1f.7"], 4, "SHEF-PCI-001");
 }
 
-/// An auditor's bundle, a result as token, evidence in a wrapper: all from the files of one demonstration.
+/// An auditor's bundle, a result as token, evidence in a wrapper: all from the files of one
+/// demonstration.
 #[test]
 fn evidence_goes_into_bundles_and_results() {
     let dir = tempfile::tempdir().unwrap();
@@ -781,7 +784,8 @@ fn evidence_goes_into_bundles_and_results() {
     fs::write(path("evidence.cmw"), wrapper.to_json()).unwrap();
     assert_eq!(shef(&["verify", "--json"], &[evidence(&path("evidence.cmw")), trust.clone()]).status.code(), Some(0));
 
-    // A bundle: as of its date, as of today, changed, of somebody else, and with what was revoked since.
+    // A bundle: as of its date, as of today, changed, of somebody else, and with what was revoked
+    // since.
     let bundle = path("session.bundle");
     let create = ["bundle", "create", "--json", "--keys", &path("auditor"), "--out", &bundle];
     let output = shef(&create, &[evidence(&shield), trust.clone()]);
@@ -819,7 +823,8 @@ fn evidence_goes_into_bundles_and_results() {
     fails(&["bundle", "verify", "--json", &path("old.bundle"), "--maker", &maker], 3, "SHEF-ATT-102");
 }
 
-/// A policy in a bundle is its maker's program: it takes what the limits allow, and the command says so.
+/// A policy in a bundle is its maker's program: it takes what the limits allow, and the command
+/// says so.
 fn policies_of_others(dir: &Path, bundle: &str, maker: &str) {
     use shef_verify::bundle::Bundle;
     let key = shef::KeyFolder::open(dir.join("auditor")).unwrap().existing_signing_key().unwrap();

@@ -17,8 +17,9 @@ pub enum CtlOp {
         /// Value.
         value: u32,
     },
-    /// Reads a register until no bit of `clear` and at least one bit of `some` is set (`some` 0: no matter), or it reads all ones,
-    /// or it was read `polls` times. Time passes between two reads. A poll that ends otherwise than settled ends the batch.
+    /// Reads a register until no bit of `clear` and at least one bit of `some` is set (`some` 0: no
+    /// matter), or it reads all ones, or it was read `polls` times. Time passes between two reads.
+    /// A poll that ends otherwise than settled ends the batch.
     Poll {
         /// Offset in the control window.
         offset: u32,

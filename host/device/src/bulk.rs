@@ -1,9 +1,11 @@
 //! Bulk transfers between a program and card memory, through a descriptor ring.
 //!
-//! A few pieces of host memory hold the places that bytes lie in on their way; the ring lies in a piece of its own, where no bulk data comes. While some places are
-//! copied, the card works on others; the card is told of several descriptors at once and raises one interrupt for several. Writes are posted: the bytes are on their
-//! way, or wait for others to go with, when `Bulk::write` returns; `Bulk::settle` waits until they have arrived. What lies in these places is as public as card
-//! memory: bulk data is sealed.
+//! A few pieces of host memory hold the places that bytes lie in on their way; the ring lies in a
+//! piece of its own, where no bulk data comes. While some places are copied, the card works on
+//! others; the card is told of several descriptors at once and raises one interrupt for several.
+//! Writes are posted: the bytes are on their way, or wait for others to go with, when `Bulk::write`
+//! returns; `Bulk::settle` waits until they have arrived. What lies in these places is as public as
+//! card memory: bulk data is sealed.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,7 +20,8 @@ use crate::ring::{Completion, Descriptor, DmaMemory, OP_TO_CARD, OP_TO_HOST, QUE
 const QUEUE: u32 = QUEUES - 1;
 /// Vector of its interrupts.
 const VECTOR: u32 = 1 + QUEUE;
-/// Bytes of a piece of host memory: one hugepage, which has one address for the card even without an IOMMU.
+/// Bytes of a piece of host memory: one hugepage, which has one address for the card even without
+/// an IOMMU.
 const BYTES: u64 = 2 << 20;
 /// Places in it.
 const EACH: usize = BYTES as usize / PLACE;
@@ -42,7 +45,8 @@ pub(crate) struct Bulk<M> {
     begun: u32,
     /// Those of them that the card was not told of.
     untold: usize,
-    /// What is read ahead, the oldest first; the places of the first ones of it, which have come; reads on their way that nobody asks for any more, all of them older.
+    /// What is read ahead, the oldest first; the places of the first ones of it, which have come;
+    /// reads on their way that nobody asks for any more, all of them older.
     ahead: VecDeque<Vec<(u64, usize)>>,
     came: VecDeque<Place>,
     forgotten: usize,
@@ -92,7 +96,8 @@ impl<M: DmaMemory + Send + Sync + 'static> Bulk<M> {
         self.queue.check(function)
     }
 
-    /// A place that is free. Where there is none, waits for one that the card works on; `None` where all are lent.
+    /// A place that is free. Where there is none, waits for one that the card works on; `None`
+    /// where all are lent.
     pub(crate) fn place<F: Function>(&mut self, function: &mut F) -> Result<Option<Place>, DeviceError> {
         self.take_over()?;
         loop {
@@ -136,8 +141,8 @@ impl<M: DmaMemory + Send + Sync + 'static> Bulk<M> {
         Ok(())
     }
 
-    /// Begins to read ranges of card memory that will be read next, after everything that was written before; `left` more come soon. Whether there is a place for them. The
-    /// ranges fit.
+    /// Begins to read ranges of card memory that will be read next, after everything that was
+    /// written before; `left` more come soon. Whether there is a place for them. The ranges fit.
     pub(crate) fn read_ahead<F: Function>(&mut self, function: &mut F, ranges: &[(u64, usize)], left: usize) -> Result<bool, DeviceError> {
         self.take_over()?;
         let Some(place) = self.free_place() else { return Ok(false) };
@@ -146,7 +151,8 @@ impl<M: DmaMemory + Send + Sync + 'static> Bulk<M> {
         Ok(true)
     }
 
-    /// Reads ranges of card memory into a place, after everything that was written before; `None` where all places are lent. The ranges fit.
+    /// Reads ranges of card memory into a place, after everything that was written before; `None`
+    /// where all places are lent. The ranges fit.
     pub(crate) fn read_place<F: Function>(&mut self, function: &mut F, ranges: &[(u64, usize)]) -> Result<Option<Place>, DeviceError> {
         if self.ahead.front().is_none_or(|begun| begun != ranges) {
             self.forget();
@@ -199,7 +205,8 @@ impl<M: DmaMemory + Send + Sync + 'static> Bulk<M> {
         Ok(())
     }
 
-    /// Begins the descriptors of a place, and tells the card of a batch of them; `left` places come soon.
+    /// Begins the descriptors of a place, and tells the card of a batch of them; `left` places come
+    /// soon.
     fn begin<F: Function>(
         &mut self,
         function: &mut F,
@@ -222,8 +229,8 @@ impl<M: DmaMemory + Send + Sync + 'static> Bulk<M> {
             self.begun = self.begun.wrapping_add(1);
             self.untold += 1;
         }
-        // A card that has something to do can wait for a whole batch, and what is less than one goes with the one before; whoever waits for the card tells it
-        // of the rest.
+        // A card that has something to do can wait for a whole batch, and what is less than one
+        // goes with the one before; whoever waits for the card tells it of the rest.
         let idle = self.untold == self.flight.len();
         let batch = self.untold >= BATCH && left >= BATCH;
         if batch || left == 0 && (idle || self.untold >= BATCH) { self.tell(function) } else { Ok(()) }
@@ -271,8 +278,9 @@ impl<M: DmaMemory + Send + Sync + 'static> Bulk<M> {
         Ok(())
     }
 
-    /// Turns the queue off and takes its memory from the card. What was not settled may be lost. A card that does not say that it has stopped is kept
-    /// from its memory by `stop`: whether that was done. What is lent comes back, with whether the card is quiet, for [`release`].
+    /// Turns the queue off and takes its memory from the card. What was not settled may be lost. A
+    /// card that does not say that it has stopped is kept from its memory by `stop`: whether that
+    /// was done. What is lent comes back, with whether the card is quiet, for [`release`].
     pub(crate) fn close<F: Function<Memory = M>>(self, function: &mut F, stop: impl FnOnce(&mut F) -> bool) -> (Vec<Arc<M>>, bool) {
         let Self { queue, memory, flight, came, .. } = self;
         let quiet = queue.close(function).is_ok() || stop(function);

@@ -71,7 +71,8 @@ impl From<OwnedFd> for Event {
     }
 }
 
-/// Waits until one of the descriptors can be read or its other end is gone, at most so long: which of them.
+/// Waits until one of the descriptors can be read or its other end is gone, at most so long: which
+/// of them.
 ///
 /// # Errors
 /// Those of the operating system.
@@ -79,7 +80,8 @@ pub fn poll_readable<const N: usize>(fds: &[BorrowedFd<'_>; N], timeout: Duratio
     poll(fds, libc::POLLIN, timeout)
 }
 
-/// Waits until a descriptor can be written or its other end is gone, at most so long: whether it can.
+/// Waits until a descriptor can be written or its other end is gone, at most so long: whether it
+/// can.
 ///
 /// # Errors
 /// Those of the operating system.
@@ -93,7 +95,8 @@ fn poll<const N: usize>(fds: &[BorrowedFd<'_>; N], events: libc::c_short, timeou
     loop {
         let left = end.saturating_duration_since(Instant::now());
         let left = libc::timespec { tv_sec: left.as_secs().min(1 << 30) as libc::time_t, tv_nsec: left.subsec_nanos().into() };
-        // SAFETY: the pointers are to N entries and to a time that live over the call, and no signal mask is passed.
+        // SAFETY: the pointers are to N entries and to a time that live over the call, and no
+        // signal mask is passed.
         let n = unsafe { libc::ppoll(polled.as_mut_ptr(), N as libc::nfds_t, &left, std::ptr::null()) };
         if n >= 0 {
             return Ok(polled.map(|p| p.revents != 0));

@@ -1,7 +1,8 @@
-//! What a host program sees of a card: the [`Device`] trait, device URIs, the kernel mailbox, errors.
+//! What a host program sees of a card: the [`Device`] trait, device URIs, the kernel mailbox,
+//! errors.
 //!
-//! Nothing here is trusted: a device is reached through software and links that belong to somebody else. What it says is checked by
-//! the roles of crate `shef`, never here.
+//! Nothing here is trusted: a device is reached through software and links that belong to somebody
+//! else. What it says is checked by the roles of crate `shef`, never here.
 //!
 //! Names of devices, the same in every program:
 //!
@@ -72,7 +73,8 @@ impl DeviceInfo {
 
 /// A card, as its host reaches it.
 ///
-/// Offsets of `ctl` are bytes into BAR0, multiples of four. Addresses of card memory are bytes as the accelerator sees them.
+/// Offsets of `ctl` are bytes into BAR0, multiples of four. Addresses of card memory are bytes as
+/// the accelerator sees them.
 pub trait Device {
     /// What the device says about itself.
     fn info(&self) -> DeviceInfo;
@@ -80,7 +82,8 @@ pub trait Device {
     /// Reads a 32-bit register of the control window.
     ///
     /// # Errors
-    /// [`DeviceError::CtlRefused`] where the bus answers with an error, [`DeviceError::Gone`] where the device left the bus.
+    /// [`DeviceError::CtlRefused`] where the bus answers with an error, [`DeviceError::Gone`] where
+    /// the device left the bus.
     fn ctl_read32(&mut self, offset: u32) -> Result<u32, DeviceError>;
 
     /// Writes a 32-bit register of the control window.
@@ -89,11 +92,12 @@ pub trait Device {
     /// As [`Device::ctl_read32`].
     fn ctl_write32(&mut self, offset: u32, value: u32) -> Result<(), DeviceError>;
 
-    /// Makes several accesses of the control window in order and brings the values of its reads and polls, as far as it came: see
-    /// [`CtlOp::Poll`].
+    /// Makes several accesses of the control window in order and brings the values of its reads and
+    /// polls, as far as it came: see [`CtlOp::Poll`].
     ///
     /// # Errors
-    /// As [`Device::ctl_read32`], of the first access that fails; the accesses after it are not made.
+    /// As [`Device::ctl_read32`], of the first access that fails; the accesses after it are not
+    /// made.
     fn ctl_batch(&mut self, ops: &[CtlOp]) -> Result<Vec<u32>, DeviceError> {
         batch::run(self, ops)
     }
@@ -118,7 +122,8 @@ pub trait Device {
         ranges.iter_mut().try_for_each(|(addr, bytes)| self.mem_read(*addr, bytes))
     }
 
-    /// Memory that the device reaches itself, where it lends some: for bulk transfers without a copy in between.
+    /// Memory that the device reaches itself, where it lends some: for bulk transfers without a
+    /// copy in between.
     fn places(&mut self) -> Option<&mut dyn Places> {
         None
     }
@@ -131,7 +136,8 @@ pub trait Device {
         ranges.iter().try_for_each(|(addr, bytes)| self.mem_write(*addr, bytes))
     }
 
-    /// Lets time pass while the host waits for the device: an interrupt, a short sleep, or some simulated cycles.
+    /// Lets time pass while the host waits for the device: an interrupt, a short sleep, or some
+    /// simulated cycles.
     ///
     /// # Errors
     /// Those of the transport.

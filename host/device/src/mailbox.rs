@@ -1,6 +1,7 @@
 //! The Security Kernel's mailbox in the control window.
 //!
-//! The host writes a request, then its length (the doorbell); the kernel copies the request before it looks at it. One request at a time.
+//! The host writes a request, then its length (the doorbell); the kernel copies the request before
+//! it looks at it. One request at a time.
 
 use crate::batch::{CtlOp, bytes_of};
 use crate::{Device, DeviceError};

@@ -1,8 +1,9 @@
 //! Memory that several programs, or a program and a device, see at the same time.
 //!
-//! The other side may change every byte at any moment, so no reference into it is ever given out: bytes are copied in and out, and words that
-//! order other accesses are loaded and stored atomically. The bytes of a copy are each read or written by one relaxed atomic access ([`copy`]): whoever writes there
-//! at the same time makes the result a mixture, and nothing worse.
+//! The other side may change every byte at any moment, so no reference into it is ever given out:
+//! bytes are copied in and out, and words that order other accesses are loaded and stored
+//! atomically. The bytes of a copy are each read or written by one relaxed atomic access
+//! ([`copy`]): whoever writes there at the same time makes the result a mixture, and nothing worse.
 
 #![expect(unsafe_code, reason = "maps memory that is shared with a device")]
 
@@ -35,18 +36,23 @@ pub struct SharedMemory {
 
 // SAFETY: the pointer is to a mapping that this value owns, which no thread has to itself.
 unsafe impl Send for SharedMemory {}
-// SAFETY: every access to the mapping is atomic (`copy`, `AtomicU32`), so those of several threads are no data race.
+// SAFETY: every access to the mapping is atomic (`copy`, `AtomicU32`), so those of several threads
+// are no data race.
 unsafe impl Sync for SharedMemory {}
 
-/// Copies `len` bytes between memory of this process and memory that others see, or between two pieces of the latter. Each byte is read once and written once, in no order that
-/// anybody may rely on, by relaxed atomic accesses of a byte or of several at once.
+/// Copies `len` bytes between memory of this process and memory that others see, or between two
+/// pieces of the latter. Each byte is read once and written once, in no order that anybody may rely
+/// on, by relaxed atomic accesses of a byte or of several at once.
 ///
 /// # Safety
-/// `from` may be read and `to` written for `len` bytes; the ranges do not overlap. A range that is memory of this process alone is nobody else's for the time of the call.
+/// `from` may be read and `to` written for `len` bytes; the ranges do not overlap. A range that is
+/// memory of this process alone is nobody else's for the time of the call.
 pub unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
-    // `rep movsb` of what another core has just written takes three times as long: it does not fetch ahead.
+    // `rep movsb` of what another core has just written takes three times as long: it does not
+    // fetch ahead.
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: by the caller's word. The accesses are not the compiler's to change, and of the machine's, each byte is atomic; the ABI has the direction flag clear.
+    // SAFETY: by the caller's word. The accesses are not the compiler's to change, and of the
+    // machine's, each byte is atomic; the ABI has the direction flag clear.
     unsafe {
         std::arch::asm!(
             "sub {len}, 64",
@@ -103,7 +109,8 @@ pub unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
     }
 }
 
-/// Orders what was written before for a device that sees anything that is written after, a doorbell among it.
+/// Orders what was written before for a device that sees anything that is written after, a doorbell
+/// among it.
 pub fn publish() {
     std::sync::atomic::fence(Ordering::SeqCst);
     // Rust's fences are for processors: a device is in the outer domain, as for Linux's `dma_wmb`.
@@ -145,8 +152,10 @@ impl SharedMemory {
         Self::map(file, len, true)
     }
 
-    /// Whether a file keeps its bytes for as long as it is mapped: a file in memory that is sealed against shrinking, of ordinary pages. Any other one can be cut by
-    /// whoever else has it, and an access to what is no longer there ends the process by SIGBUS; so does one to a hugepage when there is none left.
+    /// Whether a file keeps its bytes for as long as it is mapped: a file in memory that is sealed
+    /// against shrinking, of ordinary pages. Any other one can be cut by whoever else has it, and
+    /// an access to what is no longer there ends the process by SIGBUS; so does one to a hugepage
+    /// when there is none left.
     pub fn is_steady(file: &File) -> bool {
         // SAFETY: the arguments are numbers.
         let seals = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) };
@@ -173,7 +182,8 @@ impl SharedMemory {
         }
         let len = usize::try_from(len).map_err(|_| invalid("longer than the address space"))?;
         let access = if writable { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_READ };
-        // SAFETY: no address is asked for, so nothing that exists is replaced; the result is checked.
+        // SAFETY: no address is asked for, so nothing that exists is replaced; the result is
+        // checked.
         let base = unsafe { libc::mmap(std::ptr::null_mut(), len, access, libc::MAP_SHARED | libc::MAP_NORESERVE, file.as_raw_fd(), 0) };
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
@@ -193,7 +203,8 @@ impl SharedMemory {
         self.file.as_fd()
     }
 
-    /// Address of the first byte in this process, for a kernel that wants to know where the memory is. Stays valid as long as `self`.
+    /// Address of the first byte in this process, for a kernel that wants to know where the memory
+    /// is. Stays valid as long as `self`.
     pub fn address(&self) -> usize {
         self.base.as_ptr() as usize
     }
@@ -214,7 +225,8 @@ impl SharedMemory {
     /// [`OutOfRange`].
     pub fn read(&self, offset: u64, out: &mut [u8]) -> Result<(), OutOfRange> {
         let from = self.at(offset, out.len())?;
-        // SAFETY: `at` checked the range; `out` is memory of this process that no mapping of ours overlaps.
+        // SAFETY: `at` checked the range; `out` is memory of this process that no mapping of ours
+        // overlaps.
         unsafe { copy(from, out.as_mut_ptr(), out.len()) };
         Ok(())
     }
@@ -257,7 +269,8 @@ impl SharedMemory {
         if !offset.is_multiple_of(4) {
             return Err(OutOfRange { offset, len: 4, size: self.len as u64 });
         }
-        // SAFETY: the range was checked, the mapping starts at a page and `offset` is a multiple of four, and it lives as long as `self`.
+        // SAFETY: the range was checked, the mapping starts at a page and `offset` is a multiple of
+        // four, and it lives as long as `self`.
         Ok(unsafe { AtomicU32::from_ptr(at.cast()) })
     }
 

@@ -8,13 +8,14 @@ use shef_proto::mailbox::{Answer, Request};
 
 use crate::{Device, DeviceError};
 
-/// What a device says that its ueid is: type 0x01 and the digest of its DeviceID key. A hint, by which a card is found again: evidence shows it, and a policy
-/// can demand it (`devices`).
+/// What a device says that its ueid is: type 0x01 and the digest of its DeviceID key. A hint, by
+/// which a card is found again: evidence shows it, and a policy can demand it (`devices`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Ueid([u8; UEID_LEN]);
 
 impl Ueid {
-    /// Asks the Security Kernel of a device for its certificates and takes the ueid from that of its DeviceID key. Nobody checks them here.
+    /// Asks the Security Kernel of a device for its certificates and takes the ueid from that of
+    /// its DeviceID key. Nobody checks them here.
     ///
     /// # Errors
     /// [`DeviceError::NoIdentity`] where they are no certificates, and those of the device.
@@ -52,7 +53,8 @@ impl FromStr for Ueid {
     }
 }
 
-/// Asks every card for its ueid and keeps the one that was asked for; `cards` opens them one after the other, and names them.
+/// Asks every card for its ueid and keeps the one that was asked for; `cards` opens them one after
+/// the other, and names them.
 ///
 /// # Errors
 /// [`DeviceError::NoSuchCard`] with what every other card said, [`DeviceError::TwoCards`].

@@ -1,4 +1,5 @@
-//! The card as a PCI function: what its BARs are, and the [`Device`] that every way to a PCI function shares.
+//! The card as a PCI function: what its BARs are, and the [`Device`] that every way to a PCI
+//! function shares.
 //!
 //! | BAR | bytes | what |
 //! |---|---|---|
@@ -6,8 +7,9 @@
 //! | 2 | 64 KiB | MSI-X table at 0, pending bits at 0x8000 |
 //! | 4 | as card memory | window to card memory, prefetchable, may be mapped |
 //!
-//! All are 64-bit BARs, as on AWS F2. Bulk data goes through a descriptor ring ([`crate::ring`]) where the card has a DMA engine; what is short, and all of it where
-//! there is none, through the window.
+//! All are 64-bit BARs, as on AWS F2. Bulk data goes through a descriptor ring ([`crate::ring`])
+//! where the card has a DMA engine; what is short, and all of it where there is none, through the
+//! window.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -20,8 +22,9 @@ use crate::places::{PLACE, Place, Places};
 use crate::ring::{self, DmaMemory};
 use crate::{CTL_BYTES, Device, DeviceError, DeviceInfo, OutOfRange, mailbox};
 
-/// Vendor and device numbers under which a card answers: the application function of AWS F2 (Amazon's vendor number, in the range of devices that
-/// is free for designs), and so the simulated card too, which shows the first.
+/// Vendor and device numbers under which a card answers: the application function of AWS F2
+/// (Amazon's vendor number, in the range of devices that is free for designs), and so the simulated
+/// card too, which shows the first.
 pub const IDS: &[(u16, u16)] = &[(0x1d0f, 0xf010)];
 /// BAR of the control window.
 pub const BAR_CTL: u8 = 0;
@@ -45,8 +48,10 @@ const PAUSE: (Duration, Duration) = (Duration::from_micros(20), Duration::from_m
 /// Pauses after a reset until a card that does not answer is given up: 10 s.
 const RESET_PAUSES: u32 = 10_000;
 
-/// What users of a card reach of the control window: the Shield's registers and the mailbox. Whoever sets the registers of the DMA engine has the card read
-/// and write all memory of this program that the card reaches, and without an IOMMU all of the machine's: they belong to [`PciCard`]'s own rings.
+/// What users of a card reach of the control window: the Shield's registers and the mailbox.
+/// Whoever sets the registers of the DMA engine has the card read and write all memory of this
+/// program that the card reaches, and without an IOMMU all of the machine's: they belong to
+/// [`PciCard`]'s own rings.
 pub const REGISTERS: [Range<u32>; 4] = [
     0..ring::reg::BASE,
     mailbox::REQUEST..mailbox::REQUEST + mailbox::MAX_REQUEST as u32,
@@ -62,19 +67,22 @@ fn allowed(offset: u32) -> bool {
     offset.is_multiple_of(4) && REGISTERS.iter().any(|range| range.contains(&offset))
 }
 
-/// A PCI function in the hands of a program: the kernel's VFIO, vfio-user, or what else reaches one.
+/// A PCI function in the hands of a program: the kernel's VFIO, vfio-user, or what else reaches
+/// one.
 pub trait Function {
     /// Memory of this program that the function reaches.
     type Memory: DmaMemory + Send + Sync + 'static;
 
-    /// At least `bytes` bytes of memory that the function reaches, at one address for it, until [`Function::release`].
+    /// At least `bytes` bytes of memory that the function reaches, at one address for it, until
+    /// [`Function::release`].
     ///
     /// # Errors
     /// Where there is none, and those of the transport.
     fn dma(&mut self, bytes: u64) -> Result<Self::Memory, DeviceError>;
 
-    /// Takes memory from the function and gives it back to the system; `quiet` says that the function is known not to use it any more. Memory that it may
-    /// still use and that nothing keeps it from is never given back.
+    /// Takes memory from the function and gives it back to the system; `quiet` says that the
+    /// function is known not to use it any more. Memory that it may still use and that nothing
+    /// keeps it from is never given back.
     ///
     /// # Errors
     /// Those of the transport.
@@ -107,7 +115,8 @@ pub trait Function {
     /// Those of the transport. What a device refuses is dropped.
     fn bar_write(&mut self, bar: u8, offset: u64, data: &[u8]) -> Result<(), DeviceError>;
 
-    /// Waits for an interrupt vector, at most so long. Whether it was raised since this was last asked.
+    /// Waits for an interrupt vector, at most so long. Whether it was raised since this was last
+    /// asked.
     ///
     /// # Errors
     /// Those of the transport.
@@ -137,13 +146,16 @@ fn command<F: Function>(function: &mut F, set: u16, clear: u16) -> Result<(), De
     function.config_write(COMMAND, &command.to_le_bytes())
 }
 
-/// A card behind a PCI function. Its users reach [`REGISTERS`] of the control window and no others, whether they are this program or an owner behind an agent.
+/// A card behind a PCI function. Its users reach [`REGISTERS`] of the control window and no others,
+/// whether they are this program or an owner behind an agent.
 ///
-/// Writes of card memory are posted: they are there before anything else that is done through this value happens, and what becomes of them is told then.
+/// Writes of card memory are posted: they are there before anything else that is done through this
+/// value happens, and what becomes of them is told then.
 pub struct PciCard<F: Function> {
     /// From the first bulk transfer on, where the card has a DMA engine.
     bulk: Option<Bulk<F::Memory>>,
-    /// Memory of rings before, places of which were still lent when they ended, and whether the card was quiet then.
+    /// Memory of rings before, places of which were still lent when they ended, and whether the
+    /// card was quiet then.
     lent: Vec<(Vec<Arc<F::Memory>>, bool)>,
     function: F,
     info: DeviceInfo,
@@ -151,8 +163,9 @@ pub struct PciCard<F: Function> {
 }
 
 impl<F: Function> PciCard<F> {
-    /// Takes a function that is open: checks that it has the card's BARs and lets it answer memory accesses and access memory.
-    /// `info` is what is said about it; the size of card memory is read from the function.
+    /// Takes a function that is open: checks that it has the card's BARs and lets it answer memory
+    /// accesses and access memory. `info` is what is said about it; the size of card memory is read
+    /// from the function.
     ///
     /// # Errors
     /// [`DeviceError::Gone`], [`DeviceError::NotACard`] and those of the transport.
@@ -172,15 +185,17 @@ impl<F: Function> PciCard<F> {
         Ok(card)
     }
 
-    /// Has the ring do something: whether there is one. A ring that was turned off meanwhile, as by an image that was loaded, is turned on again, once, unless
-    /// what was written before is lost with it.
+    /// Has the ring do something: whether there is one. A ring that was turned off meanwhile, as by
+    /// an image that was loaded, is turned on again, once, unless what was written before is lost
+    /// with it.
     fn ring(&mut self, mut run: impl FnMut(&mut Bulk<F::Memory>, &mut F) -> Result<(), DeviceError>) -> Result<bool, DeviceError> {
         loop {
             let fresh = self.bulk.is_none();
             if fresh {
                 self.present(0)?;
                 self.bulk = Bulk::open(&mut self.function)?;
-                // It may have been taken away from a card that did not say that it had stopped. Now it has: its queue was off.
+                // It may have been taken away from a card that did not say that it had stopped. Now
+                // it has: its queue was off.
                 command(&mut self.function, COMMAND_MASTER, 0)?;
             }
             let Some(bulk) = &mut self.bulk else { return Ok(false) };
@@ -197,7 +212,8 @@ impl<F: Function> PciCard<F> {
         }
     }
 
-    /// Waits until what was written is in card memory, as everything that comes after a write expects, and forgets what was read ahead of it.
+    /// Waits until what was written is in card memory, as everything that comes after a write
+    /// expects, and forgets what was read ahead of it.
     fn settle(&mut self) -> Result<(), DeviceError> {
         let result = self.bulk.as_mut().map_or(Ok(()), |bulk| bulk.settle(&mut self.function));
         if result.is_err() {
@@ -209,7 +225,8 @@ impl<F: Function> PciCard<F> {
     /// Turns the ring off and takes its memory from the card.
     fn end_ring(&mut self) {
         if let Some(bulk) = self.bulk.take() {
-            // A card that does not stop must not master the bus when its memory becomes something else.
+            // A card that does not stop must not master the bus when its memory becomes something
+            // else.
             self.lent.push(bulk.close(&mut self.function, |function| command(function, 0, COMMAND_MASTER).is_ok()));
         }
         for (memory, quiet) in std::mem::take(&mut self.lent) {
@@ -220,14 +237,16 @@ impl<F: Function> PciCard<F> {
         }
     }
 
-    /// The function. What was written before is in card memory; whoever goes around the card is not told where it is not.
+    /// The function. What was written before is in card memory; whoever goes around the card is not
+    /// told where it is not.
     pub fn function(&mut self) -> &mut F {
         let _ = self.settle();
         &mut self.function
     }
 
-    /// Whether the function still answers on the bus. Class and revision always come from the hardware, and all ones is no class; the vendor number may be one
-    /// that the operating system remembers.
+    /// Whether the function still answers on the bus. Class and revision always come from the
+    /// hardware, and all ones is no class; the vendor number may be one that the operating system
+    /// remembers.
     fn present(&mut self, offset: u32) -> Result<(), DeviceError> {
         let mut class = [0; 4];
         self.function.config_read(CLASS_REVISION, &mut class)?;
@@ -285,7 +304,8 @@ impl<F: Function> Device for PciCard<F> {
         if value != u32::MAX {
             return Ok(value);
         }
-        // All ones: the device has left, or these are bytes that may be so, or the register refuses.
+        // All ones: the device has left, or these are bytes that may be so, or the register
+        // refuses.
         self.present(offset)?;
         let bytes = ctl::ITEMS.iter().any(|item| item.bytes > 4 && (item.offset..item.offset + item.bytes).contains(&offset))
             || (mailbox::REQUEST..mailbox::REQ_LEN).contains(&offset);

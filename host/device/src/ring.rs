@@ -1,16 +1,19 @@
 //! Descriptor rings: a program and the card's DMA engine hand each other work through host memory.
 //!
-//! A queue is one piece of host memory that the card reaches: `entries` descriptors of 64 bytes (submission), then as many completions of 16 bytes.
-//! The program writes descriptors and then tells the card its new tail, once for many; the card takes them in order and writes completions, and raises an
-//! interrupt once for many. Nothing else goes over registers, and no result is read by the host from the card.
+//! A queue is one piece of host memory that the card reaches: `entries` descriptors of 64 bytes
+//! (submission), then as many completions of 16 bytes. The program writes descriptors and then
+//! tells the card its new tail, once for many; the card takes them in order and writes completions,
+//! and raises an interrupt once for many. Nothing else goes over registers, and no result is read
+//! by the host from the card.
 //!
 //! ```text
 //! descriptor   op u8 | flags u8 | 0 u16 | tag u32 | host address u64 | card address u64 | bytes u32 | 0 ...      little-endian
 //! completion   tag u32 | status u16 | retired u16 | bytes u32 | sequence u32
 //! ```
 //!
-//! A completion is valid when its sequence number is one more than that of the one before it. `retired` is how many descriptors it ends: more than
-//! one where [`CHAIN`] joined them. Queues with lower numbers are served first, a batch at a time.
+//! A completion is valid when its sequence number is one more than that of the one before it.
+//! `retired` is how many descriptors it ends: more than one where [`CHAIN`] joined them. Queues
+//! with lower numbers are served first, a batch at a time.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -178,7 +181,8 @@ impl DmaMemory for DmaBuffer {
     }
 }
 
-/// What a queue needs of its card: registers in the control window, and interrupts. Every [`Function`] has both.
+/// What a queue needs of its card: registers in the control window, and interrupts. Every
+/// [`Function`] has both.
 pub trait Registers {
     /// Reads a register; all ones where there is none.
     ///
@@ -315,10 +319,12 @@ fn status<R: Registers>(card: &mut R, index: u32) -> Result<u32, DeviceError> {
 }
 
 impl<M: DmaMemory> Queue<M> {
-    /// Turns queue `index` on, in `ring`. Interrupts come on `vector`, one for `batch` completions or when nothing is left to do; with a `batch` of 0 none come.
+    /// Turns queue `index` on, in `ring`. Interrupts come on `vector`, one for `batch` completions
+    /// or when nothing is left to do; with a `batch` of 0 none come.
     ///
     /// # Errors
-    /// [`DeviceError::Queue`] where the numbers are none or the card refuses, and those of the transport.
+    /// [`DeviceError::Queue`] where the numbers are none or the card refuses, and those of the
+    /// transport.
     pub fn open<R: Registers>(card: &mut R, index: u32, entries: u32, ring: M, vector: u32, batch: u16) -> Result<Self, DeviceError> {
         let bad = |what: &str| DeviceError::Queue { index, what: what.to_owned() };
         if index >= QUEUES || !entries.is_power_of_two() || !(2..=MAX_ENTRIES).contains(&entries) {
@@ -353,7 +359,8 @@ impl<M: DmaMemory> Queue<M> {
         }
     }
 
-    /// Turns the queue off, and waits until the card says so: until then it may still touch the ring and what descriptors name.
+    /// Turns the queue off, and waits until the card says so: until then it may still touch the
+    /// ring and what descriptors name.
     fn turn_off<R: Registers>(&self, card: &mut R) -> Result<(), DeviceError> {
         /// What is under way on the bus ends sooner.
         const PATIENCE: Duration = Duration::from_secs(10);
@@ -383,7 +390,8 @@ impl<M: DmaMemory> Queue<M> {
         self.written.wrapping_sub(self.over)
     }
 
-    /// Writes a descriptor into the ring; the card is told by [`Queue::submit`]. Whether there was room. No system call.
+    /// Writes a descriptor into the ring; the card is told by [`Queue::submit`]. Whether there was
+    /// room. No system call.
     ///
     /// # Errors
     /// [`OutOfRange`] never, as long as the memory keeps its size.
@@ -414,7 +422,8 @@ impl<M: DmaMemory> Queue<M> {
     /// Takes the next completion, where there is one. No system call.
     ///
     /// # Errors
-    /// [`DeviceError::Queue`] for a completion that cannot be: the card is not trusted to write sense.
+    /// [`DeviceError::Queue`] for a completion that cannot be: the card is not trusted to write
+    /// sense.
     pub fn poll(&mut self) -> Result<Option<Completion>, DeviceError> {
         let slot = self.taken & (self.entries - 1);
         let at = u64::from(self.entries) * DESCRIPTOR + u64::from(slot) * COMPLETION;
@@ -449,14 +458,16 @@ impl<M: DmaMemory> Queue<M> {
         DeviceError::Queue { index: self.index, what }
     }
 
-    /// Waits for a completion, at most so long. An interrupt that is lost costs time, no completion.
+    /// Waits for a completion, at most so long. An interrupt that is lost costs time, no
+    /// completion.
     ///
     /// # Errors
     /// [`DeviceError::Queue`] where the queue has failed, and those of the transport.
     pub fn wait<R: Registers>(&mut self, card: &mut R, timeout: Duration) -> Result<Option<Completion>, DeviceError> {
         /// How long an interrupt is trusted to come.
         const PATIENCE: Duration = Duration::from_millis(50);
-        /// How often others get the processor before an interrupt is waited for: all in all about as long as it takes to be woken by one.
+        /// How often others get the processor before an interrupt is waited for: all in all about
+        /// as long as it takes to be woken by one.
         const YIELDS: usize = 50;
         let end = Instant::now() + timeout;
         loop {
@@ -483,7 +494,8 @@ impl<M: DmaMemory> Queue<M> {
         }
     }
 
-    /// Ends everything that was submitted; completions still come, most of them as [`Status::Cancelled`].
+    /// Ends everything that was submitted; completions still come, most of them as
+    /// [`Status::Cancelled`].
     ///
     /// # Errors
     /// Those of the transport.
@@ -492,11 +504,12 @@ impl<M: DmaMemory> Queue<M> {
         self.set(card, reg::CONTROL, reg::CANCEL)
     }
 
-    /// Waits until nothing is pending, turns the queue off and gives its memory back. The completions that still came are handed to `each`.
+    /// Waits until nothing is pending, turns the queue off and gives its memory back. The
+    /// completions that still came are handed to `each`.
     ///
     /// # Errors
-    /// [`DeviceError::Queue`] where it takes longer than `timeout` (the queue is off then too) or the card does not turn the queue off, and those of
-    /// the transport.
+    /// [`DeviceError::Queue`] where it takes longer than `timeout` (the queue is off then too) or
+    /// the card does not turn the queue off, and those of the transport.
     pub fn drain<R: Registers>(mut self, card: &mut R, timeout: Duration, mut each: impl FnMut(Completion)) -> Result<M, DeviceError> {
         let end = Instant::now() + timeout;
         let result = loop {
@@ -516,10 +529,12 @@ impl<M: DmaMemory> Queue<M> {
         result.map(|()| self.ring)
     }
 
-    /// Turns the queue off, whatever is pending. The card does not use its memory any more where this is `Ok`.
+    /// Turns the queue off, whatever is pending. The card does not use its memory any more where
+    /// this is `Ok`.
     ///
     /// # Errors
-    /// [`DeviceError::Queue`] where the card does not turn the queue off, and those of the transport.
+    /// [`DeviceError::Queue`] where the card does not turn the queue off, and those of the
+    /// transport.
     pub fn close<R: Registers>(self, card: &mut R) -> Result<(), DeviceError> {
         self.turn_off(card)
     }

@@ -40,7 +40,8 @@ pub enum Iommu {
     Type1,
     /// By the IOMMU, through iommufd and the device's own node.
     Iommufd,
-    /// Not at all: the device reads and writes all of the machine's memory. Never chosen unless it is asked for by name.
+    /// Not at all: the device reads and writes all of the machine's memory. Never chosen unless it
+    /// is asked for by name.
     None,
 }
 

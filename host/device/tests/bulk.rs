@@ -1,4 +1,5 @@
-//! Bulk transfers of a PCI card through its ring, beside a card in this process that works only while the program waits.
+//! Bulk transfers of a PCI card through its ring, beside a card in this process that works only
+//! while the program waits.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -9,21 +10,24 @@ use shef_device::pci::{BAR_MEM, Function, MSIX_BYTES, PciCard, RING_FROM};
 use shef_device::ring::{COMPLETION, Completion, DESCRIPTOR, Descriptor, DmaBuffer, OP_TO_CARD, Status, reg};
 use shef_device::{CTL_BYTES, CtlOp, Device, DeviceError, PLACE, Place, Places, SharedMemory, mailbox};
 
-/// As in bulk.rs: the queue and its vector, descriptors of the ring, for one doorbell, pieces of memory with the ring's.
+/// As in bulk.rs: the queue and its vector, descriptors of the ring, for one doorbell, pieces of
+/// memory with the ring's.
 const QUEUE: u32 = 3;
 const VECTOR: u32 = 4;
 const ENTRIES: u32 = 128;
 const BATCH: u32 = 16;
 const PIECES: usize = 4;
 
-/// A card that works only while the program waits, and counts. The address of its host memory is the number in the list, 4 GiB for each.
+/// A card that works only while the program waits, and counts. The address of its host memory is
+/// the number in the list, 4 GiB for each.
 struct Card {
     memory: Vec<Arc<SharedMemory>>,
     ring: u64,
     seen: Rc<Seen>,
 }
 
-/// What is said of descriptor `n`, of which `honest` is true: completions with their status and sequence number, which are written from that of `n` on.
+/// What is said of descriptor `n`, of which `honest` is true: completions with their status and
+/// sequence number, which are written from that of `n` on.
 type Lie = fn(n: u32, honest: Completion) -> Vec<(Completion, u16, u32)>;
 
 /// What the test sees of it, without touching it.
@@ -306,7 +310,8 @@ fn places_are_lent_and_come_back_by_whichever_way() {
         assert_eq!(card.read_place(ranges).unwrap_err().code(), "SHEF-DEV-012");
     }
     assert_eq!(card.read_place(&[(0, 1), (0, usize::MAX)]).unwrap_err().code(), "SHEF-DEV-007");
-    // A ring that was turned off is noticed before a transfer begins; what was lent of it is good for nothing, and its memory is given back when that is.
+    // A ring that was turned off is noticed before a transfer begins; what was lent of it is good
+    // for nothing, and its memory is given back when that is.
     seen.on.set(reg::OFF);
     assert!(card.ready().unwrap());
     assert_eq!(seen.released.get(), PIECES - 1, "one piece of memory is still lent");
@@ -330,7 +335,8 @@ fn what_was_posted_and_failed_is_told_and_never_forgotten() {
     seen.status.set(Status::Done);
     card.mem_write(0, &data).unwrap();
     assert_eq!(seen.released.get(), PIECES);
-    // Another transfer would be tried again, as the ring was turned off; but the one before is lost.
+    // Another transfer would be tried again, as the ring was turned off; but the one before is
+    // lost.
     seen.on.set(reg::OFF);
     seen.tail.set(seen.head.get());
     assert!(card.mem_read(0, &mut vec![0; 1 << 20]).is_err());

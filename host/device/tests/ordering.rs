@@ -1,7 +1,9 @@
-//! A ring between two threads under loom, which runs every order of their accesses and shows each load every value that the memory model allows: the program's
-//! side of the ring is the real one, the card is modelled on the DMA engine's.
+//! A ring between two threads under loom, which runs every order of their accesses and shows each
+//! load every value that the memory model allows: the program's side of the ring is the real one,
+//! the card is modelled on the DMA engine's.
 //!
-//! Orders with at most four preemptions are run. What each ordering is for is seen where it is taken away.
+//! Orders with at most four preemptions are run. What each ordering is for is seen where it is
+//! taken away.
 
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, Ordering, fence};

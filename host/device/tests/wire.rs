@@ -1,4 +1,5 @@
-//! The agent protocol's decoder: what is encoded comes back, everything else is refused, nothing panics.
+//! The agent protocol's decoder: what is encoded comes back, everything else is refused, nothing
+//! panics.
 
 use proptest::prelude::*;
 use shef_device::wire::{Answer, DeviceState, Frames, Listed, MAX_BULK, MAX_FRAME, MAX_OPS, Op, ToAgent, ToOwner, Token, WireError};

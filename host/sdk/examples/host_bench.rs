@@ -1,8 +1,9 @@
-//! The host's side of a transfer: sealing, opening, and both together with rings to a card around the model, each beside its baseline in the same run;
-//! part of `cargo xtask bench host`.
+//! The host's side of a transfer: sealing, opening, and both together with rings to a card around
+//! the model, each beside its baseline in the same run; part of `cargo xtask bench host`.
 //!
-//! Throughputs are the best of many short runs, baselines included, all of them in turns: what else the machine does slows all of them. Latencies are of the quietest
-//! of several turns. The card is a thread of this process, so that its copies take their share of the processors.
+//! Throughputs are the best of many short runs, baselines included, all of them in turns: what else
+//! the machine does slows all of them. Latencies are of the quietest of several turns. The card is
+//! a thread of this process, so that its copies take their share of the processors.
 
 use std::cell::RefCell;
 use std::hint::black_box;
@@ -36,7 +37,8 @@ use shef_vfio_user::VfioUserFunction;
 
 /// Bytes of each region.
 ///
-/// Larger ones measure the main memory of this machine: it stands for the memory of the card, which another machine does not share with its programs.
+/// Larger ones measure the main memory of this machine: it stands for the memory of the card, which
+/// another machine does not share with its programs.
 const SIZE: usize = 8 << 20;
 /// Bytes of a chunk.
 const CHUNK: usize = 4096;
@@ -496,7 +498,8 @@ fn first_epoch(config: &Config, seed: u64) -> Sealer {
     Sealer::new(config, &mut session(config, seed).0, 0, 1, SIZE as u64).expect("a sealer")
 }
 
-/// The sealer where it has so many bytes left, else under the next epoch: it seals its region once in each.
+/// The sealer where it has so many bytes left, else under the next epoch: it seals its region once
+/// in each.
 fn with_room(sealer: Sealer, bytes: usize) -> Sealer {
     if sealer.remaining() >= bytes as u64 { sealer } else { next_epoch(sealer.give_up()) }
 }

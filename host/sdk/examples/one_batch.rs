@@ -1,4 +1,5 @@
-//! Sixteen KiB through the design of `examples/vecadd`, once. The how-to page about accelerators shows this program as it stands here.
+//! Sixteen KiB through the design of `examples/vecadd`, once. The how-to page about accelerators
+//! shows this program as it stands here.
 
 use std::error::Error;
 use std::path::Path;

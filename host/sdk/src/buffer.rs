@@ -13,7 +13,8 @@ use crate::transfer::{self, Open, Progress, Watch, unwatched};
 use crate::wait::Cancel;
 use crate::{Keyed, SdkError, Session};
 
-/// A region, and the session whose buffer it is: another session has other keys for it, and may be one with another card.
+/// A region, and the session whose buffer it is: another session has other keys for it, and may be
+/// one with another card.
 #[derive(Debug, Clone)]
 struct Bound {
     region: Region,
@@ -28,7 +29,8 @@ pub struct InputBuffer(Bound);
 #[derive(Debug, Clone)]
 pub struct OutputBuffer(Bound);
 
-/// A buffer in a `bypass` region: bytes that nothing protects. The host and everybody else at the card's memory sees and changes them.
+/// A buffer in a `bypass` region: bytes that nothing protects. The host and everybody else at the
+/// card's memory sees and changes them.
 #[derive(Debug, Clone)]
 pub struct UnprotectedBuffer(Bound);
 
@@ -50,7 +52,8 @@ macro_rules! region_of {
 
 region_of!(InputBuffer, OutputBuffer, UnprotectedBuffer);
 
-/// What nothing protects: the host may have made it up. Only a value that is taken out by name gets any further.
+/// What nothing protects: the host may have made it up. Only a value that is taken out by name gets
+/// any further.
 ///
 /// ```compile_fail,E0308
 /// fn results(said: shef::Untrusted<Vec<u8>>) -> Vec<u8> {
@@ -93,7 +96,8 @@ impl Session<'_, Keyed> {
         self.bound(name, Mode::Bypass).map(UnprotectedBuffer)
     }
 
-    /// First byte of a scratch region (`counted`, `tree`), as the accelerator sees it: no host can read or fill one.
+    /// First byte of a scratch region (`counted`, `tree`), as the accelerator sees it: no host can
+    /// read or fill one.
     ///
     /// # Errors
     /// [`SdkError::NoRegion`], [`SdkError::WrongMode`].
@@ -130,11 +134,12 @@ impl Session<'_, Keyed> {
         fits(self.own(&buffer.0)?, len)
     }
 
-    /// Seals `data` into the buffer, from its start, and has ciphertext and tags carried into card memory; sealing overlaps with the transfer. Once in
-    /// an epoch.
+    /// Seals `data` into the buffer, from its start, and has ciphertext and tags carried into card
+    /// memory; sealing overlaps with the transfer. Once in an epoch.
     ///
     /// # Errors
-    /// [`SdkError::TooLong`], [`SdkError::Seal`] where the epoch's data was sealed already, and those of the host.
+    /// [`SdkError::TooLong`], [`SdkError::Seal`] where the epoch's data was sealed already, and
+    /// those of the host.
     pub fn upload(&mut self, buffer: &InputBuffer, data: &[u8]) -> Result<(), SdkError> {
         self.upload_at(buffer, self.epoch(&buffer.0)?, data)
     }
@@ -144,13 +149,16 @@ impl Session<'_, Keyed> {
         self.seal(buffer, epoch, data.len() as u64, &mut unwatched, |host, sealer, watch| transfer::upload(host, sealer, data, watch))
     }
 
-    /// As [`Session::upload`], of `len` bytes that are read piece by piece, so that they need not fit the owner's memory. `watch` sees the
-    /// progress and may end the transfer, after the piece that is being read; what was uploaded is worthless then, as after every other
-    /// error, and so is the epoch: after [`Session::next_input_epoch`] the buffer can be filled anew, and until then the accelerator gets no
-    /// byte of it that was not sealed for this epoch (the Shield stops with a fault).
+    /// As [`Session::upload`], of `len` bytes that are read piece by piece, so that they need not
+    /// fit the owner's memory. `watch` sees the progress and may end the transfer, after the piece
+    /// that is being read; what was uploaded is worthless then, as after every other error, and so
+    /// is the epoch: after [`Session::next_input_epoch`] the buffer can be filled anew, and until
+    /// then the accelerator gets no byte of it that was not sealed for this epoch (the Shield stops
+    /// with a fault).
     ///
     /// # Errors
-    /// As [`Session::upload`]; [`SdkError::Stream`] where the reader fails or ends before `len` bytes, [`SdkError::Cancelled`].
+    /// As [`Session::upload`]; [`SdkError::Stream`] where the reader fails or ends before `len`
+    /// bytes, [`SdkError::Cancelled`].
     pub fn upload_from(&mut self, buffer: &InputBuffer, from: impl Read + Send, len: u64, watch: &mut Watch<'_>) -> Result<(), SdkError> {
         let epoch = self.epoch(&buffer.0)?;
         self.seal(buffer, epoch, len, watch, |host, sealer, watch| transfer::upload_from(host, sealer, from, len as usize, watch))
@@ -194,7 +202,8 @@ impl Session<'_, Keyed> {
         self.host.write_memory(addr, data.to_vec())
     }
 
-    /// Reads plain bytes that nothing protects: a hint, never a result. What the accelerator wrote is there after a flush.
+    /// Reads plain bytes that nothing protects: a hint, never a result. What the accelerator wrote
+    /// is there after a flush.
     ///
     /// # Errors
     /// [`SdkError::TooLong`] and those of the host.
@@ -203,7 +212,8 @@ impl Session<'_, Keyed> {
         self.host.read_memory(addr, len).map(Untrusted)
     }
 
-    /// Raises the epoch of an `input` region: what was sealed before is worthless, and new data can be sealed.
+    /// Raises the epoch of an `input` region: what was sealed before is worthless, and new data can
+    /// be sealed.
     ///
     /// # Errors
     /// Those of the channel.
@@ -243,18 +253,21 @@ impl Session<'_, Keyed> {
         self.call(&Request::epoch(region, epoch)).map(drop)
     }
 
-    /// Reads `len` bytes of results from card memory and opens them under the statement. A policy that tolerates refusals tolerates those that
-    /// this statement shows, now and later; what the Shield refuses in a later launch must be tolerated again.
+    /// Reads `len` bytes of results from card memory and opens them under the statement. A policy
+    /// that tolerates refusals tolerates those that this statement shows, now and later; what the
+    /// Shield refuses in a later launch must be tolerated again.
     ///
     /// # Errors
-    /// [`SdkError::Faulted`] or [`SdkError::Refusals`] where the statement is not good, [`SdkError::StaleStatement`] where it is older than the
-    /// last launch, register write, flush or epoch, [`SdkError::Withheld`] where the host delivers something else than the Shield sealed, [`SdkError::Seal`] where a chunk was
-    /// never written.
+    /// [`SdkError::Faulted`] or [`SdkError::Refusals`] where the statement is not good,
+    /// [`SdkError::StaleStatement`] where it is older than the last launch, register write, flush
+    /// or epoch, [`SdkError::Withheld`] where the host delivers something else than the Shield
+    /// sealed, [`SdkError::Seal`] where a chunk was never written.
     pub fn open(&mut self, buffer: &OutputBuffer, statement: &Statement, len: usize, policy: OpenPolicy) -> Result<Opened, SdkError> {
         self.open_since(buffer, statement, len, policy, self.state.stale_before)
     }
 
-    /// As [`Session::open`], of a launch before the last one: the statement must have been read after request `since`.
+    /// As [`Session::open`], of a launch before the last one: the statement must have been read
+    /// after request `since`.
     pub(crate) fn open_since(
         &mut self,
         buffer: &OutputBuffer,
@@ -267,13 +280,14 @@ impl Session<'_, Keyed> {
         self.open_judged(buffer, statement, len as u64, (policy, &[]), since, &mut unwatched, transfer::download)
     }
 
-    /// Refusals with which results open: those that the owner has allowed before, and those of this statement where the policy allows them.
+    /// Refusals with which results open: those that the owner has allowed before, and those of this
+    /// statement where the policy allows them.
     fn allowed(&self, policy: OpenPolicy) -> u32 {
         if policy.refusals { u32::MAX } else { self.state.allowed_refusals }
     }
 
-    /// As [`Session::open`], into memory of the caller's, as many bytes as that has: new memory costs about as much as the cipher. Where it fails, it holds
-    /// zeros, or what it held before.
+    /// As [`Session::open`], into memory of the caller's, as many bytes as that has: new memory
+    /// costs about as much as the cipher. Where it fails, it holds zeros, or what it held before.
     ///
     /// # Errors
     /// As [`Session::open`].
@@ -291,10 +305,12 @@ impl Session<'_, Keyed> {
         })
     }
 
-    /// As [`Session::open`], of which `to` gets the `len` bytes piece by piece, so that they need not fit the owner's memory. Every piece was opened
-    /// before it is written, but not all of them before the first is: what was written is a result only when the writer comes back. Throw
-    /// it away where it does not (write to a file of another name, and rename it at the end). `watch` sees the progress and may end the
-    /// transfer; the session is as before, and the results can be opened again.
+    /// As [`Session::open`], of which `to` gets the `len` bytes piece by piece, so that they need
+    /// not fit the owner's memory. Every piece was opened before it is written, but not all of them
+    /// before the first is: what was written is a result only when the writer comes back. Throw it
+    /// away where it does not (write to a file of another name, and rename it at the end). `watch`
+    /// sees the progress and may end the transfer; the session is as before, and the results can be
+    /// opened again.
     ///
     /// # Errors
     /// As [`Session::open`]; [`SdkError::Stream`] where the writer fails, [`SdkError::Cancelled`].
@@ -314,14 +330,16 @@ impl Session<'_, Keyed> {
         })
     }
 
-    /// Opens results of a launch during which a fault froze regions (`on_fault = "region"`), although what
-    /// the accelerator got from them are zeros and errors. That is right only where the launch could have reached none of the frozen regions: the caller says so
-    /// by naming them in `unreached`, and nothing in the statement can show that it is true. A frozen region that is not named, or that is
-    /// the buffer's own, opens nothing; nor does a Shield that has stopped.
+    /// Opens results of a launch during which a fault froze regions (`on_fault = "region"`),
+    /// although what the accelerator got from them are zeros and errors. That is right only where
+    /// the launch could have reached none of the frozen regions: the caller says so by naming them
+    /// in `unreached`, and nothing in the statement can show that it is true. A frozen region that
+    /// is not named, or that is the buffer's own, opens nothing; nor does a Shield that has
+    /// stopped.
     ///
     /// # Errors
-    /// [`SdkError::Reached`] for a frozen region that is not named, [`SdkError::NoRegion`] for a name that is none; else those of
-    /// [`Session::open`].
+    /// [`SdkError::Reached`] for a frozen region that is not named, [`SdkError::NoRegion`] for a
+    /// name that is none; else those of [`Session::open`].
     pub fn open_despite_fault(
         &mut self,
         buffer: &OutputBuffer,
@@ -360,7 +378,8 @@ impl Session<'_, Keyed> {
         let cancel = self.state.patience.cancel.clone();
         let state = &mut self.state;
         let slot = usize::from(region.id);
-        // The statement is authentic; that it is of the epoch which the owner has in mind is the owner's to check.
+        // The statement is authentic; that it is of the epoch which the owner has in mind is the
+        // owner's to check.
         if statement.region(region.id).map(|page| page.epoch) != Some(state.epochs[slot]) {
             return Err(SdkError::StaleStatement { needed: state.stale_before, found });
         }

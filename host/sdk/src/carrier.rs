@@ -15,7 +15,8 @@ const CARRIED: usize = 1 << 18;
 /// Buffers of messages that are kept for the next transfer.
 pub(crate) const SPARE: usize = 36;
 
-/// Consecutive sealed chunks in card memory: address and length of their ciphertext and of their tags.
+/// Consecutive sealed chunks in card memory: address and length of their ciphertext and of their
+/// tags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Ranges {
     pub(crate) data: (u64, usize),

@@ -50,7 +50,8 @@ pub enum SdkError {
         /// Bytes of the buffer.
         max: usize,
     },
-    /// Plain status says that the Shield refused a sealed request, and what it shows is not the answer.
+    /// Plain status says that the Shield refused a sealed request, and what it shows is not the
+    /// answer.
     #[error("plain status says that the Shield refused a sealed request, and what it shows is not the answer")]
     RequestRefused,
     /// A request was sent, some times, and no authentic answer came.
@@ -458,7 +459,8 @@ pub(crate) fn printable(text: &str) -> String {
     text.chars().take(400).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
-/// A code that somebody else wrote, if it is one that he may say: what this library found out is said by itself only.
+/// A code that somebody else wrote, if it is one that he may say: what this library found out is
+/// said by itself only.
 fn theirs<'c>(code: &'c str, may: &[&str]) -> &'c str {
     let number = may.iter().find_map(|who| code.strip_prefix("SHEF-")?.strip_prefix(who)?.strip_prefix('-'));
     if number.is_some_and(|number| number.len() == 3 && number.bytes().all(|byte| byte.is_ascii_digit())) { code } else { NOT_THEIRS }
@@ -466,7 +468,8 @@ fn theirs<'c>(code: &'c str, may: &[&str]) -> &'c str {
 
 /// The code of a refusal whose own code is not one that the other side may say.
 const NOT_THEIRS: &str = "SHEF-SDK-046";
-/// Whose codes the Security Kernel says, an agent (its own, and those of its devices), and a verifier service.
+/// Whose codes the Security Kernel says, an agent (its own, and those of its devices), and a
+/// verifier service.
 const KERNEL: &[&str] = &["KRN", "PRO"];
 const AGENT: &[&str] = &["AGT", "DEV", "PCI", "VFU", "CARD", "RTL", "GEN"];
 const SERVICE: &[&str] = &["SVC", "ATT", "PRO"];
@@ -580,7 +583,8 @@ impl SdkError {
         }
     }
 
-    /// What became of the last request to the Shield of the call that this error ended; of [`crate::Session::run`] and rings, of the launch.
+    /// What became of the last request to the Shield of the call that this error ended; of
+    /// [`crate::Session::run`] and rings, of the launch.
     pub fn ran(&self) -> Ran {
         use shef_proto::channel::{ChannelError as C, status};
         match self {
@@ -619,7 +623,8 @@ impl SdkError {
             | Self::ServiceAnswer { .. } => Fault::Undecided,
             // Too many requests, or a fault of the service's: it may answer later.
             Self::Refused { status: 429 | 500.., .. } => Fault::Undecided,
-            // The request was understood, and what it asks for is not given: disabled, exhausted, too late.
+            // The request was understood, and what it asks for is not given: disabled, exhausted,
+            // too late.
             Self::Refused { status: 409 | 410, .. } => Fault::Answer,
             Self::Refused { .. }
             | Self::ServiceUrl { .. }

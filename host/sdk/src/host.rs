@@ -1,7 +1,9 @@
-//! The untrusted host: everything that a party sends to the card or to another party passes through here.
+//! The untrusted host: everything that a party sends to the card or to another party passes through
+//! here.
 //!
-//! [`Host`] owns the device. It sees every message, and an [`Adversary`] put into it can change, replace or drop every one of them and do to the
-//! device whatever a host can do. Nothing that a role concludes may rest on what this type says.
+//! [`Host`] owns the device. It sees every message, and an [`Adversary`] put into it can change,
+//! replace or drop every one of them and do to the device whatever a host can do. Nothing that a
+//! role concludes may rest on what this type says.
 
 use shef_device::batch::bytes_of;
 use shef_device::{CtlOp, Device, DeviceInfo};
@@ -81,7 +83,8 @@ impl Leg {
 
 /// What a dishonest host does. Every method does nothing as it is.
 pub trait Adversary {
-    /// Sees a message and says what is delivered in its place; `None` drops it. The device is in the host's hands meanwhile.
+    /// Sees a message and says what is delivered in its place; `None` drops it. The device is in
+    /// the host's hands meanwhile.
     fn message(&mut self, leg: Leg, bytes: Vec<u8>, device: &mut dyn Device) -> Option<Vec<u8>> {
         let _ = (leg, device);
         Some(bytes)
@@ -103,7 +106,8 @@ pub struct Record {
     pub bytes: Vec<u8>,
 }
 
-/// What became of a Load Key, as far as plain status says. A hint: the owner believes the confirmation only.
+/// What became of a Load Key, as far as plain status says. A hint: the owner believes the
+/// confirmation only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LoadHint {
     /// The Shield shows a confirmation.
@@ -118,7 +122,8 @@ pub struct Host {
     /// Nobody, where the host is honest.
     adversary: Option<Box<dyn Adversary>>,
     records: Option<Vec<Record>>,
-    /// Room for ciphertext and tags of earlier transfers: new memory costs about as much as the cipher.
+    /// Room for ciphertext and tags of earlier transfers: new memory costs about as much as the
+    /// cipher.
     spare: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
@@ -131,7 +136,8 @@ impl Host {
     /// Looks at the device and says whether there is a Shield behind it.
     ///
     /// # Errors
-    /// [`shef_device::DeviceError::NotAShield`], [`shef_device::DeviceError::Gone`] and those of the transport.
+    /// [`shef_device::DeviceError::NotAShield`], [`shef_device::DeviceError::Gone`] and those of
+    /// the transport.
     pub fn probe(&mut self) -> Result<(), SdkError> {
         let found = self.device.ctl_read32(ctl::MAGIC)?;
         if found == u32::MAX {
@@ -215,7 +221,8 @@ impl Host {
     /// Carries a Load Key to the Shield and brings back what it shows as confirmation.
     ///
     /// # Errors
-    /// [`SdkError::Dropped`], [`SdkError::ShieldBusy`], [`SdkError::MessageTooLong`] and those of the device.
+    /// [`SdkError::Dropped`], [`SdkError::ShieldBusy`], [`SdkError::MessageTooLong`] and those of
+    /// the device.
     pub fn load_key(&mut self, message: Vec<u8>) -> Result<(LoadHint, Vec<u8>), SdkError> {
         let message = self.carry(Leg::LoadKey, message)?;
         if message.len() > ctl::LOAD_MSG_BYTES {
@@ -235,8 +242,9 @@ impl Host {
         Ok((hint, self.carry(Leg::Confirmation, confirmation)?))
     }
 
-    /// Carries a sealed request to the Shield and brings back the sealed answer that it shows, and whether plain status says `REFUSED`. That is
-    /// a hint: the answer may be that of the request all the same.
+    /// Carries a sealed request to the Shield and brings back the sealed answer that it shows, and
+    /// whether plain status says `REFUSED`. That is a hint: the answer may be that of the request
+    /// all the same.
     ///
     /// # Errors
     /// [`SdkError::Dropped`], [`SdkError::ShieldBusy`] and those of the device.
@@ -246,7 +254,8 @@ impl Host {
         Ok((self.carry(Leg::Answer, answer)?, refused))
     }
 
-    /// Hands bytes to the Shield as a sealed request, without anybody's leave: the answer buffer and whether plain status says `REFUSED`.
+    /// Hands bytes to the Shield as a sealed request, without anybody's leave: the answer buffer
+    /// and whether plain status says `REFUSED`.
     ///
     /// # Errors
     /// [`SdkError::ShieldBusy`] and those of the device.
@@ -279,7 +288,8 @@ impl Host {
         self.spare.pop().unwrap_or_default()
     }
 
-    /// Keeps the buffers of a transfer for the next one. They hold what card memory holds: ciphertext and tags.
+    /// Keeps the buffers of a transfer for the next one. They hold what card memory holds:
+    /// ciphertext and tags.
     pub(crate) fn keep_spare(&mut self, buffers: (Vec<u8>, Vec<u8>)) {
         if self.spare.len() < SPARE {
             self.spare.push(buffers);
@@ -320,8 +330,9 @@ impl Host {
         Ok(self.device.ctl_read32(ctl::STATUS)?)
     }
 
-    /// Waits until the Shield is at rest, writes `message` into a buffer, rings the doorbell, waits until none of the bits of `busy` is set and
-    /// brings the plain status and the answer buffer: one batch.
+    /// Waits until the Shield is at rest, writes `message` into a buffer, rings the doorbell, waits
+    /// until none of the bits of `busy` is set and brings the plain status and the answer buffer:
+    /// one batch.
     fn command(
         &mut self,
         message: (u32, &[u8]),

@@ -5,7 +5,8 @@ use shef_proto::config::Config;
 
 use crate::SdkError;
 
-/// Says whether results may be opened under what the Shield says of itself, with so many refusals allowed.
+/// Says whether results may be opened under what the Shield says of itself, with so many refusals
+/// allowed.
 ///
 /// # Errors
 /// [`SdkError::Faulted`], [`SdkError::Refusals`].
@@ -16,8 +17,8 @@ pub(crate) fn judge(shield: &ShieldStatement, allowed: u32) -> Result<(), SdkErr
     refused(shield, allowed)
 }
 
-/// As [`judge`], where regions that a fault froze do not count if they are `unreached`. The statement's Shield must run all the same, and
-/// the result's own region must not be frozen.
+/// As [`judge`], where regions that a fault froze do not count if they are `unreached`. The
+/// statement's Shield must run all the same, and the result's own region must not be frozen.
 pub(crate) fn judge_despite_fault(
     config: &Config,
     statement: &Statement,

@@ -50,7 +50,8 @@ impl KeyFolder {
         &self.path
     }
 
-    /// Keeps other processes, and other threads, from making keys here until what it gives is dropped: keys are made once, and all find the same.
+    /// Keeps other processes, and other threads, from making keys here until what it gives is
+    /// dropped: keys are made once, and all find the same.
     ///
     /// # Errors
     /// [`SdkError::KeyFile`].
@@ -166,7 +167,8 @@ fn own(path: &Path, uid: u32, open: u32, reason: &'static str) -> Result<(), Sdk
     if open == 0 { Ok(()) } else { error(reason) }
 }
 
-/// Reads a secret from a plain file of its owner's alone: no link, which leads to what somebody else chose, and no pipe, which waits for him.
+/// Reads a secret from a plain file of its owner's alone: no link, which leads to what somebody
+/// else chose, and no pipe, which waits for him.
 #[cfg(unix)]
 fn read_secret(path: &Path) -> Result<Zeroizing<Vec<u8>>, SdkError> {
     use rustix::fs::OFlags;
@@ -270,7 +272,8 @@ mod tests {
         }
         mode(&at, 0o755);
         KeyFolder::open(&at).unwrap();
-        // What another user has: whoever may give something away does that, and for others there is the system's own.
+        // What another user has: whoever may give something away does that, and for others there is
+        // the system's own.
         let theirs = if std::os::unix::fs::chown(&at, Some(65_534), None).is_ok() { at } else { "/usr".into() };
         let error = KeyFolder::open(theirs).map(drop).expect_err("another user's folder");
         assert!(error.code() == "SHEF-SDK-048" && error.to_string().contains("another user"), "{error}");

@@ -1,8 +1,9 @@
 //! Host library for data owners, IP vendors and manufacturers of shielded FPGA accelerators.
 //!
-//! Parties are types of their own ([`Manufacturer`], [`IpVendor`], and for the data owner [`Session`]); each has its own [`KeyFolder`], and they
-//! exchange messages only. Everything between them passes through a [`Host`], which is not trusted: an [`Adversary`] in it may see, change and
-//! drop every message, and do to the card whatever a host can do.
+//! Parties are types of their own ([`Manufacturer`], [`IpVendor`], and for the data owner
+//! [`Session`]); each has its own [`KeyFolder`], and they exchange messages only. Everything
+//! between them passes through a [`Host`], which is not trusted: an [`Adversary`] in it may see,
+//! change and drop every message, and do to the card whatever a host can do.
 //!
 //! ```text
 //! Manufacturer --certifies--> device <--evidence-- IpVendor --image key--> kernel
@@ -118,7 +119,8 @@ pub fn open(uri: &Uri) -> Result<Host, SdkError> {
     open_with(uri, OpenOptions::default())
 }
 
-/// Opens the device that `uri` names. A simulated device gets a manufacturer of its own, made for it and thrown away.
+/// Opens the device that `uri` names. A simulated device gets a manufacturer of its own, made for
+/// it and thrown away.
 ///
 /// # Errors
 /// [`DeviceError::NotInThisVersion`], [`DeviceError::NoSimulator`], and those of the device.

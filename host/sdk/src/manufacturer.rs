@@ -19,7 +19,8 @@ pub struct Manufacturer {
 }
 
 impl Manufacturer {
-    /// Opens the manufacturer whose keys are in `folder`; makes a new CA named `name`, valid from `now` (seconds since 1970), where there is none.
+    /// Opens the manufacturer whose keys are in `folder`; makes a new CA named `name`, valid from
+    /// `now` (seconds since 1970), where there is none.
     ///
     /// # Errors
     /// [`SdkError::KeyFile`], [`SdkError::KeyFormat`], [`SdkError::Certificate`].
@@ -39,7 +40,8 @@ impl Manufacturer {
         Ok(Self { folder, ca: SigningKey::new(&secret), root })
     }
 
-    /// The root certificate: the trust anchor that verifiers register for one kind of root of trust.
+    /// The root certificate: the trust anchor that verifiers register for one kind of root of
+    /// trust.
     pub fn root(&self) -> &Certificate {
         &self.root
     }

@@ -1,4 +1,5 @@
-//! A stream of batches through regions that take turns: while the accelerator works on one batch, the next is sealed and uploaded.
+//! A stream of batches through regions that take turns: while the accelerator works on one batch,
+//! the next is sealed and uploaded.
 
 use shef_proto::channel::Statement;
 use shef_proto::config::Region;
@@ -38,7 +39,8 @@ pub struct Job {
     pub done: (u32, u32),
     /// Bytes of results in each output of the lane.
     pub results: Vec<usize>,
-    /// Under what they open. Refusals that it tolerates are those of this launch and of earlier ones.
+    /// Under what they open. Refusals that it tolerates are those of this launch and of earlier
+    /// ones.
     pub policy: OpenPolicy,
 }
 
@@ -50,13 +52,15 @@ pub struct Batch {
     pub outputs: Vec<Opened>,
 }
 
-/// Lanes that take turns, so that sealing and upload of a batch, and download and opening of the results of the one before the last, go on while the
-/// accelerator works. Two lanes are enough for that.
+/// Lanes that take turns, so that sealing and upload of a batch, and download and opening of the
+/// results of the one before the last, go on while the accelerator works. Two lanes are enough for
+/// that.
 ///
-/// Every batch goes into its lane under epochs of its own, which the ring chooses. [`Ring::push`] launches a batch, and says nothing else;
-/// [`Ring::results`] brings the results of the batch before it, in the order of the batches, each once, under the statement that was read
-/// when its batch was done. The ring has the session to itself until it is dropped; what runs then goes on, and its results do not open but
-/// under a new statement.
+/// Every batch goes into its lane under epochs of its own, which the ring chooses. [`Ring::push`]
+/// launches a batch, and says nothing else; [`Ring::results`] brings the results of the batch
+/// before it, in the order of the batches, each once, under the statement that was read when its
+/// batch was done. The ring has the session to itself until it is dropped; what runs then goes on,
+/// and its results do not open but under a new statement.
 pub struct Ring<'s, 'h> {
     session: &'s mut Session<'h, Keyed>,
     lanes: Vec<Lane>,
@@ -81,8 +85,9 @@ impl<'h> Session<'h, Keyed> {
     /// A ring of lanes.
     ///
     /// # Errors
-    /// [`SdkError::Lanes`] where there are less than two lanes, two have a region in common, or one is not shaped like the others;
-    /// [`SdkError::OtherSession`] where a buffer is not of this session.
+    /// [`SdkError::Lanes`] where there are less than two lanes, two have a region in common, or one
+    /// is not shaped like the others; [`SdkError::OtherSession`] where a buffer is not of this
+    /// session.
     pub fn ring(&mut self, lanes: impl Into<Vec<Lane>>) -> Result<Ring<'_, 'h>, SdkError> {
         let lanes = lanes.into();
         check(&lanes)?;
@@ -121,14 +126,17 @@ fn check(lanes: &[Lane]) -> Result<(), SdkError> {
 }
 
 impl Ring<'_, '_> {
-    /// Seals and uploads a batch, `data` for each input of its lane; then waits for the batch before, and launches this one: its number, from 0
-    /// on. `job` says what to do in the lane. [`Ring::results`] brings the results of the batch before while this one runs.
+    /// Seals and uploads a batch, `data` for each input of its lane; then waits for the batch
+    /// before, and launches this one: its number, from 0 on. `job` says what to do in the lane.
+    /// [`Ring::results`] brings the results of the batch before while this one runs.
     ///
     /// # Errors
-    /// [`SdkError::ResultsWait`] where those of an earlier batch were not taken. Those of [`Session::upload`], [`SdkError::Lanes`],
-    /// [`SdkError::TooLong`], [`SdkError::NotFinished`], [`SdkError::WaitEnded`], [`SdkError::Faulted`]: this batch was not launched, and can be
-    /// pushed again unless the Shield has stopped. Those of a launch, after which the ring is over: nobody knows whether this batch runs, and
-    /// [`Ring::results`] has the results of the batch before.
+    /// [`SdkError::ResultsWait`] where those of an earlier batch were not taken. Those of
+    /// [`Session::upload`], [`SdkError::Lanes`], [`SdkError::TooLong`], [`SdkError::NotFinished`],
+    /// [`SdkError::WaitEnded`], [`SdkError::Faulted`]: this batch was not launched, and can be
+    /// pushed again unless the Shield has stopped. Those of a launch, after which the ring is over:
+    /// nobody knows whether this batch runs, and [`Ring::results`] has the results of the batch
+    /// before.
     pub fn push(&mut self, data: &[&[u8]], job: impl FnOnce(&Lane) -> Job) -> Result<u64, SdkError> {
         if self.over {
             return Err(SdkError::RingOver { number: self.next });
@@ -152,7 +160,8 @@ impl Ring<'_, '_> {
         for (buffer, len) in lane.outputs.iter().zip(&job.results) {
             self.session.check_output(buffer, *len as u64)?;
         }
-        // The Shield is still at the epochs of before: it raises them when nothing runs, because that closes chunks that are being written.
+        // The Shield is still at the epochs of before: it raises them when nothing runs, because
+        // that closes chunks that are being written.
         let epochs: Vec<_> = lane.regions().map(|region| (region.id, self.session.unused_epoch(region.id))).collect();
         for ((buffer, data), (_, epoch)) in lane.inputs.iter().zip(data).zip(&epochs) {
             self.session.upload_at(buffer, *epoch, data)?;
@@ -171,10 +180,12 @@ impl Ring<'_, '_> {
         Ok(number)
     }
 
-    /// Brings the results of the batch before the one that runs: none where they were taken, or there was no such batch.
+    /// Brings the results of the batch before the one that runs: none where they were taken, or
+    /// there was no such batch.
     ///
     /// # Errors
-    /// Those of [`Session::open`]. The results are not lost: this may be called again, or [`Ring::discard`].
+    /// Those of [`Session::open`]. The results are not lost: this may be called again, or
+    /// [`Ring::discard`].
     pub fn results(&mut self) -> Result<Option<Batch>, SdkError> {
         let Some((launched, statement)) = &self.done else { return Ok(None) };
         let Launched { number, job, request } = launched;
@@ -195,11 +206,12 @@ impl Ring<'_, '_> {
         self.done.take().map(|(launched, _)| launched.number)
     }
 
-    /// Brings results that were not taken yet, of the earliest batch first; waits for the last batch where only that is left. None where there is
-    /// no more.
+    /// Brings results that were not taken yet, of the earliest batch first; waits for the last
+    /// batch where only that is left. None where there is no more.
     ///
     /// # Errors
-    /// [`SdkError::NotFinished`], [`SdkError::WaitEnded`], and those of [`Session::open`]: this may be called again.
+    /// [`SdkError::NotFinished`], [`SdkError::WaitEnded`], and those of [`Session::open`]: this may
+    /// be called again.
     pub fn finish(&mut self) -> Result<Option<Batch>, SdkError> {
         if self.done.is_none() {
             self.wait()?;

@@ -1,7 +1,8 @@
 //! The client of a verifier service (`shef-verifierd`): its native API over mutual TLS.
 //!
-//! The service appraises and releases; whoever holds a [`Service`] trusts it as its own verifier. Keys are believed to be released for
-//! evidence only under the service's signed receipt, and a box opens only for the evidence, challenge and key that were asked for.
+//! The service appraises and releases; whoever holds a [`Service`] trusts it as its own verifier.
+//! Keys are believed to be released for evidence only under the service's signed receipt, and a box
+//! opens only for the evidence, challenge and key that were asked for.
 
 use std::io;
 use std::sync::{Arc, mpsc};
@@ -240,7 +241,8 @@ struct Jwk {
     y: String,
 }
 
-/// The keys of a verifier service from its `/.well-known/jwks.json`: they verify results and receipts.
+/// The keys of a verifier service from its `/.well-known/jwks.json`: they verify results and
+/// receipts.
 ///
 /// # Errors
 /// What is wrong with it.
@@ -288,7 +290,8 @@ fn unhex(text: &str) -> Option<[u8; 32]> {
 }
 
 impl Service {
-    /// The service at `url` (`https://HOST:PORT`), with a client certificate of its CA. Nothing is sent yet.
+    /// The service at `url` (`https://HOST:PORT`), with a client certificate of its CA. Nothing is
+    /// sent yet.
     ///
     /// # Errors
     /// [`SdkError::ServiceUrl`], and files that cannot be used.
@@ -556,7 +559,8 @@ impl Service {
         })
     }
 
-    /// What the service's receipt vouches for. Key, version, receipt, box and head must all be of what was asked for.
+    /// What the service's receipt vouches for. Key, version, receipt, box and head must all be of
+    /// what was asked for.
     fn vouched(
         &self,
         session: &ServiceSession,
@@ -578,11 +582,12 @@ impl Service {
         Ok((verified, receipt))
     }
 
-    /// The kernel round: challenge, evidence of the kernel behind `host`, and the image key `key` in a box for that kernel.
+    /// The kernel round: challenge, evidence of the kernel behind `host`, and the image key `key`
+    /// in a box for that kernel.
     ///
     /// # Errors
-    /// [`SdkError::Denied`] with the first check that failed; no key leaves then. [`SdkError::OtherRelease`]. And everything that keeps messages
-    /// from arriving.
+    /// [`SdkError::Denied`] with the first check that failed; no key leaves then.
+    /// [`SdkError::OtherRelease`]. And everything that keeps messages from arriving.
     pub fn release_image_key(&self, host: &mut Host, key: &str, version: Option<u64>) -> Result<(Release, Released), SdkError> {
         let session = self.session(Layer::Kernel, None)?;
         let evidence = host.kernel_evidence(&session.challenge)?;
@@ -593,11 +598,13 @@ impl Service {
         Ok((Release { key_box, evidence, challenge: session.challenge, verified, appraised }, released))
     }
 
-    /// The Shield round: challenge, evidence of the Shield behind `host`, and the data key `key`, released to a one-time key of this program.
+    /// The Shield round: challenge, evidence of the Shield behind `host`, and the data key `key`,
+    /// released to a one-time key of this program.
     ///
     /// # Errors
-    /// [`SdkError::Denied`] with the first check that failed; no key leaves then. [`SdkError::OtherRelease`], [`SdkError::Seeded`]. And
-    /// everything that keeps messages from arriving.
+    /// [`SdkError::Denied`] with the first check that failed; no key leaves then.
+    /// [`SdkError::OtherRelease`], [`SdkError::Seeded`]. And everything that keeps messages from
+    /// arriving.
     pub fn release_data_key(
         &self,
         host: &mut Host,
@@ -608,7 +615,8 @@ impl Service {
         let (private, public): (PrivateKey, PublicKey) = generate_key_pair(entropy);
         let session = self.session(Layer::Shield, Some(&public))?;
         let evidence = host.shield_evidence(&session.challenge)?;
-        // Before anything is released to a key that a seed made. That the evidence is true the service finds out.
+        // Before anything is released to a key that a seed made. That the evidence is true the
+        // service finds out.
         let kind = Evidence::parse(&evidence).map(|evidence| evidence.unverified_claims().common.root_of_trust);
         fit_for(entropy, kind.map_err(shef_verify::VouchError::from)?)?;
         let released = self.release(&session, key, version, &evidence)?;
@@ -666,7 +674,8 @@ impl Service {
         }
     }
 
-    /// All receipts that are kept, in one document of the form of `GET /v1/receipts`: what `shef audit verify` reads.
+    /// All receipts that are kept, in one document of the form of `GET /v1/receipts`: what
+    /// `shef audit verify` reads.
     ///
     /// # Errors
     /// As [`Service::get`].
@@ -732,7 +741,8 @@ impl Service {
     }
 }
 
-/// Whether all parts of a release are of what was asked for: key and version, evidence, receipt, box and head.
+/// Whether all parts of a release are of what was asked for: key and version, evidence, receipt,
+/// box and head.
 fn compare(
     (key, version): (&str, Option<u64>),
     evidence: &[u8; 32],

@@ -1,7 +1,8 @@
 //! Sessions with a Shield, as the data owner has them: [`Connected`] -> [`Attested`] -> [`Keyed`].
 //!
-//! The types follow the rule that no key goes to what was not appraised, no data to a Shield that has not confirmed its keys, and no result is
-//! opened but under a statement read after the last launch.
+//! The types follow the rule that no key goes to what was not appraised, no data to a Shield that
+//! has not confirmed its keys, and no result is opened but under a statement read after the last
+//! launch.
 
 use std::time::Instant;
 
@@ -74,7 +75,8 @@ pub struct Attested {
     verified: VerifiedShieldEvidence,
     appraised: Appraised,
     config: Config,
-    /// Master key that a verifier service released; this program draws one where there is none. It stays in one place: what is moved is where that is.
+    /// Master key that a verifier service released; this program draws one where there is none. It
+    /// stays in one place: what is moved is where that is.
     master: Option<Zeroizing<Vec<u8>>>,
 }
 
@@ -100,7 +102,8 @@ pub struct Keyed {
     pub(crate) openers: Vec<Option<Opener>>,
     /// Number of the request before which a statement says nothing any more.
     pub(crate) stale_before: u64,
-    /// Refusals that the owner has looked at, and allowed: results open without being asked again until there are more.
+    /// Refusals that the owner has looked at, and allowed: results open without being asked again
+    /// until there are more.
     pub(crate) allowed_refusals: u32,
     pub(crate) patience: Patience,
     pub(crate) process: Process,
@@ -111,7 +114,8 @@ pub struct Keyed {
 }
 
 impl Keyed {
-    /// Refuses a copy of the process that made the session. It has the same keys and numbers: it would seal other data under them.
+    /// Refuses a copy of the process that made the session. It has the same keys and numbers: it
+    /// would seal other data under them.
     pub(crate) fn check_process(&self) -> Result<(), SdkError> {
         let found = Process::this();
         if self.process == found { Ok(()) } else { Err(SdkError::Forked { made: self.process.number(), found: found.number() }) }
@@ -137,7 +141,8 @@ pub struct Closed {
     pub transcript: [u8; 32],
     /// The sealed bytes of the last message, to be found again in the close record.
     pub sealed: Sealed,
-    /// The Shield ended the session by itself, after a fault (`on_fault = "halt"`); nobody asked for it.
+    /// The Shield ended the session by itself, after a fault (`on_fault = "halt"`); nobody asked
+    /// for it.
     pub by_itself: bool,
     /// A fault stopped the flush with which the session ended: its last words say which.
     pub flush_failed: bool,
@@ -145,8 +150,8 @@ pub struct Closed {
 }
 
 impl Closed {
-    /// Checks that a close record is of this session: countersigned by the device whose evidence was appraised, over this transcript and
-    /// these last words.
+    /// Checks that a close record is of this session: countersigned by the device whose evidence
+    /// was appraised, over this transcript and these last words.
     ///
     /// # Errors
     /// [`SdkError::Close`], [`SdkError::OtherRecord`].
@@ -175,8 +180,8 @@ impl<'h> Session<'h, Connected> {
     /// Asks the Shield for evidence and has it appraised: behind it must be what the owner expects.
     ///
     /// # Errors
-    /// [`SdkError::Rejected`] with every check, those of [`Expect::check`], [`SdkError::Seeded`], and everything that keeps evidence from
-    /// arriving.
+    /// [`SdkError::Rejected`] with every check, those of [`Expect::check`], [`SdkError::Seeded`],
+    /// and everything that keeps evidence from arriving.
     pub fn attest(
         self,
         verifier: &Verifier,
@@ -192,12 +197,15 @@ impl<'h> Session<'h, Connected> {
         Ok(Session { host: self.host, state: Attested { evidence, challenge, verified, appraised, config, master: None } })
     }
 
-    /// Asks the Shield for evidence and has a verifier service appraise it and release the data key `key` for it, in its newest version or the one
-    /// given, which becomes the master key of the Load Key. What the owner expects must be behind the evidence, and be met, whatever the service says.
+    /// Asks the Shield for evidence and has a verifier service appraise it and release the data key
+    /// `key` for it, in its newest version or the one given, which becomes the master key of the
+    /// Load Key. What the owner expects must be behind the evidence, and be met, whatever the
+    /// service says.
     ///
     /// # Errors
-    /// [`SdkError::Denied`] with the first check that failed, [`SdkError::Rejected`] where the owner's own floor is not met, those of
-    /// [`Expect::check`], [`SdkError::OtherRelease`], [`SdkError::MasterKey`], [`SdkError::Seeded`], and everything that keeps messages from
+    /// [`SdkError::Denied`] with the first check that failed, [`SdkError::Rejected`] where the
+    /// owner's own floor is not met, those of [`Expect::check`], [`SdkError::OtherRelease`],
+    /// [`SdkError::MasterKey`], [`SdkError::Seeded`], and everything that keeps messages from
     /// arriving.
     pub fn attest_by(
         self,
@@ -244,10 +252,13 @@ impl<'h> Session<'h, Attested> {
         &self.state.verified
     }
 
-    /// Makes the Load Key for the appraised Shield and nothing else, sends it, and checks the Shield's confirmation.
+    /// Makes the Load Key for the appraised Shield and nothing else, sends it, and checks the
+    /// Shield's confirmation.
     ///
     /// # Errors
-    /// [`SdkError::Seeded`], [`SdkError::LoadRefused`], [`shef_proto::load::LoadError::Confirmation`], and everything that keeps the messages from arriving.
+    /// [`SdkError::Seeded`], [`SdkError::LoadRefused`],
+    /// [`shef_proto::load::LoadError::Confirmation`], and everything that keeps the messages from
+    /// arriving.
     pub fn key(self, tenant: &str, epochs: &[FirstEpoch], entropy: &mut dyn Entropy) -> Result<Session<'h, Keyed>, SdkError> {
         let Attested { verified, config, master, .. } = self.state;
         fit_for(entropy, verified.claims().root_of_trust)?;
@@ -258,8 +269,8 @@ impl<'h> Session<'h, Attested> {
                 verified.seal_load_key_of(master, &config, tenant, epochs, entropy)?
             }
         };
-        // The confirmation decides, and stays readable: the same message again brings it where it was lost. Plain status only says why there
-        // is none.
+        // The confirmation decides, and stays readable: the same message again brings it where it
+        // was lost. Plain status only says why there is none.
         let mut try_it = || match self.host.load_key(message.clone()) {
             Ok((hint, confirmation)) => match (keys.check_confirmation(&confirmation), hint) {
                 (Ok(()), _) => Ok(()),
@@ -328,10 +339,12 @@ impl<'h> Session<'h, Keyed> {
         &self.state.config
     }
 
-    /// Copies the session's keys out, before the first buffer is used, so that other tools can check what was sealed.
+    /// Copies the session's keys out, before the first buffer is used, so that other tools can
+    /// check what was sealed.
     ///
     /// # Errors
-    /// [`SdkError::NotSimulated`] for every device whose evidence does not say that it is simulated.
+    /// [`SdkError::NotSimulated`] for every device whose evidence does not say that it is
+    /// simulated.
     pub fn expose_secrets(&mut self) -> Result<(), SdkError> {
         let kind = self.state.verified.claims().root_of_trust;
         if kind != RootOfTrust::Simulated {
@@ -375,8 +388,9 @@ impl<'h> Session<'h, Keyed> {
         }
     }
 
-    /// Takes the answer to a request that is still without one, after [`SdkError::Unanswered`]: the same bytes are sent again, and the Shield runs them,
-    /// unless it has before. Every other request does this first.
+    /// Takes the answer to a request that is still without one, after [`SdkError::Unanswered`]: the
+    /// same bytes are sent again, and the Shield runs them, unless it has before. Every other
+    /// request does this first.
     ///
     /// # Errors
     /// [`SdkError::Unanswered`] again, and that the Shield has ended the session.
@@ -396,7 +410,8 @@ impl<'h> Session<'h, Keyed> {
         self.carried(what)
     }
 
-    /// What the Shield shows decides, whatever plain status says. What does not arrive is tried again by the channel; an error of the device is not.
+    /// What the Shield shows decides, whatever plain status says. What does not arrive is tried
+    /// again by the channel; an error of the device is not.
     fn carried<T>(&mut self, what: impl FnOnce(&mut OwnerChannel, &Config, &mut Carry<'_>) -> Result<T, SdkError>) -> Result<T, SdkError> {
         let host = &mut *self.host;
         let Keyed { channel, config, .. } = &mut self.state;
@@ -431,7 +446,8 @@ impl<'h> Session<'h, Keyed> {
         }
     }
 
-    /// Makes the next sealed request without sending it, for experiments with a dishonest host; the session waits for its answer.
+    /// Makes the next sealed request without sending it, for experiments with a dishonest host; the
+    /// session waits for its answer.
     ///
     /// # Errors
     /// Another request is under way.
@@ -473,8 +489,9 @@ impl<'h> Session<'h, Keyed> {
         self.call(&Request::write(addr, value)).map(drop)
     }
 
-    /// Reads a register over the sealed channel until one of the bits of `mask` is set; returns its value. Between reads the host waits for
-    /// a hint of the device. [`Session::patience`] says for how long, and may end the wait after a read.
+    /// Reads a register over the sealed channel until one of the bits of `mask` is set; returns its
+    /// value. Between reads the host waits for a hint of the device. [`Session::patience`] says for
+    /// how long, and may end the wait after a read.
     ///
     /// # Errors
     /// [`SdkError::NotFinished`], [`SdkError::WaitEnded`], and those of the channel.
@@ -490,18 +507,21 @@ impl<'h> Session<'h, Keyed> {
         }
     }
 
-    /// Runs a job: writes the registers of `job`, then `start`, waits until one of the bits of `done` is set, flushes, and reads the statement.
-    /// A Shield that stopped on the way ends the wait; the statement then says why, and opens nothing.
+    /// Runs a job: writes the registers of `job`, then `start`, waits until one of the bits of
+    /// `done` is set, flushes, and reads the statement. A Shield that stopped on the way ends the
+    /// wait; the statement then says why, and opens nothing.
     ///
     /// # Errors
-    /// [`SdkError::NotFinished`] where the accelerator does not come to an end although the Shield runs, [`SdkError::WaitEnded`], and those of
-    /// the channel. After either of the two the accelerator still works: [`Session::finish`] waits for it again.
+    /// [`SdkError::NotFinished`] where the accelerator does not come to an end although the Shield
+    /// runs, [`SdkError::WaitEnded`], and those of the channel. After either of the two the
+    /// accelerator still works: [`Session::finish`] waits for it again.
     pub fn run(&mut self, job: &[(u32, u32)], start: (u32, u32), done: (u32, u32)) -> Result<Statement, SdkError> {
         let ran = self.launch(job, start).and_then(|()| self.finish(done));
         self.or_why_stopped(ran)
     }
 
-    /// What `ran` brought, or where the Shield stopped, the statement that says why: one that does not is an error of the channel.
+    /// What `ran` brought, or where the Shield stopped, the statement that says why: one that does
+    /// not is an error of the channel.
     pub(crate) fn or_why_stopped(&mut self, ran: Result<Statement, SdkError>) -> Result<Statement, SdkError> {
         match ran {
             Err(SdkError::Channel(ChannelError::Status { status: status::STOPPED | status::FAULT, .. })) => self.statement(),
@@ -523,7 +543,8 @@ impl<'h> Session<'h, Keyed> {
     /// The second half of [`Session::run`]: wait, flush, statement.
     ///
     /// # Errors
-    /// [`SdkError::NotFinished`], [`SdkError::WaitEnded`], and those of the channel: after a fault, a status.
+    /// [`SdkError::NotFinished`], [`SdkError::WaitEnded`], and those of the channel: after a fault,
+    /// a status.
     pub fn finish(&mut self, done: (u32, u32)) -> Result<Statement, SdkError> {
         self.wait_register(done.0, done.1)?;
         self.flush()?;
@@ -567,8 +588,8 @@ impl<'h> Session<'h, Keyed> {
         self.state.channel.seq()
     }
 
-    /// Ends the session: the Shield flushes, says its last words and forgets all keys. Where the Shield has ended the session by itself,
-    /// these are its last words.
+    /// Ends the session: the Shield flushes, says its last words and forgets all keys. Where the
+    /// Shield has ended the session by itself, these are its last words.
     ///
     /// # Errors
     /// [`SdkError::Unanswered`] where the last words do not come; the session is over in any case.

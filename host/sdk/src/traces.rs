@@ -5,7 +5,8 @@ use crate::SdkError;
 /// Bytes of the stack that are overwritten: more than key derivation, HPKE and ciphers reach.
 const STACK: usize = 128 << 10;
 
-/// Overwrites what earlier calls left on the stack below the caller: ciphers and derivations keep keys there while they work, and do not clear it.
+/// Overwrites what earlier calls left on the stack below the caller: ciphers and derivations keep
+/// keys there while they work, and do not clear it.
 #[inline(never)]
 pub(crate) fn wash_stack() {
     let mut below = [0_u8; STACK];
@@ -21,8 +22,8 @@ impl Drop for Wash {
     }
 }
 
-/// Keeps other processes of the same user, debuggers and core dumps away from the memory of this one, where the keys of its sessions are. A data owner's
-/// program does this first.
+/// Keeps other processes of the same user, debuggers and core dumps away from the memory of this
+/// one, where the keys of its sessions are. A data owner's program does this first.
 ///
 /// # Errors
 /// [`SdkError::Traces`] where the system refuses; on systems other than Linux nothing is done.

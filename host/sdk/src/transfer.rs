@@ -1,15 +1,15 @@
 //! Bulk data between the owner and card memory: sealing overlaps with the transfer to the card, and
 //! opening with the transfer from the card.
 //!
-//! All processors seal and open. The device stays on the caller's thread, which seals and opens too.
-//! A transfer of any length holds a few pieces of ciphertext. It holds a few pieces of plaintext if
-//! that comes from a reader or goes to a writer, and otherwise only the caller's.
+//! All processors seal and open. The device stays on the caller's thread, which seals and opens
+//! too. A transfer of any length holds a few pieces of ciphertext. It holds a few pieces of
+//! plaintext if that comes from a reader or goes to a writer, and otherwise only the caller's.
 //!
 //! The cipher works in a few kilobytes of private memory that stay in the nearest cache. The thread
 //! that sealed them copies them to where the card fetches them; a thread that opens copies first.
 //! The card must never see memory that the cipher works on: if it changed ciphertext at that time,
-//! the tag would be for data that the owner never sealed, or the plaintext would not be what the tag
-//! was compared with.
+//! the tag would be for data that the owner never sealed, or the plaintext would not be what the
+//! tag was compared with.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -44,7 +44,8 @@ pub struct Progress {
     pub total: u64,
 }
 
-/// Told of the progress of a transfer, before it and after each piece; breaks to end it with [`SdkError::Cancelled`].
+/// Told of the progress of a transfer, before it and after each piece; breaks to end it with
+/// [`SdkError::Cancelled`].
 pub type Watch<'w> = dyn FnMut(Progress) -> ControlFlow<()> + 'w;
 
 /// Watches nothing and lets every transfer go on.
@@ -171,7 +172,8 @@ pub fn upload(host: &mut Host, sealer: Sealer, data: &[u8], watch: &mut Watch<'_
 /// [`crate::Session::upload_from`] does this for a session's buffers.
 ///
 /// # Errors
-/// As [`upload`]; [`SdkError::Stream`] where the reader fails or ends early, [`SdkError::Cancelled`].
+/// As [`upload`]; [`SdkError::Stream`] where the reader fails or ends early,
+/// [`SdkError::Cancelled`].
 pub fn upload_from(
     host: &mut Host,
     sealer: Sealer,
@@ -230,8 +232,8 @@ impl<'a> Pieces<'_, 'a> {
     }
 }
 
-/// Every thread seals, and this one hands to the device what it and the others sealed: it waits for them only at the end, so that sealing and transfer
-/// keep one another from nothing.
+/// Every thread seals, and this one hands to the device what it and the others sealed: it waits for
+/// them only at the end, so that sealing and transfer keep one another from nothing.
 fn send<'a>(
     host: &mut Host,
     sealer: Sealer,
@@ -296,7 +298,8 @@ fn send<'a>(
     (pieces.into_inner().unwrap_or_else(PoisonError::into_inner).sealer.give_up(), result)
 }
 
-/// Seals pieces into the parcels that come, until there are none, or nobody takes them: the parcels that it did not need.
+/// Seals pieces into the parcels that come, until there are none, or nobody takes them: the parcels
+/// that it did not need.
 fn help(pieces: &Mutex<Pieces<'_, '_>>, empty: &mpsc::Receiver<Parcel>, sealed: impl Fn(Parcel) -> bool) -> Result<Vec<Parcel>, SdkError> {
     let mut room = Zeroizing::default();
     while let Ok(mut parcel) = empty.recv() {
@@ -355,8 +358,9 @@ pub fn download_into(
     receive(host, opener, open, bytes, &mut ToSlice(&mut *out), watch).inspect_err(|_| out.fill(0))
 }
 
-/// As [`download`], of which `to` gets the first `len` bytes piece by piece. Each piece was opened before it is written. The writer comes back only with
-/// all of them: where it does not, what it took is not the result.
+/// As [`download`], of which `to` gets the first `len` bytes piece by piece. Each piece was opened
+/// before it is written. The writer comes back only with all of them: where it does not, what it
+/// took is not the result.
 ///
 /// [`crate::Session::open_to`] does this for a session's buffers.
 ///
@@ -411,13 +415,15 @@ fn receive<'a>(
     let most = carrier.bytes(chunk);
     let open = |mut came: Came<'a>| -> Answer<'a> {
         let Came { at, parcel, room } = &mut came;
-        // What has another length than was asked for is refused: the opener compares it with the room for it.
+        // What has another length than was asked for is refused: the opener compares it with the
+        // room for it.
         let (len, tags) = parcel.came()?;
         let bring = |at: usize, out: &mut [u8]| parcel.get(at, out);
         opener.open_piece_from(statement, unreached, policy, (*at / chunk) as u64, (len, &tags), room.bytes(), bring)?;
         Ok(came)
     };
-    // Whoever takes a piece of the queue answers where it is waited for: pieces are awaited in their order.
+    // Whoever takes a piece of the queue answers where it is waited for: pieces are awaited in
+    // their order.
     let helpers = helpers(total);
     let (queue, taken) = mpsc::sync_channel::<(Came<'a>, mpsc::Sender<Answer<'a>>)>(helpers);
     let taken = Mutex::new(taken);

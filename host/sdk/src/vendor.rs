@@ -90,7 +90,8 @@ impl IpVendor {
         }
     }
 
-    /// What verifiers should know about an image, as a CoRIM that the vendor signs with the key of its images. Its version is the SVN.
+    /// What verifiers should know about an image, as a CoRIM that the vendor signs with the key of
+    /// its images. Its version is the SVN.
     ///
     /// # Errors
     /// [`SdkError::Corim`].
@@ -108,8 +109,8 @@ impl IpVendor {
         Ok(ImageKey::from_bytes(&*self.folder.secret32(&key_name(container))?))
     }
 
-    /// Challenges the kernel behind `host`, appraises its evidence, and seals the image's key to it; nothing older than `min_svn` may be
-    /// loaded with it.
+    /// Challenges the kernel behind `host`, appraises its evidence, and seals the image's key to
+    /// it; nothing older than `min_svn` may be loaded with it.
     ///
     /// # Errors
     /// [`SdkError::Rejected`] with every check, [`SdkError::Seeded`]; no key leaves then.

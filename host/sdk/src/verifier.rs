@@ -88,7 +88,8 @@ impl fmt::Display for Appraised {
     }
 }
 
-/// What a party holds evidence against: anchors, reference values, policy. Whoever holds these is the verifier; nothing here knows a device.
+/// What a party holds evidence against: anchors, reference values, policy. Whoever holds these is
+/// the verifier; nothing here knows a device.
 #[derive(Debug, Clone)]
 pub struct Verifier {
     audience: String,
@@ -110,8 +111,8 @@ impl fmt::Debug for Evaluator {
 }
 
 impl Verifier {
-    /// Puts the parts together. The policy is a [`Policy`], or an [`AppraisalPolicy`] with a part in Rego, which denies until
-    /// [`with_rego`](Self::with_rego) says what evaluates it.
+    /// Puts the parts together. The policy is a [`Policy`], or an [`AppraisalPolicy`] with a part
+    /// in Rego, which denies until [`with_rego`](Self::with_rego) says what evaluates it.
     pub fn new(audience: &str, anchors: Vec<TrustAnchor>, reference: ReferenceValues, policy: impl Into<AppraisalPolicy>) -> Self {
         Self { audience: audience.to_owned(), anchors: anchors.into(), reference, policy: policy.into(), revocations: None, rego: None }
     }
@@ -123,8 +124,9 @@ impl Verifier {
         self
     }
 
-    /// With what evaluates the policy's part in Rego: [`Unconfined`](shef_verify::rego::Unconfined) for a policy of the program's own, processes apart
-    /// (crate `shef-rego`) for one of somebody else's.
+    /// With what evaluates the policy's part in Rego: [`Unconfined`](shef_verify::rego::Unconfined)
+    /// for a policy of the program's own, processes apart (crate `shef-rego`) for one of somebody
+    /// else's.
     #[must_use]
     pub fn with_rego(mut self, evaluator: impl Evaluate + Send + 'static) -> Self {
         self.rego = Some(Evaluator(Arc::new(evaluator)));
@@ -203,8 +205,8 @@ enum Program {
     Accelerator(String),
 }
 
-/// What a data owner expects behind evidence, whoever appraises it: which program gets the data, under which configuration of the Shield, and
-/// what no verifier service may go below.
+/// What a data owner expects behind evidence, whoever appraises it: which program gets the data,
+/// under which configuration of the Shield, and what no verifier service may go below.
 #[derive(Debug, Clone)]
 pub struct Expect {
     config: Config,
@@ -221,7 +223,8 @@ impl Expect {
         Self::program(config, Program::Image(*digest))
     }
 
-    /// Any image of this accelerator that `signer` signed (SHA-256 of the vendor's public key), and the configuration that it has.
+    /// Any image of this accelerator that `signer` signed (SHA-256 of the vendor's public key), and
+    /// the configuration that it has.
     pub fn accelerator(config: &Config, name: &str, signer: &[u8; 32]) -> Self {
         Self::program(config, Program::Accelerator(name.to_owned())).signer(signer)
     }
@@ -237,8 +240,9 @@ impl Expect {
         self
     }
 
-    /// What evidence must meet, whoever appraised it. Without one a verifier service is held to [`Policy::strict`] for hardware: no simulated, debug or
-    /// seeded device, no unprotected region.
+    /// What evidence must meet, whoever appraised it. Without one a verifier service is held to
+    /// [`Policy::strict`] for hardware: no simulated, debug or seeded device, no unprotected
+    /// region.
     #[must_use]
     pub fn floor(mut self, policy: Policy) -> Self {
         self.floor = Some(policy);
@@ -252,7 +256,8 @@ impl Expect {
         self
     }
 
-    /// The keys that may sign receipts of a verifier service. Without them its own list is believed.
+    /// The keys that may sign receipts of a verifier service. Without them its own list is
+    /// believed.
     #[must_use]
     pub fn receipt_keys(mut self, keys: Vec<PublicKey>) -> Self {
         self.receipt_keys = keys;

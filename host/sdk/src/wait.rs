@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use crate::{Progress, SdkError};
 
-/// Ends what somebody waits for: a transfer after a piece, a wait for the accelerator after a read, a request to a verifier service at once.
-/// Clones are one.
+/// Ends what somebody waits for: a transfer after a piece, a wait for the accelerator after a read,
+/// a request to a verifier service at once. Clones are one.
 #[derive(Debug, Clone, Default)]
 pub struct Cancel(Arc<AtomicBool>);
 
@@ -43,12 +43,14 @@ pub struct Waited {
 /// Told of each read while the accelerator works; breaks to end the wait.
 pub type WaitWatch = dyn FnMut(Waited) -> ControlFlow<()> + Send;
 
-/// How long a session waits for its accelerator, and who may end that: [`crate::Session::run`], [`crate::Session::finish`],
-/// [`crate::Session::wait_register`] and rings. Ending a wait stops nothing on the card: what was launched goes on, and can be waited for again.
+/// How long a session waits for its accelerator, and who may end that: [`crate::Session::run`],
+/// [`crate::Session::finish`], [`crate::Session::wait_register`] and rings. Ending a wait stops
+/// nothing on the card: what was launched goes on, and can be waited for again.
 pub struct Patience {
     /// The longest wait. An hour, unless the owner says something else.
     pub most: Duration,
-    /// Ends waits, and transfers too. A [`crate::Worker`] puts one of its own here while it works for a future.
+    /// Ends waits, and transfers too. A [`crate::Worker`] puts one of its own here while it works
+    /// for a future.
     pub cancel: Cancel,
     /// Is told of the progress of waits.
     pub watch: Option<Box<WaitWatch>>,

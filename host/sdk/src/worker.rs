@@ -1,7 +1,8 @@
 //! A session on a thread of its own, for programs that must not block.
 //!
-//! Everything that a session does ends in calls of the device, which block. So it lives on one thread, gets its work through a channel, and answers
-//! through futures that need nothing but `std`: they run under every executor, and an adapter for one would have nothing to do.
+//! Everything that a session does ends in calls of the device, which block. So it lives on one
+//! thread, gets its work through a channel, and answers through futures that need nothing but
+//! `std`: they run under every executor, and an adapter for one would have nothing to do.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -21,8 +22,9 @@ enum Task {
 
 /// A keyed session on a thread of its own.
 ///
-/// Work is done in the order in which it was given. Dropping the worker lets the thread finish what it was given and then drop the session, as
-/// dropping a [`Session`] does; [`Worker::close`] ends it in order.
+/// Work is done in the order in which it was given. Dropping the worker lets the thread finish what
+/// it was given and then drop the session, as dropping a [`Session`] does; [`Worker::close`] ends
+/// it in order.
 ///
 /// ```
 /// # use shef::{Connected, Expect, Host, SdkError, Session, SystemEntropy, Verifier, Worker, unwatched};
@@ -58,8 +60,9 @@ pub struct End {
 }
 
 impl Worker {
-    /// Starts a thread on which `open` opens the device and `key` makes a session with it. They move to that thread; the device and the session
-    /// never leave it. Where the future is dropped, the thread ends after what it is at, without a session; requests to a verifier service end
+    /// Starts a thread on which `open` opens the device and `key` makes a session with it. They
+    /// move to that thread; the device and the session never leave it. Where the future is dropped,
+    /// the thread ends after what it is at, without a session; requests to a verifier service end
     /// at once where [`crate::Service::ended_by`] was given the `Cancel`.
     pub fn start(
         open: impl FnOnce() -> Result<Host, SdkError> + Send + 'static,
@@ -91,12 +94,15 @@ impl Worker {
 
     /// Has the thread do something with the session.
     ///
-    /// Where the future is dropped, what was not begun is never begun. What was begun looks at its [`Cancel`], which is that of the session's
-    /// [`Session::patience`] meanwhile: transfers end after a piece, waits for the accelerator after a read. A request to the Shield is never left half-way, so that the session can be used
-    /// in any case; what becomes of an upload or a result is said at [`Session::upload_from`] and [`Session::open_to`].
+    /// Where the future is dropped, what was not begun is never begun. What was begun looks at its
+    /// [`Cancel`], which is that of the session's [`Session::patience`] meanwhile: transfers end
+    /// after a piece, waits for the accelerator after a read. A request to the Shield is never left
+    /// half-way, so that the session can be used in any case; what becomes of an upload or a result
+    /// is said at [`Session::upload_from`] and [`Session::open_to`].
     ///
     /// # Errors
-    /// What `work` says; [`SdkError::WorkerGone`] where the thread ended, because something on it panicked.
+    /// What `work` says; [`SdkError::WorkerGone`] where the thread ended, because something on it
+    /// panicked.
     pub fn run<T: Send + 'static>(
         &self,
         work: impl for<'h> FnOnce(&mut Session<'h, Keyed>, &Cancel) -> Result<T, SdkError> + Send + 'static,
@@ -114,7 +120,8 @@ impl Worker {
         pending
     }
 
-    /// Closes the session, after what was given before, and asks for its close record. This is done even where the future is dropped.
+    /// Closes the session, after what was given before, and asks for its close record. This is done
+    /// even where the future is dropped.
     ///
     /// # Errors
     /// As [`Session::close`].

@@ -32,7 +32,8 @@ struct Region {
     file: Option<OwnedFd>,
 }
 
-/// A connection to a server. One command at a time; the device's own accesses to memory are answered while the client waits for anything.
+/// A connection to a server. One command at a time; the device's own accesses to memory are
+/// answered while the client waits for anything.
 pub struct Client {
     path: PathBuf,
     socket: Socket,
@@ -54,7 +55,8 @@ impl Client {
     /// Connects and asks the device what it is. `timeout` is how long each answer may take.
     ///
     /// # Errors
-    /// [`VfioUserError::Connect`], [`VfioUserError::InUse`], [`VfioUserError::Protocol`], [`VfioUserError::TimedOut`].
+    /// [`VfioUserError::Connect`], [`VfioUserError::InUse`], [`VfioUserError::Protocol`],
+    /// [`VfioUserError::TimedOut`].
     pub fn connect(path: &Path, timeout: Duration) -> Result<Self> {
         let failed = |error| VfioUserError::Connect { path: path.to_owned(), error };
         let socket = UnixStream::connect(path).and_then(Socket::new).map_err(failed)?;
@@ -130,7 +132,8 @@ impl Client {
         self.regions.get(index as usize).map(|r| r.info.clone()).unwrap_or_default()
     }
 
-    /// Maps a region that the server lets clients map whole; `None` where it does not, or could cut the file and with that end this process.
+    /// Maps a region that the server lets clients map whole; `None` where it does not, or could cut
+    /// the file and with that end this process.
     ///
     /// # Errors
     /// [`VfioUserError::System`].
@@ -178,7 +181,8 @@ impl Client {
         Ok(())
     }
 
-    /// Writes a few bytes of a region and does not wait for the answer, as a write on PCIe is posted: whether it arrived shows in a later read.
+    /// Writes a few bytes of a region and does not wait for the answer, as a write on PCIe is
+    /// posted: whether it arrived shows in a later read.
     ///
     /// # Errors
     /// Those of the connection.
@@ -191,13 +195,15 @@ impl Client {
     /// Lets the device reach `memory` at `address`; the server maps it too.
     ///
     /// # Errors
-    /// [`VfioUserError::Refused`], also where something is mapped there already, and those of the connection.
+    /// [`VfioUserError::Refused`], also where something is mapped there already, and those of the
+    /// connection.
     pub fn dma_map(&mut self, address: u64, memory: &SharedMemory) -> Result<()> {
         let request = Request::DmaMap { flags: MAP_READ | MAP_WRITE, offset: 0, address, size: memory.len() };
         self.call(&request, &[memory.fd()]).map(|_| ())
     }
 
-    /// Lets the device reach `memory` at `address` by messages only, which are answered while the client waits for something.
+    /// Lets the device reach `memory` at `address` by messages only, which are answered while the
+    /// client waits for something.
     ///
     /// # Errors
     /// As [`Client::dma_map`].
@@ -317,11 +323,13 @@ impl Client {
         loop {
             let left = end.saturating_duration_since(Instant::now());
             let readable = self.socket.wait(left).map_err(|error| VfioUserError::System { what: "waiting for an answer", error })?;
-            // What came in time may be read late; a server that always has something to say does not move the end.
+            // What came in time may be read late; a server that always has something to say does
+            // not move the end.
             if std::mem::replace(&mut over, left.is_zero()) || !readable {
                 let error = VfioUserError::TimedOut { command, ms: self.timeout.as_millis() };
                 self.late.insert(id);
-                // A message that is half written, or too many that nobody answers: there is no way on.
+                // A message that is half written, or too many that nobody answers: there is no way
+                // on.
                 return Err(if sent.is_err() || self.late.len() > MAX_LATE { self.give_up(error) } else { error });
             }
             let Some((header, body, fds)) = self.receive(end)? else {

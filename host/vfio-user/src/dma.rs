@@ -77,7 +77,8 @@ impl Maps {
     /// Maps a range.
     ///
     /// # Errors
-    /// `EINVAL` for a range that is none or a file that does not hold it, `EEXIST` where something is mapped already, `ENOSPC` for too many.
+    /// `EINVAL` for a range that is none or a file that does not hold it, `EEXIST` where something
+    /// is mapped already, `ENOSPC` for too many.
     pub fn map(&mut self, flags: u32, offset: u64, address: u64, size: u64, fd: Option<OwnedFd>) -> Result<(), u32> {
         let end = address.checked_add(size).ok_or(errno::EINVAL)?;
         if size == 0 || flags & (MAP_READ | MAP_WRITE) == 0 {
@@ -95,7 +96,8 @@ impl Maps {
                 if file.metadata().map_or(true, |meta| meta.len() < need) {
                     return Err(errno::EINVAL);
                 }
-                // A file that the client can cut would end this process by a signal in the middle of a copy: the client is asked by message instead.
+                // A file that the client can cut would end this process by a signal in the middle
+                // of a copy: the client is asked by message instead.
                 if SharedMemory::is_steady(&file) {
                     Backing::Memory(self.memory(file, need, flags & MAP_WRITE != 0)?, offset)
                 } else {
@@ -129,7 +131,8 @@ impl Maps {
         Ok(memory)
     }
 
-    /// Unmaps every range inside `[address, address + size)`: how many bytes were mapped there. Ranges that were never mapped are no error.
+    /// Unmaps every range inside `[address, address + size)`: how many bytes were mapped there.
+    /// Ranges that were never mapped are no error.
     ///
     /// # Errors
     /// `EINVAL` where a mapped range would be cut.

@@ -10,7 +10,8 @@ use shef_device::{DeviceError, Event, SharedMemory};
 
 use crate::{Client, VfioUserError, region};
 
-/// A function that another process serves, with its interrupts connected and card memory mapped where the server allows it.
+/// A function that another process serves, with its interrupts connected and card memory mapped
+/// where the server allows it.
 pub struct VfioUserFunction {
     client: Client,
     vectors: Vec<Event>,
@@ -24,7 +25,8 @@ const FIRST: u64 = 1 << 32;
 /// Addresses of buffers are multiples of this.
 const ALIGN: u64 = 2 << 20;
 
-/// Writes of at most so many bytes are posted: registers, not card memory through a window that is not mapped.
+/// Writes of at most so many bytes are posted: registers, not card memory through a window that is
+/// not mapped.
 const POSTED: usize = 8;
 
 impl VfioUserFunction {
@@ -44,7 +46,8 @@ impl VfioUserFunction {
         Ok(Self { client, vectors, memory, next: FIRST })
     }
 
-    /// Memory of at least `bytes` bytes that the device reaches too, until [`VfioUserFunction::free`] or the end of the connection.
+    /// Memory of at least `bytes` bytes that the device reaches too, until
+    /// [`VfioUserFunction::free`] or the end of the connection.
     ///
     /// # Errors
     /// [`VfioUserError::System`] where there is none, and those of the connection.
@@ -54,7 +57,8 @@ impl VfioUserFunction {
         Ok(buffer)
     }
 
-    /// The same, but the device has to ask this program for every access, as where memory cannot be shared.
+    /// The same, but the device has to ask this program for every access, as where memory cannot be
+    /// shared.
     ///
     /// # Errors
     /// As [`VfioUserFunction::dma`].
@@ -140,7 +144,8 @@ impl Function for VfioUserFunction {
 /// Opens the card behind a socket.
 ///
 /// # Errors
-/// Those of [`Client::connect`], and [`DeviceError::NotACard`] where something else is served there.
+/// Those of [`Client::connect`], and [`DeviceError::NotACard`] where something else is served
+/// there.
 pub fn open(path: &Path, timeout: Duration) -> Result<PciCard<VfioUserFunction>, DeviceError> {
     let function = VfioUserFunction::open(path, timeout)?;
     PciCard::open(function, &format!("vfio-user:{}", path.display()), "card served by another process", "unknown")

@@ -1,12 +1,15 @@
-//! vfio-user: a PCI device over a Unix socket, as QEMU and others speak it. A [`Client`] drives a device that another process serves; a
-//! [`Server`] serves one.
+//! vfio-user: a PCI device over a Unix socket, as QEMU and others speak it. A [`Client`] drives a
+//! device that another process serves; a [`Server`] serves one.
 //!
-//! Written for this project because the client has to notice refusals and time-outs, and the server has to answer every message, whatever
-//! is in it, and to reach memory that comes without a file descriptor.
+//! Written for this project because the client has to notice refusals and time-outs, and the server
+//! has to answer every message, whatever is in it, and to reach memory that comes without a file
+//! descriptor.
 //!
-//! What is spoken: version negotiation with optional capabilities, device, region and interrupt information, mappable areas with their file
-//! descriptor, interrupts by event descriptors, region reads and writes, DMA maps with and without a file descriptor, DMA reads and writes
-//! by message for the latter, reset. Not spoken: migration, dirty pages, twin sockets, several writes in one message.
+//! What is spoken: version negotiation with optional capabilities, device, region and interrupt
+//! information, mappable areas with their file descriptor, interrupts by event descriptors, region
+//! reads and writes, DMA maps with and without a file descriptor, DMA reads and writes by message
+//! for the latter, reset. Not spoken: migration, dirty pages, twin sockets, several writes in one
+//! message.
 
 mod client;
 mod dma;

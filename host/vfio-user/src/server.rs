@@ -29,7 +29,8 @@ const REFUSING: Duration = Duration::from_secs(1);
 /// How many knock at once; more are not heard.
 const KNOCKING: usize = 32;
 
-/// What a [`Backend`] returns where the client is to get no answer at all, as from a device that hangs.
+/// What a [`Backend`] returns where the client is to get no answer at all, as from a device that
+/// hangs.
 pub const NO_ANSWER: u32 = u32::MAX;
 
 /// A region of a device.
@@ -39,7 +40,8 @@ pub struct Region {
     pub size: u64,
     /// It can be written.
     pub writable: bool,
-    /// A file that clients may map, and which part of it the region is: all of the region from this offset on.
+    /// A file that clients may map, and which part of it the region is: all of the region from this
+    /// offset on.
     pub memory: Option<(OwnedFd, u64)>,
 }
 
@@ -83,10 +85,12 @@ pub struct Server {
 type Answer<'a> = (Vec<u8>, Option<BorrowedFd<'a>>);
 
 impl Server {
-    /// Whether a socket can be made at `path`: for who makes the device first, which may take minutes.
+    /// Whether a socket can be made at `path`: for who makes the device first, which may take
+    /// minutes.
     ///
     /// # Errors
-    /// [`VfioUserError::Serve`] where another server listens there, or there is something that is no socket, or no folder.
+    /// [`VfioUserError::Serve`] where another server listens there, or there is something that is
+    /// no socket, or no folder.
     pub fn vacant(path: &Path) -> Result<(), VfioUserError> {
         let failed = |error| Err(VfioUserError::Serve { path: path.to_owned(), error });
         if UnixStream::connect(path).is_ok() {
@@ -102,8 +106,9 @@ impl Server {
         }
     }
 
-    /// Listens on a socket at `path`, which only the user may connect to. What a server that died left there is replaced. Clients
-    /// see `regions` by index (those of a PCI function have the indices of [`crate::region`]) and the vectors of `bus`.
+    /// Listens on a socket at `path`, which only the user may connect to. What a server that died
+    /// left there is replaced. Clients see `regions` by index (those of a PCI function have the
+    /// indices of [`crate::region`]) and the vectors of `bus`.
     ///
     /// # Errors
     /// Those of [`Self::vacant`], and of making the socket.
@@ -119,7 +124,8 @@ impl Server {
         Ok(Self { path: path.to_owned(), listener, regions, bus, limit: MESSAGE_TIMEOUT })
     }
 
-    /// Has every message come and go within `limit`, from its first byte to its last, and the first one within `limit` of the connection.
+    /// Has every message come and go within `limit`, from its first byte to its last, and the first
+    /// one within `limit` of the connection.
     #[must_use]
     pub fn within(mut self, limit: Duration) -> Self {
         self.limit = limit;
@@ -149,7 +155,8 @@ impl Server {
         })
     }
 
-    /// Lets one client in at a time and refuses the others. Each that knocks has a thread, so that a slow one holds nobody up.
+    /// Lets one client in at a time and refuses the others. Each that knocks has a thread, so that
+    /// a slow one holds nobody up.
     fn door(&self, busy: &AtomicBool, clients: mpsc::Sender<UnixStream>, stop: &AtomicBool) -> io::Result<()> {
         let knocking = AtomicUsize::new(0);
         std::thread::scope(|scope| {
@@ -397,7 +404,8 @@ impl Drop for Server {
     }
 }
 
-/// Takes the place inside, as soon as it is free within [`LEAVING`]: the last one may have left, and not been seen leaving, as programs come one right after the other.
+/// Takes the place inside, as soon as it is free within [`LEAVING`]: the last one may have left,
+/// and not been seen leaving, as programs come one right after the other.
 fn enter(busy: &AtomicBool, stop: &AtomicBool) -> bool {
     let knocked = Instant::now();
     while busy.swap(true, Ordering::AcqRel) {
@@ -421,7 +429,8 @@ fn refuse(stream: UnixStream) -> io::Result<()> {
     Ok(())
 }
 
-/// Takes bytes off the stream and forgets them, so that the next message is read from its beginning.
+/// Takes bytes off the stream and forgets them, so that the next message is read from its
+/// beginning.
 fn skip(socket: &Socket, mut len: usize, deadline: Instant) -> io::Result<()> {
     let mut bin = vec![0; len.min(64 << 10)];
     while len > 0 {

@@ -21,7 +21,8 @@ const fn space(fds: usize) -> usize {
 #[repr(C, align(8))]
 struct Control([u8; space(MAX_FDS)]);
 
-/// A connected socket. Every message has a deadline, which is looked at before each system call that would wait, however few bytes each of them brings.
+/// A connected socket. Every message has a deadline, which is looked at before each system call
+/// that would wait, however few bytes each of them brings.
 #[derive(Debug)]
 pub(crate) struct Socket(UnixStream);
 
@@ -93,7 +94,8 @@ impl Socket {
             // SAFETY: the header is the one above.
             let data: *mut RawFd = unsafe { libc::CMSG_DATA(header) }.cast();
             for (i, fd) in fds.iter().enumerate() {
-                // SAFETY: there is room for MAX_FDS descriptors behind the header, and `i` is below that.
+                // SAFETY: there is room for MAX_FDS descriptors behind the header, and `i` is below
+                // that.
                 unsafe { data.add(i).write_unaligned(fd.as_raw_fd()) };
             }
         }
@@ -113,7 +115,8 @@ impl Socket {
         }
     }
 
-    /// Fills `buf` by `deadline`; descriptors that come with it are appended to `fds`. `Ok(false)` where the connection ended before the first byte.
+    /// Fills `buf` by `deadline`; descriptors that come with it are appended to `fds`. `Ok(false)`
+    /// where the connection ended before the first byte.
     pub fn recv(&self, buf: &mut [u8], fds: &mut Vec<OwnedFd>, deadline: Instant) -> io::Result<bool> {
         let mut got = 0;
         while got < buf.len() {
@@ -144,7 +147,8 @@ impl Socket {
         message.msg_control = control.0.as_mut_ptr().cast();
         message.msg_controllen = control.0.len() as _;
         let n = loop {
-            // SAFETY: every pointer in the message is to memory that lives over the call and is as long as said.
+            // SAFETY: every pointer in the message is to memory that lives over the call and is as
+            // long as said.
             let n = unsafe { libc::recvmsg(self.0.as_raw_fd(), &mut message, libc::MSG_CMSG_CLOEXEC) };
             match usize::try_from(n) {
                 Ok(n) => break n,

@@ -1,6 +1,8 @@
-//! Messages as they lie on the wire: a header of 16 bytes, then a body whose shape the command says. All integers are little-endian.
+//! Messages as they lie on the wire: a header of 16 bytes, then a body whose shape the command
+//! says. All integers are little-endian.
 //!
-//! Source: the vfio-user protocol, version 0.1 (QEMU's `docs/interop/vfio-user.rst`). Bodies have exactly the length of their shape.
+//! Source: the vfio-user protocol, version 0.1 (QEMU's `docs/interop/vfio-user.rst`). Bodies have
+//! exactly the length of their shape.
 
 use crate::errno;
 
@@ -174,7 +176,8 @@ impl Header {
     }
 }
 
-/// Takes integers off the front of a body that was checked to be long enough; behind the end there are zeros.
+/// Takes integers off the front of a body that was checked to be long enough; behind the end there
+/// are zeros.
 pub(crate) struct Reader<'a>(pub &'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -257,7 +260,8 @@ impl Capabilities {
         bytes
     }
 
-    /// Reads the text behind a version; no text at all says nothing. What is not known is not looked at.
+    /// Reads the text behind a version; no text at all says nothing. What is not known is not
+    /// looked at.
     fn decode(text: &[u8]) -> Result<Self, u32> {
         let text = text.strip_suffix(&[0]).unwrap_or(text);
         let mut out = Self::default();
@@ -382,7 +386,8 @@ impl<'a> Request<'a> {
     /// Reads the body of a command.
     ///
     /// # Errors
-    /// The error number to answer with: `EINVAL` for a body that is not of the command's shape, `EOPNOTSUPP` for a command that is not known.
+    /// The error number to answer with: `EINVAL` for a body that is not of the command's shape,
+    /// `EOPNOTSUPP` for a command that is not known.
     pub fn decode(command: u16, body: &'a [u8]) -> Result<Self, u32> {
         let mut r = Reader(body);
         let exact = |n: usize| if body.len() == n { Ok(()) } else { Err(errno::EINVAL) };

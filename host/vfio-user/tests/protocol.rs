@@ -190,7 +190,8 @@ fn set_irqs(flags: u32, index: u32, start: u32, count: u32, data: &[u8]) -> Vec<
     Request::SetIrqs { flags, index, start, count, data }.encode().1
 }
 
-/// Bytes as they are on the wire, and the error number of the answer (0 for none): the server's side of the protocol, line by line.
+/// Bytes as they are on the wire, and the error number of the answer (0 for none): the server's
+/// side of the protocol, line by line.
 #[test]
 fn transcripts() {
     let map = |flags, address, size| Request::DmaMap { flags, offset: 0, address, size }.encode().1;
@@ -290,7 +291,8 @@ fn transcripts() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// Whatever is in a message of the right length, it is answered, and the next one is read from its beginning.
+    /// Whatever is in a message of the right length, it is answered, and the next one is read from
+    /// its beginning.
     #[test]
     fn any_body_is_answered(messages in proptest::collection::vec((0u16..20, proptest::collection::vec(any::<u8>(), 0..60)), 1..12)) {
         let served = Served::new();

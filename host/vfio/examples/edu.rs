@@ -1,7 +1,9 @@
-//! QEMU's device `edu` through this crate, in a guest: registers, interrupts, DMA, what happens after DMA memory is freed, limits.
+//! QEMU's device `edu` through this crate, in a guest: registers, interrupts, DMA, what happens
+//! after DMA memory is freed, limits.
 //!
-//! `edu pci:0000:00:03.0[?iommu=...]` prints one line for each claim and ends with 1 where one does not hold; `edu URI locked-memory` expects that the limit
-//! of locked memory is too low; `edu URI removal` has the kernel remove the function. `cargo xtask vm` runs it.
+//! `edu pci:0000:00:03.0[?iommu=...]` prints one line for each claim and ends with 1 where one does
+//! not hold; `edu URI locked-memory` expects that the limit of locked memory is too low;
+//! `edu URI removal` has the kernel remove the function. `cargo xtask vm` runs it.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -124,7 +126,8 @@ impl Edu {
         buffer.write(0, &[0x5a; LEN]).map_err(said)?;
         self.transfer(at, BUFFER, 0)?;
         drop(buffer);
-        // The device's own buffer holds 0x5a; what it writes now must arrive nowhere, and what it reads now must not be memory.
+        // The device's own buffer holds 0x5a; what it writes now must arrive nowhere, and what it
+        // reads now must not be memory.
         self.transfer(BUFFER, at, DMA_TO_HOST)?;
         let again = self.function.dma(1 << 20).map_err(said)?;
         let mut bytes = vec![0; LEN];
@@ -209,7 +212,8 @@ fn locked_memory(uri: &Uri) -> Vec<(&'static str, Claim)> {
     vec![("locked-memory", claim)]
 }
 
-/// The kernel removes the function while it is open: it asks for it back, the program hears of it, and nothing waits for anything once it is closed.
+/// The kernel removes the function while it is open: it asks for it back, the program hears of it,
+/// and nothing waits for anything once it is closed.
 fn removal(uri: &Uri) -> Vec<(&'static str, Claim)> {
     let Uri::Pci { function: slot, .. } = uri else { unreachable!("checked by main") };
     let claim = Edu::open(uri).map_err(said).and_then(|edu| {

@@ -145,7 +145,8 @@ pub fn open(bdf: Bdf, iommu: Iommu) -> Result<PciCard<CardFunction>, DeviceError
     PciCard::open(card, &Uri::Pci { function: bdf, iommu }.to_string(), &description, "unknown")
 }
 
-/// Opens the card of this machine that has a ueid. Every free card is opened to be asked, which resets it.
+/// Opens the card of this machine that has a ueid. Every free card is opened to be asked, which
+/// resets it.
 ///
 /// # Errors
 /// As [`name::find`].

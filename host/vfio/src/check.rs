@@ -1,4 +1,5 @@
-//! What must hold before a card can be opened. [`crate::OpenFunction`] stops at the first check that fails; `shef device doctor` shows them all.
+//! What must hold before a card can be opened. [`crate::OpenFunction`] stops at the first check
+//! that fails; `shef device doctor` shows them all.
 
 use std::path::Path;
 

@@ -45,7 +45,8 @@ pub(crate) struct Region {
     pub(crate) flags: u32,
 }
 
-/// A function as an interface opens it. Implemented by `type1` and, for the other interfaces, by `ours`.
+/// A function as an interface opens it. Implemented by `type1` and, for the other interfaces, by
+/// `ours`.
 pub(crate) trait Handle: Send + Sync {
     /// The descriptor. Regions are read, written and mapped, and the function is reset, through it.
     fn file(&self) -> &File;
@@ -60,7 +61,8 @@ pub(crate) trait Handle: Send + Sync {
     fn signal(&self, index: u32, events: &[Event]) -> Result<(), VfioError>;
 }
 
-/// A PCI function, opened through VFIO. It belongs to this process until it, its BARs and its DMA memory are dropped.
+/// A PCI function, opened through VFIO. It belongs to this process until it, its BARs and its DMA
+/// memory are dropped.
 pub struct OpenFunction {
     handle: Arc<dyn Handle>,
     space: Arc<dyn AddressSpace>,
@@ -133,7 +135,8 @@ impl OpenFunction {
         self.handle.file().write_all_at(bytes, self.config + u64::from(offset)).map_err(refused)
     }
 
-    /// Whether the function is still there. Class and revision are read from the hardware, and all ones is no class.
+    /// Whether the function is still there. Class and revision are read from the hardware, and all
+    /// ones is no class.
     ///
     /// # Errors
     /// [`VfioError::Gone`].
@@ -197,7 +200,8 @@ impl OpenFunction {
     /// Memory that the function may read and write.
     ///
     /// # Errors
-    /// [`VfioError::LockedMemory`], [`VfioError::Dma`], without an IOMMU [`VfioError::NoHugepage`] and [`VfioError::HiddenAddresses`].
+    /// [`VfioError::LockedMemory`], [`VfioError::Dma`], without an IOMMU [`VfioError::NoHugepage`]
+    /// and [`VfioError::HiddenAddresses`].
     pub fn dma(&self, len: usize) -> Result<DmaBuffer, VfioError> {
         DmaBuffer::new(&self.function, &self.space, len)
     }
@@ -247,7 +251,8 @@ pub(crate) fn unopened(system: &System, function: Bdf, path: &str, error: io::Er
     }
 }
 
-/// Takes the function for this process: a lock on its configuration space in sysfs, which no crash leaves behind.
+/// Takes the function for this process: a lock on its configuration space in sysfs, which no crash
+/// leaves behind.
 fn lock(system: &System, function: Bdf) -> Result<File, VfioError> {
     let failed = VfioError::refused(function, "locking the function");
     let file = File::open(system.path(format!("{}/config", System::folder(function)))).map_err(&failed)?;
@@ -375,7 +380,8 @@ impl Interrupts {
         self.events.len()
     }
 
-    /// Waits until a vector is signalled, at most so long, and takes it: whether it was. A vector that there is not is never signalled.
+    /// Waits until a vector is signalled, at most so long, and takes it: whether it was. A vector
+    /// that there is not is never signalled.
     ///
     /// # Errors
     /// The system's.

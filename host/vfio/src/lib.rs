@@ -6,11 +6,13 @@
 //! | iommufd and the function's own node | the IOMMU | Linux 6.6 or newer, built with it |
 //! | no-IOMMU | nothing | only where the URI says `?iommu=none`; machines without an IOMMU, as most cloud instances |
 //!
-//! [`check`] says what must hold before a card can be opened and what to do where it does not; [`OpenFunction`] is the open function with BARs, interrupts, reset
-//! and [`DmaBuffer`]s; [`open`] gives that as a [`shef_device::Device`].
+//! [`check`] says what must hold before a card can be opened and what to do where it does not;
+//! [`OpenFunction`] is the open function with BARs, interrupts, reset and [`DmaBuffer`]s; [`open`]
+//! gives that as a [`shef_device::Device`].
 //!
-//! **What the crate vfio-ioctls does, and what is ours.** Type 1 goes through the crate (`type1.rs`); the interfaces that it cannot serve are in `ours/`. The rest
-//! works on what both give: a descriptor, and where the regions lie in it.
+//! **What the crate vfio-ioctls does, and what is ours.** Type 1 goes through the crate
+//! (`type1.rs`); the interfaces that it cannot serve are in `ours/`. The rest works on what both
+//! give: a descriptor, and where the regions lie in it.
 //!
 //! | | type 1 | iommufd, no-IOMMU |
 //! |---|---|---|
@@ -23,8 +25,9 @@
 //! | reset | ours: the crate's returns nothing, even if the function cannot be reset | ours |
 //! | mapped BARs | ours: the crate has none | ours |
 //!
-//! iommufd is ours because the crate's end of such a function panics if the kernel does not detach it, and because its feature `vfio_cdev` brings KVM's crates.
-//! No-IOMMU is ours because the crate knows neither its nodes nor its container.
+//! iommufd is ours because the crate's end of such a function panics if the kernel does not detach
+//! it, and because its feature `vfio_cdev` brings KVM's crates. No-IOMMU is ours because the crate
+//! knows neither its nodes nor its container.
 //!
 //! What `type1.rs` does about the rest of the crate (0.10.0):
 //!
@@ -36,9 +39,11 @@
 //! | takes the group from the container before that last descriptor is closed, which the kernel refuses | the kernel does it when the descriptor is closed. The crate says so through `log`: "Could not unbind VFIO group" |
 //! | opens `/dev/vfio` itself | a [`System`] with its folders elsewhere opens nothing through type 1 |
 //!
-//! **Order of release.** BARs are unmapped before the last descriptor of the function is closed; DMA memory is taken from the device before it is freed, and
-//! where the kernel refuses that it is never used again. Through type 1 the function stays open until its last BAR and its last DMA memory are dropped. The lock
-//! that keeps a second program out ends with the process, however that ends.
+//! **Order of release.** BARs are unmapped before the last descriptor of the function is closed;
+//! DMA memory is taken from the device before it is freed, and where the kernel refuses that it is
+//! never used again. Through type 1 the function stays open until its last BAR and its last DMA
+//! memory are dropped. The lock that keeps a second program out ends with the process, however that
+//! ends.
 
 mod card;
 pub mod check;

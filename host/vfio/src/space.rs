@@ -47,7 +47,8 @@ pub(crate) fn unmapped(function: Bdf, what: &'static str, len: u64) -> impl Fn(i
     }
 }
 
-/// Memory that the device may read and write, zeroed at first. Its contents are only copied in and out: the device may change them at any time.
+/// Memory that the device may read and write, zeroed at first. Its contents are only copied in and
+/// out: the device may change them at any time.
 pub struct DmaBuffer {
     /// Given up only where the device could not be kept from it.
     pages: Option<Pages>,
@@ -140,7 +141,8 @@ impl Drop for DmaBuffer {
         for segment in std::mem::take(&mut self.segments) {
             if let Err(error) = self.space.unmap(segment) {
                 tracing::error!(function = %self.function, %error, "DMA memory could not be taken from the device and is never used again");
-                // The device may still write there: the pages must not come back to life as something else.
+                // The device may still write there: the pages must not come back to life as
+                // something else.
                 std::mem::forget(self.pages.take());
             }
         }

@@ -28,8 +28,8 @@ fn checked(result: libc::c_int) -> io::Result<i32> {
 /// Calls an ioctl with a structure.
 ///
 /// # Safety
-/// `T` must be the structure that the kernel expects for this ioctl, with its size field set, and addresses in it must stay valid for as long as the kernel
-/// or the device uses them.
+/// `T` must be the structure that the kernel expects for this ioctl, with its size field set, and
+/// addresses in it must stay valid for as long as the kernel or the device uses them.
 pub(crate) unsafe fn ioctl<T>(fd: &impl AsRawFd, request: &Ioctl<T>, argument: &mut T) -> io::Result<i32> {
     // SAFETY: `argument` is a live `T`; the caller vouches that the kernel takes it for that.
     checked(unsafe { libc::ioctl(fd.as_raw_fd(), request.0, std::ptr::from_mut(argument)) })
@@ -86,12 +86,14 @@ pub(crate) struct Pages {
 
 // SAFETY: the pages belong to this value alone, which no thread has to itself.
 unsafe impl Send for Pages {}
-// SAFETY: memory of this machine is copied by atomic accesses (`take`, `fill`, `load32`) and a device's by volatile ones: those of several threads are no data race.
+// SAFETY: memory of this machine is copied by atomic accesses (`take`, `fill`, `load32`) and a
+// device's by volatile ones: those of several threads are no data race.
 unsafe impl Sync for Pages {}
 
 impl Pages {
     fn map(len: usize, flags: libc::c_int, fd: libc::c_int, offset: u64) -> io::Result<Self> {
-        // SAFETY: a new mapping at an address that the kernel chooses touches nothing that is there.
+        // SAFETY: a new mapping at an address that the kernel chooses touches nothing that is
+        // there.
         let start = unsafe { libc::mmap(null_mut(), len, libc::PROT_READ | libc::PROT_WRITE, flags, fd, offset as libc::off_t) };
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
@@ -108,7 +110,8 @@ impl Pages {
     pub(crate) fn anonymous(len: usize, huge: bool) -> io::Result<Self> {
         let huge = if huge { libc::MAP_HUGETLB | libc::MAP_HUGE_2MB } else { 0 };
         let pages = Self::map(len, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | huge, -1, 0)?;
-        // SAFETY: start and length are those of the mapping. A fork would otherwise leave parent and device with different pages.
+        // SAFETY: start and length are those of the mapping. A fork would otherwise leave parent
+        // and device with different pages.
         checked(unsafe { libc::madvise(pages.start.as_ptr().cast(), len, libc::MADV_DONTFORK) })?;
         Ok(pages)
     }
@@ -117,13 +120,15 @@ impl Pages {
     pub(crate) fn prefer_node(&self, node: u32) {
         let Some(mask) = 1u64.checked_shl(node) else { return };
         const MPOL_PREFERRED: libc::c_long = 1;
-        // SAFETY: start and length are those of the mapping; the mask is 64 bits, and the kernel reads as many. What it answers does not matter.
+        // SAFETY: start and length are those of the mapping; the mask is 64 bits, and the kernel
+        // reads as many. What it answers does not matter.
         unsafe { libc::syscall(libc::SYS_mbind, self.start.as_ptr(), self.len, MPOL_PREFERRED, &raw const mask, 65 as libc::c_ulong, 0) };
     }
 
-    /// Makes the pages present and keeps them from being swapped out. That does not pin them: the kernel may still move a locked page, and its physical address with it, for
-    /// compaction, NUMA balancing or memory that is unplugged. It does not by itself move hugepages of its pool, which is why nothing else serves without an IOMMU; behind one,
-    /// VFIO pins what is mapped.
+    /// Makes the pages present and keeps them from being swapped out. That does not pin them: the
+    /// kernel may still move a locked page, and its physical address with it, for compaction, NUMA
+    /// balancing or memory that is unplugged. It does not by itself move hugepages of its pool,
+    /// which is why nothing else serves without an IOMMU; behind one, VFIO pins what is mapped.
     pub(crate) fn lock(&self) -> io::Result<()> {
         // SAFETY: start and length are those of the mapping.
         checked(unsafe { libc::mlock(self.start.as_ptr().cast(), self.len) }).map(|_| ())
@@ -154,14 +159,16 @@ impl Pages {
     /// Writes a 32-bit word.
     pub(crate) fn write32(&self, offset: usize, value: u32) {
         assert!(offset.is_multiple_of(4) && offset + 4 <= self.len);
-        // SAFETY: inside the mapping, aligned; the other side is a device or a program that expects a store at any time.
+        // SAFETY: inside the mapping, aligned; the other side is a device or a program that expects
+        // a store at any time.
         unsafe { self.start.add(offset).cast::<u32>().write_volatile(value) }
     }
 
     /// Copies out of memory of this machine.
     pub(crate) fn take(&self, offset: usize, bytes: &mut [u8]) {
         assert!(offset.checked_add(bytes.len()).is_some_and(|end| end <= self.len));
-        // SAFETY: inside the mapping by the assertion; `bytes` is memory that no mapping of ours overlaps.
+        // SAFETY: inside the mapping by the assertion; `bytes` is memory that no mapping of ours
+        // overlaps.
         unsafe { shef_device::memory::copy(self.start.add(offset).as_ptr(), bytes.as_mut_ptr(), bytes.len()) };
     }
 
@@ -172,7 +179,8 @@ impl Pages {
         unsafe { shef_device::memory::copy(bytes.as_ptr(), self.start.add(offset).as_ptr(), bytes.len()) };
     }
 
-    /// Copies out of a device, in words of 64 or 32 bits where alignment and length allow, else in bytes.
+    /// Copies out of a device, in words of 64 or 32 bits where alignment and length allow, else in
+    /// bytes.
     pub(crate) fn copy_out(&self, offset: usize, bytes: &mut [u8]) {
         assert!(offset.checked_add(bytes.len()).is_some_and(|end| end <= self.len));
         let mut done = 0;
@@ -194,7 +202,8 @@ impl Pages {
         }
     }
 
-    /// Copies into a device, in words of 64 or 32 bits where alignment and length allow, else in bytes.
+    /// Copies into a device, in words of 64 or 32 bits where alignment and length allow, else in
+    /// bytes.
     pub(crate) fn copy_in(&self, offset: usize, bytes: &[u8]) {
         assert!(offset.checked_add(bytes.len()).is_some_and(|end| end <= self.len));
         let mut done = 0;

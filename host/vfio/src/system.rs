@@ -1,4 +1,5 @@
-//! What the kernel says about PCI functions, in /sys, /proc and /dev. The root of these folders can be put elsewhere, for tests.
+//! What the kernel says about PCI functions, in /sys, /proc and /dev. The root of these folders can
+//! be put elsewhere, for tests.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -180,7 +181,8 @@ impl System {
         )
     }
 
-    /// Programs that have this node of the kernel's open, as `pid 12 (name)`; empty where nothing is to be seen.
+    /// Programs that have this node of the kernel's open, as `pid 12 (name)`; empty where nothing
+    /// is to be seen.
     pub fn holders(&self, node: &str) -> Vec<String> {
         self.names("/proc")
             .into_iter()

@@ -1,4 +1,5 @@
-//! Type 1, through the crate vfio-ioctls: container, group, information about the function, interrupts, DMA.
+//! Type 1, through the crate vfio-ioctls: container, group, information about the function,
+//! interrupts, DMA.
 //!
 //! Only the address ranges that the IOMMU allows are ours: the crate has no request for them.
 #![expect(unsafe_code, reason = "memory is handed to a device, and descriptors to the crate")]
@@ -27,11 +28,12 @@ const INFO_BYTES: usize = 4096;
 /// No buffer lies below: a device that was not told an address must not hit one.
 const LOWEST: u64 = 1 << 20;
 
-/// An open function and the addresses that it may reach. They end together: a container keeps its IOMMU only while it holds the function's group.
+/// An open function and the addresses that it may reach. They end together: a container keeps its
+/// IOMMU only while it holds the function's group.
 pub(crate) struct Type1 {
     bdf: Bdf,
-    /// Dropped before `file`. The crate closes its descriptor, then reads the function's folder in sysfs, and panics if the kernel has removed it; as long as
-    /// `file` is open, the kernel waits.
+    /// Dropped before `file`. The crate closes its descriptor, then reads the function's folder in
+    /// sysfs, and panics if the kernel has removed it; as long as `file` is open, the kernel waits.
     function: VfioDevice,
     container: Arc<VfioContainer>,
     free: Mutex<Ranges>,
@@ -53,7 +55,8 @@ impl Type1 {
         let file = unsafe { BorrowedFd::borrow_raw(device.as_raw_fd()) }.try_clone_to_owned();
         let file = file.map_err(VfioError::refused(bdf, "copying a descriptor"))?.into();
         let mut opened = Self { bdf, function: device, container, free: Mutex::default(), file };
-        // If the kernel does not describe a region, the crate leaves it out and the next one gets its number.
+        // If the kernel does not describe a region, the crate leaves it out and the next one gets
+        // its number.
         if !matches!(opened.function.get_region_size(abi::VFIO_PCI_CONFIG_REGION_INDEX), 256 | 4096) {
             let e = io::Error::other("the kernel does not describe all of the function's regions");
             return Err(VfioError::refused(bdf, "VFIO_DEVICE_GET_REGION_INFO")(e));
@@ -113,8 +116,10 @@ impl AddressSpace for Type1 {
         let len = pages.len() as u64;
         let none = || VfioError::Dma { len, reason: "the IOMMU has no free addresses for it".to_owned() };
         let iova = self.free().take(len, page).ok_or_else(none)?;
-        // SAFETY: the crate's contract. `Pages` gives out no reference to its memory and accesses it atomically or volatile through raw pointers. It is unmapped
-        // from the process only after `unmap` has succeeded with the same address and length, else never (`DmaBuffer::drop`).
+        // SAFETY: the crate's contract. `Pages` gives out no reference to its memory and accesses
+        // it atomically or volatile through raw pointers. It is unmapped from the process only
+        // after `unmap` has succeeded with the same address and length, else never
+        // (`DmaBuffer::drop`).
         match unsafe { self.container.vfio_dma_map(iova, pages.len(), pages.start().as_ptr()) } {
             Ok(()) => Ok(vec![Segment { addr: DmaAddr(iova), len }]),
             Err(e) => {
@@ -154,8 +159,9 @@ fn refused(system: &System, function: &Function, node: &str, refusal: Refusal) -
     }
 }
 
-/// The request that the kernel refused, and its error. For three requests the crate drops the error; errno still has it, because between the request and here
-/// only memory is freed and descriptors are closed, and neither changes errno.
+/// The request that the kernel refused, and its error. For three requests the crate drops the
+/// error; errno still has it, because between the request and here only memory is freed and
+/// descriptors are closed, and neither changes errno.
 fn word(refusal: Refusal) -> (&'static str, io::Error) {
     match refusal {
         Refusal::GetGroupStatus => ("VFIO_GROUP_GET_STATUS", io::Error::last_os_error()),
@@ -170,7 +176,8 @@ fn word(refusal: Refusal) -> (&'static str, io::Error) {
     }
 }
 
-/// Address ranges that the IOMMU allows, from the capability chain of `VFIO_IOMMU_GET_INFO`; 39 bits where the kernel does not say.
+/// Address ranges that the IOMMU allows, from the capability chain of `VFIO_IOMMU_GET_INFO`; 39
+/// bits where the kernel does not say.
 fn allowed(info: &[u8]) -> Vec<(u64, u64)> {
     const CAPABILITY_IOVA_RANGE: u16 = 1;
     const WHOLE: (u64, u64) = (0, (1 << 39) - 1);

@@ -1,4 +1,5 @@
-//! Every fault of a machine has its own code and says what to do: on folders like those of a kernel, made for the test.
+//! Every fault of a machine has its own code and says what to do: on folders like those of a
+//! kernel, made for the test.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -220,7 +221,8 @@ fn a_second_opener_hears_who_has_the_card() {
     _held.lock().unwrap();
     let error = CardFunction::open(&m.system(), CARD, Iommu::Any).err().unwrap();
     is(&error, "SHEF-PCI-007", &[&format!("pid {} ", std::process::id())]);
-    // The lock ends with its holder; then it is the nodes that are not VFIO's, or not the machine's.
+    // The lock ends with its holder; then it is the nodes that are not VFIO's, or not the
+    // machine's.
     drop(_held);
     is(&CardFunction::open(&m.system(), CARD, Iommu::Type1).err().unwrap(), "SHEF-PCI-021", &["/dev/vfio/12", "the machine's own"]);
     m.file("dev/iommu", "");

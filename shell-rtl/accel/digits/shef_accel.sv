@@ -1,9 +1,11 @@
-// The digits accelerator: nearest-neighbour classification (k = 3) of rows of 64 pixel bytes, four queries a pass.
+// The digits accelerator: nearest-neighbour classification (k = 3) of rows of 64 pixel bytes, four
+// queries a pass.
 //
-// Registers: AXI4-Lite slave reg_* (README.md). Memory: AXI4 master acc_*, all ids 0, 64-byte beats, bursts of up to 64
-// beats inside a 4 KiB page. R and B are always taken. A training row is used every cycle, requests run ahead across
-// passes: a run takes query_batches * (training rows + 4) cycles plus one latency, when memory gives a beat a cycle.
-// An answer other than OKAY sets STATUS.error: no further request is made, what is owed is awaited, the run finishes.
+// Registers: AXI4-Lite slave reg_* (README.md). Memory: AXI4 master acc_*, all ids 0, 64-byte
+// beats, bursts of up to 64 beats inside a 4 KiB page. R and B are always taken. A training row is
+// used every cycle, requests run ahead across passes: a run takes query_batches * (training rows
+// + 4) cycles plus one latency, when memory gives a beat a cycle. An answer other than OKAY sets
+// STATUS.error: no further request is made, what is owed is awaited, the run finishes.
 // irq_o (level) is STATUS.done.
 `default_nettype none
 module shef_accel

@@ -1,12 +1,15 @@
-// Read side of the digits accelerator: asks for labels, queries and training rows in the order in which they are used,
-// and says for each beat that comes back what it is.
+// Read side of the digits accelerator: asks for labels, queries and training rows in the order in
+// which they are used, and says for each beat that comes back what it is.
 //
-// Order: labels, then for every batch of four queries its query rows and the whole training set. Requests run ahead of the
-// answers across batches, up to MaxBeats beats, in bursts of up to 64 beats that never cross a 4 KiB page; all have id 0,
-// so the answers come in the same order. R is always taken: whoever uses the beats never stalls, because a pass is only
-// asked for when its result has a place (reserve_valid_o/reserve_ready_i, one per pass).
-// AR: valid/ready, registered. Beats leave one cycle after R with their description. stop_i (level) ends the asking;
-// done_o: nothing more to ask or to come. start_i is a pulse while done_o; the inputs must stay until done_o.
+// Order: labels, then for every batch of four queries its query rows and the whole training set.
+// Requests run ahead of the answers across batches, up to MaxBeats beats, in bursts of up to 64
+// beats that never cross a 4 KiB page; all have id 0, so the answers come in the same order. R is
+// always taken: whoever uses the beats never stalls, because a pass is only asked for when its
+// result has a place (reserve_valid_o/reserve_ready_i, one per pass).
+// AR: valid/ready, registered. Beats leave one cycle after R with their description. stop_i (level)
+// ends the asking;
+// done_o: nothing more to ask or to come. start_i is a pulse while done_o; the inputs must stay
+// until done_o.
 `default_nettype none
 module shef_digits_fetch
   import shef_pkg::*;

@@ -1,9 +1,10 @@
-// One query of the digits accelerator: squared Euclidean distance of 64 pixel bytes to every training row, and the three
-// nearest rows (ties: the smaller index), each with its label.
+// One query of the digits accelerator: squared Euclidean distance of 64 pixel bytes to every
+// training row, and the three nearest rows (ties: the smaller index), each with its label.
 //
-// No handshake, a row every cycle: query_we_i loads the query, row_valid_i compares a row (row_first_i starts a new
-// pass). The label of the row must be at label_i three cycles after the row. Four cycles after the last row the nearest
-// rows are at near_*_o and stay until the first row of the next pass gets there. Fewer than three rows: index 0xffff.
+// No handshake, a row every cycle: query_we_i loads the query, row_valid_i compares a row
+// (row_first_i starts a new pass). The label of the row must be at label_i three cycles after the
+// row. Four cycles after the last row the nearest rows are at near_*_o and stay until the first row
+// of the next pass gets there. Fewer than three rows: index 0xffff.
 `default_nettype none
 module shef_digits_near (
   input  wire         clk_i,

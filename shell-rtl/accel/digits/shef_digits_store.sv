@@ -1,9 +1,12 @@
-// Write side of the digits accelerator: keeps finished result beats and writes them in order, in bursts of eight beats
-// that end on a 512-byte boundary (the first and the last may be shorter).
+// Write side of the digits accelerator: keeps finished result beats and writes them in order, in
+// bursts of eight beats that end on a 512-byte boundary (the first and the last may be shorter).
 //
-// reserve port: valid/ready, one place per result beat that will come; push_i needs a place and is never refused.
-// AW, W: valid/ready; a burst starts only when all its beats are here, so W does not pause inside a burst. All ids 0.
-// start_i (pulse, while idle_o) takes line_i and beats_i (result beats in all). stop_i (level): no further burst starts.
+// reserve port: valid/ready, one place per result beat that will come; push_i needs a place and is
+// never refused.
+// AW, W: valid/ready; a burst starts only when all its beats are here, so W does not pause inside a
+// burst. All ids 0.
+// start_i (pulse, while idle_o) takes line_i and beats_i (result beats in all). stop_i (level): no
+// further burst starts.
 // idle_o: no burst under way and no answer owed; all_o: every result beat was written and answered.
 `default_nettype none
 module shef_digits_store

@@ -1,7 +1,9 @@
-// The one-time-code accelerator: HOTP (RFC 4226) with HMAC-SHA-256 and a key of 32 bytes, as TOTP (RFC 6238) uses it.
+// The one-time-code accelerator: HOTP (RFC 4226) with HMAC-SHA-256 and a key of 32 bytes, as TOTP
+// (RFC 6238) uses it.
 //
-// Registers in README.md; AXI4-Lite slave that takes AW and W together, one write and one read at a time. It uses no memory: its
-// memory port asks for nothing and takes every answer. A code takes 550 cycles; irq_o is high while one is there.
+// Registers in README.md; AXI4-Lite slave that takes AW and W together, one write and one read at a
+// time. It uses no memory: its memory port asks for nothing and takes every answer. A code takes
+// 550 cycles; irq_o is high while one is there.
 `default_nettype none
 module shef_accel
   import shef_pkg::*;

@@ -1,7 +1,9 @@
-//! What a Shield takes and gives: area, bytes per cycle, memory beside the data, and how long counters and keys last.
+//! What a Shield takes and gives: area, bytes per cycle, memory beside the data, and how long
+//! counters and keys last.
 //!
-//! Area starts from the blocks that were synthesised ([`Basis::Measured`], the table in `docs/evaluation.md` or that of `cargo xtask area`);
-//! everything else is [`Basis::Estimate`]. Bytes per cycle are a model that agrees with the measured tables of that page to about a fifth.
+//! Area starts from the blocks that were synthesised ([`Basis::Measured`], the table in
+//! `docs/evaluation.md` or that of `cargo xtask area`); everything else is [`Basis::Estimate`].
+//! Bytes per cycle are a model that agrees with the measured tables of that page to about a fifth.
 
 use crate::shield::{Sbox, Synthesis};
 use serde::{Deserialize, Serialize};
@@ -77,9 +79,11 @@ pub struct RegionEstimate {
     pub node_bytes: u64,
     /// Beats on the memory bus for tags and nodes, per hundred beats of data, in sequence.
     pub bus_percent: f64,
-    /// Seconds until the version counter of one chunk that is rewritten without pause is at its end; absent where versions are epochs.
+    /// Seconds until the version counter of one chunk that is rewritten without pause is at its
+    /// end; absent where versions are epochs.
     pub counter_seconds: Option<f64>,
-    /// Seconds of sealing at full load until the region's key has sealed its 2^48 blocks; absent where the Shield seals nothing.
+    /// Seconds of sealing at full load until the region's key has sealed its 2^48 blocks; absent
+    /// where the Shield seals nothing.
     pub key_seconds: Option<f64>,
 }
 
@@ -153,7 +157,8 @@ struct TableBlock {
 }
 
 impl Figures {
-    /// Takes what the table of `cargo xtask area` (`shell-rtl/area.toml`, of a Shield with four lanes) has in place of the figures here.
+    /// Takes what the table of `cargo xtask area` (`shell-rtl/area.toml`, of a Shield with four
+    /// lanes) has in place of the figures here.
     ///
     /// # Errors
     /// The text is no such table.
@@ -274,7 +279,8 @@ fn region(r: &Region, set: &Set, clock_mhz: f64, latency: u64) -> RegionEstimate
     let chunk = f64::from(r.chunk);
     let beats = chunk / 64.0;
     let lines = f64::from(if r.is_big() { set.big_lines } else { set.small_lines });
-    // Beside its data a chunk needs a quarter of a beat of tags in sequence, a whole one at random; of nodes one of eight of each level.
+    // Beside its data a chunk needs a quarter of a beat of tags in sequence, a whole one at random;
+    // of nodes one of eight of each level.
     let tag = |beats: f64| if r.mode.has_tags() { beats } else { 0.0 };
     let nodes: f64 = (1..=r.tree_levels()).map(|level| 8f64.powi(-(level as i32))).sum();
     let extra = tag(0.25) + nodes;
@@ -321,7 +327,8 @@ mod tests {
         Estimate::new(&shield.config, shield.synthesis, &Figures::default(), 250.0, latency)
     }
 
-    /// The tables of docs/evaluation.md: lanes, mode, chunk, latency, read, write, random read with 32 outstanding.
+    /// The tables of docs/evaluation.md: lanes, mode, chunk, latency, read, write, random read with
+    /// 32 outstanding.
     #[test]
     fn bytes_per_cycle_are_near_the_measured_ones() {
         let near = |found: f64, measured: f64, what: &str| {

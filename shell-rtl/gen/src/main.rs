@@ -1,5 +1,5 @@
-//! `shef-gen`: regenerates the repository's generated files (`generate`), or says which are out of date (`check`);
-//! `shef-gen shield check|generate|digest FILE` does one `shield.toml`.
+//! `shef-gen`: regenerates the repository's generated files (`generate`), or says which are out of
+//! date (`check`); `shef-gen shield check|generate|digest FILE` does one `shield.toml`.
 #![forbid(unsafe_code)]
 
 use std::path::Path;
@@ -45,7 +45,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// One `shield.toml`: checks it, prints the digest, or writes the package beside it (or where it is asked for).
+/// One `shield.toml`: checks it, prints the digest, or writes the package beside it (or where it is
+/// asked for).
 fn shield(args: &[String]) -> ExitCode {
     let (command, file, outputs) = match args {
         [command, file] => (command.as_str(), file, &[][..]),

@@ -1,6 +1,8 @@
-//! Register maps: one TOML file to a SystemVerilog package with decoder, Rust constants and a page of documentation.
+//! Register maps: one TOML file to a SystemVerilog package with decoder, Rust constants and a page
+//! of documentation.
 //!
-//! The vocabulary is SystemRDL's (`addrmap`, `reg`, `field`, `mem`, `sw`); the file is checked before anything is emitted.
+//! The vocabulary is SystemRDL's (`addrmap`, `reg`, `field`, `mem`, `sw`); the file is checked
+//! before anything is emitted.
 
 use core::fmt::Write as _;
 use serde::Deserialize;

@@ -1,5 +1,6 @@
-//! `shield.toml`: the description of a Shield, checked with messages that point at the line, to the resolved configuration, the SystemVerilog
-//! package `shef_cfg_pkg` and constants for host programs.
+//! `shield.toml`: the description of a Shield, checked with messages that point at the line, to the
+//! resolved configuration, the SystemVerilog package `shef_cfg_pkg` and constants for host
+//! programs.
 //!
 //! The file's keys are in `docs/reference/shield-config.md`.
 
@@ -124,7 +125,8 @@ fn render(place: &Place, message: &str) -> String {
     )
 }
 
-/// A number: an integer, or a string with a unit (`"4 KiB"`, `"1 MiB"`) or in hexadecimal beyond 2^63.
+/// A number: an integer, or a string with a unit (`"4 KiB"`, `"1 MiB"`) or in hexadecimal beyond
+/// 2^63.
 #[derive(Clone, Copy)]
 struct Number(u64);
 
@@ -260,7 +262,8 @@ impl Sbox {
     }
 }
 
-/// How the Shield is built. Nobody outside the chip sees a difference, so it is no part of the configuration and its digest.
+/// How the Shield is built. Nobody outside the chip sees a difference, so it is no part of the
+/// configuration and its digest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Synthesis {
     /// S-boxes of the engine sets.
@@ -274,7 +277,8 @@ pub struct Shield {
     pub config: Config,
     /// How it is built.
     pub synthesis: Synthesis,
-    /// What the developer should know: regions without protection, lines that are too few for the speed of the bus, ports without use.
+    /// What the developer should know: regions without protection, lines that are too few for the
+    /// speed of the bus, ports without use.
     pub warnings: Vec<Warning>,
 }
 
@@ -309,7 +313,8 @@ pub fn parse(source: &str) -> Result<Shield, ShieldError> {
             None => return rule(s.span(), format!("unknown kind of S-box \"{}\", expected lut or ram", s.get_ref())),
         },
     };
-    // Narrow integers: what does not fit breaks a rule in any case, so the largest value stands for it and the rule names the limit.
+    // Narrow integers: what does not fit breaks a rule in any case, so the largest value stands for
+    // it and the rule names the limit.
     let small = |n: &Option<Spanned<Number>>, default: u64| n.as_ref().map_or(default, |n| n.get_ref().0);
     // Where nothing asks for card memory there is none, and nothing that serves it.
     let has_memory = !file.region.is_empty() || !file.set.is_empty() || small(&file.memory.ports, 0) != 0;
@@ -380,8 +385,9 @@ pub fn parse(source: &str) -> Result<Shield, ShieldError> {
     }
 }
 
-/// `big_lines` of a set that does not say: 8, or 16 where it writes chunks of 1 KiB under versions of their own. A line holds one
-/// chunk from its first write until memory has it, and the bus's speed needs some 16 KiB under way.
+/// `big_lines` of a set that does not say: 8, or 16 where it writes chunks of 1 KiB under versions
+/// of their own. A line holds one chunk from its first write until memory has it, and the bus's
+/// speed needs some 16 KiB under way.
 fn default_big_lines(file: &File, set: usize, small_lines: u64) -> u64 {
     let usual = u64::from(Set::default().big_lines);
     let short = file.region.iter().map(Spanned::get_ref).any(|r| {
@@ -436,8 +442,8 @@ fn warnings(file: &File, config: &Config) -> Vec<(Range<usize>, String)> {
     out
 }
 
-/// Tags of regions without `tag_base`, in order of the regions, and after them nodes of `tree` regions without `node_base`, follow the highest
-/// range of the file.
+/// Tags of regions without `tag_base`, in order of the regions, and after them nodes of `tree`
+/// regions without `node_base`, follow the highest range of the file.
 fn place_areas(file: &File, regions: &mut [Region]) {
     // A region that breaks a rule is refused later; here it only must not overflow.
     let sound = |r: &Region| r.chunk.is_power_of_two() && (64..=4096).contains(&r.chunk) && r.size.checked_mul(2).is_some();
@@ -552,7 +558,8 @@ pub fn systemverilog(config: &Config, synthesis: Synthesis) -> String {
             )
         })
         .collect();
-    // No vector has a width of 0: without memory the port arrays have one port, which is tied off, and the lists one entry that nothing reads.
+    // No vector has a width of 0: without memory the port arrays have one port, which is tied off,
+    // and the lists one entry that nothing reads.
     let list = |items: String| if config.has_memory() { items } else { "'0".to_owned() };
     let width = |what: &str| if config.has_memory() { format!("N_{what}-1") } else { "0".to_owned() };
     let _ = write!(
@@ -630,7 +637,8 @@ fn hex64(n: u64) -> String {
     format!("{}_{}_{}_{}", &h[..4], &h[4..8], &h[8..12], &h[12..])
 }
 
-/// Constants for host programs: region numbers, addresses and sizes, the configuration's CBOR and digest.
+/// Constants for host programs: region numbers, addresses and sizes, the configuration's CBOR and
+/// digest.
 pub fn rust(config: &Config) -> String {
     let mut s = String::from("// Constants of the Shield, generated from shield.toml by `shef-gen shield generate`; do not edit.\n\n");
     let bytes = |b: &[u8]| -> String {

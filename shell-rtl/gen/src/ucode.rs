@@ -1,7 +1,8 @@
-//! Assembler of the Shield's byte sequencer: `shell-rtl/ucode/*.uasm` to the package `shef_ucode_pkg`.
+//! Assembler of the Shield's byte sequencer: `shell-rtl/ucode/*.uasm` to the package
+//! `shef_ucode_pkg`.
 //!
-//! Instruction set and syntax are in `shell-rtl/ucode/README.md`. Everything is checked here that can be: operand kinds, address
-//! spaces, sizes, unknown names, ranges.
+//! Instruction set and syntax are in `shell-rtl/ucode/README.md`. Everything is checked here that
+//! can be: operand kinds, address spaces, sizes, unknown names, ranges.
 
 use shef_proto::code::Code;
 use std::collections::BTreeMap;
@@ -551,7 +552,8 @@ impl Program {
             self.constants.len(),
             1_usize << pc_w,
         );
-        // Positional and padded: not every tool reads keyed patterns of unpacked arrays the same way.
+        // Positional and padded: not every tool reads keyed patterns of unpacked arrays the same
+        // way.
         let entry = |s: &mut String, i: usize, n: usize, value: &str, text: &str| {
             let comma = if i + 1 < n { "," } else { "" };
             let comment = if text.is_empty() { String::new() } else { format!("  // {i}: {text}") };

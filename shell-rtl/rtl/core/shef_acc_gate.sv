@@ -1,8 +1,10 @@
-// Gate at a memory port of the accelerator: counts what is owed there, and pays it while the accelerator is held in reset.
+// Gate at a memory port of the accelerator: counts what is owed there, and pays it while the
+// accelerator is held in reset.
 //
-// A W beat passes only when a burst that was taken before owes it (one cycle after its AW at the earliest). While run_i is low the
-// accelerator asks for nothing, the beats that are owed are sent with no strobe and zeros, and every answer is taken. idle_o: no
-// beat and no answer is owed. Payloads of AW, AR, B and R do not come through here. At most 2^15 + 256 beats are owed.
+// A W beat passes only when a burst that was taken before owes it (one cycle after its AW at the
+// earliest). While run_i is low the accelerator asks for nothing, the beats that are owed are sent
+// with no strobe and zeros, and every answer is taken. idle_o: no beat and no answer is owed.
+// Payloads of AW, AR, B and R do not come through here. At most 2^15 + 256 beats are owed.
 `default_nettype none
 module shef_acc_gate
   import shef_pkg::*;

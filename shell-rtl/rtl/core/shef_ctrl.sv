@@ -1,6 +1,7 @@
 // Control processor: the byte sequencer with its three crypto units (HMAC-SHA-256, AES-GCM, P-256).
 //
-// ext bus, event_i and trap_o as in shef_seq. unit_wipe_i (level) clears the units alone, unit_wiped_o is a level while it is held.
+// ext bus, event_i and trap_o as in shef_seq. unit_wipe_i (level) clears the units alone,
+// unit_wiped_o is a level while it is held.
 // wipe_i clears everything; wipe_done_o is a level while wipe_i is held.
 `default_nettype none
 module shef_ctrl (

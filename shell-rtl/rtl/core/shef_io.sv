@@ -1,14 +1,18 @@
-// The Shield's hardware as the sequencer sees it: state and doorbell flags, key store, commands to the engine set,
-// accelerator registers, fault record and statement values. One byte address space, docs in shell-rtl/ucode/README.md.
+// The Shield's hardware as the sequencer sees it: state and doorbell flags, key store, commands to
+// the engine set, accelerator registers, fault record and statement values. One byte address space,
+// docs in shell-rtl/ucode/README.md.
 //
-// ext bus as in shef_seq (0x000..0x7ff go to shef_regs, 0x800.. are here). An access that starts something (a set command,
-// a register access, a wipe of the sets) is acknowledged when it is done.
-// Key store: 128 bytes in flip-flops, cleared by reset, wipe_i and renew_i. wipe_i (level) also drops every state but the events
-// that wait outside. A seed that is taken (begin_o) and the end of a session (end_o) are pulses to shef_renew; renew_i (level) then
-// zeroes everything here but state and flags, and renewed_i lets the session go on. load_bell_i, chan_bell_i, seed_bell_i are pulses; each bell that cannot be served is refused at once.
-// Halt (on_fault = "halt"): a Shield that has stopped in a session rings by itself, before every other bell, and is busy on the
+// ext bus as in shef_seq (0x000..0x7ff go to shef_regs, 0x800.. are here). An access that starts
+// something (a set command, a register access, a wipe of the sets) is acknowledged when it is done.
+// Key store: 128 bytes in flip-flops, cleared by reset, wipe_i and renew_i. wipe_i (level) also
+// drops every state but the events that wait outside. A seed that is taken (begin_o) and the end of
+// a session (end_o) are pulses to shef_renew; renew_i (level) then zeroes everything here but state
+// and flags, and renewed_i lets the session go on. load_bell_i, chan_bell_i, seed_bell_i are
+// pulses; each bell that cannot be served is refused at once. Halt (on_fault = "halt"): a Shield
+// that has stopped in a session rings by itself, before every other bell, and is busy on the
 // channel until the session is closed.
-// Statistics: cnt_i is the counter cnt_sel_o of set cnt_set_o up to three cycles later; map_i follows map_word_o in the same way.
+// Statistics: cnt_i is the counter cnt_sel_o of set cnt_set_o up to three cycles later; map_i
+// follows map_word_o in the same way.
 `default_nettype none
 module shef_io
   import shef_pkg::*;

@@ -1,8 +1,10 @@
-// In the place of the engine sets where the Shield has no card memory: refuses every burst of the accelerator.
+// In the place of the engine sets where the Shield has no card memory: refuses every burst of the
+// accelerator.
 //
-// acc: AXI4 slave. A burst is taken, its data is awaited or answered with zeros, and the answer is SLVERR; reads and writes do
-// not wait for each other, one burst each way at a time. refusal_*: one pulse per refused burst, [0] reads, [1] writes; none once
-// stop_i is high. enable_i low: the burst is refused because no session is keyed. No data are kept here, so there is nothing to wipe.
+// acc: AXI4 slave. A burst is taken, its data is awaited or answered with zeros, and the answer is
+// SLVERR; reads and writes do not wait for each other, one burst each way at a time. refusal_*: one
+// pulse per refused burst, [0] reads, [1] writes; none once stop_i is high. enable_i low: the burst
+// is refused because no session is keyed. No data are kept here, so there is nothing to wipe.
 `default_nettype none
 module shef_no_memory
   import shef_pkg::*;

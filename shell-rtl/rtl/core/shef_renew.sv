@@ -1,12 +1,16 @@
 // Beginning and end of a session: one event that leaves nothing of the session before.
 //
-// begin_i (pulse: a seed was accepted) waits until the accelerator's ports owe nothing (quiet_i), then wipes; end_i (pulse: CLOSE,
-// ABORT or halt has shown its last message) wipes at once. wipe_o (level) zeroes control processor, engine sets, caches and all
-// registers of the session, until each has said that it is clear and the accelerator has cleared its memories. done_o (pulse) ends it;
+// begin_i (pulse: a seed was accepted) waits until the accelerator's ports owe nothing (quiet_i),
+// then wipes; end_i (pulse: CLOSE, ABORT or halt has shown its last message) wipes at once. wipe_o
+// (level) zeroes control processor, engine sets, caches and all registers of the session, until
+// each has said that it is clear and the accelerator has cleared its memories. done_o (pulse) ends
+// it;
 // failed_o with it: the accelerator did not come to rest or did not clear within LimitCycles each.
-// fault_clear_o (level): faults of before are forgotten, while what met them is being wiped and at no other time.
-// full_i (level): reset or a wipe of everything is under way; the accelerator is cleared then too, clear_done_o says that it is, or
-// that its time is over. acc_clear_o is high only while the accelerator is held in reset, and stays until cleared_i or that time.
+// fault_clear_o (level): faults of before are forgotten, while what met them is being wiped and at
+// no other time.
+// full_i (level): reset or a wipe of everything is under way; the accelerator is cleared then too,
+// clear_done_o says that it is, or that its time is over. acc_clear_o is high only while the
+// accelerator is held in reset, and stays until cleared_i or that time.
 `default_nettype none
 module shef_renew #(
     parameter int unsigned LimitCycles = 65536

@@ -1,17 +1,21 @@
-// Microcoded byte sequencer: runs the program of shef_ucode_pkg over a private scratch RAM and the control crypto units.
+// Microcoded byte sequencer: runs the program of shef_ucode_pkg over a private scratch RAM and the
+// control crypto units.
 //
-// Addresses of the program are 13 bits: 0x0000 scratch RAM (2 KiB), 0x0800 constant ROM (read only), 0x1000 the `ext` bus.
-// An operand is address + index register; r0 is always zero. The instruction word is described in shell-rtl/ucode/README.md.
+// Addresses of the program are 13 bits: 0x0000 scratch RAM (2 KiB), 0x0800 constant ROM (read
+// only), 0x1000 the `ext` bus. An operand is address + index register; r0 is always zero. The
+// instruction word is described in shell-rtl/ucode/README.md.
 //
-// ext bus: ext_req_o with ext_we_o, ext_addr_o, ext_wdata_o held until ext_ack_i; ext_rdata_i is valid with the ack.
-// Unit u (0 hmac, 1 gcm, 2 p256): cmd/in/out streams as in the unit's header; valid never waits for ready.
+// ext bus: ext_req_o with ext_we_o, ext_addr_o, ext_wdata_o held until ext_ack_i; ext_rdata_i is
+// valid with the ack.
+// Unit u (0 hmac, 1 gcm, 2 p256): cmd/in/out streams as in the unit's header; valid never waits for
+// ready.
 // event_i: a level; the instruction WAIT_EVENT continues when any bit is set.
-// wipe_i: level; the sequencer stops, clears registers and scrubs the scratch RAM; wipe_done_o is a level while wipe_i is held.
-// When wipe_i falls the program starts at address 0. trap_o (level until wipe): an instruction that must not occur was met.
+// wipe_i: level; the sequencer stops, clears registers and scrubs the scratch RAM; wipe_done_o is a
+// level while wipe_i is held. When wipe_i falls the program starts at address 0. trap_o (level
+// until wipe): an instruction that must not occur was met.
 //
-// Time: 3 cycles an instruction and 2 a byte copied or sent, 3 a byte compared, 4 a byte xored, 1 or 2 more where the ext bus
-// takes part; comparisons take the same time
-// wherever the bytes differ.
+// Time: 3 cycles an instruction and 2 a byte copied or sent, 3 a byte compared, 4 a byte xored, 1
+// or 2 more where the ext bus takes part; comparisons take the same time wherever the bytes differ.
 `default_nettype none
 module shef_seq
   import shef_ucode_pkg::*;

@@ -1,12 +1,16 @@
-// All engine sets: to the control plane they look like one; towards accelerator and memory every set has its port.
+// All engine sets: to the control plane they look like one; towards accelerator and memory every
+// set has its port.
 //
-// acc: AXI4 slaves, one per accelerator port; mem: AXI4 masters, one per memory port; rules in shef_demux, shef_port_mux, shef_set.
-// A region's key, epoch, statement values and written map are those of the set it belongs to: key_region_i, epoch_region_i,
-// stat_region_i, map_region_i choose. Commands: cmd_valid_i/cmd_ready_o, operands stay until cmd_done_o; SET_EPOCH goes to the
-// region's set, the others to one set after the other, so that a write on its way to one set never waits for a command of
-// another (two cycles more a set). cmd_err_o with cmd_done_o: some set said so.
-// cnt_o: statistic cnt_sel_i of set cnt_set_i, one cycle later; 0 of a set that is not there. region_fault_o: by region number.
-// fault_*, refusal_*: one pulse per set. halted_o: levels, the set was stopped by a fault of its own. wipe_i: all sets at once; wipe_done_o: all are done.
+// acc: AXI4 slaves, one per accelerator port; mem: AXI4 masters, one per memory port; rules in
+// shef_demux, shef_port_mux, shef_set. A region's key, epoch, statement values and written map are
+// those of the set it belongs to: key_region_i, epoch_region_i, stat_region_i, map_region_i choose.
+// Commands: cmd_valid_i/cmd_ready_o, operands stay until cmd_done_o; SET_EPOCH goes to the region's
+// set, the others to one set after the other, so that a write on its way to one set never waits for
+// a command of another (two cycles more a set). cmd_err_o with cmd_done_o: some set said so.
+// cnt_o: statistic cnt_sel_i of set cnt_set_i, one cycle later; 0 of a set that is not there.
+// region_fault_o: by region number.
+// fault_*, refusal_*: one pulse per set. halted_o: levels, the set was stopped by a fault of its
+// own. wipe_i: all sets at once; wipe_done_o: all are done.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY
 // (outputs that are not needed here are left open by name)

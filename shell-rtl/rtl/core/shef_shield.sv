@@ -1,13 +1,16 @@
-// The Shield: everything that stands between the accelerator and the rest, except the accelerator itself.
+// The Shield: everything that stands between the accelerator and the rest, except the accelerator
+// itself.
 //
-// Clock and reset: one clock, rst_ni low for at least one cycle. wipe_req_i (level) zeroises keys, memories, caches and
-// counters; wipe_ack_o rises when that is done and falls after wipe_req_i. Reset does the same before a seed is taken.
-// ctl (untrusted host) and krn (Security Kernel) are AXI4-Lite slaves, registers in docs/reference/registers.md; every access
-// is answered. reg is an AXI4-Lite master to the accelerator's registers, acc the AXI4 slaves for its memory accesses and
-// acc_rst_no its reset: the accelerator runs only while a session is keyed. acc_clear_o (level, in its reset only): it zeroes its
-// memories and answers with acc_cleared_i until acc_clear_o falls. acc_quiet_i: nothing is owed at its memory ports. A session waits for
-// both, within a bound each (shef_renew). mem are AXI4 masters and carry ciphertext and tags.
-// valid never waits for ready; payloads are stable while valid and not ready.
+// Clock and reset: one clock, rst_ni low for at least one cycle. wipe_req_i (level) zeroises keys,
+// memories, caches and counters; wipe_ack_o rises when that is done and falls after wipe_req_i.
+// Reset does the same before a seed is taken. ctl (untrusted host) and krn (Security Kernel) are
+// AXI4-Lite slaves, registers in docs/reference/registers.md; every access is answered. reg is an
+// AXI4-Lite master to the accelerator's registers, acc the AXI4 slaves for its memory accesses and
+// acc_rst_no its reset: the accelerator runs only while a session is keyed. acc_clear_o (level, in
+// its reset only): it zeroes its memories and answers with acc_cleared_i until acc_clear_o falls.
+// acc_quiet_i: nothing is owed at its memory ports. A session waits for both, within a bound each
+// (shef_renew). mem are AXI4 masters and carry ciphertext and tags. valid never waits for ready;
+// payloads are stable while valid and not ready.
 `default_nettype none
 module shef_shield
   import shef_pkg::*;
@@ -361,7 +364,8 @@ module shef_shield
   );
 
   // ---- accelerator ----
-  // It runs while a session is keyed and not a cycle longer: what it holds of one session is not seen by the next.
+  // It runs while a session is keyed and not a cycle longer: what it holds of one session is not
+  // seen by the next.
   logic acc_rst_nq;
   always_ff @(posedge clk_i) acc_rst_nq <= rst_ni && keyed;
   assign acc_rst_no = acc_rst_nq;
@@ -535,8 +539,8 @@ module shef_shield
   end
 
 `ifndef SYNTHESIS
-  // No statement is cleaner than the hardware: a set that has halted in a keyed session means a stopped Shield, 16 cycles later at
-  // the latest.
+  // No statement is cleaner than the hardware: a set that has halted in a keyed session means a
+  // stopped Shield, 16 cycles later at the latest.
   localparam logic [4:0] TELL_CYCLES = 5'd16;
   logic [4:0] untold_q;
   always_ff @(posedge clk_i) begin

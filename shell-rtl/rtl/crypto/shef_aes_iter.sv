@@ -1,12 +1,13 @@
-// AES-128/256 forward cipher (FIPS 197) with four S-boxes, one column per cycle, and a stored key schedule: small
-// instead of fast, for the few blocks of the control plane.
+// AES-128/256 forward cipher (FIPS 197) with four S-boxes, one column per cycle, and a stored key
+// schedule: small instead of fast, for the few blocks of the control plane.
 //
-// Key: start_key_i (one cycle while ready_o) with key256_i; then the 16 or 32 key bytes on key_valid_i/key_ready_o/
-// key_data_i. The schedule takes one cycle per word, 44 or 60 in all; ready_o is high again when it is stored.
-// Block: start_block_i (one cycle while ready_o) with block_i (byte 0 in [127:120]); 44 or 60 cycles later ready_o is
-// high and block_o holds the result until the next start.
-// wipe_i (level) clears every register at once and the schedule memory in 64 cycles; wiped_o (level while wipe_i)
-// says that both are done. Reset does the same; ready_o is low until then.
+// Key: start_key_i (one cycle while ready_o) with key256_i; then the 16 or 32 key bytes on
+// key_valid_i/key_ready_o/key_data_i. The schedule takes one cycle per word, 44 or 60 in all;
+// ready_o is high again when it is stored.
+// Block: start_block_i (one cycle while ready_o) with block_i (byte 0 in [127:120]); 44 or 60
+// cycles later ready_o is high and block_o holds the result until the next start.
+// wipe_i (level) clears every register at once and the schedule memory in 64 cycles; wiped_o (level
+// while wipe_i) says that both are done. Reset does the same; ready_o is low until then.
 `default_nettype none
 module shef_aes_iter
   import shef_aes_pkg::mix_column, shef_aes_pkg::sub_word, shef_aes_pkg::xtime;
@@ -92,7 +93,8 @@ module shef_aes_iter
   logic clear;
   assign clear = !rst_ni || (wipe_i && !scrubbed_q && state_q != S_SCRUB);
 
-  // Rotation brings the next column to the top, so ShiftRows is a fixed diagonal; the fourth column ends a round.
+  // Rotation brings the next column to the top, so ShiftRows is a fixed diagonal; the fourth column
+  // ends a round.
   always_ff @(posedge clk_i) begin
     if (clear) state_in_q <= '0;
     else if (state_q == S_IDLE && !wipe_i && !start_key_i && start_block_i) state_in_q <= block_i;

@@ -1,8 +1,9 @@
 // AES key expansion, one round key a cycle (FIPS 197, 5.2).
 //
-// start_i (pulse, while idle) takes the key: byte 0 in key_i[255:248], AES-128 uses key_i[255:128]. From the next cycle
-// wr_en_o writes one round key a cycle: slots 0..14 for AES-256; slots 0, 5..14 for AES-128, whose pipeline passes the
-// stages between. done_o is high in the cycle of the last write. 15 or 11 cycles. The key registers are zero when idle.
+// start_i (pulse, while idle) takes the key: byte 0 in key_i[255:248], AES-128 uses key_i[255:128].
+// From the next cycle wr_en_o writes one round key a cycle: slots 0..14 for AES-256; slots 0, 5..14
+// for AES-128, whose pipeline passes the stages between. done_o is high in the cycle of the last
+// write. 15 or 11 cycles. The key registers are zero when idle.
 `default_nettype none
 module shef_aes_keyexp (
   input  wire         clk_i,

@@ -1,9 +1,11 @@
 // AES encryption pipeline, Lanes blocks a cycle in lockstep, all under one key.
 //
-// Job port: valid/ready, four blocks a job (block 0 in [511:384]); a job every 4/Lanes cycles. Output: in order, no
-// back-pressure, 15 cycles after the handshake with four lanes (17 with two, 19 with one). The round keys of NKeys keys are
-// written through wr_* (round 0..14; AES-128 uses 0 and 5..14). key128_i bit k: key slot k holds an AES-128 key. It must not
-// change for a slot that has jobs in the pipeline. SboxRam: S-boxes in block RAM. clear_i zeroes all state registers; idle_o: no job inside.
+// Job port: valid/ready, four blocks a job (block 0 in [511:384]); a job every 4/Lanes cycles.
+// Output: in order, no back-pressure, 15 cycles after the handshake with four lanes (17 with two,
+// 19 with one). The round keys of NKeys keys are written through wr_* (round 0..14; AES-128 uses 0
+// and 5..14). key128_i bit k: key slot k holds an AES-128 key. It must not change for a slot that
+// has jobs in the pipeline. SboxRam: S-boxes in block RAM. clear_i zeroes all state registers;
+// idle_o: no job inside.
 `default_nettype none
 module shef_aes_lanes #(
   parameter int unsigned Lanes = 4,

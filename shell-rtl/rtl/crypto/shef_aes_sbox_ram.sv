@@ -1,6 +1,8 @@
-// SubBytes of one block (FIPS 197) in block RAM: eight synchronous ROMs of 256 bytes, each with two ports.
+// SubBytes of one block (FIPS 197) in block RAM: eight synchronous ROMs of 256 bytes, each with two
+// ports.
 //
-// No handshake: with en_i the bytes of state_i are replaced, and state_o shows them one cycle later; without it state_o stays.
+// No handshake: with en_i the bytes of state_i are replaced, and state_o shows them one cycle
+// later; without it state_o stays.
 // clear_i zeroes state_o.
 `default_nettype none
 module shef_aes_sbox_ram (

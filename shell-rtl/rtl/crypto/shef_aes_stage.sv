@@ -1,11 +1,14 @@
-// One stage of the AES pipeline: the round key memory of this round (NKeys keys) and Lanes rounds that share it.
+// One stage of the AES pipeline: the round key memory of this round (NKeys keys) and Lanes rounds
+// that share it.
 //
-// Stage 0 is the whitening, 1..13 are full rounds, 14 is the last round. An input with pass_i goes through unchanged
-// (stages 1..4 of AES-128). No back-pressure: what comes with valid_i is at state_o one cycle later; without valid_i
-// the stage keeps its state and does nothing. wr_* writes a round key. clear_i zeroes the state register (not the memory).
+// Stage 0 is the whitening, 1..13 are full rounds, 14 is the last round. An input with pass_i goes
+// through unchanged (stages 1..4 of AES-128). No back-pressure: what comes with valid_i is at
+// state_o one cycle later; without valid_i the stage keeps its state and does nothing. wr_* writes
+// a round key. clear_i zeroes the state register (not the memory).
 //
-// SboxRam: the S-boxes are block RAM, whose output register is that of the stage. So the state between two stages is the one
-// behind SubBytes of the next round, and the last stage has none: the latency is the same.
+// SboxRam: the S-boxes are block RAM, whose output register is that of the stage. So the state
+// between two stages is the one behind SubBytes of the next round, and the last stage has none: the
+// latency is the same.
 `default_nettype none
 module shef_aes_stage #(
   parameter int unsigned Lanes = 4,

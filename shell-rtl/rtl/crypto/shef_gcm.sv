@@ -1,17 +1,23 @@
-// AES-GCM engine of a set: keystream blocks and GHASH at up to 64 bytes a cycle, keys of up to 16 regions and their tree nodes.
+// AES-GCM engine of a set: keystream blocks and GHASH at up to 64 bytes a cycle, keys of up to 16
+// regions and their tree nodes.
 //
-// A key slot is {node, place}: 0..15 hold data keys (the first NRegions have powers), 16.. the node keys of the first NNodes.
-// key port: valid/ready. Takes a key and expands it: round keys, powers of H, len*H for the region's chunk size or, with
-// key_node_i, for a message of 48 bytes of additional data and no text. key_ready_o is low until all is stored (about 50 cycles + 11 per 64 bytes of the chunk) and while anything is in
-// the pipelines; job_ready_o and gh_ready_o are low meanwhile. Never load the key of a slot that has work waiting.
-// job port: valid/ready, four counter blocks a job, one job every 4/Lanes cycles; ks port: the four encrypted blocks, in
-// order, no back-pressure, 15 cycles later (17 with two lanes, 19 with one), job_user_i travels along.
-// gh port: valid/ready, 64 bytes of cipher text a beat, one beat every 4/Lanes cycles; gh_pow_i = beats of the chunk after
-// this one. s port: one result per gh_last_i, in order, no back-pressure, 6 cycles later (7, 9): GHASH including the
-// length block. Beats of slot 0 and slot 1 may interleave; slot 2 takes
-// single beats (first and last at once): a node's are a zero block and its 48 bytes.
-// wipe_i (level) zeroes every key, power and register; wipe_done_o is high, while wipe_i is, when all are zero
-// (64 * NRegions + NNodes cycles). Reset does the same before the first key is taken.
+// A key slot is {node, place}: 0..15 hold data keys (the first NRegions have powers), 16.. the node
+// keys of the first NNodes.
+// key port: valid/ready. Takes a key and expands it: round keys, powers of H, len*H for the
+// region's chunk size or, with key_node_i, for a message of 48 bytes of additional data and no
+// text. key_ready_o is low until all is stored (about 50 cycles + 11 per 64 bytes of the chunk) and
+// while anything is in the pipelines; job_ready_o and gh_ready_o are low meanwhile. Never load the
+// key of a slot that has work waiting.
+// job port: valid/ready, four counter blocks a job, one job every 4/Lanes cycles; ks port: the four
+// encrypted blocks, in order, no back-pressure, 15 cycles later (17 with two lanes, 19 with one),
+// job_user_i travels along.
+// gh port: valid/ready, 64 bytes of cipher text a beat, one beat every 4/Lanes cycles; gh_pow_i =
+// beats of the chunk after this one. s port: one result per gh_last_i, in order, no back-pressure,
+// 6 cycles later (7, 9): GHASH including the length block. Beats of slot 0 and slot 1 may
+// interleave; slot 2 takes single beats (first and last at once): a node's are a zero block and its
+// 48 bytes.
+// wipe_i (level) zeroes every key, power and register; wipe_done_o is high, while wipe_i is, when
+// all are zero (64 * NRegions + NNodes cycles). Reset does the same before the first key is taken.
 //
 // Blocks have byte 0 in their top bits; of four blocks, block 0 is in [511:384].
 `default_nettype none

@@ -1,16 +1,22 @@
-// AES-128/256-GCM (SP 800-38D, 96-bit IV) on a stream of bytes, small and slow, for the control plane.
+// AES-128/256-GCM (SP 800-38D, 96-bit IV) on a stream of bytes, small and slow, for the control
+// plane.
 //
 // Commands (cmd_valid_i/cmd_ready_o; cmd_ready_o high = idle, the last command is complete):
-//   0 INIT    len_i[0]: 256-bit key, len_i[1]: decrypt; 16 or 32 key bytes, then 12 IV bytes follow on `in`
-//   1 AAD     len_i bytes of additional data follow on `in` (0 allowed, repeatable, all before DATA)
+//   0 INIT    len_i[0]: 256-bit key, len_i[1]: decrypt; 16 or 32 key bytes, then 12 IV bytes follow
+//             on `in`
+//   1 AAD     len_i bytes of additional data follow on `in` (0 allowed, repeatable, all before
+//             DATA)
 //   2 DATA    len_i bytes follow on `in`, as many come on `out` (0 allowed, repeatable)
-//   3 FINAL   the 16 bytes of the computed tag on `out`; comparing is the caller's, in decryption too
-// Any other command completes at once without effect. `in` and `out` are valid/ready byte streams without a
-// combinational path between them; at most one byte is held between, so DATA needs both served.
-// Together below 2^32 bytes of AAD and of data each.
-// Cycles: INIT about 180 (256-bit key); AAD 1 per byte; DATA 2 per byte and 64 per 16 bytes; FINAL about 100.
-// wipe_i (level) clears every register and, in 64 cycles, the key schedule; cmd_ready_o while wipe_i is high says that
-// this has happened, and no command is taken. Reset does the same. ok_o is always 1.
+//   3 FINAL   the 16 bytes of the computed tag on `out`; comparing is the caller's, in decryption
+//             too
+// Any other command completes at once without effect. `in` and `out` are valid/ready byte streams
+// without a combinational path between them; at most one byte is held between, so DATA needs both
+// served. Together below 2^32 bytes of AAD and of data each.
+// Cycles: INIT about 180 (256-bit key); AAD 1 per byte; DATA 2 per byte and 64 per 16 bytes; FINAL
+// about 100.
+// wipe_i (level) clears every register and, in 64 cycles, the key schedule; cmd_ready_o while
+// wipe_i is high says that this has happened, and no command is taken. Reset does the same. ok_o is
+// always 1.
 `default_nettype none
 module shef_gcm_iter (
     input wire logic clk_i,
@@ -62,7 +68,8 @@ module shef_gcm_iter (
   logic out_valid_q;
   logic [7:0] out_data_q;
 
-  // GHASH, a byte of the block per cycle: product += byte * H x^(8 i). hash_q shifts out the last sum on the way.
+  // GHASH, a byte of the block per cycle: product += byte * H x^(8 i). hash_q shifts out the last
+  // sum on the way.
   logic [127:0] hash_key_q;
   logic [127:0] hash_power_q;
   logic [127:0] hash_q;

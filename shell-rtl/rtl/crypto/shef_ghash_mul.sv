@@ -1,11 +1,15 @@
-// Sum of Lanes carry-less 128 x 128 products, not reduced, in three register stages: operands (of the leaves, where that is
-// faster to simulate), leaf products (summed over the lanes inside the leaves), recombination.
+// Sum of Lanes carry-less 128 x 128 products, not reduced, in three register stages: operands (of
+// the leaves, where that is faster to simulate), leaf products (summed over the lanes inside the
+// leaves), recombination.
 //
-// No handshake, no back-pressure: product_o belongs to the operands of three cycles before; valid_o says that they came
-// with valid_i. first/last/slot/tag travel along. A stage without valid input does nothing. clear_i zeroes all registers.
+// No handshake, no back-pressure: product_o belongs to the operands of three cycles before; valid_o
+// says that they came with valid_i. first/last/slot/tag travel along. A stage without valid input
+// does nothing. clear_i zeroes all registers.
 //
-// TableForm 1: Karatsuba down to 32 bits, leaves by integer multiplication with holes (fast in simulation).
-// TableForm 0: Karatsuba down to 8 bits, leaves by AND and XOR (synthesis). Both give the same bits.
+// TableForm 1: Karatsuba down to 32 bits, leaves by integer multiplication with holes (fast in
+// simulation).
+// TableForm 0: Karatsuba down to 8 bits, leaves by AND and XOR (synthesis). Both give the same
+// bits.
 `default_nettype none
 module shef_ghash_mul #(
   parameter int unsigned Lanes = 4,
@@ -37,8 +41,8 @@ module shef_ghash_mul #(
   logic [255:0] product_q;
 
   if (TableForm) begin : gen_table
-    // A 32 x 32 carry-less product: operands with three holes between their bits, so that the sums of an integer
-    // product stay inside four bits, of which the lowest is the parity.
+    // A 32 x 32 carry-less product: operands with three holes between their bits, so that the sums
+    // of an integer product stay inside four bits, of which the lowest is the parity.
     function automatic logic [63:0] clmul32(input logic [31:0] x, input logic [31:0] y);
       logic [63:0] x0, x1, x2, x3, y0, y1, y2, y3, z0, z1, z2, z3;
       x0 = {32'd0, x & 32'h1111_1111};
@@ -57,7 +61,8 @@ module shef_ghash_mul #(
           | (z3 & 64'h8888_8888_8888_8888);
     endfunction
 
-    // Nine leaf operands of 32 bits: {low, high, low^high} of {low, high, low^high}; which words of the operand go in.
+    // Nine leaf operands of 32 bits: {low, high, low^high} of {low, high, low^high}; which words of
+    // the operand go in.
     // Registers one by one, not as arrays: faster in simulation.
     localparam logic [8:0][3:0] WORDS = {4'hf, 4'ha, 4'h5, 4'hc, 4'h8, 4'h4, 4'h3, 4'h2, 4'h1};
 
@@ -132,8 +137,8 @@ module shef_ghash_mul #(
       return z;
     endfunction
 
-    // Operands of a level below: part 3*i + k takes {low, high, low^high} of part i by k. Two levels go before the registers, two
-    // behind them.
+    // Operands of a level below: part 3*i + k takes {low, high, low^high} of part i by k. Two
+    // levels go before the registers, two behind them.
     function automatic logic [8:0][31:0] parts32(input logic [127:0] x);
       logic [2:0][63:0] x64;
       logic [8:0][31:0] y;

@@ -3,13 +3,16 @@
 // Commands (cmd_valid_i/cmd_ready_o; cmd_ready_o high = idle, the last command is complete):
 //   0 HASH_INIT   start a plain hash
 //   1 HMAC_INIT   start an HMAC; 32 key bytes follow on `in`
-//   2 ABSORB      len_i message bytes follow on `in` (0 is allowed; any number of ABSORB, together below 2^32 bytes)
-//   3 FINAL       pads, then gives 32 bytes on `out`; afterwards the unit holds nothing of key, message or digest
-// Any other command completes at once without effect. `in` and `out` are valid/ready byte streams without a
-// combinational path between them.
-// Cycles: 129 per 64-byte block taken, FINAL of a hash at most 258 + 32, of an HMAC three more blocks.
-// wipe_i (level) clears every register; cmd_ready_o while wipe_i is high says that this has happened, and no command
-// is taken. ok_o is always 1.
+//   2 ABSORB      len_i message bytes follow on `in` (0 is allowed; any number of ABSORB, together
+//                 below 2^32 bytes)
+//   3 FINAL       pads, then gives 32 bytes on `out`; afterwards the unit holds nothing of key,
+//                 message or digest
+// Any other command completes at once without effect. `in` and `out` are valid/ready byte streams
+// without a combinational path between them.
+// Cycles: 129 per 64-byte block taken, FINAL of a hash at most 258 + 32, of an HMAC three more
+// blocks.
+// wipe_i (level) clears every register; cmd_ready_o while wipe_i is high says that this has
+// happened, and no command is taken. ok_o is always 1.
 `default_nettype none
 module shef_hmac (
     input wire logic clk_i,
@@ -143,7 +146,8 @@ module shef_hmac (
 
   assign feed = sha_valid && sha_ready;
 
-  // The hash state is the finished inner digest until the outer hash is started in the middle of its key block.
+  // The hash state is the finished inner digest until the outer hash is started in the middle of
+  // its key block.
   always_ff @(posedge clk_i) begin
     if (!rst_ni || wipe_i || state_q == S_CLEAR) key_q <= '0;
     else if (feed && state_q == S_KEY) key_q <= {key_q[247:0], in_data_i};

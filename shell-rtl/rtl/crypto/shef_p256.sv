@@ -4,19 +4,25 @@
 //   0 LOAD_K  1 LOAD_X  2 LOAD_Y   32 bytes, big-endian, on `in`
 //   3 MUL          result = k (x, y)       ok_o = result is not the point at infinity
 //   4 MUL_G        result = k G            ok_o likewise
-//   5 CHECK_POINT  ok_o = x < p, y < p and (x, y) is on the curve; MUL computes nonsense for other points
+//   5 CHECK_POINT  ok_o = x < p, y < p and (x, y) is on the curve; MUL computes nonsense for other
+//                  points
 //   6 CHECK_K      ok_o = 0 < k < n
-//   7 READ_X  8 READ_Y             32 bytes of the last result on `out`, big-endian; repeatable (0 at infinity)
-// Any other command completes at once without effect. k, x, y and the result stay until loaded anew or wiped. ok_o belongs
-// to the last command of 3..6. `in` and `out` are valid/ready byte streams without a combinational path between them.
+//   7 READ_X  8 READ_Y             32 bytes of the last result on `out`, big-endian; repeatable (0
+//                                  at infinity)
+// Any other command completes at once without effect. k, x, y and the result stay until loaded anew
+// or wiped. ok_o belongs to the last command of 3..6. `in` and `out` are valid/ready byte streams
+// without a combinational path between them.
 //
-// Every command takes the same number of cycles whatever k, x and y are, and touches the same addresses in the same order:
-// one fixed program (shef_p256_pkg), whose only decisions on data are operand selections.
-// Cycles from acceptance: MUL 219,839, MUL_G 219,807, CHECK_POINT 180, CHECK_K 19, LOAD 160, READ 192 (no stalls).
-// Structure: 16 registers of 264 bits in a memory of 64 words of 66 bits with two read ports (distributed RAM), one
-// 66 x 66 multiplier, product-scanning Montgomery multiplication in 21 cycles, additions in 5.
-// wipe_i (level) clears every register at once and the memory in 64 cycles; cmd_ready_o while wipe_i is high says that
-// this has happened, and no command is taken. Reset does the same.
+// Every command takes the same number of cycles whatever k, x and y are, and touches the same
+// addresses in the same order: one fixed program (shef_p256_pkg), whose only decisions on data are
+// operand selections.
+// Cycles from acceptance: MUL 219,839, MUL_G 219,807, CHECK_POINT 180, CHECK_K 19, LOAD 160, READ
+// 192 (no stalls).
+// Structure: 16 registers of 264 bits in a memory of 64 words of 66 bits with two read ports
+// (distributed RAM), one 66 x 66 multiplier, product-scanning Montgomery multiplication in 21
+// cycles, additions in 5.
+// wipe_i (level) clears every register at once and the memory in 64 cycles; cmd_ready_o while
+// wipe_i is high says that this has happened, and no command is taken. Reset does the same.
 `default_nettype none
 module shef_p256
   import shef_p256_pkg::*;
@@ -46,9 +52,10 @@ module shef_p256
   } state_e;
 
   // ---- Montgomery multiplication: what happens in each of its steps ----
-  // Steps 0..15 read the limbs of one partial product, in the order of the columns i + j; two multiplier stages later
-  // (steps 3..18) it is accumulated. Column k of the sum, less its low limb m (k < 4; p = -1 mod 2^66), moves on to
-  // column k + 1, and m p adds m 2^30 to column k + 1, m 2^60 to k + 2 and m (2^58 - 2^26) to k + 3.
+  // Steps 0..15 read the limbs of one partial product, in the order of the columns i + j; two
+  // multiplier stages later (steps 3..18) it is accumulated. Column k of the sum, less its low limb
+  // m (k < 4; p = -1 mod 2^66), moves on to column k + 1, and m p adds m 2^30 to column k + 1, m
+  // 2^60 to k + 2 and m (2^58 - 2^26) to k + 3.
   localparam logic [1:0] LIMB_A[16] = '{0, 0, 1, 0, 1, 2, 0, 1, 2, 3, 1, 2, 3, 2, 3, 3};
   localparam logic [1:0] LIMB_B[16] = '{0, 1, 0, 2, 1, 0, 3, 2, 1, 0, 3, 2, 1, 3, 2, 3};
   localparam logic [15:0] COLUMN_FIRST = 16'b1010_0100_0100_1011;  // bit s: product s is the first of its column
@@ -96,7 +103,8 @@ module shef_p256
   logic [65:0] operand_a, operand_b;
   logic shifting;
   assign shifting = instr_q.op == OP_ROTATE || instr_q.op == OP_LOAD || instr_q.op == OP_READ;
-  // step of a shifting instruction: 0 takes the incoming bits, 1..4 the limbs; READ has one more before
+  // step of a shifting instruction: 0 takes the incoming bits, 1..4 the limbs; READ has one more
+  // before
   assign limb_s = (instr_q.op == OP_READ) ? 2'(step_q - 5'd2) : 2'(step_q - 5'd1);
   always_comb begin
     limb_a = step_q[1:0];
@@ -350,7 +358,8 @@ module shef_p256
           endcase
         end
 
-        // LOAD: take a byte, shift the four limbs. READ: take the top byte, give it, shift it in at the bottom.
+        // LOAD: take a byte, shift the four limbs. READ: take the top byte, give it, shift it in at
+        // the bottom.
         S_BYTES: begin
           if (instr_q.op == OP_LOAD) begin
             if (step_q != 5'd0 || in_valid_i) step_q <= (step_q == 5'd4) ? 5'd0 : step_q + 5'd1;

@@ -1,10 +1,12 @@
 // Microcode and constants of shef_p256.
 //
-// Numbers are 264 bits wide: four limbs of 66 bits, limb 0 lowest; Montgomery form is x R mod p with R = 2^264. Additions
-// and subtractions do not reduce: a product of values below A p and B p is below (1 + A B / 256) p, and along this program
-// no value reaches 34 p (the constants of OP_SUB are the smallest powers of two above the subtrahend's bound), far below
-// the 256 p that fit. Between iterations X < 3.5 p, Y < 5.5 p, Z < 4.1 p.
-// Point formulas: Renes, Costello, Batina 2015 (eprint 2015/1060), algorithms 4 and 6, complete for a = -3 and odd order.
+// Numbers are 264 bits wide: four limbs of 66 bits, limb 0 lowest; Montgomery form is x R mod p
+// with R = 2^264. Additions and subtractions do not reduce: a product of values below A p and B p
+// is below (1 + A B / 256) p, and along this program no value reaches 34 p (the constants of OP_SUB
+// are the smallest powers of two above the subtrahend's bound), far below the 256 p that fit.
+// Between iterations X < 3.5 p, Y < 5.5 p, Z < 4.1 p.
+// Point formulas: Renes, Costello, Batina 2015 (eprint 2015/1060), algorithms 4 and 6, complete for
+// a = -3 and odd order.
 `default_nettype none
 // A package offers more than one design uses.
 /* verilator lint_off UNUSEDPARAM */

@@ -1,9 +1,11 @@
-// SHA-256 compression (FIPS 180-4) on a stream of bytes, one round per cycle. No padding: the user feeds whole blocks.
+// SHA-256 compression (FIPS 180-4) on a stream of bytes, one round per cycle. No padding: the user
+// feeds whole blocks.
 //
-// init_i (one cycle, only while ready_o, no byte in the same cycle) sets the hash state to its initial value; with
-// drop_i it also drops a partial block.
-// valid_i/ready_o/data_i: message bytes. Every 64th byte starts a compression; ready_o is low for its 65 cycles, so a
-// block takes 129 cycles. digest_o (byte 0 in [255:248]) is valid while ready_o.
+// init_i (one cycle, only while ready_o, no byte in the same cycle) sets the hash state to its
+// initial value; with drop_i it also drops a partial block.
+// valid_i/ready_o/data_i: message bytes. Every 64th byte starts a compression; ready_o is low for
+// its 65 cycles, so a block takes 129 cycles. digest_o (byte 0 in [255:248]) is valid while
+// ready_o.
 // wipe_i clears every register and has precedence.
 `default_nettype none
 module shef_sha256 (

@@ -1,6 +1,8 @@
-// One AXI4-Lite port for two slaves: accesses to one page go to the second one, all others to the first.
+// One AXI4-Lite port for two slaves: accesses to one page go to the second one, all others to the
+// first.
 //
-// One write and one read are under way at a time. AW and AR pass combinationally, W after its AW, answers combinationally.
+// One write and one read are under way at a time. AW and AR pass combinationally, W after its AW,
+// answers combinationally.
 `default_nettype none
 module shef_axil_split #(
     parameter logic [7:0] Page = 8'hb0

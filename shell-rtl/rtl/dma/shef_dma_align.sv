@@ -1,11 +1,13 @@
-// Middle of a mover: moves the bytes of each piece from their place in the beats that were read to their place in the beats
-// that are written, and says which beats make a burst.
+// Middle of a mover: moves the bytes of each piece from their place in the beats that were read to
+// their place in the beats that are written, and says which beats make a burst.
 //
-// Handshake: pieces, beats in (in the order of the pieces), beats out with strobes, and bursts (with or after their last beat),
-// all valid/ready. A burst ends at each multiple of Beats and at the end of its piece. One beat a cycle, one more cycle
-// for each piece, and one where the bytes of the first beat wanted lie in two.
-// A beat with an error ends its piece: what was written before it stays, the beat and all behind it are read and dropped, and
-// so are the later pieces of the queue up to the next fresh one. Every piece has exactly one burst with `ends`.
+// Handshake: pieces, beats in (in the order of the pieces), beats out with strobes, and bursts
+// (with or after their last beat), all valid/ready. A burst ends at each multiple of Beats and at
+// the end of its piece. One beat a cycle, one more cycle for each piece, and one where the bytes of
+// the first beat wanted lie in two.
+// A beat with an error ends its piece: what was written before it stays, the beat and all behind it
+// are read and dropped, and so are the later pieces of the queue up to the next fresh one. Every
+// piece has exactly one burst with `ends`.
 `default_nettype none
 module shef_dma_align
   import shef_pkg::*;

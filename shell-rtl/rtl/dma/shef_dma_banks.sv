@@ -1,8 +1,10 @@
-// Brings the memory accesses of the DMA engine to the memory port of their address: that of the region whose data or tags lie
-// there, and the first port for all other addresses (nobody moves the nodes of a tree).
+// Brings the memory accesses of the DMA engine to the memory port of their address: that of the
+// region whose data or tags lie there, and the first port for all other addresses (nobody moves the
+// nodes of a tree).
 //
-// Handshake: AXI4 on both sides, R and B always taken. A direction that changes its port waits until nothing of it is under way
-// at the other; W goes after its AW. Combinational, one beat a cycle. With one port: wires.
+// Handshake: AXI4 on both sides, R and B always taken. A direction that changes its port waits
+// until nothing of it is under way at the other; W goes after its AW. Combinational, one beat a
+// cycle. With one port: wires.
 `default_nettype none
 module shef_dma_banks
   import shef_pkg::*;

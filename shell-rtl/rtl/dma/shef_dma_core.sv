@@ -1,10 +1,11 @@
 // The core with its `host` port: shef_core, and the DMA engine beside it at the memory ports.
 //
-// Ports as in shef_core; host and dma_irq as in shef_dma, whose registers are page 0xB0 of ctl. A shell that reaches host memory takes
-// this module, another one shef_core.
-// The engine stands between the Shield and memory: what it reaches is ciphertext and tags. At a memory port Shield and engine
-// take turns, burst by burst, and are told apart by id[7:6]; the ids of the Shield are turned so that these bits are free.
-// A wipe is acknowledged when the Shield is zeroised and nothing of the engine is under way.
+// Ports as in shef_core; host and dma_irq as in shef_dma, whose registers are page 0xB0 of ctl. A
+// shell that reaches host memory takes this module, another one shef_core. The engine stands
+// between the Shield and memory: what it reaches is ciphertext and tags. At a memory port Shield
+// and engine take turns, burst by burst, and are told apart by id[7:6]; the ids of the Shield are
+// turned so that these bits are free. A wipe is acknowledged when the Shield is zeroised and
+// nothing of the engine is under way.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY
 // (outputs that are not needed here are left open by name)

@@ -1,5 +1,5 @@
-// Types and constants of the DMA engine: descriptors and completions as docs/reference/dma-rings.md has them, and what its blocks
-// exchange. Its registers are in shef_dma_regs_pkg.
+// Types and constants of the DMA engine: descriptors and completions as docs/reference/dma-rings.md
+// has them, and what its blocks exchange. Its registers are in shef_dma_regs_pkg.
 `default_nettype none
 // A package offers more than one design uses.
 /* verilator lint_off UNUSEDPARAM */
@@ -62,7 +62,8 @@ package shef_dma_pkg;
   endfunction
 
   // ---- between the blocks ----
-  // A part of a descriptor that lies in one page of host memory. Without bytes it only brings its end and its status.
+  // A part of a descriptor that lies in one page of host memory. Without bytes it only brings its
+  // end and its status.
   typedef struct packed {
     logic [QUEUE_W-1:0] q;  // its queue
     logic [63:0] src;

@@ -1,8 +1,8 @@
 // Writes completions of all queues into host memory: 16 bytes in one beat each.
 //
-// Handshake: a completion of a queue (valid/ready, the lowest queue first); AXI4 AW/W under id 0, B always taken. told_o[q] is a
-// pulse when a completion of q is acknowledged, ok_o says how. At most 16 are unanswered, and up to eight
-// go out between two bursts of others. A completion a cycle.
+// Handshake: a completion of a queue (valid/ready, the lowest queue first); AXI4 AW/W under id 0, B
+// always taken. told_o[q] is a pulse when a completion of q is acknowledged, ok_o says how. At most
+// 16 are unanswered, and up to eight go out between two bursts of others. A completion a cycle.
 // owed_o (level): a B is awaited. bad_o (pulse): a B that is not owed.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY

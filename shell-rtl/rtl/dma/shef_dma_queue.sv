@@ -1,10 +1,12 @@
 // One queue of the DMA engine: its registers, its life and its interrupts.
 //
-// write_i is a pulse with register offset and value; what makes no sense is dropped. read_i selects data_o combinationally.
-// The ring's place, its length and the interrupt can be written while the queue is off. clear_i (level) turns the queue off and
-// then zeroes its registers; quiet_o (level) says that it is off. dead_i (level): the engine reaches nothing any more. A queue
-// that is turned off shows it only when nothing of it is under way on a bus.
-// irq_valid_o is held, with the same vector, until irq_ready_i. The other ports are those of shef_dma_work.
+// write_i is a pulse with register offset and value; what makes no sense is dropped. read_i selects
+// data_o combinationally. The ring's place, its length and the interrupt can be written while the
+// queue is off. clear_i (level) turns the queue off and then zeroes its registers; quiet_o (level)
+// says that it is off. dead_i (level): the engine reaches nothing any more. A queue that is turned
+// off shows it only when nothing of it is under way on a bus.
+// irq_valid_o is held, with the same vector, until irq_ready_i. The other ports are those of
+// shef_dma_work.
 `default_nettype none
 module shef_dma_queue
   import shef_pkg::*;

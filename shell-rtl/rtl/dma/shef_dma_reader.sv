@@ -1,9 +1,10 @@
-// Read side of a mover: keeps up to Slots bursts of up to Beats beats open, each under an id of its own, and hands the beats on
-// in the order of the requests, whatever order the answers come in.
+// Read side of a mover: keeps up to Slots bursts of up to Beats beats open, each under an id of its
+// own, and hands the beats on in the order of the requests, whatever order the answers come in.
 //
-// Handshake: requests (valid/ready) are bursts inside one page; AR as in AXI4; R is always taken, because each burst has its
-// place before it is asked for; beats out (valid/ready) with their response. Latency two cycles from R to the beat, one beat a
-// cycle. owed_o (level): an answer is awaited. bad_o (pulse): a beat that was not owed, or RLAST in the wrong place.
+// Handshake: requests (valid/ready) are bursts inside one page; AR as in AXI4; R is always taken,
+// because each burst has its place before it is asked for; beats out (valid/ready) with their
+// response. Latency two cycles from R to the beat, one beat a cycle. owed_o (level): an answer is
+// awaited. bad_o (pulse): a beat that was not owed, or RLAST in the wrong place.
 `default_nettype none
 module shef_dma_reader
   import shef_pkg::*;

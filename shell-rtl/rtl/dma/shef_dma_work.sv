@@ -1,12 +1,16 @@
-// Work of one queue: fetches its descriptors, cuts them into pieces for the movers, and turns their ends into completions.
+// Work of one queue: fetches its descriptors, cuts them into pieces for the movers, and turns their
+// ends into completions.
 //
-// Descriptors are done in order. Those of one direction follow one another without a pause; where the direction changes, the
-// next waits until the last is acknowledged. After the first failure of a chain nothing of it is begun any more.
+// Descriptors are done in order. Those of one direction follow one another without a pause; where
+// the direction changes, the next waits until the last is acknowledged. After the first failure of
+// a chain nothing of it is begun any more.
 //
-// on_i (level): the queue works; start_i is a pulse before it, with nothing under way. When it falls everything that waits is
-// forgotten, and busy_o (level) falls when what is on the buses has ended. cancel_i (pulse) ends what stands before tail_i.
-// Requests are valid/ready inside the engine: what is offered may change until it is taken. piece_valid_o[0] is to the card, [1]
-// to the host. done_valid_i, beat_valid_i and told_i are pulses. failed_o (level): the ring cannot be reached.
+// on_i (level): the queue works; start_i is a pulse before it, with nothing under way. When it
+// falls everything that waits is forgotten, and busy_o (level) falls when what is on the buses has
+// ended. cancel_i (pulse) ends what stands before tail_i. Requests are valid/ready inside the
+// engine: what is offered may change until it is taken. piece_valid_o[0] is to the card, [1] to the
+// host. done_valid_i, beat_valid_i and told_i are pulses. failed_o (level): the ring cannot be
+// reached.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY
 // (outputs that are not needed here are left open by name)

@@ -1,9 +1,10 @@
-// Write side of a mover: holds beats until their burst is whole, sends it, and tells the end of each piece when all its
-// bursts are acknowledged.
+// Write side of a mover: holds beats until their burst is whole, sends it, and tells the end of
+// each piece when all its bursts are acknowledged.
 //
-// Handshake: beats in and bursts in (valid/ready), a burst with or after its last beat; AXI4 AW/W under id 0, B always taken.
-// W never stalls inside a burst for want of data. At most Open bursts are unanswered. done_valid_o is a pulse, in the order of the
-// pieces; the status is Error if a B of the piece was none, else that of the piece. One beat a cycle.
+// Handshake: beats in and bursts in (valid/ready), a burst with or after its last beat; AXI4 AW/W
+// under id 0, B always taken. W never stalls inside a burst for want of data. At most Open bursts
+// are unanswered. done_valid_o is a pulse, in the order of the pieces; the status is Error if a B
+// of the piece was none, else that of the piece. One beat a cycle.
 // owed_o (level): a B is awaited. bad_o (pulse): a B that is not owed.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY

@@ -1,7 +1,8 @@
 // Types and constants shared by all modules of the Shield.
 //
-// Byte order: AXI data carries the byte of the lowest address in bits [7:0]. Cryptographic blocks and keys are kept
-// as the standards print them: byte 0 in the most significant bits. beat_to_blocks/blocks_to_beat convert.
+// Byte order: AXI data carries the byte of the lowest address in bits [7:0]. Cryptographic blocks
+// and keys are kept as the standards print them: byte 0 in the most significant bits.
+// beat_to_blocks/blocks_to_beat convert.
 `default_nettype none
 // A package offers more than one design uses.
 /* verilator lint_off UNUSEDPARAM */

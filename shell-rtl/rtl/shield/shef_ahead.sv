@@ -1,8 +1,9 @@
-// Reads of a region that go from chunk to chunk, and the next chunk that is worth to be fetched ahead.
+// Reads of a region that go from chunk to chunk, and the next chunk that is worth to be fetched
+// ahead.
 //
-// rd_i, wr_i: a read or a write of that region and chunk was decided (pulses). end_o: the stream ended, in the second cycle after
-// the event that ends it; what was fetched ahead is no longer kept. next_valid_o: next_chunk_o of region_o is the next one, taken
-// over with next_take_i.
+// rd_i, wr_i: a read or a write of that region and chunk was decided (pulses). end_o: the stream
+// ended, in the second cycle after the event that ends it; what was fetched ahead is no longer
+// kept. next_valid_o: next_chunk_o of region_o is the next one, taken over with next_take_i.
 `default_nettype none
 module shef_ahead
   import shef_pkg::*;

@@ -1,9 +1,11 @@
 // Which beats of each gathered line were touched, and which are whole.
 //
-// new_*: forget a line. put_*: a beat of a line was written and is whole or not; put_touched_o (also without put_valid_i): was it
-// touched before; put_full_o says in the same cycle whether the line is whole with it (up to put_last_i). ask_*: combinational: was the beat touched.
-// All marks die with clr_i, and while it is high the words at zero_addr_i are written with zeros. The marks are in distributed RAM, written in one place;
-// a line that was forgotten is marked so until its first put.
+// new_*: forget a line. put_*: a beat of a line was written and is whole or not; put_touched_o
+// (also without put_valid_i): was it touched before; put_full_o says in the same cycle whether the
+// line is whole with it (up to put_last_i). ask_*: combinational: was the beat touched. All marks
+// die with clr_i, and while it is high the words at zero_addr_i are written with zeros. The marks
+// are in distributed RAM, written in one place; a line that was forgotten is marked so until its
+// first put.
 `default_nettype none
 module shef_beats
   import shef_set_pkg::*;

@@ -1,18 +1,24 @@
-// Chunk cache: a 4-way set-associative write-back cache of plain chunks between an accelerator port and its engine set, for
-// random access to more than the set's own lines hold. A line is a chunk of the set's regions (all of one size).
+// Chunk cache: a 4-way set-associative write-back cache of plain chunks between an accelerator port
+// and its engine set, for random access to more than the set's own lines hold. A line is a chunk of
+// the set's regions (all of one size).
 //
-// Both sides are AXI4; the accelerator's side takes what shef_set takes. Segments are served in their order: a read 6 cycles after its
-// request if its line is here, one beat a cycle; up to 16 lines are on their way at a time. A write is looked up when its
-// data are here, so that a read never waits for W. A line that is written whole is not fetched. A burst that must be refused is
-// answered here and shown to the set, which records it; so is a read that the set answers with an error.
-// cmd_*: flush, invalidate, epoch: the cache writes back what is dirty (and forgets all lines but for a flush), then passes the
-// command on (set_cmd_*) and its end back. stop_i, region_fault_i: answers with SLVERR and zeros. wipe_i (level): zeroes
-// everything; wipe_done_o while it is held. A segment accepted before a wipe is answered with an error after it; a W beat is taken
-// only when a burst that was accepted before owes it. A segment is looked up when its queue has room, and a write when its answer has.
-// One whose line, or all four that it could have, are used by reads that the accelerator has not taken waits for them, and so do those
-// behind it. A command waits for none of them: it finds that segment before it has changed anything, and lets it look again afterwards.
-// A write-back that the set answers with an error, although it has not stopped
-// and the region is not frozen, is a loss: everything is answered with errors from then on, and fault_* (valid/ready) tells it.
+// Both sides are AXI4; the accelerator's side takes what shef_set takes. Segments are served in
+// their order: a read 6 cycles after its request if its line is here, one beat a cycle; up to 16
+// lines are on their way at a time. A write is looked up when its data are here, so that a read
+// never waits for W. A line that is written whole is not fetched. A burst that must be refused is
+// answered here and shown to the set, which records it; so is a read that the set answers with an
+// error.
+// cmd_*: flush, invalidate, epoch: the cache writes back what is dirty (and forgets all lines but
+// for a flush), then passes the command on (set_cmd_*) and its end back. stop_i, region_fault_i:
+// answers with SLVERR and zeros. wipe_i (level): zeroes everything; wipe_done_o while it is held. A
+// segment accepted before a wipe is answered with an error after it; a W beat is taken only when a
+// burst that was accepted before owes it. A segment is looked up when its queue has room, and a
+// write when its answer has. One whose line, or all four that it could have, are used by reads that
+// the accelerator has not taken waits for them, and so do those behind it. A command waits for none
+// of them: it finds that segment before it has changed anything, and lets it look again afterwards.
+// A write-back that the set answers with an error, although it has not stopped and the region is
+// not frozen, is a loss: everything is answered with errors from then on, and fault_* (valid/ready)
+// tells it.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY
 // (outputs that are not needed here are left open by name)
@@ -515,7 +521,8 @@ module shef_cache
   );
 
   // ---- losses: the accelerator was told OKAY for data that are not in memory ----
-  // A set that has stopped answers with errors too, and says itself why; that is known outside within WaitLog2 cycles.
+  // A set that has stopped answers with errors too, and says itself why; that is known outside
+  // within WaitLog2 cycles.
   localparam int unsigned WaitLog2 = 3;
   logic told_q;
   reg_idx_t lost_region_q;
@@ -611,7 +618,8 @@ module shef_cache
   cmd_state_e cmd_q;
   assign hold = cmd_q != C_IDLE;
   assign look_go = !poison && (cmd_q == C_IDLE || cmd_q == C_DRAIN);
-  // Reads that were looked up keep their lines until the accelerator takes them, whatever becomes of the directory.
+  // Reads that were looked up keep their lines until the accelerator takes them, whatever becomes
+  // of the directory.
   assign parked = look_valid && !look_q.err && (look_hit ? conflict : !look_can);
   assign held = q_valid_q[1] == '0 && (!look_valid || parked);
   assign walk = cmd_q == C_WALK;

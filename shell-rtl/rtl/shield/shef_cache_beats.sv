@@ -1,10 +1,12 @@
 // W beats of the cache: holds them until their line is here, and counts what bursts owe.
 //
-// aw_fire_i (pulse): a burst was taken, which owes aw_len_i + 1 beats. W is valid/ready; a beat is taken only if a burst owes it and
-// there is room. free_o: beats that are here and not spoken for; promise_i (pulse) speaks for promise_n_i of them, at most free_o.
-// pop_i takes the oldest beat away, one that was spoken for; valid_o: it is here, on data_o and strb_o. whole_o: no beat that is here came
-// with a strobe low. hold_i (level): nothing is taken. clr_i (level, with hold_i) zeroes the word at zero_addr_i; how many beats are
-// here, owed and spoken for does not change by that, so that the bursts of before end as they began.
+// aw_fire_i (pulse): a burst was taken, which owes aw_len_i + 1 beats. W is valid/ready; a beat is
+// taken only if a burst owes it and there is room. free_o: beats that are here and not spoken for;
+// promise_i (pulse) speaks for promise_n_i of them, at most free_o.
+// pop_i takes the oldest beat away, one that was spoken for; valid_o: it is here, on data_o and
+// strb_o. whole_o: no beat that is here came with a strobe low. hold_i (level): nothing is taken.
+// clr_i (level, with hold_i) zeroes the word at zero_addr_i; how many beats are here, owed and
+// spoken for does not change by that, so that the bursts of before end as they began.
 `default_nettype none
 module shef_cache_beats
   import shef_pkg::*;

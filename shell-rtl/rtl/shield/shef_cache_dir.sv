@@ -1,10 +1,14 @@
-// Directory of the cache: tags, dirty marks and ages of a 4-way set-associative cache, in one memory word per set.
+// Directory of the cache: tags, dirty marks and ages of a 4-way set-associative cache, in one
+// memory word per set.
 //
-// Handshake: chunks in (ask_*, valid/ready), decisions out one cycle later (out_*, valid/ready), one a cycle; a word that was
-// just changed is forwarded. On a miss the line taken is a way that holds nothing, else the oldest by a tree of three bits,
-// unless busy_i names it; without a way to take out_can_o is low and the decision waits. A decision changes the directory when
-// it is taken. walk_i (level): every dirty line is shown once on walk_* (valid/ready) and is clean then; with walk_drop_i all lines
-// are forgotten; walk_done_o at the end. No chunk may be asked meanwhile. What waits for its decision is decided by what is there after the walk. clr_i forgets everything, Sets cycles (clr_done_o).
+// Handshake: chunks in (ask_*, valid/ready), decisions out one cycle later (out_*, valid/ready),
+// one a cycle; a word that was just changed is forwarded. On a miss the line taken is a way that
+// holds nothing, else the oldest by a tree of three bits, unless busy_i names it; without a way to
+// take out_can_o is low and the decision waits. A decision changes the directory when it is taken.
+// walk_i (level): every dirty line is shown once on walk_* (valid/ready) and is clean then; with
+// walk_drop_i all lines are forgotten; walk_done_o at the end. No chunk may be asked meanwhile.
+// What waits for its decision is decided by what is there after the walk. clr_i forgets everything,
+// Sets cycles (clr_done_o).
 `default_nettype none
 module shef_cache_dir
   import shef_pkg::*;

@@ -1,12 +1,15 @@
-// Fills and write-backs of the cache, towards the engine set: whole lines, in the order in which the directory asked for them.
+// Fills and write-backs of the cache, towards the engine set: whole lines, in the order in which
+// the directory asked for them.
 //
-// Handshake: jobs in (new_*, valid/ready; the slot is given in the same cycle); busy_o[slot] is high until the line's new contents
-// are there. A job first writes the line's old chunk back (new_evict_i), then fills it (new_fill_i). Reads are asked for as soon as
-// a job comes, so that many are under way; one for a chunk whose write-back was not acknowledged waits for that.
-// rd_*, wr_*: requests to the line memory, valid/ready, data one cycle after a granted read. A line whose fill was answered with an error
-// is marked (bad_*), and never written back; the mark stays until the line is filled anew. A write-back that was
-// answered with an error is told (lost_*). Throughput one beat a cycle. bad_we_o comes once for every job. idle_o: nothing is under
-// way or unacknowledged.
+// Handshake: jobs in (new_*, valid/ready; the slot is given in the same cycle); busy_o[slot] is
+// high until the line's new contents are there. A job first writes the line's old chunk back
+// (new_evict_i), then fills it (new_fill_i). Reads are asked for as soon as a job comes, so that
+// many are under way; one for a chunk whose write-back was not acknowledged waits for that.
+// rd_*, wr_*: requests to the line memory, valid/ready, data one cycle after a granted read. A line
+// whose fill was answered with an error is marked (bad_*), and never written back; the mark stays
+// until the line is filled anew. A write-back that was answered with an error is told (lost_*).
+// Throughput one beat a cycle. bad_we_o comes once for every job. idle_o: nothing is under way or
+// unacknowledged.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY
 // (outputs that are not needed here are left open by name)

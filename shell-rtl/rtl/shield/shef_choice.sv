@@ -1,7 +1,8 @@
-// A member of a set, chosen ahead by turns and kept in registers until it is used or has left the set: choosing takes three
-// cycles, using it none.
+// A member of a set, chosen ahead by turns and kept in registers until it is used or has left the
+// set: choosing takes three cycles, using it none.
 //
-// one_o is the choice (one-hot or zero), index_o its number; ok_o: it is in the set now. used_i: the next one, please.
+// one_o is the choice (one-hot or zero), index_o its number; ok_o: it is in the set now. used_i:
+// the next one, please.
 `default_nettype none
 module shef_choice #(
     parameter int unsigned N = 32,

@@ -1,6 +1,8 @@
-// Keystream jobs of one direction: four counter blocks for each beat of each chunk, in the order of the chunks.
+// Keystream jobs of one direction: four counter blocks for each beat of each chunk, in the order of
+// the chunks.
 //
-// Handshake: chunks in (valid, always room: Depth is the number of lines), jobs out (valid/ready), one a cycle.
+// Handshake: chunks in (valid, always room: Depth is the number of lines), jobs out (valid/ready),
+// one a cycle.
 // take_i: the consumer took one keystream word. Jobs are issued only while Credits words have room.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY

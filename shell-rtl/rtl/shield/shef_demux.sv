@@ -1,12 +1,14 @@
-// Accelerator port of several engine sets: sends every burst to the set that its address belongs to, and brings the answers
-// back with the order of each id kept.
+// Accelerator port of several engine sets: sends every burst to the set that its address belongs
+// to, and brings the answers back with the order of each id kept.
 //
-// Handshake: AXI4 on both sides; acc_* belong to the accelerator, set_* to the sets. RegionSet is the place of each region's set
-// in set_*; a burst that begins in no region goes to the first set, which refuses it. While an id has a burst in one set,
-// a burst of the same id for another set waits, and so do those behind it; ids that agree in their low LockLog2 bits
-// count as the same. W beats go to the sets in the order of AW, counted by AWLEN. Read bursts come back whole.
-// Latency: one cycle for AR and AW, none for W, R, B (combinational); one beat a cycle each way. With one set: wires.
-// Every burst ends because every set answers every burst; reset forgets what is under way. No data are kept here.
+// Handshake: AXI4 on both sides; acc_* belong to the accelerator, set_* to the sets. RegionSet is
+// the place of each region's set in set_*; a burst that begins in no region goes to the first set,
+// which refuses it. While an id has a burst in one set, a burst of the same id for another set
+// waits, and so do those behind it; ids that agree in their low LockLog2 bits count as the same. W
+// beats go to the sets in the order of AW, counted by AWLEN. Read bursts come back whole.
+// Latency: one cycle for AR and AW, none for W, R, B (combinational); one beat a cycle each way.
+// With one set: wires. Every burst ends because every set answers every burst; reset forgets what
+// is under way. No data are kept here.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY
 // (outputs that are not needed here are left open by name)

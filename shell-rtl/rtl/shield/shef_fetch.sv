@@ -1,10 +1,11 @@
-// Fetch: turns a taken line into the memory reads of its chunk and, if its tag line is not on chip, of that tag line; and sends the
-// reads of tree nodes.
+// Fetch: turns a taken line into the memory reads of its chunk and, if its tag line is not on chip,
+// of that tag line; and sends the reads of tree nodes.
 //
-// Handshake: chunks in (valid/ready), memory AR valid/ready (registered). A chunk starts (go_o, one pulse) only when the ring
-// has room for all its beats, its tag has a place and its mask a slot (`bypass`: room only); everything after that can no
-// longer stall the memory. Data is asked for in bursts of at most 512 bytes, then at once the tag line. One AR a cycle, the first in
-// the cycle after the start. Node reads (valid/ready) go first, but not twice in a row while another waits.
+// Handshake: chunks in (valid/ready), memory AR valid/ready (registered). A chunk starts (go_o, one
+// pulse) only when the ring has room for all its beats, its tag has a place and its mask a slot
+// (`bypass`: room only); everything after that can no longer stall the memory. Data is asked for in
+// bursts of at most 512 bytes, then at once the tag line. One AR a cycle, the first in the cycle
+// after the start. Node reads (valid/ready) go first, but not twice in a row while another waits.
 `default_nettype none
 module shef_fetch
   import shef_pkg::*;

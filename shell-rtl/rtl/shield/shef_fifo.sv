@@ -1,9 +1,9 @@
 // FIFO by index, first word falls through.
 //
-// Handshake: valid/ready on both sides; valid never waits for ready. A word written in one cycle is at the output in the
-// next. Throughput one word a cycle. Depth is a power of two, at least 2.
-// clr_i empties it; while clr_i is high the word at zero_addr_i (modulo Depth) is written with zeros, so a sweep over
-// Depth addresses leaves nothing behind.
+// Handshake: valid/ready on both sides; valid never waits for ready. A word written in one cycle is
+// at the output in the next. Throughput one word a cycle. Depth is a power of two, at least 2.
+// clr_i empties it; while clr_i is high the word at zero_addr_i (modulo Depth) is written with
+// zeros, so a sweep over Depth addresses leaves nothing behind.
 `default_nettype none
 module shef_fifo #(
     parameter int unsigned W = 8,

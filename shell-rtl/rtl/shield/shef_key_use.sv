@@ -1,7 +1,8 @@
 // Counts the blocks that each region key has sealed and says when a key is at its end.
 //
-// use_i: a chunk of use_region_i is about to be sealed. exhausted_o rises so early that every line that may be on its way can
-// still be sealed below the limit of 2^LimitLog2 blocks. Counts go to zero with the key (clr_i) only.
+// use_i: a chunk of use_region_i is about to be sealed. exhausted_o rises so early that every line
+// that may be on its way can still be sealed below the limit of 2^LimitLog2 blocks. Counts go to
+// zero with the key (clr_i) only.
 `default_nettype none
 module shef_key_use
   import shef_pkg::*;

@@ -1,30 +1,37 @@
-// Directory of the lines: says for each segment which line holds its chunk, takes a line for a chunk that has none, and keeps
-// the state of every line from its taking to its release.
+// Directory of the lines: says for each segment which line holds its chunk, takes a line for a
+// chunk that has none, and keeps the state of every line from its taking to its release.
 //
-// Handshake: read and write segments in (valid/ready); a read leaves to the response queue (rsp_*, must be ready at all times
-// when rsp_room_i is high), a write to the write acceptor (wsg_*). A line that was taken leaves also to the fetch queue
-// (fetch_*, never full by size); where its chunk has a version of its own, that is asked for in the same cycle (ver_ready_i).
-// Three stages: a segment is compared with all lines when it comes in; then what the state of its line says is gathered in a few
-// bits; then it is decided. One decision a cycle, reads and writes take turns when both wait, and neither waits for the other. What
-// a decision changes for those that come behind it (the line that it takes, and from whom) is put right on the way. A chunk of an
-// `output` region that is not on chip costs one cycle more: its written bit is asked for.
+// Handshake: read and write segments in (valid/ready); a read leaves to the response queue (rsp_*,
+// must be ready at all times when rsp_room_i is high), a write to the write acceptor (wsg_*). A
+// line that was taken leaves also to the fetch queue (fetch_*, never full by size); where its chunk
+// has a version of its own, that is asked for in the same cycle (ver_ready_i).
+// Three stages: a segment is compared with all lines when it comes in; then what the state of its
+// line says is gathered in a few bits; then it is decided. One decision a cycle, reads and writes
+// take turns when both wait, and neither waits for the other. What a decision changes for those
+// that come behind it (the line that it takes, and from whom) is put right on the way. A chunk of
+// an `output` region that is not on chip costs one cycle more: its written bit is asked for.
 //
-// Lines to be taken, sealed, filled or sent away are chosen ahead, in registers, and looked at again when they are used.
+// Lines to be taken, sealed, filled or sent away are chosen ahead, in registers, and looked at
+// again when they are used.
 //
-// A chunk is in one line at most. A line is whole when all its bytes are known; only then is it read or sealed. `output`: taken
-// by a write, bytes without mark are zeros, so it is whole at once; closed when every byte was written, or early when nothing else
-// makes room. `counted`, `tree`, `bypass`: writes may hit a line in any state but sealing. The answer to the version (known_*)
-// makes a line of a chunk that was never written whole: zeros. Another line that is not whole is fetched (merge_*) as soon
-// as a read or its eviction wants it; the fetch fills bytes without mark. A line whose every byte was written is sealed at
-// once, others when room is short. At the last version nothing becomes dirty.
+// A chunk is in one line at most. A line is whole when all its bytes are known; only then is it
+// read or sealed. `output`: taken by a write, bytes without mark are zeros, so it is whole at once;
+// closed when every byte was written, or early when nothing else makes room. `counted`, `tree`,
+// `bypass`: writes may hit a line in any state but sealing. The answer to the version (known_*)
+// makes a line of a chunk that was never written whole: zeros. Another line that is not whole is
+// fetched (merge_*) as soon as a read or its eviction wants it; the fetch fills bytes without mark.
+// A line whose every byte was written is sealed at once, others when room is short. At the last
+// version nothing becomes dirty.
 //
-// Reads hold all lines of a class but two at most, and so do dirty lines. Writes never wait for responses: two lines are not
-// held by reads, and they are free, or become so through sealing, which needs nothing from here.
+// Reads hold all lines of a class but two at most, and so do dirty lines. Writes never wait for
+// responses: two lines are not held by reads, and they are free, or become so through sealing,
+// which needs nothing from here.
 //
-// Prefetch: when reads of a region (not `output`) go from chunk to chunk, the next chunks are taken and fetched in cycles that
-// nothing else needs, up to Prefetch[region] ahead and all lines of the class but three. A line fetched ahead is no victim
-// until it was read, or the stream ended: at a read elsewhere, a write to the region, a write that finds no line, or a flush.
-// What fails before it is asked for is let go (spec_failed_o) and fetched again when it is asked for.
+// Prefetch: when reads of a region (not `output`) go from chunk to chunk, the next chunks are taken
+// and fetched in cycles that nothing else needs, up to Prefetch[region] ahead and all lines of the
+// class but three. A line fetched ahead is no victim until it was read, or the stream ended: at a
+// read elsewhere, a write to the region, a write that finds no line, or a flush. What fails before
+// it is asked for is let go (spec_failed_o) and fetched again when it is asked for.
 `default_nettype none
 module shef_lookup
   import shef_pkg::*;
@@ -600,9 +607,10 @@ module shef_lookup
   end
 
   // ---- room: which dirty lines shall go ----
-  // Each class on its own. Lines other than `output` go one by one as long as more than half of the class is dirty, or one
-  // at a time when a segment finds no line. An `output` line is closed early only for a write, when no other kind of line is
-  // left to go, and either dirty lines have all they may have or no line came back from the reads for a while.
+  // Each class on its own. Lines other than `output` go one by one as long as more than half of the
+  // class is dirty, or one at a time when a segment finds no line. An `output` line is closed early
+  // only for a write, when no other kind of line is left to go, and either dirty lines have all
+  // they may have or no line came back from the reads for a while.
   logic [1:0] short_big_q;
   logic [8:0] evict_age_q;
   lines_t evict_one[2];

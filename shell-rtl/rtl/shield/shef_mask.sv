@@ -1,9 +1,10 @@
-// Tag masks E(J0) of one direction. Up to four chunks of one region share an AES job ("quad"), so that masks cost a quarter
-// of a beat's keystream time and not a whole one.
+// Tag masks E(J0) of one direction. Up to four chunks of one region share an AES job ("quad"), so
+// that masks cost a quarter of a beat's keystream time and not a whole one.
 //
-// push_*: valid/ready, one chunk; its place (slot, lane) is given in the same cycle. The job leaves when four chunks wait, when
-// the oldest waited 24 cycles, or when idle_i says that AES has nothing else to do. ks_*: the result. get_*:
-// combinational read of a mask. rel_*: a chunk's mask was used; masks are used in the order of the pushes.
+// push_*: valid/ready, one chunk; its place (slot, lane) is given in the same cycle. The job leaves
+// when four chunks wait, when the oldest waited 24 cycles, or when idle_i says that AES has nothing
+// else to do. ks_*: the result. get_*: combinational read of a mask. rel_*: a chunk's mask was
+// used; masks are used in the order of the pushes.
 `default_nettype none
 module shef_mask
   import shef_pkg::*;

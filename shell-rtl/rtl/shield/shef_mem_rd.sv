@@ -1,9 +1,10 @@
-// Memory read answers: registers the R channel (always ready), checks every beat against what is owed, and hands data
-// beats to the ring, tag beats to the tag lines and node beats to the tree.
+// Memory read answers: registers the R channel (always ready), checks every beat against what is
+// owed, and hands data beats to the ring, tag beats to the tag lines and node beats to the tree.
 //
-// A beat that was not owed, has an unknown id or a wrong RLAST is a protocol fault; any other with an error response is a bus fault. With KeepBad a
-// beat of data that came with an error is handed on beside its fault, so that the chunks behind it stay in step. Latency
-// one cycle. chunk_*: the chunks in the order of their data reads. While stop_i is high beats are counted and dropped.
+// A beat that was not owed, has an unknown id or a wrong RLAST is a protocol fault; any other with
+// an error response is a bus fault. With KeepBad a beat of data that came with an error is handed
+// on beside its fault, so that the chunks behind it stay in step. Latency one cycle. chunk_*: the
+// chunks in the order of their data reads. While stop_i is high beats are counted and dropped.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY
 // (outputs that are not needed here are left open by name)

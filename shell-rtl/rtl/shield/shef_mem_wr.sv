@@ -1,9 +1,13 @@
-// Memory writes: holds sealed beats until a whole burst is here, then sends it; sends tag lines and tree nodes between data bursts.
+// Memory writes: holds sealed beats until a whole burst is here, then sends it; sends tag lines and
+// tree nodes between data bursts.
 //
-// Handshake: beats in (valid/ready), burst descriptions in (valid/ready) after the burst's last beat was pushed, tag lines and
-// nodes in (valid/ready), memory AW/W/B. AW and W are offered independently of each other; W never stalls inside a burst for want of
-// data. One beat a cycle. chunk_acked_o: the last burst of a chunk was acknowledged; tag_acked_o: a tag line was, node_acked_o: a node was.
-// stop_i: no new burst; one that was begun is finished. clr_i (wipe): beats are zero and all strobes are low from then on.
+// Handshake: beats in (valid/ready), burst descriptions in (valid/ready) after the burst's last
+// beat was pushed, tag lines and nodes in (valid/ready), memory AW/W/B. AW and W are offered
+// independently of each other; W never stalls inside a burst for want of data. One beat a cycle.
+// chunk_acked_o: the last burst of a chunk was acknowledged; tag_acked_o: a tag line was,
+// node_acked_o: a node was.
+// stop_i: no new burst; one that was begun is finished. clr_i (wipe): beats are zero and all
+// strobes are low from then on.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY
 // (outputs that are not needed here are left open by name)

@@ -1,7 +1,8 @@
-// Fair choice among N lines: the first set bit of x_i above the one that was chosen last. Where none is left above it there is no
-// choice in that cycle, and the next one begins below.
+// Fair choice among N lines: the first set bit of x_i above the one that was chosen last. Where
+// none is left above it there is no choice in that cycle, and the next one begins below.
 //
-// Handshake: one_o is the choice (one-hot or zero), in the same cycle; next_i: it was used, go on from there.
+// Handshake: one_o is the choice (one-hot or zero), in the same cycle; next_i: it was used, go on
+// from there.
 `default_nettype none
 module shef_pick #(
     parameter int unsigned N = 40

@@ -1,12 +1,14 @@
-// Memory port of several engine sets: their requests take turns, their write data follow in the order of their AW, and every
-// answer goes back to the set whose number it bears.
+// Memory port of several engine sets: their requests take turns, their write data follow in the
+// order of their AW, and every answer goes back to the set whose number it bears.
 //
-// Handshake: AXI4 on both sides; set_* belong to the sets, mem_* to the port. A request leaves with the number of its set in
-// id[7:6] (SetNo), which is taken off again on the way back. Sets offer an AW only when its data are there, so no set can
-// hold the W channel; R and B are taken whenever the set takes them. An answer for a set that is not at this port goes to
-// the first one with an id that nobody has, and becomes its protocol fault.
-// Latency none: requests and answers pass combinationally (W one cycle after its AW). One beat a cycle each way. With one
-// set: wires. Reset forgets the bursts that wait for their data; nothing here is secret.
+// Handshake: AXI4 on both sides; set_* belong to the sets, mem_* to the port. A request leaves with
+// the number of its set in id[7:6] (SetNo), which is taken off again on the way back. Sets offer an
+// AW only when its data are there, so no set can hold the W channel; R and B are taken whenever the
+// set takes them. An answer for a set that is not at this port goes to the first one with an id
+// that nobody has, and becomes its protocol fault.
+// Latency none: requests and answers pass combinationally (W one cycle after its AW). One beat a
+// cycle each way. With one set: wires. Reset forgets the bursts that wait for their data; nothing
+// here is secret.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY
 // (outputs that are not needed here are left open by name)

@@ -1,6 +1,7 @@
 // Brings the refusals of reads and writes into one stream.
 //
-// Handshake: two inputs valid/ready; the output is a pulse a cycle, registered. Reads and writes take turns.
+// Handshake: two inputs valid/ready; the output is a pulse a cycle, registered. Reads and writes
+// take turns.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY
 // (outputs that are not needed here are left open by name)

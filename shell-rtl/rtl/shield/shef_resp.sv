@@ -1,10 +1,12 @@
-// Responses: the only way to the accelerator's R channel. Segments leave in the order of their addresses; a segment's beats
-// are read from its line only when the line may be read, so no beat leaves before its chunk was verified.
+// Responses: the only way to the accelerator's R channel. Segments leave in the order of their
+// addresses; a segment's beats are read from its line only when the line may be read, so no beat
+// leaves before its chunk was verified.
 //
-// Handshake: segments in (room_o says one more fits), line reads (get_*: request, granted by get_ready_i, data one cycle
-// later on get_data_i/get_keep_i), R valid/ready. One beat a cycle; two cycles from a readable line to R.
-// stop_i: everything that waits is answered with SLVERR and zeros. clr_i (wipe): the lines are gone, so is the data that
-// waits here; what waits is answered with errors, also after clr_i.
+// Handshake: segments in (room_o says one more fits), line reads (get_*: request, granted by
+// get_ready_i, data one cycle later on get_data_i/get_keep_i), R valid/ready. One beat a cycle; two
+// cycles from a readable line to R.
+// stop_i: everything that waits is answered with SLVERR and zeros. clr_i (wipe): the lines are
+// gone, so is the data that waits here; what waits is answered with errors, also after clr_i.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY
 // (outputs that are not needed here are left open by name)

@@ -1,12 +1,14 @@
-// Seals lines: gets the chunk's version, asks for its keystream, encrypts its beats, and makes its tag.
+// Seals lines: gets the chunk's version, asks for its keystream, encrypts its beats, and makes its
+// tag.
 //
-// Order of a chunk: version raised or written bit set -> AES jobs -> line read, XOR -> memory write and GHASH -> tag. A chunk that
-// gets no version is not sealed but reported (twice_o, a countermeasure: the directory lets none through). Chunks of frozen regions
-// are let go unsealed (dropped_o), but one whose seal has begun is finished. A version that was
-// given is used for one seal or none. `bypass`: the line's bytes go to memory as they are, those that have marks.
-// Handshakes: chunks in (always room: Depth is the number of lines), everything else valid/ready. One beat a cycle; three
-// cycles of preparation a chunk (`bypass`: one), in the shadow of the beats before. done_o: the chunk is in memory and its tag
-// in the tag lines.
+// Order of a chunk: version raised or written bit set -> AES jobs -> line read, XOR -> memory write
+// and GHASH -> tag. A chunk that gets no version is not sealed but reported (twice_o, a
+// countermeasure: the directory lets none through). Chunks of frozen regions are let go unsealed
+// (dropped_o), but one whose seal has begun is finished. A version that was given is used for one
+// seal or none. `bypass`: the line's bytes go to memory as they are, those that have marks.
+// Handshakes: chunks in (always room: Depth is the number of lines), everything else valid/ready.
+// One beat a cycle; three cycles of preparation a chunk (`bypass`: one), in the shadow of the beats
+// before. done_o: the chunk is in memory and its tag in the tag lines.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY
 // (outputs that are not needed here are left open by name)

@@ -1,14 +1,18 @@
-// Engine set: everything between one accelerator port and one memory port for the regions that belong to it.
+// Engine set: everything between one accelerator port and one memory port for the regions that
+// belong to it.
 //
-// Reads: split -> lookup -> fetch -> ring -> XOR and GHASH -> line -> tag check -> response. Writes: split -> lookup -> line ->
-// seal (XOR and GHASH) -> memory, tag. The accelerator sees AXI4 with bursts of any legal INCR shape, answers in the order of
-// the requests; the memory sees aligned INCR bursts of 64-byte beats, at most 512 bytes each, with read and write ids 0 for data,
+// Reads: split -> lookup -> fetch -> ring -> XOR and GHASH -> line -> tag check -> response.
+// Writes: split -> lookup -> line -> seal (XOR and GHASH) -> memory, tag. The accelerator sees AXI4
+// with bursts of any legal INCR shape, answers in the order of the requests; the memory sees
+// aligned INCR bursts of 64-byte beats, at most 512 bytes each, with read and write ids 0 for data,
 // 1 for tags and 2 for tree nodes. R and B of the memory are always taken.
 //
-// key_*: a region's key, before enable_i. epoch_*: a region's first epoch, before enable_i. cmd_*: flush, invalidate, epoch.
-// enable_i low: every request is refused. stop_i high: every request is answered with SLVERR and zeros and nothing is sealed.
-// On its own first fault the set stops by itself, and says so once on fault_*. wipe_i: everything is zeroed; wipe_done_o while
-// it is held. Throughput one beat a cycle in each direction alone, shared by both directions at once.
+// key_*: a region's key, before enable_i. epoch_*: a region's first epoch, before enable_i. cmd_*:
+// flush, invalidate, epoch.
+// enable_i low: every request is refused. stop_i high: every request is answered with SLVERR and
+// zeros and nothing is sealed. On its own first fault the set stops by itself, and says so once on
+// fault_*. wipe_i: everything is zeroed; wipe_done_o while it is held. Throughput one beat a cycle
+// in each direction alone, shared by both directions at once.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY
 // (outputs that are not needed here are left open by name)
@@ -575,8 +579,8 @@ module shef_set
   );
 
   // ---- fetch ----
-  // Lines come in the order of their taking, with the answer to their version where there is one, and lines to be filled up
-  // in between. A chunk that was never written needs no memory.
+  // Lines come in the order of their taking, with the answer to their version where there is one,
+  // and lines to be filled up in between. A chunk that was never written needs no memory.
   logic fq_valid, fq_write, fq_asks, fq_ready, fq_fetches, fetch_merge, fetch_turn_q, chunk_go, chunk_valid, chunk_plain;
   logic ar_fire, ring_valid, data_valid;
   chunk_idx_t fq_index;
@@ -864,7 +868,8 @@ module shef_set
         .fault_valid_o(node_fail), .fault_region_o(node_fail_region), .fault_index_o(node_fail_index),
         .fault_version_o(node_fail_version), .fault_internal_o(node_internal), .idle_o(tree_idle)
     );
-    // In a stream of chunks the nodes that come next are asked for: two nodes ahead, when a chunk follows the one before.
+    // In a stream of chunks the nodes that come next are asked for: two nodes ahead, when a chunk
+    // follows the one before.
     chunk_idx_t next_q;
     reg_idx_t next_region_q;
     logic ahead;
@@ -930,8 +935,8 @@ module shef_set
   assign mem_b_ready_o = 1'b1;
 
   // ---- time-outs: any owed answer counts as progress, since what may be owed is bounded by the lines. Answers of one kind come in order, but
-  // memory may serve the others first for as long as there are such, and there are for as long as the accelerator asks: so each kind has
-  // a longer time of its own. ----
+  // memory may serve the others first for as long as there are such, and there are for as long as
+  // the accelerator asks: so each kind has a longer time of its own. ----
   localparam int unsigned KINDS = (IS_TREE != '0) ? 3 : 2;
   localparam int unsigned KindCycles = 16 * TimeoutCycles;
   logic [3:0] late_each;

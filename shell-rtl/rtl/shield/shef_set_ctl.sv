@@ -1,10 +1,13 @@
 // Control of an engine set: epochs, commands, the first fault, and the wipe.
 //
-// Commands: cmd_valid_i/cmd_ready_o, then one cmd_done_o with cmd_err_o. Faults come as pulses; the first one stops the set in the
-// next cycle and is told outside once (fault_valid_o). With FreezeRegion a fault of a region's data or tree (its tag, a node, a bus
-// error of its data) freezes that region until the wipe (frozen_o) and is told once for the region; the rest stops the set. Wipe: while wipe_i is high everything is cleared, a sweep of SweepWords
-// addresses zeroes the memories, and wipe_done_o rises when that is done and the memory port has given and taken all it owes (or
-// is dead). A port that timed out stays dead until reset: the set stops again as soon as the wipe is over, before a session.
+// Commands: cmd_valid_i/cmd_ready_o, then one cmd_done_o with cmd_err_o. Faults come as pulses; the
+// first one stops the set in the next cycle and is told outside once (fault_valid_o). With
+// FreezeRegion a fault of a region's data or tree (its tag, a node, a bus error of its data)
+// freezes that region until the wipe (frozen_o) and is told once for the region; the rest stops the
+// set. Wipe: while wipe_i is high everything is cleared, a sweep of SweepWords addresses zeroes the
+// memories, and wipe_done_o rises when that is done and the memory port has given and taken all it
+// owes (or is dead). A port that timed out stays dead until reset: the set stops again as soon as
+// the wipe is over, before a session.
 `default_nettype none
 module shef_set_ctl
   import shef_pkg::*;
@@ -245,7 +248,8 @@ module shef_set_ctl
             cmd_mask_q <= cmd_mask;
           end
         end
-        // seal what was gathered; a write whose data the accelerator does not send for so long is cut off, and no other
+        // seal what was gathered; a write whose data the accelerator does not send for so long is
+        // cut off, and no other
         C_LINES: begin
           if (!write_owed_i) kill_q <= 11'd1;
           else if (kill_q != 11'(KILL_WAIT)) kill_q <= kill_q + 1'b1;

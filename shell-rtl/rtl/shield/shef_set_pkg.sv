@@ -1,7 +1,8 @@
 // Types that the blocks of one engine set exchange.
 //
-// A region is named inside a set by its place in the parameter `Regions` (reg_idx_t); the id that stands in the IV, in
-// faults and in statements is looked up where it is needed. A line is a chunk-sized place in the line RAM.
+// A region is named inside a set by its place in the parameter `Regions` (reg_idx_t); the id that
+// stands in the IV, in faults and in statements is looked up where it is needed. A line is a
+// chunk-sized place in the line RAM.
 `default_nettype none
 // A package offers more than one design uses.
 /* verilator lint_off UNUSEDPARAM */

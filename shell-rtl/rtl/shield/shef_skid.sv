@@ -1,6 +1,7 @@
 // Skid buffer: registers both directions of a valid/ready channel.
 //
-// Handshake: valid/ready on both sides, in_ready_o comes from a register. Latency one cycle, one word a cycle.
+// Handshake: valid/ready on both sides, in_ready_o comes from a register. Latency one cycle, one
+// word a cycle.
 // clr_i zeroes and empties it.
 `default_nettype none
 module shef_skid #(

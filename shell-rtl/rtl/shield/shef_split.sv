@@ -1,8 +1,9 @@
 // Checks a burst of the accelerator, finds its region and cuts it into one segment per chunk.
 //
-// Handshake: AX valid/ready in, segments valid/ready out, both registered. Latency two cycles, one segment a cycle.
-// A burst that must be refused becomes one segment that holds its kind and all its beats. epoch_zero_i and exhausted_i are
-// levels, one bit per region; enable_i low refuses everything. stop_i makes no difference here.
+// Handshake: AX valid/ready in, segments valid/ready out, both registered. Latency two cycles, one
+// segment a cycle. A burst that must be refused becomes one segment that holds its kind and all its
+// beats. epoch_zero_i and exhausted_i are levels, one bit per region; enable_i low refuses
+// everything. stop_i makes no difference here.
 `default_nettype none
 module shef_split
   import shef_pkg::*;
@@ -41,8 +42,8 @@ module shef_split
     end
   end
 
-  // Bases and sizes of regions are multiples of 4 KiB, and a burst stays in its page: what tells regions apart is the page,
-  // and a chunk's bytes are told by the low bits alone.
+  // Bases and sizes of regions are multiples of 4 KiB, and a burst stays in its page: what tells
+  // regions apart is the page, and a chunk's bytes are told by the low bits alone.
   localparam int unsigned PAGE = 12;
   refuse_kind_e refuse;
   reg_idx_t region;

@@ -1,8 +1,9 @@
 // Statistics of a set: counts of 16 events, 48 bits each, saturating.
 //
-// event_i: one bit each, counted every cycle. cnt_o: the count of sel_i, one cycle later; it lags behind the events by at most 18
-// cycles. One adder serves all counts in turn, from small counters that it empties. While clr_i is high (16 cycles at least)
-// everything is zeroed; before the first count is read clr_i must have been high since power-up.
+// event_i: one bit each, counted every cycle. cnt_o: the count of sel_i, one cycle later; it lags
+// behind the events by at most 18 cycles. One adder serves all counts in turn, from small counters
+// that it empties. While clr_i is high (16 cycles at least) everything is zeroed; before the first
+// count is read clr_i must have been high since power-up.
 `default_nettype none
 module shef_stats (
     input  wire         clk_i,

@@ -1,12 +1,14 @@
 // Tag lines on chip: each entry holds 64 bytes of a region's tag area, four tags.
 //
-// req_*: a chunk needs its tag's place; granted in the same cycle (req_gnt_o) with the entry, which is held until the tag was
-// used (rel_*) or put (put_*). req_fetch_o with the grant: the line must be read from memory; the answers come back on fill_* in
-// the order of the grants. A fill writes only tags that are not known here, so a tag sealed meanwhile is never replaced by
-// an older one. get_*: combinational read of one tag. put_*: valid/ready, a new tag. wb_*: valid/ready, an entry to be written
-// back: when its four tags are new, when room is needed, or all of them with flush_i; ack_i: one such write was acknowledged, in
-// order. An entry is not given away before its acknowledgement. drop_i forgets everything (nothing may be in flight).
-// The entry to be given away next and the one to be written back next are chosen ahead.
+// req_*: a chunk needs its tag's place; granted in the same cycle (req_gnt_o) with the entry, which
+// is held until the tag was used (rel_*) or put (put_*). req_fetch_o with the grant: the line must
+// be read from memory; the answers come back on fill_* in the order of the grants. A fill writes
+// only tags that are not known here, so a tag sealed meanwhile is never replaced by an older one.
+// get_*: combinational read of one tag. put_*: valid/ready, a new tag. wb_*: valid/ready, an entry
+// to be written back: when its four tags are new, when room is needed, or all of them with flush_i;
+// ack_i: one such write was acknowledged, in order. An entry is not given away before its
+// acknowledgement. drop_i forgets everything (nothing may be in flight). The entry to be given away
+// next and the one to be written back next are chosen ahead.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY
 // (outputs that are not needed here are left open by name)

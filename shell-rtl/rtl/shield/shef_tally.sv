@@ -1,7 +1,8 @@
-// How many of N lines are marked, against a limit: room_o says that fewer than Limit are, counting what was marked meanwhile.
+// How many of N lines are marked, against a limit: room_o says that fewer than Limit are, counting
+// what was marked meanwhile.
 //
-// up_i (one more is marked now) is added at once, until the count has seen it; what is let go shows three cycles later. So room_o
-// is never high when there is no room.
+// up_i (one more is marked now) is added at once, until the count has seen it; what is let go shows
+// three cycles later. So room_o is never high when there is no room.
 `default_nettype none
 module shef_tally #(
     parameter int unsigned N = 40,

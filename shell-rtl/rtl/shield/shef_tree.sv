@@ -1,16 +1,22 @@
-// Counter trees of a set: versions of chunks whose counters lie in memory, under a tree whose top is on chip.
+// Counter trees of a set: versions of chunks whose counters lie in memory, under a tree whose top
+// is on chip.
 //
-// req_*: valid/ready, served in order. ASK: the chunk's version. BUMP: raise it and answer with the new one, or refuse
-// (rsp_exhausted_o) when it is all ones. TOUCH: bring the chunk's node here, no answer. rsp_*: one pulse per ASK and BUMP; three
-// cycles after the request when its node is here, one request every two cycles; requests behind a missing node go on meanwhile
-// as far as they can (walker and executor). A region whose node fails its check is told once on fault_* (internal_o: an inner
-// counter at its end instead); from then on its requests are refused: version 0, rsp_exhausted_o, also for ASK.
-// ar_*, r_*: reads of 64-byte nodes, answers in order, always taken. wb_*: node writes; ack_i: one was answered, in order.
-// job_*, ks_*, gh_*, s_*: tag masks and hashes under the region's node key; results in order, always taken.
-// A node is used only after it is verified up to the root table; a counter is raised before the node under it is sealed with it,
-// so no version seals twice. Nodes are never written back but to make room.
-// stop_i: no request is taken or answered, and nothing new leaves. clr_i (with stop_i): everything is zeroed by a sweep of
-// tree_sweep_words addresses. idle_o: nothing owed by memory or crypto; with stop_i: nothing waits to leave.
+// req_*: valid/ready, served in order. ASK: the chunk's version. BUMP: raise it and answer with the
+// new one, or refuse (rsp_exhausted_o) when it is all ones. TOUCH: bring the chunk's node here, no
+// answer. rsp_*: one pulse per ASK and BUMP; three cycles after the request when its node is here,
+// one request every two cycles; requests behind a missing node go on meanwhile as far as they can
+// (walker and executor). A region whose node fails its check is told once on fault_* (internal_o:
+// an inner counter at its end instead); from then on its requests are refused: version 0,
+// rsp_exhausted_o, also for ASK.
+// ar_*, r_*: reads of 64-byte nodes, answers in order, always taken. wb_*: node writes; ack_i: one
+// was answered, in order.
+// job_*, ks_*, gh_*, s_*: tag masks and hashes under the region's node key; results in order,
+// always taken. A node is used only after it is verified up to the root table; a counter is raised
+// before the node under it is sealed with it, so no version seals twice. Nodes are never written
+// back but to make room.
+// stop_i: no request is taken or answered, and nothing new leaves. clr_i (with stop_i): everything
+// is zeroed by a sweep of tree_sweep_words addresses. idle_o: nothing owed by memory or crypto;
+// with stop_i: nothing waits to leave.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY
 // (outputs that are not needed here are left open by name)

@@ -1,15 +1,19 @@
 // Executor of shef_tree: carries out the walker's orders, one after the other, on the counters.
 //
-// FILL: the node's counters are stored and its tag is handed to the check, together with its parent's counter as the version. That
-// counter may itself not be verified yet; then this check says something only if the parent's succeeds as well, and nothing but
-// this check uses it. EVICT: the parent's counter is raised and stored, and only then the node goes to be sealed with it. ASK, BUMP:
-// answered from level 0. What uses a counter for anything but a check (EVICT, ASK, BUMP) waits, where a node it needs was on
-// its way when it was ordered (check_first), until every check before it is done.
+// FILL: the node's counters are stored and its tag is handed to the check, together with its
+// parent's counter as the version. That counter may itself not be verified yet; then this check
+// says something only if the parent's succeeds as well, and nothing but this check uses it. EVICT:
+// the parent's counter is raised and stored, and only then the node goes to be sealed with it. ASK,
+// BUMP: answered from level 0. What uses a counter for anything but a check (EVICT, ASK, BUMP)
+// waits, where a node it needs was on its way when it was ordered (check_first), until every check
+// before it is done.
 //
-// op_*, r_*: in order; r_valid_i is always taken. fast_*: valid/ready, an ASK or BUMP between the orders, answered two cycles
-// later, one every two cycles. rsp_*: one pulse per answer. Nodes are read and written on cn_*/cw_*: own_* is the node itself, par_*
-// a counter in its parent (or in the root table), two cycles later on own_data_i and par_version_i. mac_*: valid/ready.
-// An answer for a region with a failed node is a refusal (exhausted, version 0). stop_i: nothing goes on. clr_i forgets everything.
+// op_*, r_*: in order; r_valid_i is always taken. fast_*: valid/ready, an ASK or BUMP between the
+// orders, answered two cycles later, one every two cycles. rsp_*: one pulse per answer. Nodes are
+// read and written on cn_*/cw_*: own_* is the node itself, par_* a counter in its parent (or in the
+// root table), two cycles later on own_data_i and par_version_i. mac_*: valid/ready. An answer for
+// a region with a failed node is a refusal (exhausted, version 0). stop_i: nothing goes on. clr_i
+// forgets everything.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY
 // (outputs that are not needed here are left open by name)

@@ -1,10 +1,13 @@
 // Tags of tree nodes: checks those that were read, makes those that are written.
 //
-// in_*: valid/ready, one node: its 48 counter bytes, its tag (CHECK) and its version; NONE only keeps its place in the order.
-// For each CHECK and SEAL one job (E(J0)) and one GHASH beat go out, their results come back in order and are always taken.
-// done_*: one pulse per CHECK and NONE, in order, done_bad_o when the tag was wrong. wb_*: valid/ready, the finished node of a
-// SEAL, in order. CHECK to done: 5 cycles and the longer of the two crypto latencies; one node a cycle.
-// stop_i: no write leaves any more (one that is up stays up), nothing is started. clr_i forgets everything.
+// in_*: valid/ready, one node: its 48 counter bytes, its tag (CHECK) and its version; NONE only
+// keeps its place in the order. For each CHECK and SEAL one job (E(J0)) and one GHASH beat go out,
+// their results come back in order and are always taken.
+// done_*: one pulse per CHECK and NONE, in order, done_bad_o when the tag was wrong. wb_*:
+// valid/ready, the finished node of a SEAL, in order. CHECK to done: 5 cycles and the longer of the
+// two crypto latencies; one node a cycle.
+// stop_i: no write leaves any more (one that is up stays up), nothing is started. clr_i forgets
+// everything.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY
 // (outputs that are not needed here are left open by name)

@@ -1,7 +1,8 @@
 // Geometry of the counter trees and the types that the blocks of shef_tree exchange.
 //
-// Level 0 holds the versions of the chunks, eight in a node; level l + 1 those of the nodes of level l. The levels 0 .. T - 1 of a
-// region are in memory, the versions of level T - 1 in the root table on chip.
+// Level 0 holds the versions of the chunks, eight in a node; level l + 1 those of the nodes of
+// level l. The levels 0 .. T - 1 of a region are in memory, the versions of level T - 1 in the root
+// table on chip.
 `default_nettype none
 // A package offers more than one design uses.
 /* verilator lint_off UNUSEDPARAM */

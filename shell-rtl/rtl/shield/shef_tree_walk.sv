@@ -1,16 +1,20 @@
-// Walker of shef_tree: takes requests in order, finds or makes a place for every node they need, and tells the executor what to
-// do in which order. It knows the directories only, never a counter that is not verified.
+// Walker of shef_tree: takes requests in order, finds or makes a place for every node they need,
+// and tells the executor what to do in which order. It knows the directories only, never a counter
+// that is not verified.
 //
-// A level needs a node: it is there, or a way is taken for it. If the way holds a changed node, that one is written back first: its
-// parent is needed at the level above (the same again), then EVICT. Then the node's own parent is needed, then FILL. So resources
-// are taken from level 0 upwards, each level has at most one need open, the root table always has room, and every order given to
-// the executor can be carried out without a later one: no deadlock. A node is asked from memory with its FILL, before the executor
-// comes to it; not while a write of it is unanswered, and not when its parent's counter is known to be 0.
+// A level needs a node: it is there, or a way is taken for it. If the way holds a changed node,
+// that one is written back first: its parent is needed at the level above (the same again), then
+// EVICT. Then the node's own parent is needed, then FILL. So resources are taken from level 0
+// upwards, each level has at most one need open, the root table always has room, and every order
+// given to the executor can be carried out without a later one: no deadlock. A node is asked from
+// memory with its FILL, before the executor comes to it; not while a write of it is unanswered, and
+// not when its parent's counter is known to be 0.
 //
-// req_*: valid/ready. fast_*: valid/ready, an ASK or BUMP whose node is here and verified, when no other waits in the executor;
-// op_*: valid/ready, everything else. ver_*: reads the counter of a node in its verified parent, the answer comes two cycles
-// after the handshake. ar_*: valid/ready, not the bus: nobody takes it while clr_i is high. A hit takes two cycles. stop_i: nothing goes
-// on. clr_i forgets everything.
+// req_*: valid/ready. fast_*: valid/ready, an ASK or BUMP whose node is here and verified, when no
+// other waits in the executor;
+// op_*: valid/ready, everything else. ver_*: reads the counter of a node in its verified parent,
+// the answer comes two cycles after the handshake. ar_*: valid/ready, not the bus: nobody takes it
+// while clr_i is high. A hit takes two cycles. stop_i: nothing goes on. clr_i forgets everything.
 `default_nettype none
 module shef_tree_walk
   import shef_pkg::*;

@@ -1,12 +1,16 @@
-// Versions of the chunks of a set behind one interface: epochs and written map (`output`), counters (`counted`), tree (`tree`).
+// Versions of the chunks of a set behind one interface: epochs and written map (`output`), counters
+// (`counted`), tree (`tree`).
 //
-// ask_*: the written bit of a chunk of an `output` region, one cycle after the handshake. ver_*: valid/ready, a chunk of a region
-// that has versions of its own (of a `tree` always taken, ver_ready_o is that of the counters); the answers wait in order (ans_*, valid/ready), those of a region's mode in a queue of that mode, so that
-// ans_region_i says which one is looked at. set_*: valid/ready, one chunk to be sealed: its version for that seal comes with
-// set_done_o, one at a time; set_refused_o: there is none (sealed already in this epoch, or exhausted), nothing may be sealed
-// then; set_last_o: it is the last one. touch_*: a hint for the tree, dropped when there is no room. tree_*: the tree's requests and
-// answers. Zeroing: busy_o until done. Latencies are those of the blocks inside; the answer of a counter is there two cycles
-// after the question, that of the tree one cycle after it came.
+// ask_*: the written bit of a chunk of an `output` region, one cycle after the handshake. ver_*:
+// valid/ready, a chunk of a region that has versions of its own (of a `tree` always taken,
+// ver_ready_o is that of the counters); the answers wait in order (ans_*, valid/ready), those of a
+// region's mode in a queue of that mode, so that ans_region_i says which one is looked at. set_*:
+// valid/ready, one chunk to be sealed: its version for that seal comes with set_done_o, one at a
+// time; set_refused_o: there is none (sealed already in this epoch, or exhausted), nothing may be
+// sealed then; set_last_o: it is the last one. touch_*: a hint for the tree, dropped when there is
+// no room. tree_*: the tree's requests and answers. Zeroing: busy_o until done. Latencies are those
+// of the blocks inside; the answer of a counter is there two cycles after the question, that of the
+// tree one cycle after it came.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY
 // (outputs that are not needed here are left open by name)

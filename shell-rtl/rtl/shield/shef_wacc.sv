@@ -1,10 +1,13 @@
-// Write acceptor: takes the accelerator's W beats into the lines of their segments and answers on B.
+// Write acceptor: takes the accelerator's W beats into the lines of their segments and answers on
+// B.
 //
-// Handshake: segments, W, line write requests (put_*), B: valid/ready. A W beat is taken in the cycle its line write is granted;
-// beats of refused segments are swallowed. The number of beats comes from AW; WLAST is not looked at. One beat a cycle.
-// A refused burst is recorded once (refusal_*, valid/ready), with its first beat. kill_i (level) refuses the rest of every segment
-// that is here. done_o: the segment's last beat went in, or it was killed: its line is let go. owed_o (level): a segment that holds a line
-// waits for the accelerator, for its W or for room on B, and for nothing else.
+// Handshake: segments, W, line write requests (put_*), B: valid/ready. A W beat is taken in the
+// cycle its line write is granted; beats of refused segments are swallowed. The number of beats
+// comes from AW; WLAST is not looked at. One beat a cycle. A refused burst is recorded once
+// (refusal_*, valid/ready), with its first beat. kill_i (level) refuses the rest of every segment
+// that is here. done_o: the segment's last beat went in, or it was killed: its line is let go.
+// owed_o (level): a segment that holds a line waits for the accelerator, for its W or for room on
+// B, and for nothing else.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY
 // (outputs that are not needed here are left open by name)

@@ -1,4 +1,5 @@
-// Watches one owed answer: while wait_i is high without progress_i for Cycles cycles, late_o rises and stays until reset.
+// Watches one owed answer: while wait_i is high without progress_i for Cycles cycles, late_o rises
+// and stays until reset.
 `default_nettype none
 module shef_watch #(
     parameter int unsigned Cycles = 4096

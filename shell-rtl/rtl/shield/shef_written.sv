@@ -1,10 +1,12 @@
-// Written map: one bit for each chunk of the `output` regions, set before the chunk's AES jobs start and never cleared but
-// by a new epoch or a wipe. It is what makes a second seal under one version impossible.
+// Written map: one bit for each chunk of the `output` regions, set before the chunk's AES jobs
+// start and never cleared but by a new epoch or a wipe. It is what makes a second seal under one
+// version impossible.
 //
-// set_*: one chunk to mark. set_done_o comes one cycle after the handshake, with set_twice_o when the bit was set
-// already (the caller must not seal then). ask_*: ask_bit_o holds the answer one cycle after ask_ready_o was high with
-// ask_valid_i. map_*: the word of 32 chunks at map_word_i, two cycles later. clear_i: one pulse starts zeroing the regions of
-// clear_mask_i; busy_o until done. count_o: chunks marked in that region.
+// set_*: one chunk to mark. set_done_o comes one cycle after the handshake, with set_twice_o when
+// the bit was set already (the caller must not seal then). ask_*: ask_bit_o holds the answer one
+// cycle after ask_ready_o was high with ask_valid_i. map_*: the word of 32 chunks at map_word_i,
+// two cycles later. clear_i: one pulse starts zeroing the regions of clear_mask_i; busy_o until
+// done. count_o: chunks marked in that region.
 `default_nettype none
 module shef_written
   import shef_pkg::*;

@@ -1,4 +1,5 @@
-// Simulation top of the DMA engine alone, with flat ports for a test bench: registers, host memory, card memory, interrupts.
+// Simulation top of the DMA engine alone, with flat ports for a test bench: registers, host memory,
+// card memory, interrupts.
 `default_nettype none
 module shef_dma_top
   import shef_pkg::*;

@@ -1,7 +1,9 @@
-// The accelerator of the test bench: no logic of its own. What it sends comes from variables that shef_tb_top drives by name, from what the bench has at
-// the top's ports; so the bench plays an accelerator behind all that shef_core puts between one and the Shield.
+// The accelerator of the test bench: no logic of its own. What it sends comes from variables that
+// shef_tb_top drives by name, from what the bench has at the top's ports; so the bench plays an
+// accelerator behind all that shef_core puts between one and the Shield.
 //
-// It sends what the bench sends in reset, too: whether that accelerator keeps to its reset is up to the bench.
+// It sends what the bench sends in reset, too: whether that accelerator keeps to its reset is up to
+// the bench.
 `default_nettype none
 module shef_accel
   import shef_pkg::*;

@@ -1,4 +1,5 @@
-//! What stands in the place of the FPGA: the functional model or the Verilated RTL, behind one trait.
+//! What stands in the place of the FPGA: the functional model or the Verilated RTL, behind one
+//! trait.
 
 use std::ops::Range;
 

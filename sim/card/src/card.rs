@@ -32,7 +32,8 @@ const INTERRUPT_STEPS: u32 = 1 << 14;
 pub enum Engine {
     /// The functional model.
     Model,
-    /// The functional model with another configuration of its Shield, whose regions the demo's accelerator can use.
+    /// The functional model with another configuration of its Shield, whose regions the demo's
+    /// accelerator can use.
     ModelOf(Config),
     /// The Verilated RTL.
     Rtl(RtlOptions),
@@ -71,7 +72,8 @@ pub struct Blank {
 }
 
 impl Blank {
-    /// Builds (or takes from the cache) and starts what the card is built around; `progress` is told what takes long.
+    /// Builds (or takes from the cache) and starts what the card is built around; `progress` is
+    /// told what takes long.
     ///
     /// # Errors
     /// Those of the build.
@@ -184,14 +186,15 @@ impl Card {
         Bench { backend: Rc::clone(&self.backend) }
     }
 
-    /// Gives the card the identity that it has with debug on: another device secret, certified by another CA.
-    /// `certify` is shown the DeviceID key and gives the certificate.
+    /// Gives the card the identity that it has with debug on: another device secret, certified by
+    /// another CA. `certify` is shown the DeviceID key and gives the certificate.
     pub fn add_debug_identity(&mut self, uds: Zeroizing<[u8; 32]>, certify: impl FnOnce(&PublicKey) -> Vec<u8>) {
         let key = device_id_key(&uds, RootOfTrust::Simulated, true).public_key();
         self.other = Some(Rc::new(Fuses { certificate: certify(&key), uds, debug: true }));
     }
 
-    /// Turns debug on or off: the Shield is wiped first, then the card powers on with its other identity.
+    /// Turns debug on or off: the Shield is wiped first, then the card powers on with its other
+    /// identity.
     ///
     /// # Errors
     /// [`CardError::Design`] where the card has no such identity, and those of the boot.
@@ -205,13 +208,15 @@ impl Card {
         self.power_on()
     }
 
-    /// Puts memory in the place of the card's own that other programs see too; what was in card memory is lost.
+    /// Puts memory in the place of the card's own that other programs see too; what was in card
+    /// memory is lost.
     pub(crate) fn put_memory(&mut self, memory: SparseMemory, bytes: u64) {
         self.backend.borrow_mut().put_memory(memory);
         self.memory_bytes = bytes;
     }
 
-    /// A number that stands for the card's identity on the bus: the start of its certificate's digest.
+    /// A number that stands for the card's identity on the bus: the start of its certificate's
+    /// digest.
     pub(crate) fn serial(&self) -> u64 {
         let digest: [u8; 32] = Sha256::digest(&self.fuses.certificate).into();
         u64::from_be_bytes(*digest.first_chunk().unwrap_or(&[0; 8]))

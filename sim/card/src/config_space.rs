@@ -1,4 +1,5 @@
-//! Configuration space of the card, 4 KiB: type 0 header, power management, MSI-X, PCI Express with function-level reset, serial number.
+//! Configuration space of the card, 4 KiB: type 0 header, power management, MSI-X, PCI Express with
+//! function-level reset, serial number.
 //!
 //! It keeps bytes and says what a write means; what then happens to the card is for who owns it.
 
@@ -76,7 +77,8 @@ impl ConfigSpace {
         c.both(MSIX + 2, VECTORS as u16 - 1, 0xc000);
         c.fixed(MSIX + 4, &u32::from(BAR_MSIX).to_le_bytes());
         c.fixed(MSIX + 8, &(PBA | u32::from(BAR_MSIX)).to_le_bytes());
-        // PCI Express: version 2, endpoint; function-level reset, payloads of 256 bytes, role-based errors; Gen4 x8.
+        // PCI Express: version 2, endpoint; function-level reset, payloads of 256 bytes, role-based
+        // errors; Gen4 x8.
         c.fixed(PCIE, &[0x10, 0x00, 0x02, 0x00]);
         c.fixed(PCIE + 4, &(1u32 << 28 | 1 << 15 | 1).to_le_bytes());
         c.both(PCIE + 8, 0x2810, 0x7fff);

@@ -1,6 +1,8 @@
-//! The bench's own way to a card that another process serves: observation and faults, one JSON document a line.
+//! The bench's own way to a card that another process serves: observation and faults, one JSON
+//! document a line.
 //!
-//! It is no part of the card: a host that is attacked or attacks has only the PCI function. What it is asked with is [`Ask`], the answers are [`Told`].
+//! It is no part of the card: a host that is attacked or attacks has only the PCI function. What it
+//! is asked with is [`Ask`], the answers are [`Told`].
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};

@@ -1,6 +1,8 @@
-//! The card's DMA engine: takes descriptors from rings in host memory, moves bytes between host and card memory, writes completions.
+//! The card's DMA engine: takes descriptors from rings in host memory, moves bytes between host and
+//! card memory, writes completions.
 //!
-//! It runs on a thread of its own and reaches host memory only through what the client has mapped, and only while bus mastering is on.
+//! It runs on a thread of its own and reaches host memory only through what the client has mapped,
+//! and only while bus mastering is on.
 
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -113,7 +115,8 @@ impl Engine {
             reg::RING_HI if off => q.ring = q.ring & 0xffff_ffff | u64::from(value) << 32,
             reg::ENTRIES if off => q.entries = value,
             reg::INTERRUPT if off => q.interrupt = value,
-            // Forward only. While a batch is served the host may know of a later head than is noted here.
+            // Forward only. While a batch is served the host may know of a later head than is noted
+            // here.
             reg::TAIL if q.status == reg::ON && (q.tail.wrapping_sub(q.head)..=q.entries + BATCH).contains(&value.wrapping_sub(q.head)) => {
                 q.tail = value;
             }
@@ -202,7 +205,8 @@ impl Engine {
         self.host.reach(access).map_err(|_| Status::Host)
     }
 
-    /// Serves some descriptors of a queue, and gives the queue back as it is then; `None` after a reset.
+    /// Serves some descriptors of a queue, and gives the queue back as it is then; `None` after a
+    /// reset.
     fn serve(&self, mut q: Queue, index: usize, generation: u64) -> Option<Queue> {
         let at = q.head & (q.entries - 1);
         let n = q.tail.wrapping_sub(q.head).min(BATCH).min(q.entries - at);

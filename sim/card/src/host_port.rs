@@ -8,7 +8,8 @@ use shef_vfio_user::{Bus, DmaError};
 
 use crate::link::Link;
 
-/// The way to the host: nothing goes over a link that is down or without bus mastering, and every fault is recorded.
+/// The way to the host: nothing goes over a link that is down or without bus mastering, and every
+/// fault is recorded.
 #[derive(Clone)]
 pub(crate) struct HostPort {
     pub bus: Bus,

@@ -19,7 +19,8 @@ pub enum LinkFault {
         /// Accesses.
         count: u32,
     },
-    /// So many reads, of a BAR by the host or of host memory by the card, are answered with poisoned data.
+    /// So many reads, of a BAR by the host or of host memory by the card, are answered with
+    /// poisoned data.
     Poison {
         /// Reads.
         count: u32,
@@ -96,7 +97,8 @@ impl Link {
         one(&self.poisoned)
     }
 
-    /// Whether an interrupt goes out: not over a link that is down, not where it is lost, not without bus mastering.
+    /// Whether an interrupt goes out: not over a link that is down, not where it is lost, not
+    /// without bus mastering.
     pub fn carries_interrupt(&self) -> bool {
         !self.is_down() && self.master.load(Ordering::Acquire) && !one(&self.lost)
     }

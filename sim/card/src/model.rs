@@ -78,7 +78,8 @@ impl Backend for ModelBackend {
         crate::ACCELERATOR
     }
 
-    /// The design that the model stands for: it is bit-exact with it, so that the same image and the same evidence go with both.
+    /// The design that the model stands for: it is bit-exact with it, so that the same image and
+    /// the same evidence go with both.
     fn design_digest(&self) -> [u8; 32] {
         self.design
     }

@@ -20,7 +20,8 @@ const PROGRAM_LABEL: &[u8] = b"shef-sim-design/1";
 /// Security version of the kernel.
 pub const KERNEL_SVN: u64 = 1;
 
-/// The Security Kernel's image, as the boot code measures it. The simulated kernel runs natively; its code is represented by its sources.
+/// The Security Kernel's image, as the boot code measures it. The simulated kernel runs natively;
+/// its code is represented by its sources.
 pub fn kernel_image() -> Vec<u8> {
     const CODE: &[&[u8]] = &[
         include_bytes!("../../../attestation/kernel/src/boot.rs"),
@@ -40,7 +41,8 @@ pub fn shell_digest() -> [u8; 32] {
     Sha256::digest(b"shef-shell/1 simulation").into()
 }
 
-/// Plaintext of an image for a simulated card: `"shef-sim-design/1" | design digest (32) | name_len u8 | name of the accelerator`.
+/// Plaintext of an image for a simulated card:
+/// `"shef-sim-design/1" | design digest (32) | name_len u8 | name of the accelerator`.
 pub fn program(design: &[u8; 32], accelerator: &str) -> Vec<u8> {
     let mut out = PROGRAM_LABEL.to_vec();
     out.extend_from_slice(design);
@@ -56,7 +58,8 @@ pub(crate) struct Fuses {
     pub(crate) debug: bool,
 }
 
-/// Where the card's randomness comes from. It goes on over a reset, so that no two sessions draw the same bytes.
+/// Where the card's randomness comes from. It goes on over a reset, so that no two sessions draw
+/// the same bytes.
 pub(crate) enum Source {
     System,
     Seeded(Box<SeededEntropy>),

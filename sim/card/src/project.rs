@@ -1,4 +1,5 @@
-//! A design from outside the repository: a folder with `shield.toml` and the accelerator's SystemVerilog.
+//! A design from outside the repository: a folder with `shield.toml` and the accelerator's
+//! SystemVerilog.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,7 +31,8 @@ impl Project {
     /// Reads and checks the folder. The accelerator is named as the folder is.
     ///
     /// # Errors
-    /// [`CardError::Project`] where something is missing, [`CardError::Shield`] where `shield.toml` is wrong.
+    /// [`CardError::Project`] where something is missing, [`CardError::Shield`] where `shield.toml`
+    /// is wrong.
     pub fn open(dir: &Path) -> Result<Self, CardError> {
         let bad = |what: String| CardError::Project { dir: dir.to_owned(), what };
         let full = dir.canonicalize().map_err(|e| bad(format!("the folder cannot be opened: {e}")))?;
@@ -80,7 +82,8 @@ impl Project {
         &self.name
     }
 
-    /// Digest of the design with the Shield, from its sources: the same that a library built from them reports.
+    /// Digest of the design with the Shield, from its sources: the same that a library built from
+    /// them reports.
     ///
     /// # Errors
     /// Where sources cannot be read.
@@ -88,7 +91,8 @@ impl Project {
         Ok(self.spec("shef_sim_top")?.digest()?)
     }
 
-    /// The design under a top module of the simulation shell. Modules of the Shield win over files of the project.
+    /// The design under a top module of the simulation shell. Modules of the Shield win over files
+    /// of the project.
     pub(crate) fn spec(&self, top: &str) -> Result<DesignSpec, CardError> {
         Ok(module_spec(top)?.source(&self.package).search(&self.dir))
     }

@@ -22,7 +22,8 @@ const WAIT_CYCLES: u64 = 64;
 /// How the RTL is run.
 #[derive(Debug, Clone, Default)]
 pub struct RtlOptions {
-    /// Cycles from a read request to the first beat; the default of the memory model where it is absent.
+    /// Cycles from a read request to the first beat; the default of the memory model where it is
+    /// absent.
     pub memory_latency: Option<u64>,
     /// Seed of random stalls on the memory's channels; without one there are none.
     pub stalls: Option<u64>,
@@ -68,8 +69,8 @@ struct Loaded {
     library: Library,
 }
 
-/// Libraries that this process has loaded, by top module, whether waves can be written, and project: one run stays with one design, whatever becomes of
-/// the sources meanwhile.
+/// Libraries that this process has loaded, by top module, whether waves can be written, and
+/// project: one run stays with one design, whatever becomes of the sources meanwhile.
 static LOADED: Mutex<Vec<Loaded>> = Mutex::new(Vec::new());
 
 /// Builds a top module of the simulation shell with the accelerator, or takes it from the cache.
@@ -87,7 +88,8 @@ fn library(top: &'static str, trace: bool, project: Option<&Project>, progress: 
     Ok(library)
 }
 
-/// Digest of the design with the Shield, from its sources: the same that a library built from them reports.
+/// Digest of the design with the Shield, from its sources: the same that a library built from them
+/// reports.
 ///
 /// # Errors
 /// Where sources are missing.
@@ -243,7 +245,8 @@ impl Backend for RtlBackend {
     }
 
     fn connect(&mut self, host: HostPort) -> Result<bool, CardError> {
-        // The clock stands while an access is made: nobody may be asked for it who waits for the clock.
+        // The clock stands while an access is made: nobody may be asked for it who waits for the
+        // clock.
         let host = HostPort { bus: host.bus.mapped(), ..host };
         let Some(interrupts) = Interrupts::new(self.core.sim(), host.clone()) else { return Ok(false) };
         let memory = HostMemory::new(self.core.sim(), "host_", AxiMemoryConfig::default(), host)?;
@@ -306,8 +309,8 @@ impl BareCard {
         self.core.ctl_read(offset)?.ok_or_else(|| CardError::Design { what: format!("accelerator register {offset:#x} refused a read") })
     }
 
-    /// Writes `start` to register `ctrl` and runs until the `done` bits of register `status` are set and every write is acknowledged:
-    /// the cycles from the start to the last acknowledgement.
+    /// Writes `start` to register `ctrl` and runs until the `done` bits of register `status` are
+    /// set and every write is acknowledged: the cycles from the start to the last acknowledgement.
     ///
     /// # Errors
     /// Where it takes more than `limit` cycles.

@@ -1,7 +1,8 @@
 //! A card as a PCI function that other processes drive over vfio-user.
 //!
-//! The card runs on a thread of its own, so that its clock runs while nobody asks it anything; the server hands it accesses in order. An idle
-//! clock stops after a while, and starts again with the next access.
+//! The card runs on a thread of its own, so that its clock runs while nobody asks it anything; the
+//! server hands it accesses in order. An idle clock stops after a while, and starts again with the
+//! next access.
 
 use std::io::{BufReader, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -25,7 +26,8 @@ use crate::{Card, CardError};
 
 /// Accesses that wait for the card before the host has to.
 const QUEUE: usize = 1024;
-/// How long the card may take for a read; then the host reads all ones, as behind a shell that gives up.
+/// How long the card may take for a read; then the host reads all ones, as behind a shell that
+/// gives up.
 const READ_LIMIT: Duration = Duration::from_secs(15);
 /// Cycles without an access or an interrupt until the clock stops.
 const IDLE_CYCLES: u64 = 1 << 22;
@@ -83,7 +85,8 @@ struct Shared {
     bus: Bus,
 }
 
-/// Makes a card with `make`, and serves it until `stop` is set. `ready` is told when clients may come.
+/// Makes a card with `make`, and serves it until `stop` is set. `ready` is told when clients may
+/// come.
 ///
 /// # Errors
 /// [`CardError::Serve`], [`CardError::Memory`], and those of `make`.
@@ -106,7 +109,8 @@ pub fn serve(
     regions[usize::from(BAR_MSIX)] = bar(MSIX_BYTES);
     regions[usize::from(BAR_MEM)] = Region { memory: Some((window, 0)), ..bar(bytes) };
     regions[region::CONFIG as usize] = bar(config_space::BYTES as u64);
-    // What is wrong with the path is told before the card is made, which may take minutes; the sockets are there when it answers.
+    // What is wrong with the path is told before the card is made, which may take minutes; the
+    // sockets are there when it answers.
     Server::vacant(&options.socket)?;
     let control_path = options.control.clone().unwrap_or_else(|| Control::path_of(&options.socket));
     ControlSocket::vacant(&control_path)?;
@@ -249,7 +253,8 @@ struct Front<'a> {
 }
 
 impl Front<'_> {
-    /// Bus mastering as configuration space says, for everything that goes from the card to the host.
+    /// Bus mastering as configuration space says, for everything that goes from the card to the
+    /// host.
     fn note_master(&self) {
         self.shared.link.master.store(self.config.bus_master(), Ordering::Release);
     }
@@ -307,7 +312,8 @@ impl Backend for Front<'_> {
     }
 
     fn detached(&mut self) {
-        // Nobody drives the function any more: it stops mastering the bus, and what the last client left is wiped.
+        // Nobody drives the function any more: it stops mastering the bus, and what the last client
+        // left is wiped.
         self.config.reset();
         self.note_master();
         let _ = self.reset_card();
@@ -387,7 +393,8 @@ impl Backend for Front<'_> {
         Ok(())
     }
 
-    /// What the operating system does for a driver that asks: a function-level reset with configuration space kept.
+    /// What the operating system does for a driver that asks: a function-level reset with
+    /// configuration space kept.
     fn reset(&mut self) -> Result<(), u32> {
         self.reset_card()
     }

@@ -1,4 +1,5 @@
-//! The DMA engine in RTL beside that of the simulated card: the same driver, the same rings, the same answers.
+//! The DMA engine in RTL beside that of the simulated card: the same driver, the same rings, the
+//! same answers.
 
 mod common;
 #[path = "../../rtl/tests/dma_bench/mod.rs"]
@@ -39,7 +40,8 @@ fn descriptor(rng: &mut Rng, tag: u32, base: u64) -> Descriptor {
         2 => Descriptor { op: OP_NOTHING, ..d },
         3 => Descriptor { card: CARD_BYTES - bytes + 1, ..d },
         4 => Descriptor { bytes: MAX_BYTES + 1, ..d },
-        // Nothing of it is mapped. What follows a write that fails may be under way already, so nothing follows in its chain.
+        // Nothing of it is mapped. What follows a write that fails may be under way already, so
+        // nothing follows in its chain.
         5 => Descriptor { host: 64, flags: if op == OP_TO_HOST { 0 } else { flags }, ..d },
         _ => d,
     }
@@ -128,7 +130,8 @@ fn registers_are_alike_whatever_is_written() {
             reg::RING_HI => [(place >> 32) as u32, (place >> 32) as u32, 1 << 30][rng.below(3) as usize],
             reg::ENTRIES => [2, 16, 64, 3, 1, 4096, 8192, any][rng.below(8) as usize],
             reg::CONTROL => [reg::ENABLE, reg::ENABLE, reg::ENABLE, 0, reg::CANCEL, 7][rng.below(6) as usize],
-            // What is behind the ring by less than the card's batch is refused by one, taken by the other.
+            // What is behind the ring by less than the card's batch is refused by one, taken by the
+            // other.
             reg::TAIL => {
                 [tail.wrapping_add(1), tail.wrapping_add(2), tail, tail.wrapping_add(5000), tail.wrapping_sub(1)][rng.below(5) as usize]
             }

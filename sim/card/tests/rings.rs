@@ -86,7 +86,8 @@ fn what_goes_down_comes_back_in_order_and_for_one_doorbell() {
 
 #[test]
 fn a_batch_has_one_interrupt() {
-    /// Descriptors that the engine takes in one go: their completions have one interrupt, however small the batch.
+    /// Descriptors that the engine takes in one go: their completions have one interrupt, however
+    /// small the batch.
     const TAKEN: u64 = 16;
     const DESCRIPTORS: u64 = 64;
     let served = Served::new(1 << 20);
@@ -234,7 +235,8 @@ fn unmapping_reset_and_a_dropped_link_end_transfers() {
     doomed.push(&to_card(0, 0, 0, 0)).unwrap();
     doomed.submit(card.function()).unwrap();
     assert_eq!(doomed.wait(card.function(), LIMIT).unwrap_err().code(), "SHEF-DEV-013");
-    // A reset in the middle: queues are off, and can be turned on again. By message, so that nothing is over before.
+    // A reset in the middle: queues are off, and can be turned on again. By message, so that
+    // nothing is over before.
     let memory = card.function().dma_by_message(64 << 20).unwrap();
     for tag in 0..4 {
         q.push(&Descriptor { host: memory.device_address(), ..big(tag) }).unwrap();
@@ -323,7 +325,8 @@ fn bulk_goes_through_a_ring_whole_and_again_after_faults() {
     }
     let data = pattern(8 << 20, 99);
     let mut back = vec![0; data.len()];
-    // A doorbell and about an interrupt for sixteen descriptors, and nothing else: no system call for each.
+    // A doorbell and about an interrupt for sixteen descriptors, and nothing else: no system call
+    // for each.
     let before = control.state().unwrap();
     card.mem_write(0, &data).unwrap();
     card.ctl_read32(mailbox::STATUS).unwrap();
@@ -353,7 +356,8 @@ fn bulk_goes_through_a_ring_whole_and_again_after_faults() {
     goes(&mut card);
     card.reset().unwrap();
     goes(&mut card);
-    // What is lost with bus mastering is told, and the next transfer turns it on again; a card that is gone is said to be.
+    // What is lost with bus mastering is told, and the next transfer turns it on again; a card that
+    // is gone is said to be.
     card.function().config_write(4, &[2, 0]).unwrap();
     card.mem_write(0, &data[..1 << 20]).unwrap();
     assert_eq!(card.ctl_read32(mailbox::STATUS).unwrap_err().code(), "SHEF-DEV-013");

@@ -106,7 +106,8 @@ fn registers_are_reached_by_aligned_words_only() {
     let mut two = [0; 8];
     card.function().bar_read(0, status, &mut two).unwrap();
     assert_eq!(two[..4], mailbox::STATUS_ANSWER.to_le_bytes());
-    // Registers of a Shield that is not there, and the table of MSI-X, whose pending bits cannot be written.
+    // Registers of a Shield that is not there, and the table of MSI-X, whose pending bits cannot be
+    // written.
     assert_eq!(card.ctl_read32(0).unwrap_err().code(), "SHEF-DEV-006");
     let mut table = [0; 8];
     card.function().bar_write(2, 0x7ffc, &[5; 8]).unwrap();

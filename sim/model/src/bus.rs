@@ -1,4 +1,5 @@
-//! The accelerator's side of the Shield: bursts, beats, and the trait that accelerator models implement.
+//! The accelerator's side of the Shield: bursts, beats, and the trait that accelerator models
+//! implement.
 
 /// Bytes of a beat.
 pub const BEAT: usize = 64;
@@ -42,7 +43,8 @@ impl Burst {
     }
 }
 
-/// A beat that was read. The bytes lie in their lanes: byte i of the 64-byte word at `data[i]`; a narrow beat shows its whole word.
+/// A beat that was read. The bytes lie in their lanes: byte i of the 64-byte word at `data[i]`; a
+/// narrow beat shows its whole word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Beat {
     /// The word.
@@ -68,7 +70,8 @@ pub trait ShieldBus {
     /// A write burst; one entry a beat.
     fn write(&mut self, burst: &Burst, data: &[WriteBeat]) -> Resp;
 
-    /// Reads bytes by whole beats in bursts of up to 64 beats inside a 4 KiB page; `addr` is a multiple of 64. What was answered with an error is zero.
+    /// Reads bytes by whole beats in bursts of up to 64 beats inside a 4 KiB page; `addr` is a
+    /// multiple of 64. What was answered with an error is zero.
     fn read_bytes(&mut self, addr: u64, out: &mut [u8]) -> Resp {
         let mut resp = Resp::Okay;
         let mut done = 0;
@@ -87,7 +90,8 @@ pub trait ShieldBus {
         resp
     }
 
-    /// Writes bytes by whole beats in bursts of up to `beats` beats that end on a multiple of their length; `addr` is a multiple of 64.
+    /// Writes bytes by whole beats in bursts of up to `beats` beats that end on a multiple of their
+    /// length; `addr` is a multiple of 64.
     fn write_bytes(&mut self, addr: u64, data: &[u8], beats: usize) -> Resp {
         let mut resp = Resp::Okay;
         let span = BEAT * beats.clamp(1, 64).next_power_of_two();

@@ -1,6 +1,8 @@
-//! The digits accelerator, functionally: k-nearest-neighbour classification of rows of 64 pixel bytes, k = 3.
+//! The digits accelerator, functionally: k-nearest-neighbour classification of rows of 64 pixel
+//! bytes, k = 3.
 //!
-//! Registers and result records are those of `shell-rtl/accel/digits`. CYCLES reads as 0: the model has no clock.
+//! Registers and result records are those of `shell-rtl/accel/digits`. CYCLES reads as 0: the model
+//! has no clock.
 
 use crate::bus::{Accelerator, BEAT, Resp, ShieldBus};
 
@@ -75,7 +77,8 @@ fn nearest(query: &[u8], train: &[u8], labels: &[u8]) -> [Option<Near>; K] {
     best
 }
 
-/// Result record: label u8, votes u8, three rows u16, distance of the nearest u32, zero u32; little-endian.
+/// Result record: label u8, votes u8, three rows u16, distance of the nearest u32, zero u32;
+/// little-endian.
 fn record(best: &[Option<Near>; K]) -> [u8; RECORD] {
     let votes = |label: u8| best.iter().flatten().filter(|n| n.2 == label).count() as u8;
     let first = best[0].map_or(0, |n| n.2);
@@ -90,7 +93,8 @@ fn record(best: &[Option<Near>; K]) -> [u8; RECORD] {
     r
 }
 
-/// The result records of all queries, as memory holds them: whole 64-byte beats, absent records zero. The reference for tests and demo.
+/// The result records of all queries, as memory holds them: whole 64-byte beats, absent records
+/// zero. The reference for tests and demo.
 pub fn classify(train: &[u8], labels: &[u8], queries: &[u8]) -> Vec<u8> {
     let mut out: Vec<u8> = queries.chunks_exact(ROW).flat_map(|q| record(&nearest(q, train, labels))).collect();
     out.resize(out.len().next_multiple_of(BEAT), 0);
@@ -121,7 +125,8 @@ impl Digits {
             pending.extend(classify(&train, &labels[..rows], &queries));
             left -= n;
             query_at = query_at.wrapping_add((n * ROW) as u64);
-            // Bursts of eight beats that end on a 512-byte boundary; the first and the last may be shorter.
+            // Bursts of eight beats that end on a 512-byte boundary; the first and the last may be
+            // shorter.
             if left == 0 || (at + pending.len() as u64).is_multiple_of(512) {
                 if bus.write_bytes(at, &pending, 8) != Resp::Okay {
                     return Err(());

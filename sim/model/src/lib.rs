@@ -1,7 +1,8 @@
 //! Bit-exact functional model of the Shield.
 //!
-//! [`Model`] has the Shield's registers, session, register channel and sealed memory, and runs an [`Accelerator`] between them. What it
-//! writes to card memory and answers over the channel is the same, bit for bit, as what the RTL writes and answers; it has no clock.
+//! [`Model`] has the Shield's registers, session, register channel and sealed memory, and runs an
+//! [`Accelerator`] between them. What it writes to card memory and answers over the channel is the
+//! same, bit for bit, as what the RTL writes and answers; it has no clock.
 #![forbid(unsafe_code)]
 
 pub mod bus;

@@ -7,7 +7,8 @@ use std::sync::Arc;
 /// Bytes that are allocated together.
 const PAGE: usize = 4096;
 
-/// Page numbers are spread already; a multiplication is enough and costs little on the path of every beat.
+/// Page numbers are spread already; a multiplication is enough and costs little on the path of
+/// every beat.
 #[derive(Default)]
 struct PageHasher(u64);
 
@@ -26,7 +27,8 @@ impl Hasher for PageHasher {
     }
 }
 
-/// Bytes that lie elsewhere, as in memory that another program sees too. Bytes outside it read as zeros and are not written.
+/// Bytes that lie elsewhere, as in memory that another program sees too. Bytes outside it read as
+/// zeros and are not written.
 pub trait Bytes: Send + Sync {
     /// Copies bytes out.
     fn read(&self, addr: u64, buf: &mut [u8]);
@@ -34,8 +36,8 @@ pub trait Bytes: Send + Sync {
     fn write(&self, addr: u64, data: &[u8]);
 }
 
-/// Memory of any size up to 2^64 bytes; bytes that were never written are zero. Accesses past the last address wrap to 0.
-/// A clone shares pages until one of the two writes to them.
+/// Memory of any size up to 2^64 bytes; bytes that were never written are zero. Accesses past the
+/// last address wrap to 0. A clone shares pages until one of the two writes to them.
 #[derive(Default, Clone)]
 pub struct SparseMemory {
     pages: HashMap<u64, Arc<[u8; PAGE]>, BuildHasherDefault<PageHasher>>,
@@ -90,7 +92,8 @@ impl SparseMemory {
         }
     }
 
-    /// Writes those bytes of `data` whose bit of `strobe` is set (bit i: byte i); at most 64 bytes, as one AXI beat.
+    /// Writes those bytes of `data` whose bit of `strobe` is set (bit i: byte i); at most 64 bytes,
+    /// as one AXI beat.
     pub fn write_strobed(&mut self, addr: u64, data: &[u8], strobe: u64) {
         if self.elsewhere.is_some() && data.len() == 64 && strobe == u64::MAX {
             return self.write(addr, data);

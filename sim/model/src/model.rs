@@ -1,4 +1,5 @@
-//! The whole Shield: control window, kernel port, session, register channel, and the engine set between accelerator and memory.
+//! The whole Shield: control window, kernel port, session, register channel, and the engine set
+//! between accelerator and memory.
 
 use std::ops::Range;
 
@@ -58,7 +59,8 @@ impl ShieldBus for Bus<'_> {
     }
 }
 
-/// Where a session is in its life; the numbers are those of STATUS.STATE. SCRUB and DERIVE take no time here.
+/// Where a session is in its life; the numbers are those of STATUS.STATE. SCRUB and DERIVE take no
+/// time here.
 enum Life {
     Empty,
     Fresh { sk: Box<PrivateKey>, pk: PublicKey },
@@ -68,14 +70,17 @@ enum Life {
 
 /// A Shield with its accelerator and card memory.
 ///
-/// Everything happens inside the call that causes it: a doorbell has been served when [`Model::ctl_write`] returns, and the accelerator has
-/// finished when the register write that started it has been answered.
+/// Everything happens inside the call that causes it: a doorbell has been served when
+/// [`Model::ctl_write`] returns, and the accelerator has finished when the register write that
+/// started it has been answered.
 ///
-/// What the RTL's timing decides, the model decides in one of the allowed ways: which dirty chunk is sealed first when lines run out, how
-/// often a chunk that is written again and again is sealed in between (and so what its version is), which tree nodes are on chip, and
-/// whether the second of two writes to an `output` chunk still finds its line open. So answers, statements, written maps and what a
-/// flush leaves of `input` and `output` regions are the same bit for bit; the ciphertext of scratch regions is another one of
-/// the same plaintext, and every single write of either can be held against the format by `shef-tb`'s oracle.
+/// What the RTL's timing decides, the model decides in one of the allowed ways: which dirty chunk
+/// is sealed first when lines run out, how often a chunk that is written again and again is sealed
+/// in between (and so what its version is), which tree nodes are on chip, and whether the second of
+/// two writes to an `output` chunk still finds its line open. So answers, statements, written maps
+/// and what a flush leaves of `input` and `output` regions are the same bit for bit; the ciphertext
+/// of scratch regions is another one of the same plaintext, and every single write of either can be
+/// held against the format by `shef-tb`'s oracle.
 pub struct Model {
     config: Config,
     digest: [u8; 32],
@@ -146,13 +151,15 @@ impl Model {
         &self.card.memory
     }
 
-    /// Card memory, to be changed. Verified chunks on chip are forgotten, so that the accelerator sees what is in memory from now on.
+    /// Card memory, to be changed. Verified chunks on chip are forgotten, so that the accelerator
+    /// sees what is in memory from now on.
     pub fn memory_mut(&mut self) -> &mut SparseMemory {
         self.engine.forget_clean();
         &mut self.card.memory
     }
 
-    /// Makes a range of card memory faulty for the Shield; host accesses by [`Model::memory`] are not touched.
+    /// Makes a range of card memory faulty for the Shield; host accesses by [`Model::memory`] are
+    /// not touched.
     pub fn add_fault(&mut self, range: Range<u64>, fault: MemoryFault) {
         self.engine.forget_clean();
         self.card.faults.push((range, fault));
@@ -168,7 +175,8 @@ impl Model {
         self.card.on_write = Some(tap);
     }
 
-    /// Statistics of an engine set; `None`: there is no such set. What needs a clock reads 0, and so does prefetch, which the model has no use for.
+    /// Statistics of an engine set; `None`: there is no such set. What needs a clock reads 0, and
+    /// so does prefetch, which the model has no use for.
     pub fn counters(&self, set: usize) -> Option<&Counters> {
         self.engine.counters(set)
     }
@@ -357,7 +365,8 @@ impl Model {
         done
     }
 
-    /// Writes bytes from a multiple of 64 on in bursts of up to 8 beats, as [`ShieldBus::write_bytes`].
+    /// Writes bytes from a multiple of 64 on in bursts of up to 8 beats, as
+    /// [`ShieldBus::write_bytes`].
     pub fn axi_write_bytes(&mut self, addr: u64, data: &[u8]) -> Resp {
         let done = self.bus().0.write_bytes(addr, data, 8);
         self.halt();

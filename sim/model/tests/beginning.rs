@@ -1,4 +1,5 @@
-//! The beginning of a session: what was there before is wiped, and the accelerator has cleared what it had.
+//! The beginning of a session: what was there before is wiped, and the accelerator has cleared what
+//! it had.
 
 mod common;
 

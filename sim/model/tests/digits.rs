@@ -1,4 +1,5 @@
-//! The digits accelerator against the definition: sort all rows by (distance, row), take three, vote.
+//! The digits accelerator against the definition: sort all rows by (distance, row), take three,
+//! vote.
 
 use proptest::prelude::*;
 use shef_model::digits::classify;

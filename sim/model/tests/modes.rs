@@ -1,4 +1,5 @@
-//! Scratch and public regions: counted, tree, bypass; attacks on chunks, tags and nodes; fault policies.
+//! Scratch and public regions: counted, tree, bypass; attacks on chunks, tags and nodes; fault
+//! policies.
 
 mod common;
 
@@ -69,7 +70,8 @@ fn shield(o: &mut Owner) -> ShieldStatement {
     *o.statement().shield()
 }
 
-/// Bursts of all sizes and strobes read back what was written, whatever is evicted, flushed or fetched again in between.
+/// Bursts of all sizes and strobes read back what was written, whatever is evicted, flushed or
+/// fetched again in between.
 #[test]
 fn every_byte_comes_back() {
     let config = config(OnFault::Shield);
@@ -168,7 +170,8 @@ fn version_0_is_zeros_without_memory() {
     assert_eq!(shield(&mut o).faults, 0);
 }
 
-/// Memory shows another thing than was written: nothing of it is delivered, and the record names the place and the version expected.
+/// Memory shows another thing than was written: nothing of it is delivered, and the record names
+/// the place and the version expected.
 #[test]
 fn tampering_is_told_with_place_and_version() {
     #[derive(Debug, Clone, Copy)]
@@ -242,7 +245,8 @@ fn a_changed_or_old_node_is_told() {
     }
 }
 
-/// `on_fault = "region"`: the region is gone, the others are not; nothing of it is sealed again, and its requests are no refusals.
+/// `on_fault = "region"`: the region is gone, the others are not; nothing of it is sealed again,
+/// and its requests are no refusals.
 #[test]
 fn a_fault_may_freeze_one_region() {
     let mut o = owner(OnFault::Region);
@@ -271,7 +275,8 @@ fn a_fault_may_freeze_one_region() {
     assert!(shield(&mut o).stopped);
 }
 
-/// Public memory is what the host sees: bytes that were not written stay, there are no tags, and nothing is checked.
+/// Public memory is what the host sees: bytes that were not written stay, there are no tags, and
+/// nothing is checked.
 #[test]
 fn bypass_writes_the_bytes_it_was_given() {
     let mut o = owner(OnFault::Shield);

@@ -444,7 +444,8 @@ fn wipe_and_a_second_session() {
     let mut o = Owner::start(small_config(), Box::new(NoAccelerator), 1);
     o.model.axi_write(&Burst::whole(0x1_0000, 8), &[beat(1); 8]);
     assert_eq!(o.ask(Request::abort()).status, 0);
-    // The seed is erased once it was taken: a second command without a new one, or with a part of one, is refused and changes nothing.
+    // The seed is erased once it was taken: a second command without a new one, or with a part of
+    // one, is refused and changes nothing.
     assert_eq!(o.model.krn_write(krn::CTRL, krn::CTRL_SEED.put(1)), None);
     o.model.krn_write(krn::SEED, 1).unwrap();
     assert_eq!(o.model.krn_write(krn::CTRL, krn::CTRL_SEED.put(1)), None);

@@ -1,4 +1,5 @@
-//! Bytes per cycle of the DMA engine in RTL, both directions at once, beside what the bus can carry: part of `cargo xtask bench host`.
+//! Bytes per cycle of the DMA engine in RTL, both directions at once, beside what the bus can
+//! carry: part of `cargo xtask bench host`.
 
 #[path = "../tests/dma_bench/mod.rs"]
 #[allow(dead_code, reason = "the tests use more of it")]

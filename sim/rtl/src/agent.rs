@@ -1,4 +1,5 @@
-//! What drives ports: agents that sample settled outputs before the rising edge and set inputs after it.
+//! What drives ports: agents that sample settled outputs before the rising edge and set inputs
+//! after it.
 
 use crate::Sim;
 use std::cell::RefCell;
@@ -6,7 +7,8 @@ use std::rc::Rc;
 
 /// Drives some ports of a design, one clock cycle at a time.
 pub trait Agent {
-    /// Called before the rising edge with every output settled: note the handshakes that this edge completes.
+    /// Called before the rising edge with every output settled: note the handshakes that this edge
+    /// completes.
     fn sample(&mut self, sim: &Sim);
     /// Called after the rising edge: set the inputs of the next cycle.
     fn drive(&mut self, sim: &mut Sim);
@@ -35,7 +37,8 @@ pub fn cycle(sim: &mut Sim, agents: &mut [&mut dyn Agent]) {
     }
 }
 
-/// Cycles with agents until `done` holds (looked at after each cycle); the number of cycles, or `None` after `limit`.
+/// Cycles with agents until `done` holds (looked at after each cycle); the number of cycles, or
+/// `None` after `limit`.
 pub fn cycle_until(sim: &mut Sim, agents: &mut [&mut dyn Agent], limit: u64, mut done: impl FnMut(&mut Sim) -> bool) -> Option<u64> {
     for n in 1..=limit {
         cycle(sim, agents);
@@ -46,7 +49,8 @@ pub fn cycle_until(sim: &mut Sim, agents: &mut [&mut dyn Agent], limit: u64, mut
     None
 }
 
-/// Small fast generator for timing and traffic (xorshift64*); the same seed gives the same run. Not for keys.
+/// Small fast generator for timing and traffic (xorshift64*); the same seed gives the same run. Not
+/// for keys.
 #[derive(Debug, Clone)]
 pub struct Rng(u64);
 
@@ -89,8 +93,8 @@ impl Rng {
     }
 }
 
-/// Random back-pressure whose density itself changes from time to time, so that full speed, rare gaps and near
-/// standstill all occur.
+/// Random back-pressure whose density itself changes from time to time, so that full speed, rare
+/// gaps and near standstill all occur.
 #[derive(Debug, Clone)]
 pub struct Stalls {
     rng: Option<Rng>,

@@ -1,5 +1,5 @@
-//! An AXI4 master in place of the accelerator: bursts by list, several outstanding, random timing, and a check of
-//! every answer against what is owed.
+//! An AXI4 master in place of the accelerator: bursts by list, several outstanding, random timing,
+//! and a check of every answer against what is owed.
 
 use crate::agent::{Agent, Stalls};
 use crate::axi_memory::{BEAT, Ports};
@@ -30,7 +30,8 @@ pub enum AxiOp {
         /// Strobes per beat; empty: all bytes.
         strobes: Vec<u64>,
     },
-    /// A request with size and burst type as given, for refusals; the data of a write are zero bytes.
+    /// A request with size and burst type as given, for refusals; the data of a write are zero
+    /// bytes.
     Odd {
         /// Whether it writes.
         write: bool,
@@ -250,7 +251,8 @@ impl AxiMaster {
         self.done.push_back(AxiDone { tag: f.tag, op: f.op, resp: f.resp, data: f.data, start: f.start, end: self.now, lost: false });
     }
 
-    /// What a reset does to a master: nothing is on offer, nothing is waited for; every burst that was not done is lost.
+    /// What a reset does to a master: nothing is on offer, nothing is waited for; every burst that
+    /// was not done is lost.
     pub fn lose(&mut self) {
         let flights = self.reads.drain(..).chain(self.writes.drain(..)).map(|f| (f.tag, f.op, f.resp, f.data, f.start));
         let asked = self.offered.iter_mut().filter_map(Option::take).chain(self.queue.drain(..));
@@ -388,7 +390,8 @@ impl Agent for AxiMaster {
     }
 }
 
-/// The accelerator's place with all its ports `acc0_`, `acc1_`, ...: each burst goes out at the port of its address.
+/// The accelerator's place with all its ports `acc0_`, `acc1_`, ...: each burst goes out at the
+/// port of its address.
 ///
 /// Where the top has `acc_rst_n`, a reset takes what is under way ([`AxiDone::lost`]).
 pub struct AxiMasters {
@@ -396,14 +399,16 @@ pub struct AxiMasters {
     routes: Vec<(Range<u64>, usize)>,
     next_tag: u64,
     rst: Option<Port>,
-    /// Asks in reset, too, as an accelerator does whose outputs do not keep to it: what holds it back is to be somebody else.
+    /// Asks in reset, too, as an accelerator does whose outputs do not keep to it: what holds it
+    /// back is to be somebody else.
     pub rude: bool,
     in_reset: bool,
     resets: u64,
 }
 
 impl AxiMasters {
-    /// Binds to every accelerator port. `routes`: which port the bursts of an address range take; all others take the first.
+    /// Binds to every accelerator port. `routes`: which port the bursts of an address range take;
+    /// all others take the first.
     ///
     /// # Errors
     /// When a port is missing or has another width.
@@ -421,7 +426,8 @@ impl AxiMasters {
         })
     }
 
-    /// New masters on the same ports, which ask for nothing and wait for nothing: the ports fall silent.
+    /// New masters on the same ports, which ask for nothing and wait for nothing: the ports fall
+    /// silent.
     ///
     /// # Errors
     /// As [`AxiMasters::new`].

@@ -1,5 +1,5 @@
-//! An AXI4 memory (64-byte data, 8-bit ids, 64-bit addresses) on the master port of a design: fast and well behaved,
-//! or slow, failing and hostile on demand.
+//! An AXI4 memory (64-byte data, 8-bit ids, 64-bit addresses) on the master port of a design: fast
+//! and well behaved, or slow, failing and hostile on demand.
 
 use crate::agent::{Agent, Rng, Stalls};
 use crate::memory::SparseMemory;
@@ -164,7 +164,8 @@ impl Ports {
         }
     }
 
-    /// A valid request must not change or go away before it is accepted: what was wrong on AR (0), AW (1) or W (2).
+    /// A valid request must not change or go away before it is accepted: what was wrong on AR (0),
+    /// AW (1) or W (2).
     pub fn unsteady(&mut self, sim: &Sim, channel: usize, valid: bool, ready: bool) -> Option<String> {
         let waits = valid && !ready;
         let before = self.held[channel].take();
@@ -214,8 +215,8 @@ pub(crate) const READY: usize = 1;
 
 /// AXI4 slave with a [`SparseMemory`] on the ports `<prefix>ar*`, `r*`, `aw*`, `w*`, `b*`.
 ///
-/// It also checks the master: bursts must be INCR of whole beats inside a 4 KiB page, WLAST in its place, and a valid
-/// request must stay as it is until it is accepted ([`AxiMemory::violations`]).
+/// It also checks the master: bursts must be INCR of whole beats inside a 4 KiB page, WLAST in its
+/// place, and a valid request must stay as it is until it is accepted ([`AxiMemory::violations`]).
 pub struct AxiMemory {
     p: Ports,
     /// The bytes.
@@ -425,7 +426,8 @@ impl AxiMemory {
         }
     }
 
-    /// Picks an entry that is due: the oldest, or with overtaking any that no older one of its id precedes.
+    /// Picks an entry that is due: the oldest, or with overtaking any that no older one of its id
+    /// precedes.
     fn pick(q: &VecDeque<Burst>, now: u64, reorder: bool, rng: &mut Rng) -> Option<usize> {
         if q.is_empty() {
             return None;

@@ -17,7 +17,8 @@ pub enum Profile {
     /// `-O1`: short builds, for tests of small blocks.
     #[default]
     Quick,
-    /// `-O3 -march=native`: for long runs. The compiler takes twice as long, the simulation 10 to 30 % less.
+    /// `-O3 -march=native`: for long runs. The compiler takes twice as long, the simulation 10 to
+    /// 30 % less.
     Fast,
 }
 
@@ -38,7 +39,8 @@ pub struct DesignSpec {
     pub top: String,
     /// Files that belong to the design by name; more are found by `search`.
     pub sources: Vec<PathBuf>,
-    /// Folders whose `*.sv` files (recursively) are taken when their name is used in the design; earlier folders win.
+    /// Folders whose `*.sv` files (recursively) are taken when their name is used in the design;
+    /// earlier folders win.
     pub search: Vec<PathBuf>,
     /// Parameters of the top module (`-G`).
     pub params: Vec<(String, String)>,
@@ -48,7 +50,8 @@ pub struct DesignSpec {
     pub profile: Profile,
     /// Whether waves (FST) can be written.
     pub trace: bool,
-    /// Whether coverage is counted: lines, and `cover property` statements ([`crate::Sim::write_coverage`]).
+    /// Whether coverage is counted: lines, and `cover property` statements
+    /// ([`crate::Sim::write_coverage`]).
     pub coverage: bool,
     /// Whether the state can be kept and taken back ([`crate::Snapshot`]).
     pub savable: bool,
@@ -145,7 +148,8 @@ impl DesignSpec {
         closure(&self.top, &self.sources, &self.search)
     }
 
-    /// SHA-256 over the top module's name, the parameters, and the sorted relative paths and digests of the sources.
+    /// SHA-256 over the top module's name, the parameters, and the sorted relative paths and
+    /// digests of the sources.
     ///
     /// # Errors
     /// As [`DesignSpec::resolve_sources`].
@@ -158,7 +162,8 @@ impl DesignSpec {
         let mut lines: Vec<String> = Vec::new();
         for p in sources {
             let text = fs::read(p).map_err(|e| Error::io("cannot read", p, &e))?;
-            // Shipped files by their path, others by name: the same design has the same digest wherever it lies.
+            // Shipped files by their path, others by name: the same design has the same digest
+            // wherever it lies.
             let rel = p.strip_prefix(&root).ok().filter(|r| r.starts_with("shell-rtl"));
             let rel = rel.unwrap_or(p.file_name().map_or(p, Path::new));
             lines.push(format!("file {} {}\n", rel.display(), hex::encode(Sha256::digest(&text))));
@@ -207,7 +212,8 @@ pub fn build_with(spec: &DesignSpec, progress: &mut dyn FnMut(&str)) -> Result<L
     if spec.profile == Profile::Fast {
         h.update(processor());
     }
-    // The order of the sources, and the names that messages have for them; not where the checkout lies.
+    // The order of the sources, and the names that messages have for them; not where the checkout
+    // lies.
     let sources = stage_names(sources);
     for s in &sources {
         h.update(s.name.display().to_string());
@@ -235,7 +241,8 @@ pub fn build_with(spec: &DesignSpec, progress: &mut dyn FnMut(&str)) -> Result<L
     Library::load(&so, &spec.top)
 }
 
-/// Where results of builds are kept: `verilated` below `SHEF_CACHE`, which several checkouts may share, else below `target`.
+/// Where results of builds are kept: `verilated` below `SHEF_CACHE`, which several checkouts may
+/// share, else below `target`.
 #[must_use]
 pub fn cache_dir() -> PathBuf {
     let base = std::env::var_os("SHEF_CACHE").filter(|c| !c.is_empty()).map_or_else(target_dir, PathBuf::from);
@@ -245,7 +252,8 @@ pub fn cache_dir() -> PathBuf {
 /// How objects are made: this file. A change of it makes them anew.
 const RECIPE: &str = include_str!("build.rs");
 
-/// What `-march=native` means here: results do not travel between processors of different instruction sets.
+/// What `-march=native` means here: results do not travel between processors of different
+/// instruction sets.
 fn processor() -> String {
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let line = |name: &str| text.lines().find(|l| l.starts_with(name)).unwrap_or_default().to_owned();
@@ -306,7 +314,8 @@ fn verilator_flags(spec: &DesignSpec) -> Vec<String> {
     f
 }
 
-/// Where a result's [`DesignSpec`] and the time that it took are told, beside the library: one JSON document.
+/// Where a result's [`DesignSpec`] and the time that it took are told, beside the library: one JSON
+/// document.
 const RECORD: &str = "build.json";
 
 fn cxx_flags(spec: &DesignSpec, tc: &Toolchain) -> Vec<String> {
@@ -350,11 +359,13 @@ fn cxx_flags(spec: &DesignSpec, tc: &Toolchain) -> Vec<String> {
 /// One file of a design.
 struct Source {
     path: PathBuf,
-    /// Below the folder that Verilator works in: as below the repository, or `outside/` and the file's name (which a design has once).
+    /// Below the folder that Verilator works in: as below the repository, or `outside/` and the
+    /// file's name (which a design has once).
     name: PathBuf,
 }
 
-/// Names that do not depend on where the repository and generated packages lie: a copied checkout finds what another one built.
+/// Names that do not depend on where the repository and generated packages lie: a copied checkout
+/// finds what another one built.
 fn stage_names(sources: Vec<PathBuf>) -> Vec<Source> {
     let (root, target) = (repo_root(), target_dir());
     let name = |path: &Path| {
@@ -480,7 +491,8 @@ impl Job<'_> {
                         let log = out.join(format!("{}.log", crate::sources::stem(u)));
                         let mut c = Command::new(&self.tc.cxx);
                         c.args(self.cxx_flags);
-                        // what Verilator calls slow runs once: its megabytes of start values are not worth minutes of optimising
+                        // what Verilator calls slow runs once: its megabytes of start values are
+                        // not worth minutes of optimising
                         if crate::sources::stem(u).contains("__Slow") {
                             c.arg("-O0");
                         }
@@ -568,8 +580,9 @@ impl Job<'_> {
 /// Bytes of C++ below which a design is one unit.
 const SMALL: u64 = 500_000;
 
-/// Verilator's files, joined into three: what runs in every cycle in two of about the same size, and what runs once. Every file reads the same headers,
-/// which takes the compiler as long as the file itself; two compilers run side by side.
+/// Verilator's files, joined into three: what runs in every cycle in two of about the same size,
+/// and what runs once. Every file reads the same headers, which takes the compiler as long as the
+/// file itself; two compilers run side by side.
 fn grouped(obj: &Path) -> Result<Vec<PathBuf>> {
     let mut groups = [("hot0.cpp", 0, String::new()), ("hot1.cpp", 0, String::new()), ("once__Slow.cpp", 0, String::new())];
     let mut files: Vec<(u64, PathBuf)> = fs::read_dir(obj)
@@ -613,8 +626,8 @@ fn tail(log: &Path) -> String {
     }
 }
 
-/// Serialisation of a model (Verilator's `--savable`) to and from memory. The reader's end lies as far behind the data as
-/// Verilator's look-ahead, so that it never asks for more.
+/// Serialisation of a model (Verilator's `--savable`) to and from memory. The reader's end lies as
+/// far behind the data as Verilator's look-ahead, so that it never asks for more.
 const SAVE: &str = r#"
 #include <cstring>
 #include <vector>
@@ -649,8 +662,9 @@ API uint32_t shef_restore(handle* m, const uint8_t* from, uint64_t n) {
 }
 "#;
 
-/// The same where coverage is counted, which Verilator's serialisation does not go with: the bytes of the module instances, which lie before
-/// the counters, so that these go on. They hold pointers into their instance and are put back into no other.
+/// The same where coverage is counted, which Verilator's serialisation does not go with: the bytes
+/// of the module instances, which lie before the counters, so that these go on. They hold pointers
+/// into their instance and are put back into no other.
 const SAVE_BESIDE_COVERAGE: &str = r#"
 #include <cstring>
 #include "Vtop__Syms.h"
@@ -682,7 +696,8 @@ fn shim_source(top: &str, header: &str, digest: &str, spec: &DesignSpec) -> Resu
     };
     for line in header.lines().map(str::trim) {
         let bad = || Error::PortForm { top: top.to_owned(), port: line.to_owned() };
-        // `VlUnpacked<type/*hi:lo*/, n> &bus_signal;`: element k is the port `busk_signal`; the header does not tell its direction
+        // `VlUnpacked<type/*hi:lo*/, n> &bus_signal;`: element k is the port `busk_signal`; the
+        // header does not tell its direction
         if let Some((array, name)) = line.strip_prefix("VlUnpacked<").and_then(|l| l.strip_suffix(';')?.split_once("> &")) {
             let (_, range) = array.split_once("/*").ok_or_else(bad)?;
             let (range, n) = range.split_once("*/, ").ok_or_else(bad)?;
@@ -763,7 +778,8 @@ __attribute__((visibility("default"))) extern const char shef_design_digest[65] 
 __attribute__((visibility("default"))) extern const uint32_t shef_port_count = {count};
 }}
 API handle* shef_new(uint32_t seed) {{ return new handle(seed); }}
-// Older runtimes look up the context of the thread while they take a model down: it must be this one's.
+// Older runtimes look up the context of the thread while they take a model down: it must be this
+// one's.
 API void shef_free(handle* m) {{ Verilated::threadContextp(&m->ctx); delete m; }}
 API void shef_eval(handle* m) {{ m->model.eval(); }}
 API uint32_t shef_finished(handle* m) {{ return m->ctx.gotFinish(); }}

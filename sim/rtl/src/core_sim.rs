@@ -1,4 +1,5 @@
-//! A whole design as the card sees it: registers, kernel port, one memory behind all memory ports, clock.
+//! A whole design as the card sees it: registers, kernel port, one memory behind all memory ports,
+//! clock.
 
 use crate::agent::Agent;
 use crate::memory::SparseMemory;
@@ -6,10 +7,11 @@ use crate::{AxiLite, AxiMemory, AxiMemoryConfig, BusCounters, Error, Library, Po
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// Counts 64-bit words that the design under the simulation shell got out of watched addresses with OKAY.
+/// Counts 64-bit words that the design under the simulation shell got out of watched addresses with
+/// OKAY.
 ///
-/// It follows the accelerator's read requests (in order per id) from the shell's observation outputs; these are counts
-/// for the experiments, nothing of the data passes here.
+/// It follows the accelerator's read requests (in order per id) from the shell's observation
+/// outputs; these are counts for the experiments, nothing of the data passes here.
 pub struct Watch {
     ar: [Port; 4],
     r: [Port; 4],
@@ -94,9 +96,11 @@ impl CoreSnapshot {
     }
 }
 
-/// `shef_sim_top`, `shef_host_top`, `shef_bare_top` or `shef_tb_top` (the core with the bench's accelerator) with one memory behind its memory ports, and register ports.
+/// `shef_sim_top`, `shef_host_top`, `shef_bare_top` or `shef_tb_top` (the core with the bench's
+/// accelerator) with one memory behind its memory ports, and register ports.
 ///
-/// Every memory port has its own timing, faults and counters. Every access and [`CoreSim::step`] moves the clock; nothing runs in between.
+/// Every memory port has its own timing, faults and counters. Every access and [`CoreSim::step`]
+/// moves the clock; nothing runs in between.
 pub struct CoreSim {
     sim: Sim,
     /// One per port; the first holds the bytes.
@@ -113,7 +117,8 @@ pub struct CoreSim {
     agents: Vec<Box<dyn Agent>>,
 }
 
-/// The memories on the ports `mem0_`, `mem1_`, ...; seeds of random timing differ from port to port.
+/// The memories on the ports `mem0_`, `mem1_`, ...; seeds of random timing differ from port to
+/// port.
 fn memories(sim: &Sim, config: &AxiMemoryConfig) -> Result<Vec<AxiMemory>> {
     let one = |k: u64| {
         let stalls = config.stalls.map(|s| s.wrapping_add(k.wrapping_mul(0x9e37_79b9)));
@@ -236,7 +241,8 @@ impl CoreSim {
         Ok(CoreSnapshot { sim: self.sim.save()?, memory: self.mems[0].memory.clone() })
     }
 
-    /// Puts a snapshot back, with a memory of this timing and without any fault, hook or violation that was set or seen.
+    /// Puts a snapshot back, with a memory of this timing and without any fault, hook or violation
+    /// that was set or seen.
     ///
     /// # Errors
     /// When it is of another design.
@@ -345,7 +351,8 @@ impl CoreSim {
         }
     }
 
-    /// Cycles until `done` holds, looked at every `every` cycles; the number of cycles, or `None` after `limit`.
+    /// Cycles until `done` holds, looked at every `every` cycles; the number of cycles, or `None`
+    /// after `limit`.
     pub fn run_until(&mut self, limit: u64, every: u64, mut done: impl FnMut(&mut Self) -> bool) -> Option<u64> {
         let start = self.cycles();
         loop {
@@ -376,8 +383,8 @@ impl CoreSim {
         }
     }
 
-    /// Reads or writes a word of the control window or of the kernel port, further agents beside it; `None`: the design answered with an error. The
-    /// value of a write that was taken is 0.
+    /// Reads or writes a word of the control window or of the kernel port, further agents beside
+    /// it; `None`: the design answered with an error. The value of a write that was taken is 0.
     ///
     /// # Errors
     /// When there is no answer, or no kernel port.
@@ -437,7 +444,8 @@ impl CoreSim {
         Ok(self.access(true, addr, Some(value), &mut [])?.is_some())
     }
 
-    /// Asks for a wipe and holds the request until it is acknowledged; the number of cycles it took.
+    /// Asks for a wipe and holds the request until it is acknowledged; the number of cycles it
+    /// took.
     ///
     /// # Errors
     /// When it is not acknowledged.

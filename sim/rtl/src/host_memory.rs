@@ -1,4 +1,5 @@
-//! Host memory on the `host` port of a design, as behind the shell of AWS F2: it checks every burst against that shell's rules.
+//! Host memory on the `host` port of a design, as behind the shell of AWS F2: it checks every burst
+//! against that shell's rules.
 
 use crate::agent::{Agent, Rng, Stalls};
 use crate::axi_memory::{Ports, READY, VALID};
@@ -53,8 +54,9 @@ struct Write {
 
 /// AXI4 slave over a [`HostBus`] on the ports `<prefix>ar*`, `r*`, `aw*`, `w*`, `b*`.
 ///
-/// Rules that it checks ([`HostMemory::violations`]): bursts are INCR of 64-byte beats, at most 64, inside one 4 KiB page; at most 32 of a direction
-/// are open, and one read of an id; the bytes of a burst have no gap and begin where AWADDR says; W is there when its AW is accepted, WLAST in its
+/// Rules that it checks ([`HostMemory::violations`]): bursts are INCR of 64-byte beats, at most 64,
+/// inside one 4 KiB page; at most 32 of a direction are open, and one read of an id; the bytes of a
+/// burst have no gap and begin where AWADDR says; W is there when its AW is accepted, WLAST in its
 /// place; R and B are always taken; a valid request stays as it is until it is accepted.
 pub struct HostMemory<B> {
     p: Ports,

@@ -1,7 +1,8 @@
 //! Verilated designs: built by content, loaded and driven from Rust.
 //!
-//! A [`DesignSpec`] names a top module; [`build`] runs Verilator and g++ once per content (a cache, safe between
-//! processes) and loads the result; a [`Sim`] is one instance of the design with its ports by name.
+//! A [`DesignSpec`] names a top module; [`build`] runs Verilator and g++ once per content (a cache,
+//! safe between processes) and loads the result; a [`Sim`] is one instance of the design with its
+//! ports by name.
 //!
 //! ```no_run
 //! use shef_rtl::{Sim, build, module_spec};
@@ -17,12 +18,14 @@
 //! # Ok::<(), shef_rtl::Error>(())
 //! ```
 //!
-//! Wide ports: [`Sim::poke_be`] takes bytes as the standards print blocks and keys (byte 0 in the top bits),
-//! [`Sim::poke_le`] as AXI carries data (byte 0 in the low bits). In hot loops take a [`Port`] once and use
-//! [`Sim::get`] and [`Sim::set`]. A packed struct port is one wide vector, first member in the top bits.
+//! Wide ports: [`Sim::poke_be`] takes bytes as the standards print blocks and keys (byte 0 in the
+//! top bits), [`Sim::poke_le`] as AXI carries data (byte 0 in the low bits). In hot loops take a
+//! [`Port`] once and use [`Sim::get`] and [`Sim::set`]. A packed struct port is one wide vector,
+//! first member in the top bits.
 //!
-//! Verilator comes from `SHEF_VERILATOR` (a `verilator_bin` or `verilator`), else from the project's tools folder.
-//! Results are kept in the folder `verilated` of `SHEF_CACHE`, else of `target`.
+//! Verilator comes from `SHEF_VERILATOR` (a `verilator_bin` or `verilator`), else from the
+//! project's tools folder. Results are kept in the folder `verilated` of `SHEF_CACHE`, else of
+//! `target`.
 #![expect(unsafe_code, reason = "loads and calls the compiled model")]
 
 pub mod agent;

@@ -52,8 +52,8 @@ pub struct Library(Arc<Inner>);
 impl Library {
     pub(crate) fn load(path: &Path, top: &str) -> Result<Self> {
         let fail = |e: &dyn std::fmt::Display| Error::Load { path: path.display().to_string(), reason: e.to_string() };
-        // SAFETY: the object was linked by this crate from Verilator's output; its initialisers are those of
-        // Verilator's runtime, which only set up the runtime's own static data.
+        // SAFETY: the object was linked by this crate from Verilator's output; its initialisers are
+        // those of Verilator's runtime, which only set up the runtime's own static data.
         let dl = unsafe { Dl::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map_err(|e| fail(&e))?;
         macro_rules! sym {
             ($name:literal, $t:ty) => {
@@ -62,7 +62,8 @@ impl Library {
             };
         }
         let digest_text = sym!(b"shef_design_digest", *const c_char).map_err(|e| fail(&e))?;
-        // SAFETY: the symbol is a 65-byte array that ends with a zero byte and lives as long as `dl`.
+        // SAFETY: the symbol is a 65-byte array that ends with a zero byte and lives as long as
+        // `dl`.
         let digest_text = unsafe { CStr::from_ptr(digest_text.into_raw().cast::<c_char>()) };
         let mut digest = [0u8; 32];
         hex::decode_to_slice(digest_text.to_bytes(), &mut digest).map_err(|e| fail(&e))?;
@@ -95,7 +96,8 @@ impl Library {
         })))
     }
 
-    /// SHA-256 over the RTL's relative paths, contents and parameters, as compiled into the loaded object.
+    /// SHA-256 over the RTL's relative paths, contents and parameters, as compiled into the loaded
+    /// object.
     #[must_use]
     pub fn design_digest(&self) -> [u8; 32] {
         self.0.digest
@@ -163,7 +165,8 @@ impl Port {
     }
 }
 
-/// State of an instance, to be put back into one of the same design. It holds whatever keys the design holds.
+/// State of an instance, to be put back into one of the same design. It holds whatever keys the
+/// design holds.
 #[derive(Clone)]
 pub struct Snapshot {
     bytes: Vec<u8>,
@@ -186,8 +189,8 @@ impl Snapshot {
 
 /// One instance of a design.
 ///
-/// Time: set inputs, [`Sim::eval`] to see outputs that depend on them, [`Sim::tick`] for a rising clock edge. After
-/// `tick` the outputs are those of the new state.
+/// Time: set inputs, [`Sim::eval`] to see outputs that depend on them, [`Sim::tick`] for a rising
+/// clock edge. After `tick` the outputs are those of the new state.
 pub struct Sim {
     lib: Library,
     model: *mut c_void,
@@ -300,7 +303,8 @@ impl Sim {
     pub fn get(&self, p: Port) -> u64 {
         self.own(p);
         match p.bits {
-            // SAFETY (all arms): the port is of this living model, and Verilator stores it in this type.
+            // SAFETY (all arms): the port is of this living model, and Verilator stores it in this
+            // type.
             0..=8 => u64::from(unsafe { *p.at }),
             9..=16 => u64::from(unsafe { *p.at.cast::<u16>() }),
             17..=32 => u64::from(unsafe { *p.at.cast::<u32>() }),
@@ -319,7 +323,8 @@ impl Sim {
         self.own(p);
         let v = if p.bits >= 64 { v } else { v & ((1u64 << p.bits) - 1) };
         match p.bits {
-            // SAFETY (all arms): the port is of this living model, and Verilator stores it in this type.
+            // SAFETY (all arms): the port is of this living model, and Verilator stores it in this
+            // type.
             0..=8 => unsafe { *p.at = v as u8 },
             9..=16 => unsafe { *p.at.cast::<u16>() = v as u16 },
             17..=32 => unsafe { *p.at.cast::<u32>() = v as u32 },
@@ -429,7 +434,8 @@ impl Sim {
         self.clk.expect("the design has no clk_i or clk port")
     }
 
-    /// First half of a cycle: clock low, outputs settled for the present inputs. Handshakes are to be sampled here.
+    /// First half of a cycle: clock low, outputs settled for the present inputs. Handshakes are to
+    /// be sampled here.
     #[inline]
     pub fn settle(&mut self) {
         let c = self.clk();
@@ -479,7 +485,8 @@ impl Sim {
         }
     }
 
-    /// Ticks until `done` holds (looked at after each tick); the number of cycles, or `None` after `limit`.
+    /// Ticks until `done` holds (looked at after each tick); the number of cycles, or `None` after
+    /// `limit`.
     pub fn run_until(&mut self, limit: u64, mut done: impl FnMut(&mut Self) -> bool) -> Option<u64> {
         for n in 1..=limit {
             self.tick();
@@ -535,12 +542,14 @@ impl Sim {
     pub fn restore(&mut self, snapshot: &Snapshot) -> Result<()> {
         let fits = self.lib.0.save.as_ref().filter(|_| snapshot.digest == self.lib.0.digest);
         let Some((_, restore)) = fits else { return Err(Error::SnapshotOff(self.lib.0.top.clone())) };
-        // SAFETY: the model is alive, and the bytes are those that this design's own `shef_save` wrote (equal digest).
+        // SAFETY: the model is alive, and the bytes are those that this design's own `shef_save`
+        // wrote (equal digest).
         let whole = unsafe { restore(self.model, snapshot.bytes.as_ptr(), snapshot.bytes.len() as u64) };
         if whole == 1 { Ok(()) } else { Err(Error::SnapshotOff(self.lib.0.top.clone())) }
     }
 
-    /// Writes what was covered since the instance was made, in Verilator's format; needs [`crate::DesignSpec::coverage`].
+    /// Writes what was covered since the instance was made, in Verilator's format; needs
+    /// [`crate::DesignSpec::coverage`].
     ///
     /// # Errors
     /// When the design was built without it or the file cannot be written.

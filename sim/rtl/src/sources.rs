@@ -54,8 +54,8 @@ pub fn rtl_sources() -> Vec<PathBuf> {
     all
 }
 
-/// A design with `top` from the Shield's RTL; modules are looked up by file name in `shell-rtl/rtl` and
-/// `shell-rtl/shell/sim`. Add an accelerator with [`DesignSpec::search`].
+/// A design with `top` from the Shield's RTL; modules are looked up by file name in `shell-rtl/rtl`
+/// and `shell-rtl/shell/sim`. Add an accelerator with [`DesignSpec::search`].
 ///
 /// # Errors
 /// When no file is named after the top module.
@@ -105,7 +105,8 @@ fn identifiers(text: &str) -> BTreeSet<&str> {
 }
 
 impl DesignSpec {
-    /// The modules that the top module's text names, as they stand in the design: what the top is a bench for.
+    /// The modules that the top module's text names, as they stand in the design: what the top is a
+    /// bench for.
     ///
     /// # Errors
     /// When the top module or a named file is missing.

@@ -1,4 +1,5 @@
-//! The chunk cache against a plain reference: random traffic with random timing, refusals, errors, commands, a wipe, and its speed.
+//! The chunk cache against a plain reference: random traffic with random timing, refusals, errors,
+//! commands, a wipe, and its speed.
 
 mod clocked;
 
@@ -31,7 +32,8 @@ fn library(line: u64) -> Library {
 
 struct Counts {
     ports: [Port; 2],
-    /// As the statistics of a set: read segments that were here, and were not, write segments, beats read, beats written.
+    /// As the statistics of a set: read segments that were here, and were not, write segments,
+    /// beats read, beats written.
     seen: [u64; 6],
     done: usize,
 }
@@ -113,7 +115,8 @@ impl Bench {
         done
     }
 
-    /// Commands at any time, and answers that are not taken for a while, until every burst is answered and every command has ended.
+    /// Commands at any time, and answers that are not taken for a while, until every burst is
+    /// answered and every command has ended.
     fn disturb(&mut self, rng: &mut Rng) {
         let (mut held, mut running) = (0, None);
         for _ in 0..400_000 {
@@ -175,8 +178,9 @@ fn shape(rng: &mut Rng, narrow: bool) -> (u64, u32, u8) {
     (addr, if rng.one_in(3) { beats } else { beats.min(1 + rng.below(9) as u32) }, size)
 }
 
-/// Batches of bursts that do not touch the same lines within a batch, so that every answer is known. `disturbed`: with commands in the middle of
-/// them, and an accelerator that takes no R or B for a while.
+/// Batches of bursts that do not touch the same lines within a batch, so that every answer is
+/// known. `disturbed`: with commands in the middle of them, and an accelerator that takes no R or B
+/// for a while.
 fn random_traffic(line: u64, seed: u64, disturbed: bool) {
     let mut rng = Rng::new(seed);
     let mut b = Bench::new(line, AxiMemoryConfig::seeded(seed), Some(seed + 1000));
@@ -341,7 +345,8 @@ fn a_line_that_came_with_an_error_is_answered_with_errors_and_never_written_back
     b.same_in_memory();
 }
 
-/// A command ends though the accelerator takes no answers, and nothing is lost when it takes them later.
+/// A command ends though the accelerator takes no answers, and nothing is lost when it takes them
+/// later.
 #[test]
 fn answers_that_are_not_taken_hold_no_command() {
     for held in 0..2 {
@@ -387,8 +392,9 @@ fn reads_that_are_not_taken_hold_no_writes() {
     b.clean();
 }
 
-/// What waits in the lookup for reads that the accelerator does not take is there after a command as before: nothing is lost, nothing is cut off.
-/// Commands end at once, however slowly it takes them.
+/// What waits in the lookup for reads that the accelerator does not take is there after a command
+/// as before: nothing is lost, nothing is cut off. Commands end at once, however slowly it takes
+/// them.
 #[test]
 fn what_waits_for_a_line_is_there_after_a_command() {
     for (command, write) in [(FLUSH, true), (INVALIDATE, true), (FLUSH, false), (INVALIDATE, false)] {
@@ -437,7 +443,8 @@ fn what_waits_for_a_line_is_there_after_a_command() {
     }
 }
 
-/// The accelerator was told OKAY for data that never came to memory: nothing is answered with OKAY from then on, and the loss is told.
+/// The accelerator was told OKAY for data that never came to memory: nothing is answered with OKAY
+/// from then on, and the loss is told.
 #[test]
 fn a_write_back_that_fails_is_a_fault_and_no_stale_line_comes_back() {
     for frozen in [false, true] {

@@ -1,4 +1,5 @@
-//! The control plane in RTL against crate `hpke` and shef-proto: seed, Load Key, register channel, close, wipe.
+//! The control plane in RTL against crate `hpke` and shef-proto: seed, Load Key, register channel,
+//! close, wipe.
 
 #[allow(dead_code, reason = "the tests of the engine alone use more of it")]
 mod dma_bench;
@@ -510,7 +511,8 @@ fn load_keys_that_do_not_open_change_nothing() {
     keys.check_confirmation(&s.ctl_bytes(CONFIRM, 32)).unwrap();
 }
 
-/// A point that is not on the curve must not meet the private key: it is refused long before a multiplication could be done.
+/// A point that is not on the curve must not meet the private key: it is refused long before a
+/// multiplication could be done.
 #[test]
 fn a_point_off_the_curve_is_never_multiplied() {
     const MULTIPLICATION: u64 = 200_000;
@@ -1182,7 +1184,8 @@ fn model_and_rtl_answer_the_same_messages() {
 }
 
 fn same_messages(seeds: std::ops::Range<u64>) {
-    // what the traffic must have met: every status, and in statements refusals, faults, written chunks
+    // what the traffic must have met: every status, and in statements refusals, faults, written
+    // chunks
     let (mut statuses, mut refusals, mut faults, mut written) = ([0; 5], 0, 0, 0);
     for seed in seeds {
         let mut rng = Rng::new(seed);
@@ -1311,7 +1314,8 @@ fn same_messages(seeds: std::ops::Range<u64>) {
     assert!(statuses[..4].iter().all(|&n| n > 0) && refusals > 0 && faults > 0 && written > 0);
 }
 
-/// Every doorbell and command in every state: it gets its answer, changes nothing that it should not, and what is due next still works.
+/// Every doorbell and command in every state: it gets its answer, changes nothing that it should
+/// not, and what is due next still works.
 #[test]
 fn every_event_in_every_state() {
     let mut load_key = Vec::new();
@@ -1349,7 +1353,8 @@ fn every_event_in_every_state() {
             p.channel(&[byte; 88]);
             unchanged(&mut p, "a request that is none", CHAN_REFUSED);
         }
-        // the kernel's port: commands without effect, a seed where none is due, half of one where it is
+        // the kernel's port: commands without effect, a seed where none is due, half of one where
+        // it is
         assert!(p.krn(KRN_CTRL, 0));
         assert!(!p.krn(KRN_CTRL, 1));
         let open = state == EMPTY || state == CLOSED;
@@ -1383,7 +1388,8 @@ fn every_event_in_every_state() {
     }
 }
 
-/// A reset in the middle of a derivation, a Load Key and a request; what follows is a session like any other.
+/// A reset in the middle of a derivation, a Load Key and a request; what follows is a session like
+/// any other.
 #[test]
 fn a_reset_in_the_middle_of_everything() {
     let mut p = Pair::new();
@@ -1430,7 +1436,8 @@ fn a_reset_in_the_middle_of_everything() {
     assert_eq!(p.call(&mut owner, &Request::ping()).status, status::DONE);
 }
 
-/// `on_fault = "halt"`: model and RTL end the session with the same last message, whatever the host rings.
+/// `on_fault = "halt"`: model and RTL end the session with the same last message, whatever the host
+/// rings.
 #[test]
 fn a_fault_ends_the_session_by_itself() {
     let config = halting_config();
@@ -1466,8 +1473,8 @@ fn a_fault_ends_the_session_by_itself() {
     assert_eq!(p.call(&mut owner, &Request::close()).status, status::DONE);
 }
 
-/// Variables of the halting design in the order of a snapshot, with their bytes, and the number that begins one of this design.
-/// Verilator says them in the code that it generates.
+/// Variables of the halting design in the order of a snapshot, with their bytes, and the number
+/// that begins one of this design. Verilator says them in the code that it generates.
 fn variables() -> (u64, Vec<(String, usize)>) {
     let dir = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("core-variables");
     std::fs::create_dir_all(&dir).unwrap();
@@ -1528,7 +1535,8 @@ fn variables() -> (u64, Vec<(String, usize)>) {
     (check, out)
 }
 
-/// What a session leaves behind: the state of every register and memory after a wipe, and the cycles of seed, Load Keys and flush.
+/// What a session leaves behind: the state of every register and memory after a wipe, and the
+/// cycles of seed, Load Keys and flush.
 struct Remains {
     state: Vec<u8>,
     cycles: Vec<u64>,
@@ -1544,8 +1552,9 @@ enum End {
     Halt,
 }
 
-/// A session whose every secret comes from `secret`, and which ends so at `moment` (other ends than a wipe: after the last moment). What is
-/// public, the number and the length of messages, is the same for all.
+/// A session whose every secret comes from `secret`, and which ends so at `moment` (other ends than
+/// a wipe: after the last moment). What is public, the number and the length of messages, is the
+/// same for all.
 fn remains(secret: u64, moment: usize, end: End) -> Remains {
     let mut s = Shield::of(halting(), halting_config());
     let mut rng = SeededEntropy::new(secret, "wiped");
@@ -1610,8 +1619,8 @@ fn remains(secret: u64, moment: usize, end: End) -> Remains {
         if moment == 5 {
             break 'session;
         }
-        // Counters, lines and nodes: places that others do not use, more writes than there are lines, more nodes than the node cache has
-        // ways, and back to the first.
+        // Counters, lines and nodes: places that others do not use, more writes than there are
+        // lines, more nodes than the node cache has ways, and back to the first.
         let own = [COUNTED + 2048 * secret as u32, TREE + 0x1_0000 * 64 + 512 * secret as u32];
         let nodes = (0..6).map(|i| TREE + i * SAME_NODE_SET);
         for addr in own.into_iter().chain([COUNTED, COUNTED + 512]).chain(nodes) {
@@ -1682,18 +1691,22 @@ fn remains(secret: u64, moment: usize, end: End) -> Remains {
     Remains { state: s.core.sim().save().unwrap().bytes().to_vec(), cycles }
 }
 
-/// Two sessions that differ in every secret leave the same state behind, wherever the wipe met them and however they ended: nothing of any
-/// secret is left in any register or memory of the whole design. They take the same cycles, too, and so do Load Keys that do not open,
-/// wherever they are wrong.
+/// Two sessions that differ in every secret leave the same state behind, wherever the wipe met them
+/// and however they ended: nothing of any secret is left in any register or memory of the whole
+/// design. They take the same cycles, too, and so do Load Keys that do not open, wherever they are
+/// wrong.
 fn leaves_nothing(cases: impl IntoIterator<Item = (usize, End)>) {
-    // Ciphertext that the bus to memory has shown: the last beat that came and the last one that went, in registers and on the wires.
+    // Ciphertext that the bus to memory has shown: the last beat that came and the last one that
+    // went, in registers and on the wires.
     const PUBLIC: [&str; 5] = ["i_mem_rd__DOT__r_q", "i_mem_wr__DOT__w_q", "mem0_wdata", "mem_wdata", "mem_rdata"];
-    // What host and kernel may read after the end of a session: sealed messages, T, public key, confirmation.
+    // What host and kernel may read after the end of a session: sealed messages, T, public key,
+    // confirmation.
     const SHOWN: [&str; 4] = ["__DOT__ctl_out", "__DOT__ctl_out_q", "__DOT__krn_out", "__DOT__krn_out_q"];
     // didInit, the number of the design, Verilator's own context
     const HEAD: usize = 1 + 8 + 56;
     let (check, variables) = variables();
-    // What a register or memory is called; Verilator's own variables (of functions, of assignments under way) are in no hardware.
+    // What a register or memory is called; Verilator's own variables (of functions, of assignments
+    // under way) are in no hardware.
     let hardware = |name: &str| !name.split("__DOT__").any(|part| part.starts_with("__V")) && !PUBLIC.iter().any(|p| name.ends_with(p));
     assert!(variables.iter().filter(|(n, _)| hardware(n)).map(|(_, bytes)| bytes).sum::<usize>() > 30_000);
     for (moment, end) in cases {
@@ -1739,7 +1752,8 @@ mod long {
     }
 }
 
-/// Without card memory a session has the register channel and nothing else; model and RTL are the same.
+/// Without card memory a session has the register channel and nothing else; model and RTL are the
+/// same.
 #[test]
 fn a_session_without_card_memory() {
     let (library, config) = memoryless();
@@ -1785,7 +1799,8 @@ fn a_session_without_card_memory() {
     p.call(&mut owner, &Request::close());
     assert_eq!(p.rtl.status() & 7, CLOSED);
 
-    // the accelerator asks for memory all the same: errors and zeros, each counted, and no request leaves
+    // the accelerator asks for memory all the same: errors and zeros, each counted, and no request
+    // leaves
     let mut owner = p.keyed(2);
     assert_eq!(p.call(&mut owner, &Request::read(0)).value, 0, "reset between the sessions");
     p.call(&mut owner, &Request::write(0, 0xffff_ffff));
@@ -1816,7 +1831,8 @@ fn a_session_without_card_memory() {
     p.call(&mut owner, &Request::abort());
 }
 
-/// Bursts of all lengths are answered whole, and a read does not wait for a write whose data is withheld.
+/// Bursts of all lengths are answered whole, and a read does not wait for a write whose data is
+/// withheld.
 #[test]
 fn without_card_memory_reads_and_writes_are_refused_side_by_side() {
     const INCR_64: u128 = 6 << 2 | 1;

@@ -1,4 +1,5 @@
-//! The DMA engine in RTL under the real driver of the rings, against a host memory that checks the rules of AWS F2's shell on every burst.
+//! The DMA engine in RTL under the real driver of the rings, against a host memory that checks the
+//! rules of AWS F2's shell on every burst.
 
 mod dma_bench;
 
@@ -262,7 +263,8 @@ fn random_rings_with_failures_end_each_descriptor_as_it_should() {
     (100..120).for_each(|seed| random_rings(seed, true));
 }
 
-/// A bench whose host memory is mapped from 1 MiB on, with these bytes there, and memory without stalls.
+/// A bench whose host memory is mapped from 1 MiB on, with these bytes there, and memory without
+/// stalls.
 fn plain(bytes: &[u8]) -> Bench {
     let timing = AxiMemoryConfig::bench(60, 40);
     let bench = Bench::new(timing.clone(), timing);
@@ -379,7 +381,8 @@ fn nothing_of_a_chain_is_begun_after_its_first_failure() {
         assert_eq!(done, Completion { tag: 3 * round + 2, status: Status::Done, retired: 3, bytes: 3000 });
     }
     assert_eq!(card_bytes(&bench, 0, 3000), data);
-    // Once by its numbers, once because host memory is not there: that is seen when the next one is under way already.
+    // Once by its numbers, once because host memory is not there: that is seen when the next one is
+    // under way already.
     for bad in [Descriptor { card: 1 << 40, ..piece(2, 1000, CHAIN) }, Descriptor { host: 0, ..piece(2, 1000, CHAIN) }] {
         bench.mem.memory.write(0, &[0; 3000]);
         for d in [piece(1, 0, CHAIN), bad, piece(3, 2000, CHAIN), piece(4, 2000, 0), piece(5, 2500, 0)] {
@@ -502,7 +505,8 @@ fn cancelling_ends_what_was_submitted_and_turning_off_ends_all() {
         assert_eq!((done.tag, done.status, done.bytes), (tag, status, if tag == 0 { 1 << 20 } else { 0 }));
     }
     assert!(bench.sim.cycles() - start < 3000, "the one under way is ended too");
-    // The chain's end comes after the cancelling: it is skipped with its chain. Then all is as before.
+    // The chain's end comes after the cancelling: it is skipped with its chain. Then all is as
+    // before.
     assert!(q.push(&to_card(16, HOST, 0, 64)).unwrap());
     q.submit(&mut bench).unwrap();
     assert_eq!(q.wait(&mut bench, LIMIT).unwrap(), Some(Completion { tag: 15, status: Status::Cancelled, retired: 2, bytes: 0 }));
@@ -671,7 +675,8 @@ fn whoever_breaks_the_protocol_is_not_used_any_more() {
             bench.step(6000 + 3 * TIMEOUT);
             let happened = if at_host { bench.breaker().injected_all() } else { bench.mem.injected_all() };
             assert!(happened, "{breach:?}");
-            // A second answer to a write that is followed by others is taken for that of the next; the last one is not owed then.
+            // A second answer to a write that is followed by others is taken for that of the next;
+            // the last one is not owed then.
             given_up(&mut bench, &format!("{breach:?} of {}", if at_host { "host" } else { "card memory" }));
         }
     }

@@ -1,4 +1,5 @@
-//! The way of the DMA engine to several memory ports: every access at the port of its address, every answer where it is owed.
+//! The way of the DMA engine to several memory ports: every access at the port of its address,
+//! every answer where it is owed.
 
 use shef_rtl::agent::Rng;
 use shef_rtl::{Agent, AxiMaster, AxiMemory, AxiMemoryConfig, AxiOp, DesignSpec, Sim, build};
@@ -54,7 +55,8 @@ impl Bench {
     }
 }
 
-/// A place and beats: in a region, in the page of the tags of one, or in no region; never over a page.
+/// A place and beats: in a region, in the page of the tags of one, or in no region; never over a
+/// page.
 fn place(rng: &mut Rng) -> (u64, u64) {
     let region = rng.below(REGIONS);
     let page = match rng.below(4) {

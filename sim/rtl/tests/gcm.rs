@@ -1,5 +1,5 @@
-//! The AES-GCM engine of a set against published vectors and the aes-gcm crate: both forms of its arithmetic, with four,
-//! two and one lanes.
+//! The AES-GCM engine of a set against published vectors and the aes-gcm crate: both forms of its
+//! arithmetic, with four, two and one lanes.
 
 use aes_gcm::aead::{AeadInOut, KeyInit, Nonce};
 use aes_gcm::{Aes128Gcm, Aes256Gcm};
@@ -12,7 +12,8 @@ const NODES: usize = 3;
 /// Key slot of the first node key.
 const NODE: usize = 16;
 
-/// A form of the arithmetic: tables for simulation, logic, and the tables with S-boxes in block RAM.
+/// A form of the arithmetic: tables for simulation, logic, and the tables with S-boxes in block
+/// RAM.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Form {
     Table,
@@ -281,7 +282,8 @@ impl Gcm {
         Ok(std::array::from_fn(|i| self.ks[0][16 * lane + i]))
     }
 
-    /// Seals messages: keystream and masks first, then GHASH of the cipher text, the slots interleaved.
+    /// Seals messages: keystream and masks first, then GHASH of the cipher text, the slots
+    /// interleaved.
     fn seal(&mut self, rng: &mut Rng, messages: &mut [Message], duty: u64) -> Result<(), String> {
         self.ks.clear();
         self.s.clear();

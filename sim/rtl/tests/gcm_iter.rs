@@ -1,5 +1,5 @@
-//! `shef_gcm_iter`: AES-128/256-GCM against the reference cases of SP 800-38D, NIST CAVP, Wycheproof, RFC 9180 and
-//! crate aes-gcm.
+//! `shef_gcm_iter`: AES-128/256-GCM against the reference cases of SP 800-38D, NIST CAVP,
+//! Wycheproof, RFC 9180 and crate aes-gcm.
 
 mod stream_unit;
 
@@ -92,7 +92,8 @@ fn hpke_ciphertext_of_rfc9180_a3() {
     assert_eq!(opened, (b("pt"), tag.to_vec()));
 }
 
-/// Every pair of lengths around block borders, cut into pieces at random, both ways, with and without stalls.
+/// Every pair of lengths around block borders, cut into pieces at random, both ways, with and
+/// without stalls.
 #[test]
 fn every_length_and_cut() {
     let lengths = [0usize, 1, 2, 15, 16, 17, 31, 32, 33, 47, 48, 49, 64, 100];
@@ -161,7 +162,8 @@ fn cycles_do_not_depend_on_data() {
     println!("AES-256, 34 and 160 bytes: INIT, AAD, DATA, FINAL take {:?} cycles", seen.unwrap());
 }
 
-/// After a wipe the unit behaves as after reset: data "encrypted" without INIT shows key schedule, H, counter and sums.
+/// After a wipe the unit behaves as after reset: data "encrypted" without INIT shows key schedule,
+/// H, counter and sums.
 #[test]
 fn nothing_is_left_after_a_wipe() {
     let left = |u: &mut Unit| {

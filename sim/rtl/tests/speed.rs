@@ -1,4 +1,5 @@
-//! What the Rust side of a cycle costs; run with `cargo test --release -p shef-rtl --test speed -- --ignored --nocapture`.
+//! What the Rust side of a cycle costs; run with
+//! `cargo test --release -p shef-rtl --test speed -- --ignored --nocapture`.
 
 use shef_rtl::{Agent, AxiMaster, AxiMemory, AxiMemoryConfig, DesignSpec, Sim, build};
 use std::time::Instant;

@@ -1,5 +1,5 @@
-//! The counter trees of a set against a plain table of counters, with a memory that is slow, stalls, answers reads with what was
-//! there before an unanswered write, and attacks.
+//! The counter trees of a set against a plain table of counters, with a memory that is slow,
+//! stalls, answers reads with what was there before an unanswered write, and attacks.
 
 use aes_gcm::aead::{AeadInOut, KeyInit};
 use aes_gcm::{Aes128Gcm, Aes256Gcm};
@@ -450,7 +450,8 @@ fn nothing_is_fetched_for_chunks_that_were_never_written() {
     assert!(b.asked.iter().all(|a| find(*a).0 == DEEP && find(*a).2 < 8) && !b.asked.is_empty(), "{:x?}", b.asked);
 }
 
-/// Fills the deep tree, then leaves nothing changed on chip, so that every later miss is a read only.
+/// Fills the deep tree, then leaves nothing changed on chip, so that every later miss is a read
+/// only.
 fn settled(lib: &Library, world: World) -> Bench {
     let mut b = Bench::new(lib, 5, world);
     for node in 0..REGIONS[DEEP].nodes(0) {
@@ -496,7 +497,8 @@ fn time_of_a_request() {
     println!("hit {hit} cycles, four levels missing {least} to {most} cycles ({} of them)", all.len());
     assert!(hit <= 3 && most <= 100);
 
-    // a stream of random chunks: the lowest two levels miss, each request is announced four requests ahead
+    // a stream of random chunks: the lowest two levels miss, each request is announced four
+    // requests ahead
     for (kind, name, most) in [(ASK, "reads", 64), (BUMP, "writes", 64)] {
         let mut b = settled(&library(32), world);
         let chunks: Vec<u64> = (0..1204).map(|_| b.rng.below(REGIONS[DEEP].chunks)).collect();
@@ -545,7 +547,8 @@ enum Attack {
 const ATTACKS: [Attack; 7] =
     [Attack::Replay, Attack::FlipCounter, Attack::FlipTag, Attack::Zeros, Attack::Swap, Attack::OtherLevel, Attack::OtherRegion];
 
-/// Traffic, then a false node at `level` of region `r` as soon as one can be: the fault names it, no answer is wrong.
+/// Traffic, then a false node at `level` of region `r` as soon as one can be: the fault names it,
+/// no answer is wrong.
 fn attack(lib: &Library, seed: u64, attack: Attack, r: usize, level: usize) -> Result<(), String> {
     let what = |e: String| format!("{attack:?}, region {r}, level {level}, seed {seed}: {e}");
     let mut b = Bench::new(lib, seed, World { latency: [3, 40][seed as usize % 2], stalls: seed % 3 });
@@ -587,7 +590,8 @@ fn attack(lib: &Library, seed: u64, attack: Attack, r: usize, level: usize) -> R
         Attack::OtherRegion => bad = any(&b, &|q, _, _| q != r).ok_or("no other region")?,
     }
     b.memory.insert(addr, bad);
-    // other requests until the node is not on chip any more (if it is written once more, the false one comes back), then its own
+    // other requests until the node is not on chip any more (if it is written once more, the false
+    // one comes back), then its own
     let span = 8u64.pow(level as u32 + 1);
     for _ in 0..200 {
         b.random(40, 4);

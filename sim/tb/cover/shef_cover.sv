@@ -1,8 +1,8 @@
-// Named cover points of the Shield, bound into its blocks in builds that count coverage (`cargo xtask coverage`). Nothing here is part
-// of a design that is used.
+// Named cover points of the Shield, bound into its blocks in builds that count coverage
+// (`cargo xtask coverage`). Nothing here is part of a design that is used.
 //
-// A point is called by the instance it stands in, cover__MODULE__WHAT, and by the blocks around it: g_NAME[i] are indices of an
-// enumeration of the RTL. `cargo xtask coverage` puts the names in.
+// A point is called by the instance it stands in, cover__MODULE__WHAT, and by the blocks around it:
+// g_NAME[i] are indices of an enumeration of the RTL. `cargo xtask coverage` puts the names in.
 `default_nettype none
 
 // Each state of a state machine. WHAT is the type of its states.
@@ -18,7 +18,8 @@ module shef_cover_states #(
   end
 endmodule
 
-// What an engine set does, by mode and chunk size of the region; faults by policy and kind; refusals by kind; chunks fetched ahead.
+// What an engine set does, by mode and chunk size of the region; faults by policy and kind;
+// refusals by kind; chunks fetched ahead.
 module shef_cover_set
   import shef_pkg::*;
   import shef_set_pkg::*;

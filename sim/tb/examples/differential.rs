@@ -1,10 +1,11 @@
-//! Random operations on the functional model and, with `--rtl`, on the RTL too: every answer against the reference, every write to memory
-//! against the oracle, and both benches against each other. The RTL is `shef_core`, and the same Shield in all sessions.
+//! Random operations on the functional model and, with `--rtl`, on the RTL too: every answer
+//! against the reference, every write to memory against the oracle, and both benches against each
+//! other. The RTL is `shef_core`, and the same Shield in all sessions.
 //!
 //! `cargo run -p shef-tb --example differential -- [--operations N] [--seed N] [--rtl] [--config shield.toml]`
 //!
-//! Without `--config` the model runs in a new random configuration every 10,000 operations, and the RTL in that of
-//! `sim/tb/tests/shield.toml`, whose build the tests use too.
+//! Without `--config` the model runs in a new random configuration every 10,000 operations, and the
+//! RTL in that of `sim/tb/tests/shield.toml`, whose build the tests use too.
 
 use shef_proto::config::Config;
 use shef_tb::{BenchError, ModelBench, RtlBench, campaign, design, random_config};

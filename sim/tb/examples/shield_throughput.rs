@@ -1,4 +1,5 @@
-//! Prints the throughput of the Shield: `shield_throughput [--json] [WORD...]`; with words, only the rows that hold them all.
+//! Prints the throughput of the Shield: `shield_throughput [--json] [WORD...]`; with words, only
+//! the rows that hold them all.
 
 use shef_tb::throughput::{Row, measure};
 use std::path::Path;

@@ -1,9 +1,11 @@
-//! A hostile bus and host against the Shield: one hostile act on one legitimate transaction at a time, followed to its
-//! outcome.
+//! A hostile bus and host against the Shield: one hostile act on one legitimate transaction at a
+//! time, followed to its outcome.
 //!
-//! The bench has the accelerator's place in `shef_core`. Every configuration is keyed once by a real Load Key and brought through two rounds of honest
-//! traffic; that state, and those after reset, before the Load Key and after the session, are kept ([`shef_rtl::Sim::save`]) and put back before each
-//! attempt, so that attempts do not depend on one another and any of them can be run again alone. One attempt in 75 goes on into a session of its own.
+//! The bench has the accelerator's place in `shef_core`. Every configuration is keyed once by a
+//! real Load Key and brought through two rounds of honest traffic; that state, and those after
+//! reset, before the Load Key and after the session, are kept ([`shef_rtl::Sim::save`]) and put
+//! back before each attempt, so that attempts do not depend on one another and any of them can be
+//! run again alone. One attempt in 75 goes on into a session of its own.
 
 mod flood;
 mod ground;
@@ -41,7 +43,8 @@ pub enum Kind {
     Truncate,
     /// Slow answers, within the Shield's patience.
     Delay,
-    /// Answers overtake one another, are under another id, come twice or unasked; messages in the wrong order.
+    /// Answers overtake one another, are under another id, come twice or unasked; messages in the
+    /// wrong order.
     Reorder,
     /// Memory answers with errors.
     Error,
@@ -72,7 +75,8 @@ impl Kind {
         Self::Flood,
         Self::Public,
     ];
-    /// Kinds that there are in every configuration; attempt `i` is of kind `i` modulo this, or [`Kind::Public`] now and then.
+    /// Kinds that there are in every configuration; attempt `i` is of kind `i` modulo this, or
+    /// [`Kind::Public`] now and then.
     const EVERYWHERE: u64 = 12;
 
     /// Name in reports.
@@ -113,8 +117,9 @@ impl State {
         ["empty", "fresh", "keyed", "closed"][self as usize]
     }
 
-    /// That of an attempt: one in sixteen for each state without a session, whatever the kinds and configurations of a run. An attempt that goes on into
-    /// another session mostly has one before it.
+    /// That of an attempt: one in sixteen for each state without a session, whatever the kinds and
+    /// configurations of a run. An attempt that goes on into another session mostly has one before
+    /// it.
     fn of(seed: u64, index: u64, at: u64, count: u64) -> Self {
         let (kind, round) = (index % Kind::EVERYWHERE, index / Kind::EVERYWHERE / count);
         match (7 * kind + 5 * at + round) % 16 {
@@ -127,7 +132,8 @@ impl State {
     }
 }
 
-/// Whether an attempt goes on into a session that it keys: one in 75, spread evenly. Such a session takes as long as a hundred attempts.
+/// Whether an attempt goes on into a session that it keys: one in 75, spread evenly. Such a session
+/// takes as long as a hundred attempts.
 fn goes_on(seed: u64, index: u64) -> bool {
     index.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(seed_of(seed, 0)) < u64::MAX / 75
 }
@@ -150,7 +156,8 @@ pub const CONFIGURATIONS: &[(&str, &str)] = &[
     ("counted1", include_str!("../configs/counted1.toml")),
 ];
 
-/// The configurations for coverage: three designs that have every mode at every chunk size, all lane counts and all fault policies.
+/// The configurations for coverage: three designs that have every mode at every chunk size, all
+/// lane counts and all fault policies.
 pub const COVERAGE: &[(&str, &str)] = &[
     ("cover1", include_str!("../configs/cover1.toml")),
     ("cover2", include_str!("../configs/cover2.toml")),
@@ -181,7 +188,8 @@ pub struct Plan {
     pub no_waves: bool,
     /// Compile designs for a short run.
     pub quick: bool,
-    /// On the configurations of [`COVERAGE`], with random operations after the attempts; what was covered goes to `coverage/*.dat` in the run's folder.
+    /// On the configurations of [`COVERAGE`], with random operations after the attempts; what was
+    /// covered goes to `coverage/*.dat` in the run's folder.
     pub coverage: bool,
 }
 
@@ -286,7 +294,8 @@ impl Field<'_> {
         Ok(report)
     }
 
-    /// Writes what the attempts and what is done after them covered, and what random operations in a session of their own cover.
+    /// Writes what the attempts and what is done after them covered, and what random operations in
+    /// a session of their own cover.
     fn cover(&self, s: &mut Session) -> Result<()> {
         let folder = self.dir.join("coverage");
         std::fs::create_dir_all(&folder).map_err(|e| BenchError::File(format!("{}: {e}", folder.display())))?;

@@ -144,8 +144,8 @@ pub trait Bench {
     fn mem_read(&self, addr: u64, out: &mut [u8]);
     /// Writes card memory.
     fn mem_write(&mut self, addr: u64, data: &[u8]);
-    /// Does bursts as the accelerator, each at the port of its address, as many at a time as the bench can; the outcomes in the
-    /// order of `ops`.
+    /// Does bursts as the accelerator, each at the port of its address, as many at a time as the
+    /// bench can; the outcomes in the order of `ops`.
     ///
     /// # Errors
     /// When an answer does not come or a bus rule is broken.
@@ -162,7 +162,8 @@ pub trait Watched: Bench {
 pub struct RtlBench {
     core: CoreSim,
     acc: AxiMasters,
-    /// Number of the first burst that was pushed since the last [`RtlBench::finish`], and how many were.
+    /// Number of the first burst that was pushed since the last [`RtlBench::finish`], and how many
+    /// were.
     pushed: (u64, usize),
 }
 
@@ -186,8 +187,8 @@ const QUIET: u64 = 40_000;
 /// Cycles without any answer after which an accelerator in reset that asks all the same gets none.
 const HELD: u64 = 200;
 
-/// The design `shef_tb_top`, which is `shef_core` with the bench for an accelerator, for the configuration of a `shield.toml`'s text, and that
-/// configuration.
+/// The design `shef_tb_top`, which is `shef_core` with the bench for an accelerator, for the
+/// configuration of a `shield.toml`'s text, and that configuration.
 ///
 /// `dir` takes the generated package.
 ///
@@ -217,7 +218,8 @@ fn waves() -> Option<PathBuf> {
 }
 
 impl RtlBench {
-    /// An instance of a design with this configuration; a seed makes the timing of memory and accelerator random.
+    /// An instance of a design with this configuration; a seed makes the timing of memory and
+    /// accelerator random.
     ///
     /// # Errors
     /// When the top module lacks a port.
@@ -325,8 +327,8 @@ impl RtlBench {
         Err(shef_rtl::Error::Hang { what: "wipe", cycles: PATIENCE }.into())
     }
 
-    /// Runs what was pushed to its end, something else beside it; the outcomes in the order of the pushes. A burst that a reset of the accelerator took
-    /// counts as refused in what had not come.
+    /// Runs what was pushed to its end, something else beside it; the outcomes in the order of the
+    /// pushes. A burst that a reset of the accelerator took counts as refused in what had not come.
     ///
     /// # Errors
     /// When no answer comes for long or a bus rule is broken.

@@ -1,4 +1,5 @@
-//! Long random runs: every answer against a reference, every write against the oracle, every statement against what was done.
+//! Long random runs: every answer against a reference, every write against the oracle, every
+//! statement against what was done.
 
 use crate::bench::{Bench, BenchError, Watched};
 use crate::{Oracle, Owner, Reference, Result, Traffic};
@@ -32,8 +33,9 @@ fn differs(what: String) -> BenchError {
     BenchError::Unequal(what)
 }
 
-/// At least `operations` random operations in one session, which is closed at the end, so that the same bench may run another one: bursts of any shape in
-/// all modes, refused ones, flush, invalidate, epoch, statement.
+/// At least `operations` random operations in one session, which is closed at the end, so that the
+/// same bench may run another one: bursts of any shape in all modes, refused ones, flush,
+/// invalidate, epoch, statement.
 ///
 /// # Errors
 /// The first thing that is not as it ought to be, with its place in the run.
@@ -133,7 +135,8 @@ fn check(config: &Config, reference: &Reference, statement: &Statement, digest: 
     Ok(())
 }
 
-/// A random configuration: 1 to 16 regions of all modes, chunk and key sizes, 1 to 4 engine sets with a port each.
+/// A random configuration: 1 to 16 regions of all modes, chunk and key sizes, 1 to 4 engine sets
+/// with a port each.
 ///
 /// # Errors
 /// When it breaks a rule of configurations, which is a fault of this function.

@@ -1,4 +1,5 @@
-//! The untrusted host's part of the sealed channel, over any [`Bench`]: it carries messages and may do with them what it likes.
+//! The untrusted host's part of the sealed channel, over any [`Bench`]: it carries messages and may
+//! do with them what it likes.
 
 use crate::Result;
 use crate::bench::{Bench, BenchError};

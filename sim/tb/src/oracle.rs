@@ -1,9 +1,12 @@
-//! Holds every write that leaves a Shield against the format of sealed memory, whatever the order and timing of the traffic.
+//! Holds every write that leaves a Shield against the format of sealed memory, whatever the order
+//! and timing of the traffic.
 //!
-//! The oracle knows the session's keys and sees the beats on the memory ports. A chunk must be one message under exactly the next version of
-//! that chunk (its epoch, once, in an `output` region), its tag the tag of that message, a node one of exactly the next version of that
-//! node, with counters that never fall; nothing may be written anywhere else. When the Shield is at rest ([`Oracle::at_rest`]) what was
-//! sealed must be the plaintext that the bench knows, every tag must have reached memory, and no counter may run ahead of what it counts.
+//! The oracle knows the session's keys and sees the beats on the memory ports. A chunk must be one
+//! message under exactly the next version of that chunk (its epoch, once, in an `output` region),
+//! its tag the tag of that message, a node one of exactly the next version of that node, with
+//! counters that never fall; nothing may be written anywhere else. When the Shield is at rest
+//! ([`Oracle::at_rest`]) what was sealed must be the plaintext that the bench knows, every tag must
+//! have reached memory, and no counter may run ahead of what it counts.
 //!
 //! ```no_run
 //! # use shef_tb::Watched;
@@ -37,7 +40,8 @@ struct Chunk {
     /// Ciphertext of the seal under way, and its beats that were seen.
     data: Vec<u8>,
     seen: u64,
-    /// Tags that memory must get, of `version` and of those before whose tag was not seen. The last one must come.
+    /// Tags that memory must get, of `version` and of those before whose tag was not seen. The last
+    /// one must come.
     tags: BTreeMap<u64, ChunkTag>,
     /// Tags that came before their chunk was complete.
     early: Vec<ChunkTag>,
@@ -141,8 +145,8 @@ impl Oracle {
         if s.violations.is_empty() { Ok(()) } else { Err(BenchError::Format(s.violations.join("; "))) }
     }
 
-    /// The Shield is at rest after a flush, without a fault: all that was sealed is `plain(region, chunk)`, which must be zeros where nothing was
-    /// sealed in a scratch region.
+    /// The Shield is at rest after a flush, without a fault: all that was sealed is
+    /// `plain(region, chunk)`, which must be zeros where nothing was sealed in a scratch region.
     ///
     /// # Errors
     /// The first violations.
@@ -323,7 +327,8 @@ impl Watched {
 }
 
 impl Chunk {
-    /// A tag reached memory: that of some version whose tag did not yet, or of one that is still to come.
+    /// A tag reached memory: that of some version whose tag did not yet, or of one that is still to
+    /// come.
     fn tag(&mut self, tag: ChunkTag) {
         match self.tags.iter().find(|(_, t)| **t == tag).map(|(v, _)| *v) {
             Some(version) => self.tags.retain(|v, _| *v > version),

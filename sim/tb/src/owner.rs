@@ -22,7 +22,8 @@ fn state(status: u32) -> u32 {
 }
 
 impl Owner {
-    /// Brings a Shield from EMPTY to KEYED: seed, public key, Load Key, confirmation. All randomness follows `seed`.
+    /// Brings a Shield from EMPTY to KEYED: seed, public key, Load Key, confirmation. All
+    /// randomness follows `seed`.
     ///
     /// # Errors
     /// When the Shield refuses, hangs or confirms another key.

@@ -1,8 +1,10 @@
-//! Bytes per cycle through the Shield with every check on, beside the same requester on the same memory without one.
+//! Bytes per cycle through the Shield with every check on, beside the same requester on the same
+//! memory without one.
 //!
-//! Every byte is compared: a read with what was sealed, a write with what must lie in memory, ciphertext and tag. Keys come
-//! by a Load Key. A read ends with its last beat; a write ends when the memory has answered for the last beat that the
-//! Shield writes without being told to (what a buffer holds back counts). Commands (epoch, flush) are outside the figure.
+//! Every byte is compared: a read with what was sealed, a write with what must lie in memory,
+//! ciphertext and tag. Keys come by a Load Key. A read ends with its last beat; a write ends when
+//! the memory has answered for the last beat that the Shield writes without being told to (what a
+//! buffer holds back counts). Commands (epoch, flush) are outside the figure.
 
 use crate::bench::{self, Bench, BenchError, RtlBench};
 use crate::traffic::Op;
@@ -91,7 +93,8 @@ pub struct Row {
     pub engines: u8,
     /// Engine sets.
     pub sets: u8,
-    /// Cycles of the memory from a request to its first beat, and from the last beat of a write to its answer.
+    /// Cycles of the memory from a request to its first beat, and from the last beat of a write to
+    /// its answer.
     pub memory_latency: u64,
     /// Bytes of a burst of the requester.
     pub burst: u64,
@@ -216,7 +219,8 @@ fn designs() -> Vec<Design> {
     ]
 }
 
-/// Streams, and single chunks at random places, in regions of a mode that keeps versions on the card.
+/// Streams, and single chunks at random places, in regions of a mode that keeps versions on the
+/// card.
 fn kept(mode: Mode, chunks: &[u32]) -> Vec<Plan> {
     let mut out = Vec::new();
     for latency in LATENCIES {
@@ -325,8 +329,8 @@ fn slice(plain: &[u8], at: u64, n: u64) -> &[u8] {
     &plain[at as usize..(at + n) as usize]
 }
 
-/// Cycles that a list takes; reads are compared on the way, and their bytes counted. Every region is a multiple of [`SIZE`] away
-/// from the first and holds `plain`.
+/// Cycles that a list takes; reads are compared on the way, and their bytes counted. Every region
+/// is a multiple of [`SIZE`] away from the first and holds `plain`.
 fn timed(bench: &mut RtlBench, plan: &Plan, list: &[Op], plain: &[u8]) -> Result<(u64, u64)> {
     for memory in bench.core().axi_memories() {
         memory.config.read_latency = plan.latency;
@@ -439,8 +443,8 @@ impl Shielded {
         Ok((cycles, right))
     }
 
-    /// What a list wrote, all of it: ciphertext and tag where the owner can tell them; else what the Shield reads back, or memory
-    /// itself where nothing is sealed.
+    /// What a list wrote, all of it: ciphertext and tag where the owner can tell them; else what
+    /// the Shield reads back, or memory itself where nothing is sealed.
     fn compare(&mut self, list: &[Op], plain: &[u8]) -> Result<u64> {
         let mut right = 0;
         for op in list {
@@ -476,8 +480,9 @@ impl Shielded {
     }
 }
 
-/// Measures everything whose description (`x4 seq_read input 4096 AES-256 latency 40 outstanding 8 x 4096`) holds every one of
-/// `words`; `progress` gets one line per step.
+/// Measures everything whose description
+/// (`x4 seq_read input 4096 AES-256 latency 40 outstanding 8 x 4096`) holds every one of `words`;
+/// `progress` gets one line per step.
 ///
 /// # Errors
 /// A build that fails, a refusal, a byte that is not what it ought to be.

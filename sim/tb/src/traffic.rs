@@ -136,7 +136,8 @@ impl Reference {
         (data, tag)
     }
 
-    /// New random content of every input region, sealed under its epoch: the memory writes (address, bytes) of the owner.
+    /// New random content of every input region, sealed under its epoch: the memory writes
+    /// (address, bytes) of the owner.
     pub fn fill_inputs(&mut self, rng: &mut Rng, keys: &SessionKeys) -> Vec<(u64, Vec<u8>)> {
         let mut out = Vec::new();
         for r in self.config.clone().regions().iter().filter(|r| r.mode == Mode::Input) {
@@ -199,14 +200,16 @@ impl Reference {
     }
 }
 
-/// Whether the lines hold all chunks that a phase leaves incomplete in the regions that share them with this one.
+/// Whether the lines hold all chunks that a phase leaves incomplete in the regions that share them
+/// with this one.
 fn roomy(config: &Config, region: &Region) -> bool {
     let mut sharing = config.regions().iter().filter(|r| r.set == region.set && r.is_big() == region.is_big() && r.mode != Mode::Input);
     let lines = config.sets().get(usize::from(region.set)).map_or(0, |s| if region.is_big() { s.big_lines } else { s.small_lines });
     sharing.clone().count() * 2 + 4 <= usize::from(lines) && sharing.all(|r| r.mode == Mode::Output)
 }
 
-/// Of so many pages of a region some are written: in a larger one they lie apart, so that those near each other in a counter tree are few.
+/// Of so many pages of a region some are written: in a larger one they lie apart, so that those
+/// near each other in a counter tree are few.
 const PLACES: u64 = 128;
 
 fn stride(region: &Region) -> u64 {
@@ -238,9 +241,10 @@ impl Traffic {
         &mut self.rng
     }
 
-    /// A phase with about `reads` read bursts, and every output chunk written with chance `share` out of 8 that has not
-    /// been written in this epoch, whole or in part, in one burst or several. Of the pages of other regions that can be written
-    /// some get a few bursts of any shape. Reads go to what an earlier phase wrote; some bursts are to be refused.
+    /// A phase with about `reads` read bursts, and every output chunk written with chance `share`
+    /// out of 8 that has not been written in this epoch, whole or in part, in one burst or several.
+    /// Of the pages of other regions that can be written some get a few bursts of any shape. Reads
+    /// go to what an earlier phase wrote; some bursts are to be refused.
     ///
     /// Nothing in a phase depends on the order in which its reads run against its writes.
     #[expect(clippy::cast_possible_truncation, reason = "bench regions are small")]
@@ -270,8 +274,9 @@ impl Traffic {
             self.read(reference, r, &mut all);
         }
         for r in config.regions().iter().filter(|r| r.mode != Mode::Input) {
-            // Few chunks stay incomplete until the flush: there are only so many lines that gather. Where others may push a chunk out, it is
-            // written by one burst: a second one could find it closed.
+            // Few chunks stay incomplete until the flush: there are only so many lines that gather.
+            // Where others may push a chunk out, it is written by one burst: a second one could
+            // find it closed.
             let apart = roomy(&config, r);
             let mut holes = 0;
             let mut writes = Vec::new();

@@ -1,5 +1,6 @@
-//! The hostile bus and host: every kind of act, nothing wrong delivered, accepted or refused. `cargo xtask test --full` does twenty thousand on every
-//! configuration, `cargo xtask attack` as many as one wants.
+//! The hostile bus and host: every kind of act, nothing wrong delivered, accepted or refused.
+//! `cargo xtask test --full` does twenty thousand on every configuration, `cargo xtask attack` as
+//! many as one wants.
 
 use shef_tb::attack::{Kind, Plan, run};
 
@@ -7,7 +8,8 @@ fn seed() -> u64 {
     std::env::var("SHEF_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(20_261_121)
 }
 
-/// They have every mode, a fault that stops and one that ends the session, a chunk cache beside a set without one, and one, two and four lanes.
+/// They have every mode, a fault that stops and one that ends the session, a chunk cache beside a
+/// set without one, and one, two and four lanes.
 const CONFIGURATIONS: [&str; 2] = ["cache4", "tree1"];
 
 #[test]

@@ -1,5 +1,5 @@
-//! A set behind a chunk cache in a whole Shield: the same answers as without, freshness of what was written back, tampering of what is
-//! fetched into it, an epoch that empties it.
+//! A set behind a chunk cache in a whole Shield: the same answers as without, freshness of what was
+//! written back, tampering of what is fetched into it, an epoch that empties it.
 
 use shef_proto::channel::{FaultKind, Request};
 use shef_proto::config::Config;

@@ -1,5 +1,6 @@
-//! The functional model and the RTL see the same seeded traffic; every answer, every sealed byte, every tag and every
-//! statement must be the same, and what the reference says. After tampering or a failing memory both stop alike.
+//! The functional model and the RTL see the same seeded traffic; every answer, every sealed byte,
+//! every tag and every statement must be the same, and what the reference says. After tampering or
+//! a failing memory both stop alike.
 
 mod rounds;
 

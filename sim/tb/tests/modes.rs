@@ -1,4 +1,5 @@
-//! Random operations in all modes: the model against reference and oracle in any configuration, then the RTL against the same.
+//! Random operations in all modes: the model against reference and oracle in any configuration,
+//! then the RTL against the same.
 //!
 //! `cargo run -p shef-tb --example differential` does as many as one wants.
 
@@ -103,7 +104,8 @@ impl Forge {
     }
 }
 
-/// The oracle lets pass what the format allows, in the orders that a memory port may show, and nothing else.
+/// The oracle lets pass what the format allows, in the orders that a memory port may show, and
+/// nothing else.
 #[test]
 fn the_oracle_sees_what_is_wrong() {
     let scratch = |f: &Forge| {
@@ -166,7 +168,8 @@ fn library() -> &'static (Library, Config) {
     })
 }
 
-/// The RTL answers, seals and states the same as the model, with random timing of memory and accelerator.
+/// The RTL answers, seals and states the same as the model, with random timing of memory and
+/// accelerator.
 fn as_the_model(seeds: std::ops::Range<u64>) {
     let (library, config) = library();
     let mut operations = 0;
@@ -243,7 +246,8 @@ impl<'a, B: Bench> Session<'a, B> {
         (data, tag)
     }
 
-    /// Pushes the nodes above a chunk out to memory: reads others that share their places in the node caches.
+    /// Pushes the nodes above a chunk out to memory: reads others that share their places in the
+    /// node caches.
     fn push_nodes_out(&mut self, r: &Region, chunk: u64) {
         const APART: u64 = 8 * 8 * 128;
         for k in 1..=16 {
@@ -251,7 +255,8 @@ impl<'a, B: Bench> Session<'a, B> {
         }
     }
 
-    /// After a fault of the region: it is frozen, alone, and the chunk that was begun is not sealed; all others go on. The statement after that.
+    /// After a fault of the region: it is frozen, alone, and the chunk that was begun is not
+    /// sealed; all others go on. The statement after that.
     fn frozen(&mut self, r: &Region, begun: u64, what: &str) -> ShieldStatement {
         let before = self.image(r, begun);
         assert!(self.read(r, 5).is_none() && self.read(r, begun).is_none() && !self.write(r, begun, 1), "{what}: the region goes on");
@@ -281,7 +286,8 @@ enum Attack {
     BusError,
 }
 
-/// The statement after a chunk was attacked, then read; before that, both of its versions read back.
+/// The statement after a chunk was attacked, then read; before that, both of its versions read
+/// back.
 fn attacked<B: Bench>(bench: &mut B, config: &Config, r: &Region, attack: Attack, break_bus: impl Fn(&mut B)) -> ShieldStatement {
     let mut s = Session::new(bench, config);
     let mut old = None;
@@ -314,7 +320,8 @@ fn attacked<B: Bench>(bench: &mut B, config: &Config, r: &Region, attack: Attack
     s.frozen(r, 9, &format!("{attack:?} on {}", r.name))
 }
 
-/// On each region the attacks whose numbers `chosen` takes, after the region's; on an unprotected one the bus error.
+/// On each region the attacks whose numbers `chosen` takes, after the region's; on an unprotected
+/// one the bus error.
 fn attacks_on_scratch(chosen: impl Fn(usize, usize) -> bool) {
     let (library, config) = library();
     for (n, r) in config.regions().iter().filter(|r| !r.mode.has_epoch()).enumerate() {
@@ -354,7 +361,8 @@ enum OnNode {
     Zeros,
 }
 
-/// The statement after a node was attacked and chunk 5 read; before that, the chunk read back through each of the node's versions.
+/// The statement after a node was attacked and chunk 5 read; before that, the chunk read back
+/// through each of the node's versions.
 fn node_attacked<B: Bench>(bench: &mut B, config: &Config, r: &Region, level: u32, attack: OnNode) -> ShieldStatement {
     /// A chunk whose nodes have nothing to do with those of chunk 5.
     const ELSEWHERE: u64 = 3200;

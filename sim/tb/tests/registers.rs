@@ -1,4 +1,5 @@
-//! The register maps as generated, against RTL and model: every item answers as its access says, everything else with an error.
+//! The register maps as generated, against RTL and model: every item answers as its access says,
+//! everything else with an error.
 
 use shef_regs::{Access, Item, ctl, krn};
 use shef_tb::{Bench, ModelBench, RtlBench, design};

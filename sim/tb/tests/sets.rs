@@ -1,5 +1,5 @@
-//! Several engine sets behind shared and own ports: the same seeded traffic as with one, order per id, faults and wipes that
-//! concern them all, and answers that belong to none of them.
+//! Several engine sets behind shared and own ports: the same seeded traffic as with one, order per
+//! id, faults and wipes that concern them all, and answers that belong to none of them.
 
 mod rounds;
 
@@ -25,7 +25,8 @@ fn library() -> (&'static Library, &'static Config) {
     (lib, config)
 }
 
-/// For `cargo xtask test --full`; two sets behind one port are in `modes`, in the hostile bench two sets with a port each.
+/// For `cargo xtask test --full`; two sets behind one port are in `modes`, in the hostile bench two
+/// sets with a port each.
 mod long {
     use super::*;
 
@@ -56,7 +57,8 @@ mod long {
         (owner, sealed)
     }
 
-    /// A read of every input region and a write of every output region, one chunk each, all with the same id.
+    /// A read of every input region and a write of every output region, one chunk each, all with
+    /// the same id.
     fn one_of_each(config: &Config, chunk: u64) -> Vec<Op> {
         let op = |r: &shef_proto::config::Region| {
             let (id, addr, n) = (7, r.chunk_addr(chunk), r.chunk);

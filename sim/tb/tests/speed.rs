@@ -1,5 +1,6 @@
-//! How fast the whole Shield simulates; `cargo test --release -p shef-tb --test speed -- --ignored --nocapture`.
-//! Processor time, so that a busy machine does not count.
+//! How fast the whole Shield simulates;
+//! `cargo test --release -p shef-tb --test speed -- --ignored --nocapture`. Processor time, so that
+//! a busy machine does not count.
 
 use shef_proto::load::first_epochs;
 use shef_rtl::agent::Rng;

@@ -1,7 +1,10 @@
-//! Recorded exchanges: what a client sent and what it was answered, as files that need neither client to be looked at again.
+//! Recorded exchanges: what a client sent and what it was answered, as files that need neither
+//! client to be looked at again.
 //!
-//! What differs from run to run stands in requests by name (`${nonce}`, learned from an answer), and in answers by its shape: long texts of base64 or
-//! hexadecimal by their length, times as such, tokens taken apart. All else counts to the letter, the order of the members of a JWE's header too.
+//! What differs from run to run stands in requests by name (`${nonce}`, learned from an answer),
+//! and in answers by its shape: long texts of base64 or hexadecimal by their length, times as such,
+//! tokens taken apart. All else counts to the letter, the order of the members of a JWE's header
+//! too.
 
 use std::collections::BTreeMap;
 
@@ -135,7 +138,8 @@ fn token(text: &str) -> Option<Value> {
     }
 }
 
-/// A text with each run of 32 or more characters of base64, or 16 of hexadecimal, as its length; those of session tokens, which hold numbers of several lengths, without.
+/// A text with each run of 32 or more characters of base64, or 16 of hexadecimal, as its length;
+/// those of session tokens, which hold numbers of several lengths, without.
 fn masked(text: &str) -> String {
     let (mut out, mut run) = (String::new(), String::new());
     let end = |out: &mut String, run: &mut String| {

@@ -1,5 +1,6 @@
-//! The KBS protocol through the crate `kbs-types`, as Trustee's client uses it: what it sends is written and what it gets is read by the crate, runtime data are
-//! made canonical by the crate that the client takes, and resources opened by an independent JOSE library.
+//! The KBS protocol through the crate `kbs-types`, as Trustee's client uses it: what it sends is
+//! written and what it gets is read by the crate, runtime data are made canonical by the crate that
+//! the client takes, and resources opened by an independent JOSE library.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as B64;
@@ -105,7 +106,8 @@ fn private(device: &Device) -> Outcome<Jwk> {
     Ok(Jwk::from_bytes(jwk.to_string())?)
 }
 
-/// Opens a resource. The client authenticates the header as it writes it again, which has to be as it came.
+/// Opens a resource. The client authenticates the header as it writes it again, which has to be as
+/// it came.
 fn open(answer: &Answer, key: &Jwk) -> Outcome<Vec<u8>> {
     let body = answer.expect(200)?;
     let response: Response = serde_json::from_value(body.clone())?;

@@ -1,7 +1,9 @@
-//! Other people's clients and parsers against a running `shef-verifierd`: the crates `ear` and `kbs-types`, and Veraison's documented calls.
+//! Other people's clients and parsers against a running `shef-verifierd`: the crates `ear` and
+//! `kbs-types`, and Veraison's documented calls.
 //!
-//! It is a program of its own workspace, started by `cargo xtask compat`. What the clients send and are answered is recorded in `exchanges/`; the service's own
-//! tests play those again, so that what the clients expect is guarded where they are not built.
+//! It is a program of its own workspace, started by `cargo xtask compat`. What the clients send and
+//! are answered is recorded in `exchanges/`; the service's own tests play those again, so that what
+//! the clients expect is guarded where they are not built.
 
 #[path = "../../../attestation/verifierd/tests/common/device.rs"]
 #[allow(dead_code, reason = "tests of the service use the rest")]
@@ -83,7 +85,8 @@ impl World {
         world.recorded("set-up", |tape| {
             let operator = world.operator.on(tape);
             furnish(&operator, &world.card, "shef-boot")?;
-            // The service has seen the card: what it demands of its version from now on is the same in each order of the cases.
+            // The service has seen the card: what it demands of its version from now on is the same
+            // in each order of the cases.
             world.appraise(&operator, "*/*", &json!({})).map(|_| ())
         })?;
         let lab = service.known("lab", "operator", "lab-operator")?;

@@ -60,7 +60,8 @@ pub fn flags(args: &DemoArgs) -> String {
     text
 }
 
-/// What must hold on every back end: every step, the digits, every attack with its code and no word delivered.
+/// What must hold on every back end: every step, the digits, every attack with its code and no word
+/// delivered.
 ///
 /// # Panics
 /// Where something does not hold.
@@ -174,7 +175,8 @@ impl Drop for Served {
 /// The program `shef` that belongs to these tests; `shef-agent` and `shef-verifierd` are beside it.
 ///
 /// # Panics
-/// Where one of them is missing, or older than what it is made of: `cargo test --workspace` builds all of them before it runs a test.
+/// Where one of them is missing, or older than what it is made of: `cargo test --workspace` builds
+/// all of them before it runs a test.
 pub fn shef_program() -> PathBuf {
     program("shef-agent");
     program("shef-verifierd");
@@ -205,10 +207,12 @@ fn program(name: &str) -> PathBuf {
     path
 }
 
-/// The program of an example, which has a workspace of its own, named as its folder; built into the target folder of these tests.
+/// The program of an example, which has a workspace of its own, named as its folder; built into the
+/// target folder of these tests.
 ///
 /// # Panics
-/// Where it cannot be built. Where only its `Cargo.lock` is old, `cargo build` in its folder mends that.
+/// Where it cannot be built. Where only its `Cargo.lock` is old, `cargo build` in its folder mends
+/// that.
 pub fn example(dir: &Path) -> PathBuf {
     let name = dir.file_name().and_then(|name| name.to_str()).expect("a folder with a name");
     built(name, dir, &["--locked"])

@@ -100,7 +100,8 @@ impl Needles {
         let mut buffer = vec![0; 1 << 20];
         for line in maps.lines() {
             let (range, rights) = line.split_once(' ').expect("a range and its rights");
-            // The card's memory is a sparse file of 64 GiB, which reading would fill; all that is ever written there crosses the wire.
+            // The card's memory is a sparse file of 64 GiB, which reading would fill; all that is
+            // ever written there crosses the wire.
             if !rights.starts_with('r') || line.ends_with("[vvar]") || line.ends_with("[vsyscall]") || line.contains("/memfd:") {
                 continue;
             }

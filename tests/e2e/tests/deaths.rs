@@ -1,4 +1,5 @@
-//! A served card and its client, each killed at any point: a clear error, nothing left behind, and the next one works.
+//! A served card and its client, each killed at any point: a clear error, nothing left behind, and
+//! the next one works.
 
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
@@ -15,7 +16,8 @@ fn deaths() -> u64 {
     std::env::var("SHEF_DEATHS").ok().and_then(|n| n.parse().ok()).unwrap_or(8)
 }
 
-/// Points in time that differ from run to run of the loop, and are the same in every run of the test.
+/// Points in time that differ from run to run of the loop, and are the same in every run of the
+/// test.
 fn delay(i: u64) -> Duration {
     Duration::from_micros(i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32 & 0xffff)
 }
@@ -74,7 +76,8 @@ fn a_client_that_dies_at_any_point_leaves_nothing_behind() {
         std::thread::sleep(4 * delay(i));
         child.kill().unwrap();
         child.wait().unwrap();
-        // The next one is served as soon as the server has seen that the last one is gone, and finds a card after a reset.
+        // The next one is served as soon as the server has seen that the last one is gone, and
+        // finds a card after a reset.
         let mut host = (0..4000)
             .find_map(|_| match shef::open(&served.uri().parse().unwrap()) {
                 Ok(host) => Some(host),

@@ -1,4 +1,5 @@
-//! A copy of the process that has a session, made by fork: it has the same keys and numbers, and must use none of them.
+//! A copy of the process that has a session, made by fork: it has the same keys and numbers, and
+//! must use none of them.
 
 #![expect(unsafe_code, reason = "forks")]
 
@@ -8,7 +9,8 @@ use shef_cli::demo::attacks::buffers;
 use shef_cli::demo::world::{Cards, Plan, World};
 use shef_seal::OpenPolicy;
 
-/// The only test of its program: the copy has one thread, and others would hold locks that nobody lets go.
+/// The only test of its program: the copy has one thread, and others would hold locks that nobody
+/// lets go.
 #[test]
 fn a_copy_of_the_process_has_no_session() {
     let dir = tempfile::tempdir().unwrap();
@@ -19,7 +21,8 @@ fn a_copy_of_the_process_has_no_session() {
     let b = buffers(&session).unwrap();
     let statement = session.statement().unwrap();
     session.upload(&b.train, &[1; 4096]).unwrap();
-    // SAFETY: the copy uses the session, which no other thread has, and ends by `_exit`; what it allocates is allocated by glibc, whose locks are free in the copy.
+    // SAFETY: the copy uses the session, which no other thread has, and ends by `_exit`; what it
+    // allocates is allocated by glibc, whose locks are free in the copy.
     let copy = unsafe { libc::fork() };
     if copy == 0 {
         let forked =

@@ -1,4 +1,5 @@
-//! The host is not trusted: whatever it does to any one message of a run, nobody is fooled and nothing hangs.
+//! The host is not trusted: whatever it does to any one message of a run, nobody is fooled and
+//! nothing hangs.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -116,7 +117,8 @@ fn one_changed_message_never_gives_a_wrong_answer() {
                     assert!(error.code().starts_with("SHEF-"), "{error}");
                 }
                 Ok(answers) if sent_again(leg) => assert_eq!(answers, right, "{deed:?} of message {at} ({leg:?})"),
-                // Some messages are hints, or were replaced by themselves; then the run is as if nothing had been.
+                // Some messages are hints, or were replaced by themselves; then the run is as if
+                // nothing had been.
                 Ok(answers) => {
                     assert_eq!(answers, right, "{deed:?} of message {at} ({leg:?}) gave wrong answers, and nobody noticed");
                     assert_eq!(seen.len(), messages.len());
@@ -125,8 +127,10 @@ fn one_changed_message_never_gives_a_wrong_answer() {
             }
         }
     }
-    // What may pass: the kernel's plain answers are hints; a byte too many behind what the card copies or behind an upload is not looked at,
-    // and a missing last byte is no change where the card holds that byte already (a zero, or the same by chance); the first message of its kind has none before it to be replaced by.
+    // What may pass: the kernel's plain answers are hints; a byte too many behind what the card
+    // copies or behind an upload is not looked at, and a missing last byte is no change where the
+    // card holds that byte already (a zero, or the same by chance); the first message of its kind
+    // has none before it to be replaced by.
     for (leg, deed) in &without_effect {
         let allowed = matches!((*leg, deed.as_str()), ("kernel-answer", "Flip") | ("memory-write", "Extend" | "Cut") | (_, "Replay"));
         assert!(allowed, "{deed} of {leg} passed");

@@ -68,7 +68,8 @@ fn unseeded_runs_share_no_key() {
     }
 }
 
-/// The format of sealed memory as the documentation says it, written down once more without the product's code.
+/// The format of sealed memory as the documentation says it, written down once more without the
+/// product's code.
 #[test]
 fn kept_memory_opens_with_the_kept_keys_as_the_documentation_says() {
     let dir = tempfile::tempdir().unwrap();
@@ -126,7 +127,8 @@ fn leaks(haystack: &[u8], secret: &[u8]) -> bool {
     forms.iter().any(|form| haystack.windows(form.len()).any(|w| w == &form[..]))
 }
 
-/// Without padding and without the last, partial group, so that it is found in the middle of something longer too.
+/// Without padding and without the last, partial group, so that it is found in the middle of
+/// something longer too.
 fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::new();
@@ -139,7 +141,8 @@ fn base64(bytes: &[u8]) -> String {
 
 type Draw = (&'static str, usize, bool);
 
-/// What each party draws from its stream, in order: what it is, bytes, and whether it is sent on purpose.
+/// What each party draws from its stream, in order: what it is, bytes, and whether it is sent on
+/// purpose.
 const DRAWS: &[(&str, &[Draw])] = &[
     ("demo/manufacturer", &[("CA key", 32, false), ("debug CA key", 32, false), ("device secret", 32, false)]),
     (
@@ -159,7 +162,8 @@ const DRAWS: &[(&str, &[Draw])] = &[
     ("card", &[("kernel's KEM key", 32, false), ("freshness of the seed", 32, false)]),
 ];
 
-/// The canary: everything that the seed determines is known here, so every output can be searched for it.
+/// The canary: everything that the seed determines is known here, so every output can be searched
+/// for it.
 #[test]
 fn no_secret_is_in_any_output() {
     const SEED: u64 = 4711;

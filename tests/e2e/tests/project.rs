@@ -1,4 +1,5 @@
-//! A design from outside the repository's accelerators, from its folder to opened results. Needs Verilator: `cargo xtask setup`.
+//! A design from outside the repository's accelerators, from its folder to opened results. Needs
+//! Verilator: `cargo xtask setup`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -143,7 +144,8 @@ fn one_time_codes_come_over_the_register_channel_alone() {
 mod long {
     use super::*;
 
-    /// The example's own program, built as its user would build it, over files longer than its lanes.
+    /// The example's own program, built as its user would build it, over files longer than its
+    /// lanes.
     #[test]
     #[ignore = "long: a workspace of its own is built"]
     fn a_program_of_a_workspace_of_its_own_adds_files() {
@@ -169,7 +171,8 @@ mod long {
         assert_eq!(left(), 3);
         fs::remove_file(file("sums")).unwrap();
 
-        // The same with the card in a process of its own behind an agent, as the example's README has it.
+        // The same with the card in a process of its own behind an agent, as the example's README
+        // has it.
         let maker = dir.path().join("maker").display().to_string();
         let serve = ["--project", &example().display().to_string(), "--manufacturer", &maker].map(str::to_owned);
         let remote = Remote::start(dir.path(), &serve).unwrap_or_else(|e| panic!("{e}"));

@@ -1,4 +1,5 @@
-//! Owner, agent and card as three processes: the whole line, and what the agent and the network get to see.
+//! Owner, agent and card as three processes: the whole line, and what the agent and the network get
+//! to see.
 
 use shef::OpenOptions;
 use shef_cli::demo::attacks::{buffers, upload};
@@ -31,7 +32,8 @@ fn the_agent_and_the_network_see_no_key_and_no_plaintext() {
     let remote = Remote::start(dir.path(), &["--device".into(), "model".into()]).unwrap_or_else(|e| panic!("{e}"));
     let shef::Uri::Tls { port, .. } = remote.uri else { panic!("{}", remote.uri) };
     let agent: std::net::SocketAddr = format!("127.0.0.1:{port}").parse().unwrap();
-    // Owner -> proxy that keeps what is on the wire -> one that keeps what is inside TLS, as an agent sees it -> agent.
+    // Owner -> proxy that keeps what is on the wire -> one that keeps what is inside TLS, as an
+    // agent sees it -> agent.
     let inside = common::Mitm::new(agent, &dir.path().join("agent"), &remote.tls, std::sync::Arc::new(|_, frame| vec![frame]));
     let wire = common::Proxy::new(([127, 0, 0, 1], inside.port).into(), std::sync::Arc::new(common::Faithful));
 
@@ -100,8 +102,9 @@ fn the_whole_line_through_an_agent() {
     }
 }
 
-/// What an owner with nothing but a certificate gets by the card's DMA engine: it uploads descriptors as bulk data, points a queue at the place in the agent's memory where
-/// they lie on their way, and has the card copy a piece of that memory to where it can be read.
+/// What an owner with nothing but a certificate gets by the card's DMA engine: it uploads
+/// descriptors as bulk data, points a queue at the place in the agent's memory where they lie on
+/// their way, and has the card copy a piece of that memory to where it can be read.
 fn agent_memory(remote: &Remote) -> Result<Vec<u8>, shef::DeviceError> {
     use shef_device::ring::{DESCRIPTOR, Descriptor, OP_TO_CARD, reg};
     /// Where bulk transfers of a served card have their memory: places of 128 KiB from here on.

@@ -1,4 +1,5 @@
-//! A verifier service that really runs: the demo's keys come from it, and the command that talks to it.
+//! A verifier service that really runs: the demo's keys come from it, and the command that talks to
+//! it.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -150,7 +151,8 @@ fn keys_leave_only_after_appraisal_and_each_leaves_a_receipt() {
     let image = hex::encode(world.image().digest);
     let mut session = world.keyed(&mut host).unwrap();
     assert_eq!(released(&service), 2);
-    // The image is revoked while the session runs: the session goes on, and there is no data key for the next one.
+    // The image is revoked while the session runs: the session goes on, and there is no data key
+    // for the next one.
     let revoked = serde_json::json!({"kind": "image", "value": image, "reason": "test"});
     service.post::<Value>("/v1/revocations", &revoked).unwrap();
     session.ping().unwrap();
@@ -209,7 +211,8 @@ fn the_services_word_is_not_enough() {
     assert_eq!(code(attest(&service, None, &expect.revocations(revoked))), "SHEF-ATT-025");
 }
 
-/// A service, or somebody with its key, whose answers to releases belong to something else. The rest of it is the real one.
+/// A service, or somebody with its key, whose answers to releases belong to something else. The
+/// rest of it is the real one.
 struct Dishonest {
     port: u16,
     /// What it does to the answer to a release.
@@ -381,7 +384,8 @@ fn the_whole_demo_has_its_keys_from_a_service_of_its_own() {
         assert_eq!((attack.name, attack.code.as_str()), (*name, *code), "{}", attack.detail);
     }
     assert_eq!(report.attacks.len(), ATTACKS.len());
-    // Two keys were released in the honest run: that of the image and that of the data. Without the service, now.
+    // Two keys were released in the honest run: that of the image and that of the data. Without the
+    // service, now.
     let verifier = report.verifier.unwrap();
     assert!(verifier.url.starts_with("https://localhost:") && verifier.head.starts_with("2:"), "{verifier:?}");
     let audit = |head: &str| {
@@ -590,7 +594,8 @@ fn each_trouble_on_the_way_has_its_own_words() {
     assert!(exit == 2 && said.contains("--verifier https://HOST:PORT"), "{said}");
 }
 
-/// The files of `shef sim trust` are all that a service needs to accept evidence of a simulated card, in the order of the how-to page.
+/// The files of `shef sim trust` are all that a service needs to accept evidence of a simulated
+/// card, in the order of the how-to page.
 #[test]
 fn a_simulated_card_is_accepted_with_the_files_of_sim_trust() {
     let (verifier, card) = (Verifier::start(), Served::start("model"));

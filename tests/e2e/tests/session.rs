@@ -125,7 +125,8 @@ fn what_the_accelerator_does_wrong_is_told_apart_from_faults() {
     let (mut session, b, (train, query)) = keyed(&mut s);
     upload(&mut session, &b, train, query).unwrap();
     session.run(&job(&b, (train, query)), START, DONE).unwrap();
-    // A second run in the same epoch writes its results a second time, which the Shield refuses; the first ones stay.
+    // A second run in the same epoch writes its results a second time, which the Shield refuses;
+    // the first ones stay.
     let statement = session.run(&job(&b, (train, query)), START, DONE).unwrap();
     assert!(statement.shield().refusals > 0 && statement.shield().faults == 0 && !statement.shield().stopped);
     assert_eq!(code(session.open(&b.result, &statement, 512, OpenPolicy::default())), "SHEF-SDK-010");
@@ -203,7 +204,8 @@ fn beside_a_frozen_region_results_open_only_by_name() {
     let opened = open(&mut session, &beside, &["query"]).unwrap();
     assert_eq!(knn::answers(&opened.data[..knn::result_len(32)], 32), Some(reference::classify_all(train, &train.head(32))));
 
-    // The results' own region is frozen: no name opens it. The statement from before is stale by then.
+    // The results' own region is frozen: no name opens it. The statement from before is stale by
+    // then.
     session.invalidate().unwrap();
     flip(&mut session, b.result.addr());
     let own = session.run(&knn::job(b.train.addr(), b.result.addr(), b.result.addr() + 4096, 64, 32), START, DONE).unwrap();
@@ -275,7 +277,8 @@ fn a_seed_shows_in_evidence_and_a_policy_must_name_it() {
     assert_eq!(code(verifier.appraise_kernel(&evidence, &challenge, 1_767_225_600)), "SHEF-ATT-022");
 }
 
-/// A Shield without card memory: attested, keyed, registers over the channel, a statement, closed. What the demo's accelerator asks of memory is refused.
+/// A Shield without card memory: attested, keyed, registers over the channel, a statement, closed.
+/// What the demo's accelerator asks of memory is refused.
 #[test]
 fn a_session_without_card_memory_has_registers_and_a_statement() {
     let mut s = setup_of(Engine::ModelOf(Config::new(OnFault::Shield, 0, vec![], vec![]).unwrap()));
@@ -317,7 +320,8 @@ fn ring(device: &mut dyn Device, request: &[u8]) {
     while ctl::STATUS_CHAN_BUSY.get(device.ctl_read32(ctl::STATUS).unwrap()) == 1 {}
 }
 
-/// The host has the genuine request run, then a damaged copy refused: plain status says `REFUSED`, and the Shield shows the answer of what ran.
+/// The host has the genuine request run, then a damaged copy refused: plain status says `REFUSED`,
+/// and the Shield shows the answer of what ran.
 #[test]
 fn an_authentic_answer_counts_whatever_plain_status_says() {
     let mut s = setup();
@@ -383,7 +387,8 @@ fn what_is_lost_again_and_again_is_unknown_and_is_settled_later() {
         assert!(error.to_string().contains("unknown"), "{error}");
         assert_eq!(code(session.ping()), "SHEF-SDK-040");
         session.host().corrupt(Box::new(Honest));
-        // The epoch is the one that was asked for, whether the first message or the second brought it.
+        // The epoch is the one that was asked for, whether the first message or the second brought
+        // it.
         assert_eq!(session.settle().unwrap().map(|answer| answer.value), Some(0));
         assert!(session.settle().unwrap().is_none());
         assert_eq!(session.statement().unwrap().region(b.query.region().id).unwrap().epoch, epoch + 1);
@@ -417,7 +422,8 @@ fn a_lost_load_key_or_confirmation_is_sent_again() {
     }
 }
 
-/// What a Shield answers to CLOSE where its flush meets a fault: status 4, and its last words all the same.
+/// What a Shield answers to CLOSE where its flush meets a fault: status 4, and its last words all
+/// the same.
 #[test]
 fn the_last_words_come_though_a_fault_stops_the_flush() {
     use aes_gcm::aead::{Aead, KeyInit};
@@ -546,7 +552,8 @@ fn refusals_are_allowed_for_what_the_statement_shows() {
 
 // ---- who gets the data ----
 
-/// The verifier knows the image that is loaded; the owner means another one of the same configuration.
+/// The verifier knows the image that is loaded; the owner means another one of the same
+/// configuration.
 #[test]
 fn a_known_image_that_the_owner_does_not_mean_gets_no_key() {
     let mut s = setup();
@@ -705,7 +712,8 @@ fn waits_end_at_their_time_and_when_the_owner_says_so() {
 
 // ---- what others write ----
 
-/// The host puts words into the kernel's mouth: codes by which this library says what it found out itself.
+/// The host puts words into the kernel's mouth: codes by which this library says what it found out
+/// itself.
 #[test]
 fn codes_that_the_host_wrote_are_not_taken_for_ours() {
     let mut s = setup();

@@ -130,8 +130,8 @@ fn batches_overlap_and_come_in_order() {
     let epochs: Vec<_> = (1..5).map(|region| statement.region(region).unwrap().epoch).collect();
     assert_eq!(epochs, [4, 3, 4, 3]);
 
-    // What the host saw of a push in the middle: the batch goes up before anybody asks for the one before, and that one's results come down
-    // after this one was launched.
+    // What the host saw of a push in the middle: the batch goes up before anybody asks for the one
+    // before, and that one's results come down after this one was launched.
     let legs: Vec<Leg> = session.host().take_records().iter().map(|record| record.leg).collect();
     let write = |addr| legs.iter().position(|leg| *leg == Leg::MemoryWrite { addr }).unwrap();
     let read = |addr| legs.iter().position(|leg| *leg == Leg::MemoryRead { addr }).unwrap();
@@ -208,7 +208,8 @@ fn a_batch_that_was_not_launched_can_be_pushed_again() {
     assert_eq!(code(ring.push(&[&digits.batch(1).0], job)), "SHEF-SDK-001");
     assert_eq!(ring.push(&[&digits.batch(1).0], job).unwrap(), 1);
     assert_eq!(answers(&ring.results().unwrap().unwrap()), digits.batch(0).1);
-    // What runs when a ring is dropped is not opened under what was said before; the session goes on under epochs that nothing was sealed in.
+    // What runs when a ring is dropped is not opened under what was said before; the session goes
+    // on under epochs that nothing was sealed in.
     drop(ring);
     let buffer = &lanes[1].inputs[0];
     assert_eq!(code(session.upload(buffer, &[1; 512])), "SHEF-SEAL-003");
@@ -336,7 +337,8 @@ fn a_ring_has_lanes_of_its_own_session() {
     assert_eq!(code(session.ring(lanes)), "SHEF-SDK-043");
 }
 
-/// Batch 1 writes where batch 0 of the other lane is sealed: refused, and shown. Each launch is judged by itself.
+/// Batch 1 writes where batch 0 of the other lane is sealed: refused, and shown. Each launch is
+/// judged by itself.
 #[test]
 fn refusals_are_allowed_for_a_launch() {
     let mut s = setup();
@@ -381,7 +383,8 @@ fn lanes_that_cannot_take_turns_are_refused() {
     }
 }
 
-/// Zeros with a batch of queries here and there, made as they are read; never more of them than asked for.
+/// Zeros with a batch of queries here and there, made as they are read; never more of them than
+/// asked for.
 struct Made<'a> {
     at: usize,
     end: usize,
@@ -401,7 +404,8 @@ impl Read for Made<'_> {
     }
 }
 
-/// Where batches lie in a region: in the first piece, over an edge, in the last one, which is short.
+/// Where batches lie in a region: in the first piece, over an edge, in the last one, which is
+/// short.
 const PLACES: [usize; 3] = [4096, (2 << 20) - 1024, (3 << 20) + 512];
 const LEN: usize = PLACES[2] + QUERIES * PIXELS;
 /// As in transfer.rs: bytes of a piece. And how many an upload of [`LEN`] has.

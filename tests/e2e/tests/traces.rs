@@ -1,4 +1,5 @@
-//! What a session leaves in the memory of its owner's process, which is searched from outside: while the session is open, and when it is over.
+//! What a session leaves in the memory of its owner's process, which is searched from outside:
+//! while the session is open, and when it is over.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -171,7 +172,8 @@ fn told(said: &str, name: &str) -> Vec<u8> {
     hex::decode(value).unwrap().iter().map(|byte| byte ^ MASK).collect()
 }
 
-/// A private key for HPKE, as bytes and as a number in this machine's memory, and what it is made of.
+/// A private key for HPKE, as bytes and as a number in this machine's memory, and what it is made
+/// of.
 fn private_key(name: &str, seed: &[u8]) -> [(String, Vec<u8>); 3] {
     let key = derive_key_pair(seed).0.to_bytes().to_vec();
     let number = key.iter().rev().copied().collect();
@@ -183,7 +185,8 @@ fn recipient(drawn: &[u8]) -> [(String, Vec<u8>); 3] {
     private_key("recipient's", &drawn[..32])
 }
 
-/// Everything that is secret in a session, by name, from what the owner said and the key that a service released.
+/// Everything that is secret in a session, by name, from what the owner said and the key that a
+/// service released.
 fn secrets(said: &str, released: Option<[u8; 32]>) -> Vec<(String, Vec<u8>)> {
     let told = |name| told(said, name);
     let mut all = Vec::new();

@@ -1,5 +1,6 @@
-//! Bulk transfers over vfio-user: through places that the card reaches itself, and as messages where somebody looks at them. Both bring the same bytes, and what is
-//! damaged on the way opens neither way.
+//! Bulk transfers over vfio-user: through places that the card reaches itself, and as messages
+//! where somebody looks at them. Both bring the same bytes, and what is damaged on the way opens
+//! neither way.
 
 use shef::transfer::{Open, Progress, download, download_into, download_to, unwatched, upload, upload_from};
 use shef::{Host, SdkError, Uri};
@@ -145,7 +146,8 @@ fn what_is_downloaded_is_opened_either_way_and_what_is_damaged_is_not() {
                 let (out, _) = download_to(host, &opener, all(), Vec::new(), len as u64, &mut unwatched).unwrap();
                 assert!(out == data[..len], "{how}: {len} bytes to");
             }
-            // One bit of ciphertext, then of a tag, of a chunk somewhere: that chunk is named, and nothing is left of the others.
+            // One bit of ciphertext, then of a tag, of a chunk somewhere: that chunk is named, and
+            // nothing is left of the others.
             for (at, place) in [(0x80_0000, 1_234_567), (0x180_0000, SIZE / chunk * 16 - 3)] {
                 let mut byte = [0];
                 host.device().mem_read(at + place as u64, &mut byte).unwrap();

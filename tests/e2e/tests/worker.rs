@@ -145,7 +145,8 @@ fn tokio_goes_on_meanwhile_and_what_it_drops_ends() {
         assert!(tokio::time::timeout(Duration::from_millis(20), upload).await.is_err(), "done without leave");
         drop(never);
         go.send(()).unwrap();
-        // The upload that nobody waits for ended; what was not begun never was; the session is as good as before.
+        // The upload that nobody waits for ended; what was not begun never was; the session is as
+        // good as before.
         let epoch = worker.run(|session, _| session.next_input_epoch(&session.input("query")?)).await.unwrap();
         assert_eq!(epoch, 2);
         assert_eq!(ended.lock().unwrap().as_deref(), Some("SHEF-SDK-029"));

@@ -1,10 +1,12 @@
 //! Every decoder of outside bytes, run on mutations of good messages.
 //!
-//! A [`Target`] takes any bytes, must come back without a panic, and checks what holds for whatever it accepts: it encodes to the same bytes,
-//! and it does not verify unless it is the message that was signed. What stands below a signature is also tried as content that the right
-//! key has signed. There is no instrumentation, so the compiler that builds the project builds this too; what guides the search is the
-//! outcome, as the text of the refusal without its numbers. An input with an outcome that was not seen before is made shorter and kept in the
-//! target's corpus, which the normal test replays.
+//! A [`Target`] takes any bytes, must come back without a panic, and checks what holds for whatever
+//! it accepts: it encodes to the same bytes, and it does not verify unless it is the message that
+//! was signed. What stands below a signature is also tried as content that the right key has
+//! signed. There is no instrumentation, so the compiler that builds the project builds this too;
+//! what guides the search is the outcome, as the text of the refusal without its numbers. An input
+//! with an outcome that was not seen before is made shorter and kept in the target's corpus, which
+//! the normal test replays.
 #![forbid(unsafe_code)]
 
 mod mutate;
@@ -89,8 +91,9 @@ pub fn run_one(target: &Target, input: &[u8]) -> Result<String, String> {
     })
 }
 
-/// An outcome without what it says of the input: numbers become one `#`, nothing stays between quotes or of the name behind a region's number,
-/// and lines that show the input (`3 | a = b`) are left out.
+/// An outcome without what it says of the input: numbers become one `#`, nothing stays between
+/// quotes or of the name behind a region's number, and lines that show the input (`3 | a = b`) are
+/// left out.
 #[must_use]
 pub fn class(outcome: &str) -> String {
     let shows = |line: &str| line.trim_start_matches(|c: char| c.is_ascii_digit() || c == ' ').starts_with('|');
@@ -205,8 +208,9 @@ fn broken(target: &Target, input: &[u8], message: &str, failures: &Path) -> std:
     Ok(file)
 }
 
-/// Tries inputs for this long; keeps those with new outcomes in the corpus, and those that break something in `failures`. An input that does not
-/// end in half a minute is kept there, and the program ends.
+/// Tries inputs for this long; keeps those with new outcomes in the corpus, and those that break
+/// something in `failures`. An input that does not end in half a minute is kept there, and the
+/// program ends.
 ///
 /// # Errors
 /// A file cannot be read or written.

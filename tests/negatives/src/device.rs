@@ -66,7 +66,8 @@ impl Verifier {
     }
 }
 
-/// What an appraisal came to. The most exact code is the one that the failed check names, as a person would read it.
+/// What an appraisal came to. The most exact code is the one that the failed check names, as a
+/// person would read it.
 pub fn seen(variant: impl Into<String>, appraisal: &Appraisal) -> Seen {
     let claims = appraisal.vector.claims().map(|(name, value)| (name.to_owned(), value)).collect();
     let failure = appraisal.first_failure();
@@ -162,7 +163,8 @@ impl Device {
         };
         let made = Self { world, evidence, claims, verifier, device_certificate, device_id, tcb, ak, ak_certificate };
         if !debug {
-            // What is spoilt must be good before: the device's own evidence, and the same claims under the known key.
+            // What is spoilt must be good before: the device's own evidence, and the same claims
+            // under the known key.
             assert_eq!(made.verifier.ask("", &made.evidence).code, ACCEPTED);
             assert_eq!(made.verifier.ask("", &made.signed(&made.claims.to_cbor())).code, ACCEPTED);
         }

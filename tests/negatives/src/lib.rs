@@ -1,8 +1,9 @@
-//! What must be refused: negative cases of evidence, chains, results, key releases and the service, each with the code and the
-//! trustworthiness claims that it must come to.
+//! What must be refused: negative cases of evidence, chains, results, key releases and the service,
+//! each with the code and the trustworthiness claims that it must come to.
 //!
-//! `expected.toml` says what must come; [`cases`] make the bad input from evidence of the simulated device and ask the real code;
-//! [`run`] holds one against the other. `cargo xtask negatives` prints all and writes `docs/reference/negatives.md`.
+//! `expected.toml` says what must come; [`cases`] make the bad input from evidence of the simulated
+//! device and ask the real code; [`run`] holds one against the other. `cargo xtask negatives`
+//! prints all and writes `docs/reference/negatives.md`.
 #![forbid(unsafe_code)]
 
 pub mod cases;

@@ -1,4 +1,5 @@
-//! Every case comes to what the table says; the table and its page of the documentation are in order.
+//! Every case comes to what the table says; the table and its page of the documentation are in
+//! order.
 
 use std::path::Path;
 

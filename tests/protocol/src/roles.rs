@@ -1,8 +1,10 @@
-//! The parties: what each of them does with a message, as docs/reference says, and what must hold of them together.
+//! The parties: what each of them does with a message, as docs/reference says, and what must hold
+//! of them together.
 //!
-//! One genuine device with the genuine kernel; its host, links and memory are the adversary's. The adversary also owns a genuine device that
-//! runs a kernel of his own, and a simulated device. Nonces are public from the start, every message is, and any number of the
-//! adversary's own messages may be sent: each party takes whatever he can build that has the right form.
+//! One genuine device with the genuine kernel; its host, links and memory are the adversary's. The
+//! adversary also owns a genuine device that runs a kernel of his own, and a simulated device.
+//! Nonces are public from the start, every message is, and any number of the adversary's own
+//! messages may be sent: each party takes whatever he can build that has the right form.
 
 use crate::term::{Id, Knowledge, Node, Terms};
 
@@ -61,7 +63,8 @@ pub enum Weakness {
     KeptKemKey,
     /// The owner sends data before the Shield confirmed.
     NoConfirmation,
-    /// The confirmation is the same for every session: it is keyed by what all Shields of an image share.
+    /// The confirmation is the same for every session: it is keyed by what all Shields of an image
+    /// share.
     SharedConfirmation,
 }
 
@@ -84,13 +87,16 @@ pub const WEAKNESSES: [(Weakness, &str); 13] = [
 
 /// The adversary never has an image key that was released before the device's secrets leaked.
 pub const SECRET_IMAGE_KEY: &str = "image key is secret";
-/// The adversary never has the master key or the data of a session that was keyed before the device's secrets leaked.
+/// The adversary never has the master key or the data of a session that was keyed before the
+/// device's secrets leaked.
 pub const SECRET_DATA: &str = "data key and data are secret";
-/// Kernel evidence that a vendor takes was made for that vendor's nonce, by the genuine kernel, with the key that the box goes to.
+/// Kernel evidence that a vendor takes was made for that vendor's nonce, by the genuine kernel,
+/// with the key that the box goes to.
 pub const FRESH_KERNEL: &str = "kernel evidence is fresh and of the kernel";
 /// The same of Shield evidence and an owner, with the image that the owner expects.
 pub const FRESH_SHIELD: &str = "Shield evidence is fresh and of the Shield";
-/// Data leaves the owner only when a Shield took exactly that Load Key, under the image that the owner expects, for no other owner.
+/// Data leaves the owner only when a Shield took exactly that Load Key, under the image that the
+/// owner expects, for no other owner.
 pub const AGREEMENT: &str = "owner and Shield agree";
 /// No Load Key is taken twice, and no seed takes two.
 pub const ONE_LOAD_KEY: &str = "a seed takes one Load Key";
@@ -157,8 +163,8 @@ pub struct World {
     pub terms: Terms,
 }
 
-/// Attestation keys with their certificates: private key, whether the trust anchor that issued it is one for hardware, and
-/// whether the certified kernel is the genuine one.
+/// Attestation keys with their certificates: private key, whether the trust anchor that issued it
+/// is one for hardware, and whether the certified kernel is the genuine one.
 const DEVICES: [(&str, bool, bool); 3] = [("ak-genuine", true, true), ("ak-own-kernel", true, false), ("ak-simulated", false, true)];
 
 struct Claims {
@@ -370,7 +376,8 @@ impl World {
         }
     }
 
-    /// The Shield of the vendor's image takes a Load Key. (The adversary's image has no need of this.)
+    /// The Shield of the vendor's image takes a Load Key. (The adversary's image has no need of
+    /// this.)
     fn load_key(&mut self, state: &State, next: &mut Vec<(String, State)>) {
         if state.loaded != Some(Image::Vendors) {
             return;
@@ -417,7 +424,8 @@ impl World {
 
     // ---- the verifiers ----
 
-    /// Evidence that the adversary can present: what was seen, and what he signs for a verifier with the keys he has.
+    /// Evidence that the adversary can present: what was seen, and what he signs for a verifier
+    /// with the keys he has.
     fn presented(&mut self, state: &State, layer: Id, nonce: Id, image: Id) -> Vec<(Id, Id)> {
         let mut list = Vec::new();
         for id in state.knowledge.seen() {
@@ -445,7 +453,8 @@ impl World {
         list
     }
 
-    /// The rules that vendor and owner have in common; `None` is the layer and image of whoever does not ask.
+    /// The rules that vendor and owner have in common; `None` is the layer and image of whoever
+    /// does not ask.
     fn appraise(&mut self, evidence: Id, layer: Option<Id>, nonce: Option<Id>, image: Option<Id>) -> bool {
         let Node::Signature(ak, claims) = *self.terms.node(evidence) else { return false };
         let Node::Tuple(parts) = self.terms.node(claims).clone() else { return false };

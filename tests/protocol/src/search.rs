@@ -1,4 +1,5 @@
-//! Breadth first through every state within the bounds; the first state that breaks a property gives the shortest attack.
+//! Breadth first through every state within the bounds; the first state that breaks a property
+//! gives the shortest attack.
 
 use std::collections::{HashMap, VecDeque};
 

@@ -1,7 +1,7 @@
 //! Messages as terms, and what an adversary can make of those it has seen (Dolev and Yao).
 //!
-//! Cryptography is perfect here: a box opens with its key and not otherwise, a signature is made with its key and not otherwise, two terms
-//! are equal only when they were built in the same way.
+//! Cryptography is perfect here: a box opens with its key and not otherwise, a signature is made
+//! with its key and not otherwise, two terms are equal only when they were built in the same way.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -82,7 +82,8 @@ impl Terms {
         self.id(Node::Hash(parts.to_vec()))
     }
 
-    /// The secret that sender and recipient of an HPKE message export: it needs one of the two private keys.
+    /// The secret that sender and recipient of an HPKE message export: it needs one of the two
+    /// private keys.
     pub fn export(&mut self, public: Id, info: Id, ephemeral: Id) -> Id {
         let label = self.atom("export", 0);
         let enc = self.public(ephemeral);

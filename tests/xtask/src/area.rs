@@ -1,12 +1,17 @@
-//! `cargo xtask area`: the size of each block on UltraScale+ as yosys estimates it, and relative Fmax of the critical ones.
+//! `cargo xtask area`: the size of each block on UltraScale+ as yosys estimates it, and relative
+//! Fmax of the critical ones.
 //!
-//! The Shield of the digits accelerator is elaborated once with its hierarchy kept. Each different module of it is synthesised alone, its
-//! sub-blocks as black boxes, and kept by content; a block is the sum over what is below it. Nothing is optimised across a
-//! module's edge, so the sums are a little high, and no step takes long. The Shield without card memory is a row of its own, made in the same way, as are
-//! the Shield, its engine set and an AES round with S-boxes in block RAM. The DMA engine is elaborated as it stands beside that Shield. Fmax: the block as it stands in that Shield, flattened, through nextpnr-ecp5
-//! without routing and with a register at each port: good for comparing, not a figure of UltraScale+ (which is 2.2 to 2.5 times faster).
+//! The Shield of the digits accelerator is elaborated once with its hierarchy kept. Each different
+//! module of it is synthesised alone, its sub-blocks as black boxes, and kept by content; a block
+//! is the sum over what is below it. Nothing is optimised across a module's edge, so the sums are a
+//! little high, and no step takes long. The Shield without card memory is a row of its own, made in
+//! the same way, as are the Shield, its engine set and an AES round with S-boxes in block RAM. The
+//! DMA engine is elaborated as it stands beside that Shield. Fmax: the block as it stands in that
+//! Shield, flattened, through nextpnr-ecp5 without routing and with a register at each port: good
+//! for comparing, not a figure of UltraScale+ (which is 2.2 to 2.5 times faster).
 //!
-//! `shell-rtl/area.toml` keeps the figures with the digest of each block's sources. The normal test fails on a stale digest.
+//! `shell-rtl/area.toml` keeps the figures with the digest of each block's sources. The normal test
+//! fails on a stale digest.
 
 use crate::lint;
 use crate::process::{self, Failure, say};
@@ -91,7 +96,8 @@ struct Sum {
     lut: u64,
 }
 
-/// A second engine set has a demultiplexer before it, too, which the Shield with one set has not: it is in none of the sums.
+/// A second engine set has a demultiplexer before it, too, which the Shield with one set has not:
+/// it is in none of the sums.
 const SUMS: &[Sum] = &[
     Sum { name: "engine set, four lanes", blocks: &["shef_set"], lut: 85_000 },
     Sum { name: "Shield, one engine set", blocks: &[TOP], lut: 140_000 },
@@ -158,7 +164,8 @@ struct Block {
     name: String,
     /// Digest of the block's sources and all they use.
     sources: String,
-    /// In the default Shield, or in the DMA engine beside it; 0: not part of it, and synthesised with its default parameters.
+    /// In the default Shield, or in the DMA engine beside it; 0: not part of it, and synthesised
+    /// with its default parameters.
     instances: u64,
     /// Relative Fmax in MHz.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -625,7 +632,8 @@ impl Design {
     }
 }
 
-/// A module `fmax` around `top` with a register at every input and output, so that the paths to and from the ports count, too.
+/// A module `fmax` around `top` with a register at every input and output, so that the paths to and
+/// from the ports count, too.
 fn registered(top: &str, text: &str) -> String {
     let mut head = String::new();
     let mut cells = String::new();
@@ -662,14 +670,16 @@ fn small_constant(word: &str) -> Option<&str> {
     small.then_some(width)
 }
 
-/// Digest of a module's RTLIL in which two modules are equal that differ only in their own name, in generated names and in constants of
-/// at most 32 bits, such as the number of a stage: they are of one size to within a few cells.
+/// Digest of a module's RTLIL in which two modules are equal that differ only in their own name, in
+/// generated names and in constants of at most 32 bits, such as the number of a stage: they are of
+/// one size to within a few cells.
 fn content(text: &str) -> String {
     let mut names: BTreeMap<String, usize> = BTreeMap::new();
     let mut hash = Sha256::new();
     for line in text.lines().skip(1).filter(|l| !l.trim_start().starts_with("attribute ")) {
         for word in line.split_inclusive([' ', '[', ']', '{', '}']) {
-            // A generated name: `$` and another `$`, a `\` or a digit behind it. Cell types such as `$mux` are none.
+            // A generated name: `$` and another `$`, a `\` or a digit behind it. Cell types such as
+            // `$mux` are none.
             let generated = word.strip_prefix('$').is_some_and(|r| r.contains(['$', '\\']) || r.starts_with(|c: char| c.is_ascii_digit()));
             if generated {
                 let next = names.len();

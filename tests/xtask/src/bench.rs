@@ -20,15 +20,18 @@ pub enum What {
         /// One JSON document on stdout
         #[arg(long)]
         json: bool,
-        /// Only rows whose description holds all of these words (`x4 seq_read input 4096 AES-256 latency 40 outstanding 8 x 4096`)
+        /// Only rows whose description holds all of these words
+        /// (`x4 seq_read input 4096 AES-256 latency 40 outstanding 8 x 4096`)
         words: Vec<String>,
     },
-    /// Appraisals per second of one core with their bare signature operations, and of the whole service over mutual TLS
+    /// Appraisals per second of one core with their bare signature operations, and of the whole
+    /// service over mutual TLS
     Verifier {
         /// One JSON document on stdout
         #[arg(long)]
         json: bool,
-        /// Instead: memory and look-ups with a million devices and ten million receipts, beside a thousand and ten thousand (minutes, and 5 GB of disk)
+        /// Instead: memory and look-ups with a million devices and ten million receipts, beside a
+        /// thousand and ten thousand (minutes, and 5 GB of disk)
         #[arg(long)]
         scale: bool,
     },

@@ -12,8 +12,8 @@ fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
 
-/// What the workspace's test programs are called, `CRATE/PROGRAM`, and what functions its crates have,
-/// `CRATE/FUNCTION`.
+/// What the workspace's test programs are called, `CRATE/PROGRAM`, and what functions its crates
+/// have, `CRATE/FUNCTION`.
 struct Tests {
     programs: BTreeSet<String>,
     functions: BTreeSet<String>,

@@ -1,4 +1,5 @@
-//! `cargo xtask compat`: the crates `ear` and `kbs-types` and Veraison's documented calls against a running verifier service.
+//! `cargo xtask compat`: the crates `ear` and `kbs-types` and Veraison's documented calls against a
+//! running verifier service.
 
 use crate::process::{self, Failure};
 use crate::{root, tools};

@@ -1,8 +1,10 @@
-//! `cargo xtask coverage`: which lines of the Shield's RTL and which named cover points the hostile bench and random operations reach.
+//! `cargo xtask coverage`: which lines of the Shield's RTL and which named cover points the hostile
+//! bench and random operations reach.
 //!
-//! The bench runs on designs that count (`shef-attack --coverage`) and leaves Verilator's records. A line is covered when every block that stands on
-//! it was run in some instance of its module. What is not covered needs a reason in `shell-rtl/coverage.toml`, else the command fails; so does a
-//! reason for what is covered. The result is written to `docs/coverage.md`.
+//! The bench runs on designs that count (`shef-attack --coverage`) and leaves Verilator's records.
+//! A line is covered when every block that stands on it was run in some instance of its module.
+//! What is not covered needs a reason in `shell-rtl/coverage.toml`, else the command fails; so does
+//! a reason for what is covered. The result is written to `docs/coverage.md`.
 
 use crate::process::{self, Failure, say};
 use crate::{root, tools};
@@ -15,7 +17,8 @@ use std::process::Stdio;
 const RTL: &str = "shell-rtl/rtl";
 const REASONS: &str = "shell-rtl/coverage.toml";
 const TABLE: &str = "docs/coverage.md";
-/// Modes by their number in `region_mode_e`, and so on: what stands between the brackets of a point's place.
+/// Modes by their number in `region_mode_e`, and so on: what stands between the brackets of a
+/// point's place.
 const MODES: &[&str] = &["none", "input", "output", "counted", "tree", "bypass"];
 const POLICIES: &[&str] = &["shield", "region", "halt"];
 const FAULTS: &[&str] = &["none", "tag", "bus", "time-out", "protocol", "node", "internal"];
@@ -57,7 +60,8 @@ struct Reasons {
 struct LineReason {
     /// File name.
     file: String,
-    /// The text of the first line of each block, without the blanks around it; a block is what runs together.
+    /// The text of the first line of each block, without the blanks around it; a block is what runs
+    /// together.
     #[serde(default)]
     text: Vec<String>,
     /// Functions, all of whose lines are meant.
@@ -170,7 +174,8 @@ fn bench(args: &Args, folder: &Path) -> Result<(), Failure> {
     if out.status.success() { Ok(()) } else { Err(Failure::failed("the bench found something wrong; its messages are above")) }
 }
 
-/// Reads one line of a record: `C '<pairs of key and value>' <hits>`; 1 stands before a key, 2 before a value.
+/// Reads one line of a record: `C '<pairs of key and value>' <hits>`; 1 stands before a key, 2
+/// before a value.
 fn counter(line: &str) -> Option<Counter> {
     let (pairs, hits) = line.strip_prefix("C '")?.rsplit_once("' ")?;
     let map: BTreeMap<&str, &str> = pairs.split('\u{1}').filter(|p| !p.is_empty()).filter_map(|p| p.split_once('\u{2}')).collect();
@@ -219,7 +224,8 @@ fn judge(counters: &[Counter], reasons: &Reasons) -> Result<Report, Failure> {
         let text: Vec<&str> = text.lines().collect();
         let line = |l: u32| text.get(l as usize - 1).map(|t| t.trim()).unwrap_or_default();
         let name = file.rsplit('/').next().unwrap_or_default();
-        // nothing for a line that is covered, else the reason, if every block on it that was not run has one
+        // nothing for a line that is covered, else the reason, if every block on it that was not
+        // run has one
         let mut lines: BTreeMap<u32, Option<Option<&str>>> = BTreeMap::new();
         for (block, run) in blocks {
             let Some(first) = block.first() else { continue };

@@ -1,4 +1,5 @@
-//! RTL lint: the module table, Verilator -Wall on every top, and elaboration of every module by yosys' slang front end.
+//! RTL lint: the module table, Verilator -Wall on every top, and elaboration of every module by
+//! yosys' slang front end.
 
 use crate::process::{self, Failure, say};
 use crate::{root, tools};
@@ -16,10 +17,12 @@ pub fn run() -> Result<(), Failure> {
     yosys(&yosys_bin)
 }
 
-/// The accelerators, each with a configuration of the Shield: the demo's first, then the one without card memory.
+/// The accelerators, each with a configuration of the Shield: the demo's first, then the one
+/// without card memory.
 pub const ACCELERATORS: [&str; 2] = ["digits", "hotp"];
 
-/// All SystemVerilog sources below `dirs`, paths relative to the root: packages first, the shared types before all others, then by path.
+/// All SystemVerilog sources below `dirs`, paths relative to the root: packages first, the shared
+/// types before all others, then by path.
 pub fn sources(dirs: &[&str]) -> Result<Vec<PathBuf>, Failure> {
     fn walk(dir: &Path, out: &mut Vec<PathBuf>) -> std::io::Result<()> {
         for entry in std::fs::read_dir(dir)? {
@@ -55,7 +58,8 @@ fn design(accelerator: &str) -> Result<Vec<PathBuf>, Failure> {
     sources(&["shell-rtl/rtl", &format!("shell-rtl/accel/{accelerator}"), "shell-rtl/shell/sim"])
 }
 
-/// What ships behind the hostile bench: its own accelerator has the place of a shipped one, whose configuration it takes.
+/// What ships behind the hostile bench: its own accelerator has the place of a shipped one, whose
+/// configuration it takes.
 fn bench() -> Result<Vec<PathBuf>, Failure> {
     let mut all = sources(&["shell-rtl/rtl", "shell-rtl/accel/digits", "shell-rtl/shell/tb"])?;
     all.retain(|p| !p.starts_with("shell-rtl/accel") || p.ends_with("shef_cfg_pkg.sv"));
@@ -83,7 +87,8 @@ pub fn table() -> Result<(), Failure> {
     if missing.is_empty() { Ok(()) } else { Err(Failure::failed(format!("{TABLE} has no line for {}", missing.join(", ")))) }
 }
 
-/// The RTL computes everything itself: no call out of the simulation, no files, no switch that takes a check away.
+/// The RTL computes everything itself: no call out of the simulation, no files, no switch that
+/// takes a check away.
 pub fn nothing_faked() -> Result<(), Failure> {
     const FORBIDDEN: &[&str] =
         &["$c(", "$c1(", "import \"DPI", "export \"DPI", "$readmem", "$fopen", "$system", "$value$plusargs", "$test$plusargs", "force "];
@@ -130,8 +135,8 @@ fn module_name(path: &Path) -> Option<String> {
     (!name.ends_with("_pkg")).then_some(name)
 }
 
-/// Elaborates every module of the shipped RTL with its default parameters (the simulation shell looks inside and is left out), and the core
-/// around each further accelerator.
+/// Elaborates every module of the shipped RTL with its default parameters (the simulation shell
+/// looks inside and is left out), and the core around each further accelerator.
 pub fn yosys(binary: &Path) -> Result<(), Failure> {
     for (n, accelerator) in ACCELERATORS.iter().enumerate() {
         let all = shipped(accelerator)?;

@@ -37,7 +37,8 @@ struct Args {
 enum Command {
     /// Install the tools that the project needs into target/tools (no root needed)
     Setup {
-        /// Also the tools for synthesis and proofs (yosys, nextpnr, z3), which lint, area and formal use
+        /// Also the tools for synthesis and proofs (yosys, nextpnr, z3), which lint, area and
+        /// formal use
         #[arg(long)]
         all: bool,
     },
@@ -49,11 +50,13 @@ enum Command {
     },
     /// A hostile bus and host against the Shield's RTL, one act at a time
     Attack(attack::Args),
-    /// Lines of the RTL and named cover points that the hostile bench and random operations reach, and why the others are not
+    /// Lines of the RTL and named cover points that the hostile bench and random operations reach,
+    /// and why the others are not
     Coverage(coverage::Args),
     /// Everything the project tests in a quarter of an hour; with --full, everything
     Test(test::Args),
-    /// The card in a virtual machine: an unmodified Linux kernel, vfio-pci, and the whole demo through /dev/vfio
+    /// The card in a virtual machine: an unmodified Linux kernel, vfio-pci, and the whole demo
+    /// through /dev/vfio
     Vm(vm::Args),
     /// Write the generated files anew
     Generate {
@@ -63,9 +66,11 @@ enum Command {
     },
     /// Lint the RTL with Verilator -Wall and elaborate every module with yosys
     Lint,
-    /// Prove the properties of shell-rtl/formal with yosys, sby and z3, and find the mutants of each proof
+    /// Prove the properties of shell-rtl/formal with yosys, sby and z3, and find the mutants of
+    /// each proof
     Formal(formal::Args),
-    /// Break a copy of the RTL in one place at a time and see it noticed by the test that the mutant names
+    /// Break a copy of the RTL in one place at a time and see it noticed by the test that the
+    /// mutant names
     Mutants {
         /// By the hostile bench instead, as a table: what it saw, after how many attempts
         #[arg(long)]
@@ -80,14 +85,16 @@ enum Command {
     Fuzz(fuzz::Args),
     /// What must be refused, each case with its code
     Negatives(negatives::Args),
-    /// Other people's clients and parsers against the verifier service: `ear` 0.5 and 0.6, `kbs-types`, Veraison's documented calls
+    /// Other people's clients and parsers against the verifier service: `ear` 0.5 and 0.6,
+    /// `kbs-types`, Veraison's documented calls
     Compat(compat::Args),
     /// Figures, each with its baseline from the same run
     Bench {
         #[command(subcommand)]
         what: bench::What,
     },
-    /// Size of each block by yosys for UltraScale+, relative Fmax of the critical ones: shell-rtl/area.toml. Recomputes what is stale, an hour for all of it
+    /// Size of each block by yosys for UltraScale+, relative Fmax of the critical ones:
+    /// shell-rtl/area.toml. Recomputes what is stale, an hour for all of it
     Area(area::Args),
 }
 

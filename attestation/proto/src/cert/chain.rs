@@ -58,7 +58,8 @@ impl Certificate {
         if (not_before..=not_after).contains(&now) { Ok(()) } else { Err(CertError::Validity { which, not_before, not_after, now }) }
     }
 
-    /// Checks that this is a self-signed root that may issue DeviceID certificates; its time is checked with a chain.
+    /// Checks that this is a self-signed root that may issue DeviceID certificates; its time is
+    /// checked with a chain.
     ///
     /// # Errors
     /// The rule that does not hold.
@@ -78,7 +79,8 @@ pub fn validate_chain(chain: &[Certificate], root: &Certificate, now: i64) -> Re
     validate_under_anchor(chain, root, now, cose::verify)
 }
 
-/// As [`validate_chain`], for a root that went through [`Certificate::check_root`] when it was made a trust anchor.
+/// As [`validate_chain`], for a root that went through [`Certificate::check_root`] when it was made
+/// a trust anchor.
 ///
 /// # Errors
 /// The first rule that does not hold.
@@ -125,8 +127,9 @@ pub fn validate_under_anchor(chain: &[Certificate], root: &Certificate, now: i64
     Ok(Chain { ak: ak.key, device_id: device.key, ueid, tcb_info: tcb.value.clone(), not_before: window.0, not_after: window.1 })
 }
 
-/// Validates the certificate of a signer of reference values, directly under `root`, at time `now`: no CA, digitalSignature and
-/// codeSigning alone, nothing of DICE. A key that signs evidence can thus not sign reference values, nor the other way round.
+/// Validates the certificate of a signer of reference values, directly under `root`, at time `now`:
+/// no CA, digitalSignature and codeSigning alone, nothing of DICE. A key that signs evidence can
+/// thus not sign reference values, nor the other way round.
 ///
 /// # Errors
 /// The first rule that does not hold.

@@ -18,7 +18,8 @@ struct Template<'a> {
 }
 
 fn issue(issuer_key: &SigningKey, template: &Template<'_>) -> Vec<u8> {
-    // The serial number need only be unique per issuer: 16 bytes of the subject key's digest, made positive and not zero.
+    // The serial number need only be unique per issuer: 16 bytes of the subject key's digest, made
+    // positive and not zero.
     let mut serial = [0; 16];
     serial.copy_from_slice(&key_id(template.subject_key)[4..]);
     serial[0] = serial[0] & 0x7f | 0x40;
@@ -81,7 +82,8 @@ pub fn issue_device_id(ca: &SigningKey, root: &Certificate, device_id: &PublicKe
     )
 }
 
-/// The AK certificate: the boot code vouches for the attestation key of the kernel that it measured.
+/// The AK certificate: the boot code vouches for the attestation key of the kernel that it
+/// measured.
 #[must_use]
 pub fn issue_ak(device: &SigningKey, device_certificate: &Certificate, ak: &PublicKey, info: &TcbInfo) -> Vec<u8> {
     issue(

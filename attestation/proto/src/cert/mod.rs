@@ -1,5 +1,5 @@
-//! The certificates of a device: manufacturer's CA -> DeviceID -> attestation key (AK), X.509 with the
-//! TCG DICE extensions.
+//! The certificates of a device: manufacturer's CA -> DeviceID -> attestation key (AK), X.509 with
+//! the TCG DICE extensions.
 //!
 //! Issuing, strict parsing, and a path validator that knows exactly this chain: `[AK, DeviceID]`
 //! under a root that is the trust anchor. General validators do not fit: the TcbInfo extension is

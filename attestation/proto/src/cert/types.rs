@@ -10,7 +10,8 @@ use crate::hpke_suite::PublicKey;
 pub const MAX_CERTIFICATE: usize = 2048;
 /// Bytes of a ueid: type 0x01 (random) and 32 bytes.
 pub const UEID_LEN: usize = 33;
-/// notBefore of certificates made by a device, which has no clock (2018-03-22 23:59:59 UTC, as in the Open Profile for DICE).
+/// notBefore of certificates made by a device, which has no clock (2018-03-22 23:59:59 UTC, as in
+/// the Open Profile for DICE).
 pub const NO_CLOCK: i64 = 1_521_763_199;
 /// notAfter of certificates without an end: 9999-12-31 23:59:59 UTC (RFC 5280 section 4.1.2.5).
 pub const NO_END: i64 = 253_402_300_799;

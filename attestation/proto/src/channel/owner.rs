@@ -13,7 +13,8 @@ use crate::load::{SessionKeys, Transcript};
 /// Times that a request is sent at most while no authentic answer comes.
 pub const TRIES: u32 = 4;
 
-/// The owner's end. At most one request is under way; a lost answer is asked for by sending the same bytes again.
+/// The owner's end. At most one request is under way; a lost answer is asked for by sending the
+/// same bytes again.
 pub struct OwnerChannel {
     tx: Direction,
     rx: Direction,
@@ -81,9 +82,10 @@ impl OwnerChannel {
     /// Opens the answer to the request under way. Whatever its status is, it is authentic.
     ///
     /// # Errors
-    /// The answer is not authentic, and the request stays under way; or it is the last message of a Shield that has ended the session; or
-    /// it is a statement ([`ChannelError::Impossible`]) that is cleaner than what the Shield answered before: after a request that was
-    /// refused in a stopped Shield or met a fault, no statement without that opens anything.
+    /// The answer is not authentic, and the request stays under way; or it is the last message of a
+    /// Shield that has ended the session; or it is a statement ([`ChannelError::Impossible`]) that
+    /// is cleaner than what the Shield answered before: after a request that was refused in a
+    /// stopped Shield or met a fault, no statement without that opens anything.
     pub fn answer(&mut self, sealed: &Sealed) -> Result<Answer, ChannelError> {
         if self.pending.is_none() {
             return Err(ChannelError::Idle);
@@ -118,11 +120,13 @@ impl OwnerChannel {
         Ok(answer)
     }
 
-    /// Looks whether a message is the one by which the Shield has ended the session. It bears the number after the last request that the
-    /// Shield ran, which is that of the request under way or the next one. Everything else is left alone.
+    /// Looks whether a message is the one by which the Shield has ended the session. It bears the
+    /// number after the last request that the Shield ran, which is that of the request under way or
+    /// the next one. Everything else is left alone.
     ///
     /// # Errors
-    /// [`ChannelError::Halted`] with its last words, [`ChannelError::Impossible`] where they are none.
+    /// [`ChannelError::Halted`] with its last words, [`ChannelError::Impossible`] where they are
+    /// none.
     pub fn halted(&mut self, sealed: &Sealed) -> Result<(), ChannelError> {
         let Some((seq, plaintext)) = self.rx.open(sealed) else { return Ok(()) };
         let answer = Answer::from_bytes(&plaintext);
@@ -159,12 +163,14 @@ impl OwnerChannel {
         Ok(Statistics::from_payloads([&first.payload, &second.payload]))
     }
 
-    /// Sends the request under way over `carry`, which takes it to the Shield and brings the answer back, and takes the answer. While no
-    /// authentic answer comes, the same bytes go again, [`TRIES`] times in all: the Shield runs them once and shows the stored answer then.
+    /// Sends the request under way over `carry`, which takes it to the Shield and brings the answer
+    /// back, and takes the answer. While no authentic answer comes, the same bytes go again,
+    /// [`TRIES`] times in all: the Shield runs them once and shows the stored answer then.
     ///
     /// # Errors
-    /// What `carry` said last, or that the answer was not authentic: the request is still under way, whether it ran is unknown, and this
-    /// may be called again. And those of [`OwnerChannel::answer`] after which it is not.
+    /// What `carry` said last, or that the answer was not authentic: the request is still under
+    /// way, whether it ran is unknown, and this may be called again. And those of
+    /// [`OwnerChannel::answer`] after which it is not.
     pub fn settle<E: From<ChannelError>>(&mut self, carry: &mut dyn FnMut(&Sealed) -> Result<Sealed, E>) -> Result<Answer, E> {
         let sealed = *self.pending().ok_or(ChannelError::Idle)?;
         for _ in 1..TRIES {
@@ -191,7 +197,8 @@ impl OwnerChannel {
     }
 
     /// Reads the whole statement of a Shield with configuration `config`: region pages and written
-    /// maps first, page 0 last, so that it covers everything before it. Call it after the last FLUSH.
+    /// maps first, page 0 last, so that it covers everything before it. Call it after the last
+    /// FLUSH.
     ///
     /// # Errors
     /// As [`OwnerChannel::call`], or content that does not fit the configuration.
@@ -215,8 +222,8 @@ impl OwnerChannel {
             return Err(self.impossible("number of the request").into());
         }
         if shield.faults != 0 && !shield.stopped {
-            // A fault may have frozen a region after its page was read and before another's map was:
-            // that map shows chunks sealed in between.
+            // A fault may have frozen a region after its page was read and before another's map
+            // was: that map shows chunks sealed in between.
             for (r, (page, _)) in config.regions().iter().zip(&mut regions) {
                 page.frozen |= self.region_page(r, carry)?.frozen;
             }

@@ -1,7 +1,8 @@
-//! The resolved configuration of a Shield: its regions and shape, the deterministic CBOR that is measured, and the digest.
+//! The resolved configuration of a Shield: its regions and shape, the deterministic CBOR that is
+//! measured, and the digest.
 //!
-//! The format is in `docs/reference/shield-config.md`. [`Config`] is always valid: it is made by [`Config::new`] or [`Config::from_cbor`],
-//! and both check every rule.
+//! The format is in `docs/reference/shield-config.md`. [`Config`] is always valid: it is made by
+//! [`Config::new`] or [`Config::from_cbor`], and both check every rule.
 
 mod cbor;
 mod error;
@@ -67,7 +68,8 @@ impl Config {
     /// Checks every rule.
     ///
     /// # Errors
-    /// The first rule that is broken, in the order of the list in `docs/reference/shield-config.md`.
+    /// The first rule that is broken, in the order of the list in
+    /// `docs/reference/shield-config.md`.
     pub fn new(on_fault: OnFault, ports: u8, sets: Vec<Set>, regions: Vec<Region>) -> Result<Self, ConfigError> {
         let config = Self { on_fault, ports, sets, regions };
         config.check()?;

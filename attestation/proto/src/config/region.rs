@@ -162,8 +162,9 @@ pub struct Region {
     pub counter_bits: Option<u8>,
 }
 
-/// What a `shield.toml` need not say: chunks of 4 KiB, AES-256, the first port and set, nothing ahead. Mode, name, place and size are
-/// for the caller; without them no configuration takes the region.
+/// What a `shield.toml` need not say: chunks of 4 KiB, AES-256, the first port and set, nothing
+/// ahead. Mode, name, place and size are for the caller; without them no configuration takes the
+/// region.
 impl Default for Region {
     fn default() -> Self {
         Self {
@@ -205,8 +206,8 @@ impl Region {
         if self.mode.has_tags() { (self.chunks() * TAG_LEN).next_multiple_of(PAGE) } else { 0 }
     }
 
-    /// Levels of the tree in memory: the fewest, and at least one, above which the root table holds a counter for each node of the highest.
-    /// 0 for regions of other modes.
+    /// Levels of the tree in memory: the fewest, and at least one, above which the root table holds
+    /// a counter for each node of the highest. 0 for regions of other modes.
     pub fn tree_levels(&self) -> u32 {
         if self.mode != Mode::Tree {
             return 0;

@@ -47,7 +47,8 @@ impl Config {
         if !matches!(s.lanes, 1 | 2 | 4) {
             return bad(Field::Lanes, alloc::format!("lanes must be 1, 2 or 4, found {}", s.lanes));
         }
-        // Reads leave two lines of each kind to writes, and writes two to reads; the directory names at most 64.
+        // Reads leave two lines of each kind to writes, and writes two to reads; the directory
+        // names at most 64.
         let (least, most) = LINES;
         for (field, name, lines) in [(Field::BigLines, "big_lines", s.big_lines), (Field::SmallLines, "small_lines", s.small_lines)] {
             if lines < least {

@@ -6,7 +6,8 @@ use shef_verify::ear::Dialect;
 
 use crate::problem::{Kind, Result};
 
-/// The ranges of a request's `Accept`, without those that it gives no weight to; `None` where it has no such header. A comma inside quotes parts nothing.
+/// The ranges of a request's `Accept`, without those that it gives no weight to; `None` where it
+/// has no such header. A comma inside quotes parts nothing.
 #[must_use]
 pub fn accepted(headers: &HeaderMap) -> Option<Vec<&str>> {
     if !headers.contains_key(header::ACCEPT) {
@@ -38,7 +39,8 @@ fn is_unwanted(range: &str) -> bool {
     range.split(';').skip(1).any(|parameter| weight(parameter) == Some(0.0))
 }
 
-/// The dialect of results that a request asks for (`Accept: application/eat+jwt; eat_profile="..."`); `None` where it asks for none by name.
+/// The dialect of results that a request asks for
+/// (`Accept: application/eat+jwt; eat_profile="..."`); `None` where it asks for none by name.
 ///
 /// # Errors
 /// It asks for others only.

@@ -97,7 +97,8 @@ fn challenge(app: &App, identity: &Identity, submission: &Submission) -> Result<
     }
 }
 
-/// How the result is written: deployed parsers of the older names refuse every token with `aud`, so it is left out there, and elsewhere on request.
+/// How the result is written: deployed parsers of the older names refuse every token with `aud`, so
+/// it is left out there, and elsewhere on request.
 fn form(headers: &HeaderMap, submission: &Submission) -> Result<Form> {
     let dialect = dialect(headers)?.unwrap_or_default();
     let reader = if submission.aud.unwrap_or(dialect == Dialect::Draft04) { Reader::Own } else { Reader::Veraison };

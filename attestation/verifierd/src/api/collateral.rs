@@ -48,8 +48,9 @@ pub fn name(what: &str, name: &str) -> Result<()> {
     if is_name(name) { Ok(()) } else { Err(Kind::Name.because(format!("{what} {name:?}: {}", name_rule()))) }
 }
 
-/// Makes a change, held against all that is there with it; the version of a policy, else 0. What adds something must leave collateral that can be
-/// read as a whole. What takes something away is always done: it may be what mends it.
+/// Makes a change, held against all that is there with it; the version of a policy, else 0. What
+/// adds something must leave collateral that can be read as a whole. What takes something away is
+/// always done: it may be what mends it.
 async fn change<T>(app: &App, who: &Identity, change: Change, check: impl FnOnce(&CollateralRows) -> Result<T>) -> Result<(T, i64)> {
     let event = Event { tenant: &who.tenant, who: &who.name, role: who.role.name(), time: app.now() };
     let adds =
@@ -250,7 +251,8 @@ struct DryRun {
     limit: Option<i64>,
 }
 
-/// Holds what was recorded against a policy as of its own time: which accepted evidence would it deny, and why?
+/// Holds what was recorded against a policy as of its own time: which accepted evidence would it
+/// deny, and why?
 async fn dry_run(
     State(app): Shared,
     Extension(identity): Extension<Identity>,

@@ -84,7 +84,8 @@ struct Before {
     limit: Option<i64>,
 }
 
-/// Where a page begins: a time, or the `next` of the page before, which is the time and id of its last row.
+/// Where a page begins: a time, or the `next` of the page before, which is the time and id of its
+/// last row.
 pub fn cursor(before: Option<&str>) -> Result<(i64, Vec<u8>)> {
     let Some(text) = before else { return Ok((i64::MAX, Vec::new())) };
     let (time, id) = text.split_once('-').unwrap_or((text, ""));

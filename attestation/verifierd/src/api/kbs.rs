@@ -1,7 +1,9 @@
-//! The KBS protocol of Confidential Containers (`/kbs/v0`, version 0.4.0): authenticate, attest, fetch resources.
+//! The KBS protocol of Confidential Containers (`/kbs/v0`, version 0.4.0): authenticate, attest,
+//! fetch resources.
 //!
-//! A resource is a key whose name is a path: it has layer, policy, versions, limits and receipts like any other, and goes to the key that the evidence vouches
-//! for, unless its tenant marked it as the host's. A client attests again on 401 and gives up on 404.
+//! A resource is a key whose name is a path: it has layer, policy, versions, limits and receipts
+//! like any other, and goes to the key that the evidence vouches for, unless its tenant marked it
+//! as the host's. A client attests again on 401 and gives up on 404.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -40,7 +42,8 @@ pub fn router() -> Router<Arc<App>> {
     Router::new().route("/kbs/v0/auth", post(auth)).route("/kbs/v0/attest", post(attest)).route(RESOURCE, get(resource).post(set_resource))
 }
 
-/// A problem as these clients read it: `type` and `detail` beside the rest. Where another attestation may help, it is 401; where none does, 400, 403 or 404.
+/// A problem as these clients read it: `type` and `detail` beside the rest. Where another
+/// attestation may help, it is 401; where none does, 400, 403 or 404.
 struct Refusal(Problem);
 
 impl From<Problem> for Refusal {
@@ -105,7 +108,8 @@ fn cookie(headers: &HeaderMap) -> Option<&str> {
     all.filter_map(|pair| pair.trim().split_once('=')).find_map(|(name, value)| (name == COOKIE).then_some(value))
 }
 
-/// What a client attests with. Nothing is passed over: what this version does not know is refused, and so is what no card vouches for.
+/// What a client attests with. Nothing is passed over: what this version does not know is refused,
+/// and so is what no card vouches for.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct Attest {
@@ -148,8 +152,9 @@ impl Attest {
         Ok(request)
     }
 
-    /// What the evidence's nonce must be: SHA-384 of the runtime data in canonical JSON (RFC 8785), which binds the challenge and the client's key.
-    /// All of it is ASCII text; members stand in order.
+    /// What the evidence's nonce must be: SHA-384 of the runtime data in canonical JSON (RFC 8785),
+    /// which binds the challenge and the client's key. All of it is ASCII text; members stand in
+    /// order.
     fn report_data(&self) -> Vec<u8> {
         let key: BTreeMap<&String, &Value> = self.runtime_data.tee_pubkey.as_object().into_iter().flatten().collect();
         let runtime = BTreeMap::from([
@@ -161,7 +166,8 @@ impl Attest {
     }
 }
 
-/// What is kept of a session that has attested: all that a resource is released on the strength of. Cookie and result are two names of it.
+/// What is kept of a session that has attested: all that a resource is released on the strength of.
+/// Cookie and result are two names of it.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 struct Attested {
@@ -195,14 +201,16 @@ async fn attest(
     let key = jwe::recipient(&request.runtime_data.tee_pubkey)?;
     let evidence = Received::new(bytes("evidence", &request.tee_evidence.primary_evidence.evidence)?);
     let mut challenge = Challenge::of(&session);
-    // The evidence's nonce binds the client's key too; what is used up is the session, whatever key it brings.
+    // The evidence's nonce binds the client's key too; what is used up is the session, whatever key
+    // it brings.
     challenge.nonce = request.report_data();
     let life = app.config.load().limits.result_seconds;
     challenge.remembered += life;
     let policy = flow::policy(&app, &identity, None).await?;
     let mut case = Case::new(&app, &identity, "kbs", challenge, evidence.layer(), &evidence, policy).await?;
     let appraised = case.appraise().await?;
-    // A key that the host brought is in no result: others would take it for one that the card vouches for.
+    // A key that the host brought is in no result: others would take it for one that the card
+    // vouches for.
     let vouched = appraised.outcome.verified.as_ref().is_some_and(|verified| verified.claims().key == key);
     let reader = if vouched { Reader::Trustee } else { Reader::Veraison };
     let token = case.result(&appraised, Form { dialect: Dialect::Veraison2023, reader, id: session.id })?;
@@ -253,9 +261,11 @@ pub fn bearer(headers: &HeaderMap) -> Option<&str> {
     (scheme.eq_ignore_ascii_case("bearer") && token.split('.').count() == 3).then_some(token)
 }
 
-/// The attestation that a result is of: one that this service gave to a KBS client, byte for byte as it gave it, before its end.
+/// The attestation that a result is of: one that this service gave to a KBS client, byte for byte
+/// as it gave it, before its end.
 ///
-/// It stands for its session as the cookie does, and for nothing more: what is released goes to the same key, after the same appraisal.
+/// It stands for its session as the cookie does, and for nothing more: what is released goes to the
+/// same key, after the same appraisal.
 async fn by_result(app: &App, token: &str) -> Result<(String, Attested, Challenge)> {
     let bad = || unauthorised("the bearer token is no result of an attestation here");
     let claims = app.signer.load().verify_jwt(token).ok_or_else(bad)?;
@@ -272,8 +282,9 @@ async fn by_result(app: &App, token: &str) -> Result<(String, Attested, Challeng
     Ok((tenant.to_owned(), kept, challenge))
 }
 
-/// Whoever shows a result and nothing else is the one who attested, as far as the configuration still knows them: nobody known, or the owner of a token. They
-/// fetch resources and change none. One who attested with a certificate shows it again.
+/// Whoever shows a result and nothing else is the one who attested, as far as the configuration
+/// still knows them: nobody known, or the owner of a token. They fetch resources and change none.
+/// One who attested with a certificate shows it again.
 ///
 /// # Errors
 /// No result of an attestation here, or of somebody else.
@@ -324,7 +335,8 @@ async fn resource(
         attested(&app, &identity.tenant, Session::open(&app.kek.load(), Protocol::Kbs, &identity.tenant, token)?.id).await?
     };
     let evidence = Received::new(bytes("evidence", &kept.evidence)?);
-    // Appraised again, under the resource's own policy and what is known now: a revocation counts at once.
+    // Appraised again, under the resource's own policy and what is known now: a revocation counts
+    // at once.
     let wanted = Wanted {
         action: "kbs-resource",
         key: &path,

@@ -87,7 +87,8 @@ struct Version {
     not_after: i64,
 }
 
-/// A new key. The members of [`Version`] stand here again: flattened they would pass through values that nobody erases.
+/// A new key. The members of [`Version`] stand here again: flattened they would pass through values
+/// that nobody erases.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct NewKey {
@@ -218,8 +219,9 @@ async fn store(
     Ok((StatusCode::CREATED, Json(json!({"name": name, "version": number, "layer": layer.name(), "policy": policy.id()}))))
 }
 
-/// Stores a resource that comes with nothing but its bytes: the next version of the one at this path, or a new one for evidence of the kernel's layer, under
-/// the policy that requests without one are held against.
+/// Stores a resource that comes with nothing but its bytes: the next version of the one at this
+/// path, or a new one for evidence of the kernel's layer, under the policy that requests without
+/// one are held against.
 pub async fn store_resource(app: &App, identity: &Identity, path: &str, secret: &[u8]) -> Result<StatusCode> {
     let known = match app.store.key(&identity.tenant, path).await {
         Ok((_, versions)) => versions.first().map(|newest| newest.policy.clone()),
@@ -362,7 +364,8 @@ mod tests {
         bytes.iter().map(|byte| !byte).collect()
     }
 
-    /// Looks through this process's memory without taking any: whatever it took could be what it looks for, freed and overwritten.
+    /// Looks through this process's memory without taking any: whatever it took could be what it
+    /// looks for, freed and overwritten.
     struct Search {
         maps: Vec<u8>,
         window: Zeroizing<Vec<u8>>,
@@ -401,7 +404,8 @@ mod tests {
                             break;
                         }
                         found |= is_in(window, turned);
-                        // The next window begins within this one, so that nothing falls between them.
+                        // The next window begins within this one, so that nothing falls between
+                        // them.
                         from += if from + length as u64 == to { length } else { length - 4096 } as u64;
                     }
                 }

@@ -34,7 +34,8 @@ use crate::problem::{Kind, Problem, Result};
 /// The shared state, as handlers get it.
 pub type Shared = State<Arc<App>>;
 
-/// A query string. One that is not of the form, or has a parameter that the route does not know, is answered as any malformed request.
+/// A query string. One that is not of the form, or has a parameter that the route does not know, is
+/// answered as any malformed request.
 pub struct Query<T>(pub T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {

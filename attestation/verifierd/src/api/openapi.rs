@@ -1,4 +1,5 @@
-//! The description of the API (OpenAPI 3.1): the routes of the table that admits requests, with what each takes and gives.
+//! The description of the API (OpenAPI 3.1): the routes of the table that admits requests, with
+//! what each takes and gives.
 
 use serde_json::{Map, Value, json};
 
@@ -26,7 +27,8 @@ enum Is {
     Anything,
 }
 
-/// A member of an object or a parameter: name, what it is, what it means; with `?` behind the name where it may be absent.
+/// A member of an object or a parameter: name, what it is, what it means; with `?` behind the name
+/// where it may be absent.
 type Member = (&'static str, Is, &'static str);
 
 /// What a route gives.

@@ -1,4 +1,5 @@
-//! Key release: appraise under the policy that the key's version froze, seal to what the evidence vouches for, commit, answer.
+//! Key release: appraise under the policy that the key's version froze, seal to what the evidence
+//! vouches for, commit, answer.
 
 use std::sync::Arc;
 
@@ -64,9 +65,11 @@ pub struct Wanted<'a> {
 
 /// Whose key something that is released goes to, and in which form.
 pub enum Recipient {
-    /// In an HPKE box to the kernel's key in its evidence; for the Shield to the owner's one-time key, which the session bound to the nonce.
+    /// In an HPKE box to the kernel's key in its evidence; for the Shield to the owner's one-time
+    /// key, which the session bound to the nonce.
     Box(Option<PublicKey>),
-    /// In a JWE to the key that a KBS client brought. It has to be the one in the evidence, unless what is released is marked as the host's.
+    /// In a JWE to the key that a KBS client brought. It has to be the one in the evidence, unless
+    /// what is released is marked as the host's.
     Jwe(PublicKey),
 }
 
@@ -173,7 +176,8 @@ struct Key {
     secret: Zeroizing<Vec<u8>>,
 }
 
-/// The key that is wanted, if evidence of this layer and a recipient of this kind may have it at all.
+/// The key that is wanted, if evidence of this layer and a recipient of this kind may have it at
+/// all.
 async fn find(app: &App, tenant: &str, wanted: &Wanted<'_>) -> Result<Key> {
     let (key, versions) = app.store.key(tenant, wanted.key).await?;
     let number = wanted.version.unwrap_or(key.version);
@@ -195,8 +199,8 @@ async fn find(app: &App, tenant: &str, wanted: &Wanted<'_>) -> Result<Key> {
     Ok(Key { name: key.name, version: number, policy, to_host: key.to_host != 0, secret })
 }
 
-/// The answer to denied evidence. If it is genuine it uses the challenge up, as anywhere else; a box
-/// that was committed before stays committed.
+/// The answer to denied evidence. If it is genuine it uses the challenge up, as anywhere else; a
+/// box that was committed before stays committed.
 async fn deny(case: &Case<'_>, appraised: &Appraised, used: bool) -> Problem {
     let ended = case.now - case.challenge.remembered;
     if ended >= 0 {

@@ -1,4 +1,5 @@
-//! The table of everything that can be asked for: path and method, right, body. What is not here is refused, even if a handler exists.
+//! The table of everything that can be asked for: path and method, right, body. What is not here is
+//! refused, even if a handler exists.
 
 use axum::http::{HeaderMap, Method, header};
 use shef_verify::corim;
@@ -8,7 +9,8 @@ use crate::appraiser;
 use crate::problem::{Kind, Result};
 use crate::role::Need;
 
-/// What a page can make a browser send to another site without asking it before (Fetch, "CORS-safelisted request-header").
+/// What a page can make a browser send to another site without asking it before (Fetch,
+/// "CORS-safelisted request-header").
 const FORMS: [&str; 3] = ["application/x-www-form-urlencoded", "multipart/form-data", "text/plain"];
 
 /// What a request may bring.
@@ -27,7 +29,8 @@ pub enum Takes {
 impl Takes {
     const JSON: Self = Self::One(&["application/json"]);
 
-    /// Demands that a body is of a type that this route takes. None of them can be sent by a form of another site.
+    /// Demands that a body is of a type that this route takes. None of them can be sent by a form
+    /// of another site.
     ///
     /// # Errors
     /// Another one; the answer lists them in `Accept`.
@@ -186,7 +189,8 @@ pub fn find(method: &Method, path: &str) -> Option<&'static Route> {
     ROUTES.iter().find(|route| route.path == path && route.method == method)
 }
 
-/// Demands that no page of another site makes a browser send this, with the certificate or password that the browser adds by itself.
+/// Demands that no page of another site makes a browser send this, with the certificate or password
+/// that the browser adds by itself.
 ///
 /// # Errors
 /// The browser says that it comes from elsewhere.

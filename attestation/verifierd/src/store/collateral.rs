@@ -1,5 +1,6 @@
-//! Trust anchors, CoRIMs, policies, revocations. Each change is one transaction: it raises the tenant's generation, so that replicas read again, is
-//! held against all that is there then, and leaves its event.
+//! Trust anchors, CoRIMs, policies, revocations. Each change is one transaction: it raises the
+//! tenant's generation, so that replicas read again, is held against all that is there then, and
+//! leaves its event.
 
 use super::events::{Event, record_event};
 use super::quota::hold_quota;
@@ -87,7 +88,8 @@ pub struct RevocationRow {
 
 row!(RevocationRow { kind, value, reason, created });
 
-/// The highest version that was ever stored of a CoRIM, by its id and signer. It stays when the CoRIM goes.
+/// The highest version that was ever stored of a CoRIM, by its id and signer. It stays when the
+/// CoRIM goes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CorimVersion {
     /// Who signed it.
@@ -293,11 +295,13 @@ impl Store {
         })
     }
 
-    /// Changes the collateral: change, `check` of all that is there afterwards, and event are one transaction.
-    /// `check` gives the versions of the CoRIMs that are there too: they are remembered.
+    /// Changes the collateral: change, `check` of all that is there afterwards, and event are one
+    /// transaction. `check` gives the versions of the CoRIMs that are there too: they are
+    /// remembered.
     ///
     /// # Errors
-    /// The check's, another content under the name, the tenant stores too much, or the database does not answer; nothing is changed then.
+    /// The check's, another content under the name, the tenant stores too much, or the database
+    /// does not answer; nothing is changed then.
     pub async fn change<T>(
         &self,
         event: &Event<'_>,

@@ -1,4 +1,5 @@
-//! How databases are reached: an SQLite file for its owner alone, PostgreSQL over TLS wherever it is not of this machine.
+//! How databases are reached: an SQLite file for its owner alone, PostgreSQL over TLS wherever it
+//! is not of this machine.
 
 use std::fs::Permissions;
 use std::io::ErrorKind;
@@ -15,10 +16,12 @@ use crate::config::Database;
 use crate::files;
 use crate::problem::{Kind, Problem, Result};
 
-/// Bytes of a page of SQLite, where the database is new. An appraisal touches some ten pages, of most of them a few bytes, and all of them go through the journal:
-/// 18 kB with these, 45 kB with the usual ones of 4096.
+/// Bytes of a page of SQLite, where the database is new. An appraisal touches some ten pages, of
+/// most of them a few bytes, and all of them go through the journal: 18 kB with these, 45 kB with
+/// the usual ones of 4096.
 const PAGE_BYTES: u32 = 1024;
-/// Pages of SQLite's journal after which a writer copies them into the database itself: 64 MB. [`super::Store::checkpoint`] leaves it little to copy.
+/// Pages of SQLite's journal after which a writer copies them into the database itself: 64 MB.
+/// [`super::Store::checkpoint`] leaves it little to copy.
 const JOURNAL_PAGES: &str = "65536";
 /// How long a connection is waited for.
 const ACQUIRE: Duration = Duration::from_secs(5);
@@ -49,8 +52,9 @@ pub(super) fn create(path: &Path) -> Result<()> {
     files::create(path, 0o600, path).map(drop).map_err(|error| file(path, &error))
 }
 
-/// Takes from everybody else what they may do with a database: it holds sealed keys, devices and evidence. One that is not there is made, so that SQLite
-/// does not make it with another mode; the files beside it get that of the database.
+/// Takes from everybody else what they may do with a database: it holds sealed keys, devices and
+/// evidence. One that is not there is made, so that SQLite does not make it with another mode; the
+/// files beside it get that of the database.
 ///
 /// # Errors
 /// Its mode cannot be changed, or it cannot be made.
@@ -74,7 +78,8 @@ pub fn private(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Options of PostgreSQL. What the URL does not say about TLS: the certificate and its name are verified, unless the server is of this machine.
+/// Options of PostgreSQL. What the URL does not say about TLS: the certificate and its name are
+/// verified, unless the server is of this machine.
 pub(super) fn postgres(url: &str) -> Result<PgConnectOptions> {
     let options: PgConnectOptions = url.parse().map_err(|error| cannot(&error))?;
     let query = url.split_once('?').map_or("", |(_, query)| query);
@@ -109,7 +114,8 @@ pub(super) async fn open(database: &Database, connections: u32) -> Result<Backen
     Ok(match database {
         Database::Sqlite(path) => {
             private(path)?;
-            // A write that fails, as on a full disk, ends its transaction behind the library's back, and that connection begins no other.
+            // A write that fails, as on a full disk, ends its transaction behind the library's
+            // back, and that connection begins no other.
             let pool = |most| {
                 SqlitePoolOptions::new()
                     .max_connections(most)
@@ -141,7 +147,8 @@ pub(super) async fn look(database: &Database) -> Result<Option<Backend>> {
             if !path.exists() {
                 return Ok(None);
             }
-            // Without a journal nobody has it open, and SQLite would leave one behind that it made only to read.
+            // Without a journal nobody has it open, and SQLite would leave one behind that it made
+            // only to read.
             let still = !files(path)[1].exists();
             let options = SqliteConnectOptions::new().filename(path).read_only(true).immutable(still).busy_timeout(ACQUIRE);
             let pool = SqlitePoolOptions::new().max_connections(1).acquire_timeout(ACQUIRE);

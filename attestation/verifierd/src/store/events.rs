@@ -1,5 +1,5 @@
-//! Events: who changed what, or was refused it, and when. Each is written in the transaction of its change, and names the digest of the one before, so that
-//! an edit, a gap and another order show.
+//! Events: who changed what, or was refused it, and when. Each is written in the transaction of its
+//! change, and names the digest of the one before, so that an edit, a gap and another order show.
 
 use serde::{Serialize, Serializer};
 
@@ -43,7 +43,8 @@ pub struct EventRow {
     pub action: String,
     /// What it was about.
     pub what: String,
-    /// SHA-256 over the digest of the event before and all of this one; empty in events of versions that had none.
+    /// SHA-256 over the digest of the event before and all of this one; empty in events of versions
+    /// that had none.
     #[serde(serialize_with = "hexadecimal")]
     pub digest: Vec<u8>,
 }
@@ -55,8 +56,9 @@ fn hexadecimal<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::E
 }
 
 impl EventRow {
-    /// The digest that this event has behind one of digest `previous` (empty before the first): SHA-256 over `shef-event/1`, `previous`, tenant, number, time,
-    /// who, role, action and what, each behind its length in four bytes, numbers in eight, big-endian.
+    /// The digest that this event has behind one of digest `previous` (empty before the first):
+    /// SHA-256 over `shef-event/1`, `previous`, tenant, number, time, who, role, action and what,
+    /// each behind its length in four bytes, numbers in eight, big-endian.
     #[must_use]
     pub fn chained(&self, tenant: &str, previous: &[u8]) -> [u8; 32] {
         let (seq, time) = (self.seq.to_be_bytes(), self.time.to_be_bytes());

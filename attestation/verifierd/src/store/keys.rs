@@ -158,13 +158,14 @@ fn head_of(seq: i64, digest: &[u8]) -> Result<Head> {
 }
 
 impl Store {
-    /// Adds a key with its first version (`new_key` given: its layer, and whether it may go to any key of the host's), or a version to a key. Gives
-    /// the version's number.
+    /// Adds a key with its first version (`new_key` given: its layer, and whether it may go to any
+    /// key of the host's), or a version to a key. Gives the version's number.
     ///
     /// The secret is sealed under the KEK, bound to tenant, name and that number.
     ///
     /// # Errors
-    /// The key exists, or does not, the tenant stores too much, the KEK was rotated, or the database does not answer.
+    /// The key exists, or does not, the tenant stores too much, the KEK was rotated, or the
+    /// database does not answer.
     pub async fn add_version(
         &self,
         event: &Event<'_>,
@@ -272,7 +273,8 @@ impl Store {
         })
     }
 
-    /// Disables a key, or one version of it; or enables it again. What it was called in the event, or `None` when it was so before.
+    /// Disables a key, or one version of it; or enables it again. What it was called in the event,
+    /// or `None` when it was so before.
     ///
     /// # Errors
     /// There is no such key or version, or the database does not answer.
@@ -311,13 +313,16 @@ impl Store {
         })
     }
 
-    /// Commits a release: nonce, count, box, receipt and head in one transaction, on disk before it is given out.
-    /// The same evidence for the same key version gets the same bytes again until they end, and is not counted again.
+    /// Commits a release: nonce, count, box, receipt and head in one transaction, on disk before it
+    /// is given out. The same evidence for the same key version gets the same bytes again until
+    /// they end, and is not counted again.
     ///
-    /// `make` gets the head of the chain and gives box and receipt. `Ok(None)`: the collateral has changed since the appraisal.
+    /// `make` gets the head of the chain and gives box and receipt. `Ok(None)`: the collateral has
+    /// changed since the appraisal.
     ///
     /// # Errors
-    /// The nonce was used for something else, the session or the box has ended, the key's limits, or the database.
+    /// The nonce was used for something else, the session or the box has ended, the key's limits,
+    /// or the database.
     pub async fn release(&self, new: &NewRelease<'_>, make: impl FnOnce(Head) -> Result<(Vec<u8>, Vec<u8>)>) -> Result<Option<Released>> {
         on!(self, |pools| {
             let mut tx = pools.durable.begin_with(pools.begin).await?;
@@ -476,8 +481,9 @@ impl Store {
         })
     }
 
-    /// Oldest receipts that are kept: those that may be forgotten, up to the first that is younger than `before`, and only so many at a time that nobody
-    /// waits for it. The newest stays, so that a chain is never empty once it has begun.
+    /// Oldest receipts that are kept: those that may be forgotten, up to the first that is younger
+    /// than `before`, and only so many at a time that nobody waits for it. The newest stays, so
+    /// that a chain is never empty once it has begun.
     ///
     /// # Errors
     /// The database does not answer.
@@ -497,8 +503,9 @@ impl Store {
         })
     }
 
-    /// Forgets the receipts up to a head, for which the service has signed that it does. The chain then begins behind it. Gives how many went; none where
-    /// the chain did not begin at `from` any more.
+    /// Forgets the receipts up to a head, for which the service has signed that it does. The chain
+    /// then begins behind it. Gives how many went; none where the chain did not begin at `from` any
+    /// more.
     ///
     /// # Errors
     /// The database does not answer.

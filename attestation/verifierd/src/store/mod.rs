@@ -1,7 +1,8 @@
 //! Storage: SQLite in a file, or PostgreSQL; the same statements for both.
 //!
-//! SQLite has one writer. Two connections write: `quick` (a crash of the machine may lose its last moments; a crash of the program never
-//! does) for used nonces and records of appraisals, and `durable` (on disk before the answer) for everything that must not be lost.
+//! SQLite has one writer. Two connections write: `quick` (a crash of the machine may lose its last
+//! moments; a crash of the program never does) for used nonces and records of appraisals, and
+//! `durable` (on disk before the answer) for everything that must not be lost.
 
 mod collateral;
 mod connect;
@@ -68,7 +69,8 @@ macro_rules! on {
 }
 pub(crate) use on;
 
-/// Reads these columns into a struct of either backend. The library's derive would have it, and all its drivers, built a second time for the compiler.
+/// Reads these columns into a struct of either backend. The library's derive would have it, and all
+/// its drivers, built a second time for the compiler.
 macro_rules! row {
     ($row:ident { $($column:ident),* }) => {
         impl<'r, R: sqlx::Row> sqlx::FromRow<'r, R> for $row
@@ -91,7 +93,8 @@ fn newer(found: i64) -> Problem {
 }
 
 impl Store {
-    /// Opens the database, makes or extends its tables, and checks that its keys are sealed under this KEK.
+    /// Opens the database, makes or extends its tables, and checks that its keys are sealed under
+    /// this KEK.
     ///
     /// # Errors
     /// Out of reach, of a newer version, or sealed under another KEK.
@@ -103,10 +106,12 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens a database to be read beside the service that runs on it: nothing is made, extended or written. `None` where there is none yet.
+    /// Opens a database to be read beside the service that runs on it: nothing is made, extended or
+    /// written. `None` where there is none yet.
     ///
     /// # Errors
-    /// Out of reach, of a newer version, sealed under another KEK, or of an older version where `present` asks for this one.
+    /// Out of reach, of a newer version, sealed under another KEK, or of an older version where
+    /// `present` asks for this one.
     pub async fn look(database: &Database, kek: &Kek, present: bool) -> Result<Option<Self>> {
         let Some(backend) = connect::look(database).await? else { return Ok(None) };
         let mut store = Self { backend, found: 0, most: AtomicI64::new(i64::MAX) };
@@ -214,7 +219,8 @@ impl Store {
         }
     }
 
-    /// Copies what SQLite's journal holds into the database, beside those who read and write. A writer who has to do it keeps everybody behind it waiting for the disk.
+    /// Copies what SQLite's journal holds into the database, beside those who read and write. A
+    /// writer who has to do it keeps everybody behind it waiting for the disk.
     ///
     /// # Errors
     /// The database does not answer.

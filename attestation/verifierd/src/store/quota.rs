@@ -1,4 +1,5 @@
-//! What a tenant stores, in bytes, and the most that it may: reading collateral takes time under the database's lock, and a disk is everybody's.
+//! What a tenant stores, in bytes, and the most that it may: reading collateral takes time under
+//! the database's lock, and a disk is everybody's.
 
 use std::sync::atomic::Ordering;
 
@@ -17,8 +18,8 @@ pub(super) const STORED: &str = "SELECT CAST(SUM(bytes) AS BIGINT) FROM (\
      UNION ALL SELECT SUM(128 + OCTET_LENGTH(name) + OCTET_LENGTH(sealed) + OCTET_LENGTH(policy)) FROM key_version WHERE tenant = $1\
      ) AS parts";
 
-/// Holds what a tenant stores, with what a transaction has added, against the most that it may. Revocations have an eighth more: whoever has filled the
-/// rest can still take back.
+/// Holds what a tenant stores, with what a transaction has added, against the most that it may.
+/// Revocations have an eighth more: whoever has filled the rest can still take back.
 pub(super) fn hold(stored: Option<i64>, most: i64, revokes: bool) -> Result<(), Problem> {
     let (stored, most) = (stored.unwrap_or(0), if revokes { most.saturating_add(most / 8) } else { most });
     if stored <= most {

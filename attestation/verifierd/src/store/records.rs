@@ -26,11 +26,14 @@ pub struct AppraisalRecord {
     pub target: String,
     /// Security version of the kernel in the evidence.
     pub kernel_svn: u64,
-    /// That version where it was measured in a kernel that a reference value knows, else 0: only then does the device's highest one rise.
+    /// That version where it was measured in a kernel that a reference value knows, else 0: only
+    /// then does the device's highest one rise.
     pub proven_svn: u64,
-    /// Whether the evidence was signed by a certified device: only then does the record of the device change.
+    /// Whether the evidence was signed by a certified device: only then does the record of the
+    /// device change.
     pub genuine: bool,
-    /// Whether this service drew the nonce. Evidence for another's may be of any age: it only ever raises the device's highest version.
+    /// Whether this service drew the nonce. Evidence for another's may be of any age: it only ever
+    /// raises the device's highest version.
     pub fresh: bool,
     /// The nonce in the evidence.
     pub nonce: Vec<u8>,
@@ -157,13 +160,14 @@ macro_rules! record {
 }
 pub(crate) use record;
 
-/// `INSERT` of a used challenge; one row when it was new. What ended ($5) before the time up to which nonces were forgotten counts as used, so
-/// that a clock that steps back opens nothing again.
+/// `INSERT` of a used challenge; one row when it was new. What ended ($5) before the time up to
+/// which nonces were forgotten counts as used, so that a clock that steps back opens nothing again.
 pub(crate) const USE: &str = "INSERT INTO used (tenant, nonce, expires, result) \
      SELECT $1, $2, $3, $4 WHERE $5 >= (SELECT swept FROM tenant WHERE name = $1) ON CONFLICT (tenant, nonce) DO NOTHING";
 
-/// Forgets records of evidence that nobody has signed, beyond the newest ($2). Several at a time: the number may have been lowered.
-/// The one that came just now ($3) stays, whatever its place among those of its second.
+/// Forgets records of evidence that nobody has signed, beyond the newest ($2). Several at a time:
+/// the number may have been lowered. The one that came just now ($3) stays, whatever its place
+/// among those of its second.
 const TRIM: &str = "DELETE FROM appraisal WHERE tenant = $1 AND id <> $3 AND id IN (SELECT id FROM appraisal WHERE tenant = $1 AND genuine = 0 \
      ORDER BY time DESC, id DESC LIMIT 64 OFFSET $2)";
 
@@ -172,7 +176,8 @@ const COUNTS: &str = "SELECT (SELECT COUNT(*) FROM device WHERE tenant = $2), \
      (SELECT COUNT(*) FROM device WHERE tenant = $2 AND last_appraised < $1)";
 
 impl Store {
-    /// Uses a challenge up and records the appraisal, in one transaction. False, and nothing recorded, when it was used before.
+    /// Uses a challenge up and records the appraisal, in one transaction. False, and nothing
+    /// recorded, when it was used before.
     ///
     /// # Errors
     /// The database does not answer.
@@ -197,8 +202,8 @@ impl Store {
         })
     }
 
-    /// Records an appraisal that uses no nonce: evidence that no certified device signed. Anybody can send that: only the newest `unproven` are kept, apart
-    /// from those of genuine evidence.
+    /// Records an appraisal that uses no nonce: evidence that no certified device signed. Anybody
+    /// can send that: only the newest `unproven` are kept, apart from those of genuine evidence.
     ///
     /// # Errors
     /// The database does not answer.
@@ -308,10 +313,12 @@ impl Store {
         })
     }
 
-    /// Forgets a device that was never accepted, or that is revoked: with it goes the highest version that it has shown, below which it would be denied.
+    /// Forgets a device that was never accepted, or that is revoked: with it goes the highest
+    /// version that it has shown, below which it would be denied.
     ///
     /// # Errors
-    /// There is no such device, it was accepted and is not revoked, or the database does not answer.
+    /// There is no such device, it was accepted and is not revoked, or the database does not
+    /// answer.
     pub async fn forget_device(&self, event: &Event<'_>, ueid: &[u8]) -> Result<()> {
         on!(self, |pools| {
             let mut tx = pools.durable.begin_with(pools.begin).await?;
@@ -349,7 +356,8 @@ impl Store {
         })
     }
 
-    /// Forgets what has ended: used nonces and boxes past their time, appraisals beyond the number kept.
+    /// Forgets what has ended: used nonces and boxes past their time, appraisals beyond the number
+    /// kept.
     ///
     /// # Errors
     /// The database does not answer.

@@ -22,8 +22,8 @@ pub(super) fn expect(kek: &Kek, sealed: &str) -> Result<()> {
     if opens(kek, sealed) { Ok(()) } else { Err(wrong()) }
 }
 
-/// Holds the row that names the KEK until the end of a transaction: what is sealed in it stands under the KEK of the database, although
-/// another process may exchange that.
+/// Holds the row that names the KEK until the end of a transaction: what is sealed in it stands
+/// under the KEK of the database, although another process may exchange that.
 macro_rules! hold_kek {
     ($tx:expr, $kek:expr) => {{
         let held: (String,) =
@@ -61,15 +61,18 @@ impl Store {
         })
     }
 
-    /// Seals everything at rest under another KEK, in one transaction: after a crash all of it stands under the one or all under the other.
-    /// Gives how many secrets there were; `None` when they stand under the new KEK already.
+    /// Seals everything at rest under another KEK, in one transaction: after a crash all of it
+    /// stands under the one or all under the other. Gives how many secrets there were; `None` when
+    /// they stand under the new KEK already.
     ///
     /// # Errors
-    /// The database or one of its secrets does not open under the old KEK, or the database does not answer.
+    /// The database or one of its secrets does not open under the old KEK, or the database does not
+    /// answer.
     pub async fn rekey(&self, old: &Kek, new: &Kek) -> Result<Option<u64>> {
         on!(self, |pools| {
             let mut tx = pools.durable.begin_with(pools.begin).await?;
-            // First the row that everybody holds who seals: whoever was at it has finished, whoever comes later finds another KEK.
+            // First the row that everybody holds who seals: whoever was at it has finished, whoever
+            // comes later finds another KEK.
             let (named,): (String,) =
                 sqlx::query_as("UPDATE meta SET number = number WHERE name = 'kek' RETURNING content").fetch_one(&mut *tx).await?;
             if opens(new, &named) {
@@ -113,7 +116,8 @@ impl Store {
         })
     }
 
-    /// Makes keys of the resources of older versions, named by their paths, for evidence of the kernel's layer under the tenant's policy `default`.
+    /// Makes keys of the resources of older versions, named by their paths, for evidence of the
+    /// kernel's layer under the tenant's policy `default`.
     ///
     /// # Errors
     /// One of them does not open, or the database does not answer; nothing is changed then.

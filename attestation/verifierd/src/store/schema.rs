@@ -3,8 +3,9 @@
 /// Steps from an empty database to the newest version; only ever added to.
 pub const MIGRATIONS: &[&str] = &[FIRST, HIGHEST_SVN, EVENTS, TO_HOST, REMEMBERED];
 
-/// What must not be forgotten, and what may be: the highest version of each CoRIM; evidence that no device has signed, apart from all other; that
-/// receipts were forgotten, signed; and the chain of events.
+/// What must not be forgotten, and what may be: the highest version of each CoRIM; evidence that no
+/// device has signed, apart from all other; that receipts were forgotten, signed; and the chain of
+/// events.
 const REMEMBERED: &str = "
 CREATE TABLE corim_version (
     tenant TEXT NOT NULL, signer TEXT NOT NULL, id TEXT NOT NULL, version BIGINT NOT NULL,
@@ -17,8 +18,8 @@ ALTER TABLE tenant ADD COLUMN kept_signed {blob} NOT NULL DEFAULT '';
 ALTER TABLE event ADD COLUMN digest {blob} NOT NULL DEFAULT '';
 ";
 
-/// Resources are keys, named by their path; 1: one that may go to any key of the host's. What the table `resource` holds is sealed under other parts, and
-/// becomes keys when the KEK is there.
+/// Resources are keys, named by their path; 1: one that may go to any key of the host's. What the
+/// table `resource` holds is sealed under other parts, and becomes keys when the KEK is there.
 const TO_HOST: &str = "ALTER TABLE key_name ADD COLUMN to_host BIGINT NOT NULL DEFAULT 0;";
 
 /// Who changed what.

@@ -16,7 +16,8 @@ fn is_of(template: &str, path: &str) -> bool {
     template.len() == path.len() && template.iter().zip(path).all(|(known, part)| known.starts_with('{') || *known == part)
 }
 
-/// Panics where the answer's status, a member of its body or a parameter that was accepted is not described.
+/// Panics where the answer's status, a member of its body or a parameter that was accepted is not
+/// described.
 #[track_caller]
 pub fn hold(method: &str, path: &str, answer: &Answer) {
     let (plain, query) = path.split_once('?').unwrap_or((path, ""));

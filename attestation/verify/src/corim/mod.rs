@@ -1,4 +1,5 @@
-//! Reference values as signed CoRIM (draft-ietf-rats-corim-11): who may vouch for what, reading, and writing.
+//! Reference values as signed CoRIM (draft-ietf-rats-corim-11): who may vouch for what, reading,
+//! and writing.
 //!
 //! | what | class | measurements |
 //! |---|---|---|
@@ -6,7 +7,8 @@
 //! | shell | vendor `shef`, model `shell`, layer 0 | `shell`: name, measurement |
 //! | image | class id SHA-256 of the IP vendor's key, vendor `shef`, model = accelerator, layer 2 | `image`: name, exact SVN, digest; `configuration`, `design`: digests |
 //!
-//! Bytes are checked to be deterministic before anything is read; nothing is read before the signature is verified.
+//! Bytes are checked to be deterministic before anything is read; nothing is read before the
+//! signature is verified.
 
 mod envelope;
 mod signer;
@@ -58,7 +60,8 @@ pub enum CorimError {
         /// What is wrong.
         text: String,
     },
-    /// One of the same id and signer with a higher version, or the same version and other bytes, is known.
+    /// One of the same id and signer with a higher version, or the same version and other bytes, is
+    /// known.
     #[error("{id:?} version {version} of {signer} is not newer than version {known}")]
     Older {
         /// Id of the CoRIM.
@@ -159,7 +162,8 @@ pub struct Corim {
     pub signer: String,
     /// Until when it counts, seconds since 1970; none: without end.
     pub not_after: Option<i64>,
-    /// When the certificate of its signer ends, seconds since 1970; none where the signer is known by its key.
+    /// When the certificate of its signer ends, seconds since 1970; none where the signer is known
+    /// by its key.
     pub signer_not_after: Option<i64>,
     /// The reference values.
     pub reference: ReferenceValues,
@@ -224,7 +228,8 @@ pub fn read(bytes: &[u8], trust: &Trust<'_>) -> Result<Corim, CorimError> {
     Ok(out)
 }
 
-/// Checks that a CoRIM may join those known: none of the same id and signer has a higher version, or the same version and other bytes.
+/// Checks that a CoRIM may join those known: none of the same id and signer has a higher version,
+/// or the same version and other bytes.
 ///
 /// # Errors
 /// One has.
@@ -238,7 +243,8 @@ pub fn admit(corim: &Corim, known: &[Corim]) -> Result<(), CorimError> {
     }
 }
 
-/// Merges CoRIMs: of several with the same id and signer only the one of the highest version counts.
+/// Merges CoRIMs: of several with the same id and signer only the one of the highest version
+/// counts.
 ///
 /// # Errors
 /// Two of the same id, signer and version that differ: nobody can say which is meant.

@@ -34,7 +34,8 @@ impl CorimSigner {
         Self { name: name.into(), identity: Identity::Key(key), kernels: false, shells: false, vendors: BTreeSet::new() }
     }
 
-    /// Signers with certificates (codeSigning) of this CA, in the CoRIM's header. They vouch for nothing yet.
+    /// Signers with certificates (codeSigning) of this CA, in the CoRIM's header. They vouch for
+    /// nothing yet.
     ///
     /// # Errors
     /// The certificate is no self-signed root.
@@ -88,8 +89,9 @@ impl CorimSigner {
         }
     }
 
-    /// Reads a list: `[[signer]]` with `name`, `key` (65 bytes) or `certificate` (DER) in hexadecimal, and what it may vouch for: `kernels`,
-    /// `shells` (default false), `vendors` (SHA-256 of public keys).
+    /// Reads a list: `[[signer]]` with `name`, `key` (65 bytes) or `certificate` (DER) in
+    /// hexadecimal, and what it may vouch for: `kernels`, `shells` (default false), `vendors`
+    /// (SHA-256 of public keys).
     ///
     /// # Errors
     /// Not TOML of this form; with line and column.

@@ -1,7 +1,8 @@
 //! Appraisal policies in Rego: their text, and who evaluates them.
 //!
-//! A policy is a program of whoever wrote it. [`Rego`] looks over its text without parsing it, and an appraisal asks the [`Evaluate`] of its
-//! caller for the answer: a service, or a command that is handed policies of others, runs them in a process of their own (`shef-rego`).
+//! A policy is a program of whoever wrote it. [`Rego`] looks over its text without parsing it, and
+//! an appraisal asks the [`Evaluate`] of its caller for the answer: a service, or a command that is
+//! handed policies of others, runs them in a process of their own (`shef-rego`).
 
 mod program;
 
@@ -18,13 +19,15 @@ pub use program::{Program, may_call};
 /// Most bytes of a policy.
 pub const MAX_BYTES: usize = 64 * 1024;
 
-/// Most time of one evaluation, by the wall clock: generous, so that a busy machine denies nobody. What takes longer denies.
+/// Most time of one evaluation, by the wall clock: generous, so that a busy machine denies nobody.
+/// What takes longer denies.
 pub const MAX_TIME: Duration = Duration::from_secs(1);
 
 /// Most that the parser may have to read, as [`reading`] counts it: some tenths of a second.
 const READING: u64 = 1 << 20;
 
-/// A policy in Rego, `package shef` with a rule `allow`: a text that was looked over and not parsed yet.
+/// A policy in Rego, `package shef` with a rule `allow`: a text that was looked over and not parsed
+/// yet.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Rego {
     text: Arc<str>,
@@ -94,8 +97,8 @@ pub trait Evaluate: Sync {
     fn evaluate(&self, policy: &Rego, input: &str) -> Result<bool, RegoError>;
 }
 
-/// Evaluates in this process: for policies of the caller's own, and for tests. A policy can take all memory of the process, which ends it, and
-/// time without bound inside one step.
+/// Evaluates in this process: for policies of the caller's own, and for tests. A policy can take
+/// all memory of the process, which ends it, and time without bound inside one step.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unconfined;
 
@@ -138,7 +141,8 @@ impl Rego {
         &self.text
     }
 
-    /// Parses and analyses it. The parser allocates as it likes: what comes from others is compiled where that ends nothing else.
+    /// Parses and analyses it. The parser allocates as it likes: what comes from others is compiled
+    /// where that ends nothing else.
     ///
     /// # Errors
     /// Not Rego (with line and column), another package than `shef`, or no rule `allow`.
@@ -174,8 +178,9 @@ fn bytes(text: &str) -> impl Iterator<Item = (u8, bool)> {
     })
 }
 
-/// Characters that the parser reads, each as often as it does: what is in brackets is tried as a comprehension first and, where it is none, read again, brackets in
-/// it and all. Fifty nested ones would take it for ever.
+/// Characters that the parser reads, each as often as it does: what is in brackets is tried as a
+/// comprehension first and, where it is none, read again, brackets in it and all. Fifty nested ones
+/// would take it for ever.
 fn reading(text: &str) -> u64 {
     let (mut sum, mut depth) = (0u64, 0u32);
     for (byte, code) in bytes(text) {
@@ -189,7 +194,8 @@ fn reading(text: &str) -> u64 {
     sum
 }
 
-/// The first function by name that policies may not call. What hides a name from here meets the same refusal when it is called.
+/// The first function by name that policies may not call. What hides a name from here meets the
+/// same refusal when it is called.
 fn forbidden(text: &str) -> Option<String> {
     let mut word = String::new();
     for (byte, code) in bytes(text).chain([(b'\n', true)]) {
@@ -265,6 +271,7 @@ pub(crate) fn input(claims: &Claims, now: i64) -> String {
             state: s.state.name(),
         }),
     };
-    // An object of texts and numbers: it has no form that JSON lacks. A policy without input allows nothing that asks for some.
+    // An object of texts and numbers: it has no form that JSON lacks. A policy without input allows
+    // nothing that asks for some.
     serde_json::to_string(&input).unwrap_or_default()
 }

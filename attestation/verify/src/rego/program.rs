@@ -14,8 +14,9 @@ use crate::policy::PolicyError;
 /// The rule that must come to `true`.
 const ALLOW: &str = "data.shef.allow";
 
-/// Functions that policies may call: what decides over claims, and gives no more than it takes. All others are refused: those that make much of
-/// little (`numbers.range`, `sprintf`, `replace`), and those whose value is no function of the input.
+/// Functions that policies may call: what decides over claims, and gives no more than it takes. All
+/// others are refused: those that make much of little (`numbers.range`, `sprintf`, `replace`), and
+/// those whose value is no function of the input.
 const FUNCTIONS: &[&str] = &[
     "__builtin_sets.intersection",
     "__builtin_sets.union",
@@ -75,7 +76,8 @@ const FUNCTIONS: &[&str] = &[
     "upper",
 ];
 
-/// Functions of the language that the engine was built without, or has elsewhere than among its built-in ones.
+/// Functions of the language that the engine was built without, or has elsewhere than among its
+/// built-in ones.
 const ABSENT: &[&str] = &["time.now_ns", "uuid.rfc4122", "http.send", "opa.runtime", "net.lookup_ip_addr", "print"];
 
 /// Whether a policy may call this name: a function of the list, or none of the language's.
@@ -109,7 +111,8 @@ impl Program {
             engine.set_execution_timer_config(ExecutionTimerConfig { limit: MAX_TIME, check_interval });
         }
         engine.set_strict_builtin_errors(true);
-        // The engine asks for extensions before its own functions: whatever way a name takes to a call, it ends here.
+        // The engine asks for extensions before its own functions: whatever way a name takes to a
+        // call, it ends here.
         let arities = BUILTINS.iter().map(|(name, (_, arity))| (*name, *arity)).chain([("print", 1)]);
         for (name, arity) in arities.filter(|(name, _)| !may_call(name)) {
             let refuse = move |_: Vec<Value>| Err(io::Error::other(refusal(name)).into());
@@ -127,8 +130,9 @@ impl Program {
         }
     }
 
-    /// Whether the policy allows what is in `input`, a JSON object. A program that gave an error is not asked again: the next evaluation takes a new
-    /// one, so that nothing of a broken-off evaluation is left.
+    /// Whether the policy allows what is in `input`, a JSON object. A program that gave an error is
+    /// not asked again: the next evaluation takes a new one, so that nothing of a broken-off
+    /// evaluation is left.
     ///
     /// # Errors
     /// It could not be decided.

@@ -1,4 +1,5 @@
-//! An agent in this process with cards of memory and registers, and proxies before it that misbehave.
+//! An agent in this process with cards of memory and registers, and proxies before it that
+//! misbehave.
 #![allow(dead_code, reason = "each test uses a part")]
 
 use std::collections::BTreeMap;
@@ -439,8 +440,8 @@ impl Tamper for Faithful {
     }
 }
 
-/// A dishonest agent: it has the agent's certificate and key, and an owner's to reach the honest agent, and does to the messages inside TLS whatever
-/// `deed` says. It keeps all that it sees.
+/// A dishonest agent: it has the agent's certificate and key, and an owner's to reach the honest
+/// agent, and does to the messages inside TLS whatever `deed` says. It keeps all that it sees.
 pub struct Mitm {
     pub port: u16,
     pub seen: Arc<Mutex<Vec<u8>>>,

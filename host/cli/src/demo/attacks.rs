@@ -1,6 +1,7 @@
 //! What a dishonest host, memory or vendor's customer tries, and what refuses it.
 //!
-//! Each attack is a fresh run of only what it needs, on a card that was reset before: a card that an attack left unusable would fail the next one.
+//! Each attack is a fresh run of only what it needs, on a card that was reset before: a card that
+//! an attack left unusable would fail the next one.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -187,7 +188,8 @@ fn honest_run(session: &mut Session<'_, Keyed>, b: &Buffers, train: &Dataset, qu
     Ok(launch(session, b, train, query)? == reference::classify_all(train, query))
 }
 
-/// A whole small run, from the kernel's evidence to the verified close record: what an honest host lets happen.
+/// A whole small run, from the kernel's evidence to the verified close record: what an honest host
+/// lets happen.
 ///
 /// # Errors
 /// Whatever refuses first where the host is not honest.
@@ -250,7 +252,8 @@ fn faulted(
         Err(error) => error,
     };
     let recorded = matches!(&error, SdkError::Faulted { kind: k, region: r, chunk: c, count, .. } if *k == kind && *r == region && chunks.contains(c) && *count > 0);
-    // The whole Shield has stopped: the accelerator's registers are refused, and plain status says why.
+    // The whole Shield has stopped: the accelerator's registers are refused, and plain status says
+    // why.
     let stopped = match session.read_register(knn::reg::ID) {
         Err(SdkError::Channel(shef_proto::channel::ChannelError::Status { status, .. })) => status == shef_proto::channel::status::STOPPED,
         _ => false,
@@ -384,7 +387,8 @@ fn register_forged(lab: &mut Lab) -> Result<Outcome, CliError> {
     upload(&mut session, &b, train, query)?;
     session.ping()?;
     let before = session.statement()?.shield().requests;
-    // The host changes the address inside a sealed command: a bit of the ciphertext is a bit of the plaintext.
+    // The host changes the address inside a sealed command: a bit of the ciphertext is a bit of the
+    // plaintext.
     let sealed = session.seal_request(&Request::write(knn::reg::TRAIN_ROWS, 1))?;
     let shown_before = shef_device::mailbox::read_bytes(session.host().device(), ctl::CHAN_RSP, MESSAGE_LEN)?;
     let mut refusals = 0;
@@ -532,7 +536,8 @@ fn key_swapped(lab: &mut Lab) -> Result<Outcome, CliError> {
 fn old_nonce(lab: &mut Lab) -> Result<Outcome, CliError> {
     lab.world.load(lab.host)?;
     lab.bench.watch(ALL)?;
-    // The first challenge is answered honestly and kept; the second is answered with the first evidence.
+    // The first challenge is answered honestly and kept; the second is answered with the first
+    // evidence.
     let first = lab.world.shield_evidence(lab.host)?;
     lab.host.corrupt(change(|leg| leg == Leg::ShieldEvidence, move |bytes| bytes.clone_from(&first)));
     let result = refused(lab.world.keyed(lab.host), &["SHEF-ATT-004"]);

@@ -1,4 +1,5 @@
-//! What stands beside a simulated card: observation and faults, in this process or through the control socket of another.
+//! What stands beside a simulated card: observation and faults, in this process or through the
+//! control socket of another.
 
 use std::cell::RefCell;
 use std::ops::Range;

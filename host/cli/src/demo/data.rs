@@ -1,6 +1,7 @@
 //! Rows of pixels with labels, read from CSV or gzipped CSV.
 //!
-//! A line has 64 pixels (0 to 255) and then a label (0 to 15), separated by commas. An optional header line starts with a letter or a quote.
+//! A line has 64 pixels (0 to 255) and then a label (0 to 15), separated by commas. An optional
+//! header line starts with a letter or a quote.
 
 use std::io::Read;
 use std::path::Path;
@@ -31,8 +32,8 @@ impl Dataset {
     /// Reads a file, gzipped or not.
     ///
     /// # Errors
-    /// SHEF-CLI-010 where the file cannot be read, SHEF-CLI-011 where gzip says that it is damaged, SHEF-CLI-012 where a line is wrong,
-    /// SHEF-CLI-013 where it is empty or too large.
+    /// SHEF-CLI-010 where the file cannot be read, SHEF-CLI-011 where gzip says that it is damaged,
+    /// SHEF-CLI-012 where a line is wrong, SHEF-CLI-013 where it is empty or too large.
     pub fn load(path: &Path) -> Result<Self, CliError> {
         let file = std::fs::File::open(path).map_err(|e| CliError::read_file(path, &e))?;
         let mut raw = Vec::new();

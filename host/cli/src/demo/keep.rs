@@ -1,4 +1,5 @@
-//! `--keep DIR`: everything that crossed a boundary, so that others can check it with tools that are not ours.
+//! `--keep DIR`: everything that crossed a boundary, so that others can check it with tools that
+//! are not ours.
 
 use std::fs;
 use std::path::{Path, PathBuf};

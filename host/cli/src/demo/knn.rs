@@ -81,7 +81,8 @@ pub struct Buffers {
     pub result: OutputBuffer,
 }
 
-/// The answers in the bytes of the results; `None` where a record is malformed or the padding is not zero.
+/// The answers in the bytes of the results; `None` where a record is malformed or the padding is
+/// not zero.
 pub fn answers(bytes: &[u8], queries: usize) -> Option<Vec<Answer>> {
     let (records, rest) = bytes.as_chunks::<RECORD>();
     if !rest.is_empty() || records.len() < queries {

@@ -52,10 +52,12 @@ const ATTACK_STALLS: u64 = 1;
 /// Flags of `shef demo`.
 #[derive(clap::Args, Debug, Clone)]
 pub struct DemoArgs {
-    /// Device URI: sim:rtl, sim:model, or a simulated card that `shef sim serve` serves, an agent before it or not
+    /// Device URI: sim:rtl, sim:model, or a simulated card that `shef sim serve` serves, an agent
+    /// before it or not
     #[arg(long, default_value = "sim:rtl")]
     pub device: String,
-    /// Control socket of a served card, or a character device that leads there; beside the card's socket where it is absent
+    /// Control socket of a served card, or a character device that leads there; beside the card's
+    /// socket where it is absent
     #[arg(long, value_name = "PATH")]
     pub control: Option<PathBuf>,
     /// Run card and agent as processes of their own, this one as the owner's (sim:rtl or sim:model)
@@ -64,7 +66,8 @@ pub struct DemoArgs {
     /// Certificates for an agent
     #[command(flatten)]
     pub tls: TlsArgs,
-    /// Have a verifier service appraise and release the keys: `local` for one of the demo's own, or --verifier URL --as PREFIX of an operator
+    /// Have a verifier service appraise and release the keys: `local` for one of the demo's own, or
+    /// --verifier URL --as PREFIX of an operator
     #[command(flatten)]
     pub service: ServiceArgs,
     /// Your own data: 64 columns and a label, CSV or gzipped CSV
@@ -88,7 +91,8 @@ pub struct DemoArgs {
     /// Leave the session's keys there too; only for a simulated device
     #[arg(long, requires = "keep")]
     pub keep_secrets: bool,
-    /// Draw everything from this seed, to compare simulated devices; refused for any other root of trust, and shows in evidence
+    /// Draw everything from this seed, to compare simulated devices; refused for any other root of
+    /// trust, and shows in evidence
     #[arg(long, value_name = "N", conflicts_with = "verifier")]
     pub seed: Option<u64>,
     /// Run only this attack; may be given several times, and `none` runs none
@@ -120,7 +124,8 @@ impl Default for DemoArgs {
 /// Runs the command.
 ///
 /// # Errors
-/// Wrong flags, bad data, and what keeps the honest run from happening. An attack that succeeds is no error but an exit status of 1.
+/// Wrong flags, bad data, and what keeps the honest run from happening. An attack that succeeds is
+/// no error but an exit status of 1.
 pub fn run(output: &Output, args: &DemoArgs) -> Result<Exit, CliError> {
     let dir = folder()?;
     interrupt::removes(dir.path())?;
@@ -557,7 +562,8 @@ fn honest(output: &Output, args: &DemoArgs, settings: &Settings, dir: &Path, mut
     })
 }
 
-/// Whether nothing of the session can be read back: state, confirmation, and the answer of a request in its channel.
+/// Whether nothing of the session can be read back: state, confirmation, and the answer of a
+/// request in its channel.
 fn wiped(host: &mut Host) -> Result<bool, CliError> {
     let status = host.status()?;
     let confirm = shef_device::mailbox::read_bytes(host.device(), ctl::CONFIRM, ctl::CONFIRM_BYTES)?;
@@ -617,7 +623,8 @@ fn all_attacks(output: &Output, args: &DemoArgs, settings: &Settings, dir: &Path
     output.line("")?;
     output.line(output.heading("attacks"))?;
     let cards = match &settings.cards {
-        // Attacks run with random stalls of the memory, each on the card that the one before left behind, after a reset.
+        // Attacks run with random stalls of the memory, each on the card that the one before left
+        // behind, after a reset.
         Cards::Made(Engine::Rtl(rtl)) => {
             Cards::Made(Engine::Rtl(RtlOptions { stalls: Some(rtl.stalls.unwrap_or(ATTACK_STALLS)), wave: None, ..rtl.clone() }))
         }

@@ -43,7 +43,8 @@ fn distance(a: &[u8; PIXELS], b: &[u8; PIXELS]) -> u32 {
     a.iter().zip(b).map(|(x, y)| u32::from(x.abs_diff(*y)).pow(2)).sum()
 }
 
-/// Classifies one query: k = 3, ties by (distance, index), label by majority, without a majority that of the nearest.
+/// Classifies one query: k = 3, ties by (distance, index), label by majority, without a majority
+/// that of the nearest.
 pub fn classify(train: &Dataset, query: &[u8; PIXELS]) -> Answer {
     let mut all: Vec<(u32, usize)> = train.rows.iter().enumerate().map(|(i, row)| (distance(row, query), i)).collect();
     all.sort_unstable();

@@ -1,4 +1,5 @@
-//! `shef demo --remote`: the card and the agent as processes of their own, this program as the owner's.
+//! `shef demo --remote`: the card and the agent as processes of their own, this program as the
+//! owner's.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -26,7 +26,8 @@ pub struct Report {
     pub cycles: Cycles,
     /// What each engine set of the Shield counted, by the counter's name.
     pub statistics: Vec<BTreeMap<&'static str, u64>>,
-    /// SHA-256 of the sealed inputs and their tags, of the sealed results and their tags, as they lay in card memory.
+    /// SHA-256 of the sealed inputs and their tags, of the sealed results and their tags, as they
+    /// lay in card memory.
     pub sealed: Sealed,
     /// Wall clock of the whole run.
     pub ms: u64,
@@ -37,7 +38,8 @@ pub struct Report {
 pub struct Verifier {
     /// Where it is.
     pub url: String,
-    /// Head of its chain of receipts after the keys of the honest run, as `shef audit verify --head` takes it.
+    /// Head of its chain of receipts after the keys of the honest run, as
+    /// `shef audit verify --head` takes it.
     pub head: String,
 }
 

@@ -33,7 +33,8 @@ const SEEDED_NOW: i64 = 1_767_225_600;
 pub enum Cards {
     /// They are made here, around this.
     Made(Engine),
-    /// There is one already, behind this device; its maker, faults and observation are reached through the control socket.
+    /// There is one already, behind this device; its maker, faults and observation are reached
+    /// through the control socket.
     Served {
         /// The device.
         uri: Uri,
@@ -57,8 +58,8 @@ pub struct Plan {
     pub service: Option<Service>,
 }
 
-/// Anchors, reference values and keys of a world's parties at a verifier service. They are taken away again with this value; policies,
-/// receipts and disabled keys stay.
+/// Anchors, reference values and keys of a world's parties at a verifier service. They are taken
+/// away again with this value; policies, receipts and disabled keys stay.
 struct Entrusted {
     service: Service,
     /// What all names begin with.
@@ -121,7 +122,8 @@ pub struct World {
     plan: Plan,
     now: i64,
     config: Config,
-    /// Who makes devices, and who makes them with debug on; a card that is there already was made by somebody else.
+    /// Who makes devices, and who makes them with debug on; a card that is there already was made
+    /// by somebody else.
     makers: Option<(Manufacturer, Manufacturer)>,
     root: Vec<u8>,
     vendor: IpVendor,
@@ -211,8 +213,8 @@ impl World {
             shells: vec![ShellReference { name: "simulation".to_owned(), digest: sim::shell_digest() }],
             images: vec![vendor.reference(&image, &accelerator)],
         };
-        // A simulated device is accepted because this policy names it, and so are regions without protection and what a fault stops;
-        // debug is not.
+        // A simulated device is accepted because this policy names it, and so are regions without
+        // protection and what a fault stops; debug is not.
         let mut policy = Policy::strict("demo", &[RootOfTrust::Simulated]);
         policy.allow_seeded = plan.seed.is_some();
         policy.min_image_svn = IMAGE_SVN;
@@ -249,8 +251,9 @@ impl World {
         self.make(false, progress)
     }
 
-    /// A device in debug mode, certified by the CA for such devices, and shown to `body`. A card that is there already is turned to debug meanwhile:
-    /// it is in the hands of whoever runs the host.
+    /// A device in debug mode, certified by the CA for such devices, and shown to `body`. A card
+    /// that is there already is turned to debug meanwhile: it is in the hands of whoever runs the
+    /// host.
     ///
     /// # Errors
     /// Those of the card and of `body`.
@@ -341,7 +344,8 @@ impl World {
         self.vendor.release(host, &self.image, IMAGE_SVN, &self.verifier, self.now, &mut self.vendor_entropy)
     }
 
-    /// The same with the manufacturer's root registered for another kind of root of trust, by a vendor who appraises himself.
+    /// The same with the manufacturer's root registered for another kind of root of trust, by a
+    /// vendor who appraises himself.
     ///
     /// # Errors
     /// The appraisal, and those of the host.
@@ -362,7 +366,8 @@ impl World {
         host.load_image(self.image.container.clone(), release.key_box).map(|_| ())
     }
 
-    /// What the owner expects to be loaded: the vendor's image, and nothing else that the verifier knows.
+    /// What the owner expects to be loaded: the vendor's image, and nothing else that the verifier
+    /// knows.
     pub fn expect(&self) -> Expect {
         Expect::image(&self.config, &self.image.digest).signer(&self.vendor.id())
     }

@@ -30,7 +30,8 @@ pub(super) fn broken(what: impl std::fmt::Display) -> Trouble {
     Trouble::Lost(DeviceError::Transport { code: codes::PROTOCOL, message: format!("the agent broke the protocol: {what}") })
 }
 
-/// A socket whose system calls all end by the deadline of what they are for, however few bytes each of them brings.
+/// A socket whose system calls all end by the deadline of what they are for, however few bytes each
+/// of them brings.
 struct Bounded {
     tcp: TcpStream,
     deadline: Instant,
@@ -152,7 +153,8 @@ impl Link {
         }
     }
 
-    /// Reads bytes of frames. Nothing is written for that: over a connection that is half gone, what came before is there.
+    /// Reads bytes of frames. Nothing is written for that: over a connection that is half gone,
+    /// what came before is there.
     fn read(&mut self) -> io::Result<usize> {
         let tls = &mut self.tls;
         loop {
@@ -178,7 +180,8 @@ fn is_no_progress(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
 
-/// What an error of a connection means to an owner, who has certificates and not a protocol in mind.
+/// What an error of a connection means to an owner, who has certificates and not a protocol in
+/// mind.
 fn meaning(error: &io::Error) -> String {
     use rustls::{AlertDescription as Alert, CertificateError as Bad, Error};
     match error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()) {

@@ -1,7 +1,7 @@
 //! A card behind an agent, as a [`Device`]: the owner's end of the protocol of [`crate::wire`].
 //!
-//! Bulk transfers and batches keep several requests on their way. A connection that breaks is made anew and the session taken up again where it was;
-//! every wait is bounded by [`Limits`].
+//! Bulk transfers and batches keep several requests on their way. A connection that breaks is made
+//! anew and the session taken up again where it was; every wait is bounded by [`Limits`].
 
 mod link;
 mod tls;
@@ -27,11 +27,14 @@ pub struct Limits {
     pub answer: Duration,
     /// For one request in all, however often the agent says that it works at it.
     pub request: Duration,
-    /// To take up a session again after a lost connection, however often connecting fails meanwhile.
+    /// To take up a session again after a lost connection, however often connecting fails
+    /// meanwhile.
     pub resume: Duration,
-    /// Connections that may break one after the other, once the session was taken up, without an answer between them.
+    /// Connections that may break one after the other, once the session was taken up, without an
+    /// answer between them.
     pub attempts: u32,
-    /// Bytes a second that a transfer makes at least: a transfer may take as long as a request, and longer by its bytes at this rate.
+    /// Bytes a second that a transfer makes at least: a transfer may take as long as a request, and
+    /// longer by its bytes at this rate.
     pub rate: u32,
 }
 
@@ -146,8 +149,10 @@ impl RemoteDevice {
         error
     }
 
-    /// Takes the session up again after `trouble` and sends what has no answer once more. How often connecting fails does not matter, only how long it takes: an agent
-    /// may be started anew, a link be away, or the agent have no place for the moment. A session that was taken up and broke again counts.
+    /// Takes the session up again after `trouble` and sends what has no answer once more. How often
+    /// connecting fails does not matter, only how long it takes: an agent may be started anew, a
+    /// link be away, or the agent have no place for the moment. A session that was taken up and
+    /// broke again counts.
     fn recover(&mut self, mut trouble: Trouble, broken_before: &mut u32, until: Instant) -> Result<(), DeviceError> {
         self.link = None;
         let limit = self.limits.resume;
@@ -180,8 +185,9 @@ impl RemoteDevice {
         if token != self.token || last < self.acked || last >= self.next {
             return Err(broken(format_args!("the session comes back with request {last}, expected {} to {}", self.acked, self.next - 1)));
         }
-        // What was taken is answered without being asked for again, and read before anything else is sent: a write over a connection that is cut meanwhile would
-        // take away what came over it, and with it what gets us on.
+        // What was taken is answered without being asked for again, and read before anything else
+        // is sent: a write over a connection that is cut meanwhile would take away what came over
+        // it, and with it what gets us on.
         (self.taken, self.sent, self.link) = (last, last, Some(link));
         Ok(())
     }
@@ -222,7 +228,8 @@ impl RemoteDevice {
         sent.or_else(|trouble| self.recover(trouble, &mut 0, until))
     }
 
-    /// The answer to the oldest request, by `until`: the outer error ends the session, the inner one is of the request.
+    /// The answer to the oldest request, by `until`: the outer error ends the session, the inner
+    /// one is of the request.
     fn answer(&mut self, until: Instant) -> Result<Result<Answer, DeviceError>, DeviceError> {
         let end = until.min(Instant::now() + self.limits.request);
         let mut broken_before = 0;
@@ -274,7 +281,8 @@ impl RemoteDevice {
         self.answer(until)?
     }
 
-    /// Makes requests out of pieces of `len` bytes in all and keeps the window full; `take` gets the answers in order. After a failed request no more are made.
+    /// Makes requests out of pieces of `len` bytes in all and keeps the window full; `take` gets
+    /// the answers in order. After a failed request no more are made.
     fn stream(&mut self, len: usize, pieces: impl Iterator<Item = Op>, mut take: impl FnMut(Answer)) -> Result<(), DeviceError> {
         let until = Instant::now() + self.limits.request + Duration::from_secs(len as u64 / u64::from(self.limits.rate.max(1)));
         let mut pieces = pieces.fuse();
@@ -297,7 +305,8 @@ impl RemoteDevice {
     }
 }
 
-/// Whether another connection will bring the same. An agent that has no place has one when others leave.
+/// Whether another connection will bring the same. An agent that has no place has one when others
+/// leave.
 fn is_final(trouble: &Trouble) -> bool {
     matches!(trouble, Trouble::Refused(error) if error.code() != codes::BUSY)
 }
@@ -405,7 +414,8 @@ impl Device for RemoteDevice {
 }
 
 impl Drop for RemoteDevice {
-    /// Ends the session, so that the card is free for others at once. Where that does not work, the agent's time of grace does it.
+    /// Ends the session, so that the card is free for others at once. Where that does not work, the
+    /// agent's time of grace does it.
     fn drop(&mut self) {
         if self.over.is_none() && self.pending.is_empty() && self.link.is_some() {
             self.limits = Limits { answer: Duration::from_secs(5), request: Duration::from_secs(10), attempts: 0, ..self.limits };

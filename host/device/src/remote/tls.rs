@@ -42,8 +42,9 @@ impl TlsFiles {
         Ok(Self { ca: dir.join(file.ca), cert: dir.join(file.cert), key: dir.join(file.key) })
     }
 
-    /// What the environment names: `SHEF_TLS_CA`, `SHEF_TLS_CERT` and `SHEF_TLS_KEY`, or the `client.toml` of `SHEF_TLS_CONFIG`, or
-    /// `shef/client.toml` in `XDG_CONFIG_HOME` or `~/.config`.
+    /// What the environment names: `SHEF_TLS_CA`, `SHEF_TLS_CERT` and `SHEF_TLS_KEY`, or the
+    /// `client.toml` of `SHEF_TLS_CONFIG`, or `shef/client.toml` in `XDG_CONFIG_HOME` or
+    /// `~/.config`.
     ///
     /// # Errors
     /// SHEF-AGT-003.
@@ -103,7 +104,8 @@ pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, DeviceE
     if list.is_empty() { Err(trouble(path, &"it holds no certificate")) } else { Ok(list) }
 }
 
-/// The private key of a PEM file that strangers can neither read nor replace. A group may read it, as services on Debian have it.
+/// The private key of a PEM file that strangers can neither read nor replace. A group may read it,
+/// as services on Debian have it.
 ///
 /// # Errors
 /// SHEF-AGT-003.

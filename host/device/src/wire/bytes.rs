@@ -70,7 +70,8 @@ impl Frames {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Whether something came in that is not taken: after [`Frames::take`] gave nothing, the beginning of a frame.
+    /// Whether something came in that is not taken: after [`Frames::take`] gave nothing, the
+    /// beginning of a frame.
     pub fn is_begun(&self) -> bool {
         self.start < self.bytes.len()
     }

@@ -1,4 +1,5 @@
-//! Errors of a device on the wire: those that programs tell apart by their fields, everything else by code and message.
+//! Errors of a device on the wire: those that programs tell apart by their fields, everything else
+//! by code and message.
 
 use super::WireError;
 use super::bytes::{Reader, Writer};

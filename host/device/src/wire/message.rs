@@ -4,7 +4,8 @@ use super::bytes::{Reader, Writer};
 use super::{MAGIC, MAX_BULK, MAX_DEVICES, MAX_OPS, WireError, error};
 use crate::{CtlOp, DeviceError, DeviceInfo, mailbox};
 
-/// What a session is resumed by: random, known to the agent and the program that opened the session.
+/// What a session is resumed by: random, known to the agent and the program that opened the
+/// session.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Token(pub [u8; 32]);
 
@@ -32,7 +33,8 @@ pub enum ToAgent {
     Open {
         /// Name in the agent's configuration.
         device: String,
-        /// Token of the session that is taken up again, and the number up to which every answer has arrived.
+        /// Token of the session that is taken up again, and the number up to which every answer has
+        /// arrived.
         resume: Option<(Token, u64)>,
     },
     /// A request in the session.
@@ -100,7 +102,8 @@ impl Op {
     }
 }
 
-/// Whether a batch can bring these values: all of them, or as many as there are up to a poll that did not settle.
+/// Whether a batch can bring these values: all of them, or as many as there are up to a poll that
+/// did not settle.
 fn fits(ops: &[CtlOp], values: &[u32]) -> bool {
     let mut values = values.iter();
     for op in ops {

@@ -1,14 +1,19 @@
-//! The protocol between an owner's program and an agent, `tls://HOST:PORT/DEVICE`: messages and their bytes.
+//! The protocol between an owner's program and an agent, `tls://HOST:PORT/DEVICE`: messages and
+//! their bytes.
 //!
-//! One connection carries one session with one card. A frame is `length u32 | kind u8 | body`, big-endian, at most [`MAX_FRAME`] bytes after the
-//! length. The owner's program says [`ToAgent::Hello`], then [`ToAgent::Open`] (or [`ToAgent::List`]), then requests with rising numbers. The agent
-//! carries them out in order and answers each once; until the owner's program says that it has an answer (`acked`), the agent keeps it. After a lost
-//! connection the session is resumed by its token, and requests whose answers were lost are sent again: those that were carried out are answered from
-//! what was kept, none is carried out twice. At most [`WINDOW`] requests are without acknowledged answer, which bounds the memory of both sides and is
-//! the back-pressure of bulk transfers, which are runs of requests of at most [`MAX_BULK`] bytes.
+//! One connection carries one session with one card. A frame is `length u32 | kind u8 | body`,
+//! big-endian, at most [`MAX_FRAME`] bytes after the length. The owner's program says
+//! [`ToAgent::Hello`], then [`ToAgent::Open`] (or [`ToAgent::List`]), then requests with rising
+//! numbers. The agent carries them out in order and answers each once; until the owner's program
+//! says that it has an answer (`acked`), the agent keeps it. After a lost connection the session is
+//! resumed by its token, and requests whose answers were lost are sent again: those that were
+//! carried out are answered from what was kept, none is carried out twice. At most [`WINDOW`]
+//! requests are without acknowledged answer, which bounds the memory of both sides and is the
+//! back-pressure of bulk transfers, which are runs of requests of at most [`MAX_BULK`] bytes.
 //!
-//! TLS keeps strangers away from the card. Nothing here is trusted with data: what is carried is sealed, and what comes back is checked by the roles of
-//! crate `shef`. The decoder refuses everything that is not exactly a message of this version.
+//! TLS keeps strangers away from the card. Nothing here is trusted with data: what is carried is
+//! sealed, and what comes back is checked by the roles of crate `shef`. The decoder refuses
+//! everything that is not exactly a message of this version.
 //!
 //! The document of the protocol is `docs/reference/agent-protocol.md`.
 
@@ -43,7 +48,8 @@ pub const MAX_TEXT: usize = 2048;
 /// Most devices of one agent.
 pub const MAX_DEVICES: usize = 256;
 
-/// Whether `name` can be the name of a device or an owner: 1 to [`MAX_NAME`] letters, digits, `-`, `_`, `.`, and neither `.` nor `..`, which name folders.
+/// Whether `name` can be the name of a device or an owner: 1 to [`MAX_NAME`] letters, digits, `-`,
+/// `_`, `.`, and neither `.` nor `..`, which name folders.
 pub fn is_name(name: &str) -> bool {
     !matches!(name, "." | "..")
         && (1..=MAX_NAME).contains(&name.len())

@@ -19,7 +19,8 @@ const STRIDE: usize = 1 << 20;
 /// How long the client may take to answer a DMA message.
 const ANSWER: Duration = Duration::from_secs(10);
 
-/// A handle on the client's memory and interrupts; all handles of a server lead to the same. Nothing is reached while no client is connected.
+/// A handle on the client's memory and interrupts; all handles of a server lead to the same.
+/// Nothing is reached while no client is connected.
 #[derive(Clone)]
 pub struct Bus(Arc<Inner>, Ask);
 
@@ -35,7 +36,8 @@ enum Ask {
 struct Inner {
     maps: RwLock<Maps>,
     vectors: Mutex<Vec<Vector>>,
-    /// Sending half of the connection, most bytes of data that its client takes, and how long it may take to take a message.
+    /// Sending half of the connection, most bytes of data that its client takes, and how long it
+    /// may take to take a message.
     out: Mutex<Option<(Socket, usize, Duration)>>,
     waiting: Mutex<Waiting>,
     /// Bytes read and written.
@@ -58,7 +60,8 @@ struct Waiting {
     asked: HashMap<u16, SyncSender<Outcome>>,
 }
 
-/// A poisoned lock belongs to a thread that panicked between two whole changes: what it guards is in order.
+/// A poisoned lock belongs to a thread that panicked between two whole changes: what it guards is
+/// in order.
 fn hold<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -82,7 +85,8 @@ impl Bus {
         hold(&self.0.vectors).len() as u32
     }
 
-    /// A handle for who cannot wait for the client: memory that the client maps without a file counts as not mapped.
+    /// A handle for who cannot wait for the client: memory that the client maps without a file
+    /// counts as not mapped.
     pub fn mapped(&self) -> Self {
         Self(Arc::clone(&self.0), Ask::Nobody)
     }
@@ -217,7 +221,8 @@ impl Bus {
         })
     }
 
-    /// Copies host memory to `to` from its byte `at` on; straight, where the client's memory is mapped here.
+    /// Copies host memory to `to` from its byte `at` on; straight, where the client's memory is
+    /// mapped here.
     ///
     /// # Errors
     /// As [`Bus::read`].
@@ -243,7 +248,8 @@ impl Bus {
         })
     }
 
-    /// All pieces of an access: `copy` gets address, bytes, how many were before, and what is behind it.
+    /// All pieces of an access: `copy` gets address, bytes, how many were before, and what is
+    /// behind it.
     fn pieces(
         &self,
         address: u64,

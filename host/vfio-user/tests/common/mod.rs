@@ -44,8 +44,9 @@ impl Backend for Toy {
         }
     }
 
-    /// A write of `from | to | len` (three times eight bytes) to [`COPY`] makes the device copy host memory, on a thread of its own as a device does,
-    /// and raise vector 1; bytes 0 to 4 of the BAR then hold 1, or 2 where it failed.
+    /// A write of `from | to | len` (three times eight bytes) to [`COPY`] makes the device copy
+    /// host memory, on a thread of its own as a device does, and raise vector 1; bytes 0 to 4 of
+    /// the BAR then hold 1, or 2 where it failed.
     fn write(&mut self, _: u32, offset: u64, data: &[u8]) -> Result<(), u32> {
         if offset != COPY {
             self.memory[offset as usize..][..data.len()].copy_from_slice(data);

@@ -88,7 +88,8 @@ impl AddressSpace for Ioas {
             len,
             iova: 0,
         };
-        // SAFETY: the pages stay mapped until `unmap` has taken them from the device again (see `DmaBuffer::drop`).
+        // SAFETY: the pages stay mapped until `unmap` has taken them from the device again (see
+        // `DmaBuffer::drop`).
         unsafe { sys::ioctl(&self.iommu, &IOAS_MAP, &mut request) }.map_err(unmapped(self.bdf, "IOMMU_IOAS_MAP", len))?;
         Ok(vec![Segment { addr: DmaAddr(request.iova), len }])
     }

@@ -16,7 +16,8 @@ pub enum MemoryFault {
     Hang,
 }
 
-/// Sees a beat that the Shield writes: its address, the word, and a bit for each byte that is written.
+/// Sees a beat that the Shield writes: its address, the word, and a bit for each byte that is
+/// written.
 pub type WriteTap = Box<dyn FnMut(u64, &[u8; BEAT], u64) + Send>;
 
 /// Card memory with faults on demand.
@@ -29,7 +30,8 @@ pub(crate) struct Card {
 }
 
 impl Card {
-    /// Whether an access to `len` bytes, whole beats, is answered well; otherwise the kind of its fault.
+    /// Whether an access to `len` bytes, whole beats, is answered well; otherwise the kind of its
+    /// fault.
     pub(super) fn access(&self, addr: u64, len: u64) -> Result<(), FaultKind> {
         let (from, to) = (addr & !63, (addr + len + 63) & !63);
         let hit = |kind| self.faults.iter().any(|(r, k)| *k == kind && r.start < to && from < r.end);
@@ -76,7 +78,8 @@ pub(crate) struct Fault {
 }
 
 impl Fault {
-    /// A fault of the memory that belongs to no single chunk: a time-out, an error answer to a tag line, a node or a write.
+    /// A fault of the memory that belongs to no single chunk: a time-out, an error answer to a tag
+    /// line, a node or a write.
     pub(super) fn memory(kind: FaultKind) -> Self {
         Self { kind, region: 0xff, chunk: 0, version: 0 }
     }

@@ -60,8 +60,8 @@ impl Line {
 /// Place of the region in the list, and chunk.
 pub(super) type Key = (usize, u64);
 
-/// All lines. Each engine set has room for some big chunks and some small ones, or for those of its cache; in each of these classes the
-/// oldest makes room first.
+/// All lines. Each engine set has room for some big chunks and some small ones, or for those of its
+/// cache; in each of these classes the oldest makes room first.
 pub(super) struct Lines {
     lines: BTreeMap<Key, Line>,
     /// Class of each region.
@@ -105,7 +105,8 @@ impl Lines {
         self.lines.iter().filter(|(_, l)| l.dirty()).map(|(key, _)| *key).collect()
     }
 
-    /// The line that must be sealed before another of `region` gets dirty: writes leave two lines of a class to reads.
+    /// The line that must be sealed before another of `region` gets dirty: writes leave two lines
+    /// of a class to reads.
     pub fn to_seal(&self, region: usize) -> Option<Key> {
         let class = self.class[region];
         let mut dirty = self.order[class].iter().filter(|key| self.lines.get(key).is_some_and(Line::dirty));

@@ -1,4 +1,5 @@
-//! The engine sets: chunks between the accelerator and card memory, verified before release and sealed before they leave.
+//! The engine sets: chunks between the accelerator and card memory, verified before release and
+//! sealed before they leave.
 
 mod faults;
 mod lines;
@@ -36,7 +37,8 @@ mod count {
 
 /// Why a chunk is not served.
 enum Denied {
-    /// The Shield has stopped, the region is frozen, or a fault happened just now: it is recorded already.
+    /// The Shield has stopped, the region is frozen, or a fault happened just now: it is recorded
+    /// already.
     Fault,
     Refused(RefusalKind),
 }
@@ -280,7 +282,8 @@ impl Engine {
         }
     }
 
-    /// Asks the trees of a region's set. Making room in their cache may fail for another region, which need not stop this one.
+    /// Asks the trees of a region's set. Making room in their cache may fail for another region,
+    /// which need not stop this one.
     fn of_tree(
         &mut self,
         card: &mut Card,
@@ -324,7 +327,8 @@ impl Engine {
         }
     }
 
-    /// What lies below the lines for a chunk: memory, verified, or zeros where nothing was ever sealed.
+    /// What lies below the lines for a chunk: memory, verified, or zeros where nothing was ever
+    /// sealed.
     fn below(&mut self, card: &mut Card, region: usize, chunk: u64, version: u64) -> Result<Zeroizing<Vec<u8>>, Faulted> {
         let r = &self.regions[region].region;
         let (mode, len) = (r.mode, u64::from(r.chunk));
@@ -352,7 +356,8 @@ impl Engine {
         Ok(data)
     }
 
-    /// Makes a line whole: bytes that were not written come from below. Gaps of an `output` chunk are zeros already.
+    /// Makes a line whole: bytes that were not written come from below. Gaps of an `output` chunk
+    /// are zeros already.
     fn complete(&mut self, card: &mut Card, region: usize, chunk: u64) -> Result<(), Faulted> {
         let key = (region, chunk);
         if self.regions[region].region.mode == Mode::Output || self.lines.get(key).is_none_or(|l| l.whole) {
@@ -534,7 +539,8 @@ mod tests {
         e
     }
 
-    /// A chunk is sealed under the largest version once; the next write is refused, whether its line is on chip or not.
+    /// A chunk is sealed under the largest version once; the next write is refused, whether its
+    /// line is on chip or not.
     #[test]
     fn an_exhausted_counter_refuses_writes() {
         for bits in [36, 48] {

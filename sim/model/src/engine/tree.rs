@@ -1,4 +1,5 @@
-//! Counter trees: versions of chunks in card memory, under counters that end on chip, and the node cache of an engine set.
+//! Counter trees: versions of chunks in card memory, under counters that end on chip, and the node
+//! cache of an engine set.
 
 use std::collections::BTreeMap;
 
@@ -77,7 +78,8 @@ impl Trees {
         self.bump(card, region, 0, chunk)
     }
 
-    /// The counter of child `child` of level `level`, in a node that is on chip and verified, or in the root table.
+    /// The counter of child `child` of level `level`, in a node that is on chip and verified, or in
+    /// the root table.
     fn counter(&mut self, card: &mut Card, region: usize, level: u32, child: u64) -> Result<&mut u64, Fault> {
         if level == self.tree(region)?.region.tree_levels() {
             return Ok(self.trees.get_mut(&region).ok_or(INTERNAL)?.root.entry(child).or_insert(0));

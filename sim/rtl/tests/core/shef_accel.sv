@@ -1,7 +1,8 @@
 // Accelerator of the core's test: a register file and a one-burst mover.
 //
-// 0x00..0x1c plain registers; 0x20 address; 0x24 command (1 reads 8 beats, 2 writes 8 beats of 32-bit words that repeat 0x00);
-// 0x28 bit 0 done, bits 2:1 the worst response; 0x2c xor of all words read. 0x100 never answers, everything else errs.
+// 0x00..0x1c plain registers; 0x20 address; 0x24 command (1 reads 8 beats, 2 writes 8 beats of
+// 32-bit words that repeat 0x00); 0x28 bit 0 done, bits 2:1 the worst response; 0x2c xor of all
+// words read. 0x100 never answers, everything else errs.
 `default_nettype none
 module shef_accel
   import shef_pkg::*;

@@ -1,4 +1,5 @@
-//! The DMA engine with host memory, card memory and interrupts under one clock, for the real driver of the rings.
+//! The DMA engine with host memory, card memory and interrupts under one clock, for the real driver
+//! of the rings.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -298,8 +299,8 @@ impl Bench {
 /// First byte of host memory that [`both_ways`] uses; it takes the same again for what comes back.
 pub const HOST: u64 = 1 << 20;
 
-/// Moves `count` pieces to the card and as many to the host at once, between the same halves of card memory again and again: cycles from the first
-/// doorbell to the last completion.
+/// Moves `count` pieces to the card and as many to the host at once, between the same halves of
+/// card memory again and again: cycles from the first doorbell to the last completion.
 pub fn both_ways(bench: &mut Bench, piece: u64, count: u64) -> u64 {
     const HALF: u64 = CARD_BYTES / 2;
     bench.host.0.borrow_mut().map(HOST..HOST + CARD_BYTES);

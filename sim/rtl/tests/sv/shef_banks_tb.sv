@@ -1,4 +1,5 @@
-// shef_dma_banks with flat ports, for tests: four regions, region i at memory port i mod NPorts. The last one has no tags.
+// shef_dma_banks with flat ports, for tests: four regions, region i at memory port i mod NPorts.
+// The last one has no tags.
 `default_nettype none
 module shef_banks_tb
   import shef_pkg::*; #(

@@ -1,4 +1,5 @@
-// shef_tree beside a shef_gcm, for tests: four trees of one to four levels, places and ids mixed with a region without a tree.
+// shef_tree beside a shef_gcm, for tests: four trees of one to four levels, places and ids mixed
+// with a region without a tree.
 `default_nettype none
 module shef_tree_tb
   import shef_pkg::*;

@@ -39,7 +39,8 @@ pub struct Fresh {
 pub struct Book {
     /// Chunks that traffic goes to.
     pub used: Vec<u64>,
-    /// What they hold. Of an `output` region those that were sealed in this epoch, of scratch those that were ever written.
+    /// What they hold. Of an `output` region those that were sealed in this epoch, of scratch those
+    /// that were ever written.
     pub plain: BTreeMap<u64, Vec<u8>>,
 }
 
@@ -113,7 +114,8 @@ fn used(r: &Region, rng: &mut Rng) -> Vec<u64> {
 }
 
 impl Session {
-    /// Builds the configuration's Shield, keys it by a Load Key, runs two rounds of honest traffic and keeps that state.
+    /// Builds the configuration's Shield, keys it by a Load Key, runs two rounds of honest traffic
+    /// and keeps that state.
     pub fn open(name: &str, toml: &str, dir: &Path, seed: u64, make: Make, progress: &dyn Fn(&str)) -> Result<Self> {
         let (spec, config) = design(toml, &dir.join(name))?;
         let spec = if make.waves { spec.trace() } else { spec };
@@ -227,7 +229,8 @@ impl Session {
         Ok(())
     }
 
-    /// Writes chunks that nothing else uses, so that nodes of those that are used have left the Shield.
+    /// Writes chunks that nothing else uses, so that nodes of those that are used have left the
+    /// Shield.
     fn look_away(&mut self, talk: &mut Talk, rng: &mut Rng) -> Result<()> {
         let mut ops = Vec::new();
         for r in self.config.regions().iter().filter(|r| r.mode == Mode::Tree) {

@@ -1,4 +1,5 @@
-//! The owner's end of the sealed channel, kept so that it can be brought to a snapshot's number again.
+//! The owner's end of the sealed channel, kept so that it can be brought to a snapshot's number
+//! again.
 
 use crate::Result;
 use crate::bench::{BenchError, RtlBench};
@@ -27,7 +28,8 @@ impl Talk {
         Ok(Self { channel, wire: wire.to_vec() })
     }
 
-    /// The request that comes after the talk, though the session may be over: both ends here talk as long as the talk was.
+    /// The request that comes after the talk, though the session may be over: both ends here talk
+    /// as long as the talk was.
     pub fn one_more(&self, keys: &SessionKeys) -> Result<Sealed> {
         let (mut owner, mut shield) = (OwnerChannel::new(keys), ShieldChannel::new(keys));
         let ping = Request::ping();
@@ -50,7 +52,8 @@ impl Talk {
         Some(a)
     }
 
-    /// The last words of a Shield that has ended the session after a fault, if this message is them.
+    /// The last words of a Shield that has ended the session after a fault, if this message is
+    /// them.
     pub fn last_words(&mut self, shown: &Sealed) -> Option<ShieldStatement> {
         let _ = self.channel.halted(shown);
         self.channel.last().map(|(words, _)| *words)
@@ -63,7 +66,8 @@ impl Talk {
         self.hear(request, &sealed, &answer).ok_or(BenchError::Refused { what: "an answer of the Shield", status: 0 })
     }
 
-    /// Asks for something: the answer's status, or nothing where the Shield has ended the session instead.
+    /// Asks for something: the answer's status, or nothing where the Shield has ended the session
+    /// instead.
     pub fn try_command(&mut self, bench: &mut RtlBench, request: &Request) -> Result<Option<u16>> {
         let sealed = self.seal(request)?;
         let status = host::ring(bench, &sealed, 0..host::WORDS)?;

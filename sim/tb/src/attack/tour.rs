@@ -1,5 +1,7 @@
-//! What neither attempts nor random operations come to, for coverage: each register, the accelerator's registers over the sealed channel, statistics, a
-//! chunk whose last gap is filled by the middle of a burst, answers to nobody, commands that break, a wipe while answers wait, and the ends of a session.
+//! What neither attempts nor random operations come to, for coverage: each register, the
+//! accelerator's registers over the sealed channel, statistics, a chunk whose last gap is filled by
+//! the middle of a burst, answers to nobody, commands that break, a wipe while answers wait, and
+//! the ends of a session.
 
 use super::session::Session;
 use super::talk::Talk;

@@ -39,8 +39,8 @@ pub struct Verdict {
     pub transactions: u64,
     /// Those that no act touched and that had to succeed.
     pub honest: u64,
-    /// Words (64 bytes) delivered with OKAY that are not what was written, words that are not zero without OKAY, plaintext
-    /// or anything at a wrong place on the memory bus, broken bus rules.
+    /// Words (64 bytes) delivered with OKAY that are not what was written, words that are not zero
+    /// without OKAY, plaintext or anything at a wrong place on the memory bus, broken bus rules.
     pub delivered_wrong: Vec<String>,
     /// A forged message that ran, a wrong result that opened, a burst to be refused that was not.
     pub accepted_wrong: Vec<String>,

@@ -6,7 +6,8 @@ use shef_proto::load::first_epochs;
 use shef_rtl::agent::Rng;
 use shef_tb::{Bench, Owner, Reference, Traffic};
 
-/// Runs `rounds` epochs of traffic on a bench; returns every answer's digest-like trace and the chunks touched.
+/// Runs `rounds` epochs of traffic on a bench; returns every answer's digest-like trace and the
+/// chunks touched.
 pub fn run(bench: &mut dyn Bench, config: &Config, name: &str, seed: u64, rounds: u32) -> (Vec<u8>, u64) {
     let again = format!("{name}: SHEF_SEED={seed} SHEF_WAVES=target/waves cargo test -p shef-tb");
     let mut owner = Owner::open(bench, config, &first_epochs(config, 1), seed).unwrap_or_else(|e| panic!("{again}: {e}"));

@@ -23,7 +23,8 @@ fn root() -> Vec<u8> {
     cert::issue_root(&key("maker"), "maker", now() - 100, now() + 100)
 }
 
-/// Shows evidence of such a device, with the kernel, shell and image that verifiers know, in place of the card's.
+/// Shows evidence of such a device, with the kernel, shell and image that verifiers know, in place
+/// of the card's.
 pub struct Hardware {
     audience: String,
     nonce: Vec<u8>,

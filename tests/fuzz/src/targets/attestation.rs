@@ -174,7 +174,8 @@ fn verify_result(text: &str, holds: impl FnOnce(ear::Ear)) -> String {
 pub fn run_result(bytes: &[u8]) -> String {
     utf8(bytes, |text| {
         verify_result(text, |_| {
-            // The signature is over header and claims; only the text of the signature could be another.
+            // The signature is over header and claims; only the text of the signature could be
+            // another.
             let signed = |token: &[u8]| token.rsplitn(2, |byte| *byte == b'.').nth(1).map(<[u8]>::to_vec);
             assert!(good().results.iter().any(|token| signed(token) == signed(bytes)), "a result that nobody signed");
         })

@@ -81,7 +81,8 @@ pub fn run_tree_node(bytes: &[u8]) -> String {
     opened.map_or("refused", |_| ACCEPTED).into()
 }
 
-/// An owner's end with a request under way, and what the Shield has answered to the first and to this one.
+/// An owner's end with a request under way, and what the Shield has answered to the first and to
+/// this one.
 fn channel() -> (OwnerChannel, [channel::Sealed; 2]) {
     let keys = session();
     let (mut owner, mut shield) = (OwnerChannel::new(&keys), ShieldChannel::new(&keys));

@@ -73,7 +73,8 @@ fn other_layer() -> Vec<Seen> {
     let mut shield = Device::new(Layer::Shield);
     shield.verifier.layer = Layer::Kernel;
     let renamed = {
-        // The Shield's claims under the kernel's profile are no kernel's claims: they do not even parse.
+        // The Shield's claims under the kernel's profile are no kernel's claims: they do not even
+        // parse.
         let device = Device::new(Layer::Shield);
         device.with_claim(265, Some(Value::from(Layer::Kernel.profile())))
     };

@@ -75,7 +75,8 @@ fn info(tenant: &str, key_id: &str, evidence_digest: [u8; 32], recipient: Public
     }
 }
 
-/// Encapsulated key and ciphertext of a box for something else, under the `info` that is waited for; and the other way round.
+/// Encapsulated key and ciphertext of a box for something else, under the `info` that is waited
+/// for; and the other way round.
 fn other_info() -> Vec<Seen> {
     let good = Released::new();
     let recipient = good.key.public_key();

@@ -70,7 +70,8 @@ fn signed(reference: &ReferenceValues, version: u64) -> Vec<u8> {
     sign(write(reference, &describe(version)).unwrap(), ISSUER, &builder(), None).unwrap()
 }
 
-/// A CoRIM about the device's kernel, made with the types of crate `corim` alone and signed by the builder.
+/// A CoRIM about the device's kernel, made with the types of crate `corim` alone and signed by the
+/// builder.
 fn of_kernel(digests: Vec<CorimDigest>, copies: usize) -> Vec<u8> {
     let class =
         ClassMap { class_id: None, vendor: Some("shef".into()), model: Some("security-kernel".into()), layer: Some(1), index: None };
@@ -120,7 +121,8 @@ fn two_values() -> Vec<Seen> {
     ]
 }
 
-/// The signed message with one part replaced, by position: protected, unprotected, payload, signature.
+/// The signed message with one part replaced, by position: protected, unprotected, payload,
+/// signature.
 fn with_part(bytes: &[u8], at: usize, value: Value) -> Vec<u8> {
     let Value::Tag(18, inner) = cbor::parse(bytes, &Limits::bytes(1 << 20)).unwrap() else { unreachable!() };
     let Value::Array(mut parts) = *inner else { unreachable!() };

@@ -1,4 +1,5 @@
-//! Clients of other services' protocols, as these protocols are documented, against the running service.
+//! Clients of other services' protocols, as these protocols are documented, against the running
+//! service.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as B64};
@@ -30,7 +31,8 @@ fn known_keys(service: &Service) -> Vec<JwtKey> {
         .collect()
 }
 
-/// Discovery, a session for each size of nonce, evidence, and the result verified with the published key.
+/// Discovery, a session for each size of nonce, evidence, and the result verified with the
+/// published key.
 fn veraison() -> Vec<Seen> {
     const SESSION: &str = "application/vnd.veraison.challenge-response-session+json";
     let (service, device) = furnished();

@@ -1,4 +1,5 @@
-//! Keys of the running service: limits, names, tenants, receipts, crashes, and secrets that must not show.
+//! Keys of the running service: limits, names, tenants, receipts, crashes, and secrets that must
+//! not show.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};

@@ -276,7 +276,8 @@ fn dialects() -> Vec<Seen> {
     ]
 }
 
-/// A relying party's own policy over the claims of a result: enough trust in what it needs, and nothing that is contraindicated.
+/// A relying party's own policy over the claims of a result: enough trust in what it needs, and
+/// nothing that is contraindicated.
 const RELYING_POLICY: &str = r#"
 package shef
 import rego.v1

@@ -1,4 +1,5 @@
-//! The running service: framing of requests, sessions, and evidence that comes twice or to the wrong one.
+//! The running service: framing of requests, sessions, and evidence that comes twice or to the
+//! wrong one.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -42,7 +43,8 @@ const JSON: (&str, &str) = ("content-type", "application/json");
 /// Paths that take a body in JSON.
 const PATHS: [&str; 4] = ["/v1/sessions", "/v1/appraise", "/v1/explain", "/v1/release"];
 
-/// What the service answered: accepted, or the code of its problem; the whole answer must be of the form of a problem.
+/// What the service answered: accepted, or the code of its problem; the whole answer must be of the
+/// form of a problem.
 pub fn answered(variant: impl Into<String>, answer: &Answer) -> Seen {
     if (200..300).contains(&answer.status) {
         return Seen::new(variant, ACCEPTED);
@@ -308,7 +310,8 @@ fn clock_steps() -> Vec<Seen> {
     vec![answered("forwards", &forwards), answered("forwards and back", &back)]
 }
 
-/// An answer about evidence: accepted, or the first check that failed, with the claims of the appraisal.
+/// An answer about evidence: accepted, or the first check that failed, with the claims of the
+/// appraisal.
 fn appraised(variant: &str, answer: &Answer) -> Seen {
     let body: Value = serde_json::from_slice(&answer.bytes).unwrap_or_default();
     let appraisal = &body["appraisal"];
@@ -322,7 +325,8 @@ fn appraised(variant: &str, answer: &Answer) -> Seen {
     Seen { claims: Some(claims), check: failed.map(|_| code.to_owned()), ..Seen::new(variant, code) }
 }
 
-/// A device that was updated answers with its older kernel, which reference values and policy still allow.
+/// A device that was updated answers with its older kernel, which reference values and policy still
+/// allow.
 fn rollback() -> Vec<Seen> {
     let (mut service, device) = furnished();
     super::release::add_image_key(&service, "image", &json!({}));

@@ -1,4 +1,5 @@
-//! CBOR and COSE: bytes that are no evidence, and signed evidence in another form than the one there is.
+//! CBOR and COSE: bytes that are no evidence, and signed evidence in another form than the one
+//! there is.
 
 use shef_proto::cbor::Value;
 use shef_proto::evidence::Layer;
@@ -240,7 +241,8 @@ fn other_messages() -> Vec<Seen> {
         ("COSE_Encrypt0", &[61, 16]),
         ("COSE_Encrypt", &[61, 96]),
     ]);
-    // Of their true shapes too: a Mac0 with a tag as long as a signature, an Encrypt0 of three parts.
+    // Of their true shapes too: a Mac0 with a tag as long as a signature, an Encrypt0 of three
+    // parts.
     let device = shield();
     let Token { protected, unprotected, payload, .. } = device.token(&device.claims.to_cbor());
     let of = |tag: u64, parts: Vec<Value>| Value::Tag(61, Box::new(Value::Tag(tag, Box::new(Value::Array(parts))))).encode();

@@ -1,4 +1,5 @@
-//! `cargo xtask dist`: the verifier service as one static program, with what an operator installs it from.
+//! `cargo xtask dist`: the verifier service as one static program, with what an operator installs
+//! it from.
 
 mod elf;
 mod oci;
@@ -26,7 +27,8 @@ pub struct Args {
     /// Where to; target/dist where it is absent
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Take this program, built elsewhere, instead of building one; it must be static and start in an empty root all the same
+    /// Take this program, built elsewhere, instead of building one; it must be static and start in
+    /// an empty root all the same
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
     /// One JSON document on stdout
@@ -53,7 +55,8 @@ fn cannot(what: impl std::fmt::Display) -> Failure {
     Failure::failed(what.to_string())
 }
 
-/// What the program is built for: musl where rustc and a C compiler for it are there, glibc linked in otherwise.
+/// What the program is built for: musl where rustc and a C compiler for it are there, glibc linked
+/// in otherwise.
 fn target() -> (&'static str, &'static str) {
     let libraries = Command::new("rustc").args(["--print", "target-libdir", "--target", MUSL]).current_dir(root()).output();
     let std = libraries.is_ok_and(|out| Path::new(String::from_utf8_lossy(&out.stdout).trim()).is_dir());

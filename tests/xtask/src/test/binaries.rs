@@ -80,7 +80,8 @@ impl Built {
     }
 }
 
-/// Builds every test and program of the workspace; with clippy in the compiler's place, one build does for both.
+/// Builds every test and program of the workspace; with clippy in the compiler's place, one build
+/// does for both.
 ///
 /// # Errors
 /// cargo cannot be started.
@@ -110,7 +111,8 @@ pub fn build() -> Result<Built, Failure> {
     built.ok = child.wait().map_err(|e| Failure::failed(format!("cargo test --no-run: {e}")))?.success();
     let mut seen: BTreeMap<PathBuf, (String, Names)> = BTreeMap::new();
     for b in &mut built.binaries {
-        // The tests of whole systems start all programs and examples but this one, others their package's own.
+        // The tests of whole systems start all programs and examples but this one, others their
+        // package's own.
         let all = b.package == "shef-e2e";
         let starts = programs.iter().filter(|(p, _)| (all && **p != "xtask") || **p == b.package).flat_map(|(_, paths)| paths);
         for path in [&b.path].into_iter().chain(starts) {

@@ -1,4 +1,5 @@
-//! What `cargo xtask test --full` adds. Each step can stand alone, so that an interrupted run goes on where it was.
+//! What `cargo xtask test --full` adds. Each step can stand alone, so that an interrupted run goes
+//! on where it was.
 
 use super::binaries::{self, Built, Rest, Which};
 use super::lanes::{Lanes, Outcome};
@@ -33,8 +34,9 @@ pub fn steps<'a>(plan: &'a Plan, lanes: &Lanes<'a>, built: &'a Built) {
         Ok(program) => ended(program),
         Err(e) => checked(Err(e)),
     });
-    // Mutants, the bench and the random operations take hours: they count as long as the RTL, its tests, bench and model are what they were. What else a change
-    // could break in them, the normal run shows.
+    // Mutants, the bench and the random operations take hours: they count as long as the RTL, its
+    // tests, bench and model are what they were. What else a change could break in them, the normal
+    // run shows.
     let rtl = plan.tree.digest(drives_the_rtl);
     mutations(plan, lanes, built, &rtl);
     for from in (0..ATTEMPTS.0).step_by(ATTEMPTS.1 as usize) {
@@ -52,7 +54,8 @@ pub fn steps<'a>(plan: &'a Plan, lanes: &Lanes<'a>, built: &'a Built) {
     }
     let mut before: Vec<String> = [BUILD, VERILATOR].map(str::to_owned).into();
     for purpose in vm::Purpose::ALL {
-        // The programs have the unit in them; the how-to page's commands are run as they stand there.
+        // The programs have the unit in them; the how-to page's commands are run as they stand
+        // there.
         let (other, own): (_, &[&str]) = match purpose {
             vm::Purpose::Card(_) => ("examples/edu", &["shell-rtl/"]),
             vm::Purpose::Unit => ("shef-agent", &["host/agent/shef-agent.service", "docs/how-to/owner-and-agent.md", "shell-rtl/"]),

@@ -1,7 +1,10 @@
-//! What passed before, by content: a step whose inputs are byte for byte those with which it passed is not run again.
+//! What passed before, by content: a step whose inputs are byte for byte those with which it passed
+//! is not run again.
 //!
-//! Only passes are kept. The inputs of a test are its executable, the programs that it starts, and every file of the checkout that is not Rust, pages, proofs and the
-//! like ([`NAMED`]) only where one of these programs names them; whoever adds another input to a step adds it to the step's key.
+//! Only passes are kept. The inputs of a test are its executable, the programs that it starts, and
+//! every file of the checkout that is not Rust, pages, proofs and the like ([`NAMED`]) only where
+//! one of these programs names them; whoever adds another input to a step adds it to the step's
+//! key.
 
 use crate::process::{self, Failure};
 use crate::root;
@@ -47,7 +50,8 @@ impl Kept {
     /// Keeps a pass.
     pub fn put(&self, key: &str, name: &str, passed: u32, seconds: u64) {
         let pass = Pass { name: name.into(), passed, seconds, commit: self.commit.clone() };
-        // Beside its place and renamed: an interrupted run leaves no half of a pass. One that cannot be kept is run again, no more.
+        // Beside its place and renamed: an interrupted run leaves no half of a pass. One that
+        // cannot be kept is run again, no more.
         let part = self.folder.join(format!("{key}.{}", std::process::id()));
         let text = serde_json::to_string(&pass).unwrap_or_default();
         let _ =
@@ -148,7 +152,8 @@ pub fn digest(bytes: &[u8]) -> String {
     hex::encode(Sha256::digest(bytes))
 }
 
-/// What stands in the paths of files that count only for programs in which the same text stands: no build of a design and no test reads them without naming them.
+/// What stands in the paths of files that count only for programs in which the same text stands: no
+/// build of a design and no test reads them without naming them.
 pub const NAMED: [&str; 11] = [
     ".md",
     "docs/",

@@ -92,7 +92,8 @@ impl<'a> Lanes<'a> {
         self.changed.notify_all();
     }
 
-    /// Runs everything in `lanes` threads; `told` hears of each step as it ends, one after the other.
+    /// Runs everything in `lanes` threads; `told` hears of each step as it ends, one after the
+    /// other.
     pub fn run(self, lanes: usize, told: &(dyn Fn(&Done) + Sync)) -> Vec<Done> {
         std::thread::scope(|scope| {
             for _ in 0..lanes.max(1) {
@@ -107,7 +108,8 @@ impl<'a> Lanes<'a> {
         loop {
             let Some(step) = next(&mut state) else {
                 if state.running == 0 {
-                    // What waits for a step that failed, or for one that does not exist, never runs.
+                    // What waits for a step that failed, or for one that does not exist, never
+                    // runs.
                     for step in std::mem::take(&mut state.waiting) {
                         let missing: Vec<_> = step.after.iter().filter(|name| !state.passed.contains(*name)).cloned().collect();
                         let text = format!("needs '{}', which did not pass", missing.join("', '"));
@@ -135,7 +137,8 @@ impl<'a> Lanes<'a> {
             let done = Done { name: step.name, outcome, took: start.elapsed() };
             state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             told(&done);
-            // What stands on a step that was skipped cannot run either, but is no failure: it is told as skipped.
+            // What stands on a step that was skipped cannot run either, but is no failure: it is
+            // told as skipped.
             if done.outcome.ok() && done.outcome.skipped.is_none() {
                 state.passed.insert(done.name.clone());
             } else if done.outcome.ok() {

@@ -1,6 +1,8 @@
-//! `cargo xtask test`: everything the project tests in a quarter of an hour, and with `--full` also what takes longer.
+//! `cargo xtask test`: everything the project tests in a quarter of an hour, and with `--full` also
+//! what takes longer.
 //!
-//! Steps run side by side, the longest first. A step that passed on the same content is not run again.
+//! Steps run side by side, the longest first. A step that passed on the same content is not run
+//! again.
 
 mod binaries;
 mod full;
@@ -24,7 +26,8 @@ pub use binaries::{Binary, build};
 /// Arguments of the command.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Also what takes longer (docs/test-run.md lists it). It can be interrupted: what passed on the same content is not run again
+    /// Also what takes longer (docs/test-run.md lists it). It can be interrupted: what passed on
+    /// the same content is not run again
     #[arg(long)]
     full: bool,
     /// Run also what passed before on the same content
@@ -39,7 +42,8 @@ pub struct Args {
     /// Write what each step took into docs/test-run.md
     #[arg(long)]
     record: bool,
-    /// Only steps whose name holds one of these words (`shef-rtl/gcm`, `proofs`), after set-up and build
+    /// Only steps whose name holds one of these words (`shef-rtl/gcm`, `proofs`), after set-up and
+    /// build
     only: Vec<String>,
 }
 
@@ -130,7 +134,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     if args.record {
         sizes::record(&times)?;
     }
-    // A word that selects nothing is a slip, unless its step was to come out of a build that failed.
+    // A word that selects nothing is a slip, unless its step was to come out of a build that
+    // failed.
     let built = done.iter().any(|d| d.name == BUILD && d.outcome.ok());
     for word in args.only.iter().filter(|word| built && !done.iter().any(|d| d.name.contains(*word))) {
         line(&format!("FAILED  no step has {word:?} in its name; docs/test-run.md lists those of the normal run"));
@@ -269,7 +274,8 @@ impl Plan {
         let rtl = self.tree.digest(|path| path.starts_with("shell-rtl/") || path.starts_with("tests/xtask/src/"));
         self.add(lanes, "module table, nothing faked", &[], |_| checked(lint::table().and_then(|()| lint::nothing_faked())));
         self.add(lanes, "area table", &[], |_| match (area::fresh(), self.full) {
-            // To mend it takes an hour of synthesis, which the end of a piece of work pays, and not each change on the way.
+            // To mend it takes an hour of synthesis, which the end of a piece of work pays, and not
+            // each change on the way.
             (Err(Failure::Message { message, .. }), false) => Outcome { text: message, ..Outcome::passed() },
             (result, _) => checked(result),
         });

@@ -1,4 +1,5 @@
-//! What each step took when it was last recorded: the table in `docs/test-run.md`. It orders the steps, and a step that has grown is named.
+//! What each step took when it was last recorded: the table in `docs/test-run.md`. It orders the
+//! steps, and a step that has grown is named.
 
 use crate::process::Failure;
 use crate::root;
@@ -31,7 +32,8 @@ fn parse(page: &str) -> BTreeMap<String, u64> {
     table(page).unwrap_or_default().lines().filter_map(row).collect()
 }
 
-/// Steps that took half as long again as recorded. A machine that is slower as a whole has no growth: each step is held against what the others took.
+/// Steps that took half as long again as recorded. A machine that is slower as a whole has no
+/// growth: each step is held against what the others took.
 pub fn grown(recorded: &BTreeMap<String, u64>, ran: &[(String, f64)]) -> Vec<String> {
     let pairs: Vec<(&str, f64, f64)> =
         ran.iter().filter_map(|(name, now)| Some((name.as_str(), *recorded.get(name)? as f64, *now))).collect();

@@ -20,7 +20,8 @@ impl<W: Write> Archive<W> {
     fn entry(&mut self, name: &str, mode: u32, contents: &[u8]) -> io::Result<()> {
         self.inode += 1;
         let size = u32::try_from(contents.len()).map_err(io::Error::other)?;
-        // inode, mode, uid, gid, links, mtime, size, device (4 fields), length of the name, checksum.
+        // inode, mode, uid, gid, links, mtime, size, device (4 fields), length of the name,
+        // checksum.
         let fields = [self.inode, mode, 0, 0, 1, 0, size, 0, 0, 0, 0, name.len() as u32 + 1, 0];
         let mut header = b"070701".to_vec();
         for field in fields {
@@ -107,7 +108,8 @@ mod tests {
         let text = String::from_utf8_lossy(&bytes);
         let at = |what: &str| text.find(what).unwrap();
         assert_eq!((at("070701"), at("bin\0")), (0, 110));
-        // Header of the second entry: 116 bytes of the first, its mode, the size 5, the name's length 6.
+        // Header of the second entry: 116 bytes of the first, its mode, the size 5, the name's
+        // length 6.
         let second = &text[116..];
         assert!(second.starts_with("07070100000002000081ed"), "{second}");
         assert_eq!((&second[54..62], &second[94..102], &second[110..115]), ("00000005", "00000006", "bin/a"));

@@ -1,5 +1,6 @@
-//! A kernel with what Debian's lack: iommufd with the functions' own nodes, and no-IOMMU mode. Built from Debian's source package with as little else as a guest
-//! needs (`tests/vm/kernel.config`), below `target/tools`: some seven minutes of processor time, once.
+//! A kernel with what Debian's lack: iommufd with the functions' own nodes, and no-IOMMU mode.
+//! Built from Debian's source package with as little else as a guest needs
+//! (`tests/vm/kernel.config`), below `target/tools`: some seven minutes of processor time, once.
 
 use super::packages::{Apt, files, once, output};
 use crate::process::say;

@@ -1,5 +1,6 @@
-//! `cargo xtask vm`: the card in a virtual machine. QEMU shows it to an unmodified Linux kernel as a PCI function, `vfio-pci` takes it, and the same `shef`
-//! drives it through `/dev/vfio`. Processors are emulated (TCG): the machine needs no KVM.
+//! `cargo xtask vm`: the card in a virtual machine. QEMU shows it to an unmodified Linux kernel as
+//! a PCI function, `vfio-pci` takes it, and the same `shef` drives it through `/dev/vfio`.
+//! Processors are emulated (TCG): the machine needs no KVM.
 
 mod archive;
 mod kernel;
@@ -29,7 +30,8 @@ pub struct Args {
     /// Show what the guest writes on its console
     #[arg(long)]
     console: bool,
-    /// Then the other guests: with iommufd and without an IOMMU, on a kernel that is built for them (seven minutes of processor time, once), and with systemd
+    /// Then the other guests: with iommufd and without an IOMMU, on a kernel that is built for them
+    /// (seven minutes of processor time, once), and with systemd
     #[arg(long)]
     all: bool,
     /// Only the guest with systemd, which runs the agent's unit
@@ -58,7 +60,8 @@ impl Purpose {
         }
     }
 
-    /// Its programs beside busybox: the same `shef` that everybody uses, `edu` of crate shef-vfio, or the agent.
+    /// Its programs beside busybox: the same `shef` that everybody uses, `edu` of crate shef-vfio,
+    /// or the agent.
     fn programs(self) -> Result<[PathBuf; 2], Failure> {
         let path = |command: Command| PathBuf::from(command.get_program());
         let other = match self {
@@ -85,7 +88,8 @@ impl Purpose {
     }
 }
 
-/// What keeps the card from memory that is not its own, and so the interface that the guest's programs ask for.
+/// What keeps the card from memory that is not its own, and so the interface that the guest's
+/// programs ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Iommu {
     /// A VFIO container.
@@ -259,7 +263,8 @@ fn stripped(program: &Path) -> Result<PathBuf, Failure> {
 /// What the guest does, after `tests/vm/init` has made it ready.
 fn job(iommu: Iommu) -> String {
     let name = iommu.name();
-    // The function's node, the user's right to what else is opened, and what the card is opened with: the interface that is there, or the one that is asked for.
+    // The function's node, the user's right to what else is opened, and what the card is opened
+    // with: the interface that is there, or the one that is asked for.
     let (node, shared, card) = match iommu {
         Iommu::Type1 => ("/dev/vfio/$group", "", String::new()),
         Iommu::Iommufd => ("/dev/vfio/devices/$(ls /sys/bus/pci/devices/$edu/vfio-dev)", "chmod 666 /dev/iommu", format!("?iommu={name}")),

@@ -1,4 +1,5 @@
-//! QEMU, a kernel and busybox from Debian's packages, below `target/tools`: fetched and checked by apt in a folder of its own, unpacked by dpkg-deb.
+//! QEMU, a kernel and busybox from Debian's packages, below `target/tools`: fetched and checked by
+//! apt in a folder of its own, unpacked by dpkg-deb.
 //! No root, no chroot: QEMU runs by the loader of its own tree.
 
 use crate::process::say;
@@ -10,7 +11,8 @@ use std::process::{Command, Stdio};
 const FOLDER: &str = "guest-1";
 /// The same for the system with systemd.
 const SYSTEM: &str = "systemd-1";
-/// What it is made of, with what that depends on: the unit's own needs, and those of the commands that set an agent up.
+/// What it is made of, with what that depends on: the unit's own needs, and those of the commands
+/// that set an agent up.
 const SYSTEM_PACKAGES: [&str; 5] = ["systemd", "udev", "kmod", "passwd", "libgcc-s1"];
 /// Where the mirror's name can be said.
 const MIRROR: &str = "SHEF_DEBIAN_MIRROR";
@@ -85,7 +87,8 @@ pub fn ensure(root: &Path) -> Result<Guest, String> {
     Ok(guest)
 }
 
-/// The root of a Debian system with systemd, fetched if need be; else why not, and the command that helps.
+/// The root of a Debian system with systemd, fetched if need be; else why not, and the command that
+/// helps.
 pub fn systemd(root: &Path) -> Result<PathBuf, String> {
     let tools = root.join("target/tools");
     let dir = tools.join(SYSTEM);
@@ -118,7 +121,8 @@ fn unpack(from: &Path, to: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Has something made below the folder of tools by one process at a time, where it is not `there`; `make` gets an empty folder, which is removed.
+/// Has something made below the folder of tools by one process at a time, where it is not `there`;
+/// `make` gets an empty folder, which is removed.
 pub fn once(tools: &Path, name: &str, there: impl Fn() -> bool, make: impl FnOnce(&Path) -> Result<(), String>) -> Result<(), String> {
     if there() {
         return Ok(());

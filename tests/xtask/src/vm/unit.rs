@@ -1,4 +1,5 @@
-//! The guest with systemd: the agent is set up by the commands of the how-to page and runs as its unit has it, on the card behind `/dev/vfio`.
+//! The guest with systemd: the agent is set up by the commands of the how-to page and runs as its
+//! unit has it, on the card behind `/dev/vfio`.
 
 use super::archive::Archive;
 use super::{LIBRARY, QEMU, Report, Said, Setup, booted, demo, io, step, stripped};
@@ -12,7 +13,8 @@ use std::path::{Path, PathBuf};
 const PAGE: &str = include_str!("../../../../docs/how-to/owner-and-agent.md");
 /// What is done in the guest. Each step that it shows beside the demo is a line `shown NAME ...`.
 const JOB: &str = include_str!("../../../vm/unit/job");
-/// What it takes from Debian's system: no documentation, hardware databases, character sets and generators, and of the many units that a boot may start these.
+/// What it takes from Debian's system: no documentation, hardware databases, character sets and
+/// generators, and of the many units that a boot may start these.
 const UNITS: [&str; 8] = [
     "dev-hugepages.mount",
     "kmod-static-nodes.service",
@@ -76,7 +78,8 @@ pub fn pack(mut a: Archive<impl Write>, setup: &Setup, [shef, agent]: &[PathBuf;
     write().map_err(io("cannot write", to))
 }
 
-/// What a process of the unit can do, and what the same user can do outside it: where the second is yes, it is the unit that forbids the first.
+/// What a process of the unit can do, and what the same user can do outside it: where the second is
+/// yes, it is the unit that forbids the first.
 const CAN: [(&str, &str, &str); 14] = [
     ("read-home", "no", "yes"),
     ("read-other-home", "no", "yes"),

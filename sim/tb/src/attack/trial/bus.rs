@@ -13,8 +13,8 @@ use shef_regs::ctl;
 use shef_rtl::Hostile;
 
 impl Trial<'_> {
-    /// A breach of the protocol by the memory: bursts that end early, late or never; answers that nobody is owed, under
-    /// another id, twice or not at all.
+    /// A breach of the protocol by the memory: bursts that end early, late or never; answers that
+    /// nobody is owed, under another id, twice or not at all.
     pub(super) fn broken_burst(&mut self, which: &[u64]) -> Result<()> {
         self.warm_up()?;
         self.mixed_up = true;
@@ -38,7 +38,8 @@ impl Trial<'_> {
         self.s.bench.core().axi_memories()[port].inject(h);
         let deals = maybe(self.honest(6));
         self.go(&deals)?;
-        // What was written reaches memory by a flush; the Shield may stop in it, or have closed itself before.
+        // What was written reaches memory by a flush; the Shield may stop in it, or have closed
+        // itself before.
         self.v.transactions += 1;
         let request = if self.rng.one_in(3) { Request::invalidate() } else { Request::flush() };
         self.command(&request);
@@ -97,7 +98,8 @@ impl Trial<'_> {
         }
     }
 
-    /// The memory fails at a place, with an error or by silence, when it is read or when it is written.
+    /// The memory fails at a place, with an error or by silence, when it is read or when it is
+    /// written.
     pub(super) fn failing(&mut self) -> Result<()> {
         let silent = self.kind == Kind::Silence;
         self.mixed_up = silent;
@@ -122,8 +124,9 @@ impl Trial<'_> {
             deal.due = false;
             self.go(&[deal])?;
             self.v.transactions += 1;
-            // A Shield that has ended the session gives no answer but its last words. A region that froze before the flush is
-            // no part of it; the statement tells. Of a silent page this is so when a later answer passed for a missing one.
+            // A Shield that has ended the session gives no answer but its last words. A region that
+            // froze before the flush is no part of it; the statement tells. Of a silent page this
+            // is so when a later answer passed for a missing one.
             let request = if self.rng.one_in(3) { Request::invalidate() } else { Request::flush() };
             self.command(&request);
             let mut noticed = self.talk.try_command(&mut self.s.bench, &request)? != Some(0);
@@ -135,7 +138,8 @@ impl Trial<'_> {
                 self.v.accepted_wrong.push("a flush succeeded whose writes failed".into());
             }
             let there = [(r, c)];
-            // Answers to later reads of a silent page's id pass for the missing ones, so that tags fail, too.
+            // Answers to later reads of a silent page's id pass for the missing ones, so that tags
+            // fail, too.
             self.v.detected = noticed && if silent { self.told(&[], None)? } else { self.told(&[kind], Some(&there))? };
             return Ok(());
         }
@@ -148,7 +152,8 @@ impl Trial<'_> {
         }
         self.v.act = format!("read of region {} chunk {c}, {part:?} at {:#x}", r.name, at.start);
         fail(self.s, at.start);
-        // The whole chunk, and nothing beside it: a later answer of the same id would pass for the missing one.
+        // The whole chunk, and nothing beside it: a later answer of the same id would pass for the
+        // missing one.
         let per = r.chunk / 64;
         let data = self.plain(&r, c).unwrap_or_default();
         let op = Op::Read { id: 1, addr: r.chunk_addr(c), beats: per };

@@ -1,4 +1,5 @@
-//! Acts on messages: the owner's requests, the Shield's answers, Load Keys, and registers at random.
+//! Acts on messages: the owner's requests, the Shield's answers, Load Keys, and registers at
+//! random.
 
 use super::{Trial, pick, timing};
 use crate::Result;
@@ -14,7 +15,8 @@ use shef_proto::hpke_suite::generate_key_pair;
 use shef_proto::load::{first_epochs, seal_load_key};
 use shef_regs::ctl;
 
-/// Where the fields of a Load Key begin: suite, length and bytes of the encapsulated key, of the info, of the ciphertext.
+/// Where the fields of a Load Key begin: suite, length and bytes of the encapsulated key, of the
+/// info, of the ciphertext.
 const ENC: usize = 4;
 const AFTER_ENC: usize = ENC + 65;
 
@@ -40,7 +42,8 @@ impl Trial<'_> {
             self.warm_up()?;
         }
         let request = self.some_request();
-        // Every older message but the last, whose repetition is answered by the stored answer and runs nothing.
+        // Every older message but the last, whose repetition is answered by the stored answer and
+        // runs nothing.
         let before: Vec<Sealed> = self.talk.wire.iter().rev().skip(1).map(|(_, m, _)| *m).collect();
         let sealed = self.talk.seal(&request)?;
         let (bad, words) = self.forged_message(&sealed, &before);
@@ -126,8 +129,8 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// A Load Key that is not the owner's: changed, cut, of another session, of another suite. The Shield goes on waiting, and
-    /// takes the true one.
+    /// A Load Key that is not the owner's: changed, cut, of another session, of another suite. The
+    /// Shield goes on waiting, and takes the true one.
     pub(super) fn forged_load_key(&mut self) -> Result<()> {
         let memory = timing(&mut self.rng);
         let (config, key) = (self.s.config.clone(), self.s.fresh.key);

@@ -55,7 +55,8 @@ impl Trial<'_> {
         self.region(id)
     }
 
-    /// A read of a chunk, sometimes of a part of it, sometimes on into the next ones where those may be read.
+    /// A read of a chunk, sometimes of a part of it, sometimes on into the next ones where those
+    /// may be read.
     pub(super) fn read_of(&mut self, r: &Region, chunk: u64, alone: bool) -> Deal {
         self.read_beside(r, chunk, alone, &Busy::default())
     }
@@ -137,8 +138,8 @@ impl Trial<'_> {
         Deal { op, want: Outcome { okay: vec![true], data: Vec::new() }, due: true }
     }
 
-    /// A burst that the Shield must refuse whole: of a kind it does not serve, beyond every region, across the end of one, a
-    /// write where nothing may be written.
+    /// A burst that the Shield must refuse whole: of a kind it does not serve, beyond every region,
+    /// across the end of one, a write where nothing may be written.
     fn refused(&mut self) -> Option<Deal> {
         let r = self.some_region();
         let id = self.below(8) as u8;

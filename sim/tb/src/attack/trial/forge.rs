@@ -90,7 +90,8 @@ impl Trial<'_> {
         (r.clone(), if chunk == 0 { 1 } else { chunk - 1 })
     }
 
-    /// What the act makes of a chunk with its tag and nodes: of one part of it, of some, or of all together.
+    /// What the act makes of a chunk with its tag and nodes: of one part of it, of some, or of all
+    /// together.
     pub(super) fn forged(&mut self, r: &Region, chunk: u64) -> Forgery {
         let all = Session::parts(r, chunk);
         let (o, other) = self.foreign(r, chunk);

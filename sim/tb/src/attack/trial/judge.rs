@@ -1,4 +1,5 @@
-//! What came of an act: words against what was written, and what the Shield says and does after a fault.
+//! What came of an act: words against what was written, and what the Shield says and does after a
+//! fault.
 
 use super::deals::{Deal, address, maybe};
 use super::{Trial, pick};
@@ -44,10 +45,11 @@ impl Trial<'_> {
         }
     }
 
-    /// Whether the Shield says that such a fault happened (at one of these chunks), and does from then on what its policy says.
+    /// Whether the Shield says that such a fault happened (at one of these chunks), and does from
+    /// then on what its policy says.
     ///
-    /// The plain status is looked at every time, the sealed statement in one of four attempts: it takes as long as
-    /// everything else together.
+    /// The plain status is looked at every time, the sealed statement in one of four attempts: it
+    /// takes as long as everything else together.
     pub(super) fn told(&mut self, kinds: &[FaultKind], victims: Option<&[(Region, u64)]>) -> Result<bool> {
         let policy = self.s.config.on_fault();
         let halts = policy == OnFault::Halt;
@@ -57,8 +59,8 @@ impl Trial<'_> {
         let status = self.s.bench.ctl_read(ctl::STATUS)?;
         let kind = FaultKind::from_number(ctl::STATUS_FAULT_KIND.get(status) as u8);
         let known = kind.is_some_and(|k| k != FaultKind::None && (kinds.is_empty() || kinds.contains(&k)));
-        // Where a fault stops its region only, one that cannot be told to be of a region (an answer of the bus with no place)
-        // still stops everything.
+        // Where a fault stops its region only, one that cannot be told to be of a region (an answer
+        // of the bus with no place) still stops everything.
         let stopped = ctl::STATUS_STOPPED.get(status) != 0;
         let frozen = victims.filter(|_| self.by_region() && !stopped).map(|v| v[0].0.clone());
         // An answer that passes for a lost one is a fault of the region that gets it.
@@ -162,8 +164,8 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// The session goes on as if nothing had happened: no fault, and what was written comes back, from the Shield or from
-    /// memory after a flush.
+    /// The session goes on as if nothing had happened: no fault, and what was written comes back,
+    /// from the Shield or from memory after a flush.
     pub(super) fn unharmed(&mut self) -> Result<()> {
         let flush = self.rng.one_in(2);
         if flush {

@@ -85,7 +85,8 @@ impl Trial<'_> {
         self.read_victims(&[(r, c)], kind)
     }
 
-    /// Reads attacked chunks among honest bursts, and demands that nothing of them comes and that the Shield tells.
+    /// Reads attacked chunks among honest bursts, and demands that nothing of them comes and that
+    /// the Shield tells.
     pub(super) fn read_victims(&mut self, victims: &[(Region, u64)], kind: FaultKind) -> Result<()> {
         let n = self.below(3);
         let mut deals = self.honest(n);
@@ -134,7 +135,8 @@ impl Trial<'_> {
         self.read_victims(&[(r.clone(), a), (r, b)], FaultKind::Tag)
     }
 
-    /// The epoch goes on, and what lies in memory is still of the old one, as the Shield may be, too.
+    /// The epoch goes on, and what lies in memory is still of the old one, as the Shield may be,
+    /// too.
     fn stale_epoch_of(&mut self, r: &Region) -> Result<()> {
         let c = self.some_chunk(r);
         self.spare(r, 0..r.chunks());
@@ -160,7 +162,8 @@ impl Trial<'_> {
         }
     }
 
-    /// Bytes of an unprotected region are changed: they are delivered as they are, and everything else is as it was.
+    /// Bytes of an unprotected region are changed: they are delivered as they are, and everything
+    /// else is as it was.
     pub(super) fn public(&mut self) -> Result<()> {
         let open = self.regions(|m| m == Mode::Bypass);
         let Some(r) = pick(&mut self.rng, &open) else { unreachable!("the configuration has an unprotected region") };
@@ -189,7 +192,8 @@ impl Trial<'_> {
         self.fresh_lies();
         let c = loop {
             let c = self.some_chunk(&r);
-            // A chunk of the epoch before in the place of one that was not written is a replay, too.
+            // A chunk of the epoch before in the place of one that was not written is a replay,
+            // too.
             if self.plain(&r, c).is_some() || self.kind == Kind::Replay {
                 break c;
             }
@@ -221,7 +225,8 @@ impl Trial<'_> {
         (d, t)
     }
 
-    /// Scratch that was rewritten and sealed in this attempt, and then forged: among others by what lay there a moment ago.
+    /// Scratch that was rewritten and sealed in this attempt, and then forged: among others by what
+    /// lay there a moment ago.
     fn stale_scratch(&mut self) -> Result<()> {
         let scratch = self.regions(|m| matches!(m, Mode::Counted | Mode::Tree));
         let Some(r) = pick(&mut self.rng, &scratch) else { return self.forged_chunk() };

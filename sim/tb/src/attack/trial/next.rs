@@ -1,5 +1,5 @@
-//! The end of a session while bursts run, and the session after it: nothing of the first may be left in the second, and no statement may be cleaner than
-//! what the session does.
+//! The end of a session while bursts run, and the session after it: nothing of the first may be
+//! left in the second, and no statement may be cleaner than what the session does.
 
 use super::channel::chan_refused;
 use super::deals::{Deal, maybe};
@@ -184,7 +184,8 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// Without a session the accelerator is held in reset, no burst of it runs, and the Shield asks the memory for nothing.
+    /// Without a session the accelerator is held in reset, no burst of it runs, and the Shield asks
+    /// the memory for nothing.
     pub(super) fn nothing_runs(&mut self) -> Result<()> {
         // What had been asked for before may still be accepted.
         self.s.bench.steps(64);
@@ -271,7 +272,8 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// Keys a session, with hostile acts on the way; nothing where the Shield says why there is none.
+    /// Keys a session, with hostile acts on the way; nothing where the Shield says why there is
+    /// none.
     pub(super) fn session(&mut self, owed: &mut Owed) -> Result<Option<Next>> {
         self.v.act.push_str(", then a session");
         let config = self.s.config.clone();
@@ -281,7 +283,8 @@ impl Trial<'_> {
         } else {
             let status = self.s.bench.ctl_read(ctl::STATUS)?;
             if ctl::STATUS_STOPPED.get(status) != 0 && self.rng.one_in(2) {
-                // A kernel that does as it should; one that does not gets a clean session all the same, or none.
+                // A kernel that does as it should; one that does not gets a clean session all the
+                // same, or none.
                 self.s.bench.krn_write(krn::CTRL, 2)?;
                 host::wait_for(&mut self.s.bench, "EMPTY after the kernel's wipe", |s| {
                     ctl::STATUS_STATE.get(s) == ctl::STATUS_STATE_EMPTY
@@ -341,7 +344,8 @@ impl Trial<'_> {
         self.nothing_runs()
     }
 
-    /// Honest traffic everywhere in a new session, a flush and the statement: all of it works, or the statement says that it does not.
+    /// Honest traffic everywhere in a new session, a flush and the statement: all of it works, or
+    /// the statement says that it does not.
     pub(super) fn prove(&mut self, next: &mut Next, owed: Owed) -> Result<()> {
         let config = self.s.config.clone();
         let due = owed == Owed::Clean;

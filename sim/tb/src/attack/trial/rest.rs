@@ -1,4 +1,5 @@
-//! Acts while no session is keyed: on an empty Shield, on one that waits for its Load Key, on one whose session is over.
+//! Acts while no session is keyed: on an empty Shield, on one that waits for its Load Key, on one
+//! whose session is over.
 
 use super::channel::chan_refused;
 use super::forge::mangle;
@@ -15,7 +16,8 @@ use shef_proto::load::{first_epochs, seal_load_key};
 use shef_regs::ctl;
 
 impl Trial<'_> {
-    /// One act; after it the Shield is where it was, runs nothing, and an honest session works or says that it does not.
+    /// One act; after it the Shield is where it was, runs nothing, and an honest session works or
+    /// says that it does not.
     pub(super) fn rest(&mut self) -> Result<()> {
         let mut owed = Owed::Clean;
         let before = self.state()?;
@@ -91,7 +93,8 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// A Load Key, the true one among others, for a Shield that waits for none: whether it was refused.
+    /// A Load Key, the true one among others, for a Shield that waits for none: whether it was
+    /// refused.
     fn forged_load(&mut self) -> Result<bool> {
         let config = self.s.config.clone();
         let epochs = first_epochs(&config, 1);

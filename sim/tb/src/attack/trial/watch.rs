@@ -1,4 +1,5 @@
-//! What must never be seen on the memory bus: plaintext of a sealed region, and writes where the accelerator may not write.
+//! What must never be seen on the memory bus: plaintext of a sealed region, and writes where the
+//! accelerator may not write.
 
 use super::super::session::Session;
 use crate::bench::RtlBench;
@@ -9,7 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 #[derive(Default)]
 struct State {
-    /// First 8 bytes of every 64 bytes of plaintext, where they are random, so that none turns up by chance.
+    /// First 8 bytes of every 64 bytes of plaintext, where they are random, so that none turns up
+    /// by chance.
     plain: HashSet<u64>,
     seen: Vec<String>,
 }
@@ -25,7 +27,8 @@ fn head(word: &[u8]) -> u64 {
     word.first_chunk::<8>().map_or(0, |c| u64::from_le_bytes(*c))
 }
 
-/// Whether a head can only be plaintext. One that a narrow write left full of zeros may also be the counters of a tree node, which lie open.
+/// Whether a head can only be plaintext. One that a narrow write left full of zeros may also be the
+/// counters of a tree node, which lie open.
 fn telling(head: u64) -> bool {
     head.to_le_bytes().iter().filter(|b| **b != 0).count() > 5
 }
