@@ -78,10 +78,11 @@ fn the_threat_model_names_what_exists_and_everything_that_guards() {
     let mut named = BTreeMap::new();
     let (_, claims) = page.split_once("\n## ").expect("claims");
     for item in claims.split("\n- ").skip(1) {
+        let mut paragraphs = item.split("\n\n").map(|paragraph| paragraph.split_whitespace().collect::<Vec<_>>().join(" "));
         let claim = item.lines().next().unwrap_or("");
-        let (_, shown) = item.split_once("Shown by ").unwrap_or_else(|| panic!("{claim}: nothing shows it"));
-        let shown = shown.split("\n\n").next().unwrap_or("");
-        for name in quoted(shown) {
+        let shown = paragraphs.find_map(|paragraph| Some(paragraph.split_once("Shown by ")?.1.to_owned()));
+        let shown = shown.unwrap_or_else(|| panic!("{claim}: nothing shows it"));
+        for name in quoted(&shown) {
             let known = mutants.contains(name) || proofs.contains(name) || tests.has(name);
             assert!(known, "{claim}: there is no test, proof or mutant {name}");
             named.insert(name.to_owned(), claim);
