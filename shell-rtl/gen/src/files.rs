@@ -28,14 +28,20 @@ fn read(root: &Path, path: &str) -> Result<String, String> {
 fn registers(root: &Path, out: &mut Vec<Generated>) -> Result<(), String> {
     const SHIELD: &str = "shell-rtl/regs/ctl.toml";
     const DMA: &str = "shell-rtl/regs/dma.toml";
+    const KERNEL: &str = "shell-rtl/regs/kernel.toml";
     let parse = |source| RegisterMap::parse(&read(root, source)?).map_err(|e| format!("{source}: {e}"));
-    let (shield, dma) = (parse(SHIELD)?, parse(DMA)?);
+    let (shield, dma, kernel) = (parse(SHIELD)?, parse(DMA)?, parse(KERNEL)?);
     let packages = [
         ("shell-rtl/rtl/pkg/shef_regs_pkg.sv", shield.to_systemverilog(SHIELD, "shef_regs_pkg")),
         ("shell-rtl/rtl/dma/shef_dma_regs_pkg.sv", dma.to_systemverilog(DMA, "shef_dma_regs_pkg")),
+        ("shell-rtl/rtl/kernel/shef_kernel_regs_pkg.sv", kernel.to_systemverilog(KERNEL, "shef_kernel_regs_pkg")),
     ];
-    let all = shield.and(dma);
-    let pages = [("host/regs/src/lib.rs", all.to_rust()), ("docs/reference/registers.md", all.to_markdown())];
+    let host = shield.and(dma);
+    let pages = [
+        ("host/regs/src/lib.rs", host.to_rust()),
+        ("attestation/units/src/regs.rs", kernel.to_rust_bus(KERNEL)),
+        ("docs/reference/registers.md", host.and(kernel).to_markdown()),
+    ];
     for (path, content) in packages.into_iter().chain(pages) {
         out.push(Generated { path: path.into(), content });
     }

