@@ -345,7 +345,8 @@ impl RegisterMap {
             for i in m.items() {
                 let reg = m.reg.iter().find(|r| r.name == i.name);
                 let desc = reg.map_or_else(|| m.mem.iter().find(|x| x.name == i.name).map_or("", |x| x.desc.as_str()), |r| r.desc.as_str());
-                writeln!(s, "    /// {} ({}).\n    pub const {}: u32 = {:#x};", capital(desc), i.sw.name(), i.name, base + i.offset).unwrap();
+                writeln!(s, "    /// {} ({}).\n    pub const {}: u32 = {:#x};", capital(desc), i.sw.name(), i.name, base + i.offset)
+                    .unwrap();
                 for f in reg.map_or(&[][..], |r| &r.field) {
                     let [lsb, msb] = f.bits;
                     let ones = (1_u64 << (msb - lsb + 1)) - 1;

@@ -45,7 +45,8 @@ module shef_kernel_core
   ibex_core #(
       .PMPEnable(1'b1),
       .PMPNumRegions(4),
-      .RV32M(RV32MFast)
+      .RV32M(RV32MFast),
+      .ResetAll(1'b1)
   ) u_core (
       .clk_i,
       .rst_ni,

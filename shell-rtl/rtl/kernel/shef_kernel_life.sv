@@ -5,10 +5,12 @@
 // memories and units are cleared; then the processor starts. wipe_ack_o rises when that is done and wipe_req_i still high; the processor starts after
 // wipe_req_i. halt_i (pulse): the same, but the processor stays in reset until one of those.
 // wipe_i (pulse): RAM, mailbox and units are cleared, kernel memory not; the processor goes on.
-// clear_o is high for one cycle for each of the 65,536 values of clear_addr_o; clear_memory_o says
+// clear_o is high for one cycle for each value of clear_addr_o; clear_memory_o says
 // that kernel memory is meant too.
 `default_nettype none
-module shef_kernel_life (
+module shef_kernel_life #(
+    parameter int unsigned AddrBits = 16
+) (
     input  wire logic   clk_i,
     input  wire logic   rst_ni,
     input  wire logic   wipe_req_i,
@@ -21,7 +23,7 @@ module shef_kernel_life (
     output logic        boot_o,
     output logic        clear_o,
     output logic        clear_memory_o,
-    output logic [15:0] clear_addr_o
+    output logic [AddrBits-1:0] clear_addr_o
 );
 
   typedef enum logic [1:0] {
@@ -32,7 +34,7 @@ module shef_kernel_life (
 
   life_e life_q;
   logic clear_q;
-  logic [15:0] addr_q;
+  logic [AddrBits-1:0] addr_q;
   logic core_rst_nq, core_on_q;
 
   assign boot_o = life_q == L_BOOT;

@@ -2,7 +2,7 @@
 //
 // a: reads; b: reads and writes bytes. A word follows its address by one cycle; what a read gives
 // that meets a write of the same word is not defined. While clear_i is high, b_addr_i is written
-// with zero in every cycle.
+// with zero in every cycle, and zero is read.
 `default_nettype none
 module shef_kernel_ram #(
     parameter int unsigned Words = 65536,
@@ -24,10 +24,10 @@ module shef_kernel_ram #(
 
   always_ff @(posedge clk_i) begin
     for (int i = 0; i < 4; i++) if (we[i]) words_q[b_addr_i][8*i+:8] <= wdata[8*i+:8];
-    b_rdata_o <= words_q[b_addr_i];
+    b_rdata_o <= clear_i ? 32'd0 : words_q[b_addr_i];
   end
 
-  always_ff @(posedge clk_i) a_rdata_o <= words_q[a_addr_i];
+  always_ff @(posedge clk_i) a_rdata_o <= clear_i ? 32'd0 : words_q[a_addr_i];
 
 endmodule
 `default_nettype wire

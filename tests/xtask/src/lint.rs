@@ -21,7 +21,7 @@ pub fn run() -> Result<(), Failure> {
 /// without card memory.
 pub const ACCELERATORS: [&str; 2] = ["digits", "hotp"];
 
-/// All SystemVerilog sources below `dirs`, paths relative to the root: packages first, the shared
+/// All SystemVerilog sources below `dirs` (folders, or single files), paths relative to the root: packages first, the shared
 /// types before all others, then by path.
 pub fn sources(dirs: &[&str]) -> Result<Vec<PathBuf>, Failure> {
     fn walk(dir: &Path, out: &mut Vec<PathBuf>) -> std::io::Result<()> {
@@ -38,7 +38,12 @@ pub fn sources(dirs: &[&str]) -> Result<Vec<PathBuf>, Failure> {
     let root = root();
     let mut found = Vec::new();
     for dir in dirs {
-        walk(&root.join(dir), &mut found).map_err(|e| Failure::failed(format!("{dir}: {e}")))?;
+        let path = root.join(dir);
+        if path.is_file() {
+            found.push(path);
+            continue;
+        }
+        walk(&path, &mut found).map_err(|e| Failure::failed(format!("{dir}: {e}")))?;
     }
     let mut found: Vec<PathBuf> = found.iter().map(|p| p.strip_prefix(&root).unwrap_or(p).to_path_buf()).collect();
     found.sort_by_key(|p| {
@@ -48,27 +53,90 @@ pub fn sources(dirs: &[&str]) -> Result<Vec<PathBuf>, Failure> {
     Ok(found)
 }
 
+/// Where the Security Kernel's subsystem lies, the only RTL of ours around somebody else's.
+const KERNEL: &str = "shell-rtl/rtl/kernel";
+
 /// What ships: the Shield and an accelerator.
 pub fn shipped(accelerator: &str) -> Result<Vec<PathBuf>, Failure> {
-    sources(&["shell-rtl/rtl", &format!("shell-rtl/accel/{accelerator}")])
+    without_kernel(&["shell-rtl/rtl", &format!("shell-rtl/accel/{accelerator}")])
 }
 
 /// What ships, and the simulation shell around it.
 fn design(accelerator: &str) -> Result<Vec<PathBuf>, Failure> {
-    sources(&["shell-rtl/rtl", &format!("shell-rtl/accel/{accelerator}"), "shell-rtl/shell/sim"])
+    without_kernel(&["shell-rtl/rtl", &format!("shell-rtl/accel/{accelerator}"), "shell-rtl/shell/sim"])
 }
+
+fn without_kernel(dirs: &[&str]) -> Result<Vec<PathBuf>, Failure> {
+    Ok(sources(dirs)?.into_iter().filter(|p| !p.starts_with(KERNEL)).collect())
+}
+
+/// The Security Kernel's subsystem with all of ours that it may use.
+pub fn kernel() -> Result<Vec<PathBuf>, Failure> {
+    sources(&[
+        "shell-rtl/rtl/pkg",
+        "shell-rtl/rtl/crypto",
+        "shell-rtl/rtl/core/shef_axil_master.sv",
+        "shell-rtl/rtl/core/shef_axil_slave.sv",
+        KERNEL,
+    ])
+}
+
+/// Its processor: folders to include from, and the sources that the subsystem reaches.
+pub fn ibex(ibex: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
+    let prim = ibex.join("vendor/lowrisc_ip/ip/prim/rtl");
+    let includes = vec![prim.clone(), ibex.join("vendor/lowrisc_ip/dv/sv/dv_utils")];
+    let rtl = IBEX.iter().map(|name| ibex.join(format!("rtl/ibex_{name}.sv")));
+    (includes, rtl.chain(PRIM.iter().map(|name| prim.join(format!("prim_{name}.sv")))).collect())
+}
+
+const IBEX: &[&str] = &[
+    "pkg",
+    "alu",
+    "branch_predict",
+    "compressed_decoder",
+    "controller",
+    "core",
+    "counter",
+    "cs_registers",
+    "csr",
+    "decoder",
+    "dummy_instr",
+    "ex_block",
+    "fetch_fifo",
+    "icache",
+    "id_stage",
+    "if_stage",
+    "load_store_unit",
+    "multdiv_fast",
+    "multdiv_slow",
+    "pmp",
+    "prefetch_buffer",
+    "register_file_ff",
+    "wb_stage",
+];
+const PRIM: &[&str] = &[
+    "cipher_pkg",
+    "lfsr",
+    "onehot_check",
+    "onehot_enc",
+    "onehot_mux",
+    "secded_inv_28_22_dec",
+    "secded_inv_28_22_enc",
+    "secded_inv_39_32_dec",
+    "secded_inv_39_32_enc",
+];
 
 /// What ships behind the hostile bench: its own accelerator has the place of a shipped one, whose
 /// configuration it takes.
 fn bench() -> Result<Vec<PathBuf>, Failure> {
-    let mut all = sources(&["shell-rtl/rtl", "shell-rtl/accel/digits", "shell-rtl/shell/tb"])?;
+    let mut all = without_kernel(&["shell-rtl/rtl", "shell-rtl/accel/digits", "shell-rtl/shell/tb"])?;
     all.retain(|p| !p.starts_with("shell-rtl/accel") || p.ends_with("shef_cfg_pkg.sv"));
     Ok(all)
 }
 
 /// Everything: the designs of all accelerators, and the bench's.
 fn everything() -> Result<BTreeSet<PathBuf>, Failure> {
-    let mut all: BTreeSet<PathBuf> = bench()?.into_iter().collect();
+    let mut all: BTreeSet<PathBuf> = bench()?.into_iter().chain(kernel()?).collect();
     for accelerator in ACCELERATORS {
         all.extend(design(accelerator)?);
     }
@@ -113,18 +181,37 @@ pub fn verilator(binary: &Path) -> Result<(), Failure> {
     }
     for (accelerator, sources, tops) in designs {
         for top in tops {
-            let mut c = Command::new(binary);
-            c.current_dir(root()).args(["--lint-only", "-Wall", "-Wno-fatal", "--top-module", top]);
-            if let Some(lib) = tools::verilator_root(binary) {
-                c.env("VERILATOR_ROOT", lib);
-            }
-            let out = c.args(&sources).output().map_err(|e| Failure::failed(format!("verilator: {e}")))?;
-            let text = String::from_utf8_lossy(&out.stderr);
-            let findings: Vec<_> = text.lines().filter(|l| l.starts_with('%')).collect();
-            if !out.status.success() || !findings.is_empty() {
-                return Err(Failure::failed(format!("{top} with {accelerator}: {} finding(s)\n{text}", findings.len())));
-            }
+            warnings(binary, top, accelerator, |c| {
+                c.args(&sources);
+            })?;
         }
+    }
+    let (includes, foreign) = ibex(&tools::ensure_ibex(&root(), &say)?);
+    // What is not ours is read as synthesis reads it, and its style is its own.
+    let waiver = process::target_dir().join("ibex.vlt");
+    std::fs::write(&waiver, "`verilator_config\nlint_off -file \"*/ibex_*.sv\"\nlint_off -file \"*/prim_*.sv\"\n")
+        .map_err(|e| Failure::failed(format!("{}: {e}", waiver.display())))?;
+    let ours = kernel()?;
+    warnings(binary, "shef_kernel", "Ibex", |c| {
+        c.args(["+define+SYNTHESIS", "-Wno-UNOPTFLAT"]).arg(&waiver).args(includes.iter().map(|i| format!("+incdir+{}", i.display())));
+        let (packages, modules): (Vec<_>, Vec<_>) = ours.iter().chain(&foreign).partition(|p| module_name(p).is_none());
+        c.args(packages).args(modules);
+    })
+}
+
+/// `verilator --lint-only -Wall` on one top.
+fn warnings(binary: &Path, top: &str, with: &str, sources: impl FnOnce(&mut Command)) -> Result<(), Failure> {
+    let mut c = Command::new(binary);
+    c.current_dir(root()).args(["--lint-only", "-Wall", "-Wno-fatal", "--top-module", top]);
+    if let Some(lib) = tools::verilator_root(binary) {
+        c.env("VERILATOR_ROOT", lib);
+    }
+    sources(&mut c);
+    let out = c.output().map_err(|e| Failure::failed(format!("verilator: {e}")))?;
+    let text = String::from_utf8_lossy(&out.stderr);
+    let findings: Vec<_> = text.lines().filter(|l| l.starts_with('%')).collect();
+    if !out.status.success() || !findings.is_empty() {
+        return Err(Failure::failed(format!("{top} with {with}: {} finding(s)\n{text}", findings.len())));
     }
     Ok(())
 }
@@ -147,5 +234,19 @@ pub fn yosys(binary: &Path) -> Result<(), Failure> {
         let mut c = tools::yosys_command(binary);
         process::run(c.current_dir(root()).args(["-q", "-p", &script]), "yosys (read_slang)")?;
     }
-    Ok(())
+    let (includes, foreign) = ibex(&tools::ensure_ibex(&root(), &say)?);
+    let words = |flag: &str, paths: &[PathBuf]| paths.iter().fold(String::new(), |s, p| format!("{s} {flag}{}", below_root(p).display()));
+    let script = format!(
+        "read_slang -j 1 -D SYNTHESIS{}{}{} --top shef_kernel",
+        words("-I ", &includes),
+        words("", &kernel()?),
+        words("", &foreign)
+    );
+    let mut c = tools::yosys_command(binary);
+    process::run(c.current_dir(root()).args(["-q", "-p", &script]), "yosys (read_slang)")
+}
+
+/// yosys reads below the current folder only.
+fn below_root(path: &Path) -> PathBuf {
+    path.strip_prefix(root()).unwrap_or(path).to_path_buf()
 }

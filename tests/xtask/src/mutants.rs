@@ -8,8 +8,8 @@
 //! caught.
 
 use crate::process::{self, Failure, say};
-use crate::root;
 use crate::test::Binary;
+use crate::{root, tools};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -252,6 +252,7 @@ impl Mutant {
         let mut c = binary.command(verilator);
         c.args(["--include-ignored", "--exact", name]);
         c.env("SHEF_ROOT", &copy).env("SHEF_CACHE", process::cache_dir()).stdin(Stdio::null());
+        c.env("SHEF_IBEX", tools::ensure_ibex(&root(), &say)?);
         let out = c.output().map_err(|e| Failure::failed(format!("{}: {e}", binary.name())))?;
         let text = format!("{}{}", String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
         let log = copy.with_extension("log");

@@ -243,7 +243,8 @@ impl Plan {
     /// Tools and packages.
     fn set_up<'a>(&'a self, lanes: &Lanes<'a>) {
         self.add(lanes, VERILATOR, &[], |_| {
-            checked(tools::ensure_verilator(&root(), &say).map_err(Failure::from).map(|path| {
+            let found = tools::ensure_verilator(&root(), &say).and_then(|path| tools::ensure_ibex(&root(), &say).map(|_| path));
+            checked(found.map_err(Failure::from).map(|path| {
                 let _ = self.verilator.set(path);
             }))
         });

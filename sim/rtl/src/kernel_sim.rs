@@ -1,0 +1,464 @@
+//! The Security Kernel's subsystem with what a shell puts around it: boot medium, noise source, the
+//! Shield's kernel port, the fabric, and the host at the mailbox.
+
+use crate::agent::{Agent, Rng, cycle};
+use crate::{AxiLite, Error, Library, OKAY, Port, Result, SLVERR, Sim, Snapshot};
+
+/// The host's side of the mailbox, in bytes from its first one.
+pub mod host {
+    /// Request buffer.
+    pub const REQUEST: u64 = 0;
+    /// Bytes of the request buffer.
+    pub const REQUEST_BYTES: usize = 0x2000;
+    /// Answer buffer.
+    pub const ANSWER: u64 = 0x2000;
+    /// Bytes of the answer that can be read.
+    pub const ANSWER_BYTES: usize = 0x1e00;
+    /// Length of the request: rings.
+    pub const REQ_LEN: u64 = 0x3f00;
+    /// 0 idle, 1 answer ready, 2 busy.
+    pub const STATUS: u64 = 0x3f04;
+    /// Length of the answer.
+    pub const RSP_LEN: u64 = 0x3f08;
+}
+
+/// A noise source: the raw bit of a cycle, counted from the instance's first one, if it gives one.
+pub type Noise = Box<dyn FnMut(u64) -> Option<bool> + Send>;
+
+/// Fair bits from a seed, one each four cycles.
+#[must_use]
+pub fn fair_noise(seed: u64) -> Noise {
+    let mut rng = Rng::new(seed);
+    Box::new(move |cycle| cycle.is_multiple_of(4).then(|| rng.next_u64() >> 63 == 1))
+}
+
+/// What a Shield answers at its kernel port.
+pub trait KernelPort {
+    /// A word, or `None` for an error.
+    fn read(&mut self, offset: u32) -> Option<u32>;
+    /// Whether the word was taken.
+    fn write(&mut self, offset: u32, value: u32) -> bool;
+}
+
+/// What the shell tells the kernel of itself and of the device.
+#[derive(Debug, Clone)]
+pub struct KernelStraps {
+    /// Unique device secret.
+    pub uds: [u8; 32],
+    /// Kind of the root of trust: 0 simulated, 1 shef-boot, 2 board, 3 provider.
+    pub root: u8,
+    /// Name of the target, zero padded.
+    pub target: [u8; 32],
+    /// Digest of the shell.
+    pub shell: [u8; 32],
+    /// What the shell leaves open to the host.
+    pub shell_flags: u8,
+    /// Whether a debug function is on.
+    pub debug: bool,
+    /// Whether the noise is made from a seed.
+    pub seeded: bool,
+}
+
+/// Decides about a whole image: the digest of the design that stands in the fabric from now on, or
+/// `None` for a refusal.
+pub type Accept = Box<dyn FnMut(&[u8]) -> Option<[u8; 32]> + Send>;
+
+/// What is around the subsystem.
+pub struct Around {
+    ports: Ports,
+    /// Content of the boot medium; a word that begins behind its end is an error.
+    pub medium: Vec<u8>,
+    /// The noise source.
+    pub noise: Noise,
+    /// The Shield; without one nothing answers.
+    pub shield: Option<Box<dyn KernelPort + Send>>,
+    /// Decides about images.
+    pub accept: Accept,
+    /// What came over the configuration port since the last begin.
+    pub image: Vec<u8>,
+    /// Whether the last word came.
+    pub whole: bool,
+    /// The design in the fabric.
+    pub design: Option<[u8; 32]>,
+    cycle: u64,
+    asked: Option<u64>,
+    krn_write: Option<(u32, u32)>,
+    krn_read: Option<u32>,
+    krn_taken: bool,
+    cfg: Cfg,
+}
+
+#[derive(Default)]
+struct Cfg {
+    cleared: bool,
+    word: Option<(u32, bool)>,
+    refused: bool,
+}
+
+struct Ports {
+    medium: [Port; 5],
+    noise: [Port; 2],
+    aw: [Port; 3],
+    w: [Port; 3],
+    b: [Port; 3],
+    ar: [Port; 3],
+    r: [Port; 4],
+    cfg: [Port; 9],
+}
+
+impl Ports {
+    fn new(sim: &Sim) -> Result<Self> {
+        let p = |n: &str| sim.port(n);
+        Ok(Self {
+            medium: [p("medium_valid_o")?, p("medium_addr_o")?, p("medium_ready_i")?, p("medium_data_i")?, p("medium_err_i")?],
+            noise: [p("noise_valid_i")?, p("noise_bit_i")?],
+            aw: [p("krn_awvalid_o")?, p("krn_awready_i")?, p("krn_awaddr_o")?],
+            w: [p("krn_wvalid_o")?, p("krn_wready_i")?, p("krn_wdata_o")?],
+            b: [p("krn_bvalid_i")?, p("krn_bready_o")?, p("krn_bresp_i")?],
+            ar: [p("krn_arvalid_o")?, p("krn_arready_i")?, p("krn_araddr_o")?],
+            r: [p("krn_rvalid_i")?, p("krn_rready_o")?, p("krn_rdata_i")?, p("krn_rresp_i")?],
+            cfg: [
+                p("cfg_begin_o")?,
+                p("cfg_clear_o")?,
+                p("cfg_valid_o")?,
+                p("cfg_ready_i")?,
+                p("cfg_data_o")?,
+                p("cfg_last_o")?,
+                p("cfg_active_i")?,
+                p("cfg_error_i")?,
+                p("design_i")?,
+            ],
+        })
+    }
+}
+
+impl Around {
+    fn new(sim: &Sim) -> Result<Self> {
+        Ok(Self {
+            ports: Ports::new(sim)?,
+            medium: Vec::new(),
+            noise: fair_noise(1),
+            shield: None,
+            accept: Box::new(|_| None),
+            image: Vec::new(),
+            whole: false,
+            design: None,
+            cycle: 0,
+            asked: None,
+            krn_write: None,
+            krn_read: None,
+            krn_taken: false,
+            cfg: Cfg::default(),
+        })
+    }
+
+    fn drive_medium(&mut self, sim: &mut Sim) {
+        let [_, _, ready, data, err] = self.ports.medium;
+        let word = self.asked.map(|addr| {
+            let at = usize::try_from(addr * 4).unwrap_or(usize::MAX);
+            let bytes = self.medium.get(at..).filter(|rest| !rest.is_empty());
+            bytes.map(|rest| {
+                let mut word = [0; 4];
+                let n = rest.len().min(4);
+                word[..n].copy_from_slice(&rest[..n]);
+                u32::from_le_bytes(word)
+            })
+        });
+        sim.set(ready, u64::from(word.is_some()));
+        sim.set(data, word.flatten().map_or(0, u64::from));
+        sim.set(err, u64::from(word == Some(None)));
+    }
+
+    fn drive_shield(&mut self, sim: &mut Sim) {
+        let Some(shield) = &mut self.shield else { return };
+        if std::mem::take(&mut self.krn_taken) {
+            sim.set(self.ports.b[0], 0);
+            sim.set(self.ports.r[0], 0);
+        }
+        let resp = |ok: bool| if ok { OKAY } else { SLVERR };
+        for p in [self.ports.aw[1], self.ports.w[1], self.ports.ar[1]] {
+            sim.set(p, 0);
+        }
+        if let Some((offset, value)) = self.krn_write.take() {
+            let ok = shield.write(offset, value);
+            sim.set(self.ports.aw[1], 1);
+            sim.set(self.ports.w[1], 1);
+            sim.set(self.ports.b[2], resp(ok));
+        } else if let Some(offset) = self.krn_read.take() {
+            let word = shield.read(offset);
+            sim.set(self.ports.ar[1], 1);
+            sim.set(self.ports.r[2], word.map_or(0, u64::from));
+            sim.set(self.ports.r[3], resp(word.is_some()));
+        }
+    }
+
+    fn drive_fabric(&mut self, sim: &mut Sim) {
+        let cfg = std::mem::take(&mut self.cfg);
+        let mut refused = cfg.refused;
+        if cfg.cleared {
+            // The Shield goes, and what it was asked with it.
+            (self.krn_write, self.krn_read) = (None, None);
+            for p in [self.ports.aw[1], self.ports.w[1], self.ports.b[0], self.ports.ar[1], self.ports.r[0]] {
+                sim.set(p, 0);
+            }
+            self.image.clear();
+            self.whole = false;
+            self.design = None;
+            refused = false;
+        } else if let Some((word, last)) = cfg.word {
+            self.image.extend_from_slice(&word.to_le_bytes());
+            if last {
+                self.whole = true;
+                self.design = (self.accept)(&self.image);
+                refused = self.design.is_none();
+            }
+        }
+        if cfg.cleared || cfg.word.is_some_and(|(_, last)| last) {
+            sim.set(self.ports.cfg[6], u64::from(self.design.is_some()));
+            sim.set(self.ports.cfg[7], u64::from(refused));
+            sim.raw_mut(self.ports.cfg[8])[..32].copy_from_slice(&self.design.unwrap_or_default());
+        }
+        self.cfg.refused = refused;
+    }
+}
+
+impl Agent for Around {
+    #[expect(clippy::cast_possible_truncation, reason = "ports of at most 32 bits")]
+    fn sample(&mut self, sim: &Sim) {
+        let high = |p: Port| sim.get(p) != 0;
+        let word = |p: Port| sim.get(p) as u32;
+        let p = &self.ports;
+        self.asked = (high(p.medium[0]) && !high(p.medium[2])).then(|| sim.get(p.medium[1]));
+        if self.shield.is_some() {
+            if high(p.aw[0]) && high(p.w[0]) && !high(p.aw[1]) {
+                self.krn_write = Some((word(p.aw[2]), word(p.w[2])));
+            }
+            if high(p.ar[0]) && !high(p.ar[1]) {
+                self.krn_read = Some(word(p.ar[2]));
+            }
+            self.krn_taken = (high(p.b[0]) && high(p.b[1])) || (high(p.r[0]) && high(p.r[1]));
+        }
+        self.cfg.cleared = high(p.cfg[0]) || high(p.cfg[1]);
+        self.cfg.word = (high(p.cfg[2]) && high(p.cfg[3])).then(|| (word(p.cfg[4]), high(p.cfg[5])));
+    }
+
+    fn drive(&mut self, sim: &mut Sim) {
+        // The answer follows when address and data were taken.
+        let answers = [(self.ports.aw[1], self.ports.b[0]), (self.ports.ar[1], self.ports.r[0])];
+        let due = answers.map(|(taken, valid)| (sim.get(taken) != 0).then_some(valid));
+        self.drive_medium(sim);
+        self.drive_shield(sim);
+        for valid in due.into_iter().flatten() {
+            sim.set(valid, 1);
+        }
+        self.drive_fabric(sim);
+        self.cycle += 1;
+        let bit = (self.noise)(self.cycle);
+        sim.set(self.ports.noise[0], u64::from(bit.is_some()));
+        sim.set(self.ports.noise[1], u64::from(bit == Some(true)));
+    }
+}
+
+/// State of a [`KernelSim`] at one moment; the noise goes on.
+pub struct KernelSnapshot {
+    model: Snapshot,
+    image: Vec<u8>,
+    whole: bool,
+    design: Option<[u8; 32]>,
+    refused: bool,
+}
+
+impl KernelSnapshot {
+    /// Every register and memory of the subsystem.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        self.model.bytes()
+    }
+}
+
+/// An instance of `shef_kernel`.
+pub struct KernelSim {
+    sim: Sim,
+    host: AxiLite,
+    /// What is around it.
+    pub around: Around,
+}
+
+impl KernelSim {
+    /// In reset.
+    ///
+    /// # Errors
+    /// When the library is of another design.
+    pub fn new(lib: &Library, straps: &KernelStraps) -> Result<Self> {
+        let mut sim = Sim::new(lib)?;
+        let (host, around) = (AxiLite::new(&sim, "host_")?, Around::new(&sim)?);
+        sim.set(around.ports.cfg[3], 1);
+        let mut kernel = Self { sim, host, around };
+        kernel.strap(straps)?;
+        kernel.reset();
+        Ok(kernel)
+    }
+
+    /// Tells the kernel something else of the shell and the device.
+    ///
+    /// # Errors
+    /// When the design has not the ports.
+    pub fn strap(&mut self, straps: &KernelStraps) -> Result<()> {
+        for (name, bytes) in [("uds_i", &straps.uds), ("target_i", &straps.target), ("shell_i", &straps.shell)] {
+            let port = self.sim.port_of(name, 256)?;
+            self.sim.raw_mut(port).copy_from_slice(bytes);
+        }
+        for (name, value) in [
+            ("root_i", straps.root),
+            ("shell_flags_i", straps.shell_flags),
+            ("debug_i", straps.debug.into()),
+            ("noise_seeded_i", straps.seeded.into()),
+        ] {
+            let port = self.sim.port(name)?;
+            self.sim.set(port, value.into());
+        }
+        Ok(())
+    }
+
+    /// Resets the subsystem; what the fabric holds stays until the kernel clears it.
+    pub fn reset(&mut self) {
+        self.host.abort(&mut self.sim);
+        self.sim.poke("rst_ni", 0);
+        self.step(4);
+        self.sim.poke("rst_ni", 1);
+    }
+
+    /// Asks for a wipe until it is acknowledged, and then for no more.
+    ///
+    /// # Errors
+    /// When it is not.
+    pub fn wipe(&mut self) -> Result<()> {
+        self.sim.poke("wipe_req_i", 1);
+        let done = self.step_until(200_000, |sim| sim.peek("wipe_ack_o") == 1);
+        self.sim.poke("wipe_req_i", 0);
+        done.map(|_| ()).ok_or(Error::Hang { what: "wipe of the kernel", cycles: 200_000 })
+    }
+
+    /// So many cycles.
+    pub fn step(&mut self, cycles: u64) {
+        for _ in 0..cycles {
+            cycle(&mut self.sim, &mut [&mut self.around]);
+        }
+    }
+
+    /// Cycles until `done` holds, or `None` after `limit`.
+    pub fn step_until(&mut self, limit: u64, mut done: impl FnMut(&Sim) -> bool) -> Option<u64> {
+        (1..=limit).find(|_| {
+            cycle(&mut self.sim, &mut [&mut self.around]);
+            done(&self.sim)
+        })
+    }
+
+    /// Cycles since the instance was made.
+    #[must_use]
+    pub fn cycles(&self) -> u64 {
+        self.sim.cycles()
+    }
+
+    /// The first alert since reset, 0 for none.
+    #[must_use]
+    pub fn alert(&self) -> u64 {
+        self.sim.peek("alert_o")
+    }
+
+    /// Whether boot is over.
+    #[must_use]
+    pub fn ready(&self) -> bool {
+        self.sim.peek("ready_o") == 1
+    }
+
+    /// Runs until boot is over or an alert comes; the cycles that it took.
+    ///
+    /// # Errors
+    /// When neither happens.
+    pub fn boot(&mut self, limit: u64) -> Result<u64> {
+        let (ready, alert) = (self.sim.port("ready_o")?, self.sim.port("alert_o")?);
+        self.step_until(limit, |sim| sim.get(ready) != 0 || sim.get(alert) != 0).ok_or(Error::Hang { what: "boot", cycles: limit })
+    }
+
+    /// Reads a word of the host's side; `None` when it is refused.
+    ///
+    /// # Errors
+    /// When there is no answer.
+    pub fn host_read(&mut self, offset: u64) -> Result<Option<u32>> {
+        self.host.read(&mut self.sim, &mut [&mut self.around], offset)
+    }
+
+    /// Writes a word of the host's side; whether it was taken.
+    ///
+    /// # Errors
+    /// When there is no answer.
+    pub fn host_write(&mut self, offset: u64, value: u32) -> Result<bool> {
+        self.host.write(&mut self.sim, &mut [&mut self.around], offset, value)
+    }
+
+    /// Writes a request and rings; whether all of it was taken.
+    ///
+    /// # Errors
+    /// When an access has no answer.
+    pub fn send(&mut self, request: &[u8]) -> Result<bool> {
+        for (n, chunk) in request.chunks(4).enumerate() {
+            let mut word = [0; 4];
+            word[..chunk.len()].copy_from_slice(chunk);
+            if !self.host_write(host::REQUEST + 4 * n as u64, u32::from_le_bytes(word))? {
+                return Ok(false);
+            }
+        }
+        self.host_write(host::REQ_LEN, u32::try_from(request.len()).unwrap_or(u32::MAX))
+    }
+
+    /// The answer to the request that was sent, within so many cycles; `None` when it does not come.
+    ///
+    /// # Errors
+    /// When an access has no answer.
+    pub fn receive(&mut self, limit: u64) -> Result<Option<Vec<u8>>> {
+        let end = self.cycles() + limit;
+        while self.host_read(host::STATUS)? != Some(1) {
+            if self.cycles() > end {
+                return Ok(None);
+            }
+            self.step(200);
+        }
+        let len = self.host_read(host::RSP_LEN)?.unwrap_or(0) as usize;
+        let mut answer = Vec::new();
+        for n in 0..len.min(host::ANSWER_BYTES).div_ceil(4) {
+            answer.extend_from_slice(&self.host_read(host::ANSWER + 4 * n as u64)?.unwrap_or(0).to_le_bytes());
+        }
+        answer.truncate(len);
+        Ok(Some(answer))
+    }
+
+    /// The state of everything but medium and noise.
+    ///
+    /// # Errors
+    /// When the design was built without [`crate::DesignSpec::savable`].
+    pub fn save(&self) -> Result<KernelSnapshot> {
+        let around = &self.around;
+        Ok(KernelSnapshot {
+            model: self.sim.save()?,
+            image: around.image.clone(),
+            whole: around.whole,
+            design: around.design,
+            refused: around.cfg.refused,
+        })
+    }
+
+    /// Puts back what [`KernelSim::save`] gave.
+    ///
+    /// # Errors
+    /// When it is of another design.
+    pub fn restore(&mut self, snapshot: &KernelSnapshot) -> Result<()> {
+        self.host.abort(&mut self.sim);
+        self.sim.restore(&snapshot.model)?;
+        let around = &mut self.around;
+        around.image.clone_from(&snapshot.image);
+        (around.whole, around.design) = (snapshot.whole, snapshot.design);
+        around.cfg = Cfg { refused: snapshot.refused, ..Cfg::default() };
+        Ok(())
+    }
+}

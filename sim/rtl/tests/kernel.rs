@@ -1,0 +1,475 @@
+//! `shef_kernel` with a test program in its ROM: memory map, locks, traps, mailbox, watchdog, wipes,
+//! units and ports, and that the host reaches nothing but the mailbox.
+
+#[path = "kernel/rv32.rs"]
+mod rv32;
+
+use rv32::{Ask, Asm, MTVEC};
+use sha2::{Digest, Sha256};
+use shef_rtl::kernel_sim::{fair_noise, host};
+use shef_rtl::{KernelPort, KernelSim, KernelStraps, Library, build, kernel_spec};
+use std::sync::OnceLock;
+
+const MEMORY: u32 = 0x1000_0000;
+const RAM: u32 = 0x2000_0000;
+const MEDIUM: u32 = 0x3000_0000;
+const SYS: u32 = 0x4000_0000;
+const CONTROL: u32 = SYS + 4;
+const STATUS: u32 = SYS + 8;
+const ALERT: u32 = SYS + 0xc;
+const TIMER: u32 = SYS + 0x10;
+const WATCHDOG: u32 = SYS + 0x18;
+const UDS: u32 = SYS + 0x20;
+const MAILBOX: u32 = 0x4000_1000;
+const SHIELD: u32 = 0x4000_2000;
+const NOISE: u32 = 0x4000_3000;
+const REQUEST: u32 = 0x4000_4000;
+const ANSWER: u32 = 0x4000_6000;
+const P256: u32 = 0x4000_8000;
+const HASH: u32 = 0x4000_9000;
+const AES: u32 = 0x4000_a000;
+const CONFIG: u32 = 0x4000_b000;
+/// Load and store access faults, as the program tells them.
+const FETCH_FAULT: u32 = 1 + 1;
+const LOAD_FAULT: u32 = 5 + 1;
+const STORE_FAULT: u32 = 7 + 1;
+
+fn library() -> &'static Library {
+    static LIB: OnceLock<Library> = OnceLock::new();
+    LIB.get_or_init(|| {
+        let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernel-probe");
+        std::fs::create_dir_all(&folder).expect("folder");
+        std::fs::write(folder.join("shef_kernel_rom_pkg.sv"), rv32::package(&rv32::probe())).expect("package");
+        build(&kernel_spec(Some(&folder)).expect("sources").savable()).expect("model")
+    })
+}
+
+fn straps() -> KernelStraps {
+    let mut target = [0; 32];
+    target[..4].copy_from_slice(b"test");
+    KernelStraps {
+        uds: core::array::from_fn(|i| 0xa0 + i as u8),
+        root: 0,
+        target,
+        shell: core::array::from_fn(|i| 0x10 + i as u8),
+        shell_flags: 5,
+        debug: false,
+        seeded: true,
+    }
+}
+
+struct Kernel(KernelSim);
+
+impl Kernel {
+    fn new() -> Self {
+        Self(KernelSim::new(library(), &straps()).expect("instance"))
+    }
+
+    /// Asks the program; the word and what trapped, or `None` when no answer came in so many cycles.
+    fn within(&mut self, cycles: u64, request: [u32; 4]) -> Option<(u32, u32)> {
+        let request: Vec<u8> = request.iter().flat_map(|w| w.to_le_bytes()).collect();
+        // The subsystem clears itself first.
+        while !self.0.send(&request).expect("host port") {
+            self.0.step(1000);
+        }
+        let answer = self.0.receive(cycles).expect("host port")?;
+        let word = |n: usize| u32::from_le_bytes(answer[4 * n..4 * n + 4].try_into().expect("word"));
+        Some((word(0), word(1)))
+    }
+
+    fn ask(&mut self, ask: Ask, address: u32, value: u32) -> (u32, u32) {
+        self.within(300_000, [ask as u32, address, value, 0]).expect("an answer")
+    }
+
+    fn read(&mut self, address: u32) -> u32 {
+        let (word, trap) = self.ask(Ask::Read, address, 0);
+        assert_eq!(trap, 0, "read of {address:#x}");
+        word
+    }
+
+    fn write(&mut self, address: u32, value: u32) {
+        assert_eq!(self.ask(Ask::Write, address, value).1, 0, "write of {address:#x}");
+    }
+
+    fn bytes(&mut self, address: u32, len: u32) -> Vec<u8> {
+        (0..len / 4).flat_map(|n| self.read(address + 4 * n).to_le_bytes()).collect()
+    }
+
+    fn bytes_of_unit(&mut self, unit: u32, len: u32) -> Vec<u8> {
+        (0..len / 4).flat_map(|_| self.read(unit + 8).to_le_bytes()).collect()
+    }
+
+    /// Writes of `CONTROL` may take mailbox and answer with them.
+    fn control(&mut self, bit: u32) -> Option<(u32, u32)> {
+        self.within(100_000, [Ask::Write as u32, CONTROL, 1 << bit, 0])
+    }
+
+    fn or(&mut self, address: u32, words: u32) -> u32 {
+        let answer = self.within(1_000_000, [Ask::Or as u32, address, words, 0]);
+        let (word, trap) = answer.expect("an answer");
+        assert_eq!(trap, 0);
+        word
+    }
+
+    fn fill(&mut self, address: u32, words: u32, value: u32) {
+        assert_eq!(self.within(1_000_000, [Ask::Fill as u32, address, words, value]), Some((0, 0)));
+    }
+}
+
+#[test]
+fn identity_comes_from_the_shell_and_the_secret_locks() {
+    let mut k = Kernel::new();
+    assert_eq!(k.read(SYS), u32::from_le_bytes(*b"SHEK"));
+    let straps = straps();
+    assert_eq!(k.bytes(SYS + 0x40, 32), straps.target);
+    assert_eq!(k.bytes(SYS + 0x60, 32), straps.shell);
+    assert_eq!((k.read(SYS + 0x1c), k.read(SYS + 0x80)), (0, 5));
+    assert_eq!(k.bytes(UDS, 32), straps.uds);
+    assert_eq!(k.read(STATUS) & 1, 0);
+    assert_eq!(k.control(0), Some((0, 0)));
+    assert_eq!(k.bytes(UDS, 32), [0; 32]);
+    assert_eq!(k.read(STATUS) & 1, 1);
+    // Nothing opens it again but a reset.
+    for address in (SYS..SYS + 0x84).step_by(4).filter(|a| ![CONTROL, WATCHDOG, ALERT].contains(a)) {
+        k.ask(Ask::Write, address, 0);
+        k.ask(Ask::Write, address, u32::MAX);
+    }
+    assert_eq!(k.bytes(UDS, 32), [0; 32]);
+    k.0.reset();
+    assert_eq!(k.bytes(UDS, 32), straps.uds);
+}
+
+#[test]
+fn what_is_nowhere_traps() {
+    let mut k = Kernel::new();
+    k.0.around.medium = vec![1, 2, 3, 4, 5];
+    let (good, read, write) = ((0, 0), LOAD_FAULT, STORE_FAULT);
+    // Address, what a read gives as trap, and a write.
+    for (address, on_read, on_write) in [
+        (0x0000_0000, 0, write),
+        (0x0000_fffc, 0, write),
+        (0x0001_0000, read, write),
+        (0x0fff_fffc, read, write),
+        (MEMORY, 0, 0),
+        (MEMORY + 0x3_fffc, 0, 0),
+        (MEMORY + 0x4_0000, read, write),
+        (RAM, 0, 0),
+        (RAM + 0x3_fffc, 0, 0),
+        (RAM + 0x4_0000, read, write),
+        (RAM - 4, read, write),
+        (MEDIUM, 0, write),
+        (MEDIUM + 4, 0, write),
+        (MEDIUM + 8, read, write),
+        (MEDIUM + 0xf_fffc, read, write),
+        (MEDIUM + 0x10_0000, read, write),
+        (SYS, 0, write),
+        (SYS + 0x84, read, write),
+        (MAILBOX, 0, write),
+        (MAILBOX + 0xc, read, write),
+        (NOISE, 0, write),
+        (NOISE + 8, read, write),
+        (REQUEST, 0, write),
+        (ANSWER, read, 0),
+        (P256, read, 0),
+        (P256 + 0x14, read, write),
+        (HASH + 4, 0, write),
+        (AES + 0x14, read, write),
+        (CONFIG, read, 0),
+        (CONFIG + 8, read, write),
+        (CONFIG + 0x1000, read, write),
+        (0x8000_0000, read, write),
+        (0x9000_0000, read, write),
+        (0xffff_fffc, read, write),
+    ] {
+        assert_eq!(k.ask(Ask::Read, address, 0).1, on_read, "read of {address:#x}");
+        // CMD 15 of a unit and 0 at the configuration port do nothing.
+        let value = if address == CONFIG { 0 } else { 15 };
+        assert_eq!(k.ask(Ask::Write, address, value).1, on_write, "write of {address:#x}");
+    }
+    assert_eq!(k.read(MEDIUM), 0x0403_0201);
+    assert_eq!(k.read(MEDIUM + 4), 5);
+    // Less than a word: memories and the answer only.
+    assert_eq!(k.ask(Ask::WriteByte, RAM + 1, 0x77), good);
+    assert_eq!(k.read(RAM), 0x7700 | 15);
+    assert_eq!(k.ask(Ask::WriteByte, ANSWER + 9, 1), good);
+    for address in [ALERT, MAILBOX + 8, HASH + 8, CONFIG, SHIELD] {
+        assert_eq!(k.ask(Ask::WriteByte, address, 1).1, write, "{address:#x}");
+    }
+    // Instructions come from ROM and kernel memory.
+    k.write(MEMORY, 0x0000_8067); // ret
+    assert_eq!(k.ask(Ask::Call, MEMORY, 0), good);
+    k.write(RAM, 0x0000_8067);
+    for address in [RAM, MEDIUM, REQUEST, ANSWER, 0x5000_0000] {
+        assert_eq!(k.ask(Ask::Call, address, 0).1, FETCH_FAULT, "{address:#x}");
+    }
+    assert_eq!(k.0.alert(), 0);
+}
+
+#[test]
+fn memories_are_clear_after_reset_wipe_watchdog_and_halt() {
+    const CANARY: u32 = 0x5ec2_e7aa;
+    let canary = |k: &Kernel| k.0.save().expect("savable").bytes().windows(4).filter(|w| *w == CANARY.to_le_bytes()).count();
+    let mut k = Kernel::new();
+    assert_eq!(k.or(RAM, 0x1_0000), 0, "RAM after power-on");
+    assert_eq!(k.or(MEMORY, 0x1_0000), 0, "kernel memory after power-on");
+    k.fill(RAM, 0x1_0000, CANARY);
+    k.fill(MEMORY, 0x1_0000, CANARY);
+    // A key in the hash unit; the answer and two registers of the processor.
+    k.write(HASH, 1);
+    for _ in 0..8 {
+        k.write(HASH + 8, CANARY);
+    }
+    k.within(1000, [Ask::Write as u32, ANSWER + 0x100, CANARY, CANARY]).expect("an answer");
+    let filled = k.0.save().expect("savable");
+    assert!(canary(&k) > 0x2_0000);
+    k.0.reset();
+    k.0.step(65_600);
+    assert_eq!(canary(&k), 0, "reset");
+    // Before it is acknowledged.
+    k.0.restore(&filled).expect("same design");
+    k.0.wipe().expect("acknowledged");
+    assert_eq!(canary(&k), 0, "wipe");
+    // The watchdog, and its alert.
+    k.0.restore(&filled).expect("same design");
+    k.write(WATCHDOG, 1000);
+    k.0.step(70_000);
+    assert_eq!((k.0.alert(), canary(&k)), (6, 0), "watchdog");
+    assert_eq!(k.read(WATCHDOG), 0);
+    // CONTROL.WIPE leaves kernel memory, and takes the answer.
+    k.0.restore(&filled).expect("same design");
+    assert_eq!(k.control(1), None);
+    // The words that its ports read last are among what is found.
+    assert!((0x1_0000..=0x1_0002).contains(&canary(&k)), "kernel memory alone");
+    assert_eq!(k.read(MEMORY), CANARY);
+    // A halt takes all and answers nothing; the host can still knock.
+    k.0.restore(&filled).expect("same design");
+    assert_eq!(k.control(2), None);
+    assert_eq!(canary(&k), 0, "halt");
+    assert_eq!(k.within(10_000, [Ask::Read as u32, SYS, 0, 0]), None);
+    k.0.reset();
+    assert_eq!(k.or(RAM, 0x1_0000), 0, "RAM after all");
+}
+
+#[test]
+fn the_watchdog_stops_in_boot_only() {
+    let mut k = Kernel::new();
+    k.write(WATCHDOG, 100_000);
+    assert!(k.read(WATCHDOG) < 100_000);
+    k.write(WATCHDOG, 0);
+    k.0.step(200_000);
+    assert_eq!((k.0.alert(), k.0.ready()), (0, false));
+    assert_eq!(k.control(3), Some((0, 0)));
+    assert!(k.0.ready());
+    k.write(WATCHDOG, 100_000);
+    k.write(WATCHDOG, 0);
+    assert_ne!(k.read(WATCHDOG), 0);
+    k.0.step(110_000);
+    assert_eq!((k.0.alert(), k.0.ready()), (6, false));
+    // The timer began anew.
+    assert!(k.read(TIMER) < 200_000);
+    let (low, high) = (k.read(TIMER), k.read(TIMER + 4));
+    assert!(low > 0 && high == 0);
+}
+
+#[test]
+fn a_trap_inside_a_trap_halts_with_an_alert() {
+    let mut k = Kernel::new();
+    // Its own trap vector lies nowhere.
+    let mut program = Asm::default();
+    program.li(6, 0x5000_0000).csrw(MTVEC, 6).li(6, 0x6000_0000).lw(6, 0, 6);
+    for (n, word) in program.words().iter().enumerate() {
+        k.write(MEMORY + 4 * n as u32, *word);
+    }
+    assert_eq!(k.within(1000, [Ask::Call as u32, MEMORY, 0, 0]), None);
+    assert_eq!(k.0.alert(), 1);
+    k.0.reset();
+    assert_eq!(k.0.alert(), 0);
+    // The first alert stays.
+    k.write(ALERT, 2);
+    k.write(ALERT, 4);
+    assert_eq!((k.0.alert(), k.read(ALERT)), (2, 2));
+}
+
+#[test]
+fn a_message_is_whole_and_has_one_owner() {
+    let mut k = Kernel::new();
+    // No write while the subsystem clears itself.
+    assert!(!k.0.host_write(host::REQUEST, 1).unwrap());
+    k.read(SYS);
+    assert!(k.0.host_write(host::REQUEST + 0x100, 0x1234_5678).unwrap());
+    // The request of `ask` is itself what is read here: word 1 is the address.
+    assert_eq!(k.read(REQUEST + 4), REQUEST + 4);
+    assert_eq!(k.read(REQUEST + 0x100), 0x1234_5678);
+    assert_eq!(k.read(MAILBOX), 16);
+    // While the kernel has it, nothing changes and nothing shows.
+    let loops: Vec<u32> = Asm::default().label("here").jump("here").words();
+    k.write(MEMORY, loops[0]);
+    let request: Vec<u8> = [Ask::Call as u32, MEMORY, 0, 0].iter().flat_map(|w| w.to_le_bytes()).collect();
+    assert!(k.0.send(&request).unwrap());
+    k.0.step(100);
+    assert_eq!(k.0.host_read(host::STATUS).unwrap(), Some(2));
+    for offset in [host::REQUEST, host::REQUEST + 0x1ffc, host::REQ_LEN] {
+        assert!(!k.0.host_write(offset, 7).unwrap(), "{offset:#x}");
+    }
+    assert_eq!(k.0.host_read(host::ANSWER).unwrap(), Some(0));
+    assert_eq!(k.0.host_read(host::RSP_LEN).unwrap(), Some(0));
+    k.0.reset();
+    assert_eq!(k.read(REQUEST + 0x100), 0);
+    // A length that no buffer has is told as it is.
+    k.write(MEMORY, 0x0000_8067);
+    k.0.host_write(host::REQUEST, Ask::Read as u32).unwrap();
+    k.0.host_write(host::REQUEST + 4, MAILBOX).unwrap();
+    k.0.host_write(host::REQ_LEN, 0xffff_fff0).unwrap();
+    let answer = k.0.receive(10_000).unwrap().expect("an answer");
+    assert_eq!(answer[..4], 0xffff_fff0_u32.to_le_bytes());
+}
+
+#[test]
+fn the_host_reaches_nothing_but_the_mailbox() {
+    let mut k = Kernel::new();
+    k.read(SYS);
+    for offset in (0..0x4000).step_by(4) {
+        let readable =
+            (host::ANSWER..host::ANSWER + host::ANSWER_BYTES as u64).contains(&offset) || [host::STATUS, host::RSP_LEN].contains(&offset);
+        assert_eq!(k.0.host_read(offset).unwrap().is_some(), readable, "read of {offset:#x}");
+        if offset != host::REQ_LEN {
+            let writable = offset < host::REQUEST_BYTES as u64;
+            assert_eq!(k.0.host_write(offset, 0xffff_ffff).unwrap(), writable, "write of {offset:#x}");
+        }
+    }
+}
+
+#[test]
+fn units_compute() {
+    let mut k = Kernel::new();
+    // SHA-256 of 70 bytes, in words and bytes.
+    let message: Vec<u8> = (0..70).collect();
+    k.write(HASH, 0);
+    k.write(HASH, 2 | 70 << 16);
+    for word in message[..68].chunks(4) {
+        k.write(HASH + 8, u32::from_le_bytes(word.try_into().unwrap()));
+    }
+    k.write(HASH + 12, 68);
+    k.write(HASH + 12, 69);
+    k.write(HASH, 3);
+    let mut digest: Vec<u8> = (0..7).flat_map(|_| k.read(HASH + 8).to_le_bytes()).collect();
+    digest.extend((0..4).map(|_| k.read(HASH + 12) as u8));
+    assert_eq!(digest, Sha256::digest(&message)[..]);
+    assert_eq!(k.read(HASH + 4), 0x4003);
+    // k G for k = 1: the base point.
+    k.write(P256, 0);
+    for n in 0..8 {
+        k.write(P256 + 8, if n == 7 { 0x0100_0000 } else { 0 });
+    }
+    k.write(P256, 4);
+    k.write(P256, 7);
+    let x = k.bytes_of_unit(P256, 32);
+    assert_eq!(hex::encode(&x), "6b17d1f2e12c4247f8bce6e563a440f277037d812deb33a0f4a13945d898c296");
+    assert_eq!(k.read(P256 + 4) & 2, 2);
+    // AES-128-GCM, zero key, zero nonce, 16 zero bytes: test case 2 of the GCM specification.
+    k.write(AES, 0);
+    for _ in 0..7 {
+        k.write(AES + 8, 0);
+    }
+    k.write(AES, 2 | 16 << 16);
+    let mut sealed = Vec::new();
+    for _ in 0..4 {
+        k.write(AES + 8, 0);
+        sealed.extend(k.read(AES + 8).to_le_bytes());
+    }
+    k.write(AES, 3);
+    sealed.extend(k.bytes_of_unit(AES, 16));
+    assert_eq!(hex::encode(&sealed), "0388dace60b6a392f328c2b971b2fe78ab6e47d42cec13bdf53a67b21257bddf");
+    // What cannot be served is a bus error, and a wipe mends the unit.
+    assert_eq!(k.ask(Ask::Read, HASH + 8, 0), (0, LOAD_FAULT));
+    k.write(HASH + 8, 1);
+    assert_eq!(k.ask(Ask::Write, HASH, 0).1, STORE_FAULT);
+    k.write(HASH + 16, 1);
+    assert_eq!(k.read(HASH + 4) & 1, 1);
+}
+
+#[test]
+fn noise_is_tested_and_each_word_is_read_once() {
+    let mut k = Kernel::new();
+    k.0.step(80_000 + 4 * 4096);
+    assert_eq!(k.read(NOISE), 0x803);
+    let first = k.read(NOISE + 4);
+    k.0.step(200);
+    let second = k.read(NOISE + 4);
+    assert!(first != 0 && second != 0 && first != second);
+    k.0.around.noise = Box::new(|_| Some(true));
+    k.0.step(100);
+    assert_eq!(k.read(NOISE), 0x900);
+    assert_eq!(k.read(NOISE + 4), 0);
+    // It stays so, whatever the source does, until a reset.
+    k.0.around.noise = fair_noise(3);
+    k.0.step(40_000);
+    assert_eq!(k.read(NOISE), 0x900);
+    k.0.reset();
+    k.0.step(80_000 + 4 * 4096);
+    assert_eq!(k.read(NOISE), 0x803);
+}
+
+struct Registers([u32; 4]);
+
+impl KernelPort for Registers {
+    fn read(&mut self, offset: u32) -> Option<u32> {
+        self.0.get(offset as usize / 4).copied()
+    }
+    fn write(&mut self, offset: u32, value: u32) -> bool {
+        self.0.get_mut(offset as usize / 4).is_some_and(|word| {
+            *word = value;
+            true
+        })
+    }
+}
+
+#[test]
+fn the_shield_answers_or_is_said_to_be_absent() {
+    let mut k = Kernel::new();
+    let absent = |k: &mut Kernel| k.read(STATUS) >> 4 & 1;
+    assert_eq!((k.read(SHIELD), absent(&mut k)), (0, 1));
+    k.0.around.shield = Some(Box::new(Registers([1, 2, 3, 4])));
+    // It did not answer: it is not asked again before another design stands there.
+    assert_eq!((k.read(SHIELD + 4), absent(&mut k)), (0, 1));
+    k.write(CONFIG, 4);
+    assert_eq!((k.read(SHIELD + 4), absent(&mut k)), (2, 0));
+    k.write(SHIELD + 8, 0xdead_beef);
+    assert_eq!(absent(&mut k), 0);
+    assert_eq!(k.read(SHIELD + 8), 0xdead_beef);
+    assert_eq!((k.read(SHIELD + 16), absent(&mut k)), (0, 1));
+    assert_eq!((k.read(SHIELD + 12), absent(&mut k)), (4, 0));
+    k.write(SHIELD + 16, 1);
+    assert_eq!(absent(&mut k), 1);
+}
+
+#[test]
+fn an_image_leaves_in_order_and_once() {
+    let mut k = Kernel::new();
+    k.0.around.accept = Box::new(|image| (image.len() == 12).then_some([0x5a; 32]));
+    let send = |k: &mut Kernel, words: &[u32]| {
+        k.write(CONFIG, 1);
+        for word in words {
+            k.write(CONFIG + 8, *word);
+        }
+    };
+    send(&mut k, &[1, 2, 3]);
+    // The last word waits: it may not be the last.
+    assert_eq!((k.0.around.image.len(), k.0.around.whole, k.read(CONFIG + 4)), (8, false, 1));
+    k.write(CONFIG, 2);
+    assert_eq!(k.0.around.image, [1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0]);
+    assert_eq!(k.read(CONFIG + 4), 2);
+    assert_eq!(k.bytes(CONFIG + 0x20, 32), [0x5a; 32]);
+    assert_eq!(k.ask(Ask::Write, CONFIG + 8, 4).1, STORE_FAULT);
+    // One that is refused.
+    send(&mut k, &[1]);
+    k.write(CONFIG, 2);
+    assert_eq!((k.read(CONFIG + 4), k.bytes(CONFIG + 0x20, 32)), (4, vec![0; 32]));
+    // A reset in the middle leaves nothing.
+    send(&mut k, &[1, 2, 3]);
+    k.write(CONFIG, 2);
+    assert_eq!(k.read(CONFIG + 4), 2);
+    send(&mut k, &[9, 9]);
+    k.0.reset();
+    assert_eq!((k.read(CONFIG + 4), k.0.around.design, k.0.around.image.len()), (0, None, 0));
+}

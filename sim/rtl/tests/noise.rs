@@ -1,0 +1,192 @@
+//! `shef_noise`: the health tests of SP 800-90B with their cut-offs to the bit, and what they let
+//! through.
+
+use shef_rtl::agent::Rng;
+use shef_rtl::{Library, Sim, build, module_spec};
+use std::sync::OnceLock;
+
+const START_UP: usize = 4096;
+const REPETITION_CUTOFF: usize = 61;
+const WINDOW: usize = 1024;
+const PROPORTION_CUTOFF: usize = 810;
+const SILENCE: u64 = 1 << 20;
+const REPETITION: u64 = 1;
+const PROPORTION: u64 = 2;
+const SILENT: u64 = 4;
+
+struct Noise(Sim);
+
+impl Noise {
+    fn new() -> Self {
+        static LIB: OnceLock<Library> = OnceLock::new();
+        let lib = LIB.get_or_init(|| build(&module_spec("shef_noise").expect("sources")).expect("model"));
+        let mut sim = Sim::new(lib).expect("instance");
+        sim.reset("rst_ni", 2);
+        Self(sim)
+    }
+
+    fn bit(&mut self, bit: bool) {
+        self.0.poke("noise_valid_i", 1);
+        self.0.poke("noise_bit_i", bit.into());
+        self.0.tick();
+        self.0.poke("noise_valid_i", 0);
+    }
+
+    /// Bits one after the other until the first alarm: how many that took, and which it is.
+    fn until_alarm(&mut self, bits: impl IntoIterator<Item = bool>) -> Option<(usize, u64)> {
+        for (n, bit) in bits.into_iter().enumerate() {
+            self.bit(bit);
+            if self.alarm() != 0 {
+                return Some((n + 1, self.alarm()));
+            }
+        }
+        None
+    }
+
+    fn alarm(&self) -> u64 {
+        self.0.peek("alarm_o")
+    }
+
+    fn tested(&self) -> bool {
+        self.0.peek("tested_o") == 1
+    }
+
+    fn word(&mut self) -> Option<u32> {
+        let word = (self.0.peek("word_valid_o") == 1).then(|| self.0.peek("word_o") as u32);
+        assert!(word.is_some() || self.0.peek("word_o") == 0);
+        self.0.poke("word_ready_i", 1);
+        self.0.tick();
+        self.0.poke("word_ready_i", 0);
+        word
+    }
+}
+
+fn fair(seed: u64) -> impl Iterator<Item = bool> {
+    let mut rng = Rng::new(seed);
+    std::iter::repeat_with(move || rng.next_u64() >> 63 == 1)
+}
+
+/// A window that begins with `true` and holds so many of them; the last of them is its last bit,
+/// and no bit repeats 61 times.
+fn window(equal: usize) -> Vec<bool> {
+    let zeros = WINDOW - equal;
+    let mut bits: Vec<bool> = (0..zeros)
+        .flat_map(|n| {
+            let run = equal * (n + 1) / (zeros + 1) - equal * n / (zeros + 1);
+            std::iter::repeat_n(true, run).chain([false])
+        })
+        .collect();
+    bits.resize(WINDOW, true);
+    assert_eq!((bits.iter().filter(|b| **b).count(), bits[0], bits[WINDOW - 1]), (equal, true, true));
+    bits
+}
+
+#[test]
+fn a_fair_source_gives_its_bits_in_order_after_the_start_up_test() {
+    for seed in 1..=8 {
+        let mut noise = Noise::new();
+        let mut bits = fair(seed);
+        for n in 0..START_UP {
+            assert!(!noise.tested(), "tested after {n} bits");
+            noise.bit(bits.next().unwrap());
+        }
+        assert!(noise.tested());
+        assert_eq!(noise.word(), None, "bits of the start-up test leave");
+        for n in 0..300 {
+            let expected = (0..32).fold(0, |word, _| {
+                let bit = bits.next().unwrap();
+                noise.bit(bit);
+                word << 1 | u32::from(bit)
+            });
+            if n % 3 == 0 {
+                // Bits that come while a word waits belong to no word.
+                for bit in bits.by_ref().take(n) {
+                    noise.bit(bit);
+                }
+            }
+            assert_eq!(noise.word(), Some(expected), "word {n} of seed {seed}");
+            assert_eq!(noise.word(), None);
+        }
+        assert_eq!(noise.alarm(), 0);
+    }
+}
+
+#[test]
+fn the_repetition_count_fails_at_61_equal_bits() {
+    for (value, before) in [(false, 0), (true, 0), (true, 17), (false, 5000)] {
+        let mut noise = Noise::new();
+        assert_eq!(noise.until_alarm(fair(3).take(before)), None);
+        // 60 at a time are good.
+        noise.bit(!value);
+        for _ in 0..3 {
+            assert_eq!(noise.until_alarm(vec![value; REPETITION_CUTOFF - 1]), None);
+            noise.bit(!value);
+        }
+        assert_eq!(noise.until_alarm(vec![value; 100]), Some((REPETITION_CUTOFF, REPETITION)));
+        assert!(!noise.tested());
+    }
+}
+
+#[test]
+fn the_proportion_fails_at_810_of_1024() {
+    let mut noise = Noise::new();
+    for _ in 0..6 {
+        assert_eq!(noise.until_alarm(window(PROPORTION_CUTOFF - 1)), None);
+    }
+    assert!(noise.tested());
+    assert_eq!(noise.until_alarm(window(PROPORTION_CUTOFF)), Some((WINDOW, PROPORTION)));
+    // The same of zeros, as early as the count is full.
+    let mut noise = Noise::new();
+    let (at, alarm) = noise.until_alarm(window(1000).into_iter().map(|bit| !bit)).expect("an alarm");
+    assert_eq!(alarm, PROPORTION);
+    assert_eq!(window(1000)[..at].iter().filter(|bit| **bit).count(), PROPORTION_CUTOFF);
+    // Seven of ten bits equal is within the half bit of entropy that is assumed.
+    let mut rng = Rng::new(5);
+    assert_eq!(Noise::new().until_alarm((0..50_000).map(|_| rng.below(10) < 7)), None);
+    // Seven of eight is not.
+    assert!(Noise::new().until_alarm((0..50_000).map(|_| rng.below(8) != 0)).is_some());
+}
+
+#[test]
+fn a_silent_source_is_noticed() {
+    let mut noise = Noise::new();
+    noise.bit(true);
+    noise.0.run(SILENCE - 1);
+    assert_eq!(noise.alarm(), 0);
+    noise.bit(false);
+    noise.0.run(SILENCE - 1);
+    assert_eq!(noise.alarm(), 0);
+    noise.0.tick();
+    assert_eq!(noise.alarm(), SILENT);
+    // One that never begins, too.
+    let mut noise = Noise::new();
+    noise.0.run(SILENCE + 2);
+    assert_eq!(noise.alarm(), SILENT);
+}
+
+#[test]
+fn an_alarm_ends_everything_until_a_wipe_begins_anew() {
+    let mut noise = Noise::new();
+    let mut bits = fair(9);
+    for bit in bits.by_ref().take(START_UP + 32) {
+        noise.bit(bit);
+    }
+    assert_eq!(noise.0.peek("word_valid_o"), 1);
+    assert!(noise.until_alarm(vec![true; 100]).is_some());
+    assert_eq!((noise.word(), noise.tested()), (None, false));
+    for bit in bits.by_ref().take(3 * START_UP) {
+        noise.bit(bit);
+        assert!(!noise.tested() && noise.0.peek("word_valid_o") == 0);
+    }
+    assert_eq!(noise.alarm(), REPETITION);
+    noise.0.poke("wipe_i", 1);
+    noise.0.tick();
+    noise.0.poke("wipe_i", 0);
+    assert_eq!(noise.alarm(), 0);
+    for bit in bits.by_ref().take(START_UP - 1) {
+        noise.bit(bit);
+    }
+    assert!(!noise.tested());
+    noise.bit(bits.next().unwrap());
+    assert!(noise.tested());
+}
