@@ -11,8 +11,9 @@ use shef_proto::cose::SigningKey;
 use shef_proto::evidence::{DebugState, RootOfTrust};
 use zeroize::Zeroizing;
 
-use crate::kernel::{Identity, Kernel};
-use crate::platform::Platform;
+use crate::identity::Identity;
+use crate::kernel::Kernel;
+use crate::platform::{BootPlatform, Platform};
 
 /// Why the boot code stopped.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -26,6 +27,20 @@ pub enum BootError {
     KernelImage {
         /// What is wrong.
         what: &'static str,
+    },
+    /// The image does not carry the signature of the key that the boot code knows.
+    #[error("the kernel image is not signed by the signer that the boot ROM names ({what})")]
+    Signature {
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// The image is older than the boot code takes.
+    #[error("kernel image has security version {svn}, the boot ROM demands {least}")]
+    Svn {
+        /// Of the image.
+        svn: u64,
+        /// Least.
+        least: u64,
     },
     /// The certificate in the device is not the one of its DeviceID key.
     #[error("the DeviceID certificate is not the one of this device ({what})")]
@@ -43,6 +58,8 @@ impl BootError {
             Self::UdsLocked => "SHEF-KRN-001",
             Self::KernelImage { .. } => "SHEF-KRN-002",
             Self::DeviceIdCertificate { .. } => "SHEF-KRN-003",
+            Self::Signature { .. } => "SHEF-KRN-004",
+            Self::Svn { .. } => "SHEF-KRN-005",
         }
     }
 }
@@ -73,11 +90,24 @@ impl<'a> KernelImage<'a> {
         out
     }
 
+    /// Most bytes before the code.
+    pub const HEAD_MAX: usize = IMAGE_LABEL.len() + 8 + 2 + VERSION_MAX;
+
     /// Reads an image.
     ///
     /// # Errors
     /// Another label, cut, or a version that is too long.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, BootError> {
+        let (svn, version, head) = Self::parse_head(bytes)?;
+        Ok(Self { svn, version, code: &bytes[head..] })
+    }
+
+    /// Reads security version, version text, and the number of bytes before the code, of which
+    /// `bytes` holds at least one.
+    ///
+    /// # Errors
+    /// Another label, cut, or a version that is too long.
+    pub fn parse_head(bytes: &'a [u8]) -> Result<(u64, &'a str, usize), BootError> {
         let bad = |what| BootError::KernelImage { what };
         let rest = bytes.strip_prefix(IMAGE_LABEL).ok_or(bad("label"))?;
         let (svn, rest) = rest.split_first_chunk::<8>().ok_or(bad("length"))?;
@@ -91,7 +121,7 @@ impl<'a> KernelImage<'a> {
         if code.is_empty() {
             return Err(bad("no code"));
         }
-        Ok(Self { svn: u64::from_be_bytes(*svn), version, code })
+        Ok((u64::from_be_bytes(*svn), version, bytes.len() - code.len()))
     }
 
     /// SHA-256 of the bytes of an image: what TcbInfo, evidence and reference values name.
@@ -128,24 +158,30 @@ pub fn device_id_key(uds: &[u8; 32], kind: RootOfTrust, debug: bool) -> SigningK
     device_id_of(&device_secret(uds, kind, debug))
 }
 
-/// Boots: takes and locks the device secret, measures `kernel_image`, derives DeviceID, CDI and
-/// attestation key, certifies the latter, erases device secret and DeviceID private key, and starts
-/// the kernel with what remains.
+/// What the boot code measured.
+pub struct Measurement<'a> {
+    /// SHA-256 of the image.
+    pub digest: [u8; 32],
+    /// Its security version number.
+    pub svn: u64,
+    /// Its version text.
+    pub version: &'a str,
+}
+
+/// Takes and locks the device secret, derives DeviceID, CDI and attestation key of a kernel that
+/// was measured, certifies the latter, and erases device secret and DeviceID private key: what
+/// remains is the kernel's identity.
 ///
 /// # Errors
-/// The secret was taken before, the image is not a kernel, or the certificate is not of this
-/// device.
-pub fn boot<P: Platform>(mut platform: P, kernel_image: &[u8]) -> Result<Kernel<P>, BootError> {
-    let kind = platform.root_of_trust();
-    let debug_state = platform.debug_state();
-    let debug = debug_state == DebugState::Enabled;
+/// The secret was taken before, or the certificate is not of this device.
+pub fn identify<P: BootPlatform>(platform: &mut P, kernel: &Measurement<'_>) -> Result<Identity, BootError> {
+    let root_of_trust = platform.root_of_trust();
+    let debug_at_boot = platform.debug_state();
+    let debug = debug_at_boot == DebugState::Enabled;
     let secret = {
         let uds = platform.take_uds().ok_or(BootError::UdsLocked)?;
-        device_secret(&uds, kind, debug)
+        device_secret(&uds, root_of_trust, debug)
     };
-    let image = KernelImage::parse(kernel_image)?;
-    let digest = KernelImage::digest(kernel_image);
-
     let device_id = device_id_of(&secret);
     let certificate = platform.device_id_certificate();
     let certificate = Certificate::parse(&certificate).map_err(|_| BootError::DeviceIdCertificate { what: "malformed" })?;
@@ -155,28 +191,44 @@ pub fn boot<P: Platform>(mut platform: P, kernel_image: &[u8]) -> Result<Kernel<
 
     let mut measured = Sha256::new();
     measured.update(b"shef-cdi/1");
-    measured.update(digest);
-    measured.update(image.svn.to_be_bytes());
+    measured.update(kernel.digest);
+    measured.update(kernel.svn.to_be_bytes());
     measured.update([u8::from(debug)]);
     let cdi = derive(&measured.finalize(), &secret[..], b"shef-cdi/1");
     drop(secret);
 
     let ak = SigningKey::derive(&derive(b"", &cdi[..], b"shef-ak/1")[..]);
-    let info = TcbInfo { version: String::from(image.version), svn: image.svn, digest, flags: if debug { cert::FLAG_DEBUG } else { 0 } };
+    let info = TcbInfo {
+        version: String::from(kernel.version),
+        svn: kernel.svn,
+        digest: kernel.digest,
+        flags: if debug { cert::FLAG_DEBUG } else { 0 },
+    };
     let ak_certificate = cert::issue_ak(&device_id, &certificate, &ak.public_key(), &info);
     drop(device_id);
 
-    let identity = Identity {
+    Ok(Identity {
         cdi,
         ak,
         certificates: vec![ak_certificate, certificate.der().to_vec()],
         ueid: cert::ueid_of(certificate.key()),
-        kernel_digest: digest,
-        kernel_svn: image.svn,
-        kernel_version: String::from(image.version),
-        root_of_trust: kind,
+        kernel_digest: kernel.digest,
+        kernel_svn: kernel.svn,
+        kernel_version: String::from(kernel.version),
+        root_of_trust,
         target: platform.target(),
-        debug_at_boot: debug_state,
-    };
+        debug_at_boot,
+    })
+}
+
+/// Boots natively: measures `image`, and starts the kernel of this build with the identity that
+/// [`identify`] gives.
+///
+/// # Errors
+/// Those of [`identify`], or the image is not a kernel.
+pub fn boot<P: BootPlatform + Platform>(mut platform: P, image: &[u8]) -> Result<Kernel<P>, BootError> {
+    let parsed = KernelImage::parse(image)?;
+    let measurement = Measurement { digest: KernelImage::digest(image), svn: parsed.svn, version: parsed.version };
+    let identity = identify(&mut platform, &measurement)?;
     Ok(Kernel::new(platform, identity))
 }

@@ -108,6 +108,17 @@ pub const CODES: &[Code] = &[
         "The certificate in the device is not of the DeviceID key that its secret gives. A device in debug mode has another key, and needs \
          the certificate of a debug CA.",
     ),
+    Code::new(
+        "SHEF-KRN-004",
+        "kernel image not signed by the trusted signer",
+        "The boot ROM names one signer of kernels. The image was changed, or is signed by another key: install the image and the signature \
+         that came with this device's boot ROM.",
+    ),
+    Code::new(
+        "SHEF-KRN-005",
+        "kernel image too old",
+        "The boot ROM demands a newer security version, so that an old kernel with a known flaw cannot return. Install a newer kernel.",
+    ),
     Code::new("SHEF-KRN-010", "platform error", "The hardware under the kernel failed to do what was asked; the text says what."),
     Code::new(
         "SHEF-KRN-011",

@@ -6,10 +6,8 @@ use alloc::vec::Vec;
 
 use hkdf::Hkdf;
 use sha2::{Digest, Sha256};
-use shef_proto::cert::UEID_LEN;
 use shef_proto::close::{CloseRecord, LAST_LEN};
 use shef_proto::config::OnFault;
-use shef_proto::cose::SigningKey;
 use shef_proto::evidence::{self, Claims, Common, DebugState, Layer, RootOfTrust, ShieldClaims, ShieldState};
 use shef_proto::hpke_suite::{PrivateKey, PublicKey, derive_key_pair};
 use shef_proto::image::{Header, Opener};
@@ -19,6 +17,7 @@ use subtle::ConstantTimeEq;
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::error::KernelError;
+use crate::identity::Identity;
 use crate::platform::{EntropyQuality, Platform, Shell};
 
 /// How often the kernel looks at the Shield's state before it gives up; between two looks it calls
@@ -44,20 +43,6 @@ pub(crate) mod regs {
     pub const FRESH: u32 = 3;
     pub const KEYED: u32 = 4;
     pub const CLOSED: u32 = 5;
-}
-
-/// What the boot code hands over.
-pub(crate) struct Identity {
-    pub cdi: Zeroizing<[u8; 32]>,
-    pub ak: SigningKey,
-    pub certificates: Vec<Vec<u8>>,
-    pub ueid: [u8; UEID_LEN],
-    pub kernel_digest: [u8; 32],
-    pub kernel_svn: u64,
-    pub kernel_version: String,
-    pub root_of_trust: RootOfTrust,
-    pub target: String,
-    pub debug_at_boot: DebugState,
 }
 
 /// The KEM key of the last kernel evidence, until an image was loaded with it.
@@ -104,7 +89,8 @@ pub struct Kernel<P> {
 }
 
 impl<P: Platform> Kernel<P> {
-    pub(crate) fn new(platform: P, identity: Identity) -> Self {
+    /// The kernel on this hardware, with what the boot code handed over.
+    pub fn new(platform: P, identity: Identity) -> Self {
         Self { platform, identity, pending: None, load: Load::None, loaded: None, halted: false }
     }
 

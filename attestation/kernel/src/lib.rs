@@ -1,18 +1,24 @@
 //! Boot code and Security Kernel: measure, load, quote.
 //!
-//! [`boot`] is the boot code: it takes the device secret once, derives the DeviceID key, measures
-//! the kernel image, certifies the attestation key and erases what the kernel must not have.
-//! [`Kernel::handle`] is the kernel behind its mailbox. Both see hardware through [`Platform`].
+//! [`identify`] is the heart of the boot code: it takes the device secret once, derives the
+//! DeviceID key, certifies the attestation key of the kernel that was measured, and leaves an
+//! [`Identity`] without what the kernel must not have. [`Kernel::handle`] is the kernel behind its
+//! mailbox. They see hardware through [`BootPlatform`] and [`Platform`]. In the FPGA they are two
+//! programs (`shef-firmware`); natively [`boot`] runs one after the other.
 #![no_std]
 #![forbid(unsafe_code)]
 extern crate alloc;
 
 mod boot;
 mod error;
+mod identity;
 mod kernel;
+mod medium;
 mod platform;
 
-pub use boot::{BootError, KernelImage, boot, device_id_key};
+pub use boot::{BootError, KernelImage, Measurement, boot, device_id_key, identify};
 pub use error::{CODES, KernelError};
+pub use identity::{IDENTITY_MAX, Identity};
 pub use kernel::{Kernel, WAITS};
-pub use platform::{EntropyQuality, Platform, PlatformError, Shell};
+pub use medium::{Medium, SIGNATURE_FILE_LEN, admit};
+pub use platform::{BootPlatform, EntropyQuality, Platform, PlatformError, Shell};

@@ -46,8 +46,8 @@ pub struct Shell {
     pub debug_bridge: bool,
 }
 
-/// The hardware under boot code and kernel.
-pub trait Platform {
+/// The hardware under the boot code.
+pub trait BootPlatform {
     /// The device secret. The first call since power-on gives it and locks it; every later one
     /// gives `None`.
     fn take_uds(&mut self) -> Option<Zeroizing<[u8; 32]>>;
@@ -61,6 +61,12 @@ pub trait Platform {
     /// Name of the device type; images name it as their target. 1 to 32 bytes.
     fn target(&self) -> String;
 
+    /// Debug state at boot.
+    fn debug_state(&mut self) -> DebugState;
+}
+
+/// The hardware under the kernel.
+pub trait Platform {
     /// Debug state now.
     fn debug_state(&mut self) -> DebugState;
 

@@ -7,8 +7,10 @@
 use alloc::{boxed::Box, vec, vec::Vec};
 
 use minicbor::Encoder;
+use p256::ecdsa::signature::hazmat::PrehashVerifier;
 use p256::ecdsa::signature::{Signer, Verifier};
 use p256::ecdsa::{Signature, VerifyingKey};
+use zeroize::Zeroizing;
 
 use crate::cbor::{self, CborError, Fields, Item, Limits, Value};
 use crate::code::Code;
@@ -104,16 +106,26 @@ impl SigningKey {
     /// Never: both types hold a scalar in `1..n`.
     #[must_use]
     pub fn new(private: &PrivateKey) -> Self {
+        Self::of_pair(private, private.public_key())
+    }
+
+    /// The key of a pair whose halves are known to belong together.
+    ///
+    /// # Panics
+    /// Never: both types hold a scalar in `1..n`.
+    #[must_use]
+    pub fn of_pair(private: &PrivateKey, public: PublicKey) -> Self {
         let bytes = private.to_bytes();
         let key = p256::ecdsa::SigningKey::from_slice(&bytes[..]).expect("a private key is a scalar in range");
-        Self { key, public: private.public_key() }
+        Self { key, public }
     }
 
     /// The key of `DeriveKeyPair(ikm)` (RFC 9180 7.1.3); the certified keys of the device come from
     /// it.
     #[must_use]
     pub fn derive(ikm: &[u8]) -> Self {
-        Self::new(&derive_key_pair(ikm).0)
+        let (private, public) = derive_key_pair(ikm);
+        Self::of_pair(&private, public)
     }
 
     /// A fresh key.
@@ -126,6 +138,12 @@ impl SigningKey {
     #[must_use]
     pub fn public_key(&self) -> PublicKey {
         self.public
+    }
+
+    /// The private scalar, for the one program that this key is handed over to.
+    #[must_use]
+    pub fn private_bytes(&self) -> Zeroizing<[u8; 32]> {
+        Zeroizing::new(self.key.to_bytes().into())
     }
 
     /// Signature `r | s` over `message`.
@@ -149,6 +167,14 @@ pub fn verify(key: &PublicKey, message: &[u8], signature: &[u8; SIGNATURE_LEN]) 
     let Ok(key) = VerifyingKey::from_sec1_bytes(key.as_bytes()) else { return false };
     let Ok(signature) = Signature::from_slice(signature) else { return false };
     key.verify(message, &signature).is_ok()
+}
+
+/// The same for a message of which only the SHA-256 is there.
+#[must_use]
+pub fn verify_digest(key: &PublicKey, digest: &[u8; 32], signature: &[u8; SIGNATURE_LEN]) -> bool {
+    let Ok(key) = VerifyingKey::from_sec1_bytes(key.as_bytes()) else { return false };
+    let Ok(signature) = Signature::from_slice(signature) else { return false };
+    key.verify_prehash(digest, &signature).is_ok()
 }
 
 /// Content type of a protected header.

@@ -1,0 +1,172 @@
+//! The boot ROM: checks and measures the kernel of the boot medium, makes its identity, erases what
+//! the kernel must not have, and starts it.
+#![no_std]
+#![no_main]
+#![expect(unsafe_code, reason = "the entry of the program and its way out")]
+extern crate alloc;
+
+use alloc::string::ToString;
+use alloc::vec::Vec;
+use core::arch::global_asm;
+
+use sha2::{Digest, Sha256};
+use shef_firmware::machine::BUS;
+use shef_firmware::signer::{LEAST_SVN, SIGNER};
+use shef_firmware::{Hardware, serve, stop};
+use shef_kernel::{BootError, BootPlatform, KernelImage, Measurement, Medium, SIGNATURE_FILE_LEN, admit, identify};
+use shef_proto::mailbox::Answer;
+use shef_units::{Bus, regs};
+
+// Traps go to the address of their cause, reset to 0x80.
+global_asm!(
+    ".section .start, \"ax\"",
+    ".option push",
+    ".option norvc",
+    "vectors:",
+    "  .rept 32",
+    "  j    trap",
+    "  .endr",
+    ".globl start",
+    "start:",
+    "  csrw mie, zero",
+    "  li   t0, 1",
+    "  csrw mtvec, t0",
+    "  SHEF_CLEAR",
+    "  li   t0, 0x20000000",
+    "  li   t1, 0x20040000",
+    "  SHEF_ZERO",
+    "  li   sp, 0x20004000",
+    "  j    main",
+    // Clears all RAM but the identity; then, from the end of the kernel's memory, where ROM may be
+    // closed: kernel memory r-x, RAM and registers rw-, all else closed (MMWP), locked until reset.
+    ".globl leave",
+    "leave:",
+    "  li   t0, 0x20000000",
+    "  li   t1, 0x2003f000",
+    "  SHEF_ZERO",
+    "  la   t0, way_out",
+    "  li   t1, 0x1003ffc0",
+    "  lw   t2, 0(t0)",
+    "  sw   t2, 0(t1)",
+    "  lw   t2, 4(t0)",
+    "  sw   t2, 4(t1)",
+    "  lw   t2, 8(t0)",
+    "  sw   t2, 8(t1)",
+    "  fence.i",
+    // NAPOT: 256 KiB each, then 64 KiB of registers.
+    "  li   t0, (0x10000000 >> 2) | 0x7fff",
+    "  csrw pmpaddr0, t0",
+    "  li   t0, (0x20000000 >> 2) | 0x7fff",
+    "  csrw pmpaddr1, t0",
+    "  li   t0, (0x40000000 >> 2) | 0x1fff",
+    "  csrw pmpaddr2, t0",
+    "  li   t0, 0x009b9b9d",
+    "  li   t2, 2",
+    "  li   t3, 0x10000000",
+    "  jr   t1",
+    "way_out:",
+    "  csrw pmpcfg0, t0",
+    "  csrw 0x747, t2",
+    "  jr   t3",
+    "  SHEF_TRAP",
+    ".option pop",
+);
+
+unsafe extern "C" {
+    fn leave() -> !;
+}
+
+/// After start: zeroed registers and RAM.
+#[unsafe(no_mangle)]
+extern "C" fn main() -> ! {
+    match boot() {
+        // SAFETY: the identity is at its place and the kernel in its memory; nothing is used after.
+        Ok(()) => unsafe { leave() },
+        Err(error) => refuse(&error),
+    }
+}
+
+/// A word of the boot medium.
+fn word(at: usize) -> [u8; 4] {
+    BUS.read(regs::MEDIUM + at as u32).to_le_bytes()
+}
+
+/// Copies from the boot medium.
+fn copy(at: usize, out: &mut [u8]) {
+    for (word_at, bytes) in (at..).step_by(4).zip(out.chunks_mut(4)) {
+        bytes.copy_from_slice(&word(word_at)[..bytes.len()]);
+    }
+}
+
+/// Longest head of an image, in whole words.
+const HEAD_MAX: usize = (KernelImage::HEAD_MAX + 1).next_multiple_of(4);
+
+fn boot() -> Result<(), BootError> {
+    let image_max = HEAD_MAX + regs::KERNEL_LEN - 64;
+    let medium = Medium::read(regs::MEDIUM_LEN, image_max, word)?;
+
+    // The head is parsed and measured here, the code where it will run.
+    let mut head = [0; HEAD_MAX];
+    copy(Medium::IMAGE, &mut head);
+    let (svn, version, head_len) = KernelImage::parse_head(&head[..HEAD_MAX.min(medium.image_len)])?;
+    let code_len = medium.image_len - head_len;
+    let digest = measure(&head[..head_len], place(head_len, code_len));
+    let kernel = Measurement { digest, svn, version };
+
+    let mut signature = [0; SIGNATURE_FILE_LEN];
+    copy(medium.signature(), &mut signature);
+    admit(&kernel, &signature, &SIGNER, LEAST_SVN)?;
+
+    let mut certificate = alloc::vec![0; medium.certificate_len];
+    copy(medium.certificate(), &mut certificate);
+    let identity = identify(&mut Hardware::new(BUS, certificate), &kernel)?.to_bytes();
+    hand_over(&identity);
+    Ok(())
+}
+
+/// Copies the code to where it will run, and zeros to the rest of that memory.
+fn place(head_len: usize, code_len: usize) -> &'static [u8] {
+    let (from, shift) = (Medium::IMAGE + (head_len & !3), 8 * (head_len % 4) as u32);
+    let mut low = u32::from_le_bytes(word(from));
+    for at in (0..regs::KERNEL_LEN).step_by(4) {
+        let mut value = 0;
+        if at < code_len {
+            let high = u32::from_le_bytes(word(from + at + 4));
+            value = ((u64::from(high) << 32 | u64::from(low)) >> shift) as u32;
+            low = high;
+        }
+        if at + 4 > code_len && at < code_len {
+            value &= (1 << (8 * (code_len - at))) - 1;
+        }
+        BUS.write(regs::KERNEL + at as u32, value);
+    }
+    // SAFETY: the loop above has written this memory, nothing else is there, and it stays as it is.
+    unsafe { core::slice::from_raw_parts(core::ptr::with_exposed_provenance(regs::KERNEL as usize), code_len) }
+}
+
+fn measure(head: &[u8], code: &[u8]) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    hash.update(head);
+    hash.update(code);
+    hash.finalize().into()
+}
+
+fn hand_over(identity: &[u8]) {
+    if identity.len() > shef_kernel::IDENTITY_MAX {
+        stop(&BUS, regs::sys::ALERT_MEMORY);
+    }
+    BUS.write(regs::HANDOVER, identity.len() as u32);
+    for (at, bytes) in (regs::HANDOVER + 4..).step_by(4).zip(identity.chunks(4)) {
+        let mut value = [0; 4];
+        value[..bytes.len()].copy_from_slice(bytes);
+        BUS.write(at, u32::from_le_bytes(value));
+    }
+}
+
+/// Says so, and answers nothing else.
+fn refuse(error: &BootError) -> ! {
+    drop(Hardware::new(BUS, Vec::new()).take_uds());
+    BUS.write(regs::sys::ALERT, regs::sys::ALERT_IMAGE);
+    let answer = Answer::Error { code: error.code().into(), text: error.to_string() }.encode();
+    serve(&BUS, |_| answer.clone())
+}

@@ -1,0 +1,116 @@
+//! What the core needs below Rust: start, traps, heap, panics.
+#![expect(unsafe_code, reason = "the start of a program, its heap, and memory that is reached by its address")]
+
+use core::alloc::{GlobalAlloc, Layout};
+use core::arch::global_asm;
+use core::cell::UnsafeCell;
+
+use shef_units::{Mmio, regs};
+
+use crate::heap::Arena;
+use crate::stop;
+
+/// The bus of the core.
+// SAFETY: this module exists in programs for the core of `shef_kernel` alone, which give the bus
+// addresses of registers, of the boot medium, and of memory that the linker scripts keep free.
+pub const BUS: Mmio = unsafe { Mmio::new() };
+
+// A trap never returns. An illegal instruction is what the compiler makes of a panic.
+global_asm!(
+    ".macro SHEF_TRAP",
+    ".globl trap",
+    "trap:",
+    "  csrr t0, mcause",
+    "  addi t0, t0, -2",
+    "  li   t1, {PANIC}",
+    "  beqz t0, 1f",
+    "  li   t1, {TRAP}",
+    "1:",
+    "  li   t0, {ALERT}",
+    "  sw   t1, 0(t0)",
+    "  li   t0, {CONTROL}",
+    "  li   t1, {STOP}",
+    "2:",
+    "  sw   t1, 0(t0)",
+    "  j    2b",
+    ".endm",
+    // Register secrets of what ran before survive a reset.
+    ".macro SHEF_CLEAR",
+    "  .irp n, 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31",
+    "  li   x\\n, 0",
+    "  .endr",
+    ".endm",
+    // Zeros from t0 to t1, in steps of 32 bytes.
+    ".macro SHEF_ZERO",
+    "3:",
+    "  sw   zero, 0(t0)",
+    "  sw   zero, 4(t0)",
+    "  sw   zero, 8(t0)",
+    "  sw   zero, 12(t0)",
+    "  sw   zero, 16(t0)",
+    "  sw   zero, 20(t0)",
+    "  sw   zero, 24(t0)",
+    "  sw   zero, 28(t0)",
+    "  addi t0, t0, 32",
+    "  bltu t0, t1, 3b",
+    ".endm",
+    PANIC = const regs::sys::ALERT_PANIC,
+    TRAP = const regs::sys::ALERT_TRAP,
+    ALERT = const regs::sys::ALERT,
+    CONTROL = const regs::sys::CONTROL,
+    STOP = const regs::sys::WIPE | regs::sys::HALT,
+);
+
+unsafe extern "C" {
+    static mut _heap_start: u32;
+    static mut _heap_end: u32;
+}
+
+struct Heap(UnsafeCell<Option<Arena<'static>>>);
+
+// SAFETY: there is one core, and no interrupt is ever enabled.
+unsafe impl Sync for Heap {}
+
+#[global_allocator]
+static HEAP: Heap = Heap(UnsafeCell::new(None));
+
+fn heap_words() -> *mut u32 {
+    &raw mut _heap_start
+}
+
+impl Heap {
+    #[expect(clippy::mut_from_ref, reason = "one core without interrupts, and no caller keeps the reference")]
+    fn arena(&self) -> &mut Arena<'static> {
+        // SAFETY: one core without interrupts, and `Arena` calls nothing that allocates: this is
+        // the only reference.
+        let arena = unsafe { &mut *self.0.get() };
+        arena.get_or_insert_with(|| {
+            let words = ((&raw mut _heap_end).addr() - heap_words().addr()) / 4;
+            // SAFETY: the linker script keeps this memory for the heap, start code has zeroed it,
+            // and this runs once.
+            Arena::new(unsafe { core::slice::from_raw_parts_mut(heap_words(), words) })
+        })
+    }
+}
+
+// SAFETY: blocks of the arena do not overlap and begin at multiples of 8 bytes, as `_heap_start`
+// does.
+unsafe impl GlobalAlloc for Heap {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if layout.align() <= 8
+            && let Some(word) = self.arena().allocate(layout.size())
+        {
+            return heap_words().wrapping_add(word).cast();
+        }
+        stop(&BUS, regs::sys::ALERT_MEMORY)
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, _: Layout) {
+        self.arena().free((block.addr() - heap_words().addr()) / 4);
+    }
+}
+
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+    stop(&BUS, regs::sys::ALERT_PANIC)
+}

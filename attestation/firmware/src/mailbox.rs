@@ -1,0 +1,38 @@
+//! The kernel's side of the mailbox.
+
+use alloc::vec::Vec;
+
+use shef_proto::mailbox::MAX_MESSAGE;
+use shef_units::{Bus, regs};
+use zeroize::Zeroizing;
+
+use crate::hardware::kick;
+
+/// Answers one request after the other.
+pub fn serve<B: Bus>(bus: &B, mut answer: impl FnMut(&[u8]) -> Vec<u8>) -> ! {
+    bus.write(regs::sys::CONTROL, regs::sys::READY);
+    loop {
+        kick(bus);
+        if bus.read(regs::mailbox::STATUS) & 1 != 0 {
+            serve_one(bus, &mut answer);
+        }
+    }
+}
+
+/// Copies the request that waits, whole, before a byte of it is looked at, and answers it.
+fn serve_one<B: Bus>(bus: &B, answer: &mut impl FnMut(&[u8]) -> Vec<u8>) {
+    // What is longer than the buffer is no message.
+    let len = Some(bus.read(regs::mailbox::REQ_LEN) as usize).filter(|len| *len <= MAX_MESSAGE).unwrap_or(0);
+    let mut request = Zeroizing::new(Vec::with_capacity(len.next_multiple_of(4)));
+    for at in (0..len).step_by(4) {
+        request.extend_from_slice(&bus.read(regs::mailbox::REQUEST + at as u32).to_le_bytes());
+    }
+    request.truncate(len);
+    let answer = answer(&request);
+    for (word, bytes) in answer.chunks(4).enumerate() {
+        let mut value = [0; 4];
+        value[..bytes.len()].copy_from_slice(bytes);
+        bus.write(regs::mailbox::ANSWER + 4 * word as u32, u32::from_le_bytes(value));
+    }
+    bus.write(regs::mailbox::RSP_LEN, answer.len() as u32);
+}

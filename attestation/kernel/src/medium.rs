@@ -1,0 +1,123 @@
+//! The boot medium: kernel image, its signature and the DeviceID certificate, as the boot ROM finds
+//! them. Nothing on it is trusted before it was copied and checked.
+
+use alloc::vec::Vec;
+
+use sha2::{Digest, Sha256};
+use shef_proto::cose::{self, SIGNATURE_LEN};
+use shef_proto::hpke_suite::PublicKey;
+
+use crate::boot::{BootError, Measurement};
+
+const MAGIC: &[u8; 4] = b"SHKI";
+/// Bytes of the file that lies beside a kernel image: `signature (r | s, 64) | public key (x | y,
+/// 64)`.
+pub const SIGNATURE_FILE_LEN: usize = SIGNATURE_LEN + 64;
+/// Most bytes of a DeviceID certificate.
+const CERTIFICATE_MAX: usize = 2048;
+
+/// Where things lie on a boot medium: `"SHKI" | length of all u32 | length of the image u32 | image
+/// | signature (64) | public key (64) | length of the certificate u32 | certificate`. Integers are
+/// little-endian; image and certificate are padded with zeros to whole words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Medium {
+    /// Bytes of the image, which begins at [`Medium::IMAGE`].
+    pub image_len: usize,
+    /// Bytes of the DeviceID certificate.
+    pub certificate_len: usize,
+}
+
+impl Medium {
+    /// Offset of the image.
+    pub const IMAGE: usize = 12;
+
+    /// Offset of signature and public key.
+    #[must_use]
+    pub fn signature(&self) -> usize {
+        Self::IMAGE + self.image_len.next_multiple_of(4)
+    }
+
+    /// Offset of the certificate.
+    #[must_use]
+    pub fn certificate(&self) -> usize {
+        self.signature() + SIGNATURE_FILE_LEN + 4
+    }
+
+    /// Bytes in all.
+    fn len(&self) -> usize {
+        self.certificate() + self.certificate_len.next_multiple_of(4)
+    }
+
+    /// The medium that carries these.
+    #[must_use]
+    pub fn build(image: &[u8], signature: &[u8; SIGNATURE_FILE_LEN], certificate: &[u8]) -> Vec<u8> {
+        let layout = Self { image_len: image.len(), certificate_len: certificate.len() };
+        let mut out = Vec::with_capacity(layout.len());
+        out.extend_from_slice(MAGIC);
+        out.extend_from_slice(&(layout.len() as u32).to_le_bytes());
+        out.extend_from_slice(&(image.len() as u32).to_le_bytes());
+        out.extend_from_slice(image);
+        out.resize(layout.signature(), 0);
+        out.extend_from_slice(signature);
+        out.extend_from_slice(&(certificate.len() as u32).to_le_bytes());
+        out.extend_from_slice(certificate);
+        out.resize(layout.len(), 0);
+        out
+    }
+
+    /// Reads the lengths of a medium of `size` bytes, each once; `word` gives the four bytes at an
+    /// offset.
+    ///
+    /// # Errors
+    /// Not a medium, or its lengths contradict one another.
+    pub fn read(size: usize, image_max: usize, word: impl Fn(usize) -> [u8; 4]) -> Result<Self, BootError> {
+        let bad = |what| BootError::KernelImage { what };
+        let length = |at| u32::from_le_bytes(word(at)) as usize;
+        if word(0) != *MAGIC {
+            return Err(bad("no boot medium"));
+        }
+        let (total, image_len) = (length(4), length(8));
+        if total > size {
+            return Err(bad("length of the boot medium"));
+        }
+        if image_len > image_max {
+            return Err(bad("larger than the kernel's memory"));
+        }
+        let mut medium = Self { image_len, certificate_len: 0 };
+        if medium.certificate() > total {
+            return Err(bad("length of the boot medium"));
+        }
+        medium.certificate_len = length(medium.certificate() - 4);
+        if medium.certificate_len > CERTIFICATE_MAX || medium.len() != total {
+            return Err(bad("length of the boot medium"));
+        }
+        Ok(medium)
+    }
+}
+
+/// Checks that a kernel may run: `signature` is the file beside its image, `signer` the SHA-256 of
+/// the public key (`x | y`) that the boot ROM trusts.
+///
+/// # Errors
+/// Another signer, a signature of other bytes, or an older kernel than `least_svn`.
+pub fn admit(
+    kernel: &Measurement<'_>,
+    signature: &[u8; SIGNATURE_FILE_LEN],
+    signer: &[u8; 32],
+    least_svn: u64,
+) -> Result<(), BootError> {
+    let refused = |what| BootError::Signature { what };
+    let (signature, key) = signature.split_first_chunk::<SIGNATURE_LEN>().ok_or(refused("length"))?;
+    let key: &[u8; 64] = key.try_into().map_err(|_| refused("length"))?;
+    if <[u8; 32]>::from(Sha256::digest(key)) != *signer {
+        return Err(refused("another public key"));
+    }
+    let key = PublicKey::from_xy(key).map_err(|_| refused("not a public key"))?;
+    if !cose::verify_digest(&key, &kernel.digest, signature) {
+        return Err(refused("the signature does not verify"));
+    }
+    if kernel.svn < least_svn {
+        return Err(BootError::Svn { svn: kernel.svn, least: least_svn });
+    }
+    Ok(())
+}
