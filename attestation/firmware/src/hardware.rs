@@ -3,8 +3,8 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use sha2::{Digest, Sha256};
 use shef_kernel::{BootPlatform, EntropyQuality, Platform, PlatformError, Shell};
+use shef_proto::crypto;
 use shef_proto::evidence::{DebugState, RootOfTrust};
 use shef_units::{Bus, regs};
 use zeroize::{Zeroize, Zeroizing};
@@ -17,6 +17,8 @@ const IDLE: u32 = 1000;
 const NOISE_WAIT: u32 = 2_000_000;
 /// Cycles within which the configuration port has done what it was told.
 const CONFIG_WAIT: u32 = 200_000_000;
+/// What the health tests of the noise source say.
+const ALARMS: u32 = regs::noise::STATUS_REPETITION | regs::noise::STATUS_PROPORTION | regs::noise::STATUS_SILENCE;
 /// Raw words of a seed: at half a bit of entropy per bit twice what a seed needs.
 const RAW_WORDS: usize = 32;
 
@@ -24,6 +26,22 @@ const RAW_WORDS: usize = 32;
 pub struct Hardware<B> {
     bus: B,
     certificate: Vec<u8>,
+    rest: Rest,
+}
+
+/// Bytes of an image that do not fill a word yet.
+#[derive(Default)]
+struct Rest {
+    word: u32,
+    len: u32,
+}
+
+impl Rest {
+    fn push(&mut self, byte: u8) -> Option<u32> {
+        self.word |= u32::from(byte) << (8 * self.len);
+        self.len += 1;
+        (self.len == 4).then(|| core::mem::take(self).word)
+    }
 }
 
 /// Tells the watchdog that the program is alive.
@@ -35,7 +53,7 @@ pub(crate) fn kick<B: Bus>(bus: &B) {
 pub fn stop<B: Bus>(bus: &B, alert: u32) -> ! {
     bus.write(regs::sys::ALERT, alert);
     loop {
-        bus.write(regs::sys::CONTROL, regs::sys::WIPE | regs::sys::HALT);
+        bus.write(regs::sys::CONTROL, regs::sys::CONTROL_WIPE | regs::sys::CONTROL_HALT);
     }
 }
 
@@ -43,7 +61,7 @@ impl<B: Bus> Hardware<B> {
     /// The hardware on this bus.
     pub fn new(bus: B, certificate: Vec<u8>) -> Self {
         kick(&bus);
-        Self { bus, certificate }
+        Self { bus, certificate, rest: Rest::default() }
     }
 
     fn bytes<const N: usize>(&self, address: u32) -> [u8; N] {
@@ -55,7 +73,7 @@ impl<B: Bus> Hardware<B> {
     }
 
     fn now(&self) -> u32 {
-        self.bus.read(regs::sys::TIMER)
+        self.bus.read(regs::sys::TIMER_LO)
     }
 
     /// Until `done`, at most so many cycles.
@@ -72,10 +90,10 @@ impl<B: Bus> Hardware<B> {
     fn configure(&self, action: u32) -> Result<(), PlatformError> {
         self.bus.write(regs::config::CONTROL, action);
         kick(&self.bus);
-        if !self.wait(CONFIG_WAIT, || self.bus.read(regs::config::STATUS) & regs::config::BUSY == 0) {
+        if !self.wait(CONFIG_WAIT, || self.bus.read(regs::config::STATUS) & regs::config::STATUS_BUSY == 0) {
             return Err(PlatformError::new("the configuration port does not become idle"));
         }
-        if self.bus.read(regs::config::STATUS) & regs::config::ERROR != 0 {
+        if self.bus.read(regs::config::STATUS) & regs::config::STATUS_ERROR != 0 {
             return Err(PlatformError::new("the configuration port refused the design"));
         }
         Ok(())
@@ -83,7 +101,7 @@ impl<B: Bus> Hardware<B> {
 
     /// After an access to the Shield's port.
     fn answered(&self) -> Result<(), PlatformError> {
-        if self.bus.read(regs::sys::STATUS) & regs::sys::NO_SHIELD == 0 {
+        if self.bus.read(regs::sys::STATUS) & regs::sys::STATUS_NO_SHIELD == 0 {
             Ok(())
         } else {
             Err(PlatformError::new("the kernel port refused an access"))
@@ -93,11 +111,11 @@ impl<B: Bus> Hardware<B> {
 
 impl<B: Bus> BootPlatform for Hardware<B> {
     fn take_uds(&mut self) -> Option<Zeroizing<[u8; 32]>> {
-        if self.bus.read(regs::sys::STATUS) & regs::sys::UDS_LOCKED != 0 {
+        if self.bus.read(regs::sys::STATUS) & regs::sys::STATUS_UDS_LOCKED != 0 {
             return None;
         }
         let uds = Zeroizing::new(self.bytes(regs::sys::UDS));
-        self.bus.write(regs::sys::CONTROL, regs::sys::UDS_LOCK);
+        self.bus.write(regs::sys::CONTROL, regs::sys::CONTROL_UDS_LOCK);
         Some(uds)
     }
 
@@ -106,10 +124,10 @@ impl<B: Bus> BootPlatform for Hardware<B> {
     }
 
     fn root_of_trust(&self) -> RootOfTrust {
-        match self.bus.read(regs::sys::ROOT) {
-            1 => RootOfTrust::ShefBoot,
-            2 => RootOfTrust::Board,
-            3 => RootOfTrust::Provider,
+        match self.bus.read(regs::sys::ROOT) & regs::sys::ROOT_KIND {
+            regs::sys::ROOT_KIND_SHEF_BOOT => RootOfTrust::ShefBoot,
+            regs::sys::ROOT_KIND_BOARD => RootOfTrust::Board,
+            regs::sys::ROOT_KIND_PROVIDER => RootOfTrust::Provider,
             _ => RootOfTrust::Simulated,
         }
     }
@@ -127,66 +145,79 @@ impl<B: Bus> BootPlatform for Hardware<B> {
 
 impl<B: Bus> Platform for Hardware<B> {
     fn debug_state(&mut self) -> DebugState {
-        if self.bus.read(regs::sys::STATUS) & regs::sys::DEBUG != 0 { DebugState::Enabled } else { DebugState::DisabledSinceBoot }
+        if self.bus.read(regs::sys::STATUS) & regs::sys::STATUS_DEBUG != 0 { DebugState::Enabled } else { DebugState::DisabledSinceBoot }
     }
 
     /// SHA-256 of raw words, a vetted conditioning component of SP 800-90B; the health tests of the
     /// hardware must have passed before and after.
     fn entropy(&mut self, out: &mut [u8; 32]) -> EntropyQuality {
         let status = || self.bus.read(regs::noise::STATUS);
-        let healthy = || status() & (regs::noise::TESTED | regs::noise::ALARMS) == regs::noise::TESTED;
+        let healthy = || status() & (regs::noise::STATUS_TESTED | ALARMS) == regs::noise::STATUS_TESTED;
         let mut raw = Zeroizing::new([0_u8; 4 * RAW_WORDS]);
-        let mut good = self.wait(NOISE_WAIT, || status() & (regs::noise::TESTED | regs::noise::ALARMS) != 0) && healthy();
+        let mut good = self.wait(NOISE_WAIT, || status() & (regs::noise::STATUS_TESTED | ALARMS) != 0) && healthy();
         for bytes in raw.chunks_exact_mut(4) {
-            good = good && self.wait(NOISE_WAIT, || status() & (regs::noise::READY | regs::noise::ALARMS) != 0);
+            good = good && self.wait(NOISE_WAIT, || status() & (regs::noise::STATUS_WORD | ALARMS) != 0);
             bytes.copy_from_slice(&self.bus.read(regs::noise::WORD).to_le_bytes());
         }
         if !good || !healthy() {
             out.zeroize();
-            self.bus.write(regs::sys::ALERT, regs::sys::ALERT_NOISE);
+            self.bus.write(regs::sys::ALERT, regs::sys::ALERT_CODE_NOISE);
             return EntropyQuality::Failed;
         }
-        *out = Sha256::digest(&raw[..]).into();
-        if status() & regs::noise::SEEDED != 0 { EntropyQuality::Seeded } else { EntropyQuality::Tested }
+        *out = crypto::sha256(&raw[..]);
+        if status() & regs::noise::STATUS_SEEDED != 0 { EntropyQuality::Seeded } else { EntropyQuality::Tested }
     }
 
     fn shell(&mut self) -> Result<Shell, PlatformError> {
         let flags = self.bus.read(regs::sys::SHELL_FLAGS);
         Ok(Shell {
             digest: self.bytes(regs::sys::SHELL),
-            config_port: flags & 1 != 0,
-            readback: flags & 2 != 0,
-            debug_bridge: flags & 4 != 0,
+            config_port: flags & regs::sys::SHELL_FLAGS_CONFIGURATION != 0,
+            readback: flags & regs::sys::SHELL_FLAGS_READBACK != 0,
+            debug_bridge: flags & regs::sys::SHELL_FLAGS_DEBUG_BRIDGE != 0,
         })
     }
 
-    fn load_image(&mut self, image: &[u8]) -> Result<(), PlatformError> {
-        self.configure(regs::config::BEGIN)?;
-        for bytes in image.chunks(4) {
-            let mut word = [0; 4];
-            word[..bytes.len()].copy_from_slice(bytes);
-            self.bus.write(regs::config::DATA, u32::from_le_bytes(word));
+    fn begin_image(&mut self) -> Result<(), PlatformError> {
+        self.rest = Rest::default();
+        self.bus.write(regs::config::CONTROL, regs::config::CONTROL_BEGIN);
+        Ok(())
+    }
+
+    fn program(&mut self, part: &[u8]) -> Result<(), PlatformError> {
+        for byte in part {
+            if let Some(word) = self.rest.push(*byte) {
+                self.bus.write(regs::config::DATA, word);
+            }
         }
-        self.configure(regs::config::FINISH)
+        Ok(())
+    }
+
+    fn finish_image(&mut self) -> Result<(), PlatformError> {
+        while self.rest.len > 0 {
+            self.program(&[0])?;
+        }
+        self.configure(regs::config::CONTROL_FINISH)
     }
 
     fn unload_image(&mut self) {
+        self.rest = Rest::default();
         // A fabric that cannot be cleared shows no design that evidence could name.
-        let _ = self.configure(regs::config::CLEAR);
+        let _ = self.configure(regs::config::CONTROL_CLEAR);
     }
 
     fn design_digest(&mut self) -> Option<[u8; 32]> {
-        let active = self.bus.read(regs::config::STATUS) & regs::config::ACTIVE != 0;
+        let active = self.bus.read(regs::config::STATUS) & regs::config::STATUS_ACTIVE != 0;
         active.then(|| self.bytes(regs::config::DESIGN))
     }
 
     fn krn_read(&mut self, offset: u32) -> Result<u32, PlatformError> {
-        let value = self.bus.read(regs::shield::BASE + offset % regs::shield::LEN);
+        let value = self.bus.read(regs::SHIELD + offset % regs::SHIELD_LEN as u32);
         self.answered().map(|()| value)
     }
 
     fn krn_write(&mut self, offset: u32, value: u32) -> Result<(), PlatformError> {
-        self.bus.write(regs::shield::BASE + offset % regs::shield::LEN, value);
+        self.bus.write(regs::SHIELD + offset % regs::SHIELD_LEN as u32, value);
         self.answered()
     }
 

@@ -19,3 +19,7 @@ pub mod signer;
 pub use hardware::{Hardware, stop};
 pub use heap::Arena;
 pub use mailbox::serve;
+
+/// Where the boot ROM leaves the identity: its length (32 bits), then its bytes
+/// ([`shef_kernel::Identity::to_bytes`]).
+pub const HANDOVER: u32 = 0x2003_f000;

@@ -11,13 +11,11 @@ use crate::heap::Arena;
 use crate::stop;
 
 /// The bus of the core.
-// SAFETY: this module exists in programs for the core of `shef_kernel` alone, which give the bus
-// addresses of registers, of the boot medium, and of memory that the linker scripts keep free.
-pub const BUS: Mmio = unsafe { Mmio::new() };
+pub const BUS: Mmio = Mmio::CORE;
 
 // A trap never returns. An illegal instruction is what the compiler makes of a panic.
 global_asm!(
-    ".macro SHEF_TRAP",
+    ".section .text.trap, \"ax\"",
     ".globl trap",
     "trap:",
     "  csrr t0, mcause",
@@ -33,33 +31,44 @@ global_asm!(
     "2:",
     "  sw   t1, 0(t0)",
     "  j    2b",
-    ".endm",
-    // Register secrets of what ran before survive a reset.
-    ".macro SHEF_CLEAR",
-    "  .irp n, 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31",
-    "  li   x\\n, 0",
-    "  .endr",
-    ".endm",
-    // Zeros from t0 to t1, in steps of 32 bytes.
-    ".macro SHEF_ZERO",
-    "3:",
-    "  sw   zero, 0(t0)",
-    "  sw   zero, 4(t0)",
-    "  sw   zero, 8(t0)",
-    "  sw   zero, 12(t0)",
-    "  sw   zero, 16(t0)",
-    "  sw   zero, 20(t0)",
-    "  sw   zero, 24(t0)",
-    "  sw   zero, 28(t0)",
-    "  addi t0, t0, 32",
-    "  bltu t0, t1, 3b",
-    ".endm",
-    PANIC = const regs::sys::ALERT_PANIC,
-    TRAP = const regs::sys::ALERT_TRAP,
+    PANIC = const regs::sys::ALERT_CODE_PANIC,
+    TRAP = const regs::sys::ALERT_CODE_TRAP,
     ALERT = const regs::sys::ALERT,
     CONTROL = const regs::sys::CONTROL,
-    STOP = const regs::sys::WIPE | regs::sys::HALT,
+    STOP = const regs::sys::CONTROL_WIPE | regs::sys::CONTROL_HALT,
 );
+
+/// Assembly: zeros in all registers. Secrets of what ran before survive a reset in them.
+#[macro_export]
+macro_rules! clear_registers {
+    () => {
+        "
+        .irp n, 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31
+        li   x\\n, 0
+        .endr
+        "
+    };
+}
+
+/// Assembly: zeros from the address in t0 to that in t1, in steps of 32 bytes.
+#[macro_export]
+macro_rules! zero_memory {
+    () => {
+        "
+        3:
+        sw   zero, 0(t0)
+        sw   zero, 4(t0)
+        sw   zero, 8(t0)
+        sw   zero, 12(t0)
+        sw   zero, 16(t0)
+        sw   zero, 20(t0)
+        sw   zero, 24(t0)
+        sw   zero, 28(t0)
+        addi t0, t0, 32
+        bltu t0, t1, 3b
+        "
+    };
+}
 
 unsafe extern "C" {
     static mut _heap_start: u32;
@@ -102,7 +111,7 @@ unsafe impl GlobalAlloc for Heap {
         {
             return heap_words().wrapping_add(word).cast();
         }
-        stop(&BUS, regs::sys::ALERT_MEMORY)
+        stop(&BUS, regs::sys::ALERT_CODE_MEMORY)
     }
 
     unsafe fn dealloc(&self, block: *mut u8, _: Layout) {
@@ -112,5 +121,5 @@ unsafe impl GlobalAlloc for Heap {
 
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
-    stop(&BUS, regs::sys::ALERT_PANIC)
+    stop(&BUS, regs::sys::ALERT_CODE_PANIC)
 }

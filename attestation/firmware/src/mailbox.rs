@@ -10,10 +10,10 @@ use crate::hardware::kick;
 
 /// Answers one request after the other.
 pub fn serve<B: Bus>(bus: &B, mut answer: impl FnMut(&[u8]) -> Vec<u8>) -> ! {
-    bus.write(regs::sys::CONTROL, regs::sys::READY);
+    bus.write(regs::sys::CONTROL, regs::sys::CONTROL_READY);
     loop {
         kick(bus);
-        if bus.read(regs::mailbox::STATUS) & 1 != 0 {
+        if bus.read(regs::mailbox::STATUS) & regs::mailbox::STATUS_WAITING != 0 {
             serve_one(bus, &mut answer);
         }
     }
@@ -25,14 +25,14 @@ fn serve_one<B: Bus>(bus: &B, answer: &mut impl FnMut(&[u8]) -> Vec<u8>) {
     let len = Some(bus.read(regs::mailbox::REQ_LEN) as usize).filter(|len| *len <= MAX_MESSAGE).unwrap_or(0);
     let mut request = Zeroizing::new(Vec::with_capacity(len.next_multiple_of(4)));
     for at in (0..len).step_by(4) {
-        request.extend_from_slice(&bus.read(regs::mailbox::REQUEST + at as u32).to_le_bytes());
+        request.extend_from_slice(&bus.read(regs::REQUEST + at as u32).to_le_bytes());
     }
     request.truncate(len);
     let answer = answer(&request);
     for (word, bytes) in answer.chunks(4).enumerate() {
         let mut value = [0; 4];
         value[..bytes.len()].copy_from_slice(bytes);
-        bus.write(regs::mailbox::ANSWER + 4 * word as u32, u32::from_le_bytes(value));
+        bus.write(regs::ANSWER + 4 * word as u32, u32::from_le_bytes(value));
     }
     bus.write(regs::mailbox::RSP_LEN, answer.len() as u32);
 }

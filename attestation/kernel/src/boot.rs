@@ -4,10 +4,9 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use hkdf::Hkdf;
-use sha2::{Digest, Sha256};
 use shef_proto::cert::{self, Certificate, TcbInfo};
 use shef_proto::cose::SigningKey;
+use shef_proto::crypto::{self, ACTIVE, Crypto};
 use shef_proto::evidence::{DebugState, RootOfTrust};
 use zeroize::Zeroizing;
 
@@ -127,28 +126,22 @@ impl<'a> KernelImage<'a> {
     /// SHA-256 of the bytes of an image: what TcbInfo, evidence and reference values name.
     #[must_use]
     pub fn digest(bytes: &[u8]) -> [u8; 32] {
-        Sha256::digest(bytes).into()
+        crypto::sha256(bytes)
     }
 }
 
-fn derive(salt: &[u8], ikm: &[u8], info: &[u8]) -> Zeroizing<[u8; 32]> {
-    let mut out = Zeroizing::new([0; 32]);
-    // 32 bytes are within HKDF's limit.
-    let _ = Hkdf::<Sha256>::new(Some(salt), ikm).expand(info, &mut out[..]);
-    out
+fn derive(salt: &[u8], ikm: &[u8], info: &[&[u8]]) -> Zeroizing<[u8; 32]> {
+    crypto::expand(&crypto::extract(salt, &[ikm]), info)
 }
 
 /// The device secret as this kind of device uses it: simulated and debug devices have another, so
 /// that their keys are others too.
 fn device_secret(uds: &[u8; 32], kind: RootOfTrust, debug: bool) -> Zeroizing<[u8; 32]> {
-    let mut info = b"shef-uds/1".to_vec();
-    info.push(u8::from(debug));
-    info.extend_from_slice(kind.name().as_bytes());
-    derive(b"", uds, &info)
+    derive(b"", uds, &[b"shef-uds/1", &[u8::from(debug)], kind.name().as_bytes()])
 }
 
 fn device_id_of(secret: &[u8; 32]) -> SigningKey {
-    SigningKey::derive(&derive(b"", secret, b"shef-device-id/1")[..])
+    SigningKey::derive(&derive(b"", secret, &[b"shef-device-id/1"])[..])
 }
 
 /// The DeviceID key of a device with this secret. The manufacturer certifies its public key; in the
@@ -189,15 +182,11 @@ pub fn identify<P: BootPlatform>(platform: &mut P, kernel: &Measurement<'_>) -> 
         return Err(BootError::DeviceIdCertificate { what: "another key" });
     }
 
-    let mut measured = Sha256::new();
-    measured.update(b"shef-cdi/1");
-    measured.update(kernel.digest);
-    measured.update(kernel.svn.to_be_bytes());
-    measured.update([u8::from(debug)]);
-    let cdi = derive(&measured.finalize(), &secret[..], b"shef-cdi/1");
+    let measured = ACTIVE.sha256(&[b"shef-cdi/1", &kernel.digest, &kernel.svn.to_be_bytes(), &[u8::from(debug)]]);
+    let cdi = derive(&measured, &secret[..], &[b"shef-cdi/1"]);
     drop(secret);
 
-    let ak = SigningKey::derive(&derive(b"", &cdi[..], b"shef-ak/1")[..]);
+    let ak = SigningKey::derive(&derive(b"", &cdi[..], &[b"shef-ak/1"])[..]);
     let info = TcbInfo {
         version: String::from(kernel.version),
         svn: kernel.svn,

@@ -61,8 +61,9 @@ impl Identity {
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, CborError> {
         let mut f = Fields::new(cbor::read(bytes, &Limits::bytes(IDENTITY_MAX))?, "identity")?;
         let cdi = Zeroizing::new(f.array(1)?);
-        let private = PrivateKey::from_bytes(&Zeroizing::new(f.array::<32>(2)?)[..]).map_err(|_| f.bad(2, "a private key"))?;
+        let private = Zeroizing::new(f.array::<32>(2)?);
         let public = PublicKey::from_bytes(&f.array::<65>(3)?).map_err(|_| f.bad(3, "a public key"))?;
+        let ak = PrivateKey::of_pair(&private[..], public).map_err(|_| f.bad(2, "a private key"))?;
         let Value::Array(list) = f.take(4)? else { return Err(f.bad(4, "a list of certificates")) };
         if list.len() > MAX_X5CHAIN {
             return Err(f.bad(4, "a list of certificates"));
@@ -74,7 +75,7 @@ impl Identity {
         }
         let identity = Self {
             cdi,
-            ak: SigningKey::of_pair(&private, public),
+            ak: SigningKey::new(&ak),
             certificates,
             ueid: f.array(5)?,
             kernel_digest: f.array(6)?,

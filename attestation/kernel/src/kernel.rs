@@ -4,10 +4,9 @@ use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use hkdf::Hkdf;
-use sha2::{Digest, Sha256};
 use shef_proto::close::{CloseRecord, LAST_LEN};
 use shef_proto::config::OnFault;
+use shef_proto::crypto;
 use shef_proto::evidence::{self, Claims, Common, DebugState, Layer, RootOfTrust, ShieldClaims, ShieldState};
 use shef_proto::hpke_suite::{PrivateKey, PublicKey, derive_key_pair};
 use shef_proto::image::{Header, Opener};
@@ -174,7 +173,7 @@ impl<P: Platform> Kernel<P> {
 
     fn reset(&mut self) {
         self.pending = None;
-        self.load = Load::None;
+        self.stop_load();
         if self.loaded.take().is_some() {
             self.platform.unload_image();
         }
@@ -251,8 +250,15 @@ impl<P: Platform> Kernel<P> {
 
     // ---- loading ----
 
+    /// Forgets an image on its way in, and what of it is in the fabric.
+    fn stop_load(&mut self) {
+        if matches!(core::mem::replace(&mut self.load, Load::None), Load::Chunks { .. }) {
+            self.platform.unload_image();
+        }
+    }
+
     fn load_begin(&mut self, key_box: &[u8], header_len: usize) -> Result<Answer, KernelError> {
-        self.load = Load::None;
+        self.stop_load();
         let Some(pending) = &self.pending else {
             return Err(KernelError::State { what: "there is no kernel evidence that a key box could answer" });
         };
@@ -288,7 +294,13 @@ impl<P: Platform> Kernel<P> {
         if self.identity.kernel_svn < description.min_kernel_svn {
             return Err(KernelError::KernelSvn { svn: self.identity.kernel_svn, least: description.min_kernel_svn });
         }
-        let vendor = Sha256::digest(secret.vendor.as_bytes()).into();
+        let vendor = crypto::sha256(secret.vendor.as_bytes());
+        self.shell()?;
+        // What was there before is wiped, whatever comes next.
+        if self.loaded.take().is_some() {
+            self.platform.unload_image();
+        }
+        self.platform.begin_image()?;
         self.load = Load::Chunks { opener: Box::new(Opener::new(header, secret.key)), vendor };
         Ok(Answer::Done)
     }
@@ -297,9 +309,14 @@ impl<P: Platform> Kernel<P> {
         let Load::Chunks { opener, .. } = &mut self.load else {
             return Err(KernelError::State { what: "no image chunk is due" });
         };
-        if let Err(error) = opener.push(index, sealed) {
-            self.load = Load::None;
-            return Err(error.into());
+        // The chunk is programmed after it was checked, and out of this memory.
+        let programmed = match opener.push(index, sealed) {
+            Ok(plain) => self.platform.program(&plain).map_err(KernelError::from),
+            Err(error) => Err(error.into()),
+        };
+        if let Err(error) = programmed {
+            self.stop_load();
+            return Err(error);
         }
         Ok(Answer::Done)
     }
@@ -309,19 +326,18 @@ impl<P: Platform> Kernel<P> {
             return Err(KernelError::State { what: "no image is being loaded" });
         };
         let description = opener.header().description().clone();
-        let (image_digest, plaintext) = opener.finish()?;
-        self.shell()?;
-        // What was there before is wiped, whatever comes next.
-        if self.loaded.take().is_some() {
-            self.platform.unload_image();
-        }
-        match self.program(&description.design_digest, &description.config.digest(), &plaintext) {
-            Ok(()) => {}
+        let checked = opener.finish().map_err(KernelError::from).and_then(|image_digest| {
+            self.shell()?;
+            self.activate(&description.design_digest, &description.config.digest())?;
+            Ok(image_digest)
+        });
+        let image_digest = match checked {
+            Ok(image_digest) => image_digest,
             Err(error) => {
                 self.platform.unload_image();
                 return Err(error);
             }
-        }
+        };
         self.pending = None;
         let config_digest = description.config.digest();
         self.loaded = Some(Loaded {
@@ -338,8 +354,8 @@ impl<P: Platform> Kernel<P> {
         Ok(Answer::Loaded { image_digest, config_digest })
     }
 
-    fn program(&mut self, design: &[u8; 32], config: &[u8; 32], plaintext: &[u8]) -> Result<(), KernelError> {
-        self.platform.load_image(plaintext)?;
+    fn activate(&mut self, design: &[u8; 32], config: &[u8; 32]) -> Result<(), KernelError> {
+        self.platform.finish_image()?;
         if self.platform.design_digest().as_ref() != Some(design) {
             return Err(KernelError::Design);
         }
@@ -458,11 +474,9 @@ impl<P: Platform> Kernel<P> {
             loaded.session = None;
         }
         let (fresh, seeded) = self.entropy()?;
-        let mut seed = Zeroizing::new([0; 32]);
-        let mut info = b"shef-seed/1".to_vec();
-        info.extend_from_slice(&image_digest);
-        // 32 bytes are within HKDF's limit.
-        let _ = Hkdf::<Sha256>::new(Some(&fresh[..]), &self.identity.cdi[..]).expand(&info, &mut seed[..]);
+        let prk = crypto::extract(&fresh[..], &[&self.identity.cdi[..]]);
+        let seed = crypto::expand::<32>(&prk, &[b"shef-seed/1", &image_digest]);
+        drop(prk);
         drop(fresh);
         // The private key is gone before the seed leaves.
         let public = {

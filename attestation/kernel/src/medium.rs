@@ -3,8 +3,8 @@
 
 use alloc::vec::Vec;
 
-use sha2::{Digest, Sha256};
 use shef_proto::cose::{self, SIGNATURE_LEN};
+use shef_proto::crypto;
 use shef_proto::hpke_suite::PublicKey;
 
 use crate::boot::{BootError, Measurement};
@@ -100,16 +100,11 @@ impl Medium {
 ///
 /// # Errors
 /// Another signer, a signature of other bytes, or an older kernel than `least_svn`.
-pub fn admit(
-    kernel: &Measurement<'_>,
-    signature: &[u8; SIGNATURE_FILE_LEN],
-    signer: &[u8; 32],
-    least_svn: u64,
-) -> Result<(), BootError> {
+pub fn admit(kernel: &Measurement<'_>, signature: &[u8; SIGNATURE_FILE_LEN], signer: &[u8; 32], least_svn: u64) -> Result<(), BootError> {
     let refused = |what| BootError::Signature { what };
     let (signature, key) = signature.split_first_chunk::<SIGNATURE_LEN>().ok_or(refused("length"))?;
     let key: &[u8; 64] = key.try_into().map_err(|_| refused("length"))?;
-    if <[u8; 32]>::from(Sha256::digest(key)) != *signer {
+    if crypto::sha256(key) != *signer {
         return Err(refused("another public key"));
     }
     let key = PublicKey::from_xy(key).map_err(|_| refused("not a public key"))?;

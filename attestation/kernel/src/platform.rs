@@ -76,11 +76,16 @@ pub trait Platform {
     /// Loads and measures the shell, or measures the one that is there.
     fn shell(&mut self) -> Result<Shell, PlatformError>;
 
-    /// Programs the fabric with a decrypted image, in place of what is there. Afterwards the Shield
-    /// comes out of reset.
-    fn load_image(&mut self, image: &[u8]) -> Result<(), PlatformError>;
+    /// Clears the fabric for an image whose bytes follow.
+    fn begin_image(&mut self) -> Result<(), PlatformError>;
 
-    /// Wipes the Shield and clears the fabric.
+    /// Programs the fabric with the next bytes of the decrypted image.
+    fn program(&mut self, part: &[u8]) -> Result<(), PlatformError>;
+
+    /// The image is whole: the Shield comes out of reset.
+    fn finish_image(&mut self) -> Result<(), PlatformError>;
+
+    /// Wipes the Shield and clears the fabric, also of an image that is not whole.
     fn unload_image(&mut self);
 
     /// Digest of the design that stands in the fabric, taken from the fabric and not from the

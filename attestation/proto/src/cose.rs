@@ -7,13 +7,11 @@
 use alloc::{boxed::Box, vec, vec::Vec};
 
 use minicbor::Encoder;
-use p256::ecdsa::signature::hazmat::PrehashVerifier;
-use p256::ecdsa::signature::{Signer, Verifier};
-use p256::ecdsa::{Signature, VerifyingKey};
 use zeroize::Zeroizing;
 
 use crate::cbor::{self, CborError, Fields, Item, Limits, Value};
 use crate::code::Code;
+use crate::crypto;
 use crate::entropy::Entropy;
 use crate::hpke_suite::{PrivateKey, PublicKey, derive_key_pair, generate_key_pair};
 
@@ -94,63 +92,44 @@ impl CoseError {
 }
 
 /// An ECDSA P-256 signing key; erased when dropped. Signatures are deterministic (RFC 6979).
-pub struct SigningKey {
-    key: p256::ecdsa::SigningKey,
-    public: PublicKey,
-}
+pub struct SigningKey(PrivateKey);
 
 impl SigningKey {
     /// The key with this private scalar.
-    ///
-    /// # Panics
-    /// Never: both types hold a scalar in `1..n`.
     #[must_use]
     pub fn new(private: &PrivateKey) -> Self {
-        Self::of_pair(private, private.public_key())
-    }
-
-    /// The key of a pair whose halves are known to belong together.
-    ///
-    /// # Panics
-    /// Never: both types hold a scalar in `1..n`.
-    #[must_use]
-    pub fn of_pair(private: &PrivateKey, public: PublicKey) -> Self {
-        let bytes = private.to_bytes();
-        let key = p256::ecdsa::SigningKey::from_slice(&bytes[..]).expect("a private key is a scalar in range");
-        Self { key, public }
+        Self(private.again())
     }
 
     /// The key of `DeriveKeyPair(ikm)` (RFC 9180 7.1.3); the certified keys of the device come from
     /// it.
     #[must_use]
     pub fn derive(ikm: &[u8]) -> Self {
-        let (private, public) = derive_key_pair(ikm);
-        Self::of_pair(&private, public)
+        Self(derive_key_pair(ikm).0)
     }
 
     /// A fresh key.
     #[must_use]
     pub fn generate(entropy: &mut dyn Entropy) -> Self {
-        Self::new(&generate_key_pair(entropy).0)
+        Self(generate_key_pair(entropy).0)
     }
 
     /// The public key.
     #[must_use]
     pub fn public_key(&self) -> PublicKey {
-        self.public
+        self.0.public_key()
     }
 
     /// The private scalar, for the one program that this key is handed over to.
     #[must_use]
     pub fn private_bytes(&self) -> Zeroizing<[u8; 32]> {
-        Zeroizing::new(self.key.to_bytes().into())
+        self.0.to_bytes()
     }
 
     /// Signature `r | s` over `message`.
     #[must_use]
     pub fn sign(&self, message: &[u8]) -> [u8; SIGNATURE_LEN] {
-        let signature: Signature = self.key.sign(message);
-        signature.to_bytes().into()
+        crypto::sign(&self.0.to_bytes(), &crypto::sha256(message))
     }
 }
 
@@ -164,17 +143,13 @@ pub type VerifyFn = fn(&PublicKey, &[u8], &[u8; SIGNATURE_LEN]) -> bool;
 /// True when `signature` (`r | s`) is one of `key` over `message`.
 #[must_use]
 pub fn verify(key: &PublicKey, message: &[u8], signature: &[u8; SIGNATURE_LEN]) -> bool {
-    let Ok(key) = VerifyingKey::from_sec1_bytes(key.as_bytes()) else { return false };
-    let Ok(signature) = Signature::from_slice(signature) else { return false };
-    key.verify(message, &signature).is_ok()
+    verify_digest(key, &crypto::sha256(message), signature)
 }
 
 /// The same for a message of which only the SHA-256 is there.
 #[must_use]
 pub fn verify_digest(key: &PublicKey, digest: &[u8; 32], signature: &[u8; SIGNATURE_LEN]) -> bool {
-    let Ok(key) = VerifyingKey::from_sec1_bytes(key.as_bytes()) else { return false };
-    let Ok(signature) = Signature::from_slice(signature) else { return false };
-    key.verify_prehash(digest, &signature).is_ok()
+    crypto::verify(&key.xy(), digest, signature)
 }
 
 /// Content type of a protected header.

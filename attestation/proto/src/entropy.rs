@@ -3,7 +3,7 @@
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroizing;
 
 /// A source of random bytes. The operating system's source lives in the programs; [`SeededEntropy`]
 /// is for repeatable simulation.
@@ -69,33 +69,3 @@ impl Entropy for SeededEntropy {
         true
     }
 }
-
-/// Adapter to the trait that crate `hpke` wants.
-pub(crate) struct AsCryptoRng<'a>(pub &'a mut dyn Entropy);
-
-impl hpke::rand_core::TryRng for AsCryptoRng<'_> {
-    type Error = core::convert::Infallible;
-
-    fn try_next_u32(&mut self) -> Result<u32, Self::Error> {
-        let mut b = [0; 4];
-        self.0.fill(&mut b);
-        let n = u32::from_le_bytes(b);
-        b.zeroize();
-        Ok(n)
-    }
-
-    fn try_next_u64(&mut self) -> Result<u64, Self::Error> {
-        let mut b = [0; 8];
-        self.0.fill(&mut b);
-        let n = u64::from_le_bytes(b);
-        b.zeroize();
-        Ok(n)
-    }
-
-    fn try_fill_bytes(&mut self, dst: &mut [u8]) -> Result<(), Self::Error> {
-        self.0.fill(dst);
-        Ok(())
-    }
-}
-
-impl hpke::rand_core::TryCryptoRng for AsCryptoRng<'_> {}

@@ -8,13 +8,12 @@ use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
 
-use sha2::{Digest, Sha256};
-
 use crate::cbor::{self, CborError, Fields, Limits, Value};
 use crate::cert::UEID_LEN;
 use crate::code::Code;
 use crate::config::OnFault;
 use crate::cose::{self, ContentType, CoseError, Form, Sign1, SigningKey};
+use crate::crypto;
 use crate::hpke_suite::{PublicKey, SUITE};
 
 /// `eat_profile` of the Security Kernel's evidence.
@@ -459,7 +458,7 @@ pub fn sign(claims: &Claims, ak: &SigningKey, x5chain: &[&[u8]]) -> Vec<u8> {
 /// it.
 #[must_use]
 pub fn digest(bytes: &[u8]) -> [u8; 32] {
-    Sha256::digest(bytes).into()
+    crypto::sha256(bytes)
 }
 
 /// Evidence as it came: parsed strictly, **not verified**.

@@ -1,20 +1,15 @@
 //! Suite 1 of RFC 9180: base mode, DHKEM(P-256, HKDF-SHA256), HKDF-SHA256, AES-256-GCM.
 //!
-//! A thin layer over crate `hpke` with keys as newtypes. The AEAD is a type parameter with the
-//! suite's as default, so that the published vectors of RFC 9180 A.3 (AES-128-GCM) run through the
-//! same code.
+//! Over the primitives of [`crate::crypto`]. The AEAD can be named, so that the published vectors of
+//! RFC 9180 A.3 (AES-128-GCM) run through the same code.
 
 use alloc::vec::Vec;
-use core::marker::PhantomData;
 
-use hpke::aead::{Aead, AeadCtxR, AeadCtxS, AesGcm256};
-use hpke::kdf::HkdfSha256;
-use hpke::kem::DhP256HkdfSha256;
-use hpke::{Deserializable, Kem, OpModeR, OpModeS, Serializable};
 use zeroize::Zeroizing;
 
 use crate::code::Code;
-use crate::entropy::{AsCryptoRng, Entropy};
+use crate::crypto::{self, ACTIVE, Crypto};
+use crate::entropy::Entropy;
 
 /// The suite id that every format carries.
 pub const SUITE: u16 = 1;
@@ -85,15 +80,20 @@ impl PublicKey {
         if raw[0] != 4 {
             return Err(HpkeError::PublicKey);
         }
-        <DhP256HkdfSha256 as Kem>::PublicKey::from_bytes(&raw).map_err(|_| HpkeError::PublicKey)?;
-        Ok(Self(raw))
+        let key = Self(raw);
+        if ACTIVE.on_curve(&key.xy()) { Ok(key) } else { Err(HpkeError::PublicKey) }
     }
 
     /// Checks and takes the 64 bytes `x | y`, as the Shield's kernel port shows them.
     pub fn from_xy(xy: &[u8; 64]) -> Result<Self, HpkeError> {
+        if ACTIVE.on_curve(xy) { Ok(Self::of_point(xy)) } else { Err(HpkeError::PublicKey) }
+    }
+
+    /// Of a point that is on the curve.
+    fn of_point(xy: &[u8; 64]) -> Self {
         let mut raw = [4; PUBLIC_KEY_LEN];
         raw[1..].copy_from_slice(xy);
-        Self::from_bytes(&raw)
+        Self(raw)
     }
 
     /// `04 | x | y`.
@@ -109,32 +109,84 @@ impl PublicKey {
     }
 }
 
-/// A private key; erased when dropped.
-pub struct PrivateKey(<DhP256HkdfSha256 as Kem>::PrivateKey);
+/// A private key with its public key; erased when dropped.
+pub struct PrivateKey {
+    scalar: Zeroizing<[u8; PRIVATE_KEY_LEN]>,
+    public: PublicKey,
+}
 
 impl PrivateKey {
     /// Takes 32 bytes, big-endian, `0 < k < n`.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, HpkeError> {
-        <DhP256HkdfSha256 as Kem>::PrivateKey::from_bytes(bytes).map(Self).map_err(|_| HpkeError::PrivateKey)
+        let scalar = Zeroizing::new(<[u8; PRIVATE_KEY_LEN]>::try_from(bytes).map_err(|_| HpkeError::PrivateKey)?);
+        if !crypto::in_range(&scalar) {
+            return Err(HpkeError::PrivateKey);
+        }
+        let point = ACTIVE.multiply(&scalar, None).ok_or(HpkeError::PrivateKey)?;
+        Ok(Self { scalar, public: PublicKey::of_point(&point) })
+    }
+
+    /// The pair of these bytes, which the caller knows to belong together: saves the multiplication.
+    pub fn of_pair(bytes: &[u8], public: PublicKey) -> Result<Self, HpkeError> {
+        let scalar = Zeroizing::new(<[u8; PRIVATE_KEY_LEN]>::try_from(bytes).map_err(|_| HpkeError::PrivateKey)?);
+        if crypto::in_range(&scalar) { Ok(Self { scalar, public }) } else { Err(HpkeError::PrivateKey) }
+    }
+
+    /// The same key once more, for its other use.
+    pub(crate) fn again(&self) -> Self {
+        Self { scalar: self.scalar.clone(), public: self.public }
     }
 
     /// The 32 bytes, for storage by whoever may store them.
     pub fn to_bytes(&self) -> Zeroizing<[u8; PRIVATE_KEY_LEN]> {
-        let mut out = Zeroizing::new([0; PRIVATE_KEY_LEN]);
-        self.0.write_exact(&mut out[..]);
-        out
+        self.scalar.clone()
     }
 
     /// The public key of this key.
     pub fn public_key(&self) -> PublicKey {
-        PublicKey(<DhP256HkdfSha256 as Kem>::sk_to_pk(&self.0).to_bytes().into())
+        self.public
+    }
+
+    /// The x coordinate of this key times a point.
+    fn agree(&self, key: &PublicKey) -> Result<Zeroizing<[u8; 32]>, HpkeError> {
+        let point = Zeroizing::new(ACTIVE.multiply(&self.scalar, Some(&key.xy())).ok_or(HpkeError::PublicKey)?);
+        let mut x = Zeroizing::new([0; 32]);
+        x.copy_from_slice(&point[..32]);
+        Ok(x)
     }
 }
 
+/// Suite id of the KEM in labels.
+const KEM_SUITE: &[u8] = &[b'K', b'E', b'M', 0x00, 0x10];
+
+/// `LabeledExtract`, RFC 9180 section 4.
+fn labeled_extract(suite: &[u8], salt: &[u8], label: &[u8], ikm: &[u8]) -> Zeroizing<[u8; 32]> {
+    crypto::extract(salt, &[b"HPKE-v1", suite, label, ikm])
+}
+
+/// `LabeledExpand`.
+fn labeled_expand<const N: usize>(suite: &[u8], prk: &[u8; 32], label: &[u8], info: &[&[u8]]) -> Zeroizing<[u8; N]> {
+    let len = (N as u16).to_be_bytes();
+    let mut all: Vec<&[u8]> = Vec::with_capacity(4 + info.len());
+    all.extend_from_slice(&[&len, b"HPKE-v1", suite, label]);
+    all.extend_from_slice(info);
+    crypto::expand(prk, &all)
+}
+
 /// `DeriveKeyPair(ikm)`, RFC 9180 7.1.3.
+///
+/// # Panics
+/// Never: 256 candidates in a row would have to be out of range.
 pub fn derive_key_pair(ikm: &[u8]) -> (PrivateKey, PublicKey) {
-    let (sk, pk) = DhP256HkdfSha256::derive_keypair(ikm);
-    (PrivateKey(sk), PublicKey(pk.to_bytes().into()))
+    let prk = labeled_extract(KEM_SUITE, b"", b"dkp_prk", ikm);
+    let key = (0..=u8::MAX)
+        .find_map(|counter| {
+            let candidate = labeled_expand::<PRIVATE_KEY_LEN>(KEM_SUITE, &prk, b"candidate", &[&[counter]]);
+            PrivateKey::from_bytes(&candidate[..]).ok()
+        })
+        .expect("a candidate is in range");
+    let public = key.public;
+    (key, public)
 }
 
 /// A fresh key pair: `DeriveKeyPair` of 32 random bytes.
@@ -144,61 +196,149 @@ pub fn generate_key_pair(entropy: &mut dyn Entropy) -> (PrivateKey, PublicKey) {
     derive_key_pair(&ikm[..])
 }
 
+/// The AEADs that the code knows; suite 1 has the second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Aead {
+    /// AES-128-GCM.
+    Aes128Gcm = 0x0001,
+    /// AES-256-GCM.
+    Aes256Gcm = AEAD_ID as isize,
+}
+
+/// What sender and receiver share after set-up.
+struct Context {
+    suite: [u8; 10],
+    aead: Aead,
+    key: Zeroizing<[u8; 32]>,
+    base_nonce: Zeroizing<[u8; 12]>,
+    exporter: Zeroizing<[u8; 32]>,
+    messages: u64,
+}
+
+impl Context {
+    /// `ExtractAndExpand` of the KEM, then `KeySchedule` in base mode.
+    fn new(aead: Aead, dh: &[u8; 32], enc: &[u8; ENC_LEN], recipient: &PublicKey, info: &[u8]) -> Self {
+        let prk = labeled_extract(KEM_SUITE, b"", b"eae_prk", dh);
+        let shared = labeled_expand::<32>(KEM_SUITE, &prk, b"shared_secret", &[enc, recipient.as_bytes()]);
+
+        let mut suite = *b"HPKE......";
+        for (place, id) in suite[4..].chunks_exact_mut(2).zip([KEM_ID, KDF_ID, aead as u16]) {
+            place.copy_from_slice(&id.to_be_bytes());
+        }
+        let psk_id_hash = labeled_extract(&suite, b"", b"psk_id_hash", b"");
+        let info_hash = labeled_extract(&suite, b"", b"info_hash", info);
+        let context: [&[u8]; 3] = [&[0], &psk_id_hash[..], &info_hash[..]];
+        let secret = labeled_extract(&suite, &shared[..], b"secret", b"");
+        let mut key = Zeroizing::new([0; 32]);
+        match aead {
+            Aead::Aes128Gcm => key[..16].copy_from_slice(&labeled_expand::<16>(&suite, &secret, b"key", &context)[..]),
+            Aead::Aes256Gcm => key.copy_from_slice(&labeled_expand::<32>(&suite, &secret, b"key", &context)[..]),
+        }
+        Self {
+            suite,
+            aead,
+            key,
+            base_nonce: labeled_expand(&suite, &secret, b"base_nonce", &context),
+            exporter: labeled_expand(&suite, &secret, b"exp", &context),
+            messages: 0,
+        }
+    }
+
+    fn key(&self) -> &[u8] {
+        match self.aead {
+            Aead::Aes128Gcm => &self.key[..16],
+            Aead::Aes256Gcm => &self.key[..],
+        }
+    }
+
+    /// Nonce of the next message.
+    fn nonce(&self) -> [u8; 12] {
+        let mut nonce = *self.base_nonce;
+        for (byte, number) in nonce[4..].iter_mut().zip(self.messages.to_be_bytes()) {
+            *byte ^= number;
+        }
+        nonce
+    }
+
+    fn export(&self, context: &[u8]) -> Zeroizing<[u8; 32]> {
+        labeled_expand(&self.suite, &self.exporter, b"sec", &[context])
+    }
+}
+
 /// The sender's context after `SetupBaseS`.
-pub struct Sender<A: Aead = AesGcm256>(AeadCtxS<A, HkdfSha256, DhP256HkdfSha256>, PhantomData<A>);
+pub struct Sender(Context);
 
 /// The receiver's context after `SetupBaseR`.
-pub struct Receiver<A: Aead = AesGcm256>(AeadCtxR<A, HkdfSha256, DhP256HkdfSha256>, PhantomData<A>);
+pub struct Receiver(Context);
 
-impl<A: Aead> Sender<A> {
-    /// `SetupBaseS(pk, info)`. Draws 32 bytes: the ephemeral key is `DeriveKeyPair` of them. `info`
-    /// is at most 65,000 bytes.
+/// Most bytes of `info`.
+const MAX_INFO: usize = 65_000;
+
+impl Sender {
+    /// `SetupBaseS(pk, info)` in suite 1. Draws 32 bytes: the ephemeral key is `DeriveKeyPair` of
+    /// them. `info` is at most 65,000 bytes.
     pub fn setup(pk: &PublicKey, info: &[u8], entropy: &mut dyn Entropy) -> Result<([u8; ENC_LEN], Self), HpkeError> {
-        if info.len() > 65_000 {
+        Self::setup_with(Aead::Aes256Gcm, pk, info, entropy)
+    }
+
+    /// The same with another AEAD.
+    pub fn setup_with(aead: Aead, pk: &PublicKey, info: &[u8], entropy: &mut dyn Entropy) -> Result<([u8; ENC_LEN], Self), HpkeError> {
+        if info.len() > MAX_INFO {
             return Err(HpkeError::Open);
         }
-        let pk = <DhP256HkdfSha256 as Kem>::PublicKey::from_bytes(&pk.0).map_err(|_| HpkeError::PublicKey)?;
-        let (enc, ctx) =
-            hpke::setup_sender_with_rng::<A, HkdfSha256, DhP256HkdfSha256>(&OpModeS::Base, &pk, info, &mut AsCryptoRng(entropy))
-                .map_err(|_| HpkeError::PublicKey)?;
-        Ok((enc.to_bytes().into(), Self(ctx, PhantomData)))
+        let (ephemeral, enc) = generate_key_pair(entropy);
+        let dh = ephemeral.agree(pk)?;
+        Ok((enc.0, Self(Context::new(aead, &dh, &enc.0, pk, info))))
     }
 
     /// Seals the next message.
     pub fn seal(&mut self, aad: &[u8], plaintext: &[u8]) -> Result<Vec<u8>, HpkeError> {
-        self.0.seal(plaintext, aad).map_err(|_| HpkeError::Open)
+        let nonce = self.0.nonce();
+        self.0.messages = self.0.messages.checked_add(1).ok_or(HpkeError::Open)?;
+        let mut out = Vec::with_capacity(plaintext.len() + TAG_LEN);
+        out.extend_from_slice(plaintext);
+        let tag = ACTIVE.seal(self.0.key(), &nonce, aad, &mut out);
+        out.extend_from_slice(&tag);
+        Ok(out)
     }
 
     /// `Export(context, 32)`.
     pub fn export(&self, context: &[u8]) -> Zeroizing<[u8; 32]> {
-        let mut out = Zeroizing::new([0; 32]);
-        self.0.export(context, &mut out[..]).expect("32 bytes are within HKDF's limit");
-        out
+        self.0.export(context)
     }
 }
 
-impl<A: Aead> Receiver<A> {
-    /// `SetupBaseR(enc, sk, info)`; refuses an `enc` that is no point of the curve.
+impl Receiver {
+    /// `SetupBaseR(enc, sk, info)` in suite 1; refuses an `enc` that is no point of the curve.
     pub fn setup(sk: &PrivateKey, enc: &[u8], info: &[u8]) -> Result<Self, HpkeError> {
-        if enc.first() != Some(&4) || info.len() > 65_000 {
+        Self::setup_with(Aead::Aes256Gcm, sk, enc, info)
+    }
+
+    /// The same with another AEAD.
+    pub fn setup_with(aead: Aead, sk: &PrivateKey, enc: &[u8], info: &[u8]) -> Result<Self, HpkeError> {
+        if info.len() > MAX_INFO {
             return Err(HpkeError::PublicKey);
         }
-        let enc = <DhP256HkdfSha256 as Kem>::EncappedKey::from_bytes(enc).map_err(|_| HpkeError::PublicKey)?;
-        hpke::setup_receiver::<A, HkdfSha256, DhP256HkdfSha256>(&OpModeR::Base, &sk.0, &enc, info)
-            .map(|ctx| Self(ctx, PhantomData))
-            .map_err(|_| HpkeError::Open)
+        let enc = PublicKey::from_bytes(enc)?;
+        let dh = sk.agree(&enc)?;
+        Ok(Self(Context::new(aead, &dh, &enc.0, &sk.public, info)))
     }
 
     /// Opens the next message.
     pub fn open(&mut self, aad: &[u8], ct: &[u8]) -> Result<Zeroizing<Vec<u8>>, HpkeError> {
-        self.0.open(ct, aad).map(Zeroizing::new).map_err(|_| HpkeError::Open)
+        let (data, tag) = ct.split_last_chunk::<TAG_LEN>().ok_or(HpkeError::Open)?;
+        let nonce = self.0.nonce();
+        let mut data = Zeroizing::new(data.to_vec());
+        if !ACTIVE.open(self.0.key(), &nonce, aad, &mut data, tag) {
+            return Err(HpkeError::Open);
+        }
+        self.0.messages = self.0.messages.checked_add(1).ok_or(HpkeError::Open)?;
+        Ok(data)
     }
 
     /// `Export(context, 32)`.
     pub fn export(&self, context: &[u8]) -> Zeroizing<[u8; 32]> {
-        let mut out = Zeroizing::new([0; 32]);
-        self.0.export(context, &mut out[..]).expect("32 bytes are within HKDF's limit");
-        out
+        self.0.export(context)
     }
 }
 
@@ -210,11 +350,11 @@ pub fn seal(
     plaintext: &[u8],
     entropy: &mut dyn Entropy,
 ) -> Result<([u8; ENC_LEN], Vec<u8>), HpkeError> {
-    let (enc, mut ctx) = Sender::<AesGcm256>::setup(pk, info, entropy)?;
+    let (enc, mut ctx) = Sender::setup(pk, info, entropy)?;
     Ok((enc, ctx.seal(aad, plaintext)?))
 }
 
 /// Opens what [`seal`] made.
 pub fn open(sk: &PrivateKey, enc: &[u8], info: &[u8], aad: &[u8], ct: &[u8]) -> Result<Zeroizing<Vec<u8>>, HpkeError> {
-    Receiver::<AesGcm256>::setup(sk, enc, info)?.open(aad, ct)
+    Receiver::setup(sk, enc, info)?.open(aad, ct)
 }

@@ -8,8 +8,6 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use aes_gcm::aead::{Aead, KeyInit, Payload};
-use aes_gcm::{Aes256Gcm, Nonce};
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
@@ -17,6 +15,7 @@ use crate::cbor::{self, CborError, Fields, Limits, Value};
 use crate::code::Code;
 use crate::config::{Config, ConfigError};
 use crate::cose::{self, ContentType, CoseError, Form, Sign1, SigningKey};
+use crate::crypto::{self, ACTIVE, Crypto};
 use crate::entropy::Entropy;
 use crate::evidence::NAME_MAX;
 use crate::hpke_suite::{PublicKey, SUITE};
@@ -172,8 +171,20 @@ impl ImageKey {
         &self.0
     }
 
-    fn cipher(&self) -> Aes256Gcm {
-        Aes256Gcm::new(&(*self.0).into())
+    /// Seals one chunk.
+    fn seal(&self, container: &[u8; 16], index: usize, last: bool, chunk: &[u8]) -> Vec<u8> {
+        let mut out = Vec::with_capacity(chunk.len() + TAG_LEN);
+        out.extend_from_slice(chunk);
+        let tag = ACTIVE.seal(&self.0[..], &iv(index, last), &aad(container), &mut out);
+        out.extend_from_slice(&tag);
+        out
+    }
+
+    /// Opens one chunk.
+    fn open(&self, container: &[u8; 16], index: usize, last: bool, sealed: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
+        let (data, tag) = sealed.split_last_chunk::<TAG_LEN>()?;
+        let mut data = Zeroizing::new(data.to_vec());
+        ACTIVE.open(&self.0[..], &iv(index, last), &aad(container), &mut data, tag).then_some(data)
     }
 }
 
@@ -286,7 +297,7 @@ impl Header {
     /// SHA-256 of the signed bytes.
     #[must_use]
     pub fn digest(&self) -> [u8; 32] {
-        Sha256::digest(&self.bytes).into()
+        crypto::sha256(&self.bytes)
     }
 
     /// Random id of this container.
@@ -320,7 +331,7 @@ impl Header {
     /// # Errors
     /// It is not the one of the header.
     pub fn check_chunk(&self, index: usize, sealed: &[u8]) -> Result<(), ImageError> {
-        let digest: [u8; 32] = Sha256::digest(sealed).into();
+        let digest = crypto::sha256(sealed);
         match self.digests.get(index) {
             Some(expected) if *expected == digest => Ok(()),
             Some(_) => Err(ImageError::ChunkDigest { index }),
@@ -334,7 +345,6 @@ pub struct Opener {
     header: Header,
     key: ImageKey,
     next: usize,
-    plaintext: Zeroizing<Vec<u8>>,
     hash: Sha256,
 }
 
@@ -344,8 +354,7 @@ impl Opener {
     pub fn new(header: Header, key: ImageKey) -> Self {
         let mut hash = Sha256::new();
         hash.update(&header.bytes);
-        let plaintext = Zeroizing::new(Vec::new());
-        Self { header, key, next: 0, plaintext, hash }
+        Self { header, key, next: 0, hash }
     }
 
     /// The header.
@@ -360,40 +369,32 @@ impl Opener {
         self.next
     }
 
-    /// Checks and opens the next chunk.
+    /// Checks and opens the next chunk, and gives its plaintext.
     ///
     /// # Errors
     /// Out of turn, changed, or not under this key. The opener is as before.
-    pub fn push(&mut self, index: usize, sealed: &[u8]) -> Result<(), ImageError> {
+    pub fn push(&mut self, index: usize, sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>, ImageError> {
         if index != self.next || index >= self.header.chunks() {
             return Err(ImageError::ChunkOrder { expected: self.next, found: index });
         }
         self.header.check_chunk(index, sealed)?;
         let last = index + 1 == self.header.chunks();
-        let payload = Payload { msg: sealed, aad: &aad(&self.header.container) };
-        let nonce = Nonce::from(iv(index, last));
-        let plain = self.key.cipher().decrypt(&nonce, payload).map_err(|_| ImageError::ChunkOpen { index })?;
-        let plain = Zeroizing::new(plain);
-        if plain.len() + TAG_LEN != self.header.sealed_len(index) {
+        if sealed.len() != self.header.sealed_len(index) {
             return Err(ImageError::ChunkOpen { index });
         }
-        if self.plaintext.capacity() == 0 {
-            // Reserved once, so that no copy of the plaintext is left behind by growing.
-            self.plaintext.reserve_exact(self.header.total);
-        }
-        self.plaintext.extend_from_slice(&plain);
+        let plain = self.key.open(&self.header.container, index, last, sealed).ok_or(ImageError::ChunkOpen { index })?;
         self.hash.update(&plain[..]);
         self.next += 1;
-        Ok(())
+        Ok(plain)
     }
 
-    /// Image digest and plaintext, when every chunk has come.
+    /// Image digest, when every chunk has come.
     ///
     /// # Errors
     /// Chunks are missing.
-    pub fn finish(self) -> Result<([u8; 32], Zeroizing<Vec<u8>>), ImageError> {
+    pub fn finish(self) -> Result<[u8; 32], ImageError> {
         match self.header.chunks() - self.next {
-            0 => Ok((self.hash.finalize().into(), self.plaintext)),
+            0 => Ok(self.hash.finalize().into()),
             missing => Err(ImageError::Incomplete { missing }),
         }
     }
@@ -433,18 +434,10 @@ impl Container {
         }
         let mut container = [0; 16];
         entropy.fill(&mut container);
-        let cipher = key.cipher();
         let count = plaintext.len().div_ceil(description.chunk_size);
-        let mut chunks = Vec::with_capacity(count);
-        for (index, chunk) in plaintext.chunks(description.chunk_size).enumerate() {
-            let payload = Payload { msg: chunk, aad: &aad(&container) };
-            let nonce = Nonce::from(iv(index, index + 1 == count));
-            match cipher.encrypt(&nonce, payload) {
-                Ok(sealed) => chunks.push(sealed),
-                Err(_) => return build("chunk", "sealable"),
-            }
-        }
-        let digests = chunks.iter().map(|chunk| Value::Bytes(Sha256::digest(chunk).to_vec())).collect();
+        let seal = |(index, chunk)| key.seal(&container, index, index + 1 == count, chunk);
+        let chunks: Vec<Vec<u8>> = plaintext.chunks(description.chunk_size).enumerate().map(seal).collect();
+        let digests = chunks.iter().map(|chunk| Value::Bytes(crypto::sha256(chunk).to_vec())).collect();
         let payload = Value::map(vec![
             (1, u64::from(SUITE).into()),
             (2, description.target.as_str().into()),
@@ -525,9 +518,11 @@ impl Container {
     pub fn open(&self, vendor: &PublicKey, key: ImageKey) -> Result<([u8; 32], Zeroizing<Vec<u8>>), ImageError> {
         self.header.verify(vendor)?;
         let mut opener = Opener::new(self.header.clone(), key);
+        // Reserved once, so that no copy of the plaintext is left behind by growing.
+        let mut plaintext = Zeroizing::new(Vec::with_capacity(self.header.total));
         for (index, chunk) in self.chunks.iter().enumerate() {
-            opener.push(index, chunk)?;
+            plaintext.extend_from_slice(&opener.push(index, chunk)?);
         }
-        opener.finish()
+        Ok((opener.finish()?, plaintext))
     }
 }

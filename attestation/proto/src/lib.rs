@@ -15,6 +15,7 @@ pub mod close;
 pub mod code;
 pub mod config;
 pub mod cose;
+pub mod crypto;
 mod der;
 pub mod entropy;
 pub mod evidence;

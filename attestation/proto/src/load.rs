@@ -451,7 +451,7 @@ pub fn seal_load_key_of(
         plaintext.extend_from_slice(&e.epoch.to_be_bytes()[2..]);
     }
     let digest = config.digest();
-    let (enc, mut sender) = Sender::<hpke::aead::AesGcm256>::setup(pk, info, entropy).map_err(|_| LoadError::Open)?;
+    let (enc, mut sender) = Sender::setup(pk, info, entropy).map_err(|_| LoadError::Open)?;
     let ct = sender.seal(&aad(&digest), &plaintext).map_err(|_| LoadError::Open)?;
     let t = transcript(&digest, &enc, pk, info, &ct);
     let keys = SessionKeys::derive(&sender.export(EXPORT_LABEL), master, t, config);
@@ -465,7 +465,7 @@ pub fn seal_load_key_of(
 pub fn open_load_key(config: &Config, sk: &PrivateKey, bytes: &[u8]) -> Result<(SessionKeys, Vec<FirstEpoch>), LoadError> {
     let m = Message::from_bytes(bytes)?;
     let digest = config.digest();
-    let mut receiver = Receiver::<hpke::aead::AesGcm256>::setup(sk, &m.enc, &m.info).map_err(|_| LoadError::Open)?;
+    let mut receiver = Receiver::setup(sk, &m.enc, &m.info).map_err(|_| LoadError::Open)?;
     let plaintext = receiver.open(&aad(&digest), &m.ct).map_err(|_| LoadError::Open)?;
     let (head, list) = plaintext.split_at_checked(MASTER_LEN + 1).ok_or(LoadError::Epochs("plaintext too short"))?;
     let mut master = Zeroizing::new([0; MASTER_LEN]);

@@ -179,7 +179,7 @@ fn load_key() {
     );
     let remade = |plaintext: &[u8], aad: &[u8]| {
         let mut e = SeededEntropy::new(SEED, "remade");
-        let (enc, mut sender) = shef_proto::hpke_suite::Sender::<AesGcm256>::setup(&pk, &m.info, &mut e).unwrap();
+        let (enc, mut sender) = shef_proto::hpke_suite::Sender::setup(&pk, &m.info, &mut e).unwrap();
         Message { enc, info: m.info.clone(), ct: sender.seal(aad, plaintext).unwrap() }.to_bytes()
     };
     assert!(open_load_key(&s.config, &sk, &remade(&plaintext, &aad)).is_ok());

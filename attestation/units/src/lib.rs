@@ -1,9 +1,13 @@
-//! The bus of the Security Kernel's core, and the registers on it.
+//! The bus of the Security Kernel's core, the registers on it, and drivers of its crypto units.
 #![no_std]
 
 mod bus;
 mod mmio;
 pub mod regs;
+mod units;
 
 pub use bus::Bus;
+#[cfg(feature = "core")]
+pub use mmio::CORE;
 pub use mmio::Mmio;
+pub use units::Units;

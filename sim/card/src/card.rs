@@ -240,6 +240,7 @@ impl Card {
             fuses: Rc::clone(&self.fuses),
             source: Rc::clone(&self.source),
             uds_taken: false,
+            coming: Zeroizing::default(),
         };
         self.kernel = Some(boot(platform, &kernel_image())?);
         Ok(())

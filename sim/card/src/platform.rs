@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use sha2::{Digest, Sha256};
-use shef_kernel::{EntropyQuality, KernelImage, Platform, PlatformError, Shell};
+use shef_kernel::{BootPlatform, EntropyQuality, KernelImage, Platform, PlatformError, Shell};
 use shef_proto::entropy::{Entropy, SeededEntropy};
 use shef_proto::evidence::{DebugState, RootOfTrust};
 use zeroize::Zeroizing;
@@ -78,6 +78,8 @@ pub(crate) struct CardPlatform {
     pub(crate) fuses: Rc<Fuses>,
     pub(crate) source: Rc<RefCell<Source>>,
     pub(crate) uds_taken: bool,
+    /// Of an image that is not whole yet.
+    pub(crate) coming: Zeroizing<Vec<u8>>,
 }
 
 fn failed(error: impl std::fmt::Display) -> PlatformError {
@@ -90,7 +92,7 @@ impl CardPlatform {
     }
 }
 
-impl Platform for CardPlatform {
+impl BootPlatform for CardPlatform {
     fn take_uds(&mut self) -> Option<Zeroizing<[u8; 32]>> {
         if std::mem::replace(&mut self.uds_taken, true) { None } else { Some(self.fuses.uds.clone()) }
     }
@@ -107,6 +109,12 @@ impl Platform for CardPlatform {
         TARGET.to_owned()
     }
 
+    fn debug_state(&mut self) -> DebugState {
+        Platform::debug_state(self)
+    }
+}
+
+impl Platform for CardPlatform {
     fn debug_state(&mut self) -> DebugState {
         if self.fuses.debug { DebugState::Enabled } else { DebugState::DisabledSinceBoot }
     }
@@ -128,7 +136,18 @@ impl Platform for CardPlatform {
         Ok(Shell { digest: shell_digest(), config_port: false, readback: false, debug_bridge: false })
     }
 
-    fn load_image(&mut self, image: &[u8]) -> Result<(), PlatformError> {
+    fn begin_image(&mut self) -> Result<(), PlatformError> {
+        self.coming = Zeroizing::new(Vec::new());
+        Ok(())
+    }
+
+    fn program(&mut self, part: &[u8]) -> Result<(), PlatformError> {
+        self.coming.extend_from_slice(part);
+        Ok(())
+    }
+
+    fn finish_image(&mut self) -> Result<(), PlatformError> {
+        let image = std::mem::take(&mut self.coming);
         let rest = image
             .strip_prefix(PROGRAM_LABEL)
             .and_then(|rest| rest.get(32..))
@@ -143,6 +162,7 @@ impl Platform for CardPlatform {
     }
 
     fn unload_image(&mut self) {
+        self.coming = Zeroizing::new(Vec::new());
         self.fabric.borrow_mut().programmed = false;
         // A Shield that cannot be reset stays unreachable: nothing is programmed any more.
         let _ = self.backend.borrow_mut().reset();

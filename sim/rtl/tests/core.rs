@@ -472,7 +472,7 @@ fn load_keys_that_do_not_open_change_nothing() {
             p.extend_from_slice(&epoch.to_be_bytes()[2..]);
         }
         p.truncate(p.len() - cut);
-        let (enc, mut sender) = Sender::<hpke::aead::AesGcm256>::setup(&pk, b"", rng).unwrap();
+        let (enc, mut sender) = Sender::setup(&pk, b"", rng).unwrap();
         let aad = [&[0, 1], &config().digest()[..]].concat();
         let ct = sender.seal(&aad, &p).unwrap();
         Message { enc, info: Vec::new(), ct }.to_bytes()
@@ -1766,7 +1766,7 @@ fn a_session_without_card_memory() {
     let seed = [9; 32];
     p.seed(&seed);
     let (_, pk) = derive_key_pair(&seed);
-    let (enc, mut sender) = Sender::<hpke::aead::AesGcm256>::setup(&pk, b"", &mut SeededEntropy::new(1, "named")).unwrap();
+    let (enc, mut sender) = Sender::setup(&pk, b"", &mut SeededEntropy::new(1, "named")).unwrap();
     let plain = [&[7; MASTER_LEN][..], &[1], &[0, 0, 0, 0, 0, 0, 1]].concat();
     let ct = sender.seal(&[&[0, 1], &config.digest()[..]].concat(), &plain).unwrap();
     let named = Message { enc, info: Vec::new(), ct }.to_bytes();

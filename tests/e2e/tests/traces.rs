@@ -209,7 +209,7 @@ fn secrets(said: &str, released: Option<[u8; 32]>) -> Vec<(String, Vec<u8>)> {
     all.extend(private_key("ephemeral", seed));
     let message = Message::from_bytes(&told("message")).unwrap();
     let shield = PublicKey::from_bytes(&told("shield")).unwrap();
-    let (enc, sender) = Sender::<hpke::aead::AesGcm256>::setup(&shield, &message.info, &mut Again(seed)).unwrap();
+    let (enc, sender) = Sender::setup(&shield, &message.info, &mut Again(seed)).unwrap();
     assert_eq!(enc, message.enc, "the session can be derived again");
     all.push(("exported secret".into(), sender.export(b"shef-session").to_vec()));
     all

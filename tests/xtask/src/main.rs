@@ -9,6 +9,7 @@ mod claims;
 mod compat;
 mod coverage;
 mod dist;
+mod firmware;
 mod formal;
 mod fuzz;
 mod lint;
@@ -64,6 +65,8 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
+    /// Build boot ROM and Security Kernel for the FPGA, the same bytes wherever that is done
+    Firmware(firmware::Args),
     /// Lint the RTL with Verilator -Wall and elaborate every module with yosys
     Lint,
     /// Prove the properties of shell-rtl/formal with yosys, sby and z3, and find the mutants of
@@ -114,6 +117,7 @@ fn main() -> ExitCode {
         Command::Test(args) => test::run(&args),
         Command::Vm(args) => vm::run(&args),
         Command::Generate { check } => generate(check),
+        Command::Firmware(args) => firmware::run(&args),
         Command::Lint => lint::run(),
         Command::Formal(args) => formal::run(&args),
         Command::Mutants { attack, filter } => {

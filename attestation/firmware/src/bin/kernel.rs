@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use core::arch::global_asm;
 
 use shef_firmware::machine::BUS;
-use shef_firmware::{Hardware, serve, stop};
+use shef_firmware::{HANDOVER, Hardware, clear_registers, serve, stop};
 use shef_kernel::{IDENTITY_MAX, Identity, Kernel};
 use shef_units::{Bus, regs};
 use zeroize::Zeroizing;
@@ -22,7 +22,7 @@ global_asm!(
     "  la   t0, vectors + 1",
     "  csrw mtvec, t0",
     "  csrw mie, zero",
-    "  SHEF_CLEAR",
+    clear_registers!(),
     "  li   sp, 0x20004000",
     "  j    main",
     ".balign 256",
@@ -30,27 +30,26 @@ global_asm!(
     "  .rept 32",
     "  j    trap",
     "  .endr",
-    "  SHEF_TRAP",
     ".option pop",
 );
 
 /// After start: zeroed registers and RAM, and the identity at its place.
 #[unsafe(no_mangle)]
 extern "C" fn main() -> ! {
-    let Ok(identity) = Identity::from_bytes(&take_identity()) else { stop(&BUS, regs::sys::ALERT_IMAGE) };
+    let Ok(identity) = Identity::from_bytes(&take_identity()) else { stop(&BUS, regs::sys::ALERT_CODE_IMAGE) };
     let mut kernel = Kernel::new(Hardware::new(BUS, Vec::new()), identity);
     serve(&BUS, |message| kernel.handle(message))
 }
 
 /// The bytes that the boot ROM left; zeros stay behind.
 fn take_identity() -> Zeroizing<Vec<u8>> {
-    let len = (BUS.read(regs::HANDOVER) as usize).min(IDENTITY_MAX);
+    let len = (BUS.read(HANDOVER) as usize).min(IDENTITY_MAX);
     let mut bytes = Zeroizing::new(Vec::with_capacity(len.next_multiple_of(4)));
-    for at in (regs::HANDOVER + 4..).step_by(4).take(len.div_ceil(4)) {
+    for at in (HANDOVER + 4..).step_by(4).take(len.div_ceil(4)) {
         bytes.extend_from_slice(&BUS.read(at).to_le_bytes());
         BUS.write(at, 0);
     }
-    BUS.write(regs::HANDOVER, 0);
+    BUS.write(HANDOVER, 0);
     bytes.truncate(len);
     bytes
 }

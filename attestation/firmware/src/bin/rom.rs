@@ -9,11 +9,11 @@ use alloc::string::ToString;
 use alloc::vec::Vec;
 use core::arch::global_asm;
 
-use sha2::{Digest, Sha256};
 use shef_firmware::machine::BUS;
 use shef_firmware::signer::{LEAST_SVN, SIGNER};
-use shef_firmware::{Hardware, serve, stop};
+use shef_firmware::{HANDOVER, Hardware, clear_registers, serve, stop, zero_memory};
 use shef_kernel::{BootError, BootPlatform, KernelImage, Measurement, Medium, SIGNATURE_FILE_LEN, admit, identify};
+use shef_proto::crypto::{ACTIVE, Crypto};
 use shef_proto::mailbox::Answer;
 use shef_units::{Bus, regs};
 
@@ -31,10 +31,10 @@ global_asm!(
     "  csrw mie, zero",
     "  li   t0, 1",
     "  csrw mtvec, t0",
-    "  SHEF_CLEAR",
+    clear_registers!(),
     "  li   t0, 0x20000000",
     "  li   t1, 0x20040000",
-    "  SHEF_ZERO",
+    zero_memory!(),
     "  li   sp, 0x20004000",
     "  j    main",
     // Clears all RAM but the identity; then, from the end of the kernel's memory, where ROM may be
@@ -43,7 +43,7 @@ global_asm!(
     "leave:",
     "  li   t0, 0x20000000",
     "  li   t1, 0x2003f000",
-    "  SHEF_ZERO",
+    zero_memory!(),
     "  la   t0, way_out",
     "  li   t1, 0x1003ffc0",
     "  lw   t2, 0(t0)",
@@ -68,7 +68,6 @@ global_asm!(
     "  csrw pmpcfg0, t0",
     "  csrw 0x747, t2",
     "  jr   t3",
-    "  SHEF_TRAP",
     ".option pop",
 );
 
@@ -102,7 +101,7 @@ fn copy(at: usize, out: &mut [u8]) {
 const HEAD_MAX: usize = (KernelImage::HEAD_MAX + 1).next_multiple_of(4);
 
 fn boot() -> Result<(), BootError> {
-    let image_max = HEAD_MAX + regs::KERNEL_LEN - 64;
+    let image_max = HEAD_MAX + regs::MEMORY_LEN - 64;
     let medium = Medium::read(regs::MEDIUM_LEN, image_max, word)?;
 
     // The head is parsed and measured here, the code where it will run.
@@ -110,7 +109,7 @@ fn boot() -> Result<(), BootError> {
     copy(Medium::IMAGE, &mut head);
     let (svn, version, head_len) = KernelImage::parse_head(&head[..HEAD_MAX.min(medium.image_len)])?;
     let code_len = medium.image_len - head_len;
-    let digest = measure(&head[..head_len], place(head_len, code_len));
+    let digest = ACTIVE.sha256(&[&head[..head_len], place(head_len, code_len)]);
     let kernel = Measurement { digest, svn, version };
 
     let mut signature = [0; SIGNATURE_FILE_LEN];
@@ -128,7 +127,7 @@ fn boot() -> Result<(), BootError> {
 fn place(head_len: usize, code_len: usize) -> &'static [u8] {
     let (from, shift) = (Medium::IMAGE + (head_len & !3), 8 * (head_len % 4) as u32);
     let mut low = u32::from_le_bytes(word(from));
-    for at in (0..regs::KERNEL_LEN).step_by(4) {
+    for at in (0..regs::MEMORY_LEN).step_by(4) {
         let mut value = 0;
         if at < code_len {
             let high = u32::from_le_bytes(word(from + at + 4));
@@ -138,25 +137,18 @@ fn place(head_len: usize, code_len: usize) -> &'static [u8] {
         if at + 4 > code_len && at < code_len {
             value &= (1 << (8 * (code_len - at))) - 1;
         }
-        BUS.write(regs::KERNEL + at as u32, value);
+        BUS.write(regs::MEMORY + at as u32, value);
     }
     // SAFETY: the loop above has written this memory, nothing else is there, and it stays as it is.
-    unsafe { core::slice::from_raw_parts(core::ptr::with_exposed_provenance(regs::KERNEL as usize), code_len) }
-}
-
-fn measure(head: &[u8], code: &[u8]) -> [u8; 32] {
-    let mut hash = Sha256::new();
-    hash.update(head);
-    hash.update(code);
-    hash.finalize().into()
+    unsafe { core::slice::from_raw_parts(core::ptr::with_exposed_provenance(regs::MEMORY as usize), code_len) }
 }
 
 fn hand_over(identity: &[u8]) {
     if identity.len() > shef_kernel::IDENTITY_MAX {
-        stop(&BUS, regs::sys::ALERT_MEMORY);
+        stop(&BUS, regs::sys::ALERT_CODE_MEMORY);
     }
-    BUS.write(regs::HANDOVER, identity.len() as u32);
-    for (at, bytes) in (regs::HANDOVER + 4..).step_by(4).zip(identity.chunks(4)) {
+    BUS.write(HANDOVER, identity.len() as u32);
+    for (at, bytes) in (HANDOVER + 4..).step_by(4).zip(identity.chunks(4)) {
         let mut value = [0; 4];
         value[..bytes.len()].copy_from_slice(bytes);
         BUS.write(at, u32::from_le_bytes(value));
@@ -166,7 +158,7 @@ fn hand_over(identity: &[u8]) {
 /// Says so, and answers nothing else.
 fn refuse(error: &BootError) -> ! {
     drop(Hardware::new(BUS, Vec::new()).take_uds());
-    BUS.write(regs::sys::ALERT, regs::sys::ALERT_IMAGE);
+    BUS.write(regs::sys::ALERT, regs::sys::ALERT_CODE_IMAGE);
     let answer = Answer::Error { code: error.code().into(), text: error.to_string() }.encode();
     serve(&BUS, |_| answer.clone())
 }

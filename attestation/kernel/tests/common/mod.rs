@@ -1,7 +1,7 @@
 //! A device for tests: manufacturer, IP vendor, hardware in software, and the requests in between.
 #![allow(dead_code, reason = "each test uses a part")]
 
-use shef_kernel::{EntropyQuality, Kernel, KernelImage, Platform, PlatformError, Shell, boot, device_id_key};
+use shef_kernel::{BootPlatform, EntropyQuality, Kernel, KernelImage, Platform, PlatformError, Shell, boot, device_id_key};
 use shef_proto::cert::{self, Certificate};
 use shef_proto::config::{Config, Mode, OnFault, Region, Set};
 use shef_proto::cose::SigningKey;
@@ -207,6 +207,7 @@ pub struct FakePlatform {
     pub quality: EntropyQuality,
     pub shell: Shell,
     pub shield: FakeShield,
+    pub coming: Vec<u8>,
     pub loaded: Option<Vec<u8>>,
     pub design: Option<[u8; 32]>,
     pub loads: usize,
@@ -223,6 +224,7 @@ impl FakePlatform {
             quality: EntropyQuality::Tested,
             shell: Shell { digest: SHELL, config_port: false, readback: false, debug_bridge: false },
             shield: FakeShield::power(config()),
+            coming: Vec::new(),
             loaded: None,
             design: Some(DESIGN),
             loads: 0,
@@ -230,7 +232,7 @@ impl FakePlatform {
     }
 }
 
-impl Platform for FakePlatform {
+impl BootPlatform for FakePlatform {
     fn take_uds(&mut self) -> Option<Zeroizing<[u8; 32]>> {
         self.uds.take().map(Zeroizing::new)
     }
@@ -250,6 +252,12 @@ impl Platform for FakePlatform {
     fn debug_state(&mut self) -> DebugState {
         self.debug
     }
+}
+
+impl Platform for FakePlatform {
+    fn debug_state(&mut self) -> DebugState {
+        self.debug
+    }
 
     fn entropy(&mut self, out: &mut [u8; 32]) -> EntropyQuality {
         self.entropy.fill(out);
@@ -260,13 +268,24 @@ impl Platform for FakePlatform {
         Ok(self.shell.clone())
     }
 
-    fn load_image(&mut self, image: &[u8]) -> Result<(), PlatformError> {
-        self.loaded = Some(image.to_vec());
+    fn begin_image(&mut self) -> Result<(), PlatformError> {
+        self.coming = Vec::new();
+        Ok(())
+    }
+
+    fn program(&mut self, part: &[u8]) -> Result<(), PlatformError> {
+        self.coming.extend_from_slice(part);
+        Ok(())
+    }
+
+    fn finish_image(&mut self) -> Result<(), PlatformError> {
+        self.loaded = Some(std::mem::take(&mut self.coming));
         self.loads += 1;
         Ok(())
     }
 
     fn unload_image(&mut self) {
+        self.coming = Vec::new();
         self.loaded = None;
         self.shield.wipe();
     }

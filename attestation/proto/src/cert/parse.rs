@@ -2,13 +2,12 @@
 
 use alloc::vec::Vec;
 
-use p256::ecdsa::Signature;
-
 use super::CertError;
 use super::types::*;
 use super::write::{algorithm, key_algorithm};
 use crate::calendar::{civil, day};
 use crate::cbor::printable;
+use crate::crypto;
 use crate::der::{self, DerError, Reader};
 use crate::hpke_suite::PublicKey;
 
@@ -186,9 +185,8 @@ fn parse_signature(content: &[u8]) -> Result<[u8; 64], DerError> {
         out[at..].copy_from_slice(digits);
     }
     fields.finish()?;
-    // Also refuses r or s outside 1..n.
-    Signature::from_slice(&rs).map_err(|_| DerError)?;
-    Ok(rs)
+    let good = rs.as_chunks::<32>().0.iter().all(crypto::in_range);
+    if good { Ok(rs) } else { Err(DerError) }
 }
 
 impl Certificate {

@@ -2,8 +2,7 @@
 
 use alloc::{string::String, vec::Vec};
 
-use sha2::{Digest, Sha256};
-
+use crate::crypto;
 use crate::hpke_suite::PublicKey;
 
 /// Most bytes of one certificate.
@@ -123,7 +122,7 @@ pub struct Chain {
 #[must_use]
 pub fn ueid_of(device_id: &PublicKey) -> [u8; UEID_LEN] {
     let mut ueid = [1; UEID_LEN];
-    ueid[1..].copy_from_slice(&Sha256::digest(device_id.as_bytes()));
+    ueid[1..].copy_from_slice(&crypto::sha256(device_id.as_bytes()));
     ueid
 }
 

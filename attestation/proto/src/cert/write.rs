@@ -2,15 +2,14 @@
 
 use alloc::{string::String, vec::Vec};
 
-use sha2::{Digest, Sha256};
-
 use super::types::*;
 use crate::calendar::civil;
+use crate::crypto;
 use crate::der::{self, tlv};
 use crate::hpke_suite::PublicKey;
 
 pub(super) fn key_id(key: &PublicKey) -> [u8; 20] {
-    let digest = Sha256::digest(key.as_bytes());
+    let digest = crypto::sha256(key.as_bytes());
     let mut id = [0; 20];
     id.copy_from_slice(&digest[..20]);
     id[0] &= 0x7f;

@@ -11,11 +11,10 @@ mod rules;
 
 use alloc::vec::Vec;
 
-use sha2::{Digest, Sha256};
-
 pub use error::{CODES, ConfigError, Field};
 pub use region::{Mode, OnFault, Region, Set};
 
+use crate::crypto;
 use crate::hpke_suite::SUITE;
 
 /// Version of the format.
@@ -143,6 +142,6 @@ impl Config {
 
     /// SHA-256 of [`Config::to_cbor`].
     pub fn digest(&self) -> [u8; 32] {
-        Sha256::digest(self.to_cbor()).into()
+        crypto::sha256(&self.to_cbor())
     }
 }

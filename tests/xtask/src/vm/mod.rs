@@ -4,7 +4,7 @@
 
 mod archive;
 mod kernel;
-mod packages;
+pub mod packages;
 mod unit;
 
 use crate::process::{self, Failure, say};

@@ -113,7 +113,7 @@ pub fn systemd(root: &Path) -> Result<PathBuf, String> {
 }
 
 /// Unpacks all packages of a folder.
-fn unpack(from: &Path, to: &Path) -> Result<(), String> {
+pub fn unpack(from: &Path, to: &Path) -> Result<(), String> {
     fs::create_dir_all(to).map_err(|e| format!("cannot create {}: {e}", to.display()))?;
     for deb in files(from).into_iter().filter(|p| p.extension().is_some_and(|e| e == "deb")) {
         output(Command::new("dpkg-deb").arg("--extract").arg(&deb).arg(to)).map_err(|e| format!("dpkg-deb: {e}"))?;

@@ -1,0 +1,100 @@
+//! ECDSA on P-256 with SHA-256 (FIPS 186-5), nonces by RFC 6979. Scalars are computed in software,
+//! in constant time; multiplications are [`Crypto::multiply`].
+
+use p256::elliptic_curve::ops::Reduce;
+use p256::elliptic_curve::point::AffineCoordinates;
+use p256::elliptic_curve::{Field, PrimeField};
+use p256::{FieldBytes, ProjectivePoint, Scalar};
+use zeroize::{Zeroize, Zeroizing};
+
+use super::software::point;
+use super::{ACTIVE, Crypto, hmac};
+
+/// The number, where it is below the order of the group and not zero.
+fn scalar(bytes: &[u8]) -> Option<Scalar> {
+    let scalar = Option::<Scalar>::from(Scalar::from_repr(FieldBytes::try_from(bytes).ok()?))?;
+    (!bool::from(scalar.is_zero())).then_some(scalar)
+}
+
+fn reduced(bytes: &[u8; 32]) -> Scalar {
+    Scalar::reduce(&FieldBytes::from(*bytes))
+}
+
+/// Whether `0 < number < n`.
+#[must_use]
+pub fn in_range(number: &[u8; 32]) -> bool {
+    scalar(number).is_some()
+}
+
+/// The nonces of RFC 6979 section 3.2, one after the other.
+struct Nonces {
+    k: Zeroizing<[u8; 32]>,
+    v: Zeroizing<[u8; 32]>,
+}
+
+impl Nonces {
+    fn new(private: &[u8; 32], digest: &[u8; 32]) -> Self {
+        let mut nonces = Self { k: Zeroizing::new([0; 32]), v: Zeroizing::new([1; 32]) };
+        nonces.stir(0, &[private, digest]);
+        nonces.stir(1, &[private, digest]);
+        nonces
+    }
+
+    fn stir(&mut self, step: u8, data: &[&[u8; 32]]) {
+        let step = [step];
+        let (private, digest) = (data.first().map_or(&[][..], |x| &x[..]), data.get(1).map_or(&[][..], |x| &x[..]));
+        *self.k = hmac(&self.k[..], &[&self.v[..], &step, private, digest]);
+        *self.v = hmac(&self.k[..], &[&self.v[..]]);
+    }
+
+    fn next(&mut self) -> Zeroizing<[u8; 32]> {
+        *self.v = hmac(&self.k[..], &[&self.v[..]]);
+        self.v.clone()
+    }
+}
+
+/// The signature `r | s` of the private key over a message of this SHA-256.
+///
+/// # Panics
+/// The private key is not in range.
+#[must_use]
+pub fn sign(private: &[u8; 32], digest: &[u8; 32]) -> [u8; 64] {
+    let mut d = scalar(private).expect("a private key is in range");
+    let z = reduced(digest);
+    let mut nonces = Nonces::new(private, &z.to_repr().into());
+    loop {
+        let nonce = nonces.next();
+        if let Some(mut k) = scalar(&nonce[..])
+            && let Some(point) = ACTIVE.multiply(&nonce, None)
+        {
+            let r = reduced(point.first_chunk().expect("64 bytes"));
+            let mut inverse = Option::<Scalar>::from(k.invert()).expect("not zero");
+            let s = inverse * (z + r * d);
+            k.zeroize();
+            inverse.zeroize();
+            if !bool::from(r.is_zero() | s.is_zero()) {
+                d.zeroize();
+                let mut out = [0; 64];
+                out[..32].copy_from_slice(&r.to_repr());
+                out[32..].copy_from_slice(&s.to_repr());
+                return out;
+            }
+        }
+        nonces.stir(0, &[]);
+    }
+}
+
+/// Whether `r | s` is a signature of the public key `x | y`, a point of the curve, over a message of
+/// this SHA-256.
+#[must_use]
+pub fn verify(public: &[u8; 64], digest: &[u8; 32], signature: &[u8; 64]) -> bool {
+    let (Some(r), Some(s)) = (scalar(&signature[..32]), scalar(&signature[32..])) else { return false };
+    let Some(inverse) = Option::<Scalar>::from(s.invert()) else { return false };
+    let times = |number: Scalar, of| ACTIVE.multiply(&number.to_repr().into(), of).and_then(|xy| point(&xy));
+    // A number of zero gives the point at infinity, which adds nothing.
+    let sum = [times(reduced(digest) * inverse, None), times(r * inverse, Some(public))]
+        .into_iter()
+        .flatten()
+        .fold(ProjectivePoint::IDENTITY, |sum, point| sum + point);
+    sum != ProjectivePoint::IDENTITY && reduced(&sum.to_affine().x().into()) == r
+}

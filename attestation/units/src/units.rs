@@ -1,0 +1,170 @@
+//! Drivers of the crypto units: streams of bytes behind command, status and data registers.
+
+use crate::bus::Bus;
+use crate::regs;
+use crate::regs::unit::{CMD, DATA1, DATA4, STATUS, STATUS_OK, STATUS_READY, WIPE};
+
+/// Commands of `shef_p256`.
+mod p256 {
+    pub const LOAD_K: u32 = 0;
+    pub const LOAD_X: u32 = 1;
+    pub const LOAD_Y: u32 = 2;
+    pub const MUL: u32 = 3;
+    pub const MUL_G: u32 = 4;
+    pub const CHECK_POINT: u32 = 5;
+    pub const READ_X: u32 = 7;
+    pub const READ_Y: u32 = 8;
+}
+
+/// Commands of `shef_hmac`.
+mod hash {
+    pub const INIT: u32 = 0;
+    pub const ABSORB: u32 = 2;
+    pub const FINAL: u32 = 3;
+}
+
+/// Commands of `shef_gcm_iter`.
+mod aes {
+    pub const INIT: u32 = 0;
+    pub const AAD: u32 = 1;
+    pub const DATA: u32 = 2;
+    pub const FINAL: u32 = 3;
+    pub const LONG_KEY: usize = 1;
+    pub const DECRYPT: usize = 2;
+}
+
+/// Most bytes of one command, a whole number of words.
+const PART: usize = 0xfffc;
+
+/// The units on a bus. Each is wiped after use where it would keep a secret.
+#[derive(Clone, Copy, Debug)]
+pub struct Units<B>(B);
+
+impl<B: Bus> Units<B> {
+    /// The units on this bus.
+    pub const fn new(bus: B) -> Self {
+        Self(bus)
+    }
+
+    /// SHA-256 of the parts, one after the other.
+    pub fn hash(&self, parts: &[&[u8]]) -> [u8; 32] {
+        self.command(regs::HASH, hash::INIT, 0);
+        for part in parts.iter().flat_map(|part| part.chunks(PART)) {
+            self.command(regs::HASH, hash::ABSORB, part.len());
+            self.send(regs::HASH, part);
+        }
+        self.command(regs::HASH, hash::FINAL, 0);
+        let mut digest = [0; 32];
+        self.receive(regs::HASH, &mut digest);
+        digest
+    }
+
+    /// Whether `x | y` is a point of the curve.
+    pub fn check_point(&self, point: &[u8; 64]) -> bool {
+        self.load_point(point);
+        self.command(regs::P256, p256::CHECK_POINT, 0);
+        self.outcome(regs::P256)
+    }
+
+    /// `scalar` times a point of the curve, or times the generator; `None` is the point at
+    /// infinity.
+    pub fn scalar_multiply(&self, scalar: &[u8; 32], point: Option<&[u8; 64]>) -> Option<[u8; 64]> {
+        self.load(p256::LOAD_K, scalar);
+        if let Some(point) = point {
+            self.load_point(point);
+        }
+        self.command(regs::P256, if point.is_some() { p256::MUL } else { p256::MUL_G }, 0);
+        let finite = self.outcome(regs::P256);
+        let mut product = [0; 64];
+        let (x, y) = product.split_at_mut(32);
+        for (command, half) in [(p256::READ_X, x), (p256::READ_Y, y)] {
+            self.command(regs::P256, command, 0);
+            self.receive(regs::P256, half);
+        }
+        self.wipe(regs::P256);
+        finite.then_some(product)
+    }
+
+    /// Encrypts `data` in place with AES-GCM and a key of 16 or 32 bytes, and gives the tag.
+    pub fn encrypt(&self, key: &[u8], iv: &[u8; 12], aad: &[u8], data: &mut [u8]) -> [u8; 16] {
+        self.gcm(0, key, iv, aad, data)
+    }
+
+    /// Decrypts `data` in place, and gives the tag that it should have: comparing is the caller's.
+    #[must_use]
+    pub fn decrypt(&self, key: &[u8], iv: &[u8; 12], aad: &[u8], data: &mut [u8]) -> [u8; 16] {
+        self.gcm(aes::DECRYPT, key, iv, aad, data)
+    }
+
+    fn gcm(&self, direction: usize, key: &[u8], iv: &[u8; 12], aad: &[u8], data: &mut [u8]) -> [u8; 16] {
+        let size = if key.len() == 32 { aes::LONG_KEY } else { 0 };
+        self.command(regs::AES, aes::INIT, direction | size);
+        self.send(regs::AES, key);
+        self.send(regs::AES, iv);
+        for part in aad.chunks(PART) {
+            self.command(regs::AES, aes::AAD, part.len());
+            self.send(regs::AES, part);
+        }
+        for part in data.chunks_mut(PART) {
+            self.command(regs::AES, aes::DATA, part.len());
+            for bytes in part.chunks_mut(4) {
+                self.send(regs::AES, bytes);
+                self.receive(regs::AES, bytes);
+            }
+        }
+        self.command(regs::AES, aes::FINAL, 0);
+        let mut tag = [0; 16];
+        self.receive(regs::AES, &mut tag);
+        self.wipe(regs::AES);
+        tag
+    }
+
+    fn load(&self, command: u32, bytes: &[u8]) {
+        self.command(regs::P256, command, bytes.len());
+        self.send(regs::P256, bytes);
+    }
+
+    fn load_point(&self, point: &[u8; 64]) {
+        self.load(p256::LOAD_X, &point[..32]);
+        self.load(p256::LOAD_Y, &point[32..]);
+    }
+
+    /// Waits until the unit is idle, and starts a command.
+    fn command(&self, unit: u32, command: u32, len: usize) {
+        self.0.write(unit + CMD, command | (len as u32) << 16);
+    }
+
+    /// Waits until the command is over.
+    fn outcome(&self, unit: u32) -> bool {
+        loop {
+            let status = self.0.read(unit + STATUS);
+            if status & STATUS_READY != 0 {
+                return status & STATUS_OK != 0;
+            }
+        }
+    }
+
+    fn send(&self, unit: u32, bytes: &[u8]) {
+        let (words, rest) = bytes.as_chunks::<4>();
+        for word in words {
+            self.0.write(unit + DATA4, u32::from_le_bytes(*word));
+        }
+        for byte in rest {
+            self.0.write(unit + DATA1, u32::from(*byte));
+        }
+    }
+
+    fn receive(&self, unit: u32, out: &mut [u8]) {
+        let (words, rest) = out.as_chunks_mut::<4>();
+        for word in words {
+            *word = self.0.read(unit + DATA4).to_le_bytes();
+        }
+        for byte in rest {
+            *byte = self.0.read(unit + DATA1) as u8;
+        }
+    }
+
+    fn wipe(&self, unit: u32) {
+        self.0.write(unit + WIPE, 1);
+    }
+}

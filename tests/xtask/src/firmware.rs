@@ -1,0 +1,261 @@
+//! `cargo xtask firmware`: boot ROM and Security Kernel for the processor of `shef_kernel`.
+//!
+//! The programs are built with the library sources of the same compiler (Debian's `rust-src`,
+//! pinned), signed, and written where they are committed. The bytes depend on the sources alone:
+//! `--check` builds in two folders and compares both with each other and with what is committed.
+
+use crate::process::{self, Failure, say};
+use crate::root;
+use crate::vm::packages::{Apt, files, once, output, unpack};
+use sha2::{Digest, Sha256};
+use shef_kernel::{KernelImage, SIGNATURE_FILE_LEN};
+use shef_proto::cose::SigningKey;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Arguments of the command.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Build twice, in two folders, and compare with each other and with the committed files
+    #[arg(long)]
+    check: bool,
+}
+
+/// The compiler that the committed programs were built with; its library's sources are the package.
+const RUSTC: &str = "1.95.0";
+/// Debian's package of them: name, version, SHA-256.
+const PACKAGE: (&str, &str, &str) =
+    ("rust-src", "1.95.0+dfsg1-2~bpo13+1", "7b76db5b880a77f9e52975d2baa6209d2f76d2c9c2789515c3088cb960e2c83b");
+const TARGET: &str = "riscv32imc-unknown-none-elf";
+
+/// Boot ROM as the RTL has it.
+const ROM: &str = "shell-rtl/rtl/kernel/shef_kernel_rom_pkg.sv";
+/// Kernel image, whose SHA-256 is the kernel digest.
+const IMAGE: &str = "attestation/firmware/kernel.img";
+/// Signature and public key of its signer.
+const SIGNATURE: &str = "attestation/firmware/kernel.sig";
+
+/// Security version of the kernel.
+const SVN: u64 = 1;
+/// What the signer's key of simulated devices is derived from: no secret.
+const SIGNER: &[u8] = b"shef/1: signer of kernels for simulated devices, known to all";
+
+/// The files that are committed: path and content.
+type Products = Vec<(&'static str, Vec<u8>)>;
+
+/// Runs the command.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let library = sources()?;
+    let built = build("one", &library)?;
+    if !args.check {
+        for (path, bytes) in &built {
+            fs::write(root().join(path), bytes).map_err(|e| Failure::failed(format!("cannot write {path}: {e}")))?;
+        }
+        report(&built);
+        return Ok(());
+    }
+    let again = build("two/in a folder of another name", &library)?;
+    for ((path, first), (_, second)) in built.iter().zip(&again) {
+        if first != second {
+            return Err(Failure::failed(format!("{path}: two builds in two folders differ; something of the folder enters the program")));
+        }
+        if fs::read(root().join(path)).ok().as_ref() != Some(first) {
+            return Err(Failure::failed(format!("{path} is not what its sources give; run `cargo xtask firmware` and commit it")));
+        }
+    }
+    report(&built);
+    Ok(())
+}
+
+fn report(products: &Products) {
+    for (path, bytes) in products {
+        println!("{path}: {} bytes, SHA-256 {}", bytes.len(), hex::encode(Sha256::digest(bytes)));
+    }
+}
+
+fn cannot(reason: &str) -> Failure {
+    Failure::Message { code: 3, message: format!("the firmware cannot be rebuilt here: {reason}; the committed files stay as they are") }
+}
+
+/// The sources of the compiler's library, fetched if need be.
+fn sources() -> Result<PathBuf, Failure> {
+    let version = output(Command::new("rustc").arg("--version")).map_err(|e| cannot(&format!("rustc: {e}")))?;
+    if version.split_whitespace().nth(1) != Some(RUSTC) {
+        return Err(cannot(&format!("it is built with rustc {RUSTC}, and this is {}", version.trim())));
+    }
+    let (name, package, digest) = PACKAGE;
+    let tools = root().join("target/tools");
+    let done = tools.join(format!("{name}-{RUSTC}"));
+    once(
+        &tools,
+        name,
+        || done.is_dir(),
+        |part| {
+            say(&format!("downloading {name} {package} from Debian (45 MB)"));
+            let apt = Apt::new(&part.join("apt"))?;
+            apt.get(&["download", &format!("{name}={package}")])?;
+            let deb = files(&apt.dir).into_iter().find(|p| p.extension().is_some_and(|e| e == "deb")).ok_or("apt downloaded nothing")?;
+            let found = hex::encode(Sha256::digest(fs::read(&deb).map_err(|e| format!("{}: {e}", deb.display()))?));
+            if found != digest {
+                return Err(format!("{} has SHA-256 {found}, expected {digest}", deb.display()));
+            }
+            let tree = part.join("tree");
+            unpack(&apt.dir, &tree)?;
+            let library = tree.join(format!("usr/src/rustc-{RUSTC}/library"));
+            fs::rename(&library, &done).map_err(|e| format!("cannot rename {}: {e}", library.display()))
+        },
+    )
+    .map_err(|e| cannot(&e))?;
+    Ok(done)
+}
+
+/// Builds from a copy of the repository's files below `target/firmware/FOLDER`.
+fn build(folder: &str, library: &Path) -> Result<Products, Failure> {
+    let work = process::target_dir().join("firmware").join(folder);
+    let copy = work.join("shef");
+    copy_sources(&copy).map_err(|e| Failure::failed(format!("cannot copy the sources to {}: {e}", copy.display())))?;
+    say(&format!("building the firmware in {}", work.display()));
+    let cargo_home = std::env::var_os("CARGO_HOME")
+        .map_or_else(|| PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cargo"), PathBuf::from);
+    let mut flags = vec!["-Zunstable-options".to_owned(), "-Cpanic=immediate-abort".to_owned(), "-Zlocation-detail=none".to_owned()];
+    flags.extend(["--cfg=sha2_backend=\"soft\"", "--cfg=sha2_backend_soft=\"compact\""].map(str::to_owned));
+    for (path, name) in [(&copy, "/shef"), (&library.to_owned(), "/rust"), (&cargo_home, "/cargo")] {
+        flags.push(format!("--remap-path-prefix={}={name}", path.display()));
+    }
+    let target = work.join("target");
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo
+        .current_dir(&copy)
+        .args(["build", "--quiet", "--locked", "--profile", "firmware", "-Zbuild-std=core,alloc", "--target", TARGET])
+        .args(["--package", "shef-firmware", "--features", "hardware", "--bins", "--target-dir"])
+        .arg(&target)
+        .env("RUSTC_BOOTSTRAP", "1")
+        .env("__CARGO_TESTS_ONLY_SRC_ROOT", library)
+        .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"))
+        .env_remove("RUSTC_WORKSPACE_WRAPPER")
+        .env_remove("RUSTC_WRAPPER");
+    process::run(&mut cargo, "building the firmware")?;
+    let program = |name: &str| {
+        let path = target.join(TARGET).join("firmware").join(name);
+        fs::read(&path)
+            .map_err(|e| e.to_string())
+            .and_then(|elf| flat(&elf))
+            .map_err(|e| Failure::failed(format!("{}: {e}", path.display())))
+    };
+    let image = KernelImage { svn: SVN, version: env!("CARGO_PKG_VERSION"), code: &program("kernel")? }.to_bytes();
+    let key = SigningKey::derive(SIGNER);
+    let signer: [u8; 32] = Sha256::digest(key.public_key().xy()).into();
+    if signer != shef_firmware::signer::SIGNER {
+        let digest = hex::encode(signer);
+        return Err(Failure::failed(format!("attestation/firmware/src/signer.rs trusts another signer than {digest}, who signs here")));
+    }
+    let signature: [u8; SIGNATURE_FILE_LEN] = core::array::from_fn({
+        let all = [&key.sign(&image)[..], &key.public_key().xy()].concat();
+        move |at| all[at]
+    });
+    Ok(vec![(ROM, rom_package(&program("rom")?).into_bytes()), (IMAGE, image), (SIGNATURE, signature.to_vec())])
+}
+
+/// Copies what git knows or would add, and removes what went since the last time.
+fn copy_sources(to: &Path) -> Result<(), String> {
+    let list = output(Command::new("git").current_dir(root()).args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]))?;
+    let io = |path: &Path, e: std::io::Error| format!("{}: {e}", path.display());
+    let stamp = to.join(".files");
+    if let Ok(old) = fs::read_to_string(&stamp) {
+        let now: std::collections::BTreeSet<&str> = list.split('\0').collect();
+        for gone in old.split('\0').filter(|path| !now.contains(path)) {
+            let _ = fs::remove_file(to.join(gone));
+        }
+    }
+    for path in list.split('\0').filter(|path| !path.is_empty()) {
+        let (from, to) = (root().join(path), to.join(path));
+        let Ok(bytes) = fs::read(&from) else { continue };
+        if fs::read(&to).is_ok_and(|there| there == bytes) {
+            continue;
+        }
+        let parent = to.parent().unwrap_or(&to);
+        fs::create_dir_all(parent).map_err(|e| io(parent, e))?;
+        fs::write(&to, bytes).map_err(|e| io(&to, e))?;
+    }
+    fs::write(&stamp, list).map_err(|e| io(&stamp, e))
+}
+
+/// The bytes that a 32-bit ELF file loads, from its lowest address on.
+fn flat(elf: &[u8]) -> Result<Vec<u8>, String> {
+    let word = |at: usize| elf.get(at..at + 4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]) as usize);
+    let half = |at: usize| elf.get(at..at + 2).map(|b| usize::from(u16::from_le_bytes([b[0], b[1]])));
+    let headers = || {
+        let (begin, size, count) = (word(28)?, half(42)?, half(44)?);
+        // Type, offset, physical address, bytes in the file.
+        (0..count)
+            .map(|n| begin + n * size)
+            .map(|at| Some((word(at)?, word(at + 4)?, word(at + 12)?, word(at + 16)?)))
+            .collect::<Option<Vec<_>>>()
+    };
+    let loaded: Vec<_> = headers().ok_or("not a program")?.into_iter().filter(|(kind, .., bytes)| *kind == 1 && *bytes > 0).collect();
+    let base = loaded.iter().map(|(_, _, address, _)| *address).min().ok_or("nothing to load")?;
+    let mut out = Vec::new();
+    for (_, offset, address, bytes) in loaded {
+        let end = address - base + bytes;
+        out.resize(out.len().max(end), 0);
+        out[address - base..end].copy_from_slice(elf.get(offset..offset + bytes).ok_or("cut")?);
+    }
+    Ok(out)
+}
+
+/// The SystemVerilog package with the words of the boot ROM.
+fn rom_package(bytes: &[u8]) -> String {
+    let words: Vec<String> = bytes
+        .chunks(4)
+        .map(|chunk| {
+            let mut word = [0; 4];
+            word[..chunk.len()].copy_from_slice(chunk);
+            format!("32'h{:08x}", u32::from_le_bytes(word))
+        })
+        .collect();
+    let mut text = String::from(
+        "// Boot ROM of the Security Kernel: attestation/firmware/src/bin/rom.rs as words. Generated by\n\
+         // `cargo xtask firmware`; do not edit.\n`default_nettype none\npackage shef_kernel_rom_pkg;\n",
+    );
+    let _ = writeln!(text, "  localparam logic [31:0] WORDS[{}] = '{{", words.len());
+    let lines: Vec<String> = words.chunks(8).map(|line| format!("    {}", line.join(", "))).collect();
+    text.push_str(&lines.join(",\n"));
+    text.push_str("\n  };\nendpackage\n`default_nettype wire\n");
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_committed_image_is_signed_by_the_signer_that_the_rom_trusts() {
+        let image = fs::read(root().join(IMAGE)).expect("image");
+        let signature: [u8; SIGNATURE_FILE_LEN] = fs::read(root().join(SIGNATURE)).expect("signature").try_into().expect("length");
+        let parsed = KernelImage::parse(&image).expect("an image");
+        let kernel = shef_kernel::Measurement { digest: Sha256::digest(&image).into(), svn: parsed.svn, version: parsed.version };
+        let admit = |kernel| shef_kernel::admit(kernel, &signature, &shef_firmware::signer::SIGNER, shef_firmware::signer::LEAST_SVN);
+        admit(&kernel).expect("admitted");
+        let changed = shef_kernel::Measurement { digest: [1; 32], ..kernel };
+        assert_eq!(admit(&changed).expect_err("refused").code(), "SHEF-KRN-004");
+    }
+
+    #[test]
+    fn segments_lie_where_they_are_loaded() {
+        let mut elf = vec![0; 52 + 2 * 32];
+        elf[28] = 52;
+        elf[42] = 32;
+        elf[44] = 2;
+        for (header, offset, address) in [(52, 116_u32, 0x104_u32), (84, 118, 0x100)] {
+            elf[header] = 1;
+            elf[header + 4..header + 8].copy_from_slice(&offset.to_le_bytes());
+            elf[header + 12..header + 16].copy_from_slice(&address.to_le_bytes());
+            elf[header + 16] = 2;
+        }
+        elf.extend_from_slice(b"abcd");
+        assert_eq!(flat(&elf).expect("flat"), b"cd\0\0ab");
+        assert!(flat(&elf[..117]).is_err() && flat(b"").is_err());
+    }
+}
