@@ -70,6 +70,11 @@ pub const CONFIG: u32 = 0x4000b000;
 /// Bytes of [`CONFIG`].
 pub const CONFIG_LEN: usize = 0x1000;
 
+/// Registers `unit` of a second SHA-256 and HMAC-SHA-256, for a digest that runs beside others.
+pub const MEASURE: u32 = 0x4000c000;
+/// Bytes of [`MEASURE`].
+pub const MEASURE_LEN: usize = 0x1000;
+
 /// Identity, life and alarms of the Security Kernel; registers are written in whole words.
 pub mod sys {
     /// The bytes SHEK (r).

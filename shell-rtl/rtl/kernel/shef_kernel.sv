@@ -455,6 +455,51 @@ module shef_kernel
       .ok_o(hash_ok)
   );
 
+  logic measure_wipe, measure_cmd_valid, measure_cmd_ready, measure_in_valid, measure_in_ready, measure_out_valid, measure_out_ready, measure_ok;
+  logic [3:0] measure_cmd;
+  logic [15:0] measure_len;
+  logic [7:0] measure_in, measure_out;
+  shef_kernel_unit u_measure_port (
+      .clk_i,
+      .rst_ni,
+      .wipe_i(clear),
+      .sel_i(sel[DEV_MEASURE]),
+      .we_i(dev_we),
+      .addr_i(dev_addr[11:0]),
+      .wdata_i(dev_wdata),
+      .ready_o(dev_ready[DEV_MEASURE]),
+      .err_o(dev_err[DEV_MEASURE]),
+      .rdata_o(dev_rdata[DEV_MEASURE]),
+      .unit_wipe_o(measure_wipe),
+      .unit_cmd_valid_o(measure_cmd_valid),
+      .unit_cmd_ready_i(measure_cmd_ready),
+      .unit_cmd_o(measure_cmd),
+      .unit_len_o(measure_len),
+      .unit_in_valid_o(measure_in_valid),
+      .unit_in_ready_i(measure_in_ready),
+      .unit_in_data_o(measure_in),
+      .unit_out_valid_i(measure_out_valid),
+      .unit_out_ready_o(measure_out_ready),
+      .unit_out_data_i(measure_out),
+      .unit_ok_i(measure_ok)
+  );
+  shef_hmac u_measure (
+      .clk_i,
+      .rst_ni,
+      .wipe_i(measure_wipe),
+      .cmd_valid_i(measure_cmd_valid),
+      .cmd_ready_o(measure_cmd_ready),
+      .cmd_i(measure_cmd),
+      .len_i(measure_len),
+      .in_valid_i(measure_in_valid),
+      .in_ready_o(measure_in_ready),
+      .in_data_i(measure_in),
+      .out_valid_o(measure_out_valid),
+      .out_ready_i(measure_out_ready),
+      .out_data_o(measure_out),
+      .ok_o(measure_ok)
+  );
+
   logic aes_wipe, aes_cmd_valid, aes_cmd_ready, aes_in_valid, aes_in_ready, aes_out_valid, aes_out_ready, aes_ok;
   logic [3:0] aes_cmd;
   logic [15:0] aes_len;

@@ -109,6 +109,7 @@ module shef_kernel_bus
       KERNEL_SEL_HASH: device[DEV_HASH] = 1'b1;
       KERNEL_SEL_AES: device[DEV_AES] = 1'b1;
       KERNEL_SEL_CONFIG: device[DEV_CONFIG] = 1'b1;
+      KERNEL_SEL_MEASURE: device[DEV_MEASURE] = 1'b1;
       default: ;
     endcase
   end

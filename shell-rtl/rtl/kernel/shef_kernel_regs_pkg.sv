@@ -19,6 +19,7 @@ package shef_kernel_regs_pkg;
   localparam logic [30:0] KERNEL_HASH_OFFSET = 31'h40009000;
   localparam logic [30:0] KERNEL_AES_OFFSET = 31'h4000a000;
   localparam logic [30:0] KERNEL_CONFIG_OFFSET = 31'h4000b000;
+  localparam logic [30:0] KERNEL_MEASURE_OFFSET = 31'h4000c000;
 
   typedef enum logic [3:0] {
     KERNEL_SEL_NONE = 4'd0,
@@ -35,7 +36,8 @@ package shef_kernel_regs_pkg;
     KERNEL_SEL_P256 = 4'd11,
     KERNEL_SEL_HASH = 4'd12,
     KERNEL_SEL_AES = 4'd13,
-    KERNEL_SEL_CONFIG = 4'd14
+    KERNEL_SEL_CONFIG = 4'd14,
+    KERNEL_SEL_MEASURE = 4'd15
   } kernel_sel_e;
 
   // What a byte address selects; NONE is answered with an error.
@@ -55,6 +57,7 @@ package shef_kernel_regs_pkg;
     if (addr >= 31'h40009000 && addr <= 31'h40009fff) kernel_decode = KERNEL_SEL_HASH;
     if (addr >= 31'h4000a000 && addr <= 31'h4000afff) kernel_decode = KERNEL_SEL_AES;
     if (addr >= 31'h4000b000 && addr <= 31'h4000bfff) kernel_decode = KERNEL_SEL_CONFIG;
+    if (addr >= 31'h4000c000 && addr <= 31'h4000cfff) kernel_decode = KERNEL_SEL_MEASURE;
   endfunction
 
   function automatic logic kernel_readable(input kernel_sel_e sel);
@@ -71,7 +74,8 @@ package shef_kernel_regs_pkg;
       KERNEL_SEL_P256,
       KERNEL_SEL_HASH,
       KERNEL_SEL_AES,
-      KERNEL_SEL_CONFIG: kernel_readable = 1'b1;
+      KERNEL_SEL_CONFIG,
+      KERNEL_SEL_MEASURE: kernel_readable = 1'b1;
       default: kernel_readable = 1'b0;
     endcase
   endfunction
@@ -87,7 +91,8 @@ package shef_kernel_regs_pkg;
       KERNEL_SEL_P256,
       KERNEL_SEL_HASH,
       KERNEL_SEL_AES,
-      KERNEL_SEL_CONFIG: kernel_writable = 1'b1;
+      KERNEL_SEL_CONFIG,
+      KERNEL_SEL_MEASURE: kernel_writable = 1'b1;
       default: kernel_writable = 1'b0;
     endcase
   endfunction

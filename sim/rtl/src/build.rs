@@ -463,14 +463,15 @@ impl Job<'_> {
             let to = stage.join(&s.name);
             let folder = to.parent().unwrap_or(&stage);
             fs::create_dir_all(folder).map_err(|e| Error::io("cannot create", folder, &e))?;
-            let foreign = self.spec.foreign.iter().any(|f| s.path.starts_with(f)) && !is_header(&s.path);
-            if foreign {
-                let text = fs::read_to_string(&s.path).map_err(|e| Error::io("cannot read", &s.path, &e))?;
-                let text = format!("`define SYNTHESIS\n`line 1 \"{}\" 0\n{text}\n`undef SYNTHESIS\n", s.name.display());
-                fs::write(&to, text).map_err(|e| Error::io("cannot write", &to, &e))?;
+            let text = fs::read_to_string(&s.path).map_err(|e| Error::io("cannot read", &s.path, &e))?;
+            let foreign = self.spec.foreign.iter().any(|f| s.path.starts_with(f));
+            // Not what it includes, which would end the macro where it is read.
+            let text = if foreign && (text.contains("\nendmodule") || text.contains("\nendpackage")) {
+                format!("`define SYNTHESIS\n`line 1 \"{}\" 0\n{text}\n`undef SYNTHESIS\n", s.name.display())
             } else {
-                fs::copy(&s.path, &to).map_err(|e| Error::io("cannot copy", &s.path, &e))?;
-            }
+                text
+            };
+            fs::write(&to, text).map_err(|e| Error::io("cannot write", &to, &e))?;
         }
         Ok(stage)
     }

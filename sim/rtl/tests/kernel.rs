@@ -176,7 +176,7 @@ fn what_is_nowhere_traps() {
         (AES + 0x14, read, write),
         (CONFIG, read, 0),
         (CONFIG + 8, read, write),
-        (CONFIG + 0x1000, read, write),
+        (CONFIG + 0x2000, read, write),
         (0x8000_0000, read, write),
         (0x9000_0000, read, write),
         (0xffff_fffc, read, write),
