@@ -26,13 +26,18 @@ enum Wait {
 }
 
 impl AxiLite {
-    /// Binds to the ports with this prefix (for example `ctl_`).
+    /// Binds to the ports with this prefix (for example `ctl_`), with the endings `_i` and `_o` or
+    /// without.
     ///
     /// # Errors
     /// When a port is missing or has another width.
     pub fn new(sim: &Sim, prefix: &str) -> Result<Self> {
-        let one = |n: &str| sim.port_of(&format!("{prefix}{n}"), 1);
-        let any = |n: &str| sim.port(&format!("{prefix}{n}"));
+        let name = |n: &str| {
+            let name = format!("{prefix}{n}");
+            ["_i", "_o"].map(|end| name.clone() + end).into_iter().find(|n| sim.find(n).is_some()).unwrap_or(name)
+        };
+        let one = |n: &str| sim.port_of(&name(n), 1);
+        let any = |n: &str| sim.port(&name(n));
         Ok(Self {
             aw: [one("awvalid")?, one("awready")?, any("awaddr")?],
             w: [one("wvalid")?, one("wready")?, any("wdata")?, any("wstrb")?],

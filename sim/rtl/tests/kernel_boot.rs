@@ -1,6 +1,7 @@
 //! The boot ROM and the Security Kernel as they ship, on the RTL: they start, refuse what they must,
 //! and answer byte for byte what the native kernel answers.
 
+use sha2::{Digest, Sha256};
 use shef_kernel::{BootPlatform, EntropyQuality, Kernel, Medium, Platform, PlatformError, Shell, boot, device_id_key};
 use shef_proto::cert::{self, Certificate};
 use shef_proto::cose::SigningKey;
@@ -8,7 +9,6 @@ use shef_proto::entropy::SeededEntropy;
 use shef_proto::evidence::{DebugState, RootOfTrust};
 use shef_proto::mailbox::{Answer, Request};
 use shef_rtl::{KernelSim, KernelStraps, Library, build, kernel_spec, repo_root};
-use sha2::{Digest, Sha256};
 use std::sync::OnceLock;
 use zeroize::Zeroizing;
 
