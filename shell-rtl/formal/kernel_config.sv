@@ -28,7 +28,7 @@ module kernel_config (
   logic [2:0] at;           // symbolic, holds itself
   logic [2:0] written, left;
   logic [31:0] word;
-  logic inside;             // an image was begun and not ended
+  logic opened;             // an image was begun and not ended
   logic write, data_write, finish;
   assign write = sel_i && we_i && ready && !err;
   assign data_write = write && addr_i[11:2] == 10'h2;
@@ -40,7 +40,7 @@ module kernel_config (
     init <= 1'b1;
     if (!init) assume (!rst_ni);
     if (!rst_ni || renew) begin
-      inside <= rst_ni && cfg_begin && !cfg_clear;
+      opened <= rst_ni && cfg_begin && !cfg_clear;
       written <= '0;
       left <= '0;
     end else begin
@@ -49,7 +49,7 @@ module kernel_config (
         if (written == at) word <= wdata_i;
       end
       if (valid && cfg_ready_i) left <= left + 1'b1;
-      if (finish) inside <= 1'b0;
+      if (finish) opened <= 1'b0;
     end
   end
   logic [2:0] held;         // written and not yet left
@@ -58,13 +58,13 @@ module kernel_config (
   assign ahead = at - left;
   always_comb begin
     if (init && rst_ni) begin
-      assert (dut.open_q == inside);
-      if (data_write) assert (inside);
-      if (!inside) assert (!dut.held_q);
+      assert (dut.open_q == opened);
+      if (data_write) assert (opened);
+      if (!opened) assert (!dut.held_q);
       assert (held == 3'(valid) + 3'(dut.held_q));
       if (held != 3'd0 && ahead < held) assert ((valid && ahead == 3'd0 ? data : dut.word_q) == word);
       if (!valid) assert (data == '0 && !last);
-      if (valid && last) assert (!inside && held == 3'd1);
+      if (valid && last) assert (!opened && held == 3'd1);
       if (valid && !last) assert (dut.held_q);
       if (!we_i) assert (!renew || clear_i);
     end

@@ -39,13 +39,13 @@ module kernel_life (
   always_comb begin
     if (init && rst_ni) begin
       assert (core_rst_n == core_on);
-      assert (core_on == (dut.life_q == dut.L_RUN));
-      assert (boot == (dut.life_q == dut.L_BOOT));
+      assert (core_on == (dut.life_q == 2'd1));
+      assert (boot == (dut.life_q == 2'd0));
       if (core_on && !on_q) assert (clean_q);
       if (ack) assert (clean && !core_on);
       assert (clear_memory == (clear && !core_on));
       if (halted) assert (!core_on);
-      if (halted) assert (dut.life_q == dut.L_HALT);
+      if (halted) assert (dut.life_q == 2'd2);
       if (!core_on && (!clear || addr > at)) assert (clean);
       if (core_on && !on_q) assert (!clear);
     end

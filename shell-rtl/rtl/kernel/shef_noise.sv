@@ -77,7 +77,7 @@ module shef_noise #(
       word_valid_q <= 1'b0;
       alarm_q <= '0;
     end else if (failed) begin
-      alarm_q <= alarm_q | {silent, leans, repeats};
+      if (alarm_q == '0) alarm_q <= {silent, leans, repeats};
       shift_q <= '0;
       held_q <= '0;
       word_q <= '0;
