@@ -282,8 +282,7 @@ impl<P: Platform> Kernel<P> {
         }
         // From here on a refusal ends the load.
         let Load::Header { secret, bytes, .. } = core::mem::replace(&mut self.load, Load::None) else { return Ok(Answer::Done) };
-        let header = Header::parse(&bytes)?;
-        header.verify(&secret.vendor)?;
+        let header = Header::open(bytes, &secret.vendor)?;
         let description = header.description();
         if description.target != self.identity.target {
             return Err(KernelError::Target { image: description.target.clone(), device: self.identity.target.clone() });

@@ -553,7 +553,7 @@ fn every_error_code_is_listed() {
     unique.sort_unstable();
     unique.dedup();
     assert_eq!(unique.len(), listed.len());
-    for error in [BootError::UdsLocked.code(), "SHEF-KRN-002", "SHEF-KRN-003"] {
+    for error in [BootError::UdsLocked.code(), "SHEF-KRN-002", "SHEF-KRN-003", "SHEF-KRN-004", "SHEF-KRN-005"] {
         assert!(listed.contains(&error));
     }
     let source = include_str!("../src/error.rs");

@@ -147,6 +147,13 @@ impl Limits {
     pub const fn bytes(len: usize) -> Self {
         Self { len, depth: 16, items: 16_384 }
     }
+
+    /// The same with at most so many items: what a message can ask for in memory is a small multiple
+    /// of that.
+    #[must_use]
+    pub const fn items(self, items: usize) -> Self {
+        Self { items, ..self }
+    }
 }
 
 /// One CBOR item, with strings of its own. [`Item`] is the same with strings that lie in the

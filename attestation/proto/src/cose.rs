@@ -5,13 +5,14 @@
 //! as they came and verified as they came.
 
 use alloc::{boxed::Box, vec, vec::Vec};
+use core::ops::Range;
 
 use minicbor::Encoder;
 use zeroize::Zeroizing;
 
 use crate::cbor::{self, CborError, Fields, Item, Limits, Value};
 use crate::code::Code;
-use crate::crypto;
+use crate::crypto::{self, ACTIVE, Crypto};
 use crate::entropy::Entropy;
 use crate::hpke_suite::{PrivateKey, PublicKey, derive_key_pair, generate_key_pair};
 
@@ -129,7 +130,12 @@ impl SigningKey {
     /// Signature `r | s` over `message`.
     #[must_use]
     pub fn sign(&self, message: &[u8]) -> [u8; SIGNATURE_LEN] {
-        crypto::sign(&self.0.to_bytes(), &crypto::sha256(message))
+        self.sign_parts(&[message])
+    }
+
+    /// The same over the parts of a message, one after the other.
+    fn sign_parts(&self, parts: &[&[u8]]) -> [u8; SIGNATURE_LEN] {
+        crypto::sign(&self.0.to_bytes(), &ACTIVE.sha256(parts))
     }
 }
 
@@ -200,29 +206,34 @@ pub struct Form {
 pub struct Sign1 {
     form: Form,
     algorithm: i64,
-    protected: Vec<u8>,
-    payload: Vec<u8>,
+    bytes: Vec<u8>,
+    protected: Range<usize>,
+    payload: Range<usize>,
     x5chain: Vec<Vec<u8>>,
     signature: [u8; SIGNATURE_LEN],
 }
 
-/// Sig_structure of RFC 9052 section 4.4.
-fn to_sign(protected: &[u8], domain: &[u8], payload: &[u8]) -> Vec<u8> {
-    let mut e = Encoder::new(Vec::with_capacity(protected.len() + domain.len() + payload.len() + 32));
+/// Sig_structure of RFC 9052 section 4.4, up to the payload's own bytes, which end it.
+fn before_payload(protected: &[u8], domain: &[u8], payload: &[u8]) -> Vec<u8> {
+    let mut e = Encoder::new(Vec::with_capacity(protected.len() + domain.len() + 32));
     // Writing to a Vec has no error.
     drop(e.array(4));
     drop(e.str("Signature1"));
-    for part in [protected, domain, payload] {
+    for part in [protected, domain] {
         drop(e.bytes(part));
     }
+    drop(e.bytes_len(payload.len() as u64));
     e.into_writer()
 }
+
+/// Items of everything but the payload: tags, the four parts, two headers, certificates.
+const ITEMS: usize = 32;
 
 /// Signs `payload` in the given form. `x5chain`, leaf first, is left out when empty.
 #[must_use]
 pub fn sign(form: &Form, key: &SigningKey, payload: &[u8], x5chain: &[&[u8]]) -> Vec<u8> {
     let protected = Value::map(vec![(1, Value::int(ESP256)), (3, form.content_type.value())]).encode();
-    let signature = key.sign(&to_sign(&protected, form.domain, payload));
+    let signature = key.sign_parts(&[&before_payload(&protected, form.domain, payload), payload]);
     let unprotected = match x5chain {
         [] => Vec::new(),
         [one] => vec![(33, (*one).into())],
@@ -240,9 +251,14 @@ impl Sign1 {
     ///
     /// # Errors
     /// The first rule that is broken.
-    pub fn parse(form: &Form, bytes: &[u8]) -> Result<Self, CoseError> {
+    pub fn parse(form: &Form, bytes: impl Into<Vec<u8>>) -> Result<Self, CoseError> {
+        Self::of(form, bytes.into())
+    }
+
+    fn of(form: &Form, bytes: Vec<u8>) -> Result<Self, CoseError> {
         const WHAT: &str = "COSE_Sign1";
-        let mut value = cbor::read(bytes, &Limits::bytes(form.max_len))?;
+        let limits = Limits::bytes(form.max_len).items(ITEMS);
+        let mut value = cbor::read(&bytes, &limits)?;
         for tag in form.tags {
             value = match value {
                 Value::Tag(found, inner) if found == *tag => *inner,
@@ -263,7 +279,7 @@ impl Sign1 {
         let Value::Bytes(signature) = signature else { return Err(shape.into()) };
         let signature = signature.try_into().map_err(|_| CoseError::Signature)?;
 
-        let mut header = header_of(cbor::read(protected, &Limits::bytes(form.max_len))?, "protected", &[1, 3])?;
+        let mut header = header_of(cbor::read(protected, &limits)?, "protected", &[1, 3])?;
         let algorithm = match header.optional(1).as_ref().and_then(Value::as_int) {
             Some(algorithm @ (ESP256 | ES256)) => algorithm,
             found => return Err(CoseError::Algorithm { found }),
@@ -287,13 +303,24 @@ impl Sign1 {
             }
             Some(_) => return Err(CoseError::Header { label: 33, bucket: "unprotected" }),
         };
-        Ok(Self { form: *form, algorithm, protected: protected.into(), payload: payload.into(), x5chain, signature })
+        let place = |part: &[u8]| {
+            let begin = part.as_ptr().addr() - bytes.as_ptr().addr();
+            begin..begin + part.len()
+        };
+        let (protected, payload) = (place(protected), place(payload));
+        Ok(Self { form: *form, algorithm, bytes, protected, payload, x5chain, signature })
+    }
+
+    /// The whole message as it came.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
     }
 
     /// The payload, not verified.
     #[must_use]
     pub fn payload(&self) -> &[u8] {
-        &self.payload
+        &self.bytes[self.payload.clone()]
     }
 
     /// Algorithm of the protected header.
@@ -313,7 +340,8 @@ impl Sign1 {
     /// # Errors
     /// It is not one of `key`.
     pub fn verify(&self, key: &PublicKey) -> Result<(), CoseError> {
-        self.verify_with(|message, signature| verify(key, message, signature))
+        let digest = ACTIVE.sha256(&[&self.before_payload(), self.payload()]);
+        if verify_digest(key, &digest, &self.signature) { Ok(()) } else { Err(CoseError::Signature) }
     }
 
     /// Asks `verify`, of message and signature, about the bytes as they came.
@@ -321,8 +349,12 @@ impl Sign1 {
     /// # Errors
     /// It says no.
     pub fn verify_with(&self, verify: impl FnOnce(&[u8], &[u8; SIGNATURE_LEN]) -> bool) -> Result<(), CoseError> {
-        let message = to_sign(&self.protected, self.form.domain, &self.payload);
+        let message = [&self.before_payload(), self.payload()].concat();
         if verify(&message, &self.signature) { Ok(()) } else { Err(CoseError::Signature) }
+    }
+
+    fn before_payload(&self) -> Vec<u8> {
+        before_payload(&self.bytes[self.protected.clone()], self.form.domain, self.payload())
     }
 }
 

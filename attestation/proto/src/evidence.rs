@@ -464,7 +464,6 @@ pub fn digest(bytes: &[u8]) -> [u8; 32] {
 /// Evidence as it came: parsed strictly, **not verified**.
 #[derive(Clone, Debug)]
 pub struct Evidence {
-    bytes: Vec<u8>,
     signed: Sign1,
     claims: Claims,
 }
@@ -477,19 +476,19 @@ impl Evidence {
     pub fn parse(bytes: &[u8]) -> Result<Self, EvidenceError> {
         let signed = Sign1::parse(&FORM, bytes)?;
         let claims = Claims::from_cbor(signed.payload())?;
-        Ok(Self { bytes: bytes.to_vec(), signed, claims })
+        Ok(Self { signed, claims })
     }
 
     /// The bytes as they came.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
-        &self.bytes
+        self.signed.bytes()
     }
 
     /// SHA-256 of the bytes as they came.
     #[must_use]
     pub fn digest(&self) -> [u8; 32] {
-        digest(&self.bytes)
+        digest(self.bytes())
     }
 
     /// Which layer the evidence says it is of.

@@ -8,14 +8,13 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
 use crate::cbor::{self, CborError, Fields, Limits, Value};
 use crate::code::Code;
 use crate::config::{Config, ConfigError};
 use crate::cose::{self, ContentType, CoseError, Form, Sign1, SigningKey};
-use crate::crypto::{self, ACTIVE, Crypto};
+use crate::crypto::{self, ACTIVE, Active, Crypto};
 use crate::entropy::Entropy;
 use crate::evidence::NAME_MAX;
 use crate::hpke_suite::{PublicKey, SUITE};
@@ -28,6 +27,9 @@ pub const MAX_HEADER: usize = 64 * 1024;
 pub const MAX_CHUNK: usize = 4096;
 /// Bytes that sealing adds to a chunk.
 pub const TAG_LEN: usize = 16;
+
+/// Items of a header: its fields, and the digests that fit into [`MAX_HEADER`].
+const ITEMS: usize = 32 + MAX_HEADER / 34;
 
 /// Form of the signed header.
 pub const FORM: Form = Form {
@@ -225,7 +227,6 @@ pub struct Description {
 /// A parsed header. Its signature was not verified unless it came out of [`Header::verify`].
 #[derive(Clone, Debug)]
 pub struct Header {
-    bytes: Vec<u8>,
     signed: Sign1,
     description: Description,
     container: [u8; 16],
@@ -238,9 +239,23 @@ impl Header {
     ///
     /// # Errors
     /// The first rule that is broken.
-    pub fn parse(bytes: &[u8]) -> Result<Self, ImageError> {
+    pub fn parse(bytes: impl Into<Vec<u8>>) -> Result<Self, ImageError> {
+        Self::of(Sign1::parse(&FORM, bytes)?)
+    }
+
+    /// Parses what `vendor` has signed; the signature comes first.
+    ///
+    /// # Errors
+    /// The first rule that is broken.
+    pub fn open(bytes: impl Into<Vec<u8>>, vendor: &PublicKey) -> Result<Self, ImageError> {
         let signed = Sign1::parse(&FORM, bytes)?;
-        let mut f = Fields::new(cbor::read(signed.payload(), &Limits::bytes(MAX_HEADER))?, "image header")?;
+        signed.verify(vendor)?;
+        Self::of(signed)
+    }
+
+    fn of(signed: Sign1) -> Result<Self, ImageError> {
+        let limits = Limits::bytes(MAX_HEADER).items(ITEMS);
+        let mut f = Fields::new(cbor::read(signed.payload(), &limits)?, "image header")?;
         match f.uint(1, u64::MAX)? {
             found if found == u64::from(SUITE) => {}
             found => return Err(ImageError::Suite { found }),
@@ -271,7 +286,7 @@ impl Header {
             return Err(f.bad(11, "one digest for each chunk").into());
         }
         f.finish()?;
-        Ok(Self { bytes: bytes.to_vec(), signed, description, container, total, digests })
+        Ok(Self { signed, description, container, total, digests })
     }
 
     /// Verifies the vendor's signature.
@@ -291,13 +306,13 @@ impl Header {
     /// The signed bytes as they came.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
-        &self.bytes
+        self.signed.bytes()
     }
 
     /// SHA-256 of the signed bytes.
     #[must_use]
     pub fn digest(&self) -> [u8; 32] {
-        crypto::sha256(&self.bytes)
+        crypto::sha256(self.bytes())
     }
 
     /// Random id of this container.
@@ -345,15 +360,15 @@ pub struct Opener {
     header: Header,
     key: ImageKey,
     next: usize,
-    hash: Sha256,
+    hash: <Active as Crypto>::Running,
 }
 
 impl Opener {
     /// An opener for the chunks under `header`, whose signature the caller has verified.
     #[must_use]
     pub fn new(header: Header, key: ImageKey) -> Self {
-        let mut hash = Sha256::new();
-        hash.update(&header.bytes);
+        let mut hash = ACTIVE.begin();
+        ACTIVE.add(&mut hash, header.bytes());
         Self { header, key, next: 0, hash }
     }
 
@@ -383,7 +398,7 @@ impl Opener {
             return Err(ImageError::ChunkOpen { index });
         }
         let plain = self.key.open(&self.header.container, index, last, sealed).ok_or(ImageError::ChunkOpen { index })?;
-        self.hash.update(&plain[..]);
+        ACTIVE.add(&mut self.hash, &plain);
         self.next += 1;
         Ok(plain)
     }
@@ -394,7 +409,7 @@ impl Opener {
     /// Chunks are missing.
     pub fn finish(self) -> Result<[u8; 32], ImageError> {
         match self.header.chunks() - self.next {
-            0 => Ok(self.hash.finalize().into()),
+            0 => Ok(ACTIVE.end(self.hash)),
             missing => Err(ImageError::Incomplete { missing }),
         }
     }
@@ -455,15 +470,15 @@ impl Container {
         if bytes.len() > MAX_HEADER {
             return build("plaintext", "short enough for the header to list all chunks; take larger chunks");
         }
-        Ok(Self { header: Header::parse(&bytes)?, chunks })
+        Ok(Self { header: Header::parse(bytes)?, chunks })
     }
 
     /// The bytes of the container.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = MAGIC.to_vec();
-        out.extend_from_slice(&(self.header.bytes.len() as u32).to_be_bytes());
-        out.extend_from_slice(&self.header.bytes);
+        out.extend_from_slice(&(self.header.bytes().len() as u32).to_be_bytes());
+        out.extend_from_slice(self.header.bytes());
         for chunk in &self.chunks {
             out.extend_from_slice(chunk);
         }

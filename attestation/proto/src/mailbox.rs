@@ -153,6 +153,9 @@ mod op {
     pub const RESET: u64 = 0x40;
 }
 
+/// Items of a message: at most eight fields, or a list of certificates.
+const ITEMS: usize = 32;
+
 /// `[number, {fields}]`.
 fn message(number: u64, fields: Vec<(i64, Value)>) -> Vec<u8> {
     Value::Array(vec![number.into(), Value::map(fields)]).encode()
@@ -160,7 +163,7 @@ fn message(number: u64, fields: Vec<(i64, Value)>) -> Vec<u8> {
 
 fn open<'a>(bytes: &'a [u8], what: &'static str) -> Result<(u64, Fields<'a>), CborError> {
     let shape = CborError::Shape { what, expected: "[number, {fields}]" };
-    let Value::Array(items) = cbor::read(bytes, &Limits::bytes(MAX_MESSAGE))? else { return Err(shape) };
+    let Value::Array(items) = cbor::read(bytes, &Limits::bytes(MAX_MESSAGE).items(ITEMS))? else { return Err(shape) };
     let Ok([number, fields]) = <[Item<'_>; 2]>::try_from(items) else { return Err(shape) };
     let Value::Uint(number) = number else { return Err(shape) };
     Ok((number, Fields::new(fields, what)?))

@@ -10,4 +10,4 @@ pub use bus::Bus;
 #[cfg(feature = "core")]
 pub use mmio::CORE;
 pub use mmio::Mmio;
-pub use units::Units;
+pub use units::{Running, Units};

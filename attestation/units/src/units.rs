@@ -36,6 +36,10 @@ mod aes {
 /// Most bytes of one command, a whole number of words.
 const PART: usize = 0xfffc;
 
+/// A SHA-256 that goes on in the second unit.
+#[derive(Debug)]
+pub struct Running(());
+
 /// The units on a bus. Each is wiped after use where it would keep a secret.
 #[derive(Clone, Copy, Debug)]
 pub struct Units<B>(B);
@@ -49,14 +53,27 @@ impl<B: Bus> Units<B> {
     /// SHA-256 of the parts, one after the other.
     pub fn hash(&self, parts: &[&[u8]]) -> [u8; 32] {
         self.command(regs::HASH, hash::INIT, 0);
-        for part in parts.iter().flat_map(|part| part.chunks(PART)) {
-            self.command(regs::HASH, hash::ABSORB, part.len());
-            self.send(regs::HASH, part);
+        for part in parts {
+            self.absorb(regs::HASH, part);
         }
-        self.command(regs::HASH, hash::FINAL, 0);
-        let mut digest = [0; 32];
-        self.receive(regs::HASH, &mut digest);
-        digest
+        self.digest(regs::HASH)
+    }
+
+    /// Begins a SHA-256 in the second unit, which goes on beside others. Another one that was begun
+    /// there is lost.
+    pub fn hash_begin(&self) -> Running {
+        self.command(regs::MEASURE, hash::INIT, 0);
+        Running(())
+    }
+
+    /// Adds to a running SHA-256.
+    pub fn hash_add(&self, _: &mut Running, part: &[u8]) {
+        self.absorb(regs::MEASURE, part);
+    }
+
+    /// Ends a running SHA-256.
+    pub fn hash_end(&self, _: Running) -> [u8; 32] {
+        self.digest(regs::MEASURE)
     }
 
     /// Whether `x | y` is a point of the curve.
@@ -117,6 +134,20 @@ impl<B: Bus> Units<B> {
         self.receive(regs::AES, &mut tag);
         self.wipe(regs::AES);
         tag
+    }
+
+    fn absorb(&self, unit: u32, part: &[u8]) {
+        for part in part.chunks(PART) {
+            self.command(unit, hash::ABSORB, part.len());
+            self.send(unit, part);
+        }
+    }
+
+    fn digest(&self, unit: u32) -> [u8; 32] {
+        self.command(unit, hash::FINAL, 0);
+        let mut digest = [0; 32];
+        self.receive(unit, &mut digest);
+        digest
     }
 
     fn load(&self, command: u32, bytes: &[u8]) {

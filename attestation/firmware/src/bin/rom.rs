@@ -123,20 +123,14 @@ fn boot() -> Result<(), BootError> {
     Ok(())
 }
 
-/// Copies the code to where it will run, and zeros to the rest of that memory.
+/// Copies the code to where it will run; reset has cleared that memory.
 fn place(head_len: usize, code_len: usize) -> &'static [u8] {
     let (from, shift) = (Medium::IMAGE + (head_len & !3), 8 * (head_len % 4) as u32);
     let mut low = u32::from_le_bytes(word(from));
-    for at in (0..regs::MEMORY_LEN).step_by(4) {
-        let mut value = 0;
-        if at < code_len {
-            let high = u32::from_le_bytes(word(from + at + 4));
-            value = ((u64::from(high) << 32 | u64::from(low)) >> shift) as u32;
-            low = high;
-        }
-        if at + 4 > code_len && at < code_len {
-            value &= (1 << (8 * (code_len - at))) - 1;
-        }
+    for at in (0..code_len).step_by(4) {
+        let high = u32::from_le_bytes(word(from + at + 4));
+        let value = ((u64::from(high) << 32 | u64::from(low)) >> shift) as u32;
+        low = high;
         BUS.write(regs::MEMORY + at as u32, value);
     }
     // SAFETY: the loop above has written this memory, nothing else is there, and it stays as it is.

@@ -120,7 +120,7 @@ impl FakeShield {
         u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
     }
 
-    fn read(&mut self, offset: u32) -> u32 {
+    pub fn read(&mut self, offset: u32) -> u32 {
         match offset {
             0x004 => {
                 if self.state == 2 && !self.stuck {
@@ -154,7 +154,7 @@ impl FakeShield {
     }
 
     /// Whether the port takes it.
-    fn write(&mut self, offset: u32, value: u32) -> bool {
+    pub fn write(&mut self, offset: u32, value: u32) -> bool {
         self.hurried += usize::from(self.ending > 0);
         match offset {
             0x000 if value == 2 => self.wipe(),
@@ -347,11 +347,22 @@ impl Vendor {
     }
 }
 
+/// A kernel behind its mailbox.
+pub trait Answers {
+    fn answer(&mut self, message: &[u8]) -> Vec<u8>;
+}
+
+impl Answers for Kernel<FakePlatform> {
+    fn answer(&mut self, message: &[u8]) -> Vec<u8> {
+        self.handle(message)
+    }
+}
+
 /// One manufacturer, one device, one vendor, one verifier.
-pub struct World {
+pub struct World<K = Kernel<FakePlatform>> {
     pub manufacturer: Manufacturer,
     pub vendor: Vendor,
-    pub kernel: Kernel<FakePlatform>,
+    pub kernel: K,
     pub anchors: Vec<verify::TrustAnchor>,
     pub reference: verify::ReferenceValues,
     pub policy: verify::Policy,
@@ -387,13 +398,32 @@ impl World {
         Self { manufacturer, vendor, kernel, anchors, reference, policy: verify::Policy::strict("test", &[kind]), nonces: 0 }
     }
 
+    pub fn loaded() -> Self {
+        let mut world = Self::new();
+        let key_box = world.key_box(3);
+        world.load(&key_box).unwrap();
+        world
+    }
+
+    pub fn shield(&mut self) -> &mut FakeShield {
+        &mut self.kernel.platform_mut().shield
+    }
+
+    /// The same with another kernel.
+    pub fn on<K>(self, kernel: K) -> World<K> {
+        let Self { manufacturer, vendor, kernel: _, anchors, reference, policy, nonces } = self;
+        World { manufacturer, vendor, kernel, anchors, reference, policy, nonces }
+    }
+}
+
+impl<K: Answers> World<K> {
     pub fn nonce(&mut self) -> Vec<u8> {
         self.nonces += 1;
         vec![self.nonces; 48]
     }
 
     pub fn call(&mut self, request: &Request) -> Result<Answer, MailboxError> {
-        Answer::decode(&self.kernel.handle(&request.encode()))?.into_result()
+        Answer::decode(&self.kernel.answer(&request.encode()))?.into_result()
     }
 
     pub fn code(&mut self, request: &Request) -> String {
@@ -452,17 +482,6 @@ impl World {
             }
         }
         last
-    }
-
-    pub fn loaded() -> Self {
-        let mut world = Self::new();
-        let key_box = world.key_box(3);
-        world.load(&key_box).unwrap();
-        world
-    }
-
-    pub fn shield(&mut self) -> &mut FakeShield {
-        &mut self.kernel.platform_mut().shield
     }
 }
 

@@ -15,20 +15,38 @@ use zeroize::Zeroizing;
 pub use ecdsa::{in_range, sign, verify};
 pub use software::Software;
 
+/// Which implementation this build uses.
+#[cfg(not(feature = "units"))]
+pub type Active = Software;
 /// The implementation of this build.
 #[cfg(not(feature = "units"))]
-pub const ACTIVE: &Software = &Software;
+pub const ACTIVE: &Active = &Software;
+/// Which implementation this build uses.
+#[cfg(feature = "units")]
+pub type Active = shef_units::Units<shef_units::Mmio>;
 /// The implementation of this build.
 #[cfg(feature = "units")]
-pub const ACTIVE: &shef_units::Units<shef_units::Mmio> = &shef_units::CORE;
+pub const ACTIVE: &Active = &shef_units::CORE;
 
 /// Bytes of a GCM tag.
 pub const TAG_LEN: usize = 16;
 
 /// The primitives. Numbers and coordinates are big-endian.
 pub trait Crypto {
+    /// A SHA-256 that goes on while others come and go; units have one at a time.
+    type Running;
+
     /// SHA-256 of the parts, one after the other.
     fn sha256(&self, parts: &[&[u8]]) -> [u8; 32];
+
+    /// Begins a running SHA-256.
+    fn begin(&self) -> Self::Running;
+
+    /// Adds to it.
+    fn add(&self, hash: &mut Self::Running, part: &[u8]);
+
+    /// Ends it.
+    fn end(&self, hash: Self::Running) -> [u8; 32];
 
     /// Whether `x | y` is a point of the curve.
     fn on_curve(&self, point: &[u8; 64]) -> bool;

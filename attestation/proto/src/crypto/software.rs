@@ -27,6 +27,20 @@ fn coordinates(point: &AffinePoint) -> [u8; 64] {
 }
 
 impl Crypto for Software {
+    type Running = Sha256;
+
+    fn begin(&self) -> Sha256 {
+        Sha256::new()
+    }
+
+    fn add(&self, hash: &mut Sha256, part: &[u8]) {
+        hash.update(part);
+    }
+
+    fn end(&self, hash: Sha256) -> [u8; 32] {
+        hash.finalize().into()
+    }
+
     fn sha256(&self, parts: &[&[u8]]) -> [u8; 32] {
         let mut hash = Sha256::new();
         for part in parts {

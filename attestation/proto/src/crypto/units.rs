@@ -1,12 +1,26 @@
 //! The primitives in the units of the Security Kernel's subsystem.
 
-use shef_units::{Bus, Units};
+use shef_units::{Bus, Running, Units};
 use subtle::ConstantTimeEq;
 use zeroize::Zeroize;
 
 use super::{Crypto, TAG_LEN};
 
 impl<B: Bus> Crypto for Units<B> {
+    type Running = Running;
+
+    fn begin(&self) -> Running {
+        self.hash_begin()
+    }
+
+    fn add(&self, hash: &mut Running, part: &[u8]) {
+        self.hash_add(hash, part);
+    }
+
+    fn end(&self, hash: Running) -> [u8; 32] {
+        self.hash_end(hash)
+    }
+
     fn sha256(&self, parts: &[&[u8]]) -> [u8; 32] {
         self.hash(parts)
     }
