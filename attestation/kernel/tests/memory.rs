@@ -64,7 +64,7 @@ fn memory_is_bounded() {
     // As many chunks as a header can list.
     let description = Description { chunk_size: 6, ..description(3) };
     let mut world = World::with(RootOfTrust::ShefBoot, DebugState::DisabledSinceBoot, &description, |_| {});
-    assert!(world.vendor.container.header().bytes().len() > MAX_HEADER * 7 / 8);
+    assert!(world.vendor.container.header().bytes().len() > MAX_HEADER * 5 / 6);
     let mut memory = Memory::default();
     let key_box = world.key_box(3);
     for request in load_requests(&world.vendor.container.clone(), &key_box) {

@@ -251,11 +251,15 @@ impl Sign1 {
     ///
     /// # Errors
     /// The first rule that is broken.
-    pub fn parse(form: &Form, bytes: impl Into<Vec<u8>>) -> Result<Self, CoseError> {
-        Self::of(form, bytes.into())
+    pub fn parse(form: &Form, bytes: &[u8]) -> Result<Self, CoseError> {
+        Self::take(form, bytes.to_vec())
     }
 
-    fn of(form: &Form, bytes: Vec<u8>) -> Result<Self, CoseError> {
+    /// The same for a message that need not be copied.
+    ///
+    /// # Errors
+    /// The first rule that is broken.
+    pub fn take(form: &Form, bytes: Vec<u8>) -> Result<Self, CoseError> {
         const WHAT: &str = "COSE_Sign1";
         let limits = Limits::bytes(form.max_len).items(ITEMS);
         let mut value = cbor::read(&bytes, &limits)?;

@@ -239,7 +239,7 @@ impl Header {
     ///
     /// # Errors
     /// The first rule that is broken.
-    pub fn parse(bytes: impl Into<Vec<u8>>) -> Result<Self, ImageError> {
+    pub fn parse(bytes: &[u8]) -> Result<Self, ImageError> {
         Self::of(Sign1::parse(&FORM, bytes)?)
     }
 
@@ -247,8 +247,8 @@ impl Header {
     ///
     /// # Errors
     /// The first rule that is broken.
-    pub fn open(bytes: impl Into<Vec<u8>>, vendor: &PublicKey) -> Result<Self, ImageError> {
-        let signed = Sign1::parse(&FORM, bytes)?;
+    pub fn open(bytes: Vec<u8>, vendor: &PublicKey) -> Result<Self, ImageError> {
+        let signed = Sign1::take(&FORM, bytes)?;
         signed.verify(vendor)?;
         Self::of(signed)
     }
@@ -470,7 +470,7 @@ impl Container {
         if bytes.len() > MAX_HEADER {
             return build("plaintext", "short enough for the header to list all chunks; take larger chunks");
         }
-        Ok(Self { header: Header::parse(bytes)?, chunks })
+        Ok(Self { header: Header::parse(&bytes)?, chunks })
     }
 
     /// The bytes of the container.

@@ -129,9 +129,9 @@ impl Bus for Model {
     }
 }
 
-fn on_the_model(body: impl Fn(&Units<&Model>)) -> Model {
-    let model = Model::default();
-    body(&Units::new(&model));
+fn on_the_model(body: impl Fn(&Units<&'static Model>)) -> &'static Model {
+    let model: &Model = Box::leak(Box::default());
+    body(&Units::new(model));
     model
 }
 

@@ -43,19 +43,24 @@ const SVN: u64 = 1;
 const SIGNER: &[u8] = b"shef/1: signer of kernels for simulated devices, known to all";
 
 /// The files that are committed: path and content.
-type Products = Vec<(&'static str, Vec<u8>)>;
+pub type Products = Vec<(&'static str, Vec<u8>)>;
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let library = sources()?;
-    let built = build("one", &library)?;
-    if !args.check {
-        for (path, bytes) in &built {
+    let built = if args.check { check()? } else { build("one", &sources()?)? };
+    for (path, bytes) in &built {
+        if !args.check {
             fs::write(root().join(path), bytes).map_err(|e| Failure::failed(format!("cannot write {path}: {e}")))?;
         }
-        report(&built);
-        return Ok(());
+        println!("{path}: {} bytes, SHA-256 {}", bytes.len(), hex::encode(Sha256::digest(bytes)));
     }
+    Ok(())
+}
+
+/// Builds in two folders, and compares with each other and with what is committed.
+pub fn check() -> Result<Products, Failure> {
+    let library = sources()?;
+    let built = build("one", &library)?;
     let again = build("two/in a folder of another name", &library)?;
     for ((path, first), (_, second)) in built.iter().zip(&again) {
         if first != second {
@@ -65,14 +70,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             return Err(Failure::failed(format!("{path} is not what its sources give; run `cargo xtask firmware` and commit it")));
         }
     }
-    report(&built);
-    Ok(())
-}
-
-fn report(products: &Products) {
-    for (path, bytes) in products {
-        println!("{path}: {} bytes, SHA-256 {}", bytes.len(), hex::encode(Sha256::digest(bytes)));
-    }
+    Ok(built)
 }
 
 fn cannot(reason: &str) -> Failure {

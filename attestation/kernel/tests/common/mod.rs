@@ -5,6 +5,7 @@ use shef_kernel::{BootPlatform, EntropyQuality, Kernel, KernelImage, Platform, P
 use shef_proto::cert::{self, Certificate};
 use shef_proto::config::{Config, Mode, OnFault, Region, Set};
 use shef_proto::cose::SigningKey;
+pub use shef_proto::crypto::sha256;
 use shef_proto::entropy::{Entropy, SeededEntropy};
 use shef_proto::evidence::{DebugState, Layer, RootOfTrust};
 use shef_proto::hpke_suite::{PrivateKey, derive_key_pair};
@@ -483,9 +484,4 @@ impl<K: Answers> World<K> {
         }
         last
     }
-}
-
-pub fn sha256(bytes: &[u8]) -> [u8; 32] {
-    use sha2::Digest;
-    sha2::Sha256::digest(bytes).into()
 }

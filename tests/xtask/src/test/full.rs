@@ -5,7 +5,7 @@ use super::binaries::{self, Built, Rest, Which};
 use super::lanes::{Lanes, Outcome};
 use super::{BUILD, PACKAGES, PROVER, Plan, VERILATOR, checked, kept};
 use crate::process::{self, Failure, say};
-use crate::{compat, formal, mutants, root, tools, vm};
+use crate::{compat, firmware, formal, mutants, root, tools, vm};
 use std::process::Stdio;
 
 /// Hostile attempts, and how many of them a step has.
@@ -27,6 +27,11 @@ pub fn steps<'a>(plan: &'a Plan, lanes: &Lanes<'a>, built: &'a Built) {
     // Each task is kept by its content.
     plan.add(lanes, "all proofs and their mutants", &[PROVER], |_| {
         checked(tools::ensure_prover(&root(), &say).map_err(Failure::from).and_then(|prover| formal::all_of_them(&prover, &say)))
+    });
+    let inputs = plan.tree.digest(|path| path.starts_with("attestation/") || path.starts_with("Cargo.") || path.ends_with("_rom_pkg.sv"));
+    plan.add_once(lanes, "firmware rebuilt in two folders", &[], inputs, || match firmware::check() {
+        Err(Failure::Message { code: 3, message }) => Outcome::skipped(message),
+        result => checked(result.map(drop)),
     });
     let inputs = format!("{} {}", program_digest("shef-verifierd"), plan.tree.digest(compat_decides));
     plan.add_once(lanes, "other people's clients", &[BUILD, PACKAGES], inputs, || match compat::program() {
