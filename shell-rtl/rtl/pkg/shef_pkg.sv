@@ -45,6 +45,34 @@ package shef_pkg;
     logic last;
   } axi_r_t;
 
+  // ---- AXI4-Lite, 32 bit: a port is one struct each way, the fields in the order of the channels ----
+  localparam int unsigned AXIL_ADDR_W = 16;
+
+  // from the master to the slave
+  typedef struct packed {
+    logic [AXIL_ADDR_W-1:0] aw_addr;
+    logic aw_valid;
+    logic [31:0] w_data;
+    logic [3:0] w_strb;
+    logic w_valid;
+    logic b_ready;
+    logic [AXIL_ADDR_W-1:0] ar_addr;
+    logic ar_valid;
+    logic r_ready;
+  } axil_req_t;
+
+  // from the slave to the master
+  typedef struct packed {
+    logic aw_ready;
+    logic w_ready;
+    logic [1:0] b_resp;
+    logic b_valid;
+    logic ar_ready;
+    logic [31:0] r_data;
+    logic [1:0] r_resp;
+    logic r_valid;
+  } axil_rsp_t;
+
   // ---- Shield configuration ----
   localparam int unsigned MAX_REGIONS = 16;
   localparam int unsigned REGION_W = 4;
