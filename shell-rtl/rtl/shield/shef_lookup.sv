@@ -607,62 +607,16 @@ module shef_lookup
   end
 
   // ---- room: which dirty lines shall go ----
-  // Each class on its own. Lines other than `output` go one by one as long as more than half of the
-  // class is dirty, or one at a time when a segment finds no line. An `output` line is closed early
-  // only for a write, when no other kind of line is left to go, and either dirty lines have all
-  // they may have or no line came back from the reads for a while.
   logic [1:0] short_big_q;
   logic [8:0] evict_age_q;
   lines_t evict_one[2];
 
   for (genvar c = 0; c < 2; c++) begin : g_evict
-    // look, choose, send away, and let it show
-    typedef enum logic [2:0] {E_LOOK, E_CHOOSE, E_SEND, E_SHOW1, E_SHOW2, E_SHOW3, E_SHOW4} step_e;
-    step_e step_q;
-    lines_t mine, others, outs, pool_q, one, one_q;
-    logic needed_rd, needed_wr, working_q, calm, others_q, outs_q, pool_outs_q, pressed;
-    assign mine = CLASS[c] & dirty_q & ~evict_q & ~wheld_q;
-    assign others = mine & ~out_q;
-    assign outs = mine & out_q;
-    assign needed_rd = short_q[RD] && short_big_q[RD] == (c == 1);
-    assign needed_wr = short_q[WR] && short_big_q[WR] == (c == 1);
-    assign pressed = needed_wr && !working_q && (!room_wr[c] || evict_age_q == 9'(EVICT_WAIT));
-    shef_tally #(.N(NLines), .Limit(LINES[c] / 2 + 1)) i_waiting (
-        .clk_i, .rst_ni, .clr_i, .x_i(others & ~full_q), .up_i(1'b0), .room_o(calm)
+    shef_evict #(.N(NLines), .Lines(LINES[c]), .Class(CLASS[c])) i_evict (
+        .clk_i, .rst_ni, .clr_i, .dirty_i(dirty_q), .evict_i(evict_q), .seal_i(seal_q), .full_i(full_q), .out_i(out_q), .wheld_i(wheld_q),
+        .needed_rd_i(short_q[RD] && short_big_q[RD] == (c == 1)), .needed_wr_i(short_q[WR] && short_big_q[WR] == (c == 1)),
+        .room_i(room_wr[c]), .waited_i(evict_age_q == 9'(EVICT_WAIT)), .evict_o(evict_one[c])
     );
-    shef_pick #(.N(NLines)) i_pick (.clk_i, .rst_ni, .clr_i, .x_i(pool_q), .next_i(step_q == E_CHOOSE), .one_o(one));
-    assign evict_one[c] = (step_q == E_SEND && (!pool_outs_q || pressed)) ? one_q & mine : '0;
-    always_ff @(posedge clk_i) begin
-      if (!rst_ni || clr_i) begin
-        step_q <= E_LOOK;
-        pool_q <= '0;
-        pool_outs_q <= 1'b0;
-        one_q <= '0;
-        working_q <= 1'b0;
-        others_q <= 1'b0;
-        outs_q <= 1'b0;
-      end else begin
-        working_q <= (CLASS[c] & (seal_q | (evict_q & dirty_q))) != '0;
-        others_q <= others != '0;
-        outs_q <= outs != '0;
-        unique case (step_q)
-          E_LOOK: begin
-            pool_q <= others_q ? others : outs;
-            pool_outs_q <= !others_q;
-            if (others_q ? (!calm || ((needed_rd || needed_wr) && !working_q)) : (outs_q && pressed)) step_q <= E_CHOOSE;
-          end
-          E_CHOOSE: begin
-            one_q <= one;
-            step_q <= E_SEND;
-          end
-          E_SEND: step_q <= E_SHOW1;
-          E_SHOW1: step_q <= E_SHOW2;
-          E_SHOW2: step_q <= E_SHOW3;
-          E_SHOW3: step_q <= E_SHOW4;
-          default: step_q <= E_LOOK;
-        endcase
-      end
-    end
   end
   always_ff @(posedge clk_i) begin
     if (!rst_ni || clr_i) begin

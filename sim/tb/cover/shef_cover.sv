@@ -115,7 +115,7 @@ bind shef_set_ctl shef_cover_commands cover__shef_set_ctl__set (
 `SHEF_STATES(shef_set_ctl, wipe_e, 3, wipe_q)
 `SHEF_STATES(shef_set_ctl, cmd_state_e, 6, cmd_q)
 `SHEF_STATES(shef_seal, state_e, 4, state_q)
-`SHEF_STATES(shef_lookup, step_e, 7, g_evict[0].step_q)
+`SHEF_STATES(shef_evict, step_e, 7, step_q)
 `SHEF_STATES(shef_tree_walk, state_e, 7, state_q)
 `SHEF_STATES(shef_tree_exec, state_e, 4, state_q)
 `SHEF_STATES(shef_cache, wipe_e, 4, wipe_q)
