@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use shef_device::wire::{self, ToAgent, ToOwner, VERSION_MAX, VERSION_MIN, codes};
 use shef_door::Ticket;
+use shef_remote::wire::{self, ToAgent, ToOwner, VERSION_MAX, VERSION_MIN, codes};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf, split};
 use tokio::net::TcpStream;
 use tokio::sync::watch;

@@ -12,7 +12,7 @@ use rcgen::{
     BasicConstraints, Certificate, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
     SerialNumber, date_time_ymd,
 };
-use shef_device::wire::is_name;
+use shef_device::is_name;
 use shef_device::{Iommu, Uri};
 
 use crate::AgentError;
@@ -446,7 +446,7 @@ mod tests {
             devices: vec![("card0".into(), "vfio-user:/run/a".parse().unwrap())],
         };
         init(&plan).unwrap();
-        let read = |file: &str| shef_device::remote::certificates(&plan.dir.join(file)).unwrap().remove(0);
+        let read = |file: &str| shef_remote::certificates(&plan.dir.join(file)).unwrap().remove(0);
         let (agent, alice) = (read("agent.pem"), Identity::of(&read("owners/alice/cert.pem")).unwrap());
         assert_eq!(renew(&plan.dir, None).unwrap(), plan.dir.join("agent.pem"));
         renew(&plan.dir, Some("alice")).unwrap();

@@ -11,8 +11,8 @@ use serde::Serialize;
 use shef_agent::init::{Plan, add_owner, init, renew, revoke};
 use shef_agent::{Agent, AgentError, Config};
 use shef_device::Uri;
-use shef_device::remote::{Limits, TlsFiles, list};
-use shef_device::wire::codes;
+use shef_remote::wire::codes;
+use shef_remote::{Limits, TlsFiles, list};
 use tokio::signal::unix::SignalKind;
 
 /// Beside the card: carries ciphertext between owners and cards.

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use shef_device::wire::DeviceState;
+use shef_remote::wire::DeviceState;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;

@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
-use shef_device::remote::{certificates, private_key, unpaired};
-use shef_device::wire::{ALPN, DeviceState, codes};
 use shef_door::Door;
+use shef_remote::wire::{ALPN, DeviceState, codes};
+use shef_remote::{certificates, private_key, unpaired};
 use socket2::{SockRef, TcpKeepalive};
 use tokio::net::TcpListener;
 use tokio::sync::watch;

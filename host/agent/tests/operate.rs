@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use common::*;
 use shef_agent::init::{renew, revoke};
 use shef_device::Device;
-use shef_device::remote::{TlsFiles, list};
-use shef_device::wire::{DeviceState, Op, ToAgent, ToOwner};
+use shef_remote::wire::{DeviceState, Op, ToAgent, ToOwner};
+use shef_remote::{TlsFiles, list};
 
 /// Longer than any test.
 const LONG: Duration = Duration::from_secs(600);
@@ -329,10 +329,10 @@ fn an_owner_is_told_before_its_certificate_ends() {
     let told = Arc::new(std::sync::Mutex::new(Vec::new()));
     let heard = Arc::clone(&told);
     let progress = Box::new(move |text: &str| heard.lock().unwrap().push(text.to_owned()));
-    drop(shef_device::remote::RemoteDevice::open(&uri(bed.address.port(), "card0"), &files, limits(), Some(progress)).unwrap());
+    drop(shef_remote::RemoteDevice::open(&uri(bed.address.port(), "card0"), &files, limits(), Some(progress)).unwrap());
     assert!(told.lock().unwrap().iter().any(|text| text.contains("ends in 4 days")), "{told:?}");
     // And when it has ended, of what became of it.
     let files = short_lived(&bed, "alice", -1);
-    let error = shef_device::remote::RemoteDevice::open(&uri(bed.address.port(), "card0"), &files, limits(), None).err().unwrap();
+    let error = shef_remote::RemoteDevice::open(&uri(bed.address.port(), "card0"), &files, limits(), None).err().unwrap();
     assert!(error.code() == "SHEF-AGT-002" && error.to_string().contains("which has ended"), "{error}");
 }

@@ -601,9 +601,9 @@ impl SdkError {
     /// Who is at fault.
     pub fn at_fault(&self) -> Fault {
         use shef_device::DeviceError as D;
-        use shef_device::wire::codes;
         use shef_proto::channel::{ChannelError as C, status};
         use shef_proto::load::LoadError as L;
+        use shef_remote::wire::codes;
         use shef_seal::SealError as S;
         use shef_verify::LoadKeyError as K;
         match self {

@@ -63,12 +63,12 @@ pub use manufacturer::Manufacturer;
 pub use ring::{Batch, Job, Lane, Ring};
 pub use service::Service;
 pub use session::{Attested, Closed, Connected, Keyed, Session, SessionSecrets};
-pub use shef_device::remote::TlsFiles;
-use shef_device::remote::{Limits, RemoteDevice};
 pub use shef_device::{Device, DeviceError, Ueid, Uri};
 /// What passes between the parties: configurations, Load Keys, images, certificates.
 pub use shef_proto as proto;
 pub use shef_proto::code::Code;
+pub use shef_remote::TlsFiles;
+use shef_remote::{Limits, RemoteDevice};
 /// Sealed memory: what of a result is opened, and how.
 pub use shef_seal as seal;
 /// Appraisal: anchors, reference values, policies.
@@ -93,7 +93,7 @@ pub fn codes() -> Vec<(&'static str, Vec<&'static Code>)> {
         ("device", shef_device::CODES.iter().collect()),
         ("PCI cards", shef_vfio::CODES.iter().collect()),
         ("vfio-user", shef_vfio_user::CODES.iter().collect()),
-        ("agent", shef_device::wire::codes::CODES.iter().collect()),
+        ("agent", shef_remote::wire::codes::CODES.iter().collect()),
         ("host library", CODES.iter().collect()),
     ];
     #[cfg(feature = "sim")]
@@ -108,7 +108,7 @@ pub struct OpenOptions {
     /// Certificates for `tls://`; without them those that [`TlsFiles::find`] finds.
     pub tls: Option<TlsFiles>,
     /// Told what takes long.
-    pub progress: Option<shef_device::remote::Progress>,
+    pub progress: Option<shef_remote::Progress>,
 }
 
 /// Opens the device that `uri` names, with what the environment says: see [`open_with`].

@@ -230,8 +230,8 @@ impl Dishonest {
             .unwrap()
             .with_no_client_auth()
             .with_single_cert(
-                shef_device::remote::certificates(&read("server.pem")).unwrap(),
-                shef_device::remote::private_key(&read("server.key")).unwrap(),
+                shef_remote::certificates(&read("server.pem")).unwrap(),
+                shef_remote::private_key(&read("server.key")).unwrap(),
             )
             .unwrap();
         let (tls, service) = (std::sync::Arc::new(tls), verifier.service());

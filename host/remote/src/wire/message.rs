@@ -1,8 +1,9 @@
 //! The messages.
 
+use shef_device::{CtlOp, DeviceError, DeviceInfo, mailbox};
+
 use super::bytes::{Reader, Writer};
 use super::{MAGIC, MAX_BULK, MAX_DEVICES, MAX_OPS, WireError, error};
-use crate::{CtlOp, DeviceError, DeviceInfo, mailbox};
 
 /// What a session is resumed by: random, known to the agent and the program that opened the
 /// session.
@@ -51,7 +52,7 @@ pub enum ToAgent {
 /// What is asked of a card.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Op {
-    /// Accesses of the control window: [`crate::Device::ctl_batch`].
+    /// Accesses of the control window: [`shef_device::Device::ctl_batch`].
     Ctl(Vec<CtlOp>),
     /// A message to the Security Kernel.
     Kernel(Vec<u8>),

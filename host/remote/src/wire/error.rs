@@ -1,9 +1,10 @@
 //! Errors of a device on the wire: those that programs tell apart by their fields, everything else
 //! by code and message.
 
+use shef_device::DeviceError;
+
 use super::WireError;
 use super::bytes::{Reader, Writer};
-use crate::DeviceError;
 
 const OTHER: u8 = 0;
 const GONE: u8 = 1;

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
+use shef_device::DeviceError;
 
-use crate::DeviceError;
 use crate::wire::{self, codes};
 
 /// Where certificates and key of the owner's side are, all PEM.

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
+use shef_device::DeviceError;
 
-use crate::DeviceError;
 use crate::wire::{Frames, ToAgent, ToOwner, VERSION_MAX, VERSION_MIN, codes};
 
 /// Bytes that are read in one go.
@@ -16,7 +16,7 @@ const READ: usize = 128 * 1024;
 
 /// What went wrong on a connection.
 #[derive(Debug)]
-pub(super) enum Trouble {
+pub(crate) enum Trouble {
     /// The connection is gone or unusable; another one may work.
     Lost(DeviceError),
     /// Nothing came in time.
@@ -26,7 +26,7 @@ pub(super) enum Trouble {
 }
 
 /// The agent's side broke the protocol.
-pub(super) fn broken(what: impl std::fmt::Display) -> Trouble {
+pub(crate) fn broken(what: impl std::fmt::Display) -> Trouble {
     Trouble::Lost(DeviceError::Transport { code: codes::PROTOCOL, message: format!("the agent broke the protocol: {what}") })
 }
 
@@ -72,7 +72,7 @@ fn resolve(host: &str, port: u16, limit: Duration) -> io::Result<Vec<SocketAddr>
 }
 
 /// One connection.
-pub(super) struct Link {
+pub(crate) struct Link {
     tls: StreamOwned<ClientConnection, Bounded>,
     frames: Frames,
     buffer: Box<[u8]>,
@@ -80,7 +80,7 @@ pub(super) struct Link {
 
 impl Link {
     /// Connects, shakes hands and agrees on a version, all of it by `deadline`.
-    pub(super) fn connect(host: &str, port: u16, config: &Arc<ClientConfig>, deadline: Instant) -> Result<Self, Trouble> {
+    pub(crate) fn connect(host: &str, port: u16, config: &Arc<ClientConfig>, deadline: Instant) -> Result<Self, Trouble> {
         let left = || deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
         let bare = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host);
         let lost = |code, what: &dyn std::fmt::Display| {
@@ -126,13 +126,13 @@ impl Link {
     }
 
     /// Sends a frame, all of it by `deadline`.
-    pub(super) fn send(&mut self, frame: &[u8], deadline: Instant) -> Result<(), Trouble> {
+    pub(crate) fn send(&mut self, frame: &[u8], deadline: Instant) -> Result<(), Trouble> {
         self.tls.sock.deadline = deadline;
         self.tls.write_all(frame).and_then(|()| self.tls.flush()).map_err(|e| gone(&e))
     }
 
     /// The next message, all of it by `deadline`.
-    pub(super) fn receive(&mut self, deadline: Instant) -> Result<ToOwner, Trouble> {
+    pub(crate) fn receive(&mut self, deadline: Instant) -> Result<ToOwner, Trouble> {
         self.tls.sock.deadline = deadline;
         loop {
             if let Some(frame) = self.frames.take().map_err(broken)? {
@@ -168,7 +168,7 @@ impl Link {
     }
 
     /// Says goodbye in TLS's way, as far as that goes at once.
-    pub(super) fn close(&mut self) {
+    pub(crate) fn close(&mut self) {
         self.tls.sock.deadline = Instant::now() + Duration::from_millis(100);
         self.tls.conn.send_close_notify();
         let _ = self.tls.conn.write_tls(&mut self.tls.sock);

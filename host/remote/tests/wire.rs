@@ -2,8 +2,8 @@
 //! panics.
 
 use proptest::prelude::*;
-use shef_device::wire::{Answer, DeviceState, Frames, Listed, MAX_BULK, MAX_FRAME, MAX_OPS, Op, ToAgent, ToOwner, Token, WireError};
 use shef_device::{CtlOp, DeviceError, DeviceInfo};
+use shef_remote::wire::{Answer, DeviceState, Frames, Listed, MAX_BULK, MAX_FRAME, MAX_OPS, Op, ToAgent, ToOwner, Token, WireError};
 
 fn ctl_op() -> impl Strategy<Value = CtlOp> {
     prop_oneof![
@@ -250,7 +250,7 @@ fn an_answer_fits_its_request_or_is_refused() {
 
 #[test]
 fn names_of_folders_are_no_names() {
-    use shef_device::wire::is_name;
+    use shef_device::is_name;
     assert!(["a", "card.0", "...", ".a", "-_."].into_iter().all(is_name));
     assert!(["", ".", "..", "a/b", "a b", "ä", &"a".repeat(65)].into_iter().all(|name| !is_name(name)));
     for device in [".", ".."] {

@@ -3,20 +3,17 @@
 //! Bulk transfers and batches keep several requests on their way. A connection that breaks is made
 //! anew and the session taken up again where it was; every wait is bounded by [`Limits`].
 
-mod link;
-mod tls;
-
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustls::ClientConfig;
 
-use crate::wire::{Answer, Listed, MAX_BULK, MAX_OPS, Op, ToAgent, ToOwner, Token, WINDOW, codes};
-use crate::{CtlOp, Device, DeviceError, DeviceInfo, Uri, mailbox};
-use link::{Link, Trouble, broken};
+use shef_device::{CtlOp, Device, DeviceError, DeviceInfo, Uri, mailbox};
 
-pub use tls::{TlsFiles, certificates, private_key, unpaired};
+use crate::link::{Link, Trouble, broken};
+use crate::tls::TlsFiles;
+use crate::wire::{Answer, Listed, MAX_BULK, MAX_OPS, Op, ToAgent, ToOwner, Token, WINDOW, codes};
 
 /// How long things may take.
 #[derive(Debug, Clone, Copy)]
@@ -112,7 +109,8 @@ impl RemoteDevice {
         if last != 0 {
             return Err(remote.give_up(broken("a new session has requests")));
         }
-        remote.info = DeviceInfo { uri: uri.to_string(), description: format!("behind agent {host}:{port}: {}", info.description), ..info };
+        let description = format!("behind agent {host}:{port}: {}", info.description);
+        remote.info = DeviceInfo::new(uri.to_string(), description, info.root_of_trust, info.memory_bytes, info.counts_cycles);
         (remote.link, remote.token) = (Some(link), token);
         Ok(remote)
     }

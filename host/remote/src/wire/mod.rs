@@ -41,20 +41,10 @@ pub const MAX_FRAME: usize = MAX_BULK + 64;
 pub const WINDOW: usize = 16;
 /// Most accesses of one register batch.
 pub const MAX_OPS: usize = 8192;
-/// Most bytes of a name.
-pub const MAX_NAME: usize = 64;
 /// Most bytes of a text for people.
 pub const MAX_TEXT: usize = 2048;
 /// Most devices of one agent.
 pub const MAX_DEVICES: usize = 256;
-
-/// Whether `name` can be the name of a device or an owner: 1 to [`MAX_NAME`] letters, digits, `-`,
-/// `_`, `.`, and neither `.` nor `..`, which name folders.
-pub fn is_name(name: &str) -> bool {
-    !matches!(name, "." | "..")
-        && (1..=MAX_NAME).contains(&name.len())
-        && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
-}
 
 /// The first bytes of `text` that fit a message, at a character's border.
 fn shortened(text: &str) -> &str {

@@ -222,6 +222,6 @@ impl<'a> Reader<'a> {
 
     pub(super) fn name(&mut self, what: &'static str) -> Result<String, WireError> {
         let name = self.text(what)?;
-        if super::is_name(&name) { Ok(name) } else { Err(WireError::Text { what }) }
+        if shef_device::is_name(&name) { Ok(name) } else { Err(WireError::Text { what }) }
     }
 }
