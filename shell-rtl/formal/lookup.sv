@@ -217,8 +217,8 @@ module lookup
       assert (dut.plain_q == '0 && (~dut.free_q & ~used) == '0);
       assert ((dut.free_q & (dut.ask_q | dut.fetch_q | dut.dirty_q | dut.seal_q | dut.rheld_q | dut.wheld_q)) == '0);
       assert ((dut.spec_q & (dut.dirty_q | dut.seal_q | dut.rheld_q | dut.wheld_q)) == '0);
-      if (dut.spec_go_q && dut.spec_valid_q) assert ((dut.spec_match_q & dut.live) == '0);
-      if (dut.spec_valid_q) assert (dut.spec_name_q.region <= 4'd1);
+      if (dut.spec_go && dut.spec_valid) assert ((dut.i_prefetch.match_q & dut.live) == '0);
+      if (dut.spec_valid) assert (dut.spec_name.region <= 4'd1);
     end
   end
   for (genvar i = 0; i < int'(N); i++) begin : g_line
@@ -236,7 +236,7 @@ module lookup
             if (dut.b_valid_q[d]) assert (dut.b_match_q[d][i] == ({dut.region_q[i], dut.chunk_q[i]} == dut.b_name[d]));
             if (dut.d_valid_q[d]) assert (dut.d_match_q[d][i] == ({dut.region_q[i], dut.chunk_q[i]} == dut.d_name[d]));
           end
-          if (dut.spec_valid_q) assert (dut.spec_match_q[i] == ({dut.region_q[i], dut.chunk_q[i]} == dut.spec_name_q));
+          if (dut.spec_valid) assert (dut.i_prefetch.match_q[i] == ({dut.region_q[i], dut.chunk_q[i]} == dut.spec_name));
           for (int j = 0; j < i; j++) if (dut.live[j]) assert ({dut.region_q[i], dut.chunk_q[i]} != {dut.region_q[j], dut.chunk_q[j]});
         end
       end

@@ -276,7 +276,7 @@ module shef_lookup
   plan_t plan[2];
   logic [1:0] d_cand[2];     // the line of that side is the candidate of that class
   logic spec_load;
-  name_t spec_next, spec_name_q;
+  name_t spec_next, spec_name;
   lines_t match[2];
 
   assign in_valid = {wr_valid_i, rd_valid_i};
@@ -289,7 +289,7 @@ module shef_lookup
   assign held_o = (b_valid_q | d_valid_q) != '0;
   assign taker[RD] = d_name[RD];
   assign taker[WR] = d_name[WR];
-  assign taker[SPEC] = spec_name_q;
+  assign taker[SPEC] = spec_name;
 
   function automatic look_t look_at(input lines_t l, input line_t n, input logic is_bad, input logic is_out);
     look_t k;
@@ -386,44 +386,23 @@ module shef_lookup
   end
 
   // ---- the chunk that is to be fetched ahead next ----
-  logic stream, stream_end, spec_wanted, spec_stop, spec_valid_q, spec_go_q, spec_hit, spec_new, spec_big, take_spec;
-  logic [2:0] spec_same;
-  lines_t spec_match_q;
+  logic stream, stream_end, spec_stop, spec_valid, spec_go, spec_big, take_spec;
   logic [1:0] spec_room;
 
-  shef_ahead #(.ChunkW(ChunkW), .IsOutput(IsOutput), .Prefetch(Prefetch), .NumChunks(NumChunks)) i_ahead (
-      .clk_i, .rst_ni, .clr_i, .stop_i(spec_stop),
+  shef_prefetch #(
+      .NLines(NLines), .ChunkW(ChunkW), .IsOutput(IsOutput), .IsBig(IsBig), .Prefetch(Prefetch), .NumChunks(NumChunks)
+  ) i_prefetch (
+      .clk_i, .rst_ni, .clr_i, .stop_i(spec_stop), .lost_i(failed_i || drop_i), .frozen_i,
       .rd_i(ref_up[RD]), .rd_region_i(d_seg_q[RD].region), .rd_chunk_i(d_name[RD].chunk),
       .wr_i(ref_up[WR]), .wr_region_i(d_seg_q[WR].region),
-      .stream_o(stream), .end_o(stream_end), .next_valid_o(spec_wanted), .next_take_i(spec_load),
-      .region_o(spec_next.region), .next_chunk_o(spec_next.chunk)
+      .rd_idle_i(!in_valid[RD]), .load_o(spec_load), .next_region_o(spec_next.region), .next_chunk_o(spec_next.chunk),
+      .match_i(match[RD]), .live_i(live),
+      .valid_o(spec_valid), .go_o(spec_go), .region_o(spec_name.region), .chunk_o(spec_name.chunk), .take_i(take_spec),
+      .room_i(spec_room), .took_i(took), .taker_i({d_name[WR], d_name[RD]}), .take_one_i(take_one),
+      .stream_o(stream), .end_o(stream_end)
   );
   assign spec_stop = short_q[WR] || flush_i || stop_i || hold_rd_i;
-  assign spec_load = spec_wanted && !spec_valid_q && !in_valid[RD];
-  assign spec_big = IsBig[spec_name_q.region];
-  assign spec_hit = (spec_match_q & live) != '0;
-  for (genvar t = 0; t < 3; t++) begin : g_spec_same
-    assign spec_same[t] = (spec_load ? spec_next : spec_name_q) == taker[t];
-  end
-  assign spec_new = (took & spec_same) != '0;
-  always_ff @(posedge clk_i) begin
-    if (!rst_ni || clr_i) begin
-      spec_valid_q <= 1'b0;
-      spec_go_q <= 1'b0;
-      spec_name_q <= '0;
-      spec_match_q <= '0;
-    end else begin
-      spec_go_q <= spec_valid_q && !spec_hit && !spec_new && spec_room[spec_big] && !frozen_i[spec_name_q.region] && !failed_i && !drop_i;
-      if (spec_load) begin
-        spec_valid_q <= 1'b1;
-        spec_name_q <= spec_next;
-      end else if (take_spec || spec_hit) begin
-        spec_valid_q <= 1'b0;
-      end
-      spec_match_q <= ((spec_load ? match[RD] : spec_match_q) & ~take_one) | (spec_new ? take_one : '0);
-      if (stream_end) spec_valid_q <= 1'b0;
-    end
-  end
+  assign spec_big = IsBig[spec_name.region];
 
   // ---- which side is decided ----
   logic turn_q;  // 1: writes first
@@ -438,13 +417,13 @@ module shef_lookup
   assign side_valid = rd_want || wr_want;
   assign go[RD] = rd_want && !(wr_want && turn_q) && !failed_i;
   assign go[WR] = wr_want && (!rd_want || turn_q) && !failed_i;
-  assign spec_turn = spec_valid_q && !side_valid;
+  assign spec_turn = spec_valid && !side_valid;
   assign seg = d_seg_q[side_wr];
   always_comb begin
     seg_o = seg;
     if (spec_turn) begin
-      seg_o.region = spec_name_q.region;
-      seg_o.chunk = chunk_idx_t'(spec_name_q.chunk);
+      seg_o.region = spec_name.region;
+      seg_o.chunk = chunk_idx_t'(spec_name.chunk);
     end
   end
 
@@ -538,9 +517,9 @@ module shef_lookup
   assign short_of_lines[WR] = go[WR] && ((!stop_i && plan[WR].fresh && !room[WR]) || (may[WR] && (!cand_ok_q[big[WR]] || !room[WR])));
 
   logic spec_counter;
-  assign spec_counter = HasVersions[spec_name_q.region] && !IsTree[spec_name_q.region];
+  assign spec_counter = HasVersions[spec_name.region] && !IsTree[spec_name.region];
   for (genvar c = 0; c < 2; c++) begin : g_take
-    assign may_class[SPEC][c] = spec_go_q && spec_valid_q && !failed_i && stream && !spec_stop && spec_big == (c == 1) && cand_ok_q[c] &&
+    assign may_class[SPEC][c] = spec_go && spec_valid && !failed_i && stream && !spec_stop && spec_big == (c == 1) && cand_ok_q[c] &&
         (!spec_counter || ver_ready_i);
     assign take_class[c] = (go[RD] && may_class[RD][c]) || (go[WR] && may_class[WR][c]) || (!side_valid && may_class[SPEC][c]);
   end
@@ -558,7 +537,7 @@ module shef_lookup
   assign fetch_valid_o = take_spec || took[RD] || (took[WR] && HasVersions[d_seg_q[WR].region]);
   assign fetch_line_o = line;
   assign fetch_write_o = side_wr && !take_spec;
-  assign ver_valid_o = (take_spec && HasVersions[spec_name_q.region]) || (took[RD] && HasVersions[d_seg_q[RD].region]) ||
+  assign ver_valid_o = (take_spec && HasVersions[spec_name.region]) || (took[RD] && HasVersions[d_seg_q[RD].region]) ||
       (took[WR] && HasVersions[d_seg_q[WR].region]);
   // a line that is whole through a fetch starts its marks anew when it becomes dirty
   assign new_marks = (d_line[WR] & all_q) != '0;
@@ -724,7 +703,7 @@ module shef_lookup
   assign zero_one = known_zero_i ? known_one : '0;
   assign filled_one = (wsg_done_i && wsg_full_i) ? write_done : '0;
   assign written_one = (hit_up[WR] && !plan[WR].enter) ? d_line[WR] : '0;
-  assign take_name = took[SPEC] ? spec_name_q : d_name[side_wr];
+  assign take_name = took[SPEC] ? spec_name : d_name[side_wr];
 
   function automatic lines_t put(input lines_t x, input lines_t at, input logic value);
     return (x & ~at) | (value ? at : '0);
