@@ -20,6 +20,7 @@ module shef_set
   import shef_pkg::*;
   import shef_set_pkg::*;
   import shef_tree_pkg::*;
+  import shef_tables_pkg::*;
 #(
     parameter int unsigned NRegions = 1,
     parameter region_cfg_t [NRegions-1:0] Regions = '0,
@@ -112,10 +113,6 @@ module shef_set
   localparam int unsigned NLines = BigLines + SmallLines;
   localparam int unsigned Depth = 1 << LINE_W;   // of all queues of chunks
   localparam int unsigned KsDepth = 32;
-  localparam int unsigned LineWords = BigLines * 64 + SmallLines * 8;
-  localparam int unsigned LineSweep = (LineWords > RingBeats) ? LineWords : RingBeats;
-  localparam int unsigned TreeSweep = (num_roots() == 0) ? 0 : tree_sweep_words(NodeSets, num_roots());
-  localparam int unsigned SweepWords = (LineSweep > TreeSweep) ? LineSweep : TreeSweep;
 
   if (NRegions < 1 || NRegions > MAX_REGIONS) begin : gen_bad_regions
     $error("shef_set: 1 to 16 regions");
@@ -127,102 +124,6 @@ module shef_set
     $error("shef_set: RingBeats is a power of two, at least 64");
   end
 
-  // ---- tables from the configuration, by a region's place in the set ----
-  typedef logic [MAX_REGIONS-1:0][31:0] words_t;
-
-  function automatic log2_tab_t tab_log2();
-    log2_tab_t t;
-    t = {MAX_REGIONS{4'd6}};
-    for (int unsigned r = 0; r < NRegions; r++) t[r] = Regions[r].chunk_log2;
-    return t;
-  endfunction
-  function automatic id_tab_t tab_id();
-    id_tab_t t;
-    t = '1;
-    for (int unsigned r = 0; r < NRegions; r++) t[r] = Regions[r].id;
-    return t;
-  endfunction
-  function automatic addr_tab_t tab_base(input bit tags);
-    addr_tab_t t;
-    t = '0;
-    for (int unsigned r = 0; r < NRegions; r++) t[r] = tags ? Regions[r].tag_base : Regions[r].base;
-    return t;
-  endfunction
-  function automatic logic [MAX_REGIONS-1:0] tab_mode(input region_mode_e mode);
-    logic [MAX_REGIONS-1:0] t;
-    t = '0;
-    for (int unsigned r = 0; r < NRegions; r++) t[r] = Regions[r].mode == mode;
-    return t;
-  endfunction
-  function automatic logic [MAX_REGIONS-1:0] tab_big();
-    logic [MAX_REGIONS-1:0] t;
-    t = '0;
-    for (int unsigned r = 0; r < NRegions; r++) t[r] = Regions[r].chunk_log2 > 4'd9;
-    return t;
-  endfunction
-  function automatic words_t tab_words(input region_mode_e mode);
-    words_t t;
-    logic [63:0] chunks;
-    t = '0;
-    for (int unsigned r = 0; r < NRegions; r++) begin
-      chunks = Regions[r].size >> Regions[r].chunk_log2;
-      // 32 bits of the written map, one or two counters
-      if (Regions[r].mode == mode)
-        t[r] = (mode == MODE_OUTPUT) ? 32'((chunks + 64'd31) >> 5) : Regions[r].wide_counter ? 32'(chunks) : 32'((chunks + 64'd1) >> 1);
-    end
-    return t;
-  endfunction
-  function automatic words_t tab_first(input words_t n);
-    words_t t;
-    logic [31:0] sum;
-    t = '0;
-    sum = '0;
-    for (int unsigned r = 0; r < NRegions; r++) begin
-      t[r] = sum;
-      sum = sum + n[r];
-    end
-    return t;
-  endfunction
-  function automatic int unsigned total(input words_t n);
-    int unsigned sum;
-    sum = 0;
-    for (int unsigned r = 0; r < NRegions; r++) sum = sum + n[r];
-    return sum;
-  endfunction
-  function automatic logic [MAX_REGIONS-1:0] tab_wide();
-    logic [MAX_REGIONS-1:0] t;
-    t = '0;
-    for (int unsigned r = 0; r < NRegions; r++) t[r] = Regions[r].wide_counter;
-    return t;
-  endfunction
-  function automatic int unsigned chunk_bits();
-    int unsigned n;
-    n = 3;
-    for (int unsigned r = 0; r < NRegions; r++)
-      while (n < CHUNK_INDEX_W && ((Regions[r].size - 64'd1) >> Regions[r].chunk_log2) >> n != 64'd0) n++;
-    return n;
-  endfunction
-  function automatic int unsigned num_slots();
-    int unsigned n;
-    n = 1;
-    for (int unsigned r = 0; r < NRegions; r++) if (32'(Regions[r].id) + 1 > n) n = 32'(Regions[r].id) + 1;
-    return n;
-  endfunction
-
-  function automatic int unsigned num_roots();
-    int unsigned n;
-    n = 0;
-    for (int unsigned r = 0; r < NRegions; r++) n = n + tree_roots(Regions[r], 16);
-    return n;
-  endfunction
-  // node keys: by the region's number, as data keys
-  function automatic int unsigned num_nodes();
-    int unsigned n;
-    n = 0;
-    for (int unsigned r = 0; r < NRegions; r++) if (Regions[r].mode == MODE_TREE && 32'(Regions[r].id) + 1 > n) n = 32'(Regions[r].id) + 1;
-    return n;
-  endfunction
-
   function automatic logic in_region(input reg_idx_t region, input chunk_idx_t chunk);
     logic n;
     n = 1'b0;
@@ -231,31 +132,26 @@ module shef_set
     return n;
   endfunction
 
-  function automatic logic [MAX_REGIONS-1:0][3:0] tab_prefetch();
-    logic [MAX_REGIONS-1:0][3:0] t;
-    t = '0;
-    for (int unsigned r = 0; r < NRegions; r++) t[r] = (Regions[r].mode == MODE_OUTPUT) ? '0 : Regions[r].prefetch;
-    return t;
-  endfunction
-  function automatic logic [MAX_REGIONS-1:0][CHUNK_INDEX_W-1:0] tab_chunks();
-    logic [MAX_REGIONS-1:0][CHUNK_INDEX_W-1:0] t;
-    t = '0;
-    for (int unsigned r = 0; r < NRegions; r++) t[r] = CHUNK_INDEX_W'(Regions[r].size >> Regions[r].chunk_log2);
-    return t;
-  endfunction
+  // ---- tables from the configuration, by a region's place in the set ----
+  localparam regions_t REGIONS = regions_t'(Regions);
+  localparam log2_tab_t CHUNK_LOG2 = tab_log2(NRegions, REGIONS);
+  localparam id_tab_t REGION_ID = tab_id(NRegions, REGIONS);
+  localparam addr_tab_t BASE = tab_base(NRegions, REGIONS, 1'b0);
+  localparam addr_tab_t TAG_BASE = tab_base(NRegions, REGIONS, 1'b1);
+  localparam logic [MAX_REGIONS-1:0] IS_OUTPUT = tab_mode(NRegions, REGIONS, MODE_OUTPUT);
+  localparam logic [MAX_REGIONS-1:0] IS_INPUT = tab_mode(NRegions, REGIONS, MODE_INPUT);
+  localparam logic [MAX_REGIONS-1:0] IS_BIG = tab_big(NRegions, REGIONS);
+  localparam logic [MAX_REGIONS-1:0] HAS_VERSIONS = tab_mode(NRegions, REGIONS, MODE_COUNTED) | tab_mode(NRegions, REGIONS, MODE_TREE);
+  localparam logic [MAX_REGIONS-1:0] IS_TREE = tab_mode(NRegions, REGIONS, MODE_TREE);
+  localparam logic [MAX_REGIONS-1:0] IS_PLAIN = tab_mode(NRegions, REGIONS, MODE_BYPASS);
+  localparam words_t MAP_WORDS = tab_words(NRegions, REGIONS, MODE_OUTPUT);
+  localparam words_t COUNT_WORDS = tab_words(NRegions, REGIONS, MODE_COUNTED);
 
-  localparam log2_tab_t CHUNK_LOG2 = tab_log2();
-  localparam id_tab_t REGION_ID = tab_id();
-  localparam addr_tab_t BASE = tab_base(1'b0);
-  localparam addr_tab_t TAG_BASE = tab_base(1'b1);
-  localparam logic [MAX_REGIONS-1:0] IS_OUTPUT = tab_mode(MODE_OUTPUT);
-  localparam logic [MAX_REGIONS-1:0] IS_INPUT = tab_mode(MODE_INPUT);
-  localparam logic [MAX_REGIONS-1:0] IS_BIG = tab_big();
-  localparam logic [MAX_REGIONS-1:0] HAS_VERSIONS = tab_mode(MODE_COUNTED) | tab_mode(MODE_TREE);
-  localparam logic [MAX_REGIONS-1:0] IS_TREE = tab_mode(MODE_TREE);
-  localparam logic [MAX_REGIONS-1:0] IS_PLAIN = tab_mode(MODE_BYPASS);
-  localparam words_t MAP_WORDS = tab_words(MODE_OUTPUT);
-  localparam words_t COUNT_WORDS = tab_words(MODE_COUNTED);
+  // what a wipe sweeps
+  localparam int unsigned LineWords = BigLines * 64 + SmallLines * 8;
+  localparam int unsigned LineSweep = (LineWords > RingBeats) ? LineWords : RingBeats;
+  localparam int unsigned TreeSweep = (num_roots(NRegions, REGIONS) == 0) ? 0 : tree_sweep_words(NodeSets, num_roots(NRegions, REGIONS));
+  localparam int unsigned SweepWords = (LineSweep > TreeSweep) ? LineSweep : TreeSweep;
 
   // ---- what is used before the block that drives it ----
   logic [MAX_REGIONS-1:0] frozen;   // by place
@@ -347,9 +243,9 @@ module shef_set
   line_t fq_line, dec_line;
 
   shef_lookup #(
-      .NRegions(NRegions), .BigLines(BigLines), .SmallLines(SmallLines), .ChunkW(chunk_bits()), .IsOutput(IS_OUTPUT),
+      .NRegions(NRegions), .BigLines(BigLines), .SmallLines(SmallLines), .ChunkW(chunk_bits(NRegions, REGIONS)), .IsOutput(IS_OUTPUT),
       .HasVersions(HAS_VERSIONS), .IsTree(IS_TREE), .IsPlain(IS_PLAIN), .IsBig(IS_BIG), .RegionId(REGION_ID),
-      .Prefetch(tab_prefetch()), .NumChunks(tab_chunks())
+      .Prefetch(tab_prefetch(NRegions, REGIONS)), .NumChunks(tab_chunks(NRegions, REGIONS))
   ) i_lookup (
       .clk_i, .rst_ni, .clr_i(clr), .stop_i(halt_lookup), .hold_rd_i(hold_rd), .hold_wr_i(hold_wr), .frozen_i(frozen),
       .rd_seg_i(rd_seg), .rd_valid_i(rd_seg_valid), .rd_ready_o(rd_seg_ready),
@@ -420,8 +316,8 @@ module shef_set
   version_t tree_rsp_version;
 
   shef_versions #(
-      .NRegions(NRegions), .Depth(Depth), .MapWords((total(MAP_WORDS) == 0) ? 1 : total(MAP_WORDS)), .MapFirst(tab_first(MAP_WORDS)),
-      .MapNum(MAP_WORDS), .CountWords(total(COUNT_WORDS)), .CountFirst(tab_first(COUNT_WORDS)), .CountWide(tab_wide()),
+      .NRegions(NRegions), .Depth(Depth), .MapWords((total(NRegions, MAP_WORDS) == 0) ? 1 : total(NRegions, MAP_WORDS)), .MapFirst(tab_first(NRegions, MAP_WORDS)),
+      .MapNum(MAP_WORDS), .CountWords(total(NRegions, COUNT_WORDS)), .CountFirst(tab_first(NRegions, COUNT_WORDS)), .CountWide(tab_wide(NRegions, REGIONS)),
       .CountW(CountW), .IsOutput(IS_OUTPUT), .IsTree(IS_TREE)
   ) i_versions (
       .clk_i, .rst_ni, .clr_i(clr), .zero_addr_i(zero_addr), .busy_o(map_busy), .epoch_i(epochs), .clear_i(clear_map), .clear_mask_i(clear_mask),
@@ -468,7 +364,7 @@ module shef_set
   assign key_known = has_id(key_region_i);
   assign key_ready_o = gcm_key_ready || !key_known;   // another set's region: nothing to do
 
-  shef_gcm #(.NRegions(num_slots()), .NNodes(num_nodes()), .Lanes(Lanes), .UserW(MASK_SLOT_W + 3), .SboxRam(SboxRam)) i_gcm (
+  shef_gcm #(.NRegions(num_slots(NRegions, REGIONS)), .NNodes(num_nodes(NRegions, REGIONS)), .Lanes(Lanes), .UserW(MASK_SLOT_W + 3), .SboxRam(SboxRam)) i_gcm (
       .clk_i, .rst_ni, .wipe_i(clr), .wipe_done_o(gcm_wiped),
       .key_valid_i(key_valid_i && key_known), .key_ready_o(gcm_key_ready), .key_region_i, .key_node_i(key_node_i),
       .key256_i(key_256),
@@ -564,7 +460,7 @@ module shef_set
     else if (tag_req != '0) tag_turn_q <= !tag_side;
   end
 
-  shef_tags #(.Entries(1 << TAG_ENTRY_W), .ChunkW(chunk_bits()), .TagBase(TAG_BASE)) i_tags (
+  shef_tags #(.Entries(1 << TAG_ENTRY_W), .ChunkW(chunk_bits(NRegions, REGIONS)), .TagBase(TAG_BASE)) i_tags (
       .clk_i, .rst_ni, .clr_i(clr), .zero_addr_i(zero_addr), .flush_i(flush_tags), .drop_i(drop_tags),
       .req_valid_i(tag_req != '0), .req_read_i(!tag_side), .req_region_i(go_chunk[tag_side].region),
       .req_chunk_i(go_chunk[tag_side].chunk), .req_gnt_o(tag_gnt), .req_entry_o(tag_entry), .req_fetch_o(tag_fetch),
