@@ -124,14 +124,6 @@ module shef_set
     $error("shef_set: RingBeats is a power of two, at least 64");
   end
 
-  function automatic logic in_region(input reg_idx_t region, input chunk_idx_t chunk);
-    logic n;
-    n = 1'b0;
-    for (int unsigned r = 0; r < NRegions; r++)
-      if (region == reg_idx_t'(r)) n = chunk < CHUNK_INDEX_W'(Regions[r].size >> Regions[r].chunk_log2);
-    return n;
-  endfunction
-
   // ---- tables from the configuration, by a region's place in the set ----
   localparam regions_t REGIONS = regions_t'(Regions);
   localparam log2_tab_t CHUNK_LOG2 = tab_log2(NRegions, REGIONS);
@@ -157,8 +149,13 @@ module shef_set
   logic [MAX_REGIONS-1:0] frozen;   // by place
   seg_t looked;   // the segment that is decided
   logic spec_taken, spec_used, spec_failed;
-  logic node_ar_valid, node_ar_ready, node_r_valid, node_wb_valid, node_wb_ready, node_acked;
-  logic [63:0] node_ar_addr, node_wb_addr;
+  node_ar_t node_ar;
+  node_wb_t node_wb;
+  node_job_t node_job;
+  node_gh_t node_gh;
+  node_fault_t node_fault;
+  tree_rsp_t tree_rsp;
+  logic node_ar_ready, node_r_valid, node_wb_ready, node_acked;
   logic line_we, line_rd, rsp_get_valid, rsp_get_ready, rd_seal, rd_turn_q, rd_touched_q, rd_all_q, wr_touched;
 
   // beats are counted by AWLEN
@@ -182,10 +179,6 @@ module shef_set
   reg_idx_t seal_region;
   chunk_idx_t seal_chunk;
   line_t seal_line;
-  logic node_fail, node_internal;
-  reg_idx_t node_fail_region;
-  chunk_idx_t node_fail_index;
-  version_t node_fail_version;
   logic [2:0] took_r, took_b;   // data, tags, nodes
   logic wr_busy, owed_data, owed_tag, owed_node, owed_b_data, owed_b_tag, owed_b_node;
 
@@ -202,8 +195,8 @@ module shef_set
       .cmd_idle_o(cmd_idle),
       .tag_fail_i(verify_fail && !spec_failed), .tag_fail_chunk_i(verify_chunk),
       .twice_i(twice), .twice_region_i(seal_region), .twice_chunk_i(seal_chunk),
-      .node_fail_i(node_fail), .node_internal_i(node_internal), .node_region_i(node_fail_region), .node_index_i(node_fail_index),
-      .node_version_i(node_fail_version),
+      .node_fail_i(node_fault.valid), .node_internal_i(node_fault.internal), .node_region_i(node_fault.region),
+      .node_index_i(node_fault.index), .node_version_i(node_fault.version),
       .rd_fault_valid_i(rd_fault_valid), .rd_fault_i(rd_fault), .wr_fault_valid_i(wr_fault_valid), .wr_fault_i(wr_fault),
       .late_i(late), .fault_valid_o, .fault_o, .halted_o,
       .wipe_i, .wipe_done_o, .clr_o(clr), .zero_addr_o(zero_addr), .gcm_wiped_i(gcm_wiped), .port_idle_i(port_idle)
@@ -309,11 +302,10 @@ module shef_set
     return v;
   endfunction
 
-  logic tree_valid, tree_ready, tree_rsp, tree_rsp_bump, tree_rsp_last, tree_idle, touch_valid;
+  logic tree_valid, tree_ready, tree_idle, touch_valid;
   tree_req_e tree_kind;
   reg_idx_t tree_region, touch_region;
   chunk_idx_t tree_chunk, touch_chunk;
-  version_t tree_rsp_version;
 
   shef_versions #(
       .NRegions(NRegions), .Depth(Depth), .MapWords((total(NRegions, MAP_WORDS) == 0) ? 1 : total(NRegions, MAP_WORDS)), .MapFirst(tab_first(NRegions, MAP_WORDS)),
@@ -329,8 +321,8 @@ module shef_set
       .set_done_o(set_done), .set_version_o(set_version), .set_refused_o(set_refused), .set_last_o(set_last),
       .touch_valid_i(touch_valid), .touch_region_i(touch_region), .touch_chunk_i(touch_chunk),
       .tree_valid_o(tree_valid), .tree_ready_i(tree_ready), .tree_kind_o(tree_kind), .tree_region_o(tree_region),
-      .tree_chunk_o(tree_chunk), .tree_rsp_i(tree_rsp), .tree_rsp_bump_i(tree_rsp_bump), .tree_rsp_version_i(tree_rsp_version),
-      .tree_rsp_last_i(tree_rsp_last),
+      .tree_chunk_o(tree_chunk), .tree_rsp_i(tree_rsp.valid), .tree_rsp_bump_i(tree_rsp.bump), .tree_rsp_version_i(tree_rsp.version),
+      .tree_rsp_last_i(tree_rsp.last),
       .count_region_i(stat_idx), .count_o(written),
       .map_region_i(map_idx), .map_valid_i(map_known), .map_word_i, .map_o
   );
@@ -393,11 +385,7 @@ module shef_set
   logic [1:0][511:0] ks_head;
   logic [511:0] ks_beat;
 
-  logic node_job_valid, node_job_ready, node_ks_valid, node_gh_valid, node_gh_ready, node_s_valid;
-  reg_idx_t node_job_region, node_gh_region;
-  chunk_idx_t node_job_index;
-  version_t node_job_version;
-  logic [511:0] node_gh_data;
+  logic node_job_ready, node_ks_valid, node_gh_ready, node_s_valid;
   assign node_ks_valid = ks_valid && ks_user[MASK_SLOT_W+:3] == KS_NODE;
   assign node_s_valid = s_valid && s_slot == GH_NODE;
 
@@ -406,8 +394,8 @@ module shef_set
       .ctr_valid_i(ctr_valid), .ctr_ready_o(ctr_ready), .ctr_job_i(ctr_job),
       .mask_valid_i(mask_job_valid), .mask_ready_o(mask_job_ready), .mask_region_i(mask_region), .mask_chunk_i(mask_chunk),
       .mask_version_i(mask_version), .mask_slot_i(mask_job_slot),
-      .node_valid_i(node_job_valid), .node_ready_o(node_job_ready), .node_region_i(node_job_region), .node_index_i(node_job_index),
-      .node_version_i(node_job_version),
+      .node_valid_i(node_job.valid), .node_ready_o(node_job_ready), .node_region_i(node_job.region), .node_index_i(node_job.index),
+      .node_version_i(node_job.version),
       .job_valid_o(job_valid), .job_ready_i(job_ready), .job_key_o(job_key), .job_block_o(job_block),
       .job_user_o(job_user)
   );
@@ -523,7 +511,7 @@ module shef_set
       .chunk_plain_i(chunk_plain),
       .tag_req_o(tag_req[0]), .tag_gnt_i(tag_gnt && !tag_side), .tag_fetch_i(tag_fetch), .tag_addr_i(tag_addr),
       .mask_ready_i(mask_ready[0]), .go_o(chunk_go), .beat_done_i(dec_fire),
-      .node_valid_i(node_ar_valid), .node_ready_o(node_ar_ready), .node_addr_i(node_ar_addr),
+      .node_valid_i(node_ar.valid), .node_ready_o(node_ar_ready), .node_addr_i(node_ar.addr),
       .ar_o(mem_ar_o), .ar_valid_o(mem_ar_valid_o), .ar_ready_i(mem_ar_ready_i)
   );
   assign ar_fire = mem_ar_valid_o && mem_ar_ready_i;
@@ -624,7 +612,7 @@ module shef_set
 
   // ---- tree nodes go first into GHASH: one beat now and then ----
   assign node_gh_ready = gh_ready && !stop;
-  assign gh_free = gh_ready && !node_gh_valid;
+  assign gh_free = gh_ready && !node_gh.valid;
 
   // ---- who works in this cycle: decryption (line write, GHASH) or acceptor (line write) and seal (GHASH) ----
   logic seal_req, dec_wins, crypt_turn_q;
@@ -647,13 +635,13 @@ module shef_set
     gh_last = 1'b0;
     gh_pow = '0;
     gh_data = '0;
-    if (node_gh_valid) begin
+    if (node_gh.valid) begin
       gh_valid = !stop;
       gh_slot = GH_NODE;
-      gh_key = {1'b1, REGION_ID[node_gh_region][3:0]};
+      gh_key = {1'b1, REGION_ID[node_gh.region][3:0]};
       gh_first = 1'b1;
       gh_last = 1'b1;
-      gh_data = node_gh_data;
+      gh_data = node_gh.data;
     end else if (dec_fire) begin
       gh_key = {1'b0, REGION_ID[dec_region][3:0]};
       gh_first = dec_beat_q == '0;
@@ -748,67 +736,28 @@ module shef_set
   );
 
   // ---- tree ----
-  logic [511:0] node_wb_data;
-
   if (IS_TREE != '0) begin : g_tree
     shef_tree #(.NRegions(NRegions), .Regions(Regions), .Sets(NodeSets)) i_tree (
         .clk_i, .rst_ni, .clr_i(clr), .zero_addr_i(zero_addr), .stop_i(stop),
         .req_valid_i(tree_valid), .req_ready_o(tree_ready), .req_kind_i(tree_kind), .req_region_i(tree_region), .req_chunk_i(tree_chunk),
-        .rsp_valid_o(tree_rsp), .rsp_bump_o(tree_rsp_bump), .rsp_version_o(tree_rsp_version), .rsp_exhausted_o(tree_rsp_last),
-        .ar_valid_o(node_ar_valid), .ar_ready_i(node_ar_ready), .ar_addr_o(node_ar_addr), .r_valid_i(node_r_valid), .r_data_i(mem_beat),
-        .wb_valid_o(node_wb_valid), .wb_ready_i(node_wb_ready), .wb_addr_o(node_wb_addr), .wb_data_o(node_wb_data), .ack_i(node_acked),
-        .job_valid_o(node_job_valid), .job_ready_i(node_job_ready), .job_region_o(node_job_region), .job_index_o(node_job_index),
-        .job_version_o(node_job_version), .ks_valid_i(node_ks_valid), .ks_i(ks[511:384]),
-        .gh_valid_o(node_gh_valid), .gh_ready_i(node_gh_ready), .gh_region_o(node_gh_region), .gh_data_o(node_gh_data),
+        .rsp_valid_o(tree_rsp.valid), .rsp_bump_o(tree_rsp.bump), .rsp_version_o(tree_rsp.version), .rsp_exhausted_o(tree_rsp.last),
+        .ar_valid_o(node_ar.valid), .ar_ready_i(node_ar_ready), .ar_addr_o(node_ar.addr), .r_valid_i(node_r_valid), .r_data_i(mem_beat),
+        .wb_valid_o(node_wb.valid), .wb_ready_i(node_wb_ready), .wb_addr_o(node_wb.addr), .wb_data_o(node_wb.data), .ack_i(node_acked),
+        .job_valid_o(node_job.valid), .job_ready_i(node_job_ready), .job_region_o(node_job.region), .job_index_o(node_job.index),
+        .job_version_o(node_job.version), .ks_valid_i(node_ks_valid), .ks_i(ks[511:384]),
+        .gh_valid_o(node_gh.valid), .gh_ready_i(node_gh_ready), .gh_region_o(node_gh.region), .gh_data_o(node_gh.data),
         .s_valid_i(node_s_valid), .s_i(s),
-        .fault_valid_o(node_fail), .fault_region_o(node_fail_region), .fault_index_o(node_fail_index),
-        .fault_version_o(node_fail_version), .fault_internal_o(node_internal), .idle_o(tree_idle)
+        .fault_valid_o(node_fault.valid), .fault_region_o(node_fault.region), .fault_index_o(node_fault.index),
+        .fault_version_o(node_fault.version), .fault_internal_o(node_fault.internal), .idle_o(tree_idle)
     );
-    // In a stream of chunks the nodes that come next are asked for: two nodes ahead, when a chunk
-    // follows the one before.
-    chunk_idx_t next_q;
-    reg_idx_t next_region_q;
-    logic ahead;
-    assign ahead = ver_valid && IS_TREE[looked.region] && looked.region == next_region_q && looked.chunk == next_q;
-    assign touch_valid = ahead && looked.chunk[1:0] == 2'd0 && in_region(looked.region, looked.chunk + 40'd16);
-    assign touch_region = looked.region;
-    assign touch_chunk = looked.chunk + 40'd16;
-    always_ff @(posedge clk_i) begin
-      if (!rst_ni || clr) begin
-        next_q <= '0;
-        next_region_q <= '0;
-      end else if (ver_valid && IS_TREE[looked.region]) begin
-        next_q <= looked.chunk + 1'b1;
-        next_region_q <= looked.region;
-      end
-    end
+    shef_tree_ahead #(.IsTree(IS_TREE), .NumChunks(tab_chunks(NRegions, REGIONS))) i_ahead (
+        .clk_i, .rst_ni, .clr_i(clr), .look_i(ver_valid), .look_region_i(looked.region), .look_chunk_i(looked.chunk),
+        .touch_o(touch_valid), .region_o(touch_region), .chunk_o(touch_chunk)
+    );
   end else begin : g_no_tree
-    assign tree_ready = 1'b0;
-    assign tree_rsp = 1'b0;
-    assign tree_rsp_bump = 1'b0;
-    assign tree_rsp_version = '0;
-    assign tree_rsp_last = 1'b0;
-    assign node_ar_valid = 1'b0;
-    assign node_ar_addr = '0;
-    assign node_wb_valid = 1'b0;
-    assign node_wb_addr = '0;
-    assign node_wb_data = '0;
-    assign node_job_valid = 1'b0;
-    assign node_job_region = '0;
-    assign node_job_index = '0;
-    assign node_job_version = '0;
-    assign node_gh_valid = 1'b0;
-    assign node_gh_region = '0;
-    assign node_gh_data = '0;
-    assign node_fail = 1'b0;
-    assign node_internal = 1'b0;
-    assign node_fail_region = '0;
-    assign node_fail_index = '0;
-    assign node_fail_version = '0;
+    assign {tree_rsp, node_ar, node_wb, node_job, node_gh, node_fault} = '0;
+    assign {tree_ready, touch_valid, touch_region, touch_chunk} = '0;
     assign tree_idle = 1'b1;
-    assign touch_valid = 1'b0;
-    assign touch_region = '0;
-    assign touch_chunk = '0;
     logic unused_tree;
     assign unused_tree = ^{tree_valid, tree_kind, tree_region, tree_chunk, node_ar_ready, node_r_valid, node_wb_ready, node_acked,
                            node_job_ready, node_ks_valid, node_gh_ready, node_s_valid};
@@ -822,7 +771,7 @@ module shef_set
       .burst_valid_i(seal_fire && burst_end), .burst_ready_o(burst_room), .burst_addr_i(burst_addr), .burst_len_i(burst_len),
       .burst_last_i(seal_last),
       .tag_valid_i(wb_valid), .tag_ready_o(wb_ready), .tag_addr_i(wb_addr), .tag_data_i(wb_data), .tag_strb_i(wb_strb),
-      .node_valid_i(node_wb_valid), .node_ready_o(node_wb_ready), .node_addr_i(node_wb_addr), .node_data_i(node_wb_data),
+      .node_valid_i(node_wb.valid), .node_ready_o(node_wb_ready), .node_addr_i(node_wb.addr), .node_data_i(node_wb.data),
       .aw_o(mem_aw_o), .aw_valid_o(mem_aw_valid_o), .aw_ready_i(mem_aw_ready_i),
       .w_o(mem_w_o), .w_valid_o(mem_w_valid_o), .w_ready_i(mem_w_ready_i), .b_i(mem_b_i), .b_valid_i(mem_b_valid_i),
       .chunk_acked_o(chunk_acked), .tag_acked_o(tag_acked), .node_acked_o(node_acked), .took_o(took_b), .owed_data_o(owed_b_data), .owed_tag_o(owed_b_tag), .owed_node_o(owed_b_node),

@@ -78,6 +78,41 @@ package shef_set_pkg;
     logic [31:0] ctr;  // of the first block
   } ctr_job_t;
 
+  // what the tree sends, each with its own handshake; all zeros where there is no tree
+  typedef struct packed {
+    logic valid;
+    logic bump;      // of a request to raise the version
+    logic last;      // it cannot be raised
+    version_t version;
+  } tree_rsp_t;
+  typedef struct packed {
+    logic valid;
+    logic [63:0] addr;
+  } node_ar_t;
+  typedef struct packed {
+    logic valid;
+    logic [63:0] addr;
+    logic [511:0] data;
+  } node_wb_t;
+  typedef struct packed {
+    logic valid;
+    reg_idx_t region;
+    chunk_idx_t index;
+    version_t version;
+  } node_job_t;
+  typedef struct packed {
+    logic valid;
+    reg_idx_t region;
+    logic [511:0] data;
+  } node_gh_t;
+  typedef struct packed {
+    logic valid;
+    logic internal;  // not memory's fault
+    reg_idx_t region;
+    chunk_idx_t index;
+    version_t version;
+  } node_fault_t;
+
   // destinations of a job's result, in the upper bits of the job's user field
   localparam logic [2:0] KS_READ = 3'd0;
   localparam logic [2:0] KS_SEAL = 3'd1;
