@@ -156,11 +156,10 @@ module shef_set
   node_fault_t node_fault;
   tree_rsp_t tree_rsp;
   logic node_ar_ready, node_r_valid, node_wb_ready, node_acked;
-  logic line_we, line_rd, rsp_get_valid, rsp_get_ready, rd_seal, rd_turn_q, rd_touched_q, rd_all_q, wr_touched;
+  logic rsp_get_valid, rsp_get_ready, line_touched, line_all;
 
-  // beats are counted by AWLEN
   logic unused;
-  assign unused = ^{acc_w_i.last, looked, front_i};
+  assign unused = ^{looked, front_i};
   always_comb begin
     region_fault_o = '0;
     for (int unsigned r = 0; r < NRegions; r++) region_fault_o[REGION_ID[r][3:0]] = frozen[r];
@@ -553,7 +552,7 @@ module shef_set
   end
 
   // ---- write acceptor ----
-  logic put_line_valid, put_line_ready, put_full, wacc_idle, touched;
+  logic put_line_valid, put_line_ready, put_full, wacc_idle;
   line_t put_line;
   logic [5:0] put_beat, put_last;
 
@@ -598,7 +597,7 @@ module shef_set
       .tag_req_o(tag_req[1]), .tag_gnt_i(tag_gnt && tag_side), .mask_ready_i(mask_ready[1]), .tagref_i(go_tagref[1]),
       .go_o(seal_go), .twice_o(twice), .dropped_o(unsealed),
       .get_valid_o(seal_get_valid), .get_ready_i(seal_get_ready), .get_line_o(seal_get_line), .get_beat_o(seal_get_beat),
-      .get_all_i(rd_all_q), .get_touched_i(rd_touched_q), .get_data_i(line_data), .get_mark_i(line_mark),
+      .get_all_i(line_all), .get_touched_i(line_touched), .get_data_i(line_data), .get_mark_i(line_mark),
       .ks_valid_i(ks_head_valid[1]), .ks_i(ks_head[1]),
       .beat_valid_o(seal_beat_valid), .beat_fire_i(seal_fire), .beat_o(seal_beat), .beat_strb_o(seal_strb),
       .beat_plain_o(seal_plain), .beat_region_o(seal_beat_region),
@@ -620,7 +619,6 @@ module shef_set
   assign dec_wins = crypt_turn_q || !(put_line_valid || seal_req);
   assign dec_fire = dec_req && dec_wins;
   assign seal_fire = seal_req && !dec_fire;
-  assign put_line_ready = !dec_fire;
   always_ff @(posedge clk_i) begin
     if (!rst_ni) crypt_turn_q <= 1'b0;
     else if (dec_fire) crypt_turn_q <= 1'b0;
@@ -658,61 +656,17 @@ module shef_set
   end
 
   // ---- lines ----
-  line_t line_wr, line_rd_line, rsp_get_line;
-  logic [5:0] line_wr_beat, line_rd_beat, rsp_get_beat;
-  logic [63:0] line_be, line_wr_mark, old_mark, new_mark;
-  logic [511:0] line_wr_data;
+  line_t rsp_get_line;
+  logic [5:0] rsp_get_beat;
 
-  assign new_mark = acc_w_i.strb | (wr_touched ? old_mark : 64'd0);
-  assign line_we = dec_fire || (put_line_valid && put_line_ready);
-  always_comb begin
-    line_wr = put_line;
-    line_wr_beat = put_beat;
-    line_be = acc_w_i.strb;
-    line_wr_data = '0;
-    line_wr_mark = new_mark;
-    if (dec_fire) begin
-      line_wr = dec_line;
-      line_wr_beat = dec_beat_q;
-      // what the accelerator wrote meanwhile is newer
-      line_be = wr_touched ? ~old_mark : '1;
-      line_wr_data = dec_plain ? ring_beat : ring_beat ^ ks_head[0];
-      line_wr_mark = old_mark;
-    end else if (put_line_valid) line_wr_data = acc_w_i.data;
-  end
-
-  shef_beats #(.NLines(NLines)) i_beats (
-      .clk_i, .rst_ni, .clr_i(clr), .zero_addr_i(zero_addr),
-      .new_valid_i(new_valid), .new_line_i(new_line),
-      .put_valid_i(put_line_valid && put_line_ready), .put_line_i(line_wr), .put_beat_i(line_wr_beat), .put_whole_i(&new_mark),
-      .put_last_i(put_last), .put_touched_o(wr_touched), .put_full_o(put_full),
-      .ask_line_i(line_rd_line), .ask_beat_i(line_rd_beat), .ask_touched_o(touched)
-  );
-
-  // the read port: responses and the seal reader take turns
-  assign rd_seal = seal_get_valid && (!rsp_get_valid || rd_turn_q);
-  assign seal_get_ready = rd_seal;
-  assign rsp_get_ready = !rd_seal;
-  assign line_rd = seal_get_valid || rsp_get_valid;
-  assign line_rd_line = rd_seal ? seal_get_line : rsp_get_line;
-  assign line_rd_beat = rd_seal ? seal_get_beat : rsp_get_beat;
-  always_ff @(posedge clk_i) begin
-    if (!rst_ni) begin
-      rd_turn_q <= 1'b0;
-      rd_all_q <= 1'b0;
-      rd_touched_q <= 1'b0;
-    end else if (line_rd) begin
-      rd_turn_q <= !rd_seal;
-      rd_all_q <= fetched[line_rd_line];
-      rd_touched_q <= touched;
-    end
-  end
-
-  shef_line_ram #(.BigLines(BigLines), .SmallLines(SmallLines)) i_lines (
-      .clk_i, .clr_i(clr), .zero_addr_i(zero_addr),
-      .wr_en_i(line_we), .wr_line_i(line_wr), .wr_beat_i(line_wr_beat), .wr_be_i(line_be), .wr_data_i(line_wr_data),
-      .wr_mark_i(line_wr_mark), .mark_o(old_mark),
-      .rd_en_i(line_rd), .rd_line_i(line_rd_line), .rd_beat_i(line_rd_beat), .rd_data_o(line_data), .rd_mark_o(line_mark)
+  shef_lines #(.BigLines(BigLines), .SmallLines(SmallLines)) i_lines (
+      .clk_i, .rst_ni, .clr_i(clr), .zero_addr_i(zero_addr), .new_valid_i(new_valid), .new_line_i(new_line),
+      .fill_valid_i(dec_fire), .fill_line_i(dec_line), .fill_beat_i(dec_beat_q), .fill_data_i(dec_plain ? ring_beat : ring_beat ^ ks_head[0]),
+      .put_valid_i(put_line_valid), .put_ready_o(put_line_ready), .put_line_i(put_line), .put_beat_i(put_beat), .put_w_i(acc_w_i),
+      .put_last_i(put_last), .put_full_o(put_full), .fetched_i(fetched),
+      .rsp_get_valid_i(rsp_get_valid), .rsp_get_ready_o(rsp_get_ready), .rsp_get_line_i(rsp_get_line), .rsp_get_beat_i(rsp_get_beat),
+      .seal_get_valid_i(seal_get_valid), .seal_get_ready_o(seal_get_ready), .seal_get_line_i(seal_get_line),
+      .seal_get_beat_i(seal_get_beat), .data_o(line_data), .mark_o(line_mark), .all_o(line_all), .touched_o(line_touched)
   );
 
   // ---- tag check and responses ----
@@ -730,7 +684,7 @@ module shef_set
       .clk_i, .rst_ni, .stop_i(stop), .clr_i(clr), .zero_addr_i(zero_addr),
       .seg_valid_i(rsp_valid), .room_o(rsp_room), .seg_i(lseg), .readable_i(readable), .dead_i(lines_dead),
       .get_valid_o(rsp_get_valid), .get_ready_i(rsp_get_ready), .get_line_o(rsp_get_line), .get_beat_o(rsp_get_beat),
-      .get_all_i(rd_all_q), .get_none_i(!rd_all_q && !rd_touched_q), .get_data_i(line_data), .get_mark_i(line_mark),
+      .get_all_i(line_all), .get_none_i(!line_all && !line_touched), .get_data_i(line_data), .get_mark_i(line_mark),
       .done_o(rsp_done), .done_line_o(rsp_done_line), .waits_o(rsp_waits), .idle_o(rsp_idle),
       .r_o(acc_r_o), .r_valid_o(acc_r_valid_o), .r_ready_i(acc_r_ready_i)
   );
