@@ -733,30 +733,16 @@ module shef_set
   );
   assign mem_b_ready_o = 1'b1;
 
-  // ---- time-outs: any owed answer counts as progress, since what may be owed is bounded by the lines. Answers of one kind come in order, but
-  // memory may serve the others first for as long as there are such, and there are for as long as
-  // the accelerator asks: so each kind has a longer time of its own. ----
-  localparam int unsigned KINDS = (IS_TREE != '0) ? 3 : 2;
-  localparam int unsigned KindCycles = 16 * TimeoutCycles;
-  logic [3:0] late_each;
-  logic [1:0][KINDS-1:0] late_kind;
+  // ---- time-outs ----
   logic [2:0] owed_r, owed_b;
   assign owed_r = {owed_node, owed_tag, owed_data};
   assign owed_b = {owed_b_node, owed_b_tag, owed_b_data};
-  shef_watch #(.Cycles(TimeoutCycles)) i_watch_ar (
-      .clk_i, .rst_ni, .wait_i(mem_ar_valid_o), .progress_i(mem_ar_ready_i), .late_o(late_each[0]));
-  shef_watch #(.Cycles(TimeoutCycles)) i_watch_r (
-      .clk_i, .rst_ni, .wait_i(owed_r != '0), .progress_i(took_r != '0), .late_o(late_each[1]));
-  shef_watch #(.Cycles(TimeoutCycles)) i_watch_b (
-      .clk_i, .rst_ni, .wait_i(owed_b != '0), .progress_i(took_b != '0), .late_o(late_each[2]));
-  for (genvar k = 0; k < int'(KINDS); k++) begin : g_watch
-    shef_watch #(.Cycles(KindCycles)) i_r (.clk_i, .rst_ni, .wait_i(owed_r[k]), .progress_i(took_r[k]), .late_o(late_kind[0][k]));
-    shef_watch #(.Cycles(KindCycles)) i_b (.clk_i, .rst_ni, .wait_i(owed_b[k]), .progress_i(took_b[k]), .late_o(late_kind[1][k]));
-  end
-  shef_watch #(.Cycles(TimeoutCycles)) i_watch_w (
-      .clk_i, .rst_ni, .wait_i(wr_wait),
-      .progress_i((mem_aw_valid_o && mem_aw_ready_i) || (mem_w_valid_o && mem_w_ready_i)), .late_o(late_each[3]));
-  assign late = late_each != '0 || late_kind != '0;
+
+  shef_watches #(.Cycles(TimeoutCycles), .HasTree(IS_TREE != '0)) i_watches (
+      .clk_i, .rst_ni, .ar_wait_i(mem_ar_valid_o), .ar_taken_i(mem_ar_ready_i), .w_wait_i(wr_wait),
+      .w_taken_i((mem_aw_valid_o && mem_aw_ready_i) || (mem_w_valid_o && mem_w_ready_i)),
+      .owed_r_i(owed_r), .took_r_i(took_r), .owed_b_i(owed_b), .took_b_i(took_b), .late_o(late)
+  );
 
   // ---- statistics ----
   logic [15:0] event_q;
