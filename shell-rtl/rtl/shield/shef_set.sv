@@ -465,9 +465,8 @@ module shef_set
   // Lines come in the order of their taking, with the answer to their version where there is one,
   // and lines to be filled up in between. A chunk that was never written needs no memory.
   logic fq_valid, fq_write, fq_asks, fq_ready, fq_fetches, fetch_merge, fetch_turn_q, chunk_go, chunk_valid, chunk_plain;
-  logic ar_fire, ring_valid, data_valid;
+  logic ar_fire, data_valid;
   chunk_idx_t fq_index;
-  logic [511:0] ring_beat;
   version_t line_version_q[NLines];   // of the chunk in the line, as it lies in memory
 
   shef_fifo #(.W(LINE_W + REGION_W + CHUNK_INDEX_W + 1), .Depth(Depth)) i_fetch_queue (
@@ -525,31 +524,20 @@ module shef_set
       .owed_node_o(owed_node), .fault_valid_o(rd_fault_valid), .fault_o(rd_fault)
   );
 
-  shef_bram_fifo #(.W(512), .Depth(RingBeats)) i_ring (
-      .clk_i, .rst_ni, .clr_i(clr), .zero_addr_i(zero_addr[$clog2(RingBeats)-1:0]),
-      .in_valid_i(data_valid), .in_ready_o(), .in_data_i(mem_beat),
-      .out_valid_o(ring_valid), .out_ready_i(dec_fire), .out_data_o(ring_beat), .count_o()
-  );
-
-  // ---- decryption: one beat from the ring, its keystream, into its line and into GHASH ----
+  // ---- decryption ----
   reg_idx_t dec_region;
-  logic dec_valid, dec_last, dec_req, gh_free;
-  logic [5:0] dec_beat_q, dec_last_beat;
+  logic dec_first, dec_last, dec_req, dec_waits, gh_free;
+  logic [5:0] dec_beat, dec_pow;
+  logic [511:0] dec_data, dec_cipher;
 
-  shef_fifo #(.W(LINE_W + REGION_W), .Depth(Depth)) i_dec_order (
-      .clk_i, .rst_ni, .clr_i(clr), .zero_addr_i(zero_addr[LINE_W-1:0]),
-      .in_valid_i(chunk_go), .in_ready_o(), .in_data_i({go_chunk[0].line, go_chunk[0].region}),
-      .out_valid_o(dec_valid), .out_ready_i(dec_fire && dec_last), .out_data_o({dec_line, dec_region}), .count_o()
+  shef_decrypt #(.Depth(Depth), .RingBeats(RingBeats), .ChunkLog2(CHUNK_LOG2), .IsPlain(IS_PLAIN)) i_decrypt (
+      .clk_i, .rst_ni, .clr_i(clr), .stop_i(stop), .zero_addr_i(zero_addr),
+      .chunk_valid_i(chunk_go), .chunk_line_i(go_chunk[0].line), .chunk_region_i(go_chunk[0].region),
+      .ring_valid_i(data_valid), .ring_data_i(mem_beat), .ks_valid_i(ks_head_valid[0]), .ks_i(ks_head[0]), .gh_free_i(gh_free),
+      .req_o(dec_req), .fire_i(dec_fire), .line_o(dec_line), .region_o(dec_region), .beat_o(dec_beat), .plain_o(dec_plain),
+      .data_o(dec_data), .cipher_o(dec_cipher), .first_o(dec_first), .last_o(dec_last), .pow_o(dec_pow),
+      .filled_o(filled), .waits_o(dec_waits)
   );
-  assign dec_last_beat = 6'((7'd1 << (CHUNK_LOG2[dec_region] - 4'd6)) - 7'd1);
-  assign dec_last = dec_beat_q == dec_last_beat;
-  assign dec_plain = IS_PLAIN[dec_region];
-  assign dec_req = dec_valid && ring_valid && (dec_plain || (ks_head_valid[0] && gh_free)) && !stop;
-  assign filled = dec_fire && dec_last && dec_plain;
-  always_ff @(posedge clk_i) begin
-    if (!rst_ni || clr) dec_beat_q <= '0;
-    else if (dec_fire) dec_beat_q <= dec_last ? '0 : dec_beat_q + 1'b1;
-  end
 
   // ---- write acceptor ----
   logic put_line_valid, put_line_ready, put_full, wacc_idle;
@@ -642,10 +630,10 @@ module shef_set
       gh_data = node_gh.data;
     end else if (dec_fire) begin
       gh_key = {1'b0, REGION_ID[dec_region][3:0]};
-      gh_first = dec_beat_q == '0;
+      gh_first = dec_first;
       gh_last = dec_last;
-      gh_pow = dec_last_beat - dec_beat_q;
-      gh_data = byte_reverse512(ring_beat);
+      gh_pow = dec_pow;
+      gh_data = byte_reverse512(dec_cipher);
     end else if (seal_fire) begin
       gh_key = {1'b0, REGION_ID[seal_beat_region][3:0]};
       gh_first = seal_first;
@@ -661,7 +649,7 @@ module shef_set
 
   shef_lines #(.BigLines(BigLines), .SmallLines(SmallLines)) i_lines (
       .clk_i, .rst_ni, .clr_i(clr), .zero_addr_i(zero_addr), .new_valid_i(new_valid), .new_line_i(new_line),
-      .fill_valid_i(dec_fire), .fill_line_i(dec_line), .fill_beat_i(dec_beat_q), .fill_data_i(dec_plain ? ring_beat : ring_beat ^ ks_head[0]),
+      .fill_valid_i(dec_fire), .fill_line_i(dec_line), .fill_beat_i(dec_beat), .fill_data_i(dec_data),
       .put_valid_i(put_line_valid), .put_ready_o(put_line_ready), .put_line_i(put_line), .put_beat_i(put_beat), .put_w_i(acc_w_i),
       .put_last_i(put_last), .put_full_o(put_full), .fetched_i(fetched),
       .rsp_get_valid_i(rsp_get_valid), .rsp_get_ready_o(rsp_get_ready), .rsp_get_line_i(rsp_get_line), .rsp_get_beat_i(rsp_get_beat),
@@ -760,8 +748,7 @@ module shef_set
       event_q[7] <= sealed;
       event_q[8] <= rsp_waits;
       event_q[9] <= short_of_lines;
-      event_q[10] <= (dec_valid && ring_valid && !stop && !dec_plain && !(ks_head_valid[0] && gh_free)) || seal_waits ||
-          (seal_beat_valid && !seal_plain && !gh_free);
+      event_q[10] <= dec_waits || seal_waits || (seal_beat_valid && !seal_plain && !gh_free);
       event_q[11] <= mem_ar_valid_o && !mem_ar_ready_i;
       event_q[12] <= wr_wait;
       event_q[13] <= spec_taken;
