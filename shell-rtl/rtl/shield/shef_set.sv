@@ -159,7 +159,7 @@ module shef_set
   logic rsp_get_valid, rsp_get_ready, line_touched, line_all;
 
   logic unused;
-  assign unused = ^{looked, front_i};
+  assign unused = ^looked;
   always_comb begin
     region_fault_o = '0;
     for (int unsigned r = 0; r < NRegions; r++) region_fault_o[REGION_ID[r][3:0]] = frozen[r];
@@ -733,30 +733,29 @@ module shef_set
   );
 
   // ---- statistics ----
-  logic [15:0] event_q;
-  always_ff @(posedge clk_i) begin
-    event_q <= '0;
-    if (rst_ni && !clr) begin
-      event_q[0] <= rsp_valid && !lseg.err && !taken;
-      event_q[1] <= rsp_valid && !lseg.err && taken;
-      event_q[2] <= wsg_valid && !lseg.err && !taken;
-      event_q[3] <= wsg_valid && !lseg.err && taken;
-      event_q[4] <= acc_r_valid_o && acc_r_ready_i;
-      event_q[5] <= put_line_valid && put_line_ready;
-      if (HasFront) event_q[5:0] <= front_i;
-      event_q[6] <= chunk_go;
-      event_q[7] <= sealed;
-      event_q[8] <= rsp_waits;
-      event_q[9] <= short_of_lines;
-      event_q[10] <= dec_waits || seal_waits || (seal_beat_valid && !seal_plain && !gh_free);
-      event_q[11] <= mem_ar_valid_o && !mem_ar_ready_i;
-      event_q[12] <= wr_wait;
-      event_q[13] <= spec_taken;
-      event_q[14] <= spec_used;
-      event_q[15] <= spec_failed;
-    end
-  end
-  shef_stats i_stats (.clk_i, .rst_ni, .clr_i(clr), .event_i(event_q), .sel_i(cnt_sel_i), .cnt_o);
+  set_events_t events;
+  assign events = '{
+      r_hit: rsp_valid && !lseg.err && !taken,
+      r_miss: rsp_valid && !lseg.err && taken,
+      w_hit: wsg_valid && !lseg.err && !taken,
+      w_miss: wsg_valid && !lseg.err && taken,
+      r_beat: acc_r_valid_o && acc_r_ready_i,
+      w_beat: put_line_valid && put_line_ready,
+      fetched: chunk_go,
+      sealed: sealed,
+      rsp_wait: rsp_waits,
+      line_wait: short_of_lines,
+      crypt_wait: dec_waits || seal_waits || (seal_beat_valid && !seal_plain && !gh_free),
+      ar_wait: mem_ar_valid_o && !mem_ar_ready_i,
+      w_wait: wr_wait,
+      ahead_taken: spec_taken,
+      ahead_used: spec_used,
+      ahead_failed: spec_failed
+  };
+
+  shef_set_stats #(.HasFront(HasFront)) i_stats (
+      .clk_i, .rst_ni, .clr_i(clr), .event_i(events), .front_i, .sel_i(cnt_sel_i), .cnt_o
+  );
 
   assign port_idle = !wr_busy && !mem_ar_valid_o && owed_r == '0 && owed_b == '0;
   assign idle_o = cmd_idle && rsp_idle && wacc_idle && seal_idle && ((wr_empty && port_idle) || late) && !lines_dirty && !lines_fetching &&

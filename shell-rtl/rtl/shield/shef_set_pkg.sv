@@ -113,6 +113,26 @@ package shef_set_pkg;
     version_t version;
   } node_fault_t;
 
+  // events that the statistics count, the first one last
+  typedef struct packed {
+    logic ahead_failed;   // a chunk that was fetched ahead: did not match
+    logic ahead_used;     // was asked for
+    logic ahead_taken;    // got its line
+    logic w_wait;         // memory is not ready for writes
+    logic ar_wait;        // nor for reads
+    logic crypt_wait;     // a beat waits for its keystream or for GHASH
+    logic line_wait;      // a segment waits for a line
+    logic rsp_wait;       // a response waits for its line
+    logic sealed;         // a chunk was sealed
+    logic fetched;        // a chunk was fetched
+    logic w_beat;         // of the accelerator
+    logic r_beat;
+    logic w_miss;         // a write whose chunk is in no line
+    logic w_hit;
+    logic r_miss;         // a read whose chunk is in no line
+    logic r_hit;
+  } set_events_t;
+
   // destinations of a job's result, in the upper bits of the job's user field
   localparam logic [2:0] KS_READ = 3'd0;
   localparam logic [2:0] KS_SEAL = 3'd1;
