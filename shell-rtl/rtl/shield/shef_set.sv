@@ -331,12 +331,12 @@ module shef_set
   );
 
   // ---- GCM ----
-  logic job_valid, job_ready, ks_valid, gh_valid, gh_ready, s_valid, gh_first, gh_last;
+  logic job_valid, job_ready, ks_valid, gh_valid, gh_ready, s_valid;
   logic [1:0] s_slot, gh_slot;
-  logic [4:0] job_key, gh_key;
-  logic [511:0] job_block, ks, gh_data;
+  logic [4:0] job_key;
+  logic [511:0] job_block, ks;
   logic [MASK_SLOT_W+2:0] job_user, ks_user;
-  logic [5:0] gh_pow;
+  gh_beat_t gh;
   logic [127:0] s;
   logic key_known, gcm_key_ready;
   logic [3:0] key_log2;
@@ -362,8 +362,8 @@ module shef_set
       .chunk_log2_i(key_log2), .key_i,
       .job_valid_i(job_valid), .job_ready_o(job_ready), .job_key_i(job_key), .job_block_i(job_block), .job_user_i(job_user),
       .ks_valid_o(ks_valid), .ks_o(ks), .ks_user_o(ks_user),
-      .gh_valid_i(gh_valid), .gh_ready_o(gh_ready), .gh_key_i(gh_key), .gh_slot_i(gh_slot), .gh_first_i(gh_first),
-      .gh_last_i(gh_last), .gh_pow_i(gh_pow), .gh_data_i(gh_data), .gh_user_i('0),
+      .gh_valid_i(gh_valid), .gh_ready_o(gh_ready), .gh_key_i(gh.key), .gh_slot_i(gh_slot), .gh_first_i(gh.first),
+      .gh_last_i(gh.last), .gh_pow_i(gh.pow), .gh_data_i(gh.data), .gh_user_i('0),
       .s_valid_o(s_valid), .s_slot_o(s_slot), .s_o(s), .s_user_o()
   );
 
@@ -597,51 +597,16 @@ module shef_set
   );
   assign mask_rel[1] = put_valid && put_ready;
 
-  // ---- tree nodes go first into GHASH: one beat now and then ----
-  assign node_gh_ready = gh_ready && !stop;
-  assign gh_free = gh_ready && !node_gh.valid;
-
-  // ---- who works in this cycle: decryption (line write, GHASH) or acceptor (line write) and seal (GHASH) ----
-  logic seal_req, dec_wins, crypt_turn_q;
-  assign seal_req = seal_beat_valid && (gh_free || seal_plain) && beat_room && burst_room;
-  assign dec_wins = crypt_turn_q || !(put_line_valid || seal_req);
-  assign dec_fire = dec_req && dec_wins;
-  assign seal_fire = seal_req && !dec_fire;
-  always_ff @(posedge clk_i) begin
-    if (!rst_ni) crypt_turn_q <= 1'b0;
-    else if (dec_fire) crypt_turn_q <= 1'b0;
-    else if (dec_req) crypt_turn_q <= 1'b1;
-  end
-
-  always_comb begin
-    gh_valid = (dec_fire && !dec_plain) || (seal_fire && !seal_plain);
-    gh_slot = seal_fire ? GH_SEAL : GH_READ;
-    gh_key = '0;
-    gh_first = 1'b0;
-    gh_last = 1'b0;
-    gh_pow = '0;
-    gh_data = '0;
-    if (node_gh.valid) begin
-      gh_valid = !stop;
-      gh_slot = GH_NODE;
-      gh_key = {1'b1, REGION_ID[node_gh.region][3:0]};
-      gh_first = 1'b1;
-      gh_last = 1'b1;
-      gh_data = node_gh.data;
-    end else if (dec_fire) begin
-      gh_key = {1'b0, REGION_ID[dec_region][3:0]};
-      gh_first = dec_first;
-      gh_last = dec_last;
-      gh_pow = dec_pow;
-      gh_data = byte_reverse512(dec_cipher);
-    end else if (seal_fire) begin
-      gh_key = {1'b0, REGION_ID[seal_beat_region][3:0]};
-      gh_first = seal_first;
-      gh_last = seal_last;
-      gh_pow = seal_pow;
-      gh_data = byte_reverse512(seal_beat);
-    end
-  end
+  // ---- who works in this cycle ----
+  shef_crypt_turn #(.RegionId(REGION_ID)) i_turn (
+      .clk_i, .rst_ni, .stop_i(stop), .put_wait_i(put_line_valid),
+      .dec_req_i(dec_req), .dec_plain_i(dec_plain), .dec_fire_o(dec_fire),
+      .dec_beat_i('{key: {1'b0, REGION_ID[dec_region][3:0]}, first: dec_first, last: dec_last, pow: dec_pow, data: dec_cipher}),
+      .seal_req_i(seal_beat_valid && beat_room && burst_room), .seal_plain_i(seal_plain), .seal_fire_o(seal_fire),
+      .seal_beat_i('{key: {1'b0, REGION_ID[seal_beat_region][3:0]}, first: seal_first, last: seal_last, pow: seal_pow, data: seal_beat}),
+      .node_i(node_gh), .node_ready_o(node_gh_ready), .free_o(gh_free),
+      .gh_valid_o(gh_valid), .gh_ready_i(gh_ready), .gh_slot_o(gh_slot), .gh_o(gh)
+  );
 
   // ---- lines ----
   line_t rsp_get_line;

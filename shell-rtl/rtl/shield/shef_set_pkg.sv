@@ -113,6 +113,15 @@ package shef_set_pkg;
     version_t version;
   } node_fault_t;
 
+  // a beat for GHASH
+  typedef struct packed {
+    logic [4:0] key;  // top bit: that of the region's tree nodes
+    logic first;  // of its chunk
+    logic last;
+    logic [5:0] pow;  // beats that follow
+    logic [511:0] data;
+  } gh_beat_t;
+
   // events that the statistics count, the first one last
   typedef struct packed {
     logic ahead_failed;   // a chunk that was fetched ahead: did not match
