@@ -25,7 +25,7 @@ module shef_prefetch
     input  wire                   rst_ni,
     input  wire                   clr_i,
     input  wire                   stop_i,      // no stream now
-    input  wire                   lost_i,      // lines lose their names: nothing is taken in the next cycle
+    input  wire                   lost_i,      // lines lose their names: no go_o in the next cycle
     input  wire  [MAX_REGIONS-1:0] frozen_i,
 
     input  wire                   rd_i,

@@ -462,46 +462,22 @@ module shef_set
   );
 
   // ---- fetch ----
-  // Lines come in the order of their taking, with the answer to their version where there is one,
-  // and lines to be filled up in between. A chunk that was never written needs no memory.
-  logic fq_valid, fq_write, fq_asks, fq_ready, fq_fetches, fetch_merge, fetch_turn_q, chunk_go, chunk_valid, chunk_plain;
-  logic ar_fire, data_valid;
-  chunk_idx_t fq_index;
-  version_t line_version_q[NLines];   // of the chunk in the line, as it lies in memory
+  logic chunk_go, chunk_valid, chunk_plain, ar_fire, data_valid;
 
-  shef_fifo #(.W(LINE_W + REGION_W + CHUNK_INDEX_W + 1), .Depth(Depth)) i_fetch_queue (
-      .clk_i, .rst_ni, .clr_i(clr), .zero_addr_i(zero_addr[LINE_W-1:0]),
-      .in_valid_i(fetch_valid), .in_ready_o(), .in_data_i({fetch_line, looked.region, looked.chunk, fetch_write}),
-      .out_valid_o(fq_valid), .out_ready_i(fq_ready), .out_data_o({fq_line, fq_region, fq_index, fq_write}), .count_o()
+  shef_fetch_queue #(.NLines(NLines), .Depth(Depth), .HasVersions(HAS_VERSIONS)) i_fetch_queue (
+      .clk_i, .rst_ni, .clr_i(clr), .stop_i(stop), .zero_addr_i(zero_addr), .frozen_i(frozen),
+      .take_valid_i(fetch_valid), .take_line_i(fetch_line), .take_region_i(looked.region), .take_chunk_i(looked.chunk),
+      .take_write_i(fetch_write), .merge_valid_i(merge_valid), .merge_ready_o(merge_ready), .merge_line_i(merge_line),
+      .merge_region_i(merge_region), .merge_chunk_i(merge_index),
+      .line_o(fq_line), .region_o(fq_region), .epoch_i(version_of(fq_region)),
+      .ans_valid_i(ans_valid), .ans_ready_o(ans_ready), .ans_version_i(ans_version), .ans_zero_i(ans_zero),
+      .ans_last_i(ans_last), .ans_none_i(ans_none),
+      .sealed_valid_i(set_done), .sealed_line_i(seal_line), .sealed_version_i(set_version),
+      .known_o(known), .known_zero_o(known_zero), .known_last_o(known_last), .dead_o(fq_dead),
+      .chunk_valid_o(chunk_valid), .chunk_o(go_chunk[0]), .chunk_go_i(chunk_go)
   );
-  assign fq_asks = HAS_VERSIONS[fq_region];
-  assign fq_dead = frozen[fq_region];
-  // the table of versions takes one value a cycle, and seals come first
-  assign fq_fetches = fq_valid && !fq_write && !fq_dead && (!fq_asks || (ans_valid && !ans_zero && !ans_none && !set_done));
-  assign fetch_merge = merge_valid && (!fq_fetches || fetch_turn_q);
-  assign chunk_valid = fetch_merge || fq_fetches;
-  assign merge_ready = chunk_go && fetch_merge;
-  // a region without versions is about to be frozen
-  assign known = fq_valid && !stop &&
-      (fq_dead ? (!fq_asks || ans_valid)
-               : (fq_asks && ans_valid && !ans_none && !set_done && ((chunk_go && !fetch_merge) || fq_write || ans_zero)));
-  assign known_zero = ans_zero && !fq_dead;
-  assign known_last = ans_last;
-  assign ans_ready = known && fq_asks;
-  assign fq_ready = (fq_asks || fq_dead) ? known : (chunk_go && !fetch_merge);
-  always_comb begin
-    go_chunk[0] = '{line: fq_line, region: fq_region, chunk: fq_index, version: fq_asks ? ans_version : version_of(fq_region)};
-    if (fetch_merge) go_chunk[0] = '{line: merge_line, region: merge_region, chunk: merge_index, version: line_version_q[merge_line]};
-  end
   assign chunk_plain = IS_PLAIN[go_chunk[0].region];
   assign go[0] = chunk_go && !chunk_plain;
-  always_ff @(posedge clk_i) begin
-    if (!rst_ni) fetch_turn_q <= 1'b0;
-    else if (chunk_go) fetch_turn_q <= !fetch_merge;
-    if (clr) line_version_q[(32'(zero_addr) < NLines) ? line_t'(zero_addr) : line_t'(NLines - 1)] <= '0;
-    else if (set_done) line_version_q[seal_line] <= set_version;
-    else if (known && fq_asks) line_version_q[fq_line] <= ans_version;
-  end
 
   shef_fetch #(.RingBeats(RingBeats), .ChunkLog2(CHUNK_LOG2), .Base(BASE)) i_fetch (
       .clk_i, .rst_ni, .clr_i(clr), .stop_i(stop),

@@ -1,8 +1,8 @@
 // Tree nodes ahead of a stream: asks for the nodes two nodes ahead when a chunk follows the one
 // before.
 //
-// look_i: a chunk's version is asked for (pulse). touch_o: ask for the nodes of chunk_o of region_o,
-// in the same cycle; it may be ignored.
+// look_i: a chunk's version is asked for (pulse). touch_o: ask for the nodes of chunk_o of
+// region_o, in the same cycle; it may be ignored.
 `default_nettype none
 module shef_tree_ahead
   import shef_pkg::*;
