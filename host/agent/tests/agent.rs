@@ -126,6 +126,7 @@ fn an_owner_that_vanishes_leaves_a_card_that_is_wiped_and_free() {
 }
 
 #[test]
+#[expect(clippy::mem_forget, reason = "a program that is killed drops nothing")]
 fn an_owner_whose_program_was_started_anew_gets_the_card_at_once() {
     let bed = Bed::new(LONG);
     let proxy = Proxy::new(bed.address, Arc::new(Faithful));

@@ -247,9 +247,8 @@ fn faulted(
     region: u8,
     chunks: Range<u64>,
 ) -> Result<Outcome, CliError> {
-    let error = match launch(session, b, train, query) {
-        Ok(_) => return Ok(outcome(false, "", "the results opened")),
-        Err(error) => error,
+    let Err(error) = launch(session, b, train, query) else {
+        return Ok(outcome(false, "", "the results opened"));
     };
     let recorded = matches!(&error, SdkError::Faulted { kind: k, region: r, chunk: c, count, .. } if *k == kind && *r == region && chunks.contains(c) && *count > 0);
     // The whole Shield has stopped: the accelerator's registers are refused, and plain status says

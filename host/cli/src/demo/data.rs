@@ -103,6 +103,7 @@ impl Dataset {
     }
 
     /// The first `n` rows.
+    #[must_use]
     pub fn head(&self, n: usize) -> Self {
         let n = n.min(self.rows.len());
         Self { rows: self.rows[..n].to_vec(), labels: self.labels[..n].to_vec() }

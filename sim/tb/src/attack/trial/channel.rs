@@ -51,7 +51,7 @@ impl Trial<'_> {
         self.v.transactions += 2;
         self.v.honest += 1;
         if self.kind == Kind::Truncate
-            && let Some((_, message, answer)) = self.talk.wire.last().cloned()
+            && let Some((_, message, answer)) = self.talk.wire.last().copied()
         {
             // What lies in the window is the last message, as the host left it.
             let status = host::ring(&mut self.s.bench, &message, 0..host::WORDS)?;

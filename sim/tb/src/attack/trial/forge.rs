@@ -47,16 +47,16 @@ pub fn mangle(rng: &mut Rng, kind: Kind, now: &[u8], other: &[u8], old: &[u8]) -
         }
         Kind::Truncate => {
             if rng.one_in(2) {
-                new[a..].fill(0)
+                new[a..].fill(0);
             } else {
-                new[a..].copy_from_slice(&old[a..])
+                new[a..].copy_from_slice(&old[a..]);
             }
         }
         _ => {
             if rng.one_in(2) {
-                new.fill(0)
+                new.fill(0);
             } else {
-                new[a - 8..a].fill(0)
+                new[a - 8..a].fill(0);
             }
         }
     }

@@ -109,7 +109,7 @@ impl Trial<'_> {
         let Some(words) = self.talk.last_words(&shown) else {
             return Err(BenchError::Refused { what: "the last message", status: host::ready(&mut self.s.bench)? });
         };
-        if let Some((_, message, _)) = self.talk.wire.last().cloned() {
+        if let Some((_, message, _)) = self.talk.wire.last().copied() {
             host::ring(&mut self.s.bench, &message, 0..host::WORDS)?;
             if host::shown(&mut self.s.bench)? != shown {
                 self.v.accepted_wrong.push("a message was answered after the session's end".into());
