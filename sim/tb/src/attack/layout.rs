@@ -1,4 +1,4 @@
-//! Where a chunk's bytes lie in memory: data, tag, and in a `tree` region the nodes above it.
+//! Memory layout of a chunk: data, tag and, in a `tree` region, the nodes above it.
 
 use shef_proto::config::Region;
 use std::ops::Range;
@@ -15,11 +15,11 @@ pub enum Part {
     Data,
     /// Tag.
     Tag,
-    /// The node above it at this level; level 0 holds chunk versions.
+    /// The node above it at this level. Level 0 holds chunk versions.
     Node(u32),
 }
 
-/// All parts that lie in memory for a chunk of this region.
+/// All parts that a chunk of this region has in memory.
 pub fn parts(r: &Region) -> Vec<Part> {
     let mut list = vec![Part::Data];
     if r.mode.has_tags() {
@@ -29,7 +29,7 @@ pub fn parts(r: &Region) -> Vec<Part> {
     list
 }
 
-/// Where a part lies.
+/// The address range of a part.
 pub fn place(r: &Region, chunk: u64, part: Part) -> Range<u64> {
     match part {
         Part::Data => r.chunk_addr(chunk)..r.chunk_addr(chunk + 1),
@@ -41,7 +41,7 @@ pub fn place(r: &Region, chunk: u64, part: Part) -> Range<u64> {
     }
 }
 
-/// Chunks that share this part (for a tag: the beat it lies in) with a chunk.
+/// The chunks that share this part (for a tag: its beat) with a chunk.
 pub fn shared(chunk: u64, part: Part) -> Range<u64> {
     let n = match part {
         Part::Data => 1,

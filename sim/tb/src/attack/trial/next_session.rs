@@ -1,9 +1,9 @@
-//! The end of a session while bursts run, and the session after it: nothing of the first may be
-//! left in the second, and no statement may be cleaner than what the session does.
+//! The end of a session while bursts run, and the session after it: no state of the first may leak
+//! into the second, and no statement may be cleaner than the session was.
 
-use super::channel::chan_refused;
-use super::deals::{Deal, maybe};
+use super::channel::channel_refused;
 use super::forge::mangle;
+use super::transactions::{Transaction, may_be_refused};
 use super::{Trial, pick, timing};
 use crate::Result;
 use crate::attack::Kind;
@@ -21,7 +21,7 @@ use shef_regs::{ctl, krn};
 use shef_rtl::Hostile;
 use shef_seal::ChunkCipher;
 
-/// Epoch in which a session of an attempt begins.
+/// First epoch of a session that an attempt keys.
 const EPOCH: u64 = 7;
 
 /// How a session ends.
@@ -33,20 +33,20 @@ pub enum End {
     Reset,
 }
 
-/// What a session owes after what came before it.
+/// What is expected of a session, given what came before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Owed {
-    /// All of it works, and its statement is clean.
+pub enum Expect {
+    /// Everything works and the statement is clean.
     Clean,
-    /// The same, or a statement that is not clean.
-    Told,
+    /// As [`Expect::Clean`], or the statement reports that it is not clean.
+    CleanOrReported,
 }
 
 /// A session that an attempt keyed.
 pub struct Next {
     owner: Owner,
-    /// Sealed chunks and what they hold.
-    lying: Vec<(Region, u64, Vec<u8>)>,
+    /// Sealed chunks and their plaintext.
+    sealed: Vec<(Region, u64, Vec<u8>)>,
 }
 
 impl Next {
@@ -68,18 +68,18 @@ impl Trial<'_> {
         self.v.commands.extend(names.iter().find(|(op, _)| *op == request.op).map(|(_, name)| *name));
     }
 
-    /// One of the ways in which a session ends.
+    /// A random way to end a session.
     pub(super) fn some_end(&mut self) -> End {
         pick(&mut self.rng, &[End::Close, End::Abort, End::Wipe, End::Reset]).unwrap_or(End::Close)
     }
 
-    /// State, as the plain status has it.
+    /// The state in the plain status.
     pub(super) fn state(&mut self) -> Result<u32> {
         Ok(ctl::STATUS_STATE.get(self.s.bench.ctl_read(ctl::STATUS)?))
     }
 
-    /// A command of the owner while bursts run: all succeed, and nothing is lost.
-    pub(super) fn command_under_way(&mut self) -> Result<()> {
+    /// An owner's command while bursts run: all of them succeed and no data is lost.
+    pub(super) fn command_during_bursts(&mut self) -> Result<()> {
         let with_epoch = self.regions(Mode::has_epoch);
         let region = pick(&mut self.rng, &with_epoch).filter(|_| self.rng.one_in(2));
         let request = match &region {
@@ -90,21 +90,21 @@ impl Trial<'_> {
         };
         let up = request.value > self.s.epoch;
         if let Some(r) = &region {
-            // What lies there is of the epoch before.
+            // Its chunks are from the previous epoch.
             self.spare(r, 0..r.chunks());
         }
         self.warm_up()?;
-        let deals = self.honest(6);
-        let ops: Vec<Op> = deals.iter().map(|d| d.op.clone()).collect();
+        let transactions = self.honest(6);
+        let ops: Vec<Op> = transactions.iter().map(|d| d.op.clone()).collect();
         self.s.bench.push(&ops);
         let wait = self.below(80);
         self.s.bench.steps(wait);
         self.v.act = format!("{request:?} {wait} cycles after six bursts");
         self.command(&request);
         self.v.transactions += 1;
-        let answer = self.talk.ask(&mut self.s.bench, &request)?;
+        let answer = self.channel.ask(&mut self.s.bench, &request)?;
         let got = self.s.bench.finish(None)?;
-        self.judge(&deals, &got);
+        self.judge(&transactions, &got);
         match &region {
             Some(_) if !up && answer.status != 0 => {}
             Some(_) if !up => self.v.accepted_wrong.push("an epoch that is not above the present one was set".into()),
@@ -115,10 +115,10 @@ impl Trial<'_> {
             }
             None => {}
         }
-        self.unharmed()
+        self.check_unharmed()
     }
 
-    /// A chunk of a new epoch, sealed by the owner or by the Shield.
+    /// Accesses a chunk in a new epoch, sealed by the owner or by the Shield.
     fn read_of_epoch(&mut self, r: &Region, epoch: u64) -> Result<()> {
         let c = self.some_chunk(r);
         let mut data = vec![0; r.chunk as usize];
@@ -131,23 +131,23 @@ impl Trial<'_> {
         if r.mode == Mode::Input {
             place(&mut self.s.bench, r, c, &(sealed, tag));
             let op = Op::Read { id: 3, addr: r.chunk_addr(c), beats: r.chunk / 64 };
-            self.go(&[Deal { op, want: Outcome { okay, data }, due: true }])?;
+            self.execute(&[Transaction { op, want: Outcome { okay, data }, required: true }])?;
             return Ok(());
         }
         self.watch.secret(&data);
         let op = Op::Write { id: 3, addr: r.chunk_addr(c), data, strobes: Vec::new() };
-        self.go(&[Deal { op, want: Outcome { okay: vec![true], data: Vec::new() }, due: true }])?;
-        self.owner_says(&Request::flush())?;
+        self.execute(&[Transaction { op, want: Outcome { okay: vec![true], data: Vec::new() }, required: true }])?;
+        self.must(&Request::flush())?;
         if piece(&self.s.bench, r, c) != (sealed, tag) {
             self.v.refused_wrong.push(format!("region {} chunk {c} is not as sealed in epoch {epoch}", r.name));
         }
         Ok(())
     }
 
-    /// Ends the session while bursts run; what comes of them until then is judged.
+    /// Ends the session while bursts run, and checks their outcomes up to that point.
     pub(super) fn end_under_way(&mut self, end: End) -> Result<()> {
-        let deals = maybe(self.honest(6));
-        let ops: Vec<Op> = deals.iter().map(|d| d.op.clone()).collect();
+        let transactions = may_be_refused(self.honest(6));
+        let ops: Vec<Op> = transactions.iter().map(|d| d.op.clone()).collect();
         self.s.bench.push(&ops);
         let wait = self.below(120);
         self.s.bench.steps(wait);
@@ -168,7 +168,7 @@ impl Trial<'_> {
                 let request = if end == End::Close { Request::close() } else { Request::abort() };
                 self.command(&request);
                 let well = ctl::STATUS_FAULT_KIND.get(self.s.bench.ctl_read(ctl::STATUS)?) == 0;
-                let status = self.talk.try_command(&mut self.s.bench, &request)?;
+                let status = self.channel.try_command(&mut self.s.bench, &request)?;
                 if well && status != Some(0) {
                     self.v.refused_wrong.push(format!("{end:?}: {status:?}"));
                 }
@@ -180,12 +180,12 @@ impl Trial<'_> {
         };
         host::wait_for(&mut self.s.bench, what, |s| ctl::STATUS_STATE.get(s) == state)?;
         let got = self.s.bench.finish(None)?;
-        self.judge(&deals, &got);
+        self.judge(&transactions, &got);
         Ok(())
     }
 
-    /// Without a session the accelerator is held in reset, no burst of it runs, and the Shield asks
-    /// the memory for nothing.
+    /// Without a session the accelerator is held in reset, none of its bursts run, and the Shield
+    /// issues no memory request.
     pub(super) fn nothing_runs(&mut self) -> Result<()> {
         // What had been asked for before may still be accepted.
         self.s.bench.steps(64);
@@ -193,8 +193,8 @@ impl Trial<'_> {
             self.v.accepted_wrong.push("the accelerator runs without a session".into());
         }
         let before = self.s.bench.core().counters();
-        let deals = maybe(self.honest(3));
-        let got = self.go(&deals)?;
+        let transactions = may_be_refused(self.honest(3));
+        let got = self.execute(&transactions)?;
         if got.iter().any(|o| o.okay.contains(&true)) {
             self.v.delivered_wrong.push("a burst succeeded without keys".into());
         }
@@ -205,18 +205,18 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// Whether the Shield refuses the message that would be the next one of its last session.
+    /// Whether the Shield refuses the next message of its last session.
     pub(super) fn session_is_over(&mut self) -> Result<bool> {
-        let sealed = self.talk.one_more(self.s.keys())?;
+        let sealed = self.channel.next_message(self.s.keys())?;
         self.v.transactions += 1;
         let status = host::ring(&mut self.s.bench, &sealed, 0..host::WORDS)?;
-        if !chan_refused(status) {
+        if !channel_refused(status) {
             self.v.accepted_wrong.push(format!("a message of a lost session was taken, status {status:#x}"));
         }
-        Ok(chan_refused(status))
+        Ok(channel_refused(status))
     }
 
-    /// Answers of the memory that nobody is owed.
+    /// Unowed responses from memory.
     pub(super) fn strays(&mut self) {
         for _ in 0..1 + self.below(3) {
             let id = if self.rng.one_in(2) { self.below(256) } else { self.below(8) } as u8;
@@ -230,7 +230,7 @@ impl Trial<'_> {
         }
     }
 
-    /// A session, its end under way, and another one.
+    /// A session, its end while bursts run, and another session.
     pub(super) fn two_sessions(&mut self) -> Result<()> {
         let resets = self.s.bench.master().resets();
         match self.kind {
@@ -248,7 +248,7 @@ impl Trial<'_> {
         let end = self.some_end();
         self.end_under_way(end)?;
         // A port that timed out is not used again before reset.
-        let mut owed = if self.kind == Kind::Silence && end != End::Reset { Owed::Told } else { Owed::Clean };
+        let mut expect = if self.kind == Kind::Silence && end != End::Reset { Expect::CleanOrReported } else { Expect::Clean };
         self.s.bench.core().axi_memories().iter_mut().for_each(shef_rtl::AxiMemory::behave);
         if self.kind == Kind::Flood {
             self.flood_at_rest()?;
@@ -260,21 +260,21 @@ impl Trial<'_> {
         if matches!(self.kind, Kind::Reset | Kind::Delay) {
             self.v.detected = self.session_is_over()?;
         }
-        let Some(mut next) = self.session(&mut owed)? else { return Ok(()) };
+        let Some(mut next) = self.session(&mut expect)? else { return Ok(()) };
         self.v.spanning = self.s.bench.master().resets() > resets;
         if !self.v.spanning {
             self.v.accepted_wrong.push("the accelerator was not reset between two sessions".into());
         }
-        self.prove(&mut next, owed)?;
+        self.prove(&mut next, expect)?;
         if matches!(self.kind, Kind::Flip | Kind::Swap | Kind::Replay | Kind::Splice | Kind::Zero) {
             self.forged_next(&mut next)?;
         }
         Ok(())
     }
 
-    /// Keys a session, with hostile acts on the way; nothing where the Shield says why there is
-    /// none.
-    pub(super) fn session(&mut self, owed: &mut Owed) -> Result<Option<Next>> {
+    /// Keys a session, with hostile acts on the way. `None` if the Shield reports why there is no
+    /// session.
+    pub(super) fn session(&mut self, expect: &mut Expect) -> Result<Option<Next>> {
         self.v.act.push_str(", then a session");
         let config = self.s.config.clone();
         let seed = self.s.seed ^ self.rng.next_u64();
@@ -298,7 +298,7 @@ impl Trial<'_> {
         if !self.rng.one_in(4) {
             // What comes after the seed is of the session.
             self.strays();
-            *owed = Owed::Told;
+            *expect = Expect::CleanOrReported;
         }
         let epochs = first_epochs(&config, EPOCH);
         let (message, keys) = seal_load_key(&config, &key, b"bench", &epochs, &mut SeededEntropy::new(seed, "owner"))?;
@@ -317,9 +317,9 @@ impl Trial<'_> {
         self.v.transactions += 1;
         self.v.honest += 1;
         match Owner::load(&mut self.s.bench, &config, &message, keys) {
-            Ok(owner) => Ok(Some(Next { owner, lying: Vec::new() })),
+            Ok(owner) => Ok(Some(Next { owner, sealed: Vec::new() })),
             // A Shield that halts ends such a session at once.
-            Err(BenchError::Refused { .. }) if *owed == Owed::Told && config.on_fault() == OnFault::Halt => {
+            Err(BenchError::Refused { .. }) if *expect == Expect::CleanOrReported && config.on_fault() == OnFault::Halt => {
                 self.v.detected = true;
                 Ok(None)
             }
@@ -327,7 +327,7 @@ impl Trial<'_> {
         }
     }
 
-    /// An accelerator that does not clear its memories: no session begins, and the status says why.
+    /// An accelerator that does not clear its memories: no session begins and the status says why.
     fn never_cleared(&mut self) -> Result<()> {
         self.v.act.push_str(", the accelerator does not clear");
         self.s.bench.core().sim().poke("acc_uncleared", 1);
@@ -344,11 +344,11 @@ impl Trial<'_> {
         self.nothing_runs()
     }
 
-    /// Honest traffic everywhere in a new session, a flush and the statement: all of it works, or
-    /// the statement says that it does not.
-    pub(super) fn prove(&mut self, next: &mut Next, owed: Owed) -> Result<()> {
+    /// Honest traffic to every region of a new session, a flush and the statement: everything
+    /// works, or the statement reports that it does not.
+    pub(super) fn prove(&mut self, next: &mut Next, expect: Expect) -> Result<()> {
         let config = self.s.config.clone();
-        let due = owed == Owed::Clean;
+        let required = expect == Expect::Clean;
         let (mut first, mut second, mut third) = (Vec::new(), Vec::new(), Vec::new());
         for r in config.regions() {
             let mut taken = Vec::new();
@@ -364,10 +364,10 @@ impl Trial<'_> {
                 let okay = vec![true; data.len() / 64];
                 let read = |data: &[u8]| {
                     let op = Op::Read { id, addr: r.chunk_addr(c), beats: r.chunk / 64 };
-                    Deal { op, want: Outcome { okay: okay.clone(), data: data.to_vec() }, due }
+                    Transaction { op, want: Outcome { okay: okay.clone(), data: data.to_vec() }, required }
                 };
                 let op = Op::Write { id, addr: r.chunk_addr(c), data: data.clone(), strobes: Vec::new() };
-                let write = Deal { op, want: Outcome { okay: vec![true], data: Vec::new() }, due };
+                let write = Transaction { op, want: Outcome { okay: vec![true], data: Vec::new() }, required };
                 if matches!(r.mode, Mode::Output | Mode::Counted | Mode::Tree) {
                     self.watch.secret(&data);
                 }
@@ -379,7 +379,7 @@ impl Trial<'_> {
                         first.push(read(&data));
                     }
                     (Mode::Counted | Mode::Tree, _) => {
-                        // Nothing of the session before is left.
+                        // No data of the previous session is left.
                         first.push(read(&vec![0; data.len()]));
                         second.push(write);
                         third.push(read(&data));
@@ -391,38 +391,38 @@ impl Trial<'_> {
                     }
                 }
                 if r.mode != Mode::Bypass {
-                    next.lying.push((r.clone(), c, data));
+                    next.sealed.push((r.clone(), c, data));
                 }
             }
         }
         let mut refused = 0;
-        for (k, deals) in [first, second, third].iter().enumerate() {
+        for (k, transactions) in [first, second, third].iter().enumerate() {
             if k == 2 {
                 let request = if self.rng.one_in(2) { Request::flush() } else { Request::invalidate() };
                 self.command(&request);
                 match next.owner.call(&mut self.s.bench, &request) {
-                    Err(e) if due => return Err(e),
+                    Err(e) if required => return Err(e),
                     Err(_) => refused += 1,
                     Ok(_) => {}
                 }
             }
-            let got = self.go(deals)?;
+            let got = self.execute(transactions)?;
             refused += got.iter().filter(|o| o.okay.contains(&false)).count();
         }
         match next.owner.statement(&mut self.s.bench) {
-            Ok(statement) => self.told_truly(next, &statement, refused, owed),
-            // A Shield that halts has said its last words.
-            Err(_) if !due && self.state()? == ctl::STATUS_STATE_CLOSED => {}
+            Ok(statement) => self.check_statement(next, &statement, refused, expect),
+            // A halted Shield has sent its final statement.
+            Err(_) if !required && self.state()? == ctl::STATUS_STATE_CLOSED => {}
             Err(e) => return Err(e),
         }
         Ok(())
     }
 
-    /// A statement against what the session did.
-    fn told_truly(&mut self, next: &Next, statement: &Statement, refused: usize, owed: Owed) {
+    /// Checks a statement against what the session did.
+    fn check_statement(&mut self, next: &Next, statement: &Statement, refused: usize, expect: Expect) {
         let page = statement.shield();
         if page.stopped || page.faults != 0 {
-            if owed == Owed::Clean {
+            if expect == Expect::Clean {
                 self.v.refused_wrong.push(format!("an honest session is not clean: {page:?}"));
             }
             return;
@@ -443,14 +443,14 @@ impl Trial<'_> {
                     statement.region(r.id)
                 ));
             }
-            let lies = |c: u64| next.lying.iter().any(|(o, d, _)| o.id == r.id && *d == c);
+            let was_sealed = |c: u64| next.sealed.iter().any(|(o, d, _)| o.id == r.id && *d == c);
             if let Some(map) = statement.written(r.id)
-                && let Some(c) = (0..r.chunks()).find(|c| map.is_written(*c) != lies(*c))
+                && let Some(c) = (0..r.chunks()).find(|c| map.is_written(*c) != was_sealed(*c))
             {
                 self.v.accepted_wrong.push(format!("region {} chunk {c}: the written map says {}", r.name, map.is_written(c)));
             }
         }
-        for (r, c, plain) in next.lying.iter().filter(|(r, ..)| r.mode == Mode::Output) {
+        for (r, c, plain) in next.sealed.iter().filter(|(r, ..)| r.mode == Mode::Output) {
             self.v.honest += 1;
             self.v.transactions += 1;
             let (mut data, tag) = piece(&self.s.bench, r, *c);
@@ -461,18 +461,18 @@ impl Trial<'_> {
         }
     }
 
-    /// A forgery in the new session: among others what lay there in the session before.
+    /// A forgery in the new session, such as data from the session before.
     fn forged_next(&mut self, next: &mut Next) -> Result<()> {
         if next.owner.statement(&mut self.s.bench).is_ok_and(|s| !s.shield().stopped && s.shield().faults == 0) {
             next.owner.call(&mut self.s.bench, &Request::invalidate())?;
         } else {
-            // A session that has said that it is not clean opens no result.
+            // A session that reports that it is not clean opens no result.
             self.v.detected = true;
             return Ok(());
         }
-        let Some((r, c, _)) = pick(&mut self.rng, &next.lying) else { return Ok(()) };
+        let Some((r, c, _)) = pick(&mut self.rng, &next.sealed) else { return Ok(()) };
         let now = piece(&self.s.bench, &r, c);
-        let like: Vec<_> = next.lying.iter().filter(|(o, d, _)| o.chunk == r.chunk && (o.id, *d) != (r.id, c)).cloned().collect();
+        let like: Vec<_> = next.sealed.iter().filter(|(o, d, _)| o.chunk == r.chunk && (o.id, *d) != (r.id, c)).cloned().collect();
         let other: Piece = pick(&mut self.rng, &like).map_or((vec![0; now.0.len()], [0; 16]), |(o, d, _)| piece(&self.s.bench, &o, d));
         let old = self.old_piece(&r, c);
         let mut bad = now.clone();
@@ -510,7 +510,7 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// Registers written and read at random while nothing else happens.
+    /// Random register accesses while nothing else happens.
     pub(super) fn flood_at_rest(&mut self) -> Result<()> {
         let old = self.s.closed.1.iter().map(|(_, m, _)| *m).collect::<Vec<_>>();
         let old = pick(&mut self.rng, &old).unwrap_or([0; shef_proto::channel::MESSAGE_LEN]);

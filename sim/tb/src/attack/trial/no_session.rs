@@ -1,9 +1,9 @@
-//! Acts while no session is keyed: on an empty Shield, on one that waits for its Load Key, on one
+//! Acts without a keyed session: on an empty Shield, on one that waits for its Load Key, and on one
 //! whose session is over.
 
-use super::channel::chan_refused;
+use super::channel::channel_refused;
 use super::forge::mangle;
-use super::next::Owed;
+use super::next_session::Expect;
 use super::{Trial, pick};
 use crate::Result;
 use crate::attack::{Kind, State};
@@ -16,10 +16,10 @@ use shef_proto::load::{first_epochs, seal_load_key};
 use shef_regs::ctl;
 
 impl Trial<'_> {
-    /// One act; after it the Shield is where it was, runs nothing, and an honest session works or
-    /// says that it does not.
-    pub(super) fn rest(&mut self) -> Result<()> {
-        let mut owed = Owed::Clean;
+    /// Runs one act. Afterwards the Shield is in the state it was in, runs no bursts, and an honest
+    /// session works or reports that it does not.
+    pub(super) fn without_session(&mut self) -> Result<()> {
+        let mut expect = Expect::Clean;
         let before = self.state()?;
         let mut want = before;
         self.v.act = format!("{}: ", self.v.state.name());
@@ -35,7 +35,7 @@ impl Trial<'_> {
             Kind::Reorder => {
                 self.strays();
                 if self.v.state == State::Fresh {
-                    owed = Owed::Told;
+                    expect = Expect::CleanOrReported;
                 }
             }
             Kind::Delay => {
@@ -78,7 +78,7 @@ impl Trial<'_> {
         self.nothing_runs()?;
         self.v.transactions += 1;
         if matches!(self.kind, Kind::Reset | Kind::Error | Kind::Silence) {
-            // What a key pair was for that is gone, or never was, opens nothing.
+            // A Load Key for a key pair that no longer exists, or never did, opens nothing.
             self.v.detected = want == ctl::STATUS_STATE_FRESH || self.forged_load()?;
         }
         for m in self.s.bench.core().axi_memories() {
@@ -86,15 +86,15 @@ impl Trial<'_> {
             m.behave();
         }
         if self.on
-            && let Some(mut next) = self.session(&mut owed)?
+            && let Some(mut next) = self.session(&mut expect)?
         {
-            self.prove(&mut next, owed)?;
+            self.prove(&mut next, expect)?;
         }
         Ok(())
     }
 
-    /// A Load Key, the true one among others, for a Shield that waits for none: whether it was
-    /// refused.
+    /// Sends a Load Key, possibly the true one, to a Shield that does not wait for one. Returns
+    /// whether it was refused.
     fn forged_load(&mut self) -> Result<bool> {
         let config = self.s.config.clone();
         let epochs = first_epochs(&config, 1);
@@ -124,21 +124,22 @@ impl Trial<'_> {
         Ok(refused)
     }
 
-    /// A message of a session that is over or was of another key: whether it was refused.
+    /// Sends a message of a session that is over or had another key. Returns whether it was
+    /// refused.
     fn forged_call(&mut self) -> Result<bool> {
         let all: Vec<Sealed> = self.s.closed.1.iter().map(|(_, m, _)| *m).collect();
         let now = match self.v.state {
-            // The next one, which only the owner can make.
-            State::Closed if self.rng.one_in(2) => self.talk.one_more(self.s.keys())?,
+            // The next message, which only the owner can make.
+            State::Closed if self.rng.one_in(2) => self.channel.next_message(self.s.keys())?,
             _ => pick(&mut self.rng, &all).unwrap_or([0; shef_proto::channel::MESSAGE_LEN]),
         };
         let (bad, words) = if self.rng.one_in(2) { (now, 0..host::WORDS) } else { self.forged_message(&now, &all) };
         self.v.act.push_str("a message of the channel");
         self.v.transactions += 1;
         let status = host::ring(&mut self.s.bench, &bad, words)?;
-        if !chan_refused(status) {
+        if !channel_refused(status) {
             self.v.accepted_wrong.push(format!("a message was run without a session, status {status:#x}"));
         }
-        Ok(chan_refused(status))
+        Ok(channel_refused(status))
     }
 }

@@ -1,4 +1,4 @@
-//! Transactions of the accelerator, with what must come of them.
+//! Accelerator transactions with their expected outcome.
 
 use super::{Trial, pick};
 use crate::Result;
@@ -7,15 +7,15 @@ use crate::traffic::{Op, Outcome};
 use shef_proto::config::{Mode, Region};
 use std::collections::BTreeSet;
 
-/// A burst, and what must come of it.
+/// A burst and its expected outcome.
 #[derive(Debug, Clone)]
-pub struct Deal {
+pub struct Transaction {
     /// The burst.
     pub op: Op,
-    /// The outcome that is right.
+    /// The expected outcome.
     pub want: Outcome,
-    /// Whether it must have this outcome; else it may be refused, too.
-    pub due: bool,
+    /// Whether the outcome is required. If not, the burst may be refused instead.
+    pub required: bool,
 }
 
 /// Chunks that a set of concurrent bursts reads and writes.
@@ -26,26 +26,26 @@ struct Busy {
 }
 
 impl Trial<'_> {
-    /// What a chunk holds, if anybody knows.
+    /// The plaintext of a chunk, if it is known.
     pub(super) fn plain(&self, r: &Region, chunk: u64) -> Option<Vec<u8>> {
-        let known = self.fresh.get(&(r.id, chunk)).or_else(|| self.s.books[usize::from(r.id)].plain.get(&chunk));
+        let known = self.fresh.get(&(r.id, chunk)).or_else(|| self.s.scoreboards[usize::from(r.id)].plain.get(&chunk));
         let zeros = || matches!(r.mode, Mode::Counted | Mode::Tree).then(|| vec![0; r.chunk as usize]);
         known.cloned().or_else(zeros)
     }
 
-    /// Whether a chunk lies sealed in memory as it was at the snapshot.
-    pub(super) fn lies(&self, r: &Region, chunk: u64) -> bool {
-        self.s.books[usize::from(r.id)].plain.contains_key(&chunk) && !self.fresh.contains_key(&(r.id, chunk))
+    /// Whether memory still holds a chunk as it was sealed at the snapshot.
+    pub(super) fn sealed_at_snapshot(&self, r: &Region, chunk: u64) -> bool {
+        self.s.scoreboards[usize::from(r.id)].plain.contains_key(&chunk) && !self.fresh.contains_key(&(r.id, chunk))
     }
 
-    /// Whether honest traffic may go to a chunk.
+    /// Whether honest traffic may access a chunk.
     fn free(&self, r: &Region, chunk: u64) -> bool {
         !self.frozen.contains(&r.id) && !self.avoid.iter().any(|(id, c)| *id == r.id && c.contains(&chunk))
     }
 
-    /// A chunk of a region that traffic goes to.
+    /// A random chunk of a region, among those that traffic uses.
     pub(super) fn some_chunk(&mut self, r: &Region) -> u64 {
-        let used = &self.s.books[usize::from(r.id)].used;
+        let used = &self.s.scoreboards[usize::from(r.id)].used;
         pick(&mut self.rng, used).unwrap_or(0)
     }
 
@@ -55,13 +55,12 @@ impl Trial<'_> {
         self.region(id)
     }
 
-    /// A read of a chunk, sometimes of a part of it, sometimes on into the next ones where those
-    /// may be read.
-    pub(super) fn read_of(&mut self, r: &Region, chunk: u64, alone: bool) -> Deal {
+    /// A read of a chunk: all of it, a part, or on into the following chunks if those may be read.
+    pub(super) fn read_of(&mut self, r: &Region, chunk: u64, alone: bool) -> Transaction {
         self.read_beside(r, chunk, alone, &Busy::default())
     }
 
-    fn read_beside(&mut self, r: &Region, chunk: u64, alone: bool, busy: &Busy) -> Deal {
+    fn read_beside(&mut self, r: &Region, chunk: u64, alone: bool, busy: &Busy) -> Transaction {
         let per = u64::from(r.chunk) / 64;
         let first = self.below(per);
         let mut beats = 1 + if self.rng.one_in(2) { per - first - 1 } else { self.below(per - first) };
@@ -82,24 +81,24 @@ impl Trial<'_> {
             want.okay.push(true);
         }
         let op = Op::Read { id: self.below(8) as u8, addr: r.base + start * 64, beats: want.okay.len() as u32 };
-        Deal { op, want, due: true }
+        Transaction { op, want, required: true }
     }
 
-    fn honest_read(&mut self, busy: &mut Busy) -> Option<Deal> {
+    fn honest_read(&mut self, busy: &mut Busy) -> Option<Transaction> {
         for _ in 0..40 {
             let r = self.some_region();
             let c = self.some_chunk(&r);
             if self.free(&r, c) && !busy.written.contains(&(r.id, c)) && self.plain(&r, c).is_some() {
-                let deal = self.read_beside(&r, c, false, busy);
-                let last = (c * u64::from(r.chunk) + 64 * deal.want.okay.len() as u64).div_ceil(u64::from(r.chunk));
+                let transaction = self.read_beside(&r, c, false, busy);
+                let last = (c * u64::from(r.chunk) + 64 * transaction.want.okay.len() as u64).div_ceil(u64::from(r.chunk));
                 busy.read.extend((c..=last).map(|c| (r.id, c)));
-                return Some(deal);
+                return Some(transaction);
             }
         }
         None
     }
 
-    fn honest_write(&mut self, busy: &mut Busy) -> Option<Deal> {
+    fn honest_write(&mut self, busy: &mut Busy) -> Option<Transaction> {
         let regions = self.regions(|m| m != Mode::Input);
         for _ in 0..40 {
             let r = pick(&mut self.rng, &regions)?;
@@ -114,8 +113,8 @@ impl Trial<'_> {
         None
     }
 
-    /// A write of a chunk or a part of it; the bench knows from now on what the chunk holds.
-    pub(super) fn write_of(&mut self, r: &Region, chunk: u64) -> Deal {
+    /// A write of a chunk or a part of it. The scoreboard is updated.
+    pub(super) fn write_of(&mut self, r: &Region, chunk: u64) -> Transaction {
         let per = u64::from(r.chunk) / 64;
         let first = if r.mode == Mode::Output || self.rng.one_in(2) { 0 } else { self.below(per) };
         let beats = if self.rng.one_in(3) { 1 + self.below(per - first) } else { per - first };
@@ -135,12 +134,12 @@ impl Trial<'_> {
         }
         self.fresh.insert((r.id, chunk), plain);
         let op = Op::Write { id: self.below(4) as u8, addr: r.chunk_addr(chunk) + 64 * first, data, strobes };
-        Deal { op, want: Outcome { okay: vec![true], data: Vec::new() }, due: true }
+        Transaction { op, want: Outcome { okay: vec![true], data: Vec::new() }, required: true }
     }
 
-    /// A burst that the Shield must refuse whole: of a kind it does not serve, beyond every region,
-    /// across the end of one, a write where nothing may be written.
-    fn refused(&mut self) -> Option<Deal> {
+    /// A burst that the Shield must refuse whole: an unsupported type, outside all regions, across
+    /// the end of a region, or a write to a read-only region.
+    fn refused(&mut self) -> Option<Transaction> {
         let r = self.some_region();
         let id = self.below(8) as u8;
         let beats = 1 + self.below(4) as u32;
@@ -152,8 +151,8 @@ impl Trial<'_> {
             2 => Op::Read { id, addr: r.base + r.size - 64, beats: beats + 1 },
             3 if r.mode != Mode::Input => Op::Write { id, addr: r.base + r.size - 64, data: data(beats + 1), strobes: Vec::new() },
             _ if r.mode == Mode::Input => Op::Write { id, addr: r.chunk_addr(c), data: data(1), strobes: Vec::new() },
-            // A second write of a result that lies in memory.
-            _ if r.mode == Mode::Output && self.lies(&r, c) && self.free(&r, c) => {
+            // A second write of a result that is already in memory.
+            _ if r.mode == Mode::Output && self.sealed_at_snapshot(&r, c) && self.free(&r, c) => {
                 Op::Write { id, addr: r.chunk_addr(c), data: data(1), strobes: Vec::new() }
             }
             _ => return None,
@@ -164,11 +163,11 @@ impl Trial<'_> {
         };
         let want =
             if n == 0 { Outcome { okay: vec![false], data: Vec::new() } } else { Outcome { okay: vec![false; n], data: vec![0; 64 * n] } };
-        Some(Deal { op, want, due: true })
+        Some(Transaction { op, want, required: true })
     }
 
     /// Honest bursts that may run at the same time.
-    pub(super) fn honest(&mut self, n: u64) -> Vec<Deal> {
+    pub(super) fn honest(&mut self, n: u64) -> Vec<Transaction> {
         let mut busy = Busy::default();
         let mut list = Vec::new();
         for _ in 0..n {
@@ -181,40 +180,40 @@ impl Trial<'_> {
         list
     }
 
-    /// An honest write alone, and where it goes.
-    pub(super) fn one_write(&mut self) -> Option<(Deal, Region, u64)> {
+    /// A single honest write, with its region and chunk.
+    pub(super) fn one_write(&mut self) -> Option<(Transaction, Region, u64)> {
         let mut busy = Busy::default();
-        let deal = self.honest_write(&mut busy)?;
+        let transaction = self.honest_write(&mut busy)?;
         let (id, c) = busy.written.into_iter().next()?;
-        Some((deal, self.region(id), c))
+        Some((transaction, self.region(id), c))
     }
 
-    /// Does bursts and judges them.
-    pub(super) fn go(&mut self, deals: &[Deal]) -> Result<Vec<Outcome>> {
-        let ops: Vec<Op> = deals.iter().map(|d| d.op.clone()).collect();
+    /// Runs bursts and checks their outcomes.
+    pub(super) fn execute(&mut self, transactions: &[Transaction]) -> Result<Vec<Outcome>> {
+        let ops: Vec<Op> = transactions.iter().map(|d| d.op.clone()).collect();
         let got = self.s.bench.burst(&ops)?;
-        self.judge(deals, &got);
+        self.judge(transactions, &got);
         Ok(got)
     }
 
-    /// Honest traffic before the act.
+    /// Runs honest traffic before the act.
     pub(super) fn warm_up(&mut self) -> Result<()> {
         let n = 2 + self.below(4);
-        let deals = self.honest(n);
-        self.go(&deals)?;
+        let transactions = self.honest(n);
+        self.execute(&transactions)?;
         Ok(())
     }
 }
 
-/// Where a burst begins.
+/// The start address of a burst.
 pub fn address(op: &Op) -> u64 {
     match op {
         Op::Read { addr, .. } | Op::Write { addr, .. } | Op::Wrap { addr, .. } => *addr,
     }
 }
 
-/// The same, but each may be refused: the Shield may have stopped.
-pub fn maybe(mut deals: Vec<Deal>) -> Vec<Deal> {
-    deals.iter_mut().for_each(|d| d.due = false);
-    deals
+/// Marks each transaction as one that may be refused: the Shield may have stopped.
+pub fn may_be_refused(mut transactions: Vec<Transaction>) -> Vec<Transaction> {
+    transactions.iter_mut().for_each(|d| d.required = false);
+    transactions
 }
