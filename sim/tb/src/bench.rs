@@ -35,11 +35,7 @@ pub const CODES: &[Code] = &[
         "The message has the cycle, the channel and the rule; run again with the same seed.",
     ),
     Code::new("SHEF-RTL-044", "a file of the bench cannot be used", "The message has the path and the reason."),
-    Code::new(
-        "SHEF-RTL-045",
-        "a measured transfer moved wrong bytes",
-        "The message has the transfer; discard the figures of this run.",
-    ),
+    Code::new("SHEF-RTL-045", "a measured transfer moved wrong bytes", "The message has the transfer; discard the figures of this run."),
     Code::new(
         "SHEF-RTL-046",
         "the Shield wrote something other than sealed memory",
