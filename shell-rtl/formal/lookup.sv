@@ -262,10 +262,10 @@ module lookup
   for (genvar c = 0; c < 2; c++) begin : g_class
     always_comb begin
       if (init && rst_ni) begin
-        assert (dut.cand_ok_q[c] == (dut.cand_q[c] != '0));
-        assert (one_at_most(dut.cand_q[c]) && one_at_most(dut.g_class[c].next_q) && (dut.cand_q[c] & dut.g_class[c].next_q) == '0);
-        if (dut.cand_ok_q[c]) assert (dut.cand_q[c] == one_hot(dut.cand_line_q[c]));
-        assert (((dut.cand_q[c] | dut.g_class[c].next_q | dut.g_class[c].pool_q) & (busy | ~(dut.avail & CLASS[c]))) == '0);
+        assert (dut.cand_ok[c] == (dut.cand[c] != '0));
+        assert (one_at_most(dut.cand[c]) && one_at_most(dut.g_class[c].i_victim.next_q) && (dut.cand[c] & dut.g_class[c].i_victim.next_q) == '0);
+        if (dut.cand_ok[c]) assert (dut.cand[c] == one_hot(dut.cand_line[c]));
+        assert (((dut.cand[c] | dut.g_class[c].i_victim.next_q | dut.g_class[c].i_victim.pool_q) & (busy | ~(dut.avail & CLASS[c]))) == '0);
       end
     end
   end

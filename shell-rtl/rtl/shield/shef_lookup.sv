@@ -157,18 +157,6 @@ module shef_lookup
   function automatic int unsigned less(input int unsigned a, input int unsigned b);
     return (a > b) ? a - b : 0;
   endfunction
-  // lines whose number has bit b
-  function automatic lines_t numbered(input int unsigned b);
-    lines_t x;
-    x = '0;
-    for (int unsigned i = 0; i < NLines; i++) x[i] = ((i >> b) & 1) != 0;
-    return x;
-  endfunction
-  function automatic line_t index_of(input lines_t x);
-    line_t n;
-    for (int unsigned b = 0; b < LINE_W; b++) n[b] = (x & numbered(b)) != '0;
-    return n;
-  endfunction
   function automatic lines_t one_hot(input line_t n);
     lines_t x;
     x = '0;
@@ -223,9 +211,9 @@ module shef_lookup
   logic [2:0] took;          // a line is taken
   logic [1:0] take_class;
   lines_t take_one, hit_one;
-  lines_t cand_q[2];         // the line to be taken next, of each class
-  line_t cand_line_q[2];
-  logic [1:0] cand_ok_q;
+  lines_t cand[2];         // the line to be taken next, of each class
+  line_t cand_line[2];
+  logic [1:0] cand_ok;
   line_t take_idx;
   name_t taker[3];
   logic [1:0] short_q;       // a segment of that side found no line
@@ -333,10 +321,10 @@ module shef_lookup
 
     always_comb begin
       for (int c = 0; c < 2; c++) begin
-        b_cand[c] = (b_line & cand_q[c]) != '0;
-        d_cand[d][c] = (d_line[d] & cand_q[c]) != '0;
+        b_cand[c] = (b_line & cand[c]) != '0;
+        d_cand[d][c] = (d_line[d] & cand[c]) != '0;
       end
-      b_look = look_at(b_line, index_of(b_line), b_seg_q[d].refuse != REFUSE_NONE || frozen_i[b_seg_q[d].region],
+      b_look = look_at(b_line, index_of(64'(b_line)), b_seg_q[d].refuse != REFUSE_NONE || frozen_i[b_seg_q[d].region],
                        IsOutput[b_seg_q[d].region]);
       d_look = look_at(d_line[d], look_q[d].line, look_q[d].bad || frozen_i[d_seg_q[d].region], look_q[d].out);
       // the line is taken from it, or for its chunk
@@ -427,7 +415,7 @@ module shef_lookup
     end
   end
 
-  // ---- lines that can be taken: one candidate of each class, another one behind it, and those to choose from ----
+  // ---- lines that can be taken ----
   lines_t avail;
   logic [1:0] room_rd, room_wr, big;
   logic is_held;             // by reads, now
@@ -435,41 +423,12 @@ module shef_lookup
   assign big = {IsBig[d_seg_q[WR].region], IsBig[d_seg_q[RD].region]};
   assign avail = free_q | ~(ask_q | fetch_q | dirty_q | seal_q | rheld_q | wheld_q | ahead_q | (want_q & ~whole_q));
   assign hit_one = (hit_up[RD] ? d_line[RD] : '0) | (hit_up[WR] ? d_line[WR] : '0);
-  assign take_one = (take_class[0] ? cand_q[0] : '0) | (take_class[1] ? cand_q[1] : '0);
+  assign take_one = (take_class[0] ? cand[0] : '0) | (take_class[1] ? cand[1] : '0);
   for (genvar c = 0; c < 2; c++) begin : g_class
-    lines_t pool_q, next_q, one;
-    logic [1:0] next_hit;
-    logic next_ok;
-    logic [1:0] held_cand;   // by the segment of that side, if it goes into its line
-    assign next_hit = {(d_line[WR] & next_q) != '0, (d_line[RD] & next_q) != '0};
-    assign next_ok = next_q != '0;
-    assign held_cand = cand_ok_q[c] ? {d_cand[WR][c], d_cand[RD][c]} : next_hit;
-    shef_pick #(.N(NLines)) i_pick (
-        .clk_i, .rst_ni, .clr_i, .x_i(pool_q & ~next_q & ~cand_q[c]), .next_i(take_class[c] || !cand_ok_q[c] || !next_ok), .one_o(one)
+    shef_victim #(.N(NLines)) i_victim (
+        .clk_i, .rst_ni, .clr_i, .avail_i(avail & CLASS[c]), .hit_i(hit_one), .hit_up_i(hit_up), .line_i({d_line[WR], d_line[RD]}),
+        .cand_hit_i({d_cand[WR][c], d_cand[RD][c]}), .take_i(take_class[c]), .ok_o(cand_ok[c]), .one_o(cand[c]), .line_o(cand_line[c])
     );
-    always_ff @(posedge clk_i) begin
-      if (!rst_ni || clr_i) begin
-        pool_q <= '0;
-        next_q <= '0;
-        cand_q[c] <= '0;
-        cand_line_q[c] <= '0;
-        cand_ok_q[c] <= 1'b0;
-      end else begin
-        // a line that is hit cannot be taken any more; where one is taken, none is hit
-        pool_q <= avail & CLASS[c] & ~next_q & ~cand_q[c] & ~hit_one;
-        if (take_class[c]) begin
-          next_q <= one;
-          cand_q[c] <= next_q;
-          cand_ok_q[c] <= next_ok;
-        end else begin
-          next_q <= ((!cand_ok_q[c] || !next_ok) ? one : next_q) & ~hit_one;
-          cand_q[c] <= (cand_ok_q[c] ? cand_q[c] : next_q) & ~hit_one;
-          cand_ok_q[c] <= (cand_ok_q[c] || next_ok) && (hit_up & held_cand) == '0;
-        end
-        if (take_class[c] || !cand_ok_q[c]) cand_line_q[c] <= index_of(next_q);
-      end
-    end
-
     shef_tally #(.N(NLines), .Limit(less(LINES[c], RESERVE))) i_rheld (
         .clk_i, .rst_ni, .clr_i, .x_i(rheld_q & CLASS[c]), .up_i(ref_up[RD] && big[RD] == (c == 1) && !(hit_up[RD] && is_held)), .room_o(room_rd[c])
     );
@@ -500,7 +459,7 @@ module shef_lookup
     assign may[d] = !stop_i && plan[d].miss && (!look_q[d].out || (bit_known[d] && !bit_wrong[d]));
     assign room[d] = (d == WR) ? room_wr[big[d]] : room_rd[big[d]];
     for (genvar c = 0; c < 2; c++) begin : g_may
-      assign may_class[d][c] = may[d] && big[d] == (c == 1) && cand_ok_q[c] && ((d == WR) ? room_wr[c] : room_rd[c]) && (!counter[d] || ver_ready_i);
+      assign may_class[d][c] = may[d] && big[d] == (c == 1) && cand_ok[c] && ((d == WR) ? room_wr[c] : room_rd[c]) && (!counter[d] || ver_ready_i);
     end
     assign plan[d] = plan_of(d == WR, look_q[d]);
     assign takes[d] = may_class[d] != '0;
@@ -513,13 +472,13 @@ module shef_lookup
     assign need_ask[d] = go[d] && !stop_i && plan[d].miss && look_q[d].out && !bit_known[d];
   end
   assign is_held = (d_line[RD] & rheld_q) != '0;
-  assign short_of_lines[RD] = go[RD] && may[RD] && !cand_ok_q[big[RD]];
-  assign short_of_lines[WR] = go[WR] && ((!stop_i && plan[WR].fresh && !room[WR]) || (may[WR] && (!cand_ok_q[big[WR]] || !room[WR])));
+  assign short_of_lines[RD] = go[RD] && may[RD] && !cand_ok[big[RD]];
+  assign short_of_lines[WR] = go[WR] && ((!stop_i && plan[WR].fresh && !room[WR]) || (may[WR] && (!cand_ok[big[WR]] || !room[WR])));
 
   logic spec_counter;
   assign spec_counter = HasVersions[spec_name.region] && !IsTree[spec_name.region];
   for (genvar c = 0; c < 2; c++) begin : g_take
-    assign may_class[SPEC][c] = spec_go && spec_valid && !failed_i && stream && !spec_stop && spec_big == (c == 1) && cand_ok_q[c] &&
+    assign may_class[SPEC][c] = spec_go && spec_valid && !failed_i && stream && !spec_stop && spec_big == (c == 1) && cand_ok[c] &&
         (!spec_counter || ver_ready_i);
     assign take_class[c] = (go[RD] && may_class[RD][c]) || (go[WR] && may_class[WR][c]) || (!side_valid && may_class[SPEC][c]);
   end
@@ -529,7 +488,7 @@ module shef_lookup
   logic taking, refused;
   line_t line;
   assign taking = take_class != '0;
-  assign take_idx = take_class[1] ? cand_line_q[1] : cand_line_q[0];
+  assign take_idx = take_class[1] ? cand_line[1] : cand_line[0];
   assign line = taking ? take_idx : plan[side_wr].line;
   assign refused = stop_i || plan[side_wr].sure || unfit[side_wr];
   assign rsp_valid_o = fire[RD];
@@ -642,7 +601,7 @@ module shef_lookup
       seal_cand_q <= seal_pick;
       seal_prev_q <= seal_cand_q;
       seal_one_q <= seal_start;
-      seal_line_q <= index_of(seal_cand_q);
+      seal_line_q <= index_of(64'(seal_cand_q));
     end
   end
 
@@ -678,7 +637,7 @@ module shef_lookup
       end
       if (!merge_valid_q || merge_ready_i) begin
         merge_valid_q <= merge_start != '0;
-        merge_line_q <= index_of(merge_cand_q);
+        merge_line_q <= index_of(64'(merge_cand_q));
       end
     end
   end

@@ -161,6 +161,19 @@ package shef_set_pkg;
     return y;
   endfunction
 
+  // lines whose number has bit b
+  function automatic logic [(1<<LINE_W)-1:0] numbered(input int unsigned b);
+    logic [(1<<LINE_W)-1:0] x;
+    for (int unsigned i = 0; i < (1 << LINE_W); i++) x[i] = ((i >> b) & 1) != 0;
+    return x;
+  endfunction
+  // number of the line of a one-hot set of lines
+  function automatic line_t index_of(input logic [(1<<LINE_W)-1:0] lines);
+    line_t n;
+    for (int unsigned b = 0; b < LINE_W; b++) n[b] = (lines & numbered(b)) != '0;
+    return n;
+  endfunction
+
   // zeros where a byte has no mark
   function automatic logic [511:0] keep_marked(input logic [511:0] x, input logic [63:0] mark);
     logic [511:0] y;
