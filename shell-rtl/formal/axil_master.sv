@@ -20,14 +20,18 @@ module axil_master
   logic busy, done, err;
   logic [31:0] rdata;
   shef_axil_master #(.TimeoutCycles(5)) dut (
-      .clk_i, .rst_ni, .clear_i, .start_i(start_i && !busy), .write_i, .addr_i, .wdata_i, .busy_o(busy), .done_o(done), .err_o(err),
+      .clk_i, .rst_ni, .clear_i, .start_i(start_i && !busy), .write_i, .addr_i, .wdata_i,
+      .busy_o(busy), .done_o(done), .err_o(err),
       .rdata_o(rdata), .req_o(req), .rsp_i
   );
   logic clear_q = 1'b0;
   logic init = 1'b0;
-  axi_channel #(.W(16)) i_aw (.clk_i, .rst_ni(rst_ni && !clear_i && !clear_q), .valid_i(req.aw_valid), .ready_i(rsp_i.aw_ready), .data_i(req.aw_addr), .break_i(1'b0));
-  axi_channel #(.W(36)) i_w (.clk_i, .rst_ni(rst_ni && !clear_i && !clear_q), .valid_i(req.w_valid), .ready_i(rsp_i.w_ready), .data_i({req.w_data, req.w_strb}), .break_i(1'b0));
-  axi_channel #(.W(16)) i_ar (.clk_i, .rst_ni(rst_ni && !clear_i && !clear_q), .valid_i(req.ar_valid), .ready_i(rsp_i.ar_ready), .data_i(req.ar_addr), .break_i(1'b0));
+  axi_channel #(.W(16)) i_aw (.clk_i, .rst_ni(rst_ni && !clear_i && !clear_q),
+      .valid_i(req.aw_valid), .ready_i(rsp_i.aw_ready), .data_i(req.aw_addr), .break_i(1'b0));
+  axi_channel #(.W(36)) i_w (.clk_i, .rst_ni(rst_ni && !clear_i && !clear_q), .valid_i(req.w_valid),
+      .ready_i(rsp_i.w_ready), .data_i({req.w_data, req.w_strb}), .break_i(1'b0));
+  axi_channel #(.W(16)) i_ar (.clk_i, .rst_ni(rst_ni && !clear_i && !clear_q),
+      .valid_i(req.ar_valid), .ready_i(rsp_i.ar_ready), .data_i(req.ar_addr), .break_i(1'b0));
 
   logic up, was_write, dead, dead_q;
   logic [2:0] age;
@@ -54,7 +58,8 @@ module axil_master
   always_comb begin
     if (init && rst_ni) begin
       assert (!(busy && done));
-      if (busy) assert (rdata == '0 && up && dut.write_q == was_write && dut.timer_q == age && age <= 3'd5 && !dead);
+      if (busy) assert (rdata == '0 && up && dut.write_q == was_write && dut.timer_q == age &&
+          age <= 3'd5 && !dead);
       if (done) assert (up);
       if (up && !done) assert (busy);
       assert (dut.dead_q == dead);

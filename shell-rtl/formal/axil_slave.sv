@@ -18,11 +18,14 @@ module axil_slave
   logic [3:0] wr_strb;
   logic [7:0] wr_addr, rd_addr;
   shef_axil_slave #(.AddrW(8)) dut (
-      .clk_i, .rst_ni, .req_i, .rsp_o(rsp), .wr_valid_o(wr_valid), .wr_addr_o(wr_addr), .wr_data_o(wr_data), .wr_strb_o(wr_strb), .wr_err_i,
+      .clk_i, .rst_ni, .req_i, .rsp_o(rsp), .wr_valid_o(wr_valid), .wr_addr_o(wr_addr),
+      .wr_data_o(wr_data), .wr_strb_o(wr_strb), .wr_err_i,
       .rd_valid_o(rd_valid), .rd_addr_o(rd_addr), .rd_data_i, .rd_err_i
   );
-  axi_channel #(.W(2)) i_b (.clk_i, .rst_ni, .valid_i(rsp.b_valid), .ready_i(req_i.b_ready), .data_i(rsp.b_resp), .break_i(1'b0));
-  axi_channel #(.W(34)) i_r (.clk_i, .rst_ni, .valid_i(rsp.r_valid), .ready_i(req_i.r_ready), .data_i({rsp.r_resp, rsp.r_data}), .break_i(1'b0));
+  axi_channel #(.W(2)) i_b (.clk_i, .rst_ni, .valid_i(rsp.b_valid), .ready_i(req_i.b_ready),
+      .data_i(rsp.b_resp), .break_i(1'b0));
+  axi_channel #(.W(34)) i_r (.clk_i, .rst_ni, .valid_i(rsp.r_valid), .ready_i(req_i.r_ready),
+      .data_i({rsp.r_resp, rsp.r_data}), .break_i(1'b0));
 
   logic init = 1'b0;
   logic [1:0] aw_in, w_in, done, answered;   // modulo 4: at most two addresses are inside
@@ -62,12 +65,15 @@ module axil_slave
       assert (rsp.b_valid == (done != answered) && 2'(done - answered) <= 2'd1);
       if (aw_in != done) assert (dut.aw_addr_q == addr);
       if (w_in != done) assert ({dut.w_strb_q, dut.w_data_q} == data);
-      if (wr_valid) assert (aw_in != done && w_in != done && wr_addr == addr && {wr_strb, wr_data} == data);
+      if (wr_valid)
+        assert (aw_in != done && w_in != done && wr_addr == addr && {wr_strb, wr_data} == data);
       if (rsp.b_valid) assert (rsp.b_resp == (erred ? 2'b10 : 2'b00));
       assert (reading == (dut.ar_full_q || dut.rd_wait_q || rsp.r_valid));
       assert (3'(dut.ar_full_q) + 3'(dut.rd_wait_q) + 3'(rsp.r_valid) <= 3'd1);
       assert (asked == dut.rd_wait_q);
-      if (rsp.r_valid) assert (reading && rsp.r_resp == (rd_erred ? 2'b10 : 2'b00) && (!rd_erred || rsp.r_data == '0));
+      if (rsp.r_valid)
+        assert (reading && rsp.r_resp == (rd_erred ? 2'b10 : 2'b00) &&
+            (!rd_erred || rsp.r_data == '0));
       if (rsp.ar_ready) assert (!reading);
     end
     cover (init && rst_ni && rsp.b_valid && erred && answered == 2'd2);

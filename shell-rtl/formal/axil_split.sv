@@ -17,36 +17,46 @@ module axil_split
   axil_req_t [1:0] req;
   shef_axil_split #(.Page(8'hb0)) dut (.clk_i, .rst_ni, .req_i, .rsp_o(rsp), .req_o(req), .rsp_i);
   axi_channel #(.W(16), .Assume(1'b1)) i_aw (
-      .clk_i, .rst_ni, .valid_i(req_i.aw_valid), .ready_i(rsp.aw_ready), .data_i(req_i.aw_addr), .break_i(1'b0)
+      .clk_i, .rst_ni, .valid_i(req_i.aw_valid), .ready_i(rsp.aw_ready), .data_i(req_i.aw_addr),
+      .break_i(1'b0)
   );
   axi_channel #(.W(36), .Assume(1'b1)) i_w (
-      .clk_i, .rst_ni, .valid_i(req_i.w_valid), .ready_i(rsp.w_ready), .data_i({req_i.w_data, req_i.w_strb}), .break_i(1'b0)
+      .clk_i, .rst_ni, .valid_i(req_i.w_valid), .ready_i(rsp.w_ready),
+      .data_i({req_i.w_data, req_i.w_strb}), .break_i(1'b0)
   );
   axi_channel #(.W(16), .Assume(1'b1)) i_ar (
-      .clk_i, .rst_ni, .valid_i(req_i.ar_valid), .ready_i(rsp.ar_ready), .data_i(req_i.ar_addr), .break_i(1'b0)
+      .clk_i, .rst_ni, .valid_i(req_i.ar_valid), .ready_i(rsp.ar_ready), .data_i(req_i.ar_addr),
+      .break_i(1'b0)
   );
-  axi_channel #(.W(2)) i_b (.clk_i, .rst_ni, .valid_i(rsp.b_valid), .ready_i(req_i.b_ready), .data_i(rsp.b_resp), .break_i(1'b0));
+  axi_channel #(.W(2)) i_b (.clk_i, .rst_ni, .valid_i(rsp.b_valid), .ready_i(req_i.b_ready),
+      .data_i(rsp.b_resp), .break_i(1'b0));
   axi_channel #(.W(34)) i_r (
-      .clk_i, .rst_ni, .valid_i(rsp.r_valid), .ready_i(req_i.r_ready), .data_i({rsp.r_resp, rsp.r_data}), .break_i(1'b0)
+      .clk_i, .rst_ni, .valid_i(rsp.r_valid), .ready_i(req_i.r_ready),
+      .data_i({rsp.r_resp, rsp.r_data}), .break_i(1'b0)
   );
   // by slave
   logic [1:0] awvalid, arvalid;
   logic [1:0] aw_take, w_take, b_take, ar_take, r_take;
   for (genvar s = 0; s < 2; s++) begin : g_slave
     axi_channel #(.W(16)) i_aw (
-        .clk_i, .rst_ni, .valid_i(req[s].aw_valid), .ready_i(rsp_i[s].aw_ready), .data_i(req[s].aw_addr), .break_i(1'b0)
+        .clk_i, .rst_ni, .valid_i(req[s].aw_valid), .ready_i(rsp_i[s].aw_ready),
+        .data_i(req[s].aw_addr), .break_i(1'b0)
     );
     axi_channel #(.W(36)) i_w (
-        .clk_i, .rst_ni, .valid_i(req[s].w_valid), .ready_i(rsp_i[s].w_ready), .data_i({req[s].w_data, req[s].w_strb}), .break_i(1'b0)
+        .clk_i, .rst_ni, .valid_i(req[s].w_valid), .ready_i(rsp_i[s].w_ready),
+        .data_i({req[s].w_data, req[s].w_strb}), .break_i(1'b0)
     );
     axi_channel #(.W(16)) i_ar (
-        .clk_i, .rst_ni, .valid_i(req[s].ar_valid), .ready_i(rsp_i[s].ar_ready), .data_i(req[s].ar_addr), .break_i(1'b0)
+        .clk_i, .rst_ni, .valid_i(req[s].ar_valid), .ready_i(rsp_i[s].ar_ready),
+        .data_i(req[s].ar_addr), .break_i(1'b0)
     );
     axi_channel #(.W(2), .Assume(1'b1)) i_b (
-        .clk_i, .rst_ni, .valid_i(rsp_i[s].b_valid), .ready_i(req[s].b_ready), .data_i(rsp_i[s].b_resp), .break_i(1'b0)
+        .clk_i, .rst_ni, .valid_i(rsp_i[s].b_valid), .ready_i(req[s].b_ready),
+        .data_i(rsp_i[s].b_resp), .break_i(1'b0)
     );
     axi_channel #(.W(34), .Assume(1'b1)) i_r (
-        .clk_i, .rst_ni, .valid_i(rsp_i[s].r_valid), .ready_i(req[s].r_ready), .data_i({rsp_i[s].r_resp, rsp_i[s].r_data}), .break_i(1'b0)
+        .clk_i, .rst_ni, .valid_i(rsp_i[s].r_valid), .ready_i(req[s].r_ready),
+        .data_i({rsp_i[s].r_resp, rsp_i[s].r_data}), .break_i(1'b0)
     );
     assign awvalid[s] = req[s].aw_valid;
     assign arvalid[s] = req[s].ar_valid;
@@ -102,15 +112,21 @@ module axil_split
     if (init && rst_ni) begin
       // one at a time, and the two sides agree
       assert (writes <= 2'd1 && datas <= writes && reads <= 2'd1);
-      assert (2'(addr_open[0] + addr_open[1]) == writes && 2'(data_open[0] + data_open[1]) == datas && 2'(read_open[0] + read_open[1]) == reads);
-      for (int s = 0; s < 2; s++) assert (addr_open[s] <= 2'd1 && data_open[s] <= addr_open[s] && read_open[s] <= 2'd1);
+      assert (2'(addr_open[0] + addr_open[1]) == writes &&
+          2'(data_open[0] + data_open[1]) == datas && 2'(read_open[0] + read_open[1]) == reads);
+      for (int s = 0; s < 2; s++)
+        assert (addr_open[s] <= 2'd1 && data_open[s] <= addr_open[s] && read_open[s] <= 2'd1);
       // to the slave of its page, and to no other
-      if (awvalid != '0) assert (req_i.aw_valid && writes == '0 && awvalid == (aw_page ? 2'b10 : 2'b01));
-      if (arvalid != '0) assert (req_i.ar_valid && reads == '0 && arvalid == (ar_page ? 2'b10 : 2'b01));
+      if (awvalid != '0)
+        assert (req_i.aw_valid && writes == '0 && awvalid == (aw_page ? 2'b10 : 2'b01));
+      if (arvalid != '0)
+        assert (req_i.ar_valid && reads == '0 && arvalid == (ar_page ? 2'b10 : 2'b01));
       assert (aw_take == (aw_go ? (aw_page ? 2'b10 : 2'b01) : 2'b00));
       assert (ar_take == (ar_go ? (ar_page ? 2'b10 : 2'b01) : 2'b00));
       // the data once, to where the address went, after it
-      for (int s = 0; s < 2; s++) if (req[s].w_valid) assert (req_i.w_valid && !req[1-s].w_valid && addr_open[s] == 2'd1 && data_open[s] == '0);
+      for (int s = 0; s < 2; s++)
+        if (req[s].w_valid)
+          assert (req_i.w_valid && !req[1-s].w_valid && addr_open[s] == 2'd1 && data_open[s] == '0);
       assert ((w_take != '0) == w_go);
       // as the port bears them
       for (int s = 0; s < 2; s++) begin
@@ -119,22 +135,30 @@ module axil_split
       end
       // the answer is that of the slave that was asked
       for (int s = 0; s < 2; s++) begin
-        assert (b_take[s] == (b_go && addr_open[s] == 2'd1) && r_take[s] == (r_go && read_open[s] == 2'd1));
-        if (rsp.b_valid && addr_open[s] == 2'd1) assert (rsp_i[s].b_valid && rsp.b_resp == rsp_i[s].b_resp);
-        if (rsp.r_valid && read_open[s] == 2'd1) assert (rsp_i[s].r_valid && rsp.r_resp == rsp_i[s].r_resp && rsp.r_data == rsp_i[s].r_data);
+        assert (b_take[s] == (b_go && addr_open[s] == 2'd1) &&
+            r_take[s] == (r_go && read_open[s] == 2'd1));
+        if (rsp.b_valid && addr_open[s] == 2'd1)
+          assert (rsp_i[s].b_valid && rsp.b_resp == rsp_i[s].b_resp);
+        if (rsp.r_valid && read_open[s] == 2'd1)
+          assert (rsp_i[s].r_valid && rsp.r_resp == rsp_i[s].r_resp &&
+              rsp.r_data == rsp_i[s].r_data);
       end
       if (rsp.b_valid) assert (writes == 2'd1 && datas == 2'd1);
       if (rsp.r_valid) assert (reads == 2'd1);
       // nothing is held back
-      if (writes == '0) assert (rsp.aw_ready == rsp_i[aw_page].aw_ready && req[aw_page].aw_valid == req_i.aw_valid);
-      if (reads == '0) assert (rsp.ar_ready == rsp_i[ar_page].ar_ready && req[ar_page].ar_valid == req_i.ar_valid);
+      if (writes == '0)
+        assert (rsp.aw_ready == rsp_i[aw_page].aw_ready && req[aw_page].aw_valid == req_i.aw_valid);
+      if (reads == '0)
+        assert (rsp.ar_ready == rsp_i[ar_page].ar_ready && req[ar_page].ar_valid == req_i.ar_valid);
       for (int s = 0; s < 2; s++) begin
-        if (addr_open[s] == 2'd1 && datas == '0) assert (rsp.w_ready == rsp_i[s].w_ready && req[s].w_valid == req_i.w_valid);
+        if (addr_open[s] == 2'd1 && datas == '0)
+          assert (rsp.w_ready == rsp_i[s].w_ready && req[s].w_valid == req_i.w_valid);
         if (rsp_i[s].b_valid) assert (rsp.b_valid && req[s].b_ready == req_i.b_ready);
         if (rsp_i[s].r_valid) assert (rsp.r_valid && req[s].r_ready == req_i.r_ready);
       end
       // what the proof rests on
-      assert (dut.wr_q == (writes == 2'd1) && dut.w_done_q == (datas == 2'd1) && dut.rd_q == (reads == 2'd1));
+      assert (dut.wr_q == (writes == 2'd1) && dut.w_done_q == (datas == 2'd1) &&
+          dut.rd_q == (reads == 2'd1));
       for (int s = 0; s < 2; s++) begin
         if (addr_open[s] == 2'd1) assert (dut.wr_sel_q == 1'(s));
         if (read_open[s] == 2'd1) assert (dut.rd_sel_q == 1'(s));
@@ -145,7 +169,8 @@ module axil_split
     cover (init && rst_ni && b_take == 2'b01 && req_i.aw_valid && aw_page && rsp.b_resp == 2'b10);
     cover (init && rst_ni && r_take == 2'b10 && rsp.r_data == 32'h1234_5678 && rsp.r_resp == 2'b10);
     cover (init && rst_ni && data_open[1] == 2'd1 && req_i.aw_valid && !aw_page && req_i.w_valid);
-    cover (init && rst_ni && rsp.b_valid && !req_i.b_ready && rsp.r_valid && !req_i.r_ready && read_open[1] == 2'd1);
+    cover (init && rst_ni && rsp.b_valid && !req_i.b_ready && rsp.r_valid && !req_i.r_ready &&
+        read_open[1] == 2'd1);
   end
 endmodule
 `default_nettype wire

@@ -55,7 +55,8 @@ module shef_core
 
   // ---- what is owed at each memory port ----
   axi_w_t [shef_cfg_pkg::N_ACC-1:0] own_w;
-  acc_t own_aw_valid, own_aw_ready, own_w_valid, own_w_ready, own_b_ready, own_ar_valid, own_ar_ready, own_r_ready;
+  acc_t own_aw_valid, own_aw_ready, own_w_valid, own_w_ready, own_b_ready, own_ar_valid,
+      own_ar_ready, own_r_ready;
   for (genvar p = 0; p < int'(shef_cfg_pkg::N_ACC); p++) begin : g_gate
     shef_acc_gate u_gate (
         .clk_i,

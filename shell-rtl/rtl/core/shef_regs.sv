@@ -126,15 +126,19 @@ module shef_regs
   // scrubbed. A seed is taken only when all its words were written since the last one was erased.
   logic [7:0] seed_fresh_q;
   logic krn_seed_refused;
-  assign krn_seed_refused = krn_wr_sel == KRN_SEL_CTRL && krn_wr_data[KRN_CTRL_SEED_LSB] && !(seed_open_i && (&seed_fresh_q));
+  assign krn_seed_refused = krn_wr_sel == KRN_SEL_CTRL && krn_wr_data[KRN_CTRL_SEED_LSB] &&
+      !(seed_open_i && (&seed_fresh_q));
   assign ctl_wr_err = !ctl_writable(ctl_wr_sel) || (ctl_wr_mem ? scrub_i : ctl_wr_strb != 4'hf);
-  assign krn_wr_err = !krn_writable(krn_wr_sel) || krn_wr_strb != 4'hf || (krn_wr_seed && !seed_open_i) || krn_seed_refused;
+  assign krn_wr_err = !krn_writable(krn_wr_sel) || krn_wr_strb != 4'hf ||
+      (krn_wr_seed && !seed_open_i) || krn_seed_refused;
 
   assign load_bell_o = ctl_wr && !ctl_wr_err && ctl_wr_sel == CTL_SEL_LOAD_DOORBELL;
   assign load_len_o = ctl_wr_data;
   assign chan_bell_o = ctl_wr && !ctl_wr_err && ctl_wr_sel == CTL_SEL_CHAN_DOORBELL;
-  assign seed_bell_o = krn_wr && !krn_wr_err && krn_wr_sel == KRN_SEL_CTRL && krn_wr_data[KRN_CTRL_SEED_LSB];
-  assign krn_wipe_o = krn_wr && !krn_wr_err && krn_wr_sel == KRN_SEL_CTRL && krn_wr_data[KRN_CTRL_WIPE_LSB];
+  assign seed_bell_o = krn_wr && !krn_wr_err && krn_wr_sel == KRN_SEL_CTRL &&
+      krn_wr_data[KRN_CTRL_SEED_LSB];
+  assign krn_wipe_o = krn_wr && !krn_wr_err && krn_wr_sel == KRN_SEL_CTRL &&
+      krn_wr_data[KRN_CTRL_WIPE_LSB];
 
   // inbox: words 0..255 LOAD_MSG, 256.. CHAN_REQ
   logic [31:0] inbox[512];
@@ -143,7 +147,8 @@ module shef_regs
   logic [31:0] inbox_wdata;
   logic [3:0] inbox_we;
   always_comb begin
-    inbox_waddr = ctl_wr_sel == CTL_SEL_LOAD_MSG ? {1'b0, ctl_wr_addr[9:2]} : {1'b1, ctl_wr_addr[9:2]};
+    inbox_waddr = ctl_wr_sel == CTL_SEL_LOAD_MSG ? {1'b0, ctl_wr_addr[9:2]}
+        : {1'b1, ctl_wr_addr[9:2]};
     inbox_wdata = ctl_wr_data;
     inbox_we = (ctl_wr && ctl_wr_mem && !ctl_wr_err) ? ctl_wr_strb : 4'h0;
     if (scrub_i) begin
@@ -209,7 +214,9 @@ module shef_regs
   always_ff @(posedge clk_i) begin
     for (int i = 0; i < 4; i++) if (krn_out_we[i]) krn_out[krn_out_waddr][8*i+:8] <= out_wdata;
     // PUBKEY at 0x40.., T at 0x80.., LAST at 0x100..: words 0..15, 16..23, 32..53
-    krn_out_q <= krn_out[krn_rd_addr[8] ? {1'b1, krn_rd_addr[6:2]} : {1'b0, krn_rd_addr[7], krn_rd_addr[5:2]}];
+    krn_out_q <=
+        krn_out[krn_rd_addr[8] ? {1'b1, krn_rd_addr[6:2]} : {1'b0, krn_rd_addr[7],
+        krn_rd_addr[5:2]}];
   end
 
   // ---- reads ----
@@ -238,7 +245,8 @@ module shef_regs
       CTL_SEL_SHELL: ctl_rd_data = ShellId;
       CTL_SEL_CLOCK_KHZ: ctl_rd_data = CTL_CLOCK_KHZ_RESET;
       CTL_SEL_SHAPE:
-      ctl_rd_data = (NPorts << CTL_SHAPE_PORTS_LSB) | (NSets << CTL_SHAPE_SETS_LSB) | (NRegions << CTL_SHAPE_REGIONS_LSB);
+      ctl_rd_data = (NPorts << CTL_SHAPE_PORTS_LSB) | (NSets << CTL_SHAPE_SETS_LSB) |
+          (NRegions << CTL_SHAPE_REGIONS_LSB);
       CTL_SEL_CONFIG_DIGEST: ctl_rd_data = digest[{ctl_word_q, 5'd0}+:32];
       CTL_SEL_STATUS: ctl_rd_data = ctl_status_q;
       CTL_SEL_CONFIRM: ctl_rd_data = show_confirm_i ? ctl_out_q : 32'd0;

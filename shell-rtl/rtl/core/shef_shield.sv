@@ -364,8 +364,10 @@ module shef_shield
     assign sets_idle = 1'b1;
     assign set_halted = '0;
     logic unused_sets;
-    assign unused_sets = ^{acc_w_i, mem_aw_ready_i, mem_w_ready_i, mem_b_i, mem_b_valid_i, mem_ar_ready_i, mem_r_i, mem_r_valid_i,
-                           key_valid, key_node, region, key, set_cmd, epoch_we, epoch, map_word, cnt_set, cnt_sel};
+    assign unused_sets = ^{acc_w_i, mem_aw_ready_i, mem_w_ready_i, mem_b_i, mem_b_valid_i,
+        mem_ar_ready_i, mem_r_i, mem_r_valid_i,
+                           key_valid, key_node, region, key, set_cmd, epoch_we, epoch, map_word,
+                           cnt_set, cnt_sel};
   end else begin : g_sets
     shef_sets #(
         .NSets(N_SETS),
@@ -455,7 +457,8 @@ module shef_shield
   always_ff @(posedge clk_i) begin
     if (!rst_ni || !keyed || stopped || set_halted == '0) untold_q <= '0;
     else if (untold_q != TELL_CYCLES) untold_q <= untold_q + 1'b1;
-    assert (!rst_ni || untold_q != TELL_CYCLES) else $error("a set has halted in a keyed session, and the Shield is not stopped");
+    assert (!rst_ni || untold_q != TELL_CYCLES)
+        else $error("a set has halted in a keyed session, and the Shield is not stopped");
   end
 `endif
 

@@ -91,7 +91,8 @@ module shef_dma
   );
 
   // ---- queues ----
-  logic [QUEUES-1:0] quiet, fetch_valid, fetch_ready, desc_valid, cpl_valid, cpl_ready, told, irq_valid, irq_ready;
+  logic [QUEUES-1:0] quiet, fetch_valid, fetch_ready, desc_valid, cpl_valid, cpl_ready, told,
+      irq_valid, irq_ready;
   fetch_t [QUEUES-1:0] fetch;
   desc_t desc;
   logic desc_error, desc_last, told_ok;
@@ -170,7 +171,8 @@ module shef_dma
   assign irq_vector_o = vector_q;
   always_comb begin
     irq_ready = '0;
-    for (int unsigned q = QUEUES; q > 0; q--) if (irq_valid[q-1]) irq_ready = QUEUES'(!irq_q) << (q - 1);
+    for (int unsigned q = QUEUES; q > 0; q--)
+      if (irq_valid[q-1]) irq_ready = QUEUES'(!irq_q) << (q - 1);
   end
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
@@ -192,7 +194,8 @@ module shef_dma
   axi_w_t [1:0] w;
   axi_b_t [1:0] b;
   axi_r_t [1:0] r;
-  logic [1:0] aw_valid, aw_ready, w_valid, w_ready, b_valid, ar_valid, ar_ready, r_valid, bad_move, owed_r, owed_b;
+  logic [1:0] aw_valid, aw_ready, w_valid, w_ready, b_valid, ar_valid, ar_ready, r_valid, bad_move,
+      owed_r, owed_b;
   logic bad_fetch, bad_post, owed_fetch, owed_post;
 
   shef_port_mux #(
@@ -347,7 +350,8 @@ module shef_dma
   // ---- what a port owes ----
   logic [9:0] waits, progress, late;
   assign waits = {
-    host_ar_valid_o, owed_r[0] || owed_fetch, host_aw_valid_o, host_w_valid_o, owed_b[1] || owed_post,
+    host_ar_valid_o, owed_r[0] || owed_fetch, host_aw_valid_o, host_w_valid_o, owed_b[1] ||
+    owed_post,
     mem_ar_valid_o, owed_r[1], mem_aw_valid_o, mem_w_valid_o, owed_b[0]
   };
   assign progress = {

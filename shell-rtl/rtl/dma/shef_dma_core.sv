@@ -85,7 +85,8 @@ module shef_dma_core
   axi_r_t [NPorts-1:0] core_r, dma_r;
   port_t core_aw_valid, core_aw_ready, core_w_valid, core_w_ready, core_b_valid, core_b_ready;
   port_t core_ar_valid, core_ar_ready, core_r_valid, core_r_ready;
-  port_t dma_aw_valid, dma_aw_ready, dma_w_valid, dma_w_ready, dma_b_valid, dma_ar_valid, dma_ar_ready, dma_r_valid;
+  port_t dma_aw_valid, dma_aw_ready, dma_w_valid, dma_w_ready, dma_b_valid, dma_ar_valid,
+      dma_ar_ready, dma_r_valid;
   logic core_wiped, dma_wiped;
   assign wipe_ack_o = core_wiped && dma_wiped;
 
@@ -124,7 +125,8 @@ module shef_dma_core
   axi_w_t one_w;
   axi_b_t one_b;
   axi_r_t one_r;
-  logic one_aw_valid, one_aw_ready, one_w_valid, one_w_ready, one_b_valid, one_ar_valid, one_ar_ready, one_r_valid;
+  logic one_aw_valid, one_aw_ready, one_w_valid, one_w_ready, one_b_valid, one_ar_valid,
+      one_ar_ready, one_r_valid;
 
   shef_dma #(
       .CardBytes(CardBytes),

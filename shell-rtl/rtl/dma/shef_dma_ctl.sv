@@ -46,7 +46,8 @@ module shef_dma_ctl
 
   assign write_queue_o = wr_addr[7:6];
   assign write_reg_o = {wr_addr[5:2], 2'b00};
-  assign wr_err = wr_addr[15:8] != REGS_PAGE || wr_strb != 4'hf || !dma_writable(dma_decode(write_reg_o));
+  assign wr_err = wr_addr[15:8] != REGS_PAGE || wr_strb != 4'hf ||
+      !dma_writable(dma_decode(write_reg_o));
   assign write_o = wr && !wr_err;
   assign read_queue_o = rd_addr[7:6];
   assign read_reg_o = {rd_addr[5:2], 2'b00};

@@ -55,7 +55,8 @@ module shef_crypt_turn
     if (node_i.valid) begin
       gh_valid_o = !stop_i;
       gh_slot_o = GH_NODE;
-      gh_o = '{key: {1'b1, RegionId[node_i.region][3:0]}, first: 1'b1, last: 1'b1, pow: '0, data: node_i.data};
+      gh_o = '{key: {1'b1, RegionId[node_i.region][3:0]}, first: 1'b1, last: 1'b1, pow: '0,
+          data: node_i.data};
     end else if (dec_fire_o) begin
       gh_o = dec_beat_i;
       gh_o.data = byte_reverse512(dec_beat_i.data);

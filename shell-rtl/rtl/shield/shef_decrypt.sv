@@ -60,7 +60,8 @@ module shef_decrypt
   shef_fifo #(.W(LINE_W + REGION_W), .Depth(Depth)) i_order (
       .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr_i[$clog2(Depth)-1:0]),
       .in_valid_i(chunk_valid_i), .in_ready_o(), .in_data_i({chunk_line_i, chunk_region_i}),
-      .out_valid_o(valid), .out_ready_i(fire_i && last_o), .out_data_o({line_o, region_o}), .count_o()
+      .out_valid_o(valid), .out_ready_i(fire_i && last_o), .out_data_o({line_o, region_o}),
+      .count_o()
   );
   assign last_beat = 6'((7'd1 << (ChunkLog2[region_o] - 4'd6)) - 7'd1);
   assign beat_o = beat_q;

@@ -45,7 +45,8 @@ module shef_evict #(
   shef_tally #(.N(N), .Limit(Lines / 2 + 1)) i_waiting (
       .clk_i, .rst_ni, .clr_i, .x_i(others & ~full_i), .up_i(1'b0), .room_o(calm)
   );
-  shef_pick #(.N(N)) i_pick (.clk_i, .rst_ni, .clr_i, .x_i(pool_q), .next_i(step_q == E_CHOOSE), .one_o(one));
+  shef_pick #(.N(N)) i_pick (.clk_i, .rst_ni, .clr_i, .x_i(pool_q), .next_i(step_q == E_CHOOSE),
+      .one_o(one));
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni || clr_i) begin
@@ -64,7 +65,8 @@ module shef_evict #(
         E_LOOK: begin
           pool_q <= others_q ? others : outs;
           pool_outs_q <= !others_q;
-          if (others_q ? (!calm || ((needed_rd_i || needed_wr_i) && !working_q)) : (outs_q && pressed)) step_q <= E_CHOOSE;
+          if (others_q ? (!calm || ((needed_rd_i || needed_wr_i) && !working_q))
+              : (outs_q && pressed)) step_q <= E_CHOOSE;
         end
         E_CHOOSE: begin
           one_q <= one;

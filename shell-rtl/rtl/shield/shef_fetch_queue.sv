@@ -64,33 +64,39 @@ module shef_fetch_queue
 
   shef_fifo #(.W(LINE_W + REGION_W + CHUNK_INDEX_W + 1), .Depth(Depth)) i_fifo (
       .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr_i[$clog2(Depth)-1:0]),
-      .in_valid_i(take_valid_i), .in_ready_o(), .in_data_i({take_line_i, take_region_i, take_chunk_i, take_write_i}),
+      .in_valid_i(take_valid_i), .in_ready_o(),
+      .in_data_i({take_line_i, take_region_i, take_chunk_i, take_write_i}),
       .out_valid_o(valid), .out_ready_i((asks || dead_o) ? known_o : (chunk_go_i && !merge)),
       .out_data_o({line_o, region_o, index, write}), .count_o()
   );
   assign asks = HasVersions[region_o];
   assign dead_o = frozen_i[region_o];
   // the table of versions takes one value a cycle, and seals come first
-  assign fetches = valid && !write && !dead_o && (!asks || (ans_valid_i && !ans_zero_i && !ans_none_i && !sealed_valid_i));
+  assign fetches = valid && !write && !dead_o &&
+      (!asks || (ans_valid_i && !ans_zero_i && !ans_none_i && !sealed_valid_i));
   assign merge = merge_valid_i && (!fetches || turn_q);
   assign merge_ready_o = chunk_go_i && merge;
   // a region without versions is about to be frozen
   assign known_o = valid && !stop_i &&
       (dead_o ? (!asks || ans_valid_i)
-              : (asks && ans_valid_i && !ans_none_i && !sealed_valid_i && ((chunk_go_i && !merge) || write || ans_zero_i)));
+              : (asks && ans_valid_i && !ans_none_i && !sealed_valid_i &&
+              ((chunk_go_i && !merge) || write || ans_zero_i)));
   assign known_zero_o = ans_zero_i && !dead_o;
   assign known_last_o = ans_last_i;
   assign ans_ready_o = known_o && asks;
 
   assign chunk_valid_o = merge || fetches;
   always_comb begin
-    chunk_o = '{line: line_o, region: region_o, chunk: index, version: asks ? ans_version_i : epoch_i};
-    if (merge) chunk_o = '{line: merge_line_i, region: merge_region_i, chunk: merge_chunk_i, version: version_q[merge_line_i]};
+    chunk_o = '{line: line_o, region: region_o, chunk: index, version: asks ? ans_version_i
+        : epoch_i};
+    if (merge) chunk_o = '{line: merge_line_i, region: merge_region_i, chunk: merge_chunk_i,
+        version: version_q[merge_line_i]};
   end
   always_ff @(posedge clk_i) begin
     if (!rst_ni) turn_q <= 1'b0;
     else if (chunk_go_i) turn_q <= !merge;
-    if (clr_i) version_q[(32'(zero_addr_i) < NLines) ? line_t'(zero_addr_i) : line_t'(NLines - 1)] <= '0;
+    if (clr_i) version_q[(32'(zero_addr_i) < NLines) ? line_t'(zero_addr_i) : line_t'(NLines -
+        1)] <= '0;
     else if (sealed_valid_i) version_q[sealed_line_i] <= sealed_version_i;
     else if (known_o && asks) version_q[line_o] <= ans_version_i;
   end

@@ -79,7 +79,8 @@ module shef_lines
 
   shef_beats #(.NLines(NLines)) i_beats (
       .clk_i, .rst_ni, .clr_i, .zero_addr_i, .new_valid_i, .new_line_i,
-      .put_valid_i(put_valid_i && put_ready_o), .put_line_i(wr_line), .put_beat_i(wr_beat), .put_whole_i(&new_mark),
+      .put_valid_i(put_valid_i && put_ready_o), .put_line_i(wr_line), .put_beat_i(wr_beat),
+      .put_whole_i(&new_mark),
       .put_last_i, .put_touched_o(wr_touched), .put_full_o,
       .ask_line_i(rd_line), .ask_beat_i(rd_beat), .ask_touched_o(rd_touched)
   );
@@ -105,7 +106,8 @@ module shef_lines
 
   shef_line_ram #(.BigLines(BigLines), .SmallLines(SmallLines)) i_ram (
       .clk_i, .clr_i, .zero_addr_i,
-      .wr_en_i(fill_valid_i || put_valid_i), .wr_line_i(wr_line), .wr_beat_i(wr_beat), .wr_be_i(wr_be), .wr_data_i(wr_data),
+      .wr_en_i(fill_valid_i || put_valid_i), .wr_line_i(wr_line), .wr_beat_i(wr_beat),
+      .wr_be_i(wr_be), .wr_data_i(wr_data),
       .wr_mark_i(wr_mark), .mark_o(old_mark),
       .rd_en_i(rd), .rd_line_i(rd_line), .rd_beat_i(rd_beat), .rd_data_o(data_o), .rd_mark_o(mark_o)
   );

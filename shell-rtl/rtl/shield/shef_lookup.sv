@@ -40,7 +40,8 @@ module shef_lookup
     parameter int unsigned NRegions = 1,
     parameter int unsigned BigLines = 8,
     parameter int unsigned SmallLines = 32,
-    parameter int unsigned ChunkW = CHUNK_INDEX_W,      // bits that tell the chunks of a region apart
+    // bits that tell the chunks of a region apart
+    parameter int unsigned ChunkW = CHUNK_INDEX_W,
     parameter logic [MAX_REGIONS-1:0] IsOutput = '0,    // mode of each region
     parameter logic [MAX_REGIONS-1:0] HasVersions = '0, // counted, tree
     parameter logic [MAX_REGIONS-1:0] IsTree = '0,      // its versions can be asked for at any time
@@ -57,7 +58,8 @@ module shef_lookup
     input  wire               stop_i,      // answer everything with an error, take no line
     input  wire               hold_rd_i,   // a command runs: no reads from the next cycle on
     input  wire               hold_wr_i,   // no writes
-    input  wire  [MAX_REGIONS-1:0] frozen_i,  // regions that take no part: answered with an error, their lines are lost
+    // regions that take no part: answered with an error, their lines are lost
+    input  wire  [MAX_REGIONS-1:0] frozen_i,
 
     input  wire  seg_t        rd_seg_i,
     input  wire               rd_valid_i,
@@ -109,7 +111,8 @@ module shef_lookup
     input  wire               known_dead_i,  // its region is frozen: nothing comes
     input  wire               verified_i,
     input  wire  line_t       verified_line_i,
-    input  wire               failed_i,      // it was not what it should be: its region is frozen or all stops
+    // it was not what it should be: its region is frozen or all stops
+    input  wire               failed_i,
     input  wire               filled_i,      // as verified, bypass
     input  wire  line_t       filled_line_i,
     input  wire               sealed_i,      // sealed and acknowledged
@@ -118,7 +121,8 @@ module shef_lookup
     input  wire               unsealed_i,    // it will not be: its region is frozen
     input  wire  line_t       unsealed_line_i,
     input  wire               flush_i,       // seal incomplete lines too
-    input  wire               drop_i,        // forget the lines of these regions (pulse; nothing is in flight)
+    // forget the lines of these regions (pulse; nothing is in flight)
+    input  wire               drop_i,
     input  wire  [NRegions-1:0] drop_mask_i,
 
     // lines to be sealed, in any order; the queue behind has room for all
@@ -137,7 +141,8 @@ module shef_lookup
     output logic              dirty_o,       // some line is dirty or being sealed
     output logic              write_held_o,  // a write segment holds a line
 
-    output logic              rd_refusal_valid_o,   // record a refused read; held back by rd_refusal_room_i
+    // record a refused read; held back by rd_refusal_room_i
+    output logic              rd_refusal_valid_o,
     input  wire               rd_refusal_room_i,
     output refusal_t          refusal_o      // also with wsg_valid_o; kind NONE: nothing to record
 );
@@ -151,7 +156,8 @@ module shef_lookup
   localparam lines_t CLASS[2] = '{~BIG_MASK, BIG_MASK};
   localparam int unsigned RESERVE = 2;
   localparam int unsigned SPEC_RESERVE = 3;
-  localparam int unsigned EVICT_WAIT = 256;  // cycles a write waits for a read to let go of a line before an `output` line is closed
+  // cycles a write waits for a read to let go of a line before an `output` line is closed
+  localparam int unsigned EVICT_WAIT = 256;
   localparam int unsigned LINES[2] = '{SmallLines, BigLines};
 
   function automatic int unsigned less(input int unsigned a, input int unsigned b);
@@ -279,7 +285,8 @@ module shef_lookup
   assign taker[WR] = d_name[WR];
   assign taker[SPEC] = spec_name;
 
-  function automatic look_t look_at(input lines_t l, input line_t n, input logic is_bad, input logic is_out);
+  function automatic look_t look_at(input lines_t l, input line_t n, input logic is_bad,
+      input logic is_out);
     look_t k;
     k.hit = l != '0;
     k.dirty = (l & dirty_q & ~seal_cand_q) != '0;
@@ -299,13 +306,15 @@ module shef_lookup
     lines_t b_line;
     look_t b_look, d_look;
     // chunks to be fetched ahead are compared where no read comes in
-    assign in_name[d] = (d == RD && !in_valid[RD]) ? spec_next : '{region: in_seg[d].region, chunk: in_seg[d].chunk[ChunkW-1:0]};
+    assign in_name[d] = (d == RD && !in_valid[RD]) ? spec_next
+        : '{region: in_seg[d].region, chunk: in_seg[d].chunk[ChunkW-1:0]};
     assign b_name[d] = '{region: b_seg_q[d].region, chunk: b_seg_q[d].chunk[ChunkW-1:0]};
     assign d_name[d] = '{region: d_seg_q[d].region, chunk: d_seg_q[d].chunk[ChunkW-1:0]};
     always_comb begin
       match[d] = '0;
       if (in_valid[d] || (d == RD && spec_load)) begin
-        for (int i = 0; i < int'(NLines); i++) match[d][i] = {region_q[i], chunk_q[i]} == in_name[d];
+        for (int i = 0; i < int'(NLines); i++)
+          match[d][i] = {region_q[i], chunk_q[i]} == in_name[d];
       end
     end
     for (genvar t = 0; t < 3; t++) begin : g_same
@@ -324,9 +333,11 @@ module shef_lookup
         b_cand[c] = (b_line & cand[c]) != '0;
         d_cand[d][c] = (d_line[d] & cand[c]) != '0;
       end
-      b_look = look_at(b_line, index_of(64'(b_line)), b_seg_q[d].refuse != REFUSE_NONE || frozen_i[b_seg_q[d].region],
+      b_look = look_at(b_line, index_of(64'(b_line)), b_seg_q[d].refuse != REFUSE_NONE ||
+          frozen_i[b_seg_q[d].region],
                        IsOutput[b_seg_q[d].region]);
-      d_look = look_at(d_line[d], look_q[d].line, look_q[d].bad || frozen_i[d_seg_q[d].region], look_q[d].out);
+      d_look = look_at(d_line[d], look_q[d].line, look_q[d].bad ||
+          frozen_i[d_seg_q[d].region], look_q[d].out);
       // the line is taken from it, or for its chunk
       if ((take_class & b_cand) != '0) b_look.hit = 1'b0;
       if ((take_class & d_cand[d]) != '0) d_look.hit = 1'b0;
@@ -362,12 +373,14 @@ module shef_lookup
           b_valid_q[d] <= in_valid[d];
           b_seg_q[d] <= in_seg[d];
         end
-        b_match_q[d] <= ((in_ready[d] ? match[d] : b_match_q[d]) & ~take_one) | ((in_ready[d] ? new_in : new_b) ? take_one : '0);
+        b_match_q[d] <= ((in_ready[d] ? match[d] : b_match_q[d]) & ~take_one) |
+            ((in_ready[d] ? new_in : new_b) ? take_one : '0);
         if (d_load[d]) begin
           d_valid_q[d] <= b_valid_q[d];
           d_seg_q[d] <= b_seg_q[d];
         end
-        d_match_q[d] <= ((d_load[d] ? b_match_q[d] : d_match_q[d]) & ~take_one) | ((d_load[d] ? new_b : new_d) ? take_one : '0);
+        d_match_q[d] <= ((d_load[d] ? b_match_q[d] : d_match_q[d]) & ~take_one) |
+            ((d_load[d] ? new_b : new_d) ? take_one : '0);
         look_q[d] <= d_load[d] ? b_look : d_look;
       end
     end
@@ -378,14 +391,17 @@ module shef_lookup
   logic [1:0] spec_room;
 
   shef_prefetch #(
-      .NLines(NLines), .ChunkW(ChunkW), .IsOutput(IsOutput), .IsBig(IsBig), .Prefetch(Prefetch), .NumChunks(NumChunks)
+      .NLines(NLines), .ChunkW(ChunkW), .IsOutput(IsOutput), .IsBig(IsBig), .Prefetch(Prefetch),
+      .NumChunks(NumChunks)
   ) i_prefetch (
       .clk_i, .rst_ni, .clr_i, .stop_i(spec_stop), .lost_i(failed_i || drop_i), .frozen_i,
       .rd_i(ref_up[RD]), .rd_region_i(d_seg_q[RD].region), .rd_chunk_i(d_name[RD].chunk),
       .wr_i(ref_up[WR]), .wr_region_i(d_seg_q[WR].region),
-      .rd_idle_i(!in_valid[RD]), .load_o(spec_load), .next_region_o(spec_next.region), .next_chunk_o(spec_next.chunk),
+      .rd_idle_i(!in_valid[RD]), .load_o(spec_load), .next_region_o(spec_next.region),
+      .next_chunk_o(spec_next.chunk),
       .match_i(match[RD]), .live_i(live),
-      .valid_o(spec_valid), .go_o(spec_go), .region_o(spec_name.region), .chunk_o(spec_name.chunk), .take_i(take_spec),
+      .valid_o(spec_valid), .go_o(spec_go), .region_o(spec_name.region), .chunk_o(spec_name.chunk),
+      .take_i(take_spec),
       .room_i(spec_room), .took_i(took), .taker_i({d_name[WR], d_name[RD]}), .take_one_i(take_one),
       .stream_o(stream), .end_o(stream_end)
   );
@@ -421,29 +437,35 @@ module shef_lookup
   logic is_held;             // by reads, now
 
   assign big = {IsBig[d_seg_q[WR].region], IsBig[d_seg_q[RD].region]};
-  assign avail = free_q | ~(ask_q | fetch_q | dirty_q | seal_q | rheld_q | wheld_q | ahead_q | (want_q & ~whole_q));
+  assign avail = free_q | ~(ask_q | fetch_q | dirty_q | seal_q | rheld_q | wheld_q | ahead_q |
+      (want_q & ~whole_q));
   assign hit_one = (hit_up[RD] ? d_line[RD] : '0) | (hit_up[WR] ? d_line[WR] : '0);
   assign take_one = (take_class[0] ? cand[0] : '0) | (take_class[1] ? cand[1] : '0);
   for (genvar c = 0; c < 2; c++) begin : g_class
     shef_victim #(.N(NLines)) i_victim (
-        .clk_i, .rst_ni, .clr_i, .avail_i(avail & CLASS[c]), .hit_i(hit_one), .hit_up_i(hit_up), .line_i({d_line[WR], d_line[RD]}),
-        .cand_hit_i({d_cand[WR][c], d_cand[RD][c]}), .take_i(take_class[c]), .ok_o(cand_ok[c]), .one_o(cand[c]), .line_o(cand_line[c])
+        .clk_i, .rst_ni, .clr_i, .avail_i(avail & CLASS[c]), .hit_i(hit_one), .hit_up_i(hit_up),
+        .line_i({d_line[WR], d_line[RD]}),
+        .cand_hit_i({d_cand[WR][c], d_cand[RD][c]}), .take_i(take_class[c]), .ok_o(cand_ok[c]),
+        .one_o(cand[c]), .line_o(cand_line[c])
     );
     shef_tally #(.N(NLines), .Limit(less(LINES[c], RESERVE))) i_rheld (
-        .clk_i, .rst_ni, .clr_i, .x_i(rheld_q & CLASS[c]), .up_i(ref_up[RD] && big[RD] == (c == 1) && !(hit_up[RD] && is_held)), .room_o(room_rd[c])
+        .clk_i, .rst_ni, .clr_i, .x_i(rheld_q & CLASS[c]),
+        .up_i(ref_up[RD] && big[RD] == (c == 1) && !(hit_up[RD] && is_held)), .room_o(room_rd[c])
     );
     shef_tally #(.N(NLines), .Limit(less(LINES[c], RESERVE))) i_dirty (
         .clk_i, .rst_ni, .clr_i, .x_i((dirty_q | seal_q) & CLASS[c]),
         .up_i(ref_up[WR] && big[WR] == (c == 1) && !plan[WR].enter), .room_o(room_wr[c])
     );
     shef_tally #(.N(NLines), .Limit(less(LINES[c], SPEC_RESERVE))) i_ahead (
-        .clk_i, .rst_ni, .clr_i, .x_i(ahead_q & CLASS[c]), .up_i(take_spec && spec_big == (c == 1)), .room_o(spec_room[c])
+        .clk_i, .rst_ni, .clr_i, .x_i(ahead_q & CLASS[c]), .up_i(take_spec && spec_big == (c == 1)),
+        .room_o(spec_room[c])
     );
   end
 
   // ---- decision ----
   logic [1:0] counter, need_ask, short_of_lines, may, unfit, room;
-  logic [1:0] asked_q, ask_bit_q, have_q;  // the written bit was asked for in the last cycle; it is kept here
+  // the written bit was asked for in the last cycle; it is kept here
+  logic [1:0] asked_q, ask_bit_q, have_q;
   logic [1:0] bit_known, bit_wrong;
   logic [1:0] may_class[3];
   logic [1:0] enters;
@@ -459,7 +481,8 @@ module shef_lookup
     assign may[d] = !stop_i && plan[d].miss && (!look_q[d].out || (bit_known[d] && !bit_wrong[d]));
     assign room[d] = (d == WR) ? room_wr[big[d]] : room_rd[big[d]];
     for (genvar c = 0; c < 2; c++) begin : g_may
-      assign may_class[d][c] = may[d] && big[d] == (c == 1) && cand_ok[c] && ((d == WR) ? room_wr[c] : room_rd[c]) && (!counter[d] || ver_ready_i);
+      assign may_class[d][c] = may[d] && big[d] == (c == 1) && cand_ok[c] &&
+          ((d == WR) ? room_wr[c] : room_rd[c]) && (!counter[d] || ver_ready_i);
     end
     assign plan[d] = plan_of(d == WR, look_q[d]);
     assign takes[d] = may_class[d] != '0;
@@ -473,14 +496,17 @@ module shef_lookup
   end
   assign is_held = (d_line[RD] & rheld_q) != '0;
   assign short_of_lines[RD] = go[RD] && may[RD] && !cand_ok[big[RD]];
-  assign short_of_lines[WR] = go[WR] && ((!stop_i && plan[WR].fresh && !room[WR]) || (may[WR] && (!cand_ok[big[WR]] || !room[WR])));
+  assign short_of_lines[WR] = go[WR] &&
+      ((!stop_i && plan[WR].fresh && !room[WR]) || (may[WR] && (!cand_ok[big[WR]] || !room[WR])));
 
   logic spec_counter;
   assign spec_counter = HasVersions[spec_name.region] && !IsTree[spec_name.region];
   for (genvar c = 0; c < 2; c++) begin : g_take
-    assign may_class[SPEC][c] = spec_go && spec_valid && !failed_i && stream && !spec_stop && spec_big == (c == 1) && cand_ok[c] &&
+    assign may_class[SPEC][c] = spec_go && spec_valid && !failed_i && stream && !spec_stop &&
+        spec_big == (c == 1) && cand_ok[c] &&
         (!spec_counter || ver_ready_i);
-    assign take_class[c] = (go[RD] && may_class[RD][c]) || (go[WR] && may_class[WR][c]) || (!side_valid && may_class[SPEC][c]);
+    assign take_class[c] = (go[RD] && may_class[RD][c]) || (go[WR] && may_class[WR][c]) ||
+        (!side_valid && may_class[SPEC][c]);
   end
   assign take_spec = !side_valid && may_class[SPEC] != '0;
   assign took[SPEC] = take_spec;
@@ -496,7 +522,8 @@ module shef_lookup
   assign fetch_valid_o = take_spec || took[RD] || (took[WR] && HasVersions[d_seg_q[WR].region]);
   assign fetch_line_o = line;
   assign fetch_write_o = side_wr && !take_spec;
-  assign ver_valid_o = (take_spec && HasVersions[spec_name.region]) || (took[RD] && HasVersions[d_seg_q[RD].region]) ||
+  assign ver_valid_o = (take_spec && HasVersions[spec_name.region]) ||
+      (took[RD] && HasVersions[d_seg_q[RD].region]) ||
       (took[WR] && HasVersions[d_seg_q[WR].region]);
   // a line that is whole through a fetch starts its marks anew when it becomes dirty
   assign new_marks = (d_line[WR] & all_q) != '0;
@@ -508,7 +535,8 @@ module shef_lookup
   assign spec_failed_o = failed_i && spec_q[verified_line_i];
   assign short_o = short_of_lines != '0;
   assign ask_valid_o = need_ask != '0;
-  assign lseg_o = '{id: seg.id, err: refused, line: line, offset: seg.offset, size: seg.size, beats: seg.beats, last: seg.last};
+  assign lseg_o = '{id: seg.id, err: refused, line: line, offset: seg.offset, size: seg.size,
+      beats: seg.beats, last: seg.last};
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni || clr_i) begin
@@ -527,15 +555,19 @@ module shef_lookup
     end
   end
 
-  // ---- refusals: one record for a burst; those of writes are made where their data are swallowed ----
+  // ---- refusals: one record for a burst ----
+  // Those of writes are made where their data are swallowed.
   logic told_q;
   always_comb begin
     kind = seg.refuse;
-    if (!look_q[side_wr].bad) kind = !side_wr ? REFUSE_NOT_WRITTEN : plan[WR].worn ? REFUSE_EXHAUSTED : REFUSE_SECOND_WRITE;
+    if (!look_q[side_wr].bad)
+      kind = !side_wr ? REFUSE_NOT_WRITTEN : plan[WR].worn ? REFUSE_EXHAUSTED : REFUSE_SECOND_WRITE;
     // what a fault or a frozen region turns away is no refusal
-    turned_away = go[side_wr] && !stop_i && (look_q[side_wr].bad ? seg.refuse != REFUSE_NONE : plan[side_wr].sure || unfit[side_wr]);
+    turned_away = go[side_wr] && !stop_i &&
+        (look_q[side_wr].bad ? seg.refuse != REFUSE_NONE : plan[side_wr].sure || unfit[side_wr]);
     refusal_o.kind = turned_away ? kind : REFUSE_NONE;
-    refusal_o.region = (kind == REFUSE_RANGE || kind == REFUSE_BURST || kind == REFUSE_NOT_KEYED) ? 8'hff : RegionId[seg.region];
+    refusal_o.region = (kind == REFUSE_RANGE || kind == REFUSE_BURST || kind == REFUSE_NOT_KEYED)
+        ? 8'hff : RegionId[seg.region];
     refusal_o.addr = seg.addr;
   end
   assign rd_refusal_valid_o = fire[RD] && turned_away && (seg.first || !told_q);
@@ -551,8 +583,10 @@ module shef_lookup
 
   for (genvar c = 0; c < 2; c++) begin : g_evict
     shef_evict #(.N(NLines), .Lines(LINES[c]), .Class(CLASS[c])) i_evict (
-        .clk_i, .rst_ni, .clr_i, .dirty_i(dirty_q), .evict_i(evict_q), .seal_i(seal_q), .full_i(full_q), .out_i(out_q), .wheld_i(wheld_q),
-        .needed_rd_i(short_q[RD] && short_big_q[RD] == (c == 1)), .needed_wr_i(short_q[WR] && short_big_q[WR] == (c == 1)),
+        .clk_i, .rst_ni, .clr_i, .dirty_i(dirty_q), .evict_i(evict_q), .seal_i(seal_q),
+        .full_i(full_q), .out_i(out_q), .wheld_i(wheld_q),
+        .needed_rd_i(short_q[RD] && short_big_q[RD] == (c == 1)),
+        .needed_wr_i(short_q[WR] && short_big_q[WR] == (c == 1)),
         .room_i(room_wr[c]), .waited_i(evict_age_q == 9'(EVICT_WAIT)), .evict_o(evict_one[c])
     );
   end
@@ -578,7 +612,8 @@ module shef_lookup
   lines_t sealable, seal_ok, sealable_q, seal_pick, seal_start, seal_prev_q;
   lines_t seal_one_q;
   line_t seal_line_q;
-  assign sealable = dirty_q & ~wheld_q & ~fetch_q & ~ask_q & (whole_q | plain_q) & (full_q | evict_q | {NLines{flush_i}});
+  assign sealable = dirty_q & ~wheld_q & ~fetch_q & ~ask_q & (whole_q | plain_q) &
+      (full_q | evict_q | {NLines{flush_i}});
   assign seal_ok = seal_cand_q & sealable & ~{NLines{stop_i}};
   // a segment that finds its line in this cycle keeps it open
   assign seal_start = seal_ok & ~(hit_up[WR] ? d_line[WR] : '0);
@@ -587,7 +622,8 @@ module shef_lookup
   assign seal_region_o = region_q[seal_line_q];
   assign seal_chunk_o = chunk_idx_t'(chunk_q[seal_line_q]);
   shef_pick #(.N(NLines)) i_seal_pick (
-      .clk_i, .rst_ni, .clr_i, .x_i(sealable_q & ~seal_cand_q & ~seal_prev_q), .next_i(1'b1), .one_o(seal_pick)
+      .clk_i, .rst_ni, .clr_i, .x_i(sealable_q & ~seal_cand_q & ~seal_prev_q), .next_i(1'b1),
+      .one_o(seal_pick)
   );
   always_ff @(posedge clk_i) begin
     if (!rst_ni || clr_i) begin
@@ -609,7 +645,8 @@ module shef_lookup
   lines_t lacking, lacking_q, merge_pick, merge_cand_q, merge_start;
   logic merge_valid_q, merge_ready, merge_chosen_q, merge_shows_q;
   line_t merge_line_q;
-  assign lacking = ~(free_q | ask_q | fetch_q | whole_q | seal_q) & (want_q | (dirty_q & ~plain_q & (evict_q | {NLines{flush_i}})));
+  assign lacking = ~(free_q | ask_q | fetch_q | whole_q | seal_q) &
+      (want_q | (dirty_q & ~plain_q & (evict_q | {NLines{flush_i}})));
   assign merge_ready = merge_chosen_q && (!merge_valid_q || merge_ready_i);
   assign merge_start = (merge_ready && !stop_i) ? merge_cand_q & lacking : '0;
   assign merge_valid_o = merge_valid_q;
@@ -617,7 +654,8 @@ module shef_lookup
   assign merge_region_o = region_q[merge_line_q];
   assign merge_chunk_o = chunk_idx_t'(chunk_q[merge_line_q]);
   shef_pick #(.N(NLines)) i_merge_pick (
-      .clk_i, .rst_ni, .clr_i, .x_i(lacking_q), .next_i(!merge_chosen_q && !merge_shows_q), .one_o(merge_pick)
+      .clk_i, .rst_ni, .clr_i, .x_i(lacking_q), .next_i(!merge_chosen_q && !merge_shows_q),
+      .one_o(merge_pick)
   );
   always_ff @(posedge clk_i) begin
     if (!rst_ni || clr_i) begin
@@ -701,20 +739,27 @@ module shef_lookup
       out_q <= put(out_q, take_one, IsOutput[take_name.region]);
       plain_q <= put(plain_q, take_one, IsPlain[take_name.region]);
       ask_q <= put(ask_q & ~known_one, take_one, HasVersions[take_name.region]);
-      fetch_q <= put((fetch_q | merge_start) & ~come & ~failed_one & ~(known_dead_i ? known_one : zero_one), take_one, !took[WR]);
+      fetch_q <= put((fetch_q | merge_start) & ~come & ~failed_one &
+          ~(known_dead_i ? known_one : zero_one), take_one, !took[WR]);
       seal_q <= (seal_q & ~sealed_one & ~unsealed_one) | seal_start;
       // at the last version nothing was written yet: writes wait for this answer
-      dirty_q <= put((dirty_q | written_one) & ~seal_start & ~(known_last_i ? known_one : '0), take_one, took[WR]) & ~gone;
-      whole_q <= put(whole_q | come | zero_one | filled_one, take_one, took[WR] && look_q[WR].out) & ~gone;
+      dirty_q <= put((dirty_q | written_one) & ~seal_start & ~(known_last_i ? known_one : '0),
+          take_one, took[WR]) & ~gone;
+      whole_q <= put(whole_q | come | zero_one | filled_one, take_one, took[WR] && look_q[WR].out) &
+          ~gone;
       all_q <= (all_q | come | (sealed_one & full_q)) & ~take_one;
       full_q <= (full_q | filled_one) & ~sealed_one & ~take_one;
-      want_q <= (want_q | (hit_up[RD] ? d_line[RD] & ~whole_q : '0)) & ~come & ~zero_one & ~take_one & ~gone;
-      evict_q <= (evict_q | evict_one[0] | evict_one[1]) & ~(hit_up[WR] ? d_line[WR] : '0) & ~sealed_one & ~(known_last_i ? known_one : '0) &
+      want_q <= (want_q | (hit_up[RD] ? d_line[RD] & ~whole_q : '0)) & ~come & ~zero_one &
+          ~take_one & ~gone;
+      evict_q <= (evict_q | evict_one[0] | evict_one[1]) & ~(hit_up[WR] ? d_line[WR] : '0) &
+          ~sealed_one & ~(known_last_i ? known_one : '0) &
           ~take_one & ~gone;
       last_q <= put(put(last_q & ~take_one, known_one, known_last_i), sealed_one, sealed_last_i);
       spec_q <= put(spec_q & ~hit_one, take_one, take_spec);
-      ahead_q <= stream_end ? '0 : put(ahead_q & ~hit_one & ~failed_one, take_one, take_spec) & ~gone;
-      for (int i = 0; i < int'(NLines); i++) dead_q[i] <= frozen_i[region_q[i]] && !free_q[i] && !take_one[i];
+      ahead_q <= stream_end ? '0 : put(ahead_q & ~hit_one & ~failed_one, take_one, take_spec) &
+          ~gone;
+      for (int i = 0; i < int'(NLines); i++)
+        dead_q[i] <= frozen_i[region_q[i]] && !free_q[i] && !take_one[i];
       if (taking) begin
         for (int i = 0; i < int'(NLines); i++) begin
           if (take_one[i]) begin

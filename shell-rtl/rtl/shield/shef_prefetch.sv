@@ -63,9 +63,11 @@ module shef_prefetch
   logic [2:0] same;
   logic [NLines-1:0] match_q;
 
-  shef_ahead #(.ChunkW(ChunkW), .IsOutput(IsOutput), .Prefetch(Prefetch), .NumChunks(NumChunks)) i_ahead (
+  shef_ahead #(.ChunkW(ChunkW), .IsOutput(IsOutput), .Prefetch(Prefetch),
+      .NumChunks(NumChunks)) i_ahead (
       .clk_i, .rst_ni, .clr_i, .stop_i, .rd_i, .rd_region_i, .rd_chunk_i, .wr_i, .wr_region_i,
-      .stream_o, .end_o, .next_valid_o(wanted), .next_take_i(load_o), .region_o(next.region), .next_chunk_o(next.chunk)
+      .stream_o, .end_o, .next_valid_o(wanted), .next_take_i(load_o), .region_o(next.region),
+      .next_chunk_o(next.chunk)
   );
   assign next_region_o = next.region;
   assign next_chunk_o = next.chunk;
@@ -84,7 +86,8 @@ module shef_prefetch
       name_q <= '0;
       match_q <= '0;
     end else begin
-      go_o <= valid_o && !hit && !taken && room_i[IsBig[name_q.region]] && !frozen_i[name_q.region] && !lost_i;
+      go_o <= valid_o && !hit && !taken && room_i[IsBig[name_q.region]] &&
+          !frozen_i[name_q.region] && !lost_i;
       if (load_o) begin
         valid_o <= 1'b1;
         name_q <= next;

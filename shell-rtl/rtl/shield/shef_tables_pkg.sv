@@ -28,7 +28,8 @@ package shef_tables_pkg;
   endfunction
 
   // first byte of the region's chunks, or of its tags
-  function automatic addr_tab_t tab_base(input int unsigned n, input regions_t regions, input bit tags);
+  function automatic addr_tab_t tab_base(input int unsigned n, input regions_t regions,
+      input bit tags);
     addr_tab_t t;
     t = '0;
     for (int unsigned r = 0; r < n; r++) t[r] = tags ? regions[r].tag_base : regions[r].base;
@@ -36,7 +37,8 @@ package shef_tables_pkg;
   endfunction
 
   // regions of that mode
-  function automatic logic [MAX_REGIONS-1:0] tab_mode(input int unsigned n, input regions_t regions, input region_mode_e mode);
+  function automatic logic [MAX_REGIONS-1:0] tab_mode(input int unsigned n, input regions_t regions,
+      input region_mode_e mode);
     logic [MAX_REGIONS-1:0] t;
     t = '0;
     for (int unsigned r = 0; r < n; r++) t[r] = regions[r].mode == mode;
@@ -52,7 +54,8 @@ package shef_tables_pkg;
   endfunction
 
   // words that the region needs in the written map (`output`) or in the counters (`counted`)
-  function automatic words_t tab_words(input int unsigned n, input regions_t regions, input region_mode_e mode);
+  function automatic words_t tab_words(input int unsigned n, input regions_t regions,
+      input region_mode_e mode);
     words_t t;
     logic [63:0] chunks;
     t = '0;
@@ -60,7 +63,8 @@ package shef_tables_pkg;
       chunks = regions[r].size >> regions[r].chunk_log2;
       // 32 bits of the written map, one or two counters
       if (regions[r].mode == mode)
-        t[r] = (mode == MODE_OUTPUT) ? 32'((chunks + 64'd31) >> 5) : regions[r].wide_counter ? 32'(chunks) : 32'((chunks + 64'd1) >> 1);
+        t[r] = (mode == MODE_OUTPUT) ? 32'((chunks + 64'd31) >> 5) : regions[r].wide_counter
+            ? 32'(chunks) : 32'((chunks + 64'd1) >> 1);
     end
     return t;
   endfunction
@@ -87,7 +91,8 @@ package shef_tables_pkg;
   endfunction
 
   // regions with a counter of a whole word
-  function automatic logic [MAX_REGIONS-1:0] tab_wide(input int unsigned n, input regions_t regions);
+  function automatic logic [MAX_REGIONS-1:0] tab_wide(input int unsigned n,
+      input regions_t regions);
     logic [MAX_REGIONS-1:0] t;
     t = '0;
     for (int unsigned r = 0; r < n; r++) t[r] = regions[r].wide_counter;
@@ -99,7 +104,8 @@ package shef_tables_pkg;
     int unsigned bits;
     bits = 3;
     for (int unsigned r = 0; r < n; r++)
-      while (bits < CHUNK_INDEX_W && ((regions[r].size - 64'd1) >> regions[r].chunk_log2) >> bits != 64'd0) bits++;
+      while (bits < CHUNK_INDEX_W && ((regions[r].size - 64'd1) >> regions[r].chunk_log2) >> bits !=
+          64'd0) bits++;
     return bits;
   endfunction
 
@@ -107,7 +113,8 @@ package shef_tables_pkg;
   function automatic int unsigned num_slots(input int unsigned n, input regions_t regions);
     int unsigned most;
     most = 1;
-    for (int unsigned r = 0; r < n; r++) if (32'(regions[r].id) + 1 > most) most = 32'(regions[r].id) + 1;
+    for (int unsigned r = 0; r < n; r++)
+      if (32'(regions[r].id) + 1 > most) most = 32'(regions[r].id) + 1;
     return most;
   endfunction
 
@@ -123,23 +130,29 @@ package shef_tables_pkg;
   function automatic int unsigned num_nodes(input int unsigned n, input regions_t regions);
     int unsigned most;
     most = 0;
-    for (int unsigned r = 0; r < n; r++) if (regions[r].mode == MODE_TREE && 32'(regions[r].id) + 1 > most) most = 32'(regions[r].id) + 1;
+    for (int unsigned r = 0; r < n; r++)
+      if (regions[r].mode == MODE_TREE && 32'(regions[r].id) + 1 > most)
+        most = 32'(regions[r].id) + 1;
     return most;
   endfunction
 
   // chunks fetched ahead
-  function automatic logic [MAX_REGIONS-1:0][3:0] tab_prefetch(input int unsigned n, input regions_t regions);
+  function automatic logic [MAX_REGIONS-1:0][3:0] tab_prefetch(input int unsigned n,
+      input regions_t regions);
     logic [MAX_REGIONS-1:0][3:0] t;
     t = '0;
-    for (int unsigned r = 0; r < n; r++) t[r] = (regions[r].mode == MODE_OUTPUT) ? '0 : regions[r].prefetch;
+    for (int unsigned r = 0; r < n; r++)
+      t[r] = (regions[r].mode == MODE_OUTPUT) ? '0 : regions[r].prefetch;
     return t;
   endfunction
 
   // number of chunks
-  function automatic logic [MAX_REGIONS-1:0][CHUNK_INDEX_W-1:0] tab_chunks(input int unsigned n, input regions_t regions);
+  function automatic logic [MAX_REGIONS-1:0][CHUNK_INDEX_W-1:0] tab_chunks(input int unsigned n,
+      input regions_t regions);
     logic [MAX_REGIONS-1:0][CHUNK_INDEX_W-1:0] t;
     t = '0;
-    for (int unsigned r = 0; r < n; r++) t[r] = CHUNK_INDEX_W'(regions[r].size >> regions[r].chunk_log2);
+    for (int unsigned r = 0; r < n; r++)
+      t[r] = CHUNK_INDEX_W'(regions[r].size >> regions[r].chunk_log2);
     return t;
   endfunction
 endpackage

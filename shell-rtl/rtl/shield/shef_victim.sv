@@ -33,7 +33,8 @@ module shef_victim
   assign next_ok = next_q != '0;
   assign held = ok_o ? cand_hit_i : next_hit;
   shef_pick #(.N(N)) i_pick (
-      .clk_i, .rst_ni, .clr_i, .x_i(pool_q & ~next_q & ~one_o), .next_i(take_i || !ok_o || !next_ok), .one_o(one)
+      .clk_i, .rst_ni, .clr_i, .x_i(pool_q & ~next_q & ~one_o),
+      .next_i(take_i || !ok_o || !next_ok), .one_o(one)
   );
   always_ff @(posedge clk_i) begin
     if (!rst_ni || clr_i) begin

@@ -92,8 +92,10 @@ module shef_dma_top
 );
   axil_req_t ctl_req;
   axil_rsp_t ctl_rsp;
-  assign ctl_req = '{ctl_awaddr, ctl_awvalid, ctl_wdata, ctl_wstrb, ctl_wvalid, ctl_bready, ctl_araddr, ctl_arvalid, ctl_rready};
-  assign {ctl_awready, ctl_wready, ctl_bresp, ctl_bvalid, ctl_arready, ctl_rdata, ctl_rresp, ctl_rvalid} = ctl_rsp;
+  assign ctl_req = '{ctl_awaddr, ctl_awvalid, ctl_wdata, ctl_wstrb, ctl_wvalid, ctl_bready,
+      ctl_araddr, ctl_arvalid, ctl_rready};
+  assign {ctl_awready, ctl_wready, ctl_bresp, ctl_bvalid, ctl_arready, ctl_rdata, ctl_rresp,
+      ctl_rvalid} = ctl_rsp;
   axi_ax_t host_aw, host_ar, mem_aw, mem_ar;
   axi_w_t host_w, mem_w;
   assign {host_awid, host_awaddr, host_awlen, host_awsize, host_awburst} = host_aw;

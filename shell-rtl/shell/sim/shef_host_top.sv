@@ -122,10 +122,14 @@ module shef_host_top
 );
   axil_req_t ctl_req, krn_req;
   axil_rsp_t ctl_rsp, krn_rsp;
-  assign ctl_req = '{ctl_awaddr, ctl_awvalid, ctl_wdata, ctl_wstrb, ctl_wvalid, ctl_bready, ctl_araddr, ctl_arvalid, ctl_rready};
-  assign {ctl_awready, ctl_wready, ctl_bresp, ctl_bvalid, ctl_arready, ctl_rdata, ctl_rresp, ctl_rvalid} = ctl_rsp;
-  assign krn_req = '{{4'd0, krn_awaddr}, krn_awvalid, krn_wdata, krn_wstrb, krn_wvalid, krn_bready, {4'd0, krn_araddr}, krn_arvalid, krn_rready};
-  assign {krn_awready, krn_wready, krn_bresp, krn_bvalid, krn_arready, krn_rdata, krn_rresp, krn_rvalid} = krn_rsp;
+  assign ctl_req = '{ctl_awaddr, ctl_awvalid, ctl_wdata, ctl_wstrb, ctl_wvalid, ctl_bready,
+      ctl_araddr, ctl_arvalid, ctl_rready};
+  assign {ctl_awready, ctl_wready, ctl_bresp, ctl_bvalid, ctl_arready, ctl_rdata, ctl_rresp,
+      ctl_rvalid} = ctl_rsp;
+  assign krn_req = '{{4'd0, krn_awaddr}, krn_awvalid, krn_wdata, krn_wstrb, krn_wvalid, krn_bready,
+      {4'd0, krn_araddr}, krn_arvalid, krn_rready};
+  assign {krn_awready, krn_wready, krn_bresp, krn_bvalid, krn_arready, krn_rdata, krn_rresp,
+      krn_rvalid} = krn_rsp;
   axi_ax_t [N_PORTS-1:0] m_aw, m_ar;
   axi_w_t [N_PORTS-1:0] m_w;
   axi_b_t [N_PORTS-1:0] m_b;

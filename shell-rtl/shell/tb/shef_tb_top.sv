@@ -132,10 +132,14 @@ module shef_tb_top
 );
   axil_req_t ctl_req, krn_req;
   axil_rsp_t ctl_rsp, krn_rsp;
-  assign ctl_req = '{ctl_awaddr, ctl_awvalid, ctl_wdata, ctl_wstrb, ctl_wvalid, ctl_bready, ctl_araddr, ctl_arvalid, ctl_rready};
-  assign {ctl_awready, ctl_wready, ctl_bresp, ctl_bvalid, ctl_arready, ctl_rdata, ctl_rresp, ctl_rvalid} = ctl_rsp;
-  assign krn_req = '{{4'd0, krn_awaddr}, krn_awvalid, krn_wdata, krn_wstrb, krn_wvalid, krn_bready, {4'd0, krn_araddr}, krn_arvalid, krn_rready};
-  assign {krn_awready, krn_wready, krn_bresp, krn_bvalid, krn_arready, krn_rdata, krn_rresp, krn_rvalid} = krn_rsp;
+  assign ctl_req = '{ctl_awaddr, ctl_awvalid, ctl_wdata, ctl_wstrb, ctl_wvalid, ctl_bready,
+      ctl_araddr, ctl_arvalid, ctl_rready};
+  assign {ctl_awready, ctl_wready, ctl_bresp, ctl_bvalid, ctl_arready, ctl_rdata, ctl_rresp,
+      ctl_rvalid} = ctl_rsp;
+  assign krn_req = '{{4'd0, krn_awaddr}, krn_awvalid, krn_wdata, krn_wstrb, krn_wvalid, krn_bready,
+      {4'd0, krn_araddr}, krn_arvalid, krn_rready};
+  assign {krn_awready, krn_wready, krn_bresp, krn_bvalid, krn_arready, krn_rdata, krn_rresp,
+      krn_rvalid} = krn_rsp;
   axi_ax_t [N_PORTS-1:0] m_aw, m_ar;
   axi_w_t [N_PORTS-1:0] m_w;
   axi_b_t [N_PORTS-1:0] m_b;
@@ -164,10 +168,12 @@ module shef_tb_top
   assign acc_clear = u_core.u_accel.clear_i;
   assign u_core.u_accel.uncleared = acc_uncleared;
   for (genvar p = 0; p < int'(N_ACC); p++) begin : g_acc
-    assign u_core.u_accel.aw[p] = '{id: acc_awid[p], addr: acc_awaddr[p], len: acc_awlen[p], size: acc_awsize[p], burst: acc_awburst[p]};
+    assign u_core.u_accel.aw[p] = '{id: acc_awid[p], addr: acc_awaddr[p], len: acc_awlen[p],
+        size: acc_awsize[p], burst: acc_awburst[p]};
     assign u_core.u_accel.aw_valid[p] = acc_awvalid[p];
     assign acc_awready[p] = u_core.u_accel.acc_aw_ready_i[p];
-    assign u_core.u_accel.ar[p] = '{id: acc_arid[p], addr: acc_araddr[p], len: acc_arlen[p], size: acc_arsize[p], burst: acc_arburst[p]};
+    assign u_core.u_accel.ar[p] = '{id: acc_arid[p], addr: acc_araddr[p], len: acc_arlen[p],
+        size: acc_arsize[p], burst: acc_arburst[p]};
     assign u_core.u_accel.ar_valid[p] = acc_arvalid[p];
     assign acc_arready[p] = u_core.u_accel.acc_ar_ready_i[p];
     assign u_core.u_accel.w[p] = '{data: acc_wdata[p], strb: acc_wstrb[p], last: acc_wlast[p]};
