@@ -8,10 +8,12 @@
 
 mod appraise;
 pub mod ar4si;
+#[cfg(feature = "corim")]
 pub mod bundle;
 mod chain;
 mod checks;
 pub mod cmw;
+#[cfg(feature = "corim")]
 pub mod corim;
 pub mod crypto;
 pub mod ear;

@@ -9,8 +9,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::Subcommand;
 use serde::Serialize;
-use shef::sim::{Blank, Card, CardError, CardOptions, Control, Engine, Identity, RtlOptions, ServeOptions};
-use shef::{KeyFolder, Manufacturer, Source, Uri};
+use shef::sim::{Blank, Card, CardError, CardOptions, Control, Engine, Identity, Manufacturer, RtlOptions, ServeOptions};
+use shef::{KeyFolder, Source, Uri};
 use shef_proto::evidence::RootOfTrust;
 use shef_verify::{KernelReference, Policy, ReferenceValues, ShellReference, TrustAnchor};
 

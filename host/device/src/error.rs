@@ -28,11 +28,15 @@ pub enum DeviceError {
         /// The URI.
         uri: String,
     },
-    /// This program was built without the simulated card.
-    #[error("{uri} needs the simulated card, and this program was built without it")]
-    NoSimulator {
+    /// This program was built without what opens such a device.
+    #[error("{uri} needs {what}, and this program was built without it: expected the cargo feature `{feature}`")]
+    NotBuilt {
         /// The URI.
         uri: String,
+        /// What it needs.
+        what: &'static str,
+        /// The cargo feature of crate `shef`, and of the command, that builds it.
+        feature: &'static str,
     },
     /// A register read returned all ones where that is no legal value.
     #[error("device gone: register {offset:#06x} reads all ones")]
@@ -164,7 +168,7 @@ impl DeviceError {
             Self::UnknownUri { .. } => "SHEF-DEV-001",
             Self::MalformedUri { .. } => "SHEF-DEV-002",
             Self::NotInThisVersion { .. } => "SHEF-DEV-003",
-            Self::NoSimulator { .. } => "SHEF-DEV-004",
+            Self::NotBuilt { .. } => "SHEF-DEV-004",
             Self::Gone { .. } => "SHEF-DEV-005",
             Self::CtlRefused { .. } => "SHEF-DEV-006",
             Self::MemoryRange { .. } => "SHEF-DEV-007",
@@ -196,7 +200,11 @@ pub const CODES: &[Code] = &[
         summary: "this program cannot open such a device",
         help: "name one of a form that `shef device list` prints",
     },
-    Code { id: "SHEF-DEV-004", summary: "the program was built without the simulated card", help: "build crate `shef` with feature `sim`" },
+    Code {
+        id: "SHEF-DEV-004",
+        summary: "the program was built without this kind of device",
+        help: "build it with the feature that the message names: `cargo build -p shef-cli --features sim` for the command `shef`, a feature of crate `shef` for a program of your own",
+    },
     Code {
         id: "SHEF-DEV-005",
         summary: "the device left the bus",

@@ -297,6 +297,7 @@ pub enum SdkError {
     #[error(transparent)]
     Image(#[from] shef_proto::image::ImageError),
     /// Reference values cannot be written.
+    #[cfg(feature = "corim")]
     #[error(transparent)]
     Corim(#[from] shef_verify::corim::CorimError),
     /// A released key.
@@ -520,6 +521,7 @@ impl SdkError {
             Self::Mailbox(e) => e.code(),
             Self::Certificate(e) => e.code(),
             Self::Image(e) => e.code(),
+            #[cfg(feature = "corim")]
             Self::Corim(e) => e.code(),
             Self::Release(e) => e.code(),
             Self::Close(e) => e.code(),
@@ -603,6 +605,7 @@ impl SdkError {
         use shef_device::DeviceError as D;
         use shef_proto::channel::{ChannelError as C, status};
         use shef_proto::load::LoadError as L;
+        #[cfg(feature = "tls")]
         use shef_remote::wire::codes;
         use shef_seal::SealError as S;
         use shef_verify::LoadKeyError as K;
@@ -656,22 +659,23 @@ impl SdkError {
             | Self::Seeded { .. }
             | Self::ResultsWait { .. }
             | Self::KeyOpen { .. } => Fault::Input,
+            #[cfg(feature = "corim")]
+            Self::Corim(_) => Fault::Input,
             Self::MessageTooLong { .. }
             | Self::NoRegion { .. }
             | Self::WrongMode { .. }
             | Self::TooLong { .. }
             | Self::KeyFile { .. }
             | Self::KeyFormat { .. }
-            | Self::Corim(_)
             | Self::Stream { .. }
             | Self::Lanes { .. }
             | Self::RingOver { .. }
             | Self::NotSimulated { .. } => Fault::Input,
-            Self::Device(D::UnknownUri { .. } | D::MalformedUri { .. } | D::NotInThisVersion { .. } | D::NoSimulator { .. }) => {
-                Fault::Input
-            }
+            Self::Device(D::UnknownUri { .. } | D::MalformedUri { .. } | D::NotInThisVersion { .. } | D::NotBuilt { .. }) => Fault::Input,
             // Certificates are the user's own; so is the name of an agent's device.
+            #[cfg(feature = "tls")]
             Self::Device(D::Transport { code, .. }) if *code == codes::TLS_FILES => Fault::Input,
+            #[cfg(feature = "tls")]
             Self::Device(D::Remote { code, .. }) if code == codes::NO_DEVICE || code == codes::NOT_ALLOWED => Fault::Input,
             // A project's folder is the user's own.
             Self::Device(D::Simulator { code, .. })

@@ -4,10 +4,10 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 use shef::service::{KeyMaterial, NewKey};
-use shef::sim::{self, Blank, CardOptions, Control, Engine, Project, RtlOptions};
+use shef::sim::{self, Blank, CardOptions, Control, Engine, Manufacturer, Project, RtlOptions};
 use shef::{
-    Challenge, Connected, Expect, Host, Image, IpVendor, KeyFolder, Keyed, Manufacturer, OpenOptions, Release, SdkError, Service, Session,
-    Source, TlsFiles, Uri, Verifier,
+    Challenge, Connected, Expect, Host, Image, IpVendor, KeyFolder, Keyed, OpenOptions, Release, SdkError, Service, Session, Source,
+    TlsFiles, Uri, Verifier,
 };
 use shef_proto::config::Config;
 use shef_proto::evidence::{Layer, RootOfTrust};

@@ -3,7 +3,7 @@
 use shef_proto::cert::{Certificate, NO_END, issue_device_id, issue_root};
 use shef_proto::cose::SigningKey;
 use shef_proto::entropy::Entropy;
-use shef_proto::hpke_suite::{PrivateKey, PublicKey};
+use shef_proto::hpke_suite::{PrivateKey, PublicKey, generate_key_pair};
 use zeroize::Zeroizing;
 
 use crate::{KeyFolder, SdkError};
@@ -27,7 +27,7 @@ impl Manufacturer {
     pub fn open(folder: KeyFolder, name: &str, now: i64, entropy: &mut dyn Entropy) -> Result<Self, SdkError> {
         let _alone = folder.alone()?;
         if !folder.has(CA_KEY) {
-            let secret = scalar(entropy);
+            let (secret, _) = generate_key_pair(entropy);
             let ca = SigningKey::new(&secret);
             folder.store_secret(CA_KEY, &secret.to_bytes()[..])?;
             folder.store_public(CA_CERTIFICATE, &issue_root(&ca, name, now, NO_END))?;
@@ -62,11 +62,6 @@ impl Manufacturer {
     pub fn certify(&self, device_id: &PublicKey, now: i64) -> Vec<u8> {
         issue_device_id(&self.ca, &self.root, device_id, now)
     }
-}
-
-/// A fresh private scalar.
-pub(crate) fn scalar(entropy: &mut dyn Entropy) -> PrivateKey {
-    shef_proto::hpke_suite::generate_key_pair(entropy).0
 }
 
 #[cfg(test)]
