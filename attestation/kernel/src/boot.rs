@@ -18,16 +18,16 @@ use crate::platform::Platform;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BootError {
-    /// The device secret was read before since power-on.
+    /// The device secret was already read since power-on.
     #[error("the device secret was already taken since power-on")]
     UdsLocked,
-    /// The kernel image is not one.
+    /// The kernel image is malformed.
     #[error("not a kernel image: {what}")]
     KernelImage {
         /// What is wrong.
         what: &'static str,
     },
-    /// The certificate in the device is not the one of its DeviceID key.
+    /// The certificate in the device does not match its DeviceID key.
     #[error("the DeviceID certificate is not the one of this device ({what})")]
     DeviceIdCertificate {
         /// What is wrong.
@@ -76,7 +76,7 @@ impl<'a> KernelImage<'a> {
     /// Reads an image.
     ///
     /// # Errors
-    /// Another label, cut, or a version that is too long.
+    /// A wrong label, a truncated image, or a version that is too long.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, BootError> {
         let bad = |what| BootError::KernelImage { what };
         let rest = bytes.strip_prefix(IMAGE_LABEL).ok_or(bad("label"))?;
@@ -94,7 +94,7 @@ impl<'a> KernelImage<'a> {
         Ok(Self { svn: u64::from_be_bytes(*svn), version, code })
     }
 
-    /// SHA-256 of the bytes of an image: what TcbInfo, evidence and reference values name.
+    /// SHA-256 of an image's bytes, as in TcbInfo, evidence and reference values.
     #[must_use]
     pub fn digest(bytes: &[u8]) -> [u8; 32] {
         Sha256::digest(bytes).into()
@@ -108,8 +108,8 @@ fn derive(salt: &[u8], ikm: &[u8], info: &[u8]) -> Zeroizing<[u8; 32]> {
     out
 }
 
-/// The device secret as this kind of device uses it: simulated and debug devices have another, so
-/// that their keys are others too.
+/// The device secret for this kind of device: simulated and debug devices derive a different secret
+/// and therefore different keys.
 fn device_secret(uds: &[u8; 32], kind: RootOfTrust, debug: bool) -> Zeroizing<[u8; 32]> {
     let mut info = b"shef-uds/1".to_vec();
     info.push(u8::from(debug));
@@ -121,8 +121,8 @@ fn device_id_of(secret: &[u8; 32]) -> SigningKey {
     SigningKey::derive(&derive(b"", secret, b"shef-device-id/1")[..])
 }
 
-/// The DeviceID key of a device with this secret. The manufacturer certifies its public key; in the
-/// device only the boot code has it.
+/// The DeviceID key of a device with this secret. The manufacturer certifies its public key. In the
+/// device, only the boot code has the private key.
 #[must_use]
 pub fn device_id_key(uds: &[u8; 32], kind: RootOfTrust, debug: bool) -> SigningKey {
     device_id_of(&device_secret(uds, kind, debug))
@@ -133,7 +133,7 @@ pub fn device_id_key(uds: &[u8; 32], kind: RootOfTrust, debug: bool) -> SigningK
 /// the kernel with what remains.
 ///
 /// # Errors
-/// The secret was taken before, the image is not a kernel, or the certificate is not of this
+/// The secret was already taken, the image is not a kernel, or the certificate is for another
 /// device.
 pub fn boot<P: Platform>(mut platform: P, kernel_image: &[u8]) -> Result<Kernel<P>, BootError> {
     let kind = platform.root_of_trust();

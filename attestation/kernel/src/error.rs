@@ -20,7 +20,7 @@ pub enum KernelError {
     /// Header or chunk of the image is refused.
     #[error(transparent)]
     Image(#[from] ImageError),
-    /// The hardware did not do it.
+    /// A hardware operation failed.
     #[error("platform: {0}")]
     Platform(#[from] PlatformError),
     /// The source of random bytes fails its test.

@@ -21,7 +21,7 @@ use zeroize::{Zeroize, Zeroizing};
 use crate::error::KernelError;
 use crate::platform::{EntropyQuality, Platform, Shell};
 
-/// How often the kernel looks at the Shield's state before it gives up; between two looks it calls
+/// Maximum number of polls of the Shield's state. Between polls the kernel calls
 /// [`Platform::idle`].
 pub const WAITS: u32 = 10_000;
 
@@ -46,7 +46,7 @@ pub(crate) mod regs {
     pub const CLOSED: u32 = 5;
 }
 
-/// What the boot code hands over.
+/// The boot code's hand-over to the kernel.
 pub(crate) struct Identity {
     pub cdi: Zeroizing<[u8; 32]>,
     pub ak: SigningKey,
@@ -60,14 +60,14 @@ pub(crate) struct Identity {
     pub debug_at_boot: DebugState,
 }
 
-/// The KEM key of the last kernel evidence, until an image was loaded with it.
+/// The KEM key of the last kernel evidence, until an image has been loaded with it.
 struct Pending {
     key: PrivateKey,
     evidence_digest: [u8; 32],
     nonce: Vec<u8>,
 }
 
-/// An image on its way in.
+/// An image being loaded.
 enum Load {
     None,
     Header { secret: ImageSecret, len: usize, bytes: Vec<u8> },
@@ -87,7 +87,7 @@ struct Loaded {
     session: Option<Session>,
 }
 
-/// The session of the seed that was handed over last.
+/// The session of the last seed handed over.
 struct Session {
     public: PublicKey,
     seeded: bool,
@@ -123,7 +123,7 @@ impl<P: Platform> Kernel<P> {
         self.platform
     }
 
-    /// Answers one mailbox message. Copies it before it looks at it.
+    /// Answers one mailbox message. Copies it before parsing.
     pub fn handle(&mut self, message: &[u8]) -> Vec<u8> {
         let answer = if message.len() > MAX_MESSAGE {
             let limit = shef_proto::cbor::CborError::Limit { what: "length", limit: MAX_MESSAGE };
@@ -194,7 +194,7 @@ impl<P: Platform> Kernel<P> {
         }
     }
 
-    /// Turning debug on after boot ends everything.
+    /// Enabling debug after boot ends all operation.
     fn check_debug(&mut self) -> Result<(), KernelError> {
         if self.identity.debug_at_boot != DebugState::Enabled && self.platform.debug_state() == DebugState::Enabled {
             self.halted = true;
@@ -384,7 +384,7 @@ impl<P: Platform> Kernel<P> {
         Err(KernelError::Timeout { state: name })
     }
 
-    /// Until the Shield has made its key pair, or has given the seed up or stopped.
+    /// Waits until the Shield has derived its key pair, discarded the seed or stopped.
     fn wait_fresh(&mut self) -> Result<(), KernelError> {
         for _ in 0..WAITS {
             let status = self.shield_status()?;
@@ -400,7 +400,7 @@ impl<P: Platform> Kernel<P> {
         Err(KernelError::Timeout { state: "fresh" })
     }
 
-    /// Byte `i` lies at `offset + i`.
+    /// Byte `i` is at `offset + i`.
     fn read<const N: usize>(&mut self, offset: u32) -> Result<[u8; N], KernelError> {
         let mut out = [0; N];
         for (word, bytes) in out.chunks_exact_mut(4).enumerate() {
@@ -424,8 +424,8 @@ impl<P: Platform> Kernel<P> {
         }
     }
 
-    /// Until the session before is over: CLOSED shows before the last message, and whoever takes
-    /// that moment for the end destroys the message.
+    /// Waits until the previous session has ended. CLOSED appears before the last message, and
+    /// acting on it too early would destroy the message.
     fn wait_ended(&mut self) -> Result<(), KernelError> {
         for _ in 0..WAITS {
             if self.shield_status()? & regs::CHAN_BUSY == 0 {
@@ -436,8 +436,7 @@ impl<P: Platform> Kernel<P> {
         Err(KernelError::Timeout { state: "closed" })
     }
 
-    /// A Shield that has stopped takes no seed before it was wiped, and none at all where a wipe
-    /// does not mend it.
+    /// A stopped Shield gets no seed before it has been wiped, and none at all if it stays stopped.
     fn wipe_stopped(&mut self) -> Result<(), KernelError> {
         if self.shield_status()? & regs::STOPPED == 0 {
             return Ok(());
@@ -511,7 +510,7 @@ impl<P: Platform> Kernel<P> {
         Ok(self.platform.krn_write(regs::CTRL, regs::CTRL_SEED)?)
     }
 
-    /// State and transcript of the Shield, read so that both belong together.
+    /// Reads a consistent pair of the Shield's state and transcript.
     fn shield_state(&mut self) -> Result<Option<ShieldState>, KernelError> {
         for _ in 0..WAITS {
             let before = self.state()?;

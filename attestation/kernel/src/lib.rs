@@ -1,8 +1,9 @@
 //! Boot code and Security Kernel: measure, load, quote.
 //!
-//! [`boot`] is the boot code: it takes the device secret once, derives the DeviceID key, measures
-//! the kernel image, certifies the attestation key and erases what the kernel must not have.
-//! [`Kernel::handle`] is the kernel behind its mailbox. Both see hardware through [`Platform`].
+//! [`boot`] is the boot code: it reads the device secret once, derives the DeviceID key, measures
+//! the kernel image, certifies the attestation key and erases everything that the kernel must not
+//! have. [`Kernel::handle`] is the kernel behind its mailbox. Both access hardware through
+//! [`Platform`].
 #![no_std]
 #![forbid(unsafe_code)]
 extern crate alloc;

@@ -1,9 +1,9 @@
 //! The sealed-memory format: chunks, versions, tags.
 //!
 //! The format is in `docs/reference/sealed-memory.md`. A [`Sealer`] fills an `input` region and
-//! cannot seal a chunk twice in an epoch; an [`Opener`] opens an `output` region and wants a
-//! statement of the same session for it. [`ChunkCipher`] and [`NodeCipher`] are the bare format,
-//! for a Shield.
+//! cannot seal a chunk twice in an epoch. An [`Opener`] opens an `output` region and requires a
+//! statement of the same session. [`ChunkCipher`] and [`NodeCipher`] are the bare format, for a
+//! Shield.
 #![cfg_attr(not(feature = "parallel"), no_std)]
 extern crate alloc;
 

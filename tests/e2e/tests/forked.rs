@@ -5,8 +5,8 @@
 
 use shef::sim::Engine;
 use shef::{Fault, SdkError};
-use shef_cli::demo::attacks::buffers;
-use shef_cli::demo::world::{Cards, Plan, World};
+use shef_demo::attacks::buffers;
+use shef_demo::world::{Cards, Plan, World};
 use shef_seal::OpenPolicy;
 
 /// The only test of its program: the copy has one thread, and others would hold locks that nobody

@@ -6,7 +6,7 @@
 use std::io::Read;
 use std::path::Path;
 
-use crate::error::CliError;
+use shef_console::CliError;
 
 /// Pixels in a row.
 pub const PIXELS: usize = 64;

@@ -1,10 +1,14 @@
-//! `shef demo`: the whole line on real digits, then every attack.
+//! The demo, `shef demo`: the whole line on real digits with a simulated card, then every attack.
+//!
+//! Parties, accelerator and attacks are public, so that tests are made of them.
 
 pub mod attacks;
 mod bench;
 pub mod data;
 mod keep;
 pub mod knn;
+mod local;
+mod process;
 pub mod reference;
 pub mod remote;
 pub mod report;
@@ -20,24 +24,23 @@ use shef_proto::channel::Counter;
 use shef_regs::ctl;
 use shef_seal::OpenPolicy;
 
-use crate::error::CliError;
-use crate::exit::Exit;
-use crate::hex;
-use crate::interrupt;
-use crate::output::{Output, Spinner};
-use crate::service::{Local, ServiceArgs};
-use crate::tls::TlsArgs;
 use attacks::{ATTACKS, Attack, Lab};
 use data::Dataset;
 use keep::Keep;
+use local::Local;
 use remote::Remote;
 use report::{AttackResult, Cycles, Digits, Report, Sealed, Step};
+use shef_console::CliError;
+use shef_console::Exit;
+use shef_console::hex;
+use shef_console::interrupt;
+use shef_console::output::{Output, Spinner};
+use shef_console::service::ServiceArgs;
+use shef_console::tls::TlsArgs;
 use world::{Bench, Cards, Plan, World};
 
-pub(crate) use world::card as card_error;
-
 /// The digits that come with the program.
-const DIGITS: &[u8] = include_bytes!("../../../../tests/data/digits.csv.gz");
+const DIGITS: &[u8] = include_bytes!("../../../tests/data/digits.csv.gz");
 /// Labels of them that a 3-nearest-neighbour classifier gets right.
 const DIGITS_RIGHT: usize = 766;
 /// Training rows where nothing else is said.

@@ -1,6 +1,6 @@
 //! k-nearest-neighbour on the CPU, the plain way: what the accelerator's results are compared with.
 
-use super::data::{Dataset, PIXELS};
+use crate::data::{Dataset, PIXELS};
 
 /// Neighbours that vote.
 pub const K: usize = 3;

@@ -6,8 +6,8 @@ use std::process::Command;
 
 use shef::{TlsFiles, Uri};
 
-use crate::error::CliError;
 use crate::process::{Guard, port, program, run, start};
+use shef_console::CliError;
 
 /// A card and an agent beside it, which end with this value.
 pub struct Remote {

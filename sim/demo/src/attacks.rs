@@ -14,11 +14,11 @@ use shef_proto::load::first_epochs;
 use shef_regs::ctl;
 use shef_seal::OpenPolicy;
 
-use super::data::Dataset;
-use super::knn::{self, Buffers};
-use super::reference;
-use super::world::{Bench, World};
-use crate::error::CliError;
+use crate::data::Dataset;
+use crate::knn::{self, Buffers};
+use crate::reference;
+use crate::world::{Bench, World};
+use shef_console::CliError;
 
 /// What became of an attack.
 pub struct Outcome {

@@ -15,9 +15,9 @@ use shef_proto::image::{Container, Description};
 use shef_proto::load::first_epochs;
 use shef_verify::{KernelReference, Policy, ReferenceValues, ShellReference, TrustAnchor};
 
-use crate::error::CliError;
+use shef_console::CliError;
 
-pub use super::bench::Bench;
+pub use crate::bench::Bench;
 
 /// Name of the data owner as a tenant.
 pub const OWNER: &str = "data-owner";
@@ -76,7 +76,7 @@ impl Entrusted {
     ) -> Result<Self, SdkError> {
         let mut random = [0; 8];
         entropy.fill(&mut random);
-        let entrusted = Self { service: service.clone(), id: format!("demo-{}", crate::hex::encode(&random)) };
+        let entrusted = Self { service: service.clone(), id: format!("demo-{}", shef_console::hex::encode(&random)) };
         let id = &entrusted.id;
         for anchor in verifier.anchors() {
             let name = format!("{id}-{}", anchor.name());

@@ -4,8 +4,8 @@ use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-use crate::error::CliError;
-use crate::interrupt;
+use shef_console::CliError;
+use shef_console::interrupt;
 
 /// A process that ends with this value.
 pub struct Guard(Child);

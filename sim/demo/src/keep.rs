@@ -8,10 +8,10 @@ use serde_json::json;
 use shef::{Host, Image, Keyed, Leg, Record, Service, Session};
 use shef_proto::config::{Region, TAG_LEN};
 
-use super::report::Report;
-use super::world::World;
-use crate::error::CliError;
-use crate::hex;
+use crate::report::Report;
+use crate::world::World;
+use shef_console::CliError;
+use shef_console::hex;
 
 const README: &str = "Everything that crossed a boundary in one run of `shef demo`.
 

@@ -6,8 +6,8 @@ use std::ops::Range;
 
 use shef::sim::{self, Control};
 
-use super::world::card;
-use crate::error::CliError;
+use crate::world::card;
+use shef_console::CliError;
 
 /// Observation and faults of one card.
 pub enum Bench {

@@ -9,6 +9,12 @@ use crate::output::Output;
 /// All codes of the program, in groups of one crate each.
 pub fn groups() -> Vec<(&'static str, Vec<&'static Code>)> {
     let mut groups = shef::codes();
+    // A library without simulator is not made of these, and cards and `shef shield` give them too.
+    for (part, codes) in [("Security Kernel", shef_kernel::CODES), ("generators", shef_gen::CODES)] {
+        if groups.iter().all(|(known, _)| *known != part) {
+            groups.push((part, codes.iter().collect()));
+        }
+    }
     groups.push(("command shef", crate::error::CODES.iter().collect()));
     groups
 }

@@ -2,8 +2,8 @@
 
 use shef::{InputBuffer, OutputBuffer};
 
-use super::data::{Dataset, PIXELS};
-use super::reference::{Answer, RECORD};
+use crate::data::{Dataset, PIXELS};
+use crate::reference::{Answer, RECORD};
 
 /// Registers of the accelerator.
 pub mod reg {
