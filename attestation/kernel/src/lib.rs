@@ -12,6 +12,8 @@ mod boot;
 mod error;
 mod kernel;
 mod platform;
+#[expect(dead_code, reason = "the map is whole, the kernel uses a part of it")]
+mod regs;
 
 pub use boot::{BootError, KernelImage, boot, device_id_key};
 pub use error::{CODES, KernelError};

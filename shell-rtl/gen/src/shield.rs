@@ -564,7 +564,7 @@ pub fn systemverilog(config: &Config, synthesis: Synthesis) -> String {
     let width = |what: &str| if config.has_memory() { format!("N_{what}-1") } else { "0".to_owned() };
     let _ = write!(
         s,
-        "// Configuration of the Shield, generated from shield.toml by `shef-gen shield generate`; do not edit.\n\
+        "// Configuration of the Shield, generated from shield.toml by `shef shield generate`; do not edit.\n\
          `default_nettype none\n\
          // A package offers more than one design uses.\n\
          /* verilator lint_off UNUSEDPARAM */\n\
@@ -640,7 +640,7 @@ fn hex64(n: u64) -> String {
 /// Constants for host programs: region numbers, addresses and sizes, the configuration's CBOR and
 /// digest.
 pub fn rust(config: &Config) -> String {
-    let mut s = String::from("// Constants of the Shield, generated from shield.toml by `shef-gen shield generate`; do not edit.\n\n");
+    let mut s = String::from("// Constants of the Shield, generated from shield.toml by `shef shield generate`; do not edit.\n\n");
     let bytes = |b: &[u8]| -> String {
         b.chunks(16).map(|row| format!("    {},\n", row.iter().map(|x| format!("0x{x:02x}")).collect::<Vec<_>>().join(", "))).collect()
     };
