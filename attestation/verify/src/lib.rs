@@ -17,6 +17,7 @@ pub mod cmw;
 pub mod corim;
 pub mod crypto;
 pub mod ear;
+mod files;
 mod json;
 pub mod jwt;
 mod policy;
@@ -29,7 +30,8 @@ pub use appraise::{Appraisal, Given, Outcome, Request, Verdict, appraise, apprai
 pub use ar4si::{Status, TrustVector};
 pub use chain::{ChainCache, ChainKey, MemoryChainCache, TrustAnchors, VerifiedChain};
 pub use checks::{Check, CheckId, Text};
-pub use policy::{AppraisalPolicy, Policy, PolicyError, policy_id};
+pub use files::{PolicyError, policy_id};
+pub use policy::{AppraisalPolicy, Policy};
 pub use reference::{ImageReference, KernelReference, ReferenceValues, ShellReference, TrustAnchor};
 pub use rego::{Rego, RegoError};
 pub use revocation::Revocations;

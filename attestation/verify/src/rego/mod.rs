@@ -16,7 +16,7 @@ use std::time::Duration;
 use serde::Serialize;
 use shef_proto::evidence::Claims;
 
-use crate::policy::{PolicyError, policy_id};
+use crate::files::{PolicyError, policy_id};
 #[cfg(feature = "rego")]
 use look::look_over;
 #[cfg(feature = "rego")]
