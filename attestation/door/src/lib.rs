@@ -1,9 +1,11 @@
-//! Admission of TLS handshakes. The agent and the verifier service keep unauthenticated connections
-//! in a separate pool from authenticated ones.
+//! Admission of TLS connections. The agent and the verifier service each have a [CA](ca) of their
+//! own, and keep unauthenticated connections in a separate pool from authenticated ones.
 //!
 //! A connection occupies a slot in the pool until it is authenticated. A full pool never rejects a
 //! new connection: it evicts the oldest one that has sent nothing yet, from the address with the
 //! most slots. Addresses from which a client was authenticated before have their own pool.
+
+pub mod ca;
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv6Addr};

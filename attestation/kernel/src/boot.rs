@@ -14,36 +14,29 @@ use zeroize::Zeroizing;
 use crate::kernel::{Identity, Kernel};
 use crate::platform::Platform;
 
-/// Why the boot code stopped.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum BootError {
-    /// The device secret was already read since power-on.
-    #[error("the device secret was already taken since power-on")]
-    UdsLocked,
-    /// The kernel image is malformed.
-    #[error("not a kernel image: {what}")]
-    KernelImage {
-        /// What is wrong.
-        what: &'static str,
-    },
-    /// The certificate in the device does not match its DeviceID key.
-    #[error("the DeviceID certificate is not the one of this device ({what})")]
-    DeviceIdCertificate {
-        /// What is wrong.
-        what: &'static str,
-    },
-}
-
-impl BootError {
-    /// Stable code.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::UdsLocked => "SHEF-KRN-001",
-            Self::KernelImage { .. } => "SHEF-KRN-002",
-            Self::DeviceIdCertificate { .. } => "SHEF-KRN-003",
-        }
+shef_proto::coded! {
+    /// Why the boot code stopped.
+    #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+    #[non_exhaustive]
+    pub enum BootError {
+        /// The device secret was already read since power-on.
+        #[error("the device secret was already taken since power-on")]
+        UdsLocked = "SHEF-KRN-001": "device secret already taken",
+            "The boot code reads the device secret once per power-on, then it is locked. Power-cycle the card.",
+        /// The kernel image is malformed.
+        #[error("not a kernel image: {what}")]
+        KernelImage {
+            /// What is wrong.
+            what: &'static str,
+        } = "SHEF-KRN-002": "not a kernel image", "The bytes given to the boot code are not a Security Kernel image.",
+        /// The certificate in the device does not match its DeviceID key.
+        #[error("the DeviceID certificate is not the one of this device ({what})")]
+        DeviceIdCertificate {
+            /// What is wrong.
+            what: &'static str,
+        } = "SHEF-KRN-003": "DeviceID certificate does not belong to this device",
+            "The certificate in the device is not of the DeviceID key that its secret gives. A device in debug mode has another key, and \
+             needs the certificate of a debug CA.",
     }
 }
 

@@ -12,8 +12,17 @@ mod boot;
 mod error;
 mod kernel;
 mod platform;
+#[expect(dead_code, reason = "the map is whole, the kernel uses a part of it")]
+mod regs;
 
 pub use boot::{BootError, KernelImage, boot, device_id_key};
-pub use error::{CODES, KernelError};
+pub use error::KernelError;
 pub use kernel::{Kernel, WAITS};
 pub use platform::{EntropyQuality, Platform, PlatformError, Shell};
+
+use shef_proto::code::{Code, count, join};
+
+const PARTS: &[&[Code]] = &[BootError::CODES, KernelError::CODES];
+
+/// All codes of this crate.
+pub const CODES: &[Code] = &join::<{ count(PARTS) }>(PARTS);

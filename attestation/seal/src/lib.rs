@@ -20,9 +20,12 @@ mod sealer;
 #[cfg(feature = "parallel")]
 pub use chunks::processors;
 pub use cipher::{ChunkCipher, ChunkTag, NODE_LEN, NodeCipher, chunk_iv, node_iv};
-pub use error::{CODES, SealError};
+pub use error::SealError;
 pub use opener::{OpenPolicy, Opened, Opener};
 pub use plain::Plain;
 #[cfg(feature = "parallel")]
 pub use process::Process;
 pub use sealer::{Portion, SealedRun, Sealer, Spent};
+
+/// All codes of this crate.
+pub const CODES: &[shef_proto::code::Code] = SealError::CODES;

@@ -72,7 +72,7 @@ mod tests {
         }
         let mut status = 0;
         // SAFETY: the number is that of the copy, and the status lives over the call.
-        assert_eq!(unsafe { libc::waitpid(copy, &mut status, 0) }, copy);
+        assert_eq!(unsafe { libc::waitpid(copy, &raw mut status, 0) }, copy);
         assert!(libc::WIFEXITED(status));
         libc::WEXITSTATUS(status)
     }

@@ -16,8 +16,8 @@ use tokio_rustls::server::TlsStream;
 use crate::config::Times;
 use crate::identity::Identity;
 use crate::outbox::{Frames, Outbox};
-use crate::server::{Phase, Shared};
 use crate::slot::{Attempt, Refusal, Slot, no_device};
+use crate::state::{Phase, Shared};
 
 /// How often an owner is told that the card works.
 const TICK: Duration = Duration::from_secs(1);

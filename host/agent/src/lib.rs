@@ -17,8 +17,10 @@ mod open;
 mod outbox;
 mod server;
 mod slot;
+mod state;
 
 pub use config::Config;
 pub use error::AgentError;
 pub use open::{Opener, open};
-pub use server::{Agent, Running};
+pub use server::Agent;
+pub use state::Running;

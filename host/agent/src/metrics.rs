@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
-use crate::server::{Phase, Running, Shared};
+use crate::state::{Phase, Running, Shared};
 
 /// Time for a request and its answer.
 const LIMIT: Duration = Duration::from_secs(5);

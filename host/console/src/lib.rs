@@ -3,6 +3,7 @@
 //!
 //! Every command computes a serialisable value; module [`output`] prints it as text or JSON.
 
+pub mod codes;
 pub mod error;
 pub mod exit;
 pub mod explain;

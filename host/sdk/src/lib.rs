@@ -72,7 +72,7 @@ mod worker;
 
 pub use buffer::{InputBuffer, OutputBuffer, UnprotectedBuffer, Untrusted};
 pub use entropy::{Source, SystemEntropy};
-pub use error::{CODES, Fault, Ran, SdkError};
+pub use error::{Fault, Ran, SdkError};
 pub use host::{Adversary, Honest, Host, Leg, LoadHint, Record};
 pub use kernel::LoadedImage;
 pub use keys::KeyFolder;
@@ -97,6 +97,9 @@ pub use vendor::{Image, IpVendor, Release};
 pub use verifier::{Appraised, Challenge, Expect, Verifier};
 pub use wait::{Cancel, Patience, WaitWatch, Waited};
 pub use worker::{End, Pending, Worker};
+
+/// All codes of this crate.
+pub const CODES: &[shef_proto::code::Code] = SdkError::CODES;
 
 /// All codes that this library and what it is made of can give, in groups.
 pub fn codes() -> Vec<(&'static str, Vec<&'static Code>)> {

@@ -34,24 +34,29 @@ fn registers(root: &Path, out: &mut Vec<Generated>) -> Result<(), String> {
         ("shell-rtl/rtl/pkg/shef_regs_pkg.sv", shield.to_systemverilog(SHIELD, "shef_regs_pkg")),
         ("shell-rtl/rtl/dma/shef_dma_regs_pkg.sv", dma.to_systemverilog(DMA, "shef_dma_regs_pkg")),
     ];
+    let kernel = shield.to_rust_of("krn");
     let all = shield.and(dma);
-    let pages = [("host/regs/src/lib.rs", all.to_rust()), ("docs/reference/registers.md", all.to_markdown())];
+    let pages = [
+        ("attestation/kernel/src/regs.rs", kernel),
+        ("host/regs/src/lib.rs", all.to_rust()),
+        ("docs/reference/registers.md", all.to_markdown()),
+    ];
     for (path, content) in packages.into_iter().chain(pages) {
         out.push(Generated { path: path.into(), content });
     }
     Ok(())
 }
 
-/// One `shield.toml` and one generated package for each accelerator.
+/// One generated package beside the `shield.toml` of each accelerator and of the core's tests.
 fn shields(root: &Path, out: &mut Vec<Generated>) -> Result<(), String> {
     const ACCELERATORS: &str = "shell-rtl/accel";
     let mut folders: Vec<_> = std::fs::read_dir(root.join(ACCELERATORS))
         .map_err(|e| format!("{ACCELERATORS}: {e}"))?
-        .filter_map(|entry| entry.ok().map(|e| e.file_name()))
+        .filter_map(|entry| entry.ok().map(|e| Path::new(ACCELERATORS).join(e.file_name())))
         .collect();
+    folders.push("sim/rtl/tests/core".into());
     folders.sort();
     for folder in folders {
-        let folder = Path::new(ACCELERATORS).join(folder);
         let source = folder.join("shield.toml");
         if root.join(&source).is_file() {
             let name = source.display().to_string();

@@ -15,11 +15,14 @@ mod owner;
 pub mod throughput;
 mod traffic;
 
-pub use bench::{Bench, BenchError, CODES, ModelBench, RtlBench, Watched, design};
+pub use bench::{Bench, BenchError, ModelBench, RtlBench, Watched, design};
 pub use campaign::{Report, campaign, random_config};
 pub use oracle::Oracle;
 pub use owner::Owner;
 pub use traffic::{Op, Outcome, Phase, Reference, SealedChunk, Traffic};
+
+/// All codes of this crate.
+pub const CODES: &[shef_proto::code::Code] = BenchError::CODES;
 
 /// Result with this crate's error.
 pub type Result<T> = std::result::Result<T, BenchError>;

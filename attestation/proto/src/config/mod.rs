@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 
 use sha2::{Digest, Sha256};
 
-pub use error::{CODES, ConfigError, Field};
+pub use error::{ConfigError, Field};
 pub use region::{Mode, OnFault, Region, Set};
 
 use crate::hpke_suite::SUITE;

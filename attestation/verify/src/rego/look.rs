@@ -2,7 +2,7 @@
 
 use super::MAX_BYTES;
 use super::program::{may_call, refusal};
-use crate::policy::PolicyError;
+use crate::files::PolicyError;
 
 /// Most that the parser may have to read, as [`reading`] counts it: some tenths of a second.
 const READING: u64 = 1 << 20;

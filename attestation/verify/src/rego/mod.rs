@@ -16,7 +16,7 @@ use std::time::Duration;
 use serde::Serialize;
 use shef_proto::evidence::Claims;
 
-use crate::policy::{PolicyError, policy_id};
+use crate::files::{PolicyError, policy_id};
 #[cfg(feature = "rego")]
 use look::look_over;
 #[cfg(feature = "rego")]
@@ -43,51 +43,46 @@ impl fmt::Debug for Rego {
     }
 }
 
-/// Why a policy gave no answer. The appraisal denies: it could not be decided.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum RegoError {
-    /// It failed by itself, or its answer is no truth value.
-    #[error("{text}")]
-    Failed {
-        /// What and where.
-        text: String,
-    },
-    /// It took too long.
-    #[error("it took longer than {} ms", MAX_TIME.as_millis())]
-    Time,
-    /// Its process passed a limit, and ended.
-    #[error("its process passed a limit and ended: {text}")]
-    Ended {
-        /// The limits, and what ended it.
-        text: String,
-    },
-    /// It passed its limits too often.
-    #[error("it passed its limits {times} times in a row: it is not run again for {seconds} s")]
-    Refused {
-        /// How often.
-        times: u32,
-        /// For how long.
-        seconds: u64,
-    },
-    /// There is nothing to run it in.
-    #[error("policies in Rego are not run: {text}")]
-    Unavailable {
-        /// Why.
-        text: String,
-    },
-}
-
-impl RegoError {
-    /// Stable code.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Failed { .. } => "SHEF-ATT-048",
-            Self::Time | Self::Ended { .. } => "SHEF-ATT-055",
-            Self::Refused { .. } => "SHEF-ATT-056",
-            Self::Unavailable { .. } => "SHEF-ATT-057",
-        }
+shef_proto::coded! {
+    /// Why a policy gave no answer. The appraisal denies: it could not be decided.
+    #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+    #[non_exhaustive]
+    pub enum RegoError {
+        /// It failed by itself, or its answer is no truth value.
+        #[error("{text}")]
+        Failed {
+            /// What and where.
+            text: String,
+        } = "SHEF-ATT-048",
+        /// It took too long.
+        #[error("it took longer than {} ms", MAX_TIME.as_millis())]
+        Time = "SHEF-ATT-055": "Rego policy passed a limit",
+            "One evaluation may take 64 MiB of memory and one second. The policy was ended and the evidence denied. Look for products of \
+             lists and for texts or numbers that grow.",
+        /// Its process passed a limit, and ended.
+        #[error("its process passed a limit and ended: {text}")]
+        Ended {
+            /// The limits, and what ended it.
+            text: String,
+        } = "SHEF-ATT-055",
+        /// It passed its limits too often.
+        #[error("it passed its limits {times} times in a row: it is not run again for {seconds} s")]
+        Refused {
+            /// How often.
+            times: u32,
+            /// For how long.
+            seconds: u64,
+        } = "SHEF-ATT-056": "Rego policy is not run for a while",
+            "It passed its limits several times in a row (SHEF-ATT-055). The text says for how long; a policy with another text is run at \
+             once.",
+        /// There is nothing to run it in.
+        #[error("policies in Rego are not run: {text}")]
+        Unavailable {
+            /// Why.
+            text: String,
+        } = "SHEF-ATT-057": "Rego policies are not run here",
+            "The process in which policies run did not start, or the caller of the library gave none. The text says why; the evidence was \
+             denied.",
     }
 }
 
