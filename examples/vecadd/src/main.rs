@@ -17,9 +17,7 @@ use shef::proto::load::first_epochs;
 use shef::seal::OpenPolicy;
 use shef::sim::{self, Blank, CardOptions, Engine, Manufacturer, Project, RtlOptions};
 use shef::verify::{ImageReference, KernelReference, Policy, ReferenceValues, ShellReference, TrustAnchor};
-use shef::{
-    Batch, Expect, Host, Image, IpVendor, Job, KeyFolder, Keyed, Lane, SdkError, Session, SystemEntropy, Uri, Verifier,
-};
+use shef::{Batch, Expect, Host, Image, IpVendor, Job, KeyFolder, Keyed, Lane, SdkError, Session, SystemEntropy, Uri, Verifier};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
