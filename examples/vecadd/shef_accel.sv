@@ -125,7 +125,8 @@ module shef_accel
   assign irq_o = done_q;
 
   // ---- run ----
-  typedef enum logic [2:0] {IDLE, READ_A, READ_B, WRITE_SUMS, READ_SUMS, WRITE_RESULT, WRITE_PROGRESS} step_e;
+  typedef enum logic [2:0] {IDLE, READ_A, READ_B, WRITE_SUMS, READ_SUMS, WRITE_RESULT,
+      WRITE_PROGRESS} step_e;
   step_e step_q;
   logic [31:0] block_q;
   logic asked_q;                      // the step's AR or AW is taken
@@ -152,7 +153,8 @@ module shef_accel
     endcase
   end
   wire [63:0] addr = {32'd0, base} + (single ? 64'd0 : {23'd0, block_q, 9'd0});
-  wire axi_ax_t ask = '{id: '0, addr: addr, len: single ? 8'd0 : 8'(BEATS - 1), size: AXI_SIZE_64, burst: AXI_BURST_INCR};
+  wire axi_ax_t ask = '{id: '0, addr: addr, len: single ? 8'd0
+      : 8'(BEATS - 1), size: AXI_SIZE_64, burst: AXI_BURST_INCR};
   assign acc_ar_o = ask;
   assign acc_aw_o = ask;
   assign acc_ar_valid_o = reading && !asked_q;

@@ -23,12 +23,16 @@ module acc_gate
     input wire         r_valid_i,
     input wire         r_last_i
 );
-  logic own_aw_ready, own_w_ready, own_ar_ready, aw_valid, w_valid, ar_valid, b_ready, r_ready, idle;
+  logic own_aw_ready, own_w_ready, own_ar_ready, aw_valid, w_valid, ar_valid, b_ready, r_ready,
+      idle;
   axi_w_t w;
   shef_acc_gate dut (
-      .clk_i, .rst_ni, .run_i, .aw_len_i, .aw_valid_i, .aw_ready_o(own_aw_ready), .w_i, .w_valid_i, .w_ready_o(own_w_ready), .b_ready_i,
-      .ar_valid_i, .ar_ready_o(own_ar_ready), .r_ready_i, .aw_valid_o(aw_valid), .aw_ready_i, .w_o(w), .w_valid_o(w_valid), .w_ready_i,
-      .b_valid_i, .b_ready_o(b_ready), .ar_valid_o(ar_valid), .ar_ready_i, .r_valid_i, .r_last_i, .r_ready_o(r_ready), .idle_o(idle)
+      .clk_i, .rst_ni, .run_i, .aw_len_i, .aw_valid_i, .aw_ready_o(own_aw_ready), .w_i, .w_valid_i,
+      .w_ready_o(own_w_ready), .b_ready_i,
+      .ar_valid_i, .ar_ready_o(own_ar_ready), .r_ready_i, .aw_valid_o(aw_valid), .aw_ready_i,
+      .w_o(w), .w_valid_o(w_valid), .w_ready_i,
+      .b_valid_i, .b_ready_o(b_ready), .ar_valid_o(ar_valid), .ar_ready_i, .r_valid_i, .r_last_i,
+      .r_ready_o(r_ready), .idle_o(idle)
   );
 
   logic init = 1'b0;
@@ -46,7 +50,8 @@ module acc_gate
       writes <= '0;
       reads <= '0;
     end else begin
-      owed <= owed + ((aw_valid && aw_ready_i) ? {9'd0, aw_len_i} + 17'd1 : 17'd0) - 17'(w_valid && w_ready_i);
+      owed <= owed + ((aw_valid && aw_ready_i) ? {9'd0, aw_len_i} + 17'd1 : 17'd0) -
+          17'(w_valid && w_ready_i);
       writes <= writes + 11'(aw_valid && aw_ready_i) - 11'(b_valid_i && b_ready);
       reads <= reads + 11'(ar_valid && ar_ready_i) - 11'(r_valid_i && r_ready && r_last_i);
     end
@@ -61,13 +66,15 @@ module acc_gate
       if (aw_valid && aw_ready_i) assert (own_aw_ready);
       if (ar_valid && ar_ready_i) assert (own_ar_ready);
       if (!run_i) begin
-        assert (!aw_valid && !ar_valid && b_ready && r_ready && !own_w_ready && !own_aw_ready && !own_ar_ready);
+        assert (!aw_valid && !ar_valid && b_ready && r_ready && !own_w_ready && !own_aw_ready &&
+            !own_ar_ready);
         assert (w_valid == (owed != '0) && w.strb == '0 && w.data == '0);
       end
       if (run_i && w_valid_i && owed != '0) assert (w_valid);
       assert (idle == (owed == '0 && writes == '0 && reads == '0));
       // what the proof rests on
-      assert (owed <= 17'h8100 && dut.beats_q == owed[15:0] && dut.writes_q == {5'd0, writes} && dut.reads_q == {5'd0, reads});
+      assert (owed <= 17'h8100 && dut.beats_q == owed[15:0] && dut.writes_q == {5'd0, writes} &&
+          dut.reads_q == {5'd0, reads});
       assert (writes <= 11'd1001 && reads <= 11'd1001);
     end
     cover (init && rst_ni && !run_i && w_valid && owed == 17'd3 && w_valid_i);

@@ -50,7 +50,8 @@ module axi_address
   logic ok;
   assign first = {4'd0, ax_i.addr[11:0]} & ~((16'd1 << ax_i.size) - 16'd1);
   assign bytes = ({8'd0, ax_i.len} + 16'd1) << ax_i.size;
-  assign ok = !valid_i || !rst_ni || (ax_i.burst == AXI_BURST_INCR && ax_i.size <= AXI_SIZE_64 && first + bytes <= 16'd4096);
+  assign ok = !valid_i || !rst_ni ||
+      (ax_i.burst == AXI_BURST_INCR && ax_i.size <= AXI_SIZE_64 && first + bytes <= 16'd4096);
   if (Assume) begin : g_assume
     always_comb assume (ok);
   end else begin : g_assert

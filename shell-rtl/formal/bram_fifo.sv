@@ -15,7 +15,8 @@ module bram_fifo (
       .clk_i, .rst_ni, .clr_i, .zero_addr_i(2'd0), .in_valid_i, .in_ready_o(in_ready), .in_data_i,
       .out_valid_o(out_valid), .out_ready_i, .out_data_o(out_data), .count_o(count)
   );
-  axi_channel #(.W(8)) i_out (.clk_i, .rst_ni(rst_ni && !clr_i), .valid_i(out_valid), .ready_i(out_ready_i), .data_i(out_data), .break_i(1'b0));
+  axi_channel #(.W(8)) i_out (.clk_i, .rst_ni(rst_ni && !clr_i), .valid_i(out_valid),
+      .ready_i(out_ready_i), .data_i(out_data), .break_i(1'b0));
 
   logic [3:0] at;                  // symbolic, holds itself
   logic [3:0] pushed, loaded, popped;
@@ -51,7 +52,8 @@ module bram_fifo (
       assert (count == held && in_ready == (in_ram != 4'd4));
       assert (dut.count_q == in_ram[2:0] && dut.wp_q == pushed[1:0] && dut.rp_q == loaded[1:0]);
       assert (dut.out_valid_q == (loaded != popped));
-      if (seen) assert (((at == popped && loaded != popped) ? dut.out_q : dut.mem_q[at[1:0]]) == word);
+      if (seen) assert (((at == popped && loaded != popped) ? dut.out_q : dut.mem_q[at[1:0]]) ==
+          word);
       if (seen && at == popped && out_valid) assert (out_data == word);
     end
     cover (init && rst_ni && !clr_i && held == 4'd5 && popped != '0);

@@ -30,12 +30,14 @@ module cache_beats
   shef_cache_beats #(.Depth(4)) dut (
       .clk_i, .rst_ni, .hold_i(hold_i || clr_i), .clr_i, .zero_addr_i(zero), .aw_fire_i, .aw_len_i,
       .w_data_i({511'd0, w_bit_i}), .w_strb_i({64{!w_part_i}}), .w_valid_i, .w_ready_o(w_ready),
-      .free_o(free), .promise_i, .promise_n_i, .pop_i, .valid_o(valid), .data_o(data), .strb_o(strb), .whole_o(whole)
+      .free_o(free), .promise_i, .promise_n_i, .pop_i, .valid_o(valid), .data_o(data),
+      .strb_o(strb), .whole_o(whole)
   );
 
   logic init = 1'b0;
   logic [15:0] owed;              // beats of accepted bursts that did not come
-  logic [2:0] here, promised;     // beats that came and are not gone, and of them those that are spoken for
+  // beats that came and are not gone, and of them those that are spoken for
+  logic [2:0] here, promised;
   logic [1:0] place, at;          // a place of the memory, holds itself
   logic kept, kept_bit, kept_part, swept, was_clr;
   logic [2:0] parts;
@@ -84,7 +86,8 @@ module cache_beats
 
   always_comb begin
     parts = '0;
-    for (int i = 0; i < 4; i++) if (3'(i) < here && dut.part_q[dut.rp_q+2'(i)]) parts = parts + 1'b1;
+    for (int i = 0; i < 4; i++)
+      if (3'(i) < here && dut.part_q[dut.rp_q+2'(i)]) parts = parts + 1'b1;
     if (init && rst_ni) begin
       // nothing that is not owed, nothing that has no place
       if (took) assert (owed != '0 && here != 3'd4 && !hold_i && !clr_i);
@@ -96,13 +99,16 @@ module cache_beats
       assert (dut.parts_q == parts && whole == (parts == '0));
       assert (dut.wp_q == at && 2'(dut.rp_q + here[1:0]) == dut.wp_q);
       // nothing owed and nothing here: every counter is zero
-      if (owed == '0 && here == '0) assert (dut.owed_q == '0 && dut.count_q == '0 && dut.free_q == '0 && dut.parts_q == '0);
+      if (owed == '0 && here == '0)
+        assert (dut.owed_q == '0 && dut.count_q == '0 && dut.free_q == '0 && dut.parts_q == '0);
       // in order, as it came
       if (kept && dut.rp_q == place && valid) assert (data[0] == kept_bit && strb[0] == !kept_part);
-      if (kept) assert (dut.data_mem_q[place][0] == kept_bit && dut.strb_mem_q[place][0] == !kept_part && dut.part_q[place] == kept_part);
+      if (kept) assert (dut.data_mem_q[place][0] == kept_bit &&
+          dut.strb_mem_q[place][0] == !kept_part && dut.part_q[place] == kept_part);
       // a sweep leaves nothing
       if (clr_i && swept) assert (dut.data_mem_q[place] == '0 && dut.strb_mem_q[place] == '0);
-      if (clr_i && zero > place) assert (dut.data_mem_q[place] == '0 && dut.strb_mem_q[place] == '0);
+      if (clr_i && zero > place)
+        assert (dut.data_mem_q[place] == '0 && dut.strb_mem_q[place] == '0);
     end
     cover (init && rst_ni && here == 3'd4 && w_valid_i && owed != '0);
     cover (init && rst_ni && w_valid_i && owed == '0 && here != '0);

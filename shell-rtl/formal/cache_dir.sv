@@ -32,10 +32,14 @@ module cache_dir
   chunk_idx_t out_chunk, walk_chunk;
   logic out_set;
   shef_cache_dir #(.Sets(2)) dut (
-      .clk_i, .rst_ni, .clr_i, .clr_done_o(clr_done), .ask_valid_i, .ask_ready_o(ask_ready), .ask_region_i, .ask_chunk_i, .ask_skip_i,
-      .ask_write_i, .out_valid_o(out_valid), .out_ready_i, .out_hit_o(out_hit), .out_can_o(out_can), .out_line_o(out_line),
-      .out_evict_o(out_evict), .out_region_o(out_region), .out_chunk_o(out_chunk), .out_set_o(out_set), .busy_i, .walk_i, .walk_drop_i,
-      .walk_done_o(walk_done), .walk_valid_o(walk_valid), .walk_ready_i, .walk_line_o(walk_line), .walk_region_o(walk_region),
+      .clk_i, .rst_ni, .clr_i, .clr_done_o(clr_done), .ask_valid_i, .ask_ready_o(ask_ready),
+      .ask_region_i, .ask_chunk_i, .ask_skip_i,
+      .ask_write_i, .out_valid_o(out_valid), .out_ready_i, .out_hit_o(out_hit), .out_can_o(out_can),
+      .out_line_o(out_line),
+      .out_evict_o(out_evict), .out_region_o(out_region), .out_chunk_o(out_chunk),
+      .out_set_o(out_set), .busy_i, .walk_i, .walk_drop_i,
+      .walk_done_o(walk_done), .walk_valid_o(walk_valid), .walk_ready_i, .walk_line_o(walk_line),
+      .walk_region_o(walk_region),
       .walk_chunk_o(walk_chunk)
   );
 
@@ -100,7 +104,8 @@ module cache_dir
       end
       if (walks_mine) dirty <= 1'b0;
       // its set was passed by a walk that drops
-      if (walk_i && dut.walk_q == 2'd2 && dut.dirty == '0 && dut.walk_set_q == x_set && walk_drop_i) here <= 1'b0;
+      if (walk_i && dut.walk_q == 2'd2 && dut.dirty == '0 && dut.walk_set_q == x_set && walk_drop_i)
+        here <= 1'b0;
     end
     if (!rst_ni || !walk_i) passed <= 1'b0;
     else if (dut.walk_q == 2'd2 && dut.dirty == '0 && dut.walk_set_q == x_set) passed <= 1'b1;
@@ -111,7 +116,8 @@ module cache_dir
   logic [1:0] at;
   always_comb begin
     for (int w = 0; w < 4; w++) begin
-      same[w] = dut.mem_q[x_set].way[w].valid && dut.mem_q[x_set].way[w].region == x_region && dut.mem_q[x_set].way[w].chunk == x_chunk;
+      same[w] = dut.mem_q[x_set].way[w].valid && dut.mem_q[x_set].way[w].region == x_region &&
+          dut.mem_q[x_set].way[w].chunk == x_chunk;
       marked[w] = dut.mem_q[x_set].way[w].dirty;
     end
     at = line[1:0];
@@ -127,13 +133,16 @@ module cache_dir
       assert (!was_clr || !was_walk);
       if (dut.clr_done_q || dut.clr_set_q == 1'b1) assert (dut.mem_q[0] == '0);
       if (dut.clr_done_q) assert (dut.mem_q[1] == '0);
-      if (was_clr) assert (!here && !dirty && dut.walk_q == 2'd0 && !dut.walked_q && dut.word_q == '0 && dut.set_q == '0 && dut.skip_q);
+      if (was_clr)
+        assert (!here && !dirty && dut.walk_q == 2'd0 && !dut.walked_q && dut.word_q == '0 &&
+            dut.set_q == '0 && dut.skip_q);
     end
     if (init && rst_ni && cleared && !clr_i) begin
       // the memory and what was asked of it
       if (here) assert (same == 4'b1 << at && line[2] == x_set);
       else assert (same == '0);
-      if (here && !(walk_i && dut.walk_set_q == x_set && dut.walk_q == 2'd2)) assert (marked[at] == dirty);
+      if (here && !(walk_i && dut.walk_set_q == x_set && dut.walk_q == 2'd2))
+        assert (marked[at] == dirty);
       // every chunk is in its set
       for (int w = 0; w < 4; w++) begin
         assert (!dut.mem_q[0].way[w].valid || !dut.mem_q[0].way[w].chunk[0]);
@@ -157,10 +166,12 @@ module cache_dir
       if (out_valid && !dut.skip_q && !mine && here && out_line == line && out_can) begin
         assert (!out_hit && out_evict == dirty && out_region == x_region && out_chunk == x_chunk);
       end
-      if (out_valid && !dut.skip_q && out_evict && out_region == x_region && out_chunk == x_chunk) assert (here && dirty && out_line == line);
+      if (out_valid && !dut.skip_q && out_evict && out_region == x_region && out_chunk == x_chunk)
+        assert (here && dirty && out_line == line);
       if (out_valid && out_can && !out_hit && !dut.skip_q) assert (!busy_i[out_line[1:0]]);
       // walks
-      if (walk_valid && walk_region == x_region && walk_chunk == x_chunk) assert (here && dirty && walk_line == line);
+      if (walk_valid && walk_region == x_region && walk_chunk == x_chunk)
+        assert (here && dirty && walk_line == line);
       if (walk_i && passed) assert (!dirty && (!walk_drop_i || !here));
       if (walk_i && dut.walk_q == 2'd3) assert (passed);
       if (walk_i && passed) assert (dut.walk_q == 2'd3 || dut.walk_set_q > x_set);

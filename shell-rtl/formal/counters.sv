@@ -19,12 +19,16 @@ module counters
 );
   logic busy, ask_ready, ans_valid, ans_last, set_ready, set_done, set_refused, set_last;
   version_t ans_version, set_version;
-  shef_counters #(.Words(4), .FirstWord({{14{32'd0}}, 32'd2, 32'd0}), .IsWide(16'd2), .NarrowW(2)) dut (
+  shef_counters #(.Words(4), .FirstWord({{14{32'd0}}, 32'd2, 32'd0}), .IsWide(16'd2),
+      .NarrowW(2)) dut (
       .clk_i, .rst_ni, .clr_i, .busy_o(busy),
-      .ask_valid_i, .ask_ready_o(ask_ready), .ask_region_i({3'd0, ask_region_i}), .ask_chunk_i({38'd0, ask_chunk_i}),
+      .ask_valid_i, .ask_ready_o(ask_ready), .ask_region_i({3'd0, ask_region_i}),
+      .ask_chunk_i({38'd0, ask_chunk_i}),
       .ans_valid_o(ans_valid), .ans_version_o(ans_version), .ans_last_o(ans_last),
-      .set_valid_i, .set_ready_o(set_ready), .set_region_i({3'd0, set_region_i}), .set_chunk_i({38'd0, set_chunk_i}),
-      .set_done_o(set_done), .set_version_o(set_version), .set_refused_o(set_refused), .set_last_o(set_last)
+      .set_valid_i, .set_ready_o(set_ready), .set_region_i({3'd0, set_region_i}),
+      .set_chunk_i({38'd0, set_chunk_i}),
+      .set_done_o(set_done), .set_version_o(set_version), .set_refused_o(set_refused),
+      .set_last_o(set_last)
   );
 
   logic init = 1'b0;
@@ -69,24 +73,35 @@ module counters
   always_comb begin
     if (init && rst_ni && !clr_i && !dut.clr_q) begin
       if (set_2) assert (set_done && set_refused == (last == most));
-      if (set_2 && !set_refused) assert (set_version == last + 1'b1 && set_version != '0 && set_last == (set_version == most));
+      if (set_2 && !set_refused)
+        assert (set_version == last + 1'b1 && set_version != '0 &&
+            set_last == (set_version == most));
       if (ask_1) assert (ans_valid && ans_version == last && ans_last == (last == most));
     end
     if (init && rst_ni) begin
       // what the proof rests on
-      assert (last <= most && (!dut.sweep_q || (!set_1 && !set_2 && !ask_1 && !dut.raise_q && !dut.set_q)));
+      assert (last <= most &&
+          (!dut.sweep_q || (!set_1 && !set_2 && !ask_1 && !dut.raise_q && !dut.set_q)));
       assert (!dut.sweep_q || last == '0);
-      if (passed && !(dut.raise_q && dut.raise_addr_q == {1'b0, word}) && !set_2) assert (stored == last);
+      if (passed && !(dut.raise_q && dut.raise_addr_q == {1'b0, word}) && !set_2)
+        assert (stored == last);
       if (passed && dut.sweep_q) assert (held == '0);
-      if (set_1) assert (dut.set_q && dut.addr_q == {1'b0, word} && dut.wide_q == r && dut.high_q == c[0] && dut.g_bank[0].read_q == held);
+      if (set_1) assert (dut.set_q && dut.addr_q == {1'b0, word} && dut.wide_q == r &&
+          dut.high_q == c[0] && dut.g_bank[0].read_q == held);
       // the other half of its word may be raised in the same cycle
       // what is raised in the same word is the other half
       if (dut.set_q && dut.addr_q == {1'b0, word} && !set_1) assert (!r && dut.high_q != c[0]);
-      if (ask_1) assert (dut.ask_q && dut.addr_q == {1'b0, word} && dut.wide_q == r && dut.high_q == c[0] && of(dut.g_bank[0].read_q) == last);
-      if (set_2) assert (dut.done_q && dut.raise_q == !dut.refused_q && dut.value_q == last + 1'b1 && dut.refused_q == (last == most) && stored == last);
+      if (ask_1) assert (dut.ask_q && dut.addr_q == {1'b0, word} && dut.wide_q == r &&
+          dut.high_q == c[0] && of(dut.g_bank[0].read_q) == last);
+      if (set_2) assert (dut.done_q && dut.raise_q == !dut.refused_q &&
+          dut.value_q == last + 1'b1 && dut.refused_q == (last == most) && stored == last);
       if (set_2 && dut.raise_q) assert (dut.raise_addr_q == {1'b0, word} && raised == last + 1'b1);
-      if (!set_2 && dut.raise_q && dut.raise_addr_q == {1'b0, word}) assert (raised == last && stored == last);
-      if (dut.set_q) assert (!dut.raise_q && dut.addr_q[2] == 1'b0 && dut.g_bank[0].read_q == dut.g_bank[0].mem_q[dut.addr_q[1:0]] && dut.wide_q == dut.addr_q[1]);
+      if (!set_2 && dut.raise_q && dut.raise_addr_q == {1'b0, word})
+        assert (raised == last && stored == last);
+      if (dut.set_q)
+        assert (!dut.raise_q && dut.addr_q[2] == 1'b0 &&
+            dut.g_bank[0].read_q == dut.g_bank[0].mem_q[dut.addr_q[1:0]] &&
+            dut.wide_q == dut.addr_q[1]);
       if (dut.raise_q) assert (dut.raise_addr_q[2] == 1'b0 && dut.done_q);
       if (dut.done_q) assert (!dut.set_q || !dut.raise_q);
     end

@@ -27,8 +27,12 @@ module demux
     input wire [1:0]      r_valid_i
 );
   localparam region_cfg_t [1:0] REGIONS = {
-    region_cfg_t'{id: 8'd1, mode: MODE_INPUT, base: 64'h4000, size: 64'h2000, tag_base: 64'h2_0000, chunk_log2: 4'd9, key256: 1'b1, set: 2'd1, node_base: 64'h0, prefetch: 4'd0, wide_counter: 1'b0},
-    region_cfg_t'{id: 8'd0, mode: MODE_OUTPUT, base: 64'h2000, size: 64'h2000, tag_base: 64'h3_0000, chunk_log2: 4'd6, key256: 1'b1, set: 2'd0, node_base: 64'h0, prefetch: 4'd0, wide_counter: 1'b0}};
+    region_cfg_t'{id: 8'd1, mode: MODE_INPUT, base: 64'h4000, size: 64'h2000, tag_base: 64'h2_0000,
+    chunk_log2: 4'd9, key256: 1'b1, set: 2'd1, node_base: 64'h0, prefetch: 4'd0,
+    wide_counter: 1'b0},
+    region_cfg_t'{id: 8'd0, mode: MODE_OUTPUT, base: 64'h2000, size: 64'h2000, tag_base: 64'h3_0000,
+    chunk_log2: 4'd6, key256: 1'b1, set: 2'd0, node_base: 64'h0, prefetch: 4'd0,
+    wide_counter: 1'b0}};
   logic aw_ready, w_ready, ar_ready, b_valid, r_valid;
   axi_b_t b;
   axi_r_t r;
@@ -39,29 +43,45 @@ module demux
   logic [1:0] saw_valid, sw_valid, sb_ready, sar_valid, sr_ready;
   assign sb = {b1_i, b0_i};
   assign sr = {r1_i, r0_i};
-  shef_demux #(.NSets(2), .NRegions(2), .Regions(REGIONS), .RegionSet({2'd1, 2'd0}), .LockLog2(1)) dut (
+  shef_demux #(.NSets(2), .NRegions(2), .Regions(REGIONS), .RegionSet({2'd1, 2'd0}),
+      .LockLog2(1)) dut (
       .clk_i, .rst_ni,
-      .acc_aw_i(aw_i), .acc_aw_valid_i(aw_valid_i), .acc_aw_ready_o(aw_ready), .acc_w_i(w_i), .acc_w_valid_i(w_valid_i), .acc_w_ready_o(w_ready),
-      .acc_b_o(b), .acc_b_valid_o(b_valid), .acc_b_ready_i(b_ready_i), .acc_ar_i(ar_i), .acc_ar_valid_i(ar_valid_i), .acc_ar_ready_o(ar_ready),
+      .acc_aw_i(aw_i), .acc_aw_valid_i(aw_valid_i), .acc_aw_ready_o(aw_ready), .acc_w_i(w_i),
+      .acc_w_valid_i(w_valid_i), .acc_w_ready_o(w_ready),
+      .acc_b_o(b), .acc_b_valid_o(b_valid), .acc_b_ready_i(b_ready_i), .acc_ar_i(ar_i),
+      .acc_ar_valid_i(ar_valid_i), .acc_ar_ready_o(ar_ready),
       .acc_r_o(r), .acc_r_valid_o(r_valid), .acc_r_ready_i(r_ready_i),
-      .set_aw_o(saw), .set_aw_valid_o(saw_valid), .set_aw_ready_i(aw_ready_i), .set_w_o(sw), .set_w_valid_o(sw_valid), .set_w_ready_i(w_ready_i),
-      .set_b_i(sb), .set_b_valid_i(b_valid_i), .set_b_ready_o(sb_ready), .set_ar_o(sar), .set_ar_valid_o(sar_valid), .set_ar_ready_i(ar_ready_i),
+      .set_aw_o(saw), .set_aw_valid_o(saw_valid), .set_aw_ready_i(aw_ready_i), .set_w_o(sw),
+      .set_w_valid_o(sw_valid), .set_w_ready_i(w_ready_i),
+      .set_b_i(sb), .set_b_valid_i(b_valid_i), .set_b_ready_o(sb_ready), .set_ar_o(sar),
+      .set_ar_valid_o(sar_valid), .set_ar_ready_i(ar_ready_i),
       .set_r_i(sr), .set_r_valid_i(r_valid_i), .set_r_ready_o(sr_ready)
   );
-  axi_channel #(.W($bits(axi_ax_t)), .Assume(1'b1)) i_aw (.clk_i, .rst_ni, .valid_i(aw_valid_i), .ready_i(aw_ready), .data_i(aw_i), .break_i(1'b0));
-  axi_channel #(.W($bits(axi_ax_t)), .Assume(1'b1)) i_ar (.clk_i, .rst_ni, .valid_i(ar_valid_i), .ready_i(ar_ready), .data_i(ar_i), .break_i(1'b0));
-  axi_channel #(.W($bits(axi_w_t)), .Assume(1'b1)) i_w (.clk_i, .rst_ni, .valid_i(w_valid_i), .ready_i(w_ready), .data_i(w_i), .break_i(1'b0));
-  axi_channel #(.W($bits(axi_b_t))) i_b (.clk_i, .rst_ni, .valid_i(b_valid), .ready_i(b_ready_i), .data_i(b), .break_i(1'b0));
-  axi_channel #(.W($bits(axi_r_t))) i_r (.clk_i, .rst_ni, .valid_i(r_valid), .ready_i(r_ready_i), .data_i(r), .break_i(1'b0));
+  axi_channel #(.W($bits(axi_ax_t)), .Assume(1'b1)) i_aw (.clk_i, .rst_ni, .valid_i(aw_valid_i),
+      .ready_i(aw_ready), .data_i(aw_i), .break_i(1'b0));
+  axi_channel #(.W($bits(axi_ax_t)), .Assume(1'b1)) i_ar (.clk_i, .rst_ni, .valid_i(ar_valid_i),
+      .ready_i(ar_ready), .data_i(ar_i), .break_i(1'b0));
+  axi_channel #(.W($bits(axi_w_t)), .Assume(1'b1)) i_w (.clk_i, .rst_ni, .valid_i(w_valid_i),
+      .ready_i(w_ready), .data_i(w_i), .break_i(1'b0));
+  axi_channel #(.W($bits(axi_b_t))) i_b (.clk_i, .rst_ni, .valid_i(b_valid), .ready_i(b_ready_i),
+      .data_i(b), .break_i(1'b0));
+  axi_channel #(.W($bits(axi_r_t))) i_r (.clk_i, .rst_ni, .valid_i(r_valid), .ready_i(r_ready_i),
+      .data_i(r), .break_i(1'b0));
   for (genvar s = 0; s < 2; s++) begin : g_set
-    axi_channel #(.W($bits(axi_ax_t))) i_saw (.clk_i, .rst_ni, .valid_i(saw_valid[s]), .ready_i(aw_ready_i[s]), .data_i(saw[s]), .break_i(1'b0));
-    axi_channel #(.W($bits(axi_ax_t))) i_sar (.clk_i, .rst_ni, .valid_i(sar_valid[s]), .ready_i(ar_ready_i[s]), .data_i(sar[s]), .break_i(1'b0));
-    axi_channel #(.W($bits(axi_w_t))) i_sw (.clk_i, .rst_ni, .valid_i(sw_valid[s]), .ready_i(w_ready_i[s]), .data_i(sw[s]), .break_i(1'b0));
-    axi_channel #(.W($bits(axi_b_t)), .Assume(1'b1)) i_sb (.clk_i, .rst_ni, .valid_i(b_valid_i[s]), .ready_i(sb_ready[s]), .data_i(sb[s]), .break_i(1'b0));
-    axi_channel #(.W($bits(axi_r_t)), .Assume(1'b1)) i_sr (.clk_i, .rst_ni, .valid_i(r_valid_i[s]), .ready_i(sr_ready[s]), .data_i(sr[s]), .break_i(1'b0));
+    axi_channel #(.W($bits(axi_ax_t))) i_saw (.clk_i, .rst_ni, .valid_i(saw_valid[s]),
+        .ready_i(aw_ready_i[s]), .data_i(saw[s]), .break_i(1'b0));
+    axi_channel #(.W($bits(axi_ax_t))) i_sar (.clk_i, .rst_ni, .valid_i(sar_valid[s]),
+        .ready_i(ar_ready_i[s]), .data_i(sar[s]), .break_i(1'b0));
+    axi_channel #(.W($bits(axi_w_t))) i_sw (.clk_i, .rst_ni, .valid_i(sw_valid[s]),
+        .ready_i(w_ready_i[s]), .data_i(sw[s]), .break_i(1'b0));
+    axi_channel #(.W($bits(axi_b_t)), .Assume(1'b1)) i_sb (.clk_i, .rst_ni, .valid_i(b_valid_i[s]),
+        .ready_i(sb_ready[s]), .data_i(sb[s]), .break_i(1'b0));
+    axi_channel #(.W($bits(axi_r_t)), .Assume(1'b1)) i_sr (.clk_i, .rst_ni, .valid_i(r_valid_i[s]),
+        .ready_i(sr_ready[s]), .data_i(sr[s]), .break_i(1'b0));
   end
 
-  // ---- bursts of an id in each set; way 0 reads, 1 writes. Ids that agree in their lowest bit count as one, so there are two. ----
+  // ---- bursts of an id in each set; way 0 reads, 1 writes ----
+  // Ids that agree in their lowest bit count as one, so there are two.
   logic init = 1'b0;
   logic [7:0] out[2][2][2];      // way, set, id
   logic up[2][2][2], down[2][2][2];
@@ -120,15 +140,22 @@ module demux
       assert (sar_valid != 2'b11 && saw_valid != 2'b11 && sw_valid != 2'b11);
       if (w_valid_i && w_ready) assert ((sw_valid & w_ready_i) != '0);
       // answers come from a set that has one, whole
-      if (r_valid) assert (r_valid_i[dut.g_demux.r_from] && r == sr[dut.g_demux.r_from] && (sr_ready == (2'(r_ready_i) << dut.g_demux.r_from)));
-      if (b_valid) assert (b_valid_i[dut.g_demux.b_from] && b == sb[dut.g_demux.b_from] && (sb_ready == (2'(b_ready_i) << dut.g_demux.b_from)));
+      if (r_valid)
+        assert (r_valid_i[dut.g_demux.r_from] && r == sr[dut.g_demux.r_from] &&
+            (sr_ready == (2'(r_ready_i) << dut.g_demux.r_from)));
+      if (b_valid)
+        assert (b_valid_i[dut.g_demux.b_from] && b == sb[dut.g_demux.b_from] &&
+            (sb_ready == (2'(b_ready_i) << dut.g_demux.b_from)));
       if (burst_open && r_valid) assert (dut.g_demux.r_from == burst_set);
       if (burst_open) assert (dut.g_demux.i_r.held_q && dut.g_demux.i_r.sel_q == burst_set);
-      assert (dut.g_demux.i_order.count_q <= 6'd32 && 5'(dut.g_demux.i_order.wp_q - dut.g_demux.i_order.rp_q) == dut.g_demux.i_order.count_q[4:0]);
+      assert (dut.g_demux.i_order.count_q <= 6'd32 &&
+          5'(dut.g_demux.i_order.wp_q - dut.g_demux.i_order.rp_q) ==
+          dut.g_demux.i_order.count_q[4:0]);
       if (dut.g_demux.w_known) assert (dut.g_demux.w_beat_q <= dut.g_demux.w_len);
       else assert (dut.g_demux.w_beat_q == '0);
     end
-    cover (init && rst_ni && out[0][1][0] == 8'd2 && ar_valid_i && !dut.g_demux.go[0] && dut.g_demux.ax_valid[0]);
+    cover (init && rst_ni && out[0][1][0] == 8'd2 && ar_valid_i && !dut.g_demux.go[0] &&
+        dut.g_demux.ax_valid[0]);
     cover (init && rst_ni && burst_open && r_valid && r.last && out[1][0][1] != '0);
     cover (init && rst_ni && b_valid && b_ready_i && out[0][0][0] != '0);
   end

@@ -26,8 +26,10 @@ module dma_align
   logic [63:0] strb;
   burst_t burst;
   shef_dma_align #(.Beats(8), .SlaveError(ST_POISONED), .OtherError(ST_HOST)) dut (
-      .clk_i, .rst_ni, .piece_valid_i, .piece_ready_o(piece_ready), .piece_i, .beat_valid_i, .beat_ready_o(beat_ready), .beat_i('0), .resp_i,
-      .out_valid_o(out_valid), .out_ready_i, .out_o(out), .strb_o(strb), .burst_valid_o(burst_valid), .burst_ready_i, .burst_o(burst)
+      .clk_i, .rst_ni, .piece_valid_i, .piece_ready_o(piece_ready), .piece_i, .beat_valid_i,
+      .beat_ready_o(beat_ready), .beat_i('0), .resp_i,
+      .out_valid_o(out_valid), .out_ready_i, .out_o(out), .strb_o(strb),
+      .burst_valid_o(burst_valid), .burst_ready_i, .burst_o(burst)
   );
 
   // ---- the piece in hand ----
@@ -136,22 +138,27 @@ module dma_align
       if (out_fire) assert (burst_fire == (at_end || at_multiple));
       if (burst_valid) begin
         assert (act && burst.q == m.q && burst.last == m.last && burst.status == status);
-        assert (out_fire ? (burst.beats == open + 7'd1 && burst.ends == at_end) : (drop && burst.ends && burst.beats == open));
+        assert (out_fire ? (burst.beats == open + 7'd1 && burst.ends == at_end)
+            : (drop && burst.ends && burst.beats == open));
         assert (burst.beats <= 7'd8);
         if (burst.beats != '0) assert (burst.addr == (open == '0 ? here : open_addr));
         if (burst.ends) assert (took + 7'(in_fire) == n_in);
-        if (burst.ends && !drop) assert (gave + 7'd1 == n_out && (!mine || seen || gave == to[12:6]));
+        if (burst.ends && !drop)
+          assert (gave + 7'd1 == n_out && (!mine || seen || gave == to[12:6]));
       end
       // with a beat and with room it goes on
-      if (act && beat_valid_i && out_ready_i && burst_ready_i) assert (in_fire || out_fire || burst_fire);
+      if (act && beat_valid_i && out_ready_i && burst_ready_i)
+        assert (in_fire || out_fire || burst_fire);
 
       // what the proof rests on
       assert (dut.active_q == act && dut.dead_q == dead);
       for (int q = 0; q < QUEUES; q++) if (dead[q]) assert (dut.dead_status_q[q] == why[q]);
       if (act) begin
         assert (m.bytes <= 13'd4096 && took <= n_in);
-        assert (dut.drop_q == drop && dut.first_q == (gave == '0) && dut.last_q == m.last && dut.queue_q == m.q && dut.status_q == status);
-        assert (dut.shift_q == 6'(m.dst[5:0] - m.src[5:0]) && dut.begin_q == first[5:0] && dut.end_q == behind[5:0]);
+        assert (dut.drop_q == drop && dut.first_q == (gave == '0) && dut.last_q == m.last &&
+            dut.queue_q == m.q && dut.status_q == status);
+        assert (dut.shift_q == 6'(m.dst[5:0] - m.src[5:0]) && dut.begin_q == first[5:0] &&
+            dut.end_q == behind[5:0]);
         assert (dut.in_left_q == n_in - took && dut.line_q == line && dut.open_q == open);
         assert (dut.prime_q == (ahead && took == '0));
         assert (open == (gave < 7'(line[2:0]) ? gave : 7'(line[2:0])));
@@ -167,7 +174,8 @@ module dma_align
         end
         if (!drop) begin
           assert (m.bytes != '0 && gave < n_out && dut.out_left_q == n_out - gave);
-          if (ahead) assert (took == '0 ? gave == '0 : (took == gave + 7'd1 || (took == n_in && gave == n_in)));
+          if (ahead) assert (took == '0 ? gave == '0
+              : (took == gave + 7'd1 || (took == n_in && gave == n_in)));
           else assert (took == (gave < n_in ? gave : n_in));
         end
         if (mine && !drop) begin
@@ -176,11 +184,19 @@ module dma_align
         end
       end
     end
-    cover (init && rst_ni && out_fire && burst_fire && burst.ends && burst.beats == 7'd1 && n_in == 7'd2);                        // two beats into one
-    cover (init && rst_ni && out_fire && burst_fire && burst.ends && gave == 7'd2 && open == 7'd1 && n_in == 7'd2);                // two beats into three, two bursts
-    cover (init && rst_ni && burst_fire && drop && burst.beats == 7'd1 && m.bytes != '0);                                          // what was written stays
-    cover (init && rst_ni && burst_fire && drop && burst.beats == '0 && m.bytes != '0 && took == 7'd2 && m.status == ST_DONE && status == ST_HOST && m.q == 2'd2 && dead[1]);
-    cover (init && rst_ni && burst_fire && !drop && burst.ends && m.fresh && why[m.q] == ST_POISONED && mine && k == 12'd70);             // a fresh one lives
+    // two beats into one
+    cover (init && rst_ni && out_fire && burst_fire && burst.ends && burst.beats == 7'd1 &&
+        n_in == 7'd2);
+    // two beats into three, two bursts
+    cover (init && rst_ni && out_fire && burst_fire && burst.ends && gave == 7'd2 && open == 7'd1 &&
+        n_in == 7'd2);
+    // what was written stays
+    cover (init && rst_ni && burst_fire && drop && burst.beats == 7'd1 && m.bytes != '0);
+    cover (init && rst_ni && burst_fire && drop && burst.beats == '0 && m.bytes != '0 &&
+        took == 7'd2 && m.status == ST_DONE && status == ST_HOST && m.q == 2'd2 && dead[1]);
+    // a fresh one lives
+    cover (init && rst_ni && burst_fire && !drop && burst.ends && m.fresh &&
+        why[m.q] == ST_POISONED && mine && k == 12'd70);
     cover (init && rst_ni && burst_fire && m.bytes == '0 && burst.status == ST_CANCELLED);
   end
 endmodule

@@ -27,8 +27,10 @@ module dma_fetch
   logic ar_valid, error, last, owed, bad;
   assign req = {req3_i, req2_i, req1_i, req0_i};
   shef_dma_fetch dut (
-      .clk_i, .rst_ni, .req_valid_i, .req_ready_o(req_ready), .req_i(req), .ar_o(ar), .ar_valid_o(ar_valid), .ar_ready_i, .r_i, .r_valid_i,
-      .beat_valid_o(beat_valid), .desc_o(desc), .error_o(error), .last_o(last), .owed_o(owed), .bad_o(bad)
+      .clk_i, .rst_ni, .req_valid_i, .req_ready_o(req_ready), .req_i(req), .ar_o(ar),
+      .ar_valid_o(ar_valid), .ar_ready_i, .r_i, .r_valid_i,
+      .beat_valid_o(beat_valid), .desc_o(desc), .error_o(error), .last_o(last), .owed_o(owed),
+      .bad_o(bad)
   );
   axi_address i_ar (.clk_i, .rst_ni, .valid_i(ar_valid), .ready_i(ar_ready_i), .ax_i(ar));
 
@@ -59,28 +61,34 @@ module dma_fetch
   for (genvar q = 0; q < 4; q++) begin : g_env
     always_comb begin
       if (req_valid_i[q]) assume (left[q] == '0);
-      assume (req[q].count != '0 && req[q].count <= 5'd16 && {1'b0, req[q].line[5:0]} + {2'd0, req[q].count} <= 7'd64);
+      assume (req[q].count != '0 && req[q].count <= 5'd16 &&
+          {1'b0, req[q].line[5:0]} + {2'd0, req[q].count} <= 7'd64);
     end
   end
 
   // a descriptor as the table has it
   logic formed, good;
-  assign formed = (r.data[7:0] == 8'd1 || r.data[7:0] == 8'd2 || r.data[7:0] == 8'd3) && (r.data[15:8] == 8'd0 || r.data[15:8] == 8'd1) &&
-      r.data[31:16] == '0 && (r.data[223:222] == '0 || r.data[223:192] == 32'h4000_0000) && r.data[511:224] == '0;
+  assign formed = (r.data[7:0] == 8'd1 || r.data[7:0] == 8'd2 || r.data[7:0] == 8'd3) &&
+      (r.data[15:8] == 8'd0 || r.data[15:8] == 8'd1) &&
+      r.data[31:16] == '0 && (r.data[223:222] == '0 || r.data[223:192] == 32'h4000_0000) &&
+      r.data[511:224] == '0;
   assign good = came && r.id < 8'd4 && left[r.id[1:0]] != '0 && r.last == (left[r.id[1:0]] == 5'd1);
   always_comb begin
     if (init && rst_ni) begin
       // requests
-      for (int q = 0; q < 4; q++) if (req_ready[q]) assert (req_valid_i[q] && (req_valid_i & ((4'd1 << q) - 4'd1)) == '0);
+      for (int q = 0; q < 4; q++)
+        if (req_ready[q]) assert (req_valid_i[q] && (req_valid_i & ((4'd1 << q) - 4'd1)) == '0);
       if (req_valid_i != '0 && (!ar_valid || ar_ready_i)) assert (fire != '0);
       if (ar_valid) assert (ar.size == AXI_SIZE_64 && ar.addr[5:0] == '0 && ar.id < 8'd4);
-      if (new_ar) assert (ar_valid && ar.id == {6'd0, asks} && ar.addr == {asked.line, 6'd0} && ar.len == {3'd0, asked.count} - 8'd1);
+      if (new_ar) assert (ar_valid && ar.id == {6'd0, asks} && ar.addr == {asked.line, 6'd0} &&
+          ar.len == {3'd0, asked.count} - 8'd1);
       // beats
       assert (bad == (came && !good));
       assert (beat_valid == (good ? 4'd1 << r.id[1:0] : 4'd0));
       if (good) begin
         assert (error == (r.resp != AXI_OKAY) && last == (left[r.id[1:0]] == 5'd1));
-        assert (desc.ok == formed && desc.chain == r.data[8] && desc.tag == r.data[63:32] && desc.host == r.data[127:64] && desc.card == r.data[191:128]);
+        assert (desc.ok == formed && desc.chain == r.data[8] && desc.tag == r.data[63:32] &&
+            desc.host == r.data[127:64] && desc.card == r.data[191:128]);
         if (formed) assert (desc.op == r.data[1:0] && {1'b0, desc.bytes} == r.data[223:192]);
       end
       assert (owed == (left[0] != '0 || left[1] != '0 || left[2] != '0 || left[3] != '0));
@@ -90,7 +98,8 @@ module dma_fetch
     end
     cover (init && rst_ni && left[0] == 5'd2 && left[3] == 5'd1 && good && r.id == 8'd3 && last);
     cover (init && rst_ni && good && error && !last && fire[1]);
-    cover (init && rst_ni && bad && r.id < 8'd4 && left[r.id[1:0]] != '0);                           // RLAST in the wrong place
+    // RLAST in the wrong place
+    cover (init && rst_ni && bad && r.id < 8'd4 && left[r.id[1:0]] != '0);
     cover (init && rst_ni && bad && r.id == 8'd6 && left[2] != '0);
     cover (init && rst_ni && good && desc.ok && desc.bytes == 31'h4000_0000 && left[2] == 5'd16);
     cover (init && rst_ni && req_valid_i == 4'b1100 && fire == 4'b0100 && ar_valid);

@@ -29,13 +29,16 @@ module dma_post
   logic aw_valid, w_valid, ok, owed, bad;
   assign cpl = {cpl3_i, cpl2_i, cpl1_i, cpl0_i};
   shef_dma_post dut (
-      .clk_i, .rst_ni, .cpl_valid_i, .cpl_ready_o(cpl_ready), .cpl_i(cpl), .aw_o(aw), .aw_valid_o(aw_valid), .aw_ready_i,
-      .w_o(w), .w_valid_o(w_valid), .w_ready_i, .b_i, .b_valid_i, .told_o(told), .ok_o(ok), .owed_o(owed), .bad_o(bad)
+      .clk_i, .rst_ni, .cpl_valid_i, .cpl_ready_o(cpl_ready), .cpl_i(cpl), .aw_o(aw),
+      .aw_valid_o(aw_valid), .aw_ready_i,
+      .w_o(w), .w_valid_o(w_valid), .w_ready_i, .b_i, .b_valid_i, .told_o(told), .ok_o(ok),
+      .owed_o(owed), .bad_o(bad)
   );
   axi_address i_aw (.clk_i, .rst_ni, .valid_i(aw_valid), .ready_i(aw_ready_i), .ax_i(aw));
   // the data by a few bits: each passes the same queue
   axi_channel #(.W(69)) i_w (
-      .clk_i, .rst_ni, .valid_i(w_valid), .ready_i(w_ready_i), .data_i({w.last, w.strb, w.data[0], w.data[127], w.data[384], w.data[511]}), .break_i(1'b0)
+      .clk_i, .rst_ni, .valid_i(w_valid), .ready_i(w_ready_i),
+      .data_i({w.last, w.strb, w.data[0], w.data[127], w.data[384], w.data[511]}), .break_i(1'b0)
   );
 
   logic init = 1'b0;
@@ -97,7 +100,8 @@ module dma_post
     if (init && rst_ni) begin
       // in
       assert (cpl_ready == (take ? 4'd1 << q_in : 4'd0));
-      if (cpl_valid_i != '0 && (!aw_valid || aw_ready_i) && data_left < 5'd8 && left < 5'd16) assert (take);
+      if (cpl_valid_i != '0 && (!aw_valid || aw_ready_i) && data_left < 5'd8 && left < 5'd16)
+        assert (take);
       // out
       assert (aw_valid || !new_aw);
       if (new_aw) assert (aw.addr == new_addr);
@@ -107,9 +111,11 @@ module dma_post
       if (mine && !wrote && data_ahead == '0) begin
         assert (w_valid && w.strb == 64'hffff << {c.addr[5:4], 4'd0});
         for (int p = 0; p < 4; p++) if (c.addr[5:4] == 2'(p)) begin
-          assert (w.data[128*p] == c.tag[0] && w.data[128*p+31] == c.tag[31] && w.data[128*p+32+:16] == {13'd0, c.status});
+          assert (w.data[128*p] == c.tag[0] && w.data[128*p+31] == c.tag[31] &&
+              w.data[128*p+32+:16] == {13'd0, c.status});
           assert (w.data[128*p+48] == c.retired[0] && w.data[128*p+63] == c.retired[15]);
-          assert (w.data[128*p+64] == c.bytes[0] && w.data[128*p+95] == c.bytes[31] && w.data[128*p+96] == c.seq[0] && w.data[128*p+127] == c.seq[31]);
+          assert (w.data[128*p+64] == c.bytes[0] && w.data[128*p+95] == c.bytes[31] &&
+              w.data[128*p+96] == c.seq[0] && w.data[128*p+127] == c.seq[31]);
         end
       end
       // told
@@ -119,18 +125,24 @@ module dma_post
       if (answer) assert (ok == (b_i.resp == AXI_OKAY));
       if (mine && !done && ahead == '0 && answer) assert (told == 4'd1 << q);
       // what the proof rests on
-      assert (5'(dut.i_data.count_q) == data_left && 3'(dut.i_data.wp_q - dut.i_data.rp_q) == dut.i_data.count_q[2:0]);
-      assert (dut.i_order.count_q == left && 4'(dut.i_order.wp_q - dut.i_order.rp_q) == dut.i_order.count_q[3:0]);
+      assert (5'(dut.i_data.count_q) == data_left &&
+          3'(dut.i_data.wp_q - dut.i_data.rp_q) == dut.i_data.count_q[2:0]);
+      assert (dut.i_order.count_q == left &&
+          4'(dut.i_order.wp_q - dut.i_order.rp_q) == dut.i_order.count_q[3:0]);
       if (mine && !wrote) begin
         assert (data_ahead < data_left);
         assert ({word[129:127], word[96:95], word[64:63], word[48:31], word[0]} ==
-            {c.addr[5:4], c.seq[31], c.seq[0], c.bytes[31], c.bytes[0], c.retired[15], c.retired[0], 13'd0, c.status, c.tag[31], c.tag[0]});
+            {c.addr[5:4], c.seq[31], c.seq[0], c.bytes[31], c.bytes[0], c.retired[15], c.retired[0],
+            13'd0, c.status, c.tag[31], c.tag[0]});
       end
-      if (mine && !done) assert (ahead < left && dut.i_order.mem_q[4'(dut.i_order.rp_q + ahead[3:0])] == q);
+      if (mine && !done)
+        assert (ahead < left && dut.i_order.mem_q[4'(dut.i_order.rp_q + ahead[3:0])] == q);
     end
-    cover (init && rst_ni && mine && !wrote && data_ahead == '0 && w_fire && c.addr[5:4] == 2'd2 && q == 2'd1 && data_left == 5'd3);
+    cover (init && rst_ni && mine && !wrote && data_ahead == '0 && w_fire && c.addr[5:4] == 2'd2 &&
+        q == 2'd1 && data_left == 5'd3);
     cover (init && rst_ni && mine && !done && ahead == '0 && told == 4'd8 && !ok && left == 5'd3);
-    cover (init && rst_ni && data_left == 5'd8 && !cpl_ready[0] && cpl_valid_i[0] && (!aw_valid || aw_ready_i));
+    cover (init && rst_ni && data_left == 5'd8 && !cpl_ready[0] && cpl_valid_i[0] &&
+        (!aw_valid || aw_ready_i));
     cover (init && rst_ni && bad && left != '0);
     cover (init && rst_ni && bad && b_i.id == '0);
     cover (init && rst_ni && fire == 4'd4 && cpl_valid_i == 4'd12 && aw_valid);

@@ -24,11 +24,14 @@ module dma_reader
   logic [511:0] beat;
   logic [1:0] resp;
   shef_dma_reader #(.Slots(2), .Beats(4)) dut (
-      .clk_i, .rst_ni, .req_valid_i, .req_ready_o(req_ready), .req_line_i, .req_beats_i, .ar_o(ar), .ar_valid_o(ar_valid), .ar_ready_i,
-      .r_i, .r_valid_i, .beat_valid_o(beat_valid), .beat_ready_i, .beat_o(beat), .resp_o(resp), .owed_o(owed), .bad_o(bad)
+      .clk_i, .rst_ni, .req_valid_i, .req_ready_o(req_ready), .req_line_i, .req_beats_i, .ar_o(ar),
+      .ar_valid_o(ar_valid), .ar_ready_i,
+      .r_i, .r_valid_i, .beat_valid_o(beat_valid), .beat_ready_i, .beat_o(beat), .resp_o(resp),
+      .owed_o(owed), .bad_o(bad)
   );
   axi_address i_ar (.clk_i, .rst_ni, .valid_i(ar_valid), .ready_i(ar_ready_i), .ax_i(ar));
-  axi_channel #(.W(514)) i_beat (.clk_i, .rst_ni, .valid_i(beat_valid), .ready_i(beat_ready_i), .data_i({resp, beat}), .break_i(1'b0));
+  axi_channel #(.W(514)) i_beat (.clk_i, .rst_ni, .valid_i(beat_valid), .ready_i(beat_ready_i),
+      .data_i({resp, beat}), .break_i(1'b0));
 
   logic init = 1'b0;
   // requests by their number modulo 4: two have a place, the last beat of a third may wait at the
@@ -54,7 +57,8 @@ module dma_reader
     assign newest[s] = (asked[0] != 1'(s)) ? asked - 2'd1 : asked - 2'd2;
   end
   assign to = newest[r.id[0]];
-  assign good = came && r.id <= 8'd1 && have[to] != need[to] && r.last == (have[to] + 3'd1 == need[to]);
+  assign good = came && r.id <= 8'd1 && have[to] != need[to] &&
+      r.last == (have[to] + 3'd1 == need[to]);
   assign out_end = {1'b0, out_beat} + 3'd1 == need[out_no];
   always_ff @(posedge clk_i) begin
     at <= at;
@@ -69,7 +73,8 @@ module dma_reader
     accepted <= rst_ni && accept;
     came <= rst_ni && r_valid_i;
     if (r_valid_i) r <= r_i;
-    if (accept) ax <= '{id: {7'd0, asked[0]}, addr: {req_line_i, 6'd0}, len: {1'b0, req_beats_i} - 8'd1, size: AXI_SIZE_64, burst: AXI_BURST_INCR};
+    if (accept) ax <= '{id: {7'd0, asked[0]}, addr: {req_line_i, 6'd0},
+        len: {1'b0, req_beats_i} - 8'd1, size: AXI_SIZE_64, burst: AXI_BURST_INCR};
     due <= rst_ni && !beat_valid && asked != out_no && have[out_no] > {1'b0, out_beat};
     if (!rst_ni) begin
       asked <= '0;
@@ -110,13 +115,16 @@ module dma_reader
       assert (bad == (came && !good));
       assert (owed == (open != '0));
       // in order, whole, as it came
-      if (beat_valid) assert (asked != out_no && have[out_no] > {1'b0, out_beat} && {1'b0, out_beat} < need[out_no]);
+      if (beat_valid)
+        assert (asked != out_no && have[out_no] > {1'b0, out_beat} &&
+            {1'b0, out_beat} < need[out_no]);
       if (beat_valid && out_no == at && out_beat == at_beat) assert (some({resp, beat}) == word);
       if (due) assert (beat_valid);
       // what the proof rests on
       assert (2'(asked - load_no) <= 2'd2 && 2'(load_no - out_no) <= 2'd1);
       assert (dut.r_valid_q == came && (!came || dut.r_q == r));
-      assert (dut.put_q == asked[0] && dut.take_q == load_no[0] && dut.beat_q == load_beat && dut.open_q == open);
+      assert (dut.put_q == asked[0] && dut.take_q == load_no[0] && dut.beat_q == load_beat &&
+          dut.open_q == open);
       for (int s = 0; s < 2; s++) begin
         assert (dut.busy_q[s] == (2'(newest[s] - load_no) < 2'(asked - load_no)));
         assert (dut.want_q[s] == need[newest[s]] && dut.got_q[s] == have[newest[s]]);
@@ -129,18 +137,22 @@ module dma_reader
       if (asked != out_no) assert ({1'b0, out_beat} < need[out_no]);
       else assert (out_beat == '0);
       if (asked != load_no) assert ({1'b0, load_beat} <= have[load_no]);
-      if (2'(at - load_no) < 2'(asked - load_no) && have[at] > {1'b0, at_beat} && (at != load_no || at_beat >= load_beat))
+      if (2'(at - load_no) < 2'(asked - load_no) && have[at] > {1'b0, at_beat} &&
+          (at != load_no || at_beat >= load_beat))
         assert (some(dut.ram_q[{at[0], at_beat}]) == word);
     end
     cover (init && rst_ni && open == 2'd2 && 2'(asked - out_no) == 2'd3);
-    cover (init && rst_ni && beat_valid && beat_ready_i && out_end && out_beat == 2'd3 && resp != AXI_OKAY);
-    cover (init && rst_ni && good && to != out_no && have[to] == 3'd2 && have[out_no] == '0 && need[out_no] == 3'd4);
+    cover (init && rst_ni && beat_valid && beat_ready_i && out_end && out_beat == 2'd3 &&
+        resp != AXI_OKAY);
+    cover (init && rst_ni && good && to != out_no && have[to] == 3'd2 && have[out_no] == '0 &&
+        need[out_no] == 3'd4);
     cover (init && rst_ni && bad && r.id > 8'd1 && owed);
     cover (init && rst_ni && bad && r.id == '0 && !owed);
     cover (init && rst_ni && bad && r.last && have[to] + 3'd2 == need[to]);
     cover (init && rst_ni && bad && !r.last && have[to] + 3'd1 == need[to]);
     cover (init && rst_ni && ar_waited && accept);
-    cover (init && rst_ni && beat_valid && out_no == at && out_beat == at_beat && at == 2'd2 && at_beat == 2'd1 && word == 5'b10101);
+    cover (init && rst_ni && beat_valid && out_no == at && out_beat == at_beat && at == 2'd2 &&
+        at_beat == 2'd1 && word == 5'b10101);
   end
 endmodule
 `default_nettype wire

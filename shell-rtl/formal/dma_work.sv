@@ -47,9 +47,12 @@ module dma_work
   logic [7:0] pieces;            // that went out and did not end
   logic [4:0] cpls;              // completions that were taken and not told
   shef_dma_work #(.Queue(1), .CardBytes(CardBytes)) dut (
-      .clk_i, .rst_ni, .on_i(on), .start_i(start), .cancel_i(cancel_i && on), .ring_i(ring), .entries_i(entries), .tail_i(tail), .head_o(head),
-      .idle_o(idle), .busy_o(busy), .failed_o(failed), .fetch_valid_o(fetch_valid), .fetch_ready_i, .fetch_o(fetch), .beat_valid_i, .beat_i,
-      .beat_error_i, .beat_last_i(owed == 5'd1), .piece_valid_o(piece_valid), .piece_ready_i, .piece_o(piece), .done_valid_i, .done_last_i,
+      .clk_i, .rst_ni, .on_i(on), .start_i(start), .cancel_i(cancel_i && on), .ring_i(ring),
+      .entries_i(entries), .tail_i(tail), .head_o(head),
+      .idle_o(idle), .busy_o(busy), .failed_o(failed), .fetch_valid_o(fetch_valid), .fetch_ready_i,
+      .fetch_o(fetch), .beat_valid_i, .beat_i,
+      .beat_error_i, .beat_last_i(owed == 5'd1), .piece_valid_o(piece_valid), .piece_ready_i,
+      .piece_o(piece), .done_valid_i, .done_last_i,
       .done_status_i, .cpl_valid_o(cpl_valid), .cpl_ready_i, .cpl_o(cpl), .told_i, .told_ok_i
   );
 
@@ -140,7 +143,8 @@ module dma_work
       // descriptors before the doorbell, in the ring, in one page of it
       if (fetch_valid) begin
         assert (fetch.line == ring[63:6] + 58'(at));
-        assert (fetch.count != '0 && fetch.count <= 5'd16 && 7'(at[5:0]) + 7'(fetch.count) <= 7'd64);
+        assert (fetch.count != '0 && fetch.count <= 5'd16 &&
+            7'(at[5:0]) + 7'(fetch.count) <= 7'd64);
         assert (13'(at) + 13'(fetch.count) <= entries);
         assert (32'(fetch.count) <= tail - dut.fetched_q);
         assert (owed == '0);
@@ -149,21 +153,29 @@ module dma_work
       for (int d = 0; d < 2; d++)
         if (piece_valid[d]) begin
           assert (piece_valid == 2'(1 << d) && 31'(piece.bytes) <= rest);
-          assert ((d == 1 ? piece.src : piece.dst) == card && (d == 1 ? piece.dst : piece.src) == host);
-          assert (14'(host[11:0]) + 14'(piece.bytes) <= 14'd4096 && card + 64'(piece.bytes) <= CardBytes);
+          assert ((d == 1 ? piece.src : piece.dst) == card &&
+              (d == 1 ? piece.dst : piece.src) == host);
+          assert (14'(host[11:0]) + 14'(piece.bytes) <= 14'd4096 &&
+              card + 64'(piece.bytes) <= CardBytes);
           assert (piece.last == (piece.bytes == '0 || 31'(piece.bytes) == rest));
         end
       // the head
       if (on) assert (tail - head <= 32'(entries) && dut.fetched_q - head <= tail - head);
       // completions
-      if (cpl_valid) assert (cpl.seq == seq + 32'd1 && cpl.addr == ring + {45'd0, entries, 6'd0} + 64'({seq[11:0] & (entries[11:0] - 12'd1), 4'd0}));
+      if (cpl_valid)
+        assert (cpl.seq == seq + 32'd1 &&
+            cpl.addr == ring + {45'd0, entries, 6'd0} +
+            64'({seq[11:0] & (entries[11:0] - 12'd1), 4'd0}));
 
-      assert (entries >= 13'd2 && entries <= 13'd4096 && (entries & (entries - 13'd1)) == '0 && ring[11:0] == '0 && ring <= 64'hffff_ffff_fff0_0000);
-      assert ((owed != '0) == (dut.fetch_q == 2'd2) && owed <= 5'd16 && dut.fetch_q != 2'd3 && dut.begin_q != 2'd3);
+      assert (entries >= 13'd2 && entries <= 13'd4096 && (entries & (entries - 13'd1)) == '0 &&
+          ring[11:0] == '0 && ring <= 64'hffff_ffff_fff0_0000);
+      assert ((owed != '0) == (dut.fetch_q == 2'd2) && owed <= 5'd16 && dut.fetch_q != 2'd3 &&
+          dut.begin_q != 2'd3);
       assert (pieces == dut.pieces_q && cpls == dut.cpls_q && cpls <= 5'd16);
       assert (dut.i_descs.count_q <= 6'd32 && dut.i_begun.count_q <= 6'd32);
       if (on) begin
-        assert (dut.fetched_q == head + 32'(8'(dut.begun_count) + 8'(dut.begin_q == 2'd1) + 8'(dut.descs) + 8'(owed) + 8'(lost)));
+        assert (dut.fetched_q == head + 32'(8'(dut.begun_count) + 8'(dut.begin_q == 2'd1) +
+            8'(dut.descs) + 8'(owed) + 8'(lost)));
         assert (7'(lost) + 7'(owed) <= 7'd16 && (lost != '0) == dut.fetch_failed_q);
         assert (6'(dut.descs) + 6'(owed) <= 6'd32);
         if (dut.fetch_q == 2'd1) assert (dut.descs <= 6'd16 && !dut.fetch_failed_q);
@@ -174,13 +186,22 @@ module dma_work
         assert (32'(dut.fetch_req_q.count) <= tail - dut.fetched_q);
       end
       assert (card <= CardBytes && card + 64'(rest) <= CardBytes);
-      if (dut.begin_q == 2'd1 && on && !dut.range_q) assert (dut.desc_q.card <= CardBytes && dut.desc_q.card + 64'(dut.desc_q.bytes) <= CardBytes);
-      if (dut.begin_q == 2'd2 && on) assert (dut.left_q == rest && dut.card_q == card && dut.host_q == host && rest != '0);
-      if (!on && !was_on) assert (dut.descs == '0 && dut.begun_count == '0 && dut.begin_q == 2'd0 && !dut.cpl_valid_q && dut.fetch_q != 2'd1);
-      if (on && !was_on) assert (head == '0 && tail == '0 && dut.fetched_q == '0 && !dut.fetch_failed_q && dut.descs == '0 && dut.begun_count == '0 &&
-                                 dut.begin_q == 2'd0 && owed == '0 && seq == '0 && lost == '0 && dut.completed_q == '0 && !dut.cpl_valid_q && dut.fetch_q == 2'd0);
+      if (dut.begin_q == 2'd1 && on && !dut.range_q)
+        assert (dut.desc_q.card <= CardBytes &&
+            dut.desc_q.card + 64'(dut.desc_q.bytes) <= CardBytes);
+      if (dut.begin_q == 2'd2 && on)
+        assert (dut.left_q == rest && dut.card_q == card && dut.host_q == host && rest != '0);
+      if (!on && !was_on)
+        assert (dut.descs == '0 && dut.begun_count == '0 && dut.begin_q == 2'd0 &&
+            !dut.cpl_valid_q && dut.fetch_q != 2'd1);
+      if (on && !was_on)
+        assert (head == '0 && tail == '0 && dut.fetched_q == '0 && !dut.fetch_failed_q &&
+            dut.descs == '0 && dut.begun_count == '0 &&
+                                 dut.begin_q == 2'd0 && owed == '0 && seq == '0 && lost == '0 &&
+                                 dut.completed_q == '0 && !dut.cpl_valid_q && dut.fetch_q == 2'd0);
     end
-    cover (init && rst_ni && fetch_valid && fetch.count == 5'd1 && entries == 13'd2 && dut.fetched_q == 32'd1 && tail == 32'd3);
+    cover (init && rst_ni && fetch_valid && fetch.count == 5'd1 && entries == 13'd2 &&
+        dut.fetched_q == 32'd1 && tail == 32'd3);
     cover (init && rst_ni && piece_valid[0] && moved && !piece.last);
     cover (init && rst_ni && piece_valid[1] && piece.last && piece.bytes == 13'd7 && moved);
     cover (init && rst_ni && cpl_valid && cpl.status == ST_CARD && seq == 32'd1);

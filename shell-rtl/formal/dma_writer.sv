@@ -34,20 +34,25 @@ module dma_writer
   axi_ax_t aw;
   axi_w_t w;
   done_t done;
-  shef_dma_writer #(.Depth(Depth), .Bursts(Bursts), .Open(Open), .WholeBeats(1'b0), .Error(ST_HOST)) dut (
-      .clk_i, .rst_ni, .beat_valid_i, .beat_ready_o(beat_ready), .beat_i, .strb_i, .burst_valid_i, .burst_ready_o(burst_ready), .burst_i,
-      .aw_o(aw), .aw_valid_o(aw_valid), .aw_ready_i, .w_o(w), .w_valid_o(w_valid), .w_ready_i, .b_i, .b_valid_i,
+  shef_dma_writer #(.Depth(Depth), .Bursts(Bursts), .Open(Open), .WholeBeats(1'b0),
+      .Error(ST_HOST)) dut (
+      .clk_i, .rst_ni, .beat_valid_i, .beat_ready_o(beat_ready), .beat_i, .strb_i, .burst_valid_i,
+      .burst_ready_o(burst_ready), .burst_i,
+      .aw_o(aw), .aw_valid_o(aw_valid), .aw_ready_i, .w_o(w), .w_valid_o(w_valid), .w_ready_i, .b_i,
+      .b_valid_i,
       .done_valid_o(done_valid), .done_o(done), .owed_o(owed), .bad_o(bad)
   );
   function automatic logic [4:0] some(input logic [575:0] x);
     return {x[575], x[512], x[511], x[300], x[0]};
   endfunction
   function automatic logic fits(input burst_t x);
-    return x.beats <= Most && {1'b0, x.addr[11:6]} + x.beats <= 7'd64 && (x.ends || x.status == ST_DONE);
+    return x.beats <= Most && {1'b0, x.addr[11:6]} + x.beats <= 7'd64 &&
+        (x.ends || x.status == ST_DONE);
   endfunction
   axi_address i_aw (.clk_i, .rst_ni, .valid_i(aw_valid), .ready_i(aw_ready_i), .ax_i(aw));
   axi_channel #(.W(6)) i_w (
-      .clk_i, .rst_ni, .valid_i(w_valid), .ready_i(w_ready_i), .data_i({w.last, some({w.strb, w.data})}), .break_i(1'b0)
+      .clk_i, .rst_ni, .valid_i(w_valid), .ready_i(w_ready_i),
+      .data_i({w.last, some({w.strb, w.data})}), .break_i(1'b0)
   );
 
   logic init = 1'b0;
@@ -58,7 +63,8 @@ module dma_writer
   assign aw_new = aw_valid && !aw_waited;
   assign w_new = w_valid && !w_waited;
 
-  // ---- bursts, and ends without one, by number modulo 8: six are inside; of these `ordered` have left the first queue ----
+  // ---- bursts, and ends without one, by number modulo 8 ----
+  // Six are inside; of these `ordered` have left the first queue.
   typedef struct packed {
     logic asks;                      // it has beats
     logic ends;
@@ -79,7 +85,8 @@ module dma_writer
   assign asked = asked_q + 3'(aw_new);
   assign b_take = b_valid_i && b_i.id == '0 && asked != answered;
   // ---- beats, by number modulo 16: ten are inside ----
-  logic [3:0] beats, promised, wrote_q, wrote, at;   // promised: to bursts that came; at: the followed one, it holds itself
+  // promised: to bursts that came; at: the followed one, it holds itself
+  logic [3:0] beats, promised, wrote_q, wrote, at;
   logic [2:0] todo_q, todo;                          // beats that W owes to the AWs so far
   logic [4:0] word;
   assign wrote = wrote_q + 4'(w_new);
@@ -95,7 +102,8 @@ module dma_writer
     if (burst_valid_i) assume (burst_i.beats <= {3'd0, 4'(beats + 4'(push) - promised)});
     aw_waited <= rst_ni && aw_valid && !aw_ready_i;
     w_waited <= rst_ni && w_valid && !w_ready_i;
-    due <= rst_ni && came != ordered && q[ordered].asks && 3'(ordered - gone) != 3'(Open) && (!aw_valid || aw_ready_i) && todo == '0;
+    due <= rst_ni && came != ordered && q[ordered].asks && 3'(ordered - gone) != 3'(Open) &&
+        (!aw_valid || aw_ready_i) && todo == '0;
     if (!rst_ni) begin
       came <= '0;
       gone <= '0;
@@ -111,7 +119,8 @@ module dma_writer
     end else begin
       came <= came + 3'(accept);
       if (accept) begin
-        q[came] <= '{asks: burst_i.beats != '0, ends: burst_i.ends, done: '{q: burst_i.q, last: burst_i.last, status: burst_i.status}};
+        q[came] <= '{asks: burst_i.beats != '0, ends: burst_i.ends,
+            done: '{q: burst_i.q, last: burst_i.last, status: burst_i.status}};
         promised <= promised + burst_i.beats[3:0];
         if (burst_i.beats != '0) begin
           asks <= asks + 3'd1;
@@ -160,7 +169,8 @@ module dma_writer
     if (init && rst_ni) begin
       // each burst is asked for once, in order, as it is, and at once if it can be
       if (aw_new) assert (asks != asked_q && aw.id == '0 && aw.size == AXI_SIZE_64);
-      if (aw_new && asked_q == mark) assert (aw.addr == mark_addr && aw.len == {5'd0, mark_beats} - 8'd1);
+      if (aw_new && asked_q == mark)
+        assert (aw.addr == mark_addr && aw.len == {5'd0, mark_beats} - 8'd1);
       if (due) assert (aw_new);
       assert (3'(asked - answered) <= 3'(Open));
       // its beats follow it, in order, without a gap, and end where it says
@@ -178,33 +188,46 @@ module dma_writer
       if (answered != used && head.asks) assert (pop);
       if (ordered != gone && !head.asks) assert (pop);
       assert (done_valid == (pop && head.ends));
-      if (done_valid) assert (done == {head.done.q, head.done.last, (error || (head.asks && wrong[used])) ? ST_HOST : head.done.status});
+      if (done_valid)
+        assert (done == {head.done.q, head.done.last, (error || (head.asks && wrong[used]))
+            ? ST_HOST : head.done.status});
       // what the proof rests on
       assert (3'(came - ordered) <= 3'(Bursts) && 3'(ordered - gone) <= 3'(Open));
-      assert (dut.i_bursts.count_q <= 2'(Bursts) && dut.i_bursts.rp_q == ordered[0] && dut.i_bursts.wp_q == came[0]);
-      assert (dut.i_order.count_q == 3'(ordered - gone) && dut.i_order.rp_q == gone[1:0] && dut.i_order.wp_q == ordered[1:0]);
-      assert (dut.i_answers.count_q == 3'(answered - used) && dut.i_answers.rp_q == used[1:0] && dut.i_answers.wp_q == answered[1:0]);
-      assert (3'(asked - used) == open && 3'(asks - asked) == waiting && 3'(answered - used) <= 3'(asked - used));
+      assert (dut.i_bursts.count_q <= 2'(Bursts) && dut.i_bursts.rp_q == ordered[0] &&
+          dut.i_bursts.wp_q == came[0]);
+      assert (dut.i_order.count_q == 3'(ordered - gone) && dut.i_order.rp_q == gone[1:0] &&
+          dut.i_order.wp_q == ordered[1:0]);
+      assert (dut.i_answers.count_q == 3'(answered - used) && dut.i_answers.rp_q == used[1:0] &&
+          dut.i_answers.wp_q == answered[1:0]);
+      assert (3'(asked - used) == open && 3'(asks - asked) == waiting &&
+          3'(answered - used) <= 3'(asked - used));
       assert (dut.owed_q == 3'(asked - answered) && dut.status_q == (error ? ST_HOST : ST_DONE));
       for (int n = 0; n < 8; n++) begin
         if (3'(3'(n) - gone) < 3'(ordered - gone)) assert (dut.i_order.mem_q[n[1:0]] == q[n]);
         if (3'(3'(n) - gone) < 3'(came - gone)) assert (q[n].ends || q[n].done.status == ST_DONE);
-        if (3'(3'(n) - used) < 3'(answered - used)) assert (dut.i_answers.mem_q[n[1:0]] == wrong[n]);
+        if (3'(3'(n) - used) < 3'(answered - used))
+          assert (dut.i_answers.mem_q[n[1:0]] == wrong[n]);
       end
       if (came != ordered) begin
-        assert (fits(first) && q[ordered] == {first.beats != '0, first.ends, first.q, first.last, first.status});
-        if (first.beats != '0 && asked == mark) assert (first.addr == mark_addr && first.beats == {4'd0, mark_beats});
+        assert (fits(first) && q[ordered] == {first.beats != '0, first.ends, first.q, first.last,
+            first.status});
+        if (first.beats != '0 && asked == mark)
+          assert (first.addr == mark_addr && first.beats == {4'd0, mark_beats});
       end
       if (3'(came - ordered) == 3'd2) begin
-        assert (fits(second) && q[3'(ordered + 3'd1)] == {second.beats != '0, second.ends, second.q, second.last, second.status});
-        if (second.beats != '0 && 3'(asked + 3'(first.beats != '0)) == mark) assert (second.addr == mark_addr && second.beats == {4'd0, mark_beats});
+        assert (fits(second) && q[3'(ordered + 3'd1)] ==
+            {second.beats != '0, second.ends, second.q, second.last, second.status});
+        if (second.beats != '0 && 3'(asked + 3'(first.beats != '0)) == mark)
+          assert (second.addr == mark_addr && second.beats == {4'd0, mark_beats});
       end
-      assert (dut.i_beats.count_q <= 4'(Depth) && dut.i_beats.count_q == 4'(beats - loaded) && held <= 4'(Depth + 1));
+      assert (dut.i_beats.count_q <= 4'(Depth) && dut.i_beats.count_q == 4'(beats - loaded) &&
+          held <= 4'(Depth + 1));
       assert (dut.i_beats.wp_q == beats[2:0] && dut.i_beats.rp_q == loaded[2:0]);
       assert (want == 4'(promised - wrote) && want <= held && todo == left);
       assert (dut.left_q <= Most && (!dut.active_q || (left != '0 && dut.fifo_valid)));
       if (4'(at - wrote) < held)
-        assert (((at == wrote && dut.fifo_valid) ? some(dut.i_beats.out_q) : some(dut.i_beats.mem_q[at[2:0]])) == word);
+        assert (((at == wrote && dut.fifo_valid) ? some(dut.i_beats.out_q)
+            : some(dut.i_beats.mem_q[at[2:0]])) == word);
     end
     cover (init && rst_ni && done_valid && error && head.asks && !wrong[used]);
     cover (init && rst_ni && done_valid && error && head.done.status == ST_CARD);
@@ -215,7 +238,8 @@ module dma_writer
     cover (init && rst_ni && bad && b_i.id == '0);
     cover (init && rst_ni && bad && b_i.id == 8'd1 && owed);
     cover (init && rst_ni && aw_waited && todo == '0 && !w_valid);
-    cover (init && rst_ni && aw_new && asked_q == mark && mark == 3'd2 && mark_addr[5:0] != '0 && mark_beats == 3'd3);
+    cover (init && rst_ni && aw_new && asked_q == mark && mark == 3'd2 && mark_addr[5:0] != '0 &&
+        mark_beats == 3'd3);
     cover (init && rst_ni && dut.owed_q == 3'(Open) && !burst_ready && !aw_valid);
   end
 endmodule

@@ -19,8 +19,10 @@ module fault
   refusal_t refusal;
   logic [31:0] faults, refusals;
   shef_fault dut (
-      .clk_i, .rst_ni, .clear_i, .fault_valid_i, .fault_i, .refusal_valid_i, .refusal_i, .internal_i,
-      .stopped_o(stopped), .fault_o(kept), .fault_count_o(faults), .refusal_o(refusal), .refusal_count_o(refusals)
+      .clk_i, .rst_ni, .clear_i, .fault_valid_i, .fault_i, .refusal_valid_i, .refusal_i,
+      .internal_i,
+      .stopped_o(stopped), .fault_o(kept), .fault_count_o(faults), .refusal_o(refusal),
+      .refusal_count_o(refusals)
   );
 
   logic init = 1'b0;
@@ -51,7 +53,8 @@ module fault
     if (init && rst_ni) begin
       assert (dut.timeout_q == timeout_q && dut.internal_q == internal_q);
       assert (dut.faulted_q == stopped);
-      if (faults != '0) assert (stopped);   // not the other way round: a count at its end may be cleared and hit at once
+      // not the other way round: a count at its end may be cleared and hit at once
+      if (faults != '0) assert (stopped);
       assert (dut.refused_q == (refusals != '0));
       if (timeout_q) assert (stopped);
       if (event_q) assert (stopped);

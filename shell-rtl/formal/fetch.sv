@@ -29,9 +29,12 @@ module fetch
   logic chunk_ready, tag_req, go, node_ready, ar_valid;
   axi_ax_t ar;
   shef_fetch #(.RingBeats(32), .ChunkLog2(LOG2), .Base(BASE)) dut (
-      .clk_i, .rst_ni, .clr_i, .stop_i, .chunk_valid_i, .chunk_ready_o(chunk_ready), .chunk_region_i(region_i), .chunk_index_i(index_i),
-      .chunk_plain_i(plain_i), .tag_req_o(tag_req), .tag_gnt_i(tag_gnt_i && tag_req), .tag_fetch_i, .tag_addr_i, .mask_ready_i, .go_o(go),
-      .beat_done_i, .node_valid_i, .node_ready_o(node_ready), .node_addr_i, .ar_o(ar), .ar_valid_o(ar_valid), .ar_ready_i
+      .clk_i, .rst_ni, .clr_i, .stop_i, .chunk_valid_i, .chunk_ready_o(chunk_ready),
+      .chunk_region_i(region_i), .chunk_index_i(index_i),
+      .chunk_plain_i(plain_i), .tag_req_o(tag_req), .tag_gnt_i(tag_gnt_i && tag_req), .tag_fetch_i,
+      .tag_addr_i, .mask_ready_i, .go_o(go),
+      .beat_done_i, .node_valid_i, .node_ready_o(node_ready), .node_addr_i, .ar_o(ar),
+      .ar_valid_o(ar_valid), .ar_ready_i
   );
   axi_address i_ar (.clk_i, .rst_ni, .valid_i(ar_valid), .ready_i(ar_ready_i), .ax_i(ar));
 
@@ -58,22 +61,26 @@ module fetch
   end
   // whole bursts, aligned to their size
   function automatic logic aligned(input logic [63:0] addr, input logic [7:0] len);
-    return (len == 8'd0 && addr[5:0] == '0) || (len == 8'd3 && addr[7:0] == '0) || (len == 8'd7 && addr[8:0] == '0);
+    return (len == 8'd0 && addr[5:0] == '0) || (len == 8'd3 && addr[7:0] == '0) ||
+        (len == 8'd7 && addr[8:0] == '0);
   endfunction
   always_comb begin
     if (init && rst_ni) begin
       if (ar_valid) begin
         assert (aligned(ar.addr, ar.len) && ar.size == AXI_SIZE_64);
-        assert (ar.id == MEM_ID_DATA || ((ar.id == MEM_ID_TAG || ar.id == MEM_ID_NODE) && ar.len == '0));
+        assert (ar.id == MEM_ID_DATA || ((ar.id == MEM_ID_TAG || ar.id == MEM_ID_NODE) &&
+            ar.len == '0));
       end
       assert (owed <= 8'd32 && 8'(dut.free_q) + owed == 8'd32);
       if (go) assert (!stop_i && owed + beats <= 8'd32);
       // what the proof rests on
       if (dut.busy_q) begin
         assert (dut.work_q.bursts <= 4'd2 && (dut.work_q.bursts != '0 || dut.work_q.tag));
-        assert (aligned(dut.work_q.addr, {5'd0, dut.work_q.len}) && (!dut.work_q.tag || dut.work_q.tag_addr[5:0] == '0));
+        assert (aligned(dut.work_q.addr, {5'd0, dut.work_q.len}) &&
+            (!dut.work_q.tag || dut.work_q.tag_addr[5:0] == '0));
       end
-      assert (left == (dut.busy_q ? 8'(dut.work_q.bursts) * ({5'd0, dut.work_q.len} + 8'd1) : 8'd0));
+      assert (left == (dut.busy_q ? 8'(dut.work_q.bursts) * ({5'd0, dut.work_q.len} + 8'd1)
+          : 8'd0));
     end
     cover (init && rst_ni && fresh && ar.id == MEM_ID_TAG && left == '0 && owed == 8'd32);
     cover (init && rst_ni && ar_valid && ar.id == MEM_ID_NODE && dut.busy_q);

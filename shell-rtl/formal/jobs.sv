@@ -22,16 +22,19 @@ module jobs
     input wire version_t               node_version_i,
     input wire                         job_ready_i
 );
-  localparam id_tab_t ID = {8'd0, 8'd14, 8'd13, 8'd12, 8'd11, 8'd10, 8'd9, 8'd8, 8'd7, 8'd6, 8'd5, 8'd4, 8'd3, 8'd2, 8'd1, 8'd15};
+  localparam id_tab_t ID = {8'd0, 8'd14, 8'd13, 8'd12, 8'd11, 8'd10, 8'd9, 8'd8, 8'd7, 8'd6, 8'd5,
+      8'd4, 8'd3, 8'd2, 8'd1, 8'd15};
   logic [1:0] ctr_ready, mask_ready;
   logic job_valid, node_ready, node_grant;
   logic [4:0] job_key;
   logic [511:0] job_block;
   logic [MASK_SLOT_W+2:0] job_user;
   shef_jobs #(.RegionId(ID)) dut (
-      .clk_i, .rst_ni, .stop_i, .ctr_valid_i, .ctr_ready_o(ctr_ready), .ctr_job_i, .mask_valid_i, .mask_ready_o(mask_ready),
+      .clk_i, .rst_ni, .stop_i, .ctr_valid_i, .ctr_ready_o(ctr_ready), .ctr_job_i, .mask_valid_i,
+      .mask_ready_o(mask_ready),
       .mask_region_i, .mask_chunk_i, .mask_version_i, .mask_slot_i,
-      .node_valid_i, .node_ready_o(node_ready), .node_region_i, .node_index_i, .node_version_i, .job_valid_o(job_valid), .job_ready_i,
+      .node_valid_i, .node_ready_o(node_ready), .node_region_i, .node_index_i, .node_version_i,
+      .job_valid_o(job_valid), .job_ready_i,
       .job_key_o(job_key), .job_block_o(job_block), .job_user_o(job_user)
   );
 
@@ -76,12 +79,14 @@ module jobs
       end
       if (stop_i) assert (!job_valid && job_block == '0);
       if (grant[3:2] != '0) begin
-        assert (block == {ID[mask_region_i[d]], mask_version_i[d][lane], mask_chunk_i[d][lane], 32'd1});
+        assert (block == {ID[mask_region_i[d]], mask_version_i[d][lane], mask_chunk_i[d][lane],
+            32'd1});
         assert (job_user == {d ? KS_SEAL_MASK : KS_READ_MASK, mask_slot_i[d]});
         assert (job_key == {1'b0, ID[mask_region_i[d]][3:0]});
       end
       if (grant[1:0] != '0) begin
-        assert (block == {ID[ctr_job_i[d].region], ctr_job_i[d].version, ctr_job_i[d].chunk, ctr_job_i[d].ctr + 32'(lane)});
+        assert (block == {ID[ctr_job_i[d].region], ctr_job_i[d].version, ctr_job_i[d].chunk,
+            ctr_job_i[d].ctr + 32'(lane)});
         assert (job_user == {d ? KS_SEAL : KS_READ, {MASK_SLOT_W{1'b0}}});
         assert (job_key == {1'b0, ID[ctr_job_i[d].region][3:0]});
       end

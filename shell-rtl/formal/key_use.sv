@@ -33,7 +33,8 @@ module key_use
     logic mine;
     assign mine = use_i && use_region_i == 4'(r);
     always_ff @(posedge clk_i) begin
-      if (late == 7'd68) assume (!mine);    // 2 lines, a burst of 64 chunks, 2 segments between splitter and directory
+      // 2 lines, a burst of 64 chunks, 2 segments between splitter and directory
+      if (late == 7'd68) assume (!mine);
       was <= exhausted[r];
       if (!rst_ni || clr_i) begin
         sealed <= '0;
@@ -51,7 +52,8 @@ module key_use
       if (init && rst_ni) begin
         assert (dut.g_region[r].used_q == 49'(sealed));
         assert (late <= 7'd68);
-        if (!exhausted[r]) assert (late == '0 && 32'(sealed) < 32'h200 - COST * (Lines + 68) + COST);
+        if (!exhausted[r])
+          assert (late == '0 && 32'(sealed) < 32'h200 - COST * (Lines + 68) + COST);
         else assert (32'(sealed) < 32'h200 - COST * (Lines + 68) + COST * (2 + 32'(late)));
       end
     end

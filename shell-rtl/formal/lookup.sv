@@ -34,7 +34,8 @@ module lookup
     input wire           merge_ready_i,
     input wire           ask_ready_i,
     input wire           ask_bit_i,
-    input wire [4:0]     event_i,       // response read, write ended, version known, chunk checked, chunk sealed
+    // response read, write ended, version known, chunk checked, chunk sealed
+    input wire [4:0]     event_i,
     input wire [1:0]     rsp_line_i,
     input wire [1:0]     wsg_line_i,
     input wire [1:0]     known_line_i,
@@ -63,7 +64,8 @@ module lookup
       if (seg_refuse_i[d] || (d == 1 && seg_region_i[d] == 2'd0)) seg[d].refuse = REFUSE_READ_ONLY;
     end
   end
-  logic rsp_valid, wsg_valid, fetch_valid, fetch_write, ver_valid, new_valid, taken, spec_taken, spec_used, spec_failed, merge_valid, seal_valid;
+  logic rsp_valid, wsg_valid, fetch_valid, fetch_write, ver_valid, new_valid, taken, spec_taken,
+      spec_used, spec_failed, merge_valid, seal_valid;
   logic fetching, dirty, write_held;
   lseg_t lseg;
   seg_t of;
@@ -93,34 +95,52 @@ module lookup
   assign rsp_done = event_i[0] && rsp_line_i < 2'd3 && reads[rsp_line_i] != '0;
   assign wsg_done = event_i[1] && wsg_line_i < 2'd3 && writes[wsg_line_i] != '0;
   assign known_dead = frozen[name_region[known_line_i]];
-  assign known = event_i[2] && known_line_i < 2'd3 && (asks[known_line_i] || (fetches[known_line_i] && known_dead));
-  assign verified = event_i[3] && verified_line_i < 2'd3 && fetches[verified_line_i] && !asks[verified_line_i] &&
+  assign known = event_i[2] && known_line_i < 2'd3 &&
+      (asks[known_line_i] || (fetches[known_line_i] && known_dead));
+  assign verified = event_i[3] && verified_line_i < 2'd3 && fetches[verified_line_i] &&
+      !asks[verified_line_i] &&
       !(known && known_line_i == verified_line_i);
-  assign unsealed = event_i[4] && unsealed_i && sealed_line_i < 2'd3 && seals[sealed_line_i] && frozen[name_region[sealed_line_i]];
+  assign unsealed = event_i[4] && unsealed_i && sealed_line_i < 2'd3 && seals[sealed_line_i] &&
+      frozen[name_region[sealed_line_i]];
   assign sealed = event_i[4] && !unsealed_i && sealed_line_i < 2'd3 && seals[sealed_line_i];
   assign drop = drop_i && hold_i == 2'b11 && held_1 && held_2 && !dirty && !write_held && !fetching;
 
   shef_lookup #(
-      .NRegions(3), .BigLines(2), .SmallLines(1), .ChunkW(2), .IsOutput(16'd4), .HasVersions(16'd2), .IsBig(16'd3),
-      .RegionId({{13{8'hff}}, 8'd2, 8'd1, 8'd0}), .Prefetch({{14{4'd0}}, 4'd1, 4'd1}), .NumChunks({{13{40'd4}}, 40'd4, 40'd4, 40'd4})
+      .NRegions(3), .BigLines(2), .SmallLines(1), .ChunkW(2), .IsOutput(16'd4), .HasVersions(16'd2),
+      .IsBig(16'd3),
+      .RegionId({{13{8'hff}}, 8'd2, 8'd1, 8'd0}), .Prefetch({{14{4'd0}}, 4'd1, 4'd1}),
+      .NumChunks({{13{40'd4}}, 40'd4, 40'd4, 40'd4})
   ) dut (
-      .clk_i, .rst_ni, .clr_i, .stop_i, .hold_rd_i(hold_i[0]), .hold_wr_i(hold_i[1]), .frozen_i({13'd0, frozen}),
-      .rd_seg_i(seg[0]), .rd_valid_i(seg_valid_i[0]), .rd_ready_o(), .wr_seg_i(seg[1]), .wr_valid_i(seg_valid_i[1]),
-      .wr_ready_o(), .held_o(), .rsp_valid_o(rsp_valid), .rsp_room_i(room_rd), .lseg_o(lseg), .seg_o(of),
+      .clk_i, .rst_ni, .clr_i, .stop_i, .hold_rd_i(hold_i[0]), .hold_wr_i(hold_i[1]),
+      .frozen_i({13'd0, frozen}),
+      .rd_seg_i(seg[0]), .rd_valid_i(seg_valid_i[0]), .rd_ready_o(), .wr_seg_i(seg[1]),
+      .wr_valid_i(seg_valid_i[1]),
+      .wr_ready_o(), .held_o(), .rsp_valid_o(rsp_valid), .rsp_room_i(room_rd), .lseg_o(lseg),
+      .seg_o(of),
       .wsg_valid_o(wsg_valid), .wsg_room_i(room_wr),
-      .fetch_valid_o(fetch_valid), .fetch_line_o(fetch_line), .fetch_write_o(fetch_write), .ver_valid_o(ver_valid), .ver_ready_i,
-      .new_valid_o(new_valid), .new_line_o(new_line), .taken_o(taken), .short_o(), .spec_taken_o(spec_taken), .spec_used_o(spec_used),
-      .spec_failed_o(spec_failed), .merge_valid_o(merge_valid), .merge_ready_i, .merge_line_o(merge_line), .merge_region_o(merge_region),
+      .fetch_valid_o(fetch_valid), .fetch_line_o(fetch_line), .fetch_write_o(fetch_write),
+      .ver_valid_o(ver_valid), .ver_ready_i,
+      .new_valid_o(new_valid), .new_line_o(new_line), .taken_o(taken), .short_o(),
+      .spec_taken_o(spec_taken), .spec_used_o(spec_used),
+      .spec_failed_o(spec_failed), .merge_valid_o(merge_valid), .merge_ready_i,
+      .merge_line_o(merge_line), .merge_region_o(merge_region),
       .merge_chunk_o(merge_chunk), .ask_valid_o(), .ask_ready_i, .ask_bit_i,
-      .rsp_done_i(rsp_done), .rsp_line_i({4'd0, rsp_line_i}), .wsg_done_i(wsg_done), .wsg_line_i({4'd0, wsg_line_i}), .wsg_full_i,
-      .known_i(known), .known_line_i({4'd0, known_line_i}), .known_zero_i(known_zero_i && !known_dead), .known_last_i,
-      .known_dead_i(known_dead), .verified_i(verified && !failed_i), .verified_line_i({4'd0, verified_line_i}),
+      .rsp_done_i(rsp_done), .rsp_line_i({4'd0, rsp_line_i}), .wsg_done_i(wsg_done),
+      .wsg_line_i({4'd0, wsg_line_i}), .wsg_full_i,
+      .known_i(known), .known_line_i({4'd0, known_line_i}),
+      .known_zero_i(known_zero_i && !known_dead), .known_last_i,
+      .known_dead_i(known_dead), .verified_i(verified && !failed_i),
+      .verified_line_i({4'd0, verified_line_i}),
       .failed_i(verified && failed_i), .filled_i(1'b0), .filled_line_i('0),
-      .sealed_i(sealed), .sealed_line_i({4'd0, sealed_line_i}), .sealed_last_i, .unsealed_i(unsealed), .unsealed_line_i({4'd0, sealed_line_i}),
+      .sealed_i(sealed), .sealed_line_i({4'd0, sealed_line_i}), .sealed_last_i,
+      .unsealed_i(unsealed), .unsealed_line_i({4'd0, sealed_line_i}),
       .flush_i, .drop_i(drop), .drop_mask_i('1),
-      .seal_valid_o(seal_valid), .seal_line_o(seal_line), .seal_region_o(seal_region), .seal_chunk_o(seal_chunk),
-      .readable_o(readable), .fetched_o(), .closed_o(), .asked_o(), .last_o(), .dead_o(), .fetching_o(fetching),
-      .dirty_o(dirty), .write_held_o(write_held), .rd_refusal_valid_o(), .rd_refusal_room_i(refusal_room_i), .refusal_o()
+      .seal_valid_o(seal_valid), .seal_line_o(seal_line), .seal_region_o(seal_region),
+      .seal_chunk_o(seal_chunk),
+      .readable_o(readable), .fetched_o(), .closed_o(), .asked_o(), .last_o(), .dead_o(),
+      .fetching_o(fetching),
+      .dirty_o(dirty), .write_held_o(write_held), .rd_refusal_valid_o(),
+      .rd_refusal_room_i(refusal_room_i), .refusal_o()
   );
 
   logic init = 1'b0;
@@ -151,19 +171,24 @@ module lookup
         fetches[i] <= 1'b0;
         seals[i] <= 1'b0;
       end else begin
-        reads[i] <= reads[i] + 7'(rsp_valid && !lseg.err && lseg.line == 6'(i)) - 7'(rsp_done && rsp_line_i == 2'(i));
-        writes[i] <= writes[i] + 2'(wsg_valid && !lseg.err && lseg.line == 6'(i)) - 2'(wsg_done && wsg_line_i == 2'(i));
+        reads[i] <= reads[i] + 7'(rsp_valid && !lseg.err && lseg.line == 6'(i)) -
+            7'(rsp_done && rsp_line_i == 2'(i));
+        writes[i] <= writes[i] + 2'(wsg_valid && !lseg.err && lseg.line == 6'(i)) -
+            2'(wsg_done && wsg_line_i == 2'(i));
         if (take && new_line == 6'(i)) begin
           used[i] <= 1'b1;
           good[i] <= wsg_valid && of.region == 4'd2;
           name_region[i] <= of.region[1:0];
           name_chunk[i] <= of.chunk[1:0];
-        end else if ((verified && !failed_i && verified_line_i == 2'(i)) || (known && known_zero_i && !known_dead && known_line_i == 2'(i)) ||
+        end else if ((verified && !failed_i && verified_line_i == 2'(i)) ||
+            (known && known_zero_i && !known_dead && known_line_i == 2'(i)) ||
             (wsg_done && wsg_full_i && wsg_line_i == 2'(i))) good[i] <= 1'b1;
         if (ver_valid && ver_ready_i && fetch_valid && fetch_line == 6'(i)) asks[i] <= 1'b1;
         else if (known && known_line_i == 2'(i)) asks[i] <= 1'b0;
-        if ((fetch_valid && !fetch_write && fetch_line == 6'(i)) || (merge_valid && merge_ready_i && merge_line == 6'(i))) fetches[i] <= 1'b1;
-        else if ((verified && verified_line_i == 2'(i)) || (known && (known_zero_i || known_dead) && known_line_i == 2'(i))) fetches[i] <= 1'b0;
+        if ((fetch_valid && !fetch_write && fetch_line == 6'(i)) ||
+            (merge_valid && merge_ready_i && merge_line == 6'(i))) fetches[i] <= 1'b1;
+        else if ((verified && verified_line_i == 2'(i)) ||
+            (known && (known_zero_i || known_dead) && known_line_i == 2'(i))) fetches[i] <= 1'b0;
         if (seal_valid && seal_line == 6'(i)) seals[i] <= 1'b1;
         else if ((sealed || unsealed) && sealed_line_i == 2'(i)) seals[i] <= 1'b0;
       end
@@ -176,16 +201,20 @@ module lookup
     if (init && rst_ni) begin
       // the gate
       if (readable[l]) assert (good[l]);
-      if (to_l && !take) assert (used[l] && name_region[l] == of.region[1:0] && name_chunk[l] == of.chunk[1:0]);
+      if (to_l && !take)
+        assert (used[l] && name_region[l] == of.region[1:0] && name_chunk[l] == of.chunk[1:0]);
       if (to_l && take) assert (new_line == {4'd0, l});
       if (wsg_valid && !lseg.err) assert (of.region != '0);
       // a line is given to another chunk only when nothing is under way in it
-      if (take && new_line == {4'd0, l}) assert (reads[l] == '0 && writes[l] == '0 && !asks[l] && !fetches[l] && !seals[l]);
+      if (take && new_line == {4'd0, l})
+        assert (reads[l] == '0 && writes[l] == '0 && !asks[l] && !fetches[l] && !seals[l]);
       if (take) assert (!stop_i && new_line < 6'd3);
       // what leaves is what the line was taken for, and whole
       if (seal_valid && seal_line == {4'd0, l})
-        assert (good[l] && writes[l] == '0 && name_region[l] == seal_region[1:0] && name_chunk[l] == seal_chunk[1:0] && seal_region != '0);
-      if (merge_valid && merge_line == {4'd0, l}) assert (name_region[l] == merge_region[1:0] && name_chunk[l] == merge_chunk[1:0]);
+        assert (good[l] && writes[l] == '0 && name_region[l] == seal_region[1:0] &&
+            name_chunk[l] == seal_chunk[1:0] && seal_region != '0);
+      if (merge_valid && merge_line == {4'd0, l})
+        assert (name_region[l] == merge_region[1:0] && name_chunk[l] == merge_chunk[1:0]);
     end
     cover (init && rst_ni && readable[l] && reads[l] == 7'd2 && name_region[l] == 2'd1);
     cover (init && rst_ni && seal_valid && seal_line == {4'd0, l} && l == 2'd1);
@@ -207,18 +236,24 @@ module lookup
   assign merges = dut.merge_valid_q ? one_hot(dut.merge_line_q) : '0;
   assign sealing = dut.seal_one_q;
   always_comb
-    for (int i = 0; i < int'(N); i++) busy[i] = reads[i] != '0 || writes[i] != '0 || asks[i] || fetches[i] || seals[i];
+    for (int i = 0; i < int'(N); i++)
+      busy[i] = reads[i] != '0 || writes[i] != '0 || asks[i] || fetches[i] || seals[i];
   always_comb begin
     if (init && rst_ni) begin
-      assert (one_at_most(dut.merge_cand_q) && one_at_most(dut.seal_cand_q) && (!dut.merge_valid_q || dut.merge_line_q < 6'd3));
-      assert (dut.ask_q == asks && dut.fetch_q == (fetches | merges) && (merges & (fetches | asks)) == '0);
-      assert (dut.seal_q == (seals | sealing) && (seals & sealing) == '0 && (sealing == '0 || sealing == one_hot(dut.seal_line_q)));
-      assert ((dut.seal_q & ~good) == '0 && (dut.whole_q & ~good) == '0 && (dut.seal_q & (dut.dirty_q | dut.wheld_q)) == '0);
+      assert (one_at_most(dut.merge_cand_q) && one_at_most(dut.seal_cand_q) &&
+          (!dut.merge_valid_q || dut.merge_line_q < 6'd3));
+      assert (dut.ask_q == asks && dut.fetch_q == (fetches | merges) &&
+          (merges & (fetches | asks)) == '0);
+      assert (dut.seal_q == (seals | sealing) && (seals & sealing) == '0 &&
+          (sealing == '0 || sealing == one_hot(dut.seal_line_q)));
+      assert ((dut.seal_q & ~good) == '0 && (dut.whole_q & ~good) == '0 &&
+          (dut.seal_q & (dut.dirty_q | dut.wheld_q)) == '0);
       assert (dut.plain_q == '0 && (~dut.free_q & ~used) == '0);
-      assert ((dut.free_q & (dut.ask_q | dut.fetch_q | dut.dirty_q | dut.seal_q | dut.rheld_q | dut.wheld_q)) == '0);
+      assert ((dut.free_q & (dut.ask_q | dut.fetch_q | dut.dirty_q | dut.seal_q | dut.rheld_q |
+          dut.wheld_q)) == '0);
       assert ((dut.spec_q & (dut.dirty_q | dut.seal_q | dut.rheld_q | dut.wheld_q)) == '0);
-      if (dut.spec_go_q && dut.spec_valid_q) assert ((dut.spec_match_q & dut.live) == '0);
-      if (dut.spec_valid_q) assert (dut.spec_name_q.region <= 4'd1);
+      if (dut.spec_go && dut.spec_valid) assert ((dut.i_prefetch.match_q & dut.live) == '0);
+      if (dut.spec_valid) assert (dut.spec_name.region <= 4'd1);
     end
   end
   for (genvar i = 0; i < int'(N); i++) begin : g_line
@@ -226,18 +261,27 @@ module lookup
       if (init && rst_ni) begin
         assert (dut.rrefs_q[i] == reads[i] && dut.wrefs_q[i] == writes[i]);
         assert (dut.rheld_q[i] == (reads[i] != '0) && dut.wheld_q[i] == (writes[i] != '0));
-        if (used[i]) assert (dut.region_q[i] == {2'd0, name_region[i]} && dut.chunk_q[i] == name_chunk[i] && name_region[i] < 2'd3);
-        if (dut.dirty_q[i] || dut.seal_q[i] || dut.wheld_q[i]) assert (used[i] && name_region[i] != 2'd0);
+        if (used[i])
+          assert (dut.region_q[i] == {2'd0, name_region[i]} && dut.chunk_q[i] == name_chunk[i] &&
+              name_region[i] < 2'd3);
+        if (dut.dirty_q[i] || dut.seal_q[i] || dut.wheld_q[i])
+          assert (used[i] && name_region[i] != 2'd0);
         if (used[i]) assert (dut.out_q[i] == (name_region[i] == 2'd2));
         if (dut.dead_q[i]) assert (used[i] && frozen[name_region[i]]);
         // the comparisons are exact, as far as names count
         if (dut.live[i]) begin
           for (int d = 0; d < 2; d++) begin
-            if (dut.b_valid_q[d]) assert (dut.b_match_q[d][i] == ({dut.region_q[i], dut.chunk_q[i]} == dut.b_name[d]));
-            if (dut.d_valid_q[d]) assert (dut.d_match_q[d][i] == ({dut.region_q[i], dut.chunk_q[i]} == dut.d_name[d]));
+            if (dut.b_valid_q[d])
+              assert (dut.b_match_q[d][i] == ({dut.region_q[i], dut.chunk_q[i]} == dut.b_name[d]));
+            if (dut.d_valid_q[d])
+              assert (dut.d_match_q[d][i] == ({dut.region_q[i], dut.chunk_q[i]} == dut.d_name[d]));
           end
-          if (dut.spec_valid_q) assert (dut.spec_match_q[i] == ({dut.region_q[i], dut.chunk_q[i]} == dut.spec_name_q));
-          for (int j = 0; j < i; j++) if (dut.live[j]) assert ({dut.region_q[i], dut.chunk_q[i]} != {dut.region_q[j], dut.chunk_q[j]});
+          if (dut.spec_valid)
+            assert (dut.i_prefetch.match_q[i] ==
+                ({dut.region_q[i], dut.chunk_q[i]} == dut.spec_name));
+          for (int j = 0; j < i; j++)
+            if (dut.live[j])
+              assert ({dut.region_q[i], dut.chunk_q[i]} != {dut.region_q[j], dut.chunk_q[j]});
         end
       end
     end
@@ -246,26 +290,33 @@ module lookup
     always_comb begin
       if (init && rst_ni && dut.d_valid_q[d]) begin
         if (dut.d_seg_q[d].refuse != REFUSE_NONE) assert (dut.look_q[d].bad);
-        assert (dut.d_seg_q[d].region < 4'd3 && (d == 0 || dut.d_seg_q[d].region != '0 || dut.d_seg_q[d].refuse != REFUSE_NONE));
+        assert (dut.d_seg_q[d].region < 4'd3 &&
+            (d == 0 || dut.d_seg_q[d].region != '0 || dut.d_seg_q[d].refuse != REFUSE_NONE));
         assert (dut.look_q[d].out == (dut.d_seg_q[d].region == 4'd2));
         if (!clr_1) begin
           if (!dut.look_q[d].hit) assert (dut.d_line[d] == '0);
-          if (dut.look_q[d].hit && !dut.look_q[d].bad && dut.d_line[d] == '0) assert (dut.run_q == '0);
-          if (dut.look_q[d].hit && dut.d_line[d] != '0) assert (dut.d_line[d] == one_hot(dut.look_q[d].line));
+          if (dut.look_q[d].hit && !dut.look_q[d].bad && dut.d_line[d] == '0)
+            assert (dut.run_q == '0);
+          if (dut.look_q[d].hit && dut.d_line[d] != '0)
+            assert (dut.d_line[d] == one_hot(dut.look_q[d].line));
         end
-        if (d == 1 && dut.look_q[d].hit && (dut.d_line[d] & dut.seal_q) != '0) assert (dut.look_q[d].seal && !dut.look_q[d].dirty);
+        if (d == 1 && dut.look_q[d].hit && (dut.d_line[d] & dut.seal_q) != '0)
+          assert (dut.look_q[d].seal && !dut.look_q[d].dirty);
       end
       if (init && rst_ni && dut.b_valid_q[d])
-        assert (dut.b_seg_q[d].region < 4'd3 && (d == 0 || dut.b_seg_q[d].region != '0 || dut.b_seg_q[d].refuse != REFUSE_NONE));
+        assert (dut.b_seg_q[d].region < 4'd3 &&
+            (d == 0 || dut.b_seg_q[d].region != '0 || dut.b_seg_q[d].refuse != REFUSE_NONE));
     end
   end
   for (genvar c = 0; c < 2; c++) begin : g_class
     always_comb begin
       if (init && rst_ni) begin
-        assert (dut.cand_ok_q[c] == (dut.cand_q[c] != '0));
-        assert (one_at_most(dut.cand_q[c]) && one_at_most(dut.g_class[c].next_q) && (dut.cand_q[c] & dut.g_class[c].next_q) == '0);
-        if (dut.cand_ok_q[c]) assert (dut.cand_q[c] == one_hot(dut.cand_line_q[c]));
-        assert (((dut.cand_q[c] | dut.g_class[c].next_q | dut.g_class[c].pool_q) & (busy | ~(dut.avail & CLASS[c]))) == '0);
+        assert (dut.cand_ok[c] == (dut.cand[c] != '0));
+        assert (one_at_most(dut.cand[c]) && one_at_most(dut.g_class[c].i_victim.next_q) &&
+            (dut.cand[c] & dut.g_class[c].i_victim.next_q) == '0);
+        if (dut.cand_ok[c]) assert (dut.cand[c] == one_hot(dut.cand_line[c]));
+        assert (((dut.cand[c] | dut.g_class[c].i_victim.next_q | dut.g_class[c].i_victim.pool_q) &
+            (busy | ~(dut.avail & CLASS[c]))) == '0);
       end
     end
   end

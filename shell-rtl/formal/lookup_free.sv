@@ -81,6 +81,7 @@ module shef_ahead
   assign region_o = {3'd0, any_q.region};
   assign next_chunk_o = any_q.chunk;
   logic unused;
-  assign unused = ^{rst_ni, clr_i, stop_i, rd_i, rd_region_i, rd_chunk_i, wr_i, wr_region_i, next_take_i};
+  assign unused = ^{rst_ni, clr_i, stop_i, rd_i, rd_region_i, rd_chunk_i, wr_i, wr_region_i,
+      next_take_i};
 endmodule
 `default_nettype wire

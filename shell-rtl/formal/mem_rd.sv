@@ -25,16 +25,20 @@ module mem_rd
   logic [511:0] beat;
   fault_t fault;
   shef_mem_rd #(.Depth(4), .ChunkLog2(LOG2)) dut (
-      .clk_i, .rst_ni, .stop_i, .clr_i(1'b0), .zero_addr_i('0), .chunk_valid_i, .chunk_i, .ar_fire_i, .ar_i, .r_i, .r_valid_i,
-      .data_valid_o(data_valid), .tag_valid_o(tag_valid), .node_valid_o(node_valid), .beat_o(beat), .took_o(took_kind),
-      .owed_data_o(owed_data), .owed_tag_o(owed_tag), .owed_node_o(owed_node), .fault_valid_o(fault_valid), .fault_o(fault)
+      .clk_i, .rst_ni, .stop_i, .clr_i(1'b0), .zero_addr_i('0), .chunk_valid_i, .chunk_i,
+      .ar_fire_i, .ar_i, .r_i, .r_valid_i,
+      .data_valid_o(data_valid), .tag_valid_o(tag_valid), .node_valid_o(node_valid), .beat_o(beat),
+      .took_o(took_kind),
+      .owed_data_o(owed_data), .owed_tag_o(owed_tag), .owed_node_o(owed_node),
+      .fault_valid_o(fault_valid), .fault_o(fault)
   );
 
   // the same, where a fault of a region stops that region only
   logic keep_data_valid, keep_fault_valid;
   fault_t keep_fault;
   shef_mem_rd #(.Depth(4), .ChunkLog2(LOG2), .KeepBad(1'b1)) keeps (
-      .clk_i, .rst_ni, .stop_i, .clr_i(1'b0), .zero_addr_i('0), .chunk_valid_i, .chunk_i, .ar_fire_i, .ar_i, .r_i, .r_valid_i,
+      .clk_i, .rst_ni, .stop_i, .clr_i(1'b0), .zero_addr_i('0), .chunk_valid_i, .chunk_i,
+      .ar_fire_i, .ar_i, .r_i, .r_valid_i,
       .data_valid_o(keep_data_valid), .fault_valid_o(keep_fault_valid), .fault_o(keep_fault)
   );
 
@@ -84,24 +88,38 @@ module mem_rd
   always_comb begin
     if (init && rst_ni) begin
       assert (left_data <= 16'd508 && left_tag <= 16'd31 && left_node <= 16'd31);
-      assert (dut.owed_data_q == left_data && {8'd0, dut.owed_tag_q} == left_tag && {8'd0, dut.owed_node_q} == left_node);
+      assert (dut.owed_data_q == left_data && {8'd0, dut.owed_tag_q} == left_tag &&
+          {8'd0, dut.owed_node_q} == left_node);
       assert (dut.r_valid_q == came && (!came || dut.r_q == r));
       assert (dut.beat_q == {1'b0, beat_no} && beat_no <= 5'd15);
-      assert (dut.i_order.count_q <= 3'd4 && 2'(dut.i_order.wp_q - dut.i_order.rp_q) == dut.i_order.count_q[1:0]);
+      assert (dut.i_order.count_q <= 3'd4 &&
+          2'(dut.i_order.wp_q - dut.i_order.rp_q) == dut.i_order.count_q[1:0]);
       if (beat_no != '0) assert (dut.head_valid && dut.head.region == 4'd1);
-      assert (owed_data == (left_data != '0) && owed_tag == (left_tag != '0) && owed_node == (left_node != '0));
+      assert (owed_data == (left_data != '0) && owed_tag == (left_tag != '0) &&
+          owed_node == (left_node != '0));
       // what is handed on was owed, is whole, and came now
-      if (data_valid) assert (came && left_data != '0 && r.id == MEM_ID_DATA && r.resp == AXI_OKAY && beat == r.data && dut.head_valid);
+      if (data_valid)
+        assert (came && left_data != '0 && r.id == MEM_ID_DATA && r.resp == AXI_OKAY &&
+            beat == r.data && dut.head_valid);
       if (data_valid) assert (r.last == (beat_no[2:0] == 3'd7 || beat_no == last_no));
-      if (tag_valid) assert (came && left_tag != '0 && r.id == MEM_ID_TAG && r.resp == AXI_OKAY && beat == r.data && r.last);
-      if (node_valid) assert (came && left_node != '0 && r.id == MEM_ID_NODE && r.resp == AXI_OKAY && beat == r.data && r.last);
-      if (took) assert (took_kind == ((r.id == MEM_ID_DATA) ? 3'b001 : (r.id == MEM_ID_TAG) ? 3'b010 : 3'b100));
-      assert (!(data_valid && tag_valid) && !(node_valid && (data_valid || tag_valid)) && !(took && !came));
+      if (tag_valid)
+        assert (came && left_tag != '0 && r.id == MEM_ID_TAG && r.resp == AXI_OKAY &&
+            beat == r.data && r.last);
+      if (node_valid)
+        assert (came && left_node != '0 && r.id == MEM_ID_NODE && r.resp == AXI_OKAY &&
+            beat == r.data && r.last);
+      if (took) assert (took_kind == ((r.id == MEM_ID_DATA) ? 3'b001 : (r.id == MEM_ID_TAG) ? 3'b010
+          : 3'b100));
+      assert (!(data_valid && tag_valid) && !(node_valid && (data_valid || tag_valid)) &&
+          !(took && !came));
       // nothing is lost in silence
       if (came && !stop_i) assert (fault_valid != (data_valid || tag_valid || node_valid));
       if (stop_i) assert (!data_valid && !tag_valid && !node_valid && !fault_valid);
-      if (fault_valid) assert (fault.kind == ((took && in_place && r.resp != AXI_OKAY) ? FAULT_BUS : FAULT_PROTOCOL));
-      if (keep_fault_valid && keep_fault.kind == FAULT_BUS && keep_fault.region != 8'hff) assert (keep_data_valid);
+      if (fault_valid)
+        assert (fault.kind == ((took && in_place && r.resp != AXI_OKAY) ? FAULT_BUS
+            : FAULT_PROTOCOL));
+      if (keep_fault_valid && keep_fault.kind == FAULT_BUS && keep_fault.region != 8'hff)
+        assert (keep_data_valid);
     end
     cover (init && rst_ni && data_valid && beat_no == 5'd9);
     cover (init && rst_ni && tag_valid);

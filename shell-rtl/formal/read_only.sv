@@ -17,13 +17,20 @@ module read_only
     input wire       seg_ready_i
 );
   localparam region_cfg_t [2:0] REGIONS = {
-    region_cfg_t'{id: 8'd2, mode: MODE_OUTPUT, base: 64'h6000, size: 64'h2000, tag_base: 64'h1_0000, chunk_log2: 4'd12, key256: 1'b1, set: 2'd0, node_base: 64'h0, prefetch: 4'd0, wide_counter: 1'b0},
-    region_cfg_t'{id: 8'd1, mode: MODE_INPUT, base: 64'h4000, size: 64'h2000, tag_base: 64'h2_0000, chunk_log2: 4'd9, key256: 1'b1, set: 2'd0, node_base: 64'h0, prefetch: 4'd0, wide_counter: 1'b0},
-    region_cfg_t'{id: 8'd0, mode: MODE_COUNTED, base: 64'h2000, size: 64'h2000, tag_base: 64'h3_0000, chunk_log2: 4'd6, key256: 1'b1, set: 2'd0, node_base: 64'h0, prefetch: 4'd0, wide_counter: 1'b0}};
+    region_cfg_t'{id: 8'd2, mode: MODE_OUTPUT, base: 64'h6000, size: 64'h2000, tag_base: 64'h1_0000,
+    chunk_log2: 4'd12, key256: 1'b1, set: 2'd0, node_base: 64'h0, prefetch: 4'd0,
+    wide_counter: 1'b0},
+    region_cfg_t'{id: 8'd1, mode: MODE_INPUT, base: 64'h4000, size: 64'h2000, tag_base: 64'h2_0000,
+    chunk_log2: 4'd9, key256: 1'b1, set: 2'd0, node_base: 64'h0, prefetch: 4'd0,
+    wide_counter: 1'b0},
+    region_cfg_t'{id: 8'd0, mode: MODE_COUNTED, base: 64'h2000, size: 64'h2000,
+    tag_base: 64'h3_0000, chunk_log2: 4'd6, key256: 1'b1, set: 2'd0, node_base: 64'h0,
+    prefetch: 4'd0, wide_counter: 1'b0}};
   axi_ax_t ax;
   seg_t seg;
   logic seg_valid;
-  assign ax = '{id: 8'd5, addr: {48'd0, ax_addr_i}, len: ax_len_i, size: ax_size_i, burst: ax_burst_i};
+  assign ax = '{id: 8'd5, addr: {48'd0, ax_addr_i}, len: ax_len_i, size: ax_size_i,
+      burst: ax_burst_i};
   shef_split #(.NRegions(3), .Regions(REGIONS), .IsWrite(1'b1)) dut (
       .clk_i, .rst_ni, .enable_i, .epoch_zero_i, .exhausted_i('0),
       .ax_i(ax), .ax_valid_i, .ax_ready_o(), .seg_o(seg), .seg_valid_o(seg_valid), .seg_ready_i

@@ -30,14 +30,17 @@ module resp
   axi_r_t r;
   logic clr_q, good_q;          // the last request was for a line that may be read
   shef_resp #(.NLines(2), .Depth(2)) dut (
-      .clk_i, .rst_ni, .stop_i, .clr_i, .zero_addr_i, .seg_valid_i(seg_valid_i && room), .room_o(room), .seg_i, .readable_i,
+      .clk_i, .rst_ni, .stop_i, .clr_i, .zero_addr_i, .seg_valid_i(seg_valid_i && room),
+      .room_o(room), .seg_i, .readable_i,
       .get_valid_o(get_valid), .get_ready_i, .get_line_o(get_line), .get_beat_o(get_beat),
       .get_all_i, .get_none_i, .get_data_i, .get_mark_i,
-      .done_o(done), .done_line_o(done_line), .waits_o(waits), .idle_o(idle), .r_o(r), .r_valid_o(r_valid), .r_ready_i
+      .done_o(done), .done_line_o(done_line), .waits_o(waits), .idle_o(idle), .r_o(r),
+      .r_valid_o(r_valid), .r_ready_i
   );
   // the data by two of its bits: each passes the same gate and the same memory
   axi_channel #(.W(13)) i_r (
-      .clk_i, .rst_ni, .valid_i(r_valid), .ready_i(r_ready_i), .data_i({r.id, r.resp, r.last, r.data[0], r.data[504]}), .break_i(clr_q)
+      .clk_i, .rst_ni, .valid_i(r_valid), .ready_i(r_ready_i),
+      .data_i({r.id, r.resp, r.last, r.data[0], r.data[504]}), .break_i(clr_q)
   );
 
   logic init = 1'b0;
@@ -60,7 +63,8 @@ module resp
   lseg_t s0, s1;
   assign s0 = dut.i_queue.mem_q[dut.i_queue.rp_q];
   assign s1 = dut.i_queue.mem_q[!dut.i_queue.rp_q];
-  assign waiting = ((dut.count != '0) ? 11'(s0.beats) : '0) + ((dut.count == 2'd2) ? 11'(s1.beats) : '0) - 11'(dut.beat_q);
+  assign waiting = ((dut.count != '0) ? 11'(s0.beats) : '0) +
+      ((dut.count == 2'd2) ? 11'(s1.beats) : '0) - 11'(dut.beat_q);
   always_comb begin
     if (init && rst_ni) begin
       // the gate
@@ -79,13 +83,16 @@ module resp
       if (dut.count == '0) assert (dut.beat_q == '0);
       else assert (dut.beat_q < s0.beats);
       assert (4'(dut.out_count) + 4'(dut.stage_q) <= 4'd4);
-      assert (2'(dut.i_out_ctl.wp_q - dut.i_out_ctl.rp_q) == dut.out_count[1:0] && dut.i_out_ctl.wp_q == dut.wp_q && dut.i_out_ctl.rp_q == dut.rp_q);
+      assert (2'(dut.i_out_ctl.wp_q - dut.i_out_ctl.rp_q) == dut.out_count[1:0] &&
+          dut.i_out_ctl.wp_q == dut.wp_q && dut.i_out_ctl.rp_q == dut.rp_q);
       assert (owed == waiting + 11'(dut.stage_q) + 11'(dut.out_count));
       assert (dut.poison_q <= dut.count);
       if (dut.stage_q && !dut.stage_err_q) assert (good_q);
       assert (dut.wiped_count_q <= dut.out_count);
       for (int i = 0; i < 4; i++)
-        if (3'(i) < dut.out_count && 3'(i) >= dut.wiped_count_q) assert (!dut.out_mem_q[2'(dut.rp_q + 2'(i))][0] && !dut.out_mem_q[2'(dut.rp_q + 2'(i))][504]);
+        if (3'(i) < dut.out_count && 3'(i) >= dut.wiped_count_q)
+          assert (!dut.out_mem_q[2'(dut.rp_q + 2'(i))][0] &&
+              !dut.out_mem_q[2'(dut.rp_q + 2'(i))][504]);
     end
     cover (init && rst_ni && r_valid && r.resp == AXI_OKAY && r.data != '0 && r.last && r_ready_i);
     cover (init && rst_ni && r_valid && r.resp == AXI_SLVERR && dut.wiped_count_q != '0);

@@ -51,19 +51,27 @@ module set_ctl
   logic init = 1'b0;
   assign failed = '{line: '0, region: {3'd0, tag_region_i}, chunk: 40'd3, version: 48'd5};
   for (genvar p = 0; p < 2; p++) begin : g_policy
-    shef_set_ctl #(.NRegions(2), .SweepWords(4), .FreezeRegion(p == 1), .RegionId(ID), .HasEpoch(16'd3)) dut (
+    shef_set_ctl #(.NRegions(2), .SweepWords(4), .FreezeRegion(p == 1), .RegionId(ID),
+        .HasEpoch(16'd3)) dut (
         .clk_i, .rst_ni, .enable_i, .stop_i, .stop_o(stop[p]), .frozen_o(frozen[p]),
-        .epoch_we_i, .epoch_region_i({3'd0, epoch_region_i}), .epoch_i, .epoch_o(epoch[p]), .epoch_zero_o(), .clear_map_o(clear[p]),
+        .epoch_we_i, .epoch_region_i({3'd0, epoch_region_i}), .epoch_i, .epoch_o(epoch[p]),
+        .epoch_zero_o(), .clear_map_o(clear[p]),
         .clear_mask_o(clear_mask[p]), .map_busy_i(1'b0),
-        .cmd_valid_i, .cmd_ready_o(cmd_ready[p]), .cmd_i, .cmd_region_i({3'd0, cmd_region_i}), .cmd_epoch_i, .cmd_done_o(cmd_done[p]), .cmd_err_o(),
-        .hold_rd_o(), .hold_wr_o(), .flush_lines_o(), .flush_tags_o(), .kill_writes_o(kill[p]), .drop_o(), .drop_mask_o(), .drop_tags_o(),
-        .write_held_i, .write_owed_i, .lines_dirty_i, .lines_fetching_i(1'b0), .tags_dirty_i(1'b0), .cmd_idle_o(cmd_idle[p]),
-        .tag_fail_i, .tag_fail_chunk_i(failed), .twice_i, .twice_region_i({3'd0, tag_region_i}), .twice_chunk_i('0),
-        .node_fail_i, .node_internal_i, .node_region_i({3'd0, node_region_i}), .node_index_i('0), .node_version_i('0),
+        .cmd_valid_i, .cmd_ready_o(cmd_ready[p]), .cmd_i, .cmd_region_i({3'd0, cmd_region_i}),
+        .cmd_epoch_i, .cmd_done_o(cmd_done[p]), .cmd_err_o(),
+        .hold_rd_o(), .hold_wr_o(), .flush_lines_o(), .flush_tags_o(), .kill_writes_o(kill[p]),
+        .drop_o(), .drop_mask_o(), .drop_tags_o(),
+        .write_held_i, .write_owed_i, .lines_dirty_i, .lines_fetching_i(1'b0), .tags_dirty_i(1'b0),
+        .cmd_idle_o(cmd_idle[p]),
+        .tag_fail_i, .tag_fail_chunk_i(failed), .twice_i, .twice_region_i({3'd0, tag_region_i}),
+        .twice_chunk_i('0),
+        .node_fail_i, .node_internal_i, .node_region_i({3'd0, node_region_i}), .node_index_i('0),
+        .node_version_i('0),
         .rd_fault_valid_i(rd_fault_i), .rd_fault_i(rd_i), .wr_fault_valid_i(wr_fault_i),
         .wr_fault_i('{kind: FAULT_BUS, region: 8'hff, chunk: '0, version: '0}), .late_i,
         .fault_valid_o(fault_valid[p]), .fault_o(fault[p]),
-        .wipe_i, .wipe_done_o(wiped[p]), .clr_o(clr[p]), .zero_addr_o(zero[p]), .gcm_wiped_i(1'b1), .port_idle_i
+        .wipe_i, .wipe_done_o(wiped[p]), .clr_o(clr[p]), .zero_addr_o(zero[p]), .gcm_wiped_i(1'b1),
+        .port_idle_i
     );
     assign halted[p] = dut.halt_q;
     assign dut_kill[p] = dut.flush_lines_o ? dut.kill_q : '0;
@@ -91,10 +99,13 @@ module set_ctl
   assign rd_own = rd_i.kind == FAULT_BUS && rd_i.region != 8'hff;
   assign any = tag_fail_i || node_fail_i || rd_fault_i || wr_fault_i || twice_i || late_i;
   // with the policy `region`: what belongs to no region, or is no fault of data
-  assign stops = !p ? any : twice_i || (node_fail_i && node_internal_i) || (rd_fault_i && !rd_own) || wr_fault_i;
-  assign freezes = p && ((tag_fail_i && tag_region_i == r) || (node_fail_i && node_region_i == r) || (rd_fault_i && rd_own && rd_i.region == {7'd0, r}));
+  assign stops = !p ? any : twice_i || (node_fail_i && node_internal_i) ||
+      (rd_fault_i && !rd_own) || wr_fault_i;
+  assign freezes = p && ((tag_fail_i && tag_region_i == r) || (node_fail_i && node_region_i == r) ||
+      (rd_fault_i && rd_own && rd_i.region == {7'd0, r}));
   logic must_stop, must_freeze, told, quiet;
-  logic [9:0] owed;              // cycles up to now in which the accelerator owed a write, without a gap
+  // cycles up to now in which the accelerator owed a write, without a gap
+  logic [9:0] owed;
   version_t last;
   logic clr_q, en_q, live;       // live: no reset in the cycle before
   always_ff @(posedge clk_i) begin
@@ -143,7 +154,8 @@ module set_ctl
       assert (dut_kill[p] <= {1'b0, owed} + 11'd1);
       // epochs
       if (live && clr_q) assert (epoch[p][r] == '0);
-      if (live && epoch[p][r] != last && !clr_q) assert ((epoch[p][r] > last || !en_q) && clear[p] && clear_mask[p][r]);
+      if (live && epoch[p][r] != last && !clr_q)
+        assert ((epoch[p][r] > last || !en_q) && clear[p] && clear_mask[p][r]);
     end
     cover (init && rst_ni && p && must_freeze && !stop[p] && frozen[p] == 16'd2 && cmd_done[p]);
     cover (init && rst_ni && told && must_stop);

@@ -17,17 +17,25 @@ module split
     input wire       seg_ready_i
 );
   localparam region_cfg_t [2:0] REGIONS = {
-    region_cfg_t'{id: 8'd2, mode: MODE_OUTPUT, base: 64'h6000, size: 64'h2000, tag_base: 64'h1_0000, chunk_log2: 4'd12, key256: 1'b1, set: 2'd0, node_base: 64'h0, prefetch: 4'd0, wide_counter: 1'b0},
-    region_cfg_t'{id: 8'd1, mode: MODE_INPUT, base: 64'h4000, size: 64'h2000, tag_base: 64'h2_0000, chunk_log2: 4'd9, key256: 1'b1, set: 2'd0, node_base: 64'h0, prefetch: 4'd0, wide_counter: 1'b0},
-    region_cfg_t'{id: 8'd0, mode: MODE_OUTPUT, base: 64'h2000, size: 64'h2000, tag_base: 64'h3_0000, chunk_log2: 4'd6, key256: 1'b1, set: 2'd0, node_base: 64'h0, prefetch: 4'd0, wide_counter: 1'b0}};
+    region_cfg_t'{id: 8'd2, mode: MODE_OUTPUT, base: 64'h6000, size: 64'h2000, tag_base: 64'h1_0000,
+    chunk_log2: 4'd12, key256: 1'b1, set: 2'd0, node_base: 64'h0, prefetch: 4'd0,
+    wide_counter: 1'b0},
+    region_cfg_t'{id: 8'd1, mode: MODE_INPUT, base: 64'h4000, size: 64'h2000, tag_base: 64'h2_0000,
+    chunk_log2: 4'd9, key256: 1'b1, set: 2'd0, node_base: 64'h0, prefetch: 4'd0,
+    wide_counter: 1'b0},
+    region_cfg_t'{id: 8'd0, mode: MODE_OUTPUT, base: 64'h2000, size: 64'h2000, tag_base: 64'h3_0000,
+    chunk_log2: 4'd6, key256: 1'b1, set: 2'd0, node_base: 64'h0, prefetch: 4'd0,
+    wide_counter: 1'b0}};
   axi_ax_t ax;
   seg_t seg;
   logic ax_ready, seg_valid;
-  assign ax = '{id: 8'd5, addr: {48'd0, ax_addr_i}, len: ax_len_i, size: ax_size_i, burst: ax_burst_i};
+  assign ax = '{id: 8'd5, addr: {48'd0, ax_addr_i}, len: ax_len_i, size: ax_size_i,
+      burst: ax_burst_i};
 
   shef_split #(.NRegions(3), .Regions(REGIONS), .IsWrite(1'b0)) dut (
       .clk_i, .rst_ni, .enable_i, .epoch_zero_i('0), .exhausted_i('0),
-      .ax_i(ax), .ax_valid_i, .ax_ready_o(ax_ready), .seg_o(seg), .seg_valid_o(seg_valid), .seg_ready_i
+      .ax_i(ax), .ax_valid_i, .ax_ready_o(ax_ready), .seg_o(seg), .seg_valid_o(seg_valid),
+      .seg_ready_i
   );
 
   // the burst that is being cut: what it asked for, and what has left
@@ -42,7 +50,8 @@ module split
   logic [15:0] chunk_bytes;
   assign chunk_bytes = (seg.region == 4'd0) ? 16'd64 : (seg.region == 4'd1) ? 16'd512 : 16'd4096;
   assign at = ((seg.region == 4'd0) ? 16'h2000 : (seg.region == 4'd1) ? 16'h4000 : 16'h6000) +
-      ((seg.region == 4'd0) ? {seg.chunk[9:0], 6'd0} : (seg.region == 4'd1) ? {seg.chunk[6:0], 9'd0} : {seg.chunk[3:0], 12'd0}) +
+      ((seg.region == 4'd0) ? {seg.chunk[9:0], 6'd0} : (seg.region == 4'd1) ? {seg.chunk[6:0], 9'd0}
+      : {seg.chunk[3:0], 12'd0}) +
       {4'd0, seg.offset};
   assign bytes = 16'(seg.beats) << seg.size;
 
@@ -84,7 +93,8 @@ module split
         if (!seg.last) assert ({4'b0, seg.offset} + bytes == chunk_bytes);
         // the burst stays in its page
         assert ({4'b0, next[11:0]} + (16'(left) << size) <= 16'd4096);
-        assert (dut.chunk_last_q == 12'((chunk_bytes - 16'd1) >> size) && dut.room_q == (dut.chunk_last_q & ~(seg.offset >> size)));
+        assert (dut.chunk_last_q == 12'((chunk_bytes - 16'd1) >> size) &&
+            dut.room_q == (dut.chunk_last_q & ~(seg.offset >> size)));
         assert (((seg.offset >> size) << size) == seg.offset);
       end
     end
@@ -92,7 +102,8 @@ module split
   end
 
   always_comb begin
-    cover (init && rst_ni && seg_valid && seg.refuse == REFUSE_NONE && seg.last && !seg.first && seg.region == 4'd0 && seg.size == 3'd3);
+    cover (init && rst_ni && seg_valid && seg.refuse == REFUSE_NONE && seg.last && !seg.first &&
+        seg.region == 4'd0 && seg.size == 3'd3);
     cover (init && rst_ni && seg_valid && seg.refuse == REFUSE_BURST);
     cover (init && rst_ni && seg_valid && seg.refuse == REFUSE_RANGE && waited);
   end

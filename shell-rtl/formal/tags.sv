@@ -39,11 +39,14 @@ module tags
   logic fill, rel, put, ack;
   shef_tags #(.Entries(2), .TagBase(BASE)) dut (
       .clk_i, .rst_ni, .clr_i(1'b0), .zero_addr_i('0), .flush_i, .drop_i(1'b0),
-      .req_valid_i, .req_read_i, .req_region_i({3'd0, req_region_i}), .req_chunk_i({36'd0, req_chunk_i}), .req_gnt_o(gnt), .req_entry_o(entry),
+      .req_valid_i, .req_read_i, .req_region_i({3'd0, req_region_i}),
+      .req_chunk_i({36'd0, req_chunk_i}), .req_gnt_o(gnt), .req_entry_o(entry),
       .req_fetch_o(fetch), .req_addr_o(req_addr), .fill_valid_i(fill), .fill_data_i,
       .get_entry_i({4'd0, e}), .get_quarter_i(c[1:0]), .get_valid_o(get_valid), .get_tag_o(get_tag),
-      .rel_valid_i(rel), .rel_entry_i({4'd0, rel_entry_i}), .put_valid_i(put), .put_ready_o(put_ready), .put_entry_i({4'd0, put_entry_i}),
-      .put_quarter_i, .put_tag_i, .wb_valid_o(wb_valid), .wb_ready_i, .wb_addr_o(wb_addr), .wb_data_o(wb_data), .wb_strb_o(wb_strb),
+      .rel_valid_i(rel), .rel_entry_i({4'd0, rel_entry_i}), .put_valid_i(put),
+      .put_ready_o(put_ready), .put_entry_i({4'd0, put_entry_i}),
+      .put_quarter_i, .put_tag_i, .wb_valid_o(wb_valid), .wb_ready_i, .wb_addr_o(wb_addr),
+      .wb_data_o(wb_data), .wb_strb_o(wb_strb),
       .ack_i(ack), .dirty_o(dirty)
   );
   // memory answers only what is owed
@@ -57,9 +60,12 @@ module tags
   logic [6:0] mine;              // times that the followed chunk holds its place
   logic [6:0] theirs[2];         // and all others theirs
   assign my_rel = rel_mine_i && mine != '0 && rel_entry_i == e;
-  assign my_put = put_mine_i && mine != '0 && put_entry_i == e && put_quarter_i == c[1:0] && !(rel_valid_i && my_rel);
+  assign my_put = put_mine_i && mine != '0 && put_entry_i == e && put_quarter_i == c[1:0] &&
+      !(rel_valid_i && my_rel);
   assign rel = rel_valid_i && (my_rel || theirs[rel_entry_i] != '0);
-  assign put = put_valid_i && (my_put || (theirs[put_entry_i] > 7'(rel && !my_rel && rel_entry_i == put_entry_i) && !(held && put_entry_i == e && put_quarter_i == c[1:0])));
+  assign put = put_valid_i &&
+      (my_put || (theirs[put_entry_i] > 7'(rel && !my_rel && rel_entry_i == put_entry_i) &&
+      !(held && put_entry_i == e && put_quarter_i == c[1:0])));
 
   logic init = 1'b0;
   logic up, my_up, fresh;        // fresh: put, and not yet handed on
@@ -89,7 +95,8 @@ module tags
     end else begin
       mine <= mine + 7'(my_up) - 7'(rel && my_rel) - 7'(put && put_ready && my_put);
       for (int i = 0; i < 2; i++)
-        theirs[i] <= theirs[i] + 7'(up && !my_up && entry == 5'(i)) - 7'(rel && !my_rel && 32'(rel_entry_i) == i) -
+        theirs[i] <= theirs[i] + 7'(up && !my_up && entry == 5'(i)) -
+            7'(rel && !my_rel && 32'(rel_entry_i) == i) -
             7'(put && put_ready && !my_put && 32'(put_entry_i) == i);
       if (my_up) e <= entry[0];
       else if (up && req_region_i == r && req_chunk_i[3:2] == c[3:2]) e <= entry[0];
@@ -117,31 +124,49 @@ module tags
         assert (wb_addr == (r ? 64'h2000 : 64'h1000) + {56'd0, c[3:2], 6'd0});
       end
       // a place is not given away while it is in use
-      if (up && !dut.is_hit) assert (theirs[entry[0]] + ((entry[0] == e) ? mine : 7'd0) == '0 && dut.dirty_q[entry[0]] == '0 && !dut.wb_q[entry[0]]);
+      if (up && !dut.is_hit)
+        assert (theirs[entry[0]] + ((entry[0] == e) ? mine : 7'd0) == '0 &&
+            dut.dirty_q[entry[0]] == '0 && !dut.wb_q[entry[0]]);
       if (up) assert (entry <= 5'd1);
       // what the proof rests on
       assert (dut.victim_one == '0 || dut.victim_one == 2'd1 << dut.victim);
       assert (dut.wb_one == '0 || dut.wb_one == 2'd1 << dut.wb_entry);
-      if (dut.wb_sure_q) assert (dut.wb_one != '0 && (dut.wb_one & dut.dirty_any_q & ~dut.wb_q) != '0);
+      if (dut.wb_sure_q)
+        assert (dut.wb_one != '0 && (dut.wb_one & dut.dirty_any_q & ~dut.wb_q) != '0);
       assert (dut.i_victim.next_q != 2'b11 && dut.i_wb.next_q != 2'b11);
       for (int i = 0; i < 2; i++) begin
-        assert (dut.refs_q[i] == theirs[i] + ((32'(e) == i) ? mine : 7'd0) && dut.held_q[i] == (dut.refs_q[i] != '0));
+        assert (dut.refs_q[i] == theirs[i] + ((32'(e) == i) ? mine : 7'd0) &&
+            dut.held_q[i] == (dut.refs_q[i] != '0));
         assert (dut.dirty_any_q[i] == (dut.dirty_q[i] != '0));
-        if (dut.refs_q[i] != '0 || dut.dirty_q[i] != '0 || dut.wb_q[i] || dut.pending_q[i]) assert (dut.valid_q[i]);
+        if (dut.refs_q[i] != '0 || dut.dirty_q[i] != '0 || dut.wb_q[i] || dut.pending_q[i])
+          assert (dut.valid_q[i]);
         assert ((dut.dirty_q[i] & ~dut.known_q[i]) == '0);
       end
-      if (dut.valid_q == 2'b11) assert (dut.line_q[0] != dut.line_q[1] || dut.region_q[0] != dut.region_q[1]);
-      if (dut.valid_q[!e]) assert (dut.line_q[!e] != {36'd0, c[3:2]} || dut.region_q[!e] != {3'd0, r});
+      if (dut.valid_q == 2'b11)
+        assert (dut.line_q[0] != dut.line_q[1] || dut.region_q[0] != dut.region_q[1]);
+      if (dut.valid_q[!e])
+        assert (dut.line_q[!e] != {36'd0, c[3:2]} || dut.region_q[!e] != {3'd0, r});
       if (fresh) assert (dut.dirty_q[e][c[1:0]]);
       if (sent) assert (dut.wb_valid_q);
-      assert (dut.i_fills.count_q <= 2'd2 && 1'(dut.i_fills.wp_q - dut.i_fills.rp_q) == dut.i_fills.count_q[0]);
-      assert (dut.i_acks.count_q <= 2'd2 && 1'(dut.i_acks.wp_q - dut.i_acks.rp_q) == dut.i_acks.count_q[0]);
+      assert (dut.i_fills.count_q <= 2'd2 &&
+          1'(dut.i_fills.wp_q - dut.i_fills.rp_q) == dut.i_fills.count_q[0]);
+      assert (dut.i_acks.count_q <= 2'd2 &&
+          1'(dut.i_acks.wp_q - dut.i_acks.rp_q) == dut.i_acks.count_q[0]);
       // the queues hold each place once, and just those that wait
-      assert (dut.i_fills.count_q == 2'(dut.pending_q[0]) + 2'(dut.pending_q[1]) && dut.i_acks.count_q == 2'(dut.wb_q[0]) + 2'(dut.wb_q[1]));
-      if (dut.i_fills.count_q != '0) assert (dut.pending_q[dut.i_fills.mem_q[dut.i_fills.rp_q][0]] && dut.i_fills.mem_q[dut.i_fills.rp_q] <= 5'd1);
-      if (dut.i_fills.count_q == 2'd2) assert (dut.i_fills.mem_q[0] != dut.i_fills.mem_q[1] && dut.i_fills.mem_q[0] <= 5'd1 && dut.i_fills.mem_q[1] <= 5'd1);
-      if (dut.i_acks.count_q != '0) assert (dut.wb_q[dut.i_acks.mem_q[dut.i_acks.rp_q][0]] && dut.i_acks.mem_q[dut.i_acks.rp_q] <= 5'd1);
-      if (dut.i_acks.count_q == 2'd2) assert (dut.i_acks.mem_q[0] != dut.i_acks.mem_q[1] && dut.i_acks.mem_q[0] <= 5'd1 && dut.i_acks.mem_q[1] <= 5'd1);
+      assert (dut.i_fills.count_q == 2'(dut.pending_q[0]) + 2'(dut.pending_q[1]) &&
+          dut.i_acks.count_q == 2'(dut.wb_q[0]) + 2'(dut.wb_q[1]));
+      if (dut.i_fills.count_q != '0)
+        assert (dut.pending_q[dut.i_fills.mem_q[dut.i_fills.rp_q][0]] &&
+            dut.i_fills.mem_q[dut.i_fills.rp_q] <= 5'd1);
+      if (dut.i_fills.count_q == 2'd2)
+        assert (dut.i_fills.mem_q[0] != dut.i_fills.mem_q[1] && dut.i_fills.mem_q[0] <= 5'd1 &&
+            dut.i_fills.mem_q[1] <= 5'd1);
+      if (dut.i_acks.count_q != '0)
+        assert (dut.wb_q[dut.i_acks.mem_q[dut.i_acks.rp_q][0]] &&
+            dut.i_acks.mem_q[dut.i_acks.rp_q] <= 5'd1);
+      if (dut.i_acks.count_q == 2'd2)
+        assert (dut.i_acks.mem_q[0] != dut.i_acks.mem_q[1] && dut.i_acks.mem_q[0] <= 5'd1 &&
+            dut.i_acks.mem_q[1] <= 5'd1);
     end
     cover (init && rst_ni && fresh && fill && dut.fill_entry == {4'd0, e});
     cover (init && rst_ni && sent && wb_ready_i && marks == '1 && c == 4'd6);

@@ -12,7 +12,8 @@ module tally (
   localparam int unsigned LIMIT = 3;
   logic [N-1:0] x, x_1, x_2;     // marks, and those of the last cycles
   logic room;
-  shef_tally #(.N(N), .Limit(LIMIT)) dut (.clk_i, .rst_ni, .clr_i(1'b0), .x_i(x), .up_i, .room_o(room));
+  shef_tally #(.N(N), .Limit(LIMIT)) dut (.clk_i, .rst_ni, .clr_i(1'b0), .x_i(x), .up_i,
+      .room_o(room));
 
   function automatic logic [3:0] count(input logic [N-1:0] marks);
     logic [3:0] n;
@@ -39,8 +40,10 @@ module tally (
       assert (count(x) <= 4'(LIMIT));
       if (quiet >= 3'd4) assert (room);
       // what the proof rests on
-      assert (dut.part_q[0] == count({1'b0, x_1[7:0]}) && dut.part_q[1] == {3'd0, x_1[8]} && dut.count_q == {3'd0, count(x_2)});
-      assert (count(x) <= count(x_2) + 4'(dut.up_q[0]) + 4'(dut.up_q[1]) && count(x_1) <= count(x_2) + 4'(dut.up_q[1]));
+      assert (dut.part_q[0] == count({1'b0, x_1[7:0]}) && dut.part_q[1] == {3'd0, x_1[8]} &&
+          dut.count_q == {3'd0, count(x_2)});
+      assert (count(x) <= count(x_2) + 4'(dut.up_q[0]) + 4'(dut.up_q[1]) &&
+          count(x_1) <= count(x_2) + 4'(dut.up_q[1]));
       if (quiet >= 3'd1) assert (x == '0 && !dut.up_q[0]);
       if (quiet >= 3'd2) assert (x_1 == '0 && dut.up_q == '0);
       if (quiet >= 3'd3) assert (x_2 == '0);

@@ -23,7 +23,8 @@ module tree_exec
     input wire                    mac_ready_i,
     input wire                    check_done_i
 );
-  logic op_ready, fast_ready, slow_done, drop, rsp, rsp_bump, rsp_exhausted, own_en, par_en, hold, wr_parent, mac_valid, overflow, idle;
+  logic op_ready, fast_ready, slow_done, drop, rsp, rsp_bump, rsp_exhausted, own_en, par_en, hold,
+      wr_parent, mac_valid, overflow, idle;
   slot_t drop_slot;
   version_t rsp_version;
   level_t own_level, par_level, wr_level;
@@ -37,15 +38,21 @@ module tree_exec
   logic [511:0] mac_data;
   shef_tree_exec dut (
       .clk_i, .rst_ni, .clr_i(1'b0), .zero_addr_i('0), .stop_i, .bad_i,
-      .op_valid_i, .op_ready_o(op_ready), .fast_valid_i, .fast_ready_o(fast_ready), .op_i, .slow_done_o(slow_done),
-      .drop_valid_o(drop), .drop_slot_o(drop_slot), .rsp_valid_o(rsp), .rsp_bump_o(rsp_bump), .rsp_version_o(rsp_version),
+      .op_valid_i, .op_ready_o(op_ready), .fast_valid_i, .fast_ready_o(fast_ready), .op_i,
+      .slow_done_o(slow_done),
+      .drop_valid_o(drop), .drop_slot_o(drop_slot), .rsp_valid_o(rsp), .rsp_bump_o(rsp_bump),
+      .rsp_version_o(rsp_version),
       .rsp_exhausted_o(rsp_exhausted), .r_valid_i, .r_data_i,
-      .own_en_o(own_en), .own_level_o(own_level), .own_node_o(own_node), .own_way_o(own_way), .own_data_i,
-      .par_en_o(par_en), .par_level_o(par_level), .par_region_o(par_region), .par_child_o(par_child), .par_way_o(par_way), .par_version_i,
-      .hold_o(hold), .wr_lanes_o(lanes), .wr_parent_o(wr_parent), .wr_level_o(wr_level), .wr_region_o(wr_region), .wr_node_o(wr_node),
+      .own_en_o(own_en), .own_level_o(own_level), .own_node_o(own_node), .own_way_o(own_way),
+      .own_data_i,
+      .par_en_o(par_en), .par_level_o(par_level), .par_region_o(par_region),
+      .par_child_o(par_child), .par_way_o(par_way), .par_version_i,
+      .hold_o(hold), .wr_lanes_o(lanes), .wr_parent_o(wr_parent), .wr_level_o(wr_level),
+      .wr_region_o(wr_region), .wr_node_o(wr_node),
       .wr_way_o(wr_way), .wr_data_o(wr_data),
       .mac_valid_o(mac_valid), .mac_ready_i, .mac_o(mac), .mac_data_o(mac_data), .check_done_i,
-      .overflow_o(overflow), .overflow_index_o(overflow_index), .overflow_region_o(overflow_region), .idle_o(idle)
+      .overflow_o(overflow), .overflow_index_o(overflow_index), .overflow_region_o(overflow_region),
+      .idle_o(idle)
   );
 
   localparam logic [1:0] READ = 2'd1, GO = 2'd2, SEAL = 2'd3;
@@ -108,34 +115,42 @@ module tree_exec
   always_comb begin
     if (init && rst_ni) begin
       // orders in the queue
-      assert (dut.i_ops.count_q <= 5'd16 && 4'(dut.i_ops.wp_q - dut.i_ops.rp_q) == dut.i_ops.count_q[3:0]);
+      assert (dut.i_ops.count_q <= 5'd16 &&
+          4'(dut.i_ops.wp_q - dut.i_ops.rp_q) == dut.i_ops.count_q[3:0]);
       for (int i = 0; i < 16; i++)
-        if (4'(4'(i) - dut.i_ops.rp_q) < dut.i_ops.count_q) assert (!(order[i].known && order[i].fetched) || order[i].version != '0);
+        if (4'(4'(i) - dut.i_ops.rp_q) < dut.i_ops.count_q)
+          assert (!(order[i].known && order[i].fetched) || order[i].version != '0);
       assert (dut.checks_q == out && out <= 6'(TREE_FILLS));
-      assert (dut.state_q == 2'd0 || (dut.op_valid && (dut.op.kind == OP_EVICT || dut.op.kind == OP_FILL)));
+      assert (dut.state_q == 2'd0 || (dut.op_valid &&
+          (dut.op.kind == OP_EVICT || dut.op.kind == OP_FILL)));
       assert (dut.state_q != SEAL || dut.op.kind == OP_EVICT);
       assert (raised == (dut.state_q == SEAL));
       if (raised) begin
         assert (raised_version == dut.sealed_q && raised_version != '0);
-        assert (raised_level == dut.op.level && raised_region == dut.op.region && raised_node == dut.op.node);
+        assert (raised_level == dut.op.level && raised_region == dut.op.region &&
+            raised_node == dut.op.node);
       end
       if (dut.state_q != 2'd0 && evicting && dut.op.check_first) assert (out == '0);
       // a counter is raised by one, in its own place, never past its end, and nothing else of an
       // upper level is written
       if (lanes != '0 && wr_parent) begin
-        assert (!raised && evicting && dut.state_q == GO && par_version_i != '1 && wr_data == {8{par_version_i + 48'd1}});
-        assert (lanes == 8'h80 >> wr_node[2:0] && wr_node == dut.op.node && wr_region == dut.op.region && wr_level == dut.op.level + 3'd1);
+        assert (!raised && evicting && dut.state_q == GO && par_version_i != '1 &&
+            wr_data == {8{par_version_i + 48'd1}});
+        assert (lanes == 8'h80 >> wr_node[2:0] && wr_node == dut.op.node &&
+            wr_region == dut.op.region && wr_level == dut.op.level + 3'd1);
         assert (!dut.op.check_first || out == '0);
       end
       // a seal is of the node whose counter was raised, once, under the new counter
       if (mac_valid && mac.kind == MAC_SEAL) begin
-        assert (raised && mac.version == raised_version && mac.level == raised_level && mac.region == raised_region && mac.node == raised_node);
+        assert (raised && mac.version == raised_version && mac.level == raised_level &&
+            mac.region == raised_region && mac.node == raised_node);
         assert (mac_data == {own_data_i, 128'd0});
       end
       if (evicting) assert (!fast_ready);
       // a node that comes in
       if (fill) begin
-        assert (lanes == '1 && !wr_parent && wr_level == mac.level && wr_node == mac.node && dut.op.kind == OP_FILL);
+        assert (lanes == '1 && !wr_parent && wr_level == mac.level && wr_node == mac.node &&
+            dut.op.kind == OP_FILL);
         assert (mac.version == (dut.op.known ? dut.op.version : par_version_i) || !dut.op.fetched);
         assert ((mac.kind == MAC_CHECK) == (dut.op.fetched && mac.version != '0));
         assert (wr_data == (mac.kind == MAC_CHECK ? mac_data[511:128] : '0));
@@ -143,13 +158,15 @@ module tree_exec
       if (slow_done) assert (!dut.op.check_first || out == '0);
       if (par_en && dut.op.kind == OP_EVICT) assert (!bad_i[dut.op.region]);
       // answers
-      assert (!(dut.busy_q && dut.bump_q) && (!dut.bump_q || (dut.ask_q.kind == OP_BUMP && dut.counter_q == seen)));
+      assert (!(dut.busy_q && dut.bump_q) &&
+          (!dut.bump_q || (dut.ask_q.kind == OP_BUMP && dut.counter_q == seen)));
       if (rsp) begin
         assert (asked && rsp_bump == asked_bump);
         assert (rsp_exhausted == (asked_bad || (asked_bump && read_version == '1)));
         if (asked_bad) assert (rsp_version == '0 && !wrote);
         else if (!asked_bump) assert (rsp_version == read_version && !wrote);
-        else if (!rsp_exhausted) assert (wrote && wrote_version == rsp_version && rsp_version == read_version + 48'd1);
+        else if (!rsp_exhausted)
+          assert (wrote && wrote_version == rsp_version && rsp_version == read_version + 48'd1);
         else assert (!wrote);
       end
       if (wrote) assert (rsp && rsp_bump && !wrote_stop);

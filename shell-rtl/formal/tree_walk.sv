@@ -48,13 +48,19 @@ module tree_walk
   tree_op_t op;
   logic [63:0] ar_addr;
   shef_tree_walk #(.Sets(2), .Levels(2), .LevelsOf(LEVELS_OF)) dut (
-      .clk_i, .rst_ni, .clr_i(1'b0), .stop_i, .bad_i, .req_valid_i, .req_ready_o(req_ready), .req_kind_i, .req_region_i, .req_chunk_i,
-      .look_en_o(look_en), .look_region_o(look_region), .look_node_o(look_node), .busy_o(busy), .hit_i, .hit_way_i, .room_i, .victim_way_i,
-      .victim_dirty_i, .victim_region_i, .victim_node_i, .touch_en_o(touch_en), .touch_take_o(touch_take), .touch_mark_o(touch_mark),
+      .clk_i, .rst_ni, .clr_i(1'b0), .stop_i, .bad_i, .req_valid_i, .req_ready_o(req_ready),
+      .req_kind_i, .req_region_i, .req_chunk_i,
+      .look_en_o(look_en), .look_region_o(look_region), .look_node_o(look_node), .busy_o(busy),
+      .hit_i, .hit_way_i, .room_i, .victim_way_i,
+      .victim_dirty_i, .victim_region_i, .victim_node_i, .touch_en_o(touch_en),
+      .touch_take_o(touch_take), .touch_mark_o(touch_mark),
       .touch_region_o(touch_region), .touch_node_o(touch_node), .touch_way_o(touch_way),
-      .ver_valid_o(ver_valid), .ver_ready_i, .ver_level_o(ver_level), .ver_region_o(ver_region), .ver_node_o(ver_node),
-      .ver_way_o(ver_way), .ver_i, .fast_valid_o(fast_valid), .fast_ready_i, .op_valid_o(op_valid), .op_ready_i, .op_o(op), .slow_done_i,
-      .fill_done_i, .drop_valid_i, .drop_slot_i, .ack_valid_i, .ack_slot_i, .ar_valid_o(ar_valid), .ar_ready_i, .ar_addr_o(ar_addr),
+      .ver_valid_o(ver_valid), .ver_ready_i, .ver_level_o(ver_level), .ver_region_o(ver_region),
+      .ver_node_o(ver_node),
+      .ver_way_o(ver_way), .ver_i, .fast_valid_o(fast_valid), .fast_ready_i, .op_valid_o(op_valid),
+      .op_ready_i, .op_o(op), .slow_done_i,
+      .fill_done_i, .drop_valid_i, .drop_slot_i, .ack_valid_i, .ack_slot_i, .ar_valid_o(ar_valid),
+      .ar_ready_i, .ar_addr_o(ar_addr),
       .idle_o(idle)
   );
 
@@ -77,7 +83,8 @@ module tree_walk
   assign evict = op_valid && op.kind == OP_EVICT;
   assign mine = op.level == level && op.region == region && op.node == node;
   assign root = 3'(op.level + 3'd1) == LEVELS_OF[op.region];
-  assign is_parent = at_level == 3'(op.level + 3'd1) && at_set == op.node[3] && at_way == op.parent_way && !root;
+  assign is_parent = at_level == 3'(op.level + 3'd1) && at_set == op.node[3] &&
+      at_way == op.parent_way && !root;
   always_ff @(posedge clk_i) begin
     level <= level;
     region <= region;
@@ -90,11 +97,13 @@ module tree_walk
     init <= 1'b1;
     if (!init) assume (!rst_ni);
     assume (req_region_i <= 4'd1 && req_kind_i != 2'd3);
-    for (int i = 0; i < 2; i++) assume (3'(i) < LEVELS_OF[victim_region_i[i][0]] && victim_region_i[i] <= 4'd1);
+    for (int i = 0; i < 2; i++)
+      assume (3'(i) < LEVELS_OF[victim_region_i[i][0]] && victim_region_i[i] <= 4'd1);
     // the directories: a node that was sent out is no victim, a way on its way in is given to
     // nobody
     if (evict && mine) assume (!out);
-    if (take && coming) assume (!(op.level == at_level && op.node[0] == at_set && op.way == at_way));
+    if (take && coming)
+      assume (!(op.level == at_level && op.node[0] == at_set && op.way == at_way));
     // the executor and the memory answer what they owe
     if (!dut.filling_q[dut.fill_rp_q]) assume (!fill_done_i);
     if (!dut.slot_busy_q[ack_slot_i]) assume (!ack_valid_i);
@@ -110,7 +119,8 @@ module tree_walk
         slot <= op.slot;
       end
       if (fill_done_i && dut.fill_rp_q == number) coming <= 1'b0;
-      if (take && op_ready_i && op.level == at_level && op.node[0] == at_set && op.way == at_way) begin
+      if (take && op_ready_i && op.level == at_level && op.node[0] == at_set &&
+          op.way == at_way) begin
         coming <= 1'b1;
         number <= dut.fill_wp_q;
       end
@@ -120,7 +130,9 @@ module tree_walk
   always_comb begin
     if (init && rst_ni) begin
       if (out) assert (dut.slot_busy_q[slot] && dut.slot_q[slot] == {level, region, node});
-      if (coming) assert (dut.filling_q[number] && dut.fill_q[number][4:1] == {at_level[0], at_set, at_way} && dut.fill_q[number][6:5] == at_level[2:1]);
+      if (coming) assert (dut.filling_q[number] &&
+          dut.fill_q[number][4:1] == {at_level[0], at_set, at_way} &&
+          dut.fill_q[number][6:5] == at_level[2:1]);
       // what the walker works at
       assert (dut.level_q <= 3'd1 && dut.level_q < LEVELS_OF[dut.region_q[dut.level_q][0]]);
       for (int i = 0; i < 3; i++) assert (dut.region_q[i] <= 4'd1);
@@ -130,12 +142,16 @@ module tree_walk
       if (take && out) assert (!mine);
       if (take) assert (!op.known || op.version == ver_i);
       if (take && op.known && op.fetched) assert (op.version != '0);
-      if (ver_valid) assert (!(out && ver_region == region && ver_node == node && 3'(ver_level - 3'd1) == level));
+      if (ver_valid)
+        assert (!(out && ver_region == region && ver_node == node &&
+            3'(ver_level - 3'd1) == level));
       // used
       if (ver_valid && coming)
-        assert (!(at_level == ver_level && at_set == ver_node[3] && at_way == ver_way && ver_level != LEVELS_OF[ver_region]));
+        assert (!(at_level == ver_level && at_set == ver_node[3] && at_way == ver_way &&
+            ver_level != LEVELS_OF[ver_region]));
       if (evict && coming && is_parent) assert (op.check_first);
-      if ((fast_valid || (op_valid && (op.kind == OP_ASK || op.kind == OP_BUMP))) && coming && at_level == '0 && !bad_i[op.region]) begin
+      if ((fast_valid || (op_valid && (op.kind == OP_ASK || op.kind == OP_BUMP))) && coming &&
+          at_level == '0 && !bad_i[op.region]) begin
         if (at_set == op.node[0] && at_way == op.way) assert (op.check_first && !fast_valid);
       end
       if (stop_i) assert (!op_valid && !fast_valid && !ver_valid && !req_ready);

@@ -35,7 +35,8 @@ module turn (
       if (held) assert (sel == last && dut.held_q && dut.sel_q == sel);
       if (!dut.held_q) assert (valid == (req_i != '0));
       assert (passed <= 3'd2);
-      if (req_i[me] && passed == 3'd1) assert (!(dut.held_q && dut.sel_q == me) && (dut.sel_q != me));
+      if (req_i[me] && passed == 3'd1)
+        assert (!(dut.held_q && dut.sel_q == me) && (dut.sel_q != me));
       if (req_i[me] && passed == 3'd2) assert (!dut.held_q && after == me);
       if (req_i[me] && passed == 3'd1 && dut.held_q) assert (after == me);
     end

@@ -23,8 +23,10 @@ module verify
   logic used, ok, fail;
   chunk_t out;
   shef_verify #(.Depth(4)) dut (
-      .clk_i, .rst_ni, .clr_i, .stop_i, .zero_addr_i('0), .chunk_valid_i, .chunk_i, .tagref_i, .s_valid_i, .s_i,
-      .get_o(get), .mask_valid_i, .mask_i, .tag_valid_i, .tag_i, .used_o(used), .ok_o(ok), .fail_o(fail), .chunk_o(out)
+      .clk_i, .rst_ni, .clr_i, .stop_i, .zero_addr_i('0), .chunk_valid_i, .chunk_i, .tagref_i,
+      .s_valid_i, .s_i,
+      .get_o(get), .mask_valid_i, .mask_i, .tag_valid_i, .tag_i, .used_o(used), .ok_o(ok),
+      .fail_o(fail), .chunk_o(out)
   );
 
   logic init = 1'b0;
@@ -72,8 +74,10 @@ module verify
   always_comb begin
     if (init && rst_ni && !clr_i) begin
       assert (4'(chunks - taken) <= 4'd4 && 4'(results - taken) <= 4'(chunks - taken));
-      assert (dut.i_chunks.count_q == 3'(chunks - taken) && dut.i_chunks.wp_q == chunks[1:0] && dut.i_chunks.rp_q == taken[1:0]);
-      assert (dut.i_s.count_q == 3'(results - taken) && dut.i_s.wp_q == results[1:0] && dut.i_s.rp_q == taken[1:0]);
+      assert (dut.i_chunks.count_q == 3'(chunks - taken) && dut.i_chunks.wp_q == chunks[1:0] &&
+          dut.i_chunks.rp_q == taken[1:0]);
+      assert (dut.i_s.count_q == 3'(results - taken) && dut.i_s.wp_q == results[1:0] &&
+          dut.i_s.rp_q == taken[1:0]);
       if (seen_chunk) assert (dut.i_chunks.mem_q[at[1:0]] == {chunk, tagref});
       if (seen_s) assert (dut.i_s.mem_q[at[1:0]] == s);
       if (used && taken == at) assert (seen_chunk && seen_s && get == tagref);

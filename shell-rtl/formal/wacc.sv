@@ -33,13 +33,18 @@ module wacc
   assign seg = seg_valid_i && room;
   shef_wacc #(.NLines(2), .ChunkLog2({16{4'd9}})) dut (
       .clk_i, .rst_ni, .stop_i, .kill_i(kill_i || clr_i), .clr_i,
-      .seg_valid_i(seg), .seg_room_o(room), .seg_i, .seg_region_i('0), .seg_refusal_i(refusal_i), .seg_region_id_i('0), .seg_addr_i('0),
-      .closed_i, .asked_i, .dead_i, .last_i, .w_valid_i, .w_ready_o(w_ready), .b_o(b), .b_valid_o(b_valid), .b_ready_i,
-      .put_valid_o(put_valid), .put_ready_i, .put_line_o(put_line), .put_beat_o(put_beat), .put_last_o(put_last), .put_full_i,
-      .done_o(done), .done_line_o(done_line), .done_full_o(done_full), .refusal_valid_o(refusal_valid), .refusal_ready_i, .refusal_o(refusal),
+      .seg_valid_i(seg), .seg_room_o(room), .seg_i, .seg_region_i('0), .seg_refusal_i(refusal_i),
+      .seg_region_id_i('0), .seg_addr_i('0),
+      .closed_i, .asked_i, .dead_i, .last_i, .w_valid_i, .w_ready_o(w_ready), .b_o(b),
+      .b_valid_o(b_valid), .b_ready_i,
+      .put_valid_o(put_valid), .put_ready_i, .put_line_o(put_line), .put_beat_o(put_beat),
+      .put_last_o(put_last), .put_full_i,
+      .done_o(done), .done_line_o(done_line), .done_full_o(done_full),
+      .refusal_valid_o(refusal_valid), .refusal_ready_i, .refusal_o(refusal),
       .owed_o(owed), .idle_o(idle)
   );
-  axi_channel #(.W($bits(axi_b_t))) i_b (.clk_i, .rst_ni, .valid_i(b_valid), .ready_i(b_ready_i), .data_i(b), .break_i(1'b0));
+  axi_channel #(.W($bits(axi_b_t))) i_b (.clk_i, .rst_ni, .valid_i(b_valid), .ready_i(b_ready_i),
+      .data_i(b), .break_i(1'b0));
 
   logic init = 1'b0;
   logic [2:0] held;              // segments that hold a line
@@ -71,7 +76,9 @@ module wacc
   assign here = 3'(dut.cur_valid_q && !dut.cur_q.err) + 3'(dut.next_valid_q && !dut.next_q.err);
   always_comb begin
     if (init && rst_ni) begin
-      if (put_valid) assert (!stop_i && !closed_i[put_line[0]] && !dead_i[put_line[0]] && !last_i[put_line[0]] && !asked_i[put_line[0]]);
+      if (put_valid)
+        assert (!stop_i && !closed_i[put_line[0]] && !dead_i[put_line[0]] && !last_i[put_line[0]] &&
+            !asked_i[put_line[0]]);
       if (put) assert (took);
       if (took && put_valid) assert (put);
       if (b_push && (!all_put || !put)) assert (dut.i_b.in_data_i[1:0] == AXI_SLVERR);
@@ -80,12 +87,16 @@ module wacc
       assert (held == here);
       if (b_valid) assert (bursts != '0);
       // what the proof rests on
-      assert (b_count == 5'(dut.i_b.count_q) && b_count <= 5'd8 && 3'(dut.i_b.wp_q - dut.i_b.rp_q) == dut.i_b.count_q[2:0]);
+      assert (b_count == 5'(dut.i_b.count_q) && b_count <= 5'd8 &&
+          3'(dut.i_b.wp_q - dut.i_b.rp_q) == dut.i_b.count_q[2:0]);
       assert (!dut.next_valid_q || dut.cur_valid_q);
       if (b_push) assert (dut.b_room);
-      assert (bursts == b_count + 5'(dut.cur_valid_q && dut.cur_q.last) + 5'(dut.next_valid_q && dut.next_q.last));
-      if (dut.cur_valid_q) assert (dut.cur_q.beats != '0 && dut.cur_q.beats <= 9'd8 && dut.cur_q.line < 6'd2);
-      if (dut.next_valid_q) assert (dut.next_q.beats != '0 && dut.next_q.beats <= 9'd8 && dut.next_q.line < 6'd2);
+      assert (bursts == b_count + 5'(dut.cur_valid_q && dut.cur_q.last) +
+          5'(dut.next_valid_q && dut.next_q.last));
+      if (dut.cur_valid_q)
+        assert (dut.cur_q.beats != '0 && dut.cur_q.beats <= 9'd8 && dut.cur_q.line < 6'd2);
+      if (dut.next_valid_q)
+        assert (dut.next_q.beats != '0 && dut.next_q.beats <= 9'd8 && dut.next_q.line < 6'd2);
       if (refusal_valid) assert (took && !put && !stop_i);
       // owed means that neither line nor version nor refusals keep it here
       if (owed) assert (held != '0 && !took && (!w_valid_i || b_count == 5'd8));

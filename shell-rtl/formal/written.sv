@@ -18,13 +18,17 @@ module written
 );
   logic busy, set_ready, set_done, set_twice, ask_ready, ask_bit;
 
-  shef_written #(.NRegions(2), .Words(4), .FirstWord({{14{32'd0}}, 32'd2, 32'd0}), .NumWords({{14{32'd0}}, 32'd2, 32'd2})) dut (
+  shef_written #(.NRegions(2), .Words(4), .FirstWord({{14{32'd0}}, 32'd2, 32'd0}),
+      .NumWords({{14{32'd0}}, 32'd2, 32'd2})) dut (
       .clk_i, .rst_ni, .clr_i(1'b0), .busy_o(busy), .clear_i, .clear_mask_i,
-      .set_valid_i, .set_ready_o(set_ready), .set_region_i({3'd0, set_region_i}), .set_chunk_i({34'd0, set_chunk_i}),
+      .set_valid_i, .set_ready_o(set_ready), .set_region_i({3'd0, set_region_i}),
+      .set_chunk_i({34'd0, set_chunk_i}),
       .set_done_o(set_done), .set_twice_o(set_twice),
-      .ask_valid_i, .ask_ready_o(ask_ready), .ask_region_i({3'd0, ask_region_i}), .ask_chunk_i({34'd0, ask_chunk_i}),
+      .ask_valid_i, .ask_ready_o(ask_ready), .ask_region_i({3'd0, ask_region_i}),
+      .ask_chunk_i({34'd0, ask_chunk_i}),
       .ask_bit_o(ask_bit),
-      .count_region_i('0), .count_o(), .map_region_i('0), .map_valid_i(1'b0), .map_word_i('0), .map_o()
+      .count_region_i('0), .count_o(), .map_region_i('0), .map_valid_i(1'b0), .map_word_i('0),
+      .map_o()
   );
 
   // a symbolic chunk
@@ -78,7 +82,8 @@ module written
         assert (dut.sweep_left_q == 32'd1 || dut.sweep_left_q == 32'd2);
         assert (dut.sweep_addr_q == {dut.sweep_region_q[0], left == 2'd1});
         // the word behind the sweep is zero already
-        if (dut.sweep_region_q == {3'd0, r} && !dut.todo_q[r] && left == 2'd1 && c[5] == 1'b0) assert (dut.mem_q[w] == '0);
+        if (dut.sweep_region_q == {3'd0, r} && !dut.todo_q[r] && left == 2'd1 && c[5] == 1'b0)
+          assert (dut.mem_q[w] == '0);
       end
     end
   end

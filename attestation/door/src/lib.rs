@@ -1,10 +1,11 @@
-//! Handshakes of strangers: a server's agent and its verifier service hold them in a pool of their
-//! own, apart from connections whose other end is known.
+//! Admission of TLS connections. The agent and the verifier service each have a [CA](ca) of their
+//! own, and keep unauthenticated connections in a separate pool from authenticated ones.
 //!
-//! A stranger costs a place in the pool until it has shown who it is. A pool that is full never
-//! turns a newcomer away: it lets one go that has said nothing yet, of the address that has the
-//! most places, the oldest first. Addresses from which somebody known came have a pool of their
-//! own.
+//! A connection occupies a slot in the pool until it is authenticated. A full pool never rejects a
+//! new connection: it evicts the oldest one that has sent nothing yet, from the address with the
+//! most slots. Addresses from which a client was authenticated before have their own pool.
+
+pub mod ca;
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv6Addr};
@@ -12,18 +13,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// Addresses that are remembered.
+/// Maximum number of remembered addresses.
 const REMEMBERED: usize = 256;
 
 fn hold<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What counts as one address: of IPv6 the network that a machine usually has to itself.
+/// The unit that counts as one address: for IPv6, the network that usually belongs to one machine.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64).into(),
-        v4 => v4,
+        v4 @ IpAddr::V4(_) => v4,
     }
 }
 
@@ -31,9 +32,9 @@ fn network(address: IpAddr) -> IpAddr {
 struct Waiting {
     id: u64,
     address: IpAddr,
-    /// Somebody known came from this address.
+    /// A client was authenticated from this address.
     known: bool,
-    /// Something came in.
+    /// Data has arrived.
     spoke: bool,
     displaced: Arc<Notify>,
 }
@@ -42,18 +43,18 @@ struct Waiting {
 struct Inner {
     next: u64,
     waiting: Vec<Waiting>,
-    /// The oldest first.
+    /// Oldest first.
     known: VecDeque<IpAddr>,
 }
 
-/// All handshakes that are under way.
+/// All handshakes in progress.
 pub struct Door {
     handshakes: usize,
     per_address: usize,
     inner: Mutex<Inner>,
 }
 
-/// A place in a pool, until it is dropped.
+/// A slot in a pool, released on drop.
 pub struct Ticket {
     door: Arc<Door>,
     id: u64,
@@ -62,14 +63,14 @@ pub struct Ticket {
 }
 
 impl Door {
-    /// With so many handshakes at once from addresses that nobody known came from, as many from
-    /// those that somebody did, and so many from one address.
+    /// Allows this many concurrent handshakes from unknown addresses, as many from known ones, and
+    /// a limit per address.
     #[must_use]
     pub fn new(handshakes: usize, per_address: usize) -> Self {
         Self { handshakes, per_address, inner: Mutex::default() }
     }
 
-    /// Takes a place, from another one if there is none left.
+    /// Takes a slot, evicting another handshake if none is free.
     #[must_use]
     pub fn enter(self: &Arc<Self>, address: IpAddr) -> Ticket {
         let (address, displaced) = (network(address), Arc::<Notify>::default());
@@ -94,7 +95,7 @@ impl Door {
         Ticket { door: Arc::clone(self), id, address, displaced }
     }
 
-    /// Handshakes that are under way.
+    /// Number of handshakes in progress.
     #[must_use]
     pub fn waiting(&self) -> usize {
         hold(&self.inner).waiting.len()
@@ -102,19 +103,19 @@ impl Door {
 }
 
 impl Ticket {
-    /// Something came in.
+    /// Data has arrived.
     pub fn spoke(&self) {
         if let Some(waiting) = hold(&self.door.inner).waiting.iter_mut().find(|w| w.id == self.id) {
             waiting.spoke = true;
         }
     }
 
-    /// Waits until the place is somebody else's.
+    /// Waits until the slot is evicted.
     pub async fn displaced(&self) {
         self.displaced.notified().await;
     }
 
-    /// Somebody known came from here.
+    /// A client was authenticated from this address.
     pub fn admit(self) {
         let known = &mut hold(&self.door.inner).known;
         known.retain(|address| *address != self.address);

@@ -78,7 +78,7 @@ mod tests {
         for round in 1..10_000 {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             let random = (state >> 8) as usize;
-            if random % 3 == 0 && !live.is_empty() {
+            if random.is_multiple_of(3) && !live.is_empty() {
                 let (at, len, mark) = live.swap_remove(random % live.len());
                 assert!(arena.words[at..at + len].iter().all(|word| *word == mark), "round {round}");
                 arena.free(at);

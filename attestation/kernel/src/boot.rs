@@ -14,52 +14,46 @@ use crate::identity::Identity;
 use crate::kernel::Kernel;
 use crate::platform::{BootPlatform, Platform};
 
-/// Why the boot code stopped.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum BootError {
-    /// The device secret was read before since power-on.
-    #[error("the device secret was already taken since power-on")]
-    UdsLocked,
-    /// The kernel image is not one.
-    #[error("not a kernel image: {what}")]
-    KernelImage {
-        /// What is wrong.
-        what: &'static str,
-    },
-    /// The image does not carry the signature of the key that the boot code knows.
-    #[error("the kernel image is not signed by the signer that the boot ROM names ({what})")]
-    Signature {
-        /// What is wrong.
-        what: &'static str,
-    },
-    /// The image is older than the boot code takes.
-    #[error("kernel image has security version {svn}, the boot ROM demands {least}")]
-    Svn {
-        /// Of the image.
-        svn: u64,
-        /// Least.
-        least: u64,
-    },
-    /// The certificate in the device is not the one of its DeviceID key.
-    #[error("the DeviceID certificate is not the one of this device ({what})")]
-    DeviceIdCertificate {
-        /// What is wrong.
-        what: &'static str,
-    },
-}
-
-impl BootError {
-    /// Stable code.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::UdsLocked => "SHEF-KRN-001",
-            Self::KernelImage { .. } => "SHEF-KRN-002",
-            Self::DeviceIdCertificate { .. } => "SHEF-KRN-003",
-            Self::Signature { .. } => "SHEF-KRN-004",
-            Self::Svn { .. } => "SHEF-KRN-005",
-        }
+shef_proto::coded! {
+    /// Why the boot code stopped.
+    #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+    #[non_exhaustive]
+    pub enum BootError {
+        /// The device secret was already read since power-on.
+        #[error("the device secret was already taken since power-on")]
+        UdsLocked = "SHEF-KRN-001": "device secret already taken",
+            "The boot code reads the device secret once per power-on, then it is locked. Power-cycle the card.",
+        /// The kernel image is malformed.
+        #[error("not a kernel image: {what}")]
+        KernelImage {
+            /// What is wrong.
+            what: &'static str,
+        } = "SHEF-KRN-002": "not a kernel image", "The bytes given to the boot code are not a Security Kernel image.",
+        /// The certificate in the device does not match its DeviceID key.
+        #[error("the DeviceID certificate is not the one of this device ({what})")]
+        DeviceIdCertificate {
+            /// What is wrong.
+            what: &'static str,
+        } = "SHEF-KRN-003": "DeviceID certificate does not belong to this device",
+            "The certificate in the device is not of the DeviceID key that its secret gives. A device in debug mode has another key, and \
+             needs the certificate of a debug CA.",
+        /// The image does not carry the signature of the key that the boot code knows.
+        #[error("the kernel image is not signed by the signer that the boot ROM names ({what})")]
+        Signature {
+            /// What is wrong.
+            what: &'static str,
+        } = "SHEF-KRN-004": "kernel image not signed by the trusted signer",
+            "The boot ROM names one signer of kernels. The image was changed, or is signed by another key: install the image and the \
+             signature that came with this device's boot ROM.",
+        /// The image is older than the boot code accepts.
+        #[error("kernel image has security version {svn}, the boot ROM demands {least}")]
+        Svn {
+            /// Of the image.
+            svn: u64,
+            /// Least.
+            least: u64,
+        } = "SHEF-KRN-005": "kernel image too old",
+            "The boot ROM demands a newer security version, so that an old kernel with a known flaw cannot return. Install a newer kernel.",
     }
 }
 
@@ -95,7 +89,7 @@ impl<'a> KernelImage<'a> {
     /// Reads an image.
     ///
     /// # Errors
-    /// Another label, cut, or a version that is too long.
+    /// A wrong label, a truncated image, or a version that is too long.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, BootError> {
         let (svn, version, head) = Self::parse_head(bytes)?;
         Ok(Self { svn, version, code: &bytes[head..] })
@@ -123,7 +117,7 @@ impl<'a> KernelImage<'a> {
         Ok((u64::from_be_bytes(*svn), version, bytes.len() - code.len()))
     }
 
-    /// SHA-256 of the bytes of an image: what TcbInfo, evidence and reference values name.
+    /// SHA-256 of an image's bytes, as in TcbInfo, evidence and reference values.
     #[must_use]
     pub fn digest(bytes: &[u8]) -> [u8; 32] {
         crypto::sha256(bytes)
@@ -134,8 +128,8 @@ fn derive(salt: &[u8], ikm: &[u8], info: &[&[u8]]) -> Zeroizing<[u8; 32]> {
     crypto::expand(&crypto::extract(salt, &[ikm]), info)
 }
 
-/// The device secret as this kind of device uses it: simulated and debug devices have another, so
-/// that their keys are others too.
+/// The device secret for this kind of device: simulated and debug devices derive a different secret
+/// and therefore different keys.
 fn device_secret(uds: &[u8; 32], kind: RootOfTrust, debug: bool) -> Zeroizing<[u8; 32]> {
     derive(b"", uds, &[b"shef-uds/1", &[u8::from(debug)], kind.name().as_bytes()])
 }
@@ -144,8 +138,8 @@ fn device_id_of(secret: &[u8; 32]) -> SigningKey {
     SigningKey::derive(&derive(b"", secret, &[b"shef-device-id/1"])[..])
 }
 
-/// The DeviceID key of a device with this secret. The manufacturer certifies its public key; in the
-/// device only the boot code has it.
+/// The DeviceID key of a device with this secret. The manufacturer certifies its public key. In the
+/// device, only the boot code has the private key.
 #[must_use]
 pub fn device_id_key(uds: &[u8; 32], kind: RootOfTrust, debug: bool) -> SigningKey {
     device_id_of(&device_secret(uds, kind, debug))

@@ -1,209 +1,112 @@
 //! Errors of the kernel and their codes.
 
-use shef_proto::code::Code;
 use shef_proto::image::ImageError;
 use shef_proto::mailbox::MailboxError;
 use shef_proto::release::ReleaseError;
 
 use crate::platform::PlatformError;
 
-/// Why the kernel refuses a request.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum KernelError {
-    /// The request is not one.
-    #[error(transparent)]
-    Request(#[from] MailboxError),
-    /// The key box is not for this evidence, or does not open.
-    #[error(transparent)]
-    KeyBox(#[from] ReleaseError),
-    /// Header or chunk of the image is refused.
-    #[error(transparent)]
-    Image(#[from] ImageError),
-    /// The hardware did not do it.
-    #[error("platform: {0}")]
-    Platform(#[from] PlatformError),
-    /// The source of random bytes fails its test.
-    #[error("no tested entropy source")]
-    Entropy,
-    /// Seeded randomness in a device that is not simulated.
-    #[error("seeded randomness is refused for root of trust {kind}")]
-    Seeded {
-        /// Kind of the device.
-        kind: &'static str,
-    },
-    /// The shell could reach into the fabric.
-    #[error("the shell has a {what}")]
-    Shell {
-        /// What it has.
-        what: &'static str,
-    },
-    /// The request needs another state.
-    #[error("{what}")]
-    State {
-        /// What is not so.
-        what: &'static str,
-    },
-    /// The image is for another device.
-    #[error("image is for {image}, this device is {device}")]
-    Target {
-        /// Target in the header.
-        image: alloc::string::String,
-        /// This device.
-        device: alloc::string::String,
-    },
-    /// The image is older than its key allows.
-    #[error("image has security version {svn}, its key demands {least}")]
-    ImageSvn {
-        /// Of the image.
-        svn: u64,
-        /// Least.
-        least: u64,
-    },
-    /// The image demands a newer kernel.
-    #[error("kernel has security version {svn}, the image demands {least}")]
-    KernelSvn {
-        /// Of the kernel.
-        svn: u64,
-        /// Least.
-        least: u64,
-    },
-    /// The loaded design is not the one of the header.
-    #[error("the design in the fabric is not the one that the image names")]
-    Design,
-    /// The Shield was built from another configuration.
-    #[error("the Shield's configuration digest is not the one that the image names")]
-    Config,
-    /// The Shield shows a public key that the kernel did not derive.
-    #[error("the Shield shows another public key than its seed gives")]
-    ShieldKey,
-    /// The Shield did not come to a state in time.
-    #[error("the Shield did not become {state} in time")]
-    Timeout {
-        /// Which state.
-        state: &'static str,
-    },
-    /// The accelerator kept what it had of the session before.
-    #[error("the accelerator did not clear its memories or left bursts open: no session begins")]
-    Uncleared,
-    /// A wipe does not mend the Shield.
-    #[error("the Shield has stopped and stays so after a wipe")]
-    Stopped,
-    /// Debug was turned on after boot.
-    #[error("debug was turned on: the kernel has wiped the Shield and stopped")]
-    Debug,
-}
-
-/// All codes of this crate.
-pub const CODES: &[Code] = &[
-    Code::new(
-        "SHEF-KRN-001",
-        "device secret already taken",
-        "The boot code reads the device secret once per power-on, then it is locked. Power-cycle the card.",
-    ),
-    Code::new("SHEF-KRN-002", "not a kernel image", "The bytes given to the boot code are not a Security Kernel image."),
-    Code::new(
-        "SHEF-KRN-003",
-        "DeviceID certificate does not belong to this device",
-        "The certificate in the device is not of the DeviceID key that its secret gives. A device in debug mode has another key, and needs \
-         the certificate of a debug CA.",
-    ),
-    Code::new(
-        "SHEF-KRN-004",
-        "kernel image not signed by the trusted signer",
-        "The boot ROM names one signer of kernels. The image was changed, or is signed by another key: install the image and the signature \
-         that came with this device's boot ROM.",
-    ),
-    Code::new(
-        "SHEF-KRN-005",
-        "kernel image too old",
-        "The boot ROM demands a newer security version, so that an old kernel with a known flaw cannot return. Install a newer kernel.",
-    ),
-    Code::new("SHEF-KRN-010", "platform error", "The hardware under the kernel failed to do what was asked; the text says what."),
-    Code::new(
-        "SHEF-KRN-011",
-        "no tested entropy source",
-        "The health test of the random source fails, so the kernel makes no key and no seed. This is not retried with weaker bytes.",
-    ),
-    Code::new("SHEF-KRN-012", "seeded randomness outside simulation", "A test's seed is allowed for simulated devices only."),
-    Code::new(
-        "SHEF-KRN-013",
-        "shell refused",
-        "A shell with a configuration port, readback or a debug bridge could read or change the Shield. Load another shell.",
-    ),
-    Code::new(
-        "SHEF-KRN-014",
-        "request in the wrong state",
-        "The request needs a step that was not done, or undoes one; the text says which.",
-    ),
-    Code::new("SHEF-KRN-020", "image for another device", "The header names another target. Build the image for this type of device."),
-    Code::new(
-        "SHEF-KRN-021",
-        "image too old",
-        "The security version of the image is below the least that its vendor releases the key for. Use a newer image.",
-    ),
-    Code::new("SHEF-KRN-022", "kernel too old for the image", "The image demands a newer Security Kernel. Update the kernel."),
-    Code::new(
-        "SHEF-KRN-023",
-        "design differs from the image",
-        "The digest of the design in the fabric is not the one of the signed header: the image names a design that is not what was loaded.",
-    ),
-    Code::new(
-        "SHEF-KRN-024",
-        "configuration differs from the image",
-        "The Shield's configuration digest is not that of the configuration in the signed header: the RTL was generated from another shield.toml.",
-    ),
-    Code::new(
-        "SHEF-KRN-030",
-        "Shield key differs",
-        "The Shield shows another public key than its seed gives. The kernel signs nothing; the Shield was wiped. If it happens again, the design is broken.",
-    ),
-    Code::new(
-        "SHEF-KRN-031",
-        "Shield did not answer in time",
-        "The Shield did not reach the state within the bounded wait. Reset the card.",
-    ),
-    Code::new(
-        "SHEF-KRN-032",
-        "debug turned on",
-        "Debug was turned on after boot. The kernel wiped the Shield and stopped until the next power-on.",
-    ),
-    Code::new(
-        "SHEF-KRN-033",
-        "accelerator not cleared",
-        "Before a session the Shield waits, within a bound, for the accelerator to zero its memories and for the end of its bursts. That did not \
-         come, so the Shield shows no key. Reset the card; if it happens again, the accelerator does not answer `clear_i` as it must.",
-    ),
-    Code::new(
-        "SHEF-KRN-034",
-        "Shield has stopped before its session",
-        "Card memory broke a rule before the session began, and the Shield was wiped: begin again. Where this comes again, a memory port has timed out, which a wipe does not end: reset the card.",
-    ),
-];
-
-impl KernelError {
-    /// Stable code; errors of the formats keep their own.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Request(error) => error.code(),
-            Self::KeyBox(error) => error.code(),
-            Self::Image(error) => error.code(),
-            Self::Platform(_) => "SHEF-KRN-010",
-            Self::Entropy => "SHEF-KRN-011",
-            Self::Seeded { .. } => "SHEF-KRN-012",
-            Self::Shell { .. } => "SHEF-KRN-013",
-            Self::State { .. } => "SHEF-KRN-014",
-            Self::Target { .. } => "SHEF-KRN-020",
-            Self::ImageSvn { .. } => "SHEF-KRN-021",
-            Self::KernelSvn { .. } => "SHEF-KRN-022",
-            Self::Design => "SHEF-KRN-023",
-            Self::Config => "SHEF-KRN-024",
-            Self::ShieldKey => "SHEF-KRN-030",
-            Self::Timeout { .. } => "SHEF-KRN-031",
-            Self::Debug => "SHEF-KRN-032",
-            Self::Uncleared => "SHEF-KRN-033",
-            Self::Stopped => "SHEF-KRN-034",
-        }
+shef_proto::coded! {
+    /// Why the kernel refuses a request.
+    #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+    #[non_exhaustive]
+    pub enum KernelError {
+        /// The request is not one.
+        #[error(transparent)]
+        Request(#[from] MailboxError) => (error) error.code(),
+        /// The key box is not for this evidence, or does not open.
+        #[error(transparent)]
+        KeyBox(#[from] ReleaseError) => (error) error.code(),
+        /// Header or chunk of the image is refused.
+        #[error(transparent)]
+        Image(#[from] ImageError) => (error) error.code(),
+        /// A hardware operation failed.
+        #[error("platform: {0}")]
+        Platform(#[from] PlatformError) = "SHEF-KRN-010": "platform error",
+            "The hardware under the kernel failed to do what was asked; the text says what.",
+        /// The source of random bytes fails its test.
+        #[error("no tested entropy source")]
+        Entropy = "SHEF-KRN-011": "no tested entropy source",
+            "The health test of the random source fails, so the kernel makes no key and no seed. This is not retried with weaker bytes.",
+        /// Seeded randomness in a device that is not simulated.
+        #[error("seeded randomness is refused for root of trust {kind}")]
+        Seeded {
+            /// Kind of the device.
+            kind: &'static str,
+        } = "SHEF-KRN-012": "seeded randomness outside simulation", "A test's seed is allowed for simulated devices only.",
+        /// The shell could reach into the fabric.
+        #[error("the shell has a {what}")]
+        Shell {
+            /// What it has.
+            what: &'static str,
+        } = "SHEF-KRN-013": "shell refused",
+            "A shell with a configuration port, readback or a debug bridge could read or change the Shield. Load another shell.",
+        /// The request needs another state.
+        #[error("{what}")]
+        State {
+            /// What is not so.
+            what: &'static str,
+        } = "SHEF-KRN-014": "request in the wrong state", "The request needs a step that was not done, or undoes one; the text says which.",
+        /// The image is for another device.
+        #[error("image is for {image}, this device is {device}")]
+        Target {
+            /// Target in the header.
+            image: alloc::string::String,
+            /// This device.
+            device: alloc::string::String,
+        } = "SHEF-KRN-020": "image for another device", "The header names another target. Build the image for this type of device.",
+        /// The image is older than its key allows.
+        #[error("image has security version {svn}, its key demands {least}")]
+        ImageSvn {
+            /// Of the image.
+            svn: u64,
+            /// Least.
+            least: u64,
+        } = "SHEF-KRN-021": "image too old",
+            "The security version of the image is below the least that its vendor releases the key for. Use a newer image.",
+        /// The image demands a newer kernel.
+        #[error("kernel has security version {svn}, the image demands {least}")]
+        KernelSvn {
+            /// Of the kernel.
+            svn: u64,
+            /// Least.
+            least: u64,
+        } = "SHEF-KRN-022": "kernel too old for the image", "The image demands a newer Security Kernel. Update the kernel.",
+        /// The loaded design is not the one of the header.
+        #[error("the design in the fabric is not the one that the image names")]
+        Design = "SHEF-KRN-023": "design differs from the image",
+            "The digest of the design in the fabric is not the one of the signed header: the image names a design that is not what was \
+             loaded.",
+        /// The Shield was built from another configuration.
+        #[error("the Shield's configuration digest is not the one that the image names")]
+        Config = "SHEF-KRN-024": "configuration differs from the image",
+            "The Shield's configuration digest is not that of the configuration in the signed header: the RTL was generated from another \
+             shield.toml.",
+        /// The Shield shows a public key that the kernel did not derive.
+        #[error("the Shield shows another public key than its seed gives")]
+        ShieldKey = "SHEF-KRN-030": "Shield key differs",
+            "The Shield shows another public key than its seed gives. The kernel signs nothing; the Shield was wiped. If it happens again, \
+             the design is broken.",
+        /// The Shield did not come to a state in time.
+        #[error("the Shield did not become {state} in time")]
+        Timeout {
+            /// Which state.
+            state: &'static str,
+        } = "SHEF-KRN-031": "Shield did not answer in time", "The Shield did not reach the state within the bounded wait. Reset the card.",
+        /// Debug was turned on after boot.
+        #[error("debug was turned on: the kernel has wiped the Shield and stopped")]
+        Debug = "SHEF-KRN-032": "debug turned on",
+            "Debug was turned on after boot. The kernel wiped the Shield and stopped until the next power-on.",
+        /// The accelerator kept what it had of the session before.
+        #[error("the accelerator did not clear its memories or left bursts open: no session begins")]
+        Uncleared = "SHEF-KRN-033": "accelerator not cleared",
+            "Before a session the Shield waits, within a bound, for the accelerator to zero its memories and for the end of its bursts. \
+             That did not come, so the Shield shows no key. Reset the card; if it happens again, the accelerator does not answer `clear_i` \
+             as it must.",
+        /// A wipe does not mend the Shield.
+        #[error("the Shield has stopped and stays so after a wipe")]
+        Stopped = "SHEF-KRN-034": "Shield has stopped before its session",
+            "Card memory broke a rule before the session began, and the Shield was wiped: begin again. Where this comes again, a memory \
+             port has timed out, which a wipe does not end: reset the card.",
     }
 }

@@ -18,40 +18,20 @@ use zeroize::{Zeroize, Zeroizing};
 use crate::error::KernelError;
 use crate::identity::Identity;
 use crate::platform::{EntropyQuality, Platform, Shell};
+use crate::regs::krn;
 
-/// How often the kernel looks at the Shield's state before it gives up; between two looks it calls
+/// Maximum number of polls of the Shield's state. Between polls the kernel calls
 /// [`Platform::idle`].
 pub const WAITS: u32 = 10_000;
 
-/// Registers of the kernel port (`shell-rtl/regs/ctl.toml`, map `krn`).
-pub(crate) mod regs {
-    pub const CTRL: u32 = 0x000;
-    pub const CTRL_SEED: u32 = 1 << 0;
-    pub const CTRL_WIPE: u32 = 1 << 1;
-    pub const STATUS: u32 = 0x004;
-    pub const STATUS_STATE: u32 = 0x7;
-    pub const STOPPED: u32 = 1 << 3;
-    pub const CHAN_BUSY: u32 = 1 << 6;
-    pub const UNCLEARED: u32 = 1 << 9;
-    pub const SEED: u32 = 0x020;
-    pub const PUBKEY: u32 = 0x040;
-    pub const TRANSCRIPT: u32 = 0x080;
-    pub const CONFIG_DIGEST: u32 = 0x0a0;
-    pub const LAST: u32 = 0x100;
-    pub const EMPTY: u32 = 1;
-    pub const FRESH: u32 = 3;
-    pub const KEYED: u32 = 4;
-    pub const CLOSED: u32 = 5;
-}
-
-/// The KEM key of the last kernel evidence, until an image was loaded with it.
+/// The KEM key of the last kernel evidence, until an image has been loaded with it.
 struct Pending {
     key: PrivateKey,
     evidence_digest: [u8; 32],
     nonce: Vec<u8>,
 }
 
-/// An image on its way in.
+/// An image being loaded.
 enum Load {
     None,
     Header { secret: ImageSecret, len: usize, bytes: Vec<u8> },
@@ -71,7 +51,7 @@ struct Loaded {
     session: Option<Session>,
 }
 
-/// The session of the seed that was handed over last.
+/// The session of the last seed handed over.
 struct Session {
     public: PublicKey,
     seeded: bool,
@@ -108,7 +88,7 @@ impl<P: Platform> Kernel<P> {
         self.platform
     }
 
-    /// Answers one mailbox message. Copies it before it looks at it.
+    /// Answers one mailbox message. Copies it before parsing.
     pub fn handle(&mut self, message: &[u8]) -> Vec<u8> {
         let answer = if message.len() > MAX_MESSAGE {
             let limit = shef_proto::cbor::CborError::Limit { what: "length", limit: MAX_MESSAGE };
@@ -130,6 +110,10 @@ impl<P: Platform> Kernel<P> {
     }
 
     fn run(&mut self, request: Request) -> Result<Answer, KernelError> {
+        // Debug stops everything but these.
+        if !matches!(request, Request::Status | Request::Certificates | Request::Reset) {
+            self.check_debug()?;
+        }
         match request {
             Request::Status => Ok(Answer::Status(self.status())),
             Request::Certificates => Ok(Answer::Certificates(self.identity.certificates.clone())),
@@ -137,20 +121,14 @@ impl<P: Platform> Kernel<P> {
                 self.reset();
                 Ok(Answer::Done)
             }
-            _ => {
-                self.check_debug()?;
-                match request {
-                    Request::KernelEvidence { nonce, audience } => self.kernel_evidence(nonce, audience),
-                    Request::LoadBegin { key_box, header_len } => self.load_begin(&key_box, header_len),
-                    Request::LoadHeader { offset, bytes } => self.load_header(offset, &bytes),
-                    Request::LoadChunk { index, bytes } => self.load_chunk(index, &bytes),
-                    Request::LoadFinish => self.load_finish(),
-                    Request::NewSession => self.new_session().map(|()| Answer::Done),
-                    Request::ShieldEvidence { nonce, audience } => self.shield_evidence(nonce, audience),
-                    Request::CloseRecord => self.close_record(),
-                    Request::Status | Request::Certificates | Request::Reset => Ok(Answer::Done),
-                }
-            }
+            Request::KernelEvidence { nonce, audience } => self.kernel_evidence(nonce, audience),
+            Request::LoadBegin { key_box, header_len } => self.load_begin(&key_box, header_len),
+            Request::LoadHeader { offset, bytes } => self.load_header(offset, &bytes),
+            Request::LoadChunk { index, bytes } => self.load_chunk(index, &bytes),
+            Request::LoadFinish => self.load_finish(),
+            Request::NewSession => self.new_session().map(|()| Answer::Done),
+            Request::ShieldEvidence { nonce, audience } => self.shield_evidence(nonce, audience),
+            Request::CloseRecord => self.close_record(),
         }
     }
 
@@ -179,7 +157,7 @@ impl<P: Platform> Kernel<P> {
         }
     }
 
-    /// Turning debug on after boot ends everything.
+    /// Enabling debug after boot ends all operation.
     fn check_debug(&mut self) -> Result<(), KernelError> {
         if self.identity.debug_at_boot != DebugState::Enabled && self.platform.debug_state() == DebugState::Enabled {
             self.halted = true;
@@ -270,15 +248,21 @@ impl<P: Platform> Kernel<P> {
     }
 
     fn load_header(&mut self, offset: usize, part: &[u8]) -> Result<Answer, KernelError> {
-        let Load::Header { len, bytes, .. } = &mut self.load else {
-            return Err(KernelError::State { what: "no image header is due" });
+        let (secret, len, mut bytes) = match core::mem::replace(&mut self.load, Load::None) {
+            Load::Header { secret, len, bytes } => (secret, len, bytes),
+            other => {
+                self.load = other;
+                return Err(KernelError::State { what: "no image header is due" });
+            }
         };
-        if offset != bytes.len() || bytes.len() + part.len() > *len {
-            return Err(KernelError::State { what: "this part of the image header is not due" });
+        let due = offset == bytes.len() && bytes.len() + part.len() <= len;
+        if due {
+            bytes.extend_from_slice(part);
         }
-        bytes.extend_from_slice(part);
-        if bytes.len() < *len {
-            return Ok(Answer::Done);
+        if !due || bytes.len() < len {
+            self.load = Load::Header { secret, len, bytes };
+            let refusal = KernelError::State { what: "this part of the image header is not due" };
+            return if due { Ok(Answer::Done) } else { Err(refusal) };
         }
         // From here on a refusal ends the load.
         let Load::Header { secret, bytes, .. } = core::mem::replace(&mut self.load, Load::None) else { return Ok(Answer::Done) };
@@ -358,8 +342,8 @@ impl<P: Platform> Kernel<P> {
         if self.platform.design_digest().as_ref() != Some(design) {
             return Err(KernelError::Design);
         }
-        self.wait_for(regs::EMPTY, "empty")?;
-        if self.read::<32>(regs::CONFIG_DIGEST)? != *config {
+        self.wait_for(krn::STATUS_STATE_EMPTY, "empty")?;
+        if self.read::<32>(krn::CONFIG_DIGEST)? != *config {
             return Err(KernelError::Config);
         }
         Ok(())
@@ -368,11 +352,11 @@ impl<P: Platform> Kernel<P> {
     // ---- the Shield's kernel port ----
 
     fn shield_status(&mut self) -> Result<u32, KernelError> {
-        Ok(self.platform.krn_read(regs::STATUS)?)
+        Ok(self.platform.krn_read(krn::STATUS)?)
     }
 
     fn state(&mut self) -> Result<u32, KernelError> {
-        Ok(self.shield_status()? & regs::STATUS_STATE)
+        Ok(krn::STATUS_STATE.get(self.shield_status()?))
     }
 
     fn wait_for(&mut self, state: u32, name: &'static str) -> Result<(), KernelError> {
@@ -385,23 +369,23 @@ impl<P: Platform> Kernel<P> {
         Err(KernelError::Timeout { state: name })
     }
 
-    /// Until the Shield has made its key pair, or has given the seed up or stopped.
+    /// Waits until the Shield has derived its key pair, discarded the seed or stopped.
     fn wait_fresh(&mut self) -> Result<(), KernelError> {
         for _ in 0..WAITS {
             let status = self.shield_status()?;
-            if status & regs::UNCLEARED != 0 {
+            if krn::STATUS_UNCLEARED.get(status) != 0 {
                 return Err(KernelError::Uncleared);
             }
-            if status & regs::STATUS_STATE == regs::FRESH {
+            if krn::STATUS_STATE.get(status) == krn::STATUS_STATE_FRESH {
                 // A fault meanwhile: nobody should spend a Load Key on it.
-                return if status & regs::STOPPED == 0 { Ok(()) } else { Err(KernelError::Stopped) };
+                return if krn::STATUS_STOPPED.get(status) == 0 { Ok(()) } else { Err(KernelError::Stopped) };
             }
             self.platform.idle();
         }
         Err(KernelError::Timeout { state: "fresh" })
     }
 
-    /// Byte `i` lies at `offset + i`.
+    /// Byte `i` is at `offset + i`.
     fn read<const N: usize>(&mut self, offset: u32) -> Result<[u8; N], KernelError> {
         let mut out = [0; N];
         for (word, bytes) in out.chunks_exact_mut(4).enumerate() {
@@ -412,7 +396,7 @@ impl<P: Platform> Kernel<P> {
     }
 
     fn public_key(&mut self) -> Result<[u8; 64], KernelError> {
-        self.read::<64>(regs::PUBKEY)
+        self.read::<64>(krn::PUBKEY)
     }
 
     /// Wipes the Shield and forgets its session; the image stays.
@@ -420,16 +404,16 @@ impl<P: Platform> Kernel<P> {
         if let Some(loaded) = &mut self.loaded {
             loaded.session = None;
         }
-        if self.platform.krn_write(regs::CTRL, regs::CTRL_WIPE).is_err() || self.wait_for(regs::EMPTY, "empty").is_err() {
+        if self.platform.krn_write(krn::CTRL, krn::CTRL_WIPE.put(1)).is_err() || self.wait_for(krn::STATUS_STATE_EMPTY, "empty").is_err() {
             self.reset();
         }
     }
 
-    /// Until the session before is over: CLOSED shows before the last message, and whoever takes
-    /// that moment for the end destroys the message.
+    /// Waits until the previous session has ended. CLOSED appears before the last message, and
+    /// acting on it too early would destroy the message.
     fn wait_ended(&mut self) -> Result<(), KernelError> {
         for _ in 0..WAITS {
-            if self.shield_status()? & regs::CHAN_BUSY == 0 {
+            if krn::STATUS_CHAN_BUSY.get(self.shield_status()?) == 0 {
                 return Ok(());
             }
             self.platform.idle();
@@ -437,18 +421,17 @@ impl<P: Platform> Kernel<P> {
         Err(KernelError::Timeout { state: "closed" })
     }
 
-    /// A Shield that has stopped takes no seed before it was wiped, and none at all where a wipe
-    /// does not mend it.
+    /// A stopped Shield gets no seed before it has been wiped, and none at all if it stays stopped.
     fn wipe_stopped(&mut self) -> Result<(), KernelError> {
-        if self.shield_status()? & regs::STOPPED == 0 {
+        if krn::STATUS_STOPPED.get(self.shield_status()?) == 0 {
             return Ok(());
         }
         if let Some(loaded) = &mut self.loaded {
             loaded.session = None;
         }
-        self.platform.krn_write(regs::CTRL, regs::CTRL_WIPE)?;
-        self.wait_for(regs::EMPTY, "empty")?;
-        if self.shield_status()? & regs::STOPPED == 0 { Ok(()) } else { Err(KernelError::Stopped) }
+        self.platform.krn_write(krn::CTRL, krn::CTRL_WIPE.put(1))?;
+        self.wait_for(krn::STATUS_STATE_EMPTY, "empty")?;
+        if krn::STATUS_STOPPED.get(self.shield_status()?) == 0 { Ok(()) } else { Err(KernelError::Stopped) }
     }
 
     /// Derives a seed, hands it over once, and compares public keys.
@@ -458,14 +441,14 @@ impl<P: Platform> Kernel<P> {
         };
         let image_digest = loaded.image_digest;
         match self.state()? {
-            regs::CLOSED | regs::EMPTY => {
+            krn::STATUS_STATE_CLOSED | krn::STATUS_STATE_EMPTY => {
                 self.wait_ended()?;
                 self.wipe_stopped()?;
             }
-            regs::FRESH => return Err(KernelError::State { what: "the Shield has a seed that no Load Key was made for yet" }),
-            regs::KEYED => return Err(KernelError::State { what: "the Shield's session is not over" }),
+            krn::STATUS_STATE_FRESH => return Err(KernelError::State { what: "the Shield has a seed that no Load Key was made for yet" }),
+            krn::STATUS_STATE_KEYED => return Err(KernelError::State { what: "the Shield's session is not over" }),
             _ => {
-                self.wait_for(regs::EMPTY, "empty")?;
+                self.wait_for(krn::STATUS_STATE_EMPTY, "empty")?;
                 self.wipe_stopped()?;
             }
         }
@@ -505,24 +488,24 @@ impl<P: Platform> Kernel<P> {
     fn hand_over(&mut self, seed: &[u8; 32]) -> Result<(), KernelError> {
         for (word, bytes) in seed.chunks_exact(4).enumerate() {
             let value = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
-            self.platform.krn_write(regs::SEED + 4 * word as u32, value)?;
+            self.platform.krn_write(krn::SEED + 4 * word as u32, value)?;
         }
-        Ok(self.platform.krn_write(regs::CTRL, regs::CTRL_SEED)?)
+        Ok(self.platform.krn_write(krn::CTRL, krn::CTRL_SEED.put(1))?)
     }
 
-    /// State and transcript of the Shield, read so that both belong together.
+    /// Reads a consistent pair of the Shield's state and transcript.
     fn shield_state(&mut self) -> Result<Option<ShieldState>, KernelError> {
         for _ in 0..WAITS {
             let before = self.state()?;
-            let transcript = self.read::<32>(regs::TRANSCRIPT)?;
+            let transcript = self.read::<32>(krn::T)?;
             if self.state()? != before {
                 continue;
             }
             return Ok(match before {
-                regs::FRESH => Some(ShieldState::Fresh),
-                regs::KEYED => Some(ShieldState::Keyed(transcript)),
-                regs::CLOSED => Some(ShieldState::Closed(transcript)),
-                regs::EMPTY => None,
+                krn::STATUS_STATE_FRESH => Some(ShieldState::Fresh),
+                krn::STATUS_STATE_KEYED => Some(ShieldState::Keyed(transcript)),
+                krn::STATUS_STATE_CLOSED => Some(ShieldState::Closed(transcript)),
+                krn::STATUS_STATE_EMPTY => None,
                 _ => {
                     self.platform.idle();
                     continue;
@@ -543,13 +526,13 @@ impl<P: Platform> Kernel<P> {
                 ShieldState::Fresh
             }
         };
-        if matches!(state, ShieldState::Fresh) && self.shield_status()? & regs::STOPPED != 0 {
+        if matches!(state, ShieldState::Fresh) && krn::STATUS_STOPPED.get(self.shield_status()?) != 0 {
             self.wipe();
             return Err(KernelError::Stopped);
         }
         // What stands in the fabric is looked at again for each piece of evidence.
         let design_digest = self.platform.design_digest();
-        let config_digest = self.read::<32>(regs::CONFIG_DIGEST)?;
+        let config_digest = self.read::<32>(krn::CONFIG_DIGEST)?;
         let shown = self.public_key()?;
         let Some(loaded) = &self.loaded else {
             return Err(KernelError::State { what: "no image is loaded" });
@@ -590,7 +573,7 @@ impl<P: Platform> Kernel<P> {
         let Some(ShieldState::Closed(transcript)) = self.shield_state()? else {
             return Err(KernelError::State { what: "the session is not over" });
         };
-        let last = self.read::<LAST_LEN>(regs::LAST)?;
+        let last = self.read::<LAST_LEN>(krn::LAST)?;
         let Some(loaded) = &self.loaded else {
             return Err(KernelError::State { what: "no image is loaded" });
         };

@@ -15,10 +15,19 @@ mod identity;
 mod kernel;
 mod medium;
 mod platform;
+#[expect(dead_code, reason = "the map is whole, the kernel uses a part of it")]
+mod regs;
 
 pub use boot::{BootError, KernelImage, Measurement, boot, device_id_key, identify};
-pub use error::{CODES, KernelError};
+pub use error::KernelError;
 pub use identity::{IDENTITY_MAX, Identity};
 pub use kernel::{Kernel, WAITS};
 pub use medium::{Medium, SIGNATURE_FILE_LEN, admit};
 pub use platform::{BootPlatform, EntropyQuality, Platform, PlatformError, Shell};
+
+use shef_proto::code::{Code, count, join};
+
+const PARTS: &[&[Code]] = &[BootError::CODES, KernelError::CODES];
+
+/// All codes of this crate.
+pub const CODES: &[Code] = &join::<{ count(PARTS) }>(PARTS);

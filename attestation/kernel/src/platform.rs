@@ -1,4 +1,4 @@
-//! What boot code and kernel see of the hardware.
+//! The hardware interface of boot code and kernel.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use shef_proto::evidence::{DebugState, RootOfTrust};
 use zeroize::Zeroizing;
 
-/// The hardware did not do it.
+/// A hardware operation failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what}")]
 pub struct PlatformError {
@@ -22,14 +22,14 @@ impl PlatformError {
     }
 }
 
-/// Where random bytes came from.
+/// The source of random bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntropyQuality {
-    /// A source whose health test passes now.
+    /// A source that currently passes its health test.
     Tested,
-    /// A test's seed: repeatable, for simulated devices only. Shows in evidence.
+    /// A test seed: reproducible, for simulated devices only, and reported in evidence.
     Seeded,
-    /// No source, or its health test fails: the bytes are worthless.
+    /// No source, or its health test fails: the bytes must not be used.
     Failed,
 }
 
@@ -48,17 +48,17 @@ pub struct Shell {
 
 /// The hardware under the boot code.
 pub trait BootPlatform {
-    /// The device secret. The first call since power-on gives it and locks it; every later one
-    /// gives `None`.
+    /// The device secret. The first call since power-on returns and locks it; later calls return
+    /// `None`.
     fn take_uds(&mut self) -> Option<Zeroizing<[u8; 32]>>;
 
-    /// The DeviceID certificate that the manufacturer put into the device, in DER.
+    /// The DeviceID certificate installed by the manufacturer, in DER.
     fn device_id_certificate(&self) -> Vec<u8>;
 
-    /// Where secret and kernel live.
+    /// The kind of root of trust: where secret and kernel reside.
     fn root_of_trust(&self) -> RootOfTrust;
 
-    /// Name of the device type; images name it as their target. 1 to 32 bytes.
+    /// Name of the device type, which is the target in images. 1 to 32 bytes.
     fn target(&self) -> String;
 
     /// Debug state at boot.
@@ -67,13 +67,13 @@ pub trait BootPlatform {
 
 /// The hardware under the kernel.
 pub trait Platform {
-    /// Debug state now.
+    /// The current debug state.
     fn debug_state(&mut self) -> DebugState;
 
-    /// Draws 32 random bytes and says how good they are.
+    /// Generates 32 random bytes and reports their source.
     fn entropy(&mut self, out: &mut [u8; 32]) -> EntropyQuality;
 
-    /// Loads and measures the shell, or measures the one that is there.
+    /// Loads and measures the shell, or measures the existing one.
     fn shell(&mut self) -> Result<Shell, PlatformError>;
 
     /// Clears the fabric for an image whose bytes follow.
@@ -88,8 +88,7 @@ pub trait Platform {
     /// Wipes the Shield and clears the fabric, also of an image that is not whole.
     fn unload_image(&mut self);
 
-    /// Digest of the design that stands in the fabric, taken from the fabric and not from the
-    /// image.
+    /// Digest of the design in the fabric, taken from the fabric and not from the image.
     fn design_digest(&mut self) -> Option<[u8; 32]>;
 
     /// Reads a 32-bit register of the Shield's kernel port.
@@ -98,7 +97,6 @@ pub trait Platform {
     /// Writes a 32-bit register of the Shield's kernel port.
     fn krn_write(&mut self, offset: u32, value: u32) -> Result<(), PlatformError>;
 
-    /// Lets some time pass between two looks at a register (a simulation steps its clock, a
-    /// thousand cycles or so).
+    /// Lets some time pass between polls (a simulation steps its clock by about a thousand cycles).
     fn idle(&mut self);
 }

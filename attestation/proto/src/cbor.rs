@@ -9,124 +9,79 @@ use alloc::{boxed::Box, string::String, vec::Vec};
 
 use minicbor::Encoder;
 
-use crate::code::Code;
-
-/// What is wrong with bytes that should be a message in CBOR.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum CborError {
-    /// The item ends before its last byte, or its first byte is reserved.
-    #[error("malformed CBOR at byte {offset}")]
-    Malformed {
-        /// Where.
-        offset: usize,
-    },
-    /// Well-formed, but not the one deterministic encoding, or a kind of item that no format here
-    /// has.
-    #[error("CBOR at byte {offset} is not deterministic: {what}")]
-    NotDeterministic {
-        /// Where.
-        offset: usize,
-        /// Which rule is broken.
-        what: &'static str,
-    },
-    /// A limit on length, depth or number of items.
-    #[error("CBOR exceeds the limit on {what} ({limit})")]
-    Limit {
-        /// Which limit.
-        what: &'static str,
-        /// Its value.
-        limit: usize,
-    },
-    /// Bytes after the item.
-    #[error("{extra} bytes after the end of the CBOR item")]
-    Trailing {
-        /// How many.
-        extra: usize,
-    },
-    /// A field that must be there is not.
-    #[error("{what}: field {key} is missing")]
-    Missing {
-        /// Which message.
-        what: &'static str,
-        /// Key of the field.
-        key: i64,
-    },
-    /// A field of the wrong type, length or range.
-    #[error("{what}: field {key} is not {expected}")]
-    Field {
-        /// Which message.
-        what: &'static str,
-        /// Key of the field.
-        key: i64,
-        /// What it should be.
-        expected: &'static str,
-    },
-    /// A field that the format does not have.
-    #[error("{what}: unknown field")]
-    Unknown {
-        /// Which message.
-        what: &'static str,
-    },
-    /// The whole message is of the wrong shape.
-    #[error("{what} is not {expected}")]
-    Shape {
-        /// Which message.
-        what: &'static str,
-        /// What it should be.
-        expected: &'static str,
-    },
-}
-
-/// Codes of this module.
-pub const CODES: &[Code] = &[
-    Code::new(
-        "SHEF-PRO-001",
-        "malformed CBOR",
-        "The message ends early or holds a reserved byte. It was cut or damaged on the way; ask for it again.",
-    ),
-    Code::new(
-        "SHEF-PRO-002",
-        "CBOR is not deterministic",
-        "The message is well-formed but not in the one deterministic encoding (RFC 8949 section 4.2.1): definite lengths, shortest \
-         integers, sorted keys without repeats, no floats. The sender does not follow the format.",
-    ),
-    Code::new("SHEF-PRO-003", "CBOR exceeds a limit", "The message is longer, deeper or holds more items than its format allows."),
-    Code::new(
-        "SHEF-PRO-004",
-        "bytes after the end of a message",
-        "The message is followed by bytes that do not belong to it. Formats here end with their last byte.",
-    ),
-    Code::new(
-        "SHEF-PRO-005",
-        "field missing",
-        "A field that the format demands is not in the message. The reference pages under docs/reference list the fields.",
-    ),
-    Code::new(
-        "SHEF-PRO-006",
-        "field of the wrong type or size",
-        "A field is there, but of another type, length or range than the format says.",
-    ),
-    Code::new(
-        "SHEF-PRO-007",
-        "unknown field",
-        "The message holds a field that this version of the format does not have. Unknown fields are refused, not skipped.",
-    ),
-];
-
-impl CborError {
-    /// Stable code.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Malformed { .. } => "SHEF-PRO-001",
-            Self::NotDeterministic { .. } => "SHEF-PRO-002",
-            Self::Limit { .. } => "SHEF-PRO-003",
-            Self::Trailing { .. } => "SHEF-PRO-004",
-            Self::Missing { .. } => "SHEF-PRO-005",
-            Self::Field { .. } | Self::Shape { .. } => "SHEF-PRO-006",
-            Self::Unknown { .. } => "SHEF-PRO-007",
-        }
+crate::coded! {
+    /// What is wrong with bytes that should be a message in CBOR.
+    #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+    #[non_exhaustive]
+    pub enum CborError {
+        /// The item ends before its last byte, or its first byte is reserved.
+        #[error("malformed CBOR at byte {offset}")]
+        Malformed {
+            /// Where.
+            offset: usize,
+        } = "SHEF-PRO-001": "malformed CBOR",
+            "The message ends early or holds a reserved byte. It was cut or damaged on the way; ask for it again.",
+        /// Well-formed, but not the one deterministic encoding, or a kind of item that no format
+        /// here has.
+        #[error("CBOR at byte {offset} is not deterministic: {what}")]
+        NotDeterministic {
+            /// Where.
+            offset: usize,
+            /// Which rule is broken.
+            what: &'static str,
+        } = "SHEF-PRO-002": "CBOR is not deterministic",
+            "The message is well-formed but not in the one deterministic encoding (RFC 8949 section 4.2.1): definite lengths, shortest \
+             integers, sorted keys without repeats, no floats. The sender does not follow the format.",
+        /// A limit on length, depth or number of items.
+        #[error("CBOR exceeds the limit on {what} ({limit})")]
+        Limit {
+            /// Which limit.
+            what: &'static str,
+            /// Its value.
+            limit: usize,
+        } = "SHEF-PRO-003": "CBOR exceeds a limit", "The message is longer, deeper or holds more items than its format allows.",
+        /// Bytes after the item.
+        #[error("{extra} bytes after the end of the CBOR item")]
+        Trailing {
+            /// How many.
+            extra: usize,
+        } = "SHEF-PRO-004": "bytes after the end of a message",
+            "The message is followed by bytes that do not belong to it. Formats here end with their last byte.",
+        /// A field that must be there is not.
+        #[error("{what}: field {key} is missing")]
+        Missing {
+            /// Which message.
+            what: &'static str,
+            /// Key of the field.
+            key: i64,
+        } = "SHEF-PRO-005": "field missing",
+            "A field that the format demands is not in the message. The reference pages under docs/reference list the fields.",
+        /// A field of the wrong type, length or range.
+        #[error("{what}: field {key} is not {expected}")]
+        Field {
+            /// Which message.
+            what: &'static str,
+            /// Key of the field.
+            key: i64,
+            /// What it should be.
+            expected: &'static str,
+        } = "SHEF-PRO-006": "field of the wrong type or size",
+            "A field is there, but of another type, length or range than the format says.",
+        /// The whole message is of the wrong shape.
+        #[error("{what} is not {expected}")]
+        Shape {
+            /// Which message.
+            what: &'static str,
+            /// What it should be.
+            expected: &'static str,
+        } = "SHEF-PRO-006",
+        /// A field that the format does not have.
+        #[error("{what}: unknown field")]
+        Unknown {
+            /// Which message.
+            what: &'static str,
+        } = "SHEF-PRO-007": "unknown field",
+            "The message holds a field that this version of the format does not have. Unknown fields are refused, not skipped.",
     }
 }
 

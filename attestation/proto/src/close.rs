@@ -8,7 +8,6 @@ use alloc::vec::Vec;
 
 use crate::cbor::{self, CborError, Fields, Limits, Value};
 use crate::cert::UEID_LEN;
-use crate::code::Code;
 use crate::cose::{self, ContentType, CoseError, Form, Sign1, SigningKey};
 use crate::hpke_suite::{PublicKey, SUITE};
 
@@ -26,44 +25,27 @@ pub const FORM: Form = Form {
     x5chain: false,
 };
 
-/// What is wrong with a close record.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum CloseError {
-    /// Not a signed message of the form, or not signed by this key.
-    #[error(transparent)]
-    Cose(#[from] CoseError),
-    /// The fields are not those of a record.
-    #[error(transparent)]
-    Cbor(#[from] CborError),
-    /// A suite that this version does not know.
-    #[error("unknown suite {found}")]
-    Suite {
-        /// Its number.
-        found: u64,
-    },
-    /// The record is of another device, image or configuration.
-    #[error("the close record is of another device or image")]
-    Other,
-}
-
-/// Codes of this module.
-pub const CODES: &[Code] = &[Code::new(
-    "SHEF-PRO-070",
-    "close record of another device or image",
-    "The record is signed, but it is not of the device, image and configuration whose evidence was appraised.",
-)];
-
-impl CloseError {
-    /// Stable code.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Cose(error) => error.code(),
-            Self::Cbor(error) => error.code(),
-            Self::Suite { .. } => "SHEF-PRO-031",
-            Self::Other => "SHEF-PRO-070",
-        }
+crate::coded! {
+    /// What is wrong with a close record.
+    #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+    #[non_exhaustive]
+    pub enum CloseError {
+        /// Not a signed message of the form, or not signed by this key.
+        #[error(transparent)]
+        Cose(#[from] CoseError) => (error) error.code(),
+        /// The fields are not those of a record.
+        #[error(transparent)]
+        Cbor(#[from] CborError) => (error) error.code(),
+        /// A suite that this version does not know.
+        #[error("unknown suite {found}")]
+        Suite {
+            /// Its number.
+            found: u64,
+        } = "SHEF-PRO-031",
+        /// The record is of another device, image or configuration.
+        #[error("the close record is of another device or image")]
+        Other = "SHEF-PRO-070": "close record of another device or image",
+            "The record is signed, but it is not of the device, image and configuration whose evidence was appraised.",
     }
 }
 

@@ -1,6 +1,7 @@
 //! Stable codes of errors and of appraisal checks.
 //!
-//! Every library crate lists its codes in a `CODES` constant; `shef explain CODE` prints them.
+//! An error and its codes are declared together, by [`coded!`](crate::coded). Every library crate
+//! lists its codes in a `CODES` constant; `shef explain CODE` prints them.
 
 /// One stable code with its explanation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,4 +60,85 @@ pub const fn join<const N: usize>(lists: &[&[Code]]) -> [Code; N] {
     }
     assert!(n == N);
     out
+}
+
+/// Declares an error with its codes: each variant ends with its code, one line of what happened,
+/// and what to do about it.
+///
+/// ```
+/// shef_proto::coded! {
+///     /// Why a door stays shut.
+///     #[derive(Debug)]
+///     pub enum DoorError {
+///         /// It is locked.
+///         Locked = "SHEF-DOOR-001": "the door is locked", "Bring the key.",
+///         /// Another lock: the same code.
+///         Bolted = "SHEF-DOOR-001",
+///         /// The key; the code is its own.
+///         Key(KeyError) => (error) error.code(),
+///     }
+/// }
+/// shef_proto::coded! {
+///     /// Why a key does not turn.
+///     #[derive(Debug)]
+///     pub enum KeyError {
+///         /// It is bent.
+///         Bent {
+///             /// By how much.
+///             degrees: u32,
+///         } = "SHEF-DOOR-002": "the key is bent", "Have another one made.",
+///     }
+/// }
+/// assert_eq!(DoorError::Bolted.code(), "SHEF-DOOR-001");
+/// assert_eq!(DoorError::Key(KeyError::Bent { degrees: 9 }).code(), KeyError::CODES[0].id);
+/// ```
+///
+/// `=> PATTERN EXPRESSION` says where the code comes from if the variant has none of its own;
+/// `if "FEATURE" => PATTERN EXPRESSION` is for a variant that needs a feature of its crate.
+/// `also { "CODE": "summary", "help" }` behind the enum lists codes that no variant ends with.
+/// `pub enum Name -> &str` is for an error that carries the code of something else.
+#[macro_export]
+macro_rules! coded {
+    (@type) => { &'static str };
+    (@type $code_of:ty) => { $code_of };
+    (
+        $(#[$meta:meta])*
+        $vis:vis enum $name:ident $(-> $code_of:ty)? {
+            $(
+                $(#[$doc:meta])*
+                $variant:ident $({ $($field:tt)* })? $(( $($inner:tt)* ))?
+                $(= $code:literal $(: $summary:literal, $help:literal)?)?
+                $(if $feature:literal => $featured:tt $found_there:expr)?
+                $(=> $pattern:tt $found:expr)?
+            ),* $(,)?
+        }
+        $(also { $($more:literal: $more_summary:literal, $more_help:literal),* $(,)? })?
+    ) => {
+        $(#[$meta])*
+        $vis enum $name {
+            $(
+                $(#[$doc])*
+                $(#[cfg(feature = $feature)])?
+                $variant $({ $($field)* })? $(( $($inner)* ))?,
+            )*
+        }
+
+        impl $name {
+            /// The codes that are declared with this error.
+            $vis const CODES: &'static [$crate::code::Code] = &[
+                $($($($crate::code::Code::new($code, $summary, $help),)?)?)*
+                $($($crate::code::Code::new($more, $more_summary, $more_help),)*)?
+            ];
+
+            /// Stable code.
+            #[must_use]
+            $vis fn code(&self) -> $crate::coded!(@type $($code_of)?) {
+                match self {
+                    $($(Self::$variant { .. } => $code,)?)*
+                    $($(Self::$variant $pattern => $found,)?)*
+                    $($(#[cfg(feature = $feature)] Self::$variant $featured => $found_there,)?)*
+                }
+            }
+        }
+    };
 }

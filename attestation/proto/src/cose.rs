@@ -11,7 +11,6 @@ use minicbor::Encoder;
 use zeroize::Zeroizing;
 
 use crate::cbor::{self, CborError, Fields, Item, Limits, Value};
-use crate::code::Code;
 use crate::crypto::{self, ACTIVE, Crypto};
 use crate::entropy::Entropy;
 use crate::hpke_suite::{PrivateKey, PublicKey, derive_key_pair, generate_key_pair};
@@ -27,68 +26,44 @@ pub const TAG_SIGN1: u64 = 18;
 /// Most certificates that an x5chain may carry.
 pub const MAX_X5CHAIN: usize = 4;
 
-/// What is wrong with a COSE_Sign1.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum CoseError {
-    /// Not strict CBOR, or not of the shape.
-    #[error(transparent)]
-    Cbor(#[from] CborError),
-    /// Other tags than the format has.
-    #[error("the message does not carry the tags of its format")]
-    Tags,
-    /// The algorithm is missing from the protected header, or another one.
-    #[error("algorithm {found:?} is not ECDSA P-256 with SHA-256 (-9 or -7) in the protected header")]
-    Algorithm {
-        /// The algorithm of the protected header.
-        found: Option<i64>,
-    },
-    /// A header parameter that the format does not have (`crit`, `kid`, a label in both buckets,
-    /// ...).
-    #[error("header parameter {label} is not allowed in the {bucket} header")]
-    Header {
-        /// Its label, 0 for a text.
-        label: i64,
-        /// In which header.
-        bucket: &'static str,
-    },
-    /// Another content type than expected.
-    #[error("wrong content type")]
-    ContentType,
-    /// The payload is detached.
-    #[error("the payload is not attached")]
-    Detached,
-    /// The signature does not fit bytes and key.
-    #[error("the signature does not verify")]
-    Signature,
-}
-
-/// Codes of this module.
-pub const CODES: &[Code] = &[
-    Code::new(
-        "SHEF-PRO-010",
-        "not a COSE_Sign1 of the expected form",
-        "The outer tags, the headers or the payload are not what the format says: tags 61 and 18 for evidence, 18 elsewhere; the protected \
-         header holds algorithm and content type only.",
-    ),
-    Code::new(
-        "SHEF-PRO-011",
-        "signature algorithm not allowed",
-        "Only ECDSA on P-256 with SHA-256 is allowed (-9, or its old name -7), named in the protected header.",
-    ),
-    Code::new("SHEF-PRO-012", "signature does not verify", "The message was changed after it was signed, or another key signed it."),
-];
-
-impl CoseError {
-    /// Stable code.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Cbor(error) => error.code(),
-            Self::Tags | Self::Header { .. } | Self::ContentType | Self::Detached => "SHEF-PRO-010",
-            Self::Algorithm { .. } => "SHEF-PRO-011",
-            Self::Signature => "SHEF-PRO-012",
-        }
+crate::coded! {
+    /// What is wrong with a COSE_Sign1.
+    #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+    #[non_exhaustive]
+    pub enum CoseError {
+        /// Not strict CBOR, or not of the shape.
+        #[error(transparent)]
+        Cbor(#[from] CborError) => (error) error.code(),
+        /// Other tags than the format has.
+        #[error("the message does not carry the tags of its format")]
+        Tags = "SHEF-PRO-010": "not a COSE_Sign1 of the expected form",
+            "The outer tags, the headers or the payload are not what the format says: tags 61 and 18 for evidence, 18 elsewhere; the \
+             protected header holds algorithm and content type only.",
+        /// A header parameter that the format does not have (`crit`, `kid`, a label in both
+        /// buckets, ...).
+        #[error("header parameter {label} is not allowed in the {bucket} header")]
+        Header {
+            /// Its label, 0 for a text.
+            label: i64,
+            /// In which header.
+            bucket: &'static str,
+        } = "SHEF-PRO-010",
+        /// Another content type than expected.
+        #[error("wrong content type")]
+        ContentType = "SHEF-PRO-010",
+        /// The payload is detached.
+        #[error("the payload is not attached")]
+        Detached = "SHEF-PRO-010",
+        /// The algorithm is missing from the protected header, or another one.
+        #[error("algorithm {found:?} is not ECDSA P-256 with SHA-256 (-9 or -7) in the protected header")]
+        Algorithm {
+            /// The algorithm of the protected header.
+            found: Option<i64>,
+        } = "SHEF-PRO-011": "signature algorithm not allowed",
+            "Only ECDSA on P-256 with SHA-256 is allowed (-9, or its old name -7), named in the protected header.",
+        /// The signature does not fit bytes and key.
+        #[error("the signature does not verify")]
+        Signature = "SHEF-PRO-012": "signature does not verify", "The message was changed after it was signed, or another key signed it.",
     }
 }
 

@@ -10,7 +10,6 @@ use alloc::vec::Vec;
 
 use crate::cbor::{self, CborError, Fields, Limits, Value};
 use crate::cert::UEID_LEN;
-use crate::code::Code;
 use crate::config::OnFault;
 use crate::cose::{self, ContentType, CoseError, Form, Sign1, SigningKey};
 use crate::crypto;
@@ -66,54 +65,31 @@ mod claim {
     pub const TRANSCRIPT: i64 = -75_019;
 }
 
-/// What is wrong with evidence as a message.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum EvidenceError {
-    /// Not a signed message of the form.
-    #[error(transparent)]
-    Cose(#[from] CoseError),
-    /// The claims are not those of the profile.
-    #[error("claims: {0}")]
-    Claims(#[from] CborError),
-    /// A profile that is not one of ours.
-    #[error("unknown evidence profile {found:?}")]
-    Profile {
-        /// Its name.
-        found: String,
-    },
-    /// A suite that this version does not know.
-    #[error("unknown suite {found}")]
-    Suite {
-        /// Its number.
-        found: u64,
-    },
-}
-
-/// Codes of this module.
-pub const CODES: &[Code] = &[
-    Code::new(
-        "SHEF-PRO-030",
-        "unknown evidence profile",
-        "The claim eat_profile names neither the kernel's nor the Shield's profile of this version.",
-    ),
-    Code::new(
-        "SHEF-PRO-031",
-        "unknown suite",
-        "The message is of a suite of algorithms that this version does not know. Suites are never guessed or downgraded.",
-    ),
-];
-
-impl EvidenceError {
-    /// Stable code.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Cose(error) => error.code(),
-            Self::Claims(error) => error.code(),
-            Self::Profile { .. } => "SHEF-PRO-030",
-            Self::Suite { .. } => "SHEF-PRO-031",
-        }
+crate::coded! {
+    /// What is wrong with evidence as a message.
+    #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+    #[non_exhaustive]
+    pub enum EvidenceError {
+        /// Not a signed message of the form.
+        #[error(transparent)]
+        Cose(#[from] CoseError) => (error) error.code(),
+        /// The claims are not those of the profile.
+        #[error("claims: {0}")]
+        Claims(#[from] CborError) => (error) error.code(),
+        /// A profile that is not one of ours.
+        #[error("unknown evidence profile {found:?}")]
+        Profile {
+            /// Its name.
+            found: String,
+        } = "SHEF-PRO-030": "unknown evidence profile",
+            "The claim eat_profile names neither the kernel's nor the Shield's profile of this version.",
+        /// A suite that this version does not know.
+        #[error("unknown suite {found}")]
+        Suite {
+            /// Its number.
+            found: u64,
+        } = "SHEF-PRO-031": "unknown suite",
+            "The message is of a suite of algorithms that this version does not know. Suites are never guessed or downgraded.",
     }
 }
 

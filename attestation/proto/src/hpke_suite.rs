@@ -7,7 +7,6 @@ use alloc::vec::Vec;
 
 use zeroize::Zeroizing;
 
-use crate::code::Code;
 use crate::crypto::{self, ACTIVE, Crypto};
 use crate::entropy::Entropy;
 
@@ -28,44 +27,22 @@ pub const PRIVATE_KEY_LEN: usize = 32;
 /// Bytes that sealing adds.
 pub const TAG_LEN: usize = 16;
 
-/// Codes of [`HpkeError`].
-pub const CODES: &[Code] = &[
-    Code {
-        id: "SHEF-PRO-270",
-        summary: "not a P-256 public key",
-        help: "A public key is 65 bytes, 04 | x | y, and its point lies on the curve. The bytes were damaged or come from another suite.",
-    },
-    Code {
-        id: "SHEF-PRO-271",
-        summary: "an HPKE message does not open",
-        help: "The message was changed on its way, was made for another key, or its info or aad is not the one expected.",
-    },
-    Code { id: "SHEF-PRO-272", summary: "not a P-256 private key", help: "A private key is 32 bytes, 0 < k < n. The bytes were damaged." },
-];
-
-/// What can go wrong with keys and messages of the suite.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum HpkeError {
-    /// The bytes are no point of the curve.
-    #[error("not a P-256 public key")]
-    PublicKey,
-    /// The message does not open.
-    #[error("hpke message does not open")]
-    Open,
-    /// The bytes are no private key.
-    #[error("not a P-256 private key")]
-    PrivateKey,
-}
-
-impl HpkeError {
-    /// The stable code.
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::PublicKey => "SHEF-PRO-270",
-            Self::Open => "SHEF-PRO-271",
-            Self::PrivateKey => "SHEF-PRO-272",
-        }
+crate::coded! {
+    /// What can go wrong with keys and messages of the suite.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+    #[non_exhaustive]
+    pub enum HpkeError {
+        /// The bytes are no point of the curve.
+        #[error("not a P-256 public key")]
+        PublicKey = "SHEF-PRO-270": "not a P-256 public key",
+            "A public key is 65 bytes, 04 | x | y, and its point lies on the curve. The bytes were damaged or come from another suite.",
+        /// The message does not open.
+        #[error("hpke message does not open")]
+        Open = "SHEF-PRO-271": "an HPKE message does not open",
+            "The message was changed on its way, was made for another key, or its info or aad is not the one expected.",
+        /// The bytes are no private key.
+        #[error("not a P-256 private key")]
+        PrivateKey = "SHEF-PRO-272": "not a P-256 private key", "A private key is 32 bytes, 0 < k < n. The bytes were damaged.",
     }
 }
 

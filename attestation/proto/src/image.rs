@@ -11,7 +11,6 @@ use alloc::vec::Vec;
 use zeroize::Zeroizing;
 
 use crate::cbor::{self, CborError, Fields, Limits, Value};
-use crate::code::Code;
 use crate::config::{Config, ConfigError};
 use crate::cose::{self, ContentType, CoseError, Form, Sign1, SigningKey};
 use crate::crypto::{self, ACTIVE, Active, Crypto};
@@ -40,112 +39,75 @@ pub const FORM: Form = Form {
     x5chain: false,
 };
 
-/// What is wrong with an image.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ImageError {
-    /// The header is not a signed message of the form.
-    #[error("header: {0}")]
-    Header(#[from] CoseError),
-    /// The fields of the header are not those of the format.
-    #[error("header: {0}")]
-    Fields(#[from] CborError),
-    /// The configuration in the header is not valid.
-    #[error("configuration: {0}")]
-    Config(#[from] ConfigError),
-    /// A suite that this version does not know.
-    #[error("unknown suite {found}")]
-    Suite {
-        /// Its number.
-        found: u64,
-    },
-    /// Not a container, or cut, or followed by other bytes.
-    #[error("container has {found} bytes where its header says {expected}")]
-    Length {
-        /// Bytes there should be.
-        expected: usize,
-        /// Bytes there are.
-        found: usize,
-    },
-    /// The first bytes are not those of a container.
-    #[error("not an image container")]
-    Magic,
-    /// The digest of a chunk is not the one in the header.
-    #[error("chunk {index} is not the one that the header lists")]
-    ChunkDigest {
-        /// Which chunk.
-        index: usize,
-    },
-    /// A chunk does not open under the image key.
-    #[error("chunk {index} does not open under this image key")]
-    ChunkOpen {
-        /// Which chunk.
-        index: usize,
-    },
-    /// A chunk out of turn, or after the last.
-    #[error("chunk {found} where chunk {expected} is due")]
-    ChunkOrder {
-        /// Which is due.
-        expected: usize,
-        /// Which came.
-        found: usize,
-    },
-    /// Chunks are missing.
-    #[error("{missing} chunks are missing")]
-    Incomplete {
-        /// How many.
-        missing: usize,
-    },
-    /// An image that cannot be built.
-    #[error("{what} must be {expected}")]
-    Build {
-        /// Which part of it.
-        what: &'static str,
-        /// What it must be.
-        expected: &'static str,
-    },
-}
-
-/// Codes of this module.
-pub const CODES: &[Code] = &[
-    Code::new(
-        "SHEF-PRO-040",
-        "not an image container",
-        "The file does not begin with SHEFIMG1, was cut, or is followed by other bytes. Build or copy it again.",
-    ),
-    Code::new(
-        "SHEF-PRO-041",
-        "image chunk changed",
-        "A chunk's bytes are not the ones whose digest the vendor signed in the header. The container was changed on its way.",
-    ),
-    Code::new("SHEF-PRO-042", "image chunk does not open", "The chunk is as the vendor signed it, but the image key is another one."),
-    Code::new(
-        "SHEF-PRO-043",
-        "image chunks missing or out of order",
-        "Chunks are numbered and come in order, each once, up to the one with the last mark.",
-    ),
-    Code::new(
-        "SHEF-PRO-044",
-        "image cannot be built",
-        "A value is out of the range of the container format; docs/reference/image-container.md lists the ranges.",
-    ),
-];
-
-impl ImageError {
-    /// Stable code.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Header(error) => error.code(),
-            Self::Fields(error) => error.code(),
-            Self::Config(error) => error.code(),
-            Self::Suite { .. } => "SHEF-PRO-031",
-            Self::Length { .. } | Self::Magic => "SHEF-PRO-040",
-            Self::ChunkDigest { .. } => "SHEF-PRO-041",
-            Self::ChunkOpen { .. } => "SHEF-PRO-042",
-            Self::ChunkOrder { .. } | Self::Incomplete { .. } => "SHEF-PRO-043",
-            Self::Build { .. } => "SHEF-PRO-044",
-        }
+crate::coded! {
+    /// What is wrong with an image.
+    #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+    #[non_exhaustive]
+    pub enum ImageError {
+        /// The header is not a signed message of the form.
+        #[error("header: {0}")]
+        Header(#[from] CoseError) => (error) error.code(),
+        /// The fields of the header are not those of the format.
+        #[error("header: {0}")]
+        Fields(#[from] CborError) => (error) error.code(),
+        /// The configuration in the header is not valid.
+        #[error("configuration: {0}")]
+        Config(#[from] ConfigError) => (error) error.code(),
+        /// A suite that this version does not know.
+        #[error("unknown suite {found}")]
+        Suite {
+            /// Its number.
+            found: u64,
+        } = "SHEF-PRO-031",
+        /// Not a container, or cut, or followed by other bytes.
+        #[error("container has {found} bytes where its header says {expected}")]
+        Length {
+            /// Bytes there should be.
+            expected: usize,
+            /// Bytes there are.
+            found: usize,
+        } = "SHEF-PRO-040": "not an image container",
+            "The file does not begin with SHEFIMG1, was cut, or is followed by other bytes. Build or copy it again.",
+        /// The first bytes are not those of a container.
+        #[error("not an image container")]
+        Magic = "SHEF-PRO-040",
+        /// The digest of a chunk is not the one in the header.
+        #[error("chunk {index} is not the one that the header lists")]
+        ChunkDigest {
+            /// Which chunk.
+            index: usize,
+        } = "SHEF-PRO-041": "image chunk changed",
+            "A chunk's bytes are not the ones whose digest the vendor signed in the header. The container was changed on its way.",
+        /// A chunk does not open under the image key.
+        #[error("chunk {index} does not open under this image key")]
+        ChunkOpen {
+            /// Which chunk.
+            index: usize,
+        } = "SHEF-PRO-042": "image chunk does not open", "The chunk is as the vendor signed it, but the image key is another one.",
+        /// A chunk out of turn, or after the last.
+        #[error("chunk {found} where chunk {expected} is due")]
+        ChunkOrder {
+            /// Which is due.
+            expected: usize,
+            /// Which came.
+            found: usize,
+        } = "SHEF-PRO-043": "image chunks missing or out of order",
+            "Chunks are numbered and come in order, each once, up to the one with the last mark.",
+        /// Chunks are missing.
+        #[error("{missing} chunks are missing")]
+        Incomplete {
+            /// How many.
+            missing: usize,
+        } = "SHEF-PRO-043",
+        /// An image that cannot be built.
+        #[error("{what} must be {expected}")]
+        Build {
+            /// Which part of it.
+            what: &'static str,
+            /// What it must be.
+            expected: &'static str,
+        } = "SHEF-PRO-044": "image cannot be built",
+            "A value is out of the range of the container format; docs/reference/image-container.md lists the ranges.",
     }
 }
 

@@ -28,19 +28,19 @@ pub mod release;
 pub mod service;
 
 const PARTS: &[&[code::Code]] = &[
-    cbor::CODES,
-    cose::CODES,
-    cert::CODES,
-    evidence::CODES,
-    image::CODES,
-    release::CODES,
-    receipt::CODES,
-    mailbox::CODES,
-    close::CODES,
-    config::CODES,
-    load::CODES,
-    channel::CODES,
-    hpke_suite::CODES,
+    cbor::CborError::CODES,
+    cose::CoseError::CODES,
+    cert::CertError::CODES,
+    evidence::EvidenceError::CODES,
+    image::ImageError::CODES,
+    release::ReleaseError::CODES,
+    receipt::ReceiptError::CODES,
+    mailbox::MailboxError::CODES,
+    close::CloseError::CODES,
+    config::ConfigError::CODES,
+    load::LoadError::CODES,
+    channel::ChannelError::CODES,
+    hpke_suite::HpkeError::CODES,
     service::CODES,
 ];
 

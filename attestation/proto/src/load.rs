@@ -12,7 +12,6 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
-use crate::code::Code;
 use crate::config::{Config, MAX_EPOCH, Mode};
 use crate::entropy::Entropy;
 use crate::hpke_suite::{ENC_LEN, PrivateKey, PublicKey, Receiver, SUITE, Sender, TAG_LEN};
@@ -35,71 +34,35 @@ const KEY_LABEL: &[u8] = b"shef-key/1";
 const EXPORT_LABEL: &[u8] = b"shef-session";
 const CONFIRM_LABEL: &[u8] = b"shield";
 
-/// Codes of [`LoadError`].
-pub const CODES: &[Code] = &[
-    Code {
-        id: "SHEF-PRO-230",
-        summary: "a Load Key message is malformed",
-        help: "A length is wrong or bytes are missing or left over. docs/reference/load-key.md gives the layout.",
-    },
-    Code { id: "SHEF-PRO-231", summary: "a Load Key message is of another suite", help: "This program and the Shield know suite 1 only." },
-    Code {
-        id: "SHEF-PRO-232",
-        summary: "a Load Key message does not open",
-        help: "It was made for another Shield key or another configuration, or was changed on its way. Attest the Shield again and make a new one.",
-    },
-    Code {
-        id: "SHEF-PRO-233",
-        summary: "the epochs of a Load Key do not fit the configuration",
-        help: "Name every input and output region exactly once, in ascending order, with an epoch below 2^48.",
-    },
-    Code {
-        id: "SHEF-PRO-234",
-        summary: "the info of a Load Key is malformed",
-        help: "info is \"shef-load/1\", tenant, SHA-256 of the evidence and nonce; tenant and nonce are at most 64 bytes each.",
-    },
-    Code {
-        id: "SHEF-PRO-235",
-        summary: "the key confirmation is wrong",
-        help: "The Shield did not take this Load Key: it was lost or replaced on its way. Send no data; attest again.",
-    },
-];
-
-/// What can be wrong with a Load Key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum LoadError {
-    /// Lengths or trailing bytes.
-    #[error("malformed load key message: {0}")]
-    Malformed(&'static str),
-    /// Another suite.
-    #[error("load key message of suite {0}, expected 1")]
-    Suite(u16),
-    /// HPKE refuses it.
-    #[error("load key message does not open")]
-    Open,
-    /// The list of epochs is not the configuration's.
-    #[error("epochs of the load key do not fit the configuration: {0}")]
-    Epochs(&'static str),
-    /// The info field.
-    #[error("malformed info of a load key")]
-    Info,
-    /// The Shield's confirmation is not the one expected.
-    #[error("key confirmation of the shield is wrong")]
-    Confirmation,
-}
-
-impl LoadError {
-    /// The stable code.
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Malformed(_) => "SHEF-PRO-230",
-            Self::Suite(_) => "SHEF-PRO-231",
-            Self::Open => "SHEF-PRO-232",
-            Self::Epochs(_) => "SHEF-PRO-233",
-            Self::Info => "SHEF-PRO-234",
-            Self::Confirmation => "SHEF-PRO-235",
-        }
+crate::coded! {
+    /// What can be wrong with a Load Key.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+    #[non_exhaustive]
+    pub enum LoadError {
+        /// Lengths or trailing bytes.
+        #[error("malformed load key message: {0}")]
+        Malformed(&'static str) = "SHEF-PRO-230": "a Load Key message is malformed",
+            "A length is wrong or bytes are missing or left over. docs/reference/load-key.md gives the layout.",
+        /// Another suite.
+        #[error("load key message of suite {0}, expected 1")]
+        Suite(u16) = "SHEF-PRO-231": "a Load Key message is of another suite", "This program and the Shield know suite 1 only.",
+        /// HPKE refuses it.
+        #[error("load key message does not open")]
+        Open = "SHEF-PRO-232": "a Load Key message does not open",
+            "It was made for another Shield key or another configuration, or was changed on its way. Attest the Shield again and make a \
+             new one.",
+        /// The list of epochs is not the configuration's.
+        #[error("epochs of the load key do not fit the configuration: {0}")]
+        Epochs(&'static str) = "SHEF-PRO-233": "the epochs of a Load Key do not fit the configuration",
+            "Name every input and output region exactly once, in ascending order, with an epoch below 2^48.",
+        /// The info field.
+        #[error("malformed info of a load key")]
+        Info = "SHEF-PRO-234": "the info of a Load Key is malformed",
+            "info is \"shef-load/1\", tenant, SHA-256 of the evidence and nonce; tenant and nonce are at most 64 bytes each.",
+        /// The Shield's confirmation is not the one expected.
+        #[error("key confirmation of the shield is wrong")]
+        Confirmation = "SHEF-PRO-235": "the key confirmation is wrong",
+            "The Shield did not take this Load Key: it was lost or replaced on its way. Send no data; attest again.",
     }
 }
 

@@ -8,7 +8,6 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use crate::cbor::{self, CborError, Fields, Item, Limits, Value};
-use crate::code::Code;
 use crate::evidence::{AUDIENCE_MAX, NAME_MAX, NONCE_MAX, NONCE_MIN};
 use crate::image::{MAX_CHUNK, MAX_HEADER, TAG_LEN};
 use crate::release::MAX_BOX;
@@ -20,63 +19,38 @@ pub const MAX_PART: usize = 4096;
 /// Most bytes of a message text in an error answer.
 pub const MAX_TEXT: usize = 512;
 
-/// What is wrong with a mailbox message.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum MailboxError {
-    /// Not strict CBOR, or not the fields of a message.
-    #[error(transparent)]
-    Cbor(#[from] CborError),
-    /// An operation that the kernel does not have.
-    #[error("unknown kernel operation {op}")]
-    Operation {
-        /// Its number.
-        op: u64,
-    },
-    /// An answer of another kind than the request.
-    #[error("the answer is to another request")]
-    Answer,
-    /// The kernel refused.
-    #[error("the kernel refused: {text} ({code})")]
-    Refused {
-        /// Code of the kernel's error.
-        code: String,
-        /// Its text.
-        text: String,
-    },
+crate::coded! {
+    /// What is wrong with a mailbox message.
+    #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+    #[non_exhaustive]
+    pub enum MailboxError {
+        /// Not strict CBOR, or not the fields of a message.
+        #[error(transparent)]
+        Cbor(#[from] CborError) => (error) error.code(),
+        /// An operation that the kernel does not have.
+        #[error("unknown kernel operation {op}")]
+        Operation {
+            /// Its number.
+            op: u64,
+        } = "SHEF-PRO-060": "unknown kernel operation",
+            "The request names an operation that this kernel does not have; host and kernel differ in version.",
+        /// An answer of another kind than the request.
+        #[error("the answer is to another request")]
+        Answer = "SHEF-PRO-061": "answer to another request",
+            "The mailbox gave an answer of another kind than the request asks for. Something between host and kernel mixes up messages.",
+        /// The kernel refused.
+        #[error("the kernel refused: {text} ({code})")]
+        Refused {
+            /// Code of the kernel's error.
+            code: String,
+            /// Its text.
+            text: String,
+        } = "SHEF-PRO-062": "the kernel refused a request",
+            "The Security Kernel answered with an error; its own code stands beside this one.",
+    }
 }
 
-/// Codes of this module.
-pub const CODES: &[Code] = &[
-    Code::new(
-        "SHEF-PRO-060",
-        "unknown kernel operation",
-        "The request names an operation that this kernel does not have; host and kernel differ in version.",
-    ),
-    Code::new(
-        "SHEF-PRO-061",
-        "answer to another request",
-        "The mailbox gave an answer of another kind than the request asks for. Something between host and kernel mixes up messages.",
-    ),
-    Code::new(
-        "SHEF-PRO-062",
-        "the kernel refused a request",
-        "The Security Kernel answered with an error; its own code stands beside this one.",
-    ),
-];
-
 impl MailboxError {
-    /// Stable code.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Cbor(error) => error.code(),
-            Self::Operation { .. } => "SHEF-PRO-060",
-            Self::Answer => "SHEF-PRO-061",
-            Self::Refused { .. } => "SHEF-PRO-062",
-        }
-    }
-
     /// The kernel's own code, when it was the kernel that refused.
     #[must_use]
     pub fn kernel_code(&self) -> Option<&str> {

@@ -9,7 +9,6 @@ use sha2::{Digest, Sha256};
 
 use crate::cbor::{self, CborError, Fields, Limits, Value};
 use crate::cert::UEID_LEN;
-use crate::code::Code;
 use crate::cose::{self, ContentType, CoseError, Form, Sign1, SigningKey};
 use crate::evidence::Layer;
 use crate::hpke_suite::PublicKey;
@@ -39,94 +38,66 @@ const FORGOTTEN_FORM: Form = Form {
     x5chain: false,
 };
 
-/// What is wrong with a receipt or its place in the chain.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ReceiptError {
-    /// Not a signed receipt of one of the keys.
-    #[error("receipt {seq}: {error}")]
-    Signed {
-        /// The number expected at this place.
-        seq: u64,
-        /// What is wrong.
-        error: CoseError,
-    },
-    /// Of another tenant.
-    #[error("receipt {seq}: expected tenant {expected:?}, found {found:?}")]
-    Tenant {
-        /// The number expected at this place.
-        seq: u64,
-        /// Whose chain this is.
-        expected: String,
-        /// Who is named.
-        found: String,
-    },
-    /// Another number than the next one: a gap, or another order.
-    #[error("expected receipt {expected}, found {found}")]
-    Sequence {
-        /// The next number.
-        expected: u64,
-        /// The number found.
-        found: u64,
-    },
-    /// Does not follow the receipt before it.
-    #[error("receipt {seq} does not name the digest of the receipt before it")]
-    Previous {
-        /// Its number.
-        seq: u64,
-    },
-    /// Nobody of the keys has signed that the receipts up to here were forgotten.
-    #[error("the receipts up to {seq} are missing, and no statement of the service says that it forgot them: {text}")]
-    Forgotten {
-        /// Number of the last one that is missing.
-        seq: u64,
-        /// What is wrong with the statement.
-        text: String,
-    },
-    /// The chain ends elsewhere than is known.
-    #[error("the chain ends at receipt {found}, but receipt {expected} is known to exist, or has another digest")]
-    Head {
-        /// The known end.
-        expected: u64,
-        /// The end found.
-        found: u64,
-    },
-}
-
-/// Codes of this module.
-pub const CODES: &[Code] = &[
-    Code::new(
-        "SHEF-PRO-090",
-        "receipt is not genuine",
-        "The receipt was changed after it was signed, was signed by another key, or is of another tenant. Give all keys that signed, retired ones too.",
-    ),
-    Code::new(
-        "SHEF-PRO-091",
-        "receipts are not in one chain",
-        "A receipt is missing, stands elsewhere, or was exchanged: it does not follow the one before it. The text names the first that does not fit.",
-    ),
-    Code::new(
-        "SHEF-PRO-092",
-        "receipts end too early",
-        "The chain does not reach the head that a release gave out: receipts at the end were cut off, or exchanged.",
-    ),
-    Code::new(
-        "SHEF-PRO-093",
-        "receipts begin too late",
-        "Receipts at the beginning are missing, and the service has not signed that it forgot them (`retention.receipt_days`): somebody cut them off. Where it is known that they are gone, and behind which head, give that with `--after`.",
-    ),
-];
-
-impl ReceiptError {
-    /// Stable code.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Signed { .. } | Self::Tenant { .. } => "SHEF-PRO-090",
-            Self::Sequence { .. } | Self::Previous { .. } => "SHEF-PRO-091",
-            Self::Head { .. } => "SHEF-PRO-092",
-            Self::Forgotten { .. } => "SHEF-PRO-093",
-        }
+crate::coded! {
+    /// What is wrong with a receipt or its place in the chain.
+    #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+    #[non_exhaustive]
+    pub enum ReceiptError {
+        /// Not a signed receipt of one of the keys.
+        #[error("receipt {seq}: {error}")]
+        Signed {
+            /// The number expected at this place.
+            seq: u64,
+            /// What is wrong.
+            error: CoseError,
+        } = "SHEF-PRO-090": "receipt is not genuine",
+            "The receipt was changed after it was signed, was signed by another key, or is of another tenant. Give all keys that signed, \
+             retired ones too.",
+        /// Of another tenant.
+        #[error("receipt {seq}: expected tenant {expected:?}, found {found:?}")]
+        Tenant {
+            /// The number expected at this place.
+            seq: u64,
+            /// Whose chain this is.
+            expected: String,
+            /// Who is named.
+            found: String,
+        } = "SHEF-PRO-090",
+        /// Another number than the next one: a gap, or another order.
+        #[error("expected receipt {expected}, found {found}")]
+        Sequence {
+            /// The next number.
+            expected: u64,
+            /// The number found.
+            found: u64,
+        } = "SHEF-PRO-091": "receipts are not in one chain",
+            "A receipt is missing, stands elsewhere, or was exchanged: it does not follow the one before it. The text names the first that \
+             does not fit.",
+        /// Does not follow the receipt before it.
+        #[error("receipt {seq} does not name the digest of the receipt before it")]
+        Previous {
+            /// Its number.
+            seq: u64,
+        } = "SHEF-PRO-091",
+        /// The chain ends elsewhere than is known.
+        #[error("the chain ends at receipt {found}, but receipt {expected} is known to exist, or has another digest")]
+        Head {
+            /// The known end.
+            expected: u64,
+            /// The end found.
+            found: u64,
+        } = "SHEF-PRO-092": "receipts end too early",
+            "The chain does not reach the head that a release gave out: receipts at the end were cut off, or exchanged.",
+        /// Nobody of the keys has signed that the receipts up to here were forgotten.
+        #[error("the receipts up to {seq} are missing, and no statement of the service says that it forgot them: {text}")]
+        Forgotten {
+            /// Number of the last one that is missing.
+            seq: u64,
+            /// What is wrong with the statement.
+            text: String,
+        } = "SHEF-PRO-093": "receipts begin too late",
+            "Receipts at the beginning are missing, and the service has not signed that it forgot them (`retention.receipt_days`): \
+             somebody cut them off. Where it is known that they are gone, and behind which head, give that with `--after`.",
     }
 }
 

@@ -10,7 +10,6 @@ use alloc::vec::Vec;
 use zeroize::Zeroizing;
 
 use crate::cbor::{self, CborError, Fields, Limits, Value};
-use crate::code::Code;
 use crate::entropy::Entropy;
 use crate::evidence::{Layer, NONCE_MAX, NONCE_MIN};
 use crate::hpke_suite::{self, ENC_LEN, HpkeError, PrivateKey, PublicKey, SUITE};
@@ -25,61 +24,38 @@ pub const MAX_SECRET: usize = 512;
 
 const INFO_LABEL: &str = "shef-release/1";
 
-/// What is wrong with a released key.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ReleaseError {
-    /// Not strict CBOR, or not the fields of a box.
-    #[error(transparent)]
-    Cbor(#[from] CborError),
-    /// A suite that this version does not know.
-    #[error("unknown suite {found}")]
-    Suite {
-        /// Its number.
-        found: u64,
-    },
-    /// The box is for something else than is expected here.
-    #[error("the box was made for another {what}")]
-    Binding {
-        /// Layer, evidence, nonce, recipient key or key asked for.
-        what: &'static str,
-    },
-    /// The message does not open.
-    #[error(transparent)]
-    Hpke(#[from] HpkeError),
-    /// The opened bytes are not the kind of secret expected.
-    #[error("the box does not hold {expected}")]
-    Secret {
-        /// What it should hold.
-        expected: &'static str,
-    },
-}
-
-/// Codes of this module.
-pub const CODES: &[Code] = &[
-    Code::new(
-        "SHEF-PRO-050",
-        "key box made for something else",
-        "The info of the box names another layer, evidence, nonce, recipient key or key id than the one that is waiting. A box answers one piece of evidence.",
-    ),
-    Code::new(
-        "SHEF-PRO-051",
-        "key box holds something else",
-        "The box opened, but what is inside is not the kind of key that is expected here.",
-    ),
-];
-
-impl ReleaseError {
-    /// Stable code.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Cbor(error) => error.code(),
-            Self::Suite { .. } => "SHEF-PRO-031",
-            Self::Binding { .. } => "SHEF-PRO-050",
-            Self::Hpke(error) => error.code(),
-            Self::Secret { .. } => "SHEF-PRO-051",
-        }
+crate::coded! {
+    /// What is wrong with a released key.
+    #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+    #[non_exhaustive]
+    pub enum ReleaseError {
+        /// Not strict CBOR, or not the fields of a box.
+        #[error(transparent)]
+        Cbor(#[from] CborError) => (error) error.code(),
+        /// The message does not open.
+        #[error(transparent)]
+        Hpke(#[from] HpkeError) => (error) error.code(),
+        /// A suite that this version does not know.
+        #[error("unknown suite {found}")]
+        Suite {
+            /// Its number.
+            found: u64,
+        } = "SHEF-PRO-031",
+        /// The box is for something else than is expected here.
+        #[error("the box was made for another {what}")]
+        Binding {
+            /// Layer, evidence, nonce, recipient key or key asked for.
+            what: &'static str,
+        } = "SHEF-PRO-050": "key box made for something else",
+            "The info of the box names another layer, evidence, nonce, recipient key or key id than the one that is waiting. A box answers \
+             one piece of evidence.",
+        /// The opened bytes are not the kind of secret expected.
+        #[error("the box does not hold {expected}")]
+        Secret {
+            /// What it should hold.
+            expected: &'static str,
+        } = "SHEF-PRO-051": "key box holds something else",
+            "The box opened, but what is inside is not the kind of key that is expected here.",
     }
 }
 

@@ -609,10 +609,15 @@ fn seeded_entropy_is_repeatable_and_separated_by_label() {
 
 #[test]
 fn codes_are_unique_and_of_this_crate() {
-    let all: Vec<&str> = [shef_proto::config::CODES, shef_proto::load::CODES, shef_proto::channel::CODES, shef_proto::hpke_suite::CODES]
-        .iter()
-        .flat_map(|c| c.iter().map(|c| c.id))
-        .collect();
+    let all: Vec<&str> = [
+        shef_proto::config::ConfigError::CODES,
+        shef_proto::load::LoadError::CODES,
+        shef_proto::channel::ChannelError::CODES,
+        shef_proto::hpke_suite::HpkeError::CODES,
+    ]
+    .iter()
+    .flat_map(|c| c.iter().map(|c| c.id))
+    .collect();
     for (i, c) in all.iter().enumerate() {
         assert!(c.starts_with("SHEF-PRO-2") && !all[..i].contains(c), "{c}");
     }

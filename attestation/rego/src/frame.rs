@@ -1,5 +1,5 @@
-//! Messages between a service and its worker, over a pipe each way: length in four bytes, kind,
-//! body.
+//! Messages between a service and its worker, over one pipe per direction: length in four bytes,
+//! kind, body.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -8,49 +8,48 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, ioctl_fionbio};
 
-/// Most bytes of a message: the longest policy or input, with room.
+/// Maximum size of a message: the longest policy or input, with a margin.
 const MAX: usize = 256 * 1024;
 
-/// Question: the id of a policy, a new line, and the input in JSON. Is it allowed?
+/// Request: evaluate. The id of a policy, a newline, and the input in JSON.
 pub const EVALUATE: u8 = b'E';
-/// Question: a policy's text, to be kept.
+/// Request: load a policy's text.
 pub const LOAD: u8 = b'L';
-/// Answer: ready for the first question; the policy was loaded.
+/// Answer: ready for the first request, or the policy was loaded.
 pub const READY: u8 = b'R';
 /// Answer: allowed.
 pub const ALLOW: u8 = b'a';
 /// Answer: not allowed.
 pub const DENY: u8 = b'd';
-/// Answer: failed, and why.
+/// Answer: evaluation failed, with the reason.
 pub const FAILED: u8 = b'f';
-/// Answer: it took too long.
+/// Answer: evaluation timed out.
 pub const TIME: u8 = b't';
 /// Answer: the policy is not loaded.
 pub const UNKNOWN: u8 = b'u';
-/// Answer: the text is no policy, and why.
+/// Answer: the text is not a policy, with the reason.
 pub const BAD: u8 = b'b';
 /// Added to an answer: the worker ends after it.
 pub const LAST: u8 = 0x80;
 
-/// One end of the two pipes. To and fro between two processes costs half of what it does over a
-/// socket.
+/// One end of the two pipes. A round trip costs half as much as over a socket.
 pub struct Channel {
     input: File,
     output: File,
-    /// Most time that a message may take.
+    /// Maximum time for a message.
     patience: Option<Duration>,
     out: Vec<u8>,
-    /// What was read last: its kind and body.
+    /// The last message read: kind and body.
     message: Vec<u8>,
 }
 
 impl Channel {
-    /// An end that waits as long as it takes.
+    /// An end without a time limit.
     pub fn new(input: File, output: File) -> Self {
         Self { input, output, patience: None, out: Vec::new(), message: Vec::new() }
     }
 
-    /// An end that waits no longer than this for a message that comes, nor for one that leaves.
+    /// An end with this time limit for receiving and for sending a message.
     pub fn with_patience(input: File, output: File, patience: Duration) -> io::Result<Self> {
         ioctl_fionbio(&output, true)?;
         Ok(Self { patience: Some(patience), ..Self::new(input, output) })
@@ -60,7 +59,7 @@ impl Channel {
         self.patience.map(|patience| Instant::now() + patience)
     }
 
-    /// Sends a message of these parts.
+    /// Sends a message consisting of these parts.
     pub fn send(&mut self, kind: u8, parts: &[&str]) -> io::Result<()> {
         let length = 1 + parts.iter().map(|part| part.len()).sum::<usize>();
         self.out.clear();
@@ -81,7 +80,7 @@ impl Channel {
         Ok(())
     }
 
-    /// The next message; nothing where the other end has left between two.
+    /// The next message; `None` if the other end closed between messages.
     pub fn receive(&mut self) -> io::Result<Option<(u8, &str)>> {
         // A message is the only one on its way: questions and answers take turns.
         self.message.resize(4096, 0);
@@ -111,8 +110,8 @@ impl Channel {
     }
 }
 
-/// Waits until the pipe is ready for the next call, or the deadline; not at all where there is
-/// none, since that call waits then.
+/// Waits until the pipe is ready for the next call, or until the deadline. Without a deadline it
+/// returns at once, since that call blocks anyway.
 fn wait(pipe: &File, ready: PollFlags, deadline: Option<Instant>) -> io::Result<()> {
     let Some(deadline) = deadline else { return Ok(()) };
     loop {
@@ -130,7 +129,7 @@ fn wait(pipe: &File, ready: PollFlags, deadline: Option<Instant>) -> io::Result<
 mod tests {
     use super::*;
 
-    /// Two channels to each other, and the writing end of what the first one reads.
+    /// Two connected channels, and the writing end of the first one's input.
     fn pair() -> (Channel, Channel, File) {
         let file = |fd: std::os::fd::OwnedFd| File::from(fd);
         let (questions, asks) = std::io::pipe().unwrap();

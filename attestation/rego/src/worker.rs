@@ -1,4 +1,4 @@
-//! The worker: what it takes from itself, and its questions and answers.
+//! The worker: drops its privileges, then handles requests.
 
 use std::fs::File;
 use std::io;
@@ -17,18 +17,18 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use crate::frame::{ALLOW, BAD, Channel, DENY, EVALUATE, FAILED, LAST, LOAD, READY, TIME, UNKNOWN};
 use crate::{MEMORY, MODE};
 
-/// After an evaluation of this length the worker gives way to a fresh one: what it left of its
-/// memory in pieces is no other policy's loss.
+/// After an evaluation of this duration the worker is replaced, so that its fragmented memory does
+/// not affect other policies.
 const HARD: Duration = Duration::from_millis(100);
 
-/// How long a grant of processor time is good for.
+/// Validity of a grant of CPU time.
 const GRANT: Duration = Duration::from_millis(500);
 
-/// Most bytes of an answer's text.
+/// Maximum number of bytes in an answer's text.
 const MAX_TEXT: usize = 1024;
 
-/// Where this process was started as a worker: its whole life, and how it ended. Comes first in
-/// `main`.
+/// Runs the worker if this process was started as one, and returns its exit code. Must be called
+/// first in `main`.
 #[must_use]
 pub fn serve() -> Option<ExitCode> {
     let mut args = std::env::args_os().skip(1);
@@ -86,8 +86,9 @@ fn reason(error: PolicyError) -> String {
     }
 }
 
-/// Takes from this process what no policy needs. It ends when its questions do, so it survives the
-/// signals that end a whole group or unit: its service still answers open requests then.
+/// Drops everything that a policy does not need. The worker ends when its requests do. It therefore
+/// ignores signals to the whole process group or unit, during which the service still answers open
+/// requests.
 fn confine() -> io::Result<()> {
     for signal in [SIGHUP, SIGINT, SIGTERM] {
         signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;
@@ -106,8 +107,8 @@ fn confine() -> io::Result<()> {
     Ok(())
 }
 
-/// Processor time of this process: granted anew for the question at hand, so that a single step
-/// without end ends, also when nobody waits for it.
+/// CPU time limit of this process, renewed for each request, so that an endless step ends even if
+/// no caller waits for it.
 struct Clock {
     stat: File,
     granted: Instant,
@@ -139,8 +140,8 @@ impl Clock {
     }
 }
 
-/// Policies that were parsed, the one used last at the end: as many as have the length of one
-/// together, so that they leave room to work in.
+/// Parsed policies, most recently used last. Their total length is limited to that of one policy,
+/// to leave memory for evaluation.
 #[derive(Default)]
 struct Programs(Vec<(Rego, Program)>);
 
@@ -161,8 +162,7 @@ impl Programs {
         Ok(())
     }
 
-    /// Nothing where the policy is not loaded. One that failed is forgotten: it has to be loaded
-    /// again.
+    /// `None` if the policy is not loaded. A policy that failed is dropped and must be loaded again.
     fn evaluate(&mut self, id: &str, input: &str) -> Option<Result<bool, RegoError>> {
         let at = self.0.iter().rposition(|(policy, _)| policy.id() == id)?;
         let answer = self.0[at].1.evaluate(input);

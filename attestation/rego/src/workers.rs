@@ -1,4 +1,4 @@
-//! The caller's side: workers are started, asked, and replaced when they end.
+//! The caller's side: starts workers, sends them requests, and replaces them when they end.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -18,17 +18,18 @@ use signal_hook::consts::{SIGABRT, SIGSEGV, SIGXCPU};
 use crate::frame::{ALLOW, BAD, Channel, DENY, EVALUATE, FAILED, LAST, LOAD, READY, TIME, UNKNOWN};
 use crate::{MEMORY, MODE, PATIENCE};
 
-/// After so many evaluations in a row that passed a limit, a policy is not run for [`PAUSE`]; and
-/// again after each further one.
+/// After this many consecutive evaluations that exceeded a limit, a policy is suspended for
+/// [`PAUSE`], and again after each further one.
 const STRIKES: u32 = 3;
 
 /// See [`STRIKES`].
 const PAUSE: Duration = Duration::from_secs(60);
 
-/// Policies whose strikes are remembered.
+/// Maximum number of policies whose strikes are remembered.
 const REMEMBERED: usize = 1024;
 
-/// Workers of one executable, as many as are asked at once. Each answers one question at a time.
+/// Workers of one executable, as many as there are concurrent requests. Each handles one request at
+/// a time.
 pub struct Workers {
     program: PathBuf,
     idle: Mutex<Vec<Worker>>,
@@ -52,24 +53,24 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Default for Workers {
-    /// Workers of the executable that runs, also where its file has been replaced since.
+    /// Workers of the running executable, even if its file has been replaced since.
     fn default() -> Self {
         Self::new("/proc/self/exe")
     }
 }
 
 impl Workers {
-    /// Workers of the executable `program`, whose `main` calls [`crate::serve`] first. None is
+    /// Workers of the executable `program`, whose `main` calls [`crate::serve`] first. No worker is
     /// started yet.
     #[must_use]
     pub fn new(program: impl Into<PathBuf>) -> Self {
         Self { program: program.into(), idle: Mutex::default(), strikes: Mutex::default() }
     }
 
-    /// Parses a policy, and keeps it ready in a worker.
+    /// Parses a policy and keeps it loaded in a worker.
     ///
     /// # Errors
-    /// It is not one, or passes a limit while it is parsed.
+    /// It is not a policy, or exceeds a limit while it is parsed.
     pub fn check(&self, policy: &Rego) -> Result<(), PolicyError> {
         match self.with_worker(policy, |worker| worker.load(policy)) {
             Ok(loaded) => loaded,
@@ -77,7 +78,7 @@ impl Workers {
         }
     }
 
-    /// Ends workers that have not been asked for this long.
+    /// Ends workers that have been idle for this long.
     pub fn retire(&self, unused: Duration) {
         let (kept, retired) = std::mem::take(&mut *lock(&self.idle)).into_iter().partition(|worker| worker.used.elapsed() < unused);
         let kept: Vec<Worker> = kept;
@@ -86,13 +87,13 @@ impl Workers {
         drop::<Vec<Worker>>(retired);
     }
 
-    /// Process ids of the workers that wait for a question.
+    /// Process ids of idle workers.
     #[must_use]
     pub fn ids(&self) -> Vec<u32> {
         lock(&self.idle).iter().map(|worker| worker.child.id()).collect()
     }
 
-    /// Asks a worker something about a policy, unless it was struck off; counts what passes its
+    /// Sends a request about a policy to a worker, unless the policy is suspended. Counts exceeded
     /// limits.
     fn with_worker<T>(&self, policy: &Rego, ask: impl FnOnce(&mut Worker) -> Result<T, Gone>) -> Result<T, RegoError>
     where
@@ -156,9 +157,9 @@ impl Evaluate for Workers {
     }
 }
 
-/// What came of a question.
+/// The outcome of a request.
 trait Answer {
-    /// Whether an evaluation ended at a limit of the engine's; nothing where there was none.
+    /// Whether an evaluation ended at a limit of the engine; `None` if there was no evaluation.
     fn passed_limit(&self) -> Option<bool>;
 }
 
@@ -185,12 +186,12 @@ impl From<io::Error> for Gone {
     }
 }
 
-/// A process, and the pipes to it. It ends with this value.
+/// A process and the pipes to it. It is killed on drop.
 struct Worker {
     child: Child,
     channel: Channel,
     used: Instant,
-    /// It ends after the answer that it gave last.
+    /// It ends after its last answer.
     leaving: bool,
 }
 
@@ -253,7 +254,7 @@ impl Worker {
         self.child.wait().ok()
     }
 
-    /// Ends it, and says why it gave no answer.
+    /// Ends it, and returns why it gave no answer.
     fn end(mut self, gone: Gone) -> RegoError {
         let text = match self.status(gone.late) {
             None => format!("no answer within {} s", PATIENCE.as_secs()),
@@ -267,7 +268,7 @@ impl Worker {
         RegoError::Ended { text }
     }
 
-    /// How it ended, if it did: a pipe that closed is a process that is about to.
+    /// Its exit status, if it ended. A closed pipe means that it is about to.
     fn status(&mut self, late: bool) -> Option<ExitStatus> {
         for _ in 0..if late { 1 } else { 100 } {
             match self.child.try_wait() {

@@ -1,15 +1,15 @@
-//! Work on many chunks, on all processors.
+//! Parallel work on many chunks.
 
 use shef_proto::config::TAG_LEN;
 
-/// Bytes of the largest chunk, and what is worked on in one go where it is copied elsewhere at
-/// once: it stays in the processor's nearest cache.
+/// Bytes of the largest chunk, and the unit of work when data is copied immediately afterwards: it
+/// stays in the L1 cache.
 pub(crate) const BLOCK: usize = 4096;
 /// Bytes of the smallest chunk.
 pub(crate) const MIN_CHUNK: usize = 64;
 
-/// Processors of this process. Asked for once: the answer comes from files of the kernel, and takes
-/// as long as sealing some hundred kilobytes.
+/// Number of CPUs available to this process. Queried once: the query reads kernel files and takes
+/// as long as sealing several hundred kilobytes.
 #[cfg(feature = "parallel")]
 pub fn processors() -> usize {
     static PROCESSORS: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
@@ -18,8 +18,8 @@ pub fn processors() -> usize {
 
 type PerChunk<'a> = dyn Fn(u64, &[u8], &mut [u8], &mut [u8]) -> bool + Sync + 'a;
 
-/// Runs `f` on every chunk, the chunk that is made of it, and its tag; returns the first chunk for
-/// which it said false.
+/// Runs `f` on every chunk, its output chunk and its tag. Returns the first chunk for which `f`
+/// returned false.
 pub(crate) fn for_each_chunk(chunk: usize, from: &[u8], to: &mut [u8], tags: &mut [u8], f: &PerChunk<'_>) -> Option<u64> {
     let serial = |first: u64, from: &[u8], to: &mut [u8], tags: &mut [u8]| {
         let mut bad = None;

@@ -1,4 +1,4 @@
-//! The bare format: single chunks and tree nodes under versions that the caller answers for.
+//! The bare format: single chunks and tree nodes, with versions chosen by the caller.
 
 use alloc::boxed::Box;
 
@@ -19,8 +19,8 @@ pub fn chunk_iv(region: u8, version: u64, index: u64) -> [u8; 12] {
     iv
 }
 
-/// The bare format of one region: seals and opens single chunks under any version. It keeps nobody
-/// from using a version twice, so only a Shield uses it directly.
+/// The bare format of one region: seals and opens single chunks under any version. It does not
+/// prevent the reuse of a version, so only a Shield uses it directly.
 pub struct ChunkCipher {
     aes: Box<Aes>,
     region: u8,
@@ -42,8 +42,8 @@ impl ChunkCipher {
         self.aes.seal_into(chunk_iv(self.region, version, index), plain, sealed)
     }
 
-    /// Decrypts `sealed` into `plain`, of the same length, if its tag matches; otherwise `plain` is
-    /// zeros.
+    /// Decrypts `sealed` into `plain`, of the same length, if its tag matches; otherwise zeroes
+    /// `plain`.
     #[must_use]
     pub(crate) fn open_into(&self, version: u64, index: u64, sealed: &[u8], tag: &ChunkTag, plain: &mut [u8]) -> bool {
         let fine = self.aes.open_into(chunk_iv(self.region, version, index), sealed, tag, plain);
@@ -53,7 +53,7 @@ impl ChunkCipher {
         fine
     }
 
-    /// Decrypts `chunk` in place if its tag matches; otherwise leaves it as it is and returns
+    /// Decrypts `chunk` in place if its tag matches; otherwise leaves it unchanged and returns
     /// false.
     #[must_use]
     pub fn open(&self, version: u64, index: u64, chunk: &mut [u8], tag: &ChunkTag) -> bool {
@@ -74,8 +74,8 @@ pub fn node_iv(region: u8, version: u64, level: u8, node: u64) -> [u8; 12] {
     chunk_iv(region, version, u64::from(level) << 36 | node)
 }
 
-/// Tree nodes of one region, in the bare format: as [`ChunkCipher`], for a Shield, which answers
-/// for the versions.
+/// Tree nodes of one region, in the bare format: like [`ChunkCipher`], for a Shield, which chooses
+/// the versions.
 ///
 /// A node is eight 48-bit counters, big-endian, child 0 first, and a tag over them.
 pub struct NodeCipher {
@@ -89,7 +89,7 @@ impl NodeCipher {
         Self { aes: Aes::new(key), region }
     }
 
-    /// The 64 bytes of a node with these counters, of which the low 48 bits count.
+    /// The 64 bytes of a node with these counters (low 48 bits).
     pub fn seal(&self, version: u64, level: u8, node: u64, counters: &[u64; ARITY]) -> [u8; NODE_LEN] {
         let mut out = [0; NODE_LEN];
         for (bytes, counter) in out.chunks_exact_mut(COUNTER_LEN).zip(counters) {

@@ -2,181 +2,120 @@
 
 use alloc::string::String;
 
-use shef_proto::code::Code;
 use shef_proto::config::MAX_EPOCH;
 
-/// Codes of [`SealError`].
-pub const CODES: &[Code] = &[
-    Code {
-        id: "SHEF-SEAL-001",
-        summary: "no such region, or of another mode",
-        help: "Only input regions are sealed by the owner and only output regions are opened.",
-    },
-    Code {
-        id: "SHEF-SEAL-002",
-        summary: "the key of a region was taken before",
-        help: "A region has one sealer or opener in a session. Keep it, or open a new session.",
-    },
-    Code { id: "SHEF-SEAL-003", summary: "an epoch that may not be used", help: "Epochs are 1 to 2^48 - 1 and only go up in a session." },
-    Code {
-        id: "SHEF-SEAL-004",
-        summary: "a length does not fit",
-        help: "The declared length is at most the region's size, all data but the last piece is whole chunks, and ciphertext and tags cover the same chunks.",
-    },
-    Code { id: "SHEF-SEAL-005", summary: "a region's key is used up", help: "A key seals at most 2^48 blocks. Open a new session." },
-    Code {
-        id: "SHEF-SEAL-006",
-        summary: "the statement belongs to another session",
-        help: "Results open only under a statement read over the sealed channel of the same session, for the same configuration.",
-    },
-    Code {
-        id: "SHEF-SEAL-007",
-        summary: "the Shield has stopped after a fault",
-        help: "Memory was tampered with or failed while the accelerator ran. No result opens. Reset the device, open a new session and run again.",
-    },
-    Code {
-        id: "SHEF-SEAL-008",
-        summary: "the accelerator did something that the Shield refused",
-        help: "The results may be incomplete. Look at the statement's first refusal; to open them all the same, ask for it.",
-    },
-    Code {
-        id: "SHEF-SEAL-009",
-        summary: "a chunk was not written in this epoch",
-        help: "The accelerator did not write all that was asked for. Open with holes, or ask for fewer bytes.",
-    },
-    Code {
-        id: "SHEF-SEAL-010",
-        summary: "a chunk does not open",
-        help: "The Shield sealed this chunk, and what came back is something else: memory or host changed, swapped, replayed or withheld it.",
-    },
-    Code {
-        id: "SHEF-SEAL-011",
-        summary: "a fault froze a region",
-        help: "Under on_fault = \"region\" a result opens in spite of it only where the launch could not have reached any frozen region, and the caller names them all.",
-    },
-    Code {
-        id: "SHEF-SEAL-012",
-        summary: "a sealer of another process",
-        help: "After a fork only the process that made a session may seal for it: the copy would seal other data under the same IVs. Open a new session.",
-    },
-];
-
-/// Why something is not sealed or not opened.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SealError {
-    /// The sealer is one of another process, of which this one is a copy.
-    #[error("the sealer is of a process (number {made}) of which this one (number {found}) is a copy")]
-    Forked {
-        /// number of the process that made it
-        made: u32,
-        /// number of this process, which may be the same
-        found: u32,
-    },
-    /// No such region, or of another mode.
-    #[error("region {region} is no {expected} region")]
-    Region {
-        /// number
-        region: u8,
-        /// mode that the operation needs
-        expected: &'static str,
-    },
-    /// Somebody has the key already.
-    #[error("the key of region {region} was taken before")]
-    KeyTaken {
-        /// number
-        region: u8,
-    },
-    /// Zero, too large, or not above the present one.
-    #[error("epoch {epoch} of region {region} may not be used; expected {least} to {MAX_EPOCH}")]
-    Epoch {
-        /// number
-        region: u8,
-        /// the epoch asked for
-        epoch: u64,
-        /// the least that is allowed
-        least: u64,
-    },
-    /// Something does not fit.
-    #[error("region {region} ({name}): {what}: {found}, expected {expected}")]
-    Length {
-        /// number
-        region: u8,
-        /// name
-        name: String,
-        /// what does not fit
-        what: &'static str,
-        /// bytes found
-        found: u64,
-        /// bytes expected, or the most
-        expected: u64,
-    },
-    /// 2^48 blocks are sealed.
-    #[error("the key of region {region} is used up")]
-    Exhausted {
-        /// number
-        region: u8,
-    },
-    /// Another session or configuration.
-    #[error("the statement belongs to another session")]
-    Session,
-    /// The Shield stopped.
-    #[error("the shield has stopped: {faults} fault(s)")]
-    Stopped {
-        /// number of faults
-        faults: u32,
-    },
-    /// A fault froze this region, and the caller did not say that the launch could not have reached
-    /// it, or it is the region to be opened.
-    #[error("a fault froze region {region}, and what was sealed may depend on it")]
-    Frozen {
-        /// number
-        region: u8,
-    },
-    /// Refusals, and the caller did not ask to open all the same.
-    #[error("the shield refused {refusals} access(es) of the accelerator")]
-    Refusals {
-        /// number of refusals
-        refusals: u32,
-    },
-    /// A hole.
-    #[error("chunk {chunk} of region {region} was not written in epoch {epoch}")]
-    NotWritten {
-        /// number of the region
-        region: u8,
-        /// chunk
-        chunk: u64,
-        /// epoch of the statement
-        epoch: u64,
-    },
-    /// Tag mismatch.
-    #[error("chunk {chunk} of region {region} does not open in epoch {epoch}")]
-    Tag {
-        /// number of the region
-        region: u8,
-        /// chunk
-        chunk: u64,
-        /// epoch
-        epoch: u64,
-    },
-}
-
-impl SealError {
-    /// The stable code.
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Region { .. } => "SHEF-SEAL-001",
-            Self::KeyTaken { .. } => "SHEF-SEAL-002",
-            Self::Epoch { .. } => "SHEF-SEAL-003",
-            Self::Length { .. } => "SHEF-SEAL-004",
-            Self::Exhausted { .. } => "SHEF-SEAL-005",
-            Self::Session => "SHEF-SEAL-006",
-            Self::Stopped { .. } => "SHEF-SEAL-007",
-            Self::Refusals { .. } => "SHEF-SEAL-008",
-            Self::Frozen { .. } => "SHEF-SEAL-011",
-            Self::Forked { .. } => "SHEF-SEAL-012",
-            Self::NotWritten { .. } => "SHEF-SEAL-009",
-            Self::Tag { .. } => "SHEF-SEAL-010",
-        }
+shef_proto::coded! {
+    /// Why something is not sealed or not opened.
+    #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+    #[non_exhaustive]
+    pub enum SealError {
+        /// No such region, or of another mode.
+        #[error("region {region} is no {expected} region")]
+        Region {
+            /// number
+            region: u8,
+            /// mode that the operation needs
+            expected: &'static str,
+        } = "SHEF-SEAL-001": "no such region, or of another mode",
+            "Only input regions are sealed by the owner and only output regions are opened.",
+        /// Somebody has the key already.
+        #[error("the key of region {region} was taken before")]
+        KeyTaken {
+            /// number
+            region: u8,
+        } = "SHEF-SEAL-002": "the key of a region was taken before",
+            "A region has one sealer or opener in a session. Keep it, or open a new session.",
+        /// Zero, too large, or not above the present one.
+        #[error("epoch {epoch} of region {region} may not be used; expected {least} to {MAX_EPOCH}")]
+        Epoch {
+            /// number
+            region: u8,
+            /// the epoch asked for
+            epoch: u64,
+            /// the least that is allowed
+            least: u64,
+        } = "SHEF-SEAL-003": "an epoch that may not be used", "Epochs are 1 to 2^48 - 1 and only go up in a session.",
+        /// Something does not fit.
+        #[error("region {region} ({name}): {what}: {found}, expected {expected}")]
+        Length {
+            /// number
+            region: u8,
+            /// name
+            name: String,
+            /// what does not fit
+            what: &'static str,
+            /// bytes found
+            found: u64,
+            /// bytes expected, or the most
+            expected: u64,
+        } = "SHEF-SEAL-004": "a length does not fit",
+            "The declared length is at most the region's size, all data but the last piece is whole chunks, and ciphertext and tags cover \
+             the same chunks.",
+        /// 2^48 blocks are sealed.
+        #[error("the key of region {region} is used up")]
+        Exhausted {
+            /// number
+            region: u8,
+        } = "SHEF-SEAL-005": "a region's key is used up", "A key seals at most 2^48 blocks. Open a new session.",
+        /// Another session or configuration.
+        #[error("the statement belongs to another session")]
+        Session = "SHEF-SEAL-006": "the statement belongs to another session",
+            "Results open only under a statement read over the sealed channel of the same session, for the same configuration.",
+        /// The Shield stopped.
+        #[error("the shield has stopped: {faults} fault(s)")]
+        Stopped {
+            /// number of faults
+            faults: u32,
+        } = "SHEF-SEAL-007": "the Shield has stopped after a fault",
+            "Memory was tampered with or failed while the accelerator ran. No result opens. Reset the device, open a new session and run \
+             again.",
+        /// Refusals, and the caller did not ask to open all the same.
+        #[error("the shield refused {refusals} access(es) of the accelerator")]
+        Refusals {
+            /// number of refusals
+            refusals: u32,
+        } = "SHEF-SEAL-008": "the accelerator did something that the Shield refused",
+            "The results may be incomplete. Look at the statement's first refusal; to open them all the same, ask for it.",
+        /// A hole.
+        #[error("chunk {chunk} of region {region} was not written in epoch {epoch}")]
+        NotWritten {
+            /// number of the region
+            region: u8,
+            /// chunk
+            chunk: u64,
+            /// epoch of the statement
+            epoch: u64,
+        } = "SHEF-SEAL-009": "a chunk was not written in this epoch",
+            "The accelerator did not write all that was asked for. Open with holes, or ask for fewer bytes.",
+        /// Tag mismatch.
+        #[error("chunk {chunk} of region {region} does not open in epoch {epoch}")]
+        Tag {
+            /// number of the region
+            region: u8,
+            /// chunk
+            chunk: u64,
+            /// epoch
+            epoch: u64,
+        } = "SHEF-SEAL-010": "a chunk does not open",
+            "The Shield sealed this chunk, and what came back is something else: memory or host changed, swapped, replayed or withheld it.",
+        /// A fault froze this region, and the caller did not say that the launch could not have
+        /// reached it, or it is the region to be opened.
+        #[error("a fault froze region {region}, and what was sealed may depend on it")]
+        Frozen {
+            /// number
+            region: u8,
+        } = "SHEF-SEAL-011": "a fault froze a region",
+            "Under on_fault = \"region\" a result opens in spite of it only where the launch could not have reached any frozen region, and \
+             the caller names them all.",
+        /// The sealer is one of another process, of which this one is a copy.
+        #[error("the sealer is of a process (number {made}) of which this one (number {found}) is a copy")]
+        Forked {
+            /// number of the process that made it
+            made: u32,
+            /// number of this process, which may be the same
+            found: u32,
+        } = "SHEF-SEAL-012": "a sealer of another process",
+            "After a fork only the process that made a session may seal for it: the copy would seal other data under the same IVs. Open a \
+             new session.",
     }
 }

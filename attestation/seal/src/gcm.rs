@@ -1,5 +1,5 @@
-//! AES-GCM by one of two implementations with the same bytes: RustCrypto, which runs everywhere, or
-//! aws-lc (feature `aws-lc`), which is faster in bulk.
+//! AES-GCM with one of two equivalent implementations: RustCrypto, which runs everywhere, or aws-lc
+//! (feature `aws-lc`), which is faster in bulk.
 
 use alloc::boxed::Box;
 

@@ -1,9 +1,9 @@
 //! The sealed-memory format: chunks, versions, tags.
 //!
 //! The format is in `docs/reference/sealed-memory.md`. A [`Sealer`] fills an `input` region and
-//! cannot seal a chunk twice in an epoch; an [`Opener`] opens an `output` region and wants a
-//! statement of the same session for it. [`ChunkCipher`] and [`NodeCipher`] are the bare format,
-//! for a Shield.
+//! cannot seal a chunk twice in an epoch. An [`Opener`] opens an `output` region and requires a
+//! statement of the same session. [`ChunkCipher`] and [`NodeCipher`] are the bare format, for a
+//! Shield.
 #![cfg_attr(not(feature = "parallel"), no_std)]
 extern crate alloc;
 
@@ -20,9 +20,12 @@ mod sealer;
 #[cfg(feature = "parallel")]
 pub use chunks::processors;
 pub use cipher::{ChunkCipher, ChunkTag, NODE_LEN, NodeCipher, chunk_iv, node_iv};
-pub use error::{CODES, SealError};
+pub use error::SealError;
 pub use opener::{OpenPolicy, Opened, Opener};
 pub use plain::Plain;
 #[cfg(feature = "parallel")]
 pub use process::Process;
 pub use sealer::{Portion, SealedRun, Sealer, Spent};
+
+/// All codes of this crate.
+pub const CODES: &[shef_proto::code::Code] = SealError::CODES;

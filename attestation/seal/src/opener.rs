@@ -1,4 +1,4 @@
-//! The owner's side of an `output` region: it opens under a statement of the same session.
+//! The owner's side of an `output` region: it opens chunks under a statement of the same session.
 
 use shef_proto::channel::{Statement, WrittenMap};
 use shef_proto::config::{Config, Mode, Region, TAG_LEN};
@@ -8,13 +8,13 @@ use crate::chunks::{BLOCK, for_each_chunk};
 use crate::sealer::check_session;
 use crate::{ChunkCipher, ChunkTag, Plain, SealError};
 
-/// What an [`Opener`] tolerates, beyond which it refuses.
+/// What an [`Opener`] tolerates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OpenPolicy {
-    /// Open although the Shield refused accesses of the accelerator.
+    /// Open even if the Shield refused accesses of the accelerator.
     pub refusals: bool,
-    /// Open although chunks were not written; they read as zeros and [`Opened::written`] tells them
-    /// apart.
+    /// Open even if chunks were not written. They read as zeros, and [`Opened::written`] identifies
+    /// them.
     pub holes: bool,
 }
 
@@ -35,10 +35,10 @@ pub struct Opener {
 }
 
 impl Opener {
-    /// An opener; takes the region's key out of `keys`.
+    /// Creates an opener. Takes the region's key out of `keys`.
     ///
     /// # Errors
-    /// No `output` region, or key taken before.
+    /// Not an `output` region, or the key was already taken.
     pub fn new(config: &Config, keys: &mut SessionKeys, region: u8) -> Result<Self, SealError> {
         let r = config.region(region).filter(|r| r.mode == Mode::Output).ok_or(SealError::Region { region, expected: "output" })?;
         check_session(config, keys)?;
@@ -59,7 +59,7 @@ impl Opener {
     /// Whether results may be opened under this statement at all.
     ///
     /// # Errors
-    /// Another session, a stopped Shield or any fault, refusals that the policy does not tolerate.
+    /// Another session, a stopped Shield, any fault, or refusals that the policy does not tolerate.
     pub fn check(&self, statement: &Statement, policy: OpenPolicy) -> Result<(), SealError> {
         match statement.shield().faults {
             0 => self.check_despite_fault(statement, &[], policy),
@@ -67,12 +67,12 @@ impl Opener {
         }
     }
 
-    /// As [`Opener::check`] where a fault froze regions and did not stop the Shield
-    /// (`on_fault = "region"`), and the launch could have reached none of them: the caller names
-    /// them in `unreached`.
+    /// Like [`Opener::check`], for a fault that froze regions without stopping the Shield
+    /// (`on_fault = "region"`). The caller names them in `unreached`: the launch could not have
+    /// reached them.
     ///
     /// # Errors
-    /// Another session, a stopped Shield, a frozen region that is not named or is this one,
+    /// Another session, a stopped Shield, a frozen region that is not named or is this one, or
     /// refusals that the policy does not tolerate.
     pub fn check_despite_fault(&self, statement: &Statement, unreached: &[u8], policy: OpenPolicy) -> Result<(), SealError> {
         if statement.transcript() != self.transcript || *statement.config_digest() != self.config_digest {
@@ -92,21 +92,21 @@ impl Opener {
         Ok(())
     }
 
-    /// Opens whole chunks from chunk `first` on; `data` is what lies in card memory, `tags` their
-    /// tags.
+    /// Opens whole chunks starting at chunk `first`. `data` is the ciphertext from card memory,
+    /// `tags` the tags.
     ///
     /// # Errors
-    /// What [`Opener::check`] says; a chunk that was not written, unless the policy allows holes; a
+    /// Those of [`Opener::check`]; a chunk that was not written, unless the policy allows holes; a
     /// chunk that does not open.
     pub fn open(&self, statement: &Statement, policy: OpenPolicy, first: u64, data: &[u8], tags: &[u8]) -> Result<Opened, SealError> {
         self.check(statement, policy)?;
         self.open_checked(statement, policy, first, data, tags)
     }
 
-    /// As [`Opener::open`], under [`Opener::check_despite_fault`].
+    /// Like [`Opener::open`], under [`Opener::check_despite_fault`].
     ///
     /// # Errors
-    /// What [`Opener::check_despite_fault`] says; else as [`Opener::open`].
+    /// Those of [`Opener::check_despite_fault`] and [`Opener::open`].
     pub fn open_despite_fault(
         &self,
         statement: &Statement,
@@ -126,7 +126,7 @@ impl Opener {
         Ok(Opened { data: out, written })
     }
 
-    /// As [`Opener::open_despite_fault`], into `out`, which has the length of the ciphertext.
+    /// Like [`Opener::open_despite_fault`], into `out`, which has the length of the ciphertext.
     ///
     /// # Errors
     /// As [`Opener::open_despite_fault`].
@@ -143,12 +143,12 @@ impl Opener {
         self.open_into(statement, policy, first, sealed, out).map(drop)
     }
 
-    /// As [`Opener::open_piece`], where `bring` copies ciphertext from where it came to: so many
-    /// bytes from an offset, a few chunks at a time in their order, into memory that stays in the
-    /// processor's nearest cache. There are `len` bytes of it.
+    /// Like [`Opener::open_piece`], with ciphertext supplied by `bring`, which copies bytes from an
+    /// offset into the given buffer, a few chunks at a time and in order, so that they stay in the
+    /// L1 cache. `len` is the total number of bytes.
     ///
     /// # Errors
-    /// As [`Opener::open_piece`], and those of `bring`.
+    /// Those of [`Opener::open_piece`] and of `bring`.
     #[expect(clippy::too_many_arguments, reason = "those of `open_piece`, with the ciphertext as its length and who brings it")]
     pub fn open_piece_from<E: From<SealError>>(
         &self,
@@ -186,8 +186,8 @@ impl Opener {
         Ok(map)
     }
 
-    /// Whether the statement lets so many bytes of ciphertext and of tags from chunk `first` on be
-    /// opened into so many bytes: the epoch, and what was written in it.
+    /// Checks that the statement allows opening this many bytes of ciphertext and tags, starting at
+    /// chunk `first`: the epoch, the written chunks and the lengths.
     fn check_piece<'s>(
         &self,
         statement: &'s Statement,

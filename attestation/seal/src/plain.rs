@@ -1,22 +1,21 @@
-//! Plaintext in bulk.
+//! Bulk plaintext.
 
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// Plaintext in bulk, erased when dropped. Its memory is what it was made with, so that nothing is
-/// left behind elsewhere.
+/// Bulk plaintext, erased when dropped. It is never reallocated, so no copy is left behind.
 pub struct Plain {
     bytes: Vec<u8>,
     len: usize,
 }
 
 impl Plain {
-    /// So many zeros.
+    /// A buffer of zeros.
     pub fn zeros(len: usize) -> Self {
         Self { bytes: vec![0; len], len }
     }
 
-    /// Shows only the first `len` bytes from now on. The rest is erased with them.
+    /// Truncates the visible part to `len` bytes. The rest is still erased on drop.
     pub fn shorten(&mut self, len: usize) {
         self.len = self.len.min(len);
     }

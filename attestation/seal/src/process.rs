@@ -1,12 +1,12 @@
-//! Which process this is, and whether it is a copy of another.
+//! Identifies this process, and detects copies made by fork.
 #![expect(unsafe_code, reason = "a page that the kernel wipes in a copy of the process")]
 
 use std::ptr::null_mut;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A process. A copy that fork makes is another one, also where it has the same number: in a
-/// namespace of its own, or after the first one ended.
+/// A process. A copy made by fork is a different one, even if it has the same id: in another
+/// namespace, or after the original ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Process {
     number: u32,
@@ -19,16 +19,17 @@ impl Process {
         Self { number: std::process::id(), copy: copy() }
     }
 
-    /// The system's number for it.
+    /// Its process id.
     pub fn number(self) -> u32 {
         self.number
     }
 }
 
-/// A number that no process had of which this one is a copy; 0 if the kernel wipes no pages.
+/// A number that differs from that of every process of which this one is a copy; 0 if the kernel
+/// does not wipe pages.
 fn copy() -> u64 {
     static MARK: OnceLock<Option<&AtomicU64>> = OnceLock::new();
-    /// The last number that was given, here or in a process of which this one is a copy.
+    /// The last number assigned, here or in a process of which this one is a copy.
     static LAST: AtomicU64 = AtomicU64::new(0);
     let Some(mark) = *MARK.get_or_init(wiped) else { return 0 };
     match mark.load(Ordering::Acquire) {
@@ -60,7 +61,7 @@ fn wiped() -> Option<&'static AtomicU64> {
 mod tests {
     use super::*;
 
-    /// A copy that keeps the number: what it answers with.
+    /// The answer of a copy that keeps the number.
     fn of_a_copy(asked: impl FnOnce() -> i32) -> i32 {
         // SAFETY: the copy runs `asked` and ends by `_exit`.
         let copy = unsafe { libc::fork() };
@@ -71,7 +72,7 @@ mod tests {
         }
         let mut status = 0;
         // SAFETY: the number is that of the copy, and the status lives over the call.
-        assert_eq!(unsafe { libc::waitpid(copy, &mut status, 0) }, copy);
+        assert_eq!(unsafe { libc::waitpid(copy, &raw mut status, 0) }, copy);
         assert!(libc::WIFEXITED(status));
         libc::WEXITSTATUS(status)
     }

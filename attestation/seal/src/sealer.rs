@@ -11,7 +11,7 @@ use crate::Process;
 use crate::chunks::{BLOCK, MIN_CHUNK, for_each_chunk};
 use crate::{ChunkCipher, Plain, SealError};
 
-/// Sealed chunks that lie one after the other, ready to be copied to card memory.
+/// Contiguous sealed chunks, ready to be copied to card memory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SealedRun {
     /// Card address of the ciphertext.
@@ -20,7 +20,7 @@ pub struct SealedRun {
     pub data: Vec<u8>,
     /// Card address of the tags.
     pub tag_addr: u64,
-    /// Tags, 16 bytes a chunk.
+    /// Tags, 16 bytes per chunk.
     pub tags: Vec<u8>,
 }
 
@@ -49,8 +49,8 @@ impl Sealed {
     }
 }
 
-/// Seals an `input` region once, front to back: each chunk of an epoch is sealed by the one sealer
-/// that owns the region's key and the epoch, or by the one [`Portion`] that was taken from it.
+/// Seals an `input` region once, front to back. Each chunk of an epoch is sealed only by the sealer
+/// that owns the region's key and the epoch, or by the one [`Portion`] taken from it.
 pub struct Sealer {
     of: Arc<Sealed>,
     epoch: u64,
@@ -59,8 +59,7 @@ pub struct Sealer {
     blocks: u64,
 }
 
-/// Chunks that were taken from a [`Sealer`], to be sealed on whichever thread: once, as it is used
-/// up by that.
+/// Chunks taken from a [`Sealer`], to be sealed once on any thread. Sealing consumes the portion.
 ///
 /// ```compile_fail,E0382
 /// fn twice(portion: shef_seal::Portion, data: &[u8], run: &mut shef_seal::SealedRun) {
@@ -82,12 +81,12 @@ pub struct Spent {
 }
 
 impl Sealer {
-    /// A sealer for `length` bytes from the start of the region in epoch `epoch` of the Load Key.
-    /// Takes the region's key out of `keys`.
+    /// Creates a sealer for `length` bytes from the start of the region, in epoch `epoch` of the
+    /// Load Key. Takes the region's key out of `keys`.
     ///
     /// # Errors
-    /// No `input` region, key taken before, epoch 0 or above 48 bits, length 0 or above the
-    /// region's size.
+    /// Not an `input` region, a key that was already taken, an epoch of 0 or above 48 bits, or a
+    /// length of 0 or above the region's size.
     pub fn new(config: &Config, keys: &mut SessionKeys, region: u8, epoch: u64, length: u64) -> Result<Self, SealError> {
         let r = config.region(region).filter(|r| r.mode == Mode::Input).ok_or(SealError::Region { region, expected: "input" })?;
         check_session(config, keys)?;
@@ -113,7 +112,7 @@ impl Sealer {
         self.epoch
     }
 
-    /// Bytes until the declared end, which is rounded up to whole chunks.
+    /// Remaining bytes up to the declared end, rounded up to whole chunks.
     pub fn remaining(&self) -> u64 {
         (self.end - self.next) * self.chunk()
     }
@@ -122,11 +121,11 @@ impl Sealer {
         self.of.region.chunk.into()
     }
 
-    /// Takes the next `bytes` away, for whoever seals them. They must be whole chunks.
+    /// Takes the next `bytes` as a portion to be sealed separately. They must be whole chunks.
     ///
     /// # Errors
-    /// More bytes than declared, not whole chunks, or a copy of the process that made the sealer;
-    /// nothing is taken then.
+    /// More bytes than declared, partial chunks, or a copy of the process that created the sealer.
+    /// Nothing is taken then.
     pub fn portion(&mut self, bytes: u64) -> Result<Portion, SealError> {
         self.of.check_process()?;
         if !bytes.is_multiple_of(self.chunk()) {
@@ -143,17 +142,17 @@ impl Sealer {
     /// Seals the next bytes. They must be whole chunks.
     ///
     /// # Errors
-    /// More bytes than declared, or not whole chunks; nothing is sealed then.
+    /// More bytes than declared, or partial chunks. Nothing is sealed then.
     pub fn push(&mut self, data: &[u8]) -> Result<SealedRun, SealError> {
         let mut run = SealedRun::default();
         self.push_into(data, &mut run)?;
         Ok(run)
     }
 
-    /// As [`Sealer::push`], into the buffers of an earlier run.
+    /// Like [`Sealer::push`], into the buffers of an earlier run.
     ///
     /// # Errors
-    /// As [`Sealer::push`]; `run` is as it was then.
+    /// Those of [`Sealer::push`]. `run` is unchanged then.
     pub fn push_into(&mut self, data: &[u8], run: &mut SealedRun) -> Result<(), SealError> {
         self.portion(data.len() as u64)?.seal_into(data, run)
     }
@@ -161,7 +160,7 @@ impl Sealer {
     /// Seals the last bytes, then zeros up to the declared end.
     ///
     /// # Errors
-    /// More bytes than declared; the sealer comes back.
+    /// More bytes than declared. The sealer is returned.
     pub fn finish(mut self, data: &[u8]) -> Result<(SealedRun, Spent), (SealError, Self)> {
         let remaining = self.remaining();
         if data.len() as u64 > remaining {
@@ -190,7 +189,7 @@ impl Portion {
     /// Seals bytes, then zeros up to the portion's end, into the buffers of an earlier run.
     ///
     /// # Errors
-    /// More bytes than there are in it; `run` is as it was then.
+    /// More bytes than the portion has. `run` is unchanged then.
     pub fn seal_into(self, data: &[u8], run: &mut SealedRun) -> Result<(), SealError> {
         self.of.check_process()?;
         let bytes = self.bytes() as usize;
@@ -214,12 +213,12 @@ impl Portion {
         Ok(())
     }
 
-    /// As [`Portion::seal_into`], where `take` copies what was sealed to where it goes: a few
-    /// chunks in their order, from memory that stays in the processor's nearest cache. It gets the
-    /// number of the first of them in the portion, ciphertext and tags.
+    /// Like [`Portion::seal_into`], with the output passed to `take`, a few chunks at a time and in
+    /// order, from memory that stays in the L1 cache. `take` gets the index of the first chunk
+    /// within the portion, the ciphertext and the tags.
     ///
     /// # Errors
-    /// As [`Portion::seal_into`], and those of `take`; what was not taken is never sealed.
+    /// Those of [`Portion::seal_into`] and of `take`. Chunks that were not taken are never sealed.
     pub fn seal_to<E: From<SealError>>(self, data: &[u8], mut take: impl FnMut(u64, &[u8], &[u8]) -> Result<(), E>) -> Result<(), E> {
         self.of.check_process()?;
         if data.len() as u64 > self.bytes() {
@@ -254,7 +253,7 @@ impl Portion {
         self.of.region.chunk as usize
     }
 
-    /// Where the portion lies: card addresses of ciphertext and tags.
+    /// Card addresses of the portion's ciphertext and tags.
     pub fn addresses(&self) -> (u64, u64) {
         (self.of.region.chunk_addr(self.chunks.start), self.of.region.tag_addr(self.chunks.start))
     }
@@ -273,11 +272,11 @@ impl Spent {
         self.epoch
     }
 
-    /// A sealer for a later epoch; the Shield's epoch is raised by the channel's EPOCH command.
+    /// Creates a sealer for a later epoch. The channel's EPOCH command raises the Shield's epoch.
     ///
     /// # Errors
-    /// An epoch that is not above the last one, a length that does not fit, or a key that is used
-    /// up; this value comes back.
+    /// An epoch that is not above the last one, a length that does not fit, or an exhausted key.
+    /// This value is returned.
     pub fn next_epoch(self, epoch: u64, length: u64) -> Result<Sealer, (SealError, Self)> {
         let region = &self.of.region;
         if let Err(e) = check(region, epoch, self.epoch + 1, length) {

@@ -24,7 +24,7 @@ fn copied(run: impl FnOnce()) {
     }
     let mut status = 0;
     // SAFETY: the number is that of the copy, and the status lives over the call.
-    assert_eq!(unsafe { libc::waitpid(copy, &mut status, 0) }, copy);
+    assert_eq!(unsafe { libc::waitpid(copy, &raw mut status, 0) }, copy);
     assert_eq!((libc::WIFEXITED(status), libc::WEXITSTATUS(status)), (true, 0), "the copy failed");
 }
 

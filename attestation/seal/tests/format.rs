@@ -146,10 +146,7 @@ fn a_sealer_fills_to_the_declared_length_and_never_seals_a_chunk_twice() {
     assert_eq!(sealer.push(&[1; 100]).unwrap_err().code(), "SHEF-SEAL-004");
     let first = sealer.push(&[1; 4096]).unwrap();
     assert_eq!((first.addr, first.tag_addr, first.tags.len()), (0, 0x100_0000, 16));
-    let (sealer, e) = match sealer.finish(&[2; 8193]) {
-        Err((e, sealer)) => (sealer, e),
-        Ok(_) => panic!("too much was taken"),
-    };
+    let Err((e, sealer)) = sealer.finish(&[2; 8193]) else { panic!("too much was taken") };
     assert_eq!(e.code(), "SHEF-SEAL-004");
     let (rest, spent) = sealer.finish(&[2; 5000]).map_err(|e| e.0).unwrap();
     assert_eq!((rest.addr, rest.tag_addr, rest.data.len(), rest.tags.len()), (4096, 0x100_0010, 8192, 32));

@@ -1,11 +1,13 @@
-//! Addresses and bits on the bus. Generated from shell-rtl/regs/kernel.toml by `cargo xtask generate`; do not edit.
+//! Addresses and bits on the bus. Generated from shell-rtl/regs/kernel.toml by `cargo xtask
+//! generate`; do not edit.
 
 /// Boot ROM; the processor starts at 0x80.
 pub const ROM: u32 = 0x00000000;
 /// Bytes of [`ROM`].
 pub const ROM_LEN: usize = 0x10000;
 
-/// Kernel memory: the measured image runs here; with ROM, the only memory that instructions are fetched from.
+/// Kernel memory: the measured image runs here; with ROM, the only memory that instructions are
+/// fetched from.
 pub const MEMORY: u32 = 0x10000000;
 /// Bytes of [`MEMORY`].
 pub const MEMORY_LEN: usize = 0x40000;
@@ -83,9 +85,11 @@ pub mod sys {
     pub const CONTROL: u32 = 0x40000004;
     /// Bits of [`CONTROL`]: UDS reads as zeros until reset.
     pub const CONTROL_UDS_LOCK: u32 = 0x1;
-    /// Bits of [`CONTROL`]: clear RAM, mailbox and units; the processor goes on, and its accesses to them wait.
+    /// Bits of [`CONTROL`]: clear RAM, mailbox and units; the processor goes on, and its accesses
+    /// to them wait.
     pub const CONTROL_WIPE: u32 = 0x2;
-    /// Bits of [`CONTROL`]: stop until reset: the processor and its registers are cleared first, RAM, kernel memory, mailbox and units then.
+    /// Bits of [`CONTROL`]: stop until reset: the processor and its registers are cleared first,
+    /// RAM, kernel memory, mailbox and units then.
     pub const CONTROL_HALT: u32 = 0x4;
     /// Bits of [`CONTROL`]: boot is over: the watchdog cannot be stopped any more.
     pub const CONTROL_READY: u32 = 0x8;
@@ -97,9 +101,11 @@ pub mod sys {
     pub const STATUS_DEBUG: u32 = 0x2;
     /// Bits of [`STATUS`]: RAM, mailbox and units are being cleared.
     pub const STATUS_CLEARING: u32 = 0x4;
-    /// Bits of [`STATUS`]: they are clear since reset or the last WIPE, but for what was written since.
+    /// Bits of [`STATUS`]: they are clear since reset or the last WIPE, but for what was written
+    /// since.
     pub const STATUS_CLEARED: u32 = 0x8;
-    /// Bits of [`STATUS`]: the last access to SHIELD was answered with an error or not at all; it read zero or wrote nothing.
+    /// Bits of [`STATUS`]: the last access to SHIELD was answered with an error or not at all; it
+    /// read zero or wrote nothing.
     pub const STATUS_NO_SHIELD: u32 = 0x10;
     /// Bits of [`STATUS`]: READY was written.
     pub const STATUS_READY: u32 = 0x20;
@@ -121,11 +127,13 @@ pub mod sys {
     pub const ALERT_CODE_TRAP: u32 = 0x1;
     /// Value of [`ALERT_CODE`].
     pub const ALERT_CODE_WATCHDOG: u32 = 0x6;
-    /// Cycles since the processor started: low half; reading it keeps the high half for TIMER_HI (r).
+    /// Cycles since the processor started: low half; reading it keeps the high half for TIMER_HI
+    /// (r).
     pub const TIMER_LO: u32 = 0x40000010;
     /// High half when TIMER_LO was read last (r).
     pub const TIMER_HI: u32 = 0x40000014;
-    /// Cycles until the subsystem is reset, with alert WATCHDOG; 0 stops it, and is ignored after READY (rw).
+    /// Cycles until the subsystem is reset, with alert WATCHDOG; 0 stops it, and is ignored after
+    /// READY (rw).
     pub const WATCHDOG: u32 = 0x40000018;
     /// Kind of the root of trust, from the shell (r).
     pub const ROOT: u32 = 0x4000001c;
@@ -157,7 +165,8 @@ pub mod sys {
 
 /// The Security Kernel's side of the mailbox; the host's side is in kernel-mailbox.md.
 pub mod mailbox {
-    /// Bytes of the request as the host gave them, which may be more than the buffer holds; 0 while none waits (r).
+    /// Bytes of the request as the host gave them, which may be more than the buffer holds; 0 while
+    /// none waits (r).
     pub const REQ_LEN: u32 = 0x40001000;
     /// State (r).
     pub const STATUS: u32 = 0x40001004;
@@ -187,7 +196,8 @@ pub mod noise {
     pub const WORD: u32 = 0x40003004;
 }
 
-/// A unit of cryptography on a stream of bytes: an access waits until the unit takes or has what it needs, and is a bus error after 262,144 cycles.
+/// A unit of cryptography on a stream of bytes: an access waits until the unit takes or has what it
+/// needs, and is a bus error after 262,144 cycles.
 pub mod unit {
     /// Starts a command of the unit when the one before is over (w).
     pub const CMD: u32 = 0x0;

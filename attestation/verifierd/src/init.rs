@@ -3,14 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use rcgen::string::Ia5String;
-use rcgen::{
-    BasicConstraints, CertificateParams, CertificateRevocationListParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyIdMethod,
-    KeyPair, KeyUsagePurpose, RevokedCertParams, SanType, SerialNumber,
-};
 use rustls::pki_types::DnsName;
+use shef_door::ca::{Ca, Holder, KeyPair, Validity};
 use shef_proto::hpke_suite::generate_key_pair;
 
 use crate::auth::Identity;
@@ -18,12 +15,11 @@ use crate::config::Config;
 use crate::files;
 use crate::problem::{Kind, Result};
 use crate::secrets::{SystemEntropy, random};
-use crate::time::{DAY, ymd};
 use crate::tls;
 
 const CA_NAME: &str = "shef-verifierd CA";
-const CA_YEARS: i64 = 10;
-const LEAF_DAYS: i64 = 365;
+/// Days that a certificate is good for.
+const DAYS: u32 = 365;
 
 fn write(path: &Path, mode: u32, bytes: &[u8]) -> Result<()> {
     write_in_place_of(path, path, mode, bytes)
@@ -63,46 +59,18 @@ fn cannot(error: impl std::fmt::Display) -> crate::problem::Problem {
     Kind::Material.because(format!("certificate: {error}"))
 }
 
-fn valid(params: &mut CertificateParams, from: i64, to: i64) {
-    let date = |seconds| {
-        let (year, month, day) = ymd(seconds);
-        rcgen::date_time_ymd(year, month, day)
-    };
-    (params.not_before, params.not_after) = (date(from), date(to));
-}
-
-fn ca_params(now: i64) -> CertificateParams {
-    let mut params = CertificateParams::default();
-    params.distinguished_name.push(DnType::CommonName, CA_NAME);
-    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
-    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-    valid(&mut params, now, now + CA_YEARS * 365 * DAY);
-    params
-}
-
-fn leaf_params(name: &str, purpose: ExtendedKeyUsagePurpose, names: Vec<SanType>, now: i64) -> CertificateParams {
-    let mut params = CertificateParams::default();
-    params.distinguished_name.push(DnType::CommonName, name);
-    params.subject_alt_names = names;
-    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-    params.extended_key_usages = vec![purpose];
-    params.use_authority_key_identifier_extension = true;
-    valid(&mut params, now, now + LEAF_DAYS * DAY);
-    params
-}
-
 /// The CA in `folder`.
-fn authority(folder: &Path, now: i64) -> Result<Issuer<'static, KeyPair>> {
+fn authority(folder: &Path) -> Result<Ca> {
     let path = folder.join("ca.key");
     let pem = std::fs::read_to_string(&path).map_err(|error| Kind::Material.because(format!("{}: {error}", path.display())))?;
-    Ok(Issuer::new(ca_params(now), KeyPair::from_pem(&pem).map_err(cannot)?))
+    Ok(Ca::with_key(CA_NAME, KeyPair::from_pem(&pem).map_err(cannot)?))
 }
 
 /// A key and the certificate that the CA in `folder` gives it, as PEM.
-fn issue(folder: &Path, params: &CertificateParams, now: i64) -> Result<(String, String)> {
-    let ca = authority(folder, now)?;
+fn issue(folder: &Path, holder: Holder<'_>, now: i64) -> Result<(String, String)> {
+    let ca = authority(folder)?;
     let key = KeyPair::generate().map_err(cannot)?;
-    let certificate = params.signed_by(&key, &ca).map_err(cannot)?;
+    let certificate = ca.issue(holder, &key, Validity { from: now, days: DAYS }).map_err(cannot)?;
     Ok((key.serialize_pem(), certificate.pem()))
 }
 
@@ -111,9 +79,8 @@ fn issue(folder: &Path, params: &CertificateParams, now: i64) -> Result<(String,
 /// # Errors
 /// The folder has no CA, or the files exist.
 pub fn client(folder: &Path, name: &str, identity: &Identity, now: i64) -> Result<()> {
-    let uri = Ia5String::try_from(identity.uri()).map_err(cannot)?;
-    let params = leaf_params(&identity.name, ExtendedKeyUsagePurpose::ClientAuth, vec![SanType::URI(uri)], now);
-    let (key, certificate) = issue(folder, &params, now)?;
+    let holder = Holder::Client { name: &identity.name, uri: Some(&identity.uri()) };
+    let (key, certificate) = issue(folder, holder, now)?;
     write(&folder.join(format!("{name}.key")), 0o600, key.as_bytes())?;
     write(&folder.join(format!("{name}.pem")), 0o644, certificate.as_bytes())
 }
@@ -126,10 +93,6 @@ pub fn client(folder: &Path, name: &str, identity: &Identity, now: i64) -> Resul
 pub fn revoke(folder: &Path, certificates: &[PathBuf], days: u32, now: i64) -> Result<usize> {
     let path = folder.join("crl.pem");
     let ca = tls::names(&folder.join("ca.pem"))?;
-    let date = |seconds| {
-        let (year, month, day) = ymd(seconds);
-        rcgen::date_time_ymd(year, month, day)
-    };
     let mut revoked: BTreeMap<Vec<u8>, i64> = BTreeMap::new();
     if path.exists() {
         for entry in tls::revocations(&path)?.into_iter().flat_map(|list| list.tbs_cert_list.revoked_certificates).flatten() {
@@ -143,44 +106,27 @@ pub fn revoke(folder: &Path, certificates: &[PathBuf], days: u32, now: i64) -> R
         }
         revoked.entry(names.serial).or_insert(now);
     }
-    let params = CertificateRevocationListParams {
-        this_update: date(now),
-        next_update: date(now + i64::from(days.max(1)) * DAY),
-        // Only upwards, as the clock.
-        crl_number: SerialNumber::from(now.unsigned_abs()),
-        issuing_distribution_point: None,
-        revoked_certs: revoked
-            .iter()
-            .map(|(serial, at)| RevokedCertParams {
-                serial_number: SerialNumber::from(serial.clone()),
-                revocation_time: date(*at),
-                reason_code: None,
-                invalidity_date: None,
-            })
-            .collect(),
-        key_identifier_method: KeyIdMethod::Sha256,
-    };
-    let pem = params.signed_by(&authority(folder, now)?).and_then(|list| list.pem()).map_err(cannot)?;
+    let count = revoked.len();
+    let list = authority(folder)?.revocations(revoked, Validity { from: now, days: days.max(1) });
+    let pem = list.and_then(|list| list.pem()).map_err(cannot)?;
     // The service may read at any moment: the whole list or the old one.
     let new = folder.join("crl.pem.new");
     let _ = std::fs::remove_file(&new);
     write_in_place_of(&new, &path, 0o644, pem.as_bytes())?;
     std::fs::rename(&new, &path).map_err(|error| Kind::Material.because(format!("{}: {error}", path.display())))?;
-    Ok(revoked.len())
+    Ok(count)
 }
 
-/// What a server certificate says of these hosts: names and addresses that clients can ask for.
-fn names_of(hosts: &[String]) -> Result<Vec<SanType>> {
-    let name = |host: &String| {
-        if let Ok(address) = host.parse() {
-            return Ok(SanType::IpAddress(address));
+/// Checks that these are host names or addresses, as clients can ask for them.
+fn check_hosts(hosts: &[String]) -> Result<()> {
+    for host in hosts {
+        let name = host.strip_prefix("*.").unwrap_or(host);
+        if host.parse::<IpAddr>().is_err() && DnsName::try_from(name).is_err() {
+            let expected = "expected a host name or an address, such as \"localhost\" or \"127.0.0.1\"";
+            return Err(Kind::Config.because(format!("host {host:?}: {expected}")));
         }
-        let expected =
-            || Kind::Config.because(format!("host {host:?}: expected a host name or an address, such as \"localhost\" or \"127.0.0.1\""));
-        DnsName::try_from(host.strip_prefix("*.").unwrap_or(host)).map_err(|_| expected())?;
-        Ok(SanType::DnsName(Ia5String::try_from(host.as_str()).map_err(|_| expected())?))
-    };
-    hosts.iter().map(name).collect()
+    }
+    Ok(())
 }
 
 /// Writes `NAME.key` and `NAME.pem` for a server at these host names and addresses.
@@ -188,9 +134,9 @@ fn names_of(hosts: &[String]) -> Result<Vec<SanType>> {
 /// # Errors
 /// One of them is neither, the folder has no CA, or the files exist.
 pub fn server(folder: &Path, name: &str, hosts: &[String], now: i64) -> Result<()> {
-    let names = names_of(hosts)?;
-    let params = leaf_params(hosts.first().map_or("localhost", String::as_str), ExtendedKeyUsagePurpose::ServerAuth, names, now);
-    let (key, certificate) = issue(folder, &params, now)?;
+    check_hosts(hosts)?;
+    let holder = Holder::Server { name: hosts.first().map_or("localhost", String::as_str), hosts };
+    let (key, certificate) = issue(folder, holder, now)?;
     let first = folder.join("server.key");
     write_in_place_of(&folder.join(format!("{name}.key")), &first, 0o600, key.as_bytes())?;
     write_in_place_of(&folder.join(format!("{name}.pem")), &first, 0o644, certificate.as_bytes())
@@ -218,15 +164,15 @@ pub struct Setup {
 pub fn init(folder: &Path, setup: &Setup, now: i64) -> Result<()> {
     let (config, text) = (folder.join("verifierd.toml"), config_text(setup));
     Config::parse(&text, &config.display().to_string(), folder)?;
-    names_of(&setup.hosts)?;
+    check_hosts(&setup.hosts)?;
     let cannot_write = |error: std::io::Error| Kind::Material.because(format!("{}: {error}", folder.display()));
     std::fs::create_dir_all(folder).map_err(cannot_write)?;
     if std::fs::read_dir(folder).map_err(cannot_write)?.next().is_some() {
         return Err(Kind::Exists.because(format!("{} is not empty", folder.display())));
     }
-    let ca = KeyPair::generate().map_err(cannot)?;
-    let certificate = ca_params(now).self_signed(&ca).map_err(cannot)?;
-    write(&folder.join("ca.key"), 0o600, ca.serialize_pem().as_bytes())?;
+    let key = KeyPair::generate().map_err(cannot)?;
+    write(&folder.join("ca.key"), 0o600, key.serialize_pem().as_bytes())?;
+    let (_, certificate) = Ca::new(CA_NAME, key, now).map_err(cannot)?;
     write(&folder.join("ca.pem"), 0o644, certificate.pem().as_bytes())?;
     server(folder, "server", &setup.hosts, now)?;
     let operator = Identity { tenant: setup.tenant.clone(), name: "operator".into(), role: crate::role::Role::Operator };

@@ -4,8 +4,7 @@
 pub const DAY: i64 = 24 * 3600;
 
 /// Year, month and day of a time.
-#[must_use]
-pub fn ymd(seconds: i64) -> (i32, u8, u8) {
+fn ymd(seconds: i64) -> (i32, u8, u8) {
     let (year, month, day) = shef_proto::calendar::civil(seconds.div_euclid(DAY));
     (year as i32, month as u8, day as u8)
 }

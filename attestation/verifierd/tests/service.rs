@@ -228,7 +228,7 @@ fn policies_are_chosen_by_those_who_may() {
 
 #[test]
 fn a_tenant_that_asks_too_often_waits() {
-    let service = Service::with(|text| format!("{}\n[limits]\nrate = 1\nburst = 3\n", text), Default::default());
+    let service = Service::with(|text| format!("{text}\n[limits]\nrate = 1\nburst = 3\n"), Default::default());
     let mut refused = 0;
     for _ in 0..8 {
         let answer = service.operator.post("/v1/sessions", &json!({"layer": "kernel"}));

@@ -15,7 +15,8 @@ use shef_proto::hpke_suite::PublicKey;
 use crate::appraise::{Outcome, Request, appraise};
 use crate::chain::TrustAnchors;
 use crate::corim::{self, CorimError, CorimSigner, Trust};
-use crate::policy::{AppraisalPolicy, PolicyError};
+use crate::files::PolicyError;
+use crate::policy::AppraisalPolicy;
 use crate::reference::{ReferenceValues, TrustAnchor};
 use crate::rego::{Evaluate, Rego};
 use crate::revocation::Revocations;
@@ -55,44 +56,36 @@ mod key {
     pub const REVOCATIONS: i64 = 17;
 }
 
-/// Why a bundle is refused.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum BundleError {
-    /// Not a signed message of the form, or not signed by the expected key.
-    #[error(transparent)]
-    Cose(#[from] CoseError),
-    /// Not the fields of a bundle.
-    #[error(transparent)]
-    Cbor(#[from] CborError),
-    /// A version that is not known here.
-    #[error("version {found} of the format is not known here")]
-    Version {
-        /// Its number.
-        found: u64,
-    },
-    /// Policy, anchors, reference values or revocation list in it are wrong.
-    #[error(transparent)]
-    Part(#[from] PolicyError),
-    /// A CoRIM in it is refused.
-    #[error(transparent)]
-    Corim(#[from] CorimError),
-    /// It holds no evidence to appraise.
-    #[error("the bundle holds no evidence")]
-    NoEvidence,
-}
-
-impl BundleError {
-    /// Stable code.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Cose(CoseError::Signature) => "SHEF-ATT-101",
-            Self::Cose(_) | Self::Cbor(_) | Self::Version { .. } => "SHEF-ATT-100",
-            Self::Part(error) => error.code(),
-            Self::Corim(error) => error.code(),
-            Self::NoEvidence => "SHEF-ATT-102",
-        }
+shef_proto::coded! {
+    /// Why a bundle is refused.
+    #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+    #[non_exhaustive]
+    pub enum BundleError {
+        /// Not a signed message of the form, or not signed by the expected key.
+        #[error(transparent)]
+        Cose(#[from] CoseError) => (error) if *error == CoseError::Signature { "SHEF-ATT-101" } else { "SHEF-ATT-100" },
+        /// Policy, anchors, reference values or revocation list in it are wrong.
+        #[error(transparent)]
+        Part(#[from] PolicyError) => (error) error.code(),
+        /// A CoRIM in it is refused.
+        #[error(transparent)]
+        Corim(#[from] CorimError) => (error) error.code(),
+        /// Not the fields of a bundle.
+        #[error(transparent)]
+        Cbor(#[from] CborError) = "SHEF-ATT-100": "not a bundle of the form",
+            "The file is not a signed bundle of this version: it was cut or changed, or is something else.",
+        /// A version that is not known here.
+        #[error("version {found} of the format is not known here")]
+        Version {
+            /// Its number.
+            found: u64,
+        } = "SHEF-ATT-100",
+        /// It holds no evidence to appraise.
+        #[error("the bundle holds no evidence")]
+        NoEvidence = "SHEF-ATT-102": "bundle holds no evidence", "It carries trust data only: `shef bundle import` installs them.",
+    }
+    also {
+        "SHEF-ATT-101": "bundle is not signed by the expected key", "Give the key of whoever made the bundle; or the file was changed.",
     }
 }
 

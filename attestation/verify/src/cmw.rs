@@ -26,53 +26,44 @@ const LAST_TAGGED: u16 = 65_024;
 /// Name of the type of a collection.
 const COLLECTION_TYPE: &str = "__cmwc_t";
 
-/// Why a wrapper is refused.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum CmwError {
-    /// Not strict CBOR.
-    #[error(transparent)]
-    Cbor(#[from] CborError),
-    /// Not JSON, or a name twice.
-    #[error("not JSON: {text}")]
-    Json {
-        /// Where and why.
-        text: String,
-    },
-    /// Neither a record nor a collection.
-    #[error("not a CMW: {what}")]
-    Form {
-        /// What is wrong.
-        what: &'static str,
-    },
-    /// Too large, too deep, too many items.
-    #[error("exceeds the limit on {what} ({limit})")]
-    Limit {
-        /// Which limit.
-        what: &'static str,
-        /// Its value.
-        limit: usize,
-    },
-    /// The wrapper does not hold the one message asked for.
-    #[error("expected {expected}, found {found}")]
-    Content {
-        /// What is asked for.
-        expected: &'static str,
-        /// What is there.
-        found: String,
-    },
-}
-
-impl CmwError {
-    /// Stable code.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Cbor(error) => error.code(),
-            Self::Json { .. } | Self::Form { .. } => "SHEF-PRO-080",
-            Self::Limit { .. } => "SHEF-PRO-081",
-            Self::Content { .. } => "SHEF-PRO-082",
-        }
+shef_proto::coded! {
+    /// Why a wrapper is refused.
+    #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+    #[non_exhaustive]
+    pub enum CmwError {
+        /// Not strict CBOR.
+        #[error(transparent)]
+        Cbor(#[from] CborError) => (error) error.code(),
+        /// Not JSON, or a name twice.
+        #[error("not JSON: {text}")]
+        Json {
+            /// Where and why.
+            text: String,
+        } = "SHEF-PRO-080": "not a conceptual message wrapper",
+            "The bytes are not a CMW (RFC 9999): a record of type, message and optional indicator, or a collection of records by name.",
+        /// Neither a record nor a collection.
+        #[error("not a CMW: {what}")]
+        Form {
+            /// What is wrong.
+            what: &'static str,
+        } = "SHEF-PRO-080",
+        /// Too large, too deep, too many items.
+        #[error("exceeds the limit on {what} ({limit})")]
+        Limit {
+            /// Which limit.
+            what: &'static str,
+            /// Its value.
+            limit: usize,
+        } = "SHEF-PRO-081": "wrapper exceeds a limit", "A wrapper holds at most 64 KiB, 64 items, and two collections inside each other.",
+        /// The wrapper does not hold the one message asked for.
+        #[error("expected {expected}, found {found}")]
+        Content {
+            /// What is asked for.
+            expected: &'static str,
+            /// What is there.
+            found: String,
+        } = "SHEF-PRO-082": "wrapper holds something else",
+            "The wrapper must hold exactly one record of application/eat+cwt whose indicator, if there is one, says evidence.",
     }
 }
 

@@ -53,67 +53,62 @@ pub struct JwtKey {
     pub key: PublicKey,
 }
 
-/// Why a token is refused.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum JwtError {
-    /// Not three parts in base64url without padding, or too long.
-    #[error("the token is not a compact JWS: {what}")]
-    Form {
-        /// What is wrong.
-        what: &'static str,
-    },
-    /// Another algorithm than ES256.
-    #[error("algorithm {found:?}, expected \"ES256\"")]
-    Algorithm {
-        /// As the header says.
-        found: String,
-    },
-    /// A header parameter that is not allowed: `jwk`, `jku`, `x5u`, `x5c`, `crit`, ...
-    #[error("header: {text}")]
-    Header {
-        /// What is wrong.
-        text: String,
-    },
-    /// No known key has the name in the header.
-    #[error("no known key is named {kid:?}")]
-    Key {
-        /// As the header says.
-        kid: String,
-    },
-    /// The signature does not verify.
-    #[error("the signature does not verify")]
-    Signature,
-    /// A claim is missing, of the wrong type, or not what is expected.
-    #[error("claim {claim}: expected {expected}, found {found}")]
-    Claim {
-        /// Its name.
-        claim: &'static str,
-        /// What must be.
-        expected: String,
-        /// What is.
-        found: String,
-    },
-    /// The signing key cannot be used.
-    #[error("the signing key cannot be used: {text}")]
-    Signer {
-        /// Why.
-        text: String,
-    },
-}
-
-impl JwtError {
-    /// Stable code.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Form { .. } => "SHEF-ATT-070",
-            Self::Key { .. } | Self::Signature => "SHEF-ATT-071",
-            Self::Algorithm { .. } | Self::Header { .. } => "SHEF-ATT-072",
-            Self::Claim { claim: "iat" | "exp", .. } => "SHEF-ATT-074",
-            Self::Claim { .. } => "SHEF-ATT-073",
-            Self::Signer { .. } => "SHEF-ATT-075",
-        }
+shef_proto::coded! {
+    /// Why a token is refused.
+    #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+    #[non_exhaustive]
+    pub enum JwtError {
+        /// A claim is missing, of the wrong type, or not what is expected.
+        #[error("claim {claim}: expected {expected}, found {found}")]
+        Claim {
+            /// Its name.
+            claim: &'static str,
+            /// What must be.
+            expected: String,
+            /// What is.
+            found: String,
+        } => { claim, .. } if matches!(*claim, "iat" | "exp") { "SHEF-ATT-074" } else { "SHEF-ATT-073" },
+        /// Not three parts in base64url without padding, or too long.
+        #[error("the token is not a compact JWS: {what}")]
+        Form {
+            /// What is wrong.
+            what: &'static str,
+        } = "SHEF-ATT-070": "not a token of the expected form", "A result is a compact JWS: three parts in base64url without padding.",
+        /// No known key has the name in the header.
+        #[error("no known key is named {kid:?}")]
+        Key {
+            /// As the header says.
+            kid: String,
+        } = "SHEF-ATT-071": "token is not signed by a known key",
+            "The token was changed, or signed by a key that is not, or no longer, one of the verifier's.",
+        /// The signature does not verify.
+        #[error("the signature does not verify")]
+        Signature = "SHEF-ATT-071",
+        /// Another algorithm than ES256.
+        #[error("algorithm {found:?}, expected \"ES256\"")]
+        Algorithm {
+            /// As the header says.
+            found: String,
+        } = "SHEF-ATT-072": "algorithm or header of the token is not allowed",
+            "Results are signed with ES256. The header names algorithm, type and key, and nothing else: `none`, HMAC, RSA, and keys inside \
+             or behind the header are refused.",
+        /// A header parameter that is not allowed: `jwk`, `jku`, `x5u`, `x5c`, `crit`, ...
+        #[error("header: {text}")]
+        Header {
+            /// What is wrong.
+            text: String,
+        } = "SHEF-ATT-072",
+        /// The signing key cannot be used.
+        #[error("the signing key cannot be used: {text}")]
+        Signer {
+            /// Why.
+            text: String,
+        } = "SHEF-ATT-075": "the signing key cannot be used", "The key that signs results gave no signature. Look at where it is kept.",
+    }
+    also {
+        "SHEF-ATT-073": "a claim of the result is not what is expected",
+            "Audience, nonce, layer or form of the result are not those expected. The text names the claim.",
+        "SHEF-ATT-074": "the result is not valid now", "It has expired, or was issued in the future: look at both clocks.",
     }
 }
 

@@ -5,63 +5,11 @@ use std::marker::PhantomData;
 
 use serde::de::{Deserializer, Error as _};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use shef_proto::config::OnFault;
 use shef_proto::evidence::RootOfTrust;
 
+use crate::files::{PolicyError, policy_id};
 use crate::rego::Rego;
-
-/// Policy, reference values or anchors that cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum PolicyError {
-    /// The policy.
-    #[error("policy: {text}")]
-    Policy {
-        /// What and where.
-        text: String,
-    },
-    /// The reference values.
-    #[error("reference values: {text}")]
-    Reference {
-        /// What and where.
-        text: String,
-    },
-    /// A policy in Rego.
-    #[error("Rego policy: {text}")]
-    Rego {
-        /// What and where.
-        text: String,
-    },
-    /// A revocation list.
-    #[error("revocation list: {text}")]
-    Revocation {
-        /// What and where.
-        text: String,
-    },
-    /// A trust anchor.
-    #[error("trust anchor {name:?}: {text}")]
-    Anchor {
-        /// Its name.
-        name: String,
-        /// What is wrong.
-        text: String,
-    },
-}
-
-impl PolicyError {
-    /// Stable code.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Policy { .. } => "SHEF-ATT-050",
-            Self::Reference { .. } => "SHEF-ATT-051",
-            Self::Anchor { .. } => "SHEF-ATT-052",
-            Self::Rego { .. } => "SHEF-ATT-053",
-            Self::Revocation { .. } => "SHEF-ATT-054",
-        }
-    }
-}
 
 /// A kind of name that a policy may hold.
 pub(crate) trait Name {
@@ -278,12 +226,6 @@ impl From<Policy> for AppraisalPolicy {
     fn from(policy: Policy) -> Self {
         Self::new(policy)
     }
-}
-
-/// Id of a policy: `sha256:` and the SHA-256 of its text in hexadecimal.
-#[must_use]
-pub fn policy_id(text: &str) -> String {
-    format!("sha256:{}", hex::encode(Sha256::digest(text)))
 }
 
 impl AppraisalPolicy {

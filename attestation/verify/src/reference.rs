@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use shef_proto::cert::Certificate;
 use shef_proto::evidence::RootOfTrust;
 
-use crate::policy::PolicyError;
+use crate::files::PolicyError;
 
 /// A digest in hexadecimal.
 mod digest {

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use shef_proto::cert::UEID_LEN;
 
-use crate::policy::{DigestName, PolicyError, Serial, Ueid, set};
+use crate::files::PolicyError;
+use crate::policy::{DigestName, Serial, Ueid, set};
 
 /// A revocation list. It is data: whoever gives it vouches for it (a service from its store, a
 /// bundle by its signature).

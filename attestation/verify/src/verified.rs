@@ -14,33 +14,26 @@ use shef_proto::receipt::Receipt;
 use shef_proto::release::{ImageSecret, KeyBox, ReleaseError, ReleaseInfo};
 use zeroize::Zeroizing;
 
-/// Why no Load Key is made.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum LoadKeyError {
-    /// The owner's configuration is not the Shield's.
-    #[error("the owner's configuration is not the one that the Shield attests")]
-    Config,
-    /// The Shield is not waiting for a Load Key.
-    #[error("the Shield is {state}, not fresh")]
-    State {
-        /// Its state.
-        state: &'static str,
-    },
-    /// The message cannot be made.
-    #[error(transparent)]
-    Load(#[from] LoadError),
-}
-
-impl LoadKeyError {
-    /// Stable code.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Config => "SHEF-ATT-060",
-            Self::State { .. } => "SHEF-ATT-061",
-            Self::Load(error) => error.code(),
-        }
+shef_proto::coded! {
+    /// Why no Load Key is made.
+    #[derive(Debug, thiserror::Error)]
+    #[non_exhaustive]
+    pub enum LoadKeyError {
+        /// The message cannot be made.
+        #[error(transparent)]
+        Load(#[from] LoadError) => (error) error.code(),
+        /// The owner's configuration is not the Shield's.
+        #[error("the owner's configuration is not the one that the Shield attests")]
+        Config = "SHEF-ATT-060": "owner and Shield have different configurations",
+            "The digest of the owner's configuration is not the one in the evidence: seal nothing. Take the shield.toml that the image was \
+             built from.",
+        /// The Shield is not waiting for a Load Key.
+        #[error("the Shield is {state}, not fresh")]
+        State {
+            /// Its state.
+            state: &'static str,
+        } = "SHEF-ATT-061": "Shield is not waiting for a Load Key",
+            "A Load Key goes to a fresh Shield only. Ask the kernel for a new session and for new evidence.",
     }
 }
 
@@ -118,37 +111,28 @@ pub(crate) fn verified(claims: Claims, ak: PublicKey, digest: [u8; 32]) -> Verif
     }
 }
 
-/// Why a receipt does not vouch for evidence.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum VouchError {
-    /// The receipt is not one of this verifier's.
-    #[error("the receipt is not signed by a key of the verifier service: {0}")]
-    Receipt(CoseError),
-    /// The receipt is of something else.
-    #[error("the receipt is of another {what}")]
-    Other {
-        /// What differs.
-        what: &'static str,
-    },
-    /// The evidence cannot be read, or its signature is not that of the key that came along.
-    #[error(transparent)]
-    Evidence(#[from] EvidenceError),
-    /// The certificate of the attestation key, which must come along.
-    #[error("certificate of the attestation key: {0}")]
-    Certificate(#[from] CertError),
-}
-
-impl VouchError {
-    /// Stable code.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Receipt(_) => "SHEF-PRO-090",
-            Self::Other { .. } => "SHEF-ATT-062",
-            Self::Evidence(error) => error.code(),
-            Self::Certificate(error) => error.code(),
-        }
+shef_proto::coded! {
+    /// Why a receipt does not vouch for evidence.
+    #[derive(Debug, thiserror::Error)]
+    #[non_exhaustive]
+    pub enum VouchError {
+        /// The evidence cannot be read, or its signature is not that of the key that came along.
+        #[error(transparent)]
+        Evidence(#[from] EvidenceError) => (error) error.code(),
+        /// The certificate of the attestation key, which must come along.
+        #[error("certificate of the attestation key: {0}")]
+        Certificate(#[from] CertError) => (error) error.code(),
+        /// The receipt is not one of this verifier's.
+        #[error("the receipt is not signed by a key of the verifier service: {0}")]
+        Receipt(CoseError) = "SHEF-PRO-090",
+        /// The receipt is of something else.
+        #[error("the receipt is of another {what}")]
+        Other {
+            /// What differs.
+            what: &'static str,
+        } = "SHEF-ATT-062": "receipt vouches for something else",
+            "The verifier service's receipt is not of this evidence, challenge, key and recipient: an answer was exchanged on its way, or \
+             is an old one. Ask for a new session.",
     }
 }
 

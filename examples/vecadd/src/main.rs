@@ -15,11 +15,9 @@ use shef::proto::evidence::RootOfTrust;
 use shef::proto::image::Description;
 use shef::proto::load::first_epochs;
 use shef::seal::OpenPolicy;
-use shef::sim::{self, Blank, CardOptions, Engine, Project, RtlOptions};
+use shef::sim::{self, Blank, CardOptions, Engine, Manufacturer, Project, RtlOptions};
 use shef::verify::{ImageReference, KernelReference, Policy, ReferenceValues, ShellReference, TrustAnchor};
-use shef::{
-    Batch, Expect, Host, Image, IpVendor, Job, KeyFolder, Keyed, Lane, Manufacturer, SdkError, Session, SystemEntropy, Uri, Verifier,
-};
+use shef::{Batch, Expect, Host, Image, IpVendor, Job, KeyFolder, Keyed, Lane, SdkError, Session, SystemEntropy, Uri, Verifier};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 

@@ -1,7 +1,7 @@
 //! Carrying out what an owner asks of a card, cut into slices so that it ends with its session.
 
-use shef_device::wire::{Answer, Op, codes};
 use shef_device::{CtlOp, Device, DeviceError, mailbox};
+use shef_remote::wire::{Answer, Op, codes};
 
 /// Reads of a register that are made before a poll looks whether its session is still there.
 const POLL_SLICE: u32 = 256;

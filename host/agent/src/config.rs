@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Deserialize;
-use shef_device::wire::{MAX_DEVICES, is_name};
+use shef_device::is_name;
 use shef_device::{Iommu, Uri};
+use shef_remote::wire::MAX_DEVICES;
 
 use crate::AgentError;
 

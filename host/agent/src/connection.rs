@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use shef_device::wire::{self, ToAgent, ToOwner, VERSION_MAX, VERSION_MIN, codes};
 use shef_door::Ticket;
+use shef_remote::wire::{self, ToAgent, ToOwner, VERSION_MAX, VERSION_MIN, codes};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf, split};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
@@ -16,8 +16,8 @@ use tokio_rustls::server::TlsStream;
 use crate::config::Times;
 use crate::identity::Identity;
 use crate::outbox::{Frames, Outbox};
-use crate::server::{Phase, Shared};
 use crate::slot::{Attempt, Refusal, Slot, no_device};
+use crate::state::{Phase, Shared};
 
 /// How often an owner is told that the card works.
 const TICK: Duration = Duration::from_secs(1);

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use shef_device::wire::codes;
 use shef_door::Door;
+use shef_remote::wire::codes;
 
 use crate::slot::Refusal;
 

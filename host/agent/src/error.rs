@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use shef_device::DeviceError;
-use shef_device::wire::codes;
+use shef_remote::wire::codes;
 
 /// Why the agent does not start or stops.
 #[derive(Debug, thiserror::Error)]

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustls::pki_types::CertificateDer;
 use sha2::{Digest, Sha256};
-use shef_device::wire::is_name;
+use shef_device::is_name;
 
 use crate::AgentError;
 

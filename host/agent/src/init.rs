@@ -8,21 +8,16 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use rcgen::{
-    BasicConstraints, Certificate, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
-    SerialNumber, date_time_ymd,
-};
-use shef_device::wire::is_name;
+use shef_device::is_name;
 use shef_device::{Iommu, Uri};
+use shef_door::ca::{Ca, Certificate, Holder, KeyPair, Validity};
 
 use crate::AgentError;
 use crate::config::check_device;
 use crate::identity::{fingerprint, is_fingerprint};
 
-/// Years that the CA is good for.
-const CA_YEARS: i32 = 10;
-/// Years that a certificate is good for.
-const YEARS: i32 = 2;
+/// Days that a certificate is good for.
+const DAYS: u32 = 730;
 /// Common name of the CA.
 const CA_NAME: &str = "shef-agent CA";
 /// The unit as it is in the repository, for an agent in /etc/shef-agent.
@@ -70,13 +65,12 @@ pub fn init(plan: &Plan) -> Result<(), AgentError> {
         .map_err(|e| AgentError::Config { message: format!("--listen {:?}: {e}; expected ADDRESS:PORT, as 0.0.0.0:7433", plan.listen) })?;
     let whole = std::path::absolute(&plan.dir).map_err(|e| AgentError::file("find", &plan.dir, &e))?;
     made(&whole, |dir| {
-        let ca_key = KeyPair::generate().map_err(|e| wrong(&e))?;
-        let ca = ca_params()?.self_signed(&ca_key).map_err(|e| wrong(&e))?;
-        private(&dir.join("ca.key"), ca_key.serialize_pem().as_bytes())?;
-        public(&dir.join("ca.pem"), ca.pem().as_bytes())?;
-        let issuer = Issuer::new(ca_params()?, ca_key);
         let key = KeyPair::generate().map_err(|e| wrong(&e))?;
-        let cert = issue(agent_params(&plan.names)?, &key, &issuer)?;
+        private(&dir.join("ca.key"), key.serialize_pem().as_bytes())?;
+        let (ca, certificate) = Ca::new(CA_NAME, key, yesterday()).map_err(|e| wrong(&e))?;
+        public(&dir.join("ca.pem"), certificate.pem().as_bytes())?;
+        let key = KeyPair::generate().map_err(|e| wrong(&e))?;
+        let cert = issue(&ca, agent(&plan.names), &key)?;
         private(&dir.join("agent.key"), key.serialize_pem().as_bytes())?;
         public(&dir.join("agent.pem"), cert.pem().as_bytes())?;
         public(&dir.join("names"), (plan.names.join("\n") + "\n").as_bytes())?;
@@ -87,18 +81,19 @@ pub fn init(plan: &Plan) -> Result<(), AgentError> {
         )?;
         folder(&dir.join("owners"))?;
         for owner in &plan.owners {
-            certify(dir, owner, &issuer)?;
+            certify(dir, owner, &ca)?;
         }
         public(&dir.join("agent.toml"), config(listen, &plan.devices).as_bytes())?;
         public(&dir.join("shef-agent.service"), UNIT.replace("/etc/shef-agent", &whole.display().to_string()).as_bytes())
     })
 }
 
-fn issuer(dir: &Path) -> Result<Issuer<'static, KeyPair>, AgentError> {
+/// The CA in the folder.
+fn authority(dir: &Path) -> Result<Ca, AgentError> {
     let path = dir.join("ca.key");
     let pem = fs::read_to_string(&path).map_err(|e| AgentError::file("read", &path, &e))?;
     let key = KeyPair::from_pem(&pem).map_err(|e| AgentError::file("read", &path, &e))?;
-    Ok(Issuer::new(ca_params()?, key))
+    Ok(Ca::with_key(CA_NAME, key))
 }
 
 /// Issues a certificate for one more owner.
@@ -113,7 +108,7 @@ pub fn add_owner(dir: &Path, owner: &str) -> Result<(), AgentError> {
             format!("owner {owner} has a folder in {dir}/owners: `shef-agent renew --dir {dir} {owner}` issues a new certificate");
         return Err(AgentError::Files { message });
     }
-    certify(dir, owner, &issuer(dir)?)
+    certify(dir, owner, &authority(dir)?)
 }
 
 /// Issues a new certificate for the key that `owner` has, or the agent without one. The certificate
@@ -122,7 +117,7 @@ pub fn add_owner(dir: &Path, owner: &str) -> Result<(), AgentError> {
 /// # Errors
 /// SHEF-AGT-016 for a bad name, SHEF-AGT-017, also where the key is not in the folder any more.
 pub fn renew(dir: &Path, owner: Option<&str>) -> Result<PathBuf, AgentError> {
-    let issuer = issuer(dir)?;
+    let ca = authority(dir)?;
     let read = |path: &Path| fs::read_to_string(path).map_err(|e| AgentError::file("read", path, &e));
     let (key, file) = match owner {
         Some(owner) => {
@@ -133,14 +128,14 @@ pub fn renew(dir: &Path, owner: Option<&str>) -> Result<PathBuf, AgentError> {
         None => (dir.join("agent.key"), dir.join("agent.pem")),
     };
     let key = KeyPair::from_pem(&read(&key)?).map_err(|e| AgentError::file("read", &key, &e))?;
-    let params = match owner {
-        Some(owner) => owner_params(owner)?,
-        None => agent_params(&read(&dir.join("names"))?.lines().map(str::to_owned).collect::<Vec<_>>())?,
+    let cert = match owner {
+        Some(name) => {
+            let cert = issue(&ca, Holder::Client { name, uri: None }, &key)?;
+            note(dir, name, cert.der())?;
+            cert
+        }
+        None => issue(&ca, agent(&read(&dir.join("names"))?.lines().map(str::to_owned).collect::<Vec<_>>()), &key)?,
     };
-    let cert = issue(params, &key, &issuer)?;
-    if let Some(owner) = owner {
-        note(dir, owner, cert.der())?;
-    }
     replace(&file, cert.pem().as_bytes())?;
     Ok(file)
 }
@@ -172,29 +167,20 @@ pub fn revoke(dir: &Path, whom: &str) -> Result<usize, AgentError> {
     Ok(new.len())
 }
 
-fn agent_params(names: &[String]) -> Result<CertificateParams, AgentError> {
-    let mut params = CertificateParams::new(names.to_vec()).map_err(|e| wrong(&e))?;
-    params.distinguished_name.push(DnType::CommonName, "shef-agent");
-    params.extended_key_usages.push(ExtendedKeyUsagePurpose::ServerAuth);
-    Ok(params)
-}
-
-fn owner_params(owner: &str) -> Result<CertificateParams, AgentError> {
-    let mut params = CertificateParams::new(Vec::<String>::new()).map_err(|e| wrong(&e))?;
-    params.distinguished_name.push(DnType::CommonName, owner);
-    params.extended_key_usages.push(ExtendedKeyUsagePurpose::ClientAuth);
-    Ok(params)
+/// The agent under these names and addresses.
+fn agent(hosts: &[String]) -> Holder<'_> {
+    Holder::Server { name: "shef-agent", hosts }
 }
 
 /// Certificate, key and client.toml of an owner: what it takes to its own machine.
-fn certify(dir: &Path, owner: &str, issuer: &Issuer<'_, KeyPair>) -> Result<(), AgentError> {
+fn certify(dir: &Path, owner: &str, ca: &Ca) -> Result<(), AgentError> {
     made(&dir.join("owners").join(owner), |mine| {
         let key = KeyPair::generate().map_err(|e| wrong(&e))?;
-        let cert = issue(owner_params(owner)?, &key, issuer)?;
+        let cert = issue(ca, Holder::Client { name: owner, uri: None }, &key)?;
         private(&mine.join("key.pem"), key.serialize_pem().as_bytes())?;
         public(&mine.join("cert.pem"), cert.pem().as_bytes())?;
-        let ca = dir.join("ca.pem");
-        public(&mine.join("ca.pem"), &fs::read(&ca).map_err(|e| AgentError::file("read", &ca, &e))?)?;
+        let root = dir.join("ca.pem");
+        public(&mine.join("ca.pem"), &fs::read(&root).map_err(|e| AgentError::file("read", &root, &e))?)?;
         public(
             &mine.join("client.toml"),
             b"# SHEF_TLS_CONFIG names this file; paths are beside it.\nca = \"ca.pem\"\ncert = \"cert.pem\"\nkey = \"key.pem\"\n",
@@ -276,50 +262,13 @@ fn check(name: &str) -> Result<(), AgentError> {
     Err(AgentError::Config { message: format!("{name:?} is no name: expected 1 to 64 letters, digits, '-', '_', '.'") })
 }
 
-fn ca_params() -> Result<CertificateParams, AgentError> {
-    let mut params = CertificateParams::new(Vec::<String>::new()).map_err(|e| wrong(&e))?;
-    params.distinguished_name.push(DnType::CommonName, CA_NAME);
-    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
-    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-    validity(&mut params, CA_YEARS);
-    Ok(params)
+fn issue(ca: &Ca, holder: Holder<'_>, key: &KeyPair) -> Result<Certificate, AgentError> {
+    ca.issue(holder, key, Validity { from: yesterday(), days: DAYS }).map_err(|e| wrong(&e))
 }
 
-fn issue(mut params: CertificateParams, key: &KeyPair, issuer: &Issuer<'_, KeyPair>) -> Result<Certificate, AgentError> {
-    params.key_usages.push(KeyUsagePurpose::DigitalSignature);
-    params.use_authority_key_identifier_extension = true;
-    validity(&mut params, YEARS);
-    let mut serial = [0; 16];
-    getrandom::fill(&mut serial).map_err(|e| wrong(&e))?;
-    serial[0] &= 0x7f;
-    params.serial_number = Some(SerialNumber::from(serial.to_vec()));
-    params.signed_by(key, issuer).map_err(|e| wrong(&e))
-}
-
-/// From yesterday on, for some years.
-fn validity(params: &mut CertificateParams, years: i32) {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_secs() as i64);
-    let (year, month, day) = date((now - 86_400).div_euclid(86_400));
-    params.not_before = date_time_ymd(year, month, day);
-    // The 28th is in every month of every year.
-    params.not_after = date_time_ymd(year + years, month, day.min(28));
-}
-
-/// The date of a day counted from 1970-01-01, in the Gregorian calendar.
-fn date(day: i64) -> (i32, u8, u8) {
-    let leap = |year: i64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    let (mut year, mut left) = (1970, day);
-    while left >= 365 + i64::from(leap(year)) {
-        left -= 365 + i64::from(leap(year));
-        year += 1;
-    }
-    let months = [31, 28 + i64::from(leap(year)), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
-    let mut month = 0;
-    while left >= months[month] {
-        left -= months[month];
-        month += 1;
-    }
-    (year as i32, month as u8 + 1, left as u8 + 1)
+/// Where validity starts, in seconds since 1970: clocks may differ.
+fn yesterday() -> i64 {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_secs().cast_signed() - 86_400)
 }
 
 fn wrong(error: &dyn std::fmt::Display) -> AgentError {
@@ -353,20 +302,6 @@ mod tests {
     use super::*;
     use crate::identity::Identity;
     use std::os::unix::fs::PermissionsExt;
-
-    #[test]
-    fn days_become_dates() {
-        for (day, expected) in [
-            (0, (1970, 1, 1)),
-            (58, (1970, 2, 28)),
-            (59, (1970, 3, 1)),
-            (11_016, (2000, 2, 29)),
-            (20_454, (2026, 1, 1)),
-            (20_453, (2025, 12, 31)),
-        ] {
-            assert_eq!(date(day), expected, "{day}");
-        }
-    }
 
     #[test]
     fn an_agent_is_set_up_once_and_keys_are_private() {
@@ -446,7 +381,7 @@ mod tests {
             devices: vec![("card0".into(), "vfio-user:/run/a".parse().unwrap())],
         };
         init(&plan).unwrap();
-        let read = |file: &str| shef_device::remote::certificates(&plan.dir.join(file)).unwrap().remove(0);
+        let read = |file: &str| shef_remote::certificates(&plan.dir.join(file)).unwrap().remove(0);
         let (agent, alice) = (read("agent.pem"), Identity::of(&read("owners/alice/cert.pem")).unwrap());
         assert_eq!(renew(&plan.dir, None).unwrap(), plan.dir.join("agent.pem"));
         renew(&plan.dir, Some("alice")).unwrap();

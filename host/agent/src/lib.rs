@@ -3,7 +3,7 @@
 //! It sees ciphertext only and is not trusted with data; TLS with client certificates keeps
 //! strangers away from the cards. Each card is in one session of one owner at a time and is wiped
 //! between two sessions, and after the time of grace where an owner vanished. The protocol is
-//! [`shef_device::wire`].
+//! [`shef_remote::wire`].
 
 mod carry;
 pub mod config;
@@ -17,8 +17,10 @@ mod open;
 mod outbox;
 mod server;
 mod slot;
+mod state;
 
 pub use config::Config;
 pub use error::AgentError;
 pub use open::{Opener, open};
-pub use server::{Agent, Running};
+pub use server::Agent;
+pub use state::Running;

@@ -11,8 +11,8 @@ use serde::Serialize;
 use shef_agent::init::{Plan, add_owner, init, renew, revoke};
 use shef_agent::{Agent, AgentError, Config};
 use shef_device::Uri;
-use shef_device::remote::{Limits, TlsFiles, list};
-use shef_device::wire::codes;
+use shef_remote::wire::codes;
+use shef_remote::{Limits, TlsFiles, list};
 use tokio::signal::unix::SignalKind;
 
 /// Beside the card: carries ciphertext between owners and cards.
@@ -201,9 +201,9 @@ fn serve(path: &std::path::Path, log_json: bool) -> Result<(), AgentError> {
     let terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(terminal);
     if log_json {
-        log.json().init()
+        log.json().init();
     } else {
-        log.init()
+        log.init();
     }
     let config = Config::load(path)?;
     let listen = |e: &dyn std::fmt::Display| AgentError::Listen { message: e.to_string() };

@@ -3,12 +3,12 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use shef_device::wire::DeviceState;
+use shef_remote::wire::DeviceState;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
-use crate::server::{Phase, Running, Shared};
+use crate::state::{Phase, Running, Shared};
 
 /// Time for a request and its answer.
 const LIMIT: Duration = Duration::from_secs(5);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use shef_device::wire::{ToOwner, WINDOW};
+use shef_remote::wire::{ToOwner, WINDOW};
 use tokio::sync::{Notify, mpsc};
 
 /// Encoded bytes of a message; shared with what a session keeps.

@@ -9,8 +9,8 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use shef_device::wire::{DeviceState, Listed, Op, ToOwner, Token, WINDOW, codes};
 use shef_device::{Device, DeviceError, DeviceInfo, Uri, mailbox};
+use shef_remote::wire::{DeviceState, Listed, Op, ToOwner, Token, WINDOW, codes};
 use tokio::sync::Notify;
 
 use crate::Opener;

@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use common::*;
-use shef_device::remote::{RemoteDevice, TlsFiles, list};
-use shef_device::wire::{Answer, DeviceState, Op, ToAgent, ToOwner};
 use shef_device::{CtlOp, Device, DeviceError};
+use shef_remote::wire::{Answer, DeviceState, Op, ToAgent, ToOwner};
+use shef_remote::{RemoteDevice, TlsFiles, list};
 
 /// Longer than any test.
 /// What a dishonest agent does with the answer of this number: `None` passes it on.
@@ -126,6 +126,7 @@ fn an_owner_that_vanishes_leaves_a_card_that_is_wiped_and_free() {
 }
 
 #[test]
+#[expect(clippy::mem_forget, reason = "a program that is killed drops nothing")]
 fn an_owner_whose_program_was_started_anew_gets_the_card_at_once() {
     let bed = Bed::new(LONG);
     let proxy = Proxy::new(bed.address, Arc::new(Faithful));
@@ -293,7 +294,7 @@ fn a_dishonest_agent_is_noticed_or_without_effect() {
                 }
             }),
         );
-        let impatient = shef_device::remote::Limits { answer: Duration::from_millis(400), attempts: 2, ..limits() };
+        let impatient = shef_remote::Limits { answer: Duration::from_millis(400), attempts: 2, ..limits() };
         let mut card = RemoteDevice::open(&uri(mitm.port, "card0"), &bed.files("alice"), impatient, None).unwrap();
         card.ctl_write32(SUM, 4).unwrap();
         assert_eq!(card.ctl_read32(SUM).unwrap(), 4);
@@ -421,7 +422,7 @@ fn raw(bed: &Bed, bytes: &[u8]) -> String {
     let mut tls = rustls::StreamOwned::new(connection, std::net::TcpStream::connect(bed.address).unwrap());
     tls.sock.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
     let _ = tls.write_all(bytes);
-    let mut frames = shef_device::wire::Frames::new();
+    let mut frames = shef_remote::wire::Frames::new();
     let mut buffer = [0; 4096];
     loop {
         while let Some(frame) = frames.take().unwrap() {
@@ -453,7 +454,7 @@ fn every_malformed_message_is_answered_with_a_refusal() {
         ("a request without a card", vec![hello.clone(), request(1, 0, Op::Reset)], "SHEF-AGT-004"),
         (
             "an unknown token",
-            vec![hello.clone(), ToAgent::Open { device: "card0".into(), resume: Some((shef_device::wire::Token([7; 32]), 0)) }.encode()],
+            vec![hello.clone(), ToAgent::Open { device: "card0".into(), resume: Some((shef_remote::wire::Token([7; 32]), 0)) }.encode()],
             "SHEF-AGT-008",
         ),
         ("two openings", vec![hello.clone(), open.clone(), open.clone()], "SHEF-AGT-004"),

@@ -9,9 +9,9 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use common::*;
-use shef_device::remote::{Limits, RemoteDevice, list};
-use shef_device::wire::{DeviceState, MAX_BULK, Op, ToAgent, ToOwner};
 use shef_device::{Device, DeviceError};
+use shef_remote::wire::{DeviceState, MAX_BULK, Op, ToAgent, ToOwner};
+use shef_remote::{Limits, RemoteDevice, list};
 
 /// Longer than any test.
 const LONG: Duration = Duration::from_secs(600);

@@ -14,8 +14,9 @@ use std::time::{Duration, Instant};
 use common::*;
 use shef_agent::init::{renew, revoke};
 use shef_device::Device;
-use shef_device::remote::{TlsFiles, list};
-use shef_device::wire::{DeviceState, Op, ToAgent, ToOwner};
+use shef_door::ca::{Ca, Holder, KeyPair, Validity};
+use shef_remote::wire::{DeviceState, Op, ToAgent, ToOwner};
+use shef_remote::{TlsFiles, list};
 
 /// Longer than any test.
 const LONG: Duration = Duration::from_secs(600);
@@ -265,18 +266,13 @@ fn the_program_tells_systemd_reloads_and_logs_without_escapes() {
 
 /// Certificate and key of an owner that end in so many days, or ended before.
 fn short_lived(bed: &Bed, owner: &str, days: i64) -> TlsFiles {
-    use rcgen::{CertificateParams, DnType, Issuer, KeyPair};
+    const BEFORE: i64 = 10;
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs().cast_signed();
+    let validity = Validity { from: now - BEFORE * 86_400, days: u32::try_from(BEFORE + days).unwrap() };
     let ca = std::fs::read_to_string(bed.agent_dir().join("ca.key")).unwrap();
-    let mut issuer = CertificateParams::default();
-    issuer.distinguished_name = Default::default();
-    issuer.distinguished_name.push(DnType::CommonName, "shef-agent CA");
-    let mut params = CertificateParams::default();
-    params.distinguished_name = Default::default();
-    params.distinguished_name.push(DnType::CommonName, owner);
-    let (now, off) = (std::time::SystemTime::now(), Duration::from_secs(days.unsigned_abs() * 86_400));
-    params.not_after = if days < 0 { now - off } else { now + off }.into();
+    let ca = Ca::with_key("shef-agent CA", KeyPair::from_pem(&ca).unwrap());
     let key = KeyPair::generate().unwrap();
-    let cert = params.signed_by(&key, &Issuer::new(issuer, KeyPair::from_pem(&ca).unwrap())).unwrap();
+    let cert = ca.issue(Holder::Client { name: owner, uri: None }, &key, validity).unwrap();
     let (cert_file, key_file) = (bed.dir.path().join("short.pem"), bed.dir.path().join("short.key"));
     std::fs::write(&cert_file, cert.pem()).unwrap();
     std::fs::write(&key_file, key.serialize_pem()).unwrap();
@@ -329,10 +325,10 @@ fn an_owner_is_told_before_its_certificate_ends() {
     let told = Arc::new(std::sync::Mutex::new(Vec::new()));
     let heard = Arc::clone(&told);
     let progress = Box::new(move |text: &str| heard.lock().unwrap().push(text.to_owned()));
-    drop(shef_device::remote::RemoteDevice::open(&uri(bed.address.port(), "card0"), &files, limits(), Some(progress)).unwrap());
+    drop(shef_remote::RemoteDevice::open(&uri(bed.address.port(), "card0"), &files, limits(), Some(progress)).unwrap());
     assert!(told.lock().unwrap().iter().any(|text| text.contains("ends in 4 days")), "{told:?}");
     // And when it has ended, of what became of it.
     let files = short_lived(&bed, "alice", -1);
-    let error = shef_device::remote::RemoteDevice::open(&uri(bed.address.port(), "card0"), &files, limits(), None).err().unwrap();
+    let error = shef_remote::RemoteDevice::open(&uri(bed.address.port(), "card0"), &files, limits(), None).err().unwrap();
     assert!(error.code() == "SHEF-AGT-002" && error.to_string().contains("which has ended"), "{error}");
 }

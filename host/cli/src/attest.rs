@@ -8,14 +8,14 @@ use shef::{Challenge, Host, OpenOptions, Service, SystemEntropy, Uri};
 use shef_proto::evidence::Layer;
 use shef_verify::cmw::{Cmw, Record};
 
-use crate::error::CliError;
-use crate::exit::Exit;
-use crate::hex;
 use crate::image::MAX_CONTAINER;
-use crate::output::Output;
-use crate::service::ServiceArgs;
-use crate::tls::TlsArgs;
 use crate::verify::read;
+use shef_console::CliError;
+use shef_console::Exit;
+use shef_console::Output;
+use shef_console::hex;
+use shef_console::service::ServiceArgs;
+use shef_console::tls::TlsArgs;
 
 /// Which layer of a device is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 use shef_proto::hpke_suite::PublicKey;
 use shef_proto::receipt::{Audit, Forgotten, Head, ReceiptError};
 
-use crate::error::CliError;
-use crate::exit::Exit;
-use crate::hex;
-use crate::output::Output;
 use crate::verify::text;
+use shef_console::CliError;
+use shef_console::Exit;
+use shef_console::Output;
+use shef_console::hex;
 
 /// Subcommands of `shef audit`.
 #[derive(clap::Subcommand)]

@@ -13,11 +13,11 @@ use shef_verify::bundle::{Bundle, BundleError, MAX_BUNDLE};
 use shef_verify::crypto::portable;
 use shef_verify::{Outcome, Revocations};
 
-use crate::error::CliError;
-use crate::exit::Exit;
-use crate::hex;
-use crate::output::Output;
 use crate::verify::{Document, EvidenceArgs, TrustArgs, document, now, print, read, text, value};
+use shef_console::CliError;
+use shef_console::Exit;
+use shef_console::Output;
+use shef_console::hex;
 
 /// At which time a bundle is appraised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

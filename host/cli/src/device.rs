@@ -10,11 +10,11 @@ use shef_vfio::System;
 
 use crate::attest::open;
 use crate::doctor;
-use crate::error::CliError;
-use crate::exit::Exit;
-use crate::hex;
-use crate::output::Output;
-use crate::tls::TlsArgs;
+use shef_console::CliError;
+use shef_console::Exit;
+use shef_console::Output;
+use shef_console::hex;
+use shef_console::tls::TlsArgs;
 
 #[derive(Subcommand)]
 pub enum DeviceCommand {
@@ -29,8 +29,8 @@ pub enum DeviceCommand {
     },
     /// Open a device and print what it says about itself
     Info {
-        /// Device URI, as sim:rtl
-        #[arg(default_value = "sim:model")]
+        /// Device URI, as pci:0000:65:00.0
+        #[cfg_attr(feature = "sim", arg(default_value = "sim:model"))]
         device: String,
         /// Certificates for an agent
         #[command(flatten)]
@@ -106,10 +106,13 @@ fn list(system: &System, ueids: bool) -> Vec<Listed> {
     all
 }
 
-/// Forms of URIs, and whether this version opens them.
+/// Forms of URIs that this program opens.
 const FORMS: &[(&str, &str, &str)] = &[
+    #[cfg(feature = "sim")]
     ("sim:model", "available", "simulated card around the functional model"),
+    #[cfg(feature = "sim")]
     ("sim:rtl", "available", "simulated card around the Verilated RTL"),
+    #[cfg(feature = "sim")]
     ("sim:rtl?project=DIR", "available", "the same around a design of your own"),
     ("vfio-user:/SOCKET", "form", "a card served by another process"),
     ("pci:DOMAIN:BUS:DEVICE.FUNCTION", "form", "a card in this machine; ?iommu=type1, iommufd or none"),

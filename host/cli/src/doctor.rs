@@ -6,9 +6,9 @@ use shef_device::{Iommu, Uri};
 use shef_vfio::System;
 use shef_vfio::check::{Finding, Verdict, examine};
 
-use crate::error::CliError;
-use crate::exit::Exit;
-use crate::output::Output;
+use shef_console::CliError;
+use shef_console::Exit;
+use shef_console::Output;
 
 #[derive(Serialize)]
 struct Report {

@@ -10,32 +10,37 @@ use shef_proto::hpke_suite::PublicKey;
 use shef_proto::image::{Container, Description, Header, ImageKey};
 use shef_verify::corim::CorimSigner;
 
-use crate::error::CliError;
-use crate::exit::Exit;
-use crate::hex;
-use crate::output::Output;
+#[cfg(feature = "sim")]
+use crate::sim::card_error;
 use crate::verify::{read, text};
+use shef_console::CliError;
+use shef_console::Exit;
+use shef_console::Output;
+use shef_console::hex;
 
 /// Most bytes of a container.
 pub const MAX_CONTAINER: u64 = 1 << 30;
 
 /// Flags of `shef image build`.
 #[derive(clap::Args)]
+#[cfg_attr(feature = "sim", command(after_help = "Without --config, --payload or --design: those of the simulated card."))]
 pub struct BuildArgs {
-    /// The Shield's configuration (shield.toml); the simulated card's own where it is absent
+    /// The Shield's configuration (shield.toml)
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// What the kernel programs; what the simulated card takes where it is absent
+    /// What the kernel programs
     #[arg(long, value_name = "FILE")]
     payload: Option<PathBuf>,
-    /// Digest of the design in hexadecimal; that of the RTL sources where it is absent
+    /// Digest of the design in hexadecimal
     #[arg(long, value_name = "HEX")]
     design: Option<String>,
     /// Name of the accelerator
-    #[arg(long, default_value = shef::sim::ACCELERATOR)]
+    #[cfg_attr(feature = "sim", arg(long, default_value = shef::sim::ACCELERATOR))]
+    #[cfg_attr(not(feature = "sim"), arg(long))]
     accelerator: String,
     /// Type of device
-    #[arg(long, default_value = shef::sim::TARGET)]
+    #[cfg_attr(feature = "sim", arg(long, default_value = shef::sim::TARGET))]
+    #[cfg_attr(not(feature = "sim"), arg(long))]
     target: String,
     /// Security version of the image
     #[arg(long, value_name = "N")]
@@ -201,6 +206,15 @@ fn container(file: &std::path::Path) -> Result<Container, CliError> {
     Container::parse(&read(file, MAX_CONTAINER)?).map_err(|e| CliError::input(e.code(), format!("{}: {e}", file.display())))
 }
 
+/// A flag that only a command with the simulated card can do without.
+#[cfg(not(feature = "sim"))]
+fn missing(flag: &str) -> CliError {
+    CliError::usage(
+        "SHEF-CLI-001",
+        format!("expected {flag}: only the simulated card has a default, and this program was built without it"),
+    )
+}
+
 fn build(output: &Output, args: &BuildArgs) -> Result<Exit, CliError> {
     let config: Config = match &args.config {
         Some(path) => {
@@ -210,15 +224,24 @@ fn build(output: &Output, args: &BuildArgs) -> Result<Exit, CliError> {
             }
             shield.config
         }
-        None => shef::sim::config().map_err(crate::demo::card_error)?,
+        #[cfg(feature = "sim")]
+        None => shef::sim::config().map_err(card_error)?,
+        #[cfg(not(feature = "sim"))]
+        None => return Err(missing("--config FILE")),
     };
     let design_digest = match &args.design {
         Some(text) => hex::decode_array::<32>(text, "the design digest")?,
-        None => shef::sim::design_digest().map_err(crate::demo::card_error)?,
+        #[cfg(feature = "sim")]
+        None => shef::sim::design_digest().map_err(card_error)?,
+        #[cfg(not(feature = "sim"))]
+        None => return Err(missing("--design HEX")),
     };
     let payload = match &args.payload {
         Some(path) => read(path, MAX_CONTAINER)?,
+        #[cfg(feature = "sim")]
         None => shef::sim::program(&design_digest, &args.accelerator),
+        #[cfg(not(feature = "sim"))]
+        None => return Err(missing("--payload FILE")),
     };
     let mut entropy = SystemEntropy::new()?;
     let vendor = IpVendor::open(KeyFolder::open(&args.vendor)?, "vendor", &mut entropy)?;

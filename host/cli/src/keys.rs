@@ -12,14 +12,14 @@ use shef_proto::image::{Container, ImageKey};
 use zeroize::Zeroizing;
 
 use crate::attest::{ImageArgs, LayerArg, open, write};
-use crate::error::CliError;
-use crate::exit::Exit;
-use crate::hex;
 use crate::image::MAX_CONTAINER;
-use crate::output::Output;
-use crate::service::ServiceArgs;
-use crate::tls::TlsArgs;
 use crate::verify::read;
+use shef_console::CliError;
+use shef_console::Exit;
+use shef_console::Output;
+use shef_console::hex;
+use shef_console::service::ServiceArgs;
+use shef_console::tls::TlsArgs;
 
 /// What a key is, how often and when it is released.
 #[derive(clap::Args)]

@@ -1,34 +1,25 @@
 //! The command `shef` as a library, so that tests run the same bodies.
 //!
-//! Every command computes a serialisable value; module [`output`] prints it as text or JSON.
+//! Features: `sim` for simulated cards, and `demo`, on by default, for the demo on one. Without them
+//! it is an owner's command, which drives cards and appraises, and holds no simulator and no attack.
 
 mod attest;
 mod audit;
 mod bundle;
-pub mod demo;
 mod device;
 mod doctor;
-pub mod error;
-pub mod exit;
-pub mod explain;
-mod hex;
 mod image;
-mod interrupt;
 mod keys;
-pub mod output;
-mod process;
-pub mod service;
 mod shield;
+#[cfg(feature = "sim")]
 mod sim;
-mod tls;
 mod verifier;
 mod verify;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-use crate::error::CliError;
-use crate::exit::Exit;
-use crate::output::{Color, Output};
+use shef_console::output::Color;
+use shef_console::{CliError, Exit, Output, exit, explain};
 
 /// Attested, shielded FPGA accelerators.
 #[derive(Parser)]
@@ -53,7 +44,8 @@ struct Args {
 #[derive(Subcommand)]
 enum Command {
     /// Run the whole line on real digits: attest, key, seal, compute, open, and every attack
-    Demo(demo::DemoArgs),
+    #[cfg(feature = "demo")]
+    Demo(shef_demo::DemoArgs),
     /// List, ask, examine, reset or watch devices
     #[command(subcommand)]
     Device(device::DeviceCommand),
@@ -64,6 +56,7 @@ enum Command {
     #[command(subcommand)]
     Shield(shield::ShieldCommand),
     /// Serve a simulated card to other processes
+    #[cfg(feature = "sim")]
     #[command(subcommand)]
     Sim(sim::SimCommand),
     /// Ask a device for evidence, to a challenge of a verifier service or of your own
@@ -122,6 +115,7 @@ pub fn main() -> Exit {
 /// developers look into it.
 fn close_memory(command: &Command) -> Result<(), CliError> {
     match command {
+        #[cfg(feature = "sim")]
         Command::Sim(_) => Ok(()),
         _ => Ok(shef::undumpable()?),
     }
@@ -129,10 +123,12 @@ fn close_memory(command: &Command) -> Result<(), CliError> {
 
 fn run(output: &Output, command: Command) -> Result<Exit, CliError> {
     match command {
-        Command::Demo(args) => demo::run(output, &args),
+        #[cfg(feature = "demo")]
+        Command::Demo(args) => shef_demo::run(output, &args),
         Command::Device(command) => device::run(output, &command),
         Command::Image(command) => image::run(output, &command),
         Command::Shield(command) => shield::run(output, &command).map(|()| Exit::Done),
+        #[cfg(feature = "sim")]
         Command::Sim(command) => sim::run(output, &command).map(|()| Exit::Done),
         Command::Attest(args) => attest::run(output, &args),
         Command::Keys(args) => keys::run(output, &args),
@@ -160,7 +156,7 @@ fn run(output: &Output, command: Command) -> Result<Exit, CliError> {
     }
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(all(test, target_os = "linux", feature = "sim"))]
 mod tests {
     use super::*;
     use rustix::process::{DumpableBehavior, dumpable_behavior};

@@ -9,10 +9,10 @@ use shef_gen::estimate::{Basis, Estimate, Figures};
 use shef_gen::shield::{LATENCY, Shield, Warning, c_header, parse, rust, systemverilog};
 use shef_proto::config::{Config, MAX_REGIONS, Region};
 
-use crate::error::CliError;
-use crate::hex;
-use crate::output::Output;
 use crate::verify::read;
+use shef_console::CliError;
+use shef_console::Output;
+use shef_console::hex;
 
 /// Most bytes of a `shield.toml`.
 const MAX_TOML: u64 = 1 << 20;
@@ -200,8 +200,15 @@ fn estimate(output: &Output, source: &Source, clock_mhz: f64, latency: u64) -> R
     output.document(&e)
 }
 
+/// The figures that this program was built with.
+#[cfg(not(feature = "sim"))]
+fn figures() -> Result<Figures, CliError> {
+    Ok(Figures::default())
+}
+
 /// The repository's own table of measured blocks where there is one, else the figures that this
 /// program was built with.
+#[cfg(feature = "sim")]
 fn figures() -> Result<Figures, CliError> {
     let path = shef::sim::repository().join("shell-rtl/area.toml");
     if !path.is_file() {

@@ -9,15 +9,19 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::Subcommand;
 use serde::Serialize;
-use shef::sim::{Blank, Card, CardError, CardOptions, Control, Engine, Identity, RtlOptions, ServeOptions};
-use shef::{KeyFolder, Manufacturer, Source, Uri};
+use shef::sim::{Blank, Card, CardError, CardOptions, Control, Engine, Identity, Manufacturer, RtlOptions, ServeOptions};
+use shef::{KeyFolder, Source, Uri};
 use shef_proto::evidence::RootOfTrust;
 use shef_verify::{KernelReference, Policy, ReferenceValues, ShellReference, TrustAnchor};
 
-use crate::demo::card_error;
-use crate::error::CliError;
-use crate::interrupt;
-use crate::output::Output;
+use shef_console::CliError;
+use shef_console::Output;
+use shef_console::interrupt;
+
+/// An error of the card as one of the command.
+pub fn card_error(error: CardError) -> CliError {
+    shef::DeviceError::from(error).into()
+}
 
 #[derive(Subcommand)]
 pub enum SimCommand {
@@ -90,7 +94,7 @@ fn trust(output: &Output, args: &TrustArgs) -> Result<(), CliError> {
     }
     output.line(format_args!("wrote root, reference values and policy of simulated cards to {}", args.out.display()))?;
     output.note("a simulated card protects nothing: do not register its root where real keys are released");
-    output.document(&Trusted { files, kernel_digest: crate::hex::encode(&kernel), shell_digest: crate::hex::encode(&shell) })
+    output.document(&Trusted { files, kernel_digest: shef_console::hex::encode(&kernel), shell_digest: shef_console::hex::encode(&shell) })
 }
 
 /// What a served card is built around.

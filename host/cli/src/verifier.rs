@@ -4,11 +4,11 @@ use clap::Subcommand;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::error::CliError;
-use crate::exit::Exit;
-use crate::output::Output;
-use crate::service::ServiceArgs;
 use crate::verify::now;
+use shef_console::CliError;
+use shef_console::Exit;
+use shef_console::Output;
+use shef_console::service::ServiceArgs;
 
 /// A certificate with fewer days left is something to look at.
 const WARN_DAYS: i64 = 14;

@@ -15,10 +15,10 @@ use shef_verify::ear::{self, Dialect, Issue, Reader};
 use shef_verify::jwt::NamedKey;
 use shef_verify::{Appraisal, AppraisalPolicy, Outcome, PolicyError, ReferenceValues, Rego, Revocations, TrustAnchor};
 
-use crate::error::CliError;
-use crate::exit::Exit;
-use crate::hex;
-use crate::output::Output;
+use shef_console::CliError;
+use shef_console::Exit;
+use shef_console::Output;
+use shef_console::hex;
 
 /// Most bytes of a file of policy, reference values or anchors.
 const MAX_TEXT: u64 = 4 << 20;

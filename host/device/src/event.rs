@@ -97,7 +97,7 @@ fn poll<const N: usize>(fds: &[BorrowedFd<'_>; N], events: libc::c_short, timeou
         let left = libc::timespec { tv_sec: left.as_secs().min(1 << 30) as libc::time_t, tv_nsec: left.subsec_nanos().into() };
         // SAFETY: the pointers are to N entries and to a time that live over the call, and no
         // signal mask is passed.
-        let n = unsafe { libc::ppoll(polled.as_mut_ptr(), N as libc::nfds_t, &left, std::ptr::null()) };
+        let n = unsafe { libc::ppoll(polled.as_mut_ptr(), N as libc::nfds_t, &raw const left, std::ptr::null()) };
         if n >= 0 {
             return Ok(polled.map(|p| p.revents != 0));
         }

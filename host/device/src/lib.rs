@@ -25,19 +25,19 @@ pub mod memory;
 pub mod name;
 pub mod pci;
 mod places;
-#[cfg(feature = "tls")]
-pub mod remote;
 pub mod ring;
 mod uri;
-pub mod wire;
 
 pub use batch::CtlOp;
-pub use error::{CODES, DeviceError};
+pub use error::DeviceError;
 pub use event::{Event, poll_readable, poll_writable};
 pub use memory::{OutOfRange, SharedMemory};
 pub use name::Ueid;
 pub use places::{PLACE, Place, Places};
-pub use uri::{Bdf, Iommu, Uri};
+pub use uri::{Bdf, Iommu, Uri, is_name};
+
+/// All codes of this crate.
+pub const CODES: &[shef_proto::code::Code] = DeviceError::CODES;
 
 /// Bytes of the control window (BAR0).
 pub const CTL_BYTES: u32 = 0x1_0000;

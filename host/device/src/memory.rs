@@ -162,7 +162,7 @@ impl SharedMemory {
         // SAFETY: all zeros is a legal value of this structure of integers.
         let mut fs: libc::statfs = unsafe { std::mem::zeroed() };
         // SAFETY: the structure lives over the call.
-        let known = unsafe { libc::fstatfs(file.as_raw_fd(), &mut fs) } == 0;
+        let known = unsafe { libc::fstatfs(file.as_raw_fd(), &raw mut fs) } == 0;
         seals >= 0 && seals & libc::F_SEAL_SHRINK != 0 && known && fs.f_type != libc::HUGETLBFS_MAGIC
     }
 

@@ -4,7 +4,6 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use crate::wire::is_name;
 use crate::{DeviceError, Ueid};
 
 /// Longest URI that is looked at.
@@ -223,6 +222,17 @@ fn bdf(rest: &str) -> Option<Bdf> {
         device: u8::try_from(hex(device, 2, 0x1f)?).ok()?,
         function: u8::try_from(hex(function, 1, 7)?).ok()?,
     })
+}
+
+/// Most bytes of a name at an agent.
+const MAX_NAME: usize = 64;
+
+/// Whether `name` can be the name of a device or an owner at an agent: 1 to 64 letters, digits,
+/// `-`, `_`, `.`, and neither `.` nor `..`, which name folders.
+pub fn is_name(name: &str) -> bool {
+    !matches!(name, "." | "..")
+        && (1..=MAX_NAME).contains(&name.len())
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
 }
 
 fn tls(rest: &str) -> Result<Uri, String> {

@@ -1,6 +1,8 @@
-//! Register maps of the Shield. Generated from shell-rtl/regs by `cargo xtask generate`; do not edit.
+//! Register maps of the Shield. Generated from shell-rtl/regs by `cargo xtask generate`; do not
+//! edit.
 //!
-//! Offsets are in bytes, registers are 32 bits wide; byte strings lie in byte-lane order: byte i at offset + i.
+//! Offsets are in bytes, registers are 32 bits wide; byte strings lie in byte-lane order: byte i at
+//! offset + i.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -61,7 +63,8 @@ pub mod ctl {
     pub const MAGIC: u32 = 0x0;
     /// Version of this map: major in the upper half, minor in the lower (r).
     pub const VERSION: u32 = 0x4;
-    /// The shell around the core: 1 simulation, 2 AWS F2, 3 Vitis (parameter of the shell, so the reset value is the shell's) (r).
+    /// The shell around the core: 1 simulation, 2 AWS F2, 3 Vitis (parameter of the shell, so the
+    /// reset value is the shell's) (r).
     pub const SHELL: u32 = 0x8;
     /// Clock the core is meant for, in kHz (r).
     pub const CLOCK_KHZ: u32 = 0xc;
@@ -77,9 +80,11 @@ pub mod ctl {
     pub const CONFIRM: u32 = 0x120;
     /// Bytes of [`CONFIRM`].
     pub const CONFIRM_BYTES: usize = 32;
-    /// Writing n opens the n bytes in LOAD_MSG as a Load Key; ignored while LOAD_BUSY or CHAN_BUSY (w).
+    /// Writing n opens the n bytes in LOAD_MSG as a Load Key; ignored while LOAD_BUSY or CHAN_BUSY
+    /// (w).
     pub const LOAD_DOORBELL: u32 = 0x200;
-    /// Any write hands the 88 bytes in CHAN_REQ to the Shield; ignored while LOAD_BUSY or CHAN_BUSY (w).
+    /// Any write hands the 88 bytes in CHAN_REQ to the Shield; ignored while LOAD_BUSY or CHAN_BUSY
+    /// (w).
     pub const CHAN_DOORBELL: u32 = 0x204;
     /// Load Key message (w).
     pub const LOAD_MSG: u32 = 0x1000;
@@ -125,7 +130,8 @@ pub mod ctl {
     pub const STATUS_CHAN_REFUSED: Field = Field { lsb: 7, width: 1 };
     /// CHAN_RSP holds an answer.
     pub const STATUS_CHAN_ANSWER: Field = Field { lsb: 8, width: 1 };
-    /// The accelerator did not clear its memories, or left bursts open: the seed was given up, no session began; cleared by the next seed.
+    /// The accelerator did not clear its memories, or left bursts open: the seed was given up, no
+    /// session began; cleared by the next seed.
     pub const STATUS_UNCLEARED: Field = Field { lsb: 9, width: 1 };
     /// Kind of the first fault.
     pub const STATUS_FAULT_KIND: Field = Field { lsb: 12, width: 4 };
@@ -173,7 +179,8 @@ pub mod krn {
     pub const CTRL: u32 = 0x0;
     /// As STATUS of the control window (r).
     pub const STATUS: u32 = 0x4;
-    /// Seed, in whole words; refused outside EMPTY and CLOSED; erased when the key pair is derived (w).
+    /// Seed, in whole words; refused outside EMPTY and CLOSED; erased when the key pair is derived
+    /// (w).
     pub const SEED: u32 = 0x20;
     /// Bytes of [`SEED`].
     pub const SEED_BYTES: usize = 32;
@@ -193,10 +200,56 @@ pub mod krn {
     pub const LAST: u32 = 0x100;
     /// Bytes of [`LAST`].
     pub const LAST_BYTES: usize = 88;
-    /// Take KRN_SEED; refused with SLVERR outside EMPTY and CLOSED, and unless all eight words of KRN_SEED were written since the last seed was taken.
+    /// Take KRN_SEED; refused with SLVERR outside EMPTY and CLOSED, and unless all eight words of
+    /// KRN_SEED were written since the last seed was taken.
     pub const CTRL_SEED: Field = Field { lsb: 0, width: 1 };
     /// Zeroise everything, as wipe_req does.
     pub const CTRL_WIPE: Field = Field { lsb: 1, width: 1 };
+    /// Life of the session.
+    pub const STATUS_STATE: Field = Field { lsb: 0, width: 3 };
+    /// Value of [`STATUS_STATE`].
+    pub const STATUS_STATE_CLOSED: u32 = 5;
+    /// Value of [`STATUS_STATE`].
+    pub const STATUS_STATE_DERIVE: u32 = 2;
+    /// Value of [`STATUS_STATE`].
+    pub const STATUS_STATE_EMPTY: u32 = 1;
+    /// Value of [`STATUS_STATE`].
+    pub const STATUS_STATE_FRESH: u32 = 3;
+    /// Value of [`STATUS_STATE`].
+    pub const STATUS_STATE_KEYED: u32 = 4;
+    /// Value of [`STATUS_STATE`].
+    pub const STATUS_STATE_SCRUB: u32 = 0;
+    /// A fault stopped the Shield.
+    pub const STATUS_STOPPED: Field = Field { lsb: 3, width: 1 };
+    /// A Load Key is being opened.
+    pub const STATUS_LOAD_BUSY: Field = Field { lsb: 4, width: 1 };
+    /// The last Load Key was refused; cleared by the next doorbell.
+    pub const STATUS_LOAD_REFUSED: Field = Field { lsb: 5, width: 1 };
+    /// A request is being run.
+    pub const STATUS_CHAN_BUSY: Field = Field { lsb: 6, width: 1 };
+    /// The last request was refused; cleared by the next doorbell.
+    pub const STATUS_CHAN_REFUSED: Field = Field { lsb: 7, width: 1 };
+    /// CHAN_RSP holds an answer.
+    pub const STATUS_CHAN_ANSWER: Field = Field { lsb: 8, width: 1 };
+    /// The accelerator did not clear its memories, or left bursts open: the seed was given up, no
+    /// session began; cleared by the next seed.
+    pub const STATUS_UNCLEARED: Field = Field { lsb: 9, width: 1 };
+    /// Kind of the first fault.
+    pub const STATUS_FAULT_KIND: Field = Field { lsb: 12, width: 4 };
+    /// Value of [`STATUS_FAULT_KIND`].
+    pub const STATUS_FAULT_KIND_BUS: u32 = 2;
+    /// Value of [`STATUS_FAULT_KIND`].
+    pub const STATUS_FAULT_KIND_INTERNAL: u32 = 6;
+    /// Value of [`STATUS_FAULT_KIND`].
+    pub const STATUS_FAULT_KIND_NODE: u32 = 5;
+    /// Value of [`STATUS_FAULT_KIND`].
+    pub const STATUS_FAULT_KIND_NONE: u32 = 0;
+    /// Value of [`STATUS_FAULT_KIND`].
+    pub const STATUS_FAULT_KIND_PROTOCOL: u32 = 4;
+    /// Value of [`STATUS_FAULT_KIND`].
+    pub const STATUS_FAULT_KIND_TAG: u32 = 1;
+    /// Value of [`STATUS_FAULT_KIND`].
+    pub const STATUS_FAULT_KIND_TIMEOUT: u32 = 3;
     /// All registers and memories, by address.
     pub const ITEMS: &[Item] = &[
         Item { name: "KRN_CTRL", offset: 0x0, bytes: 4, access: Access::W, reset: None },
@@ -221,7 +274,8 @@ pub mod dma {
     pub const COUNT: u32 = 4;
     /// Bytes from a map to the next.
     pub const STRIDE: u32 = 0x40;
-    /// Address of the ring for the card, a multiple of 4096: low half; written while the queue is off (rw).
+    /// Address of the ring for the card, a multiple of 4096: low half; written while the queue is
+    /// off (rw).
     pub const RING_LO: u32 = 0x0;
     /// High half; written while the queue is off (rw).
     pub const RING_HI: u32 = 0x4;
@@ -229,13 +283,16 @@ pub mod dma {
     pub const ENTRIES: u32 = 0x8;
     /// What to do (w).
     pub const CONTROL: u32 = 0xc;
-    /// Doorbell: descriptors submitted since the queue was turned on, modulo 2^32; forward only, at most ENTRIES ahead of what is over; 0 while off (rw).
+    /// Doorbell: descriptors submitted since the queue was turned on, modulo 2^32; forward only, at
+    /// most ENTRIES ahead of what is over; 0 while off (rw).
     pub const TAIL: u32 = 0x10;
     /// The queue's life (r).
     pub const STATUS: u32 = 0x14;
     /// Written while the queue is off (rw).
     pub const INTERRUPT: u32 = 0x18;
-    /// OFF turns the queue off, which STATUS says when the card touches neither the ring nor what its descriptors name any more; ENABLE turns it on, empty; CANCEL ends all that was submitted.
+    /// OFF turns the queue off, which STATUS says when the card touches neither the ring nor what
+    /// its descriptors name any more; ENABLE turns it on, empty; CANCEL ends all that was
+    /// submitted.
     pub const CONTROL_COMMAND: Field = Field { lsb: 0, width: 32 };
     /// Value of [`CONTROL_COMMAND`].
     pub const CONTROL_COMMAND_CANCEL: u32 = 2;
@@ -253,7 +310,8 @@ pub mod dma {
     pub const STATUS_LIFE_ON: u32 = 1;
     /// Vector of the queue's interrupts.
     pub const INTERRUPT_VECTOR: Field = Field { lsb: 0, width: 16 };
-    /// Completions until an interrupt, which comes earlier when the queue is empty; 0: no interrupts.
+    /// Completions until an interrupt, which comes earlier when the queue is empty; 0: no
+    /// interrupts.
     pub const INTERRUPT_BATCH: Field = Field { lsb: 16, width: 16 };
     /// All registers and memories, by address.
     pub const ITEMS: &[Item] = &[

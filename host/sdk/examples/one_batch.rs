@@ -9,9 +9,9 @@ use shef::proto::evidence::RootOfTrust;
 use shef::proto::image::Description;
 use shef::proto::load::first_epochs;
 use shef::seal::OpenPolicy;
-use shef::sim::{self, Blank, CardOptions, Engine, Project, RtlOptions};
+use shef::sim::{self, Blank, CardOptions, Engine, Manufacturer, Project, RtlOptions};
 use shef::verify::{KernelReference, Policy, ReferenceValues, ShellReference, TrustAnchor};
-use shef::{Expect, Host, IpVendor, KeyFolder, Manufacturer, Session, SystemEntropy, Verifier};
+use shef::{Expect, Host, IpVendor, KeyFolder, Session, SystemEntropy, Verifier};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let args: Vec<_> = std::env::args_os().collect();

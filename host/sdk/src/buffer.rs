@@ -404,7 +404,7 @@ impl Session<'_, Keyed> {
 fn both(cancel: &Cancel, watch: &mut Watch<'_>, progress: Progress) -> ControlFlow<()> {
     match watch(progress) {
         ControlFlow::Continue(()) => cancel.watch(progress),
-        ended => ended,
+        ended @ ControlFlow::Break(()) => ended,
     }
 }
 

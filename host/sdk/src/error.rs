@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use shef_proto::channel::FaultKind;
-use shef_proto::code::Code;
 
 use crate::Leg;
 
@@ -24,425 +23,502 @@ pub enum Fault {
     Internal,
 }
 
-/// Why something did not happen.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum SdkError {
-    /// The host did not deliver a message.
-    #[error("the host did not deliver a message ({leg:?})")]
-    Dropped {
-        /// Which message.
-        leg: Leg,
-    },
-    /// The Shield works for longer than it can.
-    #[error("the Shield stays busy, plain status {status:#010x}")]
-    ShieldBusy {
-        /// Plain status.
-        status: u32,
-    },
-    /// A message is longer than its buffer.
-    #[error("{what} of {len} bytes, at most {max} are possible")]
-    MessageTooLong {
-        /// Which message.
-        what: &'static str,
-        /// Its bytes.
-        len: usize,
-        /// Bytes of the buffer.
-        max: usize,
-    },
-    /// Plain status says that the Shield refused a sealed request, and what it shows is not the
-    /// answer.
-    #[error("plain status says that the Shield refused a sealed request, and what it shows is not the answer")]
-    RequestRefused,
-    /// A request was sent, some times, and no authentic answer came.
-    #[error("no answer to request {seq}: whether it ran is unknown ({source})")]
-    Unanswered {
-        /// Number of the request.
-        seq: u64,
-        /// What happened the last time.
-        source: Box<SdkError>,
-    },
-    /// Plain status says that the Shield refused a Load Key, and it shows no confirmation.
-    #[error("the Shield refused the Load Key")]
-    LoadRefused,
-    /// The configuration has no such region.
-    #[error("the configuration has no region {name:?}")]
-    NoRegion {
-        /// Name asked for.
-        name: String,
-    },
-    /// The region is of another mode.
-    #[error("region {name:?} is of mode {found}, expected {expected}")]
-    WrongMode {
-        /// Name of the region.
-        name: String,
-        /// Its mode.
-        found: &'static str,
-        /// Mode needed.
-        expected: &'static str,
-    },
-    /// Data does not fit the region.
-    #[error("{len} bytes at offset {offset} do not fit region {name:?} of {size} bytes")]
-    TooLong {
-        /// Name of the region.
-        name: String,
-        /// Offset in the region.
-        offset: u64,
-        /// Bytes.
-        len: u64,
-        /// Bytes of the region.
-        size: u64,
-    },
-    /// The statement shows a fault: no result opens.
-    #[error("the Shield stopped: {count} fault(s), the first in region {region}, chunk {chunk}, version {version}: {}", kind_text(*kind))]
-    Faulted {
-        /// Kind of the first fault.
-        kind: FaultKind,
-        /// Its region.
-        region: u8,
-        /// Its chunk.
-        chunk: u64,
-        /// Version at which it was read.
-        version: u64,
-        /// Number of faults.
-        count: u32,
-    },
-    /// A fault froze a region, and nobody says that the launch could not have reached it.
-    #[error(
-        "a fault froze region {name:?}, and the result may depend on it: it opens only where the launch could not have reached that region, and you say so"
-    )]
-    Reached {
-        /// Name of the region.
-        name: String,
-    },
-    /// The statement shows refusals, and the caller did not ask to open results in spite of them.
-    #[error(
-        "the accelerator did {count} things that the Shield refused ({allowed} of them allowed before), the first {kind} at {addr:#x} (region {region:#04x})"
-    )]
-    Refusals {
-        /// Number of refusals.
-        count: u32,
-        /// How many of them were allowed when results of earlier launches were opened.
-        allowed: u32,
-        /// Kind of the first.
-        kind: &'static str,
-        /// Its region, 0xff for none.
-        region: u8,
-        /// Its address.
-        addr: u64,
-    },
-    /// The accelerator did not come to what was waited for.
-    #[error("the accelerator did not finish: register {addr:#06x} is {last:#010x} after {after:?}")]
-    NotFinished {
-        /// Register that was watched.
-        addr: u32,
-        /// Last value.
-        last: u32,
-        /// How long was waited.
-        after: Duration,
-    },
-    /// The caller ended the wait for the accelerator, which goes on.
-    #[error("the wait was ended by the caller: register {addr:#06x} is {last:#010x} after {after:?}, and what was launched goes on")]
-    WaitEnded {
-        /// Register that was watched.
-        addr: u32,
-        /// Last value.
-        last: u32,
-        /// How long was waited.
-        after: Duration,
-    },
-    /// The session is one of another process, of which this one is a copy.
-    #[error("the session is of a process (number {made}) of which this one (number {found}) is a copy: it must not use its sessions")]
-    Forked {
-        /// Number of the process that made it.
-        made: u32,
-        /// Number of this process, which may be the same.
-        found: u32,
-    },
-    /// A buffer is of another session.
-    #[error("the buffer of region {name:?} is of another session")]
-    OtherSession {
-        /// Name of the region.
-        name: String,
-    },
-    /// Randomness of a test's seed for a device that is not simulated.
-    #[error(
-        "the randomness comes from a seed, and the root of trust of this device is {kind}: keys from a seed are for simulated devices only"
-    )]
-    Seeded {
-        /// Kind of root of trust in the evidence.
-        kind: &'static str,
-    },
-    /// Results of a ring wait to be taken.
-    #[error("the results of batch {number} wait: take or discard them before the next batch, which would overwrite them")]
-    ResultsWait {
-        /// Number of the batch.
-        number: u64,
-    },
-    /// The verifier service released something else than was asked for.
-    #[error("the verifier service released another {what}: expected {expected}, found {found}")]
-    OtherRelease {
-        /// What differs.
-        what: &'static str,
-        /// What was asked for.
-        expected: String,
-        /// What came.
-        found: String,
-    },
-    /// A request to a verifier service was ended by the caller.
-    #[error("the request to {url} was ended by the caller")]
-    ServiceEnded {
-        /// Where the service is.
-        url: String,
-    },
-    /// A key file or folder is not its owner's alone.
-    #[error("key file {}: {reason}", path.display())]
-    KeyOpen {
-        /// Path of the file.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: &'static str,
-    },
-    /// A key file cannot be read or written.
-    #[error("key file {}: {reason}", path.display())]
-    KeyFile {
-        /// Path of the file.
-        path: PathBuf,
-        /// What the system says.
-        reason: String,
-    },
-    /// A key file is malformed.
-    #[error("key file {} is malformed: {reason}", path.display())]
-    KeyFormat {
-        /// Path of the file.
-        path: PathBuf,
-        /// What is wrong.
-        reason: String,
-    },
-    /// The statement is of another session or older than the last launch.
-    #[error("the statement is stale: it was read before request {needed}, and {found} is its number")]
-    StaleStatement {
-        /// Number of the request that it must come after.
-        needed: u64,
-        /// Number of the statement.
-        found: u64,
-    },
-    /// A message has an impossible length.
-    #[error("{what} has {found} bytes, expected {expected}")]
-    Length {
-        /// Which message.
-        what: &'static str,
-        /// Bytes found.
-        found: usize,
-        /// Bytes expected.
-        expected: usize,
-    },
-    /// Results were promised by the statement and did not come.
-    #[error("results withheld: {source}")]
-    Withheld {
-        /// What the opener says.
-        source: shef_seal::SealError,
-    },
-    /// The device, or the way to it.
-    #[error(transparent)]
-    Device(#[from] shef_device::DeviceError),
-    /// The Load Key.
-    #[error(transparent)]
-    Load(#[from] shef_proto::load::LoadError),
-    /// The register channel.
-    #[error(transparent)]
-    Channel(#[from] shef_proto::channel::ChannelError),
-    /// The sealed memory.
-    #[error(transparent)]
-    Seal(#[from] shef_seal::SealError),
-    /// Evidence was rejected.
-    #[error("evidence rejected: {}", rejection(appraisal))]
-    Rejected {
-        /// Every check, with what was expected and found.
-        appraisal: Box<shef_verify::Appraisal>,
-    },
-    /// The appraised Shield runs another configuration than the owner's.
-    #[error("the Shield's configuration has the digest {found}, expected {expected}: the image was built from another shield.toml")]
-    OtherConfig {
-        /// Digest of the configuration that the session is for, in hexadecimal.
-        expected: String,
-        /// That of the Shield's.
-        found: String,
-    },
-    /// The appraised Shield runs another program than the owner's.
-    #[error("the Shield's {what} is {found}, expected {expected}")]
-    OtherProgram {
-        /// Image, accelerator or signer.
-        what: &'static str,
-        /// What the owner expects.
-        expected: String,
-        /// What the evidence says.
-        found: String,
-    },
-    /// The Security Kernel refused.
-    #[error("the Security Kernel refused: {text}")]
-    Kernel {
-        /// Code of what refused.
-        code: String,
-        /// What it says.
-        text: String,
-    },
-    /// A message of the kernel's mailbox.
-    #[error("mailbox: {0}")]
-    Mailbox(shef_proto::mailbox::MailboxError),
-    /// A certificate.
-    #[error(transparent)]
-    Certificate(#[from] shef_proto::cert::CertError),
-    /// An image container.
-    #[error(transparent)]
-    Image(#[from] shef_proto::image::ImageError),
-    /// Reference values cannot be written.
-    #[error(transparent)]
-    Corim(#[from] shef_verify::corim::CorimError),
-    /// A released key.
-    #[error(transparent)]
-    Release(#[from] shef_proto::release::ReleaseError),
-    /// A close record.
-    #[error(transparent)]
-    Close(#[from] shef_proto::close::CloseError),
-    /// The Load Key cannot be made for this evidence.
-    #[error(transparent)]
-    LoadKey(#[from] shef_verify::LoadKeyError),
-    /// The close record is not of this session.
-    #[error("the close record is of another session: its {what} differs")]
-    OtherRecord {
-        /// What differs.
-        what: &'static str,
-    },
-    /// Something that is for simulated devices only.
-    #[error("keys are shown for simulated devices only, and the root of trust of this one is {kind}")]
-    NotSimulated {
-        /// Kind of root of trust in the appraised evidence.
-        kind: &'static str,
-    },
-    /// The address of a verifier service is none.
-    #[error("{url:?} is no address of a verifier service, expected https://HOST:PORT")]
-    ServiceUrl {
-        /// What was given.
-        url: String,
-    },
-    /// The verifier service does not answer.
-    #[error("the verifier service {url} does not answer: {reason}")]
-    ServiceUnreachable {
-        /// Where it should be.
-        url: String,
-        /// What happened.
-        reason: String,
-    },
-    /// The verifier service shows a certificate that is not good for it.
-    #[error("the certificate of {url} is not good under the CA of {}: {reason}", ca.display())]
-    ServiceCertificate {
-        /// Where it is.
-        url: String,
-        /// The CA that was given.
-        ca: PathBuf,
-        /// What is wrong.
-        reason: String,
-    },
-    /// The verifier service's certificate has expired.
-    #[error("the certificate of {url} has expired, or this machine's clock is wrong")]
-    ServiceExpired {
-        /// Where it is.
-        url: String,
-    },
-    /// The verifier service does not take this client's certificate.
-    #[error("{url} refuses the certificate {}: {reason}", path.display())]
-    ClientCertificate {
-        /// Where it is.
-        url: String,
-        /// The certificate.
-        path: PathBuf,
-        /// Why.
-        reason: &'static str,
-    },
-    /// What answers is not the verifier service's API.
-    #[error("an answer that is none of a verifier service: {what}")]
-    ServiceAnswer {
-        /// What is wrong.
-        what: String,
-    },
-    /// The verifier service refused.
-    #[error("the verifier service refused: {text}")]
-    Refused {
-        /// Its code.
-        code: String,
-        /// What it says.
-        text: String,
-        /// Status of the answer.
-        status: u16,
-    },
-    /// The verifier service denied evidence.
-    #[error("the verifier service denied the evidence: {text}")]
-    Denied {
-        /// Code of the first check that failed.
-        code: String,
-        /// What it says.
-        text: String,
-    },
-    /// The verifier service's receipt does not vouch for the evidence.
-    #[error(transparent)]
-    Vouch(#[from] shef_verify::VouchError),
-    /// Anchors, reference values or policy that cannot be written.
-    #[error(transparent)]
-    Policy(#[from] shef_verify::PolicyError),
-    /// A data key that is no master key.
-    #[error("the data key has {found} bytes, and the master key of a Load Key has 32")]
-    MasterKey {
-        /// Its bytes.
-        found: usize,
-    },
-    /// A reader or writer of the caller's failed.
-    #[error("{what}: {source}")]
-    Stream {
-        /// What it was for.
-        what: &'static str,
-        /// What it says.
-        source: std::io::Error,
-    },
-    /// The caller ended a transfer.
-    #[error("ended by the caller after {done} of {total} bytes")]
-    Cancelled {
-        /// Bytes that were transferred.
-        done: u64,
-        /// Bytes in all.
-        total: u64,
-    },
-    /// The lanes of a ring cannot take turns.
-    #[error("the lanes of a ring must have equal regions of their own: {what}: {found}, expected {expected}")]
-    Lanes {
-        /// What does not fit.
-        what: &'static str,
-        /// What was found.
-        found: String,
-        /// What was expected.
-        expected: String,
-    },
-    /// A ring is over.
-    #[error("batch {number} may or may not have been launched, so the ring is over")]
-    RingOver {
-        /// Number of the batch.
-        number: u64,
-    },
-    /// The memory of this process cannot be kept from others.
-    #[error("the system does not keep the memory of this process from others: {reason}")]
-    Traces {
-        /// What it says.
-        reason: String,
-    },
-    /// The thread of a session ended before it did what was asked for.
-    #[error("the thread of the session ended before this was done")]
-    WorkerGone,
-    /// The operating system gave no random bytes.
-    #[error("the operating system gave no random bytes: {reason}")]
-    Entropy {
-        /// What it says.
-        reason: String,
-    },
+shef_proto::coded! {
+    /// Why something did not happen.
+    #[derive(Debug, thiserror::Error)]
+    #[non_exhaustive]
+    pub enum SdkError -> &str {
+        /// The statement shows a fault: no result opens.
+        #[error("the Shield stopped: {count} fault(s), the first in region {region}, chunk {chunk}, version {version}: {}", kind_text(*kind))]
+        Faulted {
+            /// Kind of the first fault.
+            kind: FaultKind,
+            /// Its region.
+            region: u8,
+            /// Its chunk.
+            chunk: u64,
+            /// Version at which it was read.
+            version: u64,
+            /// Number of faults.
+            count: u32,
+        } => { kind, .. } match kind {
+            FaultKind::Tag => "SHEF-SDK-021",
+            FaultKind::Bus => "SHEF-SDK-022",
+            FaultKind::Timeout => "SHEF-SDK-023",
+            FaultKind::Protocol => "SHEF-SDK-024",
+            FaultKind::Node => "SHEF-SDK-025",
+            _ => "SHEF-SDK-026",
+        },
+        /// The device, or the way to it.
+        #[error(transparent)]
+        Device(#[from] shef_device::DeviceError) => (error) match error {
+            shef_device::DeviceError::Remote { code, .. } => theirs(code, AGENT),
+            error => error.code(),
+        },
+        /// The Load Key.
+        #[error(transparent)]
+        Load(#[from] shef_proto::load::LoadError) => (e) e.code(),
+        /// The register channel.
+        #[error(transparent)]
+        Channel(#[from] shef_proto::channel::ChannelError) => (e) e.code(),
+        /// The sealed memory.
+        #[error(transparent)]
+        Seal(#[from] shef_seal::SealError) => (e) e.code(),
+        /// Evidence was rejected.
+        #[error("evidence rejected: {}", rejection(appraisal))]
+        Rejected {
+            /// Every check, with what was expected and found.
+            appraisal: Box<shef_verify::Appraisal>,
+        } => { appraisal } appraisal.first_failure().map_or("SHEF-SDK-018", |check| check.code),
+        /// The Security Kernel refused.
+        #[error("the Security Kernel refused: {text}")]
+        Kernel {
+            /// Code of what refused.
+            code: String,
+            /// What it says.
+            text: String,
+        } => { code, .. } theirs(code, KERNEL),
+        /// A message of the kernel's mailbox.
+        #[error("mailbox: {0}")]
+        Mailbox(shef_proto::mailbox::MailboxError) => (e) e.code(),
+        /// A certificate.
+        #[error(transparent)]
+        Certificate(#[from] shef_proto::cert::CertError) => (e) e.code(),
+        /// An image container.
+        #[error(transparent)]
+        Image(#[from] shef_proto::image::ImageError) => (e) e.code(),
+        /// Reference values cannot be written.
+        #[error(transparent)]
+        Corim(#[from] shef_verify::corim::CorimError) if "corim" => (e) e.code(),
+        /// A released key.
+        #[error(transparent)]
+        Release(#[from] shef_proto::release::ReleaseError) => (e) e.code(),
+        /// A close record.
+        #[error(transparent)]
+        Close(#[from] shef_proto::close::CloseError) => (e) e.code(),
+        /// The Load Key cannot be made for this evidence.
+        #[error(transparent)]
+        LoadKey(#[from] shef_verify::LoadKeyError) => (e) e.code(),
+        /// The verifier service refused.
+        #[error("the verifier service refused: {text}")]
+        Refused {
+            /// Its code.
+            code: String,
+            /// What it says.
+            text: String,
+            /// Status of the answer.
+            status: u16,
+        } => { code, .. } theirs(code, SERVICE),
+        /// The verifier service denied evidence.
+        #[error("the verifier service denied the evidence: {text}")]
+        Denied {
+            /// Code of the first check that failed.
+            code: String,
+            /// What it says.
+            text: String,
+        } => { code, .. } theirs(code, SERVICE),
+        /// The verifier service's receipt does not vouch for the evidence.
+        #[error(transparent)]
+        Vouch(#[from] shef_verify::VouchError) => (e) e.code(),
+        /// Anchors, reference values or policy that cannot be written.
+        #[error(transparent)]
+        Policy(#[from] shef_verify::PolicyError) => (e) e.code(),
+        /// The host did not deliver a message.
+        #[error("the host did not deliver a message ({leg:?})")]
+        Dropped {
+            /// Which message.
+            leg: Leg,
+        } = "SHEF-SDK-001": "the host did not deliver a message", "ask again; the host can deny service, and nothing else follows from it",
+        /// The Shield works for longer than it can.
+        #[error("the Shield stays busy, plain status {status:#010x}")]
+        ShieldBusy {
+            /// Plain status.
+            status: u32,
+        } = "SHEF-SDK-002": "the Shield stays busy", "reset the device and open a new session",
+        /// A message is longer than its buffer.
+        #[error("{what} of {len} bytes, at most {max} are possible")]
+        MessageTooLong {
+            /// Which message.
+            what: &'static str,
+            /// Its bytes.
+            len: usize,
+            /// Bytes of the buffer.
+            max: usize,
+        } = "SHEF-SDK-003": "a message is longer than its buffer", "give less; the message names the limit",
+        /// Plain status says that the Shield refused a sealed request, and what it shows is not the
+        /// answer.
+        #[error("plain status says that the Shield refused a sealed request, and what it shows is not the answer")]
+        RequestRefused = "SHEF-SDK-004": "plain status says that the Shield refused a sealed request",
+            "a hint, which the host can forge: the request was damaged on its way, or its answer is withheld; SHEF-SDK-040 says what to do",
+        /// Plain status says that the Shield refused a Load Key, and it shows no confirmation.
+        #[error("the Shield refused the Load Key")]
+        LoadRefused = "SHEF-SDK-005": "the Shield refused the Load Key",
+            "it was made for another Shield key or configuration, replayed, or damaged on its way; attest the Shield again and make a new \
+             one",
+        /// The configuration has no such region.
+        #[error("the configuration has no region {name:?}")]
+        NoRegion {
+            /// Name asked for.
+            name: String,
+        } = "SHEF-SDK-006": "there is no such region", "the names of the regions are in shield.toml",
+        /// The region is of another mode.
+        #[error("region {name:?} is of mode {found}, expected {expected}")]
+        WrongMode {
+            /// Name of the region.
+            name: String,
+            /// Its mode.
+            found: &'static str,
+            /// Mode needed.
+            expected: &'static str,
+        } = "SHEF-SDK-007": "the region is of another mode", "data goes into `input` regions, results come from `output` regions",
+        /// Data does not fit the region.
+        #[error("{len} bytes at offset {offset} do not fit region {name:?} of {size} bytes")]
+        TooLong {
+            /// Name of the region.
+            name: String,
+            /// Offset in the region.
+            offset: u64,
+            /// Bytes.
+            len: u64,
+            /// Bytes of the region.
+            size: u64,
+        } = "SHEF-SDK-008": "the data does not fit the region", "make the region larger in shield.toml, or give less data",
+        /// Something that is for simulated devices only.
+        #[error("keys are shown for simulated devices only, and the root of trust of this one is {kind}")]
+        NotSimulated {
+            /// Kind of root of trust in the appraised evidence.
+            kind: &'static str,
+        } = "SHEF-SDK-009": "only for simulated devices", "the keys of a session with a real device never leave the owner's process",
+        /// The statement shows refusals, and the caller did not ask to open results in spite of
+        /// them.
+        #[error(
+            "the accelerator did {count} things that the Shield refused ({allowed} of them allowed before), the first {kind} at {addr:#x} (region {region:#04x})"
+        )]
+        Refusals {
+            /// Number of refusals.
+            count: u32,
+            /// How many of them were allowed when results of earlier launches were opened.
+            allowed: u32,
+            /// Kind of the first.
+            kind: &'static str,
+            /// Its region, 0xff for none.
+            region: u8,
+            /// Its address.
+            addr: u64,
+        } = "SHEF-SDK-010": "the accelerator did things that the Shield refused",
+            "the results may be incomplete: open them with the policy's `refusals` only if the accelerator is known to do so; that allows \
+             those that this statement shows, and later ones must be allowed again",
+        /// The accelerator did not come to what was waited for.
+        #[error("the accelerator did not finish: register {addr:#06x} is {last:#010x} after {after:?}")]
+        NotFinished {
+            /// Register that was watched.
+            addr: u32,
+            /// Last value.
+            last: u32,
+            /// How long was waited.
+            after: Duration,
+        } = "SHEF-SDK-011": "the accelerator did not finish",
+            "check its registers and its data, or give it more time (`patience`); a stopped Shield shows in the statement",
+        /// A key file cannot be read or written.
+        #[error("key file {}: {reason}", path.display())]
+        KeyFile {
+            /// Path of the file.
+            path: PathBuf,
+            /// What the system says.
+            reason: String,
+        } = "SHEF-SDK-012": "a key file cannot be read or written", "check path and permissions; key files are never overwritten",
+        /// A key file is malformed.
+        #[error("key file {} is malformed: {reason}", path.display())]
+        KeyFormat {
+            /// Path of the file.
+            path: PathBuf,
+            /// What is wrong.
+            reason: String,
+        } = "SHEF-SDK-013": "a key file is malformed", "a key file holds 64 hexadecimal digits and a line feed",
+        /// The statement is of another session or older than the last launch.
+        #[error("the statement is stale: it was read before request {needed}, and {found} is its number")]
+        StaleStatement {
+            /// Number of the request that it must come after.
+            needed: u64,
+            /// Number of the statement.
+            found: u64,
+        } = "SHEF-SDK-014": "the statement is stale", "read the statement after the last launch and flush",
+        /// A message has an impossible length.
+        #[error("{what} has {found} bytes, expected {expected}")]
+        Length {
+            /// Which message.
+            what: &'static str,
+            /// Bytes found.
+            found: usize,
+            /// Bytes expected.
+            expected: usize,
+        } = "SHEF-SDK-015": "a message has an impossible length",
+            "the message was damaged on its way, or the other side is of another version",
+        /// Results were promised by the statement and did not come.
+        #[error("results withheld: {source}")]
+        Withheld {
+            /// What the opener says.
+            source: shef_seal::SealError,
+        } = "SHEF-SDK-016": "results withheld",
+            "the Shield says that a chunk was sealed, and what the host delivered is not that chunk: read again from an honest host; do \
+             not use the results",
+        /// The operating system gave no random bytes.
+        #[error("the operating system gave no random bytes: {reason}")]
+        Entropy {
+            /// What it says.
+            reason: String,
+        } = "SHEF-SDK-017": "no random bytes", "check the operating system's random source",
+        /// The appraised Shield runs another configuration than the owner's.
+        #[error("the Shield's configuration has the digest {found}, expected {expected}: the image was built from another shield.toml")]
+        OtherConfig {
+            /// Digest of the configuration that the session is for, in hexadecimal.
+            expected: String,
+            /// That of the Shield's.
+            found: String,
+        } = "SHEF-SDK-019": "the Shield runs another configuration",
+            "the image is known, but the session is for another configuration: seal nothing, and take the shield.toml that the image was \
+             built from (`shef shield show` prints its digest)",
+        /// The close record is not of this session.
+        #[error("the close record is of another session: its {what} differs")]
+        OtherRecord {
+            /// What differs.
+            what: &'static str,
+        } = "SHEF-SDK-020": "the close record is of another session",
+            "the record was swapped on its way; it proves nothing about this session",
+        /// A fault froze a region, and nobody says that the launch could not have reached it.
+        #[error(
+            "a fault froze region {name:?}, and the result may depend on it: it opens only where the launch could not have reached that region, and you say so"
+        )]
+        Reached {
+            /// Name of the region.
+            name: String,
+        } = "SHEF-SDK-027": "a fault froze a region that the result may depend on",
+            "memory of that region was tampered with or failed: repeat the work in a new session; only where the launch could not have \
+             reached the region may you name it and open the result all the same",
+        /// A reader or writer of the caller's failed.
+        #[error("{what}: {source}")]
+        Stream {
+            /// What it was for.
+            what: &'static str,
+            /// What it says.
+            source: std::io::Error,
+        } = "SHEF-SDK-028": "what is to be sealed cannot be read, or results cannot be written",
+            "the message says why; the epoch of an upload is over, and what a writer took of a result is not the result",
+        /// The caller ended a transfer.
+        #[error("ended by the caller after {done} of {total} bytes")]
+        Cancelled {
+            /// Bytes that were transferred.
+            done: u64,
+            /// Bytes in all.
+            total: u64,
+        } = "SHEF-SDK-029": "a transfer was ended by the caller",
+            "the epoch of an upload is over: raise it and upload again; what a writer took of a result is not the result: open it again",
+        /// The address of a verifier service is none.
+        #[error("{url:?} is no address of a verifier service, expected https://HOST:PORT")]
+        ServiceUrl {
+            /// What was given.
+            url: String,
+        } = "SHEF-SDK-030": "the address of a verifier service is none",
+            "give https://HOST:PORT, with a name or address of its certificate",
+        /// The verifier service does not answer.
+        #[error("the verifier service {url} does not answer: {reason}")]
+        ServiceUnreachable {
+            /// Where it should be.
+            url: String,
+            /// What happened.
+            reason: String,
+        } = "SHEF-SDK-031": "the verifier service does not answer",
+            "is it running, and is the address right? `curl -k URL/healthz` must answer; nothing was decided and no key was released",
+        /// The verifier service shows a certificate that is not good for it.
+        #[error("the certificate of {url} is not good under the CA of {}: {reason}", ca.display())]
+        ServiceCertificate {
+            /// Where it is.
+            url: String,
+            /// The CA that was given.
+            ca: PathBuf,
+            /// What is wrong.
+            reason: String,
+        } = "SHEF-SDK-032": "the verifier service's certificate is not good",
+            "it is of another CA than the one given, or for another host name: give the service's ca.pem, and a name that is in its \
+             certificate",
+        /// The verifier service's certificate has expired.
+        #[error("the certificate of {url} has expired, or this machine's clock is wrong")]
+        ServiceExpired {
+            /// Where it is.
+            url: String,
+        } = "SHEF-SDK-033": "the verifier service's certificate has expired",
+            "its operator must issue a new one and send SIGHUP; if it has not expired, set this machine's clock",
+        /// The verifier service does not take this client's certificate.
+        #[error("{url} refuses the certificate {}: {reason}", path.display())]
+        ClientCertificate {
+            /// Where it is.
+            url: String,
+            /// The certificate.
+            path: PathBuf,
+            /// Why.
+            reason: &'static str,
+        } = "SHEF-SDK-034": "the verifier service refuses the client's certificate",
+            "it has expired, was revoked, or is of another CA: ask the operator for a new one (`shef-verifierd client`)",
+        /// What answers is not the verifier service's API.
+        #[error("an answer that is none of a verifier service: {what}")]
+        ServiceAnswer {
+            /// What is wrong.
+            what: String,
+        } = "SHEF-SDK-035": "what answers is not a verifier service",
+            "look at the address: another program listens there, or the versions differ",
+        /// A data key that is no master key.
+        #[error("the data key has {found} bytes, and the master key of a Load Key has 32")]
+        MasterKey {
+            /// Its bytes.
+            found: usize,
+        } = "SHEF-SDK-036": "the data key is no master key",
+            "the master key of a Load Key has 32 bytes: add the key with `generate` 32, or a secret of 32 bytes",
+        /// The lanes of a ring cannot take turns.
+        #[error("the lanes of a ring must have equal regions of their own: {what}: {found}, expected {expected}")]
+        Lanes {
+            /// What does not fit.
+            what: &'static str,
+            /// What was found.
+            found: String,
+            /// What was expected.
+            expected: String,
+        } = "SHEF-SDK-037": "the lanes of a ring do not fit",
+            "a ring wants two lanes or more, each with buffers of its own, as many and as large as in the others; a batch has data for \
+             each input",
+        /// A ring is over.
+        #[error("batch {number} may or may not have been launched, so the ring is over")]
+        RingOver {
+            /// Number of the batch.
+            number: u64,
+        } = "SHEF-SDK-038": "a ring is over",
+            "a launch failed half-way: take the last results with `finish`, then make a new ring or close the session",
+        /// The thread of a session ended before it did what was asked for.
+        #[error("the thread of the session ended before this was done")]
+        WorkerGone = "SHEF-SDK-039": "the thread of a session ended",
+            "something that was given to it panicked, or the system gave no thread: look at the first message, and open a new session",
+        /// A request was sent, some times, and no authentic answer came.
+        #[error("no answer to request {seq}: whether it ran is unknown ({source})")]
+        Unanswered {
+            /// Number of the request.
+            seq: u64,
+            /// What happened the last time.
+            source: Box<SdkError>,
+        } = "SHEF-SDK-040": "no answer to a request: whether it ran is unknown",
+            "messages were lost or damaged, again and again: the host or the way to it does that. The session is not over: the next call \
+             sends the same bytes first, which the Shield runs at most once (`settle` does nothing else)",
+        /// The caller ended the wait for the accelerator, which goes on.
+        #[error("the wait was ended by the caller: register {addr:#06x} is {last:#010x} after {after:?}, and what was launched goes on")]
+        WaitEnded {
+            /// Register that was watched.
+            addr: u32,
+            /// Last value.
+            last: u32,
+            /// How long was waited.
+            after: Duration,
+        } = "SHEF-SDK-041": "the caller ended a wait for the accelerator",
+            "what was launched goes on: wait again with `finish` or `wait_register`",
+        /// The session is one of another process, of which this one is a copy.
+        #[error("the session is of a process (number {made}) of which this one (number {found}) is a copy: it must not use its sessions")]
+        Forked {
+            /// Number of the process that made it.
+            made: u32,
+            /// Number of this process, which may be the same.
+            found: u32,
+        } = "SHEF-SDK-042": "a session of another process",
+            "after a fork only the process that made a session may use it: the copy would seal other data under the same keys and numbers. \
+             Open a new session in the copy",
+        /// A buffer is of another session.
+        #[error("the buffer of region {name:?} is of another session")]
+        OtherSession {
+            /// Name of the region.
+            name: String,
+        } = "SHEF-SDK-043": "a buffer of another session",
+            "get buffers from the session that they are used with, and new ones after a new Load Key",
+        /// Randomness of a test's seed for a device that is not simulated.
+        #[error(
+            "the randomness comes from a seed, and the root of trust of this device is {kind}: keys from a seed are for simulated devices only"
+        )]
+        Seeded {
+            /// Kind of root of trust in the evidence.
+            kind: &'static str,
+        } = "SHEF-SDK-044": "randomness from a seed for a device that is not simulated",
+            "whoever knows the seed knows the keys: use `SystemEntropy`",
+        /// Results of a ring wait to be taken.
+        #[error("the results of batch {number} wait: take or discard them before the next batch, which would overwrite them")]
+        ResultsWait {
+            /// Number of the batch.
+            number: u64,
+        } = "SHEF-SDK-045": "results of a ring wait",
+            "the next batch would overwrite them: take them with `results`, which may be called again where it failed, or give them up \
+             with `discard`",
+        /// The verifier service released something else than was asked for.
+        #[error("the verifier service released another {what}: expected {expected}, found {found}")]
+        OtherRelease {
+            /// What differs.
+            what: &'static str,
+            /// What was asked for.
+            expected: String,
+            /// What came.
+            found: String,
+        } = "SHEF-SDK-047": "the verifier service released something else",
+            "key, version, receipt or head are not those that belong to what was asked for: an answer was exchanged on its way, or the \
+             service is not honest. Use nothing of it",
+        /// A key file or folder is not its owner's alone.
+        #[error("key file {}: {reason}", path.display())]
+        KeyOpen {
+            /// Path of the file.
+            path: PathBuf,
+            /// What is wrong with it.
+            reason: &'static str,
+        } = "SHEF-SDK-048": "a key file is not its owner's alone",
+            "a key file is a plain file that only its owner can read, in a folder that only its owner can change: `chmod 600 FILE`, `chmod \
+             700 FOLDER`; links and pipes are refused",
+        /// A request to a verifier service was ended by the caller.
+        #[error("the request to {url} was ended by the caller")]
+        ServiceEnded {
+            /// Where the service is.
+            url: String,
+        } = "SHEF-SDK-049": "a request to a verifier service was ended by the caller",
+            "nothing is known of what the service did; ask again",
+        /// The appraised Shield runs another program than the owner's.
+        #[error("the Shield's {what} is {found}, expected {expected}")]
+        OtherProgram {
+            /// Image, accelerator or signer.
+            what: &'static str,
+            /// What the owner expects.
+            expected: String,
+            /// What the evidence says.
+            found: String,
+        } = "SHEF-SDK-050": "the Shield runs another program",
+            "the verifier knows this image, but the owner expects another one: no key was sent. Load the image that you mean, or expect \
+             this one if it is yours",
+        /// The memory of this process cannot be kept from others.
+        #[error("the system does not keep the memory of this process from others: {reason}")]
+        Traces {
+            /// What it says.
+            reason: String,
+        } = "SHEF-SDK-051": "the memory of this process is open to others",
+            "the system refuses PR_SET_DUMPABLE: look at what confines this process (seccomp, container)",
+    }
+    also {
+        "SHEF-SDK-018": "evidence rejected", "the appraisal lists every check with what was expected and found",
+        "SHEF-SDK-021": "the Shield stopped: a tag did not match",
+            "memory was tampered with: no result of this session opens; reset the device, open a new session, and look at who can write \
+             card memory",
+        "SHEF-SDK-022": "the Shield stopped: the memory answered with a bus error",
+            "a defect of memory or shell rather than tampering: reset the device and open a new session",
+        "SHEF-SDK-023": "the Shield stopped: the memory did not answer",
+            "a defect of memory or shell: reset the device and open a new session",
+        "SHEF-SDK-024": "the Shield stopped: the memory broke the bus protocol",
+            "a defect of the shell, or an attack on the bus: reset the device and open a new session",
+        "SHEF-SDK-025": "the Shield stopped: a tree node did not match",
+            "memory was tampered with: no result of this session opens; reset the device and open a new session",
+        "SHEF-SDK-026": "the Shield stopped: a countermeasure fired",
+            "reset the device and open a new session; if it happens again the device is damaged or attacked",
+        "SHEF-SDK-046": "the other side refused with a code that is not its own",
+            "the Security Kernel, the agent or the service answered with something that only others may say, or the host changed its \
+             answer: conclude nothing from it; the message shows what was said",
+    }
 }
 
 impl From<shef_proto::mailbox::MailboxError> for SdkError {
@@ -509,80 +585,6 @@ impl SdkError {
         Self::KeyFile { path: path.to_owned(), reason: error.to_string() }
     }
 
-    /// Stable code.
-    pub fn code(&self) -> &str {
-        match self {
-            Self::Rejected { appraisal } => appraisal.first_failure().map_or("SHEF-SDK-018", |check| check.code),
-            Self::OtherConfig { .. } => "SHEF-SDK-019",
-            Self::OtherProgram { .. } => "SHEF-SDK-050",
-            Self::OtherRecord { .. } => "SHEF-SDK-020",
-            Self::Kernel { code, .. } => theirs(code, KERNEL),
-            Self::Mailbox(e) => e.code(),
-            Self::Certificate(e) => e.code(),
-            Self::Image(e) => e.code(),
-            Self::Corim(e) => e.code(),
-            Self::Release(e) => e.code(),
-            Self::Close(e) => e.code(),
-            Self::LoadKey(e) => e.code(),
-            Self::Dropped { .. } => "SHEF-SDK-001",
-            Self::ShieldBusy { .. } => "SHEF-SDK-002",
-            Self::MessageTooLong { .. } => "SHEF-SDK-003",
-            Self::RequestRefused => "SHEF-SDK-004",
-            Self::Unanswered { .. } => "SHEF-SDK-040",
-            Self::WaitEnded { .. } => "SHEF-SDK-041",
-            Self::Forked { .. } => "SHEF-SDK-042",
-            Self::OtherSession { .. } => "SHEF-SDK-043",
-            Self::Seeded { .. } => "SHEF-SDK-044",
-            Self::ResultsWait { .. } => "SHEF-SDK-045",
-            Self::OtherRelease { .. } => "SHEF-SDK-047",
-            Self::KeyOpen { .. } => "SHEF-SDK-048",
-            Self::ServiceEnded { .. } => "SHEF-SDK-049",
-            Self::LoadRefused => "SHEF-SDK-005",
-            Self::NoRegion { .. } => "SHEF-SDK-006",
-            Self::WrongMode { .. } => "SHEF-SDK-007",
-            Self::TooLong { .. } => "SHEF-SDK-008",
-            Self::NotSimulated { .. } => "SHEF-SDK-009",
-            Self::Refusals { .. } => "SHEF-SDK-010",
-            Self::Reached { .. } => "SHEF-SDK-027",
-            Self::NotFinished { .. } => "SHEF-SDK-011",
-            Self::KeyFile { .. } => "SHEF-SDK-012",
-            Self::KeyFormat { .. } => "SHEF-SDK-013",
-            Self::StaleStatement { .. } => "SHEF-SDK-014",
-            Self::Length { .. } => "SHEF-SDK-015",
-            Self::Withheld { .. } => "SHEF-SDK-016",
-            Self::Stream { .. } => "SHEF-SDK-028",
-            Self::Cancelled { .. } => "SHEF-SDK-029",
-            Self::Lanes { .. } => "SHEF-SDK-037",
-            Self::RingOver { .. } => "SHEF-SDK-038",
-            Self::WorkerGone => "SHEF-SDK-039",
-            Self::Traces { .. } => "SHEF-SDK-051",
-            Self::Entropy { .. } => "SHEF-SDK-017",
-            Self::Faulted { kind, .. } => match kind {
-                FaultKind::Tag => "SHEF-SDK-021",
-                FaultKind::Bus => "SHEF-SDK-022",
-                FaultKind::Timeout => "SHEF-SDK-023",
-                FaultKind::Protocol => "SHEF-SDK-024",
-                FaultKind::Node => "SHEF-SDK-025",
-                _ => "SHEF-SDK-026",
-            },
-            Self::ServiceUrl { .. } => "SHEF-SDK-030",
-            Self::ServiceUnreachable { .. } => "SHEF-SDK-031",
-            Self::ServiceCertificate { .. } => "SHEF-SDK-032",
-            Self::ServiceExpired { .. } => "SHEF-SDK-033",
-            Self::ClientCertificate { .. } => "SHEF-SDK-034",
-            Self::ServiceAnswer { .. } => "SHEF-SDK-035",
-            Self::MasterKey { .. } => "SHEF-SDK-036",
-            Self::Refused { code, .. } | Self::Denied { code, .. } => theirs(code, SERVICE),
-            Self::Vouch(e) => e.code(),
-            Self::Policy(e) => e.code(),
-            Self::Device(shef_device::DeviceError::Remote { code, .. }) => theirs(code, AGENT),
-            Self::Device(e) => e.code(),
-            Self::Load(e) => e.code(),
-            Self::Channel(e) => e.code(),
-            Self::Seal(e) => e.code(),
-        }
-    }
-
     /// What became of the last request to the Shield of the call that this error ended; of
     /// [`crate::Session::run`] and rings, of the launch.
     pub fn ran(&self) -> Ran {
@@ -601,9 +603,10 @@ impl SdkError {
     /// Who is at fault.
     pub fn at_fault(&self) -> Fault {
         use shef_device::DeviceError as D;
-        use shef_device::wire::codes;
         use shef_proto::channel::{ChannelError as C, status};
         use shef_proto::load::LoadError as L;
+        #[cfg(feature = "tls")]
+        use shef_remote::wire::codes;
         use shef_seal::SealError as S;
         use shef_verify::LoadKeyError as K;
         match self {
@@ -656,22 +659,23 @@ impl SdkError {
             | Self::Seeded { .. }
             | Self::ResultsWait { .. }
             | Self::KeyOpen { .. } => Fault::Input,
+            #[cfg(feature = "corim")]
+            Self::Corim(_) => Fault::Input,
             Self::MessageTooLong { .. }
             | Self::NoRegion { .. }
             | Self::WrongMode { .. }
             | Self::TooLong { .. }
             | Self::KeyFile { .. }
             | Self::KeyFormat { .. }
-            | Self::Corim(_)
             | Self::Stream { .. }
             | Self::Lanes { .. }
             | Self::RingOver { .. }
             | Self::NotSimulated { .. } => Fault::Input,
-            Self::Device(D::UnknownUri { .. } | D::MalformedUri { .. } | D::NotInThisVersion { .. } | D::NoSimulator { .. }) => {
-                Fault::Input
-            }
+            Self::Device(D::UnknownUri { .. } | D::MalformedUri { .. } | D::NotInThisVersion { .. } | D::NotBuilt { .. }) => Fault::Input,
             // Certificates are the user's own; so is the name of an agent's device.
+            #[cfg(feature = "tls")]
             Self::Device(D::Transport { code, .. }) if *code == codes::TLS_FILES => Fault::Input,
+            #[cfg(feature = "tls")]
             Self::Device(D::Remote { code, .. }) if code == codes::NO_DEVICE || code == codes::NOT_ALLOWED => Fault::Input,
             // A project's folder is the user's own.
             Self::Device(D::Simulator { code, .. })
@@ -684,221 +688,6 @@ impl SdkError {
         }
     }
 }
-
-/// Codes of this crate.
-pub const CODES: &[Code] = &[
-    Code::new(
-        "SHEF-SDK-001",
-        "the host did not deliver a message",
-        "ask again; the host can deny service, and nothing else follows from it",
-    ),
-    Code::new("SHEF-SDK-002", "the Shield stays busy", "reset the device and open a new session"),
-    Code::new("SHEF-SDK-003", "a message is longer than its buffer", "give less; the message names the limit"),
-    Code::new(
-        "SHEF-SDK-004",
-        "plain status says that the Shield refused a sealed request",
-        "a hint, which the host can forge: the request was damaged on its way, or its answer is withheld; SHEF-SDK-040 says what to do",
-    ),
-    Code::new(
-        "SHEF-SDK-005",
-        "the Shield refused the Load Key",
-        "it was made for another Shield key or configuration, replayed, or damaged on its way; attest the Shield again and make a new one",
-    ),
-    Code::new("SHEF-SDK-006", "there is no such region", "the names of the regions are in shield.toml"),
-    Code::new("SHEF-SDK-007", "the region is of another mode", "data goes into `input` regions, results come from `output` regions"),
-    Code::new("SHEF-SDK-008", "the data does not fit the region", "make the region larger in shield.toml, or give less data"),
-    Code::new("SHEF-SDK-009", "only for simulated devices", "the keys of a session with a real device never leave the owner's process"),
-    Code::new(
-        "SHEF-SDK-010",
-        "the accelerator did things that the Shield refused",
-        "the results may be incomplete: open them with the policy's `refusals` only if the accelerator is known to do so; that allows those that this statement shows, and later ones must be allowed again",
-    ),
-    Code::new(
-        "SHEF-SDK-011",
-        "the accelerator did not finish",
-        "check its registers and its data, or give it more time (`patience`); a stopped Shield shows in the statement",
-    ),
-    Code::new("SHEF-SDK-012", "a key file cannot be read or written", "check path and permissions; key files are never overwritten"),
-    Code::new("SHEF-SDK-013", "a key file is malformed", "a key file holds 64 hexadecimal digits and a line feed"),
-    Code::new("SHEF-SDK-014", "the statement is stale", "read the statement after the last launch and flush"),
-    Code::new(
-        "SHEF-SDK-015",
-        "a message has an impossible length",
-        "the message was damaged on its way, or the other side is of another version",
-    ),
-    Code::new(
-        "SHEF-SDK-016",
-        "results withheld",
-        "the Shield says that a chunk was sealed, and what the host delivered is not that chunk: read again from an honest host; do not use the results",
-    ),
-    Code::new("SHEF-SDK-017", "no random bytes", "check the operating system's random source"),
-    Code::new("SHEF-SDK-018", "evidence rejected", "the appraisal lists every check with what was expected and found"),
-    Code::new(
-        "SHEF-SDK-019",
-        "the Shield runs another configuration",
-        "the image is known, but the session is for another configuration: seal nothing, and take the shield.toml that the image was built from (`shef shield show` prints its digest)",
-    ),
-    Code::new(
-        "SHEF-SDK-020",
-        "the close record is of another session",
-        "the record was swapped on its way; it proves nothing about this session",
-    ),
-    Code::new(
-        "SHEF-SDK-021",
-        "the Shield stopped: a tag did not match",
-        "memory was tampered with: no result of this session opens; reset the device, open a new session, and look at who can write card memory",
-    ),
-    Code::new(
-        "SHEF-SDK-022",
-        "the Shield stopped: the memory answered with a bus error",
-        "a defect of memory or shell rather than tampering: reset the device and open a new session",
-    ),
-    Code::new(
-        "SHEF-SDK-023",
-        "the Shield stopped: the memory did not answer",
-        "a defect of memory or shell: reset the device and open a new session",
-    ),
-    Code::new(
-        "SHEF-SDK-024",
-        "the Shield stopped: the memory broke the bus protocol",
-        "a defect of the shell, or an attack on the bus: reset the device and open a new session",
-    ),
-    Code::new(
-        "SHEF-SDK-025",
-        "the Shield stopped: a tree node did not match",
-        "memory was tampered with: no result of this session opens; reset the device and open a new session",
-    ),
-    Code::new(
-        "SHEF-SDK-026",
-        "the Shield stopped: a countermeasure fired",
-        "reset the device and open a new session; if it happens again the device is damaged or attacked",
-    ),
-    Code::new(
-        "SHEF-SDK-027",
-        "a fault froze a region that the result may depend on",
-        "memory of that region was tampered with or failed: repeat the work in a new session; only where the launch could not have reached the region may you name it and open the result all the same",
-    ),
-    Code::new(
-        "SHEF-SDK-028",
-        "what is to be sealed cannot be read, or results cannot be written",
-        "the message says why; the epoch of an upload is over, and what a writer took of a result is not the result",
-    ),
-    Code::new(
-        "SHEF-SDK-029",
-        "a transfer was ended by the caller",
-        "the epoch of an upload is over: raise it and upload again; what a writer took of a result is not the result: open it again",
-    ),
-    Code::new(
-        "SHEF-SDK-030",
-        "the address of a verifier service is none",
-        "give https://HOST:PORT, with a name or address of its certificate",
-    ),
-    Code::new(
-        "SHEF-SDK-031",
-        "the verifier service does not answer",
-        "is it running, and is the address right? `curl -k URL/healthz` must answer; nothing was decided and no key was released",
-    ),
-    Code::new(
-        "SHEF-SDK-032",
-        "the verifier service's certificate is not good",
-        "it is of another CA than the one given, or for another host name: give the service's ca.pem, and a name that is in its certificate",
-    ),
-    Code::new(
-        "SHEF-SDK-033",
-        "the verifier service's certificate has expired",
-        "its operator must issue a new one and send SIGHUP; if it has not expired, set this machine's clock",
-    ),
-    Code::new(
-        "SHEF-SDK-034",
-        "the verifier service refuses the client's certificate",
-        "it has expired, was revoked, or is of another CA: ask the operator for a new one (`shef-verifierd client`)",
-    ),
-    Code::new(
-        "SHEF-SDK-035",
-        "what answers is not a verifier service",
-        "look at the address: another program listens there, or the versions differ",
-    ),
-    Code::new(
-        "SHEF-SDK-036",
-        "the data key is no master key",
-        "the master key of a Load Key has 32 bytes: add the key with `generate` 32, or a secret of 32 bytes",
-    ),
-    Code::new(
-        "SHEF-SDK-037",
-        "the lanes of a ring do not fit",
-        "a ring wants two lanes or more, each with buffers of its own, as many and as large as in the others; a batch has data for each input",
-    ),
-    Code::new(
-        "SHEF-SDK-038",
-        "a ring is over",
-        "a launch failed half-way: take the last results with `finish`, then make a new ring or close the session",
-    ),
-    Code::new(
-        "SHEF-SDK-039",
-        "the thread of a session ended",
-        "something that was given to it panicked, or the system gave no thread: look at the first message, and open a new session",
-    ),
-    Code::new(
-        "SHEF-SDK-040",
-        "no answer to a request: whether it ran is unknown",
-        "messages were lost or damaged, again and again: the host or the way to it does that. The session is not over: the next call sends the same bytes first, which the Shield runs at most once (`settle` does nothing else)",
-    ),
-    Code::new(
-        "SHEF-SDK-041",
-        "the caller ended a wait for the accelerator",
-        "what was launched goes on: wait again with `finish` or `wait_register`",
-    ),
-    Code::new(
-        "SHEF-SDK-042",
-        "a session of another process",
-        "after a fork only the process that made a session may use it: the copy would seal other data under the same keys and numbers. Open a new session in the copy",
-    ),
-    Code::new(
-        "SHEF-SDK-043",
-        "a buffer of another session",
-        "get buffers from the session that they are used with, and new ones after a new Load Key",
-    ),
-    Code::new(
-        "SHEF-SDK-044",
-        "randomness from a seed for a device that is not simulated",
-        "whoever knows the seed knows the keys: use `SystemEntropy`",
-    ),
-    Code::new(
-        "SHEF-SDK-045",
-        "results of a ring wait",
-        "the next batch would overwrite them: take them with `results`, which may be called again where it failed, or give them up with `discard`",
-    ),
-    Code::new(
-        "SHEF-SDK-046",
-        "the other side refused with a code that is not its own",
-        "the Security Kernel, the agent or the service answered with something that only others may say, or the host changed its answer: conclude nothing from it; the message shows what was said",
-    ),
-    Code::new(
-        "SHEF-SDK-047",
-        "the verifier service released something else",
-        "key, version, receipt or head are not those that belong to what was asked for: an answer was exchanged on its way, or the service is not honest. Use nothing of it",
-    ),
-    Code::new(
-        "SHEF-SDK-048",
-        "a key file is not its owner's alone",
-        "a key file is a plain file that only its owner can read, in a folder that only its owner can change: `chmod 600 FILE`, `chmod 700 FOLDER`; links and pipes are refused",
-    ),
-    Code::new(
-        "SHEF-SDK-049",
-        "a request to a verifier service was ended by the caller",
-        "nothing is known of what the service did; ask again",
-    ),
-    Code::new(
-        "SHEF-SDK-050",
-        "the Shield runs another program",
-        "the verifier knows this image, but the owner expects another one: no key was sent. Load the image that you mean, or expect this one if it is yours",
-    ),
-    Code::new(
-        "SHEF-SDK-051",
-        "the memory of this process is open to others",
-        "the system refuses PR_SET_DUMPABLE: look at what confines this process (seccomp, container)",
-    ),
-];
 
 #[cfg(test)]
 mod tests {

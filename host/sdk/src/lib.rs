@@ -1,7 +1,7 @@
-//! Host library for data owners, IP vendors and manufacturers of shielded FPGA accelerators.
+//! Host library for data owners and IP vendors of shielded FPGA accelerators.
 //!
-//! Parties are types of their own ([`Manufacturer`], [`IpVendor`], and for the data owner
-//! [`Session`]); each has its own [`KeyFolder`], and they exchange messages only. Everything
+//! Parties are types of their own ([`IpVendor`], for the data owner [`Session`], and with feature
+//! `sim` the manufacturer of simulated cards); each has its own [`KeyFolder`], and they exchange messages only. Everything
 //! between them passes through a [`Host`], which is not trusted: an [`Adversary`] in it may see,
 //! change and drop every message, and do to the card whatever a host can do.
 //!
@@ -33,6 +33,20 @@
 //!     Ok(bytes)
 //! }
 //! ```
+//!
+//! Cargo features say what a program is built with. All but `sim` are on by default; a program that
+//! reaches one kind of card and appraises by itself needs one of the first three:
+//!
+//! | feature | gives |
+//! |---|---|
+//! | `vfio` | cards of this machine, `pci:` |
+//! | `vfio-user` | cards that another process serves, `vfio-user:` |
+//! | `tls` | cards behind an agent, `tls:` |
+//! | `service` | a verifier service that appraises and releases keys: [`service`] |
+//! | `rego` | policies with a part in Rego |
+//! | `corim` | reference values as CoRIM, and bundles for auditors |
+//! | `aws-lc` | bulk data sealed and opened by aws-lc instead of RustCrypto: faster, needs a C compiler |
+//! | `sim` | the simulated card, `sim:`, and its manufacturer |
 
 mod buffer;
 mod carrier;
@@ -42,10 +56,13 @@ mod host;
 mod judge;
 mod kernel;
 mod keys;
-mod manufacturer;
+mod open;
 mod ring;
+#[cfg(feature = "service")]
 pub mod service;
 mod session;
+#[cfg(feature = "sim")]
+pub mod sim;
 mod traces;
 pub mod transfer;
 mod vendor;
@@ -55,20 +72,21 @@ mod worker;
 
 pub use buffer::{InputBuffer, OutputBuffer, UnprotectedBuffer, Untrusted};
 pub use entropy::{Source, SystemEntropy};
-pub use error::{CODES, Fault, Ran, SdkError};
+pub use error::{Fault, Ran, SdkError};
 pub use host::{Adversary, Honest, Host, Leg, LoadHint, Record};
 pub use kernel::LoadedImage;
 pub use keys::KeyFolder;
-pub use manufacturer::Manufacturer;
+pub use open::{OpenOptions, open, open_with};
 pub use ring::{Batch, Job, Lane, Ring};
+#[cfg(feature = "service")]
 pub use service::Service;
 pub use session::{Attested, Closed, Connected, Keyed, Session, SessionSecrets};
-pub use shef_device::remote::TlsFiles;
-use shef_device::remote::{Limits, RemoteDevice};
 pub use shef_device::{Device, DeviceError, Ueid, Uri};
 /// What passes between the parties: configurations, Load Keys, images, certificates.
 pub use shef_proto as proto;
 pub use shef_proto::code::Code;
+#[cfg(feature = "tls")]
+pub use shef_remote::TlsFiles;
 /// Sealed memory: what of a result is opened, and how.
 pub use shef_seal as seal;
 /// Appraisal: anchors, reference values, policies.
@@ -80,9 +98,8 @@ pub use verifier::{Appraised, Challenge, Expect, Verifier};
 pub use wait::{Cancel, Patience, WaitWatch, Waited};
 pub use worker::{End, Pending, Worker};
 
-/// The simulated card.
-#[cfg(feature = "sim")]
-pub use shef_card as sim;
+/// All codes of this crate.
+pub const CODES: &[shef_proto::code::Code] = SdkError::CODES;
 
 /// All codes that this library and what it is made of can give, in groups.
 pub fn codes() -> Vec<(&'static str, Vec<&'static Code>)> {
@@ -91,71 +108,16 @@ pub fn codes() -> Vec<(&'static str, Vec<&'static Code>)> {
         ("sealed memory", shef_seal::CODES.iter().collect()),
         ("appraisal", shef_verify::CODES.iter().collect()),
         ("device", shef_device::CODES.iter().collect()),
+        #[cfg(feature = "vfio")]
         ("PCI cards", shef_vfio::CODES.iter().collect()),
+        #[cfg(feature = "vfio-user")]
         ("vfio-user", shef_vfio_user::CODES.iter().collect()),
-        ("agent", shef_device::wire::codes::CODES.iter().collect()),
+        #[cfg(feature = "tls")]
+        ("agent", shef_remote::wire::codes::CODES.iter().collect()),
         ("host library", CODES.iter().collect()),
     ];
     #[cfg(feature = "sim")]
     groups.extend(shef_card::codes());
     groups.retain(|(_, codes)| !codes.is_empty());
     groups
-}
-
-/// How a device is opened, where its URI does not say all.
-#[derive(Default)]
-pub struct OpenOptions {
-    /// Certificates for `tls://`; without them those that [`TlsFiles::find`] finds.
-    pub tls: Option<TlsFiles>,
-    /// Told what takes long.
-    pub progress: Option<shef_device::remote::Progress>,
-}
-
-/// Opens the device that `uri` names, with what the environment says: see [`open_with`].
-///
-/// # Errors
-/// As [`open_with`].
-pub fn open(uri: &Uri) -> Result<Host, SdkError> {
-    open_with(uri, OpenOptions::default())
-}
-
-/// Opens the device that `uri` names. A simulated device gets a manufacturer of its own, made for
-/// it and thrown away.
-///
-/// # Errors
-/// [`DeviceError::NotInThisVersion`], [`DeviceError::NoSimulator`], and those of the device.
-pub fn open_with(uri: &Uri, options: OpenOptions) -> Result<Host, SdkError> {
-    match uri {
-        #[cfg(feature = "sim")]
-        Uri::SimModel | Uri::SimRtl { .. } => {
-            use shef_proto::cert::{Certificate, NO_CLOCK, NO_END, issue_device_id, issue_root};
-            use shef_proto::cose::SigningKey;
-            let engine = match uri {
-                Uri::SimRtl { project } => sim::Engine::Rtl(sim::RtlOptions { project: project.clone(), ..sim::RtlOptions::default() }),
-                _ => sim::Engine::Model,
-            };
-            let mut entropy = SystemEntropy::new()?;
-            let ca = SigningKey::generate(&mut entropy);
-            let root = Certificate::parse(&issue_root(&ca, "throw-away simulated manufacturer", NO_CLOCK, NO_END))?;
-            let mut blank = sim::Blank::new(sim::CardOptions::new(engine), &mut |_| {}).map_err(DeviceError::from)?;
-            let mut uds = zeroize::Zeroizing::new([0; 32]);
-            shef_proto::entropy::Entropy::fill(&mut entropy, &mut uds[..]);
-            let key = blank.burn(uds);
-            let card = blank.finish(issue_device_id(&ca, &root, &key, NO_CLOCK)).map_err(DeviceError::from)?;
-            Ok(Host::new(Box::new(card)))
-        }
-        #[cfg(not(feature = "sim"))]
-        Uri::SimModel | Uri::SimRtl { .. } => Err(DeviceError::NoSimulator { uri: uri.to_string() }.into()),
-        Uri::Pci { function, iommu } => Ok(Host::new(Box::new(shef_vfio::open(*function, *iommu)?))),
-        Uri::PciUeid { ueid, iommu } => Ok(Host::new(Box::new(shef_vfio::open_ueid(ueid, *iommu)?))),
-        Uri::VfioUser { socket } => {
-            let card = shef_vfio_user::open(socket, shef_vfio_user::DEFAULT_TIMEOUT)?;
-            Ok(Host::new(Box::new(card)))
-        }
-        Uri::Tls { .. } => {
-            let tls = options.tls.map_or_else(TlsFiles::find, Ok)?;
-            Ok(Host::new(Box::new(RemoteDevice::open(uri, &tls, Limits::default(), options.progress)?)))
-        }
-        uri => Err(DeviceError::NotInThisVersion { uri: uri.to_string() }.into()),
-    }
 }

@@ -12,13 +12,13 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as B64;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use shef_device::remote::TlsFiles;
 use shef_proto::entropy::Entropy;
 use shef_proto::evidence::{Evidence, Layer};
 use shef_proto::hpke_suite::{PrivateKey, PublicKey, generate_key_pair};
 use shef_proto::image::ImageKey;
 use shef_proto::receipt::{Head, Receipt};
 use shef_proto::release::{Expected, KeyBox, ReleaseInfo};
+use shef_remote::TlsFiles;
 use shef_verify::{Verified, Vouched};
 use ureq::tls::{Certificate, ClientCert, PrivateKey as PemKey, RootCerts, TlsConfig, TlsProvider};
 use zeroize::Zeroizing;
@@ -305,7 +305,7 @@ impl Service {
         tls.load()?;
         let read = |path: &std::path::Path| std::fs::read(path).map_err(|error| SdkError::key_file(path, &error));
         let chain = |path: &std::path::Path| -> Result<Vec<Certificate<'static>>, SdkError> {
-            let list = shef_device::remote::certificates(path)?;
+            let list = shef_remote::certificates(path)?;
             Ok(list.iter().map(|der| Certificate::from_der(der).to_owned()).collect())
         };
         let key = Zeroizing::new(read(&tls.key)?);

@@ -12,14 +12,15 @@ use shef_proto::channel::{
 use shef_proto::config::Config;
 use shef_proto::entropy::Entropy;
 use shef_proto::evidence::RootOfTrust;
-use shef_proto::load::{FirstEpoch, MASTER_LEN, SessionKeys};
+use shef_proto::load::{FirstEpoch, SessionKeys};
 use shef_seal::{Opener, Process, Spent};
-use shef_verify::{Verified, VerifiedShieldEvidence};
+use shef_verify::VerifiedShieldEvidence;
 use zeroize::Zeroizing;
 
 use crate::SdkError;
 use crate::entropy::fit_for;
 use crate::host::{Host, LoadHint};
+#[cfg(feature = "service")]
 use crate::service::{DataKey, Service};
 use crate::traces::{Wash, wash_stack};
 use crate::verifier::{Appraised, Challenge, Expect, Verifier};
@@ -207,6 +208,7 @@ impl<'h> Session<'h, Connected> {
     /// owner's own floor is not met, those of [`Expect::check`], [`SdkError::OtherRelease`],
     /// [`SdkError::MasterKey`], [`SdkError::Seeded`], and everything that keeps messages from
     /// arriving.
+    #[cfg(feature = "service")]
     pub fn attest_by(
         self,
         service: &Service,
@@ -218,12 +220,12 @@ impl<'h> Session<'h, Connected> {
         let pinned = service.clone().with_receipt_keys(expect.pinned());
         let DataKey { secret, evidence, challenge, verified, receipt, released } =
             pinned.release_data_key(self.host, key, version, entropy)?;
-        let Verified::Shield(verified) = verified else {
+        let shef_verify::Verified::Shield(verified) = verified else {
             return Err(SdkError::ServiceAnswer { what: "a receipt of another layer".to_owned() });
         };
         expect.check(&verified)?;
         expect.hold_service(&verified, &challenge, now)?;
-        if secret.len() != MASTER_LEN {
+        if secret.len() != shef_proto::load::MASTER_LEN {
             return Err(SdkError::MasterKey { found: secret.len() });
         }
         let (appraised, config, master) = (Appraised::ByService { receipt, head: released.head }, expect.config().clone(), Some(secret));

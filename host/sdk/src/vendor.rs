@@ -6,8 +6,11 @@ use shef_proto::entropy::Entropy;
 use shef_proto::hpke_suite::PublicKey;
 use shef_proto::image::{Container, Description, ImageKey};
 use shef_proto::release::ImageSecret;
+#[cfg(feature = "corim")]
+use shef_verify::ReferenceValues;
+#[cfg(feature = "corim")]
 use shef_verify::corim::{self, Describe};
-use shef_verify::{ImageReference, ReferenceValues, VerifiedKernelEvidence};
+use shef_verify::{ImageReference, VerifiedKernelEvidence};
 
 use crate::entropy::fit_for;
 use crate::{Appraised, Challenge, Host, KeyFolder, SdkError, Verifier};
@@ -95,6 +98,7 @@ impl IpVendor {
     ///
     /// # Errors
     /// [`SdkError::Corim`].
+    #[cfg(feature = "corim")]
     pub fn corim(&self, image: &Image, name: &str) -> Result<Vec<u8>, SdkError> {
         let reference = ReferenceValues { images: vec![self.reference(image, name)], ..ReferenceValues::default() };
         let describe = Describe { id: name, version: image.description.svn, issuer: &self.tenant, not_after: None };

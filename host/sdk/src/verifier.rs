@@ -6,7 +6,10 @@ use std::time::Instant;
 
 use shef_proto::config::Config;
 use shef_proto::entropy::Entropy;
-use shef_proto::evidence::{Layer, RootOfTrust};
+use shef_proto::evidence::Layer;
+#[cfg(feature = "service")]
+use shef_proto::evidence::RootOfTrust;
+#[cfg(feature = "service")]
 use shef_proto::hpke_suite::PublicKey;
 use shef_proto::receipt::{Head, Receipt};
 use shef_verify::rego::Evaluate;
@@ -43,6 +46,7 @@ impl Challenge {
     }
 
     /// A challenge that somebody else drew now, because this program asked for it at `asked`.
+    #[cfg(feature = "service")]
     pub(crate) fn asked(nonce: Vec<u8>, audience: String, asked: Instant) -> Self {
         Self { nonce, audience, drawn: Some(asked) }
     }
@@ -214,6 +218,7 @@ pub struct Expect {
     signer: Option<[u8; 32]>,
     floor: Option<Policy>,
     revocations: Option<Revocations>,
+    #[cfg(feature = "service")]
     receipt_keys: Vec<PublicKey>,
 }
 
@@ -230,7 +235,15 @@ impl Expect {
     }
 
     fn program(config: &Config, program: Program) -> Self {
-        Self { config: config.clone(), program, signer: None, floor: None, revocations: None, receipt_keys: Vec::new() }
+        Self {
+            config: config.clone(),
+            program,
+            signer: None,
+            floor: None,
+            revocations: None,
+            #[cfg(feature = "service")]
+            receipt_keys: Vec::new(),
+        }
     }
 
     /// The vendor who signed the image, by SHA-256 of the public key.
@@ -258,6 +271,7 @@ impl Expect {
 
     /// The keys that may sign receipts of a verifier service. Without them its own list is
     /// believed.
+    #[cfg(feature = "service")]
     #[must_use]
     pub fn receipt_keys(mut self, keys: Vec<PublicKey>) -> Self {
         self.receipt_keys = keys;
@@ -269,6 +283,7 @@ impl Expect {
         &self.config
     }
 
+    #[cfg(feature = "service")]
     pub(crate) fn pinned(&self) -> &[PublicKey] {
         &self.receipt_keys
     }
@@ -298,6 +313,7 @@ impl Expect {
     }
 
     /// The floor under what a verifier service says.
+    #[cfg(feature = "service")]
     pub(crate) fn hold_service(&self, verified: &VerifiedShieldEvidence, challenge: &Challenge, now: i64) -> Result<(), SdkError> {
         const HARDWARE: &[RootOfTrust] = &[RootOfTrust::ShefBoot, RootOfTrust::Board, RootOfTrust::Provider];
         let strict = Policy::strict("floor for hardware", HARDWARE);

@@ -3,89 +3,81 @@
 use std::io;
 use std::path::PathBuf;
 
-use shef_proto::code::Code;
-
 use crate::wire::command;
 
-/// Why a device could not be reached or served over a socket.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum VfioUserError {
-    /// Nobody serves the socket.
-    #[error("cannot connect to {}: {error}", path.display())]
-    Connect {
-        /// The socket.
-        path: PathBuf,
-        /// What the system says.
-        error: io::Error,
-    },
-    /// Another client is connected.
-    #[error("the device at {} is in use by another client", path.display())]
-    InUse {
-        /// The socket.
-        path: PathBuf,
-    },
-    /// What answers does not speak the protocol.
-    #[error("{}: {what}", path.display())]
-    Protocol {
-        /// The socket.
-        path: PathBuf,
-        /// What was wrong.
-        what: String,
-    },
-    /// The server refused a command.
-    #[error("the server refused {} with {}", command::name(*command), io::Error::from_raw_os_error(*errno as i32))]
-    Refused {
-        /// The command.
-        command: u16,
-        /// Error number.
-        errno: u32,
-    },
-    /// The server did not answer in time.
-    #[error("no answer to {} within {ms} ms", command::name(*command))]
-    TimedOut {
-        /// The command.
-        command: u16,
-        /// Milliseconds waited.
-        ms: u128,
-    },
-    /// The server went away.
-    #[error("the server of {} closed the connection", path.display())]
-    Disconnected {
-        /// The socket.
-        path: PathBuf,
-    },
-    /// The socket cannot be served.
-    #[error("cannot serve {}: {error}", path.display())]
-    Serve {
-        /// The socket.
-        path: PathBuf,
-        /// What the system says.
-        error: io::Error,
-    },
-    /// A call of the system failed.
-    #[error("{what}: {error}")]
-    System {
-        /// What was tried.
-        what: &'static str,
-        /// What the system says.
-        error: io::Error,
-    },
-}
-
-impl VfioUserError {
-    /// Stable code.
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Connect { .. } => "SHEF-VFU-001",
-            Self::InUse { .. } => "SHEF-VFU-002",
-            Self::Protocol { .. } => "SHEF-VFU-003",
-            Self::Refused { .. } => "SHEF-VFU-004",
-            Self::TimedOut { .. } => "SHEF-VFU-005",
-            Self::Disconnected { .. } => "SHEF-VFU-006",
-            Self::Serve { .. } => "SHEF-VFU-007",
-            Self::System { .. } => "SHEF-VFU-008",
-        }
+shef_proto::coded! {
+    /// Why a device could not be reached or served over a socket.
+    #[derive(Debug, thiserror::Error)]
+    #[non_exhaustive]
+    pub enum VfioUserError {
+        /// Nobody serves the socket.
+        #[error("cannot connect to {}: {error}", path.display())]
+        Connect {
+            /// The socket.
+            path: PathBuf,
+            /// What the system says.
+            error: io::Error,
+        } = "SHEF-VFU-001": "nobody serves the socket of a vfio-user device",
+            "start the card first, as `shef sim serve --socket PATH`, and give the same path",
+        /// Another client is connected.
+        #[error("the device at {} is in use by another client", path.display())]
+        InUse {
+            /// The socket.
+            path: PathBuf,
+        } = "SHEF-VFU-002": "another client holds the vfio-user device",
+            "a device serves one client at a time: end the other program, or serve a second card on another socket",
+        /// What answers does not speak the protocol.
+        #[error("{}: {what}", path.display())]
+        Protocol {
+            /// The socket.
+            path: PathBuf,
+            /// What was wrong.
+            what: String,
+        } = "SHEF-VFU-003": "what answers on the socket does not speak vfio-user as expected",
+            "check that the path is that of a vfio-user server (version 0.x), not of its control socket or of another service",
+        /// The server refused a command.
+        #[error("the server refused {} with {}", command::name(*command), io::Error::from_raw_os_error(*errno as i32))]
+        Refused {
+            /// The command.
+            command: u16,
+            /// Error number.
+            errno: u32,
+        } = "SHEF-VFU-004": "the vfio-user server refused a command",
+            "the message holds the command and the system's reason; a server of another version may lack it",
+        /// The server did not answer in time.
+        #[error("no answer to {} within {ms} ms", command::name(*command))]
+        TimedOut {
+            /// The command.
+            command: u16,
+            /// Milliseconds waited.
+            ms: u128,
+        } = "SHEF-VFU-005": "the vfio-user server did not answer in time",
+            "look at the server: it may be stopped or very slow; open the device again once it answers",
+        /// The server went away.
+        #[error("the server of {} closed the connection", path.display())]
+        Disconnected {
+            /// The socket.
+            path: PathBuf,
+        } = "SHEF-VFU-006": "the vfio-user server went away",
+            "start the server again and open the device anew: the session is gone with the card's keys",
+        /// The socket cannot be served.
+        #[error("cannot serve {}: {error}", path.display())]
+        Serve {
+            /// The socket.
+            path: PathBuf,
+            /// What the system says.
+            error: io::Error,
+        } = "SHEF-VFU-007": "the socket of a vfio-user device cannot be served",
+            "choose a path in a folder that you may write, shorter than 108 bytes, that no running server uses",
+        /// A call of the system failed.
+        #[error("{what}: {error}")]
+        System {
+            /// What was tried.
+            what: &'static str,
+            /// What the system says.
+            error: io::Error,
+        } = "SHEF-VFU-008": "the system refused memory, an event or a thread",
+            "raise the limits of open files and memory (`ulimit -n`, `ulimit -l`) or free some, then try again",
     }
 }
 
@@ -94,47 +86,3 @@ impl From<VfioUserError> for shef_device::DeviceError {
         Self::Transport { code: error.code(), message: error.to_string() }
     }
 }
-
-/// Codes of this crate.
-pub const CODES: &[Code] = &[
-    Code::new(
-        "SHEF-VFU-001",
-        "nobody serves the socket of a vfio-user device",
-        "start the card first, as `shef sim serve --socket PATH`, and give the same path",
-    ),
-    Code::new(
-        "SHEF-VFU-002",
-        "another client holds the vfio-user device",
-        "a device serves one client at a time: end the other program, or serve a second card on another socket",
-    ),
-    Code::new(
-        "SHEF-VFU-003",
-        "what answers on the socket does not speak vfio-user as expected",
-        "check that the path is that of a vfio-user server (version 0.x), not of its control socket or of another service",
-    ),
-    Code::new(
-        "SHEF-VFU-004",
-        "the vfio-user server refused a command",
-        "the message holds the command and the system's reason; a server of another version may lack it",
-    ),
-    Code::new(
-        "SHEF-VFU-005",
-        "the vfio-user server did not answer in time",
-        "look at the server: it may be stopped or very slow; open the device again once it answers",
-    ),
-    Code::new(
-        "SHEF-VFU-006",
-        "the vfio-user server went away",
-        "start the server again and open the device anew: the session is gone with the card's keys",
-    ),
-    Code::new(
-        "SHEF-VFU-007",
-        "the socket of a vfio-user device cannot be served",
-        "choose a path in a folder that you may write, shorter than 108 bytes, that no running server uses",
-    ),
-    Code::new(
-        "SHEF-VFU-008",
-        "the system refused memory, an event or a thread",
-        "raise the limits of open files and memory (`ulimit -n`, `ulimit -l`) or free some, then try again",
-    ),
-];

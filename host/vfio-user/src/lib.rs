@@ -21,9 +21,12 @@ pub mod wire;
 
 pub use client::{Client, DEFAULT_TIMEOUT};
 pub use dma::{DmaError, DmaErrorKind};
-pub use error::{CODES, VfioUserError};
+pub use error::VfioUserError;
 pub use function::{VfioUserFunction, open};
 pub use server::{Backend, Bus, NO_ANSWER, Region, Server};
+
+/// All codes of this crate.
+pub const CODES: &[shef_proto::code::Code] = VfioUserError::CODES;
 
 /// Error numbers of the system, as they stand in replies.
 pub mod errno {

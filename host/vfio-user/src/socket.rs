@@ -85,8 +85,10 @@ impl Socket {
         if !fds.is_empty() {
             message.msg_control = control.0.as_mut_ptr().cast();
             message.msg_controllen = space(fds.len()) as _;
+            // SAFETY: pointer and length of the control buffer are set.
+            let header = unsafe { libc::CMSG_FIRSTHDR(&raw const message) };
             // SAFETY: the control buffer is aligned and holds at least one header.
-            let header = unsafe { &mut *libc::CMSG_FIRSTHDR(&message) };
+            let header = unsafe { &mut *header };
             header.cmsg_level = libc::SOL_SOCKET;
             header.cmsg_type = libc::SCM_RIGHTS;
             // SAFETY: a computation on a number.
@@ -96,12 +98,14 @@ impl Socket {
             for (i, fd) in fds.iter().enumerate() {
                 // SAFETY: there is room for MAX_FDS descriptors behind the header, and `i` is below
                 // that.
-                unsafe { data.add(i).write_unaligned(fd.as_raw_fd()) };
+                let place = unsafe { data.add(i) };
+                // SAFETY: inside the control buffer.
+                unsafe { place.write_unaligned(fd.as_raw_fd()) };
             }
         }
         loop {
             // SAFETY: every pointer in the message is to memory that lives over the call.
-            let n = unsafe { libc::sendmsg(self.0.as_raw_fd(), &message, libc::MSG_NOSIGNAL) };
+            let n = unsafe { libc::sendmsg(self.0.as_raw_fd(), &raw const message, libc::MSG_NOSIGNAL) };
             match usize::try_from(n) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(n) => return Ok(n),
@@ -142,14 +146,14 @@ impl Socket {
         let mut control = Control([0; space(MAX_FDS)]);
         // SAFETY: all zeros is a legal value of this structure of integers and pointers.
         let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
-        message.msg_iov = &mut part;
+        message.msg_iov = &raw mut part;
         message.msg_iovlen = 1;
         message.msg_control = control.0.as_mut_ptr().cast();
         message.msg_controllen = control.0.len() as _;
         let n = loop {
             // SAFETY: every pointer in the message is to memory that lives over the call and is as
             // long as said.
-            let n = unsafe { libc::recvmsg(self.0.as_raw_fd(), &mut message, libc::MSG_CMSG_CLOEXEC) };
+            let n = unsafe { libc::recvmsg(self.0.as_raw_fd(), &raw mut message, libc::MSG_CMSG_CLOEXEC) };
             match usize::try_from(n) {
                 Ok(n) => break n,
                 Err(_) => {
@@ -161,24 +165,26 @@ impl Socket {
             }
         };
         // SAFETY: the kernel filled the control buffer and its length; the walk stays inside it.
-        let mut header = unsafe { libc::CMSG_FIRSTHDR(&message) };
+        let mut header = unsafe { libc::CMSG_FIRSTHDR(&raw const message) };
         while !header.is_null() {
-            // SAFETY: not null, so inside the control buffer.
-            let (level, kind, len) = unsafe { ((*header).cmsg_level, (*header).cmsg_type, (*header).cmsg_len as usize) };
-            if (level, kind) == (libc::SOL_SOCKET, libc::SCM_RIGHTS) {
+            // SAFETY: not null, so inside the control buffer, and the kernel wrote it.
+            let found = unsafe { *header };
+            if (found.cmsg_level, found.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_RIGHTS) {
                 // SAFETY: a computation on a number.
-                let count = len.saturating_sub(unsafe { libc::CMSG_LEN(0) } as usize) / size_of::<RawFd>();
+                let count = (found.cmsg_len as usize).saturating_sub(unsafe { libc::CMSG_LEN(0) } as usize) / size_of::<RawFd>();
                 // SAFETY: the header is inside the buffer.
                 let data: *const RawFd = unsafe { libc::CMSG_DATA(header) }.cast();
                 for i in 0..count {
                     // SAFETY: the kernel wrote `count` descriptors there.
-                    let fd = unsafe { data.add(i).read_unaligned() };
+                    let place = unsafe { data.add(i) };
+                    // SAFETY: one of those descriptors.
+                    let fd = unsafe { place.read_unaligned() };
                     // SAFETY: the kernel made it for this process just now, so nobody else owns it.
                     fds.push(unsafe { OwnedFd::from_raw_fd(fd) });
                 }
             }
             // SAFETY: as for the first header.
-            header = unsafe { libc::CMSG_NXTHDR(&message, header) };
+            header = unsafe { libc::CMSG_NXTHDR(&raw const message, header) };
         }
         if message.msg_flags & libc::MSG_CTRUNC != 0 {
             return Err(too_many());

@@ -146,11 +146,13 @@ impl Header {
     }
 
     /// Header of the reply to `self` with a body of so many bytes.
+    #[must_use]
     pub fn reply(&self, body: usize) -> Self {
         Self { size: (HEADER + body) as u32, flags: TYPE_REPLY, error: 0, ..*self }
     }
 
     /// Header of the reply that refuses `self`.
+    #[must_use]
     pub fn refusal(&self, error: u32) -> Self {
         Self { size: HEADER as u32, flags: TYPE_REPLY | ERROR, error, ..*self }
     }

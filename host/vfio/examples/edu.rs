@@ -243,12 +243,9 @@ fn removal(uri: &Uri) -> Vec<(&'static str, Claim)> {
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let uri = match arguments.first().map(|a| a.parse::<Uri>()) {
-        Some(Ok(uri @ Uri::Pci { .. })) => uri,
-        _ => {
-            eprintln!("usage: edu pci:DOMAIN:BUS:DEVICE.FUNCTION [locked-memory | removal]");
-            return ExitCode::from(2);
-        }
+    let Some(Ok(uri @ Uri::Pci { .. })) = arguments.first().map(|a| a.parse::<Uri>()) else {
+        eprintln!("usage: edu pci:DOMAIN:BUS:DEVICE.FUNCTION [locked-memory | removal]");
+        return ExitCode::from(2);
     };
     let unprotected = matches!(uri, Uri::Pci { iommu: shef_device::Iommu::None, .. });
     let claims = match arguments.get(1).map(String::as_str) {

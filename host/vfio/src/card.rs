@@ -92,6 +92,7 @@ impl pci::Function for CardFunction {
         Ok(buffer)
     }
 
+    #[expect(clippy::mem_forget, reason = "the device may still write there: the pages must not come back to life as something else")]
     fn release(&mut self, memory: DmaBuffer, quiet: bool) -> Result<(), DeviceError> {
         if !quiet && matches!(self.function.interface(), Interface::Unprotected { .. }) {
             tracing::error!(function = %self.function.function().bdf, "the card does not stop: its DMA memory is never used again");

@@ -3,230 +3,219 @@
 use std::io;
 
 use shef_device::{Bdf, DeviceError};
-use shef_proto::code::Code;
 
-/// Why a PCI function could not be opened or used.
-#[derive(Debug, Clone, thiserror::Error)]
-#[non_exhaustive]
-pub enum VfioError {
-    /// There is no such function.
-    #[error("there is no PCI function {function}; `shef device list` shows the cards of this machine")]
-    NoFunction {
-        /// The function.
-        function: Bdf,
-    },
-    /// The function is something else.
-    #[error("PCI function {function} is {found}, and a card is {expected}; `shef device list` shows the cards of this machine")]
-    WrongId {
-        /// The function.
-        function: Bdf,
-        /// What it says it is, vendor:device.
-        found: String,
-        /// What a card says it is.
-        expected: String,
-    },
-    /// The kernel put the function into no IOMMU group.
-    #[error(
-        "PCI function {function} is in no IOMMU group: there is no IOMMU, or it is off; boot with intel_iommu=on (Intel) or amd_iommu=on (AMD), \
-         and on a machine without one add ?iommu=none to the URI, after reading what that means (`shef explain SHEF-PCI-011`)"
-    )]
-    NoIommu {
-        /// The function.
-        function: Bdf,
-    },
-    /// Another driver, or none, has the function.
-    #[error("PCI function {function} is bound to {driver}, expected vfio-pci; run: {command}")]
-    OtherDriver {
-        /// The function.
-        function: Bdf,
-        /// Driver, or `no driver`.
-        driver: String,
-        /// The command that binds it.
-        command: String,
-    },
-    /// Other functions of the same group have drivers that do DMA.
-    #[error("IOMMU group {group} is not viable: {members} must be bound to vfio-pci or to no driver; run: {command}")]
-    NotViable {
-        /// Group.
-        group: u32,
-        /// Functions and their drivers.
-        members: String,
-        /// The command that unbinds them.
-        command: String,
-    },
-    /// The user may not.
-    #[error("no permission for {path}: {reason}; run as root, or: {command}")]
-    Permission {
-        /// What was opened.
-        path: String,
-        /// The system's words.
-        reason: String,
-        /// The command that mends it.
-        command: String,
-    },
-    /// Somebody else uses the function.
-    #[error("PCI function {function} is in use by {holder}; end that program, or wait for it")]
-    InUse {
-        /// The function.
-        function: Bdf,
-        /// `pid N (name)`, as far as it can be seen.
-        holder: String,
-    },
-    /// The kernel offers no VFIO.
-    #[error("{path} does not exist: the kernel's VFIO is not loaded; run: {command}")]
-    NoVfio {
-        /// What is missing.
-        path: String,
-        /// The command that mends it.
-        command: String,
-    },
-    /// A BAR is missing or too small.
-    #[error(
-        "BAR{bar} of {function} has {found:#x} bytes, expected {expected:#x} or more: this is no card of this version, or its image is not loaded"
-    )]
-    BarSize {
-        /// The function.
-        function: Bdf,
-        /// Number of the BAR.
-        bar: u8,
-        /// Its bytes.
-        found: u64,
-        /// Bytes that are needed.
-        expected: u64,
-    },
-    /// The limit of locked memory is reached.
-    #[error(
-        "cannot lock {needed} more bytes for DMA: the limit (RLIMIT_MEMLOCK) is {limit}; run: ulimit -l unlimited, or LimitMEMLOCK=infinity in the unit"
-    )]
-    LockedMemory {
-        /// Bytes that are needed.
-        needed: u64,
-        /// The limit.
-        limit: u64,
-    },
-    /// Only no-IOMMU works here, and it was not asked for.
-    #[error(
-        "{function} can only be used without an IOMMU, which protects nothing: a device, or whoever controls it, reads and writes all of this machine's memory; \
-         add ?iommu=none to the URI if that is accepted"
-    )]
-    Unprotected {
-        /// The function.
-        function: Bdf,
-    },
-    /// No-IOMMU was asked for, and the kernel does not offer it for this function.
-    #[error("{function} cannot be used without an IOMMU: {reason}; run: {command}")]
-    NoUnprotected {
-        /// The function.
-        function: Bdf,
-        /// Why not.
-        reason: String,
-        /// The command that mends it.
-        command: String,
-    },
-    /// iommufd was asked for and is not there.
-    #[error(
-        "{function} has no iommufd interface ({missing} does not exist): this kernel is older than 6.6 or built without CONFIG_VFIO_DEVICE_CDEV; use ?iommu=type1"
-    )]
-    NoIommufd {
-        /// The function.
-        function: Bdf,
-        /// What is missing.
-        missing: String,
-    },
-    /// The function cannot be reset.
-    #[error("{function} cannot be reset: it has neither function-level reset nor a power state that resets it")]
-    NoReset {
-        /// The function.
-        function: Bdf,
-    },
-    /// The function has no MSI-X.
-    #[error("{function} has {found} MSI-X vectors, {wanted} wanted")]
-    Interrupts {
-        /// The function.
-        function: Bdf,
-        /// Vectors that there are.
-        found: u32,
-        /// Vectors that are needed.
-        wanted: u32,
-    },
-    /// A buffer that cannot be mapped.
-    #[error("DMA buffer of {len} bytes: {reason}")]
-    Dma {
-        /// Bytes.
-        len: u64,
-        /// Why not.
-        reason: String,
-    },
-    /// Physical addresses are hidden.
-    #[error("physical addresses of this process's memory are hidden: DMA without an IOMMU needs CAP_SYS_ADMIN; run as root")]
-    HiddenAddresses,
-    /// No hugepage where one is needed.
-    #[error("no free 2 MiB hugepage, and DMA without an IOMMU needs memory in one piece; run: {command}")]
-    NoHugepage {
-        /// The command that reserves some.
-        command: String,
-    },
-    /// An access outside a BAR or a buffer.
-    #[error("access of {len} bytes at {offset:#x} of {what}, which has {size:#x} bytes")]
-    Bounds {
-        /// What was accessed.
-        what: String,
-        /// Offset.
-        offset: u64,
-        /// Bytes.
-        len: u64,
-        /// Size.
-        size: u64,
-    },
-    /// The function left the bus, or is about to.
-    #[error("{function} left the bus, or the kernel wants to remove it and waits until it is closed")]
-    Gone {
-        /// The function.
-        function: Bdf,
-    },
-    /// The kernel said no to something it ought to do.
-    #[error("{function}: {what}: {reason}")]
-    Kernel {
-        /// The function.
-        function: Bdf,
-        /// What was asked.
-        what: &'static str,
-        /// The system's words.
-        reason: String,
-    },
+shef_proto::coded! {
+    /// Why a PCI function could not be opened or used.
+    #[derive(Debug, Clone, thiserror::Error)]
+    #[non_exhaustive]
+    pub enum VfioError {
+        /// There is no such function.
+        #[error("there is no PCI function {function}; `shef device list` shows the cards of this machine")]
+        NoFunction {
+            /// The function.
+            function: Bdf,
+        } = "SHEF-PCI-001": "there is no such PCI function", "`shef device list` shows the cards of this machine; has the card power?",
+        /// The function is something else.
+        #[error("PCI function {function} is {found}, and a card is {expected}; `shef device list` shows the cards of this machine")]
+        WrongId {
+            /// The function.
+            function: Bdf,
+            /// What it says it is, vendor:device.
+            found: String,
+            /// What a card says it is.
+            expected: String,
+        } = "SHEF-PCI-002": "the PCI function is no card",
+            "`shef device list` shows the cards of this machine; a card shows its numbers only while an image of ours is loaded",
+        /// The kernel put the function into no IOMMU group.
+        #[error(
+            "PCI function {function} is in no IOMMU group: there is no IOMMU, or it is off; boot with intel_iommu=on (Intel) or amd_iommu=on (AMD), \
+            and on a machine without one add ?iommu=none to the URI, after reading what that means (`shef explain SHEF-PCI-011`)"
+        )]
+        NoIommu {
+            /// The function.
+            function: Bdf,
+        } = "SHEF-PCI-003": "there is no IOMMU, or it is off",
+            "switch VT-d or AMD-Vi on in the firmware, boot with intel_iommu=on or amd_iommu=on, and look at `shef device doctor`; virtual \
+             machines of most clouds have none: see SHEF-PCI-011",
+        /// Another driver, or none, has the function.
+        #[error("PCI function {function} is bound to {driver}, expected vfio-pci; run: {command}")]
+        OtherDriver {
+            /// The function.
+            function: Bdf,
+            /// Driver, or `no driver`.
+            driver: String,
+            /// The command that binds it.
+            command: String,
+        } = "SHEF-PCI-004": "another driver has the card",
+            "`shef device doctor` prints the commands that bind it to vfio-pci; they need root",
+        /// Other functions of the same group have drivers that do DMA.
+        #[error("IOMMU group {group} is not viable: {members} must be bound to vfio-pci or to no driver; run: {command}")]
+        NotViable {
+            /// Group.
+            group: u32,
+            /// Functions and their drivers.
+            members: String,
+            /// The command that unbinds them.
+            command: String,
+        } = "SHEF-PCI-005": "the card's IOMMU group is not viable",
+            "every function of the group must be bound to vfio-pci or to no driver: `shef device doctor` lists them with the commands",
+        /// The user may not.
+        #[error("no permission for {path}: {reason}; run as root, or: {command}")]
+        Permission {
+            /// What was opened.
+            path: String,
+            /// The system's words.
+            reason: String,
+            /// The command that mends it.
+            command: String,
+        } = "SHEF-PCI-006": "no permission for VFIO",
+            "run as root, or give your user the group's node: `shef device doctor` prints the command",
+        /// Somebody else uses the function.
+        #[error("PCI function {function} is in use by {holder}; end that program, or wait for it")]
+        InUse {
+            /// The function.
+            function: Bdf,
+            /// `pid N (name)`, as far as it can be seen.
+            holder: String,
+        } = "SHEF-PCI-007": "another program uses the card", "a card has one user at a time: end the program that the message names",
+        /// The kernel offers no VFIO.
+        #[error("{path} does not exist: the kernel's VFIO is not loaded; run: {command}")]
+        NoVfio {
+            /// What is missing.
+            path: String,
+            /// The command that mends it.
+            command: String,
+        } = "SHEF-PCI-008": "the kernel's VFIO is not loaded", "run `modprobe vfio-pci` as root",
+        /// A BAR is missing or too small.
+        #[error(
+            "BAR{bar} of {function} has {found:#x} bytes, expected {expected:#x} or more: this is no card of this version, or its image is not loaded"
+        )]
+        BarSize {
+            /// The function.
+            function: Bdf,
+            /// Number of the BAR.
+            bar: u8,
+            /// Its bytes.
+            found: u64,
+            /// Bytes that are needed.
+            expected: u64,
+        } = "SHEF-PCI-009": "a BAR is missing or too small",
+            "the function has another layout than a card: is the right image loaded, was the bus rescanned after loading it?",
+        /// The limit of locked memory is reached.
+        #[error(
+            "cannot lock {needed} more bytes for DMA: the limit (RLIMIT_MEMLOCK) is {limit}; run: ulimit -l unlimited, or LimitMEMLOCK=infinity in the unit"
+        )]
+        LockedMemory {
+            /// Bytes that are needed.
+            needed: u64,
+            /// The limit.
+            limit: u64,
+        } = "SHEF-PCI-010": "the limit of locked memory is too low for DMA",
+            "`ulimit -l unlimited` before the program, LimitMEMLOCK=infinity in a systemd unit, or /etc/security/limits.conf",
+        /// Only no-IOMMU works here, and it was not asked for.
+        #[error(
+            "{function} can only be used without an IOMMU, which protects nothing: a device, or whoever controls it, reads and writes all of this machine's memory; \
+            add ?iommu=none to the URI if that is accepted"
+        )]
+        Unprotected {
+            /// The function.
+            function: Bdf,
+        } = "SHEF-PCI-011": "the card can only be used without an IOMMU, and that was not asked for",
+            "without an IOMMU the card, or whoever controls it, reads and writes all of this machine's memory, and the kernel is tainted; \
+             the owner's data in card memory stays protected by the Shield, this machine does not; ?iommu=none accepts that",
+        /// No-IOMMU was asked for, and the kernel does not offer it for this function.
+        #[error("{function} cannot be used without an IOMMU: {reason}; run: {command}")]
+        NoUnprotected {
+            /// The function.
+            function: Bdf,
+            /// Why not.
+            reason: String,
+            /// The command that mends it.
+            command: String,
+        } = "SHEF-PCI-012": "the kernel does not offer the card without an IOMMU",
+            "the kernel needs CONFIG_VFIO_NOIOMMU and `echo 1 > /sys/module/vfio/parameters/enable_unsafe_noiommu_mode` before the card is \
+             bound to vfio-pci",
+        /// iommufd was asked for and is not there.
+        #[error(
+            "{function} has no iommufd interface ({missing} does not exist): this kernel is older than 6.6 or built without CONFIG_VFIO_DEVICE_CDEV; use ?iommu=type1"
+        )]
+        NoIommufd {
+            /// The function.
+            function: Bdf,
+            /// What is missing.
+            missing: String,
+        } = "SHEF-PCI-013": "there is no iommufd interface",
+            "use ?iommu=type1, or a kernel of 6.6 or newer with CONFIG_IOMMUFD and CONFIG_VFIO_DEVICE_CDEV",
+        /// The function cannot be reset.
+        #[error("{function} cannot be reset: it has neither function-level reset nor a power state that resets it")]
+        NoReset {
+            /// The function.
+            function: Bdf,
+        } = "SHEF-PCI-014": "the card cannot be reset", "unload and load its image, or cycle its power",
+        /// The function has no MSI-X.
+        #[error("{function} has {found} MSI-X vectors, {wanted} wanted")]
+        Interrupts {
+            /// The function.
+            function: Bdf,
+            /// Vectors that there are.
+            found: u32,
+            /// Vectors that are needed.
+            wanted: u32,
+        } = "SHEF-PCI-015": "the card has too few interrupts", "is the right image loaded?",
+        /// A buffer that cannot be mapped.
+        #[error("DMA buffer of {len} bytes: {reason}")]
+        Dma {
+            /// Bytes.
+            len: u64,
+            /// Why not.
+            reason: String,
+        } = "SHEF-PCI-016": "memory cannot be mapped for DMA", "the message names the reason",
+        /// Physical addresses are hidden.
+        #[error("physical addresses of this process's memory are hidden: DMA without an IOMMU needs CAP_SYS_ADMIN; run as root")]
+        HiddenAddresses = "SHEF-PCI-017": "physical addresses are hidden", "DMA without an IOMMU needs CAP_SYS_ADMIN: run as root",
+        /// No hugepage where one is needed.
+        #[error("no free 2 MiB hugepage, and DMA without an IOMMU needs memory in one piece; run: {command}")]
+        NoHugepage {
+            /// The command that reserves some.
+            command: String,
+        } = "SHEF-PCI-018": "there is no free hugepage", "`echo 64 > /proc/sys/vm/nr_hugepages` as root, or hugepages=64 at boot",
+        /// An access outside a BAR or a buffer.
+        #[error("access of {len} bytes at {offset:#x} of {what}, which has {size:#x} bytes")]
+        Bounds {
+            /// What was accessed.
+            what: String,
+            /// Offset.
+            offset: u64,
+            /// Bytes.
+            len: u64,
+            /// Size.
+            size: u64,
+        } = "SHEF-PCI-019": "an access outside a BAR or a buffer", "check the addresses against `shef device info`",
+        /// The function left the bus, or is about to.
+        #[error("{function} left the bus, or the kernel wants to remove it and waits until it is closed")]
+        Gone {
+            /// The function.
+            function: Bdf,
+        } = "SHEF-PCI-020": "the card left the bus",
+            "look at `dmesg`; rescan the bus (`echo 1 > /sys/bus/pci/rescan`), then open a new session: keys do not survive",
+        /// The kernel said no to something it ought to do.
+        #[error("{function}: {what}: {reason}")]
+        Kernel {
+            /// The function.
+            function: Bdf,
+            /// What was asked.
+            what: &'static str,
+            /// The system's words.
+            reason: String,
+        } = "SHEF-PCI-021": "the kernel refused a VFIO request",
+            "`dmesg` may say more; `shef device doctor` checks what is known to cause it",
+    }
 }
 
 impl VfioError {
     /// The kernel's refusal of a request.
     pub(crate) fn refused(function: Bdf, what: &'static str) -> impl Fn(io::Error) -> Self {
         move |e| Self::Kernel { function, what, reason: e.to_string() }
-    }
-
-    /// Stable code.
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::NoFunction { .. } => "SHEF-PCI-001",
-            Self::WrongId { .. } => "SHEF-PCI-002",
-            Self::NoIommu { .. } => "SHEF-PCI-003",
-            Self::OtherDriver { .. } => "SHEF-PCI-004",
-            Self::NotViable { .. } => "SHEF-PCI-005",
-            Self::Permission { .. } => "SHEF-PCI-006",
-            Self::InUse { .. } => "SHEF-PCI-007",
-            Self::NoVfio { .. } => "SHEF-PCI-008",
-            Self::BarSize { .. } => "SHEF-PCI-009",
-            Self::LockedMemory { .. } => "SHEF-PCI-010",
-            Self::Unprotected { .. } => "SHEF-PCI-011",
-            Self::NoUnprotected { .. } => "SHEF-PCI-012",
-            Self::NoIommufd { .. } => "SHEF-PCI-013",
-            Self::NoReset { .. } => "SHEF-PCI-014",
-            Self::Interrupts { .. } => "SHEF-PCI-015",
-            Self::Dma { .. } => "SHEF-PCI-016",
-            Self::HiddenAddresses => "SHEF-PCI-017",
-            Self::NoHugepage { .. } => "SHEF-PCI-018",
-            Self::Bounds { .. } => "SHEF-PCI-019",
-            Self::Gone { .. } => "SHEF-PCI-020",
-            Self::Kernel { .. } => "SHEF-PCI-021",
-        }
     }
 
     /// The command that mends it, where there is one.
@@ -251,77 +240,3 @@ impl From<VfioError> for DeviceError {
         Self::Transport { code: error.code(), message: error.to_string() }
     }
 }
-
-/// Codes of this crate.
-pub const CODES: &[Code] = &[
-    Code::new("SHEF-PCI-001", "there is no such PCI function", "`shef device list` shows the cards of this machine; has the card power?"),
-    Code::new(
-        "SHEF-PCI-002",
-        "the PCI function is no card",
-        "`shef device list` shows the cards of this machine; a card shows its numbers only while an image of ours is loaded",
-    ),
-    Code::new(
-        "SHEF-PCI-003",
-        "there is no IOMMU, or it is off",
-        "switch VT-d or AMD-Vi on in the firmware, boot with intel_iommu=on or amd_iommu=on, and look at `shef device doctor`; virtual machines of most clouds have none: see SHEF-PCI-011",
-    ),
-    Code::new(
-        "SHEF-PCI-004",
-        "another driver has the card",
-        "`shef device doctor` prints the commands that bind it to vfio-pci; they need root",
-    ),
-    Code::new(
-        "SHEF-PCI-005",
-        "the card's IOMMU group is not viable",
-        "every function of the group must be bound to vfio-pci or to no driver: `shef device doctor` lists them with the commands",
-    ),
-    Code::new(
-        "SHEF-PCI-006",
-        "no permission for VFIO",
-        "run as root, or give your user the group's node: `shef device doctor` prints the command",
-    ),
-    Code::new("SHEF-PCI-007", "another program uses the card", "a card has one user at a time: end the program that the message names"),
-    Code::new("SHEF-PCI-008", "the kernel's VFIO is not loaded", "run `modprobe vfio-pci` as root"),
-    Code::new(
-        "SHEF-PCI-009",
-        "a BAR is missing or too small",
-        "the function has another layout than a card: is the right image loaded, was the bus rescanned after loading it?",
-    ),
-    Code::new(
-        "SHEF-PCI-010",
-        "the limit of locked memory is too low for DMA",
-        "`ulimit -l unlimited` before the program, LimitMEMLOCK=infinity in a systemd unit, or /etc/security/limits.conf",
-    ),
-    Code::new(
-        "SHEF-PCI-011",
-        "the card can only be used without an IOMMU, and that was not asked for",
-        "without an IOMMU the card, or whoever controls it, reads and writes all of this machine's memory, and the kernel is tainted; the owner's data in card memory stays \
-         protected by the Shield, this machine does not; ?iommu=none accepts that",
-    ),
-    Code::new(
-        "SHEF-PCI-012",
-        "the kernel does not offer the card without an IOMMU",
-        "the kernel needs CONFIG_VFIO_NOIOMMU and `echo 1 > /sys/module/vfio/parameters/enable_unsafe_noiommu_mode` before the card is bound to vfio-pci",
-    ),
-    Code::new(
-        "SHEF-PCI-013",
-        "there is no iommufd interface",
-        "use ?iommu=type1, or a kernel of 6.6 or newer with CONFIG_IOMMUFD and CONFIG_VFIO_DEVICE_CDEV",
-    ),
-    Code::new("SHEF-PCI-014", "the card cannot be reset", "unload and load its image, or cycle its power"),
-    Code::new("SHEF-PCI-015", "the card has too few interrupts", "is the right image loaded?"),
-    Code::new("SHEF-PCI-016", "memory cannot be mapped for DMA", "the message names the reason"),
-    Code::new("SHEF-PCI-017", "physical addresses are hidden", "DMA without an IOMMU needs CAP_SYS_ADMIN: run as root"),
-    Code::new("SHEF-PCI-018", "there is no free hugepage", "`echo 64 > /proc/sys/vm/nr_hugepages` as root, or hugepages=64 at boot"),
-    Code::new("SHEF-PCI-019", "an access outside a BAR or a buffer", "check the addresses against `shef device info`"),
-    Code::new(
-        "SHEF-PCI-020",
-        "the card left the bus",
-        "look at `dmesg`; rescan the bus (`echo 1 > /sys/bus/pci/rescan`), then open a new session: keys do not survive",
-    ),
-    Code::new(
-        "SHEF-PCI-021",
-        "the kernel refused a VFIO request",
-        "`dmesg` may say more; `shef device doctor` checks what is known to cause it",
-    ),
-];

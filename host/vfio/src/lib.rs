@@ -56,7 +56,10 @@ mod system;
 mod type1;
 
 pub use card::{CardFunction, open, open_ueid};
-pub use error::{CODES, VfioError};
+pub use error::VfioError;
 pub use function::{Bar, Interrupts, OpenFunction, Vectors};
 pub use space::{DmaAddr, DmaBuffer, Segment};
 pub use system::{Function, HUGEPAGE, System};
+
+/// All codes of this crate.
+pub const CODES: &[shef_proto::code::Code] = VfioError::CODES;

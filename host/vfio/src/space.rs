@@ -137,12 +137,11 @@ impl DmaBuffer {
 }
 
 impl Drop for DmaBuffer {
+    #[expect(clippy::mem_forget, reason = "the device may still write there: the pages must not come back to life as something else")]
     fn drop(&mut self) {
         for segment in std::mem::take(&mut self.segments) {
             if let Err(error) = self.space.unmap(segment) {
                 tracing::error!(function = %self.function, %error, "DMA memory could not be taken from the device and is never used again");
-                // The device may still write there: the pages must not come back to life as
-                // something else.
                 std::mem::forget(self.pages.take());
             }
         }

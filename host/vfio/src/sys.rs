@@ -74,7 +74,7 @@ pub(crate) fn is_root() -> bool {
 pub(crate) fn locked_limit() -> Option<u64> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is a live structure of the right type.
-    let result = unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &mut limit) };
+    let result = unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &raw mut limit) };
     (result == 0 && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
 }
 
@@ -142,61 +142,76 @@ impl Pages {
         self.len
     }
 
-    /// Reads a 32-bit word. The offset is checked by the caller and here again.
+    /// `len` bytes at `offset`. The caller has checked them; here they are checked again.
+    fn range(&self, offset: usize, len: usize) -> NonNull<u8> {
+        assert!(offset.checked_add(len).is_some_and(|end| end <= self.len));
+        // SAFETY: not past the end of the mapping by the assertion.
+        unsafe { self.start.add(offset) }
+    }
+
+    /// A `T` at `offset`, which is aligned for it: a mapping begins at a page.
+    fn at<T>(&self, offset: usize) -> NonNull<T> {
+        assert!(offset.is_multiple_of(align_of::<T>()));
+        self.range(offset, size_of::<T>()).cast()
+    }
+
+    /// Reads a 32-bit word.
     pub(crate) fn read32(&self, offset: usize) -> u32 {
-        assert!(offset.is_multiple_of(4) && offset + 4 <= self.len);
-        // SAFETY: inside the mapping, aligned; a mapping is page-aligned.
-        unsafe { self.start.add(offset).cast::<u32>().read_volatile() }
+        let word = self.at::<u32>(offset);
+        // SAFETY: `at` gives a place inside the mapping, aligned.
+        unsafe { word.read_volatile() }
     }
 
     /// Loads a 32-bit word of memory of this machine.
     pub(crate) fn load32(&self, offset: usize) -> u32 {
-        assert!(offset.is_multiple_of(4) && offset + 4 <= self.len);
+        let word = self.at::<u32>(offset);
         // SAFETY: inside the mapping, aligned; lives as long as `self`.
-        unsafe { AtomicU32::from_ptr(self.start.add(offset).cast().as_ptr()) }.load(Ordering::Relaxed)
+        unsafe { AtomicU32::from_ptr(word.as_ptr()) }.load(Ordering::Relaxed)
     }
 
     /// Writes a 32-bit word.
     pub(crate) fn write32(&self, offset: usize, value: u32) {
-        assert!(offset.is_multiple_of(4) && offset + 4 <= self.len);
+        let word = self.at::<u32>(offset);
         // SAFETY: inside the mapping, aligned; the other side is a device or a program that expects
         // a store at any time.
-        unsafe { self.start.add(offset).cast::<u32>().write_volatile(value) }
+        unsafe { word.write_volatile(value) }
     }
 
     /// Copies out of memory of this machine.
     pub(crate) fn take(&self, offset: usize, bytes: &mut [u8]) {
-        assert!(offset.checked_add(bytes.len()).is_some_and(|end| end <= self.len));
-        // SAFETY: inside the mapping by the assertion; `bytes` is memory that no mapping of ours
+        let from = self.range(offset, bytes.len()).as_ptr();
+        // SAFETY: `range` gives bytes inside the mapping; `bytes` is memory that no mapping of ours
         // overlaps.
-        unsafe { shef_device::memory::copy(self.start.add(offset).as_ptr(), bytes.as_mut_ptr(), bytes.len()) };
+        unsafe { shef_device::memory::copy(from, bytes.as_mut_ptr(), bytes.len()) };
     }
 
     /// Copies into memory of this machine.
     pub(crate) fn fill(&self, offset: usize, bytes: &[u8]) {
-        assert!(offset.checked_add(bytes.len()).is_some_and(|end| end <= self.len));
+        let to = self.range(offset, bytes.len()).as_ptr();
         // SAFETY: as in `take`.
-        unsafe { shef_device::memory::copy(bytes.as_ptr(), self.start.add(offset).as_ptr(), bytes.len()) };
+        unsafe { shef_device::memory::copy(bytes.as_ptr(), to, bytes.len()) };
     }
 
     /// Copies out of a device, in words of 64 or 32 bits where alignment and length allow, else in
     /// bytes.
     pub(crate) fn copy_out(&self, offset: usize, bytes: &mut [u8]) {
-        assert!(offset.checked_add(bytes.len()).is_some_and(|end| end <= self.len));
+        self.range(offset, bytes.len());
         let mut done = 0;
         while done < bytes.len() {
             let at = offset + done;
             if at.is_multiple_of(8) && bytes.len() - done >= 8 {
-                // SAFETY: inside the mapping by the assertion above, aligned.
-                let word = unsafe { self.start.add(at).cast::<u64>().read_volatile() };
+                let word = self.at::<u64>(at);
+                // SAFETY: inside the mapping, aligned.
+                let word = unsafe { word.read_volatile() };
                 bytes[done..done + 8].copy_from_slice(&word.to_ne_bytes());
                 done += 8;
             } else if at.is_multiple_of(4) && bytes.len() - done >= 4 {
                 bytes[done..done + 4].copy_from_slice(&self.read32(at).to_ne_bytes());
                 done += 4;
             } else {
-                // SAFETY: inside the mapping by the assertion above.
-                bytes[done] = unsafe { self.start.add(at).read_volatile() };
+                let byte = self.at::<u8>(at);
+                // SAFETY: inside the mapping.
+                bytes[done] = unsafe { byte.read_volatile() };
                 done += 1;
             }
         }
@@ -205,20 +220,22 @@ impl Pages {
     /// Copies into a device, in words of 64 or 32 bits where alignment and length allow, else in
     /// bytes.
     pub(crate) fn copy_in(&self, offset: usize, bytes: &[u8]) {
-        assert!(offset.checked_add(bytes.len()).is_some_and(|end| end <= self.len));
+        self.range(offset, bytes.len());
         let mut done = 0;
         while done < bytes.len() {
             let (at, rest) = (offset + done, &bytes[done..]);
             if let (true, Some(word)) = (at.is_multiple_of(8), rest.first_chunk::<8>()) {
-                // SAFETY: inside the mapping by the assertion above, aligned.
-                unsafe { self.start.add(at).cast::<u64>().write_volatile(u64::from_ne_bytes(*word)) };
+                let place = self.at::<u64>(at);
+                // SAFETY: inside the mapping, aligned.
+                unsafe { place.write_volatile(u64::from_ne_bytes(*word)) };
                 done += 8;
             } else if let (true, Some(word)) = (at.is_multiple_of(4), rest.first_chunk::<4>()) {
                 self.write32(at, u32::from_ne_bytes(*word));
                 done += 4;
             } else {
-                // SAFETY: inside the mapping by the assertion above.
-                unsafe { self.start.add(at).write_volatile(rest[0]) };
+                let byte = self.at::<u8>(at);
+                // SAFETY: inside the mapping.
+                unsafe { byte.write_volatile(rest[0]) };
                 done += 1;
             }
         }

@@ -94,7 +94,8 @@ module shef_accel
     .query_rows_o(query_rows)
   );
 
-  wire sizes_ok = train_rows != '0 && train_rows <= 32'd4096 && query_rows != '0 && query_rows <= 32'd65535;
+  wire sizes_ok = train_rows != '0 && train_rows <= 32'd4096 && query_rows != '0 &&
+      query_rows <= 32'd65535;
   wire run = start && sizes_ok;
   logic fetch_done, store_idle, store_all;
   logic r_error, b_error;
@@ -195,7 +196,8 @@ module shef_accel
     .b_error_o(b_error)
   );
 
-  // ---- labels: 64 words of 64 labels; the label of a row is needed three cycles after its beat ----
+  // ---- labels: 64 words of 64 ----
+  // The label of a row is needed three cycles after its beat.
   shef_sweep #(.Words(64)) i_sweep (.clk_i, .clear_i, .addr_o(sweep), .cleared_o);
   logic [255:0] label_mem[64];
   logic [255:0] label_word;
@@ -275,7 +277,8 @@ module shef_accel
       push_q <= pass_end_q;
       if (pass_end_q) begin
         for (int q = 0; q < 4; q++) begin
-          push_data_q[128*q+:128] <= queries_q[3][q] ? record(near_distance[q], near_index[q], near_label[q]) : '0;
+          push_data_q[128*q+:128] <= queries_q[3][q]
+              ? record(near_distance[q], near_index[q], near_label[q]) : '0;
         end
       end
     end

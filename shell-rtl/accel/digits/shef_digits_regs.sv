@@ -55,7 +55,8 @@ module shef_digits_regs
   assign reg_arready_o = !rvalid_q;
   wire change = write && !busy_i && !start_q;
 
-  function automatic logic [31:0] merge(input logic [31:0] old, input logic [31:0] data, input logic [3:0] strb);
+  function automatic logic [31:0] merge(input logic [31:0] old, input logic [31:0] data,
+      input logic [3:0] strb);
     logic [31:0] y;
     for (int i = 0; i < 4; i++) y[8*i+:8] = strb[i] ? data[8*i+:8] : old[8*i+:8];
     return y;

@@ -144,8 +144,10 @@ module shef_accel
     logic whole;
     whole = write && state_q == S_IDLE && reg_wstrb_i == 4'hf && reg_awaddr_i[1:0] == 2'd0;
     key_write = whole && reg_awaddr_i < KEY_END && key_have_q != '1;
-    count_write = whole && (reg_awaddr_i == COUNT_HIGH || (reg_awaddr_i == COUNT_LOW && count_new >= count_q));
-    start = whole && reg_awaddr_i == CTRL && reg_wdata_i == 32'd1 && key_have_q == '1 && count_q != '1;
+    count_write = whole && (reg_awaddr_i == COUNT_HIGH ||
+        (reg_awaddr_i == COUNT_LOW && count_new >= count_q));
+    start = whole && reg_awaddr_i == CTRL && reg_wdata_i == 32'd1 && key_have_q == '1 &&
+        count_q != '1;
     good = key_write || count_write || start;
   end
 
@@ -247,7 +249,8 @@ module shef_accel
   assign acc_r_ready_o = 1'b1;
 
   logic unused;
-  assign unused = ^{unused_ok, truncated, acc_aw_ready_i, acc_w_ready_i, acc_b_i, acc_b_valid_i, acc_ar_ready_i, acc_r_i, acc_r_valid_i};
+  assign unused = ^{unused_ok, truncated, acc_aw_ready_i, acc_w_ready_i, acc_b_i, acc_b_valid_i,
+      acc_ar_ready_i, acc_r_i, acc_r_valid_i};
 
 endmodule
 `default_nettype wire

@@ -1,4 +1,4 @@
-// Configuration of the Shield, generated from shield.toml by `shef-gen shield generate`; do not edit.
+// Configuration of the Shield, generated from shield.toml by `shef shield generate`; do not edit.
 `default_nettype none
 // A package offers more than one design uses.
 /* verilator lint_off UNUSEDPARAM */

@@ -36,8 +36,10 @@ fn registers(root: &Path, out: &mut Vec<Generated>) -> Result<(), String> {
         ("shell-rtl/rtl/dma/shef_dma_regs_pkg.sv", dma.to_systemverilog(DMA, "shef_dma_regs_pkg")),
         ("shell-rtl/rtl/kernel/shef_kernel_regs_pkg.sv", kernel.to_systemverilog(KERNEL, "shef_kernel_regs_pkg")),
     ];
+    let port = shield.to_rust_of("krn");
     let host = shield.and(dma);
     let pages = [
+        ("attestation/kernel/src/regs.rs", port),
         ("host/regs/src/lib.rs", host.to_rust()),
         ("attestation/units/src/regs.rs", kernel.to_rust_bus(KERNEL)),
         ("docs/reference/registers.md", host.and(kernel).to_markdown()),
@@ -48,16 +50,16 @@ fn registers(root: &Path, out: &mut Vec<Generated>) -> Result<(), String> {
     Ok(())
 }
 
-/// One `shield.toml` and one generated package for each accelerator.
+/// One generated package beside the `shield.toml` of each accelerator and of the core's tests.
 fn shields(root: &Path, out: &mut Vec<Generated>) -> Result<(), String> {
     const ACCELERATORS: &str = "shell-rtl/accel";
     let mut folders: Vec<_> = std::fs::read_dir(root.join(ACCELERATORS))
         .map_err(|e| format!("{ACCELERATORS}: {e}"))?
-        .filter_map(|entry| entry.ok().map(|e| e.file_name()))
+        .filter_map(|entry| entry.ok().map(|e| Path::new(ACCELERATORS).join(e.file_name())))
         .collect();
+    folders.push("sim/rtl/tests/core".into());
     folders.sort();
     for folder in folders {
-        let folder = Path::new(ACCELERATORS).join(folder);
         let source = folder.join("shield.toml");
         if root.join(&source).is_file() {
             let name = source.display().to_string();

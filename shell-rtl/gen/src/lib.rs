@@ -9,7 +9,7 @@ pub mod ucode;
 
 use shef_proto::code::{Code, count, join};
 
-const PARTS: &[&[Code]] = &[shield::CODES, ucode::CODES];
+const PARTS: &[&[Code]] = &[shield::ShieldError::CODES, ucode::UcodeError::CODES];
 
 /// All codes of this crate.
 pub const CODES: &[Code] = &join::<{ count(PARTS) }>(PARTS);

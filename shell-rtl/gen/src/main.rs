@@ -1,5 +1,5 @@
-//! `shef-gen`: regenerates the repository's generated files (`generate`), or says which are out of
-//! date (`check`); `shef-gen shield check|generate|digest FILE` does one `shield.toml`.
+//! `shef-gen`: writes the repository's generated files (`generate`), or says which are out of date
+//! (`check`); `ucode` assembles one microprogram. For a `shield.toml` there is `shef shield`.
 #![forbid(unsafe_code)]
 
 use std::path::Path;
@@ -7,9 +7,6 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    if let Some(("shield", rest)) = args.split_first().map(|(first, rest)| (first.as_str(), rest)) {
-        return shield(rest);
-    }
     if let Some(("ucode", [file, package])) = args.split_first().map(|(first, rest)| (first.as_str(), rest)) {
         return ucode(Path::new(file), Path::new(package));
     }
@@ -29,9 +26,7 @@ fn main() -> ExitCode {
             stale.is_empty()
         }),
         _ => {
-            eprintln!(
-                "usage: shef-gen generate|check [ROOT]\n       shef-gen shield check|digest FILE\n       shef-gen shield generate FILE [PACKAGE.sv [CONSTANTS.rs]]\n       shef-gen ucode FILE.uasm PACKAGE.sv"
-            );
+            eprintln!("usage: shef-gen generate|check [ROOT]\n       shef-gen ucode FILE.uasm PACKAGE.sv");
             return ExitCode::from(2);
         }
     };
@@ -43,53 +38,6 @@ fn main() -> ExitCode {
             ExitCode::from(5)
         }
     }
-}
-
-/// One `shield.toml`: checks it, prints the digest, or writes the package beside it (or where it is
-/// asked for).
-fn shield(args: &[String]) -> ExitCode {
-    let (command, file, outputs) = match args {
-        [command, file] => (command.as_str(), file, &[][..]),
-        [command, file, outputs @ ..] if command == "generate" && outputs.len() <= 2 => (command.as_str(), file, outputs),
-        _ => ("", &String::new(), &[][..]),
-    };
-    if !matches!(command, "check" | "digest" | "generate") {
-        eprintln!("usage: shef-gen shield check|digest FILE\n       shef-gen shield generate FILE [PACKAGE.sv [CONSTANTS.rs]]");
-        return ExitCode::from(2);
-    }
-    let source = match std::fs::read_to_string(file) {
-        Ok(source) => source,
-        Err(e) => {
-            eprintln!("error: {file}: {e}");
-            return ExitCode::from(5);
-        }
-    };
-    let shield = match shef_gen::shield::parse(&source) {
-        Ok(shield) => shield,
-        Err(e) => {
-            eprintln!("error[{}]: {file}:{e}", e.code());
-            return ExitCode::from(5);
-        }
-    };
-    shield.warnings.iter().for_each(|w| eprintln!("warning: {file}:{w}"));
-    let digest: String = shield.config.digest().iter().map(|b| format!("{b:02x}")).collect();
-    if command != "generate" {
-        println!("{digest}");
-        return ExitCode::SUCCESS;
-    }
-    let package = outputs.first().map_or_else(|| Path::new(file).with_file_name("shef_cfg_pkg.sv"), |p| Path::new(p).to_path_buf());
-    let mut files = vec![(package, shef_gen::shield::systemverilog(&shield.config, shield.synthesis))];
-    if let Some(constants) = outputs.get(1) {
-        files.push((Path::new(constants).to_path_buf(), shef_gen::shield::rust(&shield.config)));
-    }
-    for (path, content) in files {
-        if let Err(e) = std::fs::write(&path, content) {
-            eprintln!("error: {}: {e}", path.display());
-            return ExitCode::from(5);
-        }
-        println!("wrote {}", path.display());
-    }
-    ExitCode::SUCCESS
 }
 
 /// Assembles one microprogram; included files are looked up beside it.

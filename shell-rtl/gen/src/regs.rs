@@ -66,6 +66,9 @@ struct Reg {
     desc: String,
     #[serde(default)]
     field: Vec<Field>,
+    /// The register whose fields this one has, of any map of the file; the SystemVerilog package
+    /// has them once.
+    like: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -114,6 +117,59 @@ impl Access {
         }
     }
 }
+
+/// What every Rust module of registers begins with.
+const FIELD: &str = r"
+/// A field of a register.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Field {
+    /// Lowest bit.
+    pub lsb: u32,
+    /// Bits.
+    pub width: u32,
+}
+
+impl Field {
+    /// The field's value in a register's value.
+    pub const fn get(self, register: u32) -> u32 {
+        (register >> self.lsb) & (((1u64 << self.width) - 1) as u32)
+    }
+
+    /// A register's value with this field set and all others 0.
+    pub const fn put(self, value: u32) -> u32 {
+        (value & (((1u64 << self.width) - 1) as u32)) << self.lsb
+    }
+}
+";
+
+/// The types of the list of all items.
+const ITEM: &str = r"
+/// Access by software.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Read only.
+    R,
+    /// Write only; reads are answered with an error.
+    W,
+    /// Both.
+    Rw,
+}
+
+/// A register or memory of a map.
+#[derive(Debug, Clone, Copy)]
+pub struct Item {
+    /// Name.
+    pub name: &'static str,
+    /// Byte offset.
+    pub offset: u32,
+    /// Bytes.
+    pub bytes: u32,
+    /// Access by software.
+    pub access: Access,
+    /// Value after reset, where it is fixed.
+    pub reset: Option<u32>,
+}
+";
 
 /// A checked register description.
 #[derive(Debug)]
@@ -189,13 +245,27 @@ impl RegisterMap {
     /// Reads and checks a register description.
     pub fn parse(text: &str) -> Result<Self, RegsError> {
         let file: File = toml::from_str(text).map_err(|e| RegsError::Parse(e.to_string()))?;
-        for m in &file.addrmap {
+        let map = Self { maps: file.addrmap };
+        for m in &map.maps {
             m.check()?;
+            for r in m.reg.iter().filter(|r| r.like.is_some()) {
+                if !r.field.is_empty() || map.fields(r).is_empty() {
+                    let problem = format!("like = {:?} names no register with fields, or fields stand here too", r.like);
+                    return Err(RegsError::Invalid { map: m.name.clone(), item: r.name.clone(), problem });
+                }
+            }
         }
-        Ok(Self { maps: file.addrmap })
+        Ok(map)
+    }
+
+    /// The fields of a register: its own, or those of the register that it is like.
+    fn fields<'a>(&'a self, reg: &'a Reg) -> &'a [Field] {
+        let Some(name) = &reg.like else { return &reg.field };
+        self.maps.iter().flat_map(|m| &m.reg).find(|r| r.name == *name).map_or(&[], |r| &r.field)
     }
 
     /// The maps of another description behind these.
+    #[must_use]
     pub fn and(mut self, other: Self) -> Self {
         self.maps.extend(other.maps);
         self
@@ -269,63 +339,14 @@ impl RegisterMap {
         s
     }
 
-    /// The source of crate `shef-regs`.
+    /// The source of crate `shef-regs`: every map.
     pub fn to_rust(&self) -> String {
-        let mut s = String::from(
-            "//! Register maps of the Shield. Generated from shell-rtl/regs by `cargo xtask generate`; do not edit.\n\
-             //!\n//! Offsets are in bytes, registers are 32 bits wide; byte strings lie in byte-lane order: byte i at offset + i.\n\
-             #![no_std]\n#![forbid(unsafe_code)]\n\n\
-             /// A field of a register.\n#[derive(Debug, Clone, Copy, PartialEq, Eq)]\npub struct Field {\n    /// Lowest bit.\n    pub lsb: u32,\n    /// Bits.\n    pub width: u32,\n}\n\n\
-             impl Field {\n    /// The field's value in a register's value.\n    pub const fn get(self, register: u32) -> u32 {\n        (register >> self.lsb) & (((1u64 << self.width) - 1) as u32)\n    }\n\n    \
-             /// A register's value with this field set and all others 0.\n    pub const fn put(self, value: u32) -> u32 {\n        (value & (((1u64 << self.width) - 1) as u32)) << self.lsb\n    }\n}\n\n\
-             /// Access by software.\n#[derive(Debug, Clone, Copy, PartialEq, Eq)]\npub enum Access {\n    /// Read only.\n    R,\n    /// Write only; reads are answered with an error.\n    W,\n    /// Both.\n    Rw,\n}\n\n\
-             /// A register or memory of a map.\n#[derive(Debug, Clone, Copy)]\npub struct Item {\n    /// Name.\n    pub name: &'static str,\n    /// Byte offset.\n    pub offset: u32,\n    /// Bytes.\n    pub bytes: u32,\n    /// Access by software.\n    pub access: Access,\n    /// Value after reset, where it is fixed.\n    pub reset: Option<u32>,\n}\n",
-        );
+        let mut s = Self::rust_head("Register maps of the Shield.");
+        s.push_str("#![no_std]\n#![forbid(unsafe_code)]\n");
+        s.push_str(FIELD);
+        s.push_str(ITEM);
         for m in &self.maps {
-            writeln!(s, "\n/// {}.\npub mod {} {{\n    use super::{{Access, Field, Item}};\n", m.desc, m.name).unwrap();
-            writeln!(s, "    /// Bytes of the map.\n    pub const SIZE: u32 = {:#x};", m.size).unwrap();
-            if let Some(base) = m.base {
-                writeln!(s, "    /// Where the first map lies in the control window.\n    pub const BASE: u32 = {base:#x};").unwrap();
-                writeln!(s, "    /// Maps.\n    pub const COUNT: u32 = {};", m.count).unwrap();
-                writeln!(s, "    /// Bytes from a map to the next.\n    pub const STRIDE: u32 = {:#x};", m.stride).unwrap();
-            }
-            for i in m.items() {
-                let desc = m.reg.iter().map(|r| (&r.name, &r.desc)).chain(m.mem.iter().map(|x| (&x.name, &x.desc)));
-                let desc = desc.into_iter().find(|(n, _)| *n == i.name).map_or("", |(_, d)| d.as_str());
-                writeln!(s, "    /// {} ({}).\n    pub const {}: u32 = {:#x};", capital(desc), i.sw.name(), m.short(i.name), i.offset)
-                    .unwrap();
-                if m.mem.iter().any(|x| x.name == i.name) {
-                    writeln!(s, "    /// Bytes of [`{0}`].\n    pub const {0}_BYTES: usize = {1};", m.short(i.name), i.bytes).unwrap();
-                }
-            }
-            for r in &m.reg {
-                for f in &r.field {
-                    let c = format!("{}_{}", m.short(&r.name), f.name);
-                    let w = f.bits[1] - f.bits[0] + 1;
-                    writeln!(s, "    /// {}.\n    pub const {c}: Field = Field {{ lsb: {}, width: {w} }};", capital(&f.desc), f.bits[0])
-                        .unwrap();
-                    for (n, v) in &f.values {
-                        writeln!(s, "    /// Value of [`{c}`].\n    pub const {c}_{n}: u32 = {v};").unwrap();
-                    }
-                }
-            }
-            writeln!(s, "    /// All registers and memories, by address.\n    pub const ITEMS: &[Item] = &[").unwrap();
-            for i in m.items() {
-                let reset = m.reg.iter().find(|r| r.name == i.name).and_then(|r| r.reset);
-                let reset = reset.map_or("None".into(), |v| format!("Some({v:#x})"));
-                let access = match i.sw {
-                    Access::R => "R",
-                    Access::W => "W",
-                    Access::Rw => "Rw",
-                };
-                writeln!(
-                    s,
-                    "        Item {{ name: \"{}\", offset: {:#x}, bytes: {}, access: Access::{access}, reset: {reset} }},",
-                    i.name, i.offset, i.bytes
-                )
-                .unwrap();
-            }
-            s.push_str("    ];\n}\n");
+            self.rust_map(m, true, &mut s);
         }
         s
     }
@@ -333,25 +354,32 @@ impl RegisterMap {
     /// Addresses and masks for a program on the bus that the first map describes: a map whose name
     /// is one of its items lies there, any other one is told as offsets.
     pub fn to_rust_bus(&self, source: &str) -> String {
-        let mut s = format!("//! Addresses and bits on the bus. Generated from {source} by `cargo xtask generate`; do not edit.\n");
+        let doc = |s: &mut String, pad: &str, text: &str| s.push_str(&wrapped(&format!("{pad}///"), &format!("{}.", capital(text))));
+        let mut s =
+            wrapped("//!", &format!("Addresses and bits on the bus. Generated from {source} by `cargo xtask generate`; do not edit."));
         let Some((bus, maps)) = self.maps.split_first() else { return s };
         for m in &bus.mem {
-            writeln!(s, "\n/// {}.\npub const {}: u32 = {:#010x};", capital(&m.desc), m.name, m.offset).unwrap();
+            s.push('\n');
+            doc(&mut s, "", &m.desc);
+            writeln!(s, "pub const {}: u32 = {:#010x};", m.name, m.offset).unwrap();
             writeln!(s, "/// Bytes of [`{0}`].\npub const {0}_LEN: usize = {1:#x};", m.name, m.bytes).unwrap();
         }
         for m in maps {
             let base = bus.mem.iter().find(|item| item.name.eq_ignore_ascii_case(&m.name)).map_or(0, |item| item.offset);
-            writeln!(s, "\n/// {}.\npub mod {} {{", m.desc, m.name).unwrap();
+            s.push('\n');
+            doc(&mut s, "", &m.desc);
+            writeln!(s, "pub mod {} {{", m.name).unwrap();
             for i in m.items() {
                 let reg = m.reg.iter().find(|r| r.name == i.name);
                 let desc = reg.map_or_else(|| m.mem.iter().find(|x| x.name == i.name).map_or("", |x| x.desc.as_str()), |r| r.desc.as_str());
-                writeln!(s, "    /// {} ({}).\n    pub const {}: u32 = {:#x};", capital(desc), i.sw.name(), i.name, base + i.offset)
-                    .unwrap();
+                doc(&mut s, "    ", &format!("{desc} ({})", i.sw.name()));
+                writeln!(s, "    pub const {}: u32 = {:#x};", i.name, base + i.offset).unwrap();
                 for f in reg.map_or(&[][..], |r| &r.field) {
                     let [lsb, msb] = f.bits;
                     let ones = (1_u64 << (msb - lsb + 1)) - 1;
                     let name = format!("{}_{}", i.name, f.name);
-                    writeln!(s, "    /// Bits of [`{}`]: {}.\n    pub const {name}: u32 = {:#x};", i.name, f.desc, ones << lsb).unwrap();
+                    doc(&mut s, "    ", &format!("bits of [`{}`]: {}", i.name, f.desc));
+                    writeln!(s, "    pub const {name}: u32 = {:#x};", ones << lsb).unwrap();
                     for (value, n) in &f.values {
                         writeln!(s, "    /// Value of [`{name}`].\n    pub const {name}_{value}: u32 = {:#x};", n << lsb).unwrap();
                     }
@@ -362,11 +390,90 @@ impl RegisterMap {
         s
     }
 
+    /// The module of the Security Kernel: the map that it reaches, without the list of its items.
+    pub fn to_rust_of(&self, map: &str) -> String {
+        let mut s = Self::rust_head("Registers that the kernel reaches.");
+        s.push_str(FIELD);
+        for m in self.maps.iter().filter(|m| m.name == map) {
+            self.rust_map(m, false, &mut s);
+        }
+        s
+    }
+
+    fn rust_head(what: &str) -> String {
+        let mut s = wrapped("//!", &format!("{what} Generated from shell-rtl/regs by `cargo xtask generate`; do not edit."));
+        s.push_str("//!\n");
+        s +=
+            &wrapped("//!", "Offsets are in bytes, registers are 32 bits wide; byte strings lie in byte-lane order: byte i at offset + i.");
+        s
+    }
+
+    fn rust_map(&self, m: &AddrMap, items: bool, s: &mut String) {
+        let doc = |s: &mut String, text: &str| s.push_str(&wrapped("    ///", &format!("{}.", capital(text))));
+        s.push('\n');
+        s.push_str(&wrapped("///", &format!("{}.", m.desc)));
+        let uses = if items { "{Access, Field, Item}" } else { "Field" };
+        writeln!(s, "pub mod {} {{\n    use super::{uses};\n", m.name).unwrap();
+        writeln!(s, "    /// Bytes of the map.\n    pub const SIZE: u32 = {:#x};", m.size).unwrap();
+        if let Some(base) = m.base {
+            writeln!(s, "    /// Where the first map lies in the control window.\n    pub const BASE: u32 = {base:#x};").unwrap();
+            writeln!(s, "    /// Maps.\n    pub const COUNT: u32 = {};", m.count).unwrap();
+            writeln!(s, "    /// Bytes from a map to the next.\n    pub const STRIDE: u32 = {:#x};", m.stride).unwrap();
+        }
+        for i in m.items() {
+            let desc = m.reg.iter().map(|r| (&r.name, &r.desc)).chain(m.mem.iter().map(|x| (&x.name, &x.desc)));
+            let desc = desc.into_iter().find(|(n, _)| *n == i.name).map_or("", |(_, d)| d.as_str());
+            doc(s, &format!("{desc} ({})", i.sw.name()));
+            writeln!(s, "    pub const {}: u32 = {:#x};", m.short(i.name), i.offset).unwrap();
+            if m.mem.iter().any(|x| x.name == i.name) {
+                writeln!(s, "    /// Bytes of [`{0}`].\n    pub const {0}_BYTES: usize = {1};", m.short(i.name), i.bytes).unwrap();
+            }
+        }
+        for r in &m.reg {
+            for f in self.fields(r) {
+                let c = format!("{}_{}", m.short(&r.name), f.name);
+                let w = f.bits[1] - f.bits[0] + 1;
+                doc(s, &f.desc);
+                writeln!(s, "    pub const {c}: Field = Field {{ lsb: {}, width: {w} }};", f.bits[0]).unwrap();
+                for (n, v) in &f.values {
+                    writeln!(s, "    /// Value of [`{c}`].\n    pub const {c}_{n}: u32 = {v};").unwrap();
+                }
+            }
+        }
+        if items {
+            Self::rust_items(m, s);
+        }
+        s.push_str("}\n");
+    }
+
+    fn rust_items(m: &AddrMap, s: &mut String) {
+        writeln!(s, "    /// All registers and memories, by address.\n    pub const ITEMS: &[Item] = &[").unwrap();
+        for i in m.items() {
+            let reset = m.reg.iter().find(|r| r.name == i.name).and_then(|r| r.reset);
+            let reset = reset.map_or("None".into(), |v| format!("Some({v:#x})"));
+            let access = match i.sw {
+                Access::R => "R",
+                Access::W => "W",
+                Access::Rw => "Rw",
+            };
+            writeln!(
+                s,
+                "        Item {{ name: \"{}\", offset: {:#x}, bytes: {}, access: Access::{access}, reset: {reset} }},",
+                i.name, i.offset, i.bytes
+            )
+            .unwrap();
+        }
+        s.push_str("    ];\n");
+    }
+
     /// The page `docs/reference/registers.md`.
     pub fn to_markdown(&self) -> String {
-        let mut s = String::from(
-            "# Registers\n\nGenerated from `shell-rtl/regs` by `cargo xtask generate`; do not edit. Registers are 32 bits wide; byte strings lie in byte-lane order (byte i at offset + i). \
-             A read or write of anything that is not listed, or not allowed, is answered with SLVERR and changes nothing.\n",
+        let mut s = String::from("# Registers\n\n");
+        s += &wrapped(
+            "",
+            "Generated from `shell-rtl/regs` by `cargo xtask generate`; do not edit. Registers are 32 bits wide; byte strings lie in \
+             byte-lane order (byte i at offset + i). A read or write of anything that is not listed, or not allowed, is answered with SLVERR \
+             and changes nothing.",
         );
         for m in &self.maps {
             let place = match m.base {
@@ -374,17 +481,17 @@ impl RegisterMap {
                 Some(base) if m.count == 1 => format!(" At `{base:#x}` of the control window."),
                 Some(base) => format!(" {} of them, at `{base:#x}` of the control window and then every {:#x} bytes.", m.count, m.stride),
             };
-            writeln!(
-                s,
-                "\n## {}\n\n{}.{place}\n\n| offset | name | bytes | access | reset | what |\n|---|---|---|---|---|---|",
-                m.name, m.desc
-            )
-            .unwrap();
+            let text = wrapped("", &format!("{}.{place}", m.desc));
+            writeln!(s, "\n## {}\n\n{text}\n| offset | name | bytes | access | reset | what |\n|---|---|---|---|---|---|", m.name).unwrap();
             for i in m.items() {
                 let reg = m.reg.iter().find(|r| r.name == i.name);
                 let desc = reg.map_or_else(|| m.mem.iter().find(|x| x.name == i.name).map_or("", |x| x.desc.as_str()), |r| r.desc.as_str());
                 let reset = reg.and_then(|r| r.reset).map_or("-".into(), |v| format!("`{v:#010x}`"));
                 writeln!(s, "| `{:#06x}` | `{}` | {} | {} | {reset} | {desc} |", i.offset, i.name, i.bytes, i.sw.name()).unwrap();
+            }
+            for r in m.reg.iter().filter(|r| r.like.is_some()) {
+                let other = r.like.as_deref().unwrap_or_default();
+                writeln!(s, "\n### {}\n\nThe fields of [`{other}`](#{}).", r.name, other.to_lowercase()).unwrap();
             }
             for r in m.reg.iter().filter(|r| !r.field.is_empty()) {
                 writeln!(s, "\n### {}\n\n| bits | field | what |\n|---|---|---|", r.name).unwrap();
@@ -408,6 +515,27 @@ impl AddrMap {
     fn short(&self, item: &str) -> String {
         item.strip_prefix(&format!("{}_", self.name.to_uppercase())).unwrap_or(item).into()
     }
+}
+
+/// Columns at which text and comments wrap.
+const COLUMNS: usize = 100;
+
+/// Text in lines that begin with `prefix` and wrap at [`COLUMNS`].
+pub(crate) fn wrapped(prefix: &str, text: &str) -> String {
+    let mut out = String::new();
+    let mut line = prefix.to_owned();
+    for word in text.split_whitespace() {
+        if line.len() > prefix.len() && line.chars().count() + 1 + word.chars().count() > COLUMNS {
+            out += &line;
+            out.push('\n');
+            prefix.clone_into(&mut line);
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line += word;
+    }
+    out + &line + "\n"
 }
 
 fn capital(text: &str) -> String {
@@ -450,6 +578,26 @@ mod tests {
     fn unknown_keys_name_their_line() {
         let err = map("[[addrmap.reg]]\nname = \"A\"\noffset = 4\naccess = \"r\"\nsw = \"r\"\ndesc = \"a\"\n").unwrap_err();
         assert!(err.to_string().contains("line 8"), "{err}");
+    }
+
+    #[test]
+    fn a_register_has_the_fields_of_another() {
+        let reg = |name, offset, rest| format!("[[addrmap.reg]]\nname = \"{name}\"\noffset = {offset}\nsw = \"r\"\ndesc = \"a\"\n{rest}");
+        let field = "[[addrmap.reg.field]]\nname = \"BUSY\"\nbits = [2, 2]\ndesc = \"x\"\n";
+        let m = map(&(reg("A", 4, field) + &reg("B", 8, "like = \"A\"\n"))).unwrap();
+        assert!(m.to_rust().contains("pub const B_BUSY: Field = Field { lsb: 2, width: 1 };"));
+        assert!(!m.to_systemverilog("f", "p").contains("B_BUSY"));
+        let err = map(&(reg("A", 4, "") + &reg("B", 8, "like = \"A\"\n"))).unwrap_err();
+        assert!(err.to_string().contains("names no register with fields"), "{err}");
+    }
+
+    #[test]
+    fn text_wraps_at_100_columns_and_keeps_its_words() {
+        let text = "word ".repeat(50);
+        let lines = wrapped("    ///", &text);
+        assert!(lines.lines().all(|l| l.len() <= COLUMNS && l.starts_with("    /// w")), "{lines}");
+        assert_eq!(lines.matches("word").count(), 50);
+        assert_eq!(wrapped("", "a b"), "a b\n");
     }
 
     #[test]

@@ -9,23 +9,8 @@ use core::ops::Range;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, Unexpected, Visitor};
-use shef_proto::code::Code;
 use shef_proto::config::{Config, ConfigError, Field, MAX_REGIONS, MAX_SETS, Mode, OnFault, PAGE, Region, Set};
 use toml::Spanned;
-
-/// Codes of [`ShieldError`].
-pub const CODES: &[Code] = &[
-    Code {
-        id: "SHEF-GEN-010",
-        summary: "shield.toml is not TOML, or has an unknown key or a value of the wrong type",
-        help: "The message points at line and column. docs/reference/shield-config.md lists all keys.",
-    },
-    Code {
-        id: "SHEF-GEN-011",
-        summary: "shield.toml describes an impossible Shield",
-        help: "The message points at line and column and names the rule. docs/reference/shield-config.md lists all rules.",
-    },
-];
 
 /// A place in a text file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,37 +36,33 @@ impl Place {
     }
 }
 
-/// What is wrong with a `shield.toml`.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ShieldError {
-    /// Not TOML, unknown key, wrong type.
-    #[error("{}", render(place, message))]
-    Parse {
-        /// where
-        place: Place,
-        /// what
-        message: String,
-    },
-    /// A rule is broken.
-    #[error("{}", render(place, message))]
-    Rule {
-        /// where
-        place: Place,
-        /// what
-        message: String,
-    },
+shef_proto::coded! {
+    /// What is wrong with a `shield.toml`.
+    #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+    #[non_exhaustive]
+    pub enum ShieldError {
+        /// Not TOML, unknown key, wrong type.
+        #[error("{}", render(place, message))]
+        Parse {
+            /// where
+            place: Place,
+            /// what
+            message: String,
+        } = "SHEF-GEN-010": "shield.toml is not TOML, or has an unknown key or a value of the wrong type",
+            "The message points at line and column. docs/reference/shield-config.md lists all keys.",
+        /// A rule is broken.
+        #[error("{}", render(place, message))]
+        Rule {
+            /// where
+            place: Place,
+            /// what
+            message: String,
+        } = "SHEF-GEN-011": "shield.toml describes an impossible Shield",
+            "The message points at line and column and names the rule. docs/reference/shield-config.md lists all rules.",
+    }
 }
 
 impl ShieldError {
-    /// The stable code.
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Parse { .. } => "SHEF-GEN-010",
-            Self::Rule { .. } => "SHEF-GEN-011",
-        }
-    }
-
     /// Where in the file.
     pub fn place(&self) -> &Place {
         match self {
@@ -564,7 +545,7 @@ pub fn systemverilog(config: &Config, synthesis: Synthesis) -> String {
     let width = |what: &str| if config.has_memory() { format!("N_{what}-1") } else { "0".to_owned() };
     let _ = write!(
         s,
-        "// Configuration of the Shield, generated from shield.toml by `shef-gen shield generate`; do not edit.\n\
+        "// Configuration of the Shield, generated from shield.toml by `shef shield generate`; do not edit.\n\
          `default_nettype none\n\
          // A package offers more than one design uses.\n\
          /* verilator lint_off UNUSEDPARAM */\n\
@@ -640,7 +621,7 @@ fn hex64(n: u64) -> String {
 /// Constants for host programs: region numbers, addresses and sizes, the configuration's CBOR and
 /// digest.
 pub fn rust(config: &Config) -> String {
-    let mut s = String::from("// Constants of the Shield, generated from shield.toml by `shef-gen shield generate`; do not edit.\n\n");
+    let mut s = String::from("// Constants of the Shield, generated from shield.toml by `shef shield generate`; do not edit.\n\n");
     let bytes = |b: &[u8]| -> String {
         b.chunks(16).map(|row| format!("    {},\n", row.iter().map(|x| format!("0x{x:02x}")).collect::<Vec<_>>().join(", "))).collect()
     };
@@ -862,8 +843,8 @@ key = 128
 
     #[test]
     fn every_code_is_listed_once() {
-        for (i, c) in CODES.iter().enumerate() {
-            assert!(CODES[..i].iter().all(|o| o.id != c.id));
+        for (i, c) in ShieldError::CODES.iter().enumerate() {
+            assert!(ShieldError::CODES[..i].iter().all(|o| o.id != c.id));
         }
     }
 }

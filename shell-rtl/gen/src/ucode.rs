@@ -4,7 +4,6 @@
 //! Instruction set and syntax are in `shell-rtl/ucode/README.md`. Everything is checked here that
 //! can be: operand kinds, address spaces, sizes, unknown names, ranges.
 
-use shef_proto::code::Code;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -15,63 +14,41 @@ const CONSTANTS: u32 = 0x0800;
 const EXT: u32 = 0x1000;
 const END: u32 = 0x2000;
 
-/// Codes of [`UcodeError`].
-pub const CODES: &[Code] = &[
-    Code {
-        id: "SHEF-GEN-020",
-        summary: "a microprogram does not assemble",
-        help: "The message names file and line. shell-rtl/ucode/README.md lists instructions and directives.",
-    },
-    Code { id: "SHEF-GEN-021", summary: "a file of a microprogram cannot be read", help: "Look at the path in the .include directive." },
-    Code {
-        id: "SHEF-GEN-022",
-        summary: "a microprogram is too large",
-        help: "Scratch RAM has 2048 bytes, the constant ROM 2048 bytes, the program 2048 instructions.",
-    },
-];
-
-/// Why a microprogram does not assemble.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum UcodeError {
-    /// Something is wrong in a line.
-    #[error("{file}:{line}: {message}")]
-    Line {
-        /// file as it was named
-        file: String,
-        /// line, from 1
-        line: usize,
-        /// what is wrong
-        message: String,
-    },
-    /// A file cannot be read.
-    #[error("{file}: {message}")]
-    Read {
-        /// file as it was named
-        file: String,
-        /// what the system says
-        message: String,
-    },
-    /// Too many bytes or instructions.
-    #[error("{what} takes {used}, there are {limit}")]
-    TooLarge {
-        /// what is full
-        what: &'static str,
-        /// how much is needed
-        used: usize,
-        /// how much there is
-        limit: usize,
-    },
-}
-
-impl UcodeError {
-    /// The stable code.
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Line { .. } => "SHEF-GEN-020",
-            Self::Read { .. } => "SHEF-GEN-021",
-            Self::TooLarge { .. } => "SHEF-GEN-022",
-        }
+shef_proto::coded! {
+    /// Why a microprogram does not assemble.
+    #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+    #[non_exhaustive]
+    pub enum UcodeError {
+        /// Something is wrong in a line.
+        #[error("{file}:{line}: {message}")]
+        Line {
+            /// file as it was named
+            file: String,
+            /// line, from 1
+            line: usize,
+            /// what is wrong
+            message: String,
+        } = "SHEF-GEN-020": "a microprogram does not assemble",
+            "The message names file and line. shell-rtl/ucode/README.md lists instructions and directives.",
+        /// A file cannot be read.
+        #[error("{file}: {message}")]
+        Read {
+            /// file as it was named
+            file: String,
+            /// what the system says
+            message: String,
+        } = "SHEF-GEN-021": "a file of a microprogram cannot be read", "Look at the path in the .include directive.",
+        /// Too many bytes or instructions.
+        #[error("{what} takes {used}, there are {limit}")]
+        TooLarge {
+            /// what is full
+            what: &'static str,
+            /// how much is needed
+            used: usize,
+            /// how much there is
+            limit: usize,
+        } = "SHEF-GEN-022": "a microprogram is too large",
+            "Scratch RAM has 2048 bytes, the constant ROM 2048 bytes, the program 2048 instructions.",
     }
 }
 
@@ -661,7 +638,7 @@ mod tests {
     #[test]
     fn every_error_code_is_listed() {
         for e in [asm("x").unwrap_err(), asm(".scratch A 4096").unwrap_err(), asm(".include \"x\"").unwrap_err()] {
-            assert!(CODES.iter().any(|c| c.id == e.code()));
+            assert!(UcodeError::CODES.iter().any(|c| c.id == e.code()));
         }
     }
 }

@@ -6,43 +6,29 @@
 // later accesses fail at once. valid never waits for ready; address and data are stable while valid
 // and not ready.
 `default_nettype none
-module shef_axil_master #(
-    parameter int unsigned AddrW = 16,
+module shef_axil_master
+  import shef_pkg::*;
+#(
     parameter int unsigned TimeoutCycles = 1024
 ) (
-    input  wire logic             clk_i,
-    input  wire logic             rst_ni,
-    input  wire logic             clear_i,
-    input  wire logic             start_i,
-    input  wire logic             write_i,
-    input  wire logic [AddrW-1:0] addr_i,
-    input  wire logic [31:0]      wdata_i,
-    output logic                  busy_o,
-    output logic                  done_o,
-    output logic                  err_o,
-    output logic [31:0]           rdata_o,
-    output logic [AddrW-1:0]      awaddr_o,
-    output logic                  awvalid_o,
-    input  wire logic             awready_i,
-    output logic [31:0]           wdata_o,
-    output logic [3:0]            wstrb_o,
-    output logic                  wvalid_o,
-    input  wire logic             wready_i,
-    input  wire logic [1:0]       bresp_i,
-    input  wire logic             bvalid_i,
-    output logic                  bready_o,
-    output logic [AddrW-1:0]      araddr_o,
-    output logic                  arvalid_o,
-    input  wire logic             arready_i,
-    input  wire logic [31:0]      rdata_i,
-    input  wire logic [1:0]       rresp_i,
-    input  wire logic             rvalid_i,
-    output logic                  rready_o
+    input  wire logic        clk_i,
+    input  wire logic        rst_ni,
+    input  wire logic        clear_i,
+    input  wire logic        start_i,
+    input  wire logic        write_i,
+    input  wire logic [AXIL_ADDR_W-1:0] addr_i,
+    input  wire logic [31:0] wdata_i,
+    output logic             busy_o,
+    output logic             done_o,
+    output logic             err_o,
+    output logic [31:0]      rdata_o,
+    output axil_req_t        req_o,
+    input  wire axil_rsp_t   rsp_i
 );
   localparam int unsigned TimerW = $clog2(TimeoutCycles + 1);
 
   logic busy_q, write_q, dead_q, done_q, err_q, aw_q, w_q, ar_q;
-  logic [AddrW-1:0] addr_q;
+  logic [AXIL_ADDR_W-1:0] addr_q;
   logic [31:0] wdata_q, rdata_q;
   logic [TimerW-1:0] timer_q;
 
@@ -50,15 +36,17 @@ module shef_axil_master #(
   assign done_o = done_q;
   assign err_o = err_q;
   assign rdata_o = rdata_q;
-  assign awaddr_o = addr_q;
-  assign awvalid_o = aw_q;
-  assign wdata_o = wdata_q;
-  assign wstrb_o = 4'hf;
-  assign wvalid_o = w_q;
-  assign bready_o = busy_q && write_q;
-  assign araddr_o = addr_q;
-  assign arvalid_o = ar_q;
-  assign rready_o = busy_q && !write_q;
+  assign req_o = '{
+      aw_addr: addr_q,
+      aw_valid: aw_q,
+      w_data: wdata_q,
+      w_strb: 4'hf,
+      w_valid: w_q,
+      b_ready: busy_q && write_q,
+      ar_addr: addr_q,
+      ar_valid: ar_q,
+      r_ready: busy_q && !write_q
+  };
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni || clear_i) begin
@@ -76,9 +64,9 @@ module shef_axil_master #(
       timer_q <= '0;
     end else begin
       done_q <= 1'b0;
-      if (aw_q && awready_i) aw_q <= 1'b0;
-      if (w_q && wready_i) w_q <= 1'b0;
-      if (ar_q && arready_i) ar_q <= 1'b0;
+      if (aw_q && rsp_i.aw_ready) aw_q <= 1'b0;
+      if (w_q && rsp_i.w_ready) w_q <= 1'b0;
+      if (ar_q && rsp_i.ar_ready) ar_q <= 1'b0;
       if (start_i && !busy_q) begin
         rdata_q <= '0;
         if (dead_q) begin
@@ -96,15 +84,15 @@ module shef_axil_master #(
         end
       end else if (busy_q) begin
         timer_q <= timer_q + 1'b1;
-        if (write_q && bvalid_i) begin
+        if (write_q && rsp_i.b_valid) begin
           busy_q <= 1'b0;
           done_q <= 1'b1;
-          err_q <= bresp_i != shef_pkg::AXI_OKAY;
-        end else if (!write_q && rvalid_i) begin
+          err_q <= rsp_i.b_resp != AXI_OKAY;
+        end else if (!write_q && rsp_i.r_valid) begin
           busy_q <= 1'b0;
           done_q <= 1'b1;
-          err_q <= rresp_i != shef_pkg::AXI_OKAY;
-          rdata_q <= rresp_i == shef_pkg::AXI_OKAY ? rdata_i : 32'd0;
+          err_q <= rsp_i.r_resp != AXI_OKAY;
+          rdata_q <= rsp_i.r_resp == AXI_OKAY ? rsp_i.r_data : 32'd0;
         end else if (timer_q == TimerW'(TimeoutCycles)) begin
           busy_q <= 1'b0;
           done_q <= 1'b1;

@@ -61,7 +61,8 @@ module shef_fault
         faults = faults + 1'b1;
         fault_new = fault_i[s];
         if (fault_i[s].kind == FAULT_TIMEOUT) timeout = 1'b1;
-        if (OnFault != ON_FAULT_REGION || !of_region(fault_i[s].kind, fault_i[s].region)) stops = 1'b1;
+        if (OnFault != ON_FAULT_REGION || !of_region(fault_i[s].kind, fault_i[s].region))
+          stops = 1'b1;
       end
       if (refusal_valid_i[s]) begin
         refusals = refusals + 1'b1;

@@ -99,8 +99,10 @@ module shef_io
   localparam logic [11:0] IO_ANSWER = 12'h804;  // w: 1 = CHAN_RSP holds an answer
   localparam logic [11:0] IO_SEED_DONE = 12'h805;  // w: erase the seed, take the event away
   localparam logic [11:0] IO_SNAP = 12'h806;  // w: latch the statement values
-  localparam logic [11:0] IO_END = 12'h807;  // w: the session is over; never acknowledged, the wipe starts the program anew
-  localparam logic [11:0] IO_UNIT_WIPE = 12'h808;  // w: wipe the crypto units, acknowledged when clear
+  // w: the session is over; never acknowledged, the wipe starts the program anew
+  localparam logic [11:0] IO_END = 12'h807;
+  // w: wipe the crypto units, acknowledged when clear
+  localparam logic [11:0] IO_UNIT_WIPE = 12'h808;
   localparam logic [11:0] IO_AEAD = 12'h809;  // r: HPKE AEAD id
   localparam logic [11:0] IO_LOAD_LEN = 12'h80a;  // r: two bytes
   localparam logic [11:0] IO_N_REGIONS = 12'h80c;  // r
@@ -113,8 +115,10 @@ module shef_io
   localparam logic [11:0] IO_REG_GO = 12'h814;  // w: 1 = write; acknowledged when done
   localparam logic [11:0] IO_REG_ERR = 12'h815;  // r
   localparam logic [11:0] IO_KEY256 = 12'h816;  // r: the region's key has 256 bits
-  localparam logic [11:0] IO_REG_BAD = 12'h817;  // r: the register address is not a multiple of 4 below 64 KiB
-  localparam logic [11:0] IO_MAP_BAD = 12'h818;  // r: the page of the written map begins past the region
+  // r: the register address is not a multiple of 4 below 64 KiB
+  localparam logic [11:0] IO_REG_BAD = 12'h817;
+  // r: the page of the written map begins past the region
+  localparam logic [11:0] IO_MAP_BAD = 12'h818;
   localparam logic [11:0] IO_N_SETS = 12'h819;  // r
   localparam logic [11:0] IO_CNT_SET = 12'h81a;  // w: engine set whose statistics are meant
   localparam logic [11:0] IO_CNT_SEL = 12'h81b;  // w: latch this counter; acknowledged when done
@@ -132,12 +136,14 @@ module shef_io
 
   // ---- flags ----
   logic [2:0] state_q;
-  logic seed_event_q, seed_erase_q, load_busy_q, load_refused_q, chan_busy_q, chan_refused_q, answer_q, halt_q, uncleared_q, end_q;
+  logic seed_event_q, seed_erase_q, load_busy_q, load_refused_q, chan_busy_q, chan_refused_q,
+      answer_q, halt_q, uncleared_q, end_q;
   logic [15:0] load_len_q;
   logic idle, halt;
   assign idle = !load_busy_q && !chan_busy_q;
   assign halt = Halt && stopped_i && idle && state_q == CTL_STATUS_STATE_KEYED;
-  assign seed_open_o = !wipe_i && !seed_erase_q && idle && (state_q == CTL_STATUS_STATE_EMPTY || state_q == CTL_STATUS_STATE_CLOSED);
+  assign seed_open_o = !wipe_i && !seed_erase_q && idle &&
+      (state_q == CTL_STATUS_STATE_EMPTY || state_q == CTL_STATUS_STATE_CLOSED);
   assign event_o = seed_event_q || load_busy_q || chan_busy_q;
   assign state_o = state_q;
   assign answer_o = answer_q;
@@ -219,7 +225,8 @@ module shef_io
     cfg = '0;
     for (int i = 0; i < int'(NRegions); i++) if (region_q == REGION_W'(i)) cfg = Regions[i];
     chunks = cfg.size >> cfg.chunk_log2;
-    region_info = {64'(chunks), 16'd0, stat_epoch_i, stat_written_i, 8'd0, 7'd0, region_fault_i[region_q], 4'd0, cfg.chunk_log2, 5'd0, cfg.mode};
+    region_info = {64'(chunks), 16'd0, stat_epoch_i, stat_written_i, 8'd0, 7'd0,
+        region_fault_i[region_q], 4'd0, cfg.chunk_log2, 5'd0, cfg.mode};
   end
 
   // Written map: byte j of a page is byte j mod 4 of word 12 * page + j / 4.
@@ -253,9 +260,11 @@ module shef_io
     if (addr == IO_N_SETS) rdata = 8'(NSets);
     if (addr[11:3] == IO_CNT && addr[2:0] < 3'd6) rdata = cnt_q[{addr[2:0], 3'd0}+:8];
     if (addr[11:2] == IO_REG_RDATA) rdata = reg_rdata_i[{addr[1:0], 3'd0}+:8];
-    if (addr[11:5] == IO_REGION_INFO && addr[4:0] < 5'd24) rdata = region_info[{addr[4:0], 3'd0}+:8];
+    if (addr[11:5] == IO_REGION_INFO && addr[4:0] < 5'd24)
+      rdata = region_info[{addr[4:0], 3'd0}+:8];
     if (addr >= IO_STAT && stat_off < 12'd40) rdata = snap_q[{stat_off[5:0], 3'd0}+:8];
-    if (addr >= IO_MAP && map_off < 12'd48) rdata = map_in_range ? map_i[{addr[1:0], 3'd0}+:8] : 8'd0;
+    if (addr >= IO_MAP && map_off < 12'd48)
+      rdata = map_in_range ? map_i[{addr[1:0], 3'd0}+:8] : 8'd0;
     if (addr[11:7] == IO_KEYS) rdata = keys_q[addr[6:0]];
   end
 
@@ -415,7 +424,8 @@ module shef_io
               io_q <= IO_REG_RUN;
             end
             if (addr[11:5] == IO_KEY) key_q[8'd255-{addr[4:0], 3'd0}-:8] <= ext_wdata_i;
-            if (addr[11:3] == IO_EPOCH && addr[2:0] < 3'd6) epoch_q[6'd47-{addr[2:0], 3'd0}-:8] <= ext_wdata_i;
+            if (addr[11:3] == IO_EPOCH && addr[2:0] < 3'd6)
+              epoch_q[6'd47-{addr[2:0], 3'd0}-:8] <= ext_wdata_i;
             if (addr[11:2] == IO_REG_ADDR) reg_addr_q[{addr[1:0], 3'd0}+:8] <= ext_wdata_i;
             if (addr[11:2] == IO_REG_WDATA) reg_wdata_q[{addr[1:0], 3'd0}+:8] <= ext_wdata_i;
             if (addr[11:2] == IO_MAP_PAGE) map_page_q[{addr[1:0], 3'd0}+:8] <= ext_wdata_i;

@@ -37,7 +37,8 @@ module shef_no_memory
   for (genvar d = 0; d < 2; d++) begin : g_split
     shef_split #(.IsWrite(d == 1)) i_split (
         .clk_i, .rst_ni, .enable_i, .epoch_zero_i('0), .exhausted_i('0),
-        .ax_i(d == 1 ? acc_aw_i : acc_ar_i), .ax_valid_i(d == 1 ? acc_aw_valid_i : acc_ar_valid_i), .ax_ready_o(ax_ready[d]),
+        .ax_i(d == 1 ? acc_aw_i : acc_ar_i), .ax_valid_i(d == 1 ? acc_aw_valid_i : acc_ar_valid_i),
+        .ax_ready_o(ax_ready[d]),
         .seg_o(seg[d]), .seg_valid_o(seg_valid[d]), .seg_ready_i(seg_ready[d])
     );
     assign refusal_valid_o[d] = seg_valid[d] && seg_ready[d] && !stop_i;

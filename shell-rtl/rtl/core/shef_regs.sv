@@ -14,6 +14,7 @@
 // level while it is held.
 `default_nettype none
 module shef_regs
+  import shef_pkg::*;
   import shef_regs_pkg::*;
 #(
     parameter int unsigned  ShellId = 1,
@@ -27,41 +28,11 @@ module shef_regs
     input  wire logic        scrub_i,
     output logic             scrub_done_o,
     // control window
-    input  wire logic [15:0] ctl_awaddr_i,
-    input  wire logic        ctl_awvalid_i,
-    output logic             ctl_awready_o,
-    input  wire logic [31:0] ctl_wdata_i,
-    input  wire logic [3:0]  ctl_wstrb_i,
-    input  wire logic        ctl_wvalid_i,
-    output logic             ctl_wready_o,
-    output logic [1:0]       ctl_bresp_o,
-    output logic             ctl_bvalid_o,
-    input  wire logic        ctl_bready_i,
-    input  wire logic [15:0] ctl_araddr_i,
-    input  wire logic        ctl_arvalid_i,
-    output logic             ctl_arready_o,
-    output logic [31:0]      ctl_rdata_o,
-    output logic [1:0]       ctl_rresp_o,
-    output logic             ctl_rvalid_o,
-    input  wire logic        ctl_rready_i,
+    input  wire axil_req_t   ctl_req_i,
+    output axil_rsp_t        ctl_rsp_o,
     // kernel port
-    input  wire logic [11:0] krn_awaddr_i,
-    input  wire logic        krn_awvalid_i,
-    output logic             krn_awready_o,
-    input  wire logic [31:0] krn_wdata_i,
-    input  wire logic [3:0]  krn_wstrb_i,
-    input  wire logic        krn_wvalid_i,
-    output logic             krn_wready_o,
-    output logic [1:0]       krn_bresp_o,
-    output logic             krn_bvalid_o,
-    input  wire logic        krn_bready_i,
-    input  wire logic [11:0] krn_araddr_i,
-    input  wire logic        krn_arvalid_i,
-    output logic             krn_arready_o,
-    output logic [31:0]      krn_rdata_o,
-    output logic [1:0]       krn_rresp_o,
-    output logic             krn_rvalid_o,
-    input  wire logic        krn_rready_i,
+    input  wire axil_req_t   krn_req_i,
+    output axil_rsp_t        krn_rsp_o,
     // state
     input  wire logic [31:0] status_i,
     input  wire logic        show_confirm_i,
@@ -93,23 +64,8 @@ module shef_regs
   ) u_ctl (
       .clk_i,
       .rst_ni,
-      .awaddr_i(ctl_awaddr_i),
-      .awvalid_i(ctl_awvalid_i),
-      .awready_o(ctl_awready_o),
-      .wdata_i(ctl_wdata_i),
-      .wstrb_i(ctl_wstrb_i),
-      .wvalid_i(ctl_wvalid_i),
-      .wready_o(ctl_wready_o),
-      .bresp_o(ctl_bresp_o),
-      .bvalid_o(ctl_bvalid_o),
-      .bready_i(ctl_bready_i),
-      .araddr_i(ctl_araddr_i),
-      .arvalid_i(ctl_arvalid_i),
-      .arready_o(ctl_arready_o),
-      .rdata_o(ctl_rdata_o),
-      .rresp_o(ctl_rresp_o),
-      .rvalid_o(ctl_rvalid_o),
-      .rready_i(ctl_rready_i),
+      .req_i(ctl_req_i),
+      .rsp_o(ctl_rsp_o),
       .wr_valid_o(ctl_wr),
       .wr_addr_o(ctl_wr_addr),
       .wr_data_o(ctl_wr_data),
@@ -131,23 +87,8 @@ module shef_regs
   ) u_krn (
       .clk_i,
       .rst_ni,
-      .awaddr_i(krn_awaddr_i),
-      .awvalid_i(krn_awvalid_i),
-      .awready_o(krn_awready_o),
-      .wdata_i(krn_wdata_i),
-      .wstrb_i(krn_wstrb_i),
-      .wvalid_i(krn_wvalid_i),
-      .wready_o(krn_wready_o),
-      .bresp_o(krn_bresp_o),
-      .bvalid_o(krn_bvalid_o),
-      .bready_i(krn_bready_i),
-      .araddr_i(krn_araddr_i),
-      .arvalid_i(krn_arvalid_i),
-      .arready_o(krn_arready_o),
-      .rdata_o(krn_rdata_o),
-      .rresp_o(krn_rresp_o),
-      .rvalid_o(krn_rvalid_o),
-      .rready_i(krn_rready_i),
+      .req_i(krn_req_i),
+      .rsp_o(krn_rsp_o),
       .wr_valid_o(krn_wr),
       .wr_addr_o(krn_wr_addr),
       .wr_data_o(krn_wr_data),
@@ -185,15 +126,19 @@ module shef_regs
   // scrubbed. A seed is taken only when all its words were written since the last one was erased.
   logic [7:0] seed_fresh_q;
   logic krn_seed_refused;
-  assign krn_seed_refused = krn_wr_sel == KRN_SEL_CTRL && krn_wr_data[KRN_CTRL_SEED_LSB] && !(seed_open_i && (&seed_fresh_q));
+  assign krn_seed_refused = krn_wr_sel == KRN_SEL_CTRL && krn_wr_data[KRN_CTRL_SEED_LSB] &&
+      !(seed_open_i && (&seed_fresh_q));
   assign ctl_wr_err = !ctl_writable(ctl_wr_sel) || (ctl_wr_mem ? scrub_i : ctl_wr_strb != 4'hf);
-  assign krn_wr_err = !krn_writable(krn_wr_sel) || krn_wr_strb != 4'hf || (krn_wr_seed && !seed_open_i) || krn_seed_refused;
+  assign krn_wr_err = !krn_writable(krn_wr_sel) || krn_wr_strb != 4'hf ||
+      (krn_wr_seed && !seed_open_i) || krn_seed_refused;
 
   assign load_bell_o = ctl_wr && !ctl_wr_err && ctl_wr_sel == CTL_SEL_LOAD_DOORBELL;
   assign load_len_o = ctl_wr_data;
   assign chan_bell_o = ctl_wr && !ctl_wr_err && ctl_wr_sel == CTL_SEL_CHAN_DOORBELL;
-  assign seed_bell_o = krn_wr && !krn_wr_err && krn_wr_sel == KRN_SEL_CTRL && krn_wr_data[KRN_CTRL_SEED_LSB];
-  assign krn_wipe_o = krn_wr && !krn_wr_err && krn_wr_sel == KRN_SEL_CTRL && krn_wr_data[KRN_CTRL_WIPE_LSB];
+  assign seed_bell_o = krn_wr && !krn_wr_err && krn_wr_sel == KRN_SEL_CTRL &&
+      krn_wr_data[KRN_CTRL_SEED_LSB];
+  assign krn_wipe_o = krn_wr && !krn_wr_err && krn_wr_sel == KRN_SEL_CTRL &&
+      krn_wr_data[KRN_CTRL_WIPE_LSB];
 
   // inbox: words 0..255 LOAD_MSG, 256.. CHAN_REQ
   logic [31:0] inbox[512];
@@ -202,7 +147,8 @@ module shef_regs
   logic [31:0] inbox_wdata;
   logic [3:0] inbox_we;
   always_comb begin
-    inbox_waddr = ctl_wr_sel == CTL_SEL_LOAD_MSG ? {1'b0, ctl_wr_addr[9:2]} : {1'b1, ctl_wr_addr[9:2]};
+    inbox_waddr = ctl_wr_sel == CTL_SEL_LOAD_MSG ? {1'b0, ctl_wr_addr[9:2]}
+        : {1'b1, ctl_wr_addr[9:2]};
     inbox_wdata = ctl_wr_data;
     inbox_we = (ctl_wr && ctl_wr_mem && !ctl_wr_err) ? ctl_wr_strb : 4'h0;
     if (scrub_i) begin
@@ -268,7 +214,9 @@ module shef_regs
   always_ff @(posedge clk_i) begin
     for (int i = 0; i < 4; i++) if (krn_out_we[i]) krn_out[krn_out_waddr][8*i+:8] <= out_wdata;
     // PUBKEY at 0x40.., T at 0x80.., LAST at 0x100..: words 0..15, 16..23, 32..53
-    krn_out_q <= krn_out[krn_rd_addr[8] ? {1'b1, krn_rd_addr[6:2]} : {1'b0, krn_rd_addr[7], krn_rd_addr[5:2]}];
+    krn_out_q <=
+        krn_out[krn_rd_addr[8] ? {1'b1, krn_rd_addr[6:2]} : {1'b0, krn_rd_addr[7],
+        krn_rd_addr[5:2]}];
   end
 
   // ---- reads ----
@@ -297,7 +245,8 @@ module shef_regs
       CTL_SEL_SHELL: ctl_rd_data = ShellId;
       CTL_SEL_CLOCK_KHZ: ctl_rd_data = CTL_CLOCK_KHZ_RESET;
       CTL_SEL_SHAPE:
-      ctl_rd_data = (NPorts << CTL_SHAPE_PORTS_LSB) | (NSets << CTL_SHAPE_SETS_LSB) | (NRegions << CTL_SHAPE_REGIONS_LSB);
+      ctl_rd_data = (NPorts << CTL_SHAPE_PORTS_LSB) | (NSets << CTL_SHAPE_SETS_LSB) |
+          (NRegions << CTL_SHAPE_REGIONS_LSB);
       CTL_SEL_CONFIG_DIGEST: ctl_rd_data = digest[{ctl_word_q, 5'd0}+:32];
       CTL_SEL_STATUS: ctl_rd_data = ctl_status_q;
       CTL_SEL_CONFIRM: ctl_rd_data = show_confirm_i ? ctl_out_q : 32'd0;

@@ -155,7 +155,8 @@ module shef_seq
       ext_q <= '0;
       rd_page_q <= '0;
     end else if (rd_en) begin
-      const_q <= rd_addr[ScratchW-1:0] < ScratchW'(UCODE_CONST_LEN) ? UCODE_CONST[rd_addr[UCODE_CONST_W-1:0]] : 8'd0;
+      const_q <= rd_addr[ScratchW-1:0] < ScratchW'(UCODE_CONST_LEN)
+          ? UCODE_CONST[rd_addr[UCODE_CONST_W-1:0]] : 8'd0;
       ext_q <= ext_rdata_i;
       rd_page_q <= rd_addr[12:11];
     end
@@ -194,7 +195,8 @@ module shef_seq
   assign tx_fire = |(in_valid_o & in_ready_i);
   // A received byte goes to the scratch RAM at once, to the ext bus when that acknowledges.
   assign rx_write_ok = a_ext ? ext_ack_i : 1'b1;
-  assign out_ready_o = (state_q == S_STREAM && rx_left_q != 16'd0 && rx_write_ok) ? unit_sel : 3'b000;
+  assign out_ready_o = (state_q == S_STREAM && rx_left_q != 16'd0 && rx_write_ok) ? unit_sel
+      : 3'b000;
   assign rx_fire = state_q == S_STREAM && rx_left_q != 16'd0 && stream_out_valid && rx_write_ok;
 
   assign cmd_valid_o = state_q == S_CMD ? unit_sel : 3'b000;
@@ -457,7 +459,8 @@ module shef_seq
               eq_q <= inc_sum[8];  // after the first byte: the counter ran over
               state_q <= S_WRITE;
             end
-            default: begin  // copy, rev: written at once to the scratch RAM, with a handshake to the ext bus
+            // copy, rev: written at once to the scratch RAM, with a handshake to the ext bus
+            default: begin
               wr_byte_q <= rd_data;
               if (a_ext) begin
                 state_q <= S_WRITE;
@@ -509,7 +512,8 @@ module shef_seq
             rx_left_q <= rx_left_q - 16'd1;
             a_q <= a_q + 1'b1;
           end
-          if (tx_left_q == 16'd0 && (!tx_have_q || tx_fire) && (rx_left_q == 16'd0 || (rx_fire && rx_left_q == 16'd1)))
+          if (tx_left_q == 16'd0 && (!tx_have_q || tx_fire) &&
+              (rx_left_q == 16'd0 || (rx_fire && rx_left_q == 16'd1)))
             state_q <= S_FETCH;
         end
 

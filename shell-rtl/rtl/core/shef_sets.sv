@@ -21,7 +21,8 @@ module shef_sets
     parameter int unsigned NPorts = 1,
     parameter int unsigned NAcc = 1,
     parameter set_cfg_t [NSets-1:0] Sets = {NSets{set_cfg_t'{
-        lanes: 8'd4, big_lines: 16'd8, small_lines: 16'd32, ring_beats: 16'd512, acc: '0, port: '0, cache_bytes: '0, cache_line: '0
+        lanes: 8'd4, big_lines: 16'd8, small_lines: 16'd32, ring_beats: 16'd512, acc: '0, port: '0,
+        cache_bytes: '0, cache_line: '0
     }}},
     parameter int unsigned NRegions = 1,
     parameter region_cfg_t [NRegions-1:0] Regions = '0,
@@ -104,7 +105,8 @@ module shef_sets
   typedef logic [SW-1:0] set_no_t;
   typedef region_cfg_t [NRegions-1:0] regions_t;
 
-  if (NSets < 1 || NSets > 4 || NPorts < 1 || NPorts > 4 || NAcc < 1 || NAcc > 4) begin : g_bad_numbers
+  if (NSets < 1 || NSets > 4 || NPorts < 1 || NPorts > 4 || NAcc < 1 ||
+      NAcc > 4) begin : g_bad_numbers
     $error("shef_sets: 1 to 4 engine sets, memory ports and accelerator ports");
   end
 
@@ -154,13 +156,15 @@ module shef_sets
     of = numbers_at(1'b1, p);
     t = '0;
     for (int unsigned r = 0; r < NRegions; r++)
-      for (int unsigned n = 0; n < sets_at(1'b1, p); n++) if (of[n[1:0]] == Regions[r].set) t[r] = 2'(n);
+      for (int unsigned n = 0; n < sets_at(1'b1, p); n++)
+        if (of[n[1:0]] == Regions[r].set) t[r] = 2'(n);
     return t;
   endfunction
   function automatic set_no_t set_of(input logic [REGION_W-1:0] region);
     set_no_t s;
     s = '0;
-    for (int unsigned r = 0; r < NRegions; r++) if (Regions[r].id == {4'd0, region}) s = Regions[r].set[SW-1:0];
+    for (int unsigned r = 0; r < NRegions; r++)
+      if (Regions[r].id == {4'd0, region}) s = Regions[r].set[SW-1:0];
     return s;
   endfunction
 
@@ -169,8 +173,10 @@ module shef_sets
   axi_w_t [NSets-1:0] s_w, m_w;
   axi_b_t [NSets-1:0] s_b, m_b;
   axi_r_t [NSets-1:0] s_r, m_r;
-  logic [NSets-1:0] s_aw_valid, s_aw_ready, s_w_valid, s_w_ready, s_b_valid, s_b_ready, s_ar_valid, s_ar_ready, s_r_valid, s_r_ready;
-  logic [NSets-1:0] m_aw_valid, m_aw_ready, m_w_valid, m_w_ready, m_b_valid, m_b_ready, m_ar_valid, m_ar_ready, m_r_valid, m_r_ready;
+  logic [NSets-1:0] s_aw_valid, s_aw_ready, s_w_valid, s_w_ready, s_b_valid, s_b_ready, s_ar_valid,
+      s_ar_ready, s_r_valid, s_r_ready;
+  logic [NSets-1:0] m_aw_valid, m_aw_ready, m_w_valid, m_w_ready, m_b_valid, m_b_ready, m_ar_valid,
+      m_ar_ready, m_r_valid, m_r_ready;
 
   for (genvar p = 0; p < int'(NAcc); p++) begin : g_acc
     localparam int unsigned N = sets_at(1'b1, p);
@@ -182,13 +188,16 @@ module shef_sets
     axi_w_t [N-1:0] w;
     axi_b_t [N-1:0] b;
     axi_r_t [N-1:0] r;
-    logic [N-1:0] aw_valid, aw_ready, w_valid, w_ready, b_valid, b_ready, ar_valid, ar_ready, r_valid, r_ready;
+    logic [N-1:0] aw_valid, aw_ready, w_valid, w_ready, b_valid, b_ready, ar_valid, ar_ready,
+        r_valid, r_ready;
     shef_demux #(.NSets(N), .NRegions(NRegions), .Regions(Regions), .RegionSet(places(p))) i_demux (
         .clk_i, .rst_ni,
-        .acc_aw_i(acc_aw_i[p]), .acc_aw_valid_i(acc_aw_valid_i[p]), .acc_aw_ready_o(acc_aw_ready_o[p]),
+        .acc_aw_i(acc_aw_i[p]), .acc_aw_valid_i(acc_aw_valid_i[p]),
+        .acc_aw_ready_o(acc_aw_ready_o[p]),
         .acc_w_i(acc_w_i[p]), .acc_w_valid_i(acc_w_valid_i[p]), .acc_w_ready_o(acc_w_ready_o[p]),
         .acc_b_o(acc_b_o[p]), .acc_b_valid_o(acc_b_valid_o[p]), .acc_b_ready_i(acc_b_ready_i[p]),
-        .acc_ar_i(acc_ar_i[p]), .acc_ar_valid_i(acc_ar_valid_i[p]), .acc_ar_ready_o(acc_ar_ready_o[p]),
+        .acc_ar_i(acc_ar_i[p]), .acc_ar_valid_i(acc_ar_valid_i[p]),
+        .acc_ar_ready_o(acc_ar_ready_o[p]),
         .acc_r_o(acc_r_o[p]), .acc_r_valid_o(acc_r_valid_o[p]), .acc_r_ready_i(acc_r_ready_i[p]),
         .set_aw_o(aw), .set_aw_valid_o(aw_valid), .set_aw_ready_i(aw_ready),
         .set_w_o(w), .set_w_valid_o(w_valid), .set_w_ready_i(w_ready),
@@ -226,7 +235,8 @@ module shef_sets
     axi_w_t [N-1:0] w;
     axi_b_t [N-1:0] b;
     axi_r_t [N-1:0] r;
-    logic [N-1:0] aw_valid, aw_ready, w_valid, w_ready, b_valid, b_ready, ar_valid, ar_ready, r_valid, r_ready;
+    logic [N-1:0] aw_valid, aw_ready, w_valid, w_ready, b_valid, b_ready, ar_valid, ar_ready,
+        r_valid, r_ready;
     shef_port_mux #(.NSets(N), .SetNo(NO[N-1:0])) i_mux (
         .clk_i, .rst_ni,
         .set_aw_i(aw), .set_aw_valid_i(aw_valid), .set_aw_ready_o(aw_ready),
@@ -234,10 +244,12 @@ module shef_sets
         .set_b_o(b), .set_b_valid_o(b_valid), .set_b_ready_i(b_ready),
         .set_ar_i(ar), .set_ar_valid_i(ar_valid), .set_ar_ready_o(ar_ready),
         .set_r_o(r), .set_r_valid_o(r_valid), .set_r_ready_i(r_ready),
-        .mem_aw_o(mem_aw_o[p]), .mem_aw_valid_o(mem_aw_valid_o[p]), .mem_aw_ready_i(mem_aw_ready_i[p]),
+        .mem_aw_o(mem_aw_o[p]), .mem_aw_valid_o(mem_aw_valid_o[p]),
+        .mem_aw_ready_i(mem_aw_ready_i[p]),
         .mem_w_o(mem_w_o[p]), .mem_w_valid_o(mem_w_valid_o[p]), .mem_w_ready_i(mem_w_ready_i[p]),
         .mem_b_i(mem_b_i[p]), .mem_b_valid_i(mem_b_valid_i[p]), .mem_b_ready_o(mem_b_ready_o[p]),
-        .mem_ar_o(mem_ar_o[p]), .mem_ar_valid_o(mem_ar_valid_o[p]), .mem_ar_ready_i(mem_ar_ready_i[p]),
+        .mem_ar_o(mem_ar_o[p]), .mem_ar_valid_o(mem_ar_valid_o[p]),
+        .mem_ar_ready_i(mem_ar_ready_i[p]),
         .mem_r_i(mem_r_i[p]), .mem_r_valid_i(mem_r_valid_i[p]), .mem_r_ready_o(mem_r_ready_o[p])
     );
     for (genvar n = 0; n < int'(N); n++) begin : g_set
@@ -335,8 +347,10 @@ module shef_sets
     axi_w_t w;
     axi_b_t b;
     axi_r_t r;
-    logic aw_valid, aw_ready, w_valid, w_ready, b_valid, b_ready, ar_valid, ar_ready, r_valid, r_ready;
-    logic set_cmd_valid, set_cmd_ready, set_cmd_done, set_cmd_err, set_idle, set_wiped, set_fault_valid, set_halted;
+    logic aw_valid, aw_ready, w_valid, w_ready, b_valid, b_ready, ar_valid, ar_ready, r_valid,
+        r_ready;
+    logic set_cmd_valid, set_cmd_ready, set_cmd_done, set_cmd_err, set_idle, set_wiped,
+        set_fault_valid, set_halted;
     fault_t set_fault;
     logic [5:0] front;   // what the accelerator sees of the cache
 
@@ -349,7 +363,8 @@ module shef_sets
         for (int unsigned n = 0; n < N; n++) frozen[n] = region_fault[s][MINE[n].id[REGION_W-1:0]];
       end
       shef_cache #(
-          .NRegions(N), .Regions(MINE[N-1:0]), .Bytes(32'(Sets[s].cache_bytes)), .LineBytes(32'(Sets[s].cache_line))
+          .NRegions(N), .Regions(MINE[N-1:0]), .Bytes(32'(Sets[s].cache_bytes)),
+          .LineBytes(32'(Sets[s].cache_line))
       ) i_cache (
           .clk_i, .rst_ni,
           .acc_aw_i(s_aw[s]), .acc_aw_valid_i(s_aw_valid[s]), .acc_aw_ready_o(s_aw_ready[s]),
@@ -363,9 +378,12 @@ module shef_sets
           .set_ar_o(ar), .set_ar_valid_o(ar_valid), .set_ar_ready_i(ar_ready),
           .set_r_i(r), .set_r_valid_i(r_valid), .set_r_ready_o(r_ready),
           .enable_i, .stop_i, .region_fault_i(frozen),
-          .cmd_valid_i(cmd_valid[s]), .cmd_ready_o(cmd_ready[s]), .cmd_i, .cmd_done_o(cmd_done[s]), .cmd_err_o(cmd_err[s]),
-          .set_cmd_valid_o(set_cmd_valid), .set_cmd_ready_i(set_cmd_ready), .set_cmd_done_i(set_cmd_done), .set_cmd_err_i(set_cmd_err),
-          .fault_valid_o(cache_fault_valid), .fault_ready_i(!set_fault_valid), .fault_o(cache_fault), .halted_o(cache_halted),
+          .cmd_valid_i(cmd_valid[s]), .cmd_ready_o(cmd_ready[s]), .cmd_i, .cmd_done_o(cmd_done[s]),
+          .cmd_err_o(cmd_err[s]),
+          .set_cmd_valid_o(set_cmd_valid), .set_cmd_ready_i(set_cmd_ready),
+          .set_cmd_done_i(set_cmd_done), .set_cmd_err_i(set_cmd_err),
+          .fault_valid_o(cache_fault_valid), .fault_ready_i(!set_fault_valid),
+          .fault_o(cache_fault), .halted_o(cache_halted),
           .event_o(front), .idle_o(cache_idle), .wipe_i, .wipe_done_o(cache_wiped)
       );
       assign fault_valid_o[s] = set_fault_valid || cache_fault_valid;
@@ -402,8 +420,10 @@ module shef_sets
     end
 
     shef_set #(
-        .NRegions(N), .Regions(MINE[N-1:0]), .Lanes(32'(Sets[s].lanes)), .BigLines(32'(Sets[s].big_lines)),
-        .SmallLines(32'(Sets[s].small_lines)), .RingBeats(32'(Sets[s].ring_beats)), .OnFault(OnFault),
+        .NRegions(N), .Regions(MINE[N-1:0]), .Lanes(32'(Sets[s].lanes)),
+        .BigLines(32'(Sets[s].big_lines)),
+        .SmallLines(32'(Sets[s].small_lines)), .RingBeats(32'(Sets[s].ring_beats)),
+        .OnFault(OnFault),
         .TimeoutCycles(TimeoutCycles), .SboxRam(SboxRam), .HasFront(Sets[s].cache_bytes != '0)
     ) i_set (
         .clk_i, .rst_ni,
@@ -417,9 +437,11 @@ module shef_sets
         .mem_b_i(m_b[s]), .mem_b_valid_i(m_b_valid[s]), .mem_b_ready_o(m_b_ready[s]),
         .mem_ar_o(m_ar[s]), .mem_ar_valid_o(m_ar_valid[s]), .mem_ar_ready_i(m_ar_ready[s]),
         .mem_r_i(m_r[s]), .mem_r_valid_i(m_r_valid[s]), .mem_r_ready_o(m_r_ready[s]),
-        .key_valid_i(key_valid_i && key_set == set_no_t'(s)), .key_ready_o(key_ready[s]), .key_region_i, .key_node_i, .key_i,
+        .key_valid_i(key_valid_i && key_set == set_no_t'(s)), .key_ready_o(key_ready[s]),
+        .key_region_i, .key_node_i, .key_i,
         .enable_i, .stop_i,
-        .cmd_valid_i(set_cmd_valid), .cmd_ready_o(set_cmd_ready), .cmd_i, .cmd_region_i, .cmd_epoch_i,
+        .cmd_valid_i(set_cmd_valid), .cmd_ready_o(set_cmd_ready), .cmd_i, .cmd_region_i,
+        .cmd_epoch_i,
         .cmd_done_o(set_cmd_done), .cmd_err_o(set_cmd_err),
         .epoch_we_i(epoch_we_i && epoch_set == set_no_t'(s)), .epoch_region_i, .epoch_i,
         .fault_valid_o(set_fault_valid), .fault_o(set_fault),

@@ -38,7 +38,8 @@ module shef_aes_iter
   state_e state_q;
   logic scrubbed_q;
   logic key256_q;
-  logic [5:0] word_q;          // schedule word: being written (key) or read (rounds), also the scrub address
+  // schedule word: being written (key) or read (rounds), also the scrub address
+  logic [5:0] word_q;
   logic [31:0] schedule_q[64];
   logic [31:0] last_q;         // the schedule word before word_q; key bytes are assembled here
   logic [1:0] byte_q;
@@ -84,7 +85,8 @@ module shef_aes_iter
     if (state_q == S_EXPAND || state_q == S_ROUND) begin
       sbox_out = sub_word(sbox_in);
       old_word = schedule_q[read_address];
-      expanded = old_word ^ (expand_sub ? sbox_out : last_q) ^ (expand_rot ? {rcon_q, 24'd0} : 32'd0);
+      expanded = old_word ^ (expand_sub ? sbox_out : last_q) ^
+          (expand_rot ? {rcon_q, 24'd0} : 32'd0);
       column = state_in_q[127:96] ^ old_word;
       if (!first_round) column = (final_round ? sbox_out : mix_column(sbox_out)) ^ old_word;
     end
@@ -99,16 +101,19 @@ module shef_aes_iter
     if (clear) state_in_q <= '0;
     else if (state_q == S_IDLE && !wipe_i && !start_key_i && start_block_i) state_in_q <= block_i;
     else if (state_q == S_ROUND)
-      state_in_q <= (word_q[1:0] == 2'd3) ? {state_out_q, column} : {state_in_q[95:0], state_in_q[127:96]};
+      state_in_q <= (word_q[1:0] == 2'd3) ? {state_out_q, column}
+          : {state_in_q[95:0], state_in_q[127:96]};
   end
   always_ff @(posedge clk_i) begin
     if (clear) state_out_q <= '0;
-    else if (state_q == S_ROUND) state_out_q <= (word_q == last_word) ? '0 : {state_out_q[63:0], column};
+    else if (state_q == S_ROUND)
+      state_out_q <= (word_q == last_word) ? '0 : {state_out_q[63:0], column};
   end
 
   logic write_enable;
   logic [31:0] write_data;
-  assign write_enable = state_q == S_SCRUB || state_q == S_EXPAND || (state_q == S_KEY_IN && key_valid_i && byte_q == 2'd3);
+  assign write_enable = state_q == S_SCRUB || state_q == S_EXPAND ||
+      (state_q == S_KEY_IN && key_valid_i && byte_q == 2'd3);
   always_comb begin
     write_data = 32'd0;
     if (state_q == S_KEY_IN) write_data = {last_q[23:0], key_data_i};
@@ -184,7 +189,8 @@ module shef_aes_iter
   always_ff @(posedge clk_i) begin
     was_scrub_q <= rst_ni && state_q == S_SCRUB;
     if (rst_ni && was_scrub_q && state_q != S_SCRUB) begin
-      for (int i = 0; i < 64; i++) assert (schedule_q[i] == '0) else $error("word %0d survives a wipe", i);
+      for (int i = 0; i < 64; i++)
+        assert (schedule_q[i] == '0) else $error("word %0d survives a wipe", i);
     end
   end
 `endif

@@ -119,7 +119,8 @@ module shef_aes_lanes #(
   for (genvar i = 0; i < AES_STAGES; i++) begin : gen_stage
     wire wr_here = wr_en_i && (wr_all_i || wr_round_i == 4'(i));
     if (i == 0) begin : gen_first
-      shef_aes_stage #(.Lanes(Lanes), .NKeys(NKeys), .Index(i), .TableForm(TableForm), .SboxRam(SboxRam)) i_stage (
+      shef_aes_stage #(.Lanes(Lanes), .NKeys(NKeys), .Index(i), .TableForm(TableForm),
+          .SboxRam(SboxRam)) i_stage (
         .clk_i,
         .clear_i,
         .wr_en_i(wr_here),
@@ -132,7 +133,8 @@ module shef_aes_lanes #(
         .state_o(state[i])
       );
     end else begin : gen_next
-      shef_aes_stage #(.Lanes(Lanes), .NKeys(NKeys), .Index(i), .TableForm(TableForm), .SboxRam(SboxRam)) i_stage (
+      shef_aes_stage #(.Lanes(Lanes), .NKeys(NKeys), .Index(i), .TableForm(TableForm),
+          .SboxRam(SboxRam)) i_stage (
         .clk_i,
         .clear_i,
         .wr_en_i(wr_here),

@@ -58,16 +58,19 @@ module shef_aes_stage #(
     always_ff @(posedge clk_i) begin
       if (clear_i) state_q <= '0;
       else if (valid_i) begin
-        for (int l = 0; l < Lanes; l++) state_q[128*l+:128] <= shift_rows(state_i[128*l+:128]) ^ rk_mem[key_slot_i];
+        for (int l = 0; l < Lanes; l++)
+          state_q[128*l+:128] <= shift_rows(state_i[128*l+:128]) ^ rk_mem[key_slot_i];
       end
     end
   end else if (SboxRam) begin : gen_ram
     logic [128*Lanes-1:0] sub_q;
     wire pass = Index >= 1 && Index <= 4 && pass_i;
     for (genvar l = 0; l < Lanes; l++) begin : gen_lane
-      wire [127:0] mixed = Index == 0 ? state_i[128*l+:128] : mix_columns(shift_rows(state_i[128*l+:128]));
+      wire [127:0] mixed = Index == 0 ? state_i[128*l+:128]
+          : mix_columns(shift_rows(state_i[128*l+:128]));
       shef_aes_sbox_ram i_sbox (
-        .clk_i, .clear_i, .en_i(valid_i && !pass), .state_i(mixed ^ rk_mem[key_slot_i]), .state_o(sub_q[128*l+:128])
+        .clk_i, .clear_i, .en_i(valid_i && !pass), .state_i(mixed ^ rk_mem[key_slot_i]),
+        .state_o(sub_q[128*l+:128])
       );
     end
     if (Index >= 1 && Index <= 4) begin : gen_pass
@@ -91,7 +94,8 @@ module shef_aes_stage #(
     always_ff @(posedge clk_i) begin
       if (clear_i) state_q <= '0;
       else if (valid_i) begin
-        for (int l = 0; l < Lanes; l++) state_q[128*l+:128] <= state_i[128*l+:128] ^ rk_mem[key_slot_i];
+        for (int l = 0; l < Lanes; l++)
+          state_q[128*l+:128] <= state_i[128*l+:128] ^ rk_mem[key_slot_i];
       end
     end
   end else if (Index == AES_STAGES - 1) begin : gen_last
@@ -99,7 +103,8 @@ module shef_aes_stage #(
     always_ff @(posedge clk_i) begin
       if (clear_i) state_q <= '0;
       else if (valid_i) begin
-        for (int l = 0; l < Lanes; l++) state_q[128*l+:128] <= round_last(state_i[128*l+:128], rk_mem[key_slot_i]);
+        for (int l = 0; l < Lanes; l++)
+          state_q[128*l+:128] <= round_last(state_i[128*l+:128], rk_mem[key_slot_i]);
       end
     end
   end else if (TableForm) begin : gen_table
@@ -108,7 +113,8 @@ module shef_aes_stage #(
       else if (valid_i) begin
         if (Index <= 4 && pass_i) state_q <= state_i;
         else begin
-          for (int l = 0; l < Lanes; l++) state_q[128*l+:128] <= round_table(state_i[128*l+:128], rk_mem[key_slot_i]);
+          for (int l = 0; l < Lanes; l++)
+            state_q[128*l+:128] <= round_table(state_i[128*l+:128], rk_mem[key_slot_i]);
         end
       end
     end
@@ -118,7 +124,8 @@ module shef_aes_stage #(
       else if (valid_i) begin
         if (Index <= 4 && pass_i) state_q <= state_i;
         else begin
-          for (int l = 0; l < Lanes; l++) state_q[128*l+:128] <= round_logic(state_i[128*l+:128], rk_mem[key_slot_i]);
+          for (int l = 0; l < Lanes; l++)
+            state_q[128*l+:128] <= round_logic(state_i[128*l+:128], rk_mem[key_slot_i]);
         end
       end
     end

@@ -128,7 +128,8 @@ module shef_gcm #(
   wire own_job = state_q == ST_H_REQ;
 
   assign job_ready_o = idle && aes_ready;
-  shef_aes_lanes #(.Lanes(Lanes), .NKeys(NKeys), .UserW(UserW + 1), .TableForm(TableForm), .SboxRam(SboxRam)) i_aes (
+  shef_aes_lanes #(.Lanes(Lanes), .NKeys(NKeys), .UserW(UserW + 1), .TableForm(TableForm),
+      .SboxRam(SboxRam)) i_aes (
     .clk_i,
     .clear_i(clear),
     .key128_i(key128_q),
@@ -174,14 +175,16 @@ module shef_gcm #(
   end
 
   wire sweep = state_q == ST_CLEAR;
-  wire [10:0] load_addr = node_q ? 11'(64 * NRegions) + {7'd0, key_q[3:0]} : {1'b0, key_q[3:0], word_q};
+  wire [10:0] load_addr = node_q ? 11'(64 * NRegions) + {7'd0, key_q[3:0]}
+      : {1'b0, key_q[3:0], word_q};
   if (WordW < 11) begin : gen_unused
     wire unused_addr = &{1'b0, load_addr[10:WordW]};
   end
   if (NNodes == 0) begin : gen_unused_node
     wire unused_node = &{1'b0, key_node_i, job_key_i[4], gh_key_i[4]};
   end
-  shef_ghash #(.NRegions(NRegions), .NNodes(NNodes), .Lanes(Lanes), .UserW(UserW), .TableForm(TableForm)) i_ghash (
+  shef_ghash #(.NRegions(NRegions), .NNodes(NNodes), .Lanes(Lanes), .UserW(UserW),
+      .TableForm(TableForm)) i_ghash (
     .clk_i,
     .clear_i(clear),
     .enable_i(idle),

@@ -263,7 +263,8 @@ module shef_gcm_iter (
             end
             CMD_AAD: if (len_i != 16'd0) state_q <= S_AAD;
             CMD_DATA:
-            if (len_i != 16'd0) state_q <= (data_bytes_q == 32'd0 && index_q != 4'd0) ? S_AAD_PAD : S_DATA;
+            if (len_i != 16'd0)
+              state_q <= (data_bytes_q == 32'd0 && index_q != 4'd0) ? S_AAD_PAD : S_DATA;
             CMD_FINAL: state_q <= (index_q != 4'd0) ? S_DATA_PAD : S_LENGTHS;
             default: ;
           endcase

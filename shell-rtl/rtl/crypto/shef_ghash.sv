@@ -76,7 +76,8 @@ module shef_ghash #(
   if (NNodes == 0) begin : gen_no_node
     assign pow_addr = {1'b0, gh_key_i, gh_pow_i};
   end else begin : gen_node
-    assign pow_addr = gh_key_i[4] ? 11'(64 * NRegions) + {7'd0, gh_key_i[3:0]} : {1'b0, gh_key_i[3:0], gh_pow_i};
+    assign pow_addr = gh_key_i[4] ? 11'(64 * NRegions) + {7'd0, gh_key_i[3:0]}
+        : {1'b0, gh_key_i[3:0], gh_pow_i};
   end
 
   always_ff @(posedge clk_i) begin
@@ -122,7 +123,8 @@ module shef_ghash #(
       op_load_q <= 1'b0;
       phase_q <= '0;
       data_q <= gh_data_i;
-      op_tag_q <= '{load: 1'b0, slot: gh_slot_i, first: gh_first_i, last: gh_last_i, key: gh_key_i, user: gh_user_i};
+      op_tag_q <= '{load: 1'b0, slot: gh_slot_i, first: gh_first_i, last: gh_last_i, key: gh_key_i,
+          user: gh_user_i};
     end else if (op_valid_q) begin
       if (op_end) begin
         op_valid_q <= 1'b0;
@@ -211,7 +213,8 @@ module shef_ghash #(
     end
   end
 
-  // ---- reduce modulo x^128 + x^7 + x^2 + x + 1; bit 254-k of the sum is the coefficient of x^k ----
+  // ---- reduction modulo x^128 + x^7 + x^2 + x + 1 ----
+  // Bit 254-k of the sum is the coefficient of x^k.
   function automatic logic [127:0] reduce(input logic [254:0] p);
     logic [127:0] h, o;
     h = {p[126:0], 1'b0};

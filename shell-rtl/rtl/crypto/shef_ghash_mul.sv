@@ -57,7 +57,8 @@ module shef_ghash_mul #(
       z1 = (x0 * y1) ^ (x1 * y0) ^ (x2 * y3) ^ (x3 * y2);
       z2 = (x0 * y2) ^ (x1 * y1) ^ (x2 * y0) ^ (x3 * y3);
       z3 = (x0 * y3) ^ (x1 * y2) ^ (x2 * y1) ^ (x3 * y0);
-      return (z0 & 64'h1111_1111_1111_1111) | (z1 & 64'h2222_2222_2222_2222) | (z2 & 64'h4444_4444_4444_4444)
+      return (z0 & 64'h1111_1111_1111_1111) | (z1 & 64'h2222_2222_2222_2222) |
+          (z2 & 64'h4444_4444_4444_4444)
           | (z3 & 64'h8888_8888_8888_8888);
     endfunction
 
@@ -75,10 +76,14 @@ module shef_ghash_mul #(
             a_q <= '0;
             b_q <= '0;
           end else if (valid_i) begin
-            a_q <= (WORDS[k][0] ? a_i[128*l+:32] : 32'd0) ^ (WORDS[k][1] ? a_i[128*l+32+:32] : 32'd0)
-                ^ (WORDS[k][2] ? a_i[128*l+64+:32] : 32'd0) ^ (WORDS[k][3] ? a_i[128*l+96+:32] : 32'd0);
-            b_q <= (WORDS[k][0] ? b_i[128*l+:32] : 32'd0) ^ (WORDS[k][1] ? b_i[128*l+32+:32] : 32'd0)
-                ^ (WORDS[k][2] ? b_i[128*l+64+:32] : 32'd0) ^ (WORDS[k][3] ? b_i[128*l+96+:32] : 32'd0);
+            a_q <= (WORDS[k][0] ? a_i[128*l+:32] : 32'd0) ^
+                (WORDS[k][1] ? a_i[128*l+32+:32] : 32'd0)
+                ^ (WORDS[k][2] ? a_i[128*l+64+:32] : 32'd0) ^
+                    (WORDS[k][3] ? a_i[128*l+96+:32] : 32'd0);
+            b_q <= (WORDS[k][0] ? b_i[128*l+:32] : 32'd0) ^
+                (WORDS[k][1] ? b_i[128*l+32+:32] : 32'd0)
+                ^ (WORDS[k][2] ? b_i[128*l+64+:32] : 32'd0) ^
+                    (WORDS[k][3] ? b_i[128*l+96+:32] : 32'd0);
           end
         end
       end
@@ -87,15 +92,18 @@ module shef_ghash_mul #(
         always_ff @(posedge clk_i) begin
           if (clear_i) p_q <= '0;
           else if (valid_q[0]) begin
-            p_q <= clmul32(gen_lane[0].a_q, gen_lane[0].b_q) ^ clmul32(gen_lane[1].a_q, gen_lane[1].b_q)
-                ^ clmul32(gen_lane[2].a_q, gen_lane[2].b_q) ^ clmul32(gen_lane[3].a_q, gen_lane[3].b_q);
+            p_q <= clmul32(gen_lane[0].a_q, gen_lane[0].b_q) ^
+                clmul32(gen_lane[1].a_q, gen_lane[1].b_q)
+                ^ clmul32(gen_lane[2].a_q, gen_lane[2].b_q) ^
+                    clmul32(gen_lane[3].a_q, gen_lane[3].b_q);
           end
         end
       end else if (Lanes == 2) begin : gen_l2
         always_ff @(posedge clk_i) begin
           if (clear_i) p_q <= '0;
           else if (valid_q[0]) begin
-            p_q <= clmul32(gen_lane[0].a_q, gen_lane[0].b_q) ^ clmul32(gen_lane[1].a_q, gen_lane[1].b_q);
+            p_q <= clmul32(gen_lane[0].a_q, gen_lane[0].b_q) ^
+                clmul32(gen_lane[1].a_q, gen_lane[1].b_q);
           end
         end
       end else begin : gen_l1
@@ -106,7 +114,8 @@ module shef_ghash_mul #(
       end
     end
 
-    function automatic logic [127:0] join64(input logic [63:0] lo, input logic [63:0] hi, input logic [63:0] mid);
+    function automatic logic [127:0] join64(input logic [63:0] lo, input logic [63:0] hi,
+        input logic [63:0] mid);
       logic [63:0] m;
       m = lo ^ hi ^ mid;
       return {hi ^ {32'd0, m[63:32]}, lo ^ {m[31:0], 32'd0}};
@@ -197,16 +206,20 @@ module shef_ghash_mul #(
       end
     end
 
-    function automatic logic [30:0] join8(input logic [14:0] lo, input logic [14:0] hi, input logic [14:0] mid);
+    function automatic logic [30:0] join8(input logic [14:0] lo, input logic [14:0] hi,
+        input logic [14:0] mid);
       return {hi, 1'b0, lo} ^ {8'd0, lo ^ hi ^ mid, 8'd0};
     endfunction
-    function automatic logic [62:0] join16(input logic [30:0] lo, input logic [30:0] hi, input logic [30:0] mid);
+    function automatic logic [62:0] join16(input logic [30:0] lo, input logic [30:0] hi,
+        input logic [30:0] mid);
       return {hi, 1'b0, lo} ^ {16'd0, lo ^ hi ^ mid, 16'd0};
     endfunction
-    function automatic logic [126:0] join32(input logic [62:0] lo, input logic [62:0] hi, input logic [62:0] mid);
+    function automatic logic [126:0] join32(input logic [62:0] lo, input logic [62:0] hi,
+        input logic [62:0] mid);
       return {hi, 1'b0, lo} ^ {32'd0, lo ^ hi ^ mid, 32'd0};
     endfunction
-    function automatic logic [254:0] join64(input logic [126:0] lo, input logic [126:0] hi, input logic [126:0] mid);
+    function automatic logic [254:0] join64(input logic [126:0] lo, input logic [126:0] hi,
+        input logic [126:0] mid);
       return {hi, 1'b0, lo} ^ {64'd0, lo ^ hi ^ mid, 64'd0};
     endfunction
 

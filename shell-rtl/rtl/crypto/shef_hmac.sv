@@ -94,7 +94,8 @@ module shef_hmac (
 
   logic cmd_go;
   assign cmd_go = cmd_valid_i && cmd_ready_o && !wipe_i;
-  assign sha_init = (cmd_go && (cmd_i == CMD_HASH_INIT || cmd_i == CMD_HMAC_INIT)) || (state_q == S_OUTER_INIT);
+  assign sha_init = (cmd_go && (cmd_i == CMD_HASH_INIT || cmd_i == CMD_HMAC_INIT)) ||
+      (state_q == S_OUTER_INIT);
 
   always_comb begin
     sha_valid = 1'b0;
@@ -210,7 +211,8 @@ module shef_hmac (
         if (feed) begin
           index_q <= '0;
           state_q <= (total_q[5:0] == 6'd55) ? S_PAD_LENGTH : S_PAD_ZERO;
-          left_q  <= {10'd0, 6'd54 - total_q[5:0]};  // zero bytes before the length, less one, mod 64
+          // zero bytes before the length, less one, mod 64
+          left_q  <= {10'd0, 6'd54 - total_q[5:0]};
         end
         S_PAD_ZERO:
         if (feed) begin

@@ -58,8 +58,10 @@ module shef_p256
   // 2^60 to k + 2 and m (2^58 - 2^26) to k + 3.
   localparam logic [1:0] LIMB_A[16] = '{0, 0, 1, 0, 1, 2, 0, 1, 2, 3, 1, 2, 3, 2, 3, 3};
   localparam logic [1:0] LIMB_B[16] = '{0, 1, 0, 2, 1, 0, 3, 2, 1, 0, 3, 2, 1, 3, 2, 3};
-  localparam logic [15:0] COLUMN_FIRST = 16'b1010_0100_0100_1011;  // bit s: product s is the first of its column
-  localparam logic [15:0] ADD_NEAR = 16'b0000_0100_0100_1010;      // first product of columns 1..4: m 2^30 comes in
+  // bit s: product s is the first of its column
+  localparam logic [15:0] COLUMN_FIRST = 16'b1010_0100_0100_1011;
+  // first product of columns 1..4: m 2^30 comes in
+  localparam logic [15:0] ADD_NEAR = 16'b0000_0100_0100_1010;
   localparam logic [15:0] ADD_FAR = 16'b1100_1000_1001_0000;       // the two farther terms come in
 
   state_e state_q;
@@ -77,7 +79,8 @@ module shef_p256
 
   logic [65:0] factor_a_q, factor_b_q;  // b negated for a subtraction
   logic [65:0] multiple_q;         // of p, for ADD and SUB
-  logic [33:0] part_q[16];         // 4 i + j: 17 bits of factor a from 17 i on, times 17 bits of b from 17 j on
+  // 4 i + j: 17 bits of factor a from 17 i on, times 17 bits of b from 17 j on
+  logic [33:0] part_q[16];
   logic [131:0] product_q;
   logic [135:0] sum_q;
   logic [65:0] near_q, far_q;      // m of the last column but one and the one before
@@ -131,7 +134,8 @@ module shef_p256
   logic [1:0] add_carry;
   always_comb begin
     add_carry = (step_q == 5'd1) ? {1'b0, subtract} : carry_q;
-    add_result = {2'b00, factor_a_q} + {{2{subtract}}, factor_b_q} + {2'b00, multiple_q} + {66'd0, add_carry};
+    add_result = {2'b00, factor_a_q} + {{2{subtract}}, factor_b_q} + {2'b00, multiple_q} +
+        {66'd0, add_carry};
   end
 
   // ---- write port ----
@@ -173,7 +177,8 @@ module shef_p256
         OP_ROTATE, OP_LOAD, OP_READ: begin
           write_enable = (instr_q.op == OP_READ) ? step_q >= 5'd2 : step_q != 5'd0;
           write_address[1:0] = limb_s;
-          write_data = (instr_q.op == OP_ROTATE) ? {operand_a[64:0], top_q[7]} : {operand_a[57:0], top_q};
+          write_data = (instr_q.op == OP_ROTATE) ? {operand_a[64:0], top_q[7]}
+              : {operand_a[57:0], top_q};
           if (limb_s == 2'd3) write_data[65:58] = '0;  // registers that are shifted hold 256 bits
         end
         default: ;
@@ -191,7 +196,8 @@ module shef_p256
   always_comb begin
     rows = '0;
     for (int i = 0; i < 4; i++) begin
-      rows = rows + (136'({part_q[4*i+2], part_q[4*i]}) << (17 * i)) + (136'({part_q[4*i+3], part_q[4*i+1]}) << (17 * i + 17));
+      rows = rows + (136'({part_q[4*i+2], part_q[4*i]}) << (17 * i)) +
+          (136'({part_q[4*i+3], part_q[4*i+1]}) << (17 * i + 17));
     end
   end
 
@@ -303,7 +309,8 @@ module shef_p256
                 factor_b_q <= operand_b;
               end
               if (step_q <= 5'd16) begin
-                for (int i = 0; i < 16; i++) part_q[i] <= {17'd0, wide_a[17*(i/4)+:17]} * {17'd0, wide_b[17*(i%4)+:17]};
+                for (int i = 0; i < 16; i++)
+                  part_q[i] <= {17'd0, wide_a[17*(i/4)+:17]} * {17'd0, wide_b[17*(i%4)+:17]};
               end
               product_q <= rows[131:0];
               if (step_q == 5'd2) begin
@@ -312,8 +319,10 @@ module shef_p256
                 far_q  <= '0;
               end
               if (accumulate) begin
-                sum_q <= (COLUMN_FIRST[product] ? {66'd0, sum_q[135:66]} : sum_q) + {4'd0, product_q}
-                         + (ADD_NEAR[product] ? {40'd0, sum_q[65:0], 30'd0} : ADD_FAR[product] ? {8'd0, reduce_q} : '0);
+                sum_q <= (COLUMN_FIRST[product] ? {66'd0, sum_q[135:66]} : sum_q) +
+                    {4'd0, product_q}
+                         + (ADD_NEAR[product] ? {40'd0, sum_q[65:0], 30'd0} : ADD_FAR[product]
+                         ? {8'd0, reduce_q} : '0);
                 reduce_q <= {2'd0, near_q, 60'd0} + {4'd0, far_q, 58'd0} - {36'd0, far_q, 26'd0};
                 if (COLUMN_FIRST[product]) begin
                   near_q <= ADD_NEAR[product] ? sum_q[65:0] : '0;
@@ -368,7 +377,8 @@ module shef_p256
             if (step_q != 5'd1 || out_ready_i) step_q <= (step_q == 5'd5) ? 5'd0 : step_q + 5'd1;
             if (step_q == 5'd0) top_q <= operand_a[57:50];
           end
-          if (step_q >= 5'd2 || (instr_q.op == OP_LOAD && step_q == 5'd1)) top_q <= operand_a[65:58];
+          if (step_q >= 5'd2 || (instr_q.op == OP_LOAD && step_q == 5'd1))
+            top_q <= operand_a[65:58];
           if (step_q == ((instr_q.op == OP_LOAD) ? 5'd4 : 5'd5)) begin
             bit_q <= bit_q + 8'd1;
             if (bit_q == 8'd31) begin
@@ -388,7 +398,8 @@ module shef_p256
   always_ff @(posedge clk_i) begin
     was_scrub_q <= rst_ni && state_q == S_SCRUB;
     if (rst_ni && was_scrub_q && state_q != S_SCRUB) begin
-      for (int i = 0; i < 64; i++) assert (file_q[i] == '0) else $error("word %0d survives a wipe", i);
+      for (int i = 0; i < 64; i++)
+        assert (file_q[i] == '0) else $error("word %0d survives a wipe", i);
     end
   end
 `endif

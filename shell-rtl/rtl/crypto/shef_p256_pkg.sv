@@ -68,31 +68,59 @@ package shef_p256_pkg;
   localparam logic [4:0] C_N = 5'd23;
 
   localparam logic [65:0] CONSTANT[32] = '{
-      66'h00000000000000001, 66'h00000000000000000, 66'h00000000000000000, 66'h00000000000000000,  // 1
-      66'h00000000000000100, 66'h3ffffffc000000000, 66'h3ffffffffffffffff, 66'h000000003fffffffb,  // R
-      66'h00000000000030000, 66'h3fffeffffffffc000, 66'h3ffffffffffffefff, 66'h0000013fffffff7ff,  // R^2
-      66'h09cdf6229c4bddfdc, 66'h33c017327210c2436, 66'h09a220abf7212ed6a, 66'h000c01877821d20d0,  // b R
-      66'h1e730d418a9143c18, 66'h16ea57f11fb6d805e, 66'h21fb732b776225107, 66'h002417ddaf4dd5719,  // x(G) R
-      66'h1f25357ce95560a85, 66'h2d2ae390d46791737, 66'h0de88688dd21f3258, 66'h001c7fc62aa217615,  // y(G) R
-      66'h3ffffffffffffffff, 66'h0000000003fffffff, 66'h01000000000000000, 66'h003fffffffc000000,  // p
-      66'h0f3b9cac2fc632551, 66'h3ef39beab69c5e7a1, 66'h00fffffffffffffff, 66'h003fffffffc000000  // n
+      // 1
+      66'h00000000000000001, 66'h00000000000000000,
+      66'h00000000000000000, 66'h00000000000000000,
+      // R
+      66'h00000000000000100, 66'h3ffffffc000000000,
+      66'h3ffffffffffffffff, 66'h000000003fffffffb,
+      // R^2
+      66'h00000000000030000, 66'h3fffeffffffffc000,
+      66'h3ffffffffffffefff, 66'h0000013fffffff7ff,
+      // b R
+      66'h09cdf6229c4bddfdc, 66'h33c017327210c2436,
+      66'h09a220abf7212ed6a, 66'h000c01877821d20d0,
+      // x(G) R
+      66'h1e730d418a9143c18, 66'h16ea57f11fb6d805e,
+      66'h21fb732b776225107, 66'h002417ddaf4dd5719,
+      // y(G) R
+      66'h1f25357ce95560a85, 66'h2d2ae390d46791737,
+      66'h0de88688dd21f3258, 66'h001c7fc62aa217615,
+      // p
+      66'h3ffffffffffffffff, 66'h0000000003fffffff,
+      66'h01000000000000000, 66'h003fffffffc000000,
+      // n
+      66'h0f3b9cac2fc632551, 66'h3ef39beab69c5e7a1, 66'h00fffffffffffffff, 66'h003fffffffc000000
   };
 
   // 2^c p for OP_SUB
   localparam logic [65:0] MULTIPLE[32] = '{
-      66'h00000000000000000, 66'h00000000000000000, 66'h00000000000000000, 66'h00000000000000000,  // 0
-      66'h3fffffffffffffffe, 66'h0000000007fffffff, 66'h02000000000000000, 66'h007fffffff8000000,  // 2 p
-      66'h3fffffffffffffffc, 66'h000000000ffffffff, 66'h04000000000000000, 66'h00ffffffff0000000,  // 4 p
-      66'h3fffffffffffffff8, 66'h000000001ffffffff, 66'h08000000000000000, 66'h01fffffffe0000000,  // 8 p
-      66'h3fffffffffffffff0, 66'h000000003ffffffff, 66'h10000000000000000, 66'h03fffffffc0000000,  // 16 p
-      66'h3ffffffffffffffe0, 66'h000000007ffffffff, 66'h20000000000000000, 66'h07fffffff80000000,  // 32 p
+      // 0
+      66'h00000000000000000, 66'h00000000000000000,
+      66'h00000000000000000, 66'h00000000000000000,
+      // 2 p
+      66'h3fffffffffffffffe, 66'h0000000007fffffff,
+      66'h02000000000000000, 66'h007fffffff8000000,
+      // 4 p
+      66'h3fffffffffffffffc, 66'h000000000ffffffff,
+      66'h04000000000000000, 66'h00ffffffff0000000,
+      // 8 p
+      66'h3fffffffffffffff8, 66'h000000001ffffffff,
+      66'h08000000000000000, 66'h01fffffffe0000000,
+      // 16 p
+      66'h3fffffffffffffff0, 66'h000000003ffffffff,
+      66'h10000000000000000, 66'h03fffffffc0000000,
+      // 32 p
+      66'h3ffffffffffffffe0, 66'h000000007ffffffff,
+      66'h20000000000000000, 66'h07fffffff80000000,
       66'd0, 66'd0, 66'd0, 66'd0,
       66'd0, 66'd0, 66'd0, 66'd0
   };
 
   // Registers are below 16: the top bit of d and a is always 0.
   /* verilator lint_off UNUSEDSIGNAL */
-  function automatic instr_t do3(input op_e op, input logic [4:0] d, input logic [4:0] a, input logic [4:0] b,
+  function automatic instr_t do3(input op_e op, input logic [4:0] d, input logic [4:0] a,
+      input logic [4:0] b,
                                  input logic [2:0] c);
     return '{op: op, d: d[3:0], a: a[3:0], b: b, c: c};
   endfunction

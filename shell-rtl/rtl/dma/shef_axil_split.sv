@@ -2,66 +2,46 @@
 // first.
 //
 // One write and one read are under way at a time. AW and AR pass combinationally, W after its AW,
-// answers combinationally.
+// answers combinationally. Addresses, data and strobes towards both slaves are those of the port.
 `default_nettype none
-module shef_axil_split #(
+module shef_axil_split
+  import shef_pkg::*;
+#(
     parameter logic [7:0] Page = 8'hb0
 ) (
-    input  wire          clk_i,
-    input  wire          rst_ni,
-    input  wire  [7:0]   awpage_i,  // address [15:8]
-    input  wire          awvalid_i,
-    output logic         awready_o,
-    input  wire          wvalid_i,
-    output logic         wready_o,
-    output logic [1:0]   bresp_o,
-    output logic         bvalid_o,
-    input  wire          bready_i,
-    input  wire  [7:0]   arpage_i,
-    input  wire          arvalid_i,
-    output logic         arready_o,
-    output logic [31:0]  rdata_o,
-    output logic [1:0]   rresp_o,
-    output logic         rvalid_o,
-    input  wire          rready_i,
-    // addresses, data and strobes are those of the port
-    output logic [1:0]   awvalid_o,
-    input  wire  [1:0]   awready_i,
-    output logic [1:0]   wvalid_o,
-    input  wire  [1:0]   wready_i,
-    input  wire  [1:0][1:0] bresp_i,
-    input  wire  [1:0]   bvalid_i,
-    output logic [1:0]   bready_o,
-    output logic [1:0]   arvalid_o,
-    input  wire  [1:0]   arready_i,
-    input  wire  [1:0][31:0] rdata_i,
-    input  wire  [1:0][1:0] rresp_i,
-    input  wire  [1:0]   rvalid_i,
-    output logic [1:0]   rready_o
+    input  wire clk_i,
+    input  wire rst_ni,
+    input  wire axil_req_t       req_i,
+    output axil_rsp_t            rsp_o,
+    output axil_req_t [1:0]      req_o,
+    input  wire axil_rsp_t [1:0] rsp_i
 );
   logic aw_sel, ar_sel, wr_q, wr_sel_q, w_done_q, rd_q, rd_sel_q;
 
-  assign aw_sel = awpage_i == Page;
-  assign awready_o = !wr_q && awready_i[aw_sel];
-  assign wready_o = wr_q && !w_done_q && wready_i[wr_sel_q];
-  assign bvalid_o = wr_q && bvalid_i[wr_sel_q];
-  assign bresp_o = bresp_i[wr_sel_q];
-  assign ar_sel = arpage_i == Page;
-  assign arready_o = !rd_q && arready_i[ar_sel];
-  assign rvalid_o = rd_q && rvalid_i[rd_sel_q];
-  assign rdata_o = rdata_i[rd_sel_q];
-  assign rresp_o = rresp_i[rd_sel_q];
-  always_comb begin
-    awvalid_o = '0;
-    awvalid_o[aw_sel] = awvalid_i && !wr_q;
-    wvalid_o = '0;
-    wvalid_o[wr_sel_q] = wvalid_i && wr_q && !w_done_q;
-    bready_o = '0;
-    bready_o[wr_sel_q] = bready_i && wr_q;
-    arvalid_o = '0;
-    arvalid_o[ar_sel] = arvalid_i && !rd_q;
-    rready_o = '0;
-    rready_o[rd_sel_q] = rready_i && rd_q;
+  assign aw_sel = req_i.aw_addr[15:8] == Page;
+  assign ar_sel = req_i.ar_addr[15:8] == Page;
+  assign rsp_o = '{
+      aw_ready: !wr_q && rsp_i[aw_sel].aw_ready,
+      w_ready: wr_q && !w_done_q && rsp_i[wr_sel_q].w_ready,
+      b_resp: rsp_i[wr_sel_q].b_resp,
+      b_valid: wr_q && rsp_i[wr_sel_q].b_valid,
+      ar_ready: !rd_q && rsp_i[ar_sel].ar_ready,
+      r_data: rsp_i[rd_sel_q].r_data,
+      r_resp: rsp_i[rd_sel_q].r_resp,
+      r_valid: rd_q && rsp_i[rd_sel_q].r_valid
+  };
+  for (genvar s = 0; s < 2; s++) begin : g_slave
+    assign req_o[s] = '{
+        aw_addr: req_i.aw_addr,
+        aw_valid: req_i.aw_valid && !wr_q && aw_sel == 1'(s),
+        w_data: req_i.w_data,
+        w_strb: req_i.w_strb,
+        w_valid: req_i.w_valid && wr_q && !w_done_q && wr_sel_q == 1'(s),
+        b_ready: req_i.b_ready && wr_q && wr_sel_q == 1'(s),
+        ar_addr: req_i.ar_addr,
+        ar_valid: req_i.ar_valid && !rd_q && ar_sel == 1'(s),
+        r_ready: req_i.r_ready && rd_q && rd_sel_q == 1'(s)
+    };
   end
 
   always_ff @(posedge clk_i) begin
@@ -72,20 +52,20 @@ module shef_axil_split #(
       rd_q <= 1'b0;
       rd_sel_q <= 1'b0;
     end else begin
-      if (awvalid_i && awready_o) begin
+      if (req_i.aw_valid && rsp_o.aw_ready) begin
         wr_q <= 1'b1;
         wr_sel_q <= aw_sel;
       end
-      if (wvalid_i && wready_o) w_done_q <= 1'b1;
-      if (bvalid_o && bready_i) begin
+      if (req_i.w_valid && rsp_o.w_ready) w_done_q <= 1'b1;
+      if (rsp_o.b_valid && req_i.b_ready) begin
         wr_q <= 1'b0;
         w_done_q <= 1'b0;
       end
-      if (arvalid_i && arready_o) begin
+      if (req_i.ar_valid && rsp_o.ar_ready) begin
         rd_q <= 1'b1;
         rd_sel_q <= ar_sel;
       end
-      if (rvalid_o && rready_i) rd_q <= 1'b0;
+      if (rsp_o.r_valid && req_i.r_ready) rd_q <= 1'b0;
     end
   end
 endmodule

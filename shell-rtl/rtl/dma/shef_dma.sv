@@ -30,23 +30,8 @@ module shef_dma
     input  wire          rst_ni,
     input  wire          wipe_i,
     output logic         wiped_o,
-    input  wire  [15:0]  ctl_awaddr_i,
-    input  wire          ctl_awvalid_i,
-    output logic         ctl_awready_o,
-    input  wire  [31:0]  ctl_wdata_i,
-    input  wire  [3:0]   ctl_wstrb_i,
-    input  wire          ctl_wvalid_i,
-    output logic         ctl_wready_o,
-    output logic [1:0]   ctl_bresp_o,
-    output logic         ctl_bvalid_o,
-    input  wire          ctl_bready_i,
-    input  wire  [15:0]  ctl_araddr_i,
-    input  wire          ctl_arvalid_i,
-    output logic         ctl_arready_o,
-    output logic [31:0]  ctl_rdata_o,
-    output logic [1:0]   ctl_rresp_o,
-    output logic         ctl_rvalid_o,
-    input  wire          ctl_rready_i,
+    input  wire axil_req_t ctl_req_i,
+    output axil_rsp_t      ctl_rsp_o,
 
     output axi_ax_t      host_aw_o,
     output logic         host_aw_valid_o,
@@ -94,23 +79,8 @@ module shef_dma
   shef_dma_ctl i_ctl (
       .clk_i,
       .rst_ni,
-      .awaddr_i(ctl_awaddr_i),
-      .awvalid_i(ctl_awvalid_i),
-      .awready_o(ctl_awready_o),
-      .wdata_i(ctl_wdata_i),
-      .wstrb_i(ctl_wstrb_i),
-      .wvalid_i(ctl_wvalid_i),
-      .wready_o(ctl_wready_o),
-      .bresp_o(ctl_bresp_o),
-      .bvalid_o(ctl_bvalid_o),
-      .bready_i(ctl_bready_i),
-      .araddr_i(ctl_araddr_i),
-      .arvalid_i(ctl_arvalid_i),
-      .arready_o(ctl_arready_o),
-      .rdata_o(ctl_rdata_o),
-      .rresp_o(ctl_rresp_o),
-      .rvalid_o(ctl_rvalid_o),
-      .rready_i(ctl_rready_i),
+      .req_i(ctl_req_i),
+      .rsp_o(ctl_rsp_o),
       .write_o(write),
       .write_queue_o(write_queue),
       .write_reg_o(write_reg),
@@ -121,7 +91,8 @@ module shef_dma
   );
 
   // ---- queues ----
-  logic [QUEUES-1:0] quiet, fetch_valid, fetch_ready, desc_valid, cpl_valid, cpl_ready, told, irq_valid, irq_ready;
+  logic [QUEUES-1:0] quiet, fetch_valid, fetch_ready, desc_valid, cpl_valid, cpl_ready, told,
+      irq_valid, irq_ready;
   fetch_t [QUEUES-1:0] fetch;
   desc_t desc;
   logic desc_error, desc_last, told_ok;
@@ -200,7 +171,8 @@ module shef_dma
   assign irq_vector_o = vector_q;
   always_comb begin
     irq_ready = '0;
-    for (int unsigned q = QUEUES; q > 0; q--) if (irq_valid[q-1]) irq_ready = QUEUES'(!irq_q) << (q - 1);
+    for (int unsigned q = QUEUES; q > 0; q--)
+      if (irq_valid[q-1]) irq_ready = QUEUES'(!irq_q) << (q - 1);
   end
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
@@ -222,7 +194,8 @@ module shef_dma
   axi_w_t [1:0] w;
   axi_b_t [1:0] b;
   axi_r_t [1:0] r;
-  logic [1:0] aw_valid, aw_ready, w_valid, w_ready, b_valid, ar_valid, ar_ready, r_valid, bad_move, owed_r, owed_b;
+  logic [1:0] aw_valid, aw_ready, w_valid, w_ready, b_valid, ar_valid, ar_ready, r_valid, bad_move,
+      owed_r, owed_b;
   logic bad_fetch, bad_post, owed_fetch, owed_post;
 
   shef_port_mux #(
@@ -377,7 +350,8 @@ module shef_dma
   // ---- what a port owes ----
   logic [9:0] waits, progress, late;
   assign waits = {
-    host_ar_valid_o, owed_r[0] || owed_fetch, host_aw_valid_o, host_w_valid_o, owed_b[1] || owed_post,
+    host_ar_valid_o, owed_r[0] || owed_fetch, host_aw_valid_o, host_w_valid_o, owed_b[1] ||
+    owed_post,
     mem_ar_valid_o, owed_r[1], mem_aw_valid_o, mem_w_valid_o, owed_b[0]
   };
   assign progress = {

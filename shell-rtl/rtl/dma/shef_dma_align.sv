@@ -14,7 +14,8 @@ module shef_dma_align
   import shef_dma_pkg::*;
 #(
     parameter int unsigned Beats = 8,
-    parameter status_e SlaveError = ST_CARD,  // a read that was answered with SLVERR, and with another error
+    // a read that was answered with SLVERR, and with another error
+    parameter status_e SlaveError = ST_CARD,
     parameter status_e OtherError = ST_CARD
 ) (
     input  wire          clk_i,
@@ -39,7 +40,8 @@ module shef_dma_align
   logic active_q, drop_q, prime_q, first_q, last_q;
   logic [QUEUE_W-1:0] queue_q;
   status_e status_q;
-  logic [5:0] shift_q, begin_q, end_q;  // how far bytes move up; first byte of the first beat; byte behind the last one
+  // how far bytes move up; first byte of the first beat; byte behind the last one
+  logic [5:0] shift_q, begin_q, end_q;
   logic [6:0] in_left_q, out_left_q, open_q;
   logic [57:0] line_q;
   logic [63:0] open_addr_q;
@@ -61,7 +63,8 @@ module shef_dma_align
   assign bad = takes && beat_valid_i && resp_i != AXI_OKAY;
   assign turn_bad = active_q && !drop_q && bad;
   assign ends_burst = out_left_q == 7'd1 || (&line_q[BW-1:0]);
-  assign out_valid_o = active_q && !drop_q && !prime_q && (!takes || beat_valid_i) && !bad && (!ends_burst || burst_ready_i);
+  assign out_valid_o = active_q && !drop_q && !prime_q && (!takes || beat_valid_i) && !bad &&
+      (!ends_burst || burst_ready_i);
   assign go = out_valid_o && out_ready_i;
   assign beat_ready_o = active_q && (drop_q ? takes : bad || prime_q || (go && takes));
 
@@ -69,7 +72,8 @@ module shef_dma_align
     for (int unsigned i = 0; i < 64; i++) turned[8*i+:8] = beat_i[{6'(i) - shift_q, 3'd0}+:8];
     for (int unsigned i = 0; i < 64; i++) begin
       out_o[8*i+:8] = 6'(i) < shift_q ? carry_q[8*i+:8] : turned[8*i+:8];
-      strb_o[i] = !(first_q && 6'(i) < begin_q) && !(out_left_q == 7'd1 && end_q != '0 && 6'(i) >= end_q);
+      strb_o[i] = !(first_q && 6'(i) < begin_q) &&
+          !(out_left_q == 7'd1 && end_q != '0 && 6'(i) >= end_q);
     end
   end
 

@@ -66,7 +66,8 @@ module shef_dma_banks
     localparam int unsigned PW = $clog2(NPorts);
     typedef logic [PW-1:0] port_t;
 
-    function automatic logic lies_in(input logic [63:0] addr, input logic [63:0] base, input logic [63:0] size);
+    function automatic logic lies_in(input logic [63:0] addr, input logic [63:0] base,
+        input logic [63:0] size);
       lies_in = addr >= base && addr - base < size;
     endfunction
 
@@ -75,8 +76,10 @@ module shef_dma_banks
       for (int unsigned i = 0; i < NRegions; i++) begin
         logic [63:0] tags;
         // Whole pages, as they are laid out: no burst leaves a page, so none has two ports.
-        tags = Regions[i].mode == MODE_BYPASS ? '0 : (((Regions[i].size >> Regions[i].chunk_log2) << 4) + 64'd4095) & ~64'd4095;
-        if (lies_in(addr, Regions[i].base, Regions[i].size) || lies_in(addr, Regions[i].tag_base, tags))
+        tags = Regions[i].mode == MODE_BYPASS ? '0
+            : (((Regions[i].size >> Regions[i].chunk_log2) << 4) + 64'd4095) & ~64'd4095;
+        if (lies_in(addr, Regions[i].base, Regions[i].size) ||
+            lies_in(addr, Regions[i].tag_base, tags))
           port_of = PW'(Sets[Regions[i].set].port);
       end
     endfunction
@@ -89,7 +92,8 @@ module shef_dma_banks
     assign aw_port = port_of(dma_aw_i.addr);
     assign ar_go = (ar_port == ar_port_q || reads_q == '0) && reads_q != '1;
     // A port may answer a write before it has its data: these go where they belong all the same.
-    assign aw_go = (aw_port == aw_port_q || (writes_q == '0 && w_owed_q == '0)) && writes_q != '1 && w_owed_q != '1;
+    assign aw_go = (aw_port == aw_port_q || (writes_q == '0 && w_owed_q == '0)) && writes_q != '1 &&
+        w_owed_q != '1;
     assign dma_ar_ready_o = ar_go && mem_ar_ready_i[ar_port];
     assign dma_aw_ready_o = aw_go && mem_aw_ready_i[aw_port];
     assign dma_w_ready_o = w_owed_q != '0 && mem_w_ready_i[aw_port_q];
@@ -124,7 +128,8 @@ module shef_dma_banks
         if (ar_fire) ar_port_q <= ar_port;
         if (aw_fire) aw_port_q <= aw_port;
         if (ar_fire != r_end) reads_q <= ar_fire ? reads_q + 1'b1 : reads_q - 1'b1;
-        if (aw_fire != (dma_b_valid_o && writes_q != '0)) writes_q <= aw_fire ? writes_q + 1'b1 : writes_q - 1'b1;
+        if (aw_fire != (dma_b_valid_o && writes_q != '0))
+          writes_q <= aw_fire ? writes_q + 1'b1 : writes_q - 1'b1;
         if (aw_fire != w_end) w_owed_q <= aw_fire ? w_owed_q + 1'b1 : w_owed_q - 1'b1;
       end
     end

@@ -20,40 +20,10 @@ module shef_dma_core
     input  wire logic rst_ni,
     input  wire logic wipe_req_i,
     output logic wipe_ack_o,
-    input  wire logic [15:0]  ctl_awaddr_i,
-    input  wire logic         ctl_awvalid_i,
-    output logic              ctl_awready_o,
-    input  wire logic [31:0]  ctl_wdata_i,
-    input  wire logic [3:0]   ctl_wstrb_i,
-    input  wire logic         ctl_wvalid_i,
-    output logic              ctl_wready_o,
-    output logic      [1:0]   ctl_bresp_o,
-    output logic              ctl_bvalid_o,
-    input  wire logic         ctl_bready_i,
-    input  wire logic [15:0]  ctl_araddr_i,
-    input  wire logic         ctl_arvalid_i,
-    output logic              ctl_arready_o,
-    output logic      [31:0]  ctl_rdata_o,
-    output logic      [1:0]   ctl_rresp_o,
-    output logic              ctl_rvalid_o,
-    input  wire logic         ctl_rready_i,
-    input  wire logic [11:0]  krn_awaddr_i,
-    input  wire logic         krn_awvalid_i,
-    output logic              krn_awready_o,
-    input  wire logic [31:0]  krn_wdata_i,
-    input  wire logic [3:0]   krn_wstrb_i,
-    input  wire logic         krn_wvalid_i,
-    output logic              krn_wready_o,
-    output logic      [1:0]   krn_bresp_o,
-    output logic              krn_bvalid_o,
-    input  wire logic         krn_bready_i,
-    input  wire logic [11:0]  krn_araddr_i,
-    input  wire logic         krn_arvalid_i,
-    output logic              krn_arready_o,
-    output logic      [31:0]  krn_rdata_o,
-    output logic      [1:0]   krn_rresp_o,
-    output logic              krn_rvalid_o,
-    input  wire logic         krn_rready_i,
+    input  wire axil_req_t ctl_req_i,
+    output axil_rsp_t      ctl_rsp_o,
+    input  wire axil_req_t krn_req_i,
+    output axil_rsp_t      krn_rsp_o,
     output axi_ax_t [shef_cfg_pkg::N_PORTS-1:0] mem_aw_o,
     output logic [shef_cfg_pkg::N_PORTS-1:0] mem_aw_valid_o,
     input  wire logic [shef_cfg_pkg::N_PORTS-1:0] mem_aw_ready_i,
@@ -93,43 +63,18 @@ module shef_dma_core
   localparam int unsigned NPorts = shef_cfg_pkg::N_PORTS;
 
   // ---- control window: [0] the core, [1] the engine ----
-  logic [1:0] aw_valid, aw_ready, w_valid, w_ready, b_valid, b_ready, ar_valid, ar_ready, r_valid, r_ready;
-  logic [1:0][1:0] b_resp, r_resp;
-  logic [1:0][31:0] r_data;
+  axil_req_t [1:0] ctl_req;
+  axil_rsp_t [1:0] ctl_rsp;
 
   shef_axil_split #(
       .Page(shef_dma_pkg::REGS_PAGE)
   ) u_ctl (
       .clk_i,
       .rst_ni,
-      .awpage_i(ctl_awaddr_i[15:8]),
-      .awvalid_i(ctl_awvalid_i),
-      .awready_o(ctl_awready_o),
-      .wvalid_i(ctl_wvalid_i),
-      .wready_o(ctl_wready_o),
-      .bresp_o(ctl_bresp_o),
-      .bvalid_o(ctl_bvalid_o),
-      .bready_i(ctl_bready_i),
-      .arpage_i(ctl_araddr_i[15:8]),
-      .arvalid_i(ctl_arvalid_i),
-      .arready_o(ctl_arready_o),
-      .rdata_o(ctl_rdata_o),
-      .rresp_o(ctl_rresp_o),
-      .rvalid_o(ctl_rvalid_o),
-      .rready_i(ctl_rready_i),
-      .awvalid_o(aw_valid),
-      .awready_i(aw_ready),
-      .wvalid_o(w_valid),
-      .wready_i(w_ready),
-      .bresp_i(b_resp),
-      .bvalid_i(b_valid),
-      .bready_o(b_ready),
-      .arvalid_o(ar_valid),
-      .arready_i(ar_ready),
-      .rdata_i(r_data),
-      .rresp_i(r_resp),
-      .rvalid_i(r_valid),
-      .rready_o(r_ready)
+      .req_i(ctl_req_i),
+      .rsp_o(ctl_rsp_o),
+      .req_o(ctl_req),
+      .rsp_i(ctl_rsp)
   );
 
   // ---- core ----
@@ -140,7 +85,8 @@ module shef_dma_core
   axi_r_t [NPorts-1:0] core_r, dma_r;
   port_t core_aw_valid, core_aw_ready, core_w_valid, core_w_ready, core_b_valid, core_b_ready;
   port_t core_ar_valid, core_ar_ready, core_r_valid, core_r_ready;
-  port_t dma_aw_valid, dma_aw_ready, dma_w_valid, dma_w_ready, dma_b_valid, dma_ar_valid, dma_ar_ready, dma_r_valid;
+  port_t dma_aw_valid, dma_aw_ready, dma_w_valid, dma_w_ready, dma_b_valid, dma_ar_valid,
+      dma_ar_ready, dma_r_valid;
   logic core_wiped, dma_wiped;
   assign wipe_ack_o = core_wiped && dma_wiped;
 
@@ -151,40 +97,10 @@ module shef_dma_core
       .rst_ni,
       .wipe_req_i,
       .wipe_ack_o(core_wiped),
-      .ctl_awaddr_i,
-      .ctl_awvalid_i(aw_valid[0]),
-      .ctl_awready_o(aw_ready[0]),
-      .ctl_wdata_i,
-      .ctl_wstrb_i,
-      .ctl_wvalid_i(w_valid[0]),
-      .ctl_wready_o(w_ready[0]),
-      .ctl_bresp_o(b_resp[0]),
-      .ctl_bvalid_o(b_valid[0]),
-      .ctl_bready_i(b_ready[0]),
-      .ctl_araddr_i,
-      .ctl_arvalid_i(ar_valid[0]),
-      .ctl_arready_o(ar_ready[0]),
-      .ctl_rdata_o(r_data[0]),
-      .ctl_rresp_o(r_resp[0]),
-      .ctl_rvalid_o(r_valid[0]),
-      .ctl_rready_i(r_ready[0]),
-      .krn_awaddr_i,
-      .krn_awvalid_i,
-      .krn_awready_o,
-      .krn_wdata_i,
-      .krn_wstrb_i,
-      .krn_wvalid_i,
-      .krn_wready_o,
-      .krn_bresp_o,
-      .krn_bvalid_o,
-      .krn_bready_i,
-      .krn_araddr_i,
-      .krn_arvalid_i,
-      .krn_arready_o,
-      .krn_rdata_o,
-      .krn_rresp_o,
-      .krn_rvalid_o,
-      .krn_rready_i,
+      .ctl_req_i(ctl_req[0]),
+      .ctl_rsp_o(ctl_rsp[0]),
+      .krn_req_i,
+      .krn_rsp_o,
       .mem_aw_o(core_aw),
       .mem_aw_valid_o(core_aw_valid),
       .mem_aw_ready_i(core_aw_ready),
@@ -209,7 +125,8 @@ module shef_dma_core
   axi_w_t one_w;
   axi_b_t one_b;
   axi_r_t one_r;
-  logic one_aw_valid, one_aw_ready, one_w_valid, one_w_ready, one_b_valid, one_ar_valid, one_ar_ready, one_r_valid;
+  logic one_aw_valid, one_aw_ready, one_w_valid, one_w_ready, one_b_valid, one_ar_valid,
+      one_ar_ready, one_r_valid;
 
   shef_dma #(
       .CardBytes(CardBytes),
@@ -219,23 +136,8 @@ module shef_dma_core
       .rst_ni,
       .wipe_i(wipe_req_i),
       .wiped_o(dma_wiped),
-      .ctl_awaddr_i,
-      .ctl_awvalid_i(aw_valid[1]),
-      .ctl_awready_o(aw_ready[1]),
-      .ctl_wdata_i,
-      .ctl_wstrb_i,
-      .ctl_wvalid_i(w_valid[1]),
-      .ctl_wready_o(w_ready[1]),
-      .ctl_bresp_o(b_resp[1]),
-      .ctl_bvalid_o(b_valid[1]),
-      .ctl_bready_i(b_ready[1]),
-      .ctl_araddr_i,
-      .ctl_arvalid_i(ar_valid[1]),
-      .ctl_arready_o(ar_ready[1]),
-      .ctl_rdata_o(r_data[1]),
-      .ctl_rresp_o(r_resp[1]),
-      .ctl_rvalid_o(r_valid[1]),
-      .ctl_rready_i(r_ready[1]),
+      .ctl_req_i(ctl_req[1]),
+      .ctl_rsp_o(ctl_rsp[1]),
       .host_aw_o,
       .host_aw_valid_o,
       .host_aw_ready_i,

@@ -5,28 +5,14 @@
 // read_data_i combinationally.
 `default_nettype none
 module shef_dma_ctl
+  import shef_pkg::*;
   import shef_dma_pkg::*;
   import shef_dma_regs_pkg::*;
 (
     input  wire          clk_i,
     input  wire          rst_ni,
-    input  wire  [15:0]  awaddr_i,
-    input  wire          awvalid_i,
-    output logic         awready_o,
-    input  wire  [31:0]  wdata_i,
-    input  wire  [3:0]   wstrb_i,
-    input  wire          wvalid_i,
-    output logic         wready_o,
-    output logic [1:0]   bresp_o,
-    output logic         bvalid_o,
-    input  wire          bready_i,
-    input  wire  [15:0]  araddr_i,
-    input  wire          arvalid_i,
-    output logic         arready_o,
-    output logic [31:0]  rdata_o,
-    output logic [1:0]   rresp_o,
-    output logic         rvalid_o,
-    input  wire          rready_i,
+    input  wire axil_req_t req_i,
+    output axil_rsp_t    rsp_o,
     output logic         write_o,
     output logic [QUEUE_W-1:0] write_queue_o,
     output logic [5:0]   write_reg_o,
@@ -45,23 +31,8 @@ module shef_dma_ctl
   ) i_slave (
       .clk_i,
       .rst_ni,
-      .awaddr_i,
-      .awvalid_i,
-      .awready_o,
-      .wdata_i,
-      .wstrb_i,
-      .wvalid_i,
-      .wready_o,
-      .bresp_o,
-      .bvalid_o,
-      .bready_i,
-      .araddr_i,
-      .arvalid_i,
-      .arready_o,
-      .rdata_o,
-      .rresp_o,
-      .rvalid_o,
-      .rready_i,
+      .req_i,
+      .rsp_o,
       .wr_valid_o(wr),
       .wr_addr_o(wr_addr),
       .wr_data_o(write_data_o),
@@ -75,7 +46,8 @@ module shef_dma_ctl
 
   assign write_queue_o = wr_addr[7:6];
   assign write_reg_o = {wr_addr[5:2], 2'b00};
-  assign wr_err = wr_addr[15:8] != REGS_PAGE || wr_strb != 4'hf || !dma_writable(dma_decode(write_reg_o));
+  assign wr_err = wr_addr[15:8] != REGS_PAGE || wr_strb != 4'hf ||
+      !dma_writable(dma_decode(write_reg_o));
   assign write_o = wr && !wr_err;
   assign read_queue_o = rd_addr[7:6];
   assign read_reg_o = {rd_addr[5:2], 2'b00};

@@ -39,11 +39,13 @@ module shef_dma_fetch
   assign owed_o = owed_q != '0;
   always_comb begin
     req_ready_o = '0;
-    for (int unsigned i = QUEUES; i > 0; i--) if (req_valid_i[i-1]) req_ready_o = QUEUES'(ar_free) << (i - 1);
+    for (int unsigned i = QUEUES; i > 0; i--)
+      if (req_valid_i[i-1]) req_ready_o = QUEUES'(ar_free) << (i - 1);
   end
 
   assign q = r_q.id[QUEUE_W-1:0];
-  assign good = r_valid_q && r_q.id[AXI_ID_W-1:QUEUE_W] == '0 && owed_q[q] != '0 && r_q.last == (owed_q[q] == 5'd1);
+  assign good = r_valid_q && r_q.id[AXI_ID_W-1:QUEUE_W] == '0 && owed_q[q] != '0 &&
+      r_q.last == (owed_q[q] == 5'd1);
   assign bad_o = r_valid_q && !good;
   assign beat_valid_o = QUEUES'(good) << q;
   assign desc_o = decode(r_q.data);
@@ -65,7 +67,8 @@ module shef_dma_fetch
       for (int unsigned i = 0; i < QUEUES; i++) begin
         if (req_ready_o[i]) begin
           ar_valid_q <= 1'b1;
-          ar_q <= '{id: AXI_ID_W'(i), addr: {req_i[i].line, 6'd0}, len: {3'd0, req_i[i].count} - 8'd1, size: AXI_SIZE_64, burst: AXI_BURST_INCR};
+          ar_q <= '{id: AXI_ID_W'(i), addr: {req_i[i].line, 6'd0},
+              len: {3'd0, req_i[i].count} - 8'd1, size: AXI_SIZE_64, burst: AXI_BURST_INCR};
           owed_q[i] <= req_i[i].count;
         end
       end

@@ -93,7 +93,8 @@ module shef_dma_mover
       .beat_valid_o(in_valid), .beat_ready_i(in_ready), .beat_o(in_beat), .resp_o(in_resp),
       .owed_o(owed_r_o), .bad_o(bad_r)
   );
-  shef_dma_align #(.Beats(WriteBeats), .SlaveError(ReadSlaveError), .OtherError(ReadOtherError)) i_align (
+  shef_dma_align #(.Beats(WriteBeats), .SlaveError(ReadSlaveError),
+      .OtherError(ReadOtherError)) i_align (
       .clk_i, .rst_ni,
       .piece_valid_i(piece_valid), .piece_ready_o(piece_ready), .piece_i(piece),
       .beat_valid_i(in_valid), .beat_ready_o(in_ready), .beat_i(in_beat), .resp_i(in_resp),

@@ -46,7 +46,8 @@ package shef_dma_pkg;
   } desc_t;
 
   function automatic desc_t decode(input logic [511:0] beat);
-    decode.ok = beat[7:2] == '0 && beat[1:0] != 2'd0 && beat[15:9] == '0 && beat[31:16] == '0 && beat[223:192] <= MAX_BYTES &&
+    decode.ok = beat[7:2] == '0 && beat[1:0] != 2'd0 && beat[15:9] == '0 && beat[31:16] == '0 &&
+        beat[223:192] <= MAX_BYTES &&
         beat[511:224] == '0;
     decode.op = op_e'(beat[1:0]);
     decode.chain = beat[8];

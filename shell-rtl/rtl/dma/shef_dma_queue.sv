@@ -58,8 +58,10 @@ module shef_dma_queue
   assign off = life_q == LIFE_OFF;
   assign on = life_q == LIFE_ON && !stopping_q;
   assign quiet_o = off;
-  assign sense = ring_q[11:0] == '0 && entries_q <= MAX_ENTRIES && entries_q >= 32'd2 && (entries_q & (entries_q - 32'd1)) == '0;
-  assign enable = write_i && write_reg_i == DMA_CONTROL_OFFSET && write_data_i == DMA_CONTROL_COMMAND_ENABLE && off && sense && !clear_i && !dead_i;
+  assign sense = ring_q[11:0] == '0 && entries_q <= MAX_ENTRIES && entries_q >= 32'd2 &&
+      (entries_q & (entries_q - 32'd1)) == '0;
+  assign enable = write_i && write_reg_i == DMA_CONTROL_OFFSET &&
+      write_data_i == DMA_CONTROL_COMMAND_ENABLE && off && sense && !clear_i && !dead_i;
   // The doorbell goes forward only, and not past what the ring holds.
   assign tail_ok = write_data_i - head <= entries_q && write_data_i - head >= tail_q - head;
   assign fails = on && (failed || dead_i);
@@ -80,7 +82,8 @@ module shef_dma_queue
           DMA_ENTRIES_OFFSET: if (off) entries_q <= write_data_i;
           DMA_INTERRUPT_OFFSET: if (off) interrupt_q <= write_data_i;
           DMA_TAIL_OFFSET: if (on && tail_ok) tail_q <= write_data_i;
-          DMA_CONTROL_OFFSET: if (write_data_i == DMA_CONTROL_COMMAND_OFF && !off) stopping_q <= 1'b1;
+          DMA_CONTROL_OFFSET:
+            if (write_data_i == DMA_CONTROL_COMMAND_OFF && !off) stopping_q <= 1'b1;
           default: ;
         endcase
       end
@@ -126,7 +129,8 @@ module shef_dma_queue
       .rst_ni,
       .on_i(on),
       .start_i(enable),
-      .cancel_i(write_i && write_reg_i == DMA_CONTROL_OFFSET && write_data_i == DMA_CONTROL_COMMAND_CANCEL),
+      .cancel_i(write_i && write_reg_i == DMA_CONTROL_OFFSET &&
+      write_data_i == DMA_CONTROL_COMMAND_CANCEL),
       .ring_i(ring_q),
       .entries_i(entries_q[12:0]),
       .tail_i(tail_q),
@@ -158,7 +162,8 @@ module shef_dma_queue
   logic [15:0] untold_q;  // completions that no interrupt told of
   logic irq_q, due, news;
   assign news = interrupt_q[31:16] != '0 && ((told_i && told_ok_i && on) || fails);
-  assign due = untold_q != '0 && (untold_q >= interrupt_q[31:16] || idle || life_q == LIFE_FAILED) && !irq_q;
+  assign due = untold_q != '0 && (untold_q >= interrupt_q[31:16] || idle ||
+      life_q == LIFE_FAILED) && !irq_q;
   assign irq_valid_o = irq_q;
   assign irq_vector_o = interrupt_q[15:0];
   always_ff @(posedge clk_i) begin

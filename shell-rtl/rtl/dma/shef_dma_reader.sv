@@ -56,7 +56,8 @@ module shef_dma_reader
   logic [BW:0] r_next;
   assign slot = r_q.id[SW-1:0];
   assign r_next = got_q[slot] + 1'b1;
-  assign r_good = r_valid_q && (r_q.id >> SW) == '0 && busy_q[slot] && got_q[slot] != want_q[slot] && r_q.last == (r_next == want_q[slot]);
+  assign r_good = r_valid_q && (r_q.id >> SW) == '0 && busy_q[slot] &&
+      got_q[slot] != want_q[slot] && r_q.last == (r_next == want_q[slot]);
   assign r_end = r_good && r_q.last;
   assign bad_o = r_valid_q && !r_good;
 
@@ -104,7 +105,8 @@ module shef_dma_reader
       if (ar_ready_i) ar_valid_q <= 1'b0;
       if (accept) begin
         ar_valid_q <= 1'b1;
-        ar_q <= '{id: AXI_ID_W'(put_q), addr: {req_line_i, 6'd0}, len: 8'(req_beats_i) - 8'd1, size: AXI_SIZE_64, burst: AXI_BURST_INCR};
+        ar_q <= '{id: AXI_ID_W'(put_q), addr: {req_line_i, 6'd0}, len: 8'(req_beats_i) - 8'd1,
+            size: AXI_SIZE_64, burst: AXI_BURST_INCR};
         busy_q[put_q] <= 1'b1;
         want_q[put_q] <= (BW + 1)'(req_beats_i);
         got_q[put_q] <= '0;

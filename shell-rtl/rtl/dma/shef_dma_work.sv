@@ -113,7 +113,8 @@ module shef_dma_work
     end else begin
       unique case (fetch_q)
         F_IDLE:
-        if (on_i && pending != '0 && !fetch_failed_q && descs <= ($clog2(Descs) + 1)'(Descs - 16)) begin
+        if (on_i && pending != '0 && !fetch_failed_q &&
+            descs <= ($clog2(Descs) + 1)'(Descs - 16)) begin
           fetch_q <= F_ASK;
           fetch_req_q <= '{line: ring_i[63:6] + 58'(at), count: count};
         end
@@ -131,7 +132,8 @@ module shef_dma_work
 
   shef_fifo #(.W($bits(desc_t)), .Depth(Descs)) i_descs (
       .clk_i, .rst_ni, .clr_i(!on_i), .zero_addr_i('0),
-      .in_valid_i(beat_valid_i && !beat_error_i && !fetch_failed_q), .in_ready_o(), .in_data_i(beat_i),
+      .in_valid_i(beat_valid_i && !beat_error_i && !fetch_failed_q), .in_ready_o(),
+      .in_data_i(beat_i),
       .out_valid_o(desc_valid), .out_ready_i(desc_pop), .out_data_o(desc), .count_o(descs)
   );
 
@@ -177,7 +179,8 @@ module shef_dma_work
   // Another direction waits until all before it is over, and known to have failed or not.
   assign move_ready = begun_count == '0 || dir_q == dir;
   assign begun_push = begin_q == B_JUDGE && on_i && begun_room && (local_end || move_ready);
-  assign begun_in = '{tag: desc_q.tag, bytes: local_end ? 31'd0 : desc_q.bytes, more: more, local_end: local_end, status: local_status};
+  assign begun_in = '{tag: desc_q.tag, bytes: local_end ? 31'd0
+      : desc_q.bytes, more: more, local_end: local_end, status: local_status};
 
   // a piece: up to the end of the page in host memory
   assign in_page = 13'd4096 - {1'b0, host_q[11:0]};
@@ -253,7 +256,8 @@ module shef_dma_work
           issued_q <= issued_q + 32'd1;
           iss_length_q <= more ? iss_length_q + 13'd1 : '0;
           // What fails on the buses is known later.
-          iss_failed_q <= more && (iss_failed_q || (local_end && local_status != ST_DONE) || (begin_q == B_MOVE && stops));
+          iss_failed_q <= more && (iss_failed_q || (local_end && local_status != ST_DONE) ||
+              (begin_q == B_MOVE && stops));
           if (!more) fresh_q <= '1;
         end
         if (cancel_i) begin
@@ -297,7 +301,8 @@ module shef_dma_work
   logic [63:0] cpl_addr;
 
   assign status = begun.local_end ? begun.status : moved_status;
-  assign begun_pop = begun_valid && (begun.local_end || moved_valid) && (!cpl_valid_q || cpl_ready_i);
+  assign begun_pop = begun_valid && (begun.local_end || moved_valid) &&
+      (!cpl_valid_q || cpl_ready_i);
   assign moved_pop = begun_pop && !begun.local_end;
   assign fails = fail_q == ST_DONE && status != ST_DONE;
   assign bytes_sum = bytes_q + (fail_q == ST_DONE && status == ST_DONE ? 32'(begun.bytes) : 32'd0);
@@ -350,7 +355,8 @@ module shef_dma_work
             };
           end
         end
-        if ((over && !more) != (begun_pop && !begun.more)) ends_q <= (over && !more) ? ends_q + 1'b1 : ends_q - 1'b1;
+        if ((over && !more) != (begun_pop && !begun.more))
+          ends_q <= (over && !more) ? ends_q + 1'b1 : ends_q - 1'b1;
       end
     end
   end
@@ -364,7 +370,8 @@ module shef_dma_work
   assign busy_o = fetch_q == F_WAIT || pieces_q != '0 || cpls_q != '0;
   // What came before the descriptors that cannot be read is done first.
   assign failed_o = (told_i && !told_ok_i) ||
-      (fetch_failed_q && fetch_q == F_IDLE && !desc_valid && begin_q == B_LOAD && !begun_valid && told_all);
+      (fetch_failed_q && fetch_q == F_IDLE && !desc_valid && begin_q == B_LOAD && !begun_valid &&
+      told_all);
 endmodule
 // verilator lint_on PINCONNECTEMPTY
 `default_nettype wire

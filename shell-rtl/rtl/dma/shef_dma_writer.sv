@@ -15,8 +15,10 @@ module shef_dma_writer
 #(
     parameter int unsigned Depth = 128,       // beats, at least two bursts
     parameter int unsigned Bursts = 16,       // that wait to be sent
-    parameter int unsigned Open = 32,         // bursts, and pieces without one, that wait for their answer
-    parameter bit WholeBeats = 1'b0,          // AWADDR is that of the beat, not that of its first byte
+    // bursts, and pieces without one, that wait for their answer
+    parameter int unsigned Open = 32,
+    // AWADDR is that of the beat, not that of its first byte
+    parameter bit WholeBeats = 1'b0,
     parameter status_e Error = ST_CARD
 ) (
     input  wire          clk_i,
@@ -56,7 +58,8 @@ module shef_dma_writer
   shef_bram_fifo #(.W(576), .Depth(Depth)) i_beats (
       .clk_i, .rst_ni, .clr_i(1'b0), .zero_addr_i('0),
       .in_valid_i(beat_valid_i), .in_ready_o(beat_ready_o), .in_data_i({strb_i, beat_i}),
-      .out_valid_o(fifo_valid), .out_ready_i(fifo_pop), .out_data_o({fifo_strb, fifo_data}), .count_o()
+      .out_valid_o(fifo_valid), .out_ready_i(fifo_pop), .out_data_o({fifo_strb, fifo_data}),
+      .count_o()
   );
   shef_fifo #(.W($bits(burst_t)), .Depth(Bursts)) i_bursts (
       .clk_i, .rst_ni, .clr_i(1'b0), .zero_addr_i('0),
@@ -79,7 +82,8 @@ module shef_dma_writer
   assign w_free = !w_valid_q || w_ready_i;
   assign load = active_q && w_free && fifo_valid;
   assign load_end = load && left_q == 7'd1;
-  assign start = burst_valid && burst.beats != '0 && order_room && aw_free && (!active_q || load_end);
+  assign start = burst_valid && burst.beats != '0 && order_room && aw_free &&
+      (!active_q || load_end);
   assign burst_pop = start || (burst_valid && burst.beats == '0 && order_room);
   assign order_in = '{
       answered: burst.beats != '0,

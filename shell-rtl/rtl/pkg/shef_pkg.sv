@@ -45,6 +45,35 @@ package shef_pkg;
     logic last;
   } axi_r_t;
 
+  // ---- AXI4-Lite, 32 bit ----
+  // A port is one struct each way, the fields in the order of the channels.
+  localparam int unsigned AXIL_ADDR_W = 16;
+
+  // from the master to the slave
+  typedef struct packed {
+    logic [AXIL_ADDR_W-1:0] aw_addr;
+    logic aw_valid;
+    logic [31:0] w_data;
+    logic [3:0] w_strb;
+    logic w_valid;
+    logic b_ready;
+    logic [AXIL_ADDR_W-1:0] ar_addr;
+    logic ar_valid;
+    logic r_ready;
+  } axil_req_t;
+
+  // from the slave to the master
+  typedef struct packed {
+    logic aw_ready;
+    logic w_ready;
+    logic [1:0] b_resp;
+    logic b_valid;
+    logic ar_ready;
+    logic [31:0] r_data;
+    logic [1:0] r_resp;
+    logic r_valid;
+  } axil_rsp_t;
+
   // ---- Shield configuration ----
   localparam int unsigned MAX_REGIONS = 16;
   localparam int unsigned REGION_W = 4;
@@ -121,7 +150,8 @@ package shef_pkg;
     REFUSE_EPOCH_ZERO = 4'd5,
     REFUSE_EXHAUSTED = 4'd6,  // a version counter or a key's use limit is at its end
     REFUSE_NOT_KEYED = 4'd7,
-    REFUSE_NOT_WRITTEN = 4'd8  // read of an `output` chunk that was not sealed in this epoch and is not on chip
+    // read of an `output` chunk that was not sealed in this epoch and is not on chip
+    REFUSE_NOT_WRITTEN = 4'd8
   } refuse_kind_e;
 
   typedef struct packed {
@@ -134,7 +164,8 @@ package shef_pkg;
   typedef enum logic [1:0] {
     SET_FLUSH = 2'd0,       // seal every dirty line, write back tags, wait for all answers
     SET_INVALIDATE = 2'd1,  // flush, then drop all lines and tags held on chip
-    SET_EPOCH = 2'd2        // flush, stop, raise the region's epoch, clear its written map, drop its lines, resume
+    // flush, stop, raise the region's epoch, clear its written map, drop its lines, resume
+    SET_EPOCH = 2'd2
   } set_cmd_e;
 
   // AXI beat (byte 0 in [7:0]) <-> four blocks (block 0 in [511:384], byte 0 in the top bits)

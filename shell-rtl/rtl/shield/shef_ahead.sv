@@ -35,14 +35,16 @@ module shef_ahead
 
   logic rd_q, wr_q;                   // the event of the last cycle
   reg_idx_t rd_region_q, wr_region_q, region_q;
-  pos_t rd_chunk_q, chunk_q, after_q, end_q, next_q;   // newest that was read, the one after it; last to be fetched, next to be
+  // newest that was read, the one after it; last to be fetched, next to be
+  pos_t rd_chunk_q, chunk_q, after_q, end_q, next_q;
   logic stream_q, wanted_q, moved_q, end_now_q;
   logic mine, follows, same, ends;
 
   assign mine = rd_region_q == region_q;
   assign follows = mine && rd_chunk_q == after_q;
   assign same = mine && rd_chunk_q == chunk_q;
-  assign ends = (rd_q && Prefetch[rd_region_q] != '0 && !follows && !same) || (wr_q && wr_region_q == region_q) || stop_i;
+  assign ends = (rd_q && Prefetch[rd_region_q] != '0 && !follows && !same) ||
+      (wr_q && wr_region_q == region_q) || stop_i;
   assign stream_o = stream_q;
   assign end_o = end_now_q;
   assign next_valid_o = stream_q && wanted_q && !moved_q;

@@ -31,7 +31,8 @@ module shef_beats
 );
   logic [63:0] touched_q[NLines];
   logic [63:0] whole_q[NLines];
-  logic [NLines-1:0] fresh_q;    // no beat of the line was put: what the memories hold is of an earlier chunk
+  // no beat of the line was put: what the memories hold is of an earlier chunk
+  logic [NLines-1:0] fresh_q;
   logic [63:0] touched, whole, whole_next;
   logic [63:0] want;
 

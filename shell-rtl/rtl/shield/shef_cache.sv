@@ -85,7 +85,8 @@ module shef_cache
     input  wire                  fault_ready_i,
     output fault_t               fault_o,
     output logic                 halted_o,       // by a loss, until a wipe
-    output logic [5:0]           event_o,        // for statistics: read segment here, not here, write segment here, not here, beat read, written
+    // for statistics: read segment here, not here, write segment here, not here, beat read, written
+    output logic [5:0]           event_o,
     output logic                 idle_o,
     input  wire                  wipe_i,
     output logic                 wipe_done_o
@@ -102,11 +103,14 @@ module shef_cache
   localparam logic [AXI_ID_W-1:0] ID_LINE = 8'd0;
   localparam logic [AXI_ID_W-1:0] ID_TELL = 8'd1;
 
-  if (LineBytes < 64 || LineBytes > 4096 || (LineBytes & (LineBytes - 1)) != 0 || (Bytes & (Bytes - 1)) != 0 || Sets < 8) begin : gen_bad
+  if (LineBytes < 64 || LineBytes > 4096 || (LineBytes & (LineBytes - 1)) != 0 ||
+      (Bytes & (Bytes - 1)) != 0 || Sets < 8) begin : gen_bad
     $error("shef_cache: powers of two, lines of 64 to 4096 bytes, at least 32 of them");
   end
   for (genvar r = 0; r < int'(NRegions); r++) begin : g_check
-    if (Regions[r].mode != MODE_NONE && (Regions[r].mode == MODE_OUTPUT || 32'(Regions[r].chunk_log2) != LineLog2)) begin : gen_bad_region
+    if (Regions[r].mode != MODE_NONE &&
+        (Regions[r].mode == MODE_OUTPUT ||
+        32'(Regions[r].chunk_log2) != LineLog2)) begin : gen_bad_region
       $error("shef_cache: no output regions, and chunks of the line's size");
     end
   end
@@ -197,7 +201,8 @@ module shef_cache
   shef_cache_beats #(.Depth(WDepth)) i_beats (
       .clk_i, .rst_ni, .hold_i(poison), .clr_i(clr), .zero_addr_i(sweep_q[5:0]),
       .aw_fire_i(acc_aw_valid_i && acc_aw_ready_o), .aw_len_i(acc_aw_i.len),
-      .w_data_i(acc_w_i.data), .w_strb_i(acc_w_i.strb), .w_valid_i(acc_w_valid_i), .w_ready_o(acc_w_ready_o),
+      .w_data_i(acc_w_i.data), .w_strb_i(acc_w_i.strb), .w_valid_i(acc_w_valid_i),
+      .w_ready_o(acc_w_ready_o),
       .free_o(wfree), .promise_i(ask_write), .promise_n_i(piece.beats),
       .pop_i(w_pop), .valid_o(w_here), .data_o(w_data), .strb_o(w_strb), .whole_o(w_whole)
   );
@@ -243,10 +248,12 @@ module shef_cache
       pieces_q[1] <= '0;
       answers_q <= '0;
     end else begin
-      for (int d = 0; d < 2; d++) pieces_q[d] <= pieces_q[d] + 5'(ask_fire && side == (d == 1)) - 5'(q_pop[d]);
+      for (int d = 0; d < 2; d++)
+        pieces_q[d] <= pieces_q[d] + 5'(ask_fire && side == (d == 1)) - 5'(q_pop[d]);
       answers_q <= answers_q + 5'(ask_write && piece.last) - 5'(acc_b_valid_o && acc_b_ready_i);
       if (ask_valid) turn_q <= !side;
-      for (int d = 0; d < 2; d++) stale_q[d] <= poison ? seg_valid[d] : (stale_q[d] && !(seg_ready[d] && seg[d].last));
+      for (int d = 0; d < 2; d++)
+        stale_q[d] <= poison ? seg_valid[d] : (stale_q[d] && !(seg_ready[d] && seg[d].last));
       if (ask_fire) begin
         cut_q[side] <= (rest <= 9'd64) ? '0 : cut_q[side] + 9'd64;
         look_q <= piece;
@@ -263,7 +270,8 @@ module shef_cache
   end
 
   // ---- directory ----
-  logic look_valid, look_ready, look_hit, look_can, look_evict, walk_drop, walk_done, walk_valid, walk_ready;
+  logic look_valid, look_ready, look_hit, look_can, look_evict, walk_drop, walk_done, walk_valid,
+      walk_ready;
   logic [LW-1:0] look_line, walk_line;
   logic [LW-3:0] look_set;
   reg_idx_t look_old_region, walk_region;
@@ -272,15 +280,20 @@ module shef_cache
 
   shef_cache_dir #(.Sets(Sets)) i_dir (
       .clk_i, .rst_ni, .clr_i(clr), .clr_done_o(dir_clear),
-      .ask_valid_i(ask_valid), .ask_ready_o(ask_ready), .ask_region_i(cur.region), .ask_chunk_i(cur.chunk), .ask_skip_i(piece.err),
+      .ask_valid_i(ask_valid), .ask_ready_o(ask_ready), .ask_region_i(cur.region),
+      .ask_chunk_i(cur.chunk), .ask_skip_i(piece.err),
       .ask_write_i(side),
-      .out_valid_o(look_valid), .out_ready_i(look_ready), .out_hit_o(look_hit), .out_can_o(look_can), .out_line_o(look_line),
-      .out_evict_o(look_evict), .out_region_o(look_old_region), .out_chunk_o(look_old_chunk), .out_set_o(look_set), .busy_i(busy_ways),
-      .walk_i(walk), .walk_drop_i(walk_drop), .walk_done_o(walk_done), .walk_valid_o(walk_valid), .walk_ready_i(walk_ready),
+      .out_valid_o(look_valid), .out_ready_i(look_ready), .out_hit_o(look_hit),
+      .out_can_o(look_can), .out_line_o(look_line),
+      .out_evict_o(look_evict), .out_region_o(look_old_region), .out_chunk_o(look_old_chunk),
+      .out_set_o(look_set), .busy_i(busy_ways),
+      .walk_i(walk), .walk_drop_i(walk_drop), .walk_done_o(walk_done), .walk_valid_o(walk_valid),
+      .walk_ready_i(walk_ready),
       .walk_line_o(walk_line), .walk_region_o(walk_region), .walk_chunk_o(walk_chunk)
   );
 
-  // ---- segments that wait for their turn: reads and writes each in their order. One that meets its line in the other queue waits. ----
+  // ---- segments that wait for their turn: reads and writes each in their order ----
+  // A segment that meets its line in the other queue waits.
   item_t q_mem_q[2][Depth];
   logic [Depth-1:0] q_valid_q[2];
   logic [3:0] q_wp_q[2], q_rp_q[2];
@@ -295,7 +308,8 @@ module shef_cache
     for (int d = 0; d < 2; d++) begin
       ways_used[d] = '0;
       for (int i = 0; i < int'(Depth); i++) begin
-        if (q_valid_q[d][i] && !q_mem_q[d][i].err && q_mem_q[d][i].line[LW-1:2] == look_set) ways_used[d][q_mem_q[d][i].line[1:0]] = 1'b1;
+        if (q_valid_q[d][i] && !q_mem_q[d][i].err && q_mem_q[d][i].line[LW-1:2] == look_set)
+          ways_used[d][q_mem_q[d][i].line[1:0]] = 1'b1;
       end
     end
   end
@@ -311,7 +325,8 @@ module shef_cache
   assign q_push = look_valid && look_ready;
   assign job_valid = (look_valid && need_job && look_can && look_go) || walk_valid;
   assign walk_ready = job_ready;
-  logic rd_go, wr_go, rd_fail, wr_fail, rd_step, rd_done, wr_done, out_room, stage_q, stage_err_q, stage_last_q, b_err_q;
+  logic rd_go, wr_go, rd_fail, wr_fail, rd_step, rd_done, wr_done, out_room, stage_q, stage_err_q,
+      stage_last_q, b_err_q;
   always_comb begin
     event_o = '0;
     event_o[{1'b0, look_q.write, need_job}] = q_push && !look_q.err && look_first_q;
@@ -356,7 +371,8 @@ module shef_cache
   logic [511:0] mem_q[Words];
   logic [511:0] rd_data_q;
   logic [Lines-1:0] bad_q;
-  logic rd_en, wr_en, evict_rd, evict_rd_go, fill_wr, fill_wr_go, bad_we, bad_new, take_rd, take_wr, rd_turn_q, wr_turn_q;
+  logic rd_en, wr_en, evict_rd, evict_rd_go, fill_wr, fill_wr_go, bad_we, bad_new, take_rd, take_wr,
+      rd_turn_q, wr_turn_q;
   logic [5:0] evict_beat, fill_beat;
   logic [LW-1:0] job_line;
   logic [AW-1:0] rd_addr, wr_addr;
@@ -371,7 +387,8 @@ module shef_cache
   assign evict_rd_go = evict_rd && (!take_rd || rd_turn_q);
   assign fill_wr_go = fill_wr && (!take_wr || wr_turn_q);
   assign rd_en = evict_rd || take_rd;
-  assign rd_addr = evict_rd_go ? word_of(job_line, evict_beat) : word_of(rd_head.line, rd_offset[11:6]);
+  assign rd_addr = evict_rd_go ? word_of(job_line, evict_beat)
+      : word_of(rd_head.line, rd_offset[11:6]);
   always_comb begin
     wr_en = fill_wr || take_wr;
     wr_addr = word_of(wr_head.line, wr_offset[11:6]);
@@ -417,8 +434,10 @@ module shef_cache
   assign rd_fail = rd_head.err || stop || bad_q[rd_head.line];
   assign wr_fail = wr_head.err || stop || bad_q[wr_head.line];
   assign out_room = out_count + 3'(stage_q) < 3'd4;
-  assign rd_go = head_valid[0] && out_room && !poison && (rd_head.err || !rd_head.wait_job || !job_busy[rd_head.slot]);
-  assign wr_go = head_valid[1] && !poison && w_here && (wr_head.err || !wr_head.wait_job || !job_busy[wr_head.slot]);
+  assign rd_go = head_valid[0] && out_room && !poison &&
+      (rd_head.err || !rd_head.wait_job || !job_busy[rd_head.slot]);
+  assign wr_go = head_valid[1] && !poison && w_here &&
+      (wr_head.err || !wr_head.wait_job || !job_busy[wr_head.slot]);
   assign take_rd = rd_go && !rd_fail;
   assign take_wr = wr_go && !wr_fail;
   assign rd_step = rd_go && (rd_fail || !evict_rd_go);
@@ -463,7 +482,8 @@ module shef_cache
   shef_fifo #(.W(AXI_ID_W + 1), .Depth(4)) i_out (
       .clk_i, .rst_ni, .clr_i(1'b0), .zero_addr_i('0),
       .in_valid_i(stage_q), .in_ready_o(), .in_data_i({stage_id_q, stage_last_q}),
-      .out_valid_o(acc_r_valid_o), .out_ready_i(acc_r_ready_i), .out_data_o({acc_r_o.id, acc_r_o.last}), .count_o(out_count)
+      .out_valid_o(acc_r_valid_o), .out_ready_i(acc_r_ready_i),
+      .out_data_o({acc_r_o.id, acc_r_o.last}), .count_o(out_count)
   );
   assign out_err = out_err_q[out_rp_q] || poison;
   assign acc_r_o.resp = out_err ? AXI_SLVERR : AXI_OKAY;
@@ -495,7 +515,8 @@ module shef_cache
   );
 
   // ---- fills and write-backs ----
-  logic line_ar_valid, line_ar_ready, line_aw_valid, line_w_valid, line_w_last, line_writing, tell_writing, line_r_ready;
+  logic line_ar_valid, line_ar_ready, line_aw_valid, line_w_valid, line_w_last, line_writing,
+      tell_writing, line_r_ready;
   logic [63:0] line_ar_addr, line_aw_addr;
   logic [511:0] line_w_data;
   logic lost;
@@ -503,18 +524,23 @@ module shef_cache
   chunk_idx_t lost_chunk;
   shef_cache_jobs #(.LW(LW), .Beats(Beats), .LineLog2(LineLog2), .Base(tab_base())) i_jobs (
       .clk_i, .rst_ni, .clr_i(clr), .idle_o(jobs_idle),
-      .new_valid_i(job_valid), .new_ready_o(job_ready), .new_slot_o(job_slot), .new_line_i(walk ? walk_line : look_line),
-      .new_walk_i(walk), .new_fill_i(!walk && !look_whole_q), .new_region_i(look_seg_q.region), .new_chunk_i(look_seg_q.chunk),
+      .new_valid_i(job_valid), .new_ready_o(job_ready), .new_slot_o(job_slot),
+      .new_line_i(walk ? walk_line : look_line),
+      .new_walk_i(walk), .new_fill_i(!walk && !look_whole_q), .new_region_i(look_seg_q.region),
+      .new_chunk_i(look_seg_q.chunk),
       .new_evict_i(walk || look_evict), .old_region_i(walk ? walk_region : look_old_region),
       .old_chunk_i(walk ? walk_chunk : look_old_chunk), .busy_o(job_busy),
-      .rd_valid_o(evict_rd), .rd_ready_i(evict_rd_go), .rd_beat_o(evict_beat), .rd_data_i(rd_data_q),
+      .rd_valid_o(evict_rd), .rd_ready_i(evict_rd_go), .rd_beat_o(evict_beat),
+      .rd_data_i(rd_data_q),
       .wr_valid_o(fill_wr), .wr_ready_i(fill_wr_go), .wr_beat_o(fill_beat), .wr_data_o(fill_data),
       .line_o(job_line), .bad_i(bad_q[job_line]), .bad_we_o(bad_we), .bad_o(bad_new),
       .ar_valid_o(line_ar_valid), .ar_ready_i(line_ar_ready), .ar_addr_o(line_ar_addr),
-      .r_valid_i(set_r_valid_i && set_r_i.id == ID_LINE), .r_ready_o(line_r_ready), .r_data_i(set_r_i.data),
+      .r_valid_i(set_r_valid_i && set_r_i.id == ID_LINE), .r_ready_o(line_r_ready),
+      .r_data_i(set_r_i.data),
       .r_error_i(set_r_i.resp != AXI_OKAY),
       .aw_valid_o(line_aw_valid), .aw_ready_i(set_aw_ready_i), .aw_addr_o(line_aw_addr),
-      .w_valid_o(line_w_valid), .w_ready_i(set_w_ready_i), .w_data_o(line_w_data), .w_last_o(line_w_last),
+      .w_valid_o(line_w_valid), .w_ready_i(set_w_ready_i), .w_data_o(line_w_data),
+      .w_last_o(line_w_last),
       .writing_o(line_writing), .write_go_i(!tell_writing && !(q_push && look_tell_q)),
       .b_valid_i(set_b_valid_i && set_b_i.id == ID_LINE), .b_error_i(set_b_i.resp != AXI_OKAY),
       .lost_o(lost), .lost_region_o(lost_region), .lost_chunk_o(lost_chunk)
@@ -529,10 +555,12 @@ module shef_cache
   chunk_idx_t lost_chunk_q;
   logic [WaitLog2:0] lost_wait_q;
   assign halted_o = lost_q;
-  assign fault_valid_o = lost_q && !told_q && lost_wait_q[WaitLog2] && !stop_i && enable_i && !poison;
+  assign fault_valid_o = lost_q && !told_q && lost_wait_q[WaitLog2] && !stop_i && enable_i &&
+      !poison;
   always_comb begin
     fault_o = '{kind: FAULT_INTERNAL, region: 8'hff, chunk: lost_chunk_q, version: '0};
-    for (int unsigned r = 0; r < NRegions; r++) if (lost_region_q == reg_idx_t'(r)) fault_o.region = Regions[r].id;
+    for (int unsigned r = 0; r < NRegions; r++)
+      if (lost_region_q == reg_idx_t'(r)) fault_o.region = Regions[r].id;
   end
   always_ff @(posedge clk_i) begin
     if (!rst_ni || poison) begin
@@ -562,7 +590,8 @@ module shef_cache
   assign tell_ready = tell_idle && !line_writing;
   assign tell_writing = !tell_idle && tell_wr_q;
   assign tell_beat = tell_q == T_DATA && set_w_ready_i;
-  assign tell_end = tell_wr_q ? (set_b_valid_i && set_b_i.id == ID_TELL) : (set_r_valid_i && set_r_i.id == ID_TELL && set_r_i.last);
+  assign tell_end = tell_wr_q ? (set_b_valid_i && set_b_i.id == ID_TELL)
+      : (set_r_valid_i && set_r_i.id == ID_TELL && set_r_i.last);
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       tell_q <= T_IDLE;
@@ -575,12 +604,14 @@ module shef_cache
         if (q_push && look_tell_q) begin
           tell_q <= T_ASK;
           tell_wr_q <= look_q.write;
-          tell_ax_q <= '{id: ID_TELL, addr: look_seg_q.addr, len: 8'(look_seg_q.beats - 9'd1), size: look_seg_q.size,
+          tell_ax_q <= '{id: ID_TELL, addr: look_seg_q.addr, len: 8'(look_seg_q.beats - 9'd1),
+              size: look_seg_q.size,
               burst: (look_seg_q.refuse == REFUSE_BURST) ? 2'b00 : AXI_BURST_INCR};
           tell_left_q <= look_seg_q.beats;
         end
         T_ASK:
-        if (tell_wr_q ? set_aw_ready_i : (set_ar_ready_i && tell_ar)) tell_q <= tell_wr_q ? T_DATA : T_END;
+        if (tell_wr_q ? set_aw_ready_i : (set_ar_ready_i && tell_ar))
+          tell_q <= tell_wr_q ? T_DATA : T_END;
         T_DATA:
         if (tell_beat) begin
           tell_left_q <= tell_left_q - 1'b1;
@@ -603,11 +634,14 @@ module shef_cache
   assign set_aw_valid_o = line_aw_valid || (tell_q == T_ASK && tell_wr_q);
   assign set_w_valid_o = line_w_valid || tell_q == T_DATA;
   always_comb begin
-    set_ar_o = '{id: ID_LINE, addr: line_ar_addr, len: 8'(Beats - 1), size: AXI_SIZE_64, burst: AXI_BURST_INCR};
+    set_ar_o = '{id: ID_LINE, addr: line_ar_addr, len: 8'(Beats - 1), size: AXI_SIZE_64,
+        burst: AXI_BURST_INCR};
     if (tell_ar) set_ar_o = tell_ax_q;
     set_aw_o = tell_ax_q;
     set_w_o = '{data: '0, strb: '0, last: tell_left_q == 9'd1};
-    if (line_aw_valid) set_aw_o = '{id: ID_LINE, addr: line_aw_addr, len: 8'(Beats - 1), size: AXI_SIZE_64, burst: AXI_BURST_INCR};
+    if (line_aw_valid)
+      set_aw_o = '{id: ID_LINE, addr: line_aw_addr, len: 8'(Beats - 1), size: AXI_SIZE_64,
+          burst: AXI_BURST_INCR};
     if (line_w_valid) set_w_o = '{data: line_w_data, strb: '1, last: line_w_last};
   end
   assign set_r_ready_o = (set_r_i.id == ID_LINE) ? line_r_ready : 1'b1;
@@ -642,7 +676,9 @@ module shef_cache
     end
   end
 
-  assign idle_o = q_valid_q[0] == '0 && q_valid_q[1] == '0 && !look_valid && jobs_idle && tell_idle && cmd_q == C_IDLE && wipe_q == W_RUN && !acc_r_valid_o && !stage_q && seg_valid == '0;
+  assign idle_o = q_valid_q[0] == '0 && q_valid_q[1] == '0 && !look_valid && jobs_idle &&
+      tell_idle && cmd_q == C_IDLE && wipe_q == W_RUN && !acc_r_valid_o && !stage_q &&
+      seg_valid == '0;
 
   logic unused;
   assign unused = ^{acc_w_i.last, look_seg_q, rd_head.write, wr_head.write};

@@ -98,7 +98,8 @@ module shef_cache_dir
     hits = '0;
     empty = '0;
     for (int w = 0; w < 4; w++) begin
-      hits[w] = word_q.way[w].valid && word_q.way[w].region == region_q && word_q.way[w].chunk == chunk_q;
+      hits[w] = word_q.way[w].valid && word_q.way[w].region == region_q &&
+          word_q.way[w].chunk == chunk_q;
       empty[w] = !word_q.way[w].valid;
     end
     take = hits;
@@ -175,14 +176,16 @@ module shef_cache_dir
     end else if (out_valid_o && out_ready_i && !skip_q) begin
       we = 1'b1;
       word_d.old = used(word_q.old, way);
-      word_d.way[way] = '{valid: 1'b1, dirty: write_q || (out_hit_o && word_q.way[way].dirty), region: region_q, chunk: chunk_q};
+      word_d.way[way] = '{valid: 1'b1, dirty: write_q ||
+          (out_hit_o && word_q.way[way].dirty), region: region_q, chunk: chunk_q};
     end
   end
 
   always_ff @(posedge clk_i) begin
     if (we) mem_q[wr_set] <= word_d;
     if (clr_i) word_q <= '0;
-    else if (walk_q == WK_READ || again || (ask_valid_i && ask_ready_o)) word_q <= (we && wr_set == rd_set) ? word_d : mem_q[rd_set];
+    else if (walk_q == WK_READ || again || (ask_valid_i && ask_ready_o))
+      word_q <= (we && wr_set == rd_set) ? word_d : mem_q[rd_set];
     else if (walk_valid_o && walk_ready_i) word_q.way[walk_way].dirty <= 1'b0;
   end
 

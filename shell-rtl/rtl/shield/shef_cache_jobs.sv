@@ -26,7 +26,8 @@ module shef_cache_jobs
 ) (
     input  wire              clk_i,
     input  wire              rst_ni,
-    input  wire              clr_i,         // the last data must go from here too; nothing is under way
+    // the last data must go from here too; nothing is under way
+    input  wire              clr_i,
     output logic             idle_o,
 
     input  wire              new_valid_i,
@@ -73,7 +74,8 @@ module shef_cache_jobs
     input  wire              write_go_i,    // they may be
     input  wire              b_valid_i,
     input  wire              b_error_i,
-    output logic             lost_o,        // pulse: this chunk's write-back was answered with an error
+    // pulse: this chunk's write-back was answered with an error
+    output logic             lost_o,
     output reg_idx_t         lost_region_o,
     output chunk_idx_t       lost_chunk_o
 );
@@ -113,7 +115,8 @@ module shef_cache_jobs
   always_comb begin
     hazard = 1'b0;
     for (int s = 0; s < int'(Slots); s++) begin
-      if (owed_q[s] && job_q[s].old_region == job_q[ap_q].region && job_q[s].old_chunk == job_q[ap_q].chunk) hazard = 1'b1;
+      if (owed_q[s] && job_q[s].old_region == job_q[ap_q].region &&
+          job_q[s].old_chunk == job_q[ap_q].chunk) hazard = 1'b1;
     end
   end
   logic skip, ask;
@@ -134,7 +137,8 @@ module shef_cache_jobs
   assign start = state_q == X_IDLE && busy_q[xp_q];
   assign finish = (start && !(head.evict && !bad_i) && !head.fill) || (evict_end && !head.fill) ||
       (state_q == X_FILL && wr_valid_o && wr_ready_i && beat_q == LAST);
-  assign evict_end = state_q == X_EVICT && w_valid_o && w_ready_i && w_last_o && !(aw_valid_q && !aw_ready_i);
+  assign evict_end = state_q == X_EVICT && w_valid_o && w_ready_i && w_last_o &&
+      !(aw_valid_q && !aw_ready_i);
   assign rd_valid_o = state_q == X_EVICT && !rd_all_q && words + 3'(stage_q) < 3'd4;
   assign rd_beat_o = rd_beat_q;
   assign wr_valid_o = state_q == X_FILL && r_valid_i;
@@ -153,7 +157,8 @@ module shef_cache_jobs
   shef_fifo #(.W(512), .Depth(4)) i_words (
       .clk_i, .rst_ni, .clr_i, .zero_addr_i(rd_beat_q[1:0]),
       .in_valid_i(stage_q), .in_ready_o(), .in_data_i(rd_data_i),
-      .out_valid_o(word_valid), .out_ready_i(w_valid_o && w_ready_i), .out_data_o(w_data_o), .count_o(words)
+      .out_valid_o(word_valid), .out_ready_i(w_valid_o && w_ready_i), .out_data_o(w_data_o),
+      .count_o(words)
   );
 
   // write-backs are acknowledged in order
@@ -171,7 +176,8 @@ module shef_cache_jobs
 
   always_ff @(posedge clk_i) begin
     if (new_valid_i && new_ready_o)
-      job_q[wp_q] <= '{line: new_line_i, walk: new_walk_i, fill: new_fill_i, evict: new_evict_i, region: new_region_i,
+      job_q[wp_q] <= '{line: new_line_i, walk: new_walk_i, fill: new_fill_i, evict: new_evict_i,
+          region: new_region_i,
           chunk: new_chunk_i, old_region: old_region_i, old_chunk: old_chunk_i};
   end
 

@@ -121,7 +121,8 @@ module shef_counters
         refused_q <= ends;
         last_q <= next_ends;
         raise_addr_q <= addr_q;
-        word_q <= wide_q ? {24'd0, next} : high_q ? {next[35:0], word[35:0]} : {word[71:36], next[35:0]};
+        word_q <= wide_q ? {24'd0, next} : high_q ? {next[35:0], word[35:0]}
+            : {word[71:36], next[35:0]};
       end
     end
   end
@@ -140,17 +141,20 @@ module shef_counters
     logic [71:0] read_q;
     always_ff @(posedge clk_i) begin
       if (sweep_q) mem_q[sweep_addr_q] <= '0;
-      else if (raise_q && raise_addr_q[AW-1:BankAW] == (AW - BankAW)'(b)) mem_q[raise_addr_q[BankAW-1:0]] <= word_q;
+      else if (raise_q && raise_addr_q[AW-1:BankAW] == (AW - BankAW)'(b))
+        mem_q[raise_addr_q[BankAW-1:0]] <= word_q;
     end
     always_ff @(posedge clk_i) begin
       if (clr_i) read_q <= '0;
-      else if ((ask || set) && addr[AW-1:BankAW] == (AW - BankAW)'(b)) read_q <= mem_q[addr[BankAW-1:0]];
+      else if ((ask || set) && addr[AW-1:BankAW] == (AW - BankAW)'(b))
+        read_q <= mem_q[addr[BankAW-1:0]];
     end
     assign words[b] = read_q;
   end
   always_comb begin
     word = '0;
-    for (int unsigned b = 0; b < Banks; b++) if (addr_q[AW-1:BankAW] == (AW - BankAW)'(b)) word = words[b];
+    for (int unsigned b = 0; b < Banks; b++)
+      if (addr_q[AW-1:BankAW] == (AW - BankAW)'(b)) word = words[b];
   end
 endmodule
 `default_nettype wire

@@ -44,7 +44,8 @@ module shef_ctr_jobs
   assign job_valid_o = head_valid && used_q != CW'(Credits);
   assign busy_o = head_valid;
   assign step = job_valid_o && job_ready_i;
-  assign job_o = '{region: head.region, chunk: head.chunk, version: head.version, ctr: {24'd0, beat_q, 2'd2}};
+  assign job_o = '{region: head.region, chunk: head.chunk, version: head.version,
+      ctr: {24'd0, beat_q, 2'd2}};
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni || clr_i) begin

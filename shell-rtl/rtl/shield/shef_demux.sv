@@ -83,7 +83,8 @@ module shef_demux
       place_t s;
       s = '0;
       for (int unsigned r = 0; r < NRegions; r++)
-        if (addr >= Regions[r].base && addr - Regions[r].base < Regions[r].size) s = RegionSet[r][SW-1:0];
+        if (addr >= Regions[r].base && addr - Regions[r].base < Regions[r].size)
+          s = RegionSet[r][SW-1:0];
       return s;
     endfunction
 
@@ -101,7 +102,8 @@ module shef_demux
 
     for (genvar d = 0; d < 2; d++) begin : g_way
       shef_skid #(.W($bits(axi_ax_t))) i_skid (
-          .clk_i, .rst_ni, .clr_i(1'b0), .in_valid_i(in_valid[d]), .in_ready_o(in_ready[d]), .in_data_i(ax_in[d]),
+          .clk_i, .rst_ni, .clr_i(1'b0), .in_valid_i(in_valid[d]), .in_ready_o(in_ready[d]),
+          .in_data_i(ax_in[d]),
           .out_valid_o(ax_valid[d]), .out_ready_i(go[d] && to_ready[d]), .out_data_o(ax[d])
       );
       // where the bursts of an id are, and how many
@@ -113,7 +115,8 @@ module shef_demux
       assign to[d] = set_of(ax[d].addr);
       assign mine = ax[d].id[LockLog2-1:0];
       assign theirs = ended_id[d][LockLog2-1:0];
-      assign go[d] = ax_valid[d] && room[d] && (many_q[mine] == '0 || (where_q[mine] == to[d] && many_q[mine] != '1));
+      assign go[d] = ax_valid[d] && room[d] &&
+          (many_q[mine] == '0 || (where_q[mine] == to[d] && many_q[mine] != '1));
       assign to_ready[d] = set_ready[d][to[d]];
       assign up = go[d] && to_ready[d];
       assign down = ended[d];
@@ -161,10 +164,12 @@ module shef_demux
     // ---- R: whole bursts take turns; B: answers do ----
     place_t r_from, b_from;
     shef_turn #(.N(NSets)) i_r (
-        .clk_i, .rst_ni, .req_i(set_r_valid_i), .done_i(ended[0]), .valid_o(acc_r_valid_o), .sel_o(r_from)
+        .clk_i, .rst_ni, .req_i(set_r_valid_i), .done_i(ended[0]), .valid_o(acc_r_valid_o),
+        .sel_o(r_from)
     );
     shef_turn #(.N(NSets)) i_b (
-        .clk_i, .rst_ni, .req_i(set_b_valid_i), .done_i(acc_b_ready_i), .valid_o(acc_b_valid_o), .sel_o(b_from)
+        .clk_i, .rst_ni, .req_i(set_b_valid_i), .done_i(acc_b_ready_i), .valid_o(acc_b_valid_o),
+        .sel_o(b_from)
     );
     assign acc_r_o = set_r_i[r_from];
     assign acc_b_o = set_b_i[b_from];

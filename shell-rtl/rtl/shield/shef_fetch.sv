@@ -60,7 +60,8 @@ module shef_fetch
   logic ar_valid_q;
 
   assign beats = 7'd1 << (ChunkLog2[chunk_region_i] - 4'd6);
-  assign node_ready_o = (!ar_valid_q || ar_ready_i) && !stop_i && !clr_i && !(node_last_q && busy_q);
+  assign node_ready_o = (!ar_valid_q || ar_ready_i) && !stop_i && !clr_i &&
+      !(node_last_q && busy_q);
   assign can_load = (!ar_valid_q || ar_ready_i) && !(node_valid_i && node_ready_o);
   assign ends = (work_q.bursts == 4'd1 && !work_q.tag) || work_q.bursts == 4'd0;
   assign ready = !busy_q || (can_load && ends);
@@ -113,7 +114,8 @@ module shef_fetch
       node_last_q <= 1'b0;
     end else if (node_valid_i && node_ready_o) begin
       ar_valid_q <= 1'b1;
-      ar_q <= '{id: MEM_ID_NODE, addr: node_addr_i, len: '0, size: AXI_SIZE_64, burst: AXI_BURST_INCR};
+      ar_q <= '{id: MEM_ID_NODE, addr: node_addr_i, len: '0, size: AXI_SIZE_64,
+          burst: AXI_BURST_INCR};
       node_last_q <= 1'b1;
     end else if (can_load) begin
       node_last_q <= 1'b0;

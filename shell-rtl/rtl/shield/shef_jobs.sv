@@ -45,8 +45,10 @@ module shef_jobs
   end
   assign job_valid_o = !stop_i && (node_valid_i || is_mask || ctr_valid_i != '0);
   assign node_ready_o = job_ready_i && !stop_i;
-  assign mask_ready_o = (is_mask && !node_valid_i && job_ready_i && !stop_i) ? (2'b01 << side) : 2'b00;
-  assign ctr_ready_o = (!is_mask && !node_valid_i && job_ready_i && !stop_i) ? (2'b01 << side) : 2'b00;
+  assign mask_ready_o = (is_mask && !node_valid_i && job_ready_i && !stop_i) ? (2'b01 << side)
+      : 2'b00;
+  assign ctr_ready_o = (!is_mask && !node_valid_i && job_ready_i && !stop_i) ? (2'b01 << side)
+      : 2'b00;
 
   always_comb begin
     id = '0;
@@ -65,7 +67,8 @@ module shef_jobs
       end else begin
         id = RegionId[ctr_job_i[side].region];
         for (int l = 0; l < 4; l++)
-          job_block_o[128*(3-l)+:128] = {id, ctr_job_i[side].version, ctr_job_i[side].chunk, ctr_job_i[side].ctr + 32'(l)};
+          job_block_o[128*(3-l)+:128] = {id, ctr_job_i[side].version, ctr_job_i[side].chunk,
+              ctr_job_i[side].ctr + 32'(l)};
         job_user_o = {side ? KS_SEAL : KS_READ, {MASK_SLOT_W{1'b0}}};
       end
     end

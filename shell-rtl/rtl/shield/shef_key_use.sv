@@ -25,8 +25,11 @@ module shef_key_use
   end
 
   for (genvar r = 0; r < int'(NRegions); r++) begin : g_region
-    localparam longint unsigned COST = (64'd1 << ((ChunkLog2[r] < 4'd6 ? 4'd6 : ChunkLog2[r]) - 4'd4)) + 64'd1;   // blocks of a chunk and its mask
-    localparam longint unsigned MARGIN = COST * (64'(NLines) + 64'd68);  // every line, and a burst of 64 chunks that was let in
+    // blocks of a chunk and its mask
+    localparam longint unsigned COST =
+        (64'd1 << ((ChunkLog2[r] < 4'd6 ? 4'd6 : ChunkLog2[r]) - 4'd4)) + 64'd1;
+    // every line, and a burst of 64 chunks that was let in
+    localparam longint unsigned MARGIN = COST * (64'(NLines) + 64'd68);
     logic [48:0] used_q;
     logic exhausted_q;
     always_ff @(posedge clk_i) begin

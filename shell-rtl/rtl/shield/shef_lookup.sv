@@ -40,7 +40,8 @@ module shef_lookup
     parameter int unsigned NRegions = 1,
     parameter int unsigned BigLines = 8,
     parameter int unsigned SmallLines = 32,
-    parameter int unsigned ChunkW = CHUNK_INDEX_W,      // bits that tell the chunks of a region apart
+    // bits that tell the chunks of a region apart
+    parameter int unsigned ChunkW = CHUNK_INDEX_W,
     parameter logic [MAX_REGIONS-1:0] IsOutput = '0,    // mode of each region
     parameter logic [MAX_REGIONS-1:0] HasVersions = '0, // counted, tree
     parameter logic [MAX_REGIONS-1:0] IsTree = '0,      // its versions can be asked for at any time
@@ -57,7 +58,8 @@ module shef_lookup
     input  wire               stop_i,      // answer everything with an error, take no line
     input  wire               hold_rd_i,   // a command runs: no reads from the next cycle on
     input  wire               hold_wr_i,   // no writes
-    input  wire  [MAX_REGIONS-1:0] frozen_i,  // regions that take no part: answered with an error, their lines are lost
+    // regions that take no part: answered with an error, their lines are lost
+    input  wire  [MAX_REGIONS-1:0] frozen_i,
 
     input  wire  seg_t        rd_seg_i,
     input  wire               rd_valid_i,
@@ -109,7 +111,8 @@ module shef_lookup
     input  wire               known_dead_i,  // its region is frozen: nothing comes
     input  wire               verified_i,
     input  wire  line_t       verified_line_i,
-    input  wire               failed_i,      // it was not what it should be: its region is frozen or all stops
+    // it was not what it should be: its region is frozen or all stops
+    input  wire               failed_i,
     input  wire               filled_i,      // as verified, bypass
     input  wire  line_t       filled_line_i,
     input  wire               sealed_i,      // sealed and acknowledged
@@ -118,7 +121,8 @@ module shef_lookup
     input  wire               unsealed_i,    // it will not be: its region is frozen
     input  wire  line_t       unsealed_line_i,
     input  wire               flush_i,       // seal incomplete lines too
-    input  wire               drop_i,        // forget the lines of these regions (pulse; nothing is in flight)
+    // forget the lines of these regions (pulse; nothing is in flight)
+    input  wire               drop_i,
     input  wire  [NRegions-1:0] drop_mask_i,
 
     // lines to be sealed, in any order; the queue behind has room for all
@@ -137,7 +141,8 @@ module shef_lookup
     output logic              dirty_o,       // some line is dirty or being sealed
     output logic              write_held_o,  // a write segment holds a line
 
-    output logic              rd_refusal_valid_o,   // record a refused read; held back by rd_refusal_room_i
+    // record a refused read; held back by rd_refusal_room_i
+    output logic              rd_refusal_valid_o,
     input  wire               rd_refusal_room_i,
     output refusal_t          refusal_o      // also with wsg_valid_o; kind NONE: nothing to record
 );
@@ -151,23 +156,12 @@ module shef_lookup
   localparam lines_t CLASS[2] = '{~BIG_MASK, BIG_MASK};
   localparam int unsigned RESERVE = 2;
   localparam int unsigned SPEC_RESERVE = 3;
-  localparam int unsigned EVICT_WAIT = 256;  // cycles a write waits for a read to let go of a line before an `output` line is closed
+  // cycles a write waits for a read to let go of a line before an `output` line is closed
+  localparam int unsigned EVICT_WAIT = 256;
   localparam int unsigned LINES[2] = '{SmallLines, BigLines};
 
   function automatic int unsigned less(input int unsigned a, input int unsigned b);
     return (a > b) ? a - b : 0;
-  endfunction
-  // lines whose number has bit b
-  function automatic lines_t numbered(input int unsigned b);
-    lines_t x;
-    x = '0;
-    for (int unsigned i = 0; i < NLines; i++) x[i] = ((i >> b) & 1) != 0;
-    return x;
-  endfunction
-  function automatic line_t index_of(input lines_t x);
-    line_t n;
-    for (int unsigned b = 0; b < LINE_W; b++) n[b] = (x & numbered(b)) != '0;
-    return n;
   endfunction
   function automatic lines_t one_hot(input line_t n);
     lines_t x;
@@ -223,9 +217,9 @@ module shef_lookup
   logic [2:0] took;          // a line is taken
   logic [1:0] take_class;
   lines_t take_one, hit_one;
-  lines_t cand_q[2];         // the line to be taken next, of each class
-  line_t cand_line_q[2];
-  logic [1:0] cand_ok_q;
+  lines_t cand[2];         // the line to be taken next, of each class
+  line_t cand_line[2];
+  logic [1:0] cand_ok;
   line_t take_idx;
   name_t taker[3];
   logic [1:0] short_q;       // a segment of that side found no line
@@ -276,7 +270,7 @@ module shef_lookup
   plan_t plan[2];
   logic [1:0] d_cand[2];     // the line of that side is the candidate of that class
   logic spec_load;
-  name_t spec_next, spec_name_q;
+  name_t spec_next, spec_name;
   lines_t match[2];
 
   assign in_valid = {wr_valid_i, rd_valid_i};
@@ -289,9 +283,10 @@ module shef_lookup
   assign held_o = (b_valid_q | d_valid_q) != '0;
   assign taker[RD] = d_name[RD];
   assign taker[WR] = d_name[WR];
-  assign taker[SPEC] = spec_name_q;
+  assign taker[SPEC] = spec_name;
 
-  function automatic look_t look_at(input lines_t l, input line_t n, input logic is_bad, input logic is_out);
+  function automatic look_t look_at(input lines_t l, input line_t n, input logic is_bad,
+      input logic is_out);
     look_t k;
     k.hit = l != '0;
     k.dirty = (l & dirty_q & ~seal_cand_q) != '0;
@@ -311,13 +306,15 @@ module shef_lookup
     lines_t b_line;
     look_t b_look, d_look;
     // chunks to be fetched ahead are compared where no read comes in
-    assign in_name[d] = (d == RD && !in_valid[RD]) ? spec_next : '{region: in_seg[d].region, chunk: in_seg[d].chunk[ChunkW-1:0]};
+    assign in_name[d] = (d == RD && !in_valid[RD]) ? spec_next
+        : '{region: in_seg[d].region, chunk: in_seg[d].chunk[ChunkW-1:0]};
     assign b_name[d] = '{region: b_seg_q[d].region, chunk: b_seg_q[d].chunk[ChunkW-1:0]};
     assign d_name[d] = '{region: d_seg_q[d].region, chunk: d_seg_q[d].chunk[ChunkW-1:0]};
     always_comb begin
       match[d] = '0;
       if (in_valid[d] || (d == RD && spec_load)) begin
-        for (int i = 0; i < int'(NLines); i++) match[d][i] = {region_q[i], chunk_q[i]} == in_name[d];
+        for (int i = 0; i < int'(NLines); i++)
+          match[d][i] = {region_q[i], chunk_q[i]} == in_name[d];
       end
     end
     for (genvar t = 0; t < 3; t++) begin : g_same
@@ -333,12 +330,14 @@ module shef_lookup
 
     always_comb begin
       for (int c = 0; c < 2; c++) begin
-        b_cand[c] = (b_line & cand_q[c]) != '0;
-        d_cand[d][c] = (d_line[d] & cand_q[c]) != '0;
+        b_cand[c] = (b_line & cand[c]) != '0;
+        d_cand[d][c] = (d_line[d] & cand[c]) != '0;
       end
-      b_look = look_at(b_line, index_of(b_line), b_seg_q[d].refuse != REFUSE_NONE || frozen_i[b_seg_q[d].region],
+      b_look = look_at(b_line, index_of(64'(b_line)), b_seg_q[d].refuse != REFUSE_NONE ||
+          frozen_i[b_seg_q[d].region],
                        IsOutput[b_seg_q[d].region]);
-      d_look = look_at(d_line[d], look_q[d].line, look_q[d].bad || frozen_i[d_seg_q[d].region], look_q[d].out);
+      d_look = look_at(d_line[d], look_q[d].line, look_q[d].bad ||
+          frozen_i[d_seg_q[d].region], look_q[d].out);
       // the line is taken from it, or for its chunk
       if ((take_class & b_cand) != '0) b_look.hit = 1'b0;
       if ((take_class & d_cand[d]) != '0) d_look.hit = 1'b0;
@@ -374,56 +373,40 @@ module shef_lookup
           b_valid_q[d] <= in_valid[d];
           b_seg_q[d] <= in_seg[d];
         end
-        b_match_q[d] <= ((in_ready[d] ? match[d] : b_match_q[d]) & ~take_one) | ((in_ready[d] ? new_in : new_b) ? take_one : '0);
+        b_match_q[d] <= ((in_ready[d] ? match[d] : b_match_q[d]) & ~take_one) |
+            ((in_ready[d] ? new_in : new_b) ? take_one : '0);
         if (d_load[d]) begin
           d_valid_q[d] <= b_valid_q[d];
           d_seg_q[d] <= b_seg_q[d];
         end
-        d_match_q[d] <= ((d_load[d] ? b_match_q[d] : d_match_q[d]) & ~take_one) | ((d_load[d] ? new_b : new_d) ? take_one : '0);
+        d_match_q[d] <= ((d_load[d] ? b_match_q[d] : d_match_q[d]) & ~take_one) |
+            ((d_load[d] ? new_b : new_d) ? take_one : '0);
         look_q[d] <= d_load[d] ? b_look : d_look;
       end
     end
   end
 
   // ---- the chunk that is to be fetched ahead next ----
-  logic stream, stream_end, spec_wanted, spec_stop, spec_valid_q, spec_go_q, spec_hit, spec_new, spec_big, take_spec;
-  logic [2:0] spec_same;
-  lines_t spec_match_q;
+  logic stream, stream_end, spec_stop, spec_valid, spec_go, spec_big, take_spec;
   logic [1:0] spec_room;
 
-  shef_ahead #(.ChunkW(ChunkW), .IsOutput(IsOutput), .Prefetch(Prefetch), .NumChunks(NumChunks)) i_ahead (
-      .clk_i, .rst_ni, .clr_i, .stop_i(spec_stop),
+  shef_prefetch #(
+      .NLines(NLines), .ChunkW(ChunkW), .IsOutput(IsOutput), .IsBig(IsBig), .Prefetch(Prefetch),
+      .NumChunks(NumChunks)
+  ) i_prefetch (
+      .clk_i, .rst_ni, .clr_i, .stop_i(spec_stop), .lost_i(failed_i || drop_i), .frozen_i,
       .rd_i(ref_up[RD]), .rd_region_i(d_seg_q[RD].region), .rd_chunk_i(d_name[RD].chunk),
       .wr_i(ref_up[WR]), .wr_region_i(d_seg_q[WR].region),
-      .stream_o(stream), .end_o(stream_end), .next_valid_o(spec_wanted), .next_take_i(spec_load),
-      .region_o(spec_next.region), .next_chunk_o(spec_next.chunk)
+      .rd_idle_i(!in_valid[RD]), .load_o(spec_load), .next_region_o(spec_next.region),
+      .next_chunk_o(spec_next.chunk),
+      .match_i(match[RD]), .live_i(live),
+      .valid_o(spec_valid), .go_o(spec_go), .region_o(spec_name.region), .chunk_o(spec_name.chunk),
+      .take_i(take_spec),
+      .room_i(spec_room), .took_i(took), .taker_i({d_name[WR], d_name[RD]}), .take_one_i(take_one),
+      .stream_o(stream), .end_o(stream_end)
   );
   assign spec_stop = short_q[WR] || flush_i || stop_i || hold_rd_i;
-  assign spec_load = spec_wanted && !spec_valid_q && !in_valid[RD];
-  assign spec_big = IsBig[spec_name_q.region];
-  assign spec_hit = (spec_match_q & live) != '0;
-  for (genvar t = 0; t < 3; t++) begin : g_spec_same
-    assign spec_same[t] = (spec_load ? spec_next : spec_name_q) == taker[t];
-  end
-  assign spec_new = (took & spec_same) != '0;
-  always_ff @(posedge clk_i) begin
-    if (!rst_ni || clr_i) begin
-      spec_valid_q <= 1'b0;
-      spec_go_q <= 1'b0;
-      spec_name_q <= '0;
-      spec_match_q <= '0;
-    end else begin
-      spec_go_q <= spec_valid_q && !spec_hit && !spec_new && spec_room[spec_big] && !frozen_i[spec_name_q.region] && !failed_i && !drop_i;
-      if (spec_load) begin
-        spec_valid_q <= 1'b1;
-        spec_name_q <= spec_next;
-      end else if (take_spec || spec_hit) begin
-        spec_valid_q <= 1'b0;
-      end
-      spec_match_q <= ((spec_load ? match[RD] : spec_match_q) & ~take_one) | (spec_new ? take_one : '0);
-      if (stream_end) spec_valid_q <= 1'b0;
-    end
-  end
+  assign spec_big = IsBig[spec_name.region];
 
   // ---- which side is decided ----
   logic turn_q;  // 1: writes first
@@ -438,74 +421,51 @@ module shef_lookup
   assign side_valid = rd_want || wr_want;
   assign go[RD] = rd_want && !(wr_want && turn_q) && !failed_i;
   assign go[WR] = wr_want && (!rd_want || turn_q) && !failed_i;
-  assign spec_turn = spec_valid_q && !side_valid;
+  assign spec_turn = spec_valid && !side_valid;
   assign seg = d_seg_q[side_wr];
   always_comb begin
     seg_o = seg;
     if (spec_turn) begin
-      seg_o.region = spec_name_q.region;
-      seg_o.chunk = chunk_idx_t'(spec_name_q.chunk);
+      seg_o.region = spec_name.region;
+      seg_o.chunk = chunk_idx_t'(spec_name.chunk);
     end
   end
 
-  // ---- lines that can be taken: one candidate of each class, another one behind it, and those to choose from ----
+  // ---- lines that can be taken ----
   lines_t avail;
   logic [1:0] room_rd, room_wr, big;
   logic is_held;             // by reads, now
 
   assign big = {IsBig[d_seg_q[WR].region], IsBig[d_seg_q[RD].region]};
-  assign avail = free_q | ~(ask_q | fetch_q | dirty_q | seal_q | rheld_q | wheld_q | ahead_q | (want_q & ~whole_q));
+  assign avail = free_q | ~(ask_q | fetch_q | dirty_q | seal_q | rheld_q | wheld_q | ahead_q |
+      (want_q & ~whole_q));
   assign hit_one = (hit_up[RD] ? d_line[RD] : '0) | (hit_up[WR] ? d_line[WR] : '0);
-  assign take_one = (take_class[0] ? cand_q[0] : '0) | (take_class[1] ? cand_q[1] : '0);
+  assign take_one = (take_class[0] ? cand[0] : '0) | (take_class[1] ? cand[1] : '0);
   for (genvar c = 0; c < 2; c++) begin : g_class
-    lines_t pool_q, next_q, one;
-    logic [1:0] next_hit;
-    logic next_ok;
-    logic [1:0] held_cand;   // by the segment of that side, if it goes into its line
-    assign next_hit = {(d_line[WR] & next_q) != '0, (d_line[RD] & next_q) != '0};
-    assign next_ok = next_q != '0;
-    assign held_cand = cand_ok_q[c] ? {d_cand[WR][c], d_cand[RD][c]} : next_hit;
-    shef_pick #(.N(NLines)) i_pick (
-        .clk_i, .rst_ni, .clr_i, .x_i(pool_q & ~next_q & ~cand_q[c]), .next_i(take_class[c] || !cand_ok_q[c] || !next_ok), .one_o(one)
+    shef_victim #(.N(NLines)) i_victim (
+        .clk_i, .rst_ni, .clr_i, .avail_i(avail & CLASS[c]), .hit_i(hit_one), .hit_up_i(hit_up),
+        .line_i({d_line[WR], d_line[RD]}),
+        .cand_hit_i({d_cand[WR][c], d_cand[RD][c]}), .take_i(take_class[c]), .ok_o(cand_ok[c]),
+        .one_o(cand[c]), .line_o(cand_line[c])
     );
-    always_ff @(posedge clk_i) begin
-      if (!rst_ni || clr_i) begin
-        pool_q <= '0;
-        next_q <= '0;
-        cand_q[c] <= '0;
-        cand_line_q[c] <= '0;
-        cand_ok_q[c] <= 1'b0;
-      end else begin
-        // a line that is hit cannot be taken any more; where one is taken, none is hit
-        pool_q <= avail & CLASS[c] & ~next_q & ~cand_q[c] & ~hit_one;
-        if (take_class[c]) begin
-          next_q <= one;
-          cand_q[c] <= next_q;
-          cand_ok_q[c] <= next_ok;
-        end else begin
-          next_q <= ((!cand_ok_q[c] || !next_ok) ? one : next_q) & ~hit_one;
-          cand_q[c] <= (cand_ok_q[c] ? cand_q[c] : next_q) & ~hit_one;
-          cand_ok_q[c] <= (cand_ok_q[c] || next_ok) && (hit_up & held_cand) == '0;
-        end
-        if (take_class[c] || !cand_ok_q[c]) cand_line_q[c] <= index_of(next_q);
-      end
-    end
-
     shef_tally #(.N(NLines), .Limit(less(LINES[c], RESERVE))) i_rheld (
-        .clk_i, .rst_ni, .clr_i, .x_i(rheld_q & CLASS[c]), .up_i(ref_up[RD] && big[RD] == (c == 1) && !(hit_up[RD] && is_held)), .room_o(room_rd[c])
+        .clk_i, .rst_ni, .clr_i, .x_i(rheld_q & CLASS[c]),
+        .up_i(ref_up[RD] && big[RD] == (c == 1) && !(hit_up[RD] && is_held)), .room_o(room_rd[c])
     );
     shef_tally #(.N(NLines), .Limit(less(LINES[c], RESERVE))) i_dirty (
         .clk_i, .rst_ni, .clr_i, .x_i((dirty_q | seal_q) & CLASS[c]),
         .up_i(ref_up[WR] && big[WR] == (c == 1) && !plan[WR].enter), .room_o(room_wr[c])
     );
     shef_tally #(.N(NLines), .Limit(less(LINES[c], SPEC_RESERVE))) i_ahead (
-        .clk_i, .rst_ni, .clr_i, .x_i(ahead_q & CLASS[c]), .up_i(take_spec && spec_big == (c == 1)), .room_o(spec_room[c])
+        .clk_i, .rst_ni, .clr_i, .x_i(ahead_q & CLASS[c]), .up_i(take_spec && spec_big == (c == 1)),
+        .room_o(spec_room[c])
     );
   end
 
   // ---- decision ----
   logic [1:0] counter, need_ask, short_of_lines, may, unfit, room;
-  logic [1:0] asked_q, ask_bit_q, have_q;  // the written bit was asked for in the last cycle; it is kept here
+  // the written bit was asked for in the last cycle; it is kept here
+  logic [1:0] asked_q, ask_bit_q, have_q;
   logic [1:0] bit_known, bit_wrong;
   logic [1:0] may_class[3];
   logic [1:0] enters;
@@ -521,7 +481,8 @@ module shef_lookup
     assign may[d] = !stop_i && plan[d].miss && (!look_q[d].out || (bit_known[d] && !bit_wrong[d]));
     assign room[d] = (d == WR) ? room_wr[big[d]] : room_rd[big[d]];
     for (genvar c = 0; c < 2; c++) begin : g_may
-      assign may_class[d][c] = may[d] && big[d] == (c == 1) && cand_ok_q[c] && ((d == WR) ? room_wr[c] : room_rd[c]) && (!counter[d] || ver_ready_i);
+      assign may_class[d][c] = may[d] && big[d] == (c == 1) && cand_ok[c] &&
+          ((d == WR) ? room_wr[c] : room_rd[c]) && (!counter[d] || ver_ready_i);
     end
     assign plan[d] = plan_of(d == WR, look_q[d]);
     assign takes[d] = may_class[d] != '0;
@@ -534,15 +495,18 @@ module shef_lookup
     assign need_ask[d] = go[d] && !stop_i && plan[d].miss && look_q[d].out && !bit_known[d];
   end
   assign is_held = (d_line[RD] & rheld_q) != '0;
-  assign short_of_lines[RD] = go[RD] && may[RD] && !cand_ok_q[big[RD]];
-  assign short_of_lines[WR] = go[WR] && ((!stop_i && plan[WR].fresh && !room[WR]) || (may[WR] && (!cand_ok_q[big[WR]] || !room[WR])));
+  assign short_of_lines[RD] = go[RD] && may[RD] && !cand_ok[big[RD]];
+  assign short_of_lines[WR] = go[WR] &&
+      ((!stop_i && plan[WR].fresh && !room[WR]) || (may[WR] && (!cand_ok[big[WR]] || !room[WR])));
 
   logic spec_counter;
-  assign spec_counter = HasVersions[spec_name_q.region] && !IsTree[spec_name_q.region];
+  assign spec_counter = HasVersions[spec_name.region] && !IsTree[spec_name.region];
   for (genvar c = 0; c < 2; c++) begin : g_take
-    assign may_class[SPEC][c] = spec_go_q && spec_valid_q && !failed_i && stream && !spec_stop && spec_big == (c == 1) && cand_ok_q[c] &&
+    assign may_class[SPEC][c] = spec_go && spec_valid && !failed_i && stream && !spec_stop &&
+        spec_big == (c == 1) && cand_ok[c] &&
         (!spec_counter || ver_ready_i);
-    assign take_class[c] = (go[RD] && may_class[RD][c]) || (go[WR] && may_class[WR][c]) || (!side_valid && may_class[SPEC][c]);
+    assign take_class[c] = (go[RD] && may_class[RD][c]) || (go[WR] && may_class[WR][c]) ||
+        (!side_valid && may_class[SPEC][c]);
   end
   assign take_spec = !side_valid && may_class[SPEC] != '0;
   assign took[SPEC] = take_spec;
@@ -550,7 +514,7 @@ module shef_lookup
   logic taking, refused;
   line_t line;
   assign taking = take_class != '0;
-  assign take_idx = take_class[1] ? cand_line_q[1] : cand_line_q[0];
+  assign take_idx = take_class[1] ? cand_line[1] : cand_line[0];
   assign line = taking ? take_idx : plan[side_wr].line;
   assign refused = stop_i || plan[side_wr].sure || unfit[side_wr];
   assign rsp_valid_o = fire[RD];
@@ -558,7 +522,8 @@ module shef_lookup
   assign fetch_valid_o = take_spec || took[RD] || (took[WR] && HasVersions[d_seg_q[WR].region]);
   assign fetch_line_o = line;
   assign fetch_write_o = side_wr && !take_spec;
-  assign ver_valid_o = (take_spec && HasVersions[spec_name_q.region]) || (took[RD] && HasVersions[d_seg_q[RD].region]) ||
+  assign ver_valid_o = (take_spec && HasVersions[spec_name.region]) ||
+      (took[RD] && HasVersions[d_seg_q[RD].region]) ||
       (took[WR] && HasVersions[d_seg_q[WR].region]);
   // a line that is whole through a fetch starts its marks anew when it becomes dirty
   assign new_marks = (d_line[WR] & all_q) != '0;
@@ -570,7 +535,8 @@ module shef_lookup
   assign spec_failed_o = failed_i && spec_q[verified_line_i];
   assign short_o = short_of_lines != '0;
   assign ask_valid_o = need_ask != '0;
-  assign lseg_o = '{id: seg.id, err: refused, line: line, offset: seg.offset, size: seg.size, beats: seg.beats, last: seg.last};
+  assign lseg_o = '{id: seg.id, err: refused, line: line, offset: seg.offset, size: seg.size,
+      beats: seg.beats, last: seg.last};
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni || clr_i) begin
@@ -589,15 +555,19 @@ module shef_lookup
     end
   end
 
-  // ---- refusals: one record for a burst; those of writes are made where their data are swallowed ----
+  // ---- refusals: one record for a burst ----
+  // Those of writes are made where their data are swallowed.
   logic told_q;
   always_comb begin
     kind = seg.refuse;
-    if (!look_q[side_wr].bad) kind = !side_wr ? REFUSE_NOT_WRITTEN : plan[WR].worn ? REFUSE_EXHAUSTED : REFUSE_SECOND_WRITE;
+    if (!look_q[side_wr].bad)
+      kind = !side_wr ? REFUSE_NOT_WRITTEN : plan[WR].worn ? REFUSE_EXHAUSTED : REFUSE_SECOND_WRITE;
     // what a fault or a frozen region turns away is no refusal
-    turned_away = go[side_wr] && !stop_i && (look_q[side_wr].bad ? seg.refuse != REFUSE_NONE : plan[side_wr].sure || unfit[side_wr]);
+    turned_away = go[side_wr] && !stop_i &&
+        (look_q[side_wr].bad ? seg.refuse != REFUSE_NONE : plan[side_wr].sure || unfit[side_wr]);
     refusal_o.kind = turned_away ? kind : REFUSE_NONE;
-    refusal_o.region = (kind == REFUSE_RANGE || kind == REFUSE_BURST || kind == REFUSE_NOT_KEYED) ? 8'hff : RegionId[seg.region];
+    refusal_o.region = (kind == REFUSE_RANGE || kind == REFUSE_BURST || kind == REFUSE_NOT_KEYED)
+        ? 8'hff : RegionId[seg.region];
     refusal_o.addr = seg.addr;
   end
   assign rd_refusal_valid_o = fire[RD] && turned_away && (seg.first || !told_q);
@@ -607,62 +577,18 @@ module shef_lookup
   end
 
   // ---- room: which dirty lines shall go ----
-  // Each class on its own. Lines other than `output` go one by one as long as more than half of the
-  // class is dirty, or one at a time when a segment finds no line. An `output` line is closed early
-  // only for a write, when no other kind of line is left to go, and either dirty lines have all
-  // they may have or no line came back from the reads for a while.
   logic [1:0] short_big_q;
   logic [8:0] evict_age_q;
   lines_t evict_one[2];
 
   for (genvar c = 0; c < 2; c++) begin : g_evict
-    // look, choose, send away, and let it show
-    typedef enum logic [2:0] {E_LOOK, E_CHOOSE, E_SEND, E_SHOW1, E_SHOW2, E_SHOW3, E_SHOW4} step_e;
-    step_e step_q;
-    lines_t mine, others, outs, pool_q, one, one_q;
-    logic needed_rd, needed_wr, working_q, calm, others_q, outs_q, pool_outs_q, pressed;
-    assign mine = CLASS[c] & dirty_q & ~evict_q & ~wheld_q;
-    assign others = mine & ~out_q;
-    assign outs = mine & out_q;
-    assign needed_rd = short_q[RD] && short_big_q[RD] == (c == 1);
-    assign needed_wr = short_q[WR] && short_big_q[WR] == (c == 1);
-    assign pressed = needed_wr && !working_q && (!room_wr[c] || evict_age_q == 9'(EVICT_WAIT));
-    shef_tally #(.N(NLines), .Limit(LINES[c] / 2 + 1)) i_waiting (
-        .clk_i, .rst_ni, .clr_i, .x_i(others & ~full_q), .up_i(1'b0), .room_o(calm)
+    shef_evict #(.N(NLines), .Lines(LINES[c]), .Class(CLASS[c])) i_evict (
+        .clk_i, .rst_ni, .clr_i, .dirty_i(dirty_q), .evict_i(evict_q), .seal_i(seal_q),
+        .full_i(full_q), .out_i(out_q), .wheld_i(wheld_q),
+        .needed_rd_i(short_q[RD] && short_big_q[RD] == (c == 1)),
+        .needed_wr_i(short_q[WR] && short_big_q[WR] == (c == 1)),
+        .room_i(room_wr[c]), .waited_i(evict_age_q == 9'(EVICT_WAIT)), .evict_o(evict_one[c])
     );
-    shef_pick #(.N(NLines)) i_pick (.clk_i, .rst_ni, .clr_i, .x_i(pool_q), .next_i(step_q == E_CHOOSE), .one_o(one));
-    assign evict_one[c] = (step_q == E_SEND && (!pool_outs_q || pressed)) ? one_q & mine : '0;
-    always_ff @(posedge clk_i) begin
-      if (!rst_ni || clr_i) begin
-        step_q <= E_LOOK;
-        pool_q <= '0;
-        pool_outs_q <= 1'b0;
-        one_q <= '0;
-        working_q <= 1'b0;
-        others_q <= 1'b0;
-        outs_q <= 1'b0;
-      end else begin
-        working_q <= (CLASS[c] & (seal_q | (evict_q & dirty_q))) != '0;
-        others_q <= others != '0;
-        outs_q <= outs != '0;
-        unique case (step_q)
-          E_LOOK: begin
-            pool_q <= others_q ? others : outs;
-            pool_outs_q <= !others_q;
-            if (others_q ? (!calm || ((needed_rd || needed_wr) && !working_q)) : (outs_q && pressed)) step_q <= E_CHOOSE;
-          end
-          E_CHOOSE: begin
-            one_q <= one;
-            step_q <= E_SEND;
-          end
-          E_SEND: step_q <= E_SHOW1;
-          E_SHOW1: step_q <= E_SHOW2;
-          E_SHOW2: step_q <= E_SHOW3;
-          E_SHOW3: step_q <= E_SHOW4;
-          default: step_q <= E_LOOK;
-        endcase
-      end
-    end
   end
   always_ff @(posedge clk_i) begin
     if (!rst_ni || clr_i) begin
@@ -686,7 +612,8 @@ module shef_lookup
   lines_t sealable, seal_ok, sealable_q, seal_pick, seal_start, seal_prev_q;
   lines_t seal_one_q;
   line_t seal_line_q;
-  assign sealable = dirty_q & ~wheld_q & ~fetch_q & ~ask_q & (whole_q | plain_q) & (full_q | evict_q | {NLines{flush_i}});
+  assign sealable = dirty_q & ~wheld_q & ~fetch_q & ~ask_q & (whole_q | plain_q) &
+      (full_q | evict_q | {NLines{flush_i}});
   assign seal_ok = seal_cand_q & sealable & ~{NLines{stop_i}};
   // a segment that finds its line in this cycle keeps it open
   assign seal_start = seal_ok & ~(hit_up[WR] ? d_line[WR] : '0);
@@ -695,7 +622,8 @@ module shef_lookup
   assign seal_region_o = region_q[seal_line_q];
   assign seal_chunk_o = chunk_idx_t'(chunk_q[seal_line_q]);
   shef_pick #(.N(NLines)) i_seal_pick (
-      .clk_i, .rst_ni, .clr_i, .x_i(sealable_q & ~seal_cand_q & ~seal_prev_q), .next_i(1'b1), .one_o(seal_pick)
+      .clk_i, .rst_ni, .clr_i, .x_i(sealable_q & ~seal_cand_q & ~seal_prev_q), .next_i(1'b1),
+      .one_o(seal_pick)
   );
   always_ff @(posedge clk_i) begin
     if (!rst_ni || clr_i) begin
@@ -709,7 +637,7 @@ module shef_lookup
       seal_cand_q <= seal_pick;
       seal_prev_q <= seal_cand_q;
       seal_one_q <= seal_start;
-      seal_line_q <= index_of(seal_cand_q);
+      seal_line_q <= index_of(64'(seal_cand_q));
     end
   end
 
@@ -717,7 +645,8 @@ module shef_lookup
   lines_t lacking, lacking_q, merge_pick, merge_cand_q, merge_start;
   logic merge_valid_q, merge_ready, merge_chosen_q, merge_shows_q;
   line_t merge_line_q;
-  assign lacking = ~(free_q | ask_q | fetch_q | whole_q | seal_q) & (want_q | (dirty_q & ~plain_q & (evict_q | {NLines{flush_i}})));
+  assign lacking = ~(free_q | ask_q | fetch_q | whole_q | seal_q) &
+      (want_q | (dirty_q & ~plain_q & (evict_q | {NLines{flush_i}})));
   assign merge_ready = merge_chosen_q && (!merge_valid_q || merge_ready_i);
   assign merge_start = (merge_ready && !stop_i) ? merge_cand_q & lacking : '0;
   assign merge_valid_o = merge_valid_q;
@@ -725,7 +654,8 @@ module shef_lookup
   assign merge_region_o = region_q[merge_line_q];
   assign merge_chunk_o = chunk_idx_t'(chunk_q[merge_line_q]);
   shef_pick #(.N(NLines)) i_merge_pick (
-      .clk_i, .rst_ni, .clr_i, .x_i(lacking_q), .next_i(!merge_chosen_q && !merge_shows_q), .one_o(merge_pick)
+      .clk_i, .rst_ni, .clr_i, .x_i(lacking_q), .next_i(!merge_chosen_q && !merge_shows_q),
+      .one_o(merge_pick)
   );
   always_ff @(posedge clk_i) begin
     if (!rst_ni || clr_i) begin
@@ -745,7 +675,7 @@ module shef_lookup
       end
       if (!merge_valid_q || merge_ready_i) begin
         merge_valid_q <= merge_start != '0;
-        merge_line_q <= index_of(merge_cand_q);
+        merge_line_q <= index_of(64'(merge_cand_q));
       end
     end
   end
@@ -770,7 +700,7 @@ module shef_lookup
   assign zero_one = known_zero_i ? known_one : '0;
   assign filled_one = (wsg_done_i && wsg_full_i) ? write_done : '0;
   assign written_one = (hit_up[WR] && !plan[WR].enter) ? d_line[WR] : '0;
-  assign take_name = took[SPEC] ? spec_name_q : d_name[side_wr];
+  assign take_name = took[SPEC] ? spec_name : d_name[side_wr];
 
   function automatic lines_t put(input lines_t x, input lines_t at, input logic value);
     return (x & ~at) | (value ? at : '0);
@@ -809,20 +739,27 @@ module shef_lookup
       out_q <= put(out_q, take_one, IsOutput[take_name.region]);
       plain_q <= put(plain_q, take_one, IsPlain[take_name.region]);
       ask_q <= put(ask_q & ~known_one, take_one, HasVersions[take_name.region]);
-      fetch_q <= put((fetch_q | merge_start) & ~come & ~failed_one & ~(known_dead_i ? known_one : zero_one), take_one, !took[WR]);
+      fetch_q <= put((fetch_q | merge_start) & ~come & ~failed_one &
+          ~(known_dead_i ? known_one : zero_one), take_one, !took[WR]);
       seal_q <= (seal_q & ~sealed_one & ~unsealed_one) | seal_start;
       // at the last version nothing was written yet: writes wait for this answer
-      dirty_q <= put((dirty_q | written_one) & ~seal_start & ~(known_last_i ? known_one : '0), take_one, took[WR]) & ~gone;
-      whole_q <= put(whole_q | come | zero_one | filled_one, take_one, took[WR] && look_q[WR].out) & ~gone;
+      dirty_q <= put((dirty_q | written_one) & ~seal_start & ~(known_last_i ? known_one : '0),
+          take_one, took[WR]) & ~gone;
+      whole_q <= put(whole_q | come | zero_one | filled_one, take_one, took[WR] && look_q[WR].out) &
+          ~gone;
       all_q <= (all_q | come | (sealed_one & full_q)) & ~take_one;
       full_q <= (full_q | filled_one) & ~sealed_one & ~take_one;
-      want_q <= (want_q | (hit_up[RD] ? d_line[RD] & ~whole_q : '0)) & ~come & ~zero_one & ~take_one & ~gone;
-      evict_q <= (evict_q | evict_one[0] | evict_one[1]) & ~(hit_up[WR] ? d_line[WR] : '0) & ~sealed_one & ~(known_last_i ? known_one : '0) &
+      want_q <= (want_q | (hit_up[RD] ? d_line[RD] & ~whole_q : '0)) & ~come & ~zero_one &
+          ~take_one & ~gone;
+      evict_q <= (evict_q | evict_one[0] | evict_one[1]) & ~(hit_up[WR] ? d_line[WR] : '0) &
+          ~sealed_one & ~(known_last_i ? known_one : '0) &
           ~take_one & ~gone;
       last_q <= put(put(last_q & ~take_one, known_one, known_last_i), sealed_one, sealed_last_i);
       spec_q <= put(spec_q & ~hit_one, take_one, take_spec);
-      ahead_q <= stream_end ? '0 : put(ahead_q & ~hit_one & ~failed_one, take_one, take_spec) & ~gone;
-      for (int i = 0; i < int'(NLines); i++) dead_q[i] <= frozen_i[region_q[i]] && !free_q[i] && !take_one[i];
+      ahead_q <= stream_end ? '0 : put(ahead_q & ~hit_one & ~failed_one, take_one, take_spec) &
+          ~gone;
+      for (int i = 0; i < int'(NLines); i++)
+        dead_q[i] <= frozen_i[region_q[i]] && !free_q[i] && !take_one[i];
       if (taking) begin
         for (int i = 0; i < int'(NLines); i++) begin
           if (take_one[i]) begin

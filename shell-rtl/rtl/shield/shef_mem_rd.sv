@@ -33,7 +33,8 @@ module shef_mem_rd
     output logic             tag_valid_o,
     output logic             node_valid_o,
     output logic [511:0]     beat_o,
-    output logic [2:0]       took_o,          // an owed beat came: of data, of a tag line, of a node
+    // an owed beat came: of data, of a tag line, of a node
+    output logic [2:0]       took_o,
     output logic             owed_data_o,     // levels
     output logic             owed_tag_o,
     output logic             owed_node_o,
@@ -85,13 +86,15 @@ module shef_mem_rd
   assign owed_tag_o = owed_tag_q != '0;
   assign owed_node_o = owed_node_q != '0;
 
-  assign fault_valid_o = r_valid_q && !stop_i && !(data_valid_o && good) && !tag_valid_o && !node_valid_o;
+  assign fault_valid_o = r_valid_q && !stop_i && !(data_valid_o && good) && !tag_valid_o &&
+      !node_valid_o;
   always_comb begin
     fault_o = '{kind: FAULT_PROTOCOL, region: 8'hff, chunk: '0, version: '0};
     // One out of its place leaves the beats behind it without an owner, whatever else it says.
     if (took_o != '0 && r_q.resp != AXI_OKAY && r_q.last == want_last) fault_o.kind = FAULT_BUS;
     if (take_data && head_valid) begin
-      fault_o.region = {4'd0, head.region};  // place in the set; the id is filled in where faults meet
+      // place in the set; the id is filled in where faults meet
+      fault_o.region = {4'd0, head.region};
       fault_o.chunk = head.chunk;
       fault_o.version = head.version;
     end

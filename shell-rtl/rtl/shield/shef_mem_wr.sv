@@ -66,7 +66,8 @@ module shef_mem_wr
     output fault_t           fault_o
 );
   // ---- beats and bursts that wait ----
-  logic fifo_valid, fifo_pop, burst_valid, burst_pop, burst_last, order_room, order_last, order_valid;
+  logic fifo_valid, fifo_pop, burst_valid, burst_pop, burst_last, order_room, order_last,
+      order_valid;
   logic [511:0] fifo_data;
   logic [63:0] fifo_strb;
   logic [63:0] burst_addr;
@@ -75,12 +76,15 @@ module shef_mem_wr
   shef_bram_fifo #(.W(576), .Depth(Depth)) i_beats (
       .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr_i[$clog2(Depth)-1:0]),
       .in_valid_i(beat_valid_i), .in_ready_o(beat_ready_o), .in_data_i({beat_strb_i, beat_i}),
-      .out_valid_o(fifo_valid), .out_ready_i(fifo_pop), .out_data_o({fifo_strb, fifo_data}), .count_o()
+      .out_valid_o(fifo_valid), .out_ready_i(fifo_pop), .out_data_o({fifo_strb, fifo_data}),
+      .count_o()
   );
   shef_fifo #(.W(68), .Depth(Depth)) i_bursts (
       .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr_i[$clog2(Depth)-1:0]),
-      .in_valid_i(burst_valid_i), .in_ready_o(burst_ready_o), .in_data_i({burst_addr_i, burst_len_i, burst_last_i}),
-      .out_valid_o(burst_valid), .out_ready_i(burst_pop), .out_data_o({burst_addr, burst_len, burst_last}), .count_o()
+      .in_valid_i(burst_valid_i), .in_ready_o(burst_ready_o),
+      .in_data_i({burst_addr_i, burst_len_i, burst_last_i}),
+      .out_valid_o(burst_valid), .out_ready_i(burst_pop),
+      .out_data_o({burst_addr, burst_len, burst_last}), .count_o()
   );
   // bursts that wait for B: is it the last of its chunk
   // what answers, and what is still owed
@@ -98,7 +102,8 @@ module shef_mem_wr
   axi_w_t w_q;
   logic aw_valid_q, w_valid_q, active_q;
   logic [2:0] left_q;
-  logic aw_free, w_free, load_beat, load_last, start_data, start_one, tag_turn_q, one_valid, one_node;
+  logic aw_free, w_free, load_beat, load_last, start_data, start_one, tag_turn_q, one_valid,
+      one_node;
 
   assign aw_free = !aw_valid_q || aw_ready_i;
   assign w_free = !w_valid_q || w_ready_i;
@@ -107,7 +112,8 @@ module shef_mem_wr
   // a tag line or a node: one beat
   assign one_node = node_valid_i && owed_node_q != 8'hff;
   assign one_valid = one_node || (tag_valid_i && owed_tag_q != 8'hff);
-  assign start_one = one_valid && aw_free && w_free && !active_q && !stop_i && (tag_turn_q || !burst_valid);
+  assign start_one = one_valid && aw_free && w_free && !active_q && !stop_i &&
+      (tag_turn_q || !burst_valid);
   assign start_data = burst_valid && order_room && aw_free && (!active_q || load_last) && !stop_i &&
       !(one_valid && tag_turn_q);
   assign tag_ready_o = start_one && !one_node;
@@ -176,7 +182,8 @@ module shef_mem_wr
   assign owed_tag_o = owed_tag_q != '0;
   assign owed_node_o = owed_node_q != '0;
   assign fault_valid_o = b_valid_q && !stop_i && (took_o == '0 || b_q.resp != AXI_OKAY);
-  assign fault_o = '{kind: (took_o != '0) ? FAULT_BUS : FAULT_PROTOCOL, region: 8'hff, chunk: '0, version: '0};
+  assign fault_o = '{kind: (took_o != '0) ? FAULT_BUS
+      : FAULT_PROTOCOL, region: 8'hff, chunk: '0, version: '0};
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin

@@ -78,7 +78,8 @@ module shef_port_mux
     // ---- AR ----
     place_t ar_sel;
     shef_turn #(.N(NSets)) i_ar (
-        .clk_i, .rst_ni, .req_i(set_ar_valid_i), .done_i(mem_ar_ready_i), .valid_o(mem_ar_valid_o), .sel_o(ar_sel)
+        .clk_i, .rst_ni, .req_i(set_ar_valid_i), .done_i(mem_ar_ready_i), .valid_o(mem_ar_valid_o),
+        .sel_o(ar_sel)
     );
     always_comb begin
       mem_ar_o = set_ar_i[ar_sel];
@@ -91,7 +92,8 @@ module shef_port_mux
     place_t aw_sel, w_sel;
     logic aw_valid, w_room, w_known, w_end;
     shef_turn #(.N(NSets)) i_aw (
-        .clk_i, .rst_ni, .req_i(set_aw_valid_i), .done_i(mem_aw_ready_i && w_room), .valid_o(aw_valid), .sel_o(aw_sel)
+        .clk_i, .rst_ni, .req_i(set_aw_valid_i), .done_i(mem_aw_ready_i && w_room),
+        .valid_o(aw_valid), .sel_o(aw_sel)
     );
     shef_fifo #(.W(SW), .Depth(8)) i_order (
         .clk_i, .rst_ni, .clr_i(1'b0), .zero_addr_i('0),
@@ -141,7 +143,8 @@ module shef_port_mux
     logic unused;
     always_comb begin
       unused = 1'b0;
-      for (int unsigned s = 0; s < NSets; s++) unused ^= ^{set_aw_i[s].id[7:6], set_ar_i[s].id[7:6]};
+      for (int unsigned s = 0; s < NSets; s++)
+        unused ^= ^{set_aw_i[s].id[7:6], set_ar_i[s].id[7:6]};
     end
   end
 endmodule

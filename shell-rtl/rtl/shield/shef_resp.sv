@@ -33,12 +33,14 @@ module shef_resp
     input  wire               get_ready_i,
     output line_t             get_line_o,
     output logic [5:0]        get_beat_o,
-    input  wire               get_all_i,      // one cycle after the request: all bytes of the word count
+    // one cycle after the request: all bytes of the word count
+    input  wire               get_all_i,
     input  wire               get_none_i,     // none does
     input  wire [511:0]       get_data_i,
     input  wire [63:0]        get_mark_i,
 
-    output logic              done_o,         // the head segment read its last beat: its line is let go
+    // the head segment read its last beat: its line is let go
+    output logic              done_o,
     output line_t             done_line_o,
     output logic              waits_o,        // the head segment waits for its chunk
     output logic              idle_o,
@@ -132,7 +134,8 @@ module shef_resp
 
   shef_fifo #(.W(AXI_ID_W + 2), .Depth(OutDepth)) i_out_ctl (
       .clk_i, .rst_ni, .clr_i(1'b0), .zero_addr_i('0),
-      .in_valid_i(stage_q), .in_ready_o(), .in_data_i({stage_id_q, stage_last_q, stage_err_q || clr_i}),
+      .in_valid_i(stage_q), .in_ready_o(),
+      .in_data_i({stage_id_q, stage_last_q, stage_err_q || clr_i}),
       .out_valid_o(r_valid_o), .out_ready_i(r_ready_i), .out_data_o({out_id, out_last, out_err}),
       .count_o(out_count)
   );

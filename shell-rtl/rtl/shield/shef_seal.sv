@@ -194,7 +194,8 @@ module shef_seal
   shef_fifo #(.W(576), .Depth(4)) i_words (
       .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr_i[1:0]),
       .in_valid_i(stage_q), .in_ready_o(), .in_data_i({mark, gated}),
-      .out_valid_o(word_valid), .out_ready_i(beat_fire_i), .out_data_o({word_mark, word}), .count_o(words)
+      .out_valid_o(word_valid), .out_ready_i(beat_fire_i), .out_data_o({word_mark, word}),
+      .count_o(words)
   );
 
   // ---- XOR: the chunk whose beats leave, with what each beat needs of it ----
@@ -234,7 +235,8 @@ module shef_seal
       if (beat_fire_i) beat_q <= beat_last_o ? '0 : beat_q + 1'b1;
       if (x_load) begin
         x_valid_q <= x_waits;
-        x_q <= '{region: x.region, plain: IsPlain[x.region], last: last_of(x.region), addr: Base[x.region] + (64'(x.chunk) << ChunkLog2[x.region])};
+        x_q <= '{region: x.region, plain: IsPlain[x.region], last: last_of(x.region),
+            addr: Base[x.region] + (64'(x.chunk) << ChunkLog2[x.region])};
       end
     end
   end
@@ -245,7 +247,8 @@ module shef_seal
   shef_fifo #(.W($bits(tagref_t)), .Depth(Depth)) i_tags (
       .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr),
       .in_valid_i(go_o), .in_ready_o(), .in_data_i(tagref_i),
-      .out_valid_o(tag_valid), .out_ready_i(put_valid_o && put_ready_i), .out_data_o(tag_get_o), .count_o()
+      .out_valid_o(tag_valid), .out_ready_i(put_valid_o && put_ready_i), .out_data_o(tag_get_o),
+      .count_o()
   );
   shef_fifo #(.W(128), .Depth(Depth)) i_s (
       .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr),
@@ -261,7 +264,8 @@ module shef_seal
   shef_fifo #(.W(LINE_W + 2), .Depth(Depth)) i_ends (
       .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr),
       .in_valid_i(start), .in_ready_o(), .in_data_i({head_plain, last_q && !head_plain, head.line}),
-      .out_valid_o(end_valid), .out_ready_i(done_o), .out_data_o({end_plain, done_last_o, done_line_o}), .count_o()
+      .out_valid_o(end_valid), .out_ready_i(done_o),
+      .out_data_o({end_plain, done_last_o, done_line_o}), .count_o()
   );
   assign done_o = end_valid && acked_q != '0 && (tagged_q != '0 || end_plain) && !stop_i;
   always_ff @(posedge clk_i) begin
@@ -270,7 +274,8 @@ module shef_seal
       tagged_q <= '0;
     end else begin
       acked_q <= acked_q + (PW + 1)'(acked_i) - (PW + 1)'(done_o);
-      tagged_q <= tagged_q + (PW + 1)'(put_valid_o && put_ready_i) - (PW + 1)'(done_o && !end_plain);
+      tagged_q <= tagged_q + (PW + 1)'(put_valid_o && put_ready_i) -
+          (PW + 1)'(done_o && !end_plain);
     end
   end
   assign waits_o = x_valid_q && word_valid && !ks_valid_i && !beat_plain_o && !stop_i;

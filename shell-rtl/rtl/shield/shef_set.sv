@@ -20,6 +20,7 @@ module shef_set
   import shef_pkg::*;
   import shef_set_pkg::*;
   import shef_tree_pkg::*;
+  import shef_tables_pkg::*;
 #(
     parameter int unsigned NRegions = 1,
     parameter region_cfg_t [NRegions-1:0] Regions = '0,
@@ -28,12 +29,16 @@ module shef_set
     parameter int unsigned SmallLines = 32,     // lines of 512 B
     parameter int unsigned RingBeats = 512,
     parameter int unsigned TimeoutCycles = 4096,
-    parameter on_fault_e   OnFault = ON_FAULT_SHIELD,  // REGION: a fault of a region freezes that region only; else it stops the set
+    // REGION: a fault of a region freezes that region only; else it stops the set
+    parameter on_fault_e   OnFault = ON_FAULT_SHIELD,
     parameter int unsigned KeyLimitLog2 = 48,   // blocks a region key may seal; may only be lowered
-    parameter int unsigned CountW = 36,         // bits of a counter that is not wide; may only be lowered
-    parameter int unsigned NodeSets = 128,      // sets of each node cache of the tree, four nodes each
+    // bits of a counter that is not wide; may only be lowered
+    parameter int unsigned CountW = 36,
+    // sets of each node cache of the tree, four nodes each
+    parameter int unsigned NodeSets = 128,
     parameter bit          SboxRam = 1'b0,      // S-boxes of the AES in block RAM
-    parameter bit          HasFront = 1'b0      // a cache stands before the set: statistics 0 to 5 are counted there (front_i)
+    // a cache stands before the set: statistics 0 to 5 are counted there (front_i)
+    parameter bit          HasFront = 1'b0
 ) (
     input  wire                  clk_i,
     input  wire                  rst_ni,
@@ -100,7 +105,8 @@ module shef_set
     input  wire [3:0]            map_region_i,
     input  wire [25:0]           map_word_i,
     output logic [31:0]          map_o,
-    output logic [15:0]          region_fault_o,   // by region number: frozen after a fault of its own
+    // by region number: frozen after a fault of its own
+    output logic [15:0]          region_fault_o,
     input  wire [5:0]            front_i,
     input  wire [3:0]            cnt_sel_i,
     output logic [47:0]          cnt_o,            // that statistic, one cycle later
@@ -112,10 +118,6 @@ module shef_set
   localparam int unsigned NLines = BigLines + SmallLines;
   localparam int unsigned Depth = 1 << LINE_W;   // of all queues of chunks
   localparam int unsigned KsDepth = 32;
-  localparam int unsigned LineWords = BigLines * 64 + SmallLines * 8;
-  localparam int unsigned LineSweep = (LineWords > RingBeats) ? LineWords : RingBeats;
-  localparam int unsigned TreeSweep = (num_roots() == 0) ? 0 : tree_sweep_words(NodeSets, num_roots());
-  localparam int unsigned SweepWords = (LineSweep > TreeSweep) ? LineSweep : TreeSweep;
 
   if (NRegions < 1 || NRegions > MAX_REGIONS) begin : gen_bad_regions
     $error("shef_set: 1 to 16 regions");
@@ -128,146 +130,43 @@ module shef_set
   end
 
   // ---- tables from the configuration, by a region's place in the set ----
-  typedef logic [MAX_REGIONS-1:0][31:0] words_t;
+  localparam regions_t REGIONS = regions_t'(Regions);
+  localparam log2_tab_t CHUNK_LOG2 = tab_log2(NRegions, REGIONS);
+  localparam id_tab_t REGION_ID = tab_id(NRegions, REGIONS);
+  localparam addr_tab_t BASE = tab_base(NRegions, REGIONS, 1'b0);
+  localparam addr_tab_t TAG_BASE = tab_base(NRegions, REGIONS, 1'b1);
+  localparam logic [MAX_REGIONS-1:0] IS_OUTPUT = tab_mode(NRegions, REGIONS, MODE_OUTPUT);
+  localparam logic [MAX_REGIONS-1:0] IS_INPUT = tab_mode(NRegions, REGIONS, MODE_INPUT);
+  localparam logic [MAX_REGIONS-1:0] IS_BIG = tab_big(NRegions, REGIONS);
+  localparam logic [MAX_REGIONS-1:0] HAS_VERSIONS = tab_mode(NRegions, REGIONS, MODE_COUNTED) |
+      tab_mode(NRegions, REGIONS, MODE_TREE);
+  localparam logic [MAX_REGIONS-1:0] IS_TREE = tab_mode(NRegions, REGIONS, MODE_TREE);
+  localparam logic [MAX_REGIONS-1:0] IS_PLAIN = tab_mode(NRegions, REGIONS, MODE_BYPASS);
+  localparam words_t MAP_WORDS = tab_words(NRegions, REGIONS, MODE_OUTPUT);
+  localparam words_t COUNT_WORDS = tab_words(NRegions, REGIONS, MODE_COUNTED);
 
-  function automatic log2_tab_t tab_log2();
-    log2_tab_t t;
-    t = {MAX_REGIONS{4'd6}};
-    for (int unsigned r = 0; r < NRegions; r++) t[r] = Regions[r].chunk_log2;
-    return t;
-  endfunction
-  function automatic id_tab_t tab_id();
-    id_tab_t t;
-    t = '1;
-    for (int unsigned r = 0; r < NRegions; r++) t[r] = Regions[r].id;
-    return t;
-  endfunction
-  function automatic addr_tab_t tab_base(input bit tags);
-    addr_tab_t t;
-    t = '0;
-    for (int unsigned r = 0; r < NRegions; r++) t[r] = tags ? Regions[r].tag_base : Regions[r].base;
-    return t;
-  endfunction
-  function automatic logic [MAX_REGIONS-1:0] tab_mode(input region_mode_e mode);
-    logic [MAX_REGIONS-1:0] t;
-    t = '0;
-    for (int unsigned r = 0; r < NRegions; r++) t[r] = Regions[r].mode == mode;
-    return t;
-  endfunction
-  function automatic logic [MAX_REGIONS-1:0] tab_big();
-    logic [MAX_REGIONS-1:0] t;
-    t = '0;
-    for (int unsigned r = 0; r < NRegions; r++) t[r] = Regions[r].chunk_log2 > 4'd9;
-    return t;
-  endfunction
-  function automatic words_t tab_words(input region_mode_e mode);
-    words_t t;
-    logic [63:0] chunks;
-    t = '0;
-    for (int unsigned r = 0; r < NRegions; r++) begin
-      chunks = Regions[r].size >> Regions[r].chunk_log2;
-      // 32 bits of the written map, one or two counters
-      if (Regions[r].mode == mode)
-        t[r] = (mode == MODE_OUTPUT) ? 32'((chunks + 64'd31) >> 5) : Regions[r].wide_counter ? 32'(chunks) : 32'((chunks + 64'd1) >> 1);
-    end
-    return t;
-  endfunction
-  function automatic words_t tab_first(input words_t n);
-    words_t t;
-    logic [31:0] sum;
-    t = '0;
-    sum = '0;
-    for (int unsigned r = 0; r < NRegions; r++) begin
-      t[r] = sum;
-      sum = sum + n[r];
-    end
-    return t;
-  endfunction
-  function automatic int unsigned total(input words_t n);
-    int unsigned sum;
-    sum = 0;
-    for (int unsigned r = 0; r < NRegions; r++) sum = sum + n[r];
-    return sum;
-  endfunction
-  function automatic logic [MAX_REGIONS-1:0] tab_wide();
-    logic [MAX_REGIONS-1:0] t;
-    t = '0;
-    for (int unsigned r = 0; r < NRegions; r++) t[r] = Regions[r].wide_counter;
-    return t;
-  endfunction
-  function automatic int unsigned chunk_bits();
-    int unsigned n;
-    n = 3;
-    for (int unsigned r = 0; r < NRegions; r++)
-      while (n < CHUNK_INDEX_W && ((Regions[r].size - 64'd1) >> Regions[r].chunk_log2) >> n != 64'd0) n++;
-    return n;
-  endfunction
-  function automatic int unsigned num_slots();
-    int unsigned n;
-    n = 1;
-    for (int unsigned r = 0; r < NRegions; r++) if (32'(Regions[r].id) + 1 > n) n = 32'(Regions[r].id) + 1;
-    return n;
-  endfunction
-
-  function automatic int unsigned num_roots();
-    int unsigned n;
-    n = 0;
-    for (int unsigned r = 0; r < NRegions; r++) n = n + tree_roots(Regions[r], 16);
-    return n;
-  endfunction
-  // node keys: by the region's number, as data keys
-  function automatic int unsigned num_nodes();
-    int unsigned n;
-    n = 0;
-    for (int unsigned r = 0; r < NRegions; r++) if (Regions[r].mode == MODE_TREE && 32'(Regions[r].id) + 1 > n) n = 32'(Regions[r].id) + 1;
-    return n;
-  endfunction
-
-  function automatic logic in_region(input reg_idx_t region, input chunk_idx_t chunk);
-    logic n;
-    n = 1'b0;
-    for (int unsigned r = 0; r < NRegions; r++)
-      if (region == reg_idx_t'(r)) n = chunk < CHUNK_INDEX_W'(Regions[r].size >> Regions[r].chunk_log2);
-    return n;
-  endfunction
-
-  function automatic logic [MAX_REGIONS-1:0][3:0] tab_prefetch();
-    logic [MAX_REGIONS-1:0][3:0] t;
-    t = '0;
-    for (int unsigned r = 0; r < NRegions; r++) t[r] = (Regions[r].mode == MODE_OUTPUT) ? '0 : Regions[r].prefetch;
-    return t;
-  endfunction
-  function automatic logic [MAX_REGIONS-1:0][CHUNK_INDEX_W-1:0] tab_chunks();
-    logic [MAX_REGIONS-1:0][CHUNK_INDEX_W-1:0] t;
-    t = '0;
-    for (int unsigned r = 0; r < NRegions; r++) t[r] = CHUNK_INDEX_W'(Regions[r].size >> Regions[r].chunk_log2);
-    return t;
-  endfunction
-
-  localparam log2_tab_t CHUNK_LOG2 = tab_log2();
-  localparam id_tab_t REGION_ID = tab_id();
-  localparam addr_tab_t BASE = tab_base(1'b0);
-  localparam addr_tab_t TAG_BASE = tab_base(1'b1);
-  localparam logic [MAX_REGIONS-1:0] IS_OUTPUT = tab_mode(MODE_OUTPUT);
-  localparam logic [MAX_REGIONS-1:0] IS_INPUT = tab_mode(MODE_INPUT);
-  localparam logic [MAX_REGIONS-1:0] IS_BIG = tab_big();
-  localparam logic [MAX_REGIONS-1:0] HAS_VERSIONS = tab_mode(MODE_COUNTED) | tab_mode(MODE_TREE);
-  localparam logic [MAX_REGIONS-1:0] IS_TREE = tab_mode(MODE_TREE);
-  localparam logic [MAX_REGIONS-1:0] IS_PLAIN = tab_mode(MODE_BYPASS);
-  localparam words_t MAP_WORDS = tab_words(MODE_OUTPUT);
-  localparam words_t COUNT_WORDS = tab_words(MODE_COUNTED);
+  // what a wipe sweeps
+  localparam int unsigned LineWords = BigLines * 64 + SmallLines * 8;
+  localparam int unsigned LineSweep = (LineWords > RingBeats) ? LineWords : RingBeats;
+  localparam int unsigned TreeSweep = (num_roots(NRegions, REGIONS) == 0) ? 0
+      : tree_sweep_words(NodeSets, num_roots(NRegions, REGIONS));
+  localparam int unsigned SweepWords = (LineSweep > TreeSweep) ? LineSweep : TreeSweep;
 
   // ---- what is used before the block that drives it ----
   logic [MAX_REGIONS-1:0] frozen;   // by place
   seg_t looked;   // the segment that is decided
   logic spec_taken, spec_used, spec_failed;
-  logic node_ar_valid, node_ar_ready, node_r_valid, node_wb_valid, node_wb_ready, node_acked;
-  logic [63:0] node_ar_addr, node_wb_addr;
-  logic line_we, line_rd, rsp_get_valid, rsp_get_ready, rd_seal, rd_turn_q, rd_touched_q, rd_all_q, wr_touched;
+  node_ar_t node_ar;
+  node_wb_t node_wb;
+  node_job_t node_job;
+  node_gh_t node_gh;
+  node_fault_t node_fault;
+  tree_rsp_t tree_rsp;
+  logic node_ar_ready, node_r_valid, node_wb_ready, node_acked;
+  logic rsp_get_valid, rsp_get_ready, line_touched, line_all;
 
-  // beats are counted by AWLEN
   logic unused;
-  assign unused = ^{acc_w_i.last, looked, front_i};
+  assign unused = ^looked;
   always_comb begin
     region_fault_o = '0;
     for (int unsigned r = 0; r < NRegions; r++) region_fault_o[REGION_ID[r][3:0]] = frozen[r];
@@ -278,39 +177,43 @@ module shef_set
   logic [ZERO_W-1:0] zero_addr;
   version_t [NRegions-1:0] epochs;
   logic [NRegions-1:0] epoch_zero, exhausted, clear_mask, drop_mask;
-  logic clear_map, map_busy, hold_rd, hold_wr, flush_lines, flush_tags, kill_writes, drop, drop_tags, cmd_idle;
-  logic write_held, write_owed, lines_dirty, lines_fetching, tags_dirty, gcm_wiped, port_idle, late, twice;
+  logic clear_map, map_busy, hold_rd, hold_wr, flush_lines, flush_tags, kill_writes, drop,
+      drop_tags, cmd_idle;
+  logic write_held, write_owed, lines_dirty, lines_fetching, tags_dirty, gcm_wiped, port_idle, late,
+      twice;
   logic rd_fault_valid, wr_fault_valid, verify_ok, verify_fail;
   fault_t rd_fault, wr_fault;
   chunk_t verify_chunk;
   reg_idx_t seal_region;
   chunk_idx_t seal_chunk;
   line_t seal_line;
-  logic node_fail, node_internal;
-  reg_idx_t node_fail_region;
-  chunk_idx_t node_fail_index;
-  version_t node_fail_version;
   logic [2:0] took_r, took_b;   // data, tags, nodes
   logic wr_busy, owed_data, owed_tag, owed_node, owed_b_data, owed_b_tag, owed_b_node;
 
   shef_set_ctl #(
-      .NRegions(NRegions), .SweepWords(SweepWords), .FreezeRegion(OnFault == ON_FAULT_REGION), .RegionId(REGION_ID), .HasEpoch(IS_OUTPUT | IS_INPUT)
+      .NRegions(NRegions), .SweepWords(SweepWords), .FreezeRegion(OnFault == ON_FAULT_REGION),
+      .RegionId(REGION_ID), .HasEpoch(IS_OUTPUT | IS_INPUT)
   ) i_ctl (
       .clk_i, .rst_ni, .enable_i, .stop_i, .stop_o(stop), .frozen_o(frozen),
       .epoch_we_i, .epoch_region_i, .epoch_i, .epoch_o(epochs), .epoch_zero_o(epoch_zero),
       .clear_map_o(clear_map), .clear_mask_o(clear_mask), .map_busy_i(map_busy),
       .cmd_valid_i, .cmd_ready_o, .cmd_i, .cmd_region_i, .cmd_epoch_i, .cmd_done_o, .cmd_err_o,
-      .hold_rd_o(hold_rd), .hold_wr_o(hold_wr), .flush_lines_o(flush_lines), .flush_tags_o(flush_tags),
+      .hold_rd_o(hold_rd), .hold_wr_o(hold_wr), .flush_lines_o(flush_lines),
+      .flush_tags_o(flush_tags),
       .kill_writes_o(kill_writes), .drop_o(drop), .drop_mask_o(drop_mask), .drop_tags_o(drop_tags),
-      .write_held_i(write_held), .write_owed_i(write_owed), .lines_dirty_i(lines_dirty), .lines_fetching_i(lines_fetching), .tags_dirty_i(tags_dirty),
+      .write_held_i(write_held), .write_owed_i(write_owed), .lines_dirty_i(lines_dirty),
+      .lines_fetching_i(lines_fetching), .tags_dirty_i(tags_dirty),
       .cmd_idle_o(cmd_idle),
       .tag_fail_i(verify_fail && !spec_failed), .tag_fail_chunk_i(verify_chunk),
       .twice_i(twice), .twice_region_i(seal_region), .twice_chunk_i(seal_chunk),
-      .node_fail_i(node_fail), .node_internal_i(node_internal), .node_region_i(node_fail_region), .node_index_i(node_fail_index),
-      .node_version_i(node_fail_version),
-      .rd_fault_valid_i(rd_fault_valid), .rd_fault_i(rd_fault), .wr_fault_valid_i(wr_fault_valid), .wr_fault_i(wr_fault),
+      .node_fail_i(node_fault.valid), .node_internal_i(node_fault.internal),
+      .node_region_i(node_fault.region),
+      .node_index_i(node_fault.index), .node_version_i(node_fault.version),
+      .rd_fault_valid_i(rd_fault_valid), .rd_fault_i(rd_fault), .wr_fault_valid_i(wr_fault_valid),
+      .wr_fault_i(wr_fault),
       .late_i(late), .fault_valid_o, .fault_o, .halted_o,
-      .wipe_i, .wipe_done_o, .clr_o(clr), .zero_addr_o(zero_addr), .gcm_wiped_i(gcm_wiped), .port_idle_i(port_idle)
+      .wipe_i, .wipe_done_o, .clr_o(clr), .zero_addr_o(zero_addr), .gcm_wiped_i(gcm_wiped),
+      .port_idle_i(port_idle)
   );
   assign halt_lookup = stop;
 
@@ -331,7 +234,8 @@ module shef_set
 
   // ---- directory ----
   lseg_t lseg;
-  logic rsp_valid, rsp_room, wsg_valid, wsg_room, fetch_valid, fetch_write, new_valid, ask_valid, ask_ready, ask_bit, looking;
+  logic rsp_valid, rsp_room, wsg_valid, wsg_room, fetch_valid, fetch_write, new_valid, ask_valid,
+      ask_ready, ask_bit, looking;
   logic ver_valid, ver_ready, merge_valid, merge_ready, known, known_zero, known_last, filled;
   logic taken, short_of_lines, rsp_waits, seal_waits;
   logic rsp_done, wsg_done, wsg_full, sealed, sealed_last, seal_valid;
@@ -347,40 +251,55 @@ module shef_set
   line_t fq_line, dec_line;
 
   shef_lookup #(
-      .NRegions(NRegions), .BigLines(BigLines), .SmallLines(SmallLines), .ChunkW(chunk_bits()), .IsOutput(IS_OUTPUT),
-      .HasVersions(HAS_VERSIONS), .IsTree(IS_TREE), .IsPlain(IS_PLAIN), .IsBig(IS_BIG), .RegionId(REGION_ID),
-      .Prefetch(tab_prefetch()), .NumChunks(tab_chunks())
+      .NRegions(NRegions), .BigLines(BigLines), .SmallLines(SmallLines),
+      .ChunkW(chunk_bits(NRegions, REGIONS)), .IsOutput(IS_OUTPUT),
+      .HasVersions(HAS_VERSIONS), .IsTree(IS_TREE), .IsPlain(IS_PLAIN), .IsBig(IS_BIG),
+      .RegionId(REGION_ID),
+      .Prefetch(tab_prefetch(NRegions, REGIONS)), .NumChunks(tab_chunks(NRegions, REGIONS))
   ) i_lookup (
-      .clk_i, .rst_ni, .clr_i(clr), .stop_i(halt_lookup), .hold_rd_i(hold_rd), .hold_wr_i(hold_wr), .frozen_i(frozen),
+      .clk_i, .rst_ni, .clr_i(clr), .stop_i(halt_lookup), .hold_rd_i(hold_rd), .hold_wr_i(hold_wr),
+      .frozen_i(frozen),
       .rd_seg_i(rd_seg), .rd_valid_i(rd_seg_valid), .rd_ready_o(rd_seg_ready),
       .wr_seg_i(wr_seg), .wr_valid_i(wr_seg_valid), .wr_ready_o(wr_seg_ready), .held_o(looking),
-      .rsp_valid_o(rsp_valid), .rsp_room_i(rsp_room), .lseg_o(lseg), .seg_o(looked), .wsg_valid_o(wsg_valid), .wsg_room_i(wsg_room),
-      .fetch_valid_o(fetch_valid), .fetch_line_o(fetch_line), .fetch_write_o(fetch_write), .ver_valid_o(ver_valid),
-      .ver_ready_i(ver_ready), .new_valid_o(new_valid), .new_line_o(new_line), .taken_o(taken), .short_o(short_of_lines),
+      .rsp_valid_o(rsp_valid), .rsp_room_i(rsp_room), .lseg_o(lseg), .seg_o(looked),
+      .wsg_valid_o(wsg_valid), .wsg_room_i(wsg_room),
+      .fetch_valid_o(fetch_valid), .fetch_line_o(fetch_line), .fetch_write_o(fetch_write),
+      .ver_valid_o(ver_valid),
+      .ver_ready_i(ver_ready), .new_valid_o(new_valid), .new_line_o(new_line), .taken_o(taken),
+      .short_o(short_of_lines),
       .spec_taken_o(spec_taken), .spec_used_o(spec_used), .spec_failed_o(spec_failed),
-      .merge_valid_o(merge_valid), .merge_ready_i(merge_ready), .merge_line_o(merge_line), .merge_region_o(merge_region),
+      .merge_valid_o(merge_valid), .merge_ready_i(merge_ready), .merge_line_o(merge_line),
+      .merge_region_o(merge_region),
       .merge_chunk_o(merge_index),
       .ask_valid_o(ask_valid), .ask_ready_i(ask_ready), .ask_bit_i(ask_bit),
       .rsp_done_i(rsp_done), .rsp_line_i(rsp_done_line),
       .wsg_done_i(wsg_done), .wsg_line_i(wsg_done_line), .wsg_full_i(wsg_full),
-      .known_i(known), .known_line_i(fq_line), .known_zero_i(known_zero), .known_last_i(known_last), .known_dead_i(fq_dead),
-      .verified_i(verify_ok), .verified_line_i(verify_chunk.line), .failed_i(verify_fail), .filled_i(filled), .filled_line_i(dec_line),
-      .sealed_i(sealed), .sealed_line_i(sealed_line), .sealed_last_i(sealed_last), .unsealed_i(unsealed),
+      .known_i(known), .known_line_i(fq_line), .known_zero_i(known_zero), .known_last_i(known_last),
+      .known_dead_i(fq_dead),
+      .verified_i(verify_ok), .verified_line_i(verify_chunk.line), .failed_i(verify_fail),
+      .filled_i(filled), .filled_line_i(dec_line),
+      .sealed_i(sealed), .sealed_line_i(sealed_line), .sealed_last_i(sealed_last),
+      .unsealed_i(unsealed),
       .unsealed_line_i(seal_line),
       .flush_i(flush_lines), .drop_i(drop), .drop_mask_i(drop_mask),
-      .seal_valid_o(seal_valid), .seal_line_o(seal_in_line), .seal_region_o(seal_in_region), .seal_chunk_o(seal_in_chunk),
-      .readable_o(readable), .fetched_o(fetched), .closed_o(lines_closed), .asked_o(lines_asked), .last_o(lines_last), .dead_o(lines_dead),
+      .seal_valid_o(seal_valid), .seal_line_o(seal_in_line), .seal_region_o(seal_in_region),
+      .seal_chunk_o(seal_in_chunk),
+      .readable_o(readable), .fetched_o(fetched), .closed_o(lines_closed), .asked_o(lines_asked),
+      .last_o(lines_last), .dead_o(lines_dead),
       .fetching_o(lines_fetching), .dirty_o(lines_dirty), .write_held_o(write_held),
-      .rd_refusal_valid_o(refuse_valid[0]), .rd_refusal_room_i(refuse_ready[0]), .refusal_o(lookup_refusal)
+      .rd_refusal_valid_o(refuse_valid[0]), .rd_refusal_room_i(refuse_ready[0]),
+      .refusal_o(lookup_refusal)
   );
 
   shef_refusals i_refusals (
-      .clk_i, .rst_ni, .valid_i(refuse_valid), .ready_o(refuse_ready), .refusal_i({write_refusal, lookup_refusal}),
+      .clk_i, .rst_ni, .valid_i(refuse_valid), .ready_o(refuse_ready),
+      .refusal_i({write_refusal, lookup_refusal}),
       .valid_o(refusal_valid_o), .refusal_o
   );
 
   // ---- versions, key use, read-out ----
-  logic set_valid, set_ready, set_done, set_refused, set_last, seal_go, ans_valid, ans_ready, ans_last, ans_zero, ans_none;
+  logic set_valid, set_ready, set_done, set_refused, set_last, seal_go, ans_valid, ans_ready,
+      ans_last, ans_zero, ans_none;
   version_t set_version, ans_version;
   reg_idx_t fq_region;
   reg_idx_t stat_idx, map_idx;
@@ -413,43 +332,54 @@ module shef_set
     return v;
   endfunction
 
-  logic tree_valid, tree_ready, tree_rsp, tree_rsp_bump, tree_rsp_last, tree_idle, touch_valid;
+  logic tree_valid, tree_ready, tree_idle, touch_valid;
   tree_req_e tree_kind;
   reg_idx_t tree_region, touch_region;
   chunk_idx_t tree_chunk, touch_chunk;
-  version_t tree_rsp_version;
 
   shef_versions #(
-      .NRegions(NRegions), .Depth(Depth), .MapWords((total(MAP_WORDS) == 0) ? 1 : total(MAP_WORDS)), .MapFirst(tab_first(MAP_WORDS)),
-      .MapNum(MAP_WORDS), .CountWords(total(COUNT_WORDS)), .CountFirst(tab_first(COUNT_WORDS)), .CountWide(tab_wide()),
+      .NRegions(NRegions), .Depth(Depth),
+      .MapWords((total(NRegions, MAP_WORDS) == 0) ? 1 : total(NRegions, MAP_WORDS)),
+      .MapFirst(tab_first(NRegions, MAP_WORDS)),
+      .MapNum(MAP_WORDS), .CountWords(total(NRegions, COUNT_WORDS)),
+      .CountFirst(tab_first(NRegions, COUNT_WORDS)), .CountWide(tab_wide(NRegions, REGIONS)),
       .CountW(CountW), .IsOutput(IS_OUTPUT), .IsTree(IS_TREE)
   ) i_versions (
-      .clk_i, .rst_ni, .clr_i(clr), .zero_addr_i(zero_addr), .busy_o(map_busy), .epoch_i(epochs), .clear_i(clear_map), .clear_mask_i(clear_mask),
-      .ask_valid_i(ask_valid), .ask_ready_o(ask_ready), .ver_valid_i(ver_valid), .ver_ready_o(ver_ready),
+      .clk_i, .rst_ni, .clr_i(clr), .zero_addr_i(zero_addr), .busy_o(map_busy), .epoch_i(epochs),
+      .clear_i(clear_map), .clear_mask_i(clear_mask),
+      .ask_valid_i(ask_valid), .ask_ready_o(ask_ready), .ver_valid_i(ver_valid),
+      .ver_ready_o(ver_ready),
       .ask_region_i(looked.region), .ask_chunk_i(looked.chunk), .ask_bit_o(ask_bit),
-      .ans_region_i(fq_region), .ans_valid_o(ans_valid), .ans_ready_i(ans_ready), .ans_version_o(ans_version),
+      .ans_region_i(fq_region), .ans_valid_o(ans_valid), .ans_ready_i(ans_ready),
+      .ans_version_o(ans_version),
       .ans_zero_o(ans_zero), .ans_last_o(ans_last), .ans_none_o(ans_none),
-      .set_valid_i(set_valid), .set_ready_o(set_ready), .set_region_i(seal_region), .set_chunk_i(seal_chunk),
-      .set_done_o(set_done), .set_version_o(set_version), .set_refused_o(set_refused), .set_last_o(set_last),
+      .set_valid_i(set_valid), .set_ready_o(set_ready), .set_region_i(seal_region),
+      .set_chunk_i(seal_chunk),
+      .set_done_o(set_done), .set_version_o(set_version), .set_refused_o(set_refused),
+      .set_last_o(set_last),
       .touch_valid_i(touch_valid), .touch_region_i(touch_region), .touch_chunk_i(touch_chunk),
-      .tree_valid_o(tree_valid), .tree_ready_i(tree_ready), .tree_kind_o(tree_kind), .tree_region_o(tree_region),
-      .tree_chunk_o(tree_chunk), .tree_rsp_i(tree_rsp), .tree_rsp_bump_i(tree_rsp_bump), .tree_rsp_version_i(tree_rsp_version),
-      .tree_rsp_last_i(tree_rsp_last),
+      .tree_valid_o(tree_valid), .tree_ready_i(tree_ready), .tree_kind_o(tree_kind),
+      .tree_region_o(tree_region),
+      .tree_chunk_o(tree_chunk), .tree_rsp_i(tree_rsp.valid), .tree_rsp_bump_i(tree_rsp.bump),
+      .tree_rsp_version_i(tree_rsp.version),
+      .tree_rsp_last_i(tree_rsp.last),
       .count_region_i(stat_idx), .count_o(written),
       .map_region_i(map_idx), .map_valid_i(map_known), .map_word_i, .map_o
   );
 
-  shef_key_use #(.NRegions(NRegions), .NLines(NLines), .LimitLog2(KeyLimitLog2), .ChunkLog2(CHUNK_LOG2)) i_key_use (
-      .clk_i, .rst_ni, .clr_i(clr), .use_i(seal_go), .use_region_i(seal_region), .exhausted_o(exhausted)
+  shef_key_use #(.NRegions(NRegions), .NLines(NLines), .LimitLog2(KeyLimitLog2),
+      .ChunkLog2(CHUNK_LOG2)) i_key_use (
+      .clk_i, .rst_ni, .clr_i(clr), .use_i(seal_go), .use_region_i(seal_region),
+      .exhausted_o(exhausted)
   );
 
   // ---- GCM ----
-  logic job_valid, job_ready, ks_valid, gh_valid, gh_ready, s_valid, gh_first, gh_last;
+  logic job_valid, job_ready, ks_valid, gh_valid, gh_ready, s_valid;
   logic [1:0] s_slot, gh_slot;
-  logic [4:0] job_key, gh_key;
-  logic [511:0] job_block, ks, gh_data;
+  logic [4:0] job_key;
+  logic [511:0] job_block, ks;
   logic [MASK_SLOT_W+2:0] job_user, ks_user;
-  logic [5:0] gh_pow;
+  gh_beat_t gh;
   logic [127:0] s;
   logic key_known, gcm_key_ready;
   logic [3:0] key_log2;
@@ -468,21 +398,26 @@ module shef_set
   assign key_known = has_id(key_region_i);
   assign key_ready_o = gcm_key_ready || !key_known;   // another set's region: nothing to do
 
-  shef_gcm #(.NRegions(num_slots()), .NNodes(num_nodes()), .Lanes(Lanes), .UserW(MASK_SLOT_W + 3), .SboxRam(SboxRam)) i_gcm (
+  shef_gcm #(.NRegions(num_slots(NRegions, REGIONS)), .NNodes(num_nodes(NRegions, REGIONS)),
+      .Lanes(Lanes), .UserW(MASK_SLOT_W + 3), .SboxRam(SboxRam)) i_gcm (
       .clk_i, .rst_ni, .wipe_i(clr), .wipe_done_o(gcm_wiped),
-      .key_valid_i(key_valid_i && key_known), .key_ready_o(gcm_key_ready), .key_region_i, .key_node_i(key_node_i),
+      .key_valid_i(key_valid_i && key_known), .key_ready_o(gcm_key_ready), .key_region_i,
+      .key_node_i(key_node_i),
       .key256_i(key_256),
       .chunk_log2_i(key_log2), .key_i,
-      .job_valid_i(job_valid), .job_ready_o(job_ready), .job_key_i(job_key), .job_block_i(job_block), .job_user_i(job_user),
+      .job_valid_i(job_valid), .job_ready_o(job_ready), .job_key_i(job_key),
+      .job_block_i(job_block), .job_user_i(job_user),
       .ks_valid_o(ks_valid), .ks_o(ks), .ks_user_o(ks_user),
-      .gh_valid_i(gh_valid), .gh_ready_o(gh_ready), .gh_key_i(gh_key), .gh_slot_i(gh_slot), .gh_first_i(gh_first),
-      .gh_last_i(gh_last), .gh_pow_i(gh_pow), .gh_data_i(gh_data), .gh_user_i('0),
+      .gh_valid_i(gh_valid), .gh_ready_o(gh_ready), .gh_key_i(gh.key), .gh_slot_i(gh_slot),
+      .gh_first_i(gh.first),
+      .gh_last_i(gh.last), .gh_pow_i(gh.pow), .gh_data_i(gh.data), .gh_user_i('0),
       .s_valid_o(s_valid), .s_slot_o(s_slot), .s_o(s), .s_user_o()
   );
 
   // ---- AES jobs, keystream, masks: [0] read, [1] seal ----
   logic [TAG_ENTRY_W-1:0] tag_entry;
-  logic [1:0] ctr_busy, ctr_valid, ctr_ready, mask_job_valid, mask_job_ready, mask_ready, mask_push, mask_rel, mask_get_valid;
+  logic [1:0] ctr_busy, ctr_valid, ctr_ready, mask_job_valid, mask_job_ready, mask_ready, mask_push,
+      mask_rel, mask_get_valid;
   ctr_job_t [1:0] ctr_job;
   reg_idx_t [1:0] mask_region;
   chunk_idx_t [1:0][3:0] mask_chunk;
@@ -497,22 +432,21 @@ module shef_set
   logic [1:0][511:0] ks_head;
   logic [511:0] ks_beat;
 
-  logic node_job_valid, node_job_ready, node_ks_valid, node_gh_valid, node_gh_ready, node_s_valid;
-  reg_idx_t node_job_region, node_gh_region;
-  chunk_idx_t node_job_index;
-  version_t node_job_version;
-  logic [511:0] node_gh_data;
+  logic node_job_ready, node_ks_valid, node_gh_ready, node_s_valid;
   assign node_ks_valid = ks_valid && ks_user[MASK_SLOT_W+:3] == KS_NODE;
   assign node_s_valid = s_valid && s_slot == GH_NODE;
 
   shef_jobs #(.RegionId(REGION_ID)) i_jobs (
       .clk_i, .rst_ni, .stop_i(stop),
       .ctr_valid_i(ctr_valid), .ctr_ready_o(ctr_ready), .ctr_job_i(ctr_job),
-      .mask_valid_i(mask_job_valid), .mask_ready_o(mask_job_ready), .mask_region_i(mask_region), .mask_chunk_i(mask_chunk),
+      .mask_valid_i(mask_job_valid), .mask_ready_o(mask_job_ready), .mask_region_i(mask_region),
+      .mask_chunk_i(mask_chunk),
       .mask_version_i(mask_version), .mask_slot_i(mask_job_slot),
-      .node_valid_i(node_job_valid), .node_ready_o(node_job_ready), .node_region_i(node_job_region), .node_index_i(node_job_index),
-      .node_version_i(node_job_version),
-      .job_valid_o(job_valid), .job_ready_i(job_ready), .job_key_o(job_key), .job_block_o(job_block),
+      .node_valid_i(node_job.valid), .node_ready_o(node_job_ready), .node_region_i(node_job.region),
+      .node_index_i(node_job.index),
+      .node_version_i(node_job.version),
+      .job_valid_o(job_valid), .job_ready_i(job_ready), .job_key_o(job_key),
+      .job_block_o(job_block),
       .job_user_o(job_user)
   );
   assign ks_beat = ks_valid ? byte_reverse512(ks) : '0;
@@ -526,7 +460,8 @@ module shef_set
     shef_ctr_jobs #(.Depth(Depth), .Credits(KsDepth), .ChunkLog2(CHUNK_LOG2)) i_ctr (
         .clk_i, .rst_ni, .clr_i(clr), .zero_addr_i(zero_addr),
         .chunk_valid_i(go[d]), .chunk_i(go_chunk[d]), .take_i(fire),
-        .job_valid_o(ctr_valid[d]), .job_ready_i(ctr_ready[d]), .job_o(ctr_job[d]), .busy_o(ctr_busy[d])
+        .job_valid_o(ctr_valid[d]), .job_ready_i(ctr_ready[d]), .job_o(ctr_job[d]),
+        .busy_o(ctr_busy[d])
     );
     shef_fifo #(.W(512), .Depth(KsDepth)) i_ks (
         .clk_i, .rst_ni, .clr_i(clr), .zero_addr_i(zero_addr[$clog2(KsDepth)-1:0]),
@@ -535,19 +470,24 @@ module shef_set
     );
     shef_mask i_mask (
         .clk_i, .rst_ni, .clr_i(clr), .zero_addr_i(zero_addr), .idle_i(ctr_busy == '0),
-        .push_valid_i(mask_push[d]), .push_ready_o(mask_ready[d]), .push_region_i(go_chunk[d].region),
+        .push_valid_i(mask_push[d]), .push_ready_o(mask_ready[d]),
+        .push_region_i(go_chunk[d].region),
         .push_chunk_i(go_chunk[d].chunk), .push_version_i(go_chunk[d].version),
         .push_slot_o(mask_push_slot[d]), .push_lane_o(mask_push_lane[d]),
-        .job_valid_o(mask_job_valid[d]), .job_ready_i(mask_job_ready[d]), .job_region_o(mask_region[d]),
+        .job_valid_o(mask_job_valid[d]), .job_ready_i(mask_job_ready[d]),
+        .job_region_o(mask_region[d]),
         .job_chunk_o(mask_chunk[d]), .job_version_o(mask_version[d]), .job_slot_o(mask_job_slot[d]),
-        .ks_valid_i(ks_valid && ks_user[MASK_SLOT_W+:3] == KS_MASK), .ks_slot_i(ks_user[MASK_SLOT_W-1:0]), .ks_i(ks),
-        .get_slot_i(mask_get_slot[d]), .get_lane_i(mask_get_lane[d]), .get_valid_o(mask_get_valid[d]), .get_mask_o(mask_get[d]),
+        .ks_valid_i(ks_valid && ks_user[MASK_SLOT_W+:3] == KS_MASK),
+        .ks_slot_i(ks_user[MASK_SLOT_W-1:0]), .ks_i(ks),
+        .get_slot_i(mask_get_slot[d]), .get_lane_i(mask_get_lane[d]),
+        .get_valid_o(mask_get_valid[d]), .get_mask_o(mask_get[d]),
         .rel_valid_i(mask_rel[d]), .rel_slot_i(mask_get_slot[d])
     );
     assign mask_push[d] = go[d];
     assign mask_get_slot[d] = get_tagref[d].slot;
     assign mask_get_lane[d] = get_tagref[d].lane;
-    assign go_tagref[d] = '{entry: tag_entry, quarter: go_chunk[d].chunk[1:0], slot: mask_push_slot[d], lane: mask_push_lane[d]};
+    assign go_tagref[d] = '{entry: tag_entry, quarter: go_chunk[d].chunk[1:0],
+        slot: mask_push_slot[d], lane: mask_push_lane[d]};
   end
 
   // ---- tag lines ----
@@ -564,133 +504,118 @@ module shef_set
     else if (tag_req != '0) tag_turn_q <= !tag_side;
   end
 
-  shef_tags #(.Entries(1 << TAG_ENTRY_W), .ChunkW(chunk_bits()), .TagBase(TAG_BASE)) i_tags (
-      .clk_i, .rst_ni, .clr_i(clr), .zero_addr_i(zero_addr), .flush_i(flush_tags), .drop_i(drop_tags),
+  shef_tags #(.Entries(1 << TAG_ENTRY_W), .ChunkW(chunk_bits(NRegions, REGIONS)),
+      .TagBase(TAG_BASE)) i_tags (
+      .clk_i, .rst_ni, .clr_i(clr), .zero_addr_i(zero_addr), .flush_i(flush_tags),
+      .drop_i(drop_tags),
       .req_valid_i(tag_req != '0), .req_read_i(!tag_side), .req_region_i(go_chunk[tag_side].region),
-      .req_chunk_i(go_chunk[tag_side].chunk), .req_gnt_o(tag_gnt), .req_entry_o(tag_entry), .req_fetch_o(tag_fetch),
+      .req_chunk_i(go_chunk[tag_side].chunk), .req_gnt_o(tag_gnt), .req_entry_o(tag_entry),
+      .req_fetch_o(tag_fetch),
       .req_addr_o(tag_addr),
       .fill_valid_i(fill_valid), .fill_data_i(mem_beat),
-      .get_entry_i(get_tagref[0].entry), .get_quarter_i(get_tagref[0].quarter), .get_valid_o(tag_get_valid),
+      .get_entry_i(get_tagref[0].entry), .get_quarter_i(get_tagref[0].quarter),
+      .get_valid_o(tag_get_valid),
       .get_tag_o(tag_get), .rel_valid_i(verify_used), .rel_entry_i(get_tagref[0].entry),
       .put_valid_i(put_valid), .put_ready_o(put_ready), .put_entry_i(get_tagref[1].entry),
       .put_quarter_i(get_tagref[1].quarter), .put_tag_i(put_tag),
-      .wb_valid_o(wb_valid), .wb_ready_i(wb_ready), .wb_addr_o(wb_addr), .wb_data_o(wb_data), .wb_strb_o(wb_strb),
+      .wb_valid_o(wb_valid), .wb_ready_i(wb_ready), .wb_addr_o(wb_addr), .wb_data_o(wb_data),
+      .wb_strb_o(wb_strb),
       .ack_i(tag_acked), .dirty_o(tags_dirty)
   );
 
   // ---- fetch ----
-  // Lines come in the order of their taking, with the answer to their version where there is one,
-  // and lines to be filled up in between. A chunk that was never written needs no memory.
-  logic fq_valid, fq_write, fq_asks, fq_ready, fq_fetches, fetch_merge, fetch_turn_q, chunk_go, chunk_valid, chunk_plain;
-  logic ar_fire, ring_valid, data_valid;
-  chunk_idx_t fq_index;
-  logic [511:0] ring_beat;
-  version_t line_version_q[NLines];   // of the chunk in the line, as it lies in memory
+  logic chunk_go, chunk_valid, chunk_plain, ar_fire, data_valid;
 
-  shef_fifo #(.W(LINE_W + REGION_W + CHUNK_INDEX_W + 1), .Depth(Depth)) i_fetch_queue (
-      .clk_i, .rst_ni, .clr_i(clr), .zero_addr_i(zero_addr[LINE_W-1:0]),
-      .in_valid_i(fetch_valid), .in_ready_o(), .in_data_i({fetch_line, looked.region, looked.chunk, fetch_write}),
-      .out_valid_o(fq_valid), .out_ready_i(fq_ready), .out_data_o({fq_line, fq_region, fq_index, fq_write}), .count_o()
+  shef_fetch_queue #(.NLines(NLines), .Depth(Depth), .HasVersions(HAS_VERSIONS)) i_fetch_queue (
+      .clk_i, .rst_ni, .clr_i(clr), .stop_i(stop), .zero_addr_i(zero_addr), .frozen_i(frozen),
+      .take_valid_i(fetch_valid), .take_line_i(fetch_line), .take_region_i(looked.region),
+      .take_chunk_i(looked.chunk),
+      .take_write_i(fetch_write), .merge_valid_i(merge_valid), .merge_ready_o(merge_ready),
+      .merge_line_i(merge_line),
+      .merge_region_i(merge_region), .merge_chunk_i(merge_index),
+      .line_o(fq_line), .region_o(fq_region), .epoch_i(version_of(fq_region)),
+      .ans_valid_i(ans_valid), .ans_ready_o(ans_ready), .ans_version_i(ans_version),
+      .ans_zero_i(ans_zero),
+      .ans_last_i(ans_last), .ans_none_i(ans_none),
+      .sealed_valid_i(set_done), .sealed_line_i(seal_line), .sealed_version_i(set_version),
+      .known_o(known), .known_zero_o(known_zero), .known_last_o(known_last), .dead_o(fq_dead),
+      .chunk_valid_o(chunk_valid), .chunk_o(go_chunk[0]), .chunk_go_i(chunk_go)
   );
-  assign fq_asks = HAS_VERSIONS[fq_region];
-  assign fq_dead = frozen[fq_region];
-  // the table of versions takes one value a cycle, and seals come first
-  assign fq_fetches = fq_valid && !fq_write && !fq_dead && (!fq_asks || (ans_valid && !ans_zero && !ans_none && !set_done));
-  assign fetch_merge = merge_valid && (!fq_fetches || fetch_turn_q);
-  assign chunk_valid = fetch_merge || fq_fetches;
-  assign merge_ready = chunk_go && fetch_merge;
-  // a region without versions is about to be frozen
-  assign known = fq_valid && !stop &&
-      (fq_dead ? (!fq_asks || ans_valid)
-               : (fq_asks && ans_valid && !ans_none && !set_done && ((chunk_go && !fetch_merge) || fq_write || ans_zero)));
-  assign known_zero = ans_zero && !fq_dead;
-  assign known_last = ans_last;
-  assign ans_ready = known && fq_asks;
-  assign fq_ready = (fq_asks || fq_dead) ? known : (chunk_go && !fetch_merge);
-  always_comb begin
-    go_chunk[0] = '{line: fq_line, region: fq_region, chunk: fq_index, version: fq_asks ? ans_version : version_of(fq_region)};
-    if (fetch_merge) go_chunk[0] = '{line: merge_line, region: merge_region, chunk: merge_index, version: line_version_q[merge_line]};
-  end
   assign chunk_plain = IS_PLAIN[go_chunk[0].region];
   assign go[0] = chunk_go && !chunk_plain;
-  always_ff @(posedge clk_i) begin
-    if (!rst_ni) fetch_turn_q <= 1'b0;
-    else if (chunk_go) fetch_turn_q <= !fetch_merge;
-    if (clr) line_version_q[(32'(zero_addr) < NLines) ? line_t'(zero_addr) : line_t'(NLines - 1)] <= '0;
-    else if (set_done) line_version_q[seal_line] <= set_version;
-    else if (known && fq_asks) line_version_q[fq_line] <= ans_version;
-  end
 
   shef_fetch #(.RingBeats(RingBeats), .ChunkLog2(CHUNK_LOG2), .Base(BASE)) i_fetch (
       .clk_i, .rst_ni, .clr_i(clr), .stop_i(stop),
-      .chunk_valid_i(chunk_valid), .chunk_ready_o(), .chunk_region_i(go_chunk[0].region), .chunk_index_i(go_chunk[0].chunk),
+      .chunk_valid_i(chunk_valid), .chunk_ready_o(), .chunk_region_i(go_chunk[0].region),
+      .chunk_index_i(go_chunk[0].chunk),
       .chunk_plain_i(chunk_plain),
-      .tag_req_o(tag_req[0]), .tag_gnt_i(tag_gnt && !tag_side), .tag_fetch_i(tag_fetch), .tag_addr_i(tag_addr),
+      .tag_req_o(tag_req[0]), .tag_gnt_i(tag_gnt && !tag_side), .tag_fetch_i(tag_fetch),
+      .tag_addr_i(tag_addr),
       .mask_ready_i(mask_ready[0]), .go_o(chunk_go), .beat_done_i(dec_fire),
-      .node_valid_i(node_ar_valid), .node_ready_o(node_ar_ready), .node_addr_i(node_ar_addr),
+      .node_valid_i(node_ar.valid), .node_ready_o(node_ar_ready), .node_addr_i(node_ar.addr),
       .ar_o(mem_ar_o), .ar_valid_o(mem_ar_valid_o), .ar_ready_i(mem_ar_ready_i)
   );
   assign ar_fire = mem_ar_valid_o && mem_ar_ready_i;
   assign mem_r_ready_o = 1'b1;
 
-  shef_mem_rd #(.Depth(Depth), .ChunkLog2(CHUNK_LOG2), .KeepBad(OnFault == ON_FAULT_REGION)) i_mem_rd (
+  shef_mem_rd #(.Depth(Depth), .ChunkLog2(CHUNK_LOG2),
+      .KeepBad(OnFault == ON_FAULT_REGION)) i_mem_rd (
       .clk_i, .rst_ni, .stop_i(stop), .clr_i(clr), .zero_addr_i(zero_addr),
       .chunk_valid_i(chunk_go), .chunk_i(go_chunk[0]),
       .ar_fire_i(ar_fire), .ar_i(mem_ar_o), .r_i(mem_r_i), .r_valid_i(mem_r_valid_i),
-      .data_valid_o(data_valid), .tag_valid_o(fill_valid), .node_valid_o(node_r_valid), .beat_o(mem_beat),
+      .data_valid_o(data_valid), .tag_valid_o(fill_valid), .node_valid_o(node_r_valid),
+      .beat_o(mem_beat),
       .took_o(took_r), .owed_data_o(owed_data), .owed_tag_o(owed_tag),
       .owed_node_o(owed_node), .fault_valid_o(rd_fault_valid), .fault_o(rd_fault)
   );
 
-  shef_bram_fifo #(.W(512), .Depth(RingBeats)) i_ring (
-      .clk_i, .rst_ni, .clr_i(clr), .zero_addr_i(zero_addr[$clog2(RingBeats)-1:0]),
-      .in_valid_i(data_valid), .in_ready_o(), .in_data_i(mem_beat),
-      .out_valid_o(ring_valid), .out_ready_i(dec_fire), .out_data_o(ring_beat), .count_o()
-  );
-
-  // ---- decryption: one beat from the ring, its keystream, into its line and into GHASH ----
+  // ---- decryption ----
   reg_idx_t dec_region;
-  logic dec_valid, dec_last, dec_req, gh_free;
-  logic [5:0] dec_beat_q, dec_last_beat;
+  logic dec_first, dec_last, dec_req, dec_waits, gh_free;
+  logic [5:0] dec_beat, dec_pow;
+  logic [511:0] dec_data, dec_cipher;
 
-  shef_fifo #(.W(LINE_W + REGION_W), .Depth(Depth)) i_dec_order (
-      .clk_i, .rst_ni, .clr_i(clr), .zero_addr_i(zero_addr[LINE_W-1:0]),
-      .in_valid_i(chunk_go), .in_ready_o(), .in_data_i({go_chunk[0].line, go_chunk[0].region}),
-      .out_valid_o(dec_valid), .out_ready_i(dec_fire && dec_last), .out_data_o({dec_line, dec_region}), .count_o()
+  shef_decrypt #(.Depth(Depth), .RingBeats(RingBeats), .ChunkLog2(CHUNK_LOG2),
+      .IsPlain(IS_PLAIN)) i_decrypt (
+      .clk_i, .rst_ni, .clr_i(clr), .stop_i(stop), .zero_addr_i(zero_addr),
+      .chunk_valid_i(chunk_go), .chunk_line_i(go_chunk[0].line),
+      .chunk_region_i(go_chunk[0].region),
+      .ring_valid_i(data_valid), .ring_data_i(mem_beat), .ks_valid_i(ks_head_valid[0]),
+      .ks_i(ks_head[0]), .gh_free_i(gh_free),
+      .req_o(dec_req), .fire_i(dec_fire), .line_o(dec_line), .region_o(dec_region),
+      .beat_o(dec_beat), .plain_o(dec_plain),
+      .data_o(dec_data), .cipher_o(dec_cipher), .first_o(dec_first), .last_o(dec_last),
+      .pow_o(dec_pow),
+      .filled_o(filled), .waits_o(dec_waits)
   );
-  assign dec_last_beat = 6'((7'd1 << (CHUNK_LOG2[dec_region] - 4'd6)) - 7'd1);
-  assign dec_last = dec_beat_q == dec_last_beat;
-  assign dec_plain = IS_PLAIN[dec_region];
-  assign dec_req = dec_valid && ring_valid && (dec_plain || (ks_head_valid[0] && gh_free)) && !stop;
-  assign filled = dec_fire && dec_last && dec_plain;
-  always_ff @(posedge clk_i) begin
-    if (!rst_ni || clr) dec_beat_q <= '0;
-    else if (dec_fire) dec_beat_q <= dec_last ? '0 : dec_beat_q + 1'b1;
-  end
 
   // ---- write acceptor ----
-  logic put_line_valid, put_line_ready, put_full, wacc_idle, touched;
+  logic put_line_valid, put_line_ready, put_full, wacc_idle;
   line_t put_line;
   logic [5:0] put_beat, put_last;
 
   shef_wacc #(.NLines(NLines), .ChunkLog2(CHUNK_LOG2)) i_wacc (
       .clk_i, .rst_ni, .stop_i(stop), .kill_i(kill_writes), .clr_i(clr),
       .seg_valid_i(wsg_valid), .seg_room_o(wsg_room), .seg_i(lseg), .seg_region_i(looked.region),
-      .seg_refusal_i(lookup_refusal), .seg_region_id_i(REGION_ID[looked.region]), .seg_addr_i(looked.addr),
+      .seg_refusal_i(lookup_refusal), .seg_region_id_i(REGION_ID[looked.region]),
+      .seg_addr_i(looked.addr),
       .closed_i(lines_closed), .asked_i(lines_asked), .dead_i(lines_dead), .last_i(lines_last),
       .w_valid_i(acc_w_valid_i), .w_ready_o(acc_w_ready_o),
       .b_o(acc_b_o), .b_valid_o(acc_b_valid_o), .b_ready_i(acc_b_ready_i),
-      .put_valid_o(put_line_valid), .put_ready_i(put_line_ready), .put_line_o(put_line), .put_beat_o(put_beat),
+      .put_valid_o(put_line_valid), .put_ready_i(put_line_ready), .put_line_o(put_line),
+      .put_beat_o(put_beat),
       .put_last_o(put_last), .put_full_i(put_full),
       .done_o(wsg_done), .done_line_o(wsg_done_line), .done_full_o(wsg_full),
-      .refusal_valid_o(refuse_valid[1]), .refusal_ready_i(refuse_ready[1]), .refusal_o(write_refusal),
+      .refusal_valid_o(refuse_valid[1]), .refusal_ready_i(refuse_ready[1]),
+      .refusal_o(write_refusal),
       .owed_o(write_owed), .idle_o(wacc_idle)
   );
 
   // ---- seal ----
   logic [511:0] line_data;  // read from a line, one cycle after the request
   logic [63:0] line_mark;
-  logic seal_beat_valid, seal_first, seal_last, burst_end, burst_room, beat_room, seal_get_valid, seal_get_ready;
+  logic seal_beat_valid, seal_first, seal_last, burst_end, burst_room, beat_room, seal_get_valid,
+      seal_get_ready;
   logic seal_idle, chunk_acked;
   logic [511:0] seal_beat;
   logic [63:0] seal_strb;
@@ -702,133 +627,70 @@ module shef_set
   line_t seal_get_line;
 
   assign go[1] = seal_go;
-  assign go_chunk[1] = '{line: seal_line, region: seal_region, chunk: seal_chunk, version: seal_version};
+  assign go_chunk[1] = '{line: seal_line, region: seal_region, chunk: seal_chunk,
+      version: seal_version};
 
   shef_seal #(.Depth(Depth), .ChunkLog2(CHUNK_LOG2), .Base(BASE), .IsPlain(IS_PLAIN)) i_seal (
       .clk_i, .rst_ni, .clr_i(clr), .stop_i(stop), .zero_addr_i(zero_addr), .frozen_i(frozen),
       .chunk_valid_i(seal_valid), .chunk_line_i(seal_in_line), .chunk_region_i(seal_in_region),
       .chunk_index_i(seal_in_chunk),
       .head_region_o(seal_region), .head_chunk_o(seal_chunk), .head_line_o(seal_line),
-      .set_valid_o(set_valid), .set_ready_i(set_ready), .set_done_i(set_done), .set_version_i(set_version),
+      .set_valid_o(set_valid), .set_ready_i(set_ready), .set_done_i(set_done),
+      .set_version_i(set_version),
       .set_refused_i(set_refused), .set_last_i(set_last), .head_version_o(seal_version),
-      .tag_req_o(tag_req[1]), .tag_gnt_i(tag_gnt && tag_side), .mask_ready_i(mask_ready[1]), .tagref_i(go_tagref[1]),
+      .tag_req_o(tag_req[1]), .tag_gnt_i(tag_gnt && tag_side), .mask_ready_i(mask_ready[1]),
+      .tagref_i(go_tagref[1]),
       .go_o(seal_go), .twice_o(twice), .dropped_o(unsealed),
-      .get_valid_o(seal_get_valid), .get_ready_i(seal_get_ready), .get_line_o(seal_get_line), .get_beat_o(seal_get_beat),
-      .get_all_i(rd_all_q), .get_touched_i(rd_touched_q), .get_data_i(line_data), .get_mark_i(line_mark),
+      .get_valid_o(seal_get_valid), .get_ready_i(seal_get_ready), .get_line_o(seal_get_line),
+      .get_beat_o(seal_get_beat),
+      .get_all_i(line_all), .get_touched_i(line_touched), .get_data_i(line_data),
+      .get_mark_i(line_mark),
       .ks_valid_i(ks_head_valid[1]), .ks_i(ks_head[1]),
-      .beat_valid_o(seal_beat_valid), .beat_fire_i(seal_fire), .beat_o(seal_beat), .beat_strb_o(seal_strb),
+      .beat_valid_o(seal_beat_valid), .beat_fire_i(seal_fire), .beat_o(seal_beat),
+      .beat_strb_o(seal_strb),
       .beat_plain_o(seal_plain), .beat_region_o(seal_beat_region),
       .beat_first_o(seal_first), .beat_last_o(seal_last), .beat_pow_o(seal_pow),
       .burst_end_o(burst_end), .burst_addr_o(burst_addr), .burst_len_o(burst_len),
-      .s_valid_i(s_valid && s_slot == GH_SEAL), .s_i(s), .tag_get_o(get_tagref[1]), .mask_valid_i(mask_get_valid[1]), .mask_i(mask_get[1]),
+      .s_valid_i(s_valid && s_slot == GH_SEAL), .s_i(s), .tag_get_o(get_tagref[1]),
+      .mask_valid_i(mask_get_valid[1]), .mask_i(mask_get[1]),
       .put_valid_o(put_valid), .put_ready_i(put_ready), .put_tag_o(put_tag),
-      .acked_i(chunk_acked), .done_o(sealed), .done_line_o(sealed_line), .done_last_o(sealed_last), .waits_o(seal_waits), .idle_o(seal_idle)
+      .acked_i(chunk_acked), .done_o(sealed), .done_line_o(sealed_line), .done_last_o(sealed_last),
+      .waits_o(seal_waits), .idle_o(seal_idle)
   );
   assign mask_rel[1] = put_valid && put_ready;
 
-  // ---- tree nodes go first into GHASH: one beat now and then ----
-  assign node_gh_ready = gh_ready && !stop;
-  assign gh_free = gh_ready && !node_gh_valid;
-
-  // ---- who works in this cycle: decryption (line write, GHASH) or acceptor (line write) and seal (GHASH) ----
-  logic seal_req, dec_wins, crypt_turn_q;
-  assign seal_req = seal_beat_valid && (gh_free || seal_plain) && beat_room && burst_room;
-  assign dec_wins = crypt_turn_q || !(put_line_valid || seal_req);
-  assign dec_fire = dec_req && dec_wins;
-  assign seal_fire = seal_req && !dec_fire;
-  assign put_line_ready = !dec_fire;
-  always_ff @(posedge clk_i) begin
-    if (!rst_ni) crypt_turn_q <= 1'b0;
-    else if (dec_fire) crypt_turn_q <= 1'b0;
-    else if (dec_req) crypt_turn_q <= 1'b1;
-  end
-
-  always_comb begin
-    gh_valid = (dec_fire && !dec_plain) || (seal_fire && !seal_plain);
-    gh_slot = seal_fire ? GH_SEAL : GH_READ;
-    gh_key = '0;
-    gh_first = 1'b0;
-    gh_last = 1'b0;
-    gh_pow = '0;
-    gh_data = '0;
-    if (node_gh_valid) begin
-      gh_valid = !stop;
-      gh_slot = GH_NODE;
-      gh_key = {1'b1, REGION_ID[node_gh_region][3:0]};
-      gh_first = 1'b1;
-      gh_last = 1'b1;
-      gh_data = node_gh_data;
-    end else if (dec_fire) begin
-      gh_key = {1'b0, REGION_ID[dec_region][3:0]};
-      gh_first = dec_beat_q == '0;
-      gh_last = dec_last;
-      gh_pow = dec_last_beat - dec_beat_q;
-      gh_data = byte_reverse512(ring_beat);
-    end else if (seal_fire) begin
-      gh_key = {1'b0, REGION_ID[seal_beat_region][3:0]};
-      gh_first = seal_first;
-      gh_last = seal_last;
-      gh_pow = seal_pow;
-      gh_data = byte_reverse512(seal_beat);
-    end
-  end
-
-  // ---- lines ----
-  line_t line_wr, line_rd_line, rsp_get_line;
-  logic [5:0] line_wr_beat, line_rd_beat, rsp_get_beat;
-  logic [63:0] line_be, line_wr_mark, old_mark, new_mark;
-  logic [511:0] line_wr_data;
-
-  assign new_mark = acc_w_i.strb | (wr_touched ? old_mark : 64'd0);
-  assign line_we = dec_fire || (put_line_valid && put_line_ready);
-  always_comb begin
-    line_wr = put_line;
-    line_wr_beat = put_beat;
-    line_be = acc_w_i.strb;
-    line_wr_data = '0;
-    line_wr_mark = new_mark;
-    if (dec_fire) begin
-      line_wr = dec_line;
-      line_wr_beat = dec_beat_q;
-      // what the accelerator wrote meanwhile is newer
-      line_be = wr_touched ? ~old_mark : '1;
-      line_wr_data = dec_plain ? ring_beat : ring_beat ^ ks_head[0];
-      line_wr_mark = old_mark;
-    end else if (put_line_valid) line_wr_data = acc_w_i.data;
-  end
-
-  shef_beats #(.NLines(NLines)) i_beats (
-      .clk_i, .rst_ni, .clr_i(clr), .zero_addr_i(zero_addr),
-      .new_valid_i(new_valid), .new_line_i(new_line),
-      .put_valid_i(put_line_valid && put_line_ready), .put_line_i(line_wr), .put_beat_i(line_wr_beat), .put_whole_i(&new_mark),
-      .put_last_i(put_last), .put_touched_o(wr_touched), .put_full_o(put_full),
-      .ask_line_i(line_rd_line), .ask_beat_i(line_rd_beat), .ask_touched_o(touched)
+  // ---- who works in this cycle ----
+  shef_crypt_turn #(.RegionId(REGION_ID)) i_turn (
+      .clk_i, .rst_ni, .stop_i(stop), .put_wait_i(put_line_valid),
+      .dec_req_i(dec_req), .dec_plain_i(dec_plain), .dec_fire_o(dec_fire),
+      .dec_beat_i('{key: {1'b0, REGION_ID[dec_region][3:0]}, first: dec_first, last: dec_last,
+      pow: dec_pow, data: dec_cipher}),
+      .seal_req_i(seal_beat_valid && beat_room && burst_room), .seal_plain_i(seal_plain),
+      .seal_fire_o(seal_fire),
+      .seal_beat_i('{key: {1'b0, REGION_ID[seal_beat_region][3:0]}, first: seal_first,
+      last: seal_last, pow: seal_pow, data: seal_beat}),
+      .node_i(node_gh), .node_ready_o(node_gh_ready), .free_o(gh_free),
+      .gh_valid_o(gh_valid), .gh_ready_i(gh_ready), .gh_slot_o(gh_slot), .gh_o(gh)
   );
 
-  // the read port: responses and the seal reader take turns
-  assign rd_seal = seal_get_valid && (!rsp_get_valid || rd_turn_q);
-  assign seal_get_ready = rd_seal;
-  assign rsp_get_ready = !rd_seal;
-  assign line_rd = seal_get_valid || rsp_get_valid;
-  assign line_rd_line = rd_seal ? seal_get_line : rsp_get_line;
-  assign line_rd_beat = rd_seal ? seal_get_beat : rsp_get_beat;
-  always_ff @(posedge clk_i) begin
-    if (!rst_ni) begin
-      rd_turn_q <= 1'b0;
-      rd_all_q <= 1'b0;
-      rd_touched_q <= 1'b0;
-    end else if (line_rd) begin
-      rd_turn_q <= !rd_seal;
-      rd_all_q <= fetched[line_rd_line];
-      rd_touched_q <= touched;
-    end
-  end
+  // ---- lines ----
+  line_t rsp_get_line;
+  logic [5:0] rsp_get_beat;
 
-  shef_line_ram #(.BigLines(BigLines), .SmallLines(SmallLines)) i_lines (
-      .clk_i, .clr_i(clr), .zero_addr_i(zero_addr),
-      .wr_en_i(line_we), .wr_line_i(line_wr), .wr_beat_i(line_wr_beat), .wr_be_i(line_be), .wr_data_i(line_wr_data),
-      .wr_mark_i(line_wr_mark), .mark_o(old_mark),
-      .rd_en_i(line_rd), .rd_line_i(line_rd_line), .rd_beat_i(line_rd_beat), .rd_data_o(line_data), .rd_mark_o(line_mark)
+  shef_lines #(.BigLines(BigLines), .SmallLines(SmallLines)) i_lines (
+      .clk_i, .rst_ni, .clr_i(clr), .zero_addr_i(zero_addr), .new_valid_i(new_valid),
+      .new_line_i(new_line),
+      .fill_valid_i(dec_fire), .fill_line_i(dec_line), .fill_beat_i(dec_beat),
+      .fill_data_i(dec_data),
+      .put_valid_i(put_line_valid), .put_ready_o(put_line_ready), .put_line_i(put_line),
+      .put_beat_i(put_beat), .put_w_i(acc_w_i),
+      .put_last_i(put_last), .put_full_o(put_full), .fetched_i(fetched),
+      .rsp_get_valid_i(rsp_get_valid), .rsp_get_ready_o(rsp_get_ready),
+      .rsp_get_line_i(rsp_get_line), .rsp_get_beat_i(rsp_get_beat),
+      .seal_get_valid_i(seal_get_valid), .seal_get_ready_o(seal_get_ready),
+      .seal_get_line_i(seal_get_line),
+      .seal_get_beat_i(seal_get_beat), .data_o(line_data), .mark_o(line_mark), .all_o(line_all),
+      .touched_o(line_touched)
   );
 
   // ---- tag check and responses ----
@@ -836,85 +698,62 @@ module shef_set
 
   shef_verify #(.Depth(Depth)) i_verify (
       .clk_i, .rst_ni, .clr_i(clr), .stop_i(stop), .zero_addr_i(zero_addr),
-      .chunk_valid_i(go[0]), .chunk_i(go_chunk[0]), .tagref_i(go_tagref[0]), .s_valid_i(s_valid && s_slot == GH_READ), .s_i(s),
-      .get_o(get_tagref[0]), .mask_valid_i(mask_get_valid[0]), .mask_i(mask_get[0]), .tag_valid_i(tag_get_valid),
-      .tag_i(tag_get), .used_o(verify_used), .ok_o(verify_ok), .fail_o(verify_fail), .chunk_o(verify_chunk)
+      .chunk_valid_i(go[0]), .chunk_i(go_chunk[0]), .tagref_i(go_tagref[0]),
+      .s_valid_i(s_valid && s_slot == GH_READ), .s_i(s),
+      .get_o(get_tagref[0]), .mask_valid_i(mask_get_valid[0]), .mask_i(mask_get[0]),
+      .tag_valid_i(tag_get_valid),
+      .tag_i(tag_get), .used_o(verify_used), .ok_o(verify_ok), .fail_o(verify_fail),
+      .chunk_o(verify_chunk)
   );
   assign mask_rel[0] = verify_used;
 
   shef_resp #(.NLines(NLines), .Depth(64)) i_resp (
       .clk_i, .rst_ni, .stop_i(stop), .clr_i(clr), .zero_addr_i(zero_addr),
-      .seg_valid_i(rsp_valid), .room_o(rsp_room), .seg_i(lseg), .readable_i(readable), .dead_i(lines_dead),
-      .get_valid_o(rsp_get_valid), .get_ready_i(rsp_get_ready), .get_line_o(rsp_get_line), .get_beat_o(rsp_get_beat),
-      .get_all_i(rd_all_q), .get_none_i(!rd_all_q && !rd_touched_q), .get_data_i(line_data), .get_mark_i(line_mark),
+      .seg_valid_i(rsp_valid), .room_o(rsp_room), .seg_i(lseg), .readable_i(readable),
+      .dead_i(lines_dead),
+      .get_valid_o(rsp_get_valid), .get_ready_i(rsp_get_ready), .get_line_o(rsp_get_line),
+      .get_beat_o(rsp_get_beat),
+      .get_all_i(line_all), .get_none_i(!line_all && !line_touched), .get_data_i(line_data),
+      .get_mark_i(line_mark),
       .done_o(rsp_done), .done_line_o(rsp_done_line), .waits_o(rsp_waits), .idle_o(rsp_idle),
       .r_o(acc_r_o), .r_valid_o(acc_r_valid_o), .r_ready_i(acc_r_ready_i)
   );
 
   // ---- tree ----
-  logic [511:0] node_wb_data;
-
   if (IS_TREE != '0) begin : g_tree
     shef_tree #(.NRegions(NRegions), .Regions(Regions), .Sets(NodeSets)) i_tree (
         .clk_i, .rst_ni, .clr_i(clr), .zero_addr_i(zero_addr), .stop_i(stop),
-        .req_valid_i(tree_valid), .req_ready_o(tree_ready), .req_kind_i(tree_kind), .req_region_i(tree_region), .req_chunk_i(tree_chunk),
-        .rsp_valid_o(tree_rsp), .rsp_bump_o(tree_rsp_bump), .rsp_version_o(tree_rsp_version), .rsp_exhausted_o(tree_rsp_last),
-        .ar_valid_o(node_ar_valid), .ar_ready_i(node_ar_ready), .ar_addr_o(node_ar_addr), .r_valid_i(node_r_valid), .r_data_i(mem_beat),
-        .wb_valid_o(node_wb_valid), .wb_ready_i(node_wb_ready), .wb_addr_o(node_wb_addr), .wb_data_o(node_wb_data), .ack_i(node_acked),
-        .job_valid_o(node_job_valid), .job_ready_i(node_job_ready), .job_region_o(node_job_region), .job_index_o(node_job_index),
-        .job_version_o(node_job_version), .ks_valid_i(node_ks_valid), .ks_i(ks[511:384]),
-        .gh_valid_o(node_gh_valid), .gh_ready_i(node_gh_ready), .gh_region_o(node_gh_region), .gh_data_o(node_gh_data),
+        .req_valid_i(tree_valid), .req_ready_o(tree_ready), .req_kind_i(tree_kind),
+        .req_region_i(tree_region), .req_chunk_i(tree_chunk),
+        .rsp_valid_o(tree_rsp.valid), .rsp_bump_o(tree_rsp.bump), .rsp_version_o(tree_rsp.version),
+        .rsp_exhausted_o(tree_rsp.last),
+        .ar_valid_o(node_ar.valid), .ar_ready_i(node_ar_ready), .ar_addr_o(node_ar.addr),
+        .r_valid_i(node_r_valid), .r_data_i(mem_beat),
+        .wb_valid_o(node_wb.valid), .wb_ready_i(node_wb_ready), .wb_addr_o(node_wb.addr),
+        .wb_data_o(node_wb.data), .ack_i(node_acked),
+        .job_valid_o(node_job.valid), .job_ready_i(node_job_ready), .job_region_o(node_job.region),
+        .job_index_o(node_job.index),
+        .job_version_o(node_job.version), .ks_valid_i(node_ks_valid), .ks_i(ks[511:384]),
+        .gh_valid_o(node_gh.valid), .gh_ready_i(node_gh_ready), .gh_region_o(node_gh.region),
+        .gh_data_o(node_gh.data),
         .s_valid_i(node_s_valid), .s_i(s),
-        .fault_valid_o(node_fail), .fault_region_o(node_fail_region), .fault_index_o(node_fail_index),
-        .fault_version_o(node_fail_version), .fault_internal_o(node_internal), .idle_o(tree_idle)
+        .fault_valid_o(node_fault.valid), .fault_region_o(node_fault.region),
+        .fault_index_o(node_fault.index),
+        .fault_version_o(node_fault.version), .fault_internal_o(node_fault.internal),
+        .idle_o(tree_idle)
     );
-    // In a stream of chunks the nodes that come next are asked for: two nodes ahead, when a chunk
-    // follows the one before.
-    chunk_idx_t next_q;
-    reg_idx_t next_region_q;
-    logic ahead;
-    assign ahead = ver_valid && IS_TREE[looked.region] && looked.region == next_region_q && looked.chunk == next_q;
-    assign touch_valid = ahead && looked.chunk[1:0] == 2'd0 && in_region(looked.region, looked.chunk + 40'd16);
-    assign touch_region = looked.region;
-    assign touch_chunk = looked.chunk + 40'd16;
-    always_ff @(posedge clk_i) begin
-      if (!rst_ni || clr) begin
-        next_q <= '0;
-        next_region_q <= '0;
-      end else if (ver_valid && IS_TREE[looked.region]) begin
-        next_q <= looked.chunk + 1'b1;
-        next_region_q <= looked.region;
-      end
-    end
+    shef_tree_ahead #(.IsTree(IS_TREE), .NumChunks(tab_chunks(NRegions, REGIONS))) i_ahead (
+        .clk_i, .rst_ni, .clr_i(clr), .look_i(ver_valid), .look_region_i(looked.region),
+        .look_chunk_i(looked.chunk),
+        .touch_o(touch_valid), .region_o(touch_region), .chunk_o(touch_chunk)
+    );
   end else begin : g_no_tree
-    assign tree_ready = 1'b0;
-    assign tree_rsp = 1'b0;
-    assign tree_rsp_bump = 1'b0;
-    assign tree_rsp_version = '0;
-    assign tree_rsp_last = 1'b0;
-    assign node_ar_valid = 1'b0;
-    assign node_ar_addr = '0;
-    assign node_wb_valid = 1'b0;
-    assign node_wb_addr = '0;
-    assign node_wb_data = '0;
-    assign node_job_valid = 1'b0;
-    assign node_job_region = '0;
-    assign node_job_index = '0;
-    assign node_job_version = '0;
-    assign node_gh_valid = 1'b0;
-    assign node_gh_region = '0;
-    assign node_gh_data = '0;
-    assign node_fail = 1'b0;
-    assign node_internal = 1'b0;
-    assign node_fail_region = '0;
-    assign node_fail_index = '0;
-    assign node_fail_version = '0;
+    assign {tree_rsp, node_ar, node_wb, node_job, node_gh, node_fault} = '0;
+    assign {tree_ready, touch_valid, touch_region, touch_chunk} = '0;
     assign tree_idle = 1'b1;
-    assign touch_valid = 1'b0;
-    assign touch_region = '0;
-    assign touch_chunk = '0;
     logic unused_tree;
-    assign unused_tree = ^{tree_valid, tree_kind, tree_region, tree_chunk, node_ar_ready, node_r_valid, node_wb_ready, node_acked,
+    assign unused_tree = ^{tree_valid, tree_kind, tree_region, tree_chunk, node_ar_ready,
+        node_r_valid, node_wb_ready, node_acked,
                            node_job_ready, node_ks_valid, node_gh_ready, node_s_valid};
   end
 
@@ -922,72 +761,65 @@ module shef_set
   logic wr_wait, wr_empty;
   shef_mem_wr #(.Depth(64)) i_mem_wr (
       .clk_i, .rst_ni, .stop_i(stop), .clr_i(clr), .zero_addr_i(zero_addr),
-      .beat_valid_i(seal_fire), .beat_ready_o(beat_room), .beat_i(seal_beat), .beat_strb_i(seal_strb),
-      .burst_valid_i(seal_fire && burst_end), .burst_ready_o(burst_room), .burst_addr_i(burst_addr), .burst_len_i(burst_len),
+      .beat_valid_i(seal_fire), .beat_ready_o(beat_room), .beat_i(seal_beat),
+      .beat_strb_i(seal_strb),
+      .burst_valid_i(seal_fire && burst_end), .burst_ready_o(burst_room), .burst_addr_i(burst_addr),
+      .burst_len_i(burst_len),
       .burst_last_i(seal_last),
-      .tag_valid_i(wb_valid), .tag_ready_o(wb_ready), .tag_addr_i(wb_addr), .tag_data_i(wb_data), .tag_strb_i(wb_strb),
-      .node_valid_i(node_wb_valid), .node_ready_o(node_wb_ready), .node_addr_i(node_wb_addr), .node_data_i(node_wb_data),
+      .tag_valid_i(wb_valid), .tag_ready_o(wb_ready), .tag_addr_i(wb_addr), .tag_data_i(wb_data),
+      .tag_strb_i(wb_strb),
+      .node_valid_i(node_wb.valid), .node_ready_o(node_wb_ready), .node_addr_i(node_wb.addr),
+      .node_data_i(node_wb.data),
       .aw_o(mem_aw_o), .aw_valid_o(mem_aw_valid_o), .aw_ready_i(mem_aw_ready_i),
-      .w_o(mem_w_o), .w_valid_o(mem_w_valid_o), .w_ready_i(mem_w_ready_i), .b_i(mem_b_i), .b_valid_i(mem_b_valid_i),
-      .chunk_acked_o(chunk_acked), .tag_acked_o(tag_acked), .node_acked_o(node_acked), .took_o(took_b), .owed_data_o(owed_b_data), .owed_tag_o(owed_b_tag), .owed_node_o(owed_b_node),
-      .busy_o(wr_busy), .w_wait_o(wr_wait), .empty_o(wr_empty), .fault_valid_o(wr_fault_valid), .fault_o(wr_fault)
+      .w_o(mem_w_o), .w_valid_o(mem_w_valid_o), .w_ready_i(mem_w_ready_i), .b_i(mem_b_i),
+      .b_valid_i(mem_b_valid_i),
+      .chunk_acked_o(chunk_acked), .tag_acked_o(tag_acked), .node_acked_o(node_acked),
+      .took_o(took_b), .owed_data_o(owed_b_data), .owed_tag_o(owed_b_tag),
+      .owed_node_o(owed_b_node),
+      .busy_o(wr_busy), .w_wait_o(wr_wait), .empty_o(wr_empty), .fault_valid_o(wr_fault_valid),
+      .fault_o(wr_fault)
   );
   assign mem_b_ready_o = 1'b1;
 
-  // ---- time-outs: any owed answer counts as progress, since what may be owed is bounded by the lines. Answers of one kind come in order, but
-  // memory may serve the others first for as long as there are such, and there are for as long as
-  // the accelerator asks: so each kind has a longer time of its own. ----
-  localparam int unsigned KINDS = (IS_TREE != '0) ? 3 : 2;
-  localparam int unsigned KindCycles = 16 * TimeoutCycles;
-  logic [3:0] late_each;
-  logic [1:0][KINDS-1:0] late_kind;
+  // ---- time-outs ----
   logic [2:0] owed_r, owed_b;
   assign owed_r = {owed_node, owed_tag, owed_data};
   assign owed_b = {owed_b_node, owed_b_tag, owed_b_data};
-  shef_watch #(.Cycles(TimeoutCycles)) i_watch_ar (
-      .clk_i, .rst_ni, .wait_i(mem_ar_valid_o), .progress_i(mem_ar_ready_i), .late_o(late_each[0]));
-  shef_watch #(.Cycles(TimeoutCycles)) i_watch_r (
-      .clk_i, .rst_ni, .wait_i(owed_r != '0), .progress_i(took_r != '0), .late_o(late_each[1]));
-  shef_watch #(.Cycles(TimeoutCycles)) i_watch_b (
-      .clk_i, .rst_ni, .wait_i(owed_b != '0), .progress_i(took_b != '0), .late_o(late_each[2]));
-  for (genvar k = 0; k < int'(KINDS); k++) begin : g_watch
-    shef_watch #(.Cycles(KindCycles)) i_r (.clk_i, .rst_ni, .wait_i(owed_r[k]), .progress_i(took_r[k]), .late_o(late_kind[0][k]));
-    shef_watch #(.Cycles(KindCycles)) i_b (.clk_i, .rst_ni, .wait_i(owed_b[k]), .progress_i(took_b[k]), .late_o(late_kind[1][k]));
-  end
-  shef_watch #(.Cycles(TimeoutCycles)) i_watch_w (
-      .clk_i, .rst_ni, .wait_i(wr_wait),
-      .progress_i((mem_aw_valid_o && mem_aw_ready_i) || (mem_w_valid_o && mem_w_ready_i)), .late_o(late_each[3]));
-  assign late = late_each != '0 || late_kind != '0;
+
+  shef_watches #(.Cycles(TimeoutCycles), .HasTree(IS_TREE != '0)) i_watches (
+      .clk_i, .rst_ni, .ar_wait_i(mem_ar_valid_o), .ar_taken_i(mem_ar_ready_i), .w_wait_i(wr_wait),
+      .w_taken_i((mem_aw_valid_o && mem_aw_ready_i) || (mem_w_valid_o && mem_w_ready_i)),
+      .owed_r_i(owed_r), .took_r_i(took_r), .owed_b_i(owed_b), .took_b_i(took_b), .late_o(late)
+  );
 
   // ---- statistics ----
-  logic [15:0] event_q;
-  always_ff @(posedge clk_i) begin
-    event_q <= '0;
-    if (rst_ni && !clr) begin
-      event_q[0] <= rsp_valid && !lseg.err && !taken;
-      event_q[1] <= rsp_valid && !lseg.err && taken;
-      event_q[2] <= wsg_valid && !lseg.err && !taken;
-      event_q[3] <= wsg_valid && !lseg.err && taken;
-      event_q[4] <= acc_r_valid_o && acc_r_ready_i;
-      event_q[5] <= put_line_valid && put_line_ready;
-      if (HasFront) event_q[5:0] <= front_i;
-      event_q[6] <= chunk_go;
-      event_q[7] <= sealed;
-      event_q[8] <= rsp_waits;
-      event_q[9] <= short_of_lines;
-      event_q[10] <= (dec_valid && ring_valid && !stop && !dec_plain && !(ks_head_valid[0] && gh_free)) || seal_waits ||
-          (seal_beat_valid && !seal_plain && !gh_free);
-      event_q[11] <= mem_ar_valid_o && !mem_ar_ready_i;
-      event_q[12] <= wr_wait;
-      event_q[13] <= spec_taken;
-      event_q[14] <= spec_used;
-      event_q[15] <= spec_failed;
-    end
-  end
-  shef_stats i_stats (.clk_i, .rst_ni, .clr_i(clr), .event_i(event_q), .sel_i(cnt_sel_i), .cnt_o);
+  set_events_t events;
+  assign events = '{
+      r_hit: rsp_valid && !lseg.err && !taken,
+      r_miss: rsp_valid && !lseg.err && taken,
+      w_hit: wsg_valid && !lseg.err && !taken,
+      w_miss: wsg_valid && !lseg.err && taken,
+      r_beat: acc_r_valid_o && acc_r_ready_i,
+      w_beat: put_line_valid && put_line_ready,
+      fetched: chunk_go,
+      sealed: sealed,
+      rsp_wait: rsp_waits,
+      line_wait: short_of_lines,
+      crypt_wait: dec_waits || seal_waits || (seal_beat_valid && !seal_plain && !gh_free),
+      ar_wait: mem_ar_valid_o && !mem_ar_ready_i,
+      w_wait: wr_wait,
+      ahead_taken: spec_taken,
+      ahead_used: spec_used,
+      ahead_failed: spec_failed
+  };
+
+  shef_set_stats #(.HasFront(HasFront)) i_stats (
+      .clk_i, .rst_ni, .clr_i(clr), .event_i(events), .front_i, .sel_i(cnt_sel_i), .cnt_o
+  );
 
   assign port_idle = !wr_busy && !mem_ar_valid_o && owed_r == '0 && owed_b == '0;
-  assign idle_o = cmd_idle && rsp_idle && wacc_idle && seal_idle && ((wr_empty && port_idle) || late) && !lines_dirty && !lines_fetching &&
+  assign idle_o = cmd_idle && rsp_idle && wacc_idle && seal_idle &&
+      ((wr_empty && port_idle) || late) && !lines_dirty && !lines_fetching &&
       !tags_dirty && tree_idle && !rd_seg_valid && !wr_seg_valid && !looking && !map_busy && !clr;
 endmodule
 // verilator lint_on PINCONNECTEMPTY

@@ -135,7 +135,8 @@ module shef_set_ctl
   assign halted_o = halt_q;
   assign rd_region = (rd_fault_i.region == 8'hff) ? 8'hff : RegionId[rd_fault_i.region[3:0]];
   assign rd_own = rd_fault_i.kind == FAULT_BUS && rd_fault_i.region != 8'hff;
-  assign hard = FreezeRegion && ((rd_fault_valid_i && !rd_own) || wr_fault_valid_i || (node_fail_i && node_internal_i));
+  assign hard = FreezeRegion && ((rd_fault_valid_i && !rd_own) || wr_fault_valid_i ||
+      (node_fail_i && node_internal_i));
   assign tag_new = tag_fail_i && !hard && !frozen_q[tag_fail_chunk_i.region];
   assign node_new = node_fail_i && (node_internal_i || (!hard && !frozen_q[node_region_i]));
   assign rd_new = rd_fault_valid_i && !(rd_own && (hard || frozen_q[rd_fault_i.region[3:0]]));
@@ -147,15 +148,19 @@ module shef_set_ctl
     if (!halt_q && !clr_o) begin
       if (twice_i) begin
         fault = 1'b1;
-        what = '{kind: FAULT_INTERNAL, region: RegionId[twice_region_i], chunk: twice_chunk_i, version: '0};
+        what = '{kind: FAULT_INTERNAL, region: RegionId[twice_region_i], chunk: twice_chunk_i,
+            version: '0};
       end else if (tag_new) begin
         fault = 1'b1;
         stops = !FreezeRegion;
-        what = '{kind: FAULT_TAG, region: RegionId[tag_fail_chunk_i.region], chunk: tag_fail_chunk_i.chunk, version: tag_fail_chunk_i.version};
+        what = '{kind: FAULT_TAG, region: RegionId[tag_fail_chunk_i.region],
+            chunk: tag_fail_chunk_i.chunk, version: tag_fail_chunk_i.version};
       end else if (node_new) begin
         fault = 1'b1;
         stops = !FreezeRegion || node_internal_i;
-        what = '{kind: node_internal_i ? FAULT_INTERNAL : FAULT_NODE, region: RegionId[node_region_i], chunk: node_index_i, version: node_version_i};
+        what = '{kind: node_internal_i ? FAULT_INTERNAL
+            : FAULT_NODE, region: RegionId[node_region_i], chunk: node_index_i,
+            version: node_version_i};
       end else if (rd_new) begin
         fault = 1'b1;
         stops = !(FreezeRegion && rd_own);
@@ -256,7 +261,8 @@ module shef_set_ctl
           // in the first cycle a write may still get its line
           if (kill_q != '0 && !write_held_i && !lines_dirty_i) cmd_q <= C_TAGS;
         end
-        C_TAGS: if (!tags_dirty_i && (what_q == SET_FLUSH || !lines_fetching_i)) cmd_q <= (what_q == SET_FLUSH) ? C_DONE : C_DROP;
+        C_TAGS: if (!tags_dirty_i && (what_q == SET_FLUSH || !lines_fetching_i)) cmd_q <=
+            (what_q == SET_FLUSH) ? C_DONE : C_DROP;
         C_DROP: begin
           if (what_q == SET_EPOCH && (not_up || cmd_mask_q == '0)) err_q <= 1'b1;
           cmd_q <= (what_q == SET_EPOCH) ? C_MAP : C_DONE;
@@ -297,7 +303,8 @@ module shef_set_ctl
       clear_q <= wipe_start || raise || (epoch_we_i && !enable_i);
       clear_mask_q <= '0;
       for (int unsigned r = 0; r < NRegions; r++) begin
-        if (wipe_start || (raise && cmd_mask_q[r]) || (!raise && RegionId[r] == {4'd0, epoch_region_i})) clear_mask_q[r] <= 1'b1;
+        if (wipe_start || (raise && cmd_mask_q[r]) ||
+            (!raise && RegionId[r] == {4'd0, epoch_region_i})) clear_mask_q[r] <= 1'b1;
       end
     end
   end

@@ -78,6 +78,70 @@ package shef_set_pkg;
     logic [31:0] ctr;  // of the first block
   } ctr_job_t;
 
+  // what the tree sends, each with its own handshake; all zeros where there is no tree
+  typedef struct packed {
+    logic valid;
+    logic bump;      // of a request to raise the version
+    logic last;      // it cannot be raised
+    version_t version;
+  } tree_rsp_t;
+  typedef struct packed {
+    logic valid;
+    logic [63:0] addr;
+  } node_ar_t;
+  typedef struct packed {
+    logic valid;
+    logic [63:0] addr;
+    logic [511:0] data;
+  } node_wb_t;
+  typedef struct packed {
+    logic valid;
+    reg_idx_t region;
+    chunk_idx_t index;
+    version_t version;
+  } node_job_t;
+  typedef struct packed {
+    logic valid;
+    reg_idx_t region;
+    logic [511:0] data;
+  } node_gh_t;
+  typedef struct packed {
+    logic valid;
+    logic internal;  // not memory's fault
+    reg_idx_t region;
+    chunk_idx_t index;
+    version_t version;
+  } node_fault_t;
+
+  // a beat for GHASH
+  typedef struct packed {
+    logic [4:0] key;  // top bit: that of the region's tree nodes
+    logic first;  // of its chunk
+    logic last;
+    logic [5:0] pow;  // beats that follow
+    logic [511:0] data;
+  } gh_beat_t;
+
+  // events that the statistics count, the first one last
+  typedef struct packed {
+    logic ahead_failed;   // a chunk that was fetched ahead: did not match
+    logic ahead_used;     // was asked for
+    logic ahead_taken;    // got its line
+    logic w_wait;         // memory is not ready for writes
+    logic ar_wait;        // nor for reads
+    logic crypt_wait;     // a beat waits for its keystream or for GHASH
+    logic line_wait;      // a segment waits for a line
+    logic rsp_wait;       // a response waits for its line
+    logic sealed;         // a chunk was sealed
+    logic fetched;        // a chunk was fetched
+    logic w_beat;         // of the accelerator
+    logic r_beat;
+    logic w_miss;         // a write whose chunk is in no line
+    logic w_hit;
+    logic r_miss;         // a read whose chunk is in no line
+    logic r_hit;
+  } set_events_t;
+
   // destinations of a job's result, in the upper bits of the job's user field
   localparam logic [2:0] KS_READ = 3'd0;
   localparam logic [2:0] KS_SEAL = 3'd1;
@@ -95,6 +159,19 @@ package shef_set_pkg;
     logic [127:0] y;
     for (int i = 0; i < 16; i++) y[8*(15-i)+:8] = x[8*i+:8];
     return y;
+  endfunction
+
+  // lines whose number has bit b
+  function automatic logic [(1<<LINE_W)-1:0] numbered(input int unsigned b);
+    logic [(1<<LINE_W)-1:0] x;
+    for (int unsigned i = 0; i < (1 << LINE_W); i++) x[i] = ((i >> b) & 1) != 0;
+    return x;
+  endfunction
+  // number of the line of a one-hot set of lines
+  function automatic line_t index_of(input logic [(1<<LINE_W)-1:0] lines);
+    line_t n;
+    for (int unsigned b = 0; b < LINE_W; b++) n[b] = (lines & numbered(b)) != '0;
+    return n;
   endfunction
 
   // zeros where a byte has no mark

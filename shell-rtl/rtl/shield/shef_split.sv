@@ -67,20 +67,24 @@ module shef_split
     refuse = REFUSE_NONE;
     for (int unsigned r = 0; r < NRegions; r++) begin
       match[r] = {1'b0, ax_q.addr[63:PAGE]} >= {1'b0, Regions[r].base[63:PAGE]} &&
-          {1'b0, ax_q.addr[63:PAGE]} < {1'b0, Regions[r].base[63:PAGE]} + {1'b0, Regions[r].size[63:PAGE]};
+          {1'b0, ax_q.addr[63:PAGE]} < {1'b0, Regions[r].base[63:PAGE]} +
+          {1'b0, Regions[r].size[63:PAGE]};
       if (match[r]) begin
         region |= reg_idx_t'(r);
-        chunk |= CHUNK_INDEX_W'({ax_q.addr[63:PAGE] - Regions[r].base[63:PAGE], first} >> Regions[r].chunk_log2);
+        chunk |= CHUNK_INDEX_W'({ax_q.addr[63:PAGE] - Regions[r].base[63:PAGE],
+            first} >> Regions[r].chunk_log2);
         offset |= first & ((PAGE'(1) << Regions[r].chunk_log2) - 1'b1);
         chunk_last |= ((PAGE'(1) << Regions[r].chunk_log2) - 1'b1) >> ax_q.size;
         if (IsWrite && Regions[r].mode == MODE_INPUT) refuse = REFUSE_READ_ONLY;
         else if (Regions[r].mode == MODE_NONE) refuse = REFUSE_RANGE;
-        else if (epoch_zero_i[r] && (Regions[r].mode == MODE_INPUT || Regions[r].mode == MODE_OUTPUT)) refuse = REFUSE_EPOCH_ZERO;
+        else if (epoch_zero_i[r] && (Regions[r].mode == MODE_INPUT ||
+            Regions[r].mode == MODE_OUTPUT)) refuse = REFUSE_EPOCH_ZERO;
         else if (IsWrite && exhausted_i[r]) refuse = REFUSE_EXHAUSTED;
       end
     end
     if (match == '0) refuse = REFUSE_RANGE;
-    if (ax_q.burst != AXI_BURST_INCR || ax_q.size > AXI_SIZE_64 || last[14:PAGE] != '0) refuse = REFUSE_BURST;
+    if (ax_q.burst != AXI_BURST_INCR || ax_q.size > AXI_SIZE_64 || last[14:PAGE] != '0)
+      refuse = REFUSE_BURST;
     if (!enable_i) refuse = REFUSE_NOT_KEYED;
   end
 
@@ -88,7 +92,8 @@ module shef_split
   seg_t seg_q;                              // .beats and .last are made below
   logic busy_q;
   logic [7:0] left_q;                       // beats left, less one
-  logic [PAGE-1:0] room_q, chunk_last_q;    // beats from the segment's first to the end of its chunk, less one; of a whole chunk
+  // beats from the segment's first to the end of its chunk, less one; of a whole chunk
+  logic [PAGE-1:0] room_q, chunk_last_q;
   logic step, more;
 
   assign more = seg_q.refuse == REFUSE_NONE && {4'd0, left_q} > room_q;
@@ -117,7 +122,8 @@ module shef_split
       left_q <= ax_q.len;
       room_q <= chunk_last & ~at;
       chunk_last_q <= chunk_last;
-      seg_q <= '{id: ax_q.id, refuse: refuse, region: region, chunk: chunk, offset: offset, size: ax_q.size, beats: 9'd0,
+      seg_q <= '{id: ax_q.id, refuse: refuse, region: region, chunk: chunk, offset: offset,
+          size: ax_q.size, beats: 9'd0,
                  first: 1'b1, last: 1'b0, addr: ax_q.addr};
     end else if (step) begin
       if (!more) busy_q <= 1'b0;

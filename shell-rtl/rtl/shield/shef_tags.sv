@@ -17,7 +17,8 @@ module shef_tags
   import shef_set_pkg::*;
 #(
     parameter int unsigned Entries = 32,
-    parameter int unsigned ChunkW = CHUNK_INDEX_W,   // bits that tell the chunks of a region apart, 3 or more
+    // bits that tell the chunks of a region apart, 3 or more
+    parameter int unsigned ChunkW = CHUNK_INDEX_W,
     parameter addr_tab_t TagBase = '0,
     localparam int unsigned EW = TAG_ENTRY_W
 ) (
@@ -93,7 +94,8 @@ module shef_tags
 
   assign idle = ~valid_q | (~pending_q & ~wb_q & ~held_q & ~dirty_any_q);
   shef_choice #(.N(Entries)) i_victim (
-      .clk_i, .rst_ni, .clr_i, .set_i(idle), .used_i(req_gnt_o && !is_hit), .one_o(victim_one), .index_o(victim), .ok_o(victim_idle)
+      .clk_i, .rst_ni, .clr_i, .set_i(idle), .used_i(req_gnt_o && !is_hit), .one_o(victim_one),
+      .index_o(victim), .ok_o(victim_idle)
   );
   always_comb begin
     for (int i = 0; i < int'(Entries); i++) begin
@@ -128,7 +130,8 @@ module shef_tags
   for (genvar i = 0; i < int'(Entries); i++) begin : g_all
     assign dirty_all[i] = &dirty_q[i];
   end
-  assign wb_want = ((flush_i || pressure_q) ? dirty_any_q & (~held_q | dirty_all) : dirty_all) & ~wb_q;
+  assign wb_want = ((flush_i || pressure_q) ? dirty_any_q & (~held_q | dirty_all) : dirty_all) &
+      ~wb_q;
   // one that was to be written a cycle ago has still something to be written
   assign wb_start = wb_sure_q && !wb_valid_q && wb_room && !(put_valid_i && put_ready_o);
   always_ff @(posedge clk_i) begin
@@ -136,7 +139,8 @@ module shef_tags
     else wb_sure_q <= wb_chosen && !wb_start;
   end
   shef_choice #(.N(Entries)) i_wb (
-      .clk_i, .rst_ni, .clr_i, .set_i(wb_want), .used_i(wb_start), .one_o(wb_one), .index_o(wb_entry), .ok_o(wb_chosen)
+      .clk_i, .rst_ni, .clr_i, .set_i(wb_want), .used_i(wb_start), .one_o(wb_one),
+      .index_o(wb_entry), .ok_o(wb_chosen)
   );
 
   logic [63:0] wb_strb_q;
@@ -161,7 +165,8 @@ module shef_tags
       wb_region_q <= region_q[wb_entry];
       wb_line_q <= line_q[wb_entry];
       wb_data_q <= wb_data;
-      wb_strb_q <= {{16{dirty_q[wb_entry][3]}}, {16{dirty_q[wb_entry][2]}}, {16{dirty_q[wb_entry][1]}}, {16{dirty_q[wb_entry][0]}}};
+      wb_strb_q <= {{16{dirty_q[wb_entry][3]}}, {16{dirty_q[wb_entry][2]}},
+          {16{dirty_q[wb_entry][1]}}, {16{dirty_q[wb_entry][0]}}};
     end else if (wb_ready_i) wb_valid_q <= 1'b0;
   end
 

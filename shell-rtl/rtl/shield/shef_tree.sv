@@ -90,7 +90,8 @@ module shef_tree
     logic [MAX_REGIONS-1:0][TREE_TABLE-1:0][63:0] t;
     t = '0;
     for (int unsigned r = 0; r < NRegions; r++)
-      for (int unsigned l = 0; l < tree_levels(Regions[r], RootLog2); l++) t[r][l] = tree_base(Regions[r], l);
+      for (int unsigned l = 0; l < tree_levels(Regions[r], RootLog2); l++)
+        t[r][l] = tree_base(Regions[r], l);
     return t;
   endfunction
   function automatic logic [MAX_REGIONS-1:0][16:0] tab_root();
@@ -144,8 +145,10 @@ module shef_tree
   way_t touch_way, ver_way, own_way, par_way, wr_way, cnt_way;
   level_t ver_level, own_level, par_level, wr_level, cnt_level, cnt_level_q, own_level_q;
   logic [3:0] busy;
-  logic touch_take, touch_mark, ver_valid, ver_ready, fast_valid, fast_ready, op_valid, op_ready, slow_done, drop_valid, ack_valid;
-  logic own_en, par_en, hold, wr_parent, mac_valid, mac_ready, done_valid, done_bad, overflow, walk_idle, exec_idle, mac_idle;
+  logic touch_take, touch_mark, ver_valid, ver_ready, fast_valid, fast_ready, op_valid, op_ready,
+      slow_done, drop_valid, ack_valid;
+  logic own_en, par_en, hold, wr_parent, mac_valid, mac_ready, done_valid, done_bad, overflow,
+      walk_idle, exec_idle, mac_idle;
   tree_op_t op;
   chunk_idx_t overflow_index;
   reg_idx_t overflow_region;
@@ -159,29 +162,40 @@ module shef_tree
   shef_tree_walk #(.Sets(Sets), .Levels(LEVELS), .LevelsOf(LEVELS_OF), .Base(BASE)) i_walk (
       .clk_i, .rst_ni, .clr_i, .stop_i, .bad_i(bad_q),
       .req_valid_i, .req_ready_o, .req_kind_i, .req_region_i, .req_chunk_i,
-      .look_en_o(look_en), .look_region_o(look_region), .look_node_o(look_node), .busy_o(busy), .hit_i(hit), .hit_way_i(hit_way),
-      .room_i(room), .victim_way_i(victim_way), .victim_dirty_i(victim_dirty), .victim_region_i(victim_region),
-      .victim_node_i(victim_node), .touch_en_o(touch_en), .touch_take_o(touch_take), .touch_mark_o(touch_mark),
+      .look_en_o(look_en), .look_region_o(look_region), .look_node_o(look_node), .busy_o(busy),
+      .hit_i(hit), .hit_way_i(hit_way),
+      .room_i(room), .victim_way_i(victim_way), .victim_dirty_i(victim_dirty),
+      .victim_region_i(victim_region),
+      .victim_node_i(victim_node), .touch_en_o(touch_en), .touch_take_o(touch_take),
+      .touch_mark_o(touch_mark),
       .touch_region_o(touch_region), .touch_node_o(touch_node), .touch_way_o(touch_way),
-      .ver_valid_o(ver_valid), .ver_ready_i(ver_ready), .ver_level_o(ver_level), .ver_region_o(ver_region), .ver_node_o(ver_node),
+      .ver_valid_o(ver_valid), .ver_ready_i(ver_ready), .ver_level_o(ver_level),
+      .ver_region_o(ver_region), .ver_node_o(ver_node),
       .ver_way_o(ver_way), .ver_i(ver_q),
-      .fast_valid_o(fast_valid), .fast_ready_i(fast_ready), .op_valid_o(op_valid), .op_ready_i(op_ready), .op_o(op),
-      .slow_done_i(slow_done), .fill_done_i(done_valid), .drop_valid_i(drop_valid), .drop_slot_i(drop_slot),
+      .fast_valid_o(fast_valid), .fast_ready_i(fast_ready), .op_valid_o(op_valid),
+      .op_ready_i(op_ready), .op_o(op),
+      .slow_done_i(slow_done), .fill_done_i(done_valid), .drop_valid_i(drop_valid),
+      .drop_slot_i(drop_slot),
       .ack_valid_i(ack_valid && ack_i), .ack_slot_i(ack_slot),
       .ar_valid_o, .ar_ready_i, .ar_addr_o, .idle_o(walk_idle)
   );
 
   shef_tree_exec i_exec (
       .clk_i, .rst_ni, .clr_i, .zero_addr_i, .stop_i, .bad_i(bad_q),
-      .op_valid_i(op_valid), .op_ready_o(op_ready), .fast_valid_i(fast_valid), .fast_ready_o(fast_ready), .op_i(op),
+      .op_valid_i(op_valid), .op_ready_o(op_ready), .fast_valid_i(fast_valid),
+      .fast_ready_o(fast_ready), .op_i(op),
       .slow_done_o(slow_done), .drop_valid_o(drop_valid), .drop_slot_o(drop_slot),
       .rsp_valid_o, .rsp_bump_o, .rsp_version_o, .rsp_exhausted_o, .r_valid_i, .r_data_i,
-      .own_en_o(own_en), .own_level_o(own_level), .own_node_o(own_node), .own_way_o(own_way), .own_data_i(own_data),
-      .par_en_o(par_en), .par_level_o(par_level), .par_region_o(par_region), .par_child_o(par_child), .par_way_o(par_way),
+      .own_en_o(own_en), .own_level_o(own_level), .own_node_o(own_node), .own_way_o(own_way),
+      .own_data_i(own_data),
+      .par_en_o(par_en), .par_level_o(par_level), .par_region_o(par_region),
+      .par_child_o(par_child), .par_way_o(par_way),
       .par_version_i(par_q), .hold_o(hold),
-      .wr_lanes_o(wr_lanes), .wr_parent_o(wr_parent), .wr_level_o(wr_level), .wr_region_o(wr_region), .wr_node_o(wr_node),
+      .wr_lanes_o(wr_lanes), .wr_parent_o(wr_parent), .wr_level_o(wr_level),
+      .wr_region_o(wr_region), .wr_node_o(wr_node),
       .wr_way_o(wr_way), .wr_data_o(wr_data),
-      .mac_valid_o(mac_valid), .mac_ready_i(mac_ready), .mac_o(mac), .mac_data_o(mac_data), .check_done_i(done_valid),
+      .mac_valid_o(mac_valid), .mac_ready_i(mac_ready), .mac_o(mac), .mac_data_o(mac_data),
+      .check_done_i(done_valid),
       .overflow_o(overflow), .overflow_index_o(overflow_index),
       .overflow_region_o(overflow_region), .idle_o(exec_idle)
   );
@@ -228,14 +242,19 @@ module shef_tree
     assign unused_node = ^{rd_node, wr_at};
     shef_tree_level #(.Sets(Sets)) i_level (
         .clk_i, .clr_i, .zero_addr_i,
-        .look_en_i(look_en[l]), .look_region_i(look_region[l]), .look_node_i(look_node[l]), .busy_i(busy), .hit_o(hit[l]),
-        .hit_way_o(hit_way[l]), .room_o(room[l]), .victim_way_o(victim_way[l]), .victim_dirty_o(victim_dirty[l]),
+        .look_en_i(look_en[l]), .look_region_i(look_region[l]), .look_node_i(look_node[l]),
+        .busy_i(busy), .hit_o(hit[l]),
+        .hit_way_o(hit_way[l]), .room_o(room[l]), .victim_way_o(victim_way[l]),
+        .victim_dirty_o(victim_dirty[l]),
         .victim_region_o(victim_region[l]), .victim_node_o(victim_node[l]),
-        .touch_en_i(touch_en[l]), .touch_take_i(touch_take), .touch_mark_i(touch_mark), .touch_region_i(touch_region),
+        .touch_en_i(touch_en[l]), .touch_take_i(touch_take), .touch_mark_i(touch_mark),
+        .touch_region_i(touch_region),
         .touch_node_i(touch_node), .touch_way_i(touch_way),
-        .rd_en_i(own_here || cnt_here), .rd_set_i(rd_node[SW-1:0]), .rd_way_i(cnt_here ? cnt_way : own_way),
+        .rd_en_i(own_here || cnt_here), .rd_set_i(rd_node[SW-1:0]),
+        .rd_way_i(cnt_here ? cnt_way : own_way),
         .rd_data_o(level_data[l]),
-        .wr_lanes_i(wr_here ? wr_lanes : 8'd0), .wr_set_i(wr_at[SW-1:0]), .wr_way_i(wr_way), .wr_data_i(wr_data)
+        .wr_lanes_i(wr_here ? wr_lanes : 8'd0), .wr_set_i(wr_at[SW-1:0]), .wr_way_i(wr_way),
+        .wr_data_i(wr_data)
     );
   end
 
@@ -249,7 +268,8 @@ module shef_tree
 
   shef_tree_root #(.Words(ROOTS)) i_root (
       .clk_i, .clr_i, .zero_addr_i,
-      .rd_en_i(cnt_en && cnt_root), .rd_addr_i(ROOT_FIRST[cnt_region] + 17'(cnt_child)), .rd_data_o(root_data),
+      .rd_en_i(cnt_en && cnt_root), .rd_addr_i(ROOT_FIRST[cnt_region] + 17'(cnt_child)),
+      .rd_data_o(root_data),
       .wr_en_i(wr_parent && wr_lanes != '0 && wr_level == LEVELS_OF[wr_region]),
       .wr_addr_i(ROOT_FIRST[wr_region] + 17'(wr_node)), .wr_data_i(wr_data[47:0])
   );

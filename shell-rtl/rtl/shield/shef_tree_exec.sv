@@ -59,7 +59,8 @@ module shef_tree_exec
     output logic                   hold_o,         // nobody else may read nodes
 
     output logic [7:0]             wr_lanes_o,
-    output logic                   wr_parent_o,    // a counter in the parent of wr_node_o, else in the node itself
+    // a counter in the parent of wr_node_o, else in the node itself
+    output logic                   wr_parent_o,
     output level_t                 wr_level_o,
     output reg_idx_t               wr_region_o,
     output node_t                  wr_node_o,
@@ -110,11 +111,15 @@ module shef_tree_exec
   assign evict_ok = go && op.kind == OP_EVICT && ready && !busy;   // after the BUMP before it
 
   assign fill_version = op.known ? op.version : par_version_i;
-  assign fill_zero = !op.fetched || (!op.known && par_version_i == '0);   // the walker knows no fetched node of version 0
-  assign fill = op_valid && !stop_i && op.kind == OP_FILL && (!op.fetched || beat_valid) && !bump_q && mac_ready_i &&
+  // the walker knows no fetched node of version 0
+  assign fill_zero = !op.fetched || (!op.known && par_version_i == '0);
+  assign fill = op_valid && !stop_i && op.kind == OP_FILL && (!op.fetched || beat_valid) &&
+      !bump_q && mac_ready_i &&
       ((state_q == B_IDLE && (op.known || !op.fetched)) || state_q == B_GO);
-  assign raise = op_valid && !stop_i && op.kind == OP_EVICT && state_q == B_GO && par_version_i != '1;
-  assign overflow_o = op_valid && !stop_i && op.kind == OP_EVICT && state_q == B_GO && par_version_i == '1;
+  assign raise = op_valid && !stop_i && op.kind == OP_EVICT && state_q == B_GO &&
+      par_version_i != '1;
+  assign overflow_o = op_valid && !stop_i && op.kind == OP_EVICT && state_q == B_GO &&
+      par_version_i == '1;
   assign overflow_index_o = {1'b0, op.level, op.node};
   assign overflow_region_o = op.region;
   assign seal = op_valid && !stop_i && state_q == B_SEAL && mac_ready_i;
@@ -129,7 +134,8 @@ module shef_tree_exec
   assign hold_o = op_valid && op.kind == OP_EVICT && (state_q != B_IDLE || evict_ok);
   assign fast_ready_o = !busy && !hold_o && !slow;
   assign issue = slow || (fast_valid_i && fast_ready_o);
-  assign par_en_o = (evict_ok && !bad_i[op.region]) || (go && op.kind == OP_FILL && op.fetched && !op.known);
+  assign par_en_o = (evict_ok && !bad_i[op.region]) ||
+      (go && op.kind == OP_FILL && op.fetched && !op.known);
   assign par_level_o = op.level + 3'd1;
   assign par_region_o = op.region;
   assign par_child_o = op.node;
@@ -166,7 +172,8 @@ module shef_tree_exec
     end
   end
 
-  // ---- answers, from level 0: one that raises its counter stores it and tells it a cycle after it was read ----
+  // ---- answers, from level 0 ----
+  // An answer that raises its counter stores it and tells it a cycle after it was read.
   tree_op_t ask_q, ask;
   version_t counter, counter_q, next;
   logic refuse, asks_bump, bump_now;
@@ -230,7 +237,9 @@ module shef_tree_exec
   // ---- tags ----
   assign mac_valid_o = (fill && mac_ready_i) || (op_valid && !stop_i && state_q == B_SEAL);
   always_comb begin
-    mac_o = '{kind: fill_zero ? MAC_NONE : MAC_CHECK, level: op.level, region: op.region, node: op.node, version: fill_version, slot: '0};
+    mac_o = '{kind: fill_zero ? MAC_NONE
+        : MAC_CHECK, level: op.level, region: op.region, node: op.node, version: fill_version,
+        slot: '0};
     mac_data_o = beat;
     if (state_q == B_SEAL) begin
       mac_o.kind = MAC_SEAL;

@@ -87,13 +87,16 @@ module shef_tree_level
     assign here = touch_en_i && touch_way_i == way_t'(w);
     always_ff @(posedge clk_i) begin
       if (clr_i || (here && touch_take_i))
-        mem_q[clr_i ? zero_set : touch_set] <= clr_i ? '0 : '{valid: 1'b1, region: touch_region_i, tag: touch_node_i[NODE_W-1:SW]};
+        mem_q[clr_i ? zero_set : touch_set] <= clr_i ? '0
+            : '{valid: 1'b1, region: touch_region_i, tag: touch_node_i[NODE_W-1:SW]};
     end
     always_ff @(posedge clk_i) begin
-      if (clr_i || (here && (touch_take_i || touch_mark_i))) dirty_mem_q[clr_i ? zero_set : touch_set] <= !clr_i && touch_mark_i;
+      if (clr_i || (here && (touch_take_i || touch_mark_i)))
+        dirty_mem_q[clr_i ? zero_set : touch_set] <= !clr_i && touch_mark_i;
     end
     assign look = mem_q[look_set];
-    assign same[w] = look.valid && look.region == look_region_i && look.tag == look_node_i[NODE_W-1:SW];
+    assign same[w] = look.valid && look.region == look_region_i &&
+        look.tag == look_node_i[NODE_W-1:SW];
     always_ff @(posedge clk_i) begin
       if (clr_i) begin
         entry_q <= '0;
@@ -149,11 +152,13 @@ module shef_tree_level
   logic [383:0] rd_data_q;
   logic [SW+1:0] wr_addr, zero_addr;
   assign wr_addr = {wr_set_i, wr_way_i};
-  assign zero_addr = (32'(zero_addr_i) < 4 * Sets) ? (SW + 2)'(zero_addr_i) : (SW + 2)'(4 * Sets - 1);
+  assign zero_addr = (32'(zero_addr_i) < 4 * Sets) ? (SW + 2)'(zero_addr_i)
+      : (SW + 2)'(4 * Sets - 1);
   always_ff @(posedge clk_i) begin
     if (clr_i) mem_q[zero_addr] <= '0;
     else if (&wr_lanes_i) mem_q[wr_addr] <= wr_data_i;
-    else for (int i = 0; i < 8; i++) if (wr_lanes_i[i]) mem_q[wr_addr][48*i+:48] <= wr_data_i[48*i+:48];
+    else for (int i = 0; i < 8; i++)
+      if (wr_lanes_i[i]) mem_q[wr_addr][48*i+:48] <= wr_data_i[48*i+:48];
   end
   always_ff @(posedge clk_i) begin
     if (clr_i) rd_data_q <= '0;

@@ -57,11 +57,13 @@ module shef_tree_mac
   logic [511:0] head_data, wb_data_q;
   logic [383:0] gh_q;
   logic [127:0] ks, s, tag, diff_q;
-  logic room, accept, crypt, head_valid, ks_valid, s_valid, take, job_valid_q, gh_valid_q, out_valid_q, wb_valid_q;
+  logic room, accept, crypt, head_valid, ks_valid, s_valid, take, job_valid_q, gh_valid_q,
+      out_valid_q, wb_valid_q;
   reg_idx_t gh_region_q;
 
   assign crypt = in_i.kind != MAC_NONE;
-  assign in_ready_o = room && !stop_i && (!crypt || ((!job_valid_q || job_ready_i) && (!gh_valid_q || gh_ready_i)));
+  assign in_ready_o = room && !stop_i &&
+      (!crypt || ((!job_valid_q || job_ready_i) && (!gh_valid_q || gh_ready_i)));
   assign accept = in_valid_i && in_ready_o;
 
   shef_fifo #(.W($bits(tree_mac_t) + 512), .Depth(Depth)) i_nodes (
@@ -72,7 +74,8 @@ module shef_tree_mac
   shef_fifo #(.W(128), .Depth(Depth)) i_ks (
       .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr_i[PW-1:0]),
       .in_valid_i(ks_valid_i), .in_ready_o(), .in_data_i(ks_i),
-      .out_valid_o(ks_valid), .out_ready_i(take && head.kind != MAC_NONE), .out_data_o(ks), .count_o()
+      .out_valid_o(ks_valid), .out_ready_i(take && head.kind != MAC_NONE), .out_data_o(ks),
+      .count_o()
   );
   shef_fifo #(.W(128), .Depth(Depth)) i_s (
       .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr_i[PW-1:0]),
@@ -111,7 +114,8 @@ module shef_tree_mac
   // ---- results ----
   assign tag = s ^ ks;
   assign take = head_valid && ((head.kind == MAC_NONE) ||
-      (ks_valid && s_valid && (head.kind == MAC_CHECK || (!stop_i && (!wb_valid_q || wb_ready_i)))));
+      (ks_valid && s_valid && (head.kind == MAC_CHECK ||
+      (!stop_i && (!wb_valid_q || wb_ready_i)))));
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni || clr_i) begin

@@ -26,12 +26,14 @@ package shef_tree_pkg;
 
   typedef enum logic [1:0] {TREE_TOUCH = 2'd0, TREE_ASK = 2'd1, TREE_BUMP = 2'd2} tree_req_e;
 
-  typedef enum logic [1:0] {OP_ASK = 2'd0, OP_BUMP = 2'd1, OP_FILL = 2'd2, OP_EVICT = 2'd3} tree_op_e;
+  typedef enum logic [1:0] {OP_ASK = 2'd0, OP_BUMP = 2'd1, OP_FILL = 2'd2,
+      OP_EVICT = 2'd3} tree_op_e;
 
   // what the walker has decided, for the executor, which does it in this order
   typedef struct packed {
     tree_op_e kind;
-    logic check_first;  // a node that this needs may still be on its way in: let every check finish before
+    // a node that this needs may still be on its way in: let every check finish before
+    logic check_first;
     level_t level;
     reg_idx_t region;
     node_t node;        // FILL: taken in; EVICT: written back; ASK, BUMP: of level 0
@@ -97,7 +99,8 @@ package shef_tree_pkg;
     return (t == 0) ? 0 : 32'(tree_nodes(cfg, t - 1));
   endfunction
   // addresses of the zeroising sweep, for `roots` entries in the root table of all regions
-  function automatic int unsigned tree_sweep_words(input int unsigned sets, input int unsigned roots);
+  function automatic int unsigned tree_sweep_words(input int unsigned sets,
+      input int unsigned roots);
     int unsigned bank;
     bank = (roots < ROOT_BANK_WORDS) ? roots : ROOT_BANK_WORDS;
     return (bank > 4 * sets) ? bank : 4 * sets;

@@ -10,7 +10,8 @@ module shef_tree_root
 #(
     parameter int unsigned Words = 1,
     localparam int unsigned Banks = (Words + ROOT_BANK_WORDS - 1) / ROOT_BANK_WORDS,
-    localparam int unsigned BankWords = (Words < 2) ? 2 : (Words < ROOT_BANK_WORDS) ? Words : ROOT_BANK_WORDS,
+    localparam int unsigned BankWords = (Words < 2) ? 2 : (Words < ROOT_BANK_WORDS) ? Words
+    : ROOT_BANK_WORDS,
     localparam int unsigned AW = $clog2(BankWords),
     localparam int unsigned BW = (Banks > 1) ? $clog2(Banks) : 1
 ) (

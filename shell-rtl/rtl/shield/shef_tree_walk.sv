@@ -70,7 +70,8 @@ module shef_tree_walk
     input  wire                    op_ready_i,
     output tree_op_t               op_o,          // of fast_* and op_*
     input  wire                    slow_done_i,   // an ASK or BUMP of op_* was carried out
-    input  wire                    fill_done_i,   // the oldest FILL is done: verified, or known to be zeros
+    // the oldest FILL is done: verified, or known to be zeros
+    input  wire                    fill_done_i,
     input  wire                    drop_valid_i,  // an EVICT will not happen
     input  wire  slot_t            drop_slot_i,
     input  wire                    ack_valid_i,   // a node write was answered
@@ -157,7 +158,8 @@ module shef_tree_walk
   level_t ask_level;
   node_t ask_node;
   logic [3:0] busy, busy_zero;
-  logic [3:0] busy_q, busy_zero_q;   // ways of the set asked for in the cycle before that are on their way in, and known to be zeros
+  // ways of the set asked for in the cycle before that are on their way in, and known to be zeros
+  logic [3:0] busy_q, busy_zero_q;
   logic written_q;                   // a write of the node was unanswered
   logic settled_q;                   // and this was asked for the parent that is at work
 
@@ -198,15 +200,18 @@ module shef_tree_walk
       busy_q <= busy;
       busy_zero_q <= busy_zero;
       written_q <= 1'b0;
-      for (int i = 0; i < int'(TREE_SLOTS); i++) if (slot_busy_q[i] && slot_q[i] == {level_q, region, node}) written_q <= 1'b1;
+      for (int i = 0; i < int'(TREE_SLOTS); i++)
+        if (slot_busy_q[i] && slot_q[i] == {level_q, region, node}) written_q <= 1'b1;
       settled_q <= (state_q == F_VER && !fill) || (state_q == F_EVICT && !evict);
     end
   end
   assign slot_room = slot_busy_q != '1;
   assign fill_room = !filling_q[fill_wp_q];
   assign busy_o = busy_q;
-  assign parent_zero = parent_busy && busy_zero_q[parent_way_q];   // and so the node, if no write of it is unanswered
-  assign parent_busy = busy_q[parent_way_q] && up != LevelsOf[(state_q == F_EVICT) ? up_region : region];
+  // and so the node, if no write of it is unanswered
+  assign parent_zero = parent_busy && busy_zero_q[parent_way_q];
+  assign parent_busy = busy_q[parent_way_q] &&
+      up != LevelsOf[(state_q == F_EVICT) ? up_region : region];
 
   // ---- decisions ----
   assign ask = kind_q != TREE_TOUCH;
@@ -217,7 +222,8 @@ module shef_tree_walk
 
   assign fill_zero = (state_q == F_FILL) ? ver_i == '0 : parent_zero;
   assign fill_ok = !stop_i && op_ready_i && fill_room && (fill_zero || !ar_valid_o || ar_ready_i);
-  assign fill = fill_ok && (state_q == F_FILL || (state_q == F_VER && settled_q && !written_q && parent_busy));
+  assign fill = fill_ok &&
+      (state_q == F_FILL || (state_q == F_VER && settled_q && !written_q && parent_busy));
   assign evict = state_q == F_EVICT && settled_q && !stop_i && op_ready_i && slot_room;
 
   assign ver_valid_o = state_q == F_VER && settled_q && !stop_i && !written_q && !parent_busy;
@@ -306,7 +312,8 @@ module shef_tree_walk
 
   // ---- state ----
   logic for_victim;
-  assign call_up = look_miss || evict;   // the next need is at the level above, unless that is the root table
+  // the next need is at the level above, unless that is the root table
+  assign call_up = look_miss || evict;
   assign for_victim = look_miss && victim_dirty;
   always_ff @(posedge clk_i) begin
     if (!rst_ni || clr_i) begin
@@ -336,7 +343,8 @@ module shef_tree_walk
         end
         F_CALL: state_q <= F_LOOK;
         F_LOOK: begin
-          if (taken || (look_hit && level_q == '0) || (level_q == '0 && bad && !ask)) state_q <= F_IDLE;
+          if (taken || (look_hit && level_q == '0) || (level_q == '0 && bad && !ask))
+            state_q <= F_IDLE;
           else if (look_hit) begin
             level_q <= below;
             parent_way_q <= hit_way;
@@ -356,7 +364,8 @@ module shef_tree_walk
         end
         F_WAIT: state_q <= F_FILL;
         F_EVICT: begin
-          for (int i = 0; i < int'(Levels); i++) if (evict && level_q == level_t'(i)) evict_q[i] <= 1'b0;
+          for (int i = 0; i < int'(Levels); i++)
+            if (evict && level_q == level_t'(i)) evict_q[i] <= 1'b0;
         end
         default: ;
       endcase
@@ -401,7 +410,8 @@ module shef_tree_walk
       slot_busy_q <= '0;
     end else begin
       if (fill) begin
-        fill_q[fill_wp_q] <= '{level: level_q, set: node[SW-1:0], way: way_q[level_q], zero: fill_zero};
+        fill_q[fill_wp_q] <= '{level: level_q, set: node[SW-1:0], way: way_q[level_q],
+            zero: fill_zero};
         filling_q[fill_wp_q] <= 1'b1;
         fill_wp_q <= fill_wp_q + 1'b1;
       end

@@ -24,7 +24,8 @@ module shef_turn #(
   always_comb begin
     pick = sel_q;
     for (int unsigned k = N - 1; k > 0; k--) begin
-      for (int unsigned i = 0; i < N; i++) if (sel_q == NW'((i + N - k) % N) && req_i[i]) pick = NW'(i);
+      for (int unsigned i = 0; i < N; i++)
+        if (sel_q == NW'((i + N - k) % N) && req_i[i]) pick = NW'(i);
     end
   end
   assign sel_o = held_q ? sel_q : pick;

@@ -98,20 +98,24 @@ module shef_versions
   logic map_busy, map_set_ready, map_done, map_twice;
   version_t epoch;
 
-  shef_written #(.NRegions(NRegions), .Words(MapWords), .FirstWord(MapFirst), .NumWords(MapNum)) i_written (
+  shef_written #(.NRegions(NRegions), .Words(MapWords), .FirstWord(MapFirst),
+      .NumWords(MapNum)) i_written (
       .clk_i, .rst_ni, .clr_i, .busy_o(map_busy), .clear_i, .clear_mask_i,
-      .set_valid_i(set_valid_i && IsOutput[set_region_i]), .set_ready_o(map_set_ready), .set_region_i, .set_chunk_i,
+      .set_valid_i(set_valid_i && IsOutput[set_region_i]), .set_ready_o(map_set_ready),
+      .set_region_i, .set_chunk_i,
       .set_done_o(map_done), .set_twice_o(map_twice),
       .ask_valid_i, .ask_ready_o, .ask_region_i, .ask_chunk_i, .ask_bit_o,
       .count_region_i, .count_o, .map_region_i, .map_valid_i, .map_word_i, .map_o
   );
   always_comb begin
     epoch = '0;
-    for (int unsigned r = 0; r < NRegions; r++) if (set_region_i == reg_idx_t'(r)) epoch = epoch_i[r];
+    for (int unsigned r = 0; r < NRegions; r++)
+      if (set_region_i == reg_idx_t'(r)) epoch = epoch_i[r];
   end
 
   // ---- counted ----
-  logic count_busy, count_ask_ready, count_set_ready, count_done, count_refused, count_last, count_answered;
+  logic count_busy, count_ask_ready, count_set_ready, count_done, count_refused, count_last,
+      count_answered;
   version_t count_version;
   answer_t count_answer;
   logic set_counted;
@@ -120,17 +124,22 @@ module shef_versions
   if (CountWords != 0) begin : g_counted
     logic in_valid, in_last;
     version_t in_version;
-    shef_counters #(.Words(CountWords), .FirstWord(CountFirst), .IsWide(CountWide), .NarrowW(CountW)) i_counters (
+    shef_counters #(.Words(CountWords), .FirstWord(CountFirst), .IsWide(CountWide),
+        .NarrowW(CountW)) i_counters (
         .clk_i, .rst_ni, .clr_i, .busy_o(count_busy),
-        .ask_valid_i(ver_valid_i && !IsTree[ask_region_i]), .ask_ready_o(count_ask_ready), .ask_region_i, .ask_chunk_i,
+        .ask_valid_i(ver_valid_i && !IsTree[ask_region_i]), .ask_ready_o(count_ask_ready),
+        .ask_region_i, .ask_chunk_i,
         .ans_valid_o(in_valid), .ans_version_o(in_version), .ans_last_o(in_last),
         .set_valid_i(set_counted), .set_ready_o(count_set_ready), .set_region_i, .set_chunk_i,
-        .set_done_o(count_done), .set_version_o(count_version), .set_refused_o(count_refused), .set_last_o(count_last)
+        .set_done_o(count_done), .set_version_o(count_version), .set_refused_o(count_refused),
+        .set_last_o(count_last)
     );
     shef_fifo #(.W($bits(answer_t)), .Depth(Depth)) i_answers (
         .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr_i[$clog2(Depth)-1:0]),
-        .in_valid_i(in_valid), .in_ready_o(), .in_data_i({in_version, in_version == '0, in_last, 1'b0}),
-        .out_valid_o(count_answered), .out_ready_i(ans_ready_i && !IsTree[ans_region_i]), .out_data_o(count_answer), .count_o()
+        .in_valid_i(in_valid), .in_ready_o(),
+        .in_data_i({in_version, in_version == '0, in_last, 1'b0}),
+        .out_valid_o(count_answered), .out_ready_i(ans_ready_i && !IsTree[ans_region_i]),
+        .out_data_o(count_answer), .count_o()
     );
   end else begin : g_no_counted
     assign count_busy = 1'b0;
@@ -161,7 +170,8 @@ module shef_versions
     assign ask_new = ver_valid_i && IsTree[ask_region_i];
     shef_fifo #(.W($bits(name_t)), .Depth(Depth)) i_asks (
         .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr_i[$clog2(Depth)-1:0]),
-        .in_valid_i(ask_new && (asks_wait || !ask_fires)), .in_ready_o(), .in_data_i({ask_region_i, ask_chunk_i}),
+        .in_valid_i(ask_new && (asks_wait || !ask_fires)), .in_ready_o(),
+        .in_data_i({ask_region_i, ask_chunk_i}),
         .out_valid_o(asks_wait), .out_ready_i(ask_fires), .out_data_o(asked), .count_o()
     );
     shef_fifo #(.W($bits(name_t)), .Depth(4)) i_touches (
@@ -173,9 +183,11 @@ module shef_versions
         .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr_i[$clog2(Depth)-1:0]),
         .in_valid_i(tree_rsp_i && !tree_rsp_bump_i), .in_ready_o(),
         // a region whose node failed has no versions: neither zeros nor anything to fetch
-        .in_data_i({tree_rsp_version_i, tree_rsp_version_i == '0 && !tree_rsp_last_i, tree_rsp_last_i,
+        .in_data_i({tree_rsp_version_i, tree_rsp_version_i == '0 &&
+        !tree_rsp_last_i, tree_rsp_last_i,
                      tree_rsp_version_i == '0 && tree_rsp_last_i}),
-        .out_valid_o(tree_answered), .out_ready_i(ans_ready_i && IsTree[ans_region_i]), .out_data_o(tree_answer), .count_o()
+        .out_valid_o(tree_answered), .out_ready_i(ans_ready_i && IsTree[ans_region_i]),
+        .out_data_o(tree_answer), .count_o()
     );
     assign tree_set = set_valid_i && IsTree[set_region_i];
     assign tree_set_ready = tree_ready_i;
@@ -212,7 +224,8 @@ module shef_versions
     assign tree_region_o = '0;
     assign tree_chunk_o = '0;
     logic unused_tree;
-    assign unused_tree = ^{touch_valid_i, touch_region_i, touch_chunk_i, tree_ready_i, tree_rsp_i, tree_rsp_bump_i};
+    assign unused_tree = ^{touch_valid_i, touch_region_i, touch_chunk_i, tree_ready_i, tree_rsp_i,
+        tree_rsp_bump_i};
   end
 
   // ---- all ----
@@ -221,8 +234,10 @@ module shef_versions
   assign busy_o = map_busy || count_busy;
   assign ver_ready_o = count_ask_ready;
   assign ans_valid_o = ans_tree ? tree_answered : count_answered;
-  assign {ans_version_o, ans_zero_o, ans_last_o, ans_none_o} = ans_tree ? tree_answer : count_answer;
-  assign set_ready_o = IsOutput[set_region_i] ? map_set_ready : IsTree[set_region_i] ? tree_set_ready : count_set_ready;
+  assign {ans_version_o, ans_zero_o, ans_last_o, ans_none_o} = ans_tree ? tree_answer
+      : count_answer;
+  assign set_ready_o = IsOutput[set_region_i] ? map_set_ready : IsTree[set_region_i]
+      ? tree_set_ready : count_set_ready;
   assign set_done_o = map_done || count_done || tree_done;
   assign set_version_o = tree_done ? tree_rsp_version_i : count_done ? count_version : epoch;
   assign set_refused_o = tree_done ? tree_rsp_last_i : count_done ? count_refused : map_twice;

@@ -33,8 +33,10 @@ module shef_wacc
     input  wire [63:0]    seg_addr_i,
     input  wire [NLines-1:0] closed_i,     // lines that take no more
     input  wire [NLines-1:0] asked_i,      // lines whose version is not yet known: their data wait
-    input  wire [NLines-1:0] dead_i,       // lines of frozen regions: they take nothing, and that is no refusal
-    input  wire [NLines-1:0] last_i,       // lines whose version cannot be raised: they take nothing
+    // lines of frozen regions: they take nothing, and that is no refusal
+    input  wire [NLines-1:0] dead_i,
+    // lines whose version cannot be raised: they take nothing
+    input  wire [NLines-1:0] last_i,
 
     input  wire           w_valid_i,
     output logic          w_ready_o,
@@ -80,9 +82,11 @@ module shef_wacc
   always_comb begin
     new_refusal = seg_refusal_i;
     // kept in case that the line takes nothing more when its turn comes
-    if (!seg_i.err) new_refusal = '{kind: REFUSE_SECOND_WRITE, region: seg_region_id_i, addr: seg_addr_i};
+    if (!seg_i.err)
+      new_refusal = '{kind: REFUSE_SECOND_WRITE, region: seg_region_id_i, addr: seg_addr_i};
   end
-  assign tell = (cur_q.err || closed || worn) && !stop_i && cur_refusal_q.kind != REFUSE_NONE && !err_q;
+  assign tell = (cur_q.err || closed || worn) && !stop_i && cur_refusal_q.kind != REFUSE_NONE &&
+      !err_q;
   always_comb begin
     refusal_o = cur_refusal_q;
     if (worn) refusal_o.kind = REFUSE_EXHAUSTED;
@@ -105,7 +109,8 @@ module shef_wacc
   assign done_o = ((seg_end && !cur_q.err) || drop_cur || drop_next) && !clr_i;
   assign done_line_o = drop_next ? next_q.line : cur_q.line;
   assign done_full_o = !drop_next && (full_q || (take && !dead && put_full_i));
-  assign owed_o = cur_valid_q && (!cur_q.err || (next_valid_q && !next_q.err)) && (!w_valid_i || (cur_q.beats == 9'd1 && !b_room));
+  assign owed_o = cur_valid_q && (!cur_q.err || (next_valid_q && !next_q.err)) &&
+      (!w_valid_i || (cur_q.beats == 9'd1 && !b_room));
   assign idle_o = !cur_valid_q && !next_valid_q;
 
   always_ff @(posedge clk_i) begin

@@ -92,8 +92,10 @@ module shef_written
     return AW'({3'd0, FirstWord[region]} + word);
   endfunction
 
-  assign rd_addr = (set_valid_i && set_ready_o) ? word_addr(set_region_i, set_chunk_i[CHUNK_INDEX_W-1:5])
-                                                : word_addr(ask_region_i, ask_chunk_i[CHUNK_INDEX_W-1:5]);
+  assign rd_addr = (set_valid_i && set_ready_o)
+      ? word_addr(set_region_i, set_chunk_i[CHUNK_INDEX_W-1:5])
+                                                : word_addr(ask_region_i,
+                                                ask_chunk_i[CHUNK_INDEX_W-1:5]);
   assign ask_bit_o = ask_q && word_q[ask_bit_q];
   assign set_twice_o = word_q[set_bit_q];
   assign set_done_o = set_read_q;
@@ -145,19 +147,23 @@ module shef_written
         sweep_addr_q <= AW'(FirstWord[next_region]);
         sweep_left_q <= NumWords[next_region];
       end
-      if (clear_i) todo_q <= (next_valid && !sweep_q) ? ((todo_q & ~next_one) | clear_mask_i) : (todo_q | clear_mask_i);
+      if (clear_i)
+        todo_q <= (next_valid && !sweep_q) ? ((todo_q & ~next_one) | clear_mask_i)
+            : (todo_q | clear_mask_i);
     end
   end
 
   for (genvar r = 0; r < NRegions; r++) begin : g_count
     always_ff @(posedge clk_i) begin
       if (!rst_ni || clr_i || (sweep_q && sweep_region_q == reg_idx_t'(r))) count_q[r] <= '0;
-      else if (set_read_q && !set_twice_o && set_region_q == reg_idx_t'(r)) count_q[r] <= count_q[r] + 1'b1;
+      else if (set_read_q && !set_twice_o && set_region_q == reg_idx_t'(r))
+        count_q[r] <= count_q[r] + 1'b1;
     end
   end
   always_comb begin
     count_o = '0;
-    for (int unsigned r = 0; r < NRegions; r++) if (count_region_i == reg_idx_t'(r)) count_o = count_q[r];
+    for (int unsigned r = 0; r < NRegions; r++)
+      if (count_region_i == reg_idx_t'(r)) count_o = count_q[r];
   end
 
   // ---- read-out ----

@@ -79,23 +79,13 @@ module shef_bare_top
   logic [N_ACC-1:0] m_aw_valid, m_aw_ready, m_w_valid, m_w_ready, m_b_valid, m_b_ready;
   logic [N_ACC-1:0] m_ar_valid, m_ar_ready, m_r_valid, m_r_ready;
   for (genvar p = 0; p < int'(N_ACC); p++) begin : g_mem
-    assign mem_awid[p] = m_aw[p].id;
-    assign mem_awaddr[p] = m_aw[p].addr;
-    assign mem_awlen[p] = m_aw[p].len;
-    assign mem_awsize[p] = m_aw[p].size;
-    assign mem_awburst[p] = m_aw[p].burst;
+    assign {mem_awid[p], mem_awaddr[p], mem_awlen[p], mem_awsize[p], mem_awburst[p]} = m_aw[p];
     assign mem_awvalid[p] = m_aw_valid[p];
     assign m_aw_ready[p] = mem_awready[p];
-    assign mem_arid[p] = m_ar[p].id;
-    assign mem_araddr[p] = m_ar[p].addr;
-    assign mem_arlen[p] = m_ar[p].len;
-    assign mem_arsize[p] = m_ar[p].size;
-    assign mem_arburst[p] = m_ar[p].burst;
+    assign {mem_arid[p], mem_araddr[p], mem_arlen[p], mem_arsize[p], mem_arburst[p]} = m_ar[p];
     assign mem_arvalid[p] = m_ar_valid[p];
     assign m_ar_ready[p] = mem_arready[p];
-    assign mem_wdata[p] = m_w[p].data;
-    assign mem_wstrb[p] = m_w[p].strb;
-    assign mem_wlast[p] = m_w[p].last;
+    assign {mem_wdata[p], mem_wstrb[p], mem_wlast[p]} = m_w[p];
     assign mem_wvalid[p] = m_w_valid[p];
     assign m_w_ready[p] = mem_wready[p];
     assign m_b[p] = '{id: mem_bid[p], resp: mem_bresp[p]};

@@ -90,6 +90,12 @@ module shef_dma_top
     output logic [15:0]       dma_irq_vector,
     input  wire logic         dma_irq_ready
 );
+  axil_req_t ctl_req;
+  axil_rsp_t ctl_rsp;
+  assign ctl_req = '{ctl_awaddr, ctl_awvalid, ctl_wdata, ctl_wstrb, ctl_wvalid, ctl_bready,
+      ctl_araddr, ctl_arvalid, ctl_rready};
+  assign {ctl_awready, ctl_wready, ctl_bresp, ctl_bvalid, ctl_arready, ctl_rdata, ctl_rresp,
+      ctl_rvalid} = ctl_rsp;
   axi_ax_t host_aw, host_ar, mem_aw, mem_ar;
   axi_w_t host_w, mem_w;
   assign {host_awid, host_awaddr, host_awlen, host_awsize, host_awburst} = host_aw;
@@ -107,23 +113,8 @@ module shef_dma_top
       .rst_ni(rst_n),
       .wipe_i(wipe_req),
       .wiped_o(wipe_ack),
-      .ctl_awaddr_i(ctl_awaddr),
-      .ctl_awvalid_i(ctl_awvalid),
-      .ctl_awready_o(ctl_awready),
-      .ctl_wdata_i(ctl_wdata),
-      .ctl_wstrb_i(ctl_wstrb),
-      .ctl_wvalid_i(ctl_wvalid),
-      .ctl_wready_o(ctl_wready),
-      .ctl_bresp_o(ctl_bresp),
-      .ctl_bvalid_o(ctl_bvalid),
-      .ctl_bready_i(ctl_bready),
-      .ctl_araddr_i(ctl_araddr),
-      .ctl_arvalid_i(ctl_arvalid),
-      .ctl_arready_o(ctl_arready),
-      .ctl_rdata_o(ctl_rdata),
-      .ctl_rresp_o(ctl_rresp),
-      .ctl_rvalid_o(ctl_rvalid),
-      .ctl_rready_i(ctl_rready),
+      .ctl_req_i(ctl_req),
+      .ctl_rsp_o(ctl_rsp),
       .host_aw_o(host_aw),
       .host_aw_valid_o(host_awvalid),
       .host_aw_ready_i(host_awready),

@@ -130,6 +130,16 @@ module shef_tb_top
     output logic              reg_rready,
     input  wire logic         acc_irq
 );
+  axil_req_t ctl_req, krn_req;
+  axil_rsp_t ctl_rsp, krn_rsp;
+  assign ctl_req = '{ctl_awaddr, ctl_awvalid, ctl_wdata, ctl_wstrb, ctl_wvalid, ctl_bready,
+      ctl_araddr, ctl_arvalid, ctl_rready};
+  assign {ctl_awready, ctl_wready, ctl_bresp, ctl_bvalid, ctl_arready, ctl_rdata, ctl_rresp,
+      ctl_rvalid} = ctl_rsp;
+  assign krn_req = '{{4'd0, krn_awaddr}, krn_awvalid, krn_wdata, krn_wstrb, krn_wvalid, krn_bready,
+      {4'd0, krn_araddr}, krn_arvalid, krn_rready};
+  assign {krn_awready, krn_wready, krn_bresp, krn_bvalid, krn_arready, krn_rdata, krn_rresp,
+      krn_rvalid} = krn_rsp;
   axi_ax_t [N_PORTS-1:0] m_aw, m_ar;
   axi_w_t [N_PORTS-1:0] m_w;
   axi_b_t [N_PORTS-1:0] m_b;
@@ -137,23 +147,13 @@ module shef_tb_top
   logic [N_PORTS-1:0] m_aw_valid, m_aw_ready, m_w_valid, m_w_ready, m_b_valid, m_b_ready;
   logic [N_PORTS-1:0] m_ar_valid, m_ar_ready, m_r_valid, m_r_ready;
   for (genvar p = 0; p < int'(N_PORTS); p++) begin : g_mem
-    assign mem_awid[p] = m_aw[p].id;
-    assign mem_awaddr[p] = m_aw[p].addr;
-    assign mem_awlen[p] = m_aw[p].len;
-    assign mem_awsize[p] = m_aw[p].size;
-    assign mem_awburst[p] = m_aw[p].burst;
+    assign {mem_awid[p], mem_awaddr[p], mem_awlen[p], mem_awsize[p], mem_awburst[p]} = m_aw[p];
     assign mem_awvalid[p] = m_aw_valid[p];
     assign m_aw_ready[p] = mem_awready[p];
-    assign mem_arid[p] = m_ar[p].id;
-    assign mem_araddr[p] = m_ar[p].addr;
-    assign mem_arlen[p] = m_ar[p].len;
-    assign mem_arsize[p] = m_ar[p].size;
-    assign mem_arburst[p] = m_ar[p].burst;
+    assign {mem_arid[p], mem_araddr[p], mem_arlen[p], mem_arsize[p], mem_arburst[p]} = m_ar[p];
     assign mem_arvalid[p] = m_ar_valid[p];
     assign m_ar_ready[p] = mem_arready[p];
-    assign mem_wdata[p] = m_w[p].data;
-    assign mem_wstrb[p] = m_w[p].strb;
-    assign mem_wlast[p] = m_w[p].last;
+    assign {mem_wdata[p], mem_wstrb[p], mem_wlast[p]} = m_w[p];
     assign mem_wvalid[p] = m_w_valid[p];
     assign m_w_ready[p] = mem_wready[p];
     assign m_b[p] = '{id: mem_bid[p], resp: mem_bresp[p]};
@@ -168,10 +168,12 @@ module shef_tb_top
   assign acc_clear = u_core.u_accel.clear_i;
   assign u_core.u_accel.uncleared = acc_uncleared;
   for (genvar p = 0; p < int'(N_ACC); p++) begin : g_acc
-    assign u_core.u_accel.aw[p] = '{id: acc_awid[p], addr: acc_awaddr[p], len: acc_awlen[p], size: acc_awsize[p], burst: acc_awburst[p]};
+    assign u_core.u_accel.aw[p] = '{id: acc_awid[p], addr: acc_awaddr[p], len: acc_awlen[p],
+        size: acc_awsize[p], burst: acc_awburst[p]};
     assign u_core.u_accel.aw_valid[p] = acc_awvalid[p];
     assign acc_awready[p] = u_core.u_accel.acc_aw_ready_i[p];
-    assign u_core.u_accel.ar[p] = '{id: acc_arid[p], addr: acc_araddr[p], len: acc_arlen[p], size: acc_arsize[p], burst: acc_arburst[p]};
+    assign u_core.u_accel.ar[p] = '{id: acc_arid[p], addr: acc_araddr[p], len: acc_arlen[p],
+        size: acc_arsize[p], burst: acc_arburst[p]};
     assign u_core.u_accel.ar_valid[p] = acc_arvalid[p];
     assign acc_arready[p] = u_core.u_accel.acc_ar_ready_i[p];
     assign u_core.u_accel.w[p] = '{data: acc_wdata[p], strb: acc_wstrb[p], last: acc_wlast[p]};
@@ -214,40 +216,10 @@ module shef_tb_top
       .rst_ni(rst_n),
       .wipe_req_i(wipe_req),
       .wipe_ack_o(wipe_ack),
-      .ctl_awaddr_i(ctl_awaddr),
-      .ctl_awvalid_i(ctl_awvalid),
-      .ctl_awready_o(ctl_awready),
-      .ctl_wdata_i(ctl_wdata),
-      .ctl_wstrb_i(ctl_wstrb),
-      .ctl_wvalid_i(ctl_wvalid),
-      .ctl_wready_o(ctl_wready),
-      .ctl_bresp_o(ctl_bresp),
-      .ctl_bvalid_o(ctl_bvalid),
-      .ctl_bready_i(ctl_bready),
-      .ctl_araddr_i(ctl_araddr),
-      .ctl_arvalid_i(ctl_arvalid),
-      .ctl_arready_o(ctl_arready),
-      .ctl_rdata_o(ctl_rdata),
-      .ctl_rresp_o(ctl_rresp),
-      .ctl_rvalid_o(ctl_rvalid),
-      .ctl_rready_i(ctl_rready),
-      .krn_awaddr_i(krn_awaddr),
-      .krn_awvalid_i(krn_awvalid),
-      .krn_awready_o(krn_awready),
-      .krn_wdata_i(krn_wdata),
-      .krn_wstrb_i(krn_wstrb),
-      .krn_wvalid_i(krn_wvalid),
-      .krn_wready_o(krn_wready),
-      .krn_bresp_o(krn_bresp),
-      .krn_bvalid_o(krn_bvalid),
-      .krn_bready_i(krn_bready),
-      .krn_araddr_i(krn_araddr),
-      .krn_arvalid_i(krn_arvalid),
-      .krn_arready_o(krn_arready),
-      .krn_rdata_o(krn_rdata),
-      .krn_rresp_o(krn_rresp),
-      .krn_rvalid_o(krn_rvalid),
-      .krn_rready_i(krn_rready),
+      .ctl_req_i(ctl_req),
+      .ctl_rsp_o(ctl_rsp),
+      .krn_req_i(krn_req),
+      .krn_rsp_o(krn_rsp),
       .mem_aw_o(m_aw),
       .mem_aw_valid_o(m_aw_valid),
       .mem_aw_ready_i(m_aw_ready),

@@ -1,80 +1,70 @@
 //! Errors of the simulated card.
 
-use shef_proto::code::Code;
-
-/// Why a simulated card did not start or went wrong.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum CardError {
-    /// Building, loading or driving the RTL.
-    #[error(transparent)]
-    Rtl(#[from] shef_rtl::Error),
-    /// The boot code stopped.
-    #[error("boot: {0}")]
-    Boot(#[from] shef_kernel::BootError),
-    /// The design does not do what the card needs.
-    #[error("design: {what}")]
-    Design {
-        /// What is wrong.
-        what: String,
-    },
-    /// The folder of a design of one's own lacks something.
-    #[error("project {}: {what}", dir.display())]
-    Project {
-        /// The folder.
-        dir: std::path::PathBuf,
-        /// What is wrong.
-        what: String,
-    },
-    /// The `shield.toml` of a design of one's own is wrong.
-    #[error("{}:{error}", file.display())]
-    Shield {
-        /// The file.
-        file: std::path::PathBuf,
-        /// What is wrong, with its place.
-        error: shef_gen::shield::ShieldError,
-    },
-    /// The card's socket cannot be served.
-    #[error(transparent)]
-    Serve(#[from] shef_vfio_user::VfioUserError),
-    /// Card memory cannot be made.
-    #[error("card memory of {bytes:#x} bytes: {what}")]
-    Memory {
-        /// Bytes asked for.
-        bytes: u64,
-        /// What is wrong.
-        what: String,
-    },
-    /// The control socket of a served card.
-    #[error("control socket {}: {what}", path.display())]
-    Control {
-        /// The socket.
-        path: std::path::PathBuf,
-        /// What is wrong.
-        what: String,
-    },
-    /// The configuration of the model cannot be read.
-    #[error("configuration: {what}")]
-    Config {
-        /// What is wrong.
-        what: String,
-    },
-}
-
-impl CardError {
-    /// Stable code.
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Rtl(error) => error.code(),
-            Self::Boot(error) => error.code(),
-            Self::Design { .. } => "SHEF-CARD-001",
-            Self::Config { .. } => "SHEF-CARD-002",
-            Self::Project { .. } => "SHEF-CARD-003",
-            Self::Shield { error, .. } => error.code(),
-            Self::Serve(error) => error.code(),
-            Self::Memory { .. } => "SHEF-CARD-004",
-            Self::Control { .. } => "SHEF-CARD-005",
-        }
+shef_proto::coded! {
+    /// Why a simulated card did not start or went wrong.
+    #[derive(Debug, thiserror::Error)]
+    #[non_exhaustive]
+    pub enum CardError {
+        /// Building, loading or driving the RTL.
+        #[error(transparent)]
+        Rtl(#[from] shef_rtl::Error) => (error) error.code(),
+        /// The boot code stopped.
+        #[error("boot: {0}")]
+        Boot(#[from] shef_kernel::BootError) => (error) error.code(),
+        /// The `shield.toml` of a design of one's own is wrong.
+        #[error("{}:{error}", file.display())]
+        Shield {
+            /// The file.
+            file: std::path::PathBuf,
+            /// What is wrong, with its place.
+            error: shef_gen::shield::ShieldError,
+        } => { error, .. } error.code(),
+        /// The card's socket cannot be served.
+        #[error(transparent)]
+        Serve(#[from] shef_vfio_user::VfioUserError) => (error) error.code(),
+        /// The design does not do what the card needs.
+        #[error("design: {what}")]
+        Design {
+            /// What is wrong.
+            what: String,
+        } = "SHEF-CARD-001": "the simulated design does not do what the card needs",
+            "it was changed or built from other sources: rebuild it, and compare with shell-rtl/shell/sim",
+        /// The configuration of the model cannot be read.
+        #[error("configuration: {what}")]
+        Config {
+            /// What is wrong.
+            what: String,
+        } = "SHEF-CARD-002": "the simulated card has no valid configuration",
+            "check shell-rtl/accel/digits/shield.toml with `cargo xtask generate`",
+        /// The folder of a design of one's own lacks something.
+        #[error("project {}: {what}", dir.display())]
+        Project {
+            /// The folder.
+            dir: std::path::PathBuf,
+            /// What is wrong.
+            what: String,
+        } = "SHEF-CARD-003": "the folder of a design of your own lacks something",
+            "sim:rtl?project=DIR needs DIR/shield.toml and a module shef_accel in DIR/shef_accel.sv; docs/how-to/your-accelerator.md shows \
+             how",
+        /// Card memory cannot be made.
+        #[error("card memory of {bytes:#x} bytes: {what}")]
+        Memory {
+            /// Bytes asked for.
+            bytes: u64,
+            /// What is wrong.
+            what: String,
+        } = "SHEF-CARD-004": "the simulated card's memory cannot be made",
+            "its size is a power of two from 1 MiB to 64 GiB; only pages that are written cost memory, but the address space must not be \
+             limited (`ulimit -v`)",
+        /// The control socket of a served card.
+        #[error("control socket {}: {what}", path.display())]
+        Control {
+            /// The socket.
+            path: std::path::PathBuf,
+            /// What is wrong.
+            what: String,
+        } = "SHEF-CARD-005": "the control socket of a simulated card does not answer as it must",
+            "`shef sim serve` makes it beside the card's socket, as PATH.control; name another one with --control",
     }
 }
 
@@ -83,32 +73,3 @@ impl From<CardError> for shef_device::DeviceError {
         Self::Simulator { code: error.code(), message: error.to_string() }
     }
 }
-
-/// Codes of this crate.
-pub const CODES: &[Code] = &[
-    Code::new(
-        "SHEF-CARD-001",
-        "the simulated design does not do what the card needs",
-        "it was changed or built from other sources: rebuild it, and compare with shell-rtl/shell/sim",
-    ),
-    Code::new(
-        "SHEF-CARD-002",
-        "the simulated card has no valid configuration",
-        "check shell-rtl/accel/digits/shield.toml with `cargo xtask generate`",
-    ),
-    Code::new(
-        "SHEF-CARD-003",
-        "the folder of a design of your own lacks something",
-        "sim:rtl?project=DIR needs DIR/shield.toml and a module shef_accel in DIR/shef_accel.sv; docs/how-to/your-accelerator.md shows how",
-    ),
-    Code::new(
-        "SHEF-CARD-004",
-        "the simulated card's memory cannot be made",
-        "its size is a power of two from 1 MiB to 64 GiB; only pages that are written cost memory, but the address space must not be limited (`ulimit -v`)",
-    ),
-    Code::new(
-        "SHEF-CARD-005",
-        "the control socket of a simulated card does not answer as it must",
-        "`shef sim serve` makes it beside the card's socket, as PATH.control; name another one with --control",
-    ),
-];

@@ -21,13 +21,16 @@ mod serve;
 
 pub use card::{Bench, Blank, Card, CardOptions, Engine, MEMORY_BYTES};
 pub use control::{Control, Identity};
-pub use error::{CODES, CardError};
+pub use error::CardError;
 pub use link::LinkFault;
 pub use platform::{ACCELERATOR, KERNEL_SVN, TARGET, kernel_digest, kernel_image, program, shell_digest};
 pub use project::Project;
 pub use rtl::{BareCard, RtlOptions, design_digest, design_digest_of};
 pub use serve::{ServeOptions, serve};
 pub use shef_rtl::repo_root as repository;
+
+/// All codes of this crate.
+pub const CODES: &[shef_proto::code::Code] = CardError::CODES;
 
 use shef_proto::code::Code;
 use shef_proto::config::Config;

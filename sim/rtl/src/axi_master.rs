@@ -317,9 +317,9 @@ impl Agent for AxiMaster {
             {
                 let f = Flight { tag, op, resp: Vec::new(), data: Vec::new(), start: self.now };
                 if i == 0 {
-                    self.reads.push(f)
+                    self.reads.push(f);
                 } else {
-                    self.writes.push(f)
+                    self.writes.push(f);
                 }
                 self.taken[i] = true;
             }

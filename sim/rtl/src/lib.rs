@@ -47,13 +47,16 @@ pub use axi_master::{AxiDone, AxiMaster, AxiMasters, AxiOp};
 pub use axi_memory::{AxiMemory, AxiMemoryConfig, BEAT, BusCounters, DECERR, Hostile, OKAY, ReadHook, SLVERR, WriteHook};
 pub use build::{DesignSpec, Lint, Profile, build, build_with, cache_dir};
 pub use core_sim::{CoreSim, CoreSnapshot, Watch};
-pub use error::{CODES, Error};
+pub use error::Error;
 pub use host_memory::{HostBus, HostFault, HostMemory};
 pub use kernel_sim::{Around, KernelPort, KernelSim, KernelSnapshot, KernelStraps};
 pub use shef_model::memory;
 pub use sim::{Direction, Library, Port, Sim, Snapshot};
 pub use sources::{kernel_spec, module_spec, repo_root, rtl_sources, sv_files};
 pub use toolchain::{Toolchain, find_ibex, find_toolchain};
+
+/// All codes of this crate.
+pub const CODES: &[shef_proto::code::Code] = Error::CODES;
 
 /// Result with this crate's error.
 pub type Result<T> = std::result::Result<T, Error>;

@@ -303,11 +303,13 @@ impl Sim {
     pub fn get(&self, p: Port) -> u64 {
         self.own(p);
         match p.bits {
-            // SAFETY (all arms): the port is of this living model, and Verilator stores it in this
-            // type.
+            // SAFETY: the port is of this living model; Verilator stores up to 8 bits in a `u8`.
             0..=8 => u64::from(unsafe { *p.at }),
+            // SAFETY: as above, with up to 16 bits in a `u16`.
             9..=16 => u64::from(unsafe { *p.at.cast::<u16>() }),
+            // SAFETY: as above, with up to 32 bits in a `u32`.
             17..=32 => u64::from(unsafe { *p.at.cast::<u32>() }),
+            // SAFETY: as above, with up to 64 bits in a `u64`.
             33..=64 => unsafe { *p.at.cast::<u64>() },
             n => panic!("port of {n} bits read as a number"),
         }
@@ -323,11 +325,13 @@ impl Sim {
         self.own(p);
         let v = if p.bits >= 64 { v } else { v & ((1u64 << p.bits) - 1) };
         match p.bits {
-            // SAFETY (all arms): the port is of this living model, and Verilator stores it in this
-            // type.
+            // SAFETY: as in `get`.
             0..=8 => unsafe { *p.at = v as u8 },
+            // SAFETY: as in `get`.
             9..=16 => unsafe { *p.at.cast::<u16>() = v as u16 },
+            // SAFETY: as in `get`.
             17..=32 => unsafe { *p.at.cast::<u32>() = v as u32 },
+            // SAFETY: as in `get`.
             33..=64 => unsafe { *p.at.cast::<u64>() = v },
             n => panic!("port of {n} bits written as a number"),
         }

@@ -668,9 +668,9 @@ fn whoever_breaks_the_protocol_is_not_used_any_more() {
             let _queues = busy(&mut bench);
             bench.step(500);
             if at_host {
-                bench.breaker().inject(breach)
+                bench.breaker().inject(breach);
             } else {
-                bench.mem.inject(breach)
+                bench.mem.inject(breach);
             }
             bench.step(6000 + 3 * TIMEOUT);
             let happened = if at_host { bench.breaker().injected_all() } else { bench.mem.injected_all() };

@@ -862,9 +862,9 @@ fn bus_errors_and_silence() {
             let mut rng = Rng::new(6);
             b.fill(1, 0, 8, &mut rng);
             if silent {
-                b.mem.silent_ranges.push(range.clone())
+                b.mem.silent_ranges.push(range.clone());
             } else {
-                b.mem.error_ranges.push(range.clone())
+                b.mem.error_ranges.push(range.clone());
             }
             // one chunk only: a later answer on the same id would pass for the missing one until
             // its tag is checked

@@ -555,12 +555,11 @@ fn attack(lib: &Library, seed: u64, attack: Attack, r: usize, level: usize) -> R
     let mut old: HashMap<u64, [u8; 64]> = HashMap::new();
     b.random(1200, 6);
     while b.requests.len() > 20 {
-        for (addr, data) in b.writes.front().map(|w| (w.1, w.2)).iter() {
-            if let Some(before) = b.memory.get(addr)
-                && before != data
-            {
-                old.insert(*addr, *before);
-            }
+        if let Some((addr, data)) = b.writes.front().map(|w| (w.1, w.2))
+            && let Some(before) = b.memory.get(&addr)
+            && *before != data
+        {
+            old.insert(addr, *before);
         }
         b.cycle().map_err(what)?;
     }

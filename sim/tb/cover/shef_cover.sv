@@ -47,7 +47,8 @@ module shef_cover_set
     logic x;
     x = 1'b0;
     for (int unsigned r = 0; r < NRegions; r++)
-      if (region == reg_idx_t'(r)) x = 32'(Regions[r].mode) == mode && 32'(Regions[r].chunk_log2) == log2;
+      if (region == reg_idx_t'(r))
+        x = 32'(Regions[r].mode) == mode && 32'(Regions[r].chunk_log2) == log2;
     return x;
   endfunction
 
@@ -63,7 +64,8 @@ module shef_cover_set
   end
   for (genvar p = 0; p < 3; p++) begin : g_policy
     for (genvar k = 1; k < 7; k++) begin : g_fault
-      seen: cover property (@(posedge clk_i) rst_ni && int'(OnFault) == p && fault_valid_i && 32'(fault_i.kind) == k);
+      seen: cover property (@(posedge clk_i) rst_ni && int'(OnFault) == p && fault_valid_i &&
+          32'(fault_i.kind) == k);
     end
   end
   for (genvar k = 1; k < 9; k++) begin : g_refusal
@@ -88,10 +90,13 @@ module shef_cover_commands (
   end
 endmodule
 
-bind shef_set shef_cover_set #(.NRegions(NRegions), .Regions(Regions), .OnFault(OnFault)) cover__shef_set__set (
-    .clk_i(clk_i), .rst_ni(rst_ni), .looked_i(looked.region), .read_i(rsp_valid && !lseg.err), .write_i(wsg_valid && !lseg.err),
+bind shef_set shef_cover_set #(.NRegions(NRegions), .Regions(Regions),
+    .OnFault(OnFault)) cover__shef_set__set (
+    .clk_i(clk_i), .rst_ni(rst_ni), .looked_i(looked.region), .read_i(rsp_valid && !lseg.err),
+    .write_i(wsg_valid && !lseg.err),
     .fetched_i(go_chunk[0].region), .fetch_i(chunk_go), .sealed_i(seal_region), .seal_i(seal_go),
-    .fault_valid_i(fault_valid_o), .fault_i(fault_o), .refusal_valid_i(refusal_valid_o), .refusal_i(refusal_o),
+    .fault_valid_i(fault_valid_o), .fault_i(fault_o), .refusal_valid_i(refusal_valid_o),
+    .refusal_i(refusal_o),
     .ahead_i({spec_failed, spec_used, spec_taken})
 );
 bind shef_set_ctl shef_cover_commands cover__shef_set_ctl__set (
@@ -115,7 +120,7 @@ bind shef_set_ctl shef_cover_commands cover__shef_set_ctl__set (
 `SHEF_STATES(shef_set_ctl, wipe_e, 3, wipe_q)
 `SHEF_STATES(shef_set_ctl, cmd_state_e, 6, cmd_q)
 `SHEF_STATES(shef_seal, state_e, 4, state_q)
-`SHEF_STATES(shef_lookup, step_e, 7, g_evict[0].step_q)
+`SHEF_STATES(shef_evict, step_e, 7, step_q)
 `SHEF_STATES(shef_tree_walk, state_e, 7, state_q)
 `SHEF_STATES(shef_tree_exec, state_e, 4, state_q)
 `SHEF_STATES(shef_cache, wipe_e, 4, wipe_q)

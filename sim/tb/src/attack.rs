@@ -1,18 +1,18 @@
 //! A hostile bus and host against the Shield: one hostile act on one legitimate transaction at a
 //! time, followed to its outcome.
 //!
-//! The bench has the accelerator's place in `shef_core`. Every configuration is keyed once by a
-//! real Load Key and brought through two rounds of honest traffic; that state, and those after
-//! reset, before the Load Key and after the session, are kept ([`shef_rtl::Sim::save`]) and put
-//! back before each attempt, so that attempts do not depend on one another and any of them can be
-//! run again alone. One attempt in 75 goes on into a session of its own.
+//! The bench takes the accelerator's place in `shef_core`. Every configuration is keyed once with a
+//! real Load Key and runs two rounds of honest traffic. Snapshots of that state, and of those after
+//! reset, before the Load Key and after the session, are saved ([`shef_rtl::Sim::save`]) and
+//! restored before each attempt. Attempts are therefore independent, and each can be rerun alone.
+//! One attempt in 75 continues into a session of its own.
 
+mod directed;
 mod flood;
-mod ground;
+mod layout;
+mod recorded;
 mod report;
 mod session;
-mod talk;
-mod tour;
 mod trial;
 
 pub use report::{Count, Failure, InState, OfCommand, Report, Slice, Target};
@@ -26,25 +26,25 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use trial::{Trial, Verdict};
 
-/// What is done.
+/// The kind of hostile act.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Bits are inverted.
     Flip,
-    /// Two pieces change places.
+    /// Two pieces are swapped.
     Swap,
-    /// An older piece comes again.
+    /// An older piece is replayed.
     Replay,
-    /// A piece is made of two.
+    /// A piece is spliced from two.
     Splice,
     /// A piece or a part is zero.
     Zero,
     /// The end of a piece or of a burst is missing, or never comes.
     Truncate,
-    /// Slow answers, within the Shield's patience.
+    /// Slow responses, within the Shield's time-out.
     Delay,
-    /// Answers overtake one another, are under another id, come twice or unasked; messages in the
-    /// wrong order.
+    /// Responses overtake one another, carry the wrong id, are duplicated or unowed; messages in
+    /// the wrong order.
     Reorder,
     /// Memory answers with errors.
     Error,
@@ -54,12 +54,13 @@ pub enum Kind {
     Reset,
     /// Registers are written and read at random while bursts run.
     Flood,
-    /// Bytes of an unprotected region are changed, which nobody notices: nothing else may change.
+    /// Bytes of an unprotected region are changed. This is not detected, but nothing else may
+    /// change.
     Public,
 }
 
 impl Kind {
-    /// All of them, in the order of reports.
+    /// All variants, in the order of reports.
     pub const ALL: [Self; 13] = [
         Self::Flip,
         Self::Swap,
@@ -75,8 +76,8 @@ impl Kind {
         Self::Flood,
         Self::Public,
     ];
-    /// Kinds that there are in every configuration; attempt `i` is of kind `i` modulo this, or
-    /// [`Kind::Public`] now and then.
+    /// Number of kinds that exist in every configuration. Attempt `i` is of kind `i` modulo this,
+    /// or occasionally [`Kind::Public`].
     const EVERYWHERE: u64 = 12;
 
     /// Name in reports.
@@ -87,14 +88,14 @@ impl Kind {
         NAMES[self as usize]
     }
 
-    /// Whether somebody must notice each of them.
+    /// Whether every act of this kind must be detected.
     #[must_use]
     pub fn must_be_noticed(self) -> bool {
         !matches!(self, Self::Delay | Self::Reorder | Self::Flood | Self::Public)
     }
 }
 
-/// The state of the Shield in which an act is made.
+/// The state of the Shield at the time of an act.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     /// After reset or wipe, before a seed.
@@ -108,7 +109,7 @@ pub enum State {
 }
 
 impl State {
-    /// All of them, in the order of reports.
+    /// All variants, in the order of reports.
     pub const ALL: [Self; 4] = [Self::Empty, Self::Fresh, Self::Keyed, Self::Closed];
 
     /// Name in reports.
@@ -117,9 +118,9 @@ impl State {
         ["empty", "fresh", "keyed", "closed"][self as usize]
     }
 
-    /// That of an attempt: one in sixteen for each state without a session, whatever the kinds and
-    /// configurations of a run. An attempt that goes on into another session mostly has one before
-    /// it.
+    /// The state for an attempt: one in sixteen for each state without a session, whatever the
+    /// kinds and configurations of a run. An attempt that continues into another session mostly has
+    /// one before it.
     fn of(seed: u64, index: u64, at: u64, count: u64) -> Self {
         let (kind, round) = (index % Kind::EVERYWHERE, index / Kind::EVERYWHERE / count);
         match (7 * kind + 5 * at + round) % 16 {
@@ -132,8 +133,8 @@ impl State {
     }
 }
 
-/// Whether an attempt goes on into a session that it keys: one in 75, spread evenly. Such a session
-/// takes as long as a hundred attempts.
+/// Whether an attempt continues into a session that it keys: one in 75, spread evenly. Such a
+/// session takes as long as a hundred attempts.
 fn goes_on(seed: u64, index: u64) -> bool {
     index.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(seed_of(seed, 0)) < u64::MAX / 75
 }
@@ -164,37 +165,37 @@ pub const COVERAGE: &[(&str, &str)] = &[
     ("cover3", include_str!("../configs/cover3.toml")),
 ];
 
-/// Random operations on each design for coverage, beside the attempts.
+/// Random operations on each coverage design, in addition to the attempts.
 const COVERAGE_OPERATIONS: u64 = 2_000;
 
-/// What is to be run.
+/// What to run.
 #[derive(Debug, Clone, Default)]
 pub struct Plan {
     /// Attempts.
     pub n: u64,
-    /// Seed of everything.
+    /// Seed of the run.
     pub seed: u64,
-    /// First attempt: slices of one seed add up.
+    /// First attempt. Slices of the same seed add up.
     pub from: u64,
     /// Only this attempt, with waves.
     pub only: Option<u64>,
-    /// Names of configurations, all if empty; what attempt `i` is depends on it.
+    /// Names of configurations; empty for all. They determine what attempt `i` is.
     pub configurations: Vec<String>,
-    /// Threads; each has its own instances.
+    /// Threads, each with its own instances.
     pub jobs: usize,
-    /// End with the first failure.
+    /// Stop at the first failure.
     pub stop: bool,
-    /// No waves of failures: for runs that are meant to fail.
+    /// Write no waves of failures: for runs that are meant to fail.
     pub no_waves: bool,
     /// Compile designs for a short run.
     pub quick: bool,
-    /// On the configurations of [`COVERAGE`], with random operations after the attempts; what was
-    /// covered goes to `coverage/*.dat` in the run's folder.
+    /// Run on the configurations of [`COVERAGE`], with random operations after the attempts, and
+    /// write coverage to `coverage/*.dat` in the run's folder.
     pub coverage: bool,
 }
 
 impl Plan {
-    /// The command that runs an attempt again.
+    /// The command that reruns an attempt.
     fn again(&self, index: u64) -> String {
         let names: String = self.configurations.iter().map(|c| format!(" --configuration {c}")).collect();
         format!("cargo xtask attack --seed {} --only {index}{names}", self.seed)
@@ -210,12 +211,12 @@ fn seed_of(seed: u64, index: u64) -> u64 {
 struct Field<'a> {
     name: &'static str,
     toml: &'static str,
-    /// Its place among those of the run, and their number.
+    /// Its index among the configurations of the run, and their number.
     at: (u64, u64),
     plan: &'a Plan,
     dir: &'a Path,
     progress: &'a (dyn Fn(&str) + Sync),
-    /// Set when the run is to end.
+    /// Set to stop the run.
     over: &'a AtomicBool,
 }
 
@@ -234,7 +235,7 @@ impl Field<'_> {
         Ok((kind, Trial::new(s, kind, state, goes_on(self.plan.seed, index), rng)?.run()))
     }
 
-    /// The run's attempts on this configuration.
+    /// Runs the attempts on this configuration.
     fn run(&self) -> Result<Report> {
         let mut report = Report::new(self.plan.seed);
         let (from, end) = self.plan.only.map_or((self.plan.from, self.plan.from + self.plan.n), |i| (i, i + 1));
@@ -294,13 +295,13 @@ impl Field<'_> {
         Ok(report)
     }
 
-    /// Writes what the attempts and what is done after them covered, and what random operations in
-    /// a session of their own cover.
+    /// Writes the coverage of the attempts and the directed sequence, and that of random operations
+    /// in a session of their own.
     fn cover(&self, s: &mut Session) -> Result<()> {
         let folder = self.dir.join("coverage");
         std::fs::create_dir_all(&folder).map_err(|e| BenchError::File(format!("{}: {e}", folder.display())))?;
         let file = |what: &str| folder.join(format!("{}-{what}.dat", self.name));
-        tour::tour(s)?;
+        directed::run(s)?;
         s.bench.core().sim().write_coverage(&file("attack"))?;
         let library = s.bench.core().sim().library().clone();
         let mut bench = RtlBench::new(&library, &s.config, Some(self.plan.seed))?;
@@ -310,7 +311,7 @@ impl Field<'_> {
         Ok(())
     }
 
-    /// Runs an attempt again in a design that can write waves, from the same snapshot.
+    /// Reruns an attempt from the same snapshot, in a design that writes waves.
     fn waves(&self, index: u64) -> Result<PathBuf> {
         let mut s = self.open(true)?;
         let folder = self.dir.join("waves");
@@ -326,7 +327,7 @@ impl Field<'_> {
     }
 }
 
-/// Time that this thread has had a processor; without Linux's account of it, the time of day.
+/// CPU time of this thread, or wall-clock time if Linux does not report it.
 fn processor_time() -> Duration {
     static FIRST: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
@@ -338,10 +339,10 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
-/// Runs a plan; `dir` takes generated packages and waves, `progress` gets lines for a person.
+/// Runs a plan. Generated packages and waves go to `dir`, lines for a person to `progress`.
 ///
 /// # Errors
-/// When a Shield cannot be built or keyed at all, or a configuration is not known.
+/// If a Shield cannot be built or keyed, or a configuration is unknown.
 pub fn run(plan: &Plan, dir: &Path, progress: &(dyn Fn(&str) + Sync)) -> Result<Report> {
     let all = if plan.coverage { COVERAGE } else { CONFIGURATIONS };
     let mut chosen = Vec::new();

@@ -5,114 +5,66 @@ use crate::oracle::Oracle;
 use crate::traffic::{Op, Outcome};
 use shef_model::Model;
 use shef_model::bus::{Burst, NoAccelerator, Resp, WriteBeat};
-use shef_proto::code::Code;
 use shef_proto::config::{Config, Region};
 use shef_rtl::agent::Agent;
 use shef_rtl::{AxiDone, AxiMasters, AxiMemoryConfig, AxiOp, CoreSim, CoreSnapshot, DesignSpec, Library};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// Codes of this crate.
-pub const CODES: &[Code] = &[
-    Code::new(
-        "SHEF-RTL-040",
-        "a register of the bench answered with an error",
-        "The address is not in the register map, or the core is not the one expected.",
-    ),
-    Code::new(
-        "SHEF-RTL-041",
-        "the Shield did not reach a state",
-        "The message has the status register; docs/reference/registers.md has its fields.",
-    ),
-    Code::new(
-        "SHEF-RTL-042",
-        "the Shield refused a message of the bench",
-        "Keys, configuration digest or sequence differ between the bench and the design.",
-    ),
-    Code::new(
-        "SHEF-RTL-043",
-        "an AXI rule was broken",
-        "The message has the cycle, the channel and the rule; run again with the same seed.",
-    ),
-    Code::new("SHEF-RTL-044", "a file of the bench cannot be used", "The message has the path and the reason."),
-    Code::new(
-        "SHEF-RTL-045",
-        "a measured transfer is not what it ought to be",
-        "The message has the transfer; figures of a run that moves wrong bytes are worth nothing.",
-    ),
-    Code::new(
-        "SHEF-RTL-046",
-        "what the Shield wrote to memory is not sealed memory",
-        "The message has the place; docs/reference/sealed-memory.md has the format. Run again with the same seed.",
-    ),
-];
-
-/// Why a bench cannot go on.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum BenchError {
-    /// The RTL simulation.
-    #[error("rtl: {0}")]
-    Rtl(#[from] shef_rtl::Error),
-    /// The register channel.
-    #[error("channel: {0}")]
-    Channel(#[from] shef_proto::channel::ChannelError),
-    /// The Load Key.
-    #[error("load key: {0}")]
-    Load(#[from] shef_proto::load::LoadError),
-    /// The Shield's public key.
-    #[error("public key: {0}")]
-    Hpke(#[from] shef_proto::hpke_suite::HpkeError),
-    /// A register answered with an error.
-    #[error("register {0:#x} answered with an error")]
-    Register(u32),
-    /// The Shield did not reach a state.
-    #[error("waited for {what}, status register is {status:#010x}")]
-    Wait {
-        /// What was waited for.
-        what: &'static str,
-        /// Last value.
-        status: u32,
-    },
-    /// The Shield refused a message.
-    #[error("{what} was refused, status register is {status:#010x}")]
-    Refused {
-        /// Which message.
-        what: &'static str,
-        /// Status register.
-        status: u32,
-    },
-    /// An AXI rule was broken.
-    #[error("bus rule broken: {0}")]
-    Bus(String),
-    /// A file of the bench.
-    #[error("{0}")]
-    File(String),
-    /// A measured transfer moved wrong bytes.
-    #[error("wrong transfer: {0}")]
-    Unequal(String),
-    /// A write that breaks the format.
-    #[error("not sealed memory: {0}")]
-    Format(String),
-}
-
-impl BenchError {
-    /// Stable code: that of the cause where it has one.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Rtl(e) => e.code(),
-            Self::Channel(e) => e.code(),
-            Self::Load(e) => e.code(),
-            Self::Hpke(e) => e.code(),
-            Self::Register(_) => "SHEF-RTL-040",
-            Self::Wait { .. } => "SHEF-RTL-041",
-            Self::Refused { .. } => "SHEF-RTL-042",
-            Self::Bus(_) => "SHEF-RTL-043",
-            Self::File(_) => "SHEF-RTL-044",
-            Self::Unequal(_) => "SHEF-RTL-045",
-            Self::Format(_) => "SHEF-RTL-046",
-        }
+shef_proto::coded! {
+    /// Why a bench stopped.
+    #[derive(Debug, thiserror::Error)]
+    #[non_exhaustive]
+    pub enum BenchError {
+        /// The RTL simulation.
+        #[error("rtl: {0}")]
+        Rtl(#[from] shef_rtl::Error) => (e) e.code(),
+        /// The register channel.
+        #[error("channel: {0}")]
+        Channel(#[from] shef_proto::channel::ChannelError) => (e) e.code(),
+        /// The Load Key.
+        #[error("load key: {0}")]
+        Load(#[from] shef_proto::load::LoadError) => (e) e.code(),
+        /// The Shield's public key.
+        #[error("public key: {0}")]
+        Hpke(#[from] shef_proto::hpke_suite::HpkeError) => (e) e.code(),
+        /// A register answered with an error.
+        #[error("register {0:#x} answered with an error")]
+        Register(u32) = "SHEF-RTL-040": "a register of the bench answered with an error",
+            "The address is not in the register map, or the core is not the one expected.",
+        /// The Shield did not reach a state.
+        #[error("waited for {what}, status register is {status:#010x}")]
+        Wait {
+            /// What was waited for.
+            what: &'static str,
+            /// Last value.
+            status: u32,
+        } = "SHEF-RTL-041": "the Shield did not reach a state",
+            "The message has the status register; docs/reference/registers.md has its fields.",
+        /// The Shield refused a message.
+        #[error("{what} was refused, status register is {status:#010x}")]
+        Refused {
+            /// Which message.
+            what: &'static str,
+            /// Status register.
+            status: u32,
+        } = "SHEF-RTL-042": "the Shield refused a message of the bench",
+            "Keys, configuration digest or sequence differ between the bench and the design.",
+        /// An AXI rule was broken.
+        #[error("bus rule broken: {0}")]
+        Bus(String) = "SHEF-RTL-043": "an AXI rule was broken",
+            "The message has the cycle, the channel and the rule; run again with the same seed.",
+        /// A file of the bench.
+        #[error("{0}")]
+        File(String) = "SHEF-RTL-044": "a file of the bench cannot be used", "The message has the path and the reason.",
+        /// A measured transfer moved wrong bytes.
+        #[error("wrong transfer: {0}")]
+        Unequal(String) = "SHEF-RTL-045": "a measured transfer moved wrong bytes",
+            "The message has the transfer; discard the figures of this run.",
+        /// A write that breaks the format.
+        #[error("not sealed memory: {0}")]
+        Format(String) = "SHEF-RTL-046": "the Shield wrote something other than sealed memory",
+            "The message has the address; docs/reference/sealed-memory.md has the format. Run again with the same seed.",
     }
 }
 
@@ -121,7 +73,7 @@ pub trait Bench {
     /// Reads a register of the control window.
     ///
     /// # Errors
-    /// An error answer, or none.
+    /// An error response, or no response.
     fn ctl_read(&mut self, addr: u32) -> Result<u32>;
     /// Writes a register of the control window.
     ///
@@ -144,17 +96,17 @@ pub trait Bench {
     fn mem_read(&self, addr: u64, out: &mut [u8]);
     /// Writes card memory.
     fn mem_write(&mut self, addr: u64, data: &[u8]);
-    /// Does bursts as the accelerator, each at the port of its address, as many at a time as the
-    /// bench can; the outcomes in the order of `ops`.
+    /// Runs bursts as the accelerator, each at the port of its address, as many at a time as the
+    /// bench can. Returns the outcomes in the order of `ops`.
     ///
     /// # Errors
-    /// When an answer does not come or a bus rule is broken.
+    /// If a response is missing or a bus rule is broken.
     fn burst(&mut self, ops: &[Op]) -> Result<Vec<Outcome>>;
 }
 
 /// A bench whose memory ports can be watched.
 pub trait Watched: Bench {
-    /// Shows all that the Shield writes to card memory from now on to an oracle.
+    /// Attaches an oracle to everything the Shield writes to card memory.
     fn watch(&mut self, oracle: &Oracle);
 }
 
@@ -162,12 +114,12 @@ pub trait Watched: Bench {
 pub struct RtlBench {
     core: CoreSim,
     acc: AxiMasters,
-    /// Number of the first burst that was pushed since the last [`RtlBench::finish`], and how many
-    /// were.
+    /// Number of the first burst pushed since the last [`RtlBench::finish`], and how many were
+    /// pushed.
     pushed: (u64, usize),
 }
 
-/// Timing of memory from a seed.
+/// Memory timing from a seed.
 fn timing(seed: Option<u64>) -> AxiMemoryConfig {
     match seed {
         Some(s) => AxiMemoryConfig { read_latency: 1 + s % 40, write_latency: 1 + s % 23, ..AxiMemoryConfig::seeded(s) },
@@ -175,25 +127,25 @@ fn timing(seed: Option<u64>) -> AxiMemoryConfig {
     }
 }
 
-/// Which accelerator port the bursts of each region take: that of the region's engine set.
+/// The accelerator port of each region: the port of its engine set.
 #[must_use]
 pub fn routes(config: &Config) -> Vec<(Range<u64>, usize)> {
     let port = |r: &Region| config.sets().get(usize::from(r.set)).map_or(0, |s| usize::from(s.acc));
     config.regions().iter().map(|r| (r.base..r.base + r.size, port(r))).collect()
 }
 
-/// Cycles without any answer after which bursts count as hung; the Shield's own time-out is 4,096.
+/// Cycles without a response after which bursts count as hung. The Shield's own time-out is 4,096.
 const QUIET: u64 = 40_000;
-/// Cycles without any answer after which an accelerator in reset that asks all the same gets none.
+/// Cycles without a response after which bursts issued in reset count as unanswered.
 const HELD: u64 = 200;
 
-/// The design `shef_tb_top`, which is `shef_core` with the bench for an accelerator, for the
-/// configuration of a `shield.toml`'s text, and that configuration.
+/// The design `shef_tb_top` (`shef_core` with the bench in place of an accelerator) for the text of
+/// a `shield.toml`, and the parsed configuration.
 ///
-/// `dir` takes the generated package.
+/// The generated package goes to `dir`.
 ///
 /// # Errors
-/// A configuration that does not hold, a file that cannot be written, missing RTL.
+/// An invalid configuration, a file that cannot be written, missing RTL.
 pub fn design(shield_toml: &str, dir: &Path) -> Result<(DesignSpec, Config)> {
     let shield = shef_gen::shield::parse(shield_toml).map_err(|e| BenchError::File(e.to_string()))?;
     let file: PathBuf = dir.join("shef_cfg_pkg.sv");
@@ -212,17 +164,17 @@ pub fn design(shield_toml: &str, dir: &Path) -> Result<(DesignSpec, Config)> {
     Ok((spec, shield.config))
 }
 
-/// Folder for waves, from `SHEF_WAVES`: slow, for looking at one failure.
+/// Folder for waves, from `SHEF_WAVES`. Slow: meant for a single failure.
 fn waves() -> Option<PathBuf> {
     std::env::var_os("SHEF_WAVES").filter(|v| !v.is_empty()).map(PathBuf::from)
 }
 
 impl RtlBench {
-    /// An instance of a design with this configuration; a seed makes the timing of memory and
-    /// accelerator random.
+    /// An instance of a design with this configuration. With a seed, memory and accelerator timing
+    /// are random.
     ///
     /// # Errors
-    /// When the top module lacks a port.
+    /// If the top module lacks a port.
     pub fn new(lib: &Library, config: &Config, seed: Option<u64>) -> Result<Self> {
         let mut core = CoreSim::new(lib, timing(seed))?;
         if let Some(dir) = waves() {
@@ -233,10 +185,10 @@ impl RtlBench {
         Ok(Self { core, acc, pushed: (0, 0) })
     }
 
-    /// Other timing for a further session of the same Shield.
+    /// New random timing for another session of the same Shield.
     ///
     /// # Errors
-    /// When the top module lacks a port.
+    /// If the top module lacks a port.
     pub fn retime(&mut self, seed: Option<u64>) -> Result<()> {
         self.core.axi_memories().iter_mut().for_each(|m| m.config = timing(seed));
         self.new_requester(seed.map(|s| s ^ 0xacce))
@@ -252,19 +204,19 @@ impl RtlBench {
         &mut self.acc
     }
 
-    /// Puts a snapshot back: the memory with this timing, a new requester with these stalls.
+    /// Restores a snapshot, with this memory timing and a new requester with these stalls.
     ///
     /// # Errors
-    /// When the snapshot is of another design.
+    /// If the snapshot is of another design.
     pub fn restore(&mut self, to: &CoreSnapshot, memory: AxiMemoryConfig, stalls: Option<u64>) -> Result<()> {
         self.core.restore(to, memory)?;
         self.new_requester(stalls)
     }
 
-    /// A new requester that waits for nothing.
+    /// Replaces the requester with one that never stalls.
     ///
     /// # Errors
-    /// When the top module lacks a port.
+    /// If the top module lacks a port.
     pub fn new_requester(&mut self, stalls: Option<u64>) -> Result<()> {
         self.acc.restart(self.core.sim(), stalls)?;
         self.pushed = (0, 0);
@@ -309,10 +261,11 @@ impl RtlBench {
         self.core.access(kernel, addr, write, &mut [&mut self.acc])?.ok_or(BenchError::Register(addr))
     }
 
-    /// A wipe while the accelerator's ports go on; the number of cycles until it is acknowledged.
+    /// Wipes while the accelerator's ports keep running. Returns the cycles until the
+    /// acknowledgement.
     ///
     /// # Errors
-    /// When it is not.
+    /// If it is not acknowledged.
     pub fn wipe(&mut self) -> Result<u64> {
         const PATIENCE: u64 = 1_000_000;
         self.core.sim().poke("wipe_req", 1);
@@ -327,11 +280,12 @@ impl RtlBench {
         Err(shef_rtl::Error::Hang { what: "wipe", cycles: PATIENCE }.into())
     }
 
-    /// Runs what was pushed to its end, something else beside it; the outcomes in the order of the
-    /// pushes. A burst that a reset of the accelerator took counts as refused in what had not come.
+    /// Runs all pushed bursts to completion, with another agent beside them. Returns the outcomes
+    /// in the order of the pushes. If an accelerator reset cuts a burst short, its missing beats
+    /// count as refused.
     ///
     /// # Errors
-    /// When no answer comes for long or a bus rule is broken.
+    /// If there is no response for long or a bus rule is broken.
     pub fn finish(&mut self, beside: Option<&mut dyn Agent>) -> Result<Vec<Outcome>> {
         let n = self.pushed.1;
         let mut silent = 0;
@@ -360,17 +314,17 @@ impl RtlBench {
         out.into_iter().map(|o| o.ok_or_else(|| BenchError::Bus("a burst has no outcome".into()))).collect()
     }
 
-    /// Outcomes of what was pushed so far; bursts under way have none.
+    /// Outcomes of the bursts pushed so far; `None` for bursts in flight.
     ///
     /// # Errors
-    /// An answer that nobody is owed.
+    /// An unowed response.
     pub fn so_far(&mut self) -> Result<Vec<Option<Outcome>>> {
         let mut out = vec![None; self.pushed.1];
         self.collect(&mut out)?;
         Ok(out)
     }
 
-    /// Whether anything came.
+    /// Whether there was any response.
     fn collect(&mut self, out: &mut [Option<Outcome>]) -> Result<bool> {
         let mut any = false;
         while let Some(d) = self.acc.pop() {
@@ -382,7 +336,7 @@ impl RtlBench {
         Ok(any)
     }
 
-    /// Valid and ready of every channel, for what is said about a hang.
+    /// Valid and ready of every channel, for the report of a hang.
     #[must_use]
     pub fn channels(&mut self) -> String {
         let sim = self.core.sim();
@@ -398,17 +352,17 @@ impl RtlBench {
         text
     }
 
-    /// Whether a bus rule was broken.
+    /// Fails if a bus rule was broken.
     ///
     /// # Errors
-    /// The first breach.
+    /// The first violation.
     pub fn rules(&mut self) -> Result<()> {
         let first = self.acc.violation().or_else(|| self.core.violation());
         first.map_or(Ok(()), |v| Err(BenchError::Bus(v)))
     }
 }
 
-/// What came of a burst; what a reset took of it counts as refused.
+/// The outcome of a burst. Beats lost to a reset count as refused.
 fn outcome(d: AxiDone) -> Outcome {
     let mut o = Outcome { okay: d.resp.iter().map(|r| *r == 0).collect(), data: d.data };
     if d.lost {

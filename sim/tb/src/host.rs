@@ -1,5 +1,5 @@
 //! The untrusted host's part of the sealed channel, over any [`Bench`]: it carries messages and may
-//! do with them what it likes.
+//! tamper with them.
 
 use crate::Result;
 use crate::bench::{Bench, BenchError};
@@ -7,8 +7,8 @@ use shef_proto::channel::{MESSAGE_LEN, Sealed};
 use shef_regs::ctl;
 use std::ops::Range;
 
-/// Polls of a status register; each lets some time pass.
-const PATIENCE: u32 = 20_000;
+/// Maximum number of polls of a status register. Time passes between polls.
+const MAX_POLLS: u32 = 20_000;
 /// 32-bit words of a message.
 pub const WORDS: usize = MESSAGE_LEN / 4;
 
@@ -37,13 +37,13 @@ pub fn bytes_out(read: &mut dyn FnMut(u32) -> Result<u32>, at: u32, out: &mut [u
     Ok(())
 }
 
-/// Polls the status register.
+/// Polls the status register until `done` holds.
 ///
 /// # Errors
-/// When it is not so for long.
+/// If it does not hold in time.
 pub fn wait_for(bench: &mut dyn Bench, what: &'static str, done: impl Fn(u32) -> bool) -> Result<u32> {
     let mut status = 0;
-    for _ in 0..PATIENCE {
+    for _ in 0..MAX_POLLS {
         status = bench.ctl_read(ctl::STATUS)?;
         if done(status) {
             return Ok(status);
@@ -53,15 +53,15 @@ pub fn wait_for(bench: &mut dyn Bench, what: &'static str, done: impl Fn(u32) ->
     Err(BenchError::Wait { what, status })
 }
 
-/// Waits until no request and no Load Key is being run; the status then.
+/// Waits until no request and no Load Key is in progress. Returns the status.
 ///
 /// # Errors
-/// When that takes too long.
+/// If that takes too long.
 pub fn ready(bench: &mut dyn Bench) -> Result<u32> {
     wait_for(bench, "the end of a request", |s| ctl::STATUS_CHAN_BUSY.get(s) == 0 && ctl::STATUS_LOAD_BUSY.get(s) == 0)
 }
 
-/// Writes these words of a message, rings and waits; the status then.
+/// Writes these words of a message, rings the doorbell and waits. Returns the status.
 ///
 /// # Errors
 /// As [`ready`].
@@ -73,7 +73,7 @@ pub fn ring(bench: &mut dyn Bench, message: &Sealed, words: Range<usize>) -> Res
     ready(bench)
 }
 
-/// The answer that is shown.
+/// Reads the answer registers.
 ///
 /// # Errors
 /// A register that does not answer.
@@ -83,7 +83,7 @@ pub fn shown(bench: &mut dyn Bench) -> Result<Sealed> {
     Ok(answer)
 }
 
-/// Carries a sealed request there and its answer back.
+/// Carries a sealed request to the Shield and its answer back.
 ///
 /// # Errors
 /// A request that the Shield refuses.
@@ -95,10 +95,10 @@ pub fn carry(bench: &mut dyn Bench, sealed: &Sealed) -> Result<Sealed> {
     shown(bench)
 }
 
-/// Hands the Shield a Load Key; the status when it has been looked at.
+/// Hands the Shield a Load Key. Returns the status after the Shield has processed it.
 ///
 /// # Errors
-/// When that takes too long.
+/// If that takes too long.
 pub fn load(bench: &mut dyn Bench, message: &[u8]) -> Result<u32> {
     bytes_in(&mut |a, v| bench.ctl_write(a, v), ctl::LOAD_MSG, message)?;
     bench.ctl_write(ctl::LOAD_DOORBELL, u32::try_from(message.len()).unwrap_or(u32::MAX))?;

@@ -1,12 +1,12 @@
-//! Holds every write that leaves a Shield against the format of sealed memory, whatever the order
-//! and timing of the traffic.
+//! Checks every write that leaves a Shield against the sealed-memory format, whatever the order and
+//! timing of the traffic.
 //!
 //! The oracle knows the session's keys and sees the beats on the memory ports. A chunk must be one
-//! message under exactly the next version of that chunk (its epoch, once, in an `output` region),
-//! its tag the tag of that message, a node one of exactly the next version of that node, with
-//! counters that never fall; nothing may be written anywhere else. When the Shield is at rest
-//! ([`Oracle::at_rest`]) what was sealed must be the plaintext that the bench knows, every tag must
-//! have reached memory, and no counter may run ahead of what it counts.
+//! message under exactly the next version of that chunk (in an `output` region, its epoch, once),
+//! and its tag must be the tag of that message. A node must carry exactly its next version, and its
+//! counters never decrease. No other address may be written. Once the Shield is at rest
+//! ([`Oracle::at_rest`]), the sealed data must match the bench's plaintext, every tag must have
+//! reached memory, and no counter may be ahead of what it counts.
 //!
 //! ```no_run
 //! # use shef_tb::Watched;
@@ -28,22 +28,21 @@ use shef_seal::{ChunkCipher, ChunkTag, NodeCipher};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Violations that are kept.
+/// Maximum number of violations kept.
 const KEPT: usize = 16;
 
-/// A chunk as it was seen.
+/// The observed state of a chunk.
 #[derive(Default)]
 struct Chunk {
-    /// Version of the last complete seal; 0: none.
+    /// Version of the last complete seal, or 0.
     version: u64,
     plain: Vec<u8>,
-    /// Ciphertext of the seal under way, and its beats that were seen.
+    /// Ciphertext of the seal in progress, and which of its beats were seen.
     data: Vec<u8>,
     seen: u64,
-    /// Tags that memory must get, of `version` and of those before whose tag was not seen. The last
-    /// one must come.
+    /// Outstanding tags, of `version` and of earlier versions. The last one must be written.
     tags: BTreeMap<u64, ChunkTag>,
-    /// Tags that came before their chunk was complete.
+    /// Tags written before their chunk was complete.
     early: Vec<ChunkTag>,
 }
 
@@ -64,12 +63,12 @@ struct Watched {
     nodes: HashMap<(u32, u64), (u64, [u64; 8])>,
 }
 
-/// The watcher of one session; clones watch the same.
+/// Watches one session. Clones share their state.
 #[derive(Clone)]
 pub struct Oracle(Arc<Mutex<State>>);
 
 impl Oracle {
-    /// For the session with these keys, at its start.
+    /// Watches the session with these keys, from its start.
     #[must_use]
     pub fn new(config: &Config, keys: &SessionKeys, epochs: &[FirstEpoch]) -> Self {
         let watched = |r: &Region| Watched {
@@ -102,7 +101,7 @@ impl Oracle {
         Box::new(move |addr, data, strobe| oracle.see(addr, data, strobe))
     }
 
-    /// A beat that the Shield writes to memory: for benches with a hook of their own.
+    /// Takes a beat that the Shield writes to memory, for benches with their own hook.
     pub fn see(&self, addr: u64, data: &[u8; BEAT], strobe: u64) {
         let mut s = self.state();
         // A burst that a wipe cuts short ends with empty beats.
@@ -116,27 +115,27 @@ impl Oracle {
         }
     }
 
-    /// The region has a new epoch: the Shield has answered an EPOCH command.
+    /// Records the region's new epoch after the Shield has answered an EPOCH command.
     pub fn epoch(&self, region: u8, epoch: u64) {
         if let Some(w) = self.state().regions.get_mut(usize::from(region)) {
             w.epoch = epoch;
         }
     }
 
-    /// Chunks and nodes that were seen, each complete and good.
+    /// Number of chunks and nodes seen so far, each complete and correct.
     #[must_use]
     pub fn seen(&self) -> (u64, u64) {
         let s = self.state();
         (s.seals, s.nodes)
     }
 
-    /// The version under which a chunk was sealed last; 0: never.
+    /// The version under which a chunk was last sealed, or 0.
     #[must_use]
     pub fn version(&self, region: u8, chunk: u64) -> u64 {
         self.state().regions.get(usize::from(region)).and_then(|w| w.chunks.get(&chunk)).map_or(0, |c| c.version)
     }
 
-    /// What was wrong so far.
+    /// Fails if there were violations so far.
     ///
     /// # Errors
     /// The first violations.
@@ -145,8 +144,8 @@ impl Oracle {
         if s.violations.is_empty() { Ok(()) } else { Err(BenchError::Format(s.violations.join("; "))) }
     }
 
-    /// The Shield is at rest after a flush, without a fault: all that was sealed is
-    /// `plain(region, chunk)`, which must be zeros where nothing was sealed in a scratch region.
+    /// Checks a Shield at rest, after a flush without a fault: all sealed data must be
+    /// `plain(region, chunk)`, which is zeros where a scratch region was not sealed.
     ///
     /// # Errors
     /// The first violations.
@@ -185,7 +184,7 @@ impl State {
                 return w.node_beat(at / NODE_LEN, data, strobe);
             }
         }
-        Err("no region's data, tags or nodes lie there".into())
+        Err("no region has data, tags or nodes there".into())
     }
 }
 
@@ -194,7 +193,7 @@ impl Watched {
         format!("region {} ({}) chunk {chunk}", self.region.id, self.region.name)
     }
 
-    /// Returns whether a chunk is complete with this beat.
+    /// Whether this beat completes a chunk.
     fn data_beat(&mut self, at: u64, data: &[u8; BEAT], strobe: u64) -> std::result::Result<bool, String> {
         let r = &self.region;
         let len = r.chunk as usize;
@@ -229,7 +228,7 @@ impl Watched {
             return Err(format!("{what} was sealed under version {version}"));
         }
         let Some(cipher) = &self.data else { return Err(format!("{what} has no key")) };
-        // The key stream is its own inverse; the tag is that of the ciphertext seen.
+        // The key stream is its own inverse; the tag belongs to the ciphertext seen.
         chunk.plain = std::mem::take(&mut chunk.data);
         cipher.seal(version, index, &mut chunk.plain);
         let tag = cipher.seal(version, index, &mut chunk.plain.clone());
@@ -327,7 +326,7 @@ impl Watched {
 }
 
 impl Chunk {
-    /// A tag reached memory: that of some version whose tag did not yet, or of one that is still to
+    /// Records a tag that reached memory: of a version whose tag is outstanding, or of one still to
     /// come.
     fn tag(&mut self, tag: ChunkTag) {
         match self.tags.iter().find(|(_, t)| **t == tag).map(|(v, _)| *v) {

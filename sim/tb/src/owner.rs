@@ -22,11 +22,11 @@ fn state(status: u32) -> u32 {
 }
 
 impl Owner {
-    /// Brings a Shield from EMPTY to KEYED: seed, public key, Load Key, confirmation. All
-    /// randomness follows `seed`.
+    /// Takes a Shield from EMPTY to KEYED: seed, public key, Load Key, confirmation. All randomness
+    /// is derived from `seed`.
     ///
     /// # Errors
-    /// When the Shield refuses, hangs or confirms another key.
+    /// If the Shield refuses, hangs or confirms another key.
     pub fn open(bench: &mut dyn Bench, config: &Config, epochs: &[FirstEpoch], seed: u64) -> Result<Self> {
         let pk = Self::fresh(bench, seed)?;
         let (message, keys) = seal_load_key(config, &pk, b"bench", epochs, &mut SeededEntropy::new(seed, "owner"))?;
@@ -36,7 +36,7 @@ impl Owner {
     /// The kernel's part: a seed, and the Shield's public key.
     ///
     /// # Errors
-    /// When the Shield takes no seed.
+    /// If the Shield accepts no seed.
     pub fn fresh(bench: &mut dyn Bench, seed: u64) -> Result<PublicKey> {
         let mut kernel_seed = [0; krn::SEED_BYTES];
         SeededEntropy::new(seed, "kernel").fill(&mut kernel_seed);
@@ -52,7 +52,7 @@ impl Owner {
     /// The owner's part: a Load Key and its confirmation.
     ///
     /// # Errors
-    /// When the Shield refuses it or confirms another key.
+    /// If the Shield refuses it or confirms another key.
     pub fn load(bench: &mut dyn Bench, config: &Config, message: &[u8], keys: SessionKeys) -> Result<Self> {
         let status = host::load(bench, message)?;
         if ctl::STATUS_LOAD_REFUSED.get(status) != 0 || state(status) != ctl::STATUS_STATE_KEYED {
@@ -70,7 +70,7 @@ impl Owner {
         &self.keys
     }
 
-    /// A request and its answer; a status other than done is an error.
+    /// Sends a request and returns its answer. A status other than done is an error.
     ///
     /// # Errors
     /// A refusal, a status other than done, an answer that is not authentic.
@@ -78,7 +78,7 @@ impl Owner {
         self.channel.call(request, &mut |sealed| host::carry(bench, sealed))
     }
 
-    /// The whole statement.
+    /// Reads the whole statement.
     ///
     /// # Errors
     /// As [`Owner::call`].

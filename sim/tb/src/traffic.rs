@@ -1,4 +1,4 @@
-//! Seeded bursts, and what they must lead to.
+//! Seeded bursts and their expected outcomes.
 
 use shef_model::bus::{Beat, Resp};
 use shef_proto::config::{Config, Mode, PAGE, Region};
@@ -44,7 +44,7 @@ pub enum Op {
     },
 }
 
-/// Its shape, without its bytes.
+/// Shows the shape of a burst, without its data.
 impl fmt::Display for Op {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -70,7 +70,7 @@ impl Outcome {
     }
 }
 
-/// Bursts that may run at the same time, with what must come of each.
+/// Bursts that may run concurrently, with the expected outcome of each.
 #[derive(Debug, Clone, Default)]
 pub struct Phase {
     /// The bursts.
@@ -79,24 +79,24 @@ pub struct Phase {
     pub expected: Vec<Outcome>,
 }
 
-/// A chunk as it must lie in memory.
+/// A chunk as it must be in memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SealedChunk {
     /// Region.
     pub region: u8,
     /// Index.
     pub chunk: u64,
-    /// Where its bytes lie.
+    /// Address of its bytes.
     pub addr: u64,
     /// Ciphertext.
     pub data: Vec<u8>,
-    /// Where its tag lies.
+    /// Address of its tag.
     pub tag_addr: u64,
     /// Tag.
     pub tag: [u8; 16],
 }
 
-/// What the regions hold, in plain.
+/// The plaintext of the regions.
 pub struct Reference {
     config: Config,
     plain: Vec<Vec<u8>>,

@@ -5,9 +5,9 @@ pub mod memory;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use shef_cli::demo::DemoArgs;
-use shef_cli::demo::report::Report;
-use shef_cli::output::{Color, Output};
+use shef_console::output::{Color, Output};
+use shef_demo::DemoArgs;
+use shef_demo::report::Report;
 
 /// Every attack, and the code of what must refuse it.
 pub const ATTACKS: &[(&str, &str)] = &[
@@ -42,7 +42,7 @@ pub const STEPS: &[&str] =
 /// Where the honest run does not come to its end.
 pub fn demo(args: &DemoArgs) -> Report {
     let output = Output::new(true, true, 0, Color::Never);
-    match shef_cli::demo::demo(&output, args) {
+    match shef_demo::demo(&output, args) {
         Ok(report) => report,
         Err(error) => panic!("{} ({}): rerun with `cargo xtask demo {}`", error.message, error.code, flags(args)),
     }

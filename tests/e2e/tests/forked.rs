@@ -5,8 +5,8 @@
 
 use shef::sim::Engine;
 use shef::{Fault, SdkError};
-use shef_cli::demo::attacks::buffers;
-use shef_cli::demo::world::{Cards, Plan, World};
+use shef_demo::attacks::buffers;
+use shef_demo::world::{Cards, Plan, World};
 use shef_seal::OpenPolicy;
 
 /// The only test of its program: the copy has one thread, and others would hold locks that nobody
@@ -42,7 +42,7 @@ fn a_copy_of_the_process_has_no_session() {
     }
     let mut status = 0;
     // SAFETY: the number is that of the copy, and the status lives over the call.
-    assert_eq!(unsafe { libc::waitpid(copy, &mut status, 0) }, copy);
+    assert_eq!(unsafe { libc::waitpid(copy, &raw mut status, 0) }, copy);
     assert_eq!((libc::WIFEXITED(status), libc::WEXITSTATUS(status)), (true, 0), "bits of what the copy could do");
     // The session is still its maker's.
     session.upload(&b.query, &[1; 512]).unwrap();

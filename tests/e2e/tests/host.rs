@@ -7,10 +7,10 @@ use std::rc::Rc;
 
 use shef::sim::Engine;
 use shef::{Adversary, Device, Host, Leg, SdkError};
-use shef_cli::demo::attacks::small_run;
-use shef_cli::demo::data::Dataset;
-use shef_cli::demo::reference::{self, Answer};
-use shef_cli::demo::world::{Cards, Plan, World};
+use shef_demo::attacks::small_run;
+use shef_demo::data::Dataset;
+use shef_demo::reference::{self, Answer};
+use shef_demo::world::{Cards, Plan, World};
 
 /// What is done to the one message.
 #[derive(Clone, Copy, Debug)]

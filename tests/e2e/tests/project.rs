@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use shef::sim::{CardError, Engine, Project, RtlOptions};
 use shef::{SdkError, Uri};
-use shef_cli::demo::remote::Remote;
-use shef_cli::demo::world::{Cards, Plan, World};
+use shef_demo::remote::Remote;
+use shef_demo::world::{Cards, Plan, World};
 use shef_seal::OpenPolicy;
 
 fn example() -> PathBuf {

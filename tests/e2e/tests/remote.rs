@@ -2,12 +2,12 @@
 //! to see.
 
 use shef::OpenOptions;
-use shef_cli::demo::attacks::{buffers, upload};
-use shef_cli::demo::data::Dataset;
-use shef_cli::demo::knn;
-use shef_cli::demo::reference;
-use shef_cli::demo::remote::Remote;
-use shef_cli::demo::world::{Cards, Plan, World};
+use shef_demo::attacks::{buffers, upload};
+use shef_demo::data::Dataset;
+use shef_demo::knn;
+use shef_demo::reference;
+use shef_demo::remote::Remote;
+use shef_demo::world::{Cards, Plan, World};
 use shef_e2e::memory::Needles;
 use shef_seal::OpenPolicy;
 
@@ -91,7 +91,7 @@ fn the_agent_and_the_network_see_no_key_and_no_plaintext() {
 #[test]
 fn the_whole_line_through_an_agent() {
     shef_e2e::shef_program();
-    let args = shef_cli::demo::DemoArgs { device: "sim:model".into(), remote: true, ..Default::default() };
+    let args = shef_demo::DemoArgs { device: "sim:model".into(), remote: true, ..Default::default() };
     let report = shef_e2e::demo(&args);
     assert!(report.steps.iter().all(|step| step.ok), "{:?}", report.steps);
     assert!(report.device.starts_with("tls://localhost:"), "{}", report.device);

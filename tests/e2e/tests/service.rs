@@ -9,9 +9,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde_json::Value;
 use shef::sim::{self, Control, Engine};
 use shef::{Connected, Expect, SdkError, Session, TlsFiles};
-use shef_cli::demo::DemoArgs;
-use shef_cli::demo::world::{Cards, Plan, World};
-use shef_cli::service::ServiceArgs;
+use shef_console::service::ServiceArgs;
+use shef_demo::DemoArgs;
+use shef_demo::world::{Cards, Plan, World};
 use shef_e2e::{ATTACKS, Served, shef_program};
 use shef_proto::evidence::RootOfTrust;
 use shef_proto::receipt::Audit;
@@ -230,8 +230,8 @@ impl Dishonest {
             .unwrap()
             .with_no_client_auth()
             .with_single_cert(
-                shef_device::remote::certificates(&read("server.pem")).unwrap(),
-                shef_device::remote::private_key(&read("server.key")).unwrap(),
+                shef_remote::certificates(&read("server.pem")).unwrap(),
+                shef_remote::private_key(&read("server.key")).unwrap(),
             )
             .unwrap();
         let (tls, service) = (std::sync::Arc::new(tls), verifier.service());

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use shef::sim::Engine;
 use shef::{Adversary, Connected, Device, Expect, Fault, Honest, Host, Keyed, Leg, Ran, SdkError, Session};
-use shef_cli::demo::attacks::{buffers, upload};
-use shef_cli::demo::data::Dataset;
-use shef_cli::demo::knn::{self, Buffers};
-use shef_cli::demo::reference;
-use shef_cli::demo::world::{Bench, Cards, Plan, World};
+use shef_demo::attacks::{buffers, upload};
+use shef_demo::data::Dataset;
+use shef_demo::knn::{self, Buffers};
+use shef_demo::reference;
+use shef_demo::world::{Bench, Cards, Plan, World};
 use shef_proto::channel::{Answer, ChannelError, FaultKind, ShieldStatement, State, status};
 use shef_proto::config::{Config, Mode, OnFault, Region};
 use shef_proto::evidence::RootOfTrust;

@@ -8,10 +8,10 @@ use std::rc::Rc;
 
 use shef::sim::Engine;
 use shef::{Adversary, Batch, Device, Host, InputBuffer, Job, Keyed, Lane, Leg, OutputBuffer, Progress, Ran, SdkError, Session, unwatched};
-use shef_cli::demo::data::{Dataset, PIXELS};
-use shef_cli::demo::knn;
-use shef_cli::demo::reference::{self, Answer};
-use shef_cli::demo::world::{Cards, Plan, World};
+use shef_demo::data::{Dataset, PIXELS};
+use shef_demo::knn;
+use shef_demo::reference::{self, Answer};
+use shef_demo::world::{Cards, Plan, World};
 use shef_proto::config::{Config, Mode, OnFault, Region, Set};
 use shef_seal::OpenPolicy;
 

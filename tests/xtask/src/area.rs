@@ -419,17 +419,20 @@ impl Sources {
             if !found.insert(key.as_str()) {
                 continue;
             }
-            let code = text.lines().map(|l| l.split("//").next().unwrap_or_default());
-            todo.extend(code.flat_map(|l| l.split(|c: char| !c.is_alphanumeric() && c != '_')).filter(|w| w.starts_with("shef_")));
+            todo.extend(code(text).flat_map(|l| l.split(|c: char| !c.is_alphanumeric() && c != '_')).filter(|w| w.starts_with("shef_")));
         }
         found
     }
 
+    /// Digest of the code of a block and all below it; comments and line breaks do not count.
     fn digest(&self, name: &str) -> String {
         let mut hash = Sha256::new();
         for n in self.closure(name) {
             hash.update(n);
-            hash.update(&self.files[n].1);
+            for word in code(&self.files[n].1).flat_map(str::split_whitespace) {
+                hash.update([0]);
+                hash.update(word);
+            }
         }
         hex::encode(&hash.finalize()[..16])
     }
@@ -438,6 +441,11 @@ impl Sources {
     fn leaves_watched(&self, name: &str) -> bool {
         self.closure(name).iter().any(|n| !n.ends_with("_pkg") && !WATCHED.iter().any(|w| self.files[*n].0.starts_with(w)))
     }
+}
+
+/// The lines of a source without their comments.
+fn code(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().map(|line| line.split("//").next().unwrap_or_default())
 }
 
 /// One elaborated module.
@@ -771,5 +779,7 @@ mod tests {
         let before = s.digest("shef_a");
         s.files.insert("shef_pkg".into(), file("2"));
         assert_ne!(before, s.digest("shef_a"));
+        s.files.insert("shef_pkg".into(), file("// one\n  1"));
+        assert_eq!(before, s.digest("shef_a"));
     }
 }

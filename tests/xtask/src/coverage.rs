@@ -337,11 +337,11 @@ fn markdown(report: &Report, args: &Args) -> String {
     let (lines, covered) = report.modules.iter().fold((0, 0), |a, m| (a.0 + m.lines, a.1 + m.covered));
     let hit = report.points.values().filter(|h| **h).count();
     let mut text = format!(
-        "# Coverage of the Shield's RTL\n\nWritten by `cargo xtask coverage --n {} --seed {}`: attempts of the hostile bench, a tour of what they leave out (registers, \
-         the ends of a session) and 2,000 random operations on each of three designs (`sim/tb/configs/cover*.toml`), which together have every mode at every \
-         chunk size, 1, 2 and 4 lanes, S-boxes in LUTs and in block RAM, fetching ahead, a chunk cache and, each with a counter tree, all fault policies. A \
-         line is covered when every block that stands on it was run, in some instance of its module. The unit benches of `sim/rtl/tests` and the proofs are \
-         not counted here.\n\n{covered} of {lines} lines, {hit} of {} points. What is missing has a reason in \
+        "# Coverage of the Shield's RTL\n\nWritten by `cargo xtask coverage --n {} --seed {}`: attempts of the hostile bench, a directed sequence for what they do not reach \
+         (registers, the ends of a session) and 2,000 random operations, on each of three designs (`sim/tb/configs/cover*.toml`). Together the designs \
+         cover every mode at every chunk size, 1, 2 and 4 lanes, S-boxes in LUTs and in block RAM, prefetch, a chunk cache and, each with a counter \
+         tree, all fault policies. A line is covered if every block on it ran in some instance of its module. The unit benches of `sim/rtl/tests` and \
+         the proofs are not counted.\n\n{covered} of {lines} lines, {hit} of {} points. What is missing has a reason in \
          `{REASONS}`, or the command fails.\n\n## Lines\n\n| module | lines | covered | not, for a reason |\n|---|---:|---:|---:|\n",
         args.n,
         args.seed,

@@ -344,7 +344,9 @@ mod tests {
         let manifest = manifest().expect("manifest");
         let text = read(&root().join(FOLDER).join("README.md")).expect("README");
         for p in &manifest.proof {
-            assert!(text.contains(&format!("| `{}` |", p.name)), "{} is not in {FOLDER}/README.md", p.name);
+            for form in [format!("\n| `{}` |", p.name), format!("\n- `{}`: ", p.name)] {
+                assert!(text.contains(&form), "{FOLDER}/README.md has no line {:?}", form.trim());
+            }
         }
     }
 }

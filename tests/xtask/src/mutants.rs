@@ -96,7 +96,7 @@ pub fn run(verilator: &Path, filter: &str, by: By) -> Result<(), Failure> {
     let mut survivors = Vec::new();
     match by {
         By::Test => line(&format!("{:<34} {:<9} {:>6}  caught by", "mutant", "", "s")),
-        By::Attack => line("| mutant | what no longer holds | caught by | after attempts |\n|---|---|---|---:|"),
+        By::Attack => line("| mutant | removed rule | detected by | attempts |\n|---|---|---|---:|"),
     }
     for m in all.iter().filter(chosen) {
         say(&format!("mutant {} ({})", m.name, m.breaks));

@@ -1,102 +1,60 @@
 //! What is wrong with a certificate or a chain.
 
-use crate::code::Code;
-
-/// What is wrong with a certificate or a chain.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum CertError {
-    /// Not DER of this kind of certificate.
-    #[error("certificate is malformed at its {part}")]
-    Malformed {
-        /// Which part.
-        part: &'static str,
-    },
-    /// Not ECDSA P-256 with SHA-256.
-    #[error("{part} is not ECDSA P-256 with SHA-256")]
-    Algorithm {
-        /// Key or signature.
-        part: &'static str,
-    },
-    /// Not exactly the certificates of AK and DeviceID.
-    #[error("{found} certificates where AK and DeviceID are expected")]
-    Length {
-        /// How many.
-        found: usize,
-    },
-    /// A rule of the chain is broken.
-    #[error("{which} certificate: {rule}")]
-    Rule {
-        /// `root`, `DeviceID`, `AK` or `signer`.
-        which: &'static str,
-        /// What does not hold.
-        rule: &'static str,
-    },
-    /// The issuer named did not sign it.
-    #[error("{which} certificate was not signed by its issuer")]
-    Signature {
-        /// `root`, `DeviceID`, `AK` or `signer`.
-        which: &'static str,
-    },
-    /// Outside its validity.
-    #[error("{which} certificate is valid from {not_before} to {not_after}, not at {now}")]
-    Validity {
-        /// `root`, `DeviceID`, `AK`, `signer`, or `one` of them.
-        which: &'static str,
-        /// Seconds since 1970.
-        not_before: i64,
-        /// Seconds since 1970.
-        not_after: i64,
-        /// Seconds since 1970.
-        now: i64,
-    },
-}
-
-/// Codes of this module.
-pub const CODES: &[Code] = &[
-    Code::new(
-        "SHEF-PRO-020",
-        "malformed certificate",
-        "The bytes are not strict DER of an X.509 v3 certificate with the extensions that this chain uses.",
-    ),
-    Code::new(
-        "SHEF-PRO-021",
-        "certificate of another algorithm",
-        "Keys are P-256 points, signatures ECDSA with SHA-256. Certificates with RSA, other curves or other hashes are refused.",
-    ),
-    Code::new(
-        "SHEF-PRO-022",
-        "certificate chain breaks a rule",
-        "Names, key identifiers, basic constraints, key usage, key purposes or DICE extensions are not those of manufacturer -> DeviceID -> AK.",
-    ),
-    Code::new(
-        "SHEF-PRO-023",
-        "certificate not signed by its issuer",
-        "The certificate was changed, or the trust anchor is not the CA that made this device.",
-    ),
-    Code::new(
-        "SHEF-PRO-024",
-        "certificate not valid now",
-        "The time of the check lies outside the validity of the certificate. Look at the clock of the verifier first.",
-    ),
-    Code::new(
-        "SHEF-PRO-025",
-        "wrong number of certificates",
-        "A chain is exactly two certificates, AK first, then DeviceID. The root is never sent: it is the trust anchor.",
-    ),
-];
-
-impl CertError {
-    /// Stable code.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Malformed { .. } => "SHEF-PRO-020",
-            Self::Algorithm { .. } => "SHEF-PRO-021",
-            Self::Rule { .. } => "SHEF-PRO-022",
-            Self::Signature { .. } => "SHEF-PRO-023",
-            Self::Validity { .. } => "SHEF-PRO-024",
-            Self::Length { .. } => "SHEF-PRO-025",
-        }
+crate::coded! {
+    /// What is wrong with a certificate or a chain.
+    #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+    #[non_exhaustive]
+    pub enum CertError {
+        /// Not DER of this kind of certificate.
+        #[error("certificate is malformed at its {part}")]
+        Malformed {
+            /// Which part.
+            part: &'static str,
+        } = "SHEF-PRO-020": "malformed certificate",
+            "The bytes are not strict DER of an X.509 v3 certificate with the extensions that this chain uses.",
+        /// Not ECDSA P-256 with SHA-256.
+        #[error("{part} is not ECDSA P-256 with SHA-256")]
+        Algorithm {
+            /// Key or signature.
+            part: &'static str,
+        } = "SHEF-PRO-021": "certificate of another algorithm",
+            "Keys are P-256 points, signatures ECDSA with SHA-256. Certificates with RSA, other curves or other hashes are refused.",
+        /// A rule of the chain is broken.
+        #[error("{which} certificate: {rule}")]
+        Rule {
+            /// `root`, `DeviceID`, `AK` or `signer`.
+            which: &'static str,
+            /// What does not hold.
+            rule: &'static str,
+        } = "SHEF-PRO-022": "certificate chain breaks a rule",
+            "Names, key identifiers, basic constraints, key usage, key purposes or DICE extensions are not those of manufacturer -> \
+             DeviceID -> AK.",
+        /// The issuer named did not sign it.
+        #[error("{which} certificate was not signed by its issuer")]
+        Signature {
+            /// `root`, `DeviceID`, `AK` or `signer`.
+            which: &'static str,
+        } = "SHEF-PRO-023": "certificate not signed by its issuer",
+            "The certificate was changed, or the trust anchor is not the CA that made this device.",
+        /// Outside its validity.
+        #[error("{which} certificate is valid from {not_before} to {not_after}, not at {now}")]
+        Validity {
+            /// `root`, `DeviceID`, `AK`, `signer`, or `one` of them.
+            which: &'static str,
+            /// Seconds since 1970.
+            not_before: i64,
+            /// Seconds since 1970.
+            not_after: i64,
+            /// Seconds since 1970.
+            now: i64,
+        } = "SHEF-PRO-024": "certificate not valid now",
+            "The time of the check lies outside the validity of the certificate. Look at the clock of the verifier first.",
+        /// Not exactly the certificates of AK and DeviceID.
+        #[error("{found} certificates where AK and DeviceID are expected")]
+        Length {
+            /// How many.
+            found: usize,
+        } = "SHEF-PRO-025": "wrong number of certificates",
+            "A chain is exactly two certificates, AK first, then DeviceID. The root is never sent: it is the trust anchor.",
     }
 }

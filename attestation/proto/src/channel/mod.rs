@@ -12,7 +12,7 @@ mod shield;
 mod statement;
 mod statistics;
 
-pub use error::{CODES, ChannelError};
+pub use error::ChannelError;
 pub use fault::{FaultKind, RefusalKind};
 pub use message::{Answer, HALT, MESSAGE_LEN, Op, PAYLOAD_LEN, PLAINTEXT_LEN, Request, Sealed, status};
 pub use owner::{OwnerChannel, TRIES};

@@ -2,32 +2,6 @@
 
 use alloc::string::String;
 
-use crate::code::Code;
-
-/// Codes of [`ConfigError`].
-pub const CODES: &[Code] = &[
-    Code {
-        id: "SHEF-PRO-200",
-        summary: "the configuration's bytes are malformed",
-        help: "The bytes are not the deterministic CBOR of docs/reference/shield-config.md: truncated, trailing bytes, wrong order, or a longer form than needed.",
-    },
-    Code {
-        id: "SHEF-PRO-201",
-        summary: "the configuration is of another version or suite",
-        help: "This program knows version 1 and suite 1. Update it, or regenerate the configuration.",
-    },
-    Code {
-        id: "SHEF-PRO-202",
-        summary: "the configuration breaks a rule",
-        help: "The message names the region and the rule. docs/reference/shield-config.md lists all rules.",
-    },
-    Code {
-        id: "SHEF-PRO-203",
-        summary: "two ranges of memory overlap",
-        help: "Data, tags and nodes of all regions must not share a byte. Move one of the two ranges that the message names.",
-    },
-];
-
 /// A part of a region's description, for messages that point at it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -80,81 +54,76 @@ pub enum Field {
     Regions,
 }
 
-/// Why a configuration is refused.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ConfigError {
-    /// Not the deterministic CBOR of the format.
-    #[error("malformed configuration: {0}")]
-    Malformed(&'static str),
-    /// Version or suite that this program does not know.
-    #[error("configuration has version {version}, suite {suite}; expected version 1, suite 1")]
-    Version {
-        /// version found
-        version: u64,
-        /// suite found
-        suite: u64,
-    },
-    /// A rule about the whole configuration.
-    #[error("{rule}")]
-    Rule {
-        /// what the rule is about
-        field: Field,
-        /// the rule, with values
-        rule: String,
-    },
-    /// A rule about a region.
-    #[error("region {region} ({name}): {rule}")]
-    Region {
-        /// number of the region
-        region: usize,
-        /// its name
-        name: String,
-        /// the part that breaks the rule
-        field: Field,
-        /// the rule, with values
-        rule: String,
-    },
-    /// Two ranges share bytes.
-    #[error("{a} 0x{a_start:x}..0x{a_end:x} overlaps {b} 0x{b_start:x}..0x{b_end:x}")]
-    Overlap {
-        /// what the first range is
-        a: String,
-        /// its first byte
-        a_start: u64,
-        /// one past its last byte
-        a_end: u64,
-        /// what the second range is
-        b: String,
-        /// its first byte
-        b_start: u64,
-        /// one past its last byte
-        b_end: u64,
-        /// region whose description should change
-        region: usize,
-        /// the part of it that lies wrong
-        field: Field,
-    },
-    /// A rule of an engine set.
-    #[error("engine set {set}: {rule}")]
-    Set {
-        /// number of the set
-        set: usize,
-        /// the part of it that is wrong
-        field: Field,
-        /// the rule, with values
-        rule: String,
-    },
-}
-
-impl ConfigError {
-    /// The stable code.
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Malformed(_) => "SHEF-PRO-200",
-            Self::Version { .. } => "SHEF-PRO-201",
-            Self::Rule { .. } | Self::Region { .. } | Self::Set { .. } => "SHEF-PRO-202",
-            Self::Overlap { .. } => "SHEF-PRO-203",
-        }
+crate::coded! {
+    /// Why a configuration is refused.
+    #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+    #[non_exhaustive]
+    pub enum ConfigError {
+        /// Not the deterministic CBOR of the format.
+        #[error("malformed configuration: {0}")]
+        Malformed(&'static str) = "SHEF-PRO-200": "the configuration's bytes are malformed",
+            "The bytes are not the deterministic CBOR of docs/reference/shield-config.md: truncated, trailing bytes, wrong order, or a \
+             longer form than needed.",
+        /// Version or suite that this program does not know.
+        #[error("configuration has version {version}, suite {suite}; expected version 1, suite 1")]
+        Version {
+            /// version found
+            version: u64,
+            /// suite found
+            suite: u64,
+        } = "SHEF-PRO-201": "the configuration is of another version or suite",
+            "This program knows version 1 and suite 1. Update it, or regenerate the configuration.",
+        /// A rule about the whole configuration.
+        #[error("{rule}")]
+        Rule {
+            /// what the rule is about
+            field: Field,
+            /// the rule, with values
+            rule: String,
+        } = "SHEF-PRO-202": "the configuration breaks a rule",
+            "The message names the region and the rule. docs/reference/shield-config.md lists all rules.",
+        /// A rule about a region.
+        #[error("region {region} ({name}): {rule}")]
+        Region {
+            /// number of the region
+            region: usize,
+            /// its name
+            name: String,
+            /// the part that breaks the rule
+            field: Field,
+            /// the rule, with values
+            rule: String,
+        } = "SHEF-PRO-202",
+        /// A rule of an engine set.
+        #[error("engine set {set}: {rule}")]
+        Set {
+            /// number of the set
+            set: usize,
+            /// the part of it that is wrong
+            field: Field,
+            /// the rule, with values
+            rule: String,
+        } = "SHEF-PRO-202",
+        /// Two ranges share bytes.
+        #[error("{a} 0x{a_start:x}..0x{a_end:x} overlaps {b} 0x{b_start:x}..0x{b_end:x}")]
+        Overlap {
+            /// what the first range is
+            a: String,
+            /// its first byte
+            a_start: u64,
+            /// one past its last byte
+            a_end: u64,
+            /// what the second range is
+            b: String,
+            /// its first byte
+            b_start: u64,
+            /// one past its last byte
+            b_end: u64,
+            /// region whose description should change
+            region: usize,
+            /// the part of it that lies wrong
+            field: Field,
+        } = "SHEF-PRO-203": "two ranges of memory overlap",
+            "Data, tags and nodes of all regions must not share a byte. Move one of the two ranges that the message names.",
     }
 }

@@ -11,7 +11,7 @@ mod rules;
 
 use alloc::vec::Vec;
 
-pub use error::{CODES, ConfigError, Field};
+pub use error::{ConfigError, Field};
 pub use region::{Mode, OnFault, Region, Set};
 
 use crate::crypto;

@@ -41,88 +41,77 @@ const CLASS_VENDOR: &str = "shef";
 const KERNEL_MODEL: &str = "security-kernel";
 const SHELL_MODEL: &str = "shell";
 
-/// Why a CoRIM is refused.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum CorimError {
-    /// Not strict CBOR.
-    #[error(transparent)]
-    Cbor(#[from] CborError),
-    /// Not a signed CoRIM of the form.
-    #[error("not a CoRIM of the form: {text}")]
-    Form {
-        /// What is wrong.
-        text: String,
-    },
-    /// Not a COSE_Sign1 whose header says that it signs a CoRIM.
-    #[error("not a signed CoRIM: {text}")]
-    Unsigned {
-        /// What is wrong.
-        text: String,
-    },
-    /// One of the same id and signer with a higher version, or the same version and other bytes, is
-    /// known.
-    #[error("{id:?} version {version} of {signer} is not newer than version {known}")]
-    Older {
-        /// Id of the CoRIM.
-        id: String,
-        /// Its signer.
-        signer: String,
-        /// Its version.
-        version: u64,
-        /// The version known.
-        known: u64,
-    },
-    /// Nobody who may vouch for reference values signed it.
-    #[error("no known signer: {text}")]
-    Signer {
-        /// Why.
-        text: String,
-    },
-    /// The signature does not verify.
-    #[error("the signature of {signer} does not verify")]
-    Signature {
-        /// The signer it should be of.
-        signer: String,
-    },
-    /// Outside its validity.
-    #[error("not valid at {now}: {text}")]
-    Validity {
-        /// Seconds since 1970.
-        now: i64,
-        /// Which limit.
-        text: String,
-    },
-    /// The signer may not vouch for this class.
-    #[error("{signer} may not vouch for {class}")]
-    Authority {
-        /// The signer.
-        signer: String,
-        /// The class.
-        class: String,
-    },
-    /// Deactivated, or its signer revoked.
-    #[error("{what} is no longer in force")]
-    Deactivated {
-        /// The CoRIM or its signer.
-        what: String,
-    },
-}
-
-impl CorimError {
-    /// Stable code.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Cbor(_) | Self::Form { .. } => "SHEF-ATT-080",
-            Self::Unsigned { .. }
-            | Self::Signer { .. }
-            | Self::Signature { .. }
-            | Self::Validity { .. }
-            | Self::Authority { .. }
-            | Self::Deactivated { .. }
-            | Self::Older { .. } => "SHEF-ATT-081",
-        }
+shef_proto::coded! {
+    /// Why a CoRIM is refused.
+    #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+    #[non_exhaustive]
+    pub enum CorimError {
+        /// Not strict CBOR.
+        #[error(transparent)]
+        Cbor(#[from] CborError) = "SHEF-ATT-080": "not a CoRIM of the form",
+            "Reference values come as deterministic CBOR: a CoRIM (tag 501) with one SHA-256 digest and an exact SVN for each measurement, \
+             none of them twice.",
+        /// Not a signed CoRIM of the form.
+        #[error("not a CoRIM of the form: {text}")]
+        Form {
+            /// What is wrong.
+            text: String,
+        } = "SHEF-ATT-080",
+        /// Not a COSE_Sign1 whose header says that it signs a CoRIM.
+        #[error("not a signed CoRIM: {text}")]
+        Unsigned {
+            /// What is wrong.
+            text: String,
+        } = "SHEF-ATT-081": "CoRIM is not in force",
+            "It is not signed, not by a signer registered for what it vouches for, not valid now, deactivated, or older than one that is \
+             known. The text says which. Signers are registered as [[signer]] with their key or CA.",
+        /// One of the same id and signer with a higher version, or the same version and other
+        /// bytes, is known.
+        #[error("{id:?} version {version} of {signer} is not newer than version {known}")]
+        Older {
+            /// Id of the CoRIM.
+            id: String,
+            /// Its signer.
+            signer: String,
+            /// Its version.
+            version: u64,
+            /// The version known.
+            known: u64,
+        } = "SHEF-ATT-081",
+        /// Nobody who may vouch for reference values signed it.
+        #[error("no known signer: {text}")]
+        Signer {
+            /// Why.
+            text: String,
+        } = "SHEF-ATT-081",
+        /// The signature does not verify.
+        #[error("the signature of {signer} does not verify")]
+        Signature {
+            /// The signer it should be of.
+            signer: String,
+        } = "SHEF-ATT-081",
+        /// Outside its validity.
+        #[error("not valid at {now}: {text}")]
+        Validity {
+            /// Seconds since 1970.
+            now: i64,
+            /// Which limit.
+            text: String,
+        } = "SHEF-ATT-081",
+        /// The signer may not vouch for this class.
+        #[error("{signer} may not vouch for {class}")]
+        Authority {
+            /// The signer.
+            signer: String,
+            /// The class.
+            class: String,
+        } = "SHEF-ATT-081",
+        /// Deactivated, or its signer revoked.
+        #[error("{what} is no longer in force")]
+        Deactivated {
+            /// The CoRIM or its signer.
+            what: String,
+        } = "SHEF-ATT-081",
     }
 }
 

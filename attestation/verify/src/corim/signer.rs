@@ -8,7 +8,8 @@ use shef_proto::cert::{self, Certificate};
 use shef_proto::hpke_suite::PublicKey;
 
 use super::{CorimError, Trust};
-use crate::policy::{DigestName, PolicyError, set};
+use crate::files::PolicyError;
+use crate::policy::{DigestName, set};
 
 /// How a signer is known.
 #[derive(Clone, Debug)]

@@ -4,6 +4,9 @@
 //! an appraisal asks the [`Evaluate`] of its caller for the answer: a service, or a command that is
 //! handed policies of others, runs them in a process of their own (`shef-rego`).
 
+#[cfg(feature = "rego")]
+mod look;
+#[cfg(feature = "rego")]
 mod program;
 
 use std::fmt;
@@ -13,7 +16,10 @@ use std::time::Duration;
 use serde::Serialize;
 use shef_proto::evidence::Claims;
 
-use crate::policy::{PolicyError, policy_id};
+use crate::files::{PolicyError, policy_id};
+#[cfg(feature = "rego")]
+use look::look_over;
+#[cfg(feature = "rego")]
 pub use program::{Program, may_call};
 
 /// Most bytes of a policy.
@@ -22,9 +28,6 @@ pub const MAX_BYTES: usize = 64 * 1024;
 /// Most time of one evaluation, by the wall clock: generous, so that a busy machine denies nobody.
 /// What takes longer denies.
 pub const MAX_TIME: Duration = Duration::from_secs(1);
-
-/// Most that the parser may have to read, as [`reading`] counts it: some tenths of a second.
-const READING: u64 = 1 << 20;
 
 /// A policy in Rego, `package shef` with a rule `allow`: a text that was looked over and not parsed
 /// yet.
@@ -40,51 +43,46 @@ impl fmt::Debug for Rego {
     }
 }
 
-/// Why a policy gave no answer. The appraisal denies: it could not be decided.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum RegoError {
-    /// It failed by itself, or its answer is no truth value.
-    #[error("{text}")]
-    Failed {
-        /// What and where.
-        text: String,
-    },
-    /// It took too long.
-    #[error("it took longer than {} ms", MAX_TIME.as_millis())]
-    Time,
-    /// Its process passed a limit, and ended.
-    #[error("its process passed a limit and ended: {text}")]
-    Ended {
-        /// The limits, and what ended it.
-        text: String,
-    },
-    /// It passed its limits too often.
-    #[error("it passed its limits {times} times in a row: it is not run again for {seconds} s")]
-    Refused {
-        /// How often.
-        times: u32,
-        /// For how long.
-        seconds: u64,
-    },
-    /// There is nothing to run it in.
-    #[error("policies in Rego are not run: {text}")]
-    Unavailable {
-        /// Why.
-        text: String,
-    },
-}
-
-impl RegoError {
-    /// Stable code.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Failed { .. } => "SHEF-ATT-048",
-            Self::Time | Self::Ended { .. } => "SHEF-ATT-055",
-            Self::Refused { .. } => "SHEF-ATT-056",
-            Self::Unavailable { .. } => "SHEF-ATT-057",
-        }
+shef_proto::coded! {
+    /// Why a policy gave no answer. The appraisal denies: it could not be decided.
+    #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+    #[non_exhaustive]
+    pub enum RegoError {
+        /// It failed by itself, or its answer is no truth value.
+        #[error("{text}")]
+        Failed {
+            /// What and where.
+            text: String,
+        } = "SHEF-ATT-048",
+        /// It took too long.
+        #[error("it took longer than {} ms", MAX_TIME.as_millis())]
+        Time = "SHEF-ATT-055": "Rego policy passed a limit",
+            "One evaluation may take 64 MiB of memory and one second. The policy was ended and the evidence denied. Look for products of \
+             lists and for texts or numbers that grow.",
+        /// Its process passed a limit, and ended.
+        #[error("its process passed a limit and ended: {text}")]
+        Ended {
+            /// The limits, and what ended it.
+            text: String,
+        } = "SHEF-ATT-055",
+        /// It passed its limits too often.
+        #[error("it passed its limits {times} times in a row: it is not run again for {seconds} s")]
+        Refused {
+            /// How often.
+            times: u32,
+            /// For how long.
+            seconds: u64,
+        } = "SHEF-ATT-056": "Rego policy is not run for a while",
+            "It passed its limits several times in a row (SHEF-ATT-055). The text says for how long; a policy with another text is run at \
+             once.",
+        /// There is nothing to run it in.
+        #[error("policies in Rego are not run: {text}")]
+        Unavailable {
+            /// Why.
+            text: String,
+        } = "SHEF-ATT-057": "Rego policies are not run here",
+            "The process in which policies run did not start, or the caller of the library gave none. The text says why; the evidence was \
+             denied.",
     }
 }
 
@@ -99,9 +97,11 @@ pub trait Evaluate: Sync {
 
 /// Evaluates in this process: for policies of the caller's own, and for tests. A policy can take
 /// all memory of the process, which ends it, and time without bound inside one step.
+#[cfg(feature = "rego")]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unconfined;
 
+#[cfg(feature = "rego")]
 impl Evaluate for Unconfined {
     fn evaluate(&self, policy: &Rego, input: &str) -> Result<bool, RegoError> {
         policy.compile().map_err(|error| RegoError::Failed { text: error.to_string() })?.evaluate(input)
@@ -112,20 +112,10 @@ impl Rego {
     /// Looks a policy over. Only [`Rego::compile`] finds out whether it is one.
     ///
     /// # Errors
-    /// Too long, nested too deep, or it calls a function that policies may not call.
+    /// Too long, nested too deep, or it calls a function that policies may not call; any policy
+    /// where feature `rego` is off.
     pub fn new(text: &str) -> Result<Self, PolicyError> {
-        let bad = |text: String| PolicyError::Rego { text };
-        if text.len() > MAX_BYTES {
-            return Err(bad(format!("{} bytes, the limit is {MAX_BYTES}", text.len())));
-        }
-        if reading(text) > READING {
-            return Err(bad(
-                "its brackets are nested so deep that it would take too long to read: make what is inside a rule of its own".into()
-            ));
-        }
-        if let Some(name) = forbidden(text) {
-            return Err(bad(program::refusal(&name)));
-        }
+        look_over(text)?;
         Ok(Self { text: text.into(), id: policy_id(text) })
     }
 
@@ -146,70 +136,16 @@ impl Rego {
     ///
     /// # Errors
     /// Not Rego (with line and column), another package than `shef`, or no rule `allow`.
+    #[cfg(feature = "rego")]
     pub fn compile(&self) -> Result<Program, PolicyError> {
         Program::new(&self.text)
     }
 }
 
-/// Bytes of a policy, and whether each stands in code: neither in a string nor in a comment.
-fn bytes(text: &str) -> impl Iterator<Item = (u8, bool)> {
-    // What ends the string or comment that is read, and whether this byte was escaped.
-    let (mut until, mut escaped) = (None, false);
-    text.bytes().map(move |byte| match until {
-        Some(_) if escaped => {
-            escaped = false;
-            (byte, false)
-        }
-        Some(end) => {
-            escaped = end == b'"' && byte == b'\\';
-            if byte == end {
-                until = None;
-            }
-            (byte, false)
-        }
-        None => {
-            until = match byte {
-                b'"' | b'`' => Some(byte),
-                b'#' => Some(b'\n'),
-                _ => None,
-            };
-            (byte, until.is_none())
-        }
-    })
-}
-
-/// Characters that the parser reads, each as often as it does: what is in brackets is tried as a
-/// comprehension first and, where it is none, read again, brackets in it and all. Fifty nested ones
-/// would take it for ever.
-fn reading(text: &str) -> u64 {
-    let (mut sum, mut depth) = (0u64, 0u32);
-    for (byte, code) in bytes(text) {
-        sum = sum.saturating_add(1u64.checked_shl(depth).unwrap_or(u64::MAX));
-        match byte {
-            b'{' | b'[' if code => depth += 1,
-            b'}' | b']' if code => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-    }
-    sum
-}
-
-/// The first function by name that policies may not call. What hides a name from here meets the
-/// same refusal when it is called.
-fn forbidden(text: &str) -> Option<String> {
-    let mut word = String::new();
-    for (byte, code) in bytes(text).chain([(b'\n', true)]) {
-        if code && (byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.')) {
-            word.push(char::from(byte));
-            continue;
-        }
-        // A rule or variable may have the name of a function without a dot.
-        if !may_call(&word) && (word.contains('.') || byte == b'(') {
-            return Some(word);
-        }
-        word.clear();
-    }
-    None
+/// Without the engine nothing says what a policy may call, and none is taken.
+#[cfg(not(feature = "rego"))]
+fn look_over(_: &str) -> Result<(), PolicyError> {
+    Err(PolicyError::Rego { text: "this program was built without Rego: expected the cargo feature `rego`".into() })
 }
 
 /// What a policy sees: the claims of the evidence, in the names that reports use, and the time.

@@ -9,7 +9,7 @@ use regorus::utils::limits::ExecutionTimerConfig;
 use regorus::{Engine, PolicyLengthConfig, Value};
 
 use super::{MAX_BYTES, MAX_TIME, RegoError};
-use crate::policy::PolicyError;
+use crate::files::PolicyError;
 
 /// The rule that must come to `true`.
 const ALLOW: &str = "data.shef.allow";

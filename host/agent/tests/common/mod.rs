@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use shef_agent::init::{Plan, add_owner, init};
 use shef_agent::{Agent, Config, Opener, Running};
-use shef_device::remote::{Limits, RemoteDevice, TlsFiles};
-use shef_device::wire::{ToAgent, ToOwner};
 use shef_device::{CTL_BYTES, Device, DeviceError, DeviceInfo, Uri, mailbox};
+use shef_remote::wire::{ToAgent, ToOwner};
+use shef_remote::{Limits, RemoteDevice, TlsFiles};
 
 /// Bytes of a card's memory.
 pub const MEMORY: u64 = 16 << 20;
@@ -294,7 +294,7 @@ impl Drop for Bed {
 /// An owner that speaks raw frames over TLS, and reads only when it wants to.
 pub struct Raw {
     pub tls: rustls::StreamOwned<rustls::ClientConnection, TcpStream>,
-    frames: shef_device::wire::Frames,
+    frames: shef_remote::wire::Frames,
 }
 
 impl Raw {
@@ -305,7 +305,7 @@ impl Raw {
         let connection = rustls::ClientConnection::new(config, name).unwrap();
         let tls = rustls::StreamOwned::new(connection, TcpStream::connect(bed.address).unwrap());
         tls.sock.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
-        Self { tls, frames: shef_device::wire::Frames::new() }
+        Self { tls, frames: shef_remote::wire::Frames::new() }
     }
 
     /// Opens a card.
@@ -455,15 +455,15 @@ impl Mitm {
         use rustls::pki_types::ServerName;
         use tokio::io::{AsyncWriteExt, split};
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let cert = shef_device::remote::certificates(&dir.join("agent.pem")).unwrap();
-        let key = shef_device::remote::private_key(&dir.join("agent.key")).unwrap();
+        let cert = shef_remote::certificates(&dir.join("agent.pem")).unwrap();
+        let key = shef_remote::private_key(&dir.join("agent.key")).unwrap();
         let mut server = rustls::ServerConfig::builder_with_provider(provider)
             .with_protocol_versions(&[&rustls::version::TLS13])
             .unwrap()
             .with_no_client_auth()
             .with_single_cert(cert, key)
             .unwrap();
-        server.alpn_protocols = vec![shef_device::wire::ALPN.to_vec()];
+        server.alpn_protocols = vec![shef_remote::wire::ALPN.to_vec()];
         let client = files.load().unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -502,7 +502,7 @@ where
     W: tokio::io::AsyncWrite + Unpin,
 {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    let mut frames = shef_device::wire::Frames::new();
+    let mut frames = shef_remote::wire::Frames::new();
     let mut buffer = vec![0; 64 * 1024];
     loop {
         let Ok(n @ 1..) = from.read(&mut buffer).await else { return };

@@ -87,6 +87,7 @@ impl Bus {
 
     /// A handle for who cannot wait for the client: memory that the client maps without a file
     /// counts as not mapped.
+    #[must_use]
     pub fn mapped(&self) -> Self {
         Self(Arc::clone(&self.0), Ask::Nobody)
     }

@@ -1,5 +1,5 @@
 //! A device of plain memory behind a server on a thread, and bytes put on the wire by hand.
-#![allow(dead_code)]
+#![allow(dead_code, reason = "each test uses a part of it")]
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;

@@ -1,5 +1,5 @@
 //! A card around the model, served from a thread.
-#![allow(dead_code)]
+#![allow(dead_code, reason = "each test uses a part of it")]
 
 use std::path::PathBuf;
 use std::sync::Arc;

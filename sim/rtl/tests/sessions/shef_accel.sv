@@ -109,7 +109,8 @@ module shef_accel
       if (acc_r_i.data[32*i+:32] != pattern[32*i+:32]) bad = bad + 1'b1;
     end
   end
-  assign ask = '{id: '0, addr: {32'd0, regs_q[4]} + {23'd0, block_q, 9'd0}, len: 8'd7, size: AXI_SIZE_64, burst: AXI_BURST_INCR};
+  assign ask = '{id: '0, addr: {32'd0, regs_q[4]} + {23'd0, block_q, 9'd0}, len: 8'd7,
+      size: AXI_SIZE_64, burst: AXI_BURST_INCR};
   assign acc_ar_o = ask;
   assign acc_aw_o = ask;
   assign acc_ar_valid_o = step_q == READ && !asked_q;
@@ -149,7 +150,8 @@ module shef_accel
         beat_q <= beat_q + 1'b1;
         wrong_q <= wrong_q + 32'(bad);
       end
-      if ((got_r && acc_r_i.resp != AXI_OKAY) || (got_b && acc_b_i.resp != AXI_OKAY)) error_q <= 1'b1;
+      if ((got_r && acc_r_i.resp != AXI_OKAY) || (got_b && acc_b_i.resp != AXI_OKAY))
+        error_q <= 1'b1;
       if (step_q != IDLE && over) begin
         {asked_q, sent_q} <= '0;
         block_q <= last_block ? '0 : block_q + 32'd1;
@@ -165,7 +167,8 @@ module shef_accel
   logic deaf_q = 1'b0;
   logic [7:0] sweep;
   logic swept;
-  shef_sweep #(.Words(256)) i_sweep (.clk_i, .clear_i(clear_i && !deaf_q), .addr_o(sweep), .cleared_o(swept));
+  shef_sweep #(.Words(256)) i_sweep (.clk_i, .clear_i(clear_i && !deaf_q), .addr_o(sweep),
+      .cleared_o(swept));
   assign cleared_o = swept;
   always_ff @(posedge clk_i) begin
     if (clear_i) kept_mem_q[sweep] <= '0;
@@ -174,6 +177,7 @@ module shef_accel
   end
 
   logic unused;
-  assign unused = ^{reg_wstrb_i, acc_b_i.id, acc_r_i.id, regs_q[0], regs_q[1], regs_q[5], regs_q[6][31:2], regs_q[7][31:8], block_q[31:25]};
+  assign unused = ^{reg_wstrb_i, acc_b_i.id, acc_r_i.id, regs_q[0], regs_q[1], regs_q[5],
+      regs_q[6][31:2], regs_q[7][31:8], block_q[31:25]};
 endmodule
 `default_nettype wire

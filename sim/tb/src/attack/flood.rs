@@ -1,4 +1,4 @@
-//! A host that writes and reads registers at random while bursts run.
+//! A host that accesses registers at random while bursts run.
 
 use crate::Result;
 use crate::bench::RtlBench;
@@ -8,11 +8,11 @@ use shef_regs::ctl;
 use shef_rtl::agent::{Agent, Rng};
 use shef_rtl::{AxiLite, Sim};
 
-/// What a host does to registers.
+/// Random register accesses by the host.
 pub struct Flood {
     lite: AxiLite,
     rng: Rng,
-    /// A message that was run already.
+    /// A message that has already run.
     old: Sealed,
     /// Accesses that were answered.
     pub answered: u64,
@@ -25,7 +25,7 @@ impl Flood {
         Ok(Self { lite: AxiLite::new(bench.core().sim(), "ctl_")?, rng: Rng::new(seed), old, answered: 0, over: false })
     }
 
-    /// Lets the last access come to its end.
+    /// Completes the last access.
     pub fn end(&mut self, bench: &mut RtlBench) {
         self.over = true;
         for _ in 0..2000 {

@@ -1,13 +1,13 @@
-//! What came of a run, and of several slices of one.
+//! The report of a run, or of several slices of one.
 
 use super::trial::Verdict;
 use super::{Kind, State};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Commands of the owner that are among the acts.
+/// The owner's commands that are part of acts.
 pub(super) const COMMANDS: [&str; 5] = ["flush", "invalidate", "epoch", "close", "abort"];
-/// Failures that are told in full.
+/// Number of failures reported in full.
 const TOLD: usize = 20;
 
 /// Attempts of a kind.
@@ -18,7 +18,7 @@ pub struct Count {
     pub kind: String,
     /// Attempts.
     pub n: u64,
-    /// Noticed by Shield, owner or channel.
+    /// Detected by the Shield, the owner or the channel.
     pub detected: u64,
     /// Simulated cycles.
     pub cycles: u64,
@@ -66,7 +66,7 @@ pub struct Failure {
     pub kind: String,
     /// Configuration.
     pub configuration: String,
-    /// What was done, and what went wrong.
+    /// Description of the act and of what went wrong.
     pub text: String,
     /// Command that runs it again with waves.
     pub again: String,
@@ -84,7 +84,7 @@ pub struct Target {
     pub design: String,
 }
 
-/// What came of a run.
+/// Outcome of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Report {
@@ -92,7 +92,7 @@ pub struct Report {
     pub n: u64,
     /// Seed (of the first slice).
     pub seed: u64,
-    /// Attempts in which a word was delivered that is not what was written.
+    /// Attempts that delivered a word other than the one written.
     pub delivered_wrong: u64,
     /// Attempts in which a forged message ran or a wrong result opened.
     pub accepted_wrong: u64,
@@ -111,7 +111,7 @@ pub struct Report {
     /// Attempts in which a session ended, the accelerator was reset and another session was keyed.
     #[serde(default)]
     pub spanning_sessions: u64,
-    /// Commands of the owner while bursts ran or the memory failed.
+    /// The owner's commands while bursts ran or memory failed.
     #[serde(default)]
     pub by_command: Vec<OfCommand>,
     /// Transactions.
@@ -122,7 +122,7 @@ pub struct Report {
     pub configurations: BTreeMap<String, Target>,
     /// What was run.
     pub slices: Vec<Slice>,
-    /// What went wrong (the first 20).
+    /// The first 20 failures.
     pub failures: Vec<Failure>,
     /// Processor seconds of the attempts, without building and keying.
     pub seconds: f64,
@@ -131,7 +131,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Nothing done yet.
+    /// An empty report.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let by_kind = Kind::ALL.iter().map(|k| Count { kind: k.name().into(), ..Count::default() }).collect();
@@ -140,14 +140,14 @@ impl Report {
         Self { seed, by_kind, by_state, by_command, ..Self::default() }
     }
 
-    /// Whether all is as it must be.
+    /// Whether the run passed.
     #[must_use]
     pub fn passed(&self) -> bool {
         let zero = self.delivered_wrong + self.accepted_wrong + self.refused_wrong + self.hangs == 0;
         zero && self.failures.is_empty() && self.honest * 3 >= self.transactions
     }
 
-    /// Adds an attempt; what is wrong with it.
+    /// Adds an attempt and returns what is wrong with it.
     pub(super) fn count(&mut self, kind: Kind, v: &Verdict, cycles: u64) -> Option<String> {
         self.n += 1;
         let c = &mut self.by_kind[kind as usize];
@@ -172,17 +172,17 @@ impl Report {
         (!wrong.is_empty()).then(|| format!("{}\n  {}", v.act, wrong.join("\n  ")))
     }
 
-    /// Adds a failure to those that are told.
+    /// Adds a failure to the report.
     pub(super) fn fail(&mut self, f: Failure) {
         if self.failures.len() < TOLD {
             self.failures.push(f);
         }
     }
 
-    /// Adds what another run came to.
+    /// Adds the report of another run.
     ///
     /// # Errors
-    /// Attempts that are in both, or other designs.
+    /// If both hold the same attempt, or the designs differ.
     pub fn add(&mut self, other: &Self) -> Result<(), String> {
         if self.top.is_empty() {
             self.top.clone_from(&other.top);
@@ -228,7 +228,7 @@ impl Report {
         Ok(())
     }
 
-    /// Adds the sums of a part of the same run.
+    /// Adds the sums of another part of the same run.
     #[expect(clippy::cast_precision_loss, reason = "a rate")]
     fn merge(&mut self, other: &Self) {
         for (mine, theirs) in [

@@ -1,7 +1,7 @@
-//! A keyed Shield at a quiet moment, and what everybody around it knows.
+//! A keyed Shield in a quiescent state, and what the bench, the owner and the memory know of it.
 
-use super::ground::{self, Part};
-use super::talk::{Exchange, Talk};
+use super::layout::{self, Part};
+use super::recorded::{Exchange, RecordedChannel};
 use crate::bench::{Bench, BenchError, RtlBench, design};
 use crate::owner::Owner;
 use crate::traffic::Op;
@@ -19,14 +19,14 @@ use shef_seal::ChunkCipher;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Regions with at most so many chunks are used whole, of larger ones runs of eight.
+/// Traffic uses all of a region with at most this many chunks, and runs of eight in larger ones.
 const WHOLE: u64 = 64;
-/// Runs that are used of a large region.
+/// Number of runs used in a large region.
 const RUNS: u64 = 8;
-/// Versions that the bench looks through for the one a scratch chunk is sealed under.
+/// Number of versions that the bench tries in order to find the one of a scratch chunk.
 const VERSIONS: u64 = 64;
 
-/// A Shield that has shown its public key and waits for its Load Key.
+/// A Shield that presents its public key and waits for its Load Key.
 pub struct Fresh {
     /// Its state.
     pub snapshot: CoreSnapshot,
@@ -34,60 +34,60 @@ pub struct Fresh {
     pub key: PublicKey,
 }
 
-/// What the bench knows of a region.
+/// The expected contents of a region.
 #[derive(Default)]
-pub struct Book {
-    /// Chunks that traffic goes to.
+pub struct Scoreboard {
+    /// Chunks that traffic uses.
     pub used: Vec<u64>,
-    /// What they hold. Of an `output` region those that were sealed in this epoch, of scratch those
-    /// that were ever written.
+    /// Their plaintext. For an `output` region, chunks sealed in this epoch; for scratch, chunks
+    /// ever written.
     pub plain: BTreeMap<u64, Vec<u8>>,
 }
 
 /// One configuration, keyed.
 pub struct Session {
-    /// What the hardware was made for.
+    /// The configuration that the hardware is built for.
     pub config: Config,
     /// The Shield with the bench in place of accelerator, host and kernel.
     pub bench: RtlBench,
-    /// The modules that the simulation top is a bench for.
+    /// The modules under the simulation top.
     pub top: String,
     /// After reset, before the first seed.
     pub empty: CoreSnapshot,
     /// Before the Load Key.
     pub fresh: Fresh,
-    /// After the owner has closed the session, and the owner's talk until then.
+    /// After the owner has closed the session, with all exchanges up to then.
     pub closed: (CoreSnapshot, Vec<Exchange>),
     owner: Owner,
-    /// The quiet moment that attempts start from.
+    /// The quiescent state that attempts start from.
     pub snapshot: CoreSnapshot,
-    /// The owner's talk until then.
+    /// All exchanges up to that state.
     pub wire: Vec<Exchange>,
-    /// By region.
-    pub books: Vec<Book>,
-    /// Memory as it was when everything was sealed the time before.
+    /// One scoreboard per region.
+    pub scoreboards: Vec<Scoreboard>,
+    /// Memory contents after the previous round.
     pub old: SparseMemory,
-    /// Present epoch of every region that has one.
+    /// Current epoch of every region that has one.
     pub epoch: u64,
-    /// Seed of keys.
+    /// Seed for the keys.
     pub seed: u64,
 }
 
 /// How a design is built.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Make {
-    /// Waves can be written.
+    /// Build with wave output.
     pub waves: bool,
-    /// Compiled for a short run.
+    /// Compile for a short run.
     pub quick: bool,
-    /// Coverage is counted, of named points too.
+    /// Count coverage, including named points.
     pub coverage: bool,
 }
 
 /// Ciphertext and tag of a chunk.
 pub type Piece = (Vec<u8>, [u8; 16]);
 
-/// A chunk as memory has it.
+/// Reads a chunk and its tag from memory.
 pub fn piece(bench: &RtlBench, r: &Region, chunk: u64) -> Piece {
     let (mut d, mut t) = (vec![0; r.chunk as usize], [0; 16]);
     bench.mem_read(r.chunk_addr(chunk), &mut d);
@@ -95,13 +95,13 @@ pub fn piece(bench: &RtlBench, r: &Region, chunk: u64) -> Piece {
     (d, t)
 }
 
-/// Places a chunk in memory.
+/// Writes a chunk and its tag to memory.
 pub fn place(bench: &mut RtlBench, r: &Region, chunk: u64, p: &Piece) {
     bench.mem_write(r.chunk_addr(chunk), &p.0);
     bench.mem_write(r.tag_addr(chunk), &p.1);
 }
 
-/// The chunks of a region that traffic goes to.
+/// The chunks of a region that traffic uses.
 fn used(r: &Region, rng: &mut Rng) -> Vec<u64> {
     if r.chunks() <= WHOLE {
         return (0..r.chunks()).collect();
@@ -114,8 +114,8 @@ fn used(r: &Region, rng: &mut Rng) -> Vec<u64> {
 }
 
 impl Session {
-    /// Builds the configuration's Shield, keys it by a Load Key, runs two rounds of honest traffic
-    /// and keeps that state.
+    /// Builds the Shield of a configuration, keys it with a Load Key, runs two rounds of honest
+    /// traffic and takes a snapshot.
     pub fn open(name: &str, toml: &str, dir: &Path, seed: u64, make: Make, progress: &dyn Fn(&str)) -> Result<Self> {
         let (spec, config) = design(toml, &dir.join(name))?;
         let spec = if make.waves { spec.trace() } else { spec };
@@ -132,9 +132,9 @@ impl Session {
         let snapshot = bench.core().save()?;
         let (message, keys) = seal_load_key(&config, &key, b"bench", &first_epochs(&config, 1), &mut SeededEntropy::new(seed, "owner"))?;
         let owner = Owner::load(&mut bench, &config, &message, keys)?;
-        let mut talk = Talk::again(owner.keys(), &[])?;
+        let mut channel = RecordedChannel::replay(owner.keys(), &[])?;
         let mut rng = Rng::new(seed ^ 0x5e55);
-        let books = config.regions().iter().map(|r| Book { used: used(r, &mut rng), plain: BTreeMap::new() }).collect();
+        let scoreboards = config.regions().iter().map(|r| Scoreboard { used: used(r, &mut rng), plain: BTreeMap::new() }).collect();
         let mut s = Self {
             config,
             bench,
@@ -145,7 +145,7 @@ impl Session {
             closed: (snapshot.clone(), Vec::new()),
             snapshot,
             wire: Vec::new(),
-            books,
+            scoreboards,
             old: SparseMemory::new(),
             epoch: 1,
             seed,
@@ -153,45 +153,45 @@ impl Session {
         let failed = |what: &str, e: BenchError| BenchError::File(format!("{name}: {what}: {e}"));
         for round in [1, 2] {
             s.epoch = round;
-            s.round(&mut talk, &mut rng).map_err(|e| failed("honest traffic", e))?;
-            s.look_away(&mut talk, &mut rng).map_err(|e| failed("traffic elsewhere", e))?;
+            s.round(&mut channel, &mut rng).map_err(|e| failed("honest traffic", e))?;
+            s.evict_nodes(&mut channel, &mut rng).map_err(|e| failed("traffic elsewhere", e))?;
             if round == 1 {
                 s.old = s.bench.core().memory().clone();
             }
         }
-        let page = talk.page0(&mut s.bench)?;
+        let page = channel.page0(&mut s.bench)?;
         if page.stopped || page.faults != 0 || page.refusals != 0 {
             return Err(BenchError::Refused { what: "honest traffic", status: host::ready(&mut s.bench)? });
         }
         s.snapshot = s.bench.core().save()?;
-        s.wire.clone_from(&talk.wire);
-        talk.must(&mut s.bench, &Request::close())?;
+        s.wire.clone_from(&channel.wire);
+        channel.must(&mut s.bench, &Request::close())?;
         host::wait_for(&mut s.bench, "CLOSED", |s| ctl::STATUS_STATE.get(s) == ctl::STATUS_STATE_CLOSED)?;
-        s.closed = (s.bench.core().save()?, talk.wire);
+        s.closed = (s.bench.core().save()?, channel.wire);
         Ok(s)
     }
 
-    /// New content everywhere, written by whom it belongs to, sealed, and looked at.
-    fn round(&mut self, talk: &mut Talk, rng: &mut Rng) -> Result<()> {
+    /// Writes new data to every region, from its proper side, then seals and checks it.
+    fn round(&mut self, channel: &mut RecordedChannel, rng: &mut Rng) -> Result<()> {
         let regions = self.config.regions().to_vec();
         let first = self.epoch == 1;
         let mut ops = Vec::new();
         for r in &regions {
             if r.mode.has_epoch() && !first {
-                talk.must(&mut self.bench, &Request::epoch(r.id, self.epoch))?;
+                channel.must(&mut self.bench, &Request::epoch(r.id, self.epoch))?;
             }
-            for c in self.books[usize::from(r.id)].used.clone() {
+            for c in self.scoreboards[usize::from(r.id)].used.clone() {
                 let mut data = vec![0; r.chunk as usize];
                 rng.fill(&mut data);
                 let beats = u64::from(r.chunk) / 64;
-                let before = self.books[usize::from(r.id)].plain.remove(&c);
+                let before = self.scoreboards[usize::from(r.id)].plain.remove(&c);
                 match r.mode {
                     Mode::Input => {
                         let p = self.sealed(r, c, &data);
                         place(&mut self.bench, r, c, &p);
                     }
                     Mode::Bypass if first => self.bench.mem_write(r.chunk_addr(c), &data),
-                    // Not every chunk is written; some have a gap at their end.
+                    // Not every chunk is written, and some have a gap at their end.
                     _ if if first { r.mode != Mode::Output && rng.one_in(8) } else { r.mode == Mode::Output && rng.one_in(2) } => continue,
                     Mode::Counted | Mode::Tree if !first && before.is_none() => continue,
                     _ => {
@@ -205,14 +205,14 @@ impl Session {
                         ops.push(Op::Write { id, addr: r.chunk_addr(c), data: data[..used].to_vec(), strobes: Vec::new() });
                     }
                 }
-                self.books[usize::from(r.id)].plain.insert(c, data);
+                self.scoreboards[usize::from(r.id)].plain.insert(c, data);
             }
         }
         self.all_okay(&ops)?;
-        talk.must(&mut self.bench, &Request::invalidate())?;
+        channel.must(&mut self.bench, &Request::invalidate())?;
         let mut ops = Vec::new();
         for r in &regions {
-            for (c, plain) in &self.books[usize::from(r.id)].plain {
+            for (c, plain) in &self.scoreboards[usize::from(r.id)].plain {
                 let p = piece(&self.bench, r, *c);
                 if !self.holds(r, *c, &p, plain) {
                     return Err(BenchError::File(format!("region {} chunk {c} is not as sealed", r.name)));
@@ -225,19 +225,18 @@ impl Session {
         if let Some(i) = (0..ops.len()).find(|i| got[*i] != want[*i]) {
             return Err(BenchError::Unequal(format!("{:?}", ops[i])));
         }
-        talk.must(&mut self.bench, &Request::invalidate())?;
+        channel.must(&mut self.bench, &Request::invalidate())?;
         Ok(())
     }
 
-    /// Writes chunks that nothing else uses, so that nodes of those that are used have left the
-    /// Shield.
-    fn look_away(&mut self, talk: &mut Talk, rng: &mut Rng) -> Result<()> {
+    /// Writes chunks that are not used otherwise, to evict the nodes of those that are.
+    fn evict_nodes(&mut self, channel: &mut RecordedChannel, rng: &mut Rng) -> Result<()> {
         let mut ops = Vec::new();
         for r in self.config.regions().iter().filter(|r| r.mode == Mode::Tree) {
             for stride in [8, 64, 512] {
                 let mut left = 700;
                 for c in (stride..r.chunks()).step_by(stride as usize) {
-                    let near = self.books[usize::from(r.id)].used.iter().any(|u| u / 8 == c / 8);
+                    let near = self.scoreboards[usize::from(r.id)].used.iter().any(|u| u / 8 == c / 8);
                     if near || left == 0 {
                         continue;
                     }
@@ -245,14 +244,14 @@ impl Session {
                     let mut data = vec![0; 64];
                     rng.fill(&mut data);
                     ops.push(Op::Write { id: 0, addr: r.chunk_addr(c), data: data.clone(), strobes: Vec::new() });
-                    let plain = self.books[usize::from(r.id)].plain.entry(c).or_insert_with(|| vec![0; r.chunk as usize]);
+                    let plain = self.scoreboards[usize::from(r.id)].plain.entry(c).or_insert_with(|| vec![0; r.chunk as usize]);
                     plain[..64].copy_from_slice(&data);
                 }
             }
         }
         if !ops.is_empty() {
             self.all_okay(&ops)?;
-            talk.must(&mut self.bench, &Request::invalidate())?;
+            channel.must(&mut self.bench, &Request::invalidate())?;
         }
         Ok(())
     }
@@ -265,12 +264,12 @@ impl Session {
         }
     }
 
-    /// Keys of the session, as the owner has them.
+    /// The owner's keys of the session.
     pub fn keys(&self) -> &SessionKeys {
         self.owner.keys()
     }
 
-    /// A chunk sealed in the present epoch.
+    /// Seals a chunk in the current epoch.
     pub fn sealed(&self, r: &Region, chunk: u64, plain: &[u8]) -> Piece {
         let mut d = plain.to_vec();
         let tag = match self.keys().data_key(r.id) {
@@ -280,7 +279,7 @@ impl Session {
         (d, tag)
     }
 
-    /// What the owner gets out of a chunk in the present epoch.
+    /// Opens a chunk in the current epoch, as the owner does.
     pub fn open_chunk(&self, r: &Region, chunk: u64, p: &Piece) -> Option<Vec<u8>> {
         self.open_as(r, chunk, p, self.epoch)
     }
@@ -291,7 +290,7 @@ impl Session {
         ChunkCipher::new(r.id, key).open(version, chunk, &mut d, &p.1).then_some(d)
     }
 
-    /// Whether a chunk in memory is this plaintext, sealed as its mode wants it.
+    /// Whether a chunk in memory is this plaintext, sealed as its mode requires.
     pub fn holds(&self, r: &Region, chunk: u64, p: &Piece, plain: &[u8]) -> bool {
         match r.mode {
             Mode::Input | Mode::Output => self.open_chunk(r, chunk, p).is_some_and(|d| d == plain),
@@ -300,8 +299,8 @@ impl Session {
         }
     }
 
-    /// The parts of a chunk that lie in memory, each with its place.
+    /// The parts of a chunk in memory, each with its address range.
     pub fn parts(r: &Region, chunk: u64) -> Vec<(Part, std::ops::Range<u64>)> {
-        ground::parts(r).into_iter().map(|p| (p, ground::place(r, chunk, p))).collect()
+        layout::parts(r).into_iter().map(|p| (p, layout::place(r, chunk, p))).collect()
     }
 }

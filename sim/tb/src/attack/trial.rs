@@ -1,17 +1,17 @@
-//! One attempt: honest traffic, one hostile act on one transaction, and what came of it.
+//! One attempt: honest traffic, one hostile act on one transaction, and the verdict.
 
 mod bus;
 mod channel;
-mod deals;
 mod forge;
 mod judge;
 mod memory;
-mod next;
-mod rest;
+mod next_session;
+mod no_session;
+mod transactions;
 mod watch;
 
+use super::recorded::RecordedChannel;
 use super::session::Session;
-use super::talk::Talk;
 use super::{Kind, State};
 use crate::Result;
 use crate::bench::BenchError;
@@ -24,31 +24,31 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use watch::Watch;
 
-/// What came of an attempt.
+/// The outcome of an attempt.
 #[derive(Debug)]
 pub struct Verdict {
-    /// The state in which the act was made.
+    /// The Shield's state at the time of the act.
     pub state: State,
     /// Whether a session ended, the accelerator was reset and another session was keyed.
     pub spanning: bool,
-    /// Commands of the owner that were part of the act.
+    /// The owner's commands that were part of the act.
     pub commands: Vec<&'static str>,
-    /// Shield, owner or channel refused what the act made.
+    /// Whether the Shield, the owner or the channel refused the forgery.
     pub detected: bool,
     /// Transactions of all kinds.
     pub transactions: u64,
-    /// Those that no act touched and that had to succeed.
+    /// Transactions that no act touched and that had to succeed.
     pub honest: u64,
-    /// Words (64 bytes) delivered with OKAY that are not what was written, words that are not zero
-    /// without OKAY, plaintext or anything at a wrong place on the memory bus, broken bus rules.
+    /// Words (64 bytes) delivered with OKAY that differ from what was written, non-zero words
+    /// without OKAY, plaintext or writes out of range on the memory bus, broken bus rules.
     pub delivered_wrong: Vec<String>,
-    /// A forged message that ran, a wrong result that opened, a burst to be refused that was not.
+    /// A forged message that ran, a wrong result that opened, an illegal burst that was served.
     pub accepted_wrong: Vec<String>,
     /// Honest transactions that did not succeed.
     pub refused_wrong: Vec<String>,
-    /// Answers that never came.
+    /// Responses that never came.
     pub hangs: Vec<String>,
-    /// What the act was.
+    /// Description of the act.
     pub act: String,
 }
 
@@ -69,7 +69,7 @@ impl Verdict {
         }
     }
 
-    /// What went wrong, by name.
+    /// Everything that went wrong, by name.
     pub fn wrong(&self) -> impl Iterator<Item = (&'static str, &String)> {
         [
             ("delivered wrong", &self.delivered_wrong),
@@ -87,23 +87,23 @@ pub struct Trial<'a> {
     s: &'a mut Session,
     rng: Rng,
     kind: Kind,
-    /// Whether the attempt goes on into a session that it keys.
+    /// Whether the attempt continues into a session that it keys.
     on: bool,
     v: Verdict,
-    talk: Talk,
+    channel: RecordedChannel,
     /// Chunks that this attempt wrote.
     fresh: BTreeMap<(u8, u64), Vec<u8>>,
-    /// Chunks that honest traffic leaves alone.
+    /// Chunks that honest traffic does not touch.
     avoid: Vec<(u8, Range<u64>)>,
     /// Epochs that this attempt advanced.
     epochs: BTreeMap<u8, u64>,
     /// Regions that a fault froze.
     frozen: BTreeSet<u8>,
-    /// The memory mixes its answers up: what comes of an unprotected region is not compared.
+    /// Memory mixes up its responses, so data of an unprotected region is not compared.
     mixed_up: bool,
     /// Memory at an earlier time.
     old: SparseMemory,
-    /// What the memory bus must not see.
+    /// Watches the memory bus.
     watch: Watch,
     stalls: Option<u64>,
 }
@@ -113,7 +113,7 @@ fn pick<T: Clone>(rng: &mut Rng, from: &[T]) -> Option<T> {
 }
 
 impl<'a> Trial<'a> {
-    /// An attempt on a configuration, from its snapshot in this state.
+    /// An attempt on a configuration, from the snapshot of this state.
     pub fn new(s: &'a mut Session, kind: Kind, state: State, on: bool, mut rng: Rng) -> Result<Self> {
         let memory = timing(&mut rng);
         let stalls = (!rng.one_in(3)).then(|| rng.next_u64());
@@ -125,7 +125,7 @@ impl<'a> Trial<'a> {
         };
         s.bench.restore(snapshot, memory, stalls)?;
         s.bench.master().rude = rng.one_in(3);
-        let talk = Talk::again(s.keys(), wire)?;
+        let channel = RecordedChannel::replay(s.keys(), wire)?;
         let watch = Watch::new(s);
         let old = s.old.clone();
         let trial = Self {
@@ -134,7 +134,7 @@ impl<'a> Trial<'a> {
             kind,
             on,
             v: Verdict::new(state),
-            talk,
+            channel,
             fresh: BTreeMap::new(),
             avoid: Vec::new(),
             epochs: BTreeMap::new(),
@@ -148,10 +148,10 @@ impl<'a> Trial<'a> {
         Ok(trial)
     }
 
-    /// Carries the attempt out.
+    /// Runs the attempt.
     pub fn run(mut self) -> Verdict {
         let outcome = match self.kind {
-            _ if self.v.state != State::Keyed => self.rest(),
+            _ if self.v.state != State::Keyed => self.without_session(),
             _ if self.on => self.two_sessions(),
             Kind::Flip | Kind::Swap | Kind::Replay | Kind::Splice | Kind::Zero | Kind::Truncate => self.forgery(),
             Kind::Delay => self.delay(),
@@ -174,10 +174,11 @@ impl<'a> Trial<'a> {
         self.v
     }
 
-    /// One of the forgeries, on one of what can be forged.
+    /// A random forgery of a random target.
     fn forgery(&mut self) -> Result<()> {
         match self.below(1024) {
-            // Opening a Load Key takes the hardware a hundred times as long as anything else here.
+            // The hardware takes a hundred times as long to open a Load Key as for anything else
+            // here.
             0 => self.forged_load_key(),
             1..700 if self.kind == Kind::Truncate && self.rng.one_in(2) => self.broken_burst(&[0, 1, 2]),
             1..50 if self.kind == Kind::Replay => self.stale_epoch(),
@@ -200,20 +201,20 @@ impl<'a> Trial<'a> {
         self.s.config.regions()[usize::from(id)].clone()
     }
 
-    /// Whether one region's fault leaves the others alone.
+    /// Whether a fault of one region leaves the others running.
     fn by_region(&self) -> bool {
         self.s.config.on_fault() == OnFault::Region
     }
 
-    /// An honest request that must be done.
-    fn owner_says(&mut self, request: &Request) -> Result<Answer> {
+    /// Sends an honest request that must succeed.
+    fn must(&mut self, request: &Request) -> Result<Answer> {
         self.v.transactions += 1;
         self.v.honest += 1;
-        self.talk.must(&mut self.s.bench, request)
+        self.channel.must(&mut self.s.bench, request)
     }
 }
 
-/// Timing of memory: from quick and regular to slow and unruly.
+/// Random memory timing: from fast and regular to slow and irregular.
 fn timing(rng: &mut Rng) -> AxiMemoryConfig {
     let stalls = (!rng.one_in(3)).then(|| rng.next_u64());
     AxiMemoryConfig {

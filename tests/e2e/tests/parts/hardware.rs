@@ -4,7 +4,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use shef::{Adversary, Device, Leg};
-use shef_cli::demo::world::World;
+use shef_demo::world::World;
 use shef_proto::cert::{self, Certificate};
 use shef_proto::config::OnFault;
 use shef_proto::cose::SigningKey;

@@ -198,7 +198,7 @@ fn read_corim(bytes: &[u8], signers: &[CorimSigner], holds: impl FnOnce(corim::C
 
 pub fn run_corim(bytes: &[u8]) -> String {
     read_corim(bytes, std::slice::from_ref(&good().corim_signer), |corim| {
-        assert_eq!(corim.reference, good().values, "only what was signed")
+        assert_eq!(corim.reference, good().values, "only what was signed");
     })
 }
 

@@ -4,10 +4,10 @@ use std::sync::OnceLock;
 
 use shef_device::Uri;
 use shef_device::ring::Descriptor;
-use shef_device::wire::{Frames, ToAgent, ToOwner, WireError};
 use shef_proto::channel::{self, MESSAGE_LEN, OwnerChannel, PAYLOAD_LEN, Received, RegionStatement, ShieldChannel, ShieldStatement};
 use shef_proto::hpke_suite::derive_key_pair;
 use shef_proto::load::{self, SessionKeys};
+use shef_remote::wire::{Frames, ToAgent, ToOwner, WireError};
 use shef_seal::{ChunkCipher, NODE_LEN, NodeCipher};
 use shef_vfio_user::wire;
 

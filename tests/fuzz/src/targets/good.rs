@@ -190,10 +190,10 @@ pub mod seeds {
     use super::*;
     use base64::Engine as _;
     use base64::engine::general_purpose::URL_SAFE_NO_PAD as B64;
-    use shef_device::wire::{Answer, DeviceState, Listed, Op, ToAgent, ToOwner, Token};
     use shef_device::{CtlOp, DeviceError, DeviceInfo, ring};
     use shef_proto::channel::{FaultKind, RefusalKind, RegionStatement, ShieldStatement, State};
     use shef_proto::config::Mode;
+    use shef_remote::wire::{Answer, DeviceState, Listed, Op, ToAgent, ToOwner, Token};
     use shef_vfio_user::wire;
 
     pub fn claims() -> Vec<Vec<u8>> {

@@ -8,6 +8,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD as B64;
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateRevocationListDer;
 use rustls::server::WebPkiClientVerifier;
+use shef_door::ca::{Ca, KeyPair, Validity};
 use shef_verifierd::config::Config;
 use shef_verifierd::jwe;
 use shef_verifierd::secrets::Kek;
@@ -40,30 +41,15 @@ pub fn run_service_config(bytes: &[u8]) -> String {
     utf8(bytes, |text| outcome(Config::parse(text, "verifierd.toml", Path::new("/etc/shef")), |config| assert!(!config.tenants.is_empty())))
 }
 
-/// The CA of clients, and an empty revocation list of it.
+/// The CA of clients, and a revocation list of it.
 fn authority() -> &'static (RootCertStore, Vec<u8>) {
     static AUTHORITY: OnceLock<(RootCertStore, Vec<u8>)> = OnceLock::new();
     AUTHORITY.get_or_init(|| {
-        let key = rcgen::KeyPair::generate().unwrap();
-        let mut params = rcgen::CertificateParams::default();
-        params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
-        params.key_usages = vec![rcgen::KeyUsagePurpose::CrlSign];
+        const NEW_YEAR: i64 = 1_767_225_600;
+        let (ca, certificate) = Ca::new("a CA of clients", KeyPair::generate().unwrap(), NEW_YEAR).unwrap();
         let mut roots = RootCertStore::empty();
-        roots.add(params.self_signed(&key).unwrap().der().clone()).unwrap();
-        let list = rcgen::CertificateRevocationListParams {
-            this_update: rcgen::date_time_ymd(2026, 1, 1),
-            next_update: rcgen::date_time_ymd(2027, 1, 1),
-            crl_number: rcgen::SerialNumber::from(1),
-            issuing_distribution_point: None,
-            revoked_certs: vec![rcgen::RevokedCertParams {
-                serial_number: rcgen::SerialNumber::from(9),
-                revocation_time: rcgen::date_time_ymd(2026, 2, 1),
-                reason_code: Some(rcgen::RevocationReason::KeyCompromise),
-                invalidity_date: None,
-            }],
-            key_identifier_method: rcgen::KeyIdMethod::Sha256,
-        };
-        let list = list.signed_by(&rcgen::Issuer::new(params, key)).unwrap();
+        roots.add(certificate.der().clone()).unwrap();
+        let list = ca.revocations([(vec![9], NEW_YEAR)], Validity { from: NEW_YEAR, days: 365 }).unwrap();
         (roots, list.der().to_vec())
     })
 }

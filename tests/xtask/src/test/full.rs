@@ -24,6 +24,11 @@ pub fn steps<'a>(plan: &'a Plan, lanes: &Lanes<'a>, built: &'a Built) {
             binaries::once(&plan.kept, &key, &title, || binary.run(&Which::Long, plan.verilator()))
         });
     }
+    let sources = plan.tree.digest(|path| path.ends_with(".rs") || path.ends_with("Cargo.toml"));
+    plan.add_once(lanes, "API documentation", &[BUILD], sources, || {
+        let mut doc = process::cargo(&["doc", "--workspace", "--no-deps", "--quiet"]);
+        checked(process::run(doc.env("RUSTDOCFLAGS", "-D warnings"), "cargo doc"))
+    });
     // Each task is kept by its content.
     plan.add(lanes, "all proofs and their mutants", &[PROVER], |_| {
         checked(tools::ensure_prover(&root(), &say).map_err(Failure::from).and_then(|prover| formal::all_of_them(&prover, &say)))

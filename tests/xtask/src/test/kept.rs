@@ -144,7 +144,7 @@ pub fn key(name: &str, parts: &[&str]) -> String {
 
 /// Digest of a file that was built.
 pub fn file_digest(path: &Path) -> String {
-    fs::read(path).map(|bytes| digest(&bytes)).unwrap_or_else(|_| format!("absent {}", path.display()))
+    fs::read(path).map_or_else(|_| format!("absent {}", path.display()), |bytes| digest(&bytes))
 }
 
 /// Digest of bytes.

@@ -8,6 +8,7 @@ mod binaries;
 mod full;
 mod kept;
 mod lanes;
+mod light;
 mod sizes;
 
 use crate::process::{self, Failure, say};
@@ -333,6 +334,9 @@ impl Plan {
                 binaries::once(&self.kept, &key, &title, || binary.run(&Which::Normal, self.verilator()))
             });
         }
+        // After the build: both want the target folder for themselves.
+        let sources = self.tree.digest(|p| p.ends_with(".rs") || p.ends_with("Cargo.toml") || p == "Cargo.lock");
+        self.add_once(lanes, "light builds", &[BUILD], sources, light::run);
         self.add_once(lanes, "examples in the documentation", &[BUILD], self.tree.digest(|p| p.ends_with(".rs")), binaries::doctests);
         if self.full {
             full::steps(self, lanes, built);

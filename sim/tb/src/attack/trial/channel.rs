@@ -1,5 +1,5 @@
-//! Acts on messages: the owner's requests, the Shield's answers, Load Keys, and registers at
-//! random.
+//! Acts on messages: the owner's requests, the Shield's answers, Load Keys, and random register
+//! accesses.
 
 use super::{Trial, pick, timing};
 use crate::Result;
@@ -15,13 +15,13 @@ use shef_proto::hpke_suite::generate_key_pair;
 use shef_proto::load::{first_epochs, seal_load_key};
 use shef_regs::ctl;
 
-/// Where the fields of a Load Key begin: suite, length and bytes of the encapsulated key, of the
-/// info, of the ciphertext.
+/// Offsets of the fields of a Load Key: suite, then length and bytes of the encapsulated key, of
+/// the info and of the ciphertext.
 const ENC: usize = 4;
 const AFTER_ENC: usize = ENC + 65;
 
 /// Whether the Shield refused the last message.
-pub fn chan_refused(status: u32) -> bool {
+pub fn channel_refused(status: u32) -> bool {
     ctl::STATUS_CHAN_REFUSED.get(status) != 0
 }
 
@@ -44,44 +44,44 @@ impl Trial<'_> {
         let request = self.some_request();
         // Every older message but the last, whose repetition is answered by the stored answer and
         // runs nothing.
-        let before: Vec<Sealed> = self.talk.wire.iter().rev().skip(1).map(|(_, m, _)| *m).collect();
-        let sealed = self.talk.seal(&request)?;
+        let before: Vec<Sealed> = self.channel.wire.iter().rev().skip(1).map(|(_, m, _)| *m).collect();
+        let sealed = self.channel.seal(&request)?;
         let (bad, words) = self.forged_message(&sealed, &before);
         self.v.act = format!("request {request:?}");
         self.v.transactions += 2;
         self.v.honest += 1;
         if self.kind == Kind::Truncate
-            && let Some((_, message, answer)) = self.talk.wire.last().cloned()
+            && let Some((_, message, answer)) = self.channel.wire.last().copied()
         {
             // What lies in the window is the last message, as the host left it.
             let status = host::ring(&mut self.s.bench, &message, 0..host::WORDS)?;
-            if chan_refused(status) || host::shown(&mut self.s.bench)? != answer {
+            if channel_refused(status) || host::shown(&mut self.s.bench)? != answer {
                 self.v.refused_wrong.push("the last message again did not get its stored answer".into());
             }
         }
         let status = host::ring(&mut self.s.bench, &bad, words)?;
-        if !chan_refused(status) {
+        if !channel_refused(status) {
             self.v.accepted_wrong.push(format!("a forged message was not refused, status {status:#x}"));
         }
         let answer = host::carry(&mut self.s.bench, &sealed)?;
-        match self.talk.hear(&request, &sealed, &answer) {
+        match self.channel.accept(&request, &sealed, &answer) {
             Some(a) if a.status == 0 => {}
             a => self.v.refused_wrong.push(format!("the true message after it: {:?}", a.map(|a| a.status))),
         }
         if self.rng.one_in(4) {
-            let page = self.talk.page0(&mut self.s.bench)?;
-            if page.requests != self.talk.wire.len() as u64 || page.stopped {
-                self.v.accepted_wrong.push(format!("{} requests were sent, page {page:?}", self.talk.wire.len()));
+            let page = self.channel.page0(&mut self.s.bench)?;
+            if page.requests != self.channel.wire.len() as u64 || page.stopped {
+                self.v.accepted_wrong.push(format!("{} requests were sent, page {page:?}", self.channel.wire.len()));
             }
         }
-        self.v.detected = chan_refused(status);
+        self.v.detected = channel_refused(status);
         Ok(())
     }
 
     pub(super) fn forged_answer(&mut self) -> Result<()> {
         let request = self.some_request();
-        let before: Vec<Sealed> = self.talk.wire.iter().map(|(_, _, a)| *a).collect();
-        let sealed = self.talk.seal(&request)?;
+        let before: Vec<Sealed> = self.channel.wire.iter().map(|(_, _, a)| *a).collect();
+        let sealed = self.channel.seal(&request)?;
         let answer = host::carry(&mut self.s.bench, &sealed)?;
         let (mut bad, words) = self.forged_message(&answer, &before);
         for (i, b) in bad.iter_mut().enumerate() {
@@ -95,22 +95,22 @@ impl Trial<'_> {
         self.v.act = format!("answer to {request:?}");
         self.v.transactions += 2;
         self.v.honest += 1;
-        if self.talk.hear(&request, &sealed, &bad).is_some() {
+        if self.channel.accept(&request, &sealed, &bad).is_some() {
             self.v.accepted_wrong.push("a forged answer was taken".into());
             return Ok(());
         }
         self.v.detected = true;
-        if self.talk.hear(&request, &sealed, &answer).is_none_or(|a| a.status != 0) {
+        if self.channel.accept(&request, &sealed, &answer).is_none_or(|a| a.status != 0) {
             self.v.refused_wrong.push("the true answer after it".into());
         }
         Ok(())
     }
 
-    /// Two messages in the wrong order: the second is refused until the first has been run.
+    /// Sends two messages in the wrong order: the second is refused until the first has run.
     pub(super) fn messages_exchanged(&mut self) -> Result<()> {
-        self.owner_says(&Request::ping())?;
-        self.owner_says(&Request::ping())?;
-        let [.., (_, first, answer), (_, second, _)] = self.talk.wire[..] else { return Ok(()) };
+        self.must(&Request::ping())?;
+        self.must(&Request::ping())?;
+        let [.., (_, first, answer), (_, second, _)] = self.channel.wire[..] else { return Ok(()) };
         let memory = timing(&mut self.rng);
         self.s.bench.restore(&self.s.snapshot, memory, self.stalls)?;
         self.watch.bind(&mut self.s.bench);
@@ -118,7 +118,7 @@ impl Trial<'_> {
         self.v.transactions += 3;
         self.v.honest += 2;
         let status = host::ring(&mut self.s.bench, &second, 0..host::WORDS)?;
-        self.v.detected = chan_refused(status);
+        self.v.detected = channel_refused(status);
         if !self.v.detected {
             self.v.accepted_wrong.push(format!("a message was run before its turn, status {status:#x}"));
         }
@@ -129,8 +129,8 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// A Load Key that is not the owner's: changed, cut, of another session, of another suite. The
-    /// Shield goes on waiting, and takes the true one.
+    /// Sends a Load Key that is not the owner's: changed, truncated, from another session or of
+    /// another suite. The Shield keeps waiting and then accepts the true one.
     pub(super) fn forged_load_key(&mut self) -> Result<()> {
         let memory = timing(&mut self.rng);
         let (config, key) = (self.s.config.clone(), self.s.fresh.key);
@@ -173,10 +173,10 @@ impl Trial<'_> {
         let status = host::load(&mut self.s.bench, &bad[..n])?;
         let state = ctl::STATUS_STATE.get(status);
         if again {
-            // The session that it opened goes on.
-            self.owner_says(&Request::ping())?;
+            // The session that it opened continues.
+            self.must(&Request::ping())?;
             self.v.detected = state == ctl::STATUS_STATE_KEYED;
-            return self.unharmed();
+            return self.check_unharmed();
         }
         self.v.detected = ctl::STATUS_LOAD_REFUSED.get(status) != 0 && state == ctl::STATUS_STATE_FRESH;
         if !self.v.detected {
@@ -191,20 +191,20 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// Random accesses of the registers while bursts run.
+    /// Random register accesses while bursts run.
     pub(super) fn flood(&mut self) -> Result<()> {
-        let old = self.talk.wire.iter().map(|(_, m, _)| *m).collect::<Vec<_>>();
+        let old = self.channel.wire.iter().map(|(_, m, _)| *m).collect::<Vec<_>>();
         let old = pick(&mut self.rng, &old).unwrap_or([0; MESSAGE_LEN]);
         let seed = self.rng.next_u64();
         let mut flood = Flood::new(&mut self.s.bench, seed, old)?;
-        let deals = self.honest(8);
-        let ops: Vec<Op> = deals.iter().map(|d| d.op.clone()).collect();
+        let transactions = self.honest(8);
+        let ops: Vec<Op> = transactions.iter().map(|d| d.op.clone()).collect();
         self.s.bench.push(&ops);
         let got = self.s.bench.finish(Some(&mut flood))?;
         flood.end(&mut self.s.bench);
-        self.judge(&deals, &got);
+        self.judge(&transactions, &got);
         self.v.act = format!("{} register accesses while bursts run", flood.answered);
         host::ready(&mut self.s.bench)?;
-        self.unharmed()
+        self.check_unharmed()
     }
 }

@@ -1,8 +1,8 @@
-//! What an act makes of memory and of messages: always something else than was there.
+//! Forges memory contents and messages: the result always differs from the original.
 
 use super::{Trial, pick};
 use crate::attack::Kind;
-use crate::attack::ground::{self, Part};
+use crate::attack::layout::{self, Part};
 use crate::attack::session::{Piece, Session};
 use crate::bench::Bench;
 use shef_proto::channel::{MESSAGE_LEN, Sealed};
@@ -10,25 +10,25 @@ use shef_proto::config::{Mode, Region};
 use shef_rtl::agent::Rng;
 use std::ops::Range;
 
-/// Other bytes for a place in memory.
+/// Replacement bytes for an address.
 pub type Patch = (u64, Vec<u8>);
 
-/// What is made of a chunk.
+/// A forged chunk.
 pub struct Forgery {
-    /// Other bytes.
+    /// Replacement bytes.
     pub patches: Vec<Patch>,
-    /// Chunks that share a changed part with the victim.
+    /// The chunks that share a changed part with the victim.
     pub shared: Range<u64>,
-    /// Whether a node of the tree is among them: then the node's tag fails first.
+    /// Whether a tree node is changed: then the node's tag fails first.
     pub node: bool,
 }
 
-/// A cut inside of `len` bytes, at a multiple of 8.
+/// A random cut inside `len` bytes, at a multiple of 8.
 fn cut(rng: &mut Rng, len: usize) -> usize {
     8 * (1 + rng.below(len as u64 / 8 - 1) as usize)
 }
 
-/// What an act makes of some bytes, given the same bytes of another place and of an earlier time.
+/// Forges some bytes, given the bytes at another address and at an earlier time.
 pub fn mangle(rng: &mut Rng, kind: Kind, now: &[u8], other: &[u8], old: &[u8]) -> Vec<u8> {
     let mut new = now.to_vec();
     let a = cut(rng, now.len());
@@ -47,16 +47,16 @@ pub fn mangle(rng: &mut Rng, kind: Kind, now: &[u8], other: &[u8], old: &[u8]) -
         }
         Kind::Truncate => {
             if rng.one_in(2) {
-                new[a..].fill(0)
+                new[a..].fill(0);
             } else {
-                new[a..].copy_from_slice(&old[a..])
+                new[a..].copy_from_slice(&old[a..]);
             }
         }
         _ => {
             if rng.one_in(2) {
-                new.fill(0)
+                new.fill(0);
             } else {
-                new[a - 8..a].fill(0)
+                new[a - 8..a].fill(0);
             }
         }
     }
@@ -76,22 +76,21 @@ impl Trial<'_> {
         b
     }
 
-    /// Another sealed chunk of the same shape: elsewhere in the region, or in another region.
+    /// Another sealed chunk of the same shape, in the same region or another.
     fn foreign(&mut self, r: &Region, chunk: u64) -> (Region, u64) {
         let like: Vec<Region> = self.regions(|m| m != Mode::Bypass);
-        let like: Vec<Region> = like.into_iter().filter(|o| o.chunk == r.chunk && ground::parts(o) == ground::parts(r)).collect();
+        let like: Vec<Region> = like.into_iter().filter(|o| o.chunk == r.chunk && layout::parts(o) == layout::parts(r)).collect();
         for _ in 0..20 {
             let o = pick(&mut self.rng, &like).unwrap_or_else(|| r.clone());
             let c = self.some_chunk(&o);
-            if (o.id, c) != (r.id, chunk) && self.lies(&o, c) {
+            if (o.id, c) != (r.id, chunk) && self.sealed_at_snapshot(&o, c) {
                 return (o, c);
             }
         }
         (r.clone(), if chunk == 0 { 1 } else { chunk - 1 })
     }
 
-    /// What the act makes of a chunk with its tag and nodes: of one part of it, of some, or of all
-    /// together.
+    /// Forges one, some or all of the parts of a chunk: data, tag and nodes.
     pub(super) fn forged(&mut self, r: &Region, chunk: u64) -> Forgery {
         let all = Session::parts(r, chunk);
         let (o, other) = self.foreign(r, chunk);
@@ -108,7 +107,7 @@ impl Trial<'_> {
                 continue;
             }
             let now = self.bytes(at);
-            let (from, old) = (self.bytes(&ground::place(&o, other, *part)), self.old_bytes(at));
+            let (from, old) = (self.bytes(&layout::place(&o, other, *part)), self.old_bytes(at));
             let new = mangle(&mut self.rng, self.kind, &now, &from, &old);
             if new != now {
                 f.add(chunk, *part, at.start, new);
@@ -123,7 +122,7 @@ impl Trial<'_> {
         f
     }
 
-    /// What the act makes of a result that the owner is about to open.
+    /// Forges a result that the owner is about to open.
     pub(super) fn forged_piece(&mut self, r: &Region, chunk: u64, now: &Piece) -> Piece {
         let mut p = now.clone();
         for (at, bytes) in self.forged(r, chunk).patches {
@@ -132,7 +131,7 @@ impl Trial<'_> {
         p
     }
 
-    /// What the act makes of a message, and the words of it that are written.
+    /// Forges a message, and picks the words of it that are written.
     pub(super) fn forged_message(&mut self, now: &Sealed, before: &[Sealed]) -> (Sealed, Range<usize>) {
         let mut m = *now;
         let all = 0..MESSAGE_LEN / 4;
@@ -158,7 +157,7 @@ impl Trial<'_> {
 
 impl Forgery {
     fn add(&mut self, chunk: u64, part: Part, at: u64, bytes: Vec<u8>) {
-        let s = ground::shared(chunk, part);
+        let s = layout::shared(chunk, part);
         self.shared = self.shared.start.min(s.start)..self.shared.end.max(s.end);
         self.node |= matches!(part, Part::Node(_));
         self.patches.push((at, bytes));

@@ -1,7 +1,7 @@
-//! What came of an act: words against what was written, and what the Shield says and does after a
-//! fault.
+//! Checks the outcome of an act: the delivered words against the written ones, and what the Shield
+//! reports and does after a fault.
 
-use super::deals::{Deal, address, maybe};
+use super::transactions::{Transaction, address, may_be_refused};
 use super::{Trial, pick};
 use crate::Result;
 use crate::attack::session::piece;
@@ -13,19 +13,20 @@ use shef_proto::config::{Mode, OnFault, Region};
 use shef_regs::ctl;
 
 impl Trial<'_> {
-    /// Every word with OKAY is what it must be, every other one is zero; what is due has succeeded.
-    pub(super) fn judge(&mut self, deals: &[Deal], got: &[Outcome]) {
-        for (deal, got) in deals.iter().zip(got) {
-            let want = &deal.want;
+    /// Checks outcomes: words with OKAY match the expected data, all others are zero, and required
+    /// transactions succeeded.
+    pub(super) fn judge(&mut self, transactions: &[Transaction], got: &[Outcome]) {
+        for (transaction, got) in transactions.iter().zip(got) {
+            let want = &transaction.want;
             let legal = !want.okay.contains(&false);
             self.v.transactions += 1;
-            self.v.honest += u64::from(deal.due && legal);
-            let name = || match &deal.op {
+            self.v.honest += u64::from(transaction.required && legal);
+            let name = || match &transaction.op {
                 Op::Read { addr, beats, .. } => format!("read of {beats} words at {addr:#x}"),
                 Op::Write { addr, data, .. } => format!("write of {} words at {addr:#x}", data.len() / 64),
                 Op::Wrap { addr, .. } => format!("wrapped burst at {addr:#x}"),
             };
-            let unknown = self.mixed_up && self.s.config.bypass_regions().any(|r| r.contains(address(&deal.op), 1));
+            let unknown = self.mixed_up && self.s.config.bypass_regions().any(|r| r.contains(address(&transaction.op), 1));
             for (k, okay) in got.okay.iter().enumerate() {
                 if unknown && *okay {
                     continue;
@@ -39,18 +40,18 @@ impl Trial<'_> {
             if !legal && got.okay.contains(&true) {
                 self.v.accepted_wrong.push(format!("{} should have been refused", name()));
             }
-            if deal.due && legal && got.okay != want.okay {
+            if transaction.required && legal && got.okay != want.okay {
                 self.v.refused_wrong.push(format!("{}: {:?}", name(), got.okay));
             }
         }
     }
 
-    /// Whether the Shield says that such a fault happened (at one of these chunks), and does from
-    /// then on what its policy says.
+    /// Whether the Shield reports a fault of one of these kinds (at one of these chunks) and then
+    /// behaves as its fault policy says.
     ///
-    /// The plain status is looked at every time, the sealed statement in one of four attempts: it
+    /// Every attempt checks the plain status. Only one in four reads the sealed statement, which
     /// takes as long as everything else together.
-    pub(super) fn told(&mut self, kinds: &[FaultKind], victims: Option<&[(Region, u64)]>) -> Result<bool> {
+    pub(super) fn fault_reported(&mut self, kinds: &[FaultKind], victims: Option<&[(Region, u64)]>) -> Result<bool> {
         let policy = self.s.config.on_fault();
         let halts = policy == OnFault::Halt;
         if halts {
@@ -59,11 +60,11 @@ impl Trial<'_> {
         let status = self.s.bench.ctl_read(ctl::STATUS)?;
         let kind = FaultKind::from_number(ctl::STATUS_FAULT_KIND.get(status) as u8);
         let known = kind.is_some_and(|k| k != FaultKind::None && (kinds.is_empty() || kinds.contains(&k)));
-        // Where a fault stops its region only, one that cannot be told to be of a region (an answer
-        // of the bus with no place) still stops everything.
+        // If a fault stops only its region, a fault without a known region (a bus response without
+        // an address) still stops everything.
         let stopped = ctl::STATUS_STOPPED.get(status) != 0;
         let frozen = victims.filter(|_| self.by_region() && !stopped).map(|v| v[0].0.clone());
-        // An answer that passes for a lost one is a fault of the region that gets it.
+        // A response taken for a lost one is a fault of the region that receives it.
         let somewhere = self.by_region() && victims.is_none() && matches!(kind, Some(FaultKind::Tag | FaultKind::Node | FaultKind::Bus));
         if !known || (frozen.is_none() && !halts && !stopped && !somewhere) {
             self.v.act.push_str(&format!(": status {status:#x}"));
@@ -71,9 +72,9 @@ impl Trial<'_> {
         }
         self.v.transactions += 1;
         let page = if halts {
-            Some(self.last_words()?)
+            Some(self.halt_statement()?)
         } else if self.rng.one_in(4) {
-            Some(self.talk.page0(&mut self.s.bench)?)
+            Some(self.channel.page0(&mut self.s.bench)?)
         } else {
             None
         };
@@ -82,7 +83,7 @@ impl Trial<'_> {
                 v.iter().any(|(r, c)| {
                     let version = !r.mode.has_epoch() || page.fault_version == self.epochs.get(&r.id).copied().unwrap_or(self.s.epoch);
                     match page.fault_kind {
-                        // The bus does not say of every answer what it was for.
+                        // Not every bus response can be attributed to a request.
                         FaultKind::Bus if page.fault_region == u8::MAX => true,
                         FaultKind::Node => page.fault_region == r.id,
                         _ => page.fault_region == r.id && page.fault_chunk == *c && version,
@@ -96,20 +97,21 @@ impl Trial<'_> {
             }
         }
         match frozen {
-            Some(r) => self.others_go_on(&r)?,
-            None if stopped || halts => self.nothing_goes_on()?,
+            Some(r) => self.check_others_continue(&r)?,
+            None if stopped || halts => self.check_stopped()?,
             None => {}
         }
         Ok(true)
     }
 
-    /// What a Shield says that has ended the session by itself; it answers no message after that.
-    fn last_words(&mut self) -> Result<ShieldStatement> {
+    /// The final statement of a Shield that ended the session itself, and a check that it answers
+    /// no message after that.
+    fn halt_statement(&mut self) -> Result<ShieldStatement> {
         let shown = host::shown(&mut self.s.bench)?;
-        let Some(words) = self.talk.last_words(&shown) else {
+        let Some(words) = self.channel.halt_statement(&shown) else {
             return Err(BenchError::Refused { what: "the last message", status: host::ready(&mut self.s.bench)? });
         };
-        if let Some((_, message, _)) = self.talk.wire.last().cloned() {
+        if let Some((_, message, _)) = self.channel.wire.last().copied() {
             host::ring(&mut self.s.bench, &message, 0..host::WORDS)?;
             if host::shown(&mut self.s.bench)? != shown {
                 self.v.accepted_wrong.push("a message was answered after the session's end".into());
@@ -118,13 +120,13 @@ impl Trial<'_> {
         Ok(words)
     }
 
-    /// After a stop: every burst is refused, nothing reaches memory.
-    fn nothing_goes_on(&mut self) -> Result<()> {
-        // What had been asked for before the stop may still be accepted.
+    /// After a stop: every burst is refused and no write reaches memory.
+    fn check_stopped(&mut self) -> Result<()> {
+        // Requests issued before the stop may still be accepted.
         self.s.bench.steps(64);
         let writes = self.s.bench.core().counters().writes;
-        let deals = maybe(self.honest(2));
-        let got = self.go(&deals)?;
+        let transactions = may_be_refused(self.honest(2));
+        let got = self.execute(&transactions)?;
         if got.iter().any(|o| o.okay.contains(&true)) {
             self.v.delivered_wrong.push("a burst succeeded after the Shield stopped".into());
         }
@@ -137,7 +139,7 @@ impl Trial<'_> {
             let Some(request) = pick(&mut self.rng, &some) else { return Ok(()) };
             self.command(&request);
             self.v.transactions += 1;
-            let answer = self.talk.ask(&mut self.s.bench, &request)?;
+            let answer = self.channel.ask(&mut self.s.bench, &request)?;
             if answer.status != status::STOPPED {
                 self.v.accepted_wrong.push(format!("{request:?} in a Shield that has stopped: status {}", answer.status));
             }
@@ -145,36 +147,36 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// After a region froze: all bursts to it are refused, all others succeed.
-    fn others_go_on(&mut self, frozen: &Region) -> Result<()> {
+    /// After a region froze: bursts to it are refused, all others succeed.
+    fn check_others_continue(&mut self, frozen: &Region) -> Result<()> {
         let c = self.some_chunk(frozen);
-        let mut deals = Vec::new();
+        let mut transactions = Vec::new();
         if self.plain(frozen, c).is_some() {
-            let mut deal = self.read_of(frozen, c, true);
-            deal.due = false;
-            deals.push(deal);
+            let mut transaction = self.read_of(frozen, c, true);
+            transaction.required = false;
+            transactions.push(transaction);
         }
-        let asked = deals.len();
+        let asked = transactions.len();
         self.frozen.insert(frozen.id);
-        deals.extend(self.honest(3));
-        let got = self.go(&deals)?;
+        transactions.extend(self.honest(3));
+        let got = self.execute(&transactions)?;
         if got[..asked].iter().any(|o| o.okay.contains(&true)) {
             self.v.delivered_wrong.push("a burst to a frozen region succeeded".into());
         }
         Ok(())
     }
 
-    /// The session goes on as if nothing had happened: no fault, and what was written comes back,
-    /// from the Shield or from memory after a flush.
-    pub(super) fn unharmed(&mut self) -> Result<()> {
+    /// The session continues undisturbed: there is no fault, and all written data reads back, from
+    /// the Shield or from memory after a flush.
+    pub(super) fn check_unharmed(&mut self) -> Result<()> {
         let flush = self.rng.one_in(2);
         if flush {
-            self.owner_says(&Request::flush())?;
+            self.must(&Request::flush())?;
         }
         let status = self.s.bench.ctl_read(ctl::STATUS)?;
         let mut quiet = ctl::STATUS_STOPPED.get(status) == 0 && ctl::STATUS_FAULT_KIND.get(status) == 0;
         if self.rng.one_in(8) {
-            let page = self.talk.page0(&mut self.s.bench)?;
+            let page = self.channel.page0(&mut self.s.bench)?;
             quiet &= !page.stopped && page.faults == 0;
         }
         if !quiet {
@@ -182,20 +184,20 @@ impl Trial<'_> {
             return Ok(());
         }
         if flush {
-            self.fresh_lies();
+            self.check_written();
             return Ok(());
         }
-        let mut deals = Vec::new();
+        let mut transactions = Vec::new();
         for (id, c) in self.fresh.keys().copied().collect::<Vec<_>>() {
             let r = self.region(id);
-            deals.push(self.read_of(&r, c, true));
+            transactions.push(self.read_of(&r, c, true));
         }
-        self.go(&deals)?;
+        self.execute(&transactions)?;
         Ok(())
     }
 
-    /// After a flush: what this attempt wrote lies sealed in memory.
-    pub(super) fn fresh_lies(&mut self) {
+    /// After a flush: memory holds everything this attempt wrote, sealed.
+    pub(super) fn check_written(&mut self) {
         for ((id, c), want) in &self.fresh {
             if self.frozen.contains(id) {
                 continue;

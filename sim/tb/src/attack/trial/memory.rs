@@ -1,7 +1,7 @@
-//! Acts on what lies in memory: chunks that the accelerator reads, results that the owner opens.
+//! Acts on memory contents: chunks that the accelerator reads, results that the owner opens.
 
-use super::deals::{Deal, address, maybe};
 use super::forge::Patch;
+use super::transactions::{Transaction, address, may_be_refused};
 use super::{Trial, pick};
 use crate::Result;
 use crate::attack::Kind;
@@ -14,25 +14,26 @@ use std::ops::Range;
 use std::sync::Arc;
 
 impl Trial<'_> {
-    /// A sealed chunk to attack, as it lay at the snapshot; traffic before the act leaves it alone.
+    /// A chunk to attack, still sealed as at the snapshot. Traffic before the act does not touch
+    /// it.
     pub(super) fn victim(&mut self) -> (Region, u64) {
         let regions = self.regions(|m| m != Mode::Bypass);
         loop {
             let Some(r) = pick(&mut self.rng, &regions) else { unreachable!("a configuration has a sealed region") };
             let c = self.some_chunk(&r);
-            if self.lies(&r, c) {
+            if self.sealed_at_snapshot(&r, c) {
                 self.spare(&r, c..c + 1);
                 return (r, c);
             }
         }
     }
 
-    /// Keeps honest traffic away from chunks, and from those that share a beat of tags with them.
+    /// Keeps honest traffic away from chunks and from those that share a beat of tags with them.
     pub(super) fn spare(&mut self, r: &Region, chunks: Range<u64>) {
         self.avoid.push((r.id, chunks.start / 4 * 4..chunks.end.next_multiple_of(4)));
     }
 
-    /// Other bytes in memory, or on the way from there.
+    /// Replaces bytes in memory, or on their way from it.
     fn plant(&mut self, patches: Vec<Patch>, wire: bool) {
         if !wire {
             for (at, bytes) in &patches {
@@ -59,7 +60,7 @@ impl Trial<'_> {
         let (r, c) = self.victim();
         let f = self.forged(&r, c);
         self.spare(&r, f.shared);
-        // A chunk may be fetched ahead of its reader: then the act comes before all traffic.
+        // If the region prefetches, the act comes before all traffic.
         let early = r.prefetch > 0 || self.rng.one_in(4);
         let wire = self.rng.one_in(2);
         let what: Vec<String> = f.patches.iter().map(|(at, b)| format!("{} B at {at:#x}", b.len())).collect();
@@ -73,50 +74,50 @@ impl Trial<'_> {
         }
         let kind = if f.node { FaultKind::Node } else { FaultKind::Tag };
         if matches!(r.mode, Mode::Counted | Mode::Tree) && self.rng.one_in(4) {
-            // Bytes that are written over the forged chunk do not make the rest of it right.
-            let deal = self.write_of(&r, c);
-            if deal_covers(&deal, &r) {
+            // A partial write does not make the rest of the forged chunk right.
+            let transaction = self.write_of(&r, c);
+            if covers_chunk(&transaction, &r) {
                 self.fresh.remove(&(r.id, c));
             } else {
                 self.v.act.push_str(", written in part before it is read");
-                self.go(&maybe(vec![deal]))?;
+                self.execute(&may_be_refused(vec![transaction]))?;
             }
         }
         self.read_victims(&[(r, c)], kind)
     }
 
-    /// Reads attacked chunks among honest bursts, and demands that nothing of them comes and that
-    /// the Shield tells.
+    /// Reads attacked chunks among honest bursts. None of their bytes may be delivered, and the
+    /// Shield must report the fault.
     pub(super) fn read_victims(&mut self, victims: &[(Region, u64)], kind: FaultKind) -> Result<()> {
         let n = self.below(3);
-        let mut deals = self.honest(n);
+        let mut transactions = self.honest(n);
         let spared = self.by_region();
-        for d in &mut deals {
-            d.due = spared && !victims.iter().any(|(r, _)| r.contains(address(&d.op), 1));
+        for d in &mut transactions {
+            d.required = spared && !victims.iter().any(|(r, _)| r.contains(address(&d.op), 1));
         }
         let mut asked = Vec::new();
         for (r, c) in victims {
-            let mut deal = self.read_of(r, *c, true);
-            deal.due = false;
-            asked.push(deal.op.clone());
-            let at = self.below(deals.len() as u64 + 1) as usize;
-            deals.insert(at, deal);
+            let mut transaction = self.read_of(r, *c, true);
+            transaction.required = false;
+            asked.push(transaction.op.clone());
+            let at = self.below(transactions.len() as u64 + 1) as usize;
+            transactions.insert(at, transaction);
         }
-        let got = self.go(&deals)?;
-        let through = victims.len() == 1 && deals.iter().zip(&got).any(|(d, o)| d.op == asked[0] && o.okay.contains(&true));
+        let got = self.execute(&transactions)?;
+        let through = victims.len() == 1 && transactions.iter().zip(&got).any(|(d, o)| d.op == asked[0] && o.okay.contains(&true));
         if through {
             self.v.act.push_str(": words of the chunk were delivered");
         }
-        self.v.detected = self.told(&[kind], Some(victims))? && !through;
+        self.v.detected = self.fault_reported(&[kind], Some(victims))? && !through;
         Ok(())
     }
 
-    /// Two chunks of a region in each other's place, both read at once.
+    /// Swaps two chunks of a region and reads both at once.
     pub(super) fn two_exchanged(&mut self) -> Result<()> {
         let (r, a) = self.victim();
         let b = loop {
             let b = self.some_chunk(&r);
-            if b != a && self.lies(&r, b) {
+            if b != a && self.sealed_at_snapshot(&r, b) {
                 break b;
             }
         };
@@ -135,22 +136,21 @@ impl Trial<'_> {
         self.read_victims(&[(r.clone(), a), (r, b)], FaultKind::Tag)
     }
 
-    /// The epoch goes on, and what lies in memory is still of the old one, as the Shield may be,
-    /// too.
+    /// Advances the epoch while memory, and possibly the Shield's lines, still hold the old one.
     fn stale_epoch_of(&mut self, r: &Region) -> Result<()> {
         let c = self.some_chunk(r);
         self.spare(r, 0..r.chunks());
         self.warm_up()?;
         let before = self.read_of(r, c, true);
         let after = self.read_of(r, c, true);
-        self.go(&[before])?;
+        self.execute(&[before])?;
         let next = self.s.epoch + 1 + self.below(3);
         self.v.act = format!("region {} chunk {c} of epoch {} in epoch {next}", r.name, self.s.epoch);
-        self.owner_says(&Request::epoch(r.id, next))?;
+        self.must(&Request::epoch(r.id, next))?;
         self.epochs.insert(r.id, next);
-        let got = self.go(&maybe(vec![after]))?;
+        let got = self.execute(&may_be_refused(vec![after]))?;
         let through = got[0].okay.contains(&true);
-        self.v.detected = self.told(&[FaultKind::Tag], Some(&[(r.clone(), c)]))? && !through;
+        self.v.detected = self.fault_reported(&[FaultKind::Tag], Some(&[(r.clone(), c)]))? && !through;
         Ok(())
     }
 
@@ -162,8 +162,8 @@ impl Trial<'_> {
         }
     }
 
-    /// Bytes of an unprotected region are changed: they are delivered as they are, and everything
-    /// else is as it was.
+    /// Changes bytes of an unprotected region: they are delivered as they are, and all else is
+    /// unaffected.
     pub(super) fn public(&mut self) -> Result<()> {
         let open = self.regions(|m| m == Mode::Bypass);
         let Some(r) = pick(&mut self.rng, &open) else { unreachable!("the configuration has an unprotected region") };
@@ -176,24 +176,23 @@ impl Trial<'_> {
         self.v.act = format!("region {} chunk {c}", r.name);
         self.plant(vec![(r.chunk_addr(c), bytes.clone())], false);
         self.fresh.insert((r.id, c), bytes);
-        let deal = self.read_of(&r, c, true);
-        self.go(&[deal])?;
-        let deals = self.honest(6);
-        self.go(&deals)?;
-        self.unharmed()
+        let transaction = self.read_of(&r, c, true);
+        self.execute(&[transaction])?;
+        let transactions = self.honest(6);
+        self.execute(&transactions)?;
+        self.check_unharmed()
     }
 
-    /// A result, written in this attempt or before, that is changed before the owner opens it.
+    /// Changes a result, from this attempt or from before, before the owner opens it.
     pub(super) fn forged_result(&mut self) -> Result<()> {
         let outputs = self.regions(|m| m == Mode::Output);
         let Some(r) = pick(&mut self.rng, &outputs) else { return self.stale_scratch() };
         self.warm_up()?;
-        self.owner_says(&Request::flush())?;
-        self.fresh_lies();
+        self.must(&Request::flush())?;
+        self.check_written();
         let c = loop {
             let c = self.some_chunk(&r);
-            // A chunk of the epoch before in the place of one that was not written is a replay,
-            // too.
+            // A chunk of the previous epoch in place of one that was not written is a replay too.
             if self.plain(&r, c).is_some() || self.kind == Kind::Replay {
                 break c;
             }
@@ -201,8 +200,8 @@ impl Trial<'_> {
         let now = piece(&self.s.bench, &r, c);
         self.v.act = format!("result {} chunk {c}", r.name);
         self.v.transactions += 1;
-        // The owner opens what the written map says was sealed in this epoch.
-        let answer = self.owner_says(&Request::map(r.id, (c / 384) as u32))?;
+        // The owner opens the chunks that the written map marks as sealed in this epoch.
+        let answer = self.must(&Request::map(r.id, (c / 384) as u32))?;
         let bit = c % 384;
         let says = answer.payload[bit as usize / 8] >> (bit % 8) & 1 == 1;
         if says != self.plain(&r, c).is_some() {
@@ -225,22 +224,22 @@ impl Trial<'_> {
         (d, t)
     }
 
-    /// Scratch that was rewritten and sealed in this attempt, and then forged: among others by what
-    /// lay there a moment ago.
+    /// Forges scratch that this attempt has rewritten and sealed, for example with its previous
+    /// contents.
     fn stale_scratch(&mut self) -> Result<()> {
         let scratch = self.regions(|m| matches!(m, Mode::Counted | Mode::Tree));
         let Some(r) = pick(&mut self.rng, &scratch) else { return self.forged_chunk() };
         self.warm_up()?;
         let c = self.some_chunk(&r);
         let now = self.s.bench.core().memory().clone();
-        let deal = self.write_of(&r, c);
-        self.go(&[deal])?;
-        self.owner_says(&Request::invalidate())?;
-        self.fresh_lies();
+        let transaction = self.write_of(&r, c);
+        self.execute(&[transaction])?;
+        self.must(&Request::invalidate())?;
+        self.check_written();
         self.old = now;
         self.spare(&r, c / 4 * 4..c / 4 * 4 + 4);
         let mut f = self.forged(&r, c);
-        // The nodes above it are still held by the Shield.
+        // The Shield still holds the nodes above it.
         let (data, tag) = (r.chunk_addr(c), r.tag_addr(c));
         f.patches.retain(|(at, _)| *at == data || *at == tag);
         if f.patches.is_empty() {
@@ -254,7 +253,7 @@ impl Trial<'_> {
     }
 }
 
-/// Whether a write leaves nothing of a chunk as it was.
-fn deal_covers(deal: &Deal, r: &Region) -> bool {
-    matches!(&deal.op, Op::Write { data, strobes, .. } if strobes.is_empty() && data.len() == r.chunk as usize)
+/// Whether a write replaces a chunk entirely.
+fn covers_chunk(transaction: &Transaction, r: &Region) -> bool {
+    matches!(&transaction.op, Op::Write { data, strobes, .. } if strobes.is_empty() && data.len() == r.chunk as usize)
 }

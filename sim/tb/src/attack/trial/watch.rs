@@ -1,5 +1,5 @@
-//! What must never be seen on the memory bus: plaintext of a sealed region, and writes where the
-//! accelerator may not write.
+//! Watches the memory bus for what must never appear there: plaintext of a sealed region, and
+//! writes outside the writable ranges.
 
 use super::super::session::Session;
 use crate::bench::RtlBench;
@@ -10,16 +10,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 #[derive(Default)]
 struct State {
-    /// First 8 bytes of every 64 bytes of plaintext, where they are random, so that none turns up
-    /// by chance.
+    /// The first 8 bytes of every 64 bytes of plaintext, if they are random enough not to appear by
+    /// chance.
     plain: HashSet<u64>,
     seen: Vec<String>,
 }
 
-/// A look at every write on the memory bus.
+/// Inspects every write on the memory bus.
 pub struct Watch {
     state: Arc<Mutex<State>>,
-    /// Places that may be written, and whether what lies there is sealed.
+    /// Ranges that may be written, and whether their contents are sealed.
     places: Arc<Vec<(Range<u64>, bool)>>,
 }
 
@@ -27,13 +27,13 @@ fn head(word: &[u8]) -> u64 {
     word.first_chunk::<8>().map_or(0, |c| u64::from_le_bytes(*c))
 }
 
-/// Whether a head can only be plaintext. One that a narrow write left full of zeros may also be the
-/// counters of a tree node, which lie open.
+/// Whether these bytes can only be plaintext. Mostly zero bytes, left by a narrow write, may also
+/// be the counters of a tree node, which are not encrypted.
 fn telling(head: u64) -> bool {
     head.to_le_bytes().iter().filter(|b| **b != 0).count() > 5
 }
 
-/// Everything of a region that the Shield may write.
+/// The ranges of a region that the Shield may write.
 fn places(r: &Region) -> Vec<(Range<u64>, bool)> {
     let mut list = vec![(r.base..r.base + r.size, r.mode != Mode::Bypass)];
     if r.mode.has_tags() {
@@ -46,14 +46,14 @@ fn places(r: &Region) -> Vec<(Range<u64>, bool)> {
 }
 
 impl Watch {
-    /// For a session's regions and what they hold.
+    /// Watches for the regions of a session and their contents.
     pub fn new(s: &Session) -> Self {
         let regions = s.config.regions();
         let places = regions.iter().filter(|r| r.mode != Mode::Input).flat_map(places).collect();
         Self { state: Arc::default(), places: Arc::new(places) }
     }
 
-    /// Looks at what the Shield writes from now on.
+    /// Starts watching what the Shield writes.
     pub fn bind(&self, bench: &mut RtlBench) {
         for memory in bench.core().axi_memories() {
             let (state, places) = (Arc::clone(&self.state), Arc::clone(&self.places));
@@ -70,13 +70,13 @@ impl Watch {
         }
     }
 
-    /// Remembers plaintext that the accelerator writes.
+    /// Adds plaintext that the accelerator writes.
     pub fn secret(&self, plain: &[u8]) {
         let mut s = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         s.plain.extend(plain.chunks_exact(64).map(head).filter(|h| telling(*h)));
     }
 
-    /// What should not have been seen (the first of it).
+    /// The first violations that were seen.
     pub fn seen(&self) -> Vec<String> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).seen.iter().take(4).cloned().collect()
     }

@@ -1,0 +1,95 @@
+//! The codes of the whole program.
+
+use shef_proto::code::Code;
+
+/// All codes of the program, in groups of one crate each.
+pub fn groups() -> Vec<(&'static str, Vec<&'static Code>)> {
+    let mut groups = shef::codes();
+    // A library without simulator is not made of these, and cards and `shef shield` give them too.
+    for (part, codes) in [("Security Kernel", shef_kernel::CODES), ("generators", shef_gen::CODES)] {
+        if groups.iter().all(|(known, _)| *known != part) {
+            groups.push((part, codes.iter().collect()));
+        }
+    }
+    groups.push(("command shef", CODES.iter().collect()));
+    groups
+}
+
+/// The code named `id`.
+pub fn find(id: &str) -> Option<&'static Code> {
+    groups().into_iter().flat_map(|(_, codes)| codes).find(|code| code.id == id)
+}
+
+/// Codes of the command itself.
+pub const CODES: &[Code] = &[
+    Code::new("SHEF-CLI-001", "a flag does not go with another", "see `shef COMMAND --help`"),
+    Code::new(
+        "SHEF-CLI-002",
+        "there is no such code",
+        "codes are printed with every error, as SHEF-ATT-012; `shef explain` without a code lists them all",
+    ),
+    Code::new("SHEF-CLI-010", "a file cannot be read", "check path and permissions"),
+    Code::new("SHEF-CLI-011", "a gzipped file is damaged", "fetch the file again; `gzip -t FILE` must succeed"),
+    Code::new(
+        "SHEF-CLI-012",
+        "a line of the data file is wrong",
+        "each line has 64 whole numbers from 0 to 255 and a label from 0 to 15, separated by commas",
+    ),
+    Code::new("SHEF-CLI-013", "the data file is empty or too large", "give a file with 2 to 20480 rows"),
+    Code::new("SHEF-CLI-014", "the data cannot be split so", "choose --train N so that 1 to 4096 rows train and 1 to 16384 are queries"),
+    Code::new(
+        "SHEF-CLI-015",
+        "a file or folder cannot be written",
+        "check path, permissions and free space (`df -h`), then run the command again",
+    ),
+    Code::new("SHEF-CLI-016", "a configuration file is wrong", "the message names line and column; unknown keys are errors"),
+    Code::new("SHEF-CLI-017", "a key file is wrong", "the key files of a party are 32 bytes in hexadecimal, readable by their owner only"),
+    Code::new(
+        "SHEF-CLI-018",
+        "a hexadecimal argument is wrong",
+        "give an even number of the digits 0-9 and a-f, of the length that the message names",
+    ),
+    Code::new("SHEF-CLI-019", "a file is too large", "the message names the limit; is it the right file?"),
+    Code::new(
+        "SHEF-CLI-020",
+        "the results are not those of the reference",
+        "the accelerator or the Shield computed wrongly: this is a defect, please report it with the output of --json",
+    ),
+    Code::new(
+        "SHEF-CLI-021",
+        "an attack was not refused",
+        "this is a defect of the highest order, please report it with the output of --json",
+    ),
+    Code::new("SHEF-CLI-022", "it could not be decided", "give evidence, trust anchors, and reference values for every part of the layer"),
+    Code::new(
+        "SHEF-CLI-023",
+        "the trust data installed are newer",
+        "an older bundle would bring back what was revoked since; if that is meant, remove the folder first",
+    ),
+    Code::new(
+        "SHEF-CLI-024",
+        "a process of the demo does not start",
+        "the programs shef, shef-agent and shef-verifierd lie side by side: `cargo build -p shef-cli -p shef-agent -p shef-verifierd`",
+    ),
+    Code::new("SHEF-CLI-070", "internal error", "please report it together with the command"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn every_code_is_listed_once_and_explained() {
+        let mut seen = HashSet::new();
+        for (part, codes) in groups() {
+            assert!(!codes.is_empty(), "{part} lists no codes");
+            for code in codes {
+                assert!(seen.insert(code.id), "{} twice", code.id);
+                let (prefix, number) = code.id.rsplit_once('-').unwrap();
+                assert!(prefix.starts_with("SHEF-") && number.len() == 3 && number.bytes().all(|b| b.is_ascii_digit()), "{}", code.id);
+                assert!(!code.summary.is_empty() && !code.help.is_empty(), "{} is not explained", code.id);
+            }
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! `shef explain CODE`: what a code means, offline.
+
+use serde::Serialize;
+
+use crate::codes::groups;
+use crate::error::CliError;
+use crate::output::Output;
+
+#[derive(Serialize)]
+struct Explained {
+    code: &'static str,
+    part: &'static str,
+    summary: &'static str,
+    help: &'static str,
+}
+
+/// Explains one code, or lists all of them.
+///
+/// # Errors
+/// SHEF-CLI-002 where there is no such code.
+pub fn run(output: &Output, id: Option<&str>) -> Result<(), CliError> {
+    let all: Vec<Explained> = groups()
+        .into_iter()
+        .flat_map(|(part, codes)| codes.into_iter().map(move |c| Explained { code: c.id, part, summary: c.summary, help: c.help }))
+        .collect();
+    match id {
+        None => {
+            for e in &all {
+                output.line(format_args!("{}  {}", e.code, e.summary))?;
+            }
+            output.document(&all)
+        }
+        Some(id) => {
+            let wanted = id.trim().to_ascii_uppercase();
+            let Some(e) = all.iter().find(|e| e.code == wanted) else {
+                let shown: String = id.chars().take(40).collect();
+                return Err(CliError::usage("SHEF-CLI-002", format!("there is no code {shown:?}")));
+            };
+            output.line(format_args!("{} ({})", output.heading(e.code), e.part))?;
+            output.line(e.summary)?;
+            output.line("")?;
+            output.line(e.help)?;
+            output.document(e)
+        }
+    }
+}

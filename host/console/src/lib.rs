@@ -1,0 +1,18 @@
+//! What the project's commands share: one way to print, to fail, to end and to be interrupted, and
+//! the flags that lead to agents and verifier services.
+//!
+//! Every command computes a serialisable value; module [`output`] prints it as text or JSON.
+
+pub mod codes;
+pub mod error;
+pub mod exit;
+pub mod explain;
+pub mod hex;
+pub mod interrupt;
+pub mod output;
+pub mod service;
+pub mod tls;
+
+pub use error::CliError;
+pub use exit::Exit;
+pub use output::Output;

@@ -1,0 +1,63 @@
+//! Flags for the way to a verifier service.
+
+use std::path::{Path, PathBuf};
+
+use shef::{Service, TlsFiles};
+
+use crate::error::CliError;
+
+/// Where a verifier service is, and who you are to it.
+#[derive(clap::Args, Debug, Clone, Default)]
+pub struct ServiceArgs {
+    /// Verifier service, https://HOST:PORT [env: SHEF_VERIFIER]
+    #[arg(long, value_name = "URL", global = true)]
+    pub verifier: Option<String>,
+    /// Your certificate and key, PREFIX.pem and PREFIX.key, as `shef-verifierd init` and
+    /// `shef-verifierd client` write them [env: SHEF_VERIFIER_AS]
+    #[arg(long = "as", value_name = "PREFIX", global = true)]
+    pub identity: Option<PathBuf>,
+    /// Certificate of the service's CA (PEM); ca.pem beside yours where it is absent [env:
+    /// SHEF_VERIFIER_CA]
+    #[arg(long, value_name = "FILE", global = true)]
+    pub verifier_ca: Option<PathBuf>,
+}
+
+/// The value given, or that of an environment variable that is not empty.
+fn or_env(given: Option<PathBuf>, name: &str) -> Option<PathBuf> {
+    given.or_else(|| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from))
+}
+
+impl ServiceArgs {
+    /// The service that flags or environment name, if they name one.
+    ///
+    /// # Errors
+    /// SHEF-CLI-001 where an address stands without a certificate, and files that cannot be used.
+    pub fn find(&self) -> Result<Option<Service>, CliError> {
+        let url = self.verifier.clone().or_else(|| std::env::var("SHEF_VERIFIER").ok().filter(|url| !url.is_empty()));
+        let Some(url) = url else { return Ok(None) };
+        let Some(prefix) = or_env(self.identity.clone(), "SHEF_VERIFIER_AS") else {
+            let message = "a verifier service wants a certificate: expected --as PREFIX for PREFIX.pem and PREFIX.key, or SHEF_VERIFIER_AS";
+            return Err(CliError::usage("SHEF-CLI-001", message));
+        };
+        let ca = or_env(self.verifier_ca.clone(), "SHEF_VERIFIER_CA").unwrap_or_else(|| prefix.with_file_name("ca.pem"));
+        Ok(Some(Service::new(&url, identity(&prefix, ca))?))
+    }
+
+    /// The service that flags or environment name.
+    ///
+    /// # Errors
+    /// As [`ServiceArgs::find`], and where they name none.
+    pub fn open(&self) -> Result<Service, CliError> {
+        self.find()?.ok_or_else(|| CliError::usage("SHEF-CLI-001", "expected --verifier https://HOST:PORT, or SHEF_VERIFIER"))
+    }
+}
+
+/// The files of a client, PREFIX.pem and PREFIX.key.
+pub fn identity(prefix: &Path, ca: PathBuf) -> TlsFiles {
+    let with = |end: &str| {
+        let mut path = prefix.as_os_str().to_owned();
+        path.push(end);
+        PathBuf::from(path)
+    };
+    TlsFiles { ca, cert: with(".pem"), key: with(".key") }
+}

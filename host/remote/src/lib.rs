@@ -1,0 +1,14 @@
+//! The protocol between an owner's program and an agent, `tls://HOST:PORT/DEVICE`: its messages
+//! ([`wire`]), and the owner's end of it, a card behind an agent as a
+//! [`Device`](shef_device::Device).
+//!
+//! TLS keeps strangers away from the card. Nothing here is trusted with data: what is carried is
+//! sealed, and what comes back is checked by the roles of crate `shef`.
+
+mod device;
+mod link;
+mod tls;
+pub mod wire;
+
+pub use device::{Limits, Progress, RemoteDevice, list};
+pub use tls::{TlsFiles, certificates, private_key, unpaired};

@@ -1,0 +1,231 @@
+//! One TLS connection to an agent.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
+use shef_device::DeviceError;
+
+use crate::wire::{Frames, ToAgent, ToOwner, VERSION_MAX, VERSION_MIN, codes};
+
+/// Bytes that are read in one go.
+const READ: usize = 128 * 1024;
+
+/// What went wrong on a connection.
+#[derive(Debug)]
+pub(crate) enum Trouble {
+    /// The connection is gone or unusable; another one may work.
+    Lost(DeviceError),
+    /// Nothing came in time.
+    Silent,
+    /// The agent refused, and will again.
+    Refused(DeviceError),
+}
+
+/// The agent's side broke the protocol.
+pub(crate) fn broken(what: impl std::fmt::Display) -> Trouble {
+    Trouble::Lost(DeviceError::Transport { code: codes::PROTOCOL, message: format!("the agent broke the protocol: {what}") })
+}
+
+/// A socket whose system calls all end by the deadline of what they are for, however few bytes each
+/// of them brings.
+struct Bounded {
+    tcp: TcpStream,
+    deadline: Instant,
+}
+
+impl Bounded {
+    /// Time that is left.
+    fn left(&self) -> io::Result<Duration> {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() { Err(ErrorKind::TimedOut.into()) } else { Ok(left) }
+    }
+}
+
+impl Read for Bounded {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        self.tcp.set_read_timeout(Some(self.left()?))?;
+        self.tcp.read(out)
+    }
+}
+
+impl Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.tcp.set_write_timeout(Some(self.left()?))?;
+        self.tcp.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.tcp.flush()
+    }
+}
+
+/// Addresses of a name, within a limit. A resolver that hangs is left to itself.
+fn resolve(host: &str, port: u16, limit: Duration) -> io::Result<Vec<SocketAddr>> {
+    let (sender, found) = mpsc::channel();
+    let name = (host.to_owned(), port);
+    std::thread::Builder::new().spawn(move || sender.send(name.to_socket_addrs().map(Vec::from_iter)))?;
+    found.recv_timeout(limit).unwrap_or_else(|_| Err(io::Error::new(ErrorKind::TimedOut, "its name is not resolved in time")))
+}
+
+/// One connection.
+pub(crate) struct Link {
+    tls: StreamOwned<ClientConnection, Bounded>,
+    frames: Frames,
+    buffer: Box<[u8]>,
+}
+
+impl Link {
+    /// Connects, shakes hands and agrees on a version, all of it by `deadline`.
+    pub(crate) fn connect(host: &str, port: u16, config: &Arc<ClientConfig>, deadline: Instant) -> Result<Self, Trouble> {
+        let left = || deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+        let bare = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host);
+        let lost = |code, what: &dyn std::fmt::Display| {
+            Trouble::Lost(DeviceError::Transport { code, message: format!("agent {host}:{port}: {what}") })
+        };
+        let name = ServerName::try_from(bare.to_owned()).map_err(|e| lost(codes::TLS, &e))?;
+        let mut last = None;
+        let tcp = resolve(bare, port, left())
+            .map_err(|e| lost(codes::UNREACHABLE, &e))?
+            .iter()
+            .find_map(|address| TcpStream::connect_timeout(address, left()).map_err(|e| last = Some(e)).ok())
+            .ok_or_else(|| match last {
+                Some(error) => lost(codes::UNREACHABLE, &error),
+                None => lost(codes::UNREACHABLE, &"the name has no address"),
+            })?;
+        let _ = tcp.set_nodelay(true);
+        let connection = ClientConnection::new(Arc::clone(config), name).map_err(|e| lost(codes::TLS, &e))?;
+        let tls = StreamOwned::new(connection, Bounded { tcp, deadline });
+        let mut link = Self { tls, frames: Frames::new(), buffer: vec![0; READ].into() };
+        link.handshake().map_err(|e| lost(codes::TLS, &meaning(&e)))?;
+        let program = format!("shef {}", env!("CARGO_PKG_VERSION"));
+        link.send(&ToAgent::Hello { min: VERSION_MIN, max: VERSION_MAX, program }.encode(), deadline)?;
+        match link.receive(deadline) {
+            Ok(ToOwner::Welcome { version: VERSION_MIN..=VERSION_MAX, .. }) => Ok(link),
+            Ok(ToOwner::Welcome { version, .. }) => Err(broken(format_args!("version {version} was not offered"))),
+            Ok(_) => Err(broken("its first message is no welcome")),
+            // TLS 1.3: a server that refuses the client's certificate says so after the handshake.
+            Err(Trouble::Lost(DeviceError::Transport { message, .. })) => Err(lost(codes::TLS, &message)),
+            Err(Trouble::Silent) => Err(lost(codes::TIMEOUT, &"no welcome in time")),
+            Err(trouble) => Err(trouble),
+        }
+    }
+
+    fn handshake(&mut self) -> io::Result<()> {
+        while self.tls.conn.is_handshaking() {
+            match self.tls.conn.complete_io(&mut self.tls.sock) {
+                Ok(_) => {}
+                Err(e) if is_no_progress(&e) => drop(self.tls.sock.left()?),
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends a frame, all of it by `deadline`.
+    pub(crate) fn send(&mut self, frame: &[u8], deadline: Instant) -> Result<(), Trouble> {
+        self.tls.sock.deadline = deadline;
+        self.tls.write_all(frame).and_then(|()| self.tls.flush()).map_err(|e| gone(&e))
+    }
+
+    /// The next message, all of it by `deadline`.
+    pub(crate) fn receive(&mut self, deadline: Instant) -> Result<ToOwner, Trouble> {
+        self.tls.sock.deadline = deadline;
+        loop {
+            if let Some(frame) = self.frames.take().map_err(broken)? {
+                return match ToOwner::decode(frame).map_err(broken)? {
+                    ToOwner::Refused { code, message } => Err(Trouble::Refused(DeviceError::Remote { code, message })),
+                    message => Ok(message),
+                };
+            }
+            if self.tls.sock.left().is_err() {
+                return Err(Trouble::Silent);
+            }
+            match self.read() {
+                Ok(0) => return Err(gone(&"it closed the connection")),
+                Ok(n) => self.frames.push(&self.buffer[..n]),
+                Err(e) if is_no_progress(&e) => {}
+                Err(e) => return Err(gone(&meaning(&e))),
+            }
+        }
+    }
+
+    /// Reads bytes of frames. Nothing is written for that: over a connection that is half gone,
+    /// what came before is there.
+    fn read(&mut self) -> io::Result<usize> {
+        let tls = &mut self.tls;
+        loop {
+            match tls.conn.reader().read(&mut self.buffer) {
+                Err(e) if e.kind() == ErrorKind::WouldBlock => {}
+                read => return read,
+            }
+            tls.conn.read_tls(&mut tls.sock)?;
+            tls.conn.process_new_packets().map_err(|e| io::Error::new(ErrorKind::InvalidData, e))?;
+        }
+    }
+
+    /// Says goodbye in TLS's way, as far as that goes at once.
+    pub(crate) fn close(&mut self) {
+        self.tls.sock.deadline = Instant::now() + Duration::from_millis(100);
+        self.tls.conn.send_close_notify();
+        let _ = self.tls.conn.write_tls(&mut self.tls.sock);
+    }
+}
+
+/// Whether a system call ended without result, and the deadline decides.
+fn is_no_progress(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
+}
+
+/// What an error of a connection means to an owner, who has certificates and not a protocol in
+/// mind.
+fn meaning(error: &io::Error) -> String {
+    use rustls::{AlertDescription as Alert, CertificateError as Bad, Error};
+    match error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()) {
+        Some(Error::InvalidCertificate(Bad::UnknownIssuer | Bad::BadSignature)) => {
+            "its certificate was not issued by the CA of this owner's files: expected the agent that made them; one that was set up anew has a new CA"
+                .to_owned()
+        }
+        Some(Error::InvalidCertificate(Bad::Expired | Bad::ExpiredContext { .. })) => {
+            "its certificate has ended: its operator renews it with `shef-agent renew --dir DIR` (is this machine's clock right?)".to_owned()
+        }
+        Some(Error::InvalidCertificate(Bad::NotValidYet | Bad::NotValidYetContext { .. })) => {
+            "its certificate is not valid yet: is this machine's clock right?".to_owned()
+        }
+        Some(Error::AlertReceived(Alert::CertificateExpired)) => {
+            "it refused this owner's certificate, which has ended: ask its operator for a new one (`shef-agent renew --dir DIR NAME`)".to_owned()
+        }
+        Some(Error::AlertReceived(Alert::UnknownCA | Alert::DecryptError | Alert::BadCertificate)) => {
+            "it refused this owner's certificate: expected one that its own CA issued (`shef-agent add-owner`)".to_owned()
+        }
+        _ => error.to_string(),
+    }
+}
+
+fn gone(what: &dyn std::fmt::Display) -> Trouble {
+    Trouble::Lost(DeviceError::Transport { code: codes::LOST, message: format!("the connection to the agent is gone: {what}") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustls::{AlertDescription, CertificateError, Error};
+
+    #[test]
+    fn certificates_that_do_not_fit_are_told_with_what_to_do() {
+        for (error, says) in [
+            (Error::InvalidCertificate(CertificateError::Expired), "shef-agent renew --dir DIR`"),
+            (Error::InvalidCertificate(CertificateError::UnknownIssuer), "the CA of this owner's files"),
+            (Error::InvalidCertificate(CertificateError::NotValidYet), "clock"),
+            (Error::AlertReceived(AlertDescription::CertificateExpired), "shef-agent renew --dir DIR NAME"),
+            (Error::AlertReceived(AlertDescription::UnknownCA), "its own CA"),
+        ] {
+            let text = meaning(&io::Error::new(ErrorKind::InvalidData, error));
+            assert!(text.contains(says), "{text}");
+        }
+        assert_eq!(meaning(&ErrorKind::ConnectionReset.into()), "connection reset");
+    }
+}

@@ -1,0 +1,158 @@
+//! Certificates of the owner's side.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ClientConfig, RootCertStore};
+use shef_device::DeviceError;
+
+use crate::wire::{self, codes};
+
+/// Where certificates and key of the owner's side are, all PEM.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// Certificate of the agent's CA.
+    pub ca: PathBuf,
+    /// Certificate of the owner, issued by that CA.
+    pub cert: PathBuf,
+    /// Private key of that certificate.
+    pub key: PathBuf,
+}
+
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ClientFile {
+    ca: PathBuf,
+    cert: PathBuf,
+    key: PathBuf,
+}
+
+impl TlsFiles {
+    /// Reads a `client.toml` with `ca`, `cert` and `key`, relative to its folder.
+    ///
+    /// # Errors
+    /// SHEF-AGT-003.
+    pub fn from_config(path: &Path) -> Result<Self, DeviceError> {
+        let text = std::fs::read_to_string(path).map_err(|e| trouble(path, &e))?;
+        let file: ClientFile = toml::from_str(&text).map_err(|e| trouble(path, &e))?;
+        let dir = path.parent().unwrap_or(Path::new(""));
+        Ok(Self { ca: dir.join(file.ca), cert: dir.join(file.cert), key: dir.join(file.key) })
+    }
+
+    /// What the environment names: `SHEF_TLS_CA`, `SHEF_TLS_CERT` and `SHEF_TLS_KEY`, or the
+    /// `client.toml` of `SHEF_TLS_CONFIG`, or `shef/client.toml` in `XDG_CONFIG_HOME` or
+    /// `~/.config`.
+    ///
+    /// # Errors
+    /// SHEF-AGT-003.
+    pub fn find() -> Result<Self, DeviceError> {
+        let path = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        match ["SHEF_TLS_CA", "SHEF_TLS_CERT", "SHEF_TLS_KEY"].map(path) {
+            [Some(ca), Some(cert), Some(key)] => return Ok(Self { ca, cert, key }),
+            [None, None, None] => {}
+            _ => {
+                let message = "SHEF_TLS_CA, SHEF_TLS_CERT and SHEF_TLS_KEY go together: one of them is missing".to_owned();
+                return Err(DeviceError::Transport { code: codes::TLS_FILES, message });
+            }
+        }
+        if let Some(config) = path("SHEF_TLS_CONFIG") {
+            return Self::from_config(&config);
+        }
+        let base = path("XDG_CONFIG_HOME").or_else(|| path("HOME").map(|home| home.join(".config")));
+        match base.map(|base| base.join("shef/client.toml")).filter(|file| file.exists()) {
+            Some(file) => Self::from_config(&file),
+            None => Err(DeviceError::Transport {
+                code: codes::TLS_FILES,
+                message: "an agent wants a certificate, and none is named: expected --tls-ca, --tls-cert and --tls-key, SHEF_TLS_CONFIG, or ~/.config/shef/client.toml"
+                    .to_owned(),
+            }),
+        }
+    }
+
+    /// TLS 1.3 with these files and nothing else: no other CA is trusted.
+    ///
+    /// # Errors
+    /// SHEF-AGT-003.
+    pub fn load(&self) -> Result<Arc<ClientConfig>, DeviceError> {
+        let mut roots = RootCertStore::empty();
+        for cert in certificates(&self.ca)? {
+            roots.add(cert).map_err(|e| trouble(&self.ca, &e))?;
+        }
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let key = private_key(&self.key)?;
+        let mut config = ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .map_err(|e| trouble(&self.ca, &e))?
+            .with_root_certificates(roots)
+            .with_client_auth_cert(certificates(&self.cert)?, key)
+            .map_err(|e| unpaired(&self.cert, &self.key, &e))?;
+        config.alpn_protocols = vec![wire::ALPN.to_vec()];
+        config.resumption = rustls::client::Resumption::disabled();
+        Ok(Arc::new(config))
+    }
+}
+
+/// The certificates of a PEM file, at least one.
+///
+/// # Errors
+/// SHEF-AGT-003.
+pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, DeviceError> {
+    let list = CertificateDer::pem_file_iter(path).and_then(|list| list.collect::<Result<Vec<_>, _>>()).map_err(|e| trouble(path, &e))?;
+    if list.is_empty() { Err(trouble(path, &"it holds no certificate")) } else { Ok(list) }
+}
+
+/// The private key of a PEM file that strangers can neither read nor replace. A group may read it,
+/// as services on Debian have it.
+///
+/// # Errors
+/// SHEF-AGT-003.
+pub fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, DeviceError> {
+    let mode = std::fs::metadata(path).map_err(|e| trouble(path, &e))?.permissions().mode() & 0o777;
+    if mode & 0o027 != 0 {
+        let what = format!(
+            "its mode is {mode:03o}, so other users can read or replace this private key: expected 600 (`chmod 600 {}`)",
+            path.display()
+        );
+        return Err(trouble(path, &what));
+    }
+    PrivateKeyDer::from_pem_file(path).map_err(|e| match e {
+        rustls::pki_types::pem::Error::NoItemsFound => trouble(path, &"it holds no private key"),
+        e => trouble(path, &e),
+    })
+}
+
+/// SHEF-AGT-003 for a certificate that TLS does not take together with a key.
+pub fn unpaired(cert: &Path, key: &Path, error: &rustls::Error) -> DeviceError {
+    match error {
+        rustls::Error::InconsistentKeys(_) => trouble(cert, &format!("it is no certificate of the private key in {}", key.display())),
+        error => trouble(cert, error),
+    }
+}
+
+fn trouble(path: &Path, error: &dyn std::fmt::Display) -> DeviceError {
+    DeviceError::Transport { code: codes::TLS_FILES, message: format!("TLS file {}: {error}", path.display()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_private_key_that_strangers_reach_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("key.pem");
+        std::fs::write(&path, "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n").unwrap();
+        for (mode, fine) in [(0o600, true), (0o400, true), (0o640, true), (0o644, false), (0o660, false), (0o602, false)] {
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+            let found = private_key(&path);
+            assert_eq!(found.is_ok(), fine, "{mode:o}");
+            if let Err(error) = found {
+                assert_eq!(error.code(), "SHEF-AGT-003");
+                assert!(error.to_string().contains(&format!("{mode:o}")) && error.to_string().contains("chmod 600"), "{error}");
+            }
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Opens the device that a URI names.
+
+use crate::{DeviceError, Host, SdkError, Uri};
+
+/// How a device is opened, where its URI does not say all.
+#[derive(Default)]
+pub struct OpenOptions {
+    /// Certificates for `tls://`; without them those that [`TlsFiles::find`](crate::TlsFiles::find)
+    /// finds.
+    #[cfg(feature = "tls")]
+    pub tls: Option<crate::TlsFiles>,
+    /// Told what takes long.
+    #[cfg(feature = "tls")]
+    pub progress: Option<shef_remote::Progress>,
+}
+
+/// Opens the device that `uri` names, with what the environment says: see [`open_with`].
+///
+/// # Errors
+/// As [`open_with`].
+pub fn open(uri: &Uri) -> Result<Host, SdkError> {
+    open_with(uri, OpenOptions::default())
+}
+
+/// Opens the device that `uri` names. A simulated device gets a manufacturer of its own, made for
+/// it and thrown away.
+///
+/// # Errors
+/// [`DeviceError::NotInThisVersion`], [`DeviceError::NotBuilt`], and those of the device.
+#[cfg_attr(not(feature = "tls"), expect(unused_variables, reason = "only an agent's cards take options"))]
+pub fn open_with(uri: &Uri, options: OpenOptions) -> Result<Host, SdkError> {
+    match uri {
+        #[cfg(feature = "sim")]
+        Uri::SimModel => Ok(Host::new(Box::new(crate::sim::open(crate::sim::Engine::Model)?))),
+        #[cfg(feature = "sim")]
+        Uri::SimRtl { project } => {
+            let design = crate::sim::RtlOptions { project: project.clone(), ..crate::sim::RtlOptions::default() };
+            Ok(Host::new(Box::new(crate::sim::open(crate::sim::Engine::Rtl(design))?)))
+        }
+        #[cfg(feature = "vfio")]
+        Uri::Pci { function, iommu } => Ok(Host::new(Box::new(shef_vfio::open(*function, *iommu)?))),
+        #[cfg(feature = "vfio")]
+        Uri::PciUeid { ueid, iommu } => Ok(Host::new(Box::new(shef_vfio::open_ueid(ueid, *iommu)?))),
+        #[cfg(feature = "vfio-user")]
+        Uri::VfioUser { socket } => {
+            let card = shef_vfio_user::open(socket, shef_vfio_user::DEFAULT_TIMEOUT)?;
+            Ok(Host::new(Box::new(card)))
+        }
+        #[cfg(feature = "tls")]
+        Uri::Tls { .. } => {
+            let tls = options.tls.map_or_else(crate::TlsFiles::find, Ok)?;
+            let limits = shef_remote::Limits::default();
+            Ok(Host::new(Box::new(shef_remote::RemoteDevice::open(uri, &tls, limits, options.progress)?)))
+        }
+        uri => Err(absent(uri).into()),
+    }
+}
+
+/// Why this program does not open `uri`.
+fn absent(uri: &Uri) -> DeviceError {
+    let (what, feature) = match uri {
+        Uri::SimModel | Uri::SimRtl { .. } => ("the simulated card", "sim"),
+        Uri::Pci { .. } | Uri::PciUeid { .. } => ("VFIO", "vfio"),
+        Uri::VfioUser { .. } => ("vfio-user", "vfio-user"),
+        Uri::Tls { .. } => ("the agent protocol", "tls"),
+        uri => return DeviceError::NotInThisVersion { uri: uri.to_string() },
+    };
+    DeviceError::NotBuilt { uri: uri.to_string(), what, feature }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_that_the_program_was_built_without_names_its_feature() {
+        for (uri, feature) in [("sim:model", "sim"), ("pci:0000:65:00.0", "vfio"), ("vfio-user:/card", "vfio-user"), ("tls://a:1/b", "tls")]
+        {
+            let error = absent(&uri.parse().unwrap());
+            assert_eq!(error.code(), "SHEF-DEV-004");
+            assert!(error.to_string().contains(uri) && error.to_string().ends_with(&format!("`{feature}`")), "{error}");
+        }
+    }
+}

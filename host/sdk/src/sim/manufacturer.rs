@@ -1,0 +1,90 @@
+//! The manufacturer: a CA that makes and certifies devices.
+
+use shef_proto::cert::{Certificate, NO_END, issue_device_id, issue_root};
+use shef_proto::cose::SigningKey;
+use shef_proto::entropy::Entropy;
+use shef_proto::hpke_suite::{PrivateKey, PublicKey, generate_key_pair};
+use zeroize::Zeroizing;
+
+use crate::{KeyFolder, SdkError};
+
+const CA_KEY: &str = "ca.key";
+const CA_CERTIFICATE: &str = "ca.der";
+
+/// A manufacturer with its CA.
+pub struct Manufacturer {
+    folder: KeyFolder,
+    ca: SigningKey,
+    root: Certificate,
+}
+
+impl Manufacturer {
+    /// Opens the manufacturer whose keys are in `folder`; makes a new CA named `name`, valid from
+    /// `now` (seconds since 1970), where there is none.
+    ///
+    /// # Errors
+    /// [`SdkError::KeyFile`], [`SdkError::KeyFormat`], [`SdkError::Certificate`].
+    pub fn open(folder: KeyFolder, name: &str, now: i64, entropy: &mut dyn Entropy) -> Result<Self, SdkError> {
+        let _alone = folder.alone()?;
+        if !folder.has(CA_KEY) {
+            let (secret, _) = generate_key_pair(entropy);
+            let ca = SigningKey::new(&secret);
+            folder.store_secret(CA_KEY, &secret.to_bytes()[..])?;
+            folder.store_public(CA_CERTIFICATE, &issue_root(&ca, name, now, NO_END))?;
+        }
+        let secret = folder.secret32(CA_KEY)?;
+        let secret = PrivateKey::from_bytes(&secret[..])
+            .map_err(|e| SdkError::KeyFormat { path: folder.path().join(CA_KEY), reason: e.to_string() })?;
+        let root = Certificate::parse(&folder.public(CA_CERTIFICATE)?)?;
+        root.check_root()?;
+        Ok(Self { folder, ca: SigningKey::new(&secret), root })
+    }
+
+    /// The root certificate: the trust anchor that verifiers register for one kind of root of
+    /// trust.
+    pub fn root(&self) -> &Certificate {
+        &self.root
+    }
+
+    /// Where the keys are.
+    pub fn folder(&self) -> &KeyFolder {
+        &self.folder
+    }
+
+    /// Draws the secret for a new device. It is burnt into the device and kept nowhere.
+    pub fn device_secret(&self, entropy: &mut dyn Entropy) -> Zeroizing<[u8; 32]> {
+        let mut uds = Zeroizing::new([0; 32]);
+        entropy.fill(&mut uds[..]);
+        uds
+    }
+
+    /// Certifies a device by the DeviceID key that it shows.
+    pub fn certify(&self, device_id: &PublicKey, now: i64) -> Vec<u8> {
+        issue_device_id(&self.ca, &self.root, device_id, now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Barrier;
+
+    #[test]
+    fn whoever_finds_an_empty_folder_at_once_has_the_same_keys() {
+        for _ in 0..8 {
+            let (dir, begin) = (tempfile::tempdir().unwrap(), Barrier::new(6));
+            let open = || {
+                let mut entropy = crate::SystemEntropy::new().unwrap();
+                begin.wait();
+                let folder = || KeyFolder::open(dir.path().join("maker")).unwrap();
+                let root = Manufacturer::open(folder(), "maker", 1_767_225_600, &mut entropy).unwrap().root().der().to_vec();
+                (root, folder().signing_key(&mut entropy).unwrap().public_key().as_bytes().to_vec())
+            };
+            let found: Vec<_> = std::thread::scope(|scope| {
+                let threads: Vec<_> = (0..6).map(|_| scope.spawn(open)).collect();
+                threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+            });
+            assert!(found.iter().all(|one| *one == found[0]));
+        }
+    }
+}

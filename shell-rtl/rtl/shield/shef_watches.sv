@@ -1,0 +1,48 @@
+// Time-outs of a memory port: says when memory owes an answer for too long.
+//
+// Any owed answer counts as progress, since what may be owed is bounded by the lines. Answers of
+// one kind come in order, but memory may serve the others first for as long as there are such, and
+// there are for as long as the accelerator asks: so each kind has a longer time of its own. Kinds
+// are data, tags and, with HasTree, nodes.
+//
+// ar_*, w_*: a request waits, and is taken. owed_*_i: answers of that kind are owed on R and on B;
+// took_*_i: one came. late_o: some answer is late; stays until reset. One cycle late.
+`default_nettype none
+module shef_watches #(
+    parameter int unsigned Cycles = 4096,
+    parameter bit HasTree = 1'b1
+) (
+    input  wire        clk_i,
+    input  wire        rst_ni,
+    input  wire        ar_wait_i,
+    input  wire        ar_taken_i,
+    input  wire        w_wait_i,
+    input  wire        w_taken_i,
+    input  wire  [2:0] owed_r_i,
+    input  wire  [2:0] took_r_i,
+    input  wire  [2:0] owed_b_i,
+    input  wire  [2:0] took_b_i,
+    output logic       late_o
+);
+  localparam int unsigned KINDS = HasTree ? 3 : 2;
+  localparam int unsigned KIND_CYCLES = 16 * Cycles;
+  logic [3:0] late_each;
+  logic [1:0][KINDS-1:0] late_kind;
+
+  shef_watch #(.Cycles(Cycles)) i_ar (.clk_i, .rst_ni, .wait_i(ar_wait_i), .progress_i(ar_taken_i),
+      .late_o(late_each[0]));
+  shef_watch #(.Cycles(Cycles)) i_r (.clk_i, .rst_ni, .wait_i(owed_r_i != '0),
+      .progress_i(took_r_i != '0), .late_o(late_each[1]));
+  shef_watch #(.Cycles(Cycles)) i_b (.clk_i, .rst_ni, .wait_i(owed_b_i != '0),
+      .progress_i(took_b_i != '0), .late_o(late_each[2]));
+  shef_watch #(.Cycles(Cycles)) i_w (.clk_i, .rst_ni, .wait_i(w_wait_i), .progress_i(w_taken_i),
+      .late_o(late_each[3]));
+  for (genvar k = 0; k < int'(KINDS); k++) begin : g_kind
+    shef_watch #(.Cycles(KIND_CYCLES)) i_r (
+        .clk_i, .rst_ni, .wait_i(owed_r_i[k]), .progress_i(took_r_i[k]), .late_o(late_kind[0][k]));
+    shef_watch #(.Cycles(KIND_CYCLES)) i_b (
+        .clk_i, .rst_ni, .wait_i(owed_b_i[k]), .progress_i(took_b_i[k]), .late_o(late_kind[1][k]));
+  end
+  assign late_o = late_each != '0 || late_kind != '0;
+endmodule
+`default_nettype wire

@@ -1,0 +1,595 @@
+//! What a dishonest host, memory or vendor's customer tries, and what refuses it.
+//!
+//! Each attack is a fresh run of only what it needs, on a card that was reset before: a card that
+//! an attack left unusable would fail the next one.
+
+use std::cell::RefCell;
+use std::ops::Range;
+use std::rc::Rc;
+
+use shef::{Adversary, Device, Host, Keyed, Leg, SdkError, Session};
+use shef_proto::channel::{FaultKind, MESSAGE_LEN, Request};
+use shef_proto::evidence::RootOfTrust;
+use shef_proto::load::first_epochs;
+use shef_regs::ctl;
+use shef_seal::OpenPolicy;
+
+use crate::data::Dataset;
+use crate::knn::{self, Buffers};
+use crate::reference;
+use crate::world::{Bench, World};
+use shef_console::CliError;
+
+/// What became of an attack.
+pub struct Outcome {
+    /// Whether it was refused as it must be, and the rest of the claim holds.
+    pub detected: bool,
+    /// Code of what refused.
+    pub code: String,
+    /// What was seen.
+    pub detail: String,
+}
+
+/// An attack.
+pub struct Attack {
+    /// Stable name.
+    pub name: &'static str,
+    /// What is tried.
+    pub title: &'static str,
+    /// Tries it.
+    pub run: fn(&mut Lab) -> Result<Outcome, CliError>,
+}
+
+/// Everything that an attack may use.
+pub struct Lab<'a> {
+    /// The honest parties.
+    pub world: &'a mut World,
+    /// The card in the dishonest host.
+    pub host: &'a mut Host,
+    /// What only a simulated card has.
+    pub bench: &'a Bench,
+    /// A few rows to train with.
+    pub train: &'a Dataset,
+    /// A few rows to classify.
+    pub query: &'a Dataset,
+}
+
+/// All of them, in the order in which they are printed.
+pub const ATTACKS: &[Attack] = &[
+    Attack {
+        name: "ciphertext-bit-flip",
+        title: "one bit of a sealed chunk flipped in card memory",
+        run: |lab| memory(lab, Tamper::FlipData, FaultKind::Tag),
+    },
+    Attack {
+        name: "tag-bit-flip",
+        title: "one bit of a tag flipped in card memory",
+        run: |lab| memory(lab, Tamper::FlipTag, FaultKind::Tag),
+    },
+    Attack { name: "zero-tag", title: "a tag replaced by zeros", run: |lab| memory(lab, Tamper::ZeroTag, FaultKind::Tag) },
+    Attack {
+        name: "chunks-swapped",
+        title: "two chunks swapped together with their tags",
+        run: |lab| memory(lab, Tamper::Swap, FaultKind::Tag),
+    },
+    Attack { name: "chunk-moved-to-other-region", title: "a sealed result moved with its tag to where a query lies", run: moved_region },
+    Attack { name: "old-session-replayed", title: "chunk and tag of an earlier session put back", run: old_session },
+    Attack { name: "old-epoch-replayed", title: "chunk and tag of an earlier epoch put back", run: old_epoch },
+    Attack { name: "register-forged", title: "a sealed register command changed on its way", run: register_forged },
+    Attack { name: "register-replayed", title: "an earlier start command sent again", run: register_replayed },
+    Attack {
+        name: "load-key-replayed",
+        title: "an earlier Load Key sent again, into the session and into a new one",
+        run: load_key_replayed,
+    },
+    Attack { name: "load-key-for-other-shield", title: "a Load Key made for another Shield's key", run: load_key_other },
+    Attack { name: "shield-key-swapped", title: "the host's own key put into the Shield's evidence", run: key_swapped },
+    Attack { name: "evidence-old-nonce", title: "evidence of an earlier challenge sent again", run: old_nonce },
+    Attack { name: "image-byte-changed", title: "one byte of the image changed on its way to the kernel", run: image_changed },
+    Attack { name: "image-lower-svn", title: "an older image of the same vendor, with a lower SVN", run: image_old },
+    Attack { name: "debug-device", title: "a device with debug on, under a policy for production", run: debug_device },
+    Attack { name: "simulator-as-hardware", title: "a simulator's certificates under an anchor for hardware", run: simulator_as_hardware },
+    Attack { name: "results-withheld", title: "the host says that the results were never written", run: withheld },
+    Attack { name: "memory-bus-error", title: "the memory answers with a bus error, which is no tampering", run: bus_error },
+];
+
+/// All of card memory.
+const ALL: Range<u64> = 0..1 << 34;
+
+fn outcome(detected: bool, code: &str, detail: impl Into<String>) -> Outcome {
+    Outcome { detected, code: code.to_owned(), detail: detail.into() }
+}
+
+/// An error that was expected is the outcome; anything else is not.
+fn refused<T>(result: Result<T, SdkError>, expected: &[&str]) -> Outcome {
+    match result {
+        Ok(_) => outcome(false, "", "it was accepted"),
+        Err(error) => {
+            let code = error.code().to_owned();
+            Outcome { detected: expected.contains(&code.as_str()), detail: error.to_string(), code }
+        }
+    }
+}
+
+// ---- what the host does to messages ----
+
+type Hook = Box<dyn FnMut(Leg, Vec<u8>, &mut dyn Device) -> Option<Vec<u8>>>;
+
+/// A dishonest host as a function.
+struct Evil(Hook);
+
+impl Adversary for Evil {
+    fn message(&mut self, leg: Leg, bytes: Vec<u8>, device: &mut dyn Device) -> Option<Vec<u8>> {
+        (self.0)(leg, bytes, device)
+    }
+}
+
+fn evil(hook: impl FnMut(Leg, Vec<u8>, &mut dyn Device) -> Option<Vec<u8>> + 'static) -> Box<dyn Adversary> {
+    Box::new(Evil(Box::new(hook)))
+}
+
+fn honest() -> Box<dyn Adversary> {
+    Box::new(shef::Honest)
+}
+
+/// A host that changes every message of one leg.
+fn change(leg: fn(Leg) -> bool, mut how: impl FnMut(&mut Vec<u8>) + 'static) -> Box<dyn Adversary> {
+    evil(move |at, mut bytes, _| {
+        if leg(at) {
+            how(&mut bytes);
+        }
+        Some(bytes)
+    })
+}
+
+/// What was heard.
+type Heard = Rc<RefCell<Vec<(Leg, Vec<u8>)>>>;
+
+/// A host that only listens.
+fn listen() -> (Box<dyn Adversary>, Heard) {
+    let heard = Heard::default();
+    let ears = Rc::clone(&heard);
+    let adversary = evil(move |leg, bytes, _| {
+        ears.borrow_mut().push((leg, bytes.clone()));
+        Some(bytes)
+    });
+    (adversary, heard)
+}
+
+// ---- a small job ----
+
+/// The buffers of a job in the Shield's regions.
+///
+/// # Errors
+/// Where the configuration has other regions.
+pub fn buffers(session: &Session<'_, Keyed>) -> Result<Buffers, SdkError> {
+    Ok(Buffers { train: session.input("train")?, query: session.input("query")?, result: session.output("result")? })
+}
+
+/// Seals and uploads both inputs.
+///
+/// # Errors
+/// Those of the session.
+pub fn upload(session: &mut Session<'_, Keyed>, b: &Buffers, train: &Dataset, query: &Dataset) -> Result<(), SdkError> {
+    session.upload(&b.train, &knn::train_image(train))?;
+    session.upload(&b.query, &query.pixels())
+}
+
+/// Launches, waits, flushes and opens the results; a fault comes out as an error with its kind.
+fn launch(session: &mut Session<'_, Keyed>, b: &Buffers, train: &Dataset, query: &Dataset) -> Result<Vec<reference::Answer>, SdkError> {
+    let job = knn::job(b.train.addr(), b.query.addr(), b.result.addr(), train.rows.len(), query.rows.len());
+    let statement = session.run(&job, (knn::reg::CTRL, 1), (knn::reg::STATUS, knn::DONE | knn::ERROR))?;
+    let opened = session.open(&b.result, &statement, knn::result_len(query.rows.len()), OpenPolicy::default())?;
+    Ok(knn::answers(&opened.data[..knn::result_len(query.rows.len())], query.rows.len()).unwrap_or_default())
+}
+
+/// Whether an honest run works: what must still hold after a refused message.
+fn honest_run(session: &mut Session<'_, Keyed>, b: &Buffers, train: &Dataset, query: &Dataset) -> Result<bool, SdkError> {
+    Ok(launch(session, b, train, query)? == reference::classify_all(train, query))
+}
+
+/// A whole small run, from the kernel's evidence to the verified close record: what an honest host
+/// lets happen.
+///
+/// # Errors
+/// Whatever refuses first where the host is not honest.
+pub fn small_run(world: &mut World, host: &mut Host, train: &Dataset, query: &Dataset) -> Result<Vec<reference::Answer>, SdkError> {
+    let mut session = world.session(host)?;
+    let b = buffers(&session)?;
+    upload(&mut session, &b, train, query)?;
+    let answers = launch(&mut session, &b, train, query)?;
+    let closed = session.close()?;
+    closed.verify_record(&host.close_record()?)?;
+    Ok(answers)
+}
+
+// ---- memory ----
+
+#[derive(Clone, Copy, PartialEq)]
+enum Tamper {
+    FlipData,
+    FlipTag,
+    ZeroTag,
+    Swap,
+}
+
+/// Changes what is uploaded into the `query` region and expects a fault in its first chunk.
+fn memory(lab: &mut Lab, tamper: Tamper, kind: FaultKind) -> Result<Outcome, CliError> {
+    let region = lab.world.config().region_by_name("query").cloned().ok_or_else(|| CliError::internal("no region query"))?;
+    let (base, tags, chunk) = (region.base, region.tag_base, region.chunk as usize);
+    let chunks = if tamper == Tamper::Swap { 2 } else { 1 };
+    lab.bench.watch(base..base + (chunks * chunk) as u64)?;
+    lab.host.corrupt(evil(move |leg, mut bytes, _| {
+        match (leg, tamper) {
+            (Leg::MemoryWrite { addr }, Tamper::FlipData) if addr == base => bytes[77] ^= 0x10,
+            (Leg::MemoryWrite { addr }, Tamper::FlipTag) if addr == tags => bytes[5] ^= 1,
+            (Leg::MemoryWrite { addr }, Tamper::ZeroTag) if addr == tags => bytes[..16].fill(0),
+            (Leg::MemoryWrite { addr }, Tamper::Swap) if addr == base => bytes[..2 * chunk].rotate_left(chunk),
+            (Leg::MemoryWrite { addr }, Tamper::Swap) if addr == tags => bytes[..32].rotate_left(16),
+            _ => {}
+        }
+        Some(bytes)
+    }));
+    let (train, query) = (lab.train, lab.query);
+    let mut session = lab.world.session(lab.host)?;
+    let b = buffers(&session)?;
+    upload(&mut session, &b, train, query)?;
+    faulted(&mut session, &b, train, query, kind, region.id, 0..chunks as u64)
+}
+
+/// Launches, and expects exactly this fault, a stopped Shield and closed results.
+fn faulted(
+    session: &mut Session<'_, Keyed>,
+    b: &Buffers,
+    train: &Dataset,
+    query: &Dataset,
+    kind: FaultKind,
+    region: u8,
+    chunks: Range<u64>,
+) -> Result<Outcome, CliError> {
+    let Err(error) = launch(session, b, train, query) else {
+        return Ok(outcome(false, "", "the results opened"));
+    };
+    let recorded = matches!(&error, SdkError::Faulted { kind: k, region: r, chunk: c, count, .. } if *k == kind && *r == region && chunks.contains(c) && *count > 0);
+    // The whole Shield has stopped: the accelerator's registers are refused, and plain status says
+    // why.
+    let stopped = match session.read_register(knn::reg::ID) {
+        Err(SdkError::Channel(shef_proto::channel::ChannelError::Status { status, .. })) => status == shef_proto::channel::status::STOPPED,
+        _ => false,
+    };
+    let status = session.host().status()?;
+    let told = ctl::STATUS_STOPPED.get(status) == 1 && ctl::STATUS_FAULT_KIND.get(status) == u32::from(kind.number());
+    // The statement shows the fault to whoever asks, again and again, and opens nothing.
+    let statement = session.statement()?;
+    let opens = session.open(&b.result, &statement, knn::result_len(query.rows.len()), OpenPolicy { refusals: true, holes: true }).is_ok();
+    Ok(outcome(recorded && stopped && told && !opens, error.code(), error.to_string()))
+}
+
+fn moved_region(lab: &mut Lab) -> Result<Outcome, CliError> {
+    let (train, query) = (lab.train, lab.query);
+    let bench = lab.bench;
+    let mut session = lab.world.session(lab.host)?;
+    let b = buffers(&session)?;
+    upload(&mut session, &b, train, query)?;
+    if !honest_run(&mut session, &b, train, query)? {
+        return Ok(outcome(false, "", "the honest run before it failed"));
+    }
+    session.next_output_epoch(&b.result)?;
+    session.invalidate()?;
+    let (from, to) = (b.result.region().clone(), b.query.region().clone());
+    if from.chunk != to.chunk {
+        return Err(CliError::internal("regions with chunks of different size"));
+    }
+    let mut chunk = vec![0; from.chunk as usize];
+    let mut tag = [0; 16];
+    let device = session.host().device();
+    device.mem_read(from.base, &mut chunk)?;
+    device.mem_read(from.tag_base, &mut tag)?;
+    device.mem_write(to.base, &chunk)?;
+    device.mem_write(to.tag_base, &tag)?;
+    bench.watch(to.base..to.base + u64::from(to.chunk))?;
+    faulted(&mut session, &b, train, query, FaultKind::Tag, to.id, 0..1)
+}
+
+/// Replaces chunk 0 of a region and its tag by what was uploaded there before.
+fn put_back(host: &mut Host, region: &shef_proto::config::Region, heard: &[(Leg, Vec<u8>)]) -> Result<(), CliError> {
+    for (addr, len) in [(region.base, region.chunk as usize), (region.tag_base, 16)] {
+        let old = heard
+            .iter()
+            .find(|(leg, _)| *leg == Leg::MemoryWrite { addr })
+            .ok_or_else(|| CliError::internal("nothing was uploaded there"))?;
+        host.device().mem_write(addr, &old.1[..len])?;
+    }
+    Ok(())
+}
+
+fn old_session(lab: &mut Lab) -> Result<Outcome, CliError> {
+    let (train, query) = (lab.train, lab.query);
+    let (ears, heard) = listen();
+    lab.host.corrupt(ears);
+    let mut session = lab.world.session(lab.host)?;
+    let b = buffers(&session)?;
+    upload(&mut session, &b, train, query)?;
+    session.abort()?;
+    lab.host.corrupt(honest());
+    lab.host.new_session()?;
+    let mut session = lab.world.keyed(lab.host)?;
+    let b = buffers(&session)?;
+    upload(&mut session, &b, train, query)?;
+    let region = b.query.region().clone();
+    put_back(session.host(), &region, &heard.borrow())?;
+    lab.bench.watch(region.base..region.base + u64::from(region.chunk))?;
+    faulted(&mut session, &b, train, query, FaultKind::Tag, region.id, 0..1)
+}
+
+fn old_epoch(lab: &mut Lab) -> Result<Outcome, CliError> {
+    let (train, query) = (lab.train, lab.query);
+    let bench = lab.bench;
+    let (ears, heard) = listen();
+    lab.host.corrupt(ears);
+    let mut session = lab.world.session(lab.host)?;
+    let b = buffers(&session)?;
+    upload(&mut session, &b, train, query)?;
+    let heard = heard.take();
+    session.host().corrupt(honest());
+    session.next_input_epoch(&b.query)?;
+    session.upload(&b.query, &query.pixels())?;
+    let region = b.query.region().clone();
+    put_back(session.host(), &region, &heard)?;
+    bench.watch(region.base..region.base + u64::from(region.chunk))?;
+    faulted(&mut session, &b, train, query, FaultKind::Tag, region.id, 0..1)
+}
+
+fn bus_error(lab: &mut Lab) -> Result<Outcome, CliError> {
+    let (train, query) = (lab.train, lab.query);
+    let bench = lab.bench;
+    let mut session = lab.world.session(lab.host)?;
+    let b = buffers(&session)?;
+    upload(&mut session, &b, train, query)?;
+    let region = b.query.region().clone();
+    let range = region.base..region.base + u64::from(region.chunk);
+    bench.watch(range.clone())?;
+    bench.fail_reads(range)?;
+    faulted(&mut session, &b, train, query, FaultKind::Bus, region.id, 0..1)
+}
+
+fn withheld(lab: &mut Lab) -> Result<Outcome, CliError> {
+    let (train, query) = (lab.train, lab.query);
+    let mut session = lab.world.session(lab.host)?;
+    let b = buffers(&session)?;
+    upload(&mut session, &b, train, query)?;
+    let places = [b.result.region().base, b.result.region().tag_base];
+    session.host().corrupt(evil(move |leg, mut bytes, _| {
+        if let Leg::MemoryRead { addr } = leg
+            && places.contains(&addr)
+        {
+            bytes.fill(0);
+        }
+        Some(bytes)
+    }));
+    let result = refused(launch(&mut session, &b, train, query), &["SHEF-SDK-016"]);
+    // Nothing was lost: an honest host brings them.
+    session.host().corrupt(honest());
+    let statement = session.statement()?;
+    let opened = session.open(&b.result, &statement, knn::result_len(query.rows.len()), OpenPolicy::default())?;
+    let same =
+        knn::answers(&opened.data[..knn::result_len(query.rows.len())], query.rows.len()) == Some(reference::classify_all(train, query));
+    Ok(Outcome { detected: result.detected && same, ..result })
+}
+
+// ---- registers ----
+
+fn register_forged(lab: &mut Lab) -> Result<Outcome, CliError> {
+    let (train, query) = (lab.train, lab.query);
+    let mut session = lab.world.session(lab.host)?;
+    let b = buffers(&session)?;
+    upload(&mut session, &b, train, query)?;
+    session.ping()?;
+    let before = session.statement()?.shield().requests;
+    // The host changes the address inside a sealed command: a bit of the ciphertext is a bit of the
+    // plaintext.
+    let sealed = session.seal_request(&Request::write(knn::reg::TRAIN_ROWS, 1))?;
+    let shown_before = shef_device::mailbox::read_bytes(session.host().device(), ctl::CHAN_RSP, MESSAGE_LEN)?;
+    let mut refusals = 0;
+    let mut attempts = 0;
+    let mut unchanged = true;
+    for at in [0, 7, 8, 12, 16, 71, 72, 87] {
+        let mut forged = sealed;
+        forged[at] ^= 1;
+        let (shown, says_refused) = session.host().ring(&forged)?;
+        attempts += 1;
+        refusals += usize::from(says_refused);
+        unchanged &= shown == shown_before;
+    }
+    // The honest command is still the next one.
+    let (answer, says_refused) = session.host().ring(&sealed)?;
+    let taken = !says_refused && session.take_answer(&answer).is_ok_and(|a| a.status == 0);
+    let after = session.statement()?.shield().requests;
+    let fine = honest_run(&mut session, &b, train, query)?;
+    let pages = session.config().regions().len() as u64 + map_pages(session.config()) + 1;
+    let counted = after == before + 1 + pages;
+    Ok(outcome(
+        refusals == attempts && unchanged && taken && counted && fine,
+        "SHEF-SDK-004",
+        format!(
+            "{refusals} of {attempts} forgeries refused, answer and count of requests unchanged, the honest command and run {}",
+            if taken && fine { "worked" } else { "failed" }
+        ),
+    ))
+}
+
+/// MAP requests of a whole statement.
+fn map_pages(config: &shef_proto::config::Config) -> u64 {
+    config
+        .regions()
+        .iter()
+        .filter(|r| r.mode == shef_proto::config::Mode::Output)
+        .map(|r| r.chunks().div_ceil(shef_proto::channel::MAP_BITS))
+        .sum()
+}
+
+fn register_replayed(lab: &mut Lab) -> Result<Outcome, CliError> {
+    let (train, query) = (lab.train, lab.query);
+    let mut session = lab.world.session(lab.host)?;
+    let b = buffers(&session)?;
+    upload(&mut session, &b, train, query)?;
+    let (ears, heard) = listen();
+    session.host().corrupt(ears);
+    if !honest_run(&mut session, &b, train, query)? {
+        return Ok(outcome(false, "", "the honest run before it failed"));
+    }
+    session.host().corrupt(honest());
+    let requests: Vec<Vec<u8>> = heard.take().into_iter().filter(|(leg, _)| *leg == Leg::Request).map(|(_, bytes)| bytes).collect();
+    let Some((last, earlier)) = requests.split_last() else { return Ok(outcome(false, "", "no request was heard")) };
+    let before = session.statement()?.shield().requests;
+    let mut refusals = 0;
+    for old in earlier.iter().chain([last]) {
+        // All of them are earlier than the statement's last page, so none may be run or answered.
+        refusals += usize::from(session.host().ring(old)?.1);
+    }
+    let all = earlier.len() + 1;
+    let after = session.statement()?.shield().requests;
+    let pages = session.config().regions().len() as u64 + map_pages(session.config()) + 1;
+    // The owner goes on as if nothing had been.
+    session.next_output_epoch(&b.result)?;
+    let fine = honest_run(&mut session, &b, train, query)?;
+    Ok(outcome(
+        refusals == all && after == before + pages && fine,
+        "SHEF-SDK-004",
+        format!("{refusals} of {all} replays refused, none run, the honest run after it {}", if fine { "worked" } else { "failed" }),
+    ))
+}
+
+// ---- Load Key ----
+
+fn load_key_replayed(lab: &mut Lab) -> Result<Outcome, CliError> {
+    let (train, query) = (lab.train, lab.query);
+    let mut session = lab.world.session(lab.host)?;
+    let b = buffers(&session)?;
+    upload(&mut session, &b, train, query)?;
+    let old = session.load_key().to_vec();
+    let into_session = session.host().load_key(old.clone())?.0 == shef::LoadHint::Refused;
+    let fine = honest_run(&mut session, &b, train, query)?;
+    session.close()?;
+    lab.host.new_session()?;
+    let into_fresh =
+        lab.host.load_key(old)?.0 == shef::LoadHint::Refused && ctl::STATUS_STATE.get(lab.host.status()?) == ctl::STATUS_STATE_FRESH;
+    let mut session = lab.world.keyed(lab.host)?;
+    let next = session.ping().is_ok();
+    Ok(outcome(
+        into_session && fine && into_fresh && next,
+        "SHEF-SDK-005",
+        format!(
+            "refused in the session: {into_session}, in the next one: {into_fresh}; honest run: {fine}, honest Load Key after it: {next}"
+        ),
+    ))
+}
+
+fn load_key_other(lab: &mut Lab) -> Result<Outcome, CliError> {
+    // The host answers the owner's Load Key with one of its own, made for another key pair.
+    let config = lab.world.config().clone();
+    let entropy = lab.world.adversary_entropy();
+    let (_, other) = shef_proto::hpke_suite::generate_key_pair(entropy);
+    let epochs = first_epochs(&config, 1);
+    let (message, _) = shef_proto::load::seal_load_key(&config, &other, b"", &epochs, entropy).map_err(SdkError::from)?;
+    lab.host.corrupt(change(|leg| leg == Leg::LoadKey, move |bytes| *bytes = message.clone()));
+    lab.world.load(lab.host)?;
+    let result = refused(lab.world.keyed(lab.host), &["SHEF-SDK-005"]);
+    let fresh = ctl::STATUS_STATE.get(lab.host.status()?) == ctl::STATUS_STATE_FRESH;
+    lab.host.corrupt(honest());
+    let (train, query) = (lab.train, lab.query);
+    let mut session = lab.world.keyed(lab.host)?;
+    let b = buffers(&session)?;
+    upload(&mut session, &b, train, query)?;
+    let fine = honest_run(&mut session, &b, train, query)?;
+    Ok(Outcome { detected: result.detected && fresh && fine, ..result })
+}
+
+// ---- evidence ----
+
+fn key_swapped(lab: &mut Lab) -> Result<Outcome, CliError> {
+    lab.world.load(lab.host)?;
+    lab.bench.watch(ALL)?;
+    let (_, own) = shef_proto::hpke_suite::generate_key_pair(lab.world.adversary_entropy());
+    let own = own.xy();
+    let swapped = Rc::new(RefCell::new(false));
+    let done = Rc::clone(&swapped);
+    lab.host.corrupt(change(
+        |leg| leg == Leg::ShieldEvidence,
+        move |bytes| {
+            let Ok(evidence) = shef_proto::evidence::Evidence::parse(bytes) else { return };
+            let shown = evidence.unverified_claims().common.key.xy();
+            for (old, new) in [(&shown[..32], &own[..32]), (&shown[32..], &own[32..])] {
+                if let Some(at) = bytes.windows(32).position(|w| w == old) {
+                    bytes[at..at + 32].copy_from_slice(new);
+                    *done.borrow_mut() = true;
+                }
+            }
+        },
+    ));
+    let result = refused(lab.world.keyed(lab.host), &["SHEF-ATT-014"]);
+    let swapped = *swapped.borrow();
+    Ok(Outcome { detected: result.detected && swapped && no_key(lab.host)?, ..result })
+}
+
+fn old_nonce(lab: &mut Lab) -> Result<Outcome, CliError> {
+    lab.world.load(lab.host)?;
+    lab.bench.watch(ALL)?;
+    // The first challenge is answered honestly and kept; the second is answered with the first
+    // evidence.
+    let first = lab.world.shield_evidence(lab.host)?;
+    lab.host.corrupt(change(|leg| leg == Leg::ShieldEvidence, move |bytes| bytes.clone_from(&first)));
+    let result = refused(lab.world.keyed(lab.host), &["SHEF-ATT-004"]);
+    Ok(Outcome { detected: result.detected && no_key(lab.host)?, ..result })
+}
+
+/// Whether the Shield holds no session: nothing was released to it.
+fn no_key(host: &mut Host) -> Result<bool, CliError> {
+    Ok(ctl::STATUS_STATE.get(host.status()?) != ctl::STATUS_STATE_KEYED)
+}
+
+fn debug_device(lab: &mut Lab) -> Result<Outcome, CliError> {
+    lab.world.with_debug_card(lab.host, lab.bench, |world, host, bench| {
+        bench.watch(ALL)?;
+        let result = refused(world.release(host), &["SHEF-ATT-021"]);
+        // The attack may be on a device of its own, so the words are counted there.
+        Ok(Outcome { detected: result.detected && bench.words_delivered()? == 0, ..result })
+    })
+}
+
+fn simulator_as_hardware(lab: &mut Lab) -> Result<Outcome, CliError> {
+    lab.bench.watch(ALL)?;
+    Ok(refused(lab.world.release_under(lab.host, RootOfTrust::ShefBoot)?, &["SHEF-ATT-013"]))
+}
+
+// ---- image ----
+
+fn image_changed(lab: &mut Lab) -> Result<Outcome, CliError> {
+    use shef_proto::mailbox::Request;
+    lab.bench.watch(ALL)?;
+    lab.host.corrupt(change(
+        |leg| leg == Leg::KernelRequest,
+        |bytes| {
+            if let Ok(Request::LoadChunk { index, bytes: mut sealed }) = Request::decode(bytes) {
+                sealed[3] ^= 0x40;
+                *bytes = Request::LoadChunk { index, bytes: sealed }.encode();
+            }
+        },
+    ));
+    let result = refused(lab.world.load(lab.host), &["SHEF-PRO-041"]);
+    let unloaded = lab.world.shield_evidence(lab.host).is_err();
+    lab.host.corrupt(honest());
+    lab.world.load(lab.host)?;
+    Ok(Outcome { detected: result.detected && unloaded, ..result })
+}
+
+fn image_old(lab: &mut Lab) -> Result<Outcome, CliError> {
+    lab.bench.watch(ALL)?;
+    let old = lab.world.old_image();
+    lab.host.corrupt(change(|leg| leg == Leg::Image, move |bytes| bytes.clone_from(&old)));
+    let result = refused(lab.world.load(lab.host), &["SHEF-KRN-021"]);
+    let unloaded = lab.world.shield_evidence(lab.host).is_err();
+    lab.host.corrupt(honest());
+    lab.world.load(lab.host)?;
+    Ok(Outcome { detected: result.detected && unloaded, ..result })
+}

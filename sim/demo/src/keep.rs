@@ -1,0 +1,193 @@
+//! `--keep DIR`: everything that crossed a boundary, so that others can check it with tools that
+//! are not ours.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use shef::{Host, Image, Keyed, Leg, Record, Service, Session};
+use shef_proto::config::{Region, TAG_LEN};
+
+use crate::report::Report;
+use crate::world::World;
+use shef_console::CliError;
+use shef_console::hex;
+
+const README: &str = "Everything that crossed a boundary in one run of `shef demo`.
+
+report.json          what the command printed with --json
+policy.toml, reference.toml, anchors.toml
+                     what evidence was held against (`shef verify` reads them)
+config.cbor          the Shield's configuration, measured (docs/reference/shield-config.md)
+evidence/            kernel.cbor and shield.cbor (COSE_Sign1, EAT), with .nonce and .audience of their challenges
+certificates/        ak.der, device-id.der, root.der
+image.shef           image container; image.pub the vendor's key; key-box.cbor the released image key, sealed to the kernel
+load-key.bin         Load Key (docs/reference/load-key.md); confirmation.bin what the Shield showed
+memory/              card memory of each region: NAME.data ciphertext, NAME.tags (docs/reference/sealed-memory.md)
+channel.jsonl        register traffic, sealed, in order (docs/reference/register-channel.md)
+close-record.cbor    close record, countersigned by the kernel
+messages.jsonl       every message in order, as it was delivered
+receipts.json        only with --verifier: the service's receipts, and jwks.json its keys (`shef audit verify`)
+secrets.json         only with --keep-secrets: the keys of the session
+";
+
+/// The folder.
+pub struct Keep {
+    dir: PathBuf,
+}
+
+impl Keep {
+    /// Makes the folder.
+    ///
+    /// # Errors
+    /// SHEF-CLI-015.
+    pub fn new(dir: &Path) -> Result<Self, CliError> {
+        let keep = Self { dir: dir.to_owned() };
+        for part in ["", "evidence", "certificates", "memory"] {
+            let path = dir.join(part);
+            fs::create_dir_all(&path).map_err(|e| CliError::write_file(&path, &e))?;
+        }
+        // Secrets of an earlier run must not stand beside the messages of this one.
+        let secrets = dir.join("secrets.json");
+        if secrets.exists() {
+            fs::remove_file(&secrets).map_err(|e| CliError::write_file(&secrets, &e))?;
+        }
+        keep.write("README.txt", README.as_bytes())?;
+        Ok(keep)
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) -> Result<(), CliError> {
+        let path = self.dir.join(name);
+        fs::write(&path, bytes).map_err(|e| CliError::write_file(&path, &e))
+    }
+
+    /// The report.
+    ///
+    /// # Errors
+    /// SHEF-CLI-015.
+    pub fn report(&self, report: &Report) -> Result<(), CliError> {
+        let text = serde_json::to_string_pretty(report).map_err(|e| CliError::internal(e.to_string()))?;
+        self.write("report.json", text.as_bytes())
+    }
+
+    /// Evidence and its challenge.
+    ///
+    /// # Errors
+    /// SHEF-CLI-015.
+    pub fn evidence(&self, name: &str, evidence: &[u8], nonce: &[u8], audience: &str) -> Result<(), CliError> {
+        self.write(&format!("evidence/{name}.cbor"), evidence)?;
+        self.write(&format!("evidence/{name}.nonce"), format!("{}\n", hex::encode(nonce)).as_bytes())?;
+        self.write(&format!("evidence/{name}.audience"), format!("{audience}\n").as_bytes())
+    }
+
+    /// What the parties published.
+    ///
+    /// # Errors
+    /// SHEF-CLI-015.
+    pub fn parties(&self, world: &World, image: &Image, key_box: &[u8], certificates: &[Vec<u8>]) -> Result<(), CliError> {
+        let verifier = world.verifier();
+        let att = |e: shef_verify::PolicyError| CliError::input(e.code(), e.to_string());
+        self.write("policy.toml", verifier.policy().to_toml().map_err(att)?.as_bytes())?;
+        self.write("reference.toml", verifier.reference().to_toml().map_err(att)?.as_bytes())?;
+        let anchors: Vec<String> = verifier.anchors().iter().map(shef_verify::TrustAnchor::to_toml).collect();
+        self.write("anchors.toml", anchors.join("\n").as_bytes())?;
+        self.write("config.cbor", &world.config().to_cbor())?;
+        self.write("image.shef", &image.container)?;
+        self.write("image.pub", format!("{}\n", hex::encode(world.vendor_key().as_bytes())).as_bytes())?;
+        self.write("key-box.cbor", key_box)?;
+        for (name, der) in ["ak", "device-id"].into_iter().zip(certificates) {
+            self.write(&format!("certificates/{name}.der"), der)?;
+        }
+        self.write("certificates/root.der", world.root())
+    }
+
+    /// Receipts of a verifier service, and the keys that verify them.
+    ///
+    /// # Errors
+    /// SHEF-CLI-015, and those of the service.
+    pub fn service(&self, service: &Service) -> Result<(), CliError> {
+        self.write("receipts.json", service.receipts()?.to_string().as_bytes())?;
+        self.write("jwks.json", &service.get_bytes("/.well-known/jwks.json")?)
+    }
+
+    /// The session's Load Key, and its keys where they were exposed.
+    ///
+    /// # Errors
+    /// SHEF-CLI-015.
+    pub fn session(&self, session: &Session<'_, Keyed>) -> Result<(), CliError> {
+        self.write("load-key.bin", session.load_key())?;
+        let Some(secrets) = session.secrets() else { return Ok(()) };
+        let regions: serde_json::Map<String, serde_json::Value> = secrets
+            .data
+            .iter()
+            .filter_map(|(id, key)| {
+                session.config().region(*id).map(|r| (r.name.clone(), json!({ "region": id, "key": hex::encode(key) })))
+            })
+            .collect();
+        let text = json!({
+            "warning": "keys of a simulated session; a real one never shows them",
+            "transcript": hex::encode(&session.transcript()),
+            "data": regions,
+            "channel_owner_to_shield": hex::encode(&secrets.to_shield),
+            "channel_shield_to_owner": hex::encode(&secrets.to_owner),
+        });
+        let path = self.dir.join("secrets.json");
+        let mut options = fs::OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.open(&path).map_err(|e| CliError::write_file(&path, &e))?;
+        serde_json::to_writer_pretty(file, &text)
+            .map_err(|e| CliError::input("SHEF-CLI-015", format!("cannot write {}: {e}", path.display())))
+    }
+
+    /// Card memory of these regions.
+    ///
+    /// # Errors
+    /// SHEF-CLI-015, and those of the device.
+    pub fn memory(&self, host: &mut Host, parts: &[(Region, usize)]) -> Result<(), CliError> {
+        for (region, len) in parts {
+            let chunks = (*len as u64).div_ceil(u64::from(region.chunk));
+            let mut data = vec![0; (chunks * u64::from(region.chunk)) as usize];
+            let mut tags = vec![0; (chunks * TAG_LEN) as usize];
+            host.device().mem_read(region.base, &mut data)?;
+            host.device().mem_read(region.tag_base, &mut tags)?;
+            self.write(&format!("memory/{}.data", region.name), &data)?;
+            self.write(&format!("memory/{}.tags", region.name), &tags)?;
+        }
+        Ok(())
+    }
+
+    /// The close record.
+    ///
+    /// # Errors
+    /// SHEF-CLI-015.
+    pub fn close_record(&self, record: &[u8]) -> Result<(), CliError> {
+        self.write("close-record.cbor", record)
+    }
+
+    /// Every message.
+    ///
+    /// # Errors
+    /// SHEF-CLI-015.
+    pub fn messages(&self, records: &[Record]) -> Result<(), CliError> {
+        let mut all = String::new();
+        let mut channel = String::new();
+        for Record { leg, bytes } in records {
+            let line = match leg {
+                Leg::MemoryWrite { addr } => json!({ "leg": "memory-write", "addr": addr, "bytes": bytes.len() }),
+                Leg::MemoryRead { addr } => json!({ "leg": "memory-read", "addr": addr, "bytes": bytes.len() }),
+                leg => json!({ "leg": leg.name(), "hex": hex::encode(bytes) }),
+            };
+            all.push_str(&format!("{line}\n"));
+            if matches!(leg, Leg::Request | Leg::Answer) {
+                channel.push_str(&format!("{line}\n"));
+            }
+            if *leg == Leg::Confirmation {
+                self.write("confirmation.bin", bytes)?;
+            }
+        }
+        self.write("messages.jsonl", all.as_bytes())?;
+        self.write("channel.jsonl", channel.as_bytes())
+    }
+}

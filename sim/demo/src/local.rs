@@ -1,0 +1,42 @@
+//! A verifier service of the demo's own.
+
+use std::path::Path;
+use std::process::Command;
+
+use shef::Service;
+use shef_console::CliError;
+use shef_console::service::identity;
+
+use crate::process::{Guard, port, program, run, start};
+
+/// A verifier service that ends with this value.
+pub struct Local {
+    /// The way to it, as its operator.
+    pub service: Service,
+    process: Guard,
+}
+
+impl Local {
+    /// Sets up and starts a service below `dir`, on a port of its own.
+    ///
+    /// # Errors
+    /// SHEF-CLI-024 where the program is missing or does not come up.
+    pub fn start(dir: &Path) -> Result<Self, CliError> {
+        const SERVICE: &str = "the verifier service (shef-verifierd run)";
+        let dir = dir.join("verifier");
+        let program = program("shef-verifierd")?;
+        let mut init = Command::new(&program);
+        init.args(["init", "--listen", "127.0.0.1:0", "--audience", "https://localhost", "--dir"]).arg(&dir);
+        run(init, "shef-verifierd init")?;
+        let mut command = Command::new(&program);
+        command.args(["run", "--config"]).arg(dir.join("verifierd.toml")).env("SHEF_LOG", "error");
+        let (process, line) = start(command, SERVICE)?;
+        let url = format!("https://localhost:{}", port(&line, SERVICE)?);
+        Ok(Self { service: Service::new(&url, identity(&dir.join("operator"), dir.join("ca.pem")))?, process })
+    }
+
+    /// Its process.
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+}

@@ -1,0 +1,436 @@
+//! The parties of the demo, each with its own key folder and its own source of randomness.
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+
+use shef::service::{KeyMaterial, NewKey};
+use shef::sim::{self, Blank, CardOptions, Control, Engine, Manufacturer, Project, RtlOptions};
+use shef::{
+    Challenge, Connected, Expect, Host, Image, IpVendor, KeyFolder, Keyed, OpenOptions, Release, SdkError, Service, Session, Source,
+    TlsFiles, Uri, Verifier,
+};
+use shef_proto::config::Config;
+use shef_proto::evidence::{Layer, RootOfTrust};
+use shef_proto::image::{Container, Description};
+use shef_proto::load::first_epochs;
+use shef_verify::{KernelReference, Policy, ReferenceValues, ShellReference, TrustAnchor};
+
+use shef_console::CliError;
+
+pub use crate::bench::Bench;
+
+/// Name of the data owner as a tenant.
+pub const OWNER: &str = "data-owner";
+/// Name of the IP vendor as a tenant.
+pub const VENDOR: &str = "ip-vendor";
+/// Security version of the image that is released.
+const IMAGE_SVN: u64 = 2;
+/// The time of everything under a seed: 2026-01-01.
+const SEEDED_NOW: i64 = 1_767_225_600;
+
+/// Where cards come from.
+#[derive(Debug, Clone)]
+pub enum Cards {
+    /// They are made here, around this.
+    Made(Engine),
+    /// There is one already, behind this device; its maker, faults and observation are reached
+    /// through the control socket.
+    Served {
+        /// The device.
+        uri: Uri,
+        /// The control socket, or a character device that leads there.
+        control: PathBuf,
+        /// Certificates, where the device is behind an agent.
+        tls: Option<TlsFiles>,
+    },
+}
+
+/// How to make a world.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Where cards come from.
+    pub cards: Cards,
+    /// Everybody draws from this seed.
+    pub seed: Option<u64>,
+    /// Keeps streams of different worlds apart.
+    pub name: String,
+    /// Who appraises and releases keys; the parties themselves where there is none.
+    pub service: Option<Service>,
+}
+
+/// Anchors, reference values and keys of a world's parties at a verifier service. They are taken
+/// away again with this value; policies, receipts and disabled keys stay.
+struct Entrusted {
+    service: Service,
+    /// What all names begin with.
+    id: String,
+}
+
+impl Entrusted {
+    fn new(
+        service: &Service,
+        verifier: &Verifier,
+        vendor: &IpVendor,
+        image: &Image,
+        entropy: &mut dyn shef_proto::entropy::Entropy,
+    ) -> Result<Self, SdkError> {
+        let mut random = [0; 8];
+        entropy.fill(&mut random);
+        let entrusted = Self { service: service.clone(), id: format!("demo-{}", shef_console::hex::encode(&random)) };
+        let id = &entrusted.id;
+        for anchor in verifier.anchors() {
+            let name = format!("{id}-{}", anchor.name());
+            service.add_anchor(&TrustAnchor::new(&name, anchor.kind(), anchor.debug(), anchor.certificate().der())?)?;
+        }
+        service.add_reference(id, verifier.reference())?;
+        let policy = service.add_policy("demo", verifier.policy())?;
+        let key = |material| NewKey { policy: &policy, material, max_releases: 0, not_before: 0, not_after: 0 };
+        let image = KeyMaterial::Image {
+            key: &vendor.key_of(&Container::parse(&image.container)?)?,
+            min_svn: IMAGE_SVN,
+            vendor: &vendor.public_key(),
+        };
+        service.add_key(&entrusted.image_key(), Layer::Kernel, &key(image))?;
+        service.add_key(&entrusted.data_key(), Layer::Shield, &key(KeyMaterial::Generate(32)))?;
+        Ok(entrusted)
+    }
+
+    fn image_key(&self) -> String {
+        format!("{}-image", self.id)
+    }
+
+    fn data_key(&self) -> String {
+        format!("{}-data", self.id)
+    }
+}
+
+impl Drop for Entrusted {
+    fn drop(&mut self) {
+        // The service may be gone; then there is nothing to take away.
+        for anchor in ["simulated", "simulated-debug"] {
+            let _ = self.service.remove("trust-anchors", &format!("{}-{anchor}", self.id));
+        }
+        let _ = self.service.remove("corims", &self.id);
+        for key in [self.image_key(), self.data_key()] {
+            let _ = self.service.switch_key(&key, None, false);
+        }
+    }
+}
+
+/// All parties, and what they know.
+pub struct World {
+    plan: Plan,
+    now: i64,
+    config: Config,
+    /// Who makes devices, and who makes them with debug on; a card that is there already was made
+    /// by somebody else.
+    makers: Option<(Manufacturer, Manufacturer)>,
+    root: Vec<u8>,
+    vendor: IpVendor,
+    image: Image,
+    old_image: Image,
+    verifier: Verifier,
+    entrusted: Option<Entrusted>,
+    manufacturer_entropy: Source,
+    vendor_entropy: Source,
+    owner_entropy: Source,
+    adversary_entropy: Source,
+}
+
+impl World {
+    /// Makes the parties with key folders below `dir`.
+    ///
+    /// # Errors
+    /// Those of key folders and formats.
+    pub fn new(dir: &Path, plan: Plan) -> Result<Self, CliError> {
+        let source = |party: &str| Source::new(plan.seed, &format!("{}/{party}", plan.name));
+        let (mut manufacturer_entropy, mut vendor_entropy) = (source("manufacturer")?, source("vendor")?);
+        let now = match plan.seed {
+            Some(_) => SEEDED_NOW,
+            None => std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_secs() as i64),
+        };
+        let open = |name: &str| KeyFolder::open(dir.join(name));
+        let served = match &plan.cards {
+            Cards::Made(_) => None,
+            Cards::Served { uri, control, tls } => {
+                let identity = Control::open(control).and_then(|mut c| c.identity());
+                // Where nobody serves the card at all, that is what there is to say.
+                let device = || shef::open_with(uri, OpenOptions { tls: tls.clone(), progress: None });
+                Some(identity.map_err(|error| device().err().map_or_else(|| card(error), CliError::from))?)
+            }
+        };
+        let makers = match served {
+            Some(_) => None,
+            None => Some((
+                Manufacturer::open(open("manufacturer")?, "shef simulated devices", now, &mut manufacturer_entropy)?,
+                Manufacturer::open(open("manufacturer-debug")?, "shef simulated devices, debug", now, &mut manufacturer_entropy)?,
+            )),
+        };
+        let (root, debug_root) = match (&makers, &served) {
+            (Some((maker, debug)), _) => (maker.root().der().to_vec(), debug.root().der().to_vec()),
+            (None, Some(identity)) => (identity.root.clone(), identity.debug_root.clone()),
+            (None, None) => return Err(CliError::internal("a card without a maker")),
+        };
+        let vendor = IpVendor::open(open("vendor")?, VENDOR, &mut vendor_entropy)?;
+
+        let (config, design_digest, accelerator) = match &plan.cards {
+            Cards::Made(Engine::Rtl(RtlOptions { project: Some(dir), .. })) => {
+                let project = Project::open(dir).map_err(card)?;
+                (project.config().clone(), project.design_digest().map_err(card)?, project.accelerator().to_owned())
+            }
+            Cards::Made(Engine::ModelOf(config)) => {
+                (config.clone(), sim::design_digest_of(config).map_err(card)?, sim::ACCELERATOR.to_owned())
+            }
+            _ => {
+                let digest = served.as_ref().map_or_else(sim::design_digest, |identity| Ok(identity.design_digest));
+                (sim::config().map_err(card)?, digest.map_err(card)?, sim::ACCELERATOR.to_owned())
+            }
+        };
+        let describe = |svn| Description {
+            target: sim::TARGET.to_owned(),
+            accelerator: accelerator.clone(),
+            svn,
+            min_kernel_svn: 1,
+            config: config.clone(),
+            design_digest,
+            chunk_size: 32,
+        };
+        let program = sim::program(&design_digest, &accelerator);
+        let old_image = vendor.build(&describe(IMAGE_SVN - 1), &program, &mut vendor_entropy)?;
+        let image = vendor.build(&describe(IMAGE_SVN), &program, &mut vendor_entropy)?;
+
+        let anchors = vec![
+            anchor("simulated", RootOfTrust::Simulated, false, &root)?,
+            anchor("simulated-debug", RootOfTrust::Simulated, true, &debug_root)?,
+        ];
+        let kernel = sim::kernel_image();
+        let reference = ReferenceValues {
+            kernels: vec![KernelReference {
+                name: "security-kernel".to_owned(),
+                digest: sim::kernel_digest(&kernel),
+                svn: sim::KERNEL_SVN,
+            }],
+            shells: vec![ShellReference { name: "simulation".to_owned(), digest: sim::shell_digest() }],
+            images: vec![vendor.reference(&image, &accelerator)],
+        };
+        // A simulated device is accepted because this policy names it, and so are regions without
+        // protection and what a fault stops; debug is not.
+        let mut policy = Policy::strict("demo", &[RootOfTrust::Simulated]);
+        policy.allow_seeded = plan.seed.is_some();
+        policy.min_image_svn = IMAGE_SVN;
+        policy.on_fault = vec![config.on_fault().name().to_owned()];
+        policy.bypass = config.bypass_regions().map(|region| region.name.clone()).collect();
+        let verifier = Verifier::new(OWNER, anchors, reference, policy);
+        let entrusted = match &plan.service {
+            Some(service) => Some(Entrusted::new(service, &verifier, &vendor, &image, &mut vendor_entropy)?),
+            None => None,
+        };
+        Ok(Self {
+            entrusted,
+            now,
+            config,
+            makers,
+            root,
+            vendor,
+            image,
+            old_image,
+            verifier,
+            manufacturer_entropy,
+            vendor_entropy,
+            owner_entropy: source("owner")?,
+            adversary_entropy: source("adversary")?,
+            plan,
+        })
+    }
+
+    /// Makes a device (secret, DeviceID certificate, power-on), or opens the one that is there.
+    ///
+    /// # Errors
+    /// Those of the card.
+    pub fn card(&mut self, progress: &mut dyn FnMut(&str)) -> Result<(Host, Bench), CliError> {
+        self.make(false, progress)
+    }
+
+    /// A device in debug mode, certified by the CA for such devices, and shown to `body`. A card
+    /// that is there already is turned to debug meanwhile: it is in the hands of whoever runs the
+    /// host.
+    ///
+    /// # Errors
+    /// Those of the card and of `body`.
+    pub fn with_debug_card<T>(
+        &mut self,
+        host: &mut Host,
+        bench: &Bench,
+        body: impl FnOnce(&mut Self, &mut Host, &Bench) -> Result<T, CliError>,
+    ) -> Result<T, CliError> {
+        match bench {
+            Bench::Here(_) => {
+                let (mut host, bench) = self.make(true, &mut |_| {})?;
+                body(self, &mut host, &bench)
+            }
+            Bench::There(control) => {
+                control.borrow_mut().set_debug(true).map_err(card)?;
+                let result = body(self, host, bench);
+                control.borrow_mut().set_debug(false).map_err(card)?;
+                result
+            }
+        }
+    }
+
+    fn make(&mut self, debug: bool, progress: &mut dyn FnMut(&str)) -> Result<(Host, Bench), CliError> {
+        let engine = match &self.plan.cards {
+            Cards::Made(engine) => engine.clone(),
+            Cards::Served { uri, control, tls } => {
+                let control = Control::open(control).map_err(card)?;
+                let host = shef::open_with(uri, OpenOptions { tls: tls.clone(), progress: None })?;
+                return Ok((host, Bench::There(RefCell::new(control))));
+            }
+        };
+        let mut options = CardOptions::new(engine);
+        options.seed = self.plan.seed;
+        options.debug = debug;
+        let (maker, debug_maker) = self.makers.as_ref().ok_or_else(|| CliError::internal("nobody makes cards here"))?;
+        let manufacturer = if debug { debug_maker } else { maker };
+        let mut blank = Blank::new(options, progress).map_err(card)?;
+        let device_id = blank.burn(manufacturer.device_secret(&mut self.manufacturer_entropy));
+        let made = blank.finish(manufacturer.certify(&device_id, self.now)).map_err(card)?;
+        let bench = Bench::Here(made.bench());
+        Ok((Host::new(Box::new(made)), bench))
+    }
+
+    /// The Shield's configuration.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Anchors, reference values and policy.
+    pub fn verifier(&self) -> &Verifier {
+        &self.verifier
+    }
+
+    /// The image that is released.
+    pub fn image(&self) -> &Image {
+        &self.image
+    }
+
+    /// The key that signs the vendor's images.
+    pub fn vendor_key(&self) -> shef_proto::hpke_suite::PublicKey {
+        self.vendor.public_key()
+    }
+
+    /// The manufacturer's root certificate (DER).
+    pub fn root(&self) -> &[u8] {
+        &self.root
+    }
+
+    /// The container of an older image of the same vendor.
+    pub fn old_image(&self) -> Vec<u8> {
+        self.old_image.container.clone()
+    }
+
+    /// Randomness of the dishonest host.
+    pub fn adversary_entropy(&mut self) -> &mut Source {
+        &mut self.adversary_entropy
+    }
+
+    /// The vendor's round with a kernel: challenge, appraisal, released key.
+    ///
+    /// # Errors
+    /// The appraisal, and those of the host.
+    pub fn release(&mut self, host: &mut Host) -> Result<Release, SdkError> {
+        if let Some(entrusted) = &self.entrusted {
+            return Ok(entrusted.service.release_image_key(host, &entrusted.image_key(), None)?.0);
+        }
+        self.vendor.release(host, &self.image, IMAGE_SVN, &self.verifier, self.now, &mut self.vendor_entropy)
+    }
+
+    /// The same with the manufacturer's root registered for another kind of root of trust, by a
+    /// vendor who appraises himself.
+    ///
+    /// # Errors
+    /// The appraisal, and those of the host.
+    pub fn release_under(&mut self, host: &mut Host, kind: RootOfTrust) -> Result<Result<Release, SdkError>, CliError> {
+        let anchors = vec![anchor("hardware", kind, false, &self.root)?];
+        let mut policy = Policy::strict("production", &[kind, RootOfTrust::Simulated]);
+        policy.allow_seeded = self.plan.seed.is_some();
+        let verifier = Verifier::new(OWNER, anchors, self.verifier.reference().clone(), policy);
+        Ok(self.vendor.release(host, &self.image, IMAGE_SVN, &verifier, self.now, &mut self.vendor_entropy))
+    }
+
+    /// Kernel round and image.
+    ///
+    /// # Errors
+    /// The appraisal, the kernel's, and those of the host.
+    pub fn load(&mut self, host: &mut Host) -> Result<(), SdkError> {
+        let release = self.release(host)?;
+        host.load_image(self.image.container.clone(), release.key_box).map(|_| ())
+    }
+
+    /// What the owner expects to be loaded: the vendor's image, and nothing else that the verifier
+    /// knows.
+    pub fn expect(&self) -> Expect {
+        Expect::image(&self.config, &self.image.digest).signer(&self.vendor.id())
+    }
+
+    /// The owner's round with the Shield: challenge and appraisal.
+    ///
+    /// # Errors
+    /// The appraisal, and those of the host.
+    pub fn attest<'h>(&mut self, host: &'h mut Host) -> Result<Session<'h, shef::Attested>, SdkError> {
+        let session = Session::<Connected>::connect(host)?;
+        let expect = self.expect();
+        if let Some(entrusted) = &self.entrusted {
+            let expect = expect.floor(self.verifier.policy().clone());
+            let key = entrusted.data_key();
+            return session.attest_by(&entrusted.service, (&key, None), &expect, self.now, &mut self.owner_entropy);
+        }
+        session.attest(&self.verifier, &expect, self.now, &mut self.owner_entropy)
+    }
+
+    /// The owner's Load Key.
+    ///
+    /// # Errors
+    /// The Shield's refusal, and those of the host.
+    pub fn key<'h>(&mut self, session: Session<'h, shef::Attested>) -> Result<Session<'h, Keyed>, SdkError> {
+        session.key(OWNER, &first_epochs(&self.config, 1), &mut self.owner_entropy)
+    }
+
+    /// Both.
+    ///
+    /// # Errors
+    /// As [`World::attest`] and [`World::key`].
+    pub fn keyed<'h>(&mut self, host: &'h mut Host) -> Result<Session<'h, Keyed>, SdkError> {
+        let session = self.attest(host)?;
+        self.key(session)
+    }
+
+    /// Everything up to a keyed session.
+    ///
+    /// # Errors
+    /// As [`World::load`] and [`World::keyed`].
+    pub fn session<'h>(&mut self, host: &'h mut Host) -> Result<Session<'h, Keyed>, SdkError> {
+        self.load(host)?;
+        self.keyed(host)
+    }
+
+    /// Evidence of the Shield to a challenge of the owner, not appraised.
+    ///
+    /// # Errors
+    /// Those of the kernel and of the host.
+    pub fn shield_evidence(&mut self, host: &mut Host) -> Result<Vec<u8>, SdkError> {
+        let challenge = match &self.entrusted {
+            Some(entrusted) => entrusted.service.session(Layer::Shield, None)?.challenge().clone(),
+            None => Challenge::draw(self.verifier.audience(), &mut self.owner_entropy),
+        };
+        host.shield_evidence(&challenge)
+    }
+}
+
+fn anchor(name: &str, kind: RootOfTrust, debug: bool, root: &[u8]) -> Result<TrustAnchor, CliError> {
+    TrustAnchor::new(name, kind, debug, root).map_err(|e| CliError::input(e.code(), e.to_string()))
+}
+
+/// An error of the card as one of the command.
+pub fn card(error: sim::CardError) -> CliError {
+    shef::DeviceError::from(error).into()
+}
