@@ -265,7 +265,6 @@ impl<P: Platform> Kernel<P> {
             return if due { Ok(Answer::Done) } else { Err(refusal) };
         }
         // From here on a refusal ends the load.
-        let Load::Header { secret, bytes, .. } = core::mem::replace(&mut self.load, Load::None) else { return Ok(Answer::Done) };
         let header = Header::open(bytes, &secret.vendor)?;
         let description = header.description();
         if description.target != self.identity.target {

@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::Subcommand;
 use serde::Serialize;
-use shef::sim::{Blank, Card, CardError, CardOptions, Control, Engine, Identity, Manufacturer, RtlOptions, ServeOptions};
+use shef::sim::{Blank, Card, CardError, CardOptions, Control, Engine, Identity, Manufacturer, RtlOptions, ServeOptions, SimKernel};
 use shef::{KeyFolder, Source, Uri};
 use shef_proto::evidence::RootOfTrust;
 use shef_verify::{KernelReference, Policy, ReferenceValues, ShellReference, TrustAnchor};
@@ -58,6 +58,7 @@ fn now() -> i64 {
 struct Trusted {
     files: Vec<PathBuf>,
     kernel_digest: String,
+    native_kernel_digest: String,
     shell_digest: String,
 }
 
@@ -66,9 +67,16 @@ fn trust(output: &Output, args: &TrustArgs) -> Result<(), CliError> {
     let mut entropy = Source::new(None, "")?;
     let root = maker(&args.manufacturer, MAKERS[0], &mut entropy)?.root().der().to_vec();
     let anchor = TrustAnchor::new("simulated", RootOfTrust::Simulated, false, &root).map_err(shef::SdkError::from)?;
-    let (kernel, shell) = (shef::sim::kernel_digest(&shef::sim::kernel_image()), shef::sim::shell_digest());
+    let shell = shef::sim::shell_digest();
+    let kernel = |name: &str, kernel| KernelReference {
+        name: name.to_owned(),
+        digest: shef::sim::kernel_digest(&shef::sim::kernel_image(kernel)),
+        svn: shef::sim::KERNEL_SVN,
+    };
+    let kernels = [kernel("security-kernel", SimKernel::Firmware), kernel("native-security-kernel", SimKernel::Native)];
+    let [kernel_digest, native_kernel_digest] = kernels.each_ref().map(|kernel| shef_console::hex::encode(&kernel.digest));
     let reference = ReferenceValues {
-        kernels: vec![KernelReference { name: "security-kernel".to_owned(), digest: kernel, svn: shef::sim::KERNEL_SVN }],
+        kernels: kernels.into(),
         shells: vec![ShellReference { name: "simulation".to_owned(), digest: shell }],
         images: Vec::new(),
     };
@@ -94,7 +102,7 @@ fn trust(output: &Output, args: &TrustArgs) -> Result<(), CliError> {
     }
     output.line(format_args!("wrote root, reference values and policy of simulated cards to {}", args.out.display()))?;
     output.note("a simulated card protects nothing: do not register its root where real keys are released");
-    output.document(&Trusted { files, kernel_digest: shef_console::hex::encode(&kernel), shell_digest: shef_console::hex::encode(&shell) })
+    output.document(&Trusted { files, kernel_digest, native_kernel_digest, shell_digest: shef_console::hex::encode(&shell) })
 }
 
 /// What a served card is built around.
@@ -134,6 +142,27 @@ pub struct ServeArgs {
     /// Random stalls of the memory by this seed (rtl)
     #[arg(long, value_name = "SEED")]
     stalls: Option<u64>,
+    /// Which Security Kernel the card has (rtl; the model's is native)
+    #[arg(long, value_enum, default_value_t = Kernel::Firmware)]
+    kernel: Kernel,
+}
+
+/// Which Security Kernel a served card has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Kernel {
+    /// Boot ROM and firmware, on the processor in the RTL
+    Firmware,
+    /// The same kernel as a function of this program, with another measurement
+    Native,
+}
+
+impl From<Kernel> for SimKernel {
+    fn from(kernel: Kernel) -> Self {
+        match kernel {
+            Kernel::Firmware => Self::Firmware,
+            Kernel::Native => Self::Native,
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -165,6 +194,7 @@ pub fn run(output: &Output, command: &SimCommand) -> Result<(), CliError> {
             project: args.project.clone(),
             // Others reach the card over a bus.
             dma: true,
+            kernel: args.kernel.into(),
             ..RtlOptions::default()
         }),
     };
@@ -183,7 +213,7 @@ pub fn run(output: &Output, command: &SimCommand) -> Result<(), CliError> {
     let memory_bytes = args.memory.saturating_mul(1 << 20);
     let options = ServeOptions { socket: socket.clone(), control: Some(control.clone()), memory_bytes };
     let simulated = match args.device {
-        Around::Rtl => Uri::SimRtl { project: args.project.clone() },
+        Around::Rtl => Uri::SimRtl { project: args.project.clone(), kernel: args.kernel.into() },
         Around::Model => Uri::SimModel,
     };
     let ready = Ready {

@@ -34,7 +34,7 @@ pub use event::{Event, poll_readable, poll_writable};
 pub use memory::{OutOfRange, SharedMemory};
 pub use name::Ueid;
 pub use places::{PLACE, Place, Places};
-pub use uri::{Bdf, Iommu, Uri, is_name};
+pub use uri::{Bdf, Iommu, SimKernel, Uri, is_name};
 
 /// All codes of this crate.
 pub const CODES: &[shef_proto::code::Code] = DeviceError::CODES;

@@ -59,16 +59,29 @@ impl Iommu {
     const NAMED: [(Self, &str); 3] = [(Self::Type1, "type1"), (Self::Iommufd, "iommufd"), (Self::None, "none")];
 }
 
+/// Which Security Kernel a simulated card has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum SimKernel {
+    /// Boot ROM and firmware, on the processor in the RTL.
+    #[default]
+    Firmware,
+    /// The same kernel as a function of the simulator. It has another measurement.
+    Native,
+}
+
 /// Name of a device.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Uri {
     /// `sim:model`
     SimModel,
-    /// `sim:rtl`, with `?project=DIR` a user's own design
+    /// `sim:rtl`, with `?kernel=native` the native Security Kernel, and with `project=DIR`, last, a
+    /// user's own design
     SimRtl {
         /// Folder of the design; the project's own one where it is absent.
         project: Option<PathBuf>,
+        /// Which Security Kernel it has.
+        kernel: SimKernel,
     },
     /// `vfio-user:/path/socket`
     VfioUser {
@@ -119,8 +132,15 @@ impl fmt::Display for Uri {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::SimModel => f.write_str("sim:model"),
-            Self::SimRtl { project: None } => f.write_str("sim:rtl"),
-            Self::SimRtl { project: Some(dir) } => write!(f, "sim:rtl?project={}", dir.display()),
+            Self::SimRtl { project, kernel } => {
+                f.write_str("sim:rtl")?;
+                let native = *kernel == SimKernel::Native;
+                if native {
+                    f.write_str("?kernel=native")?;
+                }
+                let Some(dir) = project else { return Ok(()) };
+                write!(f, "{}project={}", if native { '&' } else { '?' }, dir.display())
+            }
             Self::VfioUser { socket } => write!(f, "vfio-user:{}", socket.display()),
             Self::Pci { function, iommu } => write!(f, "pci:{function}{iommu}"),
             Self::PciUeid { ueid, iommu } => write!(f, "pci:ueid={ueid}{iommu}"),
@@ -171,12 +191,20 @@ fn simulated(rest: &str) -> Result<Uri, String> {
             Err("the model needs the accelerator in Rust, so it has no projects: use sim:rtl?project=DIR".to_owned())
         }
         ("model", Some(_)) => Err("sim:model takes no parameters".to_owned()),
-        ("rtl", None) => Ok(Uri::SimRtl { project: None }),
-        ("rtl", Some(query)) => match query.split_once('=') {
-            Some(("project", "")) => Err("project= needs a folder".to_owned()),
-            Some(("project", dir)) => Ok(Uri::SimRtl { project: Some(PathBuf::from(dir)) }),
-            _ => Err("the only parameter of sim:rtl is project=DIR".to_owned()),
-        },
+        ("rtl", None) => Ok(Uri::SimRtl { project: None, kernel: SimKernel::Firmware }),
+        ("rtl", Some(query)) => {
+            let (kernel, project) = match query.strip_prefix("kernel=native") {
+                Some("") => (SimKernel::Native, None),
+                Some(rest) => (SimKernel::Native, rest.strip_prefix('&')),
+                None => (SimKernel::Firmware, Some(query)),
+            };
+            match (project.and_then(|project| project.strip_prefix("project=")), kernel) {
+                (Some(""), _) => Err("project= needs a folder".to_owned()),
+                (Some(dir), _) => Ok(Uri::SimRtl { project: Some(PathBuf::from(dir)), kernel }),
+                (None, SimKernel::Native) if query == "kernel=native" => Ok(Uri::SimRtl { project: None, kernel }),
+                _ => Err("the parameters of sim:rtl are kernel=native and, last, project=DIR".to_owned()),
+            }
+        }
         _ => Err(format!("there is no simulated device {kind:?}, only sim:model and sim:rtl")),
     }
 }

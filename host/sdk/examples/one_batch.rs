@@ -9,7 +9,7 @@ use shef::proto::evidence::RootOfTrust;
 use shef::proto::image::Description;
 use shef::proto::load::first_epochs;
 use shef::seal::OpenPolicy;
-use shef::sim::{self, Blank, CardOptions, Engine, Manufacturer, Project, RtlOptions};
+use shef::sim::{self, Blank, CardOptions, Engine, Manufacturer, Project, RtlOptions, SimKernel};
 use shef::verify::{KernelReference, Policy, ReferenceValues, ShellReference, TrustAnchor};
 use shef::{Expect, Host, IpVendor, KeyFolder, Session, SystemEntropy, Verifier};
 
@@ -57,7 +57,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let reference = ReferenceValues {
         kernels: vec![KernelReference {
             name: "security-kernel".to_owned(),
-            digest: sim::kernel_digest(&sim::kernel_image()),
+            digest: sim::kernel_digest(&sim::kernel_image(SimKernel::Firmware)),
             svn: sim::KERNEL_SVN,
         }],
         shells: vec![ShellReference { name: "simulation".to_owned(), digest: sim::shell_digest() }],

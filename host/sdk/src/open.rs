@@ -33,8 +33,8 @@ pub fn open_with(uri: &Uri, options: OpenOptions) -> Result<Host, SdkError> {
         #[cfg(feature = "sim")]
         Uri::SimModel => Ok(Host::new(Box::new(crate::sim::open(crate::sim::Engine::Model)?))),
         #[cfg(feature = "sim")]
-        Uri::SimRtl { project } => {
-            let design = crate::sim::RtlOptions { project: project.clone(), ..crate::sim::RtlOptions::default() };
+        Uri::SimRtl { project, kernel } => {
+            let design = crate::sim::RtlOptions { project: project.clone(), kernel: *kernel, ..crate::sim::RtlOptions::default() };
             Ok(Host::new(Box::new(crate::sim::open(crate::sim::Engine::Rtl(design))?)))
         }
         #[cfg(feature = "vfio")]

@@ -5,20 +5,22 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use sha2::{Digest, Sha256};
-use shef_device::{CTL_BYTES, Device, DeviceError, DeviceInfo, Uri, mailbox};
-use shef_kernel::{Kernel, boot, device_id_key};
+use shef_device::{CTL_BYTES, Device, DeviceError, DeviceInfo, SimKernel, Uri, mailbox};
+use shef_kernel::device_id_key;
 use shef_model::SparseMemory;
 use shef_proto::config::Config;
 use shef_proto::entropy::SeededEntropy;
 use shef_proto::evidence::RootOfTrust;
 use shef_proto::hpke_suite::PublicKey;
+use shef_rtl::Library;
 use zeroize::Zeroizing;
 
 use crate::backend::Backend;
 use crate::host_port::HostPort;
+use crate::kernel::{Around, Firmware, Mailbox, Native};
 use crate::model::ModelBackend;
-use crate::platform::{CardPlatform, Fabric, Fuses, SharedBackend, Source, kernel_image};
-use crate::rtl::RtlBackend;
+use crate::platform::{Fabric, Fuses, SharedBackend, Source};
+use crate::rtl::{RtlBackend, kernel_library};
 use crate::{CardError, RtlOptions};
 
 /// Bytes of card memory where nothing else is said.
@@ -59,7 +61,7 @@ impl CardOptions {
     pub(crate) fn uri(&self) -> Uri {
         match &self.engine {
             Engine::Model | Engine::ModelOf(_) => Uri::SimModel,
-            Engine::Rtl(options) => Uri::SimRtl { project: options.project.clone() },
+            Engine::Rtl(options) => Uri::SimRtl { project: options.project.clone(), kernel: options.kernel },
         }
     }
 }
@@ -68,6 +70,8 @@ impl CardOptions {
 pub struct Blank {
     options: CardOptions,
     backend: SharedBackend,
+    /// The subsystem of the Security Kernel, where it is not native.
+    kernel: Option<Library>,
     uds: Option<Zeroizing<[u8; 32]>>,
 }
 
@@ -83,7 +87,11 @@ impl Blank {
             Engine::ModelOf(config) => Box::new(ModelBackend::new(config.clone(), crate::design_digest_of(config)?)),
             Engine::Rtl(rtl) => Box::new(RtlBackend::new(rtl, progress)?),
         };
-        Ok(Self { options, backend: Rc::new(RefCell::new(backend)), uds: None })
+        let kernel = match &options.engine {
+            Engine::Rtl(RtlOptions { kernel: SimKernel::Firmware, .. }) => Some(kernel_library(progress)?),
+            _ => None,
+        };
+        Ok(Self { options, backend: Rc::new(RefCell::new(backend)), kernel, uds: None })
     }
 
     /// Burns the device secret and shows the DeviceID key, to be certified.
@@ -103,18 +111,22 @@ impl Blank {
             Some(seed) => Source::Seeded(Box::new(SeededEntropy::new(seed, "card"))),
             None => Source::System,
         };
+        let around = Around {
+            backend: self.backend,
+            fabric: Rc::new(RefCell::new(Fabric { programmed: false })),
+            source: Rc::new(RefCell::new(source)),
+        };
         let mut card = Card {
             uri: self.options.uri(),
             fuses: Rc::new(Fuses { uds, certificate, debug: self.options.debug }),
             other: None,
             memory_bytes: MEMORY_BYTES,
-            source: Rc::new(RefCell::new(source)),
-            fabric: Rc::new(RefCell::new(Fabric { programmed: false })),
-            backend: self.backend,
-            kernel: None,
-            request: vec![0; mailbox::MAX_REQUEST],
-            answer: Vec::new(),
-            status: mailbox::STATUS_IDLE,
+            fabric: Rc::clone(&around.fabric),
+            backend: Rc::clone(&around.backend),
+            kernel: match self.kernel {
+                Some(library) => Box::new(Firmware::new(around, library)),
+                None => Box::new(Native::new(around)),
+            },
         };
         card.power_on()?;
         Ok(card)
@@ -128,13 +140,9 @@ pub struct Card {
     /// The identity that the card has with debug the other way.
     other: Option<Rc<Fuses>>,
     memory_bytes: u64,
-    source: Rc<RefCell<Source>>,
     fabric: Rc<RefCell<Fabric>>,
     backend: SharedBackend,
-    kernel: Option<Kernel<CardPlatform>>,
-    request: Vec<u8>,
-    answer: Vec<u8>,
-    status: u32,
+    kernel: Box<dyn Mailbox>,
 }
 
 /// What only a simulated card has: observation and faults on demand.
@@ -228,22 +236,8 @@ impl Card {
     }
 
     fn power_on(&mut self) -> Result<(), CardError> {
-        // The old kernel is gone before the new one reads the fuses.
-        self.kernel = None;
         self.fabric.borrow_mut().programmed = false;
-        self.request.fill(0);
-        self.answer.clear();
-        self.status = mailbox::STATUS_IDLE;
-        let platform = CardPlatform {
-            backend: Rc::clone(&self.backend),
-            fabric: Rc::clone(&self.fabric),
-            fuses: Rc::clone(&self.fuses),
-            source: Rc::clone(&self.source),
-            uds_taken: false,
-            coming: Zeroizing::default(),
-        };
-        self.kernel = Some(boot(platform, &kernel_image())?);
-        Ok(())
+        self.kernel.power_on(&self.fuses)
     }
 
     fn check(&self, addr: u64, len: u64) -> Result<(), DeviceError> {
@@ -253,26 +247,7 @@ impl Card {
             Err(DeviceError::MemoryRange { addr, len, memory_bytes: self.memory_bytes })
         }
     }
-
-    fn doorbell(&mut self, len: u32) {
-        let Some(kernel) = &mut self.kernel else { return };
-        let len = (len as usize).min(self.request.len());
-        self.answer = kernel.handle(&self.request[..len]);
-        self.answer.truncate(mailbox::MAX_ANSWER);
-        self.status = mailbox::STATUS_ANSWER;
-    }
-
-    fn word(bytes: &[u8], at: u32) -> u32 {
-        let at = at as usize;
-        let mut word = [0; 4];
-        for (i, byte) in word.iter_mut().enumerate() {
-            *byte = bytes.get(at + i).copied().unwrap_or(0);
-        }
-        u32::from_le_bytes(word)
-    }
 }
-
-const ANSWER_END: u32 = mailbox::ANSWER + mailbox::MAX_ANSWER as u32;
 
 impl Device for Card {
     fn info(&self) -> DeviceInfo {
@@ -289,10 +264,7 @@ impl Device for Card {
             return Err(refused);
         }
         match offset {
-            mailbox::STATUS => Ok(self.status),
-            mailbox::RSP_LEN => Ok(self.answer.len() as u32),
-            mailbox::ANSWER..ANSWER_END => Ok(Self::word(&self.answer, offset - mailbox::ANSWER)),
-            mailbox::REQUEST.. => Err(refused),
+            mailbox::REQUEST.. => self.kernel.read(offset)?.ok_or(refused),
             _ if !self.fabric.borrow().programmed => Err(refused),
             _ => self.backend.borrow_mut().ctl_read(offset)?.ok_or(refused),
         }
@@ -304,19 +276,8 @@ impl Device for Card {
             return Err(refused);
         }
         match offset {
-            mailbox::REQ_LEN => {
-                self.doorbell(value);
-                Ok(())
-            }
-            mailbox::REQUEST.. => {
-                match self.request.get_mut((offset - mailbox::REQUEST) as usize..).and_then(|rest| rest.first_chunk_mut::<4>()) {
-                    Some(word) => {
-                        *word = value.to_le_bytes();
-                        Ok(())
-                    }
-                    None => Err(refused),
-                }
-            }
+            mailbox::REQUEST.. if self.kernel.write(offset, value)? => Ok(()),
+            mailbox::REQUEST.. => Err(refused),
             _ if !self.fabric.borrow().programmed => Err(refused),
             _ if self.backend.borrow_mut().ctl_write(offset, value)? => Ok(()),
             _ => Err(refused),

@@ -12,6 +12,7 @@ pub mod control;
 mod dma;
 mod error;
 mod host_port;
+mod kernel;
 mod link;
 mod model;
 mod platform;
@@ -27,6 +28,7 @@ pub use platform::{ACCELERATOR, KERNEL_SVN, TARGET, kernel_digest, kernel_image,
 pub use project::Project;
 pub use rtl::{BareCard, RtlOptions, design_digest, design_digest_of};
 pub use serve::{ServeOptions, serve};
+pub use shef_device::SimKernel;
 pub use shef_rtl::repo_root as repository;
 
 /// All codes of this crate.

@@ -4,12 +4,14 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use sha2::{Digest, Sha256};
+use shef_device::SimKernel;
 use shef_kernel::{BootPlatform, EntropyQuality, KernelImage, Platform, PlatformError, Shell};
 use shef_proto::entropy::{Entropy, SeededEntropy};
 use shef_proto::evidence::{DebugState, RootOfTrust};
 use zeroize::Zeroizing;
 
 use crate::backend::Backend;
+use crate::kernel::{Around, FIRMWARE};
 
 /// Name of this type of device; images name it as their target.
 pub const TARGET: &str = "shef-sim";
@@ -20,9 +22,16 @@ const PROGRAM_LABEL: &[u8] = b"shef-sim-design/1";
 /// Security version of the kernel.
 pub const KERNEL_SVN: u64 = 1;
 
-/// The Security Kernel's image, as the boot code measures it. The simulated kernel runs natively;
-/// its code is represented by its sources.
-pub fn kernel_image() -> Vec<u8> {
+/// The Security Kernel's image, as the boot code measures it: the committed one of the FPGA's
+/// processor. Of a native kernel the sources stand for its code.
+pub fn kernel_image(kernel: SimKernel) -> Vec<u8> {
+    match kernel {
+        SimKernel::Firmware => FIRMWARE.to_vec(),
+        SimKernel::Native => native_image(),
+    }
+}
+
+fn native_image() -> Vec<u8> {
     const CODE: &[&[u8]] = &[
         include_bytes!("../../../attestation/kernel/src/boot.rs"),
         include_bytes!("../../../attestation/kernel/src/kernel.rs"),
@@ -72,14 +81,29 @@ pub(crate) struct Fabric {
     pub(crate) programmed: bool,
 }
 
+/// Puts an image into the fabric and releases the design from reset, if it is the one that the card
+/// was built around. Up to three zeros behind the image fill its last word.
+pub(crate) fn mounted(backend: &SharedBackend, fabric: &RefCell<Fabric>, image: &[u8]) -> Result<(), PlatformError> {
+    let rest = image
+        .strip_prefix(PROGRAM_LABEL)
+        .and_then(|rest| rest.get(32..))
+        .ok_or_else(|| PlatformError::new("the image is no design for a simulated card"))?;
+    let name = rest.split_first().and_then(|(len, rest)| rest.split_at_checked(usize::from(*len)));
+    let name = name.filter(|(_, fill)| fill.len() < 4 && fill.iter().all(|byte| *byte == 0)).map(|(name, _)| name);
+    if name != Some(backend.borrow().accelerator().as_bytes()) {
+        return Err(PlatformError::new("the image is for another accelerator than the one in this design"));
+    }
+    backend.borrow_mut().reset().map_err(failed)?;
+    fabric.borrow_mut().programmed = true;
+    Ok(())
+}
+
 pub(crate) struct CardPlatform {
-    pub(crate) backend: SharedBackend,
-    pub(crate) fabric: Rc<RefCell<Fabric>>,
-    pub(crate) fuses: Rc<Fuses>,
-    pub(crate) source: Rc<RefCell<Source>>,
-    pub(crate) uds_taken: bool,
+    around: Around,
+    fuses: Rc<Fuses>,
+    uds_taken: bool,
     /// Of an image that is not whole yet.
-    pub(crate) coming: Zeroizing<Vec<u8>>,
+    coming: Zeroizing<Vec<u8>>,
 }
 
 fn failed(error: impl std::fmt::Display) -> PlatformError {
@@ -87,8 +111,12 @@ fn failed(error: impl std::fmt::Display) -> PlatformError {
 }
 
 impl CardPlatform {
+    pub(crate) fn new(around: Around, fuses: Rc<Fuses>) -> Self {
+        Self { around, fuses, uds_taken: false, coming: Zeroizing::default() }
+    }
+
     fn programmed(&self) -> Result<(), PlatformError> {
-        if self.fabric.borrow().programmed { Ok(()) } else { Err(PlatformError::new("no design is loaded")) }
+        if self.around.fabric.borrow().programmed { Ok(()) } else { Err(PlatformError::new("no design is loaded")) }
     }
 }
 
@@ -120,7 +148,7 @@ impl Platform for CardPlatform {
     }
 
     fn entropy(&mut self, out: &mut [u8; 32]) -> EntropyQuality {
-        match &mut *self.source.borrow_mut() {
+        match &mut *self.around.source.borrow_mut() {
             Source::Seeded(source) => {
                 source.fill(out);
                 EntropyQuality::Seeded
@@ -148,38 +176,33 @@ impl Platform for CardPlatform {
 
     fn finish_image(&mut self) -> Result<(), PlatformError> {
         let image = std::mem::take(&mut self.coming);
-        let rest = image
-            .strip_prefix(PROGRAM_LABEL)
-            .and_then(|rest| rest.get(32..))
-            .ok_or_else(|| PlatformError::new("the image is no design for a simulated card"))?;
-        let name = rest.split_first().filter(|(len, name)| usize::from(**len) == name.len()).map(|(_, name)| name);
-        if name != Some(self.backend.borrow().accelerator().as_bytes()) {
-            return Err(PlatformError::new("the image is for another accelerator than the one in this design"));
-        }
-        self.backend.borrow_mut().reset().map_err(failed)?;
-        self.fabric.borrow_mut().programmed = true;
-        Ok(())
+        mounted(&self.around.backend, &self.around.fabric, &image)
     }
 
     fn unload_image(&mut self) {
         self.coming = Zeroizing::new(Vec::new());
-        self.fabric.borrow_mut().programmed = false;
+        self.around.fabric.borrow_mut().programmed = false;
         // A Shield that cannot be reset stays unreachable: nothing is programmed any more.
-        let _ = self.backend.borrow_mut().reset();
+        let _ = self.around.backend.borrow_mut().reset();
     }
 
     fn design_digest(&mut self) -> Option<[u8; 32]> {
-        self.fabric.borrow().programmed.then(|| self.backend.borrow().design_digest())
+        self.around.fabric.borrow().programmed.then(|| self.around.backend.borrow().design_digest())
     }
 
     fn krn_read(&mut self, offset: u32) -> Result<u32, PlatformError> {
         self.programmed()?;
-        self.backend.borrow_mut().krn_read(offset).map_err(failed)?.ok_or_else(|| PlatformError::new("the kernel port refused a read"))
+        self.around
+            .backend
+            .borrow_mut()
+            .krn_read(offset)
+            .map_err(failed)?
+            .ok_or_else(|| PlatformError::new("the kernel port refused a read"))
     }
 
     fn krn_write(&mut self, offset: u32, value: u32) -> Result<(), PlatformError> {
         self.programmed()?;
-        if self.backend.borrow_mut().krn_write(offset, value).map_err(failed)? {
+        if self.around.backend.borrow_mut().krn_write(offset, value).map_err(failed)? {
             Ok(())
         } else {
             Err(PlatformError::new("the kernel port refused a write"))
@@ -188,7 +211,7 @@ impl Platform for CardPlatform {
 
     fn idle(&mut self) {
         for _ in 0..16 {
-            if self.backend.borrow_mut().advance().is_err() {
+            if self.around.backend.borrow_mut().advance().is_err() {
                 return;
             }
         }

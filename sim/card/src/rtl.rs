@@ -6,10 +6,11 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::{Mutex, PoisonError};
 
+use shef_device::SimKernel;
 use shef_gen::shield::Synthesis;
 use shef_model::SparseMemory;
 use shef_proto::config::Config;
-use shef_rtl::{AxiMemoryConfig, CoreSim, DesignSpec, HostMemory, Library, build_with, module_spec};
+use shef_rtl::{AxiMemoryConfig, CoreSim, DesignSpec, HostMemory, Library, build_with, kernel_spec, module_spec};
 
 use crate::backend::Backend;
 use crate::host_port::{HostPort, Interrupts};
@@ -33,6 +34,8 @@ pub struct RtlOptions {
     pub project: Option<PathBuf>,
     /// With the DMA engine, which a card needs that others reach over a bus ([`crate::serve`]).
     pub dma: bool,
+    /// Which Security Kernel the card has.
+    pub kernel: SimKernel,
 }
 
 impl RtlOptions {
@@ -86,6 +89,17 @@ fn library(top: &'static str, trace: bool, project: Option<&Project>, progress: 
     let library = build_with(&spec, progress)?;
     loaded.push(Loaded { top, trace, project: dir, library: library.clone() });
     Ok(library)
+}
+
+/// Builds the Security Kernel's subsystem, or takes it from the cache.
+pub(crate) fn kernel_library(progress: &mut dyn FnMut(&str)) -> Result<Library, CardError> {
+    static LOADED: Mutex<Option<Library>> = Mutex::new(None);
+    let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(library) = &*loaded {
+        return Ok(library.clone());
+    }
+    let library = build_with(&kernel_spec(None)?.fast().savable(), progress)?;
+    Ok(loaded.insert(library).clone())
 }
 
 /// Digest of the design with the Shield, from its sources: the same that a library built from them

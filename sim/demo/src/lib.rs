@@ -169,13 +169,16 @@ fn settings(args: &DemoArgs) -> Result<Settings, CliError> {
             return usage(format!("{flag} needs a device with a clock, and sim:model has none: use --device sim:rtl"));
         }
         (Uri::SimModel, None) => Cards::Made(Engine::Model),
-        (Uri::SimRtl { project: None }, _) => Cards::Made(Engine::Rtl(RtlOptions {
+        (Uri::SimRtl { project: None, kernel }, _) => Cards::Made(Engine::Rtl(RtlOptions {
+            kernel: *kernel,
             memory_latency: args.memory_latency,
             stalls: args.stalls,
             wave: args.wave.clone(),
             ..RtlOptions::default()
         })),
-        (Uri::SimRtl { project: Some(_) }, _) => return usage("the demo is of the digits accelerator: use --device sim:rtl".to_owned()),
+        (Uri::SimRtl { project: Some(_), .. }, _) => {
+            return usage("the demo is of the digits accelerator: use --device sim:rtl".to_owned());
+        }
         (other, _) if args.seed.is_some() => {
             return usage(format!("--seed is for simulated cards that this program makes, and {other} is none"));
         }
@@ -217,7 +220,7 @@ fn settings(args: &DemoArgs) -> Result<Settings, CliError> {
 fn card_flags(args: &DemoArgs) -> Result<Vec<String>, CliError> {
     let device = match args.device.parse()? {
         Uri::SimModel => "model",
-        Uri::SimRtl { project: None } => "rtl",
+        Uri::SimRtl { project: None, .. } => "rtl",
         other => {
             return Err(CliError::usage(
                 "SHEF-CLI-001",

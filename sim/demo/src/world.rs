@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 use shef::service::{KeyMaterial, NewKey};
-use shef::sim::{self, Blank, CardOptions, Control, Engine, Manufacturer, Project, RtlOptions};
+use shef::sim::{self, Blank, CardOptions, Control, Engine, Manufacturer, Project, RtlOptions, SimKernel};
 use shef::{
     Challenge, Connected, Expect, Host, Image, IpVendor, KeyFolder, Keyed, OpenOptions, Release, SdkError, Service, Session, Source,
     TlsFiles, Uri, Verifier,
@@ -203,13 +203,20 @@ impl World {
             anchor("simulated", RootOfTrust::Simulated, false, &root)?,
             anchor("simulated-debug", RootOfTrust::Simulated, true, &debug_root)?,
         ];
-        let kernel = sim::kernel_image();
+        let kernels: &[SimKernel] = match &plan.cards {
+            Cards::Made(Engine::Rtl(RtlOptions { kernel: SimKernel::Firmware, .. })) => &[SimKernel::Firmware],
+            Cards::Made(_) => &[SimKernel::Native],
+            Cards::Served { .. } => &[SimKernel::Firmware, SimKernel::Native],
+        };
         let reference = ReferenceValues {
-            kernels: vec![KernelReference {
-                name: "security-kernel".to_owned(),
-                digest: sim::kernel_digest(&kernel),
-                svn: sim::KERNEL_SVN,
-            }],
+            kernels: kernels
+                .iter()
+                .map(|kernel| KernelReference {
+                    name: "security-kernel".to_owned(),
+                    digest: sim::kernel_digest(&sim::kernel_image(*kernel)),
+                    svn: sim::KERNEL_SVN,
+                })
+                .collect(),
             shells: vec![ShellReference { name: "simulation".to_owned(), digest: sim::shell_digest() }],
             images: vec![vendor.reference(&image, &accelerator)],
         };

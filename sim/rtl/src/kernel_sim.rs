@@ -23,7 +23,7 @@ pub mod host {
 }
 
 /// A noise source: the raw bit of a cycle, counted from the instance's first one, if it gives one.
-pub type Noise = Box<dyn FnMut(u64) -> Option<bool> + Send>;
+pub type Noise = Box<dyn FnMut(u64) -> Option<bool>>;
 
 /// Fair bits from a seed, one each four cycles.
 #[must_use]
@@ -34,6 +34,10 @@ pub fn fair_noise(seed: u64) -> Noise {
 
 /// What a Shield answers at its kernel port.
 pub trait KernelPort {
+    /// So many cycles of the kernel's clock passed since the access before.
+    fn pass(&mut self, cycles: u64) {
+        let _ = cycles;
+    }
     /// A word, or `None` for an error.
     fn read(&mut self, offset: u32) -> Option<u32>;
     /// Whether the word was taken.
@@ -59,9 +63,21 @@ pub struct KernelStraps {
     pub seeded: bool,
 }
 
-/// Decides about a whole image: the digest of the design that stands in the fabric from now on, or
-/// `None` for a refusal.
-pub type Accept = Box<dyn FnMut(&[u8]) -> Option<[u8; 32]> + Send>;
+/// What stands behind the configuration port.
+pub trait Fabric {
+    /// Clears it: what stood there is gone.
+    fn clear(&mut self) {}
+    /// Takes a whole image: the digest of the design that stands in the fabric from now on, or
+    /// `None` for a refusal.
+    fn configure(&mut self, image: &[u8]) -> Option<[u8; 32]>;
+}
+
+/// A fabric that only decides about images.
+impl<F: FnMut(&[u8]) -> Option<[u8; 32]>> Fabric for F {
+    fn configure(&mut self, image: &[u8]) -> Option<[u8; 32]> {
+        self(image)
+    }
+}
 
 /// What is around the subsystem.
 pub struct Around {
@@ -71,9 +87,9 @@ pub struct Around {
     /// The noise source.
     pub noise: Noise,
     /// The Shield; without one nothing answers.
-    pub shield: Option<Box<dyn KernelPort + Send>>,
-    /// Decides about images.
-    pub accept: Accept,
+    pub shield: Option<Box<dyn KernelPort>>,
+    /// What images go to.
+    pub fabric: Box<dyn Fabric>,
     /// What came over the configuration port since the last begin.
     pub image: Vec<u8>,
     /// Whether the last word came.
@@ -81,6 +97,8 @@ pub struct Around {
     /// The design in the fabric.
     pub design: Option<[u8; 32]>,
     cycle: u64,
+    /// Cycle of the last access to the Shield.
+    accessed: u64,
     asked: Option<u64>,
     krn_write: Option<(u32, u32)>,
     krn_read: Option<u32>,
@@ -139,11 +157,12 @@ impl Around {
             medium: Vec::new(),
             noise: fair_noise(1),
             shield: None,
-            accept: Box::new(|_| None),
+            fabric: Box::new(|_: &[u8]| None),
             image: Vec::new(),
             whole: false,
             design: None,
             cycle: 0,
+            accessed: 0,
             asked: None,
             krn_write: None,
             krn_read: None,
@@ -175,6 +194,10 @@ impl Around {
             sim.set(self.ports.b[0], 0);
             sim.set(self.ports.r[0], 0);
         }
+        if self.krn_write.is_some() || self.krn_read.is_some() {
+            shield.pass(self.cycle - self.accessed);
+            self.accessed = self.cycle;
+        }
         let resp = |ok: bool| if ok { OKAY } else { SLVERR };
         for p in [self.ports.aw[1], self.ports.w[1], self.ports.ar[1]] {
             sim.set(p, 0);
@@ -201,6 +224,7 @@ impl Around {
             for p in [self.ports.aw[1], self.ports.w[1], self.ports.b[0], self.ports.ar[1], self.ports.r[0]] {
                 sim.set(p, 0);
             }
+            self.fabric.clear();
             self.image.clear();
             self.whole = false;
             self.design = None;
@@ -209,7 +233,7 @@ impl Around {
             self.image.extend_from_slice(&word.to_le_bytes());
             if last {
                 self.whole = true;
-                self.design = (self.accept)(&self.image);
+                self.design = self.fabric.configure(&self.image);
                 refused = self.design.is_none();
             }
         }

@@ -77,7 +77,8 @@ pub fn module_spec(top: &str) -> Result<DesignSpec> {
 /// When Ibex or a source is missing.
 pub fn kernel_spec(boot: Option<&Path>) -> Result<DesignSpec> {
     let ibex = crate::toolchain::find_ibex()?;
-    let spec = boot.map_or_else(|| DesignSpec::new("shef_kernel"), |folder| DesignSpec::new("shef_kernel").search(folder));
+    let spec = DesignSpec::new("shef_kernel_top");
+    let spec = boot.into_iter().fold(spec, DesignSpec::search).search("shell-rtl/shell/kernel");
     let foreign = ["rtl", "vendor/lowrisc_ip/ip/prim/rtl", "vendor/lowrisc_ip/dv/sv/dv_utils"];
     let spec = foreign.iter().fold(spec.search("shell-rtl/rtl"), |spec, folder| spec.foreign(ibex.join(folder)));
     spec.resolve_sources()?;

@@ -45,7 +45,7 @@ impl Answers for Firmware {
         assert!(self.sim.send(message).expect("host port"));
         let answer = self.sim.receive(60_000_000).expect("host port");
         let answer = answer.unwrap_or_else(|| panic!("no answer; alert {}", self.sim.alert()));
-        println!("request {:02x?}: {} cycles", &message[..2.min(message.len())], self.sim.cycles() - begin);
+        println!("request {:02x?}: {} cycles, answer {} bytes {:02x?}", &message[..6.min(message.len())], self.sim.cycles() - begin, answer.len(), &answer[..answer.len().min(60)]);
         answer
     }
 }
@@ -63,7 +63,7 @@ fn device(medium: Vec<u8>) -> Firmware {
     let shield = Port(Arc::new(Mutex::new(FakeShield::power(config()))));
     sim.around.medium = medium;
     sim.around.shield = Some(Box::new(shield.clone()));
-    sim.around.accept = Box::new(|image| image.starts_with(PLAINTEXT).then_some(DESIGN));
+    sim.around.fabric = Box::new(|image: &[u8]| image.starts_with(PLAINTEXT).then_some(DESIGN));
     Firmware { sim, shield }
 }
 

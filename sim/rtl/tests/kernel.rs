@@ -446,7 +446,7 @@ fn the_shield_answers_or_is_said_to_be_absent() {
 #[test]
 fn an_image_leaves_in_order_and_once() {
     let mut k = Kernel::new();
-    k.0.around.accept = Box::new(|image| (image.len() == 12).then_some([0x5a; 32]));
+    k.0.around.fabric = Box::new(|image: &[u8]| (image.len() == 12).then_some([0x5a; 32]));
     let send = |k: &mut Kernel, words: &[u32]| {
         k.write(CONFIG, 1);
         for word in words {

@@ -1,0 +1,246 @@
+//! The Security Kernel of a card, behind its mailbox: native, or boot ROM and firmware on the
+//! Verilated subsystem.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use shef_device::{SimKernel, mailbox};
+use shef_kernel::{Kernel, Medium, SIGNATURE_FILE_LEN, boot};
+use shef_rtl::{KernelPort, KernelSim, KernelSnapshot, KernelStraps, Library, Noise, fair_noise};
+
+use crate::CardError;
+use crate::platform::{CardPlatform, Fabric, Fuses, SharedBackend, Source, TARGET, kernel_image, mounted, shell_digest};
+
+/// Kernel image of the FPGA's processor, as committed.
+pub(crate) const FIRMWARE: &[u8] = include_bytes!("../../../attestation/firmware/kernel.img");
+const SIGNATURE: &[u8; SIGNATURE_FILE_LEN] = include_bytes!("../../../attestation/firmware/kernel.sig");
+
+/// Cycles until a boot that neither ends nor raises an alert is given up.
+const BOOT_LIMIT: u64 = 60_000_000;
+/// Cycles that the kernel runs on while a host asks whether it has answered.
+const POLL_CYCLES: u64 = 20_000;
+/// Cycles between two looks at the mailbox.
+const LOOK_CYCLES: u64 = 200;
+/// Cycles of the Shield's clock that pass, at most, between two accesses of the kernel: it has
+/// nothing else to do meanwhile.
+const SHIELD_CYCLES: u64 = 4096;
+
+/// What the kernel shares with the rest of the card.
+#[derive(Clone)]
+pub(crate) struct Around {
+    pub(crate) backend: SharedBackend,
+    pub(crate) fabric: Rc<RefCell<Fabric>>,
+    pub(crate) source: Rc<RefCell<Source>>,
+}
+
+/// A Security Kernel and the host's side of its mailbox. Offsets are those of the control window.
+///
+/// An access answers `None` or `false` where the bus answers with an error.
+pub(crate) trait Mailbox {
+    /// Powers on with what the manufacturer burnt in.
+    fn power_on(&mut self, fuses: &Rc<Fuses>) -> Result<(), CardError>;
+    /// Reads a word.
+    fn read(&mut self, offset: u32) -> Result<Option<u32>, CardError>;
+    /// Writes a word.
+    fn write(&mut self, offset: u32, value: u32) -> Result<bool, CardError>;
+}
+
+/// The kernel as a function of this program. It answers within the write of the doorbell.
+pub(crate) struct Native {
+    around: Around,
+    kernel: Option<Kernel<CardPlatform>>,
+    request: Vec<u8>,
+    answer: Vec<u8>,
+    status: u32,
+}
+
+impl Native {
+    pub(crate) fn new(around: Around) -> Self {
+        Self { around, kernel: None, request: vec![0; mailbox::MAX_REQUEST], answer: Vec::new(), status: mailbox::STATUS_IDLE }
+    }
+}
+
+const ANSWER_END: u32 = mailbox::ANSWER + mailbox::MAX_ANSWER as u32;
+
+impl Mailbox for Native {
+    fn power_on(&mut self, fuses: &Rc<Fuses>) -> Result<(), CardError> {
+        // The old kernel is gone before the new one reads the fuses.
+        self.kernel = None;
+        self.request.fill(0);
+        self.answer.clear();
+        self.status = mailbox::STATUS_IDLE;
+        let platform = CardPlatform::new(self.around.clone(), Rc::clone(fuses));
+        self.kernel = Some(boot(platform, &kernel_image(SimKernel::Native))?);
+        Ok(())
+    }
+
+    fn read(&mut self, offset: u32) -> Result<Option<u32>, CardError> {
+        Ok(match offset {
+            mailbox::STATUS => Some(self.status),
+            mailbox::RSP_LEN => Some(self.answer.len() as u32),
+            mailbox::ANSWER..ANSWER_END => {
+                let at = (offset - mailbox::ANSWER) as usize;
+                let mut word = [0; 4];
+                for (to, from) in word.iter_mut().zip(self.answer.iter().skip(at)) {
+                    *to = *from;
+                }
+                Some(u32::from_le_bytes(word))
+            }
+            _ => None,
+        })
+    }
+
+    fn write(&mut self, offset: u32, value: u32) -> Result<bool, CardError> {
+        if offset == mailbox::REQ_LEN {
+            let Some(kernel) = &mut self.kernel else { return Ok(false) };
+            let len = (value as usize).min(self.request.len());
+            self.answer = kernel.handle(&self.request[..len]);
+            self.answer.truncate(mailbox::MAX_ANSWER);
+            self.status = mailbox::STATUS_ANSWER;
+            return Ok(true);
+        }
+        let place = self.request.get_mut((offset - mailbox::REQUEST) as usize..).and_then(|rest| rest.first_chunk_mut::<4>());
+        Ok(place.map(|word| *word = value.to_le_bytes()).is_some())
+    }
+}
+
+/// `shef_kernel`, whose processor runs boot ROM and firmware. Its clock stands while nobody looks
+/// at the mailbox.
+pub(crate) struct Firmware {
+    around: Around,
+    library: Library,
+    running: Option<KernelSim>,
+    /// The subsystem after boot, with and without debug: the ROM draws nothing at random, so that a
+    /// card that powers on again is this one again.
+    booted: Vec<(bool, KernelSnapshot)>,
+}
+
+impl Firmware {
+    pub(crate) fn new(around: Around, library: Library) -> Self {
+        Self { around, library, running: None, booted: Vec::new() }
+    }
+
+    fn sim(&mut self) -> Result<&mut KernelSim, CardError> {
+        self.running.as_mut().ok_or_else(|| CardError::Design { what: "the card was not powered on".to_owned() })
+    }
+}
+
+impl Mailbox for Firmware {
+    fn power_on(&mut self, fuses: &Rc<Fuses>) -> Result<(), CardError> {
+        let straps = KernelStraps {
+            uds: *fuses.uds,
+            root: 0,
+            target: padded(TARGET),
+            shell: shell_digest(),
+            shell_flags: 0,
+            debug: fuses.debug,
+            seeded: matches!(*self.around.source.borrow(), Source::Seeded(_)),
+        };
+        let mut sim = match self.running.take() {
+            Some(sim) => sim,
+            None => KernelSim::new(&self.library, &straps)?,
+        };
+        sim.strap(&straps)?;
+        sim.around.medium = Medium::build(FIRMWARE, SIGNATURE, &fuses.certificate);
+        sim.around.noise = self.around.noise()?;
+        sim.around.shield = Some(Box::new(self.around.clone()));
+        sim.around.fabric = Box::new(self.around.clone());
+        match self.booted.iter().find(|(debug, _)| *debug == fuses.debug) {
+            Some((_, snapshot)) => sim.restore(snapshot)?,
+            None => {
+                sim.reset();
+                sim.boot(BOOT_LIMIT)?;
+                self.booted.push((fuses.debug, sim.save()?));
+            }
+        }
+        self.running = Some(sim);
+        Ok(())
+    }
+
+    fn read(&mut self, offset: u32) -> Result<Option<u32>, CardError> {
+        let sim = self.sim()?;
+        let port = u64::from(offset - mailbox::REQUEST);
+        let mut word = sim.host_read(port)?;
+        if offset == mailbox::STATUS {
+            let end = sim.cycles() + POLL_CYCLES;
+            while word == Some(mailbox::STATUS_BUSY) && sim.cycles() < end {
+                sim.step(LOOK_CYCLES);
+                word = sim.host_read(port)?;
+            }
+        }
+        Ok(word)
+    }
+
+    fn write(&mut self, offset: u32, value: u32) -> Result<bool, CardError> {
+        Ok(self.sim()?.host_write(u64::from(offset - mailbox::REQUEST), value)?)
+    }
+}
+
+fn padded(name: &str) -> [u8; 32] {
+    let mut out = [0; 32];
+    out[..name.len()].copy_from_slice(name.as_bytes());
+    out
+}
+
+impl Around {
+    /// Raw bits for the noise port, one each four cycles.
+    fn noise(&self) -> Result<Noise, CardError> {
+        let mut seed = [0; 8];
+        match &mut *self.source.borrow_mut() {
+            Source::Seeded(source) => {
+                shef_proto::entropy::Entropy::fill(&mut **source, &mut seed);
+                return Ok(fair_noise(u64::from_le_bytes(seed)));
+            }
+            Source::System => {}
+        }
+        let (mut bytes, mut at) = ([0_u8; 512], usize::MAX);
+        Ok(Box::new(move |cycle| {
+            if !cycle.is_multiple_of(4) {
+                return None;
+            }
+            if at >= 8 * bytes.len() {
+                // Without randomness of the system the source is silent, which the kernel's tests see.
+                getrandom::fill(&mut bytes).ok()?;
+                at = 0;
+            }
+            let bit = bytes[at / 8] >> (at % 8) & 1 == 1;
+            at += 1;
+            Some(bit)
+        }))
+    }
+}
+
+/// The Shield's kernel port, absent while no design is in the fabric.
+impl KernelPort for Around {
+    fn pass(&mut self, cycles: u64) {
+        let mut backend = self.backend.borrow_mut();
+        let end = backend.cycles().map(|now| now + cycles.min(SHIELD_CYCLES));
+        while backend.cycles() < end && backend.advance().is_ok() {}
+    }
+
+    fn read(&mut self, offset: u32) -> Option<u32> {
+        if !self.fabric.borrow().programmed {
+            return None;
+        }
+        self.backend.borrow_mut().krn_read(offset).ok()?
+    }
+
+    fn write(&mut self, offset: u32, value: u32) -> bool {
+        self.fabric.borrow().programmed && self.backend.borrow_mut().krn_write(offset, value).unwrap_or(false)
+    }
+}
+
+/// The configuration port: the design comes out of reset if the image is of the design that the
+/// card was built around.
+impl shef_rtl::Fabric for Around {
+    fn clear(&mut self) {
+        self.fabric.borrow_mut().programmed = false;
+        // A Shield that cannot be reset stays unreachable: nothing is programmed any more.
+        let _ = self.backend.borrow_mut().reset();
+    }
+
+    fn configure(&mut self, image: &[u8]) -> Option<[u8; 32]> {
+        mounted(&self.backend, &self.fabric, image).ok()?;
+        Some(self.backend.borrow().design_digest())
+    }
+}
