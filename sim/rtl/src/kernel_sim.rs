@@ -104,6 +104,8 @@ pub struct Around {
     krn_read: Option<u32>,
     krn_taken: bool,
     cfg: Cfg,
+    /// Whether the fabric was to be cleared in the cycle before.
+    clearing: bool,
 }
 
 #[derive(Default)]
@@ -168,6 +170,7 @@ impl Around {
             krn_read: None,
             krn_taken: false,
             cfg: Cfg::default(),
+            clearing: false,
         })
     }
 
@@ -224,7 +227,10 @@ impl Around {
             for p in [self.ports.aw[1], self.ports.w[1], self.ports.b[0], self.ports.ar[1], self.ports.r[0]] {
                 sim.set(p, 0);
             }
-            self.fabric.clear();
+            // A port that is held in reset asks for it in each cycle.
+            if !self.clearing {
+                self.fabric.clear();
+            }
             self.image.clear();
             self.whole = false;
             self.design = None;
@@ -242,6 +248,7 @@ impl Around {
             sim.set(self.ports.cfg[7], u64::from(refused));
             sim.raw_mut(self.ports.cfg[8])[..32].copy_from_slice(&self.design.unwrap_or_default());
         }
+        self.clearing = cfg.cleared;
         self.cfg.refused = refused;
     }
 }

@@ -45,7 +45,13 @@ impl Answers for Firmware {
         assert!(self.sim.send(message).expect("host port"));
         let answer = self.sim.receive(60_000_000).expect("host port");
         let answer = answer.unwrap_or_else(|| panic!("no answer; alert {}", self.sim.alert()));
-        println!("request {:02x?}: {} cycles, answer {} bytes {:02x?}", &message[..6.min(message.len())], self.sim.cycles() - begin, answer.len(), &answer[..answer.len().min(60)]);
+        println!(
+            "request {:02x?}: {} cycles, answer {} bytes {:02x?}",
+            &message[..6.min(message.len())],
+            self.sim.cycles() - begin,
+            answer.len(),
+            &answer[..answer.len().min(60)]
+        );
         answer
     }
 }

@@ -1,5 +1,6 @@
 //! The same bodies on the Verilated RTL. They need Verilator: `cargo xtask setup`.
 
+use sha2::{Digest, Sha256};
 use std::fs;
 
 #[test]
@@ -17,7 +18,7 @@ fn model_and_rtl_agree_bit_for_bit() {
     let dir = tempfile::tempdir().unwrap();
     let (m, r) = (dir.path().join("model"), dir.path().join("rtl"));
     let model = shef_e2e::seeded("sim:model", SEED, &m);
-    let rtl = shef_e2e::seeded("sim:rtl", SEED, &r);
+    let rtl = shef_e2e::seeded("sim:rtl?kernel=native", SEED, &r);
     assert_eq!(model.sealed.transcript, rtl.sealed.transcript);
     assert_eq!(model.sealed.inputs, rtl.sealed.inputs);
     assert_eq!(model.sealed.results, rtl.sealed.results);
@@ -37,5 +38,21 @@ fn model_and_rtl_agree_bit_for_bit() {
         "key-box.cbor",
     ] {
         assert_eq!(fs::read(m.join(name)).unwrap(), fs::read(r.join(name)).unwrap(), "{name}, seed {SEED}");
+    }
+}
+
+/// The boot ROM and the firmware on the RTL's processor are what answers: evidence names the
+/// committed image, and never that of the native kernel.
+#[test]
+fn evidence_of_the_rtl_names_the_firmware() {
+    let dir = tempfile::tempdir().unwrap();
+    let image: [u8; 32] = Sha256::digest(include_bytes!("../../../attestation/firmware/kernel.img")).into();
+    for (device, named) in [("sim:rtl", true), ("sim:rtl?kernel=native", false)] {
+        let run = dir.path().join(if named { "firmware" } else { "native" });
+        shef_e2e::seeded(device, 7, &run);
+        for evidence in ["evidence/kernel.cbor", "evidence/shield.cbor"] {
+            let evidence = fs::read(run.join(evidence)).unwrap();
+            assert_eq!(evidence.windows(32).any(|window| window == image), named, "{device}");
+        }
     }
 }
