@@ -147,6 +147,8 @@ struct Bar {
 /// Colours of one theme.
 struct Theme {
     name: &'static str,
+    /// The page behind the picture.
+    page: &'static str,
     ink: &'static str,
     muted: &'static str,
     line: &'static str,
@@ -157,6 +159,7 @@ struct Theme {
 const THEMES: [Theme; 2] = [
     Theme {
         name: "light",
+        page: "#ffffff",
         ink: "#1f2328",
         muted: "#59636e",
         line: "#59636e",
@@ -169,6 +172,7 @@ const THEMES: [Theme; 2] = [
     },
     Theme {
         name: "dark",
+        page: "#0d1117",
         ink: "#e6edf3",
         muted: "#9198a1",
         line: "#9198a1",
@@ -203,6 +207,11 @@ impl Canvas<'_> {
     fn text(&mut self, [x, y]: [f64; 2], text: &str, anchor: &str, fill: &str, style: &str) {
         let text = escaped(text);
         let _ = writeln!(self.body, "<text x=\"{x}\" y=\"{y}\" text-anchor=\"{anchor}\" fill=\"{fill}\"{style}>{text}</text>");
+    }
+
+    /// Style of a text that lines pass behind: its letters stay free of them.
+    fn halo(&self) -> String {
+        format!(" paint-order=\"stroke\" stroke=\"{}\" stroke-width=\"5\"", self.theme.page)
     }
 
     /// Lines below each other, of which the first one is a name.
@@ -289,7 +298,7 @@ impl Canvas<'_> {
             match (step.from, step.to) {
                 (Some(from), Some(to)) => {
                     let (from, to) = (x(from)?, x(to)?);
-                    self.text([(from + to) / 2.0, y - 7.0], &step.text, "middle", self.theme.ink, "");
+                    self.text([(from + to) / 2.0, y - 7.0], &step.text, "middle", self.theme.ink, &self.halo());
                     self.arrow(&[[from, y], [to, y]], colour, false, false);
                 }
                 (Some(at), None) => {
@@ -307,7 +316,7 @@ impl Canvas<'_> {
                         sequence.width - 6.0,
                         self.theme.line
                     );
-                    self.text([8.0, y], &step.text, "start", self.theme.ink, BOLD);
+                    self.text([8.0, y], &step.text, "start", self.theme.ink, &format!("{BOLD}{}", self.halo()));
                 }
             }
         }
