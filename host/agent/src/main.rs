@@ -102,7 +102,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let code = error.code().to_owned();
-            eprintln!("error[{code}]: {error}");
+            eprintln!("error [{code}]: {error}");
             if let Some(known) = shef_proto::code::find(codes::CODES, &code) {
                 eprintln!("help: {}", known.help);
             }
