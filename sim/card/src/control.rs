@@ -2,7 +2,7 @@
 //! document a line.
 //!
 //! It is no part of the card: a host that is attacked or attacks has only the PCI function. What it
-//! is asked with is [`Ask`], the answers are [`Told`].
+//! is asked with is [`ControlRequest`], the answers are [`ControlResponse`].
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -25,7 +25,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// What is asked.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Ask {
+pub enum ControlRequest {
     /// What the card's maker says of it.
     Identity,
     /// Counts 64-bit words that the accelerator receives from these addresses too, from now on.
@@ -105,24 +105,24 @@ pub struct State {
 /// What is answered.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "kebab-case")]
-pub enum Told {
+pub enum ControlResponse {
     /// It was done.
     Done,
-    /// To [`Ask::Identity`].
+    /// To [`ControlRequest::Identity`].
     Identity(Identity),
-    /// To [`Ask::Words`].
+    /// To [`ControlRequest::Words`].
     Words {
         /// Words.
         words: u64,
     },
-    /// To [`Ask::Cycles`].
+    /// To [`ControlRequest::Cycles`].
     Cycles {
         /// Cycles so far, where there is a clock.
         now: Option<u64>,
         /// Cycle at which the memory acknowledged the last write.
         last_write: Option<u64>,
     },
-    /// To [`Ask::State`].
+    /// To [`ControlRequest::State`].
     State(State),
     /// It was not done.
     Error {
@@ -200,8 +200,8 @@ impl Control {
     ///
     /// # Errors
     /// [`CardError::Control`], also where the card says that it cannot.
-    pub fn ask(&mut self, ask: &Ask) -> Result<Told, CardError> {
-        let mut text = serde_json::to_vec(ask).map_err(|e| self.bad(e))?;
+    pub fn ask(&mut self, request: &ControlRequest) -> Result<ControlResponse, CardError> {
+        let mut text = serde_json::to_vec(request).map_err(|e| self.bad(e))?;
         text.push(b'\n');
         let sent = match self.stream.get_mut() {
             Stream::Socket(s) => s.write_all(&text),
@@ -210,14 +210,14 @@ impl Control {
         sent.map_err(|e| self.bad(e))?;
         let answer = line(&mut self.stream).map_err(|e| self.bad(e))?.ok_or_else(|| self.bad("it closed the connection"))?;
         match serde_json::from_slice(&answer).map_err(|e| self.bad(e))? {
-            Told::Error { message } => Err(self.bad(message)),
-            told => Ok(told),
+            ControlResponse::Error { message } => Err(self.bad(message)),
+            response => Ok(response),
         }
     }
 
-    fn done(&mut self, ask: &Ask) -> Result<(), CardError> {
-        match self.ask(ask)? {
-            Told::Done => Ok(()),
+    fn done(&mut self, request: &ControlRequest) -> Result<(), CardError> {
+        match self.ask(request)? {
+            ControlResponse::Done => Ok(()),
             other => Err(self.bad(format!("unexpected answer {other:?}"))),
         }
     }
@@ -227,8 +227,8 @@ impl Control {
     /// # Errors
     /// [`CardError::Control`].
     pub fn identity(&mut self) -> Result<Identity, CardError> {
-        match self.ask(&Ask::Identity)? {
-            Told::Identity(identity) => Ok(identity),
+        match self.ask(&ControlRequest::Identity)? {
+            ControlResponse::Identity(identity) => Ok(identity),
             other => Err(self.bad(format!("unexpected answer {other:?}"))),
         }
     }
@@ -238,7 +238,7 @@ impl Control {
     /// # Errors
     /// [`CardError::Control`].
     pub fn watch(&mut self, range: Range<u64>) -> Result<(), CardError> {
-        self.done(&Ask::Watch { start: range.start, end: range.end })
+        self.done(&ControlRequest::Watch { start: range.start, end: range.end })
     }
 
     /// As [`crate::Bench::unwatch`].
@@ -246,7 +246,7 @@ impl Control {
     /// # Errors
     /// [`CardError::Control`].
     pub fn unwatch(&mut self) -> Result<(), CardError> {
-        self.done(&Ask::Unwatch)
+        self.done(&ControlRequest::Unwatch)
     }
 
     /// As [`crate::Bench::words_delivered`].
@@ -254,8 +254,8 @@ impl Control {
     /// # Errors
     /// [`CardError::Control`].
     pub fn words_delivered(&mut self) -> Result<u64, CardError> {
-        match self.ask(&Ask::Words)? {
-            Told::Words { words } => Ok(words),
+        match self.ask(&ControlRequest::Words)? {
+            ControlResponse::Words { words } => Ok(words),
             other => Err(self.bad(format!("unexpected answer {other:?}"))),
         }
     }
@@ -265,7 +265,7 @@ impl Control {
     /// # Errors
     /// [`CardError::Control`].
     pub fn fail_reads(&mut self, range: Range<u64>) -> Result<(), CardError> {
-        self.done(&Ask::FailReads { start: range.start, end: range.end })
+        self.done(&ControlRequest::FailReads { start: range.start, end: range.end })
     }
 
     /// Cycles so far and that of the last acknowledged write, where there is a clock.
@@ -273,8 +273,8 @@ impl Control {
     /// # Errors
     /// [`CardError::Control`].
     pub fn cycles(&mut self) -> Result<(Option<u64>, Option<u64>), CardError> {
-        match self.ask(&Ask::Cycles)? {
-            Told::Cycles { now, last_write } => Ok((now, last_write)),
+        match self.ask(&ControlRequest::Cycles)? {
+            ControlResponse::Cycles { now, last_write } => Ok((now, last_write)),
             other => Err(self.bad(format!("unexpected answer {other:?}"))),
         }
     }
@@ -284,7 +284,7 @@ impl Control {
     /// # Errors
     /// [`CardError::Control`].
     pub fn set_debug(&mut self, on: bool) -> Result<(), CardError> {
-        self.done(&Ask::Debug { on })
+        self.done(&ControlRequest::Debug { on })
     }
 
     /// Makes a fault of the link.
@@ -292,7 +292,7 @@ impl Control {
     /// # Errors
     /// [`CardError::Control`].
     pub fn fault(&mut self, fault: LinkFault) -> Result<(), CardError> {
-        self.done(&Ask::Fault { fault })
+        self.done(&ControlRequest::Fault { fault })
     }
 
     /// State of the function and of the link.
@@ -300,8 +300,8 @@ impl Control {
     /// # Errors
     /// [`CardError::Control`].
     pub fn state(&mut self) -> Result<State, CardError> {
-        match self.ask(&Ask::State)? {
-            Told::State(state) => Ok(state),
+        match self.ask(&ControlRequest::State)? {
+            ControlResponse::State(state) => Ok(state),
             other => Err(self.bad(format!("unexpected answer {other:?}"))),
         }
     }

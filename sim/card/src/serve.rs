@@ -18,7 +18,7 @@ use shef_model::{Bytes, SparseMemory};
 use shef_vfio_user::{Backend, Bus, NO_ANSWER, Region, Server, region};
 
 use crate::config_space::{self, ConfigSpace, Effect};
-use crate::control::{Ask, Control, Identity, State, Told, line};
+use crate::control::{Control, ControlRequest, ControlResponse, Identity, State, line};
 use crate::dma::Engine;
 use crate::host_port::HostPort;
 use crate::link::{Link, LinkFault};
@@ -73,7 +73,7 @@ enum Job {
     Read(u32, SyncSender<u32>),
     Write(u32, u32),
     Reset(SyncSender<bool>),
-    Bench(Ask, SyncSender<Told>),
+    Bench(ControlRequest, SyncSender<ControlResponse>),
 }
 
 /// What the card's thread is shared with.
@@ -149,8 +149,8 @@ pub fn serve(
         let server = Server::bind(&options.socket, regions, bus)?;
         // The design's own engine answers as all its registers do.
         let engine = if own_engine { None } else { Some(&engine) };
-        let desk = Desk { engine, jobs: jobs.clone(), identity, shared: shared.clone() };
-        scope.spawn(move || control.run(&desk, stop));
+        let handler = ControlHandler { engine, jobs: jobs.clone(), identity, shared: shared.clone() };
+        scope.spawn(move || control.run(&handler, stop));
         if let Some(engine) = engine {
             scope.spawn(move || engine.run(stop));
         }
@@ -217,28 +217,30 @@ fn work(card: &mut Card, job: Job, shared: &Shared) {
         Job::Reset(answer) => {
             let _ = answer.try_send(card.reset().is_ok());
         }
-        Job::Bench(ask, answer) => {
-            let _ = answer.try_send(bench(card, ask));
+        Job::Bench(request, answer) => {
+            let _ = answer.try_send(bench(card, request));
         }
     }
 }
 
-fn bench(card: &mut Card, ask: Ask) -> Told {
+fn bench(card: &mut Card, request: ControlRequest) -> ControlResponse {
     let bench = card.bench();
-    match ask {
-        Ask::Watch { start, end } => bench.watch(start..end),
-        Ask::Unwatch => bench.unwatch(),
-        Ask::Words => return Told::Words { words: bench.words_delivered() },
-        Ask::FailReads { start, end } => bench.fail_reads(start..end),
-        Ask::Cycles => return Told::Cycles { now: bench.cycles(), last_write: bench.last_write_cycle() },
-        Ask::Debug { on } => {
+    match request {
+        ControlRequest::Watch { start, end } => bench.watch(start..end),
+        ControlRequest::Unwatch => bench.unwatch(),
+        ControlRequest::Words => return ControlResponse::Words { words: bench.words_delivered() },
+        ControlRequest::FailReads { start, end } => bench.fail_reads(start..end),
+        ControlRequest::Cycles => return ControlResponse::Cycles { now: bench.cycles(), last_write: bench.last_write_cycle() },
+        ControlRequest::Debug { on } => {
             if let Err(error) = card.set_debug(on) {
-                return Told::Error { message: error.to_string() };
+                return ControlResponse::Error { message: error.to_string() };
             }
         }
-        Ask::Identity | Ask::Fault { .. } | Ask::State => return Told::Error { message: "that is not the card's to say".to_owned() },
+        ControlRequest::Identity | ControlRequest::Fault { .. } | ControlRequest::State => {
+            return ControlResponse::Error { message: "that is not the card's to say".to_owned() };
+        }
     }
-    Told::Done
+    ControlResponse::Done
 }
 
 /// The PCI function before the card.
@@ -281,11 +283,11 @@ impl Front<'_> {
         if offset == mailbox::STATUS && self.shared.kernel_busy.load(Ordering::Acquire) > 0 {
             return mailbox::STATUS_BUSY;
         }
-        let (answer, told) = mpsc::sync_channel(1);
+        let (answer, response) = mpsc::sync_channel(1);
         if self.jobs.send(Job::Read(offset, answer)).is_err() {
             return u32::MAX;
         }
-        told.recv_timeout(READ_LIMIT).unwrap_or(u32::MAX)
+        response.recv_timeout(READ_LIMIT).unwrap_or(u32::MAX)
     }
 
     fn ctl_write(&mut self, offset: u32, value: u32) {
@@ -302,8 +304,8 @@ impl Front<'_> {
 
 /// Resets the card: whether it came back.
 fn reset(jobs: &SyncSender<Job>) -> bool {
-    let (answer, told) = mpsc::sync_channel(1);
-    jobs.send(Job::Reset(answer)).is_ok() && told.recv_timeout(READ_LIMIT).unwrap_or(false)
+    let (answer, response) = mpsc::sync_channel(1);
+    jobs.send(Job::Reset(answer)).is_ok() && response.recv_timeout(READ_LIMIT).unwrap_or(false)
 }
 
 impl Backend for Front<'_> {
@@ -401,22 +403,22 @@ impl Backend for Front<'_> {
 }
 
 /// Answers the bench.
-struct Desk<'a> {
+struct ControlHandler<'a> {
     engine: Option<&'a Engine>,
     jobs: SyncSender<Job>,
     identity: Identity,
     shared: Shared,
 }
 
-impl Desk<'_> {
-    fn answer(&self, ask: Ask) -> Told {
+impl ControlHandler<'_> {
+    fn answer(&self, request: ControlRequest) -> ControlResponse {
         let link = &self.shared.link;
-        match ask {
-            Ask::Identity => Told::Identity(self.identity.clone()),
-            Ask::State => {
+        match request {
+            ControlRequest::Identity => ControlResponse::Identity(self.identity.clone()),
+            ControlRequest::State => {
                 let (dma_faults, first_dma_faults) = link.dma_faults();
                 let (dma_read, dma_written) = self.shared.bus.moved();
-                Told::State(State {
+                ControlResponse::State(State {
                     link_down: link.is_down(),
                     bus_master: link.master.load(Ordering::Acquire),
                     resets: link.resets.load(Ordering::Acquire),
@@ -430,27 +432,27 @@ impl Desk<'_> {
                     first_dma_faults,
                 })
             }
-            Ask::Fault { fault } => {
+            ControlRequest::Fault { fault } => {
                 let up = link.set(fault);
                 if let (true, Some(engine)) = (up, self.engine) {
                     engine.reset();
                 }
                 if up && !reset(&self.jobs) {
-                    return Told::Error { message: "the card did not come back".to_owned() };
+                    return ControlResponse::Error { message: "the card did not come back".to_owned() };
                 }
                 if fault == LinkFault::LinkDrop {
                     // Questions of the card to the host are lost with it.
                     self.shared.bus.cancel();
                 }
-                Told::Done
+                ControlResponse::Done
             }
-            ask => {
-                let (answer, told) = mpsc::sync_channel(1);
-                let gone = || Told::Error { message: "the card does not answer".to_owned() };
-                if self.jobs.send(Job::Bench(ask, answer)).is_err() {
+            request => {
+                let (answer, response) = mpsc::sync_channel(1);
+                let gone = || ControlResponse::Error { message: "the card does not answer".to_owned() };
+                if self.jobs.send(Job::Bench(request, answer)).is_err() {
                     return gone();
                 }
-                told.recv_timeout(Duration::from_secs(60)).unwrap_or_else(|_| gone())
+                response.recv_timeout(Duration::from_secs(60)).unwrap_or_else(|_| gone())
             }
         }
     }
@@ -481,7 +483,7 @@ impl ControlSocket {
         Ok(Self { path: path.to_owned(), listener })
     }
 
-    fn run(self, desk: &Desk<'_>, stop: &AtomicBool) {
+    fn run(self, handler: &ControlHandler<'_>, stop: &AtomicBool) {
         let tick = Duration::from_millis(100);
         let open = AtomicU32::new(0);
         std::thread::scope(|scope| {
@@ -495,7 +497,7 @@ impl ControlSocket {
                     open.fetch_add(1, Ordering::AcqRel);
                     let open = &open;
                     scope.spawn(move || {
-                        let _ = talk(stream, desk, stop);
+                        let _ = serve_connection(stream, handler, stop);
                         open.fetch_sub(1, Ordering::AcqRel);
                     });
                 }
@@ -511,7 +513,7 @@ impl Drop for ControlSocket {
 }
 
 /// One connection of a bench.
-fn talk(stream: UnixStream, desk: &Desk<'_>, stop: &AtomicBool) -> std::io::Result<()> {
+fn serve_connection(stream: UnixStream, handler: &ControlHandler<'_>, stop: &AtomicBool) -> std::io::Result<()> {
     stream.set_nonblocking(false)?;
     stream.set_read_timeout(Some(Duration::from_secs(5)))?;
     stream.set_write_timeout(Some(Duration::from_secs(5)))?;
@@ -524,11 +526,11 @@ fn talk(stream: UnixStream, desk: &Desk<'_>, stop: &AtomicBool) -> std::io::Resu
             continue;
         }
         let Some(text) = line(&mut reader)? else { return Ok(()) };
-        let told = match serde_json::from_slice(&text) {
-            Ok(ask) => desk.answer(ask),
-            Err(e) => Told::Error { message: e.to_string() },
+        let response = match serde_json::from_slice(&text) {
+            Ok(request) => handler.answer(request),
+            Err(e) => ControlResponse::Error { message: e.to_string() },
         };
-        let mut text = serde_json::to_vec(&told)?;
+        let mut text = serde_json::to_vec(&response)?;
         text.push(b'\n');
         writer.write_all(&text)?;
     }
