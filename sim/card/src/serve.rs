@@ -1,8 +1,7 @@
 //! A card as a PCI function that other processes drive over vfio-user.
 //!
-//! The card runs on a thread of its own, so that its clock runs while nobody asks it anything; the
-//! server hands it accesses in order. An idle clock stops after a while, and starts again with the
-//! next access.
+//! The card runs on its own thread, so its clock runs between accesses; the server passes it
+//! accesses in order. An idle clock stops after a while and restarts with the next access.
 
 use std::io::{BufReader, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -24,35 +23,34 @@ use crate::host_port::HostPort;
 use crate::link::{Link, LinkFault};
 use crate::{Card, CardError};
 
-/// Accesses that wait for the card before the host has to.
+/// Maximum number of queued accesses.
 const QUEUE: usize = 1024;
-/// How long the card may take for a read; then the host reads all ones, as behind a shell that
-/// gives up.
+/// Time limit for a read. After it the host reads all ones, as behind a shell that gives up.
 const READ_LIMIT: Duration = Duration::from_secs(15);
-/// Cycles without an access or an interrupt until the clock stops.
+/// Cycles without access or interrupt until the clock stops.
 const IDLE_CYCLES: u64 = 1 << 22;
-/// Control connections at one time.
+/// Maximum number of concurrent control connections.
 const MAX_CONTROLS: u32 = 8;
 
-/// How to serve a card.
+/// Options for serving a card.
 #[derive(Debug, Clone)]
 pub struct ServeOptions {
     /// Socket of the card.
     pub socket: PathBuf,
-    /// Socket of the bench; [`Control::path_of`] the card's where it is absent.
+    /// Control socket; by default [`Control::path_of`] the card's socket.
     pub control: Option<PathBuf>,
     /// Bytes of card memory: a power of two from 1 MiB to 64 GiB.
     pub memory_bytes: u64,
 }
 
 impl ServeOptions {
-    /// A card with the usual memory on a socket.
+    /// A card with the default memory on a socket.
     pub fn new(socket: &Path) -> Self {
         Self { socket: socket.to_owned(), control: None, memory_bytes: crate::MEMORY_BYTES }
     }
 }
 
-/// Card memory in a file that host programs map too.
+/// Card memory in a file that host programs can map.
 struct Dram(Arc<SharedMemory>);
 
 impl Bytes for Dram {
@@ -68,7 +66,7 @@ impl Bytes for Dram {
     }
 }
 
-/// What the card is asked to do.
+/// A job for the card's thread.
 enum Job {
     Read(u32, SyncSender<u32>),
     Write(u32, u32),
@@ -76,17 +74,17 @@ enum Job {
     Bench(ControlRequest, SyncSender<ControlResponse>),
 }
 
-/// What the card's thread is shared with.
+/// State shared with the card's thread.
 #[derive(Clone)]
 struct Shared {
     link: Arc<Link>,
-    /// Requests that the kernel has not answered.
+    /// Unanswered kernel requests.
     kernel_busy: Arc<AtomicU32>,
     bus: Bus,
 }
 
-/// Makes a card with `make`, and serves it until `stop` is set. `ready` is told when clients may
-/// come.
+/// Creates a card with `make` and serves it until `stop` is set. Calls `ready` when clients may
+/// connect.
 ///
 /// # Errors
 /// [`CardError::Serve`], [`CardError::Memory`], and those of `make`.
@@ -243,9 +241,9 @@ fn bench(card: &mut Card, request: ControlRequest) -> ControlResponse {
     ControlResponse::Done
 }
 
-/// The PCI function before the card.
+/// The PCI function in front of the card.
 struct Front<'a> {
-    /// The DMA engine, where the design has none of its own.
+    /// The DMA engine, if the design has none.
     engine: Option<&'a Engine>,
     config: ConfigSpace,
     table: Vec<u8>,
@@ -255,13 +253,12 @@ struct Front<'a> {
 }
 
 impl Front<'_> {
-    /// Bus mastering as configuration space says, for everything that goes from the card to the
-    /// host.
+    /// The bus mastering bit of configuration space, for all traffic from the card to the host.
     fn note_master(&self) {
         self.shared.link.master.store(self.config.bus_master(), Ordering::Release);
     }
 
-    /// Wipes the Shield and powers the card on anew.
+    /// Wipes the Shield and restarts the card.
     fn reset_card(&mut self) -> Result<(), u32> {
         self.shared.link.resets.fetch_add(1, Ordering::AcqRel);
         let back = reset(&self.jobs);
@@ -271,7 +268,7 @@ impl Front<'_> {
         back.then_some(()).ok_or(shef_vfio_user::errno::EIO)
     }
 
-    /// The DMA engine, where `offset` is one of its registers.
+    /// The DMA engine, if `offset` is one of its registers.
     fn engine(&self, offset: u32) -> Option<&Engine> {
         self.engine.filter(|_| (ring::reg::BASE..ring::reg::END).contains(&offset))
     }
@@ -302,7 +299,7 @@ impl Front<'_> {
     }
 }
 
-/// Resets the card: whether it came back.
+/// Resets the card and returns whether it restarted.
 fn reset(jobs: &SyncSender<Job>) -> bool {
     let (answer, response) = mpsc::sync_channel(1);
     jobs.send(Job::Reset(answer)).is_ok() && response.recv_timeout(READ_LIMIT).unwrap_or(false)
@@ -395,14 +392,14 @@ impl Backend for Front<'_> {
         Ok(())
     }
 
-    /// What the operating system does for a driver that asks: a function-level reset with
-    /// configuration space kept.
+    /// A reset as requested by a driver through the operating system: a function-level reset that
+    /// keeps configuration space.
     fn reset(&mut self) -> Result<(), u32> {
         self.reset_card()
     }
 }
 
-/// Answers the bench.
+/// Handles requests of the bench.
 struct ControlHandler<'a> {
     engine: Option<&'a Engine>,
     jobs: SyncSender<Job>,
@@ -458,14 +455,14 @@ impl ControlHandler<'_> {
     }
 }
 
-/// Where the bench connects.
+/// The listening control socket.
 struct ControlSocket {
     path: PathBuf,
     listener: UnixListener,
 }
 
 impl ControlSocket {
-    /// Whether it can be made: a file that is no socket is left alone.
+    /// Checks that the socket can be created. Anything but a socket at this path is left alone.
     fn vacant(path: &Path) -> Result<(), CardError> {
         Server::vacant(path).map_err(|e| CardError::Control { path: path.to_owned(), what: e.to_string() })
     }
@@ -512,7 +509,7 @@ impl Drop for ControlSocket {
     }
 }
 
-/// One connection of a bench.
+/// Serves one control connection.
 fn serve_connection(stream: UnixStream, handler: &ControlHandler<'_>, stop: &AtomicBool) -> std::io::Result<()> {
     stream.set_nonblocking(false)?;
     stream.set_read_timeout(Some(Duration::from_secs(5)))?;
