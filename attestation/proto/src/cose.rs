@@ -213,7 +213,7 @@ impl Sign1 {
     /// Parses a message of this form; checks everything but the signature.
     ///
     /// # Errors
-    /// The first rule that is broken.
+    /// The first violated rule.
     pub fn parse(form: &Form, bytes: &[u8]) -> Result<Self, CoseError> {
         const WHAT: &str = "COSE_Sign1";
         let mut value = cbor::read(bytes, &Limits::bytes(form.max_len))?;
