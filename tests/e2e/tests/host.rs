@@ -1,5 +1,5 @@
-//! The host is not trusted: whatever it does to any one message of a run, nobody is fooled and
-//! nothing hangs.
+//! The host is not trusted: whatever it does to any single message of a run, no party is deceived
+//! and nothing hangs.
 
 use std::cell::RefCell;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What a session lets its owner do, and what not.
+//! Operations that a session allows and refuses.
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Batches through regions that take turns, and data that is sealed and opened piece by piece.
+//! Batches through regions that take turns, and data sealed and opened in pieces.
 
 use std::cell::Cell;
 use std::io::{self, Read, Write};

@@ -1,10 +1,9 @@
-//! `cargo xtask coverage`: which lines of the Shield's RTL and which named cover points the hostile
-//! bench and random operations reach.
+//! `cargo xtask coverage`: lines of the Shield's RTL and named cover points reached by the hostile bench and random operations.
 //!
-//! The bench runs on designs that count (`shef-attack --coverage`) and leaves Verilator's records.
-//! A line is covered when every block that stands on it was run in some instance of its module.
-//! What is not covered needs a reason in `shell-rtl/coverage.toml`, else the command fails; so does
-//! a reason for what is covered. The result is written to `docs/coverage.md`.
+//! The bench runs on instrumented designs (`shef-attack --coverage`) and writes Verilator's
+//! records. A line is covered if every block on it ran in some instance of its module. The command
+//! fails if an uncovered line has no reason in `shell-rtl/coverage.toml`, or a covered line has
+//! one. The result is written to `docs/coverage.md`.
 
 use crate::process::{self, Failure, say};
 use crate::{root, tools};

@@ -1,10 +1,6 @@
 //! `cargo xtask formal`: the proofs of `shell-rtl/formal`, by yosys, sby and z3.
 //!
-//! `proofs.toml` says what is proven, of which sources, how deep. Each proof is three kinds of
-//! task: `prove` (k-induction, or a bound), `cover` (every cover point of the bench is reached, so
-//! that its assumptions leave something over), and one task for each mutant: a copy of the RTL with
-//! one edit, in which the property must fail, so that no proof is empty. A task that went well is
-//! not run again until one of its sources changes.
+//! `proofs.toml` lists the proofs with their sources and depth. Each proof has three kinds of tasks: `prove` (k-induction, or a bound), `cover` (every cover point of the bench is reached, so its assumptions are satisfiable), and one task per mutant: a copy of the RTL with one edit, for which the property must fail, so that no proof is vacuous. A successful task is not run again until one of its sources changes.
 
 use crate::process::{self, Failure, say};
 use crate::{root, tools};

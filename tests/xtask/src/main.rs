@@ -1,4 +1,4 @@
-//! `cargo xtask`: the one door for everything that is more than cargo.
+//! `cargo xtask`: the entry point for everything beyond cargo.
 #![forbid(unsafe_code)]
 
 mod area;

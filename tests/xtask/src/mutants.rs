@@ -1,11 +1,9 @@
-//! `cargo xtask mutants`: breaks a copy of the RTL in one place at a time and sees it noticed: by
-//! the test that the mutant names, or, with `--attack`, by the hostile bench.
+//! `cargo xtask mutants`: changes a copy of the RTL in one place at a time and checks that the change is detected: by the test that the mutant names or, with `--attack`, by the hostile bench.
 //!
-//! A mutant is an entry of `tests/mutants/*.toml`: edits, each a file, a text that stands in it
-//! exactly once and what replaces it, and who must notice: a test, a configuration of the hostile
-//! bench, or both. Microcode is assembled anew after an edit. Tests and bench run on the copy
-//! through `SHEF_ROOT`. A mutant that does not build counts as a failure of this command, not as
-//! caught.
+//! A mutant is an entry of `tests/mutants/*.toml`. It has edits (a file, a text that occurs in it
+//! exactly once, and its replacement) and a detector: a test, a configuration of the hostile bench,
+//! or both. Microcode is reassembled after an edit. Tests and bench run on the copy through
+//! `SHEF_ROOT`. A mutant that does not build counts as a failure of this command, not as detected.
 
 use crate::process::{self, Failure, say};
 use crate::root;

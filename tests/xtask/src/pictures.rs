@@ -1,8 +1,7 @@
 //! The pictures of the documentation: SVG drawn from `docs/pictures/*.toml`, light and dark.
 //!
-//! A source holds one of three kinds: blocks (boxes and arrows by coordinates), a sequence (actors
-//! and messages), or a timeline (who holds what, and when). Layout and colours are the same for
-//! all.
+//! A source has one of three kinds: blocks (boxes and arrows with coordinates), a sequence (actors
+//! and messages), or a timeline (holders over time). All share layout and colours.
 
 use std::fmt::Write as _;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Running programs: what is started, what is said about it, how failure is told.
+//! Running programs: start, messages and failures.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};

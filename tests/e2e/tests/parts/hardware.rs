@@ -1,4 +1,4 @@
-//! A host that has a device which says that it is hardware.
+//! A host with a device that claims to be hardware.
 #![allow(dead_code, reason = "each test uses a part")]
 
 use std::time::{SystemTime, UNIX_EPOCH};

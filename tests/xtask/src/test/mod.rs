@@ -1,8 +1,6 @@
-//! `cargo xtask test`: everything the project tests in a quarter of an hour, and with `--full` also
-//! what takes longer.
+//! `cargo xtask test`: all tests of the project that take a quarter of an hour in total, and with `--full` also longer ones.
 //!
-//! Steps run side by side, the longest first. A step that passed on the same content is not run
-//! again.
+//! Steps run in parallel, longest first. A step that passed on the same content is not run again.
 
 mod binaries;
 mod full;
