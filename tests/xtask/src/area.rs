@@ -189,7 +189,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let known = |b: &String| sources.files.contains_key(b) || VARIANTS.iter().any(|v| v.row == b);
     let unknown: Vec<&String> = args.blocks.iter().filter(|b| !known(b)).collect();
     if !unknown.is_empty() {
-        return Err(Failure::failed(format!("no module {unknown:?} below shell-rtl/rtl")));
+        return Err(Failure::failed(format!("no module {unknown:?} under shell-rtl/rtl")));
     }
     let yosys = tools::ensure_yosys(&root(), &say)?;
     let more: String = MORE.iter().filter(|m| sources.files.contains_key(**m)).map(|m| format!(" --top {m}")).collect();
@@ -239,7 +239,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     if worse.is_empty() || args.accept {
         return Ok(());
     }
-    Err(Failure::failed(format!("{}\n`cargo xtask area --accept` if that is the price", worse.join("\n"))))
+    Err(Failure::failed(format!("{}\n`cargo xtask area --accept` if this increase is intended", worse.join("\n"))))
 }
 
 /// Every watched row of the table belongs to the sources as they are.
@@ -270,11 +270,7 @@ pub fn fresh() -> Result<(), Failure> {
             stale.push(format!("{}: its sources changed", v.row));
         }
     }
-    if stale.is_empty() {
-        Ok(())
-    } else {
-        Err(Failure::failed(format!("{TABLE} is stale; `cargo xtask area` mends it\n{}", stale.join("\n"))))
-    }
+    if stale.is_empty() { Ok(()) } else { Err(Failure::failed(format!("{TABLE} is stale; run `cargo xtask area`\n{}", stale.join("\n")))) }
 }
 
 fn load() -> Result<Table, Failure> {

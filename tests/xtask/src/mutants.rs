@@ -85,7 +85,7 @@ pub fn run(verilator: &Path, filter: &str, by: By) -> Result<(), Failure> {
     let all = load()?;
     let chosen = |m: &&Mutant| m.name.contains(filter) && (by == By::Attack || m.test.is_some());
     if !all.iter().any(|m| chosen(&m)) {
-        return Err(Failure::failed(format!("no mutant has {filter:?} in its name; tests/mutants has them all")));
+        return Err(Failure::failed(format!("no mutant has {filter:?} in its name; tests/mutants lists them")));
     }
     let built = crate::test::build()?;
     if !built.outcome().ok() {
@@ -197,7 +197,7 @@ fn weaken(m: &Mutant) -> Result<PathBuf, Failure> {
         let path = copy.join("shell-rtl").join(&e.file);
         let text = std::fs::read_to_string(&path).map_err(|err| Failure::failed(format!("{}: {}: {err}", m.name, e.file)))?;
         let text = e.apply(&text).map_err(|found| {
-            Failure::failed(format!("{}: its text stands {found} times in {}, expected once; mend tests/mutants", m.name, e.file))
+            Failure::failed(format!("{}: its text occurs {found} times in {}, expected once; fix tests/mutants", m.name, e.file))
         })?;
         std::fs::write(&path, text).map_err(fail)?;
     }

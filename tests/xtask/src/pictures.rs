@@ -417,7 +417,7 @@ pub fn run(root: &Path, check: bool) -> Result<(), Failure> {
             continue;
         }
         if check {
-            return Err(Failure::failed(format!("{} is not what its source draws; `cargo xtask generate` mends it", path.display())));
+            return Err(Failure::failed(format!("{} differs from its source; run `cargo xtask generate`", path.display())));
         }
         fs::write(&path, svg).map_err(|e| Failure::failed(format!("{}: {e}", path.display())))?;
         println!("{}", path.display());

@@ -90,7 +90,7 @@ impl Tree {
             }
         }
         if files.is_empty() {
-            return Err(Failure::failed(format!("no file below {}", root().display())));
+            return Err(Failure::failed(format!("no file under {}", root().display())));
         }
         Ok(Self(files))
     }

@@ -273,7 +273,7 @@ impl Plan {
         let rtl = self.tree.digest(|path| path.starts_with("shell-rtl/") || path.starts_with("tests/xtask/src/"));
         self.add(lanes, "module table, nothing faked", &[], |_| checked(lint::table().and_then(|()| lint::nothing_faked())));
         self.add(lanes, "area table", &[], |_| match (area::fresh(), self.full) {
-            // To mend it takes an hour of synthesis, which the end of a piece of work pays, and not
+            // To update it takes an hour of synthesis, which the end of a piece of work pays, and not
             // each change on the way.
             (Err(Failure::Message { message, .. }), false) => Outcome { text: message, ..Outcome::passed() },
             (result, _) => checked(result),
@@ -296,10 +296,10 @@ impl Plan {
             const EXAMPLE: &str = "examples/vecadd/Cargo.toml";
             const COMPAT: &str = "tests/compat/Cargo.toml";
             let run = |args: &[&str], what: &str| process::run(&mut process::cargo(args), what);
-            let fmt = run(&["fmt", "--all", "--check"], "cargo fmt; `cargo fmt --all` mends it")
+            let fmt = run(&["fmt", "--all", "--check"], "cargo fmt; run `cargo fmt --all`")
                 .and_then(|()| run(&["fmt", "--check", "--manifest-path", EXAMPLE], "cargo fmt of the example"))
                 .and_then(|()| run(&["fmt", "--check", "--manifest-path", COMPAT], "cargo fmt of tests/compat"));
-            let lock = "cargo tree; `cargo update --workspace --manifest-path examples/vecadd/Cargo.toml` mends it";
+            let lock = "cargo tree; run `cargo update --workspace --manifest-path examples/vecadd/Cargo.toml`";
             checked(fmt.and_then(|()| run(&["tree", "--locked", "--depth", "0", "--manifest-path", EXAMPLE], lock)))
         });
         self.add(lanes, BUILD, &[], |lanes| match building() {
@@ -316,7 +316,7 @@ impl Plan {
         self.add(lanes, "generated files are up to date", &[BUILD], |_| {
             checked(
                 crate::pictures::run(&root(), true)
-                    .and_then(|()| process::run(&mut crate::generator("check")?, "shef-gen check; `cargo xtask generate` mends it")),
+                    .and_then(|()| process::run(&mut crate::generator("check")?, "shef-gen check; run `cargo xtask generate`")),
             )
         });
     }

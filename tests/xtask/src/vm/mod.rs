@@ -383,7 +383,7 @@ fn serve(shef: &Path, device: &str, socket: &Path) -> Result<Running, Failure> {
             return Err(Failure::failed(format!("shef sim serve ended ({status}); its messages are in {}", log.display())));
         }
         if begin.elapsed() > LIMIT {
-            return Err(Failure::failed(format!("shef sim serve made no socket; its messages are in {}", log.display())));
+            return Err(Failure::failed(format!("shef sim serve created no socket; its messages are in {}", log.display())));
         }
         std::thread::sleep(Duration::from_millis(50));
     }
