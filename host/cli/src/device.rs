@@ -36,10 +36,10 @@ pub enum DeviceCommand {
         #[command(flatten)]
         tls: TlsArgs,
     },
-    /// Check what keeps a card from being opened: IOMMU, driver, group, permissions, hugepages,
-    /// BARs; and name the command that mends it
+    /// Find what keeps a card from being opened (IOMMU, driver, group, permissions, hugepages,
+    /// BARs), and name the command that fixes it
     Doctor {
-        /// Card, as pci:0000:65:00.0; all that this machine has where it is absent
+        /// Card, such as pci:0000:65:00.0; defaults to all cards of this machine
         device: Option<String>,
         /// Where the kernel's folders are
         #[arg(long, hide = true, default_value = "/")]

@@ -25,7 +25,7 @@ pub enum ShieldCommand {
     Generate {
         #[command(flatten)]
         source: Source,
-        /// Folder that the files go to; made where it is absent
+        /// Output folder; created if missing
         #[arg(long, value_name = "DIR", default_value = ".")]
         out: PathBuf,
     },
