@@ -29,8 +29,8 @@ impl<E: Entropy + ?Sized> Entropy for &mut E {
 }
 
 /// Repeatable bytes from a seed, for simulated devices only: block `i` is
-/// `HMAC-SHA-256(key, i u64)` with `key = SHA-256("shef-seeded/1" | label_len u16 | label | seed
-/// u64)`.
+/// `HMAC-SHA-256(key, i u64)` with
+/// `key = SHA-256("shef-seeded/1" | label_len u16 | label | seed u64)`.
 pub struct SeededEntropy {
     key: Zeroizing<[u8; 32]>,
     counter: u64,
