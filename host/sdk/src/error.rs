@@ -417,8 +417,8 @@ shef_proto::coded! {
             after: Duration,
         } = "SHEF-SDK-041": "the caller ended a wait for the accelerator",
             "what was launched goes on: wait again with `finish` or `wait_register`",
-        /// The session is one of another process, of which this one is a copy.
-        #[error("the session is of a process (number {made}) of which this one (number {found}) is a copy: it must not use its sessions")]
+        /// The session belongs to another process, and this one is a fork of it.
+        #[error("the session belongs to process {made}; process {found} is a fork of it and must not use it")]
         Forked {
             /// Number of the process that made it.
             made: u32,
