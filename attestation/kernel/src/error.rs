@@ -46,7 +46,7 @@ shef_proto::coded! {
         State {
             /// What is not so.
             what: &'static str,
-        } = "SHEF-KRN-014": "request in the wrong state", "The request needs a step that was not done, or undoes one; the text says which.",
+        } = "SHEF-KRN-014": "request in the wrong state", "The request needs a step that was not done, or undoes one; the text says which. An image is loaded with `--load IMAGE --image-key NAME` of `shef attest` and `shef keys release`.",
         /// The image is for another device.
         #[error("image is for {image}, this device is {device}")]
         Target {

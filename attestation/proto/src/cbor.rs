@@ -269,7 +269,7 @@ impl Value {
 /// Checks that `bytes` are one deterministic item within `limits`, and nothing more.
 ///
 /// # Errors
-/// The first rule that is broken.
+/// The first violated rule.
 pub fn check(bytes: &[u8], limits: &Limits) -> Result<(), CborError> {
     read(bytes, limits).map(drop)
 }
@@ -277,7 +277,7 @@ pub fn check(bytes: &[u8], limits: &Limits) -> Result<(), CborError> {
 /// Reads one deterministic item, and nothing more; its strings are copied.
 ///
 /// # Errors
-/// The first rule that is broken.
+/// The first violated rule.
 pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Value, CborError> {
     read(bytes, limits).map(Value::from)
 }
@@ -285,7 +285,7 @@ pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Value, CborError> {
 /// Reads one deterministic item, and nothing more; its strings stay where they are.
 ///
 /// # Errors
-/// The first rule that is broken.
+/// The first violated rule.
 pub fn read<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Item<'a>, CborError> {
     if bytes.len() > limits.len {
         return Err(CborError::Limit { what: "length", limit: limits.len });

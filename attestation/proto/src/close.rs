@@ -49,7 +49,7 @@ crate::coded! {
     }
 }
 
-/// What a close record says.
+/// The contents of a close record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CloseRecord {
     /// Transcript hash of the session.

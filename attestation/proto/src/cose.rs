@@ -225,7 +225,7 @@ impl Sign1 {
     /// Parses a message of this form; checks everything but the signature.
     ///
     /// # Errors
-    /// The first rule that is broken.
+    /// The first violated rule.
     pub fn parse(form: &Form, bytes: &[u8]) -> Result<Self, CoseError> {
         Self::take(form, bytes.to_vec())
     }

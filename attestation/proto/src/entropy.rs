@@ -1,5 +1,5 @@
-//! Where randomness comes in: every function that needs some takes a `&mut dyn Entropy`, so that
-//! this crate has no source of its own.
+//! Randomness is an input: every function that needs it takes a `&mut dyn Entropy`, so this crate
+//! has no source of its own.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};

@@ -248,7 +248,7 @@ impl ShieldState {
 /// Claims of both profiles.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Common {
-    /// For whom the evidence was made.
+    /// The intended audience of the evidence.
     pub audience: String,
     /// The challenge.
     pub nonce: Vec<u8>,
@@ -300,7 +300,7 @@ pub struct ShieldClaims {
 pub struct Claims {
     /// Claims of both profiles.
     pub common: Common,
-    /// Claims of the Shield's profile; `None` makes it the kernel's.
+    /// Claims of the Shield's profile; `None` for the kernel's.
     pub shield: Option<ShieldClaims>,
 }
 
@@ -352,7 +352,7 @@ impl Claims {
     /// Reads a claims-set; every claim of its profile must be there, and no other.
     ///
     /// # Errors
-    /// The first rule that is broken.
+    /// The first violated rule.
     pub fn from_cbor(bytes: &[u8]) -> Result<Self, EvidenceError> {
         let mut f = Fields::new(cbor::read(bytes, &Limits::bytes(MAX_EVIDENCE))?, "evidence")?;
         let profile = f.text(claim::PROFILE, 0..=256)?;
@@ -448,7 +448,7 @@ impl Evidence {
     /// Parses evidence of either profile.
     ///
     /// # Errors
-    /// The first rule that is broken.
+    /// The first violated rule.
     pub fn parse(bytes: &[u8]) -> Result<Self, EvidenceError> {
         let signed = Sign1::parse(&FORM, bytes)?;
         let claims = Claims::from_cbor(signed.payload())?;
@@ -467,19 +467,19 @@ impl Evidence {
         digest(self.bytes())
     }
 
-    /// Which layer the evidence says it is of.
+    /// The layer claimed by the evidence.
     #[must_use]
     pub fn layer(&self) -> Layer {
         self.claims.layer()
     }
 
-    /// The claims; nobody has vouched for them yet.
+    /// The unverified claims.
     #[must_use]
     pub fn unverified_claims(&self) -> &Claims {
         &self.claims
     }
 
-    /// Takes the claims; nobody has vouched for them yet.
+    /// Takes the unverified claims.
     #[must_use]
     pub fn into_unverified_claims(self) -> Claims {
         self.claims

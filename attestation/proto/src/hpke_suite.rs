@@ -51,7 +51,7 @@ crate::coded! {
 pub struct PublicKey([u8; PUBLIC_KEY_LEN]);
 
 impl PublicKey {
-    /// Checks and takes the 65 bytes `04 | x | y`.
+    /// Checks and accepts the 65 bytes `04 | x | y`.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, HpkeError> {
         let raw: [u8; PUBLIC_KEY_LEN] = bytes.try_into().map_err(|_| HpkeError::PublicKey)?;
         if raw[0] != 4 {
@@ -61,7 +61,7 @@ impl PublicKey {
         if ACTIVE.on_curve(&key.xy()) { Ok(key) } else { Err(HpkeError::PublicKey) }
     }
 
-    /// Checks and takes the 64 bytes `x | y`, as the Shield's kernel port shows them.
+    /// Checks and accepts the 64 bytes `x | y`, as read from the Shield's kernel port.
     pub fn from_xy(xy: &[u8; 64]) -> Result<Self, HpkeError> {
         if ACTIVE.on_curve(xy) { Ok(Self::of_point(xy)) } else { Err(HpkeError::PublicKey) }
     }
@@ -331,7 +331,7 @@ pub fn seal(
     Ok((enc, ctx.seal(aad, plaintext)?))
 }
 
-/// Opens what [`seal`] made.
+/// Opens the output of [`seal`].
 pub fn open(sk: &PrivateKey, enc: &[u8], info: &[u8], aad: &[u8], ct: &[u8]) -> Result<Zeroizing<Vec<u8>>, HpkeError> {
     Receiver::setup(sk, enc, info)?.open(aad, ct)
 }

@@ -111,7 +111,7 @@ crate::coded! {
     }
 }
 
-/// The AES-256 key of one container; erased when dropped. A key seals one container only.
+/// The AES-256 key of one container, erased on drop. A key seals only one container.
 pub struct ImageKey(Zeroizing<[u8; 32]>);
 
 impl ImageKey {
@@ -129,7 +129,7 @@ impl ImageKey {
         Self(Zeroizing::new(*bytes))
     }
 
-    /// The bytes, for whoever stores or seals the key.
+    /// The bytes, for storing or sealing the key.
     #[must_use]
     pub fn expose(&self) -> &[u8; 32] {
         &self.0
@@ -167,7 +167,7 @@ fn aad(container: &[u8; 16]) -> [u8; 28] {
     aad
 }
 
-/// What the IP vendor says about an image.
+/// An IP vendor's description of an image.
 #[derive(Clone, Debug)]
 pub struct Description {
     /// Device that it is for.
@@ -200,7 +200,7 @@ impl Header {
     /// Parses a signed header; does not verify its signature.
     ///
     /// # Errors
-    /// The first rule that is broken.
+    /// The first violated rule.
     pub fn parse(bytes: &[u8]) -> Result<Self, ImageError> {
         Self::of(Sign1::parse(&FORM, bytes)?)
     }
@@ -259,7 +259,7 @@ impl Header {
         Ok(self.signed.verify(vendor)?)
     }
 
-    /// What the vendor says about the image.
+    /// The vendor's description of the image.
     #[must_use]
     pub fn description(&self) -> &Description {
         &self.description
@@ -317,7 +317,7 @@ impl Header {
     }
 }
 
-/// Opens the chunks of one container in order, and measures.
+/// Opens and measures the chunks of one container, in order.
 pub struct Opener {
     header: Header,
     key: ImageKey,
@@ -450,7 +450,7 @@ impl Container {
     /// Splits a container and checks the digest of every chunk.
     ///
     /// # Errors
-    /// The first rule that is broken.
+    /// The first violated rule.
     pub fn parse(bytes: &[u8]) -> Result<Self, ImageError> {
         let Some(rest) = bytes.strip_prefix(MAGIC) else { return Err(ImageError::Magic) };
         let Some((len, rest)) = rest.split_first_chunk::<4>() else {

@@ -132,7 +132,7 @@ fn take<'a>(r: &mut &'a [u8], min: usize, max: usize) -> Result<&'a [u8], LoadEr
     Ok(head)
 }
 
-/// What the owner puts into `info`: who opens the session, on which evidence.
+/// The owner's `info`: the session's owner and the evidence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Info {
     /// Name of the tenant, at most [`MAX_TENANT`] bytes.
@@ -278,7 +278,7 @@ impl Use {
     }
 }
 
-/// All keys of one session. The session master is gone once they are derived.
+/// All keys of one session. The session master is erased once they are derived.
 pub struct SessionKeys {
     transcript: Transcript,
     config_digest: [u8; 32],
@@ -332,7 +332,7 @@ impl SessionKeys {
         self.nodes.iter().find(|(id, _)| *id == region).map(|(_, k)| k)
     }
 
-    /// Takes K_data of a region out: whoever seals with a key owns it, and nobody else can.
+    /// Takes K_data of a region out, so that only one sealer can own it.
     pub fn take_data_key(&mut self, region: u8) -> Option<Key> {
         let at = self.data.iter().position(|(id, _)| *id == region)?;
         Some(self.data.swap_remove(at).1)
@@ -356,7 +356,7 @@ impl SessionKeys {
         mac.finalize().into_bytes().into()
     }
 
-    /// Compares what the Shield shows, in constant time.
+    /// Compares the Shield's confirmation in constant time.
     ///
     /// # Errors
     /// [`LoadError::Confirmation`].
@@ -372,7 +372,7 @@ fn aad(config_digest: &[u8; 32]) -> [u8; 34] {
     aad
 }
 
-/// Owner: makes a message for the Shield with public key `pk`, and the session's keys.
+/// Owner: creates a message for the Shield with public key `pk`, and the session's keys.
 ///
 /// Draws 32 bytes for the master key, then 32 for the ephemeral key.
 ///

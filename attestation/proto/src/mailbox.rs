@@ -61,10 +61,10 @@ impl MailboxError {
     }
 }
 
-/// What the host asks of the kernel.
+/// A request of the host to the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// What the kernel is and what it is doing.
+    /// Version and state of the kernel.
     Status,
     /// The certificates `[AK, DeviceID]`.
     Certificates,
@@ -100,7 +100,7 @@ pub enum Request {
     LoadFinish,
     /// A new seed for a Shield that has none or whose session is over.
     NewSession,
-    /// Evidence of the loaded Shield; gives a seed first when the Shield has none.
+    /// Evidence of the loaded Shield; hands over a seed first if the Shield has none.
     ShieldEvidence {
         /// The challenge.
         nonce: Vec<u8>,
@@ -179,7 +179,7 @@ impl Request {
     /// Parses a request.
     ///
     /// # Errors
-    /// The first rule that is broken.
+    /// The first violated rule.
     pub fn decode(bytes: &[u8]) -> Result<Self, MailboxError> {
         let (number, mut f) = open(bytes, "request")?;
         let request = match number {
@@ -258,7 +258,7 @@ pub struct Status {
 /// What the kernel answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// The request was carried out and there is nothing to say.
+    /// The request succeeded without a result.
     Done,
     /// To [`Request::Status`].
     Status(Status),
@@ -328,7 +328,7 @@ impl Answer {
     /// Parses an answer.
     ///
     /// # Errors
-    /// The first rule that is broken. An answer [`Answer::Error`] is not one of them: see
+    /// The first violated rule. An answer [`Answer::Error`] is not one of them: see
     /// [`Answer::into_result`].
     pub fn decode(bytes: &[u8]) -> Result<Self, MailboxError> {
         let (number, mut f) = open(bytes, "answer")?;
@@ -380,7 +380,7 @@ impl Answer {
     }
 }
 
-/// Decodes the answer to a request that gives evidence.
+/// Decodes the answer to a request for evidence.
 ///
 /// # Errors
 /// Malformed, refused, or of another kind.

@@ -133,7 +133,7 @@ pub struct Receipt {
     pub to_host: bool,
 }
 
-/// Digest of a receipt: what the next one names, and the head of the chain.
+/// Digest of a receipt, as named by the next one and as head of the chain.
 #[must_use]
 pub fn digest(receipt: &[u8]) -> [u8; 32] {
     Sha256::digest(receipt).into()
@@ -198,7 +198,7 @@ impl Receipt {
     /// Reads a receipt that one of `keys` signed.
     ///
     /// # Errors
-    /// The first rule that is broken.
+    /// The first violated rule.
     pub fn verify(bytes: &[u8], keys: &[PublicKey]) -> Result<Self, CoseError> {
         let message = Sign1::parse(&FORM, bytes)?;
         if !keys.iter().any(|key| message.verify(key).is_ok()) {

@@ -102,7 +102,7 @@ impl ReleaseInfo {
     /// Reads what [`ReleaseInfo::to_cbor`] wrote.
     ///
     /// # Errors
-    /// The first rule that is broken.
+    /// The first violated rule.
     pub fn from_cbor(bytes: &[u8]) -> Result<Self, ReleaseError> {
         const WHAT: &str = "release info";
         let Value::Array(items) = cbor::read(bytes, &Limits::bytes(MAX_BOX))? else {
@@ -190,7 +190,7 @@ impl KeyBox {
     /// Parses a box.
     ///
     /// # Errors
-    /// The first rule that is broken.
+    /// The first violated rule.
     pub fn from_cbor(bytes: &[u8]) -> Result<Self, ReleaseError> {
         let mut f = Fields::new(cbor::read(bytes, &Limits::bytes(MAX_BOX))?, "key box")?;
         match f.uint(1, u64::MAX)? {

@@ -51,7 +51,11 @@ pub const CODES: &[Code] = &[
         "receipts do not form the chain",
         "A receipt was changed, left out or put elsewhere, or the end is missing. The text names the first one that does not fit.",
     ),
-    Code::new("SHEF-SVC-020", "not found", "There is no such resource for this tenant."),
+    Code::new(
+        "SHEF-SVC-020",
+        "not found",
+        "There is no such path, or nothing of this name for this tenant. GET of the collection (/v1/keys, /v1/policies) lists what there is.",
+    ),
     Code::new("SHEF-SVC-021", "method not allowed", "The path exists, but not for this method; the header Allow lists those it takes."),
     Code::new("SHEF-SVC-022", "body is too large", "Requests are at most 64 KiB, CoRIMs 1 MiB, unless the configuration says otherwise."),
     Code::new("SHEF-SVC-023", "request did not arrive in time", "The whole body must arrive within limits.body_seconds."),

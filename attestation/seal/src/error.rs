@@ -107,8 +107,8 @@ shef_proto::coded! {
         } = "SHEF-SEAL-011": "a fault froze a region",
             "Under on_fault = \"region\" a result opens in spite of it only where the launch could not have reached any frozen region, and \
              the caller names them all.",
-        /// The sealer is one of another process, of which this one is a copy.
-        #[error("the sealer is of a process (number {made}) of which this one (number {found}) is a copy")]
+        /// The sealer belongs to another process, and this one is a fork of it.
+        #[error("the sealer belongs to process {made}; process {found} is a fork of it and must not use it")]
         Forked {
             /// number of the process that made it
             made: u32,

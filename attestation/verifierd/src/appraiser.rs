@@ -355,22 +355,22 @@ impl Collateral {
 
     /// Appraises. It may take its time: [`Lane::work`](crate::lanes::Lane::work).
     #[must_use]
-    pub fn appraise(&self, policy: &StoredPolicy, question: &Question<'_>, chains: &dyn ChainCache, rego: &dyn Evaluate) -> Outcome {
+    pub fn appraise(&self, policy: &StoredPolicy, input: &AppraisalInput<'_>, chains: &dyn ChainCache, rego: &dyn Evaluate) -> Outcome {
         shef_verify::appraise(&Request {
-            evidence: (&question.evidence.0.evidence).into(),
+            evidence: (&input.evidence.0.evidence).into(),
             certificates: &[],
             anchors: &self.anchors,
             reference: &self.reference,
             policy: &policy.policy,
             revocations: Some(&self.revocations),
-            layer: question.layer,
-            nonce: question.nonce,
-            audience: question.audience,
-            challenged: question.challenged,
-            now: question.now,
+            layer: input.layer,
+            nonce: input.nonce,
+            audience: input.audience,
+            challenged: input.challenged,
+            now: input.now,
             chains: Some(chains),
-            own_keys: question.own_keys,
-            shown_svn: question.shown_svn,
+            own_keys: input.own_keys,
+            shown_svn: input.shown_svn,
             verify: aws_lc,
             rego: Some(rego),
         })
@@ -437,9 +437,9 @@ impl Received {
     }
 }
 
-/// What is asked of an appraisal.
+/// The input of an appraisal.
 #[derive(Clone, Copy, Debug)]
-pub struct Question<'a> {
+pub struct AppraisalInput<'a> {
     /// The evidence.
     pub evidence: &'a Received,
     /// Layer whose evidence is expected.
@@ -448,9 +448,9 @@ pub struct Question<'a> {
     pub nonce: &'a [u8],
     /// Audience of the challenge.
     pub audience: &'a str,
-    /// When the challenge was made, when this service made it.
+    /// When the challenge was made, if this service made it.
     pub challenged: Option<i64>,
-    /// Keys of this service: evidence that vouches for one of them is refused.
+    /// Keys of this service: evidence with one of them in `cnf` is refused.
     pub own_keys: &'a [PublicKey],
     /// The highest security version that a known kernel of the device has shown; 0 for none.
     pub shown_svn: u64,
@@ -471,8 +471,8 @@ pub fn is_genuine(outcome: &Outcome) -> bool {
 
 /// The record of an appraisal.
 #[must_use]
-pub fn record(outcome: &Outcome, policy: &StoredPolicy, question: &Question<'_>) -> AppraisalRecord {
-    let common = question.evidence.claims().map(|claims| &claims.common);
+pub fn record(outcome: &Outcome, policy: &StoredPolicy, input: &AppraisalInput<'_>) -> AppraisalRecord {
+    let common = input.evidence.claims().map(|claims| &claims.common);
     let accepted = outcome.verified.is_some();
     let kernel_svn = common.map_or(0, |common| common.kernel_svn);
     // A kernel that nobody knows may claim any version: it must not lock the device out of those
@@ -480,8 +480,8 @@ pub fn record(outcome: &Outcome, policy: &StoredPolicy, question: &Question<'_>)
     let proven = is_genuine(outcome) && passed(outcome, &[CheckId::Measured, CheckId::Kernel]);
     AppraisalRecord {
         id: random(),
-        time: question.now,
-        layer: question.layer.name(),
+        time: input.now,
+        layer: input.layer.name(),
         verdict: if accepted { "accepted" } else { "denied" },
         code: outcome.appraisal.first_failure().map_or("", |check| check.code),
         policy: policy.id(),
@@ -490,11 +490,11 @@ pub fn record(outcome: &Outcome, policy: &StoredPolicy, question: &Question<'_>)
         kernel_svn,
         proven_svn: if proven { kernel_svn } else { 0 },
         genuine: is_genuine(outcome),
-        fresh: question.challenged.is_some(),
-        nonce: question.nonce.to_vec(),
+        fresh: input.challenged.is_some(),
+        nonce: input.nonce.to_vec(),
         // What nobody can read is of no use to anybody, and may be any bytes.
-        evidence: common.map(|_| question.evidence.bytes().to_vec()).unwrap_or_default(),
-        sha256: sha256(question.evidence.bytes()),
+        evidence: common.map(|_| input.evidence.bytes().to_vec()).unwrap_or_default(),
+        sha256: sha256(input.evidence.bytes()),
         report: outcome.appraisal.to_json(),
     }
 }

@@ -1,4 +1,4 @@
-//! One appraisal, whoever asks for it: challenge, question, appraisal, record, used challenge,
+//! One appraisal, for any API: challenge, input, appraisal, record, used challenge,
 //! counter, audit event, signed result.
 //!
 //! `/v1/appraise`, `/v1/release`, Veraison's protocol and the KBS differ in how they ask and
@@ -12,7 +12,7 @@ use shef_verify::Outcome;
 use shef_verify::ear::{self, Dialect, Issue, Reader};
 
 use crate::app::App;
-use crate::appraiser::{self, Collateral, Question, Received, StoredPolicy};
+use crate::appraiser::{self, AppraisalInput, Collateral, Received, StoredPolicy};
 use crate::audit;
 use crate::auth::Identity;
 use crate::lanes::Lane;
@@ -151,7 +151,7 @@ impl<'a> Case<'a> {
         let (evidence, challenge, audience) = (self.evidence.clone(), self.challenge.clone(), self.audience.clone());
         let (layer, shown_svn, now, chains) = (self.layer, self.shown_svn, self.now, Arc::clone(&self.app.chains));
         let work = move |lane: &Lane| {
-            let question = Question {
+            let input = AppraisalInput {
                 evidence: &evidence,
                 layer,
                 nonce: &challenge.nonce,
@@ -161,8 +161,8 @@ impl<'a> Case<'a> {
                 shown_svn,
                 now,
             };
-            let outcome = collateral.appraise(&policy, &question, &*chains, lane);
-            let record = appraiser::record(&outcome, &policy, &question);
+            let outcome = collateral.appraise(&policy, &input, &*chains, lane);
+            let record = appraiser::record(&outcome, &policy, &input);
             Appraised { outcome, record }
         };
         self.app.lane(&self.identity.tenant).work(work).await

@@ -332,7 +332,11 @@ fn main() -> ExitCode {
     match command(args.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(problem) => {
-            eprintln!("error [{}]: {problem}\n  shef-verifierd explain {}", problem.kind.code(), problem.kind.code());
+            let code = problem.kind.code();
+            eprintln!("error [{code}]: {problem}");
+            if let Some(known) = shef_proto::code::find(shef_proto::CODES, code) {
+                eprintln!("help: {}", known.help);
+            }
             ExitCode::from(status(&problem))
         }
     }

@@ -1,4 +1,4 @@
-//! Trustworthiness claims of AR4SI (draft-ietf-rats-ar4si), as attestation results carry them.
+//! AR4SI trustworthiness claims (draft-ietf-rats-ar4si) in attestation results.
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use shef_proto::evidence::{Claims, Layer, RootOfTrust};
@@ -7,22 +7,22 @@ use crate::checks::{Check, CheckId};
 
 /// The verifier itself failed.
 pub const MALFUNCTION: i8 = -1;
-/// Evidence of another kind than was asked for.
+/// Evidence of another kind than requested.
 pub const UNEXPECTED_EVIDENCE: i8 = 1;
-/// Evidence that is not authentic, or no answer to the challenge.
+/// Evidence that is not authentic, or does not answer the challenge.
 pub const CRYPTO_FAILED: i8 = 99;
 
-/// Overall result: the tier of the worst claim, and never better than contraindicated for what was
-/// denied.
+/// Overall result: the tier of the worst claim, and never better than contraindicated for denied
+/// evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Status {
-    /// Nothing can be said: other evidence than asked for, or the verifier failed. Not a yes.
+    /// Undecided: evidence of another kind than requested, or a failure of the verifier. Not a yes.
     None = 0,
     /// Every check passed.
     Affirming = 2,
-    /// Every check passed, by an exception that the policy makes: simulated, debug, seeded, a
-    /// region without protection.
+    /// Every check passed, with an exception in the policy: simulated, debug, seeded, an
+    /// unprotected region.
     Warning = 32,
     /// At least one check failed.
     Contraindicated = 96,
@@ -67,7 +67,7 @@ const HARDWARE: usize = 4;
 const RUNTIME: usize = 5;
 const STORAGE: usize = 6;
 
-/// The trustworthiness vector: one claim per entry of [`CLAIM_NAMES`], 0 where nothing is claimed.
+/// The trustworthiness vector: one claim per entry of [`CLAIM_NAMES`], or 0 without a claim.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TrustVector(pub [i8; 8]);
 

@@ -10,7 +10,7 @@ use shef_proto::hpke_suite::PublicKey;
 use crate::crypto::{ReadyFn, ReadyKey};
 use crate::reference::TrustAnchor;
 
-/// The trust anchors of a verifier, with a generation that names exactly this set.
+/// The trust anchors of a verifier, with a generation that identifies exactly this set.
 #[derive(Clone, Debug)]
 pub struct TrustAnchors {
     list: Vec<TrustAnchor>,
@@ -38,7 +38,7 @@ impl TrustAnchors {
         &self.list
     }
 
-    /// Digest of names, kinds and certificates: it changes whenever one of them does.
+    /// Digest of names, kinds and certificates.
     #[must_use]
     pub fn generation(&self) -> &[u8; 32] {
         &self.generation
@@ -51,14 +51,14 @@ impl From<Vec<TrustAnchor>> for TrustAnchors {
     }
 }
 
-/// A chain whose rules and signatures were checked under one of the anchors. Time and revocation
-/// are looked at again at each use.
+/// A chain whose rules and signatures were verified under one of the anchors. Time and revocation
+/// are checked at each use.
 #[derive(Clone, Debug)]
 pub struct VerifiedChain {
     pub(crate) chain: Chain,
-    /// The attestation key, where the cache makes keys ready.
+    /// The attestation key, if the cache prepares keys.
     pub(crate) ak_ready: Option<ReadyKey>,
-    /// Place of the anchor in the list of the generation under which the chain was verified.
+    /// Index of the anchor in the generation under which the chain was verified.
     pub(crate) anchor: usize,
     /// Serial numbers of AK, DeviceID and anchor.
     pub(crate) serials: [Vec<u8>; 3],
@@ -66,14 +66,14 @@ pub struct VerifiedChain {
     pub(crate) digests: [[u8; 32]; 3],
     /// SHA-256 of the anchor's public key.
     pub(crate) authority: [u8; 32],
-    /// The certificates as they came, leaf first.
+    /// The certificates as received, leaf first.
     pub(crate) certificates: Vec<Vec<u8>>,
     /// Generation of the anchors.
     pub(crate) generation: [u8; 32],
 }
 
 impl VerifiedChain {
-    /// Whether it is the chain of these certificates under these anchors.
+    /// Whether this is the chain of these certificates under these anchors.
     pub(crate) fn is_of(&self, certificates: &[Vec<u8>], anchors: &TrustAnchors) -> bool {
         self.certificates == certificates && self.generation == anchors.generation
     }
@@ -82,14 +82,14 @@ impl VerifiedChain {
 /// Bytes of an end of a certificate.
 const END: usize = 16;
 
-/// Where a chain lies in a cache: the ends of its certificates, which are ends of signatures, under
-/// a set of anchors. Cheap, and no name: that what lies there is the chain that was meant is looked
-/// at when it is found.
+/// Key of a chain in a cache: the last bytes of its certificates, which are the ends of their
+/// signatures, under a set of anchors. It is cheap to compute but not unique, so a cached chain is
+/// compared in full when it is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ChainKey([[u8; END]; 3]);
 
 impl ChainKey {
-    /// Place of these certificates (DER, leaf first) under these anchors.
+    /// The key for these certificates (DER, leaf first) under these anchors.
     #[must_use]
     pub fn new(certificates: &[Vec<u8>], anchors: &TrustAnchors) -> Self {
         let end = |bytes: &[u8]| bytes.last_chunk().copied().unwrap_or_default();
@@ -98,26 +98,25 @@ impl ChainKey {
     }
 }
 
-/// Keeps verified chains, so that a device that comes again costs one signature and not three. Only
-/// valid chains are kept.
+/// Caches verified chains, so that a known device takes one signature verification instead of
+/// three. Only valid chains are cached.
 pub trait ChainCache: Send + Sync {
-    /// The chain that lies there.
+    /// The chain with this key.
     fn get(&self, key: &ChainKey) -> Option<Arc<VerifiedChain>>;
-    /// Makes the attestation key of a chain ready, where whoever made the cache gave an
-    /// implementation for that.
+    /// Prepares the attestation key of a chain, if the cache has an implementation for that.
     fn ready(&self, _ak: &PublicKey) -> Option<ReadyKey> {
         None
     }
-    /// Keeps a chain.
+    /// Stores a chain.
     fn put(&self, key: ChainKey, chain: Arc<VerifiedChain>);
 }
 
-/// A cache in memory of bounded size; when it is full, the older half goes.
+/// An in-memory cache of bounded size. When it is full, the older half is dropped.
 #[derive(Debug)]
 pub struct MemoryChainCache {
     max: usize,
     ready: Option<ReadyFn>,
-    /// Chains of the current and of the previous age.
+    /// Chains of the current and of the previous generation.
     ages: Mutex<[HashMap<ChainKey, Arc<VerifiedChain>>; 2]>,
 }
 
@@ -128,8 +127,8 @@ impl MemoryChainCache {
         Self { max, ready: None, ages: Mutex::default() }
     }
 
-    /// The same, whose attestation keys are made ready by `ready`, of the implementation that
-    /// [`crate::Request::verify`] names.
+    /// The same, with attestation keys prepared by `ready`, of the implementation in
+    /// [`crate::Request::verify`].
     #[must_use]
     pub fn with_ready_keys(self, ready: ReadyFn) -> Self {
         Self { ready: Some(ready), ..self }

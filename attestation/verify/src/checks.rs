@@ -1,4 +1,4 @@
-//! The checks of an appraisal: which there are, and what one of them found.
+//! The checks of an appraisal and their results.
 
 use core::fmt;
 
@@ -59,7 +59,7 @@ checks! {
     /// The audience of this challenge.
     Audience = ("SHEF-ATT-005", "audience", "evidence was made for another audience",
         "The evidence names another audience than this verifier's."),
-    /// The challenge is young enough.
+    /// The challenge is not older than the policy allows.
     Age = ("SHEF-ATT-006", "age", "evidence is too old",
         "The policy says how old an answer to a challenge may be (max_age), and this one is older, or nobody knows when the challenge was made."),
     /// AK and DeviceID certificate, well-formed.
@@ -86,7 +86,7 @@ checks! {
     /// Debug state in evidence, TcbInfo and anchor agree.
     DebugConsistent = ("SHEF-ATT-017", "debug-consistent", "debug state contradicts the certificates",
         "Evidence, TcbInfo flags and trust anchor must all say debug, or none of them."),
-    /// The key vouched for is a key of its own.
+    /// The attested key differs from all keys in the certificates.
     Key = ("SHEF-ATT-018", "key", "the attested key is a key of the certificates or of the verifier",
         "The key in cnf must be a key of its own, not that of a certificate, and not one of the verifier's."),
     /// The kind of root of trust is accepted.
@@ -95,7 +95,7 @@ checks! {
     /// Debug is off, or accepted.
     Debug = ("SHEF-ATT-021", "debug", "debug is not off",
         "Debug is on, or was not shown to be off since boot, and the policy does not accept that. A device in debug mode protects nothing."),
-    /// Randomness is real, or a seed is accepted.
+    /// Keys come from real entropy, or a seed is accepted.
     Seeded = ("SHEF-ATT-022", "seeded", "device draws from a test's seed",
         "Its keys can be computed by anybody who knows the seed. Only a test's policy may accept that (allow_seeded)."),
     /// The type of device is accepted.
@@ -110,7 +110,7 @@ checks! {
     /// A known kernel.
     Kernel = ("SHEF-ATT-030", "kernel", "unknown kernel",
         "No reference value has this kernel digest and security version. Reference values come from whoever built the kernel."),
-    /// A kernel that is new enough.
+    /// A kernel with a sufficient security version.
     KernelSvn = ("SHEF-ATT-031", "kernel-svn", "kernel is too old",
         "The security version of the kernel is below the policy's least, or below the one that this device has shown before. Update the kernel of the card."),
     /// A known shell.
@@ -125,13 +125,13 @@ checks! {
     /// The design of that image.
     Design = ("SHEF-ATT-042", "design", "loaded design is not the image's",
         "The digest of the loaded design is not the one of the reference value."),
-    /// An image that is new enough.
+    /// An image with a sufficient security version.
     ImageSvn = ("SHEF-ATT-043", "image-svn", "image is too old",
         "The security version of the image is below the policy's least, or not the one of its reference value."),
     /// An accepted fault policy.
     OnFault = ("SHEF-ATT-044", "fault-policy", "fault policy is not accepted",
         "The policy does not name what this Shield does on a fault."),
-    /// No region without protection, or named ones only.
+    /// No unprotected regions, or only those in the policy.
     Bypass = ("SHEF-ATT-045", "bypass", "region without protection",
         "The Shield has a region in mode bypass that the policy does not name: what lies there is open to the host."),
     /// An accepted state.
@@ -140,7 +140,7 @@ checks! {
     /// An accepted signer of the image.
     ImageSigner = ("SHEF-ATT-047", "image-signer", "signer of the image is not accepted",
         "The policy lists the IP vendors whose images it accepts, and this image was signed by none of them."),
-    /// The policy in Rego, where there is one.
+    /// The Rego policy, if any.
     Rego = ("SHEF-ATT-048", "rego", "the Rego policy does not allow it",
         "The rule allow of the policy in Rego did not come to true. If it failed, ran out of time or gave no truth value, the verifier could not decide, and denies."),
 }
@@ -183,7 +183,7 @@ impl CheckId {
             Shell,
         ];
         const OF_SHIELD: &[CheckId] = &[Image, Config, Design, ImageSvn, ImageSigner, OnFault, Bypass, State];
-        /// A policy in Rego is asked last.
+        /// A Rego policy is evaluated last.
         const fn then_rego<const N: usize>(first: &[CheckId], more: &[CheckId]) -> [CheckId; N] {
             assert!(N == first.len() + more.len() + 1);
             let mut all = [Rego; N];
@@ -203,21 +203,21 @@ impl CheckId {
     }
 }
 
-/// Bytes of a digest that reports show.
+/// Bytes of a digest shown in reports.
 const PREFIX: usize = 8;
 
-/// A value in a report, made into text when somebody reads it.
+/// A value in a report, formatted on demand.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Text {
     /// Fixed text.
     Static(&'static str),
     /// A number.
     Number(u64),
-    /// A least number.
+    /// A minimum.
     AtLeast(u64),
     /// An age in seconds.
     Age(i64),
-    /// The greatest age in seconds.
+    /// The maximum age in seconds.
     AtMostAge(u32),
     /// The first bytes of a digest or nonce, shown in hexadecimal.
     Prefix([u8; PREFIX]),
@@ -298,17 +298,17 @@ pub struct Check {
     pub id: CheckId,
     /// Its code.
     pub code: &'static str,
-    /// True when it was made and holds.
+    /// True if the check ran and passed.
     pub passed: bool,
-    /// False when an earlier failure left nothing to look at.
+    /// False if an earlier failure left nothing to check.
     pub reached: bool,
-    /// What must be.
+    /// The expected value.
     pub expected: Text,
-    /// What is.
+    /// The actual value.
     pub actual: Text,
 }
 
-/// The checks made so far.
+/// The checks run so far.
 pub(crate) struct Checks {
     slots: [Option<Check>; CheckId::COUNT],
 }
@@ -318,7 +318,7 @@ impl Checks {
         Self { slots: [const { None }; CheckId::COUNT] }
     }
 
-    /// Records a check. One that failed before stays failed.
+    /// Records a check. A failed check stays failed.
     pub(crate) fn add(&mut self, id: CheckId, passed: bool, expected: impl Into<Text>, actual: impl Into<Text>) -> bool {
         let slot = &mut self.slots[id as usize];
         if slot.as_ref().is_none_or(|before| before.passed) {
@@ -327,25 +327,25 @@ impl Checks {
         passed
     }
 
-    /// True when the check was made and holds.
+    /// True if the check ran and passed.
     pub(crate) fn passed(&self, id: CheckId) -> bool {
         self.slots[id as usize].as_ref().is_some_and(|check| check.passed)
     }
 
-    /// True when every check of the layer but `except` was made and holds, and none of another
-    /// layer was made.
+    /// True if every check of the layer except `except` ran and passed, and no check of another
+    /// layer ran.
     pub(crate) fn all_passed(&self, layer: Layer, except: Option<CheckId>) -> bool {
         let of_layer = CheckId::all(layer).iter();
         let made = of_layer.clone().filter(|id| self.slots[**id as usize].is_some()).count();
         of_layer.clone().all(|id| Some(*id) == except || self.passed(*id)) && made == self.slots.iter().flatten().count()
     }
 
-    /// The checks that were made, in order, for an appraisal that does not make all.
+    /// The checks that ran, in order, for an appraisal that does not run all.
     pub(crate) fn made(self) -> Vec<Check> {
         self.slots.into_iter().flatten().collect()
     }
 
-    /// Closes the list: what was not reached counts as failed.
+    /// Completes the list: checks that did not run count as failed.
     pub(crate) fn finish(mut self, layer: Layer) -> (bool, Vec<Check>) {
         let accepted = self.all_passed(layer, None);
         let list = CheckId::all(layer)

@@ -1,8 +1,8 @@
 //! Conceptual message wrappers, CMW (RFC 9999): a typed envelope around evidence, endorsements and
 //! results, in CBOR or JSON.
 //!
-//! Read strictly: deterministic CBOR, JSON without repeated names, at most [`MAX_DEPTH`]
-//! collections inside each other.
+//! Reading is strict: deterministic CBOR, JSON without duplicate names, at most [`MAX_DEPTH`]
+//! nested collections.
 
 use base64_simd::URL_SAFE_NO_PAD as B64;
 use serde_json::{Map, Value as Json};
@@ -11,11 +11,11 @@ use shef_proto::evidence::{FORM, MEDIA_TYPE};
 
 use crate::jwt::json;
 
-/// Most bytes of a wrapper.
+/// Maximum size of a wrapper.
 pub const MAX_CMW: usize = 64 * 1024;
-/// Most collections inside each other.
+/// Maximum number of nested collections.
 pub const MAX_DEPTH: usize = 2;
-/// Most items of a collection.
+/// Maximum number of items in a collection.
 pub const MAX_ITEMS: usize = 64;
 /// CoAP content format of `application/eat+cwt`.
 pub const FORMAT_EAT_CWT: u16 = 263;
@@ -104,8 +104,8 @@ pub struct MediaType {
 }
 
 impl MediaType {
-    /// Reads a media type: `type/subtype`, then `; name=value` or `; name="value"`. `None` when it
-    /// is none, or a parameter comes twice.
+    /// Reads a media type: `type/subtype`, then `; name=value` or `; name="value"`. `None` if it is
+    /// malformed or has a duplicate parameter.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (essence, rest) = text.split_once(';').map_or((text, ""), |(essence, rest)| (essence, rest));
@@ -139,7 +139,7 @@ impl MediaType {
     }
 }
 
-/// What a record holds, as bits of its indicator.
+/// Contents of a record, as bits of its indicator.
 pub mod indicator {
     /// Reference values.
     pub const REFERENCE_VALUES: u8 = 1 << 0;
@@ -162,7 +162,7 @@ pub struct Record {
     pub kind: Type,
     /// The message.
     pub value: Vec<u8>,
-    /// What it holds ([`indicator`]), when that is said.
+    /// Its contents ([`indicator`]), if stated.
     pub indicator: Option<u8>,
 }
 
@@ -181,7 +181,7 @@ pub enum Cmw {
     Record(Record),
     /// Several, by name.
     Collection {
-        /// Type of the collection (URI or OID), when that is said.
+        /// Type of the collection (URI or OID), if stated.
         kind: Option<String>,
         /// The items, in order of their encoded names.
         items: Vec<(String, Cmw)>,
@@ -218,7 +218,7 @@ impl Cmw {
     /// Reads a wrapper in CBOR: record, tagged record or collection.
     ///
     /// # Errors
-    /// The first rule that is broken.
+    /// The first violated rule.
     pub fn from_cbor(bytes: &[u8]) -> Result<Self, CmwError> {
         from_value(cbor::parse(bytes, &Limits::bytes(MAX_CMW))?, 0)
     }
@@ -226,7 +226,7 @@ impl Cmw {
     /// Reads a wrapper in JSON: record or collection.
     ///
     /// # Errors
-    /// The first rule that is broken.
+    /// The first violated rule.
     pub fn from_json(bytes: &[u8]) -> Result<Self, CmwError> {
         if bytes.len() > MAX_CMW {
             return Err(CmwError::Limit { what: "length", limit: MAX_CMW });
@@ -237,7 +237,7 @@ impl Cmw {
     /// Reads either form by its first byte: JSON begins with `[` or `{`, CBOR never does here.
     ///
     /// # Errors
-    /// The first rule that is broken.
+    /// The first violated rule.
     pub fn parse(bytes: &[u8]) -> Result<Self, CmwError> {
         match bytes.first() {
             Some(b'[' | b'{') => Self::from_json(bytes),
@@ -252,8 +252,8 @@ impl Cmw {
         to_value(self).encode()
     }
 
-    /// A record of a content format in the form of a tag: `TN(format)(bytes)`; `None` where there
-    /// is no such form.
+    /// A record of a content format in the form of a tag: `TN(format)(bytes)`; `None` if there is
+    /// no such form.
     #[must_use]
     pub fn to_tagged_cbor(&self) -> Option<Vec<u8>> {
         match self {
@@ -271,10 +271,10 @@ impl Cmw {
     }
 
     /// The one piece of evidence (`application/eat+cwt`) in this wrapper: the record itself, or the
-    /// only one of a collection that says, or does not deny, that it is evidence.
+    /// only item of a collection whose indicator says or allows that it is evidence.
     ///
     /// # Errors
-    /// None or several, another type, or an indicator without the evidence bit.
+    /// No or several items, another type, or an indicator without the evidence bit.
     pub fn evidence(&self) -> Result<&[u8], CmwError> {
         const EXPECTED: &str = "one record of application/eat+cwt that holds evidence";
         let mut found = Vec::new();

@@ -1,7 +1,7 @@
 //! Attestation results: EAR (draft-ietf-rats-ear-04) and its older dialect of 2023, as JWT.
 //!
 //! One serializer and one reader with a table of names for each dialect. Times, ids and nonces are
-//! inputs: nothing here knows a clock.
+//! inputs; this module uses no clock.
 
 use base64_simd::URL_SAFE_NO_PAD as B64;
 use serde_json::{Map, Value};
@@ -15,35 +15,34 @@ use crate::json::{self, Object};
 use crate::jwt::{self, JwtError, JwtKey, Signer};
 use crate::verified::Verified;
 
-/// Which names a result uses.
+/// Dialect of a result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Dialect {
     /// draft-ietf-rats-ear-04.
     #[default]
     Draft04,
-    /// The profile of Veraison of 2023, which its deployed clients and Trustee read.
+    /// Veraison's profile of 2023, read by its deployed clients and Trustee.
     Veraison2023,
 }
 
-/// Whose parser reads a result.
+/// The intended reader of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reader {
     /// A relying party of this project: [`verify`].
     Own,
-    /// The crate `ear` and what is built on it refuse every token with `aud`: the audience stands
+    /// The `ear` crate and programs built on it refuse every token with `aud`, so the audience is
     /// in `shef_audience`.
     Veraison,
-    /// The same, and accepted evidence shows its key as a JWK where the KBS of Trustee looks for
-    /// it.
+    /// The same, with the key of accepted evidence as a JWK where Trustee's KBS expects it.
     Trustee,
 }
 
-/// The claim that says for whom a result is where there is no `aud`.
+/// The claim with the audience of a result without `aud`.
 const AUDIENCE: &str = "shef_audience";
 
 struct Names {
     verifier_id: &'static str,
-    /// Name of the overall status; the older dialect has none.
+    /// Name of the overall status, which the older dialect lacks.
     overall: Option<&'static str>,
     status: &'static str,
     vector: &'static str,
@@ -113,14 +112,14 @@ pub fn submod(layer: Layer) -> &'static str {
     }
 }
 
-/// What the issuer adds to an appraisal.
+/// Data that the issuer adds to an appraisal.
 #[derive(Clone, Copy, Debug)]
 pub struct Issue<'a> {
     /// Names of claims.
     pub dialect: Dialect,
     /// `iss`: the verifier.
     pub issuer: &'a str,
-    /// For whom the result is: `aud`, or what stands in its place for [`Reader::Veraison`].
+    /// The audience: `aud`, or its replacement for [`Reader::Veraison`].
     pub audience: &'a str,
     /// Whose parser reads it.
     pub reader: Reader,
@@ -132,8 +131,7 @@ pub struct Issue<'a> {
     pub id: &'a str,
     /// `eat_nonce`: the relying party's nonce, or that of the challenge.
     pub nonce: &'a [u8],
-    /// Name of the policy, `name@version`, where it has one; stands before the digests in the
-    /// policy ids.
+    /// Name of the policy, `name@version`, if it has one; precedes the digests in the policy ids.
     pub policy: Option<&'a str>,
     /// `developer` of the verifier id.
     pub developer: &'a str,
@@ -194,7 +192,7 @@ pub fn claims(outcome: &Outcome, layer: Layer, issue: &Issue<'_>) -> Vec<u8> {
     out
 }
 
-/// What accepted evidence says.
+/// Claims of accepted evidence.
 fn attester(map: &mut Object<'_>, verified: &Verified, issue: &Issue<'_>) {
     let c = verified.claims();
     map.hex("evidence_digest", verified.digest());
@@ -255,31 +253,30 @@ pub fn sign(outcome: &Outcome, layer: Layer, issue: &Issue<'_>, signer: &dyn Sig
     jwt::sign(&claims(outcome, layer, issue), signer)
 }
 
-/// What a relying party expects of a result.
+/// A relying party's requirements for a result.
 #[derive(Clone, Copy, Debug)]
 pub struct Expect<'a> {
-    /// `iss`, when only one verifier will do.
+    /// `iss`, if a certain verifier is required.
     pub issuer: Option<&'a str>,
     /// `aud`, or `shef_audience` of a result without it.
     pub audience: &'a str,
-    /// `eat_nonce`, when the relying party gave one.
+    /// `eat_nonce`, if the relying party supplied one.
     pub nonce: Option<&'a [u8]>,
     /// The layer that must have been appraised.
     pub layer: Layer,
-    /// `name@version` or digest of the policy, when only one will do: a policy that was replaced
-    /// may still be in use elsewhere.
+    /// `name@version` or digest of the policy, if a certain one is required: a replaced policy may still be in use elsewhere.
     pub policy: Option<&'a str>,
     /// Seconds since 1970.
     pub now: i64,
-    /// By how much clocks may differ, seconds.
+    /// Allowed clock difference in seconds.
     pub leeway: i64,
 }
 
-/// A result whose signature, audience, time and form were checked. It may still say no: see
-/// [`Ear::status`].
+/// A result whose signature, audience, time and format have been verified. It may still be
+/// negative: see [`Ear::status`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ear {
-    /// Names it used.
+    /// Its dialect.
     pub dialect: Dialect,
     /// `iss`.
     pub issuer: String,
@@ -295,20 +292,20 @@ pub struct Ear {
     pub status: Status,
     /// Trustworthiness vector of the layer.
     pub vector: TrustVector,
-    /// Ids of the policy: `name@version`, where it has a name, and the digests of its parts.
+    /// Ids of the policy: `name@version`, if it has a name, and the digests of its parts.
     pub policy_ids: Vec<String>,
-    /// The key that the evidence vouches for, where it was accepted.
+    /// The attested key, if the evidence was accepted.
     pub key: Option<PublicKey>,
-    /// SHA-256 of the evidence, where it was accepted.
+    /// SHA-256 of the evidence, if it was accepted.
     pub evidence_digest: Option<[u8; 32]>,
-    /// What else the evidence said, where it was accepted.
+    /// Other claims of the evidence, if it was accepted.
     pub attester: Map<String, Value>,
 }
 
 /// Verifies a result.
 ///
 /// # Errors
-/// The first rule that is broken.
+/// The first violated rule.
 pub fn verify(token: &str, keys: &[JwtKey], expect: &Expect<'_>, verify: VerifyFn) -> Result<Ear, JwtError> {
     let claims = jwt::verify(token, keys, verify)?;
     let claims = Claims(&claims);
@@ -397,12 +394,12 @@ fn wrong(claim: &'static str, expected: &str, found: &str) -> JwtError {
     JwtError::Claim { claim, expected: expected.into(), found: found.into() }
 }
 
-/// The same where the token holds another text than it should.
+/// The same for a text that differs from the expected one.
 fn other(claim: &'static str, expected: &str, found: &str) -> JwtError {
     wrong(claim, expected, &quoted(found))
 }
 
-/// The beginning of a text from outside, so that nothing of it reaches a terminal or log unescaped.
+/// The escaped beginning of an untrusted text, safe for terminals and logs.
 fn quoted(text: &str) -> String {
     format!("{:?}", text.chars().take(128).collect::<String>())
 }

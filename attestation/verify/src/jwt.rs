@@ -1,7 +1,7 @@
-//! Compact JWS with ES256 and nothing else (RFC 7515, RFC 7518), for results that leave as JWT.
+//! Compact JWS with ES256 only (RFC 7515, RFC 7518), for results in JWT form.
 //!
-//! What a verifier of such tokens must not do is not possible here: the algorithm is fixed, keys
-//! come from the caller alone, and a header that brings or points to a key is refused.
+//! The classic mistakes in JWT verification are ruled out: the algorithm is fixed, keys come only
+//! from the caller, and a header that contains or references a key is refused.
 
 use std::fmt;
 
@@ -12,10 +12,10 @@ use serde_json::{Map, Value};
 use shef_proto::cose::{self, SigningKey, VerifyFn};
 use shef_proto::hpke_suite::PublicKey;
 
-/// Most bytes of a token.
+/// Maximum size of a token.
 pub const MAX_TOKEN: usize = 64 * 1024;
 
-/// Makes ES256 signatures: a key in memory, or whatever holds it.
+/// Creates ES256 signatures, with a key in memory or elsewhere.
 pub trait Signer {
     /// Name of the key, for the header.
     fn key_id(&self) -> &str;
@@ -138,11 +138,11 @@ struct Header {
     kid: Option<String>,
 }
 
-/// Verifies a token with one of `keys` and gives its claims. A token without `kid` needs exactly
+/// Verifies a token with one of `keys` and returns its claims. A token without `kid` needs exactly
 /// one key.
 ///
 /// # Errors
-/// The first rule that is broken; nothing of the claims is looked at before the signature.
+/// The first violated rule. Claims are not read before the signature is verified.
 pub fn verify(token: &str, keys: &[JwtKey], verify: VerifyFn) -> Result<Map<String, Value>, JwtError> {
     let form = |what| JwtError::Form { what };
     if token.len() > MAX_TOKEN {
@@ -181,10 +181,10 @@ pub fn verify(token: &str, keys: &[JwtKey], verify: VerifyFn) -> Result<Map<Stri
     }
 }
 
-/// Reads JSON; an object with the same name twice is an error.
+/// Reads JSON. Duplicate names in an object are an error.
 ///
 /// # Errors
-/// Not JSON, or a name twice.
+/// Not JSON, or a duplicate name.
 pub(crate) fn json(bytes: &[u8]) -> Result<Value, serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let value = Once.deserialize(&mut deserializer)?;
@@ -192,7 +192,7 @@ pub(crate) fn json(bytes: &[u8]) -> Result<Value, serde_json::Error> {
     Ok(value)
 }
 
-/// Builds a [`Value`] and refuses repeated names, which `serde_json` itself takes.
+/// Builds a [`Value`] and refuses duplicate names, which `serde_json` itself accepts.
 struct Once;
 
 impl<'de> DeserializeSeed<'de> for Once {

@@ -1,4 +1,4 @@
-//! What is known to be good: measurements, and the manufacturers' certificates.
+//! Reference values: measurements and manufacturers' certificates.
 
 use std::collections::HashSet;
 use std::hash::Hash;
@@ -72,7 +72,7 @@ pub struct ImageReference {
     pub svn: u64,
 }
 
-/// Measurements that are known to be good.
+/// Known good measurements.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReferenceValues {
@@ -91,7 +91,7 @@ impl ReferenceValues {
     /// Reads reference values from TOML (`[[kernel]]`, `[[shell]]`, `[[image]]`).
     ///
     /// # Errors
-    /// Not TOML, an unknown key, a missing one, or a digest that is none.
+    /// Not TOML, an unknown or missing key, or a malformed digest.
     pub fn from_toml(text: &str) -> Result<Self, PolicyError> {
         toml::from_str(text).map_err(|error| PolicyError::Reference { text: error.to_string() })
     }
@@ -99,7 +99,7 @@ impl ReferenceValues {
     /// Reads reference values from JSON of the same shape.
     ///
     /// # Errors
-    /// Not JSON, an unknown key, a missing one, or a digest that is none.
+    /// Not JSON, an unknown or missing key, or a malformed digest.
     pub fn from_json(text: &str) -> Result<Self, PolicyError> {
         let bad = |error: serde_json::Error| PolicyError::Reference { text: error.to_string() };
         // As a typed value first: the text must be an object, and errors then name line and column.
@@ -107,7 +107,7 @@ impl ReferenceValues {
         serde_json::from_str(text).map_err(bad)
     }
 
-    /// Adds the values of another set; what is known already is not added again.
+    /// Adds the values of another set, without duplicates.
     pub fn extend(&mut self, other: &Self) {
         fn add<T: Clone + Eq + Hash>(list: &mut Vec<T>, more: &[T]) {
             // By hash: there may be many thousands, and whoever adds them waits for this.
@@ -208,7 +208,7 @@ impl TrustAnchor {
         self.kind
     }
 
-    /// True when it certifies devices in debug mode.
+    /// True if it certifies devices in debug mode.
     #[must_use]
     pub fn debug(&self) -> bool {
         self.debug

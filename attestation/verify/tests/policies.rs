@@ -35,6 +35,15 @@ allow if {
     }
 }
 
+/// Regular expressions are whole in every build: classes, word boundaries and letters of either case
+/// need tables that `regorus` does not ask for.
+#[test]
+fn rego_has_whole_regular_expressions() {
+    let text = "package shef\nallow if {\n    every pattern in [`^\\w+$`, `^[^\\d\\s]+$`, `\\bshield\\b`, `(?i)^SHIELD$`, `^\\p{L}+$`] { regex.match(pattern, input.layer) }\n}";
+    let appraisal = with_rego(text).appraise();
+    assert!(appraisal.accepted(), "{}", appraisal.to_json());
+}
+
 /// What cannot be decided denies, and says that the verifier failed.
 #[test]
 fn rego_that_fails_denies_with_malfunction() {

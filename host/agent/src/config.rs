@@ -101,8 +101,7 @@ struct File {
 #[serde(deny_unknown_fields)]
 struct FileDevice {
     uri: String,
-    #[serde(default)]
-    owners: Vec<String>,
+    owners: Option<Vec<String>>,
     #[serde(default)]
     clear_memory: bool,
     #[serde(default)]
@@ -174,7 +173,14 @@ impl Config {
             }
             let uri: Uri = device.uri.parse().map_err(|e| format!("device {name:?}: {e}"))?;
             check_device(&uri).map_err(|what| format!("device {name:?}: {what}"))?;
-            if let Some(owner) = device.owners.iter().find(|owner| !is_name(owner)) {
+            // Without owners, all have the card: who removes the last one does not mean that.
+            if device.owners.as_ref().is_some_and(Vec::is_empty) {
+                return Err(format!(
+                    "device {name:?}: owners = [] names nobody: expected the owners that may use it, or no key `owners` for all of them"
+                ));
+            }
+            let owners = device.owners.unwrap_or_default();
+            if let Some(owner) = owners.iter().find(|owner| !is_name(owner)) {
                 return Err(format!("device {name:?}: {owner:?} is no name of an owner"));
             }
             let unconfined = uri.iommu() == Some(Iommu::None);
@@ -187,7 +193,7 @@ impl Config {
             if !unconfined && device.card_reaches_all_memory {
                 return Err(format!("device {name:?}: card_reaches_all_memory goes with iommu=none only, and {uri} does not ask for that"));
             }
-            devices.insert(name, Device { uri, owners: device.owners, clear_memory: device.clear_memory });
+            devices.insert(name, Device { uri, owners, clear_memory: device.clear_memory });
         }
         Ok(Self {
             listen: file.listen,
@@ -245,6 +251,7 @@ mod tests {
             ("00.0", "00.0?iommu=none", "card_reaches_all_memory = true"),
             ("pci:0000:65:00.0\"", "pci:0000:65:00.0?iommu=none\"\ncard_reaches_all_memory = false", "card_reaches_all_memory = true"),
             ("00.0\"", "00.0?iommu=type1\"\ncard_reaches_all_memory = true", "iommu=none only"),
+            ("00.0\"", "00.0\"\nowners = []", "owners = [] names nobody"),
         ] {
             assert!(GOOD.contains(from));
             let error = Config::parse(&GOOD.replacen(from, to, 1), Path::new("")).unwrap_err();

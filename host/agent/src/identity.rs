@@ -98,6 +98,11 @@ impl Revoked {
     }
 
     pub(crate) fn contains(&self, owner: &Identity) -> bool {
-        self.0.contains(&owner.fingerprint)
+        self.lists(&owner.fingerprint)
+    }
+
+    /// Whether a fingerprint in lower case is in the list.
+    pub(crate) fn lists(&self, fingerprint: &str) -> bool {
+        self.0.contains(fingerprint)
     }
 }

@@ -14,7 +14,7 @@ use shef_door::ca::{Ca, Certificate, Holder, KeyPair, Validity};
 
 use crate::AgentError;
 use crate::config::check_device;
-use crate::identity::{fingerprint, is_fingerprint};
+use crate::identity::{Revoked, fingerprint, is_fingerprint};
 
 /// Days that a certificate is good for.
 const DAYS: u32 = 730;
@@ -148,7 +148,12 @@ pub fn renew(dir: &Path, owner: Option<&str>) -> Result<PathBuf, AgentError> {
 pub fn revoke(dir: &Path, whom: &str) -> Result<usize, AgentError> {
     let read = |path: &Path| fs::read_to_string(path).map_err(|e| AgentError::file("read", path, &e));
     let list = dir.join(REVOKED);
+    let before = Revoked::load(&list)?;
     let mut text = read(&list)?;
+    // What an operator wrote may end without one.
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
     let of_whom = |line: &str| -> Option<String> {
         let (fingerprint, name) = line.split_once(' ')?;
         (name == whom).then(|| fingerprint.to_owned())
@@ -161,7 +166,7 @@ pub fn revoke(dir: &Path, whom: &str) -> Result<usize, AgentError> {
         );
         return Err(AgentError::Config { message });
     }
-    let new: Vec<_> = found.iter().filter(|fingerprint| !text.contains(*fingerprint)).collect();
+    let new: Vec<_> = found.iter().filter(|fingerprint| !before.lists(fingerprint)).collect();
     new.iter().for_each(|fingerprint| text.push_str(&format!("{fingerprint} # {whom}\n")));
     replace(&list, text.as_bytes())?;
     Ok(new.len())
@@ -255,11 +260,14 @@ fn config(listen: std::net::SocketAddr, devices: &[(String, Uri)]) -> String {
     text
 }
 
+/// Whether this can be the name of an owner or of a device. One that looks like a fingerprint could
+/// not be revoked.
 fn check(name: &str) -> Result<(), AgentError> {
-    if is_name(name) {
+    if is_name(name) && !is_fingerprint(name) {
         return Ok(());
     }
-    Err(AgentError::Config { message: format!("{name:?} is no name: expected 1 to 64 letters, digits, '-', '_', '.'") })
+    let message = format!("{name:?} is no name: expected 1 to 64 letters, digits, '-', '_', '.', and no fingerprint");
+    Err(AgentError::Config { message })
 }
 
 fn issue(ca: &Ca, holder: Holder<'_>, key: &KeyPair) -> Result<Certificate, AgentError> {
@@ -398,5 +406,29 @@ mod tests {
         assert!(revoked().contains(&bob));
         fs::write(plan.dir.join("revoked"), "alice\n").unwrap();
         assert_eq!(crate::identity::Revoked::load(&plan.dir.join("revoked")).unwrap_err().code(), "SHEF-AGT-016");
+    }
+
+    #[test]
+    fn what_an_operator_wrote_into_the_list_keeps_no_certificate_from_being_revoked() {
+        let dir = tempfile::tempdir().unwrap();
+        let plan = Plan {
+            dir: dir.path().join("agent"),
+            listen: "127.0.0.1:7433".into(),
+            names: vec!["localhost".into()],
+            owners: vec!["alice".into()],
+            devices: vec![("card0".into(), "vfio-user:/run/a".parse().unwrap())],
+        };
+        init(&plan).unwrap();
+        let alice = Identity::of(&shef_remote::certificates(&plan.dir.join("owners/alice/cert.pem")).unwrap()[0]).unwrap();
+        let list = plan.dir.join("revoked");
+        let other = "5".repeat(64);
+        for text in [format!("# {} counts again\n", alice.fingerprint), format!("{other} # bob"), "# bob left".to_owned()] {
+            fs::write(&list, &text).unwrap();
+            assert_eq!(revoke(&plan.dir, "alice").unwrap(), 1, "{text:?}");
+            let revoked = crate::identity::Revoked::load(&list).unwrap();
+            assert!(revoked.contains(&alice) && fs::read_to_string(&list).unwrap().starts_with(&text), "{text:?}");
+        }
+        // A name that looks like a fingerprint could not be revoked.
+        assert_eq!(add_owner(&plan.dir, &other).unwrap_err().code(), "SHEF-AGT-016");
     }
 }

@@ -59,7 +59,7 @@ enum Command {
         /// Name of the owner; without it, the agent itself
         name: Option<String>,
     },
-    /// Have certificates of an owner count no more; the agent takes it over with SIGHUP
+    /// Revoke certificates of an owner; the agent applies it on SIGHUP (systemctl reload shef-agent)
     Revoke {
         /// Folder of the agent
         #[arg(long, value_name = "DIR")]
@@ -102,7 +102,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let code = error.code().to_owned();
-            eprintln!("error[{code}]: {error}");
+            eprintln!("error [{code}]: {error}");
             if let Some(known) = shef_proto::code::find(codes::CODES, &code) {
                 eprintln!("help: {}", known.help);
             }

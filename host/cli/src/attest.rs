@@ -94,14 +94,13 @@ pub struct AttestArgs {
     /// Form of the evidence
     #[arg(long, value_enum, default_value_t = Form::Cose)]
     form: Form,
-    /// Nonce in hexadecimal, 32 to 64 bytes, where no verifier service gives one; drawn where it is
-    /// absent
+    /// Nonce in hexadecimal, 32 to 64 bytes, if no verifier service provides one; random by default
     #[arg(long, value_name = "HEX", conflicts_with = "verifier")]
     nonce: Option<String>,
     /// For whom the evidence is, where no verifier service says it
     #[arg(long, value_name = "NAME", default_value = "shef attest", conflicts_with = "verifier")]
     audience: String,
-    /// Policy of the service, `name` or `name@version`; its `default` where it is absent
+    /// Policy of the service, `name` or `name@version`; defaults to its `default`
     #[arg(long, value_name = "POLICY")]
     policy: Option<String>,
     /// Write the service's signed result (EAR as JWT) into this file

@@ -13,6 +13,7 @@ use shef_console::CliError;
 use shef_console::Exit;
 use shef_console::Output;
 use shef_console::hex;
+use shef_console::output::count;
 
 /// Subcommands of `shef audit`.
 #[derive(clap::Subcommand)]
@@ -30,8 +31,8 @@ pub struct VerifyArgs {
     /// The service's keys: its /.well-known/jwks.json, as it was fetched and is trusted
     #[arg(long, value_name = "FILE")]
     jwks: PathBuf,
-    /// Head that a release gave out: the chain must reach it, with this digest. Without one a
-    /// truncation cannot show
+    /// Head that a release returned: the chain must contain it. Without it, a truncation goes
+    /// undetected
     #[arg(long, value_name = "SEQ:DIGEST")]
     head: Option<String>,
     /// Head behind which the receipts begin, where it is known from elsewhere; without one the
@@ -93,7 +94,7 @@ pub fn run(output: &Output, command: &AuditCommand) -> Result<Exit, CliError> {
         }
     };
     let mut audit = Audit::new(tenant, &keys, after);
-    let (mut count, mut reached) = (0, known.is_none() || known == after);
+    let (mut total, mut reached) = (0, known.is_none() || known == after);
     for (path, page) in args.receipts.iter().zip(&pages) {
         if page.tenant != *tenant {
             let message = format!("{} holds receipts of tenant {:?}, expected {tenant:?}", path.display(), page.tenant);
@@ -102,7 +103,7 @@ pub fn run(output: &Output, command: &AuditCommand) -> Result<Exit, CliError> {
         for row in &page.receipts {
             let bytes = base64(&row.receipt, path, "a receipt")?;
             let receipt = audit.push(&bytes).map_err(broken)?;
-            count += 1;
+            total += 1;
             reached |= known == Some(audit.head());
             output.detail(format_args!("{} {} version {}", receipt.seq, receipt.key_id, receipt.key_version));
         }
@@ -112,11 +113,11 @@ pub fn run(output: &Output, command: &AuditCommand) -> Result<Exit, CliError> {
         return Err(broken(ReceiptError::Head { expected: known.seq, found: end.seq }));
     }
     let end = format!("{}:{}", end.seq, hex::encode(&end.digest));
-    output.line(format_args!("{} {count} receipts of tenant {tenant}, head {end}", output.good("holds")))?;
+    output.line(format_args!("{} {} of tenant {tenant}, head {end}", output.good("holds"), count(total, "receipt")))?;
     if known.is_none() {
-        output.note("without --head a truncation does not show: keep the head that each release gives out");
+        output.note("without --head a truncation goes undetected: keep the head that each release returns");
     }
-    output.document(&Document { tenant: tenant.clone(), receipts: count, head: end, holds: true })?;
+    output.document(&Document { tenant: tenant.clone(), receipts: total, head: end, holds: true })?;
     Ok(Exit::Done)
 }
 

@@ -57,7 +57,7 @@ pub enum BundleCommand {
         /// The bundle
         #[arg(long, value_name = "FILE")]
         out: PathBuf,
-        /// When it is made, seconds since 1970; now where it is absent
+        /// Creation time, in seconds since 1970; defaults to now
         #[arg(long, value_name = "SECONDS")]
         created: Option<i64>,
     },
@@ -71,7 +71,7 @@ pub enum BundleCommand {
         /// A newer revocation list for today (TOML)
         #[arg(long, value_name = "FILE")]
         revocations: Option<PathBuf>,
-        /// Today, seconds since 1970; now where it is absent
+        /// Today, in seconds since 1970; defaults to now
         #[arg(long, value_name = "SECONDS")]
         now: Option<i64>,
     },

@@ -14,6 +14,7 @@ use shef_console::CliError;
 use shef_console::Exit;
 use shef_console::Output;
 use shef_console::hex;
+use shef_console::output::count;
 use shef_console::tls::TlsArgs;
 
 #[derive(Subcommand)]
@@ -36,10 +37,10 @@ pub enum DeviceCommand {
         #[command(flatten)]
         tls: TlsArgs,
     },
-    /// Check what keeps a card from being opened: IOMMU, driver, group, permissions, hugepages,
-    /// BARs; and name the command that mends it
+    /// Find what keeps a card from being opened (IOMMU, driver, group, permissions, hugepages,
+    /// BARs), and name the command that fixes it
     Doctor {
-        /// Card, as pci:0000:65:00.0; all that this machine has where it is absent
+        /// Card, such as pci:0000:65:00.0; defaults to all cards of this machine
         device: Option<String>,
         /// Where the kernel's folders are
         #[arg(long, hide = true, default_value = "/")]
@@ -309,8 +310,10 @@ pub fn run(output: &Output, command: &DeviceCommand) -> Result<Exit, CliError> {
                 Some(s) => {
                     output.line(format_args!("register map    {}", s.map_version))?;
                     output.line(format_args!(
-                        "shape           {} regions, {} engine sets, {} memory ports",
-                        s.regions, s.engine_sets, s.memory_ports
+                        "shape           {}, {}, {}",
+                        count(s.regions, "region"),
+                        count(s.engine_sets, "engine set"),
+                        count(s.memory_ports, "memory port")
                     ))?;
                     output.line(format_args!("clock           {} kHz", s.clock_khz))?;
                     output.line(format_args!("config digest   {}", s.config_digest))?;

@@ -81,7 +81,9 @@ pub fn run(output: &Output, device: Option<&str>, system: &System) -> Result<Exi
     }
     output.document(&reports)?;
     if reports.is_empty() {
-        output.note("this machine has no card: look for its numbers in `lspci -nn`, and load an image of ours into it first");
+        output.note(
+            "this machine has no card: expected a PCI function 1d0f:f010 in `lspci -nn`; if it is missing, load a shef image into the FPGA",
+        );
         return Ok(Exit::Undecided);
     }
     Ok(if reports.iter().all(|r| r.ready) { Exit::Done } else { Exit::No })

@@ -17,6 +17,7 @@ use shef_console::CliError;
 use shef_console::Exit;
 use shef_console::Output;
 use shef_console::hex;
+use shef_console::output::count;
 
 /// Most bytes of a container.
 pub const MAX_CONTAINER: u64 = 1 << 30;
@@ -154,7 +155,7 @@ impl Document {
         output.line(format_args!("container       {}", self.container_id))?;
         output.line(format_args!("config digest   {}", self.config_digest))?;
         output.line(format_args!("design digest   {}", self.design_digest))?;
-        output.line(format_args!("plaintext       {} bytes in {} chunks", self.plaintext_bytes, self.chunks))?;
+        output.line(format_args!("plaintext       {} bytes in {}", self.plaintext_bytes, count(self.chunks, "chunk")))?;
         output.line(format_args!("on fault        {}", self.on_fault))?;
         for r in &self.regions {
             output.line(format_args!(

@@ -35,7 +35,7 @@ struct VersionArgs {
     /// The vendor's key folder, as `shef image build` has it
     #[arg(long, value_name = "DIR", requires = "image")]
     vendor: Option<PathBuf>,
-    /// Least SVN that may be loaded with the image key; that of the image where it is absent
+    /// Minimum SVN that may be loaded with the image key; defaults to the image's
     #[arg(long, value_name = "N", requires = "image")]
     min_svn: Option<u64>,
     /// The bytes of this file, 1 to 512 (layer shield)
@@ -48,10 +48,10 @@ struct VersionArgs {
     /// How often it may be released; 0 for any number
     #[arg(long, value_name = "N", default_value_t = 0)]
     max_releases: u32,
-    /// From when on it is released, seconds since 1970
+    /// Start of validity, in seconds since 1970
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     not_before: i64,
-    /// Until when, seconds since 1970; 0 for ever
+    /// End of validity, in seconds since 1970; 0 for no end
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     not_after: i64,
 }
@@ -105,7 +105,7 @@ enum Action {
         /// Layer of the key
         #[arg(long, value_enum)]
         layer: LayerArg,
-        /// Version; the newest where it is absent
+        /// Version; defaults to the newest
         #[arg(long, value_name = "N")]
         version: Option<u64>,
         /// New file for the key: of the layer kernel the box, which only that kernel opens; of the

@@ -13,6 +13,7 @@ use crate::verify::read;
 use shef_console::CliError;
 use shef_console::Output;
 use shef_console::hex;
+use shef_console::output::count;
 
 /// Most bytes of a `shield.toml`.
 const MAX_TOML: u64 = 1 << 20;
@@ -25,7 +26,7 @@ pub enum ShieldCommand {
     Generate {
         #[command(flatten)]
         source: Source,
-        /// Folder that the files go to; made where it is absent
+        /// Output folder; created if missing
         #[arg(long, value_name = "DIR", default_value = ".")]
         out: PathBuf,
     },
@@ -123,7 +124,6 @@ fn check(output: &Output, source: &Source) -> Result<(), CliError> {
         regions: shield.config.regions().len(),
         warnings: warned(&shield.warnings),
     };
-    let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
     output.line(format_args!(
         "{}: {}, {}, {}, {}",
         checked.file,
@@ -384,8 +384,13 @@ fn show(output: &Output, source: &Source) -> Result<(), CliError> {
     output.line(format_args!("S-boxes         in {}", if shown.sbox == "ram" { "block RAM" } else { "LUTs" }))?;
     for (i, s) in shown.sets.iter().enumerate() {
         let mut line = format!(
-            "engine set {i}    {} AES lanes, {} big and {} small lines, read ring of {} beats, accelerator port {}, memory port {}",
-            s.lanes, s.big_lines, s.small_lines, s.ring_beats, s.acc, s.port
+            "engine set {i}    {}, {} big and {}, read ring of {}, accelerator port {}, memory port {}",
+            count(s.lanes, "AES lane"),
+            s.big_lines,
+            count(s.small_lines, "small line"),
+            count(s.ring_beats, "beat"),
+            s.acc,
+            s.port
         );
         if s.cache_bytes > 0 {
             let _ = write!(line, ", cache of {} in lines of {} B", size(s.cache_bytes.into()), s.cache_line);

@@ -81,13 +81,13 @@ pub struct VerifyArgs {
     evidence: EvidenceArgs,
     #[command(flatten)]
     trust: TrustArgs,
-    /// Time of the appraisal, seconds since 1970; now where it is absent
+    /// Time of the appraisal, in seconds since 1970; defaults to now
     #[arg(long, value_name = "SECONDS")]
     now: Option<i64>,
     /// Write the result as a signed EAR (JWT) into this file
     #[arg(long, value_name = "FILE", requires = "ear_keys")]
     ear: Option<PathBuf>,
-    /// Key folder that signs the EAR; a signing key is made where there is none
+    /// Key folder that signs the EAR; a signing key is created if there is none
     #[arg(long, value_name = "DIR", requires = "ear")]
     ear_keys: Option<PathBuf>,
     /// Names in the EAR: of draft 04, or of the older profile of 2023

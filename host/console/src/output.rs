@@ -155,6 +155,12 @@ impl Output {
     }
 }
 
+/// A number and what it counts: `1 chunk`, `2 chunks`.
+pub fn count<N: std::fmt::Display + PartialEq + From<u8>>(n: N, what: &str) -> String {
+    let plural = if n == N::from(1) { "" } else { "s" };
+    format!("{n} {what}{plural}")
+}
+
 /// A message that may show a piece of a file or of another program's answer, with its control
 /// characters as escapes.
 fn inert(text: &str) -> String {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use shef_proto::channel::FaultKind;
 
-use crate::Leg;
+use crate::MessageKind;
 
 /// What kind of failure an error is: how a program reacts, and how a command exits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,10 +124,10 @@ shef_proto::coded! {
         #[error(transparent)]
         Policy(#[from] shef_verify::PolicyError) => (e) e.code(),
         /// The host did not deliver a message.
-        #[error("the host did not deliver a message ({leg:?})")]
+        #[error("the host did not deliver a message ({kind:?})")]
         Dropped {
             /// Which message.
-            leg: Leg,
+            kind: MessageKind,
         } = "SHEF-SDK-001": "the host did not deliver a message", "ask again; the host can deny service, and nothing else follows from it",
         /// The Shield works for longer than it can.
         #[error("the Shield stays busy, plain status {status:#010x}")]
@@ -417,8 +417,8 @@ shef_proto::coded! {
             after: Duration,
         } = "SHEF-SDK-041": "the caller ended a wait for the accelerator",
             "what was launched goes on: wait again with `finish` or `wait_register`",
-        /// The session is one of another process, of which this one is a copy.
-        #[error("the session is of a process (number {made}) of which this one (number {found}) is a copy: it must not use its sessions")]
+        /// The session belongs to another process, and this one is a fork of it.
+        #[error("the session belongs to process {made}; process {found} is a fork of it and must not use it")]
         Forked {
             /// Number of the process that made it.
             made: u32,

@@ -16,10 +16,10 @@ use crate::carrier::SPARE;
 /// Polls of the plain status until a Shield that stays busy is given up.
 const MAX_POLLS: u32 = 1_000_000;
 
-/// What a message is, and so where it goes.
+/// The kind of a message, which determines its destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Leg {
+pub enum MessageKind {
     /// Request to the Security Kernel.
     KernelRequest,
     /// Answer of the Security Kernel.
@@ -58,7 +58,7 @@ pub enum Leg {
     },
 }
 
-impl Leg {
+impl MessageKind {
     /// Stable name.
     pub fn name(self) -> &'static str {
         match self {
@@ -85,8 +85,8 @@ impl Leg {
 pub trait Adversary {
     /// Sees a message and says what is delivered in its place; `None` drops it. The device is in
     /// the host's hands meanwhile.
-    fn message(&mut self, leg: Leg, bytes: Vec<u8>, device: &mut dyn Device) -> Option<Vec<u8>> {
-        let _ = (leg, device);
+    fn message(&mut self, kind: MessageKind, bytes: Vec<u8>, device: &mut dyn Device) -> Option<Vec<u8>> {
+        let _ = (kind, device);
         Some(bytes)
     }
 }
@@ -101,7 +101,7 @@ impl Adversary for Honest {}
 #[derive(Debug, Clone)]
 pub struct Record {
     /// What it was.
-    pub leg: Leg,
+    pub kind: MessageKind,
     /// Its bytes.
     pub bytes: Vec<u8>,
 }
@@ -197,13 +197,13 @@ impl Host {
     ///
     /// # Errors
     /// [`SdkError::Dropped`] where it does not arrive.
-    pub fn carry(&mut self, leg: Leg, bytes: Vec<u8>) -> Result<Vec<u8>, SdkError> {
+    pub fn carry(&mut self, kind: MessageKind, bytes: Vec<u8>) -> Result<Vec<u8>, SdkError> {
         let delivered = match &mut self.adversary {
-            Some(adversary) => adversary.message(leg, bytes, self.device.as_mut()).ok_or(SdkError::Dropped { leg })?,
+            Some(adversary) => adversary.message(kind, bytes, self.device.as_mut()).ok_or(SdkError::Dropped { kind })?,
             None => bytes,
         };
         if let Some(records) = &mut self.records {
-            records.push(Record { leg, bytes: delivered.clone() });
+            records.push(Record { kind, bytes: delivered.clone() });
         }
         Ok(delivered)
     }
@@ -213,9 +213,9 @@ impl Host {
     /// # Errors
     /// [`SdkError::Dropped`] and those of the device.
     pub fn kernel(&mut self, request: Vec<u8>) -> Result<Vec<u8>, SdkError> {
-        let request = self.carry(Leg::KernelRequest, request)?;
+        let request = self.carry(MessageKind::KernelRequest, request)?;
         let answer = self.device.kernel_call(&request)?;
-        self.carry(Leg::KernelAnswer, answer)
+        self.carry(MessageKind::KernelAnswer, answer)
     }
 
     /// Carries a Load Key to the Shield and brings back what it shows as confirmation.
@@ -224,7 +224,7 @@ impl Host {
     /// [`SdkError::Dropped`], [`SdkError::ShieldBusy`], [`SdkError::MessageTooLong`] and those of
     /// the device.
     pub fn load_key(&mut self, message: Vec<u8>) -> Result<(LoadHint, Vec<u8>), SdkError> {
-        let message = self.carry(Leg::LoadKey, message)?;
+        let message = self.carry(MessageKind::LoadKey, message)?;
         if message.len() > ctl::LOAD_MSG_BYTES {
             return Err(SdkError::MessageTooLong { what: "Load Key", len: message.len(), max: ctl::LOAD_MSG_BYTES });
         }
@@ -239,7 +239,7 @@ impl Host {
         } else {
             LoadHint::Refused
         };
-        Ok((hint, self.carry(Leg::Confirmation, confirmation)?))
+        Ok((hint, self.carry(MessageKind::Confirmation, confirmation)?))
     }
 
     /// Carries a sealed request to the Shield and brings back the sealed answer that it shows, and
@@ -249,9 +249,9 @@ impl Host {
     /// # Errors
     /// [`SdkError::Dropped`], [`SdkError::ShieldBusy`] and those of the device.
     pub fn exchange(&mut self, request: &[u8; MESSAGE_LEN]) -> Result<(Vec<u8>, bool), SdkError> {
-        let request = self.carry(Leg::Request, request.to_vec())?;
+        let request = self.carry(MessageKind::Request, request.to_vec())?;
         let (answer, refused) = self.ring(&request)?;
-        Ok((self.carry(Leg::Answer, answer)?, refused))
+        Ok((self.carry(MessageKind::Answer, answer)?, refused))
     }
 
     /// Hands bytes to the Shield as a sealed request, without anybody's leave: the answer buffer
@@ -301,7 +301,7 @@ impl Host {
         let mut buffers = [const { Vec::new() }; N];
         let mut ranges = [(0, &[][..]); N];
         for ((buffer, range), (addr, bytes)) in buffers.iter_mut().zip(&mut ranges).zip(parts) {
-            *buffer = self.carry(Leg::MemoryWrite { addr }, bytes)?;
+            *buffer = self.carry(MessageKind::MemoryWrite { addr }, bytes)?;
             *range = (addr, &buffer[..]);
         }
         self.device.mem_write_ranges(&ranges)?;
@@ -317,7 +317,7 @@ impl Host {
         self.device.mem_read_ranges(&mut ranges)?;
         let mut buffers = [const { Vec::new() }; N];
         for (buffer, (addr, bytes, _)) in buffers.iter_mut().zip(parts) {
-            *buffer = self.carry(Leg::MemoryRead { addr }, bytes)?;
+            *buffer = self.carry(MessageKind::MemoryRead { addr }, bytes)?;
         }
         Ok(buffers)
     }

@@ -3,7 +3,7 @@
 use shef_proto::image::Container;
 use shef_proto::mailbox::{Answer, MailboxError, Request, Status, evidence_answer, load_requests};
 
-use crate::{Challenge, Host, Leg, SdkError};
+use crate::{Challenge, Host, MessageKind, SdkError};
 
 impl Host {
     /// Brings evidence of the Shield that answers `challenge`.
@@ -11,10 +11,10 @@ impl Host {
     /// # Errors
     /// Those of the kernel and of the host.
     pub fn shield_evidence(&mut self, challenge: &Challenge) -> Result<Vec<u8>, SdkError> {
-        let nonce = self.carry(Leg::Nonce, challenge.nonce().to_vec())?;
+        let nonce = self.carry(MessageKind::Nonce, challenge.nonce().to_vec())?;
         let answer = self.kernel(Request::ShieldEvidence { nonce, audience: challenge.audience().to_owned() }.encode())?;
         let evidence = evidence_answer(&answer)?;
-        self.carry(Leg::ShieldEvidence, evidence)
+        self.carry(MessageKind::ShieldEvidence, evidence)
     }
 
     /// Brings evidence of the kernel that answers `challenge`.
@@ -22,10 +22,10 @@ impl Host {
     /// # Errors
     /// Those of the kernel and of the host.
     pub fn kernel_evidence(&mut self, challenge: &Challenge) -> Result<Vec<u8>, SdkError> {
-        let nonce = self.carry(Leg::Nonce, challenge.nonce().to_vec())?;
+        let nonce = self.carry(MessageKind::Nonce, challenge.nonce().to_vec())?;
         let answer = self.kernel(Request::KernelEvidence { nonce, audience: challenge.audience().to_owned() }.encode())?;
         let evidence = evidence_answer(&answer)?;
-        self.carry(Leg::KernelEvidence, evidence)
+        self.carry(MessageKind::KernelEvidence, evidence)
     }
 
     /// Has the kernel load an image under a released key.
@@ -33,8 +33,8 @@ impl Host {
     /// # Errors
     /// Those of the kernel and of the host, and a container that is none.
     pub fn load_image(&mut self, container: Vec<u8>, key_box: Vec<u8>) -> Result<LoadedImage, SdkError> {
-        let key_box = self.carry(Leg::Release, key_box)?;
-        let container = self.carry(Leg::Image, container)?;
+        let key_box = self.carry(MessageKind::Release, key_box)?;
+        let container = self.carry(MessageKind::Image, container)?;
         let container = Container::parse(&container)?;
         for request in load_requests(&container, &key_box) {
             let answer = self.kernel(request.encode())?;
@@ -78,7 +78,7 @@ impl Host {
     pub fn close_record(&mut self) -> Result<Vec<u8>, SdkError> {
         let answer = self.kernel(Request::CloseRecord.encode())?;
         match Answer::decode(&answer)?.into_result()? {
-            Answer::CloseRecord(record) => self.carry(Leg::CloseRecord, record),
+            Answer::CloseRecord(record) => self.carry(MessageKind::CloseRecord, record),
             _ => Err(MailboxError::Answer.into()),
         }
     }
@@ -102,7 +102,7 @@ impl Host {
     pub fn certificates(&mut self) -> Result<Vec<Vec<u8>>, SdkError> {
         let answer = self.kernel(Request::Certificates.encode())?;
         match Answer::decode(&answer)?.into_result()? {
-            Answer::Certificates(list) => list.into_iter().map(|der| self.carry(Leg::Certificates, der)).collect(),
+            Answer::Certificates(list) => list.into_iter().map(|der| self.carry(MessageKind::Certificates, der)).collect(),
             _ => Err(MailboxError::Answer.into()),
         }
     }

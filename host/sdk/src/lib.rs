@@ -73,7 +73,7 @@ mod worker;
 pub use buffer::{InputBuffer, OutputBuffer, UnprotectedBuffer, Untrusted};
 pub use entropy::{Source, SystemEntropy};
 pub use error::{Fault, Ran, SdkError};
-pub use host::{Adversary, Honest, Host, Leg, LoadHint, Record};
+pub use host::{Adversary, Honest, Host, LoadHint, MessageKind, Record};
 pub use kernel::LoadedImage;
 pub use keys::KeyFolder;
 pub use open::{OpenOptions, open, open_with};

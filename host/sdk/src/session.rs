@@ -419,7 +419,7 @@ impl<'h> Session<'h, Keyed> {
         let Keyed { channel, config, .. } = &mut self.state;
         let (mut over, mut refused) = (None, false);
         let done = what(channel, config, &mut |sealed| {
-            let lost = SdkError::Dropped { leg: crate::Leg::Answer };
+            let lost = SdkError::Dropped { kind: crate::MessageKind::Answer };
             if over.is_some() {
                 return Err(lost);
             }

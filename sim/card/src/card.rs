@@ -23,13 +23,13 @@ use crate::platform::{Fabric, Fuses, SharedBackend, Source};
 use crate::rtl::{RtlBackend, kernel_library};
 use crate::{CardError, RtlOptions};
 
-/// Bytes of card memory where nothing else is said.
+/// Default size of card memory, in bytes.
 pub const MEMORY_BYTES: u64 = 1 << 34;
 
-/// Steps of the clock until a wait for an interrupt gives up.
+/// Clock steps until a wait for an interrupt gives up.
 const INTERRUPT_STEPS: u32 = 1 << 14;
 
-/// What the card is built around.
+/// The engine of the card.
 #[derive(Debug, Clone)]
 pub enum Engine {
     /// The functional model.
@@ -41,14 +41,15 @@ pub enum Engine {
     Rtl(RtlOptions),
 }
 
-/// What kind of card to make.
+/// Options for a card.
 #[derive(Debug, Clone)]
 pub struct CardOptions {
-    /// What the card is built around.
+    /// The engine of the card.
     pub engine: Engine,
-    /// The card draws from this seed in place of a tested source. Shows in evidence.
+    /// The card takes randomness from this seed instead of a tested source, which is reported in
+    /// evidence.
     pub seed: Option<u64>,
-    /// Debug is on: another device secret, another CA, and it shows in evidence.
+    /// Debug is enabled: another device secret, another CA, and it is reported in evidence.
     pub debug: bool,
 }
 
@@ -76,8 +77,8 @@ pub struct Blank {
 }
 
 impl Blank {
-    /// Builds (or takes from the cache) and starts what the card is built around; `progress` is
-    /// told what takes long.
+    /// Builds the engine, or takes it from the cache, and starts it. `progress` gets messages about
+    /// long steps.
     ///
     /// # Errors
     /// Those of the build.
@@ -94,7 +95,7 @@ impl Blank {
         Ok(Self { options, backend: Rc::new(RefCell::new(backend)), kernel, uds: None })
     }
 
-    /// Burns the device secret and shows the DeviceID key, to be certified.
+    /// Burns the device secret and returns the DeviceID key to be certified.
     pub fn burn(&mut self, uds: Zeroizing<[u8; 32]>) -> PublicKey {
         let key = device_id_key(&uds, RootOfTrust::Simulated, self.options.debug).public_key();
         self.uds = Some(uds);
@@ -104,7 +105,7 @@ impl Blank {
     /// Takes the DeviceID certificate and powers the card on.
     ///
     /// # Errors
-    /// The boot code refuses: no secret was burnt, or the certificate is of another device.
+    /// The boot code refuses: no secret was burnt, or the certificate is for another device.
     pub fn finish(self, certificate: Vec<u8>) -> Result<Card, CardError> {
         let uds = self.uds.ok_or_else(|| CardError::Design { what: "no device secret was burnt".to_owned() })?;
         let source = match self.options.seed {
@@ -137,7 +138,7 @@ impl Blank {
 pub struct Card {
     uri: Uri,
     fuses: Rc<Fuses>,
-    /// The identity that the card has with debug the other way.
+    /// The card's identity with the opposite debug state.
     other: Option<Rc<Fuses>>,
     memory_bytes: u64,
     fabric: Rc<RefCell<Fabric>>,
@@ -145,34 +146,34 @@ pub struct Card {
     kernel: Box<dyn Mailbox>,
 }
 
-/// What only a simulated card has: observation and faults on demand.
+/// Features of simulated cards only: observation and fault injection.
 #[derive(Clone)]
 pub struct Bench {
     backend: SharedBackend,
 }
 
 impl Bench {
-    /// Counts 64-bit words that the accelerator receives from these addresses too, from now on.
+    /// Also counts 64-bit words that the accelerator receives from these addresses.
     pub fn watch(&self, range: Range<u64>) {
         self.backend.borrow_mut().watch(range);
     }
 
-    /// Forgets what was watched and starts counting at 0.
+    /// Clears the watched addresses and resets the count.
     pub fn unwatch(&self) {
         self.backend.borrow_mut().unwatch();
     }
 
-    /// Words received with an OKAY answer from the watched addresses.
+    /// Words received with OKAY from the watched addresses.
     pub fn words_delivered(&self) -> u64 {
         self.backend.borrow().words_delivered()
     }
 
-    /// The memory answers reads of these addresses with a bus error, until the card is reset.
+    /// Memory answers reads of these addresses with a bus error until the card is reset.
     pub fn fail_reads(&self, range: Range<u64>) {
         self.backend.borrow_mut().fail_reads(range);
     }
 
-    /// Clock cycles so far, where there is a clock.
+    /// Clock cycles so far, if there is a clock.
     pub fn cycles(&self) -> Option<u64> {
         self.backend.borrow().cycles()
     }
@@ -184,7 +185,8 @@ impl Bench {
 }
 
 impl Card {
-    /// Gives the design's own DMA engine host memory and interrupts: whether it has one.
+    /// Connects the design's DMA engine, if it has one, to host memory and interrupts. Returns
+    /// whether it has one.
     pub(crate) fn connect(&mut self, host: HostPort) -> Result<bool, CardError> {
         self.backend.borrow_mut().connect(host)
     }
@@ -194,18 +196,18 @@ impl Card {
         Bench { backend: Rc::clone(&self.backend) }
     }
 
-    /// Gives the card the identity that it has with debug on: another device secret, certified by
-    /// another CA. `certify` is shown the DeviceID key and gives the certificate.
+    /// Sets the card's debug identity: another device secret, certified by another CA. `certify`
+    /// gets the DeviceID key and returns the certificate.
     pub fn add_debug_identity(&mut self, uds: Zeroizing<[u8; 32]>, certify: impl FnOnce(&PublicKey) -> Vec<u8>) {
         let key = device_id_key(&uds, RootOfTrust::Simulated, true).public_key();
         self.other = Some(Rc::new(Fuses { certificate: certify(&key), uds, debug: true }));
     }
 
-    /// Turns debug on or off: the Shield is wiped first, then the card powers on with its other
+    /// Enables or disables debug: the Shield is wiped first, then the card restarts with its other
     /// identity.
     ///
     /// # Errors
-    /// [`CardError::Design`] where the card has no such identity, and those of the boot.
+    /// [`CardError::Design`] if the card has no such identity, and errors of the boot.
     pub fn set_debug(&mut self, on: bool) -> Result<(), CardError> {
         self.backend.borrow_mut().reset()?;
         if self.fuses.debug != on {
@@ -216,21 +218,20 @@ impl Card {
         self.power_on()
     }
 
-    /// Puts memory in the place of the card's own that other programs see too; what was in card
-    /// memory is lost.
+    /// Replaces the card's memory with memory shared with other programs. The old contents are
+    /// lost.
     pub(crate) fn put_memory(&mut self, memory: SparseMemory, bytes: u64) {
         self.backend.borrow_mut().put_memory(memory);
         self.memory_bytes = bytes;
     }
 
-    /// A number that stands for the card's identity on the bus: the start of its certificate's
-    /// digest.
+    /// The card's serial number on the bus: the first bytes of its certificate's digest.
     pub(crate) fn serial(&self) -> u64 {
         let digest: [u8; 32] = Sha256::digest(&self.fuses.certificate).into();
         u64::from_be_bytes(*digest.first_chunk().unwrap_or(&[0; 8]))
     }
 
-    /// Whether the accelerator raised an interrupt since this was last asked.
+    /// Whether the accelerator raised an interrupt since the last call.
     pub(crate) fn interrupted(&mut self) -> bool {
         self.backend.borrow_mut().interrupted()
     }

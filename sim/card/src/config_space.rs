@@ -1,13 +1,13 @@
 //! Configuration space of the card, 4 KiB: type 0 header, power management, MSI-X, PCI Express with
 //! function-level reset, serial number.
 //!
-//! It keeps bytes and says what a write means; what then happens to the card is for who owns it.
+//! It stores bytes and decodes writes; its owner applies the effects to the card.
 
 use shef_device::pci::{BAR_CTL, BAR_MEM, BAR_MSIX, IDS, MSIX_BYTES, VECTORS};
 
 /// Bytes of configuration space.
 pub const BYTES: usize = 4096;
-/// Where the pending bits of MSI-X begin in their BAR.
+/// Offset of the MSI-X pending bits in their BAR.
 pub const PBA: u32 = 0x8000;
 
 const COMMAND: usize = 0x04;
@@ -27,7 +27,7 @@ const SUBSYSTEM: u16 = 0x5ef1;
 const BAR_KIND: u32 = 0xc;
 const FLR: u16 = 1 << 15;
 
-/// What a write asked for beside changing bytes.
+/// The side effect of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
     /// Nothing.
@@ -36,7 +36,7 @@ pub enum Effect {
     Reset,
     /// The function goes into power state D3hot.
     Sleep,
-    /// It comes back to D0, which resets it.
+    /// It returns to D0, which resets it.
     Wake,
 }
 
@@ -50,7 +50,8 @@ pub struct ConfigSpace {
 }
 
 impl ConfigSpace {
-    /// That of a card with so much memory (a power of two, at least 1 MiB) and this serial number.
+    /// Configuration space of a card with this memory size (a power of two, at least 1 MiB) and
+    /// serial number.
     pub fn new(memory_bytes: u64, serial: u64) -> Self {
         let mut c = Self { bytes: Box::new([0; BYTES]), mask: Box::new([0; BYTES]), memory_bytes, serial };
         let (vendor, device) = IDS[0];
@@ -108,14 +109,14 @@ impl ConfigSpace {
         u16::from_le_bytes([self.bytes[at], self.bytes[at + 1]])
     }
 
-    /// Copies bytes out; behind the end there are ones.
+    /// Copies bytes out; bytes past the end read as ones.
     pub fn read(&self, offset: u64, out: &mut [u8]) {
         for (i, byte) in out.iter_mut().enumerate() {
             *byte = usize::try_from(offset).ok().and_then(|at| self.bytes.get(at.checked_add(i)?)).copied().unwrap_or(0xff);
         }
     }
 
-    /// Changes the bits that software may change, and says what else was asked.
+    /// Changes the writable bits and returns the side effect.
     pub fn write(&mut self, offset: u64, data: &[u8]) -> Effect {
         let asleep = self.asleep();
         let mut reset = false;
@@ -133,22 +134,22 @@ impl ConfigSpace {
         }
     }
 
-    /// Everything that software can change is as after power-on.
+    /// Resets all writable bits to their power-on state.
     pub fn reset(&mut self) {
         *self = Self::new(self.memory_bytes, self.serial);
     }
 
-    /// The function answers memory accesses.
+    /// Whether the function responds to memory accesses.
     pub fn memory_enabled(&self) -> bool {
         self.word(COMMAND) & COMMAND_MEMORY != 0 && !self.asleep()
     }
 
-    /// The function may access host memory and raise interrupts.
+    /// Whether the function may access host memory and raise interrupts.
     pub fn bus_master(&self) -> bool {
         self.word(COMMAND) & COMMAND_MASTER != 0 && !self.asleep()
     }
 
-    /// The function is in D3hot.
+    /// Whether the function is in D3hot.
     pub fn asleep(&self) -> bool {
         self.bytes[PM + 4] & 3 == 3
     }

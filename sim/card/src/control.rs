@@ -1,8 +1,8 @@
-//! The bench's own way to a card that another process serves: observation and faults, one JSON
-//! document a line.
+//! The bench's control connection to a card served by another process: observation and fault
+//! injection, one JSON document per line.
 //!
-//! It is no part of the card: a host that is attacked or attacks has only the PCI function. What it
-//! is asked with is [`Ask`], the answers are [`Told`].
+//! It is not part of the card: a host, honest or hostile, has only the PCI function. Requests are
+//! [`ControlRequest`], answers [`ControlResponse`].
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -17,29 +17,29 @@ use serde::{Deserialize, Serialize};
 use crate::CardError;
 use crate::link::LinkFault;
 
-/// Most bytes of a line.
+/// Maximum size of a line.
 const MAX_LINE: u64 = 64 << 10;
-/// How long an answer may take.
+/// Time limit for an answer.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What is asked.
+/// A request.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Ask {
-    /// What the card's maker says of it.
+pub enum ControlRequest {
+    /// The identity data of the card's manufacturer.
     Identity,
-    /// Counts 64-bit words that the accelerator receives from these addresses too, from now on.
+    /// Also counts 64-bit words that the accelerator receives from these addresses.
     Watch {
         /// First address.
         start: u64,
         /// One past the last.
         end: u64,
     },
-    /// Forgets what was watched and starts counting at 0.
+    /// Clears the watched addresses and resets the count.
     Unwatch,
-    /// Words received with an OKAY answer from the watched addresses.
+    /// Words received with OKAY from the watched addresses.
     Words,
-    /// The memory answers reads of these addresses with a bus error, until the card is reset.
+    /// Memory answers reads of these addresses with a bus error until the card is reset.
     FailReads {
         /// First address.
         start: u64,
@@ -48,12 +48,12 @@ pub enum Ask {
     },
     /// The clock.
     Cycles,
-    /// Turns debug on or off, which wipes the card and powers it on with another identity.
+    /// Enables or disables debug, which wipes the card and restarts it with another identity.
     Debug {
         /// On.
         on: bool,
     },
-    /// Makes a fault of the link.
+    /// Injects a link fault.
     Fault {
         /// Which.
         fault: LinkFault,
@@ -62,14 +62,14 @@ pub enum Ask {
     State,
 }
 
-/// What the maker of a simulated card says of it: what verifiers need.
+/// Data about a simulated card from its manufacturer, as needed by verifiers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     /// Root certificate of the manufacturer (DER).
     pub root: Vec<u8>,
     /// Root certificate of the manufacturer of devices with debug on (DER).
     pub debug_root: Vec<u8>,
-    /// Digest of the design that the card is made for.
+    /// Digest of the card's design.
     pub design_digest: [u8; 32],
     /// What the card is built around, as a device URI.
     pub engine: String,
@@ -96,42 +96,42 @@ pub struct State {
     pub dma_read: u64,
     /// Bytes that it wrote there.
     pub dma_written: u64,
-    /// Accesses of the card to host memory that did not happen.
+    /// Blocked accesses of the card to host memory.
     pub dma_faults: u64,
     /// The first of them.
     pub first_dma_faults: Vec<String>,
 }
 
-/// What is answered.
+/// A response.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "kebab-case")]
-pub enum Told {
-    /// It was done.
+pub enum ControlResponse {
+    /// Success.
     Done,
-    /// To [`Ask::Identity`].
+    /// To [`ControlRequest::Identity`].
     Identity(Identity),
-    /// To [`Ask::Words`].
+    /// To [`ControlRequest::Words`].
     Words {
         /// Words.
         words: u64,
     },
-    /// To [`Ask::Cycles`].
+    /// To [`ControlRequest::Cycles`].
     Cycles {
-        /// Cycles so far, where there is a clock.
+        /// Cycles so far, if there is a clock.
         now: Option<u64>,
         /// Cycle at which the memory acknowledged the last write.
         last_write: Option<u64>,
     },
-    /// To [`Ask::State`].
+    /// To [`ControlRequest::State`].
     State(State),
-    /// It was not done.
+    /// Failure.
     Error {
         /// Why.
         message: String,
     },
 }
 
-/// One line, without its end; `None` at the end of the stream.
+/// One line without its terminator; `None` at the end of the stream.
 pub(crate) fn line(reader: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
     let mut line = Vec::new();
     let n = reader.take(MAX_LINE).read_until(b'\n', &mut line)?;
@@ -146,7 +146,7 @@ pub(crate) fn line(reader: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
 
 enum Stream {
     Socket(UnixStream),
-    /// A character device that leads there, as a serial line in a guest.
+    /// A character device connected to it, such as a serial line in a guest.
     Device(File),
 }
 
@@ -166,7 +166,7 @@ pub struct Control {
 }
 
 impl Control {
-    /// The control socket that belongs to a card's socket, where nothing else was said.
+    /// The default control socket for a card's socket.
     pub fn path_of(socket: &Path) -> PathBuf {
         let mut path = socket.as_os_str().to_owned();
         path.push(".control");
@@ -196,12 +196,12 @@ impl Control {
         CardError::Control { path: self.path.clone(), what: what.to_string() }
     }
 
-    /// Asks, and waits for the answer.
+    /// Sends a request and waits for the answer.
     ///
     /// # Errors
-    /// [`CardError::Control`], also where the card says that it cannot.
-    pub fn ask(&mut self, ask: &Ask) -> Result<Told, CardError> {
-        let mut text = serde_json::to_vec(ask).map_err(|e| self.bad(e))?;
+    /// [`CardError::Control`], also if the card reports a failure.
+    pub fn ask(&mut self, request: &ControlRequest) -> Result<ControlResponse, CardError> {
+        let mut text = serde_json::to_vec(request).map_err(|e| self.bad(e))?;
         text.push(b'\n');
         let sent = match self.stream.get_mut() {
             Stream::Socket(s) => s.write_all(&text),
@@ -210,89 +210,89 @@ impl Control {
         sent.map_err(|e| self.bad(e))?;
         let answer = line(&mut self.stream).map_err(|e| self.bad(e))?.ok_or_else(|| self.bad("it closed the connection"))?;
         match serde_json::from_slice(&answer).map_err(|e| self.bad(e))? {
-            Told::Error { message } => Err(self.bad(message)),
-            told => Ok(told),
+            ControlResponse::Error { message } => Err(self.bad(message)),
+            response => Ok(response),
         }
     }
 
-    fn done(&mut self, ask: &Ask) -> Result<(), CardError> {
-        match self.ask(ask)? {
-            Told::Done => Ok(()),
+    fn done(&mut self, request: &ControlRequest) -> Result<(), CardError> {
+        match self.ask(request)? {
+            ControlResponse::Done => Ok(()),
             other => Err(self.bad(format!("unexpected answer {other:?}"))),
         }
     }
 
-    /// What the card's maker says of it.
+    /// The identity data of the card's manufacturer.
     ///
     /// # Errors
     /// [`CardError::Control`].
     pub fn identity(&mut self) -> Result<Identity, CardError> {
-        match self.ask(&Ask::Identity)? {
-            Told::Identity(identity) => Ok(identity),
+        match self.ask(&ControlRequest::Identity)? {
+            ControlResponse::Identity(identity) => Ok(identity),
             other => Err(self.bad(format!("unexpected answer {other:?}"))),
         }
     }
 
-    /// As [`crate::Bench::watch`].
+    /// Like [`crate::Bench::watch`].
     ///
     /// # Errors
     /// [`CardError::Control`].
     pub fn watch(&mut self, range: Range<u64>) -> Result<(), CardError> {
-        self.done(&Ask::Watch { start: range.start, end: range.end })
+        self.done(&ControlRequest::Watch { start: range.start, end: range.end })
     }
 
-    /// As [`crate::Bench::unwatch`].
+    /// Like [`crate::Bench::unwatch`].
     ///
     /// # Errors
     /// [`CardError::Control`].
     pub fn unwatch(&mut self) -> Result<(), CardError> {
-        self.done(&Ask::Unwatch)
+        self.done(&ControlRequest::Unwatch)
     }
 
-    /// As [`crate::Bench::words_delivered`].
+    /// Like [`crate::Bench::words_delivered`].
     ///
     /// # Errors
     /// [`CardError::Control`].
     pub fn words_delivered(&mut self) -> Result<u64, CardError> {
-        match self.ask(&Ask::Words)? {
-            Told::Words { words } => Ok(words),
+        match self.ask(&ControlRequest::Words)? {
+            ControlResponse::Words { words } => Ok(words),
             other => Err(self.bad(format!("unexpected answer {other:?}"))),
         }
     }
 
-    /// As [`crate::Bench::fail_reads`].
+    /// Like [`crate::Bench::fail_reads`].
     ///
     /// # Errors
     /// [`CardError::Control`].
     pub fn fail_reads(&mut self, range: Range<u64>) -> Result<(), CardError> {
-        self.done(&Ask::FailReads { start: range.start, end: range.end })
+        self.done(&ControlRequest::FailReads { start: range.start, end: range.end })
     }
 
-    /// Cycles so far and that of the last acknowledged write, where there is a clock.
+    /// Cycles so far, and the cycle of the last acknowledged write, if there is a clock.
     ///
     /// # Errors
     /// [`CardError::Control`].
     pub fn cycles(&mut self) -> Result<(Option<u64>, Option<u64>), CardError> {
-        match self.ask(&Ask::Cycles)? {
-            Told::Cycles { now, last_write } => Ok((now, last_write)),
+        match self.ask(&ControlRequest::Cycles)? {
+            ControlResponse::Cycles { now, last_write } => Ok((now, last_write)),
             other => Err(self.bad(format!("unexpected answer {other:?}"))),
         }
     }
 
-    /// As [`crate::Card::set_debug`].
+    /// Like [`crate::Card::set_debug`].
     ///
     /// # Errors
     /// [`CardError::Control`].
     pub fn set_debug(&mut self, on: bool) -> Result<(), CardError> {
-        self.done(&Ask::Debug { on })
+        self.done(&ControlRequest::Debug { on })
     }
 
-    /// Makes a fault of the link.
+    /// Injects a link fault.
     ///
     /// # Errors
     /// [`CardError::Control`].
     pub fn fault(&mut self, fault: LinkFault) -> Result<(), CardError> {
-        self.done(&Ask::Fault { fault })
+        self.done(&ControlRequest::Fault { fault })
     }
 
     /// State of the function and of the link.
@@ -300,8 +300,8 @@ impl Control {
     /// # Errors
     /// [`CardError::Control`].
     pub fn state(&mut self) -> Result<State, CardError> {
-        match self.ask(&Ask::State)? {
-            Told::State(state) => Ok(state),
+        match self.ask(&ControlRequest::State)? {
+            ControlResponse::State(state) => Ok(state),
             other => Err(self.bad(format!("unexpected answer {other:?}"))),
         }
     }

@@ -1,4 +1,4 @@
-//! Host memory and interrupts, as everything of the card reaches them.
+//! Access of the card to host memory and interrupts.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -8,8 +8,8 @@ use shef_vfio_user::{Bus, DmaError};
 
 use crate::link::Link;
 
-/// The way to the host: nothing goes over a link that is down or without bus mastering, and every
-/// fault is recorded.
+/// The path to the host. It blocks all accesses while the link is down or bus mastering is off, and
+/// records every fault.
 #[derive(Clone)]
 pub(crate) struct HostPort {
     pub bus: Bus,
@@ -17,7 +17,7 @@ pub(crate) struct HostPort {
 }
 
 impl HostPort {
-    /// Reaches host memory.
+    /// Accesses host memory.
     pub fn reach(&self, access: impl FnOnce(&Bus) -> Result<(), DmaError>) -> Result<(), HostFault> {
         if self.link.is_down() || !self.link.master.load(Ordering::Acquire) {
             self.link.fault("DMA without bus mastering or without a link".to_owned());
@@ -29,7 +29,7 @@ impl HostPort {
         })
     }
 
-    /// Raises an interrupt, where the link carries it.
+    /// Raises an interrupt, if the link delivers it.
     pub fn interrupt(&self, vector: u32) {
         if self.link.carries_interrupt() {
             self.link.dma_interrupts.fetch_add(1, Ordering::AcqRel);
@@ -49,7 +49,7 @@ impl HostBus for HostPort {
     }
 }
 
-/// Takes the interrupts of the engine in a design.
+/// Receives the interrupts of a design's engine.
 pub(crate) struct Interrupts {
     valid: Port,
     vector: Port,
@@ -58,7 +58,7 @@ pub(crate) struct Interrupts {
 }
 
 impl Interrupts {
-    /// Binds to the ports of the design; `None` where it has none.
+    /// Binds to the ports of the design; `None` if it has none.
     pub fn new(sim: &Sim, host: HostPort) -> Option<Self> {
         Some(Self { valid: sim.find("dma_irq_valid")?, vector: sim.find("dma_irq_vector")?, ready: sim.find("dma_irq_ready")?, host })
     }

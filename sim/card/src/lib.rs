@@ -1,9 +1,9 @@
 //! A simulated card: BAR0 with the Shield's control window and the kernel's mailbox, card memory,
 //! the Security Kernel, and behind them the functional model or the Verilated RTL.
 //!
-//! A card is made as a real one is: [`Blank`] takes a device secret from its manufacturer, shows
-//! the DeviceID key, takes the certificate and becomes a [`Card`]. Its root of trust is
-//! `simulated`, and evidence says so.
+//! A card is manufactured like a real one: [`Blank`] takes a device secret from its manufacturer,
+//! returns the DeviceID key, takes the certificate and becomes a [`Card`]. Its root of trust is
+//! `simulated`, as its evidence states.
 
 mod backend;
 mod card;

@@ -1,4 +1,4 @@
-//! The link between card and host: what is wrong with it on demand, and what went wrong by itself.
+//! The link between card and host: injected faults, and recorded ones.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,21 +6,20 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// A fault of the link, made on demand. Counts run down; the others last until [`LinkFault::None`].
+/// An injected link fault. Counted faults expire; the others last until [`LinkFault::None`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum LinkFault {
-    /// All is well again. A link that comes up resets the card.
+    /// No fault. A link that comes up resets the card.
     None,
-    /// The link is down: reads give all ones, writes, DMA and interrupts are lost.
+    /// The link is down: reads return all ones; writes, DMA and interrupts are lost.
     LinkDrop,
-    /// So many accesses to BARs are never answered.
+    /// This many accesses to BARs are never answered.
     TimeOut {
         /// Accesses.
         count: u32,
     },
-    /// So many reads, of a BAR by the host or of host memory by the card, are answered with
-    /// poisoned data.
+    /// This many reads, of a BAR by the host or of host memory by the card, return poisoned data.
     Poison {
         /// Reads.
         count: u32,

@@ -78,8 +78,8 @@ impl Backend for ModelBackend {
         crate::ACCELERATOR
     }
 
-    /// The design that the model stands for: it is bit-exact with it, so that the same image and
-    /// the same evidence go with both.
+    /// The RTL design that the model represents. They are bit-exact, so the same image and evidence
+    /// apply to both.
     fn design_digest(&self) -> [u8; 32] {
         self.design
     }

@@ -15,10 +15,10 @@ use crate::CardError;
 const ACCEL: &str = "shef_accel";
 /// The generated package.
 const PACKAGE: &str = "shef_cfg_pkg";
-/// Most bytes of a `shield.toml`.
+/// Maximum size of a `shield.toml`.
 const MAX_TOML: u64 = 1 << 20;
 
-/// A user's design: the Shield as its `shield.toml` says, around its accelerator.
+/// A user's design: the Shield of its `shield.toml` around its accelerator.
 #[derive(Debug, Clone)]
 pub struct Project {
     dir: PathBuf,
@@ -28,11 +28,11 @@ pub struct Project {
 }
 
 impl Project {
-    /// Reads and checks the folder. The accelerator is named as the folder is.
+    /// Reads and checks the folder, which also names the accelerator.
     ///
     /// # Errors
-    /// [`CardError::Project`] where something is missing, [`CardError::Shield`] where `shield.toml`
-    /// is wrong.
+    /// [`CardError::Project`] if a file is missing, [`CardError::Shield`] if `shield.toml` is
+    /// invalid.
     pub fn open(dir: &Path) -> Result<Self, CardError> {
         let bad = |what: String| CardError::Project { dir: dir.to_owned(), what };
         let full = dir.canonicalize().map_err(|e| bad(format!("the folder cannot be opened: {e}")))?;
@@ -82,23 +82,23 @@ impl Project {
         &self.name
     }
 
-    /// Digest of the design with the Shield, from its sources: the same that a library built from
-    /// them reports.
+    /// Digest of the design with the Shield, computed from its sources: the same that a library
+    /// built from them reports.
     ///
     /// # Errors
-    /// Where sources cannot be read.
+    /// If sources cannot be read.
     pub fn design_digest(&self) -> Result<[u8; 32], CardError> {
         Ok(self.spec("shef_sim_top")?.digest()?)
     }
 
-    /// The design under a top module of the simulation shell. Modules of the Shield win over files
-    /// of the project.
+    /// The design under a top module of the simulation shell. Modules of the Shield take precedence
+    /// over files of the project.
     pub(crate) fn spec(&self, top: &str) -> Result<DesignSpec, CardError> {
         Ok(module_spec(top)?.source(&self.package).search(&self.dir))
     }
 }
 
-/// Writes `shef_cfg_pkg.sv` where builds are kept, in a folder of its own for each content.
+/// Writes `shef_cfg_pkg.sv` to the build cache, in a separate folder for each content.
 pub(crate) fn write_package(config: &Config, synthesis: Synthesis) -> Result<PathBuf, CardError> {
     let text = shef_gen::shield::systemverilog(config, synthesis);
     let id: String = Sha256::digest(&text).iter().take(16).map(|b| format!("{b:02x}")).collect();

@@ -17,22 +17,21 @@ use crate::host_port::{HostPort, Interrupts};
 use crate::project::write_package;
 use crate::{CardError, Project};
 
-/// Cycles that pass while a host waits.
+/// Cycles per wait of the host.
 const WAIT_CYCLES: u64 = 64;
 
-/// How the RTL is run.
+/// Options for the RTL.
 #[derive(Debug, Clone, Default)]
 pub struct RtlOptions {
-    /// Cycles from a read request to the first beat; the default of the memory model where it is
-    /// absent.
+    /// Cycles from a read request to the first beat; by default that of the memory model.
     pub memory_latency: Option<u64>,
-    /// Seed of random stalls on the memory's channels; without one there are none.
+    /// Seed for random stalls on the memory's channels; no stalls without one.
     pub stalls: Option<u64>,
-    /// Waves go to this file (FST).
+    /// File for waves (FST).
     pub wave: Option<PathBuf>,
-    /// Folder of a design of one's own; the digits accelerator where it is absent.
+    /// Folder of a user's design; by default the digits accelerator.
     pub project: Option<PathBuf>,
-    /// With the DMA engine, which a card needs that others reach over a bus ([`crate::serve`]).
+    /// Includes the DMA engine, which a card on a bus needs ([`crate::serve`]).
     pub dma: bool,
     /// Which Security Kernel the card has.
     pub kernel: SimKernel,
@@ -44,10 +43,11 @@ impl RtlOptions {
         if self.dma { "shef_host_top" } else { "shef_sim_top" }
     }
 
-    /// Digest of the design, from its sources: the same that a library built from them reports.
+    /// Digest of the design, computed from its sources: the same that a library built from them
+    /// reports.
     ///
     /// # Errors
-    /// Where sources are missing, and those of the project.
+    /// If sources are missing, and errors of the project.
     pub fn design_digest(&self) -> Result<[u8; 32], CardError> {
         let project = self.project.as_deref().map(Project::open).transpose()?;
         Ok(spec(self.top(), project.as_ref())?.digest()?)
@@ -64,7 +64,7 @@ impl RtlOptions {
     }
 }
 
-/// A library with what it was built as.
+/// A library and its build options.
 struct Loaded {
     top: &'static str,
     trace: bool,
@@ -72,8 +72,8 @@ struct Loaded {
     library: Library,
 }
 
-/// Libraries that this process has loaded, by top module, whether waves can be written, and
-/// project: one run stays with one design, whatever becomes of the sources meanwhile.
+/// Libraries loaded by this process, by top module, wave support and project. A run keeps its
+/// design even if the sources change.
 static LOADED: Mutex<Vec<Loaded>> = Mutex::new(Vec::new());
 
 /// Builds a top module of the simulation shell with the accelerator, or takes it from the cache.
@@ -102,11 +102,11 @@ pub(crate) fn kernel_library(progress: &mut dyn FnMut(&str)) -> Result<Library, 
     Ok(loaded.insert(library).clone())
 }
 
-/// Digest of the design with the Shield, from its sources: the same that a library built from them
-/// reports.
+/// Digest of the design with the Shield, computed from its sources: the same that a library built
+/// from them reports.
 ///
 /// # Errors
-/// Where sources are missing.
+/// If sources are missing.
 pub fn design_digest() -> Result<[u8; 32], CardError> {
     static DIGEST: Mutex<Option<[u8; 32]>> = Mutex::new(None);
     let mut digest = DIGEST.lock().unwrap_or_else(PoisonError::into_inner);
@@ -119,7 +119,7 @@ pub fn design_digest() -> Result<[u8; 32], CardError> {
 /// Digest of the same design with another configuration of its Shield.
 ///
 /// # Errors
-/// Where sources are missing.
+/// If sources are missing.
 pub fn design_digest_of(config: &Config) -> Result<[u8; 32], CardError> {
     let package = write_package(config, Synthesis::default())?;
     Ok(module_spec("shef_sim_top")?.source(&package).search("shell-rtl/accel/digits").digest()?)
@@ -148,7 +148,7 @@ pub(crate) struct RtlBackend {
     interrupts: u64,
     answers: u64,
     last_write: Option<u64>,
-    /// Host memory, where there is a way to it.
+    /// Host memory, if the design has access to it.
     host: Option<Rc<RefCell<HostMemory<HostPort>>>>,
 }
 
@@ -278,13 +278,13 @@ impl Backend for RtlBackend {
     }
 }
 
-/// The accelerator wired to the memory without a Shield, for cycles to compare with.
+/// The accelerator wired to memory without a Shield, to compare cycles.
 pub struct BareCard {
     core: CoreSim,
 }
 
 impl BareCard {
-    /// Builds and starts it, with the same memory as `options` says.
+    /// Builds and starts it, with the memory of `options`.
     ///
     /// # Errors
     /// Those of the build.
@@ -306,7 +306,7 @@ impl BareCard {
     /// Writes a register of the accelerator.
     ///
     /// # Errors
-    /// Where the register refuses or nothing answers.
+    /// If the register refuses or does not answer.
     pub fn reg_write(&mut self, offset: u32, value: u32) -> Result<(), CardError> {
         if self.core.ctl_write(offset, value)? {
             Ok(())
@@ -324,10 +324,11 @@ impl BareCard {
     }
 
     /// Writes `start` to register `ctrl` and runs until the `done` bits of register `status` are
-    /// set and every write is acknowledged: the cycles from the start to the last acknowledgement.
+    /// set and every write is acknowledged. Returns the cycles from the start to the last
+    /// acknowledgement.
     ///
     /// # Errors
-    /// Where it takes more than `limit` cycles.
+    /// If it takes more than `limit` cycles.
     pub fn run(&mut self, ctrl: u32, start: u32, status: u32, done: u32, limit: u64) -> Result<u64, CardError> {
         let begin = self.core.cycles();
         let mut answers = self.core.counters().answers;

@@ -1,8 +1,7 @@
 //! A card as a PCI function that other processes drive over vfio-user.
 //!
-//! The card runs on a thread of its own, so that its clock runs while nobody asks it anything; the
-//! server hands it accesses in order. An idle clock stops after a while, and starts again with the
-//! next access.
+//! The card runs on its own thread, so its clock runs between accesses; the server passes it
+//! accesses in order. An idle clock stops after a while and restarts with the next access.
 
 use std::io::{BufReader, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -18,41 +17,40 @@ use shef_model::{Bytes, SparseMemory};
 use shef_vfio_user::{Backend, Bus, NO_ANSWER, Region, Server, region};
 
 use crate::config_space::{self, ConfigSpace, Effect};
-use crate::control::{Ask, Control, Identity, State, Told, line};
+use crate::control::{Control, ControlRequest, ControlResponse, Identity, State, line};
 use crate::dma::Engine;
 use crate::host_port::HostPort;
 use crate::link::{Link, LinkFault};
 use crate::{Card, CardError};
 
-/// Accesses that wait for the card before the host has to.
+/// Maximum number of queued accesses.
 const QUEUE: usize = 1024;
-/// How long the card may take for a read; then the host reads all ones, as behind a shell that
-/// gives up.
+/// Time limit for a read. After it the host reads all ones, as behind a shell that gives up.
 const READ_LIMIT: Duration = Duration::from_secs(15);
-/// Cycles without an access or an interrupt until the clock stops.
+/// Cycles without access or interrupt until the clock stops.
 const IDLE_CYCLES: u64 = 1 << 22;
-/// Control connections at one time.
+/// Maximum number of concurrent control connections.
 const MAX_CONTROLS: u32 = 8;
 
-/// How to serve a card.
+/// Options for serving a card.
 #[derive(Debug, Clone)]
 pub struct ServeOptions {
     /// Socket of the card.
     pub socket: PathBuf,
-    /// Socket of the bench; [`Control::path_of`] the card's where it is absent.
+    /// Control socket; by default [`Control::path_of`] the card's socket.
     pub control: Option<PathBuf>,
     /// Bytes of card memory: a power of two from 1 MiB to 64 GiB.
     pub memory_bytes: u64,
 }
 
 impl ServeOptions {
-    /// A card with the usual memory on a socket.
+    /// A card with the default memory on a socket.
     pub fn new(socket: &Path) -> Self {
         Self { socket: socket.to_owned(), control: None, memory_bytes: crate::MEMORY_BYTES }
     }
 }
 
-/// Card memory in a file that host programs map too.
+/// Card memory in a file that host programs can map.
 struct Dram(Arc<SharedMemory>);
 
 impl Bytes for Dram {
@@ -68,25 +66,25 @@ impl Bytes for Dram {
     }
 }
 
-/// What the card is asked to do.
+/// A job for the card's thread.
 enum Job {
     Read(u32, SyncSender<u32>),
     Write(u32, u32),
     Reset(SyncSender<bool>),
-    Bench(Ask, SyncSender<Told>),
+    Bench(ControlRequest, SyncSender<ControlResponse>),
 }
 
-/// What the card's thread is shared with.
+/// State shared with the card's thread.
 #[derive(Clone)]
 struct Shared {
     link: Arc<Link>,
-    /// Requests that the kernel has not answered.
+    /// Unanswered kernel requests.
     kernel_busy: Arc<AtomicU32>,
     bus: Bus,
 }
 
-/// Makes a card with `make`, and serves it until `stop` is set. `ready` is told when clients may
-/// come.
+/// Creates a card with `make` and serves it until `stop` is set. Calls `ready` when clients may
+/// connect.
 ///
 /// # Errors
 /// [`CardError::Serve`], [`CardError::Memory`], and those of `make`.
@@ -149,8 +147,8 @@ pub fn serve(
         let server = Server::bind(&options.socket, regions, bus)?;
         // The design's own engine answers as all its registers do.
         let engine = if own_engine { None } else { Some(&engine) };
-        let desk = Desk { engine, jobs: jobs.clone(), identity, shared: shared.clone() };
-        scope.spawn(move || control.run(&desk, stop));
+        let handler = ControlHandler { engine, jobs: jobs.clone(), identity, shared: shared.clone() };
+        scope.spawn(move || control.run(&handler, stop));
         if let Some(engine) = engine {
             scope.spawn(move || engine.run(stop));
         }
@@ -217,33 +215,35 @@ fn work(card: &mut Card, job: Job, shared: &Shared) {
         Job::Reset(answer) => {
             let _ = answer.try_send(card.reset().is_ok());
         }
-        Job::Bench(ask, answer) => {
-            let _ = answer.try_send(bench(card, ask));
+        Job::Bench(request, answer) => {
+            let _ = answer.try_send(bench(card, request));
         }
     }
 }
 
-fn bench(card: &mut Card, ask: Ask) -> Told {
+fn bench(card: &mut Card, request: ControlRequest) -> ControlResponse {
     let bench = card.bench();
-    match ask {
-        Ask::Watch { start, end } => bench.watch(start..end),
-        Ask::Unwatch => bench.unwatch(),
-        Ask::Words => return Told::Words { words: bench.words_delivered() },
-        Ask::FailReads { start, end } => bench.fail_reads(start..end),
-        Ask::Cycles => return Told::Cycles { now: bench.cycles(), last_write: bench.last_write_cycle() },
-        Ask::Debug { on } => {
+    match request {
+        ControlRequest::Watch { start, end } => bench.watch(start..end),
+        ControlRequest::Unwatch => bench.unwatch(),
+        ControlRequest::Words => return ControlResponse::Words { words: bench.words_delivered() },
+        ControlRequest::FailReads { start, end } => bench.fail_reads(start..end),
+        ControlRequest::Cycles => return ControlResponse::Cycles { now: bench.cycles(), last_write: bench.last_write_cycle() },
+        ControlRequest::Debug { on } => {
             if let Err(error) = card.set_debug(on) {
-                return Told::Error { message: error.to_string() };
+                return ControlResponse::Error { message: error.to_string() };
             }
         }
-        Ask::Identity | Ask::Fault { .. } | Ask::State => return Told::Error { message: "that is not the card's to say".to_owned() },
+        ControlRequest::Identity | ControlRequest::Fault { .. } | ControlRequest::State => {
+            return ControlResponse::Error { message: "that is not the card's to say".to_owned() };
+        }
     }
-    Told::Done
+    ControlResponse::Done
 }
 
-/// The PCI function before the card.
+/// The PCI function in front of the card.
 struct Front<'a> {
-    /// The DMA engine, where the design has none of its own.
+    /// The DMA engine, if the design has none.
     engine: Option<&'a Engine>,
     config: ConfigSpace,
     table: Vec<u8>,
@@ -253,13 +253,12 @@ struct Front<'a> {
 }
 
 impl Front<'_> {
-    /// Bus mastering as configuration space says, for everything that goes from the card to the
-    /// host.
+    /// The bus mastering bit of configuration space, for all traffic from the card to the host.
     fn note_master(&self) {
         self.shared.link.master.store(self.config.bus_master(), Ordering::Release);
     }
 
-    /// Wipes the Shield and powers the card on anew.
+    /// Wipes the Shield and restarts the card.
     fn reset_card(&mut self) -> Result<(), u32> {
         self.shared.link.resets.fetch_add(1, Ordering::AcqRel);
         let back = reset(&self.jobs);
@@ -269,7 +268,7 @@ impl Front<'_> {
         back.then_some(()).ok_or(shef_vfio_user::errno::EIO)
     }
 
-    /// The DMA engine, where `offset` is one of its registers.
+    /// The DMA engine, if `offset` is one of its registers.
     fn engine(&self, offset: u32) -> Option<&Engine> {
         self.engine.filter(|_| (ring::reg::BASE..ring::reg::END).contains(&offset))
     }
@@ -281,11 +280,11 @@ impl Front<'_> {
         if offset == mailbox::STATUS && self.shared.kernel_busy.load(Ordering::Acquire) > 0 {
             return mailbox::STATUS_BUSY;
         }
-        let (answer, told) = mpsc::sync_channel(1);
+        let (answer, response) = mpsc::sync_channel(1);
         if self.jobs.send(Job::Read(offset, answer)).is_err() {
             return u32::MAX;
         }
-        told.recv_timeout(READ_LIMIT).unwrap_or(u32::MAX)
+        response.recv_timeout(READ_LIMIT).unwrap_or(u32::MAX)
     }
 
     fn ctl_write(&mut self, offset: u32, value: u32) {
@@ -300,10 +299,10 @@ impl Front<'_> {
     }
 }
 
-/// Resets the card: whether it came back.
+/// Resets the card and returns whether it restarted.
 fn reset(jobs: &SyncSender<Job>) -> bool {
-    let (answer, told) = mpsc::sync_channel(1);
-    jobs.send(Job::Reset(answer)).is_ok() && told.recv_timeout(READ_LIMIT).unwrap_or(false)
+    let (answer, response) = mpsc::sync_channel(1);
+    jobs.send(Job::Reset(answer)).is_ok() && response.recv_timeout(READ_LIMIT).unwrap_or(false)
 }
 
 impl Backend for Front<'_> {
@@ -393,30 +392,30 @@ impl Backend for Front<'_> {
         Ok(())
     }
 
-    /// What the operating system does for a driver that asks: a function-level reset with
-    /// configuration space kept.
+    /// A reset as requested by a driver through the operating system: a function-level reset that
+    /// keeps configuration space.
     fn reset(&mut self) -> Result<(), u32> {
         self.reset_card()
     }
 }
 
-/// Answers the bench.
-struct Desk<'a> {
+/// Handles requests of the bench.
+struct ControlHandler<'a> {
     engine: Option<&'a Engine>,
     jobs: SyncSender<Job>,
     identity: Identity,
     shared: Shared,
 }
 
-impl Desk<'_> {
-    fn answer(&self, ask: Ask) -> Told {
+impl ControlHandler<'_> {
+    fn answer(&self, request: ControlRequest) -> ControlResponse {
         let link = &self.shared.link;
-        match ask {
-            Ask::Identity => Told::Identity(self.identity.clone()),
-            Ask::State => {
+        match request {
+            ControlRequest::Identity => ControlResponse::Identity(self.identity.clone()),
+            ControlRequest::State => {
                 let (dma_faults, first_dma_faults) = link.dma_faults();
                 let (dma_read, dma_written) = self.shared.bus.moved();
-                Told::State(State {
+                ControlResponse::State(State {
                     link_down: link.is_down(),
                     bus_master: link.master.load(Ordering::Acquire),
                     resets: link.resets.load(Ordering::Acquire),
@@ -430,40 +429,40 @@ impl Desk<'_> {
                     first_dma_faults,
                 })
             }
-            Ask::Fault { fault } => {
+            ControlRequest::Fault { fault } => {
                 let up = link.set(fault);
                 if let (true, Some(engine)) = (up, self.engine) {
                     engine.reset();
                 }
                 if up && !reset(&self.jobs) {
-                    return Told::Error { message: "the card did not come back".to_owned() };
+                    return ControlResponse::Error { message: "the card did not come back".to_owned() };
                 }
                 if fault == LinkFault::LinkDrop {
                     // Questions of the card to the host are lost with it.
                     self.shared.bus.cancel();
                 }
-                Told::Done
+                ControlResponse::Done
             }
-            ask => {
-                let (answer, told) = mpsc::sync_channel(1);
-                let gone = || Told::Error { message: "the card does not answer".to_owned() };
-                if self.jobs.send(Job::Bench(ask, answer)).is_err() {
+            request => {
+                let (answer, response) = mpsc::sync_channel(1);
+                let gone = || ControlResponse::Error { message: "the card does not answer".to_owned() };
+                if self.jobs.send(Job::Bench(request, answer)).is_err() {
                     return gone();
                 }
-                told.recv_timeout(Duration::from_secs(60)).unwrap_or_else(|_| gone())
+                response.recv_timeout(Duration::from_secs(60)).unwrap_or_else(|_| gone())
             }
         }
     }
 }
 
-/// Where the bench connects.
+/// The listening control socket.
 struct ControlSocket {
     path: PathBuf,
     listener: UnixListener,
 }
 
 impl ControlSocket {
-    /// Whether it can be made: a file that is no socket is left alone.
+    /// Checks that the socket can be created. Anything but a socket at this path is left alone.
     fn vacant(path: &Path) -> Result<(), CardError> {
         Server::vacant(path).map_err(|e| CardError::Control { path: path.to_owned(), what: e.to_string() })
     }
@@ -481,7 +480,7 @@ impl ControlSocket {
         Ok(Self { path: path.to_owned(), listener })
     }
 
-    fn run(self, desk: &Desk<'_>, stop: &AtomicBool) {
+    fn run(self, handler: &ControlHandler<'_>, stop: &AtomicBool) {
         let tick = Duration::from_millis(100);
         let open = AtomicU32::new(0);
         std::thread::scope(|scope| {
@@ -495,7 +494,7 @@ impl ControlSocket {
                     open.fetch_add(1, Ordering::AcqRel);
                     let open = &open;
                     scope.spawn(move || {
-                        let _ = talk(stream, desk, stop);
+                        let _ = serve_connection(stream, handler, stop);
                         open.fetch_sub(1, Ordering::AcqRel);
                     });
                 }
@@ -510,8 +509,8 @@ impl Drop for ControlSocket {
     }
 }
 
-/// One connection of a bench.
-fn talk(stream: UnixStream, desk: &Desk<'_>, stop: &AtomicBool) -> std::io::Result<()> {
+/// Serves one control connection.
+fn serve_connection(stream: UnixStream, handler: &ControlHandler<'_>, stop: &AtomicBool) -> std::io::Result<()> {
     stream.set_nonblocking(false)?;
     stream.set_read_timeout(Some(Duration::from_secs(5)))?;
     stream.set_write_timeout(Some(Duration::from_secs(5)))?;
@@ -524,11 +523,11 @@ fn talk(stream: UnixStream, desk: &Desk<'_>, stop: &AtomicBool) -> std::io::Resu
             continue;
         }
         let Some(text) = line(&mut reader)? else { return Ok(()) };
-        let told = match serde_json::from_slice(&text) {
-            Ok(ask) => desk.answer(ask),
-            Err(e) => Told::Error { message: e.to_string() },
+        let response = match serde_json::from_slice(&text) {
+            Ok(request) => handler.answer(request),
+            Err(e) => ControlResponse::Error { message: e.to_string() },
         };
-        let mut text = serde_json::to_vec(&told)?;
+        let mut text = serde_json::to_vec(&response)?;
         text.push(b'\n');
         writer.write_all(&text)?;
     }

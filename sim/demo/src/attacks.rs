@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::rc::Rc;
 
-use shef::{Adversary, Device, Host, Keyed, Leg, SdkError, Session};
+use shef::{Adversary, Device, Host, Keyed, MessageKind, SdkError, Session};
 use shef_proto::channel::{FaultKind, MESSAGE_LEN, Request};
 use shef_proto::evidence::RootOfTrust;
 use shef_proto::load::first_epochs;
@@ -113,18 +113,18 @@ fn refused<T>(result: Result<T, SdkError>, expected: &[&str]) -> Outcome {
 
 // ---- what the host does to messages ----
 
-type Hook = Box<dyn FnMut(Leg, Vec<u8>, &mut dyn Device) -> Option<Vec<u8>>>;
+type Hook = Box<dyn FnMut(MessageKind, Vec<u8>, &mut dyn Device) -> Option<Vec<u8>>>;
 
 /// A dishonest host as a function.
 struct Evil(Hook);
 
 impl Adversary for Evil {
-    fn message(&mut self, leg: Leg, bytes: Vec<u8>, device: &mut dyn Device) -> Option<Vec<u8>> {
-        (self.0)(leg, bytes, device)
+    fn message(&mut self, kind: MessageKind, bytes: Vec<u8>, device: &mut dyn Device) -> Option<Vec<u8>> {
+        (self.0)(kind, bytes, device)
     }
 }
 
-fn evil(hook: impl FnMut(Leg, Vec<u8>, &mut dyn Device) -> Option<Vec<u8>> + 'static) -> Box<dyn Adversary> {
+fn evil(hook: impl FnMut(MessageKind, Vec<u8>, &mut dyn Device) -> Option<Vec<u8>> + 'static) -> Box<dyn Adversary> {
     Box::new(Evil(Box::new(hook)))
 }
 
@@ -132,10 +132,10 @@ fn honest() -> Box<dyn Adversary> {
     Box::new(shef::Honest)
 }
 
-/// A host that changes every message of one leg.
-fn change(leg: fn(Leg) -> bool, mut how: impl FnMut(&mut Vec<u8>) + 'static) -> Box<dyn Adversary> {
+/// A host that changes every message of one kind.
+fn change(kind: fn(MessageKind) -> bool, mut how: impl FnMut(&mut Vec<u8>) + 'static) -> Box<dyn Adversary> {
     evil(move |at, mut bytes, _| {
-        if leg(at) {
+        if kind(at) {
             how(&mut bytes);
         }
         Some(bytes)
@@ -143,14 +143,14 @@ fn change(leg: fn(Leg) -> bool, mut how: impl FnMut(&mut Vec<u8>) + 'static) -> 
 }
 
 /// What was heard.
-type Heard = Rc<RefCell<Vec<(Leg, Vec<u8>)>>>;
+type Heard = Rc<RefCell<Vec<(MessageKind, Vec<u8>)>>>;
 
 /// A host that only listens.
 fn listen() -> (Box<dyn Adversary>, Heard) {
     let heard = Heard::default();
     let ears = Rc::clone(&heard);
-    let adversary = evil(move |leg, bytes, _| {
-        ears.borrow_mut().push((leg, bytes.clone()));
+    let adversary = evil(move |kind, bytes, _| {
+        ears.borrow_mut().push((kind, bytes.clone()));
         Some(bytes)
     });
     (adversary, heard)
@@ -219,13 +219,13 @@ fn memory(lab: &mut Lab, tamper: Tamper, kind: FaultKind) -> Result<Outcome, Cli
     let (base, tags, chunk) = (region.base, region.tag_base, region.chunk as usize);
     let chunks = if tamper == Tamper::Swap { 2 } else { 1 };
     lab.bench.watch(base..base + (chunks * chunk) as u64)?;
-    lab.host.corrupt(evil(move |leg, mut bytes, _| {
-        match (leg, tamper) {
-            (Leg::MemoryWrite { addr }, Tamper::FlipData) if addr == base => bytes[77] ^= 0x10,
-            (Leg::MemoryWrite { addr }, Tamper::FlipTag) if addr == tags => bytes[5] ^= 1,
-            (Leg::MemoryWrite { addr }, Tamper::ZeroTag) if addr == tags => bytes[..16].fill(0),
-            (Leg::MemoryWrite { addr }, Tamper::Swap) if addr == base => bytes[..2 * chunk].rotate_left(chunk),
-            (Leg::MemoryWrite { addr }, Tamper::Swap) if addr == tags => bytes[..32].rotate_left(16),
+    lab.host.corrupt(evil(move |kind, mut bytes, _| {
+        match (kind, tamper) {
+            (MessageKind::MemoryWrite { addr }, Tamper::FlipData) if addr == base => bytes[77] ^= 0x10,
+            (MessageKind::MemoryWrite { addr }, Tamper::FlipTag) if addr == tags => bytes[5] ^= 1,
+            (MessageKind::MemoryWrite { addr }, Tamper::ZeroTag) if addr == tags => bytes[..16].fill(0),
+            (MessageKind::MemoryWrite { addr }, Tamper::Swap) if addr == base => bytes[..2 * chunk].rotate_left(chunk),
+            (MessageKind::MemoryWrite { addr }, Tamper::Swap) if addr == tags => bytes[..32].rotate_left(16),
             _ => {}
         }
         Some(bytes)
@@ -292,11 +292,11 @@ fn moved_region(lab: &mut Lab) -> Result<Outcome, CliError> {
 }
 
 /// Replaces chunk 0 of a region and its tag by what was uploaded there before.
-fn put_back(host: &mut Host, region: &shef_proto::config::Region, heard: &[(Leg, Vec<u8>)]) -> Result<(), CliError> {
+fn put_back(host: &mut Host, region: &shef_proto::config::Region, heard: &[(MessageKind, Vec<u8>)]) -> Result<(), CliError> {
     for (addr, len) in [(region.base, region.chunk as usize), (region.tag_base, 16)] {
         let old = heard
             .iter()
-            .find(|(leg, _)| *leg == Leg::MemoryWrite { addr })
+            .find(|(kind, _)| *kind == MessageKind::MemoryWrite { addr })
             .ok_or_else(|| CliError::internal("nothing was uploaded there"))?;
         host.device().mem_write(addr, &old.1[..len])?;
     }
@@ -359,8 +359,8 @@ fn withheld(lab: &mut Lab) -> Result<Outcome, CliError> {
     let b = buffers(&session)?;
     upload(&mut session, &b, train, query)?;
     let places = [b.result.region().base, b.result.region().tag_base];
-    session.host().corrupt(evil(move |leg, mut bytes, _| {
-        if let Leg::MemoryRead { addr } = leg
+    session.host().corrupt(evil(move |kind, mut bytes, _| {
+        if let MessageKind::MemoryRead { addr } = kind
             && places.contains(&addr)
         {
             bytes.fill(0);
@@ -439,7 +439,8 @@ fn register_replayed(lab: &mut Lab) -> Result<Outcome, CliError> {
         return Ok(outcome(false, "", "the honest run before it failed"));
     }
     session.host().corrupt(honest());
-    let requests: Vec<Vec<u8>> = heard.take().into_iter().filter(|(leg, _)| *leg == Leg::Request).map(|(_, bytes)| bytes).collect();
+    let requests: Vec<Vec<u8>> =
+        heard.take().into_iter().filter(|(kind, _)| *kind == MessageKind::Request).map(|(_, bytes)| bytes).collect();
     let Some((last, earlier)) = requests.split_last() else { return Ok(outcome(false, "", "no request was heard")) };
     let before = session.statement()?.shield().requests;
     let mut refusals = 0;
@@ -492,7 +493,7 @@ fn load_key_other(lab: &mut Lab) -> Result<Outcome, CliError> {
     let (_, other) = shef_proto::hpke_suite::generate_key_pair(entropy);
     let epochs = first_epochs(&config, 1);
     let (message, _) = shef_proto::load::seal_load_key(&config, &other, b"", &epochs, entropy).map_err(SdkError::from)?;
-    lab.host.corrupt(change(|leg| leg == Leg::LoadKey, move |bytes| *bytes = message.clone()));
+    lab.host.corrupt(change(|kind| kind == MessageKind::LoadKey, move |bytes| *bytes = message.clone()));
     lab.world.load(lab.host)?;
     let result = refused(lab.world.keyed(lab.host), &["SHEF-SDK-005"]);
     let fresh = ctl::STATUS_STATE.get(lab.host.status()?) == ctl::STATUS_STATE_FRESH;
@@ -515,7 +516,7 @@ fn key_swapped(lab: &mut Lab) -> Result<Outcome, CliError> {
     let swapped = Rc::new(RefCell::new(false));
     let done = Rc::clone(&swapped);
     lab.host.corrupt(change(
-        |leg| leg == Leg::ShieldEvidence,
+        |kind| kind == MessageKind::ShieldEvidence,
         move |bytes| {
             let Ok(evidence) = shef_proto::evidence::Evidence::parse(bytes) else { return };
             let shown = evidence.unverified_claims().common.key.xy();
@@ -538,7 +539,7 @@ fn old_nonce(lab: &mut Lab) -> Result<Outcome, CliError> {
     // The first challenge is answered honestly and kept; the second is answered with the first
     // evidence.
     let first = lab.world.shield_evidence(lab.host)?;
-    lab.host.corrupt(change(|leg| leg == Leg::ShieldEvidence, move |bytes| bytes.clone_from(&first)));
+    lab.host.corrupt(change(|kind| kind == MessageKind::ShieldEvidence, move |bytes| bytes.clone_from(&first)));
     let result = refused(lab.world.keyed(lab.host), &["SHEF-ATT-004"]);
     Ok(Outcome { detected: result.detected && no_key(lab.host)?, ..result })
 }
@@ -568,7 +569,7 @@ fn image_changed(lab: &mut Lab) -> Result<Outcome, CliError> {
     use shef_proto::mailbox::Request;
     lab.bench.watch(ALL)?;
     lab.host.corrupt(change(
-        |leg| leg == Leg::KernelRequest,
+        |kind| kind == MessageKind::KernelRequest,
         |bytes| {
             if let Ok(Request::LoadChunk { index, bytes: mut sealed }) = Request::decode(bytes) {
                 sealed[3] ^= 0x40;
@@ -586,7 +587,7 @@ fn image_changed(lab: &mut Lab) -> Result<Outcome, CliError> {
 fn image_old(lab: &mut Lab) -> Result<Outcome, CliError> {
     lab.bench.watch(ALL)?;
     let old = lab.world.old_image();
-    lab.host.corrupt(change(|leg| leg == Leg::Image, move |bytes| bytes.clone_from(&old)));
+    lab.host.corrupt(change(|kind| kind == MessageKind::Image, move |bytes| bytes.clone_from(&old)));
     let result = refused(lab.world.load(lab.host), &["SHEF-KRN-021"]);
     let unloaded = lab.world.shield_evidence(lab.host).is_err();
     lab.host.corrupt(honest());

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use shef::{Host, Image, Keyed, Leg, Record, Service, Session};
+use shef::{Host, Image, Keyed, MessageKind, Record, Service, Session};
 use shef_proto::config::{Region, TAG_LEN};
 
 use crate::report::Report;
@@ -173,17 +173,17 @@ impl Keep {
     pub fn messages(&self, records: &[Record]) -> Result<(), CliError> {
         let mut all = String::new();
         let mut channel = String::new();
-        for Record { leg, bytes } in records {
-            let line = match leg {
-                Leg::MemoryWrite { addr } => json!({ "leg": "memory-write", "addr": addr, "bytes": bytes.len() }),
-                Leg::MemoryRead { addr } => json!({ "leg": "memory-read", "addr": addr, "bytes": bytes.len() }),
-                leg => json!({ "leg": leg.name(), "hex": hex::encode(bytes) }),
+        for Record { kind, bytes } in records {
+            let line = match kind {
+                MessageKind::MemoryWrite { addr } => json!({ "leg": "memory-write", "addr": addr, "bytes": bytes.len() }),
+                MessageKind::MemoryRead { addr } => json!({ "leg": "memory-read", "addr": addr, "bytes": bytes.len() }),
+                kind => json!({ "leg": kind.name(), "hex": hex::encode(bytes) }),
             };
             all.push_str(&format!("{line}\n"));
-            if matches!(leg, Leg::Request | Leg::Answer) {
+            if matches!(kind, MessageKind::Request | MessageKind::Answer) {
                 channel.push_str(&format!("{line}\n"));
             }
-            if *leg == Leg::Confirmation {
+            if *kind == MessageKind::Confirmation {
                 self.write("confirmation.bin", bytes)?;
             }
         }

@@ -34,7 +34,7 @@ use shef_console::CliError;
 use shef_console::Exit;
 use shef_console::hex;
 use shef_console::interrupt;
-use shef_console::output::{Output, Spinner};
+use shef_console::output::{Output, Spinner, count};
 use shef_console::service::ServiceArgs;
 use shef_console::tls::TlsArgs;
 use world::{Bench, Cards, Plan, World};
@@ -367,9 +367,9 @@ fn honest(output: &Output, args: &DemoArgs, settings: &Settings, dir: &Path, mut
         true,
         now(&bench),
         format!(
-            "{} bytes in {} chunks, SVN {}, design {}",
+            "{} bytes in {}, SVN {}, design {}",
             image.container.len(),
-            parsed.chunks().len(),
+            count(parsed.chunks().len(), "chunk"),
             image.description.svn,
             short(&image.description.design_digest)
         ),
@@ -491,10 +491,10 @@ fn honest(output: &Output, args: &DemoArgs, settings: &Settings, dir: &Path, mut
         digits.equal_to_reference && right,
         bench.cycles(),
         format!(
-            "statement: epoch {}, {} faults, {} chunks written; {correct} of {} labels right, {} the CPU reference",
+            "statement: epoch {}, {}, {} written; {correct} of {} labels right, {} the CPU reference",
             page.map_or(0, |p| p.epoch),
-            statement.shield().faults,
-            page.map_or(0, |p| p.written),
+            count(statement.shield().faults, "fault"),
+            count(page.map_or(0, |p| p.written), "chunk"),
             digits.tested,
             if digits.equal_to_reference { "all equal to" } else { "not equal to" }
         ),

@@ -1,5 +1,4 @@
-//! The crate `ear` in both versions that are in use: 0.5 reads the names of 2023, 0.6 those of
-//! draft 04.
+//! The crate `ear` in both versions in use: 0.5 reads the dialect of 2023, 0.6 that of draft 04.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as B64;

@@ -1,10 +1,10 @@
-//! Recorded exchanges: what a client sent and what it was answered, as files that need neither
-//! client to be looked at again.
+//! Recorded exchanges: the requests of a client and their answers, stored in files so that they can
+//! be replayed without the client.
 //!
-//! What differs from run to run stands in requests by name (`${nonce}`, learned from an answer),
-//! and in answers by its shape: long texts of base64 or hexadecimal by their length, times as such,
-//! tokens taken apart. All else counts to the letter, the order of the members of a JWE's header
-//! too.
+//! Values that differ between runs are named in requests (`${nonce}`, learned from an answer), and
+//! described by shape in answers: long base64 or hexadecimal texts by length, times as times,
+//! tokens by their parts. Everything else must match exactly, including the order of members in a
+//! JWE header.
 
 use std::collections::BTreeMap;
 

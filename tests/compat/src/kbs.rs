@@ -1,6 +1,6 @@
-//! The KBS protocol through the crate `kbs-types`, as Trustee's client uses it: what it sends is
-//! written and what it gets is read by the crate, runtime data are made canonical by the crate that
-//! the client takes, and resources opened by an independent JOSE library.
+//! The KBS protocol through the crate `kbs-types`, as used by Trustee's client. The crate encodes
+//! requests and decodes answers, the client's crate canonicalizes runtime data, and an independent
+//! JOSE library opens resources.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as B64;

@@ -1,9 +1,9 @@
-//! Other people's clients and parsers against a running `shef-verifierd`: the crates `ear` and
+//! Third-party clients and parsers against a running `shef-verifierd`: the crates `ear` and
 //! `kbs-types`, and Veraison's documented calls.
 //!
-//! It is a program of its own workspace, started by `cargo xtask compat`. What the clients send and
-//! are answered is recorded in `exchanges/`; the service's own tests play those again, so that what
-//! the clients expect is guarded where they are not built.
+//! It is a separate workspace, started by `cargo xtask compat`. The clients' requests and answers
+//! are recorded in `exchanges/`. The service's own tests replay them, so the clients' expectations
+//! are tested without building the clients.
 
 #[path = "../../../attestation/verifierd/tests/common/device.rs"]
 #[allow(dead_code, reason = "tests of the service use the rest")]

@@ -1,4 +1,4 @@
-//! A running `shef-verifierd` in a folder of its own, and clients of it.
+//! A running `shef-verifierd` in a separate folder, and its clients.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

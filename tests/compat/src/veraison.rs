@@ -1,6 +1,6 @@
-//! Veraison's challenge-response API, by its documentation; its clients are on no registry. The Go
-//! client decodes nonces as standard base64 with padding, the service's own documentation says
-//! base64url without; both sets of clients are in use.
+//! Veraison's challenge-response API, according to its documentation; its clients are not on any
+//! registry. The Go client decodes nonces as standard base64 with padding, the service's own
+//! documentation says base64url without; both sets of clients are in use.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as B64};

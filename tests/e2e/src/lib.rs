@@ -1,4 +1,4 @@
-//! The bodies of the end-to-end tests: one for every back end.
+//! The bodies of the end-to-end tests, shared by all back ends.
 
 pub mod memory;
 

@@ -1,5 +1,5 @@
-//! A served card and its client, each killed at any point: a clear error, nothing left behind, and
-//! the next one works.
+//! A served card and its client, each killed at any point: a clear error, no leftovers, and the
+//! next one works.
 
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};

@@ -1,5 +1,5 @@
-//! A copy of the process that has a session, made by fork: it has the same keys and numbers, and
-//! must use none of them.
+//! A copy of a process with a session, made by fork: it has the same keys and sequence numbers, and
+//! must not use them.
 
 #![expect(unsafe_code, reason = "forks")]
 

@@ -1,12 +1,12 @@
-//! The host is not trusted: whatever it does to any one message of a run, nobody is fooled and
-//! nothing hangs.
+//! The host is not trusted: whatever it does to any single message of a run, no party is deceived
+//! and nothing hangs.
 
 use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
 
 use shef::sim::Engine;
-use shef::{Adversary, Device, Host, Leg, SdkError};
+use shef::{Adversary, Device, Host, MessageKind, SdkError};
 use shef_demo::attacks::small_run;
 use shef_demo::data::Dataset;
 use shef_demo::reference::{self, Answer};
@@ -35,11 +35,11 @@ struct Hand {
 }
 
 impl Adversary for Hand {
-    fn message(&mut self, leg: Leg, mut bytes: Vec<u8>, _: &mut dyn Device) -> Option<Vec<u8>> {
+    fn message(&mut self, kind: MessageKind, mut bytes: Vec<u8>, _: &mut dyn Device) -> Option<Vec<u8>> {
         let mut seen = self.seen.borrow_mut();
         let now = seen.len();
-        let earlier = seen.iter().rev().find(|(l, _)| *l == leg).map(|(_, b)| b.clone());
-        seen.push((leg, bytes.clone()));
+        let earlier = seen.iter().rev().find(|(l, _)| *l == kind).map(|(_, b)| b.clone());
+        seen.push((kind, bytes.clone()));
         if now != self.at {
             return Some(bytes);
         }
@@ -69,7 +69,7 @@ fn data() -> (Dataset, Dataset) {
     (train.head(64), query.head(8))
 }
 
-type Seen = Vec<(Leg, Vec<u8>)>;
+type Seen = Vec<(MessageKind, Vec<u8>)>;
 
 fn attempt(
     world: &mut World,
@@ -102,10 +102,10 @@ fn one_changed_message_never_gives_a_wrong_answer() {
     let mut refused = 0;
     let mut without_effect = Vec::new();
     // What passes between owner and Shield is sent again, and runs once.
-    let sent_again = |leg| matches!(leg, Leg::Request | Leg::Answer | Leg::LoadKey | Leg::Confirmation);
-    let others = messages.iter().filter(|(leg, _)| !sent_again(*leg)).count();
+    let sent_again = |kind| matches!(kind, MessageKind::Request | MessageKind::Answer | MessageKind::LoadKey | MessageKind::Confirmation);
+    let others = messages.iter().filter(|(kind, _)| !sent_again(*kind)).count();
     for at in 0..messages.len() {
-        let leg = messages[at].0;
+        let kind = messages[at].0;
         for (seed, deed) in
             [Deed::Flip, Deed::Flip, Deed::Flip, Deed::Drop, Deed::Zero, Deed::Cut, Deed::Extend, Deed::Replay].into_iter().enumerate()
         {
@@ -113,16 +113,16 @@ fn one_changed_message_never_gives_a_wrong_answer() {
             match result {
                 Err(error) => {
                     refused += 1;
-                    assert!(!sent_again(leg), "{deed:?} of message {at} ({leg:?}) was not made good: {error}");
+                    assert!(!sent_again(kind), "{deed:?} of message {at} ({kind:?}) was not made good: {error}");
                     assert!(error.code().starts_with("SHEF-"), "{error}");
                 }
-                Ok(answers) if sent_again(leg) => assert_eq!(answers, right, "{deed:?} of message {at} ({leg:?})"),
+                Ok(answers) if sent_again(kind) => assert_eq!(answers, right, "{deed:?} of message {at} ({kind:?})"),
                 // Some messages are hints, or were replaced by themselves; then the run is as if
                 // nothing had been.
                 Ok(answers) => {
-                    assert_eq!(answers, right, "{deed:?} of message {at} ({leg:?}) gave wrong answers, and nobody noticed");
+                    assert_eq!(answers, right, "{deed:?} of message {at} ({kind:?}) gave wrong answers, and nobody noticed");
                     assert_eq!(seen.len(), messages.len());
-                    without_effect.push((leg.name(), format!("{deed:?}")));
+                    without_effect.push((kind.name(), format!("{deed:?}")));
                 }
             }
         }
@@ -131,9 +131,9 @@ fn one_changed_message_never_gives_a_wrong_answer() {
     // copies or behind an upload is not looked at, and a missing last byte is no change where the
     // card holds that byte already (a zero, or the same by chance); the first message of its kind
     // has none before it to be replaced by.
-    for (leg, deed) in &without_effect {
-        let allowed = matches!((*leg, deed.as_str()), ("kernel-answer", "Flip") | ("memory-write", "Extend" | "Cut") | (_, "Replay"));
-        assert!(allowed, "{deed} of {leg} passed");
+    for (kind, deed) in &without_effect {
+        let allowed = matches!((*kind, deed.as_str()), ("kernel-answer", "Flip") | ("memory-write", "Extend" | "Cut") | (_, "Replay"));
+        assert!(allowed, "{deed} of {kind} passed");
     }
     assert!(refused > others * 6, "only {refused} of {} were refused", others * 8);
 }
@@ -148,40 +148,40 @@ fn a_whole_recorded_run_cannot_be_played_again() {
     let data = data();
     let (honest, recorded) = attempt(&mut world, &mut host, &data, Deed::Nothing, usize::MAX, 0);
     honest.unwrap();
-    for leg in [
-        Leg::KernelEvidence,
-        Leg::ShieldEvidence,
-        Leg::Release,
-        Leg::LoadKey,
-        Leg::Confirmation,
-        Leg::Request,
-        Leg::Answer,
-        Leg::CloseRecord,
+    for kind in [
+        MessageKind::KernelEvidence,
+        MessageKind::ShieldEvidence,
+        MessageKind::Release,
+        MessageKind::LoadKey,
+        MessageKind::Confirmation,
+        MessageKind::Request,
+        MessageKind::Answer,
+        MessageKind::CloseRecord,
     ] {
         struct Old {
-            leg: Leg,
+            kind: MessageKind,
             old: Vec<Vec<u8>>,
             next: usize,
         }
         impl Adversary for Old {
-            fn message(&mut self, leg: Leg, bytes: Vec<u8>, _: &mut dyn Device) -> Option<Vec<u8>> {
-                if leg != self.leg {
+            fn message(&mut self, kind: MessageKind, bytes: Vec<u8>, _: &mut dyn Device) -> Option<Vec<u8>> {
+                if kind != self.kind {
                     return Some(bytes);
                 }
                 self.next += 1;
                 Some(self.old.get(self.next - 1).cloned().unwrap_or(bytes))
             }
         }
-        let old = recorded.iter().filter(|(l, _)| *l == leg).map(|(_, b)| b.clone()).collect();
+        let old = recorded.iter().filter(|(l, _)| *l == kind).map(|(_, b)| b.clone()).collect();
         host.reset().unwrap();
-        host.corrupt(Box::new(Old { leg, old, next: 0 }));
+        host.corrupt(Box::new(Old { kind, old, next: 0 }));
         let played = small_run(&mut world, &mut host, &data.0, &data.1);
         host.corrupt(Box::new(shef::Honest));
         match played {
-            Err(error) => assert!(error.code().starts_with("SHEF-"), "{}: {error}", leg.name()),
+            Err(error) => assert!(error.code().starts_with("SHEF-"), "{}: {error}", kind.name()),
             // The old messages came to an end, and what was sent again is the owner's own.
             Ok(answers) => {
-                assert!(matches!(leg, Leg::LoadKey | Leg::Confirmation), "{} passed", leg.name());
+                assert!(matches!(kind, MessageKind::LoadKey | MessageKind::Confirmation), "{} passed", kind.name());
                 assert_eq!(answers, reference::classify_all(&data.0, &data.1));
             }
         }

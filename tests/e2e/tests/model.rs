@@ -1,4 +1,4 @@
-//! The whole line on the functional model, and what one run leaves behind.
+//! The whole flow on the functional model, and the traces of a run.
 
 use std::collections::BTreeMap;
 use std::fs;

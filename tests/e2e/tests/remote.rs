@@ -1,5 +1,5 @@
-//! Owner, agent and card as three processes: the whole line, and what the agent and the network get
-//! to see.
+//! Owner, agent and card as three processes: the whole flow, and the data visible to agent and
+//! network.
 
 use shef::OpenOptions;
 use shef_demo::attacks::{buffers, upload};

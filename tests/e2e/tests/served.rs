@@ -1,4 +1,4 @@
-//! The same card in a process of its own, over vfio-user.
+//! The same card in a separate process, over vfio-user.
 
 use shef_e2e::Served;
 

@@ -1,5 +1,4 @@
-//! A verifier service that really runs: the demo's keys come from it, and the command that talks to
-//! it.
+//! A running verifier service: keys for the demo, and the command that uses it.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -1,10 +1,10 @@
-//! What a session lets its owner do, and what not.
+//! Operations that a session allows and refuses.
 
 use std::path::Path;
 use std::time::Duration;
 
 use shef::sim::Engine;
-use shef::{Adversary, Connected, Device, Expect, Fault, Honest, Host, Keyed, Leg, Ran, SdkError, Session};
+use shef::{Adversary, Connected, Device, Expect, Fault, Honest, Host, Keyed, MessageKind, Ran, SdkError, Session};
 use shef_demo::attacks::{buffers, upload};
 use shef_demo::data::Dataset;
 use shef_demo::knn::{self, Buffers};
@@ -301,13 +301,13 @@ fn a_session_without_card_memory_has_registers_and_a_statement() {
 /// Does what it is told to messages, with the device in its hands.
 struct Meddle<F>(F);
 
-impl<F: FnMut(Leg, Vec<u8>, &mut dyn Device) -> Option<Vec<u8>>> Adversary for Meddle<F> {
-    fn message(&mut self, leg: Leg, bytes: Vec<u8>, device: &mut dyn Device) -> Option<Vec<u8>> {
-        (self.0)(leg, bytes, device)
+impl<F: FnMut(MessageKind, Vec<u8>, &mut dyn Device) -> Option<Vec<u8>>> Adversary for Meddle<F> {
+    fn message(&mut self, kind: MessageKind, bytes: Vec<u8>, device: &mut dyn Device) -> Option<Vec<u8>> {
+        (self.0)(kind, bytes, device)
     }
 }
 
-fn meddle(session: &mut Session<'_, Keyed>, how: impl FnMut(Leg, Vec<u8>, &mut dyn Device) -> Option<Vec<u8>> + 'static) {
+fn meddle(session: &mut Session<'_, Keyed>, how: impl FnMut(MessageKind, Vec<u8>, &mut dyn Device) -> Option<Vec<u8>> + 'static) {
     session.host().corrupt(Box::new(Meddle(how)));
 }
 
@@ -327,8 +327,8 @@ fn an_authentic_answer_counts_whatever_plain_status_says() {
     let mut s = setup();
     let (mut session, b, (train, query)) = keyed(&mut s);
     upload(&mut session, &b, train, query).unwrap();
-    meddle(&mut session, |leg, mut bytes, device| {
-        if leg == Leg::Request {
+    meddle(&mut session, |kind, mut bytes, device| {
+        if kind == MessageKind::Request {
             ring(device, &bytes);
             bytes[80] ^= 1;
         }
@@ -349,13 +349,13 @@ fn a_lost_message_is_sent_again_and_runs_once() {
     upload(&mut session, &b, train, query).unwrap();
     // Every second request, and every third answer.
     let (mut requests, mut answers) = (0, 0);
-    meddle(&mut session, move |leg, bytes, _| {
-        let lost = match leg {
-            Leg::Request => {
+    meddle(&mut session, move |kind, bytes, _| {
+        let lost = match kind {
+            MessageKind::Request => {
                 requests += 1;
                 requests % 2 == 0
             }
-            Leg::Answer => {
+            MessageKind::Answer => {
                 answers += 1;
                 answers % 3 == 0
             }
@@ -379,9 +379,9 @@ fn a_lost_message_is_sent_again_and_runs_once() {
 fn what_is_lost_again_and_again_is_unknown_and_is_settled_later() {
     let mut s = setup();
     let (mut session, b, (train, query)) = keyed(&mut s);
-    for leg in [Leg::Answer, Leg::Request] {
+    for kind in [MessageKind::Answer, MessageKind::Request] {
         let epoch = session.next_input_epoch(&b.query).unwrap();
-        meddle(&mut session, move |at, bytes, _| (at != leg).then_some(bytes));
+        meddle(&mut session, move |at, bytes, _| (at != kind).then_some(bytes));
         let error = session.next_input_epoch(&b.query).unwrap_err();
         assert_eq!((error.code(), error.ran(), error.at_fault()), ("SHEF-SDK-040", Ran::Unknown, Fault::Undecided), "{error}");
         assert!(error.to_string().contains("unknown"), "{error}");
@@ -399,7 +399,7 @@ fn what_is_lost_again_and_again_is_unknown_and_is_settled_later() {
     let opened = session.open(&b.result, &statement, knn::result_len(32), OpenPolicy::default()).unwrap();
     assert_eq!(knn::answers(&opened.data, 32), Some(reference::classify_all(train, query)));
     // A session that waits for an answer is closed as any other.
-    meddle(&mut session, |leg, bytes, _| (leg != Leg::Answer).then_some(bytes));
+    meddle(&mut session, |kind, bytes, _| (kind != MessageKind::Answer).then_some(bytes));
     assert_eq!(code(session.ping()), "SHEF-SDK-040");
     session.host().corrupt(Box::new(Honest));
     session.close().unwrap().verify_record(&s.host.close_record().unwrap()).unwrap();
@@ -409,10 +409,10 @@ fn what_is_lost_again_and_again_is_unknown_and_is_settled_later() {
 fn a_lost_load_key_or_confirmation_is_sent_again() {
     let mut s = setup();
     s.world.load(&mut s.host).unwrap();
-    for leg in [Leg::LoadKey, Leg::Confirmation] {
+    for kind in [MessageKind::LoadKey, MessageKind::Confirmation] {
         let mut left = 1;
         s.host.corrupt(Box::new(Meddle(move |at, bytes, _: &mut dyn Device| {
-            let lost = at == leg && left > 0;
+            let lost = at == kind && left > 0;
             left -= i32::from(lost);
             (!lost).then_some(bytes)
         })));
@@ -433,8 +433,8 @@ fn the_last_words_come_though_a_fault_stops_the_flush() {
     let cipher = aes_gcm::Aes256Gcm::new_from_slice(&session.secrets().unwrap().to_owner).unwrap();
     let said = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
     let heard = said.clone();
-    meddle(&mut session, move |leg, bytes, _| {
-        if leg != Leg::Answer {
+    meddle(&mut session, move |kind, bytes, _| {
+        if kind != MessageKind::Answer {
             return Some(bytes);
         }
         let mut iv = [0; 12];
@@ -521,7 +521,7 @@ fn a_flush_or_a_register_makes_older_statements_stale() {
         [|s| assert_eq!(code(s.flush()), "SHEF-SDK-040"), |s| assert_eq!(code(s.write_register(knn::reg::TRAIN_ROWS, 1)), "SHEF-SDK-040")];
     for change in unanswered {
         let statement = session.statement().unwrap();
-        meddle(&mut session, |leg, bytes, _| (leg != Leg::Answer).then_some(bytes));
+        meddle(&mut session, |kind, bytes, _| (kind != MessageKind::Answer).then_some(bytes));
         change(&mut session);
         session.host().corrupt(Box::new(Honest));
         assert_eq!(open(&mut session, &statement), "SHEF-SDK-014");
@@ -569,7 +569,7 @@ fn a_known_image_that_the_owner_does_not_mean_gets_no_key() {
             assert!(expected.len() == 64 && found.len() == 64 && expected != found, "{expected} {found}");
         }
         let code = code(attested);
-        assert!(s.host.take_records().iter().all(|record| record.leg != Leg::LoadKey));
+        assert!(s.host.take_records().iter().all(|record| record.kind != MessageKind::LoadKey));
         code
     };
     assert_eq!(attest(&Expect::image(&config, &image)), "accepted");
@@ -605,7 +605,7 @@ fn a_seed_makes_no_key_for_hardware() {
     assert_eq!(code(Session::<Connected>::connect(host).unwrap().attest(&verifier, &expect, now(), &mut seeded)), "SHEF-SDK-044");
     let attested = Session::<Connected>::connect(host).unwrap().attest(&verifier, &expect, now(), &mut system).unwrap();
     assert_eq!(code(attested.key("owner", &epochs, &mut seeded)), "SHEF-SDK-044");
-    assert!(host.take_records().iter().all(|record| record.leg != Leg::LoadKey));
+    assert!(host.take_records().iter().all(|record| record.kind != MessageKind::LoadKey));
     assert_eq!(code(vendor.release(host, s.world.image(), 1, &verifier, now(), &mut seeded)), "SHEF-SDK-044");
     vendor.release(host, s.world.image(), 1, &verifier, now(), &mut system).unwrap();
 }
@@ -637,8 +637,8 @@ fn the_verifier_takes_revocations_and_the_age_of_its_challenge() {
     policy.max_age = Some(0);
     let young = shef::Verifier::new("data-owner", anchors, reference, policy).with_revocations(current);
     assert_eq!(attest(&young), "accepted");
-    s.host.corrupt(Box::new(Meddle(|leg, bytes, _: &mut dyn Device| {
-        if leg == Leg::ShieldEvidence {
+    s.host.corrupt(Box::new(Meddle(|kind, bytes, _: &mut dyn Device| {
+        if kind == MessageKind::ShieldEvidence {
             std::thread::sleep(Duration::from_millis(1100));
         }
         Some(bytes)
@@ -720,8 +720,8 @@ fn codes_that_the_host_wrote_are_not_taken_for_ours() {
     for forged in ["SHEF-SDK-021", "SHEF-ATT-001", "SHEF-SEAL-010"] {
         let text = "everything is fine".to_owned();
         let answer = shef_proto::mailbox::Answer::Error { code: forged.into(), text }.encode();
-        s.host.corrupt(Box::new(Meddle(move |leg, bytes, _: &mut dyn Device| {
-            Some(if leg == Leg::KernelAnswer { answer.clone() } else { bytes })
+        s.host.corrupt(Box::new(Meddle(move |kind, bytes, _: &mut dyn Device| {
+            Some(if kind == MessageKind::KernelAnswer { answer.clone() } else { bytes })
         })));
         let error = s.host.kernel_status().unwrap_err();
         assert_eq!((error.code(), error.at_fault()), ("SHEF-SDK-046", Fault::Undecided), "{forged}");

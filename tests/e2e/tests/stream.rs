@@ -1,4 +1,4 @@
-//! Batches through regions that take turns, and data that is sealed and opened piece by piece.
+//! Batches through regions that take turns, and data sealed and opened in pieces.
 
 use std::cell::Cell;
 use std::io::{self, Read, Write};
@@ -7,7 +7,9 @@ use std::path::Path;
 use std::rc::Rc;
 
 use shef::sim::Engine;
-use shef::{Adversary, Batch, Device, Host, InputBuffer, Job, Keyed, Lane, Leg, OutputBuffer, Progress, Ran, SdkError, Session, unwatched};
+use shef::{
+    Adversary, Batch, Device, Host, InputBuffer, Job, Keyed, Lane, MessageKind, OutputBuffer, Progress, Ran, SdkError, Session, unwatched,
+};
 use shef_demo::data::{Dataset, PIXELS};
 use shef_demo::knn;
 use shef_demo::reference::{self, Answer};
@@ -132,23 +134,23 @@ fn batches_overlap_and_come_in_order() {
 
     // What the host saw of a push in the middle: the batch goes up before anybody asks for the one
     // before, and that one's results come down after this one was launched.
-    let legs: Vec<Leg> = session.host().take_records().iter().map(|record| record.leg).collect();
-    let write = |addr| legs.iter().position(|leg| *leg == Leg::MemoryWrite { addr }).unwrap();
-    let read = |addr| legs.iter().position(|leg| *leg == Leg::MemoryRead { addr }).unwrap();
-    let requests = |range: std::ops::Range<usize>| legs[range].iter().filter(|leg| **leg == Leg::Request).count();
+    let legs: Vec<MessageKind> = session.host().take_records().iter().map(|record| record.kind).collect();
+    let write = |addr| legs.iter().position(|kind| *kind == MessageKind::MemoryWrite { addr }).unwrap();
+    let read = |addr| legs.iter().position(|kind| *kind == MessageKind::MemoryRead { addr }).unwrap();
+    let requests = |range: std::ops::Range<usize>| legs[range].iter().filter(|kind| **kind == MessageKind::Request).count();
     assert_eq!(requests(write(queries[0])..write(queries[1])), 2 + registers + 1, "epochs and job, and no wait");
     let opened = read(results[0]);
     assert!(requests(write(queries[1])..opened) > 2 + registers + 1);
-    let third = opened + legs[opened..].iter().position(|leg| *leg == Leg::MemoryWrite { addr: queries[0] }).unwrap();
+    let third = opened + legs[opened..].iter().position(|kind| *kind == MessageKind::MemoryWrite { addr: queries[0] }).unwrap();
     assert_eq!(requests(opened..third), 0, "the second batch was not launched before the results of the first came");
 }
 
 /// Does what it is told to the messages that it is told.
 struct Meddle<F>(F);
 
-impl<F: FnMut(Leg, Vec<u8>) -> Option<Vec<u8>>> Adversary for Meddle<F> {
-    fn message(&mut self, leg: Leg, bytes: Vec<u8>, _: &mut dyn Device) -> Option<Vec<u8>> {
-        (self.0)(leg, bytes)
+impl<F: FnMut(MessageKind, Vec<u8>) -> Option<Vec<u8>>> Adversary for Meddle<F> {
+    fn message(&mut self, kind: MessageKind, bytes: Vec<u8>, _: &mut dyn Device) -> Option<Vec<u8>> {
+        (self.0)(kind, bytes)
     }
 }
 
@@ -159,10 +161,10 @@ fn an_earlier_batch_does_not_pass_for_a_later_one() {
     let addr = lanes[0].inputs[0].addr();
     let mut first = Vec::new();
     let mut count = 0;
-    session.host().corrupt(Box::new(Meddle(move |leg, bytes: Vec<u8>| {
+    session.host().corrupt(Box::new(Meddle(move |kind, bytes: Vec<u8>| {
         // Data of batch 0, then its tags; the same again in place of those of batch 2.
         let tags = 8 * SIZE + SIZE / 512 * 16;
-        if leg == (Leg::MemoryWrite { addr }) || leg == (Leg::MemoryWrite { addr: tags }) {
+        if kind == (MessageKind::MemoryWrite { addr }) || kind == (MessageKind::MemoryWrite { addr: tags }) {
             count += 1;
             if count <= 2 {
                 first.push(bytes.clone());
@@ -195,8 +197,8 @@ fn a_batch_that_was_not_launched_can_be_pushed_again() {
     let (mut session, lanes, digits) = s.start();
     let addr = lanes[1].inputs[0].addr();
     let mut drops = 2;
-    session.host().corrupt(Box::new(Meddle(move |leg, bytes| {
-        let drop = leg == (Leg::MemoryWrite { addr }) && drops > 0;
+    session.host().corrupt(Box::new(Meddle(move |kind, bytes| {
+        let drop = kind == (MessageKind::MemoryWrite { addr }) && drops > 0;
         drops -= i32::from(drop);
         (!drop).then_some(bytes)
     })));
@@ -228,13 +230,13 @@ fn a_ring_is_over_where_a_launch_fails_and_keeps_what_was_done() {
     let (count, drop_at) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(usize::MAX)));
     let (counted, dropped) = (count.clone(), drop_at.clone());
     let queries = lanes.each_ref().map(|lane| lane.inputs[0].addr());
-    session.host().corrupt(Box::new(Meddle(move |leg, bytes| {
-        match leg {
-            Leg::MemoryWrite { addr } if queries.contains(&addr) => counted.set(0),
-            Leg::Request => counted.set(counted.get() + 1),
+    session.host().corrupt(Box::new(Meddle(move |kind, bytes| {
+        match kind {
+            MessageKind::MemoryWrite { addr } if queries.contains(&addr) => counted.set(0),
+            MessageKind::Request => counted.set(counted.get() + 1),
             _ => {}
         }
-        (leg != Leg::Request || counted.get() < dropped.get()).then_some(bytes)
+        (kind != MessageKind::Request || counted.get() < dropped.get()).then_some(bytes)
     })));
     let launch = 2 + job(&lanes[0]).registers.len() + 1;
     let mut ring = session.ring(lanes.clone()).unwrap();
@@ -269,8 +271,8 @@ fn results_that_are_withheld_can_be_fetched_again_and_no_batch_runs_twice() {
     let addr = lanes[1].outputs[0].addr();
     let (withhold, held) = (Rc::new(Cell::new(true)), Rc::new(Cell::new(0)));
     let (withheld, count) = (withhold.clone(), held.clone());
-    session.host().corrupt(Box::new(Meddle(move |leg, mut bytes: Vec<u8>| {
-        if leg == (Leg::MemoryRead { addr }) && withheld.get() {
+    session.host().corrupt(Box::new(Meddle(move |kind, mut bytes: Vec<u8>| {
+        if kind == (MessageKind::MemoryRead { addr }) && withheld.get() {
             bytes[0] ^= 1;
             count.set(count.get() + 1);
         }
@@ -544,8 +546,8 @@ fn a_writer_comes_back_only_with_the_whole_result() {
     assert_eq!(code(session.open_to(result, &statement, SIZE, holes, Full(2 << 20), &mut unwatched)), "SHEF-SDK-028");
     // Nothing that does not open is written, nor anything after it.
     let addr = result.addr() + (3 << 20);
-    session.host().corrupt(Box::new(Meddle(move |leg, mut bytes: Vec<u8>| {
-        if leg == (Leg::MemoryRead { addr }) {
+    session.host().corrupt(Box::new(Meddle(move |kind, mut bytes: Vec<u8>| {
+        if kind == (MessageKind::MemoryRead { addr }) {
             bytes[PLACES[2] - (3 << 20)] ^= 1;
         }
         Some(bytes)

@@ -1,5 +1,5 @@
-//! What a session leaves in the memory of its owner's process, which is searched from outside:
-//! while the session is open, and when it is over.
+//! Traces of a session in the memory of its owner's process, which is searched from outside during
+//! and after the session.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};

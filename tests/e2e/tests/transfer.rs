@@ -1,6 +1,5 @@
-//! Bulk transfers over vfio-user: through places that the card reaches itself, and as messages
-//! where somebody looks at them. Both bring the same bytes, and what is damaged on the way opens
-//! neither way.
+//! Bulk transfers over vfio-user: through places that the card accesses directly, and as messages
+//! if they are observed. Both transfer the same bytes, and damaged data opens in neither case.
 
 use shef::transfer::{Open, Progress, download, download_into, download_to, unwatched, upload, upload_from};
 use shef::{Host, SdkError, Uri};

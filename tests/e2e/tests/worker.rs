@@ -1,4 +1,4 @@
-//! A session on a thread of its own, under an executor of a few lines and under tokio.
+//! A session on its own thread, under a minimal executor and under tokio.
 
 use std::future::Future;
 use std::io::{self, Read};

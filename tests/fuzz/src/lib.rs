@@ -1,12 +1,11 @@
-//! Every decoder of outside bytes, run on mutations of good messages.
+//! Every decoder of untrusted input, run on mutations of valid messages.
 //!
-//! A [`Target`] takes any bytes, must come back without a panic, and checks what holds for whatever
-//! it accepts: it encodes to the same bytes, and it does not verify unless it is the message that
-//! was signed. What stands below a signature is also tried as content that the right key has
-//! signed. There is no instrumentation, so the compiler that builds the project builds this too;
-//! what guides the search is the outcome, as the text of the refusal without its numbers. An input
-//! with an outcome that was not seen before is made shorter and kept in the target's corpus, which
-//! the normal test replays.
+//! A [`Target`] takes arbitrary bytes, must not panic, and checks invariants of accepted input: it
+//! re-encodes to the same bytes, and verifies only if it is the signed message. Signed content is
+//! also tested with a valid signature. There is no instrumentation, so this builds with the
+//! project's compiler. The search is guided by outcomes: the text of the refusal without numbers.
+//! An input with a new outcome is minimized and kept in the target's corpus, which the normal test
+//! run replays.
 #![forbid(unsafe_code)]
 
 mod mutate;

@@ -1,4 +1,4 @@
-//! Runs targets for a time and prints what came.
+//! Runs targets for a time and prints the results.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! Good evidence of the simulated device, the verifier that accepts it, and the tools to spoil it.
+//! Valid evidence of the simulated device, the verifier that accepts it, and tools to corrupt it.
 
 use shef_kernel::device_id_key;
 use shef_proto::cbor::{self, Limits, Value};

@@ -1,9 +1,7 @@
-//! What must be refused: negative cases of evidence, chains, results, key releases and the service,
-//! each with the code and the trustworthiness claims that it must come to.
+//! Inputs that must be refused: negative cases of evidence, chains, results, key releases and the
+//! service, each with its expected code and trustworthiness claims.
 //!
-//! `expected.toml` says what must come; [`cases`] make the bad input from evidence of the simulated
-//! device and ask the real code; [`run`] holds one against the other. `cargo xtask negatives`
-//! prints all and writes `docs/reference/negatives.md`.
+//! `expected.toml` lists the expected outcomes, [`cases`] derive the bad inputs from evidence of the simulated device and run the real code, and [`run`] compares both. `cargo xtask negatives` prints all cases and writes `docs/reference/negatives.md`.
 #![forbid(unsafe_code)]
 
 pub mod cases;

@@ -1,4 +1,4 @@
-//! Prints the negative cases, as JSON or for people, and writes their page of the documentation.
+//! Prints the negative cases, as JSON or text, and writes their documentation page.
 #![forbid(unsafe_code)]
 
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The committed table of what must come.
+//! The committed table of expected outcomes.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;

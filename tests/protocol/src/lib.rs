@@ -1,7 +1,6 @@
 //! The protocol of attestation and key release as a model: kernel round, Shield round, Load Key and
-//! key confirmation, with an adversary who owns every link, the host and two devices. All states
-//! within given bounds are searched (docs/protocol-model.md says what that shows and what it does
-//! not).
+//! key confirmation, with an adversary that controls every link, the host and two devices. All
+//! states within given bounds are searched (docs/protocol-model.md explains what this covers).
 #![forbid(unsafe_code)]
 
 pub mod roles;

@@ -1,4 +1,4 @@
-//! Prints what the searches found, as the tables of docs/protocol-model.md.
+//! Prints the results of the searches, as in the tables of docs/protocol-model.md.
 
 use shef_protocol::roles::{Bounds, WEAKNESSES};
 use shef_protocol::search::search;
@@ -15,7 +15,7 @@ fn main() {
             o.states, o.depth
         );
     }
-    println!("\n| rule left out | breaks | in steps | attack |\n|---|---|---|---|");
+    println!("\n| omitted rule | broken property | steps | attack |\n|---|---|---|---|");
     for (weakness, _) in WEAKNESSES {
         let (property, steps) = search(Bounds::SMALL, Some(weakness)).attack.unwrap_or(("nothing", Vec::new()));
         println!("| {weakness:?} | {property} | {} | {} |", steps.len(), steps.join("; "));

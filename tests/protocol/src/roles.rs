@@ -1,10 +1,10 @@
-//! The parties: what each of them does with a message, as docs/reference says, and what must hold
-//! of them together.
+//! The parties: their reactions to messages according to docs/reference, and their joint
+//! properties.
 //!
-//! One genuine device with the genuine kernel; its host, links and memory are the adversary's. The
-//! adversary also owns a genuine device that runs a kernel of his own, and a simulated device.
-//! Nonces are public from the start, every message is, and any number of the adversary's own
-//! messages may be sent: each party takes whatever he can build that has the right form.
+//! There is one genuine device with the genuine kernel, whose host, links and memory the adversary
+//! controls. The adversary also has a genuine device that runs its own kernel, and a simulated
+//! device. Nonces and all messages are public. The adversary can send any number of messages: each
+//! party accepts anything of the right form that the adversary can construct.
 
 use crate::term::{Id, Knowledge, Node, Terms};
 

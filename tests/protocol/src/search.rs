@@ -1,4 +1,4 @@
-//! Breadth first through every state within the bounds; the first state that breaks a property
+//! Breadth-first search of all states within the bounds. The first state that violates a property
 //! gives the shortest attack.
 
 use std::collections::{HashMap, VecDeque};

@@ -1,7 +1,7 @@
-//! Messages as terms, and what an adversary can make of those it has seen (Dolev and Yao).
+//! Messages as terms, and the terms that an adversary can derive from observed ones (Dolev-Yao).
 //!
-//! Cryptography is perfect here: a box opens with its key and not otherwise, a signature is made
-//! with its key and not otherwise, two terms are equal only when they were built in the same way.
+//! Cryptography is ideal: a box opens only with its key, a signature can be created only with its
+//! key, and two terms are equal only if they are built in the same way.
 
 use std::collections::{BTreeSet, HashMap};
 

@@ -1,4 +1,4 @@
-//! No attack within the bounds; with a rule left out, the attack that the rule is there for.
+//! No attack within the bounds; and without a rule, the attack that it prevents.
 
 use shef_protocol::roles::{Bounds, WEAKNESSES};
 use shef_protocol::search::search;

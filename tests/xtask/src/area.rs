@@ -1,14 +1,13 @@
-//! `cargo xtask area`: the size of each block on UltraScale+ as yosys estimates it, and relative
-//! Fmax of the critical ones.
+//! `cargo xtask area`: the size of each block on UltraScale+ as estimated by yosys, and relative Fmax of the critical ones.
 //!
-//! The Shield of the digits accelerator is elaborated once with its hierarchy kept. Each different
-//! module of it is synthesised alone, its sub-blocks as black boxes, and kept by content; a block
-//! is the sum over what is below it. Nothing is optimised across a module's edge, so the sums are a
-//! little high, and no step takes long. The Shield without card memory is a row of its own, made in
-//! the same way, as are the Shield, its engine set and an AES round with S-boxes in block RAM. The
-//! DMA engine is elaborated as it stands beside that Shield. Fmax: the block as it stands in that
-//! Shield, flattened, through nextpnr-ecp5 without routing and with a register at each port: good
-//! for comparing, not a figure of UltraScale+ (which is 2.2 to 2.5 times faster).
+//! The Shield of the digits accelerator is elaborated once with its hierarchy kept. Each distinct
+//! module is synthesized alone, with its submodules as black boxes, and cached by content; the size
+//! of a block is the sum over its hierarchy. Nothing is optimized across module boundaries, so the
+//! sums are slightly high, and no step takes long. The Shield without card memory has its own row,
+//! as do the Shield, its engine set and an AES round with S-boxes in block RAM. The DMA engine is
+//! elaborated as used next to that Shield. Fmax is measured on the flattened block with
+//! nextpnr-ecp5, without routing and with a register at each port: it is for comparison, not a
+//! figure for UltraScale+ (which is 2.2 to 2.5 times faster).
 //!
 //! `shell-rtl/area.toml` keeps the figures with the digest of each block's sources. The normal test
 //! fails on a stale digest.
@@ -190,7 +189,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let known = |b: &String| sources.files.contains_key(b) || VARIANTS.iter().any(|v| v.row == b);
     let unknown: Vec<&String> = args.blocks.iter().filter(|b| !known(b)).collect();
     if !unknown.is_empty() {
-        return Err(Failure::failed(format!("no module {unknown:?} below shell-rtl/rtl")));
+        return Err(Failure::failed(format!("no module {unknown:?} under shell-rtl/rtl")));
     }
     let yosys = tools::ensure_yosys(&root(), &say)?;
     let more: String = MORE.iter().filter(|m| sources.files.contains_key(**m)).map(|m| format!(" --top {m}")).collect();
@@ -240,7 +239,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     if worse.is_empty() || args.accept {
         return Ok(());
     }
-    Err(Failure::failed(format!("{}\n`cargo xtask area --accept` if that is the price", worse.join("\n"))))
+    Err(Failure::failed(format!("{}\n`cargo xtask area --accept` if this increase is intended", worse.join("\n"))))
 }
 
 /// Every watched row of the table belongs to the sources as they are.
@@ -271,11 +270,7 @@ pub fn fresh() -> Result<(), Failure> {
             stale.push(format!("{}: its sources changed", v.row));
         }
     }
-    if stale.is_empty() {
-        Ok(())
-    } else {
-        Err(Failure::failed(format!("{TABLE} is stale; `cargo xtask area` mends it\n{}", stale.join("\n"))))
-    }
+    if stale.is_empty() { Ok(()) } else { Err(Failure::failed(format!("{TABLE} is stale; run `cargo xtask area`\n{}", stale.join("\n")))) }
 }
 
 fn load() -> Result<Table, Failure> {

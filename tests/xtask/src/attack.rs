@@ -1,4 +1,4 @@
-//! `cargo xtask attack`: builds the hostile bench and hands over to it.
+//! `cargo xtask attack`: builds and runs the hostile bench.
 
 use crate::process::{self, Failure};
 use crate::tools;

@@ -1,5 +1,5 @@
-//! Holds `docs/threat-model.md` and `docs/audits.md` to the code: what they name exists, and every
-//! proof and every weakened Shield belongs to a countermeasure.
+//! Checks `docs/threat-model.md` and `docs/audits.md` against the code: everything they name
+//! exists, and every proof and every weakened Shield belongs to a countermeasure.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,10 +1,9 @@
-//! `cargo xtask coverage`: which lines of the Shield's RTL and which named cover points the hostile
-//! bench and random operations reach.
+//! `cargo xtask coverage`: lines of the Shield's RTL and named cover points reached by the hostile bench and random operations.
 //!
-//! The bench runs on designs that count (`shef-attack --coverage`) and leaves Verilator's records.
-//! A line is covered when every block that stands on it was run in some instance of its module.
-//! What is not covered needs a reason in `shell-rtl/coverage.toml`, else the command fails; so does
-//! a reason for what is covered. The result is written to `docs/coverage.md`.
+//! The bench runs on instrumented designs (`shef-attack --coverage`) and writes Verilator's
+//! records. A line is covered if every block on it ran in some instance of its module. The command
+//! fails if an uncovered line has no reason in `shell-rtl/coverage.toml`, or a covered line has
+//! one. The result is written to `docs/coverage.md`.
 
 use crate::process::{self, Failure, say};
 use crate::{root, tools};
@@ -171,7 +170,7 @@ fn bench(args: &Args, folder: &Path) -> Result<(), Failure> {
     c.env("SHEF_VERILATOR", verilator).args(["--coverage", "--quick", "--no-waves", "--json", "--jobs", "2", "--dir"]).arg(folder);
     c.args(["--n", &args.n.to_string(), "--seed", &args.seed.to_string()]).stdin(Stdio::null()).stderr(Stdio::inherit());
     let out = c.output().map_err(|e| Failure::failed(format!("shef-attack: {e}")))?;
-    if out.status.success() { Ok(()) } else { Err(Failure::failed("the bench found something wrong; its messages are above")) }
+    if out.status.success() { Ok(()) } else { Err(Failure::failed("the bench found a failure; its messages are above")) }
 }
 
 /// Reads one line of a record: `C '<pairs of key and value>' <hits>`; 1 stands before a key, 2
@@ -285,7 +284,7 @@ fn function_at<'a>(text: &[&'a str], line: usize) -> Option<&'a str> {
 
 /// The name of a cover point, from where it stands: `...cover__MODULE__WHAT.g_NAME[i]...`.
 fn point(c: &Counter, enums: &mut BTreeMap<String, Vec<String>>) -> Result<String, Failure> {
-    let odd = || Failure::failed(format!("a cover point stands at {}, expected cover__MODULE__WHAT; mend sim/tb/cover", c.place));
+    let odd = || Failure::failed(format!("a cover point is named {}, expected cover__MODULE__WHAT; fix sim/tb/cover", c.place));
     let place = c.place.replace("__BRA__", "[").replace("__KET__", "]").replace("__DOT__", ".");
     let (_, rest) = place.split_once("cover__").ok_or_else(odd)?;
     let mut parts = rest.split('.');
@@ -324,9 +323,9 @@ fn point(c: &Counter, enums: &mut BTreeMap<String, Vec<String>>) -> Result<Strin
 /// Names of an enumeration's values, in order, from the module's source.
 fn states(module: &str, name: &str) -> Result<Vec<String>, Failure> {
     let found = crate::lint::sources(&[RTL])?.into_iter().find(|p| p.file_stem().is_some_and(|s| s == module));
-    let path = found.ok_or_else(|| Failure::failed(format!("no source of {module}; mend sim/tb/cover")))?;
+    let path = found.ok_or_else(|| Failure::failed(format!("no source of {module}; fix sim/tb/cover")))?;
     let text = read(&root().join(&path))?;
-    let none = || Failure::failed(format!("{}: no enumeration {name}; mend sim/tb/cover", path.display()));
+    let none = || Failure::failed(format!("{}: no enumeration {name}; fix sim/tb/cover", path.display()));
     let end = text.find(&format!("}} {name};")).ok_or_else(none)?;
     let start = text[..end].rfind('{').ok_or_else(none)?;
     let body: String = text[start + 1..end].lines().map(|l| l.split("//").next().unwrap_or_default()).collect();

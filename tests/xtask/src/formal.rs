@@ -1,10 +1,6 @@
 //! `cargo xtask formal`: the proofs of `shell-rtl/formal`, by yosys, sby and z3.
 //!
-//! `proofs.toml` says what is proven, of which sources, how deep. Each proof is three kinds of
-//! task: `prove` (k-induction, or a bound), `cover` (every cover point of the bench is reached, so
-//! that its assumptions leave something over), and one task for each mutant: a copy of the RTL with
-//! one edit, in which the property must fail, so that no proof is empty. A task that went well is
-//! not run again until one of its sources changes.
+//! `proofs.toml` lists the proofs with their sources and depth. Each proof has three kinds of tasks: `prove` (k-induction, or a bound), `cover` (every cover point of the bench is reached, so its assumptions are satisfiable), and one task per mutant: a copy of the RTL with one edit, for which the property must fail, so that no proof is vacuous. A successful task is not run again until one of its sources changes.
 
 use crate::process::{self, Failure, say};
 use crate::{root, tools};
@@ -131,7 +127,7 @@ fn check(prover: &tools::Prover, args: &Args, line: &Line<'_>) -> Result<(), Fai
     let manifest = manifest()?;
     let chosen: Vec<&Proof> = manifest.proof.iter().filter(|p| p.name.contains(&args.filter) && (p.quick || !args.quick)).collect();
     if chosen.is_empty() {
-        return Err(Failure::failed(format!("no proof's name holds '{}'; they stand in {FOLDER}/proofs.toml", args.filter)));
+        return Err(Failure::failed(format!("no proof has '{}' in its name; {FOLDER}/proofs.toml lists them", args.filter)));
     }
     let start = Instant::now();
     line(&format!("{:<14} {:<34} {:<10} {:>5} {:<8} {:>7}", "proof", "task", "method", "depth", "result", "s"));
@@ -167,7 +163,7 @@ fn all<'a>(prover: &tools::Prover, work: &'a [(&'a Proof, Task)], again: bool, l
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|s| {
         let threads: Vec<_> = (0..cores).map(|_| s.spawn(worker)).collect();
-        threads.into_iter().try_for_each(|t| t.join().unwrap_or_else(|_| Err(Failure::failed("a proof was not brought to its end"))))
+        threads.into_iter().try_for_each(|t| t.join().unwrap_or_else(|_| Err(Failure::failed("a proof did not complete"))))
     })?;
     Ok(rows.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
@@ -198,7 +194,7 @@ fn tasks(p: &Proof) -> Result<Vec<Task>, Failure> {
     }
     let bench = sources.last().map(|(_, text)| text.as_str()).unwrap_or_default();
     if !bench.contains("cover (") || p.mutant.is_empty() || p.claim.is_empty() {
-        return Err(Failure::failed(format!("{}: a proof has a claim, a cover point and a mutant", p.name)));
+        return Err(Failure::failed(format!("{}: a proof needs a claim, a cover point and a mutant", p.name)));
     }
     let (mode, method) = match p.method {
         Method::Induction => ("prove", "induction"),
@@ -217,7 +213,7 @@ fn tasks(p: &Proof) -> Result<Vec<Task>, Failure> {
         let found = text.matches(&m.find).count();
         if found != 1 {
             let why = format!("{}: the text of mutant {} stands {found} times in {}, expected once", p.name, m.name, m.file);
-            return Err(Failure::failed(format!("{why}; mend {FOLDER}/proofs.toml")));
+            return Err(Failure::failed(format!("{why}; fix {FOLDER}/proofs.toml")));
         }
         *text = text.replacen(&m.find, &m.replace, 1);
         all.push(Task { name: m.name.clone(), mode: "bmc", method: "mutant", depth: m.depth, want: "FAIL", sources });

@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: builds the fuzz targets and hands over to them.
+//! `cargo xtask fuzz`: builds and runs the fuzz targets.
 
 use crate::process::{self, Failure};
 

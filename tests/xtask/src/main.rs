@@ -1,4 +1,4 @@
-//! `cargo xtask`: the one door for everything that is more than cargo.
+//! `cargo xtask`: the entry point for everything beyond cargo.
 #![forbid(unsafe_code)]
 
 mod area;
@@ -26,7 +26,7 @@ use process::Failure;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Set-up, demo, tests, generated files, lint and area: everything that is more than cargo.
+/// Set-up, demo, tests, generated files, lint and area: everything beyond cargo.
 #[derive(Parser)]
 #[command(name = "cargo xtask")]
 struct Args {
@@ -38,30 +38,30 @@ struct Args {
 enum Command {
     /// Install the tools that the project needs into target/tools (no root needed)
     Setup {
-        /// Also the tools for synthesis and proofs (yosys, nextpnr, z3), which lint, area and
-        /// formal use
+        /// Also install the tools for synthesis and proofs (yosys, nextpnr, z3), used by lint, area
+        /// and formal
         #[arg(long)]
         all: bool,
     },
-    /// The attested, shielded accelerator on real digits, and every attack refused
+    /// Run the demo: an attested, shielded accelerator on real digits, and attacks on it
     Demo {
-        /// Arguments of `shef demo`, which `cargo xtask demo -- --help` lists
+        /// Arguments of `shef demo`; `cargo xtask demo -- --help` lists them
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
-    /// A hostile bus and host against the Shield's RTL, one act at a time
+    /// Run a hostile bus and host against the Shield's RTL, one act at a time
     Attack(attack::Args),
-    /// Lines of the RTL and named cover points that the hostile bench and random operations reach,
-    /// and why the others are not
+    /// Measure which lines and cover points of the RTL the hostile bench and random operations
+    /// reach, and check that the others have a reason
     Coverage(coverage::Args),
-    /// Everything the project tests in a quarter of an hour; with --full, everything
+    /// Run the tests, in a quarter of an hour; with --full, all tests
     Test(test::Args),
-    /// The card in a virtual machine: an unmodified Linux kernel, vfio-pci, and the whole demo
+    /// Run the card in a virtual machine: an unmodified Linux kernel, vfio-pci, and the whole demo
     /// through /dev/vfio
     Vm(vm::Args),
-    /// Write the generated files anew
+    /// Update the generated files
     Generate {
-        /// Only say which are out of date
+        /// Only list outdated files
         #[arg(long)]
         check: bool,
     },
@@ -69,35 +69,35 @@ enum Command {
     Firmware(firmware::Args),
     /// Lint the RTL with Verilator -Wall and elaborate every module with yosys
     Lint,
-    /// Prove the properties of shell-rtl/formal with yosys, sby and z3, and find the mutants of
-    /// each proof
+    /// Prove the properties of shell-rtl/formal with yosys, sby and z3, and check that each proof
+    /// detects its mutants
     Formal(formal::Args),
-    /// Break a copy of the RTL in one place at a time and see it noticed by the test that the
-    /// mutant names
+    /// Change a copy of the RTL in one place at a time, and check that the mutant's test detects
+    /// it
     Mutants {
-        /// By the hostile bench instead, as a table: what it saw, after how many attempts
+        /// Use the hostile bench instead, and print a table of observations and attempts
         #[arg(long)]
         attack: bool,
-        /// Only mutants whose name holds this (`seed-wipes-nothing`, `cache`)
+        /// Only mutants with this in their names (`seed-wipes-nothing`, `cache`)
         #[arg(default_value = "")]
         filter: String,
     },
-    /// The verifier service for operators: static program, OCI image, systemd unit, SBOM, hashes
+    /// Build the verifier service for operators: static program, OCI image, systemd unit, SBOM, hashes
     Dist(dist::Args),
-    /// Mutated messages against every decoder of outside bytes; new outcomes go into the corpora
+    /// Fuzz every decoder of untrusted input; inputs with new outcomes go into the corpora
     Fuzz(fuzz::Args),
-    /// What must be refused, each case with its code
+    /// List the inputs that must be refused, with their codes
     Negatives(negatives::Args),
-    /// Other people's clients and parsers against the verifier service: `ear` 0.5 and 0.6,
+    /// Run third-party clients and parsers against the verifier service: `ear` 0.5 and 0.6,
     /// `kbs-types`, Veraison's documented calls
     Compat(compat::Args),
-    /// Figures, each with its baseline from the same run
+    /// Measure performance, with baselines from the same run
     Bench {
         #[command(subcommand)]
         what: bench::What,
     },
-    /// Size of each block by yosys for UltraScale+, relative Fmax of the critical ones:
-    /// shell-rtl/area.toml. Recomputes what is stale, an hour for all of it
+    /// Update shell-rtl/area.toml: the size of each block from yosys for UltraScale+, and relative
+    /// Fmax of the critical ones. Recomputes stale rows only; all of them take an hour
     Area(area::Args),
 }
 

@@ -1,11 +1,9 @@
-//! `cargo xtask mutants`: breaks a copy of the RTL in one place at a time and sees it noticed: by
-//! the test that the mutant names, or, with `--attack`, by the hostile bench.
+//! `cargo xtask mutants`: changes a copy of the RTL in one place at a time and checks that the change is detected: by the test that the mutant names or, with `--attack`, by the hostile bench.
 //!
-//! A mutant is an entry of `tests/mutants/*.toml`: edits, each a file, a text that stands in it
-//! exactly once and what replaces it, and who must notice: a test, a configuration of the hostile
-//! bench, or both. Microcode is assembled anew after an edit. Tests and bench run on the copy
-//! through `SHEF_ROOT`. A mutant that does not build counts as a failure of this command, not as
-//! caught.
+//! A mutant is an entry of `tests/mutants/*.toml`. It has edits (a file, a text that occurs in it
+//! exactly once, and its replacement) and a detector: a test, a configuration of the hostile bench,
+//! or both. Microcode is reassembled after an edit. Tests and bench run on the copy through
+//! `SHEF_ROOT`. A mutant that does not build counts as a failure of this command, not as detected.
 
 use crate::process::{self, Failure, say};
 use crate::test::Binary;
@@ -87,7 +85,7 @@ pub fn run(verilator: &Path, filter: &str, by: By) -> Result<(), Failure> {
     let all = load()?;
     let chosen = |m: &&Mutant| m.name.contains(filter) && (by == By::Attack || m.test.is_some());
     if !all.iter().any(|m| chosen(&m)) {
-        return Err(Failure::failed(format!("no mutant has {filter:?} in its name; tests/mutants has them all")));
+        return Err(Failure::failed(format!("no mutant has {filter:?} in its name; tests/mutants lists them")));
     }
     let built = crate::test::build()?;
     if !built.outcome().ok() {
@@ -199,7 +197,7 @@ fn weaken(m: &Mutant) -> Result<PathBuf, Failure> {
         let path = copy.join("shell-rtl").join(&e.file);
         let text = std::fs::read_to_string(&path).map_err(|err| Failure::failed(format!("{}: {}: {err}", m.name, e.file)))?;
         let text = e.apply(&text).map_err(|found| {
-            Failure::failed(format!("{}: its text stands {found} times in {}, expected once; mend tests/mutants", m.name, e.file))
+            Failure::failed(format!("{}: its text occurs {found} times in {}, expected once; fix tests/mutants", m.name, e.file))
         })?;
         std::fs::write(&path, text).map_err(fail)?;
     }

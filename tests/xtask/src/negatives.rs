@@ -1,4 +1,4 @@
-//! `cargo xtask negatives`: builds the negative cases and hands over to them.
+//! `cargo xtask negatives`: builds and runs the negative cases.
 
 use crate::process::{self, Failure};
 

@@ -1,8 +1,7 @@
 //! The pictures of the documentation: SVG drawn from `docs/pictures/*.toml`, light and dark.
 //!
-//! A source holds one of three kinds: blocks (boxes and arrows by coordinates), a sequence (actors
-//! and messages), or a timeline (who holds what, and when). Layout and colours are the same for
-//! all.
+//! A source has one of three kinds: blocks (boxes and arrows with coordinates), a sequence (actors
+//! and messages), or a timeline (holders over time). All share layout and colours.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -147,6 +146,8 @@ struct Bar {
 /// Colours of one theme.
 struct Theme {
     name: &'static str,
+    /// The page behind the picture.
+    page: &'static str,
     ink: &'static str,
     muted: &'static str,
     line: &'static str,
@@ -157,6 +158,7 @@ struct Theme {
 const THEMES: [Theme; 2] = [
     Theme {
         name: "light",
+        page: "#ffffff",
         ink: "#1f2328",
         muted: "#59636e",
         line: "#59636e",
@@ -169,6 +171,7 @@ const THEMES: [Theme; 2] = [
     },
     Theme {
         name: "dark",
+        page: "#0d1117",
         ink: "#e6edf3",
         muted: "#9198a1",
         line: "#9198a1",
@@ -203,6 +206,11 @@ impl Canvas<'_> {
     fn text(&mut self, [x, y]: [f64; 2], text: &str, anchor: &str, fill: &str, style: &str) {
         let text = escaped(text);
         let _ = writeln!(self.body, "<text x=\"{x}\" y=\"{y}\" text-anchor=\"{anchor}\" fill=\"{fill}\"{style}>{text}</text>");
+    }
+
+    /// Style of a text that lines pass behind: its letters stay free of them.
+    fn halo(&self) -> String {
+        format!(" paint-order=\"stroke\" stroke=\"{}\" stroke-width=\"5\"", self.theme.page)
     }
 
     /// Lines below each other, of which the first one is a name.
@@ -289,7 +297,7 @@ impl Canvas<'_> {
             match (step.from, step.to) {
                 (Some(from), Some(to)) => {
                     let (from, to) = (x(from)?, x(to)?);
-                    self.text([(from + to) / 2.0, y - 7.0], &step.text, "middle", self.theme.ink, "");
+                    self.text([(from + to) / 2.0, y - 7.0], &step.text, "middle", self.theme.ink, &self.halo());
                     self.arrow(&[[from, y], [to, y]], colour, false, false);
                 }
                 (Some(at), None) => {
@@ -307,7 +315,7 @@ impl Canvas<'_> {
                         sequence.width - 6.0,
                         self.theme.line
                     );
-                    self.text([8.0, y], &step.text, "start", self.theme.ink, BOLD);
+                    self.text([8.0, y], &step.text, "start", self.theme.ink, &format!("{BOLD}{}", self.halo()));
                 }
             }
         }
@@ -409,7 +417,7 @@ pub fn run(root: &Path, check: bool) -> Result<(), Failure> {
             continue;
         }
         if check {
-            return Err(Failure::failed(format!("{} is not what its source draws; `cargo xtask generate` mends it", path.display())));
+            return Err(Failure::failed(format!("{} differs from its source; run `cargo xtask generate`", path.display())));
         }
         fs::write(&path, svg).map_err(|e| Failure::failed(format!("{}: {e}", path.display())))?;
         println!("{}", path.display());

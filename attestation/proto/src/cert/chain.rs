@@ -1,4 +1,4 @@
-//! The path validator: which certificate may stand where, and who signed it when.
+//! The path validator: certificate positions, issuers and validity.
 
 use super::CertError;
 use super::types::*;

@@ -5,7 +5,7 @@ use alloc::{string::String, vec::Vec};
 use crate::crypto;
 use crate::hpke_suite::PublicKey;
 
-/// Most bytes of one certificate.
+/// Maximum size of a certificate.
 pub const MAX_CERTIFICATE: usize = 2048;
 /// Bytes of a ueid: type 0x01 (random) and 32 bytes.
 pub const UEID_LEN: usize = 33;
@@ -101,7 +101,7 @@ pub struct Certificate {
     pub(super) signature: [u8; 64],
 }
 
-/// What a valid chain says.
+/// The contents of a valid chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chain {
     /// Attestation key.

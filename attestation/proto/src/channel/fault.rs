@@ -53,7 +53,7 @@ impl FaultKind {
     }
 }
 
-/// Kinds of refusals: what the accelerator itself did wrong.
+/// Kinds of refusals: illegal accesses by the accelerator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RefusalKind {

@@ -1,4 +1,4 @@
-//! Messages of the channel: what a request asks, what an answer says, and the 64 bytes of each.
+//! Messages of the channel: requests, answers, and their 64-byte plaintexts.
 
 /// Bytes of a message.
 pub const MESSAGE_LEN: usize = 88;
@@ -26,7 +26,7 @@ pub enum Op {
     Write = 0x03,
     /// Seals every dirty line and waits for the memory.
     Flush = 0x10,
-    /// Flushes, then drops what is held on chip.
+    /// Flushes, then drops all on-chip data.
     Invalidate = 0x11,
     /// Raises a region's epoch.
     Epoch = 0x12,
@@ -77,7 +77,7 @@ pub mod status {
     /// A fault stopped the operation.
     pub const FAULT: u16 = 4;
 
-    /// What a status says, and so whether the request ran.
+    /// The meaning of a status, and whether the request ran.
     pub fn text(status: u16) -> &'static str {
         match status {
             DONE => "it ran",
@@ -172,15 +172,15 @@ impl Request {
 /// Plaintext of an answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Answer {
-    /// Operation, as asked.
+    /// Operation, as in the request.
     pub op: u8,
-    /// Region, as asked.
+    /// Region, as in the request.
     pub region: u8,
     /// See [`status`].
     pub status: u16,
-    /// Address, as asked.
+    /// Address, as in the request.
     pub addr: u32,
-    /// Register value, where the operation gives one.
+    /// Register value, if the operation returns one.
     pub value: u64,
     /// By operation.
     pub payload: [u8; PAYLOAD_LEN],

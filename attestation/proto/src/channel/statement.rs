@@ -170,7 +170,7 @@ pub struct WrittenMap {
 }
 
 impl WrittenMap {
-    /// A map of a region with `chunks` chunks, none written.
+    /// A map of a region with `chunks` chunks, all unwritten.
     pub fn empty(chunks: u64) -> Self {
         Self { bits: vec![0; chunks.div_ceil(8) as usize], chunks }
     }
@@ -222,7 +222,7 @@ impl WrittenMap {
     }
 }
 
-/// A whole statement, read over the sealed channel: only [`OwnerChannel::statement`] makes one.
+/// A whole statement, read over the sealed channel. Only [`OwnerChannel::statement`] creates one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Statement {
     pub(super) transcript: Transcript,

@@ -88,12 +88,12 @@ impl Counter {
     }
 }
 
-/// Statistics of one engine set: counters of 48 bits that stop at their largest value.
+/// Statistics of one engine set: 48-bit saturating counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Statistics([u64; COUNTERS]);
 
 impl Statistics {
-    /// These counters; what does not fit 48 bits is the largest value.
+    /// These counters, saturated at 48 bits.
     pub fn new(counters: [u64; COUNTERS]) -> Self {
         Self(counters.map(|c| c.min((1 << 48) - 1)))
     }

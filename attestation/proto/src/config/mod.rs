@@ -31,19 +31,19 @@ pub const PAGE: u64 = 4096;
 pub const TAG_LEN: u64 = 16;
 /// Most bytes of the CBOR form.
 pub const MAX_CBOR: usize = 4096;
-/// Most chunks of all `output` regions together: each takes a bit of on-chip memory.
+/// Maximum number of chunks in all `output` regions: each takes a bit of on-chip memory.
 pub const MAX_MAP_BITS: u64 = 1 << 26;
-/// Most chunks of all `counted` regions together: each takes a counter of on-chip memory.
+/// Maximum number of chunks in all `counted` regions: each takes an on-chip counter.
 pub const MAX_COUNTERS: u64 = 1 << 22;
 /// Children of a tree node.
 pub const NODE_ARITY: u64 = 8;
 /// Bytes of a tree node.
 pub const NODE_LEN: u64 = 64;
-/// Most entries of one region's root table on chip.
+/// Maximum number of entries in a region's on-chip root table.
 pub const MAX_REGION_ROOT: u64 = 1 << 16;
 /// Most root table entries of all `tree` regions together.
 pub const MAX_ROOT: u64 = 1 << 17;
-/// Chunks above this size take a big line.
+/// Chunks above this size use a big line.
 pub const SMALL_CHUNK: u32 = 512;
 /// Fewest lines of each kind, and most of both together.
 pub const LINES: (u16, u16) = (3, 64);
@@ -125,7 +125,7 @@ impl Config {
         self.regions.iter().find(|r| r.name == name)
     }
 
-    /// The region that holds all `len` bytes from `addr` on.
+    /// The region that contains all `len` bytes starting at `addr`.
     pub fn region_at(&self, addr: u64, len: u64) -> Option<&Region> {
         self.regions.iter().find(|r| r.contains(addr, len))
     }

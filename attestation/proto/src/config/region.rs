@@ -201,7 +201,7 @@ impl Region {
         usize::from(self.key_bits) / 8
     }
 
-    /// Bytes that the tags take, rounded up to whole pages.
+    /// Size of the tags, rounded up to whole pages.
     pub fn tag_size(&self) -> u64 {
         if self.mode.has_tags() { (self.chunks() * TAG_LEN).next_multiple_of(PAGE) } else { 0 }
     }
@@ -226,7 +226,7 @@ impl Region {
         self.node_base.unwrap_or(0) + (before + node) * NODE_LEN
     }
 
-    /// Bytes that the tree's nodes take, rounded up to whole pages.
+    /// Size of the tree's nodes, rounded up to whole pages.
     pub fn node_size(&self) -> u64 {
         (0..self.tree_levels()).map(|l| self.level_nodes(l) * NODE_LEN).sum::<u64>().next_multiple_of(PAGE)
     }
@@ -236,7 +236,7 @@ impl Region {
         self.tree_levels().checked_sub(1).map_or(0, |top| self.level_nodes(top))
     }
 
-    /// Whether the chunks take big lines.
+    /// Whether the chunks use big lines.
     pub fn is_big(&self) -> bool {
         self.chunk > SMALL_CHUNK
     }
@@ -251,7 +251,7 @@ impl Region {
         self.tag_base + index * TAG_LEN
     }
 
-    /// Whether `len` bytes from `addr` on lie wholly inside.
+    /// Whether the `len` bytes starting at `addr` are entirely inside.
     pub fn contains(&self, addr: u64, len: u64) -> bool {
         addr >= self.base && len <= self.size && addr - self.base <= self.size - len
     }

@@ -17,7 +17,7 @@ use tokio::task::block_in_place;
 
 use super::{Query, Shared, bytes, json as read_json, media_type, page};
 use crate::app::App;
-use crate::appraiser::{self, Collateral, Question, Received, StoredPolicy};
+use crate::appraiser::{self, AppraisalInput, Collateral, Received, StoredPolicy};
 use crate::audit;
 use crate::auth::Identity;
 use crate::lanes::Lane;
@@ -277,7 +277,7 @@ async fn dry_run(
         let (collateral, policy, signer, chains) =
             (Arc::clone(&collateral), Arc::clone(&policy), Arc::clone(&signer), Arc::clone(&app.chains));
         let work = move |lane: &Lane| {
-            let question = Question {
+            let input = AppraisalInput {
                 evidence: &Received::new(evidence),
                 layer,
                 nonce: &nonce,
@@ -288,7 +288,7 @@ async fn dry_run(
                 shown_svn: 0,
                 now,
             };
-            collateral.appraise(&policy, &question, &*chains, lane)
+            collateral.appraise(&policy, &input, &*chains, lane)
         };
         let outcome = lane.work(work).await?;
         let verdict = if outcome.verified.is_some() { "accepted" } else { "denied" };

@@ -5,13 +5,13 @@ use shef_proto::cose::{ES256, ESP256};
 
 use super::{CONTENT_TYPE, CorimError, form, unsigned};
 
-/// What the protected header says about time.
+/// Validity times in the protected header.
 pub(super) struct Header {
     not_before: Option<i64>,
     pub(super) not_after: Option<i64>,
 }
 
-/// The parts of the COSE_Sign1 that are ours to check: protected bytes and certificates.
+/// The parts of the COSE_Sign1 that are checked here: protected bytes and certificates.
 pub(super) fn shape(envelope: &Value) -> Result<(&[u8], Vec<Vec<u8>>), CorimError> {
     let Value::Tag(18, inner) = envelope else { return Err(unsigned("not a COSE_Sign1 under tag 18; unsigned CoRIMs are not taken")) };
     let Value::Array(parts) = &**inner else { return Err(unsigned("the COSE_Sign1 is not an array")) };

@@ -1,5 +1,5 @@
-//! Reference values as signed CoRIM (draft-ietf-rats-corim-11): who may vouch for what, reading,
-//! and writing.
+//! Reference values as signed CoRIM (draft-ietf-rats-corim-11): signers and their authority,
+//! reading, and writing.
 //!
 //! | what | class | measurements |
 //! |---|---|---|
@@ -7,8 +7,8 @@
 //! | shell | vendor `shef`, model `shell`, layer 0 | `shell`: name, measurement |
 //! | image | class id SHA-256 of the IP vendor's key, vendor `shef`, model = accelerator, layer 2 | `image`: name, exact SVN, digest; `configuration`, `design`: digests |
 //!
-//! Bytes are checked to be deterministic before anything is read; nothing is read before the
-//! signature is verified.
+//! The encoding is checked to be deterministic first, and the contents are read only after the
+//! signature has been verified.
 
 mod envelope;
 mod signer;
@@ -29,7 +29,7 @@ use crate::revocation::Revocations;
 pub use signer::{CorimSigner, vendor_id};
 pub use write::{Describe, sign, write, write_signed};
 
-/// Most bytes of a signed CoRIM.
+/// Maximum size of a signed CoRIM.
 pub const MAX_CORIM: usize = 1 << 20;
 /// Media type of a signed CoRIM.
 pub const MEDIA_TYPE: &str = "application/rim+cose";
@@ -123,12 +123,12 @@ fn unsigned(text: impl ToString) -> CorimError {
     CorimError::Unsigned { text: text.to_string() }
 }
 
-/// What CoRIMs are read against.
+/// Context for reading CoRIMs.
 #[derive(Clone, Copy)]
 pub struct Trust<'a> {
     /// Who may sign.
     pub signers: &'a [CorimSigner],
-    /// CoRIMs that were taken out of force, by SHA-256 of their bytes in hexadecimal.
+    /// Deactivated CoRIMs, by SHA-256 of their bytes in hexadecimal.
     pub deactivated: &'a BTreeSet<String>,
     /// Revoked authorities and certificates, when there is a list.
     pub revocations: Option<&'a Revocations>,
@@ -143,27 +143,27 @@ pub struct Trust<'a> {
 pub struct Corim {
     /// Its id.
     pub id: String,
-    /// Its version: of two with the same id and signer the higher one counts.
+    /// Its version: of two with the same id and signer, the higher one is used.
     pub version: u64,
     /// SHA-256 of its bytes.
     pub digest: [u8; 32],
     /// Who signed it.
     pub signer: String,
-    /// Until when it counts, seconds since 1970; none: without end.
+    /// End of validity, seconds since 1970; `None` for no end.
     pub not_after: Option<i64>,
-    /// When the certificate of its signer ends, seconds since 1970; none where the signer is known
-    /// by its key.
+    /// Expiry of its signer's certificate, seconds since 1970; `None` if the signer is known by its
+    /// key.
     pub signer_not_after: Option<i64>,
     /// The reference values.
     pub reference: ReferenceValues,
-    /// Triples about other makers' classes, which were not used.
+    /// Triples about classes of other vendors, which were not used.
     pub ignored: usize,
 }
 
 /// Reads a signed CoRIM.
 ///
 /// # Errors
-/// The first rule that is broken; nothing of it may be used then.
+/// The first violated rule. No part of the CoRIM may be used then.
 pub fn read(bytes: &[u8], trust: &Trust<'_>) -> Result<Corim, CorimError> {
     let limits = Limits::bytes(MAX_CORIM);
     let envelope = cbor::parse(bytes, &limits)?;
@@ -217,11 +217,11 @@ pub fn read(bytes: &[u8], trust: &Trust<'_>) -> Result<Corim, CorimError> {
     Ok(out)
 }
 
-/// Checks that a CoRIM may join those known: none of the same id and signer has a higher version,
-/// or the same version and other bytes.
+/// Checks that a CoRIM may be added: no known one with the same id and signer has a higher version,
+/// or the same version and different bytes.
 ///
 /// # Errors
-/// One has.
+/// A known CoRIM conflicts.
 pub fn admit(corim: &Corim, known: &[Corim]) -> Result<(), CorimError> {
     let same = |other: &&Corim| other.id == corim.id && other.signer == corim.signer && other.digest != corim.digest;
     match known.iter().filter(same).map(|other| other.version).max() {
@@ -232,11 +232,10 @@ pub fn admit(corim: &Corim, known: &[Corim]) -> Result<(), CorimError> {
     }
 }
 
-/// Merges CoRIMs: of several with the same id and signer only the one of the highest version
-/// counts.
+/// Merges CoRIMs: of several with the same id and signer, only the highest version is used.
 ///
 /// # Errors
-/// Two of the same id, signer and version that differ: nobody can say which is meant.
+/// Two with the same id, signer and version differ.
 pub fn merge(corims: &[Corim]) -> Result<ReferenceValues, CorimError> {
     let mut out = ReferenceValues::default();
     for corim in corims {

@@ -1,4 +1,4 @@
-//! Who may vouch for reference values, and whose signature one is.
+//! Signers of reference values and their authority.
 
 use std::collections::BTreeSet;
 
@@ -11,14 +11,14 @@ use super::{CorimError, Trust};
 use crate::files::PolicyError;
 use crate::policy::{DigestName, set};
 
-/// How a signer is known.
+/// How a signer is identified.
 #[derive(Clone, Debug)]
 enum Identity {
     Key(PublicKey),
     Authority(Box<Certificate>),
 }
 
-/// Who may vouch for reference values, and for which.
+/// A signer of reference values and its authority.
 #[derive(Clone, Debug)]
 pub struct CorimSigner {
     name: String,
@@ -29,17 +29,17 @@ pub struct CorimSigner {
 }
 
 impl CorimSigner {
-    /// A signer known by its key. It vouches for nothing yet.
+    /// A signer known by its key, without authority yet.
     #[must_use]
     pub fn with_key(name: &str, key: PublicKey) -> Self {
         Self { name: name.into(), identity: Identity::Key(key), kernels: false, shells: false, vendors: BTreeSet::new() }
     }
 
-    /// Signers with certificates (codeSigning) of this CA, in the CoRIM's header. They vouch for
-    /// nothing yet.
+    /// Signers with certificates (codeSigning) of this CA, in the CoRIM's header, without authority
+    /// yet.
     ///
     /// # Errors
-    /// The certificate is no self-signed root.
+    /// The certificate is not a self-signed root.
     pub fn with_authority(name: &str, root: &[u8]) -> Result<Self, PolicyError> {
         let bad = |error: cert::CertError| PolicyError::Anchor { name: name.into(), text: error.to_string() };
         let root = Certificate::parse(root).map_err(bad)?;
@@ -54,21 +54,21 @@ impl CorimSigner {
         Self::with_key(name, key).for_vendor(&vendor_id(&key))
     }
 
-    /// Lets it vouch for kernels.
+    /// Allows it to vouch for kernels.
     #[must_use]
     pub fn for_kernels(mut self) -> Self {
         self.kernels = true;
         self
     }
 
-    /// Lets it vouch for shells.
+    /// Allows it to vouch for shells.
     #[must_use]
     pub fn for_shells(mut self) -> Self {
         self.shells = true;
         self
     }
 
-    /// Lets it vouch for images of this vendor (SHA-256 of its public key).
+    /// Allows it to vouch for images of this vendor (SHA-256 of its public key).
     #[must_use]
     pub fn for_vendor(mut self, vendor: &[u8; 32]) -> Self {
         self.vendors.insert(hex::encode(vendor));
@@ -81,7 +81,7 @@ impl CorimSigner {
         &self.name
     }
 
-    /// When its certificate ends, seconds since 1970; none where it is known by its key.
+    /// Expiry of its certificate, seconds since 1970; `None` if it is known by its key.
     #[must_use]
     pub fn not_after(&self) -> Option<i64> {
         match &self.identity {
@@ -166,7 +166,7 @@ pub fn vendor_id(key: &PublicKey) -> [u8; 32] {
     Sha256::digest(key.as_bytes()).into()
 }
 
-/// The signer whose signature this is, and when the certificate that came along ends.
+/// The signer of this signature, and the expiry of the included certificate.
 pub(super) fn verified<'a>(
     trust: &Trust<'a>,
     x5chain: &[Vec<u8>],

@@ -7,7 +7,7 @@ use corim::types::triples::ReferenceTriple;
 use super::{CLASS_VENDOR, Corim, CorimError, CorimSigner, KERNEL_MODEL, SHA_256, SHELL_MODEL, form};
 use crate::reference::{ImageReference, KernelReference, ShellReference};
 
-/// Adds what a triple says, where it is about classes of ours and its signer may vouch for them.
+/// Adds the values of a triple, if it is about known classes and its signer may vouch for them.
 pub(super) fn reference(signer: &CorimSigner, triple: &ReferenceTriple, out: &mut Corim) -> Result<(), CorimError> {
     let environment = triple.environment();
     let class = environment.class.as_ref();
@@ -52,7 +52,7 @@ pub(super) fn reference(signer: &CorimSigner, triple: &ReferenceTriple, out: &mu
     }
 }
 
-/// The measurements of one environment, by key; none twice.
+/// The measurements of one environment, by key, without duplicates.
 struct Measurements<'a>(Vec<(&'a str, &'a MeasurementValuesMap)>);
 
 impl<'a> Measurements<'a> {

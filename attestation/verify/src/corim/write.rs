@@ -13,7 +13,7 @@ use shef_proto::cose::{ESP256, SigningKey};
 use super::{CLASS_VENDOR, CorimError, KERNEL_MODEL, SHA_256, SHELL_MODEL, form};
 use crate::reference::ReferenceValues;
 
-/// What a CoRIM to be written says beside the reference values.
+/// Metadata of a CoRIM to be written.
 #[derive(Clone, Copy, Debug)]
 pub struct Describe<'a> {
     /// Its id.
@@ -22,14 +22,14 @@ pub struct Describe<'a> {
     pub version: u64,
     /// Name of the signer.
     pub issuer: &'a str,
-    /// Until when it counts, seconds since 1970; none: without end.
+    /// End of validity, seconds since 1970; `None` for no end.
     pub not_after: Option<i64>,
 }
 
 /// An unsigned CoRIM of these reference values.
 ///
 /// # Errors
-/// There are none, or a text that CoRIM does not take.
+/// There are no values, or a text is not allowed in a CoRIM.
 pub fn write(reference: &ReferenceValues, describe: &Describe<'_>) -> Result<Vec<u8>, CorimError> {
     let class = |class_id, model: &str, layer| EnvironmentMap {
         class: Some(ClassMap { class_id, vendor: Some(CLASS_VENDOR.into()), model: Some(model.into()), layer: Some(layer), index: None }),
@@ -69,7 +69,7 @@ pub fn write(reference: &ReferenceValues, describe: &Describe<'_>) -> Result<Vec
     corim.build_bytes().map_err(form)
 }
 
-/// Signs a CoRIM. `certificate` is the signer's, where verifiers know its CA and not its key.
+/// Signs a CoRIM. `certificate` is the signer's, for verifiers that know its CA but not its key.
 ///
 /// # Errors
 /// The bytes cannot be wrapped.
@@ -85,7 +85,7 @@ pub fn sign(unsigned: Vec<u8>, issuer: &str, key: &SigningKey, certificate: Opti
 /// Writes and signs a CoRIM.
 ///
 /// # Errors
-/// As [`write`] and [`sign`].
+/// As [`write()`] and [`sign`].
 pub fn write_signed(
     reference: &ReferenceValues,
     describe: &Describe<'_>,

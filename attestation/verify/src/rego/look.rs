@@ -1,13 +1,13 @@
-//! What is looked for in the text of a policy before it is parsed.
+//! Scans the text of a policy before it is parsed.
 
 use super::MAX_BYTES;
 use super::program::{may_call, refusal};
 use crate::files::PolicyError;
 
-/// Most that the parser may have to read, as [`reading`] counts it: some tenths of a second.
+/// Maximum work of the parser, as counted by [`reading`]: some tenths of a second.
 const READING: u64 = 1 << 20;
 
-/// Looks a policy over, without parsing it.
+/// Scans a policy without parsing it.
 pub(super) fn look_over(text: &str) -> Result<(), PolicyError> {
     let bad = |text: String| PolicyError::Rego { text };
     if text.len() > MAX_BYTES {
@@ -24,7 +24,7 @@ pub(super) fn look_over(text: &str) -> Result<(), PolicyError> {
     Ok(())
 }
 
-/// Bytes of a policy, and whether each stands in code: neither in a string nor in a comment.
+/// Bytes of a policy, and whether each is code, not part of a string or comment.
 fn bytes(text: &str) -> impl Iterator<Item = (u8, bool)> {
     // What ends the string or comment that is read, and whether this byte was escaped.
     let (mut until, mut escaped) = (None, false);
@@ -51,9 +51,9 @@ fn bytes(text: &str) -> impl Iterator<Item = (u8, bool)> {
     })
 }
 
-/// Characters that the parser reads, each as often as it does: what is in brackets is tried as a
-/// comprehension first and, where it is none, read again, brackets in it and all. Fifty nested ones
-/// would take it for ever.
+/// Number of characters read by the parser, with repetitions: it first tries bracketed text as a
+/// comprehension and, if it is not one, reads it again, including nested brackets. Fifty nested
+/// brackets would take forever.
 fn reading(text: &str) -> u64 {
     let (mut sum, mut depth) = (0u64, 0u32);
     for (byte, code) in bytes(text) {
@@ -67,8 +67,8 @@ fn reading(text: &str) -> u64 {
     sum
 }
 
-/// The first function by name that policies may not call. What hides a name from here meets the
-/// same refusal when it is called.
+/// The first function name that is not allowed. A name hidden from this scan is refused when it is
+/// called.
 fn forbidden(text: &str) -> Option<String> {
     let mut word = String::new();
     for (byte, code) in bytes(text).chain([(b'\n', true)]) {

@@ -1,8 +1,8 @@
-//! Appraisal policies in Rego: their text, and who evaluates them.
+//! Appraisal policies in Rego: text and evaluation.
 //!
-//! A policy is a program of whoever wrote it. [`Rego`] looks over its text without parsing it, and
-//! an appraisal asks the [`Evaluate`] of its caller for the answer: a service, or a command that is
-//! handed policies of others, runs them in a process of their own (`shef-rego`).
+//! A policy is untrusted code. [`Rego`] scans its text without parsing it, and an appraisal uses
+//! its caller's [`Evaluate`]. A service, or a command that handles policies of others, runs them in
+//! a separate process (`shef-rego`).
 
 #[cfg(feature = "rego")]
 mod look;
@@ -22,15 +22,14 @@ use look::look_over;
 #[cfg(feature = "rego")]
 pub use program::{Program, may_call};
 
-/// Most bytes of a policy.
+/// Maximum size of a policy.
 pub const MAX_BYTES: usize = 64 * 1024;
 
-/// Most time of one evaluation, by the wall clock: generous, so that a busy machine denies nobody.
-/// What takes longer denies.
+/// Maximum wall-clock time of one evaluation: generous, so that a busy machine does not cause
+/// denials. A longer evaluation denies.
 pub const MAX_TIME: Duration = Duration::from_secs(1);
 
-/// A policy in Rego, `package shef` with a rule `allow`: a text that was looked over and not parsed
-/// yet.
+/// A Rego policy, `package shef` with a rule `allow`: a scanned text that is not parsed yet.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Rego {
     text: Arc<str>,
@@ -86,17 +85,17 @@ shef_proto::coded! {
     }
 }
 
-/// Evaluates policies in Rego for an appraisal.
+/// Evaluates Rego policies for an appraisal.
 pub trait Evaluate: Sync {
-    /// Whether the policy allows what is in `input`, a JSON object.
+    /// Whether the policy allows `input`, a JSON object.
     ///
     /// # Errors
     /// It could not be decided.
     fn evaluate(&self, policy: &Rego, input: &str) -> Result<bool, RegoError>;
 }
 
-/// Evaluates in this process: for policies of the caller's own, and for tests. A policy can take
-/// all memory of the process, which ends it, and time without bound inside one step.
+/// Evaluates in this process, for the caller's own policies and for tests. A policy can use up all
+/// memory of the process, which kills it, and unbounded time in one step.
 #[cfg(feature = "rego")]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unconfined;
@@ -109,11 +108,11 @@ impl Evaluate for Unconfined {
 }
 
 impl Rego {
-    /// Looks a policy over. Only [`Rego::compile`] finds out whether it is one.
+    /// Scans a policy. Only [`Rego::compile`] determines whether it is valid.
     ///
     /// # Errors
-    /// Too long, nested too deep, or it calls a function that policies may not call; any policy
-    /// where feature `rego` is off.
+    /// Too long, too deeply nested, or calls a function that is not allowed; any policy if feature
+    /// `rego` is off.
     pub fn new(text: &str) -> Result<Self, PolicyError> {
         look_over(text)?;
         Ok(Self { text: text.into(), id: policy_id(text) })
@@ -131,8 +130,8 @@ impl Rego {
         &self.text
     }
 
-    /// Parses and analyses it. The parser allocates as it likes: what comes from others is compiled
-    /// where that ends nothing else.
+    /// Parses and analyses the policy. The parser's memory use is unbounded, so policies of others
+    /// must be compiled in a separate process.
     ///
     /// # Errors
     /// Not Rego (with line and column), another package than `shef`, or no rule `allow`.
@@ -142,13 +141,13 @@ impl Rego {
     }
 }
 
-/// Without the engine nothing says what a policy may call, and none is taken.
+/// Without the engine the allowed functions are unknown, and every policy is refused.
 #[cfg(not(feature = "rego"))]
 fn look_over(_: &str) -> Result<(), PolicyError> {
     Err(PolicyError::Rego { text: "this program was built without Rego: expected the cargo feature `rego`".into() })
 }
 
-/// What a policy sees: the claims of the evidence, in the names that reports use, and the time.
+/// The input of a policy: the claims of the evidence, with their names in reports, and the time.
 #[derive(Serialize)]
 struct Input<'a> {
     layer: &'a str,

@@ -1,4 +1,4 @@
-//! A policy in Rego, parsed, run by `regorus`.
+//! A parsed Rego policy, evaluated by `regorus`.
 
 use std::fmt;
 use std::io;
@@ -11,12 +11,12 @@ use regorus::{Engine, PolicyLengthConfig, Value};
 use super::{MAX_BYTES, MAX_TIME, RegoError};
 use crate::files::PolicyError;
 
-/// The rule that must come to `true`.
+/// The rule that must be `true`.
 const ALLOW: &str = "data.shef.allow";
 
-/// Functions that policies may call: what decides over claims, and gives no more than it takes. All
-/// others are refused: those that make much of little (`numbers.range`, `sprintf`, `replace`), and
-/// those whose value is no function of the input.
+/// Functions that policies may call: those useful on claims, whose output is bounded by their
+/// input. All others are refused: those with large outputs from small inputs (`numbers.range`,
+/// `sprintf`, `replace`), and those that depend on more than their input.
 const FUNCTIONS: &[&str] = &[
     "__builtin_sets.intersection",
     "__builtin_sets.union",
@@ -76,11 +76,10 @@ const FUNCTIONS: &[&str] = &[
     "upper",
 ];
 
-/// Functions of the language that the engine was built without, or has elsewhere than among its
-/// built-in ones.
+/// Functions of the language that are missing from the engine's list of built-in functions.
 const ABSENT: &[&str] = &["time.now_ns", "uuid.rfc4122", "http.send", "opa.runtime", "net.lookup_ip_addr", "print"];
 
-/// Whether a policy may call this name: a function of the list, or none of the language's.
+/// Whether a policy may call this name: it is on the list, or not a function of the language.
 #[must_use]
 pub fn may_call(name: &str) -> bool {
     FUNCTIONS.binary_search(&name).is_ok() || !(BUILTINS.contains_key(name) || ABSENT.contains(&name))
@@ -90,7 +89,7 @@ pub(super) fn refusal(name: &str) -> String {
     format!("{name}: a policy may not call it; it sees its input and nothing else, and the time is input.now")
 }
 
-/// A policy that was parsed and analysed.
+/// A parsed and analysed policy.
 #[derive(Clone)]
 pub struct Program(Engine);
 
@@ -130,9 +129,8 @@ impl Program {
         }
     }
 
-    /// Whether the policy allows what is in `input`, a JSON object. A program that gave an error is
-    /// not asked again: the next evaluation takes a new one, so that nothing of a broken-off
-    /// evaluation is left.
+    /// Whether the policy allows `input`, a JSON object. After an error the engine is not reused:
+    /// the next evaluation creates a new one, so that no state of an aborted evaluation remains.
     ///
     /// # Errors
     /// It could not be decided.

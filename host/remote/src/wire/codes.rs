@@ -54,7 +54,7 @@ pub const CODES: &[Code] = &[
     Code::new(
         TLS_FILES,
         "certificates or keys for TLS are missing or wrong",
-        "an owner gives --tls-ca, --tls-cert and --tls-key, or names its client.toml in SHEF_TLS_CONFIG; an agent has `ca`, `cert` and `key` in agent.toml; for a verifier service give --as PREFIX, without .pem or .key, and --verifier-ca",
+        "for a verifier service give --as PREFIX (of PREFIX.pem and PREFIX.key) and --verifier-ca; for an agent, --tls-ca, --tls-cert and --tls-key, or its client.toml in SHEF_TLS_CONFIG; the agent itself has `ca`, `cert` and `key` in agent.toml",
     ),
     Code::new(
         PROTOCOL,

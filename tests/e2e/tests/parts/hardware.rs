@@ -1,9 +1,9 @@
-//! A host that has a device which says that it is hardware.
+//! A host with a device that claims to be hardware.
 #![allow(dead_code, reason = "each test uses a part")]
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use shef::{Adversary, Device, Leg};
+use shef::{Adversary, Device, MessageKind};
 use shef_demo::world::World;
 use shef_proto::cert::{self, Certificate};
 use shef_proto::config::OnFault;
@@ -77,11 +77,11 @@ impl Hardware {
 }
 
 impl Adversary for Hardware {
-    fn message(&mut self, leg: Leg, bytes: Vec<u8>, _: &mut dyn Device) -> Option<Vec<u8>> {
-        Some(match leg {
-            Leg::ShieldEvidence => self.evidence(true),
-            Leg::KernelEvidence => self.evidence(false),
-            Leg::Nonce => {
+    fn message(&mut self, kind: MessageKind, bytes: Vec<u8>, _: &mut dyn Device) -> Option<Vec<u8>> {
+        Some(match kind {
+            MessageKind::ShieldEvidence => self.evidence(true),
+            MessageKind::KernelEvidence => self.evidence(false),
+            MessageKind::Nonce => {
                 self.nonce.clone_from(&bytes);
                 bytes
             }

@@ -1,4 +1,4 @@
-//! Formats of attestation: what devices, manufacturers, vendors, verifiers and auditors send.
+//! Attestation formats: messages of devices, manufacturers, vendors, verifiers and auditors.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What goes between the owner's program, the agent beside the card, and the card.
+//! Messages between the owner's program, the agent and the card.
 
 use std::sync::OnceLock;
 

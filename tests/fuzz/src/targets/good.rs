@@ -1,4 +1,4 @@
-//! Good messages of one device and its verifier: where mutation begins.
+//! Valid messages of one device and its verifier, as seeds for mutation.
 
 use std::sync::OnceLock;
 

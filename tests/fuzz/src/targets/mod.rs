@@ -1,4 +1,4 @@
-//! The decoders, each with good messages and with what holds for whatever it accepts.
+//! The decoders, each with valid messages and the invariants of accepted input.
 
 mod attestation;
 mod card;

@@ -1,4 +1,4 @@
-//! What the verifier service reads besides the formats of attestation.
+//! Input of the verifier service other than attestation formats.
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};

@@ -1,4 +1,4 @@
-//! Algorithms, keys and signatures of other kinds than the one there is.
+//! Unsupported algorithms, keys and signatures.
 
 use shef_proto::cbor::Value;
 use shef_proto::cose::{self, SigningKey};

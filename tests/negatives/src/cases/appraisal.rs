@@ -1,4 +1,4 @@
-//! Evidence in order, of a device, kernel or image that is not accepted.
+//! Well-formed evidence of a device, kernel or image that is not accepted.
 
 use shef_proto::cbor::Value;
 use shef_proto::cert;

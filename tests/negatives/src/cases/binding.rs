@@ -1,4 +1,4 @@
-//! Evidence for somebody else, or bound to another key.
+//! Evidence for another recipient, or bound to another key.
 
 use shef_proto::cbor::Value;
 use shef_proto::evidence::Layer;

@@ -1,4 +1,4 @@
-//! Released keys on their way: boxes changed, swapped, and opened by the wrong one.
+//! Released keys in transit: boxes modified, swapped, and opened by the wrong recipient.
 
 use shef_proto::cbor::{self, Limits, Value};
 use shef_proto::evidence::Layer;

@@ -1,4 +1,4 @@
-//! Certificate chains that break a rule, and payloads that say other than their chain.
+//! Certificate chains that violate a rule, and payloads that contradict their chain.
 
 use shef_proto::cert::{self, Certificate};
 use shef_proto::cose::SigningKey;

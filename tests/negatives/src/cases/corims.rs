@@ -1,4 +1,4 @@
-//! Reference values as CoRIM: whose they are, whether they are in force, and what they may say.
+//! Reference values as CoRIM: signers, validity and authority.
 
 use std::collections::BTreeSet;
 

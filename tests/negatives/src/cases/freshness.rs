@@ -1,4 +1,4 @@
-//! Evidence that is no answer to this challenge.
+//! Evidence that does not answer this challenge.
 
 use shef_proto::cbor::Value;
 use shef_proto::evidence::Layer;

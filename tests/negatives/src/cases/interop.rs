@@ -1,5 +1,4 @@
-//! Clients of other services' protocols, as these protocols are documented, against the running
-//! service.
+//! Clients of other services' documented protocols against the running service.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as B64};

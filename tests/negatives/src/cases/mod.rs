@@ -1,4 +1,4 @@
-//! The cases, by what they spoil.
+//! The cases, by the part that they corrupt.
 
 mod algorithms;
 mod appraisal;

@@ -1,5 +1,5 @@
 //! Keys of the running service: limits, names, tenants, receipts, crashes, and secrets that must
-//! not show.
+//! not leak.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};

@@ -1,4 +1,5 @@
-//! Attestation results (EAR as JWT) that a relying party must not take, and those that others read.
+//! Attestation results (EAR as JWT) that a relying party must refuse, and those that other parsers
+//! read.
 
 use shef_proto::cose::SigningKey;
 use shef_proto::evidence::Layer;

@@ -1,5 +1,5 @@
-//! The running service: framing of requests, sessions, and evidence that comes twice or to the
-//! wrong one.
+//! The running service: framing of requests, sessions, and evidence that is repeated or
+//! misdirected.
 
 use std::convert::Infallible;
 use std::pin::Pin;

@@ -1,5 +1,4 @@
-//! CBOR and COSE: bytes that are no evidence, and signed evidence in another form than the one
-//! there is.
+//! CBOR and COSE: malformed evidence, and signed evidence in a different format.
 
 use shef_proto::cbor::Value;
 use shef_proto::evidence::Layer;

@@ -1,4 +1,4 @@
-//! Whether a program needs anything but the kernel.
+//! Checks that a program depends only on the kernel.
 
 const PT_INTERP: u32 = 3;
 

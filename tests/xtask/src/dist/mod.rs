@@ -1,5 +1,4 @@
-//! `cargo xtask dist`: the verifier service as one static program, with what an operator installs
-//! it from.
+//! `cargo xtask dist`: the verifier service as one static program, with the files for its installation.
 
 mod elf;
 mod oci;

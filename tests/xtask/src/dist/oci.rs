@@ -1,5 +1,5 @@
-//! An OCI image archive: `oci-layout`, `index.json` and blobs by their digests, in one tar. The
-//! same bytes for the same program.
+//! An OCI image archive: `oci-layout`, `index.json` and blobs by their digests, in one tar.
+//! Reproducible: the same bytes for the same program.
 
 use std::io::{self, Write};
 

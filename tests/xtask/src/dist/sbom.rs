@@ -1,4 +1,4 @@
-//! What the program is made of, as CycloneDX 1.5, from `cargo metadata` and Cargo.lock.
+//! The SBOM of the program as CycloneDX 1.5, from `cargo metadata` and Cargo.lock.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Stdio;

@@ -1,5 +1,5 @@
-//! What `cargo xtask test --full` adds. Each step can stand alone, so that an interrupted run goes
-//! on where it was.
+//! Additional steps of `cargo xtask test --full`. Each step is independent, so that an interrupted
+//! run can resume.
 
 use super::binaries::{self, Built, Rest, Which};
 use super::lanes::{Lanes, Outcome};

@@ -1,9 +1,9 @@
-//! What passed before, by content: a step whose inputs are byte for byte those with which it passed
-//! is not run again.
+//! Cache of passed steps by content: a step is not run again while its inputs are identical to
+//! those with which it passed.
 //!
-//! Only passes are kept. The inputs of a test are its executable, the programs that it starts, and
-//! every file of the checkout that is not Rust, pages, proofs and the like ([`NAMED`]) only where
-//! one of these programs names them; whoever adds another input to a step adds it to the step's
+//! Only passes are cached. The inputs of a test are its executable, the programs that it starts,
+//! and every file of the checkout that is not Rust; pages, proofs and similar files ([`NAMED`])
+//! only if one of these programs names them. Any other input of a step must be added to the step's
 //! key.
 
 use crate::process::{self, Failure};
@@ -90,7 +90,7 @@ impl Tree {
             }
         }
         if files.is_empty() {
-            return Err(Failure::failed(format!("no file below {}", root().display())));
+            return Err(Failure::failed(format!("no file under {}", root().display())));
         }
         Ok(Self(files))
     }

@@ -1,4 +1,4 @@
-//! Steps side by side: as many lanes as there are cores, the longest step first.
+//! Parallel steps: as many lanes as there are cores, longest step first.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,8 +1,6 @@
-//! `cargo xtask test`: everything the project tests in a quarter of an hour, and with `--full` also
-//! what takes longer.
+//! `cargo xtask test`: all tests of the project that take a quarter of an hour in total, and with `--full` also longer ones.
 //!
-//! Steps run side by side, the longest first. A step that passed on the same content is not run
-//! again.
+//! Steps run in parallel, longest first. A step that passed on the same content is not run again.
 
 mod binaries;
 mod full;
@@ -276,7 +274,7 @@ impl Plan {
         let rtl = self.tree.digest(|path| path.starts_with("shell-rtl/") || path.starts_with("tests/xtask/src/"));
         self.add(lanes, "module table, nothing faked", &[], |_| checked(lint::table().and_then(|()| lint::nothing_faked())));
         self.add(lanes, "area table", &[], |_| match (area::fresh(), self.full) {
-            // To mend it takes an hour of synthesis, which the end of a piece of work pays, and not
+            // To update it takes an hour of synthesis, which the end of a piece of work pays, and not
             // each change on the way.
             (Err(Failure::Message { message, .. }), false) => Outcome { text: message, ..Outcome::passed() },
             (result, _) => checked(result),
@@ -299,10 +297,10 @@ impl Plan {
             const EXAMPLE: &str = "examples/vecadd/Cargo.toml";
             const COMPAT: &str = "tests/compat/Cargo.toml";
             let run = |args: &[&str], what: &str| process::run(&mut process::cargo(args), what);
-            let fmt = run(&["fmt", "--all", "--check"], "cargo fmt; `cargo fmt --all` mends it")
+            let fmt = run(&["fmt", "--all", "--check"], "cargo fmt; run `cargo fmt --all`")
                 .and_then(|()| run(&["fmt", "--check", "--manifest-path", EXAMPLE], "cargo fmt of the example"))
                 .and_then(|()| run(&["fmt", "--check", "--manifest-path", COMPAT], "cargo fmt of tests/compat"));
-            let lock = "cargo tree; `cargo update --workspace --manifest-path examples/vecadd/Cargo.toml` mends it";
+            let lock = "cargo tree; run `cargo update --workspace --manifest-path examples/vecadd/Cargo.toml`";
             checked(fmt.and_then(|()| run(&["tree", "--locked", "--depth", "0", "--manifest-path", EXAMPLE], lock)))
         });
         self.add(lanes, BUILD, &[], |lanes| match building() {
@@ -319,7 +317,7 @@ impl Plan {
         self.add(lanes, "generated files are up to date", &[BUILD], |_| {
             checked(
                 crate::pictures::run(&root(), true)
-                    .and_then(|()| process::run(&mut crate::generator("check")?, "shef-gen check; `cargo xtask generate` mends it")),
+                    .and_then(|()| process::run(&mut crate::generator("check")?, "shef-gen check; run `cargo xtask generate`")),
             )
         });
     }

@@ -1,5 +1,5 @@
-//! What each step took when it was last recorded: the table in `docs/test-run.md`. It orders the
-//! steps, and a step that has grown is named.
+//! Recorded durations of the steps: the table in `docs/test-run.md`. They determine the order of
+//! the steps, and steps that take longer are reported.
 
 use crate::process::Failure;
 use crate::root;

@@ -1,6 +1,6 @@
-//! A kernel with what Debian's lack: iommufd with the functions' own nodes, and no-IOMMU mode.
-//! Built from Debian's source package with as little else as a guest needs
-//! (`tests/vm/kernel.config`), below `target/tools`: some seven minutes of processor time, once.
+//! A kernel with features that Debian's lack: iommufd with per-function nodes, and no-IOMMU mode.
+//! It is built once from Debian's source package with a minimal configuration for a guest
+//! (`tests/vm/kernel.config`), under `target/tools`, in about seven minutes of CPU time.
 
 use super::packages::{Apt, files, once, output};
 use crate::process::say;

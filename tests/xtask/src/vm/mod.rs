@@ -1,6 +1,4 @@
-//! `cargo xtask vm`: the card in a virtual machine. QEMU shows it to an unmodified Linux kernel as
-//! a PCI function, `vfio-pci` takes it, and the same `shef` drives it through `/dev/vfio`.
-//! Processors are emulated (TCG): the machine needs no KVM.
+//! `cargo xtask vm`: the card in a virtual machine. QEMU presents it to an unmodified Linux kernel as a PCI function, `vfio-pci` binds it, and the same `shef` drives it through `/dev/vfio`. CPUs are emulated (TCG), so KVM is not needed.
 
 mod archive;
 mod kernel;
@@ -385,7 +383,7 @@ fn serve(shef: &Path, device: &str, socket: &Path) -> Result<Running, Failure> {
             return Err(Failure::failed(format!("shef sim serve ended ({status}); its messages are in {}", log.display())));
         }
         if begin.elapsed() > LIMIT {
-            return Err(Failure::failed(format!("shef sim serve made no socket; its messages are in {}", log.display())));
+            return Err(Failure::failed(format!("shef sim serve created no socket; its messages are in {}", log.display())));
         }
         std::thread::sleep(Duration::from_millis(50));
     }

@@ -1,6 +1,6 @@
-//! QEMU, a kernel and busybox from Debian's packages, below `target/tools`: fetched and checked by
-//! apt in a folder of its own, unpacked by dpkg-deb.
-//! No root, no chroot: QEMU runs by the loader of its own tree.
+//! QEMU, a kernel and busybox from Debian's packages, under `target/tools`: fetched and verified by
+//! apt in a separate folder, unpacked by dpkg-deb. This needs neither root nor chroot: QEMU runs
+//! with the loader of its own tree.
 
 use crate::process::say;
 use std::fs::{self, File};

@@ -1,5 +1,5 @@
-//! The guest with systemd: the agent is set up by the commands of the how-to page and runs as its
-//! unit has it, on the card behind `/dev/vfio`.
+//! The guest with systemd: the agent is set up with the commands of the how-to page and runs under
+//! its unit, with the card behind `/dev/vfio`.
 
 use super::archive::Archive;
 use super::{LIBRARY, QEMU, Report, Said, Setup, booted, demo, io, step, stripped};
