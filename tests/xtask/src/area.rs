@@ -55,6 +55,7 @@ const MORE: &[&str] = &[
     "shef_acc_gate",
     "shef_sweep",
     "shef_tree",
+    "shef_tree_ahead",
     "shef_cache",
     "shef_counters",
     "shef_turn",

@@ -222,7 +222,8 @@ impl WrittenMap {
     }
 }
 
-/// A whole statement, read over the sealed channel. Only [`OwnerChannel::statement`] creates one.
+/// A whole statement, read over the sealed channel. Only
+/// [`OwnerChannel::statement`](super::OwnerChannel::statement) creates one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Statement {
     pub(super) transcript: Transcript,
