@@ -158,6 +158,7 @@ fn setup(all: bool) -> Result<(), Failure> {
 
 fn demo(args: &[String]) -> Result<(), Failure> {
     let verilator = tools::ensure_verilator(&root(), &process::say)?;
+    let ibex = tools::ensure_ibex(&root(), &process::say)?;
     // It starts these two itself.
     if args.iter().any(|arg| arg == "--remote") {
         process::built("shef-agent")?;
@@ -167,7 +168,7 @@ fn demo(args: &[String]) -> Result<(), Failure> {
     }
     let mut command = process::built("shef")?;
     let here = std::env::current_dir().unwrap_or_else(|_| root());
-    command.current_dir(here).arg("demo").args(args).env("SHEF_VERILATOR", verilator);
+    command.current_dir(here).arg("demo").args(args).env("SHEF_VERILATOR", verilator).env("SHEF_IBEX", ibex);
     process::hand_over(&mut command)
 }
 

@@ -363,6 +363,7 @@ impl Drop for Running {
 /// Starts the card's server; its socket is there when this returns.
 fn serve(shef: &Path, device: &str, socket: &Path) -> Result<Running, Failure> {
     let verilator = tools::ensure_verilator(&root(), &say)?;
+    let ibex = tools::ensure_ibex(&root(), &say)?;
     let _ = fs::remove_file(socket);
     let log = folder().join("card.log");
     let out = fs::File::create(&log).map_err(io("cannot write", &log))?;
@@ -370,6 +371,7 @@ fn serve(shef: &Path, device: &str, socket: &Path) -> Result<Running, Failure> {
         .args(["sim", "serve", "--device", device, "--socket"])
         .arg(socket)
         .env("SHEF_VERILATOR", verilator)
+        .env("SHEF_IBEX", ibex)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(out)
