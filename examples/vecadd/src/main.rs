@@ -146,7 +146,7 @@ fn build(vendor: &IpVendor, project: &Project, design_digest: [u8; 32], entropy:
 /// What evidence is held against. Only simulated cards of these makers are believed; the one
 /// unprotected region must be named.
 fn verifier(anchors: Vec<TrustAnchor>, image: ImageReference) -> Verifier {
-    let kernel = sim::kernel_digest(&sim::kernel_image(sim::SimKernel::Firmware));
+    let kernel = sim::kernel_digest(sim::SimKernel::Firmware);
     let reference = ReferenceValues {
         kernels: vec![KernelReference { name: "security-kernel".to_owned(), digest: kernel, svn: sim::KERNEL_SVN }],
         shells: vec![ShellReference { name: "simulation".to_owned(), digest: sim::shell_digest() }],

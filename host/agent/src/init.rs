@@ -311,16 +311,21 @@ mod tests {
     use crate::identity::Identity;
     use std::os::unix::fs::PermissionsExt;
 
-    #[test]
-    fn an_agent_is_set_up_once_and_keys_are_private() {
-        let dir = tempfile::tempdir().unwrap();
-        let plan = Plan {
-            dir: dir.path().join("agent"),
+    fn plan(dir: &Path) -> Plan {
+        Plan {
+            dir: dir.join("agent"),
             listen: "127.0.0.1:7433".into(),
             names: vec!["localhost".into()],
             owners: vec!["alice".into()],
-            devices: vec![("card.0".into(), "vfio-user:/run/a \"b\".sock".parse().unwrap())],
-        };
+            devices: vec![("card0".into(), "vfio-user:/run/a".parse().unwrap())],
+        }
+    }
+
+    #[test]
+    fn an_agent_is_set_up_once_and_keys_are_private() {
+        let dir = tempfile::tempdir().unwrap();
+        let devices = vec![("card.0".into(), "vfio-user:/run/a \"b\".sock".parse().unwrap())];
+        let plan = Plan { devices, ..plan(dir.path()) };
         init(&plan).unwrap();
         let config = crate::Config::load(&plan.dir.join("agent.toml")).unwrap();
         assert_eq!(config.devices["card.0"].uri, plan.devices[0].1);
@@ -358,14 +363,8 @@ mod tests {
     #[test]
     fn a_set_up_that_fails_leaves_nothing() {
         let dir = tempfile::tempdir().unwrap();
-        let plan = Plan {
-            dir: dir.path().join("agent"),
-            listen: "127.0.0.1:7433".into(),
-            // A name that no certificate can have: it is found when the CA is there already.
-            names: vec!["h\u{f6}st".into()],
-            owners: vec![],
-            devices: vec![("card0".into(), "vfio-user:/run/a".parse().unwrap())],
-        };
+        // A name that no certificate can have: it is found when the CA is there already.
+        let plan = Plan { names: vec!["h\u{f6}st".into()], owners: vec![], ..plan(dir.path()) };
         assert_eq!(init(&plan).unwrap_err().code(), "SHEF-AGT-017");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "a half folder is left");
         // An empty folder is taken; one with something in it is not touched.
@@ -381,13 +380,8 @@ mod tests {
     #[test]
     fn certificates_are_renewed_for_their_keys_and_revoked_by_name() {
         let dir = tempfile::tempdir().unwrap();
-        let plan = Plan {
-            dir: dir.path().join("agent"),
-            listen: "127.0.0.1:7433".into(),
-            names: vec!["localhost".into(), "10.1.2.3".into()],
-            owners: vec!["alice".into(), "bob".into()],
-            devices: vec![("card0".into(), "vfio-user:/run/a".parse().unwrap())],
-        };
+        let (names, owners) = (vec!["localhost".into(), "10.1.2.3".into()], vec!["alice".into(), "bob".into()]);
+        let plan = Plan { names, owners, ..plan(dir.path()) };
         init(&plan).unwrap();
         let read = |file: &str| shef_remote::certificates(&plan.dir.join(file)).unwrap().remove(0);
         let (agent, alice) = (read("agent.pem"), Identity::of(&read("owners/alice/cert.pem")).unwrap());
@@ -411,13 +405,7 @@ mod tests {
     #[test]
     fn what_an_operator_wrote_into_the_list_keeps_no_certificate_from_being_revoked() {
         let dir = tempfile::tempdir().unwrap();
-        let plan = Plan {
-            dir: dir.path().join("agent"),
-            listen: "127.0.0.1:7433".into(),
-            names: vec!["localhost".into()],
-            owners: vec!["alice".into()],
-            devices: vec![("card0".into(), "vfio-user:/run/a".parse().unwrap())],
-        };
+        let plan = plan(dir.path());
         init(&plan).unwrap();
         let alice = Identity::of(&shef_remote::certificates(&plan.dir.join("owners/alice/cert.pem")).unwrap()[0]).unwrap();
         let list = plan.dir.join("revoked");

@@ -70,7 +70,7 @@ fn trust(output: &Output, args: &TrustArgs) -> Result<(), CliError> {
     let shell = shef::sim::shell_digest();
     let kernel = |name: &str, kernel| KernelReference {
         name: name.to_owned(),
-        digest: shef::sim::kernel_digest(&shef::sim::kernel_image(kernel)),
+        digest: shef::sim::kernel_digest(kernel),
         svn: shef::sim::KERNEL_SVN,
     };
     let kernels = [kernel("security-kernel", SimKernel::Firmware), kernel("native-security-kernel", SimKernel::Native)];

@@ -57,7 +57,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let reference = ReferenceValues {
         kernels: vec![KernelReference {
             name: "security-kernel".to_owned(),
-            digest: sim::kernel_digest(&sim::kernel_image(SimKernel::Firmware)),
+            digest: sim::kernel_digest(SimKernel::Firmware),
             svn: sim::KERNEL_SVN,
         }],
         shells: vec![ShellReference { name: "simulation".to_owned(), digest: sim::shell_digest() }],

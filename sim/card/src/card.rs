@@ -17,9 +17,9 @@ use zeroize::Zeroizing;
 
 use crate::backend::Backend;
 use crate::host_port::HostPort;
-use crate::kernel::{Around, Firmware, Mailbox, Native};
+use crate::kernel::{Firmware, Mailbox, Native};
 use crate::model::ModelBackend;
-use crate::platform::{Fabric, Fuses, SharedBackend, Source};
+use crate::platform::{Around, Fabric, Fuses, SharedBackend, Source};
 use crate::rtl::{RtlBackend, kernel_library};
 use crate::{CardError, RtlOptions};
 

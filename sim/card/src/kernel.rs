@@ -1,15 +1,15 @@
 //! The Security Kernel of a card, behind its mailbox: native, or boot ROM and firmware on the
 //! Verilated subsystem.
 
-use std::cell::RefCell;
 use std::rc::Rc;
 
 use shef_device::{SimKernel, mailbox};
 use shef_kernel::{Kernel, Medium, SIGNATURE_FILE_LEN, boot};
+use shef_proto::entropy::Entropy;
 use shef_rtl::{KernelPort, KernelSim, KernelSnapshot, KernelStraps, Library, Noise, fair_noise};
 
 use crate::CardError;
-use crate::platform::{CardPlatform, Fabric, Fuses, SharedBackend, Source, TARGET, kernel_image, mounted, shell_digest};
+use crate::platform::{Around, CardPlatform, Fuses, Source, TARGET, kernel_image, shell_digest};
 
 /// Kernel image of the FPGA's processor, as committed.
 pub(crate) const FIRMWARE: &[u8] = include_bytes!("../../../attestation/firmware/kernel.img");
@@ -24,14 +24,6 @@ const LOOK_CYCLES: u64 = 200;
 /// Cycles of the Shield's clock that pass, at most, between two accesses of the kernel: it has
 /// nothing else to do meanwhile.
 const SHIELD_CYCLES: u64 = 4096;
-
-/// What the kernel shares with the rest of the card.
-#[derive(Clone)]
-pub(crate) struct Around {
-    pub(crate) backend: SharedBackend,
-    pub(crate) fabric: Rc<RefCell<Fabric>>,
-    pub(crate) source: Rc<RefCell<Source>>,
-}
 
 /// A Security Kernel and the host's side of its mailbox. Offsets are those of the control window.
 ///
@@ -130,21 +122,26 @@ impl Mailbox for Firmware {
         let straps = KernelStraps {
             uds: *fuses.uds,
             root: 0,
-            target: padded(TARGET),
+            target: KernelStraps::name(TARGET),
             shell: shell_digest(),
             shell_flags: 0,
             debug: fuses.debug,
             seeded: matches!(*self.around.source.borrow(), Source::Seeded(_)),
         };
         let mut sim = match self.running.take() {
-            Some(sim) => sim,
-            None => KernelSim::new(&self.library, &straps)?,
+            Some(mut sim) => {
+                sim.strap(&straps)?;
+                sim
+            }
+            None => {
+                let mut sim = KernelSim::new(&self.library, &straps)?;
+                sim.around.shield = Some(Box::new(self.around.clone()));
+                sim.around.fabric = Box::new(self.around.clone());
+                sim
+            }
         };
-        sim.strap(&straps)?;
         sim.around.medium = Medium::build(FIRMWARE, SIGNATURE, &fuses.certificate);
-        sim.around.noise = self.around.noise()?;
-        sim.around.shield = Some(Box::new(self.around.clone()));
-        sim.around.fabric = Box::new(self.around.clone());
+        sim.around.noise = self.around.noise();
         match self.booted.iter().find(|(debug, _)| *debug == fuses.debug) {
             Some((_, snapshot)) => sim.restore(snapshot)?,
             None => {
@@ -176,25 +173,16 @@ impl Mailbox for Firmware {
     }
 }
 
-fn padded(name: &str) -> [u8; 32] {
-    let mut out = [0; 32];
-    out[..name.len()].copy_from_slice(name.as_bytes());
-    out
-}
-
 impl Around {
     /// Raw bits for the noise port, one each four cycles.
-    fn noise(&self) -> Result<Noise, CardError> {
-        let mut seed = [0; 8];
-        match &mut *self.source.borrow_mut() {
-            Source::Seeded(source) => {
-                shef_proto::entropy::Entropy::fill(&mut **source, &mut seed);
-                return Ok(fair_noise(u64::from_le_bytes(seed)));
-            }
-            Source::System => {}
+    fn noise(&self) -> Noise {
+        if let Source::Seeded(source) = &mut *self.source.borrow_mut() {
+            let mut seed = [0; 8];
+            source.fill(&mut seed);
+            return fair_noise(u64::from_le_bytes(seed));
         }
         let (mut bytes, mut at) = ([0_u8; 512], usize::MAX);
-        Ok(Box::new(move |cycle| {
+        Box::new(move |cycle| {
             if !cycle.is_multiple_of(4) {
                 return None;
             }
@@ -206,7 +194,7 @@ impl Around {
             let bit = bytes[at / 8] >> (at % 8) & 1 == 1;
             at += 1;
             Some(bit)
-        }))
+        })
     }
 }
 
@@ -219,28 +207,22 @@ impl KernelPort for Around {
     }
 
     fn read(&mut self, offset: u32) -> Option<u32> {
-        if !self.fabric.borrow().programmed {
-            return None;
-        }
-        self.backend.borrow_mut().krn_read(offset).ok()?
+        self.krn_read(offset).ok()
     }
 
     fn write(&mut self, offset: u32, value: u32) -> bool {
-        self.fabric.borrow().programmed && self.backend.borrow_mut().krn_write(offset, value).unwrap_or(false)
+        self.krn_write(offset, value).is_ok()
     }
 }
 
-/// The configuration port: the design comes out of reset if the image is of the design that the
-/// card was built around.
+/// The configuration port.
 impl shef_rtl::Fabric for Around {
     fn clear(&mut self) {
-        self.fabric.borrow_mut().programmed = false;
-        // A Shield that cannot be reset stays unreachable: nothing is programmed any more.
-        let _ = self.backend.borrow_mut().reset();
+        self.unmount();
     }
 
     fn configure(&mut self, image: &[u8]) -> Option<[u8; 32]> {
-        mounted(&self.backend, &self.fabric, image).ok()?;
-        Some(self.backend.borrow().design_digest())
+        self.mount(image).ok()?;
+        self.design()
     }
 }

@@ -24,7 +24,7 @@ pub use card::{Bench, Blank, Card, CardOptions, Engine, MEMORY_BYTES};
 pub use control::{Control, Identity};
 pub use error::CardError;
 pub use link::LinkFault;
-pub use platform::{ACCELERATOR, KERNEL_SVN, TARGET, kernel_digest, kernel_image, program, shell_digest};
+pub use platform::{ACCELERATOR, KERNEL_SVN, TARGET, kernel_digest, program, shell_digest};
 pub use project::Project;
 pub use rtl::{BareCard, RtlOptions, design_digest, design_digest_of};
 pub use serve::{ServeOptions, serve};

@@ -11,7 +11,7 @@ use shef_proto::evidence::{DebugState, RootOfTrust};
 use zeroize::Zeroizing;
 
 use crate::backend::Backend;
-use crate::kernel::{Around, FIRMWARE};
+use crate::kernel::FIRMWARE;
 
 /// Name of this type of device; images name it as their target.
 pub const TARGET: &str = "shef-sim";
@@ -24,7 +24,7 @@ pub const KERNEL_SVN: u64 = 1;
 
 /// The Security Kernel's image, as the boot code measures it: the committed one of the FPGA's
 /// processor. Of a native kernel the sources stand for its code.
-pub fn kernel_image(kernel: SimKernel) -> Vec<u8> {
+pub(crate) fn kernel_image(kernel: SimKernel) -> Vec<u8> {
     match kernel {
         SimKernel::Firmware => FIRMWARE.to_vec(),
         SimKernel::Native => native_image(),
@@ -40,9 +40,9 @@ fn native_image() -> Vec<u8> {
     KernelImage { svn: KERNEL_SVN, version: env!("CARGO_PKG_VERSION"), code: &CODE.concat() }.to_bytes()
 }
 
-/// Measurement of a kernel image, as the boot code makes it.
-pub fn kernel_digest(image: &[u8]) -> [u8; 32] {
-    KernelImage::digest(image)
+/// Measurement of a card's Security Kernel, as the boot code makes it.
+pub fn kernel_digest(kernel: SimKernel) -> [u8; 32] {
+    KernelImage::digest(&kernel_image(kernel))
 }
 
 /// Measurement of the simulation shell.
@@ -81,21 +81,64 @@ pub(crate) struct Fabric {
     pub(crate) programmed: bool,
 }
 
-/// Puts an image into the fabric and releases the design from reset, if it is the one that the card
-/// was built around. Up to three zeros behind the image fill its last word.
-pub(crate) fn mounted(backend: &SharedBackend, fabric: &RefCell<Fabric>, image: &[u8]) -> Result<(), PlatformError> {
-    let rest = image
-        .strip_prefix(PROGRAM_LABEL)
-        .and_then(|rest| rest.get(32..))
-        .ok_or_else(|| PlatformError::new("the image is no design for a simulated card"))?;
-    let name = rest.split_first().and_then(|(len, rest)| rest.split_at_checked(usize::from(*len)));
-    let name = name.filter(|(_, fill)| fill.len() < 4 && fill.iter().all(|byte| *byte == 0)).map(|(name, _)| name);
-    if name != Some(backend.borrow().accelerator().as_bytes()) {
-        return Err(PlatformError::new("the image is for another accelerator than the one in this design"));
+/// What boot code and kernel share with the rest of the card.
+#[derive(Clone)]
+pub(crate) struct Around {
+    pub(crate) backend: SharedBackend,
+    pub(crate) fabric: Rc<RefCell<Fabric>>,
+    pub(crate) source: Rc<RefCell<Source>>,
+}
+
+impl Around {
+    /// Puts an image into the fabric and releases the design from reset, if the image is for the
+    /// accelerator in it. Whether it is for this design is the kernel's to compare. Up to three
+    /// zeros behind the image fill its last word.
+    pub(crate) fn mount(&self, image: &[u8]) -> Result<(), PlatformError> {
+        let rest = image
+            .strip_prefix(PROGRAM_LABEL)
+            .and_then(|rest| rest.get(32..))
+            .ok_or_else(|| PlatformError::new("the image is no design for a simulated card"))?;
+        let name = rest.split_first().and_then(|(len, rest)| rest.split_at_checked(usize::from(*len)));
+        let name = name.filter(|(_, fill)| fill.len() < 4 && fill.iter().all(|byte| *byte == 0)).map(|(name, _)| name);
+        if name != Some(self.backend.borrow().accelerator().as_bytes()) {
+            return Err(PlatformError::new("the image is for another accelerator than the one in this design"));
+        }
+        self.backend.borrow_mut().reset().map_err(failed)?;
+        self.fabric.borrow_mut().programmed = true;
+        Ok(())
     }
-    backend.borrow_mut().reset().map_err(failed)?;
-    fabric.borrow_mut().programmed = true;
-    Ok(())
+
+    /// Clears the fabric.
+    pub(crate) fn unmount(&self) {
+        self.fabric.borrow_mut().programmed = false;
+        // A Shield that cannot be reset stays unreachable: nothing is programmed any more.
+        let _ = self.backend.borrow_mut().reset();
+    }
+
+    /// Digest of the design in the fabric.
+    pub(crate) fn design(&self) -> Option<[u8; 32]> {
+        self.fabric.borrow().programmed.then(|| self.backend.borrow().design_digest())
+    }
+
+    fn programmed(&self) -> Result<(), PlatformError> {
+        if self.fabric.borrow().programmed { Ok(()) } else { Err(PlatformError::new("no design is loaded")) }
+    }
+
+    /// Reads the Shield's kernel port.
+    pub(crate) fn krn_read(&self, offset: u32) -> Result<u32, PlatformError> {
+        self.programmed()?;
+        self.backend.borrow_mut().krn_read(offset).map_err(failed)?.ok_or_else(|| PlatformError::new("the kernel port refused a read"))
+    }
+
+    /// Writes the Shield's kernel port.
+    pub(crate) fn krn_write(&self, offset: u32, value: u32) -> Result<(), PlatformError> {
+        self.programmed()?;
+        if self.backend.borrow_mut().krn_write(offset, value).map_err(failed)? {
+            Ok(())
+        } else {
+            Err(PlatformError::new("the kernel port refused a write"))
+        }
+    }
 }
 
 pub(crate) struct CardPlatform {
@@ -113,10 +156,6 @@ fn failed(error: impl std::fmt::Display) -> PlatformError {
 impl CardPlatform {
     pub(crate) fn new(around: Around, fuses: Rc<Fuses>) -> Self {
         Self { around, fuses, uds_taken: false, coming: Zeroizing::default() }
-    }
-
-    fn programmed(&self) -> Result<(), PlatformError> {
-        if self.around.fabric.borrow().programmed { Ok(()) } else { Err(PlatformError::new("no design is loaded")) }
     }
 }
 
@@ -176,37 +215,24 @@ impl Platform for CardPlatform {
 
     fn finish_image(&mut self) -> Result<(), PlatformError> {
         let image = std::mem::take(&mut self.coming);
-        mounted(&self.around.backend, &self.around.fabric, &image)
+        self.around.mount(&image)
     }
 
     fn unload_image(&mut self) {
         self.coming = Zeroizing::new(Vec::new());
-        self.around.fabric.borrow_mut().programmed = false;
-        // A Shield that cannot be reset stays unreachable: nothing is programmed any more.
-        let _ = self.around.backend.borrow_mut().reset();
+        self.around.unmount();
     }
 
     fn design_digest(&mut self) -> Option<[u8; 32]> {
-        self.around.fabric.borrow().programmed.then(|| self.around.backend.borrow().design_digest())
+        self.around.design()
     }
 
     fn krn_read(&mut self, offset: u32) -> Result<u32, PlatformError> {
-        self.programmed()?;
-        self.around
-            .backend
-            .borrow_mut()
-            .krn_read(offset)
-            .map_err(failed)?
-            .ok_or_else(|| PlatformError::new("the kernel port refused a read"))
+        self.around.krn_read(offset)
     }
 
     fn krn_write(&mut self, offset: u32, value: u32) -> Result<(), PlatformError> {
-        self.programmed()?;
-        if self.around.backend.borrow_mut().krn_write(offset, value).map_err(failed)? {
-            Ok(())
-        } else {
-            Err(PlatformError::new("the kernel port refused a write"))
-        }
+        self.around.krn_write(offset, value)
     }
 
     fn idle(&mut self) {

@@ -213,7 +213,7 @@ impl World {
                 .iter()
                 .map(|kernel| KernelReference {
                     name: "security-kernel".to_owned(),
-                    digest: sim::kernel_digest(&sim::kernel_image(*kernel)),
+                    digest: sim::kernel_digest(*kernel),
                     svn: sim::KERNEL_SVN,
                 })
                 .collect(),

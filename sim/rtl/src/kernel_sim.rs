@@ -63,6 +63,19 @@ pub struct KernelStraps {
     pub seeded: bool,
 }
 
+impl KernelStraps {
+    /// A name of at most 32 bytes as the kernel reads it.
+    ///
+    /// # Panics
+    /// When it is longer.
+    #[must_use]
+    pub fn name(name: &str) -> [u8; 32] {
+        let mut out = [0; 32];
+        out[..name.len()].copy_from_slice(name.as_bytes());
+        out
+    }
+}
+
 /// What stands behind the configuration port.
 pub trait Fabric {
     /// Clears it: what stood there is gone.

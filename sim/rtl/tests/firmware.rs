@@ -56,15 +56,10 @@ impl Answers for Firmware {
     }
 }
 
-fn padded(name: &str) -> [u8; 32] {
-    let mut out = [0; 32];
-    out[..name.len()].copy_from_slice(name.as_bytes());
-    out
-}
-
 /// A device with this medium, in reset.
 fn device(medium: Vec<u8>) -> Firmware {
-    let straps = KernelStraps { uds: UDS, root: 1, target: padded(TARGET), shell: SHELL, shell_flags: 0, debug: false, seeded: false };
+    let straps =
+        KernelStraps { uds: UDS, root: 1, target: KernelStraps::name(TARGET), shell: SHELL, shell_flags: 0, debug: false, seeded: false };
     let mut sim = KernelSim::new(library(), &straps).expect("instance");
     let shield = Port(Arc::new(Mutex::new(FakeShield::power(config()))));
     sim.around.medium = medium;

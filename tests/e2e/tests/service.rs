@@ -419,9 +419,8 @@ fn a_device_is_attested_and_keys_are_managed_from_the_command_line() {
     let attest = ["attest", &device, "--out", &evidence, "--form", "cmw"];
     verifier.fails("operator", &attest, 1, "SHEF-ATT-011");
     service.add_anchor(&TrustAnchor::new("maker", RootOfTrust::Simulated, false, &identity.root).unwrap()).unwrap();
-    let kernel = sim::kernel_image(sim::SimKernel::Native);
     let known = ReferenceValues {
-        kernels: vec![KernelReference { name: "kernel".into(), digest: sim::kernel_digest(&kernel), svn: sim::KERNEL_SVN }],
+        kernels: vec![KernelReference { name: "kernel".into(), digest: sim::kernel_digest(sim::SimKernel::Native), svn: sim::KERNEL_SVN }],
         shells: vec![ShellReference { name: "simulation".into(), digest: sim::shell_digest() }],
         images: Vec::new(),
     };
