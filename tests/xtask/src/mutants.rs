@@ -234,6 +234,11 @@ impl Mutant {
         format!("{:?} {edits}", self.test)
     }
 
+    /// Whether it changes a file that `wanted` takes.
+    pub fn weakens(&self, wanted: impl Fn(&str) -> bool) -> bool {
+        self.edit.iter().any(|e| wanted(&format!("shell-rtl/{}", e.file)))
+    }
+
     /// The program with the test that must fail.
     pub fn binary<'a>(&self, all: &'a [Binary]) -> Option<&'a Binary> {
         let (program, _) = self.test.as_ref()?.rsplit_once('/')?;

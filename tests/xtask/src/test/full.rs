@@ -47,7 +47,7 @@ pub fn steps<'a>(plan: &'a Plan, lanes: &Lanes<'a>, built: &'a Built) {
     // Mutants, the bench and the random operations take hours: they count as long as the RTL, its
     // tests, bench and model are what they were. What else a change could break in them, the normal
     // run shows.
-    let rtl = plan.tree.digest(drives_the_rtl);
+    let rtl = plan.tree.digest(|path| drives_the_rtl(path) && !of_the_kernel(path));
     mutations(plan, lanes, built, &rtl);
     for from in (0..ATTEMPTS.0).step_by(ATTEMPTS.1 as usize) {
         let name = format!("hostile attempts {from} to {}", from + ATTEMPTS.1 - 1);
@@ -95,7 +95,11 @@ fn mutations<'a>(plan: &'a Plan, lanes: &Lanes<'a>, built: &'a Built, rtl: &str)
         let Some(binary) = mutant.binary(&built.binaries).cloned() else { continue };
         let name = format!("mutant {}", mutant.name);
         let test = plan.tree.digest(|path| path.starts_with("sim/") && test_of(path) == Some(&binary.target));
-        let key = kept::key(&name, &[rtl, &test, &mutant.text()]);
+        let kernel = match mutant.weakens(of_the_kernel) {
+            true => plan.tree.digest(|path| drives_the_rtl(path) && of_the_kernel(path)),
+            false => String::new(),
+        };
+        let key = kept::key(&name, &[rtl, &kernel, &test, &mutant.text()]);
         let title = name.clone();
         plan.add(lanes, &name, &[BUILD, VERILATOR], move |_| {
             binaries::once(&plan.kept, &key, &title, || match mutant.try_test(&binary, plan.verilator()) {
@@ -111,6 +115,14 @@ fn mutations<'a>(plan: &'a Plan, lanes: &Lanes<'a>, built: &'a Built, rtl: &str)
 fn drives_the_rtl(path: &str) -> bool {
     let below = ["shell-rtl/", "sim/rtl/", "sim/tb/", "sim/model/", "tests/vectors/"];
     below.iter().any(|folder| path.starts_with(folder)) && !kept::counts_where_named(path) && test_of(path).is_none()
+}
+
+/// Whether a file is the Security Kernel's subsystem or what drives it: no Shield without one has
+/// it. What picks the sources of a design fails loudly in the normal run, if it does.
+fn of_the_kernel(path: &str) -> bool {
+    let below = ["shell-rtl/rtl/kernel/", "shell-rtl/shell/kernel/"];
+    let files = ["shell-rtl/regs/kernel.toml", "sim/rtl/src/kernel_sim.rs", "sim/rtl/src/sources.rs", "sim/rtl/src/lib.rs"];
+    below.iter().any(|folder| path.starts_with(folder)) || files.contains(&path)
 }
 
 /// Name of the test program that a file is the source of: `core` for `sim/rtl/tests/core.rs`.
