@@ -161,8 +161,7 @@ impl DesignSpec {
         closure(&self.top, &self.sources, &search)
     }
 
-    /// SHA-256 over the top module's name, the parameters, and the sorted relative paths and
-    /// digests of the sources.
+    /// SHA-256 of [`DesignSpec::manifest`].
     ///
     /// # Errors
     /// As [`DesignSpec::resolve_sources`].
@@ -170,27 +169,39 @@ impl DesignSpec {
         self.digest_of(&self.resolve_sources()?)
     }
 
-    fn digest_of(&self, sources: &[PathBuf]) -> Result<[u8; 32]> {
+    /// The design as text: a line with the format's name, the top module, and sorted lines with its
+    /// parameters, macros, and sources, each with the SHA-256 of its content.
+    ///
+    /// # Errors
+    /// As [`DesignSpec::resolve_sources`].
+    pub fn manifest(&self) -> Result<String> {
+        self.manifest_of(&self.resolve_sources()?)
+    }
+
+    /// Name of a source in the manifest: shipped files have their path, others their file name, so
+    /// that a design is the same wherever it lies.
+    #[must_use]
+    pub fn manifest_name(path: &Path) -> String {
         let root = repo_root();
+        let shipped = path.strip_prefix(&root).ok().filter(|r| r.starts_with("shell-rtl"));
+        shipped.unwrap_or(path.file_name().map_or(path, Path::new)).display().to_string()
+    }
+
+    fn manifest_of(&self, sources: &[PathBuf]) -> Result<String> {
         let mut lines: Vec<String> = Vec::new();
         for p in sources {
             let text = fs::read(p).map_err(|e| Error::io("cannot read", p, &e))?;
-            // Shipped files by their path, others by name: the same design has the same digest
-            // wherever it lies.
-            let rel = p.strip_prefix(&root).ok().filter(|r| r.starts_with("shell-rtl"));
-            let rel = rel.unwrap_or(p.file_name().map_or(p, Path::new));
-            lines.push(format!("file {} {}\n", rel.display(), hex::encode(Sha256::digest(&text))));
+            lines.push(format!("file {} {}\n", Self::manifest_name(p), hex::encode(Sha256::digest(&text))));
         }
         let mut params: Vec<String> = self.params.iter().map(|(k, v)| format!("param {k}={v}\n")).collect();
         params.extend(self.defines.iter().map(|(k, v)| format!("define {k}={v}\n")));
         lines.sort();
         params.sort();
-        let mut h = Sha256::new();
-        h.update(format!("shef-design-1\ntop {}\n", self.top));
-        for l in params.iter().chain(&lines) {
-            h.update(l);
-        }
-        Ok(h.finalize().into())
+        Ok(format!("shef-design-1\ntop {}\n", self.top) + &params.concat() + &lines.concat())
+    }
+
+    fn digest_of(&self, sources: &[PathBuf]) -> Result<[u8; 32]> {
+        Ok(Sha256::digest(self.manifest_of(sources)?).into())
     }
 }
 

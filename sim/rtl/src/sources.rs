@@ -78,6 +78,7 @@ pub fn module_spec(top: &str) -> Result<DesignSpec> {
 pub fn kernel_spec(boot: Option<&Path>) -> Result<DesignSpec> {
     let ibex = crate::toolchain::find_ibex()?;
     let spec = DesignSpec::new("shef_kernel_top");
+    let spec = spec.source("shell-rtl/shell/kernel/ibex.vlt");
     let spec = boot.into_iter().fold(spec, DesignSpec::search).search("shell-rtl/shell/kernel");
     let foreign = ["rtl", "vendor/lowrisc_ip/ip/prim/rtl", "vendor/lowrisc_ip/dv/sv/dv_utils"];
     let spec = foreign.iter().fold(spec.search("shell-rtl/rtl"), |spec, folder| spec.foreign(ibex.join(folder)));
