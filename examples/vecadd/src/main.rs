@@ -98,7 +98,7 @@ fn add(keys: &Path, there: Option<There>, a: impl Read, b: impl Read, bytes: u64
     // The IP vendor: an image of the design. Others get the container and the reference values, as
     // files.
     let vendor = IpVendor::open(KeyFolder::open(keys.join("vendor"))?, "vendor", &mut entropy)?;
-    let image = build(&vendor, &project, design.design_digest()?, &mut entropy)?;
+    let image = build(&vendor, &project, &design, &mut entropy)?;
     let verifier = verifier(anchors, vendor.reference(&image, project.accelerator()));
 
     // Kernel round: the image's key goes to a Security Kernel that was appraised, and to nothing
@@ -129,18 +129,18 @@ fn make(keys: &Path, design: RtlOptions, now: i64, entropy: &mut SystemEntropy) 
     Ok((Host::new(Box::new(card)), vec![anchor]))
 }
 
-fn build(vendor: &IpVendor, project: &Project, design_digest: [u8; 32], entropy: &mut SystemEntropy) -> Result<Image> {
+fn build(vendor: &IpVendor, project: &Project, design: &RtlOptions, entropy: &mut SystemEntropy) -> Result<Image> {
     let description = Description {
         target: sim::TARGET.to_owned(),
         accelerator: project.accelerator().to_owned(),
         svn: 1,
         min_kernel_svn: 1,
         config: project.config().clone(),
-        design_digest,
+        design_digest: design.design_digest()?,
         chunk_size: 4096,
     };
-    // What a simulated card loads in place of a bitstream.
-    Ok(vendor.build(&description, &sim::program(&design_digest, project.accelerator()), entropy)?)
+    // What a simulated card loads in place of a bitstream: the design's sources.
+    Ok(vendor.build(&description, &design.program()?, entropy)?)
 }
 
 /// What evidence is held against. Only simulated cards of these makers are believed; the one

@@ -240,7 +240,14 @@ fn build(output: &Output, args: &BuildArgs) -> Result<Exit, CliError> {
     let payload = match &args.payload {
         Some(path) => read(path, MAX_CONTAINER)?,
         #[cfg(feature = "sim")]
-        None => shef::sim::program(&design_digest, &args.accelerator),
+        None if args.design.is_none() => shef::sim::program().map_err(card_error)?,
+        #[cfg(feature = "sim")]
+        None => {
+            return Err(CliError::usage(
+                "SHEF-CLI-001",
+                "expected --payload FILE beside --design: only the simulated card has both".to_owned(),
+            ));
+        }
         #[cfg(not(feature = "sim"))]
         None => return Err(missing("--payload FILE")),
     };

@@ -48,7 +48,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         design_digest,
         chunk_size: 4096,
     };
-    let program = sim::program(&design_digest, project.accelerator());
+    let program = project.program()?;
     let image = vendor.build(&description, &program, &mut entropy)?;
 
     // Verifier: whom to trust, what is good, and what the policy allows.

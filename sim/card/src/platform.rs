@@ -8,9 +8,11 @@ use shef_device::SimKernel;
 use shef_kernel::{BootPlatform, EntropyQuality, KernelImage, Platform, PlatformError, Shell};
 use shef_proto::entropy::{Entropy, SeededEntropy};
 use shef_proto::evidence::{DebugState, RootOfTrust};
+use shef_regs::krn;
 use zeroize::Zeroizing;
 
 use crate::backend::Backend;
+use crate::design::Design;
 use crate::kernel::FIRMWARE;
 
 /// Name of this type of device; images name it as their target.
@@ -18,7 +20,6 @@ pub const TARGET: &str = "shef-sim";
 /// Name of the accelerator that is part of the design.
 pub const ACCELERATOR: &str = "digits-knn";
 
-const PROGRAM_LABEL: &[u8] = b"shef-sim-design/1";
 /// Security version of the kernel.
 pub const KERNEL_SVN: u64 = 1;
 
@@ -48,16 +49,6 @@ pub fn kernel_digest(kernel: SimKernel) -> [u8; 32] {
 /// Measurement of the simulation shell.
 pub fn shell_digest() -> [u8; 32] {
     Sha256::digest(b"shef-shell/1 simulation").into()
-}
-
-/// Plaintext of an image for a simulated card:
-/// `"shef-sim-design/1" | design digest (32) | name_len u8 | name of the accelerator`.
-pub fn program(design: &[u8; 32], accelerator: &str) -> Vec<u8> {
-    let mut out = PROGRAM_LABEL.to_vec();
-    out.extend_from_slice(design);
-    out.push(accelerator.len() as u8);
-    out.extend_from_slice(accelerator.as_bytes());
-    out
 }
 
 /// What the manufacturer burnt in.
@@ -90,22 +81,33 @@ pub(crate) struct Around {
 }
 
 impl Around {
-    /// Puts an image into the fabric and releases the design from reset, if the image is for the
-    /// accelerator in it. Whether it is for this design is the kernel's to compare. Up to three
-    /// zeros behind the image fill its last word.
+    /// Puts an image into the fabric and releases the design from reset, if the image is that of the
+    /// design that was compiled in.
     pub(crate) fn mount(&self, image: &[u8]) -> Result<(), PlatformError> {
-        let rest = image
-            .strip_prefix(PROGRAM_LABEL)
-            .and_then(|rest| rest.get(32..))
-            .ok_or_else(|| PlatformError::new("the image is no design for a simulated card"))?;
-        let name = rest.split_first().and_then(|(len, rest)| rest.split_at_checked(usize::from(*len)));
-        let name = name.filter(|(_, fill)| fill.len() < 4 && fill.iter().all(|byte| *byte == 0)).map(|(name, _)| name);
-        if name != Some(self.backend.borrow().accelerator().as_bytes()) {
-            return Err(PlatformError::new("the image is for another accelerator than the one in this design"));
+        let refused = PlatformError::new;
+        let design = Design::read(image).map_err(refused)?;
+        if design.digest().map_err(refused)? != self.backend.borrow().design_digest() {
+            return Err(refused("the image holds another design than the one that this card is made of"));
+        }
+        if design.accelerator() != self.backend.borrow().accelerator() {
+            return Err(refused("the image is for another accelerator than the one in this design"));
         }
         self.backend.borrow_mut().reset().map_err(failed)?;
         self.fabric.borrow_mut().programmed = true;
+        if design.config_digest() != Some(self.config_digest()?) {
+            self.unmount();
+            return Err(refused("the image holds another configuration than the Shield of this design"));
+        }
         Ok(())
+    }
+
+    /// Digest of the Shield's configuration, as its hardware shows it.
+    fn config_digest(&self) -> Result<[u8; 32], PlatformError> {
+        let mut digest = [0; 32];
+        for (word, bytes) in (0..).step_by(4).zip(digest.chunks_exact_mut(4)) {
+            bytes.copy_from_slice(&self.krn_read(krn::CONFIG_DIGEST + word)?.to_le_bytes());
+        }
+        Ok(digest)
     }
 
     /// Clears the fabric.

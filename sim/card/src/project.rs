@@ -10,6 +10,7 @@ use shef_proto::config::Config;
 use shef_rtl::{DesignSpec, module_spec};
 
 use crate::CardError;
+use crate::design::Design;
 
 /// Top module of every accelerator.
 const ACCEL: &str = "shef_accel";
@@ -89,6 +90,19 @@ impl Project {
     /// If sources cannot be read.
     pub fn design_digest(&self) -> Result<[u8; 32], CardError> {
         Ok(self.spec("shef_sim_top")?.digest()?)
+    }
+
+    /// Plaintext of an image for the design with the Shield: an archive of its manifest, its
+    /// configuration and the project's sources (`docs/reference/image-container.md`).
+    ///
+    /// # Errors
+    /// If sources cannot be read.
+    pub fn program(&self) -> Result<Vec<u8>, CardError> {
+        self.program_under("shef_sim_top")
+    }
+
+    pub(crate) fn program_under(&self, top: &str) -> Result<Vec<u8>, CardError> {
+        Design::of(&self.spec(top)?, &self.config, &self.name)?.program()
     }
 
     /// The design under a top module of the simulation shell. Modules of the Shield take precedence

@@ -13,6 +13,7 @@ use shef_proto::config::Config;
 use shef_rtl::{AxiMemoryConfig, CoreSim, DesignSpec, HostMemory, Library, build_with, kernel_spec, module_spec};
 
 use crate::backend::Backend;
+use crate::design::Design;
 use crate::host_port::{HostPort, Interrupts};
 use crate::project::write_package;
 use crate::{CardError, Project};
@@ -51,6 +52,18 @@ impl RtlOptions {
     pub fn design_digest(&self) -> Result<[u8; 32], CardError> {
         let project = self.project.as_deref().map(Project::open).transpose()?;
         Ok(spec(self.top(), project.as_ref())?.digest()?)
+    }
+
+    /// Plaintext of an image for this design: an archive of its manifest, its configuration and its
+    /// own sources (`docs/reference/image-container.md`).
+    ///
+    /// # Errors
+    /// As [`RtlOptions::design_digest`].
+    pub fn program(&self) -> Result<Vec<u8>, CardError> {
+        match self.project.as_deref().map(Project::open).transpose()? {
+            Some(project) => project.program_under(self.top()),
+            None => Design::of(&spec(self.top(), None)?, &crate::config()?, crate::ACCELERATOR)?.program(),
+        }
     }
 
     fn memory(&self) -> AxiMemoryConfig {
@@ -121,8 +134,28 @@ pub fn design_digest() -> Result<[u8; 32], CardError> {
 /// # Errors
 /// If sources are missing.
 pub fn design_digest_of(config: &Config) -> Result<[u8; 32], CardError> {
+    Ok(spec_of(config)?.digest()?)
+}
+
+/// Plaintext of an image for the design with the Shield.
+///
+/// # Errors
+/// If sources are missing.
+pub fn program() -> Result<Vec<u8>, CardError> {
+    RtlOptions::default().program()
+}
+
+/// Plaintext of an image for the same design with another configuration of its Shield.
+///
+/// # Errors
+/// If sources are missing.
+pub fn program_of(config: &Config) -> Result<Vec<u8>, CardError> {
+    Design::of(&spec_of(config)?, config, crate::ACCELERATOR)?.program()
+}
+
+fn spec_of(config: &Config) -> Result<DesignSpec, CardError> {
     let package = write_package(config, Synthesis::default())?;
-    Ok(module_spec("shef_sim_top")?.source(&package).search("shell-rtl/accel/digits").digest()?)
+    Ok(module_spec("shef_sim_top")?.source(&package).search("shell-rtl/accel/digits"))
 }
 
 fn spec(top: &str, project: Option<&Project>) -> Result<DesignSpec, CardError> {

@@ -25,6 +25,8 @@ pub const OWNER: &str = "data-owner";
 pub const VENDOR: &str = "ip-vendor";
 /// Security version of the image that is released.
 const IMAGE_SVN: u64 = 2;
+/// Plaintext bytes of a chunk of the image.
+const CHUNK: usize = 4096;
 /// The time of everything under a seed: 2026-01-01.
 const SEEDED_NOW: i64 = 1_767_225_600;
 
@@ -173,17 +175,24 @@ impl World {
         };
         let vendor = IpVendor::open(open("vendor")?, VENDOR, &mut vendor_entropy)?;
 
-        let (config, design_digest, accelerator) = match &plan.cards {
+        let (config, design_digest, accelerator, program) = match &plan.cards {
             Cards::Made(Engine::Rtl(RtlOptions { project: Some(dir), .. })) => {
                 let project = Project::open(dir).map_err(card)?;
-                (project.config().clone(), project.design_digest().map_err(card)?, project.accelerator().to_owned())
+                let (digest, program) = (project.design_digest().map_err(card)?, project.program().map_err(card)?);
+                (project.config().clone(), digest, project.accelerator().to_owned(), program)
             }
             Cards::Made(Engine::ModelOf(config)) => {
-                (config.clone(), sim::design_digest_of(config).map_err(card)?, sim::ACCELERATOR.to_owned())
+                let (digest, program) = (sim::design_digest_of(config).map_err(card)?, sim::program_of(config).map_err(card)?);
+                (config.clone(), digest, sim::ACCELERATOR.to_owned(), program)
             }
-            _ => {
-                let digest = served.as_ref().map_or_else(sim::design_digest, |identity| Ok(identity.design_digest));
-                (sim::config().map_err(card)?, digest.map_err(card)?, sim::ACCELERATOR.to_owned())
+            Cards::Made(_) => {
+                let (digest, program) = (sim::design_digest().map_err(card)?, sim::program().map_err(card)?);
+                (sim::config().map_err(card)?, digest, sim::ACCELERATOR.to_owned(), program)
+            }
+            Cards::Served { .. } => {
+                let digest = served.as_ref().map(|identity| identity.design_digest);
+                let (digest, program) = served_design(digest.ok_or_else(|| CliError::internal("a card that nobody serves"))?)?;
+                (sim::config().map_err(card)?, digest, sim::ACCELERATOR.to_owned(), program)
             }
         };
         let describe = |svn| Description {
@@ -193,9 +202,8 @@ impl World {
             min_kernel_svn: 1,
             config: config.clone(),
             design_digest,
-            chunk_size: 32,
+            chunk_size: CHUNK,
         };
-        let program = sim::program(&design_digest, &accelerator);
         let old_image = vendor.build(&describe(IMAGE_SVN - 1), &program, &mut vendor_entropy)?;
         let image = vendor.build(&describe(IMAGE_SVN), &program, &mut vendor_entropy)?;
 
@@ -431,6 +439,19 @@ impl World {
         };
         host.shield_evidence(&challenge)
     }
+}
+
+/// A served card's design, with the plaintext of its image: with or without a DMA engine, one of
+/// those that this program has the sources of.
+fn served_design(digest: [u8; 32]) -> Result<([u8; 32], Vec<u8>), CliError> {
+    for dma in [false, true] {
+        let design = RtlOptions { dma, ..RtlOptions::default() };
+        if design.design_digest().map_err(card)? == digest {
+            return Ok((digest, design.program().map_err(card)?));
+        }
+    }
+    let what = "the served card is made of another design than the sources of this program; the demo is of the digits accelerator";
+    Err(card(sim::CardError::Design { what: what.to_owned() }))
 }
 
 fn anchor(name: &str, kind: RootOfTrust, debug: bool, root: &[u8]) -> Result<TrustAnchor, CliError> {
