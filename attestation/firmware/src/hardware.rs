@@ -99,6 +99,15 @@ impl<B: Bus> Hardware<B> {
         Ok(())
     }
 
+    /// Programs bytes one by one; a word leaves when it is whole.
+    fn program_bytes(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            if let Some(word) = self.rest.push(*byte) {
+                self.bus.write(regs::config::DATA, word);
+            }
+        }
+    }
+
     /// After an access to the Shield's port.
     fn answered(&self) -> Result<(), PlatformError> {
         if self.bus.read(regs::sys::STATUS) & regs::sys::STATUS_NO_SHIELD == 0 {
@@ -185,11 +194,14 @@ impl<B: Bus> Platform for Hardware<B> {
     }
 
     fn program(&mut self, part: &[u8]) -> Result<(), PlatformError> {
-        for byte in part {
-            if let Some(word) = self.rest.push(*byte) {
-                self.bus.write(regs::config::DATA, word);
-            }
+        // Bytes up to a whole word, words, and what is left.
+        let (begin, part) = part.split_at(part.len().min((4 - self.rest.len as usize) % 4));
+        let (words, end) = part.as_chunks::<4>();
+        self.program_bytes(begin);
+        for word in words {
+            self.bus.write(regs::config::DATA, u32::from_le_bytes(*word));
         }
+        self.program_bytes(end);
         Ok(())
     }
 

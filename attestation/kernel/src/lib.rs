@@ -22,7 +22,7 @@ pub use boot::{BootError, KernelImage, Measurement, boot, device_id_key, identif
 pub use error::KernelError;
 pub use identity::{IDENTITY_MAX, Identity};
 pub use kernel::{Kernel, WAITS};
-pub use medium::{Medium, SIGNATURE_FILE_LEN, admit};
+pub use medium::{Medium, SIGNATURE_FILE_LEN, SIMULATED_SIGNER, admit};
 pub use platform::{BootPlatform, EntropyQuality, Platform, PlatformError, Shell};
 
 use shef_proto::code::{Code, count, join};

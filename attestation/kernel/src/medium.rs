@@ -13,6 +13,8 @@ const MAGIC: &[u8; 4] = b"SHKI";
 /// Bytes of the file that lies beside a kernel image: `signature (r | s, 64) | public key (x | y,
 /// 64)`.
 pub const SIGNATURE_FILE_LEN: usize = SIGNATURE_LEN + 64;
+/// The key that signs kernels for simulated devices is derived from this. It is no secret.
+pub const SIMULATED_SIGNER: &[u8] = b"shef/1: signer of kernels for simulated devices, known to all";
 /// Most bytes of a DeviceID certificate.
 const CERTIFICATE_MAX: usize = 2048;
 

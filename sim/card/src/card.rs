@@ -17,7 +17,7 @@ use zeroize::Zeroizing;
 
 use crate::backend::Backend;
 use crate::host_port::HostPort;
-use crate::kernel::{Firmware, Mailbox, Native};
+use crate::kernel::{BootFault, Firmware, KernelView, Mailbox, Native, Power};
 use crate::model::ModelBackend;
 use crate::platform::{Around, Fabric, Fuses, SharedBackend, Source};
 use crate::rtl::{RtlBackend, kernel_library};
@@ -116,6 +116,7 @@ impl Blank {
             backend: self.backend,
             fabric: Rc::new(RefCell::new(Fabric { programmed: false })),
             source: Rc::new(RefCell::new(source)),
+            power: Rc::default(),
         };
         let mut card = Card {
             uri: self.options.uri(),
@@ -124,6 +125,7 @@ impl Blank {
             memory_bytes: MEMORY_BYTES,
             fabric: Rc::clone(&around.fabric),
             backend: Rc::clone(&around.backend),
+            power: Rc::clone(&around.power),
             kernel: match self.kernel {
                 Some(library) => Box::new(Firmware::new(around, library)),
                 None => Box::new(Native::new(around)),
@@ -143,6 +145,7 @@ pub struct Card {
     memory_bytes: u64,
     fabric: Rc<RefCell<Fabric>>,
     backend: SharedBackend,
+    power: Rc<RefCell<Power>>,
     kernel: Box<dyn Mailbox>,
 }
 
@@ -150,6 +153,7 @@ pub struct Card {
 #[derive(Clone)]
 pub struct Bench {
     backend: SharedBackend,
+    power: Rc<RefCell<Power>>,
 }
 
 impl Bench {
@@ -182,6 +186,16 @@ impl Bench {
     pub fn last_write_cycle(&self) -> Option<u64> {
         self.backend.borrow().last_write_cycle()
     }
+
+    /// The next reset boots with this fault, and the one after it without.
+    pub fn fail_boot(&self, fault: BootFault) {
+        self.power.borrow_mut().next = Some(fault);
+    }
+
+    /// The Security Kernel, if it is the firmware on the RTL.
+    pub fn kernel(&self) -> Option<KernelView> {
+        self.power.borrow().seen.clone()
+    }
 }
 
 impl Card {
@@ -193,7 +207,7 @@ impl Card {
 
     /// Observation and faults on demand.
     pub fn bench(&self) -> Bench {
-        Bench { backend: Rc::clone(&self.backend) }
+        Bench { backend: Rc::clone(&self.backend), power: Rc::clone(&self.power) }
     }
 
     /// Sets the card's debug identity: another device secret, certified by another CA. `certify`

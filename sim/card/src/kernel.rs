@@ -4,12 +4,13 @@
 use std::rc::Rc;
 
 use shef_device::{SimKernel, mailbox};
-use shef_kernel::{Kernel, Medium, SIGNATURE_FILE_LEN, boot};
+use shef_kernel::{Kernel, KernelImage, Medium, SIGNATURE_FILE_LEN, SIMULATED_SIGNER, boot};
+use shef_proto::cose::SigningKey;
 use shef_proto::entropy::Entropy;
-use shef_rtl::{KernelPort, KernelSim, KernelSnapshot, KernelStraps, Library, Noise, fair_noise};
+use shef_rtl::{KernelPort, KernelSim, KernelSnapshot, KernelStraps, Library, Moment, Noise, fair_noise};
 
 use crate::CardError;
-use crate::platform::{Around, CardPlatform, Fuses, Source, TARGET, kernel_image, shell_digest};
+use crate::platform::{Around, CardPlatform, Fuses, KERNEL_SVN, Source, TARGET, kernel_image, shell_digest};
 
 /// Kernel image of the FPGA's processor, as committed.
 pub(crate) const FIRMWARE: &[u8] = include_bytes!("../../../attestation/firmware/kernel.img");
@@ -24,6 +25,78 @@ const LOOK_CYCLES: u64 = 200;
 /// Cycles of the Shield's clock that pass, at most, between two accesses of the kernel: it has
 /// nothing else to do meanwhile.
 const SHIELD_CYCLES: u64 = 4096;
+
+/// What is wrong when a card boots the next time; only cards with the firmware's kernel boot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BootFault {
+    /// One bit of the kernel image is flipped.
+    ImageBit,
+    /// The kernel is older than the boot ROM allows, and signed by the right signer.
+    OldKernel,
+    /// The kernel is new, and signed by somebody else.
+    OtherSigner,
+    /// The noise source is stuck.
+    StuckNoise,
+    /// Nothing is wrong, but nobody waits for the end of the boot: the host's accesses go on meanwhile.
+    Unattended,
+}
+
+impl BootFault {
+    /// Kernel image and signature on the boot medium.
+    fn kernel(self) -> (Vec<u8>, [u8; SIGNATURE_FILE_LEN]) {
+        let mut image = FIRMWARE.to_vec();
+        match (self, KernelImage::parse(FIRMWARE)) {
+            (Self::OldKernel, Ok(kernel)) => signed(KernelImage { svn: 0, ..kernel }.to_bytes(), SIMULATED_SIGNER),
+            (Self::OtherSigner, Ok(kernel)) => signed(KernelImage { svn: KERNEL_SVN + 1, ..kernel }.to_bytes(), b"somebody else"),
+            (Self::ImageBit, _) => {
+                let middle = image.len() / 2;
+                image[middle] ^= 1;
+                (image, *SIGNATURE)
+            }
+            _ => (image, *SIGNATURE),
+        }
+    }
+}
+
+/// A kernel image with the signature of the key that is derived from `signer`.
+fn signed(image: Vec<u8>, signer: &[u8]) -> (Vec<u8>, [u8; SIGNATURE_FILE_LEN]) {
+    let key = SigningKey::derive(signer);
+    let mut signature = [0; SIGNATURE_FILE_LEN];
+    let (rs, public) = signature.split_at_mut(64);
+    rs.copy_from_slice(&key.sign(&image));
+    public.copy_from_slice(&key.public_key().xy());
+    (image, signature)
+}
+
+/// A part of a boot.
+#[derive(Debug, Clone, Copy)]
+pub struct BootStage {
+    /// `clear`, `measure`, `verify` or `identify`.
+    pub name: &'static str,
+    /// Clock cycles of the kernel's processor.
+    pub cycles: u64,
+    /// Milliseconds of wall clock.
+    pub ms: u64,
+}
+
+/// What a bench sees of the firmware's kernel.
+#[derive(Debug, Clone, Default)]
+pub struct KernelView {
+    /// Clock cycles of its processor.
+    pub cycles: u64,
+    /// The first alert since reset, 0 for none.
+    pub alert: u64,
+    /// The card's first boot, in the order in which it happened.
+    pub boot: Vec<BootStage>,
+}
+
+/// Between the bench and the card's power-on.
+#[derive(Default)]
+pub(crate) struct Power {
+    pub(crate) next: Option<BootFault>,
+    /// Absent where the kernel is native.
+    pub(crate) seen: Option<KernelView>,
+}
 
 /// A Security Kernel and the host's side of its mailbox. Offsets are those of the control window.
 ///
@@ -140,16 +213,28 @@ impl Mailbox for Firmware {
                 sim
             }
         };
-        sim.around.medium = Medium::build(FIRMWARE, SIGNATURE, &fuses.certificate);
-        sim.around.noise = self.around.noise();
+        let fault = self.around.power.borrow_mut().next.take();
+        let (image, signature) = fault.map_or_else(|| (FIRMWARE.to_vec(), *SIGNATURE), BootFault::kernel);
+        sim.around.medium = Medium::build(&image, &signature, &fuses.certificate);
+        sim.around.noise = match fault {
+            Some(BootFault::StuckNoise) => Box::new(|_| Some(false)),
+            _ => self.around.noise(),
+        };
         match self.booted.iter().find(|(debug, _)| *debug == fuses.debug) {
-            Some((_, snapshot)) => sim.restore(snapshot)?,
-            None => {
+            Some((_, snapshot)) if fault.is_none() => sim.restore(snapshot)?,
+            _ => {
+                let stages = Stages::mark(&mut sim, &image, &fuses.certificate);
                 sim.reset();
-                sim.boot(BOOT_LIMIT)?;
-                self.booted.push((fuses.debug, sim.save()?));
+                if fault != Some(BootFault::Unattended) {
+                    sim.boot(BOOT_LIMIT)?;
+                }
+                if fault.is_none() {
+                    self.around.power.borrow_mut().seen.get_or_insert_default().boot = stages.end(&sim);
+                    self.booted.push((fuses.debug, sim.save()?));
+                }
             }
         }
+        self.around.saw(&sim);
         self.running = Some(sim);
         Ok(())
     }
@@ -165,6 +250,8 @@ impl Mailbox for Firmware {
                 word = sim.host_read(port)?;
             }
         }
+        let Self { around, running: Some(sim), .. } = self else { return Ok(word) };
+        around.saw(sim);
         Ok(word)
     }
 
@@ -173,7 +260,46 @@ impl Mailbox for Firmware {
     }
 }
 
+/// Where the parts of a boot begin, as the boot medium sees them.
+struct Stages {
+    begin: Moment,
+    /// First words of image, signature and certificate.
+    words: [u64; 3],
+}
+
+impl Stages {
+    fn mark(sim: &mut KernelSim, image: &[u8], certificate: &[u8]) -> Self {
+        let medium = Medium { image_len: image.len(), certificate_len: certificate.len() };
+        // The first access is to the medium's own first word.
+        let words = [0, medium.signature(), medium.certificate()].map(|at| at as u64 / 4);
+        sim.around.marks = words.map(|word| (word, None)).into();
+        Self { begin: sim.moment(), words }
+    }
+
+    /// Each part lasts until the next one begins; those that never began are left out.
+    fn end(&self, sim: &KernelSim) -> Vec<BootStage> {
+        let marks = self.words.map(|word| sim.around.marks.get(&word).copied().flatten());
+        let begins = [Some(self.begin), marks[0], marks[1], marks[2], Some(sim.moment())];
+        let names = ["clear", "measure", "verify", "identify"];
+        let stage = |(name, pair): (&'static str, &[Option<Moment>])| match pair {
+            [Some(from), Some(to)] => {
+                let ms = u64::try_from((to.time - from.time).as_millis()).unwrap_or(u64::MAX);
+                Some(BootStage { name, cycles: to.cycle - from.cycle, ms })
+            }
+            _ => None,
+        };
+        names.into_iter().zip(begins.windows(2)).filter_map(stage).collect()
+    }
+}
+
 impl Around {
+    /// Keeps what a bench may look at.
+    fn saw(&self, sim: &KernelSim) {
+        let mut power = self.power.borrow_mut();
+        let seen = power.seen.get_or_insert_default();
+        (seen.cycles, seen.alert) = (sim.cycles(), sim.alert());
+    }
+
     /// Raw bits for the noise port, one each four cycles.
     fn noise(&self) -> Noise {
         if let Source::Seeded(source) = &mut *self.source.borrow_mut() {

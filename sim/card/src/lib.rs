@@ -24,6 +24,7 @@ mod serve;
 pub use card::{Bench, Blank, Card, CardOptions, Engine, MEMORY_BYTES};
 pub use control::{Control, Identity};
 pub use error::CardError;
+pub use kernel::{BootFault, BootStage, KernelView};
 pub use link::LinkFault;
 pub use platform::{ACCELERATOR, KERNEL_SVN, TARGET, kernel_digest, shell_digest};
 pub use project::Project;

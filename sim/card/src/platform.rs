@@ -13,7 +13,7 @@ use zeroize::Zeroizing;
 
 use crate::backend::Backend;
 use crate::design::Design;
-use crate::kernel::FIRMWARE;
+use crate::kernel::{FIRMWARE, Power};
 
 /// Name of this type of device; images name it as their target.
 pub const TARGET: &str = "shef-sim";
@@ -78,6 +78,7 @@ pub(crate) struct Around {
     pub(crate) backend: SharedBackend,
     pub(crate) fabric: Rc<RefCell<Fabric>>,
     pub(crate) source: Rc<RefCell<Source>>,
+    pub(crate) power: Rc<RefCell<Power>>,
 }
 
 impl Around {

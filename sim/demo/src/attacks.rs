@@ -7,6 +7,7 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::rc::Rc;
 
+use shef::sim::BootFault;
 use shef::{Adversary, Device, Host, Keyed, MessageKind, SdkError, Session};
 use shef_proto::channel::{FaultKind, MESSAGE_LEN, Request};
 use shef_proto::evidence::RootOfTrust;
@@ -38,6 +39,18 @@ pub struct Attack {
     pub title: &'static str,
     /// Tries it.
     pub run: fn(&mut Lab) -> Result<Outcome, CliError>,
+    /// It is on the boot of a card of this process with the firmware's kernel.
+    pub boot: bool,
+}
+
+impl Attack {
+    const fn new(name: &'static str, title: &'static str, run: fn(&mut Lab) -> Result<Outcome, CliError>) -> Self {
+        Self { name, title, run, boot: false }
+    }
+
+    const fn boot(name: &'static str, title: &'static str, run: fn(&mut Lab) -> Result<Outcome, CliError>) -> Self {
+        Self { name, title, run, boot: true }
+    }
 }
 
 /// Everything that an attack may use.
@@ -56,41 +69,35 @@ pub struct Lab<'a> {
 
 /// All of them, in the order in which they are printed.
 pub const ATTACKS: &[Attack] = &[
-    Attack {
-        name: "ciphertext-bit-flip",
-        title: "one bit of a sealed chunk flipped in card memory",
-        run: |lab| memory(lab, Tamper::FlipData, FaultKind::Tag),
-    },
-    Attack {
-        name: "tag-bit-flip",
-        title: "one bit of a tag flipped in card memory",
-        run: |lab| memory(lab, Tamper::FlipTag, FaultKind::Tag),
-    },
-    Attack { name: "zero-tag", title: "a tag replaced by zeros", run: |lab| memory(lab, Tamper::ZeroTag, FaultKind::Tag) },
-    Attack {
-        name: "chunks-swapped",
-        title: "two chunks swapped together with their tags",
-        run: |lab| memory(lab, Tamper::Swap, FaultKind::Tag),
-    },
-    Attack { name: "chunk-moved-to-other-region", title: "a sealed result moved with its tag to where a query lies", run: moved_region },
-    Attack { name: "old-session-replayed", title: "chunk and tag of an earlier session put back", run: old_session },
-    Attack { name: "old-epoch-replayed", title: "chunk and tag of an earlier epoch put back", run: old_epoch },
-    Attack { name: "register-forged", title: "a sealed register command changed on its way", run: register_forged },
-    Attack { name: "register-replayed", title: "an earlier start command sent again", run: register_replayed },
-    Attack {
-        name: "load-key-replayed",
-        title: "an earlier Load Key sent again, into the session and into a new one",
-        run: load_key_replayed,
-    },
-    Attack { name: "load-key-for-other-shield", title: "a Load Key made for another Shield's key", run: load_key_other },
-    Attack { name: "shield-key-swapped", title: "the host's own key put into the Shield's evidence", run: key_swapped },
-    Attack { name: "evidence-old-nonce", title: "evidence of an earlier challenge sent again", run: old_nonce },
-    Attack { name: "image-byte-changed", title: "one byte of the image changed on its way to the kernel", run: image_changed },
-    Attack { name: "image-lower-svn", title: "an older image of the same vendor, with a lower SVN", run: image_old },
-    Attack { name: "debug-device", title: "a device with debug on, under a policy for production", run: debug_device },
-    Attack { name: "simulator-as-hardware", title: "a simulator's certificates under an anchor for hardware", run: simulator_as_hardware },
-    Attack { name: "results-withheld", title: "the host says that the results were never written", run: withheld },
-    Attack { name: "memory-bus-error", title: "the memory answers with a bus error, which is no tampering", run: bus_error },
+    Attack::new("ciphertext-bit-flip", "one bit of a sealed chunk flipped in card memory", |lab| {
+        memory(lab, Tamper::FlipData, FaultKind::Tag)
+    }),
+    Attack::new("tag-bit-flip", "one bit of a tag flipped in card memory", |lab| memory(lab, Tamper::FlipTag, FaultKind::Tag)),
+    Attack::new("zero-tag", "a tag replaced by zeros", |lab| memory(lab, Tamper::ZeroTag, FaultKind::Tag)),
+    Attack::new("chunks-swapped", "two chunks swapped together with their tags", |lab| memory(lab, Tamper::Swap, FaultKind::Tag)),
+    Attack::new("chunk-moved-to-other-region", "a sealed result moved with its tag to where a query lies", moved_region),
+    Attack::new("old-session-replayed", "chunk and tag of an earlier session put back", old_session),
+    Attack::new("old-epoch-replayed", "chunk and tag of an earlier epoch put back", old_epoch),
+    Attack::new("register-forged", "a sealed register command changed on its way", register_forged),
+    Attack::new("register-replayed", "an earlier start command sent again", register_replayed),
+    Attack::new("load-key-replayed", "an earlier Load Key sent again, into the session and into a new one", load_key_replayed),
+    Attack::new("load-key-for-other-shield", "a Load Key made for another Shield's key", load_key_other),
+    Attack::new("shield-key-swapped", "the host's own key put into the Shield's evidence", key_swapped),
+    Attack::new("evidence-old-nonce", "evidence of an earlier challenge sent again", old_nonce),
+    Attack::new("image-byte-changed", "one byte of the image changed on its way to the kernel", image_changed),
+    Attack::new("image-lower-svn", "an older image of the same vendor, with a lower SVN", image_old),
+    Attack::new("debug-device", "a device with debug on, under a policy for production", debug_device),
+    Attack::new("simulator-as-hardware", "a simulator's certificates under an anchor for hardware", simulator_as_hardware),
+    Attack::new("results-withheld", "the host says that the results were never written", withheld),
+    Attack::new("memory-bus-error", "the memory answers with a bus error, which is no tampering", bus_error),
+    Attack::new("reset-while-loading", "the card reset in the middle of loading an image", reset_while_loading),
+    Attack::boot("kernel-bit-flip", "one bit of the kernel image flipped on the boot medium", |lab| kernel_image(lab, BootFault::ImageBit)),
+    Attack::boot("kernel-lower-svn", "an older kernel of the right signer on the boot medium", |lab| {
+        kernel_image(lab, BootFault::OldKernel)
+    }),
+    Attack::boot("kernel-other-signer", "a kernel of another signer on the boot medium", |lab| kernel_image(lab, BootFault::OtherSigner)),
+    Attack::boot("noise-source-stuck", "a noise source that gives the same bit for ever", noise_stuck),
+    Attack::boot("mailbox-flooded", "floods of truncated and overlong messages from the first cycle of the boot on", mailbox_flooded),
 ];
 
 /// All of card memory.
@@ -593,4 +600,109 @@ fn image_old(lab: &mut Lab) -> Result<Outcome, CliError> {
     lab.host.corrupt(honest());
     lab.world.load(lab.host)?;
     Ok(Outcome { detected: result.detected && unloaded, ..result })
+}
+
+fn reset_while_loading(lab: &mut Lab) -> Result<Outcome, CliError> {
+    use shef_proto::mailbox::Request;
+    lab.bench.watch(ALL)?;
+    lab.host.corrupt(evil(|kind, bytes, device| {
+        let half = kind == MessageKind::KernelRequest && matches!(Request::decode(&bytes), Ok(Request::LoadChunk { index: 1, .. }));
+        if half {
+            // What cannot be reset refuses nothing, which shows.
+            let _ = device.reset();
+        }
+        Some(bytes)
+    }));
+    let result = refused(lab.world.load(lab.host), &["SHEF-KRN-014"]);
+    // Nothing stands in the fabric, and nothing vouches for it.
+    let unloaded = lab.host.device().ctl_read32(ctl::STATUS).is_err() && lab.world.shield_evidence(lab.host).is_err();
+    lab.host.corrupt(honest());
+    lab.world.load(lab.host)?;
+    Ok(Outcome { detected: result.detected && unloaded, ..result })
+}
+
+// ---- boot ----
+
+/// Alerts of the subsystem (`shell-rtl/regs/kernel.toml`).
+mod alert {
+    pub const IMAGE: u64 = 4;
+    pub const NOISE: u64 = 5;
+}
+
+fn alert(bench: &Bench) -> u64 {
+    bench.kernel().map_or(0, |kernel| kernel.alert)
+}
+
+/// A kernel that the boot ROM must not start: the device says why, and nothing else.
+fn kernel_image(lab: &mut Lab, fault: BootFault) -> Result<Outcome, CliError> {
+    lab.bench.watch(ALL)?;
+    lab.bench.fail_boot(fault)?;
+    lab.host.reset()?;
+    let expected = if fault == BootFault::OldKernel { "SHEF-KRN-005" } else { "SHEF-KRN-004" };
+    let result = refused(lab.host.certificates(), &[expected]);
+    let silent = lab.world.release(lab.host).is_err_and(|error| error.code() == expected);
+    let alerted = alert(lab.bench) == alert::IMAGE;
+    // The next reset finds an honest medium.
+    lab.host.reset()?;
+    lab.world.load(lab.host)?;
+    Ok(Outcome { detected: result.detected && silent && alerted, ..result })
+}
+
+fn noise_stuck(lab: &mut Lab) -> Result<Outcome, CliError> {
+    lab.bench.watch(ALL)?;
+    lab.bench.fail_boot(BootFault::StuckNoise)?;
+    lab.host.reset()?;
+    let result = refused(lab.world.release(lab.host), &["SHEF-KRN-011"]);
+    let alerted = alert(lab.bench) == alert::NOISE;
+    lab.host.reset()?;
+    lab.world.load(lab.host)?;
+    Ok(Outcome { detected: result.detected && alerted, ..result })
+}
+
+fn mailbox_flooded(lab: &mut Lab) -> Result<Outcome, CliError> {
+    use shef_device::mailbox;
+    const LENGTHS: [u32; 8] = [0, 1, 2, 3, 8191, 8192, 8193, u32::MAX];
+    const AFTER_BOOT: usize = 24;
+    lab.bench.watch(ALL)?;
+    lab.bench.fail_boot(BootFault::Unattended)?;
+    lab.host.reset()?;
+    let device = lab.host.device();
+    let (mut busy, mut answers, mut code) = (0, 0, String::new());
+    while answers < LENGTHS.len() + AFTER_BOOT {
+        // A kernel that has a message, or does not run yet, takes no other.
+        for word in 0..4 {
+            busy += usize::from(device.ctl_write32(mailbox::REQUEST + 4 * word, 0xa5a5_a5a5).is_err());
+        }
+        let rung = device.ctl_write32(mailbox::REQ_LEN, LENGTHS[answers % LENGTHS.len()]).is_ok();
+        if !rung && device.ctl_read32(mailbox::STATUS)? == mailbox::STATUS_BUSY {
+            busy += 1;
+            continue;
+        }
+        let mut polls = 0;
+        while device.ctl_read32(mailbox::STATUS)? != mailbox::STATUS_ANSWER {
+            polls += 1;
+            busy += usize::from(device.ctl_write32(mailbox::REQ_LEN, 1).is_err());
+            if polls > 10_000 {
+                return Ok(outcome(false, "", format!("no answer after {answers}")));
+            }
+        }
+        let len = device.ctl_read32(mailbox::RSP_LEN)? as usize;
+        let answer = mailbox::read_bytes(device, mailbox::ANSWER, len.min(mailbox::MAX_ANSWER))?;
+        match shef_proto::mailbox::Answer::decode(&answer) {
+            Ok(shef_proto::mailbox::Answer::Error { code: found, .. }) => code = found,
+            _ => return Ok(outcome(false, "", "a message without sense was not refused")),
+        }
+        answers += 1;
+    }
+    let quiet = alert(lab.bench) == 0;
+    let (train, query) = (lab.train, lab.query);
+    let mut session = lab.world.session(lab.host)?;
+    let b = buffers(&session)?;
+    upload(&mut session, &b, train, query)?;
+    let fine = honest_run(&mut session, &b, train, query)?;
+    Ok(outcome(
+        quiet && fine && busy > 0,
+        &code,
+        format!("{answers} messages refused, {busy} accesses refused meanwhile, no alert: {quiet}; honest run after it: {fine}"),
+    ))
 }

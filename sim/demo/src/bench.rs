@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::ops::Range;
 
-use shef::sim::{self, Control};
+use shef::sim::{self, BootFault, Control, KernelView};
 
 use crate::world::card;
 use shef_console::CliError;
@@ -78,6 +78,26 @@ impl Bench {
         match self {
             Self::Here(bench) => bench.last_write_cycle(),
             Self::There(control) => control.borrow_mut().cycles().ok().and_then(|(_, last)| last),
+        }
+    }
+
+    /// The next reset boots with this fault.
+    ///
+    /// # Errors
+    /// A card of another process, whose boot nobody here can spoil.
+    pub fn fail_boot(&self, fault: BootFault) -> Result<(), CliError> {
+        match self {
+            Self::Here(bench) => bench.fail_boot(fault),
+            Self::There(_) => return Err(CliError::internal("only a card of this process boots with a fault")),
+        }
+        Ok(())
+    }
+
+    /// The Security Kernel, if it is the firmware on the RTL of a card of this process.
+    pub fn kernel(&self) -> Option<KernelView> {
+        match self {
+            Self::Here(bench) => bench.kernel(),
+            Self::There(_) => None,
         }
     }
 }

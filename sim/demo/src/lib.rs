@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use sha2::{Digest, Sha256};
-use shef::sim::{BareCard, Control, Engine, RtlOptions};
+use shef::sim::{BareCard, Control, Engine, RtlOptions, SimKernel};
 use shef::{Host, Uri};
 use shef_proto::channel::Counter;
 use shef_regs::ctl;
@@ -212,7 +212,15 @@ fn settings(args: &DemoArgs) -> Result<Settings, CliError> {
             return usage(format!("there is no attack {name:?}; there are: {}", known.join(", ")));
         }
     }
-    let attacks = ATTACKS.iter().filter(|a| !none && (args.attack.is_empty() || args.attack.iter().any(|name| name == a.name))).collect();
+    let boots = matches!(&cards, Cards::Made(Engine::Rtl(RtlOptions { kernel: SimKernel::Firmware, .. })));
+    let named = |attack: &Attack| args.attack.iter().any(|name| name == attack.name);
+    if let Some(attack) = ATTACKS.iter().find(|a| a.boot && !boots && named(a)) {
+        return usage(format!(
+            "the attack {:?} is on the boot of the firmware's kernel, in this process: use --device sim:rtl",
+            attack.name
+        ));
+    }
+    let attacks = ATTACKS.iter().filter(|a| !none && (boots || !a.boot) && (args.attack.is_empty() || named(a))).collect();
     Ok(Settings { uri, cards, train, query, expect, attacks, service: None })
 }
 
@@ -332,12 +340,32 @@ impl<'a> Steps<'a> {
             (Some(from), Some(to)) => Some(to - from),
             _ => None,
         };
-        let step = Step { name, ok, ms: ms(self.begin), cycles, detail: detail.into() };
-        let mark = if ok { self.output.good("ok  ") } else { self.output.bad("FAIL") };
-        let shown = cycles.map_or(String::new(), |c| format!("{c} cycles"));
-        self.output.line(format_args!("{:>2} {mark} {:<20} {:>6} ms {shown:>15}  {}", self.list.len() + 1, name, step.ms, step.detail))?;
+        self.add(Step { name, ok, ms: ms(self.begin), cycles, detail: detail.into() })
+    }
+
+    /// A step that is over.
+    fn add(&mut self, step: Step) -> Result<(), CliError> {
+        let mark = if step.ok { self.output.good("ok  ") } else { self.output.bad("FAIL") };
+        let shown = step.cycles.map_or(String::new(), |c| format!("{c} cycles"));
+        self.output.line(format_args!(
+            "{:>2} {mark} {:<20} {:>6} ms {shown:>15}  {}",
+            self.list.len() + 1,
+            step.name,
+            step.ms,
+            step.detail
+        ))?;
         self.list.push(step);
         Ok(())
+    }
+}
+
+/// Name and description of a part of the boot.
+fn boot_stage(stage: &str) -> (&'static str, &'static str) {
+    match stage {
+        "clear" => ("boot-clear", "hardware clears all memory of the Security Kernel's processor"),
+        "measure" => ("boot-measure", "boot ROM copies the kernel image and measures what will run"),
+        "verify" => ("boot-verify", "signature and security version of the kernel image"),
+        _ => ("boot-identify", "device secret read and locked, keys derived, attestation key certified; the kernel starts"),
     }
 }
 
@@ -357,6 +385,12 @@ fn honest(output: &Output, args: &DemoArgs, settings: &Settings, dir: &Path, mut
     drop(spinner);
     let now = |bench: &Bench| bench.cycles();
     steps.end("device", certificates.len() == 2, None, "UDS, DeviceID certificate, measured Security Kernel, attestation key")?;
+
+    let booted = bench.kernel();
+    for stage in booted.iter().flat_map(|kernel| &kernel.boot) {
+        let (name, detail) = boot_stage(stage.name);
+        steps.add(Step { name, ok: true, ms: stage.ms, cycles: Some(stage.cycles), detail: detail.to_owned() })?;
+    }
 
     // 2: the vendor's container.
     steps.begin(now(&bench));
@@ -505,6 +539,7 @@ fn honest(output: &Output, args: &DemoArgs, settings: &Settings, dir: &Path, mut
     let closed = session.close()?;
     let record = host.close_record()?;
     let countersigned = closed.verify_record(&record);
+    let ran = bench.kernel();
     let wiped = wiped(&mut host)?;
     steps.end(
         "close",
@@ -540,6 +575,17 @@ fn honest(output: &Output, args: &DemoArgs, settings: &Settings, dir: &Path, mut
             None
         }
     };
+    let kernel = report::Kernel {
+        runs_on: match (&settings.cards, &booted) {
+            (Cards::Served { .. }, _) => "served",
+            (_, Some(_)) => "rtl",
+            (_, None) => "native",
+        },
+        image_file: booted.as_ref().map(|_| shef::sim::repository().join("attestation/firmware/kernel.img")),
+        digest_in_evidence: hex::encode(&release.verified.claims().kernel_digest),
+        boot_cycles: booted.as_ref().map(|kernel| kernel.boot.iter().map(|stage| stage.cycles).sum()),
+        cycles: booted.as_ref().zip(ran).map(|(from, to)| to.cycles - from.cycles),
+    };
     if let Some(keep) = keep {
         keep.evidence("kernel", &release.evidence, release.challenge.nonce(), release.challenge.audience())?;
         keep.evidence("shield", &evidence, challenge.nonce(), challenge.audience())?;
@@ -558,6 +604,7 @@ fn honest(output: &Output, args: &DemoArgs, settings: &Settings, dir: &Path, mut
             head: format!("{}:{}", head.seq, hex::encode(&head.digest)),
         }),
         seeded: args.seed.is_some(),
+        kernel,
         steps: steps.list,
         digits,
         attacks: Vec::new(),

@@ -16,6 +16,8 @@ pub struct Report {
     pub verifier: Option<Verifier>,
     /// Whether card and owner drew from a seed.
     pub seeded: bool,
+    /// The Security Kernel of the honest run.
+    pub kernel: Kernel,
     /// Every step, in order.
     pub steps: Vec<Step>,
     /// The results.
@@ -31,6 +33,25 @@ pub struct Report {
     pub sealed: Sealed,
     /// Wall clock of the whole run.
     pub ms: u64,
+}
+
+/// The Security Kernel.
+#[derive(Debug, Clone, Serialize)]
+pub struct Kernel {
+    /// `rtl` if the firmware answered on the RTL's processor, `native` if a function did, `served`
+    /// where the card is in another process.
+    pub runs_on: &'static str,
+    /// The file whose bytes were measured; absent where no file was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image_file: Option<std::path::PathBuf>,
+    /// Kernel digest that the appraised evidence names.
+    pub digest_in_evidence: String,
+    /// Cycles of its processor from reset to the first message that it takes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub boot_cycles: Option<u64>,
+    /// Cycles of its processor from there to the close record.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cycles: Option<u64>,
 }
 
 /// A verifier service.

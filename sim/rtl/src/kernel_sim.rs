@@ -2,6 +2,9 @@
 //! Shield's kernel port, the fabric, and the host at the mailbox.
 
 use crate::agent::{Agent, Rng, cycle};
+use std::collections::BTreeMap;
+use std::time::Instant;
+
 use crate::{AxiLite, Error, Library, OKAY, Port, Result, SLVERR, Sim, Snapshot};
 
 /// The host's side of the mailbox, in bytes from its first one.
@@ -92,6 +95,21 @@ impl<F: FnMut(&[u8]) -> Option<[u8; 32]>> Fabric for F {
     }
 }
 
+/// When something happened.
+#[derive(Debug, Clone, Copy)]
+pub struct Moment {
+    /// Cycles since the instance was made.
+    pub cycle: u64,
+    /// Wall clock.
+    pub time: Instant,
+}
+
+impl Moment {
+    fn now(sim: &Sim) -> Self {
+        Self { cycle: sim.cycles(), time: Instant::now() }
+    }
+}
+
 /// What is around the subsystem.
 pub struct Around {
     ports: Ports,
@@ -109,6 +127,8 @@ pub struct Around {
     pub whole: bool,
     /// The design in the fabric.
     pub design: Option<[u8; 32]>,
+    /// When words of the boot medium were first asked for, for those whose numbers stand here.
+    pub marks: BTreeMap<u64, Option<Moment>>,
     cycle: u64,
     /// Cycle of the last access to the Shield.
     accessed: u64,
@@ -176,6 +196,7 @@ impl Around {
             image: Vec::new(),
             whole: false,
             design: None,
+            marks: BTreeMap::new(),
             cycle: 0,
             accessed: 0,
             asked: None,
@@ -189,6 +210,9 @@ impl Around {
 
     fn drive_medium(&mut self, sim: &mut Sim) {
         let [_, _, ready, data, err] = self.ports.medium;
+        if let Some(mark) = self.asked.and_then(|addr| self.marks.get_mut(&addr)) {
+            mark.get_or_insert_with(|| Moment::now(sim));
+        }
         let word = self.asked.map(|addr| {
             let at = usize::try_from(addr * 4).unwrap_or(usize::MAX);
             let bytes = self.medium.get(at..).filter(|rest| !rest.is_empty());
@@ -396,6 +420,12 @@ impl KernelSim {
             cycle(&mut self.sim, &mut [&mut self.around]);
             done(&self.sim)
         })
+    }
+
+    /// Now.
+    #[must_use]
+    pub fn moment(&self) -> Moment {
+        Moment::now(&self.sim)
     }
 
     /// Cycles since the instance was made.

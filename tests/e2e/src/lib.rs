@@ -30,11 +30,24 @@ pub const ATTACKS: &[(&str, &str)] = &[
     ("simulator-as-hardware", "SHEF-ATT-013"),
     ("results-withheld", "SHEF-SDK-016"),
     ("memory-bus-error", "SHEF-SDK-022"),
+    ("reset-while-loading", "SHEF-KRN-014"),
+];
+
+/// Attacks on the boot of the firmware's kernel.
+pub const BOOT_ATTACKS: &[(&str, &str)] = &[
+    ("kernel-bit-flip", "SHEF-KRN-004"),
+    ("kernel-lower-svn", "SHEF-KRN-005"),
+    ("kernel-other-signer", "SHEF-KRN-004"),
+    ("noise-source-stuck", "SHEF-KRN-011"),
+    ("mailbox-flooded", "SHEF-PRO-050"),
 ];
 
 /// Names of the steps, in order.
 pub const STEPS: &[&str] =
     &["device", "image", "kernel-attestation", "shield-attestation", "load-key", "seal", "compute", "results", "close", "bare"];
+
+/// Steps of a boot of the firmware's kernel, after the first step.
+pub const BOOT_STEPS: &[&str] = &["boot-clear", "boot-measure", "boot-verify", "boot-identify"];
 
 /// Runs the demo quietly.
 ///
@@ -72,13 +85,17 @@ pub fn whole_line(device: &str) -> Report {
     assert_eq!(report.device, device);
     assert_eq!(report.root_of_trust, "simulated");
     assert!(!report.seeded);
-    assert_eq!(report.steps.iter().map(|s| s.name).collect::<Vec<_>>(), STEPS);
+    let boots = report.kernel.runs_on == "rtl";
+    assert_eq!(boots, device == "sim:rtl");
+    let steps = [&STEPS[..1], if boots { BOOT_STEPS } else { &[] }, &STEPS[1..]].concat();
+    assert_eq!(report.steps.iter().map(|s| s.name).collect::<Vec<_>>(), steps);
     for step in &report.steps {
         assert!(step.ok, "step {} failed: {} (cargo xtask demo {again})", step.name, step.detail);
     }
     assert_eq!((report.digits.tested, report.digits.correct, report.digits.equal_to_reference), (797, 766, true));
-    assert_eq!(report.attacks.iter().map(|a| a.name).collect::<Vec<_>>(), ATTACKS.iter().map(|a| a.0).collect::<Vec<_>>());
-    for (attack, (name, code)) in report.attacks.iter().zip(ATTACKS) {
+    let attacks = [ATTACKS, if boots { BOOT_ATTACKS } else { &[] }].concat();
+    assert_eq!(report.attacks.iter().map(|a| a.name).collect::<Vec<_>>(), attacks.iter().map(|a| a.0).collect::<Vec<_>>());
+    for (attack, (name, code)) in report.attacks.iter().zip(&attacks) {
         assert!(attack.detected, "{name}: {} (cargo xtask demo {again} --attack {name})", attack.detail);
         assert_eq!(attack.words_delivered, 0, "{name}");
         assert_eq!(attack.code, *code, "{name}: {}", attack.detail);

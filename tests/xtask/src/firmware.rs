@@ -8,7 +8,7 @@ use crate::process::{self, Failure, say};
 use crate::root;
 use crate::vm::packages::{Apt, files, once, output, unpack};
 use sha2::{Digest, Sha256};
-use shef_kernel::{KernelImage, SIGNATURE_FILE_LEN};
+use shef_kernel::{KernelImage, SIGNATURE_FILE_LEN, SIMULATED_SIGNER};
 use shef_proto::cose::SigningKey;
 use std::fmt::Write as _;
 use std::fs;
@@ -39,8 +39,6 @@ const SIGNATURE: &str = "attestation/firmware/kernel.sig";
 
 /// Security version of the kernel.
 const SVN: u64 = 1;
-/// What the signer's key of simulated devices is derived from: no secret.
-const SIGNER: &[u8] = b"shef/1: signer of kernels for simulated devices, known to all";
 
 /// The files that are committed: path and content.
 pub type Products = Vec<(&'static str, Vec<u8>)>;
@@ -143,7 +141,7 @@ fn build(folder: &str, library: &Path) -> Result<Products, Failure> {
             .map_err(|e| Failure::failed(format!("{}: {e}", path.display())))
     };
     let image = KernelImage { svn: SVN, version: env!("CARGO_PKG_VERSION"), code: &program("kernel")? }.to_bytes();
-    let key = SigningKey::derive(SIGNER);
+    let key = SigningKey::derive(SIMULATED_SIGNER);
     let signer: [u8; 32] = Sha256::digest(key.public_key().xy()).into();
     if signer != shef_firmware::signer::SIGNER {
         let digest = hex::encode(signer);
