@@ -150,6 +150,10 @@ impl<B: Bus> BootPlatform for Hardware<B> {
     fn debug_state(&mut self) -> DebugState {
         Platform::debug_state(self)
     }
+
+    fn entropy(&mut self, out: &mut [u8; 32]) -> EntropyQuality {
+        Platform::entropy(self, out)
+    }
 }
 
 impl<B: Bus> Platform for Hardware<B> {

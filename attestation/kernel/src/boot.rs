@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 
 use crate::identity::Identity;
 use crate::kernel::Kernel;
-use crate::platform::{BootPlatform, Platform};
+use crate::platform::{BootPlatform, EntropyQuality, Platform};
 
 shef_proto::coded! {
     /// Why the boot code stopped.
@@ -54,6 +54,17 @@ shef_proto::coded! {
             least: u64,
         } = "SHEF-KRN-005": "kernel image too old",
             "The boot ROM demands a newer security version, so that an old kernel with a known flaw cannot return. Install a newer kernel.",
+        /// A device whose secret belongs to an image has no tested entropy.
+        #[error("root of trust {kind} needs a tested entropy source at boot, and this one {quality}")]
+        Entropy {
+            /// Kind of the device.
+            kind: &'static str,
+            /// What the source is instead.
+            quality: &'static str,
+        } = "SHEF-KRN-006": "no tested entropy source at boot",
+            "All cards that run one image share its secret, so the attestation key also needs fresh entropy. The noise source is seeded or \
+             fails its health test. The boot code does not fall back to a weaker key. Reset the card; if it happens again, the shell's \
+             noise source is broken.",
     }
 }
 
@@ -155,14 +166,32 @@ pub struct Measurement<'a> {
     pub version: &'a str,
 }
 
+/// Fresh bytes for the attestation key of a device whose secret belongs to an image: without them,
+/// all cards that run the image would have one key. Other kinds need none.
+fn fresh<P: BootPlatform>(platform: &mut P, kind: RootOfTrust) -> Result<Option<Zeroizing<[u8; 32]>>, BootError> {
+    if kind != RootOfTrust::Provider {
+        return Ok(None);
+    }
+    let mut bytes = Zeroizing::new([0; 32]);
+    let refused = |quality| BootError::Entropy { kind: kind.name(), quality };
+    match platform.entropy(&mut bytes) {
+        EntropyQuality::Tested => Ok(Some(bytes)),
+        EntropyQuality::Seeded => Err(refused("is seeded")),
+        EntropyQuality::Failed => Err(refused("fails its test")),
+    }
+}
+
 /// Takes and locks the device secret, derives DeviceID, CDI and attestation key of a kernel that
 /// was measured, certifies the latter, and erases device secret and DeviceID private key: what
 /// remains is the kernel's identity.
 ///
 /// # Errors
-/// The secret was taken before, or the certificate is not of this device.
+/// The secret was taken before, the certificate is not of this device, or a device of kind
+/// [`RootOfTrust::Provider`] has no tested entropy.
 pub fn identify<P: BootPlatform>(platform: &mut P, kernel: &Measurement<'_>) -> Result<Identity, BootError> {
     let root_of_trust = platform.root_of_trust();
+    // First: without it, the secret stays where it is.
+    let fresh = fresh(platform, root_of_trust)?;
     let debug_at_boot = platform.debug_state();
     let debug = debug_at_boot == DebugState::Enabled;
     let secret = {
@@ -180,7 +209,11 @@ pub fn identify<P: BootPlatform>(platform: &mut P, kernel: &Measurement<'_>) -> 
     let cdi = derive(&measured, &secret[..], &[b"shef-cdi/1"]);
     drop(secret);
 
-    let ak = SigningKey::derive(&derive(b"", &cdi[..], &[b"shef-ak/1"])[..]);
+    let ak = match fresh {
+        None => derive(b"", &cdi[..], &[b"shef-ak/1"]),
+        Some(fresh) => derive(&fresh[..], &cdi[..], &[b"shef-ak-fresh/1"]),
+    };
+    let ak = SigningKey::derive(&ak[..]);
     let info = TcbInfo {
         version: String::from(kernel.version),
         svn: kernel.svn,

@@ -63,6 +63,10 @@ pub trait BootPlatform {
 
     /// Debug state at boot.
     fn debug_state(&mut self) -> DebugState;
+
+    /// Generates 32 random bytes and reports their source. The boot code asks for them only if
+    /// the root of trust is [`RootOfTrust::Provider`].
+    fn entropy(&mut self, out: &mut [u8; 32]) -> EntropyQuality;
 }
 
 /// The hardware under the kernel.

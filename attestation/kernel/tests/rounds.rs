@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use shef_kernel::{BootError, EntropyQuality, KernelImage, boot, device_id_key};
+use shef_kernel::{BootError, EntropyQuality, Kernel, KernelImage, boot, device_id_key};
 use shef_proto::cert::Certificate;
 use shef_proto::evidence::{DebugState, Evidence, Layer, RootOfTrust, ShieldState};
 use shef_proto::hpke_suite::derive_key_pair;
@@ -158,6 +158,87 @@ fn a_seed_shows_in_simulated_evidence() {
     let accepted = world.appraise(Layer::Kernel, &evidence, &nonce).appraisal;
     assert!(accepted.accepted());
     assert_eq!(accepted.warnings.len(), 2);
+}
+
+/// A device of kind `kind` whose source of randomness begins with `seed`.
+fn device_with(kind: RootOfTrust, seed: u64, quality: EntropyQuality) -> Result<Kernel<FakePlatform>, BootError> {
+    let mut platform = FakePlatform::new(&Manufacturer::new(1), kind, DebugState::DisabledSinceBoot);
+    (platform.entropy, platform.quality) = (entropy(seed), quality);
+    boot(platform, &kernel_image(2))
+}
+
+fn certificates(kernel: &mut Kernel<FakePlatform>) -> [Certificate; 2] {
+    let Answer::Certificates(list) = Answer::decode(&kernel.handle(&Request::Certificates.encode())).unwrap() else { panic!() };
+    list.iter().map(|der| Certificate::parse(der).unwrap()).collect::<Vec<_>>().try_into().unwrap()
+}
+
+#[test]
+fn cards_of_one_image_share_the_ueid_and_not_the_attestation_key() {
+    let kind = RootOfTrust::Provider;
+    let mut world = World::with(kind, DebugState::DisabledSinceBoot, &description(3), |_| {});
+    let mut verified = Vec::new();
+    for seed in [1, 2] {
+        world.kernel = device_with(kind, seed, EntropyQuality::Tested).unwrap();
+        let key_box = world.key_box(3);
+        world.load(&key_box).unwrap();
+        verified.push((world.verified_shield(), certificates(&mut world.kernel)));
+    }
+    let [(first, [ak, id]), (second, [other_ak, other_id])] = verified.try_into().unwrap();
+    assert_eq!((id.der(), first.claims().ueid), (other_id.der(), second.claims().ueid));
+    assert_ne!(ak.key(), other_ak.key());
+    assert_ne!(first.shield_key(), second.shield_key());
+    // The key needs the secret too: the same noise under another secret gives another key.
+    let again = certificates(&mut device_with(kind, 1, EntropyQuality::Tested).unwrap());
+    assert_eq!(again[0].key(), ak.key());
+    let mut bytes = [0; 32];
+    shef_proto::entropy::Entropy::fill(&mut entropy(1), &mut bytes);
+    assert_ne!(derive_key_pair(&bytes).1, *ak.key());
+}
+
+#[test]
+fn a_providers_device_without_tested_entropy_does_not_boot() {
+    for (quality, says) in [(EntropyQuality::Seeded, "seeded"), (EntropyQuality::Failed, "fails its test")] {
+        let error = device_with(RootOfTrust::Provider, 1, quality).err().unwrap();
+        assert_eq!(error.code(), "SHEF-KRN-006");
+        assert!(error.to_string().contains(says) && error.to_string().contains("provider"), "{error}");
+    }
+}
+
+#[test]
+fn other_kinds_draw_nothing_at_boot() {
+    for kind in RootOfTrust::ALL.into_iter().filter(|kind| *kind != RootOfTrust::Provider) {
+        let mut aks = [(1, EntropyQuality::Tested), (2, EntropyQuality::Failed)].map(|(seed, quality)| {
+            let mut kernel = device_with(kind, seed, quality).unwrap();
+            let (mut next, mut first) = ([0; 32], [0; 32]);
+            shef_proto::entropy::Entropy::fill(&mut kernel.platform_mut().entropy, &mut next);
+            shef_proto::entropy::Entropy::fill(&mut entropy(seed), &mut first);
+            assert_eq!(next, first, "{kind:?}");
+            *certificates(&mut kernel)[0].key()
+        });
+        let [first, second] = &mut aks;
+        assert_eq!(first, second, "{kind:?}");
+    }
+}
+
+#[test]
+fn evidence_of_a_providers_device_needs_its_anchor_and_its_policy() {
+    let mut world = World::with(RootOfTrust::Provider, DebugState::DisabledSinceBoot, &description(3), |_| {});
+    let nonce = world.nonce();
+    let evidence = world.evidence(Layer::Kernel, &nonce).unwrap();
+    let codes = |world: &World| -> Vec<&str> {
+        let appraisal = world.appraise(Layer::Kernel, &evidence, &nonce).appraisal;
+        appraisal.checks.iter().filter(|check| !check.passed).map(|check| check.code).collect()
+    };
+    assert_eq!(codes(&world), [""; 0]);
+    for kind in RootOfTrust::ALL.into_iter().filter(|kind| *kind != RootOfTrust::Provider) {
+        world.anchors = vec![world.manufacturer.anchor(kind, false)];
+        assert_eq!(codes(&world), ["SHEF-ATT-013"], "{kind:?}");
+        world.anchors = vec![world.manufacturer.anchor(RootOfTrust::Provider, false)];
+        world.policy = shef_verify::Policy::strict("test", &[kind]);
+        assert_eq!(codes(&world), ["SHEF-ATT-020"], "{kind:?}");
+        world.policy = shef_verify::Policy::strict("test", &[RootOfTrust::Provider]);
+    }
+    assert_eq!(codes(&world), [""; 0]);
 }
 
 #[test]
@@ -553,7 +634,7 @@ fn every_error_code_is_listed() {
     unique.sort_unstable();
     unique.dedup();
     assert_eq!(unique.len(), listed.len());
-    for error in [BootError::UdsLocked.code(), "SHEF-KRN-002", "SHEF-KRN-003", "SHEF-KRN-004", "SHEF-KRN-005"] {
+    for error in [BootError::UdsLocked.code(), "SHEF-KRN-002", "SHEF-KRN-003", "SHEF-KRN-004", "SHEF-KRN-005", "SHEF-KRN-006"] {
         assert!(listed.contains(&error));
     }
     let source = include_str!("../src/error.rs");

@@ -135,7 +135,10 @@ pub enum RootOfTrust {
     ShefBoot,
     /// The kernel in another package: seed and decrypted image cross board wires.
     Board,
-    /// A cloud provider loads the image; there is no kernel.
+    /// A cloud provider loads the image (AWS F2), and the kernel with its secret is part of it: all
+    /// cards that run the image share secret and ueid. If the provider and the vendor's build are
+    /// honest, this protects from the host's software, the instance's user and off-chip memory. It
+    /// does not show which card, and nothing holds against whoever has the image's secret.
     Provider,
     /// A simulator: protects nothing.
     Simulated,

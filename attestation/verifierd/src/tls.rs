@@ -3,11 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer, UnixTime};
-use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
-use rustls::{RootCertStore, ServerConfig};
 use x509_cert::crl::CertificateList;
 use x509_cert::der::Decode as _;
 use x509_cert::ext::pkix::{AuthorityKeyIdentifier, SubjectKeyIdentifier};
@@ -141,24 +140,23 @@ pub fn server(tls: &Tls, now: i64) -> Result<Arc<Material>> {
     let (builder, clients) = if tls.client_auth == ClientAuth::Off {
         (builder.with_no_client_auth(), None)
     } else {
-        let mut roots = RootCertStore::empty();
-        for root in certificates(&tls.client_ca)? {
-            roots.add(root).map_err(|error| cannot(&tls.client_ca, error))?;
-        }
         let mut crls = Vec::new();
         for path in &tls.crls {
             crls.extend(lists(path)?);
         }
         // With lists, a client whose CA has none is refused, and so is every client once a list is
         // past its end.
-        let mut verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).with_crls(crls);
-        if !tls.crls.is_empty() {
-            verifier = verifier.enforce_revocation_expiration();
-        }
-        if tls.client_auth == ClientAuth::Optional {
-            verifier = verifier.allow_unauthenticated();
-        }
-        let verifier = verifier.build().map_err(|error| cannot(&tls.client_ca, error))?;
+        let verifier = shef_anchors::client_verifier(&certificates(&tls.client_ca)?, &provider, |mut verifier| {
+            verifier = verifier.with_crls(crls.clone());
+            if !tls.crls.is_empty() {
+                verifier = verifier.enforce_revocation_expiration();
+            }
+            if tls.client_auth == ClientAuth::Optional {
+                verifier = verifier.allow_unauthenticated();
+            }
+            verifier
+        });
+        let verifier = verifier.map_err(|error| cannot(&tls.client_ca, error))?;
         (builder.with_client_cert_verifier(Arc::clone(&verifier)), Some(verifier))
     };
     let fits = builder.with_single_cert(chain, key);

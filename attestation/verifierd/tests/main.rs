@@ -4,6 +4,7 @@ mod binary;
 mod clients;
 mod common;
 mod compat;
+mod ended;
 mod exchanges;
 mod fleet;
 mod kbs;

@@ -7,8 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use rustls::server::WebPkiClientVerifier;
-use rustls::{RootCertStore, ServerConfig};
+use rustls::ServerConfig;
 use shef_door::Door;
 use shef_remote::wire::{ALPN, codes};
 use shef_remote::{certificates, private_key, unpaired};
@@ -176,18 +175,14 @@ impl Running {
 /// TLS 1.3, and a certificate of our own CA from everybody.
 fn tls(config: &Config) -> Result<ServerConfig, AgentError> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let mut roots = RootCertStore::empty();
     let wrong = |path: &Path, e: &dyn std::fmt::Display| {
         AgentError::Device(shef_device::DeviceError::Transport {
             code: codes::TLS_FILES,
             message: format!("TLS file {}: {e}", path.display()),
         })
     };
-    for cert in certificates(&config.ca)? {
-        roots.add(cert).map_err(|e| wrong(&config.ca, &e))?;
-    }
     let verifier =
-        WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider)).build().map_err(|e| wrong(&config.ca, &e))?;
+        shef_anchors::client_verifier(&certificates(&config.ca)?, &provider, |builder| builder).map_err(|e| wrong(&config.ca, &e))?;
     let mut tls = ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&rustls::version::TLS13])
         .map_err(|e| wrong(&config.cert, &e))?

@@ -12,6 +12,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use common::*;
+use shef_agent::Config;
 use shef_agent::init::{renew, revoke};
 use shef_device::Device;
 use shef_door::ca::{Ca, Holder, KeyPair, Validity};
@@ -331,4 +332,42 @@ fn an_owner_is_told_before_its_certificate_ends() {
     let files = short_lived(&bed, "alice", -1);
     let error = shef_remote::RemoteDevice::open(&uri(bed.address.port(), "card0"), &files, limits(), None).err().unwrap();
     assert!(error.code() == "SHEF-AGT-002" && error.to_string().contains("which has ended"), "{error}");
+}
+
+#[test]
+fn a_ca_that_has_ended_lets_nobody_in_and_vouches_for_no_agent() {
+    let bed = Bed::new(LONG);
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs().cast_signed();
+    // Ten years and a day ago; the certificates under it end later.
+    let from = now - 3651 * 86_400;
+    let validity = Validity { from: now - 86_400, days: 30 };
+    let (ca, root) = Ca::new("shef-agent CA", KeyPair::generate().unwrap(), from).unwrap();
+    let dir = bed.dir.path();
+    let issue = |name: &str, holder| {
+        let key = KeyPair::generate().unwrap();
+        let (cert, path) = (ca.issue(holder, &key, validity).unwrap(), |end: &str| dir.join(format!("{name}.{end}")));
+        std::fs::write(path("pem"), cert.pem()).unwrap();
+        std::fs::write(path("key"), key.serialize_pem()).unwrap();
+        std::fs::set_permissions(path("key"), std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+        (path("pem"), path("key"))
+    };
+    let ended = dir.join("ended.pem");
+    std::fs::write(&ended, root.pem()).unwrap();
+    let (cert, key) = issue("alice", Holder::Client { name: "alice", uri: None });
+    let (server, server_key) = issue("agent", Holder::Server { name: "agent", hosts: &["localhost".to_owned()] });
+    // Beside the agent's own CA, which is good.
+    let (own, both) = (bed.config.ca.clone(), dir.join("both.pem"));
+    std::fs::write(&both, root.pem() + &std::fs::read_to_string(&own).unwrap()).unwrap();
+    let told = |files: &TlsFiles| list("localhost", bed.address.port(), files, &limits()).map(|list| list.len());
+
+    bed.handle().reload(&Config { ca: both.clone(), ..bed.config.clone() }).unwrap();
+    assert_eq!(told(&bed.files("alice")).unwrap(), 2);
+    let error = told(&TlsFiles { ca: own, cert, key }).unwrap_err();
+    assert!(error.code() == "SHEF-AGT-002", "{error}");
+
+    bed.handle().reload(&Config { cert: server, key: server_key, ..bed.config.clone() }).unwrap();
+    for ca in [both, ended] {
+        let error = told(&TlsFiles { ca, ..bed.files("alice") }).unwrap_err();
+        assert!(error.to_string().contains("has ended"), "{error}");
+    }
 }

@@ -1,4 +1,4 @@
-//! `shef image build|inspect|verify`.
+//! `shef image build|secret|inspect|verify`.
 
 use std::path::PathBuf;
 
@@ -65,6 +65,8 @@ pub struct BuildArgs {
 pub enum ImageCommand {
     /// Seal and sign an image; its key stays in the vendor's folder
     Build(BuildArgs),
+    /// Draw the device secret of an image that a cloud provider loads, and certify it
+    Secret(crate::secret::SecretArgs),
     /// Print what the header of a container says, without verifying it
     Inspect {
         /// The container
@@ -170,6 +172,7 @@ impl Document {
 pub fn run(output: &Output, command: &ImageCommand) -> Result<Exit, CliError> {
     match command {
         ImageCommand::Build(args) => build(output, args),
+        ImageCommand::Secret(args) => crate::secret::run(output, args),
         ImageCommand::Inspect { file } => {
             let container = container(file)?;
             Document::new(container.header(), "not verified", None).print(output)?;

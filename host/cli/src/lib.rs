@@ -10,6 +10,7 @@ mod device;
 mod doctor;
 mod image;
 mod keys;
+mod secret;
 mod shield;
 #[cfg(feature = "sim")]
 mod sim;
@@ -49,7 +50,7 @@ enum Command {
     /// List, ask, examine, reset or watch devices
     #[command(subcommand)]
     Device(device::DeviceCommand),
-    /// Build, inspect or verify an image container
+    /// Build, inspect or verify an image container, or draw the secret of an image
     #[command(subcommand)]
     Image(image::ImageCommand),
     /// Check, generate, estimate or show a Shield from its shield.toml

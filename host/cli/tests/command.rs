@@ -937,3 +937,75 @@ fn an_interrupted_card_leaves_no_socket_and_no_key() {
     assert_eq!(serve.wait().unwrap().code(), Some(0));
     assert!(is_empty(dir.path()));
 }
+
+#[test]
+fn the_secret_of_an_image_is_private_and_certified_for_provider_only() {
+    use shef_proto::cert::Certificate;
+    use shef_proto::evidence::RootOfTrust;
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    let draw = |out: &str| run(&["image", "secret", "--json", "--vendor", &path("vendor"), "--out", out]);
+    let mut device_ids = Vec::new();
+    for name in ["one", "two"] {
+        let output = draw(&path(name));
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        let out = dir.path().join(name);
+        let package = fs::read_to_string(out.join("shef_image_secret_pkg.sv")).unwrap();
+        let digits: String = package.split_once("256'h").unwrap().1.chars().take_while(|c| *c != ';').filter(|c| *c != '_').collect();
+        let mut uds: [u8; 32] = hex::decode(&digits).unwrap().try_into().unwrap();
+        uds.reverse();
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+            assert_eq!((mode(&out), mode(&out.join("shef_image_secret_pkg.sv"))), (0o700, 0o600));
+        }
+        // The secret is in the package alone.
+        let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let files = ["device-id.der", "anchor.toml"].map(|name| fs::read(out.join(name)).unwrap());
+        for bytes in [&output.stdout, &output.stderr, &files[0], &files[1]] {
+            for secret in [hex::encode(uds), digits.clone()] {
+                assert!(!text(bytes).contains(&secret) && !bytes.windows(32).any(|w| w == hex::decode(&secret).unwrap()));
+            }
+        }
+        // The certificate is of the device that this secret makes, under an anchor for no other kind.
+        let device_id = shef_kernel::device_id_key(&uds, RootOfTrust::Provider, false).public_key();
+        let certificate = Certificate::parse(&files[0]).unwrap();
+        assert_eq!((certificate.key(), &told["device_id"]), (&device_id, &hex::encode(device_id.as_bytes()).into()));
+        let [anchor] = &shef_verify::TrustAnchor::list_from_toml(&text(&files[1])).unwrap()[..] else { panic!() };
+        assert_eq!((anchor.kind(), anchor.debug()), (RootOfTrust::Provider, false));
+        assert!(anchor.certificate().is_issuer_of(&certificate));
+        device_ids.push(device_id);
+        // What is there is not replaced.
+        assert_eq!(draw(&path(name)).status.code(), Some(5));
+        assert_eq!(fs::read_to_string(out.join("shef_image_secret_pkg.sv")).unwrap(), package);
+    }
+    assert_ne!(device_ids[0], device_ids[1]);
+}
+
+#[test]
+fn the_secret_of_an_image_is_not_put_into_a_git_work_tree() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    fs::create_dir_all(dir.path().join("tree/.git")).unwrap();
+    fs::create_dir_all(dir.path().join("linked tree/rtl")).unwrap();
+    // As `git worktree` has it.
+    fs::write(dir.path().join("linked tree/.git"), "gitdir: elsewhere").unwrap();
+    #[cfg(unix)]
+    std::os::unix::fs::symlink(dir.path().join("tree"), dir.path().join("link")).unwrap();
+    for out in [
+        "tree",
+        "tree/new/folder",
+        "linked tree/rtl",
+        "tree/.git/x",
+        #[cfg(unix)]
+        "link/new",
+        "other/../tree/x",
+    ] {
+        fails(&["image", "secret", "--json", "--vendor", &path("vendor"), "--out", &path(out)], 5, "SHEF-CLI-025");
+    }
+    assert!(!dir.path().join("vendor").exists(), "refused before anything is drawn");
+    for folder in ["tree", "tree/new/folder", "tree/.git/x", "tree/x", "linked tree/rtl"] {
+        assert!(fs::read_dir(dir.path().join(folder)).unwrap().all(|entry| entry.unwrap().path().is_dir()), "{folder}");
+    }
+}

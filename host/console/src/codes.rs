@@ -71,6 +71,11 @@ pub const CODES: &[Code] = &[
         "a process of the demo does not start",
         "the programs shef, shef-agent and shef-verifierd lie side by side: `cargo build -p shef-cli -p shef-agent -p shef-verifierd`",
     ),
+    Code::new(
+        "SHEF-CLI-025",
+        "a secret would lie in a git work tree",
+        "a secret that is committed once stays in the history: give a folder outside of every work tree",
+    ),
     Code::new("SHEF-CLI-070", "internal error", "please report it together with the command"),
 ];
 

@@ -4,9 +4,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustls::ClientConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{ClientConfig, RootCertStore};
 use shef_device::DeviceError;
 
 use crate::wire::{self, codes};
@@ -72,21 +72,20 @@ impl TlsFiles {
         }
     }
 
-    /// TLS 1.3 with these files and nothing else: no other CA is trusted.
+    /// TLS 1.3 with these files and nothing else: no other CA is trusted, and this one only while
+    /// its own certificate is valid.
     ///
     /// # Errors
     /// SHEF-AGT-003.
     pub fn load(&self) -> Result<Arc<ClientConfig>, DeviceError> {
-        let mut roots = RootCertStore::empty();
-        for cert in certificates(&self.ca)? {
-            roots.add(cert).map_err(|e| trouble(&self.ca, &e))?;
-        }
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let servers = shef_anchors::server_verifier(&certificates(&self.ca)?, &provider).map_err(|e| trouble(&self.ca, &e))?;
         let key = private_key(&self.key)?;
         let mut config = ClientConfig::builder_with_provider(provider)
             .with_protocol_versions(&[&rustls::version::TLS13])
             .map_err(|e| trouble(&self.ca, &e))?
-            .with_root_certificates(roots)
+            .dangerous()
+            .with_custom_certificate_verifier(servers)
             .with_client_auth_cert(certificates(&self.cert)?, key)
             .map_err(|e| unpaired(&self.cert, &self.key, &e))?;
         config.alpn_protocols = vec![wire::ALPN.to_vec()];

@@ -73,11 +73,6 @@ impl KeyFolder {
     /// # Errors
     /// [`SdkError::KeyFile`].
     pub fn store_secret(&self, name: &str, secret: &[u8]) -> Result<(), SdkError> {
-        let path = self.path.join(name);
-        let mut options = fs::OpenOptions::new();
-        options.write(true).create_new(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let mut text = Zeroizing::new(String::with_capacity(2 * secret.len() + 1));
         for byte in secret {
             for nibble in [byte >> 4, byte & 15] {
@@ -85,6 +80,19 @@ impl KeyFolder {
             }
         }
         text.push('\n');
+        self.store_secret_text(name, &text)
+    }
+
+    /// Stores a text that holds a secret; an existing one is never overwritten.
+    ///
+    /// # Errors
+    /// [`SdkError::KeyFile`].
+    pub fn store_secret_text(&self, name: &str, text: &str) -> Result<(), SdkError> {
+        let path = self.path.join(name);
+        let mut options = fs::OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         options
             .open(&path)
             .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()))

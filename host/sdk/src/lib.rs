@@ -46,7 +46,7 @@
 //! | `rego` | policies with a part in Rego |
 //! | `corim` | reference values as CoRIM, and bundles for auditors |
 //! | `aws-lc` | bulk data sealed and opened by aws-lc instead of RustCrypto: faster, needs a C compiler |
-//! | `sim` | the simulated card, `sim:`, and its manufacturer |
+//! | `sim` | the simulated card, `sim:` |
 
 mod buffer;
 mod carrier;
@@ -56,6 +56,7 @@ mod host;
 mod judge;
 mod kernel;
 mod keys;
+mod manufacturer;
 mod open;
 mod ring;
 #[cfg(feature = "service")]
@@ -76,6 +77,7 @@ pub use error::{Fault, Ran, SdkError};
 pub use host::{Adversary, Honest, Host, LoadHint, MessageKind, Record};
 pub use kernel::LoadedImage;
 pub use keys::KeyFolder;
+pub use manufacturer::Manufacturer;
 pub use open::{OpenOptions, open, open_with};
 pub use ring::{Batch, Job, Lane, Ring};
 #[cfg(feature = "service")]

@@ -10,8 +10,11 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as B64;
+use rustls::pki_types::{CertificateDer, UnixTime};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use shef_anchors::Validity;
+use shef_device::DeviceError;
 use shef_proto::entropy::Entropy;
 use shef_proto::evidence::{Evidence, Layer};
 use shef_proto::hpke_suite::{PrivateKey, PublicKey, generate_key_pair};
@@ -43,6 +46,8 @@ pub struct Service {
     agent: ureq::Agent,
     url: String,
     tls: TlsFiles,
+    /// Of the CAs that answers are believed under.
+    anchors: Vec<Validity>,
     /// Keys that may sign receipts; those of the service's own list where there are none.
     receipt_keys: Vec<PublicKey>,
     /// The longest request.
@@ -289,12 +294,18 @@ fn unhex(text: &str) -> Option<[u8; 32]> {
     Some(out)
 }
 
+/// A CA file that says nothing about the service now.
+fn no_ca(tls: &TlsFiles, error: &rustls::Error) -> SdkError {
+    let message = format!("TLS file {}: a CA in it: {error}", tls.ca.display());
+    DeviceError::Transport { code: shef_remote::wire::codes::TLS_FILES, message }.into()
+}
+
 impl Service {
     /// The service at `url` (`https://HOST:PORT`), with a client certificate of its CA. Nothing is
     /// sent yet.
     ///
     /// # Errors
-    /// [`SdkError::ServiceUrl`], and files that cannot be used.
+    /// [`SdkError::ServiceUrl`], and files that cannot be used, as of CAs that have ended.
     pub fn new(url: &str, tls: TlsFiles) -> Result<Self, SdkError> {
         let url = url.trim_end_matches('/');
         let host = url.strip_prefix("https://").filter(|host| !host.is_empty() && !host.contains(['/', '?', '#', '@']));
@@ -304,18 +315,30 @@ impl Service {
         // Says which file is wrong, and that key and certificate belong together.
         tls.load()?;
         let read = |path: &std::path::Path| std::fs::read(path).map_err(|error| SdkError::key_file(path, &error));
-        let chain = |path: &std::path::Path| -> Result<Vec<Certificate<'static>>, SdkError> {
-            let list = shef_remote::certificates(path)?;
-            Ok(list.iter().map(|der| Certificate::from_der(der).to_owned()).collect())
-        };
+        let chain =
+            |list: Vec<CertificateDer<'static>>| -> Vec<_> { list.iter().map(|der| Certificate::from_der(der).to_owned()).collect() };
         let key = Zeroizing::new(read(&tls.key)?);
         let key =
             PemKey::from_pem(&key).map_err(|_| SdkError::KeyFormat { path: tls.key.clone(), reason: "no private key in PEM".into() })?;
+        // CAs that are valid now; the last refusal, if there is none.
+        let (mut cas, mut anchors, mut refused) = (Vec::new(), Vec::new(), None);
+        for ca in shef_remote::certificates(&tls.ca)? {
+            match Validity::of(&ca).and_then(|validity| validity.check(UnixTime::now()).map(|()| validity)) {
+                Ok(validity) => {
+                    anchors.push(validity);
+                    cas.push(ca);
+                }
+                Err(error) => refused = Some(error),
+            }
+        }
+        if let Some(error) = refused.filter(|_| cas.is_empty()) {
+            return Err(no_ca(&tls, &error));
+        }
         let config = TlsConfig::builder()
             .provider(TlsProvider::Rustls)
             .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
-            .root_certs(RootCerts::new_with_certs(&chain(&tls.ca)?))
-            .client_cert(Some(ClientCert::new_with_certs(&chain(&tls.cert)?, key)))
+            .root_certs(RootCerts::new_with_certs(&chain(cas)))
+            .client_cert(Some(ClientCert::new_with_certs(&chain(shef_remote::certificates(&tls.cert)?), key)))
             .build();
         let agent = ureq::Agent::config_builder()
             .tls_config(config)
@@ -326,7 +349,7 @@ impl Service {
             .timeout_global(Some(REQUEST))
             .build()
             .into();
-        Ok(Self { agent, url: url.to_owned(), tls, receipt_keys: Vec::new(), most: REQUEST, cancel: None })
+        Ok(Self { agent, url: url.to_owned(), tls, anchors, receipt_keys: Vec::new(), most: REQUEST, cancel: None })
     }
 
     /// Believes receipts of these keys only; without any, of those in the service's own list.
@@ -382,6 +405,9 @@ impl Service {
     }
 
     fn exchange(&self, method: &str, path: &str, content_type: &str, body: Option<&[u8]>) -> Result<Vec<u8>, SdkError> {
+        // The HTTP client asks whether the service's certificate is valid, and not whether its CA's is.
+        let now = UnixTime::now();
+        self.anchors.iter().try_for_each(|anchor| anchor.check(now)).map_err(|error| no_ca(&self.tls, &error))?;
         let request = ureq::http::Request::builder().method(method).uri(format!("{}{path}", self.url));
         let malformed = |error: ureq::http::Error| unread(error.to_string());
         let sent = match body {
@@ -785,6 +811,37 @@ mod tests {
     fn names_stay_one_part_of_a_path() {
         assert_eq!(part("a.b-c_d@2"), "a.b-c_d@2");
         assert_eq!(part("a/b?c#é"), "a%2Fb%3Fc%23%C3%A9");
+    }
+
+    #[test]
+    fn a_ca_that_has_ended_vouches_for_no_service() {
+        use shef_door::ca::{Ca, Holder, KeyPair, Validity as Days};
+        const DAY: i64 = 86_400;
+        let dir = tempfile::tempdir().unwrap();
+        let now = UnixTime::now().as_secs().cast_signed();
+        let write = |name: &str, text: String| {
+            let path = dir.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+            path
+        };
+        let (good, root) = Ca::new("good", KeyPair::generate().unwrap(), now - DAY).unwrap();
+        // A CA is good for 3650 days.
+        let old = Ca::new("old", KeyPair::generate().unwrap(), now - 3651 * DAY).unwrap().1;
+        let key = KeyPair::generate().unwrap();
+        let cert = good.issue(Holder::Client { name: "op", uri: None }, &key, Days { from: now, days: 30 }).unwrap();
+        let (cert, key) = (write("op.pem", cert.pem()), write("op.key", key.serialize_pem()));
+        let files = |ca: String| TlsFiles { ca: write("ca.pem", ca), cert: cert.clone(), key: key.clone() };
+        let url = "https://localhost:1";
+
+        let error = Service::new(url, files(old.pem())).unwrap_err();
+        assert!(error.code() == "SHEF-AGT-003" && error.to_string().contains("ca.pem"), "{error}");
+        let mut service = Service::new(url, files(old.pem() + &root.pem())).unwrap();
+        assert_eq!(service.anchors, [Validity::of(root.der()).unwrap()]);
+        assert_ne!(service.exchange("GET", "/", "", None).unwrap_err().code(), "SHEF-AGT-003");
+        // And once that one has ended too.
+        service.anchors[0].until = UnixTime::now().as_secs() - 1;
+        assert_eq!(service.exchange("GET", "/", "", None).unwrap_err().code(), "SHEF-AGT-003");
     }
 
     #[test]

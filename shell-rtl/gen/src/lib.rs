@@ -4,6 +4,7 @@
 pub mod estimate;
 pub mod files;
 pub mod regs;
+pub mod secret;
 pub mod shield;
 pub mod ucode;
 

@@ -182,6 +182,10 @@ impl BootPlatform for CardPlatform {
     fn debug_state(&mut self) -> DebugState {
         Platform::debug_state(self)
     }
+
+    fn entropy(&mut self, out: &mut [u8; 32]) -> EntropyQuality {
+        Platform::entropy(self, out)
+    }
 }
 
 impl Platform for CardPlatform {

@@ -73,6 +73,9 @@ impl BootPlatform for Native {
     fn debug_state(&mut self) -> DebugState {
         DebugState::DisabledSinceBoot
     }
+    fn entropy(&mut self, out: &mut [u8; 32]) -> EntropyQuality {
+        Platform::entropy(self, out)
+    }
 }
 
 impl Platform for Native {

@@ -152,7 +152,11 @@ fn hand_over(identity: &[u8]) {
 /// Says so, and answers nothing else.
 fn refuse(error: &BootError) -> ! {
     drop(Hardware::new(BUS, Vec::new()).take_uds());
-    BUS.write(regs::sys::ALERT, regs::sys::ALERT_CODE_IMAGE);
+    let alert = match error {
+        BootError::Entropy { .. } => regs::sys::ALERT_CODE_NOISE,
+        _ => regs::sys::ALERT_CODE_IMAGE,
+    };
+    BUS.write(regs::sys::ALERT, alert);
     let answer = Answer::Error { code: error.code().into(), text: error.to_string() }.encode();
     serve(&BUS, |_| answer.clone())
 }

@@ -253,6 +253,10 @@ impl BootPlatform for FakePlatform {
     fn debug_state(&mut self) -> DebugState {
         self.debug
     }
+
+    fn entropy(&mut self, out: &mut [u8; 32]) -> EntropyQuality {
+        Platform::entropy(self, out)
+    }
 }
 
 impl Platform for FakePlatform {

@@ -1,8 +1,6 @@
 //! The simulated card, and the manufacturer who makes and certifies it.
 
-mod manufacturer;
-
-pub use manufacturer::Manufacturer;
+pub use crate::manufacturer::Manufacturer;
 pub use shef_card::*;
 
 use shef_proto::cert::{Certificate, NO_CLOCK, NO_END, issue_device_id, issue_root};

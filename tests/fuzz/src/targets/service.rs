@@ -5,9 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as B64;
-use rustls::RootCertStore;
-use rustls::pki_types::CertificateRevocationListDer;
-use rustls::server::WebPkiClientVerifier;
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer};
 use shef_door::ca::{Ca, KeyPair, Validity};
 use shef_verifierd::config::Config;
 use shef_verifierd::jwe;
@@ -42,15 +40,13 @@ pub fn run_service_config(bytes: &[u8]) -> String {
 }
 
 /// The CA of clients, and a revocation list of it.
-fn authority() -> &'static (RootCertStore, Vec<u8>) {
-    static AUTHORITY: OnceLock<(RootCertStore, Vec<u8>)> = OnceLock::new();
+fn authority() -> &'static (CertificateDer<'static>, Vec<u8>) {
+    static AUTHORITY: OnceLock<(CertificateDer<'static>, Vec<u8>)> = OnceLock::new();
     AUTHORITY.get_or_init(|| {
         const NEW_YEAR: i64 = 1_767_225_600;
         let (ca, certificate) = Ca::new("a CA of clients", KeyPair::generate().unwrap(), NEW_YEAR).unwrap();
-        let mut roots = RootCertStore::empty();
-        roots.add(certificate.der().clone()).unwrap();
         let list = ca.revocations([(vec![9], NEW_YEAR)], Validity { from: NEW_YEAR, days: 365 }).unwrap();
-        (roots, list.der().to_vec())
+        (certificate.der().clone(), list.der().to_vec())
     })
 }
 
@@ -61,6 +57,6 @@ pub fn certificate_list() -> Vec<u8> {
 
 pub fn run_certificate_list(bytes: &[u8]) -> String {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(authority().0.clone()), provider);
-    outcome(verifier.with_crls([CertificateRevocationListDer::from(bytes.to_vec())]).build(), drop)
+    let list = CertificateRevocationListDer::from(bytes.to_vec());
+    outcome(shef_anchors::client_verifier(&[authority().0.clone()], &provider, |builder| builder.with_crls([list.clone()])), drop)
 }

@@ -1,4 +1,5 @@
-//! The manufacturer: a CA that makes and certifies devices.
+//! The manufacturer: a CA that makes and certifies devices. Of an image that a cloud provider loads,
+//! this is its vendor.
 
 use shef_proto::cert::{Certificate, NO_END, issue_device_id, issue_root};
 use shef_proto::cose::SigningKey;

@@ -1,0 +1,202 @@
+//! TLS certificates held against CAs that are valid themselves.
+//!
+//! A trust anchor of webpki is a name and a key: it accepts a leaf before its CA begins, and after
+//! its CA has ended. The verifiers here accept a leaf only while the certificate of its CA is valid
+//! too. They hold each CA by itself, and ask at each handshake, as a server outlives certificates.
+#![forbid(unsafe_code)]
+
+use std::sync::Arc;
+
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::server::{ClientCertVerifierBuilder, WebPkiClientVerifier};
+use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, OtherError, RootCertStore, SignatureScheme};
+use x509_cert::der::Decode as _;
+
+/// When a certificate is valid, in seconds since 1970, both ends included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Validity {
+    /// Start.
+    pub from: u64,
+    /// End.
+    pub until: u64,
+}
+
+impl Validity {
+    /// The validity that a certificate in DER names.
+    ///
+    /// # Errors
+    /// Not a certificate.
+    pub fn of(certificate: &CertificateDer<'_>) -> Result<Self, Error> {
+        let bad = |_| Error::InvalidCertificate(CertificateError::BadEncoding);
+        let certificate = x509_cert::Certificate::from_der(certificate).map_err(bad)?;
+        let validity = certificate.tbs_certificate().validity();
+        Ok(Self { from: validity.not_before.to_unix_duration().as_secs(), until: validity.not_after.to_unix_duration().as_secs() })
+    }
+
+    /// Whether `now` is within.
+    ///
+    /// # Errors
+    /// [`CertificateError::NotValidYet`], [`CertificateError::Expired`].
+    pub fn check(&self, now: UnixTime) -> Result<(), Error> {
+        if now.as_secs() < self.from {
+            return Err(CertificateError::NotValidYet.into());
+        }
+        if now.as_secs() > self.until { Err(CertificateError::Expired.into()) } else { Ok(()) }
+    }
+}
+
+/// Verifiers under one CA each.
+#[derive(Debug)]
+struct Anchors<V: ?Sized> {
+    list: Vec<(Validity, Arc<V>)>,
+    schemes: Arc<V>,
+    names: Vec<DistinguishedName>,
+}
+
+impl<V: ?Sized> Anchors<V> {
+    fn new(cas: &[CertificateDer<'_>], make: impl Fn(Arc<RootCertStore>) -> Result<Arc<V>, Error>) -> Result<Self, Error> {
+        let mut list = Vec::with_capacity(cas.len());
+        let mut names = Vec::with_capacity(cas.len());
+        for ca in cas {
+            let mut store = RootCertStore::empty();
+            store.add(ca.clone().into_owned())?;
+            names.extend(store.subjects());
+            list.push((Validity::of(ca)?, make(Arc::new(store))?));
+        }
+        let (_, first) = list.first().ok_or_else(|| Error::General("no certificate of a CA".into()))?;
+        Ok(Self { schemes: Arc::clone(first), list, names })
+    }
+
+    /// What the first CA says that accepts and is valid itself; else the refusal that says most.
+    fn hold<T>(&self, now: UnixTime, verify: impl Fn(&V) -> Result<T, Error>) -> Result<T, Error> {
+        // Under a CA of another name, or of the same name with another key.
+        let elsewhere = |error: &Error| match error {
+            Error::InvalidCertificate(CertificateError::UnknownIssuer) => 2,
+            Error::InvalidCertificate(CertificateError::BadSignature) => 1,
+            _ => 0,
+        };
+        let mut refused = Error::InvalidCertificate(CertificateError::UnknownIssuer);
+        for (validity, verifier) in &self.list {
+            match verify(verifier).and_then(|verified| validity.check(now).map(|()| verified)) {
+                Ok(verified) => return Ok(verified),
+                Err(error) if elsewhere(&error) < elsewhere(&refused) => refused = error,
+                Err(_) => {}
+            }
+        }
+        Err(refused)
+    }
+}
+
+fn builder(error: impl std::error::Error + Send + Sync + 'static) -> Error {
+    Error::Other(OtherError(Arc::new(error)))
+}
+
+/// A verifier of clients' certificates under these CAs. `with` adds revocation lists and what else
+/// is asked of clients.
+///
+/// # Errors
+/// A certificate that is none, no certificate at all, or a revocation list that is none.
+pub fn client_verifier(
+    cas: &[CertificateDer<'_>],
+    provider: &Arc<CryptoProvider>,
+    with: impl Fn(ClientCertVerifierBuilder) -> ClientCertVerifierBuilder,
+) -> Result<Arc<dyn ClientCertVerifier>, Error> {
+    let make = |store| with(WebPkiClientVerifier::builder_with_provider(store, Arc::clone(provider))).build().map_err(builder);
+    Ok(Arc::new(Anchors::<dyn ClientCertVerifier>::new(cas, make)?))
+}
+
+/// A verifier of servers' certificates under these CAs.
+///
+/// # Errors
+/// A certificate that is none, or no certificate at all.
+pub fn server_verifier(cas: &[CertificateDer<'_>], provider: &Arc<CryptoProvider>) -> Result<Arc<dyn ServerCertVerifier>, Error> {
+    let make = |store| {
+        let verifier = WebPkiServerVerifier::builder_with_provider(store, Arc::clone(provider)).build().map_err(builder)?;
+        Ok(verifier as Arc<dyn ServerCertVerifier>)
+    };
+    Ok(Arc::new(Anchors::<dyn ServerCertVerifier>::new(cas, make)?))
+}
+
+impl ClientCertVerifier for Anchors<dyn ClientCertVerifier> {
+    fn offer_client_auth(&self) -> bool {
+        self.schemes.offer_client_auth()
+    }
+
+    fn client_auth_mandatory(&self) -> bool {
+        self.schemes.client_auth_mandatory()
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &self.names
+    }
+
+    fn verify_client_cert(
+        &self,
+        leaf: &CertificateDer<'_>,
+        between: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        self.hold(now, |verifier| verifier.verify_client_cert(leaf, between, now))
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        leaf: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.schemes.verify_tls12_signature(message, leaf, signed)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        leaf: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.schemes.verify_tls13_signature(message, leaf, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.schemes.supported_verify_schemes()
+    }
+}
+
+impl ServerCertVerifier for Anchors<dyn ServerCertVerifier> {
+    fn verify_server_cert(
+        &self,
+        leaf: &CertificateDer<'_>,
+        between: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        self.hold(now, |verifier| verifier.verify_server_cert(leaf, between, name, ocsp, now))
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        leaf: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.schemes.verify_tls12_signature(message, leaf, signed)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        leaf: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.schemes.verify_tls13_signature(message, leaf, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.schemes.supported_verify_schemes()
+    }
+}

@@ -1,0 +1,92 @@
+//! `shef image secret`: the device secret of an image that a cloud provider loads.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use shef::proto::cert::ueid_of;
+use shef::proto::evidence::RootOfTrust;
+use shef::verify::TrustAnchor;
+use shef::{KeyFolder, Manufacturer, SdkError, SystemEntropy};
+use shef_console::{CliError, Exit, Output, hex};
+use shef_gen::secret::{SECRET_PACKAGE, secret_package};
+use shef_kernel::device_id_key;
+
+use crate::verify::now;
+
+/// Folder of the CA below the vendor's: no other kind of device is certified by it.
+const CA: &str = "image-ca";
+const CERTIFICATE: &str = "device-id.der";
+const ANCHOR: &str = "anchor.toml";
+
+/// Flags of `shef image secret`.
+#[derive(clap::Args)]
+#[command(after_help = "All cards that run the image share its secret. The shell takes uds_i of shef_kernel from the package. \
+                        Never commit it, build encrypted artefacts only, and delete it after the build.")]
+pub struct SecretArgs {
+    /// The vendor's key folder; a CA for images is made in it where there is none
+    #[arg(long, value_name = "DIR")]
+    vendor: PathBuf,
+    /// Name of the vendor, in the anchor and in a CA that is made
+    #[arg(long, value_name = "TEXT", default_value = "image vendor")]
+    name: String,
+    /// Folder for the package with the secret, the DeviceID certificate and the trust anchor; in no
+    /// git work tree
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+}
+
+#[derive(Serialize)]
+struct Document {
+    secret: String,
+    certificate: String,
+    anchor: String,
+    device_id: String,
+    ueid: String,
+}
+
+pub fn run(output: &Output, args: &SecretArgs) -> Result<Exit, CliError> {
+    let out = KeyFolder::open(&args.out)?;
+    outside_of_git(out.path())?;
+    let mut entropy = SystemEntropy::new()?;
+    let vendor = KeyFolder::open(&args.vendor)?;
+    let maker = Manufacturer::open(KeyFolder::open(vendor.path().join(CA))?, &args.name, now(None), &mut entropy)?;
+
+    let package = format!("{SECRET_PACKAGE}.sv");
+    let device_id = {
+        let uds = maker.device_secret(&mut entropy);
+        out.store_secret_text(&package, &secret_package(&uds))?;
+        device_id_key(&uds, RootOfTrust::Provider, false).public_key()
+    };
+    let certificate = maker.certify(&device_id, now(None));
+    out.store_public(CERTIFICATE, &certificate)?;
+    let anchor = TrustAnchor::new(&args.name, RootOfTrust::Provider, false, maker.root().der()).map_err(SdkError::from)?;
+    out.store_public(ANCHOR, anchor.to_toml().as_bytes())?;
+
+    let path = |name: &str| out.path().join(name).display().to_string();
+    let document = Document {
+        secret: path(&package),
+        certificate: path(CERTIFICATE),
+        anchor: path(ANCHOR),
+        device_id: hex::encode(device_id.as_bytes()),
+        ueid: hex::encode(&ueid_of(&device_id)),
+    };
+    output.line(format_args!("secret          {} (never commit it)", document.secret))?;
+    output.line(format_args!("certificate     {}", document.certificate))?;
+    output.line(format_args!("anchor          {} (kind provider)", document.anchor))?;
+    output.line(format_args!("DeviceID        {}", document.device_id))?;
+    output.line(format_args!("ueid            {}", document.ueid))?;
+    output.document(&document)?;
+    Ok(Exit::Done)
+}
+
+/// Refuses a folder in a git work tree. It exists, so that links and `..` are resolved.
+fn outside_of_git(folder: &Path) -> Result<(), CliError> {
+    let real = std::fs::canonicalize(folder).map_err(|e| CliError::write_file(folder, &e))?;
+    match real.ancestors().find(|there| there.join(".git").symlink_metadata().is_ok()) {
+        None => Ok(()),
+        Some(tree) => Err(CliError::input(
+            "SHEF-CLI-025",
+            format!("{} is in the git work tree {}, expected a folder outside of it", folder.display(), tree.display()),
+        )),
+    }
+}
