@@ -129,3 +129,21 @@ fn a_locked_entry_of_the_pmp_binds_the_kernel_until_reset() {
     k.write(CLOSED, RET);
     assert_eq!((k.read(CLOSED), k.ask(Ask::Call, CLOSED, 0)), (RET, (0, 0)));
 }
+
+#[test]
+fn the_kernel_sees_no_request_before_it_is_whole() {
+    const FOUND: u32 = RAM + 0x100;
+    let mut k = Kernel::new();
+    // Hands its answer over, and copies a word of the request that the host writes without ringing.
+    let mut program = Asm::default();
+    program.li(6, MAILBOX).addi(7, 0, 8).sw(7, 8, 6).li(6, REQUEST + 0x100).li(15, FOUND).li(16, 2_000);
+    program.label("again").lw(7, 0, 6).or(17, 17, 7).sw(17, 0, 15).addi(16, 16, -1).bne(16, 0, "again").jalr(0, 1, 0);
+    for (n, word) in program.words().iter().enumerate() {
+        k.write(MEMORY + 4 * n as u32, *word);
+    }
+    assert!(k.within(10_000, [Ask::Call as u32, MEMORY, 0, 0]).is_some());
+    assert!(k.0.host_write(host::REQUEST + 0x100, u32::MAX).unwrap());
+    k.0.step(100_000);
+    assert_eq!(k.read(FOUND), 0);
+    assert_eq!(k.read(REQUEST + 0x100), u32::MAX);
+}
