@@ -24,6 +24,7 @@ fn identity_comes_from_the_shell_and_the_secret_locks() {
     assert_eq!(k.bytes(UDS, 32), [0; 32]);
     assert_eq!(k.read(STATUS) & 1, 1);
     // Nothing opens it again but a reset.
+    assert_eq!(k.control(3), Some((0, 0)));
     for address in (SYS..SYS + 0x84).step_by(4).filter(|a| ![CONTROL, WATCHDOG, ALERT].contains(a)) {
         k.ask(Ask::Write, address, 0);
         k.ask(Ask::Write, address, u32::MAX);
