@@ -1,120 +1,14 @@
 //! `shef_kernel` with a test program in its ROM: memory map, locks, traps, mailbox, watchdog, wipes,
 //! units and ports, and that the host reaches nothing but the mailbox.
 
-#[path = "kernel/rv32.rs"]
-mod rv32;
+#[path = "kernel/probe.rs"]
+mod probe;
 
-use rv32::{Ask, Asm, MTVEC};
+use probe::rv32::{Ask, Asm, MTVEC};
+use probe::*;
 use sha2::{Digest, Sha256};
 use shef_rtl::kernel_sim::{fair_noise, host};
-use shef_rtl::{KernelPort, KernelSim, KernelStraps, Library, build, kernel_spec};
-use std::sync::OnceLock;
-
-const MEMORY: u32 = 0x1000_0000;
-const RAM: u32 = 0x2000_0000;
-const MEDIUM: u32 = 0x3000_0000;
-const SYS: u32 = 0x4000_0000;
-const CONTROL: u32 = SYS + 4;
-const STATUS: u32 = SYS + 8;
-const ALERT: u32 = SYS + 0xc;
-const TIMER: u32 = SYS + 0x10;
-const WATCHDOG: u32 = SYS + 0x18;
-const UDS: u32 = SYS + 0x20;
-const MAILBOX: u32 = 0x4000_1000;
-const SHIELD: u32 = 0x4000_2000;
-const NOISE: u32 = 0x4000_3000;
-const REQUEST: u32 = 0x4000_4000;
-const ANSWER: u32 = 0x4000_6000;
-const P256: u32 = 0x4000_8000;
-const HASH: u32 = 0x4000_9000;
-const AES: u32 = 0x4000_a000;
-const CONFIG: u32 = 0x4000_b000;
-/// Load and store access faults, as the program tells them.
-const FETCH_FAULT: u32 = 1 + 1;
-const LOAD_FAULT: u32 = 5 + 1;
-const STORE_FAULT: u32 = 7 + 1;
-
-fn library() -> &'static Library {
-    static LIB: OnceLock<Library> = OnceLock::new();
-    LIB.get_or_init(|| {
-        let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernel-probe");
-        std::fs::create_dir_all(&folder).expect("folder");
-        std::fs::write(folder.join("shef_kernel_rom_pkg.sv"), rv32::package(&rv32::probe())).expect("package");
-        build(&kernel_spec(Some(&folder)).expect("sources").savable()).expect("model")
-    })
-}
-
-fn straps() -> KernelStraps {
-    let mut target = [0; 32];
-    target[..4].copy_from_slice(b"test");
-    KernelStraps {
-        uds: core::array::from_fn(|i| 0xa0 + i as u8),
-        root: 0,
-        target,
-        shell: core::array::from_fn(|i| 0x10 + i as u8),
-        shell_flags: 5,
-        debug: false,
-        seeded: true,
-    }
-}
-
-struct Kernel(KernelSim);
-
-impl Kernel {
-    fn new() -> Self {
-        Self(KernelSim::new(library(), &straps()).expect("instance"))
-    }
-
-    /// Asks the program; the word and what trapped, or `None` when no answer came in so many cycles.
-    fn within(&mut self, cycles: u64, request: [u32; 4]) -> Option<(u32, u32)> {
-        let request: Vec<u8> = request.iter().flat_map(|w| w.to_le_bytes()).collect();
-        // The subsystem clears itself first.
-        while !self.0.send(&request).expect("host port") {
-            self.0.step(1000);
-        }
-        let answer = self.0.receive(cycles).expect("host port")?;
-        let word = |n: usize| u32::from_le_bytes(answer[4 * n..4 * n + 4].try_into().expect("word"));
-        Some((word(0), word(1)))
-    }
-
-    fn ask(&mut self, ask: Ask, address: u32, value: u32) -> (u32, u32) {
-        self.within(300_000, [ask as u32, address, value, 0]).expect("an answer")
-    }
-
-    fn read(&mut self, address: u32) -> u32 {
-        let (word, trap) = self.ask(Ask::Read, address, 0);
-        assert_eq!(trap, 0, "read of {address:#x}");
-        word
-    }
-
-    fn write(&mut self, address: u32, value: u32) {
-        assert_eq!(self.ask(Ask::Write, address, value).1, 0, "write of {address:#x}");
-    }
-
-    fn bytes(&mut self, address: u32, len: u32) -> Vec<u8> {
-        (0..len / 4).flat_map(|n| self.read(address + 4 * n).to_le_bytes()).collect()
-    }
-
-    fn bytes_of_unit(&mut self, unit: u32, len: u32) -> Vec<u8> {
-        (0..len / 4).flat_map(|_| self.read(unit + 8).to_le_bytes()).collect()
-    }
-
-    /// Writes of `CONTROL` may take mailbox and answer with them.
-    fn control(&mut self, bit: u32) -> Option<(u32, u32)> {
-        self.within(100_000, [Ask::Write as u32, CONTROL, 1 << bit, 0])
-    }
-
-    fn or(&mut self, address: u32, words: u32) -> u32 {
-        let answer = self.within(1_000_000, [Ask::Or as u32, address, words, 0]);
-        let (word, trap) = answer.expect("an answer");
-        assert_eq!(trap, 0);
-        word
-    }
-
-    fn fill(&mut self, address: u32, words: u32, value: u32) {
-        assert_eq!(self.within(1_000_000, [Ask::Fill as u32, address, words, value]), Some((0, 0)));
-    }
-}
+use shef_rtl::{KernelPort, KernelStraps};
 
 #[test]
 fn identity_comes_from_the_shell_and_the_secret_locks() {
@@ -130,6 +24,7 @@ fn identity_comes_from_the_shell_and_the_secret_locks() {
     assert_eq!(k.bytes(UDS, 32), [0; 32]);
     assert_eq!(k.read(STATUS) & 1, 1);
     // Nothing opens it again but a reset.
+    assert_eq!(k.control(3), Some((0, 0)));
     for address in (SYS..SYS + 0x84).step_by(4).filter(|a| ![CONTROL, WATCHDOG, ALERT].contains(a)) {
         k.ask(Ask::Write, address, 0);
         k.ask(Ask::Write, address, u32::MAX);
@@ -137,6 +32,11 @@ fn identity_comes_from_the_shell_and_the_secret_locks() {
     assert_eq!(k.bytes(UDS, 32), [0; 32]);
     k.0.reset();
     assert_eq!(k.bytes(UDS, 32), straps.uds);
+    // Debug may be turned on at any time.
+    for debug in [true, false] {
+        k.0.strap(&KernelStraps { debug, ..straps.clone() }).expect("ports");
+        assert_eq!(k.read(STATUS) >> 1 & 1, debug.into());
+    }
 }
 
 #[test]

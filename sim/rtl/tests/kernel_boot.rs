@@ -2,12 +2,13 @@
 //! and answer byte for byte what the native kernel answers.
 
 use sha2::{Digest, Sha256};
-use shef_kernel::{BootPlatform, EntropyQuality, Kernel, Medium, Platform, PlatformError, Shell, boot, device_id_key};
+use shef_kernel::{BootPlatform, EntropyQuality, Kernel, KernelImage, Medium, Platform, PlatformError, Shell, boot, device_id_key};
 use shef_proto::cert::{self, Certificate};
 use shef_proto::cose::SigningKey;
 use shef_proto::entropy::SeededEntropy;
 use shef_proto::evidence::{DebugState, RootOfTrust};
 use shef_proto::mailbox::{Answer, Request};
+use shef_rtl::kernel_sim::host;
 use shef_rtl::{KernelSim, KernelStraps, Library, build, kernel_spec, repo_root};
 use std::sync::OnceLock;
 use zeroize::Zeroizing;
@@ -33,6 +34,16 @@ fn certificate() -> Vec<u8> {
     let root = Certificate::parse(&cert::issue_root(&key, "test manufacturer", NOW - 1000, NOW + 1_000_000)).expect("root");
     let device_id = device_id_key(&UDS, RootOfTrust::Simulated, false).public_key();
     cert::issue_device_id(&key, &root, &device_id, NOW - 500)
+}
+
+/// The signer of kernels for simulated devices, whose key is public (`cargo xtask firmware`).
+const SIGNER: &[u8] = b"shef/1: signer of kernels for simulated devices, known to all";
+
+/// A medium whose image this signer signs.
+fn signed(image: &[u8], signer: &[u8]) -> Vec<u8> {
+    let key = SigningKey::derive(signer);
+    let signature = [&key.sign(image)[..], &key.public_key().xy()].concat();
+    Medium::build(image, &signature.try_into().expect("signature and key"), &certificate())
 }
 
 fn medium(image: &[u8]) -> Vec<u8> {
@@ -184,4 +195,126 @@ fn a_stuck_source_gives_no_evidence() {
     let answer = Answer::decode(&ask(&mut kernel, "KernelEvidence", &evidence)).expect("an answer");
     assert!(matches!(&answer, Answer::Error { code, .. } if code.starts_with("SHEF-KRN-")), "{answer:?}");
     assert_eq!(kernel.alert(), 5);
+}
+
+/// How a boot ends.
+#[derive(Clone, Copy)]
+enum End {
+    /// The boot ROM serves this code alone.
+    Refused(&'static str),
+    /// The processor stands still, with this alert.
+    Halted(u64),
+}
+
+/// One instance boots from each bad medium in turn, and at last from a good one: no refusal and no
+/// halt outlives a reset.
+#[test]
+fn each_bad_medium_ends_with_a_code_and_the_next_reset_works() {
+    const NOT_AN_IMAGE: End = End::Refused("SHEF-KRN-002");
+    const SIGNATURE: End = End::Refused("SHEF-KRN-004");
+    const TRAP: End = End::Halted(1);
+    let image = file("kernel.img");
+    let parsed = KernelImage::parse(&image).expect("an image");
+    let (version, code) = (parsed.version, parsed.code);
+    let good = medium(&image);
+    let cut = |len: usize| good[..len].to_vec();
+    let length = |at: usize, value: u32| {
+        let mut bytes = good.clone();
+        bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
+        bytes
+    };
+    let mut unsigned = good.clone();
+    let signature = Medium::IMAGE + image.len().next_multiple_of(4);
+    unsigned[signature..signature + 64].fill(0);
+    // Begins with a jump to where the boot medium lies, as a program that was linked for there.
+    let elsewhere = [0x3000_02b7_u32, 0x0002_8067].map(u32::to_le_bytes).concat();
+    let cases: [(&str, Vec<u8>, End); 17] = [
+        ("no medium", Vec::new(), TRAP),
+        ("zeros", vec![0; 4096], NOT_AN_IMAGE),
+        ("no image", signed(&[], SIGNER), NOT_AN_IMAGE),
+        ("no code", signed(&KernelImage { svn: 1, version, code: &[] }.to_bytes(), SIGNER), NOT_AN_IMAGE),
+        ("another label", signed(&[b"shef-kernel/2", &image[13..]].concat(), SIGNER), NOT_AN_IMAGE),
+        ("longer than the medium", length(4, u32::MAX), NOT_AN_IMAGE),
+        ("image longer than the medium", length(8, good.len() as u32), NOT_AN_IMAGE),
+        (
+            "image larger than kernel memory",
+            signed(&KernelImage { svn: 1, version, code: &vec![0; 0x4_0000] }.to_bytes(), SIGNER),
+            NOT_AN_IMAGE,
+        ),
+        ("image of any length", length(8, u32::MAX), NOT_AN_IMAGE),
+        ("medium cut in the image", cut(40_000), TRAP),
+        ("medium cut in its first word", cut(3), NOT_AN_IMAGE),
+        ("image cut", medium(&image[..image.len() - 4]), SIGNATURE),
+        ("no signature", unsigned, SIGNATURE),
+        ("another signer", signed(&image, b"another signer"), SIGNATURE),
+        ("another signer's old image", signed(&KernelImage { svn: 0, version, code }.to_bytes(), b"another signer"), SIGNATURE),
+        ("an old image", signed(&KernelImage { svn: 0, version, code }.to_bytes(), SIGNER), End::Refused("SHEF-KRN-005")),
+        ("an image for another place", signed(&KernelImage { svn: 1, version, code: &elsewhere }.to_bytes(), SIGNER), TRAP),
+    ];
+    let mut kernel = rtl(Vec::new());
+    for (what, medium, end) in cases {
+        kernel.around.medium = medium;
+        kernel.reset();
+        println!("{what}: {} cycles", kernel.boot(BOOT).expect(what));
+        match end {
+            End::Refused(expected) => {
+                assert_eq!(kernel.alert(), 4, "{what}");
+                let answer = Answer::decode(&ask(&mut kernel, what, &Request::Status)).expect("an answer");
+                assert!(matches!(&answer, Answer::Error { code, .. } if code == expected), "{what}: {answer:?}");
+            }
+            End::Halted(alert) => {
+                assert_eq!(kernel.alert(), alert, "{what}");
+                kernel.step(70_000);
+                assert!(kernel.send(&Request::Status.encode()).expect("host port"), "{what}");
+                assert_eq!(kernel.receive(100_000).expect("host port"), None, "{what}");
+            }
+        }
+    }
+    kernel.around.medium = good;
+    kernel.reset();
+    kernel.boot(BOOT).expect("boot");
+    assert_eq!((kernel.alert(), kernel.ready()), (0, true));
+    let answer = Answer::decode(&ask(&mut kernel, "Status", &Request::Status)).expect("an answer");
+    assert!(!matches!(answer, Answer::Error { .. }), "{answer:?}");
+}
+
+#[test]
+fn a_source_that_never_delivers_gives_no_evidence() {
+    let mut kernel = rtl(medium(&file("kernel.img")));
+    kernel.around.noise = Box::new(|_| None);
+    kernel.boot(BOOT).expect("boot");
+    let evidence = Request::KernelEvidence { nonce: vec![0x77; 32], audience: "verifier.example".into() };
+    let answer = Answer::decode(&ask(&mut kernel, "KernelEvidence", &evidence)).expect("an answer");
+    assert!(matches!(&answer, Answer::Error { code, .. } if code == "SHEF-KRN-011"), "{answer:?}");
+    assert_eq!(kernel.alert(), 5);
+    kernel.around.noise = alternating(256);
+    kernel.reset();
+    kernel.boot(BOOT).expect("boot");
+    let answer = Answer::decode(&ask(&mut kernel, "KernelEvidence", &evidence)).expect("an answer");
+    assert!(matches!(answer, Answer::Evidence(_)), "{answer:?}");
+    assert_eq!(kernel.alert(), 0);
+}
+
+/// A length that no buffer has is that of an empty message.
+#[test]
+fn a_request_of_any_length_is_answered() {
+    let image = file("kernel.img");
+    let mut kernel = rtl(medium(&image));
+    kernel.boot(BOOT).expect("boot");
+    let mut native = native(&image, [0; 32]);
+    let mut bytes = Request::Status.encode();
+    bytes.resize(host::REQUEST_BYTES, 0);
+    for (n, word) in bytes.chunks(4).enumerate() {
+        assert!(kernel.host_write(host::REQUEST + 4 * n as u64, u32::from_le_bytes(word.try_into().expect("word"))).expect("host port"));
+    }
+    let status = Request::Status.encode().len() as u32;
+    for len in [0, 1, 2, 8191, 8192, 8193, 8196, 0x4000, 0x1_0000, 0x8000_0000, u32::MAX - 3, u32::MAX, status] {
+        assert!(kernel.host_write(host::REQ_LEN, len).expect("host port"));
+        let answer = kernel.receive(ANSWER).expect("host port").expect("an answer");
+        let message = usize::try_from(len).ok().and_then(|len| bytes.get(..len)).unwrap_or_default();
+        assert_eq!(answer, native.handle(message), "{len} bytes");
+        let refused = matches!(Answer::decode(&answer).expect("an answer"), Answer::Error { .. });
+        assert_eq!(refused, len != status, "{len} bytes");
+    }
+    assert_eq!((kernel.alert(), kernel.ready()), (0, true));
 }

@@ -1,0 +1,130 @@
+//! `shef_kernel` with the probe program in its ROM, and what tests ask it for.
+#![allow(dead_code, reason = "each test uses a part")]
+
+pub mod rv32;
+
+use rv32::Ask;
+use shef_rtl::{DesignSpec, KernelSim, KernelStraps, Library, build, kernel_spec};
+use std::path::Path;
+use std::sync::OnceLock;
+
+pub const MEMORY: u32 = 0x1000_0000;
+pub const RAM: u32 = 0x2000_0000;
+pub const MEDIUM: u32 = 0x3000_0000;
+pub const SYS: u32 = 0x4000_0000;
+pub const CONTROL: u32 = SYS + 4;
+pub const STATUS: u32 = SYS + 8;
+pub const ALERT: u32 = SYS + 0xc;
+pub const TIMER: u32 = SYS + 0x10;
+pub const WATCHDOG: u32 = SYS + 0x18;
+pub const UDS: u32 = SYS + 0x20;
+pub const MAILBOX: u32 = 0x4000_1000;
+pub const SHIELD: u32 = 0x4000_2000;
+pub const NOISE: u32 = 0x4000_3000;
+pub const REQUEST: u32 = 0x4000_4000;
+pub const ANSWER: u32 = 0x4000_6000;
+pub const P256: u32 = 0x4000_8000;
+pub const HASH: u32 = 0x4000_9000;
+pub const AES: u32 = 0x4000_a000;
+pub const CONFIG: u32 = 0x4000_b000;
+/// Load and store access faults, as the program tells them.
+pub const FETCH_FAULT: u32 = 1 + 1;
+pub const LOAD_FAULT: u32 = 5 + 1;
+pub const STORE_FAULT: u32 = 7 + 1;
+
+/// Writes a file that another test program may be reading, unless it is there.
+fn keep(path: &Path, text: &str) {
+    if std::fs::read_to_string(path).is_ok_and(|there| there == text) {
+        return;
+    }
+    let part = path.with_extension(std::process::id().to_string());
+    std::fs::write(&part, text).and_then(|()| std::fs::rename(&part, path)).expect("package");
+}
+
+/// The design.
+pub fn library() -> &'static Library {
+    static LIB: OnceLock<Library> = OnceLock::new();
+    LIB.get_or_init(|| build(&spec()).expect("model"))
+}
+
+/// The design before it is built.
+pub fn spec() -> DesignSpec {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernel-probe");
+    std::fs::create_dir_all(&folder).expect("folder");
+    keep(&folder.join("shef_kernel_rom_pkg.sv"), &rv32::package(&rv32::probe()));
+    kernel_spec(Some(&folder)).expect("sources").savable()
+}
+
+/// A device that is simulated.
+pub fn straps() -> KernelStraps {
+    let mut target = [0; 32];
+    target[..4].copy_from_slice(b"test");
+    KernelStraps {
+        uds: core::array::from_fn(|i| 0xa0 + i as u8),
+        root: 0,
+        target,
+        shell: core::array::from_fn(|i| 0x10 + i as u8),
+        shell_flags: 5,
+        debug: false,
+        seeded: true,
+    }
+}
+
+/// The subsystem, asked over the mailbox.
+pub struct Kernel(pub KernelSim);
+
+impl Kernel {
+    pub fn new() -> Self {
+        Self(KernelSim::new(library(), &straps()).expect("instance"))
+    }
+
+    /// Asks the program; the word and what trapped, or `None` when no answer came in so many cycles.
+    pub fn within(&mut self, cycles: u64, request: [u32; 4]) -> Option<(u32, u32)> {
+        let request: Vec<u8> = request.iter().flat_map(|w| w.to_le_bytes()).collect();
+        // The subsystem clears itself first.
+        while !self.0.send(&request).expect("host port") {
+            self.0.step(1000);
+        }
+        let answer = self.0.receive(cycles).expect("host port")?;
+        let word = |n: usize| u32::from_le_bytes(answer[4 * n..4 * n + 4].try_into().expect("word"));
+        Some((word(0), word(1)))
+    }
+
+    pub fn ask(&mut self, ask: Ask, address: u32, value: u32) -> (u32, u32) {
+        self.within(300_000, [ask as u32, address, value, 0]).expect("an answer")
+    }
+
+    pub fn read(&mut self, address: u32) -> u32 {
+        let (word, trap) = self.ask(Ask::Read, address, 0);
+        assert_eq!(trap, 0, "read of {address:#x}");
+        word
+    }
+
+    pub fn write(&mut self, address: u32, value: u32) {
+        assert_eq!(self.ask(Ask::Write, address, value).1, 0, "write of {address:#x}");
+    }
+
+    pub fn bytes(&mut self, address: u32, len: u32) -> Vec<u8> {
+        (0..len / 4).flat_map(|n| self.read(address + 4 * n).to_le_bytes()).collect()
+    }
+
+    pub fn bytes_of_unit(&mut self, unit: u32, len: u32) -> Vec<u8> {
+        (0..len / 4).flat_map(|_| self.read(unit + 8).to_le_bytes()).collect()
+    }
+
+    /// Writes of `CONTROL` may take mailbox and answer with them.
+    pub fn control(&mut self, bit: u32) -> Option<(u32, u32)> {
+        self.within(100_000, [Ask::Write as u32, CONTROL, 1 << bit, 0])
+    }
+
+    pub fn or(&mut self, address: u32, words: u32) -> u32 {
+        let answer = self.within(1_000_000, [Ask::Or as u32, address, words, 0]);
+        let (word, trap) = answer.expect("an answer");
+        assert_eq!(trap, 0);
+        word
+    }
+
+    pub fn fill(&mut self, address: u32, words: u32, value: u32) {
+        assert_eq!(self.within(1_000_000, [Ask::Fill as u32, address, words, value]), Some((0, 0)));
+    }
+}
