@@ -36,12 +36,13 @@ module system_life (
   logic was_held;          // and was held since
   logic due, due_begin;    // what the fabric has not heard of
   logic whole;             // what it has taken since
-  logic ends_q, open_q, lost_q, taken;
+  logic ends_q, open_q, lost_q, held_q, taken;
   assign taken = cfg_valid && cfg_ready_i;
   always_ff @(posedge clk_i) begin
     init <= 1'b1;
     if (!init) assume (!rst_ni);
     open_q <= rst_ni && open;
+    held_q <= rst_ni && held;
     lost_q <= rst_ni && (kernel_begin_i || kernel_clear_i || wipe_req_i || !cfg_active_i);
     ends_q <= rst_ni && (kernel_begin_i || kernel_clear_i);
     if (!rst_ni) begin
@@ -73,22 +74,23 @@ module system_life (
       if (open_q && lost_q) assert (design_wipe);
       if (open_q && !lost_q) assert (open);
       // the fabric
-      if (cfg_begin || cfg_clear || cfg_valid) assert (held);
+      // in reset for a cycle at least: it has cleared what the wipe left
+      if (cfg_begin || cfg_clear || cfg_valid || wipe_ack) assert (held && held_q);
       assert (!(cfg_begin && cfg_clear));
       if (cfg_begin || cfg_clear) assert (due && cfg_begin == due_begin && !cfg_valid);
       if (cfg_valid) assert (!due && kernel_valid_i);
       assert ((cfg_valid && cfg_ready_i) == (kernel_valid_i && kernel_ready));
-      if (held && due) assert (cfg_begin || cfg_clear);
+      if (held && held_q && due) assert (cfg_begin || cfg_clear);
       // the kernel
       if (due || design_wipe || cfg_busy_i) assert (kernel_busy);
       if (held && whole && cfg_active_i) assert (kernel_busy);
       if (kernel_active) assert (open && cfg_active_i);
       if (open && cfg_active_i) assert (kernel_active);
       if (wipe_ack) assert (kernel_wiped_i && held && wiped);
-      if (wipe_req_i && kernel_wiped_i && held) assert (wipe_ack);
+      if (wipe_req_i && kernel_wiped_i && held && held_q) assert (wipe_ack);
       // what the proof rests on
       assert (dut.due_q == due && (!due || dut.begin_q == due_begin));
-      assert (dut.whole_q == whole);
+      assert (dut.whole_q == whole && dut.rests_q == held_q);
       if (ends_q) assert (due);
       if (open) assert (!due || ends_q);
       assert (dut.design_q != 2'd3);

@@ -49,17 +49,19 @@ module shef_system_life (
   design_e design_q;
   logic due_q, begin_q;  // the fabric is to hear of a begin, or of a clear
   logic whole_q;         // it has taken a whole image since
+  logic rests_q;         // the reset has been there for a cycle
 
   wire ends = kernel_begin_i || kernel_clear_i;
   wire held = design_q == D_HELD;
-  wire pass = held && !due_q;
+  wire rests = held && rests_q;
+  wire pass = rests && !due_q;
 
   assign held_o = held;
   assign open_o = design_q == D_RUN;
   assign design_wipe_o = design_q == D_WIPE;
-  assign wipe_ack_o = wipe_req_i && kernel_wiped_i && held;
-  assign cfg_begin_o = held && due_q && begin_q;
-  assign cfg_clear_o = held && due_q && !begin_q;
+  assign wipe_ack_o = wipe_req_i && kernel_wiped_i && rests;
+  assign cfg_begin_o = rests && due_q && begin_q;
+  assign cfg_clear_o = rests && due_q && !begin_q;
   assign cfg_valid_o = kernel_valid_i && pass;
   assign kernel_ready_o = cfg_ready_i && pass;
   assign kernel_busy_o = cfg_busy_i || due_q || design_q == D_WIPE || (held && whole_q && cfg_active_i);
@@ -71,11 +73,13 @@ module shef_system_life (
       due_q <= 1'b0;
       begin_q <= 1'b0;
       whole_q <= 1'b0;
+      rests_q <= 1'b0;
     end else begin
+      rests_q <= held;
       if (ends) begin
         due_q <= 1'b1;
         begin_q <= !kernel_clear_i;
-      end else if (held) due_q <= 1'b0;
+      end else if (rests) due_q <= 1'b0;
 
       if (ends) whole_q <= 1'b0;
       else if (cfg_valid_o && cfg_ready_i && kernel_last_i) whole_q <= 1'b1;
