@@ -1,12 +1,13 @@
-// shef_system_gate with a mailbox: one write and one read at a time; each is answered once, in
-// bounded time while the gate is closed. One to the mailbox goes there and nowhere else, one to the
-// design goes there only while the gate is open, and nowhere else, address and data once, and as the
-// port bears them. OKAY is said only where the slave said it, with its data; an error carries zero.
-// Once the gate has closed, an access of before is answered with an error, and nothing of the design
-// reaches the port. AW, W and AR keep the handshake rules towards the mailbox always and towards the
-// design while the gate is open; B and R towards the port. Full size.
-// Assumed: a slave answers only what it has taken, a write after its data, and keeps the handshake
-// rules; the design does so from each opening anew and does anything while the gate is closed.
+// shef_system_gate with a mailbox: one write and one read at a time; each is answered once, at once
+// where the gate is closed. One to the mailbox goes there and nowhere else, one to the design goes
+// there only while the gate is open, and nowhere else, address and data once, and as the port bears
+// them. OKAY is said only where the slave said it, with its data; an error carries zero. Once the
+// gate has closed, an access of before is answered with an error, and nothing of the design reaches
+// the port. AW, W and AR keep the handshake rules towards the mailbox always and towards the design
+// while the gate is open; B and R towards the port. Full size.
+// After drop_i a gate without a mailbox has nothing under way, and it never asks a mailbox.
+// Assumed: a slave answers only what it has taken, a write after its data; the design does so from
+// each opening anew, and does anything while the gate is closed.
 `default_nettype none
 module system_gate
   import shef_pkg::*;
@@ -14,6 +15,7 @@ module system_gate
     input wire            clk_i,
     input wire            rst_ni,
     input wire            open_i,
+    input wire            drop_i,
     input wire axil_req_t req_i,
     input wire axil_rsp_t design_rsp_i,
     input wire axil_rsp_t mailbox_rsp_i
@@ -44,6 +46,16 @@ module system_gate
       .clk_i, .rst_ni, .valid_i(rsp.r_valid), .ready_i(req_i.r_ready),
       .data_i({rsp.r_resp, rsp.r_data}), .break_i(1'b0)
   );
+  // the same without a mailbox, whose master may forget
+  axil_rsp_t krn_rsp;
+  axil_req_t krn_req, no_req;
+  shef_system_gate #(.Mailbox(1'b0)) i_drop (
+      .clk_i, .rst_ni, .open_i, .drop_i, .req_i, .rsp_o(krn_rsp), .design_req_o(krn_req),
+      .design_rsp_i, .mailbox_req_o(no_req), .mailbox_rsp_i
+  );
+  logic dropped;
+  always_ff @(posedge clk_i) dropped <= rst_ni && drop_i;
+
   // by slave: the design is another one after the gate was closed
   logic [1:0] on;
   assign on = {1'b1, open_i};
@@ -156,6 +168,11 @@ module system_gate
   assign ar_mail = ar_addr[15:14] == 2'b11;
   always_comb begin
     if (init && rst_ni) begin
+      if (dropped) begin
+        assert (krn_rsp.aw_ready && krn_rsp.w_ready && krn_rsp.ar_ready);
+        assert (!krn_rsp.b_valid && !krn_rsp.r_valid && krn_req == '0);
+      end
+      assert (no_req == '0);
       // one at a time, answered once
       assert (rsp.aw_ready == !aw_in && rsp.w_ready == !w_in && rsp.ar_ready == !ar_in);
       if (rsp.b_valid) assert (aw_in && w_in);

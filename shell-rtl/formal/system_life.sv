@@ -1,12 +1,12 @@
 // shef_system_life against any kernel, fabric and design: the design runs only when the fabric has
-// taken a whole image since the last begin or clear and says that it is active, and only after it was
-// wiped and then held since it ran last; the gates are open only then. It stops in the cycle after
-// the kernel begins or clears, the fabric is not active, or a wipe is asked for. The fabric hears of
-// each begin or clear, of the later one if there are two, once, and gets words only after it, and all
-// that only while the design is held. While anything of that is due, or a design is to start, the
-// kernel sees busy; it sees active only a design that runs. A wipe is acknowledged only when the
-// kernel is clear and the design was wiped and is held.
-// A fabric that loses its design needs another image.
+// taken a whole image since the last begin or clear and says that it is active, and only after it
+// was wiped and then held since it ran last; the gates are open only then. It stops in the cycle
+// after the kernel begins or clears, the fabric is not active, or a wipe is asked for. The fabric
+// hears of each begin or clear, of the later one if there are two, once, and gets words only after
+// it, and all that only while the design is held. While anything of that is due, or a design is to
+// start, the kernel sees busy; it sees active only a design that runs. A wipe is acknowledged only
+// when the kernel is clear and the design was wiped and is held. A fabric that loses its design
+// needs another image.
 `default_nettype none
 module system_life (
     input wire clk_i,
@@ -25,10 +25,11 @@ module system_life (
   logic wipe_ack, kernel_ready, kernel_busy, kernel_active, cfg_begin, cfg_clear, cfg_valid;
   logic design_wipe, held, open;
   shef_system_life dut (
-      .clk_i, .rst_ni, .wipe_req_i, .kernel_wiped_i, .wipe_ack_o(wipe_ack), .kernel_begin_i, .kernel_clear_i,
-      .kernel_valid_i, .kernel_ready_o(kernel_ready), .kernel_last_i, .kernel_busy_o(kernel_busy),
-      .kernel_active_o(kernel_active), .cfg_begin_o(cfg_begin), .cfg_clear_o(cfg_clear), .cfg_valid_o(cfg_valid),
-      .cfg_ready_i, .cfg_busy_i, .cfg_active_i, .design_wipe_o(design_wipe), .design_wiped_i, .held_o(held), .open_o(open)
+      .clk_i, .rst_ni, .wipe_req_i, .kernel_wiped_i, .wipe_ack_o(wipe_ack), .kernel_begin_i,
+      .kernel_clear_i, .kernel_valid_i, .kernel_ready_o(kernel_ready), .kernel_last_i,
+      .kernel_busy_o(kernel_busy), .kernel_active_o(kernel_active), .cfg_begin_o(cfg_begin),
+      .cfg_clear_o(cfg_clear), .cfg_valid_o(cfg_valid), .cfg_ready_i, .cfg_busy_i, .cfg_active_i,
+      .design_wipe_o(design_wipe), .design_wiped_i, .held_o(held), .open_o(open)
   );
 
   logic init = 1'b0;

@@ -7,7 +7,8 @@
 // but that cfg is silent while the design is wiped (shef_system_life).
 // The kernel alone reaches the Shield's kernel port. The host reaches ctl, the DMA engine reaches
 // host and mem. While no design is active the design is in reset, asks for nothing at mem and host,
-// takes every late answer and raises no interrupt. dma_irq_valid_o stays until dma_irq_ready_i even then.
+// takes every late answer and raises no interrupt; dma_irq_valid_o stays until dma_irq_ready_i even
+// then.
 // wipe_req_i (level) wipes kernel and design; wipe_ack_o rises when both are clear and falls after
 // wipe_req_i. A shell that resets with rst_ni first waits for the acknowledgement, or else resets
 // what it has at mem and host too.
@@ -99,7 +100,8 @@ module shef_system
   // ---- Security Kernel ----
   axil_req_t mailbox_req, kernel_req;
   axil_rsp_t mailbox_rsp, kernel_rsp;
-  logic kernel_wiped, kernel_begin, kernel_clear, kernel_valid, kernel_ready, kernel_busy, kernel_active;
+  logic kernel_wiped, kernel_begin, kernel_clear, kernel_valid, kernel_ready, kernel_busy,
+      kernel_active;
 
   shef_kernel u_kernel (
       .clk_i,

@@ -64,7 +64,8 @@ module shef_system_life (
   assign cfg_clear_o = rests && due_q && !begin_q;
   assign cfg_valid_o = kernel_valid_i && pass;
   assign kernel_ready_o = cfg_ready_i && pass;
-  assign kernel_busy_o = cfg_busy_i || due_q || design_q == D_WIPE || (held && whole_q && cfg_active_i);
+  assign kernel_busy_o = cfg_busy_i || due_q || design_q == D_WIPE ||
+      (held && whole_q && cfg_active_i);
   assign kernel_active_o = open_o && cfg_active_i;
 
   always_ff @(posedge clk_i) begin

@@ -245,11 +245,13 @@ module shef_system_top
 
   assign obs_held = !u_system.design_rst_n;
   for (genvar p = 0; p < int'(N_ACC); p++) begin : g_obs
-    assign obs_arvalid[p] = u_system.u_design.u_core.acc_ar_valid[p] && u_system.u_design.u_core.acc_ar_ready[p];
+    assign obs_arvalid[p] = u_system.u_design.u_core.acc_ar_valid[p] &&
+        u_system.u_design.u_core.acc_ar_ready[p];
     assign obs_arid[p] = u_system.u_design.u_core.acc_ar[p].id;
     assign obs_araddr[p] = u_system.u_design.u_core.acc_ar[p].addr;
     assign obs_arlen[p] = u_system.u_design.u_core.acc_ar[p].len;
-    assign obs_rvalid[p] = u_system.u_design.u_core.acc_r_valid[p] && u_system.u_design.u_core.acc_r_ready[p];
+    assign obs_rvalid[p] = u_system.u_design.u_core.acc_r_valid[p] &&
+        u_system.u_design.u_core.acc_r_ready[p];
     assign obs_rid[p] = u_system.u_design.u_core.acc_r[p].id;
     assign obs_rresp[p] = u_system.u_design.u_core.acc_r[p].resp;
     assign obs_rlast[p] = u_system.u_design.u_core.acc_r[p].last;
