@@ -692,7 +692,7 @@ mod long {
 
     /// Boot ROM and firmware as committed: both rounds, a session, and its close record.
     #[test]
-    #[ignore = "20 million cycles"]
+    #[ignore = "12 million cycles"]
     fn the_committed_firmware_attests_the_design_beside_it() {
         let library = build(&spec(None).fast()).expect("model");
         let straps = KernelStraps {
