@@ -151,12 +151,18 @@ struct Cfg {
 struct Ports {
     medium: [Port; 5],
     noise: [Port; 2],
+    /// Absent where the design has the Shield inside.
+    krn: Option<Krn>,
+    cfg: [Port; 9],
+}
+
+#[derive(Clone, Copy)]
+struct Krn {
     aw: [Port; 3],
     w: [Port; 3],
     b: [Port; 3],
     ar: [Port; 3],
     r: [Port; 4],
-    cfg: [Port; 9],
 }
 
 impl Ports {
@@ -165,11 +171,16 @@ impl Ports {
         Ok(Self {
             medium: [p("medium_valid_o")?, p("medium_addr_o")?, p("medium_ready_i")?, p("medium_data_i")?, p("medium_err_i")?],
             noise: [p("noise_valid_i")?, p("noise_bit_i")?],
-            aw: [p("krn_awvalid_o")?, p("krn_awready_i")?, p("krn_awaddr_o")?],
-            w: [p("krn_wvalid_o")?, p("krn_wready_i")?, p("krn_wdata_o")?],
-            b: [p("krn_bvalid_i")?, p("krn_bready_o")?, p("krn_bresp_i")?],
-            ar: [p("krn_arvalid_o")?, p("krn_arready_i")?, p("krn_araddr_o")?],
-            r: [p("krn_rvalid_i")?, p("krn_rready_o")?, p("krn_rdata_i")?, p("krn_rresp_i")?],
+            krn: match sim.find("krn_awvalid_o") {
+                None => None,
+                Some(awvalid) => Some(Krn {
+                    aw: [awvalid, p("krn_awready_i")?, p("krn_awaddr_o")?],
+                    w: [p("krn_wvalid_o")?, p("krn_wready_i")?, p("krn_wdata_o")?],
+                    b: [p("krn_bvalid_i")?, p("krn_bready_o")?, p("krn_bresp_i")?],
+                    ar: [p("krn_arvalid_o")?, p("krn_arready_i")?, p("krn_araddr_o")?],
+                    r: [p("krn_rvalid_i")?, p("krn_rready_o")?, p("krn_rdata_i")?, p("krn_rresp_i")?],
+                }),
+            },
             cfg: [
                 p("cfg_begin_o")?,
                 p("cfg_clear_o")?,
@@ -186,7 +197,7 @@ impl Ports {
 }
 
 impl Around {
-    fn new(sim: &Sim) -> Result<Self> {
+    pub(crate) fn new(sim: &Sim) -> Result<Self> {
         Ok(Self {
             ports: Ports::new(sim)?,
             medium: Vec::new(),
@@ -229,29 +240,29 @@ impl Around {
     }
 
     fn drive_shield(&mut self, sim: &mut Sim) {
-        let Some(shield) = &mut self.shield else { return };
+        let (Some(shield), Some(p)) = (&mut self.shield, self.ports.krn) else { return };
         if std::mem::take(&mut self.krn_taken) {
-            sim.set(self.ports.b[0], 0);
-            sim.set(self.ports.r[0], 0);
+            sim.set(p.b[0], 0);
+            sim.set(p.r[0], 0);
         }
         if self.krn_write.is_some() || self.krn_read.is_some() {
             shield.pass(self.cycle - self.accessed);
             self.accessed = self.cycle;
         }
         let resp = |ok: bool| if ok { OKAY } else { SLVERR };
-        for p in [self.ports.aw[1], self.ports.w[1], self.ports.ar[1]] {
-            sim.set(p, 0);
+        for ready in [p.aw[1], p.w[1], p.ar[1]] {
+            sim.set(ready, 0);
         }
         if let Some((offset, value)) = self.krn_write.take() {
             let ok = shield.write(offset, value);
-            sim.set(self.ports.aw[1], 1);
-            sim.set(self.ports.w[1], 1);
-            sim.set(self.ports.b[2], resp(ok));
+            sim.set(p.aw[1], 1);
+            sim.set(p.w[1], 1);
+            sim.set(p.b[2], resp(ok));
         } else if let Some(offset) = self.krn_read.take() {
             let word = shield.read(offset);
-            sim.set(self.ports.ar[1], 1);
-            sim.set(self.ports.r[2], word.map_or(0, u64::from));
-            sim.set(self.ports.r[3], resp(word.is_some()));
+            sim.set(p.ar[1], 1);
+            sim.set(p.r[2], word.map_or(0, u64::from));
+            sim.set(p.r[3], resp(word.is_some()));
         }
     }
 
@@ -261,8 +272,8 @@ impl Around {
         if cfg.cleared {
             // The Shield goes, and what it was asked with it.
             (self.krn_write, self.krn_read) = (None, None);
-            for p in [self.ports.aw[1], self.ports.w[1], self.ports.b[0], self.ports.ar[1], self.ports.r[0]] {
-                sim.set(p, 0);
+            for port in self.ports.krn.into_iter().flat_map(|p| [p.aw[1], p.w[1], p.b[0], p.ar[1], p.r[0]]) {
+                sim.set(port, 0);
             }
             // A port that is held in reset asks for it in each cycle.
             if !self.clearing {
@@ -290,6 +301,27 @@ impl Around {
     }
 }
 
+/// What [`Around`] holds of the fabric.
+#[derive(Clone)]
+pub(crate) struct FabricState {
+    image: Vec<u8>,
+    whole: bool,
+    design: Option<[u8; 32]>,
+    refused: bool,
+}
+
+impl Around {
+    pub(crate) fn save(&self) -> FabricState {
+        FabricState { image: self.image.clone(), whole: self.whole, design: self.design, refused: self.cfg.refused }
+    }
+
+    pub(crate) fn restore(&mut self, state: &FabricState) {
+        self.image.clone_from(&state.image);
+        (self.whole, self.design) = (state.whole, state.design);
+        self.cfg = Cfg { refused: state.refused, ..Cfg::default() };
+    }
+}
+
 impl Agent for Around {
     #[expect(clippy::cast_possible_truncation, reason = "ports of at most 32 bits")]
     fn sample(&mut self, sim: &Sim) {
@@ -297,7 +329,7 @@ impl Agent for Around {
         let word = |p: Port| sim.get(p) as u32;
         let p = &self.ports;
         self.asked = (high(p.medium[0]) && !high(p.medium[2])).then(|| sim.get(p.medium[1]));
-        if self.shield.is_some() {
+        if let (Some(_), Some(p)) = (&self.shield, &p.krn) {
             if high(p.aw[0]) && high(p.w[0]) && !high(p.aw[1]) {
                 self.krn_write = Some((word(p.aw[2]), word(p.w[2])));
             }
@@ -312,11 +344,11 @@ impl Agent for Around {
 
     fn drive(&mut self, sim: &mut Sim) {
         // The answer follows when address and data were taken.
-        let answers = [(self.ports.aw[1], self.ports.b[0]), (self.ports.ar[1], self.ports.r[0])];
-        let due = answers.map(|(taken, valid)| (sim.get(taken) != 0).then_some(valid));
+        let answers = self.ports.krn.map(|p| [(p.aw[1], p.b[0]), (p.ar[1], p.r[0])]);
+        let due = answers.map(|both| both.map(|(taken, valid)| (sim.get(taken) != 0).then_some(valid)));
         self.drive_medium(sim);
         self.drive_shield(sim);
-        for valid in due.into_iter().flatten() {
+        for valid in due.into_iter().flatten().flatten() {
             sim.set(valid, 1);
         }
         self.drive_fabric(sim);
@@ -330,10 +362,7 @@ impl Agent for Around {
 /// State of a [`KernelSim`] at one moment; the noise goes on.
 pub struct KernelSnapshot {
     model: Snapshot,
-    image: Vec<u8>,
-    whole: bool,
-    design: Option<[u8; 32]>,
-    refused: bool,
+    fabric: FabricState,
 }
 
 impl KernelSnapshot {
@@ -342,6 +371,24 @@ impl KernelSnapshot {
     pub fn bytes(&self) -> &[u8] {
         self.model.bytes()
     }
+}
+
+/// Sets the inputs with what the shell says.
+pub(crate) fn strap(sim: &mut Sim, straps: &KernelStraps) -> Result<()> {
+    for (name, bytes) in [("uds_i", &straps.uds), ("target_i", &straps.target), ("shell_i", &straps.shell)] {
+        let port = sim.port_of(name, 256)?;
+        sim.raw_mut(port).copy_from_slice(bytes);
+    }
+    for (name, value) in [
+        ("root_i", straps.root),
+        ("shell_flags_i", straps.shell_flags),
+        ("debug_i", straps.debug.into()),
+        ("noise_seeded_i", straps.seeded.into()),
+    ] {
+        let port = sim.port(name)?;
+        sim.set(port, value.into());
+    }
+    Ok(())
 }
 
 /// An instance of `shef_kernel`.
@@ -372,20 +419,7 @@ impl KernelSim {
     /// # Errors
     /// When the design has not the ports.
     pub fn strap(&mut self, straps: &KernelStraps) -> Result<()> {
-        for (name, bytes) in [("uds_i", &straps.uds), ("target_i", &straps.target), ("shell_i", &straps.shell)] {
-            let port = self.sim.port_of(name, 256)?;
-            self.sim.raw_mut(port).copy_from_slice(bytes);
-        }
-        for (name, value) in [
-            ("root_i", straps.root),
-            ("shell_flags_i", straps.shell_flags),
-            ("debug_i", straps.debug.into()),
-            ("noise_seeded_i", straps.seeded.into()),
-        ] {
-            let port = self.sim.port(name)?;
-            self.sim.set(port, value.into());
-        }
-        Ok(())
+        strap(&mut self.sim, straps)
     }
 
     /// Resets the subsystem; what the fabric holds stays until the kernel clears it.
@@ -512,14 +546,7 @@ impl KernelSim {
     /// # Errors
     /// When the design was built without [`crate::DesignSpec::savable`].
     pub fn save(&self) -> Result<KernelSnapshot> {
-        let around = &self.around;
-        Ok(KernelSnapshot {
-            model: self.sim.save()?,
-            image: around.image.clone(),
-            whole: around.whole,
-            design: around.design,
-            refused: around.cfg.refused,
-        })
+        Ok(KernelSnapshot { model: self.sim.save()?, fabric: self.around.save() })
     }
 
     /// Puts back what [`KernelSim::save`] gave.
@@ -529,10 +556,7 @@ impl KernelSim {
     pub fn restore(&mut self, snapshot: &KernelSnapshot) -> Result<()> {
         self.host.abort(&mut self.sim);
         self.sim.restore(&snapshot.model)?;
-        let around = &mut self.around;
-        around.image.clone_from(&snapshot.image);
-        (around.whole, around.design) = (snapshot.whole, snapshot.design);
-        around.cfg = Cfg { refused: snapshot.refused, ..Cfg::default() };
+        self.around.restore(&snapshot.fabric);
         Ok(())
     }
 }

@@ -39,6 +39,7 @@ mod host_memory;
 pub mod kernel_sim;
 mod sim;
 mod sources;
+pub mod system_sim;
 mod toolchain;
 
 pub use agent::{Agent, cycle, cycle_until};
@@ -52,7 +53,8 @@ pub use host_memory::{HostBus, HostFault, HostMemory};
 pub use kernel_sim::{Around, Fabric, KernelPort, KernelSim, KernelSnapshot, KernelStraps, Moment, Noise, fair_noise};
 pub use shef_model::memory;
 pub use sim::{Direction, Library, Port, Sim, Snapshot};
-pub use sources::{kernel_spec, module_spec, repo_root, rtl_sources, sv_files};
+pub use sources::{kernel_spec, module_spec, repo_root, rtl_sources, sv_files, system_spec};
+pub use system_sim::{SystemSim, SystemSnapshot};
 pub use toolchain::{Toolchain, find_ibex, find_toolchain};
 
 /// All codes of this crate.

@@ -76,10 +76,22 @@ pub fn module_spec(top: &str) -> Result<DesignSpec> {
 /// # Errors
 /// When Ibex or a source is missing.
 pub fn kernel_spec(boot: Option<&Path>) -> Result<DesignSpec> {
+    with_kernel("shef_kernel_top", "shell-rtl/shell/kernel", boot)
+}
+
+/// The whole system `shef_system`: the Security Kernel as of [`kernel_spec`], Shield and DMA engine.
+/// Add an accelerator with [`DesignSpec::search`].
+///
+/// # Errors
+/// When Ibex or a source is missing.
+pub fn system_spec(boot: Option<&Path>) -> Result<DesignSpec> {
+    with_kernel("shef_system_top", "shell-rtl/shell/system", boot)
+}
+
+fn with_kernel(top: &str, shell: &str, boot: Option<&Path>) -> Result<DesignSpec> {
     let ibex = crate::toolchain::find_ibex()?;
-    let spec = DesignSpec::new("shef_kernel_top");
-    let spec = spec.source("shell-rtl/shell/kernel/ibex.vlt");
-    let spec = boot.into_iter().fold(spec, DesignSpec::search).search("shell-rtl/shell/kernel");
+    let spec = DesignSpec::new(top).source("shell-rtl/shell/kernel/ibex.vlt");
+    let spec = boot.into_iter().fold(spec, DesignSpec::search).search(shell);
     let foreign = ["rtl", "vendor/lowrisc_ip/ip/prim/rtl", "vendor/lowrisc_ip/dv/sv/dv_utils"];
     let spec = foreign.iter().fold(spec.search("shell-rtl/rtl"), |spec, folder| spec.foreign(ibex.join(folder)));
     spec.resolve_sources()?;

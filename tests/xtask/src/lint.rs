@@ -55,6 +55,8 @@ pub fn sources(dirs: &[&str]) -> Result<Vec<PathBuf>, Failure> {
 
 /// Where the Security Kernel's subsystem lies, the only RTL of ours around somebody else's.
 const KERNEL: &str = "shell-rtl/rtl/kernel";
+/// What joins it with a design.
+const SYSTEM: &str = "shell-rtl/rtl/system";
 
 /// What ships: the Shield and an accelerator.
 pub fn shipped(accelerator: &str) -> Result<Vec<PathBuf>, Failure> {
@@ -67,7 +69,7 @@ fn design(accelerator: &str) -> Result<Vec<PathBuf>, Failure> {
 }
 
 fn without_kernel(dirs: &[&str]) -> Result<Vec<PathBuf>, Failure> {
-    Ok(sources(dirs)?.into_iter().filter(|p| !p.starts_with(KERNEL)).collect())
+    Ok(sources(dirs)?.into_iter().filter(|p| !p.starts_with(KERNEL) && !p.starts_with(SYSTEM)).collect())
 }
 
 /// The Security Kernel's subsystem with all of ours that it may use.
@@ -79,6 +81,11 @@ pub fn kernel() -> Result<Vec<PathBuf>, Failure> {
         "shell-rtl/rtl/core/shef_axil_slave.sv",
         KERNEL,
     ])
+}
+
+/// The Security Kernel's subsystem, Shield and accelerator, and what joins them.
+fn system() -> Result<Vec<PathBuf>, Failure> {
+    sources(&["shell-rtl/rtl", "shell-rtl/accel/digits"])
 }
 
 /// Its processor: folders to include from, and the sources that the subsystem reaches.
@@ -136,7 +143,7 @@ fn bench() -> Result<Vec<PathBuf>, Failure> {
 
 /// Everything: the designs of all accelerators, and the bench's.
 fn everything() -> Result<BTreeSet<PathBuf>, Failure> {
-    let mut all: BTreeSet<PathBuf> = bench()?.into_iter().chain(kernel()?).collect();
+    let mut all: BTreeSet<PathBuf> = bench()?.into_iter().chain(system()?).chain(sources(&["shell-rtl/shell/system"])?).collect();
     for accelerator in ACCELERATORS {
         all.extend(design(accelerator)?);
     }
@@ -191,12 +198,19 @@ pub fn verilator(binary: &Path) -> Result<(), Failure> {
     let waiver = process::target_dir().join("ibex.vlt");
     std::fs::write(&waiver, "`verilator_config\nlint_off -file \"*/ibex_*.sv\"\nlint_off -file \"*/prim_*.sv\"\n")
         .map_err(|e| Failure::failed(format!("{}: {e}", waiver.display())))?;
-    let ours = kernel()?;
-    warnings(binary, "shef_kernel", "Ibex", |c| {
-        c.args(["+define+SYNTHESIS", "-Wno-UNOPTFLAT"]).arg(&waiver).args(includes.iter().map(|i| format!("+incdir+{}", i.display())));
-        let (packages, modules): (Vec<_>, Vec<_>) = ours.iter().chain(&foreign).partition(|p| module_name(p).is_none());
-        c.args(packages).args(modules);
-    })
+    warnings(binary, "shef_cfg_fixed", "nothing", |c| {
+        c.arg(format!("{SYSTEM}/shef_cfg_fixed.sv"));
+    })?;
+    let mut system = system()?;
+    system.extend(sources(&["shell-rtl/shell/system"])?);
+    for (top, ours) in [("shef_kernel", kernel()?), ("shef_system_top", system)] {
+        warnings(binary, top, "Ibex", |c| {
+            c.args(["+define+SYNTHESIS", "-Wno-UNOPTFLAT"]).arg(&waiver).args(includes.iter().map(|i| format!("+incdir+{}", i.display())));
+            let (packages, modules): (Vec<_>, Vec<_>) = ours.iter().chain(&foreign).partition(|p| module_name(p).is_none());
+            c.args(packages).args(modules);
+        })?;
+    }
+    Ok(())
 }
 
 /// `verilator --lint-only -Wall` on one top.
@@ -236,14 +250,12 @@ pub fn yosys(binary: &Path) -> Result<(), Failure> {
     }
     let (includes, foreign) = ibex(&tools::ensure_ibex(&root(), &say)?);
     let words = |flag: &str, paths: &[PathBuf]| paths.iter().fold(String::new(), |s, p| format!("{s} {flag}{}", below_root(p).display()));
-    let script = format!(
-        "read_slang -j 1 -D SYNTHESIS{}{}{} --top shef_kernel",
-        words("-I ", &includes),
-        words("", &kernel()?),
-        words("", &foreign)
-    );
-    let mut c = tools::yosys_command(binary);
-    process::run(c.current_dir(root()).args(["-q", "-p", &script]), "yosys (read_slang)")
+    for (ours, tops) in [(kernel()?, "--top shef_kernel"), (system()?, "--top shef_system --top shef_cfg_fixed")] {
+        let script = format!("read_slang -j 1 -D SYNTHESIS{}{}{} {tops}", words("-I ", &includes), words("", &ours), words("", &foreign));
+        let mut c = tools::yosys_command(binary);
+        process::run(c.current_dir(root()).args(["-q", "-p", &script]), "yosys (read_slang)")?;
+    }
+    Ok(())
 }
 
 /// yosys reads below the current folder only.

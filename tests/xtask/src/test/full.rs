@@ -117,11 +117,17 @@ fn drives_the_rtl(path: &str) -> bool {
     below.iter().any(|folder| path.starts_with(folder)) && !kept::counts_where_named(path) && test_of(path).is_none()
 }
 
-/// Whether a file is the Security Kernel's subsystem or what drives it: no Shield without one has
-/// it. What picks the sources of a design fails loudly in the normal run, if it does.
+/// Whether a file is the Security Kernel's subsystem, what joins it with a design, or what drives
+/// them: no Shield alone has them. What picks the sources of a design fails loudly in the normal run, if it does.
 fn of_the_kernel(path: &str) -> bool {
-    let below = ["shell-rtl/rtl/kernel/", "shell-rtl/shell/kernel/"];
-    let files = ["shell-rtl/regs/kernel.toml", "sim/rtl/src/kernel_sim.rs", "sim/rtl/src/sources.rs", "sim/rtl/src/lib.rs"];
+    let below = ["shell-rtl/rtl/kernel/", "shell-rtl/shell/kernel/", "shell-rtl/rtl/system/", "shell-rtl/shell/system/"];
+    let files = [
+        "shell-rtl/regs/kernel.toml",
+        "sim/rtl/src/kernel_sim.rs",
+        "sim/rtl/src/system_sim.rs",
+        "sim/rtl/src/sources.rs",
+        "sim/rtl/src/lib.rs",
+    ];
     below.iter().any(|folder| path.starts_with(folder)) || files.contains(&path)
 }
 

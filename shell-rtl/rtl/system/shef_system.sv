@@ -1,0 +1,290 @@
+// The system: Security Kernel, Shield with accelerator, and DMA engine, with the boundary that a
+// shell connects to (shell-rtl/README.md, "Shell boundary").
+//
+// ctl: AXI4-Lite slave of 64 KiB for the host: the kernel's mailbox from 0xC000 on, below it the
+// control window of shef_dma_core, which gets errors unless a design is active. mem, host, dma_irq
+// and irq: as in shef_dma_core. medium, noise, cfg, design_i and the identity: as in shef_kernel,
+// but that cfg is silent while the design is wiped (shef_system_life).
+// The kernel alone reaches the Shield's kernel port. The host reaches ctl, the DMA engine reaches
+// host and mem. While no design is active the design is in reset, asks for nothing at mem and host,
+// takes every late answer and raises no interrupt; dma_irq_valid_o stays until dma_irq_ready_i even
+// then.
+// wipe_req_i (level) wipes kernel and design; wipe_ack_o rises when both are clear and falls after
+// wipe_req_i. A shell that resets with rst_ni first waits for the acknowledgement, or else resets
+// what it has at mem and host too.
+`default_nettype none
+module shef_system
+  import shef_pkg::*;
+#(
+    parameter int unsigned ShellId = 1,
+    parameter logic [63:0] CardBytes = 64'h4_0000_0000,
+    parameter int unsigned TimeoutCycles = 1 << 20
+) (
+    input  wire logic   clk_i,
+    input  wire logic   rst_ni,
+    input  wire logic   wipe_req_i,
+    output logic        wipe_ack_o,
+    output logic        ready_o,
+    output logic [3:0]  alert_o,
+    input  wire axil_req_t ctl_req_i,
+    output axil_rsp_t   ctl_rsp_o,
+    // card memory
+    output axi_ax_t [shef_cfg_pkg::N_PORTS-1:0] mem_aw_o,
+    output logic [shef_cfg_pkg::N_PORTS-1:0] mem_aw_valid_o,
+    input  wire logic [shef_cfg_pkg::N_PORTS-1:0] mem_aw_ready_i,
+    output axi_w_t [shef_cfg_pkg::N_PORTS-1:0] mem_w_o,
+    output logic [shef_cfg_pkg::N_PORTS-1:0] mem_w_valid_o,
+    input  wire logic [shef_cfg_pkg::N_PORTS-1:0] mem_w_ready_i,
+    input  wire axi_b_t [shef_cfg_pkg::N_PORTS-1:0] mem_b_i,
+    input  wire logic [shef_cfg_pkg::N_PORTS-1:0] mem_b_valid_i,
+    output logic [shef_cfg_pkg::N_PORTS-1:0] mem_b_ready_o,
+    output axi_ax_t [shef_cfg_pkg::N_PORTS-1:0] mem_ar_o,
+    output logic [shef_cfg_pkg::N_PORTS-1:0] mem_ar_valid_o,
+    input  wire logic [shef_cfg_pkg::N_PORTS-1:0] mem_ar_ready_i,
+    input  wire axi_r_t [shef_cfg_pkg::N_PORTS-1:0] mem_r_i,
+    input  wire logic [shef_cfg_pkg::N_PORTS-1:0] mem_r_valid_i,
+    output logic [shef_cfg_pkg::N_PORTS-1:0] mem_r_ready_o,
+    // host memory
+    output axi_ax_t     host_aw_o,
+    output logic        host_aw_valid_o,
+    input  wire logic   host_aw_ready_i,
+    output axi_w_t      host_w_o,
+    output logic        host_w_valid_o,
+    input  wire logic   host_w_ready_i,
+    input  wire axi_b_t host_b_i,
+    input  wire logic   host_b_valid_i,
+    output logic        host_b_ready_o,
+    output axi_ax_t     host_ar_o,
+    output logic        host_ar_valid_o,
+    input  wire logic   host_ar_ready_i,
+    input  wire axi_r_t host_r_i,
+    input  wire logic   host_r_valid_i,
+    output logic        host_r_ready_o,
+    // interrupts
+    output logic        dma_irq_valid_o,
+    output logic [15:0] dma_irq_vector_o,
+    input  wire logic   dma_irq_ready_i,
+    output logic        irq_req_o,
+    input  wire logic   irq_ack_i,
+    // boot medium
+    output logic        medium_valid_o,
+    output logic [17:0] medium_addr_o,
+    input  wire logic   medium_ready_i,
+    input  wire logic [31:0] medium_data_i,
+    input  wire logic   medium_err_i,
+    // noise
+    input  wire logic   noise_valid_i,
+    input  wire logic   noise_bit_i,
+    input  wire logic   noise_seeded_i,
+    // configuration of the fabric
+    output logic        cfg_begin_o,
+    output logic        cfg_clear_o,
+    output logic        cfg_valid_o,
+    input  wire logic   cfg_ready_i,
+    output logic [31:0] cfg_data_o,
+    output logic        cfg_last_o,
+    input  wire logic   cfg_busy_i,
+    input  wire logic   cfg_active_i,
+    input  wire logic   cfg_error_i,
+    input  wire logic [255:0] design_i,
+    // identity
+    input  wire logic [255:0] uds_i,
+    input  wire logic [1:0]   root_i,
+    input  wire logic [255:0] target_i,
+    input  wire logic [255:0] shell_i,
+    input  wire logic [2:0]   shell_flags_i,
+    input  wire logic   debug_i
+);
+  localparam int unsigned NPorts = shef_cfg_pkg::N_PORTS;
+
+  // ---- Security Kernel ----
+  axil_req_t mailbox_req, kernel_req;
+  axil_rsp_t mailbox_rsp, kernel_rsp;
+  logic kernel_wiped, kernel_begin, kernel_clear, kernel_valid, kernel_ready, kernel_busy,
+      kernel_active;
+
+  shef_kernel u_kernel (
+      .clk_i,
+      .rst_ni,
+      .wipe_req_i,
+      .wipe_ack_o(kernel_wiped),
+      .ready_o,
+      .alert_o,
+      .host_req_i(mailbox_req),
+      .host_rsp_o(mailbox_rsp),
+      .krn_req_o(kernel_req),
+      .krn_rsp_i(kernel_rsp),
+      .medium_valid_o,
+      .medium_addr_o,
+      .medium_ready_i,
+      .medium_data_i,
+      .medium_err_i,
+      .noise_valid_i,
+      .noise_bit_i,
+      .noise_seeded_i,
+      .cfg_begin_o(kernel_begin),
+      .cfg_clear_o(kernel_clear),
+      .cfg_valid_o(kernel_valid),
+      .cfg_ready_i(kernel_ready),
+      .cfg_data_o,
+      .cfg_last_o,
+      .cfg_busy_i(kernel_busy),
+      .cfg_active_i(kernel_active),
+      .cfg_error_i,
+      .design_i,
+      .uds_i,
+      .root_i,
+      .target_i,
+      .shell_i,
+      .shell_flags_i,
+      .debug_i
+  );
+
+  // ---- life of the design ----
+  logic design_wipe, design_wiped, held, open;
+  wire design_rst_n = rst_ni && !held;
+
+  shef_system_life u_life (
+      .clk_i,
+      .rst_ni,
+      .wipe_req_i,
+      .kernel_wiped_i(kernel_wiped),
+      .wipe_ack_o,
+      .kernel_begin_i(kernel_begin),
+      .kernel_clear_i(kernel_clear),
+      .kernel_valid_i(kernel_valid),
+      .kernel_ready_o(kernel_ready),
+      .kernel_last_i(cfg_last_o),
+      .kernel_busy_o(kernel_busy),
+      .kernel_active_o(kernel_active),
+      .cfg_begin_o,
+      .cfg_clear_o,
+      .cfg_valid_o,
+      .cfg_ready_i,
+      .cfg_busy_i,
+      .cfg_active_i,
+      .design_wipe_o(design_wipe),
+      .design_wiped_i(design_wiped),
+      .held_o(held),
+      .open_o(open)
+  );
+
+  // ---- registers: host to mailbox and design, kernel to the Shield's kernel port ----
+  axil_req_t ctl_req, krn_req, unused_req;
+  axil_rsp_t ctl_rsp, krn_rsp;
+  logic unused;
+  assign unused = ^unused_req;
+
+  shef_system_gate u_ctl (
+      .clk_i,
+      .rst_ni,
+      .open_i(open),
+      .drop_i(1'b0),
+      .req_i(ctl_req_i),
+      .rsp_o(ctl_rsp_o),
+      .design_req_o(ctl_req),
+      .design_rsp_i(ctl_rsp),
+      .mailbox_req_o(mailbox_req),
+      .mailbox_rsp_i(mailbox_rsp)
+  );
+
+  shef_system_gate #(
+      .Mailbox(1'b0)
+  ) u_krn (
+      .clk_i,
+      .rst_ni,
+      .open_i(open),
+      .drop_i(kernel_begin || kernel_clear),
+      .req_i(kernel_req),
+      .rsp_o(kernel_rsp),
+      .design_req_o(krn_req),
+      .design_rsp_i(krn_rsp),
+      .mailbox_req_o(unused_req),
+      .mailbox_rsp_i('0)
+  );
+
+  // ---- design ----
+  typedef logic [NPorts-1:0] port_t;
+  port_t aw_valid, w_valid, b_ready, ar_valid, r_ready;
+  logic h_aw_valid, h_w_valid, h_b_ready, h_ar_valid, h_r_ready, irq_valid, irq, irq_q;
+  logic [15:0] irq_vector, irq_vector_q;
+
+  shef_dma_core #(
+      .ShellId(ShellId),
+      .CardBytes(CardBytes),
+      .TimeoutCycles(TimeoutCycles)
+  ) u_design (
+      .clk_i,
+      .rst_ni(design_rst_n),
+      .wipe_req_i(design_wipe),
+      .wipe_ack_o(design_wiped),
+      .ctl_req_i(ctl_req),
+      .ctl_rsp_o(ctl_rsp),
+      .krn_req_i(krn_req),
+      .krn_rsp_o(krn_rsp),
+      .mem_aw_o,
+      .mem_aw_valid_o(aw_valid),
+      .mem_aw_ready_i,
+      .mem_w_o,
+      .mem_w_valid_o(w_valid),
+      .mem_w_ready_i,
+      .mem_b_i,
+      .mem_b_valid_i,
+      .mem_b_ready_o(b_ready),
+      .mem_ar_o,
+      .mem_ar_valid_o(ar_valid),
+      .mem_ar_ready_i,
+      .mem_r_i,
+      .mem_r_valid_i,
+      .mem_r_ready_o(r_ready),
+      .irq_req_o(irq),
+      .irq_ack_i,
+      .host_aw_o,
+      .host_aw_valid_o(h_aw_valid),
+      .host_aw_ready_i,
+      .host_w_o,
+      .host_w_valid_o(h_w_valid),
+      .host_w_ready_i,
+      .host_b_i,
+      .host_b_valid_i,
+      .host_b_ready_o(h_b_ready),
+      .host_ar_o,
+      .host_ar_valid_o(h_ar_valid),
+      .host_ar_ready_i,
+      .host_r_i,
+      .host_r_valid_i,
+      .host_r_ready_o(h_r_ready),
+      .dma_irq_valid_o(irq_valid),
+      .dma_irq_vector_o(irq_vector),
+      .dma_irq_ready_i(!irq_q)
+  );
+
+  // ---- what leaves the design ----
+  assign mem_aw_valid_o = aw_valid & {NPorts{!held}};
+  assign mem_w_valid_o = w_valid & {NPorts{!held}};
+  assign mem_b_ready_o = b_ready | {NPorts{held}};
+  assign mem_ar_valid_o = ar_valid & {NPorts{!held}};
+  assign mem_r_ready_o = r_ready | {NPorts{held}};
+  assign host_aw_valid_o = h_aw_valid && !held;
+  assign host_w_valid_o = h_w_valid && !held;
+  assign host_b_ready_o = h_b_ready || held;
+  assign host_ar_valid_o = h_ar_valid && !held;
+  assign host_r_ready_o = h_r_ready || held;
+  assign irq_req_o = irq && !held;
+  assign dma_irq_valid_o = irq_q;
+  assign dma_irq_vector_o = irq_vector_q;
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      irq_q <= 1'b0;
+      irq_vector_q <= '0;
+    end else if (irq_q) begin
+      if (dma_irq_ready_i) irq_q <= 1'b0;
+    end else if (irq_valid && !held) begin
+      irq_q <= 1'b1;
+      irq_vector_q <= irq_vector;
+    end
+  end
+
+endmodule
+`default_nettype wire

@@ -1,0 +1,98 @@
+// Life of the design in the fabric: it is held in reset, and unreachable, unless the configuration
+// port says that it is active; before it is held it is wiped.
+//
+// kernel_*: the Security Kernel's configuration port; cfg_*: the fabric's (shef_kernel_config says
+// how). When the kernel begins or clears, the design is wiped, then held (held_o, its reset), and
+// only then the fabric hears of it and takes words; until then the kernel sees busy. The fabric is
+// inactive from the cycle after cfg_begin_o or cfg_clear_o on, and from the cycle after the last
+// word on it is busy, active or in error. The design starts when the fabric is active and has taken
+// a whole image since the last begin or clear, and runs (open_o) until the kernel begins or clears,
+// the fabric is not active any more, or wipe_req_i; to start again it needs another image.
+// design_wipe_o is a level, design_wiped_i its answer.
+// wipe_ack_o: the kernel is clear (kernel_wiped_i), and the design was wiped and is held.
+// After rst_ni the design is wiped, and then held.
+`default_nettype none
+module shef_system_life (
+    input  wire logic clk_i,
+    input  wire logic rst_ni,
+    input  wire logic wipe_req_i,
+    input  wire logic kernel_wiped_i,
+    output logic      wipe_ack_o,
+    // the kernel's configuration port
+    input  wire logic kernel_begin_i,
+    input  wire logic kernel_clear_i,
+    input  wire logic kernel_valid_i,
+    output logic      kernel_ready_o,
+    input  wire logic kernel_last_i,
+    output logic      kernel_busy_o,
+    output logic      kernel_active_o,
+    // the fabric's
+    output logic      cfg_begin_o,
+    output logic      cfg_clear_o,
+    output logic      cfg_valid_o,
+    input  wire logic cfg_ready_i,
+    input  wire logic cfg_busy_i,
+    input  wire logic cfg_active_i,
+    // the design
+    output logic      design_wipe_o,
+    input  wire logic design_wiped_i,
+    output logic      held_o,
+    output logic      open_o
+);
+
+  typedef enum logic [1:0] {
+    D_WIPE,
+    D_HELD,
+    D_RUN
+  } design_e;
+
+  design_e design_q;
+  logic due_q, begin_q;  // the fabric is to hear of a begin, or of a clear
+  logic whole_q;         // it has taken a whole image since
+  logic rests_q;         // the reset has been there for a cycle
+
+  wire ends = kernel_begin_i || kernel_clear_i;
+  wire held = design_q == D_HELD;
+  wire rests = held && rests_q;
+  wire pass = rests && !due_q;
+
+  assign held_o = held;
+  assign open_o = design_q == D_RUN;
+  assign design_wipe_o = design_q == D_WIPE;
+  assign wipe_ack_o = wipe_req_i && kernel_wiped_i && rests;
+  assign cfg_begin_o = rests && due_q && begin_q;
+  assign cfg_clear_o = rests && due_q && !begin_q;
+  assign cfg_valid_o = kernel_valid_i && pass;
+  assign kernel_ready_o = cfg_ready_i && pass;
+  assign kernel_busy_o = cfg_busy_i || due_q || design_q == D_WIPE ||
+      (held && whole_q && cfg_active_i);
+  assign kernel_active_o = open_o && cfg_active_i;
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      design_q <= D_WIPE;
+      due_q <= 1'b0;
+      begin_q <= 1'b0;
+      whole_q <= 1'b0;
+      rests_q <= 1'b0;
+    end else begin
+      rests_q <= held;
+      if (ends) begin
+        due_q <= 1'b1;
+        begin_q <= !kernel_clear_i;
+      end else if (rests) due_q <= 1'b0;
+
+      if (ends) whole_q <= 1'b0;
+      else if (cfg_valid_o && cfg_ready_i && kernel_last_i) whole_q <= 1'b1;
+      else if (open_o && !cfg_active_i) whole_q <= 1'b0;
+
+      unique case (design_q)
+        D_WIPE: if (design_wiped_i) design_q <= D_HELD;
+        D_HELD: if (whole_q && cfg_active_i && !ends && !wipe_req_i) design_q <= D_RUN;
+        default: if (ends || !cfg_active_i || wipe_req_i) design_q <= D_WIPE;
+      endcase
+    end
+  end
+
+endmodule
+`default_nettype wire

@@ -1,0 +1,742 @@
+//! The whole system: Security Kernel, Shield and DMA engine in one model, joined as a shell has them.
+//!
+//! Most tests run a test program from the boot ROM (`kernel/rv32.rs`), with which a test is the
+//! kernel; the long one runs boot ROM and firmware as committed.
+
+#[path = "../../../attestation/kernel/tests/common/mod.rs"]
+mod common;
+#[path = "kernel/rv32.rs"]
+#[expect(dead_code, reason = "the trap vector is for the tests of the subsystem")]
+mod rv32;
+
+use rv32::Ask;
+use shef_device::ring::{Completion, Descriptor, DmaMemory, OP_TO_CARD, OP_TO_HOST, Queue, Registers, Status};
+use shef_device::{DeviceError, OutOfRange};
+use shef_proto::channel::{OwnerChannel, Request, Sealed, status};
+use shef_proto::config::Config;
+use shef_proto::entropy::Entropy;
+use shef_proto::hpke_suite::{PublicKey, derive_key_pair};
+use shef_proto::load::{first_epochs, seal_load_key};
+use shef_rtl::memory::SparseMemory;
+use shef_rtl::system_sim::MAILBOX;
+use shef_rtl::{
+    Agent, AxiMemoryConfig, DesignSpec, HostBus, HostFault, HostMemory, KernelStraps, Library, Sim, SystemSim, SystemSnapshot, build,
+    system_spec,
+};
+use std::cell::RefCell;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+// The kernel's side.
+const MEMORY: u32 = 0x1000_0000;
+const RAM: u32 = 0x2000_0000;
+const SYS: u32 = 0x4000_0000;
+const WATCHDOG: u32 = SYS + 0x18;
+const SHIELD: u32 = 0x4000_2000;
+const CONFIG: u32 = 0x4000_b000;
+const BEGIN: u32 = 1;
+const FINISH: u32 = 2;
+const CLEAR: u32 = 4;
+const KRN_CTRL: u32 = SHIELD;
+const KRN_STATUS: u32 = SHIELD + 4;
+const KRN_SEED: u32 = SHIELD + 0x20;
+const KRN_PUBKEY: u32 = SHIELD + 0x40;
+const KRN_T: u32 = SHIELD + 0x80;
+const KRN_LAST: u32 = SHIELD + 0x100;
+
+// The host's.
+const STATUS: u32 = 0x100;
+const LOAD_DOORBELL: u32 = 0x200;
+const CHAN_DOORBELL: u32 = 0x204;
+const LOAD_MSG: u32 = 0x1000;
+const CHAN_REQ: u32 = 0x2000;
+const CHAN_RSP: u32 = 0x2100;
+const DMA: u32 = 0xb000;
+const REQ_LEN: u32 = 0xff00;
+const MAGIC: u32 = u32::from_le_bytes(*b"SHEF");
+const EMPTY: u32 = 1;
+const FRESH: u32 = 3;
+const KEYED: u32 = 4;
+const CLOSED: u32 = 5;
+const LOAD_BUSY: u32 = 1 << 4;
+const CHAN_BUSY: u32 = 1 << 6;
+
+/// A register of the digits accelerator.
+const TRAIN_ROWS: u32 = 0x10;
+
+fn digits() -> Config {
+    shef_gen::shield::parse(include_str!("../../../shell-rtl/accel/digits/shield.toml")).expect("shield.toml").config
+}
+
+fn spec(boot: Option<&Path>) -> DesignSpec {
+    system_spec(boot).expect("sources").search("shell-rtl/accel/digits").savable()
+}
+
+/// With the test program in its ROM.
+fn library() -> &'static Library {
+    static LIB: OnceLock<Library> = OnceLock::new();
+    LIB.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("system-probe");
+        std::fs::create_dir_all(&folder).expect("folder");
+        std::fs::write(folder.join("shef_kernel_rom_pkg.sv"), rv32::package(&rv32::probe())).expect("package");
+        build(&spec(Some(&folder))).expect("model")
+    })
+}
+
+fn straps() -> KernelStraps {
+    KernelStraps {
+        uds: core::array::from_fn(|i| 0xa0 + i as u8),
+        root: 0,
+        target: KernelStraps::name("test"),
+        shell: core::array::from_fn(|i| 0x10 + i as u8),
+        shell_flags: 0,
+        debug: false,
+        seeded: true,
+    }
+}
+
+struct System {
+    sim: SystemSim,
+    /// Cycles of the last answer.
+    took: u64,
+}
+
+impl System {
+    /// The kernel's memories are clear, no design is in the fabric.
+    fn new() -> Self {
+        static BOOTED: OnceLock<SystemSnapshot> = OnceLock::new();
+        let mut system = Self::fresh();
+        match BOOTED.get() {
+            Some(snapshot) => system.sim.restore(snapshot, AxiMemoryConfig::default()).expect("same design"),
+            None => {
+                system.sim.core.step(70_000);
+                assert_eq!(system.read(SYS), u32::from_le_bytes(*b"SHEK"));
+                let _ = BOOTED.set(system.sim.save().expect("quiet"));
+            }
+        }
+        system
+    }
+
+    fn fresh() -> Self {
+        let mut sim = SystemSim::new(library(), &straps(), AxiMemoryConfig::default()).expect("instance");
+        sim.around().fabric = Box::new(|_: &[u8]| Some(common::DESIGN));
+        Self { sim, took: 0 }
+    }
+
+    /// With a design in the fabric.
+    fn loaded() -> Self {
+        let mut system = Self::new();
+        system.load();
+        system
+    }
+
+    fn start(&mut self, ask: Ask, address: u32, value: u32) {
+        let request: Vec<u8> = [ask as u32, address, value, 0].iter().flat_map(|w| w.to_le_bytes()).collect();
+        assert!(self.sim.send(&request).expect("host port"));
+    }
+
+    fn finish(&mut self, limit: u64) -> Option<(u32, u32)> {
+        let begin = self.sim.core.cycles();
+        let answer = self.sim.receive(limit).expect("host port")?;
+        self.took = self.sim.core.cycles() - begin;
+        let word = |n: usize| u32::from_le_bytes(answer[4 * n..4 * n + 4].try_into().expect("word"));
+        Some((word(0), word(1)))
+    }
+
+    fn ask(&mut self, ask: Ask, address: u32, value: u32) -> (u32, u32) {
+        self.start(ask, address, value);
+        self.finish(300_000).expect("an answer")
+    }
+
+    fn read(&mut self, address: u32) -> u32 {
+        let (word, trap) = self.ask(Ask::Read, address, 0);
+        assert_eq!(trap, 0, "read of {address:#x}");
+        word
+    }
+
+    fn write(&mut self, address: u32, value: u32) {
+        assert_eq!(self.ask(Ask::Write, address, value).1, 0, "write of {address:#x}");
+    }
+
+    fn bytes(&mut self, address: u32, len: u32) -> Vec<u8> {
+        (0..len / 4).flat_map(|n| self.read(address + 4 * n).to_le_bytes()).collect()
+    }
+
+    fn image(&mut self) {
+        self.write(CONFIG, BEGIN);
+        self.write(CONFIG + 8, 0x0bad_c0de);
+        self.write(CONFIG + 8, 0xdead_beef);
+        self.write(CONFIG, FINISH);
+    }
+
+    fn load(&mut self) {
+        self.image();
+        let state = (0..2000).find_map(|_| Some(self.read(CONFIG + 4)).filter(|status| status & 1 == 0));
+        assert_eq!(state, Some(2), "a design is active");
+        self.krn_state(EMPTY);
+    }
+
+    fn krn_state(&mut self, state: u32) {
+        assert!((0..2000).any(|_| self.read(KRN_STATUS) & 7 == state), "state {state}");
+    }
+
+    fn seed(&mut self, seed: &[u8; 32]) {
+        for (n, word) in seed.chunks(4).enumerate() {
+            self.write(KRN_SEED + 4 * n as u32, u32::from_le_bytes(word.try_into().expect("word")));
+        }
+    }
+
+    fn ctl(&mut self, at: u32) -> Option<u32> {
+        self.sim.core.ctl_read(at).expect("an answer")
+    }
+
+    fn put(&mut self, at: u32, bytes: &[u8]) {
+        for (n, word) in (0..).zip(bytes.chunks(4)) {
+            let mut w = [0; 4];
+            w[..word.len()].copy_from_slice(word);
+            assert!(self.sim.core.ctl_write(at + 4 * n, u32::from_le_bytes(w)).expect("an answer"));
+        }
+    }
+
+    fn status(&mut self, mask: u32, want: u32) {
+        self.sim.core.wait_ctl(STATUS, mask, want, 50, 3_000_000).expect("state");
+    }
+
+    /// Carries a Load Key to a fresh Shield.
+    fn load_key(&mut self, message: &[u8]) {
+        self.put(LOAD_MSG, message);
+        assert!(self.sim.core.ctl_write(LOAD_DOORBELL, message.len() as u32).expect("an answer"));
+        self.status(LOAD_BUSY, 0);
+        self.status(7, KEYED);
+    }
+
+    fn call(&mut self, owner: &mut OwnerChannel, request: &Request) -> u64 {
+        let sealed = owner.request(request).expect("a request");
+        self.put(CHAN_REQ, &sealed);
+        assert!(self.sim.core.ctl_write(CHAN_DOORBELL, 0).expect("an answer"));
+        self.status(CHAN_BUSY, 0);
+        let shown: Vec<u8> = (0..22).flat_map(|i| self.ctl(CHAN_RSP + 4 * i).expect("readable").to_le_bytes()).collect();
+        let answer = owner.answer(&Sealed::try_from(shown).expect("88 bytes")).expect("authentic");
+        assert_eq!(answer.status, status::DONE);
+        answer.value
+    }
+
+    /// A register of the accelerator, written, read, and a close.
+    fn session(&mut self, owner: &mut OwnerChannel) {
+        self.call(owner, &Request::write(TRAIN_ROWS, 1234));
+        assert_eq!(self.call(owner, &Request::read(TRAIN_ROWS)), 1234);
+        self.call(owner, &Request::close());
+        self.status(7, CLOSED);
+    }
+}
+
+/// Sets an input in one cycle, counted from its start.
+struct Later {
+    port: &'static str,
+    value: u64,
+    left: u64,
+}
+
+impl Agent for Later {
+    fn sample(&mut self, _: &Sim) {}
+
+    fn drive(&mut self, sim: &mut Sim) {
+        if self.left == 0 {
+            sim.poke(self.port, self.value);
+        }
+        self.left = self.left.wrapping_sub(1);
+    }
+}
+
+fn inside(a: u32, from: u32, len: u32) -> bool {
+    a >= from && a < from + len
+}
+
+/// What the mailbox answers.
+fn mailbox_read(a: u32) -> bool {
+    inside(a, 0xe000, 0x1e00) || inside(a, 0xff04, 8)
+}
+
+fn mailbox_write(a: u32) -> bool {
+    inside(a, MAILBOX, 0x2000) || a == REQ_LEN
+}
+
+#[test]
+fn without_a_design_the_mailbox_alone_answers() {
+    let mut s = System::new();
+    assert!(s.sim.held());
+    for a in (0..0x1_0000).step_by(4) {
+        assert_eq!(s.ctl(a).is_some(), mailbox_read(a), "read of {a:#x}");
+        // The doorbell comes last.
+        if a != REQ_LEN {
+            assert_eq!(s.sim.core.ctl_write(a, 1).unwrap(), mailbox_write(a), "write of {a:#x}");
+        }
+    }
+    // Nor does the kernel find a Shield.
+    assert_eq!(s.read(KRN_STATUS), 0);
+    assert_eq!(s.read(SYS + 8) >> 4 & 1, 1, "NO_SHIELD");
+    assert_eq!(s.read(CONFIG + 4), 0);
+    assert_eq!(s.bytes(CONFIG + 0x20, 32), [0; 32]);
+    let counters = s.sim.core.counters();
+    assert_eq!((counters.reads, counters.writes), (0, 0));
+    assert!(s.sim.held());
+    // An image that is not whole is no design, whatever the fabric says of it.
+    s.write(CONFIG, BEGIN);
+    s.write(CONFIG + 8, 1);
+    s.write(CONFIG + 8, 2);
+    s.sim.core.sim().poke("cfg_active_i", 1);
+    s.sim.core.step(100);
+    assert!(s.sim.held());
+    assert_eq!(s.ctl(0), None);
+    s.sim.core.sim().poke("cfg_active_i", 0);
+    s.write(CONFIG, CLEAR);
+    s.load();
+    assert_eq!(s.ctl(0), Some(MAGIC));
+    assert_eq!(s.bytes(CONFIG + 0x20, 32), common::DESIGN);
+}
+
+#[test]
+fn with_a_design_the_host_reaches_its_registers_and_no_more() {
+    let mut s = System::loaded();
+    let markers = [0x5ec2_e700, 0x5ec2_e701, 0x5ec2_e702];
+    s.write(RAM, markers[0]);
+    s.write(MEMORY, markers[1]);
+    let seed: [u8; 32] = core::array::from_fn(|i| markers[2].to_le_bytes()[i % 4]);
+    s.seed(&seed);
+    let secret = |word: u32| markers.contains(&word) || straps().uds.windows(4).any(|w| w == word.to_le_bytes());
+    let shield = |a| inside(a, 0, 0x14) || inside(a, 0x20, 32) || inside(a, 0x100, 4) || inside(a, 0x120, 32) || inside(a, CHAN_RSP, 88);
+    let queues = |a: u32| inside(a, DMA, 0x100) && a & 0x3f < 0x1c;
+    let mut answered = 0;
+    for a in (0..0x1_0000).step_by(4) {
+        let word = s.ctl(a);
+        let want = shield(a) || (queues(a) && a & 0x3f != 0xc) || mailbox_read(a);
+        assert_eq!(word.is_some(), want, "read of {a:#x}");
+        assert!(!word.is_some_and(secret), "read of {a:#x}");
+        answered += u32::from(want);
+    }
+    assert_eq!(answered, 5 + 8 + 1 + 8 + 22 + 4 * 6 + 0x780 + 2);
+    let writable = |a| inside(a, LOAD_DOORBELL, 8) || inside(a, LOAD_MSG, 1024) || inside(a, CHAN_REQ, 88) || mailbox_write(a);
+    for a in (0..0x1_0000).step_by(4).filter(|a| *a != REQ_LEN) {
+        let taken = s.sim.core.ctl_write(a, 2).unwrap();
+        assert!(if queues(a) { true } else { taken == writable(a) }, "write of {a:#x}: {taken}");
+    }
+    // Nothing of it reached the kernel or its port: the seed is whole, and gives its key.
+    assert_eq!((s.read(RAM), s.read(MEMORY)), (markers[0], markers[1]));
+    assert_eq!(s.bytes(SYS + 0x20, 32), straps().uds);
+    assert_eq!(s.read(KRN_STATUS) & 7, EMPTY);
+    s.write(KRN_CTRL, 1);
+    s.krn_state(FRESH);
+    let (_, key) = derive_key_pair(&seed);
+    assert_eq!(s.bytes(KRN_PUBKEY, 64), key.xy());
+    // The host sees nothing of that port; the answer buffer is that of another request.
+    s.read(SYS);
+    for a in (0..0x1_0000).step_by(4) {
+        let word = s.ctl(a);
+        assert!(!word.is_some_and(|w| secret(w) || key.xy().windows(4).any(|k| k == w.to_le_bytes())), "read of {a:#x}");
+    }
+}
+
+#[test]
+fn a_session_runs_and_ends_behind_the_joint() {
+    let mut s = System::loaded();
+    let mut rng = common::entropy(5);
+    let mut seed = [0; 32];
+    rng.fill(&mut seed);
+    s.seed(&seed);
+    s.write(KRN_CTRL, 1);
+    s.krn_state(FRESH);
+    let key = PublicKey::from_xy(&s.bytes(KRN_PUBKEY, 64).try_into().expect("64 bytes")).expect("a point of the curve");
+    let (message, keys) = seal_load_key(&digits(), &key, b"info", &first_epochs(&digits(), 1), &mut rng).expect("a Load Key");
+    s.load_key(&message);
+    assert_eq!(s.bytes(KRN_T, 32), keys.transcript().0);
+    let keyed = s.sim.save().expect("quiet");
+    s.session(&mut OwnerChannel::new(&keys));
+    assert_ne!(s.bytes(KRN_LAST, 88), [0; 88]);
+    // Another image in the place of a keyed one: nothing of the session is there any more.
+    s.sim.restore(&keyed, AxiMemoryConfig::default()).expect("same design");
+    s.load();
+    assert_eq!((s.bytes(KRN_PUBKEY, 64), s.bytes(KRN_T, 32)), (vec![0; 64], vec![0; 32]));
+    assert!((0..8).all(|n| s.ctl(0x120 + 4 * n) == Some(0)), "confirmation");
+    // A seed that was written in part before it does not count.
+    s.seed(&seed);
+    s.load();
+    s.write(KRN_CTRL, 1);
+    assert_eq!(s.read(KRN_STATUS) & 7, EMPTY);
+}
+
+/// Bytes of the state with this word.
+fn count(s: &mut System, word: u32) -> usize {
+    s.sim.core.sim().save().expect("savable").bytes().windows(4).filter(|w| *w == word.to_le_bytes()).count()
+}
+
+#[test]
+fn the_fabric_hears_of_an_end_when_the_design_is_wiped_and_held() {
+    const CANARY: u32 = 0xca9a_27a5;
+    let mut s = System::loaded();
+    for n in 0..256 {
+        assert!(s.sim.core.ctl_write(LOAD_MSG + 4 * n, CANARY).unwrap());
+    }
+    assert!(s.sim.core.ctl_write(LOAD_MSG, 0).unwrap());
+    assert!(count(&mut s, CANARY) >= 255);
+    let filled = s.sim.save().expect("quiet");
+    for (control, told) in [(BEGIN, "cfg_begin_o"), (CLEAR, "cfg_clear_o")] {
+        s.sim.restore(&filled, AxiMemoryConfig::default()).expect("same design");
+        s.start(Ask::Write, CONFIG, control);
+        let other = if control == BEGIN { "cfg_clear_o" } else { "cfg_begin_o" };
+        let mut reached = false;
+        for _ in 0..200_000 {
+            let held = s.sim.held();
+            let sim = s.sim.core.sim();
+            sim.eval();
+            assert_eq!((sim.peek(other), sim.peek("cfg_valid_o")), (0, 0));
+            if sim.peek(told) == 1 {
+                assert!(held, "{told} while the design is not held");
+                reached = true;
+                break;
+            }
+            s.sim.core.step(1);
+        }
+        assert!(reached, "{told}");
+        assert_eq!(count(&mut s, CANARY), 0, "{told}");
+        assert_eq!(s.finish(10_000), Some((0, 0)));
+        assert_eq!(s.ctl(0), None);
+        s.write(CONFIG, CLEAR);
+        s.load();
+        assert_eq!(s.ctl(0), Some(MAGIC));
+    }
+    // The kernel's own end is the design's: watchdog, halt.
+    for (address, value) in [(WATCHDOG, 500), (SYS + 4, 4)] {
+        s.sim.restore(&filled, AxiMemoryConfig::default()).expect("same design");
+        s.start(Ask::Write, address, value);
+        s.sim.core.step(70_000);
+        assert!(s.sim.held(), "{address:#x}");
+        assert_eq!((count(&mut s, CANARY), s.ctl(0)), (0, None));
+    }
+}
+
+#[test]
+fn accesses_under_way_are_answered_when_the_design_ends() {
+    let mut s = System::loaded();
+    let loaded = s.sim.save().expect("quiet");
+    // The fabric loses its design while the host asks it.
+    for left in 0..16 {
+        for write in [None, Some(7)] {
+            s.sim.restore(&loaded, AxiMemoryConfig::default()).expect("same design");
+            let mut later = Later { port: "cfg_active_i", value: 0, left };
+            let at = if write.is_some() { LOAD_MSG } else { 0 };
+            let start = s.sim.core.cycles();
+            let answer = s.sim.core.access(false, at, write, &mut [&mut later]).expect("an answer");
+            assert!(answer.is_none() || answer == Some(if write.is_some() { 0 } else { MAGIC }), "{left}: {answer:x?}");
+            assert!(s.sim.core.cycles() - start < 20, "{left}");
+            for _ in 0..20 {
+                s.sim.core.step_with(&mut [&mut later]);
+            }
+            assert_eq!((s.ctl(at), s.ctl(MAILBOX + 0x3f04)), (None, Some(1)), "{left}");
+            // What was answered in its place is not answered again by the next design.
+            s.load();
+            assert_eq!(s.ctl(0x4), Some(0x0001_0000), "{left}");
+        }
+    }
+    // The same while the kernel asks it, and then it asks the next one.
+    let (mut seen, mut missed) = (0, 0);
+    for left in (0..160).step_by(3) {
+        s.sim.restore(&loaded, AxiMemoryConfig::default()).expect("same design");
+        s.start(Ask::Read, KRN_STATUS, 0);
+        let mut later = Later { port: "cfg_active_i", value: 0, left };
+        for _ in 0..=left {
+            s.sim.core.step_with(&mut [&mut later]);
+        }
+        let (word, trap) = s.finish(3_000).expect("an answer");
+        assert_eq!(trap, 0);
+        assert!(word == EMPTY || word == 0, "{left}: {word:#x}");
+        assert!(s.took < 900, "{left}: {} cycles", s.took);
+        *(if word == 0 { &mut missed } else { &mut seen }) += 1;
+        assert_eq!(s.read(KRN_STATUS), 0);
+        s.load();
+    }
+    assert!(seen > 3 && missed > 3, "{seen} answers of the design, {missed} of the gate");
+}
+
+/// Host memory, all of it mapped.
+#[derive(Clone, Default)]
+struct Host(Rc<RefCell<SparseMemory>>);
+
+impl HostBus for Host {
+    fn read(&mut self, addr: u64, out: &mut [u8]) -> Result<(), HostFault> {
+        self.0.borrow().read(addr, out);
+        Ok(())
+    }
+
+    fn write(&mut self, addr: u64, bytes: &[u8]) -> Result<(), HostFault> {
+        self.0.borrow_mut().write(addr, bytes);
+        Ok(())
+    }
+}
+
+/// Where the ring lies.
+const RING: u64 = 1 << 20;
+
+impl DmaMemory for Host {
+    fn device_address(&self) -> u64 {
+        RING
+    }
+
+    fn bytes(&self) -> u64 {
+        1 << 16
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> Result<(), OutOfRange> {
+        self.0.borrow().read(RING + offset, out);
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), OutOfRange> {
+        self.0.borrow_mut().write(RING + offset, bytes);
+        Ok(())
+    }
+
+    fn load(&self, offset: u64) -> Result<u32, OutOfRange> {
+        let mut word = [0; 4];
+        DmaMemory::read(self, offset, &mut word)?;
+        Ok(u32::from_le_bytes(word))
+    }
+}
+
+impl Registers for System {
+    fn register(&mut self, offset: u32) -> Result<u32, DeviceError> {
+        Ok(self.ctl(offset).unwrap_or(u32::MAX))
+    }
+
+    fn set_register(&mut self, offset: u32, value: u32) -> Result<(), DeviceError> {
+        self.sim.core.ctl_write(offset, value).expect("an answer");
+        Ok(())
+    }
+
+    fn interrupted(&mut self, _: u32, _: Duration) -> Result<bool, DeviceError> {
+        self.sim.core.step(500);
+        Ok(true)
+    }
+}
+
+/// Attaches host memory.
+fn host(s: &mut System) -> (Host, Rc<RefCell<HostMemory<Host>>>) {
+    let host = Host::default();
+    let memory = HostMemory::new(s.sim.core.sim(), "host_", AxiMemoryConfig::default(), host.clone()).expect("host port");
+    let memory = Rc::new(RefCell::new(memory));
+    s.sim.core.attach(Box::new(Rc::clone(&memory)));
+    s.sim.core.sim().poke("dma_irq_ready", 1);
+    (host, memory)
+}
+
+#[test]
+fn the_dma_engine_reaches_memory_alone() {
+    const CARD_BYTES: u64 = 0x4_0000_0000;
+    let mut s = System::loaded();
+    let (host, memory) = host(&mut s);
+    let markers: [u32; 2] = [0x5ec2_e700, 0x5ec2_e701];
+    s.write(RAM, markers[0]);
+    s.write(MEMORY, markers[1]);
+    s.seed(&[0x77; 32]);
+    let mut queue = Queue::open(&mut s, 0, 64, host.clone(), 0, 1).expect("a queue");
+    let mut one = |s: &mut System, d: Descriptor| -> Completion {
+        assert!(queue.push(&d).unwrap());
+        queue.submit(s).unwrap();
+        queue.wait(s, Duration::from_secs(60)).unwrap().expect("a completion")
+    };
+    // Addresses of the control window, of the mailbox and of the kernel mean nothing to it: what it
+    // writes is in card memory, and what it reads was there.
+    let places = [0, 0x100, 0x1000, 0xb000, 0xc000, 0xe000, 0xff00, MEMORY, RAM, 0x3000_0000, SYS, SYS + 0x20, SHIELD, 0x4000_4000, CONFIG];
+    for (n, place) in (0..).zip(places) {
+        let card = u64::from(place);
+        let (from, to) = (0x20_0000 + 0x1000 * n, 0x40_0000 + 0x1000 * n);
+        let bytes: Vec<u8> = (0..64).map(|i| (i * 7 + n * 31) as u8).collect();
+        host.0.borrow_mut().write(from, &bytes);
+        let d = Descriptor { op: OP_TO_CARD, flags: 0, tag: 1, host: from, card, bytes: 64 };
+        assert_eq!(one(&mut s, d).status, Status::Done, "{place:#x}");
+        let mut there = [0; 64];
+        s.sim.core.memory().read(card, &mut there);
+        assert_eq!(there[..], bytes, "{place:#x}");
+        s.sim.core.memory_mut().write(card, &[0x3c; 64]);
+        assert_eq!(one(&mut s, Descriptor { op: OP_TO_HOST, host: to, ..d }).status, Status::Done, "{place:#x}");
+        host.0.borrow().read(to, &mut there);
+        assert_eq!(there, [0x3c; 64], "{place:#x}");
+    }
+    for card in [CARD_BYTES, CARD_BYTES + 0x4000_0020, u64::MAX - 63, 1 << 63] {
+        for op in [OP_TO_CARD, OP_TO_HOST] {
+            let d = Descriptor { op, flags: 0, tag: 1, host: 0x20_0000, card, bytes: 64 };
+            assert_eq!(one(&mut s, d).status, Status::Card, "{card:#x}");
+        }
+    }
+    assert_eq!((s.read(RAM), s.read(MEMORY), s.read(CONFIG + 4)), (markers[0], markers[1], 2));
+    assert_eq!(s.bytes(SYS + 0x20, 32), straps().uds);
+    // The seed is as the kernel wrote it.
+    s.write(KRN_CTRL, 1);
+    s.krn_state(FRESH);
+    assert_eq!(s.bytes(KRN_PUBKEY, 64), derive_key_pair(&[0x77; 32]).1.xy());
+    assert_eq!(memory.borrow().violations(), &[] as &[String]);
+}
+
+#[test]
+fn a_wipe_is_acknowledged_when_kernel_and_design_are_clear() {
+    const CANARY: u32 = 0xca9a_27a5;
+    let mut s = System::loaded();
+    let (host, memory) = host(&mut s);
+    s.write(RAM, CANARY);
+    for n in 0..256 {
+        assert!(s.sim.core.ctl_write(LOAD_MSG + 4 * n, CANARY).unwrap());
+    }
+    let mut queue = Queue::open(&mut s, 0, 64, host, 0, 1).expect("a queue");
+    assert!(queue.push(&Descriptor { op: OP_TO_CARD, flags: 0, tag: 1, host: 0x20_0000, card: 0, bytes: 4096 }).unwrap());
+    // Host memory owes the engine an answer: the kernel is clear first.
+    memory.borrow_mut().frozen = true;
+    queue.submit(&mut s).unwrap();
+    s.sim.core.step(200);
+    let sim = s.sim.core.sim();
+    sim.poke("ctl_wdata", 0);
+    sim.poke("wipe_req", 1);
+    for _ in 0..1000 {
+        s.sim.core.step(100);
+        assert_eq!(s.sim.core.sim().peek("wipe_ack"), 0);
+    }
+    assert!(!s.sim.held());
+    // The host's accesses are answered meanwhile.
+    assert_eq!((s.ctl(0), s.ctl(0xff04), s.ctl(0xe000)), (None, Some(0), Some(0)));
+    memory.borrow_mut().frozen = false;
+    let acknowledged = (0..100_000).find(|_| {
+        s.sim.core.step(1);
+        s.sim.core.sim().peek("wipe_ack") == 1
+    });
+    assert!(acknowledged.is_some() && s.sim.held());
+    assert_eq!(count(&mut s, CANARY), 0);
+    assert_eq!(memory.borrow().violations(), &[] as &[String]);
+    let sim = s.sim.core.sim();
+    sim.poke("wipe_req", 0);
+    sim.eval();
+    assert_eq!(sim.peek("wipe_ack"), 0);
+    // The kernel is the first clear where nothing is under way: the acknowledgement waits for it.
+    s.sim.core.step(100);
+    s.load();
+    let took = s.sim.core.wipe().expect("acknowledged");
+    assert!((65_536..70_000).contains(&took), "{took} cycles");
+    assert_eq!(s.ctl(0), None);
+    s.sim.core.step(100);
+    s.load();
+    assert_eq!(s.ctl(0), Some(MAGIC));
+}
+
+#[test]
+fn a_fixed_design_is_active_after_its_image() {
+    let library = build(&DesignSpec::new("shef_cfg_fixed").search("shell-rtl/rtl/system").deny_warnings()).expect("build");
+    let mut sim = Sim::new(&library).expect("instance");
+    sim.reset("rst_ni", 2);
+    let words = |sim: &mut Sim, words: u32, last: bool| {
+        for n in 1..=words {
+            for (port, value) in [("cfg_valid_i", 1), ("cfg_data_i", n.into()), ("cfg_last_i", u64::from(last && n == words))] {
+                sim.poke(port, value);
+            }
+            sim.eval();
+            assert_eq!((sim.peek("cfg_ready_o"), sim.peek("cfg_active_o")), (1, 0));
+            sim.run(1);
+        }
+        sim.poke("cfg_valid_i", 0);
+        sim.poke("cfg_last_i", 0);
+        sim.eval();
+        (sim.peek("cfg_active_o"), sim.peek("cfg_busy_o"), sim.peek("cfg_error_o"))
+    };
+    let pulse = |sim: &mut Sim, port: &str| {
+        sim.poke(port, 1);
+        sim.run(1);
+        sim.poke(port, 0);
+        sim.eval();
+    };
+    // No image was begun, or it was taken back.
+    assert_eq!(words(&mut sim, 2, true), (0, 0, 0));
+    pulse(&mut sim, "cfg_begin_i");
+    assert_eq!(words(&mut sim, 3, false), (0, 1, 0));
+    pulse(&mut sim, "cfg_clear_i");
+    assert_eq!(words(&mut sim, 1, true), (0, 0, 0));
+    for end in ["cfg_begin_i", "cfg_clear_i"] {
+        pulse(&mut sim, "cfg_begin_i");
+        assert_eq!(words(&mut sim, 5, true), (1, 0, 0));
+        sim.run(10);
+        assert_eq!(sim.peek("cfg_active_o"), 1);
+        pulse(&mut sim, end);
+        assert_eq!((sim.peek("cfg_active_o"), sim.peek("cfg_busy_o")), (0, u64::from(end == "cfg_begin_i")));
+    }
+}
+
+mod long {
+    use super::common::*;
+    use super::*;
+    use shef_kernel::{KernelImage, Medium, SIGNATURE_FILE_LEN};
+    use shef_proto::evidence::{DebugState, RootOfTrust, ShieldState};
+    use shef_proto::image::Description;
+    use shef_proto::mailbox::{Answer, Request as Ask};
+    use shef_rtl::fair_noise;
+
+    const IMAGE: &[u8] = include_bytes!("../../../attestation/firmware/kernel.img");
+    const SIGNATURE: &[u8; SIGNATURE_FILE_LEN] = include_bytes!("../../../attestation/firmware/kernel.sig");
+
+    impl Answers for System {
+        fn answer(&mut self, message: &[u8]) -> Vec<u8> {
+            let begin = self.sim.core.cycles();
+            assert!(self.sim.send(message).expect("host port"));
+            let answer = self.sim.receive(60_000_000).expect("host port");
+            let answer = answer.unwrap_or_else(|| panic!("no answer; alert {}", self.sim.alert()));
+            println!("request {:02x?}: {} cycles", &message[..2], self.sim.core.cycles() - begin);
+            answer
+        }
+    }
+
+    /// Boot ROM and firmware as committed: both rounds, a session, and its close record.
+    #[test]
+    #[ignore = "12 million cycles"]
+    fn the_committed_firmware_attests_the_design_beside_it() {
+        let library = build(&spec(None).fast()).expect("model");
+        let straps = KernelStraps {
+            uds: UDS,
+            root: 1,
+            target: KernelStraps::name(TARGET),
+            shell: SHELL,
+            shell_flags: 0,
+            debug: false,
+            seeded: false,
+        };
+        let mut sim = SystemSim::new(&library, &straps, AxiMemoryConfig::default()).expect("instance");
+        let kind = RootOfTrust::ShefBoot;
+        sim.around().medium = Medium::build(IMAGE, SIGNATURE, &Manufacturer::new(1).certify(kind, false));
+        sim.around().noise = fair_noise(1);
+        sim.around().fabric = Box::new(|image: &[u8]| image.starts_with(PLAINTEXT).then_some(DESIGN));
+        let begin = std::time::Instant::now();
+        println!("boot: {} cycles", sim.boot(60_000_000).expect("boot"));
+        assert_eq!((sim.alert(), sim.core.ctl_read(0).unwrap()), (0, None));
+
+        let config = digits();
+        let description = Description { min_kernel_svn: 1, config: config.clone(), ..description(3) };
+        let mut world = World::with(kind, DebugState::DisabledSinceBoot, &description, |_| {});
+        let (digest, svn) = (KernelImage::digest(IMAGE), KernelImage::parse(IMAGE).expect("an image").svn);
+        world.reference.kernels = vec![shef_verify::KernelReference { name: "firmware".into(), digest, svn }];
+        world.reference.images[0].config_digest = config.digest();
+        let mut world = world.on(System { sim, took: 0 });
+        let key_box = world.key_box(3);
+        let Answer::Loaded { image_digest, config_digest } = world.load(&key_box).unwrap() else { panic!() };
+        assert_eq!((image_digest, config_digest), (world.vendor.image_digest(), config.digest()));
+        assert_eq!(world.kernel.sim.around().image, PLAINTEXT);
+        assert_eq!(world.kernel.ctl(0), Some(MAGIC));
+
+        let evidence = world.verified_shield();
+        let (message, keys) = evidence.seal_load_key(&config, "owner", &first_epochs(&config, 1), &mut entropy(5)).unwrap();
+        world.kernel.load_key(&message);
+        world.policy.states = vec!["keyed".into()];
+        assert_eq!(*world.verified_shield().state(), ShieldState::Keyed(keys.transcript().0));
+        world.kernel.session(&mut OwnerChannel::new(&keys));
+        let Answer::CloseRecord(record) = world.call(&Ask::CloseRecord).unwrap() else { panic!() };
+        assert_eq!(evidence.verify_close(&record).unwrap().transcript, keys.transcript().0);
+        // A reset of the kernel's image takes the design.
+        assert!(matches!(world.call(&Ask::Reset), Ok(Answer::Done)));
+        assert_eq!((world.kernel.ctl(0), world.kernel.sim.held()), (None, true));
+        println!("{} cycles in {:?}", world.kernel.sim.core.cycles(), begin.elapsed());
+    }
+}
