@@ -392,7 +392,7 @@ fn hostile(seed: u64, count: u64, rerun: &str) {
         }
         // The firmware frees an answer after the host has it.
         bench.world.kernel.sim.step(10_000);
-        let now = ram.usage(&bench.world.kernel.sim.save().expect("snapshot"));
+        let now = ram.usage(&bench.world.kernel.sim.save().expect("snapshot")).expect("a heap at rest");
         let before: Use = *idle.get_or_insert(now);
         assert_eq!((now.live, now.reach), (before.live, before.reach), "{}", context("memory after RESET".into()));
         stack = stack.max(now.stack);
@@ -425,8 +425,9 @@ fn watched(sim: &mut KernelSim, ram: Ram, message: &[u8], most: &mut Use) -> Ans
     let begin = sim.cycles();
     loop {
         sim.step(EVERY);
-        let now = ram.usage(&sim.save().expect("snapshot"));
-        peak = Use { live: peak.live.max(now.live), reach: peak.reach.max(now.reach), stack: peak.stack.max(now.stack) };
+        if let Some(now) = ram.usage(&sim.save().expect("snapshot")) {
+            peak = Use { live: peak.live.max(now.live), reach: peak.reach.max(now.reach), stack: peak.stack.max(now.stack) };
+        }
         if sim.host_read(kernel_sim::host::STATUS).expect("host port") == Some(1) {
             break;
         }

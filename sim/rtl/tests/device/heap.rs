@@ -69,21 +69,20 @@ impl Ram {
         ram
     }
 
-    /// What is in use in a snapshot.
-    ///
-    /// # Panics
-    /// When the blocks do not fill the heap.
-    pub fn usage(self, snapshot: &KernelSnapshot) -> Use {
+    /// What is in use in a snapshot; `None` while the firmware is about to join blocks.
+    pub fn usage(self, snapshot: &KernelSnapshot) -> Option<Use> {
         let bytes = snapshot.bytes();
         let words = HEAP_END - self.heap - 2;
         let blocks: Vec<_> = blocks(bytes, self.offset + 4 * (self.heap + 1), words).collect();
-        assert_eq!(blocks.iter().map(|(_, size, _)| size).sum::<usize>(), words, "blocks fill the heap");
+        if blocks.iter().map(|(_, size, _)| size).sum::<usize>() != words {
+            return None;
+        }
         let used = || blocks.iter().filter(|(.., used)| *used);
         let deepest = (0..STACK).find(|index| word(bytes, self.offset + 4 * index) != Some(0)).unwrap_or(STACK);
-        Use {
+        Some(Use {
             live: 4 * used().map(|(_, size, _)| size).sum::<usize>(),
             reach: used().last().map_or(0, |(at, size, _)| 4 * (at + size)),
             stack: 4 * (STACK - deepest),
-        }
+        })
     }
 }
