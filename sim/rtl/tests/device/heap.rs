@@ -81,7 +81,7 @@ impl Ram {
         let deepest = (0..STACK).find(|index| word(bytes, self.offset + 4 * index) != Some(0)).unwrap_or(STACK);
         Some(Use {
             live: 4 * used().map(|(_, size, _)| size).sum::<usize>(),
-            reach: used().last().map_or(0, |(at, size, _)| 4 * (at + size)),
+            reach: used().next_back().map_or(0, |(at, size, _)| 4 * (at + size)),
             stack: 4 * (STACK - deepest),
         })
     }
