@@ -205,6 +205,8 @@ pub struct FakePlatform {
     pub kind: RootOfTrust,
     pub debug: DebugState,
     pub entropy: SeededEntropy,
+    /// What is drawn instead, each time.
+    pub drawn: Option<[u8; 32]>,
     pub quality: EntropyQuality,
     pub shell: Shell,
     pub shield: FakeShield,
@@ -222,6 +224,7 @@ impl FakePlatform {
             kind,
             debug,
             entropy: entropy(99),
+            drawn: None,
             quality: EntropyQuality::Tested,
             shell: Shell { digest: SHELL, config_port: false, readback: false, debug_bridge: false },
             shield: FakeShield::power(config()),
@@ -265,7 +268,10 @@ impl Platform for FakePlatform {
     }
 
     fn entropy(&mut self, out: &mut [u8; 32]) -> EntropyQuality {
-        self.entropy.fill(out);
+        match self.drawn {
+            Some(bytes) => *out = bytes,
+            None => self.entropy.fill(out),
+        }
         self.quality
     }
 

@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 
 /// No test program takes longer; one that does is stopped, and fails.
 const LIMIT: Duration = Duration::from_secs(30 * 60);
+/// The same of the long tests of one.
+const LONG_LIMIT: Duration = Duration::from_secs(90 * 60);
 
 /// A test program.
 #[derive(Debug, Clone)]
@@ -179,11 +181,14 @@ impl Binary {
     /// Runs its tests; what they print goes to a file, and to the outcome if one fails.
     pub fn run(&self, which: &Which, verilator: &Path) -> Outcome {
         let mut c = self.command(verilator);
-        if *which == Which::Long {
+        let limit = if *which == Which::Long {
             c.args(["--ignored", "long::"]);
-        }
+            LONG_LIMIT
+        } else {
+            LIMIT
+        };
         let log = process::target_dir().join("test").join(format!("{}-{which:?}.log", self.name().replace('/', "-")));
-        match run_logged(c, &log, LIMIT) {
+        match run_logged(c, &log, limit) {
             Ok((ended, text)) => judge(&ended, &text, &log),
             Err(e) => Outcome::failed(format!("{}: {e}", self.path.display())),
         }

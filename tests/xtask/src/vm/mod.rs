@@ -457,7 +457,7 @@ fn boot(setup: &Setup, show: bool) -> Result<Report, Failure> {
     let card = serve(&programs[0], setup.purpose.card(), &socket)?;
     let begin = Instant::now();
     let result = qemu(setup, &initrd, &socket, show);
-    let state = card_state(&socket);
+    let (state, identity) = (ask_card(&socket, "state"), ask_card(&socket, "identity"));
     drop(card);
     let _ = fs::remove_dir_all(&sockets);
     let said = result?;
@@ -466,20 +466,30 @@ fn boot(setup: &Setup, show: bool) -> Result<Report, Failure> {
         Purpose::Unit => unit::report(&said),
     };
     report.steps.push(rings(&state));
+    if let Purpose::Card(_) = setup.purpose {
+        report.steps.push(security_kernel(&identity));
+    }
     Ok(Report { seconds: begin.elapsed().as_secs(), ..report })
 }
 
 /// What the card says of itself on its control socket.
-fn card_state(socket: &Path) -> Value {
+fn ask_card(socket: &Path, what: &str) -> Value {
     let ask = || -> std::io::Result<Value> {
         let mut stream = UnixStream::connect(format!("{}.control", socket.display()))?;
         stream.set_read_timeout(Some(Duration::from_secs(10)))?;
-        stream.write_all(b"{\"do\":\"state\"}\n")?;
+        stream.write_all(format!("{{\"do\":\"{what}\"}}\n").as_bytes())?;
         let mut line = String::new();
         BufReader::new(stream).read_line(&mut line)?;
         Ok(serde_json::from_str(&line)?)
     };
     ask().unwrap_or(Value::Null)
+}
+
+/// Whether the card's Security Kernel was boot ROM and firmware: a native one has its name in the
+/// URI.
+fn security_kernel(identity: &Value) -> Value {
+    let engine = identity["engine"].as_str().unwrap_or("of an unknown kind");
+    step("security-kernel", engine == "sim:rtl", format!("the card is {engine}"))
 }
 
 /// Least bytes that the demo moves each way through rings.
@@ -634,7 +644,7 @@ fn report(said: &Said, iommu: Iommu) -> Report {
 
 #[cfg(test)]
 mod tests {
-    use super::{Iommu, Said, report, rings};
+    use super::{Iommu, Said, report, rings, security_kernel};
 
     fn said(lines: &[&str]) -> Said {
         let (mut said, mut open) = (Said::default(), None);
@@ -682,6 +692,15 @@ mod tests {
         assert_eq!(rings(&state(1 << 20, 9))["ok"], true);
         for other in [state(100, 9), state(1 << 20, 0), serde_json::Value::Null] {
             assert_eq!(rings(&other)["ok"], false, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_card_with_a_native_kernel_has_failed() {
+        let identity = |engine: &str| serde_json::json!({ "is": "identity", "engine": engine });
+        assert_eq!(security_kernel(&identity("sim:rtl"))["ok"], true);
+        for other in [identity("sim:rtl?kernel=native"), identity("sim:model"), serde_json::Value::Null] {
+            assert_eq!(security_kernel(&other)["ok"], false, "{other}");
         }
     }
 

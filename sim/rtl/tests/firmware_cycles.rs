@@ -1,0 +1,167 @@
+//! The cycles of the firmware do not depend on keys: signatures, key agreement, opened boxes and
+//! chunks, and seeds of the Shield, over keys drawn from different noise at the same moments.
+
+mod device;
+
+use device::common::*;
+use device::*;
+use shef_proto::evidence::Layer;
+use shef_proto::image::{Container, ImageKey};
+use shef_proto::mailbox::{Answer, Request, load_requests};
+use shef_proto::release::ImageSecret;
+use shef_rtl::KernelSnapshot;
+use shef_rtl::agent::Rng;
+use shef_rtl::kernel_sim::host;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// Fair bits, one each four cycles; a snapshot of the subsystem meets them where it did before.
+#[derive(Clone)]
+struct Source(Rc<RefCell<(u64, Rng)>>);
+
+impl Source {
+    fn new() -> Self {
+        Self(Rc::new(RefCell::new((0, Rng::new(1)))))
+    }
+
+    fn noise(&self) -> shef_rtl::Noise {
+        let source = self.clone();
+        Box::new(move |_| {
+            let (cycle, rng) = &mut *source.0.borrow_mut();
+            *cycle += 1;
+            cycle.is_multiple_of(4).then(|| rng.next_u64() >> 63 == 1)
+        })
+    }
+}
+
+/// How often an answer took so many cycles.
+#[derive(Default)]
+struct Cycles(BTreeMap<u64, u32>);
+
+impl Cycles {
+    fn add(&mut self, cycles: u64) {
+        *self.0.entry(cycles).or_default() += 1;
+    }
+
+    fn same(&self, what: &str) -> Option<String> {
+        let [first, last] = [self.0.first_key_value(), self.0.last_key_value()].map(|entry| *entry.expect("a measurement").0);
+        println!("{what}: {} times, {first} to {last} cycles: {:?}", self.0.values().sum::<u32>(), self.0);
+        (first != last).then(|| format!("{what}: {first} to {last} cycles"))
+    }
+}
+
+struct Bench {
+    world: World<Firmware>,
+    source: Source,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let source = Source::new();
+        let noise = source.noise();
+        Self { world: world_with(&description_for_firmware(), |firmware| firmware.sim.around.noise = noise), source }
+    }
+
+    fn save(&self) -> (KernelSnapshot, u64) {
+        (self.world.kernel.sim.save().expect("snapshot"), self.source.0.borrow().0)
+    }
+
+    /// The same moment, with noise of another seed from here on.
+    fn restore(&mut self, (snapshot, cycle): &(KernelSnapshot, u64), seed: u64) {
+        self.world.kernel.sim.restore(snapshot).expect("restore");
+        self.world.kernel.shield.power();
+        *self.source.0.borrow_mut() = (*cycle, Rng::new(seed));
+    }
+
+    /// The answer, and the cycles from the doorbell to it.
+    fn ask(&mut self, request: &Request) -> (Answer, u64) {
+        let sim = &mut self.world.kernel.sim;
+        assert!(sim.send(&request.encode()).expect("host port"));
+        let begin = sim.cycles();
+        while sim.host_read(host::STATUS).expect("host port") != Some(1) {
+            assert!(sim.cycles() - begin < LIMIT, "no answer; alert {}", sim.alert());
+        }
+        let took = sim.cycles() - begin;
+        let answer = sim.receive(LIMIT).expect("host port").expect("an answer");
+        (Answer::decode(&answer).expect("an answer").into_result().expect("no refusal"), took)
+    }
+
+    /// A box for the evidence of this answer, with an image key of this seed.
+    fn key_box(&self, answer: Answer, nonce: &[u8], seed: u64) -> (Vec<u8>, [u8; 32]) {
+        let Answer::Evidence(evidence) = answer else { panic!("{answer:?}") };
+        let mut image_key = [0; 32];
+        Rng::new(!seed).fill(&mut image_key);
+        let secret = ImageSecret { key: ImageKey::from_bytes(&image_key), ..self.world.vendor.secret(3) };
+        match self.world.appraise(Layer::Kernel, &evidence, nonce) {
+            shef_verify::Outcome { verified: Some(shef_verify::Verified::Kernel(evidence)), .. } => {
+                let key_box = evidence.release_image_key("vendor", "image", 1, [9; 16], &secret, &mut entropy(seed)).unwrap();
+                (key_box.to_cbor(), image_key)
+            }
+            denied => panic!("{}", denied.appraisal.to_json()),
+        }
+    }
+}
+
+/// `keys` keys of the kernel and nonces of signatures; a tenth as many image keys and seeds.
+fn equal(keys: u64) {
+    let mut bench = Bench::new();
+    let booted = bench.save();
+    let nonce = vec![0x5a; 32];
+    let evidence = Request::KernelEvidence { nonce: nonce.clone(), audience: AUDIENCE.into() };
+    let (mut signed, mut opened, mut headers, mut chunks, mut seeded) =
+        (Cycles::default(), Cycles::default(), Cycles::default(), [Cycles::default(), Cycles::default()], Cycles::default());
+    let mut loaded = None;
+    for seed in 0..keys {
+        bench.restore(&booted, seed);
+        let (answer, took) = bench.ask(&evidence);
+        signed.add(took);
+        let (key_box, image_key) = bench.key_box(answer, &nonce, seed);
+        let description = description_for_firmware();
+        let key = ImageKey::from_bytes(&image_key);
+        let vendor = &bench.world.vendor;
+        let container = Container::build(&description, PLAINTEXT, &key, &vendor.key, &mut entropy(seed)).expect("a container");
+        let mut requests = load_requests(&container, &key_box).into_iter();
+        opened.add(bench.ask(&requests.next().expect("a first message")).1);
+        if !seed.is_multiple_of(10) {
+            continue;
+        }
+        headers.add(bench.ask(&requests.next().expect("the header")).1);
+        for cycles in &mut chunks {
+            cycles.add(bench.ask(&requests.next().expect("a chunk")).1);
+        }
+        if loaded.is_none() {
+            requests.for_each(|request| drop(bench.ask(&request)));
+            loaded = Some(bench.save());
+        }
+    }
+    let loaded = loaded.expect("an image");
+    for seed in 0..keys / 10 {
+        bench.restore(&loaded, seed);
+        let request = Request::ShieldEvidence { nonce: nonce.clone(), audience: AUDIENCE.into() };
+        seeded.add(bench.ask(&request).1);
+    }
+    let [first, second] = &chunks;
+    let different: Vec<String> = [
+        signed.same("key pair of the kernel and signature of its evidence"),
+        opened.same("key box: key agreement, image key and its vendor"),
+        first.same("first chunk"),
+        second.same("second chunk"),
+        seeded.same("seed and key pair of the Shield, signature of its evidence"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    // Signature and header are the vendor's, and public.
+    let _ = headers.same("header");
+    assert!(different.is_empty(), "cycles that differ: {different:#?}");
+}
+
+/// For `cargo xtask test --full`.
+mod long {
+    #[test]
+    #[ignore = "long: 300 million cycles"]
+    fn cycles_do_not_depend_on_keys() {
+        super::equal(200);
+    }
+}
