@@ -60,7 +60,7 @@ impl Bench {
     fn new() -> Self {
         let source = Source::new();
         let noise = source.noise();
-        Self { world: world_with(&description_for_firmware(), |firmware| firmware.sim.around.noise = noise), source }
+        Self { world: world_with(RootOfTrust::ShefBoot, &description_for_firmware(), |firmware| firmware.sim.around.noise = noise), source }
     }
 
     fn save(&self) -> (KernelSnapshot, u64) {

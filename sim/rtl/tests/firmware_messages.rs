@@ -89,7 +89,7 @@ impl Bench {
     fn new() -> Self {
         let ticks = Rc::new(Cell::new(0));
         let noise = alternating(Rc::clone(&ticks));
-        let world = world_with(&description_for_firmware(), |firmware| firmware.sim.around.noise = noise);
+        let world = world_with(RootOfTrust::ShefBoot, &description_for_firmware(), |firmware| firmware.sim.around.noise = noise);
         Self {
             world,
             native: native(),
@@ -491,7 +491,7 @@ mod long {
         const STACK: usize = 16 << 10;
         const HEAP: usize = 236 << 10;
         let description = Description { config: large_config(), ..description_for_firmware() };
-        let mut world = world_with(&description, |firmware| {
+        let mut world = world_with(RootOfTrust::ShefBoot, &description, |firmware| {
             firmware.shield.0.lock().unwrap().config = Some(large_config());
         });
         let image = &mut world.reference.images[0];
