@@ -103,7 +103,7 @@ module kernel_mailbox
       if (asked) begin
         assert (dut.rd_err_q == !(asked_answer || asked_status || asked_len));
         if (asked_answer && !was_answered) assert (given == '0);
-        if (asked_answer && was_answered) assert (given == dut.answer_word);
+        if (asked_answer && was_answered) assert (dut.rd_answer_q);
         if (asked_status) assert (given == 32'(was));
         if (asked_len) assert (given == (was == 2'd1 ? 32'(dut.rsp_len_q) : 32'd0) || clear_i || dut.mail_q != 2'd1);
         if (asked_len && was != 2'd1) assert (given == '0);
