@@ -5,7 +5,7 @@ mod device;
 
 use device::common::*;
 use device::*;
-use shef_proto::evidence::Layer;
+use shef_proto::evidence::{Layer, RootOfTrust};
 use shef_proto::image::{Container, ImageKey};
 use shef_proto::mailbox::{Answer, Request, load_requests};
 use shef_proto::release::ImageSecret;
