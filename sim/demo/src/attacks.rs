@@ -694,7 +694,8 @@ fn mailbox_flooded(lab: &mut Lab) -> Result<Outcome, CliError> {
         }
         answers += 1;
     }
-    let quiet = alert(lab.bench) == 0;
+    let quiet = alert(lab.bench) == 0 && lab.bench.words_delivered()? == 0;
+    lab.bench.unwatch()?;
     let (train, query) = (lab.train, lab.query);
     let mut session = lab.world.session(lab.host)?;
     let b = buffers(&session)?;

@@ -228,7 +228,7 @@ fn each_bad_medium_ends_with_a_code_and_the_next_reset_works() {
     unsigned[signature..signature + 64].fill(0);
     // Begins with a jump to where the boot medium lies, as a program that was linked for there.
     let elsewhere = [0x3000_02b7_u32, 0x0002_8067].map(u32::to_le_bytes).concat();
-    let cases: [(&str, Vec<u8>, End); 17] = [
+    let cases: [(&str, Vec<u8>, End); 18] = [
         ("no medium", Vec::new(), TRAP),
         ("zeros", vec![0; 4096], NOT_AN_IMAGE),
         ("no image", signed(&[], SIGNER), NOT_AN_IMAGE),
@@ -239,6 +239,11 @@ fn each_bad_medium_ends_with_a_code_and_the_next_reset_works() {
         (
             "image larger than kernel memory",
             signed(&KernelImage { svn: 1, version, code: &vec![0; 0x4_0000] }.to_bytes(), SIGNER),
+            NOT_AN_IMAGE,
+        ),
+        (
+            "code where the way out lies",
+            signed(&KernelImage { svn: 1, version: "", code: &vec![0; 0x4_0000 - 60] }.to_bytes(), SIGNER),
             NOT_AN_IMAGE,
         ),
         ("image of any length", length(8, u32::MAX), NOT_AN_IMAGE),

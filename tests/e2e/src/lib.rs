@@ -39,7 +39,7 @@ pub const BOOT_ATTACKS: &[(&str, &str)] = &[
     ("kernel-lower-svn", "SHEF-KRN-005"),
     ("kernel-other-signer", "SHEF-KRN-004"),
     ("noise-source-stuck", "SHEF-KRN-011"),
-    ("mailbox-flooded", "SHEF-PRO-050"),
+    ("mailbox-flooded", "SHEF-PRO-001"),
 ];
 
 /// Names of the steps, in order.

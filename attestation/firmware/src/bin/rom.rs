@@ -109,6 +109,11 @@ fn boot() -> Result<(), BootError> {
     copy(Medium::IMAGE, &mut head);
     let (svn, version, head_len) = KernelImage::parse_head(&head[..HEAD_MAX.min(medium.image_len)])?;
     let code_len = medium.image_len - head_len;
+    // Its last 64 bytes are the way out, which overwrites what lies there: what runs is what was
+    // measured.
+    if code_len > regs::MEMORY_LEN - 64 {
+        return Err(BootError::KernelImage { what: "larger than the kernel's memory" });
+    }
     let digest = ACTIVE.sha256(&[&head[..head_len], place(head_len, code_len)]);
     let kernel = Measurement { digest, svn, version };
 
