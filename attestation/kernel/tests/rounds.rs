@@ -459,7 +459,10 @@ fn changed_or_shuffled_chunks_are_refused_and_the_honest_load_follows() {
         }
         let error = tampered.iter().find_map(|request| world.call(request).err()).unwrap();
         assert_eq!(error.kernel_code(), Some(code), "{change}");
-        assert_eq!(world.kernel.platform().loads, 0);
+        // Nothing that was not checked reached the fabric, and what did is cleared.
+        let platform = world.kernel.platform();
+        assert_eq!(platform.loads, 0);
+        assert!(platform.coming.is_empty() && PLAINTEXT.starts_with(&platform.programmed), "{change}");
     }
     world.load(&key_box).unwrap();
     assert_eq!(world.kernel.platform().loads, 1);

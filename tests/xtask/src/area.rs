@@ -5,7 +5,8 @@
 //! of a block is the sum over its hierarchy. Nothing is optimized across module boundaries, so the
 //! sums are slightly high, and no step takes long. The Shield without card memory has its own row,
 //! as do the Shield, its engine set and an AES round with S-boxes in block RAM. The DMA engine is
-//! elaborated as used next to that Shield. Fmax is measured on the flattened block with
+//! elaborated as used next to that Shield, the Security Kernel's subsystem with its processor and with
+//! what joins it to a design. Fmax is measured on the flattened block with
 //! nextpnr-ecp5, without routing and with a register at each port: it is for comparison, not a
 //! figure for UltraScale+ (which is 2.2 to 2.5 times faster).
 //!
@@ -27,6 +28,8 @@ const TOP: &str = "shef_shield";
 /// What holds the DMA engine, whose blocks have rows of their own.
 const ENGINE_TOP: &str = "shef_dma_core";
 const ENGINE: &str = "shell-rtl/rtl/dma";
+/// The Security Kernel's subsystem; its processor counts in the row `shef_kernel_core`.
+const KERNEL_TOP: &str = "shef_kernel";
 /// A block once more, as it is in another Shield or with another parameter: a row of its own.
 struct Variant {
     row: &'static str,
@@ -64,7 +67,7 @@ const MORE: &[&str] = &[
 ];
 /// No row of their own: these hold the user's accelerator, or are empty without `tree` regions, which
 /// the measured designs have none of.
-const NO_ROW: &[&str] = &["shef_core", ENGINE_TOP, "shef_tree_ahead"];
+const NO_ROW: &[&str] = &["shef_core", ENGINE_TOP, "shef_tree_ahead", "shef_system"];
 /// Blocks whose Fmax is measured.
 const CRITICAL: &[&str] = &[
     "shef_aes_stage",
@@ -81,13 +84,14 @@ const CRITICAL: &[&str] = &[
     "shef_dma_align",
     "shef_dma_reader",
     "shef_dma_work",
+    "shef_kernel_core",
 ];
 /// Worse by more than this many percent is a failure.
 const TOLERANCE: f64 = 5.0;
 /// Differences of so few cells are noise of the mapper.
 const NOISE: f64 = 32.0;
 /// Folders whose rows the normal test holds against their sources.
-const WATCHED: &[&str] = &["shell-rtl/rtl/crypto", "shell-rtl/rtl/shield", "shell-rtl/rtl/core", ENGINE];
+const WATCHED: &[&str] = &["shell-rtl/rtl/crypto", "shell-rtl/rtl/shield", "shell-rtl/rtl/core", ENGINE, lint::KERNEL, lint::SYSTEM];
 /// What blocks add up to.
 struct Sum {
     name: &'static str,
@@ -104,6 +108,7 @@ const SUMS: &[Sum] = &[
     Sum { name: "Shield, two engine sets", blocks: &[TOP, "shef_set"], lut: 190_000 },
     Sum { name: "the same, S-boxes in RAM", blocks: &["shef_shield, S-boxes in RAM", "shef_set, S-boxes in RAM"], lut: 140_000 },
     Sum { name: "Shield, no card memory", blocks: &["shef_shield, no memory"], lut: 20_000 },
+    Sum { name: "Security Kernel", blocks: &[KERNEL_TOP], lut: 15_000 },
 ];
 
 #[derive(clap::Args)]
@@ -186,8 +191,9 @@ struct Table {
 /// The command.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let sources = Sources::load(lint::ACCELERATORS[0])?;
+    let kernel_sources = Sources::kernel()?;
     let old = load()?;
-    let known = |b: &String| sources.files.contains_key(b) || VARIANTS.iter().any(|v| v.row == b);
+    let known = |b: &String| sources.files.contains_key(b) || kernel_sources.files.contains_key(b) || VARIANTS.iter().any(|v| v.row == b);
     let unknown: Vec<&String> = args.blocks.iter().filter(|b| !known(b)).collect();
     if !unknown.is_empty() {
         return Err(Failure::failed(format!("no module {unknown:?} under shell-rtl/rtl")));
@@ -196,12 +202,23 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let more: String = MORE.iter().filter(|m| sources.files.contains_key(**m)).map(|m| format!(" --top {m}")).collect();
     let shield = Design::elaborate(&yosys, &sources, TOP, &more)?;
     let engine = Design::elaborate(&yosys, &sources, ENGINE_TOP, "")?;
+    let joint = " --top shef_system_gate --top shef_system_life --top shef_cfg_fixed";
+    let kernel = Design::elaborate(&yosys, &kernel_sources, KERNEL_TOP, joint)?;
     let of_engine = |name: &str| sources.files.get(name).is_some_and(|(path, _)| path.starts_with(ENGINE));
-    let rows = shield.names(TOP).into_iter().chain(engine.names("shef_dma").into_iter().filter(|n| of_engine(n) && n != ENGINE_TOP));
+    let of_kernel = |name: &str| kernel_sources.files.get(name).is_some_and(|(path, _)| name.starts_with("shef_") && in_kernel(path));
+    let rows = shield.names(TOP).into_iter();
+    let rows = rows.chain(engine.names("shef_dma").into_iter().filter(|n| of_engine(n) && n != ENGINE_TOP));
+    let rows = rows.chain(kernel.names(KERNEL_TOP).into_iter().filter(|n| of_kernel(n)));
     let mut table = Table::default();
     let mut worse = Vec::new();
     for name in rows.chain(VARIANTS.iter().map(|v| v.row.to_owned())) {
-        let design = if of_engine(&name) { &engine } else { &shield };
+        let (design, sources) = if of_engine(&name) {
+            (&engine, &sources)
+        } else if of_kernel(&name) {
+            (&kernel, &kernel_sources)
+        } else {
+            (&shield, &sources)
+        };
         let variant = VARIANTS.iter().find(|v| v.row == name);
         let before = old.block.iter().find(|b| b.name == name);
         let digest = variant.map_or_else(|| Ok(sources.digest(&name)), Variant::digest)?;
@@ -243,15 +260,22 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     Err(Failure::failed(format!("{}\n`cargo xtask area --accept` if this increase is intended", worse.join("\n"))))
 }
 
+fn in_kernel(path: &Path) -> bool {
+    path.starts_with(lint::KERNEL) || path.starts_with(lint::SYSTEM)
+}
+
 /// Every watched row of the table belongs to the sources as they are.
 pub fn fresh() -> Result<(), Failure> {
     let sources = Sources::load(lint::ACCELERATORS[0])?;
+    let kernel = Sources::kernel()?;
     let table = load()?;
     // A table that has the whole Shield has every block of it.
     let complete = table.block.iter().any(|b| b.name == TOP);
     let mut stale = Vec::new();
-    for (name, (path, _)) in &sources.files {
-        if name.ends_with("_pkg")
+    let of_kernel = kernel.files.iter().filter(|(_, (path, _))| in_kernel(path)).map(|(name, (path, _))| (&kernel, name, path));
+    for (sources, name, path) in sources.files.iter().map(|(name, (path, _))| (&sources, name, path)).chain(of_kernel) {
+        if !name.starts_with("shef_")
+            || name.ends_with("_pkg")
             || NO_ROW.contains(&name.as_str())
             || !WATCHED.iter().any(|w| path.starts_with(w))
             || sources.leaves_watched(name)
@@ -377,18 +401,30 @@ struct Sources {
     /// Path and text by module or package name.
     files: BTreeMap<String, (PathBuf, String)>,
     order: Vec<PathBuf>,
+    /// Arguments of the front end, and sources that are not ours.
+    more: String,
 }
 
 impl Sources {
     fn load(accelerator: &str) -> Result<Self, Failure> {
-        let order = lint::shipped(accelerator)?;
+        Self::read(lint::shipped(accelerator)?, String::new())
+    }
+
+    /// The Security Kernel's subsystem, and what joins it to a design.
+    fn kernel() -> Result<Self, Failure> {
+        let mut order = lint::kernel()?;
+        order.extend(lint::sources(&[lint::SYSTEM])?.into_iter().filter(|p| !p.ends_with("shef_system.sv")));
+        Self::read(order, lint::processor(&tools::ensure_ibex(&root(), &say)?))
+    }
+
+    fn read(order: Vec<PathBuf>, more: String) -> Result<Self, Failure> {
         let mut files = BTreeMap::new();
         for path in &order {
             let text = std::fs::read_to_string(root().join(path)).map_err(|e| Failure::failed(format!("{}: {e}", path.display())))?;
             let name = path.file_stem().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
             files.insert(name, (path.clone(), text));
         }
-        Ok(Self { files, order })
+        Ok(Self { files, order, more })
     }
 
     /// The configuration with the other kind of S-boxes, in a file of its own.
@@ -472,8 +508,9 @@ impl Design {
         std::fs::create_dir_all(&folder).map_err(|e| Failure::failed(format!("{}: {e}", folder.display())))?;
         let files: Vec<String> = sources.order.iter().map(|p| p.display().to_string()).collect();
         let script = format!(
-            "read_slang -j 1 --allow-use-before-declare --best-effort-hierarchy {} --top {top} {more}; opt_clean; write_rtlil target/area/design.il",
-            files.join(" ")
+            "read_slang -j 1 --allow-use-before-declare --best-effort-hierarchy {} {} --top {top} {more}; opt_clean; write_rtlil target/area/design.il",
+            files.join(" "),
+            sources.more
         );
         process::run(tools::yosys_command(yosys).current_dir(root()).args(["-q", "-p", &script]), "yosys (read_slang)")?;
         let text = std::fs::read_to_string(folder.join("design.il")).map_err(|e| Failure::failed(format!("target/area/design.il: {e}")))?;
@@ -768,7 +805,7 @@ mod tests {
     #[test]
     fn a_change_anywhere_below_changes_the_digest() {
         let file = |text: &str| (PathBuf::from("x.sv"), text.to_owned());
-        let mut s = Sources { files: BTreeMap::new(), order: Vec::new() };
+        let mut s = Sources { files: BTreeMap::new(), order: Vec::new(), more: String::new() };
         s.files.insert("shef_a".into(), file("shef_b i_b ();"));
         s.files.insert("shef_b".into(), file("import shef_pkg::*;"));
         s.files.insert("shef_pkg".into(), file("1"));

@@ -54,9 +54,9 @@ pub fn sources(dirs: &[&str]) -> Result<Vec<PathBuf>, Failure> {
 }
 
 /// Where the Security Kernel's subsystem lies, the only RTL of ours around somebody else's.
-const KERNEL: &str = "shell-rtl/rtl/kernel";
+pub const KERNEL: &str = "shell-rtl/rtl/kernel";
 /// What joins it with a design.
-const SYSTEM: &str = "shell-rtl/rtl/system";
+pub const SYSTEM: &str = "shell-rtl/rtl/system";
 
 /// What ships: the Shield and an accelerator.
 pub fn shipped(accelerator: &str) -> Result<Vec<PathBuf>, Failure> {
@@ -248,14 +248,21 @@ pub fn yosys(binary: &Path) -> Result<(), Failure> {
         let mut c = tools::yosys_command(binary);
         process::run(c.current_dir(root()).args(["-q", "-p", &script]), "yosys (read_slang)")?;
     }
-    let (includes, foreign) = ibex(&tools::ensure_ibex(&root(), &say)?);
-    let words = |flag: &str, paths: &[PathBuf]| paths.iter().fold(String::new(), |s, p| format!("{s} {flag}{}", below_root(p).display()));
+    let processor = processor(&tools::ensure_ibex(&root(), &say)?);
     for (ours, tops) in [(kernel()?, "--top shef_kernel"), (system()?, "--top shef_system --top shef_cfg_fixed")] {
-        let script = format!("read_slang -j 1 -D SYNTHESIS{}{}{} {tops}", words("-I ", &includes), words("", &ours), words("", &foreign));
+        let ours: String = ours.iter().map(|p| format!(" {}", p.display())).collect();
+        let script = format!("read_slang -j 1{ours}{processor} {tops}");
         let mut c = tools::yosys_command(binary);
         process::run(c.current_dir(root()).args(["-q", "-p", &script]), "yosys (read_slang)")?;
     }
     Ok(())
+}
+
+/// Arguments of yosys' front end that read the processor's sources.
+pub fn processor(folder: &Path) -> String {
+    let (includes, foreign) = ibex(folder);
+    let words = |flag: &str, paths: &[PathBuf]| paths.iter().fold(String::new(), |s, p| format!("{s} {flag}{}", below_root(p).display()));
+    format!(" -D SYNTHESIS{}{}", words("-I ", &includes), words("", &foreign))
 }
 
 /// yosys reads below the current folder only.

@@ -211,6 +211,8 @@ pub struct FakePlatform {
     pub shell: Shell,
     pub shield: FakeShield,
     pub coming: Vec<u8>,
+    /// All that came since the last begin, cleared or not.
+    pub programmed: Vec<u8>,
     pub loaded: Option<Vec<u8>>,
     pub design: Option<[u8; 32]>,
     pub loads: usize,
@@ -229,6 +231,7 @@ impl FakePlatform {
             shell: Shell { digest: SHELL, config_port: false, readback: false, debug_bridge: false },
             shield: FakeShield::power(config()),
             coming: Vec::new(),
+            programmed: Vec::new(),
             loaded: None,
             design: Some(DESIGN),
             loads: 0,
@@ -281,11 +284,13 @@ impl Platform for FakePlatform {
 
     fn begin_image(&mut self) -> Result<(), PlatformError> {
         self.coming = Vec::new();
+        self.programmed = Vec::new();
         Ok(())
     }
 
     fn program(&mut self, part: &[u8]) -> Result<(), PlatformError> {
         self.coming.extend_from_slice(part);
+        self.programmed.extend_from_slice(part);
         Ok(())
     }
 

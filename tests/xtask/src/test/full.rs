@@ -91,6 +91,8 @@ fn mutations<'a>(plan: &'a Plan, lanes: &Lanes<'a>, built: &'a Built, rtl: &str)
         Ok(all) => all,
         Err(e) => return plan.add(lanes, "mutants of the RTL", &[], |_| checked(Err(e))),
     };
+    let native = ["attestation/proto/", "attestation/units/", "attestation/kernel/", "tests/vectors/", "Cargo."];
+    let attestation = plan.tree.digest(|path| native.iter().any(|from| path.starts_with(from)));
     for mutant in all {
         let Some(binary) = mutant.binary(&built.binaries).cloned() else { continue };
         let name = format!("mutant {}", mutant.name);
@@ -99,10 +101,13 @@ fn mutations<'a>(plan: &'a Plan, lanes: &Lanes<'a>, built: &'a Built, rtl: &str)
             true => plan.tree.digest(|path| drives_the_rtl(path) && of_the_kernel(path)),
             false => String::new(),
         };
-        let key = kept::key(&name, &[rtl, &kernel, &test, &mutant.text()]);
+        let key = match mutant.is_native() {
+            true => kept::key(&name, &[&attestation, &mutant.text()]),
+            false => kept::key(&name, &[rtl, &kernel, &test, &mutant.text()]),
+        };
         let title = name.clone();
         plan.add(lanes, &name, &[BUILD, VERILATOR], move |_| {
-            binaries::once(&plan.kept, &key, &title, || match mutant.try_test(&binary, plan.verilator()) {
+            binaries::once(&plan.kept, &key, &title, || match mutant.try_test(Some(&binary), plan.verilator()) {
                 Ok("caught") => Outcome::passed(),
                 Ok(other) => Outcome::failed(format!("{}: {other}", mutant.breaks)),
                 Err(e) => checked(Err(e)),

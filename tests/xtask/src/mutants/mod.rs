@@ -1,9 +1,11 @@
-//! `cargo xtask mutants`: changes a copy of the RTL in one place at a time and checks that the change is detected: by the test that the mutant names or, with `--attack`, by the hostile bench.
+//! `cargo xtask mutants`: changes a copy of the RTL, or of the Security Kernel, in one place at a time and checks that the change is detected: by the test that the mutant names or, with `--attack`, by the hostile bench.
 //!
 //! A mutant is an entry of `tests/mutants/*.toml`. It has edits (a file, a text that occurs in it
 //! exactly once, and its replacement) and a detector: a test, a configuration of the hostile bench,
 //! or both. Microcode is reassembled after an edit. Tests and bench run on the copy through
 //! `SHEF_ROOT`. A mutant that does not build counts as a failure of this command, not as detected.
+
+mod native;
 
 use crate::process::{self, Failure, say};
 use crate::test::Binary;
@@ -41,7 +43,7 @@ pub struct Mutant {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Edit {
-    /// Source file below `shell-rtl`.
+    /// Source file below `shell-rtl`, or one that begins with `attestation/`.
     file: String,
     /// Stands in the file exactly once.
     find: String,
@@ -50,6 +52,11 @@ struct Edit {
 }
 
 impl Edit {
+    /// The file, from the root on.
+    fn path(&self) -> String {
+        if native::is(self) { self.file.clone() } else { format!("shell-rtl/{}", self.file) }
+    }
+
     /// The file's text with the edit, or how often the text to be replaced stands in it.
     fn apply(&self, text: &str) -> Result<String, usize> {
         match text.matches(&self.find).count() {
@@ -87,9 +94,13 @@ pub fn run(verilator: &Path, filter: &str, by: By) -> Result<(), Failure> {
     if !all.iter().any(|m| chosen(&m)) {
         return Err(Failure::failed(format!("no mutant has {filter:?} in its name; tests/mutants lists them")));
     }
-    let built = crate::test::build()?;
-    if !built.outcome().ok() {
-        return Err(Failure::failed(built.outcome().text));
+    let mut binaries = Vec::new();
+    if by == By::Attack || all.iter().filter(chosen).any(|m| !m.is_native()) {
+        let built = crate::test::build()?;
+        if !built.outcome().ok() {
+            return Err(Failure::failed(built.outcome().text));
+        }
+        binaries = built.binaries;
     }
     let mut survivors = Vec::new();
     match by {
@@ -99,14 +110,9 @@ pub fn run(verilator: &Path, filter: &str, by: By) -> Result<(), Failure> {
     for m in all.iter().filter(chosen) {
         say(&format!("mutant {} ({})", m.name, m.breaks));
         let start = Instant::now();
-        let caught = if by == By::Attack { attack_mutant(m, &weaken(m)?, verilator)? } else { None };
+        let caught = if by == By::Attack && m.attack.is_some() { attack_mutant(m, &weaken(m)?, verilator)? } else { None };
         let test = m.test.as_deref().unwrap_or_default();
-        let outcome = match m.binary(&built.binaries) {
-            _ if caught.is_some() => "caught",
-            Some(binary) => m.try_test(binary, verilator)?,
-            None if m.test.is_some() => "NO TEST",
-            None => "SURVIVED",
-        };
+        let outcome = if caught.is_some() { "caught" } else { m.try_test(m.binary(&binaries), verilator)? };
         match (by, caught) {
             (By::Test, _) => line(&format!("{:<34} {:<9} {:>6}  {}", m.name, outcome, start.elapsed().as_secs(), test)),
             (By::Attack, Some((what, after))) => line(&format!("| {} | {} | {what} | {after} |", m.name, m.breaks)),
@@ -196,10 +202,7 @@ fn weaken(m: &Mutant) -> Result<PathBuf, Failure> {
     for e in &m.edit {
         let path = copy.join("shell-rtl").join(&e.file);
         let text = std::fs::read_to_string(&path).map_err(|err| Failure::failed(format!("{}: {}: {err}", m.name, e.file)))?;
-        let text = e.apply(&text).map_err(|found| {
-            Failure::failed(format!("{}: its text occurs {found} times in {}, expected once; fix tests/mutants", m.name, e.file))
-        })?;
-        std::fs::write(&path, text).map_err(fail)?;
+        std::fs::write(&path, m.applied(e, &text)?).map_err(fail)?;
     }
     if m.edit.iter().any(|e| e.file.ends_with(".uasm")) {
         let mut assemble = process::built("shef-gen")?;
@@ -228,6 +231,13 @@ impl Mutant {
         process::target_dir().join("mutants").join(&self.name)
     }
 
+    /// The text of a file with one of its edits.
+    fn applied(&self, edit: &Edit, text: &str) -> Result<String, Failure> {
+        edit.apply(text).map_err(|found| {
+            Failure::failed(format!("{}: its text occurs {found} times in {}, expected once; fix tests/mutants", self.name, edit.file))
+        })
+    }
+
     /// All that it says: what decides whether it is caught, beside the RTL and the test.
     pub fn text(&self) -> String {
         let edits: String = self.edit.iter().map(|e| format!("{}\0{}\0{}\0", e.file, e.find, e.replace)).collect();
@@ -236,7 +246,12 @@ impl Mutant {
 
     /// Whether it changes a file that `wanted` takes.
     pub fn weakens(&self, wanted: impl Fn(&str) -> bool) -> bool {
-        self.edit.iter().any(|e| wanted(&format!("shell-rtl/{}", e.file)))
+        self.edit.iter().any(|e| wanted(&e.path()))
+    }
+
+    /// Whether it changes boot ROM or Security Kernel, and none of the RTL.
+    pub fn is_native(&self) -> bool {
+        self.edit.iter().all(native::is)
     }
 
     /// The program with the test that must fail.
@@ -249,7 +264,13 @@ impl Mutant {
     ///
     /// # Errors
     /// The mutant cannot be applied, the test not started.
-    pub fn try_test(&self, binary: &Binary, verilator: &Path) -> Result<&'static str, Failure> {
+    pub fn try_test(&self, binary: Option<&Binary>, verilator: &Path) -> Result<&'static str, Failure> {
+        if self.is_native() {
+            let (outcome, text) = native::try_test(self)?;
+            self.log(&text)?;
+            return Ok(outcome);
+        }
+        let Some(binary) = binary else { return Ok(if self.test.is_some() { "NO TEST" } else { "SURVIVED" }) };
         let copy = weaken(self)?;
         let name = self.test.as_deref().and_then(|test| test.rsplit('/').next()).unwrap_or_default();
         let mut c = binary.command(verilator);
@@ -258,8 +279,7 @@ impl Mutant {
         c.env("SHEF_IBEX", tools::ensure_ibex(&root(), &say)?);
         let out = c.output().map_err(|e| Failure::failed(format!("{}: {e}", binary.name())))?;
         let text = format!("{}{}", String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
-        let log = copy.with_extension("log");
-        std::fs::write(&log, &text).map_err(|e| Failure::failed(format!("{}: {e}", log.display())))?;
+        self.log(&text)?;
         // A failed assertion of the design ends the program as it stands: that is caught, too.
         let outcome = if build_failed(&text) {
             "NO BUILD"
@@ -272,6 +292,15 @@ impl Mutant {
         };
         let _ = std::fs::remove_dir_all(copy);
         Ok(outcome)
+    }
+
+    /// Keeps what its test printed.
+    fn log(&self, text: &str) -> Result<(), Failure> {
+        let log = self.copy().with_extension("log");
+        let folder = log.parent().unwrap_or(&log);
+        std::fs::create_dir_all(folder)
+            .and_then(|()| std::fs::write(&log, text))
+            .map_err(|e| Failure::failed(format!("{}: {e}", log.display())))
     }
 }
 
@@ -286,12 +315,11 @@ mod tests {
         let mut wrong = Vec::new();
         for m in &mutants {
             assert!(m.test.is_some() || m.attack.is_some(), "{}: nobody is to notice it", m.name);
+            assert!(m.is_native() || !m.edit.iter().any(super::native::is), "{}: both RTL and Rust", m.name);
             // Edits of one file follow one another.
-            let mut files: BTreeMap<&str, String> = BTreeMap::new();
+            let mut files: BTreeMap<String, String> = BTreeMap::new();
             for e in &m.edit {
-                let text = files
-                    .entry(&e.file)
-                    .or_insert_with(|| std::fs::read_to_string(root().join("shell-rtl").join(&e.file)).unwrap_or_default());
+                let text = files.entry(e.path()).or_insert_with_key(|path| std::fs::read_to_string(root().join(path)).unwrap_or_default());
                 match e.apply(text) {
                     Ok(new) => *text = new,
                     Err(found) => wrong.push(format!("{}: {} times in {}: {}", m.name, found, e.file, e.find)),
