@@ -1,5 +1,5 @@
 //! The certification authority of a server that keeps its own: certificates for the server and for
-//! its clients, and the list of those that count no more.
+//! its clients, and the list of those that are revoked.
 
 use std::time::{Duration, SystemTime};
 

@@ -134,7 +134,7 @@ pub const CODES: &[Code] = &[
     Code::new(
         "SHEF-SVC-058",
         "tenant stores as much as it may",
-        "The text says how much that is, and what limits.tenant_bytes allows. Nothing was stored. Remove reference values that count no more, or have the limit raised; revocations have room of their own.",
+        "The text says how much that is, and what limits.tenant_bytes allows. Nothing was stored. Remove reference values that are no longer needed, or have the limit raised; revocations have room of their own.",
     ),
     Code::new(
         "SHEF-SVC-059",

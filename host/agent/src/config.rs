@@ -31,7 +31,7 @@ pub struct Config {
     pub max_connections_per_owner: usize,
     /// Time that sessions get to end when the agent is asked to.
     pub drain: Duration,
-    /// Fingerprints of certificates that count no more.
+    /// Fingerprints of revoked certificates.
     pub revoked: Option<PathBuf>,
     /// Where health and metrics are served over HTTP.
     pub metrics: Option<SocketAddr>,

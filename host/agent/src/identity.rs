@@ -1,4 +1,4 @@
-//! What a certificate says about its owner, and which certificates count no more.
+//! What a certificate says about its owner, and which certificates are revoked.
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -72,7 +72,7 @@ pub(crate) fn end_of(der: &[u8]) -> Option<SystemTime> {
     Some(UNIX_EPOCH + certificate.tbs_certificate().validity().not_after.to_unix_duration())
 }
 
-/// Fingerprints of certificates that count no more: one a line, `#` begins a comment.
+/// Fingerprints of revoked certificates: one a line, `#` begins a comment.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Revoked(HashSet<String>);
 

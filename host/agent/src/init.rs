@@ -24,7 +24,7 @@ const CA_NAME: &str = "shef-agent CA";
 const UNIT: &str = include_str!("../shef-agent.service");
 /// Certificates of owners that were issued: fingerprint and name, one a line.
 const ISSUED: &str = "issued";
-/// Fingerprints that count no more.
+/// Fingerprints of revoked certificates.
 const REVOKED: &str = "revoked";
 
 /// What is set up.
@@ -77,7 +77,7 @@ pub fn init(plan: &Plan) -> Result<(), AgentError> {
         public(&dir.join(ISSUED), b"")?;
         public(
             &dir.join(REVOKED),
-            b"# Certificates that count no more: `shef-agent revoke` adds their fingerprints, and SIGHUP has the agent read them.\n",
+            b"# Revoked certificates: `shef-agent revoke` adds their fingerprints, and SIGHUP has the agent read them.\n",
         )?;
         folder(&dir.join("owners"))?;
         for owner in &plan.owners {

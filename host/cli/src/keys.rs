@@ -80,7 +80,7 @@ enum Action {
         #[command(flatten)]
         version: VersionArgs,
     },
-    /// Release a key, or one version of it, no more; boxes given out are not given out again either
+    /// Stop releasing a key, or one version of it; boxes already given out are not given out again
     Disable {
         /// Name of the key
         name: String,

@@ -294,7 +294,7 @@ pub async fn who_attested(app: &App, config: &Config, headers: &HeaderMap) -> Re
     let nobody = Identity::anonymous(&tenant);
     if kept.name == nobody.name {
         let let_in = config.compat.anonymous_tenant.as_ref() == Some(&tenant);
-        return let_in.then_some(nobody).ok_or_else(|| unauthorised("who shows nothing is let in no more"));
+        return let_in.then_some(nobody).ok_or_else(|| unauthorised("clients without a token are no longer let in"));
     }
     let tokens = config.tenant(&tenant).into_iter().flat_map(|tenant| &tenant.tokens);
     let known = tokens.into_iter().find(|token| token.name == kept.name && token.role.name() == kept.role);

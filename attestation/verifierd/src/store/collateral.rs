@@ -130,7 +130,7 @@ pub enum Change {
     RemoveAnchor(String),
     /// Adds a signer of CoRIMs, or replaces the one of this name.
     PutSigner(SignerRow),
-    /// Removes the signer of this name: its CoRIMs count no more.
+    /// Removes the signer of this name; its CoRIMs are no longer used.
     RemoveSigner(String),
     /// Adds reference values under their id.
     AddCorim(CorimRow),
@@ -138,7 +138,7 @@ pub enum Change {
     RemoveCorim(String),
     /// Makes the reference values of this id count again.
     Activate(String),
-    /// Makes them count no more.
+    /// Deactivates them.
     Deactivate(String),
     /// Adds the next version of a policy; the row's own version is not looked at.
     AddPolicy(PolicyRow),

@@ -86,7 +86,7 @@ pub const CODES: &[Code] = &[
     Code::new(
         NOT_ALLOWED,
         "the device is not for this owner",
-        "ask the agent's operator: `owners` in agent.toml says who may use a device, and the file `revoked` which certificates count no more",
+        "ask the agent's operator: `owners` in agent.toml says who may use a device, and the file `revoked` which certificates are revoked",
     ),
     Code::new(STOPPING, "the agent stops", "it wipes its cards and ends; open a new session when it runs again"),
     Code::new(
