@@ -20,7 +20,7 @@ const ANCHOR: &str = "anchor.toml";
 
 /// Flags of `shef image secret`.
 #[derive(clap::Args)]
-#[command(after_help = "All cards that run the image share its secret. The shell takes uds_i of shef_kernel from the package. \
+#[command(after_help = "All cards that run the image share its secret. The shell takes uds_i of shef_system from the package. \
                         Never commit it, build encrypted artefacts only, and delete it after the build.")]
 pub struct SecretArgs {
     /// The vendor's key folder; a CA for images is made in it where there is none
