@@ -47,11 +47,16 @@ struct Document {
 pub fn run(output: &Output, args: &SecretArgs) -> Result<Exit, CliError> {
     let out = KeyFolder::open(&args.out)?;
     outside_of_git(out.path())?;
+    // The certificate of an image is needed as long as the image, its package only for the build.
+    let package = format!("{SECRET_PACKAGE}.sv");
+    if let Some(name) = [&package, CERTIFICATE, ANCHOR].into_iter().find(|name| out.has(name)) {
+        let reason = "it is there, and the files of an image are never replaced: give another folder with --out".to_owned();
+        return Err(SdkError::KeyFile { path: out.path().join(name), reason }.into());
+    }
     let mut entropy = SystemEntropy::new()?;
     let vendor = KeyFolder::open(&args.vendor)?;
     let maker = Manufacturer::open(KeyFolder::open(vendor.path().join(CA))?, &args.name, now(None), &mut entropy)?;
 
-    let package = format!("{SECRET_PACKAGE}.sv");
     let device_id = {
         let uds = maker.device_secret(&mut entropy);
         out.store_secret_text(&package, &secret_package(&uds))?;

@@ -979,6 +979,11 @@ fn the_secret_of_an_image_is_private_and_certified_for_provider_only() {
         // What is there is not replaced.
         assert_eq!(draw(&path(name)).status.code(), Some(5));
         assert_eq!(fs::read_to_string(out.join("shef_image_secret_pkg.sv")).unwrap(), package);
+        // Neither is the certificate, after the package was deleted as it must be.
+        fs::remove_file(out.join("shef_image_secret_pkg.sv")).unwrap();
+        assert_eq!(draw(&path(name)).status.code(), Some(5));
+        assert_eq!(fs::read(out.join("device-id.der")).unwrap(), files[0]);
+        assert!(!out.join("shef_image_secret_pkg.sv").exists(), "refused before anything is drawn");
     }
     assert_ne!(device_ids[0], device_ids[1]);
 }

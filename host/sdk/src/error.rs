@@ -234,7 +234,7 @@ shef_proto::coded! {
             path: PathBuf,
             /// What is wrong.
             reason: String,
-        } = "SHEF-SDK-013": "a key file is malformed", "a key file holds 64 hexadecimal digits and a line feed",
+        } = "SHEF-SDK-013": "a key file is malformed", "a key file holds 64 hexadecimal digits and a line feed, a certificate (`.der`) is strict DER",
         /// The statement is of another session or older than the last launch.
         #[error("the statement is stale: it was read before request {needed}, and {found} is its number")]
         StaleStatement {

@@ -34,7 +34,12 @@ impl KeyFolder {
         builder.recursive(true);
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.create(&path).map_err(|e| SdkError::key_file(&path, &e))?;
+        builder.create(&path).map_err(|e| match e.kind() {
+            std::io::ErrorKind::AlreadyExists => {
+                SdkError::KeyFile { path: path.clone(), reason: "expected a folder, found a file".to_owned() }
+            }
+            _ => SdkError::key_file(&path, &e),
+        })?;
         // Whoever can change the folder can put another key into it.
         #[cfg(unix)]
         {

@@ -24,7 +24,7 @@ impl Manufacturer {
     /// `now` (seconds since 1970), where there is none.
     ///
     /// # Errors
-    /// [`SdkError::KeyFile`], [`SdkError::KeyFormat`], [`SdkError::Certificate`].
+    /// [`SdkError::KeyFile`], [`SdkError::KeyFormat`], [`SdkError::KeyOpen`].
     pub fn open(folder: KeyFolder, name: &str, now: i64, entropy: &mut dyn Entropy) -> Result<Self, SdkError> {
         let _alone = folder.alone()?;
         if !folder.has(CA_KEY) {
@@ -36,8 +36,9 @@ impl Manufacturer {
         let secret = folder.secret32(CA_KEY)?;
         let secret = PrivateKey::from_bytes(&secret[..])
             .map_err(|e| SdkError::KeyFormat { path: folder.path().join(CA_KEY), reason: e.to_string() })?;
-        let root = Certificate::parse(&folder.public(CA_CERTIFICATE)?)?;
-        root.check_root()?;
+        let malformed = |reason: String| SdkError::KeyFormat { path: folder.path().join(CA_CERTIFICATE), reason };
+        let root = Certificate::parse(&folder.public(CA_CERTIFICATE)?).map_err(|e| malformed(e.to_string()))?;
+        root.check_root().map_err(|e| malformed(e.to_string()))?;
         Ok(Self { folder, ca: SigningKey::new(&secret), root })
     }
 

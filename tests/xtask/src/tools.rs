@@ -202,7 +202,12 @@ impl std::fmt::Display for ToolError {
             Self::DiskFull { folder } => write!(f, "no space left for {folder}; free some and run the command again"),
             Self::Io { what, reason } => write!(f, "{what}: {reason}"),
             Self::NotUsable { variable, path, reason } => {
-                write!(f, "{variable}: {path} does not serve here ({reason})")
+                let remedy = if variable.starts_with("SHEF_") {
+                    "unset it to use the pinned one, or name one that works"
+                } else {
+                    "remove it and run `cargo xtask setup`, which fetches it anew"
+                };
+                write!(f, "{variable}: {path} does not serve here ({reason}); {remedy}")
             }
             Self::NoCompiler { compiler } => {
                 write!(f, "C++ compiler {compiler} does not run; install g++ (apt-get install g++) or set CXX")
