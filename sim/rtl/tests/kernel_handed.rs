@@ -19,6 +19,8 @@ const BOOT: u64 = 30_000_000;
 /// The signer of kernels for simulated devices, whose key is public (`cargo xtask firmware`).
 const SIGNER: &[u8] = b"shef/1: signer of kernels for simulated devices, known to all";
 
+const VERSION: &str = "against the ROM";
+
 const ROM: u32 = 0;
 const MEMORY: u32 = 0x1000_0000;
 const RAM: u32 = 0x2000_0000;
@@ -75,15 +77,15 @@ fn program() -> Vec<u8> {
     words.into_iter().flat_map(u32::to_le_bytes).collect()
 }
 
-/// A device with this secret whose medium has the program, in reset.
-fn device(uds: [u8; 32]) -> KernelSim {
+/// A device with this secret whose medium has this program, signed, in reset.
+fn device(uds: [u8; 32], program: &[u8]) -> KernelSim {
     let key = SigningKey::generate(&mut SeededEntropy::new(7, "test"));
     let root = Certificate::parse(&cert::issue_root(&key, "test manufacturer", NOW - 1000, NOW + 1_000_000)).expect("root");
     let device_id = device_id_key(&uds, RootOfTrust::Simulated, false).public_key();
     let certificate = cert::issue_device_id(&key, &root, &device_id, NOW - 500);
 
     let signer = SigningKey::derive(SIGNER);
-    let image = KernelImage { svn: 1, version: "against the ROM", code: &program() }.to_bytes();
+    let image = KernelImage { svn: 1, version: VERSION, code: program }.to_bytes();
     let signature = [&signer.sign(&image)[..], &signer.public_key().xy()].concat();
     let straps =
         KernelStraps { uds, root: 0, target: KernelStraps::name("test"), shell: [0x5e; 32], shell_flags: 0, debug: false, seeded: true };
@@ -94,7 +96,7 @@ fn device(uds: [u8; 32]) -> KernelSim {
 
 /// The same, with the program running.
 fn running(uds: [u8; 32]) -> KernelSim {
-    let mut kernel = device(uds);
+    let mut kernel = device(uds, &program());
     start(&mut kernel);
     kernel
 }
@@ -122,6 +124,11 @@ fn words(kernel: &mut KernelSim, address: u32, words: u32) -> Vec<u32> {
         .collect()
 }
 
+/// Words of a unit's result.
+fn result(kernel: &mut KernelSim, unit: u32) -> Vec<u32> {
+    (0..8).map(|_| words(kernel, unit + 8, 1)[0]).collect()
+}
+
 #[test]
 fn the_kernel_finds_its_identity_and_nothing_else() {
     let secrets = [[0x5a; 32], [0xa7; 32]];
@@ -129,7 +136,6 @@ fn the_kernel_finds_its_identity_and_nothing_else() {
         let mut k = running(uds);
         assert_eq!(words(&mut k, UDS, 8), [0; 8], "the device secret");
         let registers = words(&mut k, FOUND, 32);
-        println!("registers: {registers:08x?}");
         // RAM below and above what the program itself has written; its stack is not in use.
         for (from, to) in [(RAM, FOUND), (FOUND + 0x80, IDENTITY)] {
             assert_eq!(ask(&mut k, Ask::Or, from, (to - from) / 4), (0, 0), "RAM from {from:#x} on");
@@ -148,11 +154,11 @@ fn the_kernel_finds_its_identity_and_nothing_else() {
         let mut left = Vec::new();
         for command in [7, 8] {
             assert_eq!(ask(&mut k, Ask::Write, UNITS[0], command).1, 0);
-            left.extend(words(&mut k, UNITS[0] + 8, 8));
+            left.extend(result(&mut k, UNITS[0]));
         }
         for unit in [UNITS[1], UNITS[3]] {
             assert_eq!(ask(&mut k, Ask::Write, unit, 3).1, 0);
-            left.extend(words(&mut k, unit + 8, 8));
+            left.extend(result(&mut k, unit));
         }
         (registers, units, left)
     });
@@ -186,10 +192,30 @@ fn what_the_rom_closes_stays_closed() {
     closed(&mut k, "after an attempt to open it");
 }
 
+#[test]
+fn nothing_is_placed_that_was_not_measured() {
+    let program = program();
+    let end = MEMORY + program.len() as u32;
+    for more in 1..4 {
+        let code = [&program[..], &vec![0x11; more]].concat();
+        let mut k = device([0x5a; 32], &code);
+        // What fills the image's last word on the medium is not part of it.
+        let image = Medium::IMAGE + KernelImage { svn: 1, version: VERSION, code: &code }.to_bytes().len();
+        let medium = &mut k.around.medium;
+        for at in image..image.next_multiple_of(4) {
+            assert_eq!(std::mem::replace(&mut medium[at], 0xee), 0);
+        }
+        start(&mut k);
+        let mut expected = [0; 4];
+        expected[..more].fill(0x11);
+        assert_eq!(words(&mut k, end, 2), [u32::from_le_bytes(expected), 0], "{more} bytes");
+    }
+}
+
 /// As a simulated card begins each power-on but its first one.
 #[test]
 fn power_ons_from_one_snapshot_share_no_noise() {
-    let mut k = device([0x5a; 32]);
+    let mut k = device([0x5a; 32], &program());
     k.around.noise = seldom(fair_noise(1));
     start(&mut k);
     let snapshot = k.save().expect("savable");
