@@ -139,9 +139,12 @@ fn place(head_len: usize, code_len: usize) -> &'static [u8] {
         let high = u32::from_le_bytes(word(from + at + 4));
         let value = ((u64::from(high) << 32 | u64::from(low)) >> shift) as u32;
         low = high;
-        // Nothing behind the code is measured.
-        let measured = u32::MAX >> (8 * 4_usize.saturating_sub(code_len - at));
-        BUS.write(regs::MEMORY + at as u32, value & measured);
+        BUS.write(regs::MEMORY + at as u32, value);
+    }
+    // What follows the code in its last word is not measured.
+    if !code_len.is_multiple_of(4) {
+        let last = regs::MEMORY + (code_len & !3) as u32;
+        BUS.write(last, BUS.read(last) & ((1 << (8 * (code_len % 4))) - 1));
     }
     // SAFETY: the loop above has written this memory, nothing else is there, and it stays as it is.
     unsafe { core::slice::from_raw_parts(core::ptr::with_exposed_provenance(regs::MEMORY as usize), code_len) }
