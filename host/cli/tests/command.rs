@@ -984,6 +984,24 @@ fn the_secret_of_an_image_is_private_and_certified_for_provider_only() {
 }
 
 #[test]
+fn a_secret_that_cannot_be_certified_does_not_stay() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    for blocked in ["device-id.der", "anchor.toml"] {
+        let out = path(&format!("before {blocked}"));
+        fs::create_dir_all(Path::new(&out).join(blocked)).unwrap();
+        #[cfg(unix)]
+        fs::set_permissions(&out, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+        let draw = || run(&["image", "secret", "--json", "--vendor", &path("vendor"), "--out", &out]);
+        assert_eq!(draw().status.code(), Some(5));
+        assert!(!Path::new(&out).join("shef_image_secret_pkg.sv").exists(), "{blocked}");
+        fs::remove_dir(Path::new(&out).join(blocked)).unwrap();
+        let again = draw();
+        assert_eq!(again.status.code(), Some(0), "{}", text(&again.stderr));
+    }
+}
+
+#[test]
 fn the_secret_of_an_image_is_not_put_into_a_git_work_tree() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name).display().to_string();
