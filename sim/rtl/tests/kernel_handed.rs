@@ -201,10 +201,9 @@ fn nothing_is_placed_that_was_not_measured() {
         let mut k = device([0x5a; 32], &code);
         // What fills the image's last word on the medium is not part of it.
         let image = Medium::IMAGE + KernelImage { svn: 1, version: VERSION, code: &code }.to_bytes().len();
-        let medium = &mut k.around.medium;
-        for at in image..image.next_multiple_of(4) {
-            assert_eq!(std::mem::replace(&mut medium[at], 0xee), 0);
-        }
+        let fill = &mut k.around.medium[image..image.next_multiple_of(4)];
+        assert!(fill.iter().all(|byte| *byte == 0));
+        fill.fill(0xee);
         start(&mut k);
         let mut expected = [0; 4];
         expected[..more].fill(0x11);
