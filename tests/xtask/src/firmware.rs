@@ -305,6 +305,18 @@ mod tests {
     }
 
     #[test]
+    fn a_crate_is_what_its_name_and_features_say() {
+        let identity = |feature: &str, metadata: &str| {
+            let args = ["--crate-name", "one", "--cfg", feature, "-C", metadata, "-C", "extra-filename=-1"];
+            identified(args.map(str::to_owned).to_vec())
+        };
+        let one = identity("feature=\"a\"", "metadata=0123");
+        assert_eq!(one, identity("feature=\"a\"", "metadata=4567"));
+        assert!(one[5].starts_with("metadata=") && one[5] != "metadata=0123" && one[7] == "extra-filename=-1");
+        assert_ne!(one, identity("feature=\"b\"", "metadata=0123"));
+    }
+
+    #[test]
     fn segments_lie_where_they_are_loaded() {
         let mut elf = vec![0; 52 + 2 * 32];
         elf[28] = 52;
