@@ -57,15 +57,21 @@ pub fn run(output: &Output, args: &SecretArgs) -> Result<Exit, CliError> {
     let vendor = KeyFolder::open(&args.vendor)?;
     let maker = Manufacturer::open(KeyFolder::open(vendor.path().join(CA))?, &args.name, now(None), &mut entropy)?;
 
+    let anchor = TrustAnchor::new(&args.name, RootOfTrust::Provider, false, maker.root().der()).map_err(SdkError::from)?;
     let device_id = {
         let uds = maker.device_secret(&mut entropy);
+        // First: of two that draw at once, one alone goes on.
         out.store_secret_text(&package, &secret_package(&uds))?;
         device_id_key(&uds, RootOfTrust::Provider, false).public_key()
     };
-    let certificate = maker.certify(&device_id, now(None));
-    out.store_public(CERTIFICATE, &certificate)?;
-    let anchor = TrustAnchor::new(&args.name, RootOfTrust::Provider, false, maker.root().der()).map_err(SdkError::from)?;
-    out.store_public(ANCHOR, anchor.to_toml().as_bytes())?;
+    let stored = out
+        .store_public(CERTIFICATE, &maker.certify(&device_id, now(None)))
+        .and_then(|()| out.store_public(ANCHOR, anchor.to_toml().as_bytes()));
+    if let Err(error) = stored {
+        // Nobody can certify this secret any more.
+        let _ = std::fs::remove_file(out.path().join(&package));
+        return Err(error.into());
+    }
 
     let path = |name: &str| out.path().join(name).display().to_string();
     let document = Document {

@@ -98,10 +98,13 @@ impl KeyFolder {
         options.write(true).create_new(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        options
-            .open(&path)
-            .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()))
-            .map_err(|e| SdkError::key_file(&path, &e))
+        let failed = |e| SdkError::key_file(&path, &e);
+        let mut file = options.open(&path).map_err(failed)?;
+        file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(|e| {
+            // A part of a secret would stand in the way of a whole one.
+            let _ = fs::remove_file(&path);
+            failed(e)
+        })
     }
 
     /// Reads a secret of 32 bytes from a plain file that only its owner can read.

@@ -46,8 +46,8 @@ pub struct Service {
     agent: ureq::Agent,
     url: String,
     tls: TlsFiles,
-    /// Of the CAs that answers are believed under.
-    anchors: Vec<Validity>,
+    /// The CAs that answers are believed under.
+    anchors: Vec<(Validity, CertificateDer<'static>)>,
     /// Keys that may sign receipts; those of the service's own list where there are none.
     receipt_keys: Vec<PublicKey>,
     /// The longest request.
@@ -314,33 +314,36 @@ impl Service {
         }
         // Says which file is wrong, and that key and certificate belong together.
         tls.load()?;
-        let read = |path: &std::path::Path| std::fs::read(path).map_err(|error| SdkError::key_file(path, &error));
-        let chain =
-            |list: Vec<CertificateDer<'static>>| -> Vec<_> { list.iter().map(|der| Certificate::from_der(der).to_owned()).collect() };
-        let key = Zeroizing::new(read(&tls.key)?);
-        let key =
-            PemKey::from_pem(&key).map_err(|_| SdkError::KeyFormat { path: tls.key.clone(), reason: "no private key in PEM".into() })?;
         // CAs that are valid now; the last refusal, if there is none.
-        let (mut cas, mut anchors, mut refused) = (Vec::new(), Vec::new(), None);
+        let (mut anchors, mut refused) = (Vec::new(), None);
         for ca in shef_remote::certificates(&tls.ca)? {
             match Validity::of(&ca).and_then(|validity| validity.check(UnixTime::now()).map(|()| validity)) {
-                Ok(validity) => {
-                    anchors.push(validity);
-                    cas.push(ca);
-                }
+                Ok(validity) => anchors.push((validity, ca)),
                 Err(error) => refused = Some(error),
             }
         }
-        if let Some(error) = refused.filter(|_| cas.is_empty()) {
+        if let Some(error) = refused.filter(|_| anchors.is_empty()) {
             return Err(no_ca(&tls, &error));
         }
+        let agent = Self::agent(&tls, anchors.iter().map(|(_, ca)| ca))?;
+        Ok(Self { agent, url: url.to_owned(), tls, anchors, receipt_keys: Vec::new(), most: REQUEST, cancel: None })
+    }
+
+    /// An HTTP client that believes these CAs.
+    fn agent<'a>(tls: &TlsFiles, cas: impl Iterator<Item = &'a CertificateDer<'static>>) -> Result<ureq::Agent, SdkError> {
+        let read = |path: &std::path::Path| std::fs::read(path).map_err(|error| SdkError::key_file(path, &error));
+        let certificate = |der: &CertificateDer<'static>| Certificate::from_der(der).to_owned();
+        let key = Zeroizing::new(read(&tls.key)?);
+        let key =
+            PemKey::from_pem(&key).map_err(|_| SdkError::KeyFormat { path: tls.key.clone(), reason: "no private key in PEM".into() })?;
+        let own: Vec<_> = shef_remote::certificates(&tls.cert)?.iter().map(certificate).collect();
         let config = TlsConfig::builder()
             .provider(TlsProvider::Rustls)
             .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
-            .root_certs(RootCerts::new_with_certs(&chain(cas)))
-            .client_cert(Some(ClientCert::new_with_certs(&chain(shef_remote::certificates(&tls.cert)?), key)))
+            .root_certs(RootCerts::new_with_certs(&cas.map(certificate).collect::<Vec<_>>()))
+            .client_cert(Some(ClientCert::new_with_certs(&own, key)))
             .build();
-        let agent = ureq::Agent::config_builder()
+        Ok(ureq::Agent::config_builder()
             .tls_config(config)
             .https_only(true)
             .http_status_as_error(false)
@@ -348,8 +351,7 @@ impl Service {
             .timeout_connect(Some(CONNECT))
             .timeout_global(Some(REQUEST))
             .build()
-            .into();
-        Ok(Self { agent, url: url.to_owned(), tls, anchors, receipt_keys: Vec::new(), most: REQUEST, cancel: None })
+            .into())
     }
 
     /// Believes receipts of these keys only; without any, of those in the service's own list.
@@ -407,12 +409,22 @@ impl Service {
     fn exchange(&self, method: &str, path: &str, content_type: &str, body: Option<&[u8]>) -> Result<Vec<u8>, SdkError> {
         // The HTTP client asks whether the service's certificate is valid, and not whether its CA's is.
         let now = UnixTime::now();
-        self.anchors.iter().try_for_each(|anchor| anchor.check(now)).map_err(|error| no_ca(&self.tls, &error))?;
+        let valid = |(validity, _): &&(Validity, CertificateDer<'static>)| validity.check(now).is_ok();
+        let still;
+        let agent = match self.anchors.iter().try_for_each(|(validity, _)| validity.check(now)) {
+            Ok(()) => &self.agent,
+            Err(error) if self.anchors.iter().filter(valid).count() == 0 => return Err(no_ca(&self.tls, &error)),
+            // One that has ended meanwhile leaves the others.
+            Err(_) => {
+                still = Self::agent(&self.tls, self.anchors.iter().filter(valid).map(|(_, ca)| ca))?;
+                &still
+            }
+        };
         let request = ureq::http::Request::builder().method(method).uri(format!("{}{path}", self.url));
         let malformed = |error: ureq::http::Error| unread(error.to_string());
         let sent = match body {
-            None => self.agent.run(self.timed(request.body(()).map_err(malformed)?)),
-            Some(body) => self.agent.run(self.timed(request.header("content-type", content_type).body(body).map_err(malformed)?)),
+            None => agent.run(self.timed(agent, request.body(()).map_err(malformed)?)),
+            Some(body) => agent.run(self.timed(agent, request.header("content-type", content_type).body(body).map_err(malformed)?)),
         };
         let mut answer = sent.map_err(|error| self.trouble(error))?;
         let bytes = answer.body_mut().with_config().limit(MAX_ANSWER).read_to_vec().map_err(|error| self.trouble(error))?;
@@ -430,8 +442,8 @@ impl Service {
         })
     }
 
-    fn timed<B: ureq::AsSendBody>(&self, request: ureq::http::Request<B>) -> ureq::http::Request<B> {
-        self.agent.configure_request(request).timeout_global(Some(self.most)).build()
+    fn timed<B: ureq::AsSendBody>(&self, agent: &ureq::Agent, request: ureq::http::Request<B>) -> ureq::http::Request<B> {
+        agent.configure_request(request).timeout_global(Some(self.most)).build()
     }
 
     fn json<T: for<'a> Deserialize<'a>>(bytes: &[u8]) -> Result<T, SdkError> {
@@ -837,11 +849,16 @@ mod tests {
         let error = Service::new(url, files(old.pem())).unwrap_err();
         assert!(error.code() == "SHEF-AGT-003" && error.to_string().contains("ca.pem"), "{error}");
         let mut service = Service::new(url, files(old.pem() + &root.pem())).unwrap();
-        assert_eq!(service.anchors, [Validity::of(root.der()).unwrap()]);
+        assert_eq!(service.anchors, [(Validity::of(root.der()).unwrap(), root.der().clone())]);
         assert_ne!(service.exchange("GET", "/", "", None).unwrap_err().code(), "SHEF-AGT-003");
         // And once that one has ended too.
-        service.anchors[0].until = UnixTime::now().as_secs() - 1;
+        service.anchors[0].0.until = UnixTime::now().as_secs() - 1;
         assert_eq!(service.exchange("GET", "/", "", None).unwrap_err().code(), "SHEF-AGT-003");
+        // Another one that has not is enough.
+        let next = Ca::new("next", KeyPair::generate().unwrap(), now).unwrap().1;
+        let mut service = Service::new(url, files(root.pem() + &next.pem())).unwrap();
+        service.anchors[0].0.until = UnixTime::now().as_secs() - 1;
+        assert_ne!(service.exchange("GET", "/", "", None).unwrap_err().code(), "SHEF-AGT-003");
     }
 
     #[test]

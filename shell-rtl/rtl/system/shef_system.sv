@@ -6,7 +6,12 @@
 // and irq: as in shef_dma_core. medium, noise, cfg, design_i and the identity: as in shef_kernel,
 // but that cfg is silent while the design is wiped (shef_system_life).
 // The kernel alone reaches the Shield's kernel port. The host reaches ctl, the DMA engine reaches
-// host and mem. While no design is active the design is in reset, asks for nothing at mem and host,
+// host and mem.
+// The Security Kernel has a clock of its own, kernel_clk_i, which may be slower: its rising edges are
+// edges of clk_i, and kernel_tick_i is high in each cycle of clk_i that ends with one. Of it are
+// ready, alert, wipe_req, wipe_ack, medium, noise, cfg, design and identity; the rest is of clk_i.
+// rst_ni is low over at least one edge of kernel_clk_i.
+// While no design is active the design is in reset, asks for nothing at mem and host,
 // takes every late answer and raises no interrupt; dma_irq_valid_o stays until dma_irq_ready_i even
 // then.
 // wipe_req_i (level) wipes kernel and design; wipe_ack_o rises when both are clear and falls after
@@ -21,6 +26,8 @@ module shef_system
     parameter int unsigned TimeoutCycles = 1 << 20
 ) (
     input  wire logic   clk_i,
+    input  wire logic   kernel_clk_i,
+    input  wire logic   kernel_tick_i,
     input  wire logic   rst_ni,
     input  wire logic   wipe_req_i,
     output logic        wipe_ack_o,
@@ -98,21 +105,21 @@ module shef_system
   localparam int unsigned NPorts = shef_cfg_pkg::N_PORTS;
 
   // ---- Security Kernel ----
-  axil_req_t mailbox_req, kernel_req;
-  axil_rsp_t mailbox_rsp, kernel_rsp;
+  axil_req_t mailbox_req, kernel_req, kernel_ask;
+  axil_rsp_t mailbox_rsp, kernel_rsp, mailbox_say;
   logic kernel_wiped, kernel_begin, kernel_clear, kernel_valid, kernel_ready, kernel_busy,
       kernel_active;
 
   shef_kernel u_kernel (
-      .clk_i,
+      .clk_i(kernel_clk_i),
       .rst_ni,
       .wipe_req_i,
       .wipe_ack_o(kernel_wiped),
       .ready_o,
       .alert_o,
       .host_req_i(mailbox_req),
-      .host_rsp_o(mailbox_rsp),
-      .krn_req_o(kernel_req),
+      .host_rsp_o(mailbox_say),
+      .krn_req_o(kernel_ask),
       .krn_rsp_i(kernel_rsp),
       .medium_valid_o,
       .medium_addr_o,
@@ -140,12 +147,29 @@ module shef_system
       .debug_i
   );
 
+  // What the kernel offers and takes counts once, at its own edge. What it is offered, and what is
+  // taken of it, stays until then.
+  always_comb begin
+    mailbox_rsp = mailbox_say;
+    mailbox_rsp.aw_ready = mailbox_say.aw_ready && kernel_tick_i;
+    mailbox_rsp.w_ready = mailbox_say.w_ready && kernel_tick_i;
+    mailbox_rsp.b_valid = mailbox_say.b_valid && kernel_tick_i;
+    mailbox_rsp.ar_ready = mailbox_say.ar_ready && kernel_tick_i;
+    mailbox_rsp.r_valid = mailbox_say.r_valid && kernel_tick_i;
+    kernel_req = kernel_ask;
+    kernel_req.aw_valid = kernel_ask.aw_valid && kernel_tick_i;
+    kernel_req.w_valid = kernel_ask.w_valid && kernel_tick_i;
+    kernel_req.b_ready = kernel_ask.b_ready && kernel_tick_i;
+    kernel_req.ar_valid = kernel_ask.ar_valid && kernel_tick_i;
+    kernel_req.r_ready = kernel_ask.r_ready && kernel_tick_i;
+  end
+
   // ---- life of the design ----
   logic design_wipe, design_wiped, held, open;
   wire design_rst_n = rst_ni && !held;
 
   shef_system_life u_life (
-      .clk_i,
+      .clk_i(kernel_clk_i),
       .rst_ni,
       .wipe_req_i,
       .kernel_wiped_i(kernel_wiped),

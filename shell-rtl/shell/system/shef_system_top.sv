@@ -1,7 +1,8 @@
 // Simulation shell of the whole system: shef_system with flat ports for a test bench.
 //
 // ctl, mem, host, dma_irq, irq and obs as in shef_host_top; the ports of the kernel as in
-// shef_kernel_top. obs_held: the design is in reset.
+// shef_kernel_top. kernel_tick_i: the cycle ends with an edge of the kernel's clock. obs_held: the
+// design is in reset; obs_krn_*: it takes an access of the kernel.
 `default_nettype none
 module shef_system_top
   import shef_pkg::*;
@@ -93,6 +94,7 @@ module shef_system_top
     input  wire logic         dma_irq_ready,
     output logic              irq_req,
     input  wire logic         irq_ack,
+    input  wire logic         kernel_tick_i,
     output logic              ready_o,
     output logic      [3:0]   alert_o,
     // boot medium
@@ -125,6 +127,8 @@ module shef_system_top
     input  wire logic   debug_i,
     // watched
     output logic              obs_held,
+    output logic              obs_krn_write,
+    output logic              obs_krn_read,
     output logic              obs_arvalid [N_ACC],
     output logic [7:0]        obs_arid [N_ACC],
     output logic [63:0]       obs_araddr [N_ACC],
@@ -170,11 +174,19 @@ module shef_system_top
   assign {host_arid, host_araddr, host_arlen, host_arsize, host_arburst} = h_ar;
   assign {host_wdata, host_wstrb, host_wlast} = h_w;
 
+  // The edges of the kernel's clock are some of clk. The latch keeps what was asked for while clk is
+  // high.
+  logic kernel_tick;
+  always_latch if (!clk) kernel_tick = kernel_tick_i;
+  wire kernel_clk = clk && kernel_tick;
+
   shef_system #(
       .ShellId(1),
       .CardBytes(CardBytes)
   ) u_system (
       .clk_i(clk),
+      .kernel_clk_i(kernel_clk),
+      .kernel_tick_i,
       .rst_ni(rst_n),
       .wipe_req_i(wipe_req),
       .wipe_ack_o(wipe_ack),
@@ -244,6 +256,8 @@ module shef_system_top
   );
 
   assign obs_held = !u_system.design_rst_n;
+  assign obs_krn_write = u_system.krn_req.w_valid && u_system.krn_rsp.w_ready;
+  assign obs_krn_read = u_system.krn_req.ar_valid && u_system.krn_rsp.ar_ready;
   for (genvar p = 0; p < int'(N_ACC); p++) begin : g_obs
     assign obs_arvalid[p] = u_system.u_design.u_core.acc_ar_valid[p] &&
         u_system.u_design.u_core.acc_ar_ready[p];

@@ -86,6 +86,10 @@ impl Design {
         let mut members = BTreeMap::new();
         for entry in tar::Archive::new(unpacked.as_slice()).entries().map_err(|_| bad)? {
             let mut entry = entry.map_err(|_| bad)?;
+            // A sparse file of a few bytes unpacks to any size.
+            if !entry.header().entry_type().is_file() {
+                return Err("the image has a member that is no plain file");
+            }
             let name = entry.path().ok().as_deref().and_then(Path::to_str).map(str::to_owned).ok_or(bad)?;
             let mut bytes = Vec::new();
             entry.read_to_end(&mut bytes).map_err(|_| bad)?;
@@ -186,5 +190,43 @@ mod tests {
             assert!(Design::read(&image[..len]).is_err(), "{len} bytes");
         }
         assert!(Design::read(&[&image[..], &[1]].concat()).is_err());
+    }
+
+    /// What only looks like a file: a sparse one says in a few bytes that it has many gigabytes.
+    #[test]
+    fn members_that_are_no_plain_files_are_refused() {
+        use tar::EntryType;
+        let whole = design();
+        let kinds = [EntryType::Symlink, EntryType::Link, EntryType::Directory, EntryType::Fifo, EntryType::GNUSparse];
+        for kind in kinds {
+            let mut tar = tar::Builder::new(flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best()));
+            let mut add = |name: &str, kind: EntryType, bytes: &[u8]| {
+                let mut header = tar::Header::new_gnu();
+                header.set_path(name).unwrap();
+                header.set_entry_type(kind);
+                header.set_mode(0o644);
+                if kind == EntryType::GNUSparse {
+                    // 128 MiB of zeros, and no byte of data.
+                    let (size, gnu) = (128_u64 << 20, header.as_gnu_mut().unwrap());
+                    gnu.realsize = format!("{size:011o}\0").as_bytes().try_into().unwrap();
+                    gnu.sparse[0].offset = gnu.realsize;
+                    gnu.sparse[0].numbytes = *b"00000000000\0";
+                }
+                header.set_size(bytes.len() as u64);
+                header.set_cksum();
+                tar.append(&header, bytes).unwrap();
+            };
+            for (name, bytes) in [(MANIFEST, whole.manifest.as_bytes()), (CONFIG, &whole.config), (ACCELERATOR, b"own")] {
+                add(name, EntryType::Regular, bytes);
+            }
+            for (name, bytes) in &whole.sources {
+                add(&format!("{SOURCES}{name}"), EntryType::Regular, bytes);
+            }
+            add("sources/large.sv", kind, &[]);
+            let image = tar.into_inner().unwrap().finish().unwrap();
+            assert!(image.len() < 4096, "{kind:?}: {} bytes", image.len());
+            let large = Design::read(&image).map(|design| design.sources["large.sv"].len());
+            assert_eq!(large, Err("the image has a member that is no plain file"), "{kind:?}");
+        }
     }
 }

@@ -7,7 +7,7 @@ use shef_device::{SimKernel, mailbox};
 use shef_kernel::{Kernel, KernelImage, Medium, SIGNATURE_FILE_LEN, SIMULATED_SIGNER, boot};
 use shef_proto::cose::SigningKey;
 use shef_proto::entropy::Entropy;
-use shef_rtl::{KernelPort, KernelSim, KernelSnapshot, KernelStraps, Library, Moment, Noise, fair_noise};
+use shef_rtl::{KernelPort, KernelSim, KernelSnapshot, KernelStraps, Library, Moment, Noise, fair_noise, seldom};
 
 use crate::CardError;
 use crate::platform::{Around, CardPlatform, Fuses, KERNEL_SVN, Source, TARGET, kernel_image, shell_digest};
@@ -175,8 +175,8 @@ pub(crate) struct Firmware {
     around: Around,
     library: Library,
     running: Option<KernelSim>,
-    /// The subsystem after boot, with and without debug: the ROM draws nothing at random, so that a
-    /// card that powers on again is this one again.
+    /// The subsystem after boot, with and without debug: the ROM draws nothing at random, and no noise
+    /// waits in it ([`seldom`]), so that a card that powers on again is this one again.
     booted: Vec<(bool, KernelSnapshot)>,
 }
 
@@ -223,6 +223,10 @@ impl Mailbox for Firmware {
         match self.booted.iter().find(|(debug, _)| *debug == fuses.debug) {
             Some((_, snapshot)) if fault.is_none() => sim.restore(snapshot)?,
             _ => {
+                if fault.is_none() {
+                    // Each power-on that begins from this one tests and draws noise of its own.
+                    sim.around.noise = seldom(self.around.noise());
+                }
                 let stages = Stages::mark(&mut sim, &image, &fuses.certificate);
                 sim.reset();
                 if fault != Some(BootFault::Unattended) {
@@ -231,6 +235,7 @@ impl Mailbox for Firmware {
                 if fault.is_none() {
                     self.around.power.borrow_mut().seen.get_or_insert_default().boot = stages.end(&sim);
                     self.booted.push((fuses.debug, sim.save()?));
+                    sim.around.noise = self.around.noise();
                 }
             }
         }

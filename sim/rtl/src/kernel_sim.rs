@@ -28,11 +28,22 @@ pub mod host {
 /// A noise source: the raw bit of a cycle, counted from the instance's first one, if it gives one.
 pub type Noise = Box<dyn FnMut(u64) -> Option<bool>>;
 
+/// Which cycles end with an edge of the kernel's clock.
+pub type Pace = Box<dyn FnMut(u64) -> bool>;
+
 /// Fair bits from a seed, one each four cycles.
 #[must_use]
 pub fn fair_noise(seed: u64) -> Noise {
     let mut rng = Rng::new(seed);
     Box::new(move |cycle| cycle.is_multiple_of(4).then(|| rng.next_u64() >> 63 == 1))
+}
+
+/// The bits of `noise` so seldom that none of them outlives a boot: the start-up test of the noise
+/// tests, which drops what it sees, does not end. A snapshot after that holds no noise.
+#[must_use]
+pub fn seldom(mut noise: Noise) -> Noise {
+    // Half of the time after which the tests call a source silent.
+    Box::new(move |cycle| if cycle.is_multiple_of(1 << 19) { noise(cycle) } else { None })
 }
 
 /// What a Shield answers at its kernel port.
@@ -127,9 +138,16 @@ pub struct Around {
     pub whole: bool,
     /// The design in the fabric.
     pub design: Option<[u8; 32]>,
+    /// Whether a cycle, counted from 1, ends with an edge of the kernel's clock, where the kernel has
+    /// one of its own. Noise is counted in edges of it.
+    pub pace: Pace,
     /// When words of the boot medium were first asked for, for those whose numbers stand here.
     pub marks: BTreeMap<u64, Option<Moment>>,
     cycle: u64,
+    /// Cycles of the design's clock.
+    cycles: u64,
+    /// Whether the present cycle ends with an edge of the kernel's clock.
+    ticked: bool,
     /// Cycle of the last access to the Shield.
     accessed: u64,
     asked: Option<u64>,
@@ -154,6 +172,8 @@ struct Ports {
     /// Absent where the design has the Shield inside.
     krn: Option<Krn>,
     cfg: [Port; 9],
+    /// Absent where the kernel's clock is the only one.
+    tick: Option<Port>,
 }
 
 #[derive(Clone, Copy)]
@@ -192,6 +212,7 @@ impl Ports {
                 p("cfg_error_i")?,
                 p("design_i")?,
             ],
+            tick: sim.find("kernel_tick_i"),
         })
     }
 }
@@ -216,6 +237,9 @@ impl Around {
             krn_taken: false,
             cfg: Cfg::default(),
             clearing: false,
+            pace: Box::new(|_| true),
+            cycles: 0,
+            ticked: true,
         })
     }
 
@@ -328,6 +352,10 @@ impl Agent for Around {
         let high = |p: Port| sim.get(p) != 0;
         let word = |p: Port| sim.get(p) as u32;
         let p = &self.ports;
+        self.ticked = p.tick.is_none_or(high);
+        if !self.ticked {
+            return;
+        }
         self.asked = (high(p.medium[0]) && !high(p.medium[2])).then(|| sim.get(p.medium[1]));
         if let (Some(_), Some(p)) = (&self.shield, &p.krn) {
             if high(p.aw[0]) && high(p.w[0]) && !high(p.aw[1]) {
@@ -343,6 +371,13 @@ impl Agent for Around {
     }
 
     fn drive(&mut self, sim: &mut Sim) {
+        if let Some(tick) = self.ports.tick {
+            self.cycles += 1;
+            sim.set(tick, u64::from((self.pace)(self.cycles)));
+        }
+        if !self.ticked {
+            return;
+        }
         // The answer follows when address and data were taken.
         let answers = self.ports.krn.map(|p| [(p.aw[1], p.b[0]), (p.ar[1], p.r[0])]);
         let due = answers.map(|both| both.map(|(taken, valid)| (sim.get(taken) != 0).then_some(valid)));

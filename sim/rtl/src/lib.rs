@@ -50,7 +50,7 @@ pub use build::{DesignSpec, Lint, Profile, build, build_with, cache_dir};
 pub use core_sim::{CoreSim, CoreSnapshot, Watch};
 pub use error::Error;
 pub use host_memory::{HostBus, HostFault, HostMemory};
-pub use kernel_sim::{Around, Fabric, KernelPort, KernelSim, KernelSnapshot, KernelStraps, Moment, Noise, fair_noise};
+pub use kernel_sim::{Around, Fabric, KernelPort, KernelSim, KernelSnapshot, KernelStraps, Moment, Noise, Pace, fair_noise, seldom};
 pub use shef_model::memory;
 pub use sim::{Direction, Library, Port, Sim, Snapshot};
 pub use sources::{kernel_spec, module_spec, repo_root, rtl_sources, sv_files, system_spec};

@@ -33,6 +33,7 @@ impl SystemSim {
         let mut core = CoreSim::new(lib, memory)?;
         let around = Rc::new(RefCell::new(Around::new(core.sim())?));
         core.sim().poke("cfg_ready_i", 1);
+        core.sim().poke("kernel_tick_i", 1);
         core.attach(Box::new(Rc::clone(&around)));
         strap(core.sim(), straps)?;
         core.reset();

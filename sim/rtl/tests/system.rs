@@ -17,13 +17,14 @@ use shef_proto::config::Config;
 use shef_proto::entropy::Entropy;
 use shef_proto::hpke_suite::{PublicKey, derive_key_pair};
 use shef_proto::load::{first_epochs, seal_load_key};
+use shef_rtl::agent::Rng;
 use shef_rtl::memory::SparseMemory;
 use shef_rtl::system_sim::MAILBOX;
 use shef_rtl::{
     Agent, AxiMemoryConfig, DesignSpec, HostBus, HostFault, HostMemory, KernelStraps, Library, Sim, SystemSim, SystemSnapshot, build,
     system_spec,
 };
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::OnceLock;
@@ -97,6 +98,48 @@ fn straps() -> KernelStraps {
     }
 }
 
+/// Edges of the kernel's clock among those of the design's.
+#[derive(Clone, Copy, Debug)]
+enum Pace {
+    Each,
+    Second,
+    Random,
+}
+
+impl Pace {
+    fn pace(self) -> shef_rtl::Pace {
+        let mut rng = Rng::new(7);
+        match self {
+            Self::Each => Box::new(|_| true),
+            Self::Second => Box::new(|cycle| cycle.is_multiple_of(2)),
+            Self::Random => Box::new(move |_| rng.one_in(3)),
+        }
+    }
+
+    /// Cycles that so many edges take, at most.
+    fn cycles(self, edges: u64) -> u64 {
+        match self {
+            Self::Each => edges,
+            Self::Second => 2 * edges,
+            Self::Random => 4 * edges,
+        }
+    }
+}
+
+thread_local! {
+    /// Of each [`System::new`].
+    static PACE: Cell<Pace> = const { Cell::new(Pace::Each) };
+}
+
+/// Runs a test at each pace of the kernel's clock.
+fn at_each_pace(test: impl Fn()) {
+    for pace in [Pace::Each, Pace::Second, Pace::Random] {
+        println!("the kernel's clock: {pace:?}");
+        PACE.set(pace);
+        test();
+    }
+}
+
 struct System {
     sim: SystemSim,
     /// Cycles of the last answer.
@@ -116,6 +159,7 @@ impl System {
                 let _ = BOOTED.set(system.sim.save().expect("quiet"));
             }
         }
+        system.sim.around().pace = PACE.get().pace();
         system
     }
 
@@ -250,6 +294,23 @@ impl Agent for Later {
     }
 }
 
+/// Counts the accesses of the kernel that the design takes.
+#[derive(Default)]
+struct Accesses {
+    writes: u64,
+    reads: u64,
+}
+
+impl Agent for Accesses {
+    fn sample(&mut self, sim: &Sim) {
+        let count = |port: &str| sim.get(sim.port(port).expect("a port"));
+        self.writes += count("obs_krn_write");
+        self.reads += count("obs_krn_read");
+    }
+
+    fn drive(&mut self, _: &mut Sim) {}
+}
+
 fn inside(a: u32, from: u32, len: u32) -> bool {
     a >= from && a < from + len
 }
@@ -265,105 +326,131 @@ fn mailbox_write(a: u32) -> bool {
 
 #[test]
 fn without_a_design_the_mailbox_alone_answers() {
-    let mut s = System::new();
-    assert!(s.sim.held());
-    for a in (0..0x1_0000).step_by(4) {
-        assert_eq!(s.ctl(a).is_some(), mailbox_read(a), "read of {a:#x}");
-        // The doorbell comes last.
-        if a != REQ_LEN {
-            assert_eq!(s.sim.core.ctl_write(a, 1).unwrap(), mailbox_write(a), "write of {a:#x}");
+    at_each_pace(|| {
+        let mut s = System::new();
+        assert!(s.sim.held());
+        for a in (0..0x1_0000).step_by(4) {
+            assert_eq!(s.ctl(a).is_some(), mailbox_read(a), "read of {a:#x}");
+            // The doorbell comes last.
+            if a != REQ_LEN {
+                assert_eq!(s.sim.core.ctl_write(a, 1).unwrap(), mailbox_write(a), "write of {a:#x}");
+            }
         }
-    }
-    // Nor does the kernel find a Shield.
-    assert_eq!(s.read(KRN_STATUS), 0);
-    assert_eq!(s.read(SYS + 8) >> 4 & 1, 1, "NO_SHIELD");
-    assert_eq!(s.read(CONFIG + 4), 0);
-    assert_eq!(s.bytes(CONFIG + 0x20, 32), [0; 32]);
-    let counters = s.sim.core.counters();
-    assert_eq!((counters.reads, counters.writes), (0, 0));
-    assert!(s.sim.held());
-    // An image that is not whole is no design, whatever the fabric says of it.
-    s.write(CONFIG, BEGIN);
-    s.write(CONFIG + 8, 1);
-    s.write(CONFIG + 8, 2);
-    s.sim.core.sim().poke("cfg_active_i", 1);
-    s.sim.core.step(100);
-    assert!(s.sim.held());
-    assert_eq!(s.ctl(0), None);
-    s.sim.core.sim().poke("cfg_active_i", 0);
-    s.write(CONFIG, CLEAR);
-    s.load();
-    assert_eq!(s.ctl(0), Some(MAGIC));
-    assert_eq!(s.bytes(CONFIG + 0x20, 32), common::DESIGN);
+        // Nor does the kernel find a Shield.
+        assert_eq!(s.read(KRN_STATUS), 0);
+        assert_eq!(s.read(SYS + 8) >> 4 & 1, 1, "NO_SHIELD");
+        assert_eq!(s.read(CONFIG + 4), 0);
+        assert_eq!(s.bytes(CONFIG + 0x20, 32), [0; 32]);
+        let counters = s.sim.core.counters();
+        assert_eq!((counters.reads, counters.writes), (0, 0));
+        assert!(s.sim.held());
+        // An image that is not whole is no design, whatever the fabric says of it.
+        s.write(CONFIG, BEGIN);
+        s.write(CONFIG + 8, 1);
+        s.write(CONFIG + 8, 2);
+        s.sim.core.sim().poke("cfg_active_i", 1);
+        s.sim.core.step(100);
+        assert!(s.sim.held());
+        assert_eq!(s.ctl(0), None);
+        s.sim.core.sim().poke("cfg_active_i", 0);
+        s.write(CONFIG, CLEAR);
+        s.load();
+        assert_eq!(s.ctl(0), Some(MAGIC));
+        assert_eq!(s.bytes(CONFIG + 0x20, 32), common::DESIGN);
+    });
 }
 
 #[test]
 fn with_a_design_the_host_reaches_its_registers_and_no_more() {
-    let mut s = System::loaded();
-    let markers = [0x5ec2_e700, 0x5ec2_e701, 0x5ec2_e702];
-    s.write(RAM, markers[0]);
-    s.write(MEMORY, markers[1]);
-    let seed: [u8; 32] = core::array::from_fn(|i| markers[2].to_le_bytes()[i % 4]);
-    s.seed(&seed);
-    let secret = |word: u32| markers.contains(&word) || straps().uds.windows(4).any(|w| w == word.to_le_bytes());
-    let shield = |a| inside(a, 0, 0x14) || inside(a, 0x20, 32) || inside(a, 0x100, 4) || inside(a, 0x120, 32) || inside(a, CHAN_RSP, 88);
-    let queues = |a: u32| inside(a, DMA, 0x100) && a & 0x3f < 0x1c;
-    let mut answered = 0;
-    for a in (0..0x1_0000).step_by(4) {
-        let word = s.ctl(a);
-        let want = shield(a) || (queues(a) && a & 0x3f != 0xc) || mailbox_read(a);
-        assert_eq!(word.is_some(), want, "read of {a:#x}");
-        assert!(!word.is_some_and(secret), "read of {a:#x}");
-        answered += u32::from(want);
-    }
-    assert_eq!(answered, 5 + 8 + 1 + 8 + 22 + 4 * 6 + 0x780 + 2);
-    let writable = |a| inside(a, LOAD_DOORBELL, 8) || inside(a, LOAD_MSG, 1024) || inside(a, CHAN_REQ, 88) || mailbox_write(a);
-    for a in (0..0x1_0000).step_by(4).filter(|a| *a != REQ_LEN) {
-        let taken = s.sim.core.ctl_write(a, 2).unwrap();
-        assert!(if queues(a) { true } else { taken == writable(a) }, "write of {a:#x}: {taken}");
-    }
-    // Nothing of it reached the kernel or its port: the seed is whole, and gives its key.
-    assert_eq!((s.read(RAM), s.read(MEMORY)), (markers[0], markers[1]));
-    assert_eq!(s.bytes(SYS + 0x20, 32), straps().uds);
-    assert_eq!(s.read(KRN_STATUS) & 7, EMPTY);
-    s.write(KRN_CTRL, 1);
-    s.krn_state(FRESH);
-    let (_, key) = derive_key_pair(&seed);
-    assert_eq!(s.bytes(KRN_PUBKEY, 64), key.xy());
-    // The host sees nothing of that port; the answer buffer is that of another request.
-    s.read(SYS);
-    for a in (0..0x1_0000).step_by(4) {
-        let word = s.ctl(a);
-        assert!(!word.is_some_and(|w| secret(w) || key.xy().windows(4).any(|k| k == w.to_le_bytes())), "read of {a:#x}");
-    }
+    at_each_pace(|| {
+        let mut s = System::loaded();
+        let markers = [0x5ec2_e700, 0x5ec2_e701, 0x5ec2_e702];
+        s.write(RAM, markers[0]);
+        s.write(MEMORY, markers[1]);
+        let seed: [u8; 32] = core::array::from_fn(|i| markers[2].to_le_bytes()[i % 4]);
+        s.seed(&seed);
+        let secret = |word: u32| markers.contains(&word) || straps().uds.windows(4).any(|w| w == word.to_le_bytes());
+        let shield =
+            |a| inside(a, 0, 0x14) || inside(a, 0x20, 32) || inside(a, 0x100, 4) || inside(a, 0x120, 32) || inside(a, CHAN_RSP, 88);
+        let queues = |a: u32| inside(a, DMA, 0x100) && a & 0x3f < 0x1c;
+        let mut answered = 0;
+        for a in (0..0x1_0000).step_by(4) {
+            let word = s.ctl(a);
+            let want = shield(a) || (queues(a) && a & 0x3f != 0xc) || mailbox_read(a);
+            assert_eq!(word.is_some(), want, "read of {a:#x}");
+            assert!(!word.is_some_and(secret), "read of {a:#x}");
+            answered += u32::from(want);
+        }
+        assert_eq!(answered, 5 + 8 + 1 + 8 + 22 + 4 * 6 + 0x780 + 2);
+        let writable = |a| inside(a, LOAD_DOORBELL, 8) || inside(a, LOAD_MSG, 1024) || inside(a, CHAN_REQ, 88) || mailbox_write(a);
+        for a in (0..0x1_0000).step_by(4).filter(|a| *a != REQ_LEN) {
+            let taken = s.sim.core.ctl_write(a, 2).unwrap();
+            assert!(if queues(a) { true } else { taken == writable(a) }, "write of {a:#x}: {taken}");
+        }
+        // Nothing of it reached the kernel or its port: the seed is whole, and gives its key.
+        assert_eq!((s.read(RAM), s.read(MEMORY)), (markers[0], markers[1]));
+        assert_eq!(s.bytes(SYS + 0x20, 32), straps().uds);
+        assert_eq!(s.read(KRN_STATUS) & 7, EMPTY);
+        s.write(KRN_CTRL, 1);
+        s.krn_state(FRESH);
+        let (_, key) = derive_key_pair(&seed);
+        assert_eq!(s.bytes(KRN_PUBKEY, 64), key.xy());
+        // The host sees nothing of that port; the answer buffer is that of another request.
+        s.read(SYS);
+        for a in (0..0x1_0000).step_by(4) {
+            let word = s.ctl(a);
+            assert!(!word.is_some_and(|w| secret(w) || key.xy().windows(4).any(|k| k == w.to_le_bytes())), "read of {a:#x}");
+        }
+    });
+}
+
+#[test]
+fn an_access_of_the_kernel_reaches_the_shield_once() {
+    at_each_pace(|| {
+        let mut s = System::loaded();
+        let seen = Rc::new(RefCell::new(Accesses::default()));
+        s.sim.core.attach(Box::new(Rc::clone(&seen)));
+        let mut reads = 0;
+        for n in 0..8 {
+            s.write(KRN_SEED + 4 * n, n);
+            for _ in 0..n {
+                assert_eq!(s.read(KRN_STATUS) & 7, EMPTY);
+                reads += 1;
+            }
+        }
+        let seen = seen.borrow();
+        assert_eq!((seen.writes, seen.reads), (8, reads));
+    });
 }
 
 #[test]
 fn a_session_runs_and_ends_behind_the_joint() {
-    let mut s = System::loaded();
-    let mut rng = common::entropy(5);
-    let mut seed = [0; 32];
-    rng.fill(&mut seed);
-    s.seed(&seed);
-    s.write(KRN_CTRL, 1);
-    s.krn_state(FRESH);
-    let key = PublicKey::from_xy(&s.bytes(KRN_PUBKEY, 64).try_into().expect("64 bytes")).expect("a point of the curve");
-    let (message, keys) = seal_load_key(&digits(), &key, b"info", &first_epochs(&digits(), 1), &mut rng).expect("a Load Key");
-    s.load_key(&message);
-    assert_eq!(s.bytes(KRN_T, 32), keys.transcript().0);
-    let keyed = s.sim.save().expect("quiet");
-    s.session(&mut OwnerChannel::new(&keys));
-    assert_ne!(s.bytes(KRN_LAST, 88), [0; 88]);
-    // Another image in the place of a keyed one: nothing of the session is there any more.
-    s.sim.restore(&keyed, AxiMemoryConfig::default()).expect("same design");
-    s.load();
-    assert_eq!((s.bytes(KRN_PUBKEY, 64), s.bytes(KRN_T, 32)), (vec![0; 64], vec![0; 32]));
-    assert!((0..8).all(|n| s.ctl(0x120 + 4 * n) == Some(0)), "confirmation");
-    // A seed that was written in part before it does not count.
-    s.seed(&seed);
-    s.load();
-    s.write(KRN_CTRL, 1);
-    assert_eq!(s.read(KRN_STATUS) & 7, EMPTY);
+    at_each_pace(|| {
+        let mut s = System::loaded();
+        let mut rng = common::entropy(5);
+        let mut seed = [0; 32];
+        rng.fill(&mut seed);
+        s.seed(&seed);
+        s.write(KRN_CTRL, 1);
+        s.krn_state(FRESH);
+        let key = PublicKey::from_xy(&s.bytes(KRN_PUBKEY, 64).try_into().expect("64 bytes")).expect("a point of the curve");
+        let (message, keys) = seal_load_key(&digits(), &key, b"info", &first_epochs(&digits(), 1), &mut rng).expect("a Load Key");
+        s.load_key(&message);
+        assert_eq!(s.bytes(KRN_T, 32), keys.transcript().0);
+        let keyed = s.sim.save().expect("quiet");
+        s.session(&mut OwnerChannel::new(&keys));
+        assert_ne!(s.bytes(KRN_LAST, 88), [0; 88]);
+        // Another image in the place of a keyed one: nothing of the session is there any more.
+        s.sim.restore(&keyed, AxiMemoryConfig::default()).expect("same design");
+        s.load();
+        assert_eq!((s.bytes(KRN_PUBKEY, 64), s.bytes(KRN_T, 32)), (vec![0; 64], vec![0; 32]));
+        assert!((0..8).all(|n| s.ctl(0x120 + 4 * n) == Some(0)), "confirmation");
+        // A seed that was written in part before it does not count.
+        s.seed(&seed);
+        s.load();
+        s.write(KRN_CTRL, 1);
+        assert_eq!(s.read(KRN_STATUS) & 7, EMPTY);
+    });
 }
 
 /// Bytes of the state with this word.
@@ -373,90 +460,94 @@ fn count(s: &mut System, word: u32) -> usize {
 
 #[test]
 fn the_fabric_hears_of_an_end_when_the_design_is_wiped_and_held() {
-    const CANARY: u32 = 0xca9a_27a5;
-    let mut s = System::loaded();
-    for n in 0..256 {
-        assert!(s.sim.core.ctl_write(LOAD_MSG + 4 * n, CANARY).unwrap());
-    }
-    assert!(s.sim.core.ctl_write(LOAD_MSG, 0).unwrap());
-    assert!(count(&mut s, CANARY) >= 255);
-    let filled = s.sim.save().expect("quiet");
-    for (control, told) in [(BEGIN, "cfg_begin_o"), (CLEAR, "cfg_clear_o")] {
-        s.sim.restore(&filled, AxiMemoryConfig::default()).expect("same design");
-        s.start(Ask::Write, CONFIG, control);
-        let other = if control == BEGIN { "cfg_clear_o" } else { "cfg_begin_o" };
-        let mut reached = false;
-        for _ in 0..200_000 {
-            let held = s.sim.held();
-            let sim = s.sim.core.sim();
-            sim.eval();
-            assert_eq!((sim.peek(other), sim.peek("cfg_valid_o")), (0, 0));
-            if sim.peek(told) == 1 {
-                assert!(held, "{told} while the design is not held");
-                reached = true;
-                break;
-            }
-            s.sim.core.step(1);
+    at_each_pace(|| {
+        const CANARY: u32 = 0xca9a_27a5;
+        let mut s = System::loaded();
+        for n in 0..256 {
+            assert!(s.sim.core.ctl_write(LOAD_MSG + 4 * n, CANARY).unwrap());
         }
-        assert!(reached, "{told}");
-        assert_eq!(count(&mut s, CANARY), 0, "{told}");
-        assert_eq!(s.finish(10_000), Some((0, 0)));
-        assert_eq!(s.ctl(0), None);
-        s.write(CONFIG, CLEAR);
-        s.load();
-        assert_eq!(s.ctl(0), Some(MAGIC));
-    }
-    // The kernel's own end is the design's: watchdog, halt.
-    for (address, value) in [(WATCHDOG, 500), (SYS + 4, 4)] {
-        s.sim.restore(&filled, AxiMemoryConfig::default()).expect("same design");
-        s.start(Ask::Write, address, value);
-        s.sim.core.step(70_000);
-        assert!(s.sim.held(), "{address:#x}");
-        assert_eq!((count(&mut s, CANARY), s.ctl(0)), (0, None));
-    }
+        assert!(s.sim.core.ctl_write(LOAD_MSG, 0).unwrap());
+        assert!(count(&mut s, CANARY) >= 255);
+        let filled = s.sim.save().expect("quiet");
+        for (control, told) in [(BEGIN, "cfg_begin_o"), (CLEAR, "cfg_clear_o")] {
+            s.sim.restore(&filled, AxiMemoryConfig::default()).expect("same design");
+            s.start(Ask::Write, CONFIG, control);
+            let other = if control == BEGIN { "cfg_clear_o" } else { "cfg_begin_o" };
+            let mut reached = false;
+            for _ in 0..200_000 {
+                let held = s.sim.held();
+                let sim = s.sim.core.sim();
+                sim.eval();
+                assert_eq!((sim.peek(other), sim.peek("cfg_valid_o")), (0, 0));
+                if sim.peek(told) == 1 {
+                    assert!(held, "{told} while the design is not held");
+                    reached = true;
+                    break;
+                }
+                s.sim.core.step(1);
+            }
+            assert!(reached, "{told}");
+            assert_eq!(count(&mut s, CANARY), 0, "{told}");
+            assert_eq!(s.finish(10_000), Some((0, 0)));
+            assert_eq!(s.ctl(0), None);
+            s.write(CONFIG, CLEAR);
+            s.load();
+            assert_eq!(s.ctl(0), Some(MAGIC));
+        }
+        // The kernel's own end is the design's: watchdog, halt.
+        for (address, value) in [(WATCHDOG, 500), (SYS + 4, 4)] {
+            s.sim.restore(&filled, AxiMemoryConfig::default()).expect("same design");
+            s.start(Ask::Write, address, value);
+            s.sim.core.step(70_000);
+            assert!(s.sim.held(), "{address:#x}");
+            assert_eq!((count(&mut s, CANARY), s.ctl(0)), (0, None));
+        }
+    });
 }
 
 #[test]
 fn accesses_under_way_are_answered_when_the_design_ends() {
-    let mut s = System::loaded();
-    let loaded = s.sim.save().expect("quiet");
-    // The fabric loses its design while the host asks it.
-    for left in 0..16 {
-        for write in [None, Some(7)] {
+    at_each_pace(|| {
+        let mut s = System::loaded();
+        let loaded = s.sim.save().expect("quiet");
+        // The fabric loses its design while the host asks it.
+        for left in 0..16 {
+            for write in [None, Some(7)] {
+                s.sim.restore(&loaded, AxiMemoryConfig::default()).expect("same design");
+                let mut later = Later { port: "cfg_active_i", value: 0, left };
+                let at = if write.is_some() { LOAD_MSG } else { 0 };
+                let start = s.sim.core.cycles();
+                let answer = s.sim.core.access(false, at, write, &mut [&mut later]).expect("an answer");
+                assert!(answer.is_none() || answer == Some(if write.is_some() { 0 } else { MAGIC }), "{left}: {answer:x?}");
+                assert!(s.sim.core.cycles() - start < 20, "{left}");
+                for _ in 0..20 {
+                    s.sim.core.step_with(&mut [&mut later]);
+                }
+                assert_eq!((s.ctl(at), s.ctl(MAILBOX + 0x3f04)), (None, Some(1)), "{left}");
+                // What was answered in its place is not answered again by the next design.
+                s.load();
+                assert_eq!(s.ctl(0x4), Some(0x0001_0000), "{left}");
+            }
+        }
+        // The same while the kernel asks it, and then it asks the next one.
+        let (mut seen, mut missed) = (0, 0);
+        for left in (0..160).step_by(3) {
             s.sim.restore(&loaded, AxiMemoryConfig::default()).expect("same design");
+            s.start(Ask::Read, KRN_STATUS, 0);
             let mut later = Later { port: "cfg_active_i", value: 0, left };
-            let at = if write.is_some() { LOAD_MSG } else { 0 };
-            let start = s.sim.core.cycles();
-            let answer = s.sim.core.access(false, at, write, &mut [&mut later]).expect("an answer");
-            assert!(answer.is_none() || answer == Some(if write.is_some() { 0 } else { MAGIC }), "{left}: {answer:x?}");
-            assert!(s.sim.core.cycles() - start < 20, "{left}");
-            for _ in 0..20 {
+            for _ in 0..=left {
                 s.sim.core.step_with(&mut [&mut later]);
             }
-            assert_eq!((s.ctl(at), s.ctl(MAILBOX + 0x3f04)), (None, Some(1)), "{left}");
-            // What was answered in its place is not answered again by the next design.
+            let (word, trap) = s.finish(3_000).expect("an answer");
+            assert_eq!(trap, 0);
+            assert!(word == EMPTY || word == 0, "{left}: {word:#x}");
+            assert!(s.took < 900, "{left}: {} cycles", s.took);
+            *(if word == 0 { &mut missed } else { &mut seen }) += 1;
+            assert_eq!(s.read(KRN_STATUS), 0);
             s.load();
-            assert_eq!(s.ctl(0x4), Some(0x0001_0000), "{left}");
         }
-    }
-    // The same while the kernel asks it, and then it asks the next one.
-    let (mut seen, mut missed) = (0, 0);
-    for left in (0..160).step_by(3) {
-        s.sim.restore(&loaded, AxiMemoryConfig::default()).expect("same design");
-        s.start(Ask::Read, KRN_STATUS, 0);
-        let mut later = Later { port: "cfg_active_i", value: 0, left };
-        for _ in 0..=left {
-            s.sim.core.step_with(&mut [&mut later]);
-        }
-        let (word, trap) = s.finish(3_000).expect("an answer");
-        assert_eq!(trap, 0);
-        assert!(word == EMPTY || word == 0, "{left}: {word:#x}");
-        assert!(s.took < 900, "{left}: {} cycles", s.took);
-        *(if word == 0 { &mut missed } else { &mut seen }) += 1;
-        assert_eq!(s.read(KRN_STATUS), 0);
-        s.load();
-    }
-    assert!(seen > 3 && missed > 3, "{seen} answers of the design, {missed} of the gate");
+        assert!(seen > 3 && missed > 3, "{seen} answers of the design, {missed} of the gate");
+    });
 }
 
 /// Host memory, all of it mapped.
@@ -532,98 +623,103 @@ fn host(s: &mut System) -> (Host, Rc<RefCell<HostMemory<Host>>>) {
 
 #[test]
 fn the_dma_engine_reaches_memory_alone() {
-    const CARD_BYTES: u64 = 0x4_0000_0000;
-    let mut s = System::loaded();
-    let (host, memory) = host(&mut s);
-    let markers: [u32; 2] = [0x5ec2_e700, 0x5ec2_e701];
-    s.write(RAM, markers[0]);
-    s.write(MEMORY, markers[1]);
-    s.seed(&[0x77; 32]);
-    let mut queue = Queue::open(&mut s, 0, 64, host.clone(), 0, 1).expect("a queue");
-    let mut one = |s: &mut System, d: Descriptor| -> Completion {
-        assert!(queue.push(&d).unwrap());
-        queue.submit(s).unwrap();
-        queue.wait(s, Duration::from_secs(60)).unwrap().expect("a completion")
-    };
-    // Addresses of the control window, of the mailbox and of the kernel mean nothing to it: what it
-    // writes is in card memory, and what it reads was there.
-    let places = [0, 0x100, 0x1000, 0xb000, 0xc000, 0xe000, 0xff00, MEMORY, RAM, 0x3000_0000, SYS, SYS + 0x20, SHIELD, 0x4000_4000, CONFIG];
-    for (n, place) in (0..).zip(places) {
-        let card = u64::from(place);
-        let (from, to) = (0x20_0000 + 0x1000 * n, 0x40_0000 + 0x1000 * n);
-        let bytes: Vec<u8> = (0..64).map(|i| (i * 7 + n * 31) as u8).collect();
-        host.0.borrow_mut().write(from, &bytes);
-        let d = Descriptor { op: OP_TO_CARD, flags: 0, tag: 1, host: from, card, bytes: 64 };
-        assert_eq!(one(&mut s, d).status, Status::Done, "{place:#x}");
-        let mut there = [0; 64];
-        s.sim.core.memory().read(card, &mut there);
-        assert_eq!(there[..], bytes, "{place:#x}");
-        s.sim.core.memory_mut().write(card, &[0x3c; 64]);
-        assert_eq!(one(&mut s, Descriptor { op: OP_TO_HOST, host: to, ..d }).status, Status::Done, "{place:#x}");
-        host.0.borrow().read(to, &mut there);
-        assert_eq!(there, [0x3c; 64], "{place:#x}");
-    }
-    for card in [CARD_BYTES, CARD_BYTES + 0x4000_0020, u64::MAX - 63, 1 << 63] {
-        for op in [OP_TO_CARD, OP_TO_HOST] {
-            let d = Descriptor { op, flags: 0, tag: 1, host: 0x20_0000, card, bytes: 64 };
-            assert_eq!(one(&mut s, d).status, Status::Card, "{card:#x}");
+    at_each_pace(|| {
+        const CARD_BYTES: u64 = 0x4_0000_0000;
+        let mut s = System::loaded();
+        let (host, memory) = host(&mut s);
+        let markers: [u32; 2] = [0x5ec2_e700, 0x5ec2_e701];
+        s.write(RAM, markers[0]);
+        s.write(MEMORY, markers[1]);
+        s.seed(&[0x77; 32]);
+        let mut queue = Queue::open(&mut s, 0, 64, host.clone(), 0, 1).expect("a queue");
+        let mut one = |s: &mut System, d: Descriptor| -> Completion {
+            assert!(queue.push(&d).unwrap());
+            queue.submit(s).unwrap();
+            queue.wait(s, Duration::from_secs(60)).unwrap().expect("a completion")
+        };
+        // Addresses of the control window, of the mailbox and of the kernel mean nothing to it: what it
+        // writes is in card memory, and what it reads was there.
+        let places =
+            [0, 0x100, 0x1000, 0xb000, 0xc000, 0xe000, 0xff00, MEMORY, RAM, 0x3000_0000, SYS, SYS + 0x20, SHIELD, 0x4000_4000, CONFIG];
+        for (n, place) in (0..).zip(places) {
+            let card = u64::from(place);
+            let (from, to) = (0x20_0000 + 0x1000 * n, 0x40_0000 + 0x1000 * n);
+            let bytes: Vec<u8> = (0..64).map(|i| (i * 7 + n * 31) as u8).collect();
+            host.0.borrow_mut().write(from, &bytes);
+            let d = Descriptor { op: OP_TO_CARD, flags: 0, tag: 1, host: from, card, bytes: 64 };
+            assert_eq!(one(&mut s, d).status, Status::Done, "{place:#x}");
+            let mut there = [0; 64];
+            s.sim.core.memory().read(card, &mut there);
+            assert_eq!(there[..], bytes, "{place:#x}");
+            s.sim.core.memory_mut().write(card, &[0x3c; 64]);
+            assert_eq!(one(&mut s, Descriptor { op: OP_TO_HOST, host: to, ..d }).status, Status::Done, "{place:#x}");
+            host.0.borrow().read(to, &mut there);
+            assert_eq!(there, [0x3c; 64], "{place:#x}");
         }
-    }
-    assert_eq!((s.read(RAM), s.read(MEMORY), s.read(CONFIG + 4)), (markers[0], markers[1], 2));
-    assert_eq!(s.bytes(SYS + 0x20, 32), straps().uds);
-    // The seed is as the kernel wrote it.
-    s.write(KRN_CTRL, 1);
-    s.krn_state(FRESH);
-    assert_eq!(s.bytes(KRN_PUBKEY, 64), derive_key_pair(&[0x77; 32]).1.xy());
-    assert_eq!(memory.borrow().violations(), &[] as &[String]);
+        for card in [CARD_BYTES, CARD_BYTES + 0x4000_0020, u64::MAX - 63, 1 << 63] {
+            for op in [OP_TO_CARD, OP_TO_HOST] {
+                let d = Descriptor { op, flags: 0, tag: 1, host: 0x20_0000, card, bytes: 64 };
+                assert_eq!(one(&mut s, d).status, Status::Card, "{card:#x}");
+            }
+        }
+        assert_eq!((s.read(RAM), s.read(MEMORY), s.read(CONFIG + 4)), (markers[0], markers[1], 2));
+        assert_eq!(s.bytes(SYS + 0x20, 32), straps().uds);
+        // The seed is as the kernel wrote it.
+        s.write(KRN_CTRL, 1);
+        s.krn_state(FRESH);
+        assert_eq!(s.bytes(KRN_PUBKEY, 64), derive_key_pair(&[0x77; 32]).1.xy());
+        assert_eq!(memory.borrow().violations(), &[] as &[String]);
+    });
 }
 
 #[test]
 fn a_wipe_is_acknowledged_when_kernel_and_design_are_clear() {
-    const CANARY: u32 = 0xca9a_27a5;
-    let mut s = System::loaded();
-    let (host, memory) = host(&mut s);
-    s.write(RAM, CANARY);
-    for n in 0..256 {
-        assert!(s.sim.core.ctl_write(LOAD_MSG + 4 * n, CANARY).unwrap());
-    }
-    let mut queue = Queue::open(&mut s, 0, 64, host, 0, 1).expect("a queue");
-    assert!(queue.push(&Descriptor { op: OP_TO_CARD, flags: 0, tag: 1, host: 0x20_0000, card: 0, bytes: 4096 }).unwrap());
-    // Host memory owes the engine an answer: the kernel is clear first.
-    memory.borrow_mut().frozen = true;
-    queue.submit(&mut s).unwrap();
-    s.sim.core.step(200);
-    let sim = s.sim.core.sim();
-    sim.poke("ctl_wdata", 0);
-    sim.poke("wipe_req", 1);
-    for _ in 0..1000 {
+    at_each_pace(|| {
+        const CANARY: u32 = 0xca9a_27a5;
+        let mut s = System::loaded();
+        let (host, memory) = host(&mut s);
+        s.write(RAM, CANARY);
+        for n in 0..256 {
+            assert!(s.sim.core.ctl_write(LOAD_MSG + 4 * n, CANARY).unwrap());
+        }
+        let mut queue = Queue::open(&mut s, 0, 64, host, 0, 1).expect("a queue");
+        assert!(queue.push(&Descriptor { op: OP_TO_CARD, flags: 0, tag: 1, host: 0x20_0000, card: 0, bytes: 4096 }).unwrap());
+        // Host memory owes the engine an answer: the kernel is clear first.
+        memory.borrow_mut().frozen = true;
+        queue.submit(&mut s).unwrap();
+        s.sim.core.step(200);
+        let sim = s.sim.core.sim();
+        sim.poke("ctl_wdata", 0);
+        sim.poke("wipe_req", 1);
+        for _ in 0..1000 {
+            s.sim.core.step(100);
+            assert_eq!(s.sim.core.sim().peek("wipe_ack"), 0);
+        }
+        assert!(!s.sim.held());
+        // The host's accesses are answered meanwhile.
+        assert_eq!((s.ctl(0), s.ctl(0xff04), s.ctl(0xe000)), (None, Some(0), Some(0)));
+        memory.borrow_mut().frozen = false;
+        let acknowledged = (0..100_000).find(|_| {
+            s.sim.core.step(1);
+            s.sim.core.sim().peek("wipe_ack") == 1
+        });
+        assert!(acknowledged.is_some() && s.sim.held());
+        assert_eq!(count(&mut s, CANARY), 0);
+        assert_eq!(memory.borrow().violations(), &[] as &[String]);
+        let sim = s.sim.core.sim();
+        sim.poke("wipe_req", 0);
+        sim.eval();
+        assert_eq!(sim.peek("wipe_ack"), 0);
+        // The kernel is the first clear where nothing is under way: the acknowledgement waits for it.
         s.sim.core.step(100);
-        assert_eq!(s.sim.core.sim().peek("wipe_ack"), 0);
-    }
-    assert!(!s.sim.held());
-    // The host's accesses are answered meanwhile.
-    assert_eq!((s.ctl(0), s.ctl(0xff04), s.ctl(0xe000)), (None, Some(0), Some(0)));
-    memory.borrow_mut().frozen = false;
-    let acknowledged = (0..100_000).find(|_| {
-        s.sim.core.step(1);
-        s.sim.core.sim().peek("wipe_ack") == 1
+        s.load();
+        let took = s.sim.core.wipe().expect("acknowledged");
+        assert!((65_536..PACE.get().cycles(70_000)).contains(&took), "{took} cycles");
+        assert_eq!(s.ctl(0), None);
+        s.sim.core.step(100);
+        s.load();
+        assert_eq!(s.ctl(0), Some(MAGIC));
     });
-    assert!(acknowledged.is_some() && s.sim.held());
-    assert_eq!(count(&mut s, CANARY), 0);
-    assert_eq!(memory.borrow().violations(), &[] as &[String]);
-    let sim = s.sim.core.sim();
-    sim.poke("wipe_req", 0);
-    sim.eval();
-    assert_eq!(sim.peek("wipe_ack"), 0);
-    // The kernel is the first clear where nothing is under way: the acknowledgement waits for it.
-    s.sim.core.step(100);
-    s.load();
-    let took = s.sim.core.wipe().expect("acknowledged");
-    assert!((65_536..70_000).contains(&took), "{took} cycles");
-    assert_eq!(s.ctl(0), None);
-    s.sim.core.step(100);
-    s.load();
-    assert_eq!(s.ctl(0), Some(MAGIC));
 }
 
 #[test]
@@ -712,6 +808,8 @@ mod long {
         let begin = std::time::Instant::now();
         println!("boot: {} cycles", sim.boot(60_000_000).expect("boot"));
         assert_eq!((sim.alert(), sim.core.ctl_read(0).unwrap()), (0, None));
+        // What boots at one pace goes on at another.
+        sim.around().pace = Pace::Second.pace();
 
         let config = digits();
         let description = Description { min_kernel_svn: 1, config: config.clone(), ..description(3) };

@@ -30,6 +30,7 @@ const ENGINE_TOP: &str = "shef_dma_core";
 const ENGINE: &str = "shell-rtl/rtl/dma";
 /// The Security Kernel's subsystem; its processor counts in the row `shef_kernel_core`.
 const KERNEL_TOP: &str = "shef_kernel";
+const ROM: &str = "shef_kernel_rom_pkg";
 /// A block once more, as it is in another Shield or with another parameter: a row of its own.
 struct Variant {
     row: &'static str,
@@ -456,10 +457,11 @@ impl Sources {
         found
     }
 
-    /// Digest of the code of a block and all below it; comments and line breaks do not count.
+    /// Digest of the code of a block and all below it; comments, line breaks and the boot ROM's program
+    /// do not count.
     fn digest(&self, name: &str) -> String {
         let mut hash = Sha256::new();
-        for n in self.closure(name) {
+        for n in self.closure(name).into_iter().filter(|n| *n != ROM) {
             hash.update(n);
             for word in code(&self.files[n].1).flat_map(str::split_whitespace) {
                 hash.update([0]);

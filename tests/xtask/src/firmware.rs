@@ -2,7 +2,12 @@
 //!
 //! The programs are built with the library sources of the same compiler (Debian's `rust-src`,
 //! pinned), signed, and written where they are committed. The bytes depend on the sources alone:
-//! `--check` builds in two folders and compares both with each other and with what is committed.
+//! `--check` builds in two folders, with the library in two folders, and compares both with each other
+//! and with what is committed.
+//!
+//! cargo derives the identity of a crate, and with it the order of a program's functions, from the
+//! folder that the crate lies in. This program is the compiler's wrapper and puts name, version and
+//! features there instead.
 
 use crate::process::{self, Failure, say};
 use crate::root;
@@ -13,7 +18,7 @@ use shef_proto::cose::SigningKey;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitCode};
 
 /// Arguments of the command.
 #[derive(clap::Args)]
@@ -43,6 +48,48 @@ const SVN: u64 = 1;
 /// The files that are committed: path and content.
 pub type Products = Vec<(&'static str, Vec<u8>)>;
 
+/// Set for cargo: this program is to be the compiler.
+const COMPILER: &str = "SHEF_FIRMWARE_COMPILER";
+
+/// Runs the compiler, where cargo has called this program in its place.
+pub fn compiler() -> Option<ExitCode> {
+    std::env::var_os(COMPILER)?;
+    let mut args = std::env::args_os().skip(1);
+    let mut rustc = Command::new(args.next()?);
+    rustc.args(identified(args.map(|arg| arg.to_string_lossy().into_owned()).collect()));
+    Some(match rustc.status() {
+        Ok(status) => ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)),
+        Err(e) => {
+            eprintln!("error: {}: {e}", rustc.get_program().display());
+            ExitCode::FAILURE
+        }
+    })
+}
+
+/// Arguments of the compiler with an identity that no folder enters.
+fn identified(mut args: Vec<String>) -> Vec<String> {
+    let package = ["CARGO_PKG_NAME", "CARGO_PKG_VERSION"].map(|name| std::env::var(name).unwrap_or_default());
+    let mut hash = Sha256::new();
+    for (n, arg) in args.iter().enumerate() {
+        let of = |flag: &str| n > 0 && args[n - 1] == flag;
+        if of("--crate-name") || of("--cfg") || of("--crate-type") || of("--target") {
+            hash.update(arg);
+            hash.update([0]);
+        }
+    }
+    for word in package {
+        hash.update(word);
+        hash.update([0]);
+    }
+    let identity = hex::encode(&hash.finalize()[..8]);
+    for arg in &mut args {
+        if arg.starts_with("metadata=") {
+            *arg = format!("metadata={identity}");
+        }
+    }
+    args
+}
+
 /// Runs the command.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let built = if args.check { check()? } else { build("one", &sources()?)? };
@@ -59,7 +106,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 pub fn check() -> Result<Products, Failure> {
     let library = sources()?;
     let built = build("one", &library)?;
-    let again = build("two/in a folder of another name", &library)?;
+    let two = "two/in a folder of another name";
+    let other = process::target_dir().join("firmware").join(two).join("library of another name");
+    mirror(&library, &other).map_err(|e| Failure::failed(format!("cannot copy the library to {}: {e}", other.display())))?;
+    let again = build(two, &other)?;
     for ((path, first), (_, second)) in built.iter().zip(&again) {
         if first != second {
             return Err(Failure::failed(format!("{path}: two builds in two folders differ; something of the folder enters the program")));
@@ -130,8 +180,9 @@ fn build(folder: &str, library: &Path) -> Result<Products, Failure> {
         .env("RUSTC_BOOTSTRAP", "1")
         .env("__CARGO_TESTS_ONLY_SRC_ROOT", library)
         .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"))
-        .env_remove("RUSTC_WORKSPACE_WRAPPER")
-        .env_remove("RUSTC_WRAPPER");
+        .env(COMPILER, "1")
+        .env("RUSTC_WRAPPER", std::env::current_exe().map_err(|e| Failure::failed(format!("where this program lies: {e}")))?)
+        .env_remove("RUSTC_WORKSPACE_WRAPPER");
     process::run(&mut cargo, "building the firmware")?;
     let program = |name: &str| {
         let path = target.join(TARGET).join("firmware").join(name);
@@ -152,6 +203,21 @@ fn build(folder: &str, library: &Path) -> Result<Products, Failure> {
         move |at| all[at]
     });
     Ok(vec![(ROM, rom_package(&program("rom")?).into_bytes()), (IMAGE, image), (SIGNATURE, signature.to_vec())])
+}
+
+/// Copies a folder, but for what is there already.
+fn mirror(from: &Path, to: &Path) -> std::io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let to = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            mirror(&entry.path(), &to)?;
+        } else if !to.exists() {
+            fs::copy(entry.path(), to)?;
+        }
+    }
+    Ok(())
 }
 
 /// Copies what git knows or would add, and removes what went since the last time.
@@ -236,6 +302,18 @@ mod tests {
         admit(&kernel).expect("admitted");
         let changed = shef_kernel::Measurement { digest: [1; 32], ..kernel };
         assert_eq!(admit(&changed).expect_err("refused").code(), "SHEF-KRN-004");
+    }
+
+    #[test]
+    fn a_crate_is_what_its_name_and_features_say() {
+        let identity = |feature: &str, metadata: &str| {
+            let args = ["--crate-name", "one", "--cfg", feature, "-C", metadata, "-C", "extra-filename=-1"];
+            identified(args.map(str::to_owned).to_vec())
+        };
+        let one = identity("feature=\"a\"", "metadata=0123");
+        assert_eq!(one, identity("feature=\"a\"", "metadata=4567"));
+        assert!(one[5].starts_with("metadata=") && one[5] != "metadata=0123" && one[7] == "extra-filename=-1");
+        assert_ne!(one, identity("feature=\"b\"", "metadata=0123"));
     }
 
     #[test]

@@ -108,6 +108,9 @@ pub fn root() -> PathBuf {
 }
 
 fn main() -> ExitCode {
+    if let Some(code) = firmware::compiler() {
+        return code;
+    }
     let args = Args::parse();
     let result = match args.command {
         Command::Setup { all } => setup(all),

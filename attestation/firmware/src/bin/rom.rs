@@ -37,8 +37,9 @@ global_asm!(
     zero_memory!(),
     "  li   sp, 0x20004000",
     "  j    main",
-    // Clears all RAM but the identity; then, from the end of the kernel's memory, where ROM may be
-    // closed: kernel memory r-x, RAM and registers rw-, all else closed (MMWP), locked until reset.
+    // Clears all RAM but the identity, and the processor's registers; then, from the end of the
+    // kernel's memory, where ROM may be closed: kernel memory r-x, RAM and registers rw-, the fourth
+    // entry off, all else closed (MMWP), locked until reset.
     ".globl leave",
     "leave:",
     "  li   t0, 0x20000000",
@@ -53,6 +54,8 @@ global_asm!(
     "  lw   t2, 8(t0)",
     "  sw   t2, 8(t1)",
     "  fence.i",
+    clear_registers!(),
+    "  li   t1, 0x1003ffc0",
     // NAPOT: 256 KiB each, then 64 KiB of registers.
     "  li   t0, (0x10000000 >> 2) | 0x7fff",
     "  csrw pmpaddr0, t0",
@@ -60,7 +63,7 @@ global_asm!(
     "  csrw pmpaddr1, t0",
     "  li   t0, (0x40000000 >> 2) | 0x1fff",
     "  csrw pmpaddr2, t0",
-    "  li   t0, 0x009b9b9d",
+    "  li   t0, 0x809b9b9d",
     "  li   t2, 2",
     "  li   t3, 0x10000000",
     "  jr   t1",
@@ -137,6 +140,11 @@ fn place(head_len: usize, code_len: usize) -> &'static [u8] {
         let value = ((u64::from(high) << 32 | u64::from(low)) >> shift) as u32;
         low = high;
         BUS.write(regs::MEMORY + at as u32, value);
+    }
+    // What follows the code in its last word is not measured.
+    if !code_len.is_multiple_of(4) {
+        let last = regs::MEMORY + (code_len & !3) as u32;
+        BUS.write(last, BUS.read(last) & ((1 << (8 * (code_len % 4))) - 1));
     }
     // SAFETY: the loop above has written this memory, nothing else is there, and it stays as it is.
     unsafe { core::slice::from_raw_parts(core::ptr::with_exposed_provenance(regs::MEMORY as usize), code_len) }
