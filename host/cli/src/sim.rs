@@ -234,10 +234,11 @@ pub fn run(output: &Output, command: &SimCommand) -> Result<(), CliError> {
         }
     };
     let make = || -> Result<(Card, Identity), CardError> {
-        let design_digest = match &engine {
-            Engine::Rtl(options) => options.design_digest()?,
-            _ => shef::sim::design_digest()?,
+        let design = match &engine {
+            Engine::Rtl(options) => options.clone(),
+            Engine::Model | Engine::ModelOf(_) => RtlOptions::default(),
         };
+        let (design_digest, accelerator, program) = (design.design_digest()?, design.accelerator()?, design.program()?);
         let mut blank = Blank::new(CardOptions::new(engine), &mut |text| output.note(text))?;
         let key = blank.burn(maker.device_secret(&mut entropy));
         let mut card = blank.finish(maker.certify(&key, now))?;
@@ -246,6 +247,8 @@ pub fn run(output: &Output, command: &SimCommand) -> Result<(), CliError> {
             root: maker.root().der().to_vec(),
             debug_root: debug_maker.root().der().to_vec(),
             design_digest,
+            accelerator,
+            program,
             engine: simulated.to_string(),
         };
         Ok((card, identity))

@@ -134,7 +134,17 @@ fn card() -> Result<(Card, Identity), CardError> {
     entropy.fill(&mut uds[..]);
     let key = blank.burn(uds);
     let card = blank.finish(issue_device_id(&ca, &root, &key, NO_CLOCK))?;
-    Ok((card, Identity { root: der.clone(), debug_root: der, design_digest: [0; 32], engine: "sim:model".into() }))
+    Ok((
+        card,
+        Identity {
+            root: der.clone(),
+            debug_root: der,
+            design_digest: [0; 32],
+            accelerator: "digits".into(),
+            program: Vec::new(),
+            engine: "sim:model".into(),
+        },
+    ))
 }
 
 /// Something that is measured: bytes of a run, how long a run takes, and the least time so far.

@@ -17,8 +17,10 @@ use serde::{Deserialize, Serialize};
 use crate::CardError;
 use crate::link::LinkFault;
 
-/// Maximum size of a line.
-const MAX_LINE: u64 = 64 << 10;
+/// Maximum size of a request.
+pub(crate) const MAX_REQUEST: u64 = 64 << 10;
+/// Maximum size of a response, which may hold an image.
+const MAX_RESPONSE: u64 = 64 << 20;
 /// Time limit for an answer.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -71,6 +73,10 @@ pub struct Identity {
     pub debug_root: Vec<u8>,
     /// Digest of the card's design.
     pub design_digest: [u8; 32],
+    /// Name of its accelerator.
+    pub accelerator: String,
+    /// Plaintext of an image for it ([`crate::RtlOptions::program`]), for those who have not its sources.
+    pub program: Vec<u8>,
     /// What the card is built around, as a device URI.
     pub engine: String,
 }
@@ -131,10 +137,10 @@ pub enum ControlResponse {
     },
 }
 
-/// One line without its terminator; `None` at the end of the stream.
-pub(crate) fn line(reader: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
+/// One line of at most `most` bytes, without its terminator; `None` at the end of the stream.
+pub(crate) fn line(reader: &mut impl BufRead, most: u64) -> io::Result<Option<Vec<u8>>> {
     let mut line = Vec::new();
-    let n = reader.take(MAX_LINE).read_until(b'\n', &mut line)?;
+    let n = reader.take(most).read_until(b'\n', &mut line)?;
     if n == 0 {
         return Ok(None);
     }
@@ -208,7 +214,7 @@ impl Control {
             Stream::Device(f) => f.write_all(&text),
         };
         sent.map_err(|e| self.bad(e))?;
-        let answer = line(&mut self.stream).map_err(|e| self.bad(e))?.ok_or_else(|| self.bad("it closed the connection"))?;
+        let answer = line(&mut self.stream, MAX_RESPONSE).map_err(|e| self.bad(e))?.ok_or_else(|| self.bad("it closed the connection"))?;
         match serde_json::from_slice(&answer).map_err(|e| self.bad(e))? {
             ControlResponse::Error { message } => Err(self.bad(message)),
             response => Ok(response),

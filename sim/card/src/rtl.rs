@@ -54,6 +54,17 @@ impl RtlOptions {
         Ok(spec(self.top(), project.as_ref())?.digest()?)
     }
 
+    /// Name of the accelerator.
+    ///
+    /// # Errors
+    /// Those of the project.
+    pub fn accelerator(&self) -> Result<String, CardError> {
+        match self.project.as_deref() {
+            Some(dir) => Ok(Project::open(dir)?.accelerator().to_owned()),
+            None => Ok(crate::ACCELERATOR.to_owned()),
+        }
+    }
+
     /// Plaintext of an image for this design: an archive of its manifest, its configuration and its
     /// own sources (`docs/reference/image-container.md`).
     ///

@@ -522,7 +522,7 @@ fn serve_connection(stream: UnixStream, handler: &ControlHandler<'_>, stop: &Ato
         {
             continue;
         }
-        let Some(text) = line(&mut reader)? else { return Ok(()) };
+        let Some(text) = line(&mut reader, crate::control::MAX_REQUEST)? else { return Ok(()) };
         let response = match serde_json::from_slice(&text) {
             Ok(request) => handler.answer(request),
             Err(e) => ControlResponse::Error { message: e.to_string() },

@@ -190,9 +190,13 @@ impl World {
                 (sim::config().map_err(card)?, digest, sim::ACCELERATOR.to_owned(), program)
             }
             Cards::Served { .. } => {
-                let digest = served.as_ref().map(|identity| identity.design_digest);
-                let (digest, program) = served_design(digest.ok_or_else(|| CliError::internal("a card that nobody serves"))?)?;
-                (sim::config().map_err(card)?, digest, sim::ACCELERATOR.to_owned(), program)
+                let identity = served.as_ref().ok_or_else(|| CliError::internal("a card that nobody serves"))?;
+                if identity.accelerator != sim::ACCELERATOR {
+                    let what =
+                        format!("the served card has the accelerator {:?}; the demo is of {:?}", identity.accelerator, sim::ACCELERATOR);
+                    return Err(card(sim::CardError::Design { what }));
+                }
+                (sim::config().map_err(card)?, identity.design_digest, sim::ACCELERATOR.to_owned(), identity.program.clone())
             }
         };
         let describe = |svn| Description {
@@ -439,19 +443,6 @@ impl World {
         };
         host.shield_evidence(&challenge)
     }
-}
-
-/// A served card's design, with the plaintext of its image: with or without a DMA engine, one of
-/// those that this program has the sources of.
-fn served_design(digest: [u8; 32]) -> Result<([u8; 32], Vec<u8>), CliError> {
-    for dma in [false, true] {
-        let design = RtlOptions { dma, ..RtlOptions::default() };
-        if design.design_digest().map_err(card)? == digest {
-            return Ok((digest, design.program().map_err(card)?));
-        }
-    }
-    let what = "the served card is made of another design than the sources of this program; the demo is of the digits accelerator";
-    Err(card(sim::CardError::Design { what: what.to_owned() }))
 }
 
 fn anchor(name: &str, kind: RootOfTrust, debug: bool, root: &[u8]) -> Result<TrustAnchor, CliError> {

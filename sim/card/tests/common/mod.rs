@@ -23,7 +23,17 @@ pub fn make() -> Result<(Card, Identity), CardError> {
     let key = blank.burn(Zeroizing::new([1; 32]));
     let mut card = blank.finish(issue_device_id(&ca, &root, &key, NO_CLOCK))?;
     card.add_debug_identity(Zeroizing::new([2; 32]), |key| issue_device_id(&ca, &root, key, NO_CLOCK));
-    Ok((card, Identity { root: der.clone(), debug_root: der, design_digest: [3; 32], engine: "sim:model".into() }))
+    Ok((
+        card,
+        Identity {
+            root: der.clone(),
+            debug_root: der,
+            design_digest: [3; 32],
+            accelerator: "digits".into(),
+            program: Vec::new(),
+            engine: "sim:model".into(),
+        },
+    ))
 }
 
 pub struct Served {

@@ -11,8 +11,10 @@ use crate::process::{self, Failure, say};
 use crate::test::Binary;
 use crate::{root, tools};
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 #[derive(Deserialize)]
@@ -22,7 +24,7 @@ struct File {
 }
 
 /// One weakened Shield.
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mutant {
     /// Short name, in dashes.
@@ -40,7 +42,7 @@ pub struct Mutant {
 }
 
 /// One change of one file.
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Edit {
     /// Source file below `shell-rtl`, or one that begins with `attestation/`.
@@ -219,7 +221,7 @@ fn copy_tree(from: &Path, to: &Path) -> std::io::Result<()> {
         let Some(name) = path.file_name() else { continue };
         if path.is_dir() {
             copy_tree(&path, &to.join(name))?;
-        } else if path.extension().is_some_and(|e| e == "sv" || e == "toml" || e == "uasm") {
+        } else if path.extension().is_some_and(|e| ["sv", "toml", "uasm", "vlt"].iter().any(|known| e == *known)) {
             std::fs::copy(&path, to.join(name))?;
         }
     }
@@ -271,27 +273,55 @@ impl Mutant {
             return Ok(outcome);
         }
         let Some(binary) = binary else { return Ok(if self.test.is_some() { "NO TEST" } else { "SURVIVED" }) };
+        if !self.sound(binary, verilator)? {
+            return Ok("TEST FAILS");
+        }
         let copy = weaken(self)?;
-        let name = self.test.as_deref().and_then(|test| test.rsplit('/').next()).unwrap_or_default();
-        let mut c = binary.command(verilator);
-        c.args(["--include-ignored", "--exact", name]);
-        c.env("SHEF_ROOT", &copy).env("SHEF_CACHE", process::cache_dir()).stdin(Stdio::null());
-        c.env("SHEF_IBEX", tools::ensure_ibex(&root(), &say)?);
-        let out = c.output().map_err(|e| Failure::failed(format!("{}: {e}", binary.name())))?;
-        let text = format!("{}{}", String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
+        let (passed, text) = self.run_on(&copy, binary, verilator)?;
         self.log(&text)?;
         // A failed assertion of the design ends the program as it stands: that is caught, too.
         let outcome = if build_failed(&text) {
             "NO BUILD"
         } else if !text.contains("running 1 test") {
             "NO TEST"
-        } else if out.status.success() {
+        } else if passed {
             "SURVIVED"
         } else {
             "caught"
         };
         let _ = std::fs::remove_dir_all(copy);
         Ok(outcome)
+    }
+
+    /// Whether its test passes on a copy that nothing was taken from: what fails without a mutant
+    /// catches none.
+    fn sound(&self, binary: &Binary, verilator: &Path) -> Result<bool, Failure> {
+        static KNOWN: Mutex<BTreeMap<String, bool>> = Mutex::new(BTreeMap::new());
+        let test = self.test.clone().unwrap_or_default();
+        let known = |test: &str| KNOWN.lock().unwrap_or_else(PoisonError::into_inner).get(test).copied();
+        if let Some(sound) = known(&test) {
+            return Ok(sound);
+        }
+        let whole = Self { name: format!("{}.whole", self.name), edit: Vec::new(), ..self.clone() };
+        let copy = weaken(&whole)?;
+        let (sound, text) = whole.run_on(&copy, binary, verilator)?;
+        if !sound {
+            whole.log(&text)?;
+        }
+        let _ = std::fs::remove_dir_all(copy);
+        KNOWN.lock().unwrap_or_else(PoisonError::into_inner).insert(test, sound);
+        Ok(sound)
+    }
+
+    /// Runs its test on a copy: whether it passed, and what it printed.
+    fn run_on(&self, copy: &Path, binary: &Binary, verilator: &Path) -> Result<(bool, String), Failure> {
+        let name = self.test.as_deref().and_then(|test| test.rsplit('/').next()).unwrap_or_default();
+        let mut c = binary.command(verilator);
+        c.args(["--include-ignored", "--exact", name]);
+        c.env("SHEF_ROOT", copy).env("SHEF_CACHE", process::cache_dir()).stdin(Stdio::null());
+        c.env("SHEF_IBEX", tools::ensure_ibex(&root(), &say)?);
+        let out = c.output().map_err(|e| Failure::failed(format!("{}: {e}", binary.name())))?;
+        Ok((out.status.success(), format!("{}{}", String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr))))
     }
 
     /// Keeps what its test printed.
@@ -306,8 +336,7 @@ impl Mutant {
 
 #[cfg(test)]
 mod tests {
-    use super::{load, root};
-    use std::collections::BTreeMap;
+    use super::{BTreeMap, load, root};
 
     #[test]
     fn every_mutant_still_applies() {
