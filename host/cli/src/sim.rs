@@ -142,9 +142,9 @@ pub struct ServeArgs {
     /// Random stalls of the memory by this seed (rtl)
     #[arg(long, value_name = "SEED")]
     stalls: Option<u64>,
-    /// Which Security Kernel the card has (rtl; the model's is native)
-    #[arg(long, value_enum, default_value_t = Kernel::Firmware)]
-    kernel: Kernel,
+    /// Which Security Kernel the card has: `firmware` where nothing is said (rtl); the model's is native
+    #[arg(long, value_enum)]
+    kernel: Option<Kernel>,
 }
 
 /// Which Security Kernel a served card has.
@@ -178,6 +178,7 @@ pub fn run(output: &Output, command: &SimCommand) -> Result<(), CliError> {
         SimCommand::Serve(args) => args,
         SimCommand::Trust(args) => return trust(output, args),
     };
+    let kernel = args.kernel.unwrap_or(Kernel::Firmware).into();
     let engine = match args.device {
         Around::Model if args.project.is_some() => {
             let what = "the model needs the accelerator in Rust, so it has no projects: use --device rtl";
@@ -187,6 +188,10 @@ pub fn run(output: &Output, command: &SimCommand) -> Result<(), CliError> {
             let what = "--memory-latency and --stalls need a device with a clock, and the model has none: use --device rtl";
             return Err(CliError::usage("SHEF-CLI-001", what));
         }
+        Around::Model if args.kernel == Some(Kernel::Firmware) => {
+            let what = "the model's Security Kernel is native: use --device rtl for the firmware's";
+            return Err(CliError::usage("SHEF-CLI-001", what));
+        }
         Around::Model => Engine::Model,
         Around::Rtl => Engine::Rtl(RtlOptions {
             memory_latency: args.memory_latency,
@@ -194,7 +199,7 @@ pub fn run(output: &Output, command: &SimCommand) -> Result<(), CliError> {
             project: args.project.clone(),
             // Others reach the card over a bus.
             dma: true,
-            kernel: args.kernel.into(),
+            kernel,
             ..RtlOptions::default()
         }),
     };
@@ -213,7 +218,7 @@ pub fn run(output: &Output, command: &SimCommand) -> Result<(), CliError> {
     let memory_bytes = args.memory.saturating_mul(1 << 20);
     let options = ServeOptions { socket: socket.clone(), control: Some(control.clone()), memory_bytes };
     let simulated = match args.device {
-        Around::Rtl => Uri::SimRtl { project: args.project.clone(), kernel: args.kernel.into() },
+        Around::Rtl => Uri::SimRtl { project: args.project.clone(), kernel },
         Around::Model => Uri::SimModel,
     };
     let ready = Ready {

@@ -75,7 +75,7 @@ pub enum SimKernel {
 pub enum Uri {
     /// `sim:model`
     SimModel,
-    /// `sim:rtl`, with `?kernel=native` the native Security Kernel, and with `project=DIR`, last, a
+    /// `sim:rtl`, with `?kernel=native` the native Security Kernel (`firmware` where nothing is said), and with `project=DIR`, last, a
     /// user's own design
     SimRtl {
         /// Folder of the design; the project's own one where it is absent.
@@ -193,16 +193,23 @@ fn simulated(rest: &str) -> Result<Uri, String> {
         ("model", Some(_)) => Err("sim:model takes no parameters".to_owned()),
         ("rtl", None) => Ok(Uri::SimRtl { project: None, kernel: SimKernel::Firmware }),
         ("rtl", Some(query)) => {
-            let (kernel, project) = match query.strip_prefix("kernel=native") {
-                Some("") => (SimKernel::Native, None),
-                Some(rest) => (SimKernel::Native, rest.strip_prefix('&')),
+            let (kernel, project) = match query.strip_prefix("kernel=") {
+                Some(rest) => {
+                    let (name, project) = rest.split_once('&').map_or((rest, None), |(name, project)| (name, Some(project)));
+                    let kernel = match name {
+                        "firmware" => SimKernel::Firmware,
+                        "native" => SimKernel::Native,
+                        other => return Err(format!("there is no Security Kernel {other:?}, only firmware and native")),
+                    };
+                    (kernel, project)
+                }
                 None => (SimKernel::Firmware, Some(query)),
             };
-            match (project.and_then(|project| project.strip_prefix("project=")), kernel) {
-                (Some(""), _) => Err("project= needs a folder".to_owned()),
-                (Some(dir), _) => Ok(Uri::SimRtl { project: Some(PathBuf::from(dir)), kernel }),
-                (None, SimKernel::Native) if query == "kernel=native" => Ok(Uri::SimRtl { project: None, kernel }),
-                _ => Err("the parameters of sim:rtl are kernel=native and, last, project=DIR".to_owned()),
+            match project.map(|project| project.strip_prefix("project=")) {
+                Some(Some("")) => Err("project= needs a folder".to_owned()),
+                Some(Some(dir)) => Ok(Uri::SimRtl { project: Some(PathBuf::from(dir)), kernel }),
+                None => Ok(Uri::SimRtl { project: None, kernel }),
+                Some(None) => Err("the parameters of sim:rtl are kernel=native or kernel=firmware and, last, project=DIR".to_owned()),
             }
         }
         _ => Err(format!("there is no simulated device {kind:?}, only sim:model and sim:rtl")),

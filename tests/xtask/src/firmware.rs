@@ -13,7 +13,8 @@ use crate::process::{self, Failure, say};
 use crate::root;
 use crate::vm::packages::{Apt, files, once, output, unpack};
 use sha2::{Digest, Sha256};
-use shef_kernel::{KernelImage, SIGNATURE_FILE_LEN, SIMULATED_SIGNER};
+use shef_firmware::signer::{LEAST_SVN, SIGNER};
+use shef_kernel::{KernelImage, Measurement, SIGNATURE_FILE_LEN, SIMULATED_SIGNER, admit};
 use shef_proto::cose::SigningKey;
 use std::fmt::Write as _;
 use std::fs;
@@ -24,8 +25,12 @@ use std::process::{Command, ExitCode};
 #[derive(clap::Args)]
 pub struct Args {
     /// Build twice, in two folders, and compare with each other and with the committed files
-    #[arg(long)]
+    #[arg(long, conflicts_with = "signature")]
     check: bool,
+    /// Signature of the image by a signer of your own, whom attestation/firmware/src/signer.rs names:
+    /// 128 bytes, r | s | x | y of ECDSA with P-256 and SHA-256
+    #[arg(long, value_name = "FILE")]
+    signature: Option<PathBuf>,
 }
 
 /// The compiler that the committed programs were built with; its library's sources are the package.
@@ -92,20 +97,27 @@ fn identified(mut args: Vec<String>) -> Vec<String> {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let built = if args.check { check()? } else { build("one", &sources()?)? };
-    for (path, bytes) in &built {
-        if !args.check {
-            fs::write(root().join(path), bytes).map_err(|e| Failure::failed(format!("cannot write {path}: {e}")))?;
-        }
-        println!("{path}: {} bytes, SHA-256 {}", bytes.len(), hex::encode(Sha256::digest(bytes)));
+    let show = |path: &str, bytes: &[u8]| println!("{path}: {} bytes, SHA-256 {}", bytes.len(), hex::encode(Sha256::digest(bytes)));
+    if args.check {
+        check()?.iter().for_each(|(path, bytes)| show(path, bytes));
+        return Ok(());
     }
-    Ok(())
+    let write = |path: &str, bytes: &[u8]| {
+        show(path, bytes);
+        fs::write(root().join(path), bytes).map_err(|e| Failure::failed(format!("cannot write {path}: {e}")))
+    };
+    let built = build("one", &sources()?)?;
+    for (path, bytes) in &built {
+        write(path, bytes)?;
+    }
+    // Somebody else may have to sign what is there now.
+    write(SIGNATURE, &signature(&built, args.signature.as_deref())?)
 }
 
 /// Builds in two folders, and compares with each other and with what is committed.
 pub fn check() -> Result<Products, Failure> {
     let library = sources()?;
-    let built = build("one", &library)?;
+    let mut built = build("one", &library)?;
     let two = "two/in a folder of another name";
     let other = process::target_dir().join("firmware").join(two).join("library of another name");
     mirror(&library, &other).map_err(|e| Failure::failed(format!("cannot copy the library to {}: {e}", other.display())))?;
@@ -114,8 +126,16 @@ pub fn check() -> Result<Products, Failure> {
         if first != second {
             return Err(Failure::failed(format!("{path}: two builds in two folders differ; something of the folder enters the program")));
         }
-        if fs::read(root().join(path)).ok().as_ref() != Some(first) {
-            return Err(Failure::failed(format!("{path} is not what its sources give; run `cargo xtask firmware` and commit it")));
+    }
+    built.push((SIGNATURE, signature(&built, None)?.to_vec()));
+    for (path, expected) in &built {
+        let found = fs::read(root().join(path)).map_err(|e| Failure::failed(format!("{path}: {e}")))?;
+        if found != *expected {
+            let [expected, found] =
+                [expected, &found].map(|bytes| format!("{} bytes, SHA-256 {}", bytes.len(), hex::encode(Sha256::digest(bytes))));
+            return Err(Failure::failed(format!(
+                "{path} is not what its sources give: expected {expected}, found {found}; run `cargo xtask firmware` and commit it"
+            )));
         }
     }
     Ok(built)
@@ -192,17 +212,36 @@ fn build(folder: &str, library: &Path) -> Result<Products, Failure> {
             .map_err(|e| Failure::failed(format!("{}: {e}", path.display())))
     };
     let image = KernelImage { svn: SVN, version: env!("CARGO_PKG_VERSION"), code: &program("kernel")? }.to_bytes();
+    Ok(vec![(ROM, rom_package(&program("rom")?).into_bytes()), (IMAGE, image)])
+}
+
+/// The file beside the image: by the signer of simulated devices, or, where the ROM trusts another
+/// one, what is given, or committed.
+fn signature(built: &Products, given: Option<&Path>) -> Result<[u8; SIGNATURE_FILE_LEN], Failure> {
+    let (_, image) = built.iter().find(|(path, _)| *path == IMAGE).ok_or_else(|| Failure::failed("no image was built"))?;
     let key = SigningKey::derive(SIMULATED_SIGNER);
-    let signer: [u8; 32] = Sha256::digest(key.public_key().xy()).into();
-    if signer != shef_firmware::signer::SIGNER {
-        let digest = hex::encode(signer);
-        return Err(Failure::failed(format!("attestation/firmware/src/signer.rs trusts another signer than {digest}, who signs here")));
+    let simulated: [u8; 32] = Sha256::digest(key.public_key().xy()).into();
+    if given.is_none() && simulated == SIGNER {
+        let all = [&key.sign(image)[..], &key.public_key().xy()].concat();
+        return Ok(core::array::from_fn(|at| all[at]));
     }
-    let signature: [u8; SIGNATURE_FILE_LEN] = core::array::from_fn({
-        let all = [&key.sign(&image)[..], &key.public_key().xy()].concat();
-        move |at| all[at]
-    });
-    Ok(vec![(ROM, rom_package(&program("rom")?).into_bytes()), (IMAGE, image), (SIGNATURE, signature.to_vec())])
+    let path = given.map_or_else(|| root().join(SIGNATURE), Path::to_path_buf);
+    let digest: [u8; 32] = Sha256::digest(image).into();
+    let refused = |found: &str| {
+        Failure::failed(format!(
+            "{}: expected 128 bytes, r | s | x | y of a signature of {IMAGE} (SHA-256 {}) by the signer of attestation/firmware/src/signer.rs \
+             (SHA-256 of x | y: {}), found {found}; sign the image, and run `cargo xtask firmware --signature FILE`",
+            path.display(),
+            hex::encode(digest),
+            hex::encode(SIGNER)
+        ))
+    };
+    let bytes = fs::read(&path).map_err(|e| refused(&e.to_string()))?;
+    let signature = <[u8; SIGNATURE_FILE_LEN]>::try_from(&bytes[..]).map_err(|_| refused(&format!("{} bytes", bytes.len())))?;
+    let parsed = KernelImage::parse(image).map_err(|e| refused(&e.to_string()))?;
+    let kernel = Measurement { digest, svn: parsed.svn, version: parsed.version };
+    admit(&kernel, &signature, &SIGNER, LEAST_SVN).map_err(|e| refused(&e.to_string()))?;
+    Ok(signature)
 }
 
 /// Copies a folder, but for what is there already.
@@ -302,6 +341,26 @@ mod tests {
         admit(&kernel).expect("admitted");
         let changed = shef_kernel::Measurement { digest: [1; 32], ..kernel };
         assert_eq!(admit(&changed).expect_err("refused").code(), "SHEF-KRN-004");
+    }
+
+    #[test]
+    fn a_signature_of_another_signer_or_image_is_refused() {
+        let image = fs::read(root().join(IMAGE)).expect("image");
+        let built = |image: &[u8]| vec![(IMAGE, image.to_vec())];
+        let committed = root().join(SIGNATURE);
+        let own = signature(&built(&image), None).expect("signed");
+        assert_eq!(signature(&built(&image), Some(&committed)).expect("admitted"), own);
+        let mut changed = image.clone();
+        changed[200] ^= 1;
+        for (image, path, found) in [
+            (&changed, committed.as_path(), "SHEF-KRN-004"),
+            (&image, &root().join(IMAGE), "124408 bytes"),
+            (&image, Path::new("/nowhere"), "No such file"),
+        ] {
+            let Err(Failure::Message { message, .. }) = signature(&built(image), Some(path)) else { panic!("{found}") };
+            assert!(message.contains("expected 128 bytes"), "{message}");
+            assert!(message.contains(found) || found.starts_with("SHEF") && message.contains("does not verify"), "{message}");
+        }
     }
 
     #[test]
