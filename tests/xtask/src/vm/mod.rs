@@ -122,7 +122,7 @@ struct Setup {
 /// What runs it.
 const QEMU: &str = "11.1 (vfio-user-pci), TCG";
 /// How long a guest may run.
-const LIMIT: Duration = Duration::from_secs(900);
+const LIMIT: Duration = Duration::from_secs(1800);
 /// What all jobs say and do.
 const LIBRARY: &[u8] = include_bytes!("../../../vm/lib.sh");
 /// Numbers of QEMU's device `edu`, of the card.
