@@ -198,6 +198,7 @@ mod tests {
             Outcome::passed()
         };
         lanes.add(Step { name: "build".into(), expected: 1, after: Vec::new(), work: Box::new(work) });
-        assert_eq!(names(&lanes.run(2, &|_| ())), ["build", "tests"]);
+        // In one lane: in two, the added step may end first.
+        assert_eq!(names(&lanes.run(1, &|_| ())), ["build", "tests"]);
     }
 }
