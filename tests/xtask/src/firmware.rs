@@ -97,7 +97,7 @@ fn identified(mut args: Vec<String>) -> Vec<String> {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let show = |path: &str, bytes: &[u8]| println!("{path}: {} bytes, SHA-256 {}", bytes.len(), hex::encode(Sha256::digest(bytes)));
+    let show = |path: &str, bytes: &[u8]| println!("{path}: {}", told(bytes));
     if args.check {
         check()?.iter().for_each(|(path, bytes)| show(path, bytes));
         return Ok(());
@@ -112,6 +112,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
     // Somebody else may have to sign what is there now.
     write(SIGNATURE, &signature(&built, args.signature.as_deref())?)
+}
+
+/// A file's size and digest, for people.
+fn told(bytes: &[u8]) -> String {
+    format!("{} bytes, SHA-256 {}", bytes.len(), hex::encode(Sha256::digest(bytes)))
 }
 
 /// Builds in two folders, and compares with each other and with what is committed.
@@ -131,10 +136,10 @@ pub fn check() -> Result<Products, Failure> {
     for (path, expected) in &built {
         let found = fs::read(root().join(path)).map_err(|e| Failure::failed(format!("{path}: {e}")))?;
         if found != *expected {
-            let [expected, found] =
-                [expected, &found].map(|bytes| format!("{} bytes, SHA-256 {}", bytes.len(), hex::encode(Sha256::digest(bytes))));
             return Err(Failure::failed(format!(
-                "{path} is not what its sources give: expected {expected}, found {found}; run `cargo xtask firmware` and commit it"
+                "{path} is not what its sources give: expected {}, found {}; run `cargo xtask firmware` and commit it",
+                told(expected),
+                told(&found)
             )));
         }
     }
