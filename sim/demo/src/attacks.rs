@@ -1,7 +1,8 @@
 //! What a dishonest host, memory or vendor's customer tries, and what refuses it.
 //!
-//! Each attack is a fresh run of only what it needs, on a card that was reset before: a card that
-//! an attack left unusable would fail the next one.
+//! Each attack runs only the steps that it needs. Attacks on a session start from a loaded image and
+//! a Shield with a new seed: an attack that leaves its session open, or a Shield that gets no new
+//! seed, fails the next one. All others start from a reset.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -31,25 +32,32 @@ pub struct Outcome {
     pub detail: String,
 }
 
+/// The part of the line that an attack is on, which is the state of the card when it starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    /// A session: the image is loaded and the Shield has a new seed.
+    Session,
+    /// The load of an image: the card was reset.
+    Load,
+    /// The boot of the firmware's kernel, on a card of this process that was reset.
+    Boot,
+}
+
 /// An attack.
 pub struct Attack {
     /// Stable name.
     pub name: &'static str,
-    /// What is tried.
+    /// One line for the report.
     pub title: &'static str,
-    /// Tries it.
+    /// Runs the attack.
     pub run: fn(&mut Lab) -> Result<Outcome, CliError>,
-    /// It is on the boot of a card of this process with the firmware's kernel.
-    pub boot: bool,
+    /// The attacked part.
+    pub target: Target,
 }
 
 impl Attack {
-    const fn new(name: &'static str, title: &'static str, run: fn(&mut Lab) -> Result<Outcome, CliError>) -> Self {
-        Self { name, title, run, boot: false }
-    }
-
-    const fn boot(name: &'static str, title: &'static str, run: fn(&mut Lab) -> Result<Outcome, CliError>) -> Self {
-        Self { name, title, run, boot: true }
+    const fn on(target: Target, name: &'static str, title: &'static str, run: fn(&mut Lab) -> Result<Outcome, CliError>) -> Self {
+        Self { name, title, run, target }
     }
 }
 
@@ -69,35 +77,53 @@ pub struct Lab<'a> {
 
 /// All of them, in the order in which they are printed.
 pub const ATTACKS: &[Attack] = &[
-    Attack::new("ciphertext-bit-flip", "one bit of a sealed chunk flipped in card memory", |lab| {
+    Attack::on(Target::Session, "ciphertext-bit-flip", "one bit of a sealed chunk flipped in card memory", |lab| {
         memory(lab, Tamper::FlipData, FaultKind::Tag)
     }),
-    Attack::new("tag-bit-flip", "one bit of a tag flipped in card memory", |lab| memory(lab, Tamper::FlipTag, FaultKind::Tag)),
-    Attack::new("zero-tag", "a tag replaced by zeros", |lab| memory(lab, Tamper::ZeroTag, FaultKind::Tag)),
-    Attack::new("chunks-swapped", "two chunks swapped together with their tags", |lab| memory(lab, Tamper::Swap, FaultKind::Tag)),
-    Attack::new("chunk-moved-to-other-region", "a sealed result moved with its tag to where a query lies", moved_region),
-    Attack::new("old-session-replayed", "chunk and tag of an earlier session put back", old_session),
-    Attack::new("old-epoch-replayed", "chunk and tag of an earlier epoch put back", old_epoch),
-    Attack::new("register-forged", "a sealed register command changed on its way", register_forged),
-    Attack::new("register-replayed", "an earlier start command sent again", register_replayed),
-    Attack::new("load-key-replayed", "an earlier Load Key sent again, into the session and into a new one", load_key_replayed),
-    Attack::new("load-key-for-other-shield", "a Load Key made for another Shield's key", load_key_other),
-    Attack::new("shield-key-swapped", "the host's own key put into the Shield's evidence", key_swapped),
-    Attack::new("evidence-old-nonce", "evidence of an earlier challenge sent again", old_nonce),
-    Attack::new("image-byte-changed", "one byte of the image changed on its way to the kernel", image_changed),
-    Attack::new("image-lower-svn", "an older image of the same vendor, with a lower SVN", image_old),
-    Attack::new("debug-device", "a device with debug on, under a policy for production", debug_device),
-    Attack::new("simulator-as-hardware", "a simulator's certificates under an anchor for hardware", simulator_as_hardware),
-    Attack::new("results-withheld", "the host says that the results were never written", withheld),
-    Attack::new("memory-bus-error", "the memory answers with a bus error, which is no tampering", bus_error),
-    Attack::new("reset-while-loading", "the card reset in the middle of loading an image", reset_while_loading),
-    Attack::boot("kernel-bit-flip", "one bit of the kernel image flipped on the boot medium", |lab| kernel_image(lab, BootFault::ImageBit)),
-    Attack::boot("kernel-lower-svn", "an older kernel of the right signer on the boot medium", |lab| {
+    Attack::on(Target::Session, "tag-bit-flip", "one bit of a tag flipped in card memory", |lab| {
+        memory(lab, Tamper::FlipTag, FaultKind::Tag)
+    }),
+    Attack::on(Target::Session, "zero-tag", "a tag replaced by zeros", |lab| memory(lab, Tamper::ZeroTag, FaultKind::Tag)),
+    Attack::on(Target::Session, "chunks-swapped", "two chunks swapped together with their tags", |lab| {
+        memory(lab, Tamper::Swap, FaultKind::Tag)
+    }),
+    Attack::on(Target::Session, "chunk-moved-to-other-region", "a sealed result moved with its tag to where a query lies", moved_region),
+    Attack::on(Target::Session, "old-session-replayed", "chunk and tag of an earlier session put back", old_session),
+    Attack::on(Target::Session, "old-epoch-replayed", "chunk and tag of an earlier epoch put back", old_epoch),
+    Attack::on(Target::Session, "register-forged", "a sealed register command changed on its way", register_forged),
+    Attack::on(Target::Session, "register-replayed", "an earlier start command sent again", register_replayed),
+    Attack::on(
+        Target::Session,
+        "load-key-replayed",
+        "an earlier Load Key sent again, into the session and into a new one",
+        load_key_replayed,
+    ),
+    Attack::on(Target::Session, "load-key-for-other-shield", "a Load Key made for another Shield's key", load_key_other),
+    Attack::on(Target::Session, "shield-key-swapped", "the host's own key put into the Shield's evidence", key_swapped),
+    Attack::on(Target::Session, "evidence-old-nonce", "evidence of an earlier challenge sent again", old_nonce),
+    Attack::on(Target::Load, "image-byte-changed", "one byte of the image changed on its way to the kernel", image_changed),
+    Attack::on(Target::Load, "image-lower-svn", "an older image of the same vendor, with a lower SVN", image_old),
+    Attack::on(Target::Load, "debug-device", "a device with debug on, under a policy for production", debug_device),
+    Attack::on(Target::Load, "simulator-as-hardware", "a simulator's certificates under an anchor for hardware", simulator_as_hardware),
+    Attack::on(Target::Session, "results-withheld", "the host says that the results were never written", withheld),
+    Attack::on(Target::Session, "memory-bus-error", "the memory answers with a bus error, which is no tampering", bus_error),
+    Attack::on(Target::Load, "reset-while-loading", "the card reset in the middle of loading an image", reset_while_loading),
+    Attack::on(Target::Boot, "kernel-bit-flip", "one bit of the kernel image flipped on the boot medium", |lab| {
+        kernel_image(lab, BootFault::ImageBit)
+    }),
+    Attack::on(Target::Boot, "kernel-lower-svn", "an older kernel of the right signer on the boot medium", |lab| {
         kernel_image(lab, BootFault::OldKernel)
     }),
-    Attack::boot("kernel-other-signer", "a kernel of another signer on the boot medium", |lab| kernel_image(lab, BootFault::OtherSigner)),
-    Attack::boot("noise-source-stuck", "a noise source that gives the same bit for ever", noise_stuck),
-    Attack::boot("mailbox-flooded", "floods of truncated and overlong messages from the first cycle of the boot on", mailbox_flooded),
+    Attack::on(Target::Boot, "kernel-other-signer", "a kernel of another signer on the boot medium", |lab| {
+        kernel_image(lab, BootFault::OtherSigner)
+    }),
+    Attack::on(Target::Boot, "noise-source-stuck", "a noise source that gives the same bit for ever", noise_stuck),
+    Attack::on(
+        Target::Boot,
+        "mailbox-flooded",
+        "floods of truncated and overlong messages from the first cycle of the boot on",
+        mailbox_flooded,
+    ),
 ];
 
 /// All of card memory.
@@ -238,15 +264,15 @@ fn memory(lab: &mut Lab, tamper: Tamper, kind: FaultKind) -> Result<Outcome, Cli
         Some(bytes)
     }));
     let (train, query) = (lab.train, lab.query);
-    let mut session = lab.world.session(lab.host)?;
+    let mut session = lab.world.keyed(lab.host)?;
     let b = buffers(&session)?;
     upload(&mut session, &b, train, query)?;
-    faulted(&mut session, &b, train, query, kind, region.id, 0..chunks as u64)
+    faulted(session, &b, train, query, kind, region.id, 0..chunks as u64)
 }
 
-/// Launches, and expects exactly this fault, a stopped Shield and closed results.
+/// Launches, expects exactly this fault, a stopped Shield and closed results, and ends the session.
 fn faulted(
-    session: &mut Session<'_, Keyed>,
+    mut session: Session<'_, Keyed>,
     b: &Buffers,
     train: &Dataset,
     query: &Dataset,
@@ -254,7 +280,7 @@ fn faulted(
     region: u8,
     chunks: Range<u64>,
 ) -> Result<Outcome, CliError> {
-    let Err(error) = launch(session, b, train, query) else {
+    let Err(error) = launch(&mut session, b, train, query) else {
         return Ok(outcome(false, "", "the results opened"));
     };
     let recorded = matches!(&error, SdkError::Faulted { kind: k, region: r, chunk: c, count, .. } if *k == kind && *r == region && chunks.contains(c) && *count > 0);
@@ -269,13 +295,14 @@ fn faulted(
     // The statement shows the fault to whoever asks, again and again, and opens nothing.
     let statement = session.statement()?;
     let opens = session.open(&b.result, &statement, knn::result_len(query.rows.len()), OpenPolicy { refusals: true, holes: true }).is_ok();
+    session.abort()?;
     Ok(outcome(recorded && stopped && told && !opens, error.code(), error.to_string()))
 }
 
 fn moved_region(lab: &mut Lab) -> Result<Outcome, CliError> {
     let (train, query) = (lab.train, lab.query);
     let bench = lab.bench;
-    let mut session = lab.world.session(lab.host)?;
+    let mut session = lab.world.keyed(lab.host)?;
     let b = buffers(&session)?;
     upload(&mut session, &b, train, query)?;
     if !honest_run(&mut session, &b, train, query)? {
@@ -295,7 +322,7 @@ fn moved_region(lab: &mut Lab) -> Result<Outcome, CliError> {
     device.mem_write(to.base, &chunk)?;
     device.mem_write(to.tag_base, &tag)?;
     bench.watch(to.base..to.base + u64::from(to.chunk))?;
-    faulted(&mut session, &b, train, query, FaultKind::Tag, to.id, 0..1)
+    faulted(session, &b, train, query, FaultKind::Tag, to.id, 0..1)
 }
 
 /// Replaces chunk 0 of a region and its tag by what was uploaded there before.
@@ -314,7 +341,7 @@ fn old_session(lab: &mut Lab) -> Result<Outcome, CliError> {
     let (train, query) = (lab.train, lab.query);
     let (ears, heard) = listen();
     lab.host.corrupt(ears);
-    let mut session = lab.world.session(lab.host)?;
+    let mut session = lab.world.keyed(lab.host)?;
     let b = buffers(&session)?;
     upload(&mut session, &b, train, query)?;
     session.abort()?;
@@ -326,7 +353,7 @@ fn old_session(lab: &mut Lab) -> Result<Outcome, CliError> {
     let region = b.query.region().clone();
     put_back(session.host(), &region, &heard.borrow())?;
     lab.bench.watch(region.base..region.base + u64::from(region.chunk))?;
-    faulted(&mut session, &b, train, query, FaultKind::Tag, region.id, 0..1)
+    faulted(session, &b, train, query, FaultKind::Tag, region.id, 0..1)
 }
 
 fn old_epoch(lab: &mut Lab) -> Result<Outcome, CliError> {
@@ -334,7 +361,7 @@ fn old_epoch(lab: &mut Lab) -> Result<Outcome, CliError> {
     let bench = lab.bench;
     let (ears, heard) = listen();
     lab.host.corrupt(ears);
-    let mut session = lab.world.session(lab.host)?;
+    let mut session = lab.world.keyed(lab.host)?;
     let b = buffers(&session)?;
     upload(&mut session, &b, train, query)?;
     let heard = heard.take();
@@ -344,25 +371,28 @@ fn old_epoch(lab: &mut Lab) -> Result<Outcome, CliError> {
     let region = b.query.region().clone();
     put_back(session.host(), &region, &heard)?;
     bench.watch(region.base..region.base + u64::from(region.chunk))?;
-    faulted(&mut session, &b, train, query, FaultKind::Tag, region.id, 0..1)
+    faulted(session, &b, train, query, FaultKind::Tag, region.id, 0..1)
 }
 
 fn bus_error(lab: &mut Lab) -> Result<Outcome, CliError> {
     let (train, query) = (lab.train, lab.query);
     let bench = lab.bench;
-    let mut session = lab.world.session(lab.host)?;
+    let mut session = lab.world.keyed(lab.host)?;
     let b = buffers(&session)?;
     upload(&mut session, &b, train, query)?;
     let region = b.query.region().clone();
     let range = region.base..region.base + u64::from(region.chunk);
     bench.watch(range.clone())?;
     bench.fail_reads(range)?;
-    faulted(&mut session, &b, train, query, FaultKind::Bus, region.id, 0..1)
+    let outcome = faulted(session, &b, train, query, FaultKind::Bus, region.id, 0..1)?;
+    // The memory answers again after a reset.
+    lab.host.reset()?;
+    Ok(outcome)
 }
 
 fn withheld(lab: &mut Lab) -> Result<Outcome, CliError> {
     let (train, query) = (lab.train, lab.query);
-    let mut session = lab.world.session(lab.host)?;
+    let mut session = lab.world.keyed(lab.host)?;
     let b = buffers(&session)?;
     upload(&mut session, &b, train, query)?;
     let places = [b.result.region().base, b.result.region().tag_base];
@@ -381,6 +411,7 @@ fn withheld(lab: &mut Lab) -> Result<Outcome, CliError> {
     let opened = session.open(&b.result, &statement, knn::result_len(query.rows.len()), OpenPolicy::default())?;
     let same =
         knn::answers(&opened.data[..knn::result_len(query.rows.len())], query.rows.len()) == Some(reference::classify_all(train, query));
+    session.abort()?;
     Ok(Outcome { detected: result.detected && same, ..result })
 }
 
@@ -388,7 +419,7 @@ fn withheld(lab: &mut Lab) -> Result<Outcome, CliError> {
 
 fn register_forged(lab: &mut Lab) -> Result<Outcome, CliError> {
     let (train, query) = (lab.train, lab.query);
-    let mut session = lab.world.session(lab.host)?;
+    let mut session = lab.world.keyed(lab.host)?;
     let b = buffers(&session)?;
     upload(&mut session, &b, train, query)?;
     session.ping()?;
@@ -415,6 +446,7 @@ fn register_forged(lab: &mut Lab) -> Result<Outcome, CliError> {
     let fine = honest_run(&mut session, &b, train, query)?;
     let pages = session.config().regions().len() as u64 + map_pages(session.config()) + 1;
     let counted = after == before + 1 + pages;
+    session.abort()?;
     Ok(outcome(
         refusals == attempts && unchanged && taken && counted && fine,
         "SHEF-SDK-004",
@@ -437,7 +469,7 @@ fn map_pages(config: &shef_proto::config::Config) -> u64 {
 
 fn register_replayed(lab: &mut Lab) -> Result<Outcome, CliError> {
     let (train, query) = (lab.train, lab.query);
-    let mut session = lab.world.session(lab.host)?;
+    let mut session = lab.world.keyed(lab.host)?;
     let b = buffers(&session)?;
     upload(&mut session, &b, train, query)?;
     let (ears, heard) = listen();
@@ -461,6 +493,7 @@ fn register_replayed(lab: &mut Lab) -> Result<Outcome, CliError> {
     // The owner goes on as if nothing had been.
     session.next_output_epoch(&b.result)?;
     let fine = honest_run(&mut session, &b, train, query)?;
+    session.abort()?;
     Ok(outcome(
         refusals == all && after == before + pages && fine,
         "SHEF-SDK-004",
@@ -472,7 +505,7 @@ fn register_replayed(lab: &mut Lab) -> Result<Outcome, CliError> {
 
 fn load_key_replayed(lab: &mut Lab) -> Result<Outcome, CliError> {
     let (train, query) = (lab.train, lab.query);
-    let mut session = lab.world.session(lab.host)?;
+    let mut session = lab.world.keyed(lab.host)?;
     let b = buffers(&session)?;
     upload(&mut session, &b, train, query)?;
     let old = session.load_key().to_vec();
@@ -484,6 +517,7 @@ fn load_key_replayed(lab: &mut Lab) -> Result<Outcome, CliError> {
         lab.host.load_key(old)?.0 == shef::LoadHint::Refused && ctl::STATUS_STATE.get(lab.host.status()?) == ctl::STATUS_STATE_FRESH;
     let mut session = lab.world.keyed(lab.host)?;
     let next = session.ping().is_ok();
+    session.abort()?;
     Ok(outcome(
         into_session && fine && into_fresh && next,
         "SHEF-SDK-005",
@@ -501,7 +535,6 @@ fn load_key_other(lab: &mut Lab) -> Result<Outcome, CliError> {
     let epochs = first_epochs(&config, 1);
     let (message, _) = shef_proto::load::seal_load_key(&config, &other, b"", &epochs, entropy).map_err(SdkError::from)?;
     lab.host.corrupt(change(|kind| kind == MessageKind::LoadKey, move |bytes| *bytes = message.clone()));
-    lab.world.load(lab.host)?;
     let result = refused(lab.world.keyed(lab.host), &["SHEF-SDK-005"]);
     let fresh = ctl::STATUS_STATE.get(lab.host.status()?) == ctl::STATUS_STATE_FRESH;
     lab.host.corrupt(honest());
@@ -510,13 +543,13 @@ fn load_key_other(lab: &mut Lab) -> Result<Outcome, CliError> {
     let b = buffers(&session)?;
     upload(&mut session, &b, train, query)?;
     let fine = honest_run(&mut session, &b, train, query)?;
+    session.abort()?;
     Ok(Outcome { detected: result.detected && fresh && fine, ..result })
 }
 
 // ---- evidence ----
 
 fn key_swapped(lab: &mut Lab) -> Result<Outcome, CliError> {
-    lab.world.load(lab.host)?;
     lab.bench.watch(ALL)?;
     let (_, own) = shef_proto::hpke_suite::generate_key_pair(lab.world.adversary_entropy());
     let own = own.xy();
@@ -541,7 +574,6 @@ fn key_swapped(lab: &mut Lab) -> Result<Outcome, CliError> {
 }
 
 fn old_nonce(lab: &mut Lab) -> Result<Outcome, CliError> {
-    lab.world.load(lab.host)?;
     lab.bench.watch(ALL)?;
     // The first challenge is answered honestly and kept; the second is answered with the first
     // evidence.

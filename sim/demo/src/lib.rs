@@ -24,7 +24,7 @@ use shef_proto::channel::Counter;
 use shef_regs::ctl;
 use shef_seal::OpenPolicy;
 
-use attacks::{ATTACKS, Attack, Lab};
+use attacks::{ATTACKS, Attack, Lab, Target};
 use data::Dataset;
 use keep::Keep;
 use local::Local;
@@ -214,13 +214,13 @@ fn settings(args: &DemoArgs) -> Result<Settings, CliError> {
     }
     let boots = matches!(&cards, Cards::Made(Engine::Rtl(RtlOptions { kernel: SimKernel::Firmware, .. })));
     let named = |attack: &Attack| args.attack.iter().any(|name| name == attack.name);
-    if let Some(attack) = ATTACKS.iter().find(|a| a.boot && !boots && named(a)) {
+    if let Some(attack) = ATTACKS.iter().find(|a| a.target == Target::Boot && !boots && named(a)) {
         return usage(format!(
             "the attack {:?} is on the boot of the firmware's kernel, in this process: use --device sim:rtl",
             attack.name
         ));
     }
-    let attacks = ATTACKS.iter().filter(|a| !none && (boots || !a.boot) && (args.attack.is_empty() || named(a))).collect();
+    let attacks = ATTACKS.iter().filter(|a| !none && (boots || a.target != Target::Boot) && (args.attack.is_empty() || named(a))).collect();
     Ok(Settings { uri, cards, train, query, expect, attacks, service: None })
 }
 
@@ -677,7 +677,7 @@ fn all_attacks(output: &Output, args: &DemoArgs, settings: &Settings, dir: &Path
     output.line(output.heading("attacks"))?;
     let cards = match &settings.cards {
         // Attacks run with random stalls of the memory, each on the card that the one before left
-        // behind, after a reset.
+        // behind.
         Cards::Made(Engine::Rtl(rtl)) => {
             Cards::Made(Engine::Rtl(RtlOptions { stalls: Some(rtl.stalls.unwrap_or(ATTACK_STALLS)), wave: None, ..rtl.clone() }))
         }
@@ -736,8 +736,12 @@ fn all_attacks(output: &Output, args: &DemoArgs, settings: &Settings, dir: &Path
 fn one_attack(attack: &Attack, world: &mut World, host: &mut Host, bench: &Bench, train: &Dataset, query: &Dataset) -> AttackResult {
     let begin = Instant::now();
     let from = bench.cycles();
-    let outcome = host.reset().map_err(CliError::from).and_then(|()| {
-        host.corrupt(Box::new(shef::Honest));
+    host.corrupt(Box::new(shef::Honest));
+    let ready = match attack.target {
+        Target::Session => world.ready(host),
+        Target::Load | Target::Boot => host.reset(),
+    };
+    let outcome = ready.map_err(CliError::from).and_then(|()| {
         bench.unwatch()?;
         let outcome = (attack.run)(&mut Lab { world, host, bench, train, query })?;
         Ok((outcome, bench.words_delivered()?))

@@ -13,6 +13,7 @@ use shef_proto::config::Config;
 use shef_proto::evidence::{Layer, RootOfTrust};
 use shef_proto::image::{Container, Description};
 use shef_proto::load::first_epochs;
+use shef_regs::ctl;
 use shef_verify::{KernelReference, Policy, ReferenceValues, ShellReference, TrustAnchor};
 
 use shef_console::CliError;
@@ -383,6 +384,22 @@ impl World {
     pub fn load(&mut self, host: &mut Host) -> Result<(), SdkError> {
         let release = self.release(host)?;
         host.load_image(self.image.container.clone(), release.key_box).map(|_| ())
+    }
+
+    /// Brings a card to a loaded image and a Shield that waits for a Load Key. The image stays where
+    /// the last session has ended; any other card is reset and loaded.
+    ///
+    /// # Errors
+    /// As [`World::load`].
+    pub fn ready(&mut self, host: &mut Host) -> Result<(), SdkError> {
+        match host.status().map(|status| ctl::STATUS_STATE.get(status)) {
+            Ok(ctl::STATUS_STATE_FRESH) => Ok(()),
+            Ok(ctl::STATUS_STATE_CLOSED) => host.new_session(),
+            _ => {
+                host.reset()?;
+                self.load(host)
+            }
+        }
     }
 
     /// What the owner expects to be loaded: the vendor's image, and nothing else that the verifier

@@ -73,15 +73,24 @@ pub fn flags(args: &DemoArgs) -> String {
     text
 }
 
-/// What must hold on every back end: every step, the digits, every attack with its code and no word
-/// delivered.
+/// Checks what must hold on every back end: every step, the digits, every attack with its code and
+/// no word delivered.
 ///
 /// # Panics
-/// Where something does not hold.
+/// If one of them does not hold.
 pub fn whole_line(device: &str) -> Report {
-    let args = DemoArgs { device: device.to_owned(), ..DemoArgs::default() };
-    let report = demo(&args);
-    let again = flags(&args);
+    let boot = if device == "sim:rtl" { BOOT_ATTACKS } else { &[] };
+    line(&DemoArgs { device: device.to_owned(), ..DemoArgs::default() }, &[ATTACKS, boot].concat())
+}
+
+/// The same with the attacks in `attacks`, which are those that `args` select.
+///
+/// # Panics
+/// If one of them does not hold.
+pub fn line(args: &DemoArgs, attacks: &[(&str, &str)]) -> Report {
+    let report = demo(args);
+    let again = flags(args);
+    let device = args.device.as_str();
     assert_eq!(report.device, device);
     assert_eq!(report.root_of_trust, "simulated");
     assert!(!report.seeded);
@@ -93,9 +102,8 @@ pub fn whole_line(device: &str) -> Report {
         assert!(step.ok, "step {} failed: {} (cargo xtask demo {again})", step.name, step.detail);
     }
     assert_eq!((report.digits.tested, report.digits.correct, report.digits.equal_to_reference), (797, 766, true));
-    let attacks = [ATTACKS, if boots { BOOT_ATTACKS } else { &[] }].concat();
     assert_eq!(report.attacks.iter().map(|a| a.name).collect::<Vec<_>>(), attacks.iter().map(|a| a.0).collect::<Vec<_>>());
-    for (attack, (name, code)) in report.attacks.iter().zip(&attacks) {
+    for (attack, (name, code)) in report.attacks.iter().zip(attacks) {
         assert!(attack.detected, "{name}: {} (cargo xtask demo {again} --attack {name})", attack.detail);
         assert_eq!(attack.words_delivered, 0, "{name}");
         assert_eq!(attack.code, *code, "{name}: {}", attack.detail);

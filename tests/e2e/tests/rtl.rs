@@ -1,12 +1,30 @@
 //! The same bodies on the Verilated RTL. They need Verilator: `cargo xtask setup`.
 
 use sha2::{Digest, Sha256};
+use shef_demo::DemoArgs;
 use std::fs;
 use std::path::Path;
 
+/// Attacks on messages of the Security Kernel. The other attacks of the demo are on the Shield,
+/// which does not depend on where the kernel runs.
+const ON_THE_KERNEL: &[&str] = &[
+    "load-key-replayed",
+    "shield-key-swapped",
+    "evidence-old-nonce",
+    "image-byte-changed",
+    "image-lower-svn",
+    "debug-device",
+    "simulator-as-hardware",
+    "reset-while-loading",
+];
+
 #[test]
 fn the_whole_line() {
-    let report = shef_e2e::whole_line("sim:rtl");
+    whole_line("sim:rtl?kernel=native");
+}
+
+fn whole_line(device: &str) {
+    let report = shef_e2e::whole_line(device);
     let (Some(shielded), Some(bare)) = (report.cycles.shielded, report.cycles.bare) else { panic!("no cycles: {:?}", report.cycles) };
     assert!(bare > 0 && shielded >= bare * 9 / 10, "{shielded} cycles shielded, {bare} bare");
     assert!(shielded * 100 <= bare * 110, "{shielded} cycles shielded, {bare} bare: more than 10 % overhead");
@@ -43,12 +61,21 @@ fn model_and_rtl_agree_bit_for_bit() {
     assert_eq!(names_the_firmware(&r), [false; 2], "the native kernel has another digest");
 }
 
-/// The boot ROM and the firmware on the RTL's processor are what answers: evidence names the
-/// committed image.
+/// Boot ROM and firmware on the RTL's processor answer, evidence names the committed image, and the
+/// attacks on the kernel and its boot are refused.
 #[test]
-fn evidence_of_the_rtl_names_the_firmware() {
+fn the_line_with_the_firmware() {
     let dir = tempfile::tempdir().unwrap();
-    shef_e2e::seeded("sim:rtl", 7, dir.path());
+    let on_the_kernel = shef_e2e::ATTACKS.iter().filter(|(name, _)| ON_THE_KERNEL.contains(name));
+    let attacks: Vec<(&str, &str)> = on_the_kernel.chain(shef_e2e::BOOT_ATTACKS).copied().collect();
+    assert_eq!(attacks.len(), ON_THE_KERNEL.len() + shef_e2e::BOOT_ATTACKS.len());
+    let args = DemoArgs {
+        device: "sim:rtl".to_owned(),
+        attack: attacks.iter().map(|(name, _)| (*name).to_owned()).collect(),
+        keep: Some(dir.path().to_owned()),
+        ..DemoArgs::default()
+    };
+    shef_e2e::line(&args, &attacks);
     assert_eq!(names_the_firmware(dir.path()), [true; 2]);
 }
 
@@ -56,4 +83,13 @@ fn evidence_of_the_rtl_names_the_firmware() {
 fn names_the_firmware(run: &Path) -> [bool; 2] {
     let image: [u8; 32] = Sha256::digest(include_bytes!("../../../attestation/firmware/kernel.img")).into();
     ["evidence/kernel.cbor", "evidence/shield.cbor"].map(|name| fs::read(run.join(name)).unwrap().windows(32).any(|window| window == image))
+}
+
+/// For `cargo xtask test --full`.
+mod long {
+    #[test]
+    #[ignore = "long: every attack with the firmware"]
+    fn the_whole_line_with_the_firmware() {
+        super::whole_line("sim:rtl");
+    }
 }
