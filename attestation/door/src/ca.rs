@@ -1,6 +1,7 @@
 //! The certification authority of a server that keeps its own: certificates for the server and for
 //! its clients, and the list of those that are revoked.
 
+use std::net::{IpAddr, Ipv6Addr};
 use std::time::{Duration, SystemTime};
 
 use rcgen::string::Ia5String;
@@ -9,6 +10,7 @@ use rcgen::{
     KeyUsagePurpose, RevokedCertParams, SanType, SerialNumber,
 };
 pub use rcgen::{Certificate, CertificateRevocationList, Error, KeyPair};
+use rustls::pki_types::DnsName;
 
 /// Seconds of a day.
 const DAY: i64 = 86_400;
@@ -35,28 +37,45 @@ pub enum Holder<'a> {
     },
 }
 
-/// Start of validity, in seconds since 1970, and days from there. It begins with its day, so that
-/// clocks may differ.
+/// Time of issue, in seconds since 1970, and length of the validity. The validity starts with the
+/// day before the time of issue, because the clocks of both ends differ.
 #[derive(Clone, Copy, Debug)]
 pub struct Validity {
-    /// Start.
+    /// Time of issue.
     pub from: i64,
-    /// Length.
+    /// Days of validity from the time of issue on.
     pub days: u32,
 }
 
 impl Validity {
+    /// Midnight (UTC) at the start of the day of issue.
+    fn day(self) -> i64 {
+        self.from - self.from.rem_euclid(DAY)
+    }
+
     fn start(self) -> SystemTime {
-        at(self.from - self.from.rem_euclid(DAY))
+        at(self.day() - DAY)
     }
 
     fn end(self) -> SystemTime {
-        self.start() + Duration::from_secs(u64::from(self.days) * DAY.unsigned_abs())
+        at(self.day()) + Duration::from_secs(u64::from(self.days) * DAY.unsigned_abs())
     }
 }
 
 fn at(seconds: i64) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
+}
+
+/// The host name or address in `text` as a certificate names it: an IPv6 address without its
+/// brackets, a name that a client can ask for, or a wildcard of such names.
+#[must_use]
+pub fn host(text: &str) -> Option<String> {
+    let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    if let Some(address) = bare {
+        return address.parse::<Ipv6Addr>().is_ok().then(|| address.to_owned());
+    }
+    let name = text.strip_prefix("*.").unwrap_or(text);
+    (text.parse::<IpAddr>().is_ok() || DnsName::try_from(name).is_ok()).then(|| text.to_owned())
 }
 
 /// A CA: its name and its key.
@@ -122,7 +141,7 @@ impl Ca {
                 .into_iter()
                 .map(|(serial, time)| RevokedCertParams {
                     serial_number: SerialNumber::from(serial),
-                    revocation_time: Validity { from: time, days: 0 }.start().into(),
+                    revocation_time: at(time).into(),
                     reason_code: None,
                     invalidity_date: None,
                 })
@@ -140,4 +159,36 @@ fn params(name: &str, usages: &[KeyUsagePurpose], validity: Validity) -> Certifi
     params.key_usages = usages.to_vec();
     (params.not_before, params.not_after) = (validity.start().into(), validity.end().into());
     params
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_hosts_that_clients_can_ask_for() {
+        for (text, named) in [
+            ("card.example", "card.example"),
+            ("*.example", "*.example"),
+            ("127.0.0.1", "127.0.0.1"),
+            ("::1", "::1"),
+            ("[::1]", "::1"),
+            ("[2001:db8::7]", "2001:db8::7"),
+        ] {
+            assert_eq!(host(text).as_deref(), Some(named), "{text:?}");
+        }
+        for text in
+            ["", "card.example:7433", "http://card.example", "card example", "10.0.0.300", "[10.0.0.3]", "[card]", "[::1", "[::1]:80", "*"]
+        {
+            assert_eq!(host(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn validity_starts_before_the_day_of_issue() {
+        // Five seconds after midnight of 2026-01-02.
+        let validity = Validity { from: 1_767_312_005, days: 30 };
+        assert_eq!(validity.start(), at(1_767_312_000 - DAY));
+        assert_eq!(validity.end(), at(1_767_312_000 + 30 * DAY));
+    }
 }

@@ -316,6 +316,35 @@ fn place(text: &str, table: &str, key: &str) -> Range<usize> {
     0..0
 }
 
+/// Every number of a configuration: table, key, value, least and most.
+fn bounds(limits: &Limits, retention: &Retention, connections: u32) -> [(&'static str, &'static str, i64, i64, i64); 19] {
+    let (l, r) = (limits, retention);
+    let size = |value: usize| i64::try_from(value).unwrap_or(i64::MAX);
+    let seconds = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+    const DAY: i64 = 86_400;
+    [
+        ("limits", "body_bytes", size(l.body_bytes), 8192, 16 << 20),
+        ("limits", "corim_bytes", size(l.corim_bytes), 8192, 64 << 20),
+        ("limits", "tenant_bytes", l.tenant_bytes, 64 << 10, 1 << 40),
+        ("limits", "header_seconds", seconds(l.header_seconds), 1, 600),
+        ("limits", "body_seconds", seconds(l.body_seconds), 1, 600),
+        ("limits", "shutdown_seconds", seconds(l.shutdown_seconds), 0, 600),
+        ("limits", "connections", size(l.connections), 1, 1 << 20),
+        ("limits", "connection_seconds", seconds(l.connection_seconds), 1, DAY),
+        ("limits", "requests", size(l.requests), 1, 1 << 16),
+        ("limits", "session_seconds", l.session_seconds, 5, DAY),
+        ("limits", "result_seconds", l.result_seconds, 5, DAY),
+        ("limits", "release_seconds", l.release_seconds, 5, DAY),
+        ("limits", "rate", l.rate.into(), 1, 1 << 24),
+        ("limits", "burst", l.burst.into(), 1, 1 << 24),
+        ("retention", "appraisals", r.appraisals, 1, 1 << 40),
+        ("retention", "unproven", r.unproven, 1, 1 << 40),
+        ("retention", "receipt_days", r.receipt_days.into(), 0, 36_500),
+        ("retention", "stale_seconds", r.stale_seconds, 1, 3650 * DAY),
+        ("storage", "connections", connections.into(), 1, 256),
+    ]
+}
+
 impl Config {
     /// The tenant of this name.
     #[must_use]
@@ -443,28 +472,15 @@ impl Config {
                 format!("anonymous_resources: {bad:?} is no path REPOSITORY/TYPE/TAG of names"),
             ));
         }
-        let l = &file.limits;
-        let bounds: [(&str, u64, u64, u64); 12] = [
-            ("body_bytes", l.body_bytes as u64, 8192, 16 << 20),
-            ("corim_bytes", l.corim_bytes as u64, 8192, 64 << 20),
-            ("tenant_bytes", l.tenant_bytes.max(0) as u64, 64 << 10, 1 << 40),
-            ("header_seconds", l.header_seconds, 1, 600),
-            ("body_seconds", l.body_seconds, 1, 600),
-            ("connections", l.connections as u64, 1, 1 << 20),
-            ("connection_seconds", l.connection_seconds, 1, 86_400),
-            ("requests", l.requests as u64, 1, 1 << 16),
-            ("session_seconds", l.session_seconds.max(0) as u64, 5, 86_400),
-            ("result_seconds", l.result_seconds.max(0) as u64, 5, 86_400),
-            ("release_seconds", l.release_seconds.max(0) as u64, 5, 86_400),
-            ("rate", u64::from(l.rate), 1, 1 << 24),
-        ];
-        for (name, value, least, most) in bounds {
+        for (table, name, value, least, most) in bounds(&file.limits, &file.retention, file.storage.connections) {
             if !(least..=most).contains(&value) {
-                return Err(at.error(&place(text, "limits", name), format!("limits.{name} = {value} is not within {least} to {most}")));
+                let what = format!("{table}.{name} = {value} is not within {least} to {most}");
+                return Err(at.error(&place(text, table, name), what));
             }
         }
         // What an attestation releases is remembered until its box ends: for longer than the
         // attestation counts.
+        let l = &file.limits;
         if l.result_seconds > l.release_seconds {
             let said = |name| Some(place(text, "limits", name)).filter(|span| span.start > 0);
             let text = format!(
@@ -473,11 +489,6 @@ impl Config {
                 l.result_seconds, l.release_seconds
             );
             return Err(at.error(&said("result_seconds").or_else(|| said("release_seconds")).unwrap_or(0..0), text));
-        }
-        for (name, value) in [("appraisals", file.retention.appraisals), ("unproven", file.retention.unproven)] {
-            if value < 1 {
-                return Err(at.error(&place(text, "retention", name), format!("retention.{name} = {value} is not at least 1")));
-            }
         }
         let mut operators = Vec::new();
         for operator in &file.service.operators {
@@ -497,7 +508,7 @@ impl Config {
             audience,
             tls,
             database,
-            connections: file.storage.connections.clamp(1, 256),
+            connections: file.storage.connections,
             kek: folder.join(file.storage.kek),
             signing_key: folder.join(file.signing.key),
             retired: file.signing.retired.into_iter().map(|path| folder.join(path)).collect(),
@@ -529,6 +540,23 @@ mod tests {
     }
 
     #[test]
+    fn every_number_has_bounds() {
+        let numbers = |table: &str, value: serde_json::Value| -> Vec<String> {
+            value.as_object().unwrap().keys().map(|key| format!("{table}.{key}")).collect()
+        };
+        let (limits, retention) = (Limits::default(), Retention::default());
+        let mut keys = numbers("limits", serde_json::to_value(&limits).unwrap());
+        keys.extend(numbers("retention", serde_json::to_value(&retention).unwrap()));
+        keys.push("storage.connections".into());
+        let bounds = bounds(&limits, &retention, StorageFile::default().connections);
+        let mut bounded: Vec<String> = bounds.iter().map(|(table, key, ..)| format!("{table}.{key}")).collect();
+        keys.sort_unstable();
+        bounded.sort_unstable();
+        assert_eq!(keys, bounded);
+        assert!(bounds.iter().all(|(.., value, least, most)| (least..=most).contains(&value)), "a default is out of bounds");
+    }
+
+    #[test]
     fn mistakes_name_line_and_column() {
         for (change, with, place) in [
             ("127.0.0.1:0", "localhost", "v.toml:1:10: "),
@@ -546,6 +574,10 @@ mod tests {
             // Not where another table has a key of that name.
             ("[[tenant]]", "[storage]\nconnections = 9\n[limits]\nconnections = 0\n[[tenant]]", "v.toml:6:1: limits.connections"),
             ("[[tenant]]", "[retention]\nunproven = 0\n[[tenant]]", "v.toml:4:1: retention.unproven"),
+            ("[[tenant]]", "[limits]\nburst = 0\n[[tenant]]", "v.toml:4:1: limits.burst = 0 is not within 1"),
+            ("[[tenant]]", "[retention]\nstale_seconds = -5\n[[tenant]]", "v.toml:4:1: retention.stale_seconds = -5 is not within 1"),
+            ("[[tenant]]", "[storage]\nconnections = 0\n[[tenant]]", "v.toml:4:1: storage.connections = 0 is not within 1 to 256"),
+            ("[[tenant]]", "[storage]\nconnections = 100000\n[[tenant]]", "v.toml:4:1: storage.connections = 100000"),
             ("[[tenant]]\nname = \"default\"\n", "", "v.toml:3:1: there is no [[tenant]]"),
         ] {
             let text = GOOD.replacen(change, with, 1);

@@ -3,10 +3,8 @@
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use rustls::pki_types::DnsName;
 use shef_door::ca::{Ca, Holder, KeyPair, Validity};
 use shef_proto::hpke_suite::generate_key_pair;
 
@@ -117,16 +115,13 @@ pub fn revoke(folder: &Path, certificates: &[PathBuf], days: u32, now: i64) -> R
     Ok(count)
 }
 
-/// Checks that these are host names or addresses, as clients can ask for them.
-fn check_hosts(hosts: &[String]) -> Result<()> {
-    for host in hosts {
-        let name = host.strip_prefix("*.").unwrap_or(host);
-        if host.parse::<IpAddr>().is_err() && DnsName::try_from(name).is_err() {
-            let expected = "expected a host name or an address, such as \"localhost\" or \"127.0.0.1\"";
-            return Err(Kind::Config.because(format!("host {host:?}: {expected}")));
-        }
-    }
-    Ok(())
+/// A host name or address as certificates name it.
+///
+/// # Errors
+/// Clients cannot ask for such a host.
+pub fn host(text: &str) -> Result<String> {
+    let expected = "expected a host name or an address, such as \"localhost\" or \"127.0.0.1\"";
+    shef_door::ca::host(text).ok_or_else(|| Kind::Config.because(format!("host {text:?}: {expected}")))
 }
 
 /// Writes `NAME.key` and `NAME.pem` for a server at these host names and addresses.
@@ -134,7 +129,7 @@ fn check_hosts(hosts: &[String]) -> Result<()> {
 /// # Errors
 /// One of them is neither, the folder has no CA, or the files exist.
 pub fn server(folder: &Path, name: &str, hosts: &[String], now: i64) -> Result<()> {
-    check_hosts(hosts)?;
+    let hosts = &hosts.iter().map(|text| host(text)).collect::<Result<Vec<_>>>()?;
     let holder = Holder::Server { name: hosts.first().map_or("localhost", String::as_str), hosts };
     let (key, certificate) = issue(folder, holder, now)?;
     let first = folder.join("server.key");
@@ -164,7 +159,7 @@ pub struct Setup {
 pub fn init(folder: &Path, setup: &Setup, now: i64) -> Result<()> {
     let (config, text) = (folder.join("verifierd.toml"), config_text(setup));
     Config::parse(&text, &config.display().to_string(), folder)?;
-    check_hosts(&setup.hosts)?;
+    setup.hosts.iter().try_for_each(|text| host(text).map(drop))?;
     let cannot_write = |error: std::io::Error| Kind::Material.because(format!("{}: {error}", folder.display()));
     std::fs::create_dir_all(folder).map_err(cannot_write)?;
     if std::fs::read_dir(folder).map_err(cannot_write)?.next().is_some() {

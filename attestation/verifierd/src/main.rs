@@ -174,6 +174,13 @@ enum Signing {
     },
 }
 
+/// Prints a line. A closed pipe is success: its reader has enough.
+macro_rules! say {
+    ($($text:tt)*) => {{
+        let _ = writeln!(std::io::stdout(), $($text)*);
+    }};
+}
+
 fn role(name: &str) -> Result<Role> {
     Role::from_name(name).ok_or_else(|| Kind::Config.because(format!("role {name:?} is none of attest, release, audit, operator")))
 }
@@ -212,27 +219,30 @@ fn command(command: Command) -> Result<()> {
     match command {
         Command::Init { dir, listen, host, audience, tenant } => {
             let port = listen.rsplit(':').next().unwrap_or("8443");
-            let audience = audience.unwrap_or_else(|| format!("https://{}:{port}", host.first().map_or("localhost", String::as_str)));
+            let host = host.iter().map(|host| init::host(host)).collect::<Result<Vec<_>>>()?;
+            let audience = audience.unwrap_or_else(|| match host.first().map_or("localhost", String::as_str) {
+                address if address.contains(':') => format!("https://[{address}]:{port}"),
+                name => format!("https://{name}:{port}"),
+            });
             init::init(&dir, &init::Setup { listen, hosts: host, audience, tenant: named(&tenant)? }, now())?;
-            println!("made {0}\nstart with: shef-verifierd run --config {0}/verifierd.toml", dir.display());
+            say!("made {0}\nstart with: shef-verifierd run --config {0}/verifierd.toml", dir.display());
             Ok(())
         }
         Command::Run { config } => block(run::run(config, |address| {
-            // Whoever started this program waits for the line; nobody need read it.
-            let _ = writeln!(std::io::stdout(), "{{\"listen\": \"{address}\"}}");
+            say!("{{\"listen\": \"{address}\"}}");
         })),
         Command::Check { config } => {
             let report = block(check::check(&Config::read(&config)?, now()))?;
             report.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
-            report.notes.iter().for_each(|note| println!("{note}"));
-            println!("the configuration is good");
+            report.notes.iter().for_each(|note| say!("{note}"));
+            say!("the configuration is good");
             Ok(())
         }
         Command::Signing { command: Signing::Rotate { config } } => {
             let config = Config::read(&config)?;
             let (old, new) = signing::rotate(&config)?;
-            println!("{} signs as {new} from the next SIGHUP on", config.signing_key.display());
-            println!("{old} is retired: its public key is in {}, which every replica needs", config.rotated().display());
+            say!("{} signs as {new} from the next SIGHUP on", config.signing_key.display());
+            say!("{old} is retired: its public key is in {}, which every replica needs", config.rotated().display());
             Ok(())
         }
         Command::Events { config, tenant } => {
@@ -242,56 +252,57 @@ fn command(command: Command) -> Result<()> {
         Command::Client { dir, tenant, role: role_name, name } => {
             let identity = Identity { tenant: named(&tenant)?, name: named(&name)?, role: role(&role_name)? };
             init::client(&dir, &name, &identity, now())?;
-            println!("made {0}/{name}.pem and {0}/{name}.key for {1}", dir.display(), identity.uri());
+            say!("made {0}/{name}.pem and {0}/{name}.key for {1}", dir.display(), identity.uri());
             Ok(())
         }
         Command::Server { dir, name, host } => {
+            let host = host.iter().map(|host| init::host(host)).collect::<Result<Vec<_>>>()?;
             init::server(&dir, &named(&name)?, &host, now())?;
-            println!("made {0}/{name}.pem and {0}/{name}.key for the configuration in {0}: below [tls]", dir.display());
-            println!("    certificate = \"{name}.pem\"\n    key = \"{name}.key\"\nthen SIGHUP");
+            say!("made {0}/{name}.pem and {0}/{name}.key for the configuration in {0}: below [tls]", dir.display());
+            say!("    certificate = \"{name}.pem\"\n    key = \"{name}.key\"\nthen SIGHUP");
             Ok(())
         }
         Command::Revoke { dir, certificates, days } => {
             let all = init::revoke(&dir, &certificates, days, now())?;
-            println!("{0}/crl.pem holds {all} certificates for {days} days, for the configuration in {0}: below [tls]", dir.display());
-            println!("    crls = [\"crl.pem\"]\nthen SIGHUP");
+            say!("{0}/crl.pem holds {all} certificates for {days} days, for the configuration in {0}: below [tls]", dir.display());
+            say!("    crls = [\"crl.pem\"]\nthen SIGHUP");
             Ok(())
         }
         Command::Token { name, role: role_name } => {
             let (name, role) = (named(&name)?, role(&role_name)?);
             let token = format!("shef_{}", hex::encode(secrets::random::<32>()));
-            println!("token (shown once): {token}\n\nfor the configuration, below its [[tenant]]:\n");
-            println!("[[tenant.token]]\nname = {name:?}\nrole = {:?}", role.name());
-            println!("sha256 = \"{}\"", hex::encode(secrets::sha256(token.as_bytes())));
+            say!("token (shown once): {token}\n\nfor the configuration, below its [[tenant]]:\n");
+            say!("[[tenant.token]]\nname = {name:?}\nrole = {:?}", role.name());
+            say!("sha256 = \"{}\"", hex::encode(secrets::sha256(token.as_bytes())));
             Ok(())
         }
         Command::Backup { config, out } => {
             block(backup::backup(&Config::read(&config)?, &out))?;
-            println!("made {}", out.display());
+            say!("made {}", out.display());
             Ok(())
         }
         Command::Restore { config, from } => {
             block(backup::restore(&Config::read(&config)?, &from, now()))?;
-            println!("restored; sessions that were open must be asked for again");
+            say!("restored; sessions that were open must be asked for again");
             Ok(())
         }
         Command::Rekey { config, to } => {
             match block(rekey::rekey(&Config::read(&config)?, &to))? {
-                Some(count) => print!("{count} secrets are sealed under {}", to.display()),
-                None => print!("the database is sealed under {} already", to.display()),
+                Some(count) => say!("{count} secrets are sealed under {}", to.display()),
+                None => say!("the database is sealed under {} already", to.display()),
             }
-            println!(": in {}, below [storage]\n    kek = {:?}\nthen SIGHUP", config.display(), as_named(&config, &to));
+            say!("in {}, below [storage]\n    kek = {:?}\nthen SIGHUP", config.display(), as_named(&config, &to));
             Ok(())
         }
         Command::Audit { config } => {
             for audited in block(backup::audit(&Config::read(&config)?))? {
                 let digest = hex::encode(audited.head.digest);
                 if audited.head.seq == 0 {
-                    println!("{}: there is no receipt yet", audited.tenant);
+                    say!("{}: there is no receipt yet", audited.tenant);
                 } else {
-                    println!("{}: receipts {} to {} hold, head {digest}", audited.tenant, audited.from.seq + 1, audited.head.seq);
+                    say!("{}: receipts {} to {} hold, head {digest}", audited.tenant, audited.from.seq + 1, audited.head.seq);
                 }
-                println!("{}: {} events hold, head {}", audited.tenant, audited.events, hex::encode(&audited.events_head));
+                say!("{}: {} events hold, head {}", audited.tenant, audited.events, hex::encode(&audited.events_head));
             }
             Ok(())
         }
@@ -301,21 +312,23 @@ fn command(command: Command) -> Result<()> {
             let found = all.into_iter().find(|known| known.id == wanted);
             let found = found
                 .ok_or_else(|| Kind::NotFound.because(format!("the service has no code {wanted}; `shef explain` knows the others")))?;
-            println!("{}: {}\n\n{}", found.id, found.summary, found.help);
+            say!("{}: {}\n\n{}", found.id, found.summary, found.help);
             Ok(())
         }
         Command::Version => {
-            println!("shef-verifierd {}", env!("CARGO_PKG_VERSION"));
+            say!("shef-verifierd {}", env!("CARGO_PKG_VERSION"));
             Ok(())
         }
     }
 }
 
-/// Statuses as everywhere in this project: 0 done, 1 checked and the answer is no, 4 transport, 5
-/// bad input or configuration, 70 internal.
+/// Statuses as everywhere in this project: 0 done, 1 checked and the answer is no, 2 wrong use, 4
+/// transport, 5 bad input or configuration, 70 internal.
 fn status(problem: &Problem) -> u8 {
     match problem.kind {
         Kind::Audit => 1,
+        // Of `explain`: no other command looks for a thing by name.
+        Kind::NotFound => 2,
         Kind::Store | Kind::Listen => 4,
         Kind::Internal => 70,
         _ => 5,

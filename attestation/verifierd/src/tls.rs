@@ -9,10 +9,13 @@ use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKey
 use rustls::server::danger::ClientCertVerifier;
 use x509_cert::crl::CertificateList;
 use x509_cert::der::Decode as _;
-use x509_cert::ext::pkix::{AuthorityKeyIdentifier, SubjectKeyIdentifier};
+use x509_cert::der::oid::db::rfc5280::ID_KP_SERVER_AUTH;
+use x509_cert::ext::pkix::name::GeneralName;
+use x509_cert::ext::pkix::{AuthorityKeyIdentifier, BasicConstraints, ExtendedKeyUsage, SubjectAltName, SubjectKeyIdentifier};
 
 use crate::config::{ClientAuth, Tls};
 use crate::problem::{Kind, Problem, Result};
+use crate::time::{self, DAY};
 
 fn cannot(path: &Path, error: impl std::fmt::Display) -> Problem {
     Kind::Material.because(format!("{}: {error}", path.display()))
@@ -116,11 +119,41 @@ impl Material {
     }
 }
 
+/// Checks that clients can accept a server's certificate: they refuse one outside its validity, one
+/// of a CA, and one that names no host or another purpose.
+fn fit_for_clients(certificate: &x509_cert::Certificate, now: i64) -> Result<(), String> {
+    let tbs = certificate.tbs_certificate();
+    let seconds = |time: x509_cert::time::Time| time.to_unix_duration().as_secs() as i64;
+    let (start, end) = (seconds(tbs.validity().not_before), seconds(tbs.validity().not_after));
+    if end <= now {
+        return Err(format!("the certificate ended {} days ago; issue a new one", (now - end) / DAY));
+    }
+    if start > now {
+        let start = time::text(start);
+        return Err(format!("the validity of the certificate starts at {start}, and clients refuse it until then; is a clock wrong?"));
+    }
+    let malformed = |error: x509_cert::der::Error| error.to_string();
+    if tbs.get_extension::<BasicConstraints>().map_err(malformed)?.is_some_and(|(_, constraints)| constraints.ca) {
+        return Err(
+            "the certificate is one of a CA (CA:TRUE), and clients refuse it; expected a server's certificate that a CA issued".into()
+        );
+    }
+    let names = tbs.get_extension::<SubjectAltName>().map_err(malformed)?;
+    let hosts = names.iter().flat_map(|(_, names)| &names.0);
+    if !hosts.into_iter().any(|name| matches!(name, GeneralName::DnsName(_) | GeneralName::IpAddress(_))) {
+        return Err("the certificate names no host (subjectAltName), and clients refuse it; expected a DNS name or an address".into());
+    }
+    if tbs.get_extension::<ExtendedKeyUsage>().map_err(malformed)?.is_some_and(|(_, usage)| !usage.0.contains(&ID_KP_SERVER_AUTH)) {
+        return Err("the purpose of the certificate (extendedKeyUsage) is not serverAuth, and clients refuse it".into());
+    }
+    Ok(())
+}
+
 /// The server's side of TLS from the configured files.
 ///
 /// # Errors
-/// A file is missing, not PEM, does not fit its key, is open to others, or its certificate has
-/// ended.
+/// A file is missing, not PEM, does not fit its key, is open to others, or no client would accept
+/// the certificate.
 pub fn server(tls: &Tls, now: i64) -> Result<Arc<Material>> {
     use std::os::unix::fs::PermissionsExt as _;
     let mode = std::fs::metadata(&tls.key).map_err(|error| cannot(&tls.key, error))?.permissions().mode() & 0o777;
@@ -128,10 +161,7 @@ pub fn server(tls: &Tls, now: i64) -> Result<Arc<Material>> {
         return Err(Kind::Permissions.because(format!("{}: mode is {mode:03o}, expected 600", tls.key.display())));
     }
     let chain = certificates(&tls.certificate)?;
-    let end = not_after(&tls.certificate)?;
-    if end <= now {
-        return Err(cannot(&tls.certificate, format!("the certificate ended {} days ago; issue a new one", (now - end) / 86_400)));
-    }
+    fit_for_clients(&first(&tls.certificate)?, now).map_err(|what| cannot(&tls.certificate, what))?;
     let key = PrivateKeyDer::from_pem_file(&tls.key).map_err(|error| cannot(&tls.key, error))?;
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))

@@ -67,7 +67,7 @@ pub fn init(plan: &Plan) -> Result<(), AgentError> {
     made(&whole, |dir| {
         let key = KeyPair::generate().map_err(|e| wrong(&e))?;
         private(&dir.join("ca.key"), key.serialize_pem().as_bytes())?;
-        let (ca, certificate) = Ca::new(CA_NAME, key, yesterday()).map_err(|e| wrong(&e))?;
+        let (ca, certificate) = Ca::new(CA_NAME, key, now()).map_err(|e| wrong(&e))?;
         public(&dir.join("ca.pem"), certificate.pem().as_bytes())?;
         let key = KeyPair::generate().map_err(|e| wrong(&e))?;
         let cert = issue(&ca, agent(&plan.names), &key)?;
@@ -271,12 +271,12 @@ fn check(name: &str) -> Result<(), AgentError> {
 }
 
 fn issue(ca: &Ca, holder: Holder<'_>, key: &KeyPair) -> Result<Certificate, AgentError> {
-    ca.issue(holder, key, Validity { from: yesterday(), days: DAYS }).map_err(|e| wrong(&e))
+    ca.issue(holder, key, Validity { from: now(), days: DAYS }).map_err(|e| wrong(&e))
 }
 
-/// Where validity starts, in seconds since 1970: clocks may differ.
-fn yesterday() -> i64 {
-    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_secs().cast_signed() - 86_400)
+/// Seconds since 1970.
+fn now() -> i64 {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_secs().cast_signed())
 }
 
 fn wrong(error: &dyn std::fmt::Display) -> AgentError {

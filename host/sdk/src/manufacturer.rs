@@ -11,6 +11,8 @@ use crate::{KeyFolder, SdkError};
 
 const CA_KEY: &str = "ca.key";
 const CA_CERTIFICATE: &str = "ca.der";
+/// Seconds by which validity starts before the time of issue: clocks differ, and a device has none.
+const BACKDATED: i64 = 86_400;
 
 /// A manufacturer with its CA.
 pub struct Manufacturer {
@@ -20,8 +22,8 @@ pub struct Manufacturer {
 }
 
 impl Manufacturer {
-    /// Opens the manufacturer whose keys are in `folder`; makes a new CA named `name`, valid from
-    /// `now` (seconds since 1970), where there is none.
+    /// Opens the manufacturer whose keys are in `folder`. If there are no keys, makes a CA named
+    /// `name`, valid from a day before `now` (seconds since 1970).
     ///
     /// # Errors
     /// [`SdkError::KeyFile`], [`SdkError::KeyFormat`], [`SdkError::KeyOpen`].
@@ -31,7 +33,7 @@ impl Manufacturer {
             let (secret, _) = generate_key_pair(entropy);
             let ca = SigningKey::new(&secret);
             folder.store_secret(CA_KEY, &secret.to_bytes()[..])?;
-            folder.store_public(CA_CERTIFICATE, &issue_root(&ca, name, now, NO_END))?;
+            folder.store_public(CA_CERTIFICATE, &issue_root(&ca, name, now - BACKDATED, NO_END))?;
         }
         let secret = folder.secret32(CA_KEY)?;
         let secret = PrivateKey::from_bytes(&secret[..])
@@ -60,9 +62,10 @@ impl Manufacturer {
         uds
     }
 
-    /// Certifies a device by the DeviceID key that it shows.
+    /// Certifies a device by the DeviceID key that it shows, from a day before `now` (seconds since
+    /// 1970) on.
     pub fn certify(&self, device_id: &PublicKey, now: i64) -> Vec<u8> {
-        issue_device_id(&self.ca, &self.root, device_id, now)
+        issue_device_id(&self.ca, &self.root, device_id, now - BACKDATED)
     }
 }
 

@@ -37,7 +37,7 @@ crate::coded! {
         } = "SHEF-PRO-023": "certificate not signed by its issuer",
             "The certificate was changed, or the trust anchor is not the CA that made this device.",
         /// Outside its validity.
-        #[error("{which} certificate is valid from {not_before} to {not_after}, not at {now}")]
+        #[error("{which} certificate is valid from {not_before} to {not_after}, not at {now}: {}", distance(*not_before, *not_after, *now))]
         Validity {
             /// `root`, `DeviceID`, `AK`, `signer`, or `one` of them.
             which: &'static str,
@@ -48,7 +48,8 @@ crate::coded! {
             /// Seconds since 1970.
             now: i64,
         } = "SHEF-PRO-024": "certificate not valid now",
-            "The time of the check lies outside the validity of the certificate. Look at the clock of the verifier first.",
+            "The time of the check lies outside the validity of the certificate. Look at the clock of the verifier first, then at the \
+             clock of the machine that issued the certificate.",
         /// Not exactly the certificates of AK and DeviceID.
         #[error("{found} certificates where AK and DeviceID are expected")]
         Length {
@@ -56,5 +57,19 @@ crate::coded! {
             found: usize,
         } = "SHEF-PRO-025": "wrong number of certificates",
             "A chain is exactly two certificates, AK first, then DeviceID. The root is never sent: it is the trust anchor.",
+    }
+}
+
+/// The distance from the validity, for the clocks' owners.
+fn distance(not_before: i64, not_after: i64, now: i64) -> alloc::string::String {
+    let (seconds, what) = if now < not_before {
+        (not_before.saturating_sub(now), "before it starts; is a clock wrong?")
+    } else {
+        (now.saturating_sub(not_after), "after its end")
+    };
+    match seconds {
+        0..7200 => alloc::format!("{seconds} s {what}"),
+        7200..172_800 => alloc::format!("{} hours {what}", seconds / 3600),
+        _ => alloc::format!("{} days {what}", seconds / 86_400),
     }
 }

@@ -65,11 +65,12 @@ pub(super) fn header(protected: &[u8]) -> Result<Header, CorimError> {
 
 impl Header {
     pub(super) fn in_time(&self, now: i64) -> Result<(), CorimError> {
-        if self.not_before.is_some_and(|from| now < from) {
-            return Err(CorimError::Validity { now, text: "not yet valid".into() });
+        if let Some(from) = self.not_before.filter(|from| now < *from) {
+            let text = format!("its validity starts {} s later, at {from}; is a clock wrong?", from - now);
+            return Err(CorimError::Validity { now, text });
         }
-        if self.not_after.is_some_and(|until| now > until) {
-            return Err(CorimError::Validity { now, text: "expired".into() });
+        if let Some(until) = self.not_after.filter(|until| now > *until) {
+            return Err(CorimError::Validity { now, text: format!("its validity ended at {until}") });
         }
         Ok(())
     }
