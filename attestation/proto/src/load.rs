@@ -13,6 +13,7 @@ use subtle::ConstantTimeEq;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use crate::config::{Config, MAX_EPOCH, Mode};
+use crate::crypto::scrub::{DERIVATION, scrubbed};
 use crate::entropy::Entropy;
 use crate::hpke_suite::{ENC_LEN, PrivateKey, PublicKey, Receiver, SUITE, Sender, TAG_LEN};
 
@@ -406,19 +407,21 @@ pub fn seal_load_key_of(
         return Err(LoadError::Info);
     }
     check_epochs(config, epochs)?;
-    let mut plaintext = Zeroizing::new(Vec::with_capacity(MASTER_LEN + 1 + 7 * epochs.len()));
-    plaintext.extend_from_slice(master);
-    plaintext.push(epochs.len() as u8);
-    for e in epochs {
-        plaintext.push(e.region);
-        plaintext.extend_from_slice(&e.epoch.to_be_bytes()[2..]);
-    }
-    let digest = config.digest();
-    let (enc, mut sender) = Sender::setup(pk, info, entropy).map_err(|_| LoadError::Open)?;
-    let ct = sender.seal(&aad(&digest), &plaintext).map_err(|_| LoadError::Open)?;
-    let t = transcript(&digest, &enc, pk, info, &ct);
-    let keys = SessionKeys::derive(&sender.export(EXPORT_LABEL), master, t, config);
-    Ok((Message { enc, info: info.to_vec(), ct }.to_bytes(), keys))
+    scrubbed::<DERIVATION, _>(|| {
+        let mut plaintext = Zeroizing::new(Vec::with_capacity(MASTER_LEN + 1 + 7 * epochs.len()));
+        plaintext.extend_from_slice(master);
+        plaintext.push(epochs.len() as u8);
+        for e in epochs {
+            plaintext.push(e.region);
+            plaintext.extend_from_slice(&e.epoch.to_be_bytes()[2..]);
+        }
+        let digest = config.digest();
+        let (enc, mut sender) = Sender::setup(pk, info, entropy).map_err(|_| LoadError::Open)?;
+        let ct = sender.seal(&aad(&digest), &plaintext).map_err(|_| LoadError::Open)?;
+        let t = transcript(&digest, &enc, pk, info, &ct);
+        let keys = SessionKeys::derive(&sender.export(EXPORT_LABEL), master, t, config);
+        Ok((Message { enc, info: info.to_vec(), ct }.to_bytes(), keys))
+    })
 }
 
 /// Shield: opens a message.
@@ -427,18 +430,22 @@ pub fn seal_load_key_of(
 /// Anything that the Shield refuses; nothing is learned beyond that.
 pub fn open_load_key(config: &Config, sk: &PrivateKey, bytes: &[u8]) -> Result<(SessionKeys, Vec<FirstEpoch>), LoadError> {
     let m = Message::from_bytes(bytes)?;
-    let digest = config.digest();
-    let mut receiver = Receiver::setup(sk, &m.enc, &m.info).map_err(|_| LoadError::Open)?;
-    let plaintext = receiver.open(&aad(&digest), &m.ct).map_err(|_| LoadError::Open)?;
-    let (head, list) = plaintext.split_at_checked(MASTER_LEN + 1).ok_or(LoadError::Epochs("plaintext too short"))?;
-    let mut master = Zeroizing::new([0; MASTER_LEN]);
-    master.copy_from_slice(&head[..MASTER_LEN]);
-    if list.len() != 7 * usize::from(head[MASTER_LEN]) {
-        return Err(LoadError::Epochs("count does not match the length"));
-    }
-    let epochs: Vec<FirstEpoch> =
-        list.chunks_exact(7).map(|c| FirstEpoch { region: c[0], epoch: c[1..].iter().fold(0, |n, &b| n << 8 | u64::from(b)) }).collect();
-    check_epochs(config, &epochs)?;
-    let t = transcript(&digest, &m.enc, &sk.public_key(), &m.info, &m.ct);
-    Ok((SessionKeys::derive(&receiver.export(EXPORT_LABEL), &master, t, config), epochs))
+    scrubbed::<DERIVATION, _>(|| {
+        let digest = config.digest();
+        let mut receiver = Receiver::setup(sk, &m.enc, &m.info).map_err(|_| LoadError::Open)?;
+        let plaintext = receiver.open(&aad(&digest), &m.ct).map_err(|_| LoadError::Open)?;
+        let (head, list) = plaintext.split_at_checked(MASTER_LEN + 1).ok_or(LoadError::Epochs("plaintext too short"))?;
+        let mut master = Zeroizing::new([0; MASTER_LEN]);
+        master.copy_from_slice(&head[..MASTER_LEN]);
+        if list.len() != 7 * usize::from(head[MASTER_LEN]) {
+            return Err(LoadError::Epochs("count does not match the length"));
+        }
+        let epochs: Vec<FirstEpoch> = list
+            .chunks_exact(7)
+            .map(|c| FirstEpoch { region: c[0], epoch: c[1..].iter().fold(0, |n, &b| n << 8 | u64::from(b)) })
+            .collect();
+        check_epochs(config, &epochs)?;
+        let t = transcript(&digest, &m.enc, &sk.public_key(), &m.info, &m.ct);
+        Ok((SessionKeys::derive(&receiver.export(EXPORT_LABEL), &master, t, config), epochs))
+    })
 }

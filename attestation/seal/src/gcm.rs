@@ -13,10 +13,11 @@ pub(crate) use lc::Aes;
 pub(crate) use rust::Aes;
 
 #[cfg(any(not(feature = "aws-lc"), test))]
-mod rust {
+pub(crate) mod rust {
     use super::{Box, ChunkTag, Key};
     use aes_gcm::aead::AeadInOut;
     use aes_gcm::{Aes128Gcm, Aes256Gcm, KeyInit, Nonce, Tag};
+    use shef_proto::crypto::scrub::{CIPHER, scrubbed};
 
     /// A key, expanded; erased when dropped.
     pub(crate) enum Aes {
@@ -27,28 +28,30 @@ mod rust {
     impl Aes {
         pub(crate) fn new(key: &Key) -> Box<Self> {
             let key = key.expose();
-            Box::new(match Aes128Gcm::new_from_slice(key) {
-                Ok(aes) => Self::A128(aes),
-                Err(_) => Self::A256(Aes256Gcm::new_from_slice(key).expect("a key has 16 or 32 bytes")),
+            scrubbed::<CIPHER, _>(|| {
+                Box::new(match Aes128Gcm::new_from_slice(key) {
+                    Ok(aes) => Self::A128(aes),
+                    Err(_) => Self::A256(Aes256Gcm::new_from_slice(key).expect("a key has 16 or 32 bytes")),
+                })
             })
         }
 
         pub(crate) fn seal(&self, iv: [u8; 12], aad: &[u8], data: &mut [u8]) -> ChunkTag {
             let iv = Nonce::from(iv);
-            match self {
+            scrubbed::<CIPHER, _>(|| match self {
                 Self::A128(a) => a.encrypt_inout_detached(&iv, aad, data.into()),
                 Self::A256(a) => a.encrypt_inout_detached(&iv, aad, data.into()),
-            }
+            })
             .expect("a chunk is within GCM's limit")
             .into()
         }
 
         pub(crate) fn open(&self, iv: [u8; 12], aad: &[u8], data: &mut [u8], tag: &ChunkTag) -> bool {
             let (iv, tag) = (Nonce::from(iv), Tag::from(*tag));
-            match self {
+            scrubbed::<CIPHER, _>(|| match self {
                 Self::A128(a) => a.decrypt_inout_detached(&iv, aad, data.into(), &tag),
                 Self::A256(a) => a.decrypt_inout_detached(&iv, aad, data.into(), &tag),
-            }
+            })
             .is_ok()
         }
 
@@ -65,7 +68,7 @@ mod rust {
 }
 
 #[cfg(feature = "aws-lc")]
-mod lc {
+pub(crate) mod lc {
     use super::{Box, ChunkTag, Key};
     use aws_lc_rs::aead::{AES_128_GCM, AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 

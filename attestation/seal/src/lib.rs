@@ -15,6 +15,8 @@ mod opener;
 mod plain;
 #[cfg(feature = "parallel")]
 mod process;
+#[cfg(all(test, target_os = "linux", feature = "aws-lc"))]
+mod residue;
 mod sealer;
 
 #[cfg(feature = "parallel")]

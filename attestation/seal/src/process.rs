@@ -19,6 +19,12 @@ impl Process {
         Self { number: std::process::id(), copy: copy() }
     }
 
+    /// This process, as [`shef_proto::channel::OwnerChannel::bound`] wants it.
+    pub fn mark() -> shef_proto::channel::ProcessMark {
+        let this = Self::this();
+        (this.number, this.copy)
+    }
+
     /// Its process id.
     pub fn number(self) -> u32 {
         self.number

@@ -10,6 +10,7 @@ use shef_proto::channel::{
     Answer, ChannelError, MESSAGE_LEN, Op, OwnerChannel, Request, Sealed, ShieldStatement, State, Statement, Statistics, status,
 };
 use shef_proto::config::Config;
+use shef_proto::crypto::scrub::{DERIVATION, scrub};
 use shef_proto::entropy::Entropy;
 use shef_proto::evidence::RootOfTrust;
 use shef_proto::load::{FirstEpoch, SessionKeys};
@@ -22,7 +23,7 @@ use crate::entropy::fit_for;
 use crate::host::{Host, LoadHint};
 #[cfg(feature = "service")]
 use crate::service::{DataKey, Service};
-use crate::traces::{Wash, wash_stack};
+use crate::traces::ScrubOnDrop;
 use crate::verifier::{Appraised, Challenge, Expect, Verifier};
 use crate::wait::Patience;
 
@@ -111,7 +112,7 @@ pub struct Keyed {
     load_key: Vec<u8>,
     secrets: Option<SessionSecrets>,
     /// The last to be dropped.
-    _wash: Wash,
+    _scrub: ScrubOnDrop,
 }
 
 impl Keyed {
@@ -296,8 +297,8 @@ impl<'h> Session<'h, Attested> {
                 *slot = first.epoch;
             }
         }
-        let channel = OwnerChannel::new(&keys);
-        wash_stack();
+        let channel = OwnerChannel::new(&keys).bound(Process::mark);
+        scrub::<DERIVATION>();
         Ok(Session {
             host: self.host,
             state: Keyed {
@@ -314,9 +315,17 @@ impl<'h> Session<'h, Attested> {
                 process: Process::this(),
                 load_key: message,
                 secrets: None,
-                _wash: Wash,
+                _scrub: ScrubOnDrop,
             },
         })
+    }
+}
+
+/// An error of the channel, with a copy of the process named as everywhere in this library.
+fn of_channel(error: ChannelError) -> SdkError {
+    match error {
+        ChannelError::Copied { made, found } => SdkError::Forked { made, found },
+        error => error.into(),
     }
 }
 
@@ -454,7 +463,7 @@ impl<'h> Session<'h, Keyed> {
     /// # Errors
     /// Another request is under way.
     pub fn seal_request(&mut self, request: &Request) -> Result<Sealed, SdkError> {
-        Ok(self.state.channel.request(request)?)
+        self.state.channel.request(request).map_err(of_channel)
     }
 
     /// Takes the answer to [`Session::seal_request`].
@@ -464,7 +473,7 @@ impl<'h> Session<'h, Keyed> {
     pub fn take_answer(&mut self, answer: &[u8]) -> Result<Answer, SdkError> {
         let sealed =
             answer.try_into().map_err(|_| SdkError::Length { what: "sealed answer", found: answer.len(), expected: MESSAGE_LEN })?;
-        Ok(self.state.channel.answer(sealed)?)
+        self.state.channel.answer(sealed).map_err(of_channel)
     }
 
     /// Asks for a sign of life.

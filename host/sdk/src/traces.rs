@@ -1,24 +1,15 @@
-//! What keys leave behind in this process.
+//! Keeps keys from staying in the memory of this process.
+
+use shef_proto::crypto::scrub::{DERIVATION, scrub};
 
 use crate::SdkError;
 
-/// Bytes of the stack that are overwritten: more than key derivation, HPKE and ciphers reach.
-const STACK: usize = 128 << 10;
+/// Overwrites the stack when it is dropped: the last field of a value that holds keys.
+pub(crate) struct ScrubOnDrop;
 
-/// Overwrites what earlier calls left on the stack below the caller: ciphers and derivations keep
-/// keys there while they work, and do not clear it.
-#[inline(never)]
-pub(crate) fn wash_stack() {
-    let mut below = [0_u8; STACK];
-    std::hint::black_box(&mut below);
-}
-
-/// Washes the stack when it is dropped: the last field of what holds keys.
-pub(crate) struct Wash;
-
-impl Drop for Wash {
+impl Drop for ScrubOnDrop {
     fn drop(&mut self) {
-        wash_stack();
+        scrub::<DERIVATION>();
     }
 }
 

@@ -7,6 +7,7 @@ use shef::sim::Engine;
 use shef::{Fault, SdkError};
 use shef_demo::attacks::buffers;
 use shef_demo::world::{Cards, Plan, World};
+use shef_proto::channel::{MESSAGE_LEN, Request};
 use shef_seal::OpenPolicy;
 
 /// The only test of its program: the copy has one thread, and others would hold locks that nobody
@@ -29,6 +30,8 @@ fn a_copy_of_the_process_has_no_session() {
             |result: Result<(), SdkError>| result.is_err_and(|error| error.code() == "SHEF-SDK-042" && error.at_fault() == Fault::Input);
         let refused = [
             forked(session.ping()),
+            forked(session.seal_request(&Request::ping()).map(drop)),
+            forked(session.take_answer(&[0; MESSAGE_LEN]).map(drop)),
             forked(session.settle().map(drop)),
             forked(session.flush()),
             forked(session.statement().map(drop)),

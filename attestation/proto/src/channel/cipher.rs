@@ -7,6 +7,7 @@ use aes_gcm::{Aes256Gcm, KeyInit, Nonce, Tag};
 use zeroize::Zeroizing;
 
 use super::{MESSAGE_LEN, PLAINTEXT_LEN, Sealed};
+use crate::crypto::scrub::{CIPHER, scrubbed};
 use crate::load::Key;
 
 /// One direction of the channel. Its key stays in one place.
@@ -14,7 +15,7 @@ pub(super) struct Direction(Box<Aes256Gcm>);
 
 impl Direction {
     pub(super) fn new(key: &Key) -> Self {
-        Self(Box::new(Aes256Gcm::new_from_slice(key.expose()).expect("channel keys have 32 bytes")))
+        scrubbed::<CIPHER, _>(|| Self(Box::new(Aes256Gcm::new_from_slice(key.expose()).expect("channel keys have 32 bytes"))))
     }
 
     fn iv(seq: u64) -> [u8; 12] {
@@ -27,9 +28,8 @@ impl Direction {
         let mut m = [0; MESSAGE_LEN];
         m[..8].copy_from_slice(&seq.to_be_bytes());
         m[8..72].copy_from_slice(plaintext);
-        let tag = self
-            .0
-            .encrypt_inout_detached(&Nonce::from(Self::iv(seq)), &[], (&mut m[8..72]).into())
+        let iv = Nonce::from(Self::iv(seq));
+        let tag = scrubbed::<CIPHER, _>(|| self.0.encrypt_inout_detached(&iv, &[], (&mut m[8..72]).into()))
             .expect("64 bytes are within GCM's limit");
         m[72..].copy_from_slice(&tag);
         m
@@ -43,7 +43,8 @@ impl Direction {
         plaintext.copy_from_slice(&m[8..72]);
         let mut tag = Tag::default();
         tag.copy_from_slice(&m[72..]);
-        self.0.decrypt_inout_detached(&Nonce::from(Self::iv(seq)), &[], (&mut plaintext[..]).into(), &tag).ok()?;
+        let iv = Nonce::from(Self::iv(seq));
+        scrubbed::<CIPHER, _>(|| self.0.decrypt_inout_detached(&iv, &[], (&mut plaintext[..]).into(), &tag)).ok()?;
         Some((seq, plaintext))
     }
 }

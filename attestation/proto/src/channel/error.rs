@@ -60,5 +60,14 @@ crate::coded! {
         } = "SHEF-PRO-256": "a fault made the Shield end the session by itself",
             "on_fault is \"halt\": the Shield told of the fault in its last message and erased all keys. No result opens. Begin a new \
              session.",
+        /// The channel is in a copy of the process that made it.
+        #[error("process {made} made the channel, and this is process {found}")]
+        Copied {
+            /// process that made the channel
+            made: u32,
+            /// this process
+            found: u32,
+        } = "SHEF-PRO-257": "a copy of a process uses the register channel",
+            "A copy made by fork has the same keys and numbers, and would seal other data under them. Attest in the new process.",
     }
 }

@@ -13,6 +13,9 @@ use crate::load::{SessionKeys, Transcript};
 /// Times that a request is sent at most while no authentic answer comes.
 pub const TRIES: u32 = 4;
 
+/// A process: its id, and a number that differs from that of every process it is a copy of.
+pub type ProcessMark = (u32, u64);
+
 /// The owner's end. At most one request is under way; a lost answer is asked for by sending the
 /// same bytes again.
 pub struct OwnerChannel {
@@ -26,6 +29,8 @@ pub struct OwnerChannel {
     /// Some request was answered with these: every statement after it must show why.
     stopped: bool,
     faulted: bool,
+    /// The process that made the channel, and how to ask for the present one.
+    process: Option<(ProcessMark, fn() -> ProcessMark)>,
 }
 
 impl OwnerChannel {
@@ -41,6 +46,21 @@ impl OwnerChannel {
             last: None,
             stopped: false,
             faulted: false,
+            process: None,
+        }
+    }
+
+    /// Binds the channel to this process, which `current` identifies. A copy made by fork has the
+    /// same keys and numbers: there, the channel makes no request and takes no answer.
+    #[must_use]
+    pub fn bound(self, current: fn() -> ProcessMark) -> Self {
+        Self { process: Some((current(), current)), ..self }
+    }
+
+    fn check_process(&self) -> Result<(), ChannelError> {
+        match self.process.map(|(made, current)| (made, current())) {
+            Some((made, found)) if made != found => Err(ChannelError::Copied { made: made.0, found: found.0 }),
+            _ => Ok(()),
         }
     }
 
@@ -52,8 +72,10 @@ impl OwnerChannel {
     /// Seals the next request.
     ///
     /// # Errors
-    /// Another request is under way, or the channel is closed.
+    /// Another request is under way, the channel is closed, or this is a copy of the process that
+    /// made it.
     pub fn request(&mut self, request: &Request) -> Result<Sealed, ChannelError> {
+        self.check_process()?;
         if self.pending.is_some() {
             return Err(ChannelError::Busy { seq: self.seq });
         }
@@ -87,6 +109,7 @@ impl OwnerChannel {
     /// is cleaner than what the Shield answered before: after a request that was refused in a
     /// stopped Shield or met a fault, no statement without that opens anything.
     pub fn answer(&mut self, sealed: &Sealed) -> Result<Answer, ChannelError> {
+        self.check_process()?;
         if self.pending.is_none() {
             return Err(ChannelError::Idle);
         }
@@ -128,6 +151,7 @@ impl OwnerChannel {
     /// [`ChannelError::Halted`] with its last words, [`ChannelError::Impossible`] where they are
     /// none.
     pub fn halted(&mut self, sealed: &Sealed) -> Result<(), ChannelError> {
+        self.check_process()?;
         let Some((seq, plaintext)) = self.rx.open(sealed) else { return Ok(()) };
         let answer = Answer::from_bytes(&plaintext);
         let ran = seq.checked_sub(1) == Some(self.seq);

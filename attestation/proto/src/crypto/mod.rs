@@ -5,6 +5,7 @@
 //! the formats need is made of it here: HMAC, HKDF and ECDSA.
 
 mod ecdsa;
+pub mod scrub;
 mod software;
 mod units;
 

@@ -8,6 +8,7 @@ use p256::{AffinePoint, FieldBytes, ProjectivePoint, Scalar};
 use sha2::{Digest, Sha256};
 use zeroize::Zeroize;
 
+use super::scrub::{CIPHER, scrubbed};
 use super::{Crypto, TAG_LEN};
 
 /// RustCrypto's implementations, in constant time.
@@ -63,19 +64,19 @@ impl Crypto for Software {
     }
 
     fn seal(&self, key: &[u8], iv: &[u8; 12], aad: &[u8], data: &mut [u8]) -> [u8; TAG_LEN] {
-        let sealed = match key.len() {
+        let sealed = scrubbed::<CIPHER, _>(|| match key.len() {
             16 => Aes128Gcm::new_from_slice(key).map(|aes| aes.encrypt_inout_detached(&(*iv).into(), aad, data.into())),
             _ => Aes256Gcm::new_from_slice(key).map(|aes| aes.encrypt_inout_detached(&(*iv).into(), aad, data.into())),
-        };
+        });
         sealed.ok().and_then(Result::ok).expect("a key of 16 or 32 bytes, and less than 64 GiB").into()
     }
 
     fn open(&self, key: &[u8], iv: &[u8; 12], aad: &[u8], data: &mut [u8], tag: &[u8; TAG_LEN]) -> bool {
         let tag = (*tag).into();
-        let opened = match key.len() {
+        let opened = scrubbed::<CIPHER, _>(|| match key.len() {
             16 => Aes128Gcm::new_from_slice(key).map(|aes| aes.decrypt_inout_detached(&(*iv).into(), aad, (&mut *data).into(), &tag)),
             _ => Aes256Gcm::new_from_slice(key).map(|aes| aes.decrypt_inout_detached(&(*iv).into(), aad, (&mut *data).into(), &tag)),
-        };
+        });
         let good = matches!(opened, Ok(Ok(())));
         if !good {
             data.zeroize();

@@ -1,0 +1,31 @@
+//! Overwrites the stack that computations with secrets have used.
+//!
+//! Ciphers and derivations leave round keys and scalars on the stack. A later move of a value with
+//! padding copies such bytes to the heap, where nothing erases them. So the stack is overwritten
+//! where the secrets arise, before anything else runs.
+
+use core::hint::black_box;
+
+/// Bytes of the stack below AES-GCM with its key expansion.
+pub const CIPHER: usize = 8 << 10;
+/// Bytes of the stack below key derivation, HPKE and P-256.
+pub const DERIVATION: usize = 128 << 10;
+
+/// Runs `work` in a frame below this one, then overwrites `BYTES` of the stack from there on.
+pub fn scrubbed<const BYTES: usize, T>(work: impl FnOnce() -> T) -> T {
+    let result = run(work);
+    scrub::<BYTES>();
+    result
+}
+
+#[inline(never)]
+fn run<T>(work: impl FnOnce() -> T) -> T {
+    work()
+}
+
+/// Overwrites `BYTES` of the stack below the caller's frame.
+#[inline(never)]
+pub fn scrub<const BYTES: usize>() {
+    let mut below = [0_u8; BYTES];
+    black_box(&mut below);
+}
