@@ -6,10 +6,12 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
+use shef_proto::cert::Certificate;
 use shef_proto::evidence::{Claims, Evidence, EvidenceError, Layer, RootOfTrust};
 use shef_proto::hpke_suite::PublicKey;
 use shef_verify::corim::{self, CorimSigner, Trust};
 use shef_verify::crypto::aws_lc;
+use shef_verify::name;
 use shef_verify::rego::Evaluate;
 use shef_verify::{AppraisalPolicy, ChainCache, CheckId, Outcome, ReferenceValues, Rego, Request, Revocations, TrustAnchor, TrustAnchors};
 
@@ -177,57 +179,70 @@ pub fn signer(name: &str, content: &str) -> Result<CorimSigner> {
 /// Kinds of revocations.
 pub const REVOCATION_KINDS: [&str; 8] = ["device", "serial", "certificate", "authority", "kernel", "shell", "image", "vendor"];
 
-/// Checks a revocation.
+/// Checks a revocation, and gives its value the canonical spelling.
 ///
 /// # Errors
 /// A kind that does not exist, or a value of another form.
-pub fn check_revocation(row: &RevocationRow) -> Result<()> {
-    revocations(std::slice::from_ref(row))?;
+pub fn check_revocation(row: &mut RevocationRow) -> Result<()> {
+    row.value = revoked_value(&row.kind, &row.value)?;
     if row.reason.is_empty() || row.reason.len() > 256 {
         return Err(Kind::Revocation.because("reason must have 1 to 256 characters"));
     }
     Ok(())
 }
 
+/// The canonical spelling of what a revocation names.
+///
+/// # Errors
+/// A kind that does not exist, or a value of another form.
+pub fn revoked_value(kind: &str, value: &str) -> Result<String> {
+    let (read, expected): (fn(&str) -> Option<String>, _) = match kind {
+        "device" => (name::ueid, name::UEID),
+        "serial" => (name::serial, name::SERIAL),
+        "certificate" | "authority" | "kernel" | "shell" | "image" | "vendor" => (name::digest, name::DIGEST),
+        _ => return Err(Kind::Revocation.because(format!("kind {kind:?} is none of {}", REVOCATION_KINDS.join(", ")))),
+    };
+    read(value).ok_or_else(|| Kind::Revocation.because(format!("value {value:?} of kind {kind}: expected {expected}")))
+}
+
 /// The revocation list of these rows. It comes from the live store and so is always current.
 fn revocations(rows: &[RevocationRow]) -> Result<Revocations> {
     let mut list = Revocations { issued: i64::MIN, next_update: i64::MAX, ..Revocations::default() };
     for row in rows {
-        let (set, lengths) = match row.kind.as_str() {
-            "device" => (&mut list.devices, 66..=66),
-            "serial" => (&mut list.serials, 2..=40),
-            "certificate" => (&mut list.certificates, 64..=64),
-            "authority" => (&mut list.authorities, 64..=64),
-            "kernel" => (&mut list.kernels, 64..=64),
-            "shell" => (&mut list.shells, 64..=64),
-            "image" => (&mut list.images, 64..=64),
-            "vendor" => (&mut list.vendors, 64..=64),
-            _ => return Err(Kind::Revocation.because(format!("kind {:?} is none of {}", row.kind, REVOCATION_KINDS.join(", ")))),
+        let set = match row.kind.as_str() {
+            "device" => &mut list.devices,
+            "serial" => &mut list.serials,
+            "certificate" => &mut list.certificates,
+            "authority" => &mut list.authorities,
+            "kernel" => &mut list.kernels,
+            "shell" => &mut list.shells,
+            "image" => &mut list.images,
+            _ => &mut list.vendors,
         };
-        let hexadecimal = row.value.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
-        if !hexadecimal || !lengths.contains(&row.value.len()) || row.value.len() % 2 != 0 {
-            let (least, most) = lengths.into_inner();
-            let digits = if least == most { most.to_string() } else { format!("{least} to {most}") };
-            return Err(
-                Kind::Revocation.because(format!("value {:?}: kind {} has {digits} lower-case hexadecimal digits", row.value, row.kind))
-            );
-        }
-        set.insert(row.value.clone());
+        // Versions before 0.2 stored values as they were typed.
+        set.insert(revoked_value(&row.kind, &row.value)?);
     }
     Ok(list)
 }
 
-/// What is remembered of a CoRIM.
-fn version(corim: &corim::Corim) -> Result<CorimVersion> {
+/// What is remembered of a CoRIM: its version, under each key of its signer.
+fn versions(corim: &corim::Corim) -> Result<Vec<CorimVersion>> {
     let version = i64::try_from(corim.version)
         .map_err(|_| Kind::Corim.because(format!("version {} of {}: expected at most {}", corim.version, corim.id, i64::MAX)))?;
-    Ok(CorimVersion { signer: corim.signer.clone(), id: corim.id.clone(), version })
+    Ok(corim.signer_keys.iter().map(|key| CorimVersion { signer: signer_id(key), id: corim.id.clone(), version }).collect())
+}
+
+/// How the store names the signer of a CoRIM: by its key. Versions before 0.2 stored the name under
+/// which it was registered.
+fn signer_id(key: &[u8; 32]) -> String {
+    format!("key:{}", hex::encode(key))
 }
 
 /// Demands that no higher version of a CoRIM was known, ever: one that was taken out, or has ended,
 /// is not followed by an older one.
 fn newest<'a>(corim: &corim::Corim, known: impl IntoIterator<Item = &'a CorimVersion>) -> Result<()> {
-    let same = known.into_iter().filter(|known| known.id == corim.id && known.signer == corim.signer);
+    let signers = [signer_id(&corim.signer_keys[0]), signer_id(&corim.signer_keys[1]), corim.signer.clone()];
+    let same = known.into_iter().filter(|known| known.id == corim.id && signers.contains(&known.signer));
     let highest = same.map(|known| known.version.unsigned_abs()).max().unwrap_or(0);
     if corim.version >= highest {
         return Ok(());
@@ -247,7 +262,9 @@ impl Collateral {
         let anchors = rows.anchors.iter().map(anchor).collect::<Result<Vec<_>>>()?;
         let signers = rows.signers.iter().map(|row| signer(&row.name, &row.content)).collect::<Result<Vec<_>>>()?;
         let mut values = ReferenceValues::default();
-        let (mut corims, mut versions, mut ends) = (Vec::new(), Vec::new(), i64::MAX);
+        let (mut corims, mut stored, mut ends) = (Vec::new(), Vec::new(), i64::MAX);
+        // What an inactive CoRIM holds is not in force under another spelling of its signatures either.
+        let mut withdrawn = Vec::new();
         let mut watched = Watched { signer: signers.iter().filter_map(CorimSigner::not_after).min().unwrap_or(i64::MAX), corim: i64::MAX };
         for row in &rows.corims {
             let read = |at| reference(&row.media_type, &row.content, &signers, &revoked, at);
@@ -256,8 +273,10 @@ impl Collateral {
             // same.
             let as_it_was = found.as_ref().err().and_then(|_| read(row.created).ok()?.corim);
             if let Some(corim) = as_it_was.as_ref().or_else(|| found.as_ref().ok()?.corim.as_ref()) {
-                versions.push(version(corim)?);
-                if row.active != 0 {
+                stored.extend(versions(corim)?);
+                if row.active == 0 {
+                    withdrawn.push(corim.content);
+                } else {
                     watched.signer = watched.signer.min(corim.signer_not_after.unwrap_or(i64::MAX));
                     watched.corim = watched.corim.min(corim.not_after.unwrap_or(i64::MAX));
                 }
@@ -274,7 +293,10 @@ impl Collateral {
         }
         let mut current = Vec::new();
         for (row, corim) in corims {
-            match newest(&corim, rows.versions.iter().chain(&versions)) {
+            match newest(&corim, rows.versions.iter().chain(&stored)) {
+                _ if withdrawn.contains(&corim.content) => {
+                    tracing::warn!(id = %row.id, "a deactivated CoRIM does not count under another id")
+                }
                 Ok(()) => current.push(corim),
                 Err(problem) => tracing::debug!(id = %row.id, %problem, "reference values do not count"),
             }
@@ -293,7 +315,7 @@ impl Collateral {
             generation: rows.generation,
             ends,
             watched,
-            versions,
+            versions: stored,
             anchors: TrustAnchors::new(anchors),
             reference: values,
             policies,
@@ -317,7 +339,7 @@ impl Collateral {
             let known = known.filter_map(|known| reference(&known.media_type, &known.content, &signers, &revoked, now).ok()?.corim);
             let known: Vec<corim::Corim> = known.collect();
             corim::admit(&new, &known).map_err(|error| Kind::Corim.because(format!("{error} ({})", error.code())))?;
-            version(&new)?;
+            versions(&new)?;
             newest(&new, &rows.versions)?;
         }
         Ok(parsed.reference)
@@ -376,6 +398,20 @@ impl Collateral {
         })
     }
 
+    /// Whether an anchor or a reference value is what this revocation names.
+    #[must_use]
+    pub fn names(&self, kind: &str, value: &str) -> bool {
+        let reference = &self.reference;
+        let is = |bytes: &[u8]| hex::encode(bytes) == value;
+        match kind {
+            "kernel" => reference.kernels.iter().any(|known| is(&known.digest)),
+            "shell" => reference.shells.iter().any(|known| is(&known.digest)),
+            "image" => reference.images.iter().any(|known| is(&known.digest)),
+            "vendor" => reference.images.iter().any(|known| is(&known.vendor)),
+            _ => self.anchors.list().iter().any(|anchor| certificate_names(anchor.certificate(), kind, value)),
+        }
+    }
+
     /// Revocations that this evidence falls under, for people who read a denial.
     #[must_use]
     pub fn revocations_of(&self, evidence: &Received) -> Vec<&RevocationRow> {
@@ -390,6 +426,34 @@ impl Collateral {
             names.push(("vendor", hex::encode(shield.vendor)));
         }
         self.revocation_rows.iter().filter(|row| names.iter().any(|(kind, value)| row.kind == *kind && row.value == *value)).collect()
+    }
+}
+
+/// Whether a certificate is what this revocation names.
+fn certificate_names(certificate: &Certificate, kind: &str, value: &str) -> bool {
+    match kind {
+        "serial" => name::serial(&hex::encode(certificate.serial())).is_some_and(|serial| serial == value),
+        "certificate" => certificate.names().iter().any(|name| hex::encode(name) == value),
+        "authority" => hex::encode(sha256(certificate.key().as_bytes())) == value,
+        _ => false,
+    }
+}
+
+/// Whether evidence shows what this revocation names.
+#[must_use]
+pub fn evidence_names(evidence: &[u8], kind: &str, value: &str) -> bool {
+    let Ok(evidence) = Evidence::parse(evidence) else { return false };
+    if evidence.x5chain().iter().filter_map(|der| Certificate::parse(der).ok()).any(|shown| certificate_names(&shown, kind, value)) {
+        return true;
+    }
+    let (claims, is) = (evidence.unverified_claims(), |bytes: &[u8]| hex::encode(bytes) == value);
+    match kind {
+        "device" => is(&claims.common.ueid),
+        "kernel" => is(&claims.common.kernel_digest),
+        "shell" => is(&claims.common.shell_digest),
+        "image" => claims.shield.as_ref().is_some_and(|shield| is(&shield.image_digest)),
+        "vendor" => claims.shield.as_ref().is_some_and(|shield| is(&shield.vendor)),
+        _ => false,
     }
 }
 

@@ -507,7 +507,7 @@ impl<'a> Run<'a> {
                     chain,
                     anchor: at,
                     serials: all.map(|certificate| certificate.serial().to_vec()),
-                    digests: all.map(|certificate| Sha256::digest(certificate.der()).into()),
+                    names: all.iter().flat_map(|certificate| certificate.names()).collect(),
                     authority: Sha256::digest(anchor.certificate().key().as_bytes()).into(),
                     certificates: bytes.to_vec(),
                     generation: *request.anchors.generation(),
@@ -646,7 +646,7 @@ impl<'a> Run<'a> {
         let subject = Subject {
             ueid: &c.ueid,
             serials: chain.map_or([NONE; 3], |chain| chain.serials.each_ref().map(Vec::as_slice)),
-            certificates: chain.map_or([NONE; 3], |chain| chain.digests.each_ref().map(<[u8; 32]>::as_slice)),
+            certificates: chain.map_or(&[], |chain| &chain.names[..]),
             authority: chain.map(|chain| &chain.authority[..]),
             kernel: &c.kernel_digest,
             shell: &c.shell_digest,

@@ -62,8 +62,8 @@ pub struct VerifiedChain {
     pub(crate) anchor: usize,
     /// Serial numbers of AK, DeviceID and anchor.
     pub(crate) serials: [Vec<u8>; 3],
-    /// SHA-256 of the certificates of AK, DeviceID and anchor.
-    pub(crate) digests: [[u8; 32]; 3],
+    /// Names of the certificates of AK, DeviceID and anchor in a list of revoked ones.
+    pub(crate) names: Vec<[u8; 32]>,
     /// SHA-256 of the anchor's public key.
     pub(crate) authority: [u8; 32],
     /// The certificates as received, leaf first.

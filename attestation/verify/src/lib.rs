@@ -20,6 +20,7 @@ pub mod ear;
 mod files;
 mod json;
 pub mod jwt;
+pub mod name;
 mod policy;
 mod reference;
 pub mod rego;

@@ -9,63 +9,65 @@ use shef_proto::config::OnFault;
 use shef_proto::evidence::RootOfTrust;
 
 use crate::files::{PolicyError, policy_id};
+use crate::name;
 use crate::rego::Rego;
 
 /// A kind of name that a policy may hold.
 pub(crate) trait Name {
     const WHAT: &'static str;
-    fn exists(name: &str) -> bool;
+    /// The canonical spelling of the name in `text`, if it is one.
+    fn read(text: &str) -> Option<String>;
+}
+
+fn known(text: &str, known: bool) -> Option<String> {
+    known.then(|| text.to_owned())
 }
 
 struct Kind;
 impl Name for Kind {
     const WHAT: &'static str = "a kind of root of trust: shef-boot, board, provider or simulated";
-    fn exists(name: &str) -> bool {
-        RootOfTrust::from_name(name).is_some()
+    fn read(text: &str) -> Option<String> {
+        known(text, RootOfTrust::from_name(text).is_some())
     }
 }
 
 struct FaultPolicy;
 impl Name for FaultPolicy {
     const WHAT: &'static str = "a fault policy: shield, halt or region";
-    fn exists(name: &str) -> bool {
-        OnFault::from_name(name).is_some()
+    fn read(text: &str) -> Option<String> {
+        known(text, OnFault::from_name(text).is_some())
     }
 }
 
 struct State;
 impl Name for State {
     const WHAT: &'static str = "a state: fresh, keyed or closed";
-    fn exists(name: &str) -> bool {
-        ["fresh", "keyed", "closed"].contains(&name)
+    fn read(text: &str) -> Option<String> {
+        known(text, ["fresh", "keyed", "closed"].contains(&text))
     }
-}
-
-fn lower_hex(name: &str, digits: usize) -> bool {
-    name.len() == digits && name.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 pub(crate) struct Ueid;
 impl Name for Ueid {
-    const WHAT: &'static str = "a ueid: 66 hexadecimal digits, lower case";
-    fn exists(name: &str) -> bool {
-        lower_hex(name, 66)
+    const WHAT: &'static str = name::UEID;
+    fn read(text: &str) -> Option<String> {
+        name::ueid(text)
     }
 }
 
 pub(crate) struct DigestName;
 impl Name for DigestName {
-    const WHAT: &'static str = "a digest: 64 hexadecimal digits, lower case";
-    fn exists(name: &str) -> bool {
-        lower_hex(name, 64)
+    const WHAT: &'static str = name::DIGEST;
+    fn read(text: &str) -> Option<String> {
+        name::digest(text)
     }
 }
 
 pub(crate) struct Serial;
 impl Name for Serial {
-    const WHAT: &'static str = "a serial number: 2 to 40 hexadecimal digits, lower case";
-    fn exists(name: &str) -> bool {
-        name.len() >= 2 && name.len() <= 40 && name.len().is_multiple_of(2) && lower_hex(name, name.len())
+    const WHAT: &'static str = name::SERIAL;
+    fn read(text: &str) -> Option<String> {
+        name::serial(text)
     }
 }
 
@@ -75,8 +77,9 @@ struct Checked<N>(String, PhantomData<N>);
 
 impl<'de, N: Name> Deserialize<'de> for Checked<N> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let name = String::deserialize(deserializer)?;
-        if N::exists(&name) { Ok(Self(name, PhantomData)) } else { Err(D::Error::custom(format!("{name:?} is not {}", N::WHAT))) }
+        let text = String::deserialize(deserializer)?;
+        let name = N::read(&text).ok_or_else(|| D::Error::custom(format!("{text:?} is not {}", N::WHAT)))?;
+        Ok(Self(name, PhantomData))
     }
 }
 

@@ -25,7 +25,8 @@ pub struct Revocations {
     /// Serial numbers of certificates.
     #[serde(default, deserialize_with = "set::<Serial, _>")]
     pub serials: BTreeSet<String>,
-    /// Certificates, by SHA-256 of their DER.
+    /// Certificates, by SHA-256 of their TBSCertificate or of their DER
+    /// ([`shef_proto::cert::Certificate::names`]).
     #[serde(default, deserialize_with = "set::<DigestName, _>")]
     pub certificates: BTreeSet<String>,
     /// Authorities (trust anchors, signers of reference values), by SHA-256 of their public key.
@@ -81,7 +82,7 @@ impl Revocations {
         [
             (hit(&self.devices, subject.ueid), "the device is revoked"),
             (any(&self.serials, &subject.serials), "a certificate is revoked by its serial number"),
-            (any(&self.certificates, &subject.certificates), "a certificate is revoked by its digest"),
+            (subject.certificates.iter().any(|name| hit(&self.certificates, name)), "a certificate is revoked by its digest"),
             (subject.authority.is_some_and(|key| hit(&self.authorities, key)), "the authority that made the device is revoked"),
             (hit(&self.kernels, subject.kernel), "the kernel is revoked"),
             (hit(&self.shells, subject.shell), "the shell is revoked"),
@@ -97,7 +98,7 @@ impl Revocations {
 pub(crate) struct Subject<'a> {
     pub ueid: &'a [u8],
     pub serials: [&'a [u8]; 3],
-    pub certificates: [&'a [u8]; 3],
+    pub certificates: &'a [[u8; 32]],
     pub authority: Option<&'a [u8]>,
     pub kernel: &'a [u8],
     pub shell: &'a [u8],

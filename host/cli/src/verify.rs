@@ -13,6 +13,7 @@ use shef_verify::corim::{CorimSigner, MAX_CORIM};
 use shef_verify::crypto::portable;
 use shef_verify::ear::{self, Dialect, Issue, Reader};
 use shef_verify::jwt::NamedKey;
+use shef_verify::name;
 use shef_verify::{Appraisal, AppraisalPolicy, Outcome, PolicyError, ReferenceValues, Rego, Revocations, TrustAnchor};
 
 use shef_console::CliError;
@@ -156,7 +157,6 @@ impl TrustArgs {
     /// A file cannot be read, or is not of its form; the message names it.
     pub fn load(&self) -> Result<Bundle, CliError> {
         let named = |path: &Path, e: PolicyError| CliError::input(e.code(), format!("{}: {e}", path.display()));
-        let optional = |path: &Option<PathBuf>| path.as_deref().map(text).transpose();
         let mut bundle = Bundle { policy: text(&self.policy)?, anchors: text(&self.anchors)?, ..Bundle::default() };
         AppraisalPolicy::from_toml(&bundle.policy).map_err(|e| named(&self.policy, e))?;
         TrustAnchor::list_from_toml(&bundle.anchors).map_err(|e| named(&self.anchors, e))?;
@@ -177,8 +177,8 @@ impl TrustArgs {
             CorimSigner::list_from_toml(&bundle.signers).map_err(|e| named(path, e))?;
         }
         bundle.corims = self.corim.iter().map(|path| read(path, MAX_CORIM as u64)).collect::<Result<_, _>>()?;
-        if let Some(list) = optional(&self.deactivated)? {
-            bundle.deactivated = list.split_whitespace().map(str::to_owned).collect::<BTreeSet<_>>();
+        if let Some(path) = &self.deactivated {
+            bundle.deactivated = digests(path, &text(path)?)?;
         }
         if let Some(path) = &self.revocations {
             let list = text(path)?;
@@ -187,6 +187,21 @@ impl TrustArgs {
         }
         Ok(bundle)
     }
+}
+
+/// Digests, separated by white space.
+///
+/// # Errors
+/// An entry that is no digest, with file and line: it would be passed over otherwise.
+fn digests(path: &Path, text: &str) -> Result<BTreeSet<String>, CliError> {
+    let entries = text.lines().zip(1..).flat_map(|(line, number)| line.split_whitespace().map(move |entry| (number, entry)));
+    entries
+        .map(|(line, entry)| {
+            let found: String = entry.chars().take(80).collect();
+            let refused = || CliError::input("SHEF-CLI-018", format!("{}:{line}: {found:?}: expected {}", path.display(), name::DIGEST));
+            name::digest(entry).ok_or_else(refused)
+        })
+        .collect()
 }
 
 impl EvidenceArgs {

@@ -36,9 +36,13 @@ fn issue(issuer_key: &SigningKey, template: &Template<'_>) -> Vec<u8> {
             &tlv(0xa3, &[&tlv(der::SEQUENCE, template.extensions)]),
         ],
     );
-    let rs = issuer_key.sign(&tbs);
+    signed(&tbs, &issuer_key.sign(&tbs))
+}
+
+/// The certificate of a TBSCertificate and its signature `r | s`.
+pub(super) fn signed(tbs: &[u8], rs: &[u8; 64]) -> Vec<u8> {
     let signature = tlv(der::SEQUENCE, &[&der::unsigned(der::INTEGER, &rs[..32]), &der::unsigned(der::INTEGER, &rs[32..])]);
-    tlv(der::SEQUENCE, &[&tbs, &algorithm(), &tlv(der::BIT_STRING, &[&[0], &signature])])
+    tlv(der::SEQUENCE, &[tbs, &algorithm(), &tlv(der::BIT_STRING, &[&[0], &signature])])
 }
 
 /// A manufacturer's root certificate, self-signed.

@@ -308,6 +308,9 @@ async fn revocations(State(app): Shared, Extension(identity): Extension<Identity
     Ok(Json(json!({"generation": rows.generation, "revocations": rows.revocations})))
 }
 
+/// Appraisals that are searched for what a revocation names.
+const SEARCHED: i64 = 256;
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct NewRevocation {
@@ -316,18 +319,23 @@ struct NewRevocation {
     reason: String,
 }
 
-/// Revokes, for the API and for the operator's page.
-pub async fn add_revocation(app: &App, identity: &Identity, kind: String, value: String, reason: String) -> Result<()> {
-    let row = RevocationRow { kind, value, reason, created: app.now() };
-    appraiser::check_revocation(&row)?;
+/// Revokes, for the API and for the operator's page. Returns the canonical spelling of the value.
+pub async fn add_revocation(app: &App, identity: &Identity, kind: String, value: String, reason: String) -> Result<String> {
+    let mut row = RevocationRow { kind, value, reason, created: app.now() };
+    appraiser::check_revocation(&mut row)?;
+    let value = row.value.clone();
     change(app, identity, Change::Revoke(row), |_| Ok(())).await?;
-    Ok(())
+    Ok(value)
 }
 
-async fn revoke(State(app): Shared, Extension(identity): Extension<Identity>, body: Bytes) -> Result<StatusCode> {
+async fn revoke(State(app): Shared, Extension(identity): Extension<Identity>, body: Bytes) -> Result<(StatusCode, Json<Value>)> {
     let new: NewRevocation = read_json(&body)?;
-    add_revocation(&app, &identity, new.kind, new.value, new.reason).await?;
-    Ok(StatusCode::CREATED)
+    let kind = new.kind.clone();
+    let value = add_revocation(&app, &identity, new.kind, new.value, new.reason).await?;
+    let collateral = app.read_collateral(&identity.tenant).await?;
+    let kept = app.store.appraisals(&identity.tenant, i64::MAX, &[], SEARCHED).await?;
+    let known = collateral.names(&kind, &value) || kept.iter().any(|row| appraiser::evidence_names(&row.evidence, &kind, &value));
+    Ok((StatusCode::CREATED, Json(json!({"kind": kind, "value": value, "known": known}))))
 }
 
 async fn unrevoke(
@@ -335,5 +343,6 @@ async fn unrevoke(
     Extension(identity): Extension<Identity>,
     Path((kind, value)): Path<(String, String)>,
 ) -> Result<StatusCode> {
+    let value = appraiser::revoked_value(&kind, &value)?;
     plain(&app, &identity, Change::Unrevoke(kind, value)).await
 }

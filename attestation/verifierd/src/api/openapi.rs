@@ -87,9 +87,11 @@ const KEPT: &[Member] = &[
 ];
 const REVOCATION: &[Member] = &[
     ("kind", Text, "device, serial, certificate, authority, kernel, shell, image or vendor"),
-    ("value", Text, "lower-case hexadecimal"),
+    ("value", Text, "hexadecimal; answered in lower case without separators and leading zeros"),
     ("reason", Text, "1 to 256 characters"),
 ];
+const KNOWN: Member = ("known", Flag, "whether anchors, reference values or the newest 256 appraisals hold it");
+const MADE_REVOCATION: &[Member] = &[REVOCATION[0], REVOCATION[1], KNOWN];
 const KEPT_REVOCATION: &[Member] = &[REVOCATION[0], REVOCATION[1], REVOCATION[2], CREATED];
 const DEVICE: &[Member] = &[
     ("ueid", Text, "identity, hexadecimal"),
@@ -341,7 +343,7 @@ fn describe(route: &Route) -> Option<Describe> {
         .query(&[LIMIT])
         .refuses(&[422, 503]),
         ("GET", "/v1/revocations") => gives(Json(200, &[GENERATION, ("revocations", List(KEPT_REVOCATION), "all of them")])),
-        ("POST", "/v1/revocations") => gives(Nothing(201)).body(REVOCATION).refuses(&[409, 422]),
+        ("POST", "/v1/revocations") => gives(Json(201, MADE_REVOCATION)).body(REVOCATION).refuses(&[409, 422]),
         ("GET", "/v1/devices") => {
             gives(Json(200, &[("devices", List(DEVICE), "by ueid"), NEXT])).query(&[AFTER_NAME, LIMIT]).refuses(&[400])
         }

@@ -20,8 +20,10 @@ use std::collections::BTreeSet;
 use corim::types::corim::CorimId;
 use corim::types::signed::decode_signed_corim;
 use sha2::{Digest, Sha256};
-use shef_proto::cbor::{self, CborError, Limits};
+use shef_proto::cbor::{self, CborError, Limits, Value};
+use shef_proto::cert::Certificate;
 use shef_proto::cose::VerifyFn;
+use shef_proto::crypto;
 
 use crate::reference::ReferenceValues;
 use crate::revocation::Revocations;
@@ -128,7 +130,7 @@ fn unsigned(text: impl ToString) -> CorimError {
 pub struct Trust<'a> {
     /// Who may sign.
     pub signers: &'a [CorimSigner],
-    /// Deactivated CoRIMs, by SHA-256 of their bytes in hexadecimal.
+    /// Deactivated CoRIMs, by one of their [`names`] in hexadecimal.
     pub deactivated: &'a BTreeSet<String>,
     /// Revoked authorities and certificates, when there is a list.
     pub revocations: Option<&'a Revocations>,
@@ -145,10 +147,13 @@ pub struct Corim {
     pub id: String,
     /// Its version: of two with the same id and signer, the higher one is used.
     pub version: u64,
-    /// SHA-256 of its bytes.
-    pub digest: [u8; 32],
+    /// SHA-256 of its payload, which is what its signer signed.
+    pub content: [u8; 32],
     /// Who signed it.
     pub signer: String,
+    /// SHA-256 of the key that signed it, and of the key or CA that is registered for the signer:
+    /// order and withdrawal go by these, because a key can be registered under any name.
+    pub signer_keys: [[u8; 32]; 2],
     /// End of validity, seconds since 1970; `None` for no end.
     pub not_after: Option<i64>,
     /// Expiry of its signer's certificate, seconds since 1970; `None` if the signer is known by its
@@ -160,6 +165,14 @@ pub struct Corim {
     pub ignored: usize,
 }
 
+impl Corim {
+    /// Whether one of its signer's keys is among these.
+    #[must_use]
+    pub fn shares_a_key(&self, keys: &[[u8; 32]]) -> bool {
+        self.signer_keys.iter().any(|key| keys.contains(key))
+    }
+}
+
 /// Reads a signed CoRIM.
 ///
 /// # Errors
@@ -169,16 +182,17 @@ pub fn read(bytes: &[u8], trust: &Trust<'_>) -> Result<Corim, CorimError> {
     let envelope = cbor::parse(bytes, &limits)?;
     let (protected, x5chain) = envelope::shape(&envelope)?;
     let header = envelope::header(protected)?;
-    let digest: [u8; 32] = Sha256::digest(bytes).into();
-    if trust.deactivated.contains(hex::encode(digest).as_str()) {
-        return Err(CorimError::Deactivated { what: "this CoRIM".into() });
-    }
-
     let signed = decode_signed_corim(bytes).map_err(form)?;
     let payload = signed.payload.as_deref().ok_or_else(|| form("the payload is not attached"))?;
+    let content: [u8; 32] = Sha256::digest(payload).into();
+    if !trust.deactivated.is_empty()
+        && names_of(bytes, &content, &x5chain).iter().any(|name| trust.deactivated.contains(&hex::encode(name)))
+    {
+        return Err(CorimError::Deactivated { what: "this CoRIM".into() });
+    }
     let message = signed.to_be_signed(b"").map_err(form)?;
     let signature: [u8; 64] = signed.signature.as_slice().try_into().map_err(|_| form("the signature is not 64 bytes r | s"))?;
-    let (signer, signer_end) = signer::verified(trust, &x5chain, &message, &signature)?;
+    let signer::Signed { signer, keys: signer_keys, end: signer_end } = signer::verified(trust, &x5chain, &message, &signature)?;
     header.in_time(trust.now)?;
 
     // Authentic from here on.
@@ -201,8 +215,9 @@ pub fn read(bytes: &[u8], trust: &Trust<'_>) -> Result<Corim, CorimError> {
     let mut out = Corim {
         id,
         version: 0,
-        digest,
+        content,
         signer: signer.name().into(),
+        signer_keys,
         not_after: own_end.into_iter().chain(header.not_after).chain(signer_end).min(),
         signer_not_after: signer_end,
         reference: ReferenceValues::default(),
@@ -217,13 +232,51 @@ pub fn read(bytes: &[u8], trust: &Trust<'_>) -> Result<Corim, CorimError> {
     Ok(out)
 }
 
-/// Checks that a CoRIM may be added: no known one with the same id and signer has a higher version,
-/// or the same version and different bytes.
+/// The digests that name a signed CoRIM in a list of deactivated ones: SHA-256 of its payload, and of
+/// its bytes in every spelling of its signature and of that of its signer's certificate. Anyone can
+/// turn one spelling into another; a certificate that was issued anew is another spelling too, which
+/// only the payload names.
+///
+/// # Errors
+/// Not a signed CoRIM.
+pub fn names(bytes: &[u8]) -> Result<Vec<[u8; 32]>, CorimError> {
+    let envelope = cbor::parse(bytes, &Limits::bytes(MAX_CORIM))?;
+    let (_, x5chain) = envelope::shape(&envelope)?;
+    let signed = decode_signed_corim(bytes).map_err(form)?;
+    let payload = signed.payload.as_deref().ok_or_else(|| form("the payload is not attached"))?;
+    Ok(names_of(bytes, &Sha256::digest(payload).into(), &x5chain))
+}
+
+fn names_of(bytes: &[u8], content: &[u8; 32], x5chain: &[Vec<u8>]) -> Vec<[u8; 32]> {
+    let mut spellings = vec![bytes.to_vec()];
+    // The signature is what a COSE_Sign1 ends with.
+    if let Some((start, signature)) = bytes.split_last_chunk::<64>()
+        && let Some(twin) = crypto::twin(signature)
+    {
+        spellings.push([start, &twin[..]].concat());
+    }
+    if let [der] = x5chain
+        && let Some(twin) = Certificate::parse(der).ok().and_then(|certificate| certificate.twin())
+        && let Some(at) = bytes.windows(der.len()).position(|window| window == der)
+    {
+        // The length of a signature in DER may differ, and with it the head of the byte string.
+        let head = |len: usize| Value::Bytes(vec![0; len]).encode().len() - len;
+        let replaced = |spelling: &Vec<u8>| {
+            let start = &spelling[..at - head(der.len())];
+            [start, &Value::Bytes(twin.clone()).encode(), &spelling[at + der.len()..]].concat()
+        };
+        spellings.extend(spellings.iter().map(replaced).collect::<Vec<_>>());
+    }
+    core::iter::once(*content).chain(spellings.iter().map(|spelling| Sha256::digest(spelling).into())).collect()
+}
+
+/// Checks that a CoRIM may be added: no known one with the same id and a key of the same signer has
+/// a higher version, or the same version and different content.
 ///
 /// # Errors
 /// A known CoRIM conflicts.
 pub fn admit(corim: &Corim, known: &[Corim]) -> Result<(), CorimError> {
-    let same = |other: &&Corim| other.id == corim.id && other.signer == corim.signer && other.digest != corim.digest;
+    let same = |other: &&Corim| other.id == corim.id && corim.shares_a_key(&other.signer_keys) && other.content != corim.content;
     match known.iter().filter(same).map(|other| other.version).max() {
         Some(known) if known >= corim.version => {
             Err(CorimError::Older { id: corim.id.clone(), signer: corim.signer.clone(), version: corim.version, known })
@@ -232,7 +285,7 @@ pub fn admit(corim: &Corim, known: &[Corim]) -> Result<(), CorimError> {
     }
 }
 
-/// Merges CoRIMs: of several with the same id and signer, only the highest version is used.
+/// Merges CoRIMs: of several with the same id and a key of the same signer, only the highest version is used.
 ///
 /// # Errors
 /// Two with the same id, signer and version differ.

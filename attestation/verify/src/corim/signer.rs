@@ -166,20 +166,29 @@ pub fn vendor_id(key: &PublicKey) -> [u8; 32] {
     Sha256::digest(key.as_bytes()).into()
 }
 
-/// The signer of this signature, and the expiry of the included certificate.
-pub(super) fn verified<'a>(
-    trust: &Trust<'a>,
-    x5chain: &[Vec<u8>],
-    message: &[u8],
-    signature: &[u8; 64],
-) -> Result<(&'a CorimSigner, Option<i64>), CorimError> {
+/// Who signed a CoRIM.
+pub(super) struct Signed<'a> {
+    /// The registered signer.
+    pub(super) signer: &'a CorimSigner,
+    /// SHA-256 of the key that signed and of the key that is registered.
+    pub(super) keys: [[u8; 32]; 2],
+    /// Expiry of the included certificate, seconds since 1970.
+    pub(super) end: Option<i64>,
+}
+
+/// The signer of this signature.
+pub(super) fn verified<'a>(trust: &Trust<'a>, x5chain: &[Vec<u8>], message: &[u8], signature: &[u8; 64]) -> Result<Signed<'a>, CorimError> {
+    let of = |signer: &'a CorimSigner, key: &PublicKey, end| Signed { signer, keys: [vendor_id(key), vendor_id(signer.public_key())], end };
     let revoked = |signer: &CorimSigner, key: &PublicKey, leaf: Option<&Certificate>| {
         let Some(list) = trust.revocations else { return Ok(()) };
         let hash = |bytes: &[u8]| hex::encode(Sha256::digest(bytes));
         let hit = list.authorities.contains(&hash(signer.public_key().as_bytes()))
             || list.authorities.contains(&hash(key.as_bytes()))
             || list.vendors.contains(&hash(key.as_bytes()))
-            || leaf.is_some_and(|leaf| list.certificates.contains(&hash(leaf.der())) || list.serials.contains(&hex::encode(leaf.serial())));
+            || leaf.is_some_and(|leaf| {
+                leaf.names().iter().any(|name| list.certificates.contains(&hex::encode(name)))
+                    || list.serials.contains(&hex::encode(leaf.serial()))
+            });
         if hit { Err(CorimError::Deactivated { what: format!("the signer {}", signer.name) }) } else { Ok(()) }
     };
     if let [der] = x5chain {
@@ -195,7 +204,7 @@ pub(super) fn verified<'a>(
                 return Err(CorimError::Signature { signer: signer.name.clone() });
             }
             revoked(signer, &key, Some(&leaf))?;
-            return Ok((signer, Some(leaf.not_after().min(root.not_after()))));
+            return Ok(of(signer, &key, Some(leaf.not_after().min(root.not_after()))));
         }
         return Err(CorimError::Signer { text: "the certificate was issued by none of the authorities".into() });
     }
@@ -203,7 +212,7 @@ pub(super) fn verified<'a>(
         let Identity::Key(key) = &signer.identity else { continue };
         if (trust.verify)(key, message, signature) {
             revoked(signer, key, None)?;
-            return Ok((signer, None));
+            return Ok(of(signer, key, None));
         }
     }
     Err(CorimError::Signer { text: "the signature is of none of the known keys".into() })
