@@ -5,6 +5,10 @@
 //! too. They hold each CA by itself, and ask at each handshake, as a server outlives certificates.
 #![forbid(unsafe_code)]
 
+mod names;
+
+pub use names::names;
+
 use std::sync::Arc;
 
 use rustls::client::WebPkiServerVerifier;

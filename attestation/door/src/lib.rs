@@ -6,6 +6,7 @@
 //! most slots. Addresses from which a client was authenticated before have their own pool.
 
 pub mod ca;
+pub mod files;
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv6Addr};

@@ -6,11 +6,11 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use shef_door::ca::{Ca, Holder, KeyPair, Validity};
+use shef_door::files;
 use shef_proto::hpke_suite::generate_key_pair;
 
 use crate::auth::Identity;
 use crate::config::Config;
-use crate::files;
 use crate::problem::{Kind, Result};
 use crate::secrets::{SystemEntropy, random};
 use crate::tls;
@@ -90,6 +90,8 @@ pub fn client(folder: &Path, name: &str, identity: &Identity, now: i64) -> Resul
 /// The folder has no CA, a file is no certificate of it, or the list cannot be written.
 pub fn revoke(folder: &Path, certificates: &[PathBuf], days: u32, now: i64) -> Result<usize> {
     let path = folder.join("crl.pem");
+    let cannot_write = |error: std::io::Error| Kind::Material.because(format!("{}: {error}", path.display()));
+    let _alone = files::lock(folder).map_err(cannot_write)?;
     let ca = tls::names(&folder.join("ca.pem"))?;
     let mut revoked: BTreeMap<Vec<u8>, i64> = BTreeMap::new();
     if path.exists() {
@@ -107,11 +109,7 @@ pub fn revoke(folder: &Path, certificates: &[PathBuf], days: u32, now: i64) -> R
     let count = revoked.len();
     let list = authority(folder)?.revocations(revoked, Validity { from: now, days: days.max(1) });
     let pem = list.and_then(|list| list.pem()).map_err(cannot)?;
-    // The service may read at any moment: the whole list or the old one.
-    let new = folder.join("crl.pem.new");
-    let _ = std::fs::remove_file(&new);
-    write_in_place_of(&new, &path, 0o644, pem.as_bytes())?;
-    std::fs::rename(&new, &path).map_err(|error| Kind::Material.because(format!("{}: {error}", path.display())))?;
+    files::replace(&path, 0o644, pem.as_bytes()).map_err(cannot_write)?;
     Ok(count)
 }
 

@@ -11,7 +11,6 @@ pub mod auth;
 pub mod backup;
 pub mod check;
 pub mod config;
-mod files;
 mod flow;
 pub mod init;
 pub mod jwe;

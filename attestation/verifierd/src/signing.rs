@@ -1,27 +1,18 @@
 //! Rotation of the key that signs results and receipts, as a command.
 
-use std::io::Write as _;
 use std::path::Path;
 
+use shef_door::files;
 use shef_proto::hpke_suite::generate_key_pair;
 
 use crate::app::signer;
 use crate::config::Config;
-use crate::files;
 use crate::problem::{Kind, Result};
 use crate::secrets::{SystemEntropy, thumbprint};
 
-/// Exchanges a file for one of this content: whoever reads it finds the old one or the new one,
-/// whole.
+/// Puts `content` in the place of a file, whole.
 fn exchange(path: &Path, mode: u32, content: &[u8]) -> Result<()> {
-    let cannot = |error: std::io::Error| Kind::Material.because(format!("{}: {error}", path.display()));
-    let mut part = path.as_os_str().to_owned();
-    part.push(".new");
-    let part = Path::new(&part);
-    let _ = std::fs::remove_file(part);
-    let mut file = files::create(part, mode, path).map_err(cannot)?;
-    file.write_all(content).and_then(|()| file.sync_all()).map_err(cannot)?;
-    std::fs::rename(part, path).and_then(|()| std::fs::File::open(files::folder(path))?.sync_all()).map_err(cannot)
+    files::replace(path, mode, content).map_err(|error| Kind::Material.because(format!("{}: {error}", path.display())))
 }
 
 /// Makes a new signing key. The public key of the old one stays published as a retired one, so that
@@ -30,6 +21,9 @@ fn exchange(path: &Path, mode: u32, content: &[u8]) -> Result<()> {
 /// # Errors
 /// A file cannot be read or written; the old key stays then.
 pub fn rotate(config: &Config) -> Result<(String, String)> {
+    // The key is read under the lock: each of two rotations retires another one.
+    let held = files::lock(files::folder(&config.signing_key));
+    let _alone = held.map_err(|error| Kind::Material.because(format!("{}: {error}", config.signing_key.display())))?;
     let before = signer(config)?;
     let mut retired: Vec<String> = match std::fs::read_to_string(config.rotated()) {
         Ok(text) => text.lines().map(str::to_owned).collect(),

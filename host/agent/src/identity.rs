@@ -16,7 +16,17 @@ const WARN: Duration = Duration::from_secs(30 * 86_400);
 
 /// SHA-256 of a certificate in DER, in hexadecimal.
 pub(crate) fn fingerprint(der: &[u8]) -> String {
-    Sha256::digest(der).iter().fold(String::with_capacity(64), |mut text, byte| {
+    hex(&Sha256::digest(der))
+}
+
+/// The name under which a certificate is noted when it is issued: the SHA-256 of what its CA
+/// signed, in hexadecimal. The signature has two spellings, and so has the fingerprint.
+pub(crate) fn noted(der: &CertificateDer<'_>) -> Option<String> {
+    Some(hex(shef_anchors::names(der)?.first()?))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(64), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text
     })
@@ -32,7 +42,10 @@ pub(crate) fn is_fingerprint(text: &str) -> bool {
 pub(crate) struct Identity {
     /// The common name.
     pub(crate) name: String,
+    /// SHA-256 of the certificate in DER, in hexadecimal.
     pub(crate) fingerprint: String,
+    /// What names the certificate in the list of revoked ones.
+    names: Vec<String>,
     /// When the certificate ends.
     pub(crate) until: SystemTime,
 }
@@ -50,7 +63,8 @@ impl Identity {
         let text = name.value.decode_as::<Utf8StringRef<'_>>().map(|s| s.as_str().to_owned());
         let text = text.or_else(|_| name.value.decode_as::<PrintableStringRef<'_>>().map(|s| s.as_str().to_owned())).ok()?;
         let until = UNIX_EPOCH + certificate.tbs_certificate().validity().not_after.to_unix_duration();
-        is_name(&text).then(|| Self { name: text, fingerprint: fingerprint(der), until })
+        let names = shef_anchors::names(der)?.iter().map(|digest| hex(digest)).collect();
+        is_name(&text).then(|| Self { name: text, fingerprint: fingerprint(der), names, until })
     }
 
     /// Days that are left, where they are few.
@@ -72,7 +86,8 @@ pub(crate) fn end_of(der: &[u8]) -> Option<SystemTime> {
     Some(UNIX_EPOCH + certificate.tbs_certificate().validity().not_after.to_unix_duration())
 }
 
-/// Fingerprints of revoked certificates: one a line, `#` begins a comment.
+/// Revoked certificates, by SHA-256 of what their CA signed, or of the certificate: one a line, `#`
+/// begins a comment.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Revoked(HashSet<String>);
 
@@ -98,7 +113,7 @@ impl Revoked {
     }
 
     pub(crate) fn contains(&self, owner: &Identity) -> bool {
-        self.lists(&owner.fingerprint)
+        owner.names.iter().any(|name| self.lists(name))
     }
 
     /// Whether a fingerprint in lower case is in the list.

@@ -8,13 +8,15 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use rustls::pki_types::CertificateDer;
 use shef_device::is_name;
 use shef_device::{Iommu, Uri};
-use shef_door::ca::{Ca, Certificate, Holder, KeyPair, Validity};
+use shef_door::ca::{Ca, Certificate, Holder, KeyPair, Validity, host};
+use shef_door::files::{self, FolderLock};
 
 use crate::AgentError;
 use crate::config::check_device;
-use crate::identity::{Revoked, fingerprint, is_fingerprint};
+use crate::identity::{Revoked, is_fingerprint, noted};
 
 /// Days that a certificate is good for.
 const DAYS: u32 = 730;
@@ -22,9 +24,10 @@ const DAYS: u32 = 730;
 const CA_NAME: &str = "shef-agent CA";
 /// The unit as it is in the repository, for an agent in /etc/shef-agent.
 const UNIT: &str = include_str!("../shef-agent.service");
-/// Certificates of owners that were issued: fingerprint and name, one a line.
+/// Certificates of owners that were issued, one a line: SHA-256 of what the CA signed (of the whole
+/// certificate before version 0.2) and name.
 const ISSUED: &str = "issued";
-/// Fingerprints of revoked certificates.
+/// Revoked certificates, in the same form.
 const REVOKED: &str = "revoked";
 
 /// What is set up.
@@ -56,6 +59,9 @@ pub fn init(plan: &Plan) -> Result<(), AgentError> {
             }
         }
     }
+    let expected = "expected a host name or an address under which owners connect, as card.example or 10.0.0.7";
+    let bad = |text: &String| AgentError::Config { message: format!("--name {text:?}: {expected}") };
+    let hosts = plan.names.iter().map(|text| host(text).ok_or_else(|| bad(text))).collect::<Result<Vec<_>, _>>()?;
     for (name, uri) in &plan.devices {
         check_device(uri).map_err(|what| AgentError::Config { message: format!("--device {name}: {what}") })?;
     }
@@ -70,10 +76,10 @@ pub fn init(plan: &Plan) -> Result<(), AgentError> {
         let (ca, certificate) = Ca::new(CA_NAME, key, now()).map_err(|e| wrong(&e))?;
         public(&dir.join("ca.pem"), certificate.pem().as_bytes())?;
         let key = KeyPair::generate().map_err(|e| wrong(&e))?;
-        let cert = issue(&ca, agent(&plan.names), &key)?;
+        let cert = issue(&ca, agent(&hosts), &key)?;
         private(&dir.join("agent.key"), key.serialize_pem().as_bytes())?;
         public(&dir.join("agent.pem"), cert.pem().as_bytes())?;
-        public(&dir.join("names"), (plan.names.join("\n") + "\n").as_bytes())?;
+        public(&dir.join("names"), (hosts.join("\n") + "\n").as_bytes())?;
         public(&dir.join(ISSUED), b"")?;
         public(
             &dir.join(REVOKED),
@@ -84,7 +90,7 @@ pub fn init(plan: &Plan) -> Result<(), AgentError> {
             certify(dir, owner, &ca)?;
         }
         public(&dir.join("agent.toml"), config(listen, &plan.devices).as_bytes())?;
-        public(&dir.join("shef-agent.service"), UNIT.replace("/etc/shef-agent", &whole.display().to_string()).as_bytes())
+        public(&dir.join("shef-agent.service"), unit(&whole)?.as_bytes())
     })
 }
 
@@ -108,6 +114,7 @@ pub fn add_owner(dir: &Path, owner: &str) -> Result<(), AgentError> {
             format!("owner {owner} has a folder in {dir}/owners: `shef-agent renew --dir {dir} {owner}` issues a new certificate");
         return Err(AgentError::Files { message });
     }
+    let _alone = lock(dir)?;
     certify(dir, owner, &authority(dir)?)
 }
 
@@ -117,6 +124,7 @@ pub fn add_owner(dir: &Path, owner: &str) -> Result<(), AgentError> {
 /// # Errors
 /// SHEF-AGT-016 for a bad name, SHEF-AGT-017, also where the key is not in the folder any more.
 pub fn renew(dir: &Path, owner: Option<&str>) -> Result<PathBuf, AgentError> {
+    let _alone = lock(dir)?;
     let ca = authority(dir)?;
     let read = |path: &Path| fs::read_to_string(path).map_err(|e| AgentError::file("read", path, &e));
     let (key, file) = match owner {
@@ -146,8 +154,9 @@ pub fn renew(dir: &Path, owner: Option<&str>) -> Result<PathBuf, AgentError> {
 /// # Errors
 /// SHEF-AGT-016 where there are none, SHEF-AGT-017.
 pub fn revoke(dir: &Path, whom: &str) -> Result<usize, AgentError> {
-    let read = |path: &Path| fs::read_to_string(path).map_err(|e| AgentError::file("read", path, &e));
+    let read = |path: &Path| files::read(path).map_err(|e| AgentError::file("read", path, &e));
     let list = dir.join(REVOKED);
+    let _alone = lock(dir)?;
     let before = Revoked::load(&list)?;
     let mut text = read(&list)?;
     // What an operator wrote may end without one.
@@ -196,11 +205,11 @@ fn certify(dir: &Path, owner: &str, ca: &Ca) -> Result<(), AgentError> {
 }
 
 /// Adds a certificate to those that were issued.
-fn note(dir: &Path, owner: &str, der: &[u8]) -> Result<(), AgentError> {
+fn note(dir: &Path, owner: &str, der: &CertificateDer<'_>) -> Result<(), AgentError> {
     let path = dir.join(ISSUED);
-    let mut options = fs::OpenOptions::new();
-    let file = options.append(true).create(true).open(&path);
-    file.and_then(|mut file| writeln!(file, "{} {owner}", fingerprint(der))).map_err(|e| AgentError::file("write", &path, &e))
+    let name = noted(der).ok_or_else(|| AgentError::file("write", &path, &"the certificate cannot be read again"))?;
+    let issued = files::read(&path).map_err(|e| AgentError::file("read", &path, &e))?;
+    replace(&path, format!("{issued}{name} {owner}\n").as_bytes())
 }
 
 /// Makes a folder whole or not at all. One that is there already is replaced where it is empty.
@@ -231,10 +240,45 @@ fn made(path: &Path, fill: impl FnOnce(&Path) -> Result<(), AgentError>) -> Resu
 
 /// Puts a file in the place of another one, whole.
 fn replace(path: &Path, bytes: &[u8]) -> Result<(), AgentError> {
-    let beside = path.with_extension("new");
-    let _ = fs::remove_file(&beside);
-    public(&beside, bytes)?;
-    fs::rename(&beside, path).map_err(|e| AgentError::file("write", path, &e))
+    files::replace(path, 0o644, bytes).map_err(|e| AgentError::file("write", path, &e))
+}
+
+/// Waits until no other command changes the agent's files.
+fn lock(dir: &Path) -> Result<FolderLock, AgentError> {
+    files::lock(dir).map_err(|e| AgentError::file("lock", dir, &e))
+}
+
+/// The systemd unit of an agent in `dir`.
+///
+/// # Errors
+/// The path holds a line break or is not UTF-8, which a unit cannot name.
+fn unit(dir: &Path) -> Result<String, AgentError> {
+    let path = dir.to_str().filter(|path| !path.contains(|c: char| c.is_control()));
+    let path =
+        path.ok_or_else(|| AgentError::file("name", dir, &"a systemd unit names only folders in UTF-8 without control characters"))?;
+    // systemd.unit(5): `%` begins a specifier. systemd.service(5): `$` begins a variable in
+    // ExecStart=, and quotes keep white space.
+    let specifiers = path.replace('%', "%%");
+    let quoted = specifiers.replace('\\', "\\\\").replace('"', "\\\"");
+    let mut text = String::with_capacity(UNIT.len());
+    for line in UNIT.split_inclusive('\n') {
+        let command = line.starts_with("Exec");
+        let name = if command { quoted.replace('$', "$$") } else { quoted.clone() };
+        text.push_str(&quote_words(line, &name));
+    }
+    Ok(text)
+}
+
+/// `line` with `name` in the place of the folder of the unit in the repository. A word that holds
+/// the folder is quoted if the name needs it.
+fn quote_words(line: &str, name: &str) -> String {
+    const FOLDER: &str = "/etc/shef-agent";
+    let needs = name.contains(|c: char| c.is_whitespace() || "\"'\\;".contains(c));
+    let Some((start, _)) = line.split_once(FOLDER).filter(|_| needs) else { return line.replace(FOLDER, name) };
+    // The word begins behind the last blank or `=`, and ends at the next blank.
+    let begin = start.rfind([' ', '=']).map_or(0, |at| at + 1);
+    let end = line[begin..].find([' ', '\n']).map_or(line.len(), |at| begin + at);
+    format!("{}\"{}\"{}", &line[..begin], line[begin..end].replace(FOLDER, name), &line[end..])
 }
 
 fn config(listen: std::net::SocketAddr, devices: &[(String, Uri)]) -> String {
@@ -358,6 +402,53 @@ mod tests {
         // An error names the folder that was asked for, and not the one that is made beside it.
         let error = made(&dir.path().join("new"), |beside| write(&beside.join("no/file"), b"", 0o600)).unwrap_err().to_string();
         assert!(error.contains(&dir.path().join("new/no/file").display().to_string()), "{error}");
+    }
+
+    #[test]
+    fn only_names_that_owners_can_ask_for_are_certified() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["card.example:7433", "http://card.example", "card example", "10.0.0.300", "", "[10.0.0.3]"] {
+            let error = init(&Plan { names: vec![name.into()], ..plan(dir.path()) }).unwrap_err();
+            assert!(error.code() == "SHEF-AGT-016" && error.to_string().contains(&format!("{name:?}")), "{error}");
+            assert!(!plan(dir.path()).dir.exists());
+        }
+        init(&Plan { names: vec!["[::1]".into(), "card.example".into()], ..plan(dir.path()) }).unwrap();
+        assert_eq!(fs::read_to_string(plan(dir.path()).dir.join("names")).unwrap(), "::1\ncard.example\n");
+    }
+
+    #[test]
+    fn a_unit_names_its_folder_as_systemd_reads_it() {
+        let start = |dir: &str| {
+            let text = unit(Path::new(dir)).unwrap();
+            text.lines().find_map(|line| line.strip_prefix("ExecStart=")).unwrap().to_owned()
+        };
+        for (dir, command) in [
+            ("/srv/agent", r"/usr/bin/shef-agent run --config /srv/agent/agent.toml"),
+            ("/srv/my agent", r#"/usr/bin/shef-agent run --config "/srv/my agent/agent.toml""#),
+            ("/srv/100%agent", r"/usr/bin/shef-agent run --config /srv/100%%agent/agent.toml"),
+            ("/srv/$HOME", r"/usr/bin/shef-agent run --config /srv/$$HOME/agent.toml"),
+            (r#"/srv/a"b"#, r#"/usr/bin/shef-agent run --config "/srv/a\"b/agent.toml""#),
+            (r"/srv/a\b", r#"/usr/bin/shef-agent run --config "/srv/a\\b/agent.toml""#),
+        ] {
+            assert_eq!(start(dir), command, "{dir}");
+        }
+        assert_eq!(unit(Path::new("/srv/a\nb")).unwrap_err().code(), "SHEF-AGT-017");
+    }
+
+    #[test]
+    fn revocations_at_once_are_all_in_the_list() {
+        let dir = tempfile::tempdir().unwrap();
+        let plan = plan(dir.path());
+        init(&plan).unwrap();
+        let of = |number: u32| format!("{number:064x}");
+        std::thread::scope(|scope| {
+            for number in 0..24 {
+                let dir = &plan.dir;
+                scope.spawn(move || assert_eq!(revoke(dir, &of(number)).unwrap(), 1));
+            }
+        });
+        let revoked = Revoked::load(&plan.dir.join(REVOKED)).unwrap();
+        assert!((0..24).all(|number| revoked.lists(&of(number))));
     }
 
     #[test]

@@ -7,13 +7,13 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use shef_door::files;
 use sqlx::Connection as _;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions, PgSslMode};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 
 use super::{Backend, Pools};
 use crate::config::Database;
-use crate::files;
 use crate::problem::{Kind, Problem, Result};
 
 /// Bytes of a page of SQLite, where the database is new. An appraisal touches some ten pages, of
