@@ -113,9 +113,6 @@ pub fn admit(kernel: &Measurement<'_>, signature: &[u8; SIGNATURE_FILE_LEN], sig
     if !cose::verify_digest(&key, &kernel.digest, signature) {
         return Err(refused("the signature does not verify"));
     }
-    if !crypto::is_low(signature) {
-        return Err(refused("the signature has the higher s"));
-    }
     if kernel.svn < least_svn {
         return Err(BootError::Svn { svn: kernel.svn, least: least_svn });
     }

@@ -64,11 +64,6 @@ crate::coded! {
         /// The signature does not fit bytes and key.
         #[error("the signature does not verify")]
         Signature = "SHEF-PRO-012": "signature does not verify", "The message was changed after it was signed, or another key signed it.",
-        /// The signature has the higher s.
-        #[error("the signature verifies, but its s is above half of the group's order")]
-        HighS = "SHEF-PRO-013": "signature in its second spelling",
-            "Anyone can turn an ECDSA signature (r, s) into (r, n - s). The formats of shef accept the lower s only, so that one object \
-             has one name. The message was changed on its way, or its signer does not make low s.",
     }
 }
 
@@ -107,7 +102,7 @@ impl SigningKey {
         self.0.to_bytes()
     }
 
-    /// Signature `r | s` over `message`, with the lower s.
+    /// Signature `r | s` over `message`.
     #[must_use]
     pub fn sign(&self, message: &[u8]) -> [u8; SIGNATURE_LEN] {
         self.sign_parts(&[message])
@@ -325,16 +320,7 @@ impl Sign1 {
     /// It is not one of `key`.
     pub fn verify(&self, key: &PublicKey) -> Result<(), CoseError> {
         let digest = ACTIVE.sha256(&[&self.before_payload(), self.payload()]);
-        self.accept(verify_digest(key, &digest, &self.signature))
-    }
-
-    /// A signature counts in its spelling with the lower s only.
-    fn accept(&self, verified: bool) -> Result<(), CoseError> {
-        match verified {
-            false => Err(CoseError::Signature),
-            true if !crypto::is_low(&self.signature) => Err(CoseError::HighS),
-            true => Ok(()),
-        }
+        if verify_digest(key, &digest, &self.signature) { Ok(()) } else { Err(CoseError::Signature) }
     }
 
     /// Asks `verify`, of message and signature, about the bytes as they came.
@@ -343,7 +329,7 @@ impl Sign1 {
     /// It says no.
     pub fn verify_with(&self, verify: impl FnOnce(&[u8], &[u8; SIGNATURE_LEN]) -> bool) -> Result<(), CoseError> {
         let message = [&self.before_payload(), self.payload()].concat();
-        self.accept(verify(&message, &self.signature))
+        if verify(&message, &self.signature) { Ok(()) } else { Err(CoseError::Signature) }
     }
 
     fn before_payload(&self) -> Vec<u8> {

@@ -93,9 +93,7 @@ mod aws {
         fn sign(&self, message: &[u8]) -> Result<[u8; 64], JwtError> {
             let unusable = |text: &str| JwtError::Signer { text: text.into() };
             let signature = self.pair.sign(&SystemRandom::new(), message).map_err(|_| unusable("no signature"))?;
-            let signature = signature.as_ref().try_into().map_err(|_| unusable("a signature of another length"))?;
-            // The library makes either s.
-            Ok(shef_proto::crypto::to_low(signature))
+            signature.as_ref().try_into().map_err(|_| unusable("a signature of another length"))
         }
     }
 }

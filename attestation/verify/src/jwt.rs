@@ -10,7 +10,6 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 use shef_proto::cose::{self, SigningKey, VerifyFn};
-use shef_proto::crypto;
 use shef_proto::hpke_suite::PublicKey;
 
 /// Maximum size of a token.
@@ -174,9 +173,6 @@ pub fn verify(token: &str, keys: &[JwtKey], verify: VerifyFn) -> Result<Map<Stri
     let signature: [u8; cose::SIGNATURE_LEN] = signature.try_into().map_err(|_| form("the signature is not 64 bytes r | s"))?;
     if !verify(&key.key, message.as_bytes(), &signature) {
         return Err(JwtError::Signature);
-    }
-    if !crypto::is_low(&signature) {
-        return Err(form("the signature verifies, but its s is above half of the group's order; expected the lower s"));
     }
     let claims = decode(claims, "the claims are not base64url without padding")?;
     match json(&claims).map_err(|_| form("the claims are not JSON without repeated names"))? {

@@ -3,7 +3,6 @@
 use super::CertError;
 use super::types::*;
 use crate::cose::{self, VerifyFn};
-use crate::crypto;
 use crate::hpke_suite::PublicKey;
 
 impl Certificate {
@@ -107,11 +106,6 @@ pub fn validate_under_anchor(chain: &[Certificate], root: &Certificate, now: i64
     ak.check_issuer(AK, false, 0)?;
     ak.check_purpose(AK, OID_KP_ATTEST_LOC)?;
     ak.check_signed_by(AK, device, verify)?;
-    // The device itself signs this one. A manufacturer's CA may be other software, and may make
-    // either s: certificates are therefore revoked by what is signed, not by their bytes.
-    if !crypto::is_low(&ak.signature) {
-        return Err(CertError::Rule { which: AK, rule: "its signature has the higher s" });
-    }
     ak.check_time(AK, now)?;
     if ak.extensions.ueid.is_some() {
         return Err(CertError::Rule { which: AK, rule: "carries a ueid" });

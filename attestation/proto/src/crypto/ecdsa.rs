@@ -1,26 +1,14 @@
 //! ECDSA on P-256 with SHA-256 (FIPS 186-5), nonces by RFC 6979. Scalars are computed in software,
 //! in constant time; multiplications are [`Crypto::multiply`].
-//!
-//! With (r, s), (r, n - s) is a signature of the same message, which anyone can compute. [`sign`]
-//! makes the one with the lower s, and [`is_low`] tells the two apart: a format of this project
-//! accepts that one only, so that one object has one spelling.
 
 use p256::elliptic_curve::ops::Reduce;
 use p256::elliptic_curve::point::AffineCoordinates;
-use p256::elliptic_curve::scalar::IsHigh;
 use p256::elliptic_curve::{Field, PrimeField};
 use p256::{FieldBytes, ProjectivePoint, Scalar};
-use subtle::ConditionallySelectable;
 use zeroize::{Zeroize, Zeroizing};
 
 use super::software::point;
 use super::{ACTIVE, Crypto, hmac};
-
-/// Half of the order of the group, rounded down.
-const HALF_ORDER: [u8; 32] = [
-    0x7f, 0xff, 0xff, 0xff, 0x80, 0x00, 0x00, 0x00, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xde, 0x73, 0x7d, 0x56, 0xd3, 0x8b,
-    0xcf, 0x42, 0x79, 0xdc, 0xe5, 0x61, 0x7e, 0x31, 0x92, 0xa8,
-];
 
 /// The number, where it is below the order of the group and not zero.
 fn scalar(bytes: &[u8]) -> Option<Scalar> {
@@ -65,7 +53,7 @@ impl Nonces {
     }
 }
 
-/// The signature `r | s`, with the lower s, of the private key over a message of this SHA-256.
+/// The signature `r | s` of the private key over a message of this SHA-256.
 ///
 /// # Panics
 /// The private key is not in range.
@@ -82,7 +70,6 @@ pub fn sign(private: &[u8; 32], digest: &[u8; 32]) -> [u8; 64] {
             let r = reduced(point.first_chunk().expect("64 bytes"));
             let mut inverse = Option::<Scalar>::from(k.invert()).expect("not zero");
             let s = inverse * (z + r * d);
-            let s = Scalar::conditional_select(&s, &-s, s.is_high());
             k.zeroize();
             inverse.zeroize();
             if !bool::from(r.is_zero() | s.is_zero()) {
@@ -95,28 +82,6 @@ pub fn sign(private: &[u8; 32], digest: &[u8; 32]) -> [u8; 64] {
         }
         nonces.stir(0, &[]);
     }
-}
-
-/// Whether s of `r | s` is at most half of the order of the group.
-#[must_use]
-pub fn is_low(signature: &[u8; 64]) -> bool {
-    signature[32..] <= HALF_ORDER[..]
-}
-
-/// The other signature of the same key over the same message: `r | n - s`. `None` if s is not in
-/// range.
-#[must_use]
-pub fn twin(signature: &[u8; 64]) -> Option<[u8; 64]> {
-    let s = scalar(&signature[32..])?;
-    let mut twin = *signature;
-    twin[32..].copy_from_slice(&(-s).to_repr());
-    Some(twin)
-}
-
-/// The one of a signature and its [`twin`] that has the lower s.
-#[must_use]
-pub fn to_low(signature: &[u8; 64]) -> [u8; 64] {
-    if is_low(signature) { *signature } else { twin(signature).unwrap_or(*signature) }
 }
 
 /// Whether `r | s` is a signature of the public key `x | y`, a point of the curve, over a message of

@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 
 use zeroize::Zeroizing;
 
-pub use ecdsa::{in_range, is_low, sign, to_low, twin, verify};
+pub use ecdsa::{in_range, sign, verify};
 pub use software::Software;
 
 /// Which implementation this build uses.
