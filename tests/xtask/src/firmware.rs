@@ -364,7 +364,7 @@ mod tests {
         changed[200] ^= 1;
         for (image, path, found) in [
             (&changed, committed.as_path(), "SHEF-KRN-004"),
-            (&image, &root().join(IMAGE), "124408 bytes"),
+            (&image, &root().join(IMAGE), &format!("{} bytes", image.len())),
             (&image, Path::new("/nowhere"), "No such file"),
         ] {
             let Err(Failure::Message { message, .. }) = signature(&built(image), Some(path)) else { panic!("{found}") };
