@@ -101,7 +101,7 @@ impl Medium {
 /// the public key (`x | y`) that the boot ROM trusts.
 ///
 /// # Errors
-/// Another signer, a signature of other bytes, or an older kernel than `least_svn`.
+/// Another signer, a signature of other bytes or with a high s, or an older kernel than `least_svn`.
 pub fn admit(kernel: &Measurement<'_>, signature: &[u8; SIGNATURE_FILE_LEN], signer: &[u8; 32], least_svn: u64) -> Result<(), BootError> {
     let refused = |what| BootError::Signature { what };
     let (signature, key) = signature.split_first_chunk::<SIGNATURE_LEN>().ok_or(refused("length"))?;
@@ -112,6 +112,9 @@ pub fn admit(kernel: &Measurement<'_>, signature: &[u8; SIGNATURE_FILE_LEN], sig
     let key = PublicKey::from_xy(key).map_err(|_| refused("not a public key"))?;
     if !cose::verify_digest(&key, &kernel.digest, signature) {
         return Err(refused("the signature does not verify"));
+    }
+    if !crypto::is_low_s(signature) {
+        return Err(refused("s is above n / 2"));
     }
     if kernel.svn < least_svn {
         return Err(BootError::Svn { svn: kernel.svn, least: least_svn });

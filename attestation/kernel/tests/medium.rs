@@ -5,7 +5,9 @@ mod common;
 use common::*;
 use shef_kernel::{BootError, Identity, KernelImage, Measurement, Medium, SIGNATURE_FILE_LEN, admit, identify};
 use shef_proto::cose::SigningKey;
-use shef_proto::evidence::{DebugState, RootOfTrust};
+use shef_proto::crypto;
+use shef_proto::evidence::{DebugState, Layer, RootOfTrust};
+use shef_proto::hpke_suite::PrivateKey;
 
 fn signed(key: &SigningKey, image: &[u8]) -> [u8; SIGNATURE_FILE_LEN] {
     [&key.sign(image)[..], &key.public_key().xy()].concat().try_into().unwrap()
@@ -62,6 +64,33 @@ fn a_kernel_of_the_trusted_signer_and_no_older_than_it_must_be_is_admitted() {
         assert_eq!(code(changed), "SHEF-KRN-004", "byte {at}");
     }
     assert_eq!(BootError::Svn { svn: 2, least: 3 }.code(), "SHEF-KRN-005");
+}
+
+/// n - s for s verifies as well. The ROM takes one of the two.
+#[test]
+fn a_kernel_whose_signature_has_a_high_s_is_refused() {
+    // RFC 6979 A.2.5: the key, and its signature of "sample", whose s is high.
+    let private = hex::decode("c9afa9d845ba75166b5c215767b1d6934e50c3db36e89b127b8a622b120f6721").unwrap();
+    let key = SigningKey::new(&PrivateKey::from_bytes(&private).unwrap());
+    let high = hex::decode(
+        "efd48b2aacb6a8fd1140dd9cd45e81d69d2c877b56aaf991c34d0ea84eaf3716f7cb1c942d657c41d436c7a1b6e29f65f3e900dbb9aff4064dc4ab2f843acda8",
+    );
+    let xy = key.public_key().xy();
+    let kernel = Measurement { digest: sha256(b"sample"), svn: 2, version: "0.1.0" };
+    let admit = |rs: &[u8]| admit(&kernel, &[rs, &xy].concat().try_into().unwrap(), &sha256(&xy), 2);
+    assert_eq!(admit(&high.unwrap()), Err(BootError::Signature { what: "s is above n / 2" }));
+    assert_eq!(admit(&key.sign(b"sample")), Ok(()));
+}
+
+/// Of the code that the processor in the FPGA runs too.
+#[test]
+fn what_boot_code_and_kernel_sign_has_low_s() {
+    let mut world = World::new();
+    for _ in 0..24 {
+        let nonce = world.nonce();
+        let evidence = world.evidence(Layer::Kernel, &nonce).unwrap();
+        assert!(crypto::is_low_s(evidence.last_chunk().unwrap()));
+    }
 }
 
 #[test]

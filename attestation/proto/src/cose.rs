@@ -1,8 +1,8 @@
 //! ECDSA P-256 keys and COSE_Sign1 (RFC 9052), as evidence, image headers and close records use it.
 //!
 //! One narrow form: protected header `{1: alg, 3: content type}` and nothing else, unprotected
-//! header empty or `{33: x5chain}`, payload attached, signature `r | s`. The signed bytes are kept
-//! as they came and verified as they came.
+//! header empty or `{33: x5chain}`, payload attached, signature `r | s` with low s. The signed bytes
+//! are kept as they came and verified as they came.
 
 use alloc::{boxed::Box, vec, vec::Vec};
 use core::ops::Range;
@@ -64,10 +64,16 @@ crate::coded! {
         /// The signature does not fit bytes and key.
         #[error("the signature does not verify")]
         Signature = "SHEF-PRO-012": "signature does not verify", "The message was changed after it was signed, or another key signed it.",
+        /// The signature verifies with `n - s` for s: the same message under another digest.
+        #[error("the signature verifies, but its s is above n / 2: expected the lower of s and n - s")]
+        HighS = "SHEF-PRO-013": "signature has a high s",
+            "Of the two values s and n - s that verify, this format takes the lower one, so that one object has one digest. The message \
+             was changed on its way, or its signer writes either value: sign it again, or put n - s for s.",
     }
 }
 
-/// An ECDSA P-256 signing key; erased when dropped. Signatures are deterministic (RFC 6979).
+/// An ECDSA P-256 signing key; erased when dropped. Signatures are deterministic (RFC 6979) and have
+/// low s.
 pub struct SigningKey(PrivateKey);
 
 impl SigningKey {
@@ -118,7 +124,7 @@ impl SigningKey {
 /// `message`.
 ///
 /// [`verify`] is the one of this crate. A service that must be fast gives another implementation of
-/// the same algorithm.
+/// the same algorithm. It takes either s; the formats that demand the low one check it themselves.
 pub type VerifyFn = fn(&PublicKey, &[u8], &[u8; SIGNATURE_LEN]) -> bool;
 
 /// True when `signature` (`r | s`) is one of `key` over `message`.
@@ -317,19 +323,36 @@ impl Sign1 {
     /// Verifies the signature over the bytes as they came.
     ///
     /// # Errors
-    /// It is not one of `key`.
+    /// It is not one of `key`, or has a high s.
     pub fn verify(&self, key: &PublicKey) -> Result<(), CoseError> {
         let digest = ACTIVE.sha256(&[&self.before_payload(), self.payload()]);
-        if verify_digest(key, &digest, &self.signature) { Ok(()) } else { Err(CoseError::Signature) }
+        self.judge(verify_digest(key, &digest, &self.signature))
+    }
+
+    /// Verifies the signature as one of any of `keys`.
+    ///
+    /// # Errors
+    /// It is of none of them, or has a high s.
+    pub fn verify_any(&self, keys: &[PublicKey]) -> Result<(), CoseError> {
+        let not_of = |result: &Result<(), CoseError>| *result == Err(CoseError::Signature);
+        keys.iter().map(|key| self.verify(key)).find(|result| !not_of(result)).unwrap_or(Err(CoseError::Signature))
     }
 
     /// Asks `verify`, of message and signature, about the bytes as they came.
     ///
     /// # Errors
-    /// It says no.
+    /// It says no, or the signature has a high s.
     pub fn verify_with(&self, verify: impl FnOnce(&[u8], &[u8; SIGNATURE_LEN]) -> bool) -> Result<(), CoseError> {
         let message = [&self.before_payload(), self.payload()].concat();
-        if verify(&message, &self.signature) { Ok(()) } else { Err(CoseError::Signature) }
+        self.judge(verify(&message, &self.signature))
+    }
+
+    fn judge(&self, verifies: bool) -> Result<(), CoseError> {
+        match (verifies, crypto::is_low_s(&self.signature)) {
+            (false, _) => Err(CoseError::Signature),
+            (true, false) => Err(CoseError::HighS),
+            (true, true) => Ok(()),
+        }
     }
 
     fn before_payload(&self) -> Vec<u8> {

@@ -1,11 +1,14 @@
 //! Signatures, evidence, image container, key release, mailbox and close record: round trips,
 //! published vectors, and what is refused.
 
+mod parts;
+
 use proptest::prelude::*;
 use shef_proto::cbor::{self, Limits, Value};
 use shef_proto::close::CloseRecord;
 use shef_proto::config::{Config, Mode, OnFault, Region, Set};
 use shef_proto::cose::{self, SigningKey};
+use shef_proto::crypto;
 use shef_proto::entropy::SeededEntropy;
 use shef_proto::evidence::{self, Evidence, Layer};
 use shef_proto::hpke_suite::{PublicKey, derive_key_pair};
@@ -38,7 +41,8 @@ fn wycheproof_ecdsa() {
     assert!(good > 100 && bad > 80, "{good} {bad}");
 }
 
-/// RFC 6979 A.2.5, P-256 with SHA-256, messages "sample" and "test".
+/// RFC 6979 A.2.5, P-256 with SHA-256, messages "sample" and "test". The published s of "sample"
+/// is high, f7cb...cda8: ours is n - s.
 #[test]
 fn rfc_6979_signatures() {
     let private = hex::decode("c9afa9d845ba75166b5c215767b1d6934e50c3db36e89b127b8a622b120f6721").unwrap();
@@ -50,7 +54,7 @@ fn rfc_6979_signatures() {
     for (message, rs) in [
         (
             "sample",
-            "efd48b2aacb6a8fd1140dd9cd45e81d69d2c877b56aaf991c34d0ea84eaf3716f7cb1c942d657c41d436c7a1b6e29f65f3e900dbb9aff4064dc4ab2f843acda8",
+            "efd48b2aacb6a8fd1140dd9cd45e81d69d2c877b56aaf991c34d0ea84eaf37160834e36ad29a83bf2bc9385e491d6099c8fdf9d1ed67aa7ea5f51f93782857a9",
         ),
         (
             "test",
@@ -58,6 +62,34 @@ fn rfc_6979_signatures() {
         ),
     ] {
         assert_eq!(hex::encode(key.sign(message.as_bytes())), rs);
+    }
+}
+
+#[test]
+fn what_is_signed_has_low_s() {
+    let key = SigningKey::derive(b"low s");
+    for n in 0..200_u32 {
+        let signature = key.sign(&n.to_be_bytes());
+        assert!(crypto::is_low_s(&signature), "{n}");
+        let high = parts::other_s(&signature);
+        let high = <&[u8; 64]>::try_from(&high[..]).unwrap();
+        // The algorithm takes both, the rule one.
+        assert!(cose::verify(&key.public_key(), &n.to_be_bytes(), high));
+        assert!(!crypto::is_low_s(high));
+        assert_eq!((crypto::to_low_s(*high), crypto::to_low_s(signature)), (signature, signature));
+    }
+}
+
+/// (n - 1) / 2 is low, one more is not; what is out of range does not become a signature.
+#[test]
+fn the_bound_of_low_s() {
+    let with = |s: &str| <[u8; 64]>::try_from([[1; 32].to_vec(), hex::decode(s).unwrap()].concat()).unwrap();
+    let half = with("7fffffff800000007fffffffffffffffde737d56d38bcf4279dce5617e3192a8");
+    let above = with("7fffffff800000007fffffffffffffffde737d56d38bcf4279dce5617e3192a9");
+    assert!(crypto::is_low_s(&half) && !crypto::is_low_s(&above));
+    assert_eq!((crypto::to_low_s(half), crypto::to_low_s(above)), (half, half));
+    for out in [&"00".repeat(32), parts::N, &"ff".repeat(32)] {
+        assert_eq!(crypto::to_low_s(with(out)), with(out));
     }
 }
 

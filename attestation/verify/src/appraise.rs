@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use shef_proto::cert::{self, CertError, Certificate};
-use shef_proto::cose::VerifyFn;
+use shef_proto::cose::{CoseError, VerifyFn};
 use shef_proto::evidence::{Claims, DebugState, Evidence, EvidenceError, Layer, RootOfTrust, ShieldClaims};
 use shef_proto::hpke_suite::PublicKey;
 use subtle::ConstantTimeEq;
@@ -538,8 +538,12 @@ impl<'a> Run<'a> {
             Some(ak) => ak.verify(message, signature),
             None => (self.request.verify)(&chain.ak, message, signature),
         });
-        let signed = signed.is_ok();
-        self.check(CheckId::Signature, signed, "a signature of the attestation key", if signed { "verifies" } else { "does not verify" });
+        let found = match &signed {
+            Ok(()) => "verifies",
+            Err(CoseError::HighS) => "verifies, but its s is above n / 2 (SHEF-PRO-013)",
+            Err(_) => "does not verify",
+        };
+        self.check(CheckId::Signature, signed.is_ok(), "a signature of the attestation key", found);
         self.check(CheckId::Ueid, c.ueid == chain.ueid, Text::prefix(&chain.ueid), Text::prefix(&c.ueid));
         let tcb = &chain.tcb_info;
         self.check(

@@ -63,7 +63,11 @@ shef_proto::coded! {
     pub enum BundleError {
         /// Not a signed message of the form, or not signed by the expected key.
         #[error(transparent)]
-        Cose(#[from] CoseError) => (error) if *error == CoseError::Signature { "SHEF-ATT-101" } else { "SHEF-ATT-100" },
+        Cose(#[from] CoseError) => (error) match error {
+            CoseError::Signature => "SHEF-ATT-101",
+            CoseError::HighS => error.code(),
+            _ => "SHEF-ATT-100",
+        },
         /// Policy, anchors, reference values or revocation list in it are wrong.
         #[error(transparent)]
         Part(#[from] PolicyError) => (error) error.code(),

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 use shef_proto::cose::{self, SigningKey, VerifyFn};
+use shef_proto::crypto;
 use shef_proto::hpke_suite::PublicKey;
 
 /// Maximum size of a token.
@@ -19,7 +20,7 @@ pub const MAX_TOKEN: usize = 64 * 1024;
 pub trait Signer {
     /// Name of the key, for the header.
     fn key_id(&self) -> &str;
-    /// Signature `r | s` over `message`.
+    /// Signature `r | s` over `message`; [`sign`] puts the low s.
     ///
     /// # Errors
     /// The key cannot be used.
@@ -84,6 +85,11 @@ shef_proto::coded! {
         /// The signature does not verify.
         #[error("the signature does not verify")]
         Signature = "SHEF-ATT-071",
+        /// The signature verifies with `n - s` for s.
+        #[error("the signature verifies, but its s is above n / 2: expected the lower of s and n - s")]
+        HighS = "SHEF-ATT-076": "signature of the token has a high s",
+            "Of the two values s and n - s that verify, a result has the lower one, so that one result has one encoding. The token was \
+             changed on its way, or a verifier service of version 0.1 signed it: ask for a new result.",
         /// Another algorithm than ES256.
         #[error("algorithm {found:?}, expected \"ES256\"")]
         Algorithm {
@@ -124,7 +130,7 @@ pub fn sign(claims: &[u8], signer: &dyn Signer) -> Result<String, JwtError> {
     B64.encode_append(&header, &mut token);
     token.push(b'.');
     B64.encode_append(claims, &mut token);
-    let signature = signer.sign(&token)?;
+    let signature = crypto::to_low_s(signer.sign(&token)?);
     token.push(b'.');
     B64.encode_append(signature, &mut token);
     String::from_utf8(token).map_err(|error| JwtError::Signer { text: error.to_string() })
@@ -173,6 +179,9 @@ pub fn verify(token: &str, keys: &[JwtKey], verify: VerifyFn) -> Result<Map<Stri
     let signature: [u8; cose::SIGNATURE_LEN] = signature.try_into().map_err(|_| form("the signature is not 64 bytes r | s"))?;
     if !verify(&key.key, message.as_bytes(), &signature) {
         return Err(JwtError::Signature);
+    }
+    if !crypto::is_low_s(&signature) {
+        return Err(JwtError::HighS);
     }
     let claims = decode(claims, "the claims are not base64url without padding")?;
     match json(&claims).map_err(|_| form("the claims are not JSON without repeated names"))? {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Subcommand;
 use serde::Serialize;
 use shef::{KeyFolder, SystemEntropy};
+use shef_proto::cose::CoseError;
 use shef_proto::hpke_suite::PublicKey;
 use shef_rego::Workers;
 use shef_verify::bundle::{Bundle, BundleError, MAX_BUNDLE};
@@ -122,7 +123,7 @@ struct Written {
 fn named(path: &Path) -> impl Fn(BundleError) -> CliError + '_ {
     move |e| {
         let exit = match &e {
-            BundleError::Cose(shef_proto::cose::CoseError::Signature) => Exit::No,
+            BundleError::Cose(CoseError::Signature | CoseError::HighS) => Exit::No,
             BundleError::NoEvidence => Exit::Undecided,
             _ => Exit::Input,
         };

@@ -177,7 +177,7 @@ fn a_wrong_expectation_fails() {
 /// Codes that the table names are codes that `shef explain` knows.
 #[test]
 fn codes_exist() {
-    let known: Vec<&str> = shef_proto::CODES.iter().chain(shef_verify::CODES).map(|code| code.id).collect();
+    let known: Vec<&str> = shef_proto::CODES.iter().chain(shef_verify::CODES).chain(shef_kernel::CODES).map(|code| code.id).collect();
     let there = cases::all();
     for case in table().iter().filter(|case| there.iter().any(|(id, _)| *id == case.id)) {
         for expectation in case.named().chain([""]).map(|variant| case.expectation(variant)) {

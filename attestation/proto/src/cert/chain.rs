@@ -3,6 +3,7 @@
 use super::CertError;
 use super::types::*;
 use crate::cose::{self, VerifyFn};
+use crate::crypto;
 use crate::hpke_suite::PublicKey;
 
 impl Certificate {
@@ -106,6 +107,10 @@ pub fn validate_under_anchor(chain: &[Certificate], root: &Certificate, now: i64
     ak.check_issuer(AK, false, 0)?;
     ak.check_purpose(AK, OID_KP_ATTEST_LOC)?;
     ak.check_signed_by(AK, device, verify)?;
+    // Boot code issues it, with low s. The other certificates come from CAs that may write either.
+    if !crypto::is_low_s(&ak.signature) {
+        return Err(CertError::HighS { which: AK });
+    }
     ak.check_time(AK, now)?;
     if ak.extensions.ueid.is_some() {
         return Err(CertError::Rule { which: AK, rule: "carries a ueid" });

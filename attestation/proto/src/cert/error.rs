@@ -57,6 +57,14 @@ crate::coded! {
             found: usize,
         } = "SHEF-PRO-025": "wrong number of certificates",
             "A chain is exactly two certificates, AK first, then DeviceID. The root is never sent: it is the trust anchor.",
+        /// Its signature verifies with `n - s` for s: the same certificate under another digest.
+        #[error("{which} certificate: the s of its signature is above n / 2: expected the lower of s and n - s")]
+        HighS {
+            /// `AK`.
+            which: &'static str,
+        } = "SHEF-PRO-026": "signature of the certificate has a high s",
+            "Boot code signs AK certificates with the lower of s and n - s. This one was changed on its way, or the device boots code of \
+             version 0.1: update its boot code.",
     }
 }
 

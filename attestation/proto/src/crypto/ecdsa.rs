@@ -3,8 +3,10 @@
 
 use p256::elliptic_curve::ops::Reduce;
 use p256::elliptic_curve::point::AffineCoordinates;
+use p256::elliptic_curve::scalar::IsHigh;
 use p256::elliptic_curve::{Field, PrimeField};
 use p256::{FieldBytes, ProjectivePoint, Scalar};
+use subtle::ConditionallySelectable;
 use zeroize::{Zeroize, Zeroizing};
 
 use super::software::point;
@@ -24,6 +26,36 @@ fn reduced(bytes: &[u8; 32]) -> Scalar {
 #[must_use]
 pub fn in_range(number: &[u8; 32]) -> bool {
     scalar(number).is_some()
+}
+
+/// `(n - 1) / 2`, the greatest low s.
+const HALF_ORDER: [u8; 32] = [
+    0x7f, 0xff, 0xff, 0xff, 0x80, 0x00, 0x00, 0x00, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xde, 0x73, 0x7d, 0x56, 0xd3, 0x8b,
+    0xcf, 0x42, 0x79, 0xdc, 0xe5, 0x61, 0x7e, 0x31, 0x92, 0xa8,
+];
+
+/// Whether the s of the signature `r | s` is at most `n / 2`.
+///
+/// With s, `n - s` verifies as well, and anybody can compute it. The formats of this project take
+/// the lower of the two only, so that a signed object has one encoding and one digest.
+#[must_use]
+pub fn is_low_s(signature: &[u8; 64]) -> bool {
+    signature[32..] <= HALF_ORDER[..]
+}
+
+/// The lower of `s` and `n - s`, in constant time.
+fn low(s: Scalar) -> Scalar {
+    Scalar::conditional_select(&s, &-s, s.is_high())
+}
+
+/// The signature `r | s` of another signer with its low s. One that is not in range stays as it is:
+/// it does not verify.
+#[must_use]
+pub fn to_low_s(mut signature: [u8; 64]) -> [u8; 64] {
+    if let Some(s) = scalar(&signature[32..]) {
+        signature[32..].copy_from_slice(&low(s).to_repr());
+    }
+    signature
 }
 
 /// The nonces of RFC 6979 section 3.2, one after the other.
@@ -53,7 +85,7 @@ impl Nonces {
     }
 }
 
-/// The signature `r | s` of the private key over a message of this SHA-256.
+/// The signature `r | s` of the private key over a message of this SHA-256, with low s.
 ///
 /// # Panics
 /// The private key is not in range.
@@ -69,7 +101,7 @@ pub fn sign(private: &[u8; 32], digest: &[u8; 32]) -> [u8; 64] {
         {
             let r = reduced(point.first_chunk().expect("64 bytes"));
             let mut inverse = Option::<Scalar>::from(k.invert()).expect("not zero");
-            let s = inverse * (z + r * d);
+            let s = low(inverse * (z + r * d));
             k.zeroize();
             inverse.zeroize();
             if !bool::from(r.is_zero() | s.is_zero()) {
@@ -85,7 +117,7 @@ pub fn sign(private: &[u8; 32], digest: &[u8; 32]) -> [u8; 64] {
 }
 
 /// Whether `r | s` is a signature of the public key `x | y`, a point of the curve, over a message of
-/// this SHA-256.
+/// this SHA-256. Takes either s: [`is_low_s`] is the rule of the formats that demand the low one.
 #[must_use]
 pub fn verify(public: &[u8; 64], digest: &[u8; 32], signature: &[u8; 64]) -> bool {
     let (Some(r), Some(s)) = (scalar(&signature[..32]), scalar(&signature[32..])) else { return false };

@@ -21,6 +21,43 @@ pub fn ext(oid: &str, critical: bool, value: &str) -> Vec<u8> {
     tlv(0x30, &[&tlv(6, &[&hex::decode(oid).unwrap()]), &flag, &tlv(4, &[&hex::decode(value).unwrap()])])
 }
 
+fn integer(number: &[u8]) -> Vec<u8> {
+    let digits: Vec<u8> = number.iter().copied().skip_while(|byte| *byte == 0).collect();
+    if digits[0] & 0x80 != 0 { tlv(2, &[&[0], &digits]) } else { tlv(2, &[&digits]) }
+}
+
+/// Order of P-256.
+pub const N: &str = "ffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551";
+
+/// `n - s`, for an s of at most 32 bytes.
+fn negated(s: &[u8]) -> Vec<u8> {
+    let n = hex::decode(N).unwrap();
+    let s = [&vec![0; 32 - s.len()], s].concat();
+    let mut out = vec![0; 32];
+    let mut borrow = 0;
+    for at in (0..32).rev() {
+        let digit = i16::from(n[at]) - i16::from(s[at]) - borrow;
+        out[at] = digit.rem_euclid(256) as u8;
+        borrow = i16::from(digit < 0);
+    }
+    out
+}
+
+/// What ends with a signature `r | s`, with `n - s` for s.
+pub fn other_s(signed: &[u8]) -> Vec<u8> {
+    let (before, s) = signed.split_at(signed.len() - 32);
+    [before, &negated(s)].concat()
+}
+
+/// A certificate with `n - s` for s.
+pub fn certificate_with_other_s(der: &[u8]) -> Vec<u8> {
+    let outer = elements(inside(der));
+    let rs = elements(inside(&inside(&outer[2])[1..]));
+    let s: Vec<u8> = inside(&rs[1]).iter().copied().skip_while(|byte| *byte == 0).collect();
+    let signature = tlv(0x30, &[&rs[0], &integer(&negated(&s))]);
+    tlv(0x30, &[&outer[0], &outer[1], &tlv(3, &[&[0], &signature])])
+}
+
 /// The parts of a certificate as DER, taken from a good one and changed.
 #[derive(Clone)]
 pub struct Parts {
@@ -92,10 +129,6 @@ impl Parts {
             ],
         );
         let rs = key.sign(&tbs);
-        let integer = |half: &[u8]| {
-            let digits: Vec<u8> = half.iter().copied().skip_while(|byte| *byte == 0).collect();
-            if digits[0] & 0x80 != 0 { tlv(2, &[&[0], &digits]) } else { tlv(2, &[&digits]) }
-        };
         let signature = tlv(0x30, &[&integer(&rs[..32]), &integer(&rs[32..])]);
         tlv(0x30, &[&tbs, &self.outer_algorithm, &tlv(3, &[&[0], &signature])])
     }

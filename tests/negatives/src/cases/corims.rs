@@ -16,6 +16,7 @@ use shef_verify::{ReferenceValues, Revocations, crypto};
 
 use super::Run;
 use crate::device::Device;
+use crate::parts::other_s;
 use crate::world::{NOW, sha256};
 use crate::{ACCEPTED, Seen};
 
@@ -119,6 +120,12 @@ fn two_values() -> Vec<Seen> {
         known.ask("two values", &of_kernel(vec![digest(1, 7, 32), digest(1, 8, 32)], 1)),
         known.ask("one value twice", &of_kernel(vec![digest(1, 7, 32), digest(1, 7, 32)], 1)),
     ]
+}
+
+/// A CoRIM with `n - s` for s.
+pub(super) fn corim_with_other_s(variant: &str) -> Seen {
+    let good = of_kernel(vec![digest(1, 7, 32)], 1);
+    Known::new().ask(variant, &other_s(&good))
 }
 
 /// The signed message with one part replaced, by position: protected, unprotected, payload,

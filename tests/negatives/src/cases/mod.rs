@@ -7,6 +7,7 @@ mod boxes;
 mod chain;
 mod corims;
 mod freshness;
+mod high_s;
 mod interop;
 mod release;
 mod results;
@@ -26,6 +27,7 @@ pub fn all() -> Vec<(u32, Run)> {
         wrappers::CASES,
         token::CASES,
         algorithms::CASES,
+        high_s::CASES,
         freshness::CASES,
         binding::CASES,
         boxes::CASES,

@@ -11,6 +11,7 @@ use shef_verify::jwt::{JwtKey, NamedKey};
 
 use super::Run;
 use crate::device::Device;
+use crate::parts::other_s;
 use crate::world::NOW;
 use crate::{ACCEPTED, Seen};
 use base64::Engine as _;
@@ -100,6 +101,14 @@ impl Relying {
         let signature = sign(message.as_bytes());
         format!("{message}.{}", B64.encode(signature))
     }
+}
+
+/// A result with `n - s` for s.
+pub(super) fn result_with_other_s(variant: &str) -> Seen {
+    let relying = Relying::new();
+    let (message, signature) = relying.token.rsplit_once('.').unwrap();
+    assert_eq!(relying.ask("", &relying.token).code, ACCEPTED);
+    relying.ask(variant, &format!("{message}.{}", B64.encode(other_s(&B64.decode(signature).unwrap()))))
 }
 
 fn hmac(key: &[u8], message: &[u8]) -> Vec<u8> {
