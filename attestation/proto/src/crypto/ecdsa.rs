@@ -58,6 +58,15 @@ pub fn to_low_s(mut signature: [u8; 64]) -> [u8; 64] {
     signature
 }
 
+/// The other signature of the same key over the same message: `r | n - s`. `None` if s is not in
+/// range.
+#[must_use]
+pub fn twin(signature: &[u8; 64]) -> Option<[u8; 64]> {
+    let mut twin = *signature;
+    twin[32..].copy_from_slice(&(-scalar(&signature[32..])?).to_repr());
+    Some(twin)
+}
+
 /// The nonces of RFC 6979 section 3.2, one after the other.
 struct Nonces {
     k: Zeroizing<[u8; 32]>,

@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 
 use zeroize::Zeroizing;
 
-pub use ecdsa::{in_range, is_low_s, sign, to_low_s, verify};
+pub use ecdsa::{in_range, is_low_s, sign, to_low_s, twin, verify};
 pub use software::Software;
 
 /// Which implementation this build uses.
