@@ -454,13 +454,13 @@ mod tests {
     #[test]
     fn a_set_up_that_fails_leaves_nothing() {
         let dir = tempfile::tempdir().unwrap();
-        // A name that no certificate can have: it is found when the CA is there already.
-        let plan = Plan { names: vec!["h\u{f6}st".into()], owners: vec![], ..plan(dir.path()) };
-        assert_eq!(init(&plan).unwrap_err().code(), "SHEF-AGT-017");
+        // A folder that no unit can name: the unit is written last.
+        let plan = Plan { owners: vec![], ..plan(dir.path()) };
+        assert_eq!(init(&Plan { dir: dir.path().join("line\nbreak"), ..plan.clone() }).unwrap_err().code(), "SHEF-AGT-017");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "a half folder is left");
         // An empty folder is taken; one with something in it is not touched.
         fs::create_dir(&plan.dir).unwrap();
-        let good = Plan { names: vec!["host".into()], ..plan };
+        let good = plan;
         init(&good).unwrap();
         // The same name twice: the second one changes nothing.
         fs::remove_file(good.dir.join("ca.pem")).unwrap();
