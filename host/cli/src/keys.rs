@@ -11,7 +11,7 @@ use shef_proto::evidence::Layer;
 use shef_proto::image::{Container, ImageKey};
 use zeroize::Zeroizing;
 
-use crate::attest::{ImageArgs, LayerArg, open, write};
+use crate::attest::{ImageArgs, LayerArg, open};
 use crate::image::MAX_CONTAINER;
 use crate::verify::read;
 use shef_console::CliError;
@@ -190,16 +190,6 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or("?")
 }
 
-/// Writes a file that must not exist, for its owner only.
-fn write_new(path: &Path, bytes: &[u8]) -> Result<(), CliError> {
-    use std::io::Write as _;
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path).and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all())).map_err(|e| CliError::write_file(path, &e))
-}
-
 fn release(
     output: &Output,
     service: &Service,
@@ -222,9 +212,9 @@ fn release(
             (data.secret, data.released)
         }
     };
-    write_new(out, &bytes)?;
+    shef_console::file::write_new_secret(out, &bytes)?;
     if let Some(path) = receipt {
-        write(path, &released.receipt)?;
+        shef_console::file::write(path, &released.receipt)?;
     }
     let head = format!("{}:{}", released.head.seq, hex::encode(&released.head.digest));
     output.line(format_args!("released {name} version {} into {}", released.version, out.display()))?;

@@ -52,6 +52,7 @@ mod buffer;
 mod carrier;
 mod entropy;
 mod error;
+mod files;
 mod host;
 mod judge;
 mod kernel;
@@ -78,6 +79,7 @@ pub use host::{Adversary, Honest, Host, LoadHint, MessageKind, Record};
 pub use kernel::LoadedImage;
 pub use keys::KeyFolder;
 pub use manufacturer::Manufacturer;
+pub use files::{write_file, write_new_secret};
 pub use open::{OpenOptions, open, open_with};
 pub use ring::{Batch, Job, Lane, Ring};
 #[cfg(feature = "service")]

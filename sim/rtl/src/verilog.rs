@@ -53,8 +53,8 @@ enum Token<'a> {
     Directive(&'a str),
     /// `$name`
     System(&'a str),
-    String(&'a [u8]),
-    Other(u8),
+    String,
+    Other,
 }
 
 /// The tokens of a text, each with its offset.
@@ -138,7 +138,10 @@ impl<'a> Iterator for Lexer<'a> {
         self.blanks();
         let start = self.at;
         let token = match *self.rest().first()? {
-            b'"' => Token::String(self.string()),
+            b'"' => {
+                self.string();
+                Token::String
+            },
             b'\\' => {
                 self.at += 1;
                 Token::Identifier(std::str::from_utf8(self.run(|b| !b.is_ascii_whitespace())).unwrap_or_default())
@@ -161,9 +164,9 @@ impl<'a> Iterator for Lexer<'a> {
                 Token::System(self.name())
             }
             b if b.is_ascii_alphabetic() || b == b'_' => Token::Identifier(self.name()),
-            b => {
+            _ => {
                 self.at += 1;
-                Token::Other(b)
+                Token::Other
             }
         };
         Some((start, token))
@@ -211,12 +214,12 @@ impl<'a> Text<'a> {
                         found.identifiers.insert(name);
                     }
                 }
-                Token::String(_) => {
+                Token::String => {
                     if ["import", "export"].contains(&before.1) {
                         found.refused.push((before.0, format!("{} of a foreign function (DPI)", before.1)));
                     }
                 }
-                Token::Other(_) => {}
+                Token::Other => {}
             }
             before = (at, word);
         }
