@@ -151,6 +151,29 @@ mod tests {
     use std::sync::Barrier;
 
     #[test]
+    fn a_stale_package_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let project = dir.path().join("own");
+        std::fs::create_dir(&project).unwrap();
+        let example = shef_rtl::repo_root().join("examples/vecadd");
+        for file in ["shield.toml", "shef_accel.sv"] {
+            std::fs::copy(example.join(file), project.join(file)).unwrap();
+        }
+        let plain = Project::open(&project).unwrap().design_digest().unwrap();
+        assert_eq!(plain, Project::open(&example).unwrap().design_digest().unwrap(), "wherever it lies");
+        let package = Project::open(&project).unwrap().package;
+        let copy = project.join("shef_cfg_pkg.sv");
+        std::fs::copy(&package, &copy).unwrap();
+        assert_eq!(Project::open(&project).unwrap().design_digest().unwrap(), plain);
+        std::fs::write(&copy, [&std::fs::read(&package).unwrap()[..], b"\n"].concat()).unwrap();
+        let message = Project::open(&project).unwrap_err().to_string();
+        assert!(message.contains("shef_cfg_pkg.sv is not the package that shield.toml gives"), "{message}");
+        // Nor may a file have the name of a module of the Shield, in any case.
+        std::fs::rename(&copy, project.join("Shef_Shield.sv")).unwrap();
+        assert!(Project::open(&project).unwrap_err().to_string().contains("name of a module of the Shield"));
+    }
+
+    #[test]
     fn threads_that_write_one_package_at_once_all_have_it() {
         // A size that no other test has, so that nobody else needs the folder that goes away here.
         let region = Region { name: "raced".into(), size: 0x7_7000, chunk: 4096, tag_base: 0x10_0000, ..Region::default() };
