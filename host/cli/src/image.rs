@@ -27,7 +27,9 @@ pub const MAX_CONTAINER: u64 = 1 << 30;
 #[derive(clap::Args)]
 #[cfg_attr(
     feature = "sim",
-    command(after_help = "The design is --project DIR, --simulated-card, or all of --config, --payload, --design, --accelerator and --target.")
+    command(
+        after_help = "The design is --project DIR, --simulated-card, or all of --config, --payload, --design, --accelerator and --target."
+    )
 )]
 pub struct BuildArgs {
     /// Folder of a design of your own, with shield.toml and shef_accel.sv, for a simulated card
@@ -266,7 +268,10 @@ impl BuildArgs {
             ];
             let missing: Vec<&str> = flags.iter().filter(|(_, given)| !given).map(|(flag, _)| *flag).collect();
             let other = if cfg!(feature = "sim") { "; or --project DIR or --simulated-card alone" } else { "" };
-            return Err(CliError::usage("SHEF-CLI-001", format!("an image names its whole design: expected {}{other}", missing.join(", "))));
+            return Err(CliError::usage(
+                "SHEF-CLI-001",
+                format!("an image names its whole design: expected {}{other}", missing.join(", ")),
+            ));
         };
         let shield = shef_gen::shield::parse(&text(path)?).map_err(|e| CliError::input(e.code(), format!("{}:{e}", path.display())))?;
         for warning in &shield.warnings {

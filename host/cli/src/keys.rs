@@ -176,7 +176,7 @@ struct ReleasedDocument<'a> {
     key: &'a str,
     version: u64,
     layer: &'static str,
-    out: &'a Path,
+    out: shef_console::file::PathText,
     head: String,
     expires: i64,
 }
@@ -219,7 +219,14 @@ fn release(
     let head = format!("{}:{}", released.head.seq, hex::encode(&released.head.digest));
     output.line(format_args!("released {name} version {} into {}", released.version, out.display()))?;
     output.line(format_args!("head of the receipts {head} (keep it: `shef audit verify --head`)"))?;
-    output.document(&ReleasedDocument { key: name, version: released.version, layer: layer.name(), out, head, expires: released.expires })
+    output.document(&ReleasedDocument {
+        key: name,
+        version: released.version,
+        layer: layer.name(),
+        out: out.into(),
+        head,
+        expires: released.expires,
+    })
 }
 
 /// Runs `shef keys`.

@@ -261,7 +261,10 @@ fn images_are_built_inspected_and_verified() {
 
     // Somebody else's key, and everything that can be wrong with the file.
     let other = path("other");
-    assert_eq!(run(&["image", "build", "--simulated-card", "--svn", "3", "--vendor", &other, "--out", &path("other.shef")]).status.code(), Some(0));
+    assert_eq!(
+        run(&["image", "build", "--simulated-card", "--svn", "3", "--vendor", &other, "--out", &path("other.shef")]).status.code(),
+        Some(0)
+    );
     let other_key: String = fs::read(dir.path().join("other/signing.pub")).unwrap().iter().map(|b| format!("{b:02x}")).collect();
     fails(&["image", "verify", &image, "--vendor-key", &other_key, "--json"], 1, "SHEF-PRO-012");
     let good = fs::read(&image).unwrap();
@@ -281,7 +284,10 @@ fn images_are_built_inspected_and_verified() {
     fails(&["image", "inspect", &path("none"), "--json"], 5, "SHEF-CLI-010");
     fs::write(path("shield.toml"), "suite = 1\nunknown = 2\n").unwrap();
     let named = ["--payload", &path("shield.toml"), "--design", &"00".repeat(32), "--accelerator", "x", "--target", "t"];
-    let output = shef(&["image", "build", "--svn", "1", "--config", &path("shield.toml"), "--vendor", &vendor, "--out", &path("x")]).args(named).output().unwrap();
+    let output = shef(&["image", "build", "--svn", "1", "--config", &path("shield.toml"), "--vendor", &vendor, "--out", &path("x")])
+        .args(named)
+        .output()
+        .unwrap();
     assert_eq!(output.status.code(), Some(5));
     assert!(text(&output.stderr).contains("shield.toml:2:"), "points at the line: {}", text(&output.stderr));
 }
@@ -343,7 +349,11 @@ fn a_path_that_is_not_utf8_is_shown_as_text() {
             for item in code.split("#[derive(").skip(1).filter(|item| item.split(')').next().is_some_and(|d| d.contains("Serialize"))) {
                 seen += 1;
                 let body = item.split("\n}").next().unwrap();
-                assert!(!["PathBuf", "&Path", "&'a Path", "OsString"].iter().any(|t| body.contains(t)), "{}: use PathText:\n{body}", path.display());
+                assert!(
+                    !["PathBuf", "&Path", "&'a Path", "OsString"].iter().any(|t| body.contains(t)),
+                    "{}: use PathText:\n{body}",
+                    path.display()
+                );
             }
         }
     }
@@ -363,7 +373,8 @@ fn a_file_that_does_not_fit_leaves_no_part() {
     };
     let full = |args: &[&str]| {
         let script = r#"ulimit -f 1; trap '' XFSZ; exec "$0" "$@""#;
-        let output = Command::new("bash").args(["-c", script, env!("CARGO_BIN_EXE_shef")]).args(args).stdin(Stdio::null()).output().unwrap();
+        let output =
+            Command::new("bash").args(["-c", script, env!("CARGO_BIN_EXE_shef")]).args(args).stdin(Stdio::null()).output().unwrap();
         (output.status.code(), text(&output.stderr))
     };
     let (vendor, image) = (path("vendor"), path("image.shef"));

@@ -75,11 +75,11 @@ mod worker;
 pub use buffer::{InputBuffer, OutputBuffer, UnprotectedBuffer, Untrusted};
 pub use entropy::{Source, SystemEntropy};
 pub use error::{Fault, Ran, SdkError};
+pub use files::{write_file, write_new_secret};
 pub use host::{Adversary, Honest, Host, LoadHint, MessageKind, Record};
 pub use kernel::LoadedImage;
 pub use keys::KeyFolder;
 pub use manufacturer::Manufacturer;
-pub use files::{write_file, write_new_secret};
 pub use open::{OpenOptions, open, open_with};
 pub use ring::{Batch, Job, Lane, Ring};
 #[cfg(feature = "service")]

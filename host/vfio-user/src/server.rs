@@ -104,7 +104,10 @@ impl Server {
         }
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         if let Err(error) = rustix::fs::access(folder, Access::WRITE_OK | Access::EXEC_OK) {
-            return failed(io::Error::new(io::Error::from(error).kind(), format!("no socket can be made in {}: {error}", folder.display())));
+            return failed(io::Error::new(
+                io::Error::from(error).kind(),
+                format!("no socket can be made in {}: {error}", folder.display()),
+            ));
         }
         if UnixStream::connect(path).is_ok() {
             return failed(io::Error::new(io::ErrorKind::AddrInUse, "another server listens there"));

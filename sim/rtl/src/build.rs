@@ -2,8 +2,8 @@
 
 use crate::sim::Library;
 use crate::sources::{Source, closure, is_header, repo_root};
-use crate::verilog::Text;
 use crate::toolchain::{Toolchain, find_toolchain, target_dir};
+use crate::verilog::Text;
 use crate::{Error, Result};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
@@ -475,6 +475,7 @@ impl Job<'_> {
             }
             let bytes = fs::read(&text).map_err(|e| Error::io("cannot read", &text, &e))?;
             Text::of(&bytes).admitted(&text, &bytes, true)?;
+            let _ = fs::remove_file(&text);
         }
         let verilated = start.elapsed();
         let header = obj.join("Vtop.h");

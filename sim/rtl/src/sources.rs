@@ -252,7 +252,9 @@ pub(crate) fn closure(spec: &DesignSpec) -> Result<Vec<Source>> {
                     None if foreign => {}
                     None => {
                         let what = match name {
-                            Some(name) => format!("`include \"{}\": expected a file of the project, named below its folder", name.escape_ascii()),
+                            Some(name) => {
+                                format!("`include \"{}\": expected a file of the project, named below its folder", name.escape_ascii())
+                            }
                             None => "`include: expected the name of a file, not a macro".to_owned(),
                         };
                         return Err(Error::at(path, &bytes, *place, what));
@@ -279,14 +281,8 @@ pub(crate) fn closure(spec: &DesignSpec) -> Result<Vec<Source>> {
         }
         None => {}
     }
-    let mut walk = Walk {
-        spec,
-        index: &index,
-        seen: BTreeSet::new(),
-        spellings: BTreeMap::new(),
-        declared: BTreeMap::new(),
-        out: Vec::new(),
-    };
+    let mut walk =
+        Walk { spec, index: &index, seen: BTreeSet::new(), spellings: BTreeMap::new(), declared: BTreeMap::new(), out: Vec::new() };
     for path in &start {
         walk.visit(path)?;
     }

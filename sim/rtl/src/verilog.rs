@@ -141,7 +141,7 @@ impl<'a> Iterator for Lexer<'a> {
             b'"' => {
                 self.string();
                 Token::String
-            },
+            }
             b'\\' => {
                 self.at += 1;
                 Token::Identifier(std::str::from_utf8(self.run(|b| !b.is_ascii_whitespace())).unwrap_or_default())

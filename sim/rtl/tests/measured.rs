@@ -48,9 +48,17 @@ const CONSTANT: &[u8] = b"assign o = 32'd1;";
 
 #[test]
 fn headers_are_measured_however_they_are_included() {
-    for (i, include) in ["\"defs.svh\"", "  \"defs.svh\"", "\t\"defs.svh\"", " <defs.svh>", " /* why */ \"defs.svh\" // so", " \"inc/defs.vh\"", " \"./inc/defs.vh\""]
-        .iter()
-        .enumerate()
+    for (i, include) in [
+        "\"defs.svh\"",
+        "  \"defs.svh\"",
+        "\t\"defs.svh\"",
+        " <defs.svh>",
+        " /* why */ \"defs.svh\" // so",
+        " \"inc/defs.vh\"",
+        " \"./inc/defs.vh\"",
+    ]
+    .iter()
+    .enumerate()
     {
         let project = Project::new(&format!("include{i}"), format!("`include{include}").as_bytes(), b"assign o = `STEP;");
         let digest = |step: u32| {
@@ -70,9 +78,17 @@ fn headers_are_measured_however_they_are_included() {
 fn headers_outside_of_the_project_are_refused_with_their_line() {
     let outside = Path::new(env!("CARGO_TARGET_TMPDIR")).join("outside.svh");
     fs::write(&outside, "`define STEP 1\n").unwrap();
-    for (i, include) in [&format!("\"{}\"", outside.display()), "\"../outside.svh\"", "\"inc/../../outside.svh\"", "\"none.svh\"", "`HEADER", "`\"HEADER`\"", ""]
-        .iter()
-        .enumerate()
+    for (i, include) in [
+        &format!("\"{}\"", outside.display()),
+        "\"../outside.svh\"",
+        "\"inc/../../outside.svh\"",
+        "\"none.svh\"",
+        "`HEADER",
+        "`\"HEADER`\"",
+        "",
+    ]
+    .iter()
+    .enumerate()
     {
         let project = Project::new(&format!("outside{i}"), format!("// one\n  `include {include}").as_bytes(), CONSTANT);
         let message = project.refused("SHEF-RTL-018");
@@ -140,6 +156,55 @@ fn a_name_that_macros_put_together_ends_the_build() {
     project.digest().expect("no such name in the text");
     let error = build(&project.spec()).err().expect("refused").to_string();
     assert!(error.contains("$readmemh can reach outside of the measured design"), "{error}");
+}
+
+/// The same for a header: Verilator says which files it read.
+#[test]
+fn a_file_that_macros_include_ends_the_build() {
+    let outside = Path::new(env!("CARGO_TARGET_TMPDIR")).join("glued.svh");
+    fs::write(&outside, "`define STEP 32'd1\n").unwrap();
+    let above = format!("{}{}", "../".repeat(30), outside.strip_prefix("/").unwrap().display());
+    for (i, file) in [outside.display().to_string(), above].iter().enumerate() {
+        let head = format!("`define P(x, f) `x f\n`P(include, \"{file}\")");
+        let project = Project::new(&format!("glued_include{i}"), head.as_bytes(), b"assign o = `STEP;");
+        project.digest().expect("no such directive in the text");
+        let error = build(&project.spec()).err().expect("refused").to_string();
+        assert!(error.contains("glued.svh") && error.contains("no source of the design"), "{error}");
+    }
+}
+
+/// Shield, kernel and system hold nothing that is refused.
+#[test]
+fn shipped_designs_are_admitted() {
+    shef_rtl::module_spec("shef_host_top").unwrap().search("shell-rtl/accel/digits").digest().unwrap();
+    shef_rtl::kernel_spec(None).unwrap().digest().unwrap();
+    shef_rtl::system_spec(None).unwrap().search("shell-rtl/accel/digits").digest().unwrap();
+}
+
+/// Variables that add folders to what a C++ compiler searches have no part in a build.
+#[test]
+fn the_environment_adds_no_folder() {
+    const CHILD: &str = "SHEF_TEST_ENVIRONMENT";
+    if std::env::var_os(CHILD).is_some() {
+        build(&Project::new("environment_child", b"", CONSTANT).spec()).expect("build");
+        return;
+    }
+    let project = Project::new("environment", b"", CONSTANT);
+    let folder = project.0.join("headers");
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("atomic"), "#error from the environment\n").unwrap();
+    let cache = project.0.with_file_name("environment-cache");
+    let _ = fs::remove_dir_all(&cache);
+    let run = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "the_environment_adds_no_folder"])
+        .env(CHILD, "1")
+        .env("CPATH", &folder)
+        .env("CPLUS_INCLUDE_PATH", &folder)
+        // A cache that has no library yet.
+        .env("SHEF_CACHE", &cache)
+        .output()
+        .unwrap();
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stdout));
 }
 
 #[test]
