@@ -222,7 +222,7 @@ fn container(file: &std::path::Path) -> Result<Container, CliError> {
     Container::parse(&read(file, MAX_CONTAINER)?).map_err(|e| CliError::input(e.code(), format!("{}: {e}", file.display())))
 }
 
-/// What an image is built of.
+/// The design in an image.
 struct Design {
     config: Config,
     payload: Vec<u8>,

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Writes a file, or replaces it: readers see the old content or the new, and an error (a full
-/// disk) leaves the old. Mode and owner stay those of the file that is replaced. A link is followed;
-/// what is no regular file (a pipe, `/dev/stdout`) is written to where it is.
+/// disk) leaves the old. A replaced file keeps its mode and owner. A link is followed; a pipe or
+/// device (`/dev/stdout`) is written to directly.
 ///
 /// # Errors
 /// The system's; no part of the new content stays behind.

@@ -303,7 +303,7 @@ pub fn cache_dir() -> PathBuf {
 
 /// How objects are made: this file. A change of it makes them anew.
 const RECIPE: &str = include_str!("build.rs");
-/// What may stand in their sources: what an older rule let in is read anew.
+/// Rules for sources. A change of them makes objects anew too.
 const READING: &str = concat!(include_str!("sources.rs"), include_str!("verilog.rs"));
 
 /// What `-march=native` means here: results do not travel between processors of different
@@ -468,7 +468,7 @@ impl Job<'_> {
         }
         self.read_only_the_stage(&obj)?;
         if !self.spec.projects.is_empty() {
-            // What macros make of the sources.
+            // A macro can put a refused name together from pieces.
             let text = self.dir.join("preprocessed.sv");
             if !self.logged(verilator(&["-E"]), &text, "verilator")? {
                 return Err(Error::Verilate { top: top.clone(), log: text.display().to_string(), tail: tail(&text) });
@@ -543,7 +543,7 @@ impl Job<'_> {
         Ok(stage)
     }
 
-    /// Whether what Verilator says that it read are staged files and its own.
+    /// Checks Verilator's list of the files that it read: staged files and its own.
     fn read_only_the_stage(&self, obj: &Path) -> Result<()> {
         let list = obj.join("Vtop__ver.d");
         let text = fs::read_to_string(&list).map_err(|e| Error::io("cannot read", &list, &e))?;

@@ -130,7 +130,7 @@ impl DesignSpec {
 pub struct Source {
     /// Where it lies.
     pub path: PathBuf,
-    /// What stands in it.
+    /// Its content.
     pub bytes: Vec<u8>,
     /// Names by which other files include it, if these are more than its file name.
     pub(crate) spellings: BTreeSet<PathBuf>,
@@ -248,7 +248,7 @@ pub(crate) fn closure(spec: &DesignSpec) -> Result<Vec<Source>> {
                         }
                         self.visit(path)?;
                     }
-                    // Other people's sources include what a simulation does not read.
+                    // Foreign sources include files for other tools, below conditions.
                     None if foreign => {}
                     None => {
                         let what = match name {

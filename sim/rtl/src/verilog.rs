@@ -32,7 +32,7 @@ const REFUSED: [&str; 9] = [
     "systemc_interface",
 ];
 
-/// What a text says.
+/// The words of one text.
 #[derive(Default)]
 pub(crate) struct Text<'a> {
     /// Every identifier and name of a macro, outside of comments and strings.
@@ -43,7 +43,7 @@ pub(crate) struct Text<'a> {
     pub declared: BTreeSet<&'a str>,
     /// Offset of each word that a measured design may not have, and the word.
     refused: Vec<(usize, String)>,
-    /// The same for what only the shipped benches may have.
+    /// The same for words that only shipped benches may have.
     shipped_only: Vec<(usize, String)>,
 }
 

@@ -241,7 +241,7 @@ fn two_files_of_one_module_are_an_error_that_names_both() {
     project.write("defs.svh", b"");
     project.write("inc/defs.svh", b"`define X\n");
     project.refused("SHEF-RTL-019");
-    // What editors and version control leave.
+    // Copies that editors and version control leave.
     let project = with("left", &["sub.sv", ".sub.sv", "sub.sv~", "#sub.sv#", "sub.sv.orig", "sub.sv.bak"]);
     fs::create_dir(project.dir().join(".git")).unwrap();
     project.write(".git/sub.sv", b"module sub; endmodule\n");
@@ -280,7 +280,7 @@ fn files_that_are_not_regular_do_not_hang() {
     assert!(made.success());
     let message = project.refused("SHEF-RTL-018");
     assert!(message.contains("sub.sv") && message.contains("regular file"), "{message}");
-    // One that is not used, and a name that is no text, are in nobody's way.
+    // A name that is not UTF-8 names no module.
     let project = Project::new("names", b"", CONSTANT);
     let plain = project.digest().unwrap();
     fs::write(project.dir().join(std::ffi::OsStr::from_bytes(b"caf\xe9.sv")), "x").unwrap();
