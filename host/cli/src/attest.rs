@@ -13,6 +13,7 @@ use crate::verify::read;
 use shef_console::CliError;
 use shef_console::Exit;
 use shef_console::Output;
+use shef_console::file;
 use shef_console::hex;
 use shef_console::service::ServiceArgs;
 use shef_console::tls::TlsArgs;
@@ -120,7 +121,7 @@ pub struct AttestArgs {
 struct Document {
     device: String,
     layer: &'static str,
-    evidence: PathBuf,
+    evidence: file::PathText,
     bytes: usize,
     nonce: String,
     audience: String,
@@ -139,14 +140,6 @@ pub fn open(device: &str, tls: &TlsArgs) -> Result<(Uri, Host), CliError> {
     let uri: Uri = device.parse()?;
     let host = shef::open_with(&uri, OpenOptions { tls: tls.files()?, progress: None })?;
     Ok((uri, host))
-}
-
-/// Writes a file.
-///
-/// # Errors
-/// SHEF-CLI-015.
-pub fn write(path: &Path, bytes: &[u8]) -> Result<(), CliError> {
-    std::fs::write(path, bytes).map_err(|e| CliError::write_file(path, &e))
 }
 
 fn beside(path: &Path, end: &str) -> PathBuf {
@@ -199,9 +192,9 @@ pub fn run(output: &Output, args: &AttestArgs) -> Result<Exit, CliError> {
         Form::CmwJson => cmw().to_json().into_bytes(),
     };
     let nonce = hex::encode(challenge.nonce());
-    write(&args.out, &bytes)?;
-    write(&beside(&args.out, ".nonce"), format!("{nonce}\n").as_bytes())?;
-    write(&beside(&args.out, ".audience"), format!("{}\n", challenge.audience()).as_bytes())?;
+    file::write(&args.out, &bytes)?;
+    file::write(&beside(&args.out, ".nonce"), format!("{nonce}\n").as_bytes())?;
+    file::write(&beside(&args.out, ".audience"), format!("{}\n", challenge.audience()).as_bytes())?;
     output.line(format_args!("{} evidence of {uri}: {} bytes in {}", layer.name(), bytes.len(), args.out.display()))?;
 
     let (mut verdict, mut policy) = (None, None);
@@ -210,7 +203,7 @@ pub fn run(output: &Output, args: &AttestArgs) -> Result<Exit, CliError> {
         let text = |name: &str| answer[name].as_str().map(str::to_owned);
         (verdict, policy) = (text("verdict"), text("policy"));
         if let (Some(path), Some(result)) = (&args.result, answer["result"].as_str()) {
-            write(path, format!("{result}\n").as_bytes())?;
+            file::write(path, format!("{result}\n").as_bytes())?;
         }
         let (by, under) = (service.url(), policy.as_deref().unwrap_or("its policy"));
         output.line(format_args!("{} by {by} under {under}", output.good(verdict.as_deref().unwrap_or("no verdict"))))?;
@@ -218,7 +211,7 @@ pub fn run(output: &Output, args: &AttestArgs) -> Result<Exit, CliError> {
     output.document(&Document {
         device: uri.to_string(),
         layer: layer.name(),
-        evidence: args.out.clone(),
+        evidence: (&args.out).into(),
         bytes: bytes.len(),
         nonce,
         audience: challenge.audience().to_owned(),

@@ -154,7 +154,7 @@ pub fn run(output: &Output, command: &BundleCommand) -> Result<Exit, CliError> {
                     format!("the bundle would have {} bytes, the limit is {MAX_BUNDLE}", bytes.len()),
                 ));
             }
-            fs::write(out, &bytes).map_err(|e| CliError::write_file(out, &e))?;
+            shef_console::file::write(out, &bytes)?;
             let maker = hex::encode(key.public_key().as_bytes());
             output.line(format_args!("bundle          {} ({} bytes)", out.display(), bytes.len()))?;
             output.line(format_args!("created         {}", bundle.created))?;
@@ -261,10 +261,10 @@ fn write_parts(folder: &Path, bundle: &Bundle) -> Result<Vec<String>, CliError> 
         ]);
     }
     fs::create_dir_all(folder).map_err(|e| CliError::write_file(folder, &e))?;
-    for (name, bytes) in &parts {
-        let path = folder.join(name);
-        fs::write(&path, bytes).map_err(|e| CliError::write_file(&path, &e))?;
-    }
+    // The folder is new: a part of it is of no use.
+    parts.iter().try_for_each(|(name, bytes)| shef_console::file::write(&folder.join(name), bytes)).inspect_err(|_| {
+        let _ = fs::remove_dir_all(folder);
+    })?;
     Ok(parts.into_iter().map(|(name, _)| name).collect())
 }
 

@@ -16,16 +16,30 @@ use crate::verify::{read, text};
 use shef_console::CliError;
 use shef_console::Exit;
 use shef_console::Output;
+use shef_console::file;
 use shef_console::hex;
 use shef_console::output::count;
 
 /// Most bytes of a container.
 pub const MAX_CONTAINER: u64 = 1 << 30;
 
-/// Flags of `shef image build`.
+/// Flags of `shef image build`. Nothing has a default that decides what is signed.
 #[derive(clap::Args)]
-#[cfg_attr(feature = "sim", command(after_help = "Without --config, --payload or --design: those of the simulated card."))]
+#[cfg_attr(
+    feature = "sim",
+    command(
+        after_help = "The design is --project DIR, --simulated-card, or all of --config, --payload, --design, --accelerator and --target."
+    )
+)]
 pub struct BuildArgs {
+    /// Folder of a design of your own, with shield.toml and shef_accel.sv, for a simulated card
+    #[cfg(feature = "sim")]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["simulated_card", "config", "payload", "design", "accelerator", "target"])]
+    project: Option<PathBuf>,
+    /// The design that a simulated card without a project has
+    #[cfg(feature = "sim")]
+    #[arg(long, conflicts_with_all = ["config", "payload", "design", "accelerator", "target"])]
+    simulated_card: bool,
     /// The Shield's configuration (shield.toml)
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -36,13 +50,11 @@ pub struct BuildArgs {
     #[arg(long, value_name = "HEX")]
     design: Option<String>,
     /// Name of the accelerator
-    #[cfg_attr(feature = "sim", arg(long, default_value = shef::sim::ACCELERATOR))]
-    #[cfg_attr(not(feature = "sim"), arg(long))]
-    accelerator: String,
+    #[arg(long)]
+    accelerator: Option<String>,
     /// Type of device
-    #[cfg_attr(feature = "sim", arg(long, default_value = shef::sim::TARGET))]
-    #[cfg_attr(not(feature = "sim"), arg(long))]
-    target: String,
+    #[arg(long)]
+    target: Option<String>,
     /// Security version of the image
     #[arg(long, value_name = "N")]
     svn: u64,
@@ -210,69 +222,95 @@ fn container(file: &std::path::Path) -> Result<Container, CliError> {
     Container::parse(&read(file, MAX_CONTAINER)?).map_err(|e| CliError::input(e.code(), format!("{}: {e}", file.display())))
 }
 
-/// A flag that only a command with the simulated card can do without.
-#[cfg(not(feature = "sim"))]
-fn missing(flag: &str) -> CliError {
-    CliError::usage(
-        "SHEF-CLI-001",
-        format!("expected {flag}: only the simulated card has a default, and this program was built without it"),
-    )
+/// The design in an image.
+struct Design {
+    config: Config,
+    payload: Vec<u8>,
+    digest: [u8; 32],
+    accelerator: String,
+    target: String,
+}
+
+impl BuildArgs {
+    #[cfg(feature = "sim")]
+    fn simulated(&self) -> Result<Option<Design>, CliError> {
+        if self.project.is_none() && !self.simulated_card {
+            return Ok(None);
+        }
+        let options = shef::sim::RtlOptions { project: self.project.clone(), ..Default::default() };
+        let made = || -> Result<Design, shef::sim::CardError> {
+            Ok(Design {
+                config: options.config()?,
+                payload: options.program()?,
+                digest: options.design_digest()?,
+                accelerator: options.accelerator()?,
+                target: shef::sim::TARGET.to_owned(),
+            })
+        };
+        made().map(Some).map_err(card_error)
+    }
+
+    #[cfg(not(feature = "sim"))]
+    fn simulated(&self) -> Result<Option<Design>, CliError> {
+        Ok(None)
+    }
+
+    fn given(&self, output: &Output) -> Result<Design, CliError> {
+        let (Some(path), Some(payload), Some(digest), Some(accelerator), Some(target)) =
+            (&self.config, &self.payload, &self.design, &self.accelerator, &self.target)
+        else {
+            let flags = [
+                ("--config FILE", self.config.is_some()),
+                ("--payload FILE", self.payload.is_some()),
+                ("--design HEX", self.design.is_some()),
+                ("--accelerator NAME", self.accelerator.is_some()),
+                ("--target TARGET", self.target.is_some()),
+            ];
+            let missing: Vec<&str> = flags.iter().filter(|(_, given)| !given).map(|(flag, _)| *flag).collect();
+            let other = if cfg!(feature = "sim") { "; or --project DIR or --simulated-card alone" } else { "" };
+            return Err(CliError::usage(
+                "SHEF-CLI-001",
+                format!("an image names its whole design: expected {}{other}", missing.join(", ")),
+            ));
+        };
+        let shield = shef_gen::shield::parse(&text(path)?).map_err(|e| CliError::input(e.code(), format!("{}:{e}", path.display())))?;
+        for warning in &shield.warnings {
+            output.note(format_args!("warning: {}:{warning}", path.display()));
+        }
+        Ok(Design {
+            config: shield.config,
+            digest: hex::decode_array::<32>(digest, "the design digest")?,
+            payload: read(payload, MAX_CONTAINER)?,
+            accelerator: accelerator.clone(),
+            target: target.clone(),
+        })
+    }
 }
 
 fn build(output: &Output, args: &BuildArgs) -> Result<Exit, CliError> {
-    let config: Config = match &args.config {
-        Some(path) => {
-            let shield = shef_gen::shield::parse(&text(path)?).map_err(|e| CliError::input(e.code(), format!("{}:{e}", path.display())))?;
-            for warning in &shield.warnings {
-                output.note(format_args!("warning: {}:{warning}", path.display()));
-            }
-            shield.config
-        }
-        #[cfg(feature = "sim")]
-        None => shef::sim::config().map_err(card_error)?,
-        #[cfg(not(feature = "sim"))]
-        None => return Err(missing("--config FILE")),
-    };
-    let design_digest = match &args.design {
-        Some(text) => hex::decode_array::<32>(text, "the design digest")?,
-        #[cfg(feature = "sim")]
-        None => shef::sim::design_digest().map_err(card_error)?,
-        #[cfg(not(feature = "sim"))]
-        None => return Err(missing("--design HEX")),
-    };
-    let payload = match &args.payload {
-        Some(path) => read(path, MAX_CONTAINER)?,
-        #[cfg(feature = "sim")]
-        None if args.design.is_none() => shef::sim::program().map_err(card_error)?,
-        #[cfg(feature = "sim")]
-        None => {
-            return Err(CliError::usage(
-                "SHEF-CLI-001",
-                "expected --payload FILE beside --design: only the simulated card has both".to_owned(),
-            ));
-        }
-        #[cfg(not(feature = "sim"))]
-        None => return Err(missing("--payload FILE")),
+    let design = match args.simulated()? {
+        Some(design) => design,
+        None => args.given(output)?,
     };
     let mut entropy = SystemEntropy::new()?;
     let vendor = IpVendor::open(KeyFolder::open(&args.vendor)?, "vendor", &mut entropy)?;
     let description = Description {
-        target: args.target.clone(),
-        accelerator: args.accelerator.clone(),
+        target: design.target,
+        accelerator: design.accelerator,
         svn: args.svn,
         min_kernel_svn: args.min_kernel_svn,
-        config,
-        design_digest,
+        config: design.config,
+        design_digest: design.digest,
         chunk_size: args.chunk_size,
     };
-    let image = vendor.build(&description, &payload, &mut entropy)?;
-    std::fs::write(&args.out, &image.container).map_err(|e| CliError::write_file(&args.out, &e))?;
+    let image = vendor.build(&description, &design.payload, &mut entropy)?;
+    file::write(&args.out, &image.container)?;
     let corim = args.out.with_extension("corim");
-    let name = format!("{} {}", args.accelerator, args.svn);
-    std::fs::write(&corim, vendor.corim(&image, &name)?).map_err(|e| CliError::write_file(&corim, &e))?;
+    let name = format!("{} {}", description.accelerator, args.svn);
+    file::write(&corim, vendor.corim(&image, &name)?)?;
     let signers = args.out.with_extension("signers.toml");
     let signer = CorimSigner::vendor("vendor", vendor.public_key());
-    std::fs::write(&signers, signer.to_toml()).map_err(|e| CliError::write_file(&signers, &e))?;
+    file::write(&signers, signer.to_toml())?;
     let container = Container::parse(&image.container).map_err(SdkError::from)?;
     output.line(format_args!("reference       {} (signed), {}", corim.display(), signers.display()))?;
     Document::new(container.header(), "verified", Some(image.digest)).print(output)?;

@@ -11,7 +11,7 @@ use shef_proto::evidence::Layer;
 use shef_proto::image::{Container, ImageKey};
 use zeroize::Zeroizing;
 
-use crate::attest::{ImageArgs, LayerArg, open, write};
+use crate::attest::{ImageArgs, LayerArg, open};
 use crate::image::MAX_CONTAINER;
 use crate::verify::read;
 use shef_console::CliError;
@@ -176,7 +176,7 @@ struct ReleasedDocument<'a> {
     key: &'a str,
     version: u64,
     layer: &'static str,
-    out: &'a Path,
+    out: shef_console::file::PathText,
     head: String,
     expires: i64,
 }
@@ -188,16 +188,6 @@ fn line(output: &Output, key: &Value) -> Result<(), CliError> {
 
 fn text(value: &Value) -> &str {
     value.as_str().unwrap_or("?")
-}
-
-/// Writes a file that must not exist, for its owner only.
-fn write_new(path: &Path, bytes: &[u8]) -> Result<(), CliError> {
-    use std::io::Write as _;
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path).and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all())).map_err(|e| CliError::write_file(path, &e))
 }
 
 fn release(
@@ -222,14 +212,21 @@ fn release(
             (data.secret, data.released)
         }
     };
-    write_new(out, &bytes)?;
+    shef_console::file::write_new_secret(out, &bytes)?;
     if let Some(path) = receipt {
-        write(path, &released.receipt)?;
+        shef_console::file::write(path, &released.receipt)?;
     }
     let head = format!("{}:{}", released.head.seq, hex::encode(&released.head.digest));
     output.line(format_args!("released {name} version {} into {}", released.version, out.display()))?;
     output.line(format_args!("head of the receipts {head} (keep it: `shef audit verify --head`)"))?;
-    output.document(&ReleasedDocument { key: name, version: released.version, layer: layer.name(), out, head, expires: released.expires })
+    output.document(&ReleasedDocument {
+        key: name,
+        version: released.version,
+        layer: layer.name(),
+        out: out.into(),
+        head,
+        expires: released.expires,
+    })
 }
 
 /// Runs `shef keys`.

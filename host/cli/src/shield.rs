@@ -143,7 +143,7 @@ fn generate(output: &Output, source: &Source, out: &Path) -> Result<(), CliError
         [("shef_cfg_pkg.sv", systemverilog(&config, synthesis)), ("shef_config.rs", rust(&config)), ("shef_config.h", c_header(&config))]
     {
         let path = out.join(name);
-        std::fs::write(&path, content).map_err(|e| CliError::write_file(&path, &e))?;
+        shef_console::file::write(&path, content)?;
         output.line(format_args!("wrote {}", path.display()))?;
         written.push(path.display().to_string());
     }

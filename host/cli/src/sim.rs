@@ -16,6 +16,7 @@ use shef_verify::{KernelReference, Policy, ReferenceValues, ShellReference, Trus
 
 use shef_console::CliError;
 use shef_console::Output;
+use shef_console::file;
 use shef_console::interrupt;
 
 /// An error of the card as one of the command.
@@ -56,7 +57,7 @@ fn now() -> i64 {
 
 #[derive(Serialize)]
 struct Trusted {
-    files: Vec<PathBuf>,
+    files: Vec<file::PathText>,
     kernel_digest: String,
     native_kernel_digest: String,
     shell_digest: String,
@@ -85,8 +86,7 @@ fn trust(output: &Output, args: &TrustArgs) -> Result<(), CliError> {
     let lines: Vec<&str> = body.as_bytes().chunks(64).map(|line| std::str::from_utf8(line).unwrap_or_default()).collect();
     let pem = format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", lines.join("\n"));
     let registration = serde_json::json!({"name": "simulated", "kind": "simulated", "certificate": pem});
-    let unwritable = |path: &Path, error: &std::io::Error| CliError::write_file(path, error);
-    std::fs::create_dir_all(&args.out).map_err(|e| unwritable(&args.out, &e))?;
+    std::fs::create_dir_all(&args.out).map_err(|e| CliError::write_file(&args.out, &e))?;
     let texts = [
         ("root.pem", pem),
         ("anchor.json", format!("{registration}\n")),
@@ -97,8 +97,8 @@ fn trust(output: &Output, args: &TrustArgs) -> Result<(), CliError> {
     let mut files = Vec::new();
     for (name, text) in texts {
         let path = args.out.join(name);
-        std::fs::write(&path, text).map_err(|e| unwritable(&path, &e))?;
-        files.push(path);
+        file::write(&path, text)?;
+        files.push(path.into());
     }
     output.line(format_args!("wrote root, reference values and policy of simulated cards to {}", args.out.display()))?;
     output.note("a simulated card protects nothing: do not register its root where real keys are released");

@@ -323,5 +323,5 @@ fn write_ear(path: &Path, keys: &Path, args: &VerifyArgs, outcome: &Outcome, evi
     };
     let kid = hex::encode(&shef_verify::corim::vendor_id(&key.public_key())[..8]);
     let token = ear::sign(outcome, evidence.layer, &issue, &NamedKey { kid, key }).map_err(|e| CliError::input(e.code(), e.to_string()))?;
-    std::fs::write(path, token + "\n").map_err(|e| CliError::write_file(path, &e))
+    shef_console::file::write(path, token + "\n")
 }

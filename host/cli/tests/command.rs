@@ -229,7 +229,7 @@ fn images_are_built_inspected_and_verified() {
     let path = |name: &str| dir.path().join(name).display().to_string();
     let vendor = path("vendor");
     let image = path("image.shef");
-    let built = run(&["image", "build", "--svn", "3", "--vendor", &vendor, "--out", &image, "--json"]);
+    let built = run(&["image", "build", "--simulated-card", "--svn", "3", "--vendor", &vendor, "--out", &image, "--json"]);
     assert_eq!(built.status.code(), Some(0), "{}", text(&built.stderr));
     let built: serde_json::Value = serde_json::from_slice(&built.stdout).unwrap();
     let key: String = fs::read(dir.path().join("vendor/signing.pub")).unwrap().iter().map(|b| format!("{b:02x}")).collect();
@@ -261,7 +261,10 @@ fn images_are_built_inspected_and_verified() {
 
     // Somebody else's key, and everything that can be wrong with the file.
     let other = path("other");
-    assert_eq!(run(&["image", "build", "--svn", "3", "--vendor", &other, "--out", &path("other.shef")]).status.code(), Some(0));
+    assert_eq!(
+        run(&["image", "build", "--simulated-card", "--svn", "3", "--vendor", &other, "--out", &path("other.shef")]).status.code(),
+        Some(0)
+    );
     let other_key: String = fs::read(dir.path().join("other/signing.pub")).unwrap().iter().map(|b| format!("{b:02x}")).collect();
     fails(&["image", "verify", &image, "--vendor-key", &other_key, "--json"], 1, "SHEF-PRO-012");
     let good = fs::read(&image).unwrap();
@@ -280,9 +283,118 @@ fn images_are_built_inspected_and_verified() {
     fails(&["image", "verify", &image, "--vendor-key", "04zz", "--json"], 5, "SHEF-CLI-018");
     fails(&["image", "inspect", &path("none"), "--json"], 5, "SHEF-CLI-010");
     fs::write(path("shield.toml"), "suite = 1\nunknown = 2\n").unwrap();
-    let output = run(&["image", "build", "--svn", "1", "--config", &path("shield.toml"), "--vendor", &vendor, "--out", &path("x")]);
+    let named = ["--payload", &path("shield.toml"), "--design", &"00".repeat(32), "--accelerator", "x", "--target", "t"];
+    let output = shef(&["image", "build", "--svn", "1", "--config", &path("shield.toml"), "--vendor", &vendor, "--out", &path("x")])
+        .args(named)
+        .output()
+        .unwrap();
     assert_eq!(output.status.code(), Some(5));
     assert!(text(&output.stderr).contains("shield.toml:2:"), "points at the line: {}", text(&output.stderr));
+}
+
+/// What is signed is named: a flag that is missing is no flag of the demo's.
+#[test]
+fn an_image_has_no_default_design() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    let config = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/vecadd/shield.toml");
+    let digest = "11".repeat(32);
+    let all = [("--config", config), ("--payload", config), ("--design", &digest), ("--accelerator", "own"), ("--target", "t")];
+    let (vendor, out) = (path("vendor"), path("image.shef"));
+    let base = ["image", "build", "--svn", "1", "--vendor", &vendor, "--out", &out];
+    for given in 0..1 << all.len() {
+        let flags = all.iter().enumerate().filter(|(i, _)| given >> i & 1 == 1).flat_map(|(_, (flag, value))| [*flag, *value]);
+        let args: Vec<&str> = base.into_iter().chain(flags).collect();
+        if given + 1 < 1 << all.len() {
+            fails(&args, 2, "SHEF-CLI-001");
+            assert!(!Path::new(&out).exists() && !Path::new(&vendor).exists(), "{args:?}");
+        } else {
+            assert_eq!(run(&args).status.code(), Some(0));
+        }
+    }
+    // A project names all of it, and goes with no part of another design.
+    let project = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/vecadd");
+    let args: Vec<&str> = base.into_iter().chain(["--project", project, "--json"]).collect();
+    let built: serde_json::Value = serde_json::from_slice(&run(&args).stdout).unwrap();
+    let own = shef::sim::Project::open(Path::new(project)).unwrap();
+    let design = hex::encode(own.design_digest().unwrap());
+    assert_eq!((&built["accelerator"], &built["design_digest"]), (&"vecadd".into(), &design.into()));
+    assert_eq!(built["config_digest"], hex::encode(own.config().digest()));
+    for (flag, value) in all {
+        assert_eq!(run(&args.iter().copied().chain([flag, value]).collect::<Vec<_>>()).status.code(), Some(2), "{flag}");
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn a_path_that_is_not_utf8_is_shown_as_text() {
+    use std::os::unix::ffi::OsStrExt;
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join(std::ffi::OsStr::from_bytes(b"caf\xe9"));
+    let maker = dir.path().join("m").display().to_string();
+    let output = shef(&["--json", "sim", "trust", "--manufacturer", &maker, "--out"]).arg(&folder).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let files = document["files"].as_array().unwrap();
+    assert_eq!(files.len(), fs::read_dir(&folder).unwrap().count());
+    assert!(files.iter().all(|f| f.as_str().unwrap().contains("/caf\u{fffd}/")), "{document}");
+    // No other document has a field that serde cannot write.
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let (mut walk, mut seen) = (["host", "attestation", "sim", "tests/xtask"].map(|d| sources.join(d)).to_vec(), 0);
+    while let Some(path) = walk.pop() {
+        if path.is_dir() {
+            walk.extend(fs::read_dir(&path).unwrap().map(|e| e.unwrap().path()));
+        } else if path.extension().is_some_and(|x| x == "rs") {
+            let code = fs::read_to_string(&path).unwrap();
+            for item in code.split("#[derive(").skip(1).filter(|item| item.split(')').next().is_some_and(|d| d.contains("Serialize"))) {
+                seen += 1;
+                let body = item.split("\n}").next().unwrap();
+                assert!(
+                    !["PathBuf", "&Path", "&'a Path", "OsString"].iter().any(|t| body.contains(t)),
+                    "{}: use PathText:\n{body}",
+                    path.display()
+                );
+            }
+        }
+    }
+    assert!(seen > 50, "{seen} documents");
+}
+
+/// A disk that is full after 1,024 bytes: the file that was there stays, and no part of a new one.
+#[test]
+#[cfg(unix)]
+fn a_file_that_does_not_fit_leaves_no_part() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    let names = || -> Vec<String> {
+        let mut names: Vec<String> = fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    };
+    let full = |args: &[&str]| {
+        let script = r#"ulimit -f 1; trap '' XFSZ; exec "$0" "$@""#;
+        let output =
+            Command::new("bash").args(["-c", script, env!("CARGO_BIN_EXE_shef")]).args(args).stdin(Stdio::null()).output().unwrap();
+        (output.status.code(), text(&output.stderr))
+    };
+    let (vendor, image) = (path("vendor"), path("image.shef"));
+    let build = ["image", "build", "--simulated-card", "--svn", "1", "--vendor", &vendor, "--out", &image];
+    for before in [None, Some(b"the image before")] {
+        if let Some(bytes) = before {
+            fs::write(&image, bytes).unwrap();
+        }
+        let there = if before.is_some() { vec!["image.shef", "vendor"] } else { vec!["vendor"] };
+        let (code, stderr) = full(&build);
+        assert_eq!(code, Some(5), "{stderr}");
+        assert!(stderr.contains("error [SHEF-CLI-015]") && stderr.contains(&image), "{stderr}");
+        assert_eq!(names(), there);
+        assert_eq!(fs::read(&image).ok().as_deref(), before.map(|b| &b[..]));
+    }
+    let generated = path("generated");
+    let config = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/vecadd/shield.toml");
+    let (code, stderr) = full(&["shield", "generate", config, "--out", &generated]);
+    assert_eq!(code, Some(5), "{stderr}");
+    assert!(stderr.contains("shef_cfg_pkg.sv") && fs::read_dir(&generated).unwrap().count() == 0, "{stderr}");
 }
 
 fn flip(bytes: &[u8], at: usize) -> Vec<u8> {

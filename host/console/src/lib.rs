@@ -7,6 +7,7 @@ pub mod codes;
 pub mod error;
 pub mod exit;
 pub mod explain;
+pub mod file;
 pub mod hex;
 pub mod interrupt;
 pub mod output;

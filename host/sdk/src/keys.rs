@@ -1,7 +1,6 @@
 //! The key folder of a party: secrets as files that only their owner can read.
 
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use shef_proto::cose::SigningKey;
@@ -94,17 +93,7 @@ impl KeyFolder {
     /// [`SdkError::KeyFile`].
     pub fn store_secret_text(&self, name: &str, text: &str) -> Result<(), SdkError> {
         let path = self.path.join(name);
-        let mut options = fs::OpenOptions::new();
-        options.write(true).create_new(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let failed = |e| SdkError::key_file(&path, &e);
-        let mut file = options.open(&path).map_err(failed)?;
-        file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(|e| {
-            // A part of a secret would stand in the way of a whole one.
-            let _ = fs::remove_file(&path);
-            failed(e)
-        })
+        crate::files::write_new_secret(&path, text.as_bytes()).map_err(|e| SdkError::key_file(&path, &e))
     }
 
     /// Reads a secret of 32 bytes from a plain file that only its owner can read.
@@ -160,7 +149,7 @@ impl KeyFolder {
     /// [`SdkError::KeyFile`].
     pub fn store_public(&self, name: &str, bytes: &[u8]) -> Result<(), SdkError> {
         let path = self.path.join(name);
-        fs::write(&path, bytes).map_err(|e| SdkError::key_file(&path, &e))
+        crate::files::write_file(&path, bytes).map_err(|e| SdkError::key_file(&path, &e))
     }
 
     /// Reads bytes that are no secret.

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use rustix::fs::Access;
 use shef_device::{Event, poll_readable};
 
 use crate::socket::Socket;
@@ -28,6 +29,9 @@ const LEAVING: Duration = Duration::from_millis(300);
 const REFUSING: Duration = Duration::from_secs(1);
 /// How many knock at once; more are not heard.
 const KNOCKING: usize = 32;
+
+/// Maximum number of bytes of a socket's path (`sun_path`, without its last zero).
+const MAX_PATH: usize = 107;
 
 /// What a [`Backend`] returns where the client is to get no answer at all, as from a device that
 /// hangs.
@@ -89,20 +93,30 @@ impl Server {
     /// minutes.
     ///
     /// # Errors
-    /// [`VfioUserError::Serve`] where another server listens there, or there is something that is
-    /// no socket, or no folder.
+    /// [`VfioUserError::Serve`] if the path is too long for a socket, the folder is missing or cannot
+    /// be written, another server listens there, or there is a file that is no socket.
     pub fn vacant(path: &Path) -> Result<(), VfioUserError> {
         let failed = |error| Err(VfioUserError::Serve { path: path.to_owned(), error });
+        let length = path.as_os_str().len();
+        if length > MAX_PATH {
+            let what = format!("the path has {length} bytes, and the address of a socket holds {MAX_PATH}: choose a shorter one");
+            return failed(io::Error::new(io::ErrorKind::InvalidFilename, what));
+        }
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        if let Err(error) = rustix::fs::access(folder, Access::WRITE_OK | Access::EXEC_OK) {
+            return failed(io::Error::new(
+                io::Error::from(error).kind(),
+                format!("no socket can be made in {}: {error}", folder.display()),
+            ));
+        }
         if UnixStream::connect(path).is_ok() {
             return failed(io::Error::new(io::ErrorKind::AddrInUse, "another server listens there"));
         }
         match std::fs::symlink_metadata(path) {
             Ok(meta) if std::os::unix::fs::FileTypeExt::is_socket(&meta.file_type()) => Ok(()),
             Ok(_) => failed(io::Error::new(io::ErrorKind::AlreadyExists, "there is a file that is no socket")),
-            Err(_) => {
-                let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-                folder.metadata().map(|_| ()).or_else(failed)
-            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => failed(error),
         }
     }
 

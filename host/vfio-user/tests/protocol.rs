@@ -111,6 +111,33 @@ fn where_there_is_no_server() {
     thread.join().unwrap();
 }
 
+/// What keeps a socket from being made shows before the device is made, which may take minutes.
+#[test]
+fn a_path_that_cannot_be_served_is_found_early() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = tempfile::tempdir().unwrap();
+    let of = |len: usize| dir.path().join("s".repeat(len - dir.path().as_os_str().len() - 1));
+    shef_vfio_user::Server::vacant(&of(107)).unwrap();
+    drop(std::os::unix::net::UnixListener::bind(of(107)).unwrap());
+    let error = shef_vfio_user::Server::vacant(&of(108)).unwrap_err();
+    assert_eq!(error.code(), "SHEF-VFU-007");
+    let text = error.to_string();
+    assert!(text.contains("has 108 bytes") && text.contains("holds 107") && text.contains(&of(108).display().to_string()), "{text}");
+    for folder in ["none", "file"] {
+        std::fs::write(dir.path().join("file"), "x").unwrap();
+        assert_eq!(shef_vfio_user::Server::vacant(&dir.path().join(folder).join("s")).unwrap_err().code(), "SHEF-VFU-007");
+    }
+    let closed = dir.path().join("closed");
+    std::fs::create_dir(&closed).unwrap();
+    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o500)).unwrap();
+    let vacant = shef_vfio_user::Server::vacant(&closed.join("s"));
+    // root may write into every folder.
+    match std::fs::write(closed.join("probe"), "") {
+        Ok(()) => vacant.unwrap(),
+        Err(_) => assert!(vacant.unwrap_err().to_string().contains("no socket can be made in")),
+    }
+}
+
 #[test]
 fn a_server_that_goes_away_is_noticed() {
     let served = Served::new();

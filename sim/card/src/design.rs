@@ -4,7 +4,7 @@
 //!
 //! | member | content |
 //! |---|---|
-//! | `manifest` | the design: top module, parameters, and the SHA-256 of each source ([`DesignSpec::manifest`]) |
+//! | `manifest` | the design: top module, parameters, and the SHA-256 of each source ([`shef_rtl::Measured::manifest`]) |
 //! | `shield.cbor` | the resolved configuration of the Shield |
 //! | `accelerator` | name of the accelerator |
 //! | `sources/NAME` | each source that is the vendor's own, by its name in the manifest |
@@ -43,15 +43,10 @@ pub(crate) struct Design {
 impl Design {
     /// The design of these sources, with this configuration.
     pub(crate) fn of(spec: &DesignSpec, config: &Config, accelerator: &str) -> Result<Self, CardError> {
-        let mut sources = BTreeMap::new();
-        for path in spec.resolve_sources()? {
-            let name = DesignSpec::manifest_name(&path);
-            if !public(&name) {
-                let unread = |e| CardError::Design { what: format!("{} cannot be read: {e}", path.display()) };
-                sources.insert(name, std::fs::read(&path).map_err(unread)?);
-            }
-        }
-        Ok(Self { manifest: spec.manifest()?, config: config.to_cbor(), accelerator: accelerator.to_owned(), sources })
+        let measured = spec.measure()?;
+        let named = measured.sources.into_iter().map(|source| (DesignSpec::manifest_name(&source.path), source.bytes));
+        let sources = named.filter(|(name, _)| !public(name)).collect();
+        Ok(Self { manifest: measured.manifest, config: config.to_cbor(), accelerator: accelerator.to_owned(), sources })
     }
 
     /// The plaintext of an image with this design. The same design gives the same bytes.

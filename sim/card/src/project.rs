@@ -47,7 +47,11 @@ impl Project {
         }
 
         let toml = dir.join("shield.toml");
-        let len = std::fs::metadata(&toml).map_err(|e| bad(format!("no shield.toml in it: {e}")))?.len();
+        let meta = std::fs::metadata(&toml).map_err(|e| bad(format!("no shield.toml in it: {e}")))?;
+        if !meta.is_file() {
+            return Err(bad("shield.toml is no regular file".to_owned()));
+        }
+        let len = meta.len();
         if len > MAX_TOML {
             return Err(bad(format!("shield.toml has {len} bytes, at most {MAX_TOML}")));
         }
@@ -55,17 +59,26 @@ impl Project {
         let shield = shef_gen::shield::parse(&source).map_err(|error| CardError::Shield { file: toml, error })?;
 
         let stem = |p: &Path| p.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
-        let own = shef_rtl::sv_files(&full);
+        let own = shef_rtl::sv_files(&full)?;
         if !own.iter().any(|p| stem(p) == ACCEL) {
             return Err(bad(format!("no {ACCEL}.sv in it: the accelerator is a module {ACCEL} in a file of this name")));
         }
         let root = shef_rtl::repo_root();
-        let shipped: Vec<String> =
-            ["shell-rtl/rtl", "shell-rtl/shell/sim"].iter().flat_map(|d| shef_rtl::sv_files(&root.join(d))).map(|p| stem(&p)).collect();
-        if let Some(taken) = own.iter().find(|p| shipped.contains(&stem(p))) {
+        let mut shipped = Vec::new();
+        for folder in ["shell-rtl/rtl", "shell-rtl/shell/sim"] {
+            shipped.extend(shef_rtl::sv_files(&root.join(folder))?.iter().map(|p| stem(p)));
+        }
+        if let Some(taken) = own.iter().find(|p| shipped.iter().any(|name| name.eq_ignore_ascii_case(&stem(p)))) {
             return Err(bad(format!("{} has the name of a module of the Shield: give it another", taken.display())));
         }
         let package = write_package(&shield.config, shield.synthesis)?;
+        let generated = std::fs::read(&package).map_err(|e| bad(format!("{}: {e}", package.display())))?;
+        for copy in own.iter().filter(|p| stem(p).eq_ignore_ascii_case(PACKAGE)) {
+            if std::fs::read(copy).map_err(|e| bad(format!("{}: {e}", copy.display())))? != generated {
+                let what = format!("{} is not the package that shield.toml gives: remove it, or generate it anew", copy.display());
+                return Err(bad(what));
+            }
+        }
         Ok(Self { dir: full, name, config: shield.config, package })
     }
 
@@ -108,7 +121,7 @@ impl Project {
     /// The design under a top module of the simulation shell. Modules of the Shield take precedence
     /// over files of the project.
     pub(crate) fn spec(&self, top: &str) -> Result<DesignSpec, CardError> {
-        Ok(module_spec(top)?.source(&self.package).search(&self.dir))
+        Ok(module_spec(top)?.source(&self.package).project(&self.dir))
     }
 }
 
@@ -136,6 +149,29 @@ mod tests {
     use super::*;
     use shef_proto::config::{OnFault, Region, Set};
     use std::sync::Barrier;
+
+    #[test]
+    fn a_stale_package_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let project = dir.path().join("own");
+        std::fs::create_dir(&project).unwrap();
+        let example = shef_rtl::repo_root().join("examples/vecadd");
+        for file in ["shield.toml", "shef_accel.sv"] {
+            std::fs::copy(example.join(file), project.join(file)).unwrap();
+        }
+        let plain = Project::open(&project).unwrap().design_digest().unwrap();
+        assert_eq!(plain, Project::open(&example).unwrap().design_digest().unwrap(), "wherever it lies");
+        let package = Project::open(&project).unwrap().package;
+        let copy = project.join("shef_cfg_pkg.sv");
+        std::fs::copy(&package, &copy).unwrap();
+        assert_eq!(Project::open(&project).unwrap().design_digest().unwrap(), plain);
+        std::fs::write(&copy, [&std::fs::read(&package).unwrap()[..], b"\n"].concat()).unwrap();
+        let message = Project::open(&project).unwrap_err().to_string();
+        assert!(message.contains("shef_cfg_pkg.sv is not the package that shield.toml gives"), "{message}");
+        // Nor may a file have the name of a module of the Shield, in any case.
+        std::fs::rename(&copy, project.join("Shef_Shield.sv")).unwrap();
+        assert!(Project::open(&project).unwrap_err().to_string().contains("name of a module of the Shield"));
+    }
 
     #[test]
     fn threads_that_write_one_package_at_once_all_have_it() {

@@ -54,6 +54,17 @@ impl RtlOptions {
         Ok(spec(self.top(), project.as_ref())?.digest()?)
     }
 
+    /// The Shield's configuration.
+    ///
+    /// # Errors
+    /// Those of the project.
+    pub fn config(&self) -> Result<Config, CardError> {
+        match self.project.as_deref() {
+            Some(dir) => Ok(Project::open(dir)?.config().clone()),
+            None => crate::config(),
+        }
+    }
+
     /// Name of the accelerator.
     ///
     /// # Errors

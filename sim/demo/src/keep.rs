@@ -11,6 +11,7 @@ use shef_proto::config::{Region, TAG_LEN};
 use crate::report::Report;
 use crate::world::World;
 use shef_console::CliError;
+use shef_console::file;
 use shef_console::hex;
 
 const README: &str = "Everything that crossed a boundary in one run of `shef demo`.
@@ -57,8 +58,7 @@ impl Keep {
     }
 
     fn write(&self, name: &str, bytes: &[u8]) -> Result<(), CliError> {
-        let path = self.dir.join(name);
-        fs::write(&path, bytes).map_err(|e| CliError::write_file(&path, &e))
+        file::write(&self.dir.join(name), bytes)
     }
 
     /// The report.
@@ -131,14 +131,8 @@ impl Keep {
             "channel_owner_to_shield": hex::encode(&secrets.to_shield),
             "channel_shield_to_owner": hex::encode(&secrets.to_owner),
         });
-        let path = self.dir.join("secrets.json");
-        let mut options = fs::OpenOptions::new();
-        options.write(true).create_new(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file = options.open(&path).map_err(|e| CliError::write_file(&path, &e))?;
-        serde_json::to_writer_pretty(file, &text)
-            .map_err(|e| CliError::input("SHEF-CLI-015", format!("cannot write {}: {e}", path.display())))
+        let text = serde_json::to_string_pretty(&text).map_err(|e| CliError::internal(e.to_string()))?;
+        file::write_new_secret(&self.dir.join("secrets.json"), text.as_bytes())
     }
 
     /// Card memory of these regions.

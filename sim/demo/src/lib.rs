@@ -581,7 +581,7 @@ fn honest(output: &Output, args: &DemoArgs, settings: &Settings, dir: &Path, mut
             (_, Some(_)) => "rtl",
             (_, None) => "native",
         },
-        image_file: booted.as_ref().map(|_| shef::sim::repository().join("attestation/firmware/kernel.img")),
+        image_file: booted.as_ref().map(|_| shef::sim::repository().join("attestation/firmware/kernel.img").into()),
         digest_in_evidence: hex::encode(&release.verified.claims().kernel_digest),
         boot_cycles: booted.as_ref().map(|kernel| kernel.boot.iter().map(|stage| stage.cycles).sum()),
         cycles: booted.as_ref().zip(ran).map(|(from, to)| to.cycles - from.cycles),

@@ -43,7 +43,7 @@ pub struct Kernel {
     pub runs_on: &'static str,
     /// The file whose bytes were measured; absent where no file was.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub image_file: Option<std::path::PathBuf>,
+    pub image_file: Option<shef_console::file::PathText>,
     /// Kernel digest that the appraised evidence names.
     pub digest_in_evidence: String,
     /// Cycles of its processor from reset to the first message that it takes.

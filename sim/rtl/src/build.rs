@@ -1,8 +1,9 @@
 //! Verilator, shim, g++, link: once per content.
 
 use crate::sim::Library;
-use crate::sources::{closure, is_header, repo_root};
+use crate::sources::{Source, closure, is_header, repo_root};
 use crate::toolchain::{Toolchain, find_toolchain, target_dir};
+use crate::verilog::Text;
 use crate::{Error, Result};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
@@ -46,6 +47,8 @@ pub struct DesignSpec {
     /// Folders of other people's RTL, searched last; it is read as synthesis reads it, with the
     /// macro `SYNTHESIS`.
     pub foreign: Vec<PathBuf>,
+    /// Folders of users' own RTL, which are searched as well and read nothing from outside of them.
+    pub projects: Vec<PathBuf>,
     /// Parameters of the top module (`-G`).
     pub params: Vec<(String, String)>,
     /// Macros (`+define+`).
@@ -72,6 +75,7 @@ impl DesignSpec {
             sources: Vec::new(),
             search: Vec::new(),
             foreign: Vec::new(),
+            projects: Vec::new(),
             params: Vec::new(),
             defines: Vec::new(),
             profile: Profile::Quick,
@@ -94,6 +98,13 @@ impl DesignSpec {
     pub fn search(mut self, p: impl AsRef<Path>) -> Self {
         self.search.push(repo_root().join(p));
         self
+    }
+
+    /// Adds a user's folder to look modules and packages up in.
+    #[must_use]
+    pub fn project(mut self, p: impl AsRef<Path>) -> Self {
+        self.projects.push(p.as_ref().to_owned());
+        self.search(p)
     }
 
     /// Adds a folder of other people's RTL.
@@ -152,30 +163,46 @@ impl DesignSpec {
         self
     }
 
+    pub(crate) fn is_foreign(&self, path: &Path) -> bool {
+        self.foreign.iter().any(|folder| path.starts_with(folder))
+    }
+
+    /// The user's folder that a source lies in.
+    pub(crate) fn project_of(&self, path: &Path) -> Option<&Path> {
+        self.projects.iter().map(PathBuf::as_path).find(|folder| path.starts_with(folder))
+    }
+
     /// The files of the design in the order of compilation.
     ///
     /// # Errors
-    /// When the top module or a named file is missing.
+    /// As [`DesignSpec::measure`].
     pub fn resolve_sources(&self) -> Result<Vec<PathBuf>> {
-        let search: Vec<PathBuf> = self.search.iter().chain(&self.foreign).cloned().collect();
-        closure(&self.top, &self.sources, &search)
+        Ok(closure(self)?.into_iter().map(|source| source.path).collect())
     }
 
-    /// SHA-256 of [`DesignSpec::manifest`].
+    /// Reads the design, each file once.
     ///
     /// # Errors
-    /// As [`DesignSpec::resolve_sources`].
+    /// When the top module or a named file is missing, two files have one name, or a source reads
+    /// what is not measured.
+    pub fn measure(&self) -> Result<Measured> {
+        let sources = closure(self)?;
+        let file = |s: &Source| format!("file {} {}\n", Self::manifest_name(&s.path), hex::encode(Sha256::digest(&s.bytes)));
+        let mut lines: Vec<String> = sources.iter().map(file).collect();
+        let mut params: Vec<String> = self.params.iter().map(|(k, v)| format!("param {k}={v}\n")).collect();
+        params.extend(self.defines.iter().map(|(k, v)| format!("define {k}={v}\n")));
+        lines.sort();
+        params.sort();
+        let manifest = format!("shef-design-1\ntop {}\n", self.top) + &params.concat() + &lines.concat();
+        Ok(Measured { manifest, sources })
+    }
+
+    /// SHA-256 of the manifest.
+    ///
+    /// # Errors
+    /// As [`DesignSpec::measure`].
     pub fn digest(&self) -> Result<[u8; 32]> {
-        self.digest_of(&self.resolve_sources()?)
-    }
-
-    /// The design as text: a line with the format's name, the top module, and sorted lines with its
-    /// parameters, macros, and sources, each with the SHA-256 of its content.
-    ///
-    /// # Errors
-    /// As [`DesignSpec::resolve_sources`].
-    pub fn manifest(&self) -> Result<String> {
-        self.manifest_of(&self.resolve_sources()?)
+        Ok(self.measure()?.digest())
     }
 
     /// Name of a source in the manifest: shipped files have their path, others their file name, so
@@ -186,22 +213,23 @@ impl DesignSpec {
         let shipped = path.strip_prefix(&root).ok().filter(|r| r.starts_with("shell-rtl"));
         shipped.unwrap_or(path.file_name().map_or(path, Path::new)).display().to_string()
     }
+}
 
-    fn manifest_of(&self, sources: &[PathBuf]) -> Result<String> {
-        let mut lines: Vec<String> = Vec::new();
-        for p in sources {
-            let text = fs::read(p).map_err(|e| Error::io("cannot read", p, &e))?;
-            lines.push(format!("file {} {}\n", Self::manifest_name(p), hex::encode(Sha256::digest(&text))));
-        }
-        let mut params: Vec<String> = self.params.iter().map(|(k, v)| format!("param {k}={v}\n")).collect();
-        params.extend(self.defines.iter().map(|(k, v)| format!("define {k}={v}\n")));
-        lines.sort();
-        params.sort();
-        Ok(format!("shef-design-1\ntop {}\n", self.top) + &params.concat() + &lines.concat())
-    }
+/// A design as it was read: what its digest covers is what is built and packed.
+#[derive(Debug)]
+pub struct Measured {
+    /// The design as text: a line with the format's name, the top module, and sorted lines with its
+    /// parameters, macros, and sources, each with the SHA-256 of its content.
+    pub manifest: String,
+    /// Its files in the order of compilation.
+    pub sources: Vec<Source>,
+}
 
-    fn digest_of(&self, sources: &[PathBuf]) -> Result<[u8; 32]> {
-        Ok(Sha256::digest(self.manifest_of(sources)?).into())
+impl Measured {
+    /// SHA-256 of the manifest.
+    #[must_use]
+    pub fn digest(&self) -> [u8; 32] {
+        Sha256::digest(&self.manifest).into()
     }
 }
 
@@ -219,13 +247,13 @@ pub fn build(spec: &DesignSpec) -> Result<Library> {
 /// As [`build`].
 pub fn build_with(spec: &DesignSpec, progress: &mut dyn FnMut(&str)) -> Result<Library> {
     let tc = find_toolchain()?;
-    let sources = spec.resolve_sources()?;
-    let digest = spec.digest_of(&sources)?;
+    let measured = spec.measure()?;
+    let digest = measured.digest();
     let mut h = Sha256::new();
     h.update(digest);
     let verilator_flags = verilator_flags(spec);
     let cxx_flags = cxx_flags(spec, &tc);
-    for s in [RECIPE, &tc.verilator_version, &tc.cxx, &tc.cxx_version] {
+    for s in [RECIPE, READING, &tc.verilator_version, &tc.cxx, &tc.cxx_version] {
         h.update(s);
         h.update([0]);
     }
@@ -236,12 +264,12 @@ pub fn build_with(spec: &DesignSpec, progress: &mut dyn FnMut(&str)) -> Result<L
     if spec.profile == Profile::Fast {
         h.update(processor());
     }
-    // The order of the sources, and the names that messages have for them; not where the checkout
-    // lies.
-    let sources = stage_names(sources);
+    // The order of the sources, the names that messages have for them, and how they are read; not
+    // where the checkout lies.
+    let sources = staged(spec, measured.sources);
     for s in &sources {
         h.update(s.name.display().to_string());
-        h.update([0]);
+        h.update([u8::from(s.foreign)]);
     }
     let key = hex::encode(&h.finalize()[..16]);
     let cache = cache_dir();
@@ -275,6 +303,8 @@ pub fn cache_dir() -> PathBuf {
 
 /// How objects are made: this file. A change of it makes them anew.
 const RECIPE: &str = include_str!("build.rs");
+/// Rules for sources. A change of them makes objects anew too.
+const READING: &str = concat!(include_str!("sources.rs"), include_str!("verilog.rs"));
 
 /// What `-march=native` means here: results do not travel between processors of different
 /// instruction sets.
@@ -320,7 +350,7 @@ fn verilator_flags(spec: &DesignSpec) -> Vec<String> {
     .to_vec();
     match spec.lint {
         // Warnings are logged; what a design itself calls an error ends the build.
-        Lint::Log => f.extend(["-Wno-fatal", "-Werror-USERERROR"].map(str::to_owned)),
+        Lint::Log => f.extend(["-Wno-fatal", "-Werror-USERERROR", "-Werror-MODDUP"].map(str::to_owned)),
         Lint::Deny => f.push("-Wall".into()),
     }
     if spec.trace {
@@ -380,29 +410,36 @@ fn cxx_flags(spec: &DesignSpec, tc: &Toolchain) -> Vec<String> {
     f
 }
 
-/// One file of a design.
-struct Source {
-    path: PathBuf,
+/// One file of a design where Verilator reads it.
+struct Staged {
+    source: Source,
     /// Below the folder that Verilator works in: as below the repository, or `outside/` and the
     /// file's name (which a design has once).
     name: PathBuf,
+    /// Read as synthesis reads it.
+    foreign: bool,
 }
 
 /// Names that do not depend on where the repository and generated packages lie: a copied checkout
 /// finds what another one built.
-fn stage_names(sources: Vec<PathBuf>) -> Vec<Source> {
+fn staged(spec: &DesignSpec, sources: Vec<Source>) -> Vec<Staged> {
     let (root, target) = (repo_root(), target_dir());
     let name = |path: &Path| {
         let below = path.strip_prefix(&root).ok().filter(|_| !path.starts_with(&target));
-        below.map_or_else(|| Path::new("outside").join(path.file_name().unwrap_or_default()), Path::to_path_buf)
+        below.map_or_else(|| Path::new(OUTSIDE).join(path.file_name().unwrap_or_default()), Path::to_path_buf)
     };
-    sources.into_iter().map(|path| Source { name: name(&path), path }).collect()
+    sources.into_iter().map(|source| Staged { name: name(&source.path), foreign: spec.is_foreign(&source.path), source }).collect()
 }
+
+/// Where sources from outside the repository are staged.
+const OUTSIDE: &str = "outside";
+/// Where a header is staged that is included by a path.
+const INCLUDE: &str = "include";
 
 struct Job<'a> {
     spec: &'a DesignSpec,
     tc: &'a Toolchain,
-    sources: &'a [Source],
+    sources: &'a [Staged],
     dir: &'a Path,
     cache: &'a Path,
     cxx_flags: &'a [String],
@@ -416,14 +453,29 @@ impl Job<'_> {
         let obj = self.dir.join("obj");
         let log = self.dir.join("verilator.log");
         let stage = self.stage()?;
-        let mut c = Command::new(&self.tc.verilator);
-        c.current_dir(&stage).env("VERILATOR_ROOT", &self.tc.root).args(verilator_flags).arg("--Mdir").arg("../obj");
-        let folders: BTreeSet<&Path> = self.sources.iter().filter(|s| is_header(&s.path)).filter_map(|s| s.name.parent()).collect();
-        c.args(folders.iter().map(|f| format!("+incdir+{}", f.display())));
-        c.args(self.sources.iter().filter(|s| !is_header(&s.path)).map(|s| &s.name));
-        if !self.logged(c, &log, "verilator")? {
+        let verilator = |more: &[&str]| {
+            let mut c = Command::new(&self.tc.verilator);
+            c.current_dir(&stage).env("VERILATOR_ROOT", &self.tc.root).args(verilator_flags).args(more);
+            let headers = self.sources.iter().filter(|s| is_header(&s.source.path)).filter_map(|s| s.name.parent());
+            let folders: BTreeSet<&Path> = headers.chain([Path::new(INCLUDE)]).collect();
+            c.args(folders.iter().map(|f| format!("+incdir+{}", f.display())));
+            c.args(self.sources.iter().filter(|s| !is_header(&s.source.path)).map(|s| &s.name));
+            c
+        };
+        if !self.logged(verilator(&["--Mdir", "../obj"]), &log, "verilator")? {
             self.name_outside(&log)?;
             return Err(Error::Verilate { top: top.clone(), log: log.display().to_string(), tail: tail(&log) });
+        }
+        self.read_only_the_stage(&obj)?;
+        if !self.spec.projects.is_empty() {
+            // A macro can put a refused name together from pieces.
+            let text = self.dir.join("preprocessed.sv");
+            if !self.logged(verilator(&["-E"]), &text, "verilator")? {
+                return Err(Error::Verilate { top: top.clone(), log: text.display().to_string(), tail: tail(&text) });
+            }
+            let bytes = fs::read(&text).map_err(|e| Error::io("cannot read", &text, &e))?;
+            Text::of(&bytes).admitted(&text, &bytes, true)?;
+            let _ = fs::remove_file(&text);
         }
         let verilated = start.elapsed();
         let header = obj.join("Vtop.h");
@@ -460,38 +512,59 @@ impl Job<'_> {
 
     /// The top module, its parameters, and the folder of a configuration that comes from outside.
     fn label(&self) -> String {
-        let outside = self.sources.iter().find(|s| s.name.starts_with("outside")).and_then(|s| s.path.parent()?.file_name());
+        let outside = self.sources.iter().find(|s| s.name.starts_with(OUTSIDE)).and_then(|s| s.source.path.parent()?.file_name());
         let folder = outside.map(|f| f.to_string_lossy().into_owned());
         let params = self.spec.params.iter().map(|(k, v)| format!("{k}={v}"));
         let label: Vec<String> = [self.spec.top.clone()].into_iter().chain(folder).chain(params).collect();
         label.join(" ").replace(['"', '\\'], "")
     }
 
-    /// Copies the sources to where Verilator reads them.
+    /// Writes the measured bytes to where Verilator reads them.
     fn stage(&self) -> Result<PathBuf> {
         let stage = self.dir.join("src");
         for s in self.sources {
-            let to = stage.join(&s.name);
-            let folder = to.parent().unwrap_or(&stage);
-            fs::create_dir_all(folder).map_err(|e| Error::io("cannot create", folder, &e))?;
-            let text = fs::read_to_string(&s.path).map_err(|e| Error::io("cannot read", &s.path, &e))?;
-            let foreign = self.spec.foreign.iter().any(|f| s.path.starts_with(f));
+            let bytes = &s.source.bytes;
+            let has = |word: &[u8]| bytes.windows(word.len()).any(|w| w == word);
             // Not what it includes, which would end the macro where it is read.
-            let text = if foreign && (text.contains("\nendmodule") || text.contains("\nendpackage")) {
-                format!("`define SYNTHESIS\n`line 1 \"{}\" 0\n{text}\n`undef SYNTHESIS\n", s.name.display())
+            let text = if s.foreign && (has(b"\nendmodule") || has(b"\nendpackage")) {
+                let line = format!("`define SYNTHESIS\n`line 1 \"{}\" 0\n", s.name.display());
+                [line.as_bytes(), bytes, b"\n`undef SYNTHESIS\n"].concat()
             } else {
-                text
+                bytes.clone()
             };
-            fs::write(&to, text).map_err(|e| Error::io("cannot write", &to, &e))?;
+            let spelled = s.source.spellings.iter().map(|spelling| Path::new(INCLUDE).join(spelling));
+            for name in [s.name.clone()].into_iter().chain(spelled) {
+                let to = stage.join(name);
+                let folder = to.parent().unwrap_or(&stage);
+                fs::create_dir_all(folder).map_err(|e| Error::io("cannot create", folder, &e))?;
+                fs::write(&to, &text).map_err(|e| Error::io("cannot write", &to, &e))?;
+            }
         }
         Ok(stage)
     }
 
+    /// Checks Verilator's list of the files that it read: staged files and its own.
+    fn read_only_the_stage(&self, obj: &Path) -> Result<()> {
+        let list = obj.join("Vtop__ver.d");
+        let text = fs::read_to_string(&list).map_err(|e| Error::io("cannot read", &list, &e))?;
+        let read = text.split_once(" : ").map_or("", |(_, read)| read).split_ascii_whitespace();
+        let own = |path: &Path| path.starts_with(&self.tc.root) || path == self.tc.verilator;
+        let inside = |path: &Path| path.components().all(|part| matches!(part, std::path::Component::Normal(_)));
+        match read.map(Path::new).find(|path| !inside(path) && !own(path)) {
+            None => Ok(()),
+            Some(path) => {
+                let what = "Verilator read this file, which is no source of the design".to_owned();
+                Err(Error::Source { place: path.display().to_string(), what })
+            }
+        }
+    }
+
     /// Messages name a file from outside the repository by its own path.
     fn name_outside(&self, log: &Path) -> Result<()> {
-        let mut text = fs::read_to_string(log).map_err(|e| Error::io("cannot read", log, &e))?;
-        for s in self.sources.iter().filter(|s| s.name.starts_with("outside")) {
-            text = text.replace(&s.name.display().to_string(), &s.path.display().to_string());
+        let text = fs::read(log).map_err(|e| Error::io("cannot read", log, &e))?;
+        let mut text = String::from_utf8_lossy(&text).into_owned();
+        for s in self.sources.iter().filter(|s| s.name.starts_with(OUTSIDE)) {
+            text = text.replace(&s.name.display().to_string(), &s.source.path.display().to_string());
         }
         fs::write(log, text).map_err(|e| Error::io("cannot write", log, &e))
     }
@@ -499,6 +572,10 @@ impl Job<'_> {
     fn logged(&self, mut c: Command, log: &Path, what: &'static str) -> Result<bool> {
         let f = File::create(log).map_err(|e| Error::io("cannot create", log, &e))?;
         let g = f.try_clone().map_err(|e| Error::io("cannot create", log, &e))?;
+        // Folders that the environment adds to what a compiler searches.
+        for variable in ["CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "GCC_EXEC_PREFIX", "COMPILER_PATH"] {
+            c.env_remove(variable);
+        }
         let s = c
             .stdin(Stdio::null())
             .stdout(Stdio::from(f))

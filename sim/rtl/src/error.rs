@@ -131,6 +131,29 @@ shef_proto::coded! {
         IbexMissing(String) = "SHEF-RTL-017": "Ibex is not there",
             "The Security Kernel's processor comes from Ibex. `cargo xtask setup` fetches the pinned sources; SHEF_IBEX names others (the \
              folder that holds rtl and vendor).",
+        /// A source is not what a measured design may hold.
+        #[error("{place}: {what}")]
+        Source {
+            /// File, and line and column where there is one.
+            place: String,
+            /// What was found and expected.
+            what: String,
+        } = "SHEF-RTL-018": "a source reads what is not measured",
+            "A design's digest covers every byte that a tool reads for it: sources and headers are regular files of the project, and no \
+             file, program or option outside of it decides what the design does. Write tables as constants or functions instead of \
+             $readmemh; docs/how-to/your-accelerator.md has the rules.",
+        /// Two files claim one name.
+        #[error("{name} has two files: {first} and {second}")]
+        Ambiguous {
+            /// Module, package or header.
+            name: String,
+            /// One file.
+            first: String,
+            /// The other.
+            second: String,
+        } = "SHEF-RTL-019": "two files have one name",
+            "One module a file, file name = module name, and each name once in a project (names that differ by case only are one): \
+             remove or rename one of the two.",
     }
     also {
         "SHEF-RTL-020": "pip does not run",
@@ -153,6 +176,18 @@ shef_proto::coded! {
 }
 
 impl Error {
+    pub(crate) fn ambiguous(name: &str, first: &std::path::Path, second: &std::path::Path) -> Self {
+        Self::Ambiguous { name: name.to_owned(), first: first.display().to_string(), second: second.display().to_string() }
+    }
+
+    /// A source with line and column of the byte at `offset`.
+    pub(crate) fn at(path: &std::path::Path, text: &[u8], offset: usize, what: String) -> Self {
+        let before = &text[..offset.min(text.len())];
+        let line = before.iter().filter(|b| **b == b'\n').count() + 1;
+        let column = before.iter().rev().take_while(|b| **b != b'\n').count() + 1;
+        Self::Source { place: format!("{}:{line}:{column}", path.display()), what }
+    }
+
     pub(crate) fn io(what: &'static str, path: &std::path::Path, e: &std::io::Error) -> Self {
         Self::Io { what, path: path.display().to_string(), reason: e.to_string() }
     }

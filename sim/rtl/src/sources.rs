@@ -1,8 +1,9 @@
 //! Which files make a design: packages first, then what the top module reaches.
 
+use crate::verilog::Text;
 use crate::{DesignSpec, Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// Root of the repository (`SHEF_ROOT`, else where this crate was compiled).
 #[must_use]
@@ -16,26 +17,33 @@ pub fn repo_root() -> PathBuf {
     }
 }
 
-fn walk(dir: &Path, out: &mut Vec<PathBuf>) {
-    let Ok(entries) = std::fs::read_dir(dir) else { return };
-    let mut paths: Vec<PathBuf> = entries.filter_map(|e| e.ok().map(|e| e.path())).collect();
-    paths.sort();
-    for p in paths {
-        if p.is_dir() {
-            walk(&p, out);
-        } else if p.extension().is_some_and(|x| x == "sv" || x == "svh") {
-            out.push(p);
+/// The sources below a folder, sorted: no hidden files and folders (editors and version control
+/// keep copies there), and nothing behind a link to a folder, so that the walk ends.
+fn walk(dir: &Path, out: &mut Vec<PathBuf>) -> Result<()> {
+    let unreadable = |e: std::io::Error| Error::io("cannot list", dir, &e);
+    let mut entries = std::fs::read_dir(dir).map_err(unreadable)?.collect::<std::io::Result<Vec<_>>>().map_err(unreadable)?;
+    entries.retain(|entry| !entry.file_name().as_encoded_bytes().starts_with(b"."));
+    entries.sort_by_key(std::fs::DirEntry::path);
+    for entry in entries {
+        let (path, kind) = (entry.path(), entry.file_type().map_err(unreadable)?);
+        if kind.is_dir() {
+            walk(&path, out)?;
+        } else if (path.extension().is_some_and(|x| x == "sv") || is_header(&path)) && !path.is_dir() {
+            out.push(path);
         }
     }
+    Ok(())
 }
 
 /// All `*.sv` files below a folder, sorted.
-#[must_use]
-pub fn sv_files(dir: &Path) -> Vec<PathBuf> {
+///
+/// # Errors
+/// When a folder cannot be listed.
+pub fn sv_files(dir: &Path) -> Result<Vec<PathBuf>> {
     let mut out = Vec::new();
-    walk(dir, &mut out);
+    walk(dir, &mut out)?;
     out.retain(|p| !is_header(p));
-    out
+    Ok(out)
 }
 
 pub(crate) fn stem(p: &Path) -> String {
@@ -44,7 +52,7 @@ pub(crate) fn stem(p: &Path) -> String {
 
 /// Read where another file includes it, and only there.
 pub(crate) fn is_header(p: &Path) -> bool {
-    p.extension().is_some_and(|x| x == "svh")
+    p.extension().is_some_and(|x| x == "svh" || x == "vh")
 }
 
 pub(crate) fn is_package(p: &Path) -> bool {
@@ -52,11 +60,13 @@ pub(crate) fn is_package(p: &Path) -> bool {
 }
 
 /// All RTL of the Shield: packages first, then `shell-rtl/rtl/**.sv`.
-#[must_use]
-pub fn rtl_sources() -> Vec<PathBuf> {
-    let mut all = sv_files(&repo_root().join("shell-rtl/rtl"));
+///
+/// # Errors
+/// When a folder cannot be listed.
+pub fn rtl_sources() -> Result<Vec<PathBuf>> {
+    let mut all = sv_files(&repo_root().join("shell-rtl/rtl"))?;
     all.sort_by_key(|p| (!is_package(p), p.clone()));
-    all
+    Ok(all)
 }
 
 /// A design with `top` from the Shield's RTL; modules are looked up by file name in `shell-rtl/rtl`
@@ -98,45 +108,6 @@ fn with_kernel(top: &str, shell: &str, boot: Option<&Path>) -> Result<DesignSpec
     Ok(spec)
 }
 
-/// Identifiers of a source text, comments and strings left out.
-fn identifiers(text: &str) -> BTreeSet<&str> {
-    let b = text.as_bytes();
-    let mut out = BTreeSet::new();
-    let mut i = 0;
-    while i < b.len() {
-        match b[i] {
-            b'/' if b.get(i + 1) == Some(&b'/') => {
-                while i < b.len() && b[i] != b'\n' {
-                    i += 1;
-                }
-            }
-            b'/' if b.get(i + 1) == Some(&b'*') => {
-                i += 2;
-                while i < b.len() && !(b[i] == b'*' && b.get(i + 1) == Some(&b'/')) {
-                    i += 1;
-                }
-                i += 2;
-            }
-            b'"' => {
-                i += 1;
-                while i < b.len() && b[i] != b'"' {
-                    i += if b[i] == b'\\' { 2 } else { 1 };
-                }
-                i += 1;
-            }
-            c if c.is_ascii_alphabetic() || c == b'_' => {
-                let s = i;
-                while i < b.len() && (b[i].is_ascii_alphanumeric() || b[i] == b'_' || b[i] == b'$') {
-                    i += 1;
-                }
-                out.insert(&text[s..i]);
-            }
-            _ => i += 1,
-        }
-    }
-    out
-}
-
 impl DesignSpec {
     /// The modules that the top module's text names, as they stand in the design: what the top is a
     /// bench for.
@@ -144,64 +115,189 @@ impl DesignSpec {
     /// # Errors
     /// When the top module or a named file is missing.
     pub fn below_top(&self) -> Result<Vec<String>> {
-        let files = self.resolve_sources()?;
-        let Some(top) = files.iter().find(|p| stem(p) == self.top) else {
+        let files = closure(self)?;
+        let Some(top) = files.iter().find(|s| stem(&s.path) == self.top) else {
             return Err(Error::SourceMissing { module: self.top.clone(), searched: "the design".into() });
         };
-        let text = std::fs::read_to_string(top).map_err(|e| Error::io("cannot read", top, &e))?;
-        let named = identifiers(&text);
-        let module = |p: &&PathBuf| *p != top && !is_package(p) && named.contains(stem(p).as_str());
-        Ok(files.iter().filter(module).map(|p| stem(p)).collect())
+        let named = Text::of(&top.bytes).identifiers;
+        let module = |p: &Path| p != top.path && !is_package(p) && named.contains(stem(p).as_str());
+        Ok(files.iter().filter(|s| module(&s.path)).map(|s| stem(&s.path)).collect())
     }
 }
 
-/// The files that a source text includes, by name.
-fn included(text: &str) -> impl Iterator<Item = &str> {
-    text.lines().filter_map(|l| l.trim().strip_prefix("`include \"")?.split('"').next())
+/// A file of a design: the bytes that are measured are those that are built.
+#[derive(Debug)]
+pub struct Source {
+    /// Where it lies.
+    pub path: PathBuf,
+    /// Its content.
+    pub bytes: Vec<u8>,
+    /// Names by which other files include it, if these are more than its file name.
+    pub(crate) spellings: BTreeSet<PathBuf>,
 }
 
-/// The files that `roots` and the module `top` reach, packages first, each after what it uses.
-pub(crate) fn closure(top: &str, roots: &[PathBuf], search: &[PathBuf]) -> Result<Vec<PathBuf>> {
-    let mut index: BTreeMap<String, PathBuf> = BTreeMap::new();
-    for r in roots {
-        index.entry(stem(r)).or_insert_with(|| r.clone());
+/// Sources by name, folder by folder: the first folder that has a name has the file.
+struct Index(Vec<BTreeMap<String, Vec<(String, PathBuf)>>>);
+
+impl Index {
+    fn new(roots: &[PathBuf], search: &[PathBuf]) -> Result<Self> {
+        let mut folders = vec![roots.to_vec()];
+        for dir in search {
+            let mut files = Vec::new();
+            walk(dir, &mut files)?;
+            folders.push(files);
+        }
+        let by_name = |files: Vec<PathBuf>| {
+            let mut names: BTreeMap<String, Vec<(String, PathBuf)>> = BTreeMap::new();
+            for file in files {
+                let name = if is_header(&file) { file_name(&file) } else { stem(&file) };
+                names.entry(name.to_lowercase()).or_default().push((name, file));
+            }
+            names
+        };
+        Ok(Self(folders.into_iter().map(by_name).collect()))
     }
-    for dir in search {
-        let mut files = Vec::new();
-        walk(dir, &mut files);
-        for f in files {
-            let name = if is_header(&f) { f.file_name().unwrap_or_default().to_string_lossy().into_owned() } else { stem(&f) };
-            index.entry(name).or_insert(f);
+
+    /// The file of this name. Names that differ by case only are one name on some disks.
+    fn find(&self, name: &str) -> Result<Option<&Path>> {
+        let key = name.to_lowercase();
+        for files in self.0.iter().filter_map(|names| names.get(&key)) {
+            let Some((_, found)) = files.iter().find(|(own, _)| own == name) else { continue };
+            if let Some((_, other)) = files.iter().find(|(_, path)| path != found) {
+                return Err(Error::ambiguous(name, found, other));
+            }
+            return Ok(Some(found));
+        }
+        Ok(None)
+    }
+
+    /// The file that an include names.
+    fn included(&self, spelling: &Path) -> Result<Option<&Path>> {
+        let name = file_name(spelling);
+        // A file goes by its whole name, or by its stem like any other source.
+        for name in [Some(name.as_str()), name.strip_suffix(".sv")].into_iter().flatten() {
+            if let Some(path) = self.find(name)?.filter(|path| path.ends_with(spelling)) {
+                return Ok(Some(path));
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn file_name(p: &Path) -> String {
+    p.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// The bytes of a source, which is a regular file: no FIFO or device, which may not end.
+fn read(path: &Path, spec: &DesignSpec) -> Result<Vec<u8>> {
+    let failed = |e: std::io::Error| Error::io("cannot read", path, &e);
+    if !path.metadata().map_err(failed)?.is_file() {
+        return Err(Error::Source { place: path.display().to_string(), what: "expected a regular file".to_owned() });
+    }
+    if let Some(project) = spec.project_of(path) {
+        let (real, folder) = (path.canonicalize().map_err(failed)?, project.canonicalize().map_err(failed)?);
+        if !real.starts_with(folder) {
+            let what = format!("it is a link to {}, outside of the project: copy the file into the project", real.display());
+            return Err(Error::Source { place: path.display().to_string(), what });
         }
     }
-    let mut start: Vec<PathBuf> = roots.to_vec();
-    match index.get(top) {
-        Some(p) => start.push(p.clone()),
-        None if roots.is_empty() => {
+    std::fs::read(path).map_err(failed)
+}
+
+/// The files that the sources and the top module of a design reach, packages first, each after what
+/// it uses.
+pub(crate) fn closure(spec: &DesignSpec) -> Result<Vec<Source>> {
+    struct Walk<'a> {
+        spec: &'a DesignSpec,
+        index: &'a Index,
+        seen: BTreeSet<PathBuf>,
+        spellings: BTreeMap<PathBuf, BTreeSet<PathBuf>>,
+        /// Modules and packages, and the files that declare them.
+        declared: BTreeMap<String, PathBuf>,
+        out: Vec<Source>,
+    }
+    impl Walk<'_> {
+        fn visit(&mut self, path: &Path) -> Result<()> {
+            if !self.seen.insert(path.to_path_buf()) {
+                return Ok(());
+            }
+            let bytes = read(path, self.spec)?;
+            let text = Text::of(&bytes);
+            let foreign = self.spec.is_foreign(path);
+            if !foreign {
+                // Directives of Verilator's own format are those of the shipped waivers.
+                if path.extension().is_none_or(|x| x != "vlt") {
+                    text.admitted(path, &bytes, self.spec.project_of(path).is_some())?;
+                }
+                for name in &text.declared {
+                    match self.declared.get(*name) {
+                        Some(other) if other != path => return Err(Error::ambiguous(name, other, path)),
+                        _ => self.declared.insert((*name).to_owned(), path.to_path_buf()),
+                    };
+                }
+            }
+            for (place, name) in &text.includes {
+                let found = match spelled(name) {
+                    Some(spelling) => self.index.included(&spelling)?.map(|path| (spelling, path)),
+                    None => None,
+                };
+                match found {
+                    Some((spelling, path)) => {
+                        if spelling.components().count() > 1 {
+                            self.spellings.entry(path.to_path_buf()).or_default().insert(spelling);
+                        }
+                        self.visit(path)?;
+                    }
+                    // Foreign sources include files for other tools, below conditions.
+                    None if foreign => {}
+                    None => {
+                        let what = match name {
+                            Some(name) => {
+                                format!("`include \"{}\": expected a file of the project, named below its folder", name.escape_ascii())
+                            }
+                            None => "`include: expected the name of a file, not a macro".to_owned(),
+                        };
+                        return Err(Error::at(path, &bytes, *place, what));
+                    }
+                }
+            }
+            for name in &text.identifiers {
+                if let Some(path) = self.index.find(name)? {
+                    self.visit(path)?;
+                }
+            }
+            self.out.push(Source { path: path.to_path_buf(), bytes, spellings: BTreeSet::new() });
+            Ok(())
+        }
+    }
+    let search: Vec<PathBuf> = spec.search.iter().chain(&spec.foreign).cloned().collect();
+    let index = Index::new(&spec.sources, &search)?;
+    let mut start = spec.sources.clone();
+    match index.find(&spec.top)? {
+        Some(p) => start.push(p.to_path_buf()),
+        None if spec.sources.is_empty() => {
             let searched: Vec<String> = search.iter().map(|p| p.display().to_string()).collect();
-            return Err(Error::SourceMissing { module: top.to_owned(), searched: searched.join(", ") });
+            return Err(Error::SourceMissing { module: spec.top.clone(), searched: searched.join(", ") });
         }
         None => {}
     }
-    fn visit(p: &Path, index: &BTreeMap<String, PathBuf>, seen: &mut BTreeSet<PathBuf>, out: &mut Vec<PathBuf>) -> Result<()> {
-        if !seen.insert(p.to_path_buf()) {
-            return Ok(());
-        }
-        let text = std::fs::read_to_string(p).map_err(|e| Error::io("cannot read", p, &e))?;
-        // An included file goes by its whole name, or by its stem like any other source.
-        let includes = included(&text).flat_map(|f| [Some(f), f.strip_suffix(".sv")]).flatten();
-        for name in includes.chain(identifiers(&text)) {
-            if let Some(q) = index.get(name) {
-                visit(q, index, seen, out)?;
-            }
-        }
-        out.push(p.to_path_buf());
-        Ok(())
+    let mut walk =
+        Walk { spec, index: &index, seen: BTreeSet::new(), spellings: BTreeMap::new(), declared: BTreeMap::new(), out: Vec::new() };
+    for path in &start {
+        walk.visit(path)?;
     }
-    let (mut seen, mut out) = (BTreeSet::new(), Vec::new());
-    for p in &start {
-        visit(p, &index, &mut seen, &mut out)?;
+    let Walk { mut spellings, mut out, .. } = walk;
+    for source in &mut out {
+        source.spellings = spellings.remove(&source.path).unwrap_or_default();
     }
-    out.sort_by_key(|p| !is_package(p)); // stable: keeps the order of use
+    out.sort_by_key(|s| !is_package(&s.path)); // stable: keeps the order of use
     Ok(out)
+}
+
+/// An include's file name below the folders of a design; none if it may lead out of them, or has
+/// characters that a line of the manifest cannot hold.
+fn spelled(name: &Option<&[u8]>) -> Option<PathBuf> {
+    let name = std::str::from_utf8((*name)?).ok().filter(|n| n.bytes().all(|b| b.is_ascii_graphic() && b != b'\\'))?;
+    let parts = Path::new(name).components().filter(|part| *part != Component::CurDir);
+    parts.map(|part| if let Component::Normal(_) = part { Some(part) } else { None }).collect()
 }

@@ -434,7 +434,9 @@ fn a_device_is_attested_and_keys_are_managed_from_the_command_line() {
 
     // An image, its key, and the key in a box for this kernel, which takes it.
     let image = path("digits.shef");
-    let build = Command::new(shef_program()).args(["image", "build", "--svn", "2", "--vendor", &path("vendor"), "--out", &image]).output();
+    let build = Command::new(shef_program())
+        .args(["image", "build", "--simulated-card", "--svn", "2", "--vendor", &path("vendor"), "--out", &image])
+        .output();
     assert!(build.unwrap().status.success());
     let vendor = path("vendor");
     let add = ["keys", "add", "digits", "--policy", "default", "--image", &image, "--vendor", &vendor, "--max-releases", "2"];

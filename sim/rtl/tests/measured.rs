@@ -1,0 +1,304 @@
+//! Every byte that a tool reads for a design is in its digest, and the digest is of one reading.
+
+use shef_rtl::{DesignSpec, Error, build};
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+/// An empty folder with a module `top` that holds `body`.
+struct Project(PathBuf);
+
+impl Project {
+    fn new(name: &str, head: &[u8], body: &[u8]) -> Self {
+        let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("measured").join(name);
+        let _ = fs::remove_dir_all(&dir);
+        fs::create_dir_all(dir.join("own/inc")).unwrap();
+        let project = Self(dir);
+        let ports = b"\nmodule top (input logic clk_i, output logic [31:0] o);\n";
+        project.write("top.sv", &[head, ports, body, b"\nendmodule\n"].concat());
+        project
+    }
+
+    fn dir(&self) -> PathBuf {
+        self.0.join("own")
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) {
+        fs::write(self.dir().join(name), bytes).unwrap();
+    }
+
+    fn spec(&self) -> DesignSpec {
+        DesignSpec::new("top").project(self.dir())
+    }
+
+    fn digest(&self) -> Result<[u8; 32], Error> {
+        self.spec().digest()
+    }
+
+    /// The message of the error, which has this code.
+    fn refused(&self, code: &str) -> String {
+        let error = self.digest().expect_err("a digest");
+        assert_eq!(error.code(), code, "{error}");
+        error.to_string()
+    }
+}
+
+const CONSTANT: &[u8] = b"assign o = 32'd1;";
+
+#[test]
+fn headers_are_measured_however_they_are_included() {
+    for (i, include) in [
+        "\"defs.svh\"",
+        "  \"defs.svh\"",
+        "\t\"defs.svh\"",
+        " <defs.svh>",
+        " /* why */ \"defs.svh\" // so",
+        " \"inc/defs.vh\"",
+        " \"./inc/defs.vh\"",
+    ]
+    .iter()
+    .enumerate()
+    {
+        let project = Project::new(&format!("include{i}"), format!("`include{include}").as_bytes(), b"assign o = `STEP;");
+        let digest = |step: u32| {
+            for file in ["defs.svh", "inc/defs.vh"] {
+                project.write(file, format!("`define STEP 32'd{step}\n").as_bytes());
+            }
+            project.digest().unwrap()
+        };
+        assert_ne!(digest(1), digest(2), "{include}");
+        if i > 4 {
+            build(&project.spec()).expect("Verilator finds it");
+        }
+    }
+}
+
+#[test]
+fn headers_outside_of_the_project_are_refused_with_their_line() {
+    let outside = Path::new(env!("CARGO_TARGET_TMPDIR")).join("outside.svh");
+    fs::write(&outside, "`define STEP 1\n").unwrap();
+    for (i, include) in [
+        &format!("\"{}\"", outside.display()),
+        "\"../outside.svh\"",
+        "\"inc/../../outside.svh\"",
+        "\"none.svh\"",
+        "`HEADER",
+        "`\"HEADER`\"",
+        "",
+    ]
+    .iter()
+    .enumerate()
+    {
+        let project = Project::new(&format!("outside{i}"), format!("// one\n  `include {include}").as_bytes(), CONSTANT);
+        let message = project.refused("SHEF-RTL-018");
+        assert!(message.contains("top.sv:2:3: `include"), "{message}");
+    }
+}
+
+#[test]
+fn what_reads_or_runs_something_outside_is_refused_with_its_place() {
+    let bodies = [
+        "initial $readmemh(\"rom.hex\", rom);",
+        "initial $readmemb (\"rom.hex\", rom);",
+        "integer f; initial f = $fopen(\"x\", \"r\");",
+        "initial $fread(o, 0);",
+        "initial $fgets(o, 32'h8000_0000);",
+        "initial $system(\"date\");",
+        "initial $value$plusargs(\"x=%d\", o);",
+        "initial if ($test$plusargs(\"x\")) o = 1;",
+        "assign o = $c(\"rand()\");",
+        "assign o = $c32(\"rand()\");",
+        "initial $writememh(\"x\", rom);",
+        "initial $sreadmemh(rom, 0, 1);",
+        "initial $sdf_annotate(\"x\");",
+        "initial $my_own_vpi;",
+        "import \"DPI-C\" function int getpid();",
+        "import\t/* c */ \"DPI\" function int getpid();",
+        "export \"DPI-C\" function f;",
+        "bind other spy s ();",
+        "config c; endconfig",
+        "`define R initial \\\n $readmemh(\"rom.hex\", rom);",
+        "`systemc_header\n#include <x>\n`verilog",
+        "`verilator_config\nlint_off\n`verilog",
+        "`pragma protect begin_protected",
+        "`protected\nabc\n`endprotected",
+    ];
+    for (i, body) in bodies.iter().enumerate() {
+        let message = Project::new(&format!("reads{i}"), b"", body.as_bytes()).refused("SHEF-RTL-018");
+        assert!(message.contains("top.sv:") && message.contains("can reach outside of the measured design"), "{body}: {message}");
+    }
+    let place = Project::new("place", b"// \xb5", b"  initial $readmemh(\"x\", r);").refused("SHEF-RTL-018");
+    assert!(place.contains("top.sv:3:11: $readmemh"), "{place}");
+}
+
+#[test]
+fn comments_strings_and_names_are_no_directives() {
+    let bodies: [&[u8]; 7] = [
+        b"// $readmemh(\"x\", r); `include \"none.svh\"",
+        b"/* $fopen\n `include \"none.svh\" */",
+        b"initial $display(\"$readmemh `include <none> // \\\" $fopen\");",
+        b"logic \\$readmemh ; assign \\$readmemh = 1'b1;",
+        b"logic [$clog2(32)-1:0] x; assign x = $bits(o);",
+        b"logic [7:0] q [$]; initial $info(\"%d\", q[$]);",
+        b"logic \\a\"b ; /* \" */",
+    ];
+    for (i, body) in bodies.iter().enumerate() {
+        Project::new(&format!("harmless{i}"), b"", body).digest().unwrap_or_else(|e| panic!("{}: {e}", String::from_utf8_lossy(body)));
+    }
+}
+
+/// What a macro makes of its pieces shows after preprocessing only.
+#[test]
+fn a_name_that_macros_put_together_ends_the_build() {
+    let head = b"`define GLUE(a, b) $``a``b";
+    let project = Project::new("glued", head, b"logic [31:0] rom [1]; initial `GLUE(read, memh)(\"rom.hex\", rom); assign o = rom[0];");
+    project.digest().expect("no such name in the text");
+    let error = build(&project.spec()).err().expect("refused").to_string();
+    assert!(error.contains("$readmemh can reach outside of the measured design"), "{error}");
+}
+
+/// The same for a header: Verilator says which files it read.
+#[test]
+fn a_file_that_macros_include_ends_the_build() {
+    let outside = Path::new(env!("CARGO_TARGET_TMPDIR")).join("glued.svh");
+    fs::write(&outside, "`define STEP 32'd1\n").unwrap();
+    let above = format!("{}{}", "../".repeat(30), outside.strip_prefix("/").unwrap().display());
+    for (i, file) in [outside.display().to_string(), above].iter().enumerate() {
+        let head = format!("`define P(x, f) `x f\n`P(include, \"{file}\")");
+        let project = Project::new(&format!("glued_include{i}"), head.as_bytes(), b"assign o = `STEP;");
+        project.digest().expect("no such directive in the text");
+        let error = build(&project.spec()).err().expect("refused").to_string();
+        assert!(error.contains("glued.svh") && error.contains("no source of the design"), "{error}");
+    }
+}
+
+/// Shield, kernel and system hold nothing that is refused.
+#[test]
+fn shipped_designs_are_admitted() {
+    shef_rtl::module_spec("shef_host_top").unwrap().search("shell-rtl/accel/digits").digest().unwrap();
+    shef_rtl::kernel_spec(None).unwrap().digest().unwrap();
+    shef_rtl::system_spec(None).unwrap().search("shell-rtl/accel/digits").digest().unwrap();
+}
+
+/// Variables that add folders to what a C++ compiler searches have no part in a build.
+#[test]
+fn the_environment_adds_no_folder() {
+    const CHILD: &str = "SHEF_TEST_ENVIRONMENT";
+    if std::env::var_os(CHILD).is_some() {
+        build(&Project::new("environment_child", b"", CONSTANT).spec()).expect("build");
+        return;
+    }
+    let project = Project::new("environment", b"", CONSTANT);
+    let folder = project.0.join("headers");
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("atomic"), "#error from the environment\n").unwrap();
+    let cache = project.0.with_file_name("environment-cache");
+    let _ = fs::remove_dir_all(&cache);
+    let run = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "the_environment_adds_no_folder"])
+        .env(CHILD, "1")
+        .env("CPATH", &folder)
+        .env("CPLUS_INCLUDE_PATH", &folder)
+        // A cache that has no library yet.
+        .env("SHEF_CACHE", &cache)
+        .output()
+        .unwrap();
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stdout));
+}
+
+#[test]
+fn sources_are_bytes() {
+    let project = Project::new("latin1", b"// Adder, latency 5 \xb5s, author J. M\xfcller", b"sub s (.o);");
+    project.write("sub.sv", b"/* \xe9 */ module sub (output logic [31:0] o); assign o = 32'd7; endmodule\n");
+    let digest = project.digest().unwrap();
+    assert_eq!(build(&project.spec()).expect("build").design_digest(), digest);
+    project.write("sub.sv", b"/* \xe8 */ module sub (output logic [31:0] o); assign o = 32'd7; endmodule\n");
+    assert_ne!(project.digest().unwrap(), digest);
+}
+
+#[test]
+fn two_files_of_one_module_are_an_error_that_names_both() {
+    let sub = b"module sub (output logic [31:0] o); assign o = 32'd7; endmodule\n";
+    let with = |name: &str, files: &[&str]| {
+        let project = Project::new(name, b"", b"sub s (.o);");
+        files.iter().for_each(|file| project.write(file, sub));
+        project
+    };
+    let good = with("one", &["sub.sv"]).digest().unwrap();
+    for (i, (first, second)) in [("sub.sv", "inc/sub.sv"), ("sub.sv", "Sub.sv"), ("sub.sv", "inc/SUB.sv")].into_iter().enumerate() {
+        let message = with(&format!("two{i}"), &[first, second]).refused("SHEF-RTL-019");
+        assert!(message.contains(first) && message.contains(second), "{message}");
+    }
+    // A file of another name that declares the module as well.
+    let project = Project::new("declared", b"", b"sub s (.o); other t ();");
+    project.write("sub.sv", sub);
+    project.write("other.sv", &[&sub[..], b"module other; endmodule\n"].concat());
+    let message = project.refused("SHEF-RTL-019");
+    assert!(message.contains("sub.sv") && message.contains("other.sv"), "{message}");
+    // Two headers of one name.
+    let project = Project::new("headers", b"`include \"defs.svh\"", CONSTANT);
+    project.write("defs.svh", b"");
+    project.write("inc/defs.svh", b"`define X\n");
+    project.refused("SHEF-RTL-019");
+    // Copies that editors and version control leave.
+    let project = with("left", &["sub.sv", ".sub.sv", "sub.sv~", "#sub.sv#", "sub.sv.orig", "sub.sv.bak"]);
+    fs::create_dir(project.dir().join(".git")).unwrap();
+    project.write(".git/sub.sv", b"module sub; endmodule\n");
+    symlink("user@host.1:2", project.dir().join(".#sub.sv")).unwrap();
+    assert_eq!(project.digest().unwrap(), good);
+}
+
+#[test]
+fn links_end_no_walk_and_lead_nowhere() {
+    let project = Project::new("links", b"", CONSTANT);
+    let plain = project.digest().unwrap();
+    for (name, to) in [("a", ".."), ("b", ".."), ("c", "/"), ("d", "."), ("none.sv", "/none"), ("dir.sv", "..")] {
+        symlink(to, project.dir().join(name)).unwrap();
+    }
+    fs::create_dir_all(project.0.join("beside")).unwrap();
+    for name in ["a", "b"] {
+        symlink("..", project.0.join("beside").join(name)).unwrap();
+    }
+    assert_eq!(project.digest().unwrap(), plain);
+    // A source behind a link: in the project it counts, outside of it is an error.
+    let used = Project::new("linked", b"", b"sub s (.o);");
+    used.write("inc/body", b"module sub (output logic [31:0] o); assign o = 32'd7; endmodule\n");
+    symlink("inc/body", used.dir().join("sub.sv")).unwrap();
+    used.digest().unwrap();
+    fs::rename(used.dir().join("inc/body"), used.0.join("body")).unwrap();
+    fs::remove_file(used.dir().join("sub.sv")).unwrap();
+    symlink("../body", used.dir().join("sub.sv")).unwrap();
+    let message = used.refused("SHEF-RTL-018");
+    assert!(message.contains("sub.sv") && message.contains("outside of the project"), "{message}");
+}
+
+#[test]
+fn files_that_are_not_regular_do_not_hang() {
+    let project = Project::new("fifo", b"", b"sub s (.o);");
+    let made = std::process::Command::new("mkfifo").arg(project.dir().join("sub.sv")).status().unwrap();
+    assert!(made.success());
+    let message = project.refused("SHEF-RTL-018");
+    assert!(message.contains("sub.sv") && message.contains("regular file"), "{message}");
+    // A name that is not UTF-8 names no module.
+    let project = Project::new("names", b"", CONSTANT);
+    let plain = project.digest().unwrap();
+    fs::write(project.dir().join(std::ffi::OsStr::from_bytes(b"caf\xe9.sv")), "x").unwrap();
+    assert_eq!(project.digest().unwrap(), plain);
+}
+
+/// A build takes the bytes that were measured: nothing of an earlier build, and no other folder that
+/// the environment names.
+#[test]
+fn a_build_has_the_digest_of_its_sources() {
+    let project = Project::new("built", b"", b"sub s (.o);");
+    for value in [3, 4] {
+        let text = format!("module sub (output logic [31:0] o); assign o = 32'd{value}; endmodule\n");
+        project.write("sub.sv", text.as_bytes());
+        let library = build(&project.spec()).expect("build");
+        assert_eq!(library.design_digest(), project.digest().unwrap());
+        let mut sim = shef_rtl::Sim::new(&library).expect("instance");
+        sim.eval();
+        assert_eq!(sim.peek("o"), value);
+    }
+}
