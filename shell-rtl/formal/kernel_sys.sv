@@ -1,7 +1,8 @@
 // shef_kernel_sys against any accesses, twice with two device secrets: after UDS_LOCK nothing tells
 // one from the other until boot begins anew, and before it only a read of UDS does; the first alert
 // stays until reset or a wipe by the host; after boot the watchdog, once set, ends in a restart unless
-// the program sets it again or the processor halts.
+// the program sets it again or the processor halts; STATUS shows debug from the first cycle of it
+// until boot begins anew, and a change of debug since boot halts with an alert.
 `default_nettype none
 module kernel_sys (
     input wire clk_i,
@@ -39,6 +40,9 @@ module kernel_sys (
   logic locked;             // UDS_LOCK was written since boot began
   logic [3:0] first;        // the alert that is to be seen
   logic runs;               // the watchdog was running, and nobody ended that
+  logic was, seen;          // debug when boot ended, and since boot began
+  logic changed;
+  assign changed = !boot_i && debug_i != was;
   logic control, alarm;
   assign control = sel_i && we_i && addr_i[11:2] == 10'd1;
   assign alarm = sel_i && we_i && addr_i[11:2] == 10'd3;
@@ -48,7 +52,9 @@ module kernel_sys (
     if (!rst_ni || boot_i) locked <= 1'b0;
     else if (control && wdata_i[0]) locked <= 1'b1;
     if (!rst_ni || wipe_req_i) first <= 4'd0;
-    else if (first == 4'd0) first <= fault_i ? 4'd1 : alarm ? wdata_i[3:0] : restart ? 4'd6 : 4'd0;
+    else if (first == 4'd0) first <= changed ? 4'd7 : fault_i ? 4'd1 : alarm ? wdata_i[3:0] : restart ? 4'd6 : 4'd0;
+    if (!rst_ni || boot_i) {was, seen} <= {debug_i, debug_i};
+    else seen <= seen || debug_i;
     runs <= rst_ni && !boot_i && ready && dut.left_q != 32'd0 && !halt && !restart;
   end
   always_comb begin
@@ -59,13 +65,17 @@ module kernel_sys (
       if (locked || addr_i[11:5] != 7'd1) assert (rdata == rdata2);
       if (locked && addr_i[11:5] == 7'd1) assert (rdata == 32'd0);
       assert (dut.locked_q == locked && alert == first);
-      if (fault_i) assert (halt);
+      if (fault_i || changed) assert (halt);
+      assert (dut.debug_boot_q == was && dut.debug_seen_q == seen);
+      assert (twin.debug_boot_q == was && twin.debug_seen_q == seen);
+      if (addr_i[11:2] == 10'd2) assert (rdata[1] == seen);
       if (runs) assert (dut.left_q != 32'd0);
       assert (restart == (dut.left_q == 32'd1));
     end
     cover (init && rst_ni && locked && rdata == 32'hcafe_f00d);
     cover (init && rst_ni && !locked && rdata != rdata2);
     cover (init && rst_ni && alert == 4'd6 && ready);
+    cover (init && rst_ni && alert == 4'd7 && !debug_i && seen);
   end
 endmodule
 `default_nettype wire

@@ -97,7 +97,8 @@ pub mod sys {
     pub const STATUS: u32 = 0x40000008;
     /// Bits of [`STATUS`]: UDS is locked.
     pub const STATUS_UDS_LOCKED: u32 = 0x1;
-    /// Bits of [`STATUS`]: the shell has a debug function turned on.
+    /// Bits of [`STATUS`]: a debug function of the shell was on since the last reset, restart or
+    /// wipe.
     pub const STATUS_DEBUG: u32 = 0x2;
     /// Bits of [`STATUS`]: RAM, mailbox and units are being cleared.
     pub const STATUS_CLEARING: u32 = 0x4;
@@ -113,6 +114,8 @@ pub mod sys {
     pub const ALERT: u32 = 0x4000000c;
     /// Bits of [`ALERT`]: what happened.
     pub const ALERT_CODE: u32 = 0xf;
+    /// Value of [`ALERT_CODE`].
+    pub const ALERT_CODE_DEBUG: u32 = 0x7;
     /// Value of [`ALERT_CODE`].
     pub const ALERT_CODE_IMAGE: u32 = 0x4;
     /// Value of [`ALERT_CODE`].

@@ -123,6 +123,7 @@ package shef_kernel_regs_pkg;
   localparam int unsigned SYS_STATUS_READY_LSB = 5;
   localparam logic [31:0] SYS_ALERT_RESET = 32'h00000000;
   localparam int unsigned SYS_ALERT_CODE_LSB = 0;
+  localparam logic [3:0] SYS_ALERT_CODE_DEBUG = 4'd7;
   localparam logic [3:0] SYS_ALERT_CODE_IMAGE = 4'd4;
   localparam logic [3:0] SYS_ALERT_CODE_MEMORY = 4'd3;
   localparam logic [3:0] SYS_ALERT_CODE_NOISE = 4'd5;

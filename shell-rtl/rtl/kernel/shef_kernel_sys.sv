@@ -2,6 +2,8 @@
 //
 // Device of shef_kernel_bus: sel_i with its answer in the same cycle. Identity (uds_i, root_i,
 // target_i, shell_i, shell_flags_i: byte 0 lowest) comes from the shell and does not change.
+// debug_i is the shell's debug state: STATUS keeps that it was on until boot_i, and any change
+// after boot_i halts with an alert, whatever the program does.
 // boot_i high: everything begins anew, but alert_o, which rst_ni and wipe_req_i clear. UDS reads
 // once per reset for as long as UDS_LOCK was not written. alert_o keeps the first alert; fault_i
 // (pulse) is one, too. wipe_o, halt_o, restart_o are pulses: a fault of the processor halts, the
@@ -36,7 +38,7 @@ module shef_kernel_sys
     output logic [3:0]  alert_o
 );
 
-  logic locked_q, ready_q;
+  logic locked_q, ready_q, debug_boot_q, debug_seen_q;
   logic [3:0] alert_q;
   logic [63:0] timer_q;
   logic [31:0] high_q, left_q;
@@ -46,9 +48,10 @@ module shef_kernel_sys
   wire write = sel_i && we_i && sys_writable(item);
   wire control = write && item == SYS_SEL_CONTROL;
   wire late = left_q == 32'd1;
+  wire debugged = !boot_i && debug_i != debug_boot_q;
   assign err_o = we_i ? !sys_writable(item) : !sys_readable(item);
   assign wipe_o = control && wdata_i[SYS_CONTROL_WIPE_LSB];
-  assign halt_o = (control && wdata_i[SYS_CONTROL_HALT_LSB]) || fault_i;
+  assign halt_o = (control && wdata_i[SYS_CONTROL_HALT_LSB]) || fault_i || debugged;
   assign restart_o = late;
   assign ready_o = ready_q;
   assign alert_o = alert_q;
@@ -63,7 +66,7 @@ module shef_kernel_sys
       SYS_SEL_ID: rdata_o = SYS_ID_RESET;
       SYS_SEL_STATUS: begin
         rdata_o[SYS_STATUS_UDS_LOCKED_LSB] = locked_q;
-        rdata_o[SYS_STATUS_DEBUG_LSB] = debug_i;
+        rdata_o[SYS_STATUS_DEBUG_LSB] = debug_seen_q;
         rdata_o[SYS_STATUS_CLEARING_LSB] = clearing_i;
         rdata_o[SYS_STATUS_CLEARED_LSB] = !clearing_i;
         rdata_o[SYS_STATUS_NO_SHIELD_LSB] = no_shield_i;
@@ -85,7 +88,8 @@ module shef_kernel_sys
   always_ff @(posedge clk_i) begin
     if (!rst_ni || wipe_req_i) alert_q <= SYS_ALERT_CODE_NONE;
     else if (alert_q == SYS_ALERT_CODE_NONE) begin
-      if (fault_i) alert_q <= SYS_ALERT_CODE_TRAP;
+      if (debugged) alert_q <= SYS_ALERT_CODE_DEBUG;
+      else if (fault_i) alert_q <= SYS_ALERT_CODE_TRAP;
       else if (write && item == SYS_SEL_ALERT) alert_q <= wdata_i[3:0];
       else if (late) alert_q <= SYS_ALERT_CODE_WATCHDOG;
     end
@@ -96,7 +100,10 @@ module shef_kernel_sys
       timer_q <= '0;
       high_q <= '0;
       left_q <= '0;
+      debug_boot_q <= debug_i;
+      debug_seen_q <= debug_i;
     end else begin
+      if (debug_i) debug_seen_q <= 1'b1;
       if (control && wdata_i[SYS_CONTROL_UDS_LOCK_LSB]) locked_q <= 1'b1;
       if (control && wdata_i[SYS_CONTROL_READY_LSB]) ready_q <= 1'b1;
       timer_q <= timer_q + 1'b1;

@@ -108,7 +108,7 @@ module shef_system
   axil_req_t mailbox_req, kernel_req, kernel_ask;
   axil_rsp_t mailbox_rsp, kernel_rsp, mailbox_say;
   logic kernel_wiped, kernel_begin, kernel_clear, kernel_valid, kernel_ready, kernel_busy,
-      kernel_active;
+      kernel_active, debug_q;
 
   shef_kernel u_kernel (
       .clk_i(kernel_clk_i),
@@ -144,8 +144,14 @@ module shef_system
       .target_i,
       .shell_i,
       .shell_flags_i,
-      .debug_i
+      .debug_i(debug_i || debug_q)
   );
+
+  // Debug that was on for a cycle of the design only is still there at the kernel's next edge.
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) debug_q <= 1'b0;
+    else debug_q <= debug_i || (debug_q && !kernel_tick_i);
+  end
 
   // What the kernel offers and takes counts once, at its own edge. What it is offered, and what is
   // taken of it, stays until then.

@@ -8,11 +8,14 @@
 // word on it is busy, active or in error. The design starts when the fabric is active and has taken
 // a whole image since the last begin or clear, and runs (open_o) until the kernel begins or clears,
 // the fabric is not active any more, or wipe_req_i; to start again it needs another image.
-// design_wipe_o is a level, design_wiped_i its answer.
-// wipe_ack_o: the kernel is clear (kernel_wiped_i), and the design was wiped and is held.
-// After rst_ni the design is wiped, and then held.
+// design_wipe_o is a level, design_wiped_i its answer. A design that gives no answer within
+// WipeCycles is held all the same, and the fabric is cleared: a hostile design cannot stay.
+// wipe_ack_o: the kernel is clear (kernel_wiped_i), and the design is held, and was wiped or is gone
+// from the fabric. After rst_ni the design is wiped, and then held.
 `default_nettype none
-module shef_system_life (
+module shef_system_life #(
+    parameter int unsigned WipeCycles = 1 << 22
+) (
     input  wire logic clk_i,
     input  wire logic rst_ni,
     input  wire logic wipe_req_i,
@@ -50,16 +53,20 @@ module shef_system_life (
   logic due_q, begin_q;  // the fabric is to hear of a begin, or of a clear
   logic whole_q;         // it has taken a whole image since
   logic rests_q;         // the reset has been there for a cycle
+  logic unwiped_q;       // the design gave no answer, and the fabric still holds it
+  localparam int unsigned WaitBits = $clog2(WipeCycles + 1);
+  logic [WaitBits-1:0] wait_q;
 
   wire ends = kernel_begin_i || kernel_clear_i;
   wire held = design_q == D_HELD;
   wire rests = held && rests_q;
   wire pass = rests && !due_q;
+  wire late = design_q == D_WIPE && wait_q == WaitBits'(WipeCycles) && !design_wiped_i;
 
   assign held_o = held;
   assign open_o = design_q == D_RUN;
   assign design_wipe_o = design_q == D_WIPE;
-  assign wipe_ack_o = wipe_req_i && kernel_wiped_i && rests;
+  assign wipe_ack_o = wipe_req_i && kernel_wiped_i && rests && !unwiped_q;
   assign cfg_begin_o = rests && due_q && begin_q;
   assign cfg_clear_o = rests && due_q && !begin_q;
   assign cfg_valid_o = kernel_valid_i && pass;
@@ -75,19 +82,27 @@ module shef_system_life (
       begin_q <= 1'b0;
       whole_q <= 1'b0;
       rests_q <= 1'b0;
+      unwiped_q <= 1'b0;
+      wait_q <= '0;
     end else begin
+      wait_q <= design_q == D_WIPE ? wait_q + 1'b1 : '0;
+      if (late) unwiped_q <= 1'b1;
+      else if (rests && due_q) unwiped_q <= 1'b0;
       rests_q <= held;
       if (ends) begin
         due_q <= 1'b1;
         begin_q <= !kernel_clear_i;
+      end else if (late) begin
+        due_q <= 1'b1;
+        if (!due_q) begin_q <= 1'b0;
       end else if (rests) due_q <= 1'b0;
 
-      if (ends) whole_q <= 1'b0;
+      if (ends || late) whole_q <= 1'b0;
       else if (cfg_valid_o && cfg_ready_i && kernel_last_i) whole_q <= 1'b1;
       else if (open_o && !cfg_active_i) whole_q <= 1'b0;
 
       unique case (design_q)
-        D_WIPE: if (design_wiped_i) design_q <= D_HELD;
+        D_WIPE: if (design_wiped_i || late) design_q <= D_HELD;
         D_HELD: if (whole_q && cfg_active_i && !ends && !wipe_req_i) design_q <= D_RUN;
         default: if (ends || !cfg_active_i || wipe_req_i) design_q <= D_WIPE;
       endcase
