@@ -217,19 +217,20 @@ impl Card {
         self.other = Some(Rc::new(Fuses { certificate: certify(&key), uds, debug: true }));
     }
 
-    /// Enables or disables debug: the Shield is wiped first, then the card restarts with its other
-    /// identity.
+    /// Enables or disables debug, as a shell does. The Security Kernel's hardware then halts: it clears
+    /// its memories and the fabric, and answers no request until the host resets the card, which
+    /// starts with its other identity.
     ///
     /// # Errors
-    /// [`CardError::Design`] if the card has no such identity, and errors of the boot.
+    /// [`CardError::Design`] if the card has no such identity, and errors of the simulation.
     pub fn set_debug(&mut self, on: bool) -> Result<(), CardError> {
-        self.backend.borrow_mut().reset()?;
-        if self.fuses.debug != on {
-            let none = || CardError::Design { what: "the card has no identity for debug".to_owned() };
-            let other = self.other.replace(Rc::clone(&self.fuses)).ok_or_else(none)?;
-            self.fuses = other;
+        if self.fuses.debug == on {
+            return Ok(());
         }
-        self.power_on()
+        let none = || CardError::Design { what: "the card has no identity for debug".to_owned() };
+        let other = self.other.take().ok_or_else(none)?;
+        self.other = Some(std::mem::replace(&mut self.fuses, other));
+        self.kernel.debug(on)
     }
 
     /// Replaces the card's memory with memory shared with other programs. The old contents are

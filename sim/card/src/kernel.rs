@@ -22,6 +22,8 @@ const BOOT_LIMIT: u64 = 60_000_000;
 const POLL_CYCLES: u64 = 20_000;
 /// Cycles between two looks at the mailbox.
 const LOOK_CYCLES: u64 = 200;
+/// Cycles within which a halt clears every memory.
+const HALT_CYCLES: u64 = 70_000;
 /// Cycles of the Shield's clock that pass, at most, between two accesses of the kernel: it has
 /// nothing else to do meanwhile.
 const SHIELD_CYCLES: u64 = 4096;
@@ -104,6 +106,8 @@ pub(crate) struct Power {
 pub(crate) trait Mailbox {
     /// Powers on with what the manufacturer burnt in.
     fn power_on(&mut self, fuses: &Rc<Fuses>) -> Result<(), CardError>;
+    /// The shell's debug state changes, which halts the kernel until the next power-on.
+    fn debug(&mut self, on: bool) -> Result<(), CardError>;
     /// Reads a word.
     fn read(&mut self, offset: u32) -> Result<Option<u32>, CardError>;
     /// Writes a word.
@@ -136,6 +140,15 @@ impl Mailbox for Native {
         self.status = mailbox::STATUS_IDLE;
         let platform = CardPlatform::new(self.around.clone(), Rc::clone(fuses));
         self.kernel = Some(boot(platform, &kernel_image(SimKernel::Native))?);
+        Ok(())
+    }
+
+    fn debug(&mut self, _: bool) -> Result<(), CardError> {
+        self.kernel = None;
+        self.request.fill(0);
+        self.answer.clear();
+        self.status = mailbox::STATUS_IDLE;
+        self.around.unmount();
         Ok(())
     }
 
@@ -241,6 +254,15 @@ impl Mailbox for Firmware {
         }
         self.around.saw(&sim);
         self.running = Some(sim);
+        Ok(())
+    }
+
+    fn debug(&mut self, on: bool) -> Result<(), CardError> {
+        let sim = self.sim()?;
+        sim.debug(on);
+        sim.step(HALT_CYCLES);
+        let Self { around, running: Some(sim), .. } = self else { return Ok(()) };
+        around.saw(sim);
         Ok(())
     }
 

@@ -271,9 +271,8 @@ impl World {
         self.make(false, progress)
     }
 
-    /// A device in debug mode, certified by the CA for such devices, and shown to `body`. A card
-    /// that is there already is turned to debug meanwhile: it is in the hands of whoever runs the
-    /// host.
+    /// A device in debug mode, certified by the CA for such devices, for `body`. A card that is
+    /// there already is turned to debug: the host decides that.
     ///
     /// # Errors
     /// Those of the card and of `body`.
@@ -289,9 +288,12 @@ impl World {
                 body(self, &mut host, &bench)
             }
             Bench::There(control) => {
+                // Debug halts the kernel; the card starts again with a reset.
                 control.borrow_mut().set_debug(true).map_err(card)?;
+                host.reset()?;
                 let result = body(self, host, bench);
                 control.borrow_mut().set_debug(false).map_err(card)?;
+                host.reset()?;
                 result
             }
         }

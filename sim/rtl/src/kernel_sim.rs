@@ -476,6 +476,11 @@ impl KernelSim {
         done.map(|_| ()).ok_or(Error::Hang { what: "wipe of the kernel", cycles: 200_000 })
     }
 
+    /// Turns a debug function of the shell on or off, at any time.
+    pub fn debug(&mut self, on: bool) {
+        self.sim.poke("debug_i", on.into());
+    }
+
     /// So many cycles.
     pub fn step(&mut self, cycles: u64) {
         for _ in 0..cycles {

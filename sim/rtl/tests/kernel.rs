@@ -23,8 +23,10 @@ fn identity_comes_from_the_shell_and_the_secret_locks() {
     assert_eq!(k.control(0), Some((0, 0)));
     assert_eq!(k.bytes(UDS, 32), [0; 32]);
     assert_eq!(k.read(STATUS) & 1, 1);
-    // Nothing opens it again but a reset.
+    // Nothing opens it again but a reset: not READY, not WIPE.
     assert_eq!(k.control(3), Some((0, 0)));
+    assert_eq!(k.control(1), None);
+    assert_eq!(k.bytes(UDS, 32), [0; 32]);
     for address in (SYS..SYS + 0x84).step_by(4).filter(|a| ![CONTROL, WATCHDOG, ALERT].contains(a)) {
         k.ask(Ask::Write, address, 0);
         k.ask(Ask::Write, address, u32::MAX);
@@ -32,10 +34,34 @@ fn identity_comes_from_the_shell_and_the_secret_locks() {
     assert_eq!(k.bytes(UDS, 32), [0; 32]);
     k.0.reset();
     assert_eq!(k.bytes(UDS, 32), straps.uds);
-    // Debug may be turned on at any time.
-    for debug in [true, false] {
-        k.0.strap(&KernelStraps { debug, ..straps.clone() }).expect("ports");
-        assert_eq!(k.read(STATUS) >> 1 & 1, debug.into());
+}
+
+/// The processor does nothing for it: it may never run again.
+#[test]
+fn debug_is_latched_and_a_change_since_boot_halts() {
+    const CANARY: u32 = 0x5ec2_e7aa;
+    const DEBUG: u64 = 7;
+    let canary = |k: &Kernel| k.0.save().expect("savable").bytes().windows(4).filter(|w| *w == CANARY.to_le_bytes()).count();
+    let straps = |debug| KernelStraps { debug, ..straps() };
+    for boots_with in [false, true] {
+        let mut k = Kernel::new();
+        k.0.strap(&straps(boots_with)).expect("ports");
+        k.0.reset();
+        assert_eq!((k.read(STATUS) >> 1 & 1, k.0.alert()), (boots_with.into(), 0));
+        k.fill(RAM, 0x100, CANARY);
+        k.fill(MEMORY, 0x100, CANARY);
+        assert!(canary(&k) > 0x100);
+        // One cycle is enough, and nothing takes it back.
+        k.0.debug(!boots_with);
+        k.0.step(1);
+        k.0.debug(boots_with);
+        k.0.step(65_600);
+        assert_eq!((k.0.alert(), canary(&k)), (DEBUG, 0), "booted with debug {boots_with}");
+        assert_eq!(k.within(10_000, [Ask::Read as u32, SYS, 0, 0]), None, "the processor stays in reset");
+        // Only a reset starts it again, in a subsystem that is clear.
+        k.0.reset();
+        assert_eq!((k.read(STATUS) >> 1 & 1, k.0.alert()), (boots_with.into(), 0));
+        assert_eq!(k.or(RAM, 0x100), 0);
     }
 }
 
@@ -174,15 +200,22 @@ fn the_watchdog_stops_in_boot_only() {
 #[test]
 fn a_trap_inside_a_trap_halts_with_an_alert() {
     let mut k = Kernel::new();
-    // Its own trap vector lies nowhere.
-    let mut program = Asm::default();
-    program.li(6, 0x5000_0000).csrw(MTVEC, 6).li(6, 0x6000_0000).lw(6, 0, 6);
-    for (n, word) in program.words().iter().enumerate() {
-        k.write(MEMORY + 4 * n as u32, *word);
+    // In boot and after it.
+    for ready in [false, true] {
+        // Its own trap vector lies nowhere.
+        let mut program = Asm::default();
+        program.li(6, 0x5000_0000).csrw(MTVEC, 6).li(6, 0x6000_0000).lw(6, 0, 6);
+        for (n, word) in program.words().iter().enumerate() {
+            k.write(MEMORY + 4 * n as u32, *word);
+        }
+        if ready {
+            assert_eq!(k.control(3), Some((0, 0)));
+        }
+        assert_eq!(k.within(1000, [Ask::Call as u32, MEMORY, 0, 0]), None);
+        assert_eq!(k.0.alert(), 1, "ready: {ready}");
+        assert_eq!(k.within(10_000, [Ask::Read as u32, SYS, 0, 0]), None, "ready: {ready}");
+        k.0.reset();
     }
-    assert_eq!(k.within(1000, [Ask::Call as u32, MEMORY, 0, 0]), None);
-    assert_eq!(k.0.alert(), 1);
-    k.0.reset();
     assert_eq!(k.0.alert(), 0);
     // The first alert stays.
     k.write(ALERT, 2);
