@@ -40,7 +40,7 @@ module demux
   axi_w_t [1:0] sw;
   axi_b_t [1:0] sb;
   axi_r_t [1:0] sr;
-  logic [1:0] saw_valid, sw_valid, sb_ready, sar_valid, sr_ready;
+  logic [1:0] saw_valid, sw_valid, sw_waits, sb_ready, sar_valid, sr_ready;
   assign sb = {b1_i, b0_i};
   assign sr = {r1_i, r0_i};
   shef_demux #(.NSets(2), .NRegions(2), .Regions(REGIONS), .RegionSet({2'd1, 2'd0}),
@@ -52,7 +52,7 @@ module demux
       .acc_ar_valid_i(ar_valid_i), .acc_ar_ready_o(ar_ready),
       .acc_r_o(r), .acc_r_valid_o(r_valid), .acc_r_ready_i(r_ready_i),
       .set_aw_o(saw), .set_aw_valid_o(saw_valid), .set_aw_ready_i(aw_ready_i), .set_w_o(sw),
-      .set_w_valid_o(sw_valid), .set_w_ready_i(w_ready_i),
+      .set_w_valid_o(sw_valid), .set_w_ready_i(w_ready_i), .set_w_waits_o(sw_waits),
       .set_b_i(sb), .set_b_valid_i(b_valid_i), .set_b_ready_o(sb_ready), .set_ar_o(sar),
       .set_ar_valid_o(sar_valid), .set_ar_ready_i(ar_ready_i),
       .set_r_i(sr), .set_r_valid_i(r_valid_i), .set_r_ready_o(sr_ready)
@@ -139,6 +139,8 @@ module demux
       end
       assert (sar_valid != 2'b11 && saw_valid != 2'b11 && sw_valid != 2'b11);
       if (w_valid_i && w_ready) assert ((sw_valid & w_ready_i) != '0);
+      // a set's beats wait while the accelerator's beat is offered to the other set in vain
+      for (int s = 0; s < 2; s++) assert (sw_waits[s] == (sw_valid[1-s] && !w_ready_i[1-s]));
       // answers come from a set that has one, whole
       if (r_valid)
         assert (r_valid_i[dut.g_demux.r_from] && r == sr[dut.g_demux.r_from] &&

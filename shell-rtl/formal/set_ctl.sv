@@ -76,8 +76,10 @@ module set_ctl
     assign halted[p] = dut.halt_q;
     assign dut_kill[p] = dut.flush_lines_o ? dut.kill_q : '0;
     // the sweep has come to that word before the wipe is done
-    logic seen;
+    logic seen, calm, clearing;
     always_ff @(posedge clk_i) begin
+      calm <= port_idle_i || late_i;
+      clearing <= dut.wipe_q == 2'd1;   // W_CLEAR
       if (!clr[p]) seen <= 1'b0;
       else if (zero[p] == word) seen <= 1'b1;
     end
@@ -87,6 +89,8 @@ module set_ctl
         assert (dut.zero_addr_q < 16'd4 && (!clr[p] || seen || word >= dut.zero_addr_q));
         if (clr[p] && dut.swept_q) assert (dut.zero_addr_q == 16'd3 && seen);
         if (dut.wipe_q == 2'd2) assert (dut.swept_q);   // W_DONE
+        // nor before memory owes nothing, or is dead
+        if (dut.wipe_q == 2'd2 && clearing) assert (calm);
       end
       cover (init && rst_ni && wiped[p] && word == 16'd2);
     end

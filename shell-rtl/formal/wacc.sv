@@ -20,6 +20,7 @@ module wacc
     input wire [1:0]     dead_i,
     input wire [1:0]     last_i,
     input wire           w_valid_i,
+    input wire           w_waits_i,
     input wire           b_ready_i,
     input wire           put_ready_i,
     input wire           put_full_i,
@@ -35,7 +36,7 @@ module wacc
       .clk_i, .rst_ni, .stop_i, .kill_i(kill_i || clr_i), .clr_i,
       .seg_valid_i(seg), .seg_room_o(room), .seg_i, .seg_region_i('0), .seg_refusal_i(refusal_i),
       .seg_region_id_i('0), .seg_addr_i('0),
-      .closed_i, .asked_i, .dead_i, .last_i, .w_valid_i, .w_ready_o(w_ready), .b_o(b),
+      .closed_i, .asked_i, .dead_i, .last_i, .w_valid_i, .w_waits_i, .w_ready_o(w_ready), .b_o(b),
       .b_valid_o(b_valid), .b_ready_i,
       .put_valid_o(put_valid), .put_ready_i, .put_line_o(put_line), .put_beat_o(put_beat),
       .put_last_o(put_last), .put_full_i,
@@ -98,9 +99,11 @@ module wacc
       if (dut.next_valid_q)
         assert (dut.next_q.beats != '0 && dut.next_q.beats <= 9'd8 && dut.next_q.line < 6'd2);
       if (refusal_valid) assert (took && !put && !stop_i);
-      // owed means that neither line nor version nor refusals keep it here
-      if (owed) assert (held != '0 && !took && (!w_valid_i || b_count == 5'd8));
-      if (held != '0 && (!w_valid_i || (dut.cur_q.beats == 9'd1 && b_count == 5'd8))) assert (owed);
+      // owed means that neither line nor version nor refusals nor another set keep it here
+      if (owed)
+        assert (held != '0 && !took && ((!w_valid_i && !w_waits_i) || b_count == 5'd8));
+      if (held != '0 && ((!w_valid_i && !w_waits_i) ||
+          (dut.cur_q.beats == 9'd1 && b_count == 5'd8))) assert (owed);
     end
     cover (init && rst_ni && b_valid && b.resp == AXI_OKAY && held == 3'd2);
     cover (init && rst_ni && done && kill_i && !took && !clr_i);

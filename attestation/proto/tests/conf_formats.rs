@@ -547,7 +547,7 @@ fn numbers_of_operations_and_kinds() {
     }
     assert_eq!(Op::from_number(0), None);
     assert_eq!((0..=255).filter_map(FaultKind::from_number).count(), 7);
-    assert_eq!((0..=255).filter_map(RefusalKind::from_number).count(), 9);
+    assert_eq!((0..=255).filter_map(RefusalKind::from_number).count(), 10);
     assert_eq!((0..=255).filter_map(Mode::from_number).count(), 5);
     for m in (0..=255).filter_map(Mode::from_number) {
         assert_eq!(Mode::from_name(m.name()), Some(m));
@@ -572,7 +572,7 @@ fn statement_pages_with_impossible_values_are_refused() {
     };
     let p = page.to_payload();
     assert_eq!(ShieldStatement::from_payload(&p), Some(page));
-    for (at, v) in [(0, 3), (1, 2), (2, 7), (12, 9), (14, 1), (15, 1)] {
+    for (at, v) in [(0, 3), (1, 2), (2, 7), (12, 10), (14, 1), (15, 1)] {
         let mut bad = p;
         bad[at] = v;
         assert_eq!(ShieldStatement::from_payload(&bad), None, "byte {at}");

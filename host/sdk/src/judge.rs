@@ -72,6 +72,7 @@ fn refusal_text(kind: RefusalKind) -> &'static str {
         R::Exhausted => "exhausted counter",
         R::NotKeyed => "access without keys",
         R::NotWritten => "read of a chunk that was not written",
+        R::CutOff => "write whose data did not come before a flush",
         _ => "refusal of a kind that this program does not know",
     }
 }

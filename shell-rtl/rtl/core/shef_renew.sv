@@ -3,14 +3,14 @@
 // begin_i (pulse: a seed was accepted) waits until the accelerator's ports owe nothing (quiet_i),
 // then wipes; end_i (pulse: CLOSE, ABORT or halt has shown its last message) wipes at once. wipe_o
 // (level) zeroes control processor, engine sets, caches and all registers of the session, until
-// each has said that it is clear and the accelerator has cleared its memories. done_o (pulse) ends
-// it;
+// each has said that it is clear, the accelerator has cleared its memories and its ports owe
+// nothing: no segment of a burst is left to run when the wipe is over. done_o (pulse) ends it;
 // failed_o with it: the accelerator did not come to rest or did not clear within LimitCycles each.
 // fault_clear_o (level): faults of before are forgotten, while what met them is being wiped and at
 // no other time.
 // full_i (level): reset or a wipe of everything is under way; the accelerator is cleared then too,
-// clear_done_o says that it is, or that its time is over. acc_clear_o is high only while the
-// accelerator is held in reset, and stays until cleared_i or that time.
+// clear_done_o says that it is and its ports owe nothing, or that its time is over. acc_clear_o is
+// high only while the accelerator is held in reset, and stays until cleared_i or that time.
 `default_nettype none
 module shef_renew #(
     parameter int unsigned LimitCycles = 65536
@@ -39,7 +39,7 @@ module shef_renew #(
   logic [TimerW-1:0] timer_q;
 
   assign late = timer_q == TimerW'(LimitCycles);
-  assign cleared = acc_clear_q && cleared_i;
+  assign cleared = acc_clear_q && cleared_i && quiet_i;
   assign clear_done_o = cleared || (acc_clear_q && late);
   assign wipe_o = state_q == R_WIPE;
   assign done_o = state_q == R_WIPE && ctrl_wiped_i && set_wiped_i && clear_done_o;
@@ -56,7 +56,7 @@ module shef_renew #(
       timer_q <= '0;
     end else begin
       acc_clear_q <= full_i || (state_q == R_WIPE && !done_o);
-      if ((state_q == R_QUIET && !quiet_i) || (acc_clear_q && !cleared)) begin
+      if ((state_q == R_QUIET && !quiet_i && !full_i) || (acc_clear_q && !cleared)) begin
         if (!late) timer_q <= timer_q + 1'b1;
       end else timer_q <= '0;
 

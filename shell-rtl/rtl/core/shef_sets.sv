@@ -173,8 +173,8 @@ module shef_sets
   axi_w_t [NSets-1:0] s_w, m_w;
   axi_b_t [NSets-1:0] s_b, m_b;
   axi_r_t [NSets-1:0] s_r, m_r;
-  logic [NSets-1:0] s_aw_valid, s_aw_ready, s_w_valid, s_w_ready, s_b_valid, s_b_ready, s_ar_valid,
-      s_ar_ready, s_r_valid, s_r_ready;
+  logic [NSets-1:0] s_aw_valid, s_aw_ready, s_w_valid, s_w_ready, s_w_waits, s_b_valid, s_b_ready,
+      s_ar_valid, s_ar_ready, s_r_valid, s_r_ready;
   logic [NSets-1:0] m_aw_valid, m_aw_ready, m_w_valid, m_w_ready, m_b_valid, m_b_ready, m_ar_valid,
       m_ar_ready, m_r_valid, m_r_ready;
 
@@ -188,8 +188,8 @@ module shef_sets
     axi_w_t [N-1:0] w;
     axi_b_t [N-1:0] b;
     axi_r_t [N-1:0] r;
-    logic [N-1:0] aw_valid, aw_ready, w_valid, w_ready, b_valid, b_ready, ar_valid, ar_ready,
-        r_valid, r_ready;
+    logic [N-1:0] aw_valid, aw_ready, w_valid, w_ready, w_waits, b_valid, b_ready, ar_valid,
+        ar_ready, r_valid, r_ready;
     shef_demux #(.NSets(N), .NRegions(NRegions), .Regions(Regions), .RegionSet(places(p))) i_demux (
         .clk_i, .rst_ni,
         .acc_aw_i(acc_aw_i[p]), .acc_aw_valid_i(acc_aw_valid_i[p]),
@@ -200,7 +200,7 @@ module shef_sets
         .acc_ar_ready_o(acc_ar_ready_o[p]),
         .acc_r_o(acc_r_o[p]), .acc_r_valid_o(acc_r_valid_o[p]), .acc_r_ready_i(acc_r_ready_i[p]),
         .set_aw_o(aw), .set_aw_valid_o(aw_valid), .set_aw_ready_i(aw_ready),
-        .set_w_o(w), .set_w_valid_o(w_valid), .set_w_ready_i(w_ready),
+        .set_w_o(w), .set_w_valid_o(w_valid), .set_w_ready_i(w_ready), .set_w_waits_o(w_waits),
         .set_b_i(b), .set_b_valid_i(b_valid), .set_b_ready_o(b_ready),
         .set_ar_o(ar), .set_ar_valid_o(ar_valid), .set_ar_ready_i(ar_ready),
         .set_r_i(r), .set_r_valid_i(r_valid), .set_r_ready_o(r_ready)
@@ -213,6 +213,7 @@ module shef_sets
       assign s_w[S] = w[n];
       assign s_w_valid[S] = w_valid[n];
       assign w_ready[n] = s_w_ready[S];
+      assign s_w_waits[S] = w_waits[n];
       assign b[n] = s_b[S];
       assign b_valid[n] = s_b_valid[S];
       assign s_b_ready[S] = b_ready[n];
@@ -347,8 +348,8 @@ module shef_sets
     axi_w_t w;
     axi_b_t b;
     axi_r_t r;
-    logic aw_valid, aw_ready, w_valid, w_ready, b_valid, b_ready, ar_valid, ar_ready, r_valid,
-        r_ready;
+    logic aw_valid, aw_ready, w_valid, w_ready, w_waits, b_valid, b_ready, ar_valid, ar_ready,
+        r_valid, r_ready;
     logic set_cmd_valid, set_cmd_ready, set_cmd_done, set_cmd_err, set_idle, set_wiped,
         set_fault_valid, set_halted;
     fault_t set_fault;
@@ -391,12 +392,17 @@ module shef_sets
       assign halted_o[s] = set_halted || cache_halted;
       assign idle[s] = cache_idle && set_idle;
       assign wiped[s] = cache_wiped && set_wiped;
+      // the cache sends whole lines and cuts nothing off
+      assign w_waits = 1'b0;
+      logic unused_waits;
+      assign unused_waits = s_w_waits[s];
     end else begin : g_direct
       assign aw = s_aw[s];
       assign aw_valid = s_aw_valid[s];
       assign s_aw_ready[s] = aw_ready;
       assign w = s_w[s];
       assign w_valid = s_w_valid[s];
+      assign w_waits = s_w_waits[s];
       assign s_w_ready[s] = w_ready;
       assign s_b[s] = b;
       assign s_b_valid[s] = b_valid;
@@ -428,7 +434,7 @@ module shef_sets
     ) i_set (
         .clk_i, .rst_ni,
         .acc_aw_i(aw), .acc_aw_valid_i(aw_valid), .acc_aw_ready_o(aw_ready),
-        .acc_w_i(w), .acc_w_valid_i(w_valid), .acc_w_ready_o(w_ready),
+        .acc_w_i(w), .acc_w_valid_i(w_valid), .acc_w_waits_i(w_waits), .acc_w_ready_o(w_ready),
         .acc_b_o(b), .acc_b_valid_o(b_valid), .acc_b_ready_i(b_ready),
         .acc_ar_i(ar), .acc_ar_valid_i(ar_valid), .acc_ar_ready_o(ar_ready),
         .acc_r_o(r), .acc_r_valid_o(r_valid), .acc_r_ready_i(r_ready),

@@ -151,7 +151,8 @@ package shef_pkg;
     REFUSE_EXHAUSTED = 4'd6,  // a version counter or a key's use limit is at its end
     REFUSE_NOT_KEYED = 4'd7,
     // read of an `output` chunk that was not sealed in this epoch and is not on chip
-    REFUSE_NOT_WRITTEN = 4'd8
+    REFUSE_NOT_WRITTEN = 4'd8,
+    REFUSE_CUT_OFF = 4'd9  // write whose data did not come before a flush
   } refuse_kind_e;
 
   typedef struct packed {

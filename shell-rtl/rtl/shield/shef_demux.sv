@@ -5,7 +5,8 @@
 // the place of each region's set in set_*; a burst that begins in no region goes to the first set,
 // which refuses it. While an id has a burst in one set, a burst of the same id for another set
 // waits, and so do those behind it; ids that agree in their low LockLog2 bits count as the same. W
-// beats go to the sets in the order of AW, counted by AWLEN. Read bursts come back whole.
+// beats go to the sets in the order of AW, counted by AWLEN; set_w_waits_o: a beat is here that
+// another set does not take, so that a set's own beats cannot come. Read bursts come back whole.
 // Latency: one cycle for AR and AW, none for W, R, B (combinational); one beat a cycle each way.
 // With one set: wires. Every burst ends because every set answers every burst; reset forgets what
 // is under way. No data are kept here.
@@ -46,6 +47,7 @@ module shef_demux
     output axi_w_t [NSets-1:0]     set_w_o,
     output logic [NSets-1:0]       set_w_valid_o,
     input  wire  [NSets-1:0]       set_w_ready_i,
+    output logic [NSets-1:0]       set_w_waits_o,
     input  wire  axi_b_t [NSets-1:0] set_b_i,
     input  wire  [NSets-1:0]       set_b_valid_i,
     output logic [NSets-1:0]       set_b_ready_o,
@@ -63,6 +65,7 @@ module shef_demux
     assign set_w_o = acc_w_i;
     assign set_w_valid_o = acc_w_valid_i;
     assign acc_w_ready_o = set_w_ready_i;
+    assign set_w_waits_o = '0;
     assign acc_b_o = set_b_i;
     assign acc_b_valid_o = set_b_valid_i;
     assign set_b_ready_o = acc_b_ready_i;
@@ -154,6 +157,8 @@ module shef_demux
     assign set_w_o = {NSets{acc_w_i}};
     assign set_w_valid_o = NSets'(w_known && acc_w_valid_i) << w_to;
     assign acc_w_ready_o = w_known && set_w_ready_i[w_to];
+    assign set_w_waits_o = {NSets{w_known && acc_w_valid_i && !set_w_ready_i[w_to]}} &
+        ~(NSets'(1) << w_to);
     assign w_fire = acc_w_valid_i && acc_w_ready_o;
     assign w_end = w_fire && w_beat_q == w_len;
     always_ff @(posedge clk_i) begin

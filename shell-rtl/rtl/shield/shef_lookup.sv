@@ -156,8 +156,9 @@ module shef_lookup
   localparam lines_t CLASS[2] = '{~BIG_MASK, BIG_MASK};
   localparam int unsigned RESERVE = 2;
   localparam int unsigned SPEC_RESERVE = 3;
-  // cycles a write waits for a read to let go of a line before an `output` line is closed
-  localparam int unsigned EVICT_WAIT = 256;
+  // cycles a write waits for a read to let go of a line before an `output` line is closed: no less
+  // than memory may take for an answer, so that only an accelerator that takes no R gets there
+  localparam int unsigned EVICT_WAIT = 4096;
   localparam int unsigned LINES[2] = '{SmallLines, BigLines};
 
   function automatic int unsigned less(input int unsigned a, input int unsigned b);
@@ -578,7 +579,7 @@ module shef_lookup
 
   // ---- room: which dirty lines shall go ----
   logic [1:0] short_big_q;
-  logic [8:0] evict_age_q;
+  logic [12:0] evict_age_q;
   lines_t evict_one[2];
 
   for (genvar c = 0; c < 2; c++) begin : g_evict
@@ -587,7 +588,7 @@ module shef_lookup
         .full_i(full_q), .out_i(out_q), .wheld_i(wheld_q),
         .needed_rd_i(short_q[RD] && short_big_q[RD] == (c == 1)),
         .needed_wr_i(short_q[WR] && short_big_q[WR] == (c == 1)),
-        .room_i(room_wr[c]), .waited_i(evict_age_q == 9'(EVICT_WAIT)), .evict_o(evict_one[c])
+        .room_i(room_wr[c]), .waited_i(evict_age_q == 13'(EVICT_WAIT)), .evict_o(evict_one[c])
     );
   end
   always_ff @(posedge clk_i) begin
@@ -604,7 +605,7 @@ module shef_lookup
         end
       end
       if (!short_q[WR]) evict_age_q <= '0;
-      else if (evict_age_q != 9'(EVICT_WAIT)) evict_age_q <= evict_age_q + 1'b1;
+      else if (evict_age_q != 13'(EVICT_WAIT)) evict_age_q <= evict_age_q + 1'b1;
     end
   end
 

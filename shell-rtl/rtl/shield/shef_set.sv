@@ -49,6 +49,8 @@ module shef_set
     output logic                 acc_aw_ready_o,
     input  wire  axi_w_t         acc_w_i,
     input  wire                  acc_w_valid_i,
+    // a beat for another set of the port is before them, and is not taken
+    input  wire                  acc_w_waits_i,
     output logic                 acc_w_ready_o,
     output axi_b_t               acc_b_o,
     output logic                 acc_b_valid_o,
@@ -600,7 +602,7 @@ module shef_set
       .seg_refusal_i(lookup_refusal), .seg_region_id_i(REGION_ID[looked.region]),
       .seg_addr_i(looked.addr),
       .closed_i(lines_closed), .asked_i(lines_asked), .dead_i(lines_dead), .last_i(lines_last),
-      .w_valid_i(acc_w_valid_i), .w_ready_o(acc_w_ready_o),
+      .w_valid_i(acc_w_valid_i), .w_waits_i(acc_w_waits_i), .w_ready_o(acc_w_ready_o),
       .b_o(acc_b_o), .b_valid_o(acc_b_valid_o), .b_ready_i(acc_b_ready_i),
       .put_valid_o(put_line_valid), .put_ready_i(put_line_ready), .put_line_o(put_line),
       .put_beat_o(put_beat),

@@ -4,10 +4,11 @@
 // Handshake: segments, W, line write requests (put_*), B: valid/ready. A W beat is taken in the
 // cycle its line write is granted; beats of refused segments are swallowed. The number of beats
 // comes from AW; WLAST is not looked at. One beat a cycle. A refused burst is recorded once
-// (refusal_*, valid/ready), with its first beat. kill_i (level) refuses the rest of every segment
-// that is here. done_o: the segment's last beat went in, or it was killed: its line is let go.
+// (refusal_*, valid/ready), with its first beat. kill_i (level) cuts off the rest of every segment
+// that is here and refuses it. done_o: the segment's last beat went in, or it was killed: its line
+// is let go.
 // owed_o (level): a segment that holds a line waits for the accelerator, for its W or for room on
-// B, and for nothing else.
+// B, and for nothing else. w_waits_i: its W wait behind a beat that another set does not take.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY
 // (outputs that are not needed here are left open by name)
@@ -39,6 +40,7 @@ module shef_wacc
     input  wire [NLines-1:0] last_i,
 
     input  wire           w_valid_i,
+    input  wire           w_waits_i,
     output logic          w_ready_o,
     output axi_b_t        b_o,
     output logic          b_valid_o,
@@ -110,7 +112,7 @@ module shef_wacc
   assign done_line_o = drop_next ? next_q.line : cur_q.line;
   assign done_full_o = !drop_next && (full_q || (take && !dead && put_full_i));
   assign owed_o = cur_valid_q && (!cur_q.err || (next_valid_q && !next_q.err)) &&
-      (!w_valid_i || (cur_q.beats == 9'd1 && !b_room));
+      ((!w_valid_i && !w_waits_i) || (cur_q.beats == 9'd1 && !b_room));
   assign idle_o = !cur_valid_q && !next_valid_q;
 
   always_ff @(posedge clk_i) begin
@@ -141,6 +143,7 @@ module shef_wacc
           if (!dead && put_full_i) full_q <= 1'b1;
         end
         if (clr_i || drop_cur) cur_q.err <= 1'b1;
+        if (drop_cur) cur_refusal_q.kind <= REFUSE_CUT_OFF;
         if (seg_valid_i) begin
           next_valid_q <= 1'b1;
           next_q <= seg_i;
@@ -148,6 +151,7 @@ module shef_wacc
           next_last_q <= new_last;
         end
         if (clr_i || drop_next) next_q.err <= 1'b1;
+        if (drop_next) next_refusal_q.kind <= REFUSE_CUT_OFF;
       end
       if (seg_end) err_q <= !cur_q.last && (err_q || dead);
       else if (take && dead) err_q <= 1'b1;

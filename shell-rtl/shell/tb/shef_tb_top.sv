@@ -4,7 +4,7 @@
 // ctl, krn, mem and irq as in shef_sim_top. acc_*[p] and reg_* are the ports of the accelerator
 // (`shef_accel` of this folder): AXI4 masters and an AXI4-Lite slave that the bench plays, behind
 // what shef_core puts between an accelerator and the Shield; acc_rst_n is the reset that the
-// accelerator sees.
+// accelerator sees. acc_left: its memory still holds something of a session.
 `default_nettype none
 module shef_tb_top
   import shef_pkg::*;
@@ -110,6 +110,7 @@ module shef_tb_top
     input  wire logic         acc_rready [N_ACC],
     output logic              acc_rst_n,
     output logic              acc_clear,
+    output logic              acc_left,
     input  wire logic         acc_uncleared,  // the bench's accelerator does not clear its memories
     output logic      [15:0]  reg_awaddr,
     output logic              reg_awvalid,
@@ -166,6 +167,7 @@ module shef_tb_top
   // The ports of the accelerator, by name.
   assign acc_rst_n = u_core.u_accel.rst_ni;
   assign acc_clear = u_core.u_accel.clear_i;
+  assign acc_left = u_core.u_accel.left_q;
   assign u_core.u_accel.uncleared = acc_uncleared;
   for (genvar p = 0; p < int'(N_ACC); p++) begin : g_acc
     assign u_core.u_accel.aw[p] = '{id: acc_awid[p], addr: acc_awaddr[p], len: acc_awlen[p],

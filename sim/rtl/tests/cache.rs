@@ -443,6 +443,33 @@ fn what_waits_for_a_line_is_there_after_a_command() {
     }
 }
 
+/// The limit that the guide documents: with all four lines of a cache set held by reads that are
+/// not taken, a write to a fifth holds what is behind it until one of them is, and nothing is lost.
+#[test]
+fn a_fifth_line_of_a_cache_set_holds_what_is_behind_it() {
+    let mut b = Bench::new(512, AxiMemoryConfig::bench(20, 20), None);
+    b.acc.hold[0] = true;
+    for k in [31, 63, 95, 127] {
+        b.acc.read(BASES[0] + 512 * k, 8);
+    }
+    (0..1000).for_each(|_| b.cycle());
+    let writes = [(BASES[1] + 512 * 29, 6), (BASES[0], 5)];
+    for (at, byte) in writes {
+        b.acc.write(at, &[byte; 64]);
+    }
+    (0..10_000).for_each(|_| b.cycle());
+    assert!(b.acc.pop().is_none(), "both wait");
+    b.acc.hold[0] = false;
+    let start = b.s.cycles();
+    assert!(b.finish().iter().all(AxiDone::okay));
+    assert!(b.s.cycles() - start < 200, "{} cycles", b.s.cycles() - start);
+    for (at, byte) in writes {
+        b.acc.read(at, 1);
+        assert_eq!(b.finish()[0].data, [byte; 64]);
+    }
+    b.clean();
+}
+
 /// The accelerator was told OKAY for data that never came to memory: nothing is answered with OKAY
 /// from then on, and the loss is told.
 #[test]

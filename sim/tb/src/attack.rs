@@ -52,7 +52,7 @@ pub enum Kind {
     Silence,
     /// Reset, wipe or the end of the session while bursts run.
     Reset,
-    /// Registers are written and read at random while bursts run.
+    /// Registers are written and read at random while bursts run, or there are many illegal bursts.
     Flood,
     /// Bytes of an unprotected region are changed. This is not detected, but nothing else may
     /// change.
@@ -155,6 +155,7 @@ pub const CONFIGURATIONS: &[(&str, &str)] = &[
     ("cache4", include_str!("../configs/cache4.toml")),
     ("prefetch4", include_str!("../configs/prefetch4.toml")),
     ("counted1", include_str!("../configs/counted1.toml")),
+    ("edge", include_str!("../configs/edge.toml")),
 ];
 
 /// The configurations for coverage: three designs that have every mode at every chunk size, all

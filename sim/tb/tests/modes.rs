@@ -430,6 +430,30 @@ fn both_tell_the_same_of_an_attack_on_a_node() {
     attacks_on_nodes(|level, attack| attack % 2 == level);
 }
 
+/// A flush does not cut off a write whose data wait behind those for the other set of its port,
+/// however slow the memory of that set is.
+#[test]
+fn a_flush_does_not_cut_off_a_write_behind_those_of_another_set() {
+    let (lib, config) = library();
+    let mut bench = RtlBench::new(lib, config, None).expect("bench");
+    let mut owner = Owner::open(&mut bench, config, &first_epochs(config, 1), 7).expect("session");
+    bench.core().axi_memories()[0].config.write_latency = 3_500;
+    let region = |name: &str| config.regions().iter().find(|r| r.name == name).expect("region");
+    let (slow, first) = (region("scratch256"), region("count1k"));
+    assert!(first.set < slow.set, "its set is flushed first");
+    // More chunks than lines.
+    let write = |id, r: &Region, byte: u8, bytes: usize| Op::Write { id, addr: r.base, data: vec![byte; bytes], strobes: Vec::new() };
+    bench.push(&[write(1, slow, 1, 4096), write(2, first, 2, 1024)]);
+    bench.steps(200);
+    owner.call(&mut bench, &Request::flush()).expect("flush");
+    let got = bench.finish(None).expect("every burst is answered");
+    assert!(got.iter().all(|o| o.okay == [true]), "{got:?}");
+    let s = *owner.statement(&mut bench).expect("statement").shield();
+    assert!(!s.stopped && s.refusals == 0, "{s:?}");
+    let read = bench.burst(&[Op::Read { id: 3, addr: first.base, beats: 16 }]).expect("answer");
+    assert_eq!(read[0].data, [2; 1024]);
+}
+
 /// For `cargo xtask test --full`.
 mod long {
     use super::*;

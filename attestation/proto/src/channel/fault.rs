@@ -75,6 +75,8 @@ pub enum RefusalKind {
     NotKeyed,
     /// Read of an `output` chunk that was not sealed in this epoch and is not on chip.
     NotWritten,
+    /// A command cut the write off, because its data did not come.
+    CutOff,
 }
 
 impl RefusalKind {
@@ -90,6 +92,7 @@ impl RefusalKind {
             Self::Exhausted => 6,
             Self::NotKeyed => 7,
             Self::NotWritten => 8,
+            Self::CutOff => 9,
         }
     }
 
@@ -105,6 +108,7 @@ impl RefusalKind {
             Self::Exhausted,
             Self::NotKeyed,
             Self::NotWritten,
+            Self::CutOff,
         ]
         .into_iter()
         .find(|k| k.number() == n)

@@ -2,13 +2,14 @@
 
 use super::layout::{self, Part};
 use super::recorded::{Exchange, RecordedChannel};
-use crate::bench::{Bench, BenchError, RtlBench, design};
+use crate::bench::{Bench, BenchError, RtlBench, Watched, design};
+use crate::oracle::Oracle;
 use crate::owner::Owner;
 use crate::traffic::Op;
 use crate::{Result, host};
 use shef_model::SparseMemory;
 use shef_proto::channel::Request;
-use shef_proto::config::{Config, Mode, Region};
+use shef_proto::config::{Config, MAX_EPOCH, Mode, Region};
 use shef_proto::entropy::SeededEntropy;
 use shef_proto::hpke_suite::PublicKey;
 use shef_proto::load::{SessionKeys, first_epochs, seal_load_key};
@@ -25,6 +26,9 @@ const WHOLE: u64 = 64;
 const RUNS: u64 = 8;
 /// Number of versions that the bench tries in order to find the one of a scratch chunk.
 const VERSIONS: u64 = 64;
+
+/// Epoch of the first round, near the last one: all 48 bits count.
+pub const FIRST_EPOCH: u64 = MAX_EPOCH - 0x5a;
 
 /// A Shield that presents its public key and waits for its Load Key.
 pub struct Fresh {
@@ -106,7 +110,13 @@ fn used(r: &Region, rng: &mut Rng) -> Vec<u64> {
     if r.chunks() <= WHOLE {
         return (0..r.chunks()).collect();
     }
-    let mut runs: BTreeSet<u64> = [0, r.chunks() / 8 - 1].into();
+    // The first and the last run, and runs whose number differs from theirs in one bit.
+    let last = r.chunks() / 8 - 1;
+    let top = u64::from(last.ilog2());
+    let mut runs: BTreeSet<u64> = [0, last].into();
+    for bit in [rng.below(top + 1), top - rng.below(top / 2 + 1)] {
+        runs.extend([1 << bit, last & !(1 << bit)]);
+    }
     while (runs.len() as u64) < RUNS {
         runs.insert(rng.below(r.chunks() / 8));
     }
@@ -130,9 +140,13 @@ impl Session {
         let empty = bench.core().save()?;
         let key = Owner::fresh(&mut bench, seed)?;
         let snapshot = bench.core().save()?;
-        let (message, keys) = seal_load_key(&config, &key, b"bench", &first_epochs(&config, 1), &mut SeededEntropy::new(seed, "owner"))?;
+        let epochs = first_epochs(&config, FIRST_EPOCH);
+        let (message, keys) = seal_load_key(&config, &key, b"bench", &epochs, &mut SeededEntropy::new(seed, "owner"))?;
         let owner = Owner::load(&mut bench, &config, &message, keys)?;
         let mut channel = RecordedChannel::replay(owner.keys(), &[])?;
+        // Every chunk, tag and node of the honest traffic is checked against the format.
+        let oracle = Oracle::new(&config, owner.keys(), &epochs);
+        bench.watch(&oracle);
         let mut rng = Rng::new(seed ^ 0x5e55);
         let scoreboards = config.regions().iter().map(|r| Scoreboard { used: used(r, &mut rng), plain: BTreeMap::new() }).collect();
         let mut s = Self {
@@ -147,18 +161,21 @@ impl Session {
             wire: Vec::new(),
             scoreboards,
             old: SparseMemory::new(),
-            epoch: 1,
+            epoch: FIRST_EPOCH,
             seed,
         };
         let failed = |what: &str, e: BenchError| BenchError::File(format!("{name}: {what}: {e}"));
-        for round in [1, 2] {
-            s.epoch = round;
+        for epoch in [FIRST_EPOCH, FIRST_EPOCH + 1] {
+            s.epoch = epoch;
+            s.config.epoch_regions().for_each(|r| oracle.epoch(r.id, epoch));
             s.round(&mut channel, &mut rng).map_err(|e| failed("honest traffic", e))?;
             s.evict_nodes(&mut channel, &mut rng).map_err(|e| failed("traffic elsewhere", e))?;
-            if round == 1 {
+            if epoch == FIRST_EPOCH {
                 s.old = s.bench.core().memory().clone();
             }
         }
+        oracle.check()?;
+        s.bench.core().axi_memories().iter_mut().for_each(shef_rtl::AxiMemory::clear_hooks);
         let page = channel.page0(&mut s.bench)?;
         if page.stopped || page.faults != 0 || page.refusals != 0 {
             return Err(BenchError::Refused { what: "honest traffic", status: host::ready(&mut s.bench)? });
@@ -174,7 +191,7 @@ impl Session {
     /// Writes new data to every region, from its proper side, then seals and checks it.
     fn round(&mut self, channel: &mut RecordedChannel, rng: &mut Rng) -> Result<()> {
         let regions = self.config.regions().to_vec();
-        let first = self.epoch == 1;
+        let first = self.epoch == FIRST_EPOCH;
         let mut ops = Vec::new();
         for r in &regions {
             if r.mode.has_epoch() && !first {

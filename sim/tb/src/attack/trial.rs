@@ -97,6 +97,8 @@ pub struct Trial<'a> {
     avoid: Vec<(u8, Range<u64>)>,
     /// Epochs that this attempt advanced.
     epochs: BTreeMap<u8, u64>,
+    /// Bursts that the Shield had to refuse.
+    refusals: u32,
     /// Regions that a fault froze.
     frozen: BTreeSet<u8>,
     /// Memory mixes up its responses, so data of an unprotected region is not compared.
@@ -138,6 +140,7 @@ impl<'a> Trial<'a> {
             fresh: BTreeMap::new(),
             avoid: Vec::new(),
             epochs: BTreeMap::new(),
+            refusals: 0,
             frozen: BTreeSet::new(),
             mixed_up: false,
             old,

@@ -1,15 +1,17 @@
 //! Acts on messages: the owner's requests, the Shield's answers, Load Keys, and random register
 //! accesses.
 
+use super::transactions::Transaction;
 use super::{Trial, pick, timing};
 use crate::Result;
 use crate::attack::flood::Flood;
+use crate::attack::session::FIRST_EPOCH;
 use crate::attack::{Kind, State};
 use crate::host;
 use crate::owner::Owner;
-use crate::traffic::Op;
+use crate::traffic::{Op, Outcome};
 use shef_proto::channel::{MESSAGE_LEN, Request, Sealed};
-use shef_proto::config::Mode;
+use shef_proto::config::{Mode, Region};
 use shef_proto::entropy::SeededEntropy;
 use shef_proto::hpke_suite::generate_key_pair;
 use shef_proto::load::{first_epochs, seal_load_key};
@@ -139,7 +141,7 @@ impl Trial<'_> {
             self.s.bench.restore(&self.s.fresh.snapshot, memory, self.stalls)?;
             self.watch.bind(&mut self.s.bench);
         }
-        let epochs = first_epochs(&config, 1);
+        let epochs = first_epochs(&config, FIRST_EPOCH);
         let (message, keys) = seal_load_key(&config, &key, b"bench", &epochs, &mut SeededEntropy::new(self.s.seed, "owner"))?;
         let mut entropy = SeededEntropy::new(self.rng.next_u64(), "another owner");
         // For the same Shield; for another Shield.
@@ -193,6 +195,9 @@ impl Trial<'_> {
 
     /// Random register accesses while bursts run.
     pub(super) fn flood(&mut self) -> Result<()> {
+        if self.rng.one_in(4) {
+            return self.refused_bursts();
+        }
         let old = self.channel.wire.iter().map(|(_, m, _)| *m).collect::<Vec<_>>();
         let old = pick(&mut self.rng, &old).unwrap_or([0; MESSAGE_LEN]);
         let seed = self.rng.next_u64();
@@ -205,6 +210,27 @@ impl Trial<'_> {
         self.judge(&transactions, &got);
         self.v.act = format!("{} register accesses while bursts run", flood.answered);
         host::ready(&mut self.s.bench)?;
+        self.check_unharmed()
+    }
+
+    /// Illegal bursts at all accelerator ports at once, more than a byte counts: each is answered
+    /// with errors and counted once.
+    fn refused_bursts(&mut self) -> Result<()> {
+        let ports = self.s.config.accelerator_ports();
+        let each = 260 / u64::from(ports) + self.below(20);
+        let mut transactions = Vec::new();
+        for i in 0..each {
+            for port in 0..ports {
+                let of_port = |r: &Region| self.s.config.sets()[usize::from(r.set)].acc == port;
+                let Some(r) = self.s.config.regions().iter().find(|r| of_port(r)) else { continue };
+                let op = Op::Read { id: (i % 8) as u8, addr: r.base + r.size - 64, beats: 2 };
+                let want = Outcome { okay: vec![false; 2], data: vec![0; 128] };
+                transactions.push(Transaction { op, want, required: true });
+            }
+        }
+        self.v.act = format!("{} illegal bursts at {ports} ports", transactions.len());
+        self.execute(&transactions)?;
+        self.counted()?;
         self.check_unharmed()
     }
 }

@@ -19,6 +19,7 @@ impl Trial<'_> {
         for (transaction, got) in transactions.iter().zip(got) {
             let want = &transaction.want;
             let legal = !want.okay.contains(&false);
+            self.refusals += u32::from(!legal);
             self.v.transactions += 1;
             self.v.honest += u64::from(transaction.required && legal);
             let name = || match &transaction.op {
@@ -56,6 +57,8 @@ impl Trial<'_> {
         let halts = policy == OnFault::Halt;
         if halts {
             host::wait_for(&mut self.s.bench, "CLOSED after a fault", |s| ctl::STATUS_STATE.get(s) == ctl::STATUS_STATE_CLOSED)?;
+            host::ready(&mut self.s.bench)?;
+            self.nothing_left()?;
         }
         let status = self.s.bench.ctl_read(ctl::STATUS)?;
         let kind = FaultKind::from_number(ctl::STATUS_FAULT_KIND.get(status) as u8);
@@ -149,19 +152,53 @@ impl Trial<'_> {
 
     /// After a region froze: bursts to it are refused, all others succeed.
     fn check_others_continue(&mut self, frozen: &Region) -> Result<()> {
-        let c = self.some_chunk(frozen);
-        let mut transactions = Vec::new();
-        if self.plain(frozen, c).is_some() {
-            let mut transaction = self.read_of(frozen, c, true);
-            transaction.required = false;
-            transactions.push(transaction);
-        }
+        let mut transactions = may_be_refused(self.read_of_frozen(frozen).into_iter().collect());
         let asked = transactions.len();
         self.frozen.insert(frozen.id);
+        self.settle();
+        self.watch.freeze(frozen);
         transactions.extend(self.honest(3));
         let got = self.execute(&transactions)?;
         if got[..asked].iter().any(|o| o.okay.contains(&true)) {
             self.v.delivered_wrong.push("a burst to a frozen region succeeded".into());
+        }
+        if self.rng.one_in(2) {
+            // The chunks that were dirty in it are not sealed any more.
+            self.must(&Request::flush())?;
+            self.check_written();
+            let transactions = may_be_refused((0..4).filter_map(|_| self.read_of_frozen(frozen)).collect());
+            if self.execute(&transactions)?.iter().any(|o| o.okay.contains(&true)) {
+                self.v.delivered_wrong.push("a burst to a frozen region succeeded after a flush".into());
+            }
+        }
+        Ok(())
+    }
+
+    /// A read of a chunk that is known, whether its region is frozen or not.
+    fn read_of_frozen(&mut self, r: &Region) -> Option<Transaction> {
+        let c = self.some_chunk(r);
+        self.plain(r, c).is_some().then(|| self.read_of(r, c, true))
+    }
+
+    /// What was on its way to memory arrives.
+    fn settle(&mut self) {
+        for _ in 0..20 {
+            let before = self.s.bench.core().counters().write_beats;
+            self.s.bench.steps(400);
+            if self.s.bench.core().counters().write_beats == before {
+                break;
+            }
+        }
+    }
+
+    /// The statement counts every refused burst once, and nothing else.
+    pub(super) fn counted(&mut self) -> Result<()> {
+        let page = self.channel.page0(&mut self.s.bench)?;
+        if page.refusals != self.refusals {
+            self.v.accepted_wrong.push(format!("{} bursts were refused, the statement counts {}", self.refusals, page.refusals));
+        }
+        if page.stopped || page.faults != 0 {
+            self.v.refused_wrong.push(format!("honest traffic made a fault: {page:?}"));
         }
         Ok(())
     }
@@ -174,14 +211,12 @@ impl Trial<'_> {
             self.must(&Request::flush())?;
         }
         let status = self.s.bench.ctl_read(ctl::STATUS)?;
-        let mut quiet = ctl::STATUS_STOPPED.get(status) == 0 && ctl::STATUS_FAULT_KIND.get(status) == 0;
-        if self.rng.one_in(8) {
-            let page = self.channel.page0(&mut self.s.bench)?;
-            quiet &= !page.stopped && page.faults == 0;
-        }
-        if !quiet {
+        if ctl::STATUS_STOPPED.get(status) != 0 || ctl::STATUS_FAULT_KIND.get(status) != 0 {
             self.v.refused_wrong.push(format!("honest traffic made a fault: status {status:#x}"));
             return Ok(());
+        }
+        if self.rng.one_in(8) {
+            self.counted()?;
         }
         if flush {
             self.check_written();

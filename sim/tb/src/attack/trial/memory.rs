@@ -63,6 +63,9 @@ impl Trial<'_> {
         // If the region prefetches, the act comes before all traffic.
         let early = r.prefetch > 0 || self.rng.one_in(4);
         let wire = self.rng.one_in(2);
+        if self.by_region() && self.rng.one_in(2) {
+            self.dirty(&r)?;
+        }
         let what: Vec<String> = f.patches.iter().map(|(at, b)| format!("{} B at {at:#x}", b.len())).collect();
         self.v.act = format!("region {} chunk {c}: {} {}", r.name, what.join(", "), if wire { "on the wire" } else { "in memory" });
         if early {

@@ -13,16 +13,13 @@ use crate::bench::{Bench, BenchError};
 use crate::host;
 use crate::owner::Owner;
 use crate::traffic::{Op, Outcome};
-use shef_proto::channel::{FaultKind, Request, Statement};
-use shef_proto::config::{Mode, OnFault, Region};
+use shef_proto::channel::{FaultKind, MESSAGE_LEN, Request, Statement};
+use shef_proto::config::{MAX_EPOCH, Mode, OnFault, Region};
 use shef_proto::entropy::SeededEntropy;
 use shef_proto::load::{first_epochs, seal_load_key};
 use shef_regs::{ctl, krn};
 use shef_rtl::Hostile;
 use shef_seal::ChunkCipher;
-
-/// First epoch of a session that an attempt keys.
-const EPOCH: u64 = 7;
 
 /// How a session ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +42,8 @@ pub enum Expect {
 /// A session that an attempt keyed.
 pub struct Next {
     owner: Owner,
+    /// First epoch of all its regions.
+    epoch: u64,
     /// Sealed chunks and their plaintext.
     sealed: Vec<(Region, u64, Vec<u8>)>,
 }
@@ -83,7 +82,11 @@ impl Trial<'_> {
         let with_epoch = self.regions(Mode::has_epoch);
         let region = pick(&mut self.rng, &with_epoch).filter(|_| self.rng.one_in(2));
         let request = match &region {
-            Some(r) if self.rng.one_in(2) => Request::epoch(r.id, self.s.epoch - self.rng.below(2)),
+            Some(r) if self.rng.one_in(2) => {
+                // The present one, or a lower one, also with larger low bits.
+                let epochs = [self.s.epoch, self.s.epoch - 1, self.s.epoch + 1 - (1 << self.rng.below(48)), self.rng.below(self.s.epoch)];
+                Request::epoch(r.id, pick(&mut self.rng, &epochs).unwrap_or(0).min(self.s.epoch))
+            }
             Some(r) => Request::epoch(r.id, self.s.epoch + 1 + self.rng.below(9)),
             None if self.rng.one_in(2) => Request::flush(),
             None => Request::invalidate(),
@@ -148,6 +151,13 @@ impl Trial<'_> {
     pub(super) fn end_under_way(&mut self, end: End) -> Result<()> {
         let transactions = may_be_refused(self.honest(6));
         let ops: Vec<Op> = transactions.iter().map(|d| d.op.clone()).collect();
+        if self.rng.one_in(3) {
+            // Longer than all else that an end waits for.
+            let late = 2000 + self.below(1500);
+            for m in self.s.bench.core().axi_memories() {
+                (m.config.read_latency, m.config.write_latency) = (late, late);
+            }
+        }
         self.s.bench.push(&ops);
         let wait = self.below(120);
         self.s.bench.steps(wait);
@@ -179,6 +189,7 @@ impl Trial<'_> {
             End::Close | End::Abort => ("CLOSED", ctl::STATUS_STATE_CLOSED),
         };
         host::wait_for(&mut self.s.bench, what, |s| ctl::STATUS_STATE.get(s) == state)?;
+        self.nothing_left()?;
         let got = self.s.bench.finish(None)?;
         self.judge(&transactions, &got);
         Ok(())
@@ -201,6 +212,49 @@ impl Trial<'_> {
         let after = self.s.bench.core().counters();
         if (before.reads, before.writes) != (after.reads, after.writes) {
             self.v.delivered_wrong.push("the Shield asked the memory for something without a session".into());
+        }
+        Ok(())
+    }
+
+    /// Nothing of a session is left around the Shield when it says that the session is over: memory
+    /// owes it no response, the accelerator's memory is clear, and the seed port holds no seed.
+    pub(super) fn nothing_left(&mut self) -> Result<()> {
+        // Memory that breaks the protocol owes what it likes.
+        let breach = matches!(self.kind, Kind::Truncate | Kind::Reorder | Kind::Silence);
+        if !breach && !self.s.bench.core().axi_memories().iter().all(|m| m.idle()) {
+            self.v.accepted_wrong.push("the session is over, and memory still owes it a response".into());
+        }
+        if self.s.bench.core().sim().peek("acc_left") != 0 {
+            self.v.accepted_wrong.push("the session is over, and the accelerator's memory is not clear".into());
+        }
+        match self.s.bench.krn_write(krn::CTRL, 1) {
+            Err(BenchError::Register(_)) => {}
+            Ok(()) => self.v.accepted_wrong.push("the seed doorbell was accepted without a new seed".into()),
+            Err(e) => return Err(e),
+        }
+        self.registers_hidden()
+    }
+
+    /// Registers show what belongs to the state and zeros otherwise: nothing of an older session.
+    fn registers_hidden(&mut self) -> Result<()> {
+        let state = self.state()?;
+        let (fresh, closed) = (state == ctl::STATUS_STATE_FRESH, state == ctl::STATUS_STATE_CLOSED);
+        let (mut answer, mut confirm) = ([0; MESSAGE_LEN], [0; ctl::CONFIRM_BYTES]);
+        host::bytes_out(&mut |a| self.s.bench.ctl_read(a), ctl::CHAN_RSP, &mut answer)?;
+        host::bytes_out(&mut |a| self.s.bench.ctl_read(a), ctl::CONFIRM, &mut confirm)?;
+        let (mut key, mut t, mut last) = ([0; krn::PUBKEY_BYTES], [0; krn::T_BYTES], [0; krn::LAST_BYTES]);
+        for (at, bytes) in [(krn::PUBKEY, &mut key[..]), (krn::T, &mut t), (krn::LAST, &mut last)] {
+            host::bytes_out(&mut |a| self.s.bench.krn_read(a), at, bytes)?;
+        }
+        let shown = [
+            ("the answer", !closed && answer != [0; MESSAGE_LEN]),
+            ("the confirmation", confirm != [0; ctl::CONFIRM_BYTES]),
+            ("the public key", !fresh && key != [0; krn::PUBKEY_BYTES]),
+            ("T", !closed && t != [0; krn::T_BYTES]),
+            ("the last message", !closed && last != [0; krn::LAST_BYTES]),
+        ];
+        for (what, _) in shown.iter().filter(|(_, shows)| *shows) {
+            self.v.accepted_wrong.push(format!("{what} of an older session is shown in state {state}"));
         }
         Ok(())
     }
@@ -300,7 +354,9 @@ impl Trial<'_> {
             self.strays();
             *expect = Expect::CleanOrReported;
         }
-        let epochs = first_epochs(&config, EPOCH);
+        // Below the epochs of the session before, or any.
+        let epoch = if self.rng.one_in(2) { 7 } else { 1 + self.below(MAX_EPOCH) };
+        let epochs = first_epochs(&config, epoch);
         let (message, keys) = seal_load_key(&config, &key, b"bench", &epochs, &mut SeededEntropy::new(seed, "owner"))?;
         if self.kind == Kind::Truncate {
             let n = self.below(message.len() as u64) as usize;
@@ -311,13 +367,14 @@ impl Trial<'_> {
                 self.v.accepted_wrong.push(format!("{n} bytes of a Load Key, status {status:#x}"));
             }
         }
+        self.registers_hidden()?;
         if !self.s.bench.held() {
             self.v.accepted_wrong.push("the accelerator runs before the Load Key".into());
         }
         self.v.transactions += 1;
         self.v.honest += 1;
         match Owner::load(&mut self.s.bench, &config, &message, keys) {
-            Ok(owner) => Ok(Some(Next { owner, sealed: Vec::new() })),
+            Ok(owner) => Ok(Some(Next { owner, epoch, sealed: Vec::new() })),
             // A Shield that halts ends such a session at once.
             Err(BenchError::Refused { .. }) if *expect == Expect::CleanOrReported && config.on_fault() == OnFault::Halt => {
                 self.v.detected = true;
@@ -349,6 +406,16 @@ impl Trial<'_> {
     pub(super) fn prove(&mut self, next: &mut Next, expect: Expect) -> Result<()> {
         let config = self.s.config.clone();
         let required = expect == Expect::Clean;
+        // Statistics begin anew.
+        let set = self.below(config.sets().len() as u64) as u8;
+        let page = self.below(2) as u32;
+        match next.owner.call(&mut self.s.bench, &Request::stats(set, page)) {
+            Ok(counted) if counted.payload.iter().any(|b| *b != 0) => {
+                self.v.accepted_wrong.push(format!("statistics of set {set} at the beginning of a session: {counted:?}"));
+            }
+            Err(e) if required => return Err(e),
+            _ => {}
+        }
         let (mut first, mut second, mut third) = (Vec::new(), Vec::new(), Vec::new());
         for r in config.regions() {
             let mut taken = Vec::new();
@@ -374,7 +441,7 @@ impl Trial<'_> {
                 match (r.mode, next.cipher(r)) {
                     (Mode::Input, Some(cipher)) => {
                         let mut sealed = data.clone();
-                        let tag = cipher.seal(EPOCH, c, &mut sealed);
+                        let tag = cipher.seal(next.epoch, c, &mut sealed);
                         place(&mut self.s.bench, r, c, &(sealed, tag));
                         first.push(read(&data));
                     }
@@ -435,12 +502,13 @@ impl Trial<'_> {
             self.v.refused_wrong.push(format!("refusals in the statement of an honest session: {page:?}"));
         }
         for r in self.s.config.regions() {
-            let epoch = if r.mode.has_epoch() { EPOCH } else { 0 };
+            let epoch = if r.mode.has_epoch() { next.epoch } else { 0 };
             if statement.region(r.id).is_none_or(|p| p.epoch != epoch) {
                 self.v.accepted_wrong.push(format!(
-                    "region {}: {:?} in a session that began in epoch {EPOCH}",
+                    "region {}: {:?} in a session that began in epoch {}",
                     r.name,
-                    statement.region(r.id)
+                    statement.region(r.id),
+                    next.epoch
                 ));
             }
             let was_sealed = |c: u64| next.sealed.iter().any(|(o, d, _)| o.id == r.id && *d == c);
@@ -454,7 +522,7 @@ impl Trial<'_> {
             self.v.honest += 1;
             self.v.transactions += 1;
             let (mut data, tag) = piece(&self.s.bench, r, *c);
-            let opens = next.cipher(r).is_some_and(|k| k.open(EPOCH, *c, &mut data, &tag));
+            let opens = next.cipher(r).is_some_and(|k| k.open(next.epoch, *c, &mut data, &tag));
             if !opens || data != *plain {
                 self.v.accepted_wrong.push(format!("a clean statement, and region {} chunk {c} is not what was written", r.name));
             }
@@ -489,7 +557,7 @@ impl Trial<'_> {
         self.v.act.push_str(&format!(", region {} chunk {c} forged", r.name));
         self.v.transactions += 1;
         if r.mode == Mode::Output {
-            let opened = next.cipher(&r).is_some_and(|k| k.open(EPOCH, c, &mut bad.0, &bad.1));
+            let opened = next.cipher(&r).is_some_and(|k| k.open(next.epoch, c, &mut bad.0, &bad.1));
             if opened {
                 self.v.accepted_wrong.push(format!("forged result {} chunk {c} opened", r.name));
             }

@@ -6,6 +6,7 @@ use super::forge::mangle;
 use super::next_session::Expect;
 use super::{Trial, pick};
 use crate::Result;
+use crate::attack::session::FIRST_EPOCH;
 use crate::attack::{Kind, State};
 use crate::bench::Bench;
 use crate::host;
@@ -75,6 +76,7 @@ impl Trial<'_> {
             }
         }
         host::wait_for(&mut self.s.bench, "the state after an act without a session", |s| ctl::STATUS_STATE.get(s) == want)?;
+        self.nothing_left()?;
         self.nothing_runs()?;
         self.v.transactions += 1;
         if matches!(self.kind, Kind::Reset | Kind::Error | Kind::Silence) {
@@ -97,7 +99,7 @@ impl Trial<'_> {
     /// whether it was refused.
     fn forged_load(&mut self) -> Result<bool> {
         let config = self.s.config.clone();
-        let epochs = first_epochs(&config, 1);
+        let epochs = first_epochs(&config, FIRST_EPOCH);
         let key = self.s.fresh.key;
         let (message, _) = seal_load_key(&config, &key, b"bench", &epochs, &mut SeededEntropy::new(self.s.seed, "owner"))?;
         let seed = self.rng.next_u64();

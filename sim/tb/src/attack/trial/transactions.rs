@@ -137,6 +137,22 @@ impl Trial<'_> {
         Transaction { op, want: Outcome { okay: vec![true], data: Vec::new() }, required: true }
     }
 
+    /// Leaves a chunk of a region dirty in the Shield: a byte of it is written, if there is a chunk
+    /// that no act touches.
+    pub(super) fn dirty(&mut self, r: &Region) -> Result<()> {
+        let c = self.some_chunk(r);
+        if !matches!(r.mode, Mode::Counted | Mode::Tree) || !self.free(r, c) {
+            return Ok(());
+        }
+        let mut plain = self.plain(r, c).unwrap_or_else(|| vec![0; r.chunk as usize]);
+        plain[0] = self.below(256) as u8;
+        let data = plain[..64].to_vec();
+        self.fresh.insert((r.id, c), plain);
+        let op = Op::Write { id: 1, addr: r.chunk_addr(c), data, strobes: vec![1] };
+        self.execute(&[Transaction { op, want: Outcome { okay: vec![true], data: Vec::new() }, required: true }])?;
+        Ok(())
+    }
+
     /// A burst that the Shield must refuse whole: an unsupported type, outside all regions, across
     /// the end of a region, or a write to a read-only region.
     fn refused(&mut self) -> Option<Transaction> {

@@ -1,5 +1,5 @@
 //! Watches the memory bus for what must never appear there: plaintext of a sealed region, and
-//! writes outside the writable ranges.
+//! writes outside the writable ranges or to a frozen region.
 
 use super::super::session::Session;
 use crate::bench::RtlBench;
@@ -13,6 +13,8 @@ struct State {
     /// The first 8 bytes of every 64 bytes of plaintext, if they are random enough not to appear by
     /// chance.
     plain: HashSet<u64>,
+    /// Data of regions that a fault froze: nothing is sealed there any more.
+    frozen: Vec<Range<u64>>,
     seen: Vec<String>,
 }
 
@@ -59,6 +61,9 @@ impl Watch {
             let (state, places) = (Arc::clone(&self.state), Arc::clone(&self.places));
             memory.on_write(move |addr, data, strobes| {
                 let mut s = state.lock().unwrap_or_else(PoisonError::into_inner);
+                if s.frozen.iter().any(|f| f.contains(&addr)) {
+                    s.seen.push(format!("the Shield wrote to {addr:#x} of a frozen region"));
+                }
                 match places.iter().find(|(p, _)| p.contains(&addr)) {
                     None => s.seen.push(format!("the Shield wrote to {addr:#x}, which is no place for it")),
                     Some((_, true)) if *strobes & 0xff == 0xff && s.plain.contains(&head(data)) => {
@@ -74,6 +79,11 @@ impl Watch {
     pub fn secret(&self, plain: &[u8]) {
         let mut s = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         s.plain.extend(plain.chunks_exact(64).map(head).filter(|h| telling(*h)));
+    }
+
+    /// From now on, no chunk of this region may be written.
+    pub fn freeze(&self, r: &Region) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).frozen.push(r.base..r.base + r.size);
     }
 
     /// The first violations that were seen.
