@@ -70,6 +70,32 @@ macro_rules! zero_memory {
     };
 }
 
+// Clears the stack below the caller, and the registers that the caller does not keep. An overflow of
+// the stack traps: below it there is no memory.
+global_asm!(
+    ".section .text.clear_stack, \"ax\"",
+    ".globl clear_stack_below",
+    "clear_stack_below:",
+    "  li   t0, 0x20000000",
+    "  andi t1, sp, -32",
+    zero_memory!(),
+    "  .irp n, 5,6,7,10,11,12,13,14,15,16,17,28,29,30,31",
+    "  li   x\\n, 0",
+    "  .endr",
+    "  ret",
+);
+
+unsafe extern "C" {
+    fn clear_stack_below();
+}
+
+/// Overwrites what calls that have returned left on the stack.
+pub fn clear_stack() {
+    // SAFETY: the routine writes between the start of the stack and the stack pointer, where no
+    // frame is live, and changes only registers that a call may change.
+    unsafe { clear_stack_below() }
+}
+
 unsafe extern "C" {
     static mut _heap_start: u32;
     static mut _heap_end: u32;

@@ -8,19 +8,20 @@ use zeroize::Zeroizing;
 
 use crate::hardware::kick;
 
-/// Answers one request after the other.
-pub fn serve<B: Bus>(bus: &B, mut answer: impl FnMut(&[u8]) -> Vec<u8>) -> ! {
+/// Answers one request after the other. `clear` overwrites the stack that an answer has used, before
+/// the host gets the answer.
+pub fn serve<B: Bus>(bus: &B, clear: fn(), mut answer: impl FnMut(&[u8]) -> Vec<u8>) -> ! {
     bus.write(regs::sys::CONTROL, regs::sys::CONTROL_READY);
     loop {
         kick(bus);
         if bus.read(regs::mailbox::STATUS) & regs::mailbox::STATUS_WAITING != 0 {
-            serve_one(bus, &mut answer);
+            serve_one(bus, clear, &mut answer);
         }
     }
 }
 
 /// Copies the request that waits, whole, before a byte of it is looked at, and answers it.
-fn serve_one<B: Bus>(bus: &B, answer: &mut impl FnMut(&[u8]) -> Vec<u8>) {
+fn serve_one<B: Bus>(bus: &B, clear: fn(), answer: &mut impl FnMut(&[u8]) -> Vec<u8>) {
     // What is longer than the buffer is no message.
     let len = Some(bus.read(regs::mailbox::REQ_LEN) as usize).filter(|len| *len <= MAX_MESSAGE).unwrap_or(0);
     let mut request = Zeroizing::new(Vec::with_capacity(len.next_multiple_of(4)));
@@ -29,6 +30,8 @@ fn serve_one<B: Bus>(bus: &B, answer: &mut impl FnMut(&[u8]) -> Vec<u8>) {
     }
     request.truncate(len);
     let answer = answer(&request);
+    drop(request);
+    clear();
     for (word, bytes) in answer.chunks(4).enumerate() {
         let mut value = [0; 4];
         value[..bytes.len()].copy_from_slice(bytes);

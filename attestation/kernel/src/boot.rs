@@ -10,7 +10,7 @@ use shef_proto::crypto::{self, ACTIVE, Crypto};
 use shef_proto::evidence::{DebugState, RootOfTrust};
 use zeroize::Zeroizing;
 
-use crate::identity::Identity;
+use crate::identity::{IDENTITY_MAX, Identity};
 use crate::kernel::Kernel;
 use crate::platform::{BootPlatform, EntropyQuality, Platform};
 
@@ -68,6 +68,9 @@ shef_proto::coded! {
     }
 }
 
+/// Most bytes of an identity beside the DeviceID certificate and the names in the certificate of the
+/// attestation key.
+const REST_MAX: usize = 1200;
 const IMAGE_LABEL: &[u8] = b"shef-kernel/1";
 const VERSION_MAX: usize = 32;
 
@@ -194,13 +197,18 @@ pub fn identify<P: BootPlatform>(platform: &mut P, kernel: &Measurement<'_>) -> 
     let fresh = fresh(platform, root_of_trust)?;
     let debug_at_boot = platform.debug_state();
     let debug = debug_at_boot == DebugState::Enabled;
+    // Bytes from the host are read before there is a secret.
+    let certificate = platform.device_id_certificate();
+    let certificate = Certificate::parse(&certificate).map_err(|_| BootError::DeviceIdCertificate { what: "malformed" })?;
+    // The kernel takes over this certificate, and one that names its subject again.
+    if certificate.der().len() + certificate.subject().len() + REST_MAX > IDENTITY_MAX {
+        return Err(BootError::DeviceIdCertificate { what: "too long" });
+    }
     let secret = {
         let uds = platform.take_uds().ok_or(BootError::UdsLocked)?;
         device_secret(&uds, root_of_trust, debug)
     };
     let device_id = device_id_of(&secret);
-    let certificate = platform.device_id_certificate();
-    let certificate = Certificate::parse(&certificate).map_err(|_| BootError::DeviceIdCertificate { what: "malformed" })?;
     if *certificate.key() != device_id.public_key() {
         return Err(BootError::DeviceIdCertificate { what: "another key" });
     }

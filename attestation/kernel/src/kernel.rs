@@ -31,10 +31,10 @@ struct Pending {
     nonce: Vec<u8>,
 }
 
-/// An image being loaded.
+/// An image being loaded. Secrets are boxed: a move out of this value would leave its bytes behind.
 enum Load {
     None,
-    Header { secret: ImageSecret, len: usize, bytes: Vec<u8> },
+    Header { secret: Box<ImageSecret>, len: usize, bytes: Vec<u8> },
     Chunks { opener: Box<Opener>, vendor: [u8; 32] },
 }
 
@@ -61,7 +61,8 @@ struct Session {
 pub struct Kernel<P> {
     platform: P,
     identity: Identity,
-    pending: Option<Pending>,
+    /// Boxed, as in [`Load`].
+    pending: Option<Box<Pending>>,
     load: Load,
     loaded: Option<Loaded>,
     halted: bool,
@@ -222,7 +223,7 @@ impl<P: Platform> Kernel<P> {
         drop(ikm);
         let common = self.common(nonce.clone(), audience, public, seeded)?;
         let bytes = self.sign(&Claims { common, shield: None });
-        self.pending = Some(Pending { key, evidence_digest: evidence::digest(&bytes), nonce });
+        self.pending = Some(Box::new(Pending { key, evidence_digest: evidence::digest(&bytes), nonce }));
         Ok(Answer::Evidence(bytes))
     }
 
@@ -242,7 +243,7 @@ impl<P: Platform> Kernel<P> {
         };
         let key_box = KeyBox::from_cbor(key_box)?;
         let expected = Expected { layer: Layer::Kernel, evidence_digest: &pending.evidence_digest, nonce: &pending.nonce, key: None };
-        let secret = ImageSecret::from_bytes(&key_box.open(&pending.key, &expected)?)?;
+        let secret = Box::new(ImageSecret::from_bytes(&key_box.open(&pending.key, &expected)?)?);
         self.load = Load::Header { secret, len: header_len, bytes: Vec::with_capacity(header_len) };
         Ok(Answer::Done)
     }

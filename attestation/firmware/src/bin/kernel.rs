@@ -7,7 +7,7 @@ extern crate alloc;
 use alloc::vec::Vec;
 use core::arch::global_asm;
 
-use shef_firmware::machine::BUS;
+use shef_firmware::machine::{BUS, clear_stack};
 use shef_firmware::{HANDOVER, Hardware, clear_registers, serve, stop};
 use shef_kernel::{IDENTITY_MAX, Identity, Kernel};
 use shef_units::{Bus, regs};
@@ -38,7 +38,8 @@ global_asm!(
 extern "C" fn main() -> ! {
     let Ok(identity) = Identity::from_bytes(&take_identity()) else { stop(&BUS, regs::sys::ALERT_CODE_IMAGE) };
     let mut kernel = Kernel::new(Hardware::new(BUS, Vec::new()), identity);
-    serve(&BUS, |message| kernel.handle(message))
+    clear_stack();
+    serve(&BUS, clear_stack, |message| kernel.handle(message))
 }
 
 /// The bytes that the boot ROM left; zeros stay behind.

@@ -9,7 +9,7 @@ use alloc::string::ToString;
 use alloc::vec::Vec;
 use core::arch::global_asm;
 
-use shef_firmware::machine::BUS;
+use shef_firmware::machine::{BUS, clear_stack};
 use shef_firmware::signer::{LEAST_SVN, SIGNER};
 use shef_firmware::{HANDOVER, Hardware, clear_registers, serve, stop, zero_memory};
 use shef_kernel::{BootError, BootPlatform, KernelImage, Measurement, Medium, SIGNATURE_FILE_LEN, admit, identify};
@@ -71,11 +71,21 @@ global_asm!(
     "  csrw pmpcfg0, t0",
     "  csrw 0x747, t2",
     "  jr   t3",
+    // Clears RAM and registers, and starts again at `refused`. The mailbox stays: a request may wait.
+    ".globl forget",
+    "forget:",
+    "  li   t0, 0x20000000",
+    "  li   t1, 0x20040000",
+    zero_memory!(),
+    clear_registers!(),
+    "  li   sp, 0x20004000",
+    "  j    refused",
     ".option pop",
 );
 
 unsafe extern "C" {
     fn leave() -> !;
+    fn forget() -> !;
 }
 
 /// After start: zeroed registers and RAM.
@@ -131,6 +141,16 @@ fn boot() -> Result<(), BootError> {
     Ok(())
 }
 
+/// Writes a length and the bytes to memory, as words.
+fn store(at: u32, bytes: &[u8]) {
+    BUS.write(at, bytes.len() as u32);
+    for (at, bytes) in (at + 4..).step_by(4).zip(bytes.chunks(4)) {
+        let mut value = [0; 4];
+        value[..bytes.len()].copy_from_slice(bytes);
+        BUS.write(at, u32::from_le_bytes(value));
+    }
+}
+
 /// Copies the code to where it will run; reset has cleared that memory.
 fn place(head_len: usize, code_len: usize) -> &'static [u8] {
     let (from, shift) = (Medium::IMAGE + (head_len & !3), 8 * (head_len % 4) as u32);
@@ -154,22 +174,29 @@ fn hand_over(identity: &[u8]) {
     if identity.len() > shef_kernel::IDENTITY_MAX {
         stop(&BUS, regs::sys::ALERT_CODE_MEMORY);
     }
-    BUS.write(HANDOVER, identity.len() as u32);
-    for (at, bytes) in (HANDOVER + 4..).step_by(4).zip(identity.chunks(4)) {
-        let mut value = [0; 4];
-        value[..bytes.len()].copy_from_slice(bytes);
-        BUS.write(at, u32::from_le_bytes(value));
-    }
+    store(HANDOVER, identity);
 }
 
-/// Says so, and answers nothing else.
+/// Says so, and answers nothing else. Nothing of the boot is left but the answer, which takes the
+/// place of the kernel.
 fn refuse(error: &BootError) -> ! {
-    drop(Hardware::new(BUS, Vec::new()).take_uds());
+    BUS.write(regs::sys::CONTROL, regs::sys::CONTROL_UDS_LOCK);
     let alert = match error {
         BootError::Entropy { .. } => regs::sys::ALERT_CODE_NOISE,
         _ => regs::sys::ALERT_CODE_IMAGE,
     };
     BUS.write(regs::sys::ALERT, alert);
-    let answer = Answer::Error { code: error.code().into(), text: error.to_string() }.encode();
-    serve(&BUS, |_| answer.clone())
+    store(regs::MEMORY, &Answer::Error { code: error.code().into(), text: error.to_string() }.encode());
+    // SAFETY: nothing of RAM is used after.
+    unsafe { forget() }
+}
+
+/// After `forget`: zeroed registers and RAM.
+#[unsafe(no_mangle)]
+extern "C" fn refused() -> ! {
+    let len = BUS.read(regs::MEMORY) as usize;
+    let words = (regs::MEMORY + 4..).step_by(4).take(len.div_ceil(4));
+    let mut answer: Vec<u8> = words.flat_map(|at| BUS.read(at).to_le_bytes()).collect();
+    answer.truncate(len);
+    serve(&BUS, clear_stack, |_| answer.clone())
 }

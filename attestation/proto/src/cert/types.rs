@@ -133,6 +133,12 @@ impl Certificate {
         &self.der
     }
 
+    /// The subject's name in DER.
+    #[must_use]
+    pub fn subject(&self) -> &[u8] {
+        &self.subject
+    }
+
     /// The same certificate with the other spelling of its signature ([`crypto::twin`]).
     #[must_use]
     pub fn twin(&self) -> Option<Vec<u8>> {

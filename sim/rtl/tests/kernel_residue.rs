@@ -1,0 +1,113 @@
+//! Secrets that the memory of the running firmware holds, and when they are gone: after boot, after
+//! a boot that was refused, after each message, and after a halt. All state of the subsystem is
+//! searched.
+
+mod device;
+
+use device::common::*;
+use device::*;
+use shef_kernel::{KernelImage, Measurement, Medium, device_id_key, identify};
+use shef_proto::evidence::{DebugState, RootOfTrust};
+use shef_proto::hpke_suite::derive_key_pair;
+use shef_proto::mailbox::{Answer, Request};
+use shef_rtl::KernelSim;
+
+const KIND: RootOfTrust = RootOfTrust::ShefBoot;
+/// Bytes of a secret that must not be found together, in either byte order.
+const PIECE: usize = 8;
+
+type Secret = (&'static str, Vec<u8>);
+
+/// Pieces of a secret in the subsystem.
+fn pieces(sim: &KernelSim, secret: &[u8]) -> usize {
+    let state = sim.save().expect("savable");
+    let reversed: Vec<u8> = secret.iter().rev().copied().collect();
+    let pieces: Vec<&[u8]> = secret.windows(PIECE).chain(reversed.windows(PIECE)).collect();
+    state.bytes().windows(PIECE).filter(|window| pieces.contains(window)).count()
+}
+
+/// Pieces of the device secret in a subsystem whose boot ROM has just started: at its input.
+fn at_the_input() -> usize {
+    let mut firmware = device(KIND);
+    firmware.sim.step(66_000);
+    pieces(&firmware.sim, &UDS)
+}
+
+/// Names of the secrets of which some piece is in the subsystem.
+fn found(sim: &KernelSim, secrets: &[Secret]) -> Vec<&'static str> {
+    secrets.iter().filter(|(_, secret)| pieces(sim, secret) > 0).map(|(name, _)| *name).collect()
+}
+
+/// What boot code has and the kernel has not; and the identity that the kernel keeps.
+fn of_the_device() -> ([Secret; 2], [Secret; 2]) {
+    let certificate = Manufacturer::new(1).certify(KIND, false);
+    let kernel = KernelImage::parse(IMAGE).expect("an image");
+    let measured = Measurement { digest: KernelImage::digest(IMAGE), svn: kernel.svn, version: kernel.version };
+    let mut platform = FakePlatform::new(&Manufacturer::new(1), KIND, DebugState::DisabledSinceBoot);
+    platform.certificate = certificate;
+    let identity = identify(&mut platform, &measured).expect("an identity").to_bytes();
+    let device_id = device_id_key(&UDS, KIND, false).private_bytes().to_vec();
+    // {1: CDI, 2: attestation key, ...}: the map's head, and for each a key and the head of 32 bytes.
+    (
+        [("device secret", UDS.to_vec()), ("DeviceID key", device_id)],
+        [("CDI", identity[4..36].to_vec()), ("attestation key", identity[39..71].to_vec())],
+    )
+}
+
+#[test]
+fn a_refused_boot_leaves_nothing() {
+    let (of_boot, of_kernel) = of_the_device();
+    let all = [of_boot, of_kernel].concat();
+    let other = Manufacturer::new(1).certify(KIND, true);
+    let mut changed = *SIGNATURE;
+    changed[0] ^= 1;
+    let at_the_input = at_the_input();
+    for (why, medium, alert) in [
+        ("no certificate", Medium::build(IMAGE, SIGNATURE, &[]), 4),
+        ("the certificate of another key", Medium::build(IMAGE, SIGNATURE, &other), 4),
+        ("a changed signature", Medium::build(IMAGE, &changed, &other), 4),
+    ] {
+        let mut firmware = device(KIND);
+        firmware.sim.around.medium = medium;
+        firmware.sim.boot(LIMIT).expect("boot");
+        assert_eq!(firmware.sim.alert(), alert, "{why}");
+        let answer = Answer::decode(&firmware.answer(&Request::Status.encode())).expect("an answer");
+        assert!(matches!(&answer, Answer::Error { code, .. } if code.starts_with("SHEF-KRN-00")), "{why}: {answer:?}");
+        assert_eq!(found(&firmware.sim, &all[1..]), [""; 0], "{why}");
+        // The shell shows the device secret at an input, which is part of the state.
+        assert!(pieces(&firmware.sim, &UDS) <= at_the_input, "{why} leaves the device secret");
+    }
+}
+
+#[test]
+fn each_message_takes_its_secrets_with_it() {
+    let (of_boot, of_kernel) = of_the_device();
+    let mut world = world_with(KIND, &description_for_firmware(), |_| {});
+    assert_eq!(found(&world.kernel.sim, &of_kernel), ["CDI", "attestation key"], "the search finds");
+    assert_eq!(found(&world.kernel.sim, &of_boot[1..]), [""; 0], "after boot");
+    assert!(pieces(&world.kernel.sim, &UDS) <= at_the_input(), "after boot");
+
+    let key_box = world.key_box(3);
+    let image_key = vec![("image key", world.vendor.secret(3).key.expose().to_vec())];
+    world.load(&key_box).unwrap();
+    assert_eq!(found(&world.kernel.sim, &image_key), [""; 0], "after the load");
+    let of_session = |world: &World<Firmware>| -> Vec<Secret> {
+        let seed = *shield(world).seeds_taken.last().expect("a seed");
+        vec![("seed", seed.to_vec()), ("session key", derive_key_pair(&seed).0.to_bytes().to_vec())]
+    };
+    world.verified_shield();
+    assert_eq!(found(&world.kernel.sim, &of_session(&world)), [""; 0], "after evidence");
+    shield(&world).close(&[0x77; 88]);
+    world.call(&Request::CloseRecord).unwrap();
+    world.call(&Request::NewSession).unwrap();
+    assert_eq!(found(&world.kernel.sim, &of_session(&world)), [""; 0], "after a new session");
+    let last = [image_key, of_session(&world)].concat();
+    world.call(&Request::Reset).unwrap();
+    assert_eq!(found(&world.kernel.sim, &last), [""; 0], "after a reset");
+
+    // Debug halts the kernel, and takes its identity too.
+    world.kernel.sim.debug(true);
+    world.kernel.sim.step(70_000);
+    assert_eq!(world.kernel.sim.alert(), 7);
+    assert_eq!(found(&world.kernel.sim, &of_kernel), [""; 0], "after a halt");
+}
