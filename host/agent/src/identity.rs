@@ -56,7 +56,7 @@ impl Identity {
         let text = text.or_else(|_| name.value.decode_as::<PrintableStringRef<'_>>().map(|s| s.as_str().to_owned())).ok()?;
         let until = UNIX_EPOCH + certificate.tbs_certificate().validity().not_after.to_unix_duration();
         let names = shef_anchors::names(der)?.iter().map(|digest| hex(digest)).collect();
-        is_name(&text).then(|| Self { name: text, names, until })
+        is_name(&text).then_some(Self { name: text, names, until })
     }
 
     /// SHA-256 of the certificate in DER, in hexadecimal.
