@@ -295,7 +295,7 @@ impl Collateral {
         for (row, corim) in corims {
             match newest(&corim, rows.versions.iter().chain(&stored)) {
                 _ if withdrawn.contains(&corim.content) => {
-                    tracing::warn!(id = %row.id, "a deactivated CoRIM does not count under another id")
+                    tracing::warn!(id = %row.id, "a deactivated CoRIM does not count under another id");
                 }
                 Ok(()) => current.push(corim),
                 Err(problem) => tracing::debug!(id = %row.id, %problem, "reference values do not count"),

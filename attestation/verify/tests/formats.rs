@@ -213,7 +213,7 @@ fn corim_refuses() {
     assert_eq!(code(&[&good[..], &[0]].concat(), &trust(&all)), "SHEF-ATT-080");
     // Time, deactivation, revocation.
     assert_eq!(code(&good, &Trust { now: NOW + 101, ..trust(&all) }), "SHEF-ATT-081");
-    let digest = hex::encode(&corim::names(&good).unwrap()[1]);
+    let digest = hex::encode(corim::names(&good).unwrap()[1]);
     let deactivated = BTreeSet::from([digest]);
     assert_eq!(code(&good, &Trust { deactivated: &deactivated, ..trust(&all) }), "SHEF-ATT-081");
     let revoked = Revocations { authorities: [hex::encode(corim::vendor_id(&key("corim").public_key()))].into(), ..Revocations::default() };

@@ -124,7 +124,7 @@ pub(crate) async fn serve(tcp: TcpStream, peer: SocketAddr, ticket: Ticket, shar
     let mut incoming = Incoming { stream, frames: wire::Frames::new(), buffer: vec![0; READ].into(), times, whole_by: None };
     let end = match identity {
         Some(owner) if setup.revoked.contains(&owner) => {
-            refuse(codes::NOT_ALLOWED, format!("the certificate of {} was revoked (fingerprint {})", owner.name, owner.fingerprint))
+            refuse(codes::NOT_ALLOWED, format!("the certificate of {} was revoked (fingerprint {})", owner.name, owner.fingerprint()))
         }
         Some(owner) => {
             ticket.admit();
@@ -171,7 +171,7 @@ async fn converse(incoming: &mut Incoming, outbox: &Outbox, shared: &Arc<Shared>
                 let what = format!("versions {min} to {max} of the protocol are offered, this agent speaks {VERSION_MIN} to {VERSION_MAX}");
                 return refuse(codes::VERSION, what);
             }
-            tracing::info!(%peer, owner = owner.name, fingerprint = owner.fingerprint, program, "connected");
+            tracing::info!(%peer, owner = owner.name, fingerprint = owner.fingerprint(), program, "connected");
             let (version, program) = (max.min(VERSION_MAX), format!("shef-agent {}", env!("CARGO_PKG_VERSION")));
             say(outbox, &ToOwner::Welcome { version, program, owner: owner.name.clone() })?;
         }
@@ -185,7 +185,7 @@ async fn converse(incoming: &mut Incoming, outbox: &Outbox, shared: &Arc<Shared>
         _ => return refuse(codes::PROTOCOL, "expected a device to be opened"),
     };
     if let Some(days) = owner.ends_soon() {
-        tracing::warn!(owner = owner.name, fingerprint = owner.fingerprint, days, "the owner's certificate ends soon");
+        tracing::warn!(owner = owner.name, fingerprint = owner.fingerprint(), days, "the owner's certificate ends soon");
         say(
             outbox,
             &ToOwner::Progress { id: 0, text: format!("your certificate ends in {days} days: ask the agent's operator for a new one") },

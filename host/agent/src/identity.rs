@@ -6,18 +6,12 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustls::pki_types::CertificateDer;
-use sha2::{Digest, Sha256};
 use shef_device::is_name;
 
 use crate::AgentError;
 
 /// How long before its end a certificate is warned about.
 const WARN: Duration = Duration::from_secs(30 * 86_400);
-
-/// SHA-256 of a certificate in DER, in hexadecimal.
-pub(crate) fn fingerprint(der: &[u8]) -> String {
-    hex(&Sha256::digest(der))
-}
 
 /// The name under which a certificate is noted when it is issued: the SHA-256 of what its CA
 /// signed, in hexadecimal. The signature has two spellings, and so has the fingerprint.
@@ -42,9 +36,7 @@ pub(crate) fn is_fingerprint(text: &str) -> bool {
 pub(crate) struct Identity {
     /// The common name.
     pub(crate) name: String,
-    /// SHA-256 of the certificate in DER, in hexadecimal.
-    pub(crate) fingerprint: String,
-    /// What names the certificate in the list of revoked ones.
+    /// What names the certificate in the list of revoked ones ([`shef_anchors::names`]).
     names: Vec<String>,
     /// When the certificate ends.
     pub(crate) until: SystemTime,
@@ -64,7 +56,12 @@ impl Identity {
         let text = text.or_else(|_| name.value.decode_as::<PrintableStringRef<'_>>().map(|s| s.as_str().to_owned())).ok()?;
         let until = UNIX_EPOCH + certificate.tbs_certificate().validity().not_after.to_unix_duration();
         let names = shef_anchors::names(der)?.iter().map(|digest| hex(digest)).collect();
-        is_name(&text).then(|| Self { name: text, fingerprint: fingerprint(der), names, until })
+        is_name(&text).then_some(Self { name: text, names, until })
+    }
+
+    /// SHA-256 of the certificate in DER, in hexadecimal.
+    pub(crate) fn fingerprint(&self) -> &str {
+        self.names.get(1).map_or("", String::as_str)
     }
 
     /// Days that are left, where they are few.

@@ -479,7 +479,7 @@ mod tests {
         assert_eq!(renew(&plan.dir, None).unwrap(), plan.dir.join("agent.pem"));
         renew(&plan.dir, Some("alice")).unwrap();
         let renewed = Identity::of(&read("owners/alice/cert.pem")).unwrap();
-        assert!(agent != read("agent.pem") && renewed.name == "alice" && renewed.fingerprint != alice.fingerprint);
+        assert!(agent != read("agent.pem") && renewed.name == "alice" && renewed.fingerprint() != alice.fingerprint());
         assert_eq!(renew(&plan.dir, Some("carol")).unwrap_err().code(), "SHEF-AGT-017");
         // Old and new alike, once.
         assert_eq!((revoke(&plan.dir, "alice").unwrap(), revoke(&plan.dir, "alice").unwrap()), (2, 0));
@@ -487,7 +487,7 @@ mod tests {
         let bob = Identity::of(&read("owners/bob/cert.pem")).unwrap();
         let revoked = || crate::identity::Revoked::load(&plan.dir.join("revoked")).unwrap();
         assert!(revoked().contains(&alice) && revoked().contains(&renewed) && !revoked().contains(&bob));
-        assert_eq!(revoke(&plan.dir, &bob.fingerprint.to_uppercase()).unwrap(), 1);
+        assert_eq!(revoke(&plan.dir, &bob.fingerprint().to_uppercase()).unwrap(), 1);
         assert!(revoked().contains(&bob));
         fs::write(plan.dir.join("revoked"), "alice\n").unwrap();
         assert_eq!(crate::identity::Revoked::load(&plan.dir.join("revoked")).unwrap_err().code(), "SHEF-AGT-016");
@@ -501,7 +501,7 @@ mod tests {
         let alice = Identity::of(&shef_remote::certificates(&plan.dir.join("owners/alice/cert.pem")).unwrap()[0]).unwrap();
         let list = plan.dir.join("revoked");
         let other = "5".repeat(64);
-        for text in [format!("# {} counts again\n", alice.fingerprint), format!("{other} # bob"), "# bob left".to_owned()] {
+        for text in [format!("# {} counts again\n", alice.fingerprint()), format!("{other} # bob"), "# bob left".to_owned()] {
             fs::write(&list, &text).unwrap();
             assert_eq!(revoke(&plan.dir, "alice").unwrap(), 1, "{text:?}");
             let revoked = crate::identity::Revoked::load(&list).unwrap();
