@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use shef_kernel::{BootError, EntropyQuality, Kernel, KernelImage, boot, device_id_key};
+use shef_kernel::{BootError, EntropyQuality, Kernel, KernelImage, Measurement, boot, device_id_key, identify};
 use shef_proto::cert::Certificate;
 use shef_proto::evidence::{DebugState, Evidence, Layer, RootOfTrust, ShieldState};
 use shef_proto::hpke_suite::derive_key_pair;
@@ -644,5 +644,26 @@ fn every_error_code_is_listed() {
     for part in source.split("\"SHEF-KRN-").skip(1) {
         let id = format!("SHEF-KRN-{}", &part[..3]);
         assert!(listed.contains(&id.as_str()), "{id}");
+    }
+}
+
+/// A certificate that the kernel could not take over is refused with a reason, and not found when the
+/// identity is handed over.
+#[test]
+fn a_certificate_that_does_not_fit_is_refused_before_there_is_a_secret() {
+    let kind = RootOfTrust::ShefBoot;
+    let device_id = device_id_key(&UDS, kind, false);
+    let measured = Measurement { digest: [1; 32], svn: 1, version: "1" };
+    for (subject, fits) in [(100, true), (1000, true), (2000, false), (3500, false)] {
+        let mut platform = FakePlatform::new(&Manufacturer::new(1), kind, DebugState::DisabledSinceBoot);
+        platform.certificate = shef_proto::cert::issue_root(&device_id, &"x".repeat(subject), 0, 1);
+        let identity = identify(&mut platform, &measured);
+        match identity {
+            Ok(identity) => assert!(fits && identity.to_bytes().len() <= shef_kernel::IDENTITY_MAX, "{subject}"),
+            Err(error) => {
+                assert!(!fits && error.code() == "SHEF-KRN-003" && error.to_string().contains("too long"), "{subject}: {error}");
+                assert!(platform.uds.is_some(), "the device secret was taken");
+            }
+        }
     }
 }

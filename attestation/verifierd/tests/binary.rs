@@ -132,6 +132,43 @@ fn start_up_errors_say_what_and_where() {
     fails(&["check", "--config", &dir.config], 5, "SHEF-SVC-005");
 }
 
+#[test]
+fn a_certificate_that_no_client_accepts_is_refused() {
+    let dir = dir();
+    let day = 86_400;
+    let later = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs() as i64 + 3 * day;
+    shef_verifierd::init::server(&dir.path, "later", &["localhost".to_owned()], later).unwrap();
+    let text = std::fs::read_to_string(&dir.config).unwrap();
+    for (name, says) in [("later", "starts at"), ("ca", "CA:TRUE"), ("operator", "names no host")] {
+        let named = text.replacen("server.pem", &format!("{name}.pem"), 1).replacen("server.key", &format!("{name}.key"), 1);
+        std::fs::write(&dir.config, named).unwrap();
+        for verb in ["check", "run"] {
+            let error = fails(&[verb, "--config", &dir.config], 5, "SHEF-SVC-002");
+            assert!(error.contains(says) && error.contains(&format!("{name}.pem")), "{error}");
+        }
+    }
+}
+
+#[test]
+fn an_ipv6_address_is_a_host_and_an_unknown_code_is_wrong_use() {
+    let folder = tempfile::tempdir().unwrap();
+    for (number, host) in ["::1", "[::1]"].iter().enumerate() {
+        let path = folder.path().join(number.to_string());
+        let made = command(&["init", "--dir", path.to_str().unwrap(), "--listen", "[::1]:8443", "--host", host]);
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        let text = std::fs::read_to_string(path.join("verifierd.toml")).unwrap();
+        assert!(text.contains("audience = \"https://[::1]:8443\""), "{text}");
+    }
+    fails(&["explain", "SHEF-XYZ-999"], 2, "SHEF-SVC-020");
+    // A closed pipe is success.
+    for args in [&["version"][..], &["explain", "shef-svc-042"]] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let status = Command::new(env!("CARGO_BIN_EXE_shef-verifierd")).args(args).stdout(writer).status().unwrap();
+        assert!(status.success(), "{args:?}: {status}");
+    }
+}
+
 /// What would not work is refused before anything is made or shown, and what is to be written into
 /// the configuration is printed as it must stand there.
 #[test]

@@ -591,6 +591,43 @@ fn devices_that_were_never_accepted_can_be_forgotten() {
     );
 }
 
+/// What is typed is a value: leading zeros, colons and upper case name the same, and anything else is
+/// refused. The answer says whether the service has seen it.
+#[test]
+fn a_revocation_is_a_value_and_not_a_spelling() {
+    let service = Service::start();
+    let operator = &service.operator;
+    let device = Device::new(1);
+    service.furnish(&device);
+    let appraise = || {
+        let (session, nonce) = operator.session(Layer::Kernel, None);
+        let evidence = device.evidence(Layer::Kernel, &nonce);
+        let answer = operator.post("/v1/appraise", &json!({"session": session, "evidence": b64(&evidence)}));
+        (answer.status, shef_proto::evidence::Evidence::parse(&evidence).unwrap().x5chain()[1].clone())
+    };
+    let (accepted, der) = appraise();
+    assert_eq!(accepted, 200);
+    let certificate = shef_proto::cert::Certificate::parse(&der).unwrap();
+    let (serial, [tbs, ..]) = (hex::encode(certificate.serial()), certificate.names().map(hex::encode));
+    let ueid = hex::encode(device.ueid);
+    for (kind, spelled, value) in [
+        ("serial", format!("00{}", serial.to_uppercase()), &serial),
+        ("certificate", format!("sha256:{}", tbs.to_uppercase()), &tbs),
+        ("device", ueid.to_uppercase(), &ueid),
+    ] {
+        let made = operator.post("/v1/revocations", &json!({"kind": kind, "value": spelled, "reason": "lost"})).ok();
+        assert_eq!(made, json!({"kind": kind, "value": value, "known": true}), "{kind}");
+        assert_eq!(appraise().0, 422, "{kind}");
+        operator.call("DELETE", &format!("/v1/revocations/{kind}/{spelled}"), &json!({})).ok();
+        assert_eq!(appraise().0, 200, "{kind}");
+    }
+    let unknown = json!({"kind": "serial", "value": "0123", "reason": "lost"});
+    assert_eq!(operator.post("/v1/revocations", &unknown).ok()["known"], false);
+    for (kind, value) in [("serial", "0x12"), ("certificate", "nonsense"), ("device", "ab"), ("fleet", "ab")] {
+        operator.post("/v1/revocations", &json!({"kind": kind, "value": value, "reason": "lost"})).problem(422, "SHEF-SVC-053");
+    }
+}
+
 /// Every list is read to its end by following `next`, whatever the size of a page.
 #[test]
 fn every_list_is_read_to_its_end() {

@@ -1145,3 +1145,41 @@ fn the_secret_of_an_image_is_not_put_into_a_git_work_tree() {
         assert!(fs::read_dir(dir.path().join(folder)).unwrap().all(|entry| entry.unwrap().path().is_dir()), "{folder}");
     }
 }
+
+/// An entry that is passed over would leave a withdrawn CoRIM in force.
+#[test]
+fn an_entry_that_is_no_digest_deactivates_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    assert_eq!(run(&["sim", "trust", "--manufacturer", &path("maker"), "--out", &path("trust")]).status.code(), Some(0));
+    fs::write(path("evidence"), [0]).unwrap();
+    for (list, says) in
+        [("00 11\n", "deactivated:1: \"00\""), (&format!("{}\n\nnonsense\n", "ab".repeat(32)), "deactivated:3: \"nonsense\"")]
+    {
+        fs::write(path("deactivated"), list).unwrap();
+        let (policy, anchors) = (path("trust/policy.toml"), path("trust/anchors.toml"));
+        let (evidence, deactivated, reference) = (path("evidence"), path("deactivated"), path("trust/reference.toml"));
+        let args = [
+            "verify",
+            "--evidence",
+            &evidence,
+            "--layer",
+            "kernel",
+            "--nonce",
+            "00",
+            "--audience",
+            "me",
+            "--policy",
+            &policy,
+            "--anchors",
+            &anchors,
+            "--reference",
+            &reference,
+            "--deactivated",
+            &deactivated,
+        ];
+        fails(&args, 5, "SHEF-CLI-018");
+        let stderr = text(&run(&args).stderr);
+        assert!(stderr.contains(says) && stderr.contains("SHA-256 digest"), "{stderr}");
+    }
+}
