@@ -594,7 +594,7 @@ fn files_are_read_strictly() {
         ("state", format!("{short}states = [\"open\"]\n")),
         ("fault policy", format!("{short}on_fault = [\"ignore\"]\n")),
         ("device", format!("{short}devices = [\"01\"]\n")),
-        ("device in upper case", format!("{short}revoked = [\"{}\"]\n", "AB".repeat(33))),
+        ("a device that is none", format!("{short}revoked = [\"{}\"]\n", "xy".repeat(33))),
         ("key twice", format!("{short}id = \"q\"\n")),
     ] {
         assert_eq!(Policy::from_toml(&text).unwrap_err().code(), "SHEF-ATT-050", "{what}");

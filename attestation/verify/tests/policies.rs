@@ -355,7 +355,7 @@ fn errors_have_line_and_column() {
         let error = Policy::from_toml(&text).unwrap_err().to_string();
         assert!(error.contains(at), "{error}");
     }
-    let error = Revocations::from_toml("issued = 1\nnext_update = 2\nserials = [\"1\"]\n").unwrap_err();
+    let error = Revocations::from_toml("issued = 1\nnext_update = 2\nserials = [\"1 2\"]\n").unwrap_err();
     assert_eq!(error.code(), "SHEF-ATT-054");
     assert!(error.to_string().contains("line 3"), "{error}");
     let list = list(|l| l.serials.insert("0102".into())).unwrap();

@@ -12,8 +12,9 @@ const MAX_LEN: usize = 4096;
 /// Address of a PCI function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Bdf {
-    /// Domain.
-    pub domain: u16,
+    /// Domain. Linux prints at least four digits of it; behind Intel VMD and in some machines it has
+    /// more.
+    pub domain: u32,
     /// Bus.
     pub bus: u8,
     /// Device, 0 to 31.
@@ -239,8 +240,8 @@ fn pci(rest: &str) -> Result<Uri, String> {
 }
 
 fn bdf(rest: &str) -> Option<Bdf> {
-    let hex = |text: &str, digits: usize, max: u32| -> Option<u32> {
-        if text.len() != digits || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
+    let hex = |text: &str, digits: std::ops::RangeInclusive<usize>, max: u32| -> Option<u32> {
+        if !digits.contains(&text.len()) || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
             return None;
         }
         u32::from_str_radix(text, 16).ok().filter(|v| *v <= max)
@@ -252,10 +253,10 @@ fn bdf(rest: &str) -> Option<Bdf> {
     }
     let (device, function) = last.split_once('.')?;
     Some(Bdf {
-        domain: u16::try_from(hex(domain, 4, 0xffff)?).ok()?,
-        bus: u8::try_from(hex(bus, 2, 0xff)?).ok()?,
-        device: u8::try_from(hex(device, 2, 0x1f)?).ok()?,
-        function: u8::try_from(hex(function, 1, 7)?).ok()?,
+        domain: hex(domain, 4..=8, u32::MAX)?,
+        bus: u8::try_from(hex(bus, 2..=2, 0xff)?).ok()?,
+        device: u8::try_from(hex(device, 2..=2, 0x1f)?).ok()?,
+        function: u8::try_from(hex(function, 1..=1, 7)?).ok()?,
     })
 }
 
@@ -301,6 +302,8 @@ mod tests {
             "sim:rtl?project=/tmp/my design",
             "vfio-user:/run/shef.sock",
             "pci:0000:65:00.0",
+            "pci:10000:01:00.0",
+            "pci:fffffffe:65:00.0?iommu=type1",
             "pci:0000:65:00.0?iommu=type1",
             "pci:0000:65:00.0?iommu=iommufd",
             "pci:0000:65:00.0?iommu=none",
@@ -332,6 +335,8 @@ mod tests {
             ("sim:rtl\n", "SHEF-DEV-002"),
             ("vfio-user:relative", "SHEF-DEV-002"),
             ("pci:65:00.0", "SHEF-DEV-002"),
+            ("pci:123456789:65:00.0", "SHEF-DEV-002"),
+            ("pci:000:65:00.0", "SHEF-DEV-002"),
             ("pci:0000:65:20.0", "SHEF-DEV-002"),
             ("pci:0000:65:00.8", "SHEF-DEV-002"),
             ("pci:0000:+5:00.0", "SHEF-DEV-002"),

@@ -329,6 +329,16 @@ shef_proto::coded! {
             reason: String,
         } = "SHEF-SDK-031": "the verifier service does not answer",
             "is it running, and is the address right? `curl -k URL/healthz` must answer; nothing was decided and no key was released",
+        /// The proxy on the way to the verifier service.
+        #[error("the proxy {name}: {reason}")]
+        Proxy {
+            /// Its address, and the variable that names it.
+            name: String,
+            /// What is wrong.
+            reason: String,
+        } = "SHEF-SDK-052": "the proxy on the way to the verifier service",
+            "ALL_PROXY, HTTPS_PROXY and HTTP_PROXY name a proxy, in upper or lower case, and NO_PROXY the hosts that are reached without \
+             it. Is the proxy running, and does it allow this host and port? Nothing was decided and no key was released.",
         /// The verifier service shows a certificate that is not good for it.
         #[error("the certificate of {url} is not good under the CA of {}: {reason}", ca.display())]
         ServiceCertificate {
@@ -339,15 +349,17 @@ shef_proto::coded! {
             /// What is wrong.
             reason: String,
         } = "SHEF-SDK-032": "the verifier service's certificate is not good",
-            "it is of another CA than the one given, or for another host name: give the service's ca.pem, and a name that is in its \
-             certificate",
+            "the message says why: of another CA, give the service's ca.pem; for another host name, use one that the certificate names; a \
+             CA's own certificate or one without a host name, its operator must issue a server certificate",
         /// The verifier service's certificate has expired.
-        #[error("the certificate of {url} has expired, or this machine's clock is wrong")]
+        #[error("the certificate of {url} {state}, or this machine's clock is wrong")]
         ServiceExpired {
             /// Where it is.
             url: String,
-        } = "SHEF-SDK-033": "the verifier service's certificate has expired",
-            "its operator must issue a new one and send SIGHUP; if it has not expired, set this machine's clock",
+            /// Whether its validity has ended or not begun.
+            state: &'static str,
+        } = "SHEF-SDK-033": "the verifier service's certificate is not valid now",
+            "compare the clocks of both machines; if they agree, its operator must issue a new one and send SIGHUP",
         /// The verifier service does not take this client's certificate.
         #[error("{url} refuses the certificate {}: {reason}", path.display())]
         ClientCertificate {

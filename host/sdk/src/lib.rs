@@ -59,6 +59,8 @@ mod kernel;
 mod keys;
 mod manufacturer;
 mod open;
+#[cfg(feature = "service")]
+mod proxy;
 mod ring;
 #[cfg(feature = "service")]
 pub mod service;

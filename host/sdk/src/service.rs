@@ -28,6 +28,7 @@ use zeroize::Zeroizing;
 
 use crate::entropy::fit_for;
 use crate::error::printable;
+use crate::proxy::{self, Named};
 use crate::{Appraised, Cancel, Challenge, Host, Release, SdkError};
 
 /// Time to connect, and for a whole request.
@@ -53,6 +54,8 @@ pub struct Service {
     /// The longest request.
     most: Duration,
     cancel: Option<Cancel>,
+    /// The proxy on the way, if the environment names one.
+    proxy: Option<Named>,
 }
 
 impl std::fmt::Debug for Service {
@@ -309,9 +312,7 @@ impl Service {
     pub fn new(url: &str, tls: TlsFiles) -> Result<Self, SdkError> {
         let url = url.trim_end_matches('/');
         let host = url.strip_prefix("https://").filter(|host| !host.is_empty() && !host.contains(['/', '?', '#', '@']));
-        if host.is_none() || url.parse::<ureq::http::Uri>().is_err() {
-            return Err(SdkError::ServiceUrl { url: url.to_owned() });
-        }
+        let Some(uri) = host.and_then(|_| url.parse().ok()) else { return Err(SdkError::ServiceUrl { url: url.to_owned() }) };
         // Says which file is wrong, and that key and certificate belong together.
         tls.load()?;
         // CAs that are valid now; the last refusal, if there is none.
@@ -325,12 +326,17 @@ impl Service {
         if let Some(error) = refused.filter(|_| anchors.is_empty()) {
             return Err(no_ca(&tls, &error));
         }
-        let agent = Self::agent(&tls, anchors.iter().map(|(_, ca)| ca))?;
-        Ok(Self { agent, url: url.to_owned(), tls, anchors, receipt_keys: Vec::new(), most: REQUEST, cancel: None })
+        let proxy = proxy::for_service(&uri)?;
+        let agent = Self::agent(&tls, anchors.iter().map(|(_, ca)| ca), proxy.as_ref())?;
+        Ok(Self { agent, url: url.to_owned(), tls, anchors, receipt_keys: Vec::new(), most: REQUEST, cancel: None, proxy })
     }
 
     /// An HTTP client that believes these CAs.
-    fn agent<'a>(tls: &TlsFiles, cas: impl Iterator<Item = &'a CertificateDer<'static>>) -> Result<ureq::Agent, SdkError> {
+    fn agent<'a>(
+        tls: &TlsFiles,
+        cas: impl Iterator<Item = &'a CertificateDer<'static>>,
+        proxy: Option<&Named>,
+    ) -> Result<ureq::Agent, SdkError> {
         let read = |path: &std::path::Path| std::fs::read(path).map_err(|error| SdkError::key_file(path, &error));
         let certificate = |der: &CertificateDer<'static>| Certificate::from_der(der).to_owned();
         let key = Zeroizing::new(read(&tls.key)?);
@@ -345,6 +351,7 @@ impl Service {
             .build();
         Ok(ureq::Agent::config_builder()
             .tls_config(config)
+            .proxy(proxy.map(|named| named.proxy.clone()))
             .https_only(true)
             .http_status_as_error(false)
             .max_redirects(0)
@@ -416,7 +423,7 @@ impl Service {
             Err(error) if self.anchors.iter().filter(valid).count() == 0 => return Err(no_ca(&self.tls, &error)),
             // One that has ended meanwhile leaves the others.
             Err(_) => {
-                still = Self::agent(&self.tls, self.anchors.iter().filter(valid).map(|(_, ca)| ca))?;
+                still = Self::agent(&self.tls, self.anchors.iter().filter(valid).map(|(_, ca)| ca), self.proxy.as_ref())?;
                 &still
             }
         };
@@ -467,19 +474,25 @@ impl Service {
             ureq::Error::Rustls(error) => Some(error.clone()),
             // The service may close before its alert is read: ask once more, saying nothing.
             ureq::Error::Io(error) => match tls_error(error) {
-                None if !matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound) => self.handshake(),
+                None if self.proxy.is_none() && !matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound) => {
+                    self.handshake()
+                }
                 found => found,
             },
             _ => None,
         };
         match found {
-            Some(E::InvalidCertificate(C::Expired | C::ExpiredContext { .. })) => SdkError::ServiceExpired { url },
+            Some(E::InvalidCertificate(C::Expired | C::ExpiredContext { .. })) => SdkError::ServiceExpired { url, state: "has expired" },
+            Some(E::InvalidCertificate(C::NotValidYet | C::NotValidYetContext { .. })) => {
+                SdkError::ServiceExpired { url, state: "is not valid yet" }
+            }
             Some(E::InvalidCertificate(reason)) => {
                 SdkError::ServiceCertificate { url, ca: self.tls.ca.clone(), reason: E::InvalidCertificate(reason).to_string() }
             }
             Some(E::AlertReceived(alert)) => {
                 let reason = match alert {
-                    A::CertificateExpired => "it has expired",
+                    // The same alert for one that is not valid yet.
+                    A::CertificateExpired => "by the service's clock it has expired, or is not valid yet: is a clock wrong?",
                     A::CertificateRevoked => "it was revoked",
                     A::UnknownCA => "its CA is none of the service's, or the service's revocation list is past its end",
                     A::CertificateRequired => "the service wants one",
@@ -491,7 +504,10 @@ impl Service {
                 SdkError::ClientCertificate { path: self.tls.cert.clone(), url, reason }
             }
             Some(other) => SdkError::ServiceUnreachable { url, reason: other.to_string() },
-            None => SdkError::ServiceUnreachable { url, reason: error.to_string() },
+            None => match &self.proxy {
+                Some(Named { name, .. }) => SdkError::Proxy { name: name.clone(), reason: format!("no way to {url} through it: {error}") },
+                None => SdkError::ServiceUnreachable { url, reason: error.to_string() },
+            },
         }
     }
 

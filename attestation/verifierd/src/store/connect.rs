@@ -96,7 +96,9 @@ pub(super) fn postgres(url: &str) -> Result<PgConnectOptions> {
             "storage.url asks for less than sslmode=verify-full: whoever is between can read and change everything"
         );
     }
-    Ok(options.application_name("shef-verifierd"))
+    // No named statements: behind a pooler in transaction mode (PgBouncer), the next transaction of
+    // this connection runs on another one of the server's, which has not prepared them.
+    Ok(options.application_name("shef-verifierd").statement_cache_capacity(0))
 }
 
 fn sqlite(path: &Path, synchronous: SqliteSynchronous) -> SqliteConnectOptions {
