@@ -20,6 +20,12 @@ pub fn serve<B: Bus>(bus: &B, clear: fn(), mut answer: impl FnMut(&[u8]) -> Vec<
     }
 }
 
+/// In a frame below the caller's, which `clear` reaches.
+#[inline(never)]
+fn answered(answer: &mut impl FnMut(&[u8]) -> Vec<u8>, request: &[u8]) -> Vec<u8> {
+    answer(request)
+}
+
 /// Copies the request that waits, whole, before a byte of it is looked at, and answers it.
 fn serve_one<B: Bus>(bus: &B, clear: fn(), answer: &mut impl FnMut(&[u8]) -> Vec<u8>) {
     // What is longer than the buffer is no message.
@@ -29,7 +35,7 @@ fn serve_one<B: Bus>(bus: &B, clear: fn(), answer: &mut impl FnMut(&[u8]) -> Vec
         request.extend_from_slice(&bus.read(regs::REQUEST + at as u32).to_le_bytes());
     }
     request.truncate(len);
-    let answer = answer(&request);
+    let answer = answered(answer, &request);
     drop(request);
     clear();
     for (word, bytes) in answer.chunks(4).enumerate() {

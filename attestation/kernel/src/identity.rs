@@ -9,7 +9,7 @@ use shef_proto::cert::UEID_LEN;
 use shef_proto::cose::{MAX_X5CHAIN, SigningKey};
 use shef_proto::evidence::{DebugState, NAME_MAX, RootOfTrust};
 use shef_proto::hpke_suite::{PrivateKey, PublicKey};
-use zeroize::Zeroizing;
+use zeroize::{Zeroize, Zeroizing};
 
 /// Most bytes of an identity in memory.
 pub const IDENTITY_MAX: usize = 4092;
@@ -30,6 +30,12 @@ pub struct Identity {
 }
 
 impl Identity {
+    /// Erases what only the kernel knows: it signs and derives nothing any more.
+    pub(crate) fn erase(&mut self) {
+        self.cdi.zeroize();
+        self.ak = SigningKey::derive(&[]);
+    }
+
     /// The bytes that boot ROM and kernel exchange in memory: a CBOR map `{1: CDI, 2: attestation
     /// key, 3: its public key, 4: [certificates, leaf first], 5: ueid, 6: kernel digest, 7: SVN,
     /// 8: version, 9: root of trust, 10: target, 11: debug state}`.

@@ -9,7 +9,7 @@ use shef_proto::config::OnFault;
 use shef_proto::crypto;
 use shef_proto::evidence::{self, Claims, Common, DebugState, Layer, RootOfTrust, ShieldClaims, ShieldState};
 use shef_proto::hpke_suite::{PrivateKey, PublicKey, derive_key_pair};
-use shef_proto::image::{Header, Opener};
+use shef_proto::image::{Header, ImageKey, Opener};
 use shef_proto::mailbox::{Answer, KernelState, MAX_MESSAGE, MAX_TEXT, MailboxError, Request, Status};
 use shef_proto::release::{Expected, ImageSecret, KeyBox};
 use subtle::ConstantTimeEq;
@@ -162,6 +162,7 @@ impl<P: Platform> Kernel<P> {
     fn check_debug(&mut self) -> Result<(), KernelError> {
         if self.identity.debug_at_boot != DebugState::Enabled && self.platform.debug_state() == DebugState::Enabled {
             self.halted = true;
+            self.identity.erase();
         }
         if self.halted {
             self.reset();
@@ -249,7 +250,7 @@ impl<P: Platform> Kernel<P> {
     }
 
     fn load_header(&mut self, offset: usize, part: &[u8]) -> Result<Answer, KernelError> {
-        let (secret, len, mut bytes) = match core::mem::replace(&mut self.load, Load::None) {
+        let (mut secret, len, mut bytes) = match core::mem::replace(&mut self.load, Load::None) {
             Load::Header { secret, len, bytes } => (secret, len, bytes),
             other => {
                 self.load = other;
@@ -284,7 +285,9 @@ impl<P: Platform> Kernel<P> {
             self.platform.unload_image();
         }
         self.platform.begin_image()?;
-        self.load = Load::Chunks { opener: Box::new(Opener::new(header, secret.key)), vendor };
+        // A move out of the box would leave the key in it.
+        let key = core::mem::replace(&mut secret.key, ImageKey::from_bytes(&[0; 32]));
+        self.load = Load::Chunks { opener: Box::new(Opener::new(header, key)), vendor };
         Ok(Answer::Done)
     }
 

@@ -24,7 +24,7 @@ pub const ACCELERATOR: &str = "digits-knn";
 pub const KERNEL_SVN: u64 = 1;
 
 /// The Security Kernel's image, as the boot code measures it: the committed one of the FPGA's
-/// processor. Of a native kernel the sources stand for its code.
+/// processor. The sources of its crate stand for the code of a native kernel.
 pub(crate) fn kernel_image(kernel: SimKernel) -> Vec<u8> {
     match kernel {
         SimKernel::Firmware => FIRMWARE.to_vec(),
@@ -33,12 +33,29 @@ pub(crate) fn kernel_image(kernel: SimKernel) -> Vec<u8> {
 }
 
 fn native_image() -> Vec<u8> {
-    const CODE: &[&[u8]] = &[
-        include_bytes!("../../../attestation/kernel/src/boot.rs"),
-        include_bytes!("../../../attestation/kernel/src/kernel.rs"),
-        include_bytes!("../../../attestation/kernel/src/platform.rs"),
-    ];
-    KernelImage { svn: KERNEL_SVN, version: env!("CARGO_PKG_VERSION"), code: &CODE.concat() }.to_bytes()
+    let code: Vec<u8> = SOURCES.iter().flat_map(|(_, text)| text.iter().copied()).collect();
+    KernelImage { svn: KERNEL_SVN, version: env!("CARGO_PKG_VERSION"), code: &code }.to_bytes()
+}
+
+macro_rules! sources {
+    ($($name:literal)*) => { &[$(($name, include_bytes!(concat!("../../../attestation/kernel/src/", $name)))),*] };
+}
+
+/// All sources of the crate `shef-kernel`.
+const SOURCES: &[(&str, &[u8])] = sources!["boot.rs" "error.rs" "identity.rs" "kernel.rs" "lib.rs" "medium.rs" "platform.rs" "regs.rs"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_native_kernel_is_measured_whole() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../attestation/kernel/src");
+        let mut names: Vec<String> =
+            std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        assert_eq!(names, SOURCES.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+    }
 }
 
 /// Measurement of a card's Security Kernel, as the boot code makes it.

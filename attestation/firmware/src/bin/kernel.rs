@@ -4,13 +4,14 @@
 #![expect(unsafe_code, reason = "the entry of the program")]
 extern crate alloc;
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::arch::global_asm;
 
 use shef_firmware::machine::{BUS, clear_stack};
 use shef_firmware::{HANDOVER, Hardware, clear_registers, serve, stop};
 use shef_kernel::{IDENTITY_MAX, Identity, Kernel};
-use shef_units::{Bus, regs};
+use shef_units::{Bus, Mmio, regs};
 use zeroize::Zeroizing;
 
 global_asm!(
@@ -36,10 +37,16 @@ global_asm!(
 /// After start: zeroed registers and RAM, and the identity at its place.
 #[unsafe(no_mangle)]
 extern "C" fn main() -> ! {
-    let Ok(identity) = Identity::from_bytes(&take_identity()) else { stop(&BUS, regs::sys::ALERT_CODE_IMAGE) };
-    let mut kernel = Kernel::new(Hardware::new(BUS, Vec::new()), identity);
+    let mut kernel = kernel();
     clear_stack();
     serve(&BUS, clear_stack, |message| kernel.handle(message))
+}
+
+/// The kernel, in a frame below the caller's: what its making leaves on the stack is cleared.
+#[inline(never)]
+fn kernel() -> Box<Kernel<Hardware<Mmio>>> {
+    let Ok(identity) = Identity::from_bytes(&take_identity()) else { stop(&BUS, regs::sys::ALERT_CODE_IMAGE) };
+    Box::new(Kernel::new(Hardware::new(BUS, Vec::new()), identity))
 }
 
 /// The bytes that the boot ROM left; zeros stay behind.
