@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use shef_door::files;
 use sqlx::Connection as _;
-use sqlx::postgres::{PgConnectOptions, PgPoolOptions, PgSslMode};
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgPoolOptions, PgSslMode};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 
 use super::{Backend, Pools};
@@ -96,9 +96,28 @@ pub(super) fn postgres(url: &str) -> Result<PgConnectOptions> {
             "storage.url asks for less than sslmode=verify-full: whoever is between can read and change everything"
         );
     }
-    // No named statements: behind a pooler in transaction mode (PgBouncer), the next transaction of
-    // this connection runs on another one of the server's, which has not prepared them.
-    Ok(options.application_name("shef-verifierd").statement_cache_capacity(0))
+    Ok(options.application_name("shef-verifierd"))
+}
+
+/// Checks that each connection has a session of the server's. A pooler that pools transactions gives
+/// the second connection the session of the first, with the statement that the first has prepared.
+async fn sessions(options: &PgConnectOptions) -> Result<()> {
+    let mut open = Vec::new();
+    for statement in ["SELECT 1", "SELECT 2"] {
+        let mut connection = PgConnection::connect_with(options).await.map_err(|error| cannot(&error))?;
+        sqlx::query(statement).execute(&mut connection).await.map_err(|error| pooled(&error).unwrap_or_else(|| cannot(&error)))?;
+        open.push(connection);
+    }
+    Ok(())
+}
+
+/// The problem behind an error that only a pooler of transactions causes: a prepared statement that
+/// exists already, or does not.
+fn pooled(error: &sqlx::Error) -> Option<Problem> {
+    let code = error.as_database_error().and_then(|error| error.code())?;
+    let text = "the database is behind a pooler that pools transactions, such as PgBouncer with pool_mode = transaction, and the service \
+                needs prepared statements that stay: expected session pooling";
+    matches!(&*code, "42P05" | "26000").then(|| Kind::Store.because(text))
 }
 
 fn sqlite(path: &Path, synchronous: SqliteSynchronous) -> SqliteConnectOptions {
@@ -136,7 +155,9 @@ pub(super) async fn open(database: &Database, connections: u32) -> Result<Backen
         }
         Database::Postgres(url) => {
             let pool = PgPoolOptions::new().max_connections(connections).acquire_timeout(ACQUIRE);
-            let pool = pool.connect_with(postgres(url)?).await.map_err(|error| cannot(&error))?;
+            let options = postgres(url)?;
+            sessions(&options).await?;
+            let pool = pool.connect_with(options).await.map_err(|error| cannot(&error))?;
             Backend::Postgres(Pools { read: pool.clone(), quick: pool.clone(), durable: pool, begin_quick: "BEGIN", begin: "BEGIN" })
         }
     })
@@ -159,6 +180,7 @@ pub(super) async fn look(database: &Database) -> Result<Option<Backend>> {
         }
         Database::Postgres(url) => {
             let options = postgres(url)?.options([("default_transaction_read_only", "on")]);
+            sessions(&options).await?;
             let pool = PgPoolOptions::new().max_connections(1).acquire_timeout(ACQUIRE);
             let pool = pool.connect_with(options).await.map_err(|error| cannot(&error))?;
             Backend::Postgres(Pools { read: pool.clone(), quick: pool.clone(), durable: pool, begin_quick: "BEGIN", begin: "BEGIN" })
