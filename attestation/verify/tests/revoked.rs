@@ -120,7 +120,7 @@ fn order_goes_by_the_signers_key() {
         corim::read(&write(version), &trust(&signers, &nothing)).unwrap()
     };
     let (newer, older) = (read("maker", 2), read("another name", 1));
-    assert!(matches!(corim::admit(&older, &[newer.clone()]), Err(CorimError::Older { known: 2, .. })));
+    assert!(matches!(corim::admit(&older, std::slice::from_ref(&newer)), Err(CorimError::Older { known: 2, .. })));
     corim::admit(&newer, &[older]).unwrap();
     // The same content under two names contradicts nothing.
     corim::admit(&read("another name", 2), &[newer]).unwrap();
