@@ -83,7 +83,7 @@ pub fn init(plan: &Plan) -> Result<(), AgentError> {
         public(&dir.join(ISSUED), b"")?;
         public(
             &dir.join(REVOKED),
-            b"# Revoked certificates: `shef-agent revoke` adds their fingerprints, and SIGHUP has the agent read them.\n",
+            b"# Revoked certificates: `shef-agent revoke` adds them, and a running agent reads this file again when it changes.\n",
         )?;
         folder(&dir.join("owners"))?;
         for owner in &plan.owners {
@@ -243,8 +243,21 @@ fn replace(path: &Path, bytes: &[u8]) -> Result<(), AgentError> {
     files::replace(path, 0o644, bytes).map_err(|e| AgentError::file("write", path, &e))
 }
 
-/// Waits until no other command changes the agent's files.
+/// Waits until no other command changes the agent's files. Root changes no files in a folder of
+/// another user, who could put links and files of its own there.
 fn lock(dir: &Path) -> Result<FolderLock, AgentError> {
+    use std::os::unix::fs::MetadataExt;
+    let found = fs::symlink_metadata(dir).map_err(|e| AgentError::file("find", dir, &e))?;
+    if rustix::process::geteuid().is_root() && (found.uid() != 0 || found.mode() & 0o022 != 0) {
+        let shown = dir.display();
+        let message = format!(
+            "{shown} belongs to user {} with mode {:o}, and this command runs as root: expected a folder that only root can change; \
+             `chown -R root: {shown}; chmod 755 {shown}; chown shef-agent: {shown}/agent.key` makes it one, and the agent reads it still",
+            found.uid(),
+            found.mode() & 0o777
+        );
+        return Err(AgentError::Files { message });
+    }
     files::lock(dir).map_err(|e| AgentError::file("lock", dir, &e))
 }
 
@@ -433,6 +446,27 @@ mod tests {
             assert_eq!(start(dir), command, "{dir}");
         }
         assert_eq!(unit(Path::new("/srv/a\nb")).unwrap_err().code(), "SHEF-AGT-017");
+    }
+
+    #[test]
+    fn root_changes_nothing_in_a_folder_of_another_user() {
+        let dir = tempfile::tempdir().unwrap();
+        let plan = plan(dir.path());
+        init(&plan).unwrap();
+        let issued = || fs::read(plan.dir.join(ISSUED)).unwrap();
+        let before = issued();
+        fs::set_permissions(&plan.dir, fs::Permissions::from_mode(0o777)).unwrap();
+        let root = rustix::process::geteuid().is_root();
+        let results = [add_owner(&plan.dir, "bob").map(drop), revoke(&plan.dir, "alice").map(drop), renew(&plan.dir, None).map(drop)];
+        for result in results {
+            match result {
+                Err(error) => assert!(root && error.to_string().contains("chmod 755"), "{error}"),
+                Ok(()) => assert!(!root, "root changed a folder that others can change"),
+            }
+        }
+        assert_eq!(issued() == before, root);
+        fs::set_permissions(&plan.dir, fs::Permissions::from_mode(0o755)).unwrap();
+        add_owner(&plan.dir, "carol").unwrap();
     }
 
     #[test]

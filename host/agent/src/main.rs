@@ -59,7 +59,7 @@ enum Command {
         /// Name of the owner; without it, the agent itself
         name: Option<String>,
     },
-    /// Revoke certificates of an owner; the agent applies it on SIGHUP (systemctl reload shef-agent)
+    /// Revoke certificates of an owner; an agent that runs applies it within two seconds
     Revoke {
         /// Folder of the agent
         #[arg(long, value_name = "DIR")]
@@ -148,8 +148,8 @@ fn run(command: Command) -> Result<(), AgentError> {
             let n = revoke(&dir, &whom)?;
             say(&match n {
                 0 => format!("nothing changed: the certificates of {whom} were revoked before"),
-                1 => format!("1 certificate of {whom} is revoked: {RELOAD}"),
-                n => format!("{n} certificates of {whom} are revoked: {RELOAD}"),
+                1 => format!("1 certificate of {whom} is revoked: {APPLIED}"),
+                n => format!("{n} certificates of {whom} are revoked: {APPLIED}"),
             });
             Ok(())
         }
@@ -160,6 +160,9 @@ fn run(command: Command) -> Result<(), AgentError> {
 
 /// How a running agent takes over what changed.
 const RELOAD: &str = "the agent takes it over with `systemctl reload shef-agent`, or SIGHUP";
+
+/// How a running agent learns of a revocation.
+const APPLIED: &str = "an agent that runs on this folder applies it within two seconds, and says so in its log";
 
 /// One line on stdout; nobody reading is no error.
 fn say(line: &str) {

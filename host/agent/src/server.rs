@@ -16,6 +16,8 @@ use crate::state::{Phase, Running, Setup};
 use crate::{AgentError, Config, Opener, connection};
 
 /// How often certificates are looked at.
+/// How often the agent looks whether owners may still use their cards.
+const OWNERS: Duration = Duration::from_secs(1);
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// An agent that listens and does not serve yet.
@@ -76,6 +78,7 @@ impl Agent {
         let metrics = self.metrics.map(|listener| tokio::spawn(crate::metrics::serve(listener, self.running.clone())));
         let mut daily = tokio::time::interval_at(Instant::now() + DAY, DAY);
         let mut drained: Option<Instant> = None;
+        let mut owners = tokio::time::interval(OWNERS);
         let mut look = tokio::time::interval(Duration::from_millis(200));
         loop {
             match (*phase.borrow_and_update(), drained) {
@@ -116,6 +119,7 @@ impl Agent {
                 _ = phase.changed() => {}
                 _ = look.tick(), if drained.is_some() => {}
                 _ = daily.tick() => shared.setup().warn(),
+                _ = owners.tick() => self.running.look_at_owners(),
             }
         }
         tracing::info!("stopping");

@@ -114,9 +114,12 @@ struct Inner {
 }
 
 impl Inner {
-    /// Whether `owner` may use the card now. It may have come before its certificate was revoked.
+    /// Whether `owner` may use the card now. It may have come before its certificate was revoked, or
+    /// ended.
     fn is_for(&self, owner: &Identity) -> bool {
-        !self.revoked.contains(owner) && (self.owners.is_empty() || self.owners.contains(&owner.name))
+        owner.until > std::time::SystemTime::now()
+            && !self.revoked.contains(owner)
+            && (self.owners.is_empty() || self.owners.contains(&owner.name))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -20,10 +21,21 @@ use crate::identity::{Revoked, end_of, ends_soon};
 use crate::slot::Slot;
 use crate::{AgentError, Config};
 
+/// A version of a file: inode, time of its last change, bytes.
+type Stamp = (u64, i64, i64, u64);
+
+fn stamp(path: &Path) -> Option<Stamp> {
+    let found = std::fs::metadata(path).ok()?;
+    Some((found.ino(), found.ctime(), found.ctime_nsec(), found.len()))
+}
+
 /// What can change while the agent runs.
+#[derive(Clone)]
 pub(crate) struct Setup {
     pub(crate) acceptor: TlsAcceptor,
     pub(crate) revoked: Arc<Revoked>,
+    /// The file of that list, and the version of it that was read last.
+    list: Option<(std::path::PathBuf, Option<Stamp>)>,
     pub(crate) grace: Duration,
     pub(crate) drain: Duration,
     pub(crate) max_connections: usize,
@@ -44,6 +56,8 @@ impl Setup {
         }
         let setup = Self {
             acceptor: TlsAcceptor::from(Arc::new(tls(config)?)),
+            // Before the file is read: a change in between is then read again.
+            list: config.revoked.clone().map(|path| (path.clone(), stamp(&path))),
             revoked: config.revoked.as_deref().map(Revoked::load).transpose()?.unwrap_or_default().into(),
             grace: config.grace,
             drain: config.drain,
@@ -165,6 +179,34 @@ impl Running {
         }
         tracing::info!("configuration taken over");
         Ok(())
+    }
+
+    /// Has the list of revoked certificates applied if its file changed, and ends sessions whose
+    /// certificate has ended. This depends on nothing else: not on a signal, and not on the rest of
+    /// the configuration.
+    pub(crate) fn look_at_owners(&self) {
+        let setup = self.shared.setup();
+        if let Some((path, seen)) = &setup.list
+            && stamp(path) != *seen
+        {
+            let list = Some((path.clone(), stamp(path)));
+            let changed = match Revoked::load(path) {
+                Ok(revoked) => {
+                    tracing::info!(file = %path.display(), "the list of revoked certificates is in force");
+                    Setup { revoked: revoked.into(), list, ..(*setup).clone() }
+                }
+                Err(error) => {
+                    tracing::error!(
+                        code = error.code(),
+                        "the list of revoked certificates is not applied, the last one stays in force: {error}"
+                    );
+                    Setup { list, ..(*setup).clone() }
+                }
+            };
+            *self.shared.setup.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(changed);
+        }
+        let revoked = Arc::clone(&self.shared.setup().revoked);
+        self.shared.slots.values().for_each(|slot| slot.restrict(None, &revoked));
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
