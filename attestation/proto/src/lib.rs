@@ -26,6 +26,7 @@ pub mod mailbox;
 pub mod receipt;
 pub mod release;
 pub mod service;
+pub mod text;
 
 const PARTS: &[&[code::Code]] = &[
     cbor::CborError::CODES,

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use shef_proto::text::misleads;
+
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::interrupt;
@@ -161,12 +163,14 @@ pub fn count<N: std::fmt::Display + PartialEq + From<u8>>(n: N, what: &str) -> S
     format!("{n} {what}{plural}")
 }
 
-/// A message that may show a piece of a file or of another program's answer, with its control
-/// characters as escapes.
+/// A message that may show a piece of a file or of another program's answer. Characters that mislead
+/// are shown as escapes, and lines after the first are indented: none looks like one of ours.
 fn inert(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
-        if c.is_control() && !matches!(c, '\n' | '\t') {
+        if c == '\n' {
+            out.push_str("\n    ");
+        } else if misleads(c) && c != '\t' {
             out.extend(c.escape_default());
         } else {
             out.push(c);
@@ -192,5 +196,18 @@ impl Drop for Spinner {
         if let Some(bar) = &self.0 {
             bar.finish_and_clear();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_of_others_looks_like_no_line_of_ours() {
+        assert_eq!(
+            inert("refused\nhelp: run this\x1b[2J\u{202e}txt\u{2028}"),
+            "refused\n    help: run this\\u{1b}[2J\\u{202e}txt\\u{2028}"
+        );
     }
 }

@@ -13,6 +13,7 @@ use shef_device::{CtlOp, Device, DeviceError, DeviceInfo, Uri, mailbox};
 
 use crate::link::{Link, Trouble, broken};
 use crate::tls::TlsFiles;
+use crate::wire::error::printable;
 use crate::wire::{Answer, Listed, MAX_BULK, MAX_OPS, Op, ToAgent, ToOwner, Token, WINDOW, codes};
 
 /// How long things may take.
@@ -109,7 +110,7 @@ impl RemoteDevice {
         if last != 0 {
             return Err(remote.give_up(broken("a new session has requests")));
         }
-        let description = format!("behind agent {host}:{port}: {}", info.description);
+        let description = format!("behind agent {host}:{port}: {}", printable(&info.description));
         remote.info = DeviceInfo::new(uri.to_string(), description, info.root_of_trust, info.memory_bytes, info.counts_cycles);
         (remote.link, remote.token) = (Some(link), token);
         Ok(remote)
@@ -319,8 +320,9 @@ pub fn list(host: &str, port: u16, tls: &TlsFiles, limits: &Limits) -> Result<Ve
         let end = Instant::now() + limits.answer;
         link.send(&ToAgent::List.encode(), end)?;
         match link.receive(end)? {
-            ToOwner::Devices(list) => {
+            ToOwner::Devices(mut list) => {
                 link.close();
+                list.iter_mut().for_each(|device| device.description = printable(&device.description));
                 Ok(list)
             }
             _ => Err(broken("it did not list its devices")),

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use shef_proto::channel::FaultKind;
+use shef_proto::text::misleads;
 
 use crate::MessageKind;
 
@@ -542,9 +543,9 @@ impl From<shef_proto::mailbox::MailboxError> for SdkError {
     }
 }
 
-/// What the other side wrote, fit to be shown: no control characters, and not endless.
+/// Text of the other side, fit to be shown on one line.
 pub(crate) fn printable(text: &str) -> String {
-    text.chars().take(400).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    text.chars().take(400).map(|c| if misleads(c) { '\u{fffd}' } else { c }).collect()
 }
 
 /// A code that somebody else wrote, if it is one that he may say: what this library found out is
@@ -724,7 +725,7 @@ mod tests {
         ] {
             assert_eq!(theirs(code, may), expected, "{code}");
         }
-        assert_eq!(printable("a\x1b[2Jb\nc"), "a\u{fffd}[2Jb\u{fffd}c");
+        assert_eq!(printable("a\x1b[2Jb\nc\u{202e}d\u{2028}"), "a\u{fffd}[2Jb\u{fffd}c\u{fffd}d\u{fffd}");
         assert_eq!(printable(&"x".repeat(1000)).len(), 400);
     }
 }

@@ -2,6 +2,7 @@
 //! by code and message.
 
 use shef_device::DeviceError;
+use shef_proto::text::misleads;
 
 use super::WireError;
 use super::bytes::{Reader, Writer};
@@ -77,7 +78,7 @@ pub(super) fn code(r: &mut Reader<'_>) -> Result<String, WireError> {
     if fine { Ok(code) } else { Err(WireError::Text { what: "code of an error" }) }
 }
 
-/// Without characters that drive terminals.
-pub(super) fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() && c != '\n' { ' ' } else { c }).collect()
+/// On one line, without characters that mislead.
+pub(crate) fn printable(text: &str) -> String {
+    text.chars().map(|c| if misleads(c) { ' ' } else { c }).collect()
 }

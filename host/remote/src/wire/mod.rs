@@ -19,7 +19,7 @@
 
 mod bytes;
 pub mod codes;
-mod error;
+pub(crate) mod error;
 mod message;
 
 pub use bytes::{Frames, WireError};
