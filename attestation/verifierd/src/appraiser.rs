@@ -267,6 +267,10 @@ impl Collateral {
         let mut withdrawn = Vec::new();
         let mut watched = Watched { signer: signers.iter().filter_map(CorimSigner::not_after).min().unwrap_or(i64::MAX), corim: i64::MAX };
         for row in &rows.corims {
+            // Its payload is withdrawn, whether or not its signer is still registered.
+            if row.active == 0 && row.media_type == corim::MEDIA_TYPE {
+                withdrawn.extend(corim::names(&row.content).ok().and_then(|names| names.first().copied()));
+            }
             let read = |at| reference(&row.media_type, &row.content, &signers, &revoked, at);
             let found = read(now);
             // One that has ended counted when it came in: older versions of it stay out all the
@@ -274,9 +278,7 @@ impl Collateral {
             let as_it_was = found.as_ref().err().and_then(|_| read(row.created).ok()?.corim);
             if let Some(corim) = as_it_was.as_ref().or_else(|| found.as_ref().ok()?.corim.as_ref()) {
                 stored.extend(versions(corim)?);
-                if row.active == 0 {
-                    withdrawn.push(corim.content);
-                } else {
+                if row.active != 0 {
                     watched.signer = watched.signer.min(corim.signer_not_after.unwrap_or(i64::MAX));
                     watched.corim = watched.corim.min(corim.not_after.unwrap_or(i64::MAX));
                 }

@@ -16,6 +16,7 @@ use crate::appraise::{Outcome, Request, appraise};
 use crate::chain::TrustAnchors;
 use crate::corim::{self, CorimError, CorimSigner, Trust};
 use crate::files::PolicyError;
+use crate::name;
 use crate::policy::AppraisalPolicy;
 use crate::reference::{ReferenceValues, TrustAnchor};
 use crate::rego::{Evaluate, Rego};
@@ -199,7 +200,10 @@ impl Bundle {
         let mut deactivated = BTreeSet::new();
         for digest in list {
             match digest {
-                Value::Text(digest) if digest.len() == 64 && deactivated.last().is_none_or(|last: &String| last.as_str() < digest) => {
+                Value::Text(digest)
+                    if name::digest(digest).as_deref() == Some(digest)
+                        && deactivated.last().is_none_or(|last: &String| last.as_str() < digest) =>
+                {
                     deactivated.insert(digest.to_owned());
                 }
                 _ => return Err(f.bad(key::DEACTIVATED, "a sorted list of digests").into()),

@@ -163,14 +163,12 @@ pub fn count<N: std::fmt::Display + PartialEq + From<u8>>(n: N, what: &str) -> S
     format!("{n} {what}{plural}")
 }
 
-/// A message that may show a piece of a file or of another program's answer. Characters that mislead
-/// are shown as escapes, and lines after the first are indented: none looks like one of ours.
+/// A message that may show a piece of a file or of another program's answer, with characters that
+/// mislead as escapes. Line breaks are those of this project: texts of others come without.
 fn inert(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
-        if c == '\n' {
-            out.push_str("\n    ");
-        } else if misleads(c) && c != '\t' {
+        if misleads(c) && !matches!(c, '\n' | '\t') {
             out.extend(c.escape_default());
         } else {
             out.push(c);
@@ -205,9 +203,7 @@ mod tests {
 
     #[test]
     fn text_of_others_looks_like_no_line_of_ours() {
-        assert_eq!(
-            inert("refused\nhelp: run this\x1b[2J\u{202e}txt\u{2028}"),
-            "refused\n    help: run this\\u{1b}[2J\\u{202e}txt\\u{2028}"
-        );
+        let shown = inert("refused\u{1b}[2J\u{202e}txt\u{2028}help: x");
+        assert_eq!(shown, r"refused\u{1b}[2J\u{202e}txt\u{2028}help: x");
     }
 }

@@ -13,7 +13,7 @@ use shef_device::{CtlOp, Device, DeviceError, DeviceInfo, Uri, mailbox};
 
 use crate::link::{Link, Trouble, broken};
 use crate::tls::TlsFiles;
-use crate::wire::error::printable;
+use crate::wire::error::one_line;
 use crate::wire::{Answer, Listed, MAX_BULK, MAX_OPS, Op, ToAgent, ToOwner, Token, WINDOW, codes};
 
 /// How long things may take.
@@ -110,7 +110,7 @@ impl RemoteDevice {
         if last != 0 {
             return Err(remote.give_up(broken("a new session has requests")));
         }
-        let description = format!("behind agent {host}:{port}: {}", printable(&info.description));
+        let description = format!("behind agent {host}:{port}: {}", one_line(&info.description));
         remote.info = DeviceInfo::new(uri.to_string(), description, info.root_of_trust, info.memory_bytes, info.counts_cycles);
         (remote.link, remote.token) = (Some(link), token);
         Ok(remote)
@@ -206,7 +206,7 @@ impl RemoteDevice {
     /// Sends a request, by `until`; there must be room in the window.
     fn submit(&mut self, op: Op, until: Instant) -> Result<(), DeviceError> {
         if let Some((code, message)) = &self.over {
-            return Err(DeviceError::Remote { code: code.clone(), message: message.clone() });
+            return Err(DeviceError::Remote { code: code.clone(), message: one_line(message) });
         }
         debug_assert!(self.pending.len() < WINDOW);
         let id = self.next;
@@ -322,7 +322,7 @@ pub fn list(host: &str, port: u16, tls: &TlsFiles, limits: &Limits) -> Result<Ve
         match link.receive(end)? {
             ToOwner::Devices(mut list) => {
                 link.close();
-                list.iter_mut().for_each(|device| device.description = printable(&device.description));
+                list.iter_mut().for_each(|device| device.description = one_line(&device.description));
                 Ok(list)
             }
             _ => Err(broken("it did not list its devices")),

@@ -9,6 +9,7 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use shef_device::DeviceError;
 
+use crate::wire::error::one_line;
 use crate::wire::{Frames, ToAgent, ToOwner, VERSION_MAX, VERSION_MIN, codes};
 
 /// Bytes that are read in one go.
@@ -137,7 +138,7 @@ impl Link {
         loop {
             if let Some(frame) = self.frames.take().map_err(broken)? {
                 return match ToOwner::decode(frame).map_err(broken)? {
-                    ToOwner::Refused { code, message } => Err(Trouble::Refused(DeviceError::Remote { code, message })),
+                    ToOwner::Refused { code, message } => Err(Trouble::Refused(DeviceError::Remote { code, message: one_line(&message) })),
                     message => Ok(message),
                 };
             }

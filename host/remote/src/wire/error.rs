@@ -78,7 +78,12 @@ pub(super) fn code(r: &mut Reader<'_>) -> Result<String, WireError> {
     if fine { Ok(code) } else { Err(WireError::Text { what: "code of an error" }) }
 }
 
-/// On one line, without characters that mislead.
-pub(crate) fn printable(text: &str) -> String {
+/// As the wire takes it: without characters that drive terminals.
+pub(super) fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() && c != '\n' { ' ' } else { c }).collect()
+}
+
+/// An agent's text as its owner is shown it: on one line, without characters that mislead.
+pub(crate) fn one_line(text: &str) -> String {
     text.chars().map(|c| if misleads(c) { ' ' } else { c }).collect()
 }
