@@ -20,17 +20,8 @@ const ADMITTED: &str = "bits clog2 countbits countones onehot onehot0 isunknown 
     random urandom urandom_range setup hold setuphold recovery removal recrem width period skew timeskew fullskew nochange";
 
 /// Directives that hold C++, options of the tool, or text that cannot be read here.
-const REFUSED: [&str; 9] = [
-    "protect",
-    "protected",
-    "begin_protected",
-    "systemc_ctor",
-    "systemc_dtor",
-    "systemc_header",
-    "systemc_imp_header",
-    "systemc_implementation",
-    "systemc_interface",
-];
+/// So do all of a name that begins with `systemc_`.
+const REFUSED: [&str; 3] = ["protect", "protected", "begin_protected"];
 
 /// The words of one text.
 #[derive(Default)]
@@ -179,6 +170,8 @@ impl<'a> Text<'a> {
         let mut lexer = Lexer { text, at: 0 };
         // The word before, with its offset.
         let mut before = (0, "");
+        // An `import` or `export` of which nothing was seen yet.
+        let mut foreign = None;
         while let Some((at, token)) = lexer.next() {
             let mut word = "";
             match token {
@@ -198,7 +191,7 @@ impl<'a> Text<'a> {
                 Token::Directive("verilator_config") => found.refused.push((at, "`verilator_config".to_owned())),
                 Token::Directive(name) => {
                     found.identifiers.insert(name);
-                    if REFUSED.contains(&name) {
+                    if REFUSED.contains(&name) || name.starts_with("systemc_") {
                         found.refused.push((at, format!("`{name}")));
                     }
                     if name == "pragma" {
@@ -214,12 +207,19 @@ impl<'a> Text<'a> {
                         found.identifiers.insert(name);
                     }
                 }
-                Token::String => {
-                    if ["import", "export"].contains(&before.1) {
-                        found.refused.push((before.0, format!("{} of a foreign function (DPI)", before.1)));
+                Token::String | Token::Other => {}
+            }
+            // Of a package is what a name follows, or `*`; directives and macros may stand between.
+            match (token, foreign) {
+                (Token::Identifier(name @ ("import" | "export")), _) => foreign = Some((at, name)),
+                (Token::Directive(_), _) | (_, None) => {}
+                (Token::String | Token::Other | Token::System(_), Some((from, name))) => {
+                    if !(name == "export" && text[at..].starts_with(b"*")) {
+                        found.refused.push((from, format!("{name} of a foreign function (DPI)")));
                     }
+                    foreign = None;
                 }
-                Token::Other => {}
+                (Token::Identifier(_), _) => foreign = None,
             }
             before = (at, word);
         }
