@@ -22,7 +22,7 @@ module renew (
 
   logic init = 1'b0;
   logic begun, asked;      // the wipe is that of a beginning; one is due
-  logic [2:0] cleaning;    // cycles in which the accelerator was told to clear and had not
+  logic [2:0] cleaning;    // cycles since the accelerator was told to clear, if it has not
   always_ff @(posedge clk_i) begin
     init <= 1'b1;
     if (!init) assume (!rst_ni);

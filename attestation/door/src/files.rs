@@ -86,7 +86,7 @@ pub fn read(path: &Path) -> io::Result<String> {
 }
 
 /// Puts `bytes` in the place of a file, whole and down to the disk. The new file has the owner and
-/// mode of the old one; if there is none, `mode` and the owner of the folder.
+/// mode of the old one. If there was no file, it has `mode` and the owner of the folder.
 ///
 /// # Errors
 /// It cannot be written: the old file stays, and nothing else is left.

@@ -80,7 +80,7 @@ fn what_is_signed_has_low_s() {
     }
 }
 
-/// (n - 1) / 2 is low, one more is not; what is out of range does not become a signature.
+/// The greatest low s is (n - 1) / 2. Numbers out of range are no signature, before and after.
 #[test]
 fn the_bound_of_low_s() {
     let with = |s: &str| <[u8; 64]>::try_from([[1; 32].to_vec(), hex::decode(s).unwrap()].concat()).unwrap();

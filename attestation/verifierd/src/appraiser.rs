@@ -191,7 +191,7 @@ pub fn check_revocation(row: &mut RevocationRow) -> Result<()> {
     Ok(())
 }
 
-/// The canonical spelling of what a revocation names.
+/// The canonical spelling of a revocation's value.
 ///
 /// # Errors
 /// A kind that does not exist, or a value of another form.
@@ -417,18 +417,24 @@ impl Collateral {
     /// Revocations that this evidence falls under, for people who read a denial.
     #[must_use]
     pub fn revocations_of(&self, evidence: &Received) -> Vec<&RevocationRow> {
-        let Some(claims) = evidence.claims() else { return Vec::new() };
-        let mut names = vec![
-            ("device", hex::encode(claims.common.ueid)),
-            ("kernel", hex::encode(claims.common.kernel_digest)),
-            ("shell", hex::encode(claims.common.shell_digest)),
-        ];
-        if let Some(shield) = &claims.shield {
-            names.push(("image", hex::encode(shield.image_digest)));
-            names.push(("vendor", hex::encode(shield.vendor)));
-        }
+        let names = evidence.claims().map(claimed_names).unwrap_or_default();
         self.revocation_rows.iter().filter(|row| names.iter().any(|(kind, value)| row.kind == *kind && row.value == *value)).collect()
     }
+}
+
+/// What claims name that can be revoked: kinds and values.
+fn claimed_names(claims: &Claims) -> Vec<(&'static str, String)> {
+    let common = &claims.common;
+    let mut names = vec![
+        ("device", hex::encode(common.ueid)),
+        ("kernel", hex::encode(common.kernel_digest)),
+        ("shell", hex::encode(common.shell_digest)),
+    ];
+    if let Some(shield) = &claims.shield {
+        names.push(("image", hex::encode(shield.image_digest)));
+        names.push(("vendor", hex::encode(shield.vendor)));
+    }
+    names
 }
 
 /// Whether a certificate is what this revocation names.
@@ -445,18 +451,9 @@ fn certificate_names(certificate: &Certificate, kind: &str, value: &str) -> bool
 #[must_use]
 pub fn evidence_names(evidence: &[u8], kind: &str, value: &str) -> bool {
     let Ok(evidence) = Evidence::parse(evidence) else { return false };
-    if evidence.x5chain().iter().filter_map(|der| Certificate::parse(der).ok()).any(|shown| certificate_names(&shown, kind, value)) {
-        return true;
-    }
-    let (claims, is) = (evidence.unverified_claims(), |bytes: &[u8]| hex::encode(bytes) == value);
-    match kind {
-        "device" => is(&claims.common.ueid),
-        "kernel" => is(&claims.common.kernel_digest),
-        "shell" => is(&claims.common.shell_digest),
-        "image" => claims.shield.as_ref().is_some_and(|shield| is(&shield.image_digest)),
-        "vendor" => claims.shield.as_ref().is_some_and(|shield| is(&shield.vendor)),
-        _ => false,
-    }
+    let mut certificates = evidence.x5chain().iter().filter_map(|der| Certificate::parse(der).ok());
+    certificates.any(|shown| certificate_names(&shown, kind, value))
+        || claimed_names(evidence.unverified_claims()).iter().any(|(claimed, named)| *claimed == kind && named == value)
 }
 
 /// Evidence as it came, read once.

@@ -256,7 +256,6 @@ fn command(command: Command) -> Result<()> {
             Ok(())
         }
         Command::Server { dir, name, host } => {
-            let host = host.iter().map(|host| init::host(host)).collect::<Result<Vec<_>>>()?;
             init::server(&dir, &named(&name)?, &host, now())?;
             say!("made {0}/{name}.pem and {0}/{name}.key for the configuration in {0}: below [tls]", dir.display());
             say!("    certificate = \"{name}.pem\"\n    key = \"{name}.key\"\nthen SIGHUP");

@@ -1,7 +1,6 @@
 //! What a certificate says about its owner, and which certificates are revoked.
 
 use std::collections::HashSet;
-use std::fmt::Write;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -16,14 +15,7 @@ const WARN: Duration = Duration::from_secs(30 * 86_400);
 /// The name under which a certificate is noted when it is issued: the SHA-256 of what its CA
 /// signed, in hexadecimal. The signature has two spellings, and so has the fingerprint.
 pub(crate) fn noted(der: &CertificateDer<'_>) -> Option<String> {
-    Some(hex(shef_anchors::names(der)?.first()?))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(64), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    Some(hex::encode(shef_anchors::names(der)?.first()?))
 }
 
 /// Whether `text` can be a fingerprint.
@@ -55,7 +47,7 @@ impl Identity {
         let text = name.value.decode_as::<Utf8StringRef<'_>>().map(|s| s.as_str().to_owned());
         let text = text.or_else(|_| name.value.decode_as::<PrintableStringRef<'_>>().map(|s| s.as_str().to_owned())).ok()?;
         let until = UNIX_EPOCH + certificate.tbs_certificate().validity().not_after.to_unix_duration();
-        let names = shef_anchors::names(der)?.iter().map(|digest| hex(digest)).collect();
+        let names = shef_anchors::names(der)?.iter().map(hex::encode).collect();
         is_name(&text).then_some(Self { name: text, names, until })
     }
 

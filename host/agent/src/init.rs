@@ -24,8 +24,8 @@ const DAYS: u32 = 730;
 const CA_NAME: &str = "shef-agent CA";
 /// The unit as it is in the repository, for an agent in /etc/shef-agent.
 const UNIT: &str = include_str!("../shef-agent.service");
-/// Certificates of owners that were issued, one a line: SHA-256 of what the CA signed (of the whole
-/// certificate before version 0.2) and name.
+/// Owners' certificates, a line each: SHA-256 of the TBSCertificate, and the owner's name. Version 0.1
+/// wrote the SHA-256 of the whole certificate.
 const ISSUED: &str = "issued";
 /// Revoked certificates, in the same form.
 const REVOKED: &str = "revoked";
@@ -244,7 +244,7 @@ fn replace(path: &Path, bytes: &[u8]) -> Result<(), AgentError> {
 }
 
 /// Waits until no other command changes the agent's files. Root changes no files in a folder of
-/// another user, who could put links and files of its own there.
+/// another user: that user could put links in their place.
 fn lock(dir: &Path) -> Result<FolderLock, AgentError> {
     use std::os::unix::fs::MetadataExt;
     let found = fs::symlink_metadata(dir).map_err(|e| AgentError::file("find", dir, &e))?;

@@ -15,9 +15,9 @@ use crate::slot::Slot;
 use crate::state::{Phase, Running, Setup};
 use crate::{AgentError, Config, Opener, connection};
 
-/// How often certificates are looked at.
 /// How often the agent looks whether owners may still use their cards.
 const OWNERS: Duration = Duration::from_secs(1);
+/// How often certificates are looked at.
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// An agent that listens and does not serve yet.

@@ -185,28 +185,35 @@ impl Running {
     /// certificate has ended. This depends on nothing else: not on a signal, and not on the rest of
     /// the configuration.
     pub(crate) fn look_at_owners(&self) {
-        let setup = self.shared.setup();
-        if let Some((path, seen)) = &setup.list
-            && stamp(path) != *seen
-        {
-            let list = Some((path.clone(), stamp(path)));
-            let changed = match Revoked::load(path) {
-                Ok(revoked) => {
-                    tracing::info!(file = %path.display(), "the list of revoked certificates is in force");
-                    Setup { revoked: revoked.into(), list, ..(*setup).clone() }
-                }
-                Err(error) => {
-                    tracing::error!(
-                        code = error.code(),
-                        "the list of revoked certificates is not applied, the last one stays in force: {error}"
-                    );
-                    Setup { list, ..(*setup).clone() }
-                }
-            };
-            *self.shared.setup.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(changed);
+        let changed = self.shared.setup().list.as_ref().is_some_and(|(path, seen)| stamp(path) != *seen);
+        if changed {
+            self.read_revoked_again();
         }
         let revoked = Arc::clone(&self.shared.setup().revoked);
         self.shared.slots.values().for_each(|slot| slot.restrict(None, &revoked));
+    }
+
+    /// Reads the list of revoked certificates anew. A wrong list changes nothing, and is not read again
+    /// before its file changes.
+    fn read_revoked_again(&self) {
+        // Locked from here on: what a reload sets meanwhile would be lost.
+        let mut setup = self.shared.setup.write().unwrap_or_else(PoisonError::into_inner);
+        let Some((path, _)) = &setup.list else { return };
+        let list = Some((path.clone(), stamp(path)));
+        let revoked = match Revoked::load(path) {
+            Ok(revoked) => {
+                tracing::info!(file = %path.display(), "the list of revoked certificates is in force");
+                revoked.into()
+            }
+            Err(error) => {
+                tracing::error!(
+                    code = error.code(),
+                    "the list of revoked certificates is not applied, the last one stays in force: {error}"
+                );
+                Arc::clone(&setup.revoked)
+            }
+        };
+        *setup = Arc::new(Setup { revoked, list, ..(**setup).clone() });
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {

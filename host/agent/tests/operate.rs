@@ -34,7 +34,7 @@ fn a_revoked_owner_loses_its_sessions_at_once_and_others_keep_theirs() {
     alice.ctl_write32(SUM, 3).unwrap();
     bob.ctl_write32(SUM, 4).unwrap();
     assert_eq!(revoke(&bed.agent_dir(), "alice").unwrap(), 1);
-    // The agent looks by itself: no signal, and no configuration that could be wrong.
+    // No SIGHUP, and no reload of the configuration.
     eventually("the wipe", || bed.cards["card1"].resets.load(Ordering::SeqCst) == 1);
     assert_eq!(code(alice.ctl_read32(SUM)), "SHEF-AGT-011");
     assert_eq!(code(bed.open("alice", "card1")), "SHEF-AGT-011");

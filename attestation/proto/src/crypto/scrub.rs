@@ -1,8 +1,8 @@
 //! Overwrites the stack that computations with secrets have used.
 //!
-//! Ciphers and derivations leave round keys and scalars on the stack. A later move of a value with
-//! padding copies such bytes to the heap, where nothing erases them. So the stack is overwritten
-//! where the secrets arise, before anything else runs.
+//! Ciphers and derivations leave round keys and scalars on the stack. A value with padding can later
+//! carry such bytes to the heap, and nothing erases them there. So a computation overwrites its part
+//! of the stack when it ends.
 
 use core::hint::black_box;
 
