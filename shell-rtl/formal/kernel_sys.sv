@@ -1,8 +1,9 @@
 // shef_kernel_sys against any accesses, twice with two device secrets: after UDS_LOCK nothing tells
 // one from the other until boot begins anew, and before it only a read of UDS does; the first alert
 // stays until reset or a wipe by the host; after boot the watchdog, once set, ends in a restart unless
-// the program sets it again or the processor halts; STATUS shows debug from the first cycle of it
-// until boot begins anew, and a change of debug since boot halts with an alert.
+// the program sets it again or the processor halts; STATUS shows debug that
+// was on in any cycle since boot began, and debug that differs from what STATUS showed when boot ended
+// halts with an alert.
 `default_nettype none
 module kernel_sys (
     input wire clk_i,
@@ -40,7 +41,8 @@ module kernel_sys (
   logic locked;             // UDS_LOCK was written since boot began
   logic [3:0] first;        // the alert that is to be seen
   logic runs;               // the watchdog was running, and nobody ended that
-  logic was, seen;          // debug when boot ended, and since boot began
+  logic booted;             // boot_i was high in the cycle before, and no reset
+  logic was, seen;          // debug in any cycle of the boot, and since boot began
   logic changed;
   assign changed = !boot_i && debug_i != was;
   logic control, alarm;
@@ -53,8 +55,13 @@ module kernel_sys (
     else if (control && wdata_i[0]) locked <= 1'b1;
     if (!rst_ni || wipe_req_i) first <= 4'd0;
     else if (first == 4'd0) first <= changed ? 4'd7 : fault_i ? 4'd1 : alarm ? wdata_i[3:0] : restart ? 4'd6 : 4'd0;
-    if (!rst_ni || boot_i) {was, seen} <= {debug_i, debug_i};
-    else seen <= seen || debug_i;
+    booted <= rst_ni && boot_i;
+    // A boot begins with a reset, or with the first cycle of boot_i.
+    if (!rst_ni || (boot_i && !booted)) {was, seen} <= {debug_i, debug_i};
+    else if (debug_i) begin
+      seen <= 1'b1;
+      if (boot_i) was <= 1'b1;
+    end
     runs <= rst_ni && !boot_i && ready && dut.left_q != 32'd0 && !halt && !restart;
   end
   always_comb begin
@@ -66,6 +73,8 @@ module kernel_sys (
       if (locked && addr_i[11:5] == 7'd1) assert (rdata == 32'd0);
       assert (dut.locked_q == locked && alert == first);
       if (fault_i || changed) assert (halt);
+      assert (dut.boot_q == booted && twin.boot_q == booted);
+      if (booted) assert (was == seen);
       assert (dut.debug_boot_q == was && dut.debug_seen_q == seen);
       assert (twin.debug_boot_q == was && twin.debug_seen_q == seen);
       if (addr_i[11:2] == 10'd2) assert (rdata[1] == seen);
@@ -76,6 +85,7 @@ module kernel_sys (
     cover (init && rst_ni && !locked && rdata != rdata2);
     cover (init && rst_ni && alert == 4'd6 && ready);
     cover (init && rst_ni && alert == 4'd7 && !debug_i && seen);
+    cover (init && rst_ni && !boot_i && !debug_i && was && halt);
   end
 endmodule
 `default_nettype wire

@@ -3,8 +3,9 @@
 // there only while the gate is open, and nowhere else, address and data once, and as the port bears
 // them. OKAY is said only where the slave said it, with its data; an error carries zero. Once the
 // gate has closed, an access of before is answered with an error, and nothing of the design reaches
-// the port. AW, W and AR keep the handshake rules towards the mailbox always and towards the design
-// while the gate is open; B and R towards the port. Full size.
+// the port. A design that leaves an access without an answer for Patience cycles, here 3, is treated as
+// one that is gone until the gate closes. AW, W and AR keep the handshake rules towards the mailbox
+// always and towards the design while it is there; B and R towards the port.
 // After drop_i a gate without a mailbox has nothing under way, and it never asks a mailbox.
 // The master and the slaves may take back a valid or a ready that was not met: on a slower clock they
 // are there in some cycles only. Assumed: a slave answers only what it has taken, a write after its data; the design does so from
@@ -25,7 +26,8 @@ module system_gate
   axil_rsp_t [1:0] rsp_s;
   axil_req_t [1:0] req;
   assign rsp_s = {mailbox_rsp_i, design_rsp_i};
-  shef_system_gate dut (
+  localparam int unsigned Patience = 3;
+  shef_system_gate #(.Patience(Patience)) dut (
       .clk_i, .rst_ni, .open_i, .drop_i(1'b0), .req_i, .rsp_o(rsp), .design_req_o(req[0]),
       .design_rsp_i, .mailbox_req_o(req[1]), .mailbox_rsp_i
   );
@@ -45,9 +47,11 @@ module system_gate
   logic dropped;
   always_ff @(posedge clk_i) dropped <= rst_ni && drop_i;
 
-  // by slave: the design is another one after the gate was closed
+  // by slave: the design is another one after the gate was closed, and gone once it gave no answer
+  logic mute, there;
   logic [1:0] on;
-  assign on = {1'b1, open_i};
+  assign there = open_i && !mute;
+  assign on = {1'b1, there};
   logic [1:0] aw_take, w_take, b_take, ar_take, r_take;
   for (genvar s = 0; s < 2; s++) begin : g_slave
     axi_channel #(.W(16)) i_aw (
@@ -82,6 +86,14 @@ module system_gate
   logic [31:0] r_word;
   logic shut_wr, shut_rd;  // the gate was closed since the access was whole
   logic [2:0] closed_for;
+  logic aw_mail, ar_mail;
+  assign aw_mail = aw_addr[15:14] == 2'b11;
+  assign ar_mail = ar_addr[15:14] == 2'b11;
+  // cycles that a whole access waits for the design
+  logic [2:0] wr_age, rd_age;
+  logic wr_waits, rd_waits;
+  assign wr_waits = aw_in && w_in && !aw_mail && !rsp.b_valid;
+  assign rd_waits = ar_in && !ar_mail && !rsp.r_valid;
   always_ff @(posedge clk_i) begin
     init <= 1'b1;
     if (!init) assume (!rst_ni);
@@ -105,8 +117,14 @@ module system_gate
       shut_wr <= 1'b0;
       shut_rd <= 1'b0;
       closed_for <= '0;
+      mute <= 1'b0;
+      wr_age <= '0;
+      rd_age <= '0;
     end else begin
-      if (open_i) closed_for <= '0;
+      wr_age <= wr_waits ? wr_age + 1'b1 : '0;
+      rd_age <= rd_waits ? rd_age + 1'b1 : '0;
+      mute <= open_i && (mute || (wr_waits && wr_age == 3'(Patience + 1)) || (rd_waits && rd_age == 3'(Patience + 1)));
+      if (there) closed_for <= '0;
       else if (closed_for != '1) closed_for <= closed_for + 1'b1;
       if (req_i.aw_valid && rsp.aw_ready) begin
         aw_in <= 1'b1;
@@ -120,17 +138,17 @@ module system_gate
         ar_in <= 1'b1;
         ar_addr <= req_i.ar_addr;
       end
-      if (b_take[1] || (b_take[0] && open_i && !shut_wr)) begin
+      if (b_take[1] || (b_take[0] && there && !shut_wr)) begin
         b_said <= 1'b1;
         b_word <= b_take[1] ? rsp_s[1].b_resp : rsp_s[0].b_resp;
       end
-      if (r_take[1] || (r_take[0] && open_i && !shut_rd)) begin
+      if (r_take[1] || (r_take[0] && there && !shut_rd)) begin
         r_said <= 1'b1;
         r_resp <= r_take[1] ? rsp_s[1].r_resp : rsp_s[0].r_resp;
         r_word <= r_take[1] ? rsp_s[1].r_data : rsp_s[0].r_data;
       end
-      shut_wr <= aw_in && w_in && (shut_wr || (!open_i && !b_said));
-      shut_rd <= ar_in && (shut_rd || (!open_i && !r_said));
+      shut_wr <= aw_in && w_in && (shut_wr || (!there && !b_said));
+      shut_rd <= ar_in && (shut_rd || (!there && !r_said));
       if (rsp.b_valid && req_i.b_ready) begin
         aw_in <= 1'b0;
         w_in <= 1'b0;
@@ -152,9 +170,6 @@ module system_gate
       end
     end
   end
-  logic aw_mail, ar_mail;
-  assign aw_mail = aw_addr[15:14] == 2'b11;
-  assign ar_mail = ar_addr[15:14] == 2'b11;
   always_comb begin
     if (init && rst_ni) begin
       if (dropped) begin
@@ -191,7 +206,14 @@ module system_gate
       // nothing waits for a design that is not there
       if (!aw_mail && shut_wr) assert (rsp.b_valid);
       if (!ar_mail && shut_rd) assert (rsp.r_valid);
+      // nor longer than a bound for one that is
+      assert (wr_age <= 3'(Patience + 3) && rd_age <= 3'(Patience + 3));
       // what the proof rests on
+      assert (dut.mute_q == mute);
+      if (dut.wr_q == 2'd1 && !aw_mail) assert (wr_age == 3'(dut.wr_wait_q) + 3'd1);
+      if (dut.rd_q == 2'd1 && !ar_mail) assert (rd_age == 3'(dut.rd_wait_q) + 3'd1);
+      if (dut.wr_q == 2'd0) assert (wr_age == '0);
+      if (dut.rd_q == 2'd0) assert (rd_age == '0);
       assert (dut.aw_full_q == aw_in && dut.w_full_q == w_in && dut.ar_full_q == ar_in);
       assert ((dut.wr_q == 2'd2) == rsp.b_valid && (dut.rd_q == 2'd2) == rsp.r_valid);
       assert (dut.wr_q != 2'd3 && dut.rd_q != 2'd3);
@@ -221,6 +243,7 @@ module system_gate
     cover (init && rst_ni && rsp.b_valid && !aw_mail && rsp.b_resp == AXI_OKAY);
     cover (init && rst_ni && rsp.r_valid && !ar_mail && r_said && rsp.r_data == 32'h1234_5678);
     cover (init && rst_ni && rsp.r_valid && !ar_mail && shut_rd && open_i);
+    cover (init && rst_ni && mute && open_i && rsp.r_valid && !ar_mail && rsp.b_valid && aw_mail);
     cover (init && rst_ni && shut_wr && rsp.b_valid && !aw_mail && read_open[1] == 2'd1);
   end
 endmodule

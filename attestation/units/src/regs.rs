@@ -193,8 +193,10 @@ pub mod noise {
     pub const STATUS_PROPORTION: u32 = 0x200;
     /// Bits of [`STATUS`]: the source gave no bits.
     pub const STATUS_SILENCE: u32 = 0x400;
+    /// Bits of [`STATUS`]: the lag test failed: bits repeat those before them.
+    pub const STATUS_LAG: u32 = 0x800;
     /// Bits of [`STATUS`]: the shell says that the bits are made from a seed, in a simulation.
-    pub const STATUS_SEEDED: u32 = 0x800;
+    pub const STATUS_SEEDED: u32 = 0x1000;
     /// 32 raw bits, the first one on top, each read once; 0 where there is none (r).
     pub const WORD: u32 = 0x40003004;
 }

@@ -254,7 +254,7 @@ module shef_kernel
   // ---- noise ----
   logic noise_word_valid, noise_tested;
   logic [31:0] noise_word, noise_status;
-  logic [2:0] noise_alarm;
+  logic [3:0] noise_alarm;
   noise_sel_e noise_item;
   assign noise_item = noise_decode(dev_addr[11:0]);
   assign dev_ready[DEV_NOISE] = 1'b1;
@@ -263,7 +263,7 @@ module shef_kernel
     noise_status = '0;
     noise_status[NOISE_STATUS_TESTED_LSB] = noise_tested;
     noise_status[NOISE_STATUS_WORD_LSB] = noise_word_valid;
-    noise_status[NOISE_STATUS_REPETITION_LSB+:3] = noise_alarm;
+    noise_status[NOISE_STATUS_REPETITION_LSB+:4] = noise_alarm;
     noise_status[NOISE_STATUS_SEEDED_LSB] = noise_seeded_i;
   end
   assign dev_rdata[DEV_NOISE] = noise_item == NOISE_SEL_WORD ? noise_word : noise_status;

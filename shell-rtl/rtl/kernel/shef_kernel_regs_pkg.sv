@@ -246,7 +246,8 @@ package shef_kernel_regs_pkg;
   localparam int unsigned NOISE_STATUS_REPETITION_LSB = 8;
   localparam int unsigned NOISE_STATUS_PROPORTION_LSB = 9;
   localparam int unsigned NOISE_STATUS_SILENCE_LSB = 10;
-  localparam int unsigned NOISE_STATUS_SEEDED_LSB = 11;
+  localparam int unsigned NOISE_STATUS_LAG_LSB = 11;
+  localparam int unsigned NOISE_STATUS_SEEDED_LSB = 12;
 
   typedef enum logic [1:0] {
     NOISE_SEL_NONE = 2'd0,

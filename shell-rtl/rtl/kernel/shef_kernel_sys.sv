@@ -2,8 +2,9 @@
 //
 // Device of shef_kernel_bus: sel_i with its answer in the same cycle. Identity (uds_i, root_i,
 // target_i, shell_i, shell_flags_i: byte 0 lowest) comes from the shell and does not change.
-// debug_i is the shell's debug state: STATUS keeps that it was on until boot_i, and any change
-// after boot_i halts with an alert, whatever the program does.
+// debug_i is the shell's debug state: STATUS keeps that it was on in any cycle since boot_i rose. As
+// long as boot_i is low, debug that differs from what STATUS said when boot_i fell halts with an
+// alert, whatever the program does: so does debug that was on for a part of the boot.
 // boot_i high: everything begins anew, but alert_o, which rst_ni and wipe_req_i clear. UDS reads
 // once per reset for as long as UDS_LOCK was not written. alert_o keeps the first alert; fault_i
 // (pulse) is one, too. wipe_o, halt_o, restart_o are pulses: a fault of the processor halts, the
@@ -38,7 +39,7 @@ module shef_kernel_sys
     output logic [3:0]  alert_o
 );
 
-  logic locked_q, ready_q, debug_boot_q, debug_seen_q;
+  logic locked_q, ready_q, boot_q, debug_boot_q, debug_seen_q;
   logic [3:0] alert_q;
   logic [63:0] timer_q;
   logic [31:0] high_q, left_q;
@@ -48,6 +49,7 @@ module shef_kernel_sys
   wire write = sel_i && we_i && sys_writable(item);
   wire control = write && item == SYS_SEL_CONTROL;
   wire late = left_q == 32'd1;
+  wire kept = rst_ni && boot_q && debug_seen_q;
   wire debugged = !boot_i && debug_i != debug_boot_q;
   assign err_o = we_i ? !sys_writable(item) : !sys_readable(item);
   assign wipe_o = control && wdata_i[SYS_CONTROL_WIPE_LSB];
@@ -94,14 +96,15 @@ module shef_kernel_sys
       else if (late) alert_q <= SYS_ALERT_CODE_WATCHDOG;
     end
 
+    boot_q <= rst_ni && boot_i;
     if (!rst_ni || boot_i) begin
       locked_q <= 1'b0;
       ready_q <= 1'b0;
       timer_q <= '0;
       high_q <= '0;
       left_q <= '0;
-      debug_boot_q <= debug_i;
-      debug_seen_q <= debug_i;
+      debug_boot_q <= debug_i || kept;
+      debug_seen_q <= debug_i || kept;
     end else begin
       if (debug_i) debug_seen_q <= 1'b1;
       if (control && wdata_i[SYS_CONTROL_UDS_LOCK_LSB]) locked_q <= 1'b1;

@@ -6,10 +6,13 @@
 //
 // The tests assume `H` bits of min-entropy per raw bit and fail a good source once in 2^30 tests.
 // Repetition count: RepetitionCutoff equal bits one after the other, 1 + ceil(30 / H). Adaptive
-// proportion: ProportionCutoff bits of a window of 1,024 equal the window's first one. Silence: no
-// bit for Silence cycles. For H = 0.5 the cut-offs are 61 and 810.
+// proportion: ProportionCutoff bits of a window of 1,024 equal the window's first one. Lag:
+// ProportionCutoff bits of such a window equal the bit d bits before, for one d of 1 to Lags: whoever
+// guesses so is right as often as the most likely bit may come, so the cut-off is the same, and a
+// source that repeats a pattern of up to Lags bits, or of half as many and their complement, fails.
+// Silence: no bit for 2^SilenceBits cycles. For H = 0.5 the cut-offs are 61 and 810.
 // The first StartUp bits are tested and given to nobody; tested_o is high from then on. The first
-// failure sets its bit of alarm_o ({silence, proportion, repetition}), drops the word and ends
+// failure sets its bit of alarm_o ({lag, silence, proportion, repetition}), drops the word and ends
 // everything until wipe_i (level) or reset, which begin again with the start-up test. A failure and
 // its alarm are one cycle apart.
 `default_nettype none
@@ -17,6 +20,7 @@ module shef_noise #(
     parameter int unsigned RepetitionCutoff = 61,
     parameter int unsigned ProportionCutoff = 810,
     parameter int unsigned WindowBits = 10,
+    parameter int unsigned Lags = 16,
     parameter int unsigned StartUp = 4096,
     parameter int unsigned SilenceBits = 20
 ) (
@@ -29,7 +33,7 @@ module shef_noise #(
     input  wire logic        word_ready_i,
     output logic [31:0]      word_o,
     output logic             tested_o,
-    output logic [2:0]       alarm_o
+    output logic [3:0]       alarm_o
 );
   localparam int unsigned RUN_W = $clog2(RepetitionCutoff + 1);
   localparam int unsigned START_W = $clog2(StartUp + 1);
@@ -39,13 +43,16 @@ module shef_noise #(
   logic                   first_q;     // first bit of the window, while place_q is not 0
   logic [WindowBits-1:0]  place_q;     // bits of the window so far
   logic [WindowBits:0]    equal_q;     // of these, equal to the first one
+  logic [Lags-1:0]        past_q;      // the bits before, the last one lowest
+  logic [Lags-1:0]        known_q;     // which of them came
+  logic [Lags-1:0][WindowBits:0] lag_q;  // bits of the window equal to the one so far before them
   logic [SilenceBits-1:0] quiet_q;     // cycles since the last bit
   logic [START_W-1:0]     start_q;     // bits of the start-up test
   logic [30:0]            shift_q;
   logic [4:0]             held_q;      // bits in shift_q
   logic [31:0]            word_q;
   logic                   word_valid_q;
-  logic [2:0]             alarm_q;
+  logic [3:0]             alarm_q;
 
   wire same = run_q != '0 && noise_bit_i == last_q;
   wire begins = place_q == '0;
@@ -53,8 +60,17 @@ module shef_noise #(
   wire [WindowBits:0] equal = begins ? (WindowBits + 1)'(1) : equal_q + (WindowBits + 1)'(noise_bit_i == first_q);
   wire repeats = noise_valid_i && run == RUN_W'(RepetitionCutoff);
   wire leans = noise_valid_i && equal == (WindowBits + 1)'(ProportionCutoff);
+  logic [Lags-1:0][WindowBits:0] lag;
+  logic lags;
+  always_comb begin
+    lags = 1'b0;
+    for (int d = 0; d < int'(Lags); d++) begin
+      lag[d] = (begins ? '0 : lag_q[d]) + (WindowBits + 1)'(known_q[d] && noise_bit_i == past_q[d]);
+      if (lag[d] == (WindowBits + 1)'(ProportionCutoff)) lags = noise_valid_i;
+    end
+  end
   wire silent = !noise_valid_i && quiet_q == '1;
-  wire failed = alarm_q != '0 || repeats || leans || silent;
+  wire failed = alarm_q != '0 || repeats || leans || lags || silent;
   wire whole = noise_valid_i && tested_o && held_q == 5'd31;
 
   assign tested_o = start_q == START_W'(StartUp) && alarm_q == '0;
@@ -69,6 +85,9 @@ module shef_noise #(
       first_q <= 1'b0;
       place_q <= '0;
       equal_q <= '0;
+      past_q <= '0;
+      known_q <= '0;
+      lag_q <= '0;
       quiet_q <= '0;
       start_q <= '0;
       shift_q <= '0;
@@ -77,7 +96,7 @@ module shef_noise #(
       word_valid_q <= 1'b0;
       alarm_q <= '0;
     end else if (failed) begin
-      if (alarm_q == '0) alarm_q <= {silent, leans, repeats};
+      if (alarm_q == '0) alarm_q <= {lags, silent, leans, repeats};
       shift_q <= '0;
       held_q <= '0;
       word_q <= '0;
@@ -94,6 +113,9 @@ module shef_noise #(
         if (begins) first_q <= noise_bit_i;
         place_q <= place_q + 1'b1;
         equal_q <= equal;
+        past_q <= {past_q[Lags-2:0], noise_bit_i};
+        known_q <= {known_q[Lags-2:0], 1'b1};
+        lag_q <= lag;
         if (!tested_o) start_q <= start_q + 1'b1;
         else if (!word_valid_q) begin
           shift_q <= {shift_q[29:0], noise_bit_i};

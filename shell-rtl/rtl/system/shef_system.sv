@@ -23,7 +23,8 @@ module shef_system
 #(
     parameter int unsigned ShellId = 1,
     parameter logic [63:0] CardBytes = 64'h4_0000_0000,
-    parameter int unsigned TimeoutCycles = 1 << 20
+    parameter int unsigned TimeoutCycles = 1 << 20,
+    parameter int unsigned WipeCycles = 1 << 22
 ) (
     input  wire logic   clk_i,
     input  wire logic   kernel_clk_i,
@@ -174,7 +175,9 @@ module shef_system
   logic design_wipe, design_wiped, held, open;
   wire design_rst_n = rst_ni && !held;
 
-  shef_system_life u_life (
+  shef_system_life #(
+      .WipeCycles(WipeCycles)
+  ) u_life (
       .clk_i(kernel_clk_i),
       .rst_ni,
       .wipe_req_i,

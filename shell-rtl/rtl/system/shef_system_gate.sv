@@ -5,14 +5,17 @@
 // answered once; the answer is stable until it is taken. The gate takes an access whole before it
 // asks, and takes the answer before it hands it on: nothing of the port is combinational. An access
 // to the design that is under way when open_i falls is answered with SLVERR and zero at once, and
-// what the design says of it later is ignored: the design is reset before open_i rises again.
+// what the design says of it later is ignored: the design is reset before open_i rises again. So is
+// one that the design does not answer within Patience cycles, and then nothing is asked of the design
+// until open_i falls: one that answers nothing holds up no access to the mailbox.
 // drop_i (pulse): the master has forgotten its accesses, and so does the gate.
 // Latency beside that of the slave: three cycles.
 `default_nettype none
 module shef_system_gate
   import shef_pkg::*;
 #(
-    parameter bit Mailbox = 1'b1
+    parameter bit Mailbox = 1'b1,
+    parameter int unsigned Patience = 1 << 12
 ) (
     input  wire logic      clk_i,
     input  wire logic      rst_ni,
@@ -32,15 +35,21 @@ module shef_system_gate
     G_ANSWER
   } gate_e;
 
+  localparam int unsigned WaitBits = $clog2(Patience + 2);
+  logic mute_q;  // the design left an access without an answer since it is there
+  wire there = open_i && !mute_q;
+
   // ---- writes ----
   gate_e wr_q;
+  logic [WaitBits-1:0] wr_wait_q;  // cycles that the slave has been asked for
   logic aw_full_q, w_full_q, aw_due_q, w_due_q;
   logic [AXIL_ADDR_W-1:0] aw_addr_q;
   logic [31:0] w_data_q;
   logic [3:0] w_strb_q;
   logic [1:0] b_resp_q;
   wire wr_mailbox = Mailbox && aw_addr_q[15:14] == 2'b11;
-  wire wr_shut = !wr_mailbox && !open_i;
+  wire wr_shut = !wr_mailbox && !there;
+  wire wr_late = wr_q == G_ASK && !wr_mailbox && wr_wait_q == WaitBits'(Patience);
   logic aw_ready, w_ready, b_valid;
   logic [1:0] b_resp;
   assign aw_ready = wr_mailbox ? mailbox_rsp_i.aw_ready : design_rsp_i.aw_ready;
@@ -50,12 +59,14 @@ module shef_system_gate
 
   // ---- reads ----
   gate_e rd_q;
+  logic [WaitBits-1:0] rd_wait_q;
   logic ar_full_q, ar_due_q;
   logic [AXIL_ADDR_W-1:0] ar_addr_q;
   logic [31:0] r_data_q;
   logic [1:0] r_resp_q;
   wire rd_mailbox = Mailbox && ar_addr_q[15:14] == 2'b11;
-  wire rd_shut = !rd_mailbox && !open_i;
+  wire rd_shut = !rd_mailbox && !there;
+  wire rd_late = rd_q == G_ASK && !rd_mailbox && rd_wait_q == WaitBits'(Patience);
   logic ar_ready, r_valid;
   logic [1:0] r_resp;
   logic [31:0] r_data;
@@ -95,6 +106,11 @@ module shef_system_gate
   end
 
   always_ff @(posedge clk_i) begin
+    if (!rst_ni || drop_i || !open_i) mute_q <= 1'b0;
+    else if (wr_late || rd_late) mute_q <= 1'b1;
+  end
+
+  always_ff @(posedge clk_i) begin
     if (!rst_ni || drop_i) begin
       wr_q <= G_TAKE;
       aw_full_q <= 1'b0;
@@ -105,7 +121,9 @@ module shef_system_gate
       w_data_q <= '0;
       w_strb_q <= '0;
       b_resp_q <= AXI_OKAY;
+      wr_wait_q <= '0;
     end else begin
+      wr_wait_q <= wr_q == G_ASK && !wr_mailbox ? wr_wait_q + 1'b1 : '0;
       if (req_i.aw_valid && !aw_full_q) begin
         aw_full_q <= 1'b1;
         aw_addr_q <= req_i.aw_addr;
@@ -154,7 +172,9 @@ module shef_system_gate
       ar_addr_q <= '0;
       r_data_q <= '0;
       r_resp_q <= AXI_OKAY;
+      rd_wait_q <= '0;
     end else begin
+      rd_wait_q <= rd_q == G_ASK && !rd_mailbox ? rd_wait_q + 1'b1 : '0;
       if (req_i.ar_valid && !ar_full_q) begin
         ar_full_q <= 1'b1;
         ar_addr_q <= req_i.ar_addr;

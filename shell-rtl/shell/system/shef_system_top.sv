@@ -8,7 +8,8 @@ module shef_system_top
   import shef_pkg::*;
   import shef_cfg_pkg::*;
 #(
-    parameter logic [63:0] CardBytes = 64'h4_0000_0000
+    parameter logic [63:0] CardBytes = 64'h4_0000_0000,
+    parameter int unsigned WipeCycles = 1 << 22
 ) (
     input  wire logic         clk,
     input  wire logic         rst_n,
@@ -182,7 +183,8 @@ module shef_system_top
 
   shef_system #(
       .ShellId(1),
-      .CardBytes(CardBytes)
+      .CardBytes(CardBytes),
+      .WipeCycles(WipeCycles)
   ) u_system (
       .clk_i(clk),
       .kernel_clk_i(kernel_clk),

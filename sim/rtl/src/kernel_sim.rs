@@ -470,10 +470,15 @@ impl KernelSim {
     /// # Errors
     /// When it is not.
     pub fn wipe(&mut self) -> Result<()> {
-        self.sim.poke("wipe_req_i", 1);
+        self.wipe_request(true);
         let done = self.step_until(200_000, |sim| sim.peek("wipe_ack_o") == 1);
-        self.sim.poke("wipe_req_i", 0);
+        self.wipe_request(false);
         done.map(|_| ()).ok_or(Error::Hang { what: "wipe of the kernel", cycles: 200_000 })
+    }
+
+    /// Asks for a wipe, or no more, at any time.
+    pub fn wipe_request(&mut self, on: bool) {
+        self.sim.poke("wipe_req_i", on.into());
     }
 
     /// Turns a debug function of the shell on or off, at any time.

@@ -66,6 +66,38 @@ fn debug_is_latched_and_a_change_since_boot_halts() {
 }
 
 #[test]
+fn debug_of_a_part_of_the_boot_is_no_boot_without_debug() {
+    const CANARY: u32 = 0x5ec2_e7aa;
+    const DEBUG: u64 = 7;
+    let canary = |k: &Kernel| k.0.save().expect("savable").bytes().windows(4).filter(|w| *w == CANARY.to_le_bytes()).count();
+    // The subsystem begins anew, by its watchdog and by a wipe of the shell; while its memories are
+    // being cleared debug is on and off again.
+    for wiped in [false, true] {
+        let mut k = Kernel::new();
+        k.fill(RAM + 0x8000, 0x100, CANARY);
+        if wiped {
+            k.0.wipe_request(true);
+            k.0.step(10);
+            k.0.wipe_request(false);
+        } else {
+            assert_eq!(k.within(10_000, [Ask::Write as u32, WATCHDOG, 3000, 0]), Some((0, 0)));
+            k.0.step(3000);
+        }
+        k.0.step(100);
+        assert!(canary(&k) >= 0x100, "the clear has not come so far");
+        let alert = k.0.alert();
+        k.0.debug(true);
+        k.0.step(1);
+        k.0.debug(false);
+        k.0.step(140_000);
+        assert_eq!((k.0.alert(), canary(&k)), (if wiped { DEBUG } else { alert }, 0), "wiped {wiped}");
+        assert_eq!(k.within(10_000, [Ask::Read as u32, SYS, 0, 0]), None, "the processor stays in reset");
+        k.0.reset();
+        assert_eq!((k.read(STATUS) >> 1 & 1, k.0.alert()), (0, 0));
+    }
+}
+
+#[test]
 fn what_is_nowhere_traps() {
     let mut k = Kernel::new();
     k.0.around.medium = vec![1, 2, 3, 4, 5];
@@ -325,22 +357,30 @@ fn units_compute() {
 fn noise_is_tested_and_each_word_is_read_once() {
     let mut k = Kernel::new();
     k.0.step(80_000 + 4 * 4096);
-    assert_eq!(k.read(NOISE), 0x803);
+    assert_eq!(k.read(NOISE), 0x1003);
     let first = k.read(NOISE + 4);
     k.0.step(200);
     let second = k.read(NOISE + 4);
     assert!(first != 0 && second != 0 && first != second);
     k.0.around.noise = Box::new(|_| Some(true));
     k.0.step(100);
-    assert_eq!(k.read(NOISE), 0x900);
+    assert_eq!(k.read(NOISE), 0x1100);
     assert_eq!(k.read(NOISE + 4), 0);
     // It stays so, whatever the source does, until a reset.
     k.0.around.noise = fair_noise(3);
     k.0.step(40_000);
-    assert_eq!(k.read(NOISE), 0x900);
+    assert_eq!(k.read(NOISE), 0x1100);
     k.0.reset();
     k.0.step(80_000 + 4 * 4096);
-    assert_eq!(k.read(NOISE), 0x803);
+    assert_eq!(k.read(NOISE), 0x1003);
+    // Bits that alternate.
+    let mut last = false;
+    k.0.around.noise = Box::new(move |_| {
+        last = !last;
+        Some(last)
+    });
+    k.0.step(10_000);
+    assert_eq!(k.read(NOISE), 0x1800);
 }
 
 struct Registers([u32; 4]);

@@ -221,7 +221,7 @@ fn power_ons_from_one_snapshot_share_no_noise() {
     let [one, other] = [2, 3].map(|seed| {
         k.restore(&snapshot).expect("same design");
         k.around.noise = fair_noise(seed);
-        assert_eq!(words(&mut k, NOISE, 1), [0x800], "not tested, no word, no alarm");
+        assert_eq!(words(&mut k, NOISE, 1), [0x1000], "not tested, no word, no alarm");
         k.step(20_000);
         (0..32)
             .map(|_| {

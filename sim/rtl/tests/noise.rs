@@ -13,6 +13,9 @@ const SILENCE: u64 = 1 << 20;
 const REPETITION: u64 = 1;
 const PROPORTION: u64 = 2;
 const SILENT: u64 = 4;
+const LAG: u64 = 8;
+/// A pattern of so many bits is noticed.
+const LAGS: usize = 16;
 
 struct Noise(Sim);
 
@@ -66,19 +69,20 @@ fn fair(seed: u64) -> impl Iterator<Item = bool> {
     std::iter::repeat_with(move || rng.next_u64() >> 63 == 1)
 }
 
-/// A window that begins with `true` and holds so many of them; the last of them is its last bit,
-/// and no bit repeats 61 times.
+/// A window that begins and ends with `true`, holds so many of them in no order, and repeats no bit
+/// 61 times.
 fn window(equal: usize) -> Vec<bool> {
-    let zeros = WINDOW - equal;
-    let mut bits: Vec<bool> = (0..zeros)
-        .flat_map(|n| {
-            let run = equal * (n + 1) / (zeros + 1) - equal * n / (zeros + 1);
-            std::iter::repeat_n(true, run).chain([false])
-        })
-        .collect();
-    bits.resize(WINDOW, true);
-    assert_eq!((bits.iter().filter(|b| **b).count(), bits[0], bits[WINDOW - 1]), (equal, true, true));
-    bits
+    let mut rng = Rng::new(equal as u64);
+    let mut bits: Vec<bool> = (0..WINDOW).map(|n| n < equal).collect();
+    loop {
+        for n in (2..WINDOW).rev() {
+            bits.swap(n, 1 + rng.below(n as u64) as usize);
+        }
+        let runs = || bits.chunk_by(|a, b| a == b).map(<[bool]>::len);
+        if bits[WINDOW - 1] && runs().max() < Some(REPETITION_CUTOFF) {
+            return bits;
+        }
+    }
 }
 
 #[test]
@@ -137,14 +141,61 @@ fn the_proportion_fails_at_810_of_1024() {
     assert_eq!(noise.until_alarm(window(PROPORTION_CUTOFF)), Some((WINDOW, PROPORTION)));
     // The same of zeros, as early as the count is full.
     let mut noise = Noise::new();
-    let (at, alarm) = noise.until_alarm(window(1000).into_iter().map(|bit| !bit)).expect("an alarm");
+    let (at, alarm) = noise.until_alarm(window(900).into_iter().map(|bit| !bit)).expect("an alarm");
     assert_eq!(alarm, PROPORTION);
-    assert_eq!(window(1000)[..at].iter().filter(|bit| **bit).count(), PROPORTION_CUTOFF);
+    assert_eq!(window(900)[..at].iter().filter(|bit| **bit).count(), PROPORTION_CUTOFF);
     // Seven of ten bits equal is within the half bit of entropy that is assumed.
     let mut rng = Rng::new(5);
     assert_eq!(Noise::new().until_alarm((0..50_000).map(|_| rng.below(10) < 7)), None);
     // Seven of eight is not.
     assert!(Noise::new().until_alarm((0..50_000).map(|_| rng.below(8) != 0)).is_some());
+}
+
+#[test]
+fn a_pattern_that_repeats_is_noticed() {
+    // Alternating bits and every other pattern that the two tests of SP 800-90B let through.
+    let mut rng = Rng::new(11);
+    let mut patterns = vec![vec![false, true]];
+    for len in 3..=LAGS {
+        // As many ones as zeros, as nearly as it goes, in a random order; and one after the other.
+        let even: Vec<bool> = (0..len).map(|i| i < len / 2).collect();
+        let mut mixed = even.clone();
+        for i in (1..len).rev() {
+            mixed.swap(i, rng.below(i as u64 + 1) as usize);
+        }
+        patterns.extend([even, mixed]);
+    }
+    for pattern in &patterns {
+        let mut noise = Noise::new();
+        let alarm = noise.until_alarm(pattern.iter().copied().cycle().take(START_UP));
+        let (at, alarm) = alarm.unwrap_or_else(|| panic!("{pattern:?} passed"));
+        assert_eq!(alarm & LAG, LAG, "{pattern:?}");
+        assert!(at < PROPORTION_CUTOFF + LAGS + 1, "{pattern:?}: {at}");
+        assert!(!noise.tested());
+    }
+    // The same and its complement in turn, up to half as long.
+    let turned = (0..START_UP).map(|i| (i % 8).is_multiple_of(3) != (i / 8 % 2 == 0));
+    assert_eq!(Noise::new().until_alarm(turned).map(|(_, alarm)| alarm), Some(LAG));
+    // One bit of eight that is not as before is too few, three of ten are within the half bit of
+    // entropy that is assumed.
+    let mut wrong = |of: u64, less: u64| {
+        let mut last = false;
+        let mut noise = Noise::new();
+        noise.until_alarm((0..50_000).map(|_| {
+            last = last == (rng.below(of) < less);
+            last
+        }))
+    };
+    assert_eq!(wrong(8, 1).map(|(_, alarm)| alarm), Some(LAG));
+    assert_eq!(wrong(10, 3), None);
+}
+
+#[test]
+fn fair_sources_raise_no_alarm() {
+    // Two million bits: a false alarm is expected once in 2^26 windows at most.
+    for seed in 1..=4 {
+        assert_eq!(Noise::new().until_alarm(fair(seed).take(500_000)), None, "seed {seed}");
+    }
 }
 
 #[test]

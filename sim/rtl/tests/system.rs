@@ -22,10 +22,10 @@ use shef_rtl::memory::SparseMemory;
 use shef_rtl::system_sim::MAILBOX;
 use shef_rtl::{
     Agent, AxiMemoryConfig, DesignSpec, HostBus, HostFault, HostMemory, KernelStraps, Library, Sim, SystemSim, SystemSnapshot, build,
-    system_spec,
+    repo_root, system_spec,
 };
 use std::cell::{Cell, RefCell};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -75,14 +75,30 @@ fn spec(boot: Option<&Path>) -> DesignSpec {
     system_spec(boot).expect("sources").search("shell-rtl/accel/digits").savable()
 }
 
-/// With the test program in its ROM.
-fn library() -> &'static Library {
-    static LIB: OnceLock<Library> = OnceLock::new();
-    LIB.get_or_init(|| {
+/// The folder of the test program's ROM.
+fn probe() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("system-probe");
         std::fs::create_dir_all(&folder).expect("folder");
         std::fs::write(folder.join("shef_kernel_rom_pkg.sv"), rv32::package(&rv32::probe())).expect("package");
-        build(&spec(Some(&folder))).expect("model")
+        folder
+    })
+}
+
+/// With the test program in its ROM.
+fn library() -> &'static Library {
+    static LIB: OnceLock<Library> = OnceLock::new();
+    LIB.get_or_init(|| build(&spec(Some(probe()))).expect("model"))
+}
+
+/// The same with a hostile core in the fabric (`system/shef_core.sv`).
+fn hostile() -> &'static Library {
+    static LIB: OnceLock<Library> = OnceLock::new();
+    LIB.get_or_init(|| {
+        let mut spec = system_spec(Some(probe())).expect("sources").search("shell-rtl/accel/digits");
+        spec.search.insert(0, repo_root().join("sim/rtl/tests/system"));
+        build(&spec.param("WipeCycles", WIPE)).expect("model")
     })
 }
 
@@ -164,7 +180,11 @@ impl System {
     }
 
     fn fresh() -> Self {
-        let mut sim = SystemSim::new(library(), &straps(), AxiMemoryConfig::default()).expect("instance");
+        Self::of(library())
+    }
+
+    fn of(library: &Library) -> Self {
+        let mut sim = SystemSim::new(library, &straps(), AxiMemoryConfig::default()).expect("instance");
         sim.around().fabric = Box::new(|_: &[u8]| Some(common::DESIGN));
         Self { sim, took: 0 }
     }
@@ -720,6 +740,69 @@ fn a_wipe_is_acknowledged_when_kernel_and_design_are_clear() {
         s.load();
         assert_eq!(s.ctl(0), Some(MAGIC));
     });
+}
+
+/// Cycles for which the gate of the control window waits for a design (`shef_system_gate`), and its
+/// own.
+const GATE: u64 = 4_096 + 20;
+/// Cycles for which a hostile design is waited for that is to end its wipe (`shef_system_life`).
+const WIPE: u64 = 100_000;
+
+#[test]
+fn a_design_that_answers_nothing_holds_up_neither_host_nor_kernel() {
+    let mut s = System::of(hostile());
+    // Nor does it end the wipe after the reset.
+    s.sim.core.step(WIPE + 70_000);
+    s.image();
+    assert!((0..2000).any(|_| s.read(CONFIG + 4) == 2), "a design is active");
+    let timed = |s: &mut System, at: u32, write: Option<u32>| {
+        let begin = s.sim.core.cycles();
+        let answer = s.sim.core.access(false, at, write, &mut []).expect("an answer");
+        (answer, s.sim.core.cycles() - begin)
+    };
+    // One access of each kind is waited for, to a bound; the others way, and the mailbox, are free.
+    for write in [None, Some(7)] {
+        let (answer, took) = timed(&mut s, 0x10, write);
+        assert_eq!(answer, None);
+        assert!(took < GATE, "{took} cycles");
+        for other in [None, Some(7)] {
+            let (answer, took) = timed(&mut s, 0x10, other);
+            assert_eq!(answer, None);
+            assert!(took < 20, "asked again: {took} cycles");
+        }
+        let (answer, took) = timed(&mut s, MAILBOX + 0x3f04, None);
+        assert_eq!(answer, Some(1));
+        assert!(took < 20, "mailbox: {took} cycles");
+        assert_eq!(s.read(SYS), u32::from_le_bytes(*b"SHEK"));
+        // The same of the kernel.
+        assert_eq!(s.read(KRN_STATUS), 0);
+        assert!(s.took < GATE, "{} cycles", s.took);
+        assert_eq!(s.read(SYS + 8) >> 4 & 1, 1, "NO_SHIELD");
+        if write.is_none() {
+            // It is asked anew when another one stands there: a clear ends it, though it never says
+            // that its wipe is over.
+            s.write(CONFIG, CLEAR);
+            let begin = s.sim.core.cycles();
+            s.sim.core.step(WIPE - 10_000);
+            assert!(!s.sim.held());
+            assert_eq!(s.read(CONFIG + 4) & 1, 1, "BUSY");
+            s.sim.core.step(WIPE + 100 - (s.sim.core.cycles() - begin));
+            assert!(s.sim.held());
+            assert_eq!(s.read(CONFIG + 4), 0, "neither busy nor active");
+            let sim = s.sim.core.sim();
+            for port in ["mem0_awvalid", "mem0_wvalid", "mem0_arvalid", "host_awvalid", "host_wvalid", "host_arvalid", "irq_req"] {
+                assert_eq!(sim.peek(port), 0, "{port} of a design that is held");
+            }
+            s.image();
+            assert!((0..2000).any(|_| s.read(CONFIG + 4) == 2), "another design is active");
+        }
+    }
+    // A wipe by the shell is acknowledged, and not before the design is gone.
+    s.sim.core.sim().poke("wipe_req", 1);
+    s.sim.core.step(WIPE - 100);
+    assert_eq!((s.sim.core.sim().peek("wipe_ack"), s.sim.held()), (0, false));
+    s.sim.core.step(200);
+    assert_eq!((s.sim.core.sim().peek("wipe_ack"), s.sim.held()), (1, true));
 }
 
 #[test]
