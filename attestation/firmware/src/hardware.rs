@@ -88,14 +88,12 @@ impl<B: Bus> Hardware<B> {
         true
     }
 
-    fn configure(&self, action: u32) -> Result<(), PlatformError> {
+    /// Acts on the configuration port, and waits until these bits of its state have gone.
+    fn configure(&self, action: u32, gone: u32) -> Result<(), PlatformError> {
         self.bus.write(regs::config::CONTROL, action);
         kick(&self.bus);
-        if !self.wait(CONFIG_WAIT, || self.bus.read(regs::config::STATUS) & regs::config::STATUS_BUSY == 0) {
-            return Err(PlatformError::new("the configuration port does not become idle"));
-        }
-        if self.bus.read(regs::config::STATUS) & regs::config::STATUS_ERROR != 0 {
-            return Err(PlatformError::new("the configuration port refused the design"));
+        if !self.wait(CONFIG_WAIT, || self.bus.read(regs::config::STATUS) & gone == 0) {
+            return Err(PlatformError::new("the configuration port has not done in time what it was told"));
         }
         Ok(())
     }
@@ -214,13 +212,17 @@ impl<B: Bus> Platform for Hardware<B> {
         while self.rest.len > 0 {
             self.program(&[0])?;
         }
-        self.configure(regs::config::CONTROL_FINISH)
+        self.configure(regs::config::CONTROL_FINISH, regs::config::STATUS_BUSY)?;
+        if self.bus.read(regs::config::STATUS) & regs::config::STATUS_ERROR != 0 {
+            return Err(PlatformError::new("the configuration port refused the design"));
+        }
+        Ok(())
     }
 
-    fn unload_image(&mut self) {
+    fn unload_image(&mut self) -> Result<(), PlatformError> {
         self.rest = Rest::default();
-        // A fabric that cannot be cleared shows no design that evidence could name.
-        let _ = self.configure(regs::config::CONTROL_CLEAR);
+        // The error of an image that was refused may stay.
+        self.configure(regs::config::CONTROL_CLEAR, regs::config::STATUS_BUSY | regs::config::STATUS_ACTIVE)
     }
 
     fn design_digest(&mut self) -> Option<[u8; 32]> {

@@ -65,13 +65,15 @@ pub struct Kernel<P> {
     pending: Option<Box<Pending>>,
     load: Load,
     loaded: Option<Loaded>,
+    /// The fabric may hold something of an image, whole or not.
+    occupied: bool,
     halted: bool,
 }
 
 impl<P: Platform> Kernel<P> {
     /// The kernel on this hardware, with what the boot code handed over.
     pub fn new(platform: P, identity: Identity) -> Self {
-        Self { platform, identity, pending: None, load: Load::None, loaded: None, halted: false }
+        Self { platform, identity, pending: None, load: Load::None, loaded: None, occupied: false, halted: false }
     }
 
     /// The hardware, for the card around the kernel.
@@ -118,10 +120,7 @@ impl<P: Platform> Kernel<P> {
         match request {
             Request::Status => Ok(Answer::Status(self.status())),
             Request::Certificates => Ok(Answer::Certificates(self.identity.certificates.clone())),
-            Request::Reset => {
-                self.reset();
-                Ok(Answer::Done)
-            }
+            Request::Reset => self.reset().map(|()| Answer::Done),
             Request::KernelEvidence { nonce, audience } => self.kernel_evidence(nonce, audience),
             Request::LoadBegin { key_box, header_len } => self.load_begin(&key_box, header_len),
             Request::LoadHeader { offset, bytes } => self.load_header(offset, &bytes),
@@ -150,12 +149,21 @@ impl<P: Platform> Kernel<P> {
         }
     }
 
-    fn reset(&mut self) {
+    fn reset(&mut self) -> Result<(), KernelError> {
         self.pending = None;
-        self.stop_load();
-        if self.loaded.take().is_some() {
-            self.platform.unload_image();
+        self.unload()
+    }
+
+    /// Forgets the image, whole or on its way in, and clears the fabric of it. What could not be
+    /// cleared is tried again before anything else is loaded.
+    fn unload(&mut self) -> Result<(), KernelError> {
+        self.load = Load::None;
+        self.loaded = None;
+        if self.occupied {
+            self.platform.unload_image()?;
+            self.occupied = false;
         }
+        Ok(())
     }
 
     /// Enabling debug after boot ends all operation.
@@ -165,7 +173,7 @@ impl<P: Platform> Kernel<P> {
             self.identity.erase();
         }
         if self.halted {
-            self.reset();
+            self.reset()?;
             return Err(KernelError::Debug);
         }
         Ok(())
@@ -230,15 +238,11 @@ impl<P: Platform> Kernel<P> {
 
     // ---- loading ----
 
-    /// Forgets an image on its way in, and what of it is in the fabric.
-    fn stop_load(&mut self) {
-        if matches!(core::mem::replace(&mut self.load, Load::None), Load::Chunks { .. }) {
-            self.platform.unload_image();
-        }
-    }
-
     fn load_begin(&mut self, key_box: &[u8], header_len: usize) -> Result<Answer, KernelError> {
-        self.stop_load();
+        // Ends a load that is not over; an image that is whole stays until the next one's chunks come.
+        if matches!(core::mem::replace(&mut self.load, Load::None), Load::Chunks { .. }) {
+            self.unload()?;
+        }
         let Some(pending) = &self.pending else {
             return Err(KernelError::State { what: "there is no kernel evidence that a key box could answer" });
         };
@@ -281,9 +285,8 @@ impl<P: Platform> Kernel<P> {
         let vendor = crypto::sha256(secret.vendor.as_bytes());
         self.shell()?;
         // What was there before is wiped, whatever comes next.
-        if self.loaded.take().is_some() {
-            self.platform.unload_image();
-        }
+        self.unload()?;
+        self.occupied = true;
         self.platform.begin_image()?;
         // A move out of the box would leave the key in it.
         let key = core::mem::replace(&mut secret.key, ImageKey::from_bytes(&[0; 32]));
@@ -301,7 +304,7 @@ impl<P: Platform> Kernel<P> {
             Err(error) => Err(error.into()),
         };
         if let Err(error) = programmed {
-            self.stop_load();
+            self.unload()?;
             return Err(error);
         }
         Ok(Answer::Done)
@@ -320,7 +323,7 @@ impl<P: Platform> Kernel<P> {
         let image_digest = match checked {
             Ok(image_digest) => image_digest,
             Err(error) => {
-                self.platform.unload_image();
+                self.unload()?;
                 return Err(error);
             }
         };
@@ -402,14 +405,15 @@ impl<P: Platform> Kernel<P> {
         self.read::<64>(krn::PUBKEY)
     }
 
-    /// Wipes the Shield and forgets its session; the image stays.
-    fn wipe(&mut self) {
+    /// Wipes the Shield and forgets its session; the image stays, unless the Shield does not answer.
+    fn wipe(&mut self) -> Result<(), KernelError> {
         if let Some(loaded) = &mut self.loaded {
             loaded.session = None;
         }
         if self.platform.krn_write(krn::CTRL, krn::CTRL_WIPE.put(1)).is_err() || self.wait_for(krn::STATUS_STATE_EMPTY, "empty").is_err() {
-            self.reset();
+            self.reset()?;
         }
+        Ok(())
     }
 
     /// Waits until the previous session has ended. CLOSED appears before the last message, and
@@ -474,11 +478,11 @@ impl<P: Platform> Kernel<P> {
         match shown {
             Ok(shown) if bool::from(shown[..].ct_eq(&public.xy()[..])) => {}
             Ok(_) => {
-                self.wipe();
+                self.wipe()?;
                 return Err(KernelError::ShieldKey);
             }
             Err(error) => {
-                self.wipe();
+                self.wipe()?;
                 return Err(error);
             }
         }
@@ -530,7 +534,7 @@ impl<P: Platform> Kernel<P> {
             }
         };
         if matches!(state, ShieldState::Fresh) && krn::STATUS_STOPPED.get(self.shield_status()?) != 0 {
-            self.wipe();
+            self.wipe()?;
             return Err(KernelError::Stopped);
         }
         // What stands in the fabric is looked at again for each piece of evidence.

@@ -89,8 +89,10 @@ pub trait Platform {
     /// The image is whole: the Shield comes out of reset.
     fn finish_image(&mut self) -> Result<(), PlatformError>;
 
-    /// Wipes the Shield and clears the fabric, also of an image that is not whole.
-    fn unload_image(&mut self);
+    /// Wipes the Shield and clears the fabric, also of an image that is not whole. After an error,
+    /// something of it may still be there: the kernel loads nothing and answers nothing about it
+    /// until a later call has succeeded.
+    fn unload_image(&mut self) -> Result<(), PlatformError>;
 
     /// Digest of the design in the fabric, taken from the fabric and not from the image.
     fn design_digest(&mut self) -> Option<[u8; 32]>;

@@ -148,8 +148,7 @@ impl Mailbox for Native {
         self.request.fill(0);
         self.answer.clear();
         self.status = mailbox::STATUS_IDLE;
-        self.around.unmount();
-        Ok(())
+        self.around.unmount()
     }
 
     fn read(&mut self, offset: u32) -> Result<Option<u32>, CardError> {
@@ -371,7 +370,8 @@ impl KernelPort for Around {
 /// The configuration port.
 impl shef_rtl::Fabric for Around {
     fn clear(&mut self) {
-        self.unmount();
+        // Without a design, whatever became of its Shield.
+        let _ = self.unmount();
     }
 
     fn configure(&mut self, image: &[u8]) -> Option<[u8; 32]> {

@@ -11,6 +11,7 @@ use shef_proto::evidence::{DebugState, RootOfTrust};
 use shef_regs::krn;
 use zeroize::Zeroizing;
 
+use crate::CardError;
 use crate::backend::Backend;
 use crate::design::Design;
 use crate::kernel::{FIRMWARE, Power};
@@ -113,7 +114,7 @@ impl Around {
         self.backend.borrow_mut().reset().map_err(failed)?;
         self.fabric.borrow_mut().programmed = true;
         if design.config_digest() != Some(self.config_digest()?) {
-            self.unmount();
+            self.unmount().map_err(failed)?;
             return Err(refused("the image holds another configuration than the Shield of this design"));
         }
         Ok(())
@@ -129,10 +130,10 @@ impl Around {
     }
 
     /// Clears the fabric.
-    pub(crate) fn unmount(&self) {
-        self.fabric.borrow_mut().programmed = false;
+    pub(crate) fn unmount(&self) -> Result<(), CardError> {
         // A Shield that cannot be reset stays unreachable: nothing is programmed any more.
-        let _ = self.backend.borrow_mut().reset();
+        self.fabric.borrow_mut().programmed = false;
+        self.backend.borrow_mut().reset()
     }
 
     /// Digest of the design in the fabric.
@@ -242,9 +243,9 @@ impl Platform for CardPlatform {
         self.around.mount(&image)
     }
 
-    fn unload_image(&mut self) {
+    fn unload_image(&mut self) -> Result<(), PlatformError> {
         self.coming = Zeroizing::new(Vec::new());
-        self.around.unmount();
+        self.around.unmount().map_err(failed)
     }
 
     fn design_digest(&mut self) -> Option<[u8; 32]> {

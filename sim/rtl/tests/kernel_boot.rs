@@ -109,7 +109,9 @@ impl Platform for Native {
     fn finish_image(&mut self) -> Result<(), PlatformError> {
         Ok(())
     }
-    fn unload_image(&mut self) {}
+    fn unload_image(&mut self) -> Result<(), PlatformError> {
+        Ok(())
+    }
     fn design_digest(&mut self) -> Option<[u8; 32]> {
         None
     }

@@ -216,6 +216,8 @@ pub struct FakePlatform {
     pub loaded: Option<Vec<u8>>,
     pub design: Option<[u8; 32]>,
     pub loads: usize,
+    /// The next time that the fabric is to be cleared, it is not.
+    pub not_cleared: bool,
 }
 
 impl FakePlatform {
@@ -235,6 +237,7 @@ impl FakePlatform {
             loaded: None,
             design: Some(DESIGN),
             loads: 0,
+            not_cleared: false,
         }
     }
 }
@@ -300,10 +303,14 @@ impl Platform for FakePlatform {
         Ok(())
     }
 
-    fn unload_image(&mut self) {
+    fn unload_image(&mut self) -> Result<(), PlatformError> {
+        if std::mem::take(&mut self.not_cleared) {
+            return Err(PlatformError::new("the fabric was not cleared"));
+        }
         self.coming = Vec::new();
         self.loaded = None;
         self.shield.wipe();
+        Ok(())
     }
 
     fn design_digest(&mut self) -> Option<[u8; 32]> {
