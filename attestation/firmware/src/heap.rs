@@ -1,18 +1,30 @@
 //! The heap: first fit in one arena of words, freed memory is zeroed.
 
-/// A heap in `[u32]`. A block is a header word (`words << 1 | used`, the header included) and its
-/// payload; blocks follow one another without gaps, and free neighbours are joined on the way.
-pub struct Arena<'a> {
-    words: &'a mut [u32],
+/// Words of memory. The arena reaches headers, free words and words that are being freed, one at a
+/// time, and holds no reference: what is in use is its owner's alone.
+pub trait Words {
+    /// How many there are.
+    fn count(&self) -> usize;
+    /// Reads one.
+    fn get(&self, at: usize) -> u32;
+    /// Writes one.
+    fn set(&mut self, at: usize, value: u32);
 }
 
-impl<'a> Arena<'a> {
-    /// A heap in zeroed words of which the first lies at a multiple of 8 bytes.
-    pub fn new(words: &'a mut [u32]) -> Self {
+/// A heap in [`Words`]. A block is a header word (`words << 1 | used`, the header included) and its
+/// payload; blocks follow one another without gaps, and free neighbours are joined on the way.
+pub struct Arena<W> {
+    words: W,
+}
+
+impl<W: Words> Arena<W> {
+    /// A heap in words of which the first lies at a multiple of 8 bytes: a new one if they are zeros,
+    /// else the one that was made there before.
+    pub fn new(mut words: W) -> Self {
         // The first header is word 1, so that payloads begin at multiples of 8 bytes.
-        let room = words.len().saturating_sub(1) & !1;
-        if room > 0 {
-            words[1] = (room as u32) << 1;
+        let room = words.count().saturating_sub(1) & !1;
+        if room > 0 && words.get(1) == 0 {
+            words.set(1, (room as u32) << 1);
         }
         Self { words }
     }
@@ -30,17 +42,17 @@ impl<'a> Arena<'a> {
                     if used {
                         break;
                     }
-                    self.words[at + size] = 0;
+                    self.words.set(at + size, 0);
                     size += next;
                 }
                 if size >= need {
                     if size > need {
-                        self.words[at + need] = ((size - need) as u32) << 1;
+                        self.words.set(at + need, ((size - need) as u32) << 1);
                     }
-                    self.words[at] = (need as u32) << 1 | 1;
+                    self.words.set(at, (need as u32) << 1 | 1);
                     return Some(at + 1);
                 }
-                self.words[at] = (size as u32) << 1;
+                self.words.set(at, (size as u32) << 1);
             }
             at += size;
         }
@@ -51,28 +63,55 @@ impl<'a> Arena<'a> {
     pub fn free(&mut self, payload: usize) {
         let at = payload - 1;
         let (size, _) = self.block(at);
-        self.words[payload..at + size].fill(0);
-        self.words[at] &= !1;
+        for word in payload..at + size {
+            self.words.set(word, 0);
+        }
+        self.words.set(at, (size as u32) << 1);
     }
 
     fn end(&self) -> usize {
-        1 + (self.words.len().saturating_sub(1) & !1)
+        1 + (self.words.count().saturating_sub(1) & !1)
     }
 
     fn block(&self, at: usize) -> (usize, bool) {
-        let header = self.words[at];
+        let header = self.words.get(at);
         ((header >> 1) as usize, header & 1 != 0)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Arena;
+    use super::{Arena, Words};
+    use alloc::vec::Vec;
+    use core::cell::RefCell;
+
+    /// Memory that a test looks into, with the words that are in use by somebody else.
+    struct Memory<'a>(&'a RefCell<(Vec<u32>, Vec<bool>)>);
+
+    impl Words for Memory<'_> {
+        fn count(&self) -> usize {
+            self.0.borrow().0.len()
+        }
+        fn get(&self, at: usize) -> u32 {
+            assert!(!self.0.borrow().1[at], "word {at} is somebody else's");
+            self.0.borrow().0[at]
+        }
+        fn set(&mut self, at: usize, value: u32) {
+            assert!(!self.0.borrow().1[at], "word {at} is somebody else's");
+            self.0.borrow_mut().0[at] = value;
+        }
+    }
+
+    fn memory(words: usize) -> RefCell<(Vec<u32>, Vec<bool>)> {
+        RefCell::new((alloc::vec![0; words], alloc::vec![false; words]))
+    }
 
     #[test]
     fn blocks_do_not_overlap_are_zeroed_and_join_again() {
-        let mut words = [0; 1001];
-        let mut arena = Arena::new(&mut words);
+        let memory = memory(1001);
+        let lend = |at: usize, len: usize, lent: bool| memory.borrow_mut().1[at..at + len].fill(lent);
+        let is = |at: usize, len: usize, value: u32| memory.borrow().0[at..at + len].iter().all(|word| *word == value);
+        let mut arena = Arena::new(Memory(&memory));
         let mut live: alloc::vec::Vec<(usize, usize, u32)> = alloc::vec::Vec::new();
         let mut state = 1_u32;
         for round in 1..10_000 {
@@ -80,16 +119,24 @@ mod tests {
             let random = (state >> 8) as usize;
             if random.is_multiple_of(3) && !live.is_empty() {
                 let (at, len, mark) = live.swap_remove(random % live.len());
-                assert!(arena.words[at..at + len].iter().all(|word| *word == mark), "round {round}");
+                assert!(is(at, len, mark), "round {round}");
+                lend(at, len, false);
                 arena.free(at);
+                assert!(is(at, len, 0), "round {round}");
             } else if let Some(at) = arena.allocate(random % 300) {
                 let len = (random % 300).div_ceil(4);
-                assert!(at % 2 == 0 && arena.words[at..at + len].iter().all(|word| *word == 0), "round {round}");
-                arena.words[at..at + len].fill(round);
+                assert!(at % 2 == 0 && is(at, len, 0), "round {round}");
+                memory.borrow_mut().0[at..at + len].fill(round);
+                lend(at, len, true);
                 live.push((at, len, round));
             }
+            // What was made there before goes on.
+            if round % 100 == 0 {
+                arena = Arena::new(Memory(&memory));
+            }
         }
-        for (at, ..) in live.drain(..) {
+        for (at, len, _) in live.drain(..) {
+            lend(at, len, false);
             arena.free(at);
         }
         assert_eq!(arena.allocate(3996), Some(2));
@@ -102,7 +149,7 @@ mod tests {
     #[test]
     fn an_arena_without_room_gives_nothing() {
         for len in 0..3 {
-            assert_eq!(Arena::new(&mut [0; 3][..len]).allocate(0), None, "{len}");
+            assert_eq!(Arena::new(Memory(&memory(len))).allocate(0), None, "{len}");
         }
     }
 }

@@ -17,9 +17,8 @@ mod mailbox;
 pub mod signer;
 
 pub use hardware::{Hardware, stop};
-pub use heap::Arena;
+pub use heap::{Arena, Words};
 pub use mailbox::serve;
 
-/// Where the boot ROM leaves the identity: its length (32 bits), then its bytes
-/// ([`shef_kernel::Identity::to_bytes`]).
-pub const HANDOVER: u32 = 0x2003_f000;
+/// Where the boot ROM leaves the identity: the bytes are those of [`shef_kernel::Identity::to_bytes`].
+pub use shef_units::HANDOVER;

@@ -3,11 +3,10 @@
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::arch::global_asm;
-use core::cell::UnsafeCell;
 
 use shef_units::{Mmio, regs};
 
-use crate::heap::Arena;
+use crate::heap::{Arena, Words};
 use crate::stop;
 
 /// The bus of the core.
@@ -103,47 +102,51 @@ unsafe extern "C" {
     static mut _heap_end: u32;
 }
 
-struct Heap(UnsafeCell<Option<Arena<'static>>>);
+/// The words that the linker script keeps for the heap.
+struct Memory;
 
-// SAFETY: there is one core, and no interrupt is ever enabled.
-unsafe impl Sync for Heap {}
-
-#[global_allocator]
-static HEAP: Heap = Heap(UnsafeCell::new(None));
-
-fn heap_words() -> *mut u32 {
-    &raw mut _heap_start
-}
-
-impl Heap {
-    #[expect(clippy::mut_from_ref, reason = "one core without interrupts, and no caller keeps the reference")]
-    fn arena(&self) -> &mut Arena<'static> {
-        // SAFETY: one core without interrupts, and `Arena` calls nothing that allocates: this is
-        // the only reference.
-        let arena = unsafe { &mut *self.0.get() };
-        arena.get_or_insert_with(|| {
-            let words = ((&raw mut _heap_end).addr() - heap_words().addr()) / 4;
-            // SAFETY: the linker script keeps this memory for the heap, start code has zeroed it,
-            // and this runs once.
-            Arena::new(unsafe { core::slice::from_raw_parts_mut(heap_words(), words) })
-        })
+impl Memory {
+    fn word(at: usize) -> *mut u32 {
+        core::ptr::with_exposed_provenance_mut((&raw mut _heap_start).expose_provenance() + 4 * at)
     }
 }
 
+impl Words for Memory {
+    fn count(&self) -> usize {
+        ((&raw mut _heap_end).addr() - (&raw mut _heap_start).addr()) / 4
+    }
+
+    fn get(&self, at: usize) -> u32 {
+        // SAFETY: the linker script keeps this memory for the heap, start code has zeroed it, and the
+        // arena asks for words below `count` that no block in use has.
+        unsafe { Self::word(at).read() }
+    }
+
+    fn set(&mut self, at: usize, value: u32) {
+        // SAFETY: as above.
+        unsafe { Self::word(at).write(value) }
+    }
+}
+
+struct Heap;
+
+#[global_allocator]
+static HEAP: Heap = Heap;
+
 // SAFETY: blocks of the arena do not overlap and begin at multiples of 8 bytes, as `_heap_start`
-// does.
+// does. There is one core, no interrupt is ever enabled, and `Arena` calls nothing that allocates.
 unsafe impl GlobalAlloc for Heap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if layout.align() <= 8
-            && let Some(word) = self.arena().allocate(layout.size())
+            && let Some(word) = Arena::new(Memory).allocate(layout.size())
         {
-            return heap_words().wrapping_add(word).cast();
+            return Memory::word(word).cast();
         }
         stop(&BUS, regs::sys::ALERT_CODE_MEMORY)
     }
 
     unsafe fn dealloc(&self, block: *mut u8, _: Layout) {
-        self.arena().free((block.addr() - heap_words().addr()) / 4);
+        Arena::new(Memory).free((block.addr() - (&raw mut _heap_start).addr()) / 4);
     }
 }
 

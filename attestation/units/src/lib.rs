@@ -1,5 +1,7 @@
 //! The bus of the Security Kernel's core, the registers on it, and drivers of its crypto units.
 #![no_std]
+#[cfg(test)]
+extern crate std;
 
 mod bus;
 mod mmio;
@@ -9,5 +11,5 @@ mod units;
 pub use bus::Bus;
 #[cfg(feature = "core")]
 pub use mmio::CORE;
-pub use mmio::Mmio;
+pub use mmio::{HANDOVER, Mmio};
 pub use units::{Running, Units};

@@ -2,6 +2,7 @@
 #![expect(unsafe_code, reason = "registers are reached by their addresses")]
 
 use crate::bus::Bus;
+use crate::regs;
 #[cfg(feature = "core")]
 use crate::units::Units;
 
@@ -19,16 +20,64 @@ impl Mmio {
 #[cfg(feature = "core")]
 pub const CORE: Units<Mmio> = Units::new(Mmio::CORE);
 
+/// What is reached, from address to address: kernel memory, where no object of Rust's is written, the
+/// end of RAM that linker scripts leave to the identity on its way, the boot medium, and registers.
+const REACHED: [(u32, u32); 4] = [
+    (regs::MEMORY, regs::MEMORY + regs::MEMORY_LEN as u32),
+    (HANDOVER, regs::RAM + regs::RAM_LEN as u32),
+    (regs::MEDIUM, regs::MEDIUM + regs::MEDIUM_LEN as u32),
+    (regs::SYS, regs::MEASURE + regs::MEASURE_LEN as u32),
+];
+
+/// Where the boot ROM leaves the identity: its length (32 bits), then its bytes. Nothing else lies
+/// there: memory of stack and heap ends before.
+pub const HANDOVER: u32 = 0x2003_f000;
+
+/// An address, if it is one of a word that is reached.
+///
+/// # Panics
+/// It is not.
+#[inline]
+fn reached(address: u32) -> usize {
+    let known = REACHED.iter().any(|(begin, end)| (*begin..*end).contains(&address));
+    assert!(known && address.is_multiple_of(4));
+    address as usize
+}
+
 impl Bus for Mmio {
     fn read(&self, address: u32) -> u32 {
         // SAFETY: a value of this type exists in programs for the core of `shef_kernel` alone
-        // (feature `core`). Its bus answers every address: with a register, or a trap that ends the
-        // program; of memory, programs give it only what their linker scripts keep free of Rust's.
-        unsafe { core::ptr::with_exposed_provenance::<u32>(address as usize).read_volatile() }
+        // (feature `core`), whose bus answers these addresses: with a word, or a trap that ends the
+        // program. Reading changes nothing that Rust knows of.
+        unsafe { core::ptr::with_exposed_provenance::<u32>(reached(address)).read_volatile() }
     }
 
     fn write(&self, address: u32, value: u32) {
-        // SAFETY: as above.
-        unsafe { core::ptr::with_exposed_provenance_mut::<u32>(address as usize).write_volatile(value) }
+        // SAFETY: as above; the linker scripts keep stack, heap and statics out of these addresses,
+        // and kernel memory, which the kernel's code lies in, is closed to writes once it runs.
+        unsafe { core::ptr::with_exposed_provenance_mut::<u32>(reached(address)).write_volatile(value) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{HANDOVER, reached};
+    use crate::regs;
+
+    #[test]
+    fn registers_medium_and_what_linker_scripts_leave_are_reached_and_no_more() {
+        for address in [regs::MEMORY, regs::SYS, regs::MEDIUM + 4, HANDOVER, regs::MEASURE + regs::MEASURE_LEN as u32 - 4] {
+            assert_eq!(reached(address), address as usize);
+        }
+        let stack_and_heap = [regs::RAM, HANDOVER - 4];
+        for address in stack_and_heap.into_iter().chain([
+            regs::ROM,
+            regs::RAM + regs::RAM_LEN as u32,
+            regs::MEASURE + 0x1000,
+            regs::SYS + 2,
+            u32::MAX - 3,
+        ]) {
+            assert!(std::panic::catch_unwind(|| reached(address)).is_err(), "{address:#x}");
+        }
     }
 }

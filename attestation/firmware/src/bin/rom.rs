@@ -12,7 +12,7 @@ use core::arch::global_asm;
 use shef_firmware::machine::{BUS, clear_stack};
 use shef_firmware::signer::{LEAST_SVN, SIGNER};
 use shef_firmware::{HANDOVER, Hardware, clear_registers, serve, stop, zero_memory};
-use shef_kernel::{BootError, BootPlatform, KernelImage, Measurement, Medium, SIGNATURE_FILE_LEN, admit, identify};
+use shef_kernel::{BootError, KernelImage, Measurement, Medium, SIGNATURE_FILE_LEN, admit, identify};
 use shef_proto::crypto::{ACTIVE, Crypto};
 use shef_proto::mailbox::Answer;
 use shef_units::{Bus, regs};
