@@ -651,23 +651,36 @@ fn every_error_code_is_listed() {
 /// identity is handed over.
 #[test]
 fn a_certificate_that_does_not_fit_is_refused_before_there_is_a_secret() {
-    let kind = RootOfTrust::ShefBoot;
-    let device_id = device_id_key(&UDS, kind, false);
-    let measured = Measurement { digest: [1; 32], svn: 1, version: "1" };
+    // All that is of no fixed size is as long as it can be.
+    let measured = Measurement { digest: [0xff; 32], svn: u64::MAX, version: &"v".repeat(32) };
     let mut seen = [false; 2];
-    for subject in (50..4000).step_by(50) {
-        let mut platform = FakePlatform::new(&Manufacturer::new(1), kind, DebugState::DisabledSinceBoot);
-        platform.certificate = shef_proto::cert::issue_root(&device_id, &"x".repeat(subject), 0, 1);
+    // The most that an identity has beside the certificate and its subject's name, and the most of them
+    // that was taken.
+    let (mut rest, mut taken) = (0, 0);
+    let manufacturer = Manufacturer::new(1);
+    for (kind, subject) in RootOfTrust::ALL.into_iter().flat_map(|kind| (50..1450).step_by(9).map(move |subject| (kind, subject))) {
+        let device_id = device_id_key(&UDS, kind, true).public_key();
+        let mut platform = FakePlatform::new(&manufacturer, kind, DebugState::Enabled);
+        platform.target = "t".repeat(32);
+        platform.certificate =
+            shef_proto::cert::issue_signer(&manufacturer.key, &manufacturer.root, &device_id, &"x".repeat(subject), 0, 1);
+        let certificate = Certificate::parse(&platform.certificate).unwrap();
+        let of_the_host = certificate.der().len() + certificate.subject().len();
         match identify(&mut platform, &measured) {
             Ok(identity) => {
-                assert!(identity.to_bytes().len() <= shef_kernel::IDENTITY_MAX, "{subject}");
+                let len = identity.to_bytes().len();
+                assert!(len <= shef_kernel::IDENTITY_MAX, "{subject}");
+                (rest, taken) = (rest.max(len - of_the_host), taken.max(of_the_host));
                 seen[0] = true;
             }
             Err(error) => {
-                assert!(error.code() == "SHEF-KRN-003" && platform.uds.is_some(), "{subject}: {error}");
+                assert_eq!(error, BootError::DeviceIdCertificate { what: "too long" });
+                assert!(platform.uds.is_some(), "{subject}");
                 seen[1] = true;
             }
         }
     }
     assert_eq!(seen, [true; 2]);
+    // And of what would fit, little is refused.
+    assert!(taken + rest + 48 > shef_kernel::IDENTITY_MAX, "{taken} taken, {rest} beside them");
 }

@@ -203,6 +203,7 @@ pub struct FakePlatform {
     pub uds: Option<[u8; 32]>,
     pub certificate: Vec<u8>,
     pub kind: RootOfTrust,
+    pub target: String,
     pub debug: DebugState,
     pub entropy: SeededEntropy,
     /// What is drawn instead, each time.
@@ -218,6 +219,8 @@ pub struct FakePlatform {
     pub loads: usize,
     /// The next time that the fabric is to be cleared, it is not.
     pub not_cleared: bool,
+    /// The operation that fails when it is called next.
+    pub fails: Option<&'static str>,
 }
 
 impl FakePlatform {
@@ -226,6 +229,7 @@ impl FakePlatform {
             uds: Some(UDS),
             certificate: manufacturer.certify(kind, debug == DebugState::Enabled),
             kind,
+            target: TARGET.into(),
             debug,
             entropy: entropy(99),
             drawn: None,
@@ -238,6 +242,16 @@ impl FakePlatform {
             design: Some(DESIGN),
             loads: 0,
             not_cleared: false,
+            fails: None,
+        }
+    }
+}
+
+impl FakePlatform {
+    fn operation(&mut self, name: &str) -> Result<(), PlatformError> {
+        match self.fails.take_if(|fails| *fails == name) {
+            Some(_) => Err(PlatformError::new("failed")),
+            None => Ok(()),
         }
     }
 }
@@ -256,7 +270,7 @@ impl BootPlatform for FakePlatform {
     }
 
     fn target(&self) -> String {
-        TARGET.into()
+        self.target.clone()
     }
 
     fn debug_state(&mut self) -> DebugState {
@@ -286,18 +300,21 @@ impl Platform for FakePlatform {
     }
 
     fn begin_image(&mut self) -> Result<(), PlatformError> {
+        self.operation("begin")?;
         self.coming = Vec::new();
         self.programmed = Vec::new();
         Ok(())
     }
 
     fn program(&mut self, part: &[u8]) -> Result<(), PlatformError> {
+        self.operation("program")?;
         self.coming.extend_from_slice(part);
         self.programmed.extend_from_slice(part);
         Ok(())
     }
 
     fn finish_image(&mut self) -> Result<(), PlatformError> {
+        self.operation("finish")?;
         self.loaded = Some(std::mem::take(&mut self.coming));
         self.loads += 1;
         Ok(())
