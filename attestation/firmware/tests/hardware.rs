@@ -29,6 +29,8 @@ struct Fake {
     words: Cell<usize>,
     /// After so many words, the noise source's state is this.
     then: Cell<Option<(usize, u32)>>,
+    /// From this time on, a register has another value.
+    later: Cell<Option<(u32, u32, u32)>>,
     /// Writes after which the processor is halted.
     ends: Cell<Option<usize>>,
 }
@@ -58,8 +60,16 @@ impl Fake {
 impl Bus for Fake {
     fn read(&self, address: u32) -> u32 {
         self.reads.borrow_mut().push(address);
+        assert!(self.reads.borrow().len() < 100_000, "waits for ever");
         match address {
-            regs::sys::TIMER_LO => self.time.set(self.time.get().wrapping_add(self.step.get())),
+            regs::sys::TIMER_LO => {
+                self.time.set(self.time.get().wrapping_add(self.step.get()));
+                if let Some((time, address, value)) = self.later.get()
+                    && time <= self.time.get()
+                {
+                    self.set(address, value);
+                }
+            }
             regs::noise::WORD => {
                 self.words.set(self.words.get() + 1);
                 if let Some((words, status)) = self.then.get()
@@ -223,6 +233,28 @@ fn a_configuration_port_that_fails_is_told() {
         assert_eq!(hardware(&bus).finish_image().is_ok(), finished, "{status}");
         assert_eq!(hardware(&bus).unload_image().is_ok(), cleared, "{status}");
     }
+}
+
+#[test]
+fn what_takes_its_time_is_waited_for() {
+    use regs::config::{STATUS_ACTIVE, STATUS_BUSY};
+    let bus = Fake::with(&[(regs::config::STATUS, STATUS_BUSY)]);
+    bus.later.set(Some((10_000, regs::config::STATUS, STATUS_ACTIVE)));
+    hardware(&bus).finish_image().unwrap();
+    let bus = Fake::with(&[(regs::config::STATUS, STATUS_BUSY | STATUS_ACTIVE)]);
+    bus.later.set(Some((10_000, regs::config::STATUS, 0)));
+    hardware(&bus).unload_image().unwrap();
+    // The start-up test of the noise source, and its first word.
+    let bus = Fake::with(&[]);
+    bus.later.set(Some((10_000, regs::noise::STATUS, TESTED | WORD)));
+    assert_eq!(drawn(&bus), (EntropyQuality::Tested, false));
+    let bus = Fake::with(&[(regs::noise::STATUS, TESTED)]);
+    bus.later.set(Some((10_000, regs::noise::STATUS, TESTED | WORD)));
+    assert_eq!((drawn(&bus), bus.reads.borrow().contains(&regs::noise::WORD)), ((EntropyQuality::Tested, false), true));
+    // A thousand cycles pass, with a sign of life.
+    let bus = Fake::with(&[]);
+    hardware(&bus).idle();
+    assert!(bus.time.get() > 1000 && bus.written(regs::sys::WATCHDOG).len() == 2);
 }
 
 #[test]
