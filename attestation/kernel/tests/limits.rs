@@ -89,3 +89,16 @@ fn a_header_of_no_bytes_is_none() {
         assert_eq!(world.code(&Request::LoadHeader { offset, bytes: vec![0] }), "SHEF-KRN-014");
     }
 }
+
+#[test]
+fn a_shield_that_does_not_come_out_of_reset_ends_the_load() {
+    let mut world = World::new();
+    let key_box = world.key_box(3);
+    let requests = load_requests(&world.vendor.container.clone(), &key_box);
+    let (finish, before) = requests.split_last().unwrap();
+    before.iter().for_each(|request| drop(world.call(request).unwrap()));
+    world.shield().state = 0;
+    assert_eq!(world.code(finish), "SHEF-KRN-031");
+    assert!(world.kernel.platform().loaded.is_none());
+    world.load(&key_box).unwrap();
+}

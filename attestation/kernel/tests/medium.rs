@@ -43,6 +43,12 @@ fn lengths_that_contradict_one_another_are_refused() {
         assert_eq!(read(&changed, 1000).unwrap_err().code(), "SHEF-KRN-002", "{value} at {at}");
     }
     assert!(read(&medium, 100).is_ok());
+    let whole = |certificate| Medium::build(&[0x11; 100], &[0x33; SIGNATURE_FILE_LEN], &vec![0x22; certificate]);
+    assert!(read(&whole(2048), 100).is_ok());
+    assert_eq!(read(&whole(2049), 100).unwrap_err().code(), "SHEF-KRN-002");
+    // The length of a certificate that would lie behind the end is not read.
+    let words = [*b"SHKI", 100_u32.to_le_bytes(), 90_u32.to_le_bytes()];
+    assert_eq!(Medium::read(100, 1000, |at| words[at / 4]).unwrap_err().code(), "SHEF-KRN-002");
     assert_eq!(read(&medium, 99).unwrap_err(), BootError::KernelImage { what: "larger than the kernel's memory" });
 }
 

@@ -526,6 +526,7 @@ fn shells_that_open_the_fabric_are_refused() {
             _ => shell.debug_bridge = true,
         }
         assert_eq!(world.load(&key_box).unwrap_err().kernel_code(), Some("SHEF-KRN-013"));
+        assert!(world.kernel.platform().programmed.is_empty(), "refused before the first chunk");
         assert_eq!(world.code(&Request::KernelEvidence { nonce: vec![1; 48], audience: AUDIENCE.into() }), "SHEF-KRN-013");
         assert_eq!(world.kernel.platform().loads, 0);
     }

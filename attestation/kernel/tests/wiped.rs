@@ -2,7 +2,8 @@
 
 mod common;
 
-use common::World;
+use common::{AUDIENCE, World};
+use shef_proto::evidence::{Evidence, Layer, ShieldState};
 use shef_proto::mailbox::{Answer, Request};
 
 #[test]
@@ -80,4 +81,72 @@ fn the_end_of_the_session_before_is_waited_for() {
     (world.shield().state, world.shield().ending) = (5, usize::MAX);
     assert_eq!(world.code(&Request::NewSession), "SHEF-KRN-031");
     assert_eq!((world.shield().hurried, world.shield().seeds_taken.len()), (0, 0));
+}
+
+/// A Shield that cannot be wiped keeps no image: the fabric is cleared, and what that says is told.
+#[test]
+fn a_shield_that_takes_no_wipe_is_unloaded() {
+    let evidence = Request::ShieldEvidence { nonce: vec![1; 48], audience: AUDIENCE.into() };
+    let wrong_key = |world: &mut World| world.shield().wrong_key = true;
+    let stuck = |world: &mut World| world.shield().stuck = true;
+    let stopped = |world: &mut World| {
+        world.call(&Request::NewSession).unwrap();
+        world.shield().stopped = true;
+    };
+    let cases: [(fn(&mut World), &str); 3] = [(wrong_key, "SHEF-KRN-030"), (stuck, "SHEF-KRN-031"), (stopped, "SHEF-KRN-034")];
+    for (spoil, code) in cases {
+        // It is wiped and keeps its image,
+        let mut world = World::loaded();
+        spoil(&mut world);
+        let before = world.shield().wipes;
+        assert_eq!(world.code(&evidence), code);
+        assert_eq!((world.shield().wipes - before, world.shield().state), (1, 1), "{code}");
+        assert!(world.kernel.platform().loaded.is_some(), "{code}");
+        // or it is not, and goes with its image,
+        let mut world = World::loaded();
+        spoil(&mut world);
+        world.shield().deaf = true;
+        assert_eq!(world.code(&evidence), code);
+        assert!(world.kernel.platform().loaded.is_none(), "{code}");
+        // unless the fabric stays as it is.
+        let mut world = World::loaded();
+        spoil(&mut world);
+        world.shield().deaf = true;
+        world.kernel.platform_mut().not_cleared = true;
+        assert_eq!(world.code(&evidence), "SHEF-KRN-010", "{code}");
+    }
+}
+
+#[test]
+fn a_stopped_shield_that_takes_no_wipe_gets_no_seed() {
+    // From a session that is over: it stays closed.
+    let mut world = World::loaded();
+    (world.shield().state, world.shield().stopped, world.shield().deaf) = (5, true, true);
+    assert_eq!(world.code(&Request::NewSession), "SHEF-KRN-031");
+    assert!(world.shield().seeds_taken.is_empty());
+    // One that is being cleared, and stays so, or is stopped after it.
+    let mut world = World::loaded();
+    world.shield().state = 0;
+    let error = world.call(&Request::NewSession).unwrap_err();
+    assert_eq!(error.kernel_code(), Some("SHEF-KRN-031"));
+    assert!(error.to_string().contains("did not become empty"), "{error}");
+    assert!(world.shield().seeds_taken.is_empty());
+    let mut world = World::loaded();
+    (world.shield().state, world.shield().scrubs) = (0, 3);
+    (world.shield().stopped, world.shield().dead_port) = (true, true);
+    assert_eq!(world.code(&Request::NewSession), "SHEF-KRN-034");
+    assert!(world.shield().seeds_taken.is_empty());
+}
+
+/// State and transcript are of one moment.
+#[test]
+fn a_load_key_between_two_reads_is_seen_whole() {
+    let mut world = World::loaded();
+    world.call(&Request::NewSession).unwrap();
+    world.shield().then = Some(4);
+    let nonce = world.nonce();
+    let evidence = world.evidence(Layer::Shield, &nonce).unwrap();
+    let claims = Evidence::parse(&evidence).unwrap();
+    let state = claims.unverified_claims().shield.as_ref().unwrap().state.clone();
+    assert_eq!(state, ShieldState::Keyed([0x7e; 32]));
 }

@@ -78,6 +78,10 @@ enum Command {
         /// Use the hostile bench instead, and print a table of observations and attempts
         #[arg(long)]
         attack: bool,
+        /// Find tests for comparisons and erasures that tests/mutants/places.toml does not name, and
+        /// print lines for it
+        #[arg(long, conflicts_with = "attack")]
+        unnamed: bool,
         /// Only mutants with this in their names (`seed-wipes-nothing`, `cache`)
         #[arg(default_value = "")]
         filter: String,
@@ -123,7 +127,8 @@ fn main() -> ExitCode {
         Command::Firmware(args) => firmware::run(&args),
         Command::Lint => lint::run(),
         Command::Formal(args) => formal::run(&args),
-        Command::Mutants { attack, filter } => {
+        Command::Mutants { unnamed: true, filter, .. } => mutants::unnamed(&filter),
+        Command::Mutants { attack, filter, .. } => {
             let by = if attack { mutants::By::Attack } else { mutants::By::Test };
             tools::ensure_verilator(&root(), &process::say)
                 .map_err(Failure::from)

@@ -95,6 +95,12 @@ pub struct FakeShield {
     pub uncleared: bool,
     /// Reads of its status until the session before is over.
     pub ending: usize,
+    /// Reads of its status until it has been scrubbed.
+    pub scrubs: usize,
+    /// Takes no command to wipe.
+    pub deaf: bool,
+    /// Becomes this when its transcript is read next.
+    pub then: Option<u32>,
     /// What it was told to do before that.
     pub hurried: usize,
     pub wipes: usize,
@@ -139,12 +145,22 @@ impl FakeShield {
                         self.stopped |= std::mem::take(&mut self.stops_in_derive);
                     }
                 }
+                if self.scrubs > 0 {
+                    self.scrubs -= 1;
+                    self.state = u32::from(self.scrubs == 0);
+                }
                 let ending = self.ending > 0;
                 self.ending = self.ending.saturating_sub(1);
                 self.state | u32::from(self.stopped) << 3 | u32::from(ending) << 6
             }
             0x040..0x080 => Self::word(&self.public.unwrap_or([0; 64]), offset - 0x40),
-            0x080..0x0a0 => Self::word(&self.transcript, offset - 0x80),
+            0x080..0x0a0 => {
+                let word = Self::word(&self.transcript, offset - 0x80);
+                if let Some(state) = self.then.take() {
+                    (self.state, self.transcript) = (state, [0x7e; 32]);
+                }
+                word
+            }
             0x0a0..0x0c0 => {
                 let digest = self.config_digest.unwrap_or_else(|| self.config.as_ref().unwrap().digest());
                 Self::word(&digest, offset - 0xa0)
@@ -158,6 +174,7 @@ impl FakeShield {
     pub fn write(&mut self, offset: u32, value: u32) -> bool {
         self.hurried += usize::from(self.ending > 0);
         match offset {
+            0x000 if value == 2 && self.deaf => {}
             0x000 if value == 2 => self.wipe(),
             0x000 => {
                 assert_eq!(value, 1);

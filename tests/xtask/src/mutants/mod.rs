@@ -1,11 +1,13 @@
 //! `cargo xtask mutants`: changes a copy of the RTL, or of the Security Kernel, in one place at a time and checks that the change is detected: by the test that the mutant names or, with `--attack`, by the hostile bench.
 //!
-//! A mutant is an entry of `tests/mutants/*.toml`. It has edits (a file, a text that occurs in it
+//! A mutant is an entry of `tests/mutants/*.toml`, or is made of a comparison or an erasure of the
+//! Security Kernel's sources (`places`). It has edits (a file, a text that occurs in it
 //! exactly once, and its replacement) and a detector: a test, a configuration of the hostile bench,
 //! or both. Microcode is reassembled after an edit. Tests and bench run on the copy through
 //! `SHEF_ROOT`. A mutant that does not build counts as a failure of this command, not as detected.
 
 mod native;
+mod places;
 
 use crate::process::{self, Failure, say};
 use crate::test::Binary;
@@ -51,6 +53,9 @@ struct Edit {
     find: String,
     /// Stands there instead.
     replace: String,
+    /// Where it stands, if it was found there.
+    #[serde(skip)]
+    at: Option<usize>,
 }
 
 impl Edit {
@@ -61,6 +66,11 @@ impl Edit {
 
     /// The file's text with the edit, or how often the text to be replaced stands in it.
     fn apply(&self, text: &str) -> Result<String, usize> {
+        if let Some(at) = self.at {
+            let (before, rest) = text.split_at_checked(at).ok_or(0_usize)?;
+            let after = rest.strip_prefix(&self.find).ok_or(0_usize)?;
+            return Ok(format!("{before}{}{after}", self.replace));
+        }
         match text.matches(&self.find).count() {
             1 => Ok(text.replacen(&self.find, &self.replace, 1)),
             found => Err(found),
@@ -86,6 +96,22 @@ pub enum By {
     Test,
     /// The hostile bench; the test where the bench notices nothing.
     Attack,
+}
+
+/// Finds tests for the places with `filter` in their files or functions that the list does not name,
+/// and prints lines for it.
+pub fn unnamed(filter: &str) -> Result<(), Failure> {
+    for (heading, mutant) in places::unnamed()?.into_iter().filter(|(heading, _)| heading.contains(filter)) {
+        let said = match mutant {
+            None => "mutant = \"\"".to_owned(),
+            Some(mutant) => match native::who_catches(&mutant)? {
+                Some(test) => format!("test = {test:?}"),
+                None => "why = \"\"".to_owned(),
+            },
+        };
+        println!("{heading} = {{ {said} }}");
+    }
+    Ok(())
 }
 
 /// Runs those whose name holds `filter`, and prints the table.
@@ -174,12 +200,22 @@ fn attack_mutant(m: &Mutant, copy: &Path, verilator: &Path) -> Result<Option<(St
 /// # Errors
 /// A file that cannot be read.
 pub fn load() -> Result<Vec<Mutant>, Failure> {
+    let mut all = by_hand()?;
+    all.extend(places::load()?);
+    Ok(all)
+}
+
+/// Those that were written by hand.
+///
+/// # Errors
+/// A file that cannot be read.
+pub fn by_hand() -> Result<Vec<Mutant>, Failure> {
     let folder = root().join("tests/mutants");
     let fail = |p: &Path, e: &dyn std::fmt::Display| Failure::failed(format!("{}: {e}", p.display()));
     let mut paths: Vec<PathBuf> = std::fs::read_dir(&folder)
         .map_err(|e| fail(&folder, &e))?
         .filter_map(|e| e.ok().map(|e| e.path()))
-        .filter(|p| p.extension().is_some_and(|e| e == "toml"))
+        .filter(|p| p.extension().is_some_and(|e| e == "toml") && !p.ends_with(places::LIST))
         .collect();
     paths.sort();
     let mut all = Vec::new();
@@ -230,7 +266,7 @@ fn copy_tree(from: &Path, to: &Path) -> std::io::Result<()> {
 
 impl Mutant {
     fn copy(&self) -> PathBuf {
-        process::target_dir().join("mutants").join(&self.name)
+        process::target_dir().join("mutants").join(self.name.replace(|c: char| !c.is_alphanumeric() && c != '.', "-"))
     }
 
     /// The text of a file with one of its edits.

@@ -7,8 +7,8 @@
 use super::{Edit, Mutant};
 use crate::process::{self, Failure};
 use crate::root;
-use std::path::Path;
-use std::process::Stdio;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
 /// Where such sources lie.
@@ -21,36 +21,17 @@ const READ: [&str; 2] = ["tests/vectors", "shell-rtl/regs"];
 /// # Errors
 /// An edit that does not apply, a copy that cannot be written, cargo that does not start.
 pub fn try_test(mutant: &Mutant) -> Result<(&'static str, String), Failure> {
-    static WORKSPACE: Mutex<()> = Mutex::new(());
     let _alone = WORKSPACE.lock().unwrap_or_else(PoisonError::into_inner);
     let [package, target, test] = mutant.test.as_deref().unwrap_or_default().split('/').collect::<Vec<_>>()[..] else {
         return Ok(("NO TEST", String::new()));
     };
-    let folder = process::target_dir().join("mutants-native");
-    for below in [BELOW, READ[0], READ[1]] {
-        copy(&root(), Path::new(below), &folder, mutant)?;
-    }
-    write(&folder.join("Cargo.toml"), workspace(package)?.as_bytes())?;
-    let lock = root().join("Cargo.lock");
-    write(&folder.join("Cargo.lock"), &std::fs::read(&lock).map_err(|e| failed(&lock, e))?)?;
-    let cargo = |more: &[&str]| {
-        let mut c = process::cargo(&["test", "--offline", "--quiet", "--package", package, "--test", target]);
-        c.args(more).current_dir(&folder).env("CARGO_TARGET_DIR", folder.join("target")).env_remove("RUSTC_WORKSPACE_WRAPPER");
-        let out = c.stdin(Stdio::null()).output().map_err(|e| Failure::failed(format!("cargo: {e}")))?;
-        let text = format!("{}{}", String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
-        Ok::<_, Failure>((out.status.success(), text))
-    };
-    // Times of files do not always tell cargo that a source changed.
-    for edit in &mutant.edit {
-        let of = edit.file.split('/').nth(1).unwrap_or_default();
-        let mut clean = process::cargo(&["clean", "--offline", "--quiet", "--package", &format!("shef-{of}")]);
-        process::run(clean.current_dir(&folder).env("CARGO_TARGET_DIR", folder.join("target")), "cargo clean")?;
-    }
-    let (built, text) = cargo(&["--no-run"])?;
+    let of = of_target(package, target);
+    let folder = prepare(mutant, &[package])?;
+    let (built, text) = cargo(&folder, &of, &["--no-run"])?;
     if !built {
         return Ok(("NO BUILD", text));
     }
-    let (passed, text) = cargo(&["--", "--include-ignored", "--exact", test])?;
+    let (passed, text) = cargo(&folder, &of, &["--", "--include-ignored", "--exact", test])?;
     let outcome = match (text.contains("running 1 test"), passed) {
         (false, _) => "NO TEST",
         (true, true) => "SURVIVED",
@@ -59,19 +40,90 @@ pub fn try_test(mutant: &Mutant) -> Result<(&'static str, String), Failure> {
     Ok((outcome, text))
 }
 
+static WORKSPACE: Mutex<()> = Mutex::new(());
+/// Seconds within which tests are built, and are over: a mutant may wait for ever, and is caught then.
+const LIMITS: [&str; 2] = ["600", "40"];
+
+/// Runs all tests of the crate of its edit on a copy with the mutant: the first that fails, if one
+/// does.
+///
+/// # Errors
+/// As those of [`try_test`]; a mutant that does not build.
+pub fn who_catches(mutant: &Mutant) -> Result<Option<String>, Failure> {
+    let _alone = WORKSPACE.lock().unwrap_or_else(PoisonError::into_inner);
+    let of = mutant.edit.iter().find_map(|edit| edit.file.split('/').nth(1)).unwrap_or_default();
+    let package = format!("shef-{of}");
+    let folder = prepare(mutant, &[&package])?;
+    let tests = root().join(BELOW).join(of).join("tests");
+    let files = std::fs::read_dir(&tests).map_err(|e| failed(&tests, e))?.flatten().map(|entry| entry.path());
+    let mut targets: Vec<_> = files.filter(|path| path.is_file()).filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned())).collect();
+    targets.sort();
+    targets.push(LIB.into());
+    for target in targets {
+        let (built, text) = cargo(&folder, &of_target(&package, &target), &["--no-run"])?;
+        if !built {
+            return Err(Failure::failed(format!("{} does not build:\n{text}", mutant.name)));
+        }
+        let (passed, text) = cargo(&folder, &of_target(&package, &target), &["--", "--include-ignored"])?;
+        let (_, failures) = text.rsplit_once("\nfailures:\n").unwrap_or(("", &text));
+        let failing = failures.lines().filter_map(|line| line.strip_prefix("    ")).find(|line| !line.is_empty() && !line.contains(' '));
+        if !passed {
+            return Ok(Some(format!("{package}/{target}/{}", failing.unwrap_or_default())));
+        }
+    }
+    Ok(None)
+}
+
+/// What a test target is called that is the library's own.
+const LIB: &str = "lib";
+
+/// Arguments that choose a test target.
+fn of_target<'a>(package: &'a str, target: &'a str) -> Vec<&'a str> {
+    let of = ["--package", package];
+    if target == LIB { [&of[..], &["--lib"]].concat() } else { [&of[..], &["--test", target]].concat() }
+}
+
+/// Copies the sources with the mutant's edits: the folder.
+fn prepare(mutant: &Mutant, packages: &[&str]) -> Result<PathBuf, Failure> {
+    let folder = process::target_dir().join("mutants-native");
+    for below in [BELOW, READ[0], READ[1]] {
+        copy(&root(), Path::new(below), &folder, mutant)?;
+    }
+    write(&folder.join("Cargo.toml"), workspace(packages)?.as_bytes())?;
+    let lock = root().join("Cargo.lock");
+    write(&folder.join("Cargo.lock"), &std::fs::read(&lock).map_err(|e| failed(&lock, e))?)?;
+    // Times of files do not always tell cargo that a source changed.
+    for edit in &mutant.edit {
+        let of = edit.file.split('/').nth(1).unwrap_or_default();
+        let mut clean = process::cargo(&["clean", "--offline", "--quiet", "--package", &format!("shef-{of}")]);
+        process::run(clean.current_dir(&folder).env("CARGO_TARGET_DIR", folder.join("target")), "cargo clean")?;
+    }
+    Ok(folder)
+}
+
+/// Whether `cargo test` succeeds there, and what it prints.
+fn cargo(folder: &Path, of: &[&str], more: &[&str]) -> Result<(bool, String), Failure> {
+    let cargo = process::cargo(&["test", "--offline", "--quiet"]);
+    let mut c = Command::new("timeout");
+    c.arg(LIMITS[usize::from(!more.contains(&"--no-run"))]).arg(cargo.get_program()).args(cargo.get_args()).args(of).args(more);
+    c.current_dir(folder).env("CARGO_TARGET_DIR", folder.join("target")).env_remove("RUSTC_WORKSPACE_WRAPPER");
+    let out = c.stdin(Stdio::null()).output().map_err(|e| Failure::failed(format!("cargo: {e}")))?;
+    Ok((out.status.success(), format!("{}{}", String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr))))
+}
+
 fn failed(path: &Path, error: std::io::Error) -> Failure {
     Failure::failed(format!("{}: {error}", path.display()))
 }
 
-/// The workspace's manifest with one member; cargo adds those that it depends on.
-fn workspace(package: &str) -> Result<String, Failure> {
+/// The workspace's manifest with these members; cargo adds those that they depend on.
+fn workspace(packages: &[&str]) -> Result<String, Failure> {
     let path = root().join("Cargo.toml");
     let text = std::fs::read_to_string(&path).map_err(|e| failed(&path, e))?;
     let mut manifest: toml::Table = toml::from_str(&text).map_err(|e| Failure::failed(format!("Cargo.toml: {e}")))?;
     manifest.remove("profile");
     if let Some(workspace) = manifest.get_mut("workspace").and_then(toml::Value::as_table_mut) {
-        let folder = package.strip_prefix("shef-").unwrap_or(package);
-        workspace.insert("members".into(), toml::Value::Array(vec![format!("{BELOW}{folder}").into()]));
+        let folders = packages.iter().map(|package| format!("{BELOW}{}", package.strip_prefix("shef-").unwrap_or(package)).into());
+        workspace.insert("members".into(), toml::Value::Array(folders.collect()));
     }
     toml::to_string(&manifest).map_err(|e| Failure::failed(format!("Cargo.toml: {e}")))
 }

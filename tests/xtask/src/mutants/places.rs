@@ -1,0 +1,492 @@
+//! Every comparison and every erasure of Security Kernel and boot ROM, found in their sources, and
+//! one mutant for each: the list is not picked by hand.
+//!
+//! A place is one of these:
+//!
+//! - a condition of `if` or of a match arm: where one way refuses, the condition becomes what takes
+//!   the other way, and where neither does, it becomes `true` and `false`. Of `a || b` and `a && b`
+//!   each part is a place of its own;
+//! - a comparison that a variable, a field or a closure is made of: it becomes `true` and `false`;
+//! - a call that can refuse and gives nothing else (`check()?;`): its error is dropped;
+//! - a statement that erases, wipes or locks ([`ERASES`]): it is removed;
+//! - an arm of a match that refuses: there is nothing to put in its place, so a mutant written by
+//!   hand stands for it.
+//!
+//! Loops, and refusals without which there is no value to go on with (`ok_or`, `let ... else`), are
+//! none. `tests/mutants/places.toml` says of each place which test catches it, or which mutant of
+//! `tests/mutants/firmware.toml` stands for it, or why no test can see it. A place that is not in the
+//! list fails the normal run, as does a line of the list without its place; the mutants are run with
+//! all others.
+
+use super::{Edit, Mutant};
+use crate::process::Failure;
+use crate::root;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// The list.
+pub const LIST: &str = "tests/mutants/places.toml";
+/// Where places are looked for.
+const SOURCES: [&str; 2] = ["attestation/kernel/src", "attestation/firmware/src"];
+/// Built for the processor in the FPGA alone: no native test runs it.
+const OF_THE_CORE: [&str; 2] = ["attestation/firmware/src/bin", "attestation/firmware/src/machine.rs"];
+/// Generated files have none.
+const GENERATED: &str = "regs.rs";
+/// What a statement that erases, wipes, locks or halts has in it.
+const ERASES: [&str; 20] = [
+    ".zeroize()",
+    "= None",
+    "Load::None",
+    "drop(",
+    ".erase(",
+    "::derive(&[])",
+    "Rest::default()",
+    ".unload",
+    ".reset()",
+    ".wipe()",
+    "clear()",
+    "clear_stack()",
+    "clear_registers!",
+    "zero_memory!",
+    ".fill(0)",
+    ", 0)",
+    "halted = true",
+    "occupied = true",
+    "sys::CONTROL",
+    "sys::ALERT",
+];
+/// What a block that refuses has in it.
+const REFUSES: [&str; 11] =
+    ["Err(", "None", "Failed", "stop(", ".wipe()", ".reset()", ".erase(", ".unload", "unwrap_or(0)", "false", "break"];
+const COMPARES: [&str; 15] = [
+    " == ",
+    " != ",
+    " < ",
+    " > ",
+    " <= ",
+    " >= ",
+    "ct_eq",
+    "verify_",
+    "is_low_s",
+    "matches!",
+    ".is_",
+    "healthy()",
+    ".contains(",
+    "starts_with",
+    ".wait(",
+];
+
+/// What the list says of a place.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Said {
+    /// `package/test-target/test-name` of the test that catches the mutant.
+    test: Option<String>,
+    /// Mutant of `firmware.toml` that stands for it.
+    mutant: Option<String>,
+    /// Why no test can see it.
+    why: Option<String>,
+}
+
+impl Said {
+    fn is_one(&self) -> bool {
+        [&self.test, &self.mutant, &self.why].into_iter().flatten().filter(|text| !text.is_empty()).count() == 1
+    }
+}
+
+/// Of one file: by function, what is weakened and how.
+type List = BTreeMap<String, BTreeMap<String, BTreeMap<String, Said>>>;
+
+/// One weakening of one place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Place {
+    file: String,
+    function: String,
+    /// What stands there and what becomes of it: the key in the list.
+    key: String,
+    at: Range<usize>,
+    /// Stands there instead; none: the generator cannot write it.
+    weak: Option<String>,
+}
+
+/// All mutants of the list, and what is wrong with it.
+///
+/// # Errors
+/// A file that cannot be read.
+pub fn load() -> Result<Vec<Mutant>, Failure> {
+    let list = list()?;
+    let mut mutants = Vec::new();
+    for place in places()? {
+        let said = list.get(&place.file).and_then(|of| of.get(&place.function)).and_then(|of| of.get(&place.key));
+        let Some(said) = said else { continue };
+        if !said.is_one() {
+            return Err(Failure::failed(format!("{LIST}: {}: a test, a mutant or a reason, and one of them", place.name())));
+        }
+        if said.test.is_some() {
+            mutants.extend(place.mutant(said.test.clone())?);
+        }
+    }
+    Ok(mutants)
+}
+
+/// Places that the list does not name, each with its mutant, if there can be one.
+pub fn unnamed() -> Result<Vec<(String, Option<Mutant>)>, Failure> {
+    let list = list()?;
+    let known = |place: &Place| list.get(&place.file).and_then(|of| of.get(&place.function)).is_some_and(|of| of.contains_key(&place.key));
+    places()?.into_iter().filter(|place| !known(place)).map(|place| Ok((place.heading(), place.mutant(None)?))).collect()
+}
+
+fn list() -> Result<List, Failure> {
+    let path = root().join(LIST);
+    let text = std::fs::read_to_string(&path).unwrap_or_default();
+    toml::from_str(&text).map_err(|e| failed(&path, &e))
+}
+
+fn failed(path: &Path, error: &dyn std::fmt::Display) -> Failure {
+    Failure::failed(format!("{}: {error}", path.display()))
+}
+
+impl Place {
+    /// Name of its mutant.
+    fn name(&self) -> String {
+        let stem = self.file.strip_prefix("attestation/").unwrap_or(&self.file).replace("/src", "").replace(".rs", "");
+        format!("{}: {}: {}", stem, self.function, self.key)
+    }
+
+    /// Whether only the processor in the FPGA runs it.
+    fn is_of_the_core(&self) -> bool {
+        OF_THE_CORE.iter().any(|path| self.file.starts_with(path))
+    }
+
+    /// As the list has it, but for what is said.
+    fn heading(&self) -> String {
+        format!("[\"{}\".{}]\n'{}'", self.file, self.function, self.key)
+    }
+
+    fn mutant(&self, test: Option<String>) -> Result<Option<Mutant>, Failure> {
+        let Some(weak) = self.weak.as_ref().filter(|_| !self.is_of_the_core()) else { return Ok(None) };
+        let path = root().join(&self.file);
+        let text = std::fs::read_to_string(&path).map_err(|e| failed(&path, &e))?;
+        let edit = Edit { file: self.file.clone(), find: text[self.at.clone()].into(), replace: weak.clone(), at: Some(self.at.start) };
+        Ok(Some(Mutant { name: self.name(), breaks: self.key.clone(), test, attack: None, edit: vec![edit] }))
+    }
+}
+
+/// All places of all sources.
+fn places() -> Result<Vec<Place>, Failure> {
+    let mut all = Vec::new();
+    for folder in SOURCES {
+        let mut files = Vec::new();
+        walk(&root().join(folder), &mut files).map_err(|e| failed(Path::new(folder), &e))?;
+        files.sort();
+        for path in files {
+            let text = std::fs::read_to_string(&path).map_err(|e| failed(&path, &e))?;
+            let file = path.strip_prefix(root()).unwrap_or(&path).display().to_string();
+            all.extend(scan(&file, &text));
+        }
+    }
+    Ok(all)
+}
+
+fn walk(folder: &Path, out: &mut Vec<PathBuf>) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            walk(&path, out)?;
+        } else if path.extension().is_some_and(|e| e == "rs") && !path.ends_with(GENERATED) {
+            out.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// The text with blanks for comments, for what stands in quotes, and for the tests at its end: every
+/// byte keeps its place.
+fn code(text: &str) -> Vec<u8> {
+    let text = text.split("#[cfg(test)]").next().unwrap_or(text);
+    let mut out = text.as_bytes().to_vec();
+    let mut at = 0;
+    let blank = |out: &mut Vec<u8>, range: Range<usize>| out[range].iter_mut().filter(|b| **b != b'\n').for_each(|b| *b = b' ');
+    while at < out.len() {
+        let rest = &text.as_bytes()[at..];
+        let len = if rest.starts_with(b"//") {
+            rest.iter().position(|b| *b == b'\n').unwrap_or(rest.len())
+        } else if rest[0] == b'"' {
+            let mut end = 1;
+            while end < rest.len() && rest[end] != b'"' {
+                end += if rest[end] == b'\\' { 2 } else { 1 };
+            }
+            let end = (end + 1).min(rest.len());
+            blank(&mut out, at + 1..at + end - 1);
+            at += end;
+            continue;
+        } else {
+            at += 1;
+            continue;
+        };
+        blank(&mut out, at..at + len);
+        at += len;
+    }
+    out
+}
+
+/// Where the first of `ends` stands outside of all brackets, from `from` on.
+fn until(code: &[u8], from: usize, ends: &[&str]) -> Option<usize> {
+    let mut depth = 0_usize;
+    let mut at = from;
+    while at < code.len() {
+        if depth == 0 && ends.iter().any(|end| code[at..].starts_with(end.as_bytes())) {
+            return Some(at);
+        }
+        match code[at] {
+            b'(' | b'[' | b'{' => depth += 1,
+            b')' | b']' | b'}' => depth = depth.checked_sub(1)?,
+            _ => {}
+        }
+        at += 1;
+    }
+    None
+}
+
+/// Whether the arguments of a closure end here, and its body follows.
+fn closure(code: &[u8], at: usize) -> bool {
+    let before = |n: usize| at.checked_sub(n).map_or(b' ', |at| code[at]);
+    let none = before(1) == b'|' && (before(2) == b'(' || before(2) == b' ' && [b'=', b','].contains(&before(3)));
+    code[at..].starts_with(b"| ") && (none || before(1).is_ascii_alphanumeric() || before(1) == b'_')
+}
+
+/// A block from its brace on.
+fn block(code: &[u8], open: usize) -> Option<Range<usize>> {
+    Some(open + 1..until(code, open + 1, &["}"])?)
+}
+
+fn word(code: &[u8], at: usize, word: &str) -> bool {
+    let bound = |b: Option<&u8>| b.is_none_or(|b| !b.is_ascii_alphanumeric() && *b != b'_');
+    code[at..].starts_with(word.as_bytes()) && bound(at.checked_sub(1).and_then(|at| code.get(at)))
+}
+
+fn has(code: &[u8], range: Range<usize>, what: &[&str]) -> bool {
+    let text = String::from_utf8_lossy(&code[range]);
+    what.iter().any(|what| text.contains(what))
+}
+
+/// The parts of a condition between `operator`s.
+fn parts(code: &[u8], range: Range<usize>, operator: &str) -> Vec<Range<usize>> {
+    let (mut out, mut from) = (Vec::new(), range.start);
+    while let Some(at) = until(&code[..range.end], from, &[operator]) {
+        out.push(from..at);
+        from = at + operator.len();
+    }
+    out.push(from..range.end);
+    out
+}
+
+/// Finds the places of one file.
+fn scan(file: &str, text: &str) -> Vec<Place> {
+    let code = code(text);
+    let mut found: Vec<(Range<usize>, String, Option<String>)> = Vec::new();
+    let trim = |range: Range<usize>| {
+        let part = &text[range.clone()];
+        let start = range.start + part.len() - part.trim_start().len();
+        start..start + part.trim().len()
+    };
+    // A condition: each part of it becomes what each of `values` says.
+    let mut condition = |range: Range<usize>, values: &[bool]| {
+        for value in values {
+            let operator = if *value { " && " } else { " || " };
+            for part in parts(&code, range.clone(), operator) {
+                let part = trim(part);
+                let inner = &text[part.clone()];
+                if !inner.starts_with("let ") && !(operator == " || " && inner.contains("let ")) {
+                    let weak = if *value { format!("(true || ({inner}))") } else { format!("(false && ({inner}))") };
+                    found.push((part, format!("=> {value}"), Some(weak)));
+                } else if operator == " || " {
+                    // Of a chain with `let`, the last part is enough.
+                    for part in parts(&code, part, " && ").into_iter().map(trim).filter(|part| !text[part.clone()].starts_with("let ")) {
+                        let weak = format!("(false && ({}))", &text[part.clone()]);
+                        found.push((part, "=> false".into(), Some(weak)));
+                    }
+                }
+            }
+        }
+    };
+    for at in 0..code.len() {
+        if word(&code, at, "if ") {
+            let from = at + 3;
+            let arm = until(&code, from, &[" => "]);
+            let Some(open) = until(&code, from, &[" {"]) else {
+                // The guard of a match arm.
+                if let Some(arrow) = arm {
+                    let end = until(&code, arrow + 4, &[",", "}"]).unwrap_or(arrow);
+                    condition(from..arrow, &[!has(&code, arrow..end, &REFUSES)]);
+                }
+                continue;
+            };
+            if let Some(arrow) = arm.filter(|arrow| *arrow < open) {
+                let end = until(&code, arrow + 4, &[",", "\n"]).unwrap_or(open);
+                condition(from..arrow, &[!has(&code, arrow..end, &REFUSES)]);
+                continue;
+            }
+            let Some(then) = block(&code, open + 1) else { continue };
+            let other = code[then.end..].starts_with(b"} else {").then(|| block(&code, then.end + 7)).flatten();
+            let refuses = |block: Range<usize>| has(&code, block.clone(), &REFUSES) || has(&code, block, &ERASES);
+            match (refuses(then), other.is_some_and(refuses)) {
+                (true, false) => condition(from..open, &[false]),
+                (false, true) => condition(from..open, &[true]),
+                _ => condition(from..open, &[true, false]),
+            }
+        } else if code[at..].starts_with(b" = ") || code[at..].starts_with(b": ") || closure(&code, at) {
+            let from = at + if code[at] == b' ' { 3 } else { 2 };
+            let Some(end) = until(&code, from, &[";", ",", ")", " {", "\n"])
+                .or_else(|| (from..code.len()).find(|end| code[*end] == b')' || code[*end] == b'}'))
+            else {
+                continue;
+            };
+            let value = &text[from..end];
+            let starts = ["if ", "match ", "|", "&&", "let "].iter().any(|begin| value.starts_with(begin));
+            let top =
+                parts(&code, from..end, " && ").len() > 1 || COMPARES[..6].iter().any(|sign| until(&code[..end], from, &[sign]).is_some());
+            if !starts && top && !value.contains("=>") && !value.contains(" = ") {
+                condition(from..end, &[true, false]);
+            }
+        }
+    }
+    // Statements.
+    let mut from = 0;
+    for line in text.split_inclusive('\n') {
+        let range = from..from + line.len();
+        from = range.end;
+        if range.end > code.len() {
+            break;
+        }
+        let bytes = &code[range.clone()];
+        let shown = String::from_utf8_lossy(bytes);
+        let statement = trim(range.clone());
+        let (bare, source) = (shown.trim(), &text[statement.clone()]);
+        if bare.contains(" => ") {
+            let (_, value) = bare.split_once(" => ").unwrap_or_default();
+            if !bare.contains(" if ") && ["Err(", "return Err("].iter().any(|begin| value.starts_with(begin)) && bare.ends_with(',') {
+                found.push((statement, "=> taken".into(), None));
+            }
+            continue;
+        }
+        let whole = bare.ends_with(';') && !bare.starts_with("let ") && !bare.starts_with("use ") && !bare.starts_with("const ");
+        let starts =
+            bare.split(['(', '.', ' ', '*']).next().is_some_and(|first| !["return", "fn", "pub", "impl", "type", ""].contains(&first));
+        if (whole || bare.ends_with("!(),")) && starts && !bare.starts_with(['}', ')', '.', '?']) {
+            if bare.ends_with("?;") && !bare.contains(" = ") {
+                found.push((statement.clone(), "=> ignored".into(), Some(format!("let _ = {};", source.trim_end_matches("?;")))));
+            }
+            if ERASES.iter().any(|erases| bare.contains(erases)) {
+                found.push((statement, "=> removed".into(), Some(if whole { String::new() } else { "\"\",".into() })));
+            }
+        }
+    }
+    found.sort_by_key(|(at, how, _)| (at.start, at.end, how.clone()));
+    let mut seen: BTreeMap<(String, String), usize> = BTreeMap::new();
+    let mut out: Vec<Place> = Vec::new();
+    for (at, how, weak) in found {
+        let function = function(&code, text, at.start);
+        let what = text[at.clone()].split_whitespace().collect::<Vec<_>>().join(" ");
+        let mut key = format!("{what} {how}");
+        if out.last().is_some_and(|last| last.at == at && last.key.starts_with(&key)) {
+            continue;
+        }
+        let count = seen.entry((function.clone(), key.clone())).or_default();
+        *count += 1;
+        if *count > 1 {
+            key = format!("{key} ({count})");
+        }
+        out.push(Place { file: file.into(), function, key, at, weak });
+    }
+    out
+}
+
+/// The innermost function around a place.
+fn function(code: &[u8], text: &str, at: usize) -> String {
+    let mut name = "file";
+    for begin in (0..at).filter(|begin| word(code, *begin, "fn ")) {
+        let Some(open) = until(code, begin, &[" {", ";"]).filter(|open| code[*open] == b' ') else { continue };
+        if block(code, open + 1).is_some_and(|body| body.contains(&at)) {
+            name = text[begin + 3..].split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or(name);
+        }
+    }
+    name.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_comparison_and_every_erasure_is_in_the_list() {
+        let unnamed = unnamed().unwrap_or_else(|e| panic!("{e:?}"));
+        let names: Vec<&str> = unnamed.iter().map(|(name, _)| name.as_str()).collect();
+        assert!(names.is_empty(), "not in {LIST}; `cargo xtask mutants --unnamed` finds their tests:\n{}", names.join("\n"));
+        let (list, places) = (list().unwrap_or_else(|e| panic!("{e:?}")), places().unwrap_or_else(|e| panic!("{e:?}")));
+        let by_hand: BTreeMap<String, Mutant> =
+            super::super::by_hand().unwrap_or_else(|e| panic!("{e:?}")).into_iter().map(|m| (m.name.clone(), m)).collect();
+        for (file, functions) in &list {
+            let text = std::fs::read_to_string(root().join(file)).unwrap_or_default();
+            for (function, keys) in functions {
+                for (key, said) in keys {
+                    let here = format!("{LIST}: {file}: {function}: {key}");
+                    let place = places.iter().find(|place| (&place.file, &place.function, &place.key) == (file, function, key));
+                    let place = place.unwrap_or_else(|| panic!("{here}: there is no such place"));
+                    let Said { test, mutant, .. } = said;
+                    assert!(said.is_one(), "{here}: a test, a mutant or a reason, and one of them");
+                    assert!(
+                        test.is_none() || place.weak.is_some() && !place.is_of_the_core(),
+                        "{here}: needs a mutant written by hand, or a reason"
+                    );
+                    let Some(name) = mutant else { continue };
+                    let mutant = by_hand.get(name).unwrap_or_else(|| panic!("{here}: there is no mutant {name}"));
+                    let edits = mutant
+                        .edit
+                        .iter()
+                        .filter(|edit| edit.file == *file)
+                        .filter_map(|edit| Some(text.find(&edit.find)?..text.find(&edit.find)? + edit.find.len()));
+                    let meets = edits.into_iter().any(|edit| edit.start < place.at.end && place.at.start < edit.end);
+                    assert!(meets, "{here}: mutant {name} changes another place");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn places_are_found() {
+        let source = "
+/// if a == b { return Err(x) }
+fn one(a: u32) -> Result<(), ()> {
+    let text = \"if a != 1 { return Err(()) }\";
+    if a == 1 || b.len() > 2 {
+        return Err(());
+    }
+    if a == 3 && matches!(c, D { .. }) { Ok(()) } else { Err(()) }
+    let good = a < 4;
+    check(a)?;
+    key.zeroize();
+    match a {
+        1 if a == 5 => Ok(()),
+        2 => Err(()),
+    }
+}
+";
+        let keys: Vec<String> = scan("x.rs", source).into_iter().map(|place| format!("{}: {}", place.function, place.key)).collect();
+        let expected = [
+            "a == 1 => false",
+            "b.len() > 2 => false",
+            "a == 3 => true",
+            "matches!(c, D { .. }) => true",
+            "a < 4 => false",
+            "a < 4 => true",
+            "check(a)?; => ignored",
+            "key.zeroize(); => removed",
+            "a == 5 => true",
+            "2 => Err(()), => taken",
+        ];
+        assert_eq!(keys, expected.map(|key| format!("one: {key}")));
+    }
+}
