@@ -1,9 +1,8 @@
 //! Verilator, shim, g++, link: once per content.
 
 use crate::sim::Library;
-use crate::sources::{Source, closure, is_header, repo_root};
+use crate::sources::{Source, closure, is_header, preprocessed, repo_root};
 use crate::toolchain::{Toolchain, find_toolchain, target_dir};
-use crate::verilog::Text;
 use crate::{Error, Result};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
@@ -462,21 +461,26 @@ impl Job<'_> {
             c.args(self.sources.iter().filter(|s| !is_header(&s.source.path)).map(|s| &s.name));
             c
         };
-        if !self.logged(verilator(&["--Mdir", "../obj"]), &log, "verilator")? {
+        let refused = || {
             self.name_outside(&log)?;
-            return Err(Error::Verilate { top: top.clone(), log: log.display().to_string(), tail: tail(&log) });
-        }
-        self.read_only_the_stage(&obj)?;
+            Err(Error::Verilate { top: top.clone(), log: log.display().to_string(), tail: tail(&log) })
+        };
         if !self.spec.projects.is_empty() {
-            // A macro can put a refused name together from pieces.
+            // Without its warnings, which quote the sources.
             let text = self.dir.join("preprocessed.sv");
-            if !self.logged(verilator(&["-E"]), &text, "verilator")? {
-                return Err(Error::Verilate { top: top.clone(), log: text.display().to_string(), tail: tail(&text) });
+            if !self.run_to(verilator(&["-E"]), &text, &log, "verilator")? {
+                return refused();
             }
             let bytes = fs::read(&text).map_err(|e| Error::io("cannot read", &text, &e))?;
-            Text::of(&bytes).admitted(&text, &bytes, true)?;
+            let is = |s: &Staged, name: &Path| s.name == name || name.strip_prefix(INCLUDE).is_ok_and(|n| s.source.spellings.contains(n));
+            let file = |name: &str| self.sources.iter().find(|s| is(s, Path::new(name))).map(|s| s.source.path.as_path());
+            preprocessed(self.spec, &bytes, file)?;
             let _ = fs::remove_file(&text);
         }
+        if !self.logged(verilator(&["--Mdir", "../obj"]), &log, "verilator")? {
+            return refused();
+        }
+        self.read_only_the_stage(&obj)?;
         let verilated = start.elapsed();
         let header = obj.join("Vtop.h");
         let text = fs::read_to_string(&header).map_err(|e| Error::io("cannot read", &header, &e))?;
@@ -569,17 +573,27 @@ impl Job<'_> {
         fs::write(log, text).map_err(|e| Error::io("cannot write", log, &e))
     }
 
-    fn logged(&self, mut c: Command, log: &Path, what: &'static str) -> Result<bool> {
+    fn logged(&self, c: Command, log: &Path, what: &'static str) -> Result<bool> {
         let f = File::create(log).map_err(|e| Error::io("cannot create", log, &e))?;
         let g = f.try_clone().map_err(|e| Error::io("cannot create", log, &e))?;
+        Self::started(c, f, g, what)
+    }
+
+    /// The output goes to `out`, and messages to `log`.
+    fn run_to(&self, c: Command, out: &Path, log: &Path, what: &'static str) -> Result<bool> {
+        let create = |path: &Path| File::create(path).map_err(|e| Error::io("cannot create", path, &e));
+        Self::started(c, create(out)?, create(log)?, what)
+    }
+
+    fn started(mut c: Command, out: File, log: File, what: &'static str) -> Result<bool> {
         // Folders that the environment adds to what a compiler searches.
         for variable in ["CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "GCC_EXEC_PREFIX", "COMPILER_PATH"] {
             c.env_remove(variable);
         }
         let s = c
             .stdin(Stdio::null())
-            .stdout(Stdio::from(f))
-            .stderr(Stdio::from(g))
+            .stdout(Stdio::from(out))
+            .stderr(Stdio::from(log))
             .status()
             .map_err(|e| Error::io("cannot start", Path::new(what), &e))?;
         Ok(s.success())

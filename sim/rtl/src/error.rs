@@ -152,8 +152,8 @@ shef_proto::coded! {
             /// The other.
             second: String,
         } = "SHEF-RTL-019": "two files have one name",
-            "One module a file, file name = module name, and each name once in a project (names that differ by case only are one): \
-             remove or rename one of the two.",
+            "One module a file, file name = module name, and each name once in a project (names that differ by case only are one, and \
+             macros may make a name): remove or rename one of the two. The names of the Shield's modules are taken.",
     }
     also {
         "SHEF-RTL-020": "pip does not run",

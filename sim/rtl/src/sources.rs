@@ -1,6 +1,6 @@
 //! Which files make a design: packages first, then what the top module reaches.
 
-use crate::verilog::Text;
+use crate::verilog::{Text, origin, refused_directive};
 use crate::{DesignSpec, Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
@@ -171,6 +171,14 @@ impl Index {
         Ok(None)
     }
 
+    /// Checks that no other file has the name of what this one declares.
+    fn owns(&self, name: &str, path: &Path) -> Result<()> {
+        match self.find(name)? {
+            Some(other) if other != path => Err(Error::ambiguous(name, other, path)),
+            _ => Ok(()),
+        }
+    }
+
     /// The file that an include names.
     fn included(&self, spelling: &Path) -> Result<Option<&Path>> {
         let name = file_name(spelling);
@@ -214,6 +222,10 @@ pub(crate) fn closure(spec: &DesignSpec) -> Result<Vec<Source>> {
         spellings: BTreeMap<PathBuf, BTreeSet<PathBuf>>,
         /// Modules and packages, and the files that declare them.
         declared: BTreeMap<String, PathBuf>,
+        /// Macros that the files define, and their parameters.
+        defined: BTreeSet<String>,
+        /// Where files use macros: file, offset and name.
+        macros: Vec<(PathBuf, usize, String)>,
         out: Vec<Source>,
     }
     impl Walk<'_> {
@@ -225,17 +237,27 @@ pub(crate) fn closure(spec: &DesignSpec) -> Result<Vec<Source>> {
             let text = Text::of(&bytes);
             let foreign = self.spec.is_foreign(path);
             if !foreign {
-                // Directives of Verilator's own format are those of the shipped waivers.
+                let project = self.spec.project_of(path).is_some();
+                // Options of Verilator in its own format are those of the shipped waivers.
                 if path.extension().is_none_or(|x| x != "vlt") {
-                    text.admitted(path, &bytes, self.spec.project_of(path).is_some())?;
+                    if let Some((at, what)) = text.refused(project) {
+                        return Err(Error::at(path, &bytes, at, what));
+                    }
+                    self.macros.extend(text.macros.iter().map(|(at, name)| (path.to_path_buf(), *at, (*name).to_owned())));
+                } else if project {
+                    return Err(Error::at(path, &bytes, 0, "a project has no options of Verilator".to_owned()));
                 }
-                for name in &text.declared {
+                for (_, name) in &text.declared {
                     match self.declared.get(*name) {
                         Some(other) if other != path => return Err(Error::ambiguous(name, other, path)),
                         _ => self.declared.insert((*name).to_owned(), path.to_path_buf()),
                     };
+                    if project {
+                        self.index.owns(name, path)?;
+                    }
                 }
             }
+            self.defined.extend(text.defined.iter().map(|name| (*name).to_owned()));
             for (place, name) in &text.includes {
                 let found = match spelled(name) {
                     Some(spelling) => self.index.included(&spelling)?.map(|path| (spelling, path)),
@@ -281,17 +303,58 @@ pub(crate) fn closure(spec: &DesignSpec) -> Result<Vec<Source>> {
         }
         None => {}
     }
-    let mut walk =
-        Walk { spec, index: &index, seen: BTreeSet::new(), spellings: BTreeMap::new(), declared: BTreeMap::new(), out: Vec::new() };
+    let mut walk = Walk {
+        spec,
+        index: &index,
+        seen: BTreeSet::new(),
+        spellings: BTreeMap::new(),
+        declared: BTreeMap::new(),
+        defined: spec.defines.iter().map(|(name, _)| name.clone()).collect(),
+        macros: Vec::new(),
+        out: Vec::new(),
+    };
     for path in &start {
         walk.visit(path)?;
     }
-    let Walk { mut spellings, mut out, .. } = walk;
+    let Walk { mut spellings, defined, macros, mut out, .. } = walk;
+    if let Some((path, at, name)) = macros.iter().find(|(_, _, name)| !defined.contains(name))
+        && let Some(source) = out.iter().find(|source| source.path == *path)
+    {
+        return Err(Error::at(path, &source.bytes, *at, refused_directive(name)));
+    }
     for source in &mut out {
         source.spellings = spellings.remove(&source.path).unwrap_or_default();
     }
     out.sort_by_key(|s| !is_package(&s.path)); // stable: keeps the order of use
     Ok(out)
+}
+
+/// Checks a project's design as Verilator reads it: a macro can put together what no source shows.
+/// `file` finds a source by the name that Verilator has for it.
+pub(crate) fn preprocessed<'a>(spec: &DesignSpec, text: &[u8], file: impl Fn(&str) -> Option<&'a Path>) -> Result<()> {
+    let source = |at: usize| {
+        let (name, line) = origin(text, at);
+        (file(&name).map_or_else(|| PathBuf::from(&name), Path::to_path_buf), line)
+    };
+    let read = Text::of(text);
+    // The preprocessor itself says where lines come from.
+    let directive = read.macros.iter().find(|(_, name)| *name != "line").map(|(at, name)| (*at, refused_directive(name)));
+    if let Some((at, what)) = read.refused(true).into_iter().chain(directive).min() {
+        let (path, line) = source(at);
+        return Err(Error::Source { place: format!("{}:{line}", path.display()), what });
+    }
+    let index = Index::new(&spec.sources, &spec.search)?;
+    let mut declared = BTreeMap::new();
+    for (at, name) in read.declared {
+        let (path, _) = source(at);
+        if spec.project_of(&path).is_some() {
+            index.owns(name, &path)?;
+        }
+        if let Some(other) = declared.insert(name, path.clone()) {
+            return Err(Error::ambiguous(name, &other, &path));
+        }
+    }
+    Ok(())
 }
 
 /// An include's file name below the folders of a design; none if it may lead out of them, or has

@@ -2,9 +2,7 @@
 //! design, and which of them a measured design may not have. Sources are bytes in any encoding that
 //! extends ASCII.
 
-use crate::{Error, Result};
 use std::collections::BTreeSet;
-use std::path::Path;
 
 /// System tasks and functions that read and run nothing outside of the design: all others are
 /// refused.
@@ -19,9 +17,28 @@ const ADMITTED: &str = "bits clog2 countbits countones onehot onehot0 isunknown 
     ln log10 exp sqrt pow floor ceil sin cos tan asin acos atan atan2 hypot sinh cosh tanh asinh acosh atanh \
     random urandom urandom_range setup hold setuphold recovery removal recrem width period skew timeskew fullskew nochange";
 
-/// Directives that hold C++, options of the tool, or text that cannot be read here.
-/// So do all of a name that begins with `systemc_`.
-const REFUSED: [&str; 3] = ["protect", "protected", "begin_protected"];
+/// Directives of a measured design. Any other name behind a backtick is a macro of the design, or
+/// refused: it may hold C++, options of the tool, or text that cannot be read here.
+const DIRECTIVES: &str = "define undef undefineall ifdef ifndef elsif else endif include timescale default_nettype resetall \
+    celldefine endcelldefine unconnected_drive nounconnected_drive __FILE__ __LINE__";
+
+/// Pragmas in comments (`/* verilator WORD */`) of a measured design.
+const PRAGMAS: &str = "lint_off lint_on lint_save lint_restore coverage_off coverage_on tracing_off tracing_on \
+    full_case parallel_case inline_module no_inline_module no_inline_task split_var isolate_assignments";
+
+/// Warnings that `lint_off` and `lint_on` may name: all are about text that means the same without
+/// the warning. Not MODDUP, with which the first of two modules of one name wins in silence.
+const WARNINGS: &str = "ALWCOMBORDER ASCRANGE ASSIGNDLY BLKANDNBLK BLKLOOPINIT BLKSEQ BSSPACE CASEINCOMPLETE CASEOVERLAP CASEWITHX \
+    CASEX CASTCONST CDCRSTLOGIC CMPCONST COLONPLUS COMBDLY CONTASSREG DECLFILENAME DEFOVERRIDE DEFPARAM DEPRECATED ENDLABEL EOFNEWLINE \
+    GENCLK GENUNNAMED IFDEPTH IGNOREDRETURN IMPERFECTSCH IMPLICIT IMPLICITSTATIC IMPORTSTAR IMPURE INCABSPATH INFINITELOOP INITIALDLY \
+    LATCH LITENDIAN MISINDENT MULTIDRIVEN NEWERSTD NOEFFECT NOLATCH NONSTD NULLPORT PINCONNECTEMPTY PINMISSING PINNOCONNECT REALCVT \
+    SELRANGE SHORTREAL SIDEEFFECT SPLITVAR STATICVAR STMTDLY SYMRSVDWORD SYNCASYNCNET TIMESCALEMOD UNDRIVEN UNOPT UNOPTFLAT \
+    UNOPTTHREADS UNPACKED UNSIGNED UNUSED UNUSEDGENVAR UNUSEDLOOP UNUSEDPARAM UNUSEDSIGNAL VARHIDDEN WAITCONST WIDTH WIDTHCONCAT \
+    WIDTHEXPAND WIDTHTRUNC WIDTHXZEXPAND ZERODLY ZEROREPL";
+
+fn lists(list: &str, word: &str) -> bool {
+    list.split_ascii_whitespace().any(|listed| listed == word)
+}
 
 /// The words of one text.
 #[derive(Default)]
@@ -30,8 +47,12 @@ pub(crate) struct Text<'a> {
     pub identifiers: BTreeSet<&'a str>,
     /// Offset and file name of each include; no name if a macro has it.
     pub includes: Vec<(usize, Option<&'a [u8]>)>,
-    /// Modules, packages, interfaces and the like that the text declares.
-    pub declared: BTreeSet<&'a str>,
+    /// Modules, packages, interfaces and the like that the text declares, each with its offset.
+    pub declared: Vec<(usize, &'a str)>,
+    /// Macros that the text defines, and their parameters.
+    pub defined: BTreeSet<&'a str>,
+    /// Offset of each name behind a backtick that is no admitted directive, and the name.
+    pub macros: Vec<(usize, &'a str)>,
     /// Offset of each word that a measured design may not have, and the word.
     refused: Vec<(usize, String)>,
     /// The same for words that only shipped benches may have.
@@ -52,6 +73,8 @@ enum Token<'a> {
 struct Lexer<'a> {
     text: &'a [u8],
     at: usize,
+    /// Offset of each comment, and what stands in it.
+    comments: Vec<(usize, &'a [u8])>,
 }
 
 impl<'a> Lexer<'a> {
@@ -94,11 +117,17 @@ impl<'a> Lexer<'a> {
     /// Skips blanks, line ends (those of a continued macro too) and comments.
     fn blanks(&mut self) {
         loop {
+            let start = self.at;
             match self.rest() {
-                [b'/', b'/', ..] => drop(self.run(|b| b != b'\n')),
+                [b'/', b'/', ..] => {
+                    self.at += 2;
+                    let comment = self.run(|b| b != b'\n');
+                    self.comments.push((start, comment));
+                }
                 [b'/', b'*', ..] => {
                     self.at += 2;
-                    self.until(b"*/");
+                    let comment = self.until(b"*/");
+                    self.comments.push((start, comment));
                 }
                 [b'\\', b'\n', ..] => self.at += 2,
                 [b'\\', b'\r', b'\n', ..] => self.at += 3,
@@ -139,11 +168,11 @@ impl<'a> Iterator for Lexer<'a> {
             }
             b'`' => {
                 self.at += 1;
-                // `" makes a string of what stands between two of them in a macro.
-                if self.rest().starts_with(b"\"") {
+                // `` joins two names in a macro, and `" makes a string of what stands between two.
+                if self.rest().starts_with(b"`") || self.rest().starts_with(b"\"") {
                     self.at += 1;
-                }
-                if self.rest().starts_with(b"\\") {
+                    Token::Directive("")
+                } else if self.rest().starts_with(b"\\") {
                     self.at += 1;
                     Token::Identifier(std::str::from_utf8(self.run(|b| !b.is_ascii_whitespace())).unwrap_or_default())
                 } else {
@@ -167,7 +196,7 @@ impl<'a> Iterator for Lexer<'a> {
 impl<'a> Text<'a> {
     pub(crate) fn of(text: &'a [u8]) -> Self {
         let mut found = Self::default();
-        let mut lexer = Lexer { text, at: 0 };
+        let mut lexer = Lexer { text, at: 0, comments: Vec::new() };
         // The word before, with its offset.
         let mut before = (0, "");
         // An `import` or `export` of which nothing was seen yet.
@@ -177,30 +206,34 @@ impl<'a> Text<'a> {
             match token {
                 Token::Identifier(name) => {
                     found.identifiers.insert(name);
+                    if before.1 == "`define" {
+                        found.defined.insert(name);
+                        found.defined.extend(parameters(&text[lexer.at..]));
+                    }
                     if DECLARING.contains(&before.1) && !["automatic", "static", "class"].contains(&name) {
-                        found.declared.insert(name);
+                        found.declared.push((at, name));
                     }
                     match name {
                         "automatic" | "static" if DECLARING.contains(&before.1) => word = before.1,
-                        "protect" if before.1 == "`pragma" => found.refused.push((at, "`pragma protect".to_owned())),
+                        // A variable or port of an interface.
+                        "interface" if before.1 == "virtual" || matches!(text.get(before.0), Some(b'(' | b',')) => {}
+                        // A program solves constraints.
+                        "randomize" | "constraint" => found.refused.push((at, name.to_owned())),
                         "bind" | "config" | "library" => found.shipped_only.push((at, name.to_owned())),
                         _ => word = name,
                     }
                 }
                 Token::Directive("include") => found.includes.push((at, lexer.file())),
-                Token::Directive("verilator_config") => found.refused.push((at, "`verilator_config".to_owned())),
+                Token::Directive(name @ ("define" | "")) => word = if name.is_empty() { "" } else { "`define" },
                 Token::Directive(name) => {
                     found.identifiers.insert(name);
-                    if REFUSED.contains(&name) || name.starts_with("systemc_") {
-                        found.refused.push((at, format!("`{name}")));
-                    }
-                    if name == "pragma" {
-                        word = "`pragma";
+                    if !lists(DIRECTIVES, name) {
+                        found.macros.push((at, name));
                     }
                 }
                 Token::System(name) => {
                     // `$` alone is the end of a queue or a range.
-                    if !name.is_empty() && !ADMITTED.split_ascii_whitespace().any(|admitted| admitted == name) {
+                    if !name.is_empty() && !lists(ADMITTED, name) {
                         found.refused.push((at, format!("${name}")));
                     }
                     if let Some(name) = name.split('$').next_back() {
@@ -223,21 +256,58 @@ impl<'a> Text<'a> {
             }
             before = (at, word);
         }
+        found.refused.extend(lexer.comments.iter().filter_map(|(at, comment)| Some((*at, refused_pragma(text[at + 1], comment)?))));
         found
     }
 
-    /// Whether a measured design may hold this text.
-    ///
-    /// # Errors
-    /// [`Error::Source`] with line and column.
-    pub(crate) fn admitted(&self, path: &Path, text: &[u8], project: bool) -> Result<()> {
+    /// Offset of the first word that a measured design may not hold, and why not.
+    pub(crate) fn refused(&self, project: bool) -> Option<(usize, String)> {
         let more = self.shipped_only.iter().filter(|_| project);
-        match self.refused.iter().chain(more).min() {
-            None => Ok(()),
-            Some((at, word)) => Err(Error::at(path, text, *at, format!("{word} can reach outside of the measured design"))),
-        }
+        let (at, word) = self.refused.iter().chain(more).min()?;
+        Some((*at, format!("{word} can reach outside of the measured design")))
     }
 }
 
+/// Why a name behind a backtick is refused that is neither a macro nor admitted.
+pub(crate) fn refused_directive(name: &str) -> String {
+    format!("`{name} can reach outside of the measured design: it is no macro of the design, and the directives are {DIRECTIVES}")
+}
+
+/// The comment, which begins with `/` and `second`, if it is a pragma that is not admitted.
+fn refused_pragma(second: u8, comment: &[u8]) -> Option<String> {
+    let pragma = String::from_utf8_lossy(comment.trim_ascii().strip_prefix(b"verilator")?);
+    // Another comment may follow on the line.
+    let text = if second == b'/' { pragma.split("//").next()? } else { &pragma };
+    let mut words = text.split(|c: char| c.is_ascii_whitespace() || c == ',').filter(|word| !word.is_empty());
+    let known = text.starts_with(|c: char| c.is_ascii_whitespace()) && words.next().is_some_and(|word| lists(PRAGMAS, word));
+    let admitted = known && words.all(|warning| lists(WARNINGS, warning));
+    (!admitted).then(|| format!("the pragma \"verilator{}\"", text.escape_debug()))
+}
+
+/// The parameters of a macro, in brackets right behind its name.
+fn parameters(text: &[u8]) -> Vec<&str> {
+    let lexer = Lexer { text, at: 0, comments: Vec::new() };
+    let inside = |(at, token): &(usize, Token<'_>)| !matches!((token, text[*at]), (Token::Other, b')'));
+    let names = |(_, token)| if let Token::Identifier(name) = token { Some(name) } else { None };
+    if text.starts_with(b"(") { lexer.take_while(inside).filter_map(names).collect() } else { Vec::new() }
+}
+
+/// File and line that a place in preprocessed text comes from.
+pub(crate) fn origin(text: &[u8], at: usize) -> (String, usize) {
+    let before = String::from_utf8_lossy(&text[..at]);
+    let mut place = (String::new(), 1);
+    for (i, line) in before.split('\n').enumerate() {
+        if i > 0 {
+            place.1 += 1;
+        }
+        if let Some((number, rest)) = line.strip_prefix("`line ").and_then(|rest| rest.split_once(" \""))
+            && let (Ok(number), Some((file, _))) = (number.parse::<usize>(), rest.split_once('"'))
+        {
+            place = (file.to_owned(), number.saturating_sub(1));
+        }
+    }
+    place
+}
+
 /// Keywords before the name of what a file declares.
-const DECLARING: [&str; 6] = ["module", "macromodule", "package", "interface", "program", "primitive"];
+const DECLARING: [&str; 7] = ["module", "macromodule", "package", "interface", "program", "primitive", "checker"];

@@ -128,6 +128,14 @@ fn what_reads_or_runs_something_outside_is_refused_with_its_place() {
         "`verilator_config\nlint_off\n`verilog",
         "`pragma protect begin_protected",
         "`protected\nabc\n`endprotected",
+        "`systemc_ctor\nx();\n`verilog",
+        "`uselib lib=x",
+        "`pragma reset",
+        "`line 1 \"other.sv\" 0",
+        "`begin_keywords \"1364-1995\"",
+        "class c; rand bit a; constraint k {a > 0;} endclass",
+        "initial void'(std::randomize(o));",
+        "initial void'(v.randomize() with {a > 3;});",
     ];
     for (i, body) in bodies.iter().enumerate() {
         let message = Project::new(&format!("reads{i}"), b"", body.as_bytes()).refused("SHEF-RTL-018");
@@ -153,6 +161,104 @@ fn comments_strings_and_names_are_no_directives() {
     }
 }
 
+#[test]
+fn pragmas_are_those_that_change_no_design() {
+    let admitted = [
+        "/* verilator lint_off UNUSEDSIGNAL */",
+        "// verilator lint_off WIDTHTRUNC, WIDTHEXPAND // both",
+        "//verilator lint_save",
+        "/*verilator tracing_off*/",
+        "// the verilator lint_off MODDUP",
+    ];
+    for (i, pragma) in admitted.iter().enumerate() {
+        Project::new(&format!("pragma{i}"), pragma.as_bytes(), CONSTANT).digest().unwrap_or_else(|e| panic!("{pragma}: {e}"));
+    }
+    let refused = [
+        "// verilator lint_off MODDUP",
+        "//verilator lint_off moddup",
+        "/*verilator  lint_off   WIDTH,MODDUP*/",
+        "/* verilator lint_off\nMODDUP */",
+        "/*verilator lint_off WIDTH // MODDUP*/",
+        "/*verilator lint_on USERERROR*/",
+        "`define X /*verilator lint_off MODDUP*/",
+        "// verilator public_flat_rw",
+        "/*verilator systemc_clock*/",
+        "/*verilator*/",
+        "//verilatorlint_off MODDUP",
+    ];
+    for (i, pragma) in refused.iter().enumerate() {
+        let message = Project::new(&format!("pragma_refused{i}"), pragma.as_bytes(), CONSTANT).refused("SHEF-RTL-018");
+        assert!(message.contains("top.sv:1:") && message.contains("the pragma \"verilator"), "{pragma}: {message}");
+    }
+    // Put together by macros.
+    let project = Project::new("pragma_glued", b"`define S /\n`S``* verilator lint_off MODDUP *`S", CONSTANT);
+    project.digest().expect("no such comment in the text");
+    let error = build(&project.spec()).err().expect("refused").to_string();
+    assert!(error.contains("top.sv:2: the pragma \"verilator lint_off MODDUP"), "{error}");
+}
+
+#[test]
+fn directives_and_macros_of_a_design_are_admitted() {
+    let head =
+        b"`include \"defs.svh\"\n`timescale 1ns/1ps\n`default_nettype none\n`ifndef NONE\n`define JOIN(a, b = (1)) a``_x `\"lit`\"\n`endif";
+    let project = Project::new("macros", head, b"assign o = `WIDTH'd1; // `unknown\ninitial $display(`__FILE__, \"`none\");");
+    project.write("defs.svh", b"`define WIDTH 32\n");
+    build(&project.spec()).expect("build");
+    let project = Project::new("macro_missing", b"", b"\nassign o = `WIDTH'd1;");
+    let message = project.refused("SHEF-RTL-018");
+    assert!(message.contains("top.sv:4:12: `WIDTH can reach"), "{message}");
+}
+
+/// Macros hide the name of a module; the preprocessed design shows it.
+#[test]
+fn a_name_that_macros_hide_is_declared_once() {
+    let sub = b"module sub (output logic [31:0] o); assign o = 32'd7; endmodule\n";
+    for (i, (user, unit)) in [
+        ("import aaa_pkg::*;", "package aaa_pkg; localparam int X = 1; endpackage\n"),
+        ("zzz z ();", "module zzz; endmodule\n"),
+        ("zzz z ();", "module zzz; endmodule\nmodule `N (output logic [31:0] o); assign o = 32'd665; endmodule\n"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let project = Project::new(&format!("hidden{i}"), b"", format!("{user}\nsub s (.o);").as_bytes());
+        project.write("sub.sv", sub);
+        let file = if user.starts_with("import") { "aaa_pkg.sv" } else { "zzz.sv" };
+        let hidden = "\n`define N sub\nmodule `N (output logic [31:0] o); assign o = 32'd666; endmodule\n";
+        project.write(file, format!("`define N sub\n{unit}{hidden}").as_bytes());
+        project.digest().expect("no such name in the text");
+        let error = build(&project.spec()).err().expect("refused");
+        assert_eq!(error.code(), "SHEF-RTL-019", "{error}");
+        let text = error.to_string();
+        assert!(text.starts_with("sub has two files: ") && text.contains(file), "{text}");
+        assert!(i == 2 || text.contains("sub.sv"), "{text}");
+    }
+    // Variables and ports of an interface declare no other.
+    let project = Project::new("interfaces", b"", b"bus b (); user u (.b); other v (.b);\nassign o = 32'd1;");
+    project.write("bus.sv", b"interface bus; logic x; endinterface\n");
+    for name in ["user", "other"] {
+        let text = format!("module {name} (interface b); virtual interface bus v; endmodule\n");
+        project.write(&format!("{name}.sv"), text.as_bytes());
+    }
+    project.digest().expect("a digest");
+}
+
+/// Nor has it the name of a module of the Shield, whether the design reaches that one or not.
+#[test]
+fn a_module_of_a_project_has_no_name_of_the_shield() {
+    for (i, (name, shown)) in [("shef_renew", true), ("`N", false)].into_iter().enumerate() {
+        let project = Project::new(&format!("shield{i}"), b"", b"import aaa_pkg::*;\nassign o = 32'd1;");
+        let text = format!("`define N shef_renew\npackage aaa_pkg; endpackage\nmodule {name}; endmodule\n");
+        project.write("aaa_pkg.sv", text.as_bytes());
+        let spec = DesignSpec::new("top").search("shell-rtl/rtl").project(project.dir());
+        let error = if shown { spec.digest().err() } else { spec.digest().map(|_| build(&spec).err()).expect("no such name in the text") };
+        let error = error.expect("refused");
+        assert_eq!(error.code(), "SHEF-RTL-019", "{error}");
+        let text = error.to_string();
+        assert!(text.contains("shef_renew.sv") && text.contains("aaa_pkg.sv"), "{text}");
+    }
+}
+
 /// What a macro makes of its pieces shows after preprocessing only.
 #[test]
 fn a_name_that_macros_put_together_ends_the_build() {
@@ -170,7 +276,7 @@ fn a_file_that_macros_include_ends_the_build() {
     fs::write(&outside, "`define STEP 32'd1\n").unwrap();
     let above = format!("{}{}", "../".repeat(30), outside.strip_prefix("/").unwrap().display());
     for (i, file) in [outside.display().to_string(), above].iter().enumerate() {
-        let head = format!("`define P(x, f) `x f\n`P(include, \"{file}\")");
+        let head = format!("`define P(x, f) `x f\n`P(include, \"{file}\")\n`ifndef STEP\n`define STEP 32'd2\n`endif");
         let project = Project::new(&format!("glued_include{i}"), head.as_bytes(), b"assign o = `STEP;");
         project.digest().expect("no such directive in the text");
         let error = build(&project.spec()).err().expect("refused").to_string();
