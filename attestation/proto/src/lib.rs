@@ -23,6 +23,7 @@ pub mod hpke_suite;
 pub mod image;
 pub mod load;
 pub mod mailbox;
+pub mod name;
 pub mod receipt;
 pub mod release;
 pub mod service;

@@ -20,7 +20,7 @@ pub mod ear;
 mod files;
 mod json;
 pub mod jwt;
-pub mod name;
+pub use shef_proto::name;
 mod policy;
 mod reference;
 pub mod rego;

@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustls::pki_types::CertificateDer;
 use shef_device::is_name;
+use shef_proto::name::digest;
 
 use crate::AgentError;
 
@@ -16,11 +17,6 @@ const WARN: Duration = Duration::from_secs(30 * 86_400);
 /// signed, in hexadecimal. The signature has two spellings, and so has the fingerprint.
 pub(crate) fn noted(der: &CertificateDer<'_>) -> Option<String> {
     Some(hex::encode(shef_anchors::names(der)?.first()?))
-}
-
-/// Whether `text` can be a fingerprint.
-pub(crate) fn is_fingerprint(text: &str) -> bool {
-    text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
 /// An owner, as its certificate shows it.
@@ -91,8 +87,8 @@ impl Revoked {
         let mut list = HashSet::new();
         for (line, number) in text.lines().zip(1..) {
             let entry = line.split('#').next().unwrap_or("").trim();
-            if is_fingerprint(entry) {
-                list.insert(entry.to_ascii_lowercase());
+            if let Some(fingerprint) = digest(entry) {
+                list.insert(fingerprint);
             } else if !entry.is_empty() {
                 let message = format!("{} line {number}: {entry:?} is no fingerprint, expected 64 hexadecimal digits", path.display());
                 return Err(AgentError::Config { message });
@@ -108,5 +104,25 @@ impl Revoked {
     /// Whether a fingerprint in lower case is in the list.
     pub(crate) fn lists(&self, fingerprint: &str) -> bool {
         self.0.contains(fingerprint)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fingerprints_are_values_and_not_spellings() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let digest = "0a".repeat(32);
+        for entry in [&digest, &digest.to_uppercase(), &format!("sha256:{digest}"), &["0A"; 32].join(":")] {
+            std::fs::write(file.path(), format!("# lost\n{entry} # alice\n")).unwrap();
+            assert!(Revoked::load(file.path()).unwrap().lists(&digest), "{entry}");
+        }
+        for entry in ["alice", "sha1:0a", &digest[2..], &format!("{digest}:")] {
+            std::fs::write(file.path(), format!("\n{entry}\n")).unwrap();
+            let error = Revoked::load(file.path()).unwrap_err();
+            assert!(error.code() == "SHEF-AGT-016" && error.to_string().contains("line 2"), "{error}");
+        }
     }
 }

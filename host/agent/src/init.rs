@@ -13,10 +13,11 @@ use shef_device::is_name;
 use shef_device::{Iommu, Uri};
 use shef_door::ca::{Ca, Certificate, Holder, KeyPair, Validity, host};
 use shef_door::files::{self, FolderLock};
+use shef_proto::name::digest;
 
 use crate::AgentError;
 use crate::config::check_device;
-use crate::identity::{Revoked, is_fingerprint, noted};
+use crate::identity::{Revoked, noted};
 
 /// Days that a certificate is good for.
 const DAYS: u32 = 730;
@@ -168,7 +169,7 @@ pub fn revoke(dir: &Path, whom: &str) -> Result<usize, AgentError> {
         (name == whom).then(|| fingerprint.to_owned())
     };
     let found: Vec<String> =
-        if is_fingerprint(whom) { vec![whom.to_ascii_lowercase()] } else { read(&dir.join(ISSUED))?.lines().filter_map(of_whom).collect() };
+        if let Some(digest) = digest(whom) { vec![digest] } else { read(&dir.join(ISSUED))?.lines().filter_map(of_whom).collect() };
     if found.is_empty() {
         let message = format!(
             "no certificate was issued to {whom:?}: expected the name of an owner in {ISSUED}, or a fingerprint of 64 hexadecimal digits"
@@ -320,7 +321,7 @@ fn config(listen: std::net::SocketAddr, devices: &[(String, Uri)]) -> String {
 /// Whether this can be the name of an owner or of a device. One that looks like a fingerprint could
 /// not be revoked.
 fn check(name: &str) -> Result<(), AgentError> {
-    if is_name(name) && !is_fingerprint(name) {
+    if is_name(name) && digest(name).is_none() {
         return Ok(());
     }
     let message = format!("{name:?} is no name: expected 1 to 64 letters, digits, '-', '_', '.', and no fingerprint");

@@ -6,7 +6,11 @@
 //! before a serial number are read, and all else is an error. The canonical spelling is lower-case
 //! hexadecimal without separators.
 
-use shef_proto::cert::UEID_LEN;
+use alloc::borrow::ToOwned as _;
+use alloc::format;
+use alloc::string::String;
+
+use crate::cert::UEID_LEN;
 
 /// Most bytes of a serial number (RFC 5280, 4.1.2.2).
 const SERIAL_MAX: usize = 20;
