@@ -1,49 +1,90 @@
 //! A certificate that is named in one spelling of its signature is named in the other.
 
-use rustls::pki_types::CertificateDer;
-use shef_anchors::names;
+use std::sync::Arc;
+
+use rcgen::{PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384, PKCS_ECDSA_P521_SHA512};
+use rustls::pki_types::{CertificateDer, UnixTime};
+use shef_anchors::{client_verifier, names};
 use shef_door::ca::{Ca, Holder, KeyPair, Validity};
-use shef_proto::crypto::twin;
-use x509_cert::der::asn1::{BitString, UintRef};
+use x509_cert::der::asn1::{BitString, Uint};
 use x509_cert::der::{Decode as _, Encode as _};
 
+const START: i64 = 1_767_225_600;
+
+/// a - b of big-endian numbers.
+fn minus(a: &[u8], b: &[u8]) -> Vec<u8> {
+    let b = [&vec![0; a.len() - b.len()][..], b].concat();
+    let mut borrow = 0;
+    let mut digits: Vec<u8> = a
+        .iter()
+        .zip(&b)
+        .rev()
+        .map(|(a, b)| {
+            let difference = i16::from(*a) - i16::from(*b) - borrow;
+            borrow = i16::from(difference < 0);
+            difference.rem_euclid(256) as u8
+        })
+        .collect();
+    digits.reverse();
+    digits
+}
+
+fn sequence(parts: &[Vec<u8>]) -> Vec<u8> {
+    let body = parts.concat();
+    let head = match body.len() {
+        0..128 => vec![0x30, body.len() as u8],
+        128..256 => vec![0x30, 0x81, body.len() as u8],
+        _ => [&[0x30, 0x82][..], &(body.len() as u16).to_be_bytes()].concat(),
+    };
+    [head, body].concat()
+}
+
 /// The certificate that anyone can make of another one: n - s in the place of s.
-fn malleated(der: &[u8]) -> Vec<u8> {
+fn malleated(der: &[u8], order: &[u8]) -> Vec<u8> {
     let certificate = x509_cert::Certificate::from_der(der).unwrap();
-    let signature = p256::ecdsa::DerSignature::try_from(certificate.signature().raw_bytes()).unwrap();
-    let rs: [u8; 64] = p256::ecdsa::Signature::try_from(signature.as_bytes()).map_or_else(
-        |_| p256::ecdsa::Signature::from_der(signature.as_bytes()).unwrap().to_bytes().into(),
-        |signature| signature.to_bytes().into(),
-    );
-    let twin = twin(&rs).unwrap();
-    let (r, s) = twin.split_at(32);
-    let body = [UintRef::new(r).unwrap().to_der().unwrap(), UintRef::new(s).unwrap().to_der().unwrap()].concat();
-    let sequence = [&[0x30, body.len() as u8][..], &body].concat();
-    let parts = [
+    let [r, s] = <[Uint; 2]>::try_from(Vec::<Uint>::from_der(certificate.signature().raw_bytes()).unwrap()).unwrap();
+    let other = Uint::new(&minus(order, s.as_bytes())).unwrap();
+    let signature = sequence(&[r.to_der().unwrap(), other.to_der().unwrap()]);
+    sequence(&[
         certificate.tbs_certificate().to_der().unwrap(),
         certificate.signature_algorithm().to_der().unwrap(),
-        BitString::from_bytes(&sequence).unwrap().to_der().unwrap(),
-    ]
-    .concat();
-    let len = parts.len() as u16;
-    [&[0x30, 0x82][..], &len.to_be_bytes(), &parts].concat()
+        BitString::from_bytes(&signature).unwrap().to_der().unwrap(),
+    ])
 }
 
 #[test]
 fn both_spellings_have_the_same_names() {
-    for _ in 0..20 {
-        let (ca, _) = Ca::new("CA", KeyPair::generate().unwrap(), 1_767_225_600).unwrap();
-        let key = KeyPair::generate().unwrap();
-        let validity = Validity { from: 1_767_225_600, days: 30 };
-        let certificate = ca.issue(Holder::Client { name: "alice", uri: None }, &key, validity).unwrap();
-        let other = CertificateDer::from(malleated(certificate.der()));
-        assert_ne!(certificate.der(), &other);
-        let (mut names_of_one, mut names_of_other) = (names(certificate.der()).unwrap(), names(&other).unwrap());
-        assert_eq!(names_of_one[0], names_of_other[0], "what the CA signed");
-        assert_eq!((names_of_one[1], names_of_one[2]), (names_of_other[2], names_of_other[1]));
-        names_of_one.sort_unstable();
-        names_of_other.sort_unstable();
-        assert_eq!(names_of_one, names_of_other);
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    for (at, (algorithm, order)) in [
+        (&PKCS_ECDSA_P256_SHA256, "ffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551"),
+        (&PKCS_ECDSA_P384_SHA384, "ffffffffffffffffffffffffffffffffffffffffffffffffc7634d81f4372ddf581a0db248b0a77aecec196accc52973"),
+        (
+            &PKCS_ECDSA_P521_SHA512,
+            "01fffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffa51868783bf2f966b7fcc0148f709a5d03bb5c9b8899c47aebb6fb71e91386409",
+        ),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let order: Vec<u8> =
+            order.as_bytes().chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect();
+        for _ in 0..20 {
+            let (ca, root) = Ca::new("CA", KeyPair::generate_for(algorithm).unwrap(), START).unwrap();
+            let key = KeyPair::generate().unwrap();
+            let validity = Validity { from: START, days: 30 };
+            let certificate = ca.issue(Holder::Client { name: "alice", uri: None }, &key, validity).unwrap();
+            let other = CertificateDer::from(malleated(certificate.der(), &order));
+            assert_ne!(certificate.der(), &other);
+            // TLS takes both, so a list of revoked certificates names both.
+            let verifier = client_verifier(&[root.der().clone()], &provider, |builder| builder).unwrap();
+            let now = UnixTime::since_unix_epoch(std::time::Duration::from_secs(START as u64 + 60));
+            verifier.verify_client_cert(&other, &[], now).unwrap();
+            let (of_one, of_other) = (names(certificate.der()).unwrap(), names(&other).unwrap());
+            assert_eq!(of_one[0], of_other[0], "what the CA signed");
+            // One name a curve that the signature fits.
+            assert_eq!((of_one.len(), of_other.len()), (5 - at, 5 - at));
+            assert_eq!((of_one[1], of_one[2]), (of_other[2], of_other[1]));
+        }
     }
     assert_eq!(names(&CertificateDer::from(vec![1, 2, 3])), None);
 }
