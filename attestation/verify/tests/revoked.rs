@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use common::*;
 use sha2::{Digest, Sha256};
+use shef_proto::cbor::{self, Limits, Value};
 use shef_proto::cert::{self, Certificate};
 use shef_proto::crypto::twin;
 use shef_proto::evidence::{self, Layer};
@@ -124,4 +125,62 @@ fn order_goes_by_the_signers_key() {
     corim::admit(&newer, &[older]).unwrap();
     // The same content under two names contradicts nothing.
     corim::admit(&read("another name", 2), &[newer]).unwrap();
+}
+
+/// The same CoRIM without the certificate in its unprotected header.
+fn bare(corim: &[u8]) -> Vec<u8> {
+    let Value::Tag(tag, inner) = cbor::parse(corim, &Limits::bytes(1 << 20)).unwrap() else { panic!("a tag") };
+    let Value::Array(mut parts) = *inner else { panic!("an array") };
+    parts[1] = Value::Map(Vec::new());
+    Value::Tag(tag, Box::new(Value::Array(parts))).encode()
+}
+
+#[test]
+fn a_deactivated_corim_stays_out_without_its_certificate() {
+    let reference = Case::new(Layer::Shield).reference;
+    let root = Case::root("corim ca");
+    let leaf = cert::issue_signer(&key("corim ca"), &root, &key("corim").public_key(), "release key", NOW - 10, NOW + 10);
+    let with = corim::write_signed(&reference, &describe(1), &key("corim"), Some(&leaf)).unwrap();
+    let without = bare(&with);
+    // The same key is registered by itself and under its CA.
+    let signers =
+        [all(CorimSigner::with_key("key", key("corim").public_key())), all(CorimSigner::with_authority("ca", root.der()).unwrap())];
+    let nothing = BTreeSet::new();
+    let payload = hex::encode(corim::read(&with, &trust(&signers, &nothing)).unwrap().content);
+    for named in [&payload, &sha256(&without)] {
+        for bytes in [with.clone(), other(&with), without.clone(), other(&without)] {
+            corim::read(&bytes, &trust(&signers, &nothing)).unwrap();
+            let deactivated = BTreeSet::from([named.clone()]);
+            let error = corim::read(&bytes, &trust(&signers, &deactivated)).unwrap_err();
+            // The message has the name that holds for all spellings.
+            assert!(matches!(error, CorimError::Deactivated { .. }) && error.to_string().contains(&payload), "{error}");
+        }
+    }
+    // Bytes do not say which certificate was taken out of them.
+    let deactivated = BTreeSet::from([sha256(&with)]);
+    assert!(corim::read(&with, &trust(&signers, &deactivated)).is_err());
+    assert!(corim::read(&without, &trust(&signers, &deactivated)).is_ok());
+}
+
+#[test]
+fn a_revoked_ca_ends_the_corims_of_its_signers() {
+    let reference = Case::new(Layer::Shield).reference;
+    let root = Case::root("corim ca");
+    let leaf = cert::issue_signer(&key("corim ca"), &root, &key("corim").public_key(), "release key", NOW - 10, NOW + 10);
+    let bytes = corim::write_signed(&reference, &describe(1), &key("corim"), Some(&leaf)).unwrap();
+    let signers = [all(CorimSigner::with_authority("ca", root.der()).unwrap())];
+    let nothing = BTreeSet::new();
+    let read = |list: &Revocations| corim::read(&bytes, &Trust { revocations: Some(list), ..trust(&signers, &nothing) });
+    read(&Revocations::default()).unwrap();
+    let leaf = Certificate::parse(&leaf).unwrap();
+    for certificate in [&leaf, &root] {
+        for name in certificate.names() {
+            let list = Revocations { certificates: [hex::encode(name)].into(), ..Revocations::default() };
+            assert!(matches!(read(&list), Err(CorimError::Deactivated { .. })), "certificate");
+        }
+        let list = Revocations { serials: [hex::encode(certificate.serial())].into(), ..Revocations::default() };
+        assert!(matches!(read(&list), Err(CorimError::Deactivated { .. })), "serial");
+        let list = Revocations { authorities: [sha256(certificate.key().as_bytes())].into(), ..Revocations::default() };
+        assert!(matches!(read(&list), Err(CorimError::Deactivated { .. })), "authority");
+    }
 }

@@ -185,10 +185,9 @@ pub fn read(bytes: &[u8], trust: &Trust<'_>) -> Result<Corim, CorimError> {
     let signed = decode_signed_corim(bytes).map_err(form)?;
     let payload = signed.payload.as_deref().ok_or_else(|| form("the payload is not attached"))?;
     let content: [u8; 32] = Sha256::digest(payload).into();
-    if !trust.deactivated.is_empty()
-        && names_of(bytes, &content, &x5chain).iter().any(|name| trust.deactivated.contains(&hex::encode(name)))
-    {
-        return Err(CorimError::Deactivated { what: "this CoRIM".into() });
+    let listed = |name: &[u8; 32]| trust.deactivated.contains(&hex::encode(name));
+    if !trust.deactivated.is_empty() && (listed(&content) || spellings(&envelope).iter().any(listed)) {
+        return Err(CorimError::Deactivated { what: format!("this CoRIM, whose payload has the SHA-256 {},", hex::encode(content)) });
     }
     let message = signed.to_be_signed(b"").map_err(form)?;
     let signature: [u8; 64] = signed.signature.as_slice().try_into().map_err(|_| form("the signature is not 64 bytes r | s"))?;
@@ -232,42 +231,54 @@ pub fn read(bytes: &[u8], trust: &Trust<'_>) -> Result<Corim, CorimError> {
     Ok(out)
 }
 
-/// The digests that name a signed CoRIM in a list of deactivated ones: SHA-256 of its payload, and of
-/// its bytes in every spelling of its signature and of that of its signer's certificate. Anyone can
-/// turn one spelling into another; a certificate that was issued anew is another spelling too, which
-/// only the payload names.
+/// The digests that name a signed CoRIM in a list of deactivated ones. SHA-256 of its payload, which
+/// its signer signed, names it whatever stands around it. SHA-256 of its bytes names it in every
+/// spelling of its signature and of that of its signer's certificate, and without the certificate;
+/// anyone can turn one into the other. Under a certificate that was issued anew, and under one that was
+/// taken out of the named bytes, the payload alone names it.
 ///
 /// # Errors
 /// Not a signed CoRIM.
 pub fn names(bytes: &[u8]) -> Result<Vec<[u8; 32]>, CorimError> {
     let envelope = cbor::parse(bytes, &Limits::bytes(MAX_CORIM))?;
-    let (_, x5chain) = envelope::shape(&envelope)?;
+    envelope::shape(&envelope)?;
     let signed = decode_signed_corim(bytes).map_err(form)?;
     let payload = signed.payload.as_deref().ok_or_else(|| form("the payload is not attached"))?;
-    Ok(names_of(bytes, &Sha256::digest(payload).into(), &x5chain))
+    Ok(core::iter::once(Sha256::digest(payload).into()).chain(spellings(&envelope)).collect())
 }
 
-fn names_of(bytes: &[u8], content: &[u8; 32], x5chain: &[Vec<u8>]) -> Vec<[u8; 32]> {
-    let mut spellings = vec![bytes.to_vec()];
-    // The signature is what a COSE_Sign1 ends with.
-    if let Some((start, signature)) = bytes.split_last_chunk::<64>()
-        && let Some(twin) = crypto::twin(signature)
+/// The certificate of its signer in a signed CoRIM.
+#[must_use]
+pub fn certificate(bytes: &[u8]) -> Option<Certificate> {
+    let envelope = cbor::parse(bytes, &Limits::bytes(MAX_CORIM)).ok()?;
+    let (_, x5chain) = envelope::shape(&envelope).ok()?;
+    Certificate::parse(x5chain.first()?).ok()
+}
+
+/// SHA-256 of a signed CoRIM as it is and in its other spellings.
+fn spellings(envelope: &Value) -> Vec<[u8; 32]> {
+    let Value::Tag(tag, inner) = envelope else { return Vec::new() };
+    let Value::Array(parts) = &**inner else { return Vec::new() };
+    let [protected, unprotected, payload, signature] = &parts[..] else { return Vec::new() };
+    let mut headers = vec![unprotected.clone()];
+    if let Value::Map(entries) = unprotected
+        && let [(label, Value::Bytes(der))] = &entries[..]
     {
-        spellings.push([start, &twin[..]].concat());
+        headers.push(Value::Map(Vec::new()));
+        let twin = Certificate::parse(der).ok().and_then(|certificate| certificate.twin());
+        headers.extend(twin.map(|twin| Value::Map(vec![(label.clone(), Value::Bytes(twin))])));
     }
-    if let [der] = x5chain
-        && let Some(twin) = Certificate::parse(der).ok().and_then(|certificate| certificate.twin())
-        && let Some(at) = bytes.windows(der.len()).position(|window| window == der)
+    let mut signatures = vec![signature.clone()];
+    if let Value::Bytes(bytes) = signature
+        && let Some(twin) = bytes.as_slice().try_into().ok().and_then(crypto::twin)
     {
-        // The length of a signature in DER may differ, and with it the head of the byte string.
-        let head = |len: usize| Value::Bytes(vec![0; len]).encode().len() - len;
-        let replaced = |spelling: &Vec<u8>| {
-            let start = &spelling[..at - head(der.len())];
-            [start, &Value::Bytes(twin.clone()).encode(), &spelling[at + der.len()..]].concat()
-        };
-        spellings.extend(spellings.iter().map(replaced).collect::<Vec<_>>());
+        signatures.push(Value::Bytes(twin.to_vec()));
     }
-    core::iter::once(*content).chain(spellings.iter().map(|spelling| Sha256::digest(spelling).into())).collect()
+    let message = |header: &Value, signature: &Value| {
+        let parts = [protected, header, payload, signature].map(Value::clone);
+        Sha256::digest(Value::Tag(*tag, Box::new(Value::Array(parts.to_vec()))).encode()).into()
+    };
+    headers.iter().flat_map(|header| signatures.iter().map(move |signature| (header, signature))).map(|(h, s)| message(h, s)).collect()
 }
 
 /// Checks that a CoRIM may be added: no known one with the same id and a key of the same signer has

@@ -75,6 +75,24 @@ impl CorimSigner {
         self
     }
 
+    /// The certificate of the CA whose signers it is; `None` if it is known by its key.
+    #[must_use]
+    pub fn certificate(&self) -> Option<&Certificate> {
+        match &self.identity {
+            Identity::Key(_) => None,
+            Identity::Authority(root) => Some(root),
+        }
+    }
+
+    /// Its key, or that of its CA.
+    #[must_use]
+    pub fn key(&self) -> &PublicKey {
+        match &self.identity {
+            Identity::Key(key) => key,
+            Identity::Authority(root) => root.key(),
+        }
+    }
+
     /// Name for reports.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -84,10 +102,7 @@ impl CorimSigner {
     /// Expiry of its certificate, seconds since 1970; `None` if it is known by its key.
     #[must_use]
     pub fn not_after(&self) -> Option<i64> {
-        match &self.identity {
-            Identity::Key(_) => None,
-            Identity::Authority(root) => Some(root.not_after()),
-        }
+        self.certificate().map(Certificate::not_after)
     }
 
     /// Reads a list: `[[signer]]` with `name`, `key` (65 bytes) or `certificate` (DER) in
@@ -151,13 +166,6 @@ impl CorimSigner {
             vendors.join(", ")
         )
     }
-
-    fn public_key(&self) -> &PublicKey {
-        match &self.identity {
-            Identity::Key(key) => key,
-            Identity::Authority(root) => root.key(),
-        }
-    }
 }
 
 /// Name of an IP vendor: SHA-256 of its public key.
@@ -178,16 +186,16 @@ pub(super) struct Signed<'a> {
 
 /// The signer of this signature.
 pub(super) fn verified<'a>(trust: &Trust<'a>, x5chain: &[Vec<u8>], message: &[u8], signature: &[u8; 64]) -> Result<Signed<'a>, CorimError> {
-    let of = |signer: &'a CorimSigner, key: &PublicKey, end| Signed { signer, keys: [vendor_id(key), vendor_id(signer.public_key())], end };
-    let revoked = |signer: &CorimSigner, key: &PublicKey, leaf: Option<&Certificate>| {
+    let of = |signer: &'a CorimSigner, key: &PublicKey, end| Signed { signer, keys: [vendor_id(key), vendor_id(signer.key())], end };
+    let revoked = |signer: &CorimSigner, key: &PublicKey, chain: &[&Certificate]| {
         let Some(list) = trust.revocations else { return Ok(()) };
         let hash = |bytes: &[u8]| hex::encode(Sha256::digest(bytes));
-        let hit = list.authorities.contains(&hash(signer.public_key().as_bytes()))
+        let hit = list.authorities.contains(&hash(signer.key().as_bytes()))
             || list.authorities.contains(&hash(key.as_bytes()))
             || list.vendors.contains(&hash(key.as_bytes()))
-            || leaf.is_some_and(|leaf| {
-                leaf.names().iter().any(|name| list.certificates.contains(&hex::encode(name)))
-                    || list.serials.contains(&hex::encode(leaf.serial()))
+            || chain.iter().any(|certificate| {
+                certificate.names().iter().any(|name| list.certificates.contains(&hex::encode(name)))
+                    || list.serials.contains(&hex::encode(certificate.serial()))
             });
         if hit { Err(CorimError::Deactivated { what: format!("the signer {}", signer.name) }) } else { Ok(()) }
     };
@@ -203,7 +211,7 @@ pub(super) fn verified<'a>(trust: &Trust<'a>, x5chain: &[Vec<u8>], message: &[u8
             if !(trust.verify)(&key, message, signature) {
                 return Err(CorimError::Signature { signer: signer.name.clone() });
             }
-            revoked(signer, &key, Some(&leaf))?;
+            revoked(signer, &key, &[&leaf, root])?;
             return Ok(of(signer, &key, Some(leaf.not_after().min(root.not_after()))));
         }
         return Err(CorimError::Signer { text: "the certificate was issued by none of the authorities".into() });
@@ -211,7 +219,7 @@ pub(super) fn verified<'a>(trust: &Trust<'a>, x5chain: &[Vec<u8>], message: &[u8
     for signer in trust.signers {
         let Identity::Key(key) = &signer.identity else { continue };
         if (trust.verify)(key, message, signature) {
-            revoked(signer, key, None)?;
+            revoked(signer, key, &[])?;
             return Ok(of(signer, key, None));
         }
     }
