@@ -144,18 +144,22 @@ impl App {
         };
         app.store.limit(app.config.load().limits.tenant_bytes);
         app.add_tenants().await?;
-        if (1..crate::store::version()).contains(&app.store.found) {
-            app.bring_up_to_date().await?;
-        }
+        app.bring_up_to_date().await?;
         Ok(Arc::new(app))
     }
 
-    /// Once, behind a database's extension: what older versions did not remember or sign.
+    /// What older versions did not remember or sign: once, behind a database's extension; and which key
+    /// signed what they remember under a name, while the name says it.
     async fn bring_up_to_date(&self) -> Result<()> {
-        for tenant in &self.config.load_full().tenants {
+        let extended = (1..crate::store::version()).contains(&self.store.found);
+        let named = self.store.remembered_by_name().await?;
+        for tenant in self.config.load_full().tenants.iter().filter(|tenant| extended || named.contains(&tenant.name)) {
             match self.read_collateral(&tenant.name).await {
                 Ok(collateral) => self.store.remember(&tenant.name, &collateral.versions).await?,
                 Err(problem) => tracing::error!(tenant = %tenant.name, %problem, "the versions of its CoRIMs are not remembered"),
+            }
+            if !extended {
+                continue;
             }
             let heads = self.store.heads(&tenant.name).await?;
             if heads.kept.seq > 0 && self.store.found < crate::store::SIGNED {

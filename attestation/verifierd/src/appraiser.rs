@@ -99,7 +99,12 @@ pub struct Collateral {
     pub watched: Watched,
     /// Versions of the CoRIMs that are stored.
     pub versions: Vec<CorimVersion>,
+    /// Ids of active CoRIMs whose payload is deactivated under another id: they do not count.
+    pub withdrawn: Vec<String>,
     anchors: TrustAnchors,
+    signers: Vec<CorimSigner>,
+    /// Certificates in the CoRIMs.
+    signer_certificates: Vec<Certificate>,
     reference: ReferenceValues,
     /// By name and version; or why one cannot be used, such as a function in Rego that policies
     /// could call once.
@@ -205,6 +210,13 @@ pub fn revoked_value(kind: &str, value: &str) -> Result<String> {
     read(value).ok_or_else(|| Kind::Revocation.because(format!("value {value:?} of kind {kind}: expected {expected}")))
 }
 
+/// A revocation with its value in the canonical spelling: versions before 0.2 stored values as they
+/// were typed.
+fn canonical(mut row: RevocationRow) -> RevocationRow {
+    row.value = revoked_value(&row.kind, &row.value).unwrap_or(row.value);
+    row
+}
+
 /// The revocation list of these rows. It comes from the live store and so is always current.
 fn revocations(rows: &[RevocationRow]) -> Result<Revocations> {
     let mut list = Revocations { issued: i64::MIN, next_update: i64::MAX, ..Revocations::default() };
@@ -219,7 +231,6 @@ fn revocations(rows: &[RevocationRow]) -> Result<Revocations> {
             "image" => &mut list.images,
             _ => &mut list.vendors,
         };
-        // Versions before 0.2 stored values as they were typed.
         set.insert(revoked_value(&row.kind, &row.value)?);
     }
     Ok(list)
@@ -236,6 +247,12 @@ fn versions(corim: &corim::Corim) -> Result<Vec<CorimVersion>> {
 /// which it was registered.
 fn signer_id(key: &[u8; 32]) -> String {
     format!("key:{}", hex::encode(key))
+}
+
+/// What a version before 0.2 remembered under a signer's name, under the key that has this name now.
+fn by_key(known: &CorimVersion, signers: &[CorimSigner]) -> Option<CorimVersion> {
+    let signer = signers.iter().find(|signer| signer.name() == known.signer)?;
+    Some(CorimVersion { signer: signer_id(&sha256(signer.key().as_bytes())), ..known.clone() })
 }
 
 /// Demands that no higher version of a CoRIM was known, ever: one that was taken out, or has ended,
@@ -263,14 +280,16 @@ impl Collateral {
         let signers = rows.signers.iter().map(|row| signer(&row.name, &row.content)).collect::<Result<Vec<_>>>()?;
         let mut values = ReferenceValues::default();
         let (mut corims, mut stored, mut ends) = (Vec::new(), Vec::new(), i64::MAX);
-        // What an inactive CoRIM holds is not in force under another spelling of its signatures either.
-        let mut withdrawn = Vec::new();
+        // What an inactive CoRIM holds is not in force under another spelling of its signatures either,
+        // whether or not its signer is still registered.
+        let payload = |row: &CorimRow| corim::names(&row.content).ok().and_then(|names| names.first().copied());
+        let are_corims = || rows.corims.iter().filter(|row| row.media_type == corim::MEDIA_TYPE);
+        let inactive: BTreeSet<[u8; 32]> = are_corims().filter(|row| row.active == 0).filter_map(payload).collect();
+        let twice = |row: &&CorimRow| row.active != 0 && !inactive.is_empty() && payload(row).is_some_and(|name| inactive.contains(&name));
+        let withdrawn: Vec<String> = are_corims().filter(twice).map(|row| row.id.clone()).collect();
         let mut watched = Watched { signer: signers.iter().filter_map(CorimSigner::not_after).min().unwrap_or(i64::MAX), corim: i64::MAX };
         for row in &rows.corims {
-            // Its payload is withdrawn, whether or not its signer is still registered.
-            if row.active == 0 && row.media_type == corim::MEDIA_TYPE {
-                withdrawn.extend(corim::names(&row.content).ok().and_then(|names| names.first().copied()));
-            }
+            let counts = row.active != 0 && !withdrawn.contains(&row.id);
             let read = |at| reference(&row.media_type, &row.content, &signers, &revoked, at);
             let found = read(now);
             // One that has ended counted when it came in: older versions of it stay out all the
@@ -278,13 +297,13 @@ impl Collateral {
             let as_it_was = found.as_ref().err().and_then(|_| read(row.created).ok()?.corim);
             if let Some(corim) = as_it_was.as_ref().or_else(|| found.as_ref().ok()?.corim.as_ref()) {
                 stored.extend(versions(corim)?);
-                if row.active != 0 {
+                if counts {
                     watched.signer = watched.signer.min(corim.signer_not_after.unwrap_or(i64::MAX));
                     watched.corim = watched.corim.min(corim.not_after.unwrap_or(i64::MAX));
                 }
             }
             match found {
-                _ if row.active == 0 => {}
+                _ if !counts => {}
                 Ok(Parsed { corim: Some(corim), .. }) => {
                     ends = ends.min(corim.not_after.unwrap_or(i64::MAX));
                     corims.push((row, corim));
@@ -293,12 +312,12 @@ impl Collateral {
                 Err(problem) => tracing::warn!(id = %row.id, %problem, "reference values do not count"),
             }
         }
+        for id in &withdrawn {
+            tracing::warn!(%id, "a deactivated CoRIM does not count under another id");
+        }
         let mut current = Vec::new();
         for (row, corim) in corims {
             match newest(&corim, rows.versions.iter().chain(&stored)) {
-                _ if withdrawn.contains(&corim.content) => {
-                    tracing::warn!(id = %row.id, "a deactivated CoRIM does not count under another id");
-                }
                 Ok(()) => current.push(corim),
                 Err(problem) => tracing::debug!(id = %row.id, %problem, "reference values do not count"),
             }
@@ -313,16 +332,20 @@ impl Collateral {
             }
             policies.insert((name.clone(), *version), policy);
         }
+        stored.extend(rows.versions.iter().filter_map(|known| by_key(known, &signers)));
         Ok(Self {
             generation: rows.generation,
             ends,
             watched,
             versions: stored,
+            withdrawn,
             anchors: TrustAnchors::new(anchors),
+            signers,
+            signer_certificates: are_corims().filter_map(|row| corim::certificate(&row.content)).collect(),
             reference: values,
             policies,
             revocations: revoked,
-            revocation_rows: rows.revocations.clone(),
+            revocation_rows: rows.revocations.iter().cloned().map(canonical).collect(),
         })
     }
 
@@ -409,8 +432,16 @@ impl Collateral {
             "kernel" => reference.kernels.iter().any(|known| is(&known.digest)),
             "shell" => reference.shells.iter().any(|known| is(&known.digest)),
             "image" => reference.images.iter().any(|known| is(&known.digest)),
-            "vendor" => reference.images.iter().any(|known| is(&known.vendor)),
-            _ => self.anchors.list().iter().any(|anchor| certificate_names(anchor.certificate(), kind, value)),
+            "vendor" => {
+                let mut signers = self.signers.iter().map(CorimSigner::key).chain(self.signer_certificates.iter().map(Certificate::key));
+                reference.images.iter().any(|known| is(&known.vendor)) || signers.any(|key| is(&sha256(key.as_bytes())))
+            }
+            _ => {
+                let anchors = self.anchors.list().iter().map(TrustAnchor::certificate);
+                let chains = self.signers.iter().filter_map(CorimSigner::certificate).chain(&self.signer_certificates);
+                let key = |signer: &CorimSigner| kind == "authority" && is(&sha256(signer.key().as_bytes()));
+                anchors.chain(chains).any(|certificate| certificate_names(certificate, kind, value)) || self.signers.iter().any(key)
+            }
         }
     }
 

@@ -62,7 +62,13 @@ async fn look(config: &Config, store: &Store, now: i64, report: &mut Report, end
     }
     report.notes.push(format!("the database ({of}) has version {}", store.found));
     for tenant in store.tenants().await?.iter().filter(|name| config.tenant(name).is_some()) {
-        ends.extend(Collateral::new(&store.collateral(tenant).await?, now)?.watched.list());
+        let collateral = Collateral::new(&store.collateral(tenant).await?, now)?;
+        ends.extend(collateral.watched.list());
+        for id in &collateral.withdrawn {
+            report.warnings.push(format!(
+                "reference values {id} of tenant {tenant} do not count: their payload is deactivated under another id; activate or remove that one"
+            ));
+        }
     }
     Ok(())
 }

@@ -628,6 +628,133 @@ fn a_revocation_is_a_value_and_not_a_spelling() {
     }
 }
 
+/// A signer of reference values, its certificate and its CA are known as well; a revoked CA ends what
+/// its signers vouched for.
+#[test]
+fn a_revocation_of_a_signers_chain_is_known_and_counts() {
+    let service = Service::start();
+    let operator = &service.operator;
+    let device = Device::new(1);
+    service.furnish(&device);
+    operator.send("DELETE", "/v1/corims/build-1", &[], b"").ok();
+    let key = |name| SigningKey::generate(&mut SeededEntropy::new(8, name));
+    let (ca, release, other) = (key("ca"), key("release"), key("other"));
+    let root = cert::issue_root(&ca, "vendor", now() - DAY, now() + 9 * DAY);
+    let root = cert::Certificate::parse(&root).unwrap();
+    let leaf = cert::issue_signer(&ca, &root, &release.public_key(), "release key", now() - DAY, now() + 9 * DAY);
+    let values = ReferenceValues::from_toml(&reference()).unwrap();
+    let describe = Describe { id: "digits", version: 1, issuer: "vendor", not_after: None };
+    let corim = write_signed(&values, &describe, &release, Some(&leaf)).unwrap();
+    for signer in [CorimSigner::with_authority("vendor", root.der()).unwrap(), CorimSigner::with_key("other", other.public_key())] {
+        let signer = signer.for_kernels().for_shells().for_vendor(&VENDOR);
+        operator.send("PUT", &format!("/v1/signers/{}", signer.name()), TOML, signer.to_toml().as_bytes()).ok();
+    }
+    operator.send("PUT", "/v1/corims/digits", &[("content-type", "application/rim+cose")], &corim).ok();
+    let appraise = || {
+        let (session, nonce) = operator.session(Layer::Shield, None);
+        operator.post("/v1/appraise", &json!({"session": session, "evidence": b64(&device.evidence(Layer::Shield, &nonce))})).status
+    };
+    assert_eq!(appraise(), 200);
+    let leaf = cert::Certificate::parse(&leaf).unwrap();
+    let authority = |key: &SigningKey| hex::encode(sha256(key.public_key().as_bytes()));
+    for (kind, value, status) in [
+        ("certificate", hex::encode(root.names()[0]), 422),
+        ("certificate", hex::encode(root.names()[1]), 422),
+        ("serial", hex::encode(root.serial()), 422),
+        ("authority", authority(&ca), 422),
+        ("certificate", hex::encode(leaf.names()[2]), 422),
+        ("serial", hex::encode(leaf.serial()), 422),
+        ("authority", authority(&release), 422),
+        ("vendor", authority(&release), 422),
+        ("authority", authority(&other), 200),
+    ] {
+        let made = operator.post("/v1/revocations", &json!({"kind": kind, "value": value, "reason": "lost"})).ok();
+        assert_eq!((&made["known"], appraise()), (&json!(true), status), "{kind} {value}");
+        operator.call("DELETE", &format!("/v1/revocations/{kind}/{value}"), &json!({})).ok();
+        assert_eq!(appraise(), 200, "{kind} {value}");
+    }
+}
+
+/// Versions before 0.2 stored values as they were typed, and took what is no value: all of them can be
+/// taken back.
+#[test]
+fn revocations_of_older_versions_can_be_taken_back() {
+    let service = Service::start();
+    let operator = &service.operator;
+    let insert = |kind: &str, value: &str| {
+        let row =
+            format!("INSERT INTO revocation (tenant, kind, value, reason, created) VALUES ('default', '{kind}', '{value}', 'old', 1)");
+        sql(&service, &[&row]);
+    };
+    for (kind, stored, typed) in
+        [("serial", "007F", "7f"), ("serial", "007F", "007F"), ("image", &*"EE".repeat(32), &*"ee".repeat(32)), ("serial", "none", "none")]
+    {
+        insert(kind, stored);
+        operator.send("DELETE", &format!("/v1/revocations/{kind}/{typed}"), &[], b"").ok();
+        assert_eq!(operator.get("/v1/revocations").ok()["revocations"], json!([]), "{kind} {stored}");
+        operator.send("DELETE", &format!("/v1/revocations/{kind}/{typed}"), &[], b"").problem(404, "SHEF-SVC-020");
+    }
+    // Two spellings of one number are one revocation.
+    insert("serial", "7f");
+    insert("serial", "007F");
+    operator.send("DELETE", "/v1/revocations/serial/7F", &[], b"").ok();
+    assert_eq!(operator.get("/v1/revocations").ok()["revocations"], json!([]));
+}
+
+/// Versions before 0.2 remembered the signer of a CoRIM by name. The start of this one remembers the
+/// key as well: under another name it brings nothing older back.
+#[test]
+fn versions_remembered_by_name_hold_for_the_key() {
+    let mut service = Service::start();
+    let key = SigningKey::generate(&mut SeededEntropy::new(9, "signer"));
+    let values = ReferenceValues::from_toml(&reference()).unwrap();
+    let put = |service: &Service, version| {
+        let corim = write_signed(&values, &Describe { id: "digits", version, issuer: "vendor", not_after: None }, &key, None).unwrap();
+        service.operator.send("PUT", &format!("/v1/corims/digits-{version}"), &[("content-type", "application/rim+cose")], &corim)
+    };
+    let signer = |service: &Service, name: &str| {
+        let signer = CorimSigner::with_key(name, key.public_key()).for_kernels().for_shells().for_vendor(&VENDOR);
+        service.operator.send("PUT", &format!("/v1/signers/{name}"), TOML, signer.to_toml().as_bytes()).ok();
+    };
+    signer(&service, "maker");
+    put(&service, 2).ok();
+    service.operator.send("DELETE", "/v1/corims/digits-2", &[], b"").ok();
+    service.stop();
+    sql(
+        &service,
+        &["DELETE FROM corim_version", "INSERT INTO corim_version (tenant, signer, id, version) VALUES ('default', 'maker', 'digits', 2)"],
+    );
+    service.restart();
+    service.operator.send("DELETE", "/v1/signers/maker", &[], b"").ok();
+    signer(&service, "another");
+    let old = put(&service, 1).problem(422, "SHEF-SVC-052");
+    assert!(old["detail"].as_str().unwrap().contains("SHEF-ATT-081"), "{old}");
+}
+
+/// What does not count because its payload is deactivated under another id is said, and its end is
+/// not waited for.
+#[test]
+fn check_names_reference_values_whose_payload_is_withdrawn() {
+    let service = Service::start();
+    let operator = &service.operator;
+    let key = SigningKey::generate(&mut SeededEntropy::new(10, "signer"));
+    let signer = CorimSigner::with_key("maker", key.public_key()).for_kernels().for_shells().for_vendor(&VENDOR);
+    operator.send("PUT", "/v1/signers/maker", TOML, signer.to_toml().as_bytes()).ok();
+    let values = ReferenceValues::from_toml(&reference()).unwrap();
+    let describe = Describe { id: "digits", version: 1, issuer: "vendor", not_after: Some(now() + 3 * DAY) };
+    let corim = write_signed(&values, &describe, &key, None).unwrap();
+    let put = |id: &str| operator.send("PUT", &format!("/v1/corims/{id}"), &[("content-type", "application/rim+cose")], &corim).ok();
+    let warnings = || service.runtime.block_on(check::check(&config(&service), now())).unwrap().warnings.join("\n");
+    put("one");
+    put("two");
+    assert!(warnings().contains("end soon") && !warnings().contains("do not count"), "{}", warnings());
+    operator.send("POST", "/v1/corims/one/deactivate", &[], b"").ok();
+    let found = warnings();
+    assert!(found.contains("reference values two of tenant default do not count") && !found.contains("end soon"), "{found}");
+    operator.send("POST", "/v1/corims/one/activate", &[], b"").ok();
+    assert!(!warnings().contains("do not count"), "{}", warnings());
+}
+
 /// Every list is read to its end by following `next`, whatever the size of a page.
 #[test]
 fn every_list_is_read_to_its_end() {

@@ -343,6 +343,7 @@ async fn unrevoke(
     Extension(identity): Extension<Identity>,
     Path((kind, value)): Path<(String, String)>,
 ) -> Result<StatusCode> {
-    let value = appraiser::revoked_value(&kind, &value)?;
+    // Versions before 0.2 stored values as they were typed, and took what is no value.
+    let value = appraiser::revoked_value(&kind, &value).unwrap_or(value);
     plain(&app, &identity, Change::Unrevoke(kind, value)).await
 }

@@ -5,6 +5,7 @@
 use super::events::{Event, record_event};
 use super::quota::hold_quota;
 use super::{Store, on, row};
+use crate::appraiser::revoked_value;
 use crate::problem::{Kind, Result};
 
 /// A trust anchor.
@@ -144,7 +145,7 @@ pub enum Change {
     AddPolicy(PolicyRow),
     /// Revokes; the first reason stays.
     Revoke(RevocationRow),
-    /// Takes a revocation of this kind and value back.
+    /// Takes the revocations of this kind and value back, in every spelling of the value.
     Unrevoke(String, String),
 }
 
@@ -280,6 +281,18 @@ impl Store {
     /// The database does not answer.
     pub async fn collateral(&self, tenant: &str) -> Result<CollateralRows> {
         on!(self, |pools| Ok(rows!(&pools.read, tenant)))
+    }
+
+    /// Tenants with versions of CoRIMs that are remembered under a signer's name, as before 0.2.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn remembered_by_name(&self) -> Result<Vec<String>> {
+        on!(self, |pools| {
+            let found: Vec<(String,)> =
+                sqlx::query_as("SELECT DISTINCT tenant FROM corim_version WHERE signer NOT LIKE 'key:%'").fetch_all(&pools.read).await?;
+            Ok(found.into_iter().map(|(tenant,)| tenant).collect())
+        })
     }
 
     /// Remembers versions of CoRIMs that are there from before they were remembered.
@@ -424,7 +437,19 @@ impl Store {
                     row.created
                 )),
                 Change::Unrevoke(kind, value) => {
-                    one!(tx, "DELETE FROM revocation WHERE tenant = $1 AND kind = $2 AND value = $3", tenant, kind, value).then_some(true)
+                    let stored: Vec<(String,)> = sqlx::query_as("SELECT value FROM revocation WHERE tenant = $1 AND kind = $2")
+                        .bind(tenant)
+                        .bind(kind)
+                        .fetch_all(&mut *tx)
+                        .await?;
+                    let mut found = None;
+                    for (stored,) in stored {
+                        if stored == *value || revoked_value(kind, &stored).is_ok_and(|stored| stored == *value) {
+                            let sql = "DELETE FROM revocation WHERE tenant = $1 AND kind = $2 AND value = $3";
+                            found = one!(tx, sql, tenant, kind, &stored).then_some(true).or(found);
+                        }
+                    }
+                    found
                 }
             };
             let Some(done) = done else { return Ok(Changed::Missing) };
