@@ -14,3 +14,4 @@ mod policies;
 mod postgres;
 mod release;
 mod service;
+mod spellings;

@@ -9,6 +9,7 @@ use shef_proto::evidence::{Evidence, Layer};
 use shef_proto::image::Header;
 use shef_proto::receipt::{Audit, Forgotten, Head, Receipt, genesis};
 use shef_verify::bundle::Bundle;
+use shef_verify::cmw::{Cmw, Record};
 use shef_verify::crypto;
 
 use super::Run;
@@ -32,7 +33,13 @@ fn high_s() -> Vec<Seen> {
     let mut seen = vec![result_with_other_s("result"), corim_with_other_s("CoRIM")];
     for (variant, layer) in [("kernel evidence", Layer::Kernel), ("Shield evidence", Layer::Shield)] {
         let device = Device::new(layer);
-        seen.push(device.ask(variant, &other_s(&device.signed(&device.claims.to_cbor()))));
+        let evidence = other_s(&device.signed(&device.claims.to_cbor()));
+        seen.push(device.ask(variant, &evidence));
+        let wrapper = Cmw::Record(Record::evidence(&evidence));
+        for (form, bytes) in [("CBOR", wrapper.to_cbor()), ("JSON", wrapper.to_json().into_bytes())] {
+            let inside = Cmw::parse(&bytes).and_then(|cmw| cmw.evidence().map(<[u8]>::to_vec)).unwrap();
+            seen.push(device.ask(&format!("{variant} in a CMW, {form}"), &inside));
+        }
     }
     seen.extend(certificates());
     let key = SigningKey::derive(b"signs everything else");
