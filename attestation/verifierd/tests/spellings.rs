@@ -80,6 +80,7 @@ fn evidence_with_the_other_s_is_refused_at_every_path() {
     }
 }
 
+/// Two rules refuse it: results have low s, and one is shown byte for byte as it was given.
 #[test]
 fn a_result_with_the_other_s_fetches_nothing() {
     let (service, device, client) = furnished();
