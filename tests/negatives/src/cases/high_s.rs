@@ -38,7 +38,7 @@ fn high_s() -> Vec<Seen> {
         let wrapper = Cmw::Record(Record::evidence(&evidence));
         for (form, bytes) in [("CBOR", wrapper.to_cbor()), ("JSON", wrapper.to_json().into_bytes())] {
             let inside = Cmw::parse(&bytes).and_then(|cmw| cmw.evidence().map(<[u8]>::to_vec)).unwrap();
-            seen.push(device.ask(&format!("{variant} in a CMW, {form}"), &inside));
+            seen.push(device.ask(format!("{variant} in a CMW, {form}"), &inside));
         }
     }
     seen.extend(certificates());
