@@ -18,8 +18,7 @@ const NOISE_WAIT: u32 = 2_000_000;
 /// Cycles within which the configuration port has done what it was told.
 const CONFIG_WAIT: u32 = 200_000_000;
 /// What the health tests of the noise source say.
-const ALARMS: u32 =
-    regs::noise::STATUS_REPETITION | regs::noise::STATUS_PROPORTION | regs::noise::STATUS_SILENCE | regs::noise::STATUS_LAG;
+const ALARMS: u32 = regs::noise::STATUS_REPETITION | regs::noise::STATUS_PROPORTION | regs::noise::STATUS_SILENCE | regs::noise::STATUS_LAG;
 /// Raw words of a seed: at half a bit of entropy per bit twice what a seed needs.
 const RAW_WORDS: usize = 32;
 

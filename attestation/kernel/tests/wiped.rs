@@ -93,7 +93,8 @@ fn a_shield_that_takes_no_wipe_is_unloaded() {
         world.call(&Request::NewSession).unwrap();
         world.shield().stopped = true;
     };
-    let cases: [(fn(&mut World), &str); 3] = [(wrong_key, "SHEF-KRN-030"), (stuck, "SHEF-KRN-031"), (stopped, "SHEF-KRN-034")];
+    type Case = (fn(&mut World), &'static str);
+    let cases: [Case; 3] = [(wrong_key, "SHEF-KRN-030"), (stuck, "SHEF-KRN-031"), (stopped, "SHEF-KRN-034")];
     for (spoil, code) in cases {
         // It is wiped and keeps its image,
         let mut world = World::loaded();
@@ -147,6 +148,6 @@ fn a_load_key_between_two_reads_is_seen_whole() {
     let nonce = world.nonce();
     let evidence = world.evidence(Layer::Shield, &nonce).unwrap();
     let claims = Evidence::parse(&evidence).unwrap();
-    let state = claims.unverified_claims().shield.as_ref().unwrap().state.clone();
+    let state = claims.unverified_claims().shield.as_ref().unwrap().state;
     assert_eq!(state, ShieldState::Keyed([0x7e; 32]));
 }
