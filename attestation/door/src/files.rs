@@ -3,7 +3,7 @@
 //!
 //! A command takes the [`lock`] of the folder, reads what is there, and [`replace`]s the file. A
 //! reader finds the old file or the new one, whole. No function here follows a symbolic link at the
-//! end of a path.
+//! end of a path, and root trusts neither folders that others can change nor their files.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Read as _, Write as _};
@@ -33,27 +33,80 @@ fn hand_over(file: &File, like: &std::fs::Metadata) -> io::Result<()> {
     if file.metadata()?.uid() == 0 { fchown(file, Some(like.uid()), Some(like.gid())) } else { Ok(()) }
 }
 
+/// Who may own a folder in which root changes files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// Root alone.
+    Root,
+    /// Root, or the user of a service that has the folder to itself.
+    Service,
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Refuses a folder in which root must not change files: users other than `owner` can put links or
+/// files of their own there.
+///
+/// # Errors
+/// It cannot be found, or this process is root's and another user can change the folder.
+pub fn check(folder: &Path, owner: Owner) -> io::Result<()> {
+    // A link to a folder is not root's folder.
+    let found = if owner == Owner::Root { std::fs::symlink_metadata(folder)? } else { std::fs::metadata(folder)? };
+    let (foreign, expected) = match owner {
+        Owner::Root => (found.uid() != 0, "a folder that only root can change"),
+        Owner::Service => (false, "a folder that only its owner can change"),
+    };
+    if is_root() && (foreign || found.mode() & 0o022 != 0) {
+        let (shown, user, mode) = (folder.display(), found.uid(), found.mode() & 0o777);
+        let text = format!("{shown} belongs to user {user} with mode {mode:o}, and this command runs as root: expected {expected}");
+        return Err(io::Error::new(ErrorKind::PermissionDenied, text));
+    }
+    Ok(())
+}
+
 /// The right to change the files of a folder, until it is dropped.
 #[derive(Debug)]
 pub struct FolderLock(#[expect(dead_code, reason = "held")] File);
 
-/// Waits until no other command changes files of `folder`. The lock is a file that only the owner of
-/// the folder and root can open.
+/// Opens the lock of a folder. A new one gets the owner of the folder. One that is there keeps its
+/// owner: in a folder of another user, its name may stand for any file.
+fn open_lock(folder: &Path) -> io::Result<File> {
+    let path = folder.join(LOCK);
+    loop {
+        let mut options = OpenOptions::new();
+        match no_follow(options.read(true).write(true).create_new(true).mode(0o600)).open(&path) {
+            Ok(file) => {
+                hand_over(&file, &std::fs::metadata(folder)?)?;
+                return Ok(file);
+            }
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+        match no_follow(OpenOptions::new().read(true).write(true)).open(&path) {
+            // Taken away in between.
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            opened => return opened,
+        }
+    }
+}
+
+/// Waits until no other command changes files of `folder`, which `owner` may own. The lock is a file
+/// that only the owner of the folder and root can open.
 ///
 /// # Errors
-/// The lock cannot be opened, or another command holds it for ten seconds.
-pub fn lock(folder: &Path) -> io::Result<FolderLock> {
-    let path = folder.join(LOCK);
-    let mut options = OpenOptions::new();
-    let file = no_follow(options.read(true).write(true).create(true).truncate(false).mode(0o600)).open(&path)?;
-    hand_over(&file, &std::fs::metadata(folder)?)?;
+/// Those of [`check`], the lock cannot be opened, or another command holds it for ten seconds.
+pub fn lock(folder: &Path, owner: Owner) -> io::Result<FolderLock> {
+    check(folder, owner)?;
+    let file = open_lock(folder)?;
     let end = Instant::now() + WAIT;
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(FolderLock(file)),
             Err(std::fs::TryLockError::WouldBlock) if Instant::now() < end => std::thread::sleep(LOOK),
             Err(std::fs::TryLockError::WouldBlock) => {
-                let text = format!("another command has held {} for {} s", path.display(), WAIT.as_secs());
+                let text = format!("another command has held {} for {} s", folder.join(LOCK).display(), WAIT.as_secs());
                 return Err(io::Error::new(ErrorKind::ResourceBusy, text));
             }
             Err(std::fs::TryLockError::Error(error)) => return Err(error),
@@ -75,13 +128,37 @@ pub fn create(path: &Path, mode: u32, in_place_of: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Reads a file.
+/// Opens a file for reading. Root opens a file of another user only in that user's folder, and in
+/// its own.
 ///
 /// # Errors
-/// It cannot be read, or is a symbolic link.
+/// It cannot be opened, is a symbolic link or no file, or belongs to a third user.
+pub fn open(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    // A pipe in its place does not hold the command up.
+    let file = options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_NONBLOCK).open(path)?;
+    let (found, folder) = (file.metadata()?, std::fs::metadata(folder(path))?);
+    if !found.is_file() {
+        return Err(io::Error::new(ErrorKind::InvalidInput, "it is no regular file"));
+    }
+    if is_root() && folder.uid() != 0 && ![0, folder.uid()].contains(&found.uid()) {
+        let text = format!(
+            "it belongs to user {}, and its folder to user {}: expected the owner of the folder, or root",
+            found.uid(),
+            folder.uid()
+        );
+        return Err(io::Error::new(ErrorKind::PermissionDenied, text));
+    }
+    Ok(file)
+}
+
+/// Reads a file that [`open`] opens.
+///
+/// # Errors
+/// Those of [`open`], or it cannot be read.
 pub fn read(path: &Path) -> io::Result<String> {
     let mut text = String::new();
-    no_follow(OpenOptions::new().read(true)).open(path)?.read_to_string(&mut text)?;
+    open(path)?.read_to_string(&mut text)?;
     Ok(text)
 }
 
@@ -136,7 +213,7 @@ mod tests {
         replace(&link, 0o600, b"new").unwrap();
         assert_eq!((std::fs::read_to_string(&other).unwrap().as_str(), read(&link).unwrap().as_str()), ("mine", "new"));
         std::os::unix::fs::symlink(&other, dir.path().join(LOCK)).unwrap();
-        assert!(lock(dir.path()).is_err());
+        assert!(lock(dir.path(), Owner::Root).is_err());
     }
 
     #[test]
@@ -148,12 +225,65 @@ mod tests {
             for number in 0..24 {
                 let path = &path;
                 scope.spawn(move || {
-                    let _alone = lock(folder(path)).unwrap();
+                    let _alone = lock(folder(path), Owner::Service).unwrap();
                     let text = read(path).unwrap() + &format!("{number}\n");
                     replace(path, 0o600, text.as_bytes()).unwrap();
                 });
             }
         });
         assert_eq!(read(&path).unwrap().lines().count(), 24);
+    }
+
+    /// What only root can make: a folder of another user.
+    fn foreign(folder: &Path) -> bool {
+        is_root() && std::os::unix::fs::chown(folder, Some(4001), Some(4002)).is_ok()
+    }
+
+    #[test]
+    fn a_lock_that_was_there_keeps_its_owner() {
+        let dir = tempfile::tempdir().unwrap();
+        if !foreign(dir.path()) {
+            println!("skipped: only root can give files away");
+            return;
+        }
+        let owner = |path: &Path| std::fs::metadata(path).unwrap().uid();
+        let lock_file = dir.path().join(LOCK);
+        drop(lock(dir.path(), Owner::Service).unwrap());
+        assert_eq!(owner(&lock_file), 4001);
+        // A file of root's under the name of the lock.
+        let other = dir.path().join("other");
+        std::fs::write(&other, "root's").unwrap();
+        std::fs::remove_file(&lock_file).unwrap();
+        std::fs::hard_link(&other, &lock_file).unwrap();
+        drop(lock(dir.path(), Owner::Service).unwrap());
+        assert_eq!(owner(&other), 0);
+    }
+
+    #[test]
+    fn root_neither_locks_folders_nor_reads_files_that_others_put_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("list");
+        std::fs::write(&path, "text").unwrap();
+        let all = |mode| std::fs::set_permissions(dir.path(), Permissions::from_mode(mode)).unwrap();
+        all(0o777);
+        assert_eq!(lock(dir.path(), Owner::Service).is_err(), is_root());
+        all(0o755);
+        if !foreign(dir.path()) {
+            println!("skipped: only root can give files away");
+            return;
+        }
+        assert!(lock(dir.path(), Owner::Root).is_err() && lock(dir.path(), Owner::Service).is_ok());
+        assert_eq!(read(&path).unwrap(), "text");
+        std::os::unix::fs::chown(&path, Some(5001), None).unwrap();
+        assert!(read(&path).unwrap_err().to_string().contains("user 5001"));
+    }
+
+    #[test]
+    fn a_pipe_is_no_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let socket = dir.path().join("list");
+        let made = std::process::Command::new("mkfifo").arg(&socket).status().unwrap();
+        assert!(made.success());
+        assert!(read(&socket).is_err());
     }
 }

@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use shef_door::ca::{Ca, Holder, KeyPair, Validity};
-use shef_door::files;
+use shef_door::files::{self, Owner};
 use shef_proto::hpke_suite::generate_key_pair;
 
 use crate::auth::Identity;
@@ -60,7 +60,7 @@ fn cannot(error: impl std::fmt::Display) -> crate::problem::Problem {
 /// The CA in `folder`.
 fn authority(folder: &Path) -> Result<Ca> {
     let path = folder.join("ca.key");
-    let pem = std::fs::read_to_string(&path).map_err(|error| Kind::Material.because(format!("{}: {error}", path.display())))?;
+    let pem = files::read(&path).map_err(|error| Kind::Material.because(format!("{}: {error}", path.display())))?;
     Ok(Ca::with_key(CA_NAME, KeyPair::from_pem(&pem).map_err(cannot)?))
 }
 
@@ -91,8 +91,12 @@ pub fn client(folder: &Path, name: &str, identity: &Identity, now: i64) -> Resul
 pub fn revoke(folder: &Path, certificates: &[PathBuf], days: u32, now: i64) -> Result<usize> {
     let path = folder.join("crl.pem");
     let cannot_write = |error: std::io::Error| Kind::Material.because(format!("{}: {error}", path.display()));
-    let _alone = files::lock(folder).map_err(cannot_write)?;
-    let ca = tls::names(&folder.join("ca.pem"))?;
+    let _alone = files::lock(folder, Owner::Service).map_err(cannot_write)?;
+    let root = folder.join("ca.pem");
+    for read in [&path, &root].into_iter().filter(|path| path.is_symlink() || path.exists()) {
+        files::open(read).map_err(|error| Kind::Material.because(format!("{}: {error}", read.display())))?;
+    }
+    let ca = tls::names(&root)?;
     let mut revoked: BTreeMap<Vec<u8>, i64> = BTreeMap::new();
     if path.exists() {
         for entry in tls::revocations(&path)?.into_iter().flat_map(|list| list.tbs_cert_list.revoked_certificates).flatten() {

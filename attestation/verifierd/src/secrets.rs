@@ -1,5 +1,7 @@
 //! The service's own secrets: the key encryption key, what is derived from it, and the signing key.
 
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::Path;
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
@@ -45,13 +47,21 @@ pub fn sha256(bytes: &[u8]) -> [u8; 32] {
 /// # Errors
 /// Missing, open to others, or not 64 hexadecimal digits.
 pub fn read_secret(path: &Path) -> Result<Zeroizing<[u8; 32]>> {
+    read_secret_from(path, |path| File::open(path))
+}
+
+/// The same of a file that `open` opens.
+pub(crate) fn read_secret_from(path: &Path, open: impl Fn(&Path) -> io::Result<File>) -> Result<Zeroizing<[u8; 32]>> {
     use std::os::unix::fs::PermissionsExt as _;
-    let cannot = |error: std::io::Error| Kind::Material.because(format!("{}: {error}", path.display()));
-    let mode = std::fs::metadata(path).map_err(cannot)?.permissions().mode() & 0o777;
+    let cannot = |error: io::Error| Kind::Material.because(format!("{}: {error}", path.display()));
+    let mut file = open(path).map_err(cannot)?;
+    let mode = file.metadata().map_err(cannot)?.permissions().mode() & 0o777;
     if mode & 0o077 != 0 {
         return Err(Kind::Permissions.because(format!("{}: mode is {mode:03o}, expected 600", path.display())));
     }
-    let text = Zeroizing::new(std::fs::read(path).map_err(cannot)?);
+    // Room for all of it, so that no part of it is left where it grows.
+    let mut text = Zeroizing::new(Vec::with_capacity(128));
+    file.by_ref().take(128).read_to_end(&mut text).map_err(cannot)?;
     let mut key = Zeroizing::new([0; 32]);
     hex::decode_to_slice(text.trim_ascii(), &mut key[..])
         .map_err(|_| Kind::Material.because(format!("{}: expected 64 hexadecimal digits", path.display())))?;

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use shef_door::files;
+use shef_door::files::{self, Owner};
 use shef_proto::hpke_suite::generate_key_pair;
 
-use crate::app::signer;
+use crate::app::signer_from;
 use crate::config::Config;
 use crate::problem::{Kind, Result};
 use crate::secrets::{SystemEntropy, thumbprint};
@@ -22,10 +22,10 @@ fn exchange(path: &Path, mode: u32, content: &[u8]) -> Result<()> {
 /// A file cannot be read or written; the old key stays then.
 pub fn rotate(config: &Config) -> Result<(String, String)> {
     // The key is read under the lock: each of two rotations retires another one.
-    let held = files::lock(files::folder(&config.signing_key));
+    let held = files::lock(files::folder(&config.signing_key), Owner::Service);
     let _alone = held.map_err(|error| Kind::Material.because(format!("{}: {error}", config.signing_key.display())))?;
-    let before = signer(config)?;
-    let mut retired: Vec<String> = match std::fs::read_to_string(config.rotated()) {
+    let before = signer_from(config, files::open)?;
+    let mut retired: Vec<String> = match files::read(&config.rotated()) {
         Ok(text) => text.lines().map(str::to_owned).collect(),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
         Err(error) => return Err(Kind::Material.because(format!("{}: {error}", config.rotated().display()))),

@@ -491,6 +491,35 @@ fn the_signing_key_is_rotated_by_a_command() {
     assert_eq!(service.runtime.block_on(backup::audit(&config(&service))).unwrap()[0].head.seq, 4);
 }
 
+/// The user of a service can put a link in the place of any of its files.
+#[test]
+fn a_rotation_follows_no_link_and_takes_no_file_of_a_third_user() {
+    let service = Service::start();
+    let key = service.dir.join("signing.key");
+    let (other, text) = (service.dir.join("other.key"), std::fs::read(&key).unwrap());
+    std::fs::rename(&key, &other).unwrap();
+    std::os::unix::fs::symlink(&other, &key).unwrap();
+    let refused = |says: &str| {
+        let error = signing::rotate(&config(&service)).unwrap_err();
+        assert!(error.kind == Kind::Material && error.to_string().contains(says), "{error}");
+        assert!(!service.dir.join("signing.key.retired").exists());
+    };
+    refused("signing.key");
+    assert_eq!(std::fs::read(&other).unwrap(), text);
+    std::fs::rename(&other, &key).unwrap();
+    if std::fs::metadata(&key).unwrap().uid() == 0 {
+        chown(&service.dir, Some(4001), None).unwrap();
+        chown(&key, Some(5001), None).unwrap();
+        refused("user 5001");
+        chown(&key, Some(4001), None).unwrap();
+    }
+    std::os::unix::fs::symlink("/nowhere", service.dir.join("signing.key.retired")).unwrap();
+    let error = signing::rotate(&config(&service)).unwrap_err();
+    assert!(error.to_string().contains("signing.key.retired"), "{error}");
+    std::fs::remove_file(service.dir.join("signing.key.retired")).unwrap();
+    signing::rotate(&config(&service)).unwrap();
+}
+
 /// What root makes for a service of another user is that user's: of the file in whose place it
 /// comes, else of its folder.
 #[test]
@@ -507,7 +536,7 @@ fn files_that_root_makes_are_the_services() {
     }
     service.stop();
     let give = |name: &str, to: (u32, u32)| chown(dir.join(name), Some(to.0), Some(to.1)).unwrap();
-    let (user, other) = ((4001, 4002), (5001, 5002));
+    let (user, other) = ((4001, 4002), (4001, 5002));
     give("", user);
     for entry in std::fs::read_dir(&dir).unwrap() {
         give(entry.unwrap().file_name().to_str().unwrap(), user);

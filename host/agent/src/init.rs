@@ -12,7 +12,7 @@ use rustls::pki_types::CertificateDer;
 use shef_device::is_name;
 use shef_device::{Iommu, Uri};
 use shef_door::ca::{Ca, Certificate, Holder, KeyPair, Validity, host};
-use shef_door::files::{self, FolderLock};
+use shef_door::files::{self, FolderLock, Owner};
 use shef_proto::name::digest;
 
 use crate::AgentError;
@@ -98,7 +98,7 @@ pub fn init(plan: &Plan) -> Result<(), AgentError> {
 /// The CA in the folder.
 fn authority(dir: &Path) -> Result<Ca, AgentError> {
     let path = dir.join("ca.key");
-    let pem = fs::read_to_string(&path).map_err(|e| AgentError::file("read", &path, &e))?;
+    let pem = files::read(&path).map_err(|e| AgentError::file("read", &path, &e))?;
     let key = KeyPair::from_pem(&pem).map_err(|e| AgentError::file("read", &path, &e))?;
     Ok(Ca::with_key(CA_NAME, key))
 }
@@ -127,7 +127,7 @@ pub fn add_owner(dir: &Path, owner: &str) -> Result<(), AgentError> {
 pub fn renew(dir: &Path, owner: Option<&str>) -> Result<PathBuf, AgentError> {
     let _alone = lock(dir)?;
     let ca = authority(dir)?;
-    let read = |path: &Path| fs::read_to_string(path).map_err(|e| AgentError::file("read", path, &e));
+    let read = |path: &Path| files::read(path).map_err(|e| AgentError::file("read", path, &e));
     let (key, file) = match owner {
         Some(owner) => {
             check(owner)?;
@@ -195,7 +195,7 @@ fn certify(dir: &Path, owner: &str, ca: &Ca) -> Result<(), AgentError> {
         private(&mine.join("key.pem"), key.serialize_pem().as_bytes())?;
         public(&mine.join("cert.pem"), cert.pem().as_bytes())?;
         let root = dir.join("ca.pem");
-        public(&mine.join("ca.pem"), &fs::read(&root).map_err(|e| AgentError::file("read", &root, &e))?)?;
+        public(&mine.join("ca.pem"), files::read(&root).map_err(|e| AgentError::file("read", &root, &e))?.as_bytes())?;
         public(
             &mine.join("client.toml"),
             b"# SHEF_TLS_CONFIG names this file; paths are beside it.\nca = \"ca.pem\"\ncert = \"cert.pem\"\nkey = \"key.pem\"\n",
@@ -244,22 +244,29 @@ fn replace(path: &Path, bytes: &[u8]) -> Result<(), AgentError> {
     files::replace(path, 0o644, bytes).map_err(|e| AgentError::file("write", path, &e))
 }
 
-/// Waits until no other command changes the agent's files. Root changes no files in a folder of
+/// Waits until no other command changes the agent's files. Root changes no files in folders of
 /// another user: that user could put links in their place.
 fn lock(dir: &Path) -> Result<FolderLock, AgentError> {
-    use std::os::unix::fs::MetadataExt;
-    let found = fs::symlink_metadata(dir).map_err(|e| AgentError::file("find", dir, &e))?;
-    if rustix::process::geteuid().is_root() && (found.uid() != 0 || found.mode() & 0o022 != 0) {
-        let shown = dir.display();
-        let message = format!(
-            "{shown} belongs to user {} with mode {:o}, and this command runs as root: expected a folder that only root can change; \
-             `chown -R root: {shown}; chmod 755 {shown}; chown shef-agent: {shown}/agent.key` makes it one, and the agent reads it still",
-            found.uid(),
-            found.mode() & 0o777
-        );
-        return Err(AgentError::Files { message });
+    let shown = dir.display();
+    let refused = |e: std::io::Error| match e.kind() {
+        std::io::ErrorKind::PermissionDenied => AgentError::Files {
+            message: format!(
+                "{e}; `chown -R root: {shown}; chmod 755 {shown}; chmod -R go-w {shown}; chown shef-agent: {shown}/agent.key` makes it one, and the agent \
+                 reads it still"
+            ),
+        },
+        _ => AgentError::file("lock", dir, &e),
+    };
+    let alone = files::lock(dir, Owner::Root).map_err(refused)?;
+    // And what lies in it: a folder can have been given away alone.
+    let owners = dir.join("owners");
+    let each = fs::read_dir(&owners).map_err(|e| AgentError::file("read", &owners, &e))?;
+    let each: Vec<_> = each.collect::<Result<_, _>>().map_err(|e| AgentError::file("read", &owners, &e))?;
+    files::check(&owners, Owner::Root).map_err(refused)?;
+    for folder in each.iter().map(fs::DirEntry::path) {
+        files::check(&folder, Owner::Root).map_err(refused)?;
     }
-    files::lock(dir).map_err(|e| AgentError::file("lock", dir, &e))
+    Ok(alone)
 }
 
 /// The systemd unit of an agent in `dir`.
@@ -468,6 +475,23 @@ mod tests {
         assert_eq!(issued() == before, root);
         fs::set_permissions(&plan.dir, fs::Permissions::from_mode(0o755)).unwrap();
         add_owner(&plan.dir, "carol").unwrap();
+        // A folder in it.
+        for folder in ["owners", "owners/carol"].map(|folder| plan.dir.join(folder)) {
+            let (before, mode) = (issued(), fs::metadata(&folder).unwrap().permissions());
+            fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
+            let results =
+                [add_owner(&plan.dir, "dave").map(drop), renew(&plan.dir, Some("carol")).map(drop), revoke(&plan.dir, "alice").map(drop)];
+            assert!(results.iter().all(|result| result.is_err() == root), "{}: {results:?}", folder.display());
+            assert_eq!(issued() == before, root);
+            fs::set_permissions(&folder, mode).unwrap();
+            if !root {
+                return;
+            }
+            std::os::unix::fs::chown(&folder, Some(4001), None).unwrap();
+            let error = renew(&plan.dir, Some("carol")).unwrap_err();
+            assert!(error.to_string().contains("user 4001"), "{error}");
+            std::os::unix::fs::chown(&folder, Some(0), None).unwrap();
+        }
     }
 
     #[test]
