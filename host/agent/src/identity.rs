@@ -13,10 +13,11 @@ use crate::AgentError;
 /// How long before its end a certificate is warned about.
 const WARN: Duration = Duration::from_secs(30 * 86_400);
 
-/// The name under which a certificate is noted when it is issued: the SHA-256 of what its CA
-/// signed, in hexadecimal. The signature has two spellings, and so has the fingerprint.
-pub(crate) fn noted(der: &CertificateDer<'_>) -> Option<String> {
-    Some(hex::encode(shef_anchors::names(der)?.first()?))
+/// What a certificate is noted under when it is issued, in hexadecimal: the SHA-256 of what its CA
+/// signed, and of the whole of it. The signature has two spellings, and so has the latter.
+pub(crate) fn noted(der: &CertificateDer<'_>) -> Option<[String; 2]> {
+    let names = shef_anchors::names(der)?;
+    Some([hex::encode(names.first()?), hex::encode(names.get(1)?)])
 }
 
 /// An owner, as its certificate shows it.
@@ -74,7 +75,11 @@ pub(crate) fn end_of(der: &[u8]) -> Option<SystemTime> {
 /// Revoked certificates, by SHA-256 of what their CA signed, or of the certificate: one a line, `#`
 /// begins a comment.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Revoked(HashSet<String>);
+pub(crate) struct Revoked {
+    certificates: HashSet<String>,
+    /// What names the list.
+    digest: String,
+}
 
 impl Revoked {
     /// Reads a list.
@@ -94,7 +99,7 @@ impl Revoked {
                 return Err(AgentError::Config { message });
             }
         }
-        Ok(Self(list))
+        Ok(Self { certificates: list, digest: crate::applied::digest(&text) })
     }
 
     pub(crate) fn contains(&self, owner: &Identity) -> bool {
@@ -103,7 +108,12 @@ impl Revoked {
 
     /// Whether a fingerprint in lower case is in the list.
     pub(crate) fn lists(&self, fingerprint: &str) -> bool {
-        self.0.contains(fingerprint)
+        self.certificates.contains(fingerprint)
+    }
+
+    /// SHA-256 of the file, in hexadecimal.
+    pub(crate) fn digest(&self) -> &str {
+        &self.digest
     }
 }
 

@@ -25,11 +25,11 @@ const DAYS: u32 = 730;
 const CA_NAME: &str = "shef-agent CA";
 /// The unit as it is in the repository, for an agent in /etc/shef-agent.
 const UNIT: &str = include_str!("../shef-agent.service");
-/// Owners' certificates, a line each: SHA-256 of the TBSCertificate, and the owner's name. Version 0.1
-/// wrote the SHA-256 of the whole certificate.
+/// Owners' certificates, a line each: SHA-256 of the TBSCertificate, the owner's name, and SHA-256 of
+/// the whole certificate, which the log shows. Version 0.1 wrote the latter and the name.
 const ISSUED: &str = "issued";
 /// Revoked certificates, in the same form.
-const REVOKED: &str = "revoked";
+pub(crate) const REVOKED: &str = "revoked";
 
 /// What is set up.
 #[derive(Debug, Clone)]
@@ -149,12 +149,41 @@ pub fn renew(dir: &Path, owner: Option<&str>) -> Result<PathBuf, AgentError> {
     Ok(file)
 }
 
-/// Revokes every certificate that was issued to an owner, or the one that has a fingerprint. How
-/// many were added to the list.
+/// What a revocation did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Revocation {
+    /// Certificates that were added to the list.
+    pub added: usize,
+    /// Whether they are certificates that were issued here.
+    pub known: bool,
+}
+
+/// A line of the issued certificates.
+struct Issued<'a> {
+    /// What names the certificate in the list of revoked ones.
+    fingerprint: &'a str,
+    owner: &'a str,
+    /// Of the whole certificate.
+    whole: Option<&'a str>,
+}
+
+impl<'a> Issued<'a> {
+    fn of(line: &'a str) -> Option<Self> {
+        let mut words = line.split_whitespace();
+        Some(Self { fingerprint: words.next()?, owner: words.next()?, whole: words.next() })
+    }
+
+    fn has(&self, fingerprint: &str) -> bool {
+        self.fingerprint == fingerprint || self.whole == Some(fingerprint)
+    }
+}
+
+/// Adds every certificate that was issued to an owner, or the one that has a fingerprint, to the
+/// list of revoked ones. [`crate::confirm`] says whether a running agent applies it.
 ///
 /// # Errors
-/// SHEF-AGT-016 where there are none, SHEF-AGT-017.
-pub fn revoke(dir: &Path, whom: &str) -> Result<usize, AgentError> {
+/// SHEF-AGT-016 where there are none or `whom` names two things, SHEF-AGT-017.
+pub fn revoke(dir: &Path, whom: &str) -> Result<Revocation, AgentError> {
     let read = |path: &Path| files::read(path).map_err(|e| AgentError::file("read", path, &e));
     let list = dir.join(REVOKED);
     let _alone = lock(dir)?;
@@ -164,22 +193,32 @@ pub fn revoke(dir: &Path, whom: &str) -> Result<usize, AgentError> {
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
     }
-    let of_whom = |line: &str| -> Option<String> {
-        let (fingerprint, name) = line.split_once(' ')?;
-        (name == whom).then(|| fingerprint.to_owned())
+    let issued = read(&dir.join(ISSUED))?;
+    let issued: Vec<Issued<'_>> = issued.lines().filter_map(Issued::of).collect();
+    let bad = |message| Err(AgentError::Config { message });
+    let named: Vec<&Issued<'_>> = issued.iter().filter(|one| one.owner == whom).collect();
+    let fingerprint = digest(whom);
+    let meant: Vec<&Issued<'_>> = issued.iter().filter(|one| fingerprint.as_deref().is_some_and(|digits| one.has(digits))).collect();
+    let (found, known): (Vec<String>, bool) = match (&named[..], &meant[..], fingerprint) {
+        ([], [], Some(fingerprint)) => (vec![fingerprint], false),
+        ([], [], None) => {
+            return bad(format!(
+                "no certificate was issued to {whom:?}: expected the name of an owner in {ISSUED}, or a fingerprint of 64 hexadecimal digits"
+            ));
+        }
+        ([_, ..], [_, ..], _) => {
+            return bad(format!(
+                "{whom} is the name of an owner and the fingerprint of a certificate of {}: expected another fingerprint of that certificate, from {ISSUED}",
+                meant[0].owner
+            ));
+        }
+        (these, [], _) | ([], these, _) => (these.iter().map(|one| one.fingerprint.to_owned()).collect(), true),
     };
-    let found: Vec<String> =
-        if let Some(digest) = digest(whom) { vec![digest] } else { read(&dir.join(ISSUED))?.lines().filter_map(of_whom).collect() };
-    if found.is_empty() {
-        let message = format!(
-            "no certificate was issued to {whom:?}: expected the name of an owner in {ISSUED}, or a fingerprint of 64 hexadecimal digits"
-        );
-        return Err(AgentError::Config { message });
-    }
     let new: Vec<_> = found.iter().filter(|fingerprint| !before.lists(fingerprint)).collect();
     new.iter().for_each(|fingerprint| text.push_str(&format!("{fingerprint} # {whom}\n")));
+    // Also where nothing is new: an agent that could not read the list before looks again.
     replace(&list, text.as_bytes())?;
-    Ok(new.len())
+    Ok(Revocation { added: new.len(), known })
 }
 
 /// The agent under these names and addresses.
@@ -208,9 +247,9 @@ fn certify(dir: &Path, owner: &str, ca: &Ca) -> Result<(), AgentError> {
 /// Adds a certificate to those that were issued.
 fn note(dir: &Path, owner: &str, der: &CertificateDer<'_>) -> Result<(), AgentError> {
     let path = dir.join(ISSUED);
-    let name = noted(der).ok_or_else(|| AgentError::file("write", &path, &"the certificate cannot be read again"))?;
+    let [name, whole] = noted(der).ok_or_else(|| AgentError::file("write", &path, &"the certificate cannot be read again"))?;
     let issued = files::read(&path).map_err(|e| AgentError::file("read", &path, &e))?;
-    replace(&path, format!("{issued}{name} {owner}\n").as_bytes())
+    replace(&path, format!("{issued}{name} {owner} {whole}\n").as_bytes())
 }
 
 /// Makes a folder whole or not at all. One that is there already is replaced where it is empty.
@@ -503,7 +542,7 @@ mod tests {
         std::thread::scope(|scope| {
             for number in 0..24 {
                 let dir = &plan.dir;
-                scope.spawn(move || assert_eq!(revoke(dir, &of(number)).unwrap(), 1));
+                scope.spawn(move || assert_eq!(revoke(dir, &of(number)).unwrap(), Revocation { added: 1, known: false }));
             }
         });
         let revoked = Revoked::load(&plan.dir.join(REVOKED)).unwrap();
@@ -541,12 +580,13 @@ mod tests {
         assert!(agent != read("agent.pem") && renewed.name == "alice" && renewed.fingerprint() != alice.fingerprint());
         assert_eq!(renew(&plan.dir, Some("carol")).unwrap_err().code(), "SHEF-AGT-017");
         // Old and new alike, once.
-        assert_eq!((revoke(&plan.dir, "alice").unwrap(), revoke(&plan.dir, "alice").unwrap()), (2, 0));
+        let known = |added| Revocation { added, known: true };
+        assert_eq!((revoke(&plan.dir, "alice").unwrap(), revoke(&plan.dir, "alice").unwrap()), (known(2), known(0)));
         assert_eq!(revoke(&plan.dir, "carol").unwrap_err().code(), "SHEF-AGT-016");
         let bob = Identity::of(&read("owners/bob/cert.pem")).unwrap();
         let revoked = || crate::identity::Revoked::load(&plan.dir.join("revoked")).unwrap();
         assert!(revoked().contains(&alice) && revoked().contains(&renewed) && !revoked().contains(&bob));
-        assert_eq!(revoke(&plan.dir, &bob.fingerprint().to_uppercase()).unwrap(), 1);
+        assert_eq!(revoke(&plan.dir, &bob.fingerprint().to_uppercase()).unwrap(), known(1));
         assert!(revoked().contains(&bob));
         fs::write(plan.dir.join("revoked"), "alice\n").unwrap();
         assert_eq!(crate::identity::Revoked::load(&plan.dir.join("revoked")).unwrap_err().code(), "SHEF-AGT-016");
@@ -562,11 +602,51 @@ mod tests {
         let other = "5".repeat(64);
         for text in [format!("# {} counts again\n", alice.fingerprint()), format!("{other} # bob"), "# bob left".to_owned()] {
             fs::write(&list, &text).unwrap();
-            assert_eq!(revoke(&plan.dir, "alice").unwrap(), 1, "{text:?}");
+            assert_eq!(revoke(&plan.dir, "alice").unwrap().added, 1, "{text:?}");
             let revoked = crate::identity::Revoked::load(&list).unwrap();
             assert!(revoked.contains(&alice) && fs::read_to_string(&list).unwrap().starts_with(&text), "{text:?}");
         }
         // A name that looks like a fingerprint could not be revoked.
         assert_eq!(add_owner(&plan.dir, &other).unwrap_err().code(), "SHEF-AGT-016");
+    }
+
+    #[test]
+    fn a_name_is_a_name_before_it_is_a_fingerprint_and_unknown_ones_are_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let plan = Plan { owners: vec!["alice".into(), "bob".into()], ..plan(dir.path()) };
+        init(&plan).unwrap();
+        let issued = fs::read_to_string(plan.dir.join(ISSUED)).unwrap();
+        let of = |owner: &str| Issued::of(issued.lines().find(|line| line.contains(owner)).unwrap()).unwrap();
+        // Version 0.1 gave owners names of this form.
+        let (name, other) = ("5".repeat(64), "6".repeat(64));
+        let with = |owner: &str| fs::write(plan.dir.join(ISSUED), format!("{issued}{other} {owner}\n")).unwrap();
+        with(&name);
+        assert_eq!(revoke(&plan.dir, &name).unwrap(), Revocation { added: 1, known: true });
+        let revoked = || Revoked::load(&plan.dir.join(REVOKED)).unwrap();
+        assert!(revoked().lists(&other) && !revoked().lists(&name));
+        let bob = of("bob").whole.unwrap();
+        with(bob);
+        let error = revoke(&plan.dir, bob).unwrap_err();
+        assert!(error.code() == "SHEF-AGT-016" && error.to_string().contains("of a certificate of bob"), "{error}");
+        // A fingerprint of the whole certificate revokes by what was signed.
+        fs::write(plan.dir.join(ISSUED), &issued).unwrap();
+        assert_eq!(revoke(&plan.dir, bob).unwrap(), Revocation { added: 1, known: true });
+        assert!(revoked().lists(of("bob").fingerprint));
+        assert_eq!(revoke(&plan.dir, &name).unwrap(), Revocation { added: 1, known: false });
+    }
+
+    #[test]
+    fn a_revocation_that_no_agent_applies_says_so_and_why() {
+        let dir = tempfile::tempdir().unwrap();
+        let plan = plan(dir.path());
+        init(&plan).unwrap();
+        let why = || crate::confirm(&plan.dir).unwrap_err();
+        assert!(why().starts_with("no agent that uses this list runs") && !why().contains("agent.toml"), "{}", why());
+        let file = plan.dir.join("agent.toml");
+        let text = fs::read_to_string(&file).unwrap();
+        for (line, says) in [("", "has no `revoked`"), ("revoked = \"other\"", "names another list"), ("revoked = ", "is no TOML")] {
+            fs::write(&file, text.replace("revoked = \"revoked\"", line)).unwrap();
+            assert!(why().contains(says), "{}", why());
+        }
     }
 }

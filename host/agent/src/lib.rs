@@ -5,6 +5,7 @@
 //! between two sessions, and after the time of grace where an owner vanished. The protocol is
 //! [`shef_remote::wire`].
 
+mod applied;
 mod carry;
 pub mod config;
 mod connection;
@@ -19,6 +20,7 @@ mod server;
 mod slot;
 mod state;
 
+pub use applied::{confirm, told};
 pub use config::Config;
 pub use error::AgentError;
 pub use open::{Opener, open};

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use clap::{Parser, Subcommand};
 use serde::Serialize;
 use shef_agent::init::{Plan, add_owner, init, renew, revoke};
-use shef_agent::{Agent, AgentError, Config};
+use shef_agent::{Agent, AgentError, Config, confirm, told};
 use shef_device::Uri;
 use shef_remote::wire::codes;
 use shef_remote::{Limits, TlsFiles, list};
@@ -59,7 +59,7 @@ enum Command {
         /// Name of the owner; without it, the agent itself
         name: Option<String>,
     },
-    /// Revoke certificates of an owner; an agent that runs applies it within two seconds
+    /// Revoke certificates of an owner, and wait until the agent that runs applies it; status 3 if it is not known to
     Revoke {
         /// Folder of the agent
         #[arg(long, value_name = "DIR")]
@@ -99,7 +99,7 @@ fn main() -> ExitCode {
         }
     };
     match run(args.command) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(status) => ExitCode::from(status),
         Err(error) => {
             let code = error.code().to_owned();
             eprintln!("error [{code}]: {error}");
@@ -115,7 +115,8 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(command: Command) -> Result<(), AgentError> {
+/// Exit status: 0, or 3 where it is not known whether what was asked for is so.
+fn run(command: Command) -> Result<u8, AgentError> {
     match command {
         Command::Init { dir, listen, names, owners, devices } => {
             let devices = devices.iter().map(|text| device(text)).collect::<Result<Vec<_>, _>>()?;
@@ -129,12 +130,10 @@ fn run(command: Command) -> Result<(), AgentError> {
                 ));
             }
             say(&format!("next: shef-agent run --config {shown}/agent.toml"));
-            Ok(())
         }
         Command::AddOwner { dir, name } => {
             add_owner(&dir, &name)?;
             say(&format!("owner {name}: take {}/owners/{name} to the owner's machine", dir.display()));
-            Ok(())
         }
         Command::Renew { dir, name } => {
             let file = renew(&dir, name.as_deref())?;
@@ -142,27 +141,27 @@ fn run(command: Command) -> Result<(), AgentError> {
                 Some(name) => format!("owner {name}: take {} to the owner's machine", file.display()),
                 None => format!("{} is new: {RELOAD}", file.display()),
             });
-            Ok(())
         }
         Command::Revoke { dir, whom } => {
-            let n = revoke(&dir, &whom)?;
-            say(&match n {
-                0 => format!("nothing changed: the certificates of {whom} were revoked before"),
-                1 => format!("1 certificate of {whom} is revoked: {APPLIED}"),
-                n => format!("{n} certificates of {whom} are revoked: {APPLIED}"),
-            });
-            Ok(())
+            let done = revoke(&dir, &whom)?;
+            let (line, warning) = told(&whom, &done, confirm(&dir));
+            say(&line);
+            if let Some(warning) = warning {
+                warning.lines().for_each(|line| eprintln!("warning: {line}"));
+                return Ok(UNDECIDED);
+            }
         }
-        Command::Run { config, log_json } => serve(&config, log_json),
-        Command::Status { agent, client, json } => status(&agent, client.as_deref(), json),
+        Command::Run { config, log_json } => serve(&config, log_json)?,
+        Command::Status { agent, client, json } => status(&agent, client.as_deref(), json)?,
     }
+    Ok(0)
 }
 
 /// How a running agent takes over what changed.
 const RELOAD: &str = "the agent takes it over with `systemctl reload shef-agent`, or SIGHUP";
 
-/// How a running agent learns of a revocation.
-const APPLIED: &str = "an agent that runs on this folder applies it within two seconds, and says so in its log";
+/// Exit status of what could not be decided.
+const UNDECIDED: u8 = 3;
 
 /// One line on stdout; nobody reading is no error.
 fn say(line: &str) {

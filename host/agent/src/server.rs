@@ -76,6 +76,7 @@ impl Agent {
         let mut phase = shared.phase.clone();
         let mut open = tokio::task::JoinSet::new();
         let metrics = self.metrics.map(|listener| tokio::spawn(crate::metrics::serve(listener, self.running.clone())));
+        let applied = tokio::spawn(crate::applied::serve(self.running.clone()));
         let mut daily = tokio::time::interval_at(Instant::now() + DAY, DAY);
         let mut drained: Option<Instant> = None;
         let mut owners = tokio::time::interval(OWNERS);
@@ -124,6 +125,7 @@ impl Agent {
         }
         tracing::info!("stopping");
         self.running.stop();
+        applied.abort();
         drop(self.listener);
         for slot in shared.slots.values() {
             slot.stop();

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use rustls::ServerConfig;
@@ -70,6 +70,11 @@ impl Setup {
         Ok(Arc::new(setup))
     }
 
+    /// The file of the list of revoked certificates.
+    pub(crate) fn list_file(&self) -> Option<std::path::PathBuf> {
+        self.list.as_ref().map(|(path, _)| path.clone())
+    }
+
     /// Says which certificates end soon.
     pub(crate) fn warn(&self) {
         for (path, until) in &self.ends {
@@ -99,6 +104,8 @@ pub(crate) struct Shared {
     pub(crate) seats: Arc<Seats>,
     pub(crate) phase: watch::Receiver<Phase>,
     setup: RwLock<Arc<Setup>>,
+    /// Digest of the list of revoked certificates that all devices are restricted by.
+    applied: Mutex<String>,
     /// Connections that came, that were turned away before an owner was known, and that were
     /// refused.
     counts: [AtomicU64; 3],
@@ -106,7 +113,15 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn new(slots: BTreeMap<String, Arc<Slot>>, setup: Arc<Setup>, phase: watch::Receiver<Phase>) -> Self {
-        Self { slots, door: door(), seats: Arc::default(), phase, setup: RwLock::new(setup), counts: Default::default() }
+        Self {
+            slots,
+            door: door(),
+            seats: Arc::default(),
+            phase,
+            setup: RwLock::new(setup),
+            applied: Mutex::default(),
+            counts: Default::default(),
+        }
     }
 
     pub(crate) fn setup(&self) -> Arc<Setup> {
@@ -120,6 +135,11 @@ impl Shared {
     pub(crate) fn turned_away(&self, peer: SocketAddr, why: &str) {
         self.counts[1].fetch_add(1, Ordering::Relaxed);
         tracing::info!(%peer, "{why}");
+    }
+
+    /// Digest of the list of revoked certificates that is applied.
+    pub(crate) fn applied(&self) -> String {
+        self.applied.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(crate) fn refused(&self) {
@@ -191,6 +211,7 @@ impl Running {
         }
         let revoked = Arc::clone(&self.shared.setup().revoked);
         self.shared.slots.values().for_each(|slot| slot.restrict(None, &revoked));
+        revoked.digest().clone_into(&mut self.shared.applied.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
     /// Reads the list of revoked certificates anew. A wrong list changes nothing, and is not read again

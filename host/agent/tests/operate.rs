@@ -33,7 +33,7 @@ fn a_revoked_owner_loses_its_sessions_at_once_and_others_keep_theirs() {
     let mut bob = bed.open("bob", "card0").unwrap();
     alice.ctl_write32(SUM, 3).unwrap();
     bob.ctl_write32(SUM, 4).unwrap();
-    assert_eq!(revoke(&bed.agent_dir(), "alice").unwrap(), 1);
+    assert_eq!(revoke(&bed.agent_dir(), "alice").unwrap().added, 1);
     // No SIGHUP, and no reload of the configuration.
     eventually("the wipe", || bed.cards["card1"].resets.load(Ordering::SeqCst) == 1);
     assert_eq!(code(alice.ctl_read32(SUM)), "SHEF-AGT-011");
@@ -311,9 +311,42 @@ fn the_program_says_what_to_do_and_whose_fault_it_is_by_its_exit_status() {
     std::fs::write(&taken, config.replace("127.0.0.1:0", &bed.address.to_string())).unwrap();
     let (exit, _, stderr) = run(&["run", "--config", taken.to_str().unwrap()]);
     assert!(exit == 4 && stderr.contains("SHEF-AGT-018") && stderr.contains("ss -ltnp"), "{stderr}");
-    // Revoked once, and told so the second time.
-    let revoke = || run(&["revoke", "--dir", dir, "alice"]).1;
-    assert!(revoke().starts_with("1 certificate of alice is revoked: ") && revoke().starts_with("nothing changed: "));
+}
+
+#[test]
+fn the_program_says_of_a_revocation_what_the_agent_that_runs_says() {
+    let mut bed = Bed::new(LONG);
+    let dir = bed.agent_dir();
+    let revoke = |whom: &str| {
+        let output = Command::new(env!("CARGO_BIN_EXE_shef-agent")).args(["revoke", "--dir"]).arg(&dir).arg(whom).output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
+    };
+    let alice = bed.open("alice", "card1").unwrap();
+    let (exit, stdout, stderr) = revoke("alice");
+    assert!(exit == 0 && stdout.starts_with("1 certificate of alice is revoked: the agent that runs applies"), "{stdout}{stderr}");
+    // It is so, and not on its way.
+    assert_eq!(code(bed.open("alice", "card1")), "SHEF-AGT-011");
+    drop(alice);
+    assert_eq!((revoke("alice").0, revoke("alice").1.starts_with("nothing changed: ")), (0, true));
+    let (exit, stdout, stderr) = revoke(&"7".repeat(64));
+    assert!(exit == 3 && stderr.contains("has none with the fingerprint"), "{stdout}{stderr}");
+    // The agent applies another list.
+    let config = Config { revoked: Some(bed.dir.path().join("other")), ..bed.config.clone() };
+    std::fs::write(bed.dir.path().join("other"), "").unwrap();
+    bed.handle().reload(&config).unwrap();
+    eventually("the other list", || revoke("alice").0 == 3);
+    let (exit, stdout, stderr) = revoke("bob");
+    assert!(
+        exit == 3 && stdout.starts_with("1 certificate of bob is in the list") && stderr.contains("no agent that uses this list"),
+        "{stdout}{stderr}"
+    );
+    bed.open("bob", "card0").unwrap();
+    bed.handle().reload(&bed.config).unwrap();
+    eventually("the list", || revoke("bob").0 == 0);
+    // None runs.
+    bed.stop();
+    assert_eq!(revoke("bob").0, 3);
 }
 
 #[test]

@@ -1,0 +1,171 @@
+//! Which list of revoked certificates is in force. A running agent tells it to the commands on its
+//! machine, so that `shef-agent revoke` can say what became of a revocation.
+//!
+//! The agent listens on a socket in Linux's abstract namespace, whose name is the SHA-256 of the
+//! path of its list, and sends the SHA-256 of the list in force to each connection. Any user can
+//! take such a name first: a command believes root, its own user, and the owner of `agent.key`.
+
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::net::{SocketAddr, UnixListener as StdListener, UnixStream as StdStream};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use shef_door::files;
+use shef_proto::crypto::sha256;
+use tokio::io::AsyncReadExt as _;
+use tokio::net::{UnixListener, UnixStream};
+
+use crate::AgentError;
+use crate::init::{REVOKED, Revocation};
+use crate::state::Running;
+
+/// Bytes of a digest in hexadecimal.
+const DIGEST: usize = 64;
+/// How often the agent looks whether it has another list, and a command whether its list is in force.
+const LOOK: Duration = Duration::from_millis(200);
+/// How long a command waits for an agent, which looks at its list every second.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Name of the socket of agents with this list.
+fn address(list: &Path) -> std::io::Result<SocketAddr> {
+    let name = list.file_name().unwrap_or_default();
+    let whole = std::fs::canonicalize(files::folder(list))?.join(name);
+    SocketAddr::from_abstract_name(format!("shef-agent/{}", hex::encode(sha256(whole.as_os_str().as_encoded_bytes()))))
+}
+
+fn listen(list: &Path) -> std::io::Result<UnixListener> {
+    let listener = StdListener::bind_addr(&address(list)?)?;
+    listener.set_nonblocking(true)?;
+    UnixListener::from_std(listener)
+}
+
+async fn accept(listener: Option<&UnixListener>) -> std::io::Result<UnixStream> {
+    match listener {
+        Some(listener) => Ok(listener.accept().await?.0),
+        None => std::future::pending().await,
+    }
+}
+
+/// Tells which list is in force.
+pub(crate) async fn serve(running: Running) {
+    let mut of: Option<PathBuf> = None;
+    let mut listener: Option<UnixListener> = None;
+    let mut failed = false;
+    let mut look = tokio::time::interval(LOOK);
+    loop {
+        tokio::select! {
+            accepted = accept(listener.as_ref()) => match accepted {
+                // So few bytes always have room.
+                Ok(stream) => drop(stream.try_write(running.shared().applied().as_bytes())),
+                Err(_) => tokio::time::sleep(LOOK).await,
+            },
+            _ = look.tick() => {
+                let list = running.shared().setup().list_file();
+                if list != of {
+                    (of, listener, failed) = (list, None, false);
+                }
+                if let (Some(list), None) = (&of, &listener) {
+                    match listen(list) {
+                        Ok(new) => listener = Some(new),
+                        Err(error) if !failed => {
+                            failed = true;
+                            tracing::warn!(file = %list.display(), "`shef-agent revoke` will not learn that this list is applied: {error}");
+                        }
+                        Err(_) => {}
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The digest that an agent sends, from a user whom a command believes.
+async fn ask(list: &Path, believed: &[u32]) -> Result<String, String> {
+    let none = |e: std::io::Error| format!("no agent that uses this list runs here ({e})");
+    let stream = address(list).and_then(|at| StdStream::connect_addr(&at)).map_err(none)?;
+    let stream = stream.set_nonblocking(true).and_then(|()| UnixStream::from_std(stream));
+    let mut stream = stream.map_err(|e| e.to_string())?;
+    let user = stream.peer_cred().map_err(|e| e.to_string())?.uid();
+    if !believed.contains(&user) {
+        return Err(format!("a program of user {user} answers in the agent's place"));
+    }
+    let mut digest = [0; DIGEST];
+    match tokio::time::timeout(PATIENCE, stream.read_exact(&mut digest)).await {
+        Ok(Ok(_)) => Ok(String::from_utf8_lossy(&digest).into_owned()),
+        Ok(Err(e)) => Err(format!("the agent that runs does not say which list it applies: {e}")),
+        Err(_) => Err("the agent that runs does not answer".to_owned()),
+    }
+}
+
+/// What the configuration in the folder says against the list there.
+fn doubt(dir: &Path) -> Option<String> {
+    let file = dir.join("agent.toml");
+    let text = files::read(&file).ok()?;
+    let shown = file.display();
+    let Ok(table) = text.parse::<toml::Table>() else { return Some(format!("{shown} is no TOML: no agent starts with it")) };
+    let Some(named) = table.get("revoked").and_then(toml::Value::as_str) else {
+        return Some(format!("{shown} has no `revoked`, so that an agent with it applies no list: expected revoked = \"{REVOKED}\""));
+    };
+    let whole = |path: &Path| std::fs::canonicalize(path).ok();
+    let (named, list) = (dir.join(named), dir.join(REVOKED));
+    (whole(&named) != whole(&list)).then(|| format!("{shown} names another list, {}, and not {}", named.display(), list.display()))
+}
+
+/// Waits until a running agent applies the list in `dir` as it is now.
+///
+/// # Errors
+/// Why it is not known to be applied. What a revocation changed stays.
+pub fn confirm(dir: &Path) -> Result<(), String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| e.to_string())?;
+    let result = runtime.block_on(wait(dir));
+    result.map_err(|why| match doubt(dir) {
+        Some(doubt) => format!("{why}; {doubt}"),
+        None => why,
+    })
+}
+
+async fn wait(dir: &Path) -> Result<(), String> {
+    let list = dir.join(REVOKED);
+    let mut believed = vec![0, rustix::process::geteuid().as_raw()];
+    believed.extend(std::fs::symlink_metadata(dir.join("agent.key")).map(|key| key.uid()));
+    let end = tokio::time::Instant::now() + PATIENCE;
+    loop {
+        // Another revocation may have changed it meanwhile; it removes none.
+        let now = files::read(&list).map_err(|e| AgentError::file("read", &list, &e).to_string())?;
+        if ask(&list, &believed).await? == digest(&now) {
+            return Ok(());
+        }
+        if tokio::time::Instant::now() > end {
+            let seconds = PATIENCE.as_secs();
+            return Err(format!("the agent that runs has not applied the list in {seconds} s: its log says why"));
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// What names a list.
+pub(crate) fn digest(text: &str) -> String {
+    hex::encode(sha256(text.as_bytes()))
+}
+
+/// What is said of a revocation and of its confirmation, and whether all of it is as it was asked
+/// for.
+#[must_use]
+pub fn told(whom: &str, done: &Revocation, confirmed: Result<(), String>) -> (String, Option<String>) {
+    let in_force = confirmed.is_ok();
+    let what = match done.added {
+        0 => format!("nothing changed: the certificates of {whom} were in the list before"),
+        1 => format!("1 certificate of {whom} is {}", if in_force { "revoked" } else { "in the list" }),
+        n => format!("{n} certificates of {whom} are {}", if in_force { "revoked" } else { "in the list" }),
+    };
+    let line = if in_force { format!("{what}: the agent that runs applies the list") } else { what };
+    let unknown = (!done.known).then(|| {
+        format!("the list of issued certificates has none with the fingerprint {whom}: it is revoked if it exists; compare the digits")
+    });
+    let open = confirmed.err().map(|why| {
+        format!("no agent has confirmed that it applies the list: {why}. Owners stay until one does; an agent that starts with this list applies it")
+    });
+    let warnings: Vec<String> = unknown.into_iter().chain(open).collect();
+    (line, (!warnings.is_empty()).then(|| warnings.join("\n")))
+}
