@@ -71,8 +71,6 @@ pub struct OpenFunction {
     config: u64,
     /// Signalled where the kernel wants the function back.
     request: [Event; 1],
-    /// Keeps other programs of ours out.
-    _lock: File,
 }
 
 impl OpenFunction {
@@ -82,7 +80,6 @@ impl OpenFunction {
     /// What [`check::ready`] finds, [`VfioError::InUse`], and what the kernel refuses.
     pub fn open(system: &System, bdf: Bdf, iommu: Iommu, ids: &[(u16, u16)]) -> Result<Self, VfioError> {
         let (function, interface) = check::ready(system, bdf, iommu, ids)?;
-        let lock = lock(system, bdf)?;
         let (handle, space): (Arc<dyn Handle>, Arc<dyn AddressSpace>) = match &interface {
             Interface::Type1 { node } => {
                 let both = Arc::new(Type1::open(system, &function, node)?);
@@ -99,7 +96,7 @@ impl OpenFunction {
         };
         let config = handle.region(abi::VFIO_PCI_CONFIG_REGION_INDEX)?.offset;
         let request = [Event::new().map_err(VfioError::refused(bdf, "eventfd"))?];
-        let opened = Self { handle, space, function, interface, config, request, _lock: lock };
+        let opened = Self { handle, space, function, interface, config, request };
         opened.alive()?;
         // Not every function tells us when it must go.
         let _ = opened.handle.signal(abi::VFIO_PCI_REQ_IRQ_INDEX, &opened.request);
@@ -251,13 +248,14 @@ pub(crate) fn unopened(system: &System, function: Bdf, path: &str, error: io::Er
     }
 }
 
-/// Takes the function for this process: a lock on its configuration space in sysfs, which no crash
-/// leaves behind.
-fn lock(system: &System, function: Bdf) -> Result<File, VfioError> {
+/// Takes a node of VFIO for this process, by a lock that no crash leaves behind. The kernel lets
+/// several programs open the node of a function and binds it to one of them; the lock tells the
+/// others who that is. A node of a group needs none: the kernel opens it once. No file that a user
+/// without access to the node can open is locked: that user could hold the lock and so the card.
+pub(crate) fn lock(system: &System, function: Bdf, file: &File) -> Result<(), VfioError> {
     let failed = VfioError::refused(function, "locking the function");
-    let file = File::open(system.path(format!("{}/config", System::folder(function)))).map_err(&failed)?;
     match file.try_lock() {
-        Ok(()) => return Ok(file),
+        Ok(()) => return Ok(()),
         Err(TryLockError::Error(e)) => return Err(failed(e)),
         Err(TryLockError::WouldBlock) => {}
     }

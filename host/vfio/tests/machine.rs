@@ -217,18 +217,40 @@ fn a_second_opener_hears_who_has_the_card() {
     symlink("/proc", m.path("real")).unwrap();
     m.remove("proc");
     symlink("/proc", m.path("proc")).unwrap();
-    let _held = std::fs::File::open(m.path("sys/bus/pci/devices/0000:65:00.0/config")).unwrap();
-    _held.lock().unwrap();
-    let error = CardFunction::open(&m.system(), CARD, Iommu::Any).err().unwrap();
-    is(&error, "SHEF-PCI-007", &[&format!("pid {} ", std::process::id())]);
-    // The lock ends with its holder; then it is the nodes that are not VFIO's, or not the
-    // machine's.
-    drop(_held);
-    is(&CardFunction::open(&m.system(), CARD, Iommu::Type1).err().unwrap(), "SHEF-PCI-021", &["/dev/vfio/12", "the machine's own"]);
     m.file("dev/iommu", "");
     m.file("sys/bus/pci/devices/0000:65:00.0/vfio-dev/vfio0/dev", "");
     m.file("dev/vfio/devices/vfio0", "");
-    is(&CardFunction::open(&m.system(), CARD, Iommu::Iommufd).err().unwrap(), "SHEF-PCI-021", &["IOMMU_IOAS_ALLOC", "os error 25"]);
+    let error = |iommu| CardFunction::open(&m.system(), CARD, iommu).err().unwrap();
+    let held = std::fs::File::open(m.path("dev/vfio/devices/vfio0")).unwrap();
+    held.lock().unwrap();
+    is(&error(Iommu::Iommufd), "SHEF-PCI-007", &[&format!("pid {} ", std::process::id())]);
+    // The lock ends with its holder; then it is the nodes that are not VFIO's, or not the
+    // machine's.
+    drop(held);
+    is(&error(Iommu::Iommufd), "SHEF-PCI-021", &["IOMMU_IOAS_ALLOC", "os error 25"]);
+    is(&error(Iommu::Type1), "SHEF-PCI-021", &["/dev/vfio/12", "the machine's own"]);
+}
+
+/// Each of these can be opened by every user of a machine.
+#[test]
+fn a_lock_on_what_everybody_can_read_keeps_nobody_out() {
+    let m = Machine::new();
+    m.file("dev/iommu", "");
+    m.file("sys/bus/pci/devices/0000:65:00.0/vfio-dev/vfio0/dev", "");
+    m.file("dev/vfio/devices/vfio0", "");
+    let mut held = Vec::new();
+    let dir = m.path("sys/bus/pci/devices/0000:65:00.0");
+    let files = fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.exists());
+    for entry in files.chain([dir.clone(), m.path("dev/vfio"), m.path("dev/vfio/devices")]) {
+        let file = fs::File::open(entry).unwrap();
+        file.lock().unwrap();
+        held.push(file);
+    }
+    assert!(held.len() > 6, "{}", held.len());
+    for iommu in [Iommu::Iommufd, Iommu::Type1] {
+        let error = CardFunction::open(&m.system(), CARD, iommu).err().unwrap();
+        is(&error, "SHEF-PCI-021", &[]);
+    }
 }
 
 /// Runs itself as a user without rights where it was started by root.

@@ -10,7 +10,7 @@ use vfio_bindings::bindings::vfio as abi;
 
 use super::Descriptor;
 use crate::VfioError;
-use crate::function::node;
+use crate::function::{lock, node, unopened};
 use crate::space::{AddressSpace, DmaAddr, Segment, unmapped};
 use crate::sys::{self, Ioctl, Pages};
 use crate::system::System;
@@ -63,13 +63,18 @@ pub(crate) struct Ioas {
 /// Opens a function through its own node.
 pub(crate) fn open(system: &System, bdf: Bdf, path: &str) -> Result<(Descriptor, Ioas), VfioError> {
     let (iommu, file) = (node(system, bdf, "/dev/iommu")?, node(system, bdf, path)?);
+    lock(system, bdf, &file)?;
     let mut ioas = IoasAlloc { size: size_of::<IoasAlloc>() as u32, flags: 0, ioas: 0 };
     // SAFETY: the kernel writes a number into the structure.
     unsafe { sys::ioctl(&iommu, &IOAS_ALLOC, &mut ioas) }.map_err(VfioError::refused(bdf, "IOMMU_IOAS_ALLOC"))?;
     // 16 bytes are what every kernel knows of this structure.
     let mut bind = abi::vfio_device_bind_iommufd { argsz: 16, iommufd: iommu.as_raw_fd(), ..Default::default() };
     // SAFETY: the kernel writes a number into the structure.
-    unsafe { sys::ioctl(&file, &BIND, &mut bind) }.map_err(VfioError::refused(bdf, "VFIO_DEVICE_BIND_IOMMUFD"))?;
+    unsafe { sys::ioctl(&file, &BIND, &mut bind) }.map_err(|e| match e.raw_os_error() {
+        // It is in use through the node of its group.
+        Some(libc::EBUSY) => unopened(system, bdf, path, e),
+        _ => VfioError::refused(bdf, "VFIO_DEVICE_BIND_IOMMUFD")(e),
+    })?;
     let mut attach = abi::vfio_device_attach_iommufd_pt { argsz: 12, pt_id: ioas.ioas, ..Default::default() };
     // SAFETY: the kernel writes a number into the structure.
     unsafe { sys::ioctl(&file, &ATTACH, &mut attach) }.map_err(VfioError::refused(bdf, "VFIO_DEVICE_ATTACH_IOMMUFD_PT"))?;
