@@ -5,17 +5,45 @@ use std::time::{Duration, Instant};
 use shef_device::{CtlOp, Device, DeviceError, mailbox};
 use shef_remote::wire::{Answer, Op, codes};
 
-/// Most reads of a register that are made before a poll looks whether its session is still there.
-const POLL_SLICE: u32 = 256;
-/// Reads that take longer than this are fewer the next time: each may cost a simulated card many
+/// Most accesses that are made before the clock is looked at.
+const SLICE: u32 = 256;
+/// Accesses that take longer than this are fewer the next time: each may cost a simulated card many
 /// cycles.
 const SLICE_TIME: Duration = Duration::from_millis(50);
 
-/// Does what a request asks of the card; `live` says whether its session is still there.
-pub(crate) fn carry_out(device: &mut dyn Device, op: Op, live: &dyn Fn() -> bool) -> Result<Answer, DeviceError> {
+/// The time that the work for one request may take.
+pub(crate) struct Clock<'a> {
+    /// Whether the session of the request is still there.
+    live: &'a dyn Fn() -> bool,
+    limit: Duration,
+    end: Instant,
+}
+
+impl<'a> Clock<'a> {
+    /// Starts it.
+    pub(crate) fn start(limit: Duration, live: &'a dyn Fn() -> bool) -> Self {
+        Self { live, limit, end: Instant::now() + limit }
+    }
+
+    /// Whether the work goes on; `done` says how far it is.
+    fn go_on(&self, done: impl Fn() -> String) -> Result<(), DeviceError> {
+        if !(self.live)() {
+            let message = format!("the session ended with {}", done());
+            return Err(DeviceError::Transport { code: codes::CANCELLED, message });
+        }
+        if Instant::now() >= self.end {
+            let message = format!("{} within {} s, the time for one request", done(), self.limit.as_secs_f32());
+            return Err(DeviceError::Transport { code: codes::TOO_LONG, message });
+        }
+        Ok(())
+    }
+}
+
+/// Does what a request asks of the card.
+pub(crate) fn carry_out(device: &mut dyn Device, op: Op, clock: &Clock<'_>) -> Result<Answer, DeviceError> {
     Ok(match op {
-        Op::Ctl(ops) => Answer::Values(batch(device, &ops, live)?),
-        Op::Kernel(request) => Answer::Bytes(mailbox::call_by(&request, |ops| batch(device, ops, live))?),
+        Op::Ctl(ops) => Answer::Values(batch(device, &ops, clock)?),
+        Op::Kernel(request) => Answer::Bytes(mailbox::call_by(&request, |ops| batch(device, ops, clock))?),
         Op::MemRead { addr, len } => {
             let mut bytes = vec![0; len as usize];
             device.mem_read(addr, &mut bytes)?;
@@ -39,21 +67,34 @@ pub(crate) fn carry_out(device: &mut dyn Device, op: Op, live: &dyn Fn() -> bool
     })
 }
 
-/// A batch, with long polls cut into slices.
-fn batch(device: &mut dyn Device, ops: &[CtlOp], live: &dyn Fn() -> bool) -> Result<Vec<u32>, DeviceError> {
+/// How many accesses are made before the clock is looked at.
+struct Slice(u32);
+
+impl Slice {
+    /// Makes accesses, and learns from how long they took.
+    fn run(&mut self, device: &mut dyn Device, ops: &[CtlOp]) -> Result<Vec<u32>, DeviceError> {
+        let begin = Instant::now();
+        let values = device.ctl_batch(ops)?;
+        self.0 = if begin.elapsed() < SLICE_TIME { (2 * self.0).min(SLICE) } else { (self.0 / 2).max(1) };
+        Ok(values)
+    }
+}
+
+/// A batch, cut into slices.
+fn batch(device: &mut dyn Device, ops: &[CtlOp], clock: &Clock<'_>) -> Result<Vec<u32>, DeviceError> {
     let mut values = Vec::new();
     let mut rest = ops;
+    // The first access tells what one takes.
+    let mut slice = Slice(1);
     while let Some(first) = rest.first() {
+        let done = || format!("{} of {} register accesses made", ops.len() - rest.len(), ops.len());
         if let CtlOp::Poll { offset, clear, some, polls } = *first {
-            let (mut left, mut most) = (polls.max(1), POLL_SLICE / 16);
+            let (mut left, mut slice) = (polls.max(1), Slice(SLICE / 16));
             loop {
-                let slice = left.min(most);
-                let begin = Instant::now();
-                let op = CtlOp::Poll { offset, clear, some, polls: slice };
-                let value = device.ctl_batch(&[op])?.first().copied().unwrap_or(u32::MAX);
-                left -= slice;
-                most = if begin.elapsed() < SLICE_TIME { (2 * most).min(POLL_SLICE) } else { (most / 2).max(1) };
-                if op.settled(value) {
+                let now = left.min(slice.0);
+                let value = slice.run(device, &[CtlOp::Poll { offset, clear, some, polls: now }])?.first().copied().unwrap_or(u32::MAX);
+                left -= now;
+                if first.settled(value) {
                     values.push(value);
                     break;
                 }
@@ -61,16 +102,17 @@ fn batch(device: &mut dyn Device, ops: &[CtlOp], live: &dyn Fn() -> bool) -> Res
                     values.push(value);
                     return Ok(values);
                 }
-                if !live() {
-                    let message = "the session ended while a register was polled".to_owned();
-                    return Err(DeviceError::Transport { code: codes::CANCELLED, message });
-                }
+                clock.go_on(|| format!("{}, and register {offset:#x} polled {} times", done(), polls.max(1) - left))?;
             }
             rest = &rest[1..];
         } else {
-            let plain = rest.iter().position(|op| matches!(op, CtlOp::Poll { .. })).unwrap_or(rest.len());
-            values.extend(device.ctl_batch(&rest[..plain])?);
+            let plain = rest.iter().take(slice.0 as usize).take_while(|op| !matches!(op, CtlOp::Poll { .. })).count();
+            values.extend(slice.run(device, &rest[..plain])?);
             rest = &rest[plain..];
+        }
+        if !rest.is_empty() {
+            let done = ops.len() - rest.len();
+            clock.go_on(|| format!("{done} of {} register accesses made", ops.len()))?;
         }
     }
     Ok(values)
@@ -79,14 +121,16 @@ fn batch(device: &mut dyn Device, ops: &[CtlOp], live: &dyn Fn() -> bool) -> Res
 /// Bytes of zeros that are written in one go.
 const ZEROS: usize = 4 << 20;
 
-/// Writes zeros to all of the card's memory, while `go_on` says so.
-pub(crate) fn clear(device: &mut dyn Device, go_on: &dyn Fn() -> bool) -> Result<(), DeviceError> {
+/// Slowest clearing of card memory that is waited for, in bytes a second.
+const CLEARING: u64 = 16 << 20;
+
+/// Writes zeros to all of the card's memory, while the agent goes on (`live`), within `limit` and
+/// the time that its bytes take.
+pub(crate) fn clear(device: &mut dyn Device, limit: Duration, live: &dyn Fn() -> bool) -> Result<(), DeviceError> {
     let (zeros, bytes) = (vec![0; ZEROS], device.info().memory_bytes);
+    let clock = Clock::start(limit + Duration::from_secs(bytes / CLEARING), live);
     for at in (0..bytes).step_by(ZEROS) {
-        if !go_on() {
-            let message = format!("the agent stopped with {at:#x} of {bytes:#x} bytes of card memory cleared");
-            return Err(DeviceError::Transport { code: codes::CANCELLED, message });
-        }
+        clock.go_on(|| format!("{at:#x} of {bytes:#x} bytes of card memory cleared"))?;
         device.mem_write(at, &zeros[..(bytes - at).min(ZEROS as u64) as usize])?;
     }
     // Writes are posted: a register is read behind them.
@@ -107,7 +151,7 @@ mod tests {
 
     impl Device for Slow {
         fn info(&self) -> DeviceInfo {
-            DeviceInfo::new("test:", "a slow card", "simulated", 0, false)
+            DeviceInfo::new("test:", "a slow card", "simulated", 12 << 20, false)
         }
 
         fn ctl_read32(&mut self, _: u32) -> Result<u32, DeviceError> {
@@ -117,7 +161,7 @@ mod tests {
         }
 
         fn ctl_write32(&mut self, _: u32, _: u32) -> Result<(), DeviceError> {
-            Ok(())
+            self.ctl_read32(0).map(drop)
         }
 
         fn mem_read(&mut self, _: u64, _: &mut [u8]) -> Result<(), DeviceError> {
@@ -125,6 +169,8 @@ mod tests {
         }
 
         fn mem_write(&mut self, _: u64, _: &[u8]) -> Result<(), DeviceError> {
+            std::thread::sleep(self.each);
+            self.reads += 1;
             Ok(())
         }
 
@@ -146,7 +192,8 @@ mod tests {
             left.get() > 0
         };
         let poll = CtlOp::Poll { offset: 0, clear: 0, some: 1, polls: u32::MAX };
-        let error = batch(&mut card, &[poll], &live).expect_err("the session is over");
+        let clock = Clock::start(Duration::from_secs(3600), &live);
+        let error = batch(&mut card, &[poll], &clock).err().expect("the session is over");
         assert_eq!(error.code(), codes::CANCELLED);
         card.reads
     }
@@ -156,5 +203,54 @@ mod tests {
         // 16, 8, 4, 2, 1 and 1 again.
         assert_eq!(reads(SLICE_TIME, 6), 16 + 8 + 4 + 2 + 1 + 1);
         assert!(reads(Duration::ZERO, 1) == 16);
+    }
+
+    /// What becomes of an operation of a card whose accesses take 20 ms each, with so much time and a
+    /// session that is there so many times: the error, and accesses.
+    fn cut(op: Op, limit: Duration, looks: u32) -> (DeviceError, u32) {
+        let mut card = Slow { each: Duration::from_millis(20), reads: 0 };
+        let left = Cell::new(looks);
+        let live = || {
+            left.set(left.get().saturating_sub(1));
+            left.get() > 0
+        };
+        let error = carry_out(&mut card, op, &Clock::start(limit, &live)).err().expect("it takes longer");
+        (error, card.reads)
+    }
+
+    #[test]
+    fn every_work_of_a_slow_card_ends_at_its_time_and_says_how_far_it_came() {
+        const SHORT: Duration = Duration::from_millis(200);
+        let reads = || Op::Ctl(vec![CtlOp::Read { offset: 0 }; 8192]);
+        let polls = || Op::Ctl(vec![CtlOp::Poll { offset: 0, clear: 0, some: 1, polls: u32::MAX }]);
+        for (op, says) in [
+            (reads(), " of 8192 register accesses made within 0.2 s"),
+            (Op::Ctl(vec![CtlOp::Write { offset: 0, value: 0 }; 8192]), " of 8192 register accesses made"),
+            (Op::Kernel(vec![0; 8192]), " of 2051 register accesses made"),
+            (polls(), "0 of 1 register accesses made, and register 0x0 polled 16 times"),
+        ] {
+            let (error, made) = cut(op, SHORT, u32::MAX);
+            assert!(error.code() == codes::TOO_LONG && error.to_string().contains(says), "{error}");
+            assert!(made < 32, "{made}");
+        }
+        // A session that ends is not waited for.
+        for op in [reads(), Op::Kernel(vec![0; 8192]), polls()] {
+            let (error, made) = cut(op, Duration::from_secs(3600), 1);
+            assert!(error.code() == codes::CANCELLED && made <= 16, "{error}, {made}");
+        }
+        let mut card = Slow { each: Duration::from_millis(300), reads: 0 };
+        let error = clear(&mut card, SHORT, &|| true).unwrap_err();
+        assert!(error.to_string().contains("0x400000 of 0xc00000 bytes of card memory cleared within 0.2 s"), "{error}");
+        let stops = clear(&mut card, Duration::from_secs(3600), &|| false).unwrap_err();
+        assert_eq!(stops.code(), codes::CANCELLED);
+    }
+
+    #[test]
+    fn what_is_quick_is_done_whole() {
+        let mut card = Slow { each: Duration::ZERO, reads: 0 };
+        let ops = vec![CtlOp::Read { offset: 0 }; 8192];
+        let live = || true;
+        let values = batch(&mut card, &ops, &Clock::start(Duration::from_secs(60), &live)).unwrap();
+        assert_eq!((values.len(), card.reads), (8192, 8192));
     }
 }

@@ -50,6 +50,8 @@ pub struct Times {
     pub message: Duration,
     /// Without a request.
     pub idle: Duration,
+    /// For the card to carry out a request, from when it begins.
+    pub request: Duration,
     /// For cards to be wiped when the agent ends.
     pub stop: Duration,
 }
@@ -60,6 +62,7 @@ impl Default for Times {
             hello: Duration::from_secs(10),
             message: Duration::from_secs(60),
             idle: Duration::from_secs(3600),
+            request: Duration::from_secs(900),
             stop: Duration::from_secs(60),
         }
     }

@@ -43,7 +43,7 @@ impl Agent {
         };
         let (mut slots, mut threads) = (BTreeMap::new(), Vec::new());
         for (name, device) in &config.devices {
-            let started = Slot::start(name.clone(), device.clone(), &setup.revoked, Arc::clone(&opener));
+            let started = Slot::start(name.clone(), device.clone(), &setup.revoked, setup.times.request, Arc::clone(&opener));
             let (slot, thread) =
                 started.map_err(|e| AgentError::Listen { message: format!("cannot start a thread for device {name}: {e}") })?;
             slots.insert(name.clone(), slot);

@@ -14,7 +14,7 @@ use shef_remote::wire::{DeviceState, Listed, Op, ToOwner, Token, WINDOW, codes};
 use tokio::sync::Notify;
 
 use crate::Opener;
-use crate::carry::{carry_out, clear};
+use crate::carry::{Clock, carry_out, clear};
 use crate::config;
 use crate::identity::{Identity, Revoked};
 use crate::outbox::{Frame, Outbox};
@@ -135,6 +135,8 @@ pub(crate) struct Slot {
     pub(crate) name: String,
     uri: Uri,
     clear_memory: bool,
+    /// For the card to carry out a request, or to be cleared.
+    limit: Duration,
     inner: Mutex<Inner>,
     /// The agent ends.
     stopping: AtomicBool,
@@ -160,6 +162,7 @@ impl Slot {
         name: String,
         config: config::Device,
         revoked: &Arc<Revoked>,
+        limit: Duration,
         opener: Opener,
     ) -> std::io::Result<(Arc<Self>, std::thread::JoinHandle<()>)> {
         let (jobs, queue) = mpsc::channel();
@@ -168,6 +171,7 @@ impl Slot {
             name: name.clone(),
             uri,
             clear_memory,
+            limit,
             inner: Mutex::new(Inner { state: State::Starting, info: None, owners, revoked: Arc::clone(revoked), failed: String::new() }),
             stopping: AtomicBool::new(false),
             jobs,
@@ -388,7 +392,7 @@ impl Slot {
     /// The connection is gone: the number of the absence that begins, if one does.
     pub(crate) fn detach(&self, generation: u64, connection: u64) -> Option<u64> {
         let mut inner = self.lock();
-        let session = Self::session(&mut inner, generation, connection)?;
+        let Some(session) = Self::session(&mut inner, generation, connection) else { return };
         session.leave();
         session.absences += 1;
         tracing::info!(device = self.name, owner = session.owner.name, "owner is away");
@@ -442,7 +446,7 @@ impl Slot {
                     let (true, Some(card)) = (live(), device.as_mut()) else { continue };
                     self.at_work(generation, Some(id));
                     let over = op == Op::Close;
-                    let result = carry_out(card.as_mut(), op, &live);
+                    let result = carry_out(card.as_mut(), op, &Clock::start(self.limit, &live));
                     let cycles = card.cycles();
                     let message = match result {
                         Ok(answer) => ToOwner::Done { id, cycles, answer },
@@ -532,7 +536,7 @@ impl Slot {
     /// Makes a card free for its next owner, who finds nothing of what was there before.
     fn wipe_out(&self, device: &mut dyn Device, info: Option<DeviceInfo>) {
         let go_on = || !self.stopping.load(Ordering::SeqCst);
-        match device.reset().and_then(|()| if self.clear_memory { clear(device, &go_on) } else { Ok(()) }) {
+        match device.reset().and_then(|()| if self.clear_memory { clear(device, self.limit, &go_on) } else { Ok(()) }) {
             Ok(()) => {
                 tracing::info!(device = self.name, "wiped and free");
                 self.settle(State::Free, info);

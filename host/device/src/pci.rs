@@ -13,7 +13,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use shef_regs::ctl;
 
@@ -47,6 +47,8 @@ const INTERRUPT_WAIT: Duration = Duration::from_millis(20);
 const PAUSE: (Duration, Duration) = (Duration::from_micros(20), Duration::from_millis(1));
 /// Pauses after a reset until a card that does not answer is given up: 10 s.
 const RESET_PAUSES: u32 = 10_000;
+/// How long they may take together, where each read of a register is slow.
+const RESET_LIMIT: Duration = Duration::from_secs(300);
 
 /// What users of a card reach of the control window: the Shield's registers and the mailbox.
 /// Whoever sets the registers of the DMA engine has the card read and write all memory of this
@@ -381,16 +383,22 @@ impl<F: Function> Device for PciCard<F> {
         self.function.reset()?;
         command(&mut self.function, COMMAND_MEMORY | COMMAND_MASTER, 0)?;
         self.pause = PAUSE.0;
-        // The mailbox answers as soon as the Security Kernel runs.
-        for _ in 0..RESET_PAUSES {
-            match self.ctl_read32(mailbox::STATUS) {
-                Ok(_) => return Ok(()),
-                Err(DeviceError::CtlRefused { .. }) => std::thread::sleep(PAUSE.1),
-                Err(error) => return Err(error),
-            }
-        }
-        Err(DeviceError::MailboxTimeout { status: u32::MAX, polls: RESET_PAUSES })
+        answers(RESET_LIMIT, || self.ctl_read32(mailbox::STATUS))
     }
+}
+
+/// Waits until the mailbox's `status` can be read, which is as soon as the Security Kernel runs.
+fn answers(limit: Duration, mut status: impl FnMut() -> Result<u32, DeviceError>) -> Result<(), DeviceError> {
+    let (end, mut polls) = (Instant::now() + limit, 0);
+    while polls < RESET_PAUSES && Instant::now() < end {
+        match status() {
+            Ok(_) => return Ok(()),
+            Err(DeviceError::CtlRefused { .. }) => std::thread::sleep(PAUSE.1),
+            Err(error) => return Err(error),
+        }
+        polls += 1;
+    }
+    Err(DeviceError::MailboxTimeout { status: u32::MAX, polls })
 }
 
 impl<F: Function> Places for PciCard<F> {
@@ -432,5 +440,21 @@ impl<F: Function> Drop for PciCard<F> {
         self.end_ring();
         // What is still lent goes with who has it, unless the card may still use it: then never.
         self.lent.drain(..).filter(|(_, quiet)| !quiet).for_each(std::mem::forget);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reset_of_a_card_whose_registers_are_slow_ends() {
+        let mut reads = 0;
+        let error = answers(Duration::from_millis(100), || {
+            reads += 1;
+            std::thread::sleep(Duration::from_millis(30));
+            Err(DeviceError::CtlRefused { access: "read", offset: mailbox::STATUS })
+        });
+        assert!(matches!(error, Err(DeviceError::MailboxTimeout { polls, .. }) if polls == reads && reads < 5), "{reads}");
     }
 }

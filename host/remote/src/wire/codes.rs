@@ -38,6 +38,8 @@ pub const CONFIG: &str = "SHEF-AGT-016";
 pub const FILES: &str = "SHEF-AGT-017";
 /// The agent cannot listen.
 pub const LISTEN: &str = "SHEF-AGT-018";
+/// A request took longer than the agent gives it.
+pub const TOO_LONG: &str = "SHEF-AGT-019";
 
 /// Codes of agents and of the way to them.
 pub const CODES: &[Code] = &[
@@ -114,5 +116,10 @@ pub const CODES: &[Code] = &[
         LISTEN,
         "the agent cannot listen",
         "`ss -ltnp` shows which program has the port, perhaps an agent that runs already; the address must be one of this machine, or 0.0.0.0 for all of them",
+    ),
+    Code::new(
+        TOO_LONG,
+        "the card took longer for a request than the agent waits",
+        "the message says how far it came; ask for less at once, and reset the card or open a new session if it hangs",
     ),
 ];
