@@ -224,13 +224,7 @@ async fn converse(incoming: &mut Incoming, outbox: &Outbox, shared: &Arc<Shared>
         }
     };
     let result = session(incoming, outbox, &mut phase, slot, connection, generation).await;
-    if let Some(absence) = slot.detach(generation, connection) {
-        let (slot, grace) = (Arc::clone(slot), shared.setup().grace);
-        tokio::spawn(async move {
-            tokio::time::sleep(grace).await;
-            slot.reap(generation, absence);
-        });
-    }
+    slot.detach(generation, connection, shared.setup().grace);
     result
 }
 

@@ -17,6 +17,8 @@ use crate::{AgentError, Config, Opener, connection};
 
 /// How often the agent looks whether owners may still use their cards.
 const OWNERS: Duration = Duration::from_secs(1);
+/// How often the agent looks whether owners were away for too long.
+const AWAY: Duration = Duration::from_millis(100);
 /// How often certificates are looked at.
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -80,6 +82,7 @@ impl Agent {
         let mut daily = tokio::time::interval_at(Instant::now() + DAY, DAY);
         let mut drained: Option<Instant> = None;
         let mut owners = tokio::time::interval(OWNERS);
+        let mut away = tokio::time::interval(AWAY);
         let mut look = tokio::time::interval(Duration::from_millis(200));
         loop {
             match (*phase.borrow_and_update(), drained) {
@@ -120,6 +123,7 @@ impl Agent {
                 _ = phase.changed() => {}
                 _ = look.tick(), if drained.is_some() => {}
                 _ = daily.tick() => shared.setup().warn(),
+                _ = away.tick() => shared.slots.values().for_each(|slot| slot.reap()),
                 _ = owners.tick() => self.running.look_at_owners(),
             }
         }

@@ -51,8 +51,8 @@ struct Session {
     kept: VecDeque<(u64, Frame)>,
     /// Number of the connection, and the way to it; none while the owner is away.
     connection: Option<(u64, Outbox)>,
-    /// How often the owner went away.
-    absences: u64,
+    /// While the owner is away: when the card is wiped.
+    away_until: Option<Instant>,
     working: Option<(u64, Instant)>,
     moved: u64,
 }
@@ -283,6 +283,7 @@ impl Slot {
                 session.acknowledge(acked);
                 session.owner = owner.clone();
                 session.connection = Some((connection, outbox.clone()));
+                session.away_until = None;
                 tracing::info!(device = self.name, owner = owner.name, last = session.last, "session taken up again");
                 // Under the lock, so that no answer overtakes it; then every answer that the owner
                 // may lack.
@@ -331,7 +332,7 @@ impl Slot {
                     acked: 0,
                     kept: VecDeque::new(),
                     connection: Some((connection, outbox.clone())),
-                    absences: 0,
+                    away_until: None,
                     working: None,
                     moved: 0,
                 });
@@ -389,20 +390,20 @@ impl Slot {
         Self::session(&mut inner, generation, connection)?.working.filter(|(_, since)| since.elapsed() > limit).map(|(id, _)| id)
     }
 
-    /// The connection is gone: the number of the absence that begins, if one does.
-    pub(crate) fn detach(&self, generation: u64, connection: u64) -> Option<u64> {
+    /// The connection is gone: the owner may come back within `grace`.
+    pub(crate) fn detach(&self, generation: u64, connection: u64, grace: Duration) {
         let mut inner = self.lock();
         let Some(session) = Self::session(&mut inner, generation, connection) else { return };
         session.leave();
-        session.absences += 1;
+        session.away_until = Some(Instant::now() + grace);
         tracing::info!(device = self.name, owner = session.owner.name, "owner is away");
-        Some(session.absences)
     }
 
-    /// Wipes the card if its owner is away since `absence` began.
-    pub(crate) fn reap(&self, generation: u64, absence: u64) {
+    /// Wipes the card if its owner is away for too long. A card knows one absence at most, however
+    /// often its owner goes and comes.
+    pub(crate) fn reap(&self) {
         let mut inner = self.lock();
-        if matches!(&inner.state, State::Owned(s) if s.generation == generation && s.absences == absence && s.connection.is_none()) {
+        if matches!(&inner.state, State::Owned(s) if s.connection.is_none() && s.away_until.is_some_and(|end| Instant::now() >= end)) {
             tracing::warn!(device = self.name, "the owner did not come back: the card is wiped");
             self.wipe(&mut inner);
         }

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use common::*;
-use shef_device::{Device, DeviceError};
+use shef_device::{CtlOp, Device, DeviceError};
 use shef_remote::wire::{DeviceState, MAX_BULK, Op, ToAgent, ToOwner};
 use shef_remote::{Limits, RemoteDevice, list};
 
@@ -211,6 +211,52 @@ fn a_kernel_that_hangs_does_not_keep_the_card_from_the_next_owner() {
     eventually("the wipe", || bed.cards["card0"].resets.load(Ordering::SeqCst) == 1);
     assert!(before.elapsed() < SOON, "{:?}", before.elapsed());
     bed.open("bob", "card0").unwrap();
+}
+
+#[test]
+fn plain_reads_of_a_slow_card_do_not_keep_it_from_the_next_owner() {
+    let bed = Bed::new(Duration::from_millis(100));
+    let mut raw = Raw::opened(&bed, "alice", "card0");
+    // Ten hours of them.
+    raw.say(&request(1, 0, Op::Ctl(vec![CtlOp::Read { offset: SLOW }; 8192])));
+    drop(raw);
+    let before = Instant::now();
+    eventually("the wipe", || bed.cards["card0"].resets.load(Ordering::SeqCst) == 1);
+    assert!(before.elapsed() < SOON, "{:?}", before.elapsed());
+    bed.open("bob", "card0").unwrap();
+}
+
+#[test]
+fn a_request_ends_at_its_time_and_its_owner_hears_how_far_it_came() {
+    let bed = Bed::with(LONG, |config| config.times.request = Duration::from_secs(1));
+    let mut alice = bed.open("alice", "card0").unwrap();
+    let error = alice.ctl_batch(&[CtlOp::Read { offset: SLOW }; 3]).unwrap_err();
+    assert!(error.code() == "SHEF-AGT-019" && error.to_string().contains("1 of 3 register accesses made"), "{error}");
+    alice.ctl_write32(SUM, 3).unwrap();
+    assert_eq!(alice.ctl_read32(SUM).unwrap(), 3);
+}
+
+#[test]
+fn absences_cost_nothing_that_stays() {
+    let bed = Bed::new(LONG);
+    let mut raw = Raw::new(&bed, "alice");
+    raw.say(&ToAgent::Hello { min: 1, max: 1, program: "test".into() });
+    raw.say(&ToAgent::Open { device: "card0".into(), resume: None });
+    let token = |raw: &mut Raw| loop {
+        if let ToOwner::Opened { token, .. } = raw.hear().unwrap() {
+            return token;
+        }
+    };
+    let first = token(&mut raw);
+    let before = bed.tasks();
+    for _ in 0..40 {
+        drop(raw);
+        raw = Raw::new(&bed, "alice");
+        raw.say(&ToAgent::Hello { min: 1, max: 1, program: "test".into() });
+        raw.say(&ToAgent::Open { device: "card0".into(), resume: Some((first, 0)) });
+        assert!(token(&mut raw) == first);
+    }
+    eventually("the end of what absences began", || bed.tasks() <= before);
 }
 
 #[test]

@@ -165,19 +165,23 @@ pub fn limits() -> Limits {
     }
 }
 
+/// Addresses of an agent and of its metrics, what rules it, its tasks, its thread.
+type Served = (SocketAddr, Option<SocketAddr>, Running, tokio::runtime::Handle, std::thread::JoinHandle<()>);
+
 /// Runs an agent on a thread.
-fn serve(config: Config, opener: Opener) -> (SocketAddr, Option<SocketAddr>, Running, std::thread::JoinHandle<()>) {
+fn serve(config: Config, opener: Opener) -> Served {
     let (tell, told) = std::sync::mpsc::channel();
     let thread = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         runtime.block_on(async {
             let agent = Agent::bind(&config, opener).await.unwrap();
-            tell.send((agent.address().unwrap(), agent.metrics_address(), agent.handle())).unwrap();
+            let tasks = tokio::runtime::Handle::current();
+            tell.send((agent.address().unwrap(), agent.metrics_address(), agent.handle(), tasks)).unwrap();
             agent.serve().await;
         });
     });
-    let (address, metrics, running) = told.recv().unwrap();
-    (address, metrics, running, thread)
+    let (address, metrics, running, tasks) = told.recv().unwrap();
+    (address, metrics, running, tasks, thread)
 }
 
 /// A running agent with two cards, for alice and bob; card1 is alice's alone.
@@ -189,6 +193,7 @@ pub struct Bed {
     opener: Opener,
     pub metrics: Option<SocketAddr>,
     running: Running,
+    tasks: tokio::runtime::Handle,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
@@ -224,8 +229,8 @@ impl Bed {
             seen.memory.lock().unwrap().resize(MEMORY as usize, 0);
             Ok(Box::new(TestCard { seen: Arc::clone(seen), window: vec![0; CTL_BYTES as usize] }))
         });
-        let (address, metrics, running, thread) = serve(config.clone(), Arc::clone(&opener));
-        let bed = Self { dir, address, cards, config, opener, metrics, running, thread: Some(thread) };
+        let (address, metrics, running, tasks, thread) = serve(config.clone(), Arc::clone(&opener));
+        let bed = Self { dir, address, cards, config, opener, metrics, running, tasks, thread: Some(thread) };
         bed.wiped_at_first();
         bed
     }
@@ -241,8 +246,8 @@ impl Bed {
     pub fn restart(&mut self) {
         self.stop();
         self.cards.values().for_each(|card| card.resets.store(0, Ordering::SeqCst));
-        let (address, metrics, running, thread) = serve(self.config.clone(), Arc::clone(&self.opener));
-        (self.address, self.metrics, self.running, self.thread) = (address, metrics, running, Some(thread));
+        let (address, metrics, running, tasks, thread) = serve(self.config.clone(), Arc::clone(&self.opener));
+        (self.address, self.metrics, self.running, self.tasks, self.thread) = (address, metrics, running, tasks, Some(thread));
         self.wiped_at_first();
     }
 
@@ -265,6 +270,11 @@ impl Bed {
 
     pub fn handle(&self) -> &Running {
         &self.running
+    }
+
+    /// Tasks of the agent that are not over.
+    pub fn tasks(&self) -> usize {
+        self.tasks.metrics().num_alive_tasks()
     }
 
     /// Waits until the agent has ended by itself.
