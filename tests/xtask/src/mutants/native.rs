@@ -7,9 +7,10 @@
 use super::{Edit, Mutant};
 use crate::process::{self, Failure};
 use crate::root;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Where such sources lie.
 pub const BELOW: &str = "attestation/";
@@ -21,7 +22,7 @@ const READ: [&str; 2] = ["tests/vectors", "shell-rtl/regs"];
 /// # Errors
 /// An edit that does not apply, a copy that cannot be written, cargo that does not start.
 pub fn try_test(mutant: &Mutant) -> Result<(&'static str, String), Failure> {
-    let _alone = WORKSPACE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = alone()?;
     let [package, target, test] = mutant.test.as_deref().unwrap_or_default().split('/').collect::<Vec<_>>()[..] else {
         return Ok(("NO TEST", String::new()));
     };
@@ -40,7 +41,6 @@ pub fn try_test(mutant: &Mutant) -> Result<(&'static str, String), Failure> {
     Ok((outcome, text))
 }
 
-static WORKSPACE: Mutex<()> = Mutex::new(());
 /// Seconds within which tests are built, and are over: a mutant may wait for ever, and is caught then.
 const LIMITS: [&str; 2] = ["600", "40"];
 
@@ -50,7 +50,7 @@ const LIMITS: [&str; 2] = ["600", "40"];
 /// # Errors
 /// As those of [`try_test`]; a mutant that does not build.
 pub fn who_catches(mutant: &Mutant) -> Result<Option<String>, Failure> {
-    let _alone = WORKSPACE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = alone()?;
     let of = mutant.edit.iter().find_map(|edit| edit.file.split('/').nth(1)).unwrap_or_default();
     let package = format!("shef-{of}");
     let folder = prepare(mutant, &[&package])?;
@@ -66,7 +66,10 @@ pub fn who_catches(mutant: &Mutant) -> Result<Option<String>, Failure> {
         }
         let (passed, text) = cargo(&folder, &of_target(&package, &target), &["--", "--include-ignored"])?;
         let (_, failures) = text.rsplit_once("\nfailures:\n").unwrap_or(("", &text));
-        let failing = failures.lines().filter_map(|line| line.strip_prefix("    ")).find(|line| !line.is_empty() && !line.contains(' '));
+        let failing = failures
+            .lines()
+            .filter_map(|line| line.strip_prefix("    "))
+            .find(|line| line.chars().all(|c| c.is_alphanumeric() || "_:".contains(c)) && !line.is_empty());
         if !passed {
             return Ok(Some(format!("{package}/{target}/{}", failing.unwrap_or_default())));
         }
@@ -81,6 +84,16 @@ const LIB: &str = "lib";
 fn of_target<'a>(package: &'a str, target: &'a str) -> Vec<&'a str> {
     let of = ["--package", package];
     if target == LIB { [&of[..], &["--lib"]].concat() } else { [&of[..], &["--test", target]].concat() }
+}
+
+/// The folder of the copy is one mutant's at a time, whichever process runs it.
+fn alone() -> Result<(File, MutexGuard<'static, ()>), Failure> {
+    static WORKSPACE: Mutex<()> = Mutex::new(());
+    let here = WORKSPACE.lock().unwrap_or_else(PoisonError::into_inner);
+    let path = process::target_dir().join("mutants-native.lock");
+    let file = std::fs::create_dir_all(process::target_dir()).and_then(|()| File::create(&path)).map_err(|e| failed(&path, e))?;
+    file.lock().map_err(|e| failed(&path, e))?;
+    Ok((file, here))
 }
 
 /// Copies the sources with the mutant's edits: the folder.

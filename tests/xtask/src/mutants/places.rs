@@ -299,7 +299,7 @@ fn scan(file: &str, text: &str) -> Vec<Place> {
             for part in parts(&code, range.clone(), operator) {
                 let part = trim(part);
                 let inner = &text[part.clone()];
-                if !inner.starts_with("let ") && (operator == " && " || !inner.contains("let ")) {
+                if !(inner.starts_with("let ") || operator == " || " && inner.contains("let ")) {
                     let weak = if *value { format!("(true || ({inner}))") } else { format!("(false && ({inner}))") };
                     found.push((part, format!("=> {value}"), Some(weak)));
                 } else if operator == " || " {
