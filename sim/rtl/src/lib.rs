@@ -53,7 +53,7 @@ pub use error::Error;
 pub use host_memory::{HostBus, HostFault, HostMemory};
 pub use kernel_sim::{Around, Fabric, KernelPort, KernelSim, KernelSnapshot, KernelStraps, Moment, Noise, Pace, fair_noise, seldom};
 pub use shef_model::memory;
-pub use sim::{Direction, Library, Port, Sim, Snapshot};
+pub use sim::{Direction, Library, Port, Sim, Snapshot, counted, counts_coverage};
 pub use sources::{Source, kernel_spec, module_spec, repo_root, rtl_sources, sv_files, system_spec};
 pub use system_sim::{SystemSim, SystemSnapshot};
 pub use toolchain::{Toolchain, find_ibex, find_toolchain};

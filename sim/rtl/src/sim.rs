@@ -1,6 +1,6 @@
 //! A loaded design and its instances.
 
-use crate::{Error, Result};
+use crate::{DesignSpec, Error, Result};
 use libloading::os::unix::{Library as Dl, RTLD_LOCAL, RTLD_NOW, Symbol};
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_char, c_void};
@@ -204,9 +204,30 @@ pub struct Sim {
 // SAFETY: a model and its context are used by one thread at a time and hold no thread-local state.
 unsafe impl Send for Sim {}
 
+/// A folder: designs of [`counted`] count coverage, and each instance leaves its record there.
+const COVERAGE: &str = "SHEF_COVERAGE";
+
+/// Whether `cargo xtask coverage` runs this program. Then an instance takes its own snapshots alone.
+#[must_use]
+pub fn counts_coverage() -> bool {
+    std::env::var_os(COVERAGE).is_some()
+}
+
+/// The design as tests build it: it counts coverage where `cargo xtask coverage` runs them.
+#[must_use]
+pub fn counted(spec: DesignSpec) -> DesignSpec {
+    if counts_coverage() { spec.coverage() } else { spec }
+}
+
 impl Drop for Sim {
     fn drop(&mut self) {
         self.trace_stop();
+        // What a test that fails has reached counts as well: snapshots have other bytes then.
+        if let (Some(folder), Some(_)) = (std::env::var_os(COVERAGE), &self.lib.0.coverage) {
+            let name = format!("{}-{}-{}.dat", self.lib.0.top, std::process::id(), self.id);
+            let written = self.write_coverage(&Path::new(&folder).join(name));
+            assert!(written.is_ok() || std::thread::panicking(), "{written:?}");
+        }
         // SAFETY: `model` came from `shef_new` and is freed once.
         unsafe { (self.lib.0.free)(self.model) }
     }

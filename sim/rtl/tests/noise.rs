@@ -2,7 +2,7 @@
 //! through.
 
 use shef_rtl::agent::Rng;
-use shef_rtl::{Library, Sim, build, module_spec};
+use shef_rtl::{Library, Sim, build, counted, module_spec};
 use std::sync::OnceLock;
 
 const START_UP: usize = 4096;
@@ -22,7 +22,7 @@ struct Noise(Sim);
 impl Noise {
     fn new() -> Self {
         static LIB: OnceLock<Library> = OnceLock::new();
-        let lib = LIB.get_or_init(|| build(&module_spec("shef_noise").expect("sources")).expect("model"));
+        let lib = LIB.get_or_init(|| build(&counted(module_spec("shef_noise").expect("sources"))).expect("model"));
         let mut sim = Sim::new(lib).expect("instance");
         sim.reset("rst_ni", 2);
         Self(sim)

@@ -22,7 +22,7 @@ use shef_rtl::memory::SparseMemory;
 use shef_rtl::system_sim::MAILBOX;
 use shef_rtl::{
     Agent, AxiMemoryConfig, DesignSpec, HostBus, HostFault, HostMemory, KernelStraps, Library, Sim, SystemSim, SystemSnapshot, build,
-    repo_root, system_spec,
+    counted, counts_coverage, repo_root, system_spec,
 };
 use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
@@ -89,7 +89,7 @@ fn probe() -> &'static Path {
 /// With the test program in its ROM.
 fn library() -> &'static Library {
     static LIB: OnceLock<Library> = OnceLock::new();
-    LIB.get_or_init(|| build(&spec(Some(probe()))).expect("model"))
+    LIB.get_or_init(|| build(&counted(spec(Some(probe())))).expect("model"))
 }
 
 /// The same with a hostile core in the fabric (`system/shef_core.sv`).
@@ -167,7 +167,7 @@ impl System {
     fn new() -> Self {
         static BOOTED: OnceLock<SystemSnapshot> = OnceLock::new();
         let mut system = Self::fresh();
-        match BOOTED.get() {
+        match BOOTED.get().filter(|_| !counts_coverage()) {
             Some(snapshot) => system.sim.restore(snapshot, AxiMemoryConfig::default()).expect("same design"),
             None => {
                 system.sim.core.step(70_000);
@@ -807,7 +807,7 @@ fn a_design_that_answers_nothing_holds_up_neither_host_nor_kernel() {
 
 #[test]
 fn a_fixed_design_is_active_after_its_image() {
-    let library = build(&DesignSpec::new("shef_cfg_fixed").search("shell-rtl/rtl/system").deny_warnings()).expect("build");
+    let library = build(&counted(DesignSpec::new("shef_cfg_fixed").search("shell-rtl/rtl/system").deny_warnings())).expect("build");
     let mut sim = Sim::new(&library).expect("instance");
     sim.reset("rst_ni", 2);
     let words = |sim: &mut Sim, words: u32, last: bool| {

@@ -1,7 +1,8 @@
-//! `cargo xtask coverage`: lines of the Shield's RTL and named cover points reached by the hostile bench and random operations.
+//! `cargo xtask coverage`: lines of the Shield's RTL and named cover points reached by the hostile bench and random operations, and lines of the Security Kernel's RTL reached by its tests.
 //!
 //! The bench runs on instrumented designs (`shef-attack --coverage`) and writes Verilator's
-//! records. A line is covered if every block on it ran in some instance of its module. The command
+//! records; so do the tests of the Security Kernel's subsystem and of the system ([`UNITS`]), which
+//! count in their folders alone ([`OF_UNITS`]). A line is covered if every block on it ran in some instance of its module. The command
 //! fails if an uncovered line has no reason in `shell-rtl/coverage.toml`, or a covered line has
 //! one. The result is written to `docs/coverage.md`.
 
@@ -16,6 +17,10 @@ use std::process::Stdio;
 const RTL: &str = "shell-rtl/rtl";
 const REASONS: &str = "shell-rtl/coverage.toml";
 const TABLE: &str = "docs/coverage.md";
+/// Test programs of what stands around the Shield.
+const UNITS: [&str; 4] = ["shef-rtl/kernel", "shef-rtl/kernel_isolated", "shef-rtl/noise", "shef-rtl/system"];
+/// The RTL that they cover.
+const OF_UNITS: [&str; 2] = ["shell-rtl/rtl/kernel/", "shell-rtl/rtl/system/"];
 /// Modes by their number in `region_mode_e`, and so on: what stands between the brackets of a
 /// point's place.
 const MODES: &[&str] = &["none", "input", "output", "counted", "tree", "bypass"];
@@ -124,16 +129,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let folder = process::target_dir().join("coverage");
     if !args.keep {
         bench(args, &folder)?;
+        units(&folder.join(UNIT_RECORDS))?;
     }
-    let mut counters = Vec::new();
-    for entry in std::fs::read_dir(folder.join("coverage")).map_err(|e| fail(&folder, &e))? {
-        let path = entry.map_err(|e| fail(&folder, &e))?.path();
-        let text = String::from_utf8_lossy(&std::fs::read(&path).map_err(|e| fail(&path, &e))?).into_owned();
-        for line in text.lines().filter(|l| l.starts_with("C ")) {
-            counters
-                .push(counter(line).ok_or_else(|| Failure::failed(format!("{}: not a record of Verilator's: {line:?}", path.display())))?);
-        }
-    }
+    let mut counters = records(&folder.join("coverage"))?;
+    counters.extend(records(&folder.join(UNIT_RECORDS))?.into_iter().filter(of_a_unit));
     let path = root().join(REASONS);
     let reasons: Reasons = toml::from_str(&read(&path)?).map_err(|e| fail(&path, &e))?;
     let report = judge(&counters, &reasons)?;
@@ -158,6 +157,54 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         let _ = write!(text, "reasons in {REASONS} for what is covered or not there:\n{}", report.stale.join("\n"));
     }
     Err(Failure::failed(text.trim_end().to_owned()))
+}
+
+/// Where the tests of units leave their records.
+const UNIT_RECORDS: &str = "units";
+
+/// All counters of the records in a folder.
+fn records(folder: &Path) -> Result<Vec<Counter>, Failure> {
+    let mut counters = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(|e| fail(folder, &e))? {
+        let path = entry.map_err(|e| fail(folder, &e))?.path();
+        let text = String::from_utf8_lossy(&std::fs::read(&path).map_err(|e| fail(&path, &e))?).into_owned();
+        for line in text.lines().filter(|l| l.starts_with("C ")) {
+            counters
+                .push(counter(line).ok_or_else(|| Failure::failed(format!("{}: not a record of Verilator's: {line:?}", path.display())))?);
+        }
+    }
+    Ok(counters)
+}
+
+/// Whether a counter of a unit's test counts: the Shield's lines are the bench's to reach.
+fn of_a_unit(c: &Counter) -> bool {
+    !c.page.starts_with("v_user") && OF_UNITS.iter().any(|folder| c.file.contains(folder))
+}
+
+fn units(records: &Path) -> Result<(), Failure> {
+    if records.exists() {
+        std::fs::remove_dir_all(records).map_err(|e| fail(records, &e))?;
+    }
+    std::fs::create_dir_all(records).map_err(|e| fail(records, &e))?;
+    let built = crate::test::build()?;
+    if !built.outcome().ok() {
+        return Err(Failure::failed(built.outcome().text));
+    }
+    let verilator = tools::ensure_verilator(&root(), &say)?;
+    let ibex = tools::ensure_ibex(&root(), &say)?;
+    for name in UNITS {
+        say(&format!("coverage of {name}"));
+        let binary = built.binaries.iter().find(|b| b.name() == name);
+        let binary = binary.ok_or_else(|| Failure::failed(format!("there is no test program {name}; fix coverage.rs")))?;
+        let mut c = binary.command(&verilator);
+        c.env("SHEF_COVERAGE", records).env("SHEF_IBEX", &ibex).env("SHEF_CACHE", process::cache_dir()).stdin(Stdio::null());
+        // Tests that look into snapshots fail where coverage is counted; the test run judges them.
+        let out = c.output().map_err(|e| Failure::failed(format!("{name}: {e}")))?;
+        if !String::from_utf8_lossy(&out.stdout).contains("test result:") {
+            return Err(Failure::failed(format!("{name}: {}", String::from_utf8_lossy(&out.stderr))));
+        }
+    }
+    Ok(())
 }
 
 fn bench(args: &Args, folder: &Path) -> Result<(), Failure> {
@@ -336,14 +383,15 @@ fn markdown(report: &Report, args: &Args) -> String {
     let (lines, covered) = report.modules.iter().fold((0, 0), |a, m| (a.0 + m.lines, a.1 + m.covered));
     let hit = report.points.values().filter(|h| **h).count();
     let mut text = format!(
-        "# Coverage of the Shield's RTL\n\nWritten by `cargo xtask coverage --n {} --seed {}`: attempts of the hostile bench, a directed sequence for what they do not reach \
+        "# Coverage of the RTL\n\nWritten by `cargo xtask coverage --n {} --seed {}`: attempts of the hostile bench, a directed sequence for what they do not reach \
          (registers, the ends of a session) and 2,000 random operations, on each of three designs (`sim/tb/configs/cover*.toml`). Together the designs \
          cover every mode at every chunk size, 1, 2 and 4 lanes, S-boxes in LUTs and in block RAM, prefetch, a chunk cache and, each with a counter \
          tree, all fault policies. A line is covered if every block on it ran in some instance of its module. The unit benches of `sim/rtl/tests` and \
-         the proofs are not counted.\n\n{covered} of {lines} lines, {hit} of {} points. What is missing has a reason in \
+         the proofs are not counted, but for `rtl/kernel` and `rtl/system`: their lines are those that the tests {} reach.\n\n{covered} of {lines} lines, {hit} of {} points. What is missing has a reason in \
          `{REASONS}`, or the command fails.\n\n## Lines\n\n| module | lines | covered | not, for a reason |\n|---|---:|---:|---:|\n",
         args.n,
         args.seed,
+        UNITS.map(|name| format!("`{name}`")).join(", "),
         report.points.len()
     );
     for m in &report.modules {

@@ -4,7 +4,7 @@
 pub mod rv32;
 
 use rv32::Ask;
-use shef_rtl::{DesignSpec, KernelSim, KernelStraps, Library, build, kernel_spec};
+use shef_rtl::{DesignSpec, KernelSim, KernelStraps, Library, build, counted, kernel_spec};
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -44,7 +44,7 @@ fn keep(path: &Path, text: &str) {
 /// The design.
 pub fn library() -> &'static Library {
     static LIB: OnceLock<Library> = OnceLock::new();
-    LIB.get_or_init(|| build(&spec()).expect("model"))
+    LIB.get_or_init(|| build(&counted(spec())).expect("model"))
 }
 
 /// The design before it is built.
