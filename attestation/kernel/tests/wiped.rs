@@ -93,8 +93,8 @@ fn a_shield_that_takes_no_wipe_is_unloaded() {
         world.call(&Request::NewSession).unwrap();
         world.shield().stopped = true;
     };
-    type Case = (fn(&mut World), &'static str);
-    let cases: [Case; 3] = [(wrong_key, "SHEF-KRN-030"), (stuck, "SHEF-KRN-031"), (stopped, "SHEF-KRN-034")];
+    type Spoil = fn(&mut World);
+    let cases: [(Spoil, &str); 3] = [(wrong_key, "SHEF-KRN-030"), (stuck, "SHEF-KRN-031"), (stopped, "SHEF-KRN-034")];
     for (spoil, code) in cases {
         // It is wiped and keeps its image,
         let mut world = World::loaded();
