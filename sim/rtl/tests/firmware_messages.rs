@@ -2,11 +2,12 @@
 //! does, and its memory stays within bounds: no hang, no reset, no alert, nothing leaks.
 
 mod device;
+#[path = "device/foretold.rs"]
+mod foretold;
 
 use device::common::*;
 use device::heap::{Ram, Use};
 use device::*;
-use sha2::{Digest, Sha256};
 use shef_kernel::{Kernel, boot};
 use shef_proto::config::{Config, Mode, OnFault, Region, Set};
 use shef_proto::cose;
@@ -20,25 +21,15 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 /// Cycles between two bits of the noise source: more than the firmware needs to take a word.
-const NOISE: u64 = 128;
+const NOISE: u64 = 256;
 /// Most messages from one snapshot on.
 const BATCH: u64 = 25;
 
-/// Bits that alternate, so that all words that the firmware draws are 0x55555555, or all are
-/// 0xaaaaaaaa, but for the first one, which waits for its reader. `ticks` counts the cycles.
-fn alternating(ticks: Rc<Cell<u64>>) -> kernel_sim::Noise {
+/// Noise that can be foretold. `ticks` counts the cycles.
+fn noise(ticks: Rc<Cell<u64>>) -> kernel_sim::Noise {
     Box::new(move |_| {
         ticks.set(ticks.get() + 1);
-        ticks.get().is_multiple_of(NOISE).then(|| ticks.get() / NOISE % 2 == 1)
-    })
-}
-
-/// What the firmware makes of such words.
-fn draws() -> impl Iterator<Item = [u8; 32]> {
-    const WORDS: [u32; 2] = [0x5555_5555, 0xaaaa_aaaa];
-    WORDS.into_iter().flat_map(|first| WORDS.map(|rest| (first, rest))).map(|(first, rest)| {
-        let raw: Vec<u8> = std::iter::once(first).chain(std::iter::repeat_n(rest, 31)).flat_map(u32::to_le_bytes).collect();
-        Sha256::digest(raw).into()
+        ticks.get().is_multiple_of(NOISE).then(|| foretold::bit(ticks.get() / NOISE))
     })
 }
 
@@ -62,6 +53,8 @@ struct Start {
     /// Messages since boot, and what the firmware drew for the evidence among them.
     history: Vec<Vec<u8>>,
     drawn: [u8; 32],
+    /// Where in the noise the word is that waits.
+    waits: usize,
 }
 
 /// The two kernels, and the valid messages that others are made of.
@@ -70,6 +63,8 @@ struct Bench {
     native: Kernel<FakePlatform>,
     ticks: Rc<Cell<u64>>,
     drawn: [u8; 32],
+    /// Where in the noise the word is that waits.
+    waits: usize,
     history: Vec<Vec<u8>>,
     state: State,
     header: (usize, usize),
@@ -88,13 +83,14 @@ fn done(answer: &[u8]) -> bool {
 impl Bench {
     fn new() -> Self {
         let ticks = Rc::new(Cell::new(0));
-        let noise = alternating(Rc::clone(&ticks));
+        let noise = noise(Rc::clone(&ticks));
         let world = world_with(RootOfTrust::ShefBoot, &description_for_firmware(), |firmware| firmware.sim.around.noise = noise);
         Self {
             world,
             native: native(),
             ticks,
             drawn: [0; 32],
+            waits: 0,
             history: Vec::new(),
             state: State::Idle,
             header: (0, 0),
@@ -113,11 +109,11 @@ impl Bench {
             _ => false,
         };
         let mut own = Vec::new();
-        for drawn in std::iter::once(self.drawn).chain(draws()) {
+        for (waits, drawn) in std::iter::once((self.waits, self.drawn)).chain(foretold::draws(self.waits)) {
             self.native.platform_mut().drawn = Some(drawn);
             own = self.native.handle(message);
             if !again || (own == answer && self.native.platform().shield.public == public) {
-                self.drawn = drawn;
+                (self.drawn, self.waits) = (drawn, waits);
                 break;
             }
             if empty {
@@ -196,6 +192,7 @@ impl Bench {
             header: self.header,
             history: self.history.clone(),
             drawn: self.drawn,
+            waits: self.waits,
         }
     }
 
@@ -206,6 +203,7 @@ impl Bench {
         firmware.shield.power();
         self.ticks.set(start.ticks);
         (self.state, self.header) = (start.state, start.header);
+        (self.drawn, self.waits) = (start.drawn, start.waits);
         self.native = native();
         self.native.platform_mut().drawn = Some(start.drawn);
         for message in &start.history {
@@ -221,7 +219,6 @@ impl Bench {
         let Answer::Evidence(evidence) = self.call(&Request::KernelEvidence { nonce: nonce.clone(), audience: AUDIENCE.into() }) else {
             panic!("no evidence")
         };
-        // Whatever follows draws the same words.
         let key_box = match self.world.appraise(Layer::Kernel, &evidence, &nonce) {
             shef_verify::Outcome { verified: Some(shef_verify::Verified::Kernel(evidence)), .. } => {
                 let secret = self.world.vendor.secret(3);

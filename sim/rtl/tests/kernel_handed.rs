@@ -226,7 +226,7 @@ fn power_ons_from_one_snapshot_share_no_noise() {
         (0..32)
             .map(|_| {
                 k.step(200);
-                assert_eq!(words(&mut k, NOISE, 1), [0x803], "tested, and a word waits");
+                assert_eq!(words(&mut k, NOISE, 1), [0x1003], "tested, and a word waits");
                 words(&mut k, NOISE + 4, 1)[0]
             })
             .collect::<Vec<_>>()
