@@ -193,7 +193,7 @@ mod tests {
         };
         let poll = CtlOp::Poll { offset: 0, clear: 0, some: 1, polls: u32::MAX };
         let clock = Clock::start(Duration::from_secs(3600), &live);
-        let error = batch(&mut card, &[poll], &clock).err().expect("the session is over");
+        let error = batch(&mut card, &[poll], &clock).expect_err("the session is over");
         assert_eq!(error.code(), codes::CANCELLED);
         card.reads
     }
@@ -214,7 +214,7 @@ mod tests {
             left.set(left.get().saturating_sub(1));
             left.get() > 0
         };
-        let error = carry_out(&mut card, op, &Clock::start(limit, &live)).err().expect("it takes longer");
+        let error = carry_out(&mut card, op, &Clock::start(limit, &live)).expect_err("it takes longer");
         (error, card.reads)
     }
 
