@@ -20,26 +20,24 @@ impl Mmio {
 #[cfg(feature = "core")]
 pub const CORE: Units<Mmio> = Units::new(Mmio::CORE);
 
-/// What is reached, from address to address: kernel memory, where no object of Rust's is written, the
-/// end of RAM that linker scripts leave to the identity on its way, the boot medium, and registers.
-const REACHED: [(u32, u32); 4] = [
-    (regs::MEMORY, regs::MEMORY + regs::MEMORY_LEN as u32),
-    (HANDOVER, regs::RAM + regs::RAM_LEN as u32),
-    (regs::MEDIUM, regs::MEDIUM + regs::MEDIUM_LEN as u32),
-    (regs::SYS, regs::MEASURE + regs::MEASURE_LEN as u32),
-];
-
 /// Where the boot ROM leaves the identity: its length (32 bits), then its bytes. Nothing else lies
 /// there: memory of stack and heap ends before.
 pub const HANDOVER: u32 = 0x2003_f000;
 
-/// An address, if it is one of a word that is reached.
+const MEMORY_END: u32 = regs::MEMORY + regs::MEMORY_LEN as u32;
+const RAM_END: u32 = regs::RAM + regs::RAM_LEN as u32;
+const MEDIUM_END: u32 = regs::MEDIUM + regs::MEDIUM_LEN as u32;
+const REGISTERS_END: u32 = regs::MEASURE + regs::MEASURE_LEN as u32;
+
+/// An address, if it is that of a word in kernel memory, where no object of Rust's is written, in the
+/// end of RAM that linker scripts leave to the identity, in the boot medium, or of registers.
 ///
 /// # Panics
 /// It is not.
-#[inline]
+// Nearly all addresses are constants, for which nothing of it is left.
+#[inline(always)]
 fn reached(address: u32) -> usize {
-    let known = REACHED.iter().any(|(begin, end)| (*begin..*end).contains(&address));
+    let known = matches!(address, regs::MEMORY..MEMORY_END | HANDOVER..RAM_END | regs::MEDIUM..MEDIUM_END | regs::SYS..REGISTERS_END);
     assert!(known && address.is_multiple_of(4));
     address as usize
 }

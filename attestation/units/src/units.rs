@@ -41,6 +41,9 @@ const PART: usize = 0xfffc;
 pub struct Running(());
 
 /// The units on a bus. Each is wiped after use where it would keep a secret.
+///
+/// A unit's address is a constant of the functions that reach it, so that the bus need not check it
+/// for each word.
 #[derive(Clone, Copy, Debug)]
 pub struct Units<B>(B);
 
@@ -52,35 +55,35 @@ impl<B: Bus> Units<B> {
 
     /// SHA-256 of the parts, one after the other.
     pub fn hash(&self, parts: &[&[u8]]) -> [u8; 32] {
-        self.command(regs::HASH, hash::INIT, 0);
+        self.command::<{ regs::HASH }>(hash::INIT, 0);
         for part in parts {
-            self.absorb(regs::HASH, part);
+            self.absorb::<{ regs::HASH }>(part);
         }
-        self.digest(regs::HASH)
+        self.digest::<{ regs::HASH }>()
     }
 
     /// Begins a SHA-256 in the second unit, which goes on beside others. Another one that was begun
     /// there is lost.
     pub fn hash_begin(&self) -> Running {
-        self.command(regs::MEASURE, hash::INIT, 0);
+        self.command::<{ regs::MEASURE }>(hash::INIT, 0);
         Running(())
     }
 
     /// Adds to a running SHA-256.
     pub fn hash_add(&self, _: &mut Running, part: &[u8]) {
-        self.absorb(regs::MEASURE, part);
+        self.absorb::<{ regs::MEASURE }>(part);
     }
 
     /// Ends a running SHA-256.
     pub fn hash_end(&self, _: Running) -> [u8; 32] {
-        self.digest(regs::MEASURE)
+        self.digest::<{ regs::MEASURE }>()
     }
 
     /// Whether `x | y` is a point of the curve.
     pub fn check_point(&self, point: &[u8; 64]) -> bool {
         self.load_point(point);
-        self.command(regs::P256, p256::CHECK_POINT, 0);
-        self.outcome(regs::P256)
+        self.command::<{ regs::P256 }>(p256::CHECK_POINT, 0);
+        self.outcome::<{ regs::P256 }>()
     }
 
     /// `scalar` times a point of the curve, or times the generator; `None` is the point at
@@ -90,15 +93,15 @@ impl<B: Bus> Units<B> {
         if let Some(point) = point {
             self.load_point(point);
         }
-        self.command(regs::P256, if point.is_some() { p256::MUL } else { p256::MUL_G }, 0);
-        let finite = self.outcome(regs::P256);
+        self.command::<{ regs::P256 }>(if point.is_some() { p256::MUL } else { p256::MUL_G }, 0);
+        let finite = self.outcome::<{ regs::P256 }>();
         let mut product = [0; 64];
         let (x, y) = product.split_at_mut(32);
         for (command, half) in [(p256::READ_X, x), (p256::READ_Y, y)] {
-            self.command(regs::P256, command, 0);
-            self.receive(regs::P256, half);
+            self.command::<{ regs::P256 }>(command, 0);
+            self.receive::<{ regs::P256 }>(half);
         }
-        self.wipe(regs::P256);
+        self.wipe::<{ regs::P256 }>();
         finite.then_some(product)
     }
 
@@ -115,44 +118,44 @@ impl<B: Bus> Units<B> {
 
     fn gcm(&self, direction: usize, key: &[u8], iv: &[u8; 12], aad: &[u8], data: &mut [u8]) -> [u8; 16] {
         let size = if key.len() == 32 { aes::LONG_KEY } else { 0 };
-        self.command(regs::AES, aes::INIT, direction | size);
-        self.send(regs::AES, key);
-        self.send(regs::AES, iv);
+        self.command::<{ regs::AES }>(aes::INIT, direction | size);
+        self.send::<{ regs::AES }>(key);
+        self.send::<{ regs::AES }>(iv);
         for part in aad.chunks(PART) {
-            self.command(regs::AES, aes::AAD, part.len());
-            self.send(regs::AES, part);
+            self.command::<{ regs::AES }>(aes::AAD, part.len());
+            self.send::<{ regs::AES }>(part);
         }
         for part in data.chunks_mut(PART) {
-            self.command(regs::AES, aes::DATA, part.len());
+            self.command::<{ regs::AES }>(aes::DATA, part.len());
             for bytes in part.chunks_mut(4) {
-                self.send(regs::AES, bytes);
-                self.receive(regs::AES, bytes);
+                self.send::<{ regs::AES }>(bytes);
+                self.receive::<{ regs::AES }>(bytes);
             }
         }
-        self.command(regs::AES, aes::FINAL, 0);
+        self.command::<{ regs::AES }>(aes::FINAL, 0);
         let mut tag = [0; 16];
-        self.receive(regs::AES, &mut tag);
-        self.wipe(regs::AES);
+        self.receive::<{ regs::AES }>(&mut tag);
+        self.wipe::<{ regs::AES }>();
         tag
     }
 
-    fn absorb(&self, unit: u32, part: &[u8]) {
+    fn absorb<const UNIT: u32>(&self, part: &[u8]) {
         for part in part.chunks(PART) {
-            self.command(unit, hash::ABSORB, part.len());
-            self.send(unit, part);
+            self.command::<UNIT>(hash::ABSORB, part.len());
+            self.send::<UNIT>(part);
         }
     }
 
-    fn digest(&self, unit: u32) -> [u8; 32] {
-        self.command(unit, hash::FINAL, 0);
+    fn digest<const UNIT: u32>(&self) -> [u8; 32] {
+        self.command::<UNIT>(hash::FINAL, 0);
         let mut digest = [0; 32];
-        self.receive(unit, &mut digest);
+        self.receive::<UNIT>(&mut digest);
         digest
     }
 
     fn load(&self, command: u32, bytes: &[u8]) {
-        self.command(regs::P256, command, bytes.len());
-        self.send(regs::P256, bytes);
+        self.command::<{ regs::P256 }>(command, bytes.len());
+        self.send::<{ regs::P256 }>(bytes);
     }
 
     fn load_point(&self, point: &[u8; 64]) {
@@ -161,41 +164,41 @@ impl<B: Bus> Units<B> {
     }
 
     /// Waits until the unit is idle, and starts a command.
-    fn command(&self, unit: u32, command: u32, len: usize) {
-        self.0.write(unit + CMD, command | (len as u32) << 16);
+    fn command<const UNIT: u32>(&self, command: u32, len: usize) {
+        self.0.write(UNIT + CMD, command | (len as u32) << 16);
     }
 
     /// Waits until the command is over.
-    fn outcome(&self, unit: u32) -> bool {
+    fn outcome<const UNIT: u32>(&self) -> bool {
         loop {
-            let status = self.0.read(unit + STATUS);
+            let status = self.0.read(UNIT + STATUS);
             if status & STATUS_READY != 0 {
                 return status & STATUS_OK != 0;
             }
         }
     }
 
-    fn send(&self, unit: u32, bytes: &[u8]) {
+    fn send<const UNIT: u32>(&self, bytes: &[u8]) {
         let (words, rest) = bytes.as_chunks::<4>();
         for word in words {
-            self.0.write(unit + DATA4, u32::from_le_bytes(*word));
+            self.0.write(UNIT + DATA4, u32::from_le_bytes(*word));
         }
         for byte in rest {
-            self.0.write(unit + DATA1, u32::from(*byte));
+            self.0.write(UNIT + DATA1, u32::from(*byte));
         }
     }
 
-    fn receive(&self, unit: u32, out: &mut [u8]) {
+    fn receive<const UNIT: u32>(&self, out: &mut [u8]) {
         let (words, rest) = out.as_chunks_mut::<4>();
         for word in words {
-            *word = self.0.read(unit + DATA4).to_le_bytes();
+            *word = self.0.read(UNIT + DATA4).to_le_bytes();
         }
         for byte in rest {
-            *byte = self.0.read(unit + DATA1) as u8;
+            *byte = self.0.read(UNIT + DATA1) as u8;
         }
     }
 
-    fn wipe(&self, unit: u32) {
-        self.0.write(unit + WIPE, 1);
+    fn wipe<const UNIT: u32>(&self) {
+        self.0.write(UNIT + WIPE, 1);
     }
 }
