@@ -282,7 +282,7 @@ impl Collateral {
         let (mut corims, mut stored, mut ends) = (Vec::new(), Vec::new(), i64::MAX);
         // What an inactive CoRIM holds is not in force under another spelling of its signatures either,
         // whether or not its signer is still registered.
-        let payload = |row: &CorimRow| corim::names(&row.content).ok().and_then(|names| names.first().copied());
+        let payload = |row: &CorimRow| corim::content(&row.content).ok();
         let are_corims = || rows.corims.iter().filter(|row| row.media_type == corim::MEDIA_TYPE);
         let inactive: BTreeSet<[u8; 32]> = are_corims().filter(|row| row.active == 0).filter_map(payload).collect();
         let twice = |row: &&CorimRow| row.active != 0 && !inactive.is_empty() && payload(row).is_some_and(|name| inactive.contains(&name));

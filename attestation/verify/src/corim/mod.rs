@@ -240,11 +240,24 @@ pub fn read(bytes: &[u8], trust: &Trust<'_>) -> Result<Corim, CorimError> {
 /// # Errors
 /// Not a signed CoRIM.
 pub fn names(bytes: &[u8]) -> Result<Vec<[u8; 32]>, CorimError> {
+    let (envelope, content) = opened(bytes)?;
+    Ok(core::iter::once(content).chain(spellings(&envelope)).collect())
+}
+
+/// SHA-256 of the payload of a signed CoRIM, the first of its [`names`].
+///
+/// # Errors
+/// Not a signed CoRIM.
+pub fn content(bytes: &[u8]) -> Result<[u8; 32], CorimError> {
+    Ok(opened(bytes)?.1)
+}
+
+fn opened(bytes: &[u8]) -> Result<(Value, [u8; 32]), CorimError> {
     let envelope = cbor::parse(bytes, &Limits::bytes(MAX_CORIM))?;
     envelope::shape(&envelope)?;
     let signed = decode_signed_corim(bytes).map_err(form)?;
     let payload = signed.payload.as_deref().ok_or_else(|| form("the payload is not attached"))?;
-    Ok(core::iter::once(Sha256::digest(payload).into()).chain(spellings(&envelope)).collect())
+    Ok((envelope, Sha256::digest(payload).into()))
 }
 
 /// The certificate of its signer in a signed CoRIM.
