@@ -86,8 +86,8 @@ fn batch(device: &mut dyn Device, ops: &[CtlOp], clock: &Clock<'_>) -> Result<Ve
     let mut rest = ops;
     // The first access tells what one takes.
     let mut slice = Slice(1);
+    let made = |rest: &[CtlOp]| format!("{} of {} register accesses made", ops.len() - rest.len(), ops.len());
     while let Some(first) = rest.first() {
-        let done = || format!("{} of {} register accesses made", ops.len() - rest.len(), ops.len());
         if let CtlOp::Poll { offset, clear, some, polls } = *first {
             let (mut left, mut slice) = (polls.max(1), Slice(SLICE / 16));
             loop {
@@ -102,7 +102,7 @@ fn batch(device: &mut dyn Device, ops: &[CtlOp], clock: &Clock<'_>) -> Result<Ve
                     values.push(value);
                     return Ok(values);
                 }
-                clock.go_on(|| format!("{}, and register {offset:#x} polled {} times", done(), polls.max(1) - left))?;
+                clock.go_on(|| format!("{}, and register {offset:#x} polled {} times", made(rest), polls.max(1) - left))?;
             }
             rest = &rest[1..];
         } else {
@@ -111,8 +111,7 @@ fn batch(device: &mut dyn Device, ops: &[CtlOp], clock: &Clock<'_>) -> Result<Ve
             rest = &rest[plain..];
         }
         if !rest.is_empty() {
-            let done = ops.len() - rest.len();
-            clock.go_on(|| format!("{done} of {} register accesses made", ops.len()))?;
+            clock.go_on(|| made(rest))?;
         }
     }
     Ok(values)

@@ -41,7 +41,6 @@ fn identity_comes_from_the_shell_and_the_secret_locks() {
 fn debug_is_latched_and_a_change_since_boot_halts() {
     const CANARY: u32 = 0x5ec2_e7aa;
     const DEBUG: u64 = 7;
-    let canary = |k: &Kernel| k.0.save().expect("savable").bytes().windows(4).filter(|w| *w == CANARY.to_le_bytes()).count();
     let straps = |debug| KernelStraps { debug, ..straps() };
     for boots_with in [false, true] {
         let mut k = Kernel::new();
@@ -50,13 +49,13 @@ fn debug_is_latched_and_a_change_since_boot_halts() {
         assert_eq!((k.read(STATUS) >> 1 & 1, k.0.alert()), (boots_with.into(), 0));
         k.fill(RAM, 0x100, CANARY);
         k.fill(MEMORY, 0x100, CANARY);
-        assert!(canary(&k) > 0x100);
+        assert!(k.count(CANARY) > 0x100);
         // One cycle is enough, and nothing takes it back.
         k.0.debug(!boots_with);
         k.0.step(1);
         k.0.debug(boots_with);
         k.0.step(65_600);
-        assert_eq!((k.0.alert(), canary(&k)), (DEBUG, 0), "booted with debug {boots_with}");
+        assert_eq!((k.0.alert(), k.count(CANARY)), (DEBUG, 0), "booted with debug {boots_with}");
         assert_eq!(k.within(10_000, [Ask::Read as u32, SYS, 0, 0]), None, "the processor stays in reset");
         // Only a reset starts it again, in a subsystem that is clear.
         k.0.reset();
@@ -69,7 +68,6 @@ fn debug_is_latched_and_a_change_since_boot_halts() {
 fn debug_of_a_part_of_the_boot_is_no_boot_without_debug() {
     const CANARY: u32 = 0x5ec2_e7aa;
     const DEBUG: u64 = 7;
-    let canary = |k: &Kernel| k.0.save().expect("savable").bytes().windows(4).filter(|w| *w == CANARY.to_le_bytes()).count();
     // The subsystem begins anew, by its watchdog and by a wipe of the shell; while its memories are
     // being cleared debug is on and off again.
     for wiped in [false, true] {
@@ -84,13 +82,13 @@ fn debug_of_a_part_of_the_boot_is_no_boot_without_debug() {
             k.0.step(3000);
         }
         k.0.step(100);
-        assert!(canary(&k) >= 0x100, "the clear has not come so far");
+        assert!(k.count(CANARY) >= 0x100, "the clear has not come so far");
         let alert = k.0.alert();
         k.0.debug(true);
         k.0.step(1);
         k.0.debug(false);
         k.0.step(140_000);
-        assert_eq!((k.0.alert(), canary(&k)), (if wiped { DEBUG } else { alert }, 0), "wiped {wiped}");
+        assert_eq!((k.0.alert(), k.count(CANARY)), (if wiped { DEBUG } else { alert }, 0), "wiped {wiped}");
         assert_eq!(k.within(10_000, [Ask::Read as u32, SYS, 0, 0]), None, "the processor stays in reset");
         k.0.reset();
         assert_eq!((k.read(STATUS) >> 1 & 1, k.0.alert()), (0, 0));
@@ -166,7 +164,6 @@ fn what_is_nowhere_traps() {
 #[test]
 fn memories_are_clear_after_reset_wipe_watchdog_and_halt() {
     const CANARY: u32 = 0x5ec2_e7aa;
-    let canary = |k: &Kernel| k.0.save().expect("savable").bytes().windows(4).filter(|w| *w == CANARY.to_le_bytes()).count();
     let mut k = Kernel::new();
     assert_eq!(k.or(RAM, 0x1_0000), 0, "RAM after power-on");
     assert_eq!(k.or(MEMORY, 0x1_0000), 0, "kernel memory after power-on");
@@ -179,30 +176,30 @@ fn memories_are_clear_after_reset_wipe_watchdog_and_halt() {
     }
     k.within(1000, [Ask::Write as u32, ANSWER + 0x100, CANARY, CANARY]).expect("an answer");
     let filled = k.0.save().expect("savable");
-    assert!(canary(&k) > 0x2_0000);
+    assert!(k.count(CANARY) > 0x2_0000);
     k.0.reset();
     k.0.step(65_600);
-    assert_eq!(canary(&k), 0, "reset");
+    assert_eq!(k.count(CANARY), 0, "reset");
     // Before it is acknowledged.
     k.0.restore(&filled).expect("same design");
     k.0.wipe().expect("acknowledged");
-    assert_eq!(canary(&k), 0, "wipe");
+    assert_eq!(k.count(CANARY), 0, "wipe");
     // The watchdog, and its alert.
     k.0.restore(&filled).expect("same design");
     k.write(WATCHDOG, 1000);
     k.0.step(70_000);
-    assert_eq!((k.0.alert(), canary(&k)), (6, 0), "watchdog");
+    assert_eq!((k.0.alert(), k.count(CANARY)), (6, 0), "watchdog");
     assert_eq!(k.read(WATCHDOG), 0);
     // CONTROL.WIPE leaves kernel memory, and takes the answer.
     k.0.restore(&filled).expect("same design");
     assert_eq!(k.control(1), None);
     // The words that its ports read last are among what is found.
-    assert!((0x1_0000..=0x1_0002).contains(&canary(&k)), "kernel memory alone");
+    assert!((0x1_0000..=0x1_0002).contains(&k.count(CANARY)), "kernel memory alone");
     assert_eq!(k.read(MEMORY), CANARY);
     // A halt takes all and answers nothing; the host can still knock.
     k.0.restore(&filled).expect("same design");
     assert_eq!(k.control(2), None);
-    assert_eq!(canary(&k), 0, "halt");
+    assert_eq!(k.count(CANARY), 0, "halt");
     assert_eq!(k.within(10_000, [Ask::Read as u32, SYS, 0, 0]), None);
     k.0.reset();
     assert_eq!(k.or(RAM, 0x1_0000), 0, "RAM after all");

@@ -90,6 +90,11 @@ impl Kernel {
         Some((word(0), word(1)))
     }
 
+    /// Words of this value in the state of the subsystem, at any byte.
+    pub fn count(&self, word: u32) -> usize {
+        self.0.save().expect("savable").bytes().windows(4).filter(|w| *w == word.to_le_bytes()).count()
+    }
+
     pub fn ask(&mut self, ask: Ask, address: u32, value: u32) -> (u32, u32) {
         self.within(300_000, [ask as u32, address, value, 0]).expect("an answer")
     }

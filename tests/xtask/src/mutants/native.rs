@@ -27,7 +27,7 @@ pub fn try_test(mutant: &Mutant) -> Result<(&'static str, String), Failure> {
         return Ok(("NO TEST", String::new()));
     };
     let of = of_target(package, target);
-    let folder = prepare(mutant, &[package])?;
+    let folder = prepare(mutant, package)?;
     let (built, text) = cargo(&folder, &of, &["--no-run"])?;
     if !built {
         return Ok(("NO BUILD", text));
@@ -53,7 +53,7 @@ pub fn who_catches(mutant: &Mutant) -> Result<Option<String>, Failure> {
     let _alone = alone()?;
     let of = mutant.edit.iter().find_map(|edit| edit.file.split('/').nth(1)).unwrap_or_default();
     let package = format!("shef-{of}");
-    let folder = prepare(mutant, &[&package])?;
+    let folder = prepare(mutant, &package)?;
     let tests = root().join(BELOW).join(of).join("tests");
     let files = std::fs::read_dir(&tests).map_err(|e| failed(&tests, e))?.flatten().map(|entry| entry.path());
     let mut targets: Vec<_> = files.filter(|path| path.is_file()).filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned())).collect();
@@ -97,12 +97,12 @@ fn alone() -> Result<(File, MutexGuard<'static, ()>), Failure> {
 }
 
 /// Copies the sources with the mutant's edits: the folder.
-fn prepare(mutant: &Mutant, packages: &[&str]) -> Result<PathBuf, Failure> {
+fn prepare(mutant: &Mutant, package: &str) -> Result<PathBuf, Failure> {
     let folder = process::target_dir().join("mutants-native");
     for below in [BELOW, READ[0], READ[1]] {
         copy(&root(), Path::new(below), &folder, mutant)?;
     }
-    write(&folder.join("Cargo.toml"), workspace(packages)?.as_bytes())?;
+    write(&folder.join("Cargo.toml"), workspace(package)?.as_bytes())?;
     let lock = root().join("Cargo.lock");
     write(&folder.join("Cargo.lock"), &std::fs::read(&lock).map_err(|e| failed(&lock, e))?)?;
     // Times of files do not always tell cargo that a source changed.
@@ -128,15 +128,15 @@ fn failed(path: &Path, error: std::io::Error) -> Failure {
     Failure::failed(format!("{}: {error}", path.display()))
 }
 
-/// The workspace's manifest with these members; cargo adds those that they depend on.
-fn workspace(packages: &[&str]) -> Result<String, Failure> {
+/// The workspace's manifest with one member; cargo adds those that it depends on.
+fn workspace(package: &str) -> Result<String, Failure> {
     let path = root().join("Cargo.toml");
     let text = std::fs::read_to_string(&path).map_err(|e| failed(&path, e))?;
     let mut manifest: toml::Table = toml::from_str(&text).map_err(|e| Failure::failed(format!("Cargo.toml: {e}")))?;
     manifest.remove("profile");
     if let Some(workspace) = manifest.get_mut("workspace").and_then(toml::Value::as_table_mut) {
-        let folders = packages.iter().map(|package| format!("{BELOW}{}", package.strip_prefix("shef-").unwrap_or(package)).into());
-        workspace.insert("members".into(), toml::Value::Array(folders.collect()));
+        let folder = package.strip_prefix("shef-").unwrap_or(package);
+        workspace.insert("members".into(), toml::Value::Array(vec![format!("{BELOW}{folder}").into()]));
     }
     toml::to_string(&manifest).map_err(|e| Failure::failed(format!("Cargo.toml: {e}")))
 }
