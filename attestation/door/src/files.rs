@@ -33,7 +33,7 @@ fn hand_over(file: &File, like: &std::fs::Metadata) -> io::Result<()> {
     if file.metadata()?.uid() == 0 { fchown(file, Some(like.uid()), Some(like.gid())) } else { Ok(()) }
 }
 
-/// Who may own a folder in which root changes files.
+/// Who owns a folder that root writes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
     /// Root alone.

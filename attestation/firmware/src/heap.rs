@@ -1,7 +1,7 @@
 //! The heap: first fit in one arena of words, freed memory is zeroed.
 
-/// Words of memory. The arena reaches headers, free words and words that are being freed, one at a
-/// time, and holds no reference: what is in use is its owner's alone.
+/// Words of memory. The arena reads and writes headers, free words and words that are being freed, one
+/// at a time. It keeps no reference to memory, and never touches a block in use.
 pub trait Words {
     /// How many there are.
     fn count(&self) -> usize;
@@ -85,7 +85,7 @@ mod tests {
     use alloc::vec::Vec;
     use core::cell::RefCell;
 
-    /// Memory that a test looks into, with the words that are in use by somebody else.
+    /// Memory under test, and which of its words are lent out.
     struct Memory<'a>(&'a RefCell<(Vec<u32>, Vec<bool>)>);
 
     impl Words for Memory<'_> {

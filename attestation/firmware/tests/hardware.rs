@@ -110,7 +110,7 @@ fn noise_that_is_healthy_to_the_end_gives_a_seed() {
     let raw: Vec<u8> = (1..=32_u32).flat_map(|n| (0x1234_5600 + n).to_le_bytes()).collect();
     assert_eq!((out, bus.words.get()), (sha256(&raw), 32));
     assert_eq!(bus.written(regs::sys::ALERT), [0; 0]);
-    // A seed of the shell's is told.
+    // The shell says that the noise comes from a seed.
     let bus = Fake::with(&[(regs::noise::STATUS, TESTED | WORD | regs::noise::STATUS_SEEDED)]);
     assert_eq!(drawn(&bus), (EntropyQuality::Seeded, false));
 }

@@ -219,8 +219,8 @@ fn the_image_before_is_gone_when_the_next_one_begins() {
     }
 }
 
-/// A seed that did not come ends the kernel's memory of the session before: it signs no record of a
-/// Shield that may have been wiped meanwhile.
+/// If a new seed cannot be drawn, the kernel still forgets the last session. It signs no record for a
+/// Shield that it may already have wiped.
 #[test]
 fn the_session_before_is_forgotten() {
     // No entropy for the next one.
@@ -284,7 +284,7 @@ fn a_fabric_that_is_not_cleared_is_told_and_nothing_is_loaded_into_it() {
     stuck(&mut world);
     assert_eq!(world.code(&Request::LoadBegin { key_box, header_len: 10 }), "SHEF-KRN-010");
 
-    // Debug: what is in the fabric goes with the next request, and none is answered.
+    // After debug, the next request clears the fabric; no request is answered.
     let mut world = closed();
     stuck(&mut world);
     world.kernel.platform_mut().debug = DebugState::Enabled;

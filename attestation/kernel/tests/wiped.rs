@@ -83,7 +83,7 @@ fn the_end_of_the_session_before_is_waited_for() {
     assert_eq!((world.shield().hurried, world.shield().seeds_taken.len()), (0, 0));
 }
 
-/// A Shield that cannot be wiped keeps no image: the fabric is cleared, and what that says is told.
+/// If the Shield cannot be wiped, the kernel clears the fabric, and reports an error of that.
 #[test]
 fn a_shield_that_takes_no_wipe_is_unloaded() {
     let evidence = Request::ShieldEvidence { nonce: vec![1; 48], audience: AUDIENCE.into() };

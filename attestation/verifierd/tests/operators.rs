@@ -760,8 +760,8 @@ fn versions_remembered_by_name_hold_for_the_key() {
     assert!(old["detail"].as_str().unwrap().contains("SHEF-ATT-081"), "{old}");
 }
 
-/// What does not count because its payload is deactivated under another id is said, and its end is
-/// not waited for.
+/// `check` lists reference values whose payload is deactivated under another id, and does not warn
+/// that they expire.
 #[test]
 fn check_names_reference_values_whose_payload_is_withdrawn() {
     let service = Service::start();

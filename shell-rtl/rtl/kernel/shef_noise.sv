@@ -7,8 +7,8 @@
 // The tests assume `H` bits of min-entropy per raw bit and fail a good source once in 2^30 tests.
 // Repetition count: RepetitionCutoff equal bits one after the other, 1 + ceil(30 / H). Adaptive
 // proportion: ProportionCutoff bits of a window of 1,024 equal the window's first one. Lag:
-// ProportionCutoff bits of such a window equal the bit d bits before, for one d of 1 to Lags: whoever
-// guesses so is right as often as the most likely bit may come, so the cut-off is the same, and a
+// ProportionCutoff bits of such a window equal the bit d bits before, for some d from 1 to Lags. Such a
+// prediction may be right as often as the most likely bit may occur, so the cut-off is the same. A
 // source that repeats a pattern of up to Lags bits, or of half as many and their complement, fails.
 // Silence: no bit for 2^SilenceBits cycles. For H = 0.5 the cut-offs are 61 and 810.
 // The first StartUp bits are tested and given to nobody; tested_o is high from then on. The first

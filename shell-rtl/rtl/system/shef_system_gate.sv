@@ -5,9 +5,9 @@
 // answered once; the answer is stable until it is taken. The gate takes an access whole before it
 // asks, and takes the answer before it hands it on: nothing of the port is combinational. An access
 // to the design that is under way when open_i falls is answered with SLVERR and zero at once, and
-// what the design says of it later is ignored: the design is reset before open_i rises again. So is
-// one that the design does not answer within Patience cycles, and then nothing is asked of the design
-// until open_i falls: one that answers nothing holds up no access to the mailbox.
+// what the design says of it later is ignored: the design is reset before open_i rises again. An access
+// that the design does not answer within Patience cycles ends in the same way. From then on the gate
+// asks the design nothing until open_i falls, so that a dead design never blocks the mailbox.
 // drop_i (pulse): the master has forgotten its accesses, and so does the gate.
 // Latency beside that of the slave: three cycles.
 `default_nettype none
