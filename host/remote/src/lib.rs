@@ -5,10 +5,12 @@
 //! TLS keeps strangers away from the card. Nothing here is trusted with data: what is carried is
 //! sealed, and what comes back is checked by the roles of crate `shef`.
 
+mod connect;
 mod device;
 mod link;
 mod tls;
 pub mod wire;
 
+pub use connect::connect;
 pub use device::{Limits, Progress, RemoteDevice, list};
 pub use tls::{TlsFiles, certificates, private_key, unpaired};

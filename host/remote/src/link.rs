@@ -1,14 +1,15 @@
 //! One TLS connection to an agent.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
-use std::sync::{Arc, mpsc};
+use std::net::TcpStream;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use shef_device::DeviceError;
 
+use crate::connect::connect;
 use crate::wire::error::one_line;
 use crate::wire::{Frames, ToAgent, ToOwner, VERSION_MAX, VERSION_MIN, codes};
 
@@ -64,14 +65,6 @@ impl Write for Bounded {
     }
 }
 
-/// Addresses of a name, within a limit. A resolver that hangs is left to itself.
-fn resolve(host: &str, port: u16, limit: Duration) -> io::Result<Vec<SocketAddr>> {
-    let (sender, found) = mpsc::channel();
-    let name = (host.to_owned(), port);
-    std::thread::Builder::new().spawn(move || sender.send(name.to_socket_addrs().map(Vec::from_iter)))?;
-    found.recv_timeout(limit).unwrap_or_else(|_| Err(io::Error::new(ErrorKind::TimedOut, "its name is not resolved in time")))
-}
-
 /// One connection.
 pub(crate) struct Link {
     tls: StreamOwned<ClientConnection, Bounded>,
@@ -82,21 +75,12 @@ pub(crate) struct Link {
 impl Link {
     /// Connects, shakes hands and agrees on a version, all of it by `deadline`.
     pub(crate) fn connect(host: &str, port: u16, config: &Arc<ClientConfig>, deadline: Instant) -> Result<Self, Trouble> {
-        let left = || deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
         let bare = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host);
         let lost = |code, what: &dyn std::fmt::Display| {
             Trouble::Lost(DeviceError::Transport { code, message: format!("agent {host}:{port}: {what}") })
         };
         let name = ServerName::try_from(bare.to_owned()).map_err(|e| lost(codes::TLS, &e))?;
-        let mut last = None;
-        let tcp = resolve(bare, port, left())
-            .map_err(|e| lost(codes::UNREACHABLE, &e))?
-            .iter()
-            .find_map(|address| TcpStream::connect_timeout(address, left()).map_err(|e| last = Some(e)).ok())
-            .ok_or_else(|| match last {
-                Some(error) => lost(codes::UNREACHABLE, &error),
-                None => lost(codes::UNREACHABLE, &"the name has no address"),
-            })?;
+        let tcp = connect(bare, port, deadline).map_err(|e| lost(codes::UNREACHABLE, &e))?;
         let _ = tcp.set_nodelay(true);
         let connection = ClientConnection::new(Arc::clone(config), name).map_err(|e| lost(codes::TLS, &e))?;
         let tls = StreamOwned::new(connection, Bounded { tcp, deadline });

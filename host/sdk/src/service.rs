@@ -518,8 +518,7 @@ impl Service {
         config.alpn_protocols.clear();
         let uri: ureq::http::Uri = self.url.parse().ok()?;
         let host = uri.host()?.trim_matches(['[', ']']).to_owned();
-        let addr = std::net::ToSocketAddrs::to_socket_addrs(&(host.as_str(), uri.port_u16().unwrap_or(443))).ok()?.next()?;
-        let stream = std::net::TcpStream::connect_timeout(&addr, ALERT).ok()?;
+        let stream = shef_remote::connect(&host, uri.port_u16().unwrap_or(443), std::time::Instant::now() + ALERT).ok()?;
         stream.set_read_timeout(Some(ALERT)).ok()?;
         stream.set_write_timeout(Some(ALERT)).ok()?;
         let connection = rustls::ClientConnection::new(Arc::new(config), host.try_into().ok()?).ok()?;
