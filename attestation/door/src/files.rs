@@ -123,9 +123,26 @@ pub fn create(path: &Path, mode: u32, in_place_of: &Path) -> io::Result<File> {
     // Before there is a new file: it may have the name of the old one.
     let owner = std::fs::symlink_metadata(in_place_of).or_else(|_| std::fs::metadata(folder(path)))?;
     let file = no_follow(OpenOptions::new().write(true).create_new(true).mode(mode)).open(path)?;
-    hand_over(&file, &owner)?;
-    file.set_permissions(Permissions::from_mode(mode))?;
-    Ok(file)
+    let ready = hand_over(&file, &owner).and_then(|()| file.set_permissions(Permissions::from_mode(mode)));
+    match ready {
+        Ok(()) => Ok(file),
+        Err(error) => {
+            let _ = std::fs::remove_file(path);
+            Err(error)
+        }
+    }
+}
+
+/// Makes a file that is not there, as [`create`], with these bytes, down to the disk.
+///
+/// # Errors
+/// It exists, or cannot be written: nothing is left then.
+pub fn write_new(path: &Path, mode: u32, in_place_of: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = create(path, mode, in_place_of)?;
+    let written = file.write_all(bytes).and_then(|()| file.sync_all());
+    written.inspect_err(|_| {
+        let _ = std::fs::remove_file(path);
+    })
 }
 
 /// Opens a file for reading. Root opens a file of another user only in that user's folder, and in
@@ -174,11 +191,7 @@ pub fn replace(path: &Path, mode: u32, bytes: &[u8]) -> io::Result<()> {
     let new = Path::new(&new);
     // Of a command that was killed.
     let _ = std::fs::remove_file(new);
-    let written = create(new, mode, path).and_then(|mut file| {
-        file.write_all(bytes)?;
-        file.sync_all()
-    });
-    let moved = written.and_then(|()| std::fs::rename(new, path));
+    let moved = write_new(new, mode, path, bytes).and_then(|()| std::fs::rename(new, path));
     if moved.is_err() {
         let _ = std::fs::remove_file(new);
     }

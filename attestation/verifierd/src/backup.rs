@@ -61,7 +61,10 @@ pub async fn restore(config: &Config, from: &Path, now: i64) -> Result<()> {
     let _ = std::fs::remove_file(&part);
     private(&part)?;
     let copy = |from, to: &Path| std::io::copy(&mut std::fs::File::open(from)?, &mut std::fs::OpenOptions::new().write(true).open(to)?);
-    copy(from, &part).map_err(|error| cannot(&part, error))?;
+    copy(from, &part).map_err(|error| {
+        let _ = std::fs::remove_file(&part);
+        cannot(&part, error)
+    })?;
     let checked = Config { database: Database::Sqlite(part.clone()), ..config.clone() };
     let result = async {
         let store = Store::open(&checked.database, checked.connections, &Kek::new(&*read_secret(&config.kek)?)).await?;

@@ -2,7 +2,6 @@
 //! later on.
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use shef_door::ca::{Ca, Holder, KeyPair, Validity};
@@ -25,13 +24,19 @@ fn write(path: &Path, mode: u32, bytes: &[u8]) -> Result<()> {
 
 /// The same for a file that comes in the place of another one, under another name.
 fn write_in_place_of(path: &Path, other: &Path, mode: u32, bytes: &[u8]) -> Result<()> {
-    let file = files::create(path, mode, other).and_then(|mut file| {
-        file.write_all(bytes)?;
-        file.sync_all()
-    });
-    file.map_err(|error| match error.kind() {
+    files::write_new(path, mode, other, bytes).map_err(|error| match error.kind() {
         std::io::ErrorKind::AlreadyExists => Kind::Exists.because(format!("{} exists", path.display())),
         _ => Kind::Material.because(format!("{}: {error}", path.display())),
+    })
+}
+
+/// Writes `NAME.key` and `NAME.pem`: both of them, or neither. `like` is whose owner they get; they
+/// have owners of their own names without it.
+fn write_pair(folder: &Path, name: &str, like: Option<&Path>, (key, certificate): (String, String)) -> Result<()> {
+    let [first, second] = ["key", "pem"].map(|end| folder.join(format!("{name}.{end}")));
+    write_in_place_of(&first, like.unwrap_or(&first), 0o600, key.as_bytes())?;
+    write_in_place_of(&second, like.unwrap_or(&second), 0o644, certificate.as_bytes()).inspect_err(|_| {
+        let _ = std::fs::remove_file(&first);
     })
 }
 
@@ -45,8 +50,9 @@ pub(crate) fn write_secret(path: &Path, in_place_of: &Path, secret: &[u8; 32]) -
     let part = path.with_extension("new");
     let _ = std::fs::remove_file(&part);
     write_in_place_of(&part, in_place_of, 0o600, format!("{}\n", hex::encode(secret)).as_bytes())?;
-    let moved = std::fs::hard_link(&part, path).and_then(|()| std::fs::remove_file(&part));
-    let moved = moved.and_then(|()| std::fs::File::open(files::folder(path))?.sync_all());
+    let linked = std::fs::hard_link(&part, path);
+    let moved = std::fs::remove_file(&part);
+    let moved = linked.and(moved).and_then(|()| std::fs::File::open(files::folder(path))?.sync_all());
     moved.map_err(|error| match error.kind() {
         std::io::ErrorKind::AlreadyExists => Kind::Exists.because(format!("{} exists", path.display())),
         _ => Kind::Material.because(format!("{}: {error}", path.display())),
@@ -78,9 +84,7 @@ fn issue(folder: &Path, holder: Holder<'_>, now: i64) -> Result<(String, String)
 /// The folder has no CA, or the files exist.
 pub fn client(folder: &Path, name: &str, identity: &Identity, now: i64) -> Result<()> {
     let holder = Holder::Client { name: &identity.name, uri: Some(&identity.uri()) };
-    let (key, certificate) = issue(folder, holder, now)?;
-    write(&folder.join(format!("{name}.key")), 0o600, key.as_bytes())?;
-    write(&folder.join(format!("{name}.pem")), 0o644, certificate.as_bytes())
+    write_pair(folder, name, None, issue(folder, holder, now)?)
 }
 
 /// Writes the CA's revocation list `crl.pem`: what it held, and these certificates, good for
@@ -133,10 +137,7 @@ pub fn host(text: &str) -> Result<String> {
 pub fn server(folder: &Path, name: &str, hosts: &[String], now: i64) -> Result<()> {
     let hosts = &hosts.iter().map(|text| host(text)).collect::<Result<Vec<_>>>()?;
     let holder = Holder::Server { name: hosts.first().map_or("localhost", String::as_str), hosts };
-    let (key, certificate) = issue(folder, holder, now)?;
-    let first = folder.join("server.key");
-    write_in_place_of(&folder.join(format!("{name}.key")), &first, 0o600, key.as_bytes())?;
-    write_in_place_of(&folder.join(format!("{name}.pem")), &first, 0o644, certificate.as_bytes())
+    write_pair(folder, name, Some(&folder.join("server.key")), issue(folder, holder, now)?)
 }
 
 /// What [`init`] makes.
@@ -157,7 +158,7 @@ pub struct Setup {
 ///
 /// # Errors
 /// The configuration would not be valid, a host is neither name nor address, or the folder holds
-/// something already or cannot be written.
+/// something already or cannot be written, and is as it was.
 pub fn init(folder: &Path, setup: &Setup, now: i64) -> Result<()> {
     let (config, text) = (folder.join("verifierd.toml"), config_text(setup));
     Config::parse(&text, &config.display().to_string(), folder)?;
@@ -167,6 +168,16 @@ pub fn init(folder: &Path, setup: &Setup, now: i64) -> Result<()> {
     if std::fs::read_dir(folder).map_err(cannot_write)?.next().is_some() {
         return Err(Kind::Exists.because(format!("{} is not empty", folder.display())));
     }
+    fill(folder, &text, setup, now).inspect_err(|_| {
+        // It was empty.
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    })
+}
+
+/// Makes the files of a set-up.
+fn fill(folder: &Path, config: &str, setup: &Setup, now: i64) -> Result<()> {
     let key = KeyPair::generate().map_err(cannot)?;
     write(&folder.join("ca.key"), 0o600, key.serialize_pem().as_bytes())?;
     let (_, certificate) = Ca::new(CA_NAME, key, now).map_err(cannot)?;
@@ -178,7 +189,7 @@ pub fn init(folder: &Path, setup: &Setup, now: i64) -> Result<()> {
     write(&folder.join("signing.key"), 0o600, format!("{}\n", hex::encode(&signing.to_bytes()[..])).as_bytes())?;
     let kek = folder.join("kek");
     write_secret(&kek, &kek, &random())?;
-    write(&config, 0o644, text.as_bytes())
+    write(&folder.join("verifierd.toml"), 0o644, config.as_bytes())
 }
 
 fn config_text(setup: &Setup) -> String {

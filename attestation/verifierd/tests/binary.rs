@@ -302,6 +302,49 @@ fn limit_files(process: &str, bytes: &str) {
     assert!(Command::new("prlimit").args(["--pid", process, &format!("--fsize={bytes}:")]).status().unwrap().success());
 }
 
+/// Whatever a command could not write whole is not there, and the same command works later.
+#[test]
+fn a_full_disk_leaves_no_part_of_a_file() {
+    let dir = dir();
+    let mut process = run(&dir);
+    signal(&process.child, "-TERM");
+    process.child.wait().unwrap();
+    let (folder, copy, new) = (dir.path.to_str().unwrap(), dir.path.join("copy.db"), dir.path.join("other"));
+    let (copy, new) = (copy.to_str().unwrap(), new.to_str().unwrap());
+    let names = || {
+        let mut names: Vec<_> = std::fs::read_dir(&dir.path).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.retain(|name| !name.to_str().unwrap().starts_with("verifierd.db-"));
+        names.sort();
+        names
+    };
+    let limited = |bytes: &str, args: &[&str]| {
+        let script = "trap '' XFSZ; bytes=$1; shift; exec prlimit --fsize=$bytes \"$0\" \"$@\"";
+        Command::new("sh").args(["-c", script, env!("CARGO_BIN_EXE_shef-verifierd"), bytes]).args(args).output().unwrap()
+    };
+    let init = ["init", "--dir", new, "--listen", "127.0.0.1:0", "--audience", AUDIENCE, "--host", "127.0.0.1"];
+    // A key has about 240 bytes, a certificate 700, a database 4,096 and more.
+    for (bytes, args) in [
+        ("100", &["client", "--dir", folder, "--role", "attest", "--name", "fleet"][..]),
+        ("300", &["client", "--dir", folder, "--role", "attest", "--name", "fleet"]),
+        ("300", &["server", "--dir", folder, "--name", "second", "--host", "127.0.0.1"]),
+        ("4096", &["backup", "--config", &dir.config, "--out", copy]),
+        ("300", &init),
+    ] {
+        let before = names();
+        let output = limited(bytes, args);
+        assert!(output.status.code().is_some_and(|code| code > 2), "{args:?} within {bytes} bytes: the test shows nothing");
+        if args[0] == "init" {
+            assert_eq!(std::fs::read_dir(new).unwrap().count(), 0, "{args:?}");
+        } else {
+            assert_eq!(names(), before, "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        }
+        if bytes != "100" {
+            let output = command(args);
+            assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        }
+    }
+}
+
 #[test]
 fn a_full_disk_releases_nothing_and_loses_nothing() {
     let dir = dir();

@@ -212,7 +212,11 @@ impl Store {
             Backend::Sqlite(pools) => {
                 // SQLite writes into an empty file, and leaves its mode alone.
                 connect::create(path)?;
-                sqlx::query("VACUUM INTO $1").bind(path.display().to_string()).execute(&pools.read).await?;
+                let copied = sqlx::query("VACUUM INTO $1").bind(path.display().to_string()).execute(&pools.read).await;
+                // A part of a copy looks like a backup.
+                copied.inspect_err(|_| {
+                    let _ = std::fs::remove_file(path);
+                })?;
                 Ok(())
             }
             Backend::Postgres(_) => Err(Kind::Backup.because("the database is PostgreSQL: use pg_dump")),
