@@ -11,6 +11,7 @@ use minicbor::Encoder;
 use zeroize::Zeroizing;
 
 use crate::cbor::{self, CborError, Fields, Item, Limits, Value};
+use crate::crypto::scrub::derived;
 use crate::crypto::{self, ACTIVE, Crypto};
 use crate::entropy::Entropy;
 use crate::hpke_suite::{PrivateKey, PublicKey, derive_key_pair, generate_key_pair};
@@ -116,7 +117,7 @@ impl SigningKey {
 
     /// The same over the parts of a message, one after the other.
     fn sign_parts(&self, parts: &[&[u8]]) -> [u8; SIGNATURE_LEN] {
-        crypto::sign(&self.0.to_bytes(), &ACTIVE.sha256(parts))
+        derived!(crypto::sign(&self.0.to_bytes(), &ACTIVE.sha256(parts)))
     }
 }
 

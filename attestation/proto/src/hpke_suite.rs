@@ -7,8 +7,10 @@ use alloc::vec::Vec;
 
 use zeroize::Zeroizing;
 
+use crate::crypto::scrub::derived;
 use crate::crypto::{self, ACTIVE, Crypto};
 use crate::entropy::Entropy;
+use crate::maker::{Copied, Maker};
 
 /// The suite id that every format carries.
 pub const SUITE: u16 = 1;
@@ -43,6 +45,33 @@ crate::coded! {
         /// The bytes are no private key.
         #[error("not a P-256 private key")]
         PrivateKey = "SHEF-PRO-272": "not a P-256 private key", "A private key is 32 bytes, 0 < k < n. The bytes were damaged.",
+    }
+}
+
+crate::coded! {
+    /// Why a [`Sender`] does not seal.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+    #[non_exhaustive]
+    pub enum SenderError {
+        /// The sender is in a copy of the process that made it.
+        #[error("process {made} made the HPKE sender, and this is process {found}")]
+        Copied {
+            /// process that made the sender
+            made: u32,
+            /// this process
+            found: u32,
+        } = "SHEF-PRO-273": "a copy of a process uses an HPKE sender",
+            "A copy made by fork has the same key and the same message number, and would seal another message under the same nonce. Set up \
+             a sender in the new process.",
+        /// No numbers left.
+        #[error("the HPKE sender has no message number left")]
+        Exhausted = "SHEF-PRO-274": "an HPKE sender is exhausted", "Set up a new sender.",
+    }
+}
+
+impl From<Copied> for SenderError {
+    fn from(Copied { made, found }: Copied) -> Self {
+        Self::Copied { made, found }
     }
 }
 
@@ -95,12 +124,14 @@ pub struct PrivateKey {
 impl PrivateKey {
     /// Takes 32 bytes, big-endian, `0 < k < n`.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, HpkeError> {
-        let scalar = Zeroizing::new(<[u8; PRIVATE_KEY_LEN]>::try_from(bytes).map_err(|_| HpkeError::PrivateKey)?);
-        if !crypto::in_range(&scalar) {
-            return Err(HpkeError::PrivateKey);
-        }
-        let point = ACTIVE.multiply(&scalar, None).ok_or(HpkeError::PrivateKey)?;
-        Ok(Self { scalar, public: PublicKey::of_point(&point) })
+        derived!({
+            let scalar = Zeroizing::new(<[u8; PRIVATE_KEY_LEN]>::try_from(bytes).map_err(|_| HpkeError::PrivateKey)?);
+            if !crypto::in_range(&scalar) {
+                return Err(HpkeError::PrivateKey);
+            }
+            let point = ACTIVE.multiply(&scalar, None).ok_or(HpkeError::PrivateKey)?;
+            Ok(Self { scalar, public: PublicKey::of_point(&point) })
+        })
     }
 
     /// The pair of these bytes, which the caller knows to belong together: saves the multiplication.
@@ -155,22 +186,26 @@ fn labeled_expand<const N: usize>(suite: &[u8], prk: &[u8; 32], label: &[u8], in
 /// # Panics
 /// Never: 256 candidates in a row would have to be out of range.
 pub fn derive_key_pair(ikm: &[u8]) -> (PrivateKey, PublicKey) {
-    let prk = labeled_extract(KEM_SUITE, b"", b"dkp_prk", ikm);
-    let key = (0..=u8::MAX)
-        .find_map(|counter| {
-            let candidate = labeled_expand::<PRIVATE_KEY_LEN>(KEM_SUITE, &prk, b"candidate", &[&[counter]]);
-            PrivateKey::from_bytes(&candidate[..]).ok()
-        })
-        .expect("a candidate is in range");
-    let public = key.public;
-    (key, public)
+    derived!({
+        let prk = labeled_extract(KEM_SUITE, b"", b"dkp_prk", ikm);
+        let key = (0..=u8::MAX)
+            .find_map(|counter| {
+                let candidate = labeled_expand::<PRIVATE_KEY_LEN>(KEM_SUITE, &prk, b"candidate", &[&[counter]]);
+                PrivateKey::from_bytes(&candidate[..]).ok()
+            })
+            .expect("a candidate is in range");
+        let public = key.public;
+        (key, public)
+    })
 }
 
 /// A fresh key pair: `DeriveKeyPair` of 32 random bytes.
 pub fn generate_key_pair(entropy: &mut dyn Entropy) -> (PrivateKey, PublicKey) {
-    let mut ikm = Zeroizing::new([0; PRIVATE_KEY_LEN]);
-    entropy.fill(&mut ikm[..]);
-    derive_key_pair(&ikm[..])
+    derived!({
+        let mut ikm = Zeroizing::new([0; PRIVATE_KEY_LEN]);
+        entropy.fill(&mut ikm[..]);
+        derive_key_pair(&ikm[..])
+    })
 }
 
 /// The AEADs that the code knows; suite 1 has the second.
@@ -242,8 +277,12 @@ impl Context {
     }
 }
 
-/// The sender's context after `SetupBaseS`.
-pub struct Sender(Context);
+/// The sender's context after `SetupBaseS`. It works only in the process that made it: a copy made
+/// by fork would seal another message under the same nonce.
+pub struct Sender {
+    context: Context,
+    maker: Maker,
+}
 
 /// The receiver's context after `SetupBaseR`.
 pub struct Receiver(Context);
@@ -263,25 +302,36 @@ impl Sender {
         if info.len() > MAX_INFO {
             return Err(HpkeError::Open);
         }
-        let (ephemeral, enc) = generate_key_pair(entropy);
-        let dh = ephemeral.agree(pk)?;
-        Ok((enc.0, Self(Context::new(aead, &dh, &enc.0, pk, info))))
+        let maker = Maker::this();
+        derived!({
+            let (ephemeral, enc) = generate_key_pair(entropy);
+            let dh = ephemeral.agree(pk)?;
+            Ok((enc.0, Self { context: Context::new(aead, &dh, &enc.0, pk, info), maker }))
+        })
     }
 
     /// Seals the next message.
-    pub fn seal(&mut self, aad: &[u8], plaintext: &[u8]) -> Result<Vec<u8>, HpkeError> {
-        let nonce = self.0.nonce();
-        self.0.messages = self.0.messages.checked_add(1).ok_or(HpkeError::Open)?;
+    ///
+    /// # Errors
+    /// This is a copy of the process that made the sender, or no numbers are left.
+    pub fn seal(&mut self, aad: &[u8], plaintext: &[u8]) -> Result<Vec<u8>, SenderError> {
+        self.maker.check()?;
+        let nonce = self.context.nonce();
+        self.context.messages = self.context.messages.checked_add(1).ok_or(SenderError::Exhausted)?;
         let mut out = Vec::with_capacity(plaintext.len() + TAG_LEN);
         out.extend_from_slice(plaintext);
-        let tag = ACTIVE.seal(self.0.key(), &nonce, aad, &mut out);
+        let tag = ACTIVE.seal(self.context.key(), &nonce, aad, &mut out);
         out.extend_from_slice(&tag);
         Ok(out)
     }
 
     /// `Export(context, 32)`.
-    pub fn export(&self, context: &[u8]) -> Zeroizing<[u8; 32]> {
-        self.0.export(context)
+    ///
+    /// # Errors
+    /// This is a copy of the process that made the sender: what it derives would be used twice.
+    pub fn export(&self, context: &[u8]) -> Result<Zeroizing<[u8; 32]>, SenderError> {
+        self.maker.check()?;
+        Ok(derived!(self.context.export(context)))
     }
 }
 
@@ -297,8 +347,10 @@ impl Receiver {
             return Err(HpkeError::PublicKey);
         }
         let enc = PublicKey::from_bytes(enc)?;
-        let dh = sk.agree(&enc)?;
-        Ok(Self(Context::new(aead, &dh, &enc.0, &sk.public, info)))
+        derived!({
+            let dh = sk.agree(&enc)?;
+            Ok(Self(Context::new(aead, &dh, &enc.0, &sk.public, info)))
+        })
     }
 
     /// Opens the next message.
@@ -315,7 +367,7 @@ impl Receiver {
 
     /// `Export(context, 32)`.
     pub fn export(&self, context: &[u8]) -> Zeroizing<[u8; 32]> {
-        self.0.export(context)
+        derived!(self.0.export(context))
     }
 }
 
@@ -327,11 +379,13 @@ pub fn seal(
     plaintext: &[u8],
     entropy: &mut dyn Entropy,
 ) -> Result<([u8; ENC_LEN], Vec<u8>), HpkeError> {
-    let (enc, mut ctx) = Sender::setup(pk, info, entropy)?;
-    Ok((enc, ctx.seal(aad, plaintext)?))
+    derived!({
+        let (enc, mut ctx) = Sender::setup(pk, info, entropy)?;
+        Ok((enc, ctx.seal(aad, plaintext).map_err(|_| HpkeError::Open)?))
+    })
 }
 
 /// Opens the output of [`seal`].
 pub fn open(sk: &PrivateKey, enc: &[u8], info: &[u8], aad: &[u8], ct: &[u8]) -> Result<Zeroizing<Vec<u8>>, HpkeError> {
-    Receiver::setup(sk, enc, info)?.open(aad, ct)
+    derived!(Receiver::setup(sk, enc, info)?.open(aad, ct))
 }

@@ -1,7 +1,8 @@
 //! Wire types and formats of shef: evidence, certificates, image container, key release, Load Key
 //! and register channel.
 //!
-//! Pure: no I/O, no clock, no randomness of its own. Bytes from outside are parsed strictly:
+//! Pure: no I/O, no clock, no randomness of its own; on Unix, what seals asks which process it is in
+//! ([`maker`]). Bytes from outside are parsed strictly:
 //! bounded, canonical, no trailing bytes.
 #![no_std]
 #![forbid(unsafe_code)]
@@ -23,6 +24,7 @@ pub mod hpke_suite;
 pub mod image;
 pub mod load;
 pub mod mailbox;
+pub mod maker;
 pub mod name;
 pub mod receipt;
 pub mod release;
@@ -43,6 +45,7 @@ const PARTS: &[&[code::Code]] = &[
     load::LoadError::CODES,
     channel::ChannelError::CODES,
     hpke_suite::HpkeError::CODES,
+    hpke_suite::SenderError::CODES,
     service::CODES,
 ];
 

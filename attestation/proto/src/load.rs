@@ -16,6 +16,7 @@ use crate::config::{Config, MAX_EPOCH, Mode};
 use crate::crypto::scrub::{DERIVATION, scrubbed};
 use crate::entropy::Entropy;
 use crate::hpke_suite::{ENC_LEN, PrivateKey, PublicKey, Receiver, SUITE, Sender, TAG_LEN};
+use crate::maker::Maker;
 
 /// Most bytes of a message.
 pub const MAX_MESSAGE: usize = 1024;
@@ -279,8 +280,10 @@ impl Use {
     }
 }
 
-/// All keys of one session. The session master is erased once they are derived.
+/// All keys of one session. The session master is erased once they are derived. What they make
+/// works only in the process that derived them.
 pub struct SessionKeys {
+    maker: Maker,
     transcript: Transcript,
     config_digest: [u8; 32],
     data: Vec<(u8, Key)>,
@@ -303,6 +306,7 @@ impl SessionKeys {
             k
         };
         Self {
+            maker: Maker::this(),
             transcript,
             config_digest: config.digest(),
             data: config.regions().iter().filter(|r| r.mode.has_tags()).map(|r| (r.id, key(Use::Data(r.id), r.key_len()))).collect(),
@@ -311,6 +315,11 @@ impl SessionKeys {
             to_owner: key(Use::ToOwner, 32),
             confirm: key(Use::Confirm, 32),
         }
+    }
+
+    /// The process that derived the keys.
+    pub fn maker(&self) -> Maker {
+        self.maker
     }
 
     /// T.
@@ -419,7 +428,8 @@ pub fn seal_load_key_of(
         let (enc, mut sender) = Sender::setup(pk, info, entropy).map_err(|_| LoadError::Open)?;
         let ct = sender.seal(&aad(&digest), &plaintext).map_err(|_| LoadError::Open)?;
         let t = transcript(&digest, &enc, pk, info, &ct);
-        let keys = SessionKeys::derive(&sender.export(EXPORT_LABEL), master, t, config);
+        let export = sender.export(EXPORT_LABEL).map_err(|_| LoadError::Open)?;
+        let keys = SessionKeys::derive(&export, master, t, config);
         Ok((Message { enc, info: info.to_vec(), ct }.to_bytes(), keys))
     })
 }

@@ -13,8 +13,6 @@ mod error;
 mod gcm;
 mod opener;
 mod plain;
-#[cfg(feature = "parallel")]
-mod process;
 #[cfg(all(test, target_os = "linux", feature = "aws-lc"))]
 mod residue;
 mod sealer;
@@ -25,8 +23,6 @@ pub use cipher::{ChunkCipher, ChunkTag, NODE_LEN, NodeCipher, chunk_iv, node_iv}
 pub use error::SealError;
 pub use opener::{OpenPolicy, Opened, Opener};
 pub use plain::Plain;
-#[cfg(feature = "parallel")]
-pub use process::Process;
 pub use sealer::{Portion, SealedRun, Sealer, Spent};
 
 /// All codes of this crate.

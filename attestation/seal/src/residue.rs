@@ -4,19 +4,26 @@
 use std::fs::File;
 use std::hint::black_box;
 use std::io::{Read as _, Seek as _, SeekFrom};
+use std::sync::Mutex;
 
 use shef_proto::channel::{Answer, OwnerChannel, Received, Request, ShieldChannel, status};
 use shef_proto::config::{Config, Mode, OnFault, Region, Set};
-use shef_proto::entropy::SeededEntropy;
-use shef_proto::hpke_suite::derive_key_pair;
+use shef_proto::cose::SigningKey;
+use shef_proto::entropy::{Entropy, SeededEntropy};
+use shef_proto::hpke_suite::{self, PrivateKey, Receiver, Sender, derive_key_pair};
 use shef_proto::load::{Key, SessionKeys, first_epochs, open_load_key, seal_load_key};
+
+use zeroize::Zeroizing;
 
 use crate::gcm::{lc, rust};
 
 /// Bytes of the stack that are searched below the test's frame: more than any of these calls uses.
-const STACK: usize = 64 << 10;
+const STACK: usize = 96 << 10;
 /// The needles are kept changed by this, so that the search does not find itself.
 const MASK: u8 = 0xa5;
+
+/// One test at a time: a search copies what the others have.
+static ALONE: Mutex<()> = Mutex::new(());
 
 /// Masked 16-byte pieces of keys.
 #[derive(Default)]
@@ -50,6 +57,14 @@ impl Needles {
         black_box(&mut words);
     }
 
+    /// Adds a number of 32 bytes, as bytes and as a number in this machine's memory.
+    fn add_number(&mut self, number: &[u8]) {
+        for i in [0, 16] {
+            self.0.push(core::array::from_fn(|j| number[i + j] ^ MASK));
+            self.0.push(core::array::from_fn(|j| number[31 - i - j] ^ MASK));
+        }
+    }
+
     /// Pieces found in `bytes`.
     fn found(&self, bytes: &[u8]) -> usize {
         bytes.windows(16).filter(|window| self.0.iter().any(|needle| needle.iter().zip(*window).all(|(n, w)| n ^ MASK == *w))).count()
@@ -58,7 +73,7 @@ impl Needles {
     /// Pieces found in the stack below this call.
     #[inline(never)]
     fn on_the_stack(&self, mem: &mut File) -> usize {
-        let mut bytes = vec![0; STACK];
+        let mut bytes = Zeroizing::new(vec![0; STACK]);
         let here = (&raw const bytes).addr() as u64;
         mem.seek(SeekFrom::Start(here - STACK as u64)).unwrap();
         mem.read_exact(&mut bytes).unwrap();
@@ -74,7 +89,7 @@ impl Needles {
         });
         let mut found = 0;
         for (from, to) in ranges {
-            let mut bytes = vec![0; (to - from) as usize];
+            let mut bytes = Zeroizing::new(vec![0; (to - from) as usize]);
             // A guard page cannot be read.
             if mem.seek(SeekFrom::Start(from)).and_then(|_| mem.read_exact(&mut bytes)).is_ok() {
                 found += self.found(&bytes);
@@ -106,6 +121,7 @@ fn key() -> [u8; 32] {
 
 #[test]
 fn no_key_stays_on_the_stack_or_in_freed_memory() {
+    let _alone = ALONE.lock();
     let mut mem = File::open("/proc/self/mem").unwrap();
     let mut all = Needles::default();
     for _ in 0..10 {
@@ -156,34 +172,123 @@ fn session(seed: u64) -> (SessionKeys, SessionKeys) {
     (owner, open_load_key(&config, &private, &message).unwrap().0)
 }
 
+/// A session's messages. In a frame of its own, where its values may be.
+#[inline(never)]
+fn channel(seed: u64, mem: &mut File) -> Needles {
+    let (of_owner, of_shield) = session(seed);
+    let mut needles = Needles::default();
+    for key in [of_owner.to_shield(), of_owner.to_owner()] {
+        needles.add(key.expose().try_into().unwrap());
+    }
+    pattern();
+    let mut check = |what: &str| {
+        assert_eq!(needles.on_the_stack(mem), 0, "{what} leaves pieces of a key on the stack");
+        pattern();
+    };
+    let (mut owner, mut shield) = (OwnerChannel::new(&of_owner), ShieldChannel::new(&of_shield));
+    check("a new channel");
+    let sealed = owner.request(&Request::ping()).unwrap();
+    check("a request");
+    let Received::Run(request) = shield.receive(&sealed) else { panic!("not the next request") };
+    check("a received request");
+    let answer = shield.answer(&Answer::to(&request, status::DONE));
+    check("a sealed answer");
+    owner.answer(&answer).unwrap();
+    check("an opened answer");
+    drop((owner, shield, of_owner, of_shield));
+    needles
+}
+
 #[test]
 fn no_key_of_a_channel_stays_on_the_stack_or_in_freed_memory() {
+    let _alone = ALONE.lock();
     let mut mem = File::open("/proc/self/mem").unwrap();
     let mut all = Needles::default();
     for seed in 0..10 {
         pattern();
-        let (of_owner, of_shield) = session(seed);
-        let mut needles = Needles::default();
-        for key in [of_owner.to_shield(), of_owner.to_owner()] {
-            needles.add(key.expose().try_into().unwrap());
-        }
+        all.0.append(&mut channel(seed, &mut mem).0);
         pattern();
-        let mut check = |what: &str| {
-            assert_eq!(needles.on_the_stack(&mut mem), 0, "{what} leaves pieces of a key on the stack");
-            pattern();
-        };
-        let (mut owner, mut shield) = (OwnerChannel::new(&of_owner), ShieldChannel::new(&of_shield));
-        check("a new channel");
-        let sealed = owner.request(&Request::ping()).unwrap();
-        check("a request");
-        let Received::Run(request) = shield.receive(&sealed) else { panic!("not the next request") };
-        check("a received request");
-        let answer = shield.answer(&Answer::to(&request, status::DONE));
-        check("a sealed answer");
-        owner.answer(&answer).unwrap();
-        check("an opened answer");
-        drop((owner, shield, of_owner, of_shield));
-        all.0.append(&mut needles.0);
     }
     assert_eq!(all.in_memory(&mut mem), 0, "pieces of keys are left in memory");
+}
+
+/// Gives out 32 bytes, from a place that is searched nowhere.
+struct Once<'a>(&'a [u8]);
+
+impl Entropy for Once<'_> {
+    fn fill(&mut self, out: &mut [u8]) {
+        out.copy_from_slice(self.0);
+    }
+}
+
+/// A new secret, in one place.
+fn drawn() -> Zeroizing<Vec<u8>> {
+    let mut secret = Zeroizing::new(vec![0; 32]);
+    File::open("/dev/urandom").unwrap().read_exact(&mut secret).unwrap();
+    secret
+}
+
+/// Uses every operation once. In a frame of its own, where its values may be.
+#[inline(never)]
+fn boxes(mem: &mut File) -> Needles {
+    let (seed, ikm, secret) = (drawn(), drawn(), drawn());
+    let mut needles = Needles::default();
+    {
+        let (private, public) = derive_key_pair(&seed[..]);
+        let (ephemeral, _) = derive_key_pair(&ikm[..]);
+        let (enc, sender) = Sender::setup(&public, b"info", &mut Once(&ikm)).unwrap();
+        assert_eq!(enc, *ephemeral.public_key().as_bytes());
+        for number in [private.to_bytes(), ephemeral.to_bytes(), sender.export(b"one").unwrap()] {
+            needles.add_number(&number[..]);
+        }
+        for number in [&seed, &ikm, &secret] {
+            needles.add_number(number);
+        }
+    }
+    pattern();
+    let mut check = |what: &str| {
+        assert_eq!(needles.on_the_stack(mem), 0, "{what} leaves pieces of a secret on the stack");
+        pattern();
+    };
+    let (private, public) = derive_key_pair(&seed[..]);
+    check("a key pair");
+    let bytes = private.to_bytes();
+    let again = PrivateKey::from_bytes(&bytes[..]).unwrap();
+    check("a private key");
+    let (enc, mut sender) = Sender::setup(&public, b"info", &mut Once(&ikm)).unwrap();
+    check("a sender");
+    let sealed = sender.seal(b"", &secret[..]).unwrap();
+    check("a sealed message");
+    drop(sender.export(b"one").unwrap());
+    check("a sender's export");
+    let mut receiver = Receiver::setup(&again, &enc, b"info").unwrap();
+    check("a receiver");
+    assert!(receiver.open(b"", &sealed).unwrap()[..] == secret[..]);
+    check("an opened message");
+    drop(receiver.export(b"one"));
+    check("a receiver's export");
+    assert!(Receiver::setup(&again, &[4; 65], b"info").is_err());
+    check("a receiver that is none");
+    let (enc, sealed) = hpke_suite::seal(&public, b"info", b"", &secret[..], &mut Once(&ikm)).unwrap();
+    check("a box");
+    assert!(hpke_suite::open(&private, &enc, b"info", b"", &sealed).unwrap()[..] == secret[..]);
+    check("an opened box");
+    assert!(hpke_suite::open(&private, &enc, b"other", b"", &sealed).is_err());
+    check("a box that does not open");
+    let _ = SigningKey::new(&private).sign(b"message");
+    check("a signature");
+    needles
+}
+
+#[test]
+fn no_secret_of_hpke_and_signatures_stays_on_the_stack_or_in_freed_memory() {
+    let _alone = ALONE.lock();
+    let mut mem = File::open("/proc/self/mem").unwrap();
+    let mut all = Needles::default();
+    for _ in 0..10 {
+        pattern();
+        all.0.append(&mut boxes(&mut mem).0);
+        pattern();
+    }
+    assert_eq!(all.in_memory(&mut mem), 0, "pieces of secrets are left in memory");
 }

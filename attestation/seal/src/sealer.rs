@@ -5,9 +5,8 @@ use alloc::vec::Vec;
 
 use shef_proto::config::{Config, MAX_EPOCH, MAX_KEY_BLOCKS, Mode, Region, TAG_LEN};
 use shef_proto::load::SessionKeys;
+use shef_proto::maker::{Copied, Maker};
 
-#[cfg(feature = "parallel")]
-use crate::Process;
 use crate::chunks::{BLOCK, MIN_CHUNK, for_each_chunk};
 use crate::{ChunkCipher, Plain, SealError};
 
@@ -30,18 +29,12 @@ struct Sealed {
     region: Region,
     /// The process that has the key. A copy of it, made by fork, would seal other data under the
     /// same IVs.
-    #[cfg(feature = "parallel")]
-    process: Process,
+    maker: Maker,
 }
 
 impl Sealed {
-    #[cfg_attr(not(feature = "parallel"), expect(clippy::unnecessary_wraps, clippy::unused_self, reason = "there are no processes"))]
     fn check_process(&self) -> Result<(), SealError> {
-        #[cfg(feature = "parallel")]
-        if self.process != Process::this() {
-            return Err(SealError::Forked { made: self.process.number(), found: Process::this().number() });
-        }
-        Ok(())
+        self.maker.check().map_err(|Copied { made, found }| SealError::Forked { made, found })
     }
 
     fn length(&self, what: &'static str, found: u64, expected: u64) -> SealError {
@@ -92,12 +85,7 @@ impl Sealer {
         check_session(config, keys)?;
         check(r, epoch, 1, length)?;
         let key = keys.take_data_key(region).ok_or(SealError::KeyTaken { region })?;
-        let of = Arc::new(Sealed {
-            cipher: ChunkCipher::new(region, &key),
-            region: r.clone(),
-            #[cfg(feature = "parallel")]
-            process: Process::this(),
-        });
+        let of = Arc::new(Sealed { cipher: ChunkCipher::new(region, &key), region: r.clone(), maker: keys.maker() });
         let spent = Spent { of, epoch: 0, blocks: 0 };
         spent.next_epoch(epoch, length).map_err(|(e, _)| e)
     }

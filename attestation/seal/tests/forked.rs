@@ -1,11 +1,12 @@
-//! A copy of the process that has a sealer, made by fork: it would seal other data under the same
-//! IVs.
+//! A copy of the process that has a sealer, a channel or an HPKE sender, made by fork: it would seal
+//! other data under the same IVs.
 #![cfg(feature = "parallel")]
 #![expect(unsafe_code, reason = "forks")]
 
+use shef_proto::channel::{ChannelError, MESSAGE_LEN, OwnerChannel, Request};
 use shef_proto::config::{Config, Mode, OnFault, Region, Set};
 use shef_proto::entropy::SeededEntropy;
-use shef_proto::hpke_suite::derive_key_pair;
+use shef_proto::hpke_suite::{Sender, SenderError, derive_key_pair};
 use shef_proto::load::{first_epochs, seal_load_key};
 use shef_seal::{SealError, SealedRun, Sealer};
 
@@ -35,11 +36,14 @@ fn copied(run: impl FnOnce()) {
 fn a_copy_of_the_process_seals_nothing() {
     copied(|| {
         let region = Region { name: "in".into(), mode: Mode::Input, size: 1 << 15, chunk: 4096, tag_base: 1 << 15, ..Region::default() };
-        let config = Config::new(OnFault::Shield, 1, vec![Set::default()], vec![region]).unwrap();
+        let second = Region { id: 1, name: "second".into(), base: 1 << 16, tag_base: 3 << 15, ..region.clone() };
+        let config = Config::new(OnFault::Shield, 1, vec![Set::default()], vec![region, second]).unwrap();
         let public = derive_key_pair(&[7; 32]).1;
         let epochs = first_epochs(&config, 1);
         let (_, mut keys) = seal_load_key(&config, &public, b"", &epochs, &mut SeededEntropy::new(1, "fork")).unwrap();
         let mut sealer = Sealer::new(&config, &mut keys, 0, 1, 1 << 15).unwrap();
+        let mut channel = OwnerChannel::new(&keys);
+        let mut sender = Sender::setup(&public, b"", &mut SeededEntropy::new(2, "fork")).unwrap().1;
         let mut portions: Vec<_> = (0..3).map(|_| sealer.portion(4096).unwrap()).collect();
         copied(|| {
             let mut run = SealedRun::default();
@@ -48,7 +52,18 @@ fn a_copy_of_the_process_seals_nothing() {
             let taken = portions.remove(0).seal_to(&[1; 4096], |_, _, _| panic!("sealed in a copy"));
             assert!(matches!(taken, Err(SealError::Forked { .. })));
             assert!(matches!(sealer.portion(4096), Err(SealError::Forked { .. })));
+            // Nor does what it makes of its maker's keys.
+            let mut sealer = Sealer::new(&config, &mut keys, 1, 1, 1 << 15).unwrap();
+            assert!(matches!(sealer.portion(4096), Err(SealError::Forked { .. })));
+            let copied = |result: Result<_, ChannelError>| matches!(result, Err(ChannelError::Copied { .. }));
+            assert!(copied(channel.request(&Request::ping()).map(drop)));
+            assert!(copied(channel.answer(&[0; MESSAGE_LEN]).map(drop)));
+            assert!(copied(OwnerChannel::new(&keys).request(&Request::ping()).map(drop)));
+            assert!(matches!(sender.seal(b"", b"another"), Err(SenderError::Copied { .. })));
+            assert!(matches!(sender.export(b""), Err(SenderError::Copied { .. })));
         });
+        channel.request(&Request::ping()).unwrap();
+        sender.seal(b"", b"one").unwrap();
         portions.remove(0).seal_into(&[1; 4096], &mut SealedRun::default()).unwrap();
     });
 }

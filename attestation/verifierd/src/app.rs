@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwap;
+use shef_proto::crypto::scrub::{DERIVATION, scrubbed};
 use shef_proto::hpke_suite::PublicKey;
 use shef_proto::receipt::{Audit, Forgotten};
 use shef_rego::Workers;
@@ -121,7 +122,7 @@ pub(crate) fn signer_from(config: &Config, open: impl Fn(&Path) -> io::Result<Fi
             retired.push(PublicKey::from_bytes(&bytes).map_err(|error| bad(error.to_string()))?);
         }
     }
-    Signer::new(&*read_secret_from(&config.signing_key, open)?, retired)
+    scrubbed::<DERIVATION, _>(|| Signer::new(&*read_secret_from(&config.signing_key, open)?, retired))
 }
 
 impl App {
@@ -130,7 +131,7 @@ impl App {
     /// # Errors
     /// A file or the database cannot be used.
     pub async fn open(config: Config, clock: Clock) -> Result<Arc<Self>> {
-        let kek = Kek::new(&*read_secret(&config.kek)?);
+        let kek = Kek::read(&config.kek)?;
         let signer = signer(&config)?;
         let store = Store::open(&config.database, config.connections, &kek).await?;
         let app = Self {
@@ -250,7 +251,7 @@ impl App {
     /// A file cannot be used; the old configuration stays.
     pub async fn reload(&self, config: Config) -> Result<()> {
         let signer = signer(&config)?;
-        let kek = Kek::new(&*read_secret(&config.kek)?);
+        let kek = Kek::read(&config.kek)?;
         self.store.check_kek(&kek).await?;
         let before = self.config.swap(Arc::new(config));
         if let Err(problem) = self.add_tenants().await {

@@ -7,7 +7,7 @@ use shef_proto::receipt::{Audit, Forgotten, Head};
 use crate::app::signer;
 use crate::config::{Config, Database};
 use crate::problem::{Kind, Problem, Result};
-use crate::secrets::{Kek, read_secret};
+use crate::secrets::Kek;
 use crate::store::{EventChain, EventRow, Store, private};
 
 const PAGE: i64 = 1000;
@@ -18,7 +18,7 @@ fn cannot(path: &Path, error: impl std::fmt::Display) -> Problem {
 
 /// The database, to be read beside the service that runs on it.
 async fn look(config: &Config, present: bool) -> Result<Store> {
-    let store = Store::look(&config.database, &Kek::new(&*read_secret(&config.kek)?), present).await?;
+    let store = Store::look(&config.database, &Kek::read(&config.kek)?, present).await?;
     store.ok_or_else(|| Kind::Store.because("there is no database yet: `shef-verifierd run` makes it"))
 }
 
@@ -67,7 +67,7 @@ pub async fn restore(config: &Config, from: &Path, now: i64) -> Result<()> {
     })?;
     let checked = Config { database: Database::Sqlite(part.clone()), ..config.clone() };
     let result = async {
-        let store = Store::open(&checked.database, checked.connections, &Kek::new(&*read_secret(&config.kek)?)).await?;
+        let store = Store::open(&checked.database, checked.connections, &Kek::read(&config.kek)?).await?;
         // One more second: a session that was made in this very one ends then.
         store.forget_sessions(now + config.limits.session_seconds + 1).await?;
         store.close().await;

@@ -6,7 +6,7 @@ use crate::appraiser::Collateral;
 use crate::config::{Config, Database};
 use crate::problem::Result;
 use crate::run::ends_soon;
-use crate::secrets::{Kek, read_secret};
+use crate::secrets::Kek;
 use crate::store::{Store, version};
 use crate::time::{self, DAY};
 use crate::tls;
@@ -27,7 +27,7 @@ pub struct Report {
 pub async fn check(config: &Config, now: i64) -> Result<Report> {
     tls::server(&config.tls, now)?;
     let signer = signer(config)?;
-    let kek = Kek::new(&*read_secret(&config.kek)?);
+    let kek = Kek::read(&config.kek)?;
     let mut report = Report::default();
     report.notes.push(format!("public keys: the present one, and {} retired", signer.public_keys().len() - 1));
     let mut ends = tls::ends(&config.tls)?;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use shef_door::ca::{Ca, Holder, KeyPair, Validity};
 use shef_door::files::{self, Owner};
 use shef_proto::hpke_suite::generate_key_pair;
+use zeroize::Zeroizing;
 
 use crate::auth::Identity;
 use crate::config::Config;
@@ -30,6 +31,13 @@ fn write_in_place_of(path: &Path, other: &Path, mode: u32, bytes: &[u8]) -> Resu
     })
 }
 
+/// A secret in hexadecimal, as a line; erased when dropped.
+pub(crate) fn hex_line(secret: &[u8; 32]) -> Zeroizing<[u8; 65]> {
+    let mut line = Zeroizing::new([b'\n'; 65]);
+    hex::encode_to_slice(secret, &mut line[..64]).expect("64 digits");
+    line
+}
+
 /// Writes `NAME.key` and `NAME.pem`: both of them, or neither. `like` is whose owner they get; they
 /// have owners of their own names without it.
 fn write_pair(folder: &Path, name: &str, like: Option<&Path>, (key, certificate): (String, String)) -> Result<()> {
@@ -49,7 +57,7 @@ pub(crate) fn write_secret(path: &Path, in_place_of: &Path, secret: &[u8; 32]) -
     // Under its name it is whole, or it is not there.
     let part = path.with_extension("new");
     let _ = std::fs::remove_file(&part);
-    write_in_place_of(&part, in_place_of, 0o600, format!("{}\n", hex::encode(secret)).as_bytes())?;
+    write_in_place_of(&part, in_place_of, 0o600, &hex_line(secret)[..])?;
     let linked = std::fs::hard_link(&part, path);
     let moved = std::fs::remove_file(&part);
     let moved = linked.and(moved).and_then(|()| std::fs::File::open(files::folder(path))?.sync_all());
@@ -179,16 +187,16 @@ pub fn init(folder: &Path, setup: &Setup, now: i64) -> Result<()> {
 /// Makes the files of a set-up.
 fn fill(folder: &Path, config: &str, setup: &Setup, now: i64) -> Result<()> {
     let key = KeyPair::generate().map_err(cannot)?;
-    write(&folder.join("ca.key"), 0o600, key.serialize_pem().as_bytes())?;
+    write(&folder.join("ca.key"), 0o600, Zeroizing::new(key.serialize_pem()).as_bytes())?;
     let (_, certificate) = Ca::new(CA_NAME, key, now).map_err(cannot)?;
     write(&folder.join("ca.pem"), 0o644, certificate.pem().as_bytes())?;
     server(folder, "server", &setup.hosts, now)?;
     let operator = Identity { tenant: setup.tenant.clone(), name: "operator".into(), role: crate::role::Role::Operator };
     client(folder, "operator", &operator, now)?;
     let (signing, _) = generate_key_pair(&mut SystemEntropy);
-    write(&folder.join("signing.key"), 0o600, format!("{}\n", hex::encode(&signing.to_bytes()[..])).as_bytes())?;
+    write(&folder.join("signing.key"), 0o600, &hex_line(&signing.to_bytes())[..])?;
     let kek = folder.join("kek");
-    write_secret(&kek, &kek, &random())?;
+    write_secret(&kek, &kek, &Zeroizing::new(random()))?;
     write(&folder.join("verifierd.toml"), 0o644, config.as_bytes())
 }
 

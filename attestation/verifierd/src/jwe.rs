@@ -51,7 +51,8 @@ pub fn recipient(key: &Value) -> Result<PublicKey> {
 
 /// Concat KDF of RFC 7518 4.6.2 for a key of 256 bits: one round of SHA-256.
 fn concat_kdf(shared: &[u8]) -> Zeroizing<[u8; 32]> {
-    let mut input = Zeroizing::new(Vec::new());
+    // Room for all of it: a buffer that grows leaves the secret behind.
+    let mut input = Zeroizing::new(Vec::with_capacity(128));
     input.extend_from_slice(&1u32.to_be_bytes());
     input.extend_from_slice(shared);
     input.extend_from_slice(&(ALG.len() as u32).to_be_bytes());
@@ -81,15 +82,50 @@ pub fn encrypt(recipient: &PublicKey, plaintext: &[u8]) -> Result<Value> {
     let header = format!(r#"{{"alg":"{ALG}","enc":"{ENC}","epk":{{"crv":"P-256","kty":"EC","x":"{x}","y":"{y}"}}}}"#);
     let protected = B64.encode(header);
     let iv: [u8; 12] = random();
-    let mut ciphertext = plaintext.to_vec();
-    let tag = LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &key[..]).map_err(failed)?)
+    let cipher = LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &key[..]).map_err(failed)?);
+    let mut ciphertext = Zeroizing::new(plaintext.to_vec());
+    let tag = cipher
         .seal_in_place_separate_tag(Nonce::assume_unique_for_key(iv), Aad::from(protected.as_bytes()), &mut ciphertext)
         .map_err(failed)?;
     Ok(json!({
         "protected": protected,
         "encrypted_key": B64.encode(wrapped),
         "iv": B64.encode(iv),
-        "ciphertext": B64.encode(ciphertext),
+        "ciphertext": B64.encode(&*ciphertext),
         "tag": B64.encode(tag.as_ref()),
     }))
+}
+
+#[cfg(test)]
+#[path = "../../../tests/e2e/src/memory.rs"]
+#[expect(dead_code, reason = "the search is whole where the tests of sessions use it")]
+mod memory;
+
+#[cfg(test)]
+mod tests {
+    use super::memory::Needles;
+    use super::*;
+    use crate::secrets::Kek;
+    use zeroize::Zeroize as _;
+
+    /// This program's allocator erases nothing: what a buffer leaves behind when it grows is found.
+    #[test]
+    fn no_secret_stays_behind_in_a_buffer_that_grew() {
+        let kek = Kek::new(&random());
+        // Everything that works once only does so before.
+        let _ = (kek.seal(&[b"t"], &[7; 600]), concat_kdf(&[7; 32]));
+        let mut kept = Vec::new();
+        for i in 0..8 {
+            let (mut secret, mut shared) = (vec![0; 500 + i], vec![0; 32]);
+            aws_lc_rs::rand::fill(&mut secret).unwrap();
+            aws_lc_rs::rand::fill(&mut shared).unwrap();
+            let needles = Needles::new([("secret", &secret[..]), ("shared secret", &shared[..])]);
+            kept.push(kek.seal(&[b"tenant", b"name"], &secret));
+            drop(concat_kdf(&shared));
+            secret.zeroize();
+            shared.zeroize();
+            let found = needles.found_in_process(std::process::id());
+            assert!(found.places.is_empty(), "{:#?}", found.places);
+        }
+    }
 }

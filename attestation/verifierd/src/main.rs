@@ -14,6 +14,10 @@ use shef_verifierd::role::Role;
 use shef_verifierd::{backup, check, init, rekey, run, secrets, signing};
 use tracing_subscriber::EnvFilter;
 
+/// Keys pass through buffers of others.
+#[global_allocator]
+static ALLOCATOR: shef_erase::Erasing = shef_erase::Erasing;
+
 #[derive(Parser)]
 #[command(name = "shef-verifierd", version, about = "Verifier service: appraises evidence, releases keys, keeps receipts")]
 struct Args {

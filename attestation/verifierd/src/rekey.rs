@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
+use zeroize::Zeroizing;
+
 use crate::config::Config;
 use crate::init;
 use crate::problem::{Kind, Result};
-use crate::secrets::{Kek, random, read_secret};
+use crate::secrets::{Kek, random};
 use crate::store::Store;
 
 /// Seals everything in the configured database under the KEK in `to`, which is made when it is
@@ -20,9 +22,9 @@ pub async fn rekey(config: &Config, to: &Path) -> Result<Option<u64>> {
     }
     if !to.exists() {
         // On disk, name and all, before anything depends on it.
-        init::write_secret(to, &config.kek, &random())?;
+        init::write_secret(to, &config.kek, &Zeroizing::new(random()))?;
     }
-    let (old, new) = (Kek::new(&*read_secret(&config.kek)?), Kek::new(&*read_secret(to)?));
+    let (old, new) = (Kek::read(&config.kek)?, Kek::read(to)?);
     let open = |kek| Store::open(&config.database, config.connections, kek);
     let store = match open(&old).await {
         Err(problem) if problem.kind == Kind::WrongKek => open(&new).await?,

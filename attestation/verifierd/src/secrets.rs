@@ -10,6 +10,7 @@ use aws_lc_rs::hmac;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as B64;
 use shef_proto::cose::SigningKey;
+use shef_proto::crypto::scrub::{DERIVATION, scrubbed};
 use shef_proto::entropy::Entropy;
 use shef_proto::hpke_suite::{PrivateKey, PublicKey};
 use shef_verify::crypto::{AwsLcKey, aws_lc};
@@ -76,11 +77,12 @@ impl hkdf::KeyType for Derived {
     }
 }
 
-/// The key encryption key: seals keys at rest and signs session tokens. Replicas share it.
+/// The key encryption key: seals keys at rest and signs session tokens. Replicas share it. What is
+/// derived from it stays in one place: what is moved is where that is.
 pub struct Kek {
-    seal: LessSafeKey,
-    session: hmac::Key,
-    form: hmac::Key,
+    seal: Box<LessSafeKey>,
+    session: Box<hmac::Key>,
+    form: Box<hmac::Key>,
 }
 
 /// Length-prefixed parts, so that no two lists give the same bytes.
@@ -110,15 +112,25 @@ impl Kek {
     /// Never: lengths are fixed.
     #[must_use]
     pub fn new(kek: &[u8; 32]) -> Self {
-        let prk = hkdf::Salt::new(hkdf::HKDF_SHA256, b"shef-verifierd/1").extract(kek);
-        let derive = |label: &[u8]| {
-            let mut key = Zeroizing::new([0; 32]);
-            prk.expand(&[label], Derived).and_then(|okm| okm.fill(&mut key[..])).expect("32 bytes are within HKDF's limit");
-            key
-        };
-        let mac = |label| hmac::Key::new(hmac::HMAC_SHA256, &derive(label)[..]);
-        let seal = UnboundKey::new(&AES_256_GCM, &derive(b"keys at rest")[..]).expect("a key of AES-256 has 32 bytes");
-        Self { seal: LessSafeKey::new(seal), session: mac(b"session tokens"), form: mac(b"form tokens") }
+        scrubbed::<DERIVATION, _>(|| {
+            let prk = hkdf::Salt::new(hkdf::HKDF_SHA256, b"shef-verifierd/1").extract(kek);
+            let derive = |label: &[u8]| {
+                let mut key = Zeroizing::new([0; 32]);
+                prk.expand(&[label], Derived).and_then(|okm| okm.fill(&mut key[..])).expect("32 bytes are within HKDF's limit");
+                key
+            };
+            let mac = |label| Box::new(hmac::Key::new(hmac::HMAC_SHA256, &derive(label)[..]));
+            let seal = UnboundKey::new(&AES_256_GCM, &derive(b"keys at rest")[..]).expect("a key of AES-256 has 32 bytes");
+            Self { seal: Box::new(LessSafeKey::new(seal)), session: mac(b"session tokens"), form: mac(b"form tokens") }
+        })
+    }
+
+    /// From the KEK file.
+    ///
+    /// # Errors
+    /// As [`read_secret`].
+    pub fn read(path: &Path) -> Result<Self> {
+        scrubbed::<DERIVATION, _>(|| Ok(Self::new(&*read_secret(path)?)))
     }
 
     /// Seals a secret under these parts (tenant, name, version): `nonce (12) | ciphertext | tag`.
@@ -128,11 +140,14 @@ impl Kek {
     #[must_use]
     pub fn seal(&self, parts: &[&[u8]], secret: &[u8]) -> Vec<u8> {
         let nonce: [u8; NONCE_LEN] = random();
-        let mut sealed = secret.to_vec();
-        self.seal
-            .seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::from(join(parts)), &mut sealed)
-            .expect("a short message can be sealed");
-        [&nonce[..], &sealed].concat()
+        // Room for all of it: a buffer that grows leaves the secret behind.
+        let mut sealed = Vec::with_capacity(NONCE_LEN + secret.len() + AES_256_GCM.tag_len());
+        sealed.extend_from_slice(&nonce);
+        sealed.extend_from_slice(secret);
+        let (nonce, aad) = (Nonce::assume_unique_for_key(nonce), Aad::from(join(parts)));
+        let tag = self.seal.seal_in_place_separate_tag(nonce, aad, &mut sealed[NONCE_LEN..]).expect("a short message can be sealed");
+        sealed.extend_from_slice(tag.as_ref());
+        sealed
     }
 
     /// Opens what [`Kek::seal`] made for the same parts; `None` for anything else.

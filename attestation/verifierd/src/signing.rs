@@ -7,6 +7,7 @@ use shef_proto::hpke_suite::generate_key_pair;
 
 use crate::app::signer_from;
 use crate::config::Config;
+use crate::init::hex_line;
 use crate::problem::{Kind, Result};
 use crate::secrets::{SystemEntropy, thumbprint};
 
@@ -35,7 +36,6 @@ pub fn rotate(config: &Config) -> Result<(String, String)> {
     // signed has lost its key.
     exchange(&config.rotated(), 0o644, format!("{}\n", retired.join("\n")).as_bytes())?;
     let (private, public) = generate_key_pair(&mut SystemEntropy);
-    let text = zeroize::Zeroizing::new(format!("{}\n", *zeroize::Zeroizing::new(hex::encode(&private.to_bytes()[..]))));
-    exchange(&config.signing_key, 0o600, text.as_bytes())?;
+    exchange(&config.signing_key, 0o600, &hex_line(&private.to_bytes())[..])?;
     Ok((thumbprint(before.public_key()), thumbprint(&public)))
 }

@@ -116,6 +116,11 @@ impl Kbs {
     /// Opens a JWE the way that the known client does: the header is read and written again before
     /// it is authenticated.
     pub fn open(&self, jwe: &Value) -> Vec<u8> {
+        self.open_with_key(jwe).0
+    }
+
+    /// The same, with the key under which the content is encrypted.
+    pub fn open_with_key(&self, jwe: &Value) -> (Vec<u8>, Vec<u8>) {
         let header: Value = serde_json::from_slice(&unb64(&jwe["protected"])).unwrap();
         let epk = &header["epk"];
         let again = format!(
@@ -127,11 +132,12 @@ impl Kbs {
         let info = [&1u32.to_be_bytes()[..], &shared, &14u32.to_be_bytes(), b"ECDH-ES+A256KW", &[0; 8], &256u32.to_be_bytes()].concat();
         let mut key = [0; 40];
         let kek = AesKek::new(&AES_256, &sha256(&info)).unwrap();
-        let key = kek.unwrap(&unb64(&jwe["encrypted_key"]), &mut key).unwrap();
+        let content_key = kek.unwrap(&unb64(&jwe["encrypted_key"]), &mut key).unwrap().to_vec();
         let mut text = [unb64(&jwe["ciphertext"]), unb64(&jwe["tag"])].concat();
         let iv: [u8; 12] = unb64(&jwe["iv"]).try_into().unwrap();
-        let key = LessSafeKey::new(UnboundKey::new(&AES_256_GCM, key).unwrap());
-        key.open_in_place(Nonce::assume_unique_for_key(iv), Aad::from(aad.as_bytes()), &mut text).unwrap().to_vec()
+        let key = LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &content_key).unwrap());
+        let plain = key.open_in_place(Nonce::assume_unique_for_key(iv), Aad::from(aad.as_bytes()), &mut text).unwrap().to_vec();
+        (plain, content_key)
     }
 }
 

@@ -1,5 +1,9 @@
 //! The running service, in one program: each linked by itself is minutes of linking.
 
+/// As in the program.
+#[global_allocator]
+static ALLOCATOR: shef_erase::Erasing = shef_erase::Erasing;
+
 mod binary;
 mod clients;
 mod common;
@@ -13,5 +17,6 @@ mod page;
 mod policies;
 mod postgres;
 mod release;
+mod residue;
 mod service;
 mod spellings;

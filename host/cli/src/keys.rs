@@ -13,7 +13,7 @@ use zeroize::Zeroizing;
 
 use crate::attest::{ImageArgs, LayerArg, open};
 use crate::image::MAX_CONTAINER;
-use crate::verify::read;
+use crate::verify::{read, read_secret};
 use shef_console::CliError;
 use shef_console::Exit;
 use shef_console::Output;
@@ -153,7 +153,7 @@ impl VersionArgs {
                 let min_svn = self.min_svn.unwrap_or(container.header().description().svn);
                 Ok(Material::Image { key, min_svn, vendor: vendor.public_key() })
             }
-            (None, None, Some(path), None) => Ok(Material::Secret(Zeroizing::new(read(path, 512)?))),
+            (None, None, Some(path), None) => Ok(Material::Secret(read_secret(path, 512)?)),
             (None, None, None, Some(len)) => Ok(Material::Generate(len)),
             _ => Err(CliError::usage("SHEF-CLI-001", "expected one of --image with --vendor, --secret, --generate")),
         }

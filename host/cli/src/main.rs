@@ -1,5 +1,9 @@
 //! The command `shef`.
 
+/// Keys pass through buffers of others.
+#[global_allocator]
+static ALLOCATOR: shef_erase::Erasing = shef_erase::Erasing;
+
 fn main() -> std::process::ExitCode {
     shef_rego::serve().unwrap_or_else(|| std::process::ExitCode::from(shef_cli::main() as u8))
 }

@@ -15,6 +15,7 @@ use shef_verify::ear::{self, Dialect, Issue, Reader};
 use shef_verify::jwt::NamedKey;
 use shef_verify::name;
 use shef_verify::{Appraisal, AppraisalPolicy, Outcome, PolicyError, ReferenceValues, Rego, Revocations, TrustAnchor};
+use zeroize::Zeroizing;
 
 use shef_console::CliError;
 use shef_console::Exit;
@@ -128,6 +129,27 @@ pub fn read(path: &Path, max: u64) -> Result<Vec<u8>, CliError> {
     if bytes.len() as u64 > max {
         return Err(CliError::input("SHEF-CLI-019", format!("{} has more than {max} bytes", path.display())));
     }
+    Ok(bytes)
+}
+
+/// The same for a secret, which is erased when dropped.
+pub fn read_secret(path: &Path, max: usize) -> Result<Zeroizing<Vec<u8>>, CliError> {
+    use std::io::Read;
+    let file = std::fs::File::open(path).map_err(|e| CliError::read_file(path, &e))?;
+    // Room for all of it: a buffer that grows leaves the secret behind.
+    let mut bytes = Zeroizing::new(vec![0; max + 1]);
+    let mut len = 0;
+    let mut file = file.take(max as u64 + 1);
+    loop {
+        match file.read(&mut bytes[len..]).map_err(|e| CliError::read_file(path, &e))? {
+            0 => break,
+            n => len += n,
+        }
+    }
+    if len > max {
+        return Err(CliError::input("SHEF-CLI-019", format!("{} has more than {max} bytes", path.display())));
+    }
+    bytes.truncate(len);
     Ok(bytes)
 }
 

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use shef_anchors::Validity;
 use shef_device::DeviceError;
+use shef_proto::crypto::scrub::{DERIVATION, scrubbed};
 use shef_proto::entropy::Entropy;
 use shef_proto::evidence::{Evidence, Layer};
 use shef_proto::hpke_suite::{PrivateKey, PublicKey, generate_key_pair};
@@ -389,6 +390,13 @@ impl Service {
         &self.url
     }
 
+    /// The same service over connections of its own, which end with it: a connection keeps what it
+    /// sent last in its buffers, and that is to be a secret.
+    fn apart(&self) -> Result<Self, SdkError> {
+        let agent = Self::agent(&self.tls, self.anchors.iter().map(|(_, ca)| ca), self.proxy.as_ref())?;
+        Ok(Self { agent, ..self.clone() })
+    }
+
     /// Sends a request and reads the answer, unless somebody ends it before.
     fn send(&self, method: &'static str, path: &str, content_type: &'static str, body: Option<&[u8]>) -> Result<Vec<u8>, SdkError> {
         let Some(cancel) = &self.cancel else { return self.exchange(method, path, content_type, body) };
@@ -665,6 +673,11 @@ impl Service {
         version: Option<u64>,
         entropy: &mut dyn Entropy,
     ) -> Result<DataKey, SdkError> {
+        scrubbed::<DERIVATION, _>(|| self.released_to_us(host, (key, version), entropy))
+    }
+
+    /// [`Service::release_data_key`], in a frame of its own.
+    fn released_to_us(&self, host: &mut Host, (key, version): (&str, Option<u64>), entropy: &mut dyn Entropy) -> Result<DataKey, SdkError> {
         let (private, public): (PrivateKey, PublicKey) = generate_key_pair(entropy);
         let session = self.session(Layer::Shield, Some(&public))?;
         let evidence = host.shield_evidence(&session.challenge)?;
@@ -689,7 +702,7 @@ impl Service {
     /// # Errors
     /// As [`Service::get`].
     pub fn add_key(&self, name: &str, layer: Layer, key: &NewKey<'_>) -> Result<Value, SdkError> {
-        Self::json(&self.send("PUT", &format!("/v1/keys/{}", part(name)), "application/json", Some(&key.body(Some(layer))?))?)
+        Self::json(&self.apart()?.send("PUT", &format!("/v1/keys/{}", part(name)), "application/json", Some(&key.body(Some(layer))?))?)
     }
 
     /// Adds the next version of a key.
@@ -697,7 +710,7 @@ impl Service {
     /// # Errors
     /// As [`Service::get`].
     pub fn rotate_key(&self, name: &str, key: &NewKey<'_>) -> Result<Value, SdkError> {
-        Self::json(&self.send("POST", &format!("/v1/keys/{}/rotate", part(name)), "application/json", Some(&key.body(None)?))?)
+        Self::json(&self.apart()?.send("POST", &format!("/v1/keys/{}/rotate", part(name)), "application/json", Some(&key.body(None)?))?)
     }
 
     /// Disables or enables a key, or one version of it.

@@ -10,11 +10,12 @@ use shef_proto::channel::{
     Answer, ChannelError, MESSAGE_LEN, Op, OwnerChannel, Request, Sealed, ShieldStatement, State, Statement, Statistics, status,
 };
 use shef_proto::config::Config;
-use shef_proto::crypto::scrub::{DERIVATION, scrub};
+use shef_proto::crypto::scrub::{DERIVATION, Scrub, scrubbed};
 use shef_proto::entropy::Entropy;
 use shef_proto::evidence::RootOfTrust;
 use shef_proto::load::{FirstEpoch, SessionKeys};
-use shef_seal::{Opener, Process, Spent};
+use shef_proto::maker::Copied;
+use shef_seal::{Opener, Spent};
 use shef_verify::VerifiedShieldEvidence;
 use zeroize::Zeroizing;
 
@@ -23,7 +24,6 @@ use crate::entropy::fit_for;
 use crate::host::{Host, LoadHint};
 #[cfg(feature = "service")]
 use crate::service::{DataKey, Service};
-use crate::traces::ScrubOnDrop;
 use crate::verifier::{Appraised, Challenge, Expect, Verifier};
 use crate::wait::Patience;
 
@@ -108,19 +108,17 @@ pub struct Keyed {
     /// until there are more.
     pub(crate) allowed_refusals: u32,
     pub(crate) patience: Patience,
-    pub(crate) process: Process,
     load_key: Vec<u8>,
     secrets: Option<SessionSecrets>,
     /// The last to be dropped.
-    _scrub: ScrubOnDrop,
+    _scrub: Scrub<DERIVATION>,
 }
 
 impl Keyed {
     /// Refuses a copy of the process that made the session. It has the same keys and numbers: it
     /// would seal other data under them.
     pub(crate) fn check_process(&self) -> Result<(), SdkError> {
-        let found = Process::this();
-        if self.process == found { Ok(()) } else { Err(SdkError::Forked { made: self.process.number(), found: found.number() }) }
+        self.keys.maker().check().map_err(|Copied { made, found }| SdkError::Forked { made, found })
     }
 }
 
@@ -263,6 +261,12 @@ impl<'h> Session<'h, Attested> {
     /// [`shef_proto::load::LoadError::Confirmation`], and everything that keeps the messages from
     /// arriving.
     pub fn key(self, tenant: &str, epochs: &[FirstEpoch], entropy: &mut dyn Entropy) -> Result<Session<'h, Keyed>, SdkError> {
+        // Whether there is a session then or not.
+        scrubbed::<DERIVATION, _>(|| self.confirmed(tenant, epochs, entropy))
+    }
+
+    /// [`Session::key`], in a frame of its own.
+    fn confirmed(self, tenant: &str, epochs: &[FirstEpoch], entropy: &mut dyn Entropy) -> Result<Session<'h, Keyed>, SdkError> {
         let Attested { verified, config, master, .. } = self.state;
         fit_for(entropy, verified.claims().root_of_trust)?;
         let (message, keys) = match master {
@@ -297,8 +301,7 @@ impl<'h> Session<'h, Attested> {
                 *slot = first.epoch;
             }
         }
-        let channel = OwnerChannel::new(&keys).bound(Process::mark);
-        scrub::<DERIVATION>();
+        let channel = OwnerChannel::new(&keys);
         Ok(Session {
             host: self.host,
             state: Keyed {
@@ -312,10 +315,9 @@ impl<'h> Session<'h, Attested> {
                 stale_before: 0,
                 allowed_refusals: 0,
                 patience: Patience::default(),
-                process: Process::this(),
                 load_key: message,
                 secrets: None,
-                _scrub: ScrubOnDrop,
+                _scrub: Scrub::<DERIVATION>,
             },
         })
     }

@@ -1,17 +1,6 @@
 //! Keeps keys from staying in the memory of this process.
 
-use shef_proto::crypto::scrub::{DERIVATION, scrub};
-
 use crate::SdkError;
-
-/// Overwrites the stack when it is dropped: the last field of a value that holds keys.
-pub(crate) struct ScrubOnDrop;
-
-impl Drop for ScrubOnDrop {
-    fn drop(&mut self) {
-        scrub::<DERIVATION>();
-    }
-}
 
 /// Keeps other processes of the same user, debuggers and core dumps away from the memory of this
 /// one, where the keys of its sessions are. A data owner's program does this first.

@@ -11,6 +11,7 @@ use shef::{Connected, Expect, SdkError, Session, TlsFiles};
 use shef_console::service::ServiceArgs;
 use shef_demo::DemoArgs;
 use shef_demo::world::{Cards, Plan, World};
+use shef_e2e::memory::Needles;
 use shef_e2e::{ATTACKS, Served, shef_program};
 use shef_proto::evidence::RootOfTrust;
 use shef_proto::receipt::Audit;
@@ -330,6 +331,50 @@ fn nothing_is_released_to_a_seed_for_hardware() {
     assert_eq!(release(&mut shef::Source::new(Some(1), "owner").unwrap()), "SHEF-SDK-044");
     assert_eq!(release(&mut shef::Source::new(None, "owner").unwrap()), "SHEF-SVC-020", "the service was asked");
     assert_eq!(released(&service), before);
+}
+
+/// The command has added the key, and waits to print that: its output is full. Only root may look
+/// then.
+#[test]
+fn a_secret_that_was_brought_leaves_the_memory_of_the_command() {
+    use std::io::{Read, Write};
+    let verifier = Verifier::start();
+    let service = verifier.service();
+    let dir = tempfile::tempdir().unwrap();
+    let _world = world(dir.path(), &service);
+    let mut secret = vec![0; 500];
+    shef_proto::entropy::Entropy::fill(&mut shef::SystemEntropy::new().unwrap(), &mut secret);
+    let file = dir.path().join("secret");
+    std::fs::write(&file, &secret).unwrap();
+    let text = base64::Engine::encode(&base64::engine::general_purpose::URL_SAFE_NO_PAD, &secret);
+    let needles = Needles::new([("secret", &secret[..]), ("text of the secret", text.as_bytes())]);
+
+    let (mut reader, mut writer) = std::io::pipe().unwrap();
+    writer.write_all(&[b' '; 1 << 16]).unwrap();
+    let mut command = Command::new(shef_program());
+    command.args(["--json", "keys", "add", "brought", "--policy", "demo", "--secret"]).arg(&file);
+    command.args(["--verifier", &verifier.url(), "--as"]).arg(verifier.dir.join("operator")).stdout(writer);
+    let mut child = command.spawn().unwrap();
+    drop(command);
+    let until = std::time::Instant::now() + Duration::from_secs(60);
+    while !service.keys().unwrap().iter().any(|key| key["name"] == "brought") {
+        assert!(std::time::Instant::now() < until && child.try_wait().unwrap().is_none(), "the key is not added");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // From the answer to the output it is not far.
+    std::thread::sleep(Duration::from_secs(1));
+    assert!(child.try_wait().unwrap().is_none(), "it waits for its output");
+    match std::fs::File::open(format!("/proc/{}/mem", child.id())) {
+        Ok(_) => {
+            let found = needles.found_in_process(child.id());
+            assert!(found.searched > 1 << 20, "{} bytes", found.searched);
+            assert!(found.places.is_empty(), "{:#?}", found.places);
+        }
+        Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied),
+    }
+    let mut said = Vec::new();
+    reader.read_to_end(&mut said).unwrap();
+    assert!(child.wait().unwrap().success() && said.len() > 1 << 16);
 }
 
 /// A service that takes connections and says nothing.

@@ -60,10 +60,10 @@ crate::coded! {
         } = "SHEF-PRO-256": "a fault made the Shield end the session by itself",
             "on_fault is \"halt\": the Shield told of the fault in its last message and erased all keys. No result opens. Begin a new \
              session.",
-        /// The channel is in a copy of the process that made it.
-        #[error("process {made} made the channel, and this is process {found}")]
+        /// The channel is in a copy of the process that made its keys.
+        #[error("process {made} made the keys of the channel, and this is process {found}")]
         Copied {
-            /// process that made the channel
+            /// process that made the keys
             made: u32,
             /// this process
             found: u32,

@@ -15,7 +15,7 @@ mod statistics;
 pub use error::ChannelError;
 pub use fault::{FaultKind, RefusalKind};
 pub use message::{Answer, HALT, MESSAGE_LEN, Op, PAYLOAD_LEN, PLAINTEXT_LEN, Request, Sealed, status};
-pub use owner::{OwnerChannel, ProcessMark, TRIES};
+pub use owner::{OwnerChannel, TRIES};
 pub use shield::{Received, ShieldChannel};
 pub use statement::{MAP_BITS, RegionStatement, ShieldStatement, State, Statement, WrittenMap};
 pub use statistics::{COUNTERS, Counter, Statistics};

@@ -9,15 +9,14 @@ use super::{
 };
 use crate::config::{Config, Mode, Region};
 use crate::load::{SessionKeys, Transcript};
+use crate::maker::{Copied, Maker};
 
 /// Times that a request is sent at most while no authentic answer comes.
 pub const TRIES: u32 = 4;
 
-/// A process: its id, and a number that differs from that of every process it is a copy of.
-pub type ProcessMark = (u32, u64);
-
 /// The owner's end. At most one request is under way; a lost answer is asked for by sending the
-/// same bytes again.
+/// same bytes again. A copy of the process that made the keys, made by fork, has the same keys and
+/// numbers: there, the channel makes no request and takes no answer.
 pub struct OwnerChannel {
     tx: Direction,
     rx: Direction,
@@ -29,8 +28,8 @@ pub struct OwnerChannel {
     /// Some request was answered with these: every statement after it must show why.
     stopped: bool,
     faulted: bool,
-    /// The process that made the channel, and how to ask for the present one.
-    process: Option<(ProcessMark, fn() -> ProcessMark)>,
+    /// The process that made the keys.
+    maker: Maker,
 }
 
 impl OwnerChannel {
@@ -46,22 +45,12 @@ impl OwnerChannel {
             last: None,
             stopped: false,
             faulted: false,
-            process: None,
+            maker: keys.maker(),
         }
-    }
-
-    /// Binds the channel to this process, which `current` identifies. A copy made by fork has the
-    /// same keys and numbers: there, the channel makes no request and takes no answer.
-    #[must_use]
-    pub fn bound(self, current: fn() -> ProcessMark) -> Self {
-        Self { process: Some((current(), current)), ..self }
     }
 
     fn check_process(&self) -> Result<(), ChannelError> {
-        match self.process.map(|(made, current)| (made, current())) {
-            Some((made, found)) if made != found => Err(ChannelError::Copied { made: made.0, found: found.0 }),
-            _ => Ok(()),
-        }
+        self.maker.check().map_err(|Copied { made, found }| ChannelError::Copied { made, found })
     }
 
     /// Number of the last request that was made.
@@ -73,7 +62,7 @@ impl OwnerChannel {
     ///
     /// # Errors
     /// Another request is under way, the channel is closed, or this is a copy of the process that
-    /// made it.
+    /// made its keys.
     pub fn request(&mut self, request: &Request) -> Result<Sealed, ChannelError> {
         self.check_process()?;
         if self.pending.is_some() {

@@ -9,6 +9,7 @@ use p256::{FieldBytes, ProjectivePoint, Scalar};
 use subtle::ConditionallySelectable;
 use zeroize::{Zeroize, Zeroizing};
 
+use super::scrub::derived;
 use super::software::point;
 use super::{ACTIVE, Crypto, hmac};
 
@@ -100,29 +101,31 @@ impl Nonces {
 /// The private key is not in range.
 #[must_use]
 pub fn sign(private: &[u8; 32], digest: &[u8; 32]) -> [u8; 64] {
-    let mut d = scalar(private).expect("a private key is in range");
-    let z = reduced(digest);
-    let mut nonces = Nonces::new(private, &z.to_repr().into());
-    loop {
-        let nonce = nonces.next();
-        if let Some(mut k) = scalar(&nonce[..])
-            && let Some(point) = ACTIVE.multiply(&nonce, None)
-        {
-            let r = reduced(point.first_chunk().expect("64 bytes"));
-            let mut inverse = Option::<Scalar>::from(k.invert()).expect("not zero");
-            let s = low(inverse * (z + r * d));
-            k.zeroize();
-            inverse.zeroize();
-            if !bool::from(r.is_zero() | s.is_zero()) {
-                d.zeroize();
-                let mut out = [0; 64];
-                out[..32].copy_from_slice(&r.to_repr());
-                out[32..].copy_from_slice(&s.to_repr());
-                return out;
+    derived!({
+        let mut d = scalar(private).expect("a private key is in range");
+        let z = reduced(digest);
+        let mut nonces = Nonces::new(private, &z.to_repr().into());
+        loop {
+            let nonce = nonces.next();
+            if let Some(mut k) = scalar(&nonce[..])
+                && let Some(point) = ACTIVE.multiply(&nonce, None)
+            {
+                let r = reduced(point.first_chunk().expect("64 bytes"));
+                let mut inverse = Option::<Scalar>::from(k.invert()).expect("not zero");
+                let s = low(inverse * (z + r * d));
+                k.zeroize();
+                inverse.zeroize();
+                if !bool::from(r.is_zero() | s.is_zero()) {
+                    d.zeroize();
+                    let mut out = [0; 64];
+                    out[..32].copy_from_slice(&r.to_repr());
+                    out[32..].copy_from_slice(&s.to_repr());
+                    return out;
+                }
             }
+            nonces.stir(0, &[]);
         }
-        nonces.stir(0, &[]);
-    }
+    })
 }
 
 /// Whether `r | s` is a signature of the public key `x | y`, a point of the curve, over a message of

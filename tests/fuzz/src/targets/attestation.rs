@@ -1,8 +1,9 @@
 //! Attestation formats: messages of devices, manufacturers, vendors, verifiers and auditors.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-use shef_kernel::KernelImage;
+use shef_kernel::{Identity, KernelImage, Medium, SIGNATURE_FILE_LEN};
 use shef_proto::cbor::{self, Limits, Value};
 use shef_proto::cert::Certificate;
 use shef_proto::close::{self, CloseRecord};
@@ -104,7 +105,7 @@ pub fn run_answer(bytes: &[u8]) -> String {
 pub fn run_kernel(bytes: &[u8]) -> String {
     thread_local! {
         /// Another kernel than the one that the good messages are for.
-        static WORLD: std::cell::RefCell<World> = std::cell::RefCell::new(World::with(
+        static WORLD: RefCell<World> = RefCell::new(World::with(
             RootOfTrust::ShefBoot,
             DebugState::DisabledSinceBoot,
             &description(3),
@@ -120,6 +121,32 @@ pub fn run_kernel(bytes: &[u8]) -> String {
 
 pub fn run_kernel_image(bytes: &[u8]) -> String {
     outcome(KernelImage::parse(bytes), |image| assert_eq!(image.to_bytes(), bytes))
+}
+
+/// A boot medium: each word is read once, within its size, and what is accepted lies one piece
+/// behind the other.
+pub fn run_medium(bytes: &[u8]) -> String {
+    const IMAGE_MAX: usize = 64 * 1024;
+    let size = bytes.len();
+    let read = RefCell::new(BTreeSet::new());
+    let word = |at: usize| {
+        assert!(at.is_multiple_of(4) && read.borrow_mut().insert(at), "the word at {at} is read twice, or across two");
+        // No window is smaller than the head, which is read whatever the size is.
+        assert!(at + 4 <= size.max(Medium::IMAGE), "the word at {at} is outside");
+        core::array::from_fn(|i| bytes.get(at + i).copied().unwrap_or(0))
+    };
+    outcome(Medium::read(size, IMAGE_MAX, word), |medium| {
+        assert!(medium.image_len <= IMAGE_MAX);
+        let piece = |at: usize, len: usize| bytes.get(at..at + len).expect("inside of the medium");
+        let (image, certificate) = (piece(Medium::IMAGE, medium.image_len), piece(medium.certificate(), medium.certificate_len));
+        let signature = piece(medium.signature(), SIGNATURE_FILE_LEN).try_into().expect("128 bytes");
+        let built = Medium::build(image, signature, certificate);
+        assert!(built.len() <= size && built[..Medium::IMAGE] == bytes[..Medium::IMAGE], "one layout");
+    })
+}
+
+pub fn run_identity(bytes: &[u8]) -> String {
+    outcome(Identity::from_bytes(bytes), |identity| assert_eq!(&identity.to_bytes()[..], bytes, "one encoding"))
 }
 
 /// What comes, as a signed message and as what stands in one.

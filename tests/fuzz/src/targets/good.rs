@@ -188,11 +188,14 @@ fn payload(form: &shef_proto::cose::Form, message: &[u8]) -> Vec<u8> {
 /// Seeds of the targets that have more than one message.
 pub mod seeds {
     use super::*;
+    use crate::world::{FakePlatform, Manufacturer};
     use base64::Engine as _;
     use base64::engine::general_purpose::URL_SAFE_NO_PAD as B64;
     use shef_device::{CtlOp, DeviceError, DeviceInfo, ring};
+    use shef_kernel::{KernelImage, Measurement, Medium, identify};
     use shef_proto::channel::{FaultKind, RefusalKind, RegionStatement, ShieldStatement, State};
     use shef_proto::config::Mode;
+    use shef_proto::evidence::{DebugState, RootOfTrust};
     use shef_remote::wire::{Answer, DeviceState, Listed, Op, ToAgent, ToOwner, Token};
     use shef_vfio_user::wire;
 
@@ -342,6 +345,19 @@ pub mod seeds {
         let first =
             [ToAgent::Hello { min: 1, max: 1, program: "shef 0.1.0".into() }, ToAgent::List, open(None), open(Some((Token([7; 32]), 3)))];
         first.into_iter().chain(requests).map(|message| message.encode()).collect()
+    }
+
+    /// Boot media: whole words, and pieces that need padding.
+    pub fn media() -> Vec<Vec<u8>> {
+        let signature = core::array::from_fn(|i| i as u8);
+        vec![Medium::build(&good().kernel_image, &signature, &good().chain[1]), Medium::build(b"image", &signature, b"certificate")]
+    }
+
+    pub fn identities() -> Vec<Vec<u8>> {
+        let manufacturer = Manufacturer::new(1);
+        let mut platform = FakePlatform::new(&manufacturer, RootOfTrust::ShefBoot, DebugState::DisabledSinceBoot);
+        let measured = Measurement { digest: KernelImage::digest(&good().kernel_image), svn: 2, version: "0.1.0" };
+        vec![identify(&mut platform, &measured).expect("an identity").to_bytes().to_vec()]
     }
 
     pub fn agent_answers() -> Vec<Vec<u8>> {

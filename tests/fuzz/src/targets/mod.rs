@@ -38,6 +38,8 @@ targets! {
     mailbox_answer = (seeds::answers, run_answer),
     kernel = (|| good().requests.clone(), run_kernel),
     kernel_image = (|| vec![good().kernel_image.clone()], run_kernel_image),
+    medium = (seeds::media, run_medium),
+    identity = (seeds::identities, run_identity),
     close_record = (seeds::close_records, run_close_record),
     receipt = (seeds::receipts, run_receipt),
     shield_config = (seeds::configs, run_config),

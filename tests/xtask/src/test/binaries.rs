@@ -235,7 +235,7 @@ fn judge(ended: &Ended, text: &str, log: &Path) -> Outcome {
 }
 
 /// Passed and failed tests of a closing line of the test harness.
-fn closing_line(line: &str) -> Option<(u32, u32)> {
+pub(super) fn closing_line(line: &str) -> Option<(u32, u32)> {
     let rest = line.strip_prefix("test result: ")?;
     let number = |word: &str| {
         let words: Vec<_> = rest.split_whitespace().collect();

@@ -14,6 +14,45 @@ const ATTACK_SEED: u64 = 20_261_123;
 /// Random operations on the RTL beside the model.
 const OPERATIONS: u64 = 10_000;
 
+/// Searches for keys in builds with optimization, which places values elsewhere: the names of their
+/// steps, and what cargo does.
+const OPTIMISED: &[(&str, &[&[&str]])] = &[
+    (
+        "search for keys, optimised: ciphers",
+        &[&["test", "--release", "--quiet", "--package", "shef-seal", "--features", "aws-lc", "--lib", "residue::"]],
+    ),
+    (
+        "search for keys, optimised: service",
+        &[&["test", "--release", "--quiet", "--package", "shef-verifierd", "--test", "verifierd", "residue::"]],
+    ),
+    (
+        "search for keys, optimised: sessions",
+        &[
+            &["build", "--release", "--quiet", "--package", "shef-cli", "--package", "shef-agent", "--package", "shef-verifierd"],
+            &["test", "--release", "--quiet", "--package", "shef-e2e", "--test", "traces"],
+        ],
+    ),
+];
+
+/// Runs cargo until one command fails. Tests that are not there are a failure, too.
+fn optimised_searches(plan: &Plan, commands: &[&[&str]]) -> Outcome {
+    let mut passed = 0;
+    for args in commands {
+        let mut cargo = process::cargo(args);
+        let out = match cargo.env("SHEF_VERILATOR", plan.verilator()).stdin(Stdio::null()).output() {
+            Ok(out) => out,
+            Err(e) => return Outcome::failed(format!("cargo {}: {e}", args.join(" "))),
+        };
+        let said = String::from_utf8_lossy(&out.stdout);
+        let found: u32 = said.lines().filter_map(binaries::closing_line).map(|(passed, _)| passed).sum();
+        if !out.status.success() || (args[0] == "test" && found == 0) {
+            return Outcome::failed(format!("cargo {}: {}\n{said}\n{}", args.join(" "), out.status, String::from_utf8_lossy(&out.stderr)));
+        }
+        passed += found;
+    }
+    Outcome { passed, ..Outcome::default() }
+}
+
 /// Adds them.
 pub fn steps<'a>(plan: &'a Plan, lanes: &Lanes<'a>, built: &'a Built) {
     let rest = Rest::of(&plan.tree);
@@ -29,6 +68,13 @@ pub fn steps<'a>(plan: &'a Plan, lanes: &Lanes<'a>, built: &'a Built) {
         let mut doc = process::cargo(&["doc", "--workspace", "--no-deps", "--quiet"]);
         checked(process::run(doc.env("RUSTDOCFLAGS", "-D warnings"), "cargo doc"))
     });
+    // One after the other: they build into one folder.
+    let mut before = BUILD.to_owned();
+    for (name, commands) in OPTIMISED {
+        let optimised = plan.tree.digest(|path| path.ends_with(".rs") || path.ends_with("Cargo.toml") || path.ends_with("Cargo.lock"));
+        plan.add_once(lanes, name, &[&before, VERILATOR], optimised, || optimised_searches(plan, commands));
+        before = (*name).to_owned();
+    }
     // Each task is kept by its content.
     plan.add(lanes, "all proofs and their mutants", &[PROVER], |_| {
         checked(tools::ensure_prover(&root(), &say).map_err(Failure::from).and_then(|prover| formal::all_of_them(&prover, &say)))

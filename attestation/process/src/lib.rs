@@ -1,4 +1,5 @@
 //! Identifies this process, and detects copies made by fork.
+#![cfg(unix)]
 #![expect(unsafe_code, reason = "a page that the kernel wipes in a copy of the process")]
 
 use std::ptr::null_mut;
@@ -17,12 +18,6 @@ impl Process {
     /// This process.
     pub fn this() -> Self {
         Self { number: std::process::id(), copy: copy() }
-    }
-
-    /// This process, as [`shef_proto::channel::OwnerChannel::bound`] wants it.
-    pub fn mark() -> shef_proto::channel::ProcessMark {
-        let this = Self::this();
-        (this.number, this.copy)
     }
 
     /// Its process id.

@@ -1,0 +1,55 @@
+//! An allocator that erases what is freed, for programs that handle other people's secrets.
+//!
+//! A secret passes through buffers of TLS, HTTP, JSON and the database, which erase nothing. A
+//! program with this allocator leaves no copy of it in freed memory, and no copy where a buffer grew.
+//! What C libraries allocate is not covered; aws-lc erases by itself.
+//!
+//! ```
+//! #[global_allocator]
+//! static ALLOCATOR: shef_erase::Erasing = shef_erase::Erasing;
+//! # fn main() {}
+//! ```
+#![expect(unsafe_code, reason = "an allocator")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::hint::black_box;
+use std::ptr;
+
+/// The system's allocator; every block is overwritten with zeros before it goes back.
+pub struct Erasing;
+
+// SAFETY: every block is one of `System` with the same layout, which upholds the contract.
+unsafe impl GlobalAlloc for Erasing {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's obligations are those of `System`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as above.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        // SAFETY: the block has this size, and nobody else has it any more.
+        unsafe { ptr::write_bytes(block, 0, layout.size()) };
+        // So that the zeros are written although nobody reads them.
+        black_box(block);
+        // SAFETY: the block came from `System` with this layout.
+        unsafe { System.dealloc(block, layout) }
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: the caller's size, rounded up to the alignment, is within bounds.
+        let wanted = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
+        // SAFETY: the caller's size is not zero.
+        let new = unsafe { System.alloc(wanted) };
+        if !new.is_null() {
+            // SAFETY: both blocks are this long at least, and the new one is apart from the old.
+            unsafe { ptr::copy_nonoverlapping(block, new, layout.size().min(size)) };
+            // SAFETY: the caller gives the old block up.
+            unsafe { self.dealloc(block, layout) };
+        }
+        new
+    }
+}

@@ -1,0 +1,48 @@
+//! The process that made something that seals.
+//!
+//! A copy of a process, made by fork, has the same keys and the same numbers: it would seal other
+//! data under the same IV. So whatever counts messages under a key remembers its [`Maker`], and works
+//! in no other process. Systems without fork have one process, and no check.
+
+/// The process that made a key or a counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Maker {
+    #[cfg(unix)]
+    process: shef_process::Process,
+}
+
+/// Numbers of two processes: the one that made something, and the copy that uses it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Copied {
+    /// The maker.
+    pub made: u32,
+    /// This process.
+    pub found: u32,
+}
+
+impl Maker {
+    /// This process.
+    #[must_use]
+    pub fn this() -> Self {
+        Self {
+            #[cfg(unix)]
+            process: shef_process::Process::this(),
+        }
+    }
+
+    /// Checks that this process is the maker.
+    ///
+    /// # Errors
+    /// It is a copy.
+    #[cfg_attr(not(unix), expect(clippy::unnecessary_wraps, clippy::unused_self, reason = "there is one process"))]
+    pub fn check(self) -> Result<(), Copied> {
+        #[cfg(unix)]
+        {
+            let found = shef_process::Process::this();
+            if found != self.process {
+                return Err(Copied { made: self.process.number(), found: found.number() });
+            }
+        }
+        Ok(())
+    }
+}
