@@ -26,7 +26,7 @@ use crate::config::Config;
 use crate::lanes::Lane;
 use crate::metrics::Metrics;
 use crate::problem::{Kind, Result};
-use crate::secrets::{Kek, Signer, read_secret, read_secret_from};
+use crate::secrets::{Kek, Signer, read_secret_from};
 use crate::store::{DeviceCounts, Event, Store};
 use crate::tls;
 
