@@ -7,7 +7,7 @@ use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 
 use shef::service::{KeyMaterial, NewKey};
 use shef::sim::Control;
-use shef::{Connected, Service, Session, SystemEntropy, TlsFiles};
+use shef::{Adversary, Connected, Device, MessageKind, SdkError, Service, Session, SystemEntropy, TlsFiles};
 use shef_demo::attacks::{buffers, upload};
 use shef_demo::data::Dataset;
 use shef_demo::knn;
@@ -17,7 +17,7 @@ use shef_e2e::memory::{MASK, Needles};
 use shef_proto::entropy::Entropy;
 use shef_proto::evidence::Layer;
 use shef_proto::hpke_suite::{PublicKey, Sender, derive_key_pair};
-use shef_proto::load::{Message, first_epochs};
+use shef_proto::load::{LoadError, Message, first_epochs};
 use shef_seal::OpenPolicy;
 use shef_verifierd::app::Clock;
 use shef_verifierd::init::{self, Setup};
@@ -113,6 +113,32 @@ fn owner(socket: PathBuf, service: Option<Service>) {
             host.new_session().unwrap();
         }
     }
+    // The Shield's confirmation is never the right one.
+    host.corrupt(Box::new(Forger));
+    let (expect, mut drawn) = (world.expect(), Drawn(SystemEntropy::new().unwrap(), Vec::with_capacity(256)));
+    let session = Session::<Connected>::connect(&mut host).unwrap();
+    let attested = match &service {
+        None => session.attest(world.verifier(), &expect, now, &mut drawn.0),
+        Some(service) => {
+            session.attest_by(service, (KEY, None), &expect.clone().floor(world.verifier().policy().clone()), now, &mut drawn)
+        }
+    };
+    let refused = attested.unwrap().key("owner", &first_epochs(expect.config(), 1), &mut drawn).err().unwrap();
+    assert!(matches!(refused, SdkError::LoadRefused | SdkError::Load(LoadError::Confirmation)), "{refused}");
+    drop(refused);
+    say(format!("unconfirmed drawn={}", drawn.said()));
+}
+
+/// Shows a wrong confirmation.
+struct Forger;
+
+impl Adversary for Forger {
+    fn message(&mut self, kind: MessageKind, mut bytes: Vec<u8>, _: &mut dyn Device) -> Option<Vec<u8>> {
+        if kind == MessageKind::Confirmation {
+            bytes[0] ^= 1;
+        }
+        Some(bytes)
+    }
 }
 
 /// The round keys of AES, in the order of FIPS 197.
@@ -185,6 +211,17 @@ fn recipient(drawn: &[u8]) -> [(String, Vec<u8>); 3] {
     private_key("recipient's", &drawn[..32])
 }
 
+/// What the keys of a session are made of.
+fn sources(drawn: &[u8], released: Option<[u8; 32]>) -> Vec<(String, Vec<u8>)> {
+    let (first, seed) = drawn.split_at(32);
+    let mut all = vec![("master key".into(), released.map_or(first.to_vec(), |master| master.to_vec()))];
+    if released.is_some() {
+        all.extend(recipient(first));
+    }
+    all.extend(private_key("ephemeral", seed));
+    all
+}
+
 /// Everything that is secret in a session, by name, from what the owner said and the key that a
 /// service released.
 fn secrets(said: &str, released: Option<[u8; 32]>) -> Vec<(String, Vec<u8>)> {
@@ -198,15 +235,8 @@ fn secrets(said: &str, released: Option<[u8; 32]>) -> Vec<(String, Vec<u8>)> {
         all.push((name.to_owned(), key));
     }
     let drawn = told("drawn");
-    let (first, seed) = drawn.split_at(32);
-    match released {
-        None => all.push(("master key".into(), first.to_vec())),
-        Some(master) => {
-            all.push(("master key".into(), master.to_vec()));
-            all.extend(recipient(first));
-        }
-    }
-    all.extend(private_key("ephemeral", seed));
+    let seed = &drawn[32..];
+    all.extend(sources(&drawn, released));
     let message = Message::from_bytes(&told("message")).unwrap();
     let shield = PublicKey::from_bytes(&told("shield")).unwrap();
     let (enc, sender) = Sender::setup(&shield, &message.info, &mut Again(seed)).unwrap();
@@ -343,6 +373,11 @@ fn searched(name: &str, verifier: Option<fn() -> Verifier>) {
         left.extend(over.places.iter().map(|place| format!("{end}, {works}: {place}")));
         go_on(&mut stdin);
     }
+    let drawn = told(&heard(&mut lines), "drawn");
+    assert_eq!(drawn.len(), 64);
+    let refused = needles(&sources(&drawn, released)).found_in_process(owner.id());
+    left.extend(refused.places.iter().map(|place| format!("unconfirmed: {place}")));
+    go_on(&mut stdin);
     assert!(owner.wait().unwrap().success());
     assert!(left.is_empty(), "{} pieces of keys are left: {left:#?}", left.len());
 }

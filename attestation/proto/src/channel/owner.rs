@@ -33,7 +33,9 @@ pub struct OwnerChannel {
 }
 
 impl OwnerChannel {
-    /// The channel of a session.
+    /// The channel of a session. Make one for each `keys`: two would give different messages the same
+    /// number and IV. The owner's library keeps the keys to itself for this reason; benches that play a
+    /// hostile owner make more.
     pub fn new(keys: &SessionKeys) -> Self {
         Self {
             tx: Direction::new(keys.to_shield()),
