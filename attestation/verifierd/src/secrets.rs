@@ -280,6 +280,16 @@ pub fn jwk(key: &PublicKey) -> serde_json::Value {
 mod tests {
     use super::*;
 
+    /// A buffer that grew has room to spare, and has left the secret where it was before.
+    #[test]
+    fn no_secret_stays_behind_in_a_buffer_that_grew() {
+        let kek = Kek::new(&random());
+        for len in [1, 32, 500, 4000] {
+            let sealed = kek.seal(&[b"tenant", b"name"], &vec![7; len]);
+            assert_eq!(sealed.capacity(), sealed.len(), "a secret of {len} bytes");
+        }
+    }
+
     #[test]
     fn sealed_keys_open_under_the_same_name_only() {
         let kek = Kek::new(&[1; 32]);
