@@ -71,10 +71,14 @@ fn cannot(error: impl std::fmt::Display) -> crate::problem::Problem {
     Kind::Material.because(format!("certificate: {error}"))
 }
 
+/// What a file of the service holds.
+fn owned(path: &Path) -> Result<String> {
+    files::read(path).map_err(|error| Kind::Material.because(format!("{}: {error}", path.display())))
+}
+
 /// The CA in `folder`.
 fn authority(folder: &Path) -> Result<Ca> {
-    let path = folder.join("ca.key");
-    let pem = files::read(&path).map_err(|error| Kind::Material.because(format!("{}: {error}", path.display())))?;
+    let pem = owned(&folder.join("ca.key"))?;
     Ok(Ca::with_key(CA_NAME, KeyPair::from_pem(&pem).map_err(cannot)?))
 }
 
@@ -105,13 +109,12 @@ pub fn revoke(folder: &Path, certificates: &[PathBuf], days: u32, now: i64) -> R
     let cannot_write = |error: std::io::Error| Kind::Material.because(format!("{}: {error}", path.display()));
     let _alone = files::lock(folder, Owner::Service).map_err(cannot_write)?;
     let root = folder.join("ca.pem");
-    for read in [&path, &root].into_iter().filter(|path| path.is_symlink() || path.exists()) {
-        files::open(read).map_err(|error| Kind::Material.because(format!("{}: {error}", read.display())))?;
-    }
-    let ca = tls::names(&root)?;
+    // What is read is what was found to be the service's.
+    let held = if path.is_symlink() || path.exists() { Some(owned(&path)?) } else { None };
+    let ca = tls::names_in(&root, owned(&root)?.as_bytes())?;
     let mut revoked: BTreeMap<Vec<u8>, i64> = BTreeMap::new();
-    if path.exists() {
-        for entry in tls::revocations(&path)?.into_iter().flat_map(|list| list.tbs_cert_list.revoked_certificates).flatten() {
+    if let Some(held) = held {
+        for entry in tls::revocations_in(&path, held.as_bytes())?.into_iter().flat_map(|list| list.tbs_cert_list.revoked_certificates).flatten() {
             revoked.insert(entry.serial_number.as_bytes().to_vec(), entry.revocation_date.to_unix_duration().as_secs() as i64);
         }
     }

@@ -56,7 +56,16 @@ pub struct Names {
 /// # Errors
 /// Not a certificate.
 pub fn names(path: &Path) -> Result<Names> {
-    let certificate = first(path)?;
+    names_in(path, &read(path)?)
+}
+
+/// The same of what was read from it.
+///
+/// # Errors
+/// Not a certificate.
+pub(crate) fn names_in(path: &Path, pem: &[u8]) -> Result<Names> {
+    let der = CertificateDer::from_pem_slice(pem).map_err(|error| cannot(path, error))?;
+    let certificate = x509_cert::Certificate::from_der(&der).map_err(|error| cannot(path, error))?;
     let tbs = certificate.tbs_certificate();
     let issuer = tbs.get_extension::<AuthorityKeyIdentifier>().map_err(|error| cannot(path, error))?;
     let subject = tbs.get_extension::<SubjectKeyIdentifier>().map_err(|error| cannot(path, error))?;
@@ -67,10 +76,14 @@ pub fn names(path: &Path) -> Result<Names> {
     })
 }
 
-/// The revocation lists of a file, at least one.
-fn lists(path: &Path) -> Result<Vec<CertificateRevocationListDer<'static>>> {
+fn read(path: &Path) -> Result<Vec<u8>> {
+    std::fs::read(path).map_err(|error| cannot(path, error))
+}
+
+/// The revocation lists in what was read from a file, at least one.
+fn lists(path: &Path, pem: &[u8]) -> Result<Vec<CertificateRevocationListDer<'static>>> {
     let list: Vec<_> =
-        CertificateRevocationListDer::pem_file_iter(path).and_then(Iterator::collect).map_err(|error| cannot(path, error))?;
+        CertificateRevocationListDer::pem_slice_iter(pem).collect::<Result<_, _>>().map_err(|error| cannot(path, error))?;
     if list.is_empty() { Err(cannot(path, "no revocation list in PEM")) } else { Ok(list) }
 }
 
@@ -79,7 +92,15 @@ fn lists(path: &Path) -> Result<Vec<CertificateRevocationListDer<'static>>> {
 /// # Errors
 /// Not revocation lists.
 pub fn revocations(path: &Path) -> Result<Vec<CertificateList>> {
-    lists(path)?.iter().map(|der| CertificateList::from_der(der).map_err(|error| cannot(path, error))).collect()
+    revocations_in(path, &read(path)?)
+}
+
+/// The same of what was read from it.
+///
+/// # Errors
+/// Not revocation lists.
+pub(crate) fn revocations_in(path: &Path, pem: &[u8]) -> Result<Vec<CertificateList>> {
+    lists(path, pem)?.iter().map(|der| CertificateList::from_der(der).map_err(|error| cannot(path, error))).collect()
 }
 
 /// Ends of the configured certificates and lists, seconds since 1970, by what they are: the
@@ -172,7 +193,7 @@ pub fn server(tls: &Tls, now: i64) -> Result<Arc<Material>> {
     } else {
         let mut crls = Vec::new();
         for path in &tls.crls {
-            crls.extend(lists(path)?);
+            crls.extend(lists(path, &read(path)?)?);
         }
         // With lists, a client whose CA has none is refused, and so is every client once a list is
         // past its end.
