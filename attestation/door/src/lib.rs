@@ -1,18 +1,20 @@
 //! Admission of TLS connections. The agent and the verifier service each have a [CA](ca) of their
 //! own, and keep unauthenticated connections in a separate pool from authenticated ones.
 //!
-//! A connection occupies a slot in the pool until it is authenticated. A full pool never rejects a
-//! new connection: it evicts the oldest one that has sent nothing yet, from the address with the
-//! most slots. Addresses from which a client was authenticated before have their own pool.
+//! A connection occupies a slot in the [`Pool`] of handshakes until it is authenticated. A full pool
+//! never rejects a new connection: it evicts the oldest one that has done nothing yet, from the
+//! address with the most slots. Addresses from which a client was authenticated before have their
+//! own share ([`Door`]).
 
 pub mod ca;
 pub mod files;
+mod pool;
+
+pub use pool::{Pool, Shares, Slot};
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-use tokio::sync::Notify;
 
 /// Maximum number of remembered addresses.
 const REMEMBERED: usize = 256;
@@ -22,114 +24,72 @@ fn hold<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// The unit that counts as one address: for IPv6, the network that usually belongs to one machine.
-fn network(address: IpAddr) -> IpAddr {
+#[must_use]
+pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64).into(),
         v4 @ IpAddr::V4(_) => v4,
     }
 }
 
-/// One handshake.
-struct Waiting {
-    id: u64,
-    address: IpAddr,
-    /// A client was authenticated from this address.
-    known: bool,
-    /// Data has arrived.
-    spoke: bool,
-    displaced: Arc<Notify>,
-}
-
-#[derive(Default)]
-struct Inner {
-    next: u64,
-    waiting: Vec<Waiting>,
-    /// Oldest first.
-    known: VecDeque<IpAddr>,
-}
-
 /// All handshakes in progress.
 pub struct Door {
-    handshakes: usize,
-    per_address: usize,
-    inner: Mutex<Inner>,
+    handshakes: Arc<Pool<IpAddr>>,
+    /// Addresses from which a client was authenticated, oldest first.
+    known: Mutex<VecDeque<IpAddr>>,
 }
 
-/// A slot in a pool, released on drop.
+/// A slot of a handshake, released on drop.
 pub struct Ticket {
     door: Arc<Door>,
-    id: u64,
     address: IpAddr,
-    displaced: Arc<Notify>,
+    slot: Slot<IpAddr>,
 }
 
 impl Door {
-    /// Allows this many concurrent handshakes from unknown addresses, as many from known ones, and
-    /// a limit per address.
+    /// Allows this many concurrent handshakes from unknown addresses, twice as many in all, and a
+    /// limit per address.
     #[must_use]
     pub fn new(handshakes: usize, per_address: usize) -> Self {
-        Self { handshakes, per_address, inner: Mutex::default() }
+        let shares = Shares { all: 2 * handshakes, strangers: handshakes, holder: per_address };
+        Self { handshakes: Pool::new(shares), known: Mutex::default() }
     }
 
     /// Takes a slot, evicting another handshake if none is free.
     #[must_use]
     pub fn enter(self: &Arc<Self>, address: IpAddr) -> Ticket {
-        let (address, displaced) = (network(address), Arc::<Notify>::default());
-        let mut inner = hold(&self.inner);
-        let known = inner.known.contains(&address);
-        let places = |address: IpAddr| inner.waiting.iter().filter(|w| w.known == known && w.address == address).count();
-        let full = inner.waiting.iter().filter(|w| w.known == known).count() >= self.handshakes;
-        let crowded = places(address) >= self.per_address;
-        let victim = inner
-            .waiting
-            .iter()
-            .filter(|w| w.known == known && if crowded { w.address == address } else { full })
-            .min_by_key(|w| (std::cmp::Reverse(places(w.address)), w.spoke, w.id))
-            .map(|w| w.id);
-        if let Some(at) = victim.and_then(|id| inner.waiting.iter().position(|w| w.id == id)) {
-            inner.waiting.swap_remove(at).displaced.notify_one();
-        }
-        let id = inner.next;
-        inner.next += 1;
-        inner.waiting.push(Waiting { id, address, known, spoke: false, displaced: Arc::clone(&displaced) });
-        drop(inner);
-        Ticket { door: Arc::clone(self), id, address, displaced }
+        let address = network(address);
+        let known = hold(&self.known).contains(&address);
+        Ticket { door: Arc::clone(self), address, slot: self.handshakes.enter(address, !known) }
     }
 
     /// Number of handshakes in progress.
     #[must_use]
     pub fn waiting(&self) -> usize {
-        hold(&self.inner).waiting.len()
+        self.handshakes.taken()
     }
 }
 
 impl Ticket {
-    /// Data has arrived.
+    /// A whole `ClientHello` has arrived: the other end takes part in a handshake, and is evicted
+    /// after those that do not.
     pub fn spoke(&self) {
-        if let Some(waiting) = hold(&self.door.inner).waiting.iter_mut().find(|w| w.id == self.id) {
-            waiting.spoke = true;
-        }
+        self.slot.engage(true);
     }
 
     /// Waits until the slot is evicted.
     pub async fn displaced(&self) {
-        self.displaced.notified().await;
+        self.slot.displaced().await;
     }
 
     /// A client was authenticated from this address.
     pub fn admit(self) {
-        let known = &mut hold(&self.door.inner).known;
+        let known = &mut hold(&self.door.known);
         known.retain(|address| *address != self.address);
         known.push_back(self.address);
         if known.len() > REMEMBERED {
             known.pop_front();
         }
-    }
-}
-
-impl Drop for Ticket {
-    fn drop(&mut self) {
-        hold(&self.door.inner).waiting.retain(|w| w.id != self.id);
     }
 }
 

@@ -17,6 +17,7 @@ use crate::api::{Route, Shared, kbs, routes};
 use crate::app::App;
 use crate::audit;
 use crate::auth::{Identity, identify};
+use crate::bodies::Held;
 use crate::config::Config;
 use crate::metrics::Counter;
 use crate::problem::{Answered, Kind, Result};
@@ -101,7 +102,7 @@ async fn admit(
     mut request: Request,
     who: &mut Option<Identity>,
     unread: &mut bool,
-) -> Result<(Request, Option<tokio::sync::OwnedSemaphorePermit>)> {
+) -> Result<(Request, Option<(tokio::sync::OwnedSemaphorePermit, Held)>)> {
     let Some(route) = route else {
         // No such path or method: the fallbacks answer, and nothing is read.
         return Ok((request, None));
@@ -138,7 +139,8 @@ async fn admit(
         config.limits.body_bytes
     };
     let (parts, body) = request.into_parts();
-    let body = read(body, limit, Duration::from_secs(config.limits.body_seconds)).await?;
+    let mut held = app.bodies.hold(who.as_ref().map_or("", |who| &who.tenant), &config.limits);
+    let body = read(body, limit, Duration::from_secs(config.limits.body_seconds), &mut held).await?;
     *unread = false;
     // Behind the body: an answer before it would cost the client its connection.
     if route.changes() {
@@ -150,7 +152,7 @@ async fn admit(
     let place = Arc::clone(&app.places)
         .try_acquire_owned()
         .map_err(|_| Kind::Busy.because(format!("{} requests are being worked on", config.limits.requests)).retry_after(1))?;
-    Ok((Request::from_parts(parts, Body::from(body)), Some(place)))
+    Ok((Request::from_parts(parts, Body::from(body)), Some((place, held))))
 }
 
 /// Paths of other services' protocols, whose clients have no way to show who they are.
@@ -166,26 +168,32 @@ fn anonymous(config: &Config) -> Result<Identity> {
 }
 
 /// The whole body, erased when the last handle to it goes: it may hold a secret.
-async fn read(body: Body, limit: usize, time: Duration) -> Result<Bytes> {
-    match tokio::time::timeout(time, collect(body, limit)).await {
-        Ok(Ok(body)) => Ok(Bytes::from_owner(body)),
-        Ok(Err(error)) if error.downcast_ref::<LengthLimitError>().is_some() => {
-            Err(Kind::TooLarge.because(format!("more than {limit} bytes")).header(header::CONNECTION, "close"))
-        }
-        Ok(Err(_)) => Err(Kind::Malformed.because("the body broke off").header(header::CONNECTION, "close")),
+async fn read(body: Body, limit: usize, time: Duration, held: &mut Held) -> Result<Bytes> {
+    match tokio::time::timeout(time, collect(body, limit, held)).await {
+        Ok(body) => body.map(Bytes::from_owner).map_err(|problem| problem.header(header::CONNECTION, "close")),
         Err(_) => Err(Kind::Slow.because(format!("the body was not there after {} s", time.as_secs())).header(header::CONNECTION, "close")),
     }
 }
 
-async fn collect(body: Body, limit: usize) -> Result<Zeroizing<Vec<u8>>, Box<dyn std::error::Error + Send + Sync>> {
+async fn collect(body: Body, limit: usize, held: &mut Held) -> Result<Zeroizing<Vec<u8>>> {
     let announced = usize::try_from(body.size_hint().lower()).unwrap_or(limit).min(limit);
+    held.grow(announced)?;
     let mut body = Limited::new(body, limit);
     let mut whole = Zeroizing::new(Vec::with_capacity(announced));
     while let Some(frame) = body.frame().await {
-        let Ok(data) = frame?.into_data() else { continue };
+        let frame = frame.map_err(|error| {
+            if error.is::<LengthLimitError>() {
+                Kind::TooLarge.because(format!("more than {limit} bytes"))
+            } else {
+                Kind::Malformed.because("the body broke off")
+            }
+        })?;
+        let Ok(data) = frame.into_data() else { continue };
         if whole.capacity() - whole.len() < data.len() {
             // A vector that grows by itself leaves what it held behind.
-            let mut larger = Zeroizing::new(Vec::with_capacity((whole.len() + data.len()).next_power_of_two()));
+            let capacity = (whole.len() + data.len()).next_power_of_two().min(limit);
+            held.grow(capacity)?;
+            let mut larger = Zeroizing::new(Vec::with_capacity(capacity));
             larger.extend_from_slice(&whole);
             whole = larger;
         }

@@ -22,6 +22,7 @@ use zeroize::Zeroizing;
 use crate::appraiser::{Collateral, Received};
 use crate::audit::Quiet;
 use crate::auth::{Identity, Rates};
+use crate::bodies::Bodies;
 use crate::config::Config;
 use crate::lanes::Lane;
 use crate::metrics::Metrics;
@@ -74,6 +75,8 @@ pub struct App {
     pub rates: Rates,
     /// Requests that are worked on.
     pub places: Arc<Semaphore>,
+    /// What the bodies of requests hold.
+    pub bodies: Arc<Bodies>,
     /// Certificate chains that were verified.
     pub chains: Arc<MemoryChainCache>,
     /// The time.
@@ -136,6 +139,7 @@ impl App {
         let store = Store::open(&config.database, config.connections, &kek).await?;
         let app = Self {
             places: Arc::new(Semaphore::new(config.limits.requests)),
+            bodies: Arc::default(),
             store,
             kek: ArcSwap::from_pointee(kek),
             signer: ArcSwap::from_pointee(signer),

@@ -114,7 +114,9 @@ pub fn revoke(folder: &Path, certificates: &[PathBuf], days: u32, now: i64) -> R
     let ca = tls::names_in(&root, owned(&root)?.as_bytes())?;
     let mut revoked: BTreeMap<Vec<u8>, i64> = BTreeMap::new();
     if let Some(held) = held {
-        for entry in tls::revocations_in(&path, held.as_bytes())?.into_iter().flat_map(|list| list.tbs_cert_list.revoked_certificates).flatten() {
+        for entry in
+            tls::revocations_in(&path, held.as_bytes())?.into_iter().flat_map(|list| list.tbs_cert_list.revoked_certificates).flatten()
+        {
             revoked.insert(entry.serial_number.as_bytes().to_vec(), entry.revocation_date.to_unix_duration().as_secs() as i64);
         }
     }

@@ -9,6 +9,7 @@ pub mod appraiser;
 pub mod audit;
 pub mod auth;
 pub mod backup;
+pub mod bodies;
 pub mod check;
 pub mod config;
 mod flow;

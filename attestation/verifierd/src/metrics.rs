@@ -14,7 +14,7 @@ pub enum Counter {
     Appraisals,
     /// Key releases, by layer and result.
     Releases,
-    /// Connections that ended in the TLS handshake, by reason.
+    /// Connections that ended in the TLS handshake, or were evicted, by reason.
     Handshakes,
     /// Changes of the configuration on SIGHUP, by result.
     Reloads,
@@ -37,7 +37,9 @@ impl Counter {
                 ("shef_appraisals_total", "Appraisals by layer, verdict and first failed check.", &["layer", "verdict", "code"])
             }
             Self::Releases => ("shef_releases_total", "Key releases by layer and result.", &["layer", "result"]),
-            Self::Handshakes => ("shef_tls_failures_total", "Connections that ended before the first request.", &["reason"]),
+            Self::Handshakes => {
+                ("shef_tls_failures_total", "Connections that ended in the TLS handshake, or made room for others.", &["reason"])
+            }
             Self::Reloads => ("shef_reloads_total", "Configuration reloads by result.", &["result"]),
             Self::Policies => ("shef_policy_failures_total", "Evaluations of policies in Rego without an answer.", &["reason"]),
         }

@@ -1,12 +1,13 @@
 //! Connections: TLS handshake, HTTP/1.1, time limits, and an orderly end.
 //!
-//! Until its handshake is over a connection stands at the door ([`shef_door`]), which turns no
-//! newcomer away; then it takes one of the places, of which a quarter is for clients with a
-//! certificate.
+//! Until its handshake is over, a connection occupies a slot at the door; then it takes one of the
+//! connections' slots. Both are pools ([`shef_door`]) that turn no newcomer away: whoever has most
+//! slots makes room, one address or identity has at most a quarter of them, and a quarter is for
+//! clients with a certificate.
 
 use std::future::Future;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
@@ -19,12 +20,13 @@ use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use rustls::HandshakeKind;
 use rustls::pki_types::CertificateDer;
-use shef_door::{Door, Ticket};
+use rustls::server::Acceptor;
+use shef_door::{Door, Pool, Shares, Slot, Ticket, network};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 use tokio::time::{Instant, Sleep, timeout};
-use tokio_rustls::TlsAcceptor;
+use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
 use tower::ServiceExt as _;
 
@@ -89,28 +91,15 @@ pub async fn listen(address: SocketAddr) -> Result<TcpListener> {
     TcpListener::bind(address).await.map_err(|error| Kind::Listen.because(format!("{address}: {error}")))
 }
 
-/// The places of connections.
-struct Places {
-    all: Arc<Semaphore>,
-    /// Those that whoever shows no certificate may have.
-    strangers: Arc<Semaphore>,
+/// Who holds a connection: whoever showed a certificate by its identity, everybody else by address.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Holder {
+    Address(IpAddr),
+    Identity(String),
 }
 
-impl Places {
-    fn new(connections: usize) -> Self {
-        let semaphore = |places| Arc::new(Semaphore::new(places));
-        Self { all: semaphore(connections), strangers: semaphore(connections - connections / 4) }
-    }
-
-    /// Waits for a place.
-    async fn take(&self, stranger: bool) -> Vec<OwnedSemaphorePermit> {
-        let mut permits = Vec::new();
-        for places in stranger.then_some(&self.strangers).into_iter().chain([&self.all]) {
-            permits.extend(Arc::clone(places).acquire_owned().await);
-        }
-        permits
-    }
-}
+/// Time for the rest of an answer when a connection is evicted.
+const LAST: Duration = Duration::from_millis(100);
 
 /// Serves until `stop` turns true; then lets open requests end.
 pub async fn serve(
@@ -121,8 +110,9 @@ pub async fn serve(
     (metrics, quiet): (Arc<Metrics>, Arc<Quiet>),
     mut stop: watch::Receiver<bool>,
 ) {
-    let places = Arc::new(Places::new(timing.connections));
-    let door = Arc::new(Door::new((timing.connections / 2).max(2), (timing.connections / 4).max(1)));
+    let quarter = (timing.connections / 4).max(1);
+    let pool = Pool::new(Shares { all: timing.connections, strangers: timing.connections - timing.connections / 4, holder: quarter });
+    let door = Arc::new(Door::new((timing.connections / 2).max(2), quarter));
     loop {
         let (stream, address) = tokio::select! {
             accepted = listener.accept() => match accepted {
@@ -137,12 +127,12 @@ pub async fn serve(
             () = stopped(&mut stop) => break,
         };
         // In the order in which they came: the oldest is who makes room.
-        let (ticket, places) = (door.enter(address.ip()), Arc::clone(&places));
+        let (ticket, pool) = (door.enter(address.ip()), Arc::clone(&pool));
         let (tls, router, mut stop) = (Arc::clone(&tls), router.clone(), stop.clone());
         let (metrics, quiet) = (Arc::clone(&metrics), Arc::clone(&quiet));
         tokio::spawn(async move {
             let shaken = tokio::select! {
-                shaken = timeout(timing.header, handshake(stream, &ticket, &tls, timing.idle, &places)) => shaken,
+                shaken = timeout(timing.header, handshake(stream, &ticket, &tls, timing.idle)) => shaken,
                 () = ticket.displaced() => return metrics.count(Counter::Handshakes, None, &["displaced"]),
                 () = stopped(&mut stop) => return,
             };
@@ -153,7 +143,14 @@ pub async fn serve(
                     } else {
                         drop(ticket);
                     }
-                    connection(shaken, address, tls, router, timing, stop).await;
+                    let holder = match &shaken.shown {
+                        Some(Shown { identity: Some(identity), .. }) => Holder::Identity(identity.uri()),
+                        _ => Holder::Address(network(address.ip())),
+                    };
+                    let slot = pool.enter(holder, shaken.shown.is_none());
+                    if connection(shaken, slot, address, tls, router, timing, stop).await {
+                        metrics.count(Counter::Handshakes, None, &["evicted"]);
+                    }
                 }
                 Ok(Err(error)) => {
                     metrics.count(Counter::Handshakes, None, &["refused"]);
@@ -164,8 +161,7 @@ pub async fn serve(
         });
     }
     drop(listener);
-    let all = u32::try_from(timing.connections).unwrap_or(u32::MAX);
-    if timeout(timing.shutdown, places.all.acquire_many(all)).await.is_err() {
+    if timeout(timing.shutdown, pool.emptied()).await.is_err() {
         tracing::warn!("requests were still open when the service ended");
     }
 }
@@ -175,43 +171,67 @@ pub async fn stopped(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
-/// A connection whose handshake is over, in its place.
+/// A connection whose handshake is over.
 struct Shaken {
     stream: TlsStream<Idle>,
     shown: Option<Shown>,
-    place: Vec<OwnedSemaphorePermit>,
 }
 
-async fn handshake(stream: TcpStream, ticket: &Ticket, tls: &ArcSwap<Material>, idle: Duration, places: &Places) -> io::Result<Shaken> {
+async fn handshake(stream: TcpStream, ticket: &Ticket, tls: &ArcSwap<Material>, idle: Duration) -> io::Result<Shaken> {
     let _ = stream.set_nodelay(true);
-    stream.readable().await?;
+    let hello = LazyConfigAcceptor::new(Acceptor::default(), Idle::new(stream, idle)).await?;
     ticket.spoke();
     let material = tls.load_full();
-    let stream = TlsAcceptor::from(Arc::clone(&material.config)).accept(Idle::new(stream, idle)).await?;
+    let stream = hello.into_stream(Arc::clone(&material.config)).await?;
     let shown = stream.get_ref().1.peer_certificates().map(|chain| Shown {
         chain: chain.iter().map(|certificate| certificate.clone().into_owned()).collect(),
         identity: chain.first().and_then(|certificate| Identity::from_certificate(certificate)),
         // A resumed session brings the certificate of its first handshake, which may be long ago.
         held: Mutex::new((stream.get_ref().1.handshake_kind() != Some(HandshakeKind::Resumed)).then_some(material)),
     });
-    let place = places.take(shown.is_none()).await;
-    Ok(Shaken { stream, shown, place })
+    Ok(Shaken { stream, shown })
 }
 
+/// A request under way: its connection is evicted after those that rest.
+struct Engaged(Arc<Slot<Holder>>);
+
+impl Engaged {
+    fn of(slot: &Arc<Slot<Holder>>) -> Self {
+        slot.engage(true);
+        Self(Arc::clone(slot))
+    }
+}
+
+impl Drop for Engaged {
+    fn drop(&mut self) {
+        self.0.engage(false);
+    }
+}
+
+/// Serves a connection to its end. Whether it was evicted.
 async fn connection(
-    Shaken { stream, shown, place: _place }: Shaken,
+    Shaken { stream, shown }: Shaken,
+    slot: Slot<Holder>,
     address: SocketAddr,
     tls: Arc<ArcSwap<Material>>,
     router: Router,
     timing: Timing,
     mut stop: watch::Receiver<bool>,
-) {
+) -> bool {
+    let slot = Arc::new(slot);
+    let place = Arc::clone(&slot);
     let service = hyper::service::service_fn(move |request: hyper::Request<Incoming>| {
+        let engaged = Engaged::of(&place);
         let (mut parts, body) = request.into_parts();
         let stale = shown.as_ref().is_some_and(|shown| !shown.is_good(&tls.load()));
         let identity = shown.as_ref().filter(|_| !stale).and_then(|shown| shown.identity.clone());
         parts.extensions.insert(Peer { address, identity, stale });
-        router.clone().oneshot(hyper::Request::from_parts(parts, Body::new(body)))
+        let answer = router.clone().oneshot(hyper::Request::from_parts(parts, Body::new(body)));
+        async move {
+            let answer = answer.await;
+            drop(engaged);
+            answer
+        }
     });
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
@@ -220,12 +240,20 @@ async fn connection(
         .serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
     tokio::select! {
-        _ = &mut connection => return,
+        _ = &mut connection => return false,
         () = tokio::time::sleep(timing.age) => {}
         () = stopped(&mut stop) => {}
+        () = slot.displaced() => {
+            connection.as_mut().graceful_shutdown();
+            let _ = timeout(LAST, connection).await;
+            return true;
+        }
     }
     connection.as_mut().graceful_shutdown();
-    let _ = connection.await;
+    tokio::select! {
+        _ = &mut connection => false,
+        () = slot.displaced() => true,
+    }
 }
 
 /// A stream that fails when neither direction moves for a time: a client that does not read its

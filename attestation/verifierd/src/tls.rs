@@ -82,8 +82,7 @@ fn read(path: &Path) -> Result<Vec<u8>> {
 
 /// The revocation lists in what was read from a file, at least one.
 fn lists(path: &Path, pem: &[u8]) -> Result<Vec<CertificateRevocationListDer<'static>>> {
-    let list: Vec<_> =
-        CertificateRevocationListDer::pem_slice_iter(pem).collect::<Result<_, _>>().map_err(|error| cannot(path, error))?;
+    let list: Vec<_> = CertificateRevocationListDer::pem_slice_iter(pem).collect::<Result<_, _>>().map_err(|error| cannot(path, error))?;
     if list.is_empty() { Err(cannot(path, "no revocation list in PEM")) } else { Ok(list) }
 }
 

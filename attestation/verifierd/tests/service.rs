@@ -323,7 +323,90 @@ fn who_says_nothing_keeps_nobody_out() {
         })
         .collect();
     soon(service.client("default", Role::Audit, "auditor"));
+    soon(service.stranger());
     drop(shaken);
+}
+
+/// Whoever has begun a handshake keeps its place before others of its address that only sent a part
+/// of a message.
+#[test]
+fn a_part_of_a_message_is_no_handshake() {
+    let service = Service::with(|text| format!("{text}\n[limits]\nconnections = 16\nheader_seconds = 60\n"), Default::default());
+    let mut honest = raw(&service);
+    while honest.conn.wants_write() {
+        honest.conn.write_tls(&mut honest.sock).unwrap();
+    }
+    // The answer to it has come: it was read.
+    honest.sock.peek(&mut [0]).unwrap();
+    let others: Vec<TcpStream> = (0..8)
+        .map(|_| {
+            let mut stream = TcpStream::connect(service.running().address).unwrap();
+            stream.write_all(b"\x16\x03\x01\x02\x00\x01").unwrap();
+            // It is read before the next one comes.
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            stream
+        })
+        .collect();
+    write!(honest, "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    let _ = honest.read_to_string(&mut answer);
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    drop(others);
+}
+
+/// Connections that work and rest again are kept open, and those of one certificate are a quarter at
+/// most: whoever else comes is answered at once.
+#[test]
+fn one_client_does_not_take_the_connections_of_others() {
+    let service = Service::with(|text| format!("{text}\n[limits]\nconnections = 16\n"), Default::default());
+    let mut held = vec![service.client("default", Role::Attest, "greedy")];
+    held.extend((1..20).map(|_| Client::new(&service.dir, &service.url(), Some("greedy"))));
+    for client in &held {
+        client.get("/healthz").ok();
+    }
+    let start = std::time::Instant::now();
+    for client in [service.client("default", Role::Audit, "auditor"), service.stranger(), held.into_iter().next().unwrap()] {
+        client.get("/healthz").ok();
+    }
+    assert!(start.elapsed() < std::time::Duration::from_secs(4), "waited for {:?}", start.elapsed());
+    let metrics = String::from_utf8(service.operator.get("/metrics").ok_bytes()).unwrap();
+    let evicted = metrics.lines().find_map(|line| line.strip_prefix("shef_tls_failures_total{reason=\"evicted\"} "));
+    assert!(evicted.is_some_and(|count| count.parse::<u32>().unwrap() >= 16), "{metrics}");
+}
+
+/// Bodies that do not end hold memory: those of a tenant have a share of it, and the next one is
+/// answered at once.
+#[test]
+fn bodies_of_one_tenant_do_not_take_the_memory_of_others() {
+    let token = |name: &str| {
+        let sha256 = hex::encode(shef_verifierd::secrets::sha256(name.as_bytes()));
+        format!("[[tenant.token]]\nname = \"{name}\"\nrole = \"operator\"\nsha256 = \"{sha256}\"\n")
+    };
+    let service = Service::with(
+        move |text| {
+            let limits = "[limits]\nrequests = 8\nbody_bytes = 65536\ncorim_bytes = 65536\n";
+            format!("{text}{}[[tenant]]\nname = \"other\"\n{}{limits}", token("one"), token("two"))
+        },
+        Default::default(),
+    );
+    let begin = |name: &str| {
+        let mut stream = raw(&service);
+        let head =
+            format!("POST /v1/sessions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {name}\r\nContent-Type: application/json\r\n");
+        write!(stream, "{head}Content-Length: 60000\r\n\r\n{{").unwrap();
+        stream
+    };
+    let refused = |stream: &mut rustls::StreamOwned<_, TcpStream>| {
+        stream.sock.set_read_timeout(Some(std::time::Duration::from_secs(1))).unwrap();
+        let mut answer = String::new();
+        let _ = stream.read_to_string(&mut answer);
+        answer.starts_with("HTTP/1.1 503") && answer.contains("bodies of this tenant hold 120000 of 131072 bytes")
+    };
+    let mut held: Vec<_> = (0..2).map(|_| begin("one")).collect();
+    assert!(!held.iter_mut().any(refused));
+    assert!(refused(&mut begin("one")));
+    assert!(!refused(&mut begin("two")));
+    drop(held);
 }
 
 #[test]

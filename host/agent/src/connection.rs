@@ -5,12 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use rustls::server::Acceptor;
 use shef_door::Ticket;
 use shef_remote::wire::{self, ToAgent, ToOwner, VERSION_MAX, VERSION_MIN, codes};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf, split};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
+use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use crate::config::Times;
@@ -104,9 +106,9 @@ impl Incoming {
 pub(crate) async fn serve(tcp: TcpStream, peer: SocketAddr, ticket: Ticket, shared: Arc<Shared>) {
     let setup = shared.setup();
     let shaken = timeout(setup.times.hello, async {
-        tcp.readable().await?;
+        let hello = LazyConfigAcceptor::new(Acceptor::default(), tcp).await?;
         ticket.spoke();
-        setup.acceptor.accept(tcp).await
+        hello.into_stream(Arc::clone(setup.acceptor.config())).await
     });
     let tls = tokio::select! {
         shaken = shaken => match shaken {

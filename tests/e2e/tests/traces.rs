@@ -119,9 +119,7 @@ fn owner(socket: PathBuf, service: Option<Service>) {
     let session = Session::<Connected>::connect(&mut host).unwrap();
     let attested = match &service {
         None => session.attest(world.verifier(), &expect, now, &mut drawn.0),
-        Some(service) => {
-            session.attest_by(service, (KEY, None), &expect.clone().floor(world.verifier().policy().clone()), now, &mut drawn)
-        }
+        Some(service) => session.attest_by(service, (KEY, None), &expect.clone().floor(world.verifier().policy().clone()), now, &mut drawn),
     };
     let refused = attested.unwrap().key("owner", &first_epochs(expect.config(), 1), &mut drawn).err().unwrap();
     assert!(matches!(refused, SdkError::LoadRefused | SdkError::Load(LoadError::Confirmation)), "{refused}");

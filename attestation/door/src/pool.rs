@@ -1,0 +1,196 @@
+//! A pool of slots that turns no newcomer away: whoever has most makes room.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use tokio::sync::Notify;
+
+use crate::hold;
+
+/// Limits of a pool, each at least one.
+#[derive(Clone, Copy, Debug)]
+pub struct Shares {
+    /// Slots of all.
+    pub all: usize,
+    /// Slots of all strangers.
+    pub strangers: usize,
+    /// Slots of one holder.
+    pub holder: usize,
+}
+
+/// One slot.
+struct Held<K> {
+    holder: K,
+    stranger: bool,
+    engaged: bool,
+    /// When it was taken, or last engaged or not.
+    since: u64,
+    displaced: Arc<Notify>,
+}
+
+struct Inner<K> {
+    next: u64,
+    held: BTreeMap<u64, Held<K>>,
+    /// Slots of each holder.
+    holders: BTreeMap<K, usize>,
+    strangers: usize,
+}
+
+impl<K: Clone + Ord> Inner<K> {
+    fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+
+    fn remove(&mut self, id: u64) -> Option<Held<K>> {
+        let held = self.held.remove(&id)?;
+        self.strangers -= usize::from(held.stranger);
+        if let Some(slots) = self.holders.get_mut(&held.holder) {
+            *slots -= 1;
+            if *slots == 0 {
+                self.holders.remove(&held.holder);
+            }
+        }
+        Some(held)
+    }
+}
+
+/// Slots, each of a holder: an address, or a client that is known by name. A newcomer always gets
+/// one. If its holder, the strangers or all have as many as they may have, another slot is evicted:
+/// of that holder, of the stranger with most slots, or of whoever has most. Slots that are not
+/// engaged go first, and the oldest of them.
+pub struct Pool<K> {
+    shares: Shares,
+    inner: Mutex<Inner<K>>,
+    empty: Notify,
+}
+
+/// A slot in a pool, released on drop.
+pub struct Slot<K: Clone + Ord> {
+    pool: Arc<Pool<K>>,
+    id: u64,
+    displaced: Arc<Notify>,
+}
+
+impl<K: Clone + Ord> Pool<K> {
+    /// A pool with these limits.
+    #[must_use]
+    pub fn new(Shares { all, strangers, holder }: Shares) -> Arc<Self> {
+        let shares = Shares { all: all.max(1), strangers: strangers.max(1), holder: holder.max(1) };
+        let inner = Inner { next: 0, held: BTreeMap::new(), holders: BTreeMap::new(), strangers: 0 };
+        Arc::new(Self { shares, inner: Mutex::new(inner), empty: Notify::new() })
+    }
+
+    /// Takes a slot, evicting another one if there is no room.
+    #[must_use]
+    pub fn enter(self: &Arc<Self>, holder: K, stranger: bool) -> Slot<K> {
+        let displaced = Arc::<Notify>::default();
+        let mut inner = hold(&self.inner);
+        let slots = |of: &K| inner.holders.get(of).copied().unwrap_or(0);
+        let crowded = slots(&holder) >= self.shares.holder;
+        let strangers = stranger && inner.strangers >= self.shares.strangers;
+        let victim = if crowded || strangers || inner.held.len() >= self.shares.all {
+            let may_go = |held: &Held<K>| if crowded { held.holder == holder } else { !strangers || held.stranger };
+            let candidates = inner.held.iter().filter(|(_, held)| may_go(held));
+            candidates.min_by_key(|(_, held)| (Reverse(slots(&held.holder)), held.engaged, held.since)).map(|(id, _)| *id)
+        } else {
+            None
+        };
+        if let Some(victim) = victim.and_then(|id| inner.remove(id)) {
+            victim.displaced.notify_one();
+        }
+        let id = inner.number();
+        *inner.holders.entry(holder.clone()).or_default() += 1;
+        inner.strangers += usize::from(stranger);
+        inner.held.insert(id, Held { holder, stranger, engaged: false, since: id, displaced: Arc::clone(&displaced) });
+        drop(inner);
+        Slot { pool: Arc::clone(self), id, displaced }
+    }
+
+    /// Number of slots that are taken.
+    #[must_use]
+    pub fn taken(&self) -> usize {
+        hold(&self.inner).held.len()
+    }
+
+    /// Waits until no slot is taken.
+    pub async fn emptied(&self) {
+        loop {
+            let emptied = self.empty.notified();
+            tokio::pin!(emptied);
+            emptied.as_mut().enable();
+            if self.taken() == 0 {
+                return;
+            }
+            emptied.await;
+        }
+    }
+}
+
+impl<K: Clone + Ord> Slot<K> {
+    /// Says whether the holder is at work. From then on its slot is as young as a new one.
+    pub fn engage(&self, engaged: bool) {
+        let mut inner = hold(&self.pool.inner);
+        let since = inner.number();
+        if let Some(held) = inner.held.get_mut(&self.id) {
+            (held.engaged, held.since) = (engaged, since);
+        }
+    }
+
+    /// Waits until the slot is evicted.
+    pub async fn displaced(&self) {
+        self.displaced.notified().await;
+    }
+}
+
+impl<K: Clone + Ord> Drop for Slot<K> {
+    fn drop(&mut self) {
+        let mut inner = hold(&self.pool.inner);
+        inner.remove(self.id);
+        if inner.held.is_empty() {
+            self.pool.empty.notify_waiters();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    async fn evicted(slot: &Slot<&'static str>) -> bool {
+        tokio::time::timeout(Duration::ZERO, slot.displaced()).await.is_ok()
+    }
+
+    #[tokio::test]
+    async fn whoever_has_most_makes_room_and_who_works_stays() {
+        let pool = Pool::new(Shares { all: 8, strangers: 6, holder: 3 });
+        // A holder makes room for itself: what rests first, and of that the oldest.
+        let greedy: Vec<_> = (0..3).map(|_| pool.enter("greedy", true)).collect();
+        greedy[0].engage(true);
+        let another = pool.enter("greedy", true);
+        assert!(evicted(&greedy[1]).await && !evicted(&greedy[0]).await && !evicted(&greedy[2]).await);
+        greedy[0].engage(false);
+        // It rests now, for a shorter time than the others.
+        let last = pool.enter("greedy", true);
+        assert!(evicted(&greedy[2]).await && !evicted(&greedy[0]).await);
+        // Strangers have their share, and the one with most makes room.
+        let others: Vec<_> = ["a", "b", "c"].into_iter().map(|name| pool.enter(name, true)).collect();
+        assert_eq!(pool.taken(), 6);
+        let one = pool.enter("d", true);
+        assert!(evicted(&another).await && pool.taken() == 6);
+        // The rest is for those that are known, and the whole pool for all of them.
+        let known: Vec<_> = ["x", "y", "z"].into_iter().map(|name| pool.enter(name, false)).collect();
+        assert_eq!(pool.taken(), 8);
+        assert!(evicted(&greedy[0]).await || evicted(&last).await);
+        for slot in known.iter().chain(&others).chain([&one]) {
+            assert!(!evicted(slot).await);
+        }
+        drop((greedy, another, others, one, known));
+        assert!(tokio::time::timeout(Duration::ZERO, pool.emptied()).await.is_err());
+        drop(last);
+        pool.emptied().await;
+    }
+}
